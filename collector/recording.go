@@ -123,11 +123,11 @@ func newRecording(source shm.Source, settings *config.Settings, launcher config.
 		}
 	}
 	options := regions.Options{
-		RecordMask: chosenEvents(settings, launcher, &h) &^ h.Withheld, Channels: settings.Channels, Metrics: settings.Metrics,
+		RecordMask: chosenEvents(settings, launcher, &h) &^ h.Withheld, Channels: settings.Channels, Raw: settings.Raw, Metrics: settings.Metrics,
 		Paradigm: regions.PlatformOf(r.process.Library).Paradigm, Resume: r.resume, Lost: r.lostCollectives,
 	}
 	if settings.Profile {
-		options.Channels, options.Metrics, options.Lasting = false, false, true
+		options.Channels, options.Raw, options.Metrics, options.Lasting = false, false, false, true
 		r.profile = profile.NewProcess(r.process)
 	}
 	r.model = regions.New(r, r.process, &options)

@@ -41,6 +41,7 @@ type Settings struct {
 	Paused          bool   // nothing is recorded until the job's user says so
 	Window          *Window
 	Channels        bool
+	Raw             bool
 	CUPTI           uint64 // bit set of CUPTI's activity kinds, 0: it is left alone
 	Ranks           NumberSet
 	Unify           bool

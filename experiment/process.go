@@ -427,6 +427,8 @@ const (
 	KindNetSend LocationKind = "net-send" // transfers that a proxy sends for a communicator rank, here or elsewhere
 	KindNetRecv LocationKind = "net-recv" // transfers that a proxy receives for a communicator rank
 
+	KindEvent LocationKind = "event" // raw events of one type, on a channel and in a direction where they have one
+
 	KindGPUMetrics LocationKind = "gpu-metrics" // what was measured of a GPU; Process.Metrics says of which
 )
 

@@ -17,6 +17,7 @@ import (
 var (
 	channelRow = regexp.MustCompile(regions.ChannelRow + `(\d+)$`)
 	rankRow    = regexp.MustCompile(regions.RankRow + `(\d+)$`)
+	eventRow   = regexp.MustCompile(regions.EventRow + `[A-Z]\w*( ch \d+)?( \w+)? \d+$`)
 	ownerRank  = regexp.MustCompile(` r(\d+)$`)
 )
 
@@ -55,6 +56,8 @@ func (r *Rows) Kind(l otf2.LocationRef) experiment.LocationKind {
 		return experiment.KindRank
 	case stream:
 		return experiment.KindStream
+	case eventRow.MatchString(name):
+		return experiment.KindEvent
 	case strings.HasPrefix(name, regions.EnqueueRow):
 		return experiment.KindEnqueue
 	case strings.HasSuffix(name, regions.SendRow), strings.HasPrefix(name, regions.PXNRow):

@@ -70,6 +70,26 @@ const (
 	AttrComm                                   // of a call: the communicator; not of those of one rank, which archives do not have
 	AttrRank                                   // of a call: the rank in it that the call is for
 	AttrRoot                                   // of a call of a rooted collective: the root's rank
+	AttrFunction                               // of a raw event, as all below: NCCL's function
+	AttrGroupDepth                             // how deep groups were nested; 1: a plain call
+	AttrSymmetric                              // 1: a symmetric kernel's
+	AttrProxyPID                               // process whose operation a proxy works for
+	AttrSteps                                  // transfers that a ProxyOp is to make
+	AttrChunkSize                              // bytes, a most per transfer
+	AttrSend                                   // 1: it sends; missing: it receives
+	AttrNetID                                  // a network plugin's event: kind in bits 16 to 31, version in bits 0 to 15
+	AttrNetDevice                              // InfiniBand device, or the socket's descriptor
+	AttrWorkRequest                            // InfiniBand work request
+	AttrOpcode                                 // InfiniBand opcode
+	AttrGPUTimer                               // GPU's clock when it began, as NCCL passed it
+	AttrPhase                                  // number of a kernel's phase
+	AttrPhaseName                              // its name
+	AttrBatchSize                              // of copy-engine collectives
+	AttrCeSeq                                  // their number
+	AttrSyncRanks                              // ranks that synchronize
+	AttrBatchOps                               // copies of a batch
+	AttrComplete                               // NCCL's isComplete, intraBatchSync or useIntraSync
+	AttrArgument                               // of a state: bytes, operations, the GPU's clock, or what a network plugin passed
 	numAttributes
 )
 
@@ -143,4 +163,24 @@ var Attributes = [numAttributes]Attribute{
 	{AttrComm, "COMM", otf2.TypeComm, "Communicator of the call"},
 	{AttrRank, "RANK", otf2.TypeUint32, "Rank in the communicator that the call is for"},
 	{AttrRoot, "ROOT", otf2.TypeUint32, "Rank of the root in the communicator"},
+	{AttrFunction, "FUNCTION", otf2.TypeString, "Function of the operation"},
+	{AttrGroupDepth, "GROUP_DEPTH", otf2.TypeUint32, "How deep groups were nested; 1 if it is a plain call"},
+	{AttrSymmetric, "SYMMETRIC", otf2.TypeUint8, "1 if a symmetric kernel runs it"},
+	{AttrProxyPID, "PROXY_PID", otf2.TypeUint32, "Process whose operation the proxy works for"},
+	{AttrSteps, "STEPS", otf2.TypeUint32, "Transfers that the proxy operation is to make"},
+	{AttrChunkSize, "CHUNK_SIZE", otf2.TypeUint32, "Maximum bytes of a transfer"},
+	{AttrSend, "SEND", otf2.TypeUint8, "1 if it sends"},
+	{AttrNetID, "NET_ID", otf2.TypeUint64, "Network plugin's event: kind in bits 16 to 31, version in bits 0 to 15"},
+	{AttrNetDevice, "NET_DEVICE", otf2.TypeUint32, "InfiniBand device, or file descriptor of the socket"},
+	{AttrWorkRequest, "WORK_REQUEST", otf2.TypeUint64, "Id of the InfiniBand work request"},
+	{AttrOpcode, "OPCODE", otf2.TypeUint32, "InfiniBand opcode"},
+	{AttrGPUTimer, "GPU_TIMER", otf2.TypeUint64, "GPU clock at the start, as reported by NCCL"},
+	{AttrPhase, "PHASE", otf2.TypeUint32, "Number of the kernel's phase"},
+	{AttrPhaseName, "PHASE_NAME", otf2.TypeString, "Name of the kernel's phase"},
+	{AttrBatchSize, "BATCH_SIZE", otf2.TypeUint32, "Batch size of a copy-engine collective"},
+	{AttrCeSeq, "CE_SEQ", otf2.TypeUint32, "Number of the copy-engine collective"},
+	{AttrSyncRanks, "SYNC_RANKS", otf2.TypeUint32, "Ranks that synchronize"},
+	{AttrBatchOps, "BATCH_OPS", otf2.TypeUint32, "Copies of the batch"},
+	{AttrComplete, "COMPLETE", otf2.TypeUint8, "1 if NCCL set isComplete, intraBatchSync or useIntraSync"},
+	{AttrArgument, "ARGUMENT", otf2.TypeUint64, "Argument of the state: bytes, operations, GPU clock, or the network plugin's own"},
 }

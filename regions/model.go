@@ -36,6 +36,8 @@ type Options struct {
 	CUPTIHold uint64
 	// Channels asks for a location per communicator rank and channel with the intervals of its kernels.
 	Channels bool
+	// Raw asks for rows with each event as NCCL reports it.
+	Raw bool
 	// Lasting is for processes of any length whose events are summed up: sequences get no digests on the way, and rows of communicator
 	// ranks are not used again, as the sink makes one of those that are finished.
 	Lasting bool
@@ -60,6 +62,7 @@ type Options struct {
 //	network      transfers and what proxy threads do (netrank.go, proxy.go, proxyctrl.go, netplugin.go)
 //	metrics      values on rows (metric.go, gpumetric.go)
 //	streams      CUDA streams, as package cuda gives them out (stream.go)
+//	raw          on request: every event as it was reported (raw.go)
 //
 // Each part knows the board and, of the others, those that it names: none that names it.
 type Model struct {
@@ -70,6 +73,7 @@ type Model struct {
 	ops     *operations
 	threads *threads
 	net     *network
+	raw     *raw // nil: not asked for
 
 	handlers [shm.TypeCount]handlers
 }
@@ -100,6 +104,9 @@ func New(sink Sink, p *experiment.Process, opts *Options) *Model {
 	m.ops = newOperations(b, m.ranks, m.cuda, t, &planWriter{b, m.ranks, m.cuda, t, m.metrics})
 	m.threads = newThreads(b, m.ranks, m.ops, m.cuda)
 	m.net = newNetwork(b, m.ranks, m.ops, m.metrics)
+	if o.Raw {
+		m.raw = newRaw(b, m.ranks)
+	}
 	m.handlers = m.handlersOf()
 	m.threads.resume()
 	return m
@@ -161,6 +168,9 @@ func (m *Model) Record(ring int, t uint64, r *shm.Record) error {
 	m.last = max(m.last, t)
 	if r.Kind != shm.RecordThread {
 		m.threads.resumeThread(th)
+	}
+	if m.raw != nil {
+		m.raw.take(t, r)
 	}
 	switch r.Kind {
 	case shm.RecordThread:
@@ -262,5 +272,8 @@ func (m *Model) Finish() error {
 	}
 	m.net.eachNet(func(n *netRank) { m.net.closeNet(n, m.last) })
 	m.cuda.Finish()
+	if m.raw != nil {
+		m.raw.finish(m.last)
+	}
 	return m.err
 }

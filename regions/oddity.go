@@ -42,7 +42,7 @@ const (
 	OddDeepPhase                         // application phase inside too many others: not drawn
 	OddTimesDiffer                       // plan whose kernel ran at other times by NCCL's stamps than by CUPTI
 	OddMaskChanged                       // change of NCCL's activation mask by somebody else than the plugin: RAS
-	OddNoRow                             // thing to draw that would have needed one row more than MaxRows
+	OddNoRow                             // thing to draw that would have needed one row more than there may be
 	numOddities
 )
 

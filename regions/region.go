@@ -22,6 +22,8 @@ const (
 	GroupCUDAKernels  = "CUDA kernels"
 	GroupCUDAMemory   = "CUDA memory"
 	GroupCUDAWaits    = "CUDA synchronization"
+	GroupEvents       = "NCCL events" // raw events
+	GroupStates       = "NCCL states" // of raw events
 )
 
 // Names by which readers distinguish regions. Those of calls are "nccl" and NCCL's function, those of operations the function,
@@ -53,6 +55,11 @@ const (
 	PXNRow     = "PXN " // begins them
 	ChannelRow = " ch " // behind it is the channel's number
 	RankRow    = " rank "
+	EventRow   = " event " // of raw events; behind it are the event's type, its channel, its direction and a number
+
+	SendEvents  = " send" // directions of raw events
+	RecvEvents  = " recv"
+	strayEvents = " stray" // states of events that are not open
 )
 
 // definitions collects the strings and regions that the events of this process refer to. A local id

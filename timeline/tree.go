@@ -26,6 +26,7 @@ const (
 	KindRank    Kind = "rank" // of a communicator
 	KindChannel Kind = "channel"
 	KindNetwork Kind = "network"
+	KindEvent   Kind = "event"
 	KindStream  Kind = "stream"
 	KindSensors Kind = "sensors" // a location of nothing but metrics
 	KindMetric  Kind = "metric"
@@ -133,6 +134,7 @@ func (t *tree) addLocation(parent int, l *otf2.Location, kind Kind) int {
 // pageKinds are the kinds of rows; what is not in it is a thread.
 var pageKinds = map[experiment.LocationKind]Kind{
 	experiment.KindRank: KindRank, experiment.KindChannel: KindChannel, experiment.KindNetSend: KindNetwork, experiment.KindNetRecv: KindNetwork, experiment.KindStream: KindStream,
+	experiment.KindEvent: KindEvent,
 }
 
 // place is what a location is for, and the label and rank of the communicator that it belongs to, as far as its name has them.
@@ -146,7 +148,7 @@ func (t *tree) place(l *otf2.Location) (kind Kind, comm, rank string) {
 }
 
 // order is that of kinds within a process.
-var order = map[Kind]int{KindThread: 0, KindRank: 1, KindNetwork: 2, KindChannel: 3, KindStream: 4}
+var order = map[Kind]int{KindThread: 0, KindRank: 1, KindNetwork: 2, KindChannel: 3, KindStream: 4, KindEvent: 5}
 
 func (t *tree) addProcess(host int, process otf2.LocationGroupRef, locations []*otf2.Location) {
 	name := ""

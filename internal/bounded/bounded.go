@@ -6,6 +6,7 @@ package bounded
 import (
 	"iter"
 	"maps"
+	"slices"
 )
 
 // Map holds open events by handle, up to a number: NCCL does not end every event that it begins (aborts,
@@ -41,6 +42,9 @@ func (b *Map[V]) Len() int { return len(b.m) }
 
 // Handles are those of all events, in any order. Events may be removed on the way.
 func (b *Map[V]) Handles() iter.Seq[uint64] { return maps.Keys(b.m) }
+
+// Sorted are the handles of all events in their order. Events may be removed on the way.
+func (b *Map[V]) Sorted() iter.Seq[uint64] { return slices.Values(slices.Sorted(maps.Keys(b.m))) }
 
 // Widen lets the map hold so many events from now on.
 func (b *Map[V]) Widen(most int) { b.most = most }

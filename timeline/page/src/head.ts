@@ -8,7 +8,7 @@ export interface Series {
 
 export interface HeadRow {
   name: string;
-  kind: "host" | "process" | "device" | "thread" | "rank" | "channel" | "network" | "stream" | "sensors" | "metric";
+  kind: "host" | "process" | "device" | "thread" | "rank" | "channel" | "network" | "event" | "stream" | "sensors" | "metric";
   parent: number;
   location?: string;
   lanes: [number, number];

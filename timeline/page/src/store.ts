@@ -34,9 +34,10 @@ export class Store extends Cache {
     this.curves = new Curves(this);
   }
 
-  // repeats tells whether a lane shows parts of what the rows of ranks show, so that adding both up would count it twice.
+  // repeats tells whether a lane shows again what other rows show, so that adding both up would count it twice.
   repeats(lane: Lane): boolean {
-    return this.head.rows[lane.row]!.kind === "channel";
+    const kind = this.head.rows[lane.row]!.kind;
+    return kind === "channel" || kind === "event";
   }
 
   async open(): Promise<void> {

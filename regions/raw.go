@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package regions
+
+import (
+	"fmt"
+	"reflect"
+
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/bounded"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/plugin/api"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+)
+
+// Raw events, on request (Options.Raw): each event that NCCL reports is a region on a row of its own kind, from the callback that starts it to
+// the one that stops it, with what its descriptor holds, and each of its states a point inside. The other rows say what the events mean;
+// these show what came. Regions and states have NCCL's own names; members are those of plugin/api's table.
+//
+// Times are those of the callbacks, also of KernelCh: the GPU's own are attributes, as NCCL passed them.
+
+// Prefixes of NCCL's names of event types and states (docs/nccl-profiler-api.md §2.2, §2.3).
+const (
+	eventPrefix = "ncclProfile"
+	statePrefix = "ncclProfiler"
+)
+
+// Bounds of what is kept: NCCL does not stop every event that it starts.
+const (
+	maxRawOpen  = 65536
+	maxRawLanes = 256 // rows of one place
+)
+
+// rawPlace is what events have in common that may share rows.
+type rawPlace struct {
+	comm    int // index into Process.Comms; −1: none of this process
+	event   shm.EventType
+	channel int // −1: it has none
+	way     string
+}
+
+// rawLane is a row of a place. Events of a place overlap; each has the row for itself from its start to its stop.
+type rawLane struct {
+	loc  *location
+	busy bool
+}
+
+// rawState is a state of an event.
+type rawState struct {
+	at     uint64 // ns
+	state  uint32
+	arg    uint64
+	hasArg bool
+}
+
+// rawEvent is an event that has not stopped.
+type rawEvent struct {
+	place  rawPlace
+	lane   *rawLane // nil: there are too many rows
+	start  uint64   // ns
+	record shm.Record
+	states []rawState
+}
+
+// raw draws the events as they were reported.
+type raw struct {
+	*board
+	ranks *ranks
+	open  bounded.Map[*rawEvent]
+	lanes map[rawPlace][]*rawLane
+	free  []*rawEvent
+}
+
+func newRaw(b *board, rs *ranks) *raw {
+	return &raw{board: b, ranks: rs, open: bounded.New[*rawEvent](maxRawOpen), lanes: make(map[rawPlace][]*rawLane)}
+}
+
+// take takes a start, stop or state. The record is not kept.
+func (w *raw) take(t uint64, r *shm.Record) {
+	switch r.Kind {
+	case shm.RecordStart:
+		w.start(t, r)
+	case shm.RecordStop:
+		if e := w.open.Get(r.Handle); e != nil {
+			w.open.Remove(r.Handle)
+			w.write(e, t, false)
+		}
+	case shm.RecordState:
+		s := rawState{at: t, state: r.Aux, arg: r.Arg, hasArg: r.Flags&shm.FlagHasArg != 0}
+		if e := w.open.Get(r.Handle); e != nil {
+			e.states = append(e.states, s)
+			return
+		}
+		w.stray(r, s)
+	}
+}
+
+func (w *raw) start(t uint64, r *shm.Record) {
+	e := &rawEvent{}
+	if n := len(w.free); n > 0 {
+		e, w.free = w.free[n-1], w.free[:n-1]
+	}
+	*e = rawEvent{place: w.placeOf(r), start: t, record: *r, states: e.states[:0]}
+	e.lane = w.lane(e.place, t)
+	if oldest, full := w.open.Put(r.Handle, e); full {
+		w.write(oldest, t, true)
+	}
+}
+
+// placeOf is where an event belongs. Transfers, and what network plugins say of them, are on the channel and in the direction of their ProxyOp.
+func (w *raw) placeOf(r *shm.Record) rawPlace {
+	p := rawPlace{comm: -1, event: r.Type, channel: -1}
+	if c := w.ranks.comm(r.Aux); c != nil {
+		p.comm = c.index
+	}
+	switch r.Type {
+	case shm.EventProxyOp:
+		p.channel, p.way = int(r.Channel), RecvEvents
+		if r.Flags&shm.FlagSend != 0 {
+			p.way = SendEvents
+		}
+	case shm.EventKernelCh, shm.EventKernelPhase:
+		p.channel = int(r.Channel)
+	case shm.EventProxyStep, shm.EventNetPlugin:
+		if parent := w.open.Get(r.Arg); parent != nil {
+			p.comm, p.channel, p.way = parent.place.comm, parent.place.channel, parent.place.way
+		}
+	}
+	return p
+}
+
+// lane is a row of the place that is free at a time: a new one if there is none. nil if there are too many.
+func (w *raw) lane(p rawPlace, t uint64) *rawLane {
+	for _, l := range w.lanes[p] {
+		if !l.busy && uint64(l.loc.w.LastTime()) <= t {
+			l.busy = true
+			return l
+		}
+	}
+	n := len(w.lanes[p])
+	if n == maxRawLanes {
+		w.oddity(OddNoRow)
+		return nil
+	}
+	loc, err := w.newLocation(experiment.KindEvent, otf2.LocationTypeCPUThread, w.rowName(p, n), p.comm, -1)
+	if w.board.fail(err) {
+		return nil
+	}
+	l := &rawLane{loc, true}
+	w.lanes[p] = append(w.lanes[p], l)
+	return l
+}
+
+func (w *raw) rowName(p rawPlace, n int) string {
+	label := PXNRow[:len(PXNRow)-1]
+	if p.comm >= 0 {
+		label = w.ranks.all[p.comm].label
+	}
+	name := label + EventRow + p.event.String()
+	if p.channel >= 0 {
+		name += fmt.Sprintf(ChannelRow+"%02d", p.channel)
+	}
+	return fmt.Sprintf("%s%s %d", name, p.way, n)
+}
+
+// write draws an event that stops, and gives back its row.
+func (w *raw) write(e *rawEvent, t uint64, unfinished bool) {
+	if e.lane != nil {
+		loc := e.lane.loc
+		region := w.defs.region(eventPrefix+e.record.Type.String(), GroupEvents, otf2.RegionRoleFunction)
+		a := w.blank()
+		w.describe(a, &e.record)
+		if unfinished {
+			a.Uint8(AttrUnfinished, 1)
+		}
+		w.board.fail(loc.w.Enter(loc.at(e.start), a, region))
+		for i := range e.states {
+			w.point(loc, w.blank(), &e.states[i])
+		}
+		w.board.fail(loc.w.Leave(loc.at(t), nil, region))
+		e.lane.busy = false
+	}
+	if len(w.free) < maxRawLanes {
+		e.record = shm.Record{} // its strings
+		w.free = append(w.free, e)
+	}
+}
+
+// point draws a state: a region without length, with the attributes given and the state's argument.
+func (w *raw) point(loc *location, a *otf2.AttributeList, s *rawState) {
+	if s.hasArg {
+		a.Uint64(AttrArgument, s.arg)
+	}
+	w.draw(loc, s.at, s.at, a, w.defs.region(statePrefix+shm.StateName(s.state), GroupStates, otf2.RegionRoleArtificial))
+}
+
+// stray draws a state of an event that is not open: before its start, after its stop.
+func (w *raw) stray(r *shm.Record, s rawState) {
+	l := w.lane(rawPlace{comm: -1, event: r.Type, channel: -1, way: strayEvents}, s.at)
+	if l == nil {
+		return
+	}
+	l.busy = false
+	a := w.blank()
+	a.Uint64(AttrEventID, r.Handle)
+	w.point(l.loc, a, &s)
+}
+
+// finish draws what is still open.
+func (w *raw) finish(t uint64) {
+	for h := range w.open.Sorted() {
+		w.write(w.open.Get(h), t, true)
+		w.open.Remove(h)
+	}
+}
+
+// describe writes an event's ids and the members of its descriptor.
+func (w *raw) describe(a *otf2.AttributeList, r *shm.Record) {
+	a.Uint64(AttrEventID, r.Handle)
+	if r.Arg != 0 {
+		a.Uint64(AttrParentID, r.Arg)
+	}
+	if api.Events[r.Type].Ranked && r.Rank >= 0 {
+		a.Uint32(AttrRank, uint32(r.Rank))
+	}
+	v := reflect.ValueOf(r).Elem()
+	for _, m := range rawMembers[r.Type] {
+		if m.flag != 0 {
+			if r.Flags&m.flag != 0 {
+				a.Uint8(m.attribute, 1)
+			}
+			continue
+		}
+		if r.Type == shm.EventNetPlugin && !knownOfNet(r, m.attribute) {
+			continue
+		}
+		w.member(a, m.attribute, v.Field(m.field))
+	}
+}
+
+// knownOfNet tells whether a network plugin's event has a member: sockets have no queue pairs.
+func knownOfNet(r *shm.Record, attribute otf2.AttributeRef) bool {
+	switch attribute {
+	case AttrNetID:
+		return true
+	case AttrWorkRequest, AttrOpcode, AttrQP:
+		return r.Flags&shm.FlagKnownNet != 0 && r.NetID>>16&0xffff == pluginIB
+	}
+	return r.Flags&shm.FlagKnownNet != 0
+}
+
+// member writes one member. NULL, and numbers below 0, which stand for none, are left out.
+func (w *raw) member(a *otf2.AttributeList, attribute otf2.AttributeRef, v reflect.Value) {
+	switch {
+	case v.Kind() == reflect.String:
+		if v.Len() > 0 {
+			a.String(attribute, w.defs.string(v.String()))
+		}
+	case v.CanInt():
+		if v.Int() >= 0 {
+			a.Add(attribute, Attributes[attribute].Type, otf2.Value(v.Int()))
+		}
+	default:
+		a.Add(attribute, Attributes[attribute].Type, otf2.Value(v.Uint()))
+	}
+}
+
+// rawMember is a member of a descriptor: where records have it and the attribute that shows it.
+type rawMember struct {
+	attribute otf2.AttributeRef
+	field     int             // of shm.Record
+	flag      shm.RecordFlags // in place of a field
+}
+
+// memberAttributes are the attributes that show members of descriptors, by the field or flag of the record that has them. Left out is Data, an
+// address that means nothing.
+var memberAttributes = map[string]otf2.AttributeRef{
+	"Seq": AttrSeq, "Func": AttrFunction, "SendBuff": AttrSendBuff, "RecvBuff": AttrRecvBuff, "Count": AttrCount, "Root": AttrRoot,
+	"Datatype": AttrDatatype, "NChannels": AttrChannels, "NWarps": AttrWarps, "Algo": AttrAlgo, "Proto": AttrProto, "ParentGroup": AttrPlanID,
+	"KernelVariant": AttrKernelVariant, "UserTag": AttrUserTag, "Stream": AttrStream, "GroupDepth": AttrGroupDepth, "GRAPH": AttrGraph,
+	"SYM": AttrSymmetric, "Peer": AttrPeer, "Channel": AttrChannel,
+
+	"PID": AttrProxyPID, "NSteps": AttrSteps, "ChunkSize": AttrChunkSize, "Step": AttrStep, "SEND": AttrSend,
+	"NetID": AttrNetID, "Length": AttrBytes, "WrID": AttrWorkRequest, "DeviceOrFD": AttrNetDevice, "Opcode": AttrOpcode, "QP": AttrQP,
+
+	"PTimer": AttrGPUTimer, "Phase": AttrPhase, "PhaseName": AttrPhaseName,
+
+	"SyncStrategy": AttrSyncStrategy, "BatchSize": AttrBatchSize, "NumBatches": AttrBatches, "CeSeq": AttrCeSeq, "NRanks": AttrSyncRanks,
+	"NumOps": AttrBatchOps, "Bytes": AttrBytes, "COMPLETE": AttrComplete,
+}
+
+var rawFlags = map[string]shm.RecordFlags{"GRAPH": shm.FlagGraph, "SYM": shm.FlagSym, "SEND": shm.FlagSend, "COMPLETE": shm.FlagComplete}
+
+// rawMembers are the members of each event type that records have.
+var rawMembers = func() (all [shm.TypeCount][]rawMember) {
+	record := reflect.TypeFor[shm.Record]()
+	for t := range all {
+		for i := range api.Events[t].Members {
+			m := &api.Events[t].Members[i]
+			if attribute, ok := memberAttributes[m.Flag]; ok {
+				all[t] = append(all[t], rawMember{attribute: attribute, flag: rawFlags[m.Flag]})
+			}
+			if attribute, ok := memberAttributes[m.Go]; ok {
+				f, _ := record.FieldByName(m.Go)
+				all[t] = append(all[t], rawMember{attribute: attribute, field: f.Index[0]})
+			}
+		}
+		if shm.EventType(t) == shm.EventNetPlugin { // a socket's op
+			all[t] = append(all[t], rawMember{attribute: AttrSend, flag: shm.FlagSend})
+		}
+	}
+	return all
+}()

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package regions
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/plugin/api"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/replay"
+)
+
+// Transfers that overlap are on rows of their own, with their states and what their descriptors hold.
+func TestRawEvents(t *testing.T) {
+	s := newSceneWith(t, 4, 0, &Options{RecordMask: 0xffff, Raw: true})
+	state := func(us uint64, typ shm.EventType, name string, number uint32, arg uint64, flags shm.RecordFlags) {
+		s.give(1, us, shm.Record{Kind: shm.RecordState, Type: typ, Handle: s.id(name), Aux: number, Arg: arg, Flags: flags})
+	}
+	s.start(1, 10, shm.EventProxyOp, "op", "", shm.Record{Channel: 3, Peer: 2, NSteps: 4, ChunkSize: 4096, Flags: shm.FlagSend, PID: 77, Rank: 1})
+	s.start(1, 11, shm.EventProxyStep, "a", "op", shm.Record{Step: 0, Rank: 1})
+	s.start(1, 12, shm.EventProxyStep, "b", "op", shm.Record{Step: 1, Rank: 1})
+	state(13, shm.EventProxyStep, "a", 9, 4096, shm.FlagHasArg)
+	s.start(1, 14, shm.EventNetPlugin, "net", "a", shm.Record{NetID: 1<<16 | 1, Length: 4096, WrID: 5, DeviceOrFD: 2, Opcode: 1, QP: 9, Flags: shm.FlagKnownNet, Rank: 1})
+	s.stop(1, 15, shm.EventNetPlugin, "net")
+	s.stop(1, 16, shm.EventProxyStep, "a")
+	state(17, shm.EventProxyStep, "a", 9, 0, 0)
+	s.start(1, 18, shm.EventProxyStep, "c", "op", shm.Record{Step: 2, Rank: 1})
+	s.stop(1, 19, shm.EventProxyStep, "c")
+	s.stop(1, 20, shm.EventProxyOp, "op")
+	s.lines(experiment.KindEvent) // ends it
+	got := map[string]string{}
+	for _, l := range s.p.Locations {
+		if l.Kind == experiment.KindEvent {
+			s.nth = len(got)
+			got[l.Name] = strings.Join(s.lines(experiment.KindEvent, AttrParentID, AttrChannel, AttrPeer, AttrSteps, AttrChunkSize, AttrSend, AttrProxyPID, AttrStep, AttrRank, AttrNetID,
+				AttrBytes, AttrWorkRequest, AttrNetDevice, AttrOpcode, AttrQP, AttrArgument, AttrUnfinished), "\n")
+		}
+	}
+	want := map[string]string{
+		"world event ProxyOp ch 03 send 0": "10 Enter ncclProfileProxyOp PROXY_PID=77 CHANNEL=3 PEER=2 STEPS=4 CHUNK_SIZE=4096 SEND=1 RANK=1\n20 Leave ncclProfileProxyOp",
+		"world event ProxyStep ch 03 send 0": "11 Enter ncclProfileProxyStep PARENT_ID=1 STEP=0 RANK=1\n13 Enter ncclProfilerProxyStepSendWait ARGUMENT=4096\n13 Leave ncclProfilerProxyStepSendWait\n" +
+			"16 Leave ncclProfileProxyStep\n18 Enter ncclProfileProxyStep PARENT_ID=1 STEP=2 RANK=1\n19 Leave ncclProfileProxyStep",
+		"world event ProxyStep ch 03 send 1": "12 Enter ncclProfileProxyStep PARENT_ID=1 STEP=1 RANK=1 UNFINISHED=1\n20 Leave ncclProfileProxyStep",
+		"world event NetPlugin ch 03 send 0": "14 Enter ncclProfileNetPlugin PARENT_ID=2 NET_ID=65537 BYTES=4096 WORK_REQUEST=5 NET_DEVICE=2 OPCODE=1 QP=9 RANK=1\n15 Leave ncclProfileNetPlugin",
+		"PXN event ProxyStep stray 0":        "17 Enter ncclProfilerProxyStepSendWait\n17 Leave ncclProfilerProxyStepSendWait",
+	}
+	words := func(m map[string]string) map[string][]string { // attributes in any order
+		out := make(map[string][]string)
+		for name, text := range m {
+			for line := range strings.Lines(text) {
+				fields := strings.Fields(line)
+				if len(fields) > 3 {
+					slices.Sort(fields[3:])
+				}
+				out[name] = append(out[name], strings.Join(fields, " "))
+			}
+		}
+		return out
+	}
+	if d := cmp.Diff(words(want), words(got)); d != "" {
+		t.Error(d)
+	}
+}
+
+// Events that never stop take a number of rows and not more; the others are drawn.
+func TestRawEventsThatNeverStop(t *testing.T) {
+	sink := &memorySink{}
+	p := &experiment.Process{}
+	m := New(sink, p, &Options{RecordMask: 0xffff, Raw: true})
+	m.Comm(0, experiment.Comm{ID: 1, NRanks: 2}, experiment.GPU{})
+	for i := range uint64(2 * maxRawLanes) {
+		testkit.Must(t, m.Record(0, base+i, &shm.Record{Kind: shm.RecordStart, Type: shm.EventKernelCh, Handle: i + 1, Channel: 1}))
+	}
+	testkit.Must(t, m.Finish())
+	sink.flush(t)
+	m.Snapshot()
+	rows := 0
+	for _, l := range p.Locations {
+		if l.Kind == experiment.KindEvent {
+			rows++
+		}
+	}
+	if rows != maxRawLanes || m.oddities[OddNoRow] == 0 {
+		t.Errorf("%d rows, %d were too many", rows, m.oddities[OddNoRow])
+	}
+}
+
+// All that records hold of a descriptor is shown.
+func TestRawEventsShowEveryMember(t *testing.T) {
+	for _, e := range api.Events {
+		for _, m := range e.Members {
+			for _, name := range []string{m.Go, m.Flag} {
+				if _, shown := memberAttributes[name]; name != "" && name != "Data" && !shown {
+					t.Errorf("%s.%s has no attribute", e.Name, name)
+				}
+			}
+		}
+	}
+	for name := range memberAttributes {
+		if _, flag := rawFlags[name]; !flag && !strings.Contains(fmt.Sprint(api.Events), " "+name+" ") {
+			t.Errorf("%q is no member", name)
+		}
+	}
+}
+
+// Of each recording all events and all states are drawn that NCCL delivered.
+func TestRawEventsOfRecordings(t *testing.T) {
+	dirs, _ := filepath.Glob("../testdata/nccl-callbacks/*/run.json")
+	if len(dirs) != 11 {
+		t.Fatalf("%d recordings found, want 11", len(dirs))
+	}
+	total := uint64(0)
+	for _, d := range dirs {
+		rec, err := replay.Load(filepath.Dir(d))
+		testkit.Must(t, err)
+		for i, p := range rec.Processes {
+			description := &experiment.Process{}
+			sink := &countingSink{}
+			m := New(sink, description, &Options{RecordMask: 0xffff, Raw: true})
+			feed(m, p)
+			testkit.Must(t, m.Finish())
+			m.Snapshot()
+			drawn := make(map[string]uint64)
+			for n, l := range description.Locations {
+				for region, times := range sink.entered[n] {
+					if l.Kind == experiment.KindEvent {
+						drawn[description.Regions[region].Name] += times
+					}
+				}
+			}
+			want := make(map[string]uint64)
+			for name, n := range description.Counts.Starts {
+				want[eventPrefix+name] = n
+			}
+			for name, n := range description.Counts.States {
+				want[statePrefix+name] = n
+				total += n
+			}
+			maps.DeleteFunc(want, func(_ string, n uint64) bool { return n == 0 })
+			if d := cmp.Diff(want, drawn); d != "" {
+				t.Errorf("%s, process %d: %s", rec.Name, i, d)
+			}
+		}
+	}
+	t.Logf("%d states", total)
+}
+
+// countingSink counts the regions that begin in each event file.
+type countingSink struct {
+	memorySink
+	entered []map[otf2.RegionRef]uint64
+}
+
+func (s *countingSink) EventWriter(l experiment.Location) (EventWriter, error) {
+	w, err := s.memorySink.EventWriter(l)
+	counts := make(map[otf2.RegionRef]uint64)
+	s.entered = append(s.entered, counts)
+	return countingWriter{w, counts}, err
+}
+
+type countingWriter struct {
+	EventWriter
+	entered map[otf2.RegionRef]uint64
+}
+
+func (w countingWriter) Enter(t otf2.Timestamp, a *otf2.AttributeList, region otf2.RegionRef) error {
+	w.entered[region]++
+	return w.EventWriter.Enter(t, a, region)
+}
