@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/collector/record"
@@ -124,7 +125,7 @@ func newRecording(source shm.Source, settings *config.Settings, launcher config.
 	}
 	options := regions.Options{
 		RecordMask: chosenEvents(settings, launcher, &h) &^ h.Withheld, Channels: settings.Channels, Raw: settings.Raw, Metrics: settings.Metrics,
-		Paradigm: regions.PlatformOf(r.process.Library).Paradigm, Resume: r.resume, Lost: r.lostCollectives,
+		Paradigm: regions.PlatformOf(r.process.Library).Paradigm, Resume: r.resume, Lost: r.lostCollectives, ThreadName: r.threadName,
 	}
 	if settings.Profile {
 		options.Channels, options.Raw, options.Metrics, options.Lasting = false, false, false, true
@@ -524,6 +525,15 @@ func (r *recording) describe() error {
 	r.widen()
 	r.snapshot()
 	return r.write()
+}
+
+// threadName is what the system calls a thread of the process, while that is there.
+func (r *recording) threadName(tid int) string {
+	if start, err := shm.ProcessStart(r.process.PID); err != nil || start != r.process.PIDStart {
+		return ""
+	}
+	name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/comm", r.process.PID, tid))
+	return strings.TrimSuffix(string(name), "\n")
 }
 
 // lostCollectives tells whether the plugin, or a collector before this one, has lost any so far.

@@ -384,10 +384,11 @@ type Location struct {
 	// Foreign is an index into Process.Foreign where another process's work is drawn (KindNetSend with
 	// Comm −1), else −1.
 	Foreign int    `json:"foreign"`
-	TID     int    `json:"tid"`           // of application threads, else 0
-	GPU     int    `json:"gpu,omitempty"` // of CUDA streams (KindStream): index into Process.GPUs
-	Events  uint64 `json:"events"`        // in the event file
-	Bytes   int64  `json:"bytes"`         // of the event file; it was a whole file when this was written
+	TID     int    `json:"tid"`              // of application threads, and of the network's rows the proxy thread, if it is one; else 0
+	Thread  string `json:"thread,omitempty"` // the system's name of that thread; "" if it is not known
+	GPU     int    `json:"gpu,omitempty"`    // of CUDA streams (KindStream): index into Process.GPUs
+	Events  uint64 `json:"events"`           // in the event file
+	Bytes   int64  `json:"bytes"`            // of the event file; it was a whole file when this was written
 
 	// Owners is how many threads, or communicator ranks, had the location one after the other; 0: one. Name, Comm and TID are those
 	// of the first, Last is the last one.

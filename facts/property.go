@@ -110,7 +110,8 @@ const (
 	// UnknownRanks.
 	PropNoData Property = "NO_DATA"
 	PropPID    Property = "PID"     // of a process
-	PropTID    Property = "TID"     // of a thread's row
+	PropTID    Property = "TID"     // of a thread's row, and of a network's row the proxy thread
+	PropThread Property = "THREAD"  // the system's name of that thread
 	PropCommID Property = "COMM_ID" // of a communicator rank's row: NCCL's commId
 	PropNNodes Property = "NNODES"  // of a communicator rank's row: NCCL's number of nodes
 	PropOwners Property = "OWNERS"  // of a row that several had, one after the other: how many

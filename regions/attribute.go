@@ -89,6 +89,7 @@ const (
 	AttrSyncRanks                              // ranks that synchronize
 	AttrBatchOps                               // copies of a batch
 	AttrComplete                               // NCCL's isComplete, intraBatchSync or useIntraSync
+	AttrTID                                    // the thread on which NCCL reported the start
 	AttrArgument                               // of a state: bytes, operations, the GPU's clock, or what a network plugin passed
 	numAttributes
 )
@@ -182,5 +183,6 @@ var Attributes = [numAttributes]Attribute{
 	{AttrSyncRanks, "SYNC_RANKS", otf2.TypeUint32, "Ranks that synchronize"},
 	{AttrBatchOps, "BATCH_OPS", otf2.TypeUint32, "Copies of the batch"},
 	{AttrComplete, "COMPLETE", otf2.TypeUint8, "1 if NCCL set isComplete, intraBatchSync or useIntraSync"},
+	{AttrTID, "TID", otf2.TypeUint32, "Thread on which NCCL reported the start"},
 	{AttrArgument, "ARGUMENT", otf2.TypeUint64, "Argument of the state: bytes, operations, GPU clock, or the network plugin's own"},
 }

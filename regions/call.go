@@ -17,6 +17,7 @@ import (
 // thread is the present owner of a ring: one of the process's threads.
 type thread struct {
 	tid    int
+	name   string     // the system's; "": not known
 	loc    *location  // of application threads, at their first event
 	group  *groupCall // open
 	launch *launch    // last KernelLaunch, until its plan takes it
@@ -84,6 +85,7 @@ type launch struct {
 	cuda.Launch
 	comm           *commRank
 	parent, stream uint64
+	graph          bool // of a capture: recorded, not launched
 }
 
 // threads are what the process's threads do: calls of NCCL, and the application's own phases.
@@ -112,6 +114,15 @@ func (ts *threads) thread(ring int) *thread {
 		ts.byRing = append(ts.byRing, &thread{})
 	}
 	return ts.byRing[ring]
+}
+
+// known makes a thread that has begun to record.
+func (ts *threads) known(tid int) *thread {
+	th := &thread{tid: tid}
+	if ts.opts.ThreadName != nil {
+		th.name = ts.opts.ThreadName(tid)
+	}
+	return th
 }
 
 // end closes what a thread has open.
@@ -213,7 +224,7 @@ func (ts *threads) startLaunch(th *thread, t uint64, r *shm.Record) {
 	}
 	th.launch = &launch{
 		Launch: cuda.Launch{Handle: r.Handle, Rank: &comm.kernels, Thread: uint32(th.tid), Start: t, Stop: t},
-		comm:   comm, parent: r.Arg, stream: r.Stream,
+		comm:   comm, parent: r.Arg, stream: r.Stream, graph: ts.groups[r.Arg] != nil && ts.groups[r.Arg].graph,
 	}
 	ts.cuda.Keep(&th.launch.Launch)
 	if g := ts.groups[r.Arg]; g != nil {
@@ -393,6 +404,9 @@ func (ts *threads) launchSpan(l *launch) span {
 	region := ts.defs.region(NameKernelLaunch, GroupEnqueue, otf2.RegionRoleFunction)
 	return span{l.Start, l.Stop, region, func(a *otf2.AttributeList) {
 		a.Uint64(AttrStream, l.stream)
+		if l.graph {
+			a.Uint8(AttrGraph, 1)
+		}
 		a.Uint64(AttrEventID, l.Handle)
 		if l.parent != 0 {
 			a.Uint64(AttrParentID, l.parent)

@@ -122,11 +122,13 @@ func (b *board) threadLocation(t *thread) *location {
 	who := experiment.Owner{TID: t.tid, Comm: -1, Name: fmt.Sprintf("Thread %d", b.rows.made[threadRows])}
 	if b.rows.made[threadRows] == 0 && len(b.locations) > 0 {
 		t.loc = b.locations[0] // made ahead of time by another kind of location
-		t.loc.TID = t.tid
+		t.loc.TID, t.loc.Thread = t.tid, t.name
 		b.rows.made[threadRows]++
 		return t.loc
 	}
-	t.loc = b.row(threadRows, otf2.LocationTypeCPUThread, who, -1, noTime)
+	if t.loc = b.row(threadRows, otf2.LocationTypeCPUThread, who, -1, noTime); t.loc != nil && !t.loc.Shared() {
+		t.loc.Thread = t.name
+	}
 	return t.loc
 }
 

@@ -133,6 +133,26 @@ func TestOutstandingOperations(t *testing.T) {
 }
 
 // A transfer is in flight from its handing over to its end, an arrived one until the GPU has it.
+// An operation that was enqueued, and turns out to have been captured only, is not outstanding any more.
+func TestOutstandingUntilItIsCapturedOnly(t *testing.T) {
+	s := newSceneWith(t, 4, 7, &Options{RecordMask: 1 << shm.EventKernelCh, Metrics: true})
+	s.handle["captured"] = 77 | shm.CapturedBit
+	s.allReduce(100, "a")
+	s.start(0, 125, shm.EventGroupApi, "g", "", shm.Record{GroupDepth: 1})
+	s.start(0, 126, shm.EventKernelLaunch, "l", "g", shm.Record{Stream: 7})
+	s.stop(0, 127, shm.EventKernelLaunch, "l")
+	s.start(0, 130, shm.EventGroup, "p", "", shm.Record{})
+	s.start(0, 131, shm.EventColl, "b", "", shm.Record{ParentGroup: s.id("p"), Func: "AllReduce", Count: 256, Datatype: "ncclFloat32"})
+	s.kernel(140, 160, "a")
+	s.stop(0, 5_000_000, shm.EventGroupApi, "g") // a is drawn
+	s.start(0, 5_000_001, shm.EventColl, "c", "captured", shm.Record{ParentGroup: s.id("p"), Func: "AllReduce", Count: 256, Datatype: "ncclFloat32"})
+	s.expect(only(s.lines(experiment.KindRank), "NCCL outstanding"), `
+		104 Metric NCCL outstanding=1
+		126 Metric NCCL outstanding=2
+		160 Metric NCCL outstanding=1
+		160 Metric NCCL outstanding=0`)
+}
+
 func TestBytesInFlight(t *testing.T) {
 	s := newMetricScene(t, 4)
 	s.transfers()

@@ -46,6 +46,8 @@ type Options struct {
 	// Resume is the description that another model left of the same process, nil if this is the first: ordinals, and calls whose
 	// operations were not seen, go on from there. What it had in memory is missing.
 	Resume *experiment.Process
+	// ThreadName gives the system's name of a thread of the process, "" if nobody knows it. Nil: nobody does.
+	ThreadName func(tid int) string
 	// Metrics asks for the derived metrics: bandwidths, operations outstanding, bytes in flight.
 	Metrics bool
 }
@@ -170,12 +172,12 @@ func (m *Model) Record(ring int, t uint64, r *shm.Record) error {
 		m.threads.resumeThread(th)
 	}
 	if m.raw != nil {
-		m.raw.take(t, r)
+		m.raw.take(th, t, r)
 	}
 	switch r.Kind {
 	case shm.RecordThread:
 		m.endThread(th, t)
-		m.threads.byRing[ring] = &thread{tid: int(r.TID)}
+		m.threads.byRing[ring] = m.threads.known(int(r.TID))
 	case shm.RecordInit:
 		if c := m.ranks.comm(r.Aux); c != nil {
 			m.ranks.initComm(t, c)

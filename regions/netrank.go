@@ -22,6 +22,8 @@ type netRank struct {
 	foreign int       // index into Process.Foreign, else −1
 	window  int       // index into Process.Wins, −1 before the first transfer
 
+	tid        int    // the proxy thread that carries it; 0: none yet, −1: several
+	thread     string // its name
 	send, recv netSide
 	polls      polls
 
@@ -161,6 +163,23 @@ var netCountNames = [numNetCounts]string{
 // Network gives what was counted of the network: transfers and bytes, and the network plugins' own events,
 // which are not drawn.
 func (m *Model) Network() map[string]uint64 { return named(m.net.counts[:], netCountNames[:]) }
+
+// carriedBy notes the proxy thread that works for a network, on its rows, too. Of several none is named.
+func (n *netRank) carriedBy(th *thread) {
+	switch {
+	case th.tid == 0 || n.tid < 0:
+		return
+	case n.tid == 0:
+		n.tid, n.thread = th.tid, th.name
+	case n.tid != th.tid:
+		n.tid, n.thread = -1, ""
+	}
+	for _, s := range []*netSide{&n.send, &n.recv} {
+		if s.loc != nil && !s.loc.over && !s.loc.Shared() {
+			s.loc.TID, s.loc.Thread = max(n.tid, 0), n.thread
+		}
+	}
+}
 
 // netOf finds or adds the network of the communicator rank that a ProxyOp or ProxyStep belongs to; nil if its
 // context can be no communicator's.

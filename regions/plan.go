@@ -437,6 +437,9 @@ func (ops *operations) drain(c *commRank, now uint64, mode drainMode) {
 		if !p.captureOnly {
 			ops.writer.writePlan(c, p, now)
 		}
+		if p.counted != 0 { // as outstanding, and it turned out that it did not run
+			ops.writer.metrics.endOutstanding(c, c.loc, p, c.loc.w.LastTime())
+		}
 		ops.unqueue(c, now, p)
 	}
 }

@@ -50,12 +50,13 @@ type proxyStep struct {
 // stepsAtOnce is NCCL_STEPS: a step begins when the one this many before it has ended.
 const stepsAtOnce = 8
 
-func (net *network) startProxyOp(_ *thread, t uint64, r *shm.Record) {
+func (net *network) startProxyOp(th *thread, t uint64, r *shm.Record) {
 	n := net.netOf(r)
 	if n == nil {
 		net.oddity(OddForeign)
 		return
 	}
+	n.carriedBy(th)
 	if net.proxies[r.Handle] != nil {
 		return // handles are never used twice
 	}

@@ -65,6 +65,7 @@ func (net *network) startCtrl(th *thread, t uint64, r *shm.Record) {
 	}
 	net.endCtrl(th, t, true)
 	th.ctrl = ctrl{handle: r.Handle, rank: net.ownNet(c), start: t}
+	th.ctrl.rank.carriedBy(th)
 }
 
 func (net *network) stateCtrl(th *thread, _ uint64, r *shm.Record) {

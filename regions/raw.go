@@ -57,6 +57,7 @@ type rawState struct {
 type rawEvent struct {
 	place  rawPlace
 	lane   *rawLane // nil: there are too many rows
+	tid    int      // of the thread that reported its start; 0: not known
 	start  uint64   // ns
 	record shm.Record
 	states []rawState
@@ -76,10 +77,10 @@ func newRaw(b *board, rs *ranks) *raw {
 }
 
 // take takes a start, stop or state. The record is not kept.
-func (w *raw) take(t uint64, r *shm.Record) {
+func (w *raw) take(th *thread, t uint64, r *shm.Record) {
 	switch r.Kind {
 	case shm.RecordStart:
-		w.start(t, r)
+		w.start(th, t, r)
 	case shm.RecordStop:
 		if e := w.open.Get(r.Handle); e != nil {
 			w.open.Remove(r.Handle)
@@ -95,12 +96,12 @@ func (w *raw) take(t uint64, r *shm.Record) {
 	}
 }
 
-func (w *raw) start(t uint64, r *shm.Record) {
+func (w *raw) start(th *thread, t uint64, r *shm.Record) {
 	e := &rawEvent{}
 	if n := len(w.free); n > 0 {
 		e, w.free = w.free[n-1], w.free[:n-1]
 	}
-	*e = rawEvent{place: w.placeOf(r), start: t, record: *r, states: e.states[:0]}
+	*e = rawEvent{place: w.placeOf(r), tid: th.tid, start: t, record: *r, states: e.states[:0]}
 	e.lane = w.lane(e.place, t)
 	if oldest, full := w.open.Put(r.Handle, e); full {
 		w.write(oldest, t, true)
@@ -170,6 +171,9 @@ func (w *raw) write(e *rawEvent, t uint64, unfinished bool) {
 		region := w.defs.region(eventPrefix+e.record.Type.String(), GroupEvents, otf2.RegionRoleFunction)
 		a := w.blank()
 		w.describe(a, &e.record)
+		if e.tid != 0 {
+			a.Uint32(AttrTID, uint32(e.tid))
+		}
 		if unfinished {
 			a.Uint8(AttrUnfinished, 1)
 		}

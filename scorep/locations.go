@@ -84,20 +84,21 @@ func (d *definer) identify(l *location) {
 	switch s := l.source; {
 	case s == nil:
 	case s.Shared():
-		d.locationProperty(l, facts.PropOwners, uint64(s.Owners))
-	case s.Kind == experiment.KindThread && s.TID != 0:
-		d.locationProperty(l, facts.PropTID, uint64(s.TID))
+		d.locationProperty(l, facts.PropOwners, otf2.TypeUint64, otf2.Value(s.Owners))
+	case s.TID != 0:
+		d.locationProperty(l, facts.PropTID, otf2.TypeUint64, otf2.Value(s.TID))
+		if s.Thread != "" {
+			d.locationProperty(l, facts.PropThread, otf2.TypeString, otf2.Value(d.text(s.Thread)))
+		}
 	case s.Kind == experiment.KindRank && s.Comm >= 0 && s.Comm < len(l.part.Shard.Comms):
 		c := &l.part.Shard.Comms[s.Comm]
-		d.locationProperty(l, facts.PropCommID, c.ID)
+		d.locationProperty(l, facts.PropCommID, otf2.TypeUint64, otf2.Value(c.ID))
 		if c.NNodes > 0 {
-			d.locationProperty(l, facts.PropNNodes, uint64(c.NNodes))
+			d.locationProperty(l, facts.PropNNodes, otf2.TypeUint64, otf2.Value(c.NNodes))
 		}
 	}
 }
 
-func (d *definer) locationProperty(l *location, name facts.Property, value uint64) {
-	d.LocationProperties = append(d.LocationProperties, otf2.LocationProperty{
-		Location: l.Self, Name: d.text(name.Key()), Type: otf2.TypeUint64, Value: otf2.Value(value),
-	})
+func (d *definer) locationProperty(l *location, name facts.Property, typ otf2.Type, value otf2.Value) {
+	d.LocationProperties = append(d.LocationProperties, otf2.LocationProperty{Location: l.Self, Name: d.text(name.Key()), Type: typ, Value: value})
 }
