@@ -74,7 +74,7 @@ const (
 	AttrGroupDepth                             // how deep groups were nested; 1: a plain call
 	AttrSymmetric                              // 1: a symmetric kernel's
 	AttrProxyPID                               // process whose operation a proxy works for
-	AttrSteps                                  // transfers that a ProxyOp is to make
+	AttrSteps                                  // transfers that a ProxyOp is to make; of its states (to API v3) those so far
 	AttrChunkSize                              // bytes, a most per transfer
 	AttrSend                                   // 1: it sends; missing: it receives
 	AttrNetID                                  // a network plugin's event: kind in bits 16 to 31, version in bits 0 to 15
@@ -168,7 +168,7 @@ var Attributes = [numAttributes]Attribute{
 	{AttrGroupDepth, "GROUP_DEPTH", otf2.TypeUint32, "How deep groups were nested; 1 if it is a plain call"},
 	{AttrSymmetric, "SYMMETRIC", otf2.TypeUint8, "1 if a symmetric kernel runs it"},
 	{AttrProxyPID, "PROXY_PID", otf2.TypeUint32, "Process whose operation the proxy works for"},
-	{AttrSteps, "STEPS", otf2.TypeUint32, "Transfers that the proxy operation is to make"},
+	{AttrSteps, "STEPS", otf2.TypeUint32, "Transfers: of a proxy operation those that it is to make, of its states those made so far"},
 	{AttrChunkSize, "CHUNK_SIZE", otf2.TypeUint32, "Maximum bytes of a transfer"},
 	{AttrSend, "SEND", otf2.TypeUint8, "1 if it sends"},
 	{AttrNetID, "NET_ID", otf2.TypeUint64, "Network plugin's event: kind in bits 16 to 31, version in bits 0 to 15"},

@@ -50,6 +50,7 @@ type rawState struct {
 	at     uint64 // ns
 	state  uint32
 	arg    uint64
+	steps  int32 // of a ProxyOp so far, to API v3
 	hasArg bool
 }
 
@@ -87,7 +88,7 @@ func (w *raw) take(th *thread, t uint64, r *shm.Record) {
 			w.write(e, t, false)
 		}
 	case shm.RecordState:
-		s := rawState{at: t, state: r.Aux, arg: r.Arg, hasArg: r.Flags&shm.FlagHasArg != 0}
+		s := rawState{at: t, state: r.Aux, arg: r.Arg, steps: r.Steps, hasArg: r.Flags&shm.FlagHasArg != 0}
 		if e := w.open.Get(r.Handle); e != nil {
 			e.states = append(e.states, s)
 			return
@@ -194,6 +195,9 @@ func (w *raw) write(e *rawEvent, t uint64, unfinished bool) {
 func (w *raw) point(loc *location, a *otf2.AttributeList, s *rawState) {
 	if s.hasArg {
 		a.Uint64(AttrArgument, s.arg)
+	}
+	if s.steps > 0 {
+		a.Uint32(AttrSteps, uint32(s.steps))
 	}
 	w.draw(loc, s.at, s.at, a, w.defs.region(statePrefix+shm.StateName(s.state), GroupStates, otf2.RegionRoleArtificial))
 }

@@ -36,6 +36,7 @@ func TestRawEvents(t *testing.T) {
 	state(17, shm.EventProxyStep, "a", 9, 0, 0)
 	s.start(1, 18, shm.EventProxyStep, "c", "op", shm.Record{Step: 2, Rank: 1})
 	s.stop(1, 19, shm.EventProxyStep, "c")
+	s.give(1, 20, shm.Record{Kind: shm.RecordState, Type: shm.EventProxyOp, Handle: s.id("op"), Aux: 2, Arg: 8192, Steps: 2, Flags: shm.FlagHasArg})
 	s.stop(1, 20, shm.EventProxyOp, "op")
 	s.lines(experiment.KindEvent) // ends it
 	got := map[string]string{}
@@ -47,7 +48,7 @@ func TestRawEvents(t *testing.T) {
 		}
 	}
 	want := map[string]string{
-		"world event ProxyOp ch 03 send 0": "10 Enter ncclProfileProxyOp PROXY_PID=77 CHANNEL=3 PEER=2 STEPS=4 CHUNK_SIZE=4096 SEND=1 RANK=1\n20 Leave ncclProfileProxyOp",
+		"world event ProxyOp ch 03 send 0": "10 Enter ncclProfileProxyOp PROXY_PID=77 CHANNEL=3 PEER=2 STEPS=4 CHUNK_SIZE=4096 SEND=1 RANK=1\n20 Enter ncclProfilerProxyOpSendTransmitted ARGUMENT=8192 STEPS=2\n20 Leave ncclProfilerProxyOpSendTransmitted\n20 Leave ncclProfileProxyOp",
 		"world event ProxyStep ch 03 send 0": "11 Enter ncclProfileProxyStep PARENT_ID=1 STEP=0 RANK=1\n13 Enter ncclProfilerProxyStepSendWait ARGUMENT=4096\n13 Leave ncclProfilerProxyStepSendWait\n" +
 			"16 Leave ncclProfileProxyStep\n18 Enter ncclProfileProxyStep PARENT_ID=1 STEP=2 RANK=1\n19 Leave ncclProfileProxyStep",
 		"world event ProxyStep ch 03 send 1": "12 Enter ncclProfileProxyStep PARENT_ID=1 STEP=1 RANK=1 UNFINISHED=1\n20 Leave ncclProfileProxyStep",
