@@ -20,7 +20,7 @@ const readme = "../../README.md"
 // TestREADMEHasTheSettings keeps the settings table of the README equal to package config's.
 func TestREADMEHasTheSettings(t *testing.T) { golden.Section(t, readme, "settings", config.Markdown()) }
 
-// TestREADMEHasTheDemo keeps the example in the README equal to what the demo prints.
+// TestREADMEHasTheDemo keeps the example in the README equal to what the demo prints, and the answer at its top equal to that of the example.
 func TestREADMEHasTheDemo(t *testing.T) {
 	tool := toolWithParts(t)
 	dir := filepath.Join(t.TempDir(), "demo")
@@ -41,6 +41,9 @@ func TestREADMEHasTheDemo(t *testing.T) {
 		text = strings.ReplaceAll(text, " on "+host+" ", " on node1 ")
 	}
 	golden.Section(t, readme, "demo", "```\n"+text+"```\n")
+	paragraphs := strings.Split(text, "\n\n")
+	who, path := paragraphs[1], strings.Split(paragraphs[2], "\n")
+	golden.Section(t, readme, "answer", "> **"+who+"** "+path[len(path)-1]+"\n")
 }
 
 // The host's name, and with it the width of its column, is this machine's.
