@@ -44,13 +44,14 @@ func NewPlaces(defs *otf2.Definitions, ranks map[otf2.LocationRef]int) *Places {
 type Counter struct {
 	places *Places
 	ranks  map[int]*rank
-	rows   map[otf2.LocationRef]*row
+	rows   facts.ByLocation[*row]
 }
 
 // row is a location.
 type row struct {
-	rank *rank // nil: it is of none, or no row that counts
-	open []kind
+	rank   *rank // nil: it is of none, or no row that counts
+	member bool  // of a communicator
+	open   []kind
 }
 
 // kind is what a region means to its rank.
@@ -83,7 +84,7 @@ type times struct {
 
 // NewCounter makes one.
 func NewCounter(p *Places) *Counter {
-	return &Counter{places: p, ranks: make(map[int]*rank), rows: make(map[otf2.LocationRef]*row)}
+	return &Counter{places: p, ranks: make(map[int]*rank)}
 }
 
 // Enter takes a region that begins.
@@ -92,7 +93,7 @@ func (c *Counter) Enter(r *facts.Region) {
 	if w.rank == nil {
 		return
 	}
-	k := c.kindOf(r)
+	k := c.kindOf(w, r)
 	w.open = append(w.open, k)
 	if k == nothing {
 		return
@@ -132,12 +133,12 @@ func (c *Counter) Leave(r *facts.Region) {
 }
 
 func (c *Counter) row(r *facts.Region) *row {
-	w := c.rows[r.Location]
+	w := c.rows.Get(r.Location)
 	if w != nil {
 		return w
 	}
-	w = new(row)
-	c.rows[r.Location] = w
+	w = &row{member: c.places.members[r.Location]}
+	c.rows.Set(r.Location, w)
 	if rank, known := c.places.ranks[r.Location]; known {
 		w.rank = c.rank(rank)
 	}
@@ -152,9 +153,9 @@ func (c *Counter) rank(at int) *rank {
 }
 
 // kindOf tells what a region is. NCCL's own kernels are in its operations.
-func (c *Counter) kindOf(r *facts.Region) kind {
+func (c *Counter) kindOf(w *row, r *facts.Region) kind {
 	switch {
-	case r.Number > 0 && c.places.members[r.Location]:
+	case r.Number > 0 && w.member:
 		switch {
 		case !c.places.unstated && !r.Source.HasPlace():
 			return untimed

@@ -39,7 +39,7 @@ func (n *NetworkRow) phase(p facts.NetPhase) *uint64 {
 type NetworkPhases struct {
 	defs    *otf2.Definitions
 	regions facts.ByRegion[phaseOf]
-	rows    map[otf2.LocationRef]*rowState
+	rows    facts.ByLocation[*rowState]
 }
 
 // phaseOf is the phase that a region is.
@@ -58,7 +58,7 @@ type rowState struct {
 
 // NewNetworkPhases makes sums of an archive's rows, which are given regions of some of its processes.
 func NewNetworkPhases(defs *otf2.Definitions) *NetworkPhases {
-	n := &NetworkPhases{defs: defs, rows: make(map[otf2.LocationRef]*rowState)}
+	n := &NetworkPhases{defs: defs}
 	for ref, phase := range facts.NetPhaseRegions(defs) {
 		n.regions.Set(ref, phaseOf{phase, true})
 	}
@@ -70,10 +70,10 @@ func (n *NetworkPhases) Enter(r *facts.Region) {
 	if !n.regions.Get(r.Region).is {
 		return
 	}
-	row := n.rows[r.Location]
+	row := n.rows.Get(r.Location)
 	if row == nil {
 		row = &rowState{peerWaits: make(map[int]uint64)}
-		n.rows[r.Location] = row
+		n.rows.Set(r.Location, row)
 	}
 	row.open++
 }
@@ -85,7 +85,7 @@ func (n *NetworkPhases) Leave(r *facts.Region) {
 		return
 	}
 	phase := of.phase
-	row := n.rows[r.Location]
+	row := n.rows.Get(r.Location)
 	row.open--
 	if r.Unfinished || r.Lost {
 		row.unfinished++
@@ -101,17 +101,17 @@ func (n *NetworkPhases) Leave(r *facts.Region) {
 
 // Absorb takes over the rows of another lane.
 func (n *NetworkPhases) Absorb(o *NetworkPhases) {
-	for l, r := range o.rows {
+	for l, r := range o.rows.All() {
 		r.unfinished += uint64(r.open)
 		r.open = 0
-		n.rows[l] = r
+		n.rows.Set(l, r)
 	}
 }
 
 // result lists what is known of each rank; unknown counts the rows of which nobody knows whose they are.
 func (n *NetworkPhases) result() (all []NetworkRow, unknown uint64) {
 	all = []NetworkRow{}
-	if len(n.rows) == 0 {
+	if len(n.rows.All()) == 0 {
 		return all, 0
 	}
 	ranks := facts.NetworkRanks(n.defs)
@@ -134,7 +134,7 @@ func (n *NetworkPhases) result() (all []NetworkRow, unknown uint64) {
 	}
 	index := make(map[key]int)
 	awaited := make(map[key]uint64)
-	for l, r := range n.rows {
+	for l, r := range n.rows.All() {
 		c, rank := home[l], -1
 		if v, ok := ranks[l]; ok {
 			rank = v
