@@ -29,7 +29,7 @@ include replay/host/host.mk
 include tests/faults/inject/inject.mk
 include tests/realnccl/realnccl.mk
 
-.PHONY: test-build install uninstall vulnerabilities answers faults page page-check pictures help build demo test test-loaded lint race fuzz cover size bench soak gpu-test gpu-test-build real-nccl real-nccl-short sanitize generate clean setup tool
+.PHONY: test-build install uninstall vulnerabilities answers faults page page-check pictures help build demo test test-loaded lint race fuzz cover size bench soak gpu-test gpu-test-build real-nccl real-nccl-short spark-test sanitize generate clean setup tool
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -108,6 +108,10 @@ test: ## install the reference tools if possible, build, and run every test
 
 test-loaded: ## make test beside LOOPS (8) busy loops, then what failed: the suite must pass there, too
 	@LOOPS='$(LOOPS)' scripts/loaded.sh $(MAKE) --no-print-directory test
+
+spark-test: test-build ## the queries of sql/ on Spark, on two executors; fetches PySpark (460 MB) the first time, needs Java 17
+	@BUILD='$(BUILD)' CI=true scripts/engines.sh spark
+	$(GO) test -count=1 -v -timeout 60m ./tests/queries -engine spark
 
 setup: ## install (or name) the reference tools that the tests compare with
 	@scripts/setup.sh

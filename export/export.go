@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/analysis/selection"
 	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
@@ -45,6 +46,7 @@ type exporter struct {
 	result   Result
 	written  uint64
 	toldWhat string
+	span     operations.Span // of the events; set by the table of waits, which reads them all
 }
 
 func newExporter(a *otf2.Archive, opts *Options) *exporter {

@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"slices"
 	"strconv"
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/compress"
 
+	"github.com/nccl-otf2/nccl-otf2/analysis"
 	"github.com/nccl-otf2/nccl-otf2/analysis/matrix"
 	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/analysis/waits"
@@ -20,9 +20,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// SchemaVersion is the version of the tables. It counts up when a column changes its meaning; new columns do not
-// change it.
-const SchemaVersion = 1
+// SchemaVersion is the version of the tables. It counts up when tables or columns are added; none is removed, renamed or given another
+// meaning.
+const SchemaVersion = 2
 
 // rowsPerGroup bounds the memory of a table: a row group is held until it is full. It is 10 to 20 MB of operations.
 const rowsPerGroup = 1 << 17
@@ -32,11 +32,14 @@ const (
 	OperationsFile = "operations.parquet"
 	TransfersFile  = "transfers.parquet"
 	WaitsFile      = "waits.parquet"
+	PhasesFile     = "phases.parquet"
+	RunsFile       = "runs.parquet"
 )
 
 // Operation is a row of the table of operations: one member's part in a collective, or one end of a message. Times
 // named …_ns are nanoseconds since 1970, and lengths of time nanoseconds.
 type Operation struct {
+	Run          string   `parquet:"run,dict"` // that of the table of runs
 	Communicator string   `parquet:"communicator,dict"`
 	Comm         int32    `parquet:"comm"`             // the archive's id of the communicator
 	CommID       *uint64  `parquet:"comm_id,optional"` // NCCL's, not unique by itself
@@ -74,10 +77,16 @@ type Operation struct {
 	EventID      *uint64  `parquet:"event_id,optional"`
 	ParentID     *uint64  `parquet:"parent_id,optional"`
 	Location     uint64   `parquet:"location"`
+	Members      int32    `parquet:"members"`                 // of the communicator, of which there is data
+	WaitKind     *string  `parquet:"wait_kind,optional,dict"` // of collectives: whom their members wait for
+	Leads        bool     `parquet:"leads"`                   // the first collective of its launch on the communicator
+	Device       bool     `parquet:"device"`                  // a buffer is known to be in a GPU's memory
+	BusFactor    float64  `parquet:"bus_factor"`
 }
 
 // TransferRow is a row of the table of transfers: what the network carried in one piece.
 type TransferRow struct {
+	Run          string  `parquet:"run,dict"` // that of the table of runs
 	Communicator string  `parquet:"communicator,dict"`
 	Comm         *int32  `parquet:"comm,optional"`
 	From         *int32  `parquet:"from_rank,optional"`
@@ -102,6 +111,7 @@ type TransferRow struct {
 
 // WaitRow is a row of the table of waits: one member waited for another at the beginning of an operation.
 type WaitRow struct {
+	Run          string `parquet:"run,dict"` // that of the table of runs
 	Kind         string `parquet:"kind,dict"`
 	Communicator string `parquet:"communicator,dict"`
 	Comm         int32  `parquet:"comm"`
@@ -140,7 +150,7 @@ func Parquet(a *otf2.Archive, dir, codec string, opts *Options) (*Result, error)
 	for _, table := range []struct {
 		file  string
 		write func(w io.Writer, codec compress.Codec) error
-	}{{OperationsFile, e.operations}, {TransfersFile, e.transfers}, {WaitsFile, e.waits}} {
+	}{{OperationsFile, e.operations}, {TransfersFile, e.transfers}, {WaitsFile, e.waits}, {PhasesFile, e.phases}, {RunsFile, e.runs}} {
 		err := e.into(filepath.Join(dir, table.file), nil, func(w io.Writer) error { return table.write(w, c) })
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", table.file, err)
@@ -163,8 +173,9 @@ func newTable[T any](e *exporter, w io.Writer, kind string, codec compress.Codec
 	return &table[T]{e: e, kind: kind, w: parquet.NewGenericWriter[T](w,
 		parquet.Compression(codec), parquet.MaxRowsPerRowGroup(rowsPerGroup), parquet.CreatedBy("nccl-otf2", e.opts.Version, ""),
 		parquet.KeyValueMetadata("nccl-otf2.table", kind),
+		parquet.KeyValueMetadata("nccl-otf2.schema_version", strconv.Itoa(SchemaVersion)),
 		parquet.KeyValueMetadata("nccl-otf2.schema", strconv.Itoa(SchemaVersion)),
-		parquet.KeyValueMetadata("nccl-otf2.trace_id", strconv.FormatUint(e.archive.Anchor.TraceID, 16)),
+		parquet.KeyValueMetadata("nccl-otf2.trace_id", e.run()),
 	)}
 }
 
@@ -199,9 +210,11 @@ func textOrNone(s string) *string { return known(s, s != "") }
 func (e *exporter) operations(w io.Writer, codec compress.Codec) error {
 	t := newTable[Operation](e, w, "operations", codec)
 	r, clock := e.rows, &e.rows.clock
+	present := analysis.MembersWithData(e.archive.Defs, facts.Communicators(e.archive.Defs))
 	problems, err := operations.EachPartOf(e.archive, e.opts.Selection, func(p *operations.Part) error {
 		row := r.on(p.Location, p.Comm)
 		o := Operation{
+			Run: e.run(), Members: int32(present[p.Comm]), WaitKind: textOrNone(p.WaitKind), Leads: p.Leads, Device: p.Device, BusFactor: p.BusFactor,
 			Communicator: p.Communicator, Comm: int32(p.Comm), CommID: known(row.commID, row.hasID), Ranks: int32(p.Ranks), Rank: int32(p.Rank),
 			WorldRank: int32(r.worldRank(p.Location)), Host: row.process.host, GPU: textOrNone(row.gpu), Function: p.Function,
 			Ordinal: int64(p.Ordinal), Begin: clock.since1970(p.Begin), End: clock.since1970(p.End), Root: rankOrNone(p.Root), Peer: rankOrNone(p.Peer),
@@ -240,6 +253,7 @@ func (e *exporter) transfers(w io.Writer, codec compress.Codec) error {
 			return nil
 		}
 		o := TransferRow{
+			Run:          e.run(),
 			Communicator: x.Communicator, Comm: known(int32(x.Comm), x.Comm != otf2.UndefinedComm), From: rankOrNone(x.From), To: int32(x.To),
 			Channel: rankOrNone(x.Channel), Step: rankOrNone(x.Step), QP: rankOrNone(x.QP), Begin: clock.since1970(x.Begin), Bytes: int64(x.Bytes),
 			ParentID: known(x.Parent, x.Parent != 0), Location: uint64(x.Location),
@@ -277,12 +291,13 @@ func (e *exporter) waits(w io.Writer, codec compress.Codec) error {
 	t := newTable[WaitRow](e, w, "waits", codec)
 	r, clock := e.rows, &e.rows.clock
 	var err error
-	problems := operations.EachMatch(e.archive, &operations.Matches{Selection: e.opts.Selection, Wait: func(x *waits.Wait) {
+	problems := operations.EachMatch(e.archive, &operations.Matches{Selection: e.opts.Selection, Span: func(s operations.Span) { e.span = s }, Wait: func(x *waits.Wait) {
 		if err != nil {
 			return
 		}
 		me, other := &r.world[x.World], &r.world[x.For]
 		err = t.add(WaitRow{
+			Run:  e.run(),
 			Kind: x.Kind, Communicator: x.Communicator, Comm: int32(x.Comm), Function: x.Function, Ordinal: int64(x.Ordinal), Rank: int32(x.Rank),
 			Peer: rankOrNone(x.Peer), WorldRank: int32(x.World), RankName: me.Name, Host: me.Host, ForWorldRank: int32(x.For), ForName: other.Name,
 			ForHost: other.Host, Begin: clock.since1970(x.Begin), Time: clock.nanoseconds(int64(x.Time)), Waited: clock.nanoseconds(int64(x.Waited)),
@@ -291,16 +306,4 @@ func (e *exporter) waits(w io.Writer, codec compress.Codec) error {
 	}})
 	e.problems(problems)
 	return errors.Join(err, t.close())
-}
-
-// Columns lists the columns of a table, in order: what docs/export.md must name.
-func Columns(file string) []string {
-	schema := map[string]*parquet.Schema{
-		OperationsFile: parquet.SchemaOf(Operation{}), TransfersFile: parquet.SchemaOf(TransferRow{}), WaitsFile: parquet.SchemaOf(WaitRow{}),
-	}[file]
-	var names []string
-	for _, f := range schema.Fields() {
-		names = append(names, f.Name())
-	}
-	return slices.Clip(names)
 }

@@ -28,6 +28,7 @@ files="
 644|$BUILD/share/|$share/
 644|plugin/mark.h|$PREFIX/include/nccl_otf2.h
 644|python/|$share/nccl-otf2/python/
+644|sql/|$share/nccl-otf2/sql/
 644|README.md|$share/doc/nccl-otf2/
 644|CHANGELOG.md|$share/doc/nccl-otf2/
 644|LICENSE|$share/doc/nccl-otf2/
@@ -46,7 +47,7 @@ each() {
   while IFS='|' read -r mode what to; do
     case "$mode|$what|$to" in
       '||') ;;
-      */'|'*) (cd "$what" && find . -type f -not -path '*/__pycache__/*') | LC_ALL=C sort | while read -r name; do echo "$mode|$what${name#./}|$to${name#./}"; done ;;
+      */'|'*) (cd "$what" && find . -type f -not -path '*/__pycache__/*' -not -name '*.go') | LC_ALL=C sort | while read -r name; do echo "$mode|$what${name#./}|$to${name#./}"; done ;;
       */) echo "$mode|$what|$to$(basename "$what")" ;;
       *) echo "$mode|$what|$to" ;;
     esac

@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Phases of a program in its nccl-otf2 trace.
+"""Phases of a program in its nccl-otf2 trace, and the tables of recorded runs.
 
     import nccl_otf2
     with nccl_otf2.phase("step 17"):      # a region on this thread; phases nest
         ...
     nccl_otf2.mark("learning rate 1e-4")  # a moment
 
-Without a recording all of this does nothing. One file, standard library only.
+Without a recording all of this does nothing. For phases one file is enough, standard library only.
+
+    tables = nccl_otf2.open("exp1")       # what `nccl-otf2 export --parquet exp1` wrote, see nccl_otf2_tables.py
+    tables.rows("waits")
+
+python -m nccl_otf2 waits exp1 --engine duckdb asks from the shell. For these nccl_otf2_tables.py must be there, too, and DuckDB or PySpark.
 """
+import builtins
 import contextlib
 import ctypes
 import os
@@ -21,7 +27,7 @@ def _plugin():
     global _library, _looked
     if _library is None and time.monotonic() - _looked > 1:  # NCCL loads it with its first communicator
         _looked = time.monotonic()
-        with open("/proc/self/maps", errors="replace") as maps:
+        with builtins.open("/proc/self/maps", errors="replace") as maps:
             paths = {line.split(maxsplit=5)[5].rstrip() for line in maps if "ccl-profiler" in line}
         for path in paths:
             with contextlib.suppress(OSError, AttributeError):  # another profiler's
@@ -46,3 +52,18 @@ def phase(name):
 def mark(text):
     if _plugin() is not None:
         _library.nccl_otf2_mark(str(text).encode())
+
+
+def open(*paths, engine="duckdb", session=None):
+    """The tables of runs: a nccl_otf2_tables.Tables. engine: "duckdb" or "spark"; session: a connection or SparkSession of your own."""
+    import nccl_otf2_tables
+
+    return nccl_otf2_tables.Tables(paths, engine, session)
+
+
+if __name__ == "__main__":
+    import sys
+
+    import nccl_otf2_tables
+
+    sys.exit(nccl_otf2_tables.main())

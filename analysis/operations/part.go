@@ -51,6 +51,9 @@ type Part struct {
 	StartUp     bool   // of the member's first launch on the communicator, in which NCCL makes its connections
 	InPlace     facts.InPlace
 	Variant     string // symmetric kernel, or how copy engines synchronize; "" if not told
+	Device      bool   // a buffer of its is known to be in a GPU's memory
+	Leads       bool   // the first collective of its launch on its communicator: of those of one launch arrivals take that one
+	WaitKind    string // of collectives, whom their members wait for: "collective", "late broadcast", "early reduce"; "" of messages
 	Share       uint64 // bytes that one rank contributes or gets, of Size
 	BusFactor   float64
 	// Attributes are those of the events that describe it, the outer ones first. A reader of them sees the last one of
@@ -109,6 +112,7 @@ func fillPart(p *Part, o *analysis.Operation, defs *otf2.Definitions, stretches 
 		Protocol: analysis.NameOf(defs, o.Proto), Channels: o.Channels, Source: o.Source.String(), Uncertainty: o.Uncertainty,
 		Stated: o.Stated, Event: o.Event, Parent: o.Parent, Graph: o.Graph, Grouped: o.Grouped, Plan: o.Launch, BusFactor: o.BusFactor(o.Communicator.Size()),
 		Equal: o.Equal, StartUp: o.StartUp, InPlace: o.InPlace, Variant: analysis.NameOf(defs, o.Variant), Share: o.Size,
+		Device: o.Device, Leads: o.Leads,
 		Attributes: o.Attributes,
 	}
 	sequence := o.Function
@@ -118,6 +122,9 @@ func fillPart(p *Part, o *analysis.Operation, defs *otf2.Definitions, stretches 
 		p.Sent, p.Received = o.Size, o.Size
 	case int64(o.Root) < int64(o.Communicator.Size()):
 		p.Root = int(o.Root)
+	}
+	if !p.Message() {
+		p.WaitKind = facts.WaitKindOf(o.Collective).String()
 	}
 	if o.Collective != nil {
 		p.Share = o.Collective.Share(o.Size, uint64(o.Communicator.Size()))
@@ -168,6 +175,21 @@ type Matches struct {
 	Collective func(parts []Part)    // all members with data have ended it
 	Message    func(send, recv *End) // both ends are there
 	Wait       func(w *waits.Wait)   // a member waited for another
+	Span       func(Span)            // from the first event to the last, when all have been read; not called if there are none
+}
+
+// Span is the time of an archive's events, as the report has it.
+type Span struct {
+	Begin       otf2.Timestamp // of all events
+	First, Last otf2.Timestamp // of those that are selected
+	events      bool
+}
+
+func (s *Span) add(ev *otf2.Event, selected *selection.Selection) {
+	s.Begin = min(s.Begin, ev.Time)
+	if selected.At(ev.Location, ev.Time) {
+		s.First, s.Last, s.events = min(s.First, ev.Time), max(s.Last, ev.Time), true
+	}
 }
 
 // End is one end of a message.
@@ -219,12 +241,21 @@ func EachMatch(a *otf2.Archive, m *Matches) (problems []string) {
 			found[i] = append(found[i], *op)
 		})
 	}
+	spans := slices.Repeat([]Span{{Begin: otf2.UndefinedTimestamp, First: otf2.UndefinedTimestamp}}, len(lanes)+1)
 	problems = analysis.ReadLanes(a, lanes, func(i int, ev *otf2.Event, items []analysis.Operation) []analysis.Operation {
 		found[i] = items
+		spans[i].add(ev, m.Selection)
 		readers[i].Event(ev)
 		return found[i]
 	}, o.add)
 	o.waits.Result() // what waited for more to come
+	all := &spans[len(lanes)]
+	for _, s := range spans[:len(lanes)] {
+		all.Begin, all.First, all.Last, all.events = min(all.Begin, s.Begin), min(all.First, s.First), max(all.Last, s.Last), all.events || s.events
+	}
+	if m.Span != nil && all.events {
+		m.Span(*all)
+	}
 	return problems
 }
 

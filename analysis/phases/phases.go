@@ -163,6 +163,8 @@ type Counter struct {
 	calls         analysis.CallTable[*occasion]
 	plans         map[otf2.LocationRef]*phasePlan
 	plan          uint64 // number of the last
+
+	ended func(*Occurrence) // if set, told of each phase that has ended
 }
 
 // phaseThread is the open regions of one location.
@@ -301,6 +303,7 @@ func (c *Counter) leaveThread(r *facts.Region) {
 	took := uint64(r.End - r.Begin)
 	if f.phase != nil {
 		c.endPhase(r, &f, took)
+		c.tell(r, &f, took)
 	}
 	if at > 0 {
 		if _, called := c.api[r.Region]; called {

@@ -35,7 +35,7 @@ var exportForms = []exportForm{
 		func(a *otf2.Archive, path string, stdout io.Writer, opts *export.Options, _ string) (*export.Result, error) {
 			return export.Chrome(a, path, stdout, opts)
 		}},
-	{"parquet", "tables of operations, transfers and waits for DuckDB, Spark, pandas", "parquet", true,
+	{"parquet", "tables of operations, transfers, waits, phases for DuckDB, Spark, pandas", "parquet", true,
 		func(a *otf2.Archive, path string, _ io.Writer, opts *export.Options, codec string) (*export.Result, error) {
 			return export.Parquet(a, path, codec, opts)
 		}},
@@ -59,7 +59,7 @@ func exportCommand() *cobra.Command {
   --jsonl        the records of the minimal profiler: a folder with a file per process; nccl-otf2 import reads them
   --chrome       the timeline for Perfetto, with lines from calls to operations, through the parts of collectives,
                  along messages and transfers; gzip if the name ends in .gz
-  --parquet      a folder with operations.parquet, transfers.parquet and waits.parquet
+  --parquet      a folder of five tables (docs/tables.md), which the queries in sql/ ask
   --prometheus   a file for the node exporter's textfile collector, put in place when it is complete
 
 docs/export.md has the schemas, which are stable, and queries. What a form has no room for, and what the archive does not

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recorded runs as tables, and the questions that are files of SQL, on DuckDB or Spark.
+
+    tables = nccl_otf2.open("exp1")       # a folder of tables, an experiment directory, or a folder of several of these
+    tables.rows("waits")                  # a question by its name, or any SQL: a list of dicts
+    tables.pandas("SELECT function, count(*) FROM operations GROUP BY function")
+
+docs/tables.md says what is in the tables. Needed is the engine alone: duckdb, or pyspark; pandas or pyarrow for results of theirs.
+"""
+import argparse
+import csv
+import json
+import pathlib
+import sys
+from typing import Any, Dict, List, Optional, Sequence, TextIO, Tuple, Union
+
+TABLES = ("operations", "transfers", "waits", "phases", "runs")
+ENGINES = ("duckdb", "spark")
+FOLDER = "parquet"  # that `nccl-otf2 export --parquet` writes beside an archive
+
+Path = Union[str, "pathlib.PurePath"]
+
+
+class TablesError(Exception):
+    """There are no tables, or no such question."""
+
+
+def queries() -> Dict[str, str]:
+    """The SQL of the questions, by name: the files of the folder sql beside that of this file."""
+    folder = pathlib.Path(__file__).resolve().parent.parent / "sql"
+    found = {file.stem: file.read_text(encoding="utf-8") for file in sorted(folder.glob("*.sql"))}
+    if not found:
+        raise TablesError(f"{folder} has no queries: they are installed with this file")
+    return found
+
+
+def question(text: str) -> str:
+    """The sentence that a query begins with."""
+    return next((line[3:] for line in text.splitlines() if line.startswith("-- ") and "SPDX" not in line), "")
+
+
+def folders(path: Path) -> List[pathlib.Path]:
+    """The folders of tables that a path stands for: itself, that in an experiment directory, or those of the folders in it."""
+    top = pathlib.Path(path)
+
+    def of(folder: pathlib.Path) -> List[pathlib.Path]:
+        return [f for f in (folder, folder / FOLDER) if (f / "operations.parquet").is_file()][:1]
+
+    found = of(top) or [f for each in sorted(top.iterdir() if top.is_dir() else []) if each.is_dir() for f in of(each)]
+    if not found:
+        raise TablesError(f"{top} has no tables: make them with `nccl-otf2 export --parquet {top}`")
+    for folder in found:
+        missing = [t for t in TABLES if not (folder / f"{t}.parquet").is_file()]
+        if missing:
+            raise TablesError(f"{folder} has no {', '.join(missing)}: it was written by an earlier version; export the archive again")
+    return found
+
+
+class Tables:
+    """The tables of one run or of several, each as a view of an engine."""
+
+    def __init__(self, paths: Sequence[Path], engine: str = "duckdb", session: Optional[Any] = None) -> None:
+        """session: a DuckDB connection or a SparkSession to use; None: one of its own."""
+        if engine not in ENGINES:
+            raise TablesError(f"engine {engine!r} is none of {', '.join(ENGINES)}")
+        where = [folder for path in paths for folder in folders(path)]
+        self.engine = engine
+        self.session = session if session is not None else _session(engine)
+        for table in TABLES:
+            files = [str(folder / f"{table}.parquet") for folder in where]
+            if engine == "spark":
+                self.session.read.option("mergeSchema", "true").parquet(*files).createOrReplaceTempView(table)
+            else:
+                self.session.read_parquet(files, union_by_name=True).create_view(table, replace=True)
+
+    def sql(self, query: str) -> Any:
+        """What the engine gives for a question's name or SQL: a DuckDB relation, or a Spark DataFrame."""
+        text = query
+        if not any(c.isspace() for c in query.strip()):
+            known = queries()
+            if query not in known:
+                raise TablesError(f"there is no query {query!r}: there are {', '.join(known)}")
+            text = known[query]
+        return self.session.sql(text)
+
+    def columns_and_rows(self, query: str) -> Tuple[List[str], List[Tuple[Any, ...]]]:
+        """The result as names of columns, and rows."""
+        result = self.sql(query)
+        if self.engine == "spark":
+            return list(result.columns), [tuple(row) for row in result.collect()]
+        return list(result.columns), result.fetchall()
+
+    def rows(self, query: str) -> List[Dict[str, Any]]:
+        """The result as one dict for each row."""
+        columns, rows = self.columns_and_rows(query)
+        return [dict(zip(columns, row)) for row in rows]
+
+    def pandas(self, query: str) -> Any:
+        """The result as a pandas DataFrame."""
+        result = self.sql(query)
+        return result.toPandas() if self.engine == "spark" else result.df()
+
+    def arrow(self, query: str) -> Any:
+        """The result as a pyarrow Table."""
+        result = self.sql(query)
+        return result.toArrow() if self.engine == "spark" else result.to_arrow_table()
+
+
+def _session(engine: str) -> Any:
+    if engine == "spark":
+        try:
+            from pyspark.sql import SparkSession
+        except ImportError as e:
+            raise TablesError("the engine spark needs pyspark: pip install pyspark, and a Java runtime") from e
+        return SparkSession.builder.appName("nccl-otf2").getOrCreate()
+    try:
+        import duckdb
+    except ImportError as e:
+        raise TablesError("the engine duckdb needs duckdb: pip install duckdb") from e
+    return duckdb.connect()
+
+
+def write(out: TextIO, columns: Sequence[str], rows: Sequence[Sequence[Any]], form: str) -> None:
+    """Writes a result as a table for people, as CSV, or as JSON (a list of objects)."""
+    if form == "json":
+        json.dump([dict(zip(columns, row)) for row in rows], out, indent=1, default=str)
+        out.write("\n")
+    elif form == "csv":
+        csv.writer(out, lineterminator="\n").writerows([columns, *rows])
+    else:
+        texts = [list(columns)] + [["" if v is None else f"{v:.6g}" if isinstance(v, float) else _printable(v) for v in row] for row in rows]
+        widths = [max(map(len, column)) for column in zip(*texts)]
+        for text in texts:
+            out.write("  ".join(cell.ljust(width) for cell, width in zip(text, widths)).rstrip() + "\n")
+
+
+def _printable(value: Any) -> str:
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(value))
+
+
+def main(argv: Optional[Sequence[str]] = None) -> int:
+    """python -m nccl_otf2: exit code 1 where there are no tables or no such question, 2 for wrong arguments."""
+    parser = argparse.ArgumentParser(prog="python -m nccl_otf2", description="Asks the tables of recorded runs.")
+    parser.add_argument("query", nargs="?", help="name of a question, or SQL")
+    parser.add_argument("dir", nargs="*", help="a folder of tables, an experiment directory, or a folder of several")
+    parser.add_argument("--engine", choices=ENGINES, default=ENGINES[0])
+    parser.add_argument("--format", choices=("table", "csv", "json"), default="table")
+    parser.add_argument("--list", action="store_true", help="list the questions")
+    args = parser.parse_args(argv)
+    try:
+        if args.list:
+            known = queries()
+            for name, text in known.items():
+                print(f"{name:{max(map(len, known))}}  {question(text)}")
+            return 0
+        if not args.query or not args.dir:
+            parser.error("name a question and a folder; --list lists the questions")
+        columns, rows = Tables(args.dir, args.engine).columns_and_rows(args.query)
+    except TablesError as e:
+        print(f"nccl_otf2: {e}", file=sys.stderr)
+        return 1
+    write(sys.stdout, columns, rows, args.format)
+    return 0

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queries
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/parquet-go/parquet-go"
+
+	"github.com/nccl-otf2/nccl-otf2/export"
+	"github.com/nccl-otf2/nccl-otf2/internal/need"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
+	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
+	"github.com/nccl-otf2/nccl-otf2/sql"
+)
+
+var engine = flag.String("engine", "duckdb", "what runs the queries: duckdb or spark")
+
+// built is a file that `make build` makes.
+func built(t *testing.T, name string) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join("../../build", name))
+	if err == nil {
+		_, err = os.Stat(path)
+	}
+	if err != nil {
+		t.Fatalf("%v: run `make build` first", err)
+	}
+	return path
+}
+
+// tool runs the tool and gives its standard output.
+func tool(t *testing.T, env []string, args ...string) []byte {
+	t.Helper()
+	cmd := exec.Command(built(t, "nccl-otf2"), args...)
+	cmd.Env = append(os.Environ(), env...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("nccl-otf2 %s: %v: %s", strings.Join(args, " "), err, stderr.String())
+	}
+	return out
+}
+
+// recordings are the folders of all recordings.
+func recordings(t *testing.T) []string {
+	t.Helper()
+	var all []string
+	for folder, least := range map[string]int{"nccl-callbacks": 11, "nccl-causes": 15} {
+		files, err := filepath.Glob(filepath.Join("../../testdata", folder, "*/run.json"))
+		if err != nil || len(files) < least {
+			t.Fatalf("%d recordings in %s: %v", len(files), folder, err)
+		}
+		for _, f := range files {
+			all = append(all, filepath.Dir(f))
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// play plays a recording, and writes its tables.
+func play(t *testing.T, recording string, events string) (dir string) {
+	t.Helper()
+	dir = filepath.Join(t.TempDir(), filepath.Base(recording))
+	tool(t, []string{"NCCL_OTF2_EVENTS=" + events}, "replay", recording, "--clock", "recorded", "--dir", dir)
+	tool(t, nil, "export", "--parquet", dir)
+	return dir
+}
+
+// reports reads the report of an archive.
+func reports(t *testing.T, dir string) *reported {
+	t.Helper()
+	r := new(reported)
+	form := func(flags ...string) []byte {
+		return tool(t, nil, append([]string{"report", dir, "--format", "json"}, flags...)...)
+	}
+	if err := r.read(form(), form("--waits"), form("--matrix")); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// ask is a query on some folders of tables.
+type ask struct {
+	Dirs  []string `json:"dirs"`
+	Query string   `json:"query"`
+}
+
+// answers runs queries on the engine, all in one process.
+func answers(t *testing.T, all []ask) [][]row {
+	t.Helper()
+	packages, err := filepath.Abs(filepath.Join("../../build/engines", *engine))
+	if err == nil {
+		_, err = os.Stat(filepath.Join(packages, "complete"))
+	}
+	need.NoError(t, *engine+" for Python (make engines, make spark-test)", err)
+	in, err := json.Marshal(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("python3", "-B", "run.py", *engine)
+	cmd.Env = append(os.Environ(), "PYTHONPATH="+packages, "SPARK_LOCAL_DIRS="+t.TempDir())
+	cmd.Stdin = bytes.NewReader(in)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		text := stderr.String()
+		t.Fatalf("%s: %v: %s", *engine, err, text[:min(len(text), 4000)])
+	}
+	var results [][]row
+	if err := json.Unmarshal(out, &results); err != nil || len(results) != len(all) {
+		t.Fatalf("%d results of %d queries: %v", len(results), len(all), err)
+	}
+	return results
+}
+
+// asks are the compared queries on one folder.
+func asks(dir string) (all []ask) {
+	for _, c := range compared {
+		all = append(all, ask{[]string{dir}, c.query})
+	}
+	return all
+}
+
+// byQuery brings the results of asks under the queries' names.
+func byQuery(results [][]row) map[string][]row {
+	of := make(map[string][]row)
+	for i, c := range compared {
+		of[c.query] = results[i]
+	}
+	return of
+}
+
+// Of every recording the queries have the report's figures.
+func TestQueriesAgreeWithReports(t *testing.T) {
+	var dirs []string
+	var all []ask
+	for i, rec := range recordings(t) {
+		dir := play(t, rec, []string{"net", "gpu", "all"}[i%3])
+		dirs = append(dirs, dir)
+		all = append(all, asks(dir)...)
+	}
+	dirs = append(dirs, withPhases(t))
+	all = append(all, asks(dirs[len(dirs)-1])...)
+	results := answers(t, all)
+	total := 0
+	for i, dir := range dirs {
+		found, n := disagreements(reports(t, dir), byQuery(results[i*len(compared):(i+1)*len(compared)]))
+		for _, d := range found {
+			t.Errorf("%s: %s", filepath.Base(dir), d)
+		}
+		if total += n; n < 20 {
+			t.Errorf("%s: %d figures are compared", filepath.Base(dir), n)
+		}
+	}
+	t.Logf("%d figures of %d recordings on %s", total, len(dirs), *engine)
+}
+
+// withPhases makes up a run whose ranks go through phases, and writes its tables.
+func withPhases(t *testing.T) (dir string) {
+	t.Helper()
+	const begin, us = shardtest.Epoch + 1_000_000, 1000
+	anchor := jobtest.Make(t, 3, 3, func(r int, p *shardtest.Process) {
+		p.AllReduce(p.World(), begin+10*us, begin+20*us, 100)
+		thread := p.Writer(0)
+		phase := func(name string) otf2.RegionRef {
+			region := p.Region(name, regions.GroupApplication, otf2.RegionRoleCode)
+			p.Shard.Regions[region].Paradigm = otf2.ParadigmUser
+			return region
+		}
+		for step := range 5 {
+			at := otf2.Timestamp(begin + 100*us + step*1000*us)
+			testkit.Must(t, thread.Enter(at, nil, phase(fmt.Sprint("step ", step))))
+			testkit.Must(t, thread.Enter(at+100*us, nil, phase("forward")))
+			p.Call("ncclAllReduce", uint64(at+110*us), uint64(at+120*us))
+			testkit.Must(t, thread.Leave(at+otf2.Timestamp((300+r*50+step*7)*us), nil, phase("forward")))
+			testkit.Must(t, thread.Leave(at+900*us, nil, phase(fmt.Sprint("step ", step))))
+		}
+	})
+	dir = filepath.Dir(anchor)
+	tool(t, nil, "export", "--parquet", dir)
+	return dir
+}
+
+// changed copies a folder of tables with a row of one of them changed by hand.
+func changed[T any](t *testing.T, dir, file string, change func(*T)) string {
+	t.Helper()
+	to := t.TempDir()
+	testkit.Must(t, os.CopyFS(to, os.DirFS(filepath.Join(dir, "parquet"))))
+	path := filepath.Join(to, file)
+	rows, err := parquet.ReadFile[T](path)
+	if err != nil || len(rows) == 0 {
+		t.Fatalf("%s: %d rows: %v", file, len(rows), err)
+	}
+	change(&rows[len(rows)-1])
+	testkit.Must(t, os.Remove(path))
+	testkit.Must(t, parquet.WriteFile(path, rows))
+	return to
+}
+
+// A figure that is changed by hand is found, by the smallest step that it has.
+func TestChangedFiguresAreFound(t *testing.T) {
+	dir := play(t, "../../testdata/nccl-causes/c09-link-slow-4p", "all")
+	r := reports(t, dir)
+	cases := []struct{ query, dir string }{
+		{"waits", changed(t, dir, export.WaitsFile, func(w *export.WaitRow) { w.Waited++ })},
+		{"lateness", changed(t, dir, export.WaitsFile, func(w *export.WaitRow) { w.Waited++ })},
+		{"arrivals", changed(t, dir, export.OperationsFile, func(o *export.Operation) { o.Begin++ })},
+		{"arrivals", changed(t, dir, export.OperationsFile, func(o *export.Operation) { o.Alike = false })},
+		{"bandwidths", changed(t, dir, export.OperationsFile, func(o *export.Operation) { o.Duration++ })},
+		{"bandwidths", changed(t, dir, export.OperationsFile, func(o *export.Operation) { o.Size++ })},
+		{"matrix", changed(t, dir, export.TransfersFile, func(x *export.TransferRow) { x.Bytes++ })},
+		{"weeks", changed(t, dir, export.RunsFile, func(x *export.RunRow) { x.Duration++ })},
+	}
+	phases := withPhases(t)
+	all := asks(dir)
+	for _, c := range cases {
+		all = append(all, asks(c.dir)...)
+	}
+	all = append(all, asks(changed(t, phases, export.PhasesFile, func(p *export.PhaseRow) { p.Duration++ }))...)
+	results := answers(t, all)
+	if found, _ := disagreements(r, byQuery(results[:len(compared)])); len(found) > 0 {
+		t.Fatalf("before anything is changed: %q", found)
+	}
+	for i, c := range cases {
+		found, _ := disagreements(r, byQuery(results[(i+1)*len(compared):(i+2)*len(compared)]))
+		if !slices.ContainsFunc(found, func(d string) bool { return strings.HasPrefix(d, c.query+": ") }) {
+			t.Errorf("case %d: a changed figure of %s is not found: %q", i, c.query, found)
+		}
+	}
+	last := byQuery(results[(len(cases)+1)*len(compared):])
+	if found, _ := disagreements(reports(t, phases), last); len(found) == 0 || !strings.HasPrefix(found[0], "phases: ") {
+		t.Errorf("a changed phase is not found: %q", found)
+	}
+}
+
+// The slow link of a labelled recording is the first of slow-links; of two runs compare has the medians of both, and weeks adds them up.
+func TestQueriesOfLinksAndRuns(t *testing.T) {
+	slow, other := play(t, "../../testdata/nccl-causes/c09-link-slow-4p", "all"), play(t, "../../testdata/nccl-causes/c15-gpu-slow-3p", "all")
+	again := play(t, "../../testdata/nccl-causes/c09-link-slow-4p", "all")
+	again = changed(t, again, export.RunsFile, func(r *export.RunRow) { r.Begin += 86_400_000_000_000 }) // as if it were a day later
+	results := answers(t, []ask{
+		{[]string{slow}, "slow-links"}, {[]string{slow, again}, "compare"}, {[]string{slow}, "bandwidths"}, {[]string{slow, again, other}, "weeks"},
+		{[]string{filepath.Dir(slow)}, "SELECT count(DISTINCT run) AS runs FROM operations"},
+	})
+	if l := results[0]; len(l) < 2 || l[0].text("from_name") != "Rank 1" || l[0].text("to_name") != "Rank 2" || l[0].number("times_slower") < 2 {
+		t.Errorf("slow links: %v", l)
+	}
+	medians := make(map[string]float64)
+	for _, r := range results[2] {
+		if r.number("algbw_gbs") > 0 {
+			medians[fmt.Sprint(r.text("function"), " ", r.text("datatype"), " ", r.text("size_bytes"))] = r.number("p50_ns")
+		}
+	}
+	if len(results[1]) == 0 {
+		t.Error("compare has no rows")
+	}
+	for _, r := range results[1] {
+		of := fmt.Sprint(r.text("function"), " ", r.text("datatype"), " ", r.text("size_bytes"))
+		if r.number("median_a_ns") != medians[of] || r.number("times_longer") <= 0 || r.number("operations_a") != r.number("operations_b") {
+			t.Errorf("%s: %v, the median is %v", of, r, medians[of])
+		}
+	}
+	runs := 0.0
+	for _, r := range results[3] {
+		runs += r.number("runs")
+	}
+	if runs != 3 || results[4][0].number("runs") != 1 {
+		t.Errorf("weeks: %v; %v", results[3], results[4])
+	}
+}
+
+// Every question says what it asks, and of which tables.
+func TestQueriesSayWhatTheyAsk(t *testing.T) {
+	all := sql.All()
+	if len(all) < 9 {
+		t.Fatalf("%d queries", len(all))
+	}
+	for _, q := range all {
+		head, _, _ := strings.Cut(q.Text, "\nWITH ")
+		if !strings.HasSuffix(q.Question, "?") || !strings.Contains(head, "-- Tables: ") || !strings.Contains(head, "Units: ") {
+			t.Errorf("%s: %q", q.Name, head)
+		}
+	}
+	if q, err := sql.Named("waits"); err != nil || q.Name != "waits" {
+		t.Error(err)
+	}
+	if _, err := sql.Named("nothing"); err == nil || !strings.Contains(err.Error(), "waits") {
+		t.Error(err)
+	}
+}
