@@ -29,7 +29,7 @@ include replay/host/host.mk
 include tests/faults/inject/inject.mk
 include tests/realnccl/realnccl.mk
 
-.PHONY: test-build install uninstall vulnerabilities answers faults page page-check pictures help build demo test test-loaded lint race fuzz cover size bench soak gpu-test gpu-test-build real-nccl real-nccl-short spark-test sanitize generate clean setup tool
+.PHONY: query test-build install uninstall vulnerabilities answers faults page page-check pictures help build demo test test-loaded lint race fuzz cover size bench soak gpu-test gpu-test-build real-nccl real-nccl-short spark-test sanitize generate clean setup tool
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -53,6 +53,14 @@ tool:
 	@mkdir -p $(BUILD)
 	@command -v $(GO) >/dev/null || { echo "make: Go is missing: install the version named in go.mod (https://go.dev/dl)" >&2; exit 1; }
 	CGO_ENABLED=$(TOOL_CGO) $(GO) build $(PIE) -trimpath -ldflags '$(TOOL_LDFLAGS)' -o $(TOOL) ./cmd/nccl-otf2
+
+# DuckDB's library is linked through cgo, and needs a C++ compiler's. Its modules' licence texts lie beside the program.
+query: ## nccl-otf2-query, which nccl-otf2 query starts: DuckDB, fetched through Go's module proxy (60 MB program)
+	@mkdir -p $(BUILD)
+	$(GO) build -o $(BUILD)/licences ./packaging/licences
+	cd query && CGO_ENABLED=1 $(GO) build -trimpath -ldflags '-s -w' -o $(abspath $(BUILD))/nccl-otf2-query .
+	cd query && CGO_ENABLED=1 $(abspath $(BUILD))/licences . >$(abspath $(BUILD))/THIRD-PARTY-LICENCES-query.new
+	mv $(BUILD)/THIRD-PARTY-LICENCES-query.new $(BUILD)/THIRD-PARTY-LICENCES-query
 
 $(BUILD)/THIRD-PARTY-LICENCES: go.sum packaging/licences/main.go | tool
 	CGO_ENABLED=$(TOOL_CGO) $(GO) run ./packaging/licences ./cmd/nccl-otf2 >$@.new
@@ -120,6 +128,7 @@ lint: ## gofmt, go vet, staticcheck; cppcheck for the C code
 	@files=$$(gofmt -l $$(find . -name '*.go' -not -path './$(BUILD)/*')); \
 	if [ -n "$$files" ]; then echo "not formatted (gofmt -w):"; echo "$$files"; exit 1; fi
 	$(GO) vet ./...
+	cd query && CGO_ENABLED=1 $(GO) vet .
 	$(GO) tool staticcheck ./...
 	$(GO) tool errcheck -ignoretests -exclude .errcheck $$($(GO) list ./... | grep -v '/nccl-otf2/tests')
 	$(MAKE) --no-print-directory page-check

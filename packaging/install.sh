@@ -36,6 +36,10 @@ files="
 644|docs/|$share/doc/nccl-otf2/docs/
 644|$BUILD/THIRD-PARTY-LICENCES|$share/doc/nccl-otf2/
 "
+# What not every build has.
+[ ! -x "$BUILD/nccl-otf2-query" ] || files+="755|$BUILD/nccl-otf2-query|$PREFIX/bin/
+644|$BUILD/THIRD-PARTY-LICENCES-query|$share/doc/nccl-otf2/
+"
 link=$LIBDIR/librccl-profiler-otf2.so # RCCL's name for the same library
 made="$LIBDIR/pkgconfig/nccl-otf2.pc
 $LIBDIR/cmake/nccl-otf2/nccl-otf2-config.cmake

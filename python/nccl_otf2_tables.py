@@ -2,7 +2,7 @@
 """Recorded runs as tables, and the questions that are files of SQL, on DuckDB or Spark.
 
     tables = nccl_otf2.open("exp1")       # a folder of tables, an experiment directory, or a folder of several of these
-    tables.rows("waits")                  # a question by its name, or any SQL: a list of dicts
+    tables.rows("waits")                  # a question by its name, of a table, or any SQL: a list of dicts
     tables.pandas("SELECT function, count(*) FROM operations GROUP BY function")
 
 docs/tables.md says what is in the tables. Needed is the engine alone: duckdb, or pyspark; pandas or pyarrow for results of theirs.
@@ -74,9 +74,11 @@ class Tables:
                 self.session.read_parquet(files, union_by_name=True).create_view(table, replace=True)
 
     def sql(self, query: str) -> Any:
-        """What the engine gives for a question's name or SQL: a DuckDB relation, or a Spark DataFrame."""
+        """What the engine gives for a question's name, a table's, or SQL: a DuckDB relation, or a Spark DataFrame."""
         text = query
-        if not any(c.isspace() for c in query.strip()):
+        if query in TABLES and query not in queries():
+            text = f"SELECT * FROM {query}"
+        elif not any(c.isspace() for c in query.strip()):
             known = queries()
             if query not in known:
                 raise TablesError(f"there is no query {query!r}: there are {', '.join(known)}")

@@ -60,7 +60,7 @@ var commandGroups = []struct {
 	commands []func() *cobra.Command
 }{
 	{"Record", []func() *cobra.Command{runCommand, ctlCommand, replayCommand, unifyCommand}},
-	{"Ask", []func() *cobra.Command{reportCommand, topCommand, diffCommand, profileCommand}},
+	{"Ask", []func() *cobra.Command{reportCommand, queryCommand, topCommand, diffCommand, profileCommand}},
 	{"Look", []func() *cobra.Command{timelineCommand, printCommand}},
 	{"Exchange", []func() *cobra.Command{exportCommand, importCommand, mergeCommand, viewCommand}},
 	{careGroup, []func() *cobra.Command{doctorCommand, checkCommand, recoverCommand, versionCommand}},

@@ -5,7 +5,6 @@
 package queries
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -16,6 +15,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/analysis/matrix"
 	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/analysis/waits"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // row is one of a query's result, by column.
@@ -30,14 +30,35 @@ func (r row) text(column string) string {
 
 func (r row) number(column string) float64 {
 	switch v := r[column].(type) {
-	case float64:
-		return v
+	case json.Number:
+		f, err := v.Float64()
+		if err != nil {
+			return math.NaN()
+		}
+		return f
 	case bool:
 		if v {
 			return 1
 		}
 	}
 	return 0
+}
+
+// time is the low digits of a time since 1970, which a float64 has room for: ns of the last 1000 s.
+func (r row) time(column string) float64 {
+	v, ok := r[column].(json.Number)
+	if !ok {
+		return math.NaN()
+	}
+	ns, err := v.Int64()
+	if err != nil {
+		return math.NaN()
+	}
+	return lowDigits(ns)
+}
+
+func lowDigits[T int64 | uint64 | otf2.Timestamp](ns T) float64 {
+	return float64(ns % 1_000_000_000_000)
 }
 
 // reported is what the report says of an archive, in its JSON.
@@ -93,7 +114,7 @@ func (f figures) disagreements(o figures) (all []string) {
 	return all
 }
 
-// compared are the queries whose figures reports have, with how the figures are read on both sides.
+// compared are the queries, and the table of runs, whose figures reports have, with how the figures are read on both sides.
 var compared = []struct {
 	query  string
 	report func(r *reported, f figures)
@@ -105,7 +126,7 @@ var compared = []struct {
 	{"matrix", reportMatrix, rowsMatrix},
 	{"lateness", reportLateness, rowsLateness},
 	{"phases", reportPhases, rowsPhases},
-	{"weeks", reportWeeks, rowsWeeks},
+	{"runs", reportRuns, rowsRuns},
 }
 
 // disagreements compares the results of the queries that are in compared, by name, with a report. n is how many figures were compared.
@@ -141,7 +162,7 @@ func reportArrivals(r *reported, f figures) {
 	for _, w := range r.States.Worst {
 		if !strings.HasPrefix(w.Operation, "Send") && w.Operation != "Recv" {
 			f.add(float64(w.Caused), "worst ", w.Communicator, " ", w.Operation, " ", w.Ordinal, " ", w.Rank)
-			f.add(float64(w.At), "worst ", w.Communicator, " ", w.Operation, " ", w.Ordinal, " at")
+			f.add(lowDigits(w.At), "worst ", w.Communicator, " ", w.Operation, " ", w.Ordinal, " at")
 		}
 	}
 }
@@ -174,7 +195,7 @@ func onlyWorst(rows []row, r *reported, f figures) {
 		for _, a := range rows {
 			if a["start_up"] != true && a.text("communicator") == w.Communicator && a.text("function") == w.Operation && a.number("ordinal") == float64(w.Ordinal) {
 				f.add(a.number("caused_ns"), "worst ", w.Communicator, " ", w.Operation, " ", w.Ordinal, " ", a.text("late_rank_name"))
-				f.add(a.number("last_ns"), "worst ", w.Communicator, " ", w.Operation, " ", w.Ordinal, " at")
+				f.add(a.time("last_ns"), "worst ", w.Communicator, " ", w.Operation, " ", w.Ordinal, " at")
 			}
 		}
 	}
@@ -301,17 +322,20 @@ func rowsPhases(rows []row, _ *reported, f figures) {
 	}
 }
 
-func reportWeeks(r *reported, f figures) {
-	f.add(float64(r.States.Total.Waited), "waited")
+func reportRuns(r *reported, f figures) {
+	f.add(lowDigits(r.Summary.Begin), "begin")
 	f.add(float64(r.Summary.Duration), "duration")
-	worst := slices.MaxFunc(r.States.Ranks, func(a, b waits.Row) int { return cmp.Compare(a.Caused, b.Caused) })
-	f.add(float64(worst.Caused), "most caused")
+	f.add(float64(r.Summary.Ranks), "ranks")
+	f.add(float64(r.Summary.Hosts), "hosts")
+	f.add(float64(r.Summary.Processes), "processes")
 }
 
-func rowsWeeks(rows []row, _ *reported, f figures) {
+func rowsRuns(rows []row, _ *reported, f figures) {
 	for _, r := range rows {
-		f.add(r.number("waited_ns"), "waited")
+		f.add(r.time("begin_ns"), "begin")
 		f.add(r.number("duration_ns"), "duration")
-		f.add(r.number("worst_caused_ns"), "most caused")
+		f.add(r.number("ranks"), "ranks")
+		f.add(r.number("hosts"), "hosts")
+		f.add(r.number("processes"), "processes")
 	}
 }

@@ -123,52 +123,75 @@ func answers(t *testing.T, all []ask) [][]row {
 		t.Fatalf("%s: %v: %s", *engine, err, text[:min(len(text), 4000)])
 	}
 	var results [][]row
-	if err := json.Unmarshal(out, &results); err != nil || len(results) != len(all) {
+	decode := json.NewDecoder(bytes.NewReader(out))
+	decode.UseNumber()
+	if err := decode.Decode(&results); err != nil || len(results) != len(all) {
 		t.Fatalf("%d results of %d queries: %v", len(results), len(all), err)
 	}
 	return results
 }
 
-// asks are the compared queries on one folder.
-func asks(dir string) (all []ask) {
+// asks are the compared queries on folders, the tables of all as one.
+func asks(dirs ...string) (all []ask) {
 	for _, c := range compared {
-		all = append(all, ask{[]string{dir}, c.query})
+		all = append(all, ask{dirs, c.query})
 	}
 	return all
 }
 
-// byQuery brings the results of asks under the queries' names.
-func byQuery(results [][]row) map[string][]row {
+// byQuery brings the results of asks under the queries' names, those of one run if it is named.
+func byQuery(results [][]row, run string) map[string][]row {
 	of := make(map[string][]row)
 	for i, c := range compared {
-		of[c.query] = results[i]
+		of[c.query] = slices.DeleteFunc(slices.Clone(results[i]), func(r row) bool { return run != "" && r.text("run") != run })
 	}
 	return of
+}
+
+// runOf is the name of the run that tables are of.
+func runOf(t *testing.T, dir string) string {
+	t.Helper()
+	rows, err := parquet.ReadFile[export.RunRow](filepath.Join(dir, "parquet", export.RunsFile))
+	if err != nil || len(rows) != 1 {
+		t.Fatalf("%d runs: %v", len(rows), err)
+	}
+	return rows[0].Run
 }
 
 // Of every recording the queries have the report's figures.
 func TestQueriesAgreeWithReports(t *testing.T) {
 	var dirs []string
-	var all []ask
 	for i, rec := range recordings(t) {
-		dir := play(t, rec, []string{"net", "gpu", "all"}[i%3])
-		dirs = append(dirs, dir)
-		all = append(all, asks(dir)...)
+		dirs = append(dirs, play(t, rec, []string{"net", "gpu", "all"}[i%3]))
 	}
 	dirs = append(dirs, withPhases(t))
-	all = append(all, asks(dirs[len(dirs)-1])...)
-	results := answers(t, all)
-	total := 0
+	results := answers(t, append(asks(dirs...), ask{dirs, "weeks"}))
+	runs := make(map[string]bool)
+	waited, total := 0.0, 0
 	for i, dir := range dirs {
-		found, n := disagreements(reports(t, dir), byQuery(results[i*len(compared):(i+1)*len(compared)]))
+		r, run := reports(t, dir), runOf(t, dir)
+		found, n := disagreements(r, byQuery(results, run))
 		for _, d := range found {
 			t.Errorf("%s: %s", filepath.Base(dir), d)
 		}
 		if total += n; n < 20 {
 			t.Errorf("%s: %d figures are compared", filepath.Base(dir), n)
 		}
+		runs[run] = true
+		waited += float64(r.States.Total.Waited)
+		if i == len(dirs)-1 && len(r.Phases) != 2 {
+			t.Errorf("%d phases in the run that has them", len(r.Phases))
+		}
 	}
-	t.Logf("%d figures of %d recordings on %s", total, len(dirs), *engine)
+	var n, sum float64
+	for _, w := range results[len(compared)] {
+		n += w.number("runs")
+		sum += w.number("waited_ns")
+	}
+	if len(runs) != len(dirs) || n != float64(len(dirs)) || sum != waited {
+		t.Errorf("%d runs of %d recordings; over the weeks %v runs that waited %v ns, the reports have %v", len(runs), len(dirs), n, sum, waited)
+	}
+	t.Logf("%d figures of %d runs on %s", total, len(dirs), *engine)
 }
 
 // withPhases makes up a run whose ranks go through phases, and writes its tables.
@@ -215,6 +238,9 @@ func changed[T any](t *testing.T, dir, file string, change func(*T)) string {
 
 // A figure that is changed by hand is found, by the smallest step that it has.
 func TestChangedFiguresAreFound(t *testing.T) {
+	if *engine != "duckdb" {
+		t.Skip("what is compared does not depend on the engine")
+	}
 	dir := play(t, "../../testdata/nccl-causes/c09-link-slow-4p", "all")
 	r := reports(t, dir)
 	cases := []struct{ query, dir string }{
@@ -225,7 +251,7 @@ func TestChangedFiguresAreFound(t *testing.T) {
 		{"bandwidths", changed(t, dir, export.OperationsFile, func(o *export.Operation) { o.Duration++ })},
 		{"bandwidths", changed(t, dir, export.OperationsFile, func(o *export.Operation) { o.Size++ })},
 		{"matrix", changed(t, dir, export.TransfersFile, func(x *export.TransferRow) { x.Bytes++ })},
-		{"weeks", changed(t, dir, export.RunsFile, func(x *export.RunRow) { x.Duration++ })},
+		{"runs", changed(t, dir, export.RunsFile, func(x *export.RunRow) { x.Duration++ })},
 	}
 	phases := withPhases(t)
 	all := asks(dir)
@@ -234,16 +260,16 @@ func TestChangedFiguresAreFound(t *testing.T) {
 	}
 	all = append(all, asks(changed(t, phases, export.PhasesFile, func(p *export.PhaseRow) { p.Duration++ }))...)
 	results := answers(t, all)
-	if found, _ := disagreements(r, byQuery(results[:len(compared)])); len(found) > 0 {
+	if found, _ := disagreements(r, byQuery(results, "")); len(found) > 0 {
 		t.Fatalf("before anything is changed: %q", found)
 	}
 	for i, c := range cases {
-		found, _ := disagreements(r, byQuery(results[(i+1)*len(compared):(i+2)*len(compared)]))
+		found, _ := disagreements(r, byQuery(results[(i+1)*len(compared):], ""))
 		if !slices.ContainsFunc(found, func(d string) bool { return strings.HasPrefix(d, c.query+": ") }) {
 			t.Errorf("case %d: a changed figure of %s is not found: %q", i, c.query, found)
 		}
 	}
-	last := byQuery(results[(len(cases)+1)*len(compared):])
+	last := byQuery(results[(len(cases)+1)*len(compared):], "")
 	if found, _ := disagreements(reports(t, phases), last); len(found) == 0 || !strings.HasPrefix(found[0], "phases: ") {
 		t.Errorf("a changed phase is not found: %q", found)
 	}
@@ -282,6 +308,33 @@ func TestQueriesOfLinksAndRuns(t *testing.T) {
 	}
 	if runs != 3 || results[4][0].number("runs") != 1 {
 		t.Errorf("weeks: %v; %v", results[3], results[4])
+	}
+}
+
+// The tool gives the same answers through the program beside it, with DuckDB of Go's driver, and says all of a folder's runs.
+func TestTheToolAsks(t *testing.T) {
+	_, err := os.Stat(filepath.Join("../../build", "nccl-otf2-query"))
+	need.NoError(t, "build/nccl-otf2-query (make query)", err)
+	dir := play(t, "../../testdata/nccl-callbacks/09-straggler-4p", "net")
+	got := make([][]row, len(compared))
+	for i, c := range compared {
+		question := c.query
+		if question == "runs" {
+			question = "SELECT * FROM runs"
+		}
+		decode := json.NewDecoder(bytes.NewReader(tool(t, nil, "query", dir, question, "--format", "json")))
+		decode.UseNumber()
+		testkit.Must(t, decode.Decode(&got[i]))
+	}
+	found, n := disagreements(reports(t, dir), byQuery(got, ""))
+	for _, d := range found {
+		t.Error(d)
+	}
+	if n < 100 {
+		t.Errorf("%d figures are compared", n)
+	}
+	if out := tool(t, nil, "query", filepath.Dir(dir), "waits"); !strings.Contains(string(out), "Rank 2") {
+		t.Errorf("a folder of runs: %s", out)
 	}
 }
 

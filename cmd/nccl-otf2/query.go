@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/installed"
+	"github.com/nccl-otf2/nccl-otf2/internal/printable"
+	"github.com/nccl-otf2/nccl-otf2/sql"
+)
+
+// queryProgram has DuckDB in it, which this tool, that also runs beside each rank, has not.
+const queryProgram = "nccl-otf2-query"
+
+func queryCommand() *cobra.Command {
+	form := choice{"table", []string{"table", "csv", "json", "parquet"}}
+	var output string
+	var list bool
+	cmd := &cobra.Command{
+		Use:   "query DIR… NAME|SQL",
+		Short: "Ask exported tables: a question by its name, or any SQL",
+		Long: `Asks the tables that "nccl-otf2 export --parquet" wrote: a question by its name (--list), or any SQL that DuckDB has. The tables
+are operations, transfers, waits, phases and runs; docs/tables.md says what is in them.
+
+DIR is a folder of tables, an experiment directory with its folder parquet, or a folder of several of these: the tables of
+several runs are read as one, column run tells them apart.
+
+DuckDB is in a program of its own, nccl-otf2-query beside the tool ("make query"). Where it was left out the same files of SQL run
+with Python: python -m nccl_otf2 NAME DIR.`,
+		Example: `  nccl-otf2 export --parquet exp1
+  nccl-otf2 query exp1 waits
+  nccl-otf2 query runs weeks --format csv -o weeks.csv
+  nccl-otf2 query exp1 "SELECT function, count(*) FROM operations GROUP BY function" --format json`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case list && len(args) > 0:
+				return usagef("--list takes no arguments")
+			case list:
+				listQueries(cmd.OutOrStdout())
+				return nil
+			case len(args) < 2:
+				return usagef("name a folder and a question: nccl-otf2 query DIR NAME; --list lists the questions")
+			case form.value == "parquet" && output == "":
+				return usagef("--format parquet needs -o FILE")
+			}
+			return runQuery(cmd, args[:len(args)-1], args[len(args)-1], form.value, output)
+		},
+	}
+	cmd.Flags().Var(&form, "format", "table, csv, json or parquet")
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(form.of, cobra.ShellCompDirectiveNoFileComp))
+	cmd.Flags().StringVarP(&output, "output", "o", "", "file to write (default: standard output)")
+	cmd.Flags().BoolVar(&list, "list", false, "list the questions")
+	return cmd
+}
+
+func listQueries(w io.Writer) {
+	for _, q := range sql.All() {
+		printable.Fprintf(w, "%-12s%s\n", q.Name, q.Question)
+	}
+}
+
+// queryText is the SQL of a question, or what was given if that is SQL: more than one word.
+func queryText(question string) (string, error) {
+	if strings.ContainsAny(question, " \t\n") {
+		return question, nil
+	}
+	q, err := sql.Named(question)
+	if err != nil {
+		return "", usagef("%v", err)
+	}
+	return q.Text, nil
+}
+
+func runQuery(cmd *cobra.Command, dirs []string, question, form, output string) error {
+	text, err := queryText(question)
+	if err != nil {
+		return err
+	}
+	args := []string{"-format", form, "-o", output, "--"}
+	for _, dir := range dirs {
+		folders, err := sql.Folders(dir)
+		if err != nil {
+			return err
+		}
+		args = append(args, folders...)
+	}
+	program, err := findQueryProgram()
+	if err != nil {
+		return err
+	}
+	run := exec.CommandContext(cmd.Context(), program, args...)
+	run.Stdin, run.Stdout, run.Stderr = strings.NewReader(text), cmd.OutOrStdout(), os.Stderr
+	err = run.Run()
+	if exit := new(exec.ExitError); errors.As(err, &exit) {
+		return exitCode(exitInput) // it has said why
+	}
+	return err
+}
+
+// findQueryProgram finds the program beside the tool.
+func findQueryProgram() (string, error) {
+	tool, err := installed.Tool()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(filepath.Dir(tool), queryProgram)
+	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+		return path, nil
+	}
+	return "", fmt.Errorf("%s is missing: it has DuckDB, which this tool has not: `make query` builds it, copy it there; or ask with `python -m nccl_otf2 NAME DIR`", path)
+}
