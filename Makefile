@@ -14,6 +14,7 @@ LOOPS    ?= 8
 SOAK_TIME ?= 10m
 MODULE   := $(shell sed -n 's/^module //p' go.mod)
 COMMIT   := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
+PIPIT    ?=
 RECORDING ?= testdata/nccl-callbacks/09-straggler-4p
 
 TOOL   := $(BUILD)/nccl-otf2
@@ -123,6 +124,8 @@ spark-test: test-build ## the queries of sql/ on Spark, on two executors; fetche
 
 setup: ## install (or name) the reference tools that the tests compare with
 	@scripts/setup.sh
+setup: ## install (or name) the reference tools that the tests compare with; PIPIT=DIR: a checkout of pipit
+	@BUILD='$(BUILD)' PIPIT='$(PIPIT)' scripts/setup.sh
 
 lint: ## gofmt, go vet, staticcheck; cppcheck for the C code
 	@files=$$(gofmt -l $$(find . -name '*.go' -not -path './$(BUILD)/*')); \

@@ -31,6 +31,8 @@ names() { # column of the rows on standard input, on one line
   cut -d'|' -f"$1" | paste -sd' ' -
 }
 
+"$(dirname "$0")/../tests/reference/tools.sh" "${BUILD:-build}/tools" # newer readers, beside those of this machine
+
 rows=$(missing)
 if [ -n "$rows" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
   packages=$(names 3 <<<"$rows")

@@ -32,24 +32,9 @@ const archiveName = "traces"
 // Scalasca makes the archive dir/traces.otf2 for scout.mpi from the native archive with the given anchor. An older
 // view in dir is replaced when the new one is complete; dir is made if need be.
 func Scalasca(anchor, dir string, opts *Options) (*Result, error) {
-	o := Options{}
-	if opts != nil {
-		o = *opts
-	}
-	if o.Workers <= 0 {
-		o.Workers = 2
-	}
-	if o.Creator == "" {
-		o.Creator = "nccl-otf2"
-	}
-	if o.Progress == nil {
-		o.Progress = func(string, int, int) {}
-	}
-	source := filepath.Dir(anchor)
-	if same, err := sameFolder(source, dir); err != nil {
+	o, err := opts.ready(anchor, dir)
+	if err != nil {
 		return nil, err
-	} else if same {
-		return nil, fmt.Errorf("the view would replace the archive %s itself: give another folder", anchor)
 	}
 	a, err := otf2.Open(anchor, nil)
 	if a == nil {
@@ -64,14 +49,14 @@ func Scalasca(anchor, dir string, opts *Options) (*Result, error) {
 	if len(j.locations) == 0 {
 		return nil, fmt.Errorf("%s has no communicator of more than one rank: there is nothing for Scalasca to analyse", anchor)
 	}
-	if err := j.read(o.Workers, phase(&o, "reading locations")); err != nil {
+	if err := j.read(o.Workers, phase(o, "reading locations")); err != nil {
 		return nil, fmt.Errorf("%s: %w", anchor, err)
 	}
 	j.match()
 	if o.TimedOnly {
 		j.dropUntimed()
 	}
-	j.order(phase(&o, "ordering operations"))
+	j.order(phase(o, "ordering operations"))
 	for _, r := range j.rows {
 		r.fuse()
 	}
@@ -85,10 +70,33 @@ func Scalasca(anchor, dir string, opts *Options) (*Result, error) {
 	}
 	j.untime()
 	j.receivers()
-	if err := j.replace(dir, &o); err != nil {
+	if err := replace(dir, func(staging string) error { return j.write(staging, o) }); err != nil {
 		return nil, err
 	}
 	return res, nil
+}
+
+// ready gives the options with what they leave open, unless the view would replace the archive itself.
+func (opts *Options) ready(anchor, dir string) (*Options, error) {
+	o := Options{}
+	if opts != nil {
+		o = *opts
+	}
+	if o.Workers <= 0 {
+		o.Workers = 2
+	}
+	if o.Creator == "" {
+		o.Creator = "nccl-otf2"
+	}
+	if o.Progress == nil {
+		o.Progress = func(string, int, int) {}
+	}
+	if same, err := sameFolder(filepath.Dir(anchor), dir); err != nil {
+		return nil, err
+	} else if same {
+		return nil, fmt.Errorf("the view would replace the archive %s itself: give another folder", anchor)
+	}
+	return &o, nil
 }
 
 func phase(o *Options, name string) func(done, total int) {
@@ -107,8 +115,8 @@ func sameFolder(a, b string) (bool, error) {
 	return err == nil && os.SameFile(x, y), err
 }
 
-// replace writes the archive beside the present one in dir, then puts it in its place.
-func (j *job) replace(dir string, o *Options) error {
+// replace has an archive written beside the present one in dir, then puts it in its place.
+func replace(dir string, write func(staging string) error) error {
 	if err := os.MkdirAll(dir, regular.Folder); err != nil {
 		return err
 	}
@@ -117,7 +125,7 @@ func (j *job) replace(dir string, o *Options) error {
 		return err
 	}
 	defer staging.Discard()
-	if err := j.write(staging.Path, o); err != nil {
+	if err := write(staging.Path); err != nil {
 		return fmt.Errorf("write the view: %w", err)
 	}
 	return staging.Replace(dir)

@@ -15,67 +15,121 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/view"
 )
 
-// viewFolder is where a view lies in its experiment directory.
-const viewFolder = "scalasca"
+// Folders in which views lie in their experiment directory.
+const (
+	scalascaFolder = "scalasca"
+	simpleFolder   = "simple"
+)
 
 func viewCommand() *cobra.Command {
 	var f format
-	var scalasca bool
+	var scalasca, simple bool
 	var output string
 	var opts view.Options
 	cmd := &cobra.Command{
-		Use:   "view --scalasca ARCHIVE|DIR",
-		Short: "Make an archive that Scalasca analyses",
-		Long: `Makes an archive of the ranks' operations as MPI operations, one process and one location per rank, that
-scout.mpi of Scalasca 2.6 analyses: which rank waited in what, and why. It holds only what all ranks have,
-in an order that a replay can carry out; what is left out is counted. docs/scalasca.md says what the view
-keeps and changes, and how to read the results.
+		Use:   "view --scalasca|--simple ARCHIVE|DIR",
+		Short: "Make an archive that other tools read: Scalasca, or readers of few kinds of records",
+		Long: `--scalasca makes an archive of the ranks' operations as MPI operations, one process and one location per
+rank, that scout.mpi of Scalasca 2.6 analyses: which rank waited in what, and why. It holds only what all ranks
+have, in an order that a replay can carry out; what is left out is counted. docs/scalasca.md says what the view
+keeps and changes, and how to read the results. scout is started with as many processes as the view has ranks;
+they may share a node and its cores.
 
-scout is started with as many processes as the view has ranks; they may share a node and its cores.`,
+--simple makes an archive of all that was recorded but metrics, for readers that know few of OTF2's records, as
+pipit: rows of processes only, one process per rank, blocking collectives and messages, and no two events of a row
+at one time. docs/otf2-format.md says what differs.`,
 		Example: `  nccl-otf2 view --scalasca exp1
   mpirun -np 8 --oversubscribe scout.mpi exp1/scalasca/traces.otf2
   scalasca -examine exp1/scalasca
 
   nccl-otf2 view --scalasca exp1 --output /scratch/view --format json
-  nccl-otf2 check --scalasca exp1/scalasca`,
+  nccl-otf2 check --scalasca exp1/scalasca
+
+  nccl-otf2 view --simple exp1
+  python3 -c 'import pipit; print(pipit.Trace.from_otf2("exp1/simple").comm_matrix())'`,
 		Args: exactly("an experiment directory or archive"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !scalasca {
-				return usagef("say which view: --scalasca")
+			if scalasca == simple {
+				return usagef("say which view: --scalasca or --simple")
+			}
+			if simple && opts.TimedOnly {
+				return usagef("--timed-only is of views for Scalasca")
 			}
 			anchor, err := anchorPath(args[0])
 			if err != nil {
 				return err
 			}
+			folder := scalascaFolder
+			if simple {
+				folder = simpleFolder
+			}
 			dir := output
 			if dir == "" {
-				dir = filepath.Join(filepath.Dir(anchor), viewFolder)
+				dir = filepath.Join(filepath.Dir(anchor), folder)
 			}
 			p := newProgress()
 			opts.Creator = "nccl-otf2 " + toolVersion
 			opts.Progress = func(phase string, done, total int) { p.say("%s: %d of %d", phase, done, total) }
+			if simple {
+				res, err := view.Simple(anchor, dir, &opts)
+				p.done()
+				if err != nil {
+					return err
+				}
+				return viewDone(cmd, f, res, res.Problems, func(w io.Writer) { printSimpleView(w, res) })
+			}
 			res, err := view.Scalasca(anchor, dir, &opts)
 			p.done()
 			if err != nil {
 				return err
 			}
-			out := cmd.OutOrStdout()
-			if f == formatJSON {
-				err = writeJSON(out, res)
-			} else {
-				printView(out, res)
-			}
-			if err == nil && len(res.Problems) > 0 {
-				return exitCode(exitInput)
-			}
-			return readerGone(err)
+			return viewDone(cmd, f, res, res.Problems, func(w io.Writer) { printView(w, res) })
 		},
 	}
 	cmd.Flags().BoolVar(&scalasca, "scalasca", false, "the view for scout.mpi of Scalasca")
-	cmd.Flags().StringVarP(&output, "output", "o", "", "folder of the view (default: "+viewFolder+" beside the archive)")
-	cmd.Flags().BoolVar(&opts.TimedOnly, "timed-only", false, "leave operations out that not all members have GPU times of")
+	cmd.Flags().BoolVar(&simple, "simple", false, "the view for readers of few kinds of records, as pipit")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "folder of the view (default: "+scalascaFolder+" or "+simpleFolder+" beside the archive)")
+	cmd.Flags().BoolVar(&opts.TimedOnly, "timed-only", false, "leave operations out that not all members have GPU times of (--scalasca)")
 	addFormat(cmd, &f)
 	return cmd
+}
+
+// viewDone says what a view holds; problems make the exit code.
+func viewDone(cmd *cobra.Command, f format, res any, problems []string, text func(io.Writer)) error {
+	var err error
+	if out := cmd.OutOrStdout(); f == formatJSON {
+		err = writeJSON(out, res)
+	} else {
+		text(out)
+	}
+	if err == nil && len(problems) > 0 {
+		return exitCode(exitInput)
+	}
+	return readerGone(err)
+}
+
+// printSimpleView says what is in a simple view, and what is not.
+func printSimpleView(w io.Writer, r *view.SimpleResult) {
+	printable.Fprintln(w, paint(w, bold, relative(r.Archive)))
+	printable.Fprintf(w, "  %s, %s, %s, %s, %s\n", count(r.Processes, "process", "processes"), count(r.Rows, "row", "rows"),
+		count(r.Events, "event", "events"), count(r.Collectives, "record of a collective", "records of collectives"), count(r.Messages, "message", "messages"))
+	note := func(n uint64, format string, args ...any) {
+		if n > 0 {
+			printable.Fprintf(w, "  "+format+"\n", args...)
+		}
+	}
+	note(r.Transfers, "%s of them of the network", count(r.Transfers, "transfer", "transfers"))
+	note(r.Covered, "%s no message: its communicator's transfers are", count(r.Covered, "Send is", "Sends are"))
+	note(r.MaxShift, "events are at most %s later than recorded, so that no two of a row have one time", count(r.MaxShift, "tick", "ticks"))
+	note(r.Metrics, "left out: %s of metrics", count(r.Metrics, "value", "values"))
+	warn := func(n uint64, format string, args ...any) {
+		note(n, "%s "+format, append([]any{paint(w, yellow, "!")}, args...)...)
+	}
+	warn(r.Others, "left out: %s that the view has no form for", count(r.Others, "event", "events"))
+	warn(r.Unplaced, "left out: %s whose other end is no known rank", count(r.Unplaced, "message", "messages"))
+	for _, p := range r.Problems {
+		warn(1, "%s", p)
+	}
 }
 
 // dropWords say why operations are not in a view.

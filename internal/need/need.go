@@ -5,8 +5,10 @@
 package need
 
 import (
+	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"sync"
 	"testing"
 )
@@ -55,4 +57,41 @@ func Python(t testing.TB) (path string) {
 	t.Helper()
 	NoError(t, "OTF2's Python bindings (Debian: python3-otf2)", bindings())
 	return python
+}
+
+// Tool finds a program that tests/reference/tools.sh has put into the build folder.
+func Tool(t testing.TB, name string) (path string) {
+	t.Helper()
+	path, err := builtTool(name)
+	NoError(t, name+" (make setup)", err)
+	return path
+}
+
+// Pipit is an interpreter that has pipit, whose checkout only its user can name: without it the test is left out.
+func Pipit(t testing.TB) (path string) {
+	t.Helper()
+	path, err := builtTool("pipit/python")
+	if err != nil {
+		t.Skipf("SKIPPED, NOT TESTED: no pipit: make setup PIPIT=DIR, a checkout of it")
+	}
+	return path
+}
+
+func builtTool(name string) (path string, err error) {
+	root, err := os.Getwd()
+	for err == nil {
+		if _, missing := os.Stat(filepath.Join(root, "go.mod")); missing == nil {
+			break
+		}
+		if up := filepath.Dir(root); up != root {
+			root = up
+			continue
+		}
+		err = errors.New("not in the repository")
+	}
+	if err == nil {
+		path = filepath.Join(root, "build", "tools", name)
+		_, err = os.Stat(path)
+	}
+	return path, err
 }

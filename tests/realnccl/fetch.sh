@@ -5,9 +5,10 @@
 #
 #	fetch.sh nccl DIRECTORY   nccl.h, libnccl_static.a
 #	fetch.sh rccl DIRECTORY   rccl/rccl.h, librccl.so.1
+#	fetch.sh otf2 DIRECTORY   OTF2 3.2's otf2-print, and its library
 #	fetch.sh libc DIRECTORY   the C and C++ libraries that newer packages want, with their loader
 #
-# NCCL and RCCL are pinned by version and hash; the C library is the one that Debian has now. The mirror is the one that this
+# NCCL, RCCL and OTF2 are pinned by version and hash; the C library is the one that Debian has now. The mirror is the one that this
 # machine's apt uses (or DEBIAN_MIRROR=URL). Nothing of the machine's apt is changed: lists and cache are DIRECTORY's own. A copy
 # in ${XDG_CACHE_HOME:-~/.cache}/nccl-otf2 is taken if it is there, and one is left there if that folder is. Exit code 3, with one
 # line that says why, where the packages are not to be had.
@@ -24,6 +25,11 @@ rccl)
   packages=("librccl1 7.2.4-1~exp3 505da86bed73fa221b97681410dcdb25a6a4b05be9bf40023a976ba9936f060f"
     "librccl-dev 7.2.4-1~exp3 c224353521f931fc9e9eb0800e401d5dde27d428a144f86d3766e52b9f40fdd5")
   files=(usr/include/rccl/rccl.h:rccl/rccl.h "$libraries/librccl.so.1.0:librccl.so.1") ;;
+otf2)
+  suite=sid component=main megabytes=20 # lists of packages included
+  packages=("otf2-tools 3.2-1 8a8c07262561d370aff1ff0b39a4e5fd02683a6ae7bc935ec0da9d3f7b7ccefd"
+    "libopen-trace-format2-10u 3.2-1 0d8f14f904e68c95d17121ec3e60bea170c0e8c0375e9bee8187698c3d6d09b1")
+  files=(usr/bin/otf2-print:otf2-print.bin "$libraries/libopen_trace_format2.so.10:libopen_trace_format2.so.10") ;;
 libc)
   suite=sid component=main megabytes=15 # lists of packages included
   packages=("libc6 - -" "libgcc-s1 - -" "libstdc++6 - -")
@@ -31,7 +37,7 @@ libc)
   for file in ld-linux-x86-64.so.2 libc.so.6 libm.so.6 libdl.so.2 libpthread.so.0 librt.so.1 libgcc_s.so.1 libstdc++.so.6; do
     files+=("$libraries/$file:$file")
   done ;;
-*) echo "fetch.sh: nccl, rccl or libc?" >&2; exit 2 ;;
+*) echo "fetch.sh: nccl, rccl, otf2 or libc?" >&2; exit 2 ;;
 esac
 
 mkdir -p "$out"
@@ -80,7 +86,7 @@ Dir::Etc::preferencesparts "-";
 Dir::State::lists "$work/lists";
 Dir::Cache "$work/cache";
 EOF
-  echo "real-nccl: fetching $what (${packages[*]%% *}: $megabytes MB)"
+  echo "fetching $what (${packages[*]%% *}: $megabytes MB)"
   if ! apt-get -c "$work/apt.conf" update >"$log" 2>&1 || grep -q '^[EW]: Failed' "$log"; then
     nothing "apt-get update: $(grep -m1 '^[EW]:' "$log" || tail -1 "$log")"
   fi
