@@ -122,8 +122,6 @@ spark-test: test-build ## the queries of sql/ on Spark, on two executors; fetche
 	@BUILD='$(BUILD)' CI=true scripts/engines.sh spark
 	$(GO) test -count=1 -v -timeout 60m ./tests/queries -engine spark
 
-setup: ## install (or name) the reference tools that the tests compare with
-	@scripts/setup.sh
 setup: ## install (or name) the reference tools that the tests compare with; PIPIT=DIR: a checkout of pipit
 	@BUILD='$(BUILD)' PIPIT='$(PIPIT)' scripts/setup.sh
 

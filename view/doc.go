@@ -16,5 +16,7 @@
 //	late    senders do not wait for receivers where scout would hang on it
 //	write   one location after the other
 //
-// Memory grows with operations, not with events; time is linear in both.
+// [Simple] makes an archive for readers that know few kinds of records; it copies rows one by one.
+//
+// Memory of the first grows with operations, not with events; time is linear in both.
 package view
