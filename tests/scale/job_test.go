@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scale
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
+)
+
+// What a training job of some ranks leaves behind, made up: one process for each rank, eight on a host; communicators of all ranks,
+// of the eight of a host (tensor parallel) and of those with the same place on their hosts (data parallel). In each step a rank
+// computes, and takes part in three AllReduces of its host, one of its data-parallel group and one of all. One rank computes longer.
+const (
+	perHost  = 8
+	steps    = 40
+	compute  = 300_000 // ns, before each AllReduce
+	slower   = 1_000_000
+	exchange = 200_000
+	begin    = shardtest.Epoch + 1_000_000_000
+)
+
+// group is a kind of communicator: its number and a rank's place in it.
+type group struct {
+	name string
+	of   func(rank int) (number, place int)
+	size func(ranks int) int
+}
+
+var (
+	world  = group{"world", func(r int) (int, int) { return 0, r }, func(n int) int { return n }}
+	tensor = group{"tp", func(r int) (int, int) { return r / perHost, r % perHost }, func(int) int { return perHost }}
+	data   = group{"dp", func(r int) (int, int) { return r % perHost, r / perHost }, func(n int) int { return n / perHost }}
+
+	groups = []group{world, tensor, data}
+	step   = []int{1, 1, 1, 2, 0} // its AllReduces, by indices into groups
+)
+
+// interval is a rank's part of an AllReduce.
+type interval struct{ begin, end uint64 }
+
+// run works out when each rank was in each AllReduce, by rank.
+func run(ranks, late int) [][]interval {
+	clock, all := make([]uint64, ranks), make([][]interval, ranks)
+	for r := range clock {
+		clock[r] = begin
+	}
+	for range steps {
+		for _, g := range step {
+			last := make(map[int]uint64)
+			for r := range clock {
+				clock[r] += compute
+				if r == late && g == 0 {
+					clock[r] += slower
+				}
+				number, _ := groups[g].of(r)
+				last[number] = max(last[number], clock[r])
+			}
+			for r := range clock {
+				number, _ := groups[g].of(r)
+				all[r] = append(all[r], interval{clock[r], last[number] + exchange})
+				clock[r] = last[number] + exchange
+			}
+		}
+	}
+	return all
+}
+
+// write writes the shards of the job into a directory.
+func write(t *testing.T, dir string, ranks, late int) {
+	for r, intervals := range run(ranks, late) {
+		writeRank(t, dir, r, ranks, intervals)
+	}
+}
+
+func writeRank(t *testing.T, dir string, r, ranks int, intervals []interval) {
+	p := shardtest.New(t, dir, fmt.Sprintf("%05d", r)).On(fmt.Sprintf("node%04d", r/perHost), 1000+r).Launched("slurm", r, ranks)
+	p.GPU(r%perHost, fmt.Sprint("GPU-", r), "")
+	var comms []int
+	for k, g := range groups {
+		number, place := g.of(r)
+		comms = append(comms, p.Comm(experiment.Comm{
+			ID: uint64(k+1)<<32 | uint64(number), Name: fmt.Sprint(g.name, number), NRanks: g.size(ranks), Rank: place, InitTime: begin - 1_000_000 + uint64(k),
+		}))
+	}
+	for i, at := range intervals {
+		comm, event := comms[step[i%len(step)]], uint64(i+1)
+		p.CallFor("ncclAllReduce", event, at.begin-10_000, at.begin-5_000)
+		p.Collective(comm, shardtest.Op{
+			Function: "AllReduce", Kind: otf2.CollectiveOpAllreduce, Begin: at.begin, End: at.end, Sent: 4096, Received: 4096, Count: 1024,
+			Algo: "RING", Proto: "SIMPLE", Channels: 4, Parent: event,
+		})
+	}
+	p.Finish()
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package scale asks about made-up jobs of many ranks: whether the answer is right, how long it is, and what it costs.
+package scale
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/golden"
+)
+
+var (
+	many = flag.String("ranks", "", "numbers of ranks to measure, such as 128,1024,4096,10000; disk: 0.25 MB each")
+	page = flag.Bool("page", false, "put what was measured into docs/scale.md")
+)
+
+// asked are the commands that are measured.
+var asked = []struct {
+	name string
+	args []string
+}{
+	{"unify", []string{"unify", "DIR"}},
+	{"unify --no-sync", []string{"unify", "DIR", "--no-sync"}},
+	{"report", []string{"report", "DIR"}},
+	{"report --waits", []string{"report", "DIR", "--waits"}},
+	{"report --matrix", []string{"report", "DIR", "--matrix"}},
+	{"check", []string{"check", "DIR"}},
+	{"top --once", []string{"top", "DIR", "--once"}},
+	{"profile", []string{"profile", "DIR"}},
+	{"timeline", []string{"timeline", "DIR"}},
+	{"export --parquet", []string{"export", "DIR", "--parquet"}},
+}
+
+// cost is what a command took.
+type cost struct {
+	cpu    time.Duration
+	memory int64 // bytes
+	lines  int
+	out    string
+}
+
+func ask(t *testing.T, dir string, args ...string) cost {
+	t.Helper()
+	tool, err := filepath.Abs("../../build/nccl-otf2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	args = append([]string(nil), args...)
+	for i, a := range args {
+		if a == "DIR" {
+			args[i] = dir
+		}
+	}
+	cmd := exec.Command(tool, args...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v: %v\n%s", args, err, stderr.String())
+	}
+	c := cost{cpu: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), lines: bytes.Count(out, []byte{'\n'}), out: string(out)}
+	if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
+		c.memory = usage.Maxrss << 10
+	}
+	return c
+}
+
+// The rank that is late is named among few and among many, and what is printed does not grow with them.
+func TestLateRankAmongMany(t *testing.T) {
+	var lines []int
+	for _, ranks := range []int{64, 512} {
+		dir, late := t.TempDir(), ranks/2+3
+		write(t, dir, ranks, late)
+		ask(t, dir, "unify", "DIR")
+		var report struct {
+			Verdict struct {
+				Culprits []struct {
+					Rank  int
+					Share float64
+					Kind  string
+				}
+			}
+		}
+		if err := json.Unmarshal([]byte(ask(t, dir, "report", "DIR", "--format", "json").out), &report); err != nil {
+			t.Fatal(err)
+		}
+		v := report.Verdict
+		if len(v.Culprits) != 1 || v.Culprits[0].Rank != late || v.Culprits[0].Share < 0.95 || v.Culprits[0].Kind != "host_late" {
+			t.Errorf("%d ranks: %+v, Rank %d was late", ranks, v, late)
+		}
+		n := 0
+		for _, args := range [][]string{{"report", "DIR"}, {"report", "DIR", "--waits"}, {"report", "DIR", "--matrix"}, {"top", "DIR", "--once"}} {
+			n += ask(t, dir, args...).lines
+		}
+		lines = append(lines, n)
+	}
+	if lines[1] > lines[0]+20 {
+		t.Errorf("%d lines of 512 ranks, %d of 64", lines[1], lines[0])
+	}
+}
+
+// With -ranks the commands are measured on jobs of so many ranks.
+func TestScale(t *testing.T) {
+	if *many == "" {
+		t.Log("nothing is measured without -ranks")
+		return
+	}
+	head, rule := "| processor seconds, MiB, lines |", "|---|"
+	rows := make([]string, len(asked)+1)
+	for number := range strings.SplitSeq(*many, ",") {
+		ranks, err := strconv.Atoi(number)
+		if err != nil || ranks%perHost != 0 {
+			t.Fatalf("%q is no multiple of %d", number, perHost)
+		}
+		dir, err := os.MkdirTemp("", "scale")
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, dir, ranks, ranks/2+3)
+		head, rule = head+fmt.Sprintf(" %d ranks |", ranks), rule+"---|"
+		for i, a := range asked {
+			c := ask(t, dir, a.args...)
+			t.Logf("%d ranks: %s: %.2f s, %d MiB, %d lines", ranks, a.name, c.cpu.Seconds(), c.memory>>20, c.lines)
+			rows[i] += fmt.Sprintf(" %.2f s, %d, %d |", c.cpu.Seconds(), c.memory>>20, c.lines)
+		}
+		rows[len(asked)] += fmt.Sprintf(" %d |", entries(t, dir))
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	}
+	table := head + "\n" + rule + "\n"
+	for i, a := range asked {
+		table += "| `" + a.name + "` |" + rows[i] + "\n"
+	}
+	table += "| files and folders, the archive's and the shards' |" + rows[len(asked)] + "\n"
+	t.Log("\n" + table)
+	if *page {
+		_ = flag.Set("update", "true")
+		golden.Section(t, "../../docs/scale.md", "scale", table)
+	}
+}
+
+// entries is how many files and folders there are.
+func entries(t *testing.T, dir string) (n int) {
+	err := filepath.WalkDir(dir, func(string, fs.DirEntry, error) error { n++; return nil })
+	if err != nil {
+		t.Error(err)
+	}
+	return n
+}
