@@ -27,10 +27,11 @@ type topOptions struct {
 	format           format
 	interval, window time.Duration
 	once             bool
+	most             rows // of a table, where it is printed once
 }
 
 func topCommand() *cobra.Command {
-	o := topOptions{interval: time.Second, window: 10 * time.Second}
+	o := topOptions{interval: time.Second, window: 10 * time.Second, most: defaultRows}
 	cmd := &cobra.Command{
 		Use:   "top [DIR]",
 		Short: "Watch a running job: operations per second, bandwidths, who waits, losses",
@@ -39,10 +40,12 @@ second, sizes and bandwidths, which ranks wait and for whom, what was lost. It w
 yet, and ends when the job ends, or with the key q. It only reads what the job's collectors have written, so it is some
 seconds behind and the job does not notice it. docs/top.md explains the columns and the fields of the JSON form.
 
-If the output is not a terminal, or with --once, it prints how the job stands once. With --format json it prints a line
-for each look.`,
+If the output is not a terminal, or with --once, it prints how the job stands once: of each table the 20 first rows, of
+ranks those that wait or are waited for the most. With --format json it prints a line for each look, which has
+everything.`,
 		Example: `  nccl-otf2 top exp1
   nccl-otf2 top exp1 --once
+  nccl-otf2 top exp1 --once --top all
   nccl-otf2 top exp1 --format json --interval 5s`,
 		Args: atMost("an experiment directory", 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -73,6 +76,7 @@ for each look.`,
 	fl := cmd.Flags()
 	fl.DurationVar(&o.interval, "interval", o.interval, "time between looks; longer where looking takes more than a tenth of it")
 	fl.DurationVar(&o.window, "window", o.window, "time that rates are of")
+	fl.Var(&o.most, "top", "with --once: rows of each table, a number, or all")
 	fl.BoolVar(&o.once, "once", false, "print how the job stands now, and end")
 	addFormat(cmd, &o.format)
 	return cmd
@@ -97,7 +101,7 @@ func (t *top) run(ctx context.Context, out io.Writer) error {
 		if v.State == live.LiveWaiting {
 			return t.nothing(v)
 		}
-		return report.Live(v, 0, 0).WriteText(out)
+		return report.Live(v, int(t.most), int(t.most)).WriteText(out)
 	}
 	return t.watch(ctx, terminal)
 }
