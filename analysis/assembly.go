@@ -4,6 +4,7 @@ package analysis
 
 import (
 	"maps"
+	"math/bits"
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/facts"
@@ -23,8 +24,8 @@ type Assembly struct {
 	sequences map[sequenceKey]*partSequence
 	last      *partSequence // that a part was of
 	order     map[otf2.CommRef]*partOrder
-	Parts     int // that are pending
-	free      []*pendingParts
+	Parts     int                        // that are pending
+	free      [33][]*pendingParts        // by the magnitude of how many members they had room for: large ones are not kept for small ones
 	empty     []map[uint64]*pendingParts // of sequences of which nothing is pending
 }
 
@@ -52,6 +53,7 @@ type pendingParts struct {
 	members      []Operation
 	sequence     *partSequence
 	ordinal      uint64
+	magnitude    int           // of the number of members, in bits
 	older, newer *pendingParts // of the communicator
 }
 
@@ -84,7 +86,7 @@ func (as *Assembly) Add(key PartKey, op *Operation, expected int) {
 	q := as.sequence(sequenceKey{key.Comm, key.Sequence})
 	p := q.pending[key.Ordinal]
 	if p == nil {
-		p = as.begin(q, key.Ordinal)
+		p = as.begin(q, key.Ordinal, bits.Len32(uint32(expected)))
 	}
 	p.members = append(p.members, *op)
 	as.Parts++
@@ -112,14 +114,15 @@ func (as *Assembly) sequence(key sequenceKey) *partSequence {
 }
 
 // begin makes an operation pending.
-func (as *Assembly) begin(q *partSequence, ordinal uint64) *pendingParts {
+func (as *Assembly) begin(q *partSequence, ordinal uint64, magnitude int) *pendingParts {
 	var p *pendingParts
-	if n := len(as.free); n > 0 {
-		p, as.free = as.free[n-1], as.free[:n-1]
+	free := &as.free[magnitude]
+	if n := len(*free); n > 0 {
+		p, *free = (*free)[n-1], (*free)[:n-1]
 	} else {
 		p = new(pendingParts)
 	}
-	*p = pendingParts{members: p.members[:0], sequence: q, ordinal: ordinal, older: q.order.newest}
+	*p = pendingParts{members: p.members[:0], sequence: q, ordinal: ordinal, magnitude: magnitude, older: q.order.newest}
 	if p.older == nil {
 		q.order.oldest = p
 	} else {
@@ -164,7 +167,7 @@ func (as *Assembly) end(p *pendingParts, to func([]Operation)) {
 	}
 	as.Parts -= len(p.members)
 	to(p.members)
-	as.free = append(as.free, p)
+	as.free[p.magnitude] = append(as.free[p.magnitude], p)
 }
 
 // AbandonBefore abandons the operations that somebody ended before a time.

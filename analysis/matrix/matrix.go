@@ -282,7 +282,7 @@ func (m *matrix) result(ps analysis.Properties) *Report {
 		return cmp.Or(cmp.Compare(a.Comm, b.Comm), cmp.Compare(a.Channel, b.Channel))
 	})
 
-	nominal, tooLarge := m.expand(covered)
+	nominal, tooLarge, least := m.expand(covered)
 	r.Nominal = m.rankFlows(nominal)
 	sums := make(map[[2]string]*flow)
 	for pair, f := range nominal {
@@ -306,7 +306,7 @@ func (m *matrix) result(ps analysis.Properties) *Report {
 		remark("Incomplete: %d transfers have no end; they are in no time.", m.unended)
 	}
 	if tooLarge > 0 {
-		remark("Incomplete: the nominal matrix leaves out %d communicators of more than %d ranks.", tooLarge, maxNominalRanks)
+		remark("Incomplete: the nominal matrix leaves out %s of %d ranks and more, which would be too many pairs.", units.Count(tooLarge, "communicator", "communicators"), least)
 	}
 	if lost := analysis.CountersText(ps.Below(facts.PropLost)); lost != "none" {
 		remark("Incomplete: events were lost: %s.", lost)

@@ -3,6 +3,10 @@
 package matrix
 
 import (
+	"cmp"
+	"maps"
+	"slices"
+
 	"github.com/nccl-otf2/nccl-otf2/analysis"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -86,29 +90,38 @@ func (n *nominal) absorb(o *nominal) {
 	}
 }
 
-// maxNominalRanks bounds the pairs of a communicator.
-const maxNominalRanks = 1024
+// maxNominalPairs bounds the pairs of ranks that are made of operations with all members: those of a communicator of 512 ranks.
+const maxNominalPairs = 1 << 18
 
-// expand gives the flows between ranks of the world, of communicators that are not covered otherwise.
-func (m *matrix) expand(covered map[otf2.CommRef]bool) (flows map[[2]int]*flow, tooLarge int) {
+// expand gives the flows between ranks of the world, of communicators that are not covered otherwise: the small ones first, as long as
+// there are not too many pairs. Of the others there are so many, of so many ranks and more.
+func (m *matrix) expand(covered map[otf2.CommRef]bool) (flows map[[2]int]*flow, tooLarge, least int) {
 	flows = make(map[[2]int]*flow)
-	large := make(map[otf2.CommRef]bool)
 	add := func(comm otf2.CommRef, from, to int, t *Traffic) {
 		c := &networkCount{parent: m.comms[comm]}
 		f := analysis.Entry(flows, [2]int{m.place(c, from), m.place(c, to)})
 		f.Transfers += t.Transfers
 		f.Bytes += t.Bytes
 	}
-	for from, t := range m.nominal.toAll {
-		size := m.comms[from.comm].Size()
-		switch {
-		case covered[from.comm]:
-		case size > maxNominalRanks:
-			large[from.comm] = true
-		default:
-			for to := range size {
-				if to != from.rank {
-					add(from.comm, from.rank, to, t)
+	senders := make(map[otf2.CommRef][]int)
+	for from := range m.nominal.toAll {
+		if !covered[from.comm] {
+			senders[from.comm] = append(senders[from.comm], from.rank)
+		}
+	}
+	size := func(c otf2.CommRef) int { return m.comms[c].Size() }
+	smallFirst := func(a, b otf2.CommRef) int { return cmp.Or(cmp.Compare(size(a), size(b)), cmp.Compare(a, b)) }
+	room := maxNominalPairs
+	for i, comms := 0, slices.SortedFunc(maps.Keys(senders), smallFirst); i < len(comms); i++ {
+		comm := comms[i]
+		if room -= len(senders[comm]) * size(comm); room < 0 {
+			tooLarge, least = len(comms)-i, size(comm)
+			break
+		}
+		for _, from := range senders[comm] {
+			for to := range size(comm) {
+				if to != from {
+					add(comm, from, to, m.nominal.toAll[nominalKey{comm, from}])
 				}
 			}
 		}
@@ -118,5 +131,5 @@ func (m *matrix) expand(covered map[otf2.CommRef]bool) (flows map[[2]int]*flow, 
 			add(pair[0].comm, pair[0].rank, pair[1].rank, t)
 		}
 	}
-	return flows, len(large)
+	return flows, tooLarge, least
 }

@@ -20,6 +20,7 @@ const (
 	compute  = 300_000 // ns, before each AllReduce
 	slower   = 1_000_000
 	exchange = 200_000
+	elements = 1024
 	begin    = shardtest.Epoch + 1_000_000_000
 )
 
@@ -87,10 +88,11 @@ func writeRank(t *testing.T, dir string, r, ranks int, intervals []interval) {
 		}))
 	}
 	for i, at := range intervals {
-		comm, event := comms[step[i%len(step)]], uint64(i+1)
+		kind, event := step[i%len(step)], uint64(i+1)
+		bytes := 4 * elements * uint64(groups[kind].size(ranks)) // OTF2 counts those of all members
 		p.CallFor("ncclAllReduce", event, at.begin-10_000, at.begin-5_000)
-		p.Collective(comm, shardtest.Op{
-			Function: "AllReduce", Kind: otf2.CollectiveOpAllreduce, Begin: at.begin, End: at.end, Sent: 4096, Received: 4096, Count: 1024,
+		p.Collective(comms[kind], shardtest.Op{
+			Function: "AllReduce", Kind: otf2.CollectiveOpAllreduce, Begin: at.begin, End: at.end, Sent: bytes, Received: bytes, Count: elements,
 			Algo: "RING", Proto: "SIMPLE", Channels: 4, Parent: event,
 		})
 	}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
+
+// A large operation's room is not kept for small ones: with many communicators pending that would be their number times its size.
+func TestAssemblyKeepsRoomByMagnitude(t *testing.T) {
+	as := NewAssembly(func([]Operation) {}, func([]Operation) {})
+	const large, small = 4096, 8
+	for range 3 {
+		for k := range large {
+			as.Add(PartKey{Sequence: "large", Ordinal: 1}, &Operation{Rank: k}, large)
+		}
+		for c := range otf2.CommRef(100) {
+			as.Add(PartKey{Comm: c + 1, Sequence: "small"}, &Operation{}, small)
+		}
+		as.End()
+	}
+	room := 0
+	for _, free := range as.free {
+		for _, p := range free {
+			room += cap(p.members)
+		}
+	}
+	if most := 2*large + 100*2*small; room > most {
+		t.Errorf("room for %d members is kept, %d at most is needed", room, most)
+	}
+}
