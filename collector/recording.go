@@ -125,7 +125,7 @@ func newRecording(source shm.Source, settings *config.Settings, launcher config.
 	}
 	options := regions.Options{
 		RecordMask: chosenEvents(settings, launcher, &h) &^ h.Withheld, Channels: settings.Channels, Raw: settings.Raw, Metrics: settings.Metrics,
-		Paradigm: regions.PlatformOf(r.process.Library).Paradigm, Resume: r.resume, Lost: r.lostCollectives, ThreadName: r.threadName,
+		Paradigm: regions.PlatformOf(r.process.Library).Paradigm, Resume: r.resume, Lost: r.lostCollectives, LostParts: r.lostParts, ThreadName: r.threadName,
 	}
 	if settings.Profile {
 		options.Channels, options.Raw, options.Metrics, options.Lasting = false, false, false, true
@@ -545,6 +545,22 @@ func (r *recording) lostCollectives() bool {
 		}
 	}
 	return r.lost[shm.EventColl] > 0
+}
+
+// lostParts tells whether anything was lost that kernels are counted by.
+func (r *recording) lostParts() bool {
+	h := r.source.Header()
+	for _, t := range []shm.EventType{shm.EventGroup, shm.EventColl, shm.EventP2p, shm.EventKernelCh, shm.EventCollApi, shm.EventKernelLaunch} {
+		for reason := range h.Lost {
+			if h.Lost[reason][t] > 0 {
+				return true
+			}
+		}
+		if r.lost[t] > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // maxMarkers bounds what is kept of them in a process that goes on for ever; the model bounds its own.

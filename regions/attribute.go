@@ -91,6 +91,7 @@ const (
 	AttrComplete                               // NCCL's isComplete, intraBatchSync or useIntraSync
 	AttrTID                                    // the thread on which NCCL reported the start
 	AttrArgument                               // of a state: bytes, operations, the GPU's clock, or what a network plugin passed
+	AttrRealigned                              // by how many kernels at most NCCL had handed the stamps of a "gpu" interval to later operations
 	numAttributes
 )
 
@@ -185,4 +186,5 @@ var Attributes = [numAttributes]Attribute{
 	{AttrComplete, "COMPLETE", otf2.TypeUint8, "1 if NCCL set isComplete, intraBatchSync or useIntraSync"},
 	{AttrTID, "TID", otf2.TypeUint32, "Thread on which NCCL reported the start"},
 	{AttrArgument, "ARGUMENT", otf2.TypeUint64, "Argument of the state: bytes, operations, GPU clock, or the network plugin's own"},
+	{AttrRealigned, "REALIGNED", otf2.TypeUint32, "By how many works of a channel, at most, NCCL had handed out the stamps of GPU times too late"},
 }

@@ -42,6 +42,7 @@ type commRank struct {
 	issued   uint64             // plans so far
 	enqueued uint64             // when the last of them had been enqueued
 	stamps   gpuclock.Filter    // on the clock of its GPU
+	followed int                // plans at the head of the queue that have been told to it, see follow
 
 	kernelsSeen    bool // there has been a KernelCh event
 	kernelTimeouts int  // plans in a row closed by the limit without any KernelCh

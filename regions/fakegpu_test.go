@@ -185,6 +185,7 @@ type shown struct {
 	begin, end  float64 // ns since base
 	source      string
 	uncertainty float64
+	realigned   uint64
 }
 
 // play gives kernels' callbacks to a model and tells what it shows, in order.
@@ -263,6 +264,8 @@ func (s *scene) shown() []shown {
 						o.source = s.p.Strings[a.Bits]
 					case AttrUncertainty:
 						o.uncertainty = float64(a.Bits)
+					case AttrRealigned:
+						o.realigned = a.Bits
 					}
 				}
 				out = append(out, o)

@@ -140,6 +140,7 @@ func (c *commRank) issue(p *plan, t uint64) {
 	p.stamps.Number, p.floor = c.issued, c.enqueued
 	if n := len(c.queue); n > 0 && c.queue[n-1].measurement == otf2.MeasurementOff && p.measurement == 0 {
 		c.queue = slices.Insert(c.queue, n-1, p)
+		c.followed = min(c.followed, n-1)
 		return
 	}
 	c.queue = append(c.queue, p)

@@ -71,12 +71,17 @@ func (ti *timing) judge(p *plan) {
 	if p.captureOnly {
 		return
 	}
-	b := gpuclock.Bounds{Start: p.start, SelfMessages: ti.mayPart(p)}
+	ti.notice(p, p.comm.stamps.Judge(&p.stamps, ti.bounds(p), waiting(p.comm.queue)))
+}
+
+// bounds are what is known of a plan beside its stamps.
+func (ti *timing) bounds(p *plan) gpuclock.Bounds {
+	b := gpuclock.Bounds{Start: p.start}
 	b.Launched, b.Replayed = ti.launched(p)
 	if p.proxiesOpen == 0 && ti.Records(shm.EventProxyOp) {
 		b.NetStop = p.netStop
 	}
-	ti.notice(p, p.comm.stamps.Judge(&p.stamps, b, waiting(p.comm.queue)))
+	return b
 }
 
 // mayPart tells whether a plan makes host and device count differently, or may: messages to oneself up to NCCL
@@ -99,9 +104,13 @@ func (ti *timing) notice(p *plan, n gpuclock.Notice) {
 	switch n {
 	case gpuclock.NoticeSelfMessages:
 		ti.mark(c.loc, p.start, SeverityHigh, "Implausible GPU times",
-			c.label+": after messages to oneself GPU stamps may be those of other kernels; they are used only where they cannot be")
+			c.label+": after messages to oneself GPU stamps may be those of other kernels; they are used only where it is certain whose they are")
 	case gpuclock.NoticeWithheld:
-		ti.mark(c.loc, p.start, SeverityHigh, "Implausible GPU times", c.label+": the GPU stamps belong to other kernels; from here on they are not used")
+		use := "they are not used"
+		if c.stamps.Follows() {
+			use = "they are used only where it is certain whose they are"
+		}
+		ti.mark(c.loc, p.start, SeverityHigh, "Implausible GPU times", c.label+": the GPU stamps belong to other kernels; from here on "+use)
 	case gpuclock.NoticeUnknownTick:
 		ti.mark(c.loc, p.start, SeverityLow, "GPU times not used", c.label+": the unit of the GPU's stamps is not known yet")
 	}

@@ -41,7 +41,7 @@ func (ops *operations) startKernel(_ *thread, t uint64, r *shm.Record) {
 			comm.stamps.Report(r.PTimer, t)
 		}
 	} else {
-		k.comm = op.plan.comm
+		k.comm, k.Operation = op.plan.comm, op.index
 		k.comm.stamps.Report(r.PTimer, t)
 		k.comm.kernelsSeen = true
 		op.plan.kernelsOpen++

@@ -73,7 +73,7 @@ func (m *Model) forget(c *commRank) {
 	m.threads.forget(c)
 	m.cuda.Forget(&c.kernels)
 	c.captured = bounded.New[*call](0)
-	c.calls, c.queue, c.stamps = nil, nil, gpuclock.Filter{Clock: c.stamps.Clock}
+	c.calls, c.queue, c.followed, c.stamps = nil, nil, 0, gpuclock.Filter{Clock: c.stamps.Clock}
 	if n := c.net; n != nil {
 		n.loose = bounded.New[*proxyStep](maxSteps)
 	}

@@ -43,6 +43,9 @@ type Options struct {
 	Lasting bool
 	// Lost tells whether the plugin itself has lost collectives so far. Nil: it has not.
 	Lost func() bool
+	// LostParts tells whether the plugin itself has lost anything so far that kernels are counted by: operations, messages, kernels. Nil:
+	// it has not.
+	LostParts func() bool
 	// Resume is the description that another model left of the same process, nil if this is the first: ordinals, and calls whose
 	// operations were not seen, go on from there. What it had in memory is missing.
 	Resume *experiment.Process

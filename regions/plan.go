@@ -63,6 +63,7 @@ type kernelShare struct {
 type operation struct {
 	handle, parent uint64
 	plan           *plan
+	index          int32 // in it
 	call           *call // nil if NCCL named none
 	p2p            bool
 	task           bool // there was a Coll, P2p or CeColl event
@@ -168,6 +169,9 @@ func (ops *operations) stopGroup(th *thread, t uint64, r *shm.Record) {
 func (ops *operations) endPlan(p *plan, t uint64) {
 	p.stop, p.stopped = t, true
 	p.comm.enqueued = max(p.comm.enqueued, t)
+	if ops.timing.mayPart(p) {
+		p.comm.stamps.Suspect(p.stamps.Number)
+	}
 
 	// What earlier groups called on this communicator and no plan has taken up will get none.
 	ops.resolveCalls(p.comm, p.newest())
@@ -208,7 +212,7 @@ func (ops *operations) startTask(th *thread, t uint64, r *shm.Record) {
 		comm.issue(p, t)
 	}
 	op := &operation{
-		handle: r.Handle, parent: r.Arg, plan: p, call: ops.takeCall(r.Arg), p2p: r.Type == shm.EventP2p, task: true,
+		handle: r.Handle, parent: r.Arg, plan: p, index: int32(len(p.ops)), call: ops.takeCall(r.Arg), p2p: r.Type == shm.EventP2p, task: true,
 		name: r.Func, seq: r.Seq, count: r.Count, datatype: r.Datatype, algo: r.Algo, proto: r.Proto,
 		channels: uint32(r.NChannels), warps: uint32(r.NWarps), root: r.Root, peer: r.Peer,
 		send: r.SendBuff, recv: r.RecvBuff, tag: r.UserTag, kernelVariant: r.KernelVariant,
@@ -288,6 +292,7 @@ func (ops *operations) resolveCalls(c *commRank, before int64) {
 			place = min(at, c.firstAfter(call))
 		}
 		c.queue = slices.Insert(c.queue, place, p)
+		ops.timing.countsAlone(p, place)
 		at++
 	}
 	clear(c.calls[len(rest):])
@@ -404,6 +409,7 @@ func (ops *operations) drain(c *commRank, now uint64, mode drainMode) {
 			if mode == drainDue && len(c.queue) == 1 && p.measurement == otf2.MeasurementOff && now < p.start+ops.opts.OperationLimit {
 				return
 			}
+			ops.timing.follow(c)
 			ops.writer.writeEdge(c, p)
 			ops.unqueue(c, now, p)
 			continue
@@ -433,6 +439,7 @@ func (ops *operations) drain(c *commRank, now uint64, mode drainMode) {
 		if len(p.stamps.Kernels) > 0 && !p.incomplete {
 			c.overtaken = nil // kernels of a communicator run one after the other
 		}
+		ops.timing.follow(c)
 		c.loseGone(p)
 		if !p.captureOnly {
 			ops.writer.writePlan(c, p, now)
@@ -461,6 +468,7 @@ func (ops *operations) unqueue(c *commRank, now uint64, p *plan) {
 	c.outstanding.leaves(p)
 	c.queue[0] = nil
 	c.queue = c.queue[1:]
+	c.followed = max(c.followed, 1) - 1
 	for _, op := range p.ops {
 		delete(ops.byHandle, op.handle)
 	}

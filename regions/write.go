@@ -82,6 +82,9 @@ func (pw *planWriter) planAttributes(c *commRank, p *plan, when gpuclock.Interva
 	if p.uncertain(source) {
 		a.Uint64(AttrUncertainty, when.Uncertainty)
 	}
+	if n := p.stamps.Realigned; n > 0 && source == TimingGPU && gpuSource != SourceCUPTI {
+		a.Uint32(AttrRealigned, uint32(n))
+	}
 	pw.timing.kernelAttributes(a, p, gpuSource)
 	p.turnAttributes(a, when, source)
 	if p.graph {

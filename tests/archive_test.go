@@ -218,6 +218,7 @@ func (a *archive) operations(loc uint64) (map[string][]*operation, error) {
 		o.Seq, o.Algo, o.Proto = e.number("SEQ"), e.text("ALGO"), e.text("PROTO")
 		o.ordinal = e.number("ORDINAL")
 		o.begin, o.source, o.uncertainty = enter.Time, enter.text("TIMING_SOURCE"), enter.number("UNCERTAINTY")
+		o.realigned = enter.number("REALIGNED")
 		o.id, o.plan = e.handle("EVENT_ID"), enter.handle("PLAN_ID")
 		o.send, o.recv = e.text("SENDBUFF_CLASS"), e.text("RECVBUFF_CLASS")
 		open = append(open, o)

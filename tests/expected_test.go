@@ -26,6 +26,7 @@ type operation struct {
 	source      string // archives: TIMING_SOURCE
 	ordinal     int64  // archives: ORDINAL
 	uncertainty int64  // archives: UNCERTAINTY, −1 where there is none
+	realigned   int64  // archives: REALIGNED, −1 where NCCL's own order of stamps was right
 	id, plan    handle // archives: EVENT_ID, PLAN_ID
 	send, recv  string // archives: SENDBUFF_CLASS, RECVBUFF_CLASS
 	event       *replay.Event

@@ -10,7 +10,8 @@
 // unit of AMD's is found out.
 //
 //	Clock    of a GPU: stamp → host time, by the lower envelope of (report − stamp); clock.go, fit.go, jump.go, tick.go
-//	Filter   of a communicator rank on it: plan → interval, unless its stamps cannot be true; filter.go
+//	Filter   of a communicator rank on it: plan → interval, unless its stamps cannot be true; filter.go. Stamps that were handed to later
+//	         plans are given back where it is certain whose they are; realign.go
 //
 // Neither is for use by several goroutines. The facts are those of docs/nccl-profiler-api.md §7: where stamps come from, how late their
 // reports are, and when NCCL hands out those of other kernels.

@@ -26,6 +26,8 @@ import "math"
 //     its launch. Plans are believed again for whose reports fewer than 64 kernels were outstanding;
 //   - the clock has jumped (jump.go), and that explains all that there was against stamps.
 //
+// What messages to oneself have shifted is given back to the plans whose it is, see realigner.
+//
 // Meanwhile the reports of such a communicator rank are not used for the clock, which others share, unless they lie below its line:
 // each is an upper bound all the same, but where nothing better comes a line would be fitted to them.
 //
@@ -33,6 +35,8 @@ import "math"
 // better known by then.
 type Filter struct {
 	Clock *Clock // of the GPU that the communicator rank runs on
+
+	realigner realigner // of stamps that were handed to later plans
 
 	channels map[uint8]*channelStamps // up to the plan last judged
 	newest   uint64                   // number of that plan
@@ -68,7 +72,7 @@ type Notice uint8
 // Notices.
 const (
 	NoticeNone         Notice = iota
-	NoticeSelfMessages        // from this plan on stamps may be those of other kernels, and are used only where they cannot be
+	NoticeSelfMessages        // from this plan on stamps may be those of other kernels, and are used only where it is certain whose they are
 	NoticeWithheld            // from this plan on stamps are those of other kernels, and are not used
 	NoticeUnknownTick         // the unit of the GPU's stamps is not known yet
 )
@@ -130,15 +134,21 @@ func (f *Filter) jumped(k *Clock) {
 	}
 }
 
+// Suspect tells that a plan which is being enqueued, or judged next, has messages to oneself, which the device counts and the host does
+// not, so that later stamps are those of earlier kernels (docs/nccl-profiler-api.md §7.4): also of plans that are judged before it.
+func (f *Filter) Suspect(number uint64) {
+	if f.suspect == 0 {
+		f.suspect = number
+	}
+}
+
 // Judge looks at the stamps of a plan whose reports have all come. A plan is judged once, and not before the clock maps stamps.
 func (f *Filter) Judge(p *Plan, b Bounds, q Queue) Notice {
 	if p.verdict != unjudged {
 		return NoticeNone
 	}
-	if f.suspect == 0 && b.SelfMessages {
-		f.suspect = p.Number
-	}
 	k := f.Clock
+	p.behind = max(p.behind, q.Behind(p.Number, ringPlaces))
 	if len(p.Kernels) == 0 || !k.known() {
 		return NoticeNone
 	}
@@ -257,6 +267,9 @@ func (f *Filter) Interval(p *Plan, launched uint64) (Interval, Notice, bool) {
 		}
 		f.unknownTick = true
 		return Interval{}, NoticeUnknownTick, false
+	}
+	if i, ok := f.realigned(p, launched); ok {
+		return i, NoticeNone, true
 	}
 	if !f.believes(p) {
 		if f.withheld || p.Number < f.from || p.Number >= f.until {

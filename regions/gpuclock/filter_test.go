@@ -51,7 +51,10 @@ func (r *rank) run(number, begin, stamped uint64, selfMessages bool) (Interval, 
 			r.notices = append(r.notices, n)
 		}
 	}
-	note(r.Judge(p, Bounds{Start: begin - launch, Launched: begin - launch, SelfMessages: selfMessages}, r))
+	if selfMessages {
+		r.Suspect(number)
+	}
+	note(r.Judge(p, Bounds{Start: begin - launch, Launched: begin - launch}, r))
 	i, n, ok := r.Interval(p, begin-launch)
 	note(n)
 	return i, ok

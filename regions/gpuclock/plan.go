@@ -8,13 +8,17 @@ type Plan struct {
 	Kernels   []Kernel // those that have begun and ended, in any order
 	Unstamped int      // those that ended without a stamp
 	Reported  uint64   // host time of the last report
+	Realigned int      // by so many works at most NCCL's stamps were those of earlier ones; Kernels are then the plan's own
 
 	verdict verdict
+	behind  int     // operations enqueued behind it when its last report came, as far as they are of interest
+	placed  *placed // nil: it has no place among those that are realigned
 }
 
 // Kernel is the share of one channel: stamps, and the host times at which NCCL reported them.
 type Kernel struct {
 	Channel      uint8
+	Operation    int32  // which of the plan's operations, from 0 on
 	Begin, End   uint64 // by the GPU's clock; 0: never read
 	Began, Ended uint64
 }
@@ -25,9 +29,6 @@ type Bounds struct {
 	Launched uint64 // none of its kernels can have begun before
 	Replayed bool   // Launched is no launch's, as of a replayed graph: that kernels began long after it tells nothing
 	NetStop  uint64 // when all its network traffic was over; 0: not known, or there was none
-	// SelfMessages tells that there are messages to oneself in it, which the device counts and the host does not, so that later stamps
-	// are those of earlier kernels (docs/nccl-profiler-api.md §7.4).
-	SelfMessages bool
 }
 
 // Interval is when something ran on a GPU, by the host's clock: each of Begin and End is at most Uncertainty (ns) from the true time, in 95
