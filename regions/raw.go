@@ -297,8 +297,6 @@ var memberAttributes = map[string]otf2.AttributeRef{
 	"NumOps": AttrBatchOps, "Bytes": AttrBytes, "COMPLETE": AttrComplete,
 }
 
-var rawFlags = map[string]shm.RecordFlags{"GRAPH": shm.FlagGraph, "SYM": shm.FlagSym, "SEND": shm.FlagSend, "COMPLETE": shm.FlagComplete}
-
 // rawMembers are the members of each event type that records have.
 var rawMembers = func() (all [shm.TypeCount][]rawMember) {
 	record := reflect.TypeFor[shm.Record]()
@@ -306,7 +304,7 @@ var rawMembers = func() (all [shm.TypeCount][]rawMember) {
 		for i := range api.Events[t].Members {
 			m := &api.Events[t].Members[i]
 			if attribute, ok := memberAttributes[m.Flag]; ok {
-				all[t] = append(all[t], rawMember{attribute: attribute, flag: rawFlags[m.Flag]})
+				all[t] = append(all[t], rawMember{attribute: attribute, flag: shm.FlagsByName[m.Flag]})
 			}
 			if attribute, ok := memberAttributes[m.Go]; ok {
 				f, _ := record.FieldByName(m.Go)

@@ -48,7 +48,7 @@ func TestRawEvents(t *testing.T) {
 		}
 	}
 	want := map[string]string{
-		"world event ProxyOp ch 03 send 0": "10 Enter ncclProfileProxyOp PROXY_PID=77 CHANNEL=3 PEER=2 STEPS=4 CHUNK_SIZE=4096 SEND=1 RANK=1\n20 Enter ncclProfilerProxyOpSendTransmitted ARGUMENT=8192 STEPS=2\n20 Leave ncclProfilerProxyOpSendTransmitted\n20 Leave ncclProfileProxyOp",
+		"world event ProxyOp ch 03 send 0": "10 Enter ncclProfileProxyOp PROXY_PID=77 CHANNEL=3 PEER=2 STEPS=4 CHUNK_SIZE=4096 IS_SEND=1 RANK=1\n20 Enter ncclProfilerProxyOpSendTransmitted ARGUMENT=8192 STEPS=2\n20 Leave ncclProfilerProxyOpSendTransmitted\n20 Leave ncclProfileProxyOp",
 		"world event ProxyStep ch 03 send 0": "11 Enter ncclProfileProxyStep PARENT_ID=1 STEP=0 RANK=1\n13 Enter ncclProfilerProxyStepSendWait ARGUMENT=4096\n13 Leave ncclProfilerProxyStepSendWait\n" +
 			"16 Leave ncclProfileProxyStep\n18 Enter ncclProfileProxyStep PARENT_ID=1 STEP=2 RANK=1\n19 Leave ncclProfileProxyStep",
 		"world event ProxyStep ch 03 send 1": "12 Enter ncclProfileProxyStep PARENT_ID=1 STEP=1 RANK=1 UNFINISHED=1\n20 Leave ncclProfileProxyStep",
@@ -108,7 +108,7 @@ func TestRawEventsShowEveryMember(t *testing.T) {
 		}
 	}
 	for name := range memberAttributes {
-		if _, flag := rawFlags[name]; !flag && !strings.Contains(fmt.Sprint(api.Events), " "+name+" ") {
+		if _, flag := shm.FlagsByName[name]; !flag && !strings.Contains(fmt.Sprint(api.Events), " "+name+" ") {
 			t.Errorf("%q is no member", name)
 		}
 	}

@@ -24,8 +24,9 @@ var nameTables = []string{"regions/attribute.go", "regions/region.go", "facts/pr
 var meansElse = map[string][]string{
 	"config/":                     nil, // all
 	"otf2/":                       nil,
-	"plugin/api/":                 nil, // members of NCCL's own events
-	"collector/record/":           {"GRAPH"},
+	"plugin/api/":                 nil,       // members of NCCL's own events
+	"plugin/shm/record.go":        {"GRAPH"}, // as in plugin/api
+	"regions/raw.go":              {"GRAPH", "PID", "QP"},
 	"analysis/archivetest/":       nil,                        // archives made up for tests
 	"cmd/nccl-otf2/allgatherv.go": {string(facts.PropNNodes)}, // a variable of launchers
 	"replay/run.go":               {string(facts.PropRank)},

@@ -18,12 +18,11 @@ type descriptorMember struct {
 
 // descriptors are the members of each event type that records tell, or their communicators.
 var descriptors = func() (all [shm.TypeCount][]descriptorMember) {
-	flags := map[string]shm.RecordFlags{"GRAPH": shm.FlagGraph, "SYM": shm.FlagSym, "SEND": shm.FlagSend, "COMPLETE": shm.FlagComplete}
 	record := reflect.TypeFor[shm.Record]()
 	for t := range all {
 		for i := range api.Events[t].Members {
 			m := descriptorMember{Member: &api.Events[t].Members[i], field: -1}
-			m.flag = flags[m.Flag]
+			m.flag = shm.FlagsByName[m.Flag]
 			if f, ok := record.FieldByName(m.Go); ok {
 				m.field = f.Index[0]
 			}

@@ -103,6 +103,9 @@ const (
 	FlagReplay RecordFlags = 2 // RecordEdge: the ordinal counts what replayed graphs bring; else calls
 )
 
+// FlagsByName are the flags that stand for members of descriptors, by the names that plugin/api has for them.
+var FlagsByName = map[string]RecordFlags{"GRAPH": FlagGraph, "SYM": FlagSym, "SEND": FlagSend, "COMPLETE": FlagComplete}
+
 // StateName names a state value of recordEventState, such as "ProxyStepSendWait".
 func StateName(state uint32) string { return api.StateName(state) }
 
