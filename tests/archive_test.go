@@ -210,6 +210,7 @@ const rootNone = 1<<32 - 1
 func (a *archive) operations(loc uint64) (map[string][]*operation, error) {
 	out := make(map[string][]*operation)
 	var enter *event
+	regions := 0
 	depth := 0 // of regions inside that of the plan: phases of its kernel
 	var open []*operation
 	byRequest := make(map[uint64]*operation)
@@ -217,6 +218,7 @@ func (a *archive) operations(loc uint64) (map[string][]*operation, error) {
 		o.Count, o.Datatype = uint64(e.number("COUNT")), e.text("DATATYPE")
 		o.Seq, o.Algo, o.Proto = e.number("SEQ"), e.text("ALGO"), e.text("PROTO")
 		o.ordinal = e.number("ORDINAL")
+		o.region = regions
 		o.begin, o.source, o.uncertainty = enter.Time, enter.text("TIMING_SOURCE"), enter.number("UNCERTAINTY")
 		o.realigned = enter.number("REALIGNED")
 		o.id, o.plan = e.handle("EVENT_ID"), enter.handle("PLAN_ID")
@@ -249,6 +251,7 @@ func (a *archive) operations(loc uint64) (map[string][]*operation, error) {
 		case "Enter":
 			if depth++; depth == 1 {
 				enter, open = e, nil
+				regions++
 			}
 		case "Leave":
 			if depth--; depth > 0 {

@@ -23,6 +23,7 @@ type operation struct {
 	Proto    string
 
 	begin, end  uint64 // archives: of the region around it
+	region      int    // archives: how many regions its row has up to this one; each is a plan
 	source      string // archives: TIMING_SOURCE
 	ordinal     int64  // archives: ORDINAL
 	uncertainty int64  // archives: UNCERTAINTY, −1 where there is none

@@ -124,8 +124,8 @@ func TestOtherTimesAreFound(t *testing.T) {
 		t.Fatalf("launches are %v", runs)
 	}
 	plans := plansInOrder(map[string][]*operation{
-		"A": {{begin: 300, end: 351, source: "gpu"}, {begin: 100, end: 151, source: "gpu"}},
-		"B": {{begin: 100, end: 151, source: "gpu"}, {begin: 200, end: 258, source: "network"}},
+		"A": {{region: 4, begin: 300, end: 351, source: "gpu"}, {region: 1, begin: 100, end: 151, source: "gpu"}},
+		"B": {{region: 1, begin: 100, end: 151, source: "gpu"}, {region: 3, begin: 300, end: 300, source: "network"}},
 	})
 	off := offs(plans, runs, func(t uint64) int64 { return int64(t) + 3 })
 	if len(plans) != 3 || len(off) != 4 || slices.Max(off) != 3 || slices.Min(off) != 3 {

@@ -21,19 +21,18 @@ func rawClock(shards []*experiment.Process) func(uint64) int64 {
 	return func(t uint64) int64 { return int64(t - first.AnchorReal + first.AnchorRaw) }
 }
 
-// plansInOrder lists one operation of each plan of a row, in order of time.
+// plansInOrder lists one operation of each plan of a row, in the row's order, which is that of the launches. Plans are told
+// apart by their regions: where times of several sources meet, some have no length and the same time.
 func plansInOrder(ops map[string][]*operation) (plans []*operation) {
-	type interval struct{ begin, end uint64 }
-	seen := make(map[interval]bool)
+	of := make(map[int]*operation)
 	for _, list := range ops {
 		for _, o := range list {
-			if at := (interval{o.begin, o.end}); !seen[at] {
-				seen[at] = true
-				plans = append(plans, o)
-			}
+			of[o.region] = o
 		}
 	}
-	slices.SortFunc(plans, func(a, b *operation) int { return cmp.Compare(a.begin, b.begin) })
+	for _, region := range slices.Sorted(maps.Keys(of)) {
+		plans = append(plans, of[region])
+	}
 	return plans
 }
 

@@ -3,10 +3,12 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -66,7 +68,7 @@ cp %s/rank$RANK.jsonl "$log"
 	return f
 }
 
-// span is what a recording tells of the GPU's part in an operation.
+// span is what a recording tells of the GPU's part in an operation: how long it ran, ns, and when its end was known.
 type span struct{ duration, reported uint64 }
 
 // logOf makes what job.py would have written.
@@ -156,8 +158,21 @@ func logOf(rec *replay.Recording, k int) (lines []string) {
 var operationNames = map[string]string{"ar": "AllReduce", "ag": "AllGather", "rs": "ReduceScatter", "bc": "Broadcast", "rd": "Reduce",
 	"a2a": "AlltoAll", "alltoall": "AlltoAll", "gather": "Gather", "scatter": "Scatter", "sr": "Batch", "pair": "Batch"}
 
-// spans gives for each collective, by function, how long its plan's kernels ran and when the last of them was reported.
+// spans gives for each collective, by function, how long its kernel ran and when its end was known.
 func spans(p *replay.Process) map[string][]span {
+	if slices.ContainsFunc(p.Events, toItself) { // stamps are other kernels' from there on
+		return spansOfKernels(p)
+	}
+	return spansOfStamps(p)
+}
+
+func toItself(ev *replay.Event) bool {
+	d, ok := ev.Descr.(*replay.P2p)
+	return ok && int(d.Peer) == ev.Context.Rank
+}
+
+// spansOfStamps goes by the stamps that NCCL reported for each plan, and by when it reported the last of them.
+func spansOfStamps(p *replay.Process) map[string][]span {
 	type times struct{ begin, end, reported uint64 }
 	plans := make(map[*replay.Event]*times)
 	for _, ev := range p.Events {
@@ -185,6 +200,37 @@ func spans(p *replay.Process) map[string][]span {
 			}
 			out[d.Func] = append(out[d.Func], s)
 		}
+	}
+	return out
+}
+
+// spansOfKernels goes by the kernels that ran, those of a function in the order of its plans. The process has one communicator.
+func spansOfKernels(p *replay.Process) map[string][]span {
+	kernels := slices.SortedFunc(slices.Values(p.Kernels), func(a, b replay.Kernel) int { return cmp.Compare(a.T0, b.T0) })
+	ran := make(map[string][]*replay.Kernel) // one for each plan, over all its channels
+	for _, k := range kernels {
+		function, _, _ := strings.Cut(k.Func, "_")
+		list := ran[function]
+		if n := len(list); n > 0 && k.T0 < list[n-1].T1 && k.Channel != list[n-1].Channel {
+			last := list[n-1]
+			last.T0, last.T1 = min(last.T0, k.T0), max(last.T1, k.T1)
+			continue
+		}
+		ran[function] = append(list, &k)
+	}
+	out := make(map[string][]span)
+	of := make(map[*replay.Event]*replay.Kernel)
+	for _, ev := range p.Events {
+		d, ok := ev.Descr.(*replay.Coll)
+		if !ok {
+			continue
+		}
+		k := of[ev.Group]
+		if k == nil {
+			k, ran[d.Func] = ran[d.Func][0], ran[d.Func][1:]
+			of[ev.Group] = k
+		}
+		out[d.Func] = append(out[d.Func], span{k.T1 - k.T0, k.T1})
 	}
 	return out
 }
