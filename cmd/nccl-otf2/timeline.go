@@ -143,10 +143,12 @@ func serveTimeline(cmd *cobra.Command, d *timeline.Data, opts timeline.Options, 
 	if err != nil {
 		return err
 	}
-	out := cmd.OutOrStdout()
-	printable.Fprintf(out, "%s\n  %s; only this machine can reach it, and who knows the address. Ctrl-C ends it.\n", paint(out, bold, s.URL()), d)
+	// Before the address is told: who has it may end the server at once.
 	end := make(chan os.Signal, 1)
 	signal.Notify(end, os.Interrupt, unix.SIGTERM)
+	defer signal.Stop(end)
+	out := cmd.OutOrStdout()
+	printable.Fprintf(out, "%s\n  %s; only this machine can reach it, and who knows the address. Ctrl-C ends it.\n", paint(out, bold, s.URL()), d)
 	go func() {
 		<-end
 		_ = l.Close()

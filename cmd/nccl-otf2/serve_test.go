@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// reader ends the tool as soon as it has read that it may.
+type reader struct{ bytes.Buffer }
+
+func (r *reader) Write(text []byte) (int, error) {
+	if bytes.Contains(text, []byte("Ctrl-C")) {
+		if err := unix.Kill(os.Getpid(), unix.SIGTERM); err != nil {
+			return 0, err
+		}
+	}
+	return r.Buffer.Write(text)
+}
+
+// Who reads the address of a served page can end the server from then on, in order: not a moment later.
+func TestServedPageCanBeEndedAtOnce(t *testing.T) {
+	anchors, err := filepath.Glob("../../otf2/testdata/*/*.otf2")
+	if err != nil || len(anchors) == 0 {
+		t.Fatal("no archives", err)
+	}
+	cmd := timelineCommand()
+	out := new(reader)
+	cmd.SetOut(out)
+	cmd.SetArgs([]string{anchors[0], "--serve"})
+	if err := cmd.Execute(); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(out.Bytes(), []byte("http://127.0.0.1:")) {
+		t.Errorf("no address: %s", out.Bytes())
+	}
+}
