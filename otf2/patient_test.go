@@ -18,7 +18,7 @@ import (
 type flaky struct {
 	memoryFile
 	calls       int
-	from, times int // operations from ≤ number < from+times fail
+	from, times int  // operations from ≤ number < from+times fail
 	shortens    bool // it can be truncated all the same, as a full disk's, and nothing is written where writing fails
 }
 
