@@ -33,7 +33,7 @@ const (
 // its process may still be writing it. If Convert fails there is no shard.
 //
 // Where the process was killed and its memory is a file (setting RING=shm), what it had recorded and not yet written is taken
-// from there, and the file is removed.
+// from there, and the file is removed. One that is in use stays, for the next conversion.
 //
 // What the launcher said of the process is not in spool files.
 func Convert(spoolFile, directory string) (err error) {
@@ -78,8 +78,12 @@ func Convert(spoolFile, directory string) (err error) {
 	writing := written && !spool.Orderly()
 	var memory *shm.Memory
 	var left inode
+	saved := true
 	if !writing {
-		memory, left = r.left()
+		if memory, left, err = openLeft(r.process, time.Now().Add(releaseLimit)); err != nil {
+			r.notSaved(err)
+			saved = false
+		}
 	}
 	if memory != nil {
 		defer memory.Close()
@@ -95,7 +99,10 @@ func Convert(spoolFile, directory string) (err error) {
 		h := r.source.Header()
 		r.end = &experiment.End{Called: spool.Orderly() || h.Ended != 0}
 	}
-	r.process.Settings[settingSpooled], r.process.Settings[settingWhole] = size, strconv.FormatBool(spool.Orderly())
+	if saved { // else the next conversion makes the shard anew, with what is in the memory then
+		r.process.Settings[settingSpooled] = size
+	}
+	r.process.Settings[settingWhole] = strconv.FormatBool(spool.Orderly() && saved)
 	if err := r.finish(!writing); err != nil {
 		return err
 	}
@@ -176,16 +183,6 @@ func (r *recording) takeSpool(spool *shm.Spool) error {
 type continued struct {
 	*shm.Memory
 	spool *shm.Spool
-}
-
-// left opens the memory of a dead process that wrote a spool file, where it is a file (setting RING=shm): what it had recorded
-// and not yet written is there. Nil if there is none.
-func (r *recording) left() (*shm.Memory, inode) {
-	memory, file, err := openLeft(r.process, time.Now().Add(releaseLimit))
-	if err != nil {
-		r.notSaved(err)
-	}
-	return memory, file
 }
 
 func (r *recording) notSaved(err error) {

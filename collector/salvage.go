@@ -50,8 +50,8 @@ func Salvage(directory string) (saved int, err error) {
 		if writing {
 			continue // its collector removes the file
 		}
-		if !finished && spools(directory, p) {
-			continue // goes with the raw file, see Convert
+		if spools(directory, p) {
+			continue // goes with the raw file, see Convert: whose shard can say that all is in it, and still be made anew
 		}
 		done, err := salvage(p, finished, directory, deadline)
 		if err != nil {

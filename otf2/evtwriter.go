@@ -58,7 +58,9 @@ type EventWriter struct {
 	patient func(error)
 	begun   bool // the file has a header
 	closed  bool
-	broken  error // why the file is not complete after Close
+	// unmarked: a commit has replaced the file's end mark, and has failed then, also in bringing it back.
+	unmarked bool
+	broken   error // why the file is not complete after Close
 }
 
 // keptChunk is a full chunk that could not be written, with the beginning of the next one.
@@ -350,28 +352,35 @@ func (w *EventWriter) nextChunk(t Timestamp) error {
 
 // commit brings c.buf[c.flushed:], which closes with an end mark, into the file, and the number of its events into the chunk's
 // header. The file's present end mark stays until everything behind it is there; then the two bytes that replace it make the new
-// end valid at once. After an error the file is what it was, or, if not even that can be written, as much of what is new.
+// end valid at once. After an error the file is what it was, or, if not even that can be written, as much of what is new, and longer
+// than Size says.
 func (w *EventWriter) commit(c keptChunk) error {
 	mark := c.base + int64(c.flushed)
 	_, err := w.sink.WriteAt(c.buf[c.flushed+endSize:], mark+endSize)
-	if err != nil {
-		_ = w.sink.Truncate(mark + endSize)
-		return err
+	if err == nil {
+		w.unmarked = true
+		err = w.replaceMark(c.buf[c.flushed:c.flushed+endSize], mark)
 	}
-	err = w.replaceMark(c.buf[c.flushed:c.flushed+endSize], mark)
 	if err == nil {
 		err = w.count(c, c.events)
 	}
-	if err == nil {
-		w.counted = c.events
-		return nil
+	if err != nil {
+		w.takeBack(c, mark)
+		return err
 	}
-	// In this order the file is whole all the time.
-	old := []byte{recordEndOfFile, recordEndOfBuffer}
-	if _, failed := w.sink.WriteAt(old, mark); failed == nil && w.count(c, w.counted) == nil {
-		_ = w.sink.Truncate(mark + endSize)
+	w.counted, w.unmarked = c.events, false
+	return nil
+}
+
+// takeBack makes the file end at a mark again that a commit has failed to replace: in an order in which it is whole all the time.
+func (w *EventWriter) takeBack(c keptChunk, mark int64) {
+	if w.unmarked {
+		if _, err := w.sink.WriteAt([]byte{recordEndOfFile, recordEndOfBuffer}, mark); err != nil || w.count(c, w.counted) != nil {
+			return
+		}
+		w.unmarked = false
 	}
-	return err
+	_ = w.sink.Truncate(mark + endSize)
 }
 
 // count brings the number of the chunk's last event into its header.

@@ -5,6 +5,7 @@ package otf2
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -17,7 +18,8 @@ import (
 type flaky struct {
 	memoryFile
 	calls       int
-	from, times int // operations from ≤ number < from+times fail
+	from, times int  // operations from ≤ number < from+times fail
+	shortens    bool // it can be truncated all the same, as a full disk's, and nothing is written where writing fails
 }
 
 func (f *flaky) fails() bool {
@@ -27,6 +29,9 @@ func (f *flaky) fails() bool {
 
 func (f *flaky) WriteAt(p []byte, off int64) (int, error) {
 	if f.fails() {
+		if f.shortens {
+			return 0, syscall.EIO
+		}
 		n, _ := f.memoryFile.WriteAt(p[:len(p)/2], off)
 		return n, syscall.EIO
 	}
@@ -34,7 +39,7 @@ func (f *flaky) WriteAt(p []byte, off int64) (int, error) {
 }
 
 func (f *flaky) Truncate(size int64) error {
-	if f.fails() {
+	if !f.shortens && f.fails() {
 		return syscall.EIO
 	}
 	return f.memoryFile.Truncate(size)
@@ -74,9 +79,15 @@ func writeFlaky(t *testing.T, sink *flaky, failed func(w *EventWriter)) (tries i
 }
 
 // Whatever operation fails, and for how long: nothing of what was written is lost, and meanwhile the file is whole, with as many
-// events as the writer says.
+// events as the writer says. One that is as long as the writer says ends there.
 func TestPatientWriterLosesNothing(t *testing.T) {
-	whole := &flaky{}
+	for _, shortens := range []bool{false, true} {
+		t.Run(fmt.Sprintf("shortens=%t", shortens), func(t *testing.T) { losesNothing(t, shortens) })
+	}
+}
+
+func losesNothing(t *testing.T, shortens bool) {
+	whole := &flaky{shortens: shortens}
 	writeFlaky(t, whole, nil)
 	if len(whole.data) < 3*DefaultEventChunkSize {
 		t.Fatalf("%d bytes, want more than three chunks", len(whole.data))
@@ -84,7 +95,7 @@ func TestPatientWriterLosesNothing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "0.evt")
 	for _, times := range []int{1, 2, 3, 40} {
 		for from := 1; from <= whole.calls; from += []int{1, 7}[min(times-1, 1)] {
-			sink := &flaky{from: from, times: times}
+			sink := &flaky{from: from, times: times, shortens: shortens}
 			tries := writeFlaky(t, sink, func(w *EventWriter) {
 				if w.Size() == 0 {
 					return // it could not even be made
@@ -95,6 +106,9 @@ func TestPatientWriterLosesNothing(t *testing.T) {
 				if err != nil || cleaned && !s.Complete || s.Events < w.Flushed() || int64(len(sink.data)) < w.Size() {
 					t.Fatalf("operations %d+%d fail: the file has %+v, %v, %d bytes; the writer says %d events, %d bytes",
 						from, times, s, err, len(sink.data), w.Flushed(), w.Size())
+				}
+				if int64(len(sink.data)) == w.Size() && !s.Complete {
+					t.Fatalf("operations %d+%d fail: the file has no end, and %d bytes, as the writer says", from, times, len(sink.data))
 				}
 				if times == 1 {
 					start := (len(sink.data) - 1) / DefaultEventChunkSize * DefaultEventChunkSize

@@ -128,9 +128,9 @@ def write(out: TextIO, columns: Sequence[str], rows: Sequence[Sequence[Any]], fo
         json.dump([dict(zip(columns, row)) for row in rows], out, indent=1, default=str)
         out.write("\n")
     elif form == "csv":
-        csv.writer(out, lineterminator="\n").writerows([columns, *rows])
+        csv.writer(out, lineterminator="\n").writerows([_cell(v) for v in row] for row in [columns, *rows])
     else:
-        texts = [list(columns)] + [["" if v is None else f"{v:.6g}" if isinstance(v, float) else _printable(v) for v in row] for row in rows]
+        texts = [[_printable(c) for c in columns]] + [["" if v is None else f"{v:.6g}" if isinstance(v, float) else _printable(v) for v in row] for row in rows]
         widths = [max(map(len, column)) for column in zip(*texts)]
         for text in texts:
             out.write("  ".join(cell.ljust(width) for cell, width in zip(text, widths)).rstrip() + "\n")
@@ -138,6 +138,20 @@ def write(out: TextIO, columns: Sequence[str], rows: Sequence[Sequence[Any]], fo
 
 def _printable(value: Any) -> str:
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(value))
+
+
+def _cell(value: Any) -> Any:
+    """A text as spreadsheets may have it: behind an apostrophe where they would calculate it as a formula."""
+    if not isinstance(value, str):
+        return value
+    text = _printable(value)
+    if text[:1] not in ("=", "+", "-", "@"):
+        return text
+    try:
+        float(text)
+    except ValueError:
+        return "'" + text
+    return text
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:

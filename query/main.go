@@ -33,7 +33,12 @@ func main() {
 	flag.Parse()
 	err := run(flag.Args(), os.Stdin, os.Stdout, *format, *output)
 	if err != nil && !errors.Is(err, syscall.EPIPE) {
-		fmt.Fprintf(os.Stderr, "nccl-otf2-query: %v\n", err)
+		for i, line := range strings.Split(strings.TrimRight(err.Error(), "\n"), "\n") { // DuckDB points at the place in the SQL
+			if i == 0 {
+				line = "nccl-otf2-query: " + line
+			}
+			fmt.Fprintln(os.Stderr, printable(line))
+		}
 		os.Exit(1)
 	}
 }

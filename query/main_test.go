@@ -34,13 +34,27 @@ func made(t *testing.T) string {
 	return dir
 }
 
+// Texts take no terminal over and are no formulas in spreadsheets, neither values nor columns' names; numbers stay numbers.
+func TestEvilTexts(t *testing.T) {
+	const ask = `SELECT '=1+1' || chr(27) AS "@a` + "\x1b" + `", '-7' AS b, -7 AS c, '+x' AS d`
+	for form, want := range map[string]string{
+		"table": "@a\\x1b    b   c   d\n=1+1\\x1b  -7  -7  +x\n",
+		"csv":   "'@a\\x1b,b,c,d\n'=1+1\\x1b,-7,-7,'+x\n",
+	} {
+		var out bytes.Buffer
+		if err := run([]string{made(t)}, strings.NewReader(ask), &out, form, ""); err != nil || out.String() != want {
+			t.Errorf("%s: %v: %q, want %q", form, err, out.String(), want)
+		}
+	}
+}
+
 // Results are written in each form, with every digit where programs read them, and no control characters where people do.
 func TestForms(t *testing.T) {
 	dir := made(t)
 	file := filepath.Join(t.TempDir(), "out")
 	for form, want := range map[string]string{
 		"table": "rank_name  waited_ns         share  peer  week        start_up\nRank\\x1b   9007199254740993  0.1          2026-01-05  true\n",
-		"csv":   "rank_name,waited_ns,share,peer,week,start_up\nRank\x1b,9007199254740993,0.1,,2026-01-05,true\n",
+		"csv":   "rank_name,waited_ns,share,peer,week,start_up\nRank\\x1b,9007199254740993,0.1,,2026-01-05,true\n",
 		"json":  "[\n {\"rank_name\": \"Rank\\u001b\", \"waited_ns\": 9007199254740993, \"share\": 0.1, \"peer\": null, \"week\": \"2026-01-05\", \"start_up\": true}\n]\n",
 	} {
 		var out bytes.Buffer

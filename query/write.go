@@ -20,7 +20,11 @@ var writers = map[string]func(w io.Writer, columns []string, rows [][]any) error
 
 // writeTable aligns the columns for people; numbers with a fraction have six digits.
 func writeTable(w io.Writer, columns []string, rows [][]any) error {
-	lines := [][]string{columns}
+	head := make([]string, len(columns))
+	for i, name := range columns {
+		head[i] = printable(name)
+	}
+	lines := [][]string{head}
 	for _, row := range rows {
 		line := make([]string, len(row))
 		for i, v := range row {
@@ -63,15 +67,32 @@ func printable(s string) string {
 	return b.String()
 }
 
+// cell is a text as spreadsheets may have it: behind an apostrophe where they would calculate it as a formula, as in all
+// comma-separated values of the tool. JSON and Parquet have texts as they are.
+func cell(s string) string {
+	s = printable(s)
+	if s == "" || !strings.ContainsRune("=+-@", rune(s[0])) {
+		return s
+	}
+	if _, err := strconv.ParseFloat(s, 64); err == nil {
+		return s
+	}
+	return "'" + s
+}
+
 func writeCSV(w io.Writer, columns []string, rows [][]any) error {
 	c := csv.NewWriter(w)
-	if err := c.Write(columns); err != nil {
+	head := make([]string, len(columns))
+	for i, name := range columns {
+		head[i] = cell(name)
+	}
+	if err := c.Write(head); err != nil {
 		return err
 	}
 	for _, row := range rows {
 		line := make([]string, len(row))
 		for i, v := range row {
-			line[i] = text(v)
+			line[i] = cell(text(v))
 		}
 		if err := c.Write(line); err != nil {
 			return err

@@ -103,7 +103,7 @@ func FuzzRecords(f *testing.F) {
 		strings, _ := fuzzHeap()
 		p := &experiment.Process{}
 		sink := &memorySink{}
-		m := New(sink, p, &Options{RecordMask: 0xffff, Channels: channels, Metrics: !channels, Lasting: channels})
+		m := New(sink, p, &Options{RecordMask: 0xffff, Channels: channels, Raw: channels, Metrics: !channels, Lasting: channels})
 		announced := make(map[int]bool)
 		now := uint64(0)
 		for len(b) > recordedHead {

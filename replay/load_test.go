@@ -346,3 +346,48 @@ func FuzzRecLines(f *testing.F) {
 		}
 	})
 }
+
+// FuzzRun: whatever stands in run.json, the recording is refused, or can be made into programs.
+func FuzzRun(f *testing.F) {
+	from := filepath.Join(recordings, "01-allreduce-2p")
+	text, err := os.ReadFile(filepath.Join(from, RunFile))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(text)
+	f.Add(text[:len(text)/2])
+	for _, run := range []string{
+		`{}`, `{"nccl":"2.30.7","processes":-1}`, `{"nccl":"2.30.7","ranksPerProcess":9223372036854775807}`, `{"nccl":"99.99999999999999999999"}`,
+		`{"nccl":"2.30.7","processes":1,"files":[{"file":"../p0.rec.jsonl.gz","lines":-1}]}`, `{"nccl":"2.30.7","processes":1,"files":[{"file":""}]}`,
+		`{"nccl":"2.30.7","pTimers":[null,[18446744073709551615,0]]}`,
+	} {
+		f.Add([]byte(run))
+	}
+	f.Fuzz(func(t *testing.T, run []byte) {
+		dir := t.TempDir()
+		for _, name := range []string{"p0.rec.jsonl.gz", "p1.rec.jsonl.gz"} {
+			path, err := filepath.Abs(filepath.Join(from, name))
+			if err == nil {
+				err = os.Symlink(path, filepath.Join(dir, name))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.WriteFile(filepath.Join(dir, RunFile), run, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		rec, err := Load(dir)
+		if (rec == nil) == (err == nil) {
+			t.Fatalf("%v, %v", rec, err)
+		}
+		if err != nil {
+			return
+		}
+		for k := range rec.Processes {
+			if program, err := Compile(rec, k); err == nil && !bytes.HasSuffix(program, []byte("\n")) {
+				t.Error("the program has no end")
+			}
+		}
+	})
+}

@@ -205,3 +205,55 @@ func FuzzHang(f *testing.F) {
 		}
 	})
 }
+
+// FuzzLive alters the events of a process of a job that is looked at while it runs: also behind what was read before.
+func FuzzLive(f *testing.F) {
+	j := archivetest.NewLiveJob(f, 2, 1)
+	for i := range 20 {
+		j.AllReduce(float64(i)*10+4, float64(i)*10+9, 0, 2)
+	}
+	j.Flush()
+	files, err := filepath.Glob(filepath.Join(j.Dir, "shards", "p1", "*.evt"))
+	archivetest.Try(f, err)
+	slices.Sort(files)
+	var names []string
+	var contents [][]byte
+	for _, path := range files {
+		name, err := filepath.Rel(j.Dir, path)
+		archivetest.Try(f, err)
+		b, err := os.ReadFile(path)
+		archivetest.Try(f, err)
+		names, contents = append(names, name), append(contents, b)
+	}
+	for i, b := range contents {
+		for _, at := range []int{9, len(b) / 3, len(b) - 20} {
+			f.Add(uint8(i), uint32(at), []byte{0xff}, true)
+			f.Add(uint8(i), uint32(at), []byte{0x0c, 0, 0x0d, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, false)
+		}
+	}
+	f.Fuzz(func(t *testing.T, file uint8, at uint32, patch []byte, later bool) {
+		dir := t.TempDir()
+		archivetest.Try(t, os.CopyFS(dir, os.DirFS(j.Dir)))
+		i := int(file) % len(names)
+		damage := func() {
+			b := slices.Clone(contents[i])
+			if len(b) > 0 {
+				copy(b[int(at)%len(b):], patch)
+			}
+			archivetest.Try(t, os.WriteFile(filepath.Join(dir, names[i]), b, 0o600))
+		}
+		if !later {
+			damage()
+		}
+		live := live.New(dir, 10*time.Second)
+		for ms := range 2 {
+			v, err := live.Look(time.Unix(0, int64(archivetest.LiveAt(float64(300+100*ms)))))
+			if err == nil {
+				archivetest.Try(t, Live(v, 1, 1).WriteText(io.Discard))
+				_, err = json.Marshal(v)
+				archivetest.Try(t, err)
+			}
+			damage()
+		}
+	})
+}

@@ -204,3 +204,18 @@ func TestAFailedEndIsCutBack(t *testing.T) {
 	}
 	accept(t, run.Archive)
 }
+
+// A file of such a shard that is as long as its description says, and has no end all the same, is given one.
+func TestAFailedEndIsGivenOne(t *testing.T) {
+	dir := t.TempDir()
+	checkpoint, bytes := halves(t, dir)
+	shard := filepath.Join(dir, "shards", "p0")
+	testkit.Write(t, filepath.Join(shard, "shard.json"), checkpoint)
+	file := filepath.Join(shard, "1.evt")
+	testkit.Must(t, os.Truncate(file, bytes)) // where the end mark was are the first bytes of what came next
+	if tail := testkit.Read(t, file)[bytes-2:]; tail[0] == 2 && tail[1] == 1 {
+		t.Fatal("the file has an end")
+	}
+	res := unify(t, dir, nil)
+	accept(t, res.Runs[0].Archive)
+}

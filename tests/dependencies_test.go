@@ -4,7 +4,9 @@ package tests
 
 import (
 	"bytes"
+	"cmp"
 	"debug/elf"
+	"fmt"
 	"maps"
 	"os"
 	"os/exec"
@@ -14,7 +16,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
@@ -33,7 +35,7 @@ func TestDependencies(t *testing.T) {
 	for m := range modulesOf(t, "../collector") {
 		want[m] = "yes"
 	}
-	if d := cmp.Diff(want, told); d != "" {
+	if d := gocmp.Diff(want, told); d != "" {
 		t.Errorf("docs/dependencies.md (in the program −, on the page +):\n%s", d)
 	}
 }
@@ -73,13 +75,85 @@ func TestHardening(t *testing.T) {
 			t.Errorf("the plugin does without %s", want)
 		}
 	}
+	if runtime.GOARCH == "amd64" && knows(t, "-fcf-protection=full") {
+		for _, name := range []string{"libnccl-profiler-otf2.so", "libscorep_substrate_nccl_otf2.so"} {
+			wantBranchTargets(t, name, openELF(t, builtFile(t, name)))
+		}
+	}
 	tool := openELF(t, builtFile(t, "nccl-otf2"))
 	if tool.Type != elf.ET_DYN && (runtime.GOARCH == "amd64" || runtime.GOARCH == "arm64") {
 		t.Errorf("the tool is %s, not position-independent", tool.Type)
 	}
-	if _, stack := protection(tool); !stack {
-		t.Error("the tool's stack is executable")
+	if relro, stack := protection(tool); !relro || !stack {
+		t.Errorf("the tool: read-only after relocation %t, stack not executable %t", relro, stack)
 	}
+}
+
+// knows tells whether the C compiler of the build has a flag.
+func knows(t *testing.T, flag string) bool {
+	t.Helper()
+	cc := cmp.Or(os.Getenv("CC"), "cc")
+	if _, err := exec.LookPath(cc); err != nil {
+		t.Fatal(err) // the libraries were built here
+	}
+	return exec.Command(cc, "-Werror", flag, "-x", "c", "-c", "-o", os.DevNull, os.DevNull).Run() == nil
+}
+
+// wantBranchTargets wants each function that others call, by its name or through a table of pointers, to begin with the instruction
+// that says that it may be jumped to (CET). That all functions do is not in a library's notes: the C library's start files may do without.
+func wantBranchTargets(t *testing.T, name string, f *elf.File) {
+	t.Helper()
+	symbols, err := f.DynamicSymbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	functions := make(map[string]uint64) // addresses
+	var tables []elf.Symbol
+	for _, s := range symbols {
+		switch {
+		case s.Section == elf.SHN_UNDEF:
+		case elf.ST_TYPE(s.Info) == elf.STT_FUNC:
+			functions[s.Name] = s.Value
+		case elf.ST_TYPE(s.Info) == elf.STT_OBJECT:
+			tables = append(tables, s)
+		}
+	}
+	relocations, err := f.Section(".rela.dyn").Data()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ; len(relocations) >= 24; relocations = relocations[24:] { // Elf64_Rela: offset, info, addend
+		at, info, to := f.ByteOrder.Uint64(relocations), f.ByteOrder.Uint64(relocations[8:]), f.ByteOrder.Uint64(relocations[16:])
+		for _, s := range tables {
+			if elf.R_TYPE64(info) == uint32(elf.R_X86_64_RELATIVE) && s.Value <= at && at < s.Value+s.Size {
+				functions[fmt.Sprintf("%s+%d", s.Name, at-s.Value)] = to
+			}
+		}
+	}
+	found := 0
+	for who, address := range functions {
+		if begin, code := atAddress(f, address); code {
+			found++
+			if !bytes.Equal(begin, []byte{0xf3, 0x0f, 0x1e, 0xfa}) { // endbr64
+				t.Errorf("%s: %s begins with %x", name, who, begin)
+			}
+		}
+	}
+	if found == 0 {
+		t.Errorf("%s: no function is found", name)
+	}
+}
+
+// atAddress gives the first bytes at an address, and whether they are code.
+func atAddress(f *elf.File, address uint64) (begin []byte, code bool) {
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_LOAD && p.Flags&elf.PF_X != 0 && p.Vaddr <= address && address+4 <= p.Vaddr+p.Filesz {
+			begin = make([]byte, 4)
+			_, err := p.ReadAt(begin, int64(address-p.Vaddr))
+			return begin, err == nil
+		}
+	}
+	return nil, false
 }
 
 func openELF(t *testing.T, path string) *elf.File {

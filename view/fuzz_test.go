@@ -10,6 +10,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/analysis/check"
 	"github.com/nccl-otf2/nccl-otf2/analysis/scalasca"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/otf2/otf2test"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -77,16 +78,57 @@ func FuzzView(f *testing.F) {
 	})
 }
 
-// What happens at a location that is not defined is left out, or the archive is refused.
-func TestUndefinedLocations(t *testing.T) {
+// FuzzSimple: whatever stands in an archive, its simple view is an error, or an archive whose events are in order and whole.
+func FuzzSimple(f *testing.F) {
+	otf2test.Fuzz(f, []string{anyJob(f)}, func(t *testing.T, anchor string) { readSimple(t, anchor) })
+}
+
+// anyJob has collectives, messages in a group, and a broadcast of a root.
+func anyJob(t testing.TB) (anchor string) {
 	m := makeJob(t, 3)
 	for r, c := range m.comm("world", 0, 1, 2) {
 		c.one(t, 0, 10*us, "AllReduce", -1)
 		c.plan(t, 40*us, 50*us, regions.TimingGPU, "", item{fn: "Send", peer: (r + 1) % 3, sent: 8}, item{fn: "Recv", peer: (r + 2) % 3, sent: 8})
+		c.plan(t, 60*us, 70*us, regions.TimingGPU, "", item{fn: "Broadcast", peer: 1, sent: 8})
 	}
-	otf2test.EachWithoutLocation(t, m.unify(), func(t *testing.T, anchor string) {
+	return m.unify()
+}
+
+// readSimple makes a simple view and reads it to its end.
+func readSimple(t *testing.T, anchor string) {
+	t.Helper()
+	made, err := Simple(anchor, filepath.Join(t.TempDir(), "simple"), nil)
+	if err != nil {
+		return
+	}
+	a, err := otf2.Open(made.Archive, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	for _, l := range a.Defs.Locations {
+		n, last := uint64(0), otf2.Timestamp(0)
+		for e, err := range a.EventsOf(l.Self) {
+			if err != nil {
+				t.Fatalf("row %d: %v", l.Self, err)
+			}
+			if n > 0 && e.Time <= last {
+				t.Fatalf("row %d: %v follows %v", l.Self, e.Time, last)
+			}
+			n, last = n+1, e.Time
+		}
+		if n != l.Events {
+			t.Errorf("row %d: %d events, announced: %d", l.Self, n, l.Events)
+		}
+	}
+}
+
+// What happens at a location that is not defined is left out, or the archive is refused.
+func TestUndefinedLocations(t *testing.T) {
+	otf2test.EachWithoutLocation(t, anyJob(t), func(t *testing.T, anchor string) {
 		if made, err := Scalasca(anchor, filepath.Join(t.TempDir(), "scalasca"), nil); made == nil && err == nil {
 			t.Error("neither result nor error")
 		}
+		readSimple(t, anchor)
 	})
 }

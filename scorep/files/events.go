@@ -56,7 +56,7 @@ const lastEventOffset = 10
 // looked at, their times.
 //
 // Files of finished processes are linked, unread, if their chunks fit the archive. Those of others are copied, because their writer
-// may still be there, or may have died half-way through a record: up to what the process's description says while it runs or where
+// may still be there, or may have died half-way through a record, or its disk failed there: up to what the process's description says while it runs or where
 // its writer vouches for no more, else up to the last whole record.
 func (out *Events) Place(i int, l *Row, to string, times *jobs.Lifespan) error {
 	if l.Source == nil {
@@ -69,7 +69,7 @@ func (out *Events) Place(i int, l *Row, to string, times *jobs.Lifespan) error {
 	from := eventFileOf(s, l.Number)
 	chunk := l.Process.Shard.EventChunkSize
 	info, err := ownFile(from)
-	if err == nil && s.State == jobs.Finished && info.Size() == l.Source.Bytes && out.fits(info.Size(), chunk) {
+	if err == nil && s.State == jobs.Finished && !s.CutBack() && info.Size() == l.Source.Bytes && out.fits(info.Size(), chunk) {
 		l.Events = l.Source.Events
 		return out.Link(from, to)
 	}

@@ -357,3 +357,18 @@ func TestQueriesSayWhatTheyAsk(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Python writes texts as the tool does: nothing that a terminal acts upon, and no formulas in comma-separated values.
+func TestPythonWritesNoEvilTexts(t *testing.T) {
+	const program = `import sys; sys.path.insert(0, "../../python"); import nccl_otf2_tables as t
+t.write(sys.stdout, ["@a\x1b", "b", "c", "d"], [("=1+1\x1b", "-7", -7, "+x")], sys.argv[1])`
+	for form, want := range map[string]string{
+		"table": "@a\\x1b    b   c   d\n=1+1\\x1b  -7  -7  +x\n",
+		"csv":   "'@a\\x1b,b,c,d\n'=1+1\\x1b,-7,-7,'+x\n",
+	} {
+		out, err := exec.Command("python3", "-c", program, form).CombinedOutput()
+		if err != nil || string(out) != want {
+			t.Errorf("%s: %v: %q, want %q", form, err, out, want)
+		}
+	}
+}

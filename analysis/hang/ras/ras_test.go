@@ -82,7 +82,8 @@ func TestWhatIsNoAnswerOfRAS(t *testing.T) {
 }
 
 // job makes a job of two ranks of the sample's communicator, with ranks of the world turned round.
-func job(t *testing.T) *jobs.Job {
+func job(t testing.TB) *jobs.Job {
+	t.Helper()
 	dir := filepath.Join(t.TempDir(), "job")
 	for rank := range 2 {
 		p := shardtest.New(t, dir, fmt.Sprintf("rank%d", rank)).Launched("slurm", rank, 2).On("n0", 100+rank)

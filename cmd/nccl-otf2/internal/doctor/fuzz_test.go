@@ -4,6 +4,7 @@ package doctor
 
 import (
 	"bytes"
+	"encoding/binary"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -50,6 +51,37 @@ func FuzzLibrary(f *testing.F) {
 		}
 		if n := after.TotalAlloc - before.TotalAlloc; n > 64<<20+200*uint64(len(b)) {
 			t.Errorf("%d bytes for a file of %d", n, len(b))
+		}
+	})
+}
+
+// FuzzLoaderCache: whatever stands in the loader's cache, the libraries that it names are texts in it.
+func FuzzLoaderCache(f *testing.F) {
+	const head, entry = 48, 24
+	cache := append([]byte("glibc-ld.so.cache1.1"), make([]byte, head-20+entry)...)
+	binary.NativeEndian.PutUint32(cache[20:], 1)
+	binary.NativeEndian.PutUint32(cache[head+8:], head+entry)
+	cache = append(cache, "/usr/lib/libnccl.so.2\x00"...)
+	f.Add(cache)
+	for _, at := range []int{20, head, head + 8} {
+		damaged := bytes.Clone(cache)
+		copy(damaged[at:], "\xff\xff\xff\xff")
+		f.Add(damaged)
+		f.Add(cache[:at])
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		path := filepath.Join(t.TempDir(), "ld.so.cache")
+		if err := os.WriteFile(path, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		all := loaderCache(path)
+		if len(all) > len(b)/entry {
+			t.Fatalf("%d libraries in %d bytes", len(all), len(b))
+		}
+		for _, library := range all {
+			if !bytes.Contains(b, []byte(library)) {
+				t.Errorf("%q is not in the file", library)
+			}
 		}
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/installed"
+	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 )
 
 // PluginName is the file name of the library that NCCL loads.
@@ -175,7 +176,7 @@ func (e *examiner) configuredPlugin() (value, file string) {
 	}
 	files = append(files, e.path("/etc/nccl.conf"))
 	for _, path := range slices.Compact(files) {
-		f, err := os.Open(path)
+		f, err := regular.Open(path)
 		if err != nil {
 			continue
 		}
