@@ -108,7 +108,7 @@ func (rd *rowReader) launch(l *facts.Region) {
 		r := rd.rows[at]
 		p := part{
 			begin: l.Begin, end: end, sent: o.Sent, received: o.Received, ordinal: o.Ordinal, peer: -1, fn: functionNamed(o.Function), of: fnNone,
-			comparable: l.Source == facts.SourceGPU,
+			source: l.Source,
 		}
 		peer := o.Peer
 		if o.Message {

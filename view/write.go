@@ -61,7 +61,6 @@ func (j *job) write(dir string, o *Options) error {
 	d.defineRegions()
 	j.defineComms(d)
 
-	res.Ranks = len(j.locations)
 	var sum, unknown atomic.Uint64
 	var done, next atomic.Int64
 	var group sync.WaitGroup
