@@ -18,6 +18,7 @@ type job struct {
 	locations []*location
 	comms     []*comm
 	rows      []*row
+	phases    phases
 	stretches map[stretchKey][]facts.Stretch
 	count     *Result
 }

@@ -51,6 +51,7 @@ type part struct {
 	sent, received uint64         // bytes; of a message the first
 	ordinal        uint64         // as recorded; of a message later the index of its other end's part
 	peer           int32          // root or peer, rank in the native communicator; −1: none
+	phase          int32          // in which it was called, index into job.phases
 	fn             uint8          // index into functions
 	of             uint8          // function that NCCL made this message for, or fnNone
 	source         facts.Source   // of its times

@@ -50,7 +50,7 @@ func Scalasca(anchor, dir string, opts *Options) (*Result, error) {
 	if len(j.locations) == 0 {
 		return nil, fmt.Errorf("%s has no communicator of more than one rank: there is nothing for Scalasca to analyse", anchor)
 	}
-	if err := j.read(o.Workers, phase(o, "reading locations")); err != nil {
+	if err := j.read(o.Workers, stage(o, "reading locations")); err != nil {
 		return nil, fmt.Errorf("%s: %w", anchor, err)
 	}
 	j.match()
@@ -83,7 +83,7 @@ func Scalasca(anchor, dir string, opts *Options) (*Result, error) {
 // arrange puts the operations into an order that all ranks can carry out. Where there is none with one process for several rows each row
 // gets its own, unless that is not wanted; only then operations are dropped.
 func (j *job) arrange(o *Options) {
-	tell := phase(o, "ordering operations")
+	tell := stage(o, "ordering operations")
 	if o.OneProcess {
 		j.count.Rows = len(j.locations)
 		j.order(true, tell)
@@ -120,7 +120,7 @@ func (opts *Options) ready(anchor, dir string) (*Options, error) {
 	return &o, nil
 }
 
-func phase(o *Options, name string) func(done, total int) {
+func stage(o *Options, name string) func(done, total int) {
 	return func(done, total int) { o.Progress(name, done, total) }
 }
 
