@@ -36,7 +36,6 @@ type node struct {
 	parent   int          // index into Profile.nodes, profile.None for roots
 	tree     profile.Kind // of its root
 	children map[profile.Node]*node
-	below    []*node   // the children, in order
 	cells    []located // by location
 	total    []seconds // time with what is below, by location
 }
