@@ -150,10 +150,10 @@ func TestThreads(t *testing.T) {
 host/epoch/ncclKernelLaunch/ncclAllReduce: 1 in 50 ns, 0 to 0, 1 unfinished
 host/epoch/ncclKernelLaunch: 1 in 100 ns, 0 to 0, 1 unfinished
 host/epoch: 1 in 100 ns, 0 to 0, 1 unfinished
-host/step */ncclAllReduce/ncclAllReduce, 16 KiB to 256 KiB/ncclKernelLaunch: 1 in 10 ns, 10 to 10
-host/step */ncclAllReduce/ncclAllReduce, 16 KiB to 256 KiB: 1 in 90 ns, 100 to 100
-host/step */ncclAllReduce/ncclAllReduce, below 1 KiB/ncclKernelLaunch: 1 in 10 ns, 10 to 10
-host/step */ncclAllReduce/ncclAllReduce, below 1 KiB: 1 in 90 ns, 100 to 100
+host/step */ncclAllReduce/ncclAllReduce 16 KiB to 256 KiB/ncclKernelLaunch: 1 in 10 ns, 10 to 10
+host/step */ncclAllReduce/ncclAllReduce 16 KiB to 256 KiB: 1 in 90 ns, 100 to 100
+host/step */ncclAllReduce/ncclAllReduce below 1 KiB/ncclKernelLaunch: 1 in 10 ns, 10 to 10
+host/step */ncclAllReduce/ncclAllReduce below 1 KiB: 1 in 90 ns, 100 to 100
 host/step *: 2 in 400 ns, 300 to 300
 host: 1 in 3400 ns, 4250 to 4250`)
 	p.check(w.Leave(6000, nil, open)) // a snapshot changes nothing
@@ -198,12 +198,12 @@ func TestOperations(t *testing.T) {
 	p.check(w.CommDestroy(600, nil, 0))
 	got := p.to.Aggregate()
 	expect(t, paths(got), `
-by-duration/AllReduce/AllReduce RING/LL/AllReduce RING/LL, below 1 KiB: 1 in 40 ns, 40 to 40, bytes 1600 1600 0, 400 and 600 bytes in 40 ns
-by-enqueue/AllReduce/AllReduce RING/LL/AllReduce RING/LL, below 1 KiB: 1 in 40 ns, 40 to 40, bytes 1600 1600 0
-by-network/AllReduce/AllReduce RING/LL/AllReduce RING/LL, below 1 KiB: 1 in 40 ns, 40 to 40, bytes 1600 1600 0, 400 and 600 bytes in 40 ns
-kernels/AllReduce/AllReduce RING/LL/AllReduce RING/LL, below 1 KiB: 3 in 120 ns, 40 to 40, bytes 3200 3200 0, 400 and 600 bytes in 40 ns
-kernels/Group/AllReduce/AllReduce TREE/LL/AllReduce TREE/LL, below 1 KiB: 1 in 0 ns, 0 to 0, bytes 1600 1600 0
-kernels/Group/Send/Send, 1 KiB to 16 KiB: 1 in 0 ns, 0 to 0, bytes 2000 0 0
+by-duration/AllReduce/AllReduce RING/LL/AllReduce RING/LL below 1 KiB: 1 in 40 ns, 40 to 40, bytes 1600 1600 0, 400 and 600 bytes in 40 ns
+by-enqueue/AllReduce/AllReduce RING/LL/AllReduce RING/LL below 1 KiB: 1 in 40 ns, 40 to 40, bytes 1600 1600 0
+by-network/AllReduce/AllReduce RING/LL/AllReduce RING/LL below 1 KiB: 1 in 40 ns, 40 to 40, bytes 1600 1600 0, 400 and 600 bytes in 40 ns
+kernels/AllReduce/AllReduce RING/LL/AllReduce RING/LL below 1 KiB: 3 in 120 ns, 40 to 40, bytes 3200 3200 0, 400 and 600 bytes in 40 ns
+kernels/Group/AllReduce/AllReduce TREE/LL/AllReduce TREE/LL below 1 KiB: 1 in 0 ns, 0 to 0, bytes 1600 1600 0
+kernels/Group/Send/Send 1 KiB to 16 KiB: 1 in 0 ns, 0 to 0, bytes 2000 0 0
 kernels/Group: 1 in 70 ns, 70 to 70`)
 	if r := got.Rows[0]; !r.Ended || r.Ranks != 4 || r.Rank != 1 || len(r.Stats) != 7 {
 		t.Errorf("row %+v", r)

@@ -147,7 +147,7 @@ func (g *Aggregator) leaf(parent int32, o *facts.Operation) int32 {
 		name += " " + v
 		n = g.tree.child(n, Variant, name, 0)
 	}
-	n = g.tree.child(n, Size, name+", "+className(key.class), 0)
+	n = g.tree.child(n, Size, name+" "+className(key.class), 0)
 	if len(g.leaves) < maxNodes {
 		g.leaves[key] = n
 	}
@@ -212,7 +212,7 @@ func SizeOrder(n Node) int {
 		return 0
 	}
 	for i := range regions.SizeClasses {
-		if strings.HasSuffix(n.Name, ", "+className(i)) {
+		if strings.HasSuffix(n.Name, " "+className(i)) {
 			return i + 1
 		}
 	}

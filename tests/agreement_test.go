@@ -263,7 +263,7 @@ func TestDisagreementsAreFound(t *testing.T) {
 		{"report --matrix", "", bump(`"transfers": (\d+)`)},
 		{"report --matrix", "", bump(`"bytes": (\d+)`)},
 		{"profile --summary", "", bump(`"calls": (\d+)`)},
-		{"profile --summary", "", bump(`"mpi_wait_nxn": (\d+)`)},
+		{"profile --summary", "", bump(`"nccl_wait_nxn": (\d+)`)},
 		{"profile --summary", "", bump(`"min": (\d+)`)},
 		{"export --jsonl", "", bump(`"type":"ncclProfileCollApi".*"duration":([\d.]+)`)},
 		{"export --jsonl", "", bump(`"transSize":(\d+)`)},

@@ -79,6 +79,7 @@ var takers = map[taker]string{
 	{"regions/plan.go", "regions/cuda"}:                     "the same",
 	{"scorep/events.go", "experiment/jobs"}:                 "one step of a loop over rows",
 	{"scorep/merge.go", "experiment/jobs"}:                  "the same",
+	{"view/phases.go", "otf2"}:                              "takes events",
 	{"view/read.go", "otf2"}:                                "takes events",
 }
 

@@ -380,8 +380,8 @@ func readTally(f figures, name string, outputs map[string][]byte) error {
 
 // waitMetrics are the causes of waiting in the words of reports and of profiles.
 var waitMetrics = map[string]string{
-	"collective": "mpi_wait_nxn", "late broadcast": "mpi_latebroadcast", "early reduce": "mpi_earlyreduce",
-	"late sender": "mpi_latesender", "late receiver": "mpi_latereceiver",
+	"collective": "nccl_wait_nxn", "late broadcast": "nccl_late_broadcast", "early reduce": "nccl_early_reduce",
+	"late sender": "nccl_late_sender", "late receiver": "nccl_late_receiver",
 }
 
 const startUpMetric = "nccl_startup_wait"

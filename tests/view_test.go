@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/nccl-otf2/nccl-otf2/analysis/check"
 	"github.com/nccl-otf2/nccl-otf2/analysis/scalasca"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -19,7 +17,7 @@ import (
 )
 
 // The view of every recording meets what scout asks of archives, and shows every operation that was recorded, with
-// its root and bytes: once on each member. Played with live clocks, each process is as fast as it goes, so the
+// its root and bytes: once on each member, but for messages whose times cannot be compared, which are counted. Played with live clocks, each process is as fast as it goes, so the
 // ranks' times can contradict each other; then operations are left out, and counted.
 func TestViewsOfRecordings(t *testing.T) {
 	for _, rec := range recordings(t) {
@@ -32,8 +30,8 @@ func TestViewsOfRecordings(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				cycles := res.Dropped[view.ReasonCycle]
-				if res.Collectives+res.Messages+cycles != collectives+messages || res.Lost() != cycles || len(res.Problems) > 0 || res.MembersWithoutData > 0 {
+				cycles, untimed := res.Dropped[view.ReasonCycle], res.Dropped[view.ReasonUntimed]
+				if res.Collectives+res.Messages+cycles+untimed != collectives+messages || res.Lost() != cycles+untimed || len(res.Problems) > 0 || res.MembersWithoutData > 0 {
 					t.Errorf("%+v, want %d collectives and %d messages", res, collectives, messages)
 				}
 				for name, check := range map[string]func(string, *check.Options) (*check.Result, error){
@@ -44,15 +42,26 @@ func TestViewsOfRecordings(t *testing.T) {
 						t.Fatal(err)
 					}
 					for _, f := range found.Findings {
-						t.Errorf("%s: %v", name, f)
+						if c != replay.ClockLive || f.Rule != scalasca.RuleScoutClock {
+							t.Errorf("%s: %v", name, f)
+						}
 					}
 				}
 				otf2Print(t, res.Archive)
 				if c == replay.ClockLive && cycles > 0 {
 					return
 				}
-				if diff := cmp.Diff(want, recordsOf(t, res.Archive)); diff != "" {
-					t.Error(diff)
+				got, missing := recordsOf(t, res.Archive), uint64(0)
+				for record, n := range want {
+					if short := n - got[record]; short < 0 || short > 0 && !strings.HasPrefix(record, "Send ") && !strings.HasPrefix(record, "Recv ") {
+						t.Errorf("%s: %d, want %d", record, got[record], n)
+					} else {
+						missing += uint64(short)
+					}
+					delete(got, record)
+				}
+				if len(got) > 0 || missing != 2*untimed {
+					t.Errorf("%v besides; %d ends of messages are missing, of %d that cannot be compared", got, missing, untimed)
 				}
 			})
 		}

@@ -17,25 +17,22 @@ func (l *location) each(f func(r *row, u unit)) {
 	}
 }
 
-// fuse marks the units of a plan behind its first one: NCCL stamps a plan as a whole, so the first has its time.
+// fuse marks the operations of a plan that do not have its time, as NCCL stamps a plan as a whole: of one with collectives all but
+// the first collective, as in reports.
 func (r *row) fuse() {
-	seen := false // a unit of the present plan
-	for next := 0; ; {
-		u := r.unitAt(next)
-		for i := next; i <= u.from && i < len(r.parts); i++ {
-			if r.parts[i].is(flagPlan) {
-				seen = false
+	for from := 0; from < len(r.parts); {
+		to := from + 1
+		for to < len(r.parts) && !r.parts[to].is(flagPlan) {
+			to++
+		}
+		if lead := r.nextCollective(from); lead < to {
+			for i := from; i < to; i++ {
+				if i != lead {
+					r.parts[i].flags |= flagFused
+				}
 			}
 		}
-		if u.from >= len(r.parts) {
-			return
-		}
-		if seen {
-			for i := u.from; i < u.to; i++ {
-				r.parts[i].flags |= flagFused
-			}
-		}
-		seen, next = true, u.to
+		from = to
 	}
 }
 
@@ -104,7 +101,7 @@ func (r *row) set(u unit, begin, end otf2.Timestamp) {
 }
 
 // timed tells whether the part's begin is when its rank came to the operation.
-func (p *part) timed() bool { return p.comparable && !p.is(flagMoved|flagFused) }
+func (p *part) timed() bool { return p.is(flagComparable) && !p.is(flagMoved|flagFused) }
 
 // untime marks what must not show wait states: operations of which one member's begin is not known, or not as shown.
 func (j *job) untime() {
@@ -119,7 +116,7 @@ func (j *job) untime() {
 					continue
 				}
 				switch {
-				case !p.comparable:
+				case !p.is(flagComparable):
 					j.count.Untimed.NoTimes++
 				case p.is(flagFused):
 					j.count.Untimed.Fused++
@@ -150,7 +147,7 @@ func (j *job) untime() {
 	}
 }
 
-// dropUntimed drops all operations that not all ranks have comparable times of.
+// dropUntimed drops the collectives that not all members have comparable times of.
 func (j *job) dropUntimed() {
 	for _, c := range j.comms {
 		if len(c.present) < 2 {
@@ -158,24 +155,12 @@ func (j *job) dropUntimed() {
 		}
 		c.eachCollective(func(parts []*part) {
 			for _, p := range parts {
-				if !p.comparable {
+				if !p.is(flagComparable) {
 					dropAll(parts)
 					j.count.drop(ReasonUntimed, 1)
 					return
 				}
 			}
 		})
-		for _, r := range c.present {
-			for i := range r.parts {
-				if p := &r.parts[i]; p.fn == fnSend && !p.is(flagDropped) {
-					to, k := r.mate(p)
-					if q := &to.parts[k]; !p.comparable || !q.comparable {
-						p.flags |= flagDropped
-						q.flags |= flagDropped
-						j.count.drop(ReasonUntimed, 1)
-					}
-				}
-			}
-		}
 	}
 }

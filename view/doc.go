@@ -8,10 +8,12 @@
 // only operations that all members have, in an order in which no rank waits for ever. And as scout computes waiting
 // from any times, only operations whose begins can be compared may look like ones that ranks wait in.
 //
-//	read    operations of each communicator rank, compactly (56 bytes each), locations in parallel
+//	read    operations of each communicator rank, compactly (56 bytes each), and the phases they were called in, locations in parallel
 //	match   what not every member has, or in another order, is dropped; messages get their other end
+//	settle  which times can be compared
+//	spread  operations of a rank that overlap go to processes of their own
 //	order   one order for all communicators, see scheduler
-//	clip    overlapping operations of a rank end when the next one begins
+//	clip    operations of a process that overlap all the same end when the next one begins
 //	untime  what would look like waiting, but is not, is shown without
 //	late    senders do not wait for receivers where scout would hang on it
 //	write   one location after the other

@@ -18,6 +18,7 @@ type job struct {
 	locations []*location
 	comms     []*comm
 	rows      []*row
+	phases    phases
 	stretches map[stretchKey][]facts.Stretch
 	count     *Result
 }
@@ -68,13 +69,14 @@ func newJob(a *otf2.Archive, count *Result) *job {
 	}
 	slices.SortFunc(order, func(a, b place) int { return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.nth, b.nth)) })
 	for i, p := range order {
-		l := &location{id: i, name: cmp.Or(ranks[p.rank].Together, ranks[p.rank].Name), host: ranks[p.rank].Host}
+		l := &location{id: i, of: i, name: cmp.Or(ranks[p.rank].Together, ranks[p.rank].Name), host: ranks[p.rank].Host}
 		if p.nth > 0 {
 			l.name = fmt.Sprintf("%s #%d", l.name, p.nth+1)
 		}
 		j.locations = append(j.locations, l)
 		at[p] = l
 	}
+	count.Ranks = len(j.locations)
 	for _, c := range comms {
 		j.addComm(&c, func(l otf2.LocationRef) *location {
 			p, ok := places[l]

@@ -12,14 +12,15 @@ import (
 type Reason string
 
 const (
-	ReasonDiffers   Reason = "recorded_differently" // the archive says that the members did not record them alike
-	ReasonMissing   Reason = "not_on_every_member"  // some member with data has no such operation
-	ReasonOrder     Reason = "order_differs"        // the members have them in another order than others
-	ReasonRoot      Reason = "root_differs"         // the members name different roots, or one without data
-	ReasonUnmatched Reason = "message_unmatched"    // a message of which only one end is there
-	ReasonUnplaced  Reason = "not_placed"           // no end, or a peer that the communicator does not have
-	ReasonCycle     Reason = "order_has_cycle"      // no order of the communicators' operations suits all ranks
-	ReasonUntimed   Reason = "no_comparable_times"  // only with Options.TimedOnly
+	ReasonDiffers   Reason = "recorded_differently"      // the archive says that the members did not record them alike
+	ReasonMissing   Reason = "not_on_every_member"       // some member with data has no such operation
+	ReasonOrder     Reason = "order_differs"             // the members have them in another order than others
+	ReasonRoot      Reason = "root_differs"              // the members name different roots, or one without data
+	ReasonUnmatched Reason = "message_unmatched"         // a message of which only one end is there
+	ReasonUnplaced  Reason = "not_placed"                // no end, or a peer that the communicator does not have
+	ReasonCycle     Reason = "order_has_cycle"           // no order of the communicators' operations suits all ranks
+	ReasonUntimed   Reason = "no_comparable_times"       // messages whose ends have no times of one kind; with Options.TimedOnly such collectives
+	ReasonFused     Reason = "launched_with_collectives" // messages of a launch whose time is that of its first collective
 )
 
 // match keeps what every member of a communicator has, in the order that all have, and finds the two ends of

@@ -3,6 +3,7 @@
 package view
 
 import (
+	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -50,21 +51,24 @@ type part struct {
 	sent, received uint64         // bytes; of a message the first
 	ordinal        uint64         // as recorded; of a message later the index of its other end's part
 	peer           int32          // root or peer, rank in the native communicator; −1: none
+	phase          int32          // in which it was called, index into job.phases
 	fn             uint8          // index into functions
 	of             uint8          // function that NCCL made this message for, or fnNone
-	comparable     bool           // its begin can be compared with other ranks'
+	source         facts.Source   // of its times
 	flags          flag
 }
 
 type flag uint8
 
 const (
-	flagPlan    flag = 1 << iota // the first part of its plan
-	flagDropped                  // not in the view
-	flagMoved                    // its begin is later than recorded, to make room
-	flagUntimed                  // shown without wait states
-	flagFused                    // shown without length: an earlier one of its plan has the time
-	flagQuiet                    // a send that is not shown to wait for its receiver
+	flagPlan       flag = 1 << iota // the first part of its plan
+	flagDropped                     // not in the view
+	flagMoved                       // its begin is later than recorded, to make room
+	flagUntimed                     // shown without wait states
+	flagFused                       // another one of its plan has the time
+	flagQuiet                       // a send that is not shown to wait for its receiver
+	flagComparable                  // its begin can be compared with the other members'
+	flagPlaced                      // of no such times: shown where it neither waits nor is waited for
 )
 
 func (p *part) is(f flag) bool      { return p.flags&f != 0 }
@@ -95,10 +99,11 @@ type comm struct {
 	state   commState
 }
 
-// location is one rank of the view: a process, or one GPU of a process that uses several.
+// location is one rank of the view: a process, or one GPU of a process that uses several; or a further row of one, see spread.
 type location struct {
-	id    int // world rank: id of location, location group, and rank in COMM_LOCATIONS
+	id    int // id of location, location group, and rank in COMM_LOCATIONS: that of first rows is the world rank
 	name  string
+	of    int // id of the rank's first row
 	host  string
 	rows  []*row
 	order []placed // in which its units are shown; see scheduler

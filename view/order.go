@@ -99,10 +99,13 @@ func (s *steps) Pop() any {
 	return last
 }
 
-// order fills location.order for all locations.
-func (j *job) order(progress func(done, total int)) {
+// order fills location.order for all locations. false: no order suits all ranks, and nothing may be dropped for it.
+func (j *job) order(drop bool, progress func(done, total int)) bool {
 	s := &scheduler{job: j}
 	total := 0
+	for _, c := range j.comms {
+		c.state = commState{}
+	}
 	for _, l := range j.locations {
 		for _, r := range l.rows {
 			total += len(r.parts)
@@ -122,6 +125,8 @@ func (j *job) order(progress func(done, total int)) {
 		case s.ready.Len() > 0:
 			done += s.do(heap.Pop(&s.ready).(step).row)
 		case s.beginSenders():
+		case !drop:
+			return false
 		default:
 			s.breakCycle()
 		}
@@ -134,6 +139,7 @@ func (j *job) order(progress func(done, total int)) {
 	for _, l := range j.locations {
 		l.schedule = schedule{}
 	}
+	return true
 }
 
 // load makes the unit at or after part i the row's next.

@@ -140,8 +140,14 @@ func TestAnyJobHasAViewThatCanBeReplayed(t *testing.T) {
 		if len(d.plans) == 0 {
 			return
 		}
-		anchor := d.unify()
-		res := soundView(rt, anchor)
+		one := rapid.Bool().Draw(rt, "one process per rank")
+		res := soundView(rt, d.unify(), &Options{OneProcess: one})
+		if !one && res.Lost() == 0 && res.Untimed.Receivers == 0 && res.Waits.Shown != res.Waits.Recorded {
+			rt.Errorf("waits %+v, nothing is left out", res.Waits)
+		}
+		if !one && (res.Clipped.Operations > 0 || res.Untimed.Moved > 0) {
+			rt.Errorf("%+v, %+v", res.Clipped, res.Untimed)
+		}
 		if lost := res.Lost(); res.shown()+lost != d.collectives+d.messages || lost != res.Dropped[ReasonCycle] {
 			rt.Errorf("%d collectives and %d messages, %v dropped, of %d and %d", res.Collectives, res.Messages, res.Dropped, d.collectives, d.messages)
 		}
@@ -155,7 +161,7 @@ func TestAnyFaultyJobHasAViewThatCanBeReplayed(t *testing.T) {
 		if len(d.plans) == 0 {
 			return
 		}
-		res := soundView(rt, d.unify())
+		res := soundView(rt, d.unify(), nil)
 		if res.shown() > d.collectives+d.messages {
 			rt.Errorf("%d collectives and %d messages, of %d and %d", res.Collectives, res.Messages, d.collectives, d.messages)
 		}
@@ -165,8 +171,8 @@ func TestAnyFaultyJobHasAViewThatCanBeReplayed(t *testing.T) {
 	})
 }
 
-func soundView(rt *rapid.T, anchor string) *Result {
-	res, err := Scalasca(anchor, filepath.Join(filepath.Dir(anchor), "scalasca"), nil)
+func soundView(rt *rapid.T, anchor string, o *Options) *Result {
+	res, err := Scalasca(anchor, filepath.Join(filepath.Dir(anchor), "scalasca"), o)
 	if err != nil {
 		rt.Fatal(err)
 	}
@@ -177,7 +183,9 @@ func soundView(rt *rapid.T, anchor string) *Result {
 			rt.Fatal(err)
 		}
 		for _, f := range found.Findings {
-			rt.Errorf("%v", f)
+			if f.Rule != scalasca.RuleScoutClock { // the drawn times contradict each other
+				rt.Errorf("%v", f)
+			}
 		}
 	}
 	return res

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/nccl-otf2/nccl-otf2/analysis"
 	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
@@ -47,10 +48,16 @@ func (j *job) read(workers int, progress func(done, total int)) error {
 	if len(sel.Locations) == 0 {
 		return nil
 	}
+	if err := j.readPhases(workers); err != nil {
+		return err
+	}
+	processes := analysis.Processes(j.archive.Defs)
 	var mu sync.Mutex
 	var done atomic.Int64
 	return j.archive.EachLocation(context.Background(), workers, sel, func(loc otf2.LocationRef, events iter.Seq2[*otf2.Event, error]) error {
 		rd := newRowReader(facts.NewReader(names, attributes), rows[loc])
+		process := processes[loc]
+		rd.called = func(parent uint64) int32 { return j.phases.of(process, parent) }
 		for ev, err := range events {
 			if err != nil {
 				mu.Lock()
@@ -68,12 +75,13 @@ func (j *job) read(workers int, progress func(done, total int)) error {
 // rowReader turns a location's operations into parts. Operations of one launch have one time, that of the launch.
 type rowReader struct {
 	*facts.Reader
-	rows []*row            // of which the location is a member
-	ops  []facts.Operation // of the launch, by the order in which they began; Launch is 0 where one has not ended
+	rows   []*row // of which the location is a member
+	called func(parent uint64) (phase int32)
+	ops    []facts.Operation // of the launch, by the order in which they began; Launch is 0 where one has not ended
 }
 
 func newRowReader(r *facts.Reader, rows []*row) *rowReader {
-	rd := &rowReader{Reader: r, rows: rows}
+	rd := &rowReader{Reader: r, rows: rows, called: func(uint64) int32 { return noPhase }}
 	r.Operation, r.Leave = rd.operation, rd.launch
 	return rd
 }
@@ -108,7 +116,7 @@ func (rd *rowReader) launch(l *facts.Region) {
 		r := rd.rows[at]
 		p := part{
 			begin: l.Begin, end: end, sent: o.Sent, received: o.Received, ordinal: o.Ordinal, peer: -1, fn: functionNamed(o.Function), of: fnNone,
-			comparable: l.Source == facts.SourceGPU,
+			source: l.Source, phase: rd.called(o.Parent),
 		}
 		peer := o.Peer
 		if o.Message {

@@ -6,14 +6,17 @@ import "fmt"
 
 // Result says what a view holds and what it lacks.
 type Result struct {
-	Archive       string `json:"archive"` // path of the anchor
-	Ranks         int    `json:"ranks"`   // processes that scout must be started with
+	Archive       string `json:"archive"`   // path of the anchor
+	Rows          int    `json:"processes"` // that scout must be started with
+	Ranks         int    `json:"ranks"`
 	Hosts         int    `json:"hosts"`
 	Communicators int    `json:"communicators"`
 	Collectives   uint64 `json:"collectives"`
 	Messages      uint64 `json:"messages"`
 	Events        uint64 `json:"events"`
 
+	// What ranks waited for each other, as scout counts it, of all.
+	Waits Waits `json:"waits"`
 	// Operations that are shown with their time but without wait states.
 	Untimed Untimed `json:"without_wait_states"`
 	// What it cost to show overlapping operations one after the other.
@@ -28,12 +31,18 @@ type Result struct {
 	Problems []string `json:"problems,omitempty"`
 }
 
+// Waits are sums of wait states over all ranks, ns.
+type Waits struct {
+	Recorded uint64 `json:"recorded_ns"` // of what all members recorded, in times that can be compared
+	Shown    uint64 `json:"shown_ns"`    // of that, in the view
+}
+
 // Untimed counts operations without wait states by what keeps them from having any.
 type Untimed struct {
-	NoTimes  uint64 `json:"no_gpu_times"` // collectives: some member has no GPU times
-	Fused    uint64 `json:"fused"`        // collectives launched together with others, of which another one has the time
-	Moved    uint64 `json:"moved"`        // collectives that begin later on some member, to make room
-	Messages uint64 `json:"messages"`     // for any of these reasons
+	NoTimes  uint64 `json:"no_comparable_times"` // collectives: some member has no such times, and no place among the others
+	Fused    uint64 `json:"fused"`               // collectives launched together with others, of which another one has the time
+	Moved    uint64 `json:"moved"`               // collectives that begin later on some member, to make room
+	Messages uint64 `json:"messages"`            // that begin later, to make room
 	// Sends that wait for their receiver by times that contradict those of other operations. Waiting for the sender is shown.
 	Receivers uint64 `json:"receivers"`
 }

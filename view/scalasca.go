@@ -18,11 +18,12 @@ import (
 
 // Options say how to make a view; nil means the zero value.
 type Options struct {
-	// TimedOnly leaves out operations that not all members have GPU times of, instead of showing them without
-	// wait states.
+	// TimedOnly leaves out collectives whose members have no times that can be compared, instead of showing them without wait states.
 	TimedOnly bool
-	Creator   string // of the archive; default "nccl-otf2"
-	Workers   int    // goroutines; default 2
+	// OneProcess shows each rank as one process, also where operations of its communicators overlap. Waiting is lost then, see Result.Waits.
+	OneProcess bool
+	Creator    string // of the archive; default "nccl-otf2"
+	Workers    int    // goroutines; default 2
 	// Progress, if set, is told how much of a phase is done. It is called from several goroutines.
 	Progress func(phase string, done, total int)
 }
@@ -49,17 +50,19 @@ func Scalasca(anchor, dir string, opts *Options) (*Result, error) {
 	if len(j.locations) == 0 {
 		return nil, fmt.Errorf("%s has no communicator of more than one rank: there is nothing for Scalasca to analyse", anchor)
 	}
-	if err := j.read(o.Workers, phase(o, "reading locations")); err != nil {
+	if err := j.read(o.Workers, stage(o, "reading locations")); err != nil {
 		return nil, fmt.Errorf("%s: %w", anchor, err)
 	}
 	j.match()
-	if o.TimedOnly {
-		j.dropUntimed()
-	}
-	j.order(phase(o, "ordering operations"))
 	for _, r := range j.rows {
 		r.fuse()
 	}
+	j.settle()
+	if o.TimedOnly {
+		j.dropUntimed()
+	}
+	res.Waits.Recorded = j.waits()
+	j.arrange(o)
 	resolution := max(a.Defs.Clock.Resolution, 1)
 	for _, l := range j.locations {
 		cost := l.clip()
@@ -70,10 +73,28 @@ func Scalasca(anchor, dir string, opts *Options) (*Result, error) {
 	}
 	j.untime()
 	j.receivers()
+	res.Waits.Shown = j.waits()
 	if err := replace(dir, func(staging string) error { return j.write(staging, o) }); err != nil {
 		return nil, err
 	}
 	return res, nil
+}
+
+// arrange puts the operations into an order that all ranks can carry out. Where there is none with one process for several rows each row
+// gets its own, unless that is not wanted; only then operations are dropped.
+func (j *job) arrange(o *Options) {
+	tell := stage(o, "ordering operations")
+	if o.OneProcess {
+		j.count.Rows = len(j.locations)
+		j.order(true, tell)
+		return
+	}
+	j.spread(false)
+	if !j.order(false, tell) {
+		j.gather()
+		j.spread(true)
+		j.order(true, tell)
+	}
 }
 
 // ready gives the options with what they leave open, unless the view would replace the archive itself.
@@ -99,7 +120,7 @@ func (opts *Options) ready(anchor, dir string) (*Options, error) {
 	return &o, nil
 }
 
-func phase(o *Options, name string) func(done, total int) {
+func stage(o *Options, name string) func(done, total int) {
 	return func(done, total int) { o.Progress(name, done, total) }
 }
 
@@ -141,6 +162,8 @@ func (j *job) properties() []otf2.Property {
 	number("COLLECTIVES", r.Collectives)
 	number("MESSAGES", r.Messages)
 	number("WITHOUT_WAIT_STATES", r.Untimed.NoTimes+r.Untimed.Fused+r.Untimed.Moved+r.Untimed.Messages+r.Untimed.Receivers)
+	number("WAITS_RECORDED", r.Waits.Recorded)
+	number("WAITS_SHOWN", r.Waits.Shown)
 	number("CLIPPED", r.Clipped.Operations)
 	number("CLIPPED_TO_NOTHING", r.Clipped.ToNothing)
 	number("DROPPED", r.Lost())

@@ -185,7 +185,7 @@ func TestWaitStatesComeOutOfTheView(t *testing.T) {
 	if diff := cmp.Diff(want, severitiesOf(t, res.Archive)); diff != "" {
 		t.Error(diff)
 	}
-	want2 := Result{Archive: res.Archive, Ranks: 4, Hosts: 2, Communicators: 2, Collectives: 3, Messages: 3, Events: res.Events, Dropped: map[Reason]uint64{}}
+	want2 := Result{Archive: res.Archive, Rows: 4, Ranks: 4, Waits: Waits{30 * ms, 30 * ms}, Hosts: 2, Communicators: 2, Collectives: 3, Messages: 3, Events: res.Events, Dropped: map[Reason]uint64{}}
 	if diff := cmp.Diff(want2, *res); diff != "" {
 		t.Error(diff)
 	}
@@ -208,16 +208,41 @@ func TestTimesThatCannotBeComparedGiveNoWaitStates(t *testing.T) {
 	}
 	anchor := m.unify()
 	res := viewOf(t, anchor, nil)
-	// Only the message from rank 2 to 0 has GPU times on both sides; rank 0 waits 2 ms for it.
-	want := severities{"Wait at NxN": {2 * ms, ms, 0}, "Late Sender": {2 * ms, 0, 0}}
+	// Ranks 0 and 2 have times that compare: rank 0 waits 2 ms for rank 2 in each, and in the AllGather rank 1 does 1 ms. Only the message
+	// from rank 2 to 0 has GPU times on both sides; rank 0 waits 2 ms for it.
+	want := severities{"Wait at NxN": {4 * ms, ms, 0}, "Late Broadcast": {2 * ms, 0, 0}, "Late Sender": {2 * ms, 0, 0}}
 	if diff := cmp.Diff(want, severitiesOf(t, res.Archive)); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(Untimed{NoTimes: 2, Messages: 2}, res.Untimed); diff != "" {
+	if diff := cmp.Diff(map[Reason]uint64{ReasonUntimed: 2}, res.Dropped); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(Untimed{}, res.Untimed); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Where one member alone has times they compare with nothing: the collective has no wait states, and is not there on request.
+func TestCollectivesWithoutComparableTimes(t *testing.T) {
+	m := makeJob(t, 3)
+	for r, c := range m.comm("world", 0, 1, 2) {
+		source := regions.TimingGPU
+		if r > 0 {
+			source = regions.TimingEnqueue
+		}
+		c.plan(t, uint64(r)*ms, 5*ms, source, "", item{fn: "AllReduce", sent: 8, received: 8})
+		c.one(t, 30*ms+uint64(r)*ms, 35*ms, "AllGather", -1)
+	}
+	anchor := m.unify()
+	res := viewOf(t, anchor, nil)
+	if diff := cmp.Diff(severities{"Wait at NxN": {2 * ms, ms, 0}}, severitiesOf(t, res.Archive)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(Untimed{NoTimes: 1}, res.Untimed); diff != "" {
 		t.Error(diff)
 	}
 	res = viewOf(t, anchor, &Options{TimedOnly: true})
-	if res.Collectives != 1 || res.Messages != 1 || res.Dropped[ReasonUntimed] != 4 {
+	if res.Collectives != 1 || res.Dropped[ReasonUntimed] != 1 {
 		t.Errorf("%+v", res)
 	}
 }

@@ -13,6 +13,8 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/nccl-otf2/nccl-otf2/analysis/check"
+	"github.com/nccl-otf2/nccl-otf2/analysis/scalasca"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
@@ -67,7 +69,7 @@ func TestOperationsInTheView(t *testing.T) {
 		name  string
 		draw  func(t *testing.T, m *made)
 		ranks [][]string
-		want  Result // but for counts of ranks, hosts, events, collectives, messages
+		want  Result // but for counts of processes, ranks, hosts, events, collectives, messages
 	}{
 		{"a launch of three collectives", func(t *testing.T, m *made) {
 			for r, c := range m.comm("", 0, 1) {
@@ -77,8 +79,8 @@ func TestOperationsInTheView(t *testing.T) {
 		}, [][]string{
 			{"100-200 ncclAllGather", "200-200 ncclAllReduce (launched with the one before)", "200-200 ncclReduceScatter (launched with the one before)", "300-400 ncclAllReduce"},
 			{"101-200 ncclAllGather", "200-200 ncclAllReduce (launched with the one before)", "200-200 ncclReduceScatter (launched with the one before)", "300-400 ncclAllReduce"},
-		}, Result{Untimed: Untimed{Fused: 2}}},
-		{"overlapping communicators", func(t *testing.T, m *made) {
+		}, Result{Waits: Waits{1, 1}, Untimed: Untimed{Fused: 2}}},
+		{"one process per rank: overlapping communicators", func(t *testing.T, m *made) {
 			a, b := m.comm("a", 0, 1), m.comm("b", 0, 1)
 			for r := range 2 {
 				a[r].one(t, 100, 300, "AllReduce", 0)
@@ -87,8 +89,32 @@ func TestOperationsInTheView(t *testing.T) {
 		}, [][]string{
 			{"100-200 ncclAllReduce", "200-250 ncclBroadcast"},
 			{"100-201 ncclAllReduce", "201-250 ncclBroadcast"},
-		}, Result{Clipped: Clipped{Operations: 2, Time: 199}}},
+		}, Result{Waits: Waits{1, 1}, Clipped: Clipped{Operations: 2, Time: 199}}},
+		{"overlapping communicators", func(t *testing.T, m *made) {
+			a, b := m.comm("a", 0, 1), m.comm("b", 0, 1)
+			for r := range 2 {
+				a[r].one(t, uint64(100+150*r), 300, "AllReduce", 0)
+				b[r].one(t, 200, 250, "Broadcast", 1)
+			}
+		}, [][]string{{"100-300 ncclAllReduce"}, {"200-250 ncclBroadcast", "250-300 ncclAllReduce"}, {"200-250 ncclBroadcast"}},
+			Result{Waits: Waits{150, 150}}},
+		{"one process per rank: waiting that is lost", func(t *testing.T, m *made) {
+			a, b := m.comm("a", 0, 1), m.comm("b", 0, 2)
+			for r := range 2 {
+				a[r].one(t, uint64(100+160*r), 300, "AllReduce", 0)
+				b[r].one(t, 200, 250, "Broadcast", 1)
+			}
+		}, [][]string{{"200-200 ncclBroadcast", "200-300 ncclAllReduce (times not comparable)"}, {"260-300 ncclAllReduce (times not comparable)"}},
+			Result{Waits: Waits{160, 0}, Untimed: Untimed{Moved: 1}, Clipped: Clipped{Operations: 1, ToNothing: 1, Moved: 1, Time: 50}}},
 		{"overlapping communicators whose members begin in other orders", func(t *testing.T, m *made) {
+			a, b := m.comm("a", 0, 1), m.comm("b", 0, 1)
+			a[0].one(t, 100, 300, "AllReduce", 0)
+			a[1].one(t, 130, 300, "AllReduce", 0)
+			b[0].one(t, 110, 300, "Broadcast", 1)
+			b[1].one(t, 120, 300, "Broadcast", 1)
+		}, [][]string{{"100-300 ncclAllReduce"}, {"130-300 ncclAllReduce"}, {"110-300 ncclBroadcast"}, {"120-300 ncclBroadcast"}},
+			Result{Waits: Waits{40, 40}}},
+		{"one process per rank: overlapping communicators whose members begin in other orders", func(t *testing.T, m *made) {
 			a, b := m.comm("a", 0, 1), m.comm("b", 0, 1)
 			a[0].one(t, 100, 300, "AllReduce", 0)
 			a[1].one(t, 130, 300, "AllReduce", 0)
@@ -97,14 +123,22 @@ func TestOperationsInTheView(t *testing.T) {
 		}, [][]string{
 			{"110-110 ncclBroadcast", "110-300 ncclAllReduce (times not comparable)"},
 			{"120-130 ncclBroadcast", "130-300 ncclAllReduce (times not comparable)"},
-		}, Result{Untimed: Untimed{Moved: 1}, Clipped: Clipped{Operations: 2, ToNothing: 1, Moved: 1, Time: 360}}},
-		{"all ranks' times contradict each other", func(t *testing.T, m *made) {
+		}, Result{Waits: Waits{40, 0}, Untimed: Untimed{Moved: 1}, Clipped: Clipped{Operations: 2, ToNothing: 1, Moved: 1, Time: 360}}},
+		{"an order that contradicts itself", func(t *testing.T, m *made) {
 			a, b := m.comm("a", 0, 1), m.comm("b", 0, 1)
 			a[0].one(t, 100, 200, "AllReduce", 0)
 			b[0].one(t, 300, 400, "AllGather", 0)
 			b[1].one(t, 100, 200, "AllGather", 0)
 			a[1].one(t, 350, 450, "AllReduce", 0)
-		}, [][]string{{"300-400 ncclAllGather"}, {"100-200 ncclAllGather"}}, Result{Dropped: map[Reason]uint64{ReasonCycle: 1}}},
+		}, [][]string{{"100-200 ncclAllReduce"}, {"350-450 ncclAllReduce"}, {"300-400 ncclAllGather"}, {"100-200 ncclAllGather"}},
+			Result{Waits: Waits{200, 200}}},
+		{"one process per rank: an order that contradicts itself", func(t *testing.T, m *made) {
+			a, b := m.comm("a", 0, 1), m.comm("b", 0, 1)
+			a[0].one(t, 100, 200, "AllReduce", 0)
+			b[0].one(t, 300, 400, "AllGather", 0)
+			b[1].one(t, 100, 200, "AllGather", 0)
+			a[1].one(t, 350, 450, "AllReduce", 0)
+		}, [][]string{{"300-400 ncclAllGather"}, {"100-200 ncclAllGather"}}, Result{Waits: Waits{200, 100}, Dropped: map[Reason]uint64{ReasonCycle: 1}}},
 		{"messages", func(t *testing.T, m *made) {
 			for r, c := range m.comm("", 0, 1) {
 				c.plan(t, 100, 200, gpu, "AlltoAll", send(0), receive(0), send(1), receive(1))
@@ -119,7 +153,41 @@ func TestOperationsInTheView(t *testing.T) {
 				"300-300 ncclSend", "300-400 ncclSend/ncclRecv kernel"},
 			{"100-100 ncclAlltoAll Send", "100-100 ncclAlltoAll Recv", "100-100 ncclAlltoAll Send", "100-100 ncclAlltoAll Recv", "100-200 ncclAlltoAll kernel",
 				"310-310 ncclRecv", "310-410 ncclSend/ncclRecv kernel"},
-		}, Result{}},
+		}, Result{Waits: Waits{10, 10}}},
+		{"messages launched with a collective", func(t *testing.T, m *made) {
+			for r, c := range m.comm("", 0, 1) {
+				c.plan(t, 100, 200, gpu, "", send(1-r), allreduce, receive(1-r))
+			}
+		}, [][]string{{"100-200 ncclAllReduce"}, {"100-200 ncclAllReduce"}}, Result{Dropped: map[Reason]uint64{ReasonFused: 2}}},
+		{"times of the network on all members, or on two of three", func(t *testing.T, m *made) {
+			c := m.comm("", 0, 1, 2)
+			for r, source := range []string{regions.TimingNetwork, regions.TimingNetwork, regions.TimingEnqueue} {
+				c[r].plan(t, 50, 60, "enqueue", "", allreduce)
+				c[r].plan(t, uint64(100+10*r), 200, source, "", allreduce)
+				c[r].plan(t, 300, 400, "enqueue", "", allreduce)
+			}
+			c[0].plan(t, 500, 520, regions.TimingNetwork, "", send(1))
+			c[1].plan(t, 510, 520, regions.TimingNetwork, "", receive(0))
+			c[1].plan(t, 600, 620, regions.TimingNetwork, "", send(2))
+			c[2].plan(t, 600, 620, gpu, "", receive(1))
+		}, [][]string{
+			{"50-60 ncclAllReduce (times not comparable)", "100-200 ncclAllReduce", "300-400 ncclAllReduce (times not comparable)", "500-500 ncclSend", "500-520 ncclSend/ncclRecv kernel"},
+			{"50-60 ncclAllReduce (times not comparable)", "110-200 ncclAllReduce", "300-400 ncclAllReduce (times not comparable)", "510-510 ncclRecv", "510-520 ncclSend/ncclRecv kernel"},
+			{"50-60 ncclAllReduce (times not comparable)", "110-110 ncclAllReduce", "300-400 ncclAllReduce (times not comparable)"},
+		}, Result{Waits: Waits{20, 20}, Untimed: Untimed{NoTimes: 2}, Dropped: map[Reason]uint64{ReasonUntimed: 1}}},
+		{"a member without times that has no place among the others", func(t *testing.T, m *made) {
+			c := m.comm("", 0, 1, 2)
+			for r := range 2 {
+				c[r].plan(t, uint64(100+10*r), 200, gpu, "", allreduce)
+				c[r].one(t, 300, 400, "Broadcast", 2)
+			}
+			c[2].plan(t, 60, 70, "enqueue", "", allreduce)
+			c[2].one(t, 80, 90, "Broadcast", 2)
+		}, [][]string{
+			{"100-200 ncclAllReduce (times not comparable)", "300-400 ncclBroadcast"},
+			{"110-200 ncclAllReduce (times not comparable)", "300-400 ncclBroadcast"},
+			{"60-70 ncclAllReduce (times not comparable)", "80-90 ncclBroadcast"},
+		}, Result{Untimed: Untimed{NoTimes: 1}}},
 		{"what a member lacks", func(t *testing.T, m *made) {
 			c := m.comm("", 0, 1)
 			for r := range 2 {
@@ -139,7 +207,7 @@ func TestOperationsInTheView(t *testing.T) {
 				c[r].one(t, 500, 600, "Broadcast", r)
 				c[r].one(t, 700, 800, "Reduce", 1)
 			}
-		}, [][]string{nil, nil}, Result{Dropped: map[Reason]uint64{ReasonOrder: 1, ReasonRoot: 1}}},
+		}, [][]string{nil, nil}, Result{Waits: Waits{100, 100}, Dropped: map[Reason]uint64{ReasonOrder: 1, ReasonRoot: 1}}},
 		{"sizes that are not known", func(t *testing.T, m *made) {
 			for _, c := range m.comm("", 0, 1) {
 				c.plan(t, 100, 200, gpu, "", item{fn: "AllReduce"})
@@ -147,9 +215,13 @@ func TestOperationsInTheView(t *testing.T) {
 		}, [][]string{{"100-200 ncclAllReduce"}}, Result{UnknownSizes: 2}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			m := makeJob(t, 2)
+			m := makeJob(t, 3)
 			c.draw(t, m)
-			res := viewOf(t, m.unify(), nil)
+			var but []check.Rule
+			if strings.Contains(c.name, "order") {
+				but = append(but, scalasca.RuleScoutClock)
+			}
+			res := viewOf(t, m.unify(), &Options{OneProcess: strings.HasPrefix(c.name, "one process")}, but...)
 			for r, want := range c.ranks {
 				if want == nil {
 					continue
@@ -159,7 +231,7 @@ func TestOperationsInTheView(t *testing.T) {
 				}
 			}
 			got := *res
-			got.Archive, got.Ranks, got.Hosts, got.Communicators, got.Collectives, got.Messages, got.Events = "", 0, 0, 0, 0, 0, 0
+			got.Archive, got.Rows, got.Ranks, got.Hosts, got.Communicators, got.Collectives, got.Messages, got.Events = "", 0, 0, 0, 0, 0, 0, 0
 			if c.want.Dropped == nil {
 				c.want.Dropped = map[Reason]uint64{}
 			}
@@ -189,7 +261,7 @@ func TestSendsThatWaitForSeveralNotices(t *testing.T) {
 	} {
 		p.on.plan(t, p.begin*us, p.end*us, regions.TimingGPU, "", p.items...)
 	}
-	if res := viewOf(t, m.unify(), nil); res.Messages != 4 || res.Untimed.Receivers != 2 {
+	if res := viewOf(t, m.unify(), &Options{OneProcess: true}, scalasca.RuleScoutClock); res.Messages != 4 || res.Untimed.Receivers != 2 {
 		t.Errorf("%d messages, %+v", res.Messages, res.Untimed)
 	}
 }

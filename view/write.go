@@ -59,9 +59,9 @@ func (j *job) write(dir string, o *Options) error {
 	d.text("")
 	j.defineSystem(d)
 	d.defineRegions()
+	j.phases.define(d, j)
 	j.defineComms(d)
 
-	res.Ranks = len(j.locations)
 	var sum, unknown atomic.Uint64
 	var done, next atomic.Int64
 	var group sync.WaitGroup
@@ -79,7 +79,7 @@ func (j *job) write(dir string, o *Options) error {
 					failures[i] = err
 					return
 				}
-				lw := locationWriter{w: ew, d: d}
+				lw := locationWriter{w: ew, d: d, phases: &j.phases, last: t.initEnd}
 				failures[i] = lw.write(l, t)
 				sum.Add(lw.events)
 				unknown.Add(lw.unknown)
@@ -116,6 +116,37 @@ type locationWriter struct {
 	unknown uint64 // parts without known sizes
 
 	first []uint64 // requests of the messages in hand
+
+	phases *phases
+	path   []int32        // phases that are open, the outermost first
+	last   otf2.Timestamp // end of what was before
+}
+
+// within leaves and enters phases, so that what begins at the time is in the one it was called in. That happens between what was before
+// and that time: where the host began and ended phases then, at those times.
+func (lw *locationWriter) within(phase int32, begin otf2.Timestamp) {
+	next := lw.phases.path(phase)
+	same := 0
+	for same < len(next) && same < len(lw.path) && next[same] == lw.path[same] {
+		same++
+	}
+	between := func(t otf2.Timestamp) otf2.Timestamp { return max(lw.last, min(t, begin)) }
+	limit := begin
+	if same < len(next) {
+		limit = between(lw.phases.all[next[same]].begin)
+	}
+	for len(lw.path) > same {
+		p := &lw.phases.all[lw.path[len(lw.path)-1]]
+		lw.last = min(between(p.end), limit)
+		_ = lw.w.Leave(lw.last, nil, p.shown)
+		lw.path = lw.path[:len(lw.path)-1]
+	}
+	for _, k := range next[same:] {
+		p := &lw.phases.all[k]
+		lw.last = between(p.begin)
+		_ = lw.w.Enter(lw.last, nil, p.shown)
+		lw.path = append(lw.path, k)
+	}
 }
 
 func (lw *locationWriter) write(l *location, t span) error {
@@ -124,12 +155,16 @@ func (lw *locationWriter) write(l *location, t span) error {
 	_ = w.Enter(t.begin, nil, d.init)
 	_ = w.Leave(t.initEnd, nil, d.init)
 	l.each(func(r *row, u unit) {
+		p := &r.parts[u.from]
+		lw.within(p.phase, p.begin)
+		lw.last = p.end
 		if r.parts[u.from].message() {
 			lw.messages(r, u)
 		} else {
 			lw.collective(r, &r.parts[u.from])
 		}
 	})
+	lw.within(noPhase, t.finalize)
 	_ = w.Enter(t.finalize, nil, d.finalize)
 	_ = w.Leave(t.end, nil, d.finalize)
 	_ = w.Leave(t.end, nil, d.program)

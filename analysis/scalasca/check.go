@@ -31,6 +31,7 @@ const (
 	RuleScoutReplay        check.Rule = "scout-replay"         // the replay would hang (MpiCommunicationHandler.cpp)
 	RuleScoutMessage       check.Rule = "scout-message"        // messages that nobody receives (MpiCommunicationHandler.cpp)
 	RuleScoutTag           check.Rule = "scout-tag"            // messages that scout takes for its own (MpiDelayOps.cpp)
+	RuleScoutClock         check.Rule = "scout-clock"          // times that contradict each other
 	RuleScoutPayload       check.Rule = "scout-payload"        // operations without bytes have no wait states
 	RuleScoutTimeCorrected check.Rule = "scout-time-correct"   // what --time-correct needs (Location.cpp)
 )
@@ -77,6 +78,7 @@ type scoutCheck struct {
 	mpi    map[otf2.RegionRef]string // canonical names without "MPI_", in small letters, of regions that scout takes for MPI's
 	events uint64
 	replay *scoutReplay
+	clock  *scoutClock
 }
 
 // scoutFrame is an open region.
@@ -93,6 +95,7 @@ type scoutTrack struct {
 	time           otf2.Timestamp
 	stack          []scoutFrame
 	begun          bool // a collective
+	began          otf2.Timestamp
 	init, finalize bool
 	replay         rankReplay
 	notices        rankNotices
@@ -113,7 +116,7 @@ func (t *scoutTrack) here() check.Place {
 func newScoutCheck(fs *check.Findings, a *otf2.Archive) *scoutCheck {
 	c := &scoutCheck{
 		Findings: fs, defs: a.Defs, comms: facts.AllCommunicators(a.Defs), tracks: make(map[otf2.LocationRef]*scoutTrack),
-		mpi: make(map[otf2.RegionRef]string),
+		mpi: make(map[otf2.RegionRef]string), clock: newScoutClock(),
 	}
 	c.replay = newScoutReplay(c)
 	return c
@@ -286,7 +289,7 @@ func (c *scoutCheck) event(t *scoutTrack, ev *otf2.Event) {
 		if t.begun {
 			c.At(check.Error, t.here(), RuleScoutCollective, "a collective begins in another one")
 		}
-		t.begun = true
+		t.begun, t.began = true, ev.Time
 		c.inMPI(t)
 	case otf2.EventMpiCollectiveEnd:
 		if !t.begun {
@@ -373,4 +376,5 @@ func (c *scoutCheck) end() {
 		}
 	}
 	c.replay.end()
+	c.clock.end(c.Findings, c.defs.Clock.Resolution)
 }

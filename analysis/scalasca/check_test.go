@@ -161,7 +161,7 @@ func TestEachRequirementOfScalascaIsHeld(t *testing.T) {
 				s.Allreduce(otf2.LocationRef(r), 10*ms, order[0])
 				s.Allreduce(otf2.LocationRef(r), 11*ms, order[1])
 			}
-		}, ""},
+		}, "note: scout-clock: 1 collectives that a member leaves before one came that it needs, the worst by 1ms (location 2, event 10)"},
 		{"one member's own communicator", func(s *archivetest.Sample) { s.Allreduce(2, 10*ms, s.Comm(otf2.ParadigmMPI, 0, 2)) }, ""},
 		{"other operation", func(s *archivetest.Sample) {
 			s.Find(1, otf2.EventMpiCollectiveEnd, 0).Args[0] = uint64(otf2.CollectiveOpBarrier)
@@ -179,7 +179,28 @@ func TestEachRequirementOfScalascaIsHeld(t *testing.T) {
 		}, "error: scout-replay: location 0, event 10, time 10000000: BCAST with root 4 on communicator 0, which has 4 ranks"},
 		{"message", func(s *archivetest.Sample) {
 			s.Call(0, 10*ms, archivetest.RegionRecv, otf2.EventMpiSend, 3, 0, 5, 8)
-			s.Call(3, 9*ms, archivetest.RegionRecv, otf2.EventMpiRecv, 0, 0, 5, 8)
+			s.Call(3, 10*ms, archivetest.RegionRecv, otf2.EventMpiRecv, 0, 0, 5, 8)
+		}, ""},
+		{"messages that are received before they are sent", func(s *archivetest.Sample) {
+			for i := range otf2.Timestamp(3) {
+				s.Call(0, 11*ms+i*ms, archivetest.RegionRecv, otf2.EventMpiSend, 3, 0, 5, 8)
+				s.Call(3, 9*ms+2*i*ms, archivetest.RegionRecv, otf2.EventMpiRecv, 0, 0, 5, 8)
+			}
+		}, "note: scout-clock: 2 messages that are received before they are sent, the worst by 2ms (location 3, event 9)"},
+		{"broadcast that ends before its root came", func(s *archivetest.Sample) {
+			for l := range otf2.LocationRef(4) {
+				s.Collective(l, 10*ms+otf2.Timestamp(l)*ms, otf2.CollectiveOpBcast, 0, 1, 8, 8)
+			}
+		}, "note: scout-clock: 1 collectives that a member leaves before one came that it needs, the worst by 1ms (location 0, event 10)"},
+		{"reduce of which the root leaves first", func(s *archivetest.Sample) {
+			for l := range otf2.LocationRef(4) {
+				s.Collective(l, 10*ms+otf2.Timestamp(l)*ms, otf2.CollectiveOpReduce, 0, 1, 8, 8)
+			}
+		}, "note: scout-clock: 1 collectives that a member leaves before one came that it needs, the worst by 2ms (location 1, event 10)"},
+		{"all to all with sizes of their own, in any order", func(s *archivetest.Sample) {
+			for l := range otf2.LocationRef(4) {
+				s.Collective(l, 10*ms+otf2.Timestamp(l)*ms, otf2.CollectiveOpAlltoallv, 0, otf2.CollectiveRootNone, 8, 8)
+			}
 		}, ""},
 		{"receive without send", func(s *archivetest.Sample) { s.Call(3, 9*ms, archivetest.RegionRecv, otf2.EventMpiRecv, 1, 0, 5, 8) },
 			"error: scout-replay: location 3, event 9, time 9000000: scout would hang: rank 3 waits for ever in a message from rank 1 of communicator 0"},
@@ -217,7 +238,7 @@ func TestEachRequirementOfScalascaIsHeld(t *testing.T) {
 			s.MessageInSend(0, 10*ms, 14*ms, 1)
 			s.Allreduce(0, 14*ms, c)
 			s.Call(1, 12*ms, archivetest.RegionRecv, otf2.EventMpiRecv, 0, 0, 1, 8)
-			s.Allreduce(1, 12*ms+20, c)
+			s.Allreduce(1, 14*ms, c)
 		}, ""},
 		{"collective without bytes", func(s *archivetest.Sample) {
 			for l := range otf2.LocationRef(4) {

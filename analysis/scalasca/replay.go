@@ -90,6 +90,7 @@ func (r *scoutReplay) collective(t *scoutTrack, ev *otf2.Event) {
 			root: uint32(ev.Args[2]), at: t.here(),
 		})
 		r.notices.step(t, otf2.EventMpiCollectiveEnd, int(c.Ref))
+		r.clock.collective(t, c, ev, t.began)
 		use := r.uses[c.Ref]
 		use.collectives = true
 		r.uses[c.Ref] = use
@@ -110,6 +111,7 @@ func (r *scoutReplay) send(t *scoutTrack, ev *otf2.Event) {
 		m := replayMessage{c.Ref, rank, int(ev.Args[0]), ev.Args[2]}
 		r.step(t, replayStep{kind: otf2.EventMpiSend, message: m, at: t.here()})
 		r.notices.send(t, m, ev)
+		r.clock.send(t, m)
 		use := r.uses[c.Ref]
 		use.untagged = use.untagged || m.tag == 0
 		r.uses[c.Ref] = use
@@ -121,6 +123,7 @@ func (r *scoutReplay) receive(t *scoutTrack, ev *otf2.Event) {
 		m := replayMessage{c.Ref, int(ev.Args[0]), rank, ev.Args[2]}
 		r.step(t, replayStep{kind: otf2.EventMpiRecv, message: m, at: t.here()})
 		r.notices.receive(t, m, ev)
+		r.clock.receive(t, m)
 	}
 }
 

@@ -32,6 +32,23 @@ type printOptions struct {
 	time       string // both limits, joined by a comma
 	args       []string
 	timestamps timestampForm
+	form       printForm
+}
+
+// printForm is the value of --form.
+type printForm string
+
+// printForms are the versions of OTF2 whose otf2-print differ.
+var printForms = map[printForm]otf2.Version{"3.0": 0x300, "3.2": 0x302}
+
+func (f *printForm) String() string { return string(*f) }
+func (f *printForm) Type() string   { return "3.0|3.2" }
+func (f *printForm) Set(s string) error {
+	if _, known := printForms[printForm(s)]; !known {
+		return fmt.Errorf("%q is neither 3.0 nor 3.2", s)
+	}
+	*f = printForm(s)
+	return nil
 }
 
 // timestampForm is the value of --timestamps.
@@ -61,6 +78,8 @@ func printCommand() *cobra.Command {
 		Long: `Prints records in the form of the tool otf2-print, with its options: without any the events of all
 locations in order of time. Of its options --step, --system-tree, -Werror and --debug are missing; check says
 what -Werror would refuse.
+
+The text is that of otf2-print 3.0; with --form 3.2 that of 3.2, which says UNDEFINED for numbers that are.
 
 With --json each record is one object on a line of its own. Its "record" is anchor, definition, mappingTable,
 clockOffset, event, snapshot, markerDef, marker or thumbnail; events, snapshots and definitions have a "kind" and
@@ -101,6 +120,8 @@ With --cube the argument is a CUBE profile (*.cubex), of whichever program.`,
 	fl.Uint64Var(&o.to, "to", 0, "only events up to this time stamp (0: all)")
 	o.timestamps = timestampsPlain
 	fl.Var(&o.timestamps, "timestamps", "times as they are, or from the global offset on")
+	o.form = "3.0"
+	fl.Var(&o.form, "form", "text as otf2-print of this OTF2 has it")
 	fl.BoolVar(&o.silent, "silent", false, "read all events and print none")
 	fl.BoolVar(&o.unwind, "unwind-calling-context", false, "callers behind each calling context event")
 	fl.BoolVar(&o.cube, "cube", false, "a CUBE profile instead: definitions, and the values that are stored")
@@ -168,7 +189,7 @@ func (o *printOptions) takeTime() error {
 func printArchive(w io.Writer, o *printOptions, arg string) error {
 	opts := otf2print.Options{
 		From: otf2.Timestamp(o.from), To: otf2.Timestamp(o.to), NoMappings: !o.mappings, NoClockOffsets: !o.offsets,
-		Relative: o.timestamps == timestampsOffset, Unwind: o.unwind,
+		Relative: o.timestamps == timestampsOffset, Unwind: o.unwind, As: printForms[o.form],
 	}
 	for _, text := range o.locations {
 		id, err := strconv.ParseUint(text, 10, 64)
@@ -194,6 +215,12 @@ func printArchive(w io.Writer, o *printOptions, arg string) error {
 		sections = jsonSections(w, a, &opts)
 	} else if _, err := io.WriteString(w, otf2print.Title); err != nil {
 		return readerGone(err)
+	} else if len(a.Defs.Locations) == 0 { // otf2-print ends there
+		sections.localDefs, sections.snapshots, sections.markers = func() error { return nil }, func() error { return nil }, func() error { return nil }
+		sections.events = func() error { return fmt.Errorf("%s has no locations", arg) }
+		if definitions := sections.definitions; !events {
+			sections.definitions = func() error { return errors.Join(definitions(), sections.events()) }
+		}
 	}
 	if o.silent {
 		sections.events = func() error { return readAll(a, &opts) }

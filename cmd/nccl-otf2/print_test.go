@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // outputOf runs a command with arguments.
@@ -59,6 +61,31 @@ func TestPrintIsThatOfTheReferenceTool(t *testing.T) {
 			}
 			if got != string(want) {
 				t.Errorf("print %s %s\n got %.300q\nwant %.300q", options, name, got, want)
+			}
+		}
+	}
+}
+
+// An archive without locations ends both tools, behind what they print before.
+func TestPrintWithoutLocations(t *testing.T) {
+	t.Setenv("TZ", "UTC")
+	dir := t.TempDir()
+	w, err := otf2.Create(dir, "traces", nil)
+	if err == nil {
+		err = errors.Join(w.Definitions().ClockProperties(1_000_000_000, 0, 1, 0), w.Definitions().String(0, "x"), w.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, reference := range []string{need.Reference(t, "otf2-print"), need.Tool(t, "otf2-3.2/otf2-print")} {
+		for _, options := range []string{"", "-G", "-I", "-A"} {
+			args := append(strings.Fields(options), filepath.Join(dir, "traces.otf2"))
+			got, err := outputOf(printCommand(), args...)
+			cmd := exec.Command(reference, args...)
+			cmd.Env = append(cmd.Environ(), "TZ=UTC")
+			want, failure := cmd.Output()
+			if got != string(want) || (err == nil) != (failure == nil) {
+				t.Errorf("%s %s\n got %q, %v\nwant %q, %v", reference, options, got, err, want, failure)
 			}
 		}
 	}

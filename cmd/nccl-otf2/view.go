@@ -32,8 +32,8 @@ func viewCommand() *cobra.Command {
 		Long: `--scalasca makes an archive of the ranks' operations as MPI operations, one process and one location per
 rank, that scout.mpi of Scalasca 2.6 analyses: which rank waited in what, and why. It holds only what all ranks
 have, in an order that a replay can carry out; what is left out is counted. docs/scalasca.md says what the view
-keeps and changes, and how to read the results. scout is started with as many processes as the view has ranks;
-they may share a node and its cores.
+keeps and changes, and how to read the results. scout is started with as many processes as the view has: one for
+each rank, more where operations of a rank's communicators overlap. They may share a node and its cores.
 
 --simple makes an archive of all that was recorded but metrics, for readers that know few of OTF2's records, as
 pipit: rows of processes only, one process per rank, blocking collectives and messages, and no two events of a row
@@ -52,8 +52,8 @@ at one time. docs/otf2-format.md says what differs.`,
 			if scalasca == simple {
 				return usagef("say which view: --scalasca or --simple")
 			}
-			if simple && opts.TimedOnly {
-				return usagef("--timed-only is of views for Scalasca")
+			if simple && (opts.TimedOnly || opts.OneProcess) {
+				return usagef("--timed-only and --one-process are of views for Scalasca")
 			}
 			anchor, err := anchorPath(args[0])
 			if err != nil {
@@ -89,7 +89,8 @@ at one time. docs/otf2-format.md says what differs.`,
 	cmd.Flags().BoolVar(&scalasca, "scalasca", false, "the view for scout.mpi of Scalasca")
 	cmd.Flags().BoolVar(&simple, "simple", false, "the view for readers of few kinds of records, as pipit")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "folder of the view (default: "+scalascaFolder+" or "+simpleFolder+" beside the archive)")
-	cmd.Flags().BoolVar(&opts.TimedOnly, "timed-only", false, "leave operations out that not all members have GPU times of (--scalasca)")
+	cmd.Flags().BoolVar(&opts.TimedOnly, "timed-only", false, "leave collectives out whose members' times cannot be compared (--scalasca)")
+	cmd.Flags().BoolVar(&opts.OneProcess, "one-process", false, "one process per rank, also where operations overlap: waiting is lost (--scalasca)")
 	addFormat(cmd, &f)
 	return cmd
 }
@@ -141,7 +142,8 @@ var dropWords = map[view.Reason]string{
 	view.ReasonUnmatched: "that are messages with one end only",
 	view.ReasonUnplaced:  "without end or with an unknown peer",
 	view.ReasonCycle:     "whose times contradict each other between ranks",
-	view.ReasonUntimed:   "that not all members have GPU times of (--timed-only)",
+	view.ReasonUntimed:   "whose times cannot be compared",
+	view.ReasonFused:     "that are messages launched together with collectives: the launch's time is that of a collective",
 }
 
 // printView says what is in the view, what is not, and how to go on.
@@ -156,15 +158,20 @@ func printView(w io.Writer, r *view.Result) {
 		}
 	}
 	collectives := func(n uint64) string { return count(n, "collective", "collectives") }
-	note(r.Untimed.NoTimes, "%s without wait states: not all members have GPU times", collectives(r.Untimed.NoTimes))
+	note(uint64(r.Rows-r.Ranks), "%s for %s: operations of a rank's communicators overlap, and a process does one after the other",
+		count(r.Rows, "process", "processes"), count(r.Ranks, "rank", "ranks"))
+	note(r.Untimed.NoTimes, "%s without wait states: the members' times cannot be compared", collectives(r.Untimed.NoTimes))
 	note(r.Untimed.Fused, "%s without wait states: launched together with another one, which has the time", collectives(r.Untimed.Fused))
 	note(r.Untimed.Moved, "%s without wait states: begun later on some rank than recorded, to make room", collectives(r.Untimed.Moved))
-	note(r.Untimed.Messages, "%s without wait states, for such reasons", count(r.Untimed.Messages, "message", "messages"))
+	note(r.Untimed.Messages, "%s without wait states: begun later, to make room", count(r.Untimed.Messages, "message", "messages"))
 	note(r.Untimed.Receivers, "%s not shown to wait for the receiver: the ranks' times contradict each other", count(r.Untimed.Receivers, "send", "sends"))
 	note(r.Clipped.Operations, "%s on single ranks end earlier than recorded, because the next one overlaps: %v in all, %d without length",
 		count(r.Clipped.Operations, "operation", "operations"), time.Duration(r.Clipped.Time), r.Clipped.ToNothing)
 	warn := func(n uint64, format string, args ...any) {
 		note(n, "%s "+format, append([]any{paint(w, yellow, "!")}, args...)...)
+	}
+	if lost := r.Waits.Recorded - min(r.Waits.Shown, r.Waits.Recorded); lost > 0 {
+		warn(1, "%v of %v that ranks waited is not in the view", time.Duration(lost), time.Duration(r.Waits.Recorded))
 	}
 	for _, why := range slices.Sorted(maps.Keys(r.Dropped)) {
 		warn(r.Dropped[why], "left out: %s %s", count(r.Dropped[why], "operation", "operations"), dropWords[why])
@@ -174,5 +181,5 @@ func printView(w io.Writer, r *view.Result) {
 	for _, p := range r.Problems {
 		warn(1, "%s", p)
 	}
-	printable.Fprintf(w, "  analyse: mpirun -np %d --oversubscribe scout.mpi %s\n  look:    scalasca -examine %s\n", r.Ranks, relative(r.Archive), relative(filepath.Dir(r.Archive)))
+	printable.Fprintf(w, "  analyse: mpirun -np %d --oversubscribe scout.mpi %s\n  look:    scalasca -examine %s\n", r.Rows, relative(r.Archive), relative(filepath.Dir(r.Archive)))
 }

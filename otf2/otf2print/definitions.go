@@ -20,7 +20,7 @@ func Definitions(w io.Writer, a *otf2.Archive, opts *Options) error {
 	out.WriteString("\n=== Global Definitions =========================================================\n\n")
 	printable.Fprintf(out, "%-27s %12s  Attributes\n", "Definition", "ID")
 	out.WriteString(rule)
-	p := &defPrinter{names: newNames(a.Defs), out: out, zone: opts.Zone}
+	p := &defPrinter{names: newNames(a.Defs), out: out, zone: opts.Zone, as: opts.As}
 	if p.zone == nil {
 		p.zone = time.Local
 	}
@@ -38,6 +38,7 @@ type defPrinter struct {
 	out   *bufio.Writer
 	zone  *time.Location
 	kind  string
+	as    otf2.Version
 }
 
 // row writes the line of a definition with an id.
@@ -264,8 +265,12 @@ func (p *defPrinter) group(v *otf2.Group) {
 			return n.ref(spaceMetricMember, id)
 		case otf2.GroupTypeCommGroup:
 			name := "INVALID"
-			if world := n.world[v.Paradigm]; world != nil && id < uint64(len(world.Members)) {
-				name = n.ref(spaceLocation, world.Members[id])
+			rank := id
+			if p.as >= v32 && v.Flags&otf2.GroupFlagGlobalMembers != 0 {
+				rank = uint64(i) // 3.2 names the location of the rank in place of the member's
+			}
+			if world := n.world[v.Paradigm]; world != nil && rank < uint64(len(world.Members)) {
+				name = n.ref(spaceLocation, world.Members[rank])
 			}
 			return strconv.FormatUint(id, 10) + " (" + name + ")"
 		}

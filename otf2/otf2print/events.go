@@ -124,10 +124,10 @@ func newEventPrinter(a *otf2.Archive, opts *Options) *Printer {
 	}
 	for id := range 256 {
 		if k := otf2.EventKind(id); k.Known() {
-			p.layouts[id] = newLayout(k.String(), k.UpperName(), k.Fields())
+			p.layouts[id] = newLayout(k.String(), k.UpperName(), k.Fields(), opts.As)
 		}
 		if k := otf2.SnapshotKind(id); k.Known() {
-			p.snaps[id] = newLayout(k.String(), k.UpperName(), k.Fields())
+			p.snaps[id] = newLayout(k.String(), k.UpperName(), k.Fields(), opts.As)
 		}
 	}
 	return p

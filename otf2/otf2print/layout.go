@@ -4,6 +4,7 @@ package otf2print
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -129,8 +130,40 @@ type piece struct {
 	space space  // formRef
 	enum  string // formEnum, formFlags
 	other int    // formRank, formWindowRank: argument that names the communicator or window
+	words []word // of formNumber and formSigned: what some values are called
 	roots bool   // a rank that may be one of the CollectiveRoot constants
 }
+
+// word stands for a value.
+type word struct {
+	value uint64
+	text  string
+}
+
+// wordsOf are the words of a number's values. OTF2 3.2 names the undefined ones of all but parameters, which are the application's, 3.0
+// that of the exit status alone.
+func wordsOf(record string, f *otf2.Field, as otf2.Version) []word {
+	switch {
+	case record == "ProgramEnd":
+	case as < v32 || strings.HasPrefix(record, "Parameter"):
+		return nil
+	}
+	undefined := uint64(1<<64 - 1)
+	switch f.Encoding {
+	case otf2.EncodingC32:
+		undefined = 1<<32 - 1
+	case otf2.EncodingS64:
+		undefined = 1 << 63
+	}
+	words := []word{{undefined, "UNDEFINED"}}
+	if f.Name == "generationNumber" {
+		words = append(words, word{0, "IMPLICIT"})
+	}
+	return words
+}
+
+// v32 is the version whose text has other words for numbers, and other members of groups of global members.
+const v32 otf2.Version = 0x302
 
 type form uint8
 
@@ -147,8 +180,8 @@ const (
 	formWindowRank
 )
 
-// newLayout prepares the layout of a record with these fields.
-func newLayout(record, upper string, fields []otf2.Field) *layout {
+// newLayout prepares the layout of a record with these fields, in the form of a version.
+func newLayout(record, upper string, fields []otf2.Field, as otf2.Version) *layout {
 	l := &layout{name: upper}
 	if name, ok := eventNames[record]; ok {
 		l.name = name
@@ -175,6 +208,9 @@ func newLayout(record, upper string, fields []otf2.Field) *layout {
 		f := &fields[arg]
 		p := pieceOf(f)
 		p.text, p.arg = literal, arg
+		if p.form == formNumber || p.form == formSigned {
+			p.words = wordsOf(record, f, as)
+		}
 		switch {
 		case ranked:
 			p.other = find(other)
@@ -219,6 +255,10 @@ func (l *layout) append(b []byte, n *names, at otf2.LocationRef, args []uint64) 
 		p := &l.pieces[i]
 		v := args[p.arg]
 		b = append(b, p.text...)
+		if at := slices.IndexFunc(p.words, func(w word) bool { return w.value == v }); at >= 0 {
+			b = append(b, p.words[at].text...)
+			continue
+		}
 		switch p.form {
 		case formNumber:
 			b = strconv.AppendUint(b, v, 10)

@@ -48,7 +48,8 @@ func ofTree(tree profile.Kind, kinds ...profile.Kind) func(n *node, c *profile.C
 	}
 }
 
-// metrics are all metrics, in the order of profiles. Those of wait states have the names that Scalasca's trace analysis gives them.
+// metrics are all metrics, in the order of profiles. Those of wait states are named after Scalasca's, but not as these: waits at start-up
+// are apart, members that hold up others in rooted operations count, and of the messages of a launch the longest wait alone.
 var metrics = []metric{
 	{count: func(_ *node, c *profile.Cell) uint64 { return c.Visits },
 		Metric: cube.Metric{UniqueName: "visits", DisplayName: "Visits", Type: cube.Uint64, Unit: "occ", Kind: cube.Exclusive,
@@ -59,11 +60,11 @@ var metrics = []metric{
 	{wait: true, above: "time", seconds: func(_ *node, c *profile.Cell) uint64 { return c.Waits.Total() },
 		Metric: cube.Metric{UniqueName: "nccl_wait_time", DisplayName: "NCCL wait states", Type: cube.Double, Unit: "sec", Kind: cube.Exclusive,
 			Description: "Time in operations of NCCL spent waiting for other ranks"}},
-	waitMetric("mpi_wait_nxn", "Wait at N x N", "In an AllReduce, AllGather, ReduceScatter or AlltoAll, until the last member begins", facts.WaitCollective),
-	waitMetric("mpi_latebroadcast", "Late Broadcast", "In a Broadcast or Scatter, until the root begins", facts.WaitLateBroadcast),
-	waitMetric("mpi_earlyreduce", "Early Reduce", "Of the root of a Reduce or Gather, until the last of the others begins", facts.WaitEarlyReduce),
-	waitMetric("mpi_latesender", "Late Sender", "Of a receiver, until the sender begins", facts.WaitLateSender),
-	waitMetric("mpi_latereceiver", "Late Receiver", "Of a sender, until the receiver begins", facts.WaitLateReceiver),
+	waitMetric("nccl_wait_nxn", "NCCL Wait at N x N", "In an AllReduce, AllGather, ReduceScatter or AlltoAll, until the last member begins", facts.WaitCollective),
+	waitMetric("nccl_late_broadcast", "NCCL Late Broadcast", "In a Broadcast or Scatter, until the root begins, or the last member that holds it up", facts.WaitLateBroadcast),
+	waitMetric("nccl_early_reduce", "NCCL Early Reduce", "In a Reduce or Gather: of the root until the last of the others begins, of others until the member begins that holds them up", facts.WaitEarlyReduce),
+	waitMetric("nccl_late_sender", "NCCL Late Sender", "Of a receiver, until the sender begins", facts.WaitLateSender),
+	waitMetric("nccl_late_receiver", "NCCL Late Receiver", "Of a sender, until the receiver begins", facts.WaitLateReceiver),
 	waitMetric("nccl_startup_wait", "NCCL start-up", "In the first of several collectives of a communicator: who starts late is waited for there", profile.WaitStartUp),
 	{extreme: func(c *profile.Cell) uint64 { return c.Min },
 		Metric: cube.Metric{UniqueName: "min_time", DisplayName: "Minimum Inclusive Time", Type: cube.MinDouble, Unit: "sec", Kind: cube.Exclusive, Description: "Of one visit, with what it calls"}},

@@ -68,8 +68,8 @@ func distributionOf(h *profile.Histogram) Distribution {
 
 // waitNames are the names of the metrics of waits.
 var waitNames = [profile.NumWaitKinds]string{
-	facts.WaitCollective: "mpi_wait_nxn", facts.WaitLateBroadcast: "mpi_latebroadcast", facts.WaitEarlyReduce: "mpi_earlyreduce",
-	facts.WaitLateSender: "mpi_latesender", facts.WaitLateReceiver: "mpi_latereceiver", profile.WaitStartUp: "nccl_startup_wait",
+	facts.WaitCollective: "nccl_wait_nxn", facts.WaitLateBroadcast: "nccl_late_broadcast", facts.WaitEarlyReduce: "nccl_early_reduce",
+	facts.WaitLateSender: "nccl_late_sender", facts.WaitLateReceiver: "nccl_late_receiver", profile.WaitStartUp: "nccl_startup_wait",
 }
 
 // Summary gives the figures of the profile.

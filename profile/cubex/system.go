@@ -27,12 +27,13 @@ import (
 // and the places of their members among all ranks. Communicators of one name that are there at one time are numbered; those that
 // come after another one is gone share its location.
 type system struct {
-	nodes     []cube.SystemTreeNode
-	groups    []cube.LocationGroup
-	locations []cube.Location
-	ids       map[otf2.LocationRef]cube.LocationID
-	comms     map[otf2.LocationRef]string // what the communicator of a row is called
-	processes int
+	nodes      []cube.SystemTreeNode
+	groups     []cube.LocationGroup
+	locations  []cube.Location
+	ids        map[otf2.LocationRef]cube.LocationID
+	comms      map[otf2.LocationRef]string // what the communicator of a row is called
+	processes  int
+	topologies []cube.Topology
 }
 
 // place is a location in the making: a name in a group.
@@ -98,6 +99,7 @@ func newSystem(defs *otf2.Definitions, rows map[otf2.LocationRef]*rowSum) *syste
 		}
 	}
 	s.defineLocations(places, groups)
+	s.defineTopologies(rows)
 	return s
 }
 

@@ -19,7 +19,8 @@ var treeNames = map[profile.Kind]string{
 	profile.ByDuration: "OPERATIONS BY LENGTH", profile.ByEnqueue: "OPERATIONS BY ENQUEUE TIME", profile.Network: "NETWORK",
 }
 
-// Paradigms of regions. That of calls makes tools count them as those of a wrapped library.
+// Paradigms of regions. That of calls, and of what NCCL's threads do, makes tools count them as those of a wrapped library, not as
+// computation of the application.
 const (
 	paradigmNCCL = "libwrap:nccl"
 	paradigmUser = "user"
@@ -29,8 +30,8 @@ const (
 
 // treeParadigms are those of what is below a root, but for the host's. Only times of the GPU are CUDA's.
 var treeParadigms = map[profile.Kind]string{
-	profile.Host: cube.ParadigmMeasurement, profile.Kernels: cube.ParadigmCUDA, profile.ByNetwork: "nccl:operation",
-	profile.ByDuration: "nccl:operation", profile.ByEnqueue: "nccl:operation", profile.Network: "nccl:network",
+	profile.Host: cube.ParadigmMeasurement, profile.Kernels: cube.ParadigmCUDA, profile.ByNetwork: paradigmNCCL,
+	profile.ByDuration: paradigmNCCL, profile.ByEnqueue: paradigmNCCL, profile.Network: paradigmNCCL,
 }
 
 // roles are Score-P's words for roles of regions; others are functions.
@@ -91,7 +92,7 @@ func (p *Profile) region(n *node) cube.Region {
 
 // definitions are all of the file but its values.
 func (p *Profile) definitions() *cube.Definitions {
-	d := &cube.Definitions{Nodes: p.system.nodes, Groups: p.system.groups, Locations: p.system.locations}
+	d := &cube.Definitions{Nodes: p.system.nodes, Groups: p.system.groups, Locations: p.system.locations, Topologies: p.system.topologies}
 	d.Attributes = append(d.Attributes, cube.Attribute{Key: cube.AttributeCreator, Value: clean(p.Creator)})
 	d.Attributes = append(d.Attributes, p.properties...)
 	if p.Folded > 0 {
@@ -104,7 +105,7 @@ func (p *Profile) definitions() *cube.Definitions {
 		def.Parent = cube.None
 		switch {
 		case p.Estimate == nil || !m.wait:
-		case def.UniqueName == "mpi_latesender" || def.UniqueName == "mpi_latereceiver":
+		case def.UniqueName == "nccl_late_sender" || def.UniqueName == "nccl_late_receiver":
 			def.Description += " (not looked for in profile mode)"
 		default:
 			def.Description += " (estimated, see " + facts.PropWaitStates.Key() + ")"

@@ -20,8 +20,8 @@ import (
 
 // waits are the metrics of wait states, by the names of the report.
 var waits = map[string]string{
-	"collective": "mpi_wait_nxn", "late broadcast": "mpi_latebroadcast", "early reduce": "mpi_earlyreduce", "late sender": "mpi_latesender",
-	"late receiver": "mpi_latereceiver", "": "nccl_startup_wait",
+	"collective": "nccl_wait_nxn", "late broadcast": "nccl_late_broadcast", "early reduce": "nccl_early_reduce", "late sender": "nccl_late_sender",
+	"late receiver": "nccl_late_receiver", "": "nccl_startup_wait",
 }
 
 // Profile is a profile as the tests' own reader finds it.
@@ -176,7 +176,7 @@ func (m *Profile) Agrees(t testing.TB, report *operations.Report, tally *tally.R
 			for _, r := range g.Rows {
 				named := func(c int) bool { return m.Tree(c) == "program" && m.Name(c) == r.Name }
 				visits := m.Sum("visits", func(c int) bool {
-					return named(c) || m.parent[c] >= 0 && named(m.parent[c]) && strings.HasPrefix(m.Name(c), r.Name+", ")
+					return named(c) || m.parent[c] >= 0 && named(m.parent[c]) && strings.HasPrefix(m.Name(c), r.Name+" ")
 				})
 				if time := m.Sum("time", named); !same(time, float64(r.Time)/1e9) || visits != float64(r.Calls) {
 					t.Errorf("%s: %g in %g s, tallied %d in %d ns", r.Name, visits, time, r.Calls, r.Time)
@@ -200,7 +200,7 @@ func (m *Profile) Agrees(t testing.TB, report *operations.Report, tally *tally.R
 		}
 		class := profile.ClassName(o.Size)
 		at := func(c int) bool {
-			return (strings.HasPrefix(m.Name(c), o.Operation+" ") || strings.HasPrefix(m.Name(c), o.Operation+",")) && strings.HasSuffix(m.Name(c), ", "+class) && m.parent[c] >= 0
+			return strings.HasPrefix(m.Name(c), o.Operation+" ") && strings.HasSuffix(m.Name(c), " "+class) && m.parent[c] >= 0
 		}
 		seconds := m.Sum("nccl_busy_time", at)
 		if alg, bus := m.Sum("nccl_bytes", at)/seconds, m.Sum("nccl_bus_bytes", at)/seconds; !same(alg, o.AlgBW*1e9) || !same(bus, o.BusBW*1e9) {

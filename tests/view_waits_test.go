@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/analysis/check"
+	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
+	"github.com/nccl-otf2/nccl-otf2/analysis/scalasca"
+	"github.com/nccl-otf2/nccl-otf2/analysis/waits"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/replay"
+	"github.com/nccl-otf2/nccl-otf2/view"
+)
+
+// The view of every recording holds all waiting that the report has, to the nanosecond, but for what scout has no eye for: in rooted
+// collectives others than the root wait for the last member, too; and a send that has ended before its receiver comes waited all its
+// time. scout has nothing to say against the view: all times in it can be compared, and do not contradict each other.
+func TestTheViewHasTheWaitsOfTheReport(t *testing.T) {
+	var folders []string
+	for _, set := range []string{"nccl-callbacks", "nccl-causes"} {
+		found, err := filepath.Glob(filepath.Join("../testdata", set, "*", "run.json"))
+		if err != nil || len(found) == 0 {
+			t.Fatal(set, err)
+		}
+		folders = append(folders, found...)
+	}
+	for _, f := range folders {
+		rec, err := replay.Load(filepath.Dir(f))
+		if err != nil {
+			t.Fatal(err)
+		}
+		presets := []string{"all"}
+		switch rec.Name {
+		case "02-allcoll-4p-net", "05-p2p-3p", "10-graph-3p", "c13-selfsend-4p": // times of GPUs, networks, and none
+			presets = []string{"all", "gpu", "light"}
+		}
+		for _, preset := range presets {
+			t.Run(rec.Name+"/"+preset, func(t *testing.T) {
+				t.Parallel()
+				dir, _ := play(t, rec, env("NCCL_OTF2_EVENTS="+preset))
+				anchor := filepath.Join(dir, "traces.otf2")
+				a, err := otf2.Open(anchor, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer a.Close()
+				var all, rooted, outlasted uint64
+				_, err = operations.Observe(a, &operations.Observer{Waited: func(w *waits.Wait) {
+					all += w.Waited
+					switch {
+					case w.Kind == "early reduce" || w.Kind == "late broadcast":
+						rooted += w.Waited
+					case w.Kind == "late receiver" && w.Waited == w.Time:
+						outlasted += w.Waited
+					}
+				}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				res, err := view.Scalasca(anchor, filepath.Join(dir, "scalasca"), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if res.Waits.Shown != res.Waits.Recorded || res.Waits.Shown > all || all-res.Waits.Shown > rooted+outlasted {
+					t.Errorf("report: %d ns, %d of them in rooted collectives, %d of sends that ended before; view: %+v", all, rooted, outlasted, res.Waits)
+				}
+				for name, check := range map[string]func(string, *check.Options) (*check.Result, error){"check": check.Archive, "check --scalasca": scalasca.Check} {
+					found, err := check(res.Archive, nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					for _, f := range found.Findings {
+						t.Errorf("%s: %v", name, f)
+					}
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"sync"
+
+	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
+
+// phases are those that the application marked, with what was called in them: the call paths of the view.
+type phases struct {
+	all   []phase
+	calls map[analysis.CallKey]int32 // of NCCL, in phases
+}
+
+// phase is one time that a phase was run through on a thread.
+type phase struct {
+	around     int32 // index; noPhase: none
+	region     otf2.RegionRef
+	begin, end otf2.Timestamp
+	shown      otf2.RegionRef // in the view
+}
+
+const noPhase = -1
+
+// maxNames is how many phases whose names differ in a number at their ends have regions of their own; more share one ("step *").
+const maxNames = 100
+
+// readPhases finds the phases in which operations were called, if there are any. Damage is told by who reads the operations.
+func (j *job) readPhases(workers int) error {
+	names := facts.PhaseRegions(j.archive.Defs)
+	if len(names) == 0 {
+		return nil
+	}
+	attributes := facts.FindAttributes(j.archive.Defs)
+	archive := facts.ArchiveNames(j.archive.Defs, facts.Communicators(j.archive.Defs))
+	processes, network := analysis.Processes(j.archive.Defs), facts.NetworkRanks(j.archive.Defs)
+	sel := &otf2.Selection{Kinds: otf2.Kinds(otf2.EventEnter, otf2.EventLeave)}
+	for _, l := range j.archive.Defs.Locations {
+		if _, is := network[l.Self]; l.Type == otf2.LocationTypeCPUThread && !is {
+			sel.Locations = append(sel.Locations, l.Self)
+		}
+	}
+	if len(sel.Locations) == 0 {
+		return nil
+	}
+	j.phases.calls = make(map[analysis.CallKey]int32)
+	var mu sync.Mutex
+	return j.archive.EachLocation(context.Background(), workers, sel, func(loc otf2.LocationRef, events iter.Seq2[*otf2.Event, error]) error {
+		t := phaseThread{names: names, calls: make(map[uint64]int32)}
+		r := facts.NewReader(archive, attributes)
+		r.Enter, r.Leave = t.enter, t.leave
+		for ev, err := range events {
+			if err == nil {
+				r.Event(ev)
+			}
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		j.phases.take(&t, processes[loc])
+		return nil
+	})
+}
+
+// phaseThread finds the phases of one thread.
+type phaseThread struct {
+	names map[otf2.RegionRef]string
+	all   []phase
+	open  []int32 // of each open region the innermost phase
+	calls map[uint64]int32
+}
+
+func (t *phaseThread) enter(r *facts.Region) {
+	within := int32(noPhase)
+	if n := len(t.open); n > 0 {
+		within = t.open[n-1]
+	}
+	if _, is := t.names[r.Region]; is {
+		t.all = append(t.all, phase{around: within, region: r.Region, begin: r.Begin, end: otf2.UndefinedTimestamp})
+		within = int32(len(t.all) - 1)
+	} else if r.Event != 0 && within != noPhase && !r.Graph {
+		t.calls[r.Event] = within
+	}
+	t.open = append(t.open, within)
+}
+
+func (t *phaseThread) leave(r *facts.Region) {
+	n := len(t.open) - 1
+	if n < 0 {
+		return
+	}
+	if _, is := t.names[r.Region]; is && !r.Lost && !r.Unfinished {
+		t.all[t.open[n]].end = r.End
+	}
+	t.open = t.open[:n]
+}
+
+// take adds the phases of a thread.
+func (p *phases) take(t *phaseThread, process otf2.LocationGroupRef) {
+	first := int32(len(p.all))
+	for _, f := range t.all {
+		if f.around != noPhase {
+			f.around += first
+		}
+		p.all = append(p.all, f)
+	}
+	for event, in := range t.calls {
+		p.calls[analysis.CallKey{Process: process, Event: event}] = first + in
+	}
+}
+
+// of is the phase in which an operation was called.
+func (p *phases) of(process otf2.LocationGroupRef, parent uint64) int32 {
+	if in, known := p.calls[analysis.CallKey{Process: process, Event: parent}]; known && parent != 0 {
+		return in
+	}
+	return noPhase
+}
+
+// define makes the regions of the phases in which something in the view was called.
+func (p *phases) define(d *definitions, j *job) {
+	used := make(map[otf2.RegionRef]bool)
+	for _, r := range j.rows {
+		for i := range r.parts {
+			for at := r.parts[i].phase; at != noPhase && !r.parts[i].is(flagDropped); at = p.all[at].around {
+				used[p.all[at].region] = true
+			}
+		}
+	}
+	names := facts.PhaseRegions(j.archive.Defs)
+	kinds := make(map[string]int)
+	for ref := range used {
+		if stem, numbered := facts.Numbered(names[ref]); numbered {
+			kinds[stem]++
+		}
+	}
+	regions := make(map[string]otf2.RegionRef)
+	shown := make(map[otf2.RegionRef]otf2.RegionRef)
+	refs := make([]otf2.RegionRef, 0, len(used))
+	for ref := range used {
+		refs = append(refs, ref)
+	}
+	slices.Sort(refs)
+	for _, ref := range refs {
+		name := names[ref]
+		if stem, numbered := facts.Numbered(name); numbered && kinds[stem] > maxNames {
+			name = stem + "*"
+		}
+		if _, known := regions[name]; !known {
+			regions[name] = d.region(name, name, "phase of the application, in which the operations were called", otf2.RegionRoleFunction, otf2.ParadigmUser, "")
+		}
+		shown[ref] = regions[name]
+	}
+	for i := range p.all {
+		p.all[i].shown = shown[p.all[i].region]
+	}
+}
+
+// path lists a phase and those around it, the outermost first.
+func (p *phases) path(in int32) (path []int32) {
+	for ; in != noPhase; in = p.all[in].around {
+		path = append(path, in)
+	}
+	slices.Reverse(path)
+	return path
+}

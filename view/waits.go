@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import "github.com/nccl-otf2/nccl-otf2/otf2"
+
+// waits sums up what ranks wait for each other as scout counts it, over what is in the view: in collectives for the last member, or for
+// the root, or of the root for the last of the others; in messages for the sender, and for the receiver. Of the messages of a launch the
+// longest wait counts.
+func (j *job) waits() (sum uint64) {
+	for _, c := range j.comms {
+		if len(c.present) < 2 {
+			continue
+		}
+		c.eachCollective(func(parts []*part) { sum += c.collectiveWaits(parts) })
+		for _, r := range c.present {
+			for u := r.unitAt(0); u.from < u.to; u = r.unitAt(u.to) {
+				if r.parts[u.from].message() {
+					sum += r.messageWaits(u)
+				}
+			}
+		}
+	}
+	return sum
+}
+
+func (c *comm) collectiveWaits(parts []*part) (sum uint64) {
+	f := parts[0].function()
+	last, others, root := otf2.Timestamp(0), otf2.Timestamp(0), -1
+	for i, p := range parts {
+		if !p.timed() {
+			return 0
+		}
+		last = max(last, p.begin)
+		if f.Rooted() && int(p.peer) == c.present[i].rank {
+			root = i
+		} else {
+			others = max(others, p.begin)
+		}
+	}
+	for i, p := range parts {
+		until := last
+		switch {
+		case !f.Rooted():
+		case f.Role == otf2.RegionRoleCollOne2All:
+			until = parts[root].begin
+		case i == root:
+			until = others
+		default:
+			continue
+		}
+		sum += waited(p, until)
+	}
+	return sum
+}
+
+// waited is what a part waits until a time, to its own end at most.
+func waited(p *part, until otf2.Timestamp) uint64 {
+	if until = min(until, p.end); until > p.begin {
+		return uint64(until - p.begin)
+	}
+	return 0
+}
+
+func (r *row) messageWaits(u unit) uint64 {
+	longest := uint64(0)
+	for i := u.from; i < u.to; i++ {
+		p := &r.parts[i]
+		if p.is(flagDropped | flagUntimed) {
+			continue
+		}
+		to, k := r.mate(p)
+		if other := to.parts[k].begin; p.fn == fnRecv || !p.is(flagQuiet) && other < p.end {
+			longest = max(longest, waited(p, other))
+		}
+	}
+	return longest
+}
