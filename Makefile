@@ -30,7 +30,7 @@ include replay/host/host.mk
 include tests/faults/inject/inject.mk
 include tests/realnccl/realnccl.mk
 
-.PHONY: query test-build install uninstall vulnerabilities answers faults page page-check pictures help build demo test test-loaded lint race fuzz cover size bench soak gpu-test gpu-test-build real-nccl real-nccl-short spark-test sanitize generate clean setup tool
+.PHONY: packages packages-test query test-build install uninstall vulnerabilities answers faults page page-check pictures help build demo test test-loaded lint race fuzz cover size bench soak gpu-test gpu-test-build real-nccl real-nccl-short spark-test sanitize generate clean setup tool
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -78,6 +78,12 @@ install: ## what make build made, into PREFIX (/usr/local), behind DESTDIR; LIBD
 
 uninstall: ## take it away again
 	@BUILD='$(BUILD)' PREFIX='$(PREFIX)' LIBDIR='$(LIBDIR)' DESTDIR='$(DESTDIR)' packaging/install.sh uninstall
+
+packages: build ## deb, rpm and tar archives for x86-64 and arm64, for glibc 2.17 and newer, in build/packages; fetches a cross compiler (100 MB) the first time
+	@MAKE='$(MAKE)' GO='$(GO)' BUILD='$(BUILD)' packaging/packages.sh
+
+packages-test: packages ## installs them in roots without Go and gcc, records, reports, removes them again
+	$(GO) test -count=1 -v -timeout 60m ./tests/packages -packages $(abspath $(BUILD))/packages
 
 vulnerabilities: ## govulncheck against the database that GOVULNDB names
 	@if [ -n "$${GOVULNDB:-}" ]; then $(GO) run golang.org/x/vuln/cmd/govulncheck@v1.9.0 -db "$$GOVULNDB" ./...; \

@@ -15,7 +15,7 @@ if [ -z "${LIBDIR:-}" ]; then
   if [ -d /usr/lib64 ] && [ ! -L /usr/lib64 ] && [ ! -e /etc/debian_version ]; then LIBDIR=$PREFIX/lib64; fi
 fi
 share=$PREFIX/share
-version=$("$BUILD/nccl-otf2" version 2>/dev/null | sed -n '1s/^nccl-otf2 \([^ ]*\).*/\1/p') ||
+version=${VERSION:-$("$BUILD/nccl-otf2" version 2>/dev/null | sed -n '1s/^nccl-otf2 \([^ ]*\).*/\1/p')} ||
   { echo "install: $BUILD has no tool that runs here: make build first" >&2; exit 1; }
 
 # mode | what | where to (a folder, or a file if it ends otherwise than in /). What ends in / is a folder with all below it.

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <linux/memfd.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
@@ -285,10 +287,11 @@ static bool open_in_shm(const struct ncclotf2_memory_wish *wish, bool named, str
 
 /* ---- the order of preference ---- */
 
-/* False with errno; *call is the call that failed. */
+/* False with errno; *call is the call that failed. The C library has a function for memfd_create from glibc 2.27 on; the plugin is
+ * built for 2.17. */
 static bool open_memfd(const struct ncclotf2_memory_wish *wish, struct ncclotf2_memory *memory, const char **call) {
   *call = "memfd_create";
-  memory->fd = above_standard_streams(memfd_create("nccl-otf2", MFD_CLOEXEC));
+  memory->fd = above_standard_streams((int)syscall(SYS_memfd_create, "nccl-otf2", MFD_CLOEXEC));
   if (memory->fd < 0) return false;
   *call = "ftruncate";
   if (make(memory, wish->bytes, false)) return true;

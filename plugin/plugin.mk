@@ -9,7 +9,7 @@ CPPCHECK ?= cppcheck
 SANITIZE ?=
 
 # Hardening, as far as the compiler knows it. The sanitizers bring checks of their own, which FORTIFY would hide from them.
-supports = $(shell echo 'int main(void){return 0;}' | $(CC) -Werror $(1) -x c -c -o /dev/null - 2>/dev/null && echo $(1))
+supports = $(shell echo 'int main(void){return 0;}' | $(CC) -Werror $(1) -x c -fsyntax-only - 2>/dev/null && echo $(1))
 HARDENING := $(foreach flag,-fstack-protector-strong -fstack-clash-protection -fcf-protection=full -mbranch-protection=standard,$(call supports,$(flag))) \
 	$(if $(SANITIZE),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/random.h>
+#include <sys/syscall.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -39,7 +39,7 @@ static uint64_t start_time(void) {
 static uint32_t draw_tag(void) {
   uint16_t tag = 0;
   while (tag == 0 || tag == 0xffff)
-    if (getrandom(&tag, sizeof tag, 0) != (ssize_t)sizeof tag) {
+    if (syscall(SYS_getrandom, &tag, sizeof tag, 0) != (ssize_t)sizeof tag) {
       /* Very old kernels and some sandboxes; good enough to distinguish the processes of one host. */
       uint64_t mixed = (ncclotf2_clock_monotonic() ^ (uint64_t)getpid() << 20) * 0x9e3779b97f4a7c15ULL;
       tag = (uint16_t)(mixed >> 48);

@@ -13,6 +13,8 @@ tools=(
   "cppcheck|command -v cppcheck|cppcheck|cppcheck"
   "valgrind|command -v valgrind|valgrind|valgrind"
   "strace|command -v strace|strace|strace"
+  "debootstrap|command -v debootstrap|debootstrap|debootstrap" # a root to install packages in
+  "rpm|command -v rpm|rpm|rpm"
   "Chromium|compgen -G '/usr/bin/*chrom*'|chromium fonts-dejavu-core|chromium"
 )
 

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package packages installs what `make packages` made, as its users do, and records with what is installed:
+//
+//	make packages-test
+package packages
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"debug/elf"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/need"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+)
+
+var (
+	folder = flag.String("packages", "", "look at the packages in this `folder`")
+)
+
+// oldest is the newest version of the C library whose functions may be needed.
+var oldest = [2]int{2, 17}
+
+// packages gives the files that match a pattern, of which there must be so many.
+func packages(t *testing.T, pattern string, want int) []string {
+	t.Helper()
+	if *folder == "" {
+		t.Skip("no -packages: make packages-test runs this")
+	}
+	files, err := filepath.Glob(filepath.Join(*folder, pattern))
+	if err != nil || len(files) != want {
+		t.Fatalf("%d files %s, want %d (%v)", len(files), pattern, want, err)
+	}
+	return files
+}
+
+// unpack writes a tar archive into a folder, and gives the single folder that is in it.
+func unpack(t *testing.T, file, to string) string {
+	t.Helper()
+	in, err := os.Open(file)
+	testkit.Must(t, err)
+	defer in.Close()
+	z, err := gzip.NewReader(in)
+	testkit.Must(t, err)
+	for r := tar.NewReader(z); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		testkit.Must(t, err)
+		if !filepath.IsLocal(h.Name) {
+			t.Fatalf("%s has %s", file, h.Name)
+		}
+		path := filepath.Join(to, h.Name)
+		switch h.Typeflag {
+		case tar.TypeDir:
+			testkit.Must(t, os.MkdirAll(path, 0o755))
+		case tar.TypeSymlink:
+			testkit.Must(t, os.Symlink(h.Linkname, path))
+		default:
+			text, err := io.ReadAll(r)
+			testkit.Must(t, err)
+			testkit.Must(t, os.WriteFile(path, text, h.FileInfo().Mode().Perm()))
+		}
+	}
+	inside, err := os.ReadDir(to)
+	if err != nil || len(inside) != 1 {
+		t.Fatalf("%s has %v (%v), want one folder", file, inside, err)
+	}
+	return filepath.Join(to, inside[0].Name())
+}
+
+// Programs and libraries of all archives are of their machine, and need no function that the C library has had for a shorter time than
+// since its version 2.17.
+func TestOldSystemsLoadAll(t *testing.T) {
+	machines := map[string]elf.Machine{"x86_64": elf.EM_X86_64, "aarch64": elf.EM_AARCH64}
+	for _, file := range packages(t, "*.tar.gz", 2) {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			root, looked := unpack(t, file, t.TempDir()), 0
+			_, machine, _ := strings.Cut(strings.TrimSuffix(filepath.Base(file), ".tar.gz"), "-linux-")
+			testkit.Must(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+				if err != nil || !d.Type().IsRegular() {
+					return err
+				}
+				f, err := elf.Open(path)
+				if err != nil {
+					return nil // a text
+				}
+				defer f.Close()
+				looked++
+				if f.Machine != machines[machine] {
+					t.Errorf("%s is for %v", path, f.Machine)
+				}
+				needs, err := f.DynamicVersionNeeds()
+				for _, library := range needs {
+					for _, version := range library.Needs {
+						if newer(version.Dep) {
+							t.Errorf("%s needs %s of %s", path, version.Dep, library.Name)
+						}
+					}
+				}
+				return err
+			}))
+			if looked < 6 {
+				t.Errorf("%d programs and libraries", looked)
+			}
+		})
+	}
+}
+
+// newer tells whether a symbol version (GLIBC_2.27) came after the oldest C library that is supported.
+func newer(version string) bool {
+	number, ok := strings.CutPrefix(version, "GLIBC_")
+	if !ok {
+		return true
+	}
+	major, minor, _ := strings.Cut(number, ".")
+	minor, _, _ = strings.Cut(minor, ".") // 2.2.5
+	a, errA := strconv.Atoi(major)
+	b, errB := strconv.Atoi(minor)
+	return errA != nil || errB != nil || a > oldest[0] || a == oldest[0] && b > oldest[1]
+}
+
+func TestNewer(t *testing.T) {
+	for version, want := range map[string]bool{"GLIBC_2.2.5": false, "GLIBC_2.17": false, "GLIBC_2.18": true, "GLIBC_3.0": true, "GLIBC_PRIVATE": true, "GCC_3.0": true} {
+		if newer(version) != want {
+			t.Errorf("%s: %t", version, !want)
+		}
+	}
+}
+
+// place is where something is installed: run starts a program there.
+type place struct {
+	root string // "": that of this machine
+	dir  string // as programs there see it
+}
+
+func (p place) run(t *testing.T, program string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command(program, args...)
+	cmd.Dir, cmd.Env = p.dir, []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + p.dir, "LC_ALL=C"}
+	if p.root != "" {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: p.root}
+	}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %q: %v\n%s", program, args, err, out)
+	}
+	return string(out)
+}
+
+// records plays a recording, and wants archive, answer and page to be there.
+func (p place) records(t *testing.T, tool string) {
+	t.Helper()
+	testkit.Must(t, os.CopyFS(filepath.Join(p.root, p.dir, "recording"), os.DirFS("../../testdata/nccl-callbacks/09-straggler-4p")))
+	p.run(t, tool, "replay", "recording", "--clock", "recorded", "--dir", "exp")
+	if raw, err := filepath.Glob(filepath.Join(p.root, p.dir, "exp/shards/*.spool*")); err != nil || len(raw) > 0 {
+		t.Errorf("the plugin did not find the collector, and wrote %q (%v)", raw, err)
+	}
+	if said := p.run(t, tool, "report", "exp"); !regexp.MustCompile(`(?m)^Rank 2 on \S+ made the others wait: `).MatchString(said) {
+		t.Errorf("the report says\n%s", said)
+	}
+	p.run(t, tool, "timeline", "exp")
+	if page, err := os.Stat(filepath.Join(p.root, p.dir, "exp/timeline.html")); err != nil || page.Size() < 1<<16 {
+		t.Errorf("no page: %v, %v", page, err)
+	}
+	if said := p.run(t, tool, "doctor"); !strings.Contains(said, "libnccl-profiler-otf2.so") {
+		t.Errorf("doctor says\n%s", said)
+	}
+}
+
+func nativeMachine(t *testing.T) string {
+	t.Helper()
+	out, err := exec.Command("uname", "-m").Output()
+	testkit.Must(t, err)
+	return strings.TrimSpace(string(out))
+}
+
+// An unpacked archive works where it lies.
+func TestArchiveRecords(t *testing.T) {
+	file := packages(t, "*-linux-"+nativeMachine(t)+".tar.gz", 1)[0]
+	root := unpack(t, file, t.TempDir())
+	place{dir: t.TempDir()}.records(t, filepath.Join(root, "bin/nccl-otf2"))
+}
+
+// files lists what is in a root, but for what package managers and the kernel keep for themselves.
+func files(t *testing.T, root string) map[string]bool {
+	t.Helper()
+	all := make(map[string]bool)
+	testkit.Must(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		name := strings.TrimPrefix(path, root)
+		switch name {
+		case "/proc", "/sys", "/dev", "/tmp", "/var/lib/dpkg", "/var/log", "/var/cache":
+			return fs.SkipDir
+		}
+		all[name] = true
+		return err
+	}))
+	return all
+}
+
+// A Debian system without Go and gcc installs the package, records, and has nothing left of it when it is removed.
+func TestDebInACleanRoot(t *testing.T) {
+	machine := nativeMachine(t)
+	arch := map[string]string{"x86_64": "amd64", "aarch64": "arm64"}[machine]
+	file := packages(t, "*_"+arch+".deb", 1)[0]
+	need.Root(t, "makes a root of its own")
+	need.Program(t, "debootstrap", "package debootstrap")
+	root := filepath.Join(t.TempDir(), "root")
+	if out, err := exec.Command("debootstrap", "--variant=minbase", "stable", root).CombinedOutput(); err != nil {
+		t.Fatalf("debootstrap: %v\n%s", err, out)
+	}
+	testkit.Must(t, os.MkdirAll(filepath.Join(root, "tmp/job"), 0o755))
+	text := testkit.Read(t, file)
+	testkit.Must(t, os.WriteFile(filepath.Join(root, "tmp/nccl-otf2.deb"), text, 0o644))
+	testkit.Must(t, syscall.Mount("proc", filepath.Join(root, "proc"), "proc", 0, ""))
+	t.Cleanup(func() { testkit.Must(t, syscall.Unmount(filepath.Join(root, "proc"), syscall.MNT_DETACH)) })
+
+	before := files(t, root)
+	p := place{root: root, dir: "/tmp/job"}
+	p.run(t, "/usr/bin/dpkg", "-i", "/tmp/nccl-otf2.deb")
+	for _, absent := range []string{"/usr/bin/gcc", "/usr/bin/go", "/usr/local/go"} {
+		if _, err := os.Stat(filepath.Join(root, absent)); err == nil {
+			t.Errorf("%s is there: this proves nothing", absent)
+		}
+	}
+	p.records(t, "/usr/bin/nccl-otf2")
+	p.run(t, "/usr/bin/dpkg", "-r", "nccl-otf2")
+	for name := range files(t, root) {
+		if !before[name] {
+			t.Errorf("left: %s", name)
+		}
+	}
+}
+
+// What rpm reads in its packages is what they should say and have.
+func TestRpm(t *testing.T) {
+	for _, file := range packages(t, "*.rpm", 2) {
+		rpm := need.Program(t, "rpm", "package rpm")
+		ask := func(args ...string) string {
+			out, err := exec.Command(rpm, append(args, file)...).CombinedOutput()
+			if err != nil {
+				t.Fatalf("rpm %q: %v\n%s", args, err, out)
+			}
+			return string(out)
+		}
+		if said := ask("-K", "--nosignature"); !strings.Contains(said, "digests OK") {
+			t.Error(said)
+		}
+		list := ask("-q", "-l", "-p")
+		for _, name := range []string{"/usr/bin/nccl-otf2\n", "/usr/lib64/libnccl-profiler-otf2.so\n", "/usr/lib64/librccl-profiler-otf2.so\n", "/usr/share/man/man1/nccl-otf2-report.1", "/usr/include/nccl_otf2.h\n"} {
+			if !strings.Contains(list, name) {
+				t.Errorf("%s has no %s", file, name)
+			}
+		}
+		if said := ask("-q", "--requires", "-p"); !strings.Contains(said, "glibc >= 2.17") {
+			t.Errorf("%s requires\n%s", file, said)
+		}
+	}
+}
+
+// Checksums are those of the files, and the list of what is inside names the modules.
+func TestChecksumsAndContents(t *testing.T) {
+	sums := testkit.Read(t, packages(t, "SHA256SUMS", 1)[0])
+	lines := strings.Fields(string(sums))
+	if len(lines) != 2*7 {
+		t.Fatalf("SHA256SUMS has %q", lines)
+	}
+	for i := 0; i < len(lines); i += 2 {
+		if got := fmt.Sprintf("%x", sha256.Sum256(testkit.Read(t, filepath.Join(*folder, lines[i+1])))); got != lines[i] {
+			t.Errorf("%s: %s, listed %s", lines[i+1], got, lines[i])
+		}
+	}
+	var contents struct {
+		Format     string `json:"bomFormat"`
+		Components []struct{ Name string }
+	}
+	testkit.Must(t, json.NewDecoder(bytes.NewReader(testkit.Read(t, packages(t, "*.cdx.json", 1)[0]))).Decode(&contents))
+	named := make(map[string]bool)
+	for _, c := range contents.Components {
+		named[c.Name] = true
+	}
+	if contents.Format != "CycloneDX" || !named["github.com/spf13/viper"] || !named["github.com/NVIDIA/go-nvml"] {
+		t.Errorf("%s names %v", contents.Format, named)
+	}
+}
