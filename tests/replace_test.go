@@ -3,13 +3,16 @@
 package tests
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/nccl-otf2/nccl-otf2/analysis/check"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
@@ -67,26 +70,32 @@ func wholeArchive(t *testing.T, dir string) uint64 {
 // The disk refuses a sync of unify's: then the old archive is there, whole, or the new one, and unify says which. (Renames:
 // scorep.TestADiskThatFailsLeavesAnArchive.)
 func TestUnifyOnADiskThatFails(t *testing.T) {
-	strace, err := straceWorks()
-	need.NoError(t, "strace, which injects errors", err)
-	tool, err := filepath.Abs("../build/nccl-otf2")
-	need.NoError(t, "what make build makes", err)
+	tool := builtFile(t, "nccl-otf2")
 	original, old, young := grownJob(t, tool)
 	if old >= young {
 		t.Fatalf("%d events, then %d", old, young)
 	}
 	refused := 0
-	for n := 1; ; n++ { // of each thread
-		dir := filepath.Join(t.TempDir(), "experiment")
+	for n := 1; ; n++ {
+		dir, log := filepath.Join(t.TempDir(), "experiment"), filepath.Join(t.TempDir(), "log")
 		testkit.Must(t, os.CopyFS(dir, os.DirFS(original)))
-		cmd := exec.Command(strace, "-f", "-o", os.DevNull, "-e", "trace=fsync,fdatasync", "-e", "inject=fsync,fdatasync:error=EIO:when="+strconv.Itoa(n), tool, "unify", dir)
+		cmd := exec.Command(builtFile(t, "inject"), "unify", dir)
+		rule := failure{call: "fsync,fdatasync", errno: unix.EIO, skip: n - 1, times: 1}.rule()
+		cmd.Env = append(os.Environ(), "INJECT_PROGRAM="+tool, "INJECT_BELOW="+dir, "INJECT_RULES="+rule, "INJECT_LOG="+log)
 		out, err := cmd.CombinedOutput()
 		got := wholeArchive(t, dir)
-		if err == nil {
-			if got != young {
-				t.Errorf("%d: %d events, the job has %d: %s", n, got, young, out)
+		text, unread := os.ReadFile(log)
+		if unread != nil && !errors.Is(unread, fs.ErrNotExist) {
+			t.Fatal(unread)
+		}
+		if !strings.Contains(string(text), "call ") { // there are not so many
+			if err != nil || got != young {
+				t.Errorf("%v, %d events, the job has %d: %s", err, got, young, out)
 			}
 			break
+		}
+		if err == nil {
+			t.Errorf("%d: nothing is said: %s", n, out)
 		}
 		refused++
 		if said := strings.Contains(string(out), "the new archive is in its place"); !strings.Contains(string(out), "input/output error") || said != (got == young) || !said && got != old {

@@ -75,7 +75,7 @@ func TestIrregularFiles(t *testing.T) {
 			for _, args := range [][]string{
 				{"print", "-A", dir}, {"print", "--cube", dir}, {"report", dir}, {"report", "--hang", dir}, {"check", dir},
 				{"top", "--once", dir}, {"ctl", "status", dir}, {"unify", dir}, {"timeline", dir, "--output", out + ".html"}, {"profile", dir},
-				{"recover", dir},
+				{"recover", dir}, {"view", "--simple", dir, "--output", out + "-simple"}, {"export", "--jsonl", dir, "--output", out + "-jsonl"}, {"diff", dir, whole},
 			} {
 				limit := time.AfterFunc(5*time.Minute, func() { panic(fmt.Sprintf("%s as %s: %v does not end", file, kind, args)) })
 				tool(t, args...)

@@ -84,9 +84,10 @@ func TestEvilNames(t *testing.T) {
 	plain := filepath.Join(t.TempDir(), "plain")
 	commands := [][]string{
 		{"report", "--hang", dir}, {"top", "--once", dir}, {"unify", dir}, {"check", dir}, {"unify", dir},
-		{"print", "-A", dir}, {"print", "--show-markers", "-M", "-C", "-T", dir}, {"ctl", "status", dir}, {"ctl", "on", dir},
-		{"profile", dir}, {"print", "--cube", dir}, {"export", dir, "--to", "jsonl", "--output", plain + ".jsonl"},
-		{"export", dir, "--to", "parquet", "--output", plain}, {"view", "--scalasca", dir, "--output", plain + "-scalasca"},
+		{"print", "-A", dir}, {"print", "--show-markers", "-M", "-C", "-T", dir}, {"ctl", "status", dir}, {"ctl", "start", dir},
+		{"profile", dir}, {"print", "--cube", dir}, {"export", "--jsonl", dir, "--output", plain + ".jsonl"},
+		{"export", "--parquet", dir, "--output", plain}, {"export", "--chrome", dir, "--output", plain + ".json"}, {"view", "--scalasca", dir, "--output", plain + "-scalasca"},
+		{"view", "--simple", dir, "--output", plain + "-simple"}, {"query", dir, "waits"}, {"query", dir + "/none" + evil, "waits"},
 		{"timeline", dir, "--output", plain + ".html"}, {"recover", dir}, {"merge", dir, "--output", plain + "-merged"}, {"diff", dir, dir},
 		{"report", dir, "--format", "json", "--no-such" + evil}, {"report", filepath.Join(dir, "none"+evil)}, {"replay", dir}, {"import", dir},
 	}
