@@ -78,8 +78,10 @@ func Hang(h *hang.Report) *Document {
 		}
 		d.say("%s%s (%d running, %d ended, %d crashed), %s looked at", job, units.Count(j.Processes, "process", "processes"), j.Running, j.Ended, j.Crashed,
 			units.Count(j.Looked, "communicator", "communicators"))
+		certain := false // it could not have gone on, whatever its age
 		for i := range j.Stops {
 			d.say("%s%s", job, j.Stops[i].Sentence())
+			certain = certain || j.Stops[i].Certain && !j.Stops[i].Passed
 		}
 		for _, text := range j.RAS {
 			d.say("%s%s", job, text)
@@ -97,7 +99,7 @@ func Hang(h *hang.Report) *Document {
 		switch {
 		case len(j.Communicators) == 0:
 			d.say("%sno operation is under way", job)
-		case j.Communicators[0].Age >= slowNotHung:
+		case j.Communicators[0].Age >= slowNotHung, certain:
 		case j.Running > 0:
 			d.say("%sall of this is younger than %s: look again to see whether it is stuck or just running", job, units.Time(slowNotHung))
 		case j.Communicators[0].AtLeast:

@@ -245,6 +245,9 @@ func (ev *Evidence) text(v *Verdict) string {
 	case by == 0:
 		return fmt.Sprintf("Nobody stands out: ranks waited %s in all, and none was late by itself.", units.Time(c.Waited))
 	}
+	if by < c.Waited/100 {
+		return fmt.Sprintf("Nobody stands out: ranks waited %s in all, and none caused as much as 1 %% of it by itself.", units.Time(c.Waited))
+	}
 	return fmt.Sprintf("Nobody stands out: ranks waited %s in all, and the one that caused the most, %s, caused %.0f %% of it.", units.Time(c.Waited), ev.Ranks[worst].Name, 100*by/c.Waited)
 }
 
@@ -252,7 +255,7 @@ func (ev *Evidence) text(v *Verdict) string {
 func (ev *Evidence) named(v *Verdict) string {
 	first := &v.Culprits[0]
 	if first.Kind.delays() == 0 {
-		return first.Evidence
+		return first.Evidence + ". " + sureness(first.Confidence)
 	}
 	name := func(c *Culprit) string {
 		p := ev.Ranks[c.Rank]
@@ -269,6 +272,9 @@ func (ev *Evidence) named(v *Verdict) string {
 		more = append(more, fmt.Sprintf("%s (%.0f %%)", name(c), 100*c.Share))
 	}
 	switch {
+	case len(more) == 1:
+		second := &v.Culprits[1]
+		text += fmt.Sprintf(" So did %s. %s %s", more[0], second.Evidence, sureness(second.Confidence))
 	case len(more) > mostNamed:
 		text += fmt.Sprintf(" So did %s and %d others.", strings.Join(more[:mostNamed], ", "), len(more)-mostNamed)
 	case len(more) > 0:

@@ -13,6 +13,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/analysis/verdict"
 	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/facts/deviation"
+	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
 // What was found, of all kinds: the search through the graph, and sentences for people. Ranks are those of the world.
@@ -41,10 +42,13 @@ type Stop struct {
 func (s *Stop) Sentence() string {
 	text := kinds[s.Kind] + ": " + s.Text
 	if s.Age > 0 {
-		text += ", for " + seconds(s.Age)
+		text += heldFor(s.Age)
 	}
-	return text
+	return text + "."
 }
+
+// heldFor says for how long it has been so.
+func heldFor(ns uint64) string { return " (for " + units.Time(float64(ns)) + ")" }
 
 // kinds are the heads of sentences.
 var kinds = map[verdict.Kind]string{
