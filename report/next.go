@@ -37,7 +37,7 @@ func died(r *operations.Report) string {
 
 // stopped: members and calls of what did not end are in the shards.
 func stopped(r *operations.Report) string {
-	if r.Verdict == nil || !slices.ContainsFunc(r.Verdict.Culprits, func(c verdict.Culprit) bool { return c.Kind.Stops() }) {
+	if r.Verdict == nil || !slices.ContainsFunc(r.Verdict.Culprits, func(c verdict.Culprit) bool { return c.Stops() }) {
 		return ""
 	}
 	return fmt.Sprintf("nccl-otf2 report --hang %s (who was where in what did not end)", filepath.Dir(r.Summary.Archive))

@@ -103,7 +103,7 @@ func whereLines(s *waits.States, clock Clock, width int) (all []Line) {
 // startUpLater says how much of the waiting goes back to start-up, which the verdict leaves out; "" if that is little.
 func startUpLater(s *waits.States) string {
 	v := s.Verdict
-	if v == nil || s.Total.Waited <= v.Waited || len(v.Culprits) > 0 && v.Culprits[0].Kind.Stops() {
+	if v == nil || s.Total.Waited <= v.Waited || len(v.Culprits) > 0 && v.Culprits[0].Stops() {
 		return ""
 	}
 	later := s.Total.Waited - v.Waited

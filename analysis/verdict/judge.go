@@ -99,7 +99,7 @@ func joined(sorted []Culprit) []Culprit {
 	all := sorted[:0]
 	for _, c := range sorted {
 		at := slices.IndexFunc(all, func(o Culprit) bool { return o.Rank == c.Rank && o.Kind == c.Kind && o.Peer == nil && c.Peer == nil })
-		if at < 0 || c.Kind.delays() == 0 {
+		if at < 0 || c.Stops() {
 			all = append(all, c)
 			continue
 		}
@@ -254,8 +254,8 @@ func (ev *Evidence) text(v *Verdict) string {
 // named says who it was.
 func (ev *Evidence) named(v *Verdict) string {
 	first := &v.Culprits[0]
-	if first.Kind.delays() == 0 {
-		return first.Evidence + ". " + sureness(first.Confidence)
+	if first.Stops() {
+		return strings.ToUpper(first.Evidence[:min(1, len(first.Evidence))]) + first.Evidence[min(1, len(first.Evidence)):] + ". " + sureness(first.Confidence)
 	}
 	name := func(c *Culprit) string {
 		p := ev.Ranks[c.Rank]

@@ -31,7 +31,7 @@ func Culprits(j *jobs.Job, stops []Stop) []verdict.Culprit {
 			if slices.ContainsFunc(all, func(c verdict.Culprit) bool { return c.Rank == rank && c.Kind == s.Kind }) {
 				continue
 			}
-			c := verdict.Culprit{Rank: rank, Kind: s.Kind, Peer: s.Peer, Share: 1 / float64(len(who)), Confidence: sure, Pattern: "once", Evidence: s.Text}
+			c := verdict.Culprit{Rank: rank, Kind: s.Kind, Peer: s.Peer, Share: 1 / float64(len(who)), Confidence: sure, Pattern: "once", Evidence: s.Text, Stopped: !s.Passed}
 			if s.Age > 0 {
 				c.Evidence += heldFor(s.Age)
 				c.TimeShare = float64(s.Age) / float64(max(end-min(begin, end), s.Age))
