@@ -159,7 +159,7 @@ func (o *operation) number(p *part) int {
 // names joins the names of members: "Rank 2", "Ranks 0, 2".
 func names(o *operation, parts []*part) string {
 	if w := worlds(o, parts); len(w) == len(parts) && len(w) > 0 {
-		return rankWords(w)
+		return Ranks(w)
 	}
 	var all []string
 	for _, p := range parts {
@@ -171,8 +171,8 @@ func names(o *operation, parts []*part) string {
 // maxNames bounds how many members a sentence names one by one.
 const maxNames = 16
 
-// rankWords names ranks of the world.
-func rankWords(ranks []int) string {
+// Ranks names ranks of the world: "Rank 2", "Ranks 0-1, 3".
+func Ranks(ranks []int) string {
 	head := "Ranks "
 	if len(ranks) == 1 {
 		head = "Rank "
