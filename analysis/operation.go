@@ -77,11 +77,14 @@ func (r *OperationReader) operation(f *facts.Operation) {
 	if comm == nil || comm.Self && !f.Message {
 		return
 	}
-	o := &r.op
-	*o = Operation{Operation: *f, Communicator: comm, Rank: comm.RankOf(f.Location)}
-	if o.Rank >= 0 {
-		r.emit(o)
+	rank := comm.RankOf(f.Location)
+	if rank < 0 {
+		return
 	}
+	o := &r.op // set in place: a literal would be made elsewhere and copied
+	o.Operation, o.Communicator, o.Rank = *f, comm, rank
+	o.During, o.CallTime, o.Called, o.Local = nil, 0, false, causes.Local{}
+	r.emit(o)
 }
 
 func (r *OperationReader) launch(l *facts.Region) {

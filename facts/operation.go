@@ -90,6 +90,8 @@ type Region struct {
 	differs  bool // its operations are not equal
 }
 
+var noRegion = Region{Details: NoDetails}
+
 // Grouped tells whether it is one of several operations, which have no times of their own. It is known when its first
 // operation ends.
 func (l *Region) Grouped() bool { return l.Operations > 1 || l.requests > 1 }
@@ -263,9 +265,8 @@ func (row *Row) enter(ev *otf2.Event) {
 		row.open = append(row.open, Region{})
 	}
 	l := &row.open[n]
-	*l = Region{
-		Details: NoDetails, Location: ev.Location, Region: otf2.RegionRef(ev.Args[0]), Begin: ev.Time, Depth: n, enter: row.enters,
-	}
+	*l = noRegion // set in place: a literal would be made elsewhere and copied
+	l.Location, l.Region, l.Begin, l.Depth, l.enter = ev.Location, otf2.RegionRef(ev.Args[0]), ev.Time, n, row.enters
 	row.enters++
 	if len(ev.Attributes) > 0 {
 		row.reader.Read(ev, &l.Details)
@@ -314,7 +315,7 @@ func (row *Row) pop(t otf2.Timestamp, lost bool) {
 
 // begin takes an event that begins an operation.
 func (row *Row) begin(ev *otf2.Event, request bool, s *started) {
-	*s = started{Details: NoDetails, begin: ev.Time, entered: ev.Time}
+	s.begin, s.entered, s.index, s.message, s.comm, s.peer, s.length, s.tag, s.ordinal = ev.Time, ev.Time, 0, false, 0, 0, 0, 0, 0
 	if n := len(row.open); n > 0 {
 		l := &row.open[n-1]
 		s.Details, s.index, s.entered = l.Details, l.Begun, l.Begin
@@ -322,6 +323,8 @@ func (row *Row) begin(ev *otf2.Event, request bool, s *started) {
 		if request {
 			l.requests++
 		}
+	} else {
+		s.Details = NoDetails
 	}
 	if len(ev.Attributes) > 0 {
 		row.reader.Read(ev, &s.Details)
@@ -411,10 +414,10 @@ func (row *Row) place(o *Operation) {
 func (row *Row) collective(ev *otf2.Event, s *started) {
 	r, op := row.reader, otf2.CollectiveOp(ev.Args[0])
 	o := &r.op
-	*o = Operation{
-		Details: s.Details, Location: ev.Location, Comm: otf2.CommRef(ev.Args[1]), Function: FunctionName(op), Collective: regions.CollectiveOf(op), Begin: s.begin, End: ev.Time,
-		Root: uint32(ev.Args[2]), Sent: ev.Args[3], Received: ev.Args[4], Peer: -1, Index: s.index, Since: s.begin,
-	}
+	*o = Operation{}
+	o.Details, o.Location, o.Comm, o.Begin, o.End, o.Since, o.Index = s.Details, ev.Location, otf2.CommRef(ev.Args[1]), s.begin, ev.Time, s.begin, s.index
+	o.Function, o.Collective = functionOf(op)
+	o.Root, o.Sent, o.Received, o.Peer = uint32(ev.Args[2]), ev.Args[3], ev.Args[4], -1
 	if row.isCall(o.Comm) {
 		o.Source = sourceOfCall(ev.Kind == otf2.EventMpiCollectiveEnd)
 	}
@@ -513,10 +516,16 @@ func (r *Reader) AloneSize(l *Region, ranks int) uint64 {
 
 // FunctionName names a collective as NCCL does, others as OTF2 does.
 func FunctionName(op otf2.CollectiveOp) string {
+	name, _ := functionOf(op)
+	return name
+}
+
+// functionOf is a collective's name, and what it is if NCCL has it, else nil.
+func functionOf(op otf2.CollectiveOp) (string, *regions.Collective) {
 	if c := regions.CollectiveOf(op); c != nil {
-		return c.Name
+		return c.Name, c
 	}
-	return op.String()
+	return op.String(), nil
 }
 
 // IsMessage tells whether a function is one end of a message.

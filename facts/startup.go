@@ -18,7 +18,9 @@ type StartUps map[otf2.CommRef]bool
 // Take takes the next collective of a communicator; of those of a launch the first. It tells whether it is of start-up.
 func (s StartUps) Take(comm otf2.CommRef, ordinal uint64) bool {
 	first := !s[comm]
-	s[comm] = true
+	if first {
+		s[comm] = true
+	}
 	return IsStartUp(first, ordinal)
 }
 

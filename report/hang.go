@@ -78,8 +78,10 @@ func Hang(h *hang.Report) *Document {
 		}
 		d.say("%s%s (%d running, %d ended, %d crashed), %s looked at", job, units.Count(j.Processes, "process", "processes"), j.Running, j.Ended, j.Crashed,
 			units.Count(j.Looked, "communicator", "communicators"))
+		certain := false
 		for i := range j.Stops {
 			d.say("%s%s", job, j.Stops[i].Sentence())
+			certain = certain || j.Stops[i].Certain && !j.Stops[i].Passed
 		}
 		for _, text := range j.RAS {
 			d.say("%s%s", job, text)
@@ -102,6 +104,7 @@ func Hang(h *hang.Report) *Document {
 			d.say("%sall of this is younger than %s: look again to see whether it is stuck or just running", job, units.Time(slowNotHung))
 		case j.Communicators[0].AtLeast:
 			d.say("%snobody saw when the processes ended: it may be older", job)
+		case certain: // it could not have gone on
 		default:
 			d.say("%sall of this is younger than %s: it may just be where the job was when it ended", job, units.Time(slowNotHung))
 		}

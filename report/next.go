@@ -4,6 +4,7 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,7 +15,7 @@ import (
 )
 
 // hints are what to look at next, by what is the matter, the gravest first. Each gives "" where it does not apply.
-var hints = []func(r *operations.Report) string{died, stopped, enqueued}
+var hints = []func(r *operations.Report) string{died, stopped, enqueued, messages, named}
 
 // next says in a line what to look at next; "" if there is nothing that the report does not show.
 func next(r *operations.Report) string {
@@ -36,7 +37,7 @@ func died(r *operations.Report) string {
 
 // stopped: members and calls of what did not end are in the shards.
 func stopped(r *operations.Report) string {
-	if r.Verdict == nil || !slices.ContainsFunc(r.Verdict.Culprits, func(c verdict.Culprit) bool { return c.Kind.Stops() }) {
+	if r.Verdict == nil || !slices.ContainsFunc(r.Verdict.Culprits, func(c verdict.Culprit) bool { return c.Stops() }) {
 		return ""
 	}
 	return fmt.Sprintf("nccl-otf2 report --hang %s (who was where in what did not end)", filepath.Dir(r.Summary.Archive))
@@ -49,4 +50,32 @@ func enqueued(r *operations.Report) string {
 		return ""
 	}
 	return "record with NCCL_OTF2_EVENTS=gpu (only launches were recorded: not how long operations ran)"
+}
+
+// messages: who waited for whom in them is in detail elsewhere.
+func messages(r *operations.Report) string {
+	if r.WaitStates == nil {
+		return ""
+	}
+	in := uint64(0)
+	for _, kind := range r.WaitStates.Kinds {
+		if kind.Name == facts.WaitLateSender.String() || kind.Name == facts.WaitLateReceiver.String() {
+			in += kind.Waited
+		}
+	}
+	if all := r.WaitStates.Total.Waited; all == 0 || in < all/2 {
+		return ""
+	}
+	return fmt.Sprintf("nccl-otf2 report --waits %s (waiting in messages: by cause, rank and operation)", filepath.Dir(r.Summary.Archive))
+}
+
+// named: what the culprit did then is in the timeline.
+func named(r *operations.Report) string {
+	if r.Verdict == nil || len(r.Verdict.Culprits) == 0 || r.Verdict.Culprits[0].Worst == nil || r.Summary.Selection != nil {
+		return ""
+	}
+	c := &r.Verdict.Culprits[0]
+	at, late := float64(c.Worst.At-min(c.Worst.At, r.Summary.Begin)), float64(c.Worst.Late)
+	from, to := max(0, math.Floor((at-2*late)/1e6)), math.Ceil((at+late)/1e6)
+	return fmt.Sprintf("nccl-otf2 timeline %s --from %.3fs --to %.3fs (the time that cost the most)", filepath.Dir(r.Summary.Archive), from/1e3, to/1e3)
 }

@@ -4,6 +4,7 @@ package report
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/csv"
 	"fmt"
 	"io"
@@ -102,7 +103,8 @@ func (d *Document) WriteStyled(w io.Writer, style Style) error {
 	if d.text != nil {
 		return d.text(w, style)
 	}
-	b := bufio.NewWriter(w)
+	lines := folded(w, style.Width)
+	b := bufio.NewWriter(lines)
 	printable.Fprintln(b, d.Title)
 	for _, line := range d.intro {
 		printable.Fprintln(b, line)
@@ -120,7 +122,7 @@ func (d *Document) WriteStyled(w io.Writer, style Style) error {
 	for _, line := range d.notes {
 		printable.Fprintln(b, line)
 	}
-	return b.Flush()
+	return cmp.Or(b.Flush(), lines.Flush())
 }
 
 // write writes the sheet's rows and what is to be said behind them. The writer is buffered and keeps its error.
@@ -139,7 +141,9 @@ func (s *sheet) write(w io.Writer, style Style) {
 		printable.Fprintf(w, "no room for: %s\n", strings.Join(left, ", "))
 	}
 	for _, line := range s.more {
-		printable.Fprintln(w, line)
+		if !slices.ContainsFunc(left, func(head string) bool { return strings.HasPrefix(line, head+":") }) { // it is on a column that is not there
+			printable.Fprintln(w, line)
+		}
 	}
 }
 

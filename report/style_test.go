@@ -12,6 +12,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/analysis"
 	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/analysis/verdict"
+	"github.com/nccl-otf2/nccl-otf2/analysis/waits"
+	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
@@ -132,6 +134,12 @@ func TestLaunchesAreNoTimesOfOperations(t *testing.T) {
 
 // The last line says what to look at next, of several things the gravest.
 func TestWhatToLookAtNext(t *testing.T) {
+	late := verdict.Verdict{Culprits: []verdict.Culprit{{Kind: verdict.HostLate, Worst: &verdict.Worst{At: 7_333_500_000, Late: 167_600_000}}}}
+	inMessages := func(percent uint64) *waits.States {
+		s := &waits.States{Kinds: []waits.Group{{Name: facts.WaitLateSender.String()}, {Name: facts.WaitCollective.String()}}}
+		s.Kinds[0].Waited, s.Kinds[1].Waited, s.Total.Waited = percent, 100-percent, 100
+		return s
+	}
 	crashed := operations.Summary{Archive: "exp/traces.otf2", Crashed: 1, Timing: map[string]uint64{"ENQUEUE": 4}}
 	for want, r := range map[string]*operations.Report{
 		"":                                    {Summary: operations.Summary{Archive: "exp/traces.otf2", Timing: map[string]uint64{"GPU": 4, "ENQUEUE": 1}}},
@@ -139,6 +147,9 @@ func TestWhatToLookAtNext(t *testing.T) {
 		"Next: nccl-otf2 report --hang exp (who": {Summary: operations.Summary{Archive: "exp/traces.otf2"},
 			Verdict: &verdict.Verdict{Culprits: []verdict.Culprit{{Kind: verdict.Missing}}}},
 		"Next: record with NCCL_OTF2_EVENTS=gpu (": {Summary: operations.Summary{Timing: map[string]uint64{"ENQUEUE": 4}}},
+		"Next: nccl-otf2 report --waits exp (":     {Summary: operations.Summary{Archive: "exp/traces.otf2"}, Verdict: &late, WaitStates: inMessages(51)},
+		"Next: nccl-otf2 timeline exp --from 1.998s --to 2.502s (": {Summary: operations.Summary{Archive: "exp/traces.otf2", Begin: 5_000_000_000}, Verdict: &late,
+			WaitStates: inMessages(49)},
 	} {
 		if got := next(r); !strings.HasPrefix(got, want) || want == "" && got != "" {
 			t.Errorf("%q instead of %q", got, want)

@@ -28,7 +28,8 @@ func WriteText(r *operations.Report, w io.Writer) error { return WriteStyled(r, 
 
 // WriteStyled writes the report for people: summary, operations, phases if there are any, waiting, and what to look at next.
 func WriteStyled(r *operations.Report, w io.Writer, style Style) error {
-	b := bufio.NewWriter(w)
+	lines := folded(w, style.Width)
+	b := bufio.NewWriter(lines)
 	writeSummary(&r.Summary, b)
 	for _, p := range r.Problems {
 		printable.Fprintf(b, "  problem        %s\n", p)
@@ -60,7 +61,7 @@ func WriteStyled(r *operations.Report, w io.Writer, style Style) error {
 	if line := next(r); line != "" {
 		printable.Fprintf(b, "\n%s\n", line)
 	}
-	return b.Flush() // bufio keeps the first error
+	return cmp.Or(b.Flush(), lines.Flush()) // bufio keeps the first error
 }
 
 func writeSummary(s *operations.Summary, w io.Writer) {
@@ -470,7 +471,7 @@ func operationSheet(r *operations.Report) sheet {
 		}
 		return 0
 	})
-	s.optional = []string{"likely role", "protocol", "channels", "calls/rank", "min", "its busbw GB/s", "algorithm", "type", "p99", "avg", "algbw GB/s", "timing source", "max"}
+	s.optional = []string{"likely role", "protocol", "channels", "calls/rank", "min", "its busbw GB/s", "algorithm", "type", "p99", "avg", "algbw GB/s", "timing source", "max", "nobody late", "buffers", "launched"}
 	return s
 }
 
@@ -496,7 +497,7 @@ func writeOperations(r *operations.Report, w io.Writer, style Style) {
 }
 
 // timesRemark says what is counted: others count members.
-const timesRemark = "count and times are of operations: of a collective the mean of its members' times; bandwidths are of the median. Profiles have the members' times."
+const timesRemark = "count and times are of operations, of a collective the mean over its members; bandwidths are of the median. Profiles have each member's times."
 
 // Operations gives the report as tables; for people WriteText has more to say.
 func Operations(r *operations.Report) *Document {

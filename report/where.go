@@ -20,6 +20,7 @@ import (
 const (
 	shownPairs = 3
 	shownWorst = 5
+	leastPart  = 0.01 // of all waiting, that is worth a word
 )
 
 // writeWhere says where the waiting went, in a few lines.
@@ -78,12 +79,15 @@ func whereLines(s *waits.States, clock Clock, width int) (all []Line) {
 	slices.SortStableFunc(pairs, func(a, b waits.Pair) int { return int(min(max(int64(b.Waited)-int64(a.Waited), -1), 1)) })
 	var in []string
 	for _, p := range pairs[:min(shownPairs, len(pairs))] {
-		if p.Waited > 0 {
+		if p.Waited > 0 && float64(p.Waited) >= leastPart*float64(s.Total.Waited) {
 			in = append(in, fmt.Sprintf("%s of %s %s (%s)", p.Name, units.OrDash(p.Communicator), units.Time(float64(p.Waited)), units.Percent(float64(p.Waited), float64(s.Total.Waited))))
 		}
 	}
 	if len(in) > 0 {
 		all = append(all, Line{Name: "in", Text: strings.Join(in, ", ")})
+	}
+	if line := startUpLater(s); line != "" {
+		all = append(all, Line{Name: "start-up", Text: line})
 	}
 	for _, line := range efficiencyLines(s.Efficiency) {
 		all = append(all, Line{Name: "efficiency", Text: line})
@@ -96,9 +100,22 @@ func whereLines(s *waits.States, clock Clock, width int) (all []Line) {
 	return all
 }
 
+// startUpLater says how much of the waiting goes back to start-up, which the verdict leaves out; "" if that is little.
+func startUpLater(s *waits.States) string {
+	v := s.Verdict
+	if v == nil || s.Total.Waited <= v.Waited || len(v.Culprits) > 0 && v.Culprits[0].Stops() {
+		return ""
+	}
+	later := s.Total.Waited - v.Waited
+	if float64(later) < leastPart*float64(s.Total.Waited) {
+		return ""
+	}
+	return fmt.Sprintf("%s of it goes back to the first operations of communicators; the answer above is of the other %s", units.Time(float64(later)), units.Time(float64(v.Waited)))
+}
+
 func worstWindow(w *overtime.Window, clock Clock) string {
-	text := fmt.Sprintf("%s to %s: %s of the ranks' time", clock.At(uint64(w.Begin)), clock.At(uint64(w.End)), units.Percent(w.Share, 1))
-	if w.Rank >= 0 && w.Waited > 0 {
+	text := fmt.Sprintf("%s to %s: ranks waited %s of the time", clock.At(uint64(w.Begin)), clock.At(uint64(w.End)), units.Percent(w.Share, 1))
+	if w.Rank >= 0 && w.GoesBack >= leastPart*float64(w.Waited) {
 		text += fmt.Sprintf(", %s of it goes back to %s", units.Percent(min(w.GoesBack, float64(w.Waited)), float64(w.Waited)), w.Name)
 	}
 	return text

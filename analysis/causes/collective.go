@@ -28,14 +28,13 @@ const leastBlame = 1.0 / 32
 
 // collective looks at a collective. What came before it on its members has been looked at.
 func (e *Engine) collective(op *Operation, members []Member) {
-	e.arrived, e.came = e.arrived[:0], e.came[:0]
+	e.arrived, e.came = slices.Grow(e.arrived[:0], len(members))[:len(members)], e.came[:0]
+	of := series{op.Comm, op.Function}
 	for i := range members {
 		m := &members[i]
-		of := series{op.Comm, op.Function}
-		came := e.arrive(&m.Local, m.Begin, of)
+		e.arrive(&e.arrived[i], &m.Local, m.Begin, of)
 		e.called(&m.Local, of)
-		e.costless(&m.Local, &came)
-		e.arrived = append(e.arrived, came)
+		e.costless(&m.Local, &e.arrived[i])
 		e.came = append(e.came, m.Arrival)
 	}
 	e.blames = e.blames[:0]
@@ -60,7 +59,7 @@ func (e *Engine) collective(op *Operation, members []Member) {
 		took := uint64(m.End - min(m.Begin, m.End))
 		s.transfer += float64(took - min(took, e.came[i].Wait))
 		s.waited[worldOf(m.Source)] += float64(e.came[i].Wait)
-		e.leave(&m.Local, *s)
+		e.leave(&m.Local, s)
 	}
 }
 
@@ -92,7 +91,7 @@ func (e *Engine) compared(op *Operation, members []Member, late *facts.Lateness,
 		e.ledger.costs[e.causes.unknown()] += float64(late.Caused)
 		e.ledger.small += float64(late.Caused)
 		for _, i := range e.order {
-			c.members[e.came[i].Rank] = metAt(&e.arrived[i], &members[i].Local)
+			c.members[e.came[i].Rank].meet(&e.arrived[i], &members[i].Local)
 			e.arrived[i].loose += float64(e.came[i].Wait)
 		}
 		return
@@ -129,7 +128,7 @@ func (e *Engine) connect(c *comm, late *facts.Lateness, members []Member, startU
 	}
 	for _, i := range e.order {
 		m, s := &e.came[i], &e.arrived[i]
-		c.members[m.Rank] = metAt(s, &members[i].Local)
+		c.members[m.Rank].meet(s, &members[i].Local)
 		if late := m.Begin - begin; late > 0 {
 			c.members[m.Rank].late = amounts{{why, float64(late)}}
 		}
@@ -330,7 +329,7 @@ func (e *Engine) why(b *blame) amounts {
 func (e *Engine) pass(c *comm, late *facts.Lateness, members []Member) {
 	first, last := e.came[e.order[0]].Begin, e.came[late.Last].Begin
 	for _, i := range e.order {
-		c.members[e.came[i].Rank] = metAt(&e.arrived[i], &members[i].Local)
+		c.members[e.came[i].Rank].meet(&e.arrived[i], &members[i].Local)
 		if m := &e.came[i]; m.Wait > 0 {
 			e.ledger.waits.add(members[i].Local.Rank, m.Begin, m.Wait)
 		}

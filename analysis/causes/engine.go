@@ -89,6 +89,7 @@ type state struct {
 type rank struct {
 	parts []part // as many as a power of two
 	first uint32 // of those that are kept
+	known uint32 // of those before it all have been looked at
 	next  uint32
 	hosts []hostTimes // from call to call, by series
 }
@@ -131,7 +132,10 @@ type meeting struct {
 	called bool           // ready is known
 }
 
-func metAt(s *state, l *Local) meeting { return meeting{state: *s, ready: l.Ready, called: l.Called} }
+// meet sets it to how a member came.
+func (m *meeting) meet(s *state, l *Local) {
+	m.state, m.late, m.ready, m.called = *s, nil, l.Ready, l.Called
+}
 
 // at gives the part, nil if it is not kept any more.
 func (r *rank) at(seq uint32) *part {
@@ -156,7 +160,9 @@ func (e *Engine) Part(l *Local) {
 			e.makeRoom(r)
 		}
 		p := &r.parts[r.next&uint32(len(r.parts)-1)]
-		*p = part{behind: p.behind[:0]}
+		behind := p.behind[:0]
+		*p = part{}
+		p.behind = behind
 	}
 	e.goOn()
 }
@@ -178,8 +184,9 @@ func (e *Engine) makeRoom(r *rank) {
 
 // settled tells whether nobody asks for the oldest part any more: it has been looked at, and so have those that may have begun right after it.
 func (r *rank) settled() bool {
-	for seq := r.first; seq < min(r.first+leastParts/2, r.next); seq++ {
-		if !r.at(seq).known {
+	until := min(r.first+leastParts/2, r.next)
+	for r.known = max(r.known, r.first); r.known < until; r.known++ {
+		if !r.at(r.known).known {
 			return false
 		}
 	}
@@ -285,24 +292,26 @@ func (e *Engine) alone(l *Local, begin, end otf2.Timestamp) {
 	if b := &e.ledger.bursts[l.Rank]; b.first > 0 && l.Before <= b.until { // it tells nothing
 		b.until = max(b.until, l.Seq)
 	}
-	s := e.arrive(l, begin, series{})
+	var s state
+	e.arrive(&s, l, begin, series{})
 	s.transfer += float64(end - min(begin, end))
-	e.leave(l, s)
+	e.leave(l, &s)
 }
 
-// arrive is a member's state when it begins an operation.
-func (e *Engine) arrive(l *Local, begin otf2.Timestamp, of series) (s state) {
+// arrive sets a member's state when it begins an operation.
+func (e *Engine) arrive(s *state, l *Local, begin otf2.Timestamp, of series) {
 	if p := e.before(l); p != nil {
-		s = p.left
+		*s = p.left
+	} else {
+		*s = state{}
 	}
 	own := l.own(begin)
 	for k := range own {
 		s.own[k] += own[k]
 	}
 	if l.Called {
-		e.beside(l, &s, of)
+		e.beside(l, s, of)
 	}
-	return s
 }
 
 // worked is how long the rank was not in operations.
@@ -314,12 +323,12 @@ func (s *state) worked() (sum float64) {
 }
 
 // leave sets a member's state when it has ended an operation.
-func (e *Engine) leave(l *Local, s state) {
+func (e *Engine) leave(l *Local, s *state) {
 	p := e.ranks[l.Rank].at(l.Seq)
 	if p == nil || p.known {
 		return
 	}
-	p.known, p.left, p.launch = true, s, nil
+	p.known, p.left, p.launch = true, *s, nil
 	if !l.Outside || e.aside.own[l.Rank] == 0 { // what is outside and comes later is of no interest
 		e.ledger.own[l.Rank] = max(e.ledger.own[l.Rank], s.worked())
 	}

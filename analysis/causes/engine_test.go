@@ -8,11 +8,12 @@ import "testing"
 func TestPartsAreKept(t *testing.T) {
 	e := NewEngine(1)
 	e.Part(&Local{Seq: 1})
-	e.leave(&Local{Seq: 1}, state{transfer: 7})
+	e.leave(&Local{Seq: 1}, &state{transfer: 7})
 	for seq := uint32(2); seq < 4*leastParts; seq++ {
 		e.Part(&Local{Seq: seq, Before: seq - 1})
 	}
-	if s := e.arrive(&Local{Seq: 2, Before: 1}, 0, series{}); s.transfer != 7 {
+	var s state
+	if e.arrive(&s, &Local{Seq: 2, Before: 1}, 0, series{}); s.transfer != 7 {
 		t.Errorf("what was before an operation that is held back is forgotten: %+v", s)
 	}
 }

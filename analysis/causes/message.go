@@ -173,7 +173,8 @@ func (e *Engine) messages(l *launch) {
 	}
 	l.left = true
 	of := series{l.comm, l.function}
-	s := e.arrive(&l.Local, l.Begin, of)
+	var s state
+	e.arrive(&s, &l.Local, l.Begin, of)
 	e.called(&l.Local, of)
 	e.costless(&l.Local, &s)
 	c := e.comm(l.comm, l.members)
@@ -218,7 +219,7 @@ func (e *Engine) messages(l *launch) {
 		e.recycle(o)
 	}
 	l.others = l.others[:0]
-	e.leave(&l.Local, s)
+	e.leave(&l.Local, &s)
 	e.recycle(l)
 }
 
@@ -244,7 +245,8 @@ func (e *Engine) heldUp(c *comm, l *launch, late []*launch, s *state) amounts {
 	for k, o := range late {
 		charge += float64(o.There-at) / float64(len(late)-k)
 		at = o.There
-		t := e.arrive(&o.Local, o.There, series{o.comm, o.function})
+		var t state
+		e.arrive(&t, &o.Local, o.There, series{o.comm, o.function})
 		mine, others, met := c.pair(int32(l.Arrival.Rank), int32(o.Arrival.Rank))
 		b := blame{charge: charge, delay: charge, asked: significant}
 		if !met {
@@ -258,7 +260,8 @@ func (e *Engine) heldUp(c *comm, l *launch, late []*launch, s *state) amounts {
 			e.late.add(why, charge)
 			e.ledger.paces[l.Local.Rank].forget()
 			e.ledger.paces[o.Local.Rank].forget()
-			*others, *mine = metAt(&t, &o.Local), metAt(s, &l.Local)
+			others.meet(&t, &o.Local)
+			mine.meet(s, &l.Local)
 			others.late = amounts{{why, float64(o.There - l.Begin)}}
 			continue
 		}
@@ -279,7 +282,8 @@ func (e *Engine) heldUp(c *comm, l *launch, late []*launch, s *state) amounts {
 			}
 		}
 		e.late.addAll(e.why(&b), charge)
-		*others, *mine = metAt(&t, &o.Local), metAt(s, &l.Local)
+		others.meet(&t, &o.Local)
+		mine.meet(s, &l.Local)
 		others.late = e.added(nil, e.why(&b), float64(o.There-l.Begin))
 	}
 	e.ledger.startUp += starting
@@ -302,7 +306,7 @@ func (e *Engine) metOnTime(c *comm, l *launch, s *state) {
 	for _, o := range l.others {
 		if o.Begin == l.Begin && !o.left {
 			mine, _, _ := c.pair(int32(l.Arrival.Rank), int32(o.Arrival.Rank))
-			*mine = metAt(s, &l.Local)
+			mine.meet(s, &l.Local)
 		}
 	}
 }

@@ -37,6 +37,7 @@ type Path struct {
 	tree    tree
 	names   map[Named]int32 // of operations, from numActivities on
 	named   []Named
+	last    int32 // that was asked for; 0: none
 	pairs   map[pairKey]pair
 	kernels kernels
 
@@ -191,12 +192,16 @@ func (p *Path) spend(a *arrival, m *causes.Local, wait uint64, starting bool) {
 
 func (p *Path) name(comm otf2.CommRef, function string) int32 {
 	k := Named{comm, function}
+	if at := p.last - int32(numActivities); at >= 0 && p.named[at] == k { // operations of one name often follow each other
+		return p.last
+	}
 	n, ok := p.names[k]
 	if !ok {
 		n = int32(numActivities) + int32(len(p.named))
 		p.names[k] = n
 		p.named = append(p.named, k)
 	}
+	p.last = n
 	return n
 }
 

@@ -79,9 +79,9 @@ func (c *Counter) Result(run *Run) *Result {
 	}
 	switch {
 	case operations == 0 && untimed == 0:
-		res.NotKnown = "no rank has more operations than those of start-up"
+		res.NotKnown = "no rank has more operations of NCCL than those of start-up"
 	case float64(untimed) > mostUnknown*float64(operations+untimed):
-		res.Untimed = fmt.Sprintf("of %s it is not known how long they ran: record with NCCL_OTF2_EVENTS=gpu", units.Count(int(untimed), "launch", "launches"))
+		res.Untimed = untimedText(untimed, operations)
 		res.NotKnown, res.ByRank = res.Untimed, []Row{} // what ranks did outside of operations is not known either
 		return res
 	default:
@@ -106,4 +106,12 @@ func OfPhase(ranks []Share, timed, untimed uint64) *Factors {
 		}
 	}
 	return Of(ranks, false)
+}
+
+// untimedText says of how many launches it is not known how long they ran, and what to record where it is not known of any.
+func untimedText(untimed, timed uint64) string {
+	if timed == 0 {
+		return fmt.Sprintf("of %s it is not known how long they ran: record with NCCL_OTF2_EVENTS=gpu", units.Count(int(untimed), "launch", "launches"))
+	}
+	return fmt.Sprintf("of %d of %s it is not known how long they ran", untimed, units.Count(int(untimed+timed), "launch", "launches"))
 }

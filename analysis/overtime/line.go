@@ -80,6 +80,9 @@ func (l *Line) Charge(rank int, begin, end otf2.Timestamp, ns float64) {
 // at gives the window of a time, after making room for it.
 func (l *Line) at(t otf2.Timestamp) *window {
 	i := uint64(t) >> l.shift
+	if i >= l.first && i-l.first < uint64(len(l.windows)) {
+		return &l.windows[i-l.first]
+	}
 	if len(l.windows) == 0 {
 		l.first, l.windows = i, make([]window, 1, MostWindows)
 		return &l.windows[0]

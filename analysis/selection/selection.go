@@ -85,10 +85,9 @@ func (s *Selection) Describe() *Description {
 }
 
 // At tells whether something belongs to the selection that began at a time on a location, and is no operation.
-func (s *Selection) At(l otf2.LocationRef, t otf2.Timestamp) bool {
-	if s == nil {
-		return true
-	}
+func (s *Selection) At(l otf2.LocationRef, t otf2.Timestamp) bool { return s == nil || s.at(l, t) }
+
+func (s *Selection) at(l otf2.LocationRef, t otf2.Timestamp) bool {
 	r, known := s.rows[l]
 	return known && !r.outside && s.during(r.process, t)
 }

@@ -60,6 +60,16 @@ type Operation struct {
 	Ring bool
 }
 
+// any tells whether something is so of a member.
+func (op *Operation) any(is func(*Member) bool) bool {
+	for i := range op.Members {
+		if is(&op.Members[i]) {
+			return true
+		}
+	}
+	return false
+}
+
 // Charge is by how much an operation took longer because of somebody.
 type Charge struct {
 	Kind   Kind
@@ -101,6 +111,9 @@ func (s *suspect) rate() float64 { return float64(s.took) / float64(s.steps) }
 // for what came.
 func (c *Counter) links(op *Operation) {
 	c.suspects, c.rates = c.suspects[:0], c.rates[:0]
+	if !op.any(func(m *Member) bool { return m.Link.Transfers > 0 }) {
+		return
+	}
 	for i := range op.Members {
 		c.rates = append(c.rates, float64(op.Members[i].held()))
 	}

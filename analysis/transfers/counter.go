@@ -4,18 +4,20 @@ package transfers
 
 import (
 	"cmp"
+
 	"github.com/nccl-otf2/nccl-otf2/facts"
-	"slices"
 )
 
 // Counter takes an archive's operations, in any order of communicators, and of each in the order of its ordinals as far as it matters what is usual.
 type Counter struct {
-	history history
-	usual   map[Sort]*usual
-	begun   facts.StartUps
-	tallies map[resource]*tally
-	totals  [numKinds]tally
-	work    Work
+	history  history
+	usual    map[Sort]*usual
+	last     *usual // that was asked for last
+	lastSort Sort   // of last
+	begun    facts.StartUps
+	tallies  map[resource]*tally
+	totals   [numKinds]tally
+	work     Work
 
 	suspects []suspect // of the operation that is looked at
 	rates    []float64
@@ -69,7 +71,7 @@ func (c *Counter) Add(op *Operation) []Charge {
 	if hidden {
 		c.work.Hidden++
 	}
-	if slices.ContainsFunc(op.Members, func(m Member) bool { return m.Known }) {
+	if op.any(func(m *Member) bool { return m.Known }) {
 		c.work.Seen++
 	}
 	for i := range c.charges {
@@ -80,13 +82,9 @@ func (c *Counter) Add(op *Operation) []Charge {
 			t.cost += float64(charge.Excess) * float64(len(op.Members))
 		}
 	}
-	u := c.usual[op.Sort]
+	u := c.usualOf(op.Sort)
 	if u == nil {
-		if len(c.usual) >= maxSorts {
-			return c.charges
-		}
-		u = new(usual)
-		c.usual[op.Sort] = u
+		return c.charges
 	}
 	if longer := u.longer(op.Transfer); longer > op.Transfer-left {
 		c.charges = append(c.charges, Charge{Unknown, Nobody, Nobody, longer - (op.Transfer - left)})
@@ -94,6 +92,20 @@ func (c *Counter) Add(op *Operation) []Charge {
 	}
 	u.add(float64(op.Transfer))
 	return c.charges
+}
+
+// usualOf is how long operations of a sort took, nil if that is not kept. Operations of one sort often follow each other.
+func (c *Counter) usualOf(sort Sort) *usual {
+	if c.last != nil && c.lastSort == sort {
+		return c.last
+	}
+	u := c.usual[sort]
+	if u == nil && len(c.usual) < maxSorts {
+		u = new(usual)
+		c.usual[sort] = u
+	}
+	c.last, c.lastSort = u, sort
+	return u
 }
 
 // seen counts a suspect that could be held against others.

@@ -99,7 +99,7 @@ func joined(sorted []Culprit) []Culprit {
 	all := sorted[:0]
 	for _, c := range sorted {
 		at := slices.IndexFunc(all, func(o Culprit) bool { return o.Rank == c.Rank && o.Kind == c.Kind && o.Peer == nil && c.Peer == nil })
-		if at < 0 || c.Kind.delays() == 0 {
+		if at < 0 || c.Stops() {
 			all = append(all, c)
 			continue
 		}
@@ -245,14 +245,17 @@ func (ev *Evidence) text(v *Verdict) string {
 	case by == 0:
 		return fmt.Sprintf("Nobody stands out: ranks waited %s in all, and none was late by itself.", units.Time(c.Waited))
 	}
+	if by < c.Waited/100 {
+		return fmt.Sprintf("Nobody stands out: ranks waited %s in all, and none caused as much as 1 %% of it by itself.", units.Time(c.Waited))
+	}
 	return fmt.Sprintf("Nobody stands out: ranks waited %s in all, and the one that caused the most, %s, caused %.0f %% of it.", units.Time(c.Waited), ev.Ranks[worst].Name, 100*by/c.Waited)
 }
 
 // named says who it was.
 func (ev *Evidence) named(v *Verdict) string {
 	first := &v.Culprits[0]
-	if first.Kind.delays() == 0 {
-		return first.Evidence
+	if first.Stops() {
+		return strings.ToUpper(first.Evidence[:min(1, len(first.Evidence))]) + first.Evidence[min(1, len(first.Evidence)):] + ". " + sureness(first.Confidence)
 	}
 	name := func(c *Culprit) string {
 		p := ev.Ranks[c.Rank]
@@ -269,6 +272,9 @@ func (ev *Evidence) named(v *Verdict) string {
 		more = append(more, fmt.Sprintf("%s (%.0f %%)", name(c), 100*c.Share))
 	}
 	switch {
+	case len(more) == 1:
+		second := &v.Culprits[1]
+		text += fmt.Sprintf(" So did %s. %s %s", more[0], second.Evidence, sureness(second.Confidence))
 	case len(more) > mostNamed:
 		text += fmt.Sprintf(" So did %s and %d others.", strings.Join(more[:mostNamed], ", "), len(more)-mostNamed)
 	case len(more) > 0:

@@ -61,7 +61,7 @@ func TestJudge(t *testing.T) {
 		{"in turn", evidence(4, 40, 0, 1, 2, 3), "", "Nobody stands out: ranks waited 1.20 s in all, and the one that caused the most, Rank 0, caused 25 % of it."},
 		{"always the same", evidence(4, 20, 2), "2 always", "Rank 2 on node0 made the others wait: 100 % of 600 ms. It called ncclAllReduce 10 ms after the others, 20 of 20 times, always."},
 		{"every third", evidence(4, 60, -1, -1, 1), "1 every third call", "20 of 60 times, every third call."},
-		{"two", evidence(5, 40, 1, -1, 3, -1), "1 every fourth call, 3 every fourth call", "So did Rank 3 on node0 (50 %)."},
+		{"two", evidence(5, 40, 1, -1, 3, -1), "1 every fourth call, 3 every fourth call", "So did Rank 3 on node0 (50 %). It called ncclAllReduce 10 ms after the others, 10 of 40 times, every fourth call. Confidence: "},
 		{"nobody works longer", func() *Evidence {
 			ev := evidence(4, 20, 2)
 			ev.Causes.Ranks[2].Worked = 0
@@ -104,6 +104,28 @@ func TestJudge(t *testing.T) {
 		if strings.Join(got, ", ") != c.culprits || !strings.Contains(v.Text, c.text) || v.StandsOut != (len(got) > 0) || v.Culprits == nil {
 			t.Errorf("%s: %v, %s", c.name, got, v.Text)
 		}
+	}
+}
+
+// What the job did not go on for is told first, as it is and with how sure it is, also a transfer that is stuck: nobody was late, or waited a share.
+func TestWhatStoppedTheJob(t *testing.T) {
+	peer := 2
+	stuck := Culprit{Rank: 1, Kind: SlowTransfer, Peer: &peer, Share: 1, Confidence: 0.95, Evidence: "a transfer from Rank 1 to Rank 2 has not come (for 31.0 s)", Stopped: true}
+	for name, ev := range map[string]*Evidence{"nobody was late": evidence(4, 20, -1), "somebody was late": evidence(4, 20, 3)} {
+		ev.Stuck = []Culprit{stuck}
+		if v := Judge(ev); v.Text != "A transfer from Rank 1 to Rank 2 has not come (for 31.0 s). Confidence: 95.0 %." || v.Culprits[0].Rank != 1 {
+			t.Errorf("%s: %s, %+v", name, v.Text, v.Culprits)
+		}
+	}
+}
+
+// Where waiting goes back to what ranks waited before, and to hardly anything that one of them did, no share is told.
+func TestNobodyCausedAHundredth(t *testing.T) {
+	ev := evidence(4, 20, -1)
+	ev.Causes.Waited = 100e6
+	ev.Causes.Ranks[1].Costs[causes.Host] = 0.9e6
+	if v := Judge(ev); v.Text != "Nobody stands out: ranks waited 100 ms in all, and none caused as much as 1 % of it by itself." {
+		t.Error(v.Text)
 	}
 }
 

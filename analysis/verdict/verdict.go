@@ -53,6 +53,8 @@ type Culprit struct {
 	Pattern    string  `json:"pattern"`         // "always", "every third call", "since 12.4 s", "once"; "" if none is seen
 	Evidence   string  `json:"evidence"`        // one sentence
 	Worst      *Worst  `json:"worst,omitempty"` // where it cost the most; nil: not one time
+	// Stopped tells that the job did not go on for it: also of a transfer, which is stuck then.
+	Stopped bool `json:"stopped,omitempty"`
 }
 
 // Worst is the operation to which a culprit came late that cost the most.
@@ -81,16 +83,16 @@ func worstOf(all []causes.Occurrence) (w *Worst) {
 
 // Compare orders culprits: what stopped the job first, then by share, then by rank.
 func (c *Culprit) Compare(o *Culprit) int {
-	return cmp.Or(cmp.Compare(c.Kind.delays(), o.Kind.delays()), cmp.Compare(o.Share, c.Share), cmp.Compare(c.Rank, o.Rank))
+	return cmp.Or(cmp.Compare(c.delays(), o.delays()), cmp.Compare(o.Share, c.Share), cmp.Compare(c.Rank, o.Rank))
 }
 
-// Stops tells whether that is what stops a job or damages its results.
-func (k Kind) Stops() bool { return k.delays() == 0 }
+// Stops tells whether it has stopped the job or damaged its results.
+func (c *Culprit) Stops() bool { return c.delays() == 0 }
 
-// delays is 0 of kinds that stop a job or damage its results, 1 of those that only cost time.
-func (k Kind) delays() int {
-	switch k {
-	case Missing, Order, Mismatch:
+// delays is 0 of those that have stopped a job or damaged its results, 1 of those that only cost time.
+func (c *Culprit) delays() int {
+	switch {
+	case c.Stopped, c.Kind == Missing, c.Kind == Order, c.Kind == Mismatch:
 		return 0
 	}
 	return 1

@@ -3,6 +3,8 @@
 package waits
 
 import (
+	"slices"
+
 	"github.com/nccl-otf2/nccl-otf2/analysis"
 	"github.com/nccl-otf2/nccl-otf2/analysis/transfers"
 	"github.com/nccl-otf2/nccl-otf2/facts"
@@ -58,16 +60,33 @@ func (s *slowness) network(comm *facts.Communicator, l otf2.LocationRef) bool {
 // collective takes one that its members came to.
 func (s *slowness) collective(members []analysis.Operation, last otf2.Timestamp, transfer uint64) {
 	first := &members[0]
-	s.members = s.members[:0]
-	for i := range members {
-		m := &members[i]
-		s.members = append(s.members, s.member(first.Communicator, m.Location, &m.Details, uint64(max(last, m.Begin)-m.Begin)))
-	}
-	s.counter.Add(&transfers.Operation{
+	op := transfers.Operation{
 		Sort:    transfers.Sort{Comm: first.Communicator.Ref, Function: first.Function, Size: first.Size, Algo: first.Algo, Graph: first.Graph},
-		Ordinal: first.Ordinal, Members: s.members, Transfer: transfer, Network: s.network(first.Communicator, first.Location),
-		Ring: first.Algo == s.ring && first.Root == otf2.CollectiveRootNone,
-	})
+		Ordinal: first.Ordinal, Transfer: transfer, Ring: first.Algo == s.ring && first.Root == otf2.CollectiveRootNone,
+	}
+	s.members = s.members[:0]
+	if carried(members) {
+		for i := range members {
+			m := &members[i]
+			s.members = append(s.members, s.member(first.Communicator, m.Location, &m.Details, uint64(max(last, m.Begin)-m.Begin)))
+		}
+		op.Network = s.network(first.Communicator, first.Location)
+	} else { // there is nothing to be said of any of them
+		s.members = slices.Grow(s.members, len(members))[:len(members)]
+		clear(s.members)
+	}
+	op.Members = s.members
+	s.counter.Add(&op)
+}
+
+// carried tells whether anything is known of the transfers of one of them.
+func carried(members []analysis.Operation) bool {
+	for i := range members {
+		if d := &members[i].Carried; d.Known || d.Link.Transfers > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // message takes one whose ends' times compare. Of a launch's messages the first one tells of the GPU, as it is told of the launch. What a GPU does

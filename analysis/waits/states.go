@@ -199,6 +199,8 @@ type Counter struct {
 	operations map[string]*Group
 	phases     map[analysis.Phase]*Group
 	pairs      map[pairOf]*Group
+	last       [5]*Group // that were asked for last, of lastOf
+	lastOf     pairOf
 	kinds      [numWaitKinds]Group
 	names      map[otf2.CommRef]string
 
@@ -463,12 +465,16 @@ func (s *Sums) sum(o *Sums) {
 	s.BelowTime += o.BelowTime
 }
 
-// groups are the sums that an operation is in.
-func (w *Counter) groups(comm *facts.Communicator, function string, kind facts.WaitKind) [5]*Group {
-	return [...]*Group{
-		analysis.Entry(w.comms, comm.Ref), analysis.Entry(w.paradigms, comm.Paradigm()), analysis.Entry(w.operations, function),
-		analysis.Entry(w.pairs, pairOf{comm.Ref, function}), &w.kinds[kind],
+// groups are the sums that an operation is in. Operations of one function on one communicator often follow each other.
+func (w *Counter) groups(comm *facts.Communicator, function string, kind facts.WaitKind) *[5]*Group {
+	if of := (pairOf{comm.Ref, function}); w.last[0] == nil || w.lastOf != of {
+		w.lastOf = of
+		w.last = [...]*Group{
+			analysis.Entry(w.comms, comm.Ref), analysis.Entry(w.paradigms, comm.Paradigm()), analysis.Entry(w.operations, function), analysis.Entry(w.pairs, of), nil,
+		}
 	}
+	w.last[4] = &w.kinds[kind]
+	return &w.last
 }
 
 func (w *Counter) count(a *Arrival) {
@@ -486,6 +492,7 @@ func (w *Counter) count(a *Arrival) {
 		g.SkewMax = max(g.SkewMax, a.skew)
 		g.transfer += float64(a.transfer)
 	}
+	var all Sums
 	for i := range a.Parts {
 		p := &a.Parts[i]
 		r := &w.ranks[p.Rank]
@@ -493,11 +500,12 @@ func (w *Counter) count(a *Arrival) {
 		r.Time += p.Time
 		r.Waited += p.Waits
 		w.rows[p.Rank].add(p)
-		for _, g := range groups {
-			g.add(p)
-		}
+		all.add(p)
 		w.inPhases(p)
 		w.Over.Add(p.Begin, p.Waits)
+	}
+	for _, g := range groups {
+		g.sum(&all)
 	}
 	if a.caused == 0 {
 		return

@@ -114,7 +114,7 @@ func TestItsWordIsOfRanksOfTheWorld(t *testing.T) {
 	second.Status.Error = 6
 	s.Communicators[0].Ranks, s.Communicators[0].Missing = append(s.Communicators[0].Ranks, second), nil
 	w = s.Witness(j)
-	if want := []string{"RAS counts AllReduce begun on tp: Rank 1 0; Rank 0 17", "RAS: Rank 0 has asynchronous error 6 on tp"}; !slices.Equal(w.Sentences, want) {
+	if want := []string{"RAS counts AllReduce begun on tp: 0 by Rank 1; 17 by Rank 0", "RAS: Rank 0 has asynchronous error 6 on tp"}; !slices.Equal(w.Sentences, want) {
 		t.Errorf("%q", w.Sentences)
 	}
 	if len(w.Behind) != 1 || !slices.Equal(w.Behind[0].Culprits, []int{1}) {

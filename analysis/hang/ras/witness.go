@@ -57,6 +57,10 @@ func (w *witness) name(rank int) string {
 }
 
 func (w *witness) names(ranks []int) string {
+	if world := w.world(ranks); len(world) == len(ranks) && len(world) > 0 {
+		slices.Sort(world)
+		return waitfor.Ranks(world)
+	}
 	var all []string
 	for _, r := range ranks[:min(len(ranks), 16)] {
 		all = append(all, w.name(r))
@@ -126,7 +130,7 @@ func (w *witness) behind() (all []waitfor.Stop) {
 		var parts []string
 		for _, n := range slices.Sorted(maps.Keys(by)) {
 			slices.Sort(by[n])
-			parts = append(parts, fmt.Sprintf("%s %d", w.names(by[n]), n))
+			parts = append(parts, fmt.Sprintf("%d by %s", n, w.names(by[n])))
 		}
 		all = append(all, waitfor.Stop{
 			Kind: verdict.Missing, Culprits: w.world(few), Among: w.world(by[most]),

@@ -20,7 +20,11 @@ func absent(o *operation) (s Stop, ok bool) {
 		return s, false
 	}
 	s = Stop{Kind: verdict.Missing, Culprits: worlds(o, away), Among: worlds(o, inside), of: []*operation{o}}
-	s.Text = fmt.Sprintf("%s never called %s, which %s %s in", names(o, away), o.words(), names(o, inside), are(len(inside)))
+	did := "never called"
+	if o.ends != "" {
+		did = "never came to"
+	}
+	s.Text = fmt.Sprintf("%s %s %s, which %s %s in", names(o, away), did, o.words(), names(o, inside), are(len(inside)))
 	if how := deathOf(away, inside); how != "" {
 		s.Text += ": " + how
 	}

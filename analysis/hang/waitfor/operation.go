@@ -14,7 +14,8 @@ import (
 // operation is a collective, or a message, that not all its members have ended: a node of the graph.
 type operation struct {
 	comm    *jobs.JobCommunicator
-	name    string // "AllReduce", "Send from rank 0 to rank 3"
+	name    string // "AllReduce"
+	ends    string // of a message "from Rank 0 to Rank 3"; "": it is none
 	ordinal uint64 // in its sequence
 	parts   []part // the members; of a message sender and receiver
 
@@ -42,7 +43,12 @@ const (
 )
 
 // words name the operation in sentences.
-func (o *operation) words() string { return fmt.Sprintf("%s %d on %s", o.name, o.ordinal, o.comm.Name) }
+func (o *operation) words() string {
+	if o.ends != "" {
+		return fmt.Sprintf("message %d %s on %s", o.ordinal, o.ends, o.comm.Name)
+	}
+	return fmt.Sprintf("%s %d on %s", o.name, o.ordinal, o.comm.Name)
+}
 
 // in is the part of a process's member that is in the operation; nil if none is.
 func (o *operation) in(p *jobs.JobProcess) *part {
@@ -75,7 +81,7 @@ func operationsOf(c *jobs.JobCommunicator) (all []*operation) {
 func operationOf(c *jobs.JobCommunicator, s *jobs.Sequence, ordinal uint64) *operation {
 	o := &operation{comm: c, name: s.Name, ordinal: ordinal}
 	if s.Pair != nil {
-		o.name = fmt.Sprintf("Send from %s to %s", c.Names[s.Pair.From], c.Names[s.Pair.To])
+		o.ends = fmt.Sprintf("from %s to %s", c.Names[s.Pair.From], c.Names[s.Pair.To])
 	}
 	left, absent, begun := true, false, false
 	for rank, key := range s.Members {

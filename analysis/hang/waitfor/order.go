@@ -100,7 +100,7 @@ func orderSides(all []sequence) (sides []side) {
 		h := &all[i]
 		who := "a process"
 		if len(h.ranks) > 0 {
-			who = rankWords(h.ranks)
+			who = Ranks(h.ranks)
 		}
 		what := h.words()
 		switch {

@@ -13,6 +13,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/analysis/verdict"
 	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/facts/deviation"
+	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
 // What was found, of all kinds: the search through the graph, and sentences for people. Ranks are those of the world.
@@ -41,10 +42,13 @@ type Stop struct {
 func (s *Stop) Sentence() string {
 	text := kinds[s.Kind] + ": " + s.Text
 	if s.Age > 0 {
-		text += ", for " + seconds(s.Age)
+		text += heldFor(s.Age)
 	}
-	return text
+	return text + "."
 }
+
+// heldFor says for how long it has been so.
+func heldFor(ns uint64) string { return " (for " + units.Time(float64(ns)) + ")" }
 
 // kinds are the heads of sentences.
 var kinds = map[verdict.Kind]string{
@@ -155,7 +159,7 @@ func (o *operation) number(p *part) int {
 // names joins the names of members: "Rank 2", "Ranks 0, 2".
 func names(o *operation, parts []*part) string {
 	if w := worlds(o, parts); len(w) == len(parts) && len(w) > 0 {
-		return rankWords(w)
+		return Ranks(w)
 	}
 	var all []string
 	for _, p := range parts {
@@ -167,8 +171,8 @@ func names(o *operation, parts []*part) string {
 // maxNames bounds how many members a sentence names one by one.
 const maxNames = 16
 
-// rankWords names ranks of the world.
-func rankWords(ranks []int) string {
+// Ranks names ranks of the world: "Rank 2", "Ranks 0-1, 3".
+func Ranks(ranks []int) string {
 	head := "Ranks "
 	if len(ranks) == 1 {
 		head = "Rank "

@@ -31,9 +31,9 @@ func Culprits(j *jobs.Job, stops []Stop) []verdict.Culprit {
 			if slices.ContainsFunc(all, func(c verdict.Culprit) bool { return c.Rank == rank && c.Kind == s.Kind }) {
 				continue
 			}
-			c := verdict.Culprit{Rank: rank, Kind: s.Kind, Peer: s.Peer, Share: 1 / float64(len(who)), Confidence: sure, Pattern: "once", Evidence: s.Text}
+			c := verdict.Culprit{Rank: rank, Kind: s.Kind, Peer: s.Peer, Share: 1 / float64(len(who)), Confidence: sure, Pattern: "once", Evidence: s.Text, Stopped: !s.Passed}
 			if s.Age > 0 {
-				c.Evidence += ", for " + seconds(s.Age)
+				c.Evidence += heldFor(s.Age)
 				c.TimeShare = float64(s.Age) / float64(max(end-min(begin, end), s.Age))
 			}
 			c.Host, c.GPU = whereIs(j, rank)
@@ -105,12 +105,4 @@ func whereIs(j *jobs.Job, rank int) (host, gpu string) {
 		}
 	}
 	return "", ""
-}
-
-// seconds writes an age.
-func seconds(ns uint64) string {
-	if ns < 1_000_000_000 {
-		return fmt.Sprintf("%.3g ms", float64(ns)/1e6)
-	}
-	return fmt.Sprintf("%.1f s", float64(ns)/1e9)
 }
