@@ -55,15 +55,15 @@ func (s *slowness) network(comm *facts.Communicator, l otf2.LocationRef) bool {
 	return s.nodes[l] == comm.Size()
 }
 
-// collective takes one that its members came to.
-func (s *slowness) collective(members []analysis.Operation, last otf2.Timestamp, transfer uint64) {
+// collective takes one that its members came to, and tells by whom it was longer.
+func (s *slowness) collective(members []analysis.Operation, last otf2.Timestamp, transfer uint64) []transfers.Charge {
 	first := &members[0]
 	s.members = s.members[:0]
 	for i := range members {
 		m := &members[i]
 		s.members = append(s.members, s.member(first.Communicator, m.Location, &m.Details, uint64(max(last, m.Begin)-m.Begin)))
 	}
-	s.counter.Add(&transfers.Operation{
+	return s.counter.Add(&transfers.Operation{
 		Sort:    transfers.Sort{Comm: first.Communicator.Ref, Function: first.Function, Size: first.Size, Algo: first.Algo, Graph: first.Graph},
 		Ordinal: first.Ordinal, Members: s.members, Transfer: transfer, Network: s.network(first.Communicator, first.Location),
 		Ring: first.Algo == s.ring && first.Root == otf2.CollectiveRootNone,
