@@ -49,7 +49,6 @@ type step struct {
 type mean struct{ n, logs float64 }
 
 func (m *mean) add(ns float64) { m.n, m.logs = m.n+1, m.logs+math.Log(ns) }
-func (m *mean) join(o *mean)   { m.n, m.logs = m.n+o.n, m.logs+o.logs }
 func (m *mean) value() float64 { return math.Exp(m.logs / m.n) }
 
 const mostSteps = 16 // of a rank
@@ -63,12 +62,16 @@ func (p *pace) see(l *Local, to series, begin otf2.Timestamp, b *burst) {
 	p.seq, p.begin, p.last = l.Seq, begin, to
 }
 
-// close counts the step to the last operation. That to the first one of a burst is as long as what made the rank late.
+// close counts the step to the last operation. That to the first one of a burst is longer by what made the rank late.
 func (p *pace) close(b *burst) {
 	s := p.open
 	p.open = nil
 	switch at := p.seq; {
-	case s == nil || at == b.first || at == b.past.first:
+	case s == nil:
+	case at == b.first:
+		s.out.add(max(p.took-b.stretch.late, 1))
+	case at == b.past.first:
+		s.out.add(max(p.took-b.past.late, 1))
 	case at > b.first && at <= b.until:
 		s.in.add(p.took)
 		s.late += b.late
@@ -102,30 +105,28 @@ func (p *pace) step(from, to series) *step {
 // anew is the part of the lateness within bursts that arose anew: a rank that is late anew each time takes longer by that from one operation to the
 // next, and what it carries along does not. ok is false if that cannot be told: it is too seldom in time, or takes longer by more than it is late.
 func (p *pace) anew() (part float64, ok bool) {
-	longer, late, all := 0.0, 0.0, step{}
+	all := 0.0
 	for i := range p.steps {
-		s := &p.steps[i]
-		all.late += s.late
-		all.in.join(&s.in)
-		all.out.join(&s.out)
-		if s.known() {
-			longer += min(s.longer(), s.late)
-			late += s.late
+		all += p.steps[i].late
+	}
+	if all <= 0 {
+		return 0, true
+	}
+	for _, known := range [...]struct{ most, least, part float64 }{{8, 3, 0.75}, {16, 2, 0.25}} { // better from steps that are well known, if these are enough
+		longer, late := 0.0, 0.0
+		for i := range p.steps {
+			if s := &p.steps[i]; s.in.n > 0 && s.out.n >= max(known.least, s.in.n/known.most) {
+				longer += min(s.longer(), s.late)
+				late += s.late
+			}
+		}
+		if late >= all*known.part {
+			return min(max(longer/late, 0), 1), longer <= 2*late
 		}
 	}
-	switch {
-	case all.late <= 0:
-		return 0, true
-	case late >= all.late/2:
-	case all.known():
-		longer, late = all.longer(), all.late
-	default:
-		return 0, false
-	}
-	return min(max(longer/late, 0), 1), longer <= 2*late
+	return 0, false
 }
 
-func (s *step) known() bool     { return s.in.n > 0 && s.out.n >= max(3, s.in.n/8) }
 func (s *step) longer() float64 { return s.in.n * (s.in.value() - s.out.value()) }
 
 // row is latenesses one after the other, each about the same as the one before.

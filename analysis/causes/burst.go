@@ -3,6 +3,8 @@
 package causes
 
 import (
+	"slices"
+
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -24,10 +26,37 @@ type burst struct {
 	began, later [ownKinds]float64 // ns of cost by kinds, of the first operation and of the others
 	waiters      []waiter          // of messages
 	row          row
+	origin       amounts // of the lateness with which it began, in shares; nil: the rank itself, in the way that began tells
+}
+
+// passed is lateness that a rank was given by others: in transfers, or as it waited for them. It may carry it along.
+type passed struct {
+	seq          uint32 // part, 0: there is none
+	late, called float64
+	origin       amounts // in shares
+}
+
+// continues tells whether a rank that is late by so much still carries along what it was given in the operation before.
+func (p *passed) continues(s *strike) bool {
+	return p.seq > 0 && s.local.Before <= p.seq && s.local.Seq > p.seq && (s.late <= grown*p.late || s.host() && s.called <= grown*p.called)
+}
+
+// given notes that a rank was late by more than it was by itself, in shares of the causes.
+func (l *ledger) given(s *strike, why amounts) {
+	b := &l.bursts[s.local.Rank]
+	if b.first > 0 && s.local.Seq > b.seq && s.late > b.late/2 {
+		l.endBurst(s.local.Rank)
+	}
+	if p := &l.passed[s.local.Rank]; s.local.Seq > p.seq || s.late > p.late {
+		*p = passed{s.local.Seq, s.late, s.called, append(p.origin[:0], why...)}
+	}
 }
 
 // stretch is parts of a rank, from one to another one.
-type stretch struct{ first, until uint32 }
+type stretch struct {
+	first, until uint32
+	late         float64 // ns, to the first of them
+}
 
 // waiter is a member that waited for messages.
 type waiter struct {
@@ -96,20 +125,24 @@ func (s *strike) host() bool { return s.called >= s.late/2 }
 
 // strike takes the next time of a rank.
 func (l *ledger) strike(s *strike) {
-	b := &l.bursts[s.local.Rank]
+	b, p := &l.bursts[s.local.Rank], &l.passed[s.local.Rank]
+	carries := p.seq >= b.seq && p.continues(s)
 	switch seq := s.local.Seq; {
 	case b.first > 0 && seq <= b.seq: // for another one that waits for the same messages
 		b.late, b.called = max(b.late, s.late), max(b.called, s.called)
-	case b.continues(s):
+	case b.continues(s) && !carries:
 		b.row.add(b.lateness(), &l.rows[s.local.Rank])
 		b.seq, b.until, b.late, b.called, b.ops = seq, max(seq, b.until), s.late, s.called, b.ops+1
 	default:
 		l.endBurst(s.local.Rank)
-		*b = burst{stretch: stretch{seq, seq}, past: b.past, seq: seq, late: s.late, called: s.called, ops: 1, ledger: s.ledger, member: s.member, waiters: b.waiters[:0]}
+		*b = burst{stretch: stretch{seq, seq, s.late}, past: b.past, seq: seq, late: s.late, called: s.called, ops: 1, ledger: s.ledger, member: s.member, waiters: b.waiters[:0]}
+		if carries {
+			b.first, b.stretch.late, b.origin = p.seq, p.late, slices.Clone(p.origin)
+		}
 	}
 	b.cost += s.cost
 	of := &b.later
-	if s.local.Seq <= b.first {
+	if b.origin == nil && s.local.Seq <= b.first {
 		of = &b.began
 	}
 	for k, ns := range s.kinds {

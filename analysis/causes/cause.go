@@ -19,6 +19,8 @@ const (
 	GPU                  // it was called in time, the GPU began late
 	Own                  // late by itself; it is not known when it was called
 	Transfer             // operations of other members took longer on it, from the last arrival to the end
+	Link                 // operations took longer because what it sent was long on the way
+	Moving               // operations took longer because its GPU moved data slowly
 	NumKinds
 )
 

@@ -54,13 +54,39 @@ func (e *Engine) collective(op *Operation, members []Member) {
 	if e.follower != nil {
 		e.follower.Collective(op, members, e.came, compared, e.delays(members), startUp)
 	}
+	ended := otf2.Timestamp(0)
+	for i := range members {
+		ended = max(ended, members[i].End)
+	}
 	for i := range members {
 		m, s := &members[i], &e.arrived[i]
 		took := uint64(m.End - min(m.Begin, m.End))
-		s.transfer += float64(took - min(took, e.came[i].Wait))
+		s.transfer += e.slowed(op, s, float64(took-min(took, e.came[i].Wait)), float64(ended-m.End))
 		s.waited[worldOf(m.Source)] += float64(e.came[i].Wait)
 		e.leave(&m.Local, s)
 	}
+}
+
+// slowed adds to what a member has waited for what the operation took longer because of slow transfers, and gives the rest of what it took on that
+// member. One that ended earlier than the last was held up by so much less.
+func (e *Engine) slowed(op *Operation, s *state, took, earlier float64) (rest float64) {
+	all := 0.0
+	for i := range op.Slow {
+		all += float64(op.Slow[i].Excess)
+	}
+	held := min(all-earlier, took)
+	if held <= 0 {
+		return took
+	}
+	e.sum.clear()
+	e.sum.addAll(s.waits, 1)
+	for i := range op.Slow {
+		x := &op.Slow[i]
+		e.sum.add(e.causes.of(x.Rank, x.Kind), held*float64(x.Excess)/all)
+	}
+	s.waits = e.sum.amounts(e.causes.unknown())
+	s.wait += held
+	return took - held
 }
 
 // compared looks at a collective whose members' times compare, and adds their waits to what they have arrived with.
@@ -304,12 +330,13 @@ func hostsApart(late, early party, more *[ownKinds]float64) (ahead float64) {
 		return 0
 	}
 	slower := max(0, (float64(late.Ready)-float64(late.met.ready))-(float64(early.Ready)-float64(early.met.ready)))
-	switch {
-	case more[Host] > 0 && early.Ready < early.Ended:
-		slower = max(slower, (late.now.host-late.met.host)-(early.now.host-early.met.host))
-		ahead = max(0, more[Host]-slower)
+	longer := max(slower, (late.now.host-late.met.host)-(early.now.host-early.met.host))
+	if more[Host] > 0 && early.Ready < early.Ended {
+		ahead = max(0, more[Host]-longer)
 		more[Host] -= ahead
-	case more[GPU] > 0 && more[Host] <= 0 && late.Ready > early.Ready && slower >= more[GPU]/2:
+	}
+	slower = longer
+	if slower -= max(more[Host], 0); more[GPU] > 0 && late.Ready > early.Ready && slower >= more[GPU]/2 {
 		moved := min(more[GPU], slower)
 		more[Host] += moved
 		more[GPU] -= moved

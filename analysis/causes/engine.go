@@ -19,6 +19,14 @@ type Operation struct {
 	Ordinal  uint64
 	Kind     facts.WaitKind
 	Unstated bool // the archive does not state sources of times: they are of one kind
+	Slow     []Slow
+}
+
+// Slow is by how much an operation took longer because of a rank's transfers.
+type Slow struct {
+	Rank   int32  // of the world
+	Kind   Kind   // Link or Moving
+	Excess uint64 // ns
 }
 
 // Member is one member's part.
@@ -314,13 +322,8 @@ func (e *Engine) arrive(s *state, l *Local, begin otf2.Timestamp, of series) {
 	}
 }
 
-// worked is how long the rank was not in operations.
-func (s *state) worked() (sum float64) {
-	for _, ns := range s.own {
-		sum += ns
-	}
-	return sum - s.hidden
-}
+// worked is how long the rank did something by itself: between operations, and on its host while it waited in one.
+func (s *state) worked() float64 { return sum(s.own[:]) }
 
 // leave sets a member's state when it has ended an operation.
 func (e *Engine) leave(l *Local, s *state) {
@@ -330,7 +333,9 @@ func (e *Engine) leave(l *Local, s *state) {
 	}
 	p.known, p.left, p.launch = true, *s, nil
 	if !l.Outside || e.aside.own[l.Rank] == 0 { // what is outside and comes later is of no interest
-		e.ledger.own[l.Rank] = max(e.ledger.own[l.Rank], s.worked())
+		if worked := s.worked(); worked > e.ledger.own[l.Rank] {
+			e.ledger.own[l.Rank], e.ledger.ownBy[l.Rank] = worked, s.own
+		}
 	}
 	e.ends[l.Rank].see(l.Seq, s.saved)
 	e.release(p)

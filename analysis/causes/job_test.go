@@ -22,6 +22,7 @@ import (
 //	2~50        its GPU works for 50 after the call
 //	2?50        the same, and no call is known
 //	ar(0,1,2)   an AllReduce on the communicator of these ranks, which takes 10 from the last arrival on
+//	sl1(0,1,2)  the same, which takes 500 longer as what rank 1 sends is long on the way
 //	rd1(0,1,2)  a Reduce to rank 1: the others leave when rank 1 and those between have come, in the order of the list
 //	m(0,1)      a message from the first to the second, which ends on both 10 after both have begun
 //	b(0,1)      the same, and the sender does not wait
@@ -135,6 +136,11 @@ func (j *job) collective(what string, members []int) {
 	if r, ok := strings.CutPrefix(what, "rd"); ok {
 		op.Function, op.Kind, root = "Reduce", facts.WaitEarlyReduce, slices.Index(members, number(r))
 	}
+	took := float64(transferTime)
+	if slow, ok := strings.CutPrefix(what, "sl"); ok {
+		op.Slow = []Slow{{int32(number(slow)), Link, 500_000}}
+		took += 500
+	}
 	all := make([]Member, len(members))
 	last := 0.0
 	for i, r := range members {
@@ -143,7 +149,7 @@ func (j *job) collective(what string, members []int) {
 		last = max(last, float64(all[i].Begin)/1000)
 	}
 	for i, r := range members {
-		end := at(last + transferTime)
+		end := at(last + took)
 		if root >= 0 && i != root {
 			begin := all[i].Begin
 			for next := (i + 1) % len(members); ; next = (next + 1) % len(members) {
@@ -208,6 +214,27 @@ func shares(r *Result) (all []int) {
 		all = append(all, int(math.Round(100*r.Ranks[i].Cost()/max(r.Waited, 1))))
 	}
 	return all
+}
+
+// What an operation takes longer by slow transfers is passed on to those that wait for its members elsewhere.
+func TestSlowTransfersArePassedOn(t *testing.T) {
+	for _, c := range []struct {
+		name, play string
+		ranks      int
+		waited     float64 // us, for rank 1's link
+	}{
+		{"none waits elsewhere", "ar(0,1) 5*[ sl1(0,1) ]", 2, 0},
+		{"others wait for both members", "ar(0,1) ar(0,2) ar(1,3) 5*[ sl1(0,1) ar(0,2) ar(1,3) ]", 4, 5 * 2 * 500},
+		{"and others for these", "ar(0,1) ar(1,2) ar(2,3) 5*[ sl1(0,1) ar(1,2) ar(2,3) ]", 4, 5 * 2 * 500},
+	} {
+		r := newJob(c.ranks).play(c.play).engine.Result()
+		if got := r.Ranks[1].Costs[Link] / 1000; math.Abs(got-c.waited) > 0.05*c.waited {
+			t.Errorf("%s: %.0f us go back to the link, want %.0f: %+v", c.name, got, c.waited, r.Ranks)
+		}
+		if own := r.Ranks[0].Cost() + r.Ranks[1].Cost(); own > 0.05*r.Waited {
+			t.Errorf("%s: ranks 0 and 1 are held to be late by themselves: %+v", c.name, r.Ranks)
+		}
+	}
 }
 
 func TestCauses(t *testing.T) {

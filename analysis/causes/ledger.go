@@ -26,15 +26,17 @@ type ledger struct {
 
 	over *overtime.Line // given what goes back to ranks; nil: nobody asks
 
-	spent       []float64      // by rank, ns in operations
-	own         []float64      // by rank, ns between operations
-	waits       waiting        // of all ranks
-	bursts      []burst        // by rank
-	burstsOf    []bursts       // by rank, those that have ended
-	rows        []steadiness   // by rank
-	paces       []pace         // by rank
-	occurrences [][]Occurrence // by rank, those of the greatest cost, as a heap
-	kept        int            // occurrences of each rank
+	spent       []float64           // by rank, ns in operations
+	own         []float64           // by rank, ns between operations
+	ownBy       [][ownKinds]float64 // the same by kinds
+	waits       waiting             // of all ranks
+	bursts      []burst             // by rank
+	passed      []passed            // by rank
+	burstsOf    []bursts            // by rank, those that have ended
+	rows        []steadiness        // by rank
+	paces       []pace              // by rank
+	occurrences [][]Occurrence      // by rank, those of the greatest cost, as a heap
+	kept        int                 // occurrences of each rank
 }
 
 // waiting adds up how long ranks waited, and for how much of that time: where operations run beside each other, a rank waits in several at once.
@@ -89,8 +91,8 @@ const (
 
 func newLedger(n causesOf) ledger {
 	return ledger{
-		costs: make([]float64, n.all()), delays: make([]float64, n.all()), beside: make([]float64, n.all()), waits: waiting{until: make([]otf2.Timestamp, n)}, spent: make([]float64, n), own: make([]float64, n), occurrences: make([][]Occurrence, n),
-		bursts: make([]burst, n), burstsOf: make([]bursts, n), rows: make([]steadiness, n), paces: make([]pace, n),
+		costs: make([]float64, n.all()), delays: make([]float64, n.all()), beside: make([]float64, n.all()), waits: waiting{until: make([]otf2.Timestamp, n)}, spent: make([]float64, n), own: make([]float64, n), ownBy: make([][ownKinds]float64, n), occurrences: make([][]Occurrence, n),
+		bursts: make([]burst, n), passed: make([]passed, n), burstsOf: make([]bursts, n), rows: make([]steadiness, n), paces: make([]pace, n),
 		kept: min(max(keptOccurrences/max(int(n), 1), leastOccurrences), mostOccurrences),
 	}
 }
@@ -153,10 +155,17 @@ func (e *Engine) settle(op *Operation, c *comm, members []Member) {
 		m := &members[b.member]
 		s := e.charge(b, m.Local.Rank, begin, end)
 		e.ledger.through[worldOf(m.Source)] += b.charge * b.through
-		if s.cost <= 0 || m.Outside {
+		if b.charge <= 0 || m.Outside {
 			continue
 		}
 		s.local, s.ledger, s.member, s.waiter = &m.Local, &c.commLedger, int(m.Arrival.Rank), -1
+		if s.cost < b.charge/2 && e.byOthers(b, m.Local.Rank) >= mostly {
+			s.since(m, &members[b.by], float64(m.Begin-members[b.by].Begin))
+			e.ledger.given(&s, e.why(b))
+		}
+		if s.cost <= 0 {
+			continue
+		}
 		s.since(m, &members[b.by], s.cost/b.charge*float64(m.Begin-members[b.by].Begin))
 		e.ledger.strike(&s)
 		if s.cost > most.cost {
@@ -202,6 +211,19 @@ func (e *Engine) charge(b *blame, rank int32, begin, end otf2.Timestamp) (s stri
 		}
 	}
 	return s
+}
+
+// mostly is the share of a lateness that is most of it.
+const mostly = 0.5
+
+// byOthers is the share of a blame that goes back to others than the rank itself, as far as it is known.
+func (e *Engine) byOthers(b *blame, rank int32) (share float64) {
+	for _, why := range e.why(b) {
+		if r, of, ok := e.causes.rank(why.of); ok && (int32(r) != rank || int(of) >= ownKinds) || why.of == e.causes.startUp() {
+			share += why.ns
+		}
+	}
+	return share
 }
 
 // occurrence is that one came later than another.
@@ -270,7 +292,8 @@ type Rank struct {
 	Delays      [NumKinds]float64 // by which operations would have begun earlier, at most; what is Beside is left out
 	Spent       float64           // in operations
 	Saved       float64           // by which its last operation would have ended earlier if nothing but lateness took time in operations, see ideal
-	Worked      float64           // between its operations: on the host, in calls, and on the GPU before they begin
+	Worked      float64           // by itself: on the host, in calls, and on the GPU before operations begin; its host also while it waited
+	WorkedBy    [ownKinds]float64 // the same by kinds
 	Heaviest    float64           // of the cost, that of the one occasion that cost the most
 	Occurrences []Occurrence      // in which it was late most of all by itself: those of the greatest cost, in order of time
 	All         bool              // Occurrences are all there were
@@ -284,10 +307,12 @@ func (r *Rank) Cost() (sum float64) {
 	return sum
 }
 
-// Transfers is what was waited because operations took longer on some members than on others, ns, of Waited.
+// Transfers is what was waited because operations took longer, for a reason that is known or on some members than on others, ns, of Waited.
 func (r *Result) Transfers() (sum float64) {
 	for i := range r.Ranks {
-		sum += r.Ranks[i].Costs[Transfer]
+		for k := Transfer; k < NumKinds; k++ {
+			sum += r.Ranks[i].Costs[k]
+		}
 	}
 	return sum
 }
@@ -350,12 +375,17 @@ func (e *Engine) Result() *Result {
 			}
 		}
 		rank.Saved, rank.Spent, rank.Worked = e.ends[i].saved, l.spent[i], max(l.own[i]-e.aside.own[i], 0)
-		rank.move(&l.burstsOf[i].moved, 1-anew[i])
+		for k := range rank.WorkedBy {
+			rank.WorkedBy[k] = l.ownBy[i][k] - e.aside.ownBy[i][k]
+		}
 		rank.Heaviest = l.burstsOf[i].heaviest(anew[i])
 		rank.Occurrences, rank.All = l.occurrences[i], len(l.occurrences[i]) < l.kept
 		slices.SortFunc(rank.Occurrences, func(a, b Occurrence) int {
 			return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Comm, b.Comm), cmp.Compare(a.Ordinal, b.Ordinal))
 		})
+	}
+	for i := range r.Ranks {
+		l.move(e.causes, r, i, 1-anew[i])
 	}
 	for ref, c := range e.comms {
 		r.Comms = append(r.Comms, c.result(ref, anew))
@@ -367,6 +397,29 @@ func (e *Engine) Result() *Result {
 		return cmp.Or(cmp.Compare(a.Ref, b.Ref), cmp.Compare(len(a.Took), len(b.Took)))
 	})
 	return r
+}
+
+// move charges what a rank carried along to what it began with.
+func (l *ledger) move(causes causesOf, r *Result, i int, part float64) {
+	left := r.Ranks[i].move(&l.burstsOf[i].moved, part)
+	given := l.burstsOf[i].given
+	all := 0.0
+	for _, ns := range given {
+		all += ns
+	}
+	for of, ns := range given {
+		rank, kind, ok := causes.rank(of)
+		switch {
+		case ok:
+			r.Ranks[rank].Costs[kind] += part * ns
+			r.Ranks[rank].Delays[kind] += left * ns / all
+		case of == causes.startUp():
+			r.StartUp += part * ns
+			r.Waited -= part * ns
+		default:
+			r.Unknown += part * ns
+		}
+	}
 }
 
 // result gives the row of a communicator; anew is by rank.

@@ -272,6 +272,10 @@ func (e *Engine) heldUp(c *comm, l *launch, late []*launch, s *state) amounts {
 		}
 		x := e.charge(&b, o.Local.Rank, l.Begin, o.There)
 		e.ledger.through[worldOf(l.Source)] += charge * b.through
+		if x.local = &o.Local; x.cost < charge/2 && !l.Outside && e.byOthers(&b, o.Local.Rank) >= mostly {
+			x.since(&o.Member, &l.Member, float64(o.There-l.Begin))
+			e.ledger.given(&x, e.why(&b))
+		}
 		if x.cost > 0 && !l.Outside {
 			x.local, x.ledger, x.member, x.waiter = &o.Local, ends, int(o.Arrival.Rank), int(l.Arrival.Rank)
 			x.since(&o.Member, &l.Member, x.cost/charge*float64(o.There-l.Begin))

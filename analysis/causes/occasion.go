@@ -12,6 +12,7 @@ import (
 // bursts adds up those of a rank.
 type bursts struct {
 	moved        [ownKinds]float64 // ns of cost, to kinds with which bursts began from those of their other operations
+	given        map[cause]float64 // ns of cost, of those operations for which the rank was late as others had made it
 	greatest     float64           // ns, cost of one
 	of           float64           // operations it had
 	greatestEach float64           // ns, cost of an operation
@@ -20,7 +21,16 @@ type bursts struct {
 func (s *bursts) add(b *burst) {
 	began, later := sum(b.began[:]), sum(b.later[:])
 	for k := range b.later {
-		s.moved[k] += later*b.began[k]/began - b.later[k]
+		s.moved[k] -= b.later[k]
+		if b.origin == nil {
+			s.moved[k] += later * b.began[k] / began
+		}
+	}
+	for _, why := range b.origin {
+		if s.given == nil {
+			s.given = make(map[cause]float64)
+		}
+		s.given[why.of] += later * why.ns
 	}
 	if b.cost > s.greatest {
 		s.greatest, s.of = b.cost, b.ops
@@ -29,8 +39,10 @@ func (s *bursts) add(b *burst) {
 }
 
 // move makes a part of what was carried along of the kinds with which bursts began: the costs, and by how much operations would have begun earlier.
-func (r *Rank) move(moved *[ownKinds]float64, part float64) {
+// What is left of the latter goes to whom it was given by.
+func (r *Rank) move(moved *[ownKinds]float64, part float64) (left float64) {
 	from, to := 0.0, 0.0
+	net := 0.0
 	for k, ns := range moved {
 		if ns < 0 && r.Costs[k] > 0 {
 			out := min(-part*ns/r.Costs[k], 1) * r.Delays[k]
@@ -38,13 +50,19 @@ func (r *Rank) move(moved *[ownKinds]float64, part float64) {
 			from += out
 		}
 		to += max(ns, 0)
+		net -= min(ns, 0)
+	}
+	kept := 0.0
+	if net > 0 {
+		kept = from * min(to/net, 1)
 	}
 	for k, ns := range moved {
 		r.Costs[k] = max(r.Costs[k]+part*ns, 0)
 		if to > 0 {
-			r.Delays[k] += from * max(ns, 0) / to
+			r.Delays[k] += kept * max(ns, 0) / to
 		}
 	}
+	return from - kept
 }
 
 // heaviest is the cost of one occasion, at most.
@@ -65,6 +83,7 @@ type counted []size
 type size struct {
 	each, length          uint8 // level of the cost of an operation; logarithm of their number
 	bursts, ops, expected float32
+	all                   float32 // bursts with those that others began
 }
 
 // add counts a part of a burst, in which so many waited in each operation.
@@ -76,7 +95,10 @@ func (c *counted) add(b *burst, part, waited float64) {
 		*c = append(*c, size{each: each, length: length})
 	}
 	s := &(*c)[i]
-	s.bursts += float32(part)
+	s.all += float32(part)
+	if b.origin == nil {
+		s.bursts += float32(part)
+	}
 	s.ops += float32(part * b.ops)
 	s.expected += float32(part / (1 + waited))
 }
@@ -85,9 +107,12 @@ func (c *counted) add(b *burst, part, waited float64) {
 func (c counted) into(o *occasions, anew float64) {
 	for _, s := range c {
 		times := float64(s.bursts) + anew*float64(s.ops-s.bursts)
+		if times <= 0 {
+			continue
+		}
 		level := min(int(s.each)+int(math.Log2(float64(s.ops)/times)+0.5), Levels-1)
 		o.times[level] += float32(times)
-		o.expected[level] += float32(times) * s.expected / s.bursts
+		o.expected[level] += float32(times) * s.expected / s.all
 	}
 }
 

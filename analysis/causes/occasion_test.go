@@ -108,3 +108,37 @@ func TestRows(t *testing.T) {
 		}
 	}
 }
+
+// Who carries along what others made it late by is not late by itself.
+func TestLatenessThatIsGiven(t *testing.T) {
+	n := causesOf(2)
+	l := newLedger(n)
+	comm := newCommLedger(2)
+	link := n.of(1, Link)
+	for round := range uint32(10) {
+		seq := 3*round + 1
+		l.given(&strike{local: &Local{Seq: seq, Before: seq - 1}, late: 100}, amounts{{link, 1}})
+		for range 2 {
+			seq++
+			s := strike{local: &Local{Seq: seq, Before: seq - 1}, late: 100, cost: 70, ledger: &comm, waiter: -1}
+			s.kinds[Host] = 70
+			l.strike(&s)
+		}
+	}
+	l.endBurst(0)
+	moved, given := l.burstsOf[0].moved, l.burstsOf[0].given
+	if moved[Host] != -1400 || given[link] != 1400 {
+		t.Errorf("moved %v, to others %v", moved, given)
+	}
+	for _, c := range []struct{ anew, times float64 }{{0, 0}, {1, 20}} {
+		var o occasions
+		comm.struck[0].into(&o, c.anew)
+		times := 0.0
+		for level := range o.times {
+			times += float64(o.times[level])
+		}
+		if times != c.times {
+			t.Errorf("of lateness of which %g arose anew there were %g occasions, want %g", c.anew, times, c.times)
+		}
+	}
+}

@@ -31,13 +31,14 @@ func anyJob(t *rapid.T) func(name func(int) int, scale int) *job {
 		comm       int
 		root       int  // −1: an AllReduce
 		message    bool // between the first two
+		slow       bool
 	}
 	steps := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) step {
 		comm := rapid.IntRange(0, len(comms)-1).Draw(t, "communicator")
 		return step{
 			rapid.IntRange(0, ranks-1).Draw(t, "rank"), rapid.IntRange(0, 5000).Draw(t, "work"), rapid.SampledFrom([]string{":", "~", "?"}).Draw(t, "kind"),
 			comm, rapid.IntRange(-1, len(comms[comm])-1).Draw(t, "root"),
-			rapid.Bool().Draw(t, "message"),
+			rapid.Bool().Draw(t, "message"), rapid.Bool().Draw(t, "slow"),
 		}
 	}), 1, 60).Draw(t, "steps")
 	return func(name func(int) int, scale int) *job {
@@ -53,6 +54,8 @@ func anyJob(t *rapid.T) func(name func(int) int, scale int) *job {
 				what, members = "m", members[:2]
 			case s.root >= 0:
 				what = "rd" + members[s.root]
+			case s.slow:
+				what = "sl" + members[0]
 			}
 			j.play(fmt.Sprintf("%d%s%d %s(%s)", name(s.rank), s.kind, s.work*scale, what, strings.Join(members, ",")))
 		}

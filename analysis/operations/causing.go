@@ -9,6 +9,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/analysis/causes"
 	"github.com/nccl-otf2/nccl-otf2/analysis/criticalpath"
 	"github.com/nccl-otf2/nccl-otf2/analysis/hang/waitfor"
+	"github.com/nccl-otf2/nccl-otf2/analysis/transfers"
 	"github.com/nccl-otf2/nccl-otf2/analysis/verdict"
 	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -68,8 +69,8 @@ func (c *causing) member(m *analysis.Operation) causes.Member {
 	}
 }
 
-// collective takes a collective that all its members have ended. Of those of one launch the first counts.
-func (c *causing) collective(members []analysis.Operation) {
+// collective takes a collective that all its members have ended, with those by whom it was longer. Of those of one launch the first counts.
+func (c *causing) collective(members []analysis.Operation, slowed []transfers.Charge) {
 	if c == nil {
 		return
 	}
@@ -84,7 +85,18 @@ func (c *causing) collective(members []analysis.Operation) {
 	}
 	c.engine.Collective(&causes.Operation{
 		Comm: op.Communicator.Ref, Members: op.Communicator.Size(), Function: op.Function, Ordinal: op.Ordinal, Kind: facts.WaitKindOf(op.Collective), Unstated: c.unstated,
+		Slow: slowBy(slowed),
 	}, c.members)
+}
+
+// slowBy is what an operation was longer by, as package causes takes it; of what nobody is known for, nothing.
+func slowBy(charges []transfers.Charge) (all []causes.Slow) {
+	for i := range charges {
+		if kind, known := slowCauses[charges[i].Kind]; known {
+			all = append(all, causes.Slow{Rank: int32(charges[i].Rank), Kind: kind, Excess: charges[i].Excess})
+		}
+	}
+	return all
 }
 
 // abandoned takes a collective that not all members have ended.

@@ -288,7 +288,7 @@ func (o *operations) finish(members []analysis.Operation) {
 		o.rows.End()
 	}
 	o.waits.Collective(members)
-	o.causing.collective(members)
+	o.causing.collective(members, o.waits.Slowed)
 	if o.matched != nil && inside {
 		o.matched(members)
 	}

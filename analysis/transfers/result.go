@@ -24,6 +24,13 @@ type Finding struct {
 	Cost       float64 `json:"cost_ns"`    // of all their members
 	Share      float64 `json:"share"`      // of the time of all operations, from their last arrivals on
 	Chance     float64 `json:"chance"`     // of being slow as often as that, or more often, among all that might have been
+	Parts      []Part  `json:"-"`
+}
+
+// Part is the part that a finding has of all by which operations were longer because of one rank's links, or its GPU.
+type Part struct {
+	Rank int // that sends, or whose GPU it is
+	Of   float64
 }
 
 // Confidence is that it is no chance.
@@ -40,11 +47,12 @@ const (
 func (c *Counter) Result() ([]Finding, Work) {
 	all := []Finding{}
 	// An operation tells of a rank's worst link alone: that it was another one is a place where this one was not slow.
-	places := make(map[resource]uint64)
+	places, delays := make(map[resource]uint64), make(map[resource]float64)
 	var candidates [numKinds]float64
 	for r, t := range c.tallies {
 		candidates[r.kind]++
 		places[r.owner()] += t.operations
+		delays[r.owner()] += t.delay
 	}
 	for _, r := range sortedResources(c.tallies) {
 		t, operations := c.tallies[r], places[r.owner()]
@@ -70,7 +78,7 @@ func (c *Counter) Result() ([]Finding, Work) {
 		n := float64(t.slow)
 		all = append(all, Finding{
 			Kind: r.kind, Rank: r.rank, Peer: r.peer, Operations: operations, Slow: t.slow, Took: t.took / n, Usual: t.usual / n,
-			Delay: t.delay, Cost: t.cost, Share: t.cost / c.work.Taken, Chance: chance,
+			Delay: t.delay, Cost: t.cost, Share: t.cost / c.work.Taken, Chance: chance, Parts: []Part{{r.rank, t.delay / delays[r.owner()]}},
 		})
 	}
 	all = c.together(all)
@@ -157,4 +165,5 @@ func (f *Finding) add(o *Finding) {
 	f.Cost += o.Cost
 	f.Share += o.Share
 	f.Chance = max(f.Chance, o.Chance)
+	f.Parts = append(f.Parts, o.Parts...)
 }

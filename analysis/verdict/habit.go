@@ -32,13 +32,13 @@ type series struct {
 	message  bool
 }
 
-// habitOf looks at the times that a rank was late.
-func habitOf(ev *Evidence, r *causes.Rank, rank int) habit {
+// habitOf looks at the times that a rank was late in some way.
+func habitOf(ev *Evidence, r *causes.Rank, rank int, kind Kind) habit {
 	all := mainOf(r.Occurrences)
 	if len(all) == 0 {
-		return habit{kind: HostLate}
+		return habit{kind: kind}
 	}
-	h := habit{kind: kindOf(r), times: len(all), certainty: certaintyOf(all)}
+	h := habit{kind: kind, times: len(all), certainty: certaintyOf(all)}
 	main := mainSeries(all)
 	var in []causes.Occurrence
 	late, called, known, told := 0.0, 0.0, 0, 0

@@ -136,11 +136,11 @@ func (ev *Evidence) late(waited float64) (named []Culprit) {
 	slices.SortFunc(order, func(a, b int) int {
 		return cmp.Or(cmp.Compare(ranks[b].Cost(), ranks[a].Cost()), cmp.Compare(a, b))
 	})
-	t := newTrial(ev.Causes)
 	suspects := make(map[int]bool)
 	for _, i := range order {
 		suspects[i] = true
 	}
+	t := newTrial(ev.Causes, suspects)
 	for _, i := range order {
 		// Several that are late in turn hide each other: what others are suspected of is left out. Where most are, nobody is.
 		clear(t.found)
@@ -148,18 +148,19 @@ func (ev *Evidence) late(waited float64) (named []Culprit) {
 			maps.Copy(t.found, suspects)
 			delete(t.found, i)
 		}
-		h := habitOf(ev, &ranks[i], i)
+		work := newWork(ev.Causes, i, t.found)
+		h := habitOf(ev, &ranks[i], i, work.kind(&ranks[i]))
 		chance, times := t.chance(i)
-		confidence, share, delay := (1-chance)*h.certainty, ranks[i].Cost()/waited, delayOf(&ranks[i])/float64(ev.Duration)
+		confidence, share, delay := (1-chance)*h.certainty, work.cost(&ranks[i])/waited, delayOf(&ranks[i])/float64(ev.Duration)
 		least := LeastConfidence
 		if share >= MostShare && delay >= MuchTime {
 			least = EnoughConfidence
 		}
-		if confidence < least || times < LeastTimes || ranks[i].Cost() < TimesUsual*middle(ranks, (*causes.Rank).Cost, i, t.found) {
+		if confidence < least || times < LeastTimes || ranks[i].Cost() < TimesUsual*middle(ranks, work.cost, i, t.found) {
 			continue
 		}
-		longer := ranks[i].Worked - middle(ranks, worked, i, t.found)
-		if longer*float64(len(ranks)-1)*max(1, ev.Causes.AtOnce) < LeastWork*ranks[i].Cost() || longer < LeastTime*float64(ev.Duration) {
+		longer := work.longer(&ranks[i])
+		if share < LeastShare || work.cost(&ranks[i]) < LeastWork*ranks[i].Cost() || longer < LeastTime*float64(ev.Duration) {
 			continue
 		}
 		p := ev.Ranks[i]
@@ -168,20 +169,22 @@ func (ev *Evidence) late(waited float64) (named []Culprit) {
 			Confidence: confidence, Pattern: h.pattern, Evidence: h.sentence, Worst: worstOf(ranks[i].Occurrences),
 		})
 	}
-	named = apart(named, ranks, suspects)
-	if len(named) > max(2, len(ranks)/4) { // so many do not stand out
-		return nil
+	work := newWork(ev.Causes, -1, suspects)
+	if named = apart(named, ranks, work); len(named) > mostOf(len(ranks)) { // so many do not stand out, but some of them may
+		named = apart(named[:mostOf(len(ranks))], ranks, work)
 	}
 	return named
 }
 
+// mostOf is how many of a number of ranks can stand out together.
+func mostOf(ranks int) int { return max(2, ranks/4) }
+
 // apart leaves out who caused about as much, and worked about as much longer, as one that is not named: ranks that do the same in a job are late
 // alike. The ones named are in the order of what they caused.
-func apart(named []Culprit, ranks []causes.Rank, suspects map[int]bool) []Culprit {
-	usual := middle(ranks, worked, -1, suspects)
+func apart(named []Culprit, ranks []causes.Rank, work work) []Culprit {
 	like := func(c *Culprit, i int) bool {
 		r, o := &ranks[c.Rank], &ranks[i]
-		return o.Cost()-o.Heaviest > r.Cost()/TimesNext && o.Worked-usual > (r.Worked-usual)/TimesNext
+		return work.cost(o)-o.Heaviest > work.cost(r)/TimesNext && work.longer(o) > work.longer(r)/TimesNext
 	}
 	for last := len(named) - 1; last >= 0; last-- {
 		for i := range ranks {
@@ -293,103 +296,3 @@ func sureness(confidence float64) string {
 
 // mostNamed is how many further culprits the sentence names.
 const mostNamed = 3
-
-// trial is the test against chance. If the members of a communicator were alike, each would as likely be the one that was late by itself on an occasion.
-// So of the occasions of at least some cost, a rank that is named must have been that one more often than ranks that are alike would be.
-type trial struct {
-	causes *causes.Result
-	of     [][]membership       // by rank
-	levels [len(levelParts)]int // of costs: occasions of so much and more
-	found  map[int]bool         // ranks that are suspected, too: occasions on which they were late are left out
-	tests  float64
-}
-
-type membership struct {
-	comm   *causes.Comm
-	member int
-}
-
-func newTrial(c *causes.Result) *trial {
-	t := &trial{causes: c, of: make([][]membership, len(c.Ranks)), found: make(map[int]bool)}
-	var costs [causes.Levels]float64 // about, by level
-	for i := range c.Comms {
-		comm := &c.Comms[i]
-		for m, r := range comm.Ranks {
-			if r >= 0 {
-				t.of[r] = append(t.of[r], membership{comm, m})
-			}
-			for l := range costs {
-				costs[l] += float64(comm.Struck[m][l]) * float64(uint64(1)<<l)
-			}
-		}
-	}
-	sum, part := 0.0, 0.0
-	for _, cost := range costs {
-		sum += cost
-	}
-	at := 0
-	for l := len(costs) - 1; l >= 0 && at < len(t.levels); l-- {
-		part += costs[l]
-		for at < len(t.levels) && part >= levelParts[at]*sum {
-			t.levels[at] = l
-			at++
-		}
-	}
-	t.tests = float64(len(t.levels) * len(c.Ranks))
-	return t
-}
-
-// levelParts are the parts of all cost that the occasions make up that are looked at.
-var levelParts = [...]float64{0.5, 0.9}
-
-// chance bounds the probability that any rank would be late as often as this one, at any level of costs, and gives how often it was.
-func (t *trial) chance(rank int) (probability, times float64) {
-	probability = 1.0
-	var occasions, expected, struck float64 // of the levels from here on
-	for level := causes.Levels - 1; level >= t.levels[len(t.levels)-1]; level-- {
-		for _, m := range t.of[rank] {
-			n, alike := t.occasions(m, level)
-			occasions += n
-			expected += alike
-			struck += float64(m.comm.Struck[m.member][level])
-		}
-		if occasions > 0 && slices.Contains(t.levels[:], level) {
-			probability = min(probability, tail(struck, occasions, expected/occasions))
-		}
-	}
-	return min(1, probability*t.tests), struck
-}
-
-// occasions is on how many of a level a rank could have been the one that is late, and on how many of these it would be if all were alike.
-func (t *trial) occasions(m membership, level int) (n, expected float64) {
-	if m.comm.Took != nil {
-		n, expected = m.comm.Part(m.member, level)
-		if n > 0 {
-			left := max(0, n-m.comm.Waited(m.member, level, func(r int) bool { return t.found[r] }))
-			n, expected = left, expected*left/n
-		}
-		return n, expected
-	}
-	members := 0
-	for i, r := range m.comm.Ranks {
-		if r >= 0 && !t.found[int(r)] {
-			n += float64(m.comm.Struck[i][level])
-			members++
-		}
-	}
-	return n, n / float64(max(members, 1))
-}
-
-// tail bounds the probability of at least k successes in n trials with this mean probability (Chernoff; Hoeffding 1956 for trials that are
-// not alike).
-func tail(k, n, p float64) float64 {
-	q := k / n
-	if q <= p || p <= 0 {
-		return 1
-	}
-	d := q * math.Log(q/p)
-	if q < 1 {
-		d += (1 - q) * math.Log((1-q)/(1-p))
-	}
-	return math.Exp(-n * d)
-}

@@ -25,7 +25,10 @@ const (
 	// LeastWork is the part of a cost that the rank's own work must account for. If it was longer between its operations than the middle one of the
 	// others, each of them waited for that no longer than so long, in each operation in which it waited at once. Where it was not, the order of the
 	// operations itself makes ranks wait, as in a pipeline of equal stages.
-	LeastWork = 0.5
+	LeastWork = 0.25
+	// HostPart is the part of what goes back to a rank, as far as it worked longer, for which it must be its host that did, for the host to be late and not
+	// the GPU. Of three operations that a late host makes late before the others have waited for it, two begin late as the GPU is late.
+	HostPart = 0.25
 	// MainPart is the part of the middle cost, below which a time that a rank was late is not looked at. The middle one is that at which half of
 	// all cost is reached.
 	MainPart = 0.25
@@ -50,5 +53,6 @@ var Limits = []Limit{
 	{"MostShare", MostShare, "part of all waiting for which that is enough"},
 	{"MuchTime", MuchTime, "part of the run for which that is enough"},
 	{"LeastWork", LeastWork, "part of what goes back to it for which it worked longer than the middle one of the others"},
+	{"HostPart", HostPart, "part of what goes back to it for which its host worked longer, for it to be its host"},
 	{"MainPart", MainPart, "part of the middle cost of a time that it was late, for that time to be evidence"},
 }

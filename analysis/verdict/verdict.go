@@ -47,7 +47,7 @@ type Culprit struct {
 	Kind Kind   `json:"kind"`
 	Peer *int   `json:"peer"` // rank in the world at the other end of a slow link or a stuck transfer, else nil
 
-	Share      float64 `json:"share"`           // of Waited
+	Share      float64 `json:"share"`           // of Waited; of a late rank as far as it did more by itself than others
 	TimeShare  float64 `json:"time_share"`      // of the run's time: what the run would have been shorter by, at most
 	Confidence float64 `json:"confidence"`      // that it is no chance, and more than the uncertainty of the times
 	Pattern    string  `json:"pattern"`         // "always", "every third call", "since 12.4 s", "once"; "" if none is seen

@@ -57,8 +57,8 @@ func (s *slowness) network(comm *facts.Communicator, l otf2.LocationRef) bool {
 	return s.nodes[l] == comm.Size()
 }
 
-// collective takes one that its members came to.
-func (s *slowness) collective(members []analysis.Operation, last otf2.Timestamp, transfer uint64) {
+// collective takes one that its members came to, and tells by whom it was longer.
+func (s *slowness) collective(members []analysis.Operation, last otf2.Timestamp, transfer uint64) []transfers.Charge {
 	first := &members[0]
 	op := transfers.Operation{
 		Sort:    transfers.Sort{Comm: first.Communicator.Ref, Function: first.Function, Size: first.Size, Algo: first.Algo, Graph: first.Graph},
@@ -76,7 +76,7 @@ func (s *slowness) collective(members []analysis.Operation, last otf2.Timestamp,
 		clear(s.members)
 	}
 	op.Members = s.members
-	s.counter.Add(&op)
+	return s.counter.Add(&op)
 }
 
 // carried tells whether anything is known of the transfers of one of them.

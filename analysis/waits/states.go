@@ -13,6 +13,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/analysis/causes"
 	"github.com/nccl-otf2/nccl-otf2/analysis/efficiency"
 	"github.com/nccl-otf2/nccl-otf2/analysis/overtime"
+	"github.com/nccl-otf2/nccl-otf2/analysis/transfers"
 	"github.com/nccl-otf2/nccl-otf2/analysis/verdict"
 	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -223,6 +224,7 @@ type Counter struct {
 	plans    map[otf2.LocationRef]*messagePlan // the last of each location
 	Network  *NetworkPhases
 	slow     *slowness
+	Slowed   []transfers.Charge // by whom the last collective was longer; valid until the next one
 
 	Shown func(rank int) bool // if set, which ranks of the world have rows; sums are of all
 }
@@ -303,6 +305,7 @@ func NewCounter(defs *otf2.Definitions, clocks *facts.HostClocks, comms map[otf2
 
 // Collective takes a collective that all its members have ended.
 func (w *Counter) Collective(members []analysis.Operation) {
+	w.Slowed = nil
 	for i := range members {
 		if !members[i].Leads {
 			return // its plan has been counted with its first collective
@@ -325,7 +328,7 @@ func (w *Counter) Collective(members []analysis.Operation) {
 		w.out.NotCompared.Members += uint64(len(members) - len(a.Parts))
 	}
 	if !outside && !a.comm.Calls {
-		w.slow.collective(members, a.lastBegin, a.transfer)
+		w.Slowed = w.slow.collective(members, a.lastBegin, a.transfer)
 	}
 	if startUp {
 		kept := *a

@@ -4,6 +4,7 @@ package answers
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 
@@ -50,8 +51,34 @@ func (c *cause) strikes(rank, round, part int) bool {
 	return !c.noise && c.rank == rank && c.part == part && round >= c.from && round < c.to && (round-c.from)%c.every == 0
 }
 
-// times is in how many rounds a cause strikes.
-func (c *cause) times() int { return (c.to - c.from + c.every - 1) / c.every }
+// times is in how many rounds a cause strikes so that others can be held against it: what it adds before the first operation of a communicator, or in that,
+// is start-up.
+func (j *job) times(c int) int {
+	rounds := make(map[int]bool)
+	open := make(map[int]bool) // rounds of what it has added since the rank's last operation
+	for i := range j.programs[j.causes[c].rank] {
+		a := &j.programs[j.causes[c].rank][i]
+		for _, e := range a.extra {
+			if e.cause == c {
+				open[a.round] = true
+			}
+		}
+		if a.does != calls {
+			continue
+		}
+		o := &j.operations[a.op]
+		for _, s := range o.slow {
+			if s.cause == c {
+				open[a.round] = true
+			}
+		}
+		if !o.first {
+			maps.Copy(rounds, open)
+		}
+		clear(open)
+	}
+	return len(rounds)
+}
 
 // delays says of a cause that it costs time and does not end the job or spoil its results.
 func (c *cause) delays() bool { return !c.noise && delays(c.kind) }

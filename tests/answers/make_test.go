@@ -105,8 +105,8 @@ func makeJob(seed uint64, number int, p *plan, big bool) *job {
 	if p.steps && m.shape.name != "grid" {
 		j.ranks = min(j.ranks, 8) // a ring has twice as many transfers
 	}
-	if p.steps || p.name == "mismatch" || p.name == "order" {
-		j.ranks = max(j.ranks, 3) // of two, nobody can tell which is wrong
+	if p.steps || p.name == "mismatch" || p.name == "order" || p.name == "two" {
+		j.ranks = max(j.ranks, 3) // of two, nobody can tell which is wrong, and two do not stand out
 	}
 	j.perHost = one(random, 4, 8, 8)
 	j.rounds = 20 + random.IntN(60)
@@ -306,7 +306,7 @@ func truthOf(j *job) (tr truth, with *played) {
 			if unseen { // nothing tells which of them
 				named.rank, named.peer = -1, -1
 			}
-			if share >= leastShare && costs >= leastCost && c.times() >= leastTimes && !unseen {
+			if share >= leastShare && costs >= leastCost && j.times(i) >= leastTimes && !unseen {
 				tr.culprits = append(tr.culprits, named)
 			} else {
 				tr.may = append(tr.may, named)

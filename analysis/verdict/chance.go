@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package verdict
+
+// Whether ranks that are alike would have been late as often as one was.
+
+import (
+	"math"
+	"slices"
+
+	"github.com/nccl-otf2/nccl-otf2/analysis/causes"
+)
+
+// trial is the test against chance. If the members of a communicator were alike, each would as likely be the one that was late by itself on an occasion.
+// So of the occasions of at least some cost, a rank that is named must have been that one more often than ranks that are alike would be.
+//
+// Where communicators are small that cannot be told: of two members either is late on all of few occasions. There it is enough that it is unlikely among
+// the members, and too unlikely among all ranks that are in communicators of so many members.
+type trial struct {
+	causes    *causes.Result
+	of        [][]membership       // by rank
+	levels    [len(levelParts)]int // of costs: occasions of so much and more
+	found     map[int]bool         // ranks that are suspected, too: occasions on which they were late are left out
+	all       pools
+	suspected pools // of those, what is of ranks that are suspected
+}
+
+// pools are the occasions of communicators of collectives by how many members these have.
+type pools map[int]*pool
+
+type pool struct {
+	struck [causes.Levels]float64
+	seats  float64
+}
+
+func (p pools) add(c *causes.Comm, member int) {
+	of := p[len(c.Ranks)]
+	if of == nil {
+		of = new(pool)
+		p[len(c.Ranks)] = of
+	}
+	of.seats++
+	for l, n := range c.Struck[member] {
+		of.struck[l] += float64(n)
+	}
+}
+
+type membership struct {
+	comm   *causes.Comm
+	member int
+}
+
+func newTrial(c *causes.Result, suspects map[int]bool) *trial {
+	t := &trial{causes: c, of: make([][]membership, len(c.Ranks)), found: make(map[int]bool), all: make(pools), suspected: make(pools)}
+	var costs [causes.Levels]float64 // about, by level
+	for i := range c.Comms {
+		comm := &c.Comms[i]
+		for m, r := range comm.Ranks {
+			if r >= 0 {
+				t.of[r] = append(t.of[r], membership{comm, m})
+				if comm.Took == nil {
+					t.all.add(comm, m)
+					if suspects[int(r)] {
+						t.suspected.add(comm, m)
+					}
+				}
+			}
+			for l := range costs {
+				costs[l] += float64(comm.Struck[m][l]) * float64(uint64(1)<<l)
+			}
+		}
+	}
+	sum, part := 0.0, 0.0
+	for _, cost := range costs {
+		sum += cost
+	}
+	at := 0
+	for l := len(costs) - 1; l >= 0 && at < len(t.levels); l-- {
+		part += costs[l]
+		for at < len(t.levels) && part >= levelParts[at]*sum {
+			t.levels[at] = l
+			at++
+		}
+	}
+	return t
+}
+
+// levelParts are the parts of all cost that the occasions make up that are looked at.
+var levelParts = [...]float64{0.5, 0.9}
+
+// chance bounds the probability that any rank would be late as often as this one, at any level of costs, and gives how often it was.
+func (t *trial) chance(rank int) (probability, times float64) {
+	among, of := 1.0, 1.0           // the members of its communicators; all ranks in such communicators
+	var n, expected, struck float64 // of the levels from here on
+	var pooled, alike float64
+	for level := causes.Levels - 1; level >= t.levels[len(t.levels)-1]; level-- {
+		seats := make(map[int]float64)
+		for _, m := range t.of[rank] {
+			occasions, usual := t.occasions(m, level)
+			n, expected = n+occasions, expected+usual
+			struck += float64(m.comm.Struck[m.member][level])
+			if m.comm.Took == nil {
+				seats[len(m.comm.Ranks)]++
+			} else {
+				pooled, alike = pooled+occasions, alike+usual
+			}
+		}
+		for members, own := range seats {
+			occasions, usual := t.pool(rank, members, level, own)
+			pooled, alike = pooled+occasions, alike+usual
+		}
+		if n > 0 && slices.Contains(t.levels[:], level) {
+			among = min(among, tail(struck, n, expected/n))
+			of = min(of, tail(struck, pooled, alike/pooled))
+		}
+	}
+	levels, ranks := float64(len(t.levels)), float64(len(t.causes.Ranks))
+	return min(1, among*levels*ranks, max(among*levels, of*levels*ranks)), struck
+}
+
+// pool is how many occasions of a level there are in communicators of so many members, and on how many of them a rank with so many seats in them would
+// be the one that is late if all were alike.
+func (t *trial) pool(rank, members, level int, own float64) (n, expected float64) {
+	p := *t.all[members]
+	n, seats := p.struck[level], p.seats
+	if s := t.suspected[members]; s != nil && len(t.found) > 0 {
+		n, seats = n-s.struck[level], seats-s.seats+own
+		for _, m := range t.of[rank] {
+			if m.comm.Took == nil && len(m.comm.Ranks) == members {
+				n += float64(m.comm.Struck[m.member][level])
+			}
+		}
+	}
+	return n, n * own / max(seats, 1)
+}
+
+// occasions is on how many of a level a rank could have been the one that is late, and on how many of these it would be if all were alike.
+func (t *trial) occasions(m membership, level int) (n, expected float64) {
+	if m.comm.Took != nil {
+		n, expected = m.comm.Part(m.member, level)
+		if n > 0 {
+			left := max(0, n-m.comm.Waited(m.member, level, func(r int) bool { return t.found[r] }))
+			n, expected = left, expected*left/n
+		}
+		return n, expected
+	}
+	members := 0
+	for i, r := range m.comm.Ranks {
+		if r >= 0 && !t.found[int(r)] {
+			n += float64(m.comm.Struck[i][level])
+			members++
+		}
+	}
+	return n, n / float64(max(members, 1))
+}
+
+// tail bounds the probability of at least k successes in n trials with this mean probability (Chernoff; Hoeffding 1956 for trials that are
+// not alike).
+func tail(k, n, p float64) float64 {
+	q := k / n
+	if q <= p || p <= 0 {
+		return 1
+	}
+	d := q * math.Log(q/p)
+	if q < 1 {
+		d += (1 - q) * math.Log((1-q)/(1-p))
+	}
+	return math.Exp(-n * d)
+}
