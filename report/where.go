@@ -5,6 +5,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 
@@ -36,6 +37,9 @@ func writeWhere(r *operations.Report, w io.Writer, style Style) {
 	}
 	printable.Fprintf(w, "%s%s of %s in operations, %s\n", title, units.Time(float64(s.Total.Waited)), units.Time(float64(s.Total.Time)),
 		units.Percent(float64(s.Total.Waited), float64(s.Total.Time)))
+	if text := judgedRemark(s); text != "" {
+		printable.Fprintf(w, "  %-11s %s\n", "judged", text)
+	}
 	clock := Clock{Begin: uint64(r.Summary.Begin), Absolute: style.Absolute}
 	for _, l := range whereLines(s, clock, style.Width) {
 		printable.Fprintf(w, "  %-11s %s\n", l.Name, l.Text)
@@ -191,14 +195,39 @@ func startUpRemark(s *waits.States) (lines []string) {
 	if left := s.NotCompared.NoTimes + s.NotCompared.Unfinished; left > 0 {
 		lines = append(lines, fmt.Sprintf("Left out: %s, without times of two members that can be compared, or not ended by all.", units.Count(int(left), "collective", "collectives")))
 	}
-	if u := s.StartUp; u.Waited > 0 {
-		lines = append(lines, fmt.Sprintf("Not counted: %s in the first collective of each communicator, %s of it for %s (starting up).",
-			units.Time(float64(u.Waited)), units.Time(float64(u.Caused)), u.Rank))
+	if text := firstCollectives(s); text != "" {
+		lines = append(lines, text)
 	}
 	if s.Hosts > 1 && s.Total.Parts > 0 {
 		lines = append(lines, clocksRemark(s.Hosts, s.Clocks, false))
 	}
 	return lines
+}
+
+// firstCollectives says what was waited in them, which is in no table; "" if nothing was.
+func firstCollectives(s *waits.States) string {
+	u := s.StartUp
+	if u.Waited == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Not counted: %s in the first collective of each communicator, %s of it for %s (starting up).",
+		units.Time(float64(u.Waited)), units.Time(float64(u.Caused)), u.Rank)
+}
+
+// judgedRemark says of which waiting the verdict is, and what goes back to ranks, where that is not all that the tables have; "" where it is.
+func judgedRemark(s *waits.States) string {
+	if s.Verdict == nil {
+		return ""
+	}
+	judged, all := float64(s.Verdict.Waited), float64(s.Total.Waited)
+	if math.Abs(judged-all) <= max(judged, all)/1000 { // three digits do not show it
+		return ""
+	}
+	text := fmt.Sprintf("verdict and shares that go back to ranks are of %s: ", units.Time(judged))
+	if s.Verdict.Waited < s.Total.Waited {
+		return text + "what goes back to start-up does not count"
+	}
+	return text + "what slow links and GPUs held up counts, too"
 }
 
 // whereSheets are the tables of --waits on when, in what, and how well the time was used.
