@@ -252,8 +252,8 @@ func Waits(w *waits.States, clock Clock) *Document {
 	if w.Verdict != nil {
 		d.note("%s", w.Verdict.Text)
 	}
-	if text := judgedRemark(w); text != "" {
-		d.note("Judged: %s.", text)
+	if text := startUpLater(w); text != "" {
+		d.note("Waiting: %s.", text)
 	}
 	if text := firstCollectives(w); text != "" {
 		d.note("%s", text)

@@ -5,7 +5,6 @@ package report
 import (
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 
@@ -21,6 +20,7 @@ import (
 const (
 	shownPairs = 3
 	shownWorst = 5
+	leastPart  = 0.01 // of all waiting, that is worth a word
 )
 
 // writeWhere says where the waiting went, in a few lines.
@@ -37,9 +37,6 @@ func writeWhere(r *operations.Report, w io.Writer, style Style) {
 	}
 	printable.Fprintf(w, "%s%s of %s in operations, %s\n", title, units.Time(float64(s.Total.Waited)), units.Time(float64(s.Total.Time)),
 		units.Percent(float64(s.Total.Waited), float64(s.Total.Time)))
-	if text := judgedRemark(s); text != "" {
-		printable.Fprintf(w, "  %-11s %s\n", "judged", text)
-	}
 	clock := Clock{Begin: uint64(r.Summary.Begin), Absolute: style.Absolute}
 	for _, l := range whereLines(s, clock, style.Width) {
 		printable.Fprintf(w, "  %-11s %s\n", l.Name, l.Text)
@@ -89,6 +86,9 @@ func whereLines(s *waits.States, clock Clock, width int) (all []Line) {
 	if len(in) > 0 {
 		all = append(all, Line{Name: "in", Text: strings.Join(in, ", ")})
 	}
+	if line := startUpLater(s); line != "" {
+		all = append(all, Line{Name: "start-up", Text: line})
+	}
 	for _, line := range efficiencyLines(s.Efficiency) {
 		all = append(all, Line{Name: "efficiency", Text: line})
 	}
@@ -98,6 +98,19 @@ func whereLines(s *waits.States, clock Clock, width int) (all []Line) {
 		}
 	}
 	return all
+}
+
+// startUpLater says how much of the waiting goes back to start-up, which the verdict leaves out; "" if that is little.
+func startUpLater(s *waits.States) string {
+	v := s.Verdict
+	if v == nil || s.Total.Waited <= v.Waited || len(v.Culprits) > 0 && v.Culprits[0].Kind.Stops() {
+		return ""
+	}
+	later := s.Total.Waited - v.Waited
+	if float64(later) < leastPart*float64(s.Total.Waited) {
+		return ""
+	}
+	return fmt.Sprintf("%s of it goes back to the first operations of communicators; the answer above is of the other %s", units.Time(float64(later)), units.Time(float64(v.Waited)))
 }
 
 func worstWindow(w *overtime.Window, clock Clock) string {
@@ -212,22 +225,6 @@ func firstCollectives(s *waits.States) string {
 	}
 	return fmt.Sprintf("Not counted: %s in the first collective of each communicator, %s of it for %s (starting up).",
 		units.Time(float64(u.Waited)), units.Time(float64(u.Caused)), u.Rank)
-}
-
-// judgedRemark says of which waiting the verdict is, and what goes back to ranks, where that is not all that the tables have; "" where it is.
-func judgedRemark(s *waits.States) string {
-	if s.Verdict == nil {
-		return ""
-	}
-	judged, all := float64(s.Verdict.Waited), float64(s.Total.Waited)
-	if math.Abs(judged-all) <= max(judged, all)/1000 { // three digits do not show it
-		return ""
-	}
-	text := fmt.Sprintf("verdict and shares that go back to ranks are of %s: ", units.Time(judged))
-	if s.Verdict.Waited < s.Total.Waited {
-		return text + "what goes back to start-up does not count"
-	}
-	return text + "what slow links and GPUs held up counts, too"
 }
 
 // whereSheets are the tables of --waits on when, in what, and how well the time was used.

@@ -131,10 +131,10 @@ func figuresOf(all map[string]map[string][]byte) (figures, error) {
 }
 
 // dropAllRecorded drops figures of all that members recorded, which tallies and profiles have: a report leaves out operations that not all members
-// have ended, or that they did not record alike, and says so.
+// have ended, or that they did not record alike, and says so. Its answer is then what stopped the job, and not of waiting.
 func (f figures) dropAllRecorded() {
 	for what := range f {
-		if strings.HasSuffix(what, " calls") || strings.Contains(what, " alone") || strings.HasSuffix(what, " size of members") || what == "calls" || strings.HasPrefix(what, "busbw and times of members") {
+		if strings.HasSuffix(what, " calls") || strings.Contains(what, " alone") || strings.HasSuffix(what, " size of members") || what == "calls" || strings.HasPrefix(what, "busbw and times of members") || what == "verdict: waited" {
 			delete(f, what)
 		}
 	}

@@ -180,7 +180,7 @@ func byHead(table string, heads, cells []string) map[string]string {
 
 var (
 	waitingLine = regexp.MustCompile(`(?m)^Where the waiting went: ([\d.]+ [nµm]?s) of `)
-	judgedLine  = regexp.MustCompile(`(?m)^  judged +verdict and shares that go back to ranks are of ([\d.]+ [nµm]?s): `)
+	judgedLine  = regexp.MustCompile(`(?m)^  start-up +.*; the answer above is of the other ([\d.]+ [nµm]?s)`)
 	pathLine    = regexp.MustCompile(`(?m)^Critical path of ([\d.]+ [nµm]?s)`)
 )
 
@@ -192,9 +192,9 @@ func (f figures) answer(product, text string) error {
 	}
 	f.same(product, "verdict: text", paragraphs[1])
 	for what, line := range map[string]*regexp.Regexp{"waited": waitingLine, "verdict: waited": judgedLine, "critical path": pathLine} {
-		m := line.FindStringSubmatch(text)
-		if m == nil && line == judgedLine {
-			m = waitingLine.FindStringSubmatch(text)
+		m, relative := line.FindStringSubmatch(text), 0.006
+		if m == nil && line == judgedLine { // less than a hundredth is not worth a line
+			m, relative = waitingLine.FindStringSubmatch(text), 0.016
 		}
 		if m == nil {
 			continue
@@ -203,7 +203,7 @@ func (f figures) answer(product, text string) error {
 		if err != nil {
 			return err
 		}
-		f.near(product, what, v, 0.006)
+		f.near(product, what, v, relative)
 	}
 	return nil
 }
