@@ -30,7 +30,7 @@ include replay/host/host.mk
 include tests/faults/inject/inject.mk
 include tests/realnccl/realnccl.mk
 
-.PHONY: packages packages-test query test-build install uninstall vulnerabilities answers faults page page-check pictures help build demo test test-loaded lint race fuzz cover size bench soak gpu-test gpu-test-build real-nccl real-nccl-short spark-test sanitize generate clean setup tool
+.PHONY: packages packages-test query test-build install uninstall vulnerabilities agreements answers faults page page-check pictures help build demo test test-loaded lint race fuzz cover size bench soak gpu-test gpu-test-build real-nccl real-nccl-short spark-test sanitize generate clean setup tool
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -152,6 +152,9 @@ FAULTS ?= 2000
 SEED ?= 1
 faults: test-build ## FAULTS (2000) random jobs of SEED (1) in which something is killed, stopped or fails
 	$(GO) test -count=1 -timeout 600m -run 'TestFaults$$' ./tests/faults -cases $(FAULTS) -seed $(SEED)
+
+agreements: test-build ## every number that two products both show, of all recordings, presets and channels; make test has a part of it
+	$(GO) test -count=1 -timeout 120m -run 'TestProductsAgree$$' ./tests -agreements
 
 ANSWERS ?= 600
 NOBODY ?= 900

@@ -106,7 +106,7 @@ func (h *Host) At(t otf2.Timestamp) (offset int64, uncertainty float64) {
 //     (place). Where the bounds leave the drift open, the one with which operations took equally long all the time is
 //     preferred (steady). Then all lines together are moved by as little as it takes to keep all exchanges (relaxLines).
 //     Times that contradict the rest by far are outliers; the lines are then fitted again.
-//  2. Knots, every 10 s or further apart in long runs: near each, the exchanges are difference constraints between
+//  2. Knots, every 10 s, or more in long runs: near each, the exchanges are difference constraints between
 //     the hosts' offsets against the curves so far. Shortest paths over all hosts, chains of hosts included, give the
 //     greatest and the least offset of each; the result is the middle. It keeps every exchange, at the knots and
 //     between them: an exchange belongs to all knots of the stretches that its times lie in. Where exchanges
@@ -440,8 +440,8 @@ func (p *problem) uncertainties(knots []float64, workers int) (all [][]float64, 
 		for k := range knots {
 			a, b := max(k-1, 0), min(k+1, len(knots)-1)
 			for h := range p.hosts {
-				apart := knots[b] - knots[a]
-				slope := (all[a][h]+all[b][h])/apart + wander*min(1, apart/wanderTime)
+				distance := knots[b] - knots[a]
+				slope := (all[a][h]+all[b][h])/distance + wander*min(1, distance/wanderTime)
 				if old := &systems[k].widen[h]; slope < *old {
 					better = better || slope < *old*0.95
 					*old = slope

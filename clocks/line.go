@@ -161,7 +161,7 @@ const brokenSlack = 1000
 // from their median: few slow operations do not count for much. Against that stands the drift itself. The
 // distances count in units of the room, which is about what the shortest operations took, drifts in units of
 // likelyDrift, squared. So operations that lie close together tell next to nothing. A side tells
-// nothing at all unless such bounds are at three times well apart: two always agree with some drift.
+// nothing at all unless such bounds are at three times far from each other: two always agree with some drift.
 //
 // It is a preference among what is possible, no more: operations that took longer and longer look like a drift.
 func (b *bounds) steady(slope, room float64) float64 {

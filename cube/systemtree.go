@@ -25,7 +25,7 @@ const (
 // LocationGroup is a process, or what a process uses of an accelerator.
 type LocationGroup struct {
 	Node       SystemTreeNodeID
-	Name       string // of processes unique, tools tell them apart by it
+	Name       string // of processes unique: tools know them by it
 	Rank       int    // Score-P counts processes and accelerators in one sequence
 	Type       LocationGroupType
 	Attributes []Attribute

@@ -47,7 +47,7 @@ var (
 	ErrUnsure    = errors.New("the clock jumped: the time could be one of two")
 )
 
-// Add takes a reading: CUPTI's clock and the other one, which must be later than before, and how far apart (ns) the two
+// Add takes a reading: CUPTI's clock and the other one, which must be later than before, and in how many ns the two
 // may have been read.
 func (c *Clock) Add(cupti, line, width uint64) {
 	k := knot{cupti, line, width/2 + 1}

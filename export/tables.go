@@ -7,7 +7,6 @@ import (
 	"io"
 	"strconv"
 
-	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/compress"
 
 	"github.com/nccl-otf2/nccl-otf2/analysis"
@@ -41,14 +40,6 @@ type RunRow struct {
 	Hosts     int32   `parquet:"hosts"`
 	Clocks    *int64  `parquet:"clocks_ns,optional"` // what the clocks of hosts may differ by
 	Complete  bool    `parquet:"complete"`
-}
-
-// Schema is the columns of a table, in order: what docs/tables.md must name. nil: there is no such table.
-func Schema(file string) *parquet.Schema {
-	return map[string]*parquet.Schema{
-		OperationsFile: parquet.SchemaOf(Operation{}), TransfersFile: parquet.SchemaOf(TransferRow{}), WaitsFile: parquet.SchemaOf(WaitRow{}),
-		PhasesFile: parquet.SchemaOf(PhaseRow{}), RunsFile: parquet.SchemaOf(RunRow{}),
-	}[file]
 }
 
 // run names the archive in all tables, so that those of several can be read as one.

@@ -279,7 +279,7 @@ func (im *importer) minimal(path string, m *minimal, clocks *clocks, counts map[
 		base = lowest - first
 	}
 	if base > math.MaxInt64-max(last, 0) || last-first > maxSpan {
-		return errors.New("its times are centuries apart")
+		return errors.New("its times are centuries from each other")
 	}
 	host, from := cmp.Or(m.host, c.host), "JSONL of the minimal profiler"
 	boot := "import " + host

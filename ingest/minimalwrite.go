@@ -10,7 +10,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// awaited are the event types that the model waits for, where operations are not told.
+// awaited are the event types that the model waits for, where operations are not reported.
 const awaited = 1<<shm.EventKernelCh | 1<<shm.EventProxyOp
 
 // write makes the process's shard; base is the time of the input's time 0.
@@ -105,7 +105,7 @@ func (w *minimalWriter) step(s *step) error {
 		w.p.count("EVENTS", 1)
 		return w.p.record(e.thread(0), t, &shm.Record{Kind: kind, Aux: uint32(e.index)})
 	case e.tells():
-		return w.told(s.at)
+		return w.stated(s.at)
 	}
 	w.p.count("EVENTS", 1)
 	return w.start(e)
@@ -180,7 +180,7 @@ func (w *minimalWriter) startRecord(e *event) *shm.Record {
 	}
 	switch e.typ {
 	case shm.EventGroupApi:
-		r.GroupDepth = 2 // not told: a group of the user's
+		r.GroupDepth = 2 // not reported: a group of the user's
 		if d.Depth != nil {
 			r.GroupDepth = *d.Depth
 		}
@@ -224,8 +224,8 @@ func (w *minimalWriter) state(s *state) error {
 	return w.p.record(thread, w.base+uint64(s.time), &r)
 }
 
-// told writes the operations of a launch whose times the input tells: a Group with all of them, which takes no time.
-func (w *minimalWriter) told(at int32) error {
+// stated writes the operations of a launch whose times the input has: a Group with all of them, which takes no time.
+func (w *minimalWriter) stated(at int32) error {
 	e := &w.events[at]
 	ops := []int32{at}
 	if e.details.Plan != nil {

@@ -49,7 +49,7 @@ func paradigmOfLegacyGroup(old uint8) Paradigm {
 	return ParadigmUnknown
 }
 
-// legacyRegion is a region's old type with what it stands for; several old types tell flags apart.
+// legacyRegion is a region's old type with what it stands for; several old types differ in flags.
 type legacyRegion struct {
 	old      uint8
 	paradigm Paradigm

@@ -56,7 +56,7 @@ type references struct {
 	attributes map[AttributeRef]Type
 }
 
-// reference is a definition's id; the type tells the id spaces apart, "StringRef".
+// reference is a definition's id; the type says of which id space, "StringRef".
 type reference struct {
 	typ string
 	id  uint64

@@ -29,8 +29,7 @@ const (
 // Names by which readers distinguish regions. Those of calls are "nccl" and NCCL's function, those of operations the function,
 // or LaunchName.
 const (
-	NameCall         = "nccl"      // begins those of calls
-	NameGroup        = "ncclGroup" // a user's group of calls
+	NameCall         = "nccl" // begins those of calls
 	NameKernelLaunch = "ncclKernelLaunch"
 	NameCUDAGraph    = "CUDA graph" // a run of one of which CUPTI reported no kernels
 	// What the oldest transfer of a network's row waits for, in the order in which it does.

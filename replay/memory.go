@@ -68,7 +68,7 @@ func (k *kernels) allocate(at *Call, operation, kind int, a *allocation) {
 	k.add(at.Index, at.T, "memory %d %d %d %d %d", operation, kind, a.begin, a.end-a.begin, at.T+uint64(operation%2))
 }
 
-// allocations are the ranges of addresses that the buffers of operations cover, apart from each other.
+// allocations are the ranges of addresses that the buffers of operations cover; none touches another.
 func (k *kernels) allocations() []*allocation {
 	var all []*allocation
 	use := func(e *Event, at Pointer, bytes uint64) {
@@ -87,16 +87,16 @@ func (k *kernels) allocations() []*allocation {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b *allocation) int { return cmp.Compare(a.begin, b.begin) })
-	var apart []*allocation
+	var separate []*allocation
 	for _, a := range all {
-		if n := len(apart); n > 0 && a.begin < apart[n-1].end {
-			apart[n-1].end = max(apart[n-1].end, a.end)
-			apart[n-1].uses = append(apart[n-1].uses, a.uses...)
+		if n := len(separate); n > 0 && a.begin < separate[n-1].end {
+			separate[n-1].end = max(separate[n-1].end, a.end)
+			separate[n-1].uses = append(separate[n-1].uses, a.uses...)
 			continue
 		}
-		apart = append(apart, a)
+		separate = append(separate, a)
 	}
-	return apart
+	return separate
 }
 
 // elementBytes is the size of an element by the number of bits in its type's name: ncclFloat32. What has none, or a

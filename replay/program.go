@@ -435,8 +435,8 @@ func (e *Event) plan() *Event {
 	return nil
 }
 
-// told is what releases up to 2.26 write about the communicator into each operation.
-func (e *Event) told(c *compiler, name string) string {
+// stated is what releases up to 2.26 write about the communicator into each operation.
+func (e *Event) stated(c *compiler, name string) string {
 	if e.Context == nil || c.release[1] > 26 {
 		return "-"
 	}
@@ -457,7 +457,7 @@ func (c *compiler) field(call *Call, f field, raw json.RawMessage) (string, erro
 		if e.Type != TypeColl && e.Type != TypeP2p {
 			return "-", nil
 		}
-		return e.told(c, f.name), nil
+		return e.stated(c, f.name), nil
 	}
 	switch f.kind {
 	case fieldString:

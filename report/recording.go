@@ -5,7 +5,6 @@ package report
 import (
 	"bufio"
 	"encoding/csv"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
@@ -145,7 +144,5 @@ func WriteRecordingCSV(s *analysis.Self, w io.Writer) error {
 
 // WriteRecordingJSON writes the report as one JSON object.
 func WriteRecordingJSON(s *analysis.Self, w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(s)
+	return WriteJSON(w, s, "  ")
 }

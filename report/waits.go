@@ -252,9 +252,11 @@ func Waits(w *waits.States, clock Clock) *Document {
 	if w.Verdict != nil {
 		d.note("%s", w.Verdict.Text)
 	}
-	if s := w.StartUp; s.Waited > 0 {
-		d.note("Not counted: %s in the first collective of each communicator, %s of it for %s (starting up).",
-			units.Time(float64(s.Waited)), units.Time(float64(s.Caused)), s.Rank)
+	if text := startUpLater(w); text != "" {
+		d.note("Waiting: %s.", text)
+	}
+	if text := firstCollectives(w); text != "" {
+		d.note("%s", text)
 	}
 	if w.Hosts > 1 && w.Total.Parts > 0 {
 		d.note("%s", clocksRemark(w.Hosts, w.Clocks, true))

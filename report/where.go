@@ -208,14 +208,23 @@ func startUpRemark(s *waits.States) (lines []string) {
 	if left := s.NotCompared.NoTimes + s.NotCompared.Unfinished; left > 0 {
 		lines = append(lines, fmt.Sprintf("Left out: %s, without times of two members that can be compared, or not ended by all.", units.Count(int(left), "collective", "collectives")))
 	}
-	if u := s.StartUp; u.Waited > 0 {
-		lines = append(lines, fmt.Sprintf("Not counted: %s in the first collective of each communicator, %s of it for %s (starting up).",
-			units.Time(float64(u.Waited)), units.Time(float64(u.Caused)), u.Rank))
+	if text := firstCollectives(s); text != "" {
+		lines = append(lines, text)
 	}
 	if s.Hosts > 1 && s.Total.Parts > 0 {
 		lines = append(lines, clocksRemark(s.Hosts, s.Clocks, false))
 	}
 	return lines
+}
+
+// firstCollectives says what was waited in them, which is in no table; "" if nothing was.
+func firstCollectives(s *waits.States) string {
+	u := s.StartUp
+	if u.Waited == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Not counted: %s in the first collective of each communicator, %s of it for %s (starting up).",
+		units.Time(float64(u.Waited)), units.Time(float64(u.Caused)), u.Rank)
 }
 
 // whereSheets are the tables of --waits on when, in what, and how well the time was used.

@@ -37,8 +37,10 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/export"
 	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/stats"
+	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/profile/cubex"
 	"github.com/nccl-otf2/nccl-otf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/report"
 	"github.com/nccl-otf2/nccl-otf2/view"
 )
 
@@ -56,9 +58,17 @@ var products = []product{
 	{"report, text", []string{"report", "DIR"}, "", readReportText},
 	{"report, CSV", []string{"report", "DIR", "--format", "csv"}, "", readReportCSV},
 	{"report, Markdown", []string{"report", "DIR", "--format", "markdown"}, "", readReportMarkdown},
+	{"report --nccl-tests", []string{"report", "DIR", "--nccl-tests", "--format", "json"}, "", readNCCLTests},
 	{"report --tally", []string{"report", "DIR", "--tally", "--format", "json"}, "", readTally},
+	{"report --tally, text", []string{"report", "DIR", "--tally", "--top", "all"}, "", readTables(tallyText)},
+	{"report --tally, CSV", []string{"report", "DIR", "--tally", "--format", "csv"}, "", readTables(tallyCSV)},
 	{"report --waits", []string{"report", "DIR", "--waits", "--format", "json"}, "", readWaits},
+	{"report --waits, text", []string{"report", "DIR", "--waits", "--top", "all"}, "", readTables(waitsText)},
+	{"report --waits, CSV", []string{"report", "DIR", "--waits", "--format", "csv"}, "", readTables(waitsCSV)},
 	{"report --matrix", []string{"report", "DIR", "--matrix", "--format", "json"}, "", readMatrix},
+	{"report --matrix, text", []string{"report", "DIR", "--matrix", "--top", "all"}, "", readTables(matrixText)},
+	{"report --matrix, CSV", []string{"report", "DIR", "--matrix", "--format", "csv"}, "", readTables(matrixCSV)},
+	{"report --path", []string{"report", "DIR", "--path", "--format", "json"}, "", readPath},
 	{"profile --summary", []string{"profile", "DIR", "--summary", "DIR/summary.json"}, "summary.json", readSummary},
 	{"export --jsonl", []string{"export", "--jsonl", "DIR"}, "jsonl/*.jsonl", readJSONL},
 	{"export --chrome", []string{"export", "--chrome", "DIR"}, "trace.json.gz", readChrome},
@@ -67,7 +77,9 @@ var products = []product{
 	{"timeline", []string{"timeline", "DIR"}, "timeline.html", readTimeline},
 	{"diff", []string{"diff", "DIR", "DIR", "--warm-up", "0", "--format", "json"}, "", readDiff},
 	{"top", []string{"top", "DIR", "--once", "--format", "json"}, "", readTop},
+	{"diff, text", []string{"diff", "DIR", "DIR", "--warm-up", "0"}, "", readTables(diffText)},
 	{"view --scalasca", []string{"view", "--scalasca", "DIR", "--format", "json"}, "", readView},
+	{"view --scalasca, its archive", []string{"print", "--json", "--show-all", "DIR/scalasca/traces.otf2"}, "", readViewed},
 }
 
 // outputs runs the tool for all products, and reads what it wrote, by the product's name.
@@ -112,7 +124,20 @@ func figuresOf(all map[string]map[string][]byte) (figures, error) {
 			return nil, fmt.Errorf("%s: %w", p.name, err)
 		}
 	}
+	if f["not counted"]["report"].value > 0 {
+		f.dropAllRecorded()
+	}
 	return f, nil
+}
+
+// dropAllRecorded drops figures of all that members recorded, which tallies and profiles have: a report leaves out operations that not all members
+// have ended, or that they did not record alike, and says so. Its answer is then what stopped the job, and not of waiting.
+func (f figures) dropAllRecorded() {
+	for what := range f {
+		if strings.HasSuffix(what, " calls") || strings.Contains(what, " alone") || strings.HasSuffix(what, " size of members") || what == "calls" || strings.HasPrefix(what, "busbw and times of members") || what == "verdict: waited" {
+			delete(f, what)
+		}
+	}
 }
 
 func decode(outputs map[string][]byte, to any) error {
@@ -180,13 +205,21 @@ func readReport(f figures, name string, outputs map[string][]byte) error {
 	}
 	if r.Verdict != nil {
 		f.verdict(name, r.Verdict)
+		f.add(name, "verdict: waited", float64(r.Verdict.Waited))
+	}
+	if r.CriticalPath != nil {
+		f.path(name+", critical path", r.CriticalPath)
 	}
 	rows := make(map[kind][]operations.Row) // those with device buffers are apart
 	ofName := make(map[string]*topSum)
 	compared := make(map[string][]*operations.Row)
 	written := make(map[string][]*operations.Row)
+	curves := make(map[string][]*operations.Row)
 	for i := range r.Operations {
 		o := &r.Operations[i]
+		if o.AlgBW > 0 && !o.Replayed && o.Equal == 0 {
+			curves[curvePoint(o)] = append(curves[curvePoint(o)], o)
+		}
 		f.add(name, o.Operation+" calls", float64(o.Calls))
 		f.add(name, o.Operation+" size of members", float64(o.Size*o.Calls))
 		if !o.Grouped {
@@ -233,11 +266,23 @@ func readReport(f figures, name string, outputs map[string][]byte) error {
 			}, 0)
 		}
 	}
+	for point, of := range curves {
+		if len(of) == 1 {
+			f.add(name, point+": busbw", of[0].BusBW)
+			f.add(name, point+": algbw", of[0].AlgBW)
+		}
+	}
 	for operation, s := range ofName {
 		if operation != "Recv" {
 			s.show(f, name, operation)
 		}
 	}
+	f.add(name, "not counted", float64(r.Summary.Unfinished+r.Summary.LeftOut+r.Summary.Oddities["INCOMPLETE_OPERATIONS"]))
+	f.add(name, "duration", float64(r.Summary.Duration))
+	f.add(name, "processes", float64(r.Summary.Processes))
+	f.add(name, "hosts", float64(r.Summary.Hosts))
+	f.add(name, "ranks", float64(r.Summary.Ranks))
+	f.add(name, "communicators", float64(r.Summary.Communicators))
 	f.add(name, "calls", float64(r.Summary.Calls))
 	f.add(name, "operations", float64(r.Summary.Operations))
 	f.add(name, "events", float64(r.Summary.Events))
@@ -352,6 +397,9 @@ func readReportText(f figures, name string, outputs map[string][]byte) error {
 		}
 		f.add(name, what, n)
 	}
+	if err := f.answer(name, string(outputs[""])); err != nil {
+		return err
+	}
 	return f.writtenRows(name, tableRows(string(outputs[""]), func(line string) []string { return gaps.Split(strings.TrimSpace(line), -1) }))
 }
 
@@ -361,10 +409,16 @@ func readTally(f figures, name string, outputs map[string][]byte) error {
 	if err := decode(outputs, &r); err != nil {
 		return err
 	}
+	type sum struct{ calls, time float64 }
+	alone := make(map[string]sum)
 	for _, g := range r.Tally.Groups {
 		for _, row := range g.Rows {
-			f.add(name, g.Group+"/"+row.Name+" regions", float64(row.Calls))
-			f.add(name, g.Group+"/"+row.Name+" time", float64(row.Time))
+			region := g.Group + "/" + row.Name
+			if row.Launched {
+				region += facts.LaunchedOnly
+			}
+			f.add(name, region+" regions", float64(row.Calls))
+			f.add(name, region+" time", float64(row.Time))
 			switch {
 			case g.Group == regions.GroupApplication:
 				f.add(name, "phases", float64(row.Calls))
@@ -372,8 +426,12 @@ func readTally(f figures, name string, outputs map[string][]byte) error {
 			case regions.CollectiveNamed(row.Name) != nil || facts.IsMessage(row.Name): // launches of one
 				f.add(name, row.Name+" alone, calls", float64(row.Calls))
 				f.add(name, row.Name+" alone, member time", float64(row.Time))
+				alone[row.Name] = sum{alone[row.Name].calls + float64(row.Calls), alone[row.Name].time + float64(row.Time)}
 			}
 		}
+	}
+	for operation, s := range alone {
+		f.add(name, shownAlone(operation, s.calls), s.time)
 	}
 	return nil
 }
@@ -409,6 +467,8 @@ func readWaits(f figures, name string, outputs map[string][]byte) error {
 	for _, row := range w.Ranks {
 		f.add(name, row.Name+": waited", float64(row.Waited))
 		f.add(name, row.Name+": caused", float64(row.Caused))
+		f.add(name, row.Name+": late arrivals", float64(row.Last))
+		f.add(name, row.Name+": compared", float64(row.Parts))
 	}
 	f.add(name, "collectives compared", float64(w.Collectives))
 	f.add(name, "waited", float64(w.Total.Waited))
@@ -423,6 +483,7 @@ func readWaits(f figures, name string, outputs map[string][]byte) error {
 	}
 	for _, c := range w.Communicators {
 		f.add(name+", by communicator", "waited", float64(c.Waited))
+		f.add(name, c.Name+": waited", float64(c.Waited))
 	}
 	readEfficiency(f, name, w.Efficiency)
 	f.add(name, startUpMetric, float64(w.StartUp.Waited))
@@ -435,12 +496,12 @@ func readEfficiency(f figures, name string, e *efficiency.Result) {
 	if e == nil || e.Ranks == nil {
 		return
 	}
-	f.add(name, "load balance", e.Ranks.LoadBalance)
-	f.add(name, "communication efficiency", e.Ranks.Communication)
-	f.add(name, "parallel efficiency", e.Ranks.Parallel)
-	f.near(name+", product", "parallel efficiency", e.Ranks.LoadBalance*e.Ranks.Communication, 1e-12)
+	f.add(name, "ranks: load balance", e.Ranks.LoadBalance)
+	f.add(name, "ranks: communication efficiency", e.Ranks.Communication)
+	f.add(name, "ranks: parallel efficiency", e.Ranks.Parallel)
+	f.near(name+", product", "ranks: parallel efficiency", e.Ranks.LoadBalance*e.Ranks.Communication, 1e-12)
 	if e.Ranks.Transfer != nil {
-		f.near(name+", product", "communication efficiency", *e.Ranks.Transfer**e.Ranks.Serialization, 1e-12)
+		f.near(name+", product", "ranks: communication efficiency", *e.Ranks.Transfer**e.Ranks.Serialization, 1e-12)
 	}
 	mean, n := 0.0, 0.0
 	for _, r := range e.ByRank {
@@ -449,7 +510,7 @@ func readEfficiency(f figures, name string, e *efficiency.Result) {
 			n++
 		}
 	}
-	f.near(name+", by rank", "parallel efficiency", mean/n, 1e-9)
+	f.near(name+", by rank", "ranks: parallel efficiency", mean/n, 1e-9)
 }
 
 func readMatrix(f figures, name string, outputs map[string][]byte) error {
@@ -472,6 +533,8 @@ func readMatrix(f figures, name string, outputs map[string][]byte) error {
 	for _, flow := range r.Matrix.Ranks {
 		f.add(name, flow.From+" to "+flow.To+": transfers", float64(flow.Transfers))
 		f.add(name, flow.From+" to "+flow.To+": bytes", float64(flow.Bytes))
+		f.add(name, flow.From+" to "+flow.To+": busy", float64(flow.Busy))
+		f.add(name, flow.From+" to "+flow.To+": bandwidth", flow.Bandwidth)
 	}
 	for of, flows := range map[string]int{"hosts": len(r.Matrix.Hosts), "channels": len(r.Matrix.Channels)} {
 		if flows == 0 && len(r.Matrix.Networks) > 0 && r.Matrix.Networks[0].Total.Transfers > 0 {
@@ -495,7 +558,9 @@ func readSummary(f figures, name string, outputs map[string][]byte) error {
 	if err := decode(outputs, &s); err != nil {
 		return err
 	}
-	bandwidths := make(map[string][]float64) // of communicators
+	f.add(name, "duration", float64(s.Duration))
+	f.add(name, "processes", float64(s.Processes))
+	figures := make(map[string][]float64) // of communicators
 	for i := range s.Operations {
 		o := &s.Operations[i]
 		if o.Operation == "Group" {
@@ -505,7 +570,13 @@ func readSummary(f figures, name string, outputs map[string][]byte) error {
 		f.add(name, o.Operation+" size of members", float64(o.Size.Sum))
 		if o.BusBW > 0 {
 			key := profileName(o.Operation, o.Source, o.Grouped)
-			bandwidths[key] = append(bandwidths[key], o.BusBW)
+			figures[key] = append(figures[key], o.BusBW)
+			figures[key+", algbw"] = append(figures[key+", algbw"], o.AlgBW)
+		}
+		if !o.Grouped && o.Time.Count > 0 {
+			key := profileName(o.Operation, o.Source, false)
+			figures[key+", p50"] = append(figures[key+", p50"], o.Time.P50)
+			figures[key+", p99"] = append(figures[key+", p99"], o.Time.P99)
 		}
 		if !o.Grouped {
 			f.add(name, o.Operation+" alone, calls", float64(o.Calls))
@@ -514,7 +585,7 @@ func readSummary(f figures, name string, outputs map[string][]byte) error {
 			f.extreme(name, o.Operation+" alone, most of "+o.Source, float64(o.Time.Max), math.Max)
 		}
 	}
-	for key, all := range bandwidths {
+	for key, all := range figures {
 		if len(all) == 1 { // profiles have other names of communicators
 			f.near(name, key, all[0], stats.PercentileError)
 		}
@@ -689,6 +760,9 @@ func readParquet(f figures, name string, outputs map[string][]byte) error {
 	}
 	rows := make(map[kind]*timedRow)
 	for _, all := range members {
+		if !all[0].Alike || all[0].Peer == nil && len(all) < int(all[0].Members) {
+			continue // the report leaves it out
+		}
 		k, timed := memberKind(all), newTimed(all)
 		if rows[k] == nil {
 			rows[k] = new(timedRow)
@@ -700,6 +774,16 @@ func readParquet(f figures, name string, outputs map[string][]byte) error {
 	}
 	addProfiles(f, name, operations)
 	addBuckets(f, name, operations)
+	runs, err := table[export.RunRow](outputs[export.RunsFile])
+	if err != nil {
+		return err
+	}
+	for _, r := range runs {
+		f.add(name, "duration", float64(r.Duration))
+		f.add(name, "processes", float64(r.Processes))
+		f.add(name, "hosts", float64(r.Hosts))
+		f.add(name, "ranks", float64(r.Ranks))
+	}
 	transfers, err := table[export.TransferRow](outputs[export.TransfersFile])
 	if err != nil {
 		return err
@@ -815,11 +899,16 @@ func readPrometheus(f figures, name string, outputs map[string][]byte) error {
 	return nil
 }
 
-// verdict notes who is named, and the answer's text, which has to be the same letter by letter.
-func (f figures) verdict(product string, v *verdict.Verdict) {
+// same notes a text, which has to be the same letter by letter.
+func (f figures) same(product, what, text string) {
 	sum := fnv.New32()
-	io.WriteString(sum, v.Text)
-	f.add(product, "verdict: text", float64(sum.Sum32()))
+	io.WriteString(sum, text)
+	f.add(product, what, float64(sum.Sum32()))
+}
+
+// verdict notes who is named, and the answer's text.
+func (f figures) verdict(product string, v *verdict.Verdict) {
+	f.same(product, "verdict: text", v.Text)
 	f.add(product, "verdict: culprits", float64(len(v.Culprits)))
 	for i, c := range v.Culprits {
 		f.add(product, fmt.Sprintf("verdict: culprit %d", i), float64(c.Rank))
@@ -855,8 +944,10 @@ func readTimeline(f figures, name string, outputs map[string][]byte) error {
 				Count, Bytes float64
 			}
 		}
-		Totals  struct{ Operations, Transfers, Events, Collectives, Waited float64 }
-		Verdict verdict.Verdict
+		Totals    struct{ Operations, Transfers, Events, Collectives, Waited, Hosts, Comms float64 }
+		Verdict   verdict.Verdict
+		Bandwidth *report.Plot
+		Duration  float64
 	}
 	if err := json.Unmarshal(text, &h); err != nil {
 		return err
@@ -866,7 +957,13 @@ func readTimeline(f figures, name string, outputs map[string][]byte) error {
 	f.add(name, "events", h.Totals.Events)
 	f.add(name, "collectives compared", h.Totals.Collectives)
 	f.add(name, "waited", h.Totals.Waited)
+	f.add(name, "duration", h.Duration)
+	f.add(name, "hosts", h.Totals.Hosts)
+	f.add(name, "communicators", h.Totals.Comms)
 	f.verdict(name, &h.Verdict)
+	if err := f.curves(name, h.Bandwidth); err != nil {
+		return err
+	}
 	for _, r := range h.Ranks {
 		f.add(name, r.Name+": waited", r.Waited)
 		f.add(name, r.Name+": caused", r.Caused)
@@ -895,7 +992,12 @@ func readDiff(f figures, name string, outputs map[string][]byte) error {
 	for side, run := range map[string]*compare.Run{"A": &c.A, "B": &c.B} {
 		f.add(name+" "+side, "operations", float64(run.Operations))
 		f.add(name+" "+side, "lost", float64(run.Lost))
+		f.add(name+" "+side, "processes", float64(run.Processes))
+		f.add(name+" "+side, "hosts", float64(run.Hosts))
+		f.add(name+" "+side, "ranks", float64(run.Ranks))
+		f.add(name+" "+side, "communicators", float64(run.Communicators))
 	}
+	medians := make(map[string][]float64) // by the text's name
 	for i := range c.Operations {
 		o := &c.Operations[i]
 		f.add(name+" A", "operations of kinds", float64(o.OperationsA))
@@ -905,6 +1007,16 @@ func readDiff(f figures, name string, outputs map[string][]byte) error {
 		}
 		if o.Class == nil && o.CommunicatorsA == 1 && o.Time.MedianA > 0 && (!o.Grouped || o.Equal > 0) {
 			f.near(name, diffKind(o.Operation, o.Size, o.TimingSource, o.Equal), o.Time.MedianA, 1e-9)
+		}
+		if !o.Grouped {
+			key := diffRow(map[string]string{"operation": o.Operation, "size": units.Bytes(o.Size), "timing source": o.TimingSource})
+			medians["median A of "+key] = append(medians["median A of "+key], o.Time.MedianA)
+			medians["median B of "+key] = append(medians["median B of "+key], o.Time.MedianB)
+		}
+	}
+	for key, all := range medians {
+		if len(all) == 1 && all[0] > 0 {
+			f.add(name, key, all[0])
 		}
 	}
 	return nil
@@ -916,8 +1028,11 @@ func readTop(f figures, name string, outputs map[string][]byte) error {
 	if err := decode(outputs, &v); err != nil {
 		return err
 	}
-	f.add(name, "operations", float64(v.Done))
 	f.add(name, "lost", float64(v.Lost))
+	if len(v.Stops) > 0 {
+		return nil // it counts what has ended on some rank, also where it says that members asked for different things
+	}
+	f.add(name, "operations", float64(v.Done))
 	window, seen := float64(v.Window)/1e9, 0.0
 	for _, o := range v.Operations {
 		seen += o.Rate * window
@@ -965,9 +1080,12 @@ func readView(f figures, name string, outputs map[string][]byte) error {
 		return err
 	}
 	dropped := uint64(0)
-	for _, n := range r.Dropped {
-		dropped += n
+	for reason, n := range r.Dropped {
+		if reason != view.ReasonMissing && reason != view.ReasonDiffers { // the report leaves them out, too
+			dropped += n
+		}
 	}
 	f.add(name, "operations", float64(r.Collectives+r.Messages+dropped))
+	f.add(name, "hosts", float64(r.Hosts))
 	return nil
 }

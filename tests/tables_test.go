@@ -101,9 +101,10 @@ func (f figures) writtenRows(product string, rows []map[string]string) error {
 	return nil
 }
 
-var timeUnits = map[string]float64{"": 1, "ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9}
+// unitsOf are those of figures for people: times in ns, sizes in bytes.
+var unitsOf = map[string]float64{"": 1, "ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
-// written reads a figure for people: a time in ns, a number, the first of "3 of 4"; 0 if it is not known.
+// written reads a figure for people: a time in ns, a size in bytes, a number, the first of "3 of 4"; 0 if it is not known.
 func written(text string) (float64, error) {
 	text = strings.TrimPrefix(text, "~")
 	if text == "" || text == "–" {
@@ -115,7 +116,7 @@ func written(text string) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	factor, known := timeUnits[unit]
+	factor, known := unitsOf[unit]
 	if !known {
 		return 0, fmt.Errorf("%q is no unit", unit)
 	}
@@ -352,7 +353,7 @@ func (r *timedRow) show(f figures, name string, k kind) {
 
 // profileName is what a profile's bandwidth is of.
 func profileName(function, source string, grouped bool) string {
-	return fmt.Sprintf("busbw of members: %s, %s, grouped %v", function, source, grouped)
+	return fmt.Sprintf("busbw and times of members: %s, %s, grouped %v", function, source, grouped)
 }
 
 // addProfiles works out bandwidths as profiles have them: bytes together / time together, each operation with the median of its size on its rank.
@@ -384,5 +385,30 @@ func addProfiles(f figures, name string, all []export.Operation) {
 			moved.Add(uint64(len(times)), float64(c.size)*factors[key], nearestRank(times, 0.5))
 		}
 		f.near(name, key, moved.Bandwidth(), stats.PercentileError)
+		f.near(name, key+", algbw", moved.Bandwidth()/factors[key], stats.PercentileError)
+	}
+	addMembers(f, name, all)
+}
+
+// addMembers works out percentiles of members' times, as profiles have them: of operations that were launched alone.
+func addMembers(f figures, name string, all []export.Operation) {
+	times, comms := make(map[string][]float64), make(map[string]map[int32]bool)
+	for i := range all {
+		o := &all[i]
+		if o.Grouped {
+			continue
+		}
+		key := profileName(o.Function, valueOf(o.TimingSource), false)
+		if comms[key] == nil {
+			comms[key] = make(map[int32]bool)
+		}
+		comms[key][o.Comm] = true
+		times[key] = append(times[key], float64(o.Duration))
+	}
+	for key, of := range times {
+		if len(comms[key]) == 1 {
+			f.near(name, key+", p50", nearestRank(of, 0.5), stats.PercentileError)
+			f.near(name, key+", p99", nearestRank(of, 0.99), stats.PercentileError)
+		}
 	}
 }

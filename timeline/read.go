@@ -100,7 +100,7 @@ func (d *Data) read(a *otf2.Archive) error {
 		return fmt.Errorf("the archive has %d events: a timeline can have %d at most", total, uint32(math.MaxUint32))
 	}
 	if d.origin == 0 || len(d.rows) == 0 {
-		d.origin = firstEvent(a)
+		d.origin = analysis.FirstEvent(a)
 	}
 	d.defineRegions()
 	r := newReader(d)
@@ -122,23 +122,6 @@ func (d *Data) read(a *otf2.Archive) error {
 	}
 	d.layout = newLayout(d)
 	return nil
-}
-
-// firstEvent is when the first event of an archive without clock offset was.
-func firstEvent(a *otf2.Archive) otf2.Timestamp {
-	first := otf2.UndefinedTimestamp
-	for i := range a.Defs.Locations {
-		for ev, err := range a.EventsOf(a.Defs.Locations[i].Self) {
-			if err == nil {
-				first = min(first, ev.Time)
-			}
-			break
-		}
-	}
-	if first == otf2.UndefinedTimestamp {
-		return 0
-	}
-	return first
 }
 
 // Names for groups of regions, where the archive has none.

@@ -197,7 +197,7 @@ func Resolve(a *otf2.Archive, spec Spec) (*Selection, error) {
 	}
 	comms := facts.Communicators(a.Defs)
 	world, of := analysis.Ranks(a.Defs, comms)
-	s := &Selection{spec: spec, begin: firstEvent(a), worldOf: of, processes: analysis.Processes(a.Defs), rows: make(map[otf2.LocationRef]row)}
+	s := &Selection{spec: spec, begin: analysis.FirstEvent(a), worldOf: of, processes: analysis.Processes(a.Defs), rows: make(map[otf2.LocationRef]row)}
 	if err := cmp.Or(s.chooseRanks(world), s.chooseComms(comms)); err != nil {
 		return nil, err
 	}
@@ -209,26 +209,6 @@ func Resolve(a *otf2.Archive, spec Spec) (*Selection, error) {
 		return s, nil
 	}
 	return s, s.number(a, comms)
-}
-
-// firstEvent is when the run begins: points in time count from there.
-func firstEvent(a *otf2.Archive) otf2.Timestamp {
-	first := otf2.UndefinedTimestamp
-	for i := range a.Defs.Locations {
-		if a.Defs.Locations[i].Events == 0 {
-			continue
-		}
-		for ev, err := range a.EventsOf(a.Defs.Locations[i].Self) {
-			if err == nil {
-				first = min(first, ev.Time)
-			}
-			break
-		}
-	}
-	if first == otf2.UndefinedTimestamp {
-		return 0
-	}
-	return first
 }
 
 func (s *Selection) chooseRanks(world []analysis.Rank) error {

@@ -21,6 +21,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/config"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
+	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
 // ctlOptions are those of all its commands.
@@ -255,12 +256,12 @@ func printStatus(w io.Writer, rows []processStatus, silent []string) error {
 		for _, n := range s.Lost {
 			lost += n
 		}
-		disk := mebibytes(s.DiskUsed)
+		disk := units.Bytes(s.DiskUsed)
 		if s.DiskLimit > 0 {
-			disk += " of " + mebibytes(s.DiskLimit)
+			disk += " of " + units.Bytes(s.DiskLimit)
 		}
 		printable.Fprintf(t, "%s\t%s\t%d\t%s\t%d\t%.0f\t%d\t%d\t%s of %s\t%s\t\n", orDash(s.Rank), s.Host, s.PID, recordingWord(&s.Status),
-			s.Records, s.Rate, lost, s.Paused, mebibytes(s.MemoryUsed), mebibytes(s.MemoryTotal), disk)
+			s.Records, s.Rate, lost, s.Paused, units.Bytes(s.MemoryUsed), units.Bytes(s.MemoryTotal), disk)
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -297,8 +298,6 @@ func orDash(rank int) string {
 	}
 	return fmt.Sprint(rank)
 }
-
-func mebibytes(n uint64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
 
 func recordingWord(s *control.Status) string {
 	all, some := s.Recording()

@@ -4,7 +4,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"os"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/analysis/selection"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
+	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/timeline"
 )
@@ -91,7 +91,7 @@ much as the archive has.`,
 				return err
 			}
 			out := cmd.OutOrStdout()
-			printable.Fprintf(out, "%s\n  %s, %s: open it in a browser\n", paint(out, bold, relative(output)), d, fileSize(st.Size()))
+			printable.Fprintf(out, "%s\n  %s, %s: open it in a browser\n", paint(out, bold, relative(output)), d, units.Bytes(uint64(st.Size())))
 			if !spec.Empty() {
 				printable.Fprintf(out, "  selection: %s\n", spec.String())
 			}
@@ -157,13 +157,4 @@ func serveTimeline(cmd *cobra.Command, d *timeline.Data, opts timeline.Options, 
 		return err
 	}
 	return nil
-}
-
-func fileSize(n int64) string {
-	switch {
-	case n < 1<<20:
-		return fmt.Sprintf("%.0f KiB", float64(n)/(1<<10))
-	default:
-		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
-	}
 }

@@ -5,7 +5,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -122,8 +121,6 @@ func (t *top) pause(began time.Time) time.Duration {
 
 // lines prints a line for each look.
 func (t *top) lines(ctx context.Context, out io.Writer) error {
-	e := json.NewEncoder(out)
-	e.SetEscapeHTML(false)
 	for {
 		began := time.Now()
 		v, err := t.live.Look(began)
@@ -133,7 +130,7 @@ func (t *top) lines(ctx context.Context, out io.Writer) error {
 		if t.once && v.State == live.LiveWaiting {
 			return t.nothing(v)
 		}
-		if err := e.Encode(v); err != nil || t.once || v.Over {
+		if err := report.WriteJSON(out, v, ""); err != nil || t.once || v.Over {
 			return err
 		}
 		select {

@@ -25,11 +25,11 @@ const clockSlack = 1_000_000_000
 type Communicator struct {
 	id      uint64
 	Nranks  int
-	Unsized bool    // NCCL never told the size: nranks is what the known ranks give, at least
+	Unsized bool    // NCCL never reported the size: nranks is what the known ranks give, at least
 	Members []*Rank // by rank; nil: no data of this rank was found
 	Name    string  // unique in the archive, set by nameInstances
 	Ref     otf2.CommRef
-	Parted  *parting      // nil: its members paused alike, if at all
+	Parted  *parting      // nil: its members paused at the same operations, if at all
 	Parent  *Communicator // that it was split from, or is a shrink of; nil: none that is known. Set by FindParents
 	Birth   Birth         // if it has a parent
 	World   []int         // by rank: the rank in the world, −1 where nobody knows it; nil before Arrange

@@ -22,7 +22,7 @@ type Job struct {
 	run *Run
 }
 
-// Differences are the operations that the members of communicators did not record alike, see CompareSequences.
+// Differences are the operations that the members of communicators did not record equally, see CompareSequences.
 func (j *Job) Differences() []Difference {
 	return CompareSequences(slices.DeleteFunc(slices.Clone(j.run.Communicators), func(in *Communicator) bool { return in.Nranks < 2 || in.Unsized }))
 }
@@ -52,7 +52,7 @@ type JobCommunicator struct {
 	Size  int
 	Ranks []*JobRank // by rank; nil: no data of this rank was found
 	// Names are those of the ranks, in the world: "Rank 3"; where there is no world order, or a process has several GPUs without
-	// ranks of their own, what tells them apart.
+	// ranks of their own, what distinguishes them.
 	Names []string
 	World []int  // their ranks in the world, −1 where nobody knows it
 	ID    uint64 // NCCL's commId

@@ -111,7 +111,7 @@ func newJoined(last *experiment.Process) *joined {
 	return j
 }
 
-// nth tells apart what a shard has several of: its key with a number.
+// nth distinguishes what a shard has several of: its key with a number.
 func nth(seen map[string]int, key string) string {
 	seen[key]++
 	return fmt.Sprintf("%s\x00%d", key, seen[key])

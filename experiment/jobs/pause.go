@@ -53,7 +53,7 @@ func pauseRange(from, to uint64) string {
 // FindPauses brings the members' gaps together and remembers in each instance where they part.
 //
 // A member may lack a gap, or its end, that others have: its process still runs or died, or it made no
-// call that would have shown it. It is not alike if it has recorded more operations than lie before.
+// call that would have shown it. It is not the same if it has recorded more operations than lie before.
 func FindPauses(instances []*Communicator) []Pause {
 	var all []Pause
 	for _, in := range instances {
@@ -114,7 +114,7 @@ type parting struct {
 	Detail string
 }
 
-// agreedBefore is the number of recorded operations before the first gap that is not alike, of index i.
+// agreedBefore is the number of recorded operations before the first gap that is not the same, of index i.
 func (in *Communicator) agreedBefore(i int, replays bool) uint64 {
 	first := uint64(math.MaxUint64)
 	for m := range in.Present() {

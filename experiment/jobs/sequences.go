@@ -15,7 +15,7 @@ import (
 )
 
 // Difference is a stretch of operations of one function that the members of a communicator did not
-// record alike: something was lost, recording was paused at different points, or the program called
+// record equally: something was lost, recording was paused at different points, or the program called
 // NCCL differently. Analyses leave these operations out.
 type Difference struct {
 	Comm     otf2.CommRef `json:"comm"`
@@ -244,7 +244,7 @@ func compareTracks(tracks []track) (first, last uint64, detail string, differ bo
 	case running:
 		// Of those that are equally far the last digests can be compared, too.
 		count, differ := firstLast(tracks)
-		if n, _ := alike(tracks, fewest); n < fewest {
+		if n, _ := equalPart(tracks, fewest); n < fewest {
 			count, differ = min(count, n), true
 		}
 		if !differ {
@@ -252,7 +252,7 @@ func compareTracks(tracks []track) (first, last uint64, detail string, differ bo
 		}
 		return count / experiment.DigestStep * experiment.DigestStep, most - 1, describeTracks(tracks, -1), true
 	case died:
-		n, known := alike(tracks, fewest)
+		n, known := equalPart(tracks, fewest)
 		if !known {
 			n = fewest / experiment.DigestStep * experiment.DigestStep
 		}
@@ -261,9 +261,9 @@ func compareTracks(tracks []track) (first, last uint64, detail string, differ bo
 	return fewest / experiment.DigestStep * experiment.DigestStep, most - 1, describeTracks(tracks, -1), true
 }
 
-// alike is how many of the first n operations all tracks have alike, as far as they tell; known: they tell of all. The order of what
+// equalPart is in how many of the first n operations all tracks are equal, as far as they say; known: they say it of all. The order of what
 // the application calls and of what a graph brings, from another thread, may not be the same on all.
-func alike(tracks []track, n uint64) (same uint64, known bool) {
+func equalPart(tracks []track, n uint64) (same uint64, known bool) {
 	known = true
 	for i := n / experiment.DigestStep * experiment.DigestStep; i < n; i++ {
 		var one []byte

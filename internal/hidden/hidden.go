@@ -27,7 +27,7 @@ type Place struct {
 	Getenv func(string) string
 }
 
-// Traffic is something that is not told.
+// Traffic is something that is not reported.
 type Traffic struct {
 	Key  string `json:"key"`            // its name in an archive's property
 	What string `json:"what"`           // what is missing

@@ -88,7 +88,7 @@ func (p *Process) check(err error) {
 	}
 }
 
-// Launched sets what the launcher told the process.
+// Launched sets what the launcher says of the process.
 func (p *Process) Launched(name string, rank, size int) *Process {
 	p.Shard.Launcher = experiment.Launcher{Name: name, Rank: rank, Size: size}
 	return p
@@ -389,7 +389,7 @@ func (p *Process) message(comm, peer int, begin, end, length uint64, send bool) 
 	p.check(w.Leave(t1, nil, region))
 }
 
-// count takes the next operation into a sequence (FNV-1a over what members must have alike) and
+// count takes the next operation into a sequence (FNV-1a over what must be equal for members) and
 // returns its ordinal.
 func count(c *experiment.Comm, key string, bytes uint64, values ...uint64) uint64 {
 	s := c.Sequences[key]

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nccl-otf2/nccl-otf2/collector"
+	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
 const (
@@ -35,20 +36,6 @@ const (
 	// With less the plugin falls back to spool files.
 	leastAddress = gibibyte + 512*mebibyte
 )
-
-// sizeText writes bytes as "12.3 GiB".
-func sizeText(n uint64) string {
-	const units = "KMGTPE"
-	if n < 1024 {
-		return strconv.FormatUint(n, 10) + " B"
-	}
-	f, u := float64(n)/1024, 0
-	for f >= 1024 && u < len(units)-1 {
-		f /= 1024
-		u++
-	}
-	return fmt.Sprintf("%.1f %ciB", f, units[u])
-}
 
 func freeBytes(path string) (uint64, error) {
 	var fs unix.Statfs_t
@@ -99,9 +86,9 @@ func (e *examiner) directory() {
 	case err != nil:
 		e.add(group, name, Warn, fmt.Sprintf("%s: free space unknown: %v", dir, err), "see that there is room for the archive")
 	case free < leastDirectory:
-		e.add(group, name, Warn, fmt.Sprintf("%s: only %s free", dir, sizeText(free)), "make room, or set NCCL_OTF2_DIR to another file system")
+		e.add(group, name, Warn, fmt.Sprintf("%s: only %s free", dir, units.Bytes(free)), "make room, or set NCCL_OTF2_DIR to another file system")
 	default:
-		e.add(group, name, OK, fmt.Sprintf("%s: writable, %s free", dir, sizeText(free)), "")
+		e.add(group, name, OK, fmt.Sprintf("%s: writable, %s free", dir, units.Bytes(free)), "")
 	}
 }
 
@@ -113,14 +100,14 @@ func (e *examiner) sharedMemory() {
 	case err != nil:
 		e.add(group, "/dev/shm", Warn, fmt.Sprintf("cannot be looked at: %v", err), "NCCL needs it for ranks that share a node")
 	case e.settings.Shared && free/4 < e.settings.Memory+sharedTables:
-		e.add(group, "/dev/shm", Warn, fmt.Sprintf("%s free; NCCL_OTF2_RING=shm takes %s of it for each process, and no more than a quarter for all", sizeText(free), sizeText(e.settings.Memory)),
+		e.add(group, "/dev/shm", Warn, fmt.Sprintf("%s free; NCCL_OTF2_RING=shm takes %s of it for each process, and no more than a quarter for all", units.Bytes(free), units.Bytes(e.settings.Memory)),
 			"lower NCCL_OTF2_MEMORY, or in a container raise --shm-size; processes for which there is no room take memory that ends with them and their collectors")
 	case e.settings.Shared:
-		e.add(group, "/dev/shm", OK, fmt.Sprintf("%s free; NCCL_OTF2_RING=shm takes %s of it for each process", sizeText(free), sizeText(e.settings.Memory)), "")
+		e.add(group, "/dev/shm", OK, fmt.Sprintf("%s free; NCCL_OTF2_RING=shm takes %s of it for each process", units.Bytes(free), units.Bytes(e.settings.Memory)), "")
 	case free < leastShared:
-		e.add(group, "/dev/shm", Warn, sizeText(free)+" free; NCCL itself may need more", "in a container: --shm-size=1g or --ipc=host")
+		e.add(group, "/dev/shm", Warn, units.Bytes(free)+" free; NCCL itself may need more", "in a container: --shm-size=1g or --ipc=host")
 	default:
-		e.add(group, "/dev/shm", OK, sizeText(free)+" free", "")
+		e.add(group, "/dev/shm", OK, units.Bytes(free)+" free", "")
 	}
 	e.orphans(shm)
 	// The plugin's rings lie in a memfd, which seccomp profiles of old containers forbid.
@@ -153,7 +140,7 @@ func (e *examiner) orphans(folder string) {
 	}
 	for _, experiment := range slices.Sorted(maps.Keys(found)) {
 		l := found[experiment]
-		text := fmt.Sprintf("%s in %d files of processes that were killed, and their collectors", sizeText(l.bytes), len(l.files))
+		text := fmt.Sprintf("%s in %d files of processes that were killed, and their collectors", units.Bytes(l.bytes), len(l.files))
 		if experiment == "" {
 			e.add("directory", "left in /dev/shm", Warn, text+"; where they were recorded is not there any more", "rm "+strings.Join(l.files, " "))
 		} else {
@@ -174,7 +161,7 @@ var limits = []limit{
 	{"Max address space", "RLIMIT_AS", func(e *examiner, soft, _ uint64) (Status, string) {
 		if soft < leastAddress+e.settings.Memory {
 			return Warn, fmt.Sprintf("the collector needs %s beside the shared memory of %s, else the plugin writes spool files for `unify`: raise `ulimit -v`",
-				sizeText(leastAddress), sizeText(e.settings.Memory))
+				units.Bytes(leastAddress), units.Bytes(e.settings.Memory))
 		}
 		return OK, ""
 	}},
@@ -237,7 +224,7 @@ func limitText(row string, v uint64) string {
 	case row == "Max open files" || row == "Max processes":
 		return strconv.FormatUint(v, 10)
 	}
-	return sizeText(v)
+	return units.Bytes(v)
 }
 
 // readLimits gives the soft and hard value per row of a limits file. Its columns have fixed widths:

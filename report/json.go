@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+)
+
+// Schema is the version of what commands write as JSON, its member "schema". It counts up when a member is renamed, taken away or means
+// something else; new members do not change it.
+const Schema = 1
+
+// WriteJSON writes an object as JSON, with its version as the first member, and a new line; objects that begin with a version of their own keep
+// that. indent is what each depth is set in by; "": all is one line.
+func WriteJSON(w io.Writer, v any, indent string) error {
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetIndent("", indent)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	members, isObject := bytes.CutPrefix(text.Bytes(), []byte("{"))
+	if !isObject {
+		return fmt.Errorf("%T is no object of JSON", v)
+	}
+	if bytes.HasPrefix(bytes.TrimSpace(members), []byte(`"schema":`)) {
+		_, err := w.Write(text.Bytes())
+		return err
+	}
+	head := "{"
+	if indent != "" {
+		head += "\n" + indent + `"schema": `
+	} else {
+		head += `"schema":`
+	}
+	head += fmt.Sprint(Schema)
+	switch {
+	case !bytes.HasPrefix(members, []byte("}")):
+		head += ","
+	case indent != "":
+		head += "\n"
+	}
+	if _, err := io.WriteString(w, head); err != nil {
+		return err
+	}
+	_, err := w.Write(members)
+	return err
+}

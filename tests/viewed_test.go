@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/nccl-otf2/nccl-otf2/analysis/bandwidth"
+	"github.com/nccl-otf2/nccl-otf2/facts"
+)
+
+// shownAlone is the members' time of an operation that was so often launched alone. A view has no groups: where it has as many of an
+// operation, all were launched alone.
+func shownAlone(operation string, calls float64) string {
+	return fmt.Sprintf("%s, members' time of %v alone", operation, calls)
+}
+
+// altered are the properties by which a view says that it is not all that was recorded.
+var altered = []string{facts.PropView.Below("CLIPPED").Key(), facts.PropView.Below("DROPPED").Key()}
+
+// A view for Scalasca has the times of the native archive. What it has clipped or left out it counts; then times are not compared.
+func readViewed(f figures, name string, outputs map[string][]byte) error {
+	type record struct {
+		Record, Kind string
+		Location     struct{ ID uint64 }
+		Time         int64
+		Fields       struct{ Region struct{ Name string } }
+		Properties   []struct{ Name, Value string }
+	}
+	calls, times, begins := make(map[string]float64), make(map[string]float64), make(map[uint64]int64)
+	lines := bufio.NewScanner(bytes.NewReader(outputs[""]))
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var r record
+		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
+			if bytes.Contains(lines.Bytes(), []byte(`"record":"definition"`)) {
+				continue // definitions have other fields of these names
+			}
+			return err
+		}
+		for _, p := range r.Properties {
+			if slices.Contains(altered, p.Name) && p.Value != "0" {
+				return nil
+			}
+		}
+		region := strings.TrimSuffix(strings.TrimPrefix(r.Fields.Region.Name, "nccl"), " (times not comparable)")
+		operation, kernel := strings.CutSuffix(region, " kernel")
+		if kernel && facts.IsMessage(operation) {
+			region = operation // it has the time; messages are posted in no time before
+		} else if facts.IsMessage(region) {
+			continue
+		}
+		switch {
+		case r.Record != "event" || region == r.Fields.Region.Name:
+		case r.Kind == "Enter":
+			begins[r.Location.ID] = r.Time
+		case r.Kind == "Leave":
+			calls[region]++
+			times[region] += float64(r.Time - begins[r.Location.ID])
+		}
+	}
+	for operation, n := range calls {
+		f.add(name, shownAlone(operation, n), times[operation])
+	}
+	return lines.Err()
+}
+
+// The form of nccl-tests has the report's rows, out of place and in place side by side.
+func readNCCLTests(f figures, name string, outputs map[string][]byte) error {
+	var r struct {
+		NCCLTests struct{ Tests []bandwidth.Test } `json:"nccl_tests"`
+	}
+	if err := decode(outputs, &r); err != nil {
+		return err
+	}
+	in, out := true, false
+	rows := make(map[kind][]*bandwidth.Side)
+	for i := range r.NCCLTests.Tests {
+		t := &r.NCCLTests.Tests[i]
+		for j := range t.Rows {
+			row := &t.Rows[j]
+			k := kind{
+				comm: t.Communicator, operation: t.Operation, datatype: row.Datatype, size: row.Size, source: t.TimingSource, grouped: t.Grouped,
+				replayed: t.Replayed, equal: t.Equal, root: -1, algorithm: row.Algorithm, protocol: row.Protocol, variant: row.Variant,
+			}
+			if row.Root != nil {
+				k.root = *row.Root
+			}
+			for _, side := range []struct {
+				place *bool
+				*bandwidth.Side
+			}{{nil, row.Unknown}, {&in, row.InPlace}, {&out, row.OutOfPlace}} {
+				if k.inPlace = placeOf(side.place); side.Side != nil {
+					rows[k] = append(rows[k], side.Side)
+				}
+			}
+		}
+	}
+	for k, all := range rows {
+		if len(all) > 1 { // with buffers of devices and without
+			continue
+		}
+		s, key := all[0], k.String()
+		f.add(name, key+": operations", float64(s.Operations))
+		f.add(name, key+": timed", float64(s.Timed))
+		if s.Approximate {
+			continue
+		}
+		f.side(name, s.Avg, key+": p50", key+": algbw", key+": busbw")
+		f.side(name, s.NobodyLate, key+": nobody late", key+": algbw, nobody late", key+": busbw, nobody late")
+		f.side(name, s.Min, key+": fastest member")
+		f.side(name, s.Max, key+": slowest member")
+		f.side(name, s.Rank0, key+": rank 0")
+	}
+	return nil
+}
+
+// side notes a time and, if they are named, its bandwidths.
+func (f figures) side(product string, of *bandwidth.Figure, time string, bandwidths ...string) {
+	if of == nil {
+		return
+	}
+	f.add(product, time, of.Time)
+	if len(bandwidths) > 0 && of.AlgBW > 0 {
+		f.add(product, bandwidths[0], of.AlgBW)
+		f.add(product, bandwidths[1], of.BusBW)
+	}
+}
