@@ -79,7 +79,7 @@ func (pw *planWriter) planAttributes(c *commRank, p *plan, when gpuclock.Interva
 		pw.operationAttributes(a, c, p.ops[0])
 	}
 	a.String(AttrTimingSource, pw.defs.string(source))
-	if !single {
+	if !single && p.composite(c) == nil { // what NCCL made messages of is one operation
 		a.Uint32(AttrOperations, uint32(len(p.ops)))
 	}
 	if p.uncertain(source) {
