@@ -188,5 +188,5 @@ var Attributes = [numAttributes]Attribute{
 	{AttrTID, "TID", otf2.TypeUint32, "Thread on which NCCL reported the start"},
 	{AttrArgument, "ARGUMENT", otf2.TypeUint64, "Argument of the state: bytes, operations, GPU clock, or the network plugin's own"},
 	{AttrRealigned, "REALIGNED", otf2.TypeUint32, "By how many works of a channel, at most, NCCL had handed out the stamps of GPU times too late"},
-	{AttrOperations, "OPERATIONS", otf2.TypeUint32, "Number of operations that were launched together"},
+	{AttrOperations, "GROUP_SIZE", otf2.TypeUint32, "Number of operations that were launched together"},
 }

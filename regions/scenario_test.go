@@ -373,7 +373,7 @@ func TestPlanOfSeveralOperationsIsOneRegion(t *testing.T) {
 	s.kernel(120, 150, "b")
 	s.expect(s.lines(experiment.KindRank, AttrOrdinal, AttrTimingSource, AttrOperations), `
 		0 CommCreate
-		120 Enter Group TIMING_SOURCE=gpu OPERATIONS=2
+		120 Enter Group TIMING_SOURCE=gpu GROUP_SIZE=2
 		120 NonBlockingCollectiveRequest [1] ORDINAL=0
 		120 NonBlockingCollectiveRequest [2] ORDINAL=1
 		150 NonBlockingCollectiveComplete [11 0 4294967295 4096 4096 1]
