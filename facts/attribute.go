@@ -104,6 +104,7 @@ type Details struct {
 	Linked                bool                  // of a kernel: NCCL launched it
 	Source                Source                // of the times
 	Channels              uint32                // 0: not known
+	Together              uint32                // operations of a launch of several, 0: not stated
 	Count                 uint64                // elements, as given in the call
 	Uncertainty           uint64                // ns that begin and end may be off by, of the GPU's times
 	Realigned             uint32                // by how many kernels at most NCCL had handed the GPU's stamps to later operations; 0: it had not
@@ -165,6 +166,8 @@ func (r *Reader) Read(ev *otf2.Event, d *Details) {
 			d.Source = r.source(otf2.StringRef(a.Bits))
 		case regions.AttrUncertainty:
 			d.Uncertainty, d.Stated = a.Bits, true
+		case regions.AttrOperations:
+			d.Together = uint32(a.Bits)
 		case regions.AttrRealigned:
 			d.Realigned = uint32(a.Bits)
 		case regions.AttrEventID:

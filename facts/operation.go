@@ -80,7 +80,7 @@ type Region struct {
 	Depth      int    // regions around it
 	Begun      int    // operations that began in it
 	Ended      int    // and those that ended
-	Operations uint64 // that the region's name tells; 1 where it tells no number
+	Operations uint64 // that the launch states, or else the region's name tells; 1 where neither tells a number
 	Lost       bool   // its own end is not there: it ended with the region around it
 
 	enter    uint64
@@ -307,7 +307,7 @@ func (row *Row) pop(t otf2.Timestamp, lost bool) {
 	if row.reader.Leave != nil {
 		l.End, l.Lost = t, lost
 		if l.Operations == 0 {
-			l.Operations = row.reader.operations(l.Region)
+			l.Operations = row.reader.operations(l)
 		}
 		row.reader.Leave(l)
 	}
@@ -371,12 +371,15 @@ func (row *Row) take(id uint64) *started {
 	return &row.started[i]
 }
 
-// operations is how many operations a launch of a region's name is of.
-func (r *Reader) operations(region otf2.RegionRef) uint64 {
-	known := r.launched.Get(region)
+// operations is how many operations a launch is of: what it states, or what its region's name tells.
+func (r *Reader) operations(l *Region) uint64 {
+	if l.Together > 0 {
+		return uint64(l.Together)
+	}
+	known := r.launched.Get(l.Region)
 	if known == 0 {
-		known = regions.LaunchSize(r.Names.RegionName(region)) + 1
-		r.launched.Set(region, known)
+		known = regions.LaunchSize(r.Names.RegionName(l.Region)) + 1
+		r.launched.Set(l.Region, known)
 	}
 	return known - 1
 }
@@ -394,7 +397,7 @@ func (row *Row) place(o *Operation) {
 	o.Last = l.Ended == l.Begun
 	if l.Number > 0 {
 		if l.Operations == 0 {
-			l.Operations = row.reader.operations(l.Region)
+			l.Operations = row.reader.operations(l)
 		}
 		o.Launch, o.Follows, o.Grouped = l.Number, o.Message && len(l.led) > 0, l.Grouped()
 	}

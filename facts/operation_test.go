@@ -24,7 +24,7 @@ func (t texts) attr(a otf2.AttributeRef, text string) otf2.AttributeValue {
 	return otf2.AttributeValue{ID: a, Type: otf2.TypeString, Bits: t.of(text)}
 }
 
-var named = texts{"gpu", "network", "enqueue", "duration", "AllReduce", "Group (2 ops)", "AlltoAll", "ncclFloat32", "RING", "Broadcast", "device"}
+var named = texts{"gpu", "network", "enqueue", "duration", "AllReduce", "Group (2 ops)", "AlltoAll", "ncclFloat32", "RING", "Broadcast", "device", "Group"}
 
 func value(a otf2.AttributeRef, bits uint64) otf2.AttributeValue {
 	return otf2.AttributeValue{ID: a, Bits: bits}
@@ -117,6 +117,12 @@ Send 0 on 2: 14-15 , 64 B, sent 64, received 0, launch 0, place 0, peer 0`},
 			event(10, otf2.EventMpiIsend, nil, 3, 2, 0, 64, 1),
 			event(40, otf2.EventLeave, nil, group),
 		}, "Group (2 ops) 1: 10-40, 0 of 2 ended, grouped true"},
+		{"a launch states how many operations it is of, or is of as many as began in it", []*otf2.Event{
+			event(10, otf2.EventEnter, attrs{gpu, value(regions.AttrOperations, 2)}, named.of("Group")),
+			event(40, otf2.EventLeave, nil, named.of("Group")),
+			event(50, otf2.EventEnter, attrs{gpu}, named.of("Group")),
+			event(60, otf2.EventLeave, nil, named.of("Group")),
+		}, "Group 1: 10-40, 0 of 0 ended, grouped true\nGroup 2: 50-60, 0 of 0 ended, grouped false"},
 		{"damage", []*otf2.Event{
 			event(10, otf2.EventLeave, nil, group),
 			event(10, otf2.EventMpiIsendComplete, nil, 1),

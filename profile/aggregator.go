@@ -251,7 +251,7 @@ func (g *Aggregator) region(ref otf2.RegionRef) *region {
 		r.sizeNode = r.Name
 	}
 	if regions.LaunchSize(r.Name) > 1 {
-		r.title = "Group"
+		r.title = regions.LaunchName
 	}
 	if r.kind == Other {
 		r.paradigm = strings.ToLower(r.Paradigm.String())

@@ -92,6 +92,7 @@ const (
 	AttrTID                                    // the thread on which NCCL reported the start
 	AttrArgument                               // of a state: bytes, operations, the GPU's clock, or what a network plugin passed
 	AttrRealigned                              // by how many kernels at most NCCL had handed the stamps of a "gpu" interval to later operations
+	AttrOperations                             // of a launch of several: how many
 	numAttributes
 )
 
@@ -187,4 +188,5 @@ var Attributes = [numAttributes]Attribute{
 	{AttrTID, "TID", otf2.TypeUint32, "Thread on which NCCL reported the start"},
 	{AttrArgument, "ARGUMENT", otf2.TypeUint64, "Argument of the state: bytes, operations, GPU clock, or the network plugin's own"},
 	{AttrRealigned, "REALIGNED", otf2.TypeUint32, "By how many works of a channel, at most, NCCL had handed out the stamps of GPU times too late"},
+	{AttrOperations, "GROUP_SIZE", otf2.TypeUint32, "Number of operations that were launched together"},
 }

@@ -171,8 +171,8 @@ func TestChannelsOfABatch(t *testing.T) {
 	s.allReduce(200, "late")
 	s.channelKernel(10, 20, "late", 5) // stamps of another kernel
 	s.expect(s.lines(experiment.KindChannel), `
-		120 Enter Group (2 ops)
-		150 Leave Group (2 ops)`)
+		120 Enter Group
+		150 Leave Group`)
 	s.oddities(map[string]uint64{"IMPLAUSIBLE_GPU_TIMES": 1, "IMPLAUSIBLE_CHANNEL_TIMES": 1})
 	if l := s.p.Locations[len(s.p.Locations)-1]; l.Name != "world ch 05" || l.Type != otf2.LocationTypeAcceleratorStream {
 		t.Errorf("location %+v", l)
@@ -236,7 +236,7 @@ func TestCompositeCallsKeepTheirNames(t *testing.T) {
 		{"AlltoAll", "AlltoAll", 3, 3},
 		{"Gather", "Gather", 1, 3},
 		{"Scatter", "Scatter", 3, 1},
-		{"neither", "Group (4 ops)", 2, 2},
+		{"neither", "Group", 2, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newScene(t, 3)
@@ -468,7 +468,7 @@ func TestNestedGroupDefect(t *testing.T) {
 		110 Enter ncclKernelLaunch
 		111 Leave ncclKernelLaunch
 		116 Leave ncclGroup`)
-	if got := s.lines(experiment.KindRank); len(got) != 9 || got[1] != "120 Enter Group (3 ops)" {
+	if got := s.lines(experiment.KindRank); len(got) != 9 || got[1] != "120 Enter Group" {
 		t.Errorf("got %q", got)
 	}
 	s.oddities(nil)

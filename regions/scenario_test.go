@@ -371,14 +371,14 @@ func TestPlanOfSeveralOperationsIsOneRegion(t *testing.T) {
 	s.stop(0, 112, shm.EventGroupApi, "g")
 	s.kernel(120, 150, "a")
 	s.kernel(120, 150, "b")
-	s.expect(s.lines(experiment.KindRank, AttrOrdinal, AttrTimingSource), `
+	s.expect(s.lines(experiment.KindRank, AttrOrdinal, AttrTimingSource, AttrOperations), `
 		0 CommCreate
-		120 Enter Group (2 ops) TIMING_SOURCE=gpu
+		120 Enter Group TIMING_SOURCE=gpu GROUP_SIZE=2
 		120 NonBlockingCollectiveRequest [1] ORDINAL=0
 		120 NonBlockingCollectiveRequest [2] ORDINAL=1
 		150 NonBlockingCollectiveComplete [11 0 4294967295 4096 4096 1]
 		150 NonBlockingCollectiveComplete [11 0 4294967295 4096 4096 2]
-		150 Leave Group (2 ops)`)
+		150 Leave Group`)
 	s.expect(s.lines(experiment.KindThread), `
 		100 Enter ncclGroup
 		101 Enter ncclAllReduce

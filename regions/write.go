@@ -79,6 +79,9 @@ func (pw *planWriter) planAttributes(c *commRank, p *plan, when gpuclock.Interva
 		pw.operationAttributes(a, c, p.ops[0])
 	}
 	a.String(AttrTimingSource, pw.defs.string(source))
+	if !single && p.composite(c) == nil { // what NCCL made messages of is one operation
+		a.Uint32(AttrOperations, uint32(len(p.ops)))
+	}
 	if p.uncertain(source) {
 		a.Uint64(AttrUncertainty, when.Uncertainty)
 	}
@@ -119,7 +122,7 @@ func (pw *planWriter) beginOperations(c *commRank, loc *location, p *plan, enter
 }
 
 // planRegion names the region of a plan: after its operation; after the function that the application called,
-// if NCCL made sends and receives of it; else "Group (k ops)". The second is one operation, of messages.
+// if NCCL made sends and receives of it; else "Group". The second is one operation, of messages.
 func (pw *planWriter) planRegion(c *commRank, p *plan) (region otf2.RegionRef, composite bool) {
 	if f := p.composite(c); f != nil {
 		return pw.defs.region(f.Name, GroupCollectives, f.Role), true
@@ -131,20 +134,19 @@ func (pw *planWriter) planRegion(c *commRank, p *plan) (region otf2.RegionRef, c
 		}
 	}
 	if len(p.ops) > 1 {
-		return pw.defs.region(LaunchName(len(p.ops)), group, role), false
+		return pw.defs.region(LaunchName, group, role), false
 	}
 	return pw.operationRegion(p.ops[0]), false
 }
 
-const launchName = "Group (%d ops)"
+// LaunchName names the region of a launch of several operations; AttrOperations says of how many.
+const LaunchName = "Group"
 
-// LaunchName names the region of a launch of several operations.
-func LaunchName(operations int) string { return fmt.Sprintf(launchName, operations) }
-
-// LaunchSize is the number of operations that the name of a launch's region tells, 1 of names that tell none.
+// LaunchSize is the number of operations that the name of a launch's region tells in archives of earlier versions ("Group (3 ops)"), 1 of
+// names that tell none.
 func LaunchSize(name string) uint64 {
 	n := uint64(1)
-	if _, err := fmt.Sscanf(name, launchName, &n); err != nil {
+	if _, err := fmt.Sscanf(name, LaunchName+" (%d ops)", &n); err != nil {
 		return 1
 	}
 	return n

@@ -100,7 +100,8 @@ func WithWaits(t testing.TB) string {
 		begin, end := otf2.Timestamp(at([]uint64{900, 930, 910}[r])), otf2.Timestamp(at(960))
 		var a otf2.AttributeList
 		a.String(regions.AttrTimingSource, p.String("gpu"))
-		group := p.Region("Group (2 ops)", regions.GroupPointToPoint, otf2.RegionRolePoint2Point)
+		a.Uint32(regions.AttrOperations, 2)
+		group := p.Region(regions.LaunchName, regions.GroupPointToPoint, otf2.RegionRolePoint2Point)
 		phase := func(w *otf2.EventWriter, name string, peer uint32, begin, end uint64) {
 			var a otf2.AttributeList
 			a.Uint32(regions.AttrPeer, peer)

@@ -205,7 +205,7 @@ func (c *eventCheck) event(t *track, ev *otf2.Event) {
 		region := otf2.RegionRef(ev.Args[0])
 		t.stack = append(t.stack, openRegion{region, t.here(), ordinal, known})
 		if source, ok := c.told.Value(ev, regions.AttrTimingSource); ok {
-			c.timed[strings.ToUpper(c.defs.String(otf2.StringRef(source)))] += c.operations(region)
+			c.timed[strings.ToUpper(c.defs.String(otf2.StringRef(source)))] += c.operations(ev)
 		}
 	case otf2.EventLeave:
 		c.leave(t, otf2.RegionRef(ev.Args[0]))
@@ -313,8 +313,12 @@ func (c *eventCheck) name(r otf2.RegionRef) string {
 	return ""
 }
 
-// operations is the number of NCCL operations that a region of the timeline model stands for.
-func (c *eventCheck) operations(r otf2.RegionRef) uint64 {
+// operations is the number of NCCL operations that a region of the timeline model stands for, by the event that enters it.
+func (c *eventCheck) operations(ev *otf2.Event) uint64 {
+	if n, stated := c.told.Value(ev, regions.AttrOperations); stated {
+		return n
+	}
+	r := otf2.RegionRef(ev.Args[0])
 	n, ok := c.perPlan[r]
 	if !ok {
 		n = regions.LaunchSize(c.name(r))

@@ -52,7 +52,7 @@ func (l *Line) Add(begin otf2.Timestamp, waited uint64) {
 	l.at(begin).begun++
 	end := uint64(begin) + waited
 	for t := uint64(begin); t < end; {
-		next := min((t>>l.shift+1)<<l.shift, end)
+		next := l.next(t, end)
 		l.windows[t>>l.shift-l.first].waited += next - t
 		t = next
 	}
@@ -67,7 +67,7 @@ func (l *Line) Charge(rank int, begin, end otf2.Timestamp, ns float64) {
 	l.at(max(begin, end))
 	whole := float64(max(end, begin+1) - begin)
 	for t, e := uint64(begin), uint64(max(end, begin+1)); t < e; {
-		next := min((t>>l.shift+1)<<l.shift, e)
+		next := l.next(t, e)
 		w := &l.windows[t>>l.shift-l.first]
 		if w.goes == nil {
 			w.goes = make([]float64, l.ranks)
@@ -75,6 +75,15 @@ func (l *Line) Charge(rank int, begin, end otf2.Timestamp, ns float64) {
 		w.goes[rank] += ns * float64(next-t) / whole
 		t = next
 	}
+}
+
+// next is where the window of a time ends, or the end if that comes first. The last window of all has none: times of damaged archives may
+// be in it.
+func (l *Line) next(t, end uint64) uint64 {
+	if next := (t>>l.shift + 1) << l.shift; next > t {
+		return min(next, end)
+	}
+	return end
 }
 
 // at gives the window of a time, after making room for it.

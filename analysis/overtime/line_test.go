@@ -74,6 +74,10 @@ func TestWindowOfOneWait(t *testing.T) {
 	if w := Worst(all); w == nil || w.Begin != 3<<narrowest || w.Share != 200.0/(2*(1<<narrowest)) {
 		t.Errorf("%+v", w)
 	}
+	end := NewLine(1) // damaged archives have times like these
+	end.Add(1<<62, 5)
+	end.Charge(0, math.MaxUint64-5, math.MaxUint64, 5)
+	end.Add(math.MaxUint64-5, 5)
 	if Worst(nil) != nil || Worst(all[:1]) != nil {
 		t.Error("there is a worst window where nobody waited")
 	}

@@ -228,7 +228,7 @@ func (p *Process) Plan(comm int, ops []Op) {
 	single := len(ops) == 1
 	name, role := ops[0].Function, otf2.RegionRoleCollAll2All
 	if !single {
-		name, role = regions.LaunchName(len(ops)), otf2.RegionRoleCollOther
+		name, role = regions.LaunchName, otf2.RegionRoleCollOther
 	}
 	region := p.Region(name, regions.GroupCollectives, role)
 	begin, end := otf2.Timestamp(ops[0].Begin), otf2.Timestamp(ops[0].End)
@@ -242,6 +242,9 @@ func (p *Process) Plan(comm int, ops []Op) {
 		source = "gpu"
 	}
 	a.String(regions.AttrTimingSource, p.String(source))
+	if !single {
+		a.Uint32(regions.AttrOperations, uint32(len(ops)))
+	}
 	p.check(w.Enter(begin, a, region))
 	root := func(op Op) uint32 {
 		if op.Rooted {
