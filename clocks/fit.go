@@ -20,6 +20,7 @@ const Method = "collectives and messages"
 type Options struct {
 	Workers  int                   // goroutines; 0: as many as processors
 	Progress func(done, total int) // of the events that are read
+	Readings []Reading             // of hosts' time services
 }
 
 // Hosts numbers the hosts of an archive's processes, from 0 without gaps: by process, which is the lower half of a location's
@@ -46,6 +47,7 @@ func (h Hosts) number() int {
 type Fitted struct {
 	Hosts     []Host   // by number
 	Exchanges int      // operations and messages between hosts that say something about their clocks
+	Readings  int      // of time services that say something of them
 	Used      int      // of them, those that were used: all, or the tighter ones of very many
 	Broken    int      // of those used, what the result does not keep: outliers among them
 	Problems  []string // files that could not be read to their end
@@ -152,9 +154,21 @@ func Fit(path string, hosts Hosts, opts *Options) (*Fitted, error) {
 		window: min(1024, max(32, (1<<18)/largest)), pending: 1 << 16, progress: progress,
 	}
 	r.read()
-	fit := fitExchanges(hosts.number(), found.list(), otf2.Timestamp(a.Defs.Clock.Offset), workers)
-	fit.Exchanges, fit.Problems = found.total, r.problems
-	return fit, nil
+	return fitWith(found, hosts.number(), opts.Readings, a.Defs.Clock.Offset, workers, r.problems), nil
+}
+
+// fitWith fits clocks to what operations and time services say.
+func fitWith(found *exchanges, hosts int, readings []Reading, origin uint64, workers int, problems []string) *Fitted {
+	operations, all := found.total, hosts
+	if found.addReadings(readings, int32(hosts), origin) {
+		all++
+	} else {
+		readings = nil
+	}
+	fit := fitExchanges(all, found.list(), otf2.Timestamp(origin), workers)
+	fit.Hosts = fit.Hosts[:hosts]
+	fit.Exchanges, fit.Readings, fit.Problems = operations, len(readings), problems
+	return fit
 }
 
 // Tuning of the fit.

@@ -388,8 +388,9 @@ func (c *live) takeGPUs() {
 	}
 }
 
-// endGPUs takes what has been found until the end.
-func (c *live) endGPUs() {
+// endWatches takes what has been found until the end.
+func (c *live) endWatches() {
+	c.service.stop()
 	c.takeGPUs()
 	ended := c.gpus.stop(gpuPatience)
 	c.takeGPUs()

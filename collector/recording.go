@@ -73,6 +73,7 @@ type recording struct {
 	activities     map[uint32]uint64 // records of CUPTI's taken, by kind
 	scorepThreads  []experiment.ScorepThread
 	pending        []experiment.Pending // at the end of the process; nil before
+	service        *timeWatch           // nil: the machine's time service is not asked
 	sensorFailures uint64               // readings of GPUs' sensors that failed
 	sensorLosses   uint64               // values that found no room
 	resume         *experiment.Process  // what a dead collector left; nil: there was none
@@ -586,6 +587,7 @@ func (r *recording) snapshot() {
 	}
 	if !r.line.host {
 		p.Clock.Tuples = r.line.kept.tuples()
+		p.Clock.Readings = r.service.taken()
 	}
 	if len(p.Markers) < maxMarkers {
 		p.Markers = append(p.Markers, r.markers...)

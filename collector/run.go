@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -37,6 +38,10 @@ type Options struct {
 	Profiles chan<- string
 	// GPUs opens what knows the machine's GPUs; nil means gpu.Open. It is called in a goroutine of its own.
 	GPUs func() (gpu.Library, error)
+	// TimeService connects to what knows how far the machine's clock is off; nil means chronyd where it usually listens.
+	TimeService func() (net.Conn, error)
+	// TimePatience is how long that may take for an answer; 0 means 200 ms.
+	TimePatience time.Duration
 	// Lookup gives the environment; nil means os.LookupEnv.
 	Lookup config.Lookup
 	// Log takes what the collector says of itself if the setting DEBUG is on; nil means os.Stderr.
@@ -119,6 +124,8 @@ func Run(ctx context.Context, o Options) (out Outcome, err error) {
 	defer c.watch.close()
 	c.gpus = c.watchGPUs(o.GPUs)
 	defer c.gpus.stop(0)
+	c.service = c.watchTime(o.TimeService, o.TimePatience)
+	defer c.service.stop()
 	c.startProfiles(o.Profiles)
 	out.Experiment, out.Record, out.Debug = c.experiment, c.script != nil, c.settings.Debug
 	if err := c.run(ctx); err != nil {
@@ -434,7 +441,7 @@ func (c *live) end() error {
 	c.now = round.Clock
 	c.line.add(round.Clock)
 	c.rest()
-	c.endGPUs()
+	c.endWatches()
 	if c.ended {
 		c.recording.end = c.watch.end.of(c.memory, c.line, round.Clock)
 	}

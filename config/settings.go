@@ -60,6 +60,7 @@ type Settings struct {
 	ProfileInterval time.Duration // between profiles of a running job; 0: only at its end
 	Metrics         bool          // made of NCCL's events
 	NVML            time.Duration // between readings of the GPUs' sensors; 0: they are not read
+	TimeService     bool          // is asked how far the machine's clock is off, where there is one
 
 	texts  map[string]string // by key, what was read; only what is set or has a default
 	source map[string]source // by key

@@ -110,6 +110,18 @@ type Clock struct {
 	// the line through them: an event at ticks between two of them has the time at which the raw clock read what lies on
 	// the line between theirs; before the first and behind the last the nearest two count. Without: unknown.
 	Tuples []ClockTuple `json:"tuples,omitempty"`
+
+	// Readings are what the host's own time service said, in order.
+	Readings []ClockReading `json:"readings,omitempty"`
+}
+
+// ClockReading is what a time service of the host (Source: "chrony") said of its clock: at Time of the process's line it was Reference in
+// UTC (ns since 1970), give or take Bound ns.
+type ClockReading struct {
+	Source    string `json:"source"`
+	Time      uint64 `json:"time"`
+	Reference uint64 `json:"reference"`
+	Bound     uint64 `json:"bound"`
 }
 
 // ClockTuple is one reading of the clocks.

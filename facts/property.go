@@ -76,6 +76,7 @@ const (
 	PropClockSync    Property = "CLOCK_SYNC"
 	PropSyncHosts    Property = PropClockSync + "::HOSTS"
 	PropSyncExchange Property = PropClockSync + "::EXCHANGES"
+	PropSyncReadings Property = PropClockSync + "::READINGS"
 	PropSyncBroken   Property = PropClockSync + "::BROKEN"
 	PropSyncMost     Property = PropClockSync + "::UNCERTAINTY_MOST_NS"
 	PropSyncHost     Property = PropClockSync + "::HOST"

@@ -32,7 +32,7 @@ type line struct {
 	PID        *int64       `json:"myPid"`
 	Parent     address      `json:"parentObj"`
 	Address    address      `json:"eventAddr"`
-	PXN        bool         `json:"isPxn"`
+	PXN        boolean      `json:"isPxn"`
 	Details    *details     `json:"details"`
 
 	Time     micros  `json:"ts"`
@@ -75,12 +75,12 @@ type details struct {
 	ParentGroup address `json:"parentGroup"`
 	Peer        *int32  `json:"peer"`
 	Stream      address `json:"stream"`
-	Captured    bool    `json:"graphCaptured"`
+	Captured    boolean `json:"graphCaptured"`
 	Depth       *int32  `json:"depth"`
 	Channel     *uint8  `json:"channel"`
 	Steps       int32   `json:"steps"`
 	ChunkSize   int32   `json:"chunkSize"`
-	IsSend      bool    `json:"isSend"`
+	IsSend      boolean `json:"isSend"`
 	EventPID    int32   `json:"eventPid"`
 	Step        int32   `json:"step"`
 	Timer       *uint64 `json:"pTimer"`
@@ -95,8 +95,8 @@ type details struct {
 	Source      string  `json:"timingSource"`
 	Uncertainty *uint64 `json:"uncertaintyNs"`
 	Plan        *uint64 `json:"plan"`
-	Graph       bool    `json:"graph"`
-	Unfinished  bool    `json:"unfinished"`
+	Graph       boolean `json:"graph"`
+	Unfinished  boolean `json:"unfinished"`
 	UserTag     uint64  `json:"userTag"`
 	Variant     string  `json:"kernelVariant"`
 	Host        string  `json:"host"`
@@ -143,6 +143,25 @@ func (m *micros) UnmarshalJSON(b []byte) error {
 		m.ns -= int64(n)
 	} else {
 		m.ns += int64(n)
+	}
+	return nil
+}
+
+// boolean is true or false, or the number that C has for it.
+type boolean bool
+
+// UnmarshalJSON reads true and false, numbers, of which 0 is false, and null, which is false.
+func (v *boolean) UnmarshalJSON(b []byte) error {
+	switch text := string(b); text {
+	case "true", "false":
+		*v = text == "true"
+	case "null":
+	default:
+		n, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return fmt.Errorf("%.40s is neither true nor false", text)
+		}
+		*v = n != 0
 	}
 	return nil
 }

@@ -95,7 +95,7 @@ var stateNumbers = func() map[string]uint32 {
 // add takes an event record. It returns why the record is of no use, "" if it is.
 func (m *minimal) add(l *line) (unused string) {
 	e := event{
-		start: l.Start.Time.ns, stop: l.Stop.Time.ns, parent: l.Parent, address: l.Address, pxn: l.PXN, function: l.Func, gpu: l.GPU,
+		start: l.Start.Time.ns, stop: l.Stop.Time.ns, parent: l.Parent, address: l.Address, pxn: bool(l.PXN), function: l.Func, gpu: l.GPU,
 		details: l.Details, index: -1,
 	}
 	for i, s := range []*stamp{l.Start, l.Stop} {
@@ -148,7 +148,7 @@ func (m *minimal) add(l *line) (unused string) {
 		switch {
 		case !ok:
 			return "UNKNOWN_TYPES"
-		case l.PXN:
+		case bool(l.PXN):
 			return "OTHER_PROCESSES_EVENTS" // nothing tells whose
 		case t == shm.EventKernelCh && e.details.Timer == nil:
 			return "KERNELS_WITHOUT_GPU_STAMPS"

@@ -244,7 +244,7 @@ func (w *minimalWriter) stated(at int32) error {
 	for _, i := range ops {
 		op := &w.events[i]
 		d := op.details
-		told := regions.Told{Begin: w.base + uint64(op.start), End: w.base + uint64(op.stop), Source: d.Source, Graph: d.Graph}
+		told := regions.Told{Begin: w.base + uint64(op.start), End: w.base + uint64(op.stop), Source: d.Source, Graph: bool(d.Graph)}
 		if d.Uncertainty != nil {
 			told.Uncertainty, told.Stated = *d.Uncertainty, true
 		}

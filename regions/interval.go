@@ -57,13 +57,18 @@ func (ti *timing) channelsInterval(c *commRank, p *plan, _ uint64) (gpuclock.Int
 		return gpuclock.Interval{}, false
 	}
 	ti.judge(p)
-	launched, _ := ti.launched(p)
-	i, n, ok := c.stamps.Interval(&p.stamps, launched)
+	i, n, ok := c.stamps.Interval(&p.stamps, ti.bounds(p))
 	ti.notice(p, n)
 	if !ok {
 		ti.oddity(OddImplausible)
 	}
-	return i, ok
+	return i, ok && !p.vague(i)
+}
+
+// vague tells whether network traffic says better when a plan ran than its stamps do: a kernel and its traffic meet, so that traffic is
+// no farther from it than the longer of both took.
+func (p *plan) vague(i gpuclock.Interval) bool {
+	return p.proxiesOpen == 0 && p.netStart != 0 && p.netStop > p.netStart && i.Uncertainty > max(p.netStop-p.netStart, i.End-i.Begin)
 }
 
 // judge holds the stamps of a plan whose reports have all come against what else is known of it.

@@ -19,6 +19,7 @@ import (
 type ClockSync struct {
 	Method    string     `json:"method"`
 	Exchanges int        `json:"exchanges"` // that tell something of two hosts' clocks
+	Readings  int        `json:"readings"`  // of hosts' time services that do
 	Broken    int        `json:"broken"`    // not kept by the corrections
 	Hosts     []HostSync `json:"hosts"`
 }
@@ -87,6 +88,7 @@ func (a *archive) synchronize(anchor string) bool {
 	}
 	fit, err := clocks.Fit(anchor, hosts, &clocks.Options{
 		Workers:  a.opts.workers(),
+		Readings: a.readings(of),
 		Progress: func(done, total int) { a.opts.progress("clocks of the hosts, events read", done, total) },
 	})
 	if err != nil {
@@ -94,7 +96,7 @@ func (a *archive) synchronize(anchor string) bool {
 		return false
 	}
 	a.syncProblems = append(a.syncProblems, fit.Problems...)
-	a.sync = &ClockSync{Method: clocks.Method, Exchanges: fit.Exchanges, Broken: fit.Broken}
+	a.sync = &ClockSync{Method: clocks.Method, Exchanges: fit.Exchanges, Readings: fit.Readings, Broken: fit.Broken}
 	for n, p := range first {
 		h := HostSync{Host: p.Shard.Host, Processes: []int{}}
 		for _, q := range a.ordered() {
@@ -110,6 +112,16 @@ func (a *archive) synchronize(anchor string) bool {
 	}
 	a.retime()
 	return true
+}
+
+// readings are what the hosts' time services said, by the clocks of hosts.
+func (a *archive) readings(of map[*jobs.Process]int) (all []clocks.Reading) {
+	for _, p := range a.ordered() {
+		for _, r := range p.Shard.Clock.Readings {
+			all = append(all, clocks.Reading{Host: of[p], Time: p.At(r.Time), Reference: r.Reference, Bound: r.Bound})
+		}
+	}
+	return all
 }
 
 // corrections are a host's clock offsets; nil: it has none.
@@ -178,6 +190,7 @@ func (f *findings) describeSync(ps *properties) {
 	ps.add(facts.PropClockSync, s.Method)
 	ps.number(facts.PropSyncHosts, uint64(len(s.Hosts)))
 	ps.number(facts.PropSyncExchange, uint64(s.Exchanges))
+	ps.positive(facts.PropSyncReadings, uint64(s.Readings))
 	ps.number(facts.PropSyncBroken, uint64(s.Broken))
 	states := make(map[string]uint64)
 	most := 0.0

@@ -260,7 +260,7 @@ func (f *Filter) part(p *Plan, b Bounds, q Queue) {
 }
 
 // Interval is when a plan that was judged ran, as the clock is known by now; false if its stamps are not to be believed.
-func (f *Filter) Interval(p *Plan, launched uint64) (Interval, Notice, bool) {
+func (f *Filter) Interval(p *Plan, b Bounds) (Interval, Notice, bool) {
 	if !f.Clock.known() {
 		if f.unknownTick {
 			return Interval{}, NoticeNone, false
@@ -268,7 +268,7 @@ func (f *Filter) Interval(p *Plan, launched uint64) (Interval, Notice, bool) {
 		f.unknownTick = true
 		return Interval{}, NoticeUnknownTick, false
 	}
-	if i, ok := f.realigned(p, launched); ok {
+	if i, ok := f.realigned(p, b); ok {
 		return i, NoticeNone, true
 	}
 	if !f.believes(p) {
@@ -278,11 +278,11 @@ func (f *Filter) Interval(p *Plan, launched uint64) (Interval, Notice, bool) {
 		f.withheld = true
 		return Interval{}, NoticeWithheld, false
 	}
-	i, ok := f.mapped(p, launched)
+	i, ok := f.mapped(p, b)
 	return i, NoticeNone, ok
 }
 
-func (f *Filter) mapped(p *Plan, launched uint64) (Interval, bool) {
+func (f *Filter) mapped(p *Plan, b Bounds) (Interval, bool) {
 	s := p.ends()
 	begin, beginMargin, _ := f.Clock.Host(s.first, s.began)
 	end, endMargin, ok := f.Clock.Host(s.last, s.ended)
@@ -290,16 +290,34 @@ func (f *Filter) mapped(p *Plan, launched uint64) (Interval, bool) {
 		return Interval{}, false
 	}
 	// The clock is known better now than when the plan was judged.
-	if begin+uint64(beginMargin.Most)+slackNs < launched || end > s.ended+uint64(endMargin.Most)+slackNs {
+	if begin+uint64(beginMargin.Most)+slackNs < b.Launched || end > s.ended+uint64(endMargin.Most)+slackNs {
 		p.verdict = implausible
 		return Interval{}, false
 	}
+	within := window{least: int64(b.Launched - begin), most: min(int64(s.began-begin), int64(s.ended-end))}
+	if b.NetStop != 0 {
+		within.most = max(min(within.most, int64(b.NetStop-begin)), within.least)
+	}
+	moved, off := within.nearest(int64(math.Ceil(min(max(beginMargin.Usual, endMargin.Usual), unknownNs))))
+	begin, end = begin+uint64(moved), end+uint64(moved)
+	return Interval{begin, max(begin, min(end, s.ended)), off}, true
+}
 
-	// What has been seen of this plan bounds its own times, whatever the clock says.
-	begin = min(max(begin, launched), s.began)
-	end = max(min(end, s.ended), begin)
-	beginOff, endOff := uint64(math.Ceil(beginMargin.Usual)), uint64(math.Ceil(endMargin.Usual))
-	beginOff = min(beginOff, max(begin-min(begin, launched), s.began-begin))
-	endOff = min(endOff, max(end-min(end, launched), s.ended-min(end, s.ended)))
-	return Interval{begin, end, max(beginOff, endOff)}, true
+// window is by how much a plan may lie later than the clock says, by what has been seen of the plan itself: none of its kernels has
+// begun before its launch, or after its network traffic was over, and its ends are before their reports.
+type window struct{ least, most int64 }
+
+// unknownNs is more than any clock may be off by.
+const unknownNs = 1 << 62
+
+// nearest is by how much a plan is moved, as a whole, since its stamps tell how long it took; and what is left of the uncertainty.
+func (w window) nearest(uncertainty int64) (moved int64, off uint64) {
+	if w.least > w.most { // by what clocks and stamps are rounded
+		w.least, w.most = w.most, w.least
+	}
+	moved = max(min(0, w.most), w.least)
+	if least, most := max(w.least, -uncertainty), min(w.most, uncertainty); least <= most {
+		return moved, uint64(max(most-moved, moved-least))
+	}
+	return moved, uint64(min(uncertainty, w.most-w.least))
 }

@@ -55,7 +55,7 @@ func (r *rank) run(number, begin, stamped uint64, selfMessages bool) (Interval, 
 		r.Suspect(number)
 	}
 	note(r.Judge(p, Bounds{Start: begin - launch, Launched: begin - launch}, r))
-	i, n, ok := r.Interval(p, begin-launch)
+	i, n, ok := r.Interval(p, Bounds{Launched: begin - launch})
 	note(n)
 	return i, ok
 }
@@ -113,7 +113,7 @@ func TestAfterMessagesToOneself(t *testing.T) {
 	p := &Plan{Number: 300, Reported: begin + length + late, Kernels: []Kernel{{Begin: begin + offset, End: begin + length + offset, Began: begin + late, Ended: begin + length + late}}}
 	r.plans, r.starts = []*Plan{p, waits}, []uint64{begin - launch, begin}
 	n := r.Judge(p, Bounds{Start: begin - launch, Launched: begin - launch}, &r)
-	if _, _, ok := r.Interval(p, begin-launch); ok || n != NoticeSelfMessages {
+	if _, _, ok := r.Interval(p, Bounds{Launched: begin - launch}); ok || n != NoticeSelfMessages {
 		t.Errorf("believed: %v, notice %d", ok, n)
 	}
 }

@@ -2,7 +2,10 @@
 
 package gpuclock
 
-import "slices"
+import (
+	"slices"
+	"sort"
+)
 
 // Up to NCCL 2.30 the device counts works of messages to oneself, and the host does not (docs/nccl-profiler-api.md §7.4). What NCCL
 // hands out from there on is the true sequence of a channel's stamps, late by the number of such works: the host's n-th work of a channel has
@@ -28,6 +31,9 @@ type realigner struct {
 	plans []*placed // that wait, in order
 	last  uint64    // latest end of the plans before them, by the GPU's clock
 	jumps int       // of the clock when it began
+
+	bounded  uint64 // number of the last plan of whose launch the clock knows
+	boundEnd uint64 // its last stamp
 }
 
 // maxPlaced bounds the plans that wait.
@@ -304,6 +310,43 @@ func (at *placed) ends() (begin, end uint64) {
 	return begin, end
 }
 
+// own is the plan with its own stamps.
+func (at *placed) own() Plan {
+	p := Plan{Number: at.plan.Number}
+	for _, s := range at.shares {
+		p.Kernels = append(p.Kernels, s.kernel)
+	}
+	return p
+}
+
+// bound tells the clock of the launches of plans that wait, from one that is being written on, as far as it is proven when they
+// ran: so the clock is as well known for the first of them as for the last.
+func (f *Filter) bound(at *placed) {
+	r, fit := &f.realigner, false
+	r.bounded = max(r.bounded, at.plan.Number-1)
+	first := sort.Search(len(r.plans), func(i int) bool { return r.plans[i].plan.Number > r.bounded })
+	for _, at := range r.plans[first:] {
+		if at.unsure {
+			continue
+		}
+		if !r.whole(at) {
+			break
+		}
+		own := at.own()
+		ends := own.ends()
+		if ends.first < r.boundEnd {
+			break
+		}
+		r.bounded, r.boundEnd = at.plan.Number, ends.last
+		f.Clock.notBefore(ends.first, at.bounds.Launched, true)
+		begin, _, _ := f.Clock.Host(ends.first, ends.began)
+		fit = fit || begin < at.bounds.Launched
+	}
+	if fit {
+		f.Clock.Fit(true)
+	}
+}
+
 // alone tells whether a plan, which is the next to be written, ran after the plans before it and before those behind it.
 func (r *realigner) alone(at *placed) bool {
 	for len(r.plans) > 0 && r.plans[0].plan.Number < at.plan.Number {
@@ -324,7 +367,7 @@ func (r *realigner) alone(at *placed) bool {
 }
 
 // realigned is when a plan that is being written ran, by the stamps whose shift is proven.
-func (f *Filter) realigned(p *Plan, launched uint64) (Interval, bool) {
+func (f *Filter) realigned(p *Plan, b Bounds) (Interval, bool) {
 	r, at := &f.realigner, p.placed
 	if at == nil || r.ended || f.Clock.jumps != r.jumps || !r.whole(at) {
 		return Interval{}, false
@@ -333,15 +376,12 @@ func (f *Filter) realigned(p *Plan, launched uint64) (Interval, bool) {
 		r.end()
 		return Interval{}, false
 	}
-	own := Plan{Number: p.Number}
-	for _, s := range at.shares {
-		own.Kernels = append(own.Kernels, s.kernel)
-	}
-	i, ok := f.mapped(&own, launched)
+	f.bound(at)
+	own := at.own()
+	i, ok := f.mapped(&own, b)
 	if !ok {
 		return Interval{}, false
 	}
-	f.Clock.notBefore(own.ends().first, launched, true)
 	for _, s := range at.shares {
 		p.Realigned = max(p.Realigned, s.moved)
 		for j := range p.Kernels {

@@ -70,7 +70,7 @@ func (s *shifted) tell() []*Interval {
 	var all []*Interval
 	for i, p := range s.plans {
 		var at *Interval
-		if in, ok := s.realigned(p, s.bounds[i].Launched); ok {
+		if in, ok := s.realigned(p, s.bounds[i]); ok {
 			at = &in
 		}
 		all = append(all, at)

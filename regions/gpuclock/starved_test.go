@@ -97,7 +97,7 @@ func judged(plans []*starvedPlan) map[*starvedPlan]Interval {
 	r.Clock.Fit(true)
 	shown := make(map[*starvedPlan]Interval)
 	for _, p := range plans {
-		if i, _, ok := r.Interval(&p.Plan, p.launched); ok {
+		if i, _, ok := r.Interval(&p.Plan, Bounds{Launched: p.launched}); ok {
 			shown[p] = i
 		}
 	}
