@@ -80,6 +80,7 @@ type recording struct {
 	brokenComms    uint64               // communicators whose size or rank cannot be
 	diedCalls      uint64               // calls whose groups were open: their regions are missing
 	securing       securing
+	scarcity       scarcity
 	summed         []byte          // profile mode: the profile as it was last written
 	end            *experiment.End // of the process; nil: it is still there, or nobody knows
 }
@@ -611,7 +612,7 @@ func (r *recording) snapshot() {
 		p.Scorep.Substrate = &experiment.ScorepSubstrate{Rank: int(h.ScorepRank), Threads: r.scorepThreads}
 	}
 	p.Counts.Scorep = h.ScorepCalls()
-	p.Costs = r.costs(&h)
+	p.Costs = append(r.costs(&h), r.scarcity.costs()...)
 	p.Waited = time.Duration(h.Waited)
 	p.Counts.NullHandles = h.NullHandles
 	p.Counts.Network = r.model.Network()
