@@ -292,7 +292,12 @@ func (r *recording) Finished(number uint32) {
 // clock was read before its rings.
 func (r *recording) advanceTo(clock shm.ClockTuple) int {
 	r.line.add(clock)
-	horizon := r.line.before(clock.Ticks, r.window)
+	return r.advance(clock, r.window)
+}
+
+// advance takes the records of a round, whose clock is on the line, but for those of the last window (ns).
+func (r *recording) advance(clock shm.ClockTuple, window uint64) int {
+	horizon := r.line.before(clock.Ticks, window)
 	n := r.take(horizon)
 	r.before = clock.Ticks
 	if t := r.line.time(horizon); r.writes() && t > r.given {

@@ -591,6 +591,9 @@ func (m *Memory) AwaitRequest(seen uint32, timeout time.Duration) {
 	futexWait(&m.header.Request, seen, timeout)
 }
 
+// LiveComms is how many communicators of the process are alive now.
+func (m *Memory) LiveComms() uint32 { return atomic.LoadUint32(&m.header.LiveComms) }
+
 // Nudge ends a sleep in AwaitRequest.
 func (m *Memory) Nudge() { futexWake(&m.header.Request) }
 
