@@ -46,7 +46,9 @@ func TestPeersStandBesideTheDefaults(t *testing.T) {
 	if got := all[3].environment(new(bench), "/run"); !slices.Equal(got, []string{"NCCL_PROFILER_PLUGIN=/another.so", "OUT=/run/out"}) {
 		t.Errorf("%q", got)
 	}
-	one := func(loop float64) []*job { return []*job{{Init: []float64{1}, First: []float64{1}, CallMedian: 1, CallMean: 1, Loop: loop}} }
+	one := func(loop float64) []*job {
+		return []*job{{Init: []float64{1}, First: []float64{1}, CallMedian: 1, CallMean: 1, Loop: loop}}
+	}
 	if row := loopOf(all[3], [][]*job{one(1), one(2), one(3), one(5)}, 3); row.LoopRatio != 2.5 || row.Aim != 0 {
 		t.Errorf("%+v", row)
 	}
