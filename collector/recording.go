@@ -81,6 +81,7 @@ type recording struct {
 	brokenComms    uint64               // communicators whose size or rank cannot be
 	diedCalls      uint64               // calls whose groups were open: their regions are missing
 	securing       securing
+	scarcity       scarcity
 	summed         []byte          // profile mode: the profile as it was last written
 	end            *experiment.End // of the process; nil: it is still there, or nobody knows
 }
@@ -292,7 +293,12 @@ func (r *recording) Finished(number uint32) {
 // clock was read before its rings.
 func (r *recording) advanceTo(clock shm.ClockTuple) int {
 	r.line.add(clock)
-	horizon := r.line.before(clock.Ticks, r.window)
+	return r.advance(clock, r.window)
+}
+
+// advance takes the records of a round, whose clock is on the line, but for those of the last window (ns).
+func (r *recording) advance(clock shm.ClockTuple, window uint64) int {
+	horizon := r.line.before(clock.Ticks, window)
 	n := r.take(horizon)
 	r.before = clock.Ticks
 	if t := r.line.time(horizon); r.writes() && t > r.given {
@@ -613,7 +619,7 @@ func (r *recording) snapshot() {
 		p.Scorep.Substrate = &experiment.ScorepSubstrate{Rank: int(h.ScorepRank), Threads: r.scorepThreads}
 	}
 	p.Counts.Scorep = h.ScorepCalls()
-	p.Costs = r.costs(&h)
+	p.Costs = append(r.costs(&h), r.scarcity.costs()...)
 	p.Waited = time.Duration(h.Waited)
 	p.Counts.NullHandles = h.NullHandles
 	p.Counts.Network = r.model.Network()

@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -36,6 +35,9 @@ type Options struct {
 	// Profiles, if set, is sent the experiment directory each time that a profile of the running job is due: in the collector
 	// of its first rank, at the setting PROFILE_INTERVAL. As long as nobody receives it is not due.
 	Profiles chan<- string
+	// Processors is told how many processors the program should use at once at most: one as long as the job runs, as a second one would be
+	// taken from the job and make the collector's work dearer, not shorter. Nil means that it is as it is.
+	Processors func(n int)
 	// GPUs opens what knows the machine's GPUs; nil means gpu.Open. It is called in a goroutine of its own.
 	GPUs func() (gpu.Library, error)
 	// TimeService connects to what knows how far the machine's clock is off; nil means chronyd where it usually listens.
@@ -58,8 +60,8 @@ const (
 	lastProfileFlush = 10 * time.Second // each writes the whole profile of the process
 )
 
-// Sleeps between rounds: while records come, and the longest, which bounds how late an end of the process is noticed. A round costs
-// some 50 µs whatever it finds, on a processor that the job may need; requests end a sleep.
+// Sleeps between rounds: while records come, and the longest, where processors are not scarce (see scarcity). A round costs some 10 µs
+// whatever it finds, on a processor that the job may need; requests and the end of the process end a sleep.
 const (
 	shortSleep = 10 * time.Millisecond
 	longSleep  = 20 * time.Millisecond
@@ -72,6 +74,9 @@ const hotPart = 32
 // leastSpares is how many chunks an idle process has prepared (2 MiB): more than it can use up while the collector
 // sleeps longest, at 2.7 million callbacks a second. When more of them go in a round, twice as many are kept.
 const leastSpares = 32
+
+// mostProcessors is how many the collector uses at once when the job has ended.
+const mostProcessors = 2
 
 // graceAfterTerm is how long a collector that was told to end goes on if its process does.
 const graceAfterTerm = 10 * time.Second
@@ -106,7 +111,11 @@ func Run(ctx context.Context, o Options) (out Outcome, err error) {
 	term := make(chan os.Signal, 1)
 	signal.Notify(term, unix.SIGTERM)
 	defer signal.Stop(term)
-	runtime.GOMAXPROCS(min(2, runtime.GOMAXPROCS(0)))
+	if o.Processors == nil {
+		o.Processors = func(int) {}
+	}
+	o.Processors(1)
+	defer o.Processors(mostProcessors)
 	debug.SetGCPercent(50)
 
 	inode := inodeOf(o.FD)
@@ -115,13 +124,22 @@ func Run(ctx context.Context, o Options) (out Outcome, err error) {
 		return out, err
 	}
 	defer memory.Close()
-	c := &live{memory: memory, inode: inode, term: term, log: o.Log, told: make(map[string]bool)}
+	c := &live{memory: memory, inode: inode, term: term, log: o.Log, told: make(map[string]bool), processors: o.Processors}
 	if err := c.begin(o.Lookup); err != nil {
 		memory.Post(err.Error())
 		memory.SetState(shm.CollectorRefused)
 		return out, err
 	}
-	defer c.watch.close()
+	nudged := make(chan struct{})
+	go func() { // a sleep does not outlast the process
+		defer close(nudged)
+		<-c.watch.over
+		memory.Nudge()
+	}()
+	defer func() {
+		c.watch.close()
+		<-nudged
+	}()
 	c.gpus = c.watchGPUs(o.GPUs)
 	defer c.gpus.stop(0)
 	c.service = c.watchTime(o.TimeService, o.TimePatience)
@@ -166,6 +184,8 @@ type live struct {
 	flushed  uint64 // records and samples as of the last flush
 	sampled  uint64 // values of GPUs' sensors
 
+	processors func(n int) // see Options
+
 	gaveBack  bool // memory of records that are not on disk has been given back
 	again     bool // another collector of the process has died
 	gpusAsked int  // GPUs of the process that have been asked about
@@ -206,6 +226,7 @@ func (c *live) begin(lookup config.Lookup) (err error) {
 		return fmt.Errorf("nothing can be recorded in %s: %w: set NCCL_OTF2_DIR to where this process can write", c.experiment, err)
 	}
 	c.recording.notePlace(lookup)
+	c.scarcity.pressure = cpuPressure
 	c.spares = leastSpares
 	c.memory.KeepSpares(c.spares)
 	// Requests of before belong to a collector that died; they are open still.
@@ -267,17 +288,29 @@ func (c *live) run(ctx context.Context) error {
 			c.flush()
 		}
 		c.profileDue()
-		switch {
-		case c.memory.BytesRead()-read > hot:
+		read = c.memory.BytesRead() - read
+		if read > hot {
 			continue
-		case n > 0:
-			sleep = shortSleep
-		default:
-			sleep = min(2*sleep, longSleep)
 		}
+		sleep = nextSleep(sleep, n, read, hot, c.scarcity.scarce && c.memory.Prepared())
+		began := time.Now()
 		c.memory.AwaitRequest(request, sleep)
+		if now := time.Now(); !c.line.host {
+			c.scarcity.slept(sleep, now.Sub(began), now)
+		}
 	}
 	return c.end()
+}
+
+// nextSleep is how long to sleep after a round that took n records of some bytes, before which the sleep was another.
+func nextSleep(before time.Duration, n int, read, hot uint64, seldom bool) time.Duration {
+	switch {
+	case seldom && read < hot/coolPart:
+		return scarceSleep
+	case n > 0:
+		return shortSleep
+	}
+	return min(2*before, longSleep)
 }
 
 // stop tells that the process has ended, or that it is not to be waited for any longer.
@@ -351,10 +384,14 @@ func (c *live) answer(request uint32) error {
 		c.memory.Answer(request)
 		return nil
 	}
-	if c.line.host {
+	switch {
+	case c.line.host:
 		// The program's clock stands still while it waits for the answer.
 		c.takeRest()
-	} else {
+	case c.memory.LiveComms() == 0:
+		// NCCL is in no call of a communicator's that could publish anything older, and the job waits.
+		c.advance(c.now, 0)
+	default:
 		// c.now was read after the request.
 		for asked := c.now.Raw; c.now.Raw < asked+c.window+c.window/4; {
 			time.Sleep(time.Duration(c.window) / 4)
@@ -437,6 +474,9 @@ func (c *live) end() error {
 	round, err := c.memory.Refresh()
 	if err != nil {
 		return errors.Join(err, c.finish(false))
+	}
+	if c.ended {
+		c.processors(mostProcessors)
 	}
 	c.now = round.Clock
 	c.line.add(round.Clock)

@@ -189,10 +189,11 @@ type ScorepThread struct {
 	Location uint32 `json:"location"`
 }
 
-// Cost is what one callback took for one event type, as the plugin measured it on a sample.
+// Cost is what one callback took for one event type, as the plugin measured it on a sample; or how late the collector's sleeps ended,
+// for want of a processor: of those that did.
 type Cost struct {
-	Callback string  `json:"callback"` // "start", "stop" or "state"
-	Type     string  `json:"type"`     // NCCL's event name without prefix
+	Callback string  `json:"callback"` // "start", "stop" or "state"; "collector"
+	Type     string  `json:"type"`     // NCCL's event name without prefix; of the collector "KeptWaiting"
 	Samples  uint64  `json:"samples"`
 	MeanNs   float64 `json:"meanNs"`
 	MostNs   float64 `json:"mostNs"`

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/bits"
+	"slices"
 )
 
 // AttributeList collects the attributes of the next event. The zero value is an empty list; Reset makes it empty
@@ -33,11 +34,19 @@ func (a *AttributeList) Values() []AttributeValue {
 
 // Err returns why the list cannot be written, or nil.
 func (a *AttributeList) Err() error {
+	var seen [4]uint64 // ids below 256
 	for i := range a.list {
-		for j := range i {
-			if id := a.list[i].ID; a.list[j].ID == id {
-				return fmt.Errorf("otf2: attribute %d twice in one list: %w", id, ErrInvalid)
-			}
+		id := a.list[i].ID
+		twice := false
+		if id < 256 {
+			word, bit := &seen[id/64], uint64(1)<<(id%64)
+			twice = *word&bit != 0
+			*word |= bit
+		} else {
+			twice = slices.ContainsFunc(a.list[:i], func(v AttributeValue) bool { return v.ID == id })
+		}
+		if twice {
+			return fmt.Errorf("otf2: attribute %d twice in one list: %w", id, ErrInvalid)
 		}
 	}
 	return nil

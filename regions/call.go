@@ -28,6 +28,8 @@ type thread struct {
 
 	phases []otf2.RegionRef // of the application, open
 	deep   int              // further ones that are not drawn
+
+	spans, written []span // memory of its groups' spans, and of those being written, that is used again
 }
 
 // groupCall is a GroupApi event: one call of the application, or all calls of one outermost
@@ -45,6 +47,10 @@ type groupCall struct {
 	spans       []span // what else happened inside: launches, copy-engine work, the application's phases
 	phases      groupPhases
 	resumed     bool // another model saw it begin: its region is missing
+
+	// The first of each: most groups have no more.
+	firstCall   [1]*call
+	firstLaunch [1]*launch
 }
 
 // noGroup is a group number above all, ungrouped one below all: that of calls without a group.
@@ -99,13 +105,14 @@ type threads struct {
 	groups      map[uint64]*groupCall // by handle, open
 	groupNumber int64                 // of the last one
 	launches    bounded.Map[*launch]  // open
+	callNames   map[string]string     // of the regions of calls, by function
 
 	heritage map[int]*heritage // what another model left, by communicator rank
 	past     int64             // one more than the greatest number of its groups of calls
 }
 
 func newThreads(b *board, rs *ranks, ops *operations, c *cuda.Recorder) *threads {
-	return &threads{board: b, ranks: rs, ops: ops, cuda: c, groups: make(map[uint64]*groupCall), launches: bounded.New[*launch](maxLaunches)}
+	return &threads{board: b, ranks: rs, ops: ops, cuda: c, groups: make(map[uint64]*groupCall), launches: bounded.New[*launch](maxLaunches), callNames: make(map[string]string)}
 }
 
 // thread is the present owner of a ring.
@@ -148,6 +155,7 @@ func (ts *threads) startGroupAPI(th *thread, t uint64, r *shm.Record) {
 	th.launch = nil // of a captured plan, which has no Group
 	ts.groupNumber++
 	g := &groupCall{handle: r.Handle, thread: th, number: ts.groupNumber, start: t, depth: r.GroupDepth, graph: r.Flags&shm.FlagGraph != 0}
+	g.calls, g.launches, g.spans, th.spans = g.firstCall[:0], g.firstLaunch[:0], th.spans, nil
 	th.group = g
 	ts.groups[r.Handle] = g
 	ts.threadLocation(th)
@@ -205,7 +213,7 @@ func (ts *threads) stopCall(th *thread, t uint64, r *shm.Record) {
 		}
 		c.stop = t
 		if loc := ts.threadLocation(th); loc != nil {
-			ts.writeNested(loc, []span{ts.callSpan(c, NameCall+c.name, c.start, c.stop, false)})
+			ts.writeAlone(th, loc, ts.callSpan(c, c.start, c.stop, false))
 		}
 		return
 	}
@@ -243,12 +251,15 @@ func (ts *threads) stopLaunch(th *thread, t uint64, r *shm.Record) {
 	}
 	ts.launches.Remove(r.Handle)
 	l.Stop, l.Stopped = t, true
-	ts.onThread(th, l.comm, ts.launchSpan(l))
+	region := ts.defs.region(NameKernelLaunch, GroupEnqueue, otf2.RegionRoleFunction)
+	th.written = append(th.written[:0], span{start: l.Start, stop: l.Stop, region: region, by: l})
+	ts.onThread(th, l.comm, th.written)
+	th.written = reusable(th.written)
 }
 
 // onThread draws what a thread did for a communicator rank: with the call it belongs to if one is open, else
 // on the thread's own row, or on that of NCCL's threads if it is one of those.
-func (ts *threads) onThread(th *thread, c *commRank, spans ...span) {
+func (ts *threads) onThread(th *thread, c *commRank, spans []span) {
 	if th.group != nil {
 		th.group.spans = append(th.group.spans, spans...)
 		return
@@ -266,6 +277,13 @@ func (ts *threads) onThread(th *thread, c *commRank, spans ...span) {
 	}
 }
 
+// writeAlone draws one region of a thread.
+func (ts *threads) writeAlone(th *thread, loc *location, s span) {
+	th.written = append(th.written[:0], s)
+	ts.writeNested(loc, th.written)
+	th.written = reusable(th.written)
+}
+
 // closeGroupCall writes a group call, whole: what lies inside is known now, and strictly nested
 // because one thread made it.
 func (ts *threads) closeGroupCall(th *thread, t uint64, unfinished bool) {
@@ -281,19 +299,20 @@ func (ts *threads) closeGroupCall(th *thread, t uint64, unfinished bool) {
 	if loc == nil {
 		return
 	}
-	var spans []span
-	if name, plain := g.plainName(); plain {
-		spans = append(spans, ts.callSpan(g.calls[0], name, g.start, g.stop, unfinished))
+	spans := th.written[:0]
+	if g.plain() {
+		spans = append(spans, ts.callSpan(g.calls[0], g.start, g.stop, unfinished))
 	} else {
 		if !g.resumed {
 			spans = append(spans, ts.groupSpan(g, unfinished))
 		}
 		for _, c := range g.calls {
-			spans = append(spans, ts.callSpan(c, NameCall+c.name, c.start, c.stop, false))
+			spans = append(spans, ts.callSpan(c, c.start, c.stop, false))
 		}
 	}
-	ts.writeNested(loc, append(spans, g.spans...))
-	g.spans = nil
+	spans = append(spans, g.spans...)
+	ts.writeNested(loc, spans)
+	th.written, th.spans, g.spans = reusable(spans), reusable(g.spans), nil
 	ts.movePhases(th, g)
 }
 
@@ -306,26 +325,33 @@ func (ts *threads) groupSpan(g *groupCall, unfinished bool) span {
 	if composite, ok := g.compositeName(); ok {
 		name, role = composite, CollectiveNamed(composite).Role
 	}
-	return span{g.start, g.stop, ts.defs.region(NameCall+name, GroupAPI, role), func(a *otf2.AttributeList) {
-		if g.graph {
-			a.Uint8(AttrGraph, 1)
-		}
-		a.Uint64(AttrEventID, g.handle)
-		if unfinished {
-			a.Uint8(AttrUnfinished, 1)
-		}
-		if name != groupName { // all its sends and receives are one rank's
-			ts.rankAttributes(a, g.calls[0].comm)
-		}
-	}}
+	return span{start: g.start, stop: g.stop, region: ts.callRegion(name, role), by: g, unfinished: unfinished}
 }
 
-// plainName tells whether the group is one plain call, and that call's name.
-func (g *groupCall) plainName() (string, bool) {
-	if g.depth != 1 || len(g.calls) != 1 {
-		return "", false
+func (g *groupCall) describe(b *board, a *otf2.AttributeList, unfinished bool) {
+	if g.graph {
+		a.Uint8(AttrGraph, 1)
 	}
-	return NameCall + g.calls[0].name, true
+	a.Uint64(AttrEventID, g.handle)
+	if unfinished {
+		a.Uint8(AttrUnfinished, 1)
+	}
+	if _, composite := g.compositeName(); composite { // all its sends and receives are one rank's
+		b.rankAttributes(a, g.calls[0].comm)
+	}
+}
+
+// plain tells whether the group is one plain call.
+func (g *groupCall) plain() bool { return g.depth == 1 && len(g.calls) == 1 }
+
+// callRegion is the region of the calls of a function.
+func (ts *threads) callRegion(function string, role otf2.RegionRole) otf2.RegionRef {
+	name, ok := ts.callNames[function]
+	if !ok {
+		name = NameCall + function
+		ts.callNames[function] = name
+	}
+	return ts.defs.region(name, GroupAPI, role)
 }
 
 // compositeName recognises the API functions that NCCL carries out as a series of sends and
@@ -358,38 +384,40 @@ func (g *groupCall) compositeName() (string, bool) {
 }
 
 // callSpan is the region of one call.
-func (ts *threads) callSpan(c *call, name string, start, stop uint64, unfinished bool) span {
-	return span{start, stop, ts.defs.region(name, GroupAPI, roleOf(c.name, c.p2p)), func(a *otf2.AttributeList) {
-		a.Uint64(AttrCount, c.count)
-		a.String(AttrDatatype, ts.defs.string(c.datatype))
-		a.Uint64(AttrStream, c.stream)
-		if c.graph {
-			a.Uint8(AttrGraph, 1)
-		}
-		if c.tag != 0 {
-			a.Uint64(AttrUserTag, c.tag)
-		}
-		a.Uint64(AttrEventID, c.handle)
-		if c.parent != 0 {
-			a.Uint64(AttrParentID, c.parent)
-		}
-		if unfinished {
-			a.Uint8(AttrUnfinished, 1)
-		}
-		ts.rankAttributes(a, c.comm)
-		if f := CollectiveNamed(c.name); f != nil && f.Rooted() && c.root >= 0 {
-			a.Uint32(AttrRoot, uint32(c.root))
-		}
-	}}
+func (ts *threads) callSpan(c *call, start, stop uint64, unfinished bool) span {
+	return span{start: start, stop: stop, region: ts.callRegion(c.name, roleOf(c.name, c.p2p)), by: c, unfinished: unfinished}
+}
+
+func (c *call) describe(b *board, a *otf2.AttributeList, unfinished bool) {
+	a.Uint64(AttrCount, c.count)
+	a.String(AttrDatatype, b.defs.string(c.datatype))
+	a.Uint64(AttrStream, c.stream)
+	if c.graph {
+		a.Uint8(AttrGraph, 1)
+	}
+	if c.tag != 0 {
+		a.Uint64(AttrUserTag, c.tag)
+	}
+	a.Uint64(AttrEventID, c.handle)
+	if c.parent != 0 {
+		a.Uint64(AttrParentID, c.parent)
+	}
+	if unfinished {
+		a.Uint8(AttrUnfinished, 1)
+	}
+	b.rankAttributes(a, c.comm)
+	if f := CollectiveNamed(c.name); f != nil && f.Rooted() && c.root >= 0 {
+		a.Uint32(AttrRoot, uint32(c.root))
+	}
 }
 
 // rankAttributes tell on which communicator, for which rank of it and on which device a call is: one thread can call for several. What NCCL did not
 // tell is missing, and so is a communicator of one rank.
-func (ts *threads) rankAttributes(a *otf2.AttributeList, c *commRank) {
+func (b *board) rankAttributes(a *otf2.AttributeList, c *commRank) {
 	if !c.announced {
 		return
 	}
-	if device := ts.process.GPUs[c.GPU].Device; device >= 0 {
+	if device := b.process.GPUs[c.GPU].Device; device >= 0 {
 		a.Uint32(AttrDevice, uint32(device))
 	}
 	if c.NRanks >= 2 {
@@ -400,18 +428,15 @@ func (ts *threads) rankAttributes(a *otf2.AttributeList, c *commRank) {
 	}
 }
 
-func (ts *threads) launchSpan(l *launch) span {
-	region := ts.defs.region(NameKernelLaunch, GroupEnqueue, otf2.RegionRoleFunction)
-	return span{l.Start, l.Stop, region, func(a *otf2.AttributeList) {
-		a.Uint64(AttrStream, l.stream)
-		if l.graph {
-			a.Uint8(AttrGraph, 1)
-		}
-		a.Uint64(AttrEventID, l.Handle)
-		if l.parent != 0 {
-			a.Uint64(AttrParentID, l.parent)
-		}
-	}}
+func (l *launch) describe(_ *board, a *otf2.AttributeList, _ bool) {
+	a.Uint64(AttrStream, l.stream)
+	if l.graph {
+		a.Uint8(AttrGraph, 1)
+	}
+	a.Uint64(AttrEventID, l.Handle)
+	if l.parent != 0 {
+		a.Uint64(AttrParentID, l.parent)
+	}
 }
 
 // takeCall gives an operation the call that asked for it, which is then no operation of its own.

@@ -52,12 +52,12 @@ func (ts *threads) startCE(th *thread, t uint64, r *shm.Record) {
 
 func (ts *threads) newCE(handle uint64, comm *commRank, function string, t, parent uint64) *ceCall {
 	region := ts.defs.region("Enqueue CE "+function, GroupEnqueue, otf2.RegionRoleFunction)
-	return &ceCall{handle: handle, comm: comm, spans: []span{{t, t, region, func(a *otf2.AttributeList) {
+	return &ceCall{handle: handle, comm: comm, spans: []span{{start: t, stop: t, region: region, by: description(func(a *otf2.AttributeList) {
 		a.Uint64(AttrEventID, handle)
 		if parent != 0 {
 			a.Uint64(AttrParentID, parent)
 		}
-	}}}}
+	})}}}
 }
 
 func (ts *threads) stopCE(th *thread, t uint64, r *shm.Record) {
@@ -82,7 +82,7 @@ func (ts *threads) closeCE(th *thread, t uint64, unfinished bool) {
 		ce.spans[part.span].stop = t
 	}
 	ce.spans[0].stop = t
-	ts.onThread(th, ce.comm, ce.spans...)
+	ts.onThread(th, ce.comm, ce.spans)
 	if p := ce.plan; p != nil {
 		ts.ops.endPlan(p, t)
 	}
@@ -101,12 +101,12 @@ func (ts *threads) startCEPart(th *thread, t uint64, r *shm.Record) {
 	}
 	region := ts.defs.region(name, GroupEnqueue, otf2.RegionRoleFunction)
 	ce.open = append(ce.open, cePart{r.Handle, len(ce.spans)})
-	ce.spans = append(ce.spans, span{t, t, region, func(a *otf2.AttributeList) {
+	ce.spans = append(ce.spans, span{start: t, stop: t, region: region, by: description(func(a *otf2.AttributeList) {
 		if bytes != 0 {
 			a.Uint64(AttrBytes, bytes)
 		}
 		a.Uint64(AttrEventID, handle)
-	}})
+	})})
 }
 
 func (ts *threads) stopCEPart(th *thread, t uint64, r *shm.Record) {

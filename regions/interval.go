@@ -76,7 +76,7 @@ func (ti *timing) judge(p *plan) {
 	if p.captureOnly {
 		return
 	}
-	ti.notice(p, p.comm.stamps.Judge(&p.stamps, ti.bounds(p), waiting(p.comm.queue)))
+	ti.notice(p, p.comm.stamps.Judge(&p.stamps, ti.bounds(p), (*waiting)(&p.comm.queue)))
 }
 
 // bounds are what is known of a plan beside its stamps.
@@ -124,16 +124,18 @@ func (ti *timing) notice(p *plan, n gpuclock.Notice) {
 // waiting are the plans of a communicator in the order in which they were enqueued, as the filter of GPU stamps asks about them.
 type waiting []*plan
 
-func (w waiting) Last(number uint64) bool { return w[len(w)-1].stamps.Number == number }
+func (q *waiting) Last(number uint64) bool { return (*q)[len(*q)-1].stamps.Number == number }
 
-func (w waiting) Behind(number uint64, most int) (n int) {
+func (q *waiting) Behind(number uint64, most int) (n int) {
+	w := *q
 	for i := len(w) - 1; i >= 0 && w[i].stamps.Number != number && n < most; i-- {
 		n += len(w[i].ops)
 	}
 	return n
 }
 
-func (w waiting) Since(number uint64) (uint64, bool) {
+func (q *waiting) Since(number uint64) (uint64, bool) {
+	w := *q
 	i := slices.IndexFunc(w, func(p *plan) bool { return p.measurement == 0 && p.stamps.Number >= number })
 	if i < 0 {
 		return 0, false

@@ -96,6 +96,9 @@ func (ops *operations) stopKernel(_ *thread, t uint64, r *shm.Record) {
 		if ops.opts.Channels || len(k.phases) > 0 {
 			p.shares = append(p.shares, kernelShare{len(p.stamps.Kernels), k.op, k.phases})
 		}
+		if p.stamps.Kernels == nil {
+			p.stamps.Kernels = p.firstKernel[:0]
+		}
 		p.stamps.Kernels = append(p.stamps.Kernels, k.Kernel)
 	} else { // API v3 has no stamps at all
 		p.stamps.Unstamped++

@@ -30,6 +30,7 @@ type board struct {
 	sink       Sink
 	defs       *definitions
 	attributes *otf2.AttributeList // of the event that is being written
+	nested     []span              // of writeNested: memory that is used again
 	locations  []*location
 	rows       rows
 	gone       *location // in the place of rows of communicator ranks that are
@@ -57,6 +58,9 @@ func (b *board) draw(loc *location, start, stop uint64, a *otf2.AttributeList, r
 
 // fail keeps the first error and tells whether there was one.
 func (b *board) fail(err error) bool {
+	if err == nil {
+		return false
+	}
 	switch {
 	case errors.Is(err, otf2.ErrClosed): // on the row of a communicator rank that is gone
 		b.oddity(OddAfterFinalize)
@@ -69,10 +73,10 @@ func (b *board) fail(err error) bool {
 		}
 		return true
 	}
-	if err != nil && b.err == nil {
+	if b.err == nil {
 		b.err = err
 	}
-	return err != nil
+	return true
 }
 
 // at returns the time to write for an event of time t: times that run ahead of the location are

@@ -106,7 +106,7 @@ func New(sink Sink, p *experiment.Process, opts *Options) *Model {
 	hold := max(o.CUPTIHold, o.GPUHold) + 1e9
 	m.cuda = cuda.New(&streams{board: b, ranks: m.ranks, kernels: make(map[string]otf2.RegionRef)}, cuda.Options{Hold: hold, Functions: kernelFunctions()})
 	t := &timing{b, m.cuda}
-	m.ops = newOperations(b, m.ranks, m.cuda, t, &planWriter{b, m.ranks, m.cuda, t, m.metrics})
+	m.ops = newOperations(b, m.ranks, m.cuda, t, &planWriter{board: b, ranks: m.ranks, cuda: m.cuda, timing: t, metrics: m.metrics})
 	m.threads = newThreads(b, m.ranks, m.ops, m.cuda)
 	m.net = newNetwork(b, m.ranks, m.ops, m.metrics)
 	if o.Raw {

@@ -50,6 +50,10 @@ type plan struct {
 
 	floor   uint64 // when the plan before had been enqueued
 	counted int    // operations of it that are counted as outstanding
+
+	// The first of each: most plans have no more.
+	firstOp     [1]*operation
+	firstKernel [1]gpuclock.Kernel
 }
 
 // kernelShare is what is drawn of one of a plan's kernels, beside its stamps.
@@ -231,6 +235,9 @@ func (ops *operations) startTask(th *thread, t uint64, r *shm.Record) {
 	}
 	if !p.captureOnly {
 		comm.begun = max(comm.begun, t)
+	}
+	if p.ops == nil {
+		p.ops = p.firstOp[:0]
 	}
 	p.ops = append(p.ops, op)
 	ops.takeTold(op)

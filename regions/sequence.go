@@ -50,9 +50,9 @@ func text(name string) uint64 {
 // mark is a hash of what must be equal in an operation of all members (or both ends of a message): also whether a graph was
 // replayed, as NCCL wants that to be the same on all.
 func (op *operation) mark() uint32 {
-	values := []uint64{op.share()}
+	values := append(make([]uint64, 0, 1+mostShared+1), op.share())
 	if !op.p2p {
-		values = op.shared(values[0])
+		values = op.shared(values)
 	}
 	if op.plan.graph {
 		values = append(values, 1)

@@ -53,9 +53,12 @@ func (p *plan) uncertain(source string) bool {
 	return source == TimingGPU
 }
 
-// shared lists what must be equal in all members of a collective, for the digest of their sequence.
-func (op *operation) shared(bytes uint64) []uint64 {
-	values := []uint64{bytes, uint64(op.root)}
+// mostShared is how many values shared lists at most.
+const mostShared = 3
+
+// shared lists, behind other values, what must be equal in all members of a collective beside its size, for the digest of their sequence.
+func (op *operation) shared(values []uint64) []uint64 {
+	values = append(values, uint64(op.root))
 	if f := CollectiveNamed(op.name); f != nil && f.Reduces {
 		_, datatype := op.elements()
 		values = append(values, text(datatype))

@@ -21,6 +21,7 @@ type planWriter struct {
 	cuda    *cuda.Recorder
 	timing  *timing
 	metrics *metrics
+	ends    []operationEnd // of the plan that is being written: memory that is used again
 }
 
 // writePlan writes one plan onto the location of its communicator rank, and counts its operations.
@@ -45,7 +46,7 @@ func (pw *planWriter) writePlan(c *commRank, p *plan, now uint64) {
 	a := pw.planAttributes(c, p, when, source, gpuSource)
 	pw.metrics.beginOutstanding(c, loc, p, enter)
 	pw.fail(loc.w.Enter(enter, a, region))
-	ends := pw.beginOperations(c, loc, p, enter, leave)
+	ends := pw.beginOperations(c, loc, p, enter)
 	if composite {
 		pw.sources[source]++
 	} else {
@@ -57,10 +58,8 @@ func (pw *planWriter) writePlan(c *commRank, p *plan, now uint64) {
 		pw.writeKernelPhases(c, loc, p, enter, leave)
 	}
 	pw.metrics.endOutstanding(c, loc, p, leave)
-	for _, e := range ends {
-		if e != nil {
-			e()
-		}
+	for i := range ends {
+		pw.fail(ends[i].write(loc.w, leave, otf2.CommRef(c.index), &ends[i]))
 	}
 	if shown {
 		pw.metrics.endBandwidth(loc, leave)
@@ -104,22 +103,50 @@ func (pw *planWriter) planAttributes(c *commRank, p *plan, when gpuclock.Interva
 	return a
 }
 
-// beginOperations writes the beginnings of a plan's operations and returns what writes their ends.
-func (pw *planWriter) beginOperations(c *commRank, loc *location, p *plan, enter, leave otf2.Timestamp) []func() {
-	ends := make([]func(), 0, len(p.ops))
+// beginOperations writes the beginnings of a plan's operations and returns their ends.
+func (pw *planWriter) beginOperations(c *commRank, loc *location, p *plan, enter otf2.Timestamp) []operationEnd {
+	ends := pw.ends[:0]
 	for _, op := range p.ops {
 		var a *otf2.AttributeList // a plan's only operation is described by the plan's region
 		if len(p.ops) > 1 {
 			a = pw.blank()
 			pw.operationAttributes(a, c, op)
 		}
-		ends = append(ends, pw.beginOperation(c, loc, op, enter, leave, a))
+		if e := pw.beginOperation(c, loc, op, enter, a); e.write != nil {
+			ends = append(ends, e)
+		}
 		if c.NRanks == 0 {
 			pw.oddity(OddUnknownCommSize)
 		}
 	}
+	pw.ends = ends
 	return ends
 }
+
+// operationEnd is what is known of the end of an operation when it begins.
+type operationEnd struct {
+	write          func(w EventWriter, t otf2.Timestamp, comm otf2.CommRef, e *operationEnd) error
+	op             otf2.CollectiveOp
+	peer           uint32 // or root
+	sent, received uint64
+	request        uint64
+}
+
+// Ends of operations.
+var (
+	endSend = func(w EventWriter, t otf2.Timestamp, _ otf2.CommRef, e *operationEnd) error {
+		return w.MpiIsendComplete(t, nil, e.request)
+	}
+	endReceive = func(w EventWriter, t otf2.Timestamp, comm otf2.CommRef, e *operationEnd) error {
+		return w.MpiIrecv(t, nil, e.peer, comm, 0, e.received, e.request)
+	}
+	endCollective = func(w EventWriter, t otf2.Timestamp, comm otf2.CommRef, e *operationEnd) error {
+		return w.MpiCollectiveEnd(t, nil, e.op, comm, e.peer, e.sent, e.received)
+	}
+	endRequest = func(w EventWriter, t otf2.Timestamp, comm otf2.CommRef, e *operationEnd) error {
+		return w.NonBlockingCollectiveComplete(t, nil, e.op, comm, e.peer, e.sent, e.received, e.request)
+	}
+)
 
 // planRegion names the region of a plan: after its operation; after the function that the application called,
 // if NCCL made sends and receives of it; else "Group". The second is one operation, of messages.
@@ -192,56 +219,55 @@ func (p *plan) stream() *uint64 {
 	return nil
 }
 
-// beginOperation writes the beginning of an operation and returns what writes its end. A plan's only
+// beginOperation writes the beginning of an operation and returns its end, without anything to write if there is none. A plan's only
 // collective is a blocking one, those of a batch are requests: NCCL stamps the batch as a whole.
-func (pw *planWriter) beginOperation(c *commRank, loc *location, op *operation, begin, end otf2.Timestamp, a *otf2.AttributeList) func() {
+func (pw *planWriter) beginOperation(c *commRank, loc *location, op *operation, begin otf2.Timestamp, a *otf2.AttributeList) operationEnd {
 	comm := otf2.CommRef(c.index)
 	single := a == nil
 	if op.p2p {
 		length := op.count * DatatypeSize(op.datatype)
 		if c.NRanks < 2 {
-			return nil
+			return operationEnd{}
 		}
 		if op.peer < 0 || int(op.peer) >= c.NRanks {
 			pw.oddity(OddUnplacedTransfer)
-			return nil
+			return operationEnd{}
 		}
 		loc.request++
-		request, peer := loc.request, uint32(op.peer)
+		e := operationEnd{write: endReceive, peer: uint32(op.peer), received: length, request: loc.request}
 		if op.name == "Send" {
-			pw.fail(loc.w.MpiIsend(begin, a, peer, comm, 0, length, request))
-			return func() { pw.fail(loc.w.MpiIsendComplete(end, nil, request)) }
+			pw.fail(loc.w.MpiIsend(begin, a, e.peer, comm, 0, length, e.request))
+			e.write = endSend
+			return e
 		}
-		pw.fail(loc.w.MpiIrecvRequest(begin, a, request))
-		return func() { pw.fail(loc.w.MpiIrecv(end, nil, peer, comm, 0, length, request)) }
+		pw.fail(loc.w.MpiIrecvRequest(begin, a, e.request))
+		return e
 	}
 	f := CollectiveNamed(op.name)
 	if f == nil {
 		pw.oddity(OddUnknownFunction)
-		return nil
+		return operationEnd{}
 	}
 	if c.NRanks < 2 {
-		return nil
+		return operationEnd{}
 	}
-	root := otf2.CollectiveRootNone
+	e := operationEnd{write: endCollective, op: f.Op, peer: otf2.CollectiveRootNone}
 	if f.Rooted() {
 		if op.root < 0 || int(op.root) >= c.NRanks {
 			pw.oddity(OddUnplacedTransfer)
-			return nil
+			return operationEnd{}
 		}
-		root = uint32(op.root)
+		e.peer = uint32(op.root)
 	}
-	sent, received := op.bytes(f, c)
+	e.sent, e.received = op.bytes(f, c)
 	if single {
 		pw.fail(loc.w.MpiCollectiveBegin(begin, nil))
-		return func() { pw.fail(loc.w.MpiCollectiveEnd(end, nil, f.Op, comm, root, sent, received)) }
+		return e
 	}
 	loc.request++
-	request := loc.request
-	pw.fail(loc.w.NonBlockingCollectiveRequest(begin, a, request))
-	return func() {
-		pw.fail(loc.w.NonBlockingCollectiveComplete(end, nil, f.Op, comm, root, sent, received, request))
-	}
+	e.write, e.request = endRequest, loc.request
+	pw.fail(loc.w.NonBlockingCollectiveRequest(begin, a, e.request))
+	return e
 }
 
 // elements gives what the application asked for: a Coll of AllGather or Broadcast counts bytes.

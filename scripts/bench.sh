@@ -8,6 +8,8 @@
 #   scripts/bench.sh report       how long reports take, and how much memory
 #   scripts/bench.sh timeline     how large a timeline's page is, and how fast it draws
 #   scripts/bench.sh              all of these
+#   scripts/bench.sh peers        the same storm through an empty plugin, ours, and others: --plugin NAME=FILE[,VARIABLE=VALUE…][,kept=REGEXP],
+#                                 which may be repeated; real-nccl takes it, too
 #   scripts/bench.sh real-nccl    what the plugin costs a job on the real NCCL library with emulated GPUs (make real-nccl-bed), 15 minutes
 #
 # Further arguments go to the program: --json, --markdown, and --case REGEXP, --rounds N, --scale FACTOR (report: --events MILLIONS; timeline: --regions
@@ -19,7 +21,7 @@ cd "$(dirname "$0")/.."
 
 parts=(otf2 callbacks report timeline)
 case ${1:-} in
-  otf2 | callbacks | report | timeline | real-nccl)
+  otf2 | callbacks | report | timeline | real-nccl | peers)
     parts=("$1")
     shift
     ;;
@@ -35,6 +37,10 @@ for part in "${parts[@]}"; do
     report)
       "${MAKE:-make}" --no-print-directory BUILD="$build" test-build >&2
       "${GO:-go}" run ./tests/bench/report --tool "$build/nccl-otf2" "$@"
+      ;;
+    peers)
+      "${MAKE:-make}" --no-print-directory BUILD="$build" test-build >&2
+      "${GO:-go}" run ./tests/bench/peers --build "$build" "$@"
       ;;
     real-nccl)
       "${MAKE:-make}" --no-print-directory BUILD="$build" test-build real-nccl-bed >&2

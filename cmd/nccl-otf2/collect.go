@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -47,7 +48,8 @@ func collect(ctx context.Context, fd int) error {
 		}
 		made <- failed
 	}()
-	out, err := collector.Run(ctx, collector.Options{FD: fd, Profiles: due})
+	all := runtime.GOMAXPROCS(0)
+	out, err := collector.Run(ctx, collector.Options{FD: fd, Profiles: due, Processors: func(n int) { runtime.GOMAXPROCS(min(n, all)) }})
 	close(due)
 	if failed := <-made; failed != nil && out.Debug {
 		fmt.Fprintf(os.Stderr, "nccl-otf2 collect[%d]: %v\n", os.Getpid(), failed)

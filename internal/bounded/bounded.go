@@ -78,7 +78,7 @@ func (b *Map[V]) tidy() {
 	if len(b.order) < 64 || len(b.order) < 2*len(b.m) {
 		return
 	}
-	kept := make([]uint64, 0, len(b.m)+1)
+	kept := b.order[:0]
 	for _, h := range b.order {
 		if _, ok := b.m[h]; ok {
 			kept = append(kept, h)

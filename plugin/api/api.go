@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 )
 
 // Version is one version of the API.
@@ -296,17 +295,23 @@ func RecordName(event int) (name string, first bool) {
 	return Snake(Events[event].Name), true
 }
 
-// Snake is a name in C's spelling: SendBuff is send_buff, NChannels nchannels, WrID wr_id.
+// Snake is a name in C's spelling: SendBuff is send_buff, NChannels nchannels, WrID wr_id. Names are ASCII; each start of the tool spells
+// those of the whole table.
 func Snake(name string) string {
-	var b strings.Builder
-	r := []rune(name)
-	for i, c := range r {
-		if unicode.IsUpper(c) && i > 0 && (unicode.IsLower(r[i-1]) || i > 1 && i+1 < len(r) && unicode.IsLower(r[i+1])) {
-			b.WriteByte('_')
+	upper := func(i int) bool { return i < len(name) && name[i] >= 'A' && name[i] <= 'Z' }
+	lower := func(i int) bool { return i < len(name) && name[i] >= 'a' && name[i] <= 'z' }
+	b := make([]byte, 0, 2*len(name))
+	for i := range len(name) {
+		c := name[i]
+		if upper(i) {
+			if i > 0 && (lower(i-1) || i > 1 && lower(i+1)) {
+				b = append(b, '_')
+			}
+			c += 'a' - 'A'
 		}
-		b.WriteRune(unicode.ToLower(c))
+		b = append(b, c)
 	}
-	return b.String()
+	return string(b)
 }
 
 // Macro is a name in the spelling of C's constants: ProxyOp is PROXY_OP.

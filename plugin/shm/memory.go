@@ -440,11 +440,14 @@ func (m *Memory) trim(keep int) {
 	m.warm = append(m.warm[:0], m.warm[drop:]...)
 }
 
+// Prepared tells that a thread of the plugin puts the job's memory in place ahead of need, see KeepSpares.
+func (m *Memory) Prepared() bool { return atomic.LoadUint32(&m.header.Preparer) != 0 }
+
 // KeepSpares sees to it that n spare slots are filled (n ≤ SpareMax), and no more than that, unless a thread of the plugin does: only
 // that can put their pages in place in the job's process. Here they are made to exist. It never takes from the reserve. It
 // returns how many slots are filled, and how many of these were empty before.
 func (m *Memory) KeepSpares(n int) (filled, added int) {
-	if atomic.LoadUint32(&m.header.Preparer) != 0 {
+	if m.Prepared() {
 		return 0, 0
 	}
 	for i := range m.header.Spare {
@@ -587,6 +590,12 @@ func (m *Memory) Ended() bool { return atomic.LoadUint32(&m.header.Ended) != 0 }
 func (m *Memory) AwaitRequest(seen uint32, timeout time.Duration) {
 	futexWait(&m.header.Request, seen, timeout)
 }
+
+// LiveComms is how many communicators of the process are alive now.
+func (m *Memory) LiveComms() uint32 { return atomic.LoadUint32(&m.header.LiveComms) }
+
+// Nudge ends a sleep in AwaitRequest.
+func (m *Memory) Nudge() { futexWake(&m.header.Request) }
 
 // Operations of futex(2). They are not the private ones: the other side is another process.
 const (

@@ -2,16 +2,47 @@
 
 package shm
 
-import "golang.org/x/sys/unix"
+import (
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
 
 // HasCounter says whether this build can read the counter of a clock source.
 func HasCounter(source ClockSource) bool {
 	return source == counterSource || source == ClockMonotonic || source == ClockHost
 }
 
-// brackets is how often each pair of clocks is read; the tightest reading counts. A reading takes
-// some 100 ns, and one that is not interrupted is enough.
+// brackets is how often each pair of clocks is read at most; the tightest reading counts. A reading takes some 100 ns, on many
+// machines a system call each, and one that is not interrupted is enough.
 const brackets = 5
+
+// bracket reads a pair of clocks until a reading is about as tight as the tightest so far.
+type bracket struct{ tightest atomic.Uint64 }
+
+// Of the counter, of CLOCK_MONOTONIC and of CLOCK_REALTIME, each with CLOCK_MONOTONIC_RAW.
+var ofCounter, ofMonotonic, ofReal bracket
+
+// read calls once, which returns how far apart the readings around one were, and what they tell, and returns the best of that.
+func (b *bracket) read(once func() (apart, x, y uint64)) (x, y uint64) {
+	tightest := b.tightest.Load()
+	best := ^uint64(0)
+	for range brackets {
+		apart, u, v := once()
+		if apart < best {
+			best, x, y = apart, u, v
+		}
+		if best <= tightest+tightest/4 {
+			break
+		}
+	}
+	if tightest == 0 || best < tightest {
+		b.tightest.Store(best)
+	} else {
+		b.tightest.Store(tightest + (best-tightest+255)/256) // machines change
+	}
+	return x, y
+}
 
 // ReadClock reads all clocks at one instant. The counter lies between two readings whose distance
 // bounds the error (some 100 ns). With ClockHost, or a counter that this processor does not have,
@@ -19,20 +50,17 @@ const brackets = 5
 func ReadClock(source ClockSource) ClockTuple {
 	var t ClockTuple
 	if source == counterSource {
-		best := ^uint64(0)
-		for range brackets {
+		t.Ticks, t.Raw = ofCounter.read(func() (apart, ticks, raw uint64) {
 			a := counter()
-			raw := clock(unix.CLOCK_MONOTONIC_RAW)
+			raw = clock(unix.CLOCK_MONOTONIC_RAW)
 			b := counter()
-			if b-a < best {
-				best, t.Ticks, t.Raw = b-a, a+(b-a)/2, raw
-			}
-		}
+			return b - a, a + (b-a)/2, raw
+		})
 	} else {
 		t.Raw = clock(unix.CLOCK_MONOTONIC_RAW)
 	}
-	t.Mono = t.Raw + offset(unix.CLOCK_MONOTONIC)
-	t.Real = t.Raw + offset(unix.CLOCK_REALTIME)
+	t.Mono = t.Raw + offset(&ofMonotonic, unix.CLOCK_MONOTONIC)
+	t.Real = t.Raw + offset(&ofReal, unix.CLOCK_REALTIME)
 	if source == ClockMonotonic {
 		t.Ticks = t.Mono
 	}
@@ -40,16 +68,13 @@ func ReadClock(source ClockSource) ClockTuple {
 }
 
 // offset is a clock minus CLOCK_MONOTONIC_RAW, modulo 2⁶⁴.
-func offset(id int32) uint64 {
-	best, diff := ^uint64(0), uint64(0)
-	for range brackets {
+func offset(pair *bracket, id int32) uint64 {
+	diff, _ := pair.read(func() (apart, diff, _ uint64) {
 		a := clock(unix.CLOCK_MONOTONIC_RAW)
 		v := clock(id)
 		b := clock(unix.CLOCK_MONOTONIC_RAW)
-		if b-a < best {
-			best, diff = b-a, v-(a+(b-a)/2)
-		}
-	}
+		return b - a, v - (a + (b-a)/2), 0
+	})
 	return diff
 }
 

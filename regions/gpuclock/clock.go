@@ -3,9 +3,9 @@
 package gpuclock
 
 import (
-	"cmp"
 	"math"
 	"slices"
+	"sort"
 )
 
 // How the mapping is made, and what was measured of it, is told in docs/gpu.md, "From the GPU's clock to the host's".
@@ -182,7 +182,8 @@ func (s *segment) bucket(g uint64) (int, bool) {
 	case b == s.points[n-1].g>>bucketShift:
 		return n - 1, true
 	}
-	return slices.BinarySearchFunc(s.points, b, func(p point, b uint64) int { return cmp.Compare(p.g>>bucketShift, b) })
+	i := sort.Search(n, func(i int) bool { return s.points[i].g>>bucketShift >= b })
+	return i, i < n && s.points[i].g>>bucketShift == b
 }
 
 func (s *segment) add(g uint64, d int64, grain float64, sound bool) {
@@ -301,18 +302,34 @@ func (s *segment) live() *clockLine {
 	return nil
 }
 
+// lineAt finds the first line whose middle is not before a stamp. It is one of the newest, as a rule.
+func (s *segment) lineAt(g uint64) int {
+	from, to := 0, len(s.lines)
+	for step := 1; from < to; step *= 2 {
+		i := max(to-step, from)
+		if s.lines[i].g < g {
+			from = i + 1
+			break
+		}
+		to = i
+	}
+	for from < to {
+		if i := from + (to-from)/2; s.lines[i].g < g {
+			from = i + 1
+		} else {
+			to = i
+		}
+	}
+	return from
+}
+
 // at maps a stamp (ns), and tells what the time may be off by.
 func (s *segment) at(g uint64) (t uint64, off Margin, ok bool) {
 	n := len(s.lines)
 	if n == 0 {
 		return 0, Margin{}, false
 	}
-	i, _ := slices.BinarySearchFunc(s.lines, g, func(l clockLine, g uint64) int {
-		if l.g < g {
-			return -1
-		}
-		return 1
-	})
+	i := s.lineAt(g)
 	if i == 0 || i == n {
 		l := &s.lines[max(i-1, 0)]
 		return g + uint64(l.offset(g)), l.uncertainty(g), true

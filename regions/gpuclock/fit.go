@@ -107,34 +107,82 @@ type fitScratch struct {
 // lowest finds the m least of y − slope·x in [from, to), in order, and their x. They are put behind what is there.
 func (f *fitScratch) lowest(slope float64, from, to, m int) {
 	first := len(f.low)
-	for i := from; i < to; i++ {
-		r := f.y[i] - slope*f.x[i]
-		j := len(f.low)
-		switch {
-		case j < first+m:
-			f.low, f.at = append(f.low, r), append(f.at, f.x[i])
-		case r >= f.low[j-1]:
+	most := math.Inf(1) // of those found, once they are m
+	y := f.y[from:to]
+	x := f.x[from:to][:len(y)]
+	for i, d := range y {
+		r := d - slope*x[i]
+		if r >= most {
 			continue
-		default:
+		}
+		j := len(f.low)
+		if j < first+m {
+			f.low, f.at = append(f.low, r), append(f.at, x[i])
+		} else {
 			j--
 		}
 		for ; j > first && f.low[j-1] > r; j-- {
 			f.low[j], f.at[j] = f.low[j-1], f.at[j-1]
 		}
-		f.low[j], f.at[j] = r, f.x[i]
+		f.low[j], f.at[j] = r, x[i]
+		if len(f.low) == first+m {
+			most = f.low[first+m-1]
+		}
 	}
 }
 
 // spread tells how close to a line of a slope the quickest reports lie: the range of the lower half of the quickest two
 // of each of some stretches. A burst of reports, all at one time, would agree with any slope.
+//
+// Most of a fit's time is spent here: nothing is stored for each report, and most are only found to be later than two others.
 func (f *fitScratch) spread(slope float64) float64 {
 	n := len(f.x)
-	f.low, f.at = f.low[:0], f.at[:0]
+	var low leastFew
+	low.most = f.agreeing(n)
+	from := 0
 	for i := range stretches {
-		f.lowest(slope, i*n/stretches, (i+1)*n/stretches, 2)
+		to := (i + 1) * n / stretches
+		y := f.y[from:to]
+		x := f.x[from:to:to][:len(y)]
+		from = to
+		least, second := math.Inf(1), math.Inf(1)
+		for j, d := range y {
+			if r := d - slope*x[j]; r < second {
+				if r < least {
+					least, second = r, least
+				} else {
+					second = r
+				}
+			}
+		}
+		if len(y) > 0 {
+			low.add(least)
+		}
+		if len(y) > 1 {
+			low.add(second)
+		}
 	}
-	slices.Sort(f.low)
-	return f.low[f.agreeing(n)-1] - f.low[0]
+	return low.v[low.most-1] - low.v[0]
+}
+
+// leastFew are the least of some values, in order.
+type leastFew struct {
+	v       [stretches]float64 // no fewer than agreeing says
+	n, most int
+}
+
+func (l *leastFew) add(r float64) {
+	switch {
+	case l.n < l.most:
+		l.n++
+	case r >= l.v[l.n-1]:
+		return
+	}
+	i := l.n - 1
+	for ; i > 0 && l.v[i-1] > r; i-- {
+		l.v[i] = l.v[i-1]
+	}
+	l.v[i] = r
 }
 
 // agreeing is the number of reports whose range spread is.
@@ -203,13 +251,15 @@ func (l *clockLine) between() {
 // take takes the reports of points to fit to: of those made less than apart (ns) after one another, the quickest.
 func (f *fitScratch) take(points []point, middle uint64, apart float64) {
 	f.x, f.y = f.x[:0], f.y[:0]
+	first, before := points[0].d, 0.0 // before: when the last one was reported
 	add := func(g uint64, d int64) {
-		x, y, last := float64(int64(g-middle)), float64(d-points[0].d), len(f.x)-1
-		switch {
-		case last < 0 || math.Abs((x+y)-(f.x[last]+f.y[last])) >= apart:
-			f.x, f.y = append(f.x, x), append(f.y, y)
+		x, y := float64(int64(g-middle)), float64(d-first)
+		last := len(f.x) - 1
+		switch at := x + y; {
+		case last < 0 || math.Abs(at-before) >= apart:
+			f.x, f.y, before = append(f.x, x), append(f.y, y), at
 		case y < f.y[last]:
-			f.x[last], f.y[last] = x, y
+			f.x[last], f.y[last], before = x, y, at
 		}
 	}
 	for i := range points {
@@ -276,11 +326,43 @@ func (f *fitScratch) line(points []point, middle uint64, before *clockLine, grai
 // usually is how late reports usually are, beyond the quickest: the median.
 func (f *fitScratch) usually(slope float64) float64 {
 	f.apart = f.apart[:0]
-	for i := range f.x {
-		f.apart = append(f.apart, f.y[i]-slope*f.x[i])
+	x := f.x[:len(f.y)]
+	for i, y := range f.y {
+		f.apart = append(f.apart, y-slope*x[i])
 	}
-	slices.Sort(f.apart)
-	return f.apart[len(f.apart)/2] - f.apart[0]
+	middle := len(f.apart) / 2
+	median := nth(f.apart, middle)
+	return median - slices.Min(f.apart[:middle+1])
+}
+
+// nth puts the value into its place that sorting would put there, none greater before it, and returns it.
+func nth(v []float64, n int) float64 {
+	for from, to := 0, len(v)-1; from < to; {
+		pivot := v[from+(to-from)/2]
+		i, j := from, to
+		for i <= j {
+			for v[i] < pivot {
+				i++
+			}
+			for v[j] > pivot {
+				j--
+			}
+			if i <= j {
+				v[i], v[j] = v[j], v[i]
+				i++
+				j--
+			}
+		}
+		switch {
+		case n <= j:
+			to = j
+		case n >= i:
+			from = i
+		default:
+			return v[n]
+		}
+	}
+	return v[n]
 }
 
 // bend is by how much the quickest reports of some stretch lie farther above the line than chance explains: 0, or what
@@ -334,15 +416,21 @@ func (f *fitScratch) slope(known, span, grain float64) (best float64, off Margin
 	// What would have been taken for a better slope has been tried; less is chance.
 	better := least * math.Exp(-slopeGain/float64(m-1))
 	for step := least / 16 / span; step < maxSlope; step *= 1.5 {
-		a, b := spread(best+step), spread(best-step)
-		worse := func(doubt float64) bool {
-			least := least * math.Exp(doubt/float64(m-1))
-			return (a > least || a < better) && (b > least || b < better)
+		most, usual := least*math.Exp(slopeDoubt/float64(m-1)), least*math.Exp((slopeDoubt-unusual(step))/float64(m-1))
+		if off.Usual != 0 {
+			usual = math.Inf(1)
 		}
-		if off.Usual == 0 && worse(slopeDoubt-unusual(step)) {
+		// Either side must be worse: by the lower bound at least, to be asked.
+		worse := func(s float64) (usually, mostly bool) { return s > usual || s < better, s > most || s < better }
+		usually, mostly := worse(spread(best + step))
+		if usually || mostly {
+			u, m := worse(spread(best - step))
+			usually, mostly = usually && u, mostly && m
+		}
+		if off.Usual == 0 && usually {
 			off.Usual = step
 		}
-		if worse(slopeDoubt) {
+		if mostly {
 			off.Most = step
 			break
 		}
@@ -370,15 +458,21 @@ func unusual(slope float64) float64 { return math.Log1p(slope * slope / (usualSl
 
 // lowerHull finds the corners of the points' lower hull; x rises.
 func (f *fitScratch) lowerHull() {
-	f.hull = f.hull[:0]
-	for i := range f.x {
-		for len(f.hull) >= 2 {
-			a, b := f.hull[len(f.hull)-2], f.hull[len(f.hull)-1]
-			if (f.x[b]-f.x[a])*(f.y[i]-f.y[a])-(f.y[b]-f.y[a])*(f.x[i]-f.x[a]) > 0 {
+	if cap(f.hull) < len(f.x) {
+		f.hull = make([]int, len(f.x))
+	}
+	xs, hull, n := f.x, f.hull[:len(f.x)], 0
+	ys := f.y[:len(xs)]
+	for i, x := range xs {
+		y := ys[i]
+		for ; n >= 2; n-- {
+			a, b := hull[n-2], hull[n-1]
+			if (xs[b]-xs[a])*(y-ys[a])-(ys[b]-ys[a])*(x-xs[a]) > 0 {
 				break
 			}
-			f.hull = f.hull[:len(f.hull)-1]
 		}
-		f.hull = append(f.hull, i)
+		hull[n] = i
+		n++
 	}
+	f.hull = hull[:n]
 }

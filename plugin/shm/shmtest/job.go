@@ -208,12 +208,14 @@ func (j *Job) Comm(c shm.Comm, uuid *[16]byte) int {
 	copy(e[72:88], c.PCI)
 	atomic.StoreUint32(j.u32(j.header.CommOffset+uint64(i)*commBytes), 1)
 	atomic.StoreUint32(&j.header.CommUsed, i+1)
+	atomic.AddUint32(&j.header.LiveComms, 1)
 	return int(i)
 }
 
 // FinishComm sets the time of a communicator's finalize.
 func (j *Job) FinishComm(i int, ticks uint64) {
 	atomic.StoreUint64(j.u64(j.header.CommOffset+uint64(i)*commBytes+40), ticks)
+	atomic.AddUint32(&j.header.LiveComms, ^uint32(0))
 }
 
 // Thread is a thread with its ring.

@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // ErrUnavailable says what is not there: a compiler, or what `make build` makes.
@@ -143,6 +144,11 @@ func (r *Run) Wait(into any) (log string, err error) {
 	return log, nil
 }
 
+// Processor is the time that the threads of a run that is over were given.
+func (r *Run) Processor() time.Duration {
+	return r.cmd.ProcessState.UserTime() + r.cmd.ProcessState.SystemTime()
+}
+
 // Distribution is one of times, in nanoseconds per callback, without the timer's cost. The mean leaves out those of more
 // than 0.1 ms: they were interrupted.
 type Distribution struct {
@@ -191,7 +197,9 @@ type Job struct {
 	Threads       uint64  `json:"threads"` // that called
 	Seconds       float64 `json:"seconds"` // from the first call to the last
 	OnDiskSeconds float64 `json:"on_disk_seconds"`
-	Faults        int     `json:"faults"` // page faults of threads of lasting communicators, after their second operation
+	Init          float64 `json:"init_ns"`     // the first
+	Finalize      float64 `json:"finalize_ns"` // of all ranks of the process
+	Faults        int     `json:"faults"`      // page faults of threads of lasting communicators, after their second operation
 }
 
 // Calls is the number of callbacks.

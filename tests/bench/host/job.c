@@ -35,6 +35,7 @@ static double rate, seconds, churn;
 static pthread_mutex_t sums = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t calls[CALL_KINDS], refused, operations, communicators, thread_count;
 static uint64_t begun, ended; /* ns, of the calls */
+static uint64_t first_init;   /* ns */
 static long faults;           /* page faults of those threads, after their second operation */
 
 static long faults_of_thread(void)
@@ -109,7 +110,9 @@ static void begin_thread(pthread_t *thread, void *(*run)(void *), void *of)
 /* Initialises the communicator and begins the rank's proxy thread. */
 static void open_rank(struct rank *r, uint64_t comm_id, int size, int rank)
 {
+  const uint64_t before = timer_monotonic();
   void *context = host_init(comm_id, size, rank);
+  if (!first_init) first_init = timer_monotonic() - before;
   r->application = r->proxy =
       (struct caller){.plugin = host_plugin, .context = context, .rank = rank, .peer = (rank + 1) % size};
   sem_init(&r->room, 0, QUEUE);
@@ -234,11 +237,11 @@ int job_main(char **arguments)
   for (int r = 0; r < rank_count; r++) host_plugin->finalize(ranks[r].application.context);
   const uint64_t done = timer_monotonic();
   printf("{\"starts\":%llu,\"stops\":%llu,\"states\":%llu,\"refused\":%llu,\"operations\":%llu,\"communicators\":%llu,"
-         "\"threads\":%llu,\"seconds\":%.6f,\"on_disk_seconds\":%.6f,\"finalize_ns\":%llu,\"faults\":%ld}\n",
+         "\"threads\":%llu,\"seconds\":%.6f,\"on_disk_seconds\":%.6f,\"init_ns\":%llu,\"finalize_ns\":%llu,\"faults\":%ld}\n",
          (unsigned long long)calls[CALL_START], (unsigned long long)calls[CALL_STOP], (unsigned long long)calls[CALL_STATE],
          (unsigned long long)refused, (unsigned long long)operations, (unsigned long long)communicators,
          (unsigned long long)thread_count, (double)(ended - begun) / 1e9, (double)(done - begun) / 1e9,
-         (unsigned long long)(done - finalizing), faults);
+         (unsigned long long)first_init, (unsigned long long)(done - finalizing), faults);
   free(ranks);
   return 0;
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/config"
 	"github.com/nccl-otf2/nccl-otf2/tests/bench/caller"
 	"github.com/nccl-otf2/nccl-otf2/tests/bench/measure"
+	"github.com/nccl-otf2/nccl-otf2/tests/bench/peer"
 )
 
 // bench runs everything.
@@ -25,6 +26,7 @@ type bench struct {
 	rounds, ranks int
 	operations    int
 	communicators int
+	peers         peer.List
 	log           io.Writer // may be nil
 	runs          int
 }
@@ -66,10 +68,13 @@ func (b *bench) prepare(root, build, dir string) (err error) {
 type plugin struct {
 	preset string // empty: no plugin
 	ours   bool
+	peer   *peer.Plugin // nil: it is none that the command line names
 }
 
 func (p *plugin) title() string {
 	switch {
+	case p.peer != nil:
+		return p.peer.Name
 	case p.preset == "":
 		return "no plugin"
 	case p.ours:
@@ -80,6 +85,9 @@ func (p *plugin) title() string {
 
 // environment is what makes NCCL load it. What is recorded is of no use, so no archive is made.
 func (p *plugin) environment(b *bench, dir string) []string {
+	if p.peer != nil {
+		return append([]string{"NCCL_PROFILER_PLUGIN=" + p.peer.File}, p.peer.Environment(dir)...)
+	}
 	mask, err := config.ParseEvents(p.preset)
 	switch {
 	case p.preset == "":
@@ -92,13 +100,23 @@ func (p *plugin) environment(b *bench, dir string) []string {
 	return []string{"NCCL_PROFILER_PLUGIN=" + b.host.Empty, fmt.Sprintf("EMPTY_PLUGIN_EVENTS=%#x", mask)}
 }
 
-var presets = []string{"light", "gpu", "net", "all"}
+var presets = []string{"light", defaultPreset, "net", "all"}
 
-// kinds are all that is compared, in the order in which they run.
-func kinds() (all []*plugin) {
+// defaultPreset is what is recorded where nothing else is asked for (setting EVENTS).
+const defaultPreset = "gpu"
+
+// kinds are all that is compared, in the order in which they run: with others' plugins ours with its defaults.
+func kinds(peers []peer.Plugin) (all []*plugin) {
 	all = []*plugin{{}}
-	for _, p := range presets {
+	of := presets
+	if len(peers) > 0 {
+		of = []string{defaultPreset}
+	}
+	for _, p := range of {
 		all = append(all, &plugin{preset: p}, &plugin{preset: p, ours: true})
+	}
+	for i := range peers {
+		all = append(all, &plugin{peer: &peers[i]})
 	}
 	return all
 }
@@ -108,6 +126,9 @@ func (b *bench) run(ctx context.Context) (*result, error) {
 	if err := b.perOperation(ctx, r); err != nil {
 		return nil, err
 	}
+	if len(b.peers) > 0 { // it is NCCL's own cost, whatever the plugin
+		return r, nil
+	}
 	if err := b.firstOperation(ctx, r); err != nil {
 		return nil, err
 	}
@@ -116,7 +137,7 @@ func (b *bench) run(ctx context.Context) (*result, error) {
 
 // perOperation runs the loop with all plugins in turn.
 func (b *bench) perOperation(ctx context.Context, r *result) error {
-	all := kinds()
+	all := kinds(b.peers)
 	runs := make([][]*job, len(all))
 	for range b.rounds {
 		for i, p := range all {
@@ -151,11 +172,14 @@ func loopOf(p *plugin, runs [][]*job, i int) loopRow {
 		Own: own(func(j *job) float64 { return j.own }), Collector: own(func(j *job) float64 { return j.collector }),
 		Processor: own(func(j *job) float64 { return j.processor }),
 	}
-	if p.ours { // the one before is empty, with the same events
+	switch {
+	case p.ours: // the one before is empty, with the same events
 		row.CallRatio, row.MeanRatio, row.LoopRatio = against(i-1, callMedian), against(i-1, callMean), against(i-1, loop)
 		if p.preset != "all" {
 			row.Aim = callAim
 		}
+	case p.peer != nil: // the second is empty, with the events that ours has by default
+		row.CallRatio, row.MeanRatio, row.LoopRatio = against(1, callMedian), against(1, callMean), against(1, loop)
 	}
 	return row
 }

@@ -74,6 +74,9 @@ func (b *bench) job(ctx context.Context, q request) (*job, error) {
 	}
 	b.runs++
 	dir := filepath.Join(b.dir, fmt.Sprintf("run-%d", b.runs))
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return nil, err
+	}
 	cmd.Env = append(append(cmd.Env, q.settings...), q.plugin.environment(b, dir)...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

@@ -17,6 +17,7 @@ import (
 	"os"
 
 	"github.com/nccl-otf2/nccl-otf2/tests/bench/measure"
+	"github.com/nccl-otf2/nccl-otf2/tests/bench/peer"
 )
 
 func main() {
@@ -29,6 +30,7 @@ func main() {
 	flag.IntVar(&b.ranks, "ranks", 2, "`number` of ranks, each a process")
 	flag.IntVar(&b.operations, "operations", 4000, "`number` of operations in the loop")
 	flag.IntVar(&b.communicators, "communicators", 16, "`number` of communicators whose first operations are measured")
+	flag.Var(&b.peers, "plugin", peer.Usage+"; then the default preset alone is run beside")
 	command := measure.NewCommand("real-nccl", "what is recorded, some 100 MB")
 	valid := func() bool { return b.rounds >= 1 && b.ranks >= 2 && b.operations >= 1 && b.communicators >= 1 }
 	command.Run(valid, func(ctx context.Context, dir string) (measure.Findings, error) {

@@ -6,16 +6,18 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/config"
 	"github.com/nccl-otf2/nccl-otf2/tests/bench/caller"
+	"github.com/nccl-otf2/nccl-otf2/tests/bench/peer"
 )
 
 func TestPluginsAskForTheSame(t *testing.T) {
 	b := &bench{host: &caller.Host{Plugin: "ours.so", Empty: "empty.so"}}
-	if got := kinds()[0].environment(b, "dir"); len(got) != 1 || got[0] != "NCCL_PROFILER_PLUGIN=none" {
+	if got := kinds(nil)[0].environment(b, "dir"); len(got) != 1 || got[0] != "NCCL_PROFILER_PLUGIN=none" {
 		t.Errorf("no plugin: %q", got)
 	}
 	for _, preset := range presets {
@@ -31,6 +33,24 @@ func TestPluginsAskForTheSame(t *testing.T) {
 		if !strings.Contains(empty, "empty.so") || !strings.Contains(empty, "EMPTY_PLUGIN_EVENTS=0x") {
 			t.Errorf("%s: the empty one has %s", preset, empty)
 		}
+	}
+}
+
+// Beside others' plugins ours runs with its defaults, and they are held against the empty one that asks for the same.
+func TestPeersStandBesideTheDefaults(t *testing.T) {
+	peers := []peer.Plugin{{Name: "another", File: "/another.so", Settings: []string{"OUT={dir}/out"}}}
+	all := kinds(peers)
+	if len(all) != 4 || all[1].ours || all[1].preset != defaultPreset || !all[2].ours || all[2].preset != defaultPreset || all[3].title() != "another" {
+		t.Fatalf("%+v", all)
+	}
+	if got := all[3].environment(new(bench), "/run"); !slices.Equal(got, []string{"NCCL_PROFILER_PLUGIN=/another.so", "OUT=/run/out"}) {
+		t.Errorf("%q", got)
+	}
+	one := func(loop float64) []*job {
+		return []*job{{Init: []float64{1}, First: []float64{1}, CallMedian: 1, CallMean: 1, Loop: loop}}
+	}
+	if row := loopOf(all[3], [][]*job{one(1), one(2), one(3), one(5)}, 3); row.LoopRatio != 2.5 || row.Aim != 0 {
+		t.Errorf("%+v", row)
 	}
 }
 

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package collector
+
+import (
+	"testing"
+
+	"github.com/google/uuid"
+	"golang.org/x/sys/unix"
+
+	"github.com/nccl-otf2/nccl-otf2/config"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm/shmtest"
+)
+
+// What may be followed by something older waits for the window. When the last communicator is gone nothing is: an answer has all of it at
+// once.
+func TestNothingWaitsForTheWindowBehindTheLastCommunicator(t *testing.T) {
+	job, err := shmtest.New(shmtest.Options{Clock: shm.ClockMonotonic})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer job.Close()
+	begun := job.Header().Created
+	a := newApplication(job, 0, func() uint64 { return begun.Ticks + 1000 })
+	a.allReduce(0)
+	fd, err := unix.Dup(job.FD())
+	if err != nil {
+		t.Fatal(err)
+	}
+	memory, err := shm.Map(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer memory.Close()
+	if n := memory.LiveComms(); n != 1 {
+		t.Fatalf("%d communicators are alive", n)
+	}
+	job.FinishComm(int(a.comm), begun.Ticks+1000)
+	if n := memory.LiveComms(); n != 0 {
+		t.Fatalf("%d communicators are alive behind the last", n)
+	}
+	r, err := newRecording(memory, config.Recorded(map[string]string{"EVENTS": "all"}), config.Launcher{Rank: -1, Size: -1}, t.TempDir(), uuid.NewString())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := memory.Refresh(); err != nil {
+		t.Fatal(err)
+	}
+	now := begun
+	for _, clock := range []*uint64{&now.Ticks, &now.Raw, &now.Mono, &now.Real} {
+		*clock += 1000 + r.window/2
+	}
+	if n := r.advanceTo(now); n != 0 {
+		t.Errorf("%d records within the window were taken", n)
+	}
+	if n := r.advance(now, 0); n != 2+2*perCall {
+		t.Errorf("%d records were taken, want %d", n, 2+2*perCall)
+	}
+	testkit.Must(t, r.finish(true))
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package collector
+
+import (
+	"bytes"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+)
+
+// scarcity tells whether processors are scarce: threads are ready to run and have none. Then the collector holds up NCCL's threads when it
+// runs, and looks for records less often.
+//
+// The system tells for how long some thread has waited for a processor (pressure stall information, /proc/pressure/cpu; a cgroup's quota
+// shows there, too). Where it does not, the collector goes by its own sleeps: where they end late, it had to wait itself.
+type scarcity struct {
+	scarce   bool
+	pressure func() (waited time.Duration, ok bool) // so far
+
+	asked  time.Time // when the system was asked last
+	waited time.Duration
+	share  float64 // of the last sleeps, those that ended late
+
+	late, long longTimes
+}
+
+const (
+	scarceFrom   = 1.0 / 4 // of the time, some thread waits
+	scarceUntil  = 1.0 / 10
+	scarcePeriod = time.Second // between questions
+
+	lateBy     = 2 * time.Millisecond // a timer is off by far less where a processor is free
+	lateWeight = 1.0 / 16             // of the last sleep
+
+	// scarceSleep is how long the collector sleeps where they are: a tenth of what a view of the running job may lag behind.
+	scarceSleep = 100 * time.Millisecond
+	// coolPart: of what makes rounds follow at once, the part that must not have come for the collector to sleep so long.
+	coolPart = 16
+)
+
+// slept takes a sleep that is over: how long it was to be, and how long it was. One that a request ended says nothing of processors.
+func (s *scarcity) slept(asked, took time.Duration, now time.Time) {
+	if asked == scarceSleep {
+		s.long.add(took)
+	}
+	if took >= asked {
+		late := 0.0
+		if took-asked >= lateBy {
+			late = 1
+			s.late.add(took - asked)
+		}
+		s.share += lateWeight * (late - s.share)
+	}
+	if now.Sub(s.asked) < scarcePeriod {
+		return
+	}
+	share := s.share
+	if waited, ok := s.pressure(); ok {
+		if s.asked.IsZero() {
+			share = 0
+		} else {
+			share = float64(waited-s.waited) / float64(now.Sub(s.asked))
+		}
+		s.waited = waited
+	}
+	s.asked = now
+	switch {
+	case share >= scarceFrom:
+		s.scarce = true
+	case share < scarceUntil:
+		s.scarce = false
+	}
+}
+
+// longTimes sums up times.
+type longTimes struct {
+	times     uint64
+	sum, most time.Duration
+}
+
+func (l *longTimes) add(d time.Duration) {
+	l.times++
+	l.sum += d
+	l.most = max(l.most, d)
+}
+
+// costs says how often the collector was kept waiting for a processor when a sleep was over, and how often it slept long because processors
+// were scarce.
+func (s *scarcity) costs() (all []experiment.Cost) {
+	for _, c := range []struct {
+		what string
+		of   longTimes
+	}{{"KeptWaiting", s.late}, {"SleptLong", s.long}} {
+		if c.of.times > 0 {
+			all = append(all, experiment.Cost{
+				Callback: "collector", Type: c.what, Samples: c.of.times,
+				MeanNs: float64(c.of.sum) / float64(c.of.times), MostNs: float64(c.of.most),
+			})
+		}
+	}
+	return all
+}
+
+// cpuPressure is for how long, since the machine began, some thread has waited for a processor. False where the system does not tell.
+func cpuPressure() (time.Duration, bool) {
+	fd, err := unix.Open("/proc/pressure/cpu", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return 0, false
+	}
+	defer unix.Close(fd)
+	var text [256]byte
+	n, _ := unix.Read(fd, text[:])
+	return someTotal(text[:max(n, 0)])
+}
+
+// someTotal reads the line "some avg10=0.00 avg60=0.00 avg300=0.00 total=0", in microseconds.
+func someTotal(text []byte) (time.Duration, bool) {
+	line, _, _ := bytes.Cut(text, []byte("\n"))
+	_, total, ok := bytes.Cut(line, []byte("total="))
+	us, err := strconv.ParseInt(string(total), 10, 64)
+	return time.Duration(us) * time.Microsecond, ok && err == nil && bytes.HasPrefix(line, []byte("some "))
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/need"
+	"github.com/nccl-otf2/nccl-otf2/tests/bench/caller"
+	"github.com/nccl-otf2/nccl-otf2/tests/bench/peer"
+)
+
+// A small storm through the empty plugin, ours and one of the command line. Times are not looked at.
+func TestPeers(t *testing.T) {
+	host, err := caller.Build("../../..", "../../../build", t.TempDir())
+	if errors.Is(err, caller.ErrUnavailable) {
+		need.NoError(t, "plugin and compiler", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var further peer.List
+	if err := further.Set("another=" + host.Empty + ",ANY={dir},kept=x"); err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{host: host, dir: t.TempDir(), rounds: 1, operations: 100, seconds: 0.1, events: "gpu"}
+	r, err := b.run(t.Context(), further)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Rows) != 6 {
+		t.Fatalf("%+v", r.Rows)
+	}
+	for i, want := range []struct {
+		plugin string
+		kept   float64
+	}{{"empty", -1}, {"ours, gpu", 1}, {"another", 0}, {"empty", -1}, {"ours, gpu", 1}, {"another", 0}} {
+		if w := r.Rows[i]; w.Plugin != want.plugin || w.Kept != want.kept || w.Loop <= 0 || (w.Bytes > 0) != (i%3 == 1) {
+			t.Errorf("row %d: %+v", i, w)
+		}
+	}
+	if text := r.Page().Text(); !strings.Contains(text, "100.0 %") || !strings.Contains(text, "burst") {
+		t.Error(text)
+	}
+}
+
+// Ratios are of runs of the same round.
+func TestRatiosAreOfOneRound(t *testing.T) {
+	w := rowOf("storm", "plugin", []run{{loop: 3, finalize: 5}, {loop: 6, finalize: 4}, {loop: 30, finalize: 9}}, []run{{loop: 2}, {loop: 4}, {loop: 20}})
+	if w.Ratio != 1.5 || w.Loop != 6 || w.Finalize != 5 || w.Least != 4 {
+		t.Errorf("%+v", w)
+	}
+}
