@@ -133,6 +133,10 @@ func run(o *runOptions, args []string) error {
 	for _, t := range hidden.Set(env.get) {
 		fmt.Fprintf(os.Stderr, "nccl-otf2: not visible: %s\n", t)
 	}
+	// Slurm sends SIGTERM twice when it ends a job, and SIGKILL some time later: the time between is the collectors'.
+	if !signal.Ignored(unix.SIGTERM) {
+		signal.Notify(make(chan os.Signal, 1), unix.SIGTERM)
+	}
 	began := time.Now()
 	code, child, err := runChild(args, env.list())
 	if err != nil {
@@ -156,12 +160,12 @@ func conclude(dir string, env *environment, member, archive bool, began time.Tim
 	say := func(format string, args ...any) {
 		printable.Fprintf(os.Stderr, "nccl-otf2: "+format+"\n", args...)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	wait, cancel := context.WithTimeout(ctx, collectorsLimit)
 	defer cancel()
 	p := newProgress()
-	late := waitForCollectors(wait, dir, p)
+	late := waitForCollectors(wait, dir, member, p)
 	p.done()
 	if status, ok := child.Sys().(syscall.WaitStatus); ok {
 		if err := experiment.TellStatus(dir, child.Pid(), uint32(status)); err != nil {
@@ -173,6 +177,9 @@ func conclude(dir string, env *environment, member, archive bool, began time.Tim
 			say("nothing was recorded: %s did not load the plugin (no NCCL, NCCL older than 2.23, or another plugin in force); `nccl-otf2 doctor` looks for the reason", command)
 		}
 		return
+	}
+	if ctx.Err() != nil {
+		late = nil // what is said below says it
 	}
 	for _, s := range late {
 		say("the collector of shard %s in %s has not finished: unify once more when it has", s, relative(dir))
