@@ -15,6 +15,7 @@ tools=(
   "strace|command -v strace|strace|strace"
   "debootstrap|command -v debootstrap|debootstrap|debootstrap" # a root to install packages in
   "rpm|command -v rpm|rpm|rpm"
+  "Slurm|command -v slurmctld slurmd srun munged && ls /usr/lib/*/pmix2/lib/libpmix.so|slurm-wlm munge libpmix-dev|slurm-slurmd slurm-slurmctld munge pmix-devel"
   "Chromium|compgen -G '/usr/bin/*chrom*'|chromium fonts-dejavu-core|chromium"
 )
 
