@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -143,7 +144,11 @@ func run(o *runOptions, args []string) error {
 		printable.Fprintln(os.Stderr, "nccl-otf2:", oneLine(err.Error()))
 		return exitCode(code)
 	}
-	if dir != "" {
+	dirs := []string{dir}
+	if dir == "" {
+		dirs = namedAfterCommunicators(began)
+	}
+	for _, dir := range dirs {
 		conclude(dir, env, member, unify, began, filepath.Base(args[0]), child)
 	}
 	return exitCode(code)
@@ -152,6 +157,18 @@ func run(o *runOptions, args []string) error {
 // newDirectory is the name of an experiment directory that does not exist yet.
 func newDirectory() string {
 	return fmt.Sprintf("nccl-otf2-%s-%d", time.Now().Format("20060102-150405"), os.Getpid())
+}
+
+// namedAfterCommunicators are the directories in the working directory in which something has been recorded since a time, of those that
+// a job has whose launcher does not name it (MPICH's): the plugin names them after the first communicator.
+func namedAfterCommunicators(since time.Time) (dirs []string) {
+	found, _ := filepath.Glob("nccl-otf2-" + strings.Repeat("[0-9a-f]", 16))
+	for _, dir := range found {
+		if path, err := filepath.Abs(dir); err == nil && recordedSince(path, since) {
+			dirs = append(dirs, path)
+		}
+	}
+	return dirs
 }
 
 // conclude makes the archive after the command and says what came of it. Nothing here changes the
