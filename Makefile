@@ -30,7 +30,7 @@ include replay/host/host.mk
 include tests/faults/inject/inject.mk
 include tests/realnccl/realnccl.mk
 
-.PHONY: packages packages-test query test-build install uninstall vulnerabilities agreements answers faults page page-check pictures help build demo test test-loaded lint race fuzz cover size bench soak gpu-test gpu-test-build real-nccl real-nccl-short spark-test sanitize generate clean setup tool
+.PHONY: packages packages-test query test-build install uninstall vulnerabilities agreements answers faults page page-check pictures help build demo test test-loaded lint race fuzz cover size bench soak gpu-test gpu-test-build real-nccl real-nccl-short spark-test sanitize generate clean setup tool slurm-test demo-cluster
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -101,6 +101,10 @@ demo: build ## play a recording of a real NCCL job, make its archive, say which 
 		'               $(TOOL) report $(BUILD)/demo --tally' \
 		'               $(TOOL) report $(BUILD)/demo --matrix'
 
+demo-cluster: build ## record a job of four ranks on a Slurm of three nodes that it starts here, and ask SQL about it (or say what it lacks)
+	@$(MAKE) --no-print-directory query || echo 'demo-cluster: nccl-otf2-query could not be built: the questions are left out'
+	$(GO) run ./tests/slurm/demo $(BUILD) $(RECORDING)
+
 # The timeline's page is made of TypeScript; what is made is committed, so that nobody needs node who does not change it.
 PAGE := timeline/page
 
@@ -127,6 +131,9 @@ test-loaded: ## make test beside LOOPS (8) busy loops, then what failed: the sui
 spark-test: test-build ## the queries of sql/ on Spark, on two executors; fetches PySpark (460 MB) the first time, needs Java 17
 	@BUILD='$(BUILD)' CI=true scripts/engines.sh spark
 	$(GO) test -count=1 -v -timeout 60m ./tests/queries -engine spark
+
+slurm-test: test-build ## jobs on a real Slurm of three nodes on this machine, time limits too (2 min); root, Debian's slurm-wlm
+	$(GO) test -count=1 -v -timeout 30m ./tests/slurm -long
 
 setup: ## install (or name) the reference tools that the tests compare with; PIPIT=DIR: a checkout of pipit
 	@BUILD='$(BUILD)' PIPIT='$(PIPIT)' scripts/setup.sh

@@ -4,6 +4,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -31,17 +32,26 @@ func StepID(lookup Lookup) string {
 		if id == "" || id == noJob {
 			continue
 		}
-		for _, more := range []string{s.step, s.attempt} {
-			if more == "" {
-				continue
-			}
-			if v := lookup.value(more); v != "" {
-				id += "." + v
-			}
+		if v := lookup.value(s.step); v != "" && !slices.Contains(noSteps, v) {
+			id += "." + v
+		}
+		if v := lookup.value(s.attempt); v != "" {
+			id += "." + v
 		}
 		return strings.ReplaceAll(id, "/", "_")
 	}
 	return ""
+}
+
+// noSteps are the numbers by which Slurm means no step of srun's: the shell of salloc, and a batch script (slurm.h:
+// SLURM_INTERACTIVE_STEP, SLURM_BATCH_SCRIPT).
+var noSteps = []string{"4294967290", "4294967291"}
+
+// outsideOfSteps tells that a process belongs to a Slurm job but to none of its steps: it is in a batch script, or in a shell of
+// salloc. Slurm says that these are task 0 of as many as the job has, and what they start inherits that.
+func outsideOfSteps(lookup Lookup) bool {
+	step := lookup.value("SLURM_STEP_ID")
+	return lookup.value("SLURM_JOB_ID") != "" && (step == "" || slices.Contains(noSteps, step))
 }
 
 // Directory returns the experiment directory: the setting DIR, else nccl-otf2-<id> in the working
@@ -80,7 +90,7 @@ var launchers = []struct{ name, mark, rank, size string }{
 // FindLauncher reads a process's world rank from its environment.
 func FindLauncher(lookup Lookup) Launcher {
 	for _, l := range launchers {
-		if l.mark != "" && lookup.value(l.mark) == "" {
+		if l.mark != "" && lookup.value(l.mark) == "" || l.name == "slurm" && outsideOfSteps(lookup) {
 			continue
 		}
 		rank, err := strconv.Atoi(lookup.value(l.rank))

@@ -103,6 +103,11 @@ func pluginTable() string {
 	}
 	list("How systems that start jobs name a job, its step, and the attempt at it.", "NCCLOTF2_JOB_STEPS", entries)
 	entries = nil
+	for _, id := range noSteps {
+		entries = append(entries, fmt.Sprintf("X(%q)", id))
+	}
+	list("Numbers by which Slurm means no step of srun's.", "NCCLOTF2_NO_STEPS", entries)
+	entries = nil
 	for _, s := range hidden.Safe {
 		entries = append(entries, fmt.Sprintf("X(%d, %q, %v, %v)", s.API, s.Variable, s.Default, s.On))
 	}

@@ -290,7 +290,7 @@ func TestPluginNamesTheSameDirectory(t *testing.T) {
 		}
 	}
 	rapid.Check(t, func(rt *rapid.T) {
-		value := rapid.SampledFrom([]string{"", " ", "1", "none", "None", " 7", "a/b", "prterun-a/1@1", "../..", "é", "\t"})
+		value := rapid.SampledFrom(append([]string{"", " ", "1", "none", "None", " 7", "a/b", "prterun-a/1@1", "../..", "é", "\t"}, noSteps...))
 		vars, words := map[string]string{}, []string{"directory"}
 		for _, name := range rapid.SliceOfDistinct(rapid.SampledFrom(names), rapid.ID).Draw(rt, "names") {
 			vars[name] = value.Draw(rt, name)

@@ -253,6 +253,8 @@ func TestDirectory(t *testing.T) {
 		{"slurm batch", []string{"SLURM_JOB_ID=12"}, "nccl-otf2-12"},
 		{"slurm step", []string{"SLURM_JOB_ID=12", "SLURM_STEP_ID=3"}, "nccl-otf2-12.3"},
 		{"slurm restart", []string{"SLURM_JOB_ID=12", "SLURM_STEP_ID=3", "SLURM_RESTART_COUNT=1", "TORCHELASTIC_RUN_ID=x"}, "nccl-otf2-12.3.1"},
+		{"slurm restart of a batch script", []string{"SLURM_JOB_ID=12", "SLURM_RESTART_COUNT=1"}, "nccl-otf2-12.1"},
+		{"shell of salloc", []string{"SLURM_JOB_ID=12", "SLURM_STEP_ID=4294967290"}, "nccl-otf2-12"},
 		{"pmix", []string{"PMIX_NAMESPACE=prterun-a/1@1"}, "nccl-otf2-prterun-a_1@1"},
 		{"lsf", []string{"LSB_JOBID=77"}, "nccl-otf2-77"},
 		{"pbs", []string{"PBS_JOBID=77.server"}, "nccl-otf2-77.server"},
@@ -277,6 +279,11 @@ func TestLauncher(t *testing.T) {
 	}{
 		{"", Launcher{"", -1, -1}},
 		{"SLURM_PROCID=3 SLURM_NTASKS=8", Launcher{"slurm", 3, 8}},
+		{"SLURM_JOB_ID=12 SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_NTASKS=8", Launcher{"slurm", 0, 8}},
+		// A batch script, and a shell of salloc: what they start is not task 0 of 8.
+		{"SLURM_JOB_ID=12 SLURM_PROCID=0 SLURM_NTASKS=8", Launcher{"", -1, -1}},
+		{"SLURM_JOB_ID=12 SLURM_STEP_ID=4294967290 SLURM_PROCID=0 SLURM_NTASKS=8", Launcher{"", -1, -1}},
+		{"SLURM_JOB_ID=12 SLURM_PROCID=0 SLURM_NTASKS=8 PMI_RANK=3 PMI_SIZE=4", Launcher{"pmi", 3, 4}},
 		{"PMIX_RANK=1", Launcher{"pmix", 1, -1}},
 		{"OMPI_COMM_WORLD_RANK=2 OMPI_COMM_WORLD_SIZE=4 PMIX_RANK=2 PMI_RANK=2 PMI_SIZE=4", Launcher{"openmpi", 2, 4}},
 		{"PMI_RANK=0 PMI_SIZE=1", Launcher{"pmi", 0, 1}},

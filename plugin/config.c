@@ -59,10 +59,17 @@ bool ncclotf2_config_directory(uint64_t first_comm_id, char *path, size_t size) 
       NCCLOTF2_JOB_STEPS(X)
 #undef X
   };
+  static const char *const no_steps[] = {
+#define X(id) id,
+      NCCLOTF2_NO_STEPS(X)
+#undef X
+  };
   for (unsigned i = 0; i < sizeof jobs / sizeof *jobs; i++) {
     const char *id = ncclotf2_variable(jobs[i].job);
     if (!id || strcmp(id, NCCLOTF2_NO_JOB) == 0) continue;
     const char *step = ncclotf2_variable(jobs[i].step), *attempt = ncclotf2_variable(jobs[i].attempt);
+    for (unsigned k = 0; step && k < sizeof no_steps / sizeof *no_steps; k++)
+      if (strcmp(step, no_steps[k]) == 0) step = NULL;
     int length = snprintf(path, size, "nccl-otf2-%s%s%s%s%s", id, step ? "." : "", step ? step : "",
                           attempt ? "." : "", attempt ? attempt : "");
     for (char *at = path; *at; at++)

@@ -117,6 +117,11 @@ enum { NCCLOTF2_CHOICE_SCOREP_AUTO, NCCLOTF2_CHOICE_SCOREP_ON, NCCLOTF2_CHOICE_S
   X("FLUX_JOB_ID", "", "") \
   X("TORCHELASTIC_RUN_ID", "", "TORCHELASTIC_RESTART_COUNT")
 
+/* Numbers by which Slurm means no step of srun's. */
+#define NCCLOTF2_NO_STEPS(X) \
+  X("4294967290") \
+  X("4294967291")
+
 /* Settings of NCCL's that make stamps of kernels safe: from which version of the API on, name, default, whether it must be on. */
 #define NCCLOTF2_SAFE_STAMPS(X) \
   X(6, "NCCL_ALLGATHERV_ENABLE", true, false) \

@@ -18,6 +18,7 @@ import contextlib
 import ctypes
 import os
 import time
+from typing import Any, Dict, Iterator, Optional
 
 _library, _looked = None, -1.0
 
@@ -38,7 +39,7 @@ def _plugin():
 
 
 @contextlib.contextmanager
-def phase(name):
+def phase(name: object) -> Iterator[None]:
     library = _plugin()
     if library is not None:
         library.nccl_otf2_phase_begin(str(name).encode())
@@ -49,16 +50,23 @@ def phase(name):
             library.nccl_otf2_phase_end()
 
 
-def mark(text):
+def mark(text: object) -> None:
     if _plugin() is not None:
         _library.nccl_otf2_mark(str(text).encode())
 
 
-def open(*paths, engine="duckdb", session=None):
+def open(*paths: Any, engine: str = "duckdb", session: Optional[Any] = None) -> Any:
     """The tables of runs: a nccl_otf2_tables.Tables. engine: "duckdb" or "spark"; session: a connection or SparkSession of your own."""
     import nccl_otf2_tables
 
     return nccl_otf2_tables.Tables(paths, engine, session)
+
+
+def verdict(path: Any, tool: str = "nccl-otf2") -> Dict[str, Any]:
+    """What the tool's report says made the ranks of an archive wait."""
+    import nccl_otf2_tables
+
+    return nccl_otf2_tables.verdict(path, tool)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import argparse
 import csv
 import json
 import pathlib
+import subprocess
 import sys
 from typing import Any, Dict, List, Optional, Sequence, TextIO, Tuple, Union
 
@@ -26,8 +27,11 @@ class TablesError(Exception):
 
 
 def queries() -> Dict[str, str]:
-    """The SQL of the questions, by name: the files of the folder sql beside that of this file."""
-    folder = pathlib.Path(__file__).resolve().parent.parent / "sql"
+    """The SQL of the questions, by name: the files of the folder sql beside that of this file, or of nccl_otf2_sql in a wheel."""
+    here = pathlib.Path(__file__).resolve().parent
+    folder = here / "nccl_otf2_sql"
+    if not folder.is_dir():
+        folder = here.parent / "sql"
     found = {file.stem: file.read_text(encoding="utf-8") for file in sorted(folder.glob("*.sql"))}
     if not found:
         raise TablesError(f"{folder} has no queries: they are installed with this file")
@@ -97,6 +101,14 @@ class Tables:
         columns, rows = self.columns_and_rows(query)
         return [dict(zip(columns, row)) for row in rows]
 
+    def waits(self) -> List[Dict[str, Any]]:
+        """How long each rank waited, and was waited for: the question of that name, rows as dicts. The table is rows("SELECT * FROM waits")."""
+        return self.rows("waits")
+
+    def bandwidths(self) -> List[Dict[str, Any]]:
+        """Times and bandwidths by kind and size: the question of that name, rows as dicts."""
+        return self.rows("bandwidths")
+
     def pandas(self, query: str) -> Any:
         """The result as a pandas DataFrame."""
         result = self.sql(query)
@@ -106,6 +118,17 @@ class Tables:
         """The result as a pyarrow Table."""
         result = self.sql(query)
         return result.toArrow() if self.engine == "spark" else result.to_arrow_table()
+
+
+def verdict(path: Path, tool: str = "nccl-otf2") -> Dict[str, Any]:
+    """What `nccl-otf2 report` says made the ranks of an archive wait (`verdict` of its JSON). It is no SQL: the tool is started."""
+    try:
+        out = subprocess.run([tool, "report", str(path), "--format", "json"], check=True, capture_output=True, text=True).stdout
+    except FileNotFoundError as e:
+        raise TablesError(f"{tool} is not there: name it, or put its folder into PATH") from e
+    except subprocess.CalledProcessError as e:
+        raise TablesError(e.stderr.strip()) from e
+    return dict(json.loads(out)["verdict"])
 
 
 def _session(engine: str) -> Any:

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# engines.sh duckdb|spark: installs what runs the queries of sql/ in tests, as tests/queries/ENGINE.txt pins it by hash, into
-# BUILD/engines/ENGINE. What is there already is kept. Where it cannot be had one line says so; with CI=true that is a failure.
+# engines.sh duckdb|spark|python: installs what runs the queries of sql/ in tests (python: what builds the wheel, and draws), as
+# tests/queries/ENGINE.txt pins it by hash, into BUILD/engines/ENGINE. What is there already is kept. Where it cannot be had one line
+# says so; with CI=true that is a failure.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -31,6 +31,7 @@ finish() {
 
 step "reference tools" scripts/setup.sh
 step "DuckDB for Python" env BUILD="$BUILD" scripts/engines.sh duckdb
+step "matplotlib and setuptools" env BUILD="$BUILD" scripts/engines.sh python
 step "build" "$MAKE" --no-print-directory test-build
 if [ ${#failed[@]} != 0 ]; then
   finish

@@ -106,15 +106,19 @@ func isDir(path string) bool {
 	return err == nil && st.IsDir()
 }
 
-// waitForCollectors waits until no collector of this machine works any more for a process that has
-// ended, or until ctx ends; then it names the shards that are not complete. Collectors of processes
-// that still run are not waited for.
-func waitForCollectors(ctx context.Context, dir string, p *progress) (late []string) {
+// waitForCollectors waits until no collector works any more for a process that has ended, or until ctx ends; then it names the
+// shards that are not complete. Collectors of processes that still run on this machine are not waited for. Of processes of other
+// machines it cannot be seen whether they run: with hereOnly their collectors are not waited for either.
+func waitForCollectors(ctx context.Context, dir string, hereOnly bool, p *progress) (late []string) {
+	boot := experiment.BootID()
 	pause := 5 * time.Millisecond
 	for {
 		late = late[:0]
 		entries, _ := experiment.List(dir)
 		for _, e := range entries {
+			if hereOnly && e.Process != nil && e.Process.BootID != boot {
+				continue
+			}
 			if (e.State == experiment.Writing || e.State == experiment.Starting) && !e.Guess && !e.ProcessLives() {
 				late = append(late, filepath.Base(e.Path))
 			}

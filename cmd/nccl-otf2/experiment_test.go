@@ -98,12 +98,34 @@ func TestWaitForCollectors(t *testing.T) {
 
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
-	if late := waitForCollectors(ended, dir, newProgress()); len(late) != 1 || late[0] != "late" {
+	if late := waitForCollectors(ended, dir, false, newProgress()); len(late) != 1 || late[0] != "late" {
 		t.Fatalf("late: %v, want [late]", late)
 	}
 	time.AfterFunc(10*time.Millisecond, release)
-	if late := waitForCollectors(context.Background(), dir, newProgress()); late != nil {
+	if late := waitForCollectors(context.Background(), dir, false, newProgress()); late != nil {
 		t.Fatalf("late: %v after the last lock was given back", late)
+	}
+}
+
+// What a process of another machine's collector does is that machine's to wait for: the process may run for hours yet.
+func TestARankDoesNotWaitForOtherMachines(t *testing.T) {
+	dir := t.TempDir()
+	at := filepath.Join(dir, "shards", "elsewhere")
+	defer shardOf(t, at, endedPID(t))()
+	var p experiment.Process
+	testkit.Must(t, json.Unmarshal(testkit.Read(t, filepath.Join(at, "shard.json")), &p))
+	p.Host, p.BootID = "another", "another"
+	text, err := json.Marshal(p)
+	testkit.Must(t, err)
+	write(t, filepath.Join(at, "shard.json"), string(text))
+
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	if late := waitForCollectors(ended, dir, true, newProgress()); late != nil {
+		t.Errorf("a rank waits for %v", late)
+	}
+	if late := waitForCollectors(ended, dir, false, newProgress()); len(late) != 1 {
+		t.Errorf("the job's own `run` waits for %v", late)
 	}
 }
 

@@ -159,7 +159,7 @@ func concludeReplay(ctx context.Context, out io.Writer, dir string, began time.T
 	wait, cancel := context.WithTimeout(ctx, collectorsLimit)
 	defer cancel()
 	p := newProgress()
-	late := waitForCollectors(wait, dir, p)
+	late := waitForCollectors(wait, dir, false, p)
 	p.done()
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("interrupted; make the archive with `nccl-otf2 unify %s`", relative(dir))

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -133,13 +134,21 @@ func run(o *runOptions, args []string) error {
 	for _, t := range hidden.Set(env.get) {
 		fmt.Fprintf(os.Stderr, "nccl-otf2: not visible: %s\n", t)
 	}
+	// Slurm sends SIGTERM twice when it ends a job, and SIGKILL some time later: the time between is the collectors'.
+	if !signal.Ignored(unix.SIGTERM) {
+		signal.Notify(make(chan os.Signal, 1), unix.SIGTERM)
+	}
 	began := time.Now()
 	code, child, err := runChild(args, env.list())
 	if err != nil {
 		printable.Fprintln(os.Stderr, "nccl-otf2:", oneLine(err.Error()))
 		return exitCode(code)
 	}
-	if dir != "" {
+	dirs := []string{dir}
+	if dir == "" {
+		dirs = namedAfterCommunicators(began)
+	}
+	for _, dir := range dirs {
 		conclude(dir, env, member, unify, began, filepath.Base(args[0]), child)
 	}
 	return exitCode(code)
@@ -150,18 +159,30 @@ func newDirectory() string {
 	return fmt.Sprintf("nccl-otf2-%s-%d", time.Now().Format("20060102-150405"), os.Getpid())
 }
 
+// namedAfterCommunicators are the directories in the working directory in which something has been recorded since a time, of those that
+// a job has whose launcher does not name it (MPICH's): the plugin names them after the first communicator.
+func namedAfterCommunicators(since time.Time) (dirs []string) {
+	found, _ := filepath.Glob("nccl-otf2-" + strings.Repeat("[0-9a-f]", 16))
+	for _, dir := range found {
+		if path, err := filepath.Abs(dir); err == nil && recordedSince(path, since) {
+			dirs = append(dirs, path)
+		}
+	}
+	return dirs
+}
+
 // conclude makes the archive after the command and says what came of it. Nothing here changes the
 // exit code: it is the command's.
 func conclude(dir string, env *environment, member, archive bool, began time.Time, command string, child *os.ProcessState) {
 	say := func(format string, args ...any) {
 		printable.Fprintf(os.Stderr, "nccl-otf2: "+format+"\n", args...)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	wait, cancel := context.WithTimeout(ctx, collectorsLimit)
 	defer cancel()
 	p := newProgress()
-	late := waitForCollectors(wait, dir, p)
+	late := waitForCollectors(wait, dir, member, p)
 	p.done()
 	if status, ok := child.Sys().(syscall.WaitStatus); ok {
 		if err := experiment.TellStatus(dir, child.Pid(), uint32(status)); err != nil {
@@ -173,6 +194,9 @@ func conclude(dir string, env *environment, member, archive bool, began time.Tim
 			say("nothing was recorded: %s did not load the plugin (no NCCL, NCCL older than 2.23, or another plugin in force); `nccl-otf2 doctor` looks for the reason", command)
 		}
 		return
+	}
+	if ctx.Err() != nil {
+		late = nil // what is said below says it
 	}
 	for _, s := range late {
 		say("the collector of shard %s in %s has not finished: unify once more when it has", s, relative(dir))

@@ -40,11 +40,7 @@ func settingsFault(err error, events string) error {
 // others like it share the experiment directory.
 func startedPerRank(env *environment) bool {
 	l := config.FindLauncher(env.lookup)
-	if l.Rank < 0 || l.Size == 1 {
-		return false
-	}
-	// Slurm numbers the process of a batch script, too, but that one is in no step.
-	return l.Name != "slurm" || env.get("SLURM_STEP_ID") != ""
+	return l.Rank >= 0 && l.Size != 1
 }
 
 // settingsForDoctor are the settings that a job started here would have.

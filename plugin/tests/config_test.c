@@ -122,6 +122,7 @@ static void directory(void) {
       {"SLURM_JOB_ID=12 SLURM_STEP_ID=3", "nccl-otf2-12.3"},
       {"SLURM_JOB_ID=12 SLURM_STEP_ID=3 SLURM_RESTART_COUNT=1 PMIX_NAMESPACE=x", "nccl-otf2-12.3.1"},
       {"SLURM_JOB_ID=12", "nccl-otf2-12"},
+      {"SLURM_JOB_ID=12 SLURM_STEP_ID=4294967290 SLURM_RESTART_COUNT=1", "nccl-otf2-12.1"},
       {"PMIX_NAMESPACE=prterun-a/b@1", "nccl-otf2-prterun-a_b@1"},
       {"LSB_JOBID=7", "nccl-otf2-7"},
       {"PBS_JOBID=7.server", "nccl-otf2-7.server"},

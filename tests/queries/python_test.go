@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queries
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/need"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+)
+
+// engines gives PYTHONPATH with what scripts/engines.sh has installed.
+func engines(t *testing.T, names ...string) (path []string) {
+	t.Helper()
+	for _, name := range names {
+		folder, err := filepath.Abs(filepath.Join("../../build/engines", name))
+		if err == nil {
+			_, err = os.Stat(filepath.Join(folder, "complete"))
+		}
+		need.NoError(t, name+" for Python (scripts/engines.sh "+name+")", err)
+		path = append(path, folder)
+	}
+	return path
+}
+
+// python runs the interpreter in a folder and gives its standard output.
+func python(t *testing.T, dir string, path []string, args ...string) []byte {
+	t.Helper()
+	cmd := exec.Command("python3", append([]string{"-B"}, args...)...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "PYTHONPATH="+strings.Join(path, ":"), "MPLCONFIGDIR="+t.TempDir())
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		text := stderr.String()
+		t.Fatalf("python3 %s: %v: %s", strings.Join(args, " "), err, text[max(0, len(text)-4000):])
+	}
+	return out
+}
+
+// wheel builds the wheel of a copy of the checkout's files, and installs it into a folder.
+func wheel(t *testing.T) (folder string) {
+	t.Helper()
+	tools := engines(t, "python")
+	top := t.TempDir()
+	for _, name := range []string{"python", "sql"} {
+		testkit.Must(t, os.CopyFS(filepath.Join(top, name), os.DirFS(filepath.Join("../..", name))))
+	}
+	pip := []string{"-m", "pip", "--disable-pip-version-check", "--quiet"}
+	python(t, top, tools, append(pip, "wheel", "--no-index", "--no-deps", "--no-build-isolation", "--wheel-dir", "out", "./python")...)
+	wheels, err := filepath.Glob(filepath.Join(top, "out", "*.whl"))
+	if err != nil || len(wheels) != 1 {
+		t.Fatalf("%v: %v", wheels, err)
+	}
+	if name := filepath.Base(wheels[0]); !strings.HasSuffix(name, "-py3-none-any.whl") {
+		t.Errorf("the wheel is not for every Python and machine: %s", name)
+	}
+	folder = filepath.Join(top, "site")
+	python(t, top, nil, append(pip, "install", "--no-index", "--no-deps", "--no-compile", "--target", folder, wheels[0])...)
+	return folder
+}
+
+// What the wheel installs is all that is needed, beside DuckDB and matplotlib for what needs these.
+func TestWheel(t *testing.T) {
+	site := wheel(t)
+	elsewhere := t.TempDir()
+	python(t, elsewhere, []string{site}, "-S", "-c", "import nccl_otf2\nwith nccl_otf2.phase('step 1'): nccl_otf2.mark('a')")
+
+	dir, net := play(t, "../../testdata/nccl-callbacks/09-straggler-4p", "gpu"), play(t, "../../testdata/nccl-callbacks/02-allcoll-4p-net", "net")
+	asked, err := filepath.Abs("python.py")
+	testkit.Must(t, err)
+	out := python(t, elsewhere, append(engines(t, "duckdb", "python"), site), asked, built(t, "nccl-otf2"), dir, net)
+	var said struct {
+		Waits, Bandwidths, Lateness, Matrix []row
+		Verdict                             any
+		BandwidthLines                      map[string][2][]float64 `json:"bandwidth_lines"`
+		WaitingLines                        map[string][2][]float64 `json:"waiting_lines"`
+		MatrixCells                         [][]float64             `json:"matrix_cells"`
+		Phases                              []string
+	}
+	decode := json.NewDecoder(bytes.NewReader(out))
+	decode.UseNumber()
+	testkit.Must(t, decode.Decode(&said))
+
+	want := answers(t, []ask{{[]string{dir}, "waits"}, {[]string{dir}, "bandwidths"}})
+	if d := cmp.Diff(want, [][]row{said.Waits, said.Bandwidths}); d != "" {
+		t.Errorf("waits and bandwidths (-as asked, +by functions):\n%s", d)
+	}
+	var report struct{ Verdict any }
+	decode = json.NewDecoder(bytes.NewReader(tool(t, nil, "report", dir, "--format", "json")))
+	decode.UseNumber()
+	testkit.Must(t, decode.Decode(&report))
+	if d := cmp.Diff(report.Verdict, said.Verdict); d != "" || report.Verdict == nil {
+		t.Errorf("verdict (-report, +Python):\n%s", d)
+	}
+
+	// The pictures have the queries' figures.
+	bandwidth := map[string][2][]float64{"AllReduce on train": {{120000}, {said.Bandwidths[0].number("busbw_gbs")}}}
+	if d := cmp.Diff(bandwidth, said.BandwidthLines); d != "" || len(said.Bandwidths) != 1 {
+		t.Errorf("bandwidth over size (-query, +picture):\n%s", d)
+	}
+	var late, shown float64
+	for _, r := range said.Lateness {
+		late += r.number("caused_ns") / 1e9
+	}
+	for _, line := range said.WaitingLines {
+		for _, seconds := range line[1] {
+			shown += seconds
+		}
+	}
+	if math.Abs(late-shown) > 1e-9*late || late == 0 {
+		t.Errorf("waiting over time: %v s in the picture, %v in the query", shown, late)
+	}
+	var sent, cells float64
+	for _, r := range said.Matrix {
+		sent += r.number("bytes")
+	}
+	for _, r := range said.MatrixCells {
+		for _, bytes := range r {
+			cells += bytes
+		}
+	}
+	if sent != cells || sent == 0 {
+		t.Errorf("matrix: %v bytes in the picture, %v in the query", cells, sent)
+	}
+	if want := []string{"begin step 0", "end", "begin step 1", "end", "begin step 2", "end"}; !slices.Equal(said.Phases, want) {
+		t.Errorf("phases of an optimizer's steps: %q, want %q", said.Phases, want)
+	}
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package slurm
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+)
+
+const page = "../../docs/slurm.md"
+
+var block = regexp.MustCompile("(?ms)^```sh\n(.*?)^```$")
+
+// recipes are the blocks of the page by heading.
+func recipes(t *testing.T) map[string]string {
+	found := map[string]string{}
+	for _, section := range strings.Split(string(testkit.Read(t, page)), "\n## ")[1:] {
+		heading, text, _ := strings.Cut(section, "\n")
+		for _, m := range block.FindAllStringSubmatch(text, -1) {
+			if found[heading] != "" {
+				t.Fatalf("%s has two blocks", heading)
+			}
+			found[heading] = m[1]
+		}
+	}
+	return found
+}
+
+// Each block of the page does what the page says.
+func TestPage(t *testing.T) {
+	pairs := func(name string) archive { return archive{name, []string{"node1", "node1", "node2", "node2"}} }
+	want := map[string][]archive{ // JOB is the number of the job that the block starts
+		"One archive for each step":             {pairs("nccl-otf2-JOB.0")},
+		"Batch scripts":                         {pairs("nccl-otf2-JOB.0")},
+		"Several steps at a time":               {pairs("nccl-otf2-JOB.0"), pairs("nccl-otf2-JOB.1")},
+		"Jobs that are put back into the queue": {pairs("nccl-otf2-JOB.0"), pairs("nccl-otf2-JOB.0.1")},
+		"Job arrays":                            {pairs("sweep-JOB-1"), pairs("sweep-JOB-2")},
+		"Heterogeneous jobs":                    {{"nccl-otf2-JOB.0", []string{"node1", "node2", "node2", "node2"}}},
+		"All jobs of a site":                    {pairs("nccl-otf2-JOB.0")},
+		"Launchers through PMI":                 {pairs("nccl-otf2-JOB.0"), {"nccl-otf2-NEXT.0", []string{"node1", "node1", "node1", "node1"}}},
+	}
+	found := recipes(t)
+	for heading := range want {
+		if found[heading] == "" {
+			t.Errorf("the page has no block %q", heading)
+		}
+	}
+	for heading, text := range found {
+		if want[heading] == nil {
+			t.Errorf("nothing is known of block %q", heading)
+			continue
+		}
+		t.Run(heading, func(t *testing.T) {
+			j := newJob(t)
+			j.play(text)
+			j.holds(want[heading]...)
+			if heading == "Batch scripts" && !strings.Contains(j.output(), "Rank 2 on node2 made the others wait") {
+				t.Errorf("the script's report:\n%s", j.output())
+			}
+		})
+	}
+}
+
+// play runs a block: a batch script through sbatch, until it has ended, others by a shell.
+func (j *job) play(text string) {
+	j.t.Helper()
+	if strings.HasPrefix(text, "#!") {
+		testkit.Write(j.t, filepath.Join(j.dir, "script"), []byte(text))
+		j.must("sbatch", "--output=%A.%a.out", "script") // --wait looks every half minute in the end
+		j.gone()
+		for line := range strings.Lines(j.must("scontrol", "show", "job", "--oneliner", strconv.Itoa(j.first))) {
+			if !strings.Contains(line, " ExitCode=0:0 ") {
+				j.t.Errorf("%s%s", line, j.output())
+			}
+		}
+		return
+	}
+	j.must("bash", "-euo", "pipefail", "-c", text)
+}
+
+// output is what batch scripts printed.
+func (j *job) output() (text string) {
+	files, _ := filepath.Glob(filepath.Join(j.dir, "*.out"))
+	for _, file := range files {
+		part, err := os.ReadFile(file)
+		testkit.Must(j.t, err)
+		text += fmt.Sprintf("%s:\n%s", filepath.Base(file), part)
+	}
+	return text
+}
