@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -147,6 +148,14 @@ const char *host_gate(void) {
   CHECK(file && fclose(file) == 0, "%s: %s", path, strerror(errno));
   setenv("STUB_GATE", path, 1);
   return path;
+}
+
+uint64_t host_spooled(void) {
+  char path[PATH_MAX + 300];
+  snprintf(path, sizeof path, "%s/shards/%s-%d-%04x.spool", getenv("NCCL_OTF2_DIR"), host_header()->hostname, (int)host_header()->pid,
+           host_header()->tag);
+  struct stat file;
+  return stat(path, &file) == 0 ? (uint64_t)file.st_size : 0;
 }
 
 void *host_init(uint64_t comm_id, int nranks, int rank) {

@@ -46,6 +46,9 @@ const char *host_gate(void);
 /* init of v6 for a communicator; never NULL. */
 void *host_init(uint64_t comm_id, int nranks, int rank);
 
+/* How many bytes the process's spool file has; 0 if there is none. */
+uint64_t host_spooled(void);
+
 static inline struct ncclotf2_header *host_header(void) { return ncclotf2_header_at(ncclotf2_session.base); }
 
 /* A descriptor of the type with NULL in what need not be set. */

@@ -573,8 +573,10 @@ static uint64_t resident(void) {
   return (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
+enum { SHORT_EVENTS = 20, SHORT_THREADS = 2, SHORT_BYTES = SHORT_EVENTS * (128 + 32) /* records of a thread */ };
+
 static void *short_life(void *unused) {
-  for (int i = 0; i < 20; i++) {
+  for (int i = 0; i < SHORT_EVENTS; i++) {
     void *event = host_start(context, host_descr(NCCLOTF2_COLL));
     if (event) ncclProfiler_v6.stopEvent(event);
   }
@@ -588,9 +590,11 @@ static void short_lives(void) {
   uint64_t before = 0;
   for (int i = 0; i < WARM + MORE; i++) {
     if (i == WARM) before = resident();
-    pthread_t several[2];
-    for (int k = 0; k < 2; k++) CHECK(pthread_create(&several[k], NULL, short_life, NULL) == 0, "no thread");
-    for (int k = 0; k < 2; k++) pthread_join(several[k], NULL);
+    pthread_t several[SHORT_THREADS];
+    for (int k = 0; k < SHORT_THREADS; k++) CHECK(pthread_create(&several[k], NULL, short_life, NULL) == 0, "no thread");
+    for (int k = 0; k < SHORT_THREADS; k++) pthread_join(several[k], NULL);
+    /* What is not in the file yet is in memory, and on a busy machine that may be much: the file may be behind by 1 MiB. */
+    while (host_spooled() + (1u << 20) < (uint64_t)(i + 1) * SHORT_THREADS * SHORT_BYTES) usleep(1000);
   }
   const uint64_t after = resident();
   /* 120000 events are 19 MB of records; what one thread needs for itself is a chunk. */

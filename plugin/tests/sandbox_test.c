@@ -26,16 +26,6 @@ static void use(enum way way) {
   if (way == SHM) setenv("NCCL_OTF2_RING", "shm", 1);
 }
 
-static uint64_t spooled(void) {
-  char path[PATH_MAX + 300];
-  snprintf(path, sizeof path, "%s/shards/%s-%d-%04x.spool", directory, host_header()->hostname, (int)host_header()->pid, host_header()->tag);
-  FILE *file = fopen(path, "r");
-  if (!file || fseek(file, 0, SEEK_END) != 0) return 0;
-  const long size = ftell(file);
-  fclose(file);
-  return (uint64_t)size;
-}
-
 /* A life: whether everything was recorded. Half of it is not. */
 static bool live(void) {
   host_mask = 0x99;
@@ -122,7 +112,7 @@ static void check(const struct forbidden *f, enum way way, int error) {
   EQUAL(header->collector_state, own ? NCCLOTF2_COLLECTOR_READY : NCCLOTF2_COLLECTOR_SPOOL, "collector");
   if (outcome == UNWRITTEN) return;
   EQUAL(header->answered, header->request, "answers");
-  if (!own) CHECK(spooled() > EVENTS * (128 + 32), "the spool file has %llu bytes", (unsigned long long)spooled());
+  if (!own) CHECK(host_spooled() > EVENTS * (128 + 32), "the spool file has %llu bytes", (unsigned long long)host_spooled());
 }
 
 /* It may not have been allowed to do it itself. */
@@ -171,7 +161,7 @@ static void nothing_to_share(void) {
   CHECK(host_logged("no memory that a collector could share (memfd_create: Function not implemented; /dev/shm: Operation not permitted)"), "%s", host_line);
   CHECK(host_logged("the collector cannot share the memory; spool files are written instead"), "%s", host_line);
   EQUAL(host_lines, 2, "warnings");
-  CHECK(spooled() > EVENTS * (128 + 32), "the spool file has %llu bytes", (unsigned long long)spooled());
+  CHECK(host_spooled() > EVENTS * (128 + 32), "the spool file has %llu bytes", (unsigned long long)host_spooled());
 }
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) /* whose own calls would fail as well */
