@@ -46,6 +46,9 @@ func Numbered(name string) (stem string, numbered bool) {
 // IsNCCLKernel tells NCCL's kernels by their names.
 func IsNCCLKernel(name string) bool { return strings.HasPrefix(name, regions.NameCall) }
 
+// RegionKinds are the events by which regions alone are known: those of threads, and of launches without their operations.
+var RegionKinds = otf2.Kinds(otf2.EventEnter, otf2.EventLeave)
+
 // NetPhase is what the oldest transfer of a network's row waits for.
 type NetPhase uint8
 

@@ -20,7 +20,7 @@ var archiveTargets = []string{"otf2 FuzzAnchor", "otf2 FuzzEvents", "otf2 FuzzGl
 
 // fuzzedReaders are, for each command, the fuzz targets of what it reads that others may have written. "archive": archiveTargets.
 var fuzzedReaders = map[string][]string{
-	"run":      {"config FuzzSettings", "config FuzzPlugin", "collector FuzzMemory", "plugin/shm FuzzDecode", "gpu FuzzIdentities", "cupti FuzzParse", "cupti FuzzFunctionName"},
+	"run":      {"config FuzzSettings", "config FuzzPlugin", "collector FuzzMemory", "plugin/shm FuzzDecode", "gpu FuzzIdentities", "cupti FuzzParse", "cupti FuzzFunctionName", "collector/timeservice FuzzParse"},
 	"ctl":      {"collector/control FuzzOrders"},
 	"replay":   {"replay FuzzRecLines", "replay FuzzRun"},
 	"unify":    {"scorep FuzzShardDescription", "collector FuzzSpool", "collector FuzzCheckpoint", "collector FuzzMemory", "plugin/shm FuzzSpool", "regions FuzzRecords", "regions FuzzActivities"},

@@ -102,7 +102,7 @@ var layers = []folder{
 	{dir: "profile/cubex", own: []string{"internal/regular", "internal/stats", "internal/atomicfile", "otf2", "cube", "experiment", "experiment/jobs", "regions", "facts", "profile", "scorep", "analysis", "analysis/waits", "analysis/operations", "analysis/tally"}},
 	{dir: "timeline", own: []string{"otf2", "experiment", "regions", "facts", "scorep", "analysis", "analysis/bandwidth", "analysis/matrix", "analysis/selection", "analysis/waits", "analysis/operations", "analysis/verdict", "report"}, tests: []string{"replay", "tests", "internal/units"}, external: []string{"github.com/klauspost/compress"}},
 	{dir: "replay", own: []string{"internal/installed", "internal/regular", "plugin/api", "internal/need", "internal/hidden"}, external: []string{"golang.org/x/sys"}},
-	{dir: "cmd/nccl-otf2", own: []string{"internal/installed", "internal/printable", "internal/regular", "internal/atomicfile", "otf2", "cube", "plugin/api", "plugin/shm", "internal/hidden", "gpu", "config", "experiment", "regions", "collector/control", "collector/record", "collector", "scorep", "analysis", "analysis/bandwidth", "analysis/matrix", "analysis/operations", "analysis/overlap", "analysis/tally", "analysis/check", "analysis/scalasca", "analysis/compare", "analysis/hang", "analysis/hang/ras", "analysis/live", "report", "view", "sql", "export", "ingest", "profile/cubex", "timeline", "replay", "analysis/selection"},
+	{dir: "cmd/nccl-otf2", own: []string{"internal/installed", "internal/printable", "internal/units", "internal/regular", "internal/atomicfile", "otf2", "cube", "plugin/api", "plugin/shm", "internal/hidden", "gpu", "config", "experiment", "regions", "collector/control", "collector/record", "collector", "scorep", "analysis", "analysis/bandwidth", "analysis/matrix", "analysis/operations", "analysis/overlap", "analysis/tally", "analysis/check", "analysis/scalasca", "analysis/compare", "analysis/hang", "analysis/hang/ras", "analysis/live", "report", "view", "sql", "export", "ingest", "profile/cubex", "timeline", "replay", "analysis/selection"},
 		external: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys"}},
 	{dir: "packaging"},
 	{dir: "query", external: []string{"github.com/duckdb/duckdb-go"}},
@@ -134,6 +134,7 @@ func within(importPath string, modules []string) bool {
 // facts; the others write them or hold archives, also those of other tools, against the rules of their grammar.
 var decoders = map[string][]string{
 	"facts/operation.go":               nil, // all
+	"facts/region.go":                  {"EventEnter", "EventLeave"},
 	"facts/step.go":                    nil,
 	"facts/transfer.go":                nil,
 	"profile/writer.go":                nil,

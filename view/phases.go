@@ -41,7 +41,7 @@ func (j *job) readPhases(workers int) error {
 	attributes := facts.FindAttributes(j.archive.Defs)
 	archive := facts.ArchiveNames(j.archive.Defs, facts.Communicators(j.archive.Defs))
 	processes, network := analysis.Processes(j.archive.Defs), facts.NetworkRanks(j.archive.Defs)
-	sel := &otf2.Selection{Kinds: otf2.Kinds(otf2.EventEnter, otf2.EventLeave)}
+	sel := &otf2.Selection{Kinds: facts.RegionKinds}
 	for _, l := range j.archive.Defs.Locations {
 		if _, is := network[l.Self]; l.Type == otf2.LocationTypeCPUThread && !is {
 			sel.Locations = append(sel.Locations, l.Self)
