@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/replay"
 )
 
@@ -104,9 +104,7 @@ func (c *checker) prepare(t *testing.T) (host, plugin string) {
 	need.Program(t, name, "to look at host and plugin")
 	host = filepath.Join(t.TempDir(), "host")
 	script := fmt.Sprintf("#!/bin/sh\nexec %s '%s' \"$@\"\n", c.wrapper, builtFile(t, replay.HostFile))
-	if err := os.WriteFile(host, []byte(script), 0o777); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Script(t, host, script)
 	return host, builtFile(t, "libnccl-profiler-otf2.so")
 }
 

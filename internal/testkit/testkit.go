@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package testkit has what tests of all folders do with errors and files: they end the test where that fails.
+// Package testkit has what tests of all folders do with errors and files, programs among them: they end the test where that fails.
 package testkit
 
 import (
 	"os"
+	"syscall"
 	"testing"
 )
 
@@ -28,4 +29,13 @@ func Read(t testing.TB, path string) []byte {
 func Write(t testing.TB, path string, data []byte) {
 	t.Helper()
 	Must(t, os.WriteFile(path, data, 0o666))
+}
+
+// Script writes a program. No child is made meanwhile: one that another test starts would have the file open for writing until it runs its
+// own program, and the system starts no file that somebody may write ("text file busy").
+func Script(t testing.TB, path, text string) {
+	t.Helper()
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	Must(t, os.WriteFile(path, []byte(text), 0o755))
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/replay"
 )
 
@@ -42,29 +43,23 @@ func newFakeJob(t *testing.T, name string, more ...string) *fakeJob {
 		t.Fatal(err)
 	}
 	f := &fakeJob{dir: t.TempDir(), ranks: len(rec.Processes)}
-	write := func(name string, text []byte, mode os.FileMode) string {
-		path := filepath.Join(f.dir, name)
-		if err := os.WriteFile(path, text, mode); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
 	for k := range rec.Processes {
 		program, err := replay.Compile(rec, k)
 		if err != nil {
 			t.Fatal(err)
 		}
-		write(fmt.Sprintf("p%d.program", k), program, 0o600)
+		testkit.Write(t, filepath.Join(f.dir, fmt.Sprintf("p%d.program", k)), program)
 		lines := append(logOf(rec, k), more...)
-		write(fmt.Sprintf("rank%d.jsonl", k), []byte(strings.Join(lines, "\n")+"\n"), 0o600)
+		testkit.Write(t, filepath.Join(f.dir, fmt.Sprintf("rank%d.jsonl", k)), []byte(strings.Join(lines, "\n")+"\n"))
 	}
-	f.python = write("python", fmt.Appendf(nil, `#!/bin/sh
+	f.python = filepath.Join(f.dir, "python")
+	testkit.Script(t, f.python, fmt.Sprintf(`#!/bin/sh
 [ "$1" = -c ] && { echo "a made-up GPU"; exit; }
 while [ $# -gt 0 ]; do [ "$1" = --log ] && log=$2; shift; done
 unset NCCL_OTF2_CUPTI # no kernels are played
 [ -z "$NCCL_PROFILER_PLUGIN" ] || NCCL_OTF2_CLOCK=host %s --clock recorded %s/p$RANK.program || exit
 cp %s/rank$RANK.jsonl "$log"
-`, builtFile(t, replay.HostFile), f.dir, f.dir), 0o700)
+`, builtFile(t, replay.HostFile), f.dir, f.dir))
 	return f
 }
 

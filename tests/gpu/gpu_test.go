@@ -273,7 +273,7 @@ func TestNothingToRun(t *testing.T) {
 func TestFailingRanks(t *testing.T) {
 	python := filepath.Join(t.TempDir(), "python")
 	script := "#!/bin/sh\n[ $RANK = 1 ] && { echo no memory >&2; exit 3; }\nexec sleep 80\n"
-	testkit.Must(t, os.WriteFile(python, []byte(script), 0o700))
+	testkit.Script(t, python, script)
 	h := &harness{python: python, job: "job.py"}
 	_, said, err := h.run(context.Background(), &job{mode: "collectives", ranks: 2}, t.TempDir())
 	if err == nil || !strings.Contains(err.Error(), "rank 1: exit status 3") || !strings.Contains(err.Error(), "rank 0: signal: aborted") {
