@@ -85,7 +85,7 @@ for machine in "${@:-x86_64}" $([ $# -gt 0 ] || echo aarch64); do
   package "$machine" rpm "${goarch[$machine]}" /usr/lib64
 done
 # What is in the tool by its own account.
-$GO run "$SBOM" bin -json -reproducible -version "v$VERSION" -output "$out/nccl-otf2-$VERSION.cdx.json" "$BUILD/release/$machine/nccl-otf2" 2>"$BUILD/sbom.log" ||
+$GO run "$SBOM" bin -json -noserial -notimestamp -version "v$VERSION" -output "$out/nccl-otf2-$VERSION.cdx.json" "$BUILD/release/$machine/nccl-otf2" 2>"$BUILD/sbom.log" ||
   { cat "$BUILD/sbom.log" >&2; exit 1; }
 (cd "$out" && sha256sum -- *.deb *.rpm *.tar.gz *.json >SHA256SUMS)
 ls -l "$out"
