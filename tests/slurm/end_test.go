@@ -79,7 +79,7 @@ srun nccl-otf2 run -- sh -c '
 	j.until("a signal in all tasks", files("warned.*"))
 	j.must("scancel", strconv.Itoa(j.first))
 	j.gone()
-	j.holds(archive{"nccl-otf2-JOB.0", []string{"node1", "node1", "node2", "node2"}})
+	j.holds(archive{"nccl-otf2-JOB.0", "aabb"})
 }
 
 // A node dies with all its processes, and with the collectors. What it had written is there, and the next attempt, on another node,

@@ -35,16 +35,16 @@ func recipes(t *testing.T) map[string]string {
 
 // Each block of the page does what the page says.
 func TestPage(t *testing.T) {
-	pairs := func(name string) archive { return archive{name, []string{"node1", "node1", "node2", "node2"}} }
+	pairs := func(name string) archive { return archive{name, "aabb"} }
 	want := map[string][]archive{ // JOB is the number of the job that the block starts
 		"One archive for each step":             {pairs("nccl-otf2-JOB.0")},
 		"Batch scripts":                         {pairs("nccl-otf2-JOB.0")},
 		"Several steps at a time":               {pairs("nccl-otf2-JOB.0"), pairs("nccl-otf2-JOB.1")},
 		"Jobs that are put back into the queue": {pairs("nccl-otf2-JOB.0"), pairs("nccl-otf2-JOB.0.1")},
 		"Job arrays":                            {pairs("sweep-JOB-1"), pairs("sweep-JOB-2")},
-		"Heterogeneous jobs":                    {{"nccl-otf2-JOB.0", []string{"node1", "node2", "node2", "node2"}}},
+		"Heterogeneous jobs":                    {{"nccl-otf2-JOB.0", "abbb"}},
 		"All jobs of a site":                    {pairs("nccl-otf2-JOB.0")},
-		"Launchers through PMI":                 {pairs("nccl-otf2-JOB.0"), {"nccl-otf2-NEXT.0", []string{"node1", "node1", "node1", "node1"}}},
+		"Launchers through PMI":                 {pairs("nccl-otf2-JOB.0"), {"nccl-otf2-NEXT.0", "aaaa"}},
 	}
 	found := recipes(t)
 	for heading := range want {
