@@ -171,10 +171,7 @@ type reader struct {
 	rowOf    map[otf2.LocationRef]uint32
 	regionOf map[otf2.RegionRef]uint32
 	launched map[otf2.RegionRef]uint32 // of operations of which only the launch is known
-	source   otf2.AttributeRef         // TIMING_SOURCE
-	enqueue  otf2.StringRef            // what it is then
-	event0   otf2.AttributeRef         // EVENT_ID
-	parents  []otf2.AttributeRef
+	ids      *facts.Attributes
 	lanes    []*laneReader
 	windows  map[otf2.RmaWinRef][]uint32 // rows by rank
 	scale    func(uint64) uint64         // ticks to ns
@@ -224,11 +221,9 @@ type process struct {
 	seq uint64 // of registrations and references
 }
 
-const noAttribute = otf2.AttributeRef(math.MaxUint32)
-
 func newReader(d *Data) *reader {
 	r := &reader{
-		Data: d, rowOf: make(map[otf2.LocationRef]uint32), regionOf: make(map[otf2.RegionRef]uint32), event0: noAttribute,
+		Data: d, rowOf: make(map[otf2.LocationRef]uint32), regionOf: make(map[otf2.RegionRef]uint32), ids: facts.FindAttributes(d.defs),
 		windows: make(map[otf2.RmaWinRef][]uint32), commOf: make(map[otf2.CommRef]uint32), functionOf: make(map[string]uint16),
 		open: make(map[instanceKey]openInstance), names: d.newSorter(), told: feed{to: d.newSorter()}, kindOf: make(map[string]uint8), scale: func(t uint64) uint64 { return t },
 	}
@@ -250,18 +245,6 @@ func newReader(d *Data) *reader {
 		r.regionOf[d.defs.Regions[i].Self] = uint32(i)
 	}
 	r.defineLaunched()
-	byName := make(map[string]otf2.AttributeRef)
-	for _, a := range d.defs.Attributes {
-		byName[d.defs.String(a.Name)] = a.Self
-	}
-	if id, ok := byName[regions.Attributes[regions.AttrEventID].Name]; ok {
-		r.event0 = id
-	}
-	for _, a := range []otf2.AttributeRef{regions.AttrParentID, regions.AttrExternalID} {
-		if id, ok := byName[regions.Attributes[a].Name]; ok {
-			r.parents = append(r.parents, id)
-		}
-	}
 	r.communicators()
 	r.recorders = recorders(d.defs)
 	return r
@@ -270,18 +253,8 @@ func newReader(d *Data) *reader {
 // defineLaunched gives operations of which only the launch is known regions of their own, so that their times are nowhere taken for how long
 // operations ran.
 func (r *reader) defineLaunched() {
-	r.source, r.enqueue, r.launched = noAttribute, otf2.UndefinedString, make(map[otf2.RegionRef]uint32)
-	for _, a := range r.defs.Attributes {
-		if r.defs.String(a.Name) == regions.Attributes[regions.AttrTimingSource].Name {
-			r.source = a.Self
-		}
-	}
-	for _, s := range r.defs.Strings {
-		if s.Text == facts.SourceEnqueue.String() {
-			r.enqueue = s.Self
-		}
-	}
-	if r.source == noAttribute || r.enqueue == otf2.UndefinedString {
+	r.launched = make(map[otf2.RegionRef]uint32)
+	if !r.ids.Has(regions.AttrTimingSource) || !slices.ContainsFunc(r.defs.Strings, isEnqueue) {
 		return
 	}
 	for i := range r.defs.Regions {
@@ -298,14 +271,14 @@ func (r *reader) onlyLaunched(ev *otf2.Event) bool {
 	if len(r.launched) == 0 {
 		return false
 	}
-	for i := range ev.Attributes {
-		if a := &ev.Attributes[i]; a.ID == r.source {
-			_, known := r.launched[otf2.RegionRef(ev.Args[0])]
-			return known && otf2.StringRef(a.Bits) == r.enqueue
-		}
+	if _, known := r.launched[otf2.RegionRef(ev.Args[0])]; !known {
+		return false
 	}
-	return false
+	source, ok := r.ids.Value(ev, regions.AttrTimingSource)
+	return ok && facts.SourceOf(r.defs.String(otf2.StringRef(source))) == facts.SourceEnqueue
 }
+
+func isEnqueue(s otf2.String) bool { return facts.SourceOf(s.Text) == facts.SourceEnqueue }
 
 // communicators resolves communicators and windows to rows.
 func (r *reader) communicators() {
@@ -535,26 +508,26 @@ func (p *process) next() uint64 {
 
 // refer notes that an event names another as what asked for it. named: it does.
 func (r *reader) refer(lane *laneReader, p *process, ev *otf2.Event, kind, what, number uint64) (named bool) {
-	for _, want := range r.parents {
-		for i := range ev.Attributes {
-			if a := &ev.Attributes[i]; a.ID == want && a.Bits != 0 {
-				lane.names.add(a.Bits, p.next(), kind, what, number)
-				return true
-			}
+	for _, want := range askedBy {
+		if id, ok := r.ids.Value(ev, want); ok && id != 0 {
+			lane.names.add(id, p.next(), kind, what, number)
+			return true
 		}
 	}
 	return false
 }
 
+// askedBy are the attributes that name the event of NCCL that asked for something, the nearest one first.
+var askedBy = [...]otf2.AttributeRef{regions.AttrParentID, regions.AttrExternalID}
+
 // register notes the region of the event of NCCL that an event names itself by, and returns its id.
 func (r *reader) register(lane *laneReader, p *process, ev *otf2.Event, at address) uint64 {
-	for i := range ev.Attributes {
-		if a := &ev.Attributes[i]; a.ID == r.event0 && a.Bits != 0 {
-			lane.names.add(a.Bits, p.next(), nameGiven, uint64(at))
-			return a.Bits
-		}
+	id, ok := r.ids.Value(ev, regions.AttrEventID)
+	if !ok || id == 0 {
+		return 0
 	}
-	return 0
+	lane.names.add(id, p.next(), nameGiven, uint64(at))
+	return id
 }
 
 // operation takes a part of a collective, or an end of a message.
