@@ -13,6 +13,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/analysis"
 	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/stats"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -286,11 +287,7 @@ func medianOf(all []observation, f Figure) float64 {
 			values = append(values, v)
 		}
 	}
-	if len(values) == 0 {
-		return 0
-	}
-	slices.Sort(values)
-	return values[(len(values)-1)/2] // nearest rank, as in all products
+	return stats.NearestMedian(values)
 }
 
 func (s *sampleSet) lastRank(ranks []analysis.Rank) LastRank {
@@ -409,7 +406,7 @@ func (c *Comparison) row(p *pairing, tail float64) Row {
 		row.Time.Low, row.Time.High = OrInfinite(base*math.Expm1(s.low)), OrInfinite(base*math.Expm1(s.high))
 		row.Time.Changed = s.isChange(math.Log1p(c.MinChange))
 	case len(d) > 0:
-		row.Ratio = math.Exp(medianOfValues(d))
+		row.Ratio = math.Exp(stats.Median(slices.Clone(d)))
 	}
 	row.Time.Share = row.Ratio - 1
 	row.Time.Difference = base * row.Time.Share
@@ -438,11 +435,6 @@ func (c *Comparison) row(p *pairing, tail float64) Row {
 // isChange tells whether a shift is one: its interval leaves out zero, and it is at least so much.
 func (s *shift) isChange(least float64) bool {
 	return (s.low > 0 || s.high < 0) && math.Abs(s.value) >= least && s.value != 0
-}
-
-func medianOfValues(all []float64) float64 {
-	sorted := slices.Sorted(slices.Values(all))
-	return middle(sorted)
 }
 
 // Figures lists the row's figures with their names.

@@ -5,6 +5,8 @@ package compare
 import (
 	"math"
 	"slices"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/stats"
 )
 
 // Statistics of differences between pairs. Nothing is assumed of how the differences are distributed but that
@@ -67,16 +69,9 @@ func stretchMedians(all []float64, n int) []float64 {
 	var work []float64
 	for i := range medians {
 		work = append(work[:0], all[i*len(all)/n:(i+1)*len(all)/n]...)
-		slices.Sort(work)
-		medians[i] = middle(work)
+		medians[i] = stats.Median(work)
 	}
 	return medians
-}
-
-// middle is the median of an ascending list.
-func middle(all []float64) float64 {
-	n := len(all)
-	return (all[(n-1)/2] + all[n/2]) / 2
 }
 
 // correlation is that of neighbours, 0 if all are equal. It goes by ranks, so that outliers do not hide it.
@@ -131,7 +126,7 @@ func signedRank(samples []float64, tail float64) shift {
 		}
 	}
 	slices.Sort(means)
-	s := shift{value: middle(means), low: math.Inf(-1), high: math.Inf(1), stretches: n}
+	s := shift{value: stats.Median(means), low: math.Inf(-1), high: math.Inf(1), stretches: n}
 	if k := criticalRank(n, tail); k >= 0 {
 		s.low, s.high = means[k], means[len(means)-1-k]
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/analysis/causes"
+	"github.com/nccl-otf2/nccl-otf2/internal/stats"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -226,8 +227,7 @@ func most(c *causes.Result, rank int) uint64 {
 		}
 	}
 	if len(others) > 0 {
-		slices.Sort(others)
-		delay = min(delay, c.Ranks[rank].Worked-others[(len(others)-1)/2])
+		delay = min(delay, c.Ranks[rank].Worked-stats.NearestMedian(others))
 	}
 	return uint64(max(0, delay))
 }
@@ -240,11 +240,10 @@ func (p *Path) middle(gained []uint64) uint64 {
 			all[r] = gained[c]
 		}
 	}
-	slices.Sort(all)
 	if len(all) < 3 {
 		return 0
 	}
-	return all[len(all)/2]
+	return stats.NearestMedian(all)
 }
 
 // ideal is what would go if all that ranks do were divided equally.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/stats"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -117,7 +118,7 @@ func (c *Counter) links(op *Operation) {
 	for i := range op.Members {
 		c.rates = append(c.rates, float64(op.Members[i].held()))
 	}
-	held := uint64(median(c.rates))
+	held := uint64(stats.Median(c.rates))
 	for i := range op.Members {
 		m := &op.Members[i]
 		if m.Link.Peer < 0 || m.Link.Transfers == 0 || m.Peer < 0 || m.Peer == m.Rank {
@@ -210,15 +211,5 @@ func (c *Counter) others(of int) (usual float64, known bool) {
 			return usual, true
 		}
 	}
-	return median(c.rates), len(c.rates) > 0
-}
-
-// median of values, which it sorts; 0 of none.
-func median(values []float64) float64 {
-	n := len(values)
-	if n == 0 {
-		return 0
-	}
-	slices.Sort(values)
-	return (values[(n-1)/2] + values[n/2]) / 2
+	return stats.Median(c.rates), len(c.rates) > 0
 }

@@ -2,7 +2,11 @@
 
 package transfers
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/stats"
+)
 
 // resource is a link or a GPU.
 type resource struct {
@@ -51,7 +55,7 @@ func (r *recent) add(v float64) {
 
 func (r *recent) median() float64 {
 	values := r.values
-	return median(values[:min(r.n, keptBefore)])
+	return stats.Median(values[:min(r.n, keptBefore)])
 }
 
 func (h history) add(s *suspect) {
@@ -95,7 +99,7 @@ func (k *kindHistory) median(but resource) (m float64, known bool) {
 			k.rates = append(k.rates, before.median())
 		}
 	}
-	return median(k.rates), len(k.rates) >= enoughOthers
+	return stats.Median(k.rates), len(k.rates) >= enoughOthers
 }
 
 // usual is how long operations of one sort took.

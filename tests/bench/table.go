@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/stats"
 	"github.com/nccl-otf2/nccl-otf2/tests/bench/measure"
 )
 
@@ -45,9 +46,7 @@ type stat struct {
 const met, missed = "met", "missed"
 
 func minimumAndMedian(v []float64) (float64, float64) {
-	slices.Sort(v)
-	n := len(v)
-	return v[0], (v[n/2] + v[(n-1)/2]) / 2
+	return slices.Min(v), stats.Median(v)
 }
 
 // stat returns the row's values over outcomes.

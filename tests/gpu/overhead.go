@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/stats"
 )
 
 // variants are what is measured in turn; the others are compared with the first.
@@ -105,11 +106,7 @@ func (h *harness) overhead(ctx context.Context, rounds int, until time.Time) (al
 }
 
 func median(values []float64) float64 {
-	if len(values) == 0 {
-		return 0
-	}
-	s := slices.Sorted(slices.Values(values))
-	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
+	return stats.Median(slices.Clone(values))
 }
 
 // table is a markdown table of medians in µs per call, with the ratio to the first variant; noise is how far that one's

@@ -5,8 +5,8 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/stats"
 	"github.com/nccl-otf2/nccl-otf2/tests/bench/caller"
 )
 
@@ -149,19 +149,13 @@ type callbackFigures struct {
 	P999 float64 `json:"p999_ns"`
 }
 
-func median(v []float64) float64 {
-	slices.Sort(v)
-	n := len(v)
-	return (v[n/2] + v[(n-1)/2]) / 2
-}
-
 func summary(runs []*caller.Cost) costFigures {
 	of := func(get func(*caller.Cost) float64) float64 {
 		var v []float64
 		for _, r := range runs {
 			v = append(v, get(r))
 		}
-		return median(v)
+		return stats.Median(v)
 	}
 	f := costFigures{
 		Mean:   of(func(c *caller.Cost) float64 { return c.Sequences.Mean }),

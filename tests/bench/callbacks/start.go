@@ -6,6 +6,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/stats"
 	"github.com/nccl-otf2/nccl-otf2/tests/bench/caller"
 )
 
@@ -21,12 +22,12 @@ func (b *bench) start(ctx context.Context, r *result) error {
 				return err
 			}
 			first[which] = append(first[which], into.First/1e6)
-			next[which] = append(next[which], median(into.Later)/1e3)
+			next[which] = append(next[which], stats.Median(into.Later)/1e3)
 			last[which] = append(last[which], into.LastFinalize/1e6)
 		}
 	}
 	add := func(title, unit string, v [2][]float64, aim float64) {
-		r.add(otherRow{Title: title + ", median", Unit: unit, Ours: median(v[ours]), Empty: value(median(v[empty])), Aim: aim})
+		r.add(otherRow{Title: title + ", median", Unit: unit, Ours: stats.Median(v[ours]), Empty: value(stats.Median(v[empty])), Aim: aim})
 	}
 	add("first init", "ms", first, 30)
 	r.add(otherRow{Title: "first init, longest", Unit: "ms", Ours: slices.Max(first[ours]), Empty: value(slices.Max(first[empty]))})

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/config"
+	"github.com/nccl-otf2/nccl-otf2/internal/stats"
 	"github.com/nccl-otf2/nccl-otf2/tests/bench/caller"
 	"github.com/nccl-otf2/nccl-otf2/tests/bench/measure"
 	"github.com/nccl-otf2/nccl-otf2/tests/bench/peer"
@@ -133,7 +134,4 @@ func (b *bench) one(ctx context.Context, p *peer.Plugin, s storm) (one run, err 
 	return one, nil
 }
 
-func median(v []float64) float64 {
-	v = slices.Sorted(slices.Values(v))
-	return (v[len(v)/2] + v[(len(v)-1)/2]) / 2
-}
+func median(v []float64) float64 { return stats.Median(slices.Clone(v)) }

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/config"
+	"github.com/nccl-otf2/nccl-otf2/internal/stats"
 	"github.com/nccl-otf2/nccl-otf2/tests/bench/caller"
 	"github.com/nccl-otf2/nccl-otf2/tests/bench/measure"
 	"github.com/nccl-otf2/nccl-otf2/tests/bench/peer"
@@ -242,11 +243,7 @@ func sum(v []float64) (s float64) {
 	return s
 }
 
-func median(v []float64) float64 {
-	v = slices.Sorted(slices.Values(v))
-	n := len(v)
-	return (v[n/2] + v[(n-1)/2]) / 2
-}
+func median(v []float64) float64 { return stats.Median(slices.Clone(v)) }
 
 func medianOf(runs []*job, get func(*job) float64) float64 {
 	var v []float64

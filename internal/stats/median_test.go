@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stats
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestMedians(t *testing.T) {
+	for _, c := range []struct {
+		values        []float64
+		mean, nearest float64
+	}{
+		{nil, 0, 0},
+		{[]float64{7}, 7, 7},
+		{[]float64{9, 1}, 5, 1},
+		{[]float64{9, 1, 4}, 4, 4},
+		{[]float64{8, 2, 4, 1}, 3, 2},
+	} {
+		if got := Median(slices.Clone(c.values)); got != c.mean {
+			t.Errorf("Median(%v) = %v, want %v", c.values, got, c.mean)
+		}
+		if got := NearestMedian(slices.Clone(c.values)); got != c.nearest {
+			t.Errorf("NearestMedian(%v) = %v, want %v", c.values, got, c.nearest)
+		}
+		var d Distribution[uint64]
+		for _, v := range c.values {
+			d.Add(uint64(v))
+		}
+		if got := d.Percentile(50); got != c.nearest {
+			t.Errorf("percentile 50 of %v is %v, the median that products show %v", c.values, got, c.nearest)
+		}
+	}
+}
