@@ -5,9 +5,7 @@ package analysis
 import (
 	"cmp"
 	"encoding/json"
-	"math"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
@@ -19,16 +17,8 @@ func SizeClassOf(size uint64) *SizeClass {
 	return (*SizeClass)(&regions.SizeClasses[regions.SizeClassOf(size)])
 }
 
-// String is the class as people read it: "< 1 KiB", "1 KiB – 8 KiB".
-func (c *SizeClass) String() string {
-	switch {
-	case c.To == math.MaxUint64:
-		return "≥ " + units.Bytes(c.From)
-	case c.From == 0:
-		return "< " + units.Bytes(c.To)
-	}
-	return units.Bytes(c.From) + " – " + units.Bytes(c.To)
-}
+// String is the class as people read it.
+func (c *SizeClass) String() string { return regions.SizeClass(*c).String() }
 
 // MarshalJSON writes the class as people read it.
 func (c *SizeClass) MarshalJSON() ([]byte, error) { return json.Marshal(c.String()) }

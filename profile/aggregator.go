@@ -329,7 +329,7 @@ func (g *Aggregator) path(from int32, ref otf2.RegionRef, region *region, class 
 	}
 	n := g.tree.below(Node{Parent: from, Kind: region.kind, Name: region.title, Role: region.Role, Paradigm: region.paradigm})
 	if class >= 0 {
-		n = g.tree.child(n, Size, region.sizeNode+" "+className(int(class)), region.Role)
+		n = g.tree.child(n, Size, region.sizeNode+" "+regions.SizeClasses[class].String(), region.Role)
 	}
 	if len(g.steps) < maxNodes {
 		g.steps[s] = n

@@ -3,8 +3,6 @@
 package profile
 
 import (
-	"fmt"
-	"math"
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
@@ -12,27 +10,6 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
-
-// className is the name of a class of sizes.
-func className(i int) string {
-	c := regions.SizeClasses[i]
-	switch {
-	case c.To == math.MaxUint64:
-		return fmt.Sprintf("%s and more", byteText(c.From))
-	case c.From == 0:
-		return "below " + byteText(c.To)
-	}
-	return byteText(c.From) + " to " + byteText(c.To)
-}
-
-func byteText(n uint64) string {
-	unit := 0
-	for n >= 1<<10 && n%(1<<10) == 0 {
-		n >>= 10
-		unit++
-	}
-	return fmt.Sprintf("%d %s", n, [...]string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}[unit])
-}
 
 // operation keeps an operation until its launch ends; those outside of regions belong to no launch.
 func (g *Aggregator) operation(o *facts.Operation) {
@@ -147,7 +124,7 @@ func (g *Aggregator) leaf(parent int32, o *facts.Operation) int32 {
 		name += " " + v
 		n = g.tree.child(n, Variant, name, 0)
 	}
-	n = g.tree.child(n, Size, name+" "+className(key.class), 0)
+	n = g.tree.child(n, Size, name+" "+regions.SizeClasses[key.class].String(), 0)
 	if len(g.leaves) < maxNodes {
 		g.leaves[key] = n
 	}
@@ -211,8 +188,8 @@ func SizeOrder(n Node) int {
 	if n.Kind != Size {
 		return 0
 	}
-	for i := range regions.SizeClasses {
-		if strings.HasSuffix(n.Name, " "+className(i)) {
+	for i, class := range regions.SizeClasses {
+		if strings.HasSuffix(n.Name, " "+class.String()) {
 			return i + 1
 		}
 	}
@@ -220,4 +197,4 @@ func SizeOrder(n Node) int {
 }
 
 // ClassName is the name of the class of a size.
-func ClassName(size uint64) string { return className(regions.SizeClassOf(size)) }
+func ClassName(size uint64) string { return regions.SizeClasses[regions.SizeClassOf(size)].String() }

@@ -4,12 +4,25 @@ package regions
 
 import (
 	"math"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
 // Classes of sizes that operations are summed up in.
 
 // SizeClass is a range of sizes: From ≤ size < To, in bytes.
 type SizeClass struct{ From, To uint64 }
+
+// String is the class as all products name it, in ASCII, as CUBE's tools expect it: "below 1 KiB", "1 KiB to 16 KiB", "1 GiB and more".
+func (c SizeClass) String() string {
+	switch {
+	case c.To == math.MaxUint64:
+		return units.Bytes(c.From) + " and more"
+	case c.From == 0:
+		return "below " + units.Bytes(c.To)
+	}
+	return units.Bytes(c.From) + " to " + units.Bytes(c.To)
+}
 
 // SizeClasses are those that operations are summed up in: what NCCL chooses algorithms and protocols by changes between
 // some KiB and some MiB.

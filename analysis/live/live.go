@@ -792,7 +792,10 @@ func (l *Follower) spread(from, to otf2.Timestamp, add func(b *liveBucket, ns fl
 	width := otf2.Timestamp(l.width())
 	oldest := to/width - min(to/width, 2*liveBuckets) // what lies before is in no window any more
 	for from = max(from, oldest*width); from < to; {
-		end := min(to, (from/width+1)*width)
+		end := from - from%width + width
+		if end < from || end > to { // < : beyond the last time that there is
+			end = to
+		}
 		add(l.bucket(from), float64(end-from))
 		from = end
 	}
