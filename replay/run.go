@@ -224,14 +224,9 @@ next:
 // of them cannot be started. The error is about what kept hosts from running at all, or ctx's; what became of those
 // that were started is in the Result (Result.Err).
 func Run(ctx context.Context, rec *Recording, opt Options) (*Result, error) {
-	host := opt.Host
-	if host == "" {
-		var err error
-		if host, err = FindHost(); err != nil {
-			return nil, err
-		}
-	} else if abs, err := filepath.Abs(host); err == nil {
-		host = abs
+	host, err := hostOf(&opt)
+	if err != nil {
+		return nil, err
 	}
 	dir, err := os.MkdirTemp("", "nccl-otf2-replay-")
 	if err != nil {
@@ -239,76 +234,129 @@ func Run(ctx context.Context, rec *Recording, opt Options) (*Result, error) {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 
-	args := arguments(&opt)
-	if opt.Clock != ClockRecorded { // whose times are those of members that did meet
-		together := filepath.Join(dir, "meetings")
-		_, count := rec.meetings()
-		if err := os.WriteFile(together, make([]byte, 4*count), 0o600); err != nil {
-			return nil, fmt.Errorf("replay: %w", err)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	jobs, err := prepare(ctx, rec, &opt, dir, host)
+	defer func() {
+		for _, j := range jobs {
+			j.close()
 		}
-		args = append(args, "--together", together)
+	}()
+	if err != nil {
+		return nil, fmt.Errorf("replay: %w", err)
+	}
+	started, notStarted := jobs, error(nil)
+	for k, j := range jobs {
+		if notStarted = j.cmd.Start(); notStarted != nil {
+			cancel() // the others would wait for it
+			started = jobs[:k]
+			break
+		}
+	}
+	wait(started, &opt)
+	res, err := results(started, &opt)
+	switch {
+	case err != nil:
+		return nil, err
+	case notStarted != nil:
+		return res, fmt.Errorf("replay: process %d was not started: %w", len(started), notStarted)
+	case slices.ContainsFunc(started, func(j *job) bool { return j.killed }):
+		return res, fmt.Errorf("replay: hosts were killed before their end: %w", ctx.Err())
+	}
+	return res, nil
+}
+
+// hostOf is the program that plays.
+func hostOf(opt *Options) (string, error) {
+	if opt.Host == "" {
+		return FindHost()
+	}
+	if abs, err := filepath.Abs(opt.Host); err == nil {
+		return abs, nil
+	}
+	return opt.Host, nil
+}
+
+// prepare makes a job of each recorded process, and the files that they read and write in dir. With an error it gives those that it has
+// made, for they hold files.
+func prepare(ctx context.Context, rec *Recording, opt *Options, dir, host string) (jobs []*job, err error) {
+	args, err := together(rec, opt, dir)
+	if err != nil {
+		return nil, err
+	}
+	for k := range rec.Processes {
+		own, ledger, err := alone(rec, opt, dir, k)
+		if err != nil {
+			return jobs, err
+		}
+		j, err := newJob(ctx, opt, dir, host, slices.Concat(args, own), k, len(rec.Processes))
+		if err != nil {
+			return jobs, err
+		}
+		j.ledger = ledger
+		jobs = append(jobs, j)
+	}
+	return jobs, nil
+}
+
+// together are the arguments that all hosts have, with the files through which they meet.
+func together(rec *Recording, opt *Options, dir string) (args []string, err error) {
+	args = arguments(opt)
+	if opt.Clock != ClockRecorded { // whose times are those of members that did meet
+		_, count := rec.meetings()
+		if args, err = withFile(args, "--together", filepath.Join(dir, "meetings"), make([]byte, 4*count)); err != nil {
+			return nil, err
+		}
 	}
 	if library := cmp.Or(opt.Library, rec.Run.Library); library != "" {
 		args = append(args, "--library", library)
 	}
 	if n := rec.publications(); n > 0 {
-		published := filepath.Join(dir, "published")
-		if err := os.WriteFile(published, make([]byte, publicationSize*n), 0o600); err != nil {
-			return nil, fmt.Errorf("replay: %w", err)
-		}
-		args = append(args, "--published", published)
+		return withFile(args, "--published", filepath.Join(dir, "published"), make([]byte, publicationSize*n))
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	jobs := make([]*job, len(rec.Processes))
-	for k := range jobs {
-		program, err := Compile(rec, k)
+	return args, nil
+}
+
+// alone are the arguments of process k, its program last, and the file in which it says which calls have returned.
+func alone(rec *Recording, opt *Options, dir string, k int) (args []string, ledger string, err error) {
+	file := func(kind string) string { return filepath.Join(dir, fmt.Sprintf("p%d.%s", k, kind)) }
+	if opt.GPU != "" {
+		kernels, err := kernelProgram(rec, k)
 		if err != nil {
-			return nil, fmt.Errorf("replay: %w", err)
+			return nil, "", err
 		}
-		path := filepath.Join(dir, fmt.Sprintf("p%d.program", k))
-		if err := os.WriteFile(path, program, 0o600); err != nil {
-			return nil, fmt.Errorf("replay: %w", err)
+		if args, err = withFile(args, "--kernels", file("kernels"), kernels); err != nil {
+			return nil, "", err
 		}
-		own := args[:len(args):len(args)]
-		if opt.GPU != "" {
-			kernels, err := kernelProgram(rec, k)
-			if err != nil {
-				return nil, fmt.Errorf("replay: %w", err)
-			}
-			file := filepath.Join(dir, fmt.Sprintf("p%d.kernels", k))
-			if err := os.WriteFile(file, kernels, 0o600); err != nil {
-				return nil, fmt.Errorf("replay: %w", err)
-			}
-			own = append(own, "--kernels", file, "--gpu", opt.GPU)
-		}
-		ledger := ""
-		if opt.Ledger {
-			ledger = filepath.Join(dir, fmt.Sprintf("p%d.ledger", k))
-			if err := os.WriteFile(ledger, make([]byte, ledgerSize*len(rec.Processes[k].Calls)), 0o600); err != nil {
-				return nil, fmt.Errorf("replay: %w", err)
-			}
-			own = append(own, "--ledger", ledger)
-		}
-		if n := opt.stopAt(k); n > 0 {
-			own = append(own, "--stop-at", strconv.Itoa(n))
-		}
-		jobs[k], err = newJob(ctx, &opt, dir, host, append(own, path), k, len(jobs))
-		if err != nil {
-			return nil, fmt.Errorf("replay: %w", err)
-		}
-		defer jobs[k].close()
-		jobs[k].ledger = ledger
+		args = append(args, "--gpu", opt.GPU)
 	}
-	var notStarted error
-	for k, j := range jobs {
-		if notStarted = j.cmd.Start(); notStarted != nil {
-			cancel() // the others would wait for it
-			jobs = jobs[:k]
-			break
+	if opt.Ledger {
+		ledger = file("ledger")
+		if args, err = withFile(args, "--ledger", ledger, make([]byte, ledgerSize*len(rec.Processes[k].Calls))); err != nil {
+			return nil, "", err
 		}
 	}
-	var all, watchers sync.WaitGroup
+	if n := opt.stopAt(k); n > 0 {
+		args = append(args, "--stop-at", strconv.Itoa(n))
+	}
+	program, err := Compile(rec, k)
+	if err != nil {
+		return nil, "", err
+	}
+	if err := os.WriteFile(file("program"), program, 0o600); err != nil {
+		return nil, "", err
+	}
+	return append(args, file("program")), ledger, nil
+}
+
+// withFile writes a file, and adds it to arguments.
+func withFile(args []string, option, path string, content []byte) ([]string, error) {
+	return append(args, option, path), os.WriteFile(path, content, 0o600)
+}
+
+// wait returns when all hosts have ended; those that stop themselves go on when their Stopped was called.
+func wait(jobs []*job, opt *Options) {
+	var all sync.WaitGroup
 	for k, j := range jobs {
 		ended := make(chan struct{})
 		all.Go(func() {
@@ -316,12 +364,14 @@ func Run(ctx context.Context, rec *Recording, opt Options) (*Result, error) {
 			close(ended)
 		})
 		if opt.stopAt(k) > 0 {
-			watchers.Go(func() { j.resume(ended, func(pid int) { opt.Stopped(k, pid) }) })
+			all.Go(func() { j.resume(ended, func(pid int) { opt.Stopped(k, pid) }) })
 		}
 	}
 	all.Wait()
-	watchers.Wait()
+}
 
+// results are what became of hosts that have ended; what they said goes where the options say.
+func results(jobs []*job, opt *Options) (*Result, error) {
 	res := new(Result)
 	for k, j := range jobs {
 		p, err := j.result(k)
@@ -333,14 +383,6 @@ func Run(ctx context.Context, rec *Recording, opt Options) (*Result, error) {
 			if _, err := io.WriteString(opt.Stderr, p.Stderr); err != nil {
 				return nil, fmt.Errorf("replay: %w", err)
 			}
-		}
-	}
-	if notStarted != nil {
-		return res, fmt.Errorf("replay: process %d was not started: %w", len(jobs), notStarted)
-	}
-	for _, j := range jobs {
-		if j.killed {
-			return res, fmt.Errorf("replay: hosts were killed before their end: %w", ctx.Err())
 		}
 	}
 	return res, nil

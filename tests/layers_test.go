@@ -59,7 +59,7 @@ var layers = []folder{
 	{dir: "regions/gpuclock"},
 	{dir: "regions/cuda", own: []string{"cupti", "internal/bounded", "regions/gpuclock"}},
 	{dir: "regions", own: []string{"internal/units", "otf2", "experiment", "plugin/api", "plugin/shm", "cupti", "internal/bounded", "regions/gpuclock", "regions/cuda"}, tests: []string{"replay", "tests"}},
-	{dir: "experiment/jobs", own: []string{"otf2", "experiment", "regions"}, tests: []string{"scorep"}},
+	{dir: "experiment/jobs", own: []string{"internal/units", "otf2", "experiment", "regions"}, tests: []string{"scorep"}},
 	{dir: "facts", own: []string{"internal/stats", "otf2", "experiment", "regions"}, tests: []string{"scorep"}},
 	{dir: "facts/deviation", own: []string{"otf2", "experiment", "experiment/jobs", "regions", "facts"}, tests: []string{"scorep"}},
 	{dir: "profile", own: []string{"internal/regular", "internal/stats", "otf2", "experiment", "regions", "facts"}},

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
 // death is the end of a process that did not end in order.
@@ -69,7 +70,7 @@ func DeathWords(all []death) (lines []string) {
 	for i, how := range order {
 		names := who[how]
 		if i == 0 && lead > 0 {
-			lines = append(lines, fmt.Sprintf("%s was the first to end, %s before the next: %s", names[0], short(lead), how))
+			lines = append(lines, fmt.Sprintf("%s was the first to end, %s before the next: %s", names[0], units.Time(float64(lead)), how))
 			if names = names[1:]; len(names) == 0 {
 				continue
 			}
@@ -96,14 +97,6 @@ func leadOf(all []death) time.Duration {
 		least = min(least, lead)
 	}
 	return least
-}
-
-// short writes a time as reports do.
-func short(d time.Duration) string {
-	if d < time.Second {
-		return fmt.Sprintf("%.3g ms", float64(d)/1e6)
-	}
-	return fmt.Sprintf("%.1f s", d.Seconds())
 }
 
 // joinNames joins names of processes: "Ranks 0-2,5", and others one by one.
