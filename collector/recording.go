@@ -625,7 +625,7 @@ func (r *recording) snapshot() {
 	p.Counts.Network = r.model.Network()
 	p.Counts.Paused = shm.ByName(&h.Paused)
 	for i := range p.Comms {
-		if n := p.Comms[i].Untold; n > 0 {
+		if n := p.Comms[i].Unreported; n > 0 {
 			p.Counts.Paused["OperationsByRAS"] += n
 		}
 	}

@@ -269,9 +269,9 @@ type Comm struct {
 
 	Begun uint64 `json:"begun,omitempty"` // when the latest of its operations that were recorded was called, or enqueued
 
-	// Untold are the collectives that NCCL counted and did not report, because somebody else than the plugin (RAS) had
+	// Unreported are the collectives that NCCL counted and did not report, because somebody else than the plugin (RAS) had
 	// changed the activation mask. They have their places in Sequences.
-	Untold uint64 `json:"untold,omitempty"`
+	Unreported uint64 `json:"untold,omitempty"`
 
 	// Gaps are the parts of its operations that were not recorded, in order.
 	Gaps []Gap `json:"gaps,omitempty"`

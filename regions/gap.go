@@ -120,7 +120,7 @@ func (rs *ranks) missing(c *commRank, op *operation, ordinal, n uint64) {
 	if !rs.masked && rs.opts.Lost != nil && rs.opts.Lost() {
 		why = "lost: %s %d-%d before this were made and not recorded"
 	} else {
-		c.Untold += n
+		c.Unreported += n
 	}
 	rs.mark(c.loc, op.plan.start, SeverityHigh, CategoryRecording, fmt.Sprintf("%s rank %d: "+why, c.label, c.Rank, op.name, ordinal, ordinal+n-1))
 }

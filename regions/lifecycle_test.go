@@ -619,7 +619,7 @@ func TestWhyCollectivesAreMissing(t *testing.T) {
 		s.stop(0, 405, shm.EventGroup, "p")
 		s.stop(0, 406, shm.EventGroupApi, "g")
 		s.end(filepath.Join(s.dir, "traces.otf2"))
-		if n := s.p.Comms[0].Untold; n != c.untold {
+		if n := s.p.Comms[0].Unreported; n != c.untold {
 			t.Errorf("%+v: %d are said to be paused by RAS", c, n)
 		}
 		if k := s.p.Markers; len(k) == 0 || !strings.Contains(k[len(k)-1].Text, c.says) {

@@ -189,9 +189,9 @@ var groupHazards = []hazard{
 		outcome: "NCCL's numbers say how many collectives are missing: they keep their places (ORDINAL), so that later ones match; marked, counted (PAUSED::OPERATIONS_BY_RAS), and told as paused by RAS",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			reduceAgain(s, ranks, 3)
-			ranks[0].Untold("AllReduce", 3)
+			ranks[0].Unreported("AllReduce", 3)
 			ranks[1].Call(allReduce)
-			ranks[1].Untold("AllReduce", 3)
+			ranks[1].Unreported("AllReduce", 3)
 			s.Advance(500)
 			ranks[0].Call(allReduce)
 			s.Advance(500)

@@ -411,7 +411,7 @@ func (t *Transcript) start(ring int, time uint64, r *shm.Record) error {
 	t.rings[ring].before = 0
 	b = append(b, `,"d":{"_":0`...)
 	for i := range descriptors[r.Type] {
-		if m := &descriptors[r.Type][i]; m.Told(int(t.header.APIVersion)) {
+		if m := &descriptors[r.Type][i]; m.Delivered(int(t.header.APIVersion)) {
 			b = t.member(b, m, r)
 		}
 	}

@@ -194,7 +194,7 @@ func (d *Difference) take(in *Communicator, tracks []track) {
 // whole tells that the event files have all operations of the sequence, numbered as they were called.
 func (t *track) whole() bool {
 	p := t.member.Process
-	return p.Pieces == nil && len(p.Shard.Counts.Lost) == 0 && p.Shard.Import == nil && t.member.Comm().Untold == 0 && len(t.of.Holes) == 0
+	return p.Pieces == nil && len(p.Shard.Counts.Lost) == 0 && p.Shard.Import == nil && t.member.Comm().Unreported == 0 && len(t.of.Holes) == 0
 }
 
 // track is a member's sequence of a key.

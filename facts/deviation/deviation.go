@@ -62,7 +62,7 @@ func narrow(d *jobs.Difference) (out []jobs.Difference, ok bool) {
 		for i := range asked {
 			asked[i] = Asked{d.Sides[i].Ranks, requests[i]}
 		}
-		one.Detail, one.Deviants, _ = Tell(d.Function, asked, d.World)
+		one.Detail, one.Deviants, _ = Describe(d.Function, asked, d.World)
 		if n := len(out); n > 0 && out[n-1].Last+1 == at && slices.Equal(out[n-1].Deviants, one.Deviants) {
 			out[n-1].Last = at
 			continue

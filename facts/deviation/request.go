@@ -35,9 +35,9 @@ type Asked struct {
 	Request
 }
 
-// Tell says in words who asked for what of a function where they differ, those that are fewest first, and who departs from most; nobody where
+// Describe says in words who asked for what of a function where they differ, those that are fewest first, and who departs from most; nobody where
 // no more than half agree. world gives the ranks of the world by those of the communicator. differ is false where all ask for the same.
-func Tell(function string, all []Asked, world []int) (text string, deviants []int, differ bool) {
+func Describe(function string, all []Asked, world []int) (text string, deviants []int, differ bool) {
 	computes := reduces(function)
 	var camps []Asked
 	members := 0

@@ -209,8 +209,8 @@ func (m *Member) Since() int {
 	return m.At[0].Since
 }
 
-// Told reports whether records of an API version know the member.
-func (m *Member) Told(version int) bool {
+// Delivered tells whether records of an API version know the member.
+func (m *Member) Delivered(version int) bool {
 	_, ok := m.Place(version)
 	return ok || m.Before != "" && version < m.Since()
 }

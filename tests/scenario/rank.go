@@ -421,8 +421,8 @@ func (r *Rank) task(u *Thread, d *Done, i int, group *Event) *Event {
 	return u.Start(r.Context, c, options...)
 }
 
-// Untold makes the rank call a collective n times without NCCL telling of it: it only counts.
-func (r *Rank) Untold(function string, n uint64) { r.seq[function] += n }
+// Unreported makes the rank call a collective n times without NCCL reporting it: it only counts.
+func (r *Rank) Unreported(function string, n uint64) { r.seq[function] += n }
 
 // symmetricBefore says whether a symmetric operation is in front of operation i: the first has all
 // KernelCh of the plan, and alone the number of channels. Source: docs/nccl-profiler-api.md §3.6.

@@ -30,7 +30,7 @@ func arguments(g *graph) (stops []Stop) {
 		if len(all) == 0 {
 			continue
 		}
-		if text, deviants, differ := deviation.Tell(o.name, all, o.comm.World); differ {
+		if text, deviants, differ := deviation.Describe(o.name, all, o.comm.World); differ {
 			stops = append(stops, Stop{Kind: verdict.Mismatch, Culprits: deviants, Among: worlds(o, in), Text: o.words() + ": " + text, Certain: true, of: []*operation{o}})
 		}
 	}
