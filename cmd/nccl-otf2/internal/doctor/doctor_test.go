@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -338,6 +339,29 @@ func TestValueOfPluginVariable(t *testing.T) {
 	expect(t, f.examine(), "NCCL_PROFILER_PLUGIN", Warn, "NCCL would load")
 	f.write(t, "/etc/nccl.conf", "# site\nNCCL_DEBUG=WARN\nNCCL_PROFILER_PLUGIN = none\n")
 	expect(t, f.examine(), "NCCL_PROFILER_PLUGIN", Fail, "nccl.conf) switches profiling off")
+}
+
+// A pipe that nobody writes to, a device and a file of a terabyte of nothing in the place of NCCL's settings: doctor ends, as if the file
+// were not there, and reads the next one.
+func TestIrregularSettingsOfNCCL(t *testing.T) {
+	for name, place := range map[string]func(path string) error{
+		"pipe":   func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"device": func(path string) error { return os.Symlink("/dev/zero", path) },
+		"sparse": func(path string) error {
+			testkit.Write(t, path, nil)
+			return os.Truncate(path, 1<<40)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newInstallation(t)
+			file := filepath.Join(t.TempDir(), "nccl.conf")
+			testkit.Must(t, place(file))
+			f.env = map[string]string{"NCCL_CONF_FILE": file}
+			expect(t, f.examine(), "NCCL_PROFILER_PLUGIN", Info, "not set")
+			f.write(t, "/etc/nccl.conf", "NCCL_PROFILER_PLUGIN = none\n")
+			expect(t, f.examine(), "NCCL_PROFILER_PLUGIN", Fail, "nccl.conf) switches profiling off")
+		})
+	}
 }
 
 const limitRows = `Limit                     Soft Limit           Hard Limit           Units     
