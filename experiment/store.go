@@ -92,6 +92,19 @@ func reopen(path string) (*Store, error) {
 
 // createFolder makes the shard's folder and holds it open: from here on no name that somebody puts in its place matters.
 func createFolder(directory, uuid string) (*os.Root, error) {
+	shards, err := openShards(directory)
+	if err != nil {
+		return nil, err
+	}
+	defer shards.Close()
+	if err := shards.Mkdir(uuid, FolderMode); err != nil {
+		return nil, err
+	}
+	return shards.OpenRoot(uuid)
+}
+
+// openShards holds the folder of an experiment directory's shards open, and makes what is not there of it.
+func openShards(directory string) (*os.Root, error) {
 	if err := os.MkdirAll(directory, regular.Folder); err != nil {
 		return nil, err
 	}
@@ -116,18 +129,14 @@ func createFolder(directory, uuid string) (*os.Root, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer shards.Close()
 	info, err := shards.Stat(".")
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, shards.Close())
 	}
 	if why := foreign(info); why != "" {
-		return nil, fmt.Errorf("%s %s: somebody else could redirect what is written there; name another directory", filepath.Join(directory, Folder), why)
+		return nil, errors.Join(fmt.Errorf("%s %s: somebody else could redirect what is written there; name another directory", filepath.Join(directory, Folder), why), shards.Close())
 	}
-	if err := shards.Mkdir(uuid, FolderMode); err != nil {
-		return nil, err
-	}
-	return shards.OpenRoot(uuid)
+	return shards, nil
 }
 
 // foreign says why a folder is not this user's alone to rename and remove things in; "" if it is. In a sticky folder, as /tmp is,

@@ -136,12 +136,12 @@ func waitForCollectors(ctx context.Context, dir string, hereOnly bool, p *progre
 	}
 }
 
-// archiveIsDue reports whether all processes of a job have finished their shards and the archive is older
-// than they are, or not there.
-func archiveIsDue(dir string) bool {
+// archiveState tells whether all processes of a job have finished their shards, and whether there is an archive, or a profile, that was
+// made since then.
+func archiveState(dir string) (complete, made bool) {
 	entries, err := experiment.List(dir)
 	if err != nil || !experiment.Complete(entries) {
-		return false
+		return false, false
 	}
 	var newest time.Time
 	for _, e := range entries {
@@ -153,5 +153,5 @@ func archiveIsDue(dir string) bool {
 	if errors.Is(err, fs.ErrNotExist) { // of a job in profile mode
 		st, err = os.Stat(filepath.Join(dir, cubex.FileName))
 	}
-	return err != nil || st.ModTime().Before(newest)
+	return true, err == nil && !st.ModTime().Before(newest)
 }

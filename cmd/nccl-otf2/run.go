@@ -53,7 +53,7 @@ GPU times need ` + hidden.AllGatherV + `=0 with ` + hidden.Unsafe + `. It is set
 be recorded and nothing says that the job has processes on other hosts that would not get it.
 
 Started by a launcher once per rank (srun nccl-otf2 run -- …), it leaves the archive to the last
-process that ends.
+process that ends; one rank says where it is, or which rank has recorded nothing, for which it waits.
 
 Where variables of Score-P (SCOREP_…) are set, the experiment directory is moved into the one that Score-P made
 meanwhile, as its folder ` + ncclFolder + `; ` + "`nccl-otf2 merge`" + ` then makes one archive of both. Score-P is told to load the
@@ -190,8 +190,10 @@ func conclude(dir string, env *environment, member, archive bool, began time.Tim
 		}
 	}
 	if !recordedSince(dir, began) {
-		if !member {
-			say("nothing was recorded: %s did not load the plugin (no NCCL, NCCL older than 2.23, or another plugin in force); `nccl-otf2 doctor` looks for the reason", command)
+		if member {
+			tellSilent(dir, command, env, say)
+		} else {
+			say("nothing was recorded: %s", whyNothing(command))
 		}
 		return
 	}
@@ -206,31 +208,45 @@ func conclude(dir string, env *environment, member, archive bool, began time.Tim
 		if !member {
 			dir, _ = join(dir, env, began, say)
 			say("recorded in %s; make the archive with `nccl-otf2 unify %s`", relative(dir), relative(dir))
+		} else if firstToTell(dir, env) {
+			say("recorded in %s; when all ranks have ended make the archive with `nccl-otf2 unify %s`", relative(dir), relative(dir))
 		}
 		return
 	case ctx.Err() != nil:
 		say("interrupted; make the archive with `nccl-otf2 unify %s`", relative(dir))
 		return
-	case member && !archiveIsDue(dir):
-		return // others of the job are not done yet, or the archive is there
+	}
+	complete, made := archiveState(dir)
+	switch {
+	case member && made:
+		tellMade(dir, env, say)
+		return
+	case member && !complete: // others of the job are not done yet, or have left nothing
+		tellSilent(dir, command, env, say)
+		return
 	}
 	// Another process may be unifying the directory: a collector, or another node's `run`, perhaps
 	// without this node's part.
-	made, err := unify(dir, true)
+	result, err := unify(dir, true)
 	for errors.Is(err, experiment.ErrBusy) && wait.Err() == nil {
 		time.Sleep(100 * time.Millisecond)
-		if member && !archiveIsDue(dir) {
+		if _, made = archiveState(dir); member && made {
+			tellMade(dir, env, say)
 			return
 		}
-		made, err = unify(dir, true)
+		result, err = unify(dir, true)
 	}
 	if err != nil {
 		say("%v", oneLine(err.Error()))
 		return
 	}
+	first := !member || firstToTell(dir, env)
 	to, joined := join(dir, env, began, say)
-	made.moved(dir, to)
-	summarize(os.Stderr, made)
+	result.moved(dir, to)
+	if !first {
+		return
+	}
+	summarize(os.Stderr, result)
 	if joined && isFile(filepath.Join(filepath.Dir(to), anchorName)) {
 		printable.Fprintf(os.Stderr, "  with Score-P's trace: nccl-otf2 merge %s --output DIR\n", relative(filepath.Dir(to)))
 	}

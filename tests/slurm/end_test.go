@@ -4,15 +4,12 @@ package slurm
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
@@ -92,7 +89,6 @@ func TestNodeDies(t *testing.T) {
 	j.gone()
 
 	name := "nccl-otf2-" + id + ".0"
-	j.age(name)
 	j.must("nccl-otf2", "unify", name)
 	j.says(name, "4 processes on 2 hosts")
 	if hosts := j.hosts(name); strings.Join(hosts, " ") != "node1 node1 node2 node2" {
@@ -105,17 +101,6 @@ func TestNodeDies(t *testing.T) {
 	}
 	if said := j.must("nccl-otf2", "check", again); said != all(t) {
 		t.Errorf("the second attempt: %s", said)
-	}
-}
-
-// age makes the shards of a directory older than what counts as being written, where nothing but its age tells.
-func (j *job) age(name string) {
-	j.t.Helper()
-	files, err := filepath.Glob(filepath.Join(j.dir, name, "shards", "*", "shard.json"))
-	testkit.Must(j.t, err)
-	then := time.Now().Add(-2 * experiment.YoungFor)
-	for _, file := range files {
-		testkit.Must(j.t, os.Chtimes(file, then, then))
 	}
 }
 

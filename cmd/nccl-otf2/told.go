@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"path/filepath"
+
+	"github.com/nccl-otf2/nccl-otf2/config"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/profile/cubex"
+)
+
+// `nccl-otf2 run` that a launcher starts once per rank: what became of the job's recording is said by one of them, and not by each.
+
+// firstToTell tells that this process is the one that says it.
+func firstToTell(dir string, env *environment) bool {
+	return experiment.FirstToTell(dir, cmp.Or(config.StepID(env.lookup), "job"))
+}
+
+// tellMade says where the archive is that another process of the job has made.
+func tellMade(dir string, env *environment, say func(format string, args ...any)) {
+	if !firstToTell(dir, env) {
+		return
+	}
+	if isFile(filepath.Join(dir, anchorName)) {
+		say("the archive is in %s: nccl-otf2 report %s", relative(dir), relative(dir))
+	} else {
+		say("the profile is %s", relative(filepath.Join(dir, cubex.FileName)))
+	}
+}
+
+// tellSilent says that a task of the job has recorded nothing, if that is so: the archive of the others waits for it.
+func tellSilent(dir, command string, env *environment, say func(format string, args ...any)) {
+	own := config.FindLauncher(env.lookup)
+	entries, err := experiment.List(dir)
+	if err != nil || recordedByTask(entries, own, experiment.BootID()) || !firstToTell(dir, env) {
+		return
+	}
+	say("rank %d has recorded nothing: %s. When all ranks have ended `nccl-otf2 unify %s` makes the archive of those that have",
+		own.Rank, whyNothing(command), relative(dir))
+}
+
+// whyNothing says why a command may have recorded nothing.
+func whyNothing(command string) string {
+	return command + " did not load the plugin (no NCCL, NCCL older than 2.23, or another plugin in force); `nccl-otf2 doctor` looks for the reason"
+}
+
+// recordedByTask tells whether a process of a launcher's task, on a machine of some boot, is among those that left something. Processes that have ranks of another launcher's, torchrun's under Slurm, may be anybody's on the machine.
+func recordedByTask(entries []experiment.Entry, task config.Launcher, boot string) bool {
+	for _, e := range entries {
+		switch p := e.Process; {
+		case p == nil:
+			return true // whose it is is not known
+		case p.BootID == boot && (p.Launcher.Name != task.Name || p.Launcher.Rank == task.Rank):
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/config"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+)
+
+// A task has recorded if a process of its machine has its rank, or has a rank that is not its launcher's.
+func TestRecordedByTask(t *testing.T) {
+	const here = "this boot"
+	of := func(boot, launcher string, rank int) experiment.Entry {
+		return experiment.Entry{Process: &experiment.Process{BootID: boot, Launcher: experiment.Launcher{Name: launcher, Rank: rank, Size: 4}}}
+	}
+	task := config.Launcher{Name: "slurm", Rank: 2, Size: 4}
+	for _, c := range []struct {
+		name    string
+		entries []experiment.Entry
+		want    bool
+	}{
+		{"nothing", nil, false},
+		{"its own", []experiment.Entry{of(here, "slurm", 1), of(here, "slurm", 2)}, true},
+		{"others of the machine", []experiment.Entry{of(here, "slurm", 1), of(here, "slurm", 3)}, false},
+		{"of torchrun's workers", []experiment.Entry{of(here, "torchrun", 7)}, true},
+		{"of torchrun's workers on another machine", []experiment.Entry{of("another", "torchrun", 2)}, false},
+		{"without the launcher's variables", []experiment.Entry{of(here, "", -1)}, true},
+		{"of its rank on another machine", []experiment.Entry{of("another", "slurm", 2)}, false},
+		{"not described", []experiment.Entry{{}}, true},
+	} {
+		if got := recordedByTask(c.entries, task, here); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}

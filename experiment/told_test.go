@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package experiment
+
+import (
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+)
+
+// Of many that ask at one time one is the first, of each job.
+func TestFirstToTell(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "experiment")
+	for _, job := range []string{"12.0", "12.0.1"} {
+		var asking sync.WaitGroup
+		var first atomic.Int32
+		for range 16 {
+			asking.Go(func() {
+				if FirstToTell(dir, job) {
+					first.Add(1)
+				}
+			})
+		}
+		asking.Wait()
+		if first.Load() != 1 {
+			t.Errorf("%s: %d are the first", job, first.Load())
+		}
+	}
+	if list, err := List(dir); err != nil || len(list) != 0 {
+		t.Errorf("shards: %v, %v", list, err)
+	}
+	// What somebody has put there is not followed.
+	target, unharmed := victim(t)
+	link(t, target, filepath.Join(dir, Folder, "13.0"+toldSuffix))
+	if FirstToTell(dir, "13.0") {
+		t.Error("the first behind a link")
+	}
+	unharmed()
+	testkit.Must(t, os.RemoveAll(dir))
+	link(t, filepath.Dir(target), dir)
+	testkit.Must(t, os.Symlink(".", filepath.Join(dir, Folder)))
+	if FirstToTell(dir, "12.0") {
+		t.Error("the first in a folder behind a link")
+	}
+}
