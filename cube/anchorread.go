@@ -125,7 +125,7 @@ func (r *anchorReader) metrics(metrics *element) ([]int, error) {
 		}
 		seen[id] = true
 		ids = append(ids, id)
-		m := Metric{Parent: MetricID(parent), Hidden: e.attributes["viztype"] == "GHOST", Attributes: e.attributeList()}
+		m := Metric{Parent: MetricID(parent), Hidden: e.attributes["viztype"] == "GHOST", Ratio: e.attributes["convertible"] == "false", Attributes: e.attributeList()}
 		for kind, k := range metricKinds {
 			if text := e.attributes["type"]; k.name != "" && (k.name == text || k.synonym == text && text != "") {
 				m.Kind = MetricKind(kind)

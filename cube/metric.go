@@ -21,6 +21,7 @@ type Metric struct {
 	Description string
 	Val         string // "VOID": a heading, readers take its values for zeros. Not written: cube_part crashes on it
 	Attributes  []Attribute
+	Ratio       bool // of a derived one: its values cannot be added up, and cube_remap2 -d is not to store them
 
 	// CubePL of derived metrics. Expression gives the value, Init is run once before. Plus, Minus and Aggregate replace
 	// how values are added along the call tree, subtracted, and added over the system: only PreDerived metrics have them.
@@ -142,6 +143,8 @@ func (m *Metric) checkValues(owner string) error {
 		return invalid("%s is %s and has an expression: only derived metrics do", owner, m.Kind)
 	case m.Kind.Derived() && m.Kind != PostDerived:
 		return invalid("%s is %s: cube_remap2 -d crashes on any such metric, use %s or write values", owner, m.Kind, PostDerived)
+	case m.Ratio && !m.Kind.Derived():
+		return invalid("%s is %s and a ratio: only derived metrics are", owner, m.Kind)
 	case m.Plus+m.Minus+m.Aggregate != "":
 		return invalid("%s is %s and says how to add: its expression is evaluated behind that", owner, m.Kind)
 	case m.Val != "":
@@ -161,11 +164,18 @@ func isUniqueName(s string) bool {
 }
 
 func (d *Definitions) writeMetrics(x *xmlWriter) {
-	x.open("metrics", titled(d.MetricsTitle)...)
-	depth := make([]int, len(d.Metrics))
+	x.metrics(d.Metrics, d.MetricsTitle, func(i int, m *Metric) []Attribute {
+		return []Attribute{{"id", fmt.Sprint(i)}, {"type", m.Kind.String()}}
+	})
+}
+
+// metrics writes metrics as the elements of their tree; attributes are those of a metric's element.
+func (x *xmlWriter) metrics(list []Metric, title string, attributes func(i int, m *Metric) []Attribute) {
+	x.open("metrics", titled(title)...)
+	depth := make([]int, len(list))
 	level := 0
-	for i := range d.Metrics {
-		m := &d.Metrics[i]
+	for i := range list {
+		m := &list[i]
 		if m.Parent != None {
 			depth[i] = depth[m.Parent] + 1
 		}
@@ -173,11 +183,14 @@ func (d *Definitions) writeMetrics(x *xmlWriter) {
 			x.close("metric")
 		}
 		level = depth[i] + 1
-		attributes := []Attribute{{"id", fmt.Sprint(i)}, {"type", m.Kind.String()}}
+		of := attributes(i, m)
 		if m.Hidden {
-			attributes = append(attributes, Attribute{"viztype", "GHOST"})
+			of = append(of, Attribute{"viztype", "GHOST"})
 		}
-		x.open("metric", attributes...)
+		if m.Ratio {
+			of = append(of, Attribute{"convertible", "false"})
+		}
+		x.open("metric", of...)
 		display := m.DisplayName
 		if display == "" {
 			display = m.UniqueName

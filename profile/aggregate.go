@@ -58,10 +58,8 @@ type Cell struct {
 	Visits     uint64      `json:"visits,omitempty"`
 	Unfinished uint64      `json:"unfinished,omitempty"` // of the visits; their times end with the data
 	Time       uint64      `json:"time,omitempty"`       // without what is below
-	Timed      uint64      `json:"timed,omitempty"`      // visits that Min and Max are of
-	Min        uint64      `json:"min,omitempty"`        // of one visit, with what is below
-	Max        uint64      `json:"max,omitempty"`
-	Sent       uint64      `json:"sent,omitempty"` // bytes, as Score-P counts them for the MPI operation of the name
+	Max        uint64      `json:"max,omitempty"`        // longest visit, with what is below; of those that ended
+	Sent       uint64      `json:"sent,omitempty"`       // bytes, as Score-P counts them for the MPI operation of the name
 	Received   uint64      `json:"received,omitempty"`
 	Put        uint64      `json:"put,omitempty"`   // bytes of transfers over the network
 	Speeds     Speeds      `json:"speeds,omitzero"` // of operations with a bandwidth
@@ -105,23 +103,15 @@ func (c *Cell) visit(took, inside uint64, unfinished bool) {
 		c.Unfinished++
 		return
 	}
-	if c.Timed == 0 || took < c.Min {
-		c.Min = took
-	}
 	c.Max = max(c.Max, took)
-	c.Timed++
 }
 
 // Add adds another cell of the same call path.
 func (c *Cell) Add(o *Cell) {
-	if o.Timed > 0 && (c.Timed == 0 || o.Min < c.Min) {
-		c.Min = o.Min
-	}
 	c.Max = max(c.Max, o.Max)
 	c.Visits += o.Visits
 	c.Unfinished += o.Unfinished
 	c.Time += o.Time
-	c.Timed += o.Timed
 	c.Sent += o.Sent
 	c.Received += o.Received
 	c.Put += o.Put

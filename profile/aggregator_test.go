@@ -73,7 +73,7 @@ func (p *process) attributes(source, algo string, count uint64) *otf2.AttributeL
 	return a
 }
 
-// paths prints the values of all locations together: call path, visits, own time, shortest and longest visit, bytes.
+// paths prints the values of all locations together: call path, visits, own time, longest visit, bytes.
 func paths(a *Aggregate) string {
 	cells := make(map[int32]*Cell)
 	for i := range a.Rows {
@@ -101,7 +101,7 @@ func paths(a *Aggregate) string {
 		if n.Parent == None {
 			name = string(n.Kind)
 		}
-		text := fmt.Sprintf("%s: %d in %d ns, %d to %d", name, c.Visits, c.Time, c.Min, c.Max)
+		text := fmt.Sprintf("%s: %d in %d ns, at most %d", name, c.Visits, c.Time, c.Max)
 		if c.Unfinished > 0 {
 			text += fmt.Sprintf(", %d unfinished", c.Unfinished)
 		}
@@ -147,17 +147,17 @@ func TestThreads(t *testing.T) {
 	p.check(w.Enter(5200, nil, call))
 	p.check(w.Leave(5250, cut, call))
 	expect(t, paths(p.to.Aggregate()), `
-host/epoch/ncclKernelLaunch/ncclAllReduce: 1 in 50 ns, 0 to 0, 1 unfinished
-host/epoch/ncclKernelLaunch: 1 in 100 ns, 0 to 0, 1 unfinished
-host/epoch: 1 in 100 ns, 0 to 0, 1 unfinished
-host/step */ncclAllReduce/ncclAllReduce 16 KiB to 256 KiB/ncclKernelLaunch: 1 in 10 ns, 10 to 10
-host/step */ncclAllReduce/ncclAllReduce 16 KiB to 256 KiB: 1 in 90 ns, 100 to 100
-host/step */ncclAllReduce/ncclAllReduce below 1 KiB/ncclKernelLaunch: 1 in 10 ns, 10 to 10
-host/step */ncclAllReduce/ncclAllReduce below 1 KiB: 1 in 90 ns, 100 to 100
-host/step *: 2 in 400 ns, 300 to 300
-host: 1 in 3400 ns, 4250 to 4250`)
+host/epoch/ncclKernelLaunch/ncclAllReduce: 1 in 50 ns, at most 0, 1 unfinished
+host/epoch/ncclKernelLaunch: 1 in 100 ns, at most 0, 1 unfinished
+host/epoch: 1 in 100 ns, at most 0, 1 unfinished
+host/step */ncclAllReduce/ncclAllReduce 16 KiB to 256 KiB/ncclKernelLaunch: 1 in 10 ns, at most 10
+host/step */ncclAllReduce/ncclAllReduce 16 KiB to 256 KiB: 1 in 90 ns, at most 100
+host/step */ncclAllReduce/ncclAllReduce below 1 KiB/ncclKernelLaunch: 1 in 10 ns, at most 10
+host/step */ncclAllReduce/ncclAllReduce below 1 KiB: 1 in 90 ns, at most 100
+host/step *: 2 in 400 ns, at most 300
+host: 1 in 3400 ns, at most 4250`)
 	p.check(w.Leave(6000, nil, open)) // a snapshot changes nothing
-	if text := paths(p.to.Aggregate()); !strings.Contains(text, "host/epoch: 1 in 100 ns, 1000 to 1000") {
+	if text := paths(p.to.Aggregate()); !strings.Contains(text, "host/epoch: 1 in 100 ns, at most 1000") {
 		t.Errorf("got\n%s", text)
 	}
 	if err := w.Enter(10, nil, call); err == nil {
@@ -198,13 +198,13 @@ func TestOperations(t *testing.T) {
 	p.check(w.CommDestroy(600, nil, 0))
 	got := p.to.Aggregate()
 	expect(t, paths(got), `
-by-duration/AllReduce/AllReduce RING/LL/AllReduce RING/LL below 1 KiB: 1 in 40 ns, 40 to 40, bytes 1600 1600 0, 400 and 600 bytes in 40 ns
-by-enqueue/AllReduce/AllReduce RING/LL/AllReduce RING/LL below 1 KiB: 1 in 40 ns, 40 to 40, bytes 1600 1600 0
-by-network/AllReduce/AllReduce RING/LL/AllReduce RING/LL below 1 KiB: 1 in 40 ns, 40 to 40, bytes 1600 1600 0, 400 and 600 bytes in 40 ns
-kernels/AllReduce/AllReduce RING/LL/AllReduce RING/LL below 1 KiB: 3 in 120 ns, 40 to 40, bytes 3200 3200 0, 400 and 600 bytes in 40 ns
-kernels/Group/AllReduce/AllReduce TREE/LL/AllReduce TREE/LL below 1 KiB: 1 in 0 ns, 0 to 0, bytes 1600 1600 0
-kernels/Group/Send/Send 1 KiB to 16 KiB: 1 in 0 ns, 0 to 0, bytes 2000 0 0
-kernels/Group: 1 in 70 ns, 70 to 70`)
+by-duration/AllReduce/AllReduce RING/LL/AllReduce RING/LL below 1 KiB: 1 in 40 ns, at most 40, bytes 1600 1600 0, 400 and 600 bytes in 40 ns
+by-enqueue/AllReduce/AllReduce RING/LL/AllReduce RING/LL below 1 KiB: 1 in 40 ns, at most 40, bytes 1600 1600 0
+by-network/AllReduce/AllReduce RING/LL/AllReduce RING/LL below 1 KiB: 1 in 40 ns, at most 40, bytes 1600 1600 0, 400 and 600 bytes in 40 ns
+kernels/AllReduce/AllReduce RING/LL/AllReduce RING/LL below 1 KiB: 3 in 120 ns, at most 40, bytes 3200 3200 0, 400 and 600 bytes in 40 ns
+kernels/Group/AllReduce/AllReduce TREE/LL/AllReduce TREE/LL below 1 KiB: 1 in 0 ns, at most 0, bytes 1600 1600 0
+kernels/Group/Send/Send 1 KiB to 16 KiB: 1 in 0 ns, at most 0, bytes 2000 0 0
+kernels/Group: 1 in 70 ns, at most 70`)
 	if r := got.Rows[0]; !r.Ended || r.Ranks != 4 || r.Rank != 1 || len(r.Stats) != 7 {
 		t.Errorf("row %+v", r)
 	}
@@ -239,7 +239,7 @@ func TestGPUTimeCountsOnce(t *testing.T) {
 	r := p.region("AllReduce", regions.GroupCollectives)
 	p.check(channel.Enter(100, nil, r))
 	p.check(channel.Leave(200, nil, r))
-	expect(t, paths(p.to.Aggregate()), `kernels/gemm: 1 in 10 ns, 10 to 10`)
+	expect(t, paths(p.to.Aggregate()), `kernels/gemm: 1 in 10 ns, at most 10`)
 }
 
 func TestNetwork(t *testing.T) {
@@ -253,9 +253,9 @@ func TestNetwork(t *testing.T) {
 	p.check(w.RmaOpCompleteNonBlocking(140, nil, 0, 1))
 	p.check(w.Leave(200, nil, wait))
 	expect(t, paths(p.to.Aggregate()), `
-network/send/Send GPU wait/Proxy append: 1 in 10 ns, 10 to 10
-network/send/Send GPU wait: 1 in 90 ns, 100 to 100
-network/send/transfer: 1 in 0 ns, 0 to 0, bytes 0 0 4096`)
+network/send/Send GPU wait/Proxy append: 1 in 10 ns, at most 10
+network/send/Send GPU wait: 1 in 90 ns, at most 100
+network/send/transfer: 1 in 0 ns, at most 0, bytes 0 0 4096`)
 }
 
 // What has been summed up does not grow with events, names, threads that end, or communicators that come and go.

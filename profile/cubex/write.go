@@ -99,21 +99,10 @@ func (p *Profile) definitions() *cube.Definitions {
 		d.Attributes = append(d.Attributes, cube.Attribute{Key: facts.PropFoldedNames.Key(), Value: fmt.Sprint(p.Folded)})
 	}
 	d.Attributes = append(d.Attributes, p.waitAttributes()...)
-	ids := make(map[string]cube.MetricID)
-	for _, m := range metrics {
-		def := m.Metric
-		def.Parent = cube.None
-		switch {
-		case p.Estimate == nil || !m.wait:
-		case def.UniqueName == "nccl_late_sender" || def.UniqueName == "nccl_late_receiver":
-			def.Description += " (not looked for in profile mode)"
-		default:
-			def.Description += " (estimated, see " + facts.PropWaitStates.Key() + ")"
+	for _, m := range p.metrics() {
+		if !m.Kind.Derived() {
+			d.AddMetric(m)
 		}
-		if m.above != "" {
-			def.Parent = ids[m.above]
-		}
-		ids[def.UniqueName] = d.AddMetric(def)
 	}
 	type regionKey struct{ name, paradigm, role, module string }
 	keyOf := func(r cube.Region) regionKey { return regionKey{r.Name, r.Paradigm, r.Role, r.Module} }
@@ -137,6 +126,30 @@ func (p *Profile) definitions() *cube.Definitions {
 	return d
 }
 
+// metrics are those of the profile, and behind them the derived ones, which are only in what tools make of it: readers made for
+// Score-P's profiles know none.
+func (p *Profile) metrics() []cube.Metric {
+	var all []cube.Metric
+	ids := make(map[string]cube.MetricID)
+	for i := range metrics {
+		def := metrics[i].Metric
+		switch {
+		case p.Estimate == nil || !metrics[i].wait:
+		case def.UniqueName == "nccl_late_sender" || def.UniqueName == "nccl_late_receiver":
+			def.Description += " (not looked for in profile mode)"
+		default:
+			def.Description += " (estimated, see " + facts.PropWaitStates.Key() + ")"
+		}
+		def.Parent = cube.None
+		if above := metrics[i].above; above != "" {
+			def.Parent = ids[above]
+		}
+		ids[def.UniqueName] = cube.MetricID(i)
+		all = append(all, def)
+	}
+	return all
+}
+
 // waitAttributes says what wait states the profile has.
 func (p *Profile) waitAttributes() []cube.Attribute {
 	switch {
@@ -155,6 +168,13 @@ func (p *Profile) Write(path string, compress bool) error {
 		return err
 	}
 	defer w.Abandon()
+	spec, err := remapping(p.metrics())
+	if err != nil {
+		return err
+	}
+	if err := w.WriteFile(cube.RemappingFile, spec); err != nil {
+		return err
+	}
 	for i := range metrics {
 		m := &metrics[i]
 		if m.Kind.Derived() {
@@ -178,16 +198,21 @@ func (m *metric) fill(n *node, row *cube.Row) {
 		}
 		return
 	}
+	if m.longest { // readers add up what stands for no value: ±1.8e308 in tables
+		for l := range row.Locations() {
+			row.SetFloat64(cube.LocationID(l), 0)
+		}
+	}
 	for _, c := range n.cells {
 		switch {
+		case m.longest:
+			row.SetFloat64(c.location, inSeconds(c.Max))
 		case m.count != nil:
 			row.SetUint64(c.location, m.count(n, c.Cell))
 		case m.seconds != nil:
 			row.SetFloat64(c.location, inSeconds(m.seconds(n, c.Cell)))
 		case m.number != nil:
 			row.SetFloat64(c.location, m.number(c.Cell))
-		case c.Timed > 0:
-			row.SetFloat64(c.location, inSeconds(m.extreme(c.Cell)))
 		}
 	}
 }
