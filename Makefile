@@ -150,6 +150,7 @@ lint: ## gofmt, go vet, staticcheck; cppcheck for the C code
 	CGO_ENABLED=1 $(GO) tool staticcheck ./gpu/... ./collector/...
 	$(MAKE) --no-print-directory plugin-lint
 	scripts/cformat.sh
+	GO='$(GO)' scripts/workflows.sh
 	$(CPPCHECK) --std=c11 --quiet --error-exitcode=1 --enable=warning,performance,portability --inline-suppr -D_GNU_SOURCE -D__x86_64__ -I. replay/host/*.c tests/recorder/*.c tests/fakecupti/*.c tests/fakescorep/*.c tests/realnccl/*/*.c tests/bench/host/*.c tests/bench/realnccl/job/*.c tests/life/*.c tests/faults/inject/*.c
 
 race: test-build ## the tests of the concurrent packages under Go's race detector

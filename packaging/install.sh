@@ -35,7 +35,15 @@ files="
 644|SECURITY.md|$share/doc/nccl-otf2/
 644|docs/|$share/doc/nccl-otf2/docs/
 644|$BUILD/THIRD-PARTY-LICENCES|$share/doc/nccl-otf2/
+644|packaging/recipes/modulefile|$share/nccl-otf2/modulefiles/nccl-otf2/$version
 "
+# What the tutorials play, without the files that only tests compare with.
+for recording in nccl-callbacks/09-straggler-4p nccl-causes/c05-balanced-4p nccl-causes/c07-startup-4p nccl-causes/c10-missing-4p; do
+  for file in testdata/"$recording"/run.json testdata/"$recording"/p*.rec.jsonl.gz; do
+    files+="644|$file|$share/nccl-otf2/recordings/${recording##*/}/
+"
+  done
+done
 # What not every build has.
 [ ! -x "$BUILD/nccl-otf2-query" ] || files+="755|$BUILD/nccl-otf2-query|$PREFIX/bin/
 644|$BUILD/THIRD-PARTY-LICENCES-query|$share/doc/nccl-otf2/
@@ -58,14 +66,18 @@ each() {
   done <<<"$files"
 }
 
-# prints a file that is made of the paths
+# prints a file that names paths: seen from its own folder, so that the prefix can be moved
 text() {
+  local here up libs
+  here=$(dirname "$1")
+  up=$(realpath -ms --relative-to="$here" "$PREFIX")
+  libs=$(realpath -ms --relative-to="$PREFIX" "$LIBDIR")
   case "$1" in
     *.pc) cat <<END
-prefix=$PREFIX
-libdir=$LIBDIR
-includedir=$PREFIX/include
-plugin=$LIBDIR/libnccl-profiler-otf2.so
+prefix=\${pcfiledir}/$up
+libdir=\${prefix}/$libs
+includedir=\${prefix}/include
+plugin=\${libdir}/libnccl-profiler-otf2.so
 
 Name: nccl-otf2
 Description: Marks of phases in programs whose NCCL or RCCL is recorded (nccl_otf2.h); plugin is what NCCL loads
@@ -88,11 +100,12 @@ END
       ;;
     *.cmake) cat <<END
 # nccl-otf2::marks has the header nccl_otf2.h; NCCL_OTF2_PLUGIN is the library that NCCL loads.
-set(NCCL_OTF2_PLUGIN "$LIBDIR/libnccl-profiler-otf2.so")
+get_filename_component(NCCL_OTF2_PREFIX "\${CMAKE_CURRENT_LIST_DIR}/$up" ABSOLUTE)
+set(NCCL_OTF2_PLUGIN "\${NCCL_OTF2_PREFIX}/$libs/libnccl-profiler-otf2.so")
 if(NOT TARGET nccl-otf2::marks)
   add_library(nccl-otf2::marks INTERFACE IMPORTED)
   set_target_properties(nccl-otf2::marks PROPERTIES
-    INTERFACE_INCLUDE_DIRECTORIES "$PREFIX/include" INTERFACE_LINK_LIBRARIES "\${CMAKE_DL_LIBS}")
+    INTERFACE_INCLUDE_DIRECTORIES "\${NCCL_OTF2_PREFIX}/include" INTERFACE_LINK_LIBRARIES "\${CMAKE_DL_LIBS}")
 endif()
 END
       ;;

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # packages.sh [MACHINE...]: what a release consists of, for x86_64 and aarch64 (or one of them), in BUILD/packages:
-# deb, rpm and tar archive, list of what is inside (SBOM), checksums. `make build` must have run before.
+# deb, rpm, tar archive and wheel, list of what is inside (SBOM), checksums. `make build` must have run before.
 #
 # All C code, that of cgo included, is compiled with zig against glibc 2.17, the oldest that is supported: a library
 # built against an older glibc runs with every newer one. Pages, completions and texts are those of BUILD.
@@ -76,16 +76,39 @@ archive() { # machine
     -C "$root/opt" -czf "$out/$name.tar.gz" nccl-otf2
 }
 
+wheel() { # machine
+  local root=$BUILD/release/$1/wheel
+  stage "$1" "$root" / /lib
+  python3 packaging/wheel.py "$root" "$VERSION" "manylinux_${GLIBC/./_}_$1.manylinux2014_$1" "$out"
+}
+
+recipes() { # for those who build from packages or sources: version, checksums and commit filled in
+  mkdir "$out/recipes"
+  local file words=()
+  for machine in x86_64 aarch64; do
+    words+=(-e "s,@SHA256_$machine@,$(sha256sum "$out/nccl-otf2-$VERSION-linux-$machine.tar.gz" 2>/dev/null | cut -c1-64),")
+  done
+  words+=(-e "s,@VERSION@,$VERSION,g" -e "s,@MODULE@,$(sed -n 's/^module //p' go.mod),g" -e "s,@GO@,$(sed -n 's/^go \([0-9]*\.[0-9]*\).*/\1/p' go.mod),"
+    -e "s,@COMMIT@,$(git rev-parse HEAD 2>/dev/null || true),")
+  for file in packaging/recipes/*; do
+    [ "${file##*/}" = modulefile ] || sed "${words[@]}" "$file" >"$out/recipes/${file##*/}"
+  done
+  mv "$out/recipes/nccl-otf2.eb" "$out/recipes/nccl-otf2-$VERSION.eb" # as EasyBuild wants them named
+  chmod 755 "$out/recipes/enroot.sh"
+}
+
 compilers
 for machine in "${@:-x86_64}" $([ $# -gt 0 ] || echo aarch64); do
   echo "packages: $machine"
   build "$machine"
   archive "$machine"
+  wheel "$machine"
   package "$machine" deb "${goarch[$machine]}" "/usr/lib/$machine-linux-gnu"
   package "$machine" rpm "${goarch[$machine]}" /usr/lib64
 done
+recipes
 # What is in the tool by its own account.
 $GO run "$SBOM" bin -json -noserial -notimestamp -version "v$VERSION" -output "$out/nccl-otf2-$VERSION.cdx.json" "$BUILD/release/$machine/nccl-otf2" 2>"$BUILD/sbom.log" ||
   { cat "$BUILD/sbom.log" >&2; exit 1; }
-(cd "$out" && sha256sum -- *.deb *.rpm *.tar.gz *.json >SHA256SUMS)
+(cd "$out" && sha256sum -- *.deb *.rpm *.tar.gz *.whl *.json recipes/* >SHA256SUMS)
 ls -l "$out"

@@ -11,12 +11,16 @@ Without a recording all of this does nothing. For phases one file is enough, sta
     tables = nccl_otf2.open("exp1")       # what `nccl-otf2 export --parquet exp1` wrote, see nccl_otf2_tables.py
     tables.rows("waits")
 
-python -m nccl_otf2 waits exp1 --engine duckdb asks from the shell. For these nccl_otf2_tables.py must be there, too, and DuckDB or PySpark.
+python -m nccl_otf2 waits exp1 --engine duckdb asks from the shell, and python -m nccl_otf2 plugin prints what NCCL_PROFILER_PLUGIN
+has to be for a job to be recorded. For tables nccl_otf2_tables.py must be there, too, and DuckDB or PySpark.
 """
 import builtins
 import contextlib
 import ctypes
 import os
+import platform
+import site
+import sysconfig
 import time
 from typing import Any, Dict, Iterator, Optional
 
@@ -55,6 +59,17 @@ def mark(text: object) -> None:
         _library.nccl_otf2_mark(str(text).encode())
 
 
+def plugin() -> str:
+    """The path of the plugin that was installed together with this file, for NCCL_PROFILER_PLUGIN."""
+    prefixes = [sysconfig.get_path("data"), site.getuserbase(), os.path.join(os.path.dirname(os.path.realpath(__file__)), "../../..")]
+    folders = ["lib", "lib64", f"lib/{platform.machine()}-linux-gnu"]
+    paths = [os.path.normpath(os.path.join(prefix, folder, "libnccl-profiler-otf2.so")) for prefix in prefixes for folder in folders]
+    for path in paths:
+        if os.path.isfile(path):
+            return path
+    raise FileNotFoundError("the plugin was not installed together with nccl_otf2.py: it is none of " + ", ".join(paths))
+
+
 def open(*paths: Any, engine: str = "duckdb", session: Optional[Any] = None) -> Any:
     """The tables of runs: a nccl_otf2_tables.Tables. engine: "duckdb" or "spark"; session: a connection or SparkSession of your own."""
     import nccl_otf2_tables
@@ -71,6 +86,9 @@ def verdict(path: Any, tool: str = "nccl-otf2") -> Dict[str, Any]:
 
 if __name__ == "__main__":
     import sys
+
+    if sys.argv[1:] == ["plugin"]:
+        sys.exit(print(plugin()))
 
     import nccl_otf2_tables
 

@@ -126,7 +126,7 @@ func TestEventsRememberEarlierHandlesAcrossLoads(t *testing.T) {
 }
 
 func TestFindKnowsRecordingsByName(t *testing.T) {
-	for _, name := range []string{"04-threads-4r", filepath.Join(recordings, "04-threads-4r")} {
+	for _, name := range []string{"04-threads-4r", "c10-missing-4p", filepath.Join(recordings, "04-threads-4r")} {
 		dir, err := Find(name)
 		if err != nil {
 			t.Error(err)
@@ -139,6 +139,8 @@ func TestFindKnowsRecordingsByName(t *testing.T) {
 	for _, name := range []string{"no-such", "../no-such", ""} {
 		if dir, err := Find(name); err == nil {
 			t.Errorf("%q was found in %q", name, dir)
+		} else if !strings.Contains(err.Error(), ", 09-straggler-4p, ") {
+			t.Errorf("%q: the error does not say what there is: %v", name, err)
 		}
 	}
 }

@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/installed"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 )
 
@@ -343,33 +346,65 @@ func (rec *Recording) fill(path string) error {
 	return nil
 }
 
-// Find gives the folder of a recording: name itself if that is one, else a recording of that name
-// under testdata/nccl-callbacks of the working directory, of a folder above it, or of one above
-// this program.
+// recordingFolders are where recordings lie in a checkout; installedRecordings is where an installation has some of them.
+var recordingFolders = []string{"testdata/nccl-callbacks", "testdata/nccl-causes"}
+
+const installedRecordings = "share/nccl-otf2/recordings"
+
+// Find gives the folder of a recording: name itself if that is one, else a recording of that name in a checkout
+// (testdata/nccl-callbacks, testdata/nccl-causes) in which the working directory or this program is, or in the installation
+// that this program is of. The error names those that can be had by name.
 func Find(name string) (string, error) {
 	if isRecording(name) {
 		return name, nil
 	}
-	if filepath.Base(name) == name {
-		var starts []string
-		if wd, err := os.Getwd(); err == nil {
-			starts = append(starts, wd)
+	var known []string
+	for _, folder := range namedRecordings() {
+		if filepath.Base(folder) == name {
+			return folder, nil
 		}
-		if exe, err := os.Executable(); err == nil {
-			starts = append(starts, filepath.Dir(exe))
-		}
-		for _, start := range starts {
-			for dir := start; ; dir = filepath.Dir(dir) {
-				if path := filepath.Join(dir, "testdata", "nccl-callbacks", name); isRecording(path) {
-					return path, nil
-				}
-				if dir == filepath.Dir(dir) {
-					break
-				}
+		known = append(known, filepath.Base(folder))
+	}
+	if len(known) == 0 {
+		return "", fmt.Errorf("recording: %s: no such recording (a folder with %s)", name, RunFile)
+	}
+	slices.Sort(known)
+	return "", fmt.Errorf("recording: %s: no such recording (a folder with %s, or one of %s)", name, RunFile, strings.Join(slices.Compact(known), ", "))
+}
+
+// namedRecordings are the folders of the recordings that are known by their names; the first of a name is the one to take.
+func namedRecordings() (found []string) {
+	var starts []string
+	if wd, err := os.Getwd(); err == nil {
+		starts = append(starts, wd)
+	}
+	tool, err := installed.Tool()
+	if err == nil {
+		starts = append(starts, filepath.Dir(tool))
+	}
+	var patterns []string
+	for _, start := range starts {
+		for dir := start; ; dir = filepath.Dir(dir) {
+			for _, folder := range recordingFolders {
+				patterns = append(patterns, filepath.Join(dir, folder, "*", RunFile))
+			}
+			if dir == filepath.Dir(dir) {
+				break
 			}
 		}
 	}
-	return "", fmt.Errorf("recording: %s: no such recording (a folder with run.json)", name)
+	if err == nil {
+		for _, root := range installed.Roots(tool) {
+			patterns = append(patterns, filepath.Join(root, installedRecordings, "*", RunFile))
+		}
+	}
+	for _, pattern := range patterns {
+		files, _ := filepath.Glob(pattern) // of a folder whose name has a bracket: none
+		for _, file := range files {
+			found = append(found, filepath.Dir(file))
+		}
+	}
+	return found
 }
 
 func isRecording(dir string) bool {

@@ -19,12 +19,8 @@ var (
 
 // The pages tell how their figures were found. Tests move; a command that names none any more runs nothing, and succeeds.
 func TestCommandsOfPagesFindTheirTests(t *testing.T) {
-	pages, err := filepath.Glob("../docs/*.md")
-	if err != nil || len(pages) == 0 {
-		t.Fatalf("no pages: %v", err)
-	}
 	found := 0
-	for _, page := range append(pages, "../README.md", "../CONTRIBUTING.md") {
+	for _, page := range docPages(t) {
 		text := testkit.Read(t, page)
 		for _, command := range testCommand.FindAllStringSubmatch(string(text), -1) {
 			code := testCode(t, command[1])

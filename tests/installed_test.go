@@ -4,6 +4,7 @@ package tests
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/need"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
@@ -131,22 +133,32 @@ func TestInstall(t *testing.T) {
 			root := t.TempDir()
 			makeInstall(t, "install", root, libraries)
 			tool := filepath.Join(root, prefix, "bin/nccl-otf2")
-			exp := filepath.Join(t.TempDir(), "exp")
-			recording, err := filepath.Abs("../testdata/nccl-callbacks/09-straggler-4p")
-			if err != nil {
-				t.Fatal(err)
+			for _, recording := range []string{"09-straggler-4p", "c05-balanced-4p", "c07-startup-4p", "c10-missing-4p"} {
+				playByName(t, tool, recording)
 			}
-			runTool(t, tool, "replay", recording, "--clock", "recorded", "--dir", exp)
+			exp := filepath.Join(t.TempDir(), "exp")
+			runTool(t, tool, "replay", filepath.Join(root, prefix, "share/nccl-otf2/recordings/09-straggler-4p"), "--clock", "recorded", "--dir", exp)
 			if raw, err := filepath.Glob(filepath.Join(exp, "shards", "*.spool*")); err != nil || len(raw) > 0 {
 				t.Errorf("the plugin did not find the collector, and wrote %q (%v)", raw, err)
 			}
 			pages(t, tool, filepath.Join(root, prefix, "share/man/man1"))
 			compiles(t, filepath.Join(root, prefix, "include"))
+			foundByBuilds(t, filepath.Join(root, prefix), libraries)
 			makeInstall(t, "uninstall", root, libraries)
 			if left, err := os.ReadDir(filepath.Join(root, prefix)); err != nil || len(left) > 0 {
 				t.Errorf("left: %v, %v", left, err)
 			}
 		})
+	}
+}
+
+// playByName plays a recording that is installed with the tool, in an empty folder.
+func playByName(t *testing.T, tool, name string) {
+	t.Helper()
+	cmd := exec.Command(tool, "replay", name, "--clock", "recorded", "--dir", "exp")
+	cmd.Dir = t.TempDir()
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "replayed "+name+": ") {
+		t.Errorf("%s: %v\n%s", name, err, out)
 	}
 }
 
@@ -179,6 +191,34 @@ func compiles(t *testing.T, include string) {
 		if out, err := cmd.CombinedOutput(); err != nil && !strings.Contains(string(out), "cc1plus") {
 			t.Errorf("%s: %v\n%s", language, err, out)
 		}
+	}
+}
+
+// foundByBuilds wants pkg-config and CMake to find header and plugin where they are: DESTDIR has moved them away from the prefix.
+func foundByBuilds(t *testing.T, root, libraries string) {
+	t.Helper()
+	plugin, include := filepath.Join(root, libraries, "libnccl-profiler-otf2.so"), filepath.Join(root, "include")
+	config := need.Program(t, "pkg-config", "package pkg-config")
+	for _, ask := range [][2]string{{"--variable=plugin", plugin}, {"--variable=includedir", include}} {
+		c := exec.Command(config, ask[0], "nccl-otf2")
+		c.Env = append(os.Environ(), "PKG_CONFIG_PATH="+filepath.Join(root, libraries, "pkgconfig"))
+		if out, err := c.Output(); err != nil || filepath.Clean(strings.TrimSpace(string(out))) != ask[1] {
+			t.Errorf("pkg-config %s: %s (%v), want %s", ask[0], out, err, ask[1])
+		}
+	}
+	script := filepath.Join(t.TempDir(), "script.cmake")
+	testkit.Write(t, script, fmt.Appendf(nil, `
+function(add_library)
+endfunction()
+function(set_target_properties)
+  message("$<${ARGV}>")
+endfunction()
+include(%q)
+message("$<plugin;${NCCL_OTF2_PLUGIN}>")
+`, filepath.Join(root, libraries, "cmake/nccl-otf2/nccl-otf2-config.cmake")))
+	out, err := exec.Command(need.Program(t, "cmake", "package cmake"), "-P", script).CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "$<plugin;"+plugin+">") || !strings.Contains(string(out), "INTERFACE_INCLUDE_DIRECTORIES;"+include+";") {
+		t.Errorf("CMake (%v) finds\n%swant %s and %s", err, out, plugin, include)
 	}
 }
 

@@ -3,7 +3,6 @@
 package tests
 
 import (
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -27,12 +26,7 @@ var (
 // Lines of prose end at pageWidth, so that changes to pages can be read line by line; with -update they are wrapped. Tables, code,
 // headings and what tests write into pages stay as they are.
 func TestPagesAreWrapped(t *testing.T) {
-	pages := []string{"../README.md", "../CONTRIBUTING.md", "../CHANGELOG.md", "../SECURITY.md"}
-	more, err := filepath.Glob("../docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, page := range append(pages, more...) {
+	for _, page := range append(docPages(t), "../CHANGELOG.md") {
 		text := testkit.Read(t, page)
 		got := wrapPage(string(text))
 		switch {

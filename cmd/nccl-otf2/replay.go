@@ -54,7 +54,8 @@ func replayCommand() *cobra.Command {
 		Short: "Play a recording of NCCL's calls through the plugin, and make its archive",
 		Long: `Starts a host program per recorded process. It loads the plugin as NCCL does and makes the calls that a
 real NCCL made, so the whole way from callback to archive works without GPU and NCCL. RECORDING is a folder
-with run.json, or the name of one in testdata/nccl-callbacks.`,
+with run.json, or the name of one that came with the tool: those of the tutorials in an installation, all of testdata in
+a checkout. A name that is none lists them.`,
 		Example: `  nccl-otf2 replay 09-straggler-4p --clock recorded --dir demo
   nccl-otf2 replay testdata/nccl-callbacks/02-allcoll-4p-net --events all --pace recorded`,
 		Args: exactly("a recording"),

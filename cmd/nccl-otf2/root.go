@@ -39,6 +39,7 @@ const firstSteps = `nccl-otf2 records what NCCL and RCCL do in a job, and says w
   nccl-otf2 report exp                               who made the others wait, and the bandwidths
   nccl-otf2 timeline exp                             a page that shows the run
 
+To try it without a GPU, play a job that was recorded: nccl-otf2 replay 09-straggler-4p --clock recorded --dir exp
 All commands: nccl-otf2 help. More on one: nccl-otf2 help COMMAND
 `
 

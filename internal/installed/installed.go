@@ -50,15 +50,25 @@ func Library(tool, name string) (string, error) {
 
 // Program is the absolute path of a program that only the tool starts, given by its path in the prefix ("libexec/…").
 func Program(tool, path string) (string, error) {
-	folder := filepath.Dir(tool)
-	places := []string{filepath.Join(folder, path)}
-	if inPrefix(tool) {
-		places = append(places, filepath.Join(filepath.Dir(folder), path))
-	}
-	if Prefix != "" {
-		places = append(places, filepath.Join(Prefix, path))
+	var places []string
+	for _, root := range Roots(tool) {
+		places = append(places, filepath.Join(root, path))
 	}
 	return first(places)
+}
+
+// Roots are the folders that can be the prefix of an installation: that of the tool, where all may have been copied to, the one above
+// it if the tool is in a folder bin, and the prefix that the tool was built for.
+func Roots(tool string) []string {
+	folder := filepath.Dir(tool)
+	roots := []string{folder}
+	if inPrefix(tool) {
+		roots = append(roots, filepath.Dir(folder))
+	}
+	if Prefix != "" {
+		roots = append(roots, Prefix)
+	}
+	return roots
 }
 
 // inPrefix tells whether a tool is in the folder bin of a prefix. From any other folder nothing is looked for elsewhere: beside /tmp/mine

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package packages
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+	"github.com/nccl-otf2/nccl-otf2/replay"
+)
+
+// phases is what the README shows, and says whether it is in a recorded process.
+const phases = `
+import nccl_otf2
+with nccl_otf2.phase("step 1"):
+    pass
+nccl_otf2.mark("learning rate 1e-4")
+print("done")
+`
+
+// A new virtual environment gets tool, plugin and module from the wheel alone; one variable records a job; nothing is left afterwards.
+func TestWheel(t *testing.T) {
+	file := packages(t, "*_"+nativeMachine(t)+".whl", 1)[0]
+	venv := filepath.Join(t.TempDir(), "venv")
+	if out, err := exec.Command("python3", "-m", "venv", venv).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	before := files(t, venv)
+	p := place{dir: t.TempDir()}
+	python := filepath.Join(venv, "bin/python")
+	pip := []string{"-m", "pip", "--quiet", "--disable-pip-version-check"}
+	p.run(t, python, append(pip, "install", "--no-index", "--no-compile", file)...)
+	tool := filepath.Join(venv, "bin/nccl-otf2")
+	p.records(t, tool)
+	if said := p.run(t, python, "-B", "-c", phases); said != "done\n" {
+		t.Errorf("phases: %q", said)
+	}
+	plugin := strings.TrimSpace(p.run(t, python, "-B", "-m", "nccl_otf2", "plugin"))
+	one := place{dir: t.TempDir(), env: []string{"NCCL_PROFILER_PLUGIN=" + plugin, "NCCL_ALLGATHERV_ENABLE=0", "NCCL_OTF2_CLOCK=host"}}
+	one.plays(t, filepath.Join(venv, replay.HostFile))
+	one.reports(t, tool, one.made(t))
+	p.run(t, python, append(pip, "uninstall", "--yes", "nccl-otf2")...)
+	for name := range files(t, venv) {
+		if info, err := os.Stat(filepath.Join(venv, name)); !before[name] && (err != nil || !info.IsDir()) {
+			t.Errorf("left: %s", name)
+		}
+	}
+}
+
+// made waits for the archive that the job's last collector makes, and gives the experiment directory.
+func (p place) made(t *testing.T) string {
+	t.Helper()
+	for {
+		archives, err := filepath.Glob(filepath.Join(p.dir, "nccl-otf2-*/traces.otf2"))
+		testkit.Must(t, err)
+		if len(archives) == 1 {
+			return filepath.Dir(archives[0])
+		}
+		select {
+		case <-t.Context().Done():
+			t.Fatalf("archives: %q, want one", archives)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// plays runs the four processes of a job, which know of no recording but by their environment.
+func (p place) plays(t *testing.T, host string) {
+	t.Helper()
+	rec, err := replay.Load("../../testdata/nccl-callbacks/09-straggler-4p")
+	testkit.Must(t, err)
+	programs := t.TempDir()
+	script := "export WORLD_SIZE=4\n"
+	for k := range rec.Processes {
+		program, err := replay.Compile(rec, k)
+		testkit.Must(t, err)
+		name := filepath.Join(programs, string(rune('0'+k)))
+		testkit.Write(t, name, program)
+		script += "RANK=" + string(rune('0'+k)) + " " + host + " --clock recorded " + name + " >/dev/null &\njobs=\"$jobs $!\"\n"
+	}
+	p.run(t, "/bin/sh", "-ec", script+"for job in $jobs; do wait $job; done")
+}

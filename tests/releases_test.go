@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"encoding/json"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+)
+
+// left unpacks what a release left of a job, and gives the experiment directory.
+func left(t *testing.T, release, name string) (dir string) {
+	t.Helper()
+	folder := t.TempDir()
+	archive, err := filepath.Abs(filepath.Join("../testdata/releases", release, name+".tar.gz"))
+	testkit.Must(t, err)
+	if out, err := exec.Command("tar", "-xzf", archive, "-C", folder).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return filepath.Join(folder, name)
+}
+
+// operationsOf is what the report has of operations, waits and the verdict.
+func operationsOf(t *testing.T, dir string) (all map[string]any) {
+	t.Helper()
+	var report map[string]any
+	testkit.Must(t, json.Unmarshal([]byte(runTool(t, builtFile(t, "nccl-otf2"), "report", dir, "--format", "json")), &report))
+	all = make(map[string]any)
+	for _, part := range []string{"operations", "waits", "verdict"} {
+		if report[part] == nil {
+			t.Fatalf("%s: the report has no %s", dir, part)
+		}
+		all[part] = report[part]
+	}
+	return all
+}
+
+// Archives of earlier releases, and the shards that they were made of, are read as ever: the same operations, waits and verdict, before
+// and after an archive is made of the shards anew.
+func TestReleasesStayReadable(t *testing.T) {
+	tool := builtFile(t, "nccl-otf2")
+	releases, err := filepath.Glob("../testdata/releases/*/straggler.tar.gz")
+	if err != nil || len(releases) == 0 {
+		t.Fatalf("no releases (%v)", err)
+	}
+	for _, path := range releases {
+		release := filepath.Base(filepath.Dir(path))
+		for name, answer := range map[string]string{"straggler": `(?m)^Rank 2 on node1 made the others wait: 89 % of 255 ms\.`, "network": `(?m)^  operations +33 in 92 calls`} {
+			t.Run(release+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				dir := left(t, release, name)
+				said := runTool(t, tool, "report", dir)
+				if !regexp.MustCompile(answer).MatchString(said) {
+					t.Errorf("no %s in\n%s", answer, said)
+				}
+				if said := runTool(t, tool, "check", dir); !strings.HasPrefix(said, "no findings ") {
+					t.Errorf("check: %s", said)
+				}
+				before := operationsOf(t, dir)
+				runTool(t, tool, "unify", dir)
+				if d := cmp.Diff(before, operationsOf(t, dir)); d != "" {
+					t.Errorf("the archive made of its shards anew (-before +after):\n%s", d)
+				}
+			})
+		}
+		t.Run(release+"/profile", func(t *testing.T) {
+			t.Parallel()
+			dir := left(t, release, "profile")
+			if said := runTool(t, tool, "print", "--cube", filepath.Join(dir, "profile.cubex")); !strings.Contains(said, "AllReduce") {
+				t.Errorf("the profile has no AllReduce:\n%s", said)
+			}
+		})
+	}
+}
+
+// Raw files are memory as the plugin had it, for the tool of the same build: those of a release with another layout are refused, and
+// the message says of which version they are. Nothing of them is changed or removed.
+func TestRawFilesOfAnotherReleaseAreRefused(t *testing.T) {
+	dir := left(t, "0.1.0", "raw")
+	before, err := filepath.Glob(filepath.Join(dir, "shards/*.spool"))
+	if err != nil || len(before) != 2 {
+		t.Fatalf("%q, %v", before, err)
+	}
+	out, err := exec.Command(builtFile(t, "nccl-otf2"), "unify", dir).CombinedOutput()
+	if err == nil || !regexp.MustCompile(`layout version 5 .*this program reads version \d`).Match(out) {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if after, err := filepath.Glob(filepath.Join(dir, "shards/*.spool")); err != nil || len(after) != 2 {
+		t.Errorf("left of them: %q, %v", after, err)
+	}
+}

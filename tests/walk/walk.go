@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package walk does what a tutorial says: it runs the blocks of commands of a page, in order, in one shell, and compares what they
+// print with what the page shows.
+package walk
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+)
+
+// Block is a fenced block of a page: commands (sh), what these print (text), or a program (python).
+type Block struct {
+	Line           int // of its fence
+	Language, Text string
+}
+
+// fence opens or closes a block.
+var fence = regexp.MustCompile("^```(.*)$")
+
+// Blocks are the blocks of a page. One in another language would be one that nothing runs, and an error, as is a page without commands
+// and a text that belongs to none.
+func Blocks(page string) (blocks []Block, err error) {
+	var b *Block
+	commands := false
+	for i, line := range strings.Split(page, "\n") {
+		m := fence.FindStringSubmatch(line)
+		switch {
+		case m == nil && b != nil:
+			b.Text += line + "\n"
+		case m == nil:
+		case b != nil:
+			blocks, b = append(blocks, *b), nil
+		case m[1] == "sh" || m[1] == "python" || m[1] == "text" && len(blocks) > 0 && blocks[len(blocks)-1].Language == "sh":
+			b = &Block{Line: i + 1, Language: m[1]}
+			commands = commands || m[1] == "sh"
+		default:
+			return nil, fmt.Errorf("line %d: a block %q: only sh, python, and text behind sh are run or compared", i+1, m[1])
+		}
+	}
+	if b != nil {
+		return nil, fmt.Errorf("line %d: the block does not end", b.Line)
+	}
+	if !commands {
+		return nil, fmt.Errorf("no commands")
+	}
+	return blocks, nil
+}
+
+const marker = "@@ walk: block at line "
+
+// Script is one shell script that does all that the blocks say, and marks in its output where each begins.
+func Script(blocks []Block) string {
+	var s strings.Builder
+	for _, b := range blocks {
+		switch b.Language {
+		case "sh":
+			fmt.Fprintf(&s, "echo; echo '%s%d'\n%s", marker, b.Line, b.Text)
+		case "python":
+			fmt.Fprintf(&s, "echo; echo '%s%d'\npython3 - <<'END OF WALK'\n%sEND OF WALK\n", marker, b.Line, b.Text)
+		}
+	}
+	return s.String()
+}
+
+// Missing names what a page shows and its commands did not print. Lines are compared without regard to the width of columns; "…"
+// stands for anything. replace are pairs as of strings.NewReplacer, done to the output.
+func Missing(blocks []Block, output string, replace ...string) (missing []string) {
+	parts := make(map[string][]string)
+	at := ""
+	for line := range strings.Lines(strings.NewReplacer(replace...).Replace(output)) {
+		if number, ok := strings.CutPrefix(strings.TrimSpace(line), marker); ok {
+			at = number
+			parts[at] = []string{}
+			continue
+		}
+		parts[at] = append(parts[at], squeeze(line))
+	}
+	for i, b := range blocks {
+		if b.Language != "text" {
+			if parts[fmt.Sprint(b.Line)] == nil {
+				missing = append(missing, fmt.Sprintf("line %d: was not reached", b.Line))
+			}
+			continue
+		}
+		left := parts[fmt.Sprint(blocks[i-1].Line)]
+		for line := range strings.Lines(b.Text) {
+			want := squeeze(line)
+			k := slices.IndexFunc(left, func(got string) bool { return has(got, strings.Split(want, "…")) })
+			if k < 0 {
+				missing = append(missing, fmt.Sprintf("line %d: shown and not printed there: %s", b.Line, want))
+				continue
+			}
+			if want != "…" {
+				left = left[k+1:]
+			}
+		}
+	}
+	return missing
+}
+
+// has tells whether a line has all parts, in this order.
+func has(line string, parts []string) bool {
+	for _, part := range parts {
+		_, rest, found := strings.Cut(line, part)
+		if !found {
+			return false
+		}
+		line = rest
+	}
+	return true
+}
+
+// squeeze makes every run of blanks one.
+func squeeze(line string) string { return strings.Join(strings.Fields(line), " ") }
+
+// Page walks a page: run executes a script as a shell with -e and pipefail, and gives all that it printed.
+func Page(t testing.TB, path string, run func(script string) (output string, err error), replace ...string) {
+	t.Helper()
+	blocks, err := Blocks(string(testkit.Read(t, path)))
+	if err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+	output, err := run(Script(blocks))
+	missing := Missing(blocks, output, replace...)
+	if err != nil {
+		t.Errorf("%s: %v", path, err)
+	}
+	for _, m := range missing {
+		t.Errorf("%s: %s", path, m)
+	}
+	if t.Failed() {
+		t.Logf("%s", output)
+	}
+}

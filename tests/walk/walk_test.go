@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package walk
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const page = "# A page\n\n```sh\nx=1\nprintf 'a   b c\\nvm is here\\n'\n```\n\nprints\n\n```text\na b…\nnode1 is\n```\n\n```sh\necho $x; cat >f <<'END'\nq\nEND\n```\n\n```text\n1\n```\n"
+
+// play walks a page without its test.
+func play(t *testing.T, page string) (missing []string, err error) {
+	t.Helper()
+	blocks, err := Blocks(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command("bash", "-euo", "pipefail")
+	c.Dir, c.Stdin = t.TempDir(), strings.NewReader(Script(blocks))
+	out, err := c.CombinedOutput()
+	return Missing(blocks, string(out), "vm", "node1"), err
+}
+
+func TestWalk(t *testing.T) {
+	if missing, err := play(t, page); len(missing) > 0 || err != nil {
+		t.Errorf("%q, %v", missing, err)
+	}
+}
+
+// What a page shows and is not printed, printed in another order, or by another block, is told with its line.
+func TestMissing(t *testing.T) {
+	for name, c := range map[string]struct{ from, to, want string }{
+		"not printed":   {"```text\n1\n", "```text\n2\n", "line 21: shown and not printed there: 2"},
+		"another order": {"a b…\nnode1 is\n", "node1 is\na b…\n", "line 10: shown and not printed there: a b…"},
+		"in part":       {"a b…\n", "a…x\n", "line 10: shown and not printed there: a…x"},
+		"another block": {"```text\n1\n", "```text\na b\n", "line 21: shown and not printed there: a b"},
+	} {
+		missing, err := play(t, strings.Replace(page, c.from, c.to, 1))
+		if err != nil || !slices.Equal(missing, []string{c.want}) {
+			t.Errorf("%s: %q, %v", name, missing, err)
+		}
+	}
+}
+
+// Where a command fails the rest is not reached.
+func TestFails(t *testing.T) {
+	missing, err := play(t, strings.Replace(page, "x=1\n", "false\n", 1))
+	if err == nil || !slices.Contains(missing, "line 15: was not reached") {
+		t.Errorf("%q, %v", missing, err)
+	}
+}
+
+func TestBlocksThatNothingRuns(t *testing.T) {
+	for name, page := range map[string]string{
+		"no commands":                        "# A page\n",
+		"without language":                   page + "```\nls\n```\n",
+		"another language":                   page + "```console\n$ ls\n```\n",
+		"no commands before what is printed": "```text\n1\n```\n" + page,
+		"without end":                        page + "```sh\nls\n",
+	} {
+		if blocks, err := Blocks(page); err == nil {
+			t.Errorf("%s: %v", name, blocks)
+		}
+	}
+}
