@@ -6,12 +6,12 @@ import (
 	"cmp"
 	"io"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/klauspost/compress/gzip"
 
+	"github.com/nccl-otf2/nccl-otf2/analysis/waits"
 	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -40,14 +40,14 @@ func Chrome(a *otf2.Archive, path string, stdout io.Writer, opts *Options) (*Res
 }
 
 func (e *exporter) chrome(w io.Writer) error {
-	c := &chromeWriter{exporter: e, out: newJSONWriter(w), pids: make(map[*row]int), tids: make(map[*row]int)}
+	c := &chromeWriter{exporter: e, out: newJSONWriter(w), pids: make(map[*row]int), tids: make(map[*row]int), waited: make(map[*row]bool)}
 	c.out.raw("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")
 	c.describe()
 	c.markers()
 	for _, p := range e.rows.processes {
-		c.process(p)
+		c.walk(p, c)
 	}
-	// Flows come last: a viewer binds them to the slices that it knows by then.
+	// Flows come behind: a viewer binds them to the slices that it knows by then.
 	c.matches()
 	c.transfers()
 	c.out.raw("\n],\"otherData\":")
@@ -62,12 +62,21 @@ type chromeWriter struct {
 	out    *jsonWriter
 	pids   map[*row]int
 	tids   map[*row]int
+	waited map[*row]bool // rows that have a thread with their waits
 	events uint64
 	flows  uint64 // ids so far
 }
 
-// begin begins an event; the caller adds fields and ends it.
-func (c *chromeWriter) begin(phase, name, category string, l *row, t otf2.Timestamp) {
+// event begins an event on a row, or of no process; the caller adds fields and closes it.
+func (c *chromeWriter) event(phase, name, category string, l *row, t otf2.Timestamp) {
+	pid, tid := 0, 0
+	if l != nil {
+		pid, tid = c.pids[l], c.tids[l]
+	}
+	c.eventAt(phase, name, category, pid, tid, t)
+}
+
+func (c *chromeWriter) eventAt(phase, name, category string, pid, tid int, t otf2.Timestamp) {
 	if c.events > 0 {
 		c.out.raw(",")
 	}
@@ -78,99 +87,69 @@ func (c *chromeWriter) begin(phase, name, category string, l *row, t otf2.Timest
 	if category != "" {
 		c.out.text("cat", category)
 	}
-	if l != nil {
-		c.out.integer("pid", int64(c.pids[l]))
-		c.out.integer("tid", int64(c.tids[l]))
-	}
+	c.out.integer("pid", int64(pid))
+	c.out.integer("tid", int64(tid))
 	c.out.micros("ts", c.rows.clock.fromBegin(t))
 }
 
-func (c *chromeWriter) end() { c.out.raw("}") }
+func (c *chromeWriter) close() { c.out.raw("}") }
+
+// id is what events of one line or transfer have in common.
+func (c *chromeWriter) id(id uint64) { c.out.text("id", strconv.FormatUint(id, 10)) }
 
 // describe names processes and threads and gives their order: each job process, then its GPUs, rows by their ids.
 func (c *chromeWriter) describe() {
-	type unit struct {
-		name, labels string
-		rows         []*row
-	}
-	var units []unit
-	for _, p := range c.rows.processes {
-		byGPU := map[string]*unit{}
-		var order []string
-		for _, l := range p.rows {
-			u := byGPU[l.gpu]
-			if u == nil {
-				u = &unit{name: p.name, labels: p.host}
-				if l.gpu != "" {
-					u.name, u.labels = p.name+" "+l.gpu, cmp.Or(l.uuid, p.host)
-				}
-				byGPU[l.gpu] = u
-				order = append(order, l.gpu)
-			}
-			u.rows = append(u.rows, l)
-		}
-		slices.Sort(order) // the process itself first
-		for _, gpu := range order {
-			units = append(units, *byGPU[gpu])
-		}
-	}
-	meta := func(name string, pid, tid int, key, text string, number int) {
-		if c.events > 0 {
-			c.out.raw(",")
-		}
-		c.events++
-		c.out.raw("\n{")
-		c.out.text("ph", "M")
-		c.out.text("name", name)
-		c.out.integer("pid", int64(pid))
-		if tid > 0 {
-			c.out.integer("tid", int64(tid))
-		}
-		c.out.object("args")
-		if text != "" {
-			c.out.text(key, text)
-		} else {
-			c.out.integer(key, int64(number))
-		}
-		c.out.raw("}")
-		c.end()
-	}
-	for i, u := range units {
+	for i, u := range c.rows.units() {
 		pid := i + 1
-		meta("process_name", pid, 0, "name", cmp.Or(u.name, "unnamed"), 0)
-		meta("process_sort_index", pid, 0, "sort_index", "", i)
-		if u.labels != "" {
-			meta("process_labels", pid, 0, "labels", u.labels, 0)
+		c.meta("process_name", pid, 0, "name", u.name(), 0)
+		c.meta("process_sort_index", pid, 0, "sort_index", "", i)
+		if label := u.label(); label != "" {
+			c.meta("process_labels", pid, 0, "labels", label, 0)
 		}
 		for j, l := range u.rows {
-			c.pids[l], c.tids[l] = pid, j+1
-			meta("thread_name", pid, j+1, "name", cmp.Or(l.name, "unnamed"), 0)
-			meta("thread_sort_index", pid, j+1, "sort_index", "", j)
+			c.pids[l], c.tids[l] = pid, 2*j+1
+			c.thread(pid, 2*j+1, cmp.Or(l.name, "unnamed"))
 		}
 	}
 }
 
-// markers are instants of all processes.
+// thread names a thread. They stand in the order of their numbers: behind each row is place for one with its waits.
+func (c *chromeWriter) thread(pid, tid int, name string) {
+	c.meta("thread_name", pid, tid, "name", name, 0)
+	c.meta("thread_sort_index", pid, tid, "sort_index", "", tid)
+}
+
+// meta says something of a process or thread: a text, or a number if that is empty.
+func (c *chromeWriter) meta(name string, pid, tid int, key, text string, number int) {
+	if c.events > 0 {
+		c.out.raw(",")
+	}
+	c.events++
+	c.out.raw("\n{")
+	c.out.text("ph", "M")
+	c.out.text("name", name)
+	c.out.integer("pid", int64(pid))
+	if tid > 0 {
+		c.out.integer("tid", int64(tid))
+	}
+	c.out.object("args")
+	if text != "" {
+		c.out.text(key, text)
+	} else {
+		c.out.integer(key, int64(number))
+	}
+	c.out.raw("}")
+	c.close()
+}
+
+// markers are instants of their rows, or of all processes.
 func (c *chromeWriter) markers() {
-	defs, all, err := c.archive.Markers()
-	if err != nil {
-		c.problems([]string{err.Error()})
-	}
-	category := make(map[otf2.MarkerRef]string)
-	for _, d := range defs {
-		category[d.Self] = d.Category
-	}
-	for _, m := range all {
-		l := c.rows.of[otf2.LocationRef(m.Scope)]
+	c.eachMarker(func(l *row, category string, m *otf2.Marker) {
 		scope := "t"
-		if m.ScopeType != otf2.MarkerScopeLocation || l == nil {
-			scope, l = "g", nil
-		}
-		c.begin("i", cmp.Or(category[m.Marker], "marker"), "marker", l, m.Time)
 		if l == nil {
-			c.out.integer("pid", 0)
-			c.out.integer("tid", 0)
+			scope = "g"
 		}
+		c.event("i", category, "marker", l, m.Time)
 		c.out.text("s", scope)
 		c.out.object("args")
 		c.out.text("text", m.Text)
@@ -178,231 +157,122 @@ func (c *chromeWriter) markers() {
 			c.out.integer("duration_ns", c.rows.clock.nanoseconds(int64(min(m.Duration, math.MaxInt64))))
 		}
 		c.out.raw("}")
-		c.end()
+		c.close()
 		c.count("markers")
+	})
+}
+
+func (c *chromeWriter) begin(r *walkRow, s *span) {
+	if !s.open {
+		c.slice(r, s)
 	}
 }
 
-// slice is a region on its way into the trace. Outer regions are written before what lies in them.
-type slice struct {
-	region     otf2.RegionRef
-	begin, end otf2.Timestamp
-	open       bool
-	cut        bool // open when the data ended
-	launched   bool // only when it was launched is known
-	attributes []otf2.AttributeValue
-}
-
-// chromeRow is the state of one row.
-type chromeRow struct {
-	row    *row
-	slices []slice // from the outermost open region on
-	stack  []int   // open ones
-	parent uint64  // that the last line led from
-	puts   map[[2]uint64]uint64
-}
-
-// maxSlices bounds what is held of a region that is open for long.
-const maxSlices = 1 << 14
-
-func (c *chromeWriter) process(p *process) {
-	rows := make(map[otf2.LocationRef]*chromeRow)
-	locations := make([]otf2.LocationRef, len(p.rows))
-	for i, l := range p.rows {
-		rows[l.location] = &chromeRow{row: l, puts: make(map[[2]uint64]uint64)}
-		locations[i] = l.location
-	}
-	parents := &recent{}
-	defs := c.rows.defs
-	reader := facts.NewReader(facts.ArchiveNames(defs, nil), c.rows.attributes)
-	reader.Keep = true
-	reader.Enter = func(region *facts.Region) {
-		r := rows[region.Location]
-		r.stack = append(r.stack, len(r.slices))
-		r.slices = append(r.slices, slice{region: region.Region, begin: region.Begin, open: true, launched: region.Source == facts.SourceEnqueue, attributes: region.Attributes})
-		c.lineage(r, &region.Details, region.Begin, parents)
-	}
-	var last otf2.Timestamp
-	reader.Begun = func(d *facts.Details, in *facts.Region) { // of one of several operations in a launch
-		if in != nil {
-			c.lineage(rows[in.Location], d, last, parents)
-		}
-	}
-	reader.Leave = func(region *facts.Region) {
-		r := rows[region.Location]
-		n := len(r.stack)
-		s := &r.slices[r.stack[n-1]]
-		s.end, s.open, s.cut, s.attributes = region.End, false, region.Lost, region.Attributes
-		r.stack = r.stack[:n-1]
-		c.release(r)
-	}
-	reader.Put = func(t *facts.Transfer) {
-		if !c.opts.Selection.At(t.Location, t.Begin) {
-			return
-		}
-		c.flows++
-		r := rows[t.Location]
-		r.puts[[2]uint64{uint64(t.Window), t.Matching}] = c.flows
-		c.begin("b", "transfer to rank "+strconv.Itoa(t.To), "transfer", r.row, t.Begin)
-		c.out.integer("id", int64(c.flows))
-		c.args(t.Attributes, "bytes", t.Bytes)
-		c.end()
-		c.count("transfers")
-	}
-	reader.Transfer = func(t *facts.Transfer) {
-		r, key := rows[t.Location], [2]uint64{uint64(t.Window), t.Matching}
-		if !t.Ended || !c.opts.Selection.At(t.Location, t.Begin) {
-			return // another one has taken its name
-		}
-		c.begin("e", "transfer", "transfer", r.row, t.End)
-		c.out.integer("id", int64(r.puts[key]))
-		c.end()
-		delete(r.puts, key)
-	}
-	selected := c.opts.Selection
-	selected.Regions(reader)
-	for ev, err := range c.archive.Events(&otf2.Selection{Locations: locations}) {
-		if err != nil {
-			c.problems([]string{err.Error()})
-			continue
-		}
-		last = max(last, ev.Time)
-		reader.Event(ev)
-		if !selected.At(ev.Location, ev.Time) {
-			continue
-		}
-		switch r := rows[ev.Location]; ev.Kind {
-		case otf2.EventMetric:
-			c.metric(r.row, ev)
-		case otf2.EventMeasurementOnOff:
-			name := "recording on"
-			if ev.MeasurementOnOff().MeasurementMode == otf2.MeasurementOff {
-				name = "recording off"
-			}
-			c.begin("i", name, "measurement", r.row, ev.Time)
-			c.out.text("s", "t")
-			c.end()
-			c.count("instants")
-		}
-	}
-	for _, l := range p.rows {
-		r := rows[l.location]
-		for _, i := range r.stack {
-			r.slices[i].end, r.slices[i].open, r.slices[i].cut = last, false, true
-		}
-		r.stack = nil
-		c.release(r)
-		if n := len(r.puts); n > 0 {
-			c.result.LeftOut["ends of transfers"] += uint64(n)
-		}
+func (c *chromeWriter) end(r *walkRow, s *span) {
+	if s.told {
+		c.slice(r, s)
 	}
 }
 
-// release writes the regions that are over, unless an outer one is open for which they wait.
-func (c *chromeWriter) release(r *chromeRow) {
-	if len(r.stack) > 0 && len(r.slices) < maxSlices {
-		return
+func (c *chromeWriter) slice(r *walkRow, s *span) {
+	name := c.rows.regionName(s.region)
+	if s.launched {
+		name += facts.LaunchedOnly
 	}
-	kept := r.slices[:0]
-	for i := range r.slices {
-		s := &r.slices[i]
-		if s.open {
-			kept = append(kept, *s)
-			continue
-		}
-		name := c.rows.regionName(s.region)
-		if s.launched {
-			name += facts.LaunchedOnly
-		}
-		c.begin("X", name, c.rows.group[s.region], r.row, s.begin)
-		c.out.micros("dur", c.rows.clock.fromBegin(s.end)-c.rows.clock.fromBegin(s.begin))
-		c.args(s.attributes, "", 0)
-		c.end()
-		c.count("slices")
-		if s.cut {
-			c.leaveOut("ends of regions that were open at the end")
-		}
-	}
-	clear(r.slices[len(kept):])
-	r.slices = kept
-	for i := range r.stack {
-		r.stack[i] = i
-	}
-}
-
-// args writes attributes by their names, and one number more if it has a name.
-func (c *chromeWriter) args(attributes []otf2.AttributeValue, name string, number uint64) {
-	if len(attributes) == 0 && name == "" {
-		return
-	}
-	c.out.object("args")
-	if name != "" {
-		c.out.unsigned(name, number)
-	}
-	for _, a := range attributes {
-		d := c.rows.defs.Attribute(a.ID)
-		if d == nil {
-			continue
-		}
-		key := strings.ToLower(c.rows.defs.String(d.Name))
-		switch a.Type {
-		case otf2.TypeString:
-			c.out.text(key, c.rows.defs.String(otf2.StringRef(a.Bits)))
-		case otf2.TypeComm:
-			if one := c.rows.comms[otf2.CommRef(a.Bits)]; one != nil {
-				c.out.text(key, one.Name)
-			}
-		case otf2.TypeDouble:
-			c.out.number(key, a.Value().Double())
-		case otf2.TypeFloat:
-			c.out.number(key, float64(a.Value().Float()))
-		case otf2.TypeInt8, otf2.TypeInt16, otf2.TypeInt32, otf2.TypeInt64:
-			c.out.integer(key, int64(a.Bits))
-		default:
-			c.out.unsigned(key, a.Bits)
-		}
-	}
-	c.out.raw("}")
-}
-
-// metric writes the values of a metric event as counters of its row.
-func (c *chromeWriter) metric(l *row, ev *otf2.Event) {
-	m := ev.Metric()
-	defs := c.rows.defs
-	class := defs.MetricClass(m.Metric)
-	if class == nil {
-		if in := defs.MetricInstance(m.Metric); in != nil {
-			class = defs.MetricClass(in.MetricClass)
-		}
-	}
-	if class == nil {
-		c.leaveOut("values of metrics that are not defined")
-		return
-	}
-	for i := range min(m.Len(), len(class.Members)) {
-		member := defs.MetricMember(class.Members[i])
-		if member == nil {
-			continue
-		}
-		typ, bits := m.At(i)
-		value := float64(bits)
-		switch typ {
-		case otf2.TypeDouble:
-			value = math.Float64frombits(bits)
-		case otf2.TypeInt64:
-			value = float64(int64(bits))
-		}
-		if math.IsNaN(value) || math.IsInf(value, 0) {
-			c.leaveOut("values of metrics that are no numbers")
-			continue
-		}
-		c.begin("C", l.name+": "+defs.String(member.Name), "metric", l, ev.Time)
+	c.event("X", name, c.rows.group[s.region], r.row, s.begin)
+	c.out.micros("dur", c.rows.clock.fromBegin(s.end)-c.rows.clock.fromBegin(s.begin))
+	if len(s.attributes) > 0 || s.ended.operations > 0 {
 		c.out.object("args")
-		c.out.number(cmp.Or(defs.String(member.Unit), "value"), value)
+		c.attributes(s.attributes)
+		s.ended.figures(c.out.number, c.out.unsigned)
 		c.out.raw("}")
-		c.end()
-		c.count("counter values")
 	}
+	c.close()
+	c.count("slices")
+	if s.cut {
+		c.leaveOut("ends of regions that were open at the end")
+	}
+}
+
+func (c *chromeWriter) child(r *walkRow, t otf2.Timestamp, parent origin) {
+	c.flow("parent", "parent", []flowPoint{{parent.row, parent.time}, {r.row, t}})
+}
+
+func (c *chromeWriter) put(r *walkRow, t *facts.Transfer) {
+	c.flows++
+	r.puts[facts.PutName{Window: t.Window, Matching: t.Matching}] = c.flows
+	c.event("b", "transfer to rank "+strconv.Itoa(t.To), "transfer", r.row, t.Begin)
+	c.id(c.flows)
+	c.out.object("args")
+	c.out.unsigned("bytes", t.Bytes)
+	c.attributes(t.Attributes)
+	c.out.raw("}")
+	c.close()
+	c.count("transfers")
+}
+
+func (c *chromeWriter) sent(r *walkRow, t *facts.Transfer) {
+	key := facts.PutName{Window: t.Window, Matching: t.Matching}
+	c.event("e", "transfer", "transfer", r.row, t.End)
+	c.id(r.puts[key])
+	c.close()
+	delete(r.puts, key)
+}
+
+func (c *chromeWriter) unsent(*walkRow, *facts.Transfer) { c.leaveOut("ends of transfers") }
+
+func (c *chromeWriter) instant(l *row, name string, t otf2.Timestamp) {
+	c.event("i", name, "measurement", l, t)
+	c.out.text("s", "t")
+	c.close()
+	c.count("instants")
+}
+
+func (c *chromeWriter) value(l *row, metric otf2.MetricMemberRef, t otf2.Timestamp, v float64) {
+	member := c.rows.defs.MetricMember(metric)
+	c.event("C", l.name+": "+c.rows.defs.String(member.Name), "metric", l, t)
+	c.out.object("args")
+	c.out.number(cmp.Or(c.rows.defs.String(member.Unit), "value"), v)
+	c.out.raw("}")
+	c.close()
+	c.count("counter values")
+}
+
+// wait draws a member's waiting beside its row.
+func (c *chromeWriter) wait(w *waits.Wait) {
+	l := c.rows.of[w.Place.Location]
+	pid, tid := c.pids[l], c.tids[l]+1
+	if !c.waited[l] {
+		c.waited[l] = true
+		c.thread(pid, tid, cmp.Or(l.name, "unnamed")+": "+waitingName)
+	}
+	c.eventAt("X", c.rows.waitName(w), waitCategory, pid, tid, w.Begin)
+	c.out.micros("dur", c.rows.clock.nanoseconds(int64(w.Waited)))
+	c.out.object("args")
+	c.rows.waitFigures(w, c.out.text, c.out.integer)
+	c.out.raw("}")
+	c.close()
+	c.count("waits")
+}
+
+// attributes writes attributes by their names.
+func (c *chromeWriter) attributes(all []otf2.AttributeValue) {
+	c.rows.eachAttribute(all, func(name string, v attributeValue) {
+		switch v.kind {
+		case textValue:
+			c.out.text(name, v.text)
+		case doubleValue:
+			c.out.number(name, v.number)
+		case signedValue:
+			c.out.integer(name, int64(v.bits))
+		case idValue: // JSON's numbers are floating-point in most readers
+			c.out.text(name, strconv.FormatUint(v.bits, 10))
+		case addressValue:
+			c.out.hex(name, v.bits)
+		default:
+			c.out.unsigned(name, v.bits)
+		}
+	})
 }
 
 func (c *chromeWriter) otherData() map[string]any {

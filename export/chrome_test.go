@@ -16,6 +16,8 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
+	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
+	"github.com/nccl-otf2/nccl-otf2/analysis/waits"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
@@ -30,7 +32,7 @@ type traceEvent struct {
 	TID      int            `json:"tid"`
 	Time     json.Number    `json:"ts"`
 	Duration json.Number    `json:"dur"`
-	ID       int64          `json:"id"`
+	ID       string         `json:"id"`
 	Bind     string         `json:"bp"`
 	Args     map[string]any `json:"args"`
 
@@ -80,8 +82,8 @@ func readTrace(t *testing.T, r io.Reader) (events []traceEvent, slices_ map[trac
 	}
 	tracks := make(map[track][]traceEvent)
 	processes, threads := make(map[int]string), make(map[track]string)
-	flows := make(map[int64][]traceEvent)
-	open := make(map[int64]traceEvent)
+	flows := make(map[string][]traceEvent)
+	open := make(map[string]traceEvent)
 	for _, e := range doc.Events {
 		e.begin = nanoseconds(t, e.Time)
 		e.end = e.begin + nanoseconds(t, e.Duration)
@@ -104,7 +106,7 @@ func readTrace(t *testing.T, r io.Reader) (events []traceEvent, slices_ map[trac
 			flows[e.ID] = append(flows[e.ID], e)
 		case "b":
 			if _, twice := open[e.ID]; twice {
-				t.Errorf("two events with id %d", e.ID)
+				t.Errorf("two events with id %s", e.ID)
 			}
 			open[e.ID] = e
 		case "e":
@@ -116,7 +118,7 @@ func readTrace(t *testing.T, r io.Reader) (events []traceEvent, slices_ map[trac
 		events = append(events, e)
 	}
 	for id, e := range open {
-		t.Errorf("asynchronous event %d does not end: %+v", id, e)
+		t.Errorf("asynchronous event %s does not end: %+v", id, e)
 	}
 	for at, all := range tracks {
 		if threads[at] == "" || processes[at.pid] == "" {
@@ -145,11 +147,11 @@ func readTrace(t *testing.T, r io.Reader) (events []traceEvent, slices_ map[trac
 			}
 			inside := slices.ContainsFunc(tracks[track{e.PID, e.TID}], func(s traceEvent) bool { return s.begin <= e.begin && e.begin <= s.end })
 			if e.Phase != want || i > 0 && (e.begin < all[i-1].begin || e.Bind != "e") || e.Name != all[0].Name || e.Category != all[0].Category || !inside {
-				t.Errorf("flow %d, %d of %d: %+v (inside a slice: %v)", id, i, len(all), e, inside)
+				t.Errorf("flow %s, %d of %d: %+v (inside a slice: %v)", id, i, len(all), e, inside)
 			}
 		}
 		if len(all) < 2 {
-			t.Errorf("flow %d has one end only: %+v", id, all)
+			t.Errorf("flow %s has one end only: %+v", id, all)
 		}
 	}
 	return events, tracks
@@ -184,9 +186,17 @@ func TestTheTraceIsWhatTheArchiveShows(t *testing.T) {
 	}
 	got, flows := 0, make(map[string]int)
 	counters, async := 0, 0
+	var waited []traceEvent
 	for _, all := range tracks {
-		got += len(all)
+		for _, e := range all {
+			if e.Category == waitCategory {
+				waited = append(waited, e)
+			} else {
+				got++
+			}
+		}
 	}
+	wantWaits(t, a, waited)
 	for _, e := range events {
 		switch e.Phase {
 		case "s":
@@ -211,8 +221,14 @@ func TestTheTraceIsWhatTheArchiveShows(t *testing.T) {
 		t.Errorf("flows %v, %d transfers, %d counter values, %v", flows, async, counters, res.LeftOut)
 	}
 	all := slices.IndexFunc(events, func(e traceEvent) bool { return e.Phase == "X" && e.Name == "AllReduce" })
-	if e := events[all]; e.Args["algo"] != "RING" || e.Args["count"] != float64(1<<20) || e.Category != "NCCL collectives" {
+	if e := events[all]; e.Args["algo"] != "RING" || e.Args["count"] != float64(1<<20) || e.Category != "NCCL collectives" || e.Args["size_bytes"] != float64(4<<20) || e.Args["busbw_gbs"] == nil {
 		t.Errorf("%+v", e)
+	}
+	traced := slices.IndexFunc(events, func(e traceEvent) bool {
+		return e.Phase == "X" && e.Name == "ReduceScatter" && e.Args["event_id"] != nil
+	})
+	if e := events[traced]; e.Args["event_id"] != strconv.FormatUint(e.eventID(t), 10) || e.Args["sendbuff_address"] != "0x1000" {
+		t.Errorf("ids %+v", e)
 	}
 	first := slices.IndexFunc(events, func(e traceEvent) bool { return e.Phase == "s" && e.Category == "collective" && e.Name == "AllReduce" })
 	if chain := events[first : first+3]; chain[0].begin > chain[1].begin || chain[1].begin != chain[0].begin+10*us || chain[2].begin != chain[0].begin+20*us {
@@ -262,5 +278,46 @@ func TestTracesGoToStandardOutput(t *testing.T) {
 	readTrace(t, &out)
 	if len(res.Files) != 0 {
 		t.Errorf("files %v", res.Files)
+	}
+}
+
+// eventID is the id of a slice's event. It has all 64 bits, so it must be a text.
+func (e *traceEvent) eventID(t *testing.T) uint64 {
+	t.Helper()
+	text, _ := e.Args["event_id"].(string)
+	id, err := strconv.ParseUint(text, 10, 64)
+	if err != nil || id>>48 == 0 {
+		t.Errorf("event_id %v", e.Args["event_id"])
+	}
+	return id
+}
+
+// wantWaits compares slices with the waits that the report adds up.
+func wantWaits(t *testing.T, a *otf2.Archive, got []traceEvent) {
+	t.Helper()
+	type wait struct {
+		name           string
+		begin, length  int64
+		kind, function any
+	}
+	c := clock(a.Defs.Clock)
+	var want, have []wait
+	r := newRows(a.Defs, nil)
+	operations.EachMatch(a, &operations.Matches{Wait: func(w *waits.Wait) {
+		want = append(want, wait{"waits for " + r.world[w.For].Name, c.fromBegin(w.Begin), int64(w.Waited), w.Kind, w.Function})
+	}})
+	for _, e := range got {
+		have = append(have, wait{e.Name, e.begin, e.end - e.begin, e.Args["kind"], e.Args["function"]})
+		if e.Args["waited_ns"] != float64(e.end-e.begin) {
+			t.Errorf("waited_ns of %+v", e)
+		}
+	}
+	order := func(a, b wait) int {
+		return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(a.length, b.length), cmp.Compare(a.name, b.name))
+	}
+	slices.SortFunc(want, order)
+	slices.SortFunc(have, order)
+	if len(want) == 0 || !slices.Equal(want, have) {
+		t.Errorf("waits %v\nwant %v", have, want)
 	}
 }

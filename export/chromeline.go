@@ -12,24 +12,6 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// lineage notes where an event stands and draws the line from its parent, where that began earlier. Rows that show
-// one thing of an operation after the other get one line.
-func (c *chromeWriter) lineage(r *chromeRow, d *facts.Details, t otf2.Timestamp, parents *recent) {
-	if d.Event != 0 {
-		parents.put(d.Event, origin{r.row, t})
-	}
-	if d.Parent == 0 || d.Parent == r.parent {
-		return
-	}
-	from, known := parents.get(d.Parent)
-	if !known {
-		c.leaveOut("lines from parents that are not in the archive, or began later")
-		return
-	}
-	r.parent = d.Parent
-	c.flow("parent", "parent", []flowPoint{{from.row, from.time}, {r.row, t}})
-}
-
 type flowPoint struct {
 	row  *row
 	time otf2.Timestamp
@@ -46,22 +28,23 @@ func (c *chromeWriter) flow(name, category string, points []flowPoint) {
 		case len(points) - 1:
 			phase = "f"
 		}
-		c.begin(phase, name, category, p.row, p.time)
-		c.out.integer("id", int64(c.flows))
+		c.event(phase, name, category, p.row, p.time)
+		c.id(c.flows)
 		if phase != "s" {
 			c.out.text("bp", "e")
 		}
-		c.end()
+		c.close()
 	}
 	c.count(category + " lines")
 }
 
-// matches draws lines through the parts of each collective, in the order in which they began, and from the sender to
+// matches draws waits, and lines through the parts of each collective, in the order in which they began, and from the sender to
 // the receiver of each message.
 func (c *chromeWriter) matches() {
 	var points []flowPoint
 	c.problems(operations.EachMatch(c.archive, &operations.Matches{
 		Selection: c.opts.Selection,
+		Wait:      c.wait,
 		Collective: func(parts []operations.Part) {
 			points = points[:0]
 			for i := range parts {

@@ -3,7 +3,8 @@
 // Package export writes what is in an archive in the forms that other tools read:
 //
 //	JSONL       the schema of the minimal profiler: one file per process, event and state records
-//	Chrome      trace-event JSON for Perfetto
+//	Perfetto    the timeline in Perfetto's own format
+//	Chrome      the timeline as trace-event JSON
 //	Parquet     tables of operations, transfers and waits for SQL engines and data frames
 //	Prometheus  a file for the node exporter's textfile collector, with NCCL Inspector's names
 //

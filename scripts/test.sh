@@ -32,6 +32,7 @@ finish() {
 step "reference tools" scripts/setup.sh
 step "DuckDB for Python" env BUILD="$BUILD" scripts/engines.sh duckdb
 step "matplotlib and setuptools" env BUILD="$BUILD" scripts/engines.sh python
+step "Perfetto's format" env BUILD="$BUILD" scripts/engines.sh perfetto
 step "build" "$MAKE" --no-print-directory test-build
 if [ ${#failed[@]} != 0 ]; then
   finish

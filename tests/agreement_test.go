@@ -22,6 +22,7 @@ import (
 	"testing"
 
 	"github.com/parquet-go/parquet-go"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/analysis/tally"
@@ -133,7 +134,7 @@ func productsAgree(t *testing.T, rec *replay.Recording, events, channels string)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range []string{"report", "report, CSV", "export --jsonl", "export --chrome", "export --parquet", "timeline", "report --tally", "profile --summary"} {
+	for _, p := range []string{"report", "report, CSV", "export --jsonl", "export --chrome", "export --perfetto", "export --parquet", "timeline", "report --tally", "profile --summary"} {
 		if n := f.shared(p); n < 2 {
 			t.Errorf("%d numbers of %s are compared", n, p)
 		}
@@ -241,6 +242,38 @@ func ofTable[T any](change func(*T)) func(t *testing.T, file string, text []byte
 	}
 }
 
+// later has the first slice that ends in a trace of Perfetto's end a microsecond later.
+func later(t *testing.T, _ string, text []byte) []byte {
+	const packetTime, event, eventType, end = 8, 11, 9, 2
+	for at := 0; at < len(text); {
+		_, _, tag := protowire.ConsumeTag(text[at:])
+		packet, n := protowire.ConsumeBytes(text[at+tag:])
+		var changed []byte
+		ends := false
+		for rest := packet; len(rest) > 0; {
+			number, _, n := protowire.ConsumeField(rest)
+			field := rest[:n]
+			rest = rest[n:]
+			_, _, tag := protowire.ConsumeTag(field)
+			switch number {
+			case packetTime:
+				v, _ := protowire.ConsumeVarint(field[tag:])
+				field = protowire.AppendVarint(slices.Clone(field[:tag]), v+1000)
+			case event:
+				m, _ := protowire.ConsumeBytes(field[tag:])
+				ends = bytes.HasPrefix(m, protowire.AppendVarint(protowire.AppendTag(nil, eventType, protowire.VarintType), end))
+			}
+			changed = append(changed, field...)
+		}
+		if ends {
+			return slices.Concat(text[:at], text[at:at+tag], protowire.AppendBytes(nil, changed), text[at+tag+n:])
+		}
+		at += tag + n
+	}
+	t.Fatal("no slice ends")
+	return nil
+}
+
 // A number that one product shows otherwise is found, whichever product it is.
 func TestDisagreementsAreFound(t *testing.T) {
 	t.Parallel()
@@ -291,6 +324,8 @@ func TestDisagreementsAreFound(t *testing.T) {
 		{"export --jsonl", "", bump(`"transSize":(\d+)`)},
 		{"export --chrome", "", through(gunzip, zipped, bump(`"ph":"X".*"dur":([\d.]+)`))},
 		{"export --chrome", "", through(gunzip, zipped, bump(`"bytes":(\d+)`))},
+		{"export --chrome", "", through(gunzip, zipped, bump(`"cat":"wait".*"dur":([\d.]+)`))},
+		{"export --perfetto", "", later},
 		{"export --parquet", export.OperationsFile, ofTable(func(o *export.Operation) { o.Duration += 1000 })},
 		{"export --parquet", export.OperationsFile, ofTable(func(o *export.Operation) { o.Function += "s" })},
 		{"export --parquet", export.OperationsFile, ofTable(func(o *export.Operation) { o.Size *= 2 })},

@@ -97,7 +97,7 @@ var layers = []folder{
 	{dir: "report", own: []string{"internal/printable", "internal/units", "internal/hidden", "regions", "facts", "analysis", "analysis/bandwidth", "analysis/criticalpath", "analysis/matrix", "analysis/phases", "analysis/efficiency", "analysis/overtime", "analysis/waits", "analysis/operations", "analysis/verdict", "analysis/overlap", "analysis/tally", "analysis/compare", "analysis/hang", "analysis/live", "analysis/selection"}, tests: []string{"otf2", "experiment", "scorep", "analysis/check", "analysis/scalasca", "analysis/archivetest"}},
 	{dir: "view", own: []string{"internal/regular", "otf2", "experiment", "regions", "facts", "scorep/files", "analysis"}, tests: []string{"scorep", "analysis/check", "analysis/scalasca"}},
 	{dir: "sql"},
-	{dir: "export", own: []string{"internal/atomicfile", "internal/stats", "otf2", "plugin/shm", "regions", "facts", "analysis", "analysis/matrix", "analysis/phases", "analysis/waits", "analysis/operations", "analysis/selection"}, tests: []string{"experiment", "scorep"}, external: []string{"github.com/klauspost/compress", "github.com/parquet-go/parquet-go"}},
+	{dir: "export", own: []string{"internal/atomicfile", "internal/stats", "otf2", "plugin/shm", "regions", "facts", "analysis", "analysis/matrix", "analysis/phases", "analysis/waits", "analysis/operations", "analysis/selection", "analysis/verdict"}, tests: []string{"experiment", "scorep"}, external: []string{"github.com/klauspost/compress", "github.com/parquet-go/parquet-go", "google.golang.org/protobuf"}},
 	{dir: "ingest", own: []string{"internal/regular", "otf2", "plugin/api", "plugin/shm", "experiment", "regions"}, tests: []string{"scorep", "analysis/matrix", "analysis/waits", "analysis/operations", "analysis/check", "export", "replay"}, external: []string{"github.com/google/uuid"}},
 	{dir: "profile/cubex", own: []string{"internal/regular", "internal/stats", "internal/atomicfile", "otf2", "cube", "experiment", "experiment/jobs", "regions", "facts", "profile", "scorep", "analysis", "analysis/waits", "analysis/operations", "analysis/tally"}},
 	{dir: "timeline", own: []string{"otf2", "experiment", "regions", "facts", "scorep", "analysis", "analysis/bandwidth", "analysis/matrix", "analysis/selection", "analysis/waits", "analysis/operations", "analysis/verdict", "report"}, tests: []string{"replay", "tests", "internal/units"}, external: []string{"github.com/klauspost/compress"}},
@@ -112,7 +112,7 @@ var layers = []folder{
 // testSupport are the folders, and testModules the modules, that may be imported by tests of every folder.
 var testSupport = []string{"internal/golden", "internal/need", "internal/testkit"}
 
-var testModules = []string{"github.com/google/go-cmp", "github.com/rogpeppe/go-internal", "pgregory.net/rapid", "github.com/prometheus/common", "github.com/parquet-go/parquet-go"}
+var testModules = []string{"github.com/google/go-cmp", "github.com/rogpeppe/go-internal", "pgregory.net/rapid", "github.com/prometheus/common", "github.com/parquet-go/parquet-go", "google.golang.org/protobuf"}
 
 // folderOf gives the row that a slash path relative to the root belongs to.
 func folderOf(dir string) *folder {

@@ -35,6 +35,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/analysis/verdict"
 	"github.com/nccl-otf2/nccl-otf2/analysis/waits"
 	"github.com/nccl-otf2/nccl-otf2/export"
+	"github.com/nccl-otf2/nccl-otf2/export/tracetest"
 	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/stats"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
@@ -72,6 +73,7 @@ var products = []product{
 	{"profile --summary", []string{"profile", "DIR", "--summary", "DIR/summary.json"}, "summary.json", readSummary},
 	{"export --jsonl", []string{"export", "--jsonl", "DIR"}, "jsonl/*.jsonl", readJSONL},
 	{"export --chrome", []string{"export", "--chrome", "DIR"}, "trace.json.gz", readChrome},
+	{"export --perfetto", []string{"export", "--perfetto", "DIR"}, "trace.pftrace", readPerfetto},
 	{"export --parquet", []string{"export", "--parquet", "DIR"}, "parquet/*.parquet", readParquet},
 	{"export --prometheus", []string{"export", "--prometheus", "DIR"}, "nccl_otf2.prom", readPrometheus},
 	{"timeline", []string{"timeline", "DIR"}, "timeline.html", readTimeline},
@@ -693,6 +695,7 @@ func readChrome(f figures, name string, outputs map[string][]byte) error {
 	rows := make(map[[2]int]string)
 	f.add(name, "transfers", 0)
 	f.add(name, "bytes of transfers", 0)
+	noWaits(f, name)
 	for _, e := range trace.TraceEvents {
 		switch {
 		case e.Ph == "M" && e.Name == "thread_name":
@@ -701,6 +704,11 @@ func readChrome(f figures, name string, outputs map[string][]byte) error {
 			bytes, _ := e.Args["bytes"].(float64)
 			f.add(name, "transfers", 1)
 			f.add(name, "bytes of transfers", bytes)
+		case e.Ph == "X" && e.Cat == "wait":
+			kind, _ := e.Args["kind"].(string)
+			rank, _ := e.Args["rank_name"].(string)
+			culprit, _ := e.Args["for_rank_name"].(string)
+			addWait(f, name, kind, rank, culprit, e.Args["start_up"] != nil, math.Round(e.Dur*1e3))
 		case e.Ph == "X":
 			group := e.Cat
 			if _, channel := facts.RowChannel(rows[[2]int{e.Pid, e.Tid}]); channel {
@@ -711,6 +719,65 @@ func readChrome(f figures, name string, outputs map[string][]byte) error {
 			}
 			f.add(name, group+"/"+e.Name+" regions", 1)
 			f.add(name, group+"/"+e.Name+" time", math.Round(e.Dur*1e3))
+		}
+	}
+	return nil
+}
+
+// addWait adds up a wait of one member.
+func addWait(f figures, name, kind, rank, culprit string, startUp bool, waited float64) {
+	if startUp {
+		f.add(name, startUpMetric, waited)
+		return
+	}
+	f.add(name, waitMetrics[kind], waited)
+	f.add(name, "waited", waited)
+	f.add(name, rank+": waited", waited)
+	f.add(name, culprit+": caused", waited)
+	if slices.Contains(inCollectives, kind) {
+		f.add(name, "waited in collectives", waited)
+		f.add(name, rank+" in collectives: waited", waited)
+		f.add(name, culprit+" in collectives: caused", waited)
+	}
+}
+
+// noWaits says that there are none of a kind, where none follow.
+func noWaits(f figures, name string) {
+	for _, metric := range append(slices.Collect(maps.Values(waitMetrics)), startUpMetric) {
+		f.add(name, metric, 0)
+	}
+}
+
+// A trace in Perfetto's format has what the one in JSON has, and says the sizes and bandwidths of operations.
+func readPerfetto(f figures, name string, outputs map[string][]byte) error {
+	trace, err := tracetest.Read(outputs["trace.pftrace"])
+	if err != nil {
+		return err
+	}
+	f.add(name, "transfers", 0)
+	f.add(name, "bytes of transfers", 0)
+	noWaits(f, name)
+	for _, s := range trace.Slices {
+		row := trace.Tracks[s.Track].Name
+		text := func(key string) string { v, _ := s.Args[key].(string); return v }
+		switch duration := float64(s.End - s.Begin); s.Category {
+		case "transfer":
+			if bytes, _ := s.Args["bytes"].(uint64); !s.Instant {
+				f.add(name, "transfers", 1)
+				f.add(name, "bytes of transfers", float64(bytes))
+			}
+		case "wait":
+			addWait(f, name, text("kind"), text("rank_name"), text("for_rank_name"), s.Args["start_up"] != nil, duration)
+		case "answer", "marker", "measurement":
+		default:
+			group := s.Category
+			if _, channel := facts.RowChannel(row); channel {
+				group = "NCCL channels"
+			}
+			if s.Args["unfinished"] == nil { // the tally counts them apart
+				f.add(name, group+"/"+s.Name+" regions", 1)
+				f.add(name, group+"/"+s.Name+" time", duration)
+			}
 		}
 	}
 	return nil
@@ -801,23 +868,9 @@ func readParquet(f figures, name string, outputs map[string][]byte) error {
 	if err != nil {
 		return err
 	}
-	for _, metric := range append(slices.Collect(maps.Values(waitMetrics)), startUpMetric) {
-		f.add(name, metric, 0)
-	}
+	noWaits(f, name)
 	for _, w := range waits {
-		if w.StartUp {
-			f.add(name, startUpMetric, float64(w.Waited))
-			continue
-		}
-		f.add(name, waitMetrics[w.Kind], float64(w.Waited))
-		f.add(name, "waited", float64(w.Waited))
-		f.add(name, w.RankName+": waited", float64(w.Waited))
-		f.add(name, w.ForName+": caused", float64(w.Waited))
-		if slices.Contains(inCollectives, w.Kind) {
-			f.add(name, "waited in collectives", float64(w.Waited))
-			f.add(name, w.RankName+" in collectives: waited", float64(w.Waited))
-			f.add(name, w.ForName+" in collectives: caused", float64(w.Waited))
-		}
+		addWait(f, name, w.Kind, w.RankName, w.ForName, w.StartUp, float64(w.Waited))
 	}
 	return nil
 }

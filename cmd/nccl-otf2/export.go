@@ -31,7 +31,11 @@ var exportForms = []exportForm{
 		func(a *otf2.Archive, path string, _ io.Writer, opts *export.Options, _ string) (*export.Result, error) {
 			return export.JSONL(a, path, opts)
 		}},
-	{"chrome", "trace events for Perfetto (ui.perfetto.dev) and chrome://tracing", "trace.json.gz", false,
+	{"perfetto", "the timeline in Perfetto's own format, with waits and causes", "trace.pftrace", false,
+		func(a *otf2.Archive, path string, stdout io.Writer, opts *export.Options, _ string) (*export.Result, error) {
+			return export.Perfetto(a, path, stdout, opts)
+		}},
+	{"chrome", "trace events in JSON, for Perfetto, chrome://tracing and others", "trace.json.gz", false,
 		func(a *otf2.Archive, path string, stdout io.Writer, opts *export.Options, _ string) (*export.Result, error) {
 			return export.Chrome(a, path, stdout, opts)
 		}},
@@ -57,32 +61,36 @@ func exportCommand() *cobra.Command {
 		Long: `Writes what is in an archive in one of these forms:
 
   --jsonl        the records of the minimal profiler: a folder with a file per process; nccl-otf2 import reads them
-  --chrome       the timeline for Perfetto, with lines from calls to operations, through the parts of collectives,
-                 along messages and transfers; gzip if the name ends in .gz
+  --perfetto     the timeline in Perfetto's own format (ui.perfetto.dev, trace_processor): tracks of hosts, processes,
+                 GPUs, streams; operations with size, bandwidth, algorithm; who waited for whom, what made the ranks
+                 wait; lines from calls to operations, through the parts of collectives, along messages and transfers;
+                 metrics; gzip if the name ends in .gz
+  --chrome       the same as trace-event JSON, for other viewers; gzip if the name ends in .gz
   --parquet      a folder of five tables (docs/tables.md), which the queries in sql/ ask
   --prometheus   a file for the node exporter's textfile collector, put in place when it is complete
 
 docs/export.md has the schemas, which are stable, and queries. What a form has no room for, and what the archive does not
 hold, is left out, never made up; the tool says how much. Archives may be larger than memory. The same archive gives the same bytes.`,
-		Example: `  nccl-otf2 export exp1 --chrome
+		Example: `  nccl-otf2 export exp1 --perfetto
+  nccl-otf2 export exp1 --perfetto -o - | gzip >/tmp/run.pftrace.gz
   nccl-otf2 export exp1 --chrome -o /tmp/run.json
   nccl-otf2 export exp1 --parquet -o tables --compression snappy
   duckdb -c "SELECT function, count(*), median(busbw_gbs) FROM 'tables/operations.parquet' GROUP BY ALL"
-  nccl-otf2 export exp1 --chrome --phase 'step 7' --rank 0-3
+  nccl-otf2 export exp1 --perfetto --phase 'step 7' --rank 0-3
   nccl-otf2 export exp1 --jsonl --job $SLURM_JOB_ID -o minimal_profiler_dump
   nccl-otf2 export exp1 --prometheus -o /var/lib/node_exporter/nccl_otf2.prom`,
 		Args: exactly("an experiment directory or archive"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			i := slices.Index(wanted, true)
 			if i < 0 || slices.Contains(wanted[i+1:], true) {
-				return usagef("say one form: --jsonl, --chrome, --parquet or --prometheus")
+				return usagef("say one form: --jsonl, --perfetto, --chrome, --parquet or --prometheus")
 			}
 			if err := spec.Check(); err != nil {
 				return usagef("%v", err)
 			}
 			form := &exportForms[i]
 			if cmd.Flags().Changed("compression") && form.name != "parquet" {
-				return usagef("--compression is for --parquet: a name that ends in .gz compresses --chrome")
+				return usagef("--compression is for --parquet: a name that ends in .gz compresses --perfetto and --chrome")
 			}
 			if output == "-" && form.folder {
 				return usagef("--%s makes several files: give -o a folder", form.name)
@@ -93,7 +101,7 @@ hold, is left out, never made up; the tool says how much. Archives may be larger
 	for i, form := range exportForms {
 		cmd.Flags().BoolVar(&wanted[i], form.name, false, form.help)
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "", "file or folder to write; - for standard output (default: jsonl, trace.json.gz, parquet or nccl_otf2.prom beside the archive)")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "file or folder to write; - for standard output (default: jsonl, trace.pftrace, trace.json.gz, parquet or nccl_otf2.prom beside the archive)")
 	cmd.Flags().StringVar(&job, "job", "", "id of the job, for names of files and labels")
 	addSelection(cmd, &spec)
 	cmd.Flags().Var(&codec, "compression", "of Parquet tables: zstd, snappy or none")
