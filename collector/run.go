@@ -116,7 +116,7 @@ func Run(ctx context.Context, o Options) (out Outcome, err error) {
 	}
 	o.Processors(1)
 	defer o.Processors(mostProcessors)
-	debug.SetGCPercent(50)
+	debug.SetGCPercent(100)
 
 	inode := inodeOf(o.FD)
 	memory, err := shm.Map(o.FD)

@@ -48,7 +48,9 @@ type groupCall struct {
 	phases      groupPhases
 	resumed     bool // another model saw it begin: its region is missing
 
-	// The first of each: most groups have no more.
+	// The first of each, and its place in the lists above: most groups have no more, and an operation that waits keeps all of it.
+	ownCall     call
+	ownLaunch   launch
 	firstCall   [1]*call
 	firstLaunch [1]*launch
 }
@@ -172,14 +174,32 @@ func (ts *threads) stopGroupAPI(th *thread, t uint64, r *shm.Record) {
 	}
 }
 
+// place is memory for the group's next call, of any group or of none (nil).
+func (g *groupCall) place() *call {
+	if g != nil && len(g.calls) == 0 {
+		return &g.ownCall
+	}
+	return new(call)
+}
+
+// launchPlace is memory for the group's next launch, of any group or of none (nil).
+func (g *groupCall) launchPlace() *launch {
+	if g != nil && len(g.launches) == 0 {
+		return &g.ownLaunch
+	}
+	return new(launch)
+}
+
 func (ts *threads) startCall(th *thread, t uint64, r *shm.Record) {
 	comm := ts.ranks.comm(r.Aux)
 	if comm == nil {
 		ts.oddity(OddForeign)
 		return
 	}
-	c := &call{
-		handle: r.Handle, parent: r.Arg, comm: comm, group: ts.groups[r.Arg], p2p: r.Type == shm.EventP2pApi,
+	g := ts.groups[r.Arg]
+	c := g.place()
+	*c = call{
+		handle: r.Handle, parent: r.Arg, comm: comm, group: g, p2p: r.Type == shm.EventP2pApi,
 		name: r.Func, count: r.Count, datatype: r.Datatype, root: r.Root, stream: r.Stream, tag: r.UserTag,
 		graph: r.Flags&shm.FlagGraph != 0, start: t, stop: t, before: ungrouped,
 	}
@@ -187,8 +207,8 @@ func (ts *threads) startCall(th *thread, t uint64, r *shm.Record) {
 	if !c.graph {
 		comm.begun = max(comm.begun, t)
 	}
-	if c.group != nil {
-		c.group.calls = append(c.group.calls, c)
+	if g != nil {
+		g.calls = append(g.calls, c)
 	}
 	if c.graph {
 		if gone, full := comm.captured.Put(c.handle, c); full {
@@ -230,12 +250,14 @@ func (ts *threads) startLaunch(th *thread, t uint64, r *shm.Record) {
 		ts.oddity(OddForeign)
 		return
 	}
-	th.launch = &launch{
+	g := ts.groups[r.Arg]
+	th.launch = g.launchPlace()
+	*th.launch = launch{
 		Launch: cuda.Launch{Handle: r.Handle, Rank: &comm.kernels, Thread: uint32(th.tid), Start: t, Stop: t},
-		comm:   comm, parent: r.Arg, stream: r.Stream, graph: ts.groups[r.Arg] != nil && ts.groups[r.Arg].graph,
+		comm:   comm, parent: r.Arg, stream: r.Stream, graph: g != nil && g.graph,
 	}
 	ts.cuda.Keep(&th.launch.Launch)
-	if g := ts.groups[r.Arg]; g != nil {
+	if g != nil {
 		g.launches = append(g.launches, th.launch)
 	}
 	if _, full := ts.launches.Put(r.Handle, th.launch); full {

@@ -39,12 +39,12 @@ func (ts *threads) startCE(th *thread, t uint64, r *shm.Record) {
 		ts.ops.captureOnly(comm, t)
 	} else {
 		p := &plan{comm: comm, handle: r.Handle, start: t}
-		p.ops = []*operation{{
+		p.add(&operation{
 			handle: r.Handle, parent: r.Arg, plan: p, call: call, task: true, copied: true,
 			name: r.Func, seq: r.Seq, count: r.Count, datatype: r.Datatype, root: r.Root,
 			send: r.SendBuff, recv: r.RecvBuff, tag: r.UserTag, stream: r.Stream,
 			syncStrategy: r.SyncStrategy, batches: r.NumBatches, stopped: true,
-		}}
+		})
 		th.ce.plan = p
 		comm.issue(p, t)
 	}

@@ -73,6 +73,7 @@ func (rs *ranks) edge(t uint64, r *shm.Record) {
 // Outage tells that operations from ≤ ordinal < to of a communicator rank were called and not recorded, because the plugin was asked to
 // refuse them between two times. All that was recorded before has been given.
 func (m *Model) Outage(comm int, from, to, begin, end uint64) error {
+	m.changed = true
 	c := m.ranks.comm(uint32(comm))
 	if c == nil || c.final || c.off {
 		return m.err

@@ -14,6 +14,7 @@ import (
 // Comm announces communicator rank i, before any record that names it; up to API v3, where NCCL tells which
 // communicator it is with the first operation, before the first Coll or P2p. A rank is announced once.
 func (m *Model) Comm(i int, c experiment.Comm, gpu experiment.GPU) {
+	m.changed = true
 	r := m.ranks.announce(i, c, gpu)
 	m.resumeComm(r)
 	m.process.Comms[i] = r.Comm

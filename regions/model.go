@@ -79,6 +79,7 @@ type Model struct {
 	threads *threads
 	net     *network
 	raw     *raw // nil: not asked for
+	changed bool // something has come since the last Snapshot that may be in what is under way
 
 	handlers [shm.TypeCount]handlers
 }
@@ -101,7 +102,7 @@ func New(sink Sink, p *experiment.Process, opts *Options) *Model {
 	o.CUPTIHold = cmp.Or(o.CUPTIHold, 3e9)
 	o.Paradigm = cmp.Or(o.Paradigm, otf2.ParadigmCUDA)
 	b := newBoard(sink, &setup{o, p})
-	m := &Model{board: b, metrics: &metrics{board: b}, ranks: &ranks{board: b}}
+	m := &Model{board: b, metrics: &metrics{board: b}, ranks: &ranks{board: b}, changed: true}
 	// Activities wait longer for what belongs to them than plans do for activities.
 	hold := max(o.CUPTIHold, o.GPUHold) + 1e9
 	m.cuda = cuda.New(&streams{board: b, ranks: m.ranks, kernels: make(map[string]otf2.RegionRef)}, cuda.Options{Hold: hold, Functions: kernelFunctions()})
@@ -168,6 +169,7 @@ const (
 // The record is not kept. The error is that of the event files, the first one; the model goes on
 // counting after it.
 func (m *Model) Record(ring int, t uint64, r *shm.Record) error {
+	m.changed = true
 	th := m.threads.thread(ring)
 	m.begins(t) // records that were published late are older than others before them
 	m.last = max(m.last, t)
@@ -225,6 +227,7 @@ func (m *Model) Record(ring int, t uint64, r *shm.Record) error {
 
 // Advance tells that all records before t have been given, and writes the operations that are due.
 func (m *Model) Advance(t uint64) error {
+	m.changed = true
 	m.ranks.sweep()
 	for _, c := range m.ranks.live {
 		if c.final {
@@ -249,6 +252,7 @@ func (m *Model) Advance(t uint64) error {
 
 // Settle writes what is complete without waiting for better knowledge of the GPU's clock.
 func (m *Model) Settle(t uint64) error {
+	m.changed = true
 	for _, c := range m.ranks.live {
 		if !c.final {
 			m.ops.drain(c, t, drainComplete)
@@ -261,6 +265,7 @@ func (m *Model) Settle(t uint64) error {
 // Finish ends the timeline: what is still open is written as unfinished, up to the time of the last
 // record. Nothing may follow but Snapshot.
 func (m *Model) Finish() error {
+	m.changed = true
 	for _, th := range m.threads.byRing {
 		m.endThread(th, m.last)
 	}

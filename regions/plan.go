@@ -51,7 +51,8 @@ type plan struct {
 	floor   uint64 // when the plan before had been enqueued
 	counted int    // operations of it that are counted as outstanding
 
-	// The first of each: most plans have no more.
+	// The first of each: most plans have no more, and an operation keeps its plan in any case.
+	own         operation
 	firstOp     [1]*operation
 	firstKernel [1]gpuclock.Kernel
 }
@@ -204,6 +205,18 @@ func (p *plan) findLaunch() {
 	}
 }
 
+// add adds a copy of an operation to the plan, and returns it.
+func (p *plan) add(op *operation) (added *operation) {
+	if p.ops == nil {
+		p.ops, added = p.firstOp[:0], &p.own
+	} else {
+		added = new(operation)
+	}
+	*added = *op
+	p.ops = append(p.ops, added)
+	return added
+}
+
 func (ops *operations) startTask(th *thread, t uint64, r *shm.Record) {
 	comm := ops.ranks.comm(r.Aux)
 	if comm == nil {
@@ -215,13 +228,13 @@ func (ops *operations) startTask(th *thread, t uint64, r *shm.Record) {
 		p = &plan{comm: comm, start: t, stopped: true, stop: t}
 		comm.issue(p, t)
 	}
-	op := &operation{
+	op := p.add(&operation{
 		handle: r.Handle, parent: r.Arg, plan: p, index: int32(len(p.ops)), call: ops.takeCall(r.Arg), p2p: r.Type == shm.EventP2p, task: true,
 		name: r.Func, seq: r.Seq, count: r.Count, datatype: r.Datatype, algo: r.Algo, proto: r.Proto,
 		channels: uint32(r.NChannels), warps: uint32(r.NWarps), root: r.Root, peer: r.Peer,
 		send: r.SendBuff, recv: r.RecvBuff, tag: r.UserTag, kernelVariant: r.KernelVariant,
 		sym: r.Flags&shm.FlagSym != 0, anyChannels: r.Flags&shm.FlagUnknownChannels != 0,
-	}
+	})
 	if op.p2p && op.name != "Send" { // NCCL tells one buffer
 		op.send, op.recv = 0, op.send
 	}
@@ -236,10 +249,6 @@ func (ops *operations) startTask(th *thread, t uint64, r *shm.Record) {
 	if !p.captureOnly {
 		comm.begun = max(comm.begun, t)
 	}
-	if p.ops == nil {
-		p.ops = p.firstOp[:0]
-	}
-	p.ops = append(p.ops, op)
 	ops.takeTold(op)
 	p.tasksOpen++
 	ops.byHandle[r.Handle] = op
@@ -287,10 +296,10 @@ func (ops *operations) resolveCalls(c *commRank, before int64) {
 			stop = call.group.stop
 		}
 		p := &plan{comm: c, start: call.start, stop: stop, stopped: true, callOnly: true, completeAt: stop}
-		p.ops = []*operation{{
+		p.add(&operation{
 			parent: call.handle, plan: p, call: call, name: call.name, count: call.count,
 			datatype: call.datatype, root: call.root, tag: call.tag, stopped: true,
-		}}
+		})
 		if len(c.queue) == 0 {
 			c.headAt = stop
 		}

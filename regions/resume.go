@@ -5,7 +5,6 @@ package regions
 import (
 	"encoding/binary"
 	"maps"
-	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 )
@@ -161,13 +160,11 @@ func (m *Model) resumable() (r experiment.Resume) {
 		}
 	}
 	for _, c := range m.ranks.live {
-		first := len(r.Plans)
+		left := leftPlans{copying: copying}
 		for _, p := range c.queue {
-			if l, ok := p.left(copying); ok {
-				r.Plans = append(r.Plans, l)
-				r.Plans = joinPlans(r.Plans, first)
-			}
+			left.add(p)
 		}
+		r.Plans = append(r.Plans, left.all()...)
 		if c.final {
 			continue
 		}
@@ -181,50 +178,80 @@ func (m *Model) resumable() (r experiment.Resume) {
 	return r
 }
 
-// left describes what another model would need of a plan; false: nothing.
-func (p *plan) left(copying map[*plan]int) (l experiment.Plan, ok bool) {
-	if p.measurement != 0 || p.captureOnly && p.stopped {
-		return l, false
-	}
-	l = experiment.Plan{Comm: p.comm.index, Group: told(p.newest()), Open: !p.stopped}
-	if p.gone != nil {
-		l.Gone = make(map[string][]byte, len(p.gone.operations))
-		for key, marks := range p.gone.operations {
-			l.Gone[key] = slices.Clone(marks)
-		}
-	}
-	if len(p.ops) > 0 && !p.captureOnly {
-		l.Ops = make(map[string][]byte)
-		for _, op := range p.ops {
-			key := op.sequenceKey()
-			l.Ops[key] = binary.LittleEndian.AppendUint32(l.Ops[key], op.mark())
-		}
-	}
-	if l.Open {
-		l.Captured, l.Handle, l.Start = p.captureOnly, p.handle, p.start
-		if ring, ok := copying[p]; ok {
-			l.Ring, l.Copied = ring, p.copied()
-		}
-	}
-	return l, true
+// leftPlans describes what another model would need of the plans of a queue. Those that have been enqueued become one, but for the last:
+// calls can only come in between the last two.
+type leftPlans struct {
+	copying map[*plan]int // rings of threads that enqueue copies
+	plans   []experiment.Plan
+	last    *plan // one more, which has been enqueued
 }
 
-// joinPlans makes one of the third to last plan and the one before the last, if all three, behind the first, have been enqueued: calls
-// can only come in between the last two.
-func joinPlans(all []experiment.Plan, first int) []experiment.Plan {
-	n := len(all)
-	if n-first < 3 || all[n-1].Open || all[n-2].Open || all[n-3].Open {
-		return all
+// add takes the next plan of the queue.
+func (l *leftPlans) add(p *plan) {
+	if p.measurement != 0 || p.captureOnly && p.stopped {
+		return
 	}
-	into, of := &all[n-3], &all[n-2]
-	if len(into.Ops) > 0 && len(of.Gone) > 0 { // their order would not be known
-		return all
+	if !p.stopped {
+		l.plans = append(l.all(), l.describe(p))
+		return
 	}
-	join(&into.Ops, of.Ops)
-	join(&into.Gone, of.Gone)
-	into.Group = max(into.Group, of.Group)
-	all[n-2] = all[n-1]
-	return all[:n-1]
+	if n := len(l.plans); l.last != nil && n > 0 && l.last.joins(&l.plans[n-1]) {
+		l.last.join(&l.plans[n-1])
+	} else {
+		l.all()
+	}
+	l.last = p
+}
+
+// all are the descriptions of those that were added.
+func (l *leftPlans) all() []experiment.Plan {
+	if l.last != nil {
+		l.plans, l.last = append(l.plans, l.describe(l.last)), nil
+	}
+	return l.plans
+}
+
+func (l *leftPlans) describe(p *plan) experiment.Plan {
+	d := experiment.Plan{Comm: p.comm.index, Group: told(p.newest()), Open: !p.stopped}
+	p.join(&d)
+	if d.Open {
+		d.Captured, d.Handle, d.Start = p.captureOnly, p.handle, p.start
+		if ring, ok := l.copying[p]; ok {
+			d.Ring, d.Copied = ring, p.copied()
+		}
+	}
+	return d
+}
+
+// joins tells whether a plan can be described together with those before it: also the order of what is gone is known then.
+func (p *plan) joins(before *experiment.Plan) bool {
+	return !before.Open && (len(before.Ops) == 0 || p.gone == nil || len(p.gone.operations) == 0)
+}
+
+// join adds a plan's operations to a description.
+func (p *plan) join(d *experiment.Plan) {
+	d.Group = max(d.Group, told(p.newest()))
+	if p.gone != nil {
+		for key, marks := range p.gone.operations {
+			put(&d.Gone, key, marks...)
+		}
+	}
+	if p.captureOnly {
+		return
+	}
+	for _, op := range p.ops {
+		var mark [experiment.MarkSize]byte
+		binary.LittleEndian.PutUint32(mark[:], op.mark())
+		put(&d.Ops, op.sequenceKey(), mark[:]...)
+	}
+}
+
+// put adds marks to those of a key.
+func put(to *map[string][]byte, key string, marks ...byte) {
+	if *to == nil {
+		*to = make(map[string][]byte)
+	}
+	(*to)[key] = append((*to)[key], marks...)
 }
 
 // join puts operations behind others, whose lists are written on: nobody else may have them.

@@ -18,8 +18,12 @@ import (
 func (m *Model) Snapshot() {
 	p := m.process
 	p.FirstTime, p.LastTime = m.begin(), m.last
-	for _, c := range m.ranks.live {
-		m.ranks.snapshotComm(c)
+	if m.changed {
+		for _, c := range m.ranks.live {
+			m.ranks.snapshotComm(c)
+		}
+		p.Pending, p.Resume = m.ranks.pending(), m.resumable()
+		m.changed = false
 	}
 	p.Locations = p.Locations[:0]
 	for _, l := range m.locations {
@@ -41,7 +45,6 @@ func (m *Model) Snapshot() {
 	p.Counts.Oddities = named(m.oddities[:], oddityNames[:])
 	p.Counts.Timing = maps.Clone(m.sources)
 	p.Counts.CUPTI = m.cuda.Counts()
-	p.Pending, p.Resume = m.ranks.pending(), m.resumable()
 }
 
 // snapshotComm describes a communicator rank; for good when it is closed.

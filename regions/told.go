@@ -20,6 +20,7 @@ type Told struct {
 // Tell gives the times of an operation ahead of the record that starts it. Operations of one plan have the times of the
 // first.
 func (m *Model) Tell(handle uint64, t Told) {
+	m.changed = true
 	if m.ops.reports == nil {
 		m.ops.reports = make(map[uint64]*Told)
 	}

@@ -291,7 +291,7 @@ func (f *fitScratch) line(points []point, middle uint64, before *clockLine, grai
 	m := min(n, quickest)
 	f.low, f.at = f.low[:0], f.at[:0]
 	f.lowest(slope, 0, n, m)
-	spread := f.low[m-1] - f.low[0]
+	quickestAt, spread := f.low[0], f.low[m-1]-f.low[0]
 	if m > few {
 		spread = min(spread, (spread+(quickest-1)/(few-1)*(f.low[few-1]-f.low[0]))/2)
 	}
@@ -304,7 +304,7 @@ func (f *fitScratch) line(points []point, middle uint64, before *clockLine, grai
 		l.pivot += x / float64(m)
 	}
 	l.bend = f.bend(slope)
-	l.stat = max(most-late, late) + max(systematicNs, sharedDelay*f.usually(slope)) + grain + l.bend
+	l.stat = max(most-late, late) + f.shared(slope, quickestAt) + grain + l.bend
 	least := 0.0
 	for i := range points {
 		p := &points[i]
@@ -321,6 +321,21 @@ func (f *fitScratch) line(points []point, middle uint64, before *clockLine, grai
 	}
 	l.stat, l.limit = l.stat-least, l.limit-least // the line lies below what a launch allows
 	return l
+}
+
+// shared is what all reports may be late, the quickest of them too.
+func (f *fitScratch) shared(slope, quickestAt float64) float64 {
+	near, bound := 0, quickestAt+systematicNs/sharedDelay
+	x := f.x[:len(f.y)]
+	for i, y := range f.y {
+		if y-slope*x[i] < bound {
+			near++
+		}
+	}
+	if near > len(f.y)/2 { // they usually are less late than would matter: to find out how much takes longer
+		return systematicNs
+	}
+	return max(systematicNs, sharedDelay*f.usually(slope))
 }
 
 // usually is how late reports usually are, beyond the quickest: the median.

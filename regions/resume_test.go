@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package regions
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+)
+
+// Plans that have been enqueued are described together as far as can be, whatever lies in a queue: like one by one, joined in twos.
+func TestLeftPlansAreJoined(t *testing.T) {
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		c := &commRank{index: int(seed % 3)}
+		left := leftPlans{copying: make(map[*plan]int)}
+		var want []experiment.Plan
+		for range r.IntN(9) {
+			p := madeUpPlan(r, c)
+			if r.IntN(8) == 0 {
+				left.copying[p] = 3
+			}
+			left.add(p)
+			if p.measurement == 0 && !(p.captureOnly && p.stopped) {
+				want = joinedInTwos(append(want, left.describe(p)))
+			}
+		}
+		if got := left.all(); !reflect.DeepEqual(got, want) {
+			t.Fatalf("seed %d:\n%+v, want\n%+v", seed, got, want)
+		}
+	}
+}
+
+func madeUpPlan(r *rand.Rand, c *commRank) *plan {
+	p := &plan{comm: c, handle: r.Uint64N(100) + 1, start: r.Uint64N(100), stopped: r.IntN(5) > 0, captureOnly: r.IntN(8) == 0}
+	if r.IntN(10) == 0 {
+		p.measurement = otf2.MeasurementOff
+	}
+	for range r.IntN(3) {
+		p.add(&operation{plan: p, name: []string{"AllReduce", "Broadcast"}[r.IntN(2)], count: r.Uint64N(9), call: &call{before: r.Int64N(9) - 4}})
+	}
+	if r.IntN(4) == 0 || len(p.ops) == 0 {
+		p.gone = &gone{operations: map[string][]byte{}, group: r.Int64N(5)}
+		for range r.IntN(3) {
+			p.gone.operations[fmt.Sprint("gone ", r.IntN(2))] = []byte{1, 2, 3, byte(r.IntN(9))}
+		}
+	}
+	return p
+}
+
+// joinedInTwos makes one of the third to last and the one before the last, where all three have been enqueued and their order would be known.
+func joinedInTwos(all []experiment.Plan) []experiment.Plan {
+	n := len(all)
+	if n < 3 || all[n-1].Open || all[n-2].Open || all[n-3].Open || len(all[n-3].Ops) > 0 && len(all[n-2].Gone) > 0 {
+		return all
+	}
+	into := experiment.Plan{Comm: all[n-3].Comm, Group: max(all[n-3].Group, all[n-2].Group)}
+	for _, of := range []experiment.Plan{all[n-3], all[n-2]} {
+		for _, m := range []struct {
+			to   *map[string][]byte
+			from map[string][]byte
+		}{{&into.Ops, of.Ops}, {&into.Gone, of.Gone}} {
+			for key, marks := range maps.All(m.from) {
+				put(m.to, key, marks...)
+			}
+		}
+	}
+	return append(all[:n-3], into, all[n-1])
+}
+
+// A description is not made of what waits again when nothing has come since the last: each flush wants two.
+func TestSnapshotsOfTheSame(t *testing.T) {
+	m := New(files{t.TempDir()}, &experiment.Process{}, nil)
+	m.Comm(0, experiment.Comm{ID: 1, NRanks: 2}, experiment.GPU{})
+	c := m.ranks.all[0]
+	for range 1000 {
+		p := &plan{comm: c, stopped: true, completeAt: 1}
+		p.add(&operation{plan: p, name: "AllReduce"})
+		c.queue = append(c.queue, p)
+	}
+	m.Snapshot()
+	first := m.process.Resume
+	if n := len(first.Plans); n != 2 || len(first.Plans[0].Ops["AllReduce"]) != 999*experiment.MarkSize {
+		t.Fatalf("%d plans: %+v", n, first.Plans)
+	}
+	m.Snapshot()
+	if again := m.process.Resume; &again.Plans[0] != &first.Plans[0] {
+		t.Error("what waits is described again, and nothing has come")
+	}
+	for i, given := range []func() error{
+		func() error { return m.Advance(1) },
+		func() error { return m.Settle(1) },
+		func() error { return m.Outage(0, 5, 6, 7, 8) },
+		func() error { m.Comm(1, experiment.Comm{ID: 2, NRanks: 2}, experiment.GPU{}); return nil },
+		func() error { m.Tell(7, Told{}); return nil },
+		func() error { return m.Record(0, 9, &shm.Record{Kind: shm.RecordInit}) },
+		m.Finish,
+	} {
+		m.changed = false
+		if err := given(); err != nil || !m.changed {
+			t.Errorf("call %d: %v, the next description is made anew: %v", i, err, m.changed)
+		}
+	}
+}
