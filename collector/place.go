@@ -10,14 +10,18 @@ import (
 
 // notePlace notes what decides which operations the library tells of: its settings, and on what GPUs it runs.
 func (r *recording) notePlace(lookup config.Lookup) {
-	p := r.process
-	p.LibrarySettings = make(map[string]string)
+	r.process.LibrarySettings = librarySettings(lookup)
+	if r.process.Library == "RCCL" {
+		r.process.Architectures = gpu.AMD("")
+	}
+}
+
+func librarySettings(lookup config.Lookup) map[string]string {
+	settings := make(map[string]string)
 	for _, name := range hidden.Variables() {
 		if value, ok := lookup(name); ok {
-			p.LibrarySettings[name] = value
+			settings[name] = value
 		}
 	}
-	if p.Library == "RCCL" {
-		p.Architectures = gpu.AMD("")
-	}
+	return settings
 }

@@ -179,7 +179,7 @@ func (r *Reader) Read(ev *otf2.Event, d *Details) {
 		case regions.AttrRecvBuff:
 			d.Recv = a.Bits
 		case regions.AttrSendBuffClass, regions.AttrRecvBuffClass:
-			d.Device = d.Device || r.Names.String(otf2.StringRef(a.Bits)) == "device"
+			d.Device = d.Device || OnGPU(r.Names.String(otf2.StringRef(a.Bits)))
 		case regions.AttrGraph:
 			d.Graph = a.Bits != 0
 		case regions.AttrUnfinished:
@@ -216,6 +216,9 @@ func (r *Reader) Read(ev *otf2.Event, d *Details) {
 		d.Attributes = slices.Concat(d.Attributes, ev.Attributes)
 	}
 }
+
+// OnGPU tells whether a class of memory is a GPU's, or memory that it shares with the host (managed).
+func OnGPU(class string) bool { return class == regions.ClassDevice || class == regions.ClassManaged }
 
 // source is the source of times of a name; the names are few, and come with every launch.
 func (r *Reader) source(ref otf2.StringRef) Source {

@@ -25,6 +25,9 @@ type ReadOptions struct {
 	// for each window.
 	MaxOpenFiles int
 
+	// Name is what Path says, for archives that were made of something else; "": the path of the anchor.
+	Name string
+
 	// Memory is the room in bytes for windows on the event files when many locations are read at once; 0 means
 	// 32 MiB. A window has at most 64 KiB and at least 4 KiB, so that many locations may need more.
 	Memory int
@@ -87,8 +90,13 @@ func Open(anchorPath string, opts *ReadOptions) (*Archive, error) {
 // Close ends reading. Iterations that are still under way keep working.
 func (a *Archive) Close() error { return nil }
 
-// Path returns the path of the anchor.
-func (a *Archive) Path() string { return a.path }
+// Path returns the path of the anchor, or ReadOptions.Name.
+func (a *Archive) Path() string {
+	if a.opts.Name != "" {
+		return a.opts.Name
+	}
+	return a.path
+}
 
 // base is the archive's path without the anchor's extension: the folder of the locations' files.
 func (a *Archive) base() string { return strings.TrimSuffix(a.path, filepath.Ext(a.path)) }

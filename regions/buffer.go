@@ -7,7 +7,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions/cuda"
 )
 
-// The memory that operations worked on, where CUPTI records memory, and whether it was one buffer.
+// The memory that operations worked on.
 
 // Classes of memory that buffers can be in.
 const (
@@ -18,9 +18,23 @@ const (
 	ClassUnknown = cuda.ClassUnknown
 )
 
-// bufferAttributes tells what memory an operation worked on.
+// bufferAttributes tells what memory an operation worked on, where CUPTI records memory, and whether it was one buffer.
 func (pw *planWriter) bufferAttributes(a *otf2.AttributeList, c *commRank, op *operation) {
-	if !pw.cuda.SeesMemory() || !op.task {
+	if !op.task {
+		return
+	}
+	pw.classAttributes(a, op)
+	if same, known := op.inPlace(c); known {
+		v := uint8(0)
+		if same {
+			v = 1
+		}
+		a.Uint8(AttrInPlace, v)
+	}
+}
+
+func (pw *planWriter) classAttributes(a *otf2.AttributeList, op *operation) {
+	if !pw.cuda.SeesMemory() {
 		return
 	}
 	class := func(address uint64) otf2.StringRef {
@@ -31,13 +45,6 @@ func (pw *planWriter) bufferAttributes(a *otf2.AttributeList, c *commRank, op *o
 	}
 	if op.recv != 0 {
 		a.String(AttrRecvBuffClass, class(op.recv))
-	}
-	if same, known := op.inPlace(c); known {
-		v := uint8(0)
-		if same {
-			v = 1
-		}
-		a.Uint8(AttrInPlace, v)
 	}
 }
 

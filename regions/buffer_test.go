@@ -98,6 +98,33 @@ func TestBufferClasses(t *testing.T) {
 	}
 }
 
+// Whether both buffers are one NCCL's addresses tell: no CUPTI is needed for that, and classes stay unsaid.
+func TestInPlaceNeedsNoCUPTI(t *testing.T) {
+	for _, tc := range []struct {
+		function   string
+		send, recv uint64
+		want       string
+	}{
+		{"AllReduce", 0x10000, 0x10000, " IN_PLACE=1"},
+		{"AllReduce", 0x10000, 0x20000, " IN_PLACE=0"},
+		{"AllGather", 0x10400, 0x10000, " IN_PLACE=1"}, // rank 1's 256 elements of 4 bytes
+		{"Reduce", 0x10000, 0, ""},
+	} {
+		s := newScene(t, 4)
+		s.start(0, 100, shm.EventGroup, "p", "", shm.Record{})
+		s.start(0, 101, shm.EventColl, "c", "", shm.Record{
+			ParentGroup: s.id("p"), Func: tc.function, Count: 256, Datatype: "ncclFloat32", SendBuff: tc.send, RecvBuff: tc.recv, NChannels: 1,
+		})
+		s.stop(0, 102, shm.EventColl, "c")
+		s.stop(0, 103, shm.EventGroup, "p")
+		s.kernel(110, 120, "c")
+		got := s.lines(experiment.KindRank, AttrSendBuffClass, AttrRecvBuffClass, AttrInPlace)
+		if len(got) < 2 || !strings.HasSuffix(got[1], "Enter "+tc.function+tc.want) {
+			t.Errorf("%q, want %s", got, tc.want)
+		}
+	}
+}
+
 // Without records of memory nothing is said of classes.
 func TestNoBufferClasses(t *testing.T) {
 	s := newScene(t, 4)

@@ -135,6 +135,9 @@ func TypeOf(descr any) (EventType, bool) {
 	return 0, false
 }
 
+// Descriptor is an empty descriptor of a type, as Event.Descr points to.
+func Descriptor(t EventType) any { return eventTypes[t].descr }
+
 // MarshalDescr writes a descriptor as the member "d" of a start line, without the ids of other
 // events. A string "" is NULL, but for the protocol of a symmetric collective, which NCCL leaves empty.
 func MarshalDescr(descr any) ([]byte, error) {

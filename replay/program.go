@@ -157,13 +157,30 @@ func NativeAPI(nccl string) (int, error) {
 	return 1, nil
 }
 
-// Device is the CUDA device of a communicator rank: that of the kernels it ran, else its rank in the
-// whole job.
-func (rec *Recording) Device(p *Process, c *Context) int {
+// VersionCode is what ncclGetVersion tells of a release: 22907 of "2.29.7".
+func VersionCode(nccl string) (int, error) {
+	r, err := parseRelease(nccl)
+	return r.code(), err
+}
+
+// DeviceOf is the CUDA device of a communicator rank, where the recording tells it: as the plugin asked CUDA, or by the kernels
+// that the rank ran.
+func (rec *Recording) DeviceOf(p *Process, c *Context) (device int, known bool) {
+	if c.Device != nil {
+		return *c.Device, *c.Device >= 0
+	}
 	for _, k := range p.Kernels {
 		if k.CommRank == c.Rank && k.NRanks == c.NRanks {
-			return k.Dev
+			return k.Dev, true
 		}
+	}
+	return 0, false
+}
+
+// Device is the CUDA device on which a communicator rank is played: its own, else one by its rank in the whole job.
+func (rec *Recording) Device(p *Process, c *Context) int {
+	if device, known := rec.DeviceOf(p, c); known {
+		return device
 	}
 	for _, i := range p.Issues {
 		if i.CommRank == c.Rank && i.NRanks == c.NRanks {

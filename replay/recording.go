@@ -84,6 +84,7 @@ type RunInfo struct {
 	Name            string
 	What            string
 	NCCL            string            // release, "2.29.7"
+	Guessed         bool              `json:"ncclGuessed"` // the release is not known, it is one that has the API
 	Library         string            // "rccl", "nccl", or "": not said
 	API             int               `json:"pluginApi"`
 	SocketProfiling bool              `json:"socketProfilingCompiledIn"`
@@ -127,6 +128,8 @@ type Open struct {
 	T              uint64 // CLOCK_MONOTONIC_RAW
 	Mono           uint64 // CLOCK_MONOTONIC
 	Real           uint64 // CLOCK_REALTIME
+	Host           string // name of the machine, "" if the recording does not tell it
+	Boot           string // its boot id, likewise: processes with one share their clocks
 }
 
 // Thread is one thread that made calls.
@@ -151,8 +154,10 @@ type Context struct {
 	MaskBefore     int // activation mask on entry of init
 	Mask           int // … that the recorder asked for
 	Init           *Call
-	Finalize       *Call // the first; nil if it never was
-	Publish        *int  // number under which other processes know it, nil if none
+	Finalize       *Call  // the first; nil if it never was
+	Publish        *int   // number under which other processes know it, nil if none
+	Device         *int   // CUDA ordinal, nil if the recording does not tell it
+	UUID, PCI      string // of the GPU, likewise
 }
 
 // Name is the communicator's name, "" if NCCL gave none.

@@ -115,7 +115,7 @@ func Tally(r *tally.Report) *Document {
 		d.say("There are no regions.")
 	}
 	if marked {
-		d.note("* of an operation: a buffer is in GPU memory")
+		d.note("* a buffer is in GPU memory, or memory that it shares (managed); of a call: of an operation that came of it")
 	}
 	if launched {
 		d.note("%s: only when they were launched is known; the times are of enqueueing, not how long they ran", strings.TrimSpace(facts.LaunchedOnly))

@@ -446,7 +446,7 @@ var operationMarks = []struct {
 	shown func(*operations.Row) bool
 	text  string
 }{
-	{func(o *operations.Row) bool { return o.Device }, "* before the name: a buffer is in GPU memory"},
+	{func(o *operations.Row) bool { return o.Device }, "* before the name: a buffer is in GPU memory, or memory that it shares (managed)"},
 	{func(o *operations.Row) bool { return o.Grouped && o.Equal == 0 }, "* launched together with others: the times are those of the whole launch"},
 	{func(o *operations.Row) bool { return o.Equal > 0 }, "/n: n equal ones launched together: the times are those of the launch, divided by n"},
 	{func(o *operations.Row) bool { return o.Approximate }, "~ right to 2 %"},

@@ -255,7 +255,7 @@ func TestStreamsReachTheArchive(t *testing.T) {
 	}
 	for _, line := range []string{
 		fmt.Sprintf("  kernels        %d recorded, %d of them linked with their launches; %d of NCCL's not linked; 2 records not drawn\n", 2*(5*ops+1), 2*ops-1, 2*ops+1),
-		" *AllReduce ", "* before the name: a buffer is in GPU memory\n",
+		" *AllReduce ", "* before the name: a buffer is in GPU memory, or memory that it shares (managed)\n",
 	} {
 		if !strings.Contains(text.String(), line) {
 			t.Errorf("no %q in\n%s", line, &text)

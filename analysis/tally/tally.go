@@ -52,7 +52,8 @@ var tallyCounts = map[string]string{
 // Row is the regions of one name. Their times are inclusive: from Enter to Leave, with the regions inside.
 type Row struct {
 	Name string `json:"name"`
-	// Device: operations of which a buffer is known to be in a GPU's memory.
+	// Device: operations of which a buffer is known to be in memory of a GPU's or that it shares (managed), and calls that asked for such
+	// operations.
 	Device bool `json:"device"`
 	// Launched: of these operations only when they were launched is known. Their times are those of enqueueing, not how long they ran.
 	Launched bool    `json:"launched_only"`
@@ -75,16 +76,17 @@ func ReadSelected(a *otf2.Archive, selected *selection.Selection) *Report {
 	lanes := analysis.LanesOf(a.Defs)
 	kinds := facts.RowsOf(a.Defs, facts.Communicators(a.Defs))
 	tallies := make([]*tally, len(lanes))
+	processes := analysis.Processes(a.Defs)
 	problems := analysis.ReadRegions(a, lanes, func(i int, r *facts.Reader) {
-		tallies[i] = newTally(a.Defs, kinds)
+		tallies[i] = newTally(a.Defs, kinds, processes)
 		r.Enter, r.Leave, r.Begun = tallies[i].enter, tallies[i].leave, tallies[i].begun
 		selected.Regions(r)
 	})
-	sum := newTally(a.Defs, kinds)
+	sum := newTally(a.Defs, kinds, processes)
 	for _, t := range tallies {
 		sum.absorb(t)
 	}
-	r := sum.result()
+	r := sum.result(processes)
 	r.Problems = append(r.Problems, problems...)
 	return r
 }
@@ -97,6 +99,7 @@ type tally struct {
 	names []string               // of groups
 	sums  map[tallyKey]*Row
 	rows  map[otf2.LocationRef]*tallyRowState
+	calls *joined
 }
 
 type tallyKey struct {
@@ -121,9 +124,10 @@ type tallyFrame struct {
 	launched bool
 }
 
-func newTally(defs *otf2.Definitions, kinds *facts.Rows) *tally {
+func newTally(defs *otf2.Definitions, kinds *facts.Rows, processes map[otf2.LocationRef]otf2.LocationGroupRef) *tally {
 	t := &tally{
 		defs: defs, kinds: kinds, group: make(map[otf2.RegionRef]int), sums: make(map[tallyKey]*Row), rows: make(map[otf2.LocationRef]*tallyRowState),
+		calls: newJoined(defs, processes),
 	}
 	for _, g := range defs.Groups {
 		if g.Type != otf2.GroupTypeRegions {
@@ -158,6 +162,9 @@ func (t *tally) enter(region *facts.Region) {
 		t.rows[region.Location] = r
 	}
 	r.open = append(r.open, tallyFrame{region.Region, region.Device, region.Source == facts.SourceEnqueue})
+	if region.Device {
+		t.calls.works(region.Location, region.Parent)
+	}
 	if g := t.groupOf(region.Region, r.kind == experiment.KindChannel); r.last != g+1 {
 		r.groups[g] = true
 		r.last = g + 1
@@ -169,6 +176,7 @@ func (t *tally) begun(d *facts.Details, in *facts.Region) {
 	if in != nil && d.Device {
 		open := t.rows[in.Location].open
 		open[len(open)-1].device = true
+		t.calls.works(in.Location, d.Parent)
 	}
 }
 
@@ -177,22 +185,30 @@ func (t *tally) leave(region *facts.Region) {
 	r := t.rows[region.Location]
 	f := r.open[len(r.open)-1]
 	r.open = r.open[:len(r.open)-1]
-	row := t.row(r, &f)
 	if region.Unfinished || region.Lost || region.End < region.Begin {
-		row.Unfinished++
+		t.row(r, &f).Unfinished++
 		return
 	}
-	took := uint64(region.End - region.Begin)
-	if row.Calls == 0 || took < row.Min {
-		row.Min = took
+	if !t.calls.keeps(region) {
+		t.row(r, &f).ended(uint64(region.End - region.Begin))
 	}
-	row.Max = max(row.Max, took)
-	row.Time += took
-	row.Calls++
+}
+
+// ended takes a region that took so many nanoseconds.
+func (r *Row) ended(took uint64) {
+	if r.Calls == 0 || took < r.Min {
+		r.Min = took
+	}
+	r.Max = max(r.Max, took)
+	r.Time += took
+	r.Calls++
 }
 
 func (t *tally) row(r *tallyRowState, f *tallyFrame) *Row {
-	key := tallyKey{f.region, f.device, r.kind == experiment.KindChannel, f.launched}
+	return t.sum(tallyKey{f.region, f.device, r.kind == experiment.KindChannel, f.launched})
+}
+
+func (t *tally) sum(key tallyKey) *Row {
 	row := t.sums[key]
 	if row == nil {
 		row = new(Row)
@@ -203,6 +219,7 @@ func (t *tally) row(r *tallyRowState, f *tallyFrame) *Row {
 
 // absorb adds another lane's locations.
 func (t *tally) absorb(o *tally) {
+	t.calls.absorb(o.calls)
 	for l, r := range o.rows {
 		for i := range r.open {
 			o.row(r, &r.open[i]).Unfinished++
@@ -231,7 +248,10 @@ func (r *Row) Add(o *Row) {
 	r.Unfinished += o.Unfinished
 }
 
-func (t *tally) result() *Report {
+func (t *tally) result(of map[otf2.LocationRef]otf2.LocationGroupRef) *Report {
+	t.calls.settle(func(region otf2.RegionRef, device bool, took uint64) {
+		t.sum(tallyKey{region: region, device: device}).ended(took)
+	})
 	type named struct {
 		group            int
 		name             string
@@ -262,7 +282,6 @@ func (t *tally) result() *Report {
 		}
 		g.Calls += row.Calls
 	}
-	of := analysis.Processes(t.defs)
 	r := &Report{Groups: []Group{}, Problems: []string{}}
 	for i := range groups {
 		g := &groups[i]

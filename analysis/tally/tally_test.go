@@ -52,6 +52,55 @@ func TestTallyOfDeviceMemory(t *testing.T) {
 	}
 }
 
+// Calls are marked by the operations that came of them: on a GPU's memory or on memory that it shares, launched alone or together; a
+// group is by any of its calls. Calls of other processes have the same numbers.
+func TestCallsOnDeviceMemory(t *testing.T) {
+	dir := t.TempDir()
+	const at = shardtest.Epoch + 2_000_000
+	for rank, memory := range []string{"managed", "pinned"} {
+		p := shardtest.New(t, dir, string(rune('a'+rank))).Launched("slurm", rank, 2)
+		p.World()
+		w := p.Location(experiment.KindThread, otf2.LocationTypeCPUThread, "Thread 1", -1)
+		group, call := p.Region("ncclGroup", regions.GroupAPI, otf2.RegionRoleFunction), p.Region("ncclBroadcast", regions.GroupAPI, otf2.RegionRoleFunction)
+		var in, alone otf2.AttributeList
+		in.Uint64(regions.AttrEventID, 7)
+		alone.Uint64(regions.AttrEventID, 8)
+		alone.Uint64(regions.AttrParentID, 7)
+		for _, err := range []error{w.Enter(at, &in, group), w.Enter(at+10, &alone, call), w.Leave(at+30, nil, call), w.Leave(at+100, nil, group)} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		p.CallFor("ncclAllReduce", 9, at+200, at+300)
+		p.CallFor("ncclAllGather", 10, at+400, at+500)
+		op := shardtest.Op{Function: "Broadcast", Kind: otf2.CollectiveOpBcast, Begin: at + 1000, End: at + 2000, Count: 10, Parent: 8, Memory: memory}
+		p.Collective(0, op)
+		op.Function, op.Kind, op.Begin, op.End, op.Parent = "AllReduce", otf2.CollectiveOpAllreduce, at+3000, at+4000, 9
+		p.Collective(0, op)
+		op.Function, op.Kind, op.Begin, op.End, op.Parent, op.Memory = "AllGather", otf2.CollectiveOpAllgather, at+5000, at+6000, 10, "pinned"
+		p.Collective(0, op)
+		p.Finish()
+	}
+	got := make(map[string]string)
+	for _, g := range tally.Read(jobtest.Open(t, jobtest.Unify(t, dir))).Groups {
+		for _, row := range g.Rows {
+			name := row.Name
+			if row.Device {
+				name = "*" + name
+			}
+			got[name] = fmt.Sprintf("%d in %d ns", row.Calls, row.Time)
+		}
+	}
+	want := map[string]string{
+		"*ncclGroup": "1 in 100 ns", "*ncclBroadcast": "1 in 20 ns", "*ncclAllReduce": "1 in 100 ns", "*Broadcast": "1 in 1000 ns", "*AllReduce": "1 in 1000 ns",
+		"ncclGroup": "1 in 100 ns", "ncclBroadcast": "1 in 20 ns", "ncclAllReduce": "1 in 100 ns", "Broadcast": "1 in 1000 ns", "AllReduce": "1 in 1000 ns",
+		"ncclAllGather": "2 in 200 ns", "AllGather": "2 in 2000 ns",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // Rows of channels show parts of the operations on the rows of ranks: they are a table of their own, and counts say what of.
 func TestTallyCountsOperationsOnce(t *testing.T) {
 	dir := t.TempDir()

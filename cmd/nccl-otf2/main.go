@@ -27,6 +27,7 @@ func main() { os.Exit(Main(os.Args[1:])) }
 
 // Main runs the tool with the arguments after its name and gives its exit code.
 func Main(args []string) int {
+	defer removeScratch()
 	root := rootCommand()
 	root.SetArgs(args)
 	out := output{file: os.Stdout}

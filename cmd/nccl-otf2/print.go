@@ -291,18 +291,24 @@ func readerGone(err error) error {
 	return err
 }
 
-// openArchive opens the archive that a path argument means, with times in nanoseconds. If its definitions are damaged it
+// openArchive opens the archive that a path argument means, with times in nanoseconds, also one that has to be made of a recording
+// (readable). If its definitions are damaged it
 // gives what could be read, and an error.
 func openArchive(arg string) (*otf2.Archive, error) {
 	return openArchiveWith(arg, &otf2.ReadOptions{Nanoseconds: true})
 }
 
 func openArchiveWith(arg string, opts *otf2.ReadOptions) (*otf2.Archive, error) {
-	path, err := anchorPath(arg)
+	path, name, err := readable(arg)
 	if err != nil {
 		return nil, err
 	}
-	a, err := otf2.Open(path, opts)
+	named := otf2.ReadOptions{Name: name}
+	if opts != nil {
+		named = *opts
+		named.Name = name
+	}
+	a, err := otf2.Open(path, &named)
 	switch {
 	case err == nil:
 	case errors.Is(err, fs.ErrNotExist):

@@ -171,6 +171,9 @@ func makeOverlap(in *reportInput) (part, error) {
 // makeHang looks at the shards, not at the archive: there may be none.
 func makeHang(in *reportInput) (part, error) {
 	dir := in.arg
+	if anchor, name, err := readable(dir); err == nil && anchor != name { // of a recording
+		dir = anchor
+	}
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
 		dir = filepath.Dir(dir)
 	}

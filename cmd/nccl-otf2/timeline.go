@@ -18,6 +18,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/replay"
 	"github.com/nccl-otf2/nccl-otf2/timeline"
 )
 
@@ -38,6 +39,8 @@ current browser, and can be sent to others. Its ? key says how it is used.
 Archives of more than some ten million regions are better looked at with --serve: the tool then gives the page what
 it shows, on this machine only, at an address with a secret in it, until it is interrupted.
 
+A recording of NCCL's calls (NCCL_OTF2_MODE=record) is shown as the archive that playing it makes; the page lies beside it.
+
 Of what it reads the tool keeps little in memory. The rest lies in the temporary folder (TMPDIR) meanwhile, about as
 much as the archive has.`,
 		Example: `  nccl-otf2 timeline exp1
@@ -55,11 +58,7 @@ much as the archive has.`,
 			if err := spec.Check(); err != nil {
 				return usagef("%v", err)
 			}
-			anchor, err := anchorPath(args[0])
-			if err != nil {
-				return err
-			}
-			a, damage := openArchive(anchor)
+			a, damage := openArchive(args[0])
 			if a == nil {
 				return damage
 			}
@@ -73,13 +72,13 @@ much as the archive has.`,
 			}
 			defer d.Close()
 			d.Damage(damage)
-			opts := timeline.Options{Title: titleOf(anchor), Tool: "nccl-otf2 " + toolVersion}
+			opts := timeline.Options{Title: titleOf(a.Path()), Tool: "nccl-otf2 " + toolVersion}
 			opts.Progress = func(done, total int) { p.say("writing: %d of %d", done, total) }
 			if serve {
 				return serveTimeline(cmd, d, opts, port, p)
 			}
 			if output == "" {
-				output = filepath.Join(filepath.Dir(anchor), timelineFile)
+				output = filepath.Join(filepath.Dir(a.Path()), timelineFile)
 			}
 			err = writeTimeline(d, output, opts)
 			p.done()
@@ -119,7 +118,7 @@ func titleOf(anchor string) string {
 	if abs, err := filepath.Abs(anchor); err == nil {
 		anchor = abs
 	}
-	if base := filepath.Base(anchor); base != anchorName {
+	if base := filepath.Base(anchor); base != anchorName && base != replay.RunFile {
 		return base
 	}
 	return filepath.Base(filepath.Dir(anchor))

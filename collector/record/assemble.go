@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -34,6 +35,7 @@ type runInfo struct {
 	Name            string            `json:"name"`
 	What            string            `json:"what"`
 	NCCL            string            `json:"nccl"`
+	Guessed         bool              `json:"ncclGuessed,omitempty"` // the release, from the plugin API
 	Library         string            `json:"library,omitempty"`
 	API             int               `json:"pluginApi"`
 	SocketProfiling bool              `json:"socketProfilingCompiledIn"`
@@ -216,8 +218,10 @@ func assemble(folder string, job []recordedProcess) error {
 		Calls: map[string]int{}, Starts: map[string]int{}, States: map[string]int{},
 		What: fmt.Sprintf("callbacks of %s, written down by nccl-otf2", first.Executable),
 	}
+	maps.Copy(run.Env, first.LibrarySettings)
 	var known bool
 	if run.NCCL, known = release(first.LibraryVersion, first.APIVersion); !known {
+		run.Guessed = true
 		run.What += "; the release is guessed from the plugin API"
 	}
 	for k, p := range job {

@@ -114,7 +114,8 @@ func Create(directory string, p *experiment.Process, source shm.Source, h *shm.H
 	b = unsigned(b, "t", h.Created.Raw)
 	b = unsigned(b, "mono", h.Created.Mono)
 	b = unsigned(b, "real", h.Created.Real)
-	return t, t.end(b)
+	b = text(b, "host", h.Host())
+	return t, t.end(text(b, "boot", h.Boot()))
 }
 
 // Path is the file that a process writes, until it is assembled.
@@ -345,7 +346,9 @@ func (t *Transcript) init(ring int, time uint64, comm uint32) error {
 	b = number(b, "nNodes", int64(c.NNodes))
 	b = number(b, "nranks", int64(c.NRanks))
 	b = number(b, "rank", int64(c.Rank))
-	return t.end(b)
+	b = number(b, "device", int64(c.Device))
+	b = text(b, "uuid", c.UUID)
+	return t.end(text(b, "pci", c.PCI))
 }
 
 // comm is a communicator entry, empty if it is not known.

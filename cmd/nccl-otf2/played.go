@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/nccl-otf2/nccl-otf2/collector"
+	"github.com/nccl-otf2/nccl-otf2/config"
+	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
+	"github.com/nccl-otf2/nccl-otf2/replay"
+	"github.com/nccl-otf2/nccl-otf2/replay/rawfile"
+)
+
+// scratch are the folders with archives that were made of recordings to be looked at. They are gone when the command ends.
+var scratch = make(map[string]*atomicfile.Pending)
+
+func removeScratch() {
+	for dir, pending := range scratch {
+		_ = os.RemoveAll(dir)
+		pending.Forget()
+	}
+	clear(scratch)
+}
+
+// readable gives the anchor file of the archive that a path argument means, and the file whose path stands for it in what is said: the
+// same, or the description of a recording of NCCL's calls. Of that an archive is made in a temporary folder, as the plugin and the
+// collector would, without a program being started.
+func readable(arg string) (anchor, name string, err error) {
+	if found := recordings(arg); len(found) > 0 && !hasArchive(arg) {
+		if len(found) > 1 {
+			return "", "", fmt.Errorf("%s holds %d recordings: name one of %s", arg, len(found), strings.Join(found, ", "))
+		}
+		anchor, err = playedAnchor(found[0])
+		return anchor, filepath.Join(found[0], replay.RunFile), err
+	}
+	anchor, err = anchorPath(arg)
+	return anchor, anchor, err
+}
+
+func hasArchive(dir string) bool {
+	for _, pattern := range []string{"*.otf2", filepath.Join("run-*", anchorName)} {
+		if found, _ := filepath.Glob(filepath.Join(dir, pattern)); len(found) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func playedAnchor(folder string) (string, error) {
+	dir, err := os.MkdirTemp("", "nccl-otf2-played-")
+	if err != nil {
+		return "", err
+	}
+	scratch[dir] = atomicfile.Temporary(dir)
+	p := newProgress()
+	defer p.done()
+	if err := playInto(dir, folder, p); err != nil {
+		return "", err
+	}
+	if _, err := makeArchives(dir, true, func(phase string, done, total int) { p.say("%s: %d of %d", phase, done, total) }); err != nil {
+		return "", err
+	}
+	anchor := filepath.Join(dir, anchorName)
+	if !isFile(anchor) {
+		return "", errors.New(folder + " is of several jobs, or has no communicator: play it with `nccl-otf2 replay`")
+	}
+	return anchor, nil
+}
+
+// playInto makes the shards of a recording's processes, with what the settings ask of events.
+func playInto(dir, folder string, p *progress) error {
+	settings, err := jobSettings(newEnvironment(os.Environ()))
+	if err != nil {
+		return err
+	}
+	loaded, err := replay.Load(folder)
+	if err != nil {
+		return err
+	}
+	rec, err := rawfile.New(loaded)
+	if err != nil {
+		return err
+	}
+	for k := range rec.Processes {
+		p.say("playing %s: %d of %d processes", folder, k, len(rec.Processes))
+		var raw bytes.Buffer
+		if err := rec.Write(&raw, k); err != nil {
+			return err
+		}
+		of := collector.Played{
+			Launcher: config.Launcher{Name: "recording", Rank: k, Size: len(rec.Processes)}, Settings: settings, Environment: rec.Run.Env,
+		}
+		if err := collector.Play(&raw, int64(raw.Len()), dir, &of); err != nil {
+			return fmt.Errorf("recording %s: %w", folder, err)
+		}
+	}
+	return nil
+}

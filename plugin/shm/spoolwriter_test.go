@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shm
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// What is written comes back, over the ends of chunks.
+func TestSpoolWriter(t *testing.T) {
+	var out bytes.Buffer
+	h := Header{PID: 4711, Tag: 7, ClockSource: ClockHost, APIVersion: 6, Created: ClockTuple{Ticks: 1, Raw: 1, Mono: 2, Real: 3}}
+	copy(h.Hostname[:], "far")
+	w := NewSpoolWriter(&out, &h)
+	const rings, each = 3, 4000
+	want := make([][]Record, rings)
+	for i := range each {
+		for ring := range rings {
+			r := Record{
+				Ticks: uint64(10 + i), Kind: RecordStart, Type: EventColl, Aux: 1, Handle: uint64(i), Seq: uint64(i), Func: "AllReduce",
+				Algo: fmt.Sprintf("RING%d", i%5), NChannels: 4, Count: uint64(ring),
+			}
+			if i%3 == 0 {
+				r = Record{Ticks: uint64(10 + i), Kind: RecordStop, Type: EventColl, Handle: uint64(i)}
+			}
+			w.Record(ring, &r)
+			want[ring] = append(want[ring], r)
+		}
+	}
+	comm := Comm{
+		APIVersion: 6, ID: 99, NRanks: 4, Rank: 2, NNodes: 1, Device: 3, InitTicks: 5, FinalTicks: 50, InitTID: 4712, Name: "world",
+		UUID: "GPU-00112233-4455-6677-8899-aabbccddeeff", PCI: "00000000:07:00",
+	}
+	w.Comm(1, &comm)
+	if err := w.Close(ClockTuple{Ticks: 10 + each, Raw: 10 + each}); err != nil {
+		t.Fatal(err)
+	}
+
+	s, err := OpenSpool(&out, int64(out.Len()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ended := false; !ended; {
+		round, err := s.Refresh()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended = round.Ended
+	}
+	if got := s.Header(); got.PID != 4711 || got.Host() != "far" || got.Created != h.Created {
+		t.Errorf("header: pid %d, host %q, created %v", got.PID, got.Host(), got.Created)
+	}
+	if !s.Orderly() || s.Cut() != "" || s.Lacking() != 0 {
+		t.Errorf("orderly %v, cut %q, lacking %d", s.Orderly(), s.Cut(), s.Lacking())
+	}
+	if _, ready := s.Comm(0); ready {
+		t.Error("entry 0 is ready")
+	}
+	if got, _ := s.Comm(1); !cmp.Equal(got, comm) {
+		t.Errorf("communicator: %s", cmp.Diff(comm, got))
+	}
+	for ring := range rings {
+		var got []Record
+		for r := new(Record); s.Rings()[ring].Next(r); {
+			got = append(got, *r)
+		}
+		if err := s.Rings()[ring].Err(); err != nil || !cmp.Equal(got, want[ring]) {
+			t.Errorf("ring %d: %d of %d records, %v", ring, len(got), len(want[ring]), err)
+		}
+	}
+	if s.Strings().Missing != 0 {
+		t.Errorf("%d strings are missing", s.Strings().Missing)
+	}
+}
+
+// What the layout has no room for is an error or cut as the plugin cuts it, and an error stays.
+func TestSpoolWriterLimits(t *testing.T) {
+	for name, put := range map[string]func(*SpoolWriter){
+		"communicator": func(w *SpoolWriter) { w.Comm(CommMax, &Comm{}) },
+		"ring":         func(w *SpoolWriter) { w.Record(RingMax, &Record{Kind: RecordStop}) },
+	} {
+		w := NewSpoolWriter(new(bytes.Buffer), &Header{})
+		put(w)
+		if err := w.Close(ClockTuple{}); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := NewSpoolWriter(full{}, &Header{}).Close(ClockTuple{}); !errors.Is(err, errFull) {
+		t.Errorf("%v", err)
+	}
+	w := NewSpoolWriter(new(bytes.Buffer), &Header{})
+	if w.id(strings.Repeat("x", StringMax+1)) != w.id(strings.Repeat("x", StringMax)) {
+		t.Error("a string is longer than the plugin's")
+	}
+	for i := range StringSize / 8 {
+		w.id(fmt.Sprint(i))
+	}
+	if len(w.heap) > StringSize || w.id("one more") != 0 {
+		t.Errorf("the heap has %d bytes", len(w.heap))
+	}
+}
+
+var errFull = errors.New("full")
+
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errFull }
