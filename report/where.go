@@ -26,22 +26,31 @@ const (
 // writeWhere says where the waiting went, in a few lines.
 func writeWhere(r *operations.Report, w io.Writer, style Style) {
 	s := r.WaitStates
-	title := "Where the waiting went: "
+	printable.Fprintf(w, "Where the waiting went: %s\n", whereTotal(s))
 	if s.Total.Parts == 0 {
-		printable.Fprintf(w, "%snot known, no operation has times of two members that can be compared\n", title)
 		for _, line := range startUpRemark(s) {
 			printable.Fprintf(w, "  %s\n", line)
 		}
 		printable.Fprintln(w)
 		return
 	}
-	printable.Fprintf(w, "%s%s of %s in operations, %s\n", title, units.Time(float64(s.Total.Waited)), units.Time(float64(s.Total.Time)),
-		units.Percent(float64(s.Total.Waited), float64(s.Total.Time)))
 	clock := Clock{Begin: uint64(r.Summary.Begin), Absolute: style.Absolute}
-	for _, l := range whereLines(s, clock, style.Width) {
+	lines := whereLines(s, clock)
+	if line := timeLine(s.OverTime, style.Width-28); line != "" {
+		lines = slices.Insert(lines, 0, Line{Name: "over time", Text: line})
+	}
+	for _, l := range lines {
 		printable.Fprintf(w, "  %-11s %s\n", l.Name, l.Text)
 	}
 	printable.Fprintln(w)
+}
+
+// whereTotal is how much of the time in operations was waiting.
+func whereTotal(s *waits.States) string {
+	if s.Total.Parts == 0 {
+		return "not known, no operation has times of two members that can be compared"
+	}
+	return fmt.Sprintf("%s of %s in operations, %s", units.Time(float64(s.Total.Waited)), units.Time(float64(s.Total.Time)), units.Percent(float64(s.Total.Waited), float64(s.Total.Time)))
 }
 
 // writeWaiting says who waited, what goes back to whom, and what cost the most.
@@ -67,13 +76,10 @@ func writeWaiting(r *operations.Report, w io.Writer, style Style) {
 	worst.write(w, style)
 }
 
-// whereLines are when, in what, and how well the time was used.
-func whereLines(s *waits.States, clock Clock, width int) (all []Line) {
-	if line := timeLine(s.OverTime, width-28); line != "" {
-		all = append(all, Line{Name: "over time", Text: line})
-	}
+// whereLines are when most was waited, in what, and how well the time was used.
+func whereLines(s *waits.States, clock Clock) (all []Line) {
 	if worst := overtime.Worst(s.OverTime); worst != nil {
-		all = append(all, Line{Name: "most", Text: worstWindow(worst, clock)})
+		all = append(all, Line{Name: SaysMost, Text: worstWindow(worst, clock)})
 	}
 	pairs := slices.Clone(s.Pairs)
 	slices.SortStableFunc(pairs, func(a, b waits.Pair) int { return int(min(max(int64(b.Waited)-int64(a.Waited), -1), 1)) })
@@ -84,10 +90,10 @@ func whereLines(s *waits.States, clock Clock, width int) (all []Line) {
 		}
 	}
 	if len(in) > 0 {
-		all = append(all, Line{Name: "in", Text: strings.Join(in, ", ")})
+		all = append(all, Line{Name: SaysIn, Text: strings.Join(in, ", ")})
 	}
 	if line := startUpLater(s); line != "" {
-		all = append(all, Line{Name: "start-up", Text: line})
+		all = append(all, Line{Name: SaysStartUp, Text: line})
 	}
 	for _, line := range efficiencyLines(s.Efficiency) {
 		all = append(all, Line{Name: "efficiency", Text: line})

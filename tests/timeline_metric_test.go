@@ -158,7 +158,8 @@ func TestTimelineMetrics(t *testing.T) {
 	if strings.Contains(string(page), "onerror") {
 		t.Error("a name stands in the page as it is")
 	}
-	tb := openTab(t, url, browser.Options{})
+	tb := openTab(t, url, browser.Options{Width: 1500, Height: 1000})
+	tb.key("0")
 	if diff := cmp.Diff([]string{"vm0", "Process 0", "Thread 0", "cycles", hostileMetric, "bandwidth", "memory", "limits"}, eval[[]string](tb, "app.rows.items.map((i) => app.store.head.rows[i.row].name)")); diff != "" {
 		t.Error(diff)
 	}

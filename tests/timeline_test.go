@@ -289,6 +289,7 @@ func TestTimelinePage(t *testing.T) {
 		}
 	}
 	tb := openTab(t, url, browser.Options{})
+	tb.key("0")
 
 	t.Run("rows", func(t *testing.T) {
 		var want []string
@@ -591,17 +592,17 @@ func TestTimelinePage(t *testing.T) {
 		if eval[int](t, "app.painted.pixels") == 0 {
 			t.Error("the closed row shows nothing of what is in it")
 		}
-		t.key("a")
-		t.key("a")
+		t.key("r")
+		t.key("r")
 		eval[any](t, "app.rows.closed.size > 0 && app.toggleAll()")
 	})
 
 	t.Run("paper and colours", func(st *testing.T) {
 		t := &tab{st, tb.page}
 		paper := eval[string](t, "app.colours.paper")
-		t.key("d")
+		t.key("l")
 		if now := eval[string](t, "app.colours.paper"); now == paper {
-			t.Error("d does not change the colours")
+			t.Error("l does not change the colours")
 		}
 		var pdf []byte
 		t.do(chromedp.ActionFunc(func(ctx context.Context) (err error) {
@@ -614,7 +615,7 @@ func TestTimelinePage(t *testing.T) {
 		if now := eval[string](t, "app.colours.paper"); now == paper {
 			t.Error("after printing the colours are not what they were")
 		}
-		t.key("d")
+		t.key("l")
 		t.key("?")
 		if !eval[bool](t, `document.getElementById("help").open`) {
 			t.Error("? does not open the help")
@@ -629,7 +630,6 @@ func rowOf(b shownBar) (l otf2.LocationRef) {
 	return l
 }
 
-// On a small screen nothing sticks out, and fingers do what mice do.
 // The page says first what the report says first, whole and in sight at all widths, and each culprit leads to where it cost the most.
 func TestTimelineVerdict(t *testing.T) {
 	rec, err := replay.Load("../testdata/nccl-causes/c01-host-late-4p")
@@ -672,6 +672,7 @@ func TestTimelineVerdict(t *testing.T) {
 	}
 }
 
+// On a small screen nothing sticks out, and fingers do what mice do.
 func TestTimelineTouch(t *testing.T) {
 	t.Parallel()
 	url, _ := writePage(t, hostileJob(t, "fine"))
@@ -760,7 +761,8 @@ func TestTimelineNamesAreText(t *testing.T) {
 	}
 	eval[any](tb, "(app.search('nccl'), app.step(true))")
 	eval[any](tb, "app.search('')")
-	for _, id := range []string{"details", "waits", "matrix", "about"} {
+	tb.key("0")
+	for _, id := range []string{"details", "answer", "operations", "waits", "matrix", "about"} {
 		tb.do(chromedp.Click("#tab-"+id, chromedp.ByQuery))
 	}
 	b := tb.box("rank 1", "AllReduce", 0)
@@ -796,7 +798,7 @@ func TestTimelineOfNothing(t *testing.T) {
 	if note := tb.text("note"); note != "There are no regions in this archive." {
 		t.Errorf("the page says %q", note)
 	}
-	for _, id := range []string{"range", "waits", "matrix", "about"} {
+	for _, id := range []string{"answer", "operations", "range", "waits", "matrix", "about"} {
 		tb.do(chromedp.Click("#tab-"+id, chromedp.ByQuery))
 		if tb.text(id) == "" {
 			t.Errorf("%s is empty", id)

@@ -313,11 +313,11 @@ func (w *writer) transfers(b *bars) {
 
 // operationsOf writes the operations of a row, and gives the first bar of each block.
 func (w *writer) operationsOf(b *bars) (firsts []uint32) {
-	var bar, instance, sent, received, root column
+	var bar, instance, sent, received, root, size column
 	var asked []asking // of the region at hand
 	count, last := 0, nowhere
 	full := func() {
-		all := newBlock(&bar, &instance, &sent, &received, &root)
+		all := newBlock(&bar, &instance, &sent, &received, &root, &size)
 		w.attributes.write(all)
 		w.block(all)
 		count = 0
@@ -345,6 +345,7 @@ func (w *writer) operationsOf(b *bars) (firsts []uint32) {
 		sent.add(e.number())
 		received.add(e.number())
 		root.add(uint64(uint32(e.number() + 1))) // none is the greatest number: 0
+		size.add(e.number())
 		w.attributes.add(lastOf(asked, e.number()))
 	}
 	if count > 0 {

@@ -24,7 +24,7 @@ import (
 //	transfers    of a row, up to chunk: start (differences), length + 1 (0: not known), row (+ 1, 0: not known), bytes,
 //	             parent (bar + 1; signed differences), attributes
 //	operations   of a row, chunk or a few more: bar (differences), instance (signed differences), sent, received, root + 1,
-//	             attributes
+//	             size, attributes
 //	instances    up to chunk: kind (bit 0: message, 1: not matched), communicator, function, ordinal (signed
 //	             differences), expected parts, parts, then of all parts: rank, bar (signed differences from
 //	             that of the same place in the instance before)

@@ -14,7 +14,7 @@ import (
 )
 
 // formatVersion is that of the blocks; page and tool belong together, so it only has to tell them apart.
-const formatVersion = 1
+const formatVersion = 2
 
 // head is what the page knows from the start. page/src/head.ts has the same fields.
 type head struct {
@@ -43,6 +43,7 @@ type head struct {
 	Bandwidth  *report.Plot    `json:"bandwidth,omitempty"` // over size; nil: no curve has two sizes
 	Facts      []report.Line   `json:"facts"`               // the report's summary
 	Verdict    headVerdict     `json:"verdict"`
+	Answer     headAnswer      `json:"answer"`
 	Totals     headTotals      `json:"totals"`
 	Problems   []string        `json:"problems"`
 	Nodes      int             `json:"nodes"`     // block
@@ -166,7 +167,7 @@ func (d *Data) verdict() headVerdict {
 	for _, c := range v.Culprits {
 		one := headCulprit{Culprit: c}
 		if w := c.Worst; w != nil {
-			one.At, one.Late, one.Worst = uint64(w.At-min(w.At, d.origin)), w.Late, nil // times of day are too large for a number of JSON's readers
+			one.At, one.Late, one.Worst = d.since(w.At), w.Late, nil // times of day are too large for a number of JSON's readers
 		}
 		out.Culprits = append(out.Culprits, one)
 	}
@@ -236,7 +237,7 @@ func (d *Data) head(p *plan, o *Options) *head {
 			s := &w.Ranks[at]
 			at++
 			one.Time, one.Waited, one.Caused, one.Last, one.Worst = s.Time, s.Waited, s.Caused, s.Last, s.MaxCaused
-			one.WorstAt = uint64(s.WorstAt - min(s.WorstAt, d.origin))
+			one.WorstAt = d.since(s.WorstAt)
 		}
 		h.Ranks = append(h.Ranks, one)
 		index[[2]string{r.name, r.host}] = i
@@ -257,7 +258,7 @@ func (d *Data) head(p *plan, o *Options) *head {
 	for _, f := range d.matrix.Nominal {
 		h.Matrix.Nominal = append(h.Matrix.Nominal, headFlow{place(f.From, f.FromHost), place(f.To, f.ToHost), f.Transfers, f.Bytes})
 	}
-	h.Verdict = d.verdict()
+	h.Verdict, h.Answer = d.verdict(), d.answer(place)
 	if p := report.NewPlot(bandwidth.Curves(d.report.Operations), plotTicks); p.HasLine() {
 		h.Bandwidth = p
 	}

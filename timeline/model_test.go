@@ -68,10 +68,10 @@ type modelTransfer struct {
 }
 
 type modelOperation struct {
-	at                   *modelRegion
-	event                uint64
-	instance             int
-	sent, received, root uint64
+	at                         *modelRegion
+	event                      uint64
+	instance                   int
+	sent, received, root, size uint64
 }
 
 type modelInstance struct {
@@ -251,7 +251,7 @@ func (m *model) operation(p *operations.Part) {
 		m.instances = append(m.instances, in)
 	}
 	m.instances[i].parts = append(m.instances[i].parts, one)
-	m.rows[at].operations = append(m.rows[at].operations, &modelOperation{r, p.Event, i, p.Sent, p.Received, uint64(uint32(p.Root + 1))})
+	m.rows[at].operations = append(m.rows[at].operations, &modelOperation{r, p.Event, i, p.Sent, p.Received, uint64(uint32(p.Root + 1)), p.Size})
 }
 
 func (m *model) wait(w *waits.Wait) {
@@ -378,7 +378,7 @@ func (m *model) shown() (s shown) {
 		}
 		slices.SortStableFunc(row.operations, func(a, b *modelOperation) int { return cmp.Compare(a.at.bar, b.at.bar) })
 		for _, o := range row.operations {
-			s.operations = append(s.operations, append([]uint64{uint64(at), o.at.bar, uint64(o.instance), o.sent, o.received, o.root}, look(o.at.asked[o.event])...))
+			s.operations = append(s.operations, append([]uint64{uint64(at), o.at.bar, uint64(o.instance), o.sent, o.received, o.root, o.size}, look(o.at.asked[o.event])...))
 		}
 		end := uint64(0)
 		for some := range slices.Chunk(row.transfers, leaf) {

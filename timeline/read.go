@@ -575,7 +575,7 @@ func (r *reader) operation(p *operations.Part) {
 	} else if p.Alike {
 		r.open[key] = in
 	}
-	r.tell(at, p.Enter, toldOperation, in.index, place, uint64(rank), p.Sent, p.Received, uint64(uint32(p.Root)), p.Event)
+	r.tell(at, p.Enter, toldOperation, in.index, place, uint64(rank), p.Sent, p.Received, uint64(uint32(p.Root)), p.Size, p.Event)
 }
 
 func (r *reader) wait(w *waits.Wait) {

@@ -16,7 +16,7 @@ import (
 type shown struct {
 	bars       [][]uint64 // row, depth, start, length, region, parent + 1, waited, number of children, children, waits, attributes
 	transfers  [][]uint64 // row, start, length + 1, to, bytes, parent + 1, attributes
-	operations [][]uint64 // row, bar, instance, sent, received, root + 1, attributes
+	operations [][]uint64 // row, bar, instance, sent, received, root + 1, size, attributes
 	instances  [][]uint64 // kind, communicator, function, ordinal, expected, parts: rank, bar
 	nodes      [][]uint64 // of lanes, then of transfers: start, end, busy, region, wait
 	sums       [][]uint64 // by lane: region, count, time of each
@@ -192,10 +192,10 @@ func show(t fatals, d *Data) (s shown) {
 		})
 		for k, first := range r.FirstOps {
 			u := unpack(t, all[r.Operations.Block+k])
-			of := u.columns(5)
+			of := u.columns(6)
 			notes := u.notes()
 			for of[0].more() {
-				one := []uint64{uint64(at), of[0].difference(), of[1].signed(), of[2].next(), of[3].next(), of[4].next()}
+				one := []uint64{uint64(at), of[0].difference(), of[1].signed(), of[2].next(), of[3].next(), of[4].next(), of[5].next()}
 				if of[0].last != uint64(first) && of[0].last < uint64(first) {
 					t.Fatalf("block %d of operations of row %d begins with bar %d, and has %d", k, at, first, of[0].last)
 				}

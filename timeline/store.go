@@ -15,7 +15,7 @@ type store struct {
 	parents    stream  // address (from that of the one before), address of what asked for it; where that is not what it lies in
 	kids       *sorter // address, place of a child among all regions: address of the child
 	waits      *sorter // address, order: length, kind, rank that was waited for, whether it was the first operation
-	operations *sorter // address, order: instance, sent, received, root, event
+	operations *sorter // address, order: instance, sent, received, root, size, event
 	asked      *sorter // address, event: attributes of an operation that was launched together with others
 	ends       *sorter // transfer: length
 	askers     *sorter // transfer: address of what asked for it

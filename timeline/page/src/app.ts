@@ -5,9 +5,11 @@ import { Commands, type Parts } from "./commands";
 import type { Family } from "./family";
 import { Finder } from "./finder";
 import { fillHelp } from "./help";
+import { hereIs, showPlace } from "./here";
 import { Hover } from "./hover";
 import { Input } from "./input";
 import { bindKeys } from "./keys";
+import type { Listing } from "./listing";
 import type { Drawn, Lines } from "./lines";
 import type { Painted } from "./paint";
 import { Panel } from "./panel";
@@ -16,12 +18,14 @@ import { preparePrint } from "./print";
 import { Ranges } from "./ranges";
 import type { Range, RangeSums } from "./rangesums";
 import type { Rows } from "./rows";
+import { Scope } from "./scope";
 import { Selection } from "./selection";
 import { Stage } from "./stage";
 import { State, type Shown } from "./state";
 import type { Store } from "./store";
 import { useMode, type Colours } from "./theme";
 import { Toggles } from "./toggles";
+import { Trail } from "./trail";
 import { Tree } from "./tree";
 import type { View } from "./view";
 
@@ -39,20 +43,32 @@ export class App {
       (row) => state.focusRow(row),
     );
     const stage = new Stage(state, tree);
+    const scope = new Scope(state);
     const panel = new Panel({
       store,
       colours: () => state.colours,
-      select: (bar, go) => void selection.select(bar, go),
-      go: (a, b) => state.go(a, b),
+      select: (bar, go) => void selection.select(bar, go ? "jump" : "stay"),
+      selectAt: (row, time) => void selection.at(row, time),
+      go: (a, b) => (state.onJump(), state.go(a, b)),
+      tab: (name) => panel.show(name),
+      list: (filter) => void this.commands.list(filter),
       focus: (row) => state.focusRow(row),
       highlight: (c) => this.commands.highlight(c),
       highlighted: () => state.category,
-    });
+    }, scope);
     const selection = new Selection(state, panel);
     const toggles = new Toggles(state);
     const finder = new Finder(state, selection, toggles);
     this.parts = { state, stage, panel, selection, finder, ranges: new Ranges(state, panel), hover: new Hover(state, stage, panel.tips), toggles };
     this.commands = new Commands(this.parts);
+    const trail = new Trail(() => hereIs(this.parts), (place) => showPlace(this.parts, this.commands, place));
+    state.onJump = () => trail.jump();
+    panel.onTab = () => trail.changed();
+    stage.onDrawn = () => {
+      panel.operations.select(state.selected?.bar ?? -1);
+      scope.follow();
+      trail.changed();
+    };
     store.onError = (e) => state.fail(e);
     dark.addEventListener("change", (e) => this.commands.setMode(e.matches ? "dark" : "light"));
     fillHelp();
@@ -60,13 +76,10 @@ export class App {
     bindKeys(this.parts, this.commands);
     new Input(this.parts, this.commands);
     stage.resize();
-    this.goTo(location.hash);
-  }
-
-  // goTo lets an address name what is shown: #t=FROM,TO (ns).
-  private goTo(hash: string): void {
-    const m = /^#t=(\d+),(\d+)$/.exec(hash);
-    if (m) this.go(Number(m[1]), Number(m[2]));
+    if (!trail.begin()) {
+      this.commands.steady();
+      trail.settle();
+    }
   }
 
   // What is shown.
@@ -131,6 +144,9 @@ export class App {
   fit(): void {
     this.commands.fit();
   }
+  steady(): void {
+    this.commands.steady();
+  }
   go(from: number, to: number): void {
     this.parts.state.go(from, to);
   }
@@ -138,7 +154,7 @@ export class App {
     this.parts.state.scroll(dy);
   }
   select(bar: number, go: boolean): Promise<void> {
-    return this.parts.selection.select(bar, go);
+    return this.parts.selection.select(bar, go ? "jump" : "stay");
   }
   unselect(): void {
     this.commands.unselect();
@@ -154,6 +170,12 @@ export class App {
   }
   toggleShown(name: keyof Shown): void {
     this.parts.toggles.shown(name);
+  }
+  list(filter: string): Promise<Listing | undefined> {
+    return this.commands.list(filter);
+  }
+  csv(): Promise<string> {
+    return this.parts.panel.operations.csv();
   }
   search(text: string): void {
     this.parts.finder.search(text);

@@ -39,6 +39,7 @@ export interface Operations {
   sent: Float64Array;
   received: Float64Array;
   root: Float64Array; // −1: none
+  size: Float64Array; // bytes, as nccl-tests count them
   attributes: Notes;
 }
 
@@ -107,14 +108,14 @@ export function readTransfers(c: Columns, n: number): Transfers {
 }
 
 export function readOperations(c: Columns): Operations {
-  const [bar, instance, sent, received, root] = [c.next(), c.next(), c.next(), c.next(), c.next()];
+  const [bar, instance, sent, received, root, size] = [c.next(), c.next(), c.next(), c.next(), c.next(), c.next()];
   const all: number[][] = [];
   let at = 0;
   let number = 0;
   while (bar.more) {
     at += bar.next();
     number += instance.signed();
-    all.push([at, number, sent.next(), received.next(), root.next() - 1]);
+    all.push([at, number, sent.next(), received.next(), root.next() - 1, size.next()]);
   }
   return {
     bar: Float64Array.from(all, (o) => o[0]!),
@@ -122,6 +123,7 @@ export function readOperations(c: Columns): Operations {
     sent: Float64Array.from(all, (o) => o[2]!),
     received: Float64Array.from(all, (o) => o[3]!),
     root: Float64Array.from(all, (o) => o[4]!),
+    size: Float64Array.from(all, (o) => o[5]!),
     attributes: new Notes(c),
   };
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What can be wanted of the page: buttons, keys and gestures all end here.
 
-import { byId } from "./dom";
+import { byId, tell } from "./dom";
 import type { Finder } from "./finder";
 import type { Hover } from "./hover";
+import type { Listing } from "./listing";
 import type { Panel } from "./panel";
 import { pick } from "./pick";
 import type { Ranges } from "./ranges";
@@ -41,15 +42,25 @@ export class Commands {
 
   fit(): void {
     const { state } = this.parts;
+    state.onJump();
     state.view.fit();
     state.onChange();
   }
 
+  // steady shows the part of the run without start-up, or all where that is not known.
+  steady(): void {
+    const { state } = this.parts;
+    const { from, to } = state.store.head.answer;
+    if (to <= from) return this.fit();
+    state.onJump();
+    state.go(from - 0.02 * (to - from), to + 0.02 * (to - from));
+  }
+
   zoomToSelection(): void {
     const { state } = this.parts;
-    if (state.range) return state.go(state.range.from, state.range.to);
+    if (state.range) return state.onJump(), state.go(state.range.from, state.range.to);
     const b = state.selected && state.store.peekBar(state.selected.bar);
-    if (b) state.go(b.start - 0.5 * b.length - 20, b.start + 1.5 * b.length + 20);
+    if (b) state.onJump(), state.go(b.start - 0.5 * b.length - 20, b.start + 1.5 * b.length + 20);
   }
 
   setMode(mode: Mode): void {
@@ -94,6 +105,38 @@ export class Commands {
     state.relayout();
   }
 
+  // pinRow lets the chosen row stand above all others, or no longer.
+  pinRow(row = this.parts.state.focus): void {
+    const { rows } = this.parts.state;
+    if (row < 0) return;
+    const pinned = rows.pinned.has(row) ? [...rows.pinned].filter((r) => r !== row) : [...rows.pinned, row];
+    this.arrange(pinned, rows.hidden, rows.pinned.has(row) ? "no longer pinned" : "pinned", row);
+  }
+
+  // hideRow hides the chosen row with what is in it, and chooses the one that follows.
+  hideRow(row = this.parts.state.focus): void {
+    const { state } = this.parts;
+    const { rows } = state;
+    if (row < 0) return;
+    const at = rows.items.findIndex((i) => i.row === row);
+    const level = rows.items[at]?.level ?? 0;
+    const next = rows.items.find((i, n) => n > at && i.level <= level) ?? rows.items[at - 1];
+    this.arrange(rows.pinned, [...rows.hidden, row], "hidden", row);
+    if (state.focus === row) state.focusRow(next && rows.of(next.row)?.row === next.row ? next.row : -1);
+  }
+
+  showHidden(): void {
+    this.arrange(this.parts.state.rows.pinned, [], "All rows are shown");
+  }
+
+  private arrange(pinned: Iterable<number>, hidden: Iterable<number>, said: string, row = -1): void {
+    const { state } = this.parts;
+    state.onJump();
+    state.rows.arrange([...pinned], [...hidden]);
+    state.relayout();
+    tell(row < 0 ? said : `${state.store.head.rows[row]!.name}: ${said}`);
+  }
+
   moveFocus(step: number): void {
     const { state } = this.parts;
     const items = state.rows.items;
@@ -108,10 +151,16 @@ export class Commands {
     const bar = pick(state, stage.painted.boxes, x, y, within);
     const item = state.rows.at(y + state.view.top);
     const curve = item && state.store.curves.of(item.row);
-    if (bar !== undefined) void selection.select(bar, false);
+    if (bar !== undefined) void selection.select(bar, "stay");
     else if (curve) void selection.curve(curve, state.view.time(x));
     else if (item && item.strip.length > 0) this.toggleRow(item.row);
     else this.unselect();
+  }
+
+  // list shows the operations that meet a filter.
+  list(filter: string): Promise<Listing | undefined> {
+    this.parts.panel.show("operations");
+    return this.parts.panel.operations.filter(filter);
   }
 
   // unselect goes back to where nothing is chosen.

@@ -14,6 +14,7 @@ interface Options {
   tabindex?: string;
   scope?: string;
   colspan?: string;
+  placeholder?: string;
 }
 
 export function el<K extends keyof HTMLElementTagNameMap>(name: K, options: Options | null, ...children: Child[]): HTMLElementTagNameMap[K] {
@@ -38,6 +39,11 @@ export function byId<T extends HTMLElement = HTMLElement>(id: string): T {
   const e = document.getElementById(id);
   if (!e) throw new Error(`the page has no #${id}`);
   return e as T;
+}
+
+// tell lets screen readers say something that can be seen.
+export function tell(text: string): void {
+  byId("live").textContent = text;
 }
 
 // swatch is a small field of colour.

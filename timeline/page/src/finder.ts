@@ -45,7 +45,7 @@ export class Finder {
     const selected = state.selected && store.peekBar(state.selected.bar);
     try {
       const bar = (await next(store, query, selected ? { time: selected.start, bar: state.selected!.bar } : from, forward)) ?? (await next(store, query, from, forward));
-      if (bar !== undefined) await this.selection.select(bar, true);
+      if (bar !== undefined) await this.selection.select(bar, "jump");
     } catch (e) {
       state.fail(e);
     }

@@ -71,6 +71,47 @@ export interface Culprit {
   late: number; // it was then; 0: not one time
 }
 
+// Answer is what the report says below its verdict, with the places that it speaks of.
+export interface Answer {
+  from: number; // of the part without start-up and what came after the last operation; both 0: not known
+  to: number;
+  lines: Said[];
+  windows: Window[];
+  worst: Worst[];
+}
+
+export interface Said {
+  name: string; // "": goes on with the line before
+  text: string;
+  from?: number;
+  to?: number; // not there: of no time
+  search?: string; // what it speaks of in the table of operations
+}
+
+// Window is how much was waited in a window of time.
+export interface Window {
+  from: number;
+  to: number;
+  waits: number;
+  waited: number;
+  share: number; // of the time of all ranks
+  rank: number; // to which most of it goes back; −1: not known
+  back: number; // how much
+}
+
+// Worst is an operation in which much was waited.
+export interface Worst {
+  comm: string;
+  operation: string;
+  ordinal: number;
+  since: number; // the first begin
+  at: number; // the last begin
+  rank: number; // that was waited for; −1: not known
+  phase?: string;
+  caused: number;
+  uncertainty: number | null; // of it; null: not stated
+}
+
 // Plot is bandwidth over size, as ../../../report/plot.go places it: places are shares of the axes, from the left and from below.
 export interface Plot {
   sizes: Tick[];
@@ -142,6 +183,7 @@ export interface Head {
   matrix: { transfers: Flow[]; nominal: Flow[]; remarks: string[] };
   bandwidth?: Plot; // not there: no curve has two sizes
   verdict: { text: string; culprits: Culprit[] };
+  answer: Answer;
   facts: { name: string; text: string; alarm?: boolean }[];
   totals: {
     bars: number;
@@ -161,4 +203,4 @@ export interface Head {
 }
 
 // formatVersion is the one this page understands.
-export const formatVersion = 1;
+export const formatVersion = 2;

@@ -4,12 +4,19 @@
 import type { Store } from "./store";
 import type { Colours } from "./theme";
 
+// Tab is what stands beside the picture.
+export const tabs = ["answer", "details", "range", "waits", "operations", "matrix", "bandwidth", "about"] as const;
+export type Tab = (typeof tabs)[number];
+
 export interface Host {
   store: Store;
   colours: () => Colours;
   select(bar: number, go: boolean): void;
+  selectAt(row: number, time: number): void; // what begins at that time below a row
   go(from: number, to: number): void;
   focus(row: number): void;
   highlight(category: number): void;
   highlighted(): number;
+  tab(name: Tab): void;
+  list(filter: string): void; // of operations
 }

@@ -1,29 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands beside the picture, in tabs: the selected bar, a range of time, waits by rank, the message matrix, bandwidth over size, the archive.
+// What stands beside the picture, in tabs: what the report says, the selected bar, a range of time, waits by rank, operations, the message
+// matrix, bandwidth over size, the archive.
 
 import { fillAbout } from "./about";
+import { fillAnswer } from "./answer";
 import { fillBandwidth } from "./bandwidth";
 import { Details } from "./details";
 import { byId, narrow } from "./dom";
-import type { Host } from "./host";
+import { tabs, type Host, type Tab } from "./host";
 import { showLegend } from "./legend";
 import { Matrix } from "./matrix";
+import { OperationTable } from "./optable";
 import { RangeTable } from "./rangetable";
+import type { Scope } from "./scope";
 import { Tips } from "./tips";
 import { fillVerdict } from "./verdict";
 import { fillWaits } from "./waits";
 import { Words } from "./words";
 
-const tabs = ["details", "range", "waits", "matrix", "bandwidth", "about"] as const;
-export type Tab = (typeof tabs)[number];
-
 export class Panel {
   readonly tips: Tips;
   readonly details: Details;
   readonly range: RangeTable;
+  readonly operations: OperationTable;
   private readonly matrix: Matrix;
+  tab: Tab = "answer"; // that is shown
+  onTab: () => void = () => {};
 
-  constructor(private readonly host: Host) {
+  constructor(
+    private readonly host: Host,
+    private readonly scope: Scope,
+  ) {
     const words = new Words(host.store.head);
     this.tips = new Tips(host.store, words);
     this.details = new Details(host, words, this.tips);
@@ -41,23 +48,28 @@ export class Panel {
         byId("tab-" + to).focus();
       });
     }
-    this.show("details");
     this.empty();
     this.range = new RangeTable(host);
+    fillAnswer(host);
     fillWaits(host);
     fillVerdict(host);
+    this.operations = new OperationTable(host, scope);
     this.matrix = new Matrix(host);
     fillBandwidth(host);
     fillAbout(host, words);
+    this.show("answer");
     if (narrow()) this.toggle();
   }
 
   show(name: Tab): void {
+    this.tab = name;
     for (const t of tabs) {
       byId("tab-" + t).setAttribute("aria-selected", String(t === name));
       byId("tab-" + t).tabIndex = t === name ? 0 : -1;
       byId(t).hidden = t !== name;
     }
+    this.scope.update();
+    this.onTab();
   }
 
   // toggle shows or hides the whole panel.

@@ -24,6 +24,8 @@ export interface Item {
 export class Rows {
   readonly children: number[][];
   readonly closed = new Set<number>();
+  readonly pinned = new Set<number>(); // stand above all others, with what is in them
+  readonly hidden = new Set<number>(); // with what is in them
   items: Item[] = [];
   height = 0;
   metrics = true; // are shown
@@ -79,9 +81,19 @@ export class Rows {
     this.layout();
   }
 
-  // reveal opens what a row lies in.
+  // reveal shows a row, and opens what it lies in.
   reveal(row: number): void {
+    for (let r = row; r >= 0; r = this.head.rows[r]!.parent) this.hidden.delete(r);
     for (let p = this.head.rows[row]!.parent; p >= 0; p = this.head.rows[p]!.parent) this.closed.delete(p);
+    this.layout();
+  }
+
+  // arrange chooses which rows stand above the others, and which are not shown.
+  arrange(pinned: Iterable<number>, hidden: Iterable<number>): void {
+    this.pinned.clear();
+    this.hidden.clear();
+    for (const row of hidden) this.hidden.add(row);
+    for (const row of pinned) this.pinned.add(row);
     this.layout();
   }
 
@@ -107,9 +119,9 @@ export class Rows {
     this.items = [];
     this.place.clear();
     let y = 0;
-    const wanted = (i: number): boolean => (this.metrics || !this.isMetric(i)) && (!this.filter || this.filter(i) || this.children[i]!.some(wanted));
+    const wanted = (i: number): boolean => !this.hidden.has(i) && (this.metrics || !this.isMetric(i)) && (!this.filter || this.filter(i) || this.children[i]!.some(wanted));
     const add = (i: number, level: number) => {
-      if (!wanted(i)) return;
+      if (!wanted(i) || this.place.has(i)) return;
       const r = this.head.rows[i]!;
       const parent = this.children[i]!.some((c) => this.metrics || !this.isMetric(c));
       if (r.kind === "sensors" && !parent) return;
@@ -133,6 +145,7 @@ export class Rows {
       y += item.height;
       if (open) this.children[i]!.forEach((c) => add(c, level + 1));
     };
+    for (const row of this.pinned) add(row, 0);
     this.head.rows.forEach((r, i) => r.parent < 0 && add(i, 0));
     this.height = y;
   }
@@ -154,11 +167,12 @@ export class Rows {
     return ranks.length > 0 ? ranks : all;
   }
 
-  // of is the item of a row, or of the closed group that it is in.
+  // of is the item of a row, or of the closed group that it is in; undefined: it is not shown.
   of(row: number): Item | undefined {
     for (let r = row; r >= 0; r = this.head.rows[r]!.parent) {
       const item = this.place.get(r);
-      if (item) return item;
+      if (item) return r === row || !item.open ? item : undefined;
+      if (this.hidden.has(r) || (this.filter && !this.filter(row))) return undefined;
     }
     return undefined;
   }

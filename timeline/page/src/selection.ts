@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Selecting bars and curves.
 
-import { firstAfter } from "./bounds";
+import { firstAfter, lastAtMost } from "./bounds";
 import type { Curve } from "./curves";
 import { familyOf } from "./family";
 import type { Panel } from "./panel";
 import type { State } from "./state";
+
+// Going says whether a bar that is selected is brought into the picture: not, by moving there, or as what can be come back from.
+export type Going = "stay" | "pan" | "jump";
 
 export class Selection {
   private asked = 0; // what was asked for last counts
@@ -15,8 +18,8 @@ export class Selection {
     private readonly panel: Panel,
   ) {}
 
-  // select shows all that is known of a bar; go: brings it into the picture.
-  async select(bar: number, go: boolean): Promise<void> {
+  // select shows all that is known of a bar.
+  async select(bar: number, go: Going): Promise<void> {
     const { state, panel } = this;
     const { store } = state;
     const ask = ++this.asked;
@@ -24,8 +27,9 @@ export class Selection {
       const b = await store.bar(bar);
       const family = await familyOf(store, bar);
       if (ask !== this.asked) return;
+      if (go === "jump") state.onJump();
       state.selected = family;
-      if (go) this.show(b.lane.row, b.start, b.length);
+      if (go !== "stay") this.show(b.lane.row, b.start, b.length, go);
       // What the lines lead to is wanted at once.
       await Promise.all([...family.parents, ...family.children.slice(0, 400), ...family.instances.flatMap((i) => i.parts.map((p) => p.bar)).slice(0, 2000)].map((n) => store.bar(n)));
       if (ask !== this.asked) return;
@@ -37,14 +41,19 @@ export class Selection {
     }
   }
 
-  // show brings a bar into the picture.
-  private show(row: number, start: number, length: number): void {
+  // show brings a bar into the picture. One that is gone to from far away is then wide enough to be seen; from its neighbour the zoom stays.
+  private show(row: number, start: number, length: number, go: Going): void {
     const { state } = this;
     const { view } = state;
     state.reveal(row);
     const x = view.x(start);
     const end = view.x(start + length);
-    if (x >= 0 && end <= view.width && end - x >= 3) return;
+    if (x >= 0 && end <= view.width && (end - x >= 3 || go === "pan")) return;
+    if (go === "pan") {
+      const span = view.to - view.from;
+      const from = length > span ? start - 0.05 * span : start + length / 2 - span / 2;
+      return view.set(from, from + span);
+    }
     const span = Math.min(view.to - view.from, Math.max(length * 12, 1000));
     view.set(start + length / 2 - span / 2, start + length / 2 + span / 2);
   }
@@ -79,7 +88,7 @@ export class Selection {
     if (bar === undefined) return this.first();
     const lane = this.state.store.laneOf(bar);
     const to = bar + step;
-    if (to >= lane.first && to < lane.first + lane.count) await this.select(to, true);
+    if (to >= lane.first && to < lane.first + lane.count) await this.select(to, "pan");
   }
 
   // first selects the first bar in the picture on the chosen row, or on the first row that has any.
@@ -95,13 +104,33 @@ export class Selection {
     const bars = await store.bars(lane, Math.floor(at / head.chunk));
     let i = at % head.chunk;
     while (i + 1 < bars.start.length && bars.start[i]! + bars.length[i]! < view.from) i++;
-    await this.select(lane.first + at - (at % head.chunk) + i, true);
+    await this.select(lane.first + at - (at % head.chunk) + i, "pan");
+  }
+
+  // at selects what begins at a time on one of a row's communicator ranks.
+  async at(row: number, time: number): Promise<void> {
+    const { store } = this.state;
+    const { head } = store;
+    const inside = (r: number): boolean => r >= 0 && (r === row || inside(head.rows[r]!.parent));
+    try {
+      for (const lane of store.lanes) {
+        if (head.rows[lane.row]!.operations.count === 0 || !inside(lane.row)) continue;
+        const n = lastAtMost(lane.levels[0]!.start, time);
+        if (n < 0) continue;
+        const chunk = Math.floor((n * head.leaf) / head.chunk);
+        const bars = await store.bars(lane, chunk);
+        const i = bars.start.indexOf(time);
+        if (i >= 0) return await this.select(lane.first + chunk * head.chunk + i, "stay");
+      }
+    } catch (e) {
+      this.state.fail(e);
+    }
   }
 
   // kin selects what caused the selected bar, or the first thing that it caused.
   kin(up: boolean): void {
     const { selected } = this.state;
     const to = up ? selected?.parents[0] : selected?.children[0];
-    if (to !== undefined) void this.select(to, true);
+    if (to !== undefined) void this.select(to, "jump");
   }
 }

@@ -24,6 +24,7 @@ export class Stage {
   private readonly overview: Overview;
   private readonly status: Status;
   private due = false;
+  onDrawn: () => void = () => {};
 
   constructor(
     private readonly state: State,
@@ -72,6 +73,7 @@ export class Stage {
     this.status.draw(this.painted, this.drawn);
     this.frames.push(performance.now() - begin);
     if (this.frames.length > 600) this.frames.shift();
+    this.onDrawn();
   }
 
   // drawOver draws what is selected or pointed at, above the picture.

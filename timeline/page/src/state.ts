@@ -42,6 +42,7 @@ export class State {
   onChange: () => void = () => {}; // there is something else to be drawn,
   onMark: () => void = () => {}; // or only above the picture
   onError: (text: string) => void = () => {};
+  onJump: () => void = () => {}; // what is shown now is to be come back to
 
   constructor(
     readonly store: Store,

@@ -14,8 +14,8 @@ export class Words {
     head.attributes.forEach((a) => this.attributes.set(a.id, a));
   }
 
-  // value writes an attribute.
-  value(note: Note): string {
+  // plain writes an attribute without units.
+  plain(note: Note): string {
     const a = this.attributes.get(note.id);
     const type = a?.type ?? "";
     if (/string/i.test(type)) return this.head.texts[String(note.value)] ?? `string ${note.value}`;
@@ -26,6 +26,14 @@ export class Words {
     if (/double/i.test(type)) return String(bits.getFloat64(0));
     if (/^float/i.test(type)) return String(bits.getFloat32(4));
     if (/^int/i.test(type)) return String(BigInt.asIntN(64, note.value));
+    return String(note.value);
+  }
+
+  // value writes an attribute.
+  value(note: Note): string {
+    const a = this.attributes.get(note.id);
+    const plain = this.plain(note);
+    if (/string|^comm$|double|^float|^int/i.test(a?.type ?? "") || plain.startsWith("0x")) return plain;
     if (/bytes/i.test(a?.name ?? "")) return `${f.bytes(Number(note.value))} (${note.value})`;
     if (/, ns\b|\(ns\)/.test(a?.description ?? "")) return f.exact(Number(note.value));
     return f.group(String(note.value));

@@ -69,6 +69,7 @@ export interface Operation {
   sent: number;
   received: number;
   root: number;
+  size?: number; // what is sent, if not given
 }
 
 export interface Instance {
@@ -207,7 +208,7 @@ export function archive(run: Run): Source {
       blocks.push(
         block(
           new Bytes().difference(...o.map((x) => x.bar)), new Bytes().signed(...o.map((x) => x.instance)), new Bytes().add(...o.map((x) => x.sent)),
-          new Bytes().add(...o.map((x) => x.received)), new Bytes().add(...o.map((x) => x.root + 1)), ...attributes(o.map(() => [])),
+          new Bytes().add(...o.map((x) => x.received)), new Bytes().add(...o.map((x) => x.root + 1)), new Bytes().add(...o.map((x) => x.size ?? x.sent)), ...attributes(o.map(() => [])),
         ),
       );
     }
@@ -244,9 +245,9 @@ export function archive(run: Run): Source {
   blocks.push(metricNodes(run.series ?? [], leaf));
   blocks.push(block(...nodes.columns));
   const head: Head = {
-    version: 1, tool: "test", title: "made up", origin: "0", realtime: false, duration: run.duration, begin: 0, selection: "", chunk, leaf, categories: run.categories ?? ["NCCL collectives"],
+    version: 2, tool: "test", title: "made up", origin: "0", realtime: false, duration: run.duration, begin: 0, selection: "", chunk, leaf, categories: run.categories ?? ["NCCL collectives"],
     regions: run.regions ?? [{ name: "AllReduce", category: 0 }], attributes: [], texts: {}, rows, lanes, comms: [{ ref: 0, name: "world", members: [] }], functions: ["AllReduce", "Send"],
-    waitKinds: [], ranks: [], markers: [], matrix: { transfers: [], nominal: [], remarks: [] }, facts: [], verdict: { text: "", culprits: [] },
+    waitKinds: [], ranks: [], markers: [], matrix: { transfers: [], nominal: [], remarks: [] }, facts: [], verdict: { text: "", culprits: [] }, answer: { from: 0, to: 0, lines: [], windows: [], worst: [] },
     totals: { bars, operations: 0, transfers: 0, events: 0, hosts: 1, comms: 1, collectives: 0, waited: 0 }, problems: [], nodes: blocks.length - 1, instances, metrics,
   };
   return {

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/report"
+	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
+	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
+	"github.com/nccl-otf2/nccl-otf2/tests/browser"
+)
+
+// lateJob is a job of four ranks on two hosts with a long start-up, in which rank 2 comes 5 ms late to the 3rd and the 6th of nine AllReduces, the others of
+// which are 1 MiB by RING; these are 4 MiB by TREE.
+func lateJob(t *testing.T) string {
+	return jobtest.Make(t, 4, 2, func(rank int, p *shardtest.Process) {
+		world, at := p.World(), uint64(shardtest.Epoch+10_000_000)
+		for i := range 9 {
+			late, length, size, algorithm := uint64(0), uint64(100_000), uint64(1<<20), "RING"
+			switch i {
+			case 0: // start-up
+				length = 900_000_000
+			case 3, 6:
+				size, algorithm = 4<<20, "TREE"
+				if rank == 2 {
+					late = 5_000_000
+				}
+			}
+			end := at + 5_000_000 + length
+			p.Collective(world, shardtest.Op{
+				Function: "AllReduce", Kind: otf2.CollectiveOpAllreduce, Begin: at + late, End: end, Sent: size, Received: size, Count: size / 4, Algo: algorithm,
+			})
+			at = end + 1_000_000
+		}
+	})
+}
+
+// The page opens on the part without start-up, beside what the report says; each of its sentences leads to its place, and back leads to what was shown before.
+func TestTimelineAnswer(t *testing.T) {
+	t.Parallel()
+	anchor := lateJob(t)
+	a, err := otf2.Open(anchor, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	r, err := operations.Read(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	url, _ := writePage(t, anchor)
+	for _, o := range []browser.Options{{Width: 1440, Height: 900}, {Width: 1024, Height: 768, Dark: true}, {Width: 390, Height: 800}} {
+		tb := openTab(t, url, o)
+		if o.Width < 900 {
+			tb.do(chromedp.Click("#panel-toggle", chromedp.ByQuery))
+		}
+		var text []string
+		for _, l := range report.Says(r) {
+			text = append(text, l.Text)
+		}
+		if got := eval[[]string](tb, `[...document.querySelectorAll("#answer .said > :nth-child(2n)")].map((e) => e.innerText)`); strings.Join(got, "\n") != strings.Join(text, "\n") {
+			t.Errorf("%d wide: the page says %q, the report %q", o.Width, got, text)
+		}
+		if !eval[bool](tb, `{ const { from, to } = app.store.head.answer; return to - from === `+fmt.Sprint(r.CriticalPath.Steady)+` && app.view.from < from && app.view.to > to && app.view.to - app.view.from < 1.1 * (to - from); }`) {
+			t.Errorf("%d wide: the page does not open on the steady part", o.Width)
+		}
+		if wide := eval[[]string](tb, `[...document.querySelectorAll("#answer *, #tabs button:not([hidden])")].filter((e) => {
+			const at = e.getBoundingClientRect(), panel = document.getElementById("panel").getBoundingClientRect();
+			return at.width > 1 && (at.left < panel.left || at.right > panel.right + 0.5);
+		}).map((e) => e.textContent)`); len(wide) > 0 {
+			t.Errorf("%d wide: these stick out: %q", o.Width, wide)
+		}
+		tb.noErrors()
+	}
+
+	tb := openTab(t, url, browser.Options{})
+	if hash := eval[string](tb, "location.hash"); hash != "" {
+		t.Errorf("the address of what is shown at first is %s", hash)
+	}
+	first := eval[[]float64](tb, "[app.view.from, app.view.to]")
+	if got := eval[[]string](tb, `[...document.querySelectorAll("#answer .worst td:first-child button")].map((e) => e.innerText)`); len(got) != len(r.WaitStates.Worst) || !strings.HasPrefix(got[0], "AllReduce ") {
+		t.Fatalf("what cost the most: %q, the report has %d", got, len(r.WaitStates.Worst))
+	}
+	tb.do(chromedp.Click("#answer .worst td:first-child button", chromedp.ByQuery))
+	tb.await("app.selected")
+	tb.settle()
+	worst := r.WaitStates.Worst[0]
+	if !eval[bool](tb, fmt.Sprintf(`{
+		const at = Number(BigInt("%d") - BigInt(app.store.head.origin)), bar = app.store.peekBar(app.selected.bar);
+		return bar.start === at && app.view.from < at && at < app.view.to && app.view.to - app.view.from < 3 * %d;
+	}`, worst.At, worst.Skew)) {
+		t.Error("the operation that cost the most is not what is shown and selected")
+	}
+	tb.await(`location.hash.includes("bar=")`)
+	hash := eval[string](tb, "location.hash")
+	eval[any](tb, "void history.back()")
+	tb.await(fmt.Sprintf("Math.abs(app.view.from - %f) < 2 && !app.selected", first[0]))
+	eval[any](tb, "void history.forward()")
+	tb.await("app.selected")
+	tb.settle()
+
+	again := openTab(t, url+hash, browser.Options{})
+	again.await("app.selected")
+	again.settle()
+	for _, what := range []string{"app.selected.bar", "app.focused", "Math.round(app.view.from)", "Math.round(app.view.to)", `document.querySelector("#tabs [aria-selected=true]").id`} {
+		if was, is := eval[any](tb, what), eval[any](again, what); was != is {
+			t.Errorf("%s is %v, and %v where the address is opened", what, was, is)
+		}
+	}
+	tb.noErrors()
+	again.noErrors()
+}
+
+// The table of operations follows what is shown and selected; words and conditions choose from it, and all that is chosen can be copied.
+func TestTimelineOperations(t *testing.T) {
+	t.Parallel()
+	url, _ := writePage(t, lateJob(t))
+	tb := openTab(t, url, browser.Options{Width: 1440, Height: 900})
+	count := func(filter string) int {
+		return eval[int](tb, fmt.Sprintf("(await app.list(%q)).all.length", filter))
+	}
+	for filter, want := range map[string]int{
+		"": 32, "allreduce": 32, "broadcast": 0, ">1MiB": 8, "<=1M": 24, "rank:3": 8, "rank:0-1,3 >2m": 6, "algo:tree": 8, "wait>4ms": 6, "algo:ring wait>4ms": 0, "number:6 rank:2": 1, "time<200us": 2,
+	} {
+		if got := count(filter); got != want {
+			t.Errorf("%q lists %d operations, want %d", filter, got, want)
+		}
+	}
+	count("wait>4ms")
+	tb.await(`document.querySelectorAll("#operations tr[data-bar]").length === 6`)
+	if wide := eval[int](tb, `{ const e = document.querySelector("#operations .wide"); return e.scrollWidth - e.clientWidth; }`); wide > 0 {
+		t.Errorf("the table is %d px too wide", wide)
+	}
+	rank := func() string {
+		return eval[string](tb, `document.querySelector("#operations tr[data-bar] td:nth-child(3)").innerText`)
+	}
+	tb.do(chromedp.Click(`#operations button[title="Sort by rank"]`, chromedp.ByQuery))
+	tb.await(`document.querySelector("#operations th[aria-sort=ascending]").innerText.startsWith("rank")`)
+	if got := rank(); got != "0" {
+		t.Errorf("the first by rank is of %s", got)
+	}
+	tb.do(chromedp.Click(`#operations button[title="Sort by rank"]`, chromedp.ByQuery))
+	tb.await(`document.querySelector("#operations th[aria-sort=descending]")`)
+	if got := rank(); got != "3" {
+		t.Errorf("the last by rank is of %s", got)
+	}
+	tb.do(chromedp.Click(`#operations tr[data-bar] button`, chromedp.ByQuery))
+	tb.await("app.selected")
+	tb.settle()
+	tb.do(chromedp.Click(`#tab-operations`, chromedp.ByQuery))
+	tb.await(`document.querySelector("#operations tr.chosen")`)
+	if !eval[bool](tb, `Number(document.querySelector("#operations tr.chosen").dataset.bar) === app.selected.bar`) {
+		t.Error("the selected bar is not marked in the table")
+	}
+	tb.key("0")
+	tb.await(`document.querySelectorAll("#operations tr[data-bar]").length === 6`)
+	count("number:0")
+	tb.await(`document.querySelectorAll("#operations tr[data-bar]").length === 4`) // start-up, which was not shown before
+	tb.key("1")
+	tb.await(`document.querySelectorAll("#operations tr[data-bar]").length === 0`)
+
+	count("wait>4ms rank:3")
+	lines := strings.Split(strings.TrimSpace(eval[string](tb, "app.csv()")), "\n")
+	if len(lines) != 3 || !strings.HasPrefix(lines[0], "begin_ns,operation,communicator,rank,") || !strings.Contains(lines[1], ",AllReduce,world,3,") || !strings.Contains(lines[1], ",4194304,TREE,,5100000,5000000,Rank 2,0,1") {
+		t.Errorf("copied: %q", lines)
+	}
+	tb.noErrors()
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// The operations that begin in a range of time, as a list.
+
+import { lowerBound } from "./bounds";
+import type { Note } from "./columns";
+import type { Filter, Subject } from "./filter";
+import type { Lane, Store } from "./store";
+import { Words } from "./words";
+
+// Operation is a part of a collective, or an end of a message, on one rank.
+export interface Operation {
+  bar: number;
+  row: number;
+  rank: number; // of the job, index into ranks; −1: not known
+  comm: number;
+  fn: string;
+  ordinal: number;
+  size: number;
+  start: number;
+  length: number;
+  wait: number;
+  waitFor: number; // rank of the job, −1: nobody
+  startUp: boolean; // the wait is in the first operation of the communicator
+  together: number; // operations of the bar; more than one: the times are of all of them
+  notes: () => Note[];
+}
+
+export interface Listing {
+  from: number;
+  to: number;
+  all: Operation[];
+  looked: number; // at operations
+  left: boolean; // there are more than were asked for
+}
+
+export class Lister {
+  private readonly words: Words;
+  private readonly rankOf = new Map<number, number>(); // by row
+
+  constructor(private readonly store: Store) {
+    const { head } = store;
+    this.words = new Words(head);
+    const processes = new Map(head.ranks.map((r, i) => [r.row, i]));
+    head.rows.forEach((_, row) => {
+      let r = row;
+      while (r >= 0 && !processes.has(r)) r = head.rows[r]!.parent;
+      this.rankOf.set(row, r < 0 ? -1 : processes.get(r)!);
+    });
+  }
+
+  // rank is the rank of the job that a row belongs to, −1: none.
+  rank(row: number): number {
+    return this.rankOf.get(row) ?? -1;
+  }
+
+  // count is about how many operations begin in a range, without looking at them.
+  count(from: number, to: number): number {
+    const { leaf } = this.store.head;
+    return this.lanes().reduce((n, lane) => {
+      const level = lane.levels[0]!;
+      return n + Math.min(lane.count, leaf * (lowerBound(level.start, to) - Math.max(0, lowerBound(level.end, from))));
+    }, 0);
+  }
+
+  // lanes are those with operations.
+  lanes(): Lane[] {
+    return this.store.lanes.filter((l) => this.store.head.rows[l.row]!.operations.count > 0);
+  }
+
+  // list lists what meets a filter, at most so many, rank by rank. going is asked from time to time whether the list is still wanted.
+  async list(from: number, to: number, filter: Filter, most: number, going: (share: number) => boolean = () => true): Promise<Listing | undefined> {
+    const out: Listing = { from, to, all: [], looked: 0, left: false };
+    const lanes = this.lanes();
+    let shown = performance.now();
+    for (const [n, lane] of lanes.entries()) {
+      await this.lane(lane, filter, most, out);
+      if (out.left) break;
+      if (performance.now() - shown > 50) {
+        if (!going(n / lanes.length)) return undefined;
+        await new Promise((done) => setTimeout(done, 0)); // pictures come in between
+        shown = performance.now();
+      }
+    }
+    return out;
+  }
+
+  private async lane(lane: Lane, filter: Filter, most: number, out: Listing): Promise<void> {
+    const { store } = this;
+    const { chunk, leaf, comms, functions } = store.head;
+    const level = lane.levels[0]!;
+    const rank = this.rank(lane.row);
+    const first = Math.max(0, lowerBound(level.start, out.from) - 1);
+    for (let k = Math.floor((first * leaf) / chunk); k * chunk < lane.count; k++) {
+      if (level.start[(k * chunk) / leaf]! >= out.to) return;
+      const bars = await store.bars(lane, k);
+      let notes: Awaited<ReturnType<Store["notes"]>> | undefined;
+      for (let i = lowerBound(bars.start, out.from); i < bars.start.length && bars.start[i]! < out.to; i++) {
+        const bar = lane.first + k * chunk + i;
+        const o = await this.now(store.peekOperations(lane.row, bar), () => store.operations(lane.row, bar));
+        if (!o) continue;
+        const at = lowerBound(o.bar, bar);
+        let together = 0;
+        while (o.bar[at + together] === bar) together++;
+        if (together === 0) continue;
+        if (filter.attributes || bars.wait[i]! > 0) notes ??= await store.notes(lane, k);
+        for (let j = at; j < at + together; j++) {
+          const instance = await this.now(store.peekInstance(o.instance[j]!), () => store.instance(o.instance[j]!));
+          const index = i;
+          const wait = notes?.waits.get(i);
+          const own = o.attributes;
+          const of: Operation = {
+            bar, row: lane.row, rank, comm: instance!.comm, fn: functions[instance!.fn] ?? "?", ordinal: instance!.ordinal, size: o.size[j]!, start: bars.start[i]!, length: bars.length[i]!,
+            wait: bars.wait[i]!, waitFor: wait?.rank ?? -1, startUp: wait?.first ?? false, together,
+            notes: () => [...own.of(j), ...(store.peekNotes(lane, k)?.attributes.of(index) ?? [])],
+          };
+          out.looked++;
+          if (!filter.meets(this.subject(of, comms[of.comm]?.name ?? ""))) continue;
+          if (out.all.length === most) {
+            out.left = true;
+            return;
+          }
+          out.all.push(of);
+        }
+      }
+    }
+  }
+
+  // now takes what is there without waiting for it.
+  private now<T>(there: T | undefined, wait: () => Promise<T | undefined>): T | Promise<T | undefined> {
+    return there ?? wait();
+  }
+
+  private subject(o: Operation, comm: string): Subject {
+    return {
+      name: `${o.fn} ${comm} ${this.store.head.rows[o.row]!.name}`.toLowerCase(), comm: comm.toLowerCase(), rank: o.rank, number: o.ordinal, size: o.size, time: o.length, wait: o.wait, begin: o.start,
+      attribute: (name) => this.attribute(o, name),
+    };
+  }
+
+  // attribute writes the attributes of an operation with a name, or the begin of one, in small letters.
+  attribute(o: Operation, name: string): string[] {
+    const { attributes } = this.store.head;
+    return o.notes().filter((n) => attributes.find((a) => a.id === n.id)?.name.toLowerCase().startsWith(name)).map((n) => this.words.plain(n).toLowerCase());
+  }
+}

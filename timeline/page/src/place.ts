@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the address says of what is shown: #t=FROM,TO&… Times are ns, rows and bars are numbers of this page.
+
+export interface Place {
+  time?: [from: number, to: number];
+  top?: number; // pixels of rows above the picture
+  row?: number; // that is chosen
+  bar?: number; // that is selected
+  range?: [from: number, to: number];
+  query?: string; // of the search
+  list?: string; // of the table of operations
+  tab?: string;
+  ranks?: string; // the picture of all ranks: its measure and order
+  pinned?: number[];
+  hidden?: number[];
+}
+
+// keys are the names in the address, and how their values are written and read.
+const keys: { [K in keyof Required<Place>]: [key: string, read: (text: string) => Place[K]] } = {
+  time: ["t", span],
+  top: ["top", whole],
+  row: ["row", whole],
+  bar: ["bar", whole],
+  range: ["range", span],
+  query: ["q", text],
+  list: ["ops", text],
+  tab: ["tab", text],
+  ranks: ["ranks", text],
+  pinned: ["pin", list],
+  hidden: ["hide", list],
+};
+
+function whole(text: string): number | undefined {
+  return /^\d{1,15}$/.test(text) ? Number(text) : undefined;
+}
+
+function span(text: string): [number, number] | undefined {
+  const m = /^(-?\d{1,18}),(-?\d{1,18})$/.exec(text);
+  return m && Number(m[1]) < Number(m[2]) ? [Number(m[1]), Number(m[2])] : undefined;
+}
+
+function text(text: string): string | undefined {
+  return text === "" ? undefined : text;
+}
+
+function list(text: string): number[] | undefined {
+  const all = text.split(",").map(whole);
+  return all.some((n) => n === undefined) ? undefined : (all as number[]);
+}
+
+// write makes the part of an address behind #.
+export function write(place: Place): string {
+  const out: string[] = [];
+  for (const [name, [key]] of Object.entries(keys)) {
+    const value = place[name as keyof Place];
+    if (value === undefined || value === "" || (Array.isArray(value) && value.length === 0)) continue;
+    const words = (Array.isArray(value) ? value.map(rounded) : [typeof value === "number" ? rounded(value) : value]).map((v) => encodeURIComponent(v).replaceAll("%20", "+"));
+    out.push(`${key}=${words.join(",")}`);
+  }
+  return out.join("&");
+}
+
+function rounded(v: number): string {
+  return String(Math.round(v));
+}
+
+// read understands it. What it does not understand is left out.
+export function read(hash: string): Place {
+  const given = new URLSearchParams(hash.replace(/^#/, ""));
+  const place: Place = {};
+  for (const [name, [key, understand]] of Object.entries(keys)) {
+    const value = given.get(key);
+    const understood = value === null ? undefined : understand(value);
+    if (understood !== undefined) (place as Record<string, unknown>)[name] = understood;
+  }
+  return place;
+}

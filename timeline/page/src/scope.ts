@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// What charts beside the picture are of: the range that is selected, or else what is shown, and on wish the whole run.
+
+import { el } from "./dom";
+import * as f from "./format";
+import type { Range } from "./rangesums";
+import type { State } from "./state";
+
+// Scoped is a chart that follows what is shown.
+export interface Scoped {
+  visible(): boolean;
+  update(): void;
+}
+
+const calm = 150; // ms without a change after which charts follow
+
+export class Scope {
+  readonly charts: Scoped[] = [];
+  whole = false; // charts are of the whole run
+  private timer = 0;
+  private last = "";
+
+  constructor(private readonly state: State) {}
+
+  // range is what charts are of, within the run.
+  get range(): Range {
+    const { view, range, store } = this.state;
+    if (this.whole) return { from: store.head.begin, to: store.head.duration + 1 };
+    if (range) return range;
+    return { from: Math.max(store.head.begin, view.from), to: Math.min(store.head.duration + 1, view.to) };
+  }
+
+  // all tells whether that is all there is.
+  get all(): boolean {
+    const { from, to } = this.range;
+    return from <= this.state.store.head.begin && to >= this.state.store.head.duration;
+  }
+
+  get text(): string {
+    const { from, to } = this.range;
+    const what = this.whole ? "the whole run" : this.state.range ? "the selected range" : "what is shown";
+    return `${what}, ${f.time(from)} to ${f.time(Math.max(from, to - (this.whole ? 1 : 0)))}`;
+  }
+
+  // choice are the buttons that choose it.
+  choice(): HTMLElement {
+    const button = (whole: boolean, text: string, title: string) =>
+      el(
+        "button",
+        {
+          type: "button", title, "aria-pressed": String(this.whole === whole),
+          onclick: () => {
+            this.whole = whole;
+            this.update();
+          },
+        },
+        text,
+      );
+    return el("div", { class: "choice", role: "group", "aria-label": "Of what time" }, button(false, this.state.range ? "Range" : "Shown", "The selected range, or else what is shown"), button(true, "Whole run", "All that is on the page"));
+  }
+
+  // follow tells that something else is shown.
+  follow(): void {
+    const { from, to } = this.range;
+    const key = `${from} ${to}`;
+    if (key === this.last) return;
+    this.last = key;
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.update(), calm) as unknown as number;
+  }
+
+  // update lets the charts that can be seen be of it.
+  update(): void {
+    clearTimeout(this.timer);
+    const { from, to } = this.range;
+    this.last = `${from} ${to}`;
+    for (const c of this.charts) if (c.visible()) c.update();
+  }
+}
