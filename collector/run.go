@@ -60,8 +60,9 @@ const (
 	lastProfileFlush = 10 * time.Second // each writes the whole profile of the process
 )
 
-// Sleeps between rounds: while records come, and the longest, where processors are not scarce (see scarcity). A round costs some 10 µs
-// whatever it finds, on a processor that the job may need; requests and the end of the process end a sleep.
+// Sleeps between rounds where much comes, or the collector prepares the job's memory: while records come, and the longest. Else scarcity
+// says how long. A round costs some 50 µs whatever it finds, on a processor that the job may need; requests and the end of the process end a
+// sleep.
 const (
 	shortSleep = 10 * time.Millisecond
 	longSleep  = 20 * time.Millisecond
@@ -292,7 +293,11 @@ func (c *live) run(ctx context.Context) error {
 		if read > hot {
 			continue
 		}
-		sleep = nextSleep(sleep, n, read, hot, c.scarcity.scarce && c.memory.Prepared())
+		seldom := time.Duration(0)
+		if c.memory.Prepared() { // else the collector prepares it
+			seldom = c.scarcity.sleep()
+		}
+		sleep = nextSleep(sleep, n, read, hot, seldom)
 		began := time.Now()
 		c.memory.AwaitRequest(request, sleep)
 		if now := time.Now(); !c.line.host {
@@ -302,11 +307,12 @@ func (c *live) run(ctx context.Context) error {
 	return c.end()
 }
 
-// nextSleep is how long to sleep after a round that took n records of some bytes, before which the sleep was another.
-func nextSleep(before time.Duration, n int, read, hot uint64, seldom bool) time.Duration {
+// nextSleep is how long to sleep after a round that took n records of some bytes, before which the sleep was another. seldom is for how long it may
+// where little comes; 0: no longer than else.
+func nextSleep(before time.Duration, n int, read, hot uint64, seldom time.Duration) time.Duration {
 	switch {
-	case seldom && read < hot/coolPart:
-		return scarceSleep
+	case seldom > 0 && read < hot/coolPart:
+		return seldom
 	case n > 0:
 		return shortSleep
 	}

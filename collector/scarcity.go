@@ -36,11 +36,21 @@ const (
 	lateBy     = 2 * time.Millisecond // a timer is off by far less where a processor is free
 	lateWeight = 1.0 / 16             // of the last sleep
 
-	// scarceSleep is how long the collector sleeps where they are: a tenth of what a view of the running job may lag behind.
+	// scarceSleep is how long the collector sleeps where they are: a tenth of what a view of the running job may lag behind. calmSleep is how
+	// long where they are not.
 	scarceSleep = 100 * time.Millisecond
+	calmSleep   = 50 * time.Millisecond
 	// coolPart: of what makes rounds follow at once, the part that must not have come for the collector to sleep so long.
 	coolPart = 16
 )
+
+// sleep is how long the collector may sleep, as far as it has to do with processors.
+func (s *scarcity) sleep() time.Duration {
+	if s.scarce {
+		return scarceSleep
+	}
+	return calmSleep
+}
 
 // slept takes a sleep that is over: how long it was to be, and how long it was. One that a request ended says nothing of processors.
 func (s *scarcity) slept(asked, took time.Duration, now time.Time) {

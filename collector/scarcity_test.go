@@ -70,23 +70,27 @@ func TestPressureIsRead(t *testing.T) {
 	}
 }
 
-// Where processors are scarce the collector sleeps long, but not while much comes, nor where it prepares the job's memory itself.
+// The collector sleeps long, longer where processors are scarce, but not while much comes, nor where it prepares the job's memory itself.
 func TestSleeps(t *testing.T) {
 	const hot = 1 << 20
 	for _, c := range []struct {
 		what         string
-		seldom       bool
+		seldom       time.Duration
 		read         uint64
 		n            int
 		before, want time.Duration
 	}{
-		{"something came", false, 1, 1, longSleep, shortSleep},
-		{"nothing came", false, 0, 0, shortSleep, longSleep},
-		{"nothing came for long", false, 0, 0, longSleep, longSleep},
-		{"scarce", true, 1, 1, shortSleep, scarceSleep},
-		{"scarce and idle", true, 0, 0, shortSleep, scarceSleep},
-		{"idle and no longer scarce", false, 0, 0, scarceSleep, longSleep},
-		{"scarce, and much comes", true, hot / coolPart, 1000, scarceSleep, shortSleep},
+		{"it prepares, something came", 0, 1, 1, longSleep, shortSleep},
+		{"it prepares, nothing came", 0, 0, 0, shortSleep, longSleep},
+		{"it prepares, nothing came for long", 0, 0, 0, longSleep, longSleep},
+		{"it prepares now, and is idle", 0, 0, 0, scarceSleep, longSleep},
+		{"something came", calmSleep, 1, 1, shortSleep, calmSleep},
+		{"idle", calmSleep, 0, 0, calmSleep, calmSleep},
+		{"no longer scarce", calmSleep, 0, 0, scarceSleep, calmSleep},
+		{"scarce", scarceSleep, 1, 1, shortSleep, scarceSleep},
+		{"scarce and idle", scarceSleep, 0, 0, shortSleep, scarceSleep},
+		{"much comes", calmSleep, hot / coolPart, 1000, calmSleep, shortSleep},
+		{"scarce, and much comes", scarceSleep, hot / coolPart, 1000, scarceSleep, shortSleep},
 	} {
 		if got := nextSleep(c.before, c.n, c.read, hot, c.seldom); got != c.want {
 			t.Errorf("%s: %v, want %v", c.what, got, c.want)
