@@ -95,7 +95,9 @@ func AllCommunicators(defs *otf2.Definitions) map[otf2.CommRef]*Communicator {
 			absent[g.Paradigm] = absentOf(defs, g.Members)
 		}
 	}
-	told := FindAttributes(defs).Has(regions.AttrTimingSource) && !slices.ContainsFunc(defs.Groups, func(g otf2.Group) bool { return g.Paradigm == regions.ParadigmNCCL })
+	ours := FindAttributes(defs).Has(regions.AttrTimingSource)
+	isNCCL := func(g *otf2.Group) bool { return ours && regions.IsParadigmNCCL(g.Paradigm) }
+	told := ours && !slices.ContainsFunc(defs.Groups, func(g otf2.Group) bool { return isNCCL(&g) })
 	all := make(map[otf2.CommRef]*Communicator, len(defs.Comms))
 	for _, def := range defs.Comms {
 		c := &Communicator{
@@ -106,7 +108,7 @@ func AllCommunicators(defs *otf2.Definitions) map[otf2.CommRef]*Communicator {
 		if g == nil {
 			continue
 		}
-		c.NCCL, c.Threads = g.Paradigm == regions.ParadigmNCCL, ofThreads(defs, g.Paradigm)
+		c.NCCL, c.Threads = isNCCL(g), ofThreads(defs, g.Paradigm)
 		switch g.Type {
 		case otf2.GroupTypeCommSelf:
 			c.Self = true

@@ -26,10 +26,13 @@ func regionsOf(defs *otf2.Definitions, group string, paradigms ...otf2.Paradigm)
 	return all
 }
 
+// hostParadigms are those of NCCL's regions on threads; of earlier versions they were those of the GPU.
+var hostParadigms = []otf2.Paradigm{otf2.ParadigmUser, otf2.ParadigmCUDA, otf2.ParadigmHIP}
+
 // CallRegions lists the regions of calls of NCCL's API, with their names. A call that asks for an operation tells a count (Details.Counted);
 // groups, and functions that NCCL makes sends and receives of, do not. Operations name their call by its event (Details.Parent).
 func CallRegions(defs *otf2.Definitions) map[otf2.RegionRef]string {
-	return regionsOf(defs, regions.GroupAPI, otf2.ParadigmCUDA, otf2.ParadigmHIP)
+	return regionsOf(defs, regions.GroupAPI, hostParadigms...)
 }
 
 // PhaseRegions lists the regions of phases that the application marked on its threads, with their names.
@@ -76,7 +79,7 @@ func (p NetPhase) Arrived() bool { return p == NetRecvFlush || p == NetRecvGPU }
 // NetPhaseRegions tells which phases regions of networks' rows are.
 func NetPhaseRegions(defs *otf2.Definitions) map[otf2.RegionRef]NetPhase {
 	all := make(map[otf2.RegionRef]NetPhase)
-	for ref, name := range regionsOf(defs, regions.GroupNetwork, otf2.ParadigmCUDA, otf2.ParadigmHIP) {
+	for ref, name := range regionsOf(defs, regions.GroupNetwork, hostParadigms...) {
 		if i := slices.Index(netPhaseNames[:], name); i >= 0 {
 			all[ref] = NetPhase(i)
 		}

@@ -16,7 +16,7 @@ type definer struct {
 	*definitions
 	*rows
 	tables      *localTables
-	paradigm200 bool // see UnifyOptions
+	ownParadigm bool // see UnifyOptions
 }
 
 // define builds all definitions but the clock. The event files must have been placed: their counts are part of the definitions.

@@ -81,7 +81,7 @@ func Merge(measurementDir, dir, out string, opts *MergeOptions) (*MergeResult, e
 		return nil, err
 	}
 	unifyOpts := opts.UnifyOptions
-	unifyOpts.Paradigm200 = true
+	unifyOpts.OwnParadigm = true
 	runs, left, release, err := readRuns(dir, &unifyOpts)
 	if err != nil {
 		return nil, err

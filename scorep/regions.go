@@ -22,7 +22,7 @@ func (d *definer) defineRegions() {
 			known[r] = ref
 			d.Regions = append(d.Regions, otf2.Region{
 				Self: ref, Name: d.text(r.Name), CanonicalName: d.text(r.Canonical), Description: d.text(r.Description),
-				Role: r.Role, Paradigm: r.Paradigm, SourceFile: otf2.UndefinedString,
+				Role: r.Role, Paradigm: paradigmOf(&r), SourceFile: otf2.UndefinedString,
 			})
 			if r.Group != "" {
 				if grouped[r.Group] == nil {
@@ -52,12 +52,25 @@ func (d *definer) defineRegions() {
 	}
 	slices.Sort(order)
 	for _, name := range order {
-		d.group(name, otf2.GroupTypeRegions, otf2.ParadigmUnknown, grouped[name])
+		d.group(name, otf2.GroupTypeRegions, otf2.ParadigmNone, grouped[name]) // as Score-P's; UNKNOWN is a paradigm of its own there
 	}
 }
 
+// onThreads are the groups of regions on threads: calls of NCCL and what its threads do.
+var onThreads = []string{
+	regions.GroupAPI, regions.GroupEnqueue, regions.GroupNetwork, regions.GroupProxy, regions.GroupEvents, regions.GroupStates,
+}
+
+// paradigmOf is that of a region: what threads do is no CUDA. Score-P gives the calls that are forwarded to it the same.
+func paradigmOf(r *experiment.Region) otf2.Paradigm {
+	if slices.Contains(onThreads, r.Group) {
+		return otf2.ParadigmUser
+	}
+	return r.Paradigm
+}
+
 func (d *definer) commParadigm() otf2.Paradigm {
-	if d.paradigm200 {
+	if d.ownParadigm {
 		return regions.ParadigmNCCL
 	}
 	return otf2.ParadigmMPI
@@ -85,6 +98,6 @@ func (d *definer) defineParadigms() {
 		}
 	}
 	if slices.ContainsFunc(d.Regions, func(r otf2.Region) bool { return r.Paradigm == otf2.ParadigmUser }) {
-		d.Paradigms = append(d.Paradigms, otf2.ParadigmDef{Paradigm: otf2.ParadigmUser, Name: d.text(regions.GroupApplication), Class: otf2.ParadigmClassProcess})
+		d.Paradigms = append(d.Paradigms, otf2.ParadigmDef{Paradigm: otf2.ParadigmUser, Name: d.text("User"), Class: otf2.ParadigmClassProcess})
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -90,8 +91,8 @@ func Open(dir string) (*Trace, error) {
 			return nil, fmt.Errorf("%s holds an archive of nccl-otf2, not one of Score-P", dir)
 		}
 	}
-	if a.Defs.ParadigmDef(regions.ParadigmNCCL) != nil {
-		return nil, fmt.Errorf("%s: its paradigm %d is taken", anchor, regions.ParadigmNCCL)
+	if a.Defs.ParadigmDef(regions.ParadigmNCCL) != nil || slices.ContainsFunc(a.Defs.Groups, func(g otf2.Group) bool { return g.Paradigm == regions.ParadigmNCCL }) {
+		return nil, fmt.Errorf("%s: its paradigm %v is taken", anchor, regions.ParadigmNCCL)
 	}
 	m := &Trace{
 		Dir: dir, Archive: a, timer: configuredTimer(filepath.Join(dir, "scorep.cfg")),
