@@ -30,7 +30,7 @@ include replay/host/host.mk
 include tests/faults/inject/inject.mk
 include tests/realnccl/realnccl.mk
 
-.PHONY: packages packages-test query test-build install uninstall vulnerabilities agreements answers faults page page-check pictures help build demo test test-loaded lint race fuzz cover size bench soak gpu-test gpu-test-build real-nccl real-nccl-short spark-test sanitize generate clean setup tool slurm-test demo-cluster
+.PHONY: site packages packages-test query test-build install uninstall vulnerabilities agreements answers faults page page-check pictures help build demo test test-loaded lint race fuzz cover size bench soak gpu-test gpu-test-build real-nccl real-nccl-short spark-test sanitize generate clean setup tool slurm-test demo-cluster
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -84,6 +84,10 @@ packages: build ## deb, rpm and tar archives for x86-64 and arm64, for glibc 2.1
 
 packages-test: packages ## installs them in roots without Go and gcc, records, reports, removes them again
 	$(GO) test -count=1 -v -timeout 60m ./tests/packages -packages $(abspath $(BUILD))/packages
+
+site: ## a web site of all pages, with a search, in build/site: opens from disk
+	@rm -rf $(BUILD)/site
+	cd packaging/site && CGO_ENABLED=0 $(GO) run . ../.. $(abspath $(BUILD))/site
 
 vulnerabilities: ## govulncheck against the database that GOVULNDB names
 	@if [ -n "$${GOVULNDB:-}" ]; then $(GO) run golang.org/x/vuln/cmd/govulncheck@v1.9.0 -db "$$GOVULNDB" ./...; \
@@ -143,6 +147,7 @@ lint: ## gofmt, go vet, staticcheck; cppcheck for the C code
 	if [ -n "$$files" ]; then echo "not formatted (gofmt -w):"; echo "$$files"; exit 1; fi
 	$(GO) vet ./...
 	cd query && CGO_ENABLED=1 $(GO) vet .
+	cd packaging/site && $(GO) vet .
 	$(GO) tool staticcheck ./...
 	$(GO) tool errcheck -ignoretests -exclude .errcheck $$($(GO) list ./... | grep -v '/nccl-otf2/tests')
 	$(MAKE) --no-print-directory page-check

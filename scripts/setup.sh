@@ -15,8 +15,8 @@ tools=(
   "strace|command -v strace|strace|strace"
   "debootstrap|command -v debootstrap|debootstrap|debootstrap" # a root to install packages in
   "rpm|command -v rpm|rpm|rpm"
-  "Environment Modules|command -v modulecmd|environment-modules|environment-modules"
-  "arm64 programs|command -v qemu-aarch64-static && test -e /usr/aarch64-linux-gnu/lib/ld-linux-aarch64.so.1|qemu-user-static binfmt-support libc6-arm64-cross|qemu-user-static"
+  "Environment Modules|command -v modulecmd || test -d /usr/share/lmod|environment-modules|environment-modules"
+  "arm64 programs|command -v qemu-aarch64-static && test -e /usr/aarch64-linux-gnu/lib/ld-linux-aarch64.so.1|qemu-user-static libc6-arm64-cross|qemu-user-static"
   "pkg-config and CMake|command -v pkg-config && command -v cmake|pkg-config cmake|pkgconf cmake"
   "Slurm|command -v slurmctld && command -v slurmd && command -v srun && command -v munged && compgen -G '/usr/lib/*/pmix2/lib/libpmix.so'|slurm-wlm munge libpmix-dev|slurm-slurmd slurm-slurmctld munge pmix-devel"
   "MPI launchers|command -v mpirun.openmpi && command -v mpirun.mpich|openmpi-bin mpich|openmpi mpich"

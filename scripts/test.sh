@@ -42,6 +42,14 @@ query_program() { # its modules may not be to be had: then what needs it is left
   "$MAKE" --no-print-directory query || { echo "NOT TESTED: nccl-otf2-query could not be built"; [ "${CI:-}" != true ]; }
 }
 step "query program" query_program
+site() { # its parser of Markdown may not be to be had
+  if env -C packaging/site "$GO" mod download >/dev/null 2>&1; then
+    env -C packaging/site CGO_ENABLED=0 "$GO" test ./...
+  else
+    echo "NOT TESTED: the web site: goldmark cannot be had" && [ "${CI:-}" != true ]
+  fi
+}
+step "web site" site
 step "timeline page" "$MAKE" --no-print-directory page-check
 step "C tests" "$MAKE" -j "$(nproc)" --no-print-directory plugin-test
 step "C tests, address sanitizer" "$MAKE" -j "$(nproc)" --no-print-directory plugin-test-asan

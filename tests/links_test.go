@@ -87,6 +87,17 @@ func TestLinksOfPages(t *testing.T) {
 	}
 }
 
+// The index of docs names every page there.
+func TestIndexHasAllPages(t *testing.T) {
+	index := string(testkit.Read(t, "../docs/README.md"))
+	for _, page := range docPages(t) {
+		name, below := strings.CutPrefix(page, "../docs/")
+		if below && name != "README.md" && !strings.Contains(index, "("+name) {
+			t.Errorf("docs/README.md does not name %s", name)
+		}
+	}
+}
+
 func TestBadLinks(t *testing.T) {
 	for text, want := range map[string][]string{
 		"[a](faq.md)":                                nil,

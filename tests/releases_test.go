@@ -3,6 +3,7 @@
 package tests
 
 import (
+	"bytes"
 	"encoding/json"
 	"os/exec"
 	"path/filepath"
@@ -77,6 +78,22 @@ func TestReleasesStayReadable(t *testing.T) {
 				t.Errorf("the profile has no AllReduce:\n%s", said)
 			}
 		})
+	}
+}
+
+// Shards of profile mode are for the tool of the same build. Where none of them can be read, the profile that was made of them stays.
+func TestProfileStaysWhereShardsCannotBeRead(t *testing.T) {
+	dir := left(t, "0.1.0", "profile")
+	file := filepath.Join(dir, "profile.cubex")
+	before := testkit.Read(t, file)
+	for _, command := range []string{"profile", "unify"} {
+		out, err := exec.Command(builtFile(t, "nccl-otf2"), command, dir).CombinedOutput()
+		if err == nil || !regexp.MustCompile(`nothing can be read: .*version 1, this program reads \d`).Match(out) {
+			t.Errorf("%s: %v\n%s", command, err, out)
+		}
+		if !bytes.Equal(before, testkit.Read(t, file)) {
+			t.Errorf("%s has made another profile", command)
+		}
 	}
 }
 

@@ -21,13 +21,22 @@ import (
 // anchorName is the anchor file of an experiment directory's archive.
 const anchorName = "traces.otf2"
 
+// exists refuses a path at which there is nothing, and says what can be given.
+func exists(path, give string) error {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s does not exist: give %s", path, give)
+	}
+	return nil
+}
+
 // anchorPath gives the anchor file that a path argument means: the file itself, or the one in an
 // experiment directory.
 func anchorPath(arg string) (string, error) {
+	if err := exists(arg, "an experiment directory or the anchor file ("+anchorName+") of an archive"); err != nil {
+		return "", err
+	}
 	st, err := os.Stat(arg)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return "", fmt.Errorf("%s does not exist: give an experiment directory or the anchor file (%s) of an archive", arg, anchorName)
 	case err != nil:
 		return "", err
 	case !st.IsDir():

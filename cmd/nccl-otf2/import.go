@@ -49,6 +49,11 @@ to share a clock, others to be on other hosts; --separate-clocks takes each to b
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			for _, arg := range args {
+				if err := exists(arg, "what another profiler wrote: files, or the folder of them"); err != nil {
+					return err
+				}
+			}
 			dir := output
 			if dir == "" {
 				base := filepath.Base(filepath.Clean(args[0]))

@@ -5,6 +5,7 @@ package cubex
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path/filepath"
 
@@ -33,16 +34,19 @@ type Job struct {
 }
 
 // FromShards puts together what the processes of the jobs in an experiment directory have summed up, as far as they have come.
-// Left is what could not be used. Errors: fs.ErrNotExist if no process was in profile mode.
+// Left is what could not be used; a job of which no process can be read is none, so that a profile made before stays. Errors:
+// fs.ErrNotExist if no process was in profile mode, and why not if no job can be read.
 func FromShards(dir string) (jobs []*Job, left jobs.Unused, err error) {
 	described, left, err := scorep.Describe(dir)
 	if err != nil {
 		return nil, left, err
 	}
+	var unreadable error
 	for _, d := range described {
 		b := newBuilder(d.Defs)
 		e := &estimator{rows: make(map[otf2.LocationRef]*sampledRow), out: Estimate{Hosts: d.Hosts}}
 		e.stretches, _ = facts.Stretches(&otf2.Anchor{Properties: d.Properties})
+		var broken error
 		var all []*profile.Aggregate
 		var locations []func(uint64) (otf2.LocationRef, bool)
 		for _, s := range d.Shards {
@@ -51,12 +55,17 @@ func FromShards(dir string) (jobs []*Job, left jobs.Unused, err error) {
 				continue // it has just begun
 			} else if err != nil {
 				left.Add(true, "process %s:%d is left out: %v", s.Process.Host, s.Process.PID, err)
+				broken = err
 				continue
 			} else if instead != nil {
 				left.Add(true, "process %s:%d: what it summed up last is missing, an earlier profile was used: %v", s.Process.Host, s.Process.PID, instead)
 			}
 			e.addRows(a, s.Location, s.At)
 			all, locations = append(all, a), append(locations, s.Location)
+		}
+		if len(all) == 0 && broken != nil {
+			unreadable = fmt.Errorf("of %s nothing can be read: %w", d.Dir, broken)
+			continue
 		}
 		e.estimate(d.Defs)
 		for i, a := range all {
@@ -66,6 +75,9 @@ func FromShards(dir string) (jobs []*Job, left jobs.Unused, err error) {
 		p.Estimate = &e.out
 		p.Keep(d.Properties...)
 		jobs = append(jobs, &Job{Profile: p, description: d, Dir: d.Dir, Running: d.Running, Crashed: d.Crashed, Missing: d.Missing})
+	}
+	if len(jobs) == 0 && unreadable != nil {
+		return nil, left, unreadable
 	}
 	return jobs, left, nil
 }

@@ -5,25 +5,46 @@ package packages
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
+	"github.com/nccl-otf2/nccl-otf2/replay"
 )
 
 // sysroot is where Debian's package has the C library of arm64.
 const sysroot = "/usr/aarch64-linux-gnu"
 
-// What is made for arm64 records, reports and draws, run by qemu. Of one thing qemu's user mode is not capable: a child that has no exit
-// signal, as collectors are. So the plugin writes raw files, and says so.
+// What is made for arm64 records, reports and draws, run by qemu, calls and operations of one job and everything of another. Of one
+// thing qemu's user mode is not capable: a child without an exit signal, as collectors are. So the plugin writes raw files.
 func TestArchiveRecordsOnArm64(t *testing.T) {
 	file := packages(t, "*-linux-aarch64.tar.gz", 1)[0]
-	p := place{dir: t.TempDir()}
-	if nativeMachine(t) != "aarch64" {
-		_, err := os.Stat("/proc/sys/fs/binfmt_misc/qemu-aarch64")
-		need.NoError(t, "programs of arm64 (Debian: qemu-user-static binfmt-support, and binfmt_misc mounted)", err)
-		_, err = os.Stat(filepath.Join(sysroot, "lib/ld-linux-aarch64.so.1"))
-		need.NoError(t, "arm64's C library (Debian: libc6-arm64-cross)", err)
-		p.env, p.raw = []string{"QEMU_LD_PREFIX=" + sysroot}, true
+	if nativeMachine(t) == "aarch64" {
+		t.Skip("TestArchiveRecords does all of it here")
 	}
-	p.records(t, filepath.Join(unpack(t, file, t.TempDir()), "bin/nccl-otf2"))
+	qemu := need.Program(t, "qemu-aarch64-static", "package qemu-user-static")
+	_, err := os.Stat(filepath.Join(sysroot, "lib/ld-linux-aarch64.so.1"))
+	need.NoError(t, "arm64's C library (Debian: libc6-arm64-cross)", err)
+	root := unpack(t, file, t.TempDir())
+	for recording, events := range map[string]string{"09-straggler-4p": "gpu", "02-allcoll-4p-net": "all"} {
+		t.Run(recording, func(t *testing.T) {
+			p := place{dir: t.TempDir(), env: []string{"NCCL_PROFILER_PLUGIN=" + filepath.Join(root, "lib/libnccl-profiler-otf2.so"),
+				"NCCL_ALLGATHERV_ENABLE=0", "NCCL_OTF2_CLOCK=host", "NCCL_OTF2_DIR=exp", "NCCL_OTF2_EVENTS=" + events}}
+			tool := func(args ...string) string {
+				return p.run(t, qemu, append([]string{"-L", sysroot, filepath.Join(root, "bin/nccl-otf2")}, args...)...)
+			}
+			p.plays(t, recording, qemu+" -L "+sysroot+" "+filepath.Join(root, replay.HostFile))
+			if raw, err := filepath.Glob(filepath.Join(p.dir, "exp/shards/*.spool")); err != nil || len(raw) != 4 {
+				t.Errorf("raw files: %q (%v)", raw, err)
+			}
+			tool("unify", "exp")
+			if said := tool("check", "exp"); !strings.HasPrefix(said, "no findings ") {
+				t.Errorf("check says %s", said)
+			}
+			if events == "gpu" {
+				answers(t, tool("report", "exp"))
+			}
+			tool("timeline", "exp")
+		})
+	}
 }

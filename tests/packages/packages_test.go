@@ -150,7 +150,6 @@ type place struct {
 	root string   // "": that of this machine
 	dir  string   // as programs there see it
 	env  []string // beside the usual
-	raw  bool     // no collector can be started there: the plugin writes raw files
 }
 
 func (p place) run(t *testing.T, program string, args ...string) string {
@@ -171,10 +170,10 @@ func (p place) run(t *testing.T, program string, args ...string) string {
 func (p place) records(t *testing.T, tool string) {
 	t.Helper()
 	p.run(t, tool, "replay", "09-straggler-4p", "--clock", "recorded", "--dir", "exp")
-	if raw, err := filepath.Glob(filepath.Join(p.root, p.dir, "exp/shards/*.spool*")); err != nil || (len(raw) > 0) != p.raw {
-		t.Errorf("the plugin wrote the raw files %q (%v), want some: %t", raw, err, p.raw)
+	if raw, err := filepath.Glob(filepath.Join(p.root, p.dir, "exp/shards/*.spool*")); err != nil || len(raw) > 0 {
+		t.Errorf("the plugin did not find the collector, and wrote %q (%v)", raw, err)
 	}
-	p.reports(t, tool, "exp")
+	answers(t, p.run(t, tool, "report", "exp"))
 	p.run(t, tool, "timeline", "exp")
 	if page, err := os.Stat(filepath.Join(p.root, p.dir, "exp/timeline.html")); err != nil || page.Size() < 1<<16 {
 		t.Errorf("no page: %v, %v", page, err)
@@ -184,11 +183,11 @@ func (p place) records(t *testing.T, tool string) {
 	}
 }
 
-// reports wants the answer that the recording has.
-func (p place) reports(t *testing.T, tool, dir string) {
+// answers wants a report to have the answer of the recording 09-straggler-4p.
+func answers(t *testing.T, report string) {
 	t.Helper()
-	if said := p.run(t, tool, "report", dir); !regexp.MustCompile(`(?m)^Rank 2 on \S+ made the others wait: `).MatchString(said) {
-		t.Errorf("the report says\n%s", said)
+	if !regexp.MustCompile(`(?m)^Rank 2 on \S+ made the others wait: `).MatchString(report) {
+		t.Errorf("the report says\n%s", report)
 	}
 }
 
@@ -213,7 +212,7 @@ func files(t *testing.T, root string) map[string]bool {
 	testkit.Must(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		name := strings.TrimPrefix(path, root)
 		switch name {
-		case "/proc", "/sys", "/dev", "/tmp", "/var/lib/dpkg", "/var/log", "/var/cache":
+		case "/proc", "/sys", "/dev", "/tmp", "/var/lib/dpkg", "/var/lib/rpm", "/var/log", "/var/cache":
 			return fs.SkipDir
 		}
 		all[name] = true
@@ -223,7 +222,7 @@ func files(t *testing.T, root string) map[string]bool {
 }
 
 // Debian systems without Go and gcc, the current one and one with a C library of 2020 (glibc 2.31, as Ubuntu 20.04 has it), install the
-// package, record, and have nothing left of it when it is removed.
+// package, record, and have nothing left of it when it is removed; so they do with the rpm.
 func TestDebInACleanRoot(t *testing.T) {
 	for _, release := range []string{"stable", "bullseye"} {
 		t.Run(release, func(t *testing.T) {
@@ -245,25 +244,44 @@ func debInACleanRoot(t *testing.T, release string) {
 	if err != nil {
 		need.NoError(t, "Debian "+release, fmt.Errorf("debootstrap: %w\n%s", err, out[max(0, len(out)-500):])) // mirrors drop old ones some day
 	}
-	testkit.Must(t, os.MkdirAll(filepath.Join(root, "tmp/job"), 0o755))
 	text := testkit.Read(t, file)
 	testkit.Must(t, os.WriteFile(filepath.Join(root, "tmp/nccl-otf2.deb"), text, 0o644))
 	testkit.Must(t, syscall.Mount("proc", filepath.Join(root, "proc"), "proc", 0, ""))
 	t.Cleanup(func() { testkit.Must(t, syscall.Unmount(filepath.Join(root, "proc"), syscall.MNT_DETACH)) })
 
-	before := files(t, root)
-	p := place{root: root, dir: "/tmp/job"}
-	p.run(t, "/usr/bin/dpkg", "-i", "/tmp/nccl-otf2.deb")
 	for _, absent := range []string{"/usr/bin/gcc", "/usr/bin/go", "/usr/local/go"} {
 		if _, err := os.Stat(filepath.Join(root, absent)); err == nil {
 			t.Errorf("%s is there: this proves nothing", absent)
 		}
 	}
-	p.records(t, "/usr/bin/nccl-otf2")
-	p.run(t, "/usr/bin/dpkg", "-r", "nccl-otf2")
+	inRoot := place{root: root, dir: "/tmp"}
+	installed(t, root, "deb", func() { inRoot.run(t, "/usr/bin/dpkg", "-i", "/tmp/nccl-otf2.deb") }, func() { inRoot.run(t, "/usr/bin/dpkg", "-r", "nccl-otf2") })
+	// That of this machine, told of the root. The C library there is no rpm, and no package called filesystem has brought these folders,
+	// which are therefore in none of ours.
+	for _, folder := range []string{"zsh/site-functions", "fish/vendor_completions.d"} {
+		testkit.Must(t, os.MkdirAll(filepath.Join(root, "usr/share", folder), 0o755))
+	}
+	manager := func(args ...string) {
+		if out, err := exec.Command(need.Program(t, "rpm", "package rpm"), append([]string{"--root", root, "--dbpath", "/var/lib/rpm"}, args...)...).CombinedOutput(); err != nil {
+			t.Fatalf("rpm %q: %v\n%s", args, err, out)
+		}
+	}
+	rpm := packages(t, "*."+machine+".rpm", 1)[0]
+	installed(t, root, "rpm", func() { manager("-i", "--nodeps", rpm) }, func() { manager("-e", "nccl-otf2") })
+}
+
+// installed records in a root with what an installation puts there, and wants nothing of it to be left.
+func installed(t *testing.T, root, job string, install, remove func()) {
+	t.Helper()
+	dir := filepath.Join("/tmp", job)
+	testkit.Must(t, os.MkdirAll(filepath.Join(root, dir), 0o755))
+	before := files(t, root)
+	install()
+	place{root: root, dir: dir}.records(t, "/usr/bin/nccl-otf2")
+	remove()
 	for name := range files(t, root) {
 		if !before[name] {
-			t.Errorf("left: %s", name)
+			t.Errorf("%s: left: %s", job, name)
 		}
 	}
 }

@@ -42,8 +42,8 @@ func TestWheel(t *testing.T) {
 	}
 	plugin := strings.TrimSpace(p.run(t, python, "-B", "-m", "nccl_otf2", "plugin"))
 	one := place{dir: t.TempDir(), env: []string{"NCCL_PROFILER_PLUGIN=" + plugin, "NCCL_ALLGATHERV_ENABLE=0", "NCCL_OTF2_CLOCK=host"}}
-	one.plays(t, filepath.Join(venv, replay.HostFile))
-	one.reports(t, tool, one.made(t))
+	one.plays(t, "09-straggler-4p", filepath.Join(venv, replay.HostFile))
+	answers(t, one.run(t, tool, "report", one.made(t)))
 	p.run(t, python, append(pip, "uninstall", "--yes", "nccl-otf2")...)
 	for name := range files(t, venv) {
 		if info, err := os.Stat(filepath.Join(venv, name)); !before[name] && (err != nil || !info.IsDir()) {
@@ -69,10 +69,10 @@ func (p place) made(t *testing.T) string {
 	}
 }
 
-// plays runs the four processes of a job, which know of no recording but by their environment.
-func (p place) plays(t *testing.T, host string) {
+// plays runs the four processes of a recorded job with a host, a command; what records them is in their environment alone.
+func (p place) plays(t *testing.T, recording, host string) {
 	t.Helper()
-	rec, err := replay.Load("../../testdata/nccl-callbacks/09-straggler-4p")
+	rec, err := replay.Load(filepath.Join("../../testdata/nccl-callbacks", recording))
 	testkit.Must(t, err)
 	programs := t.TempDir()
 	script := "export WORLD_SIZE=4\n"
