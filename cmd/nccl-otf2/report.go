@@ -242,7 +242,7 @@ plugin's callbacks cost, and what was paused or lost. It looks at no events.`,
 		Args: exactly("an experiment directory or archive"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in := &reportInput{arg: args[0], progress: newProgress(), absolute: absolute, ras: rasFrom, average: average.value, first: first, spec: spec}
-			in.style = report.Style{Top: int(most), Width: widthOf(cmd.OutOrStdout()), Absolute: absolute}
+			in.style = report.Style{Top: int(most), Width: widthOf(cmd.OutOrStdout()), Absolute: absolute, Color: colored(cmd.OutOrStdout())}
 			defer in.close()
 			var sections []reportSection
 			for i, on := range wanted {
