@@ -6,7 +6,7 @@
 //	Perfetto    the timeline in Perfetto's own format
 //	Chrome      the timeline as trace-event JSON
 //	Parquet     tables of operations, transfers and waits for SQL engines and data frames
-//	Prometheus  a file for the node exporter's textfile collector, with NCCL Inspector's names
+//	Prometheus  a file for the node exporter's textfile collector, with NCCL Inspector's names and the report's answers
 //
 // The schemas stand in docs/export.md; they are stable. Which operations belong together and who waited for whom comes from
 // package analysis, so that an export says what the report says.

@@ -126,7 +126,12 @@ func Prometheus(a *otf2.Archive, path string, stdout io.Writer, opts *Options) (
 	if err != nil {
 		return nil, err
 	}
-	if err := e.into(path, stdout, func(w io.Writer) error { return e.writeSums(w, sums) }); err != nil {
+	report, err := operations.Observe(a, &operations.Observer{Selection: e.opts.Selection})
+	if err != nil {
+		return nil, err
+	}
+	e.problems(report.Problems)
+	if err := e.into(path, stdout, func(w io.Writer) error { return e.writeSums(w, sums, report) }); err != nil {
 		return nil, err
 	}
 	return &e.result, nil
@@ -178,7 +183,7 @@ func sizeRange(bytes uint64) string {
 	return fmt.Sprintf("%d-%d%s", bytes, bytes+1, sizeUnits[unit])
 }
 
-func (e *exporter) writeSums(out io.Writer, sums map[promKey]*promSum) error {
+func (e *exporter) writeSums(out io.Writer, sums map[promKey]*promSum, report *operations.Report) error {
 	keys := make([]promKey, 0, len(sums))
 	for k := range sums {
 		keys = append(keys, k)
@@ -208,17 +213,11 @@ func (e *exporter) writeSums(out io.Writer, sums map[promKey]*promSum) error {
 			} else {
 				labels = append(labels, [2]string{"collective", k.function}, [2]string{"message_size", sizeRange(k.size)}, [2]string{"algo_proto", k.algoProto})
 			}
-			fmt.Fprintf(w, "%s{", m.name)
-			for i, l := range labels {
-				if i > 0 {
-					w.WriteByte(',')
-				}
-				fmt.Fprintf(w, "%s=\"%s\"", l[0], escapeLabel.Replace(strings.ToValidUTF8(l[1], "�")))
-			}
-			fmt.Fprintf(w, "} %s\n", strconv.FormatFloat(m.value(sums[k]), 'g', 6, 64))
+			writeSample(w, m.name, labels, m.value(sums[k]), 6)
 			e.result.Records["samples"]++
 		}
 	}
+	e.writeReport(w, report)
 	return w.Flush()
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
+	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -45,6 +46,10 @@ func TestMetricsAreInspectors(t *testing.T) {
 	found := make(map[string]float64)
 	for name, f := range families {
 		want, ok := inspectorLabels[name]
+		if strings.HasPrefix(name, "nccl_otf2_") {
+			samples += len(f.Metric)
+			continue
+		}
 		if !ok {
 			t.Errorf("Inspector has no metric %s", name)
 		}
@@ -65,7 +70,7 @@ func TestMetricsAreInspectors(t *testing.T) {
 			found[strings.Join([]string{name, labels["node"], labels["gpu"], labels["collective"] + labels["p2p_operation"], labels["message_size"], labels["algo_proto"]}, " ")] = m.Gauge.GetValue()
 		}
 	}
-	if uint64(samples) != res.Records["samples"] || len(families) != len(inspectorLabels) {
+	if uint64(samples) != res.Records["samples"] || len(families) < len(inspectorLabels)+len(reportMetrics)-1 {
 		t.Errorf("%d samples of %d metrics, %v", samples, len(families), res.Records)
 	}
 	size := float64(4 << 20)
@@ -82,6 +87,48 @@ func TestMetricsAreInspectors(t *testing.T) {
 	}
 	if res.LeftOut["operations launched together with others"] != 6 || res.LeftOut["operations without GPU time"] != 3 {
 		t.Errorf("left out %v", res.LeftOut)
+	}
+}
+
+// What Inspector has not are the report's numbers, of each rank.
+func TestMetricsOfTheReport(t *testing.T) {
+	a := job(t)
+	var out bytes.Buffer
+	_, err := Prometheus(a, "-", &out, &Options{Job: "4711"})
+	testkit.Must(t, err)
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(&out)
+	testkit.Must(t, err)
+	report, err := operations.Read(a)
+	testkit.Must(t, err)
+	type sample struct{ name, node, rank string }
+	got := make(map[sample]int64)
+	for name, f := range families {
+		for _, m := range f.Metric {
+			s := sample{name: name}
+			for _, l := range m.Label {
+				switch l.GetName() {
+				case "node":
+					s.node = l.GetValue()
+				case "rank":
+					s.rank = l.GetValue()
+				}
+			}
+			got[s] = int64(math.Round(m.Gauge.GetValue() * 1e9))
+		}
+	}
+	if len(report.WaitStates.Ranks) != 3 {
+		t.Fatalf("%d ranks", len(report.WaitStates.Ranks))
+	}
+	for _, r := range report.WaitStates.Ranks {
+		for name, want := range map[string]uint64{"nccl_otf2_waited_seconds": r.Waited, "nccl_otf2_operations_seconds": r.Time, "nccl_otf2_goes_back_seconds": uint64(math.Round(*r.GoesBack))} {
+			if ns, ok := got[sample{name, r.Host, r.Name}]; !ok || ns != int64(want) {
+				t.Errorf("%s of %s: %d ns, want %d", name, r.Name, ns, want)
+			}
+		}
+	}
+	if got[sample{name: "nccl_otf2_run_duration_seconds"}] != int64(report.Summary.Duration) {
+		t.Errorf("duration %v", got)
 	}
 }
 

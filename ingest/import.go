@@ -173,6 +173,7 @@ func (im *importer) file(path string, clocks *clocks) error {
 	byPID := make(map[int64]*minimal)
 	counts := make(map[string]uint64)
 	var pids []int64
+	var marker line // Inspector's last one with a header
 	err := eachLine(path, func(number int, text []byte, last bool) error {
 		im.result.Lines++
 		counts["LINES"]++
@@ -180,6 +181,7 @@ func (im *importer) file(path string, clocks *clocks) error {
 		err := json.Unmarshal(text, &l)
 		var kind lineKind
 		if err == nil {
+			l.inherit(&marker)
 			kind, err = l.kind()
 		}
 		if err != nil {
@@ -320,6 +322,10 @@ func (im *importer) finish(p *processWriter, partial bool) error {
 			im.result.NotUsed[what] += n
 		case what == "COMMUNICATORS_WITHOUT_INIT":
 			im.problem("process %d: %d communicators without ProfilerInit: their size is not known, and their operations are not matched", p.process.PID, n)
+		case what == droppedCollectives, what == droppedMessages:
+			im.problem("process %d: Inspector dropped %d %s, as it had no room for them", p.process.PID, n, strings.ToLower(strings.TrimPrefix(what, "DROPPED_")))
+		case what == "PROXY_RECORDS":
+			im.result.NotUsed[what] += n
 		case what == "SEQUENCE_GAPS":
 			im.problem("process %d: operations are missing in %d places, as Inspector numbers them", p.process.PID, n)
 		case what == "OPERATIONS_WITHOUT_ROOT":
@@ -347,7 +353,7 @@ func (im *importer) inspect(l *line) {
 		im.inspectors[k] = in
 		im.order = append(im.order, k)
 	}
-	in.samples = append(in.samples, newSample(l, len(in.samples)))
+	in.add(l)
 }
 
 func (im *importer) inspected(k inspectedKey, in *inspected) error {

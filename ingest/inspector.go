@@ -16,8 +16,10 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// Inspector's JSON, format v4.0 (inspector_json.cc of NCCL, June 2026): an object per operation and rank, with header,
-// metadata and coll_perf or p2p_perf. Times are those of gettimeofday in microseconds.
+// Inspector's JSON, formats v4.0 to v4.4 (inspector_json.cc of NCCL, 2026): an object per operation and rank, with header, metadata and
+// coll_perf or p2p_perf. Times are those of gettimeofday in microseconds. v4.1 tells what was dropped (dump_stats), v4.2 algorithms and
+// protocols. In v4.3 and v4.4 what follows a line with dump_stats has that line's header and metadata, and there is what the proxy did
+// (proxy_trace).
 type (
 	inspectorHeader struct {
 		ID    string `json:"id"` // commId in hexadecimal
@@ -34,6 +36,8 @@ type (
 	}
 	inspectorColl struct {
 		Function string          `json:"coll"`
+		Algo     string          `json:"coll_algo"` // "unknown": not told
+		Proto    string          `json:"coll_proto"`
 		Number   uint64          `json:"coll_sn"` // NCCL's sequence number
 		Size     uint64          `json:"coll_msg_size_bytes"`
 		Took     uint64          `json:"coll_exec_time_us"`
@@ -48,6 +52,11 @@ type (
 		Took     uint64          `json:"p2p_exec_time_us"`
 		Source   string          `json:"p2p_timing_source"`
 		Trace    *inspectorTrace `json:"event_trace_ts"`
+	}
+	// inspectorStats is what was dropped of a communicator rank before it was written, since the begin.
+	inspectorStats struct {
+		Coll uint64 `json:"coll_dropped_total"`
+		P2P  uint64 `json:"p2p_dropped_total"`
 	}
 	// inspectorTrace is when the host heard of an operation's events, if that was asked for (NCCL_INSPECTOR_DUMP_VERBOSE).
 	inspectorTrace struct {
@@ -65,6 +74,16 @@ type (
 
 // maxMicros is the largest time, or length of time, that is taken: later ones are damage.
 const maxMicros = 9e15
+
+// inherit gives a line of Inspector's the header and metadata of the last line that had some, if it has none.
+func (l *line) inherit(marker *line) {
+	switch {
+	case l.Header != nil && l.Metadata != nil:
+		marker.Header, marker.Metadata = l.Header, l.Metadata
+	case l.Header == nil && l.Metadata == nil && (l.Coll != nil || l.P2P != nil || l.Proxy != nil):
+		l.Header, l.Metadata = marker.Header, marker.Metadata
+	}
+}
 
 func (l *line) inspectable() error {
 	switch {
@@ -94,6 +113,8 @@ type sample struct {
 	header   inspectorHeader
 	id       uint64
 	function string
+	algo     string // "" if it is not told, as proto
+	proto    string
 	message  bool
 	peer     int32
 	number   uint64
@@ -116,6 +137,7 @@ func newSample(l *line, order int) sample {
 	source, trace := "", (*inspectorTrace)(nil)
 	if c := l.Coll; c != nil {
 		s.function, s.number, s.size, s.took, source, trace = c.Function, c.Number, c.Size, c.Took*1000, c.Source, c.Trace
+		s.algo, s.proto = named(c.Algo), named(c.Proto)
 	} else {
 		p := l.P2P
 		s.function, s.number, s.size, s.took, source, trace = p.Function, p.Number, p.Size, p.Took*1000, p.Source, p.Trace
@@ -126,6 +148,14 @@ func newSample(l *line, order int) sample {
 		s.place(trace, source)
 	}
 	return s
+}
+
+// named is a name, "" if Inspector does not know it.
+func named(name string) string {
+	if name == "unknown" {
+		return ""
+	}
+	return name
 }
 
 // place finds when the operation ran, from when the host heard of its events. A report comes some time after what it
@@ -166,11 +196,52 @@ type inspected struct {
 	pid     int
 	version string
 	samples []sample
+	dropped map[string]inspectorStats // by communicator and rank, the last that was told
+	proxies uint64                    // records of what the proxy did
 }
+
+// add takes a line of the process.
+func (in *inspected) add(l *line) {
+	switch {
+	case l.Stats != nil:
+		if in.dropped == nil {
+			in.dropped = make(map[string]inspectorStats)
+		}
+		k := fmt.Sprint(l.Header.ID, " ", l.Header.Rank)
+		d := in.dropped[k]
+		in.dropped[k] = inspectorStats{max(d.Coll, l.Stats.Coll), max(d.P2P, l.Stats.P2P)}
+	case l.Coll != nil || l.P2P != nil:
+		in.samples = append(in.samples, newSample(l, len(in.samples)))
+	default:
+		in.proxies++
+	}
+}
+
+// tell counts what the process's data lacks.
+func (in *inspected) tell(p *processWriter) {
+	var all inspectorStats
+	for _, d := range in.dropped {
+		all.Coll, all.P2P = all.Coll+d.Coll, all.P2P+d.P2P
+	}
+	for what, n := range map[string]uint64{droppedCollectives: all.Coll, droppedMessages: all.P2P, "PROXY_RECORDS": in.proxies} {
+		if n > 0 {
+			p.count(what, n)
+		}
+	}
+}
+
+// What Inspector dropped, as it had no room for it.
+const (
+	droppedCollectives = "DROPPED_COLLECTIVES"
+	droppedMessages    = "DROPPED_MESSAGES"
+)
 
 // missing lists what Inspector's data does not tell.
 func (in *inspected) missing() []string {
-	out := []string{"calls", "kernel launches", "network", "algorithms and protocols", "element types", "roots", "GPUs", "operations below Inspector's least size"}
+	out := []string{"calls", "kernel launches", "network", "element types", "roots", "GPUs", "operations below Inspector's least size"}
+	if !slices.ContainsFunc(in.samples, func(s sample) bool { return s.algo != "" }) {
+		out = append(out, "algorithms and protocols")
+	}
 	if slices.ContainsFunc(in.samples, func(s sample) bool { return s.source == regions.TimingDuration }) {
 		out = append(out, "when operations ran: they are laid one behind the other before the time at which Inspector wrote them")
 	}
@@ -179,6 +250,7 @@ func (in *inspected) missing() []string {
 
 // records makes callbacks of the samples, communicator by communicator.
 func (in *inspected) records(p *processWriter) error {
+	in.tell(p)
 	type key struct {
 		id          uint64
 		rank, ranks int
@@ -250,7 +322,7 @@ func (p *processWriter) sample(o *placed) error {
 	typ := shm.EventColl
 	r := shm.Record{
 		Kind: shm.RecordStart, Aux: uint32(o.comm), Func: o.function, Seq: o.number, Count: o.size, Datatype: bytesType, Root: -1, Rank: int32(o.header.Rank),
-		Peer: o.peer,
+		Peer: o.peer, Algo: o.algo, Proto: o.proto,
 	}
 	told := regions.Told{Begin: o.begin, End: o.end, Source: o.source, Uncertainty: o.slack, Stated: o.source == regions.TimingGPU}
 	if o.message {

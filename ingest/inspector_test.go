@@ -145,3 +145,73 @@ func TestMissingOperationsOfInspectorAreSeen(t *testing.T) {
 		t.Errorf("properties %v", a.Anchor.Properties)
 	}
 }
+
+// From v4.1 on lines tell what was dropped, from v4.2 on algorithm and protocol, and in v4.4 lines have the header of the marker before them.
+func TestInspectorLaterFormats(t *testing.T) {
+	const dump = uint64(1_760_000_000_000_000)
+	stats := func(rank int, version string, dropped uint64) string {
+		text := inspectorLine(rank, "AllReduce", 0, 0, 0, "", dump, "")
+		at := strings.Index(text, `,"coll_perf"`)
+		return strings.Replace(text[:at], "v4.0", version, 1) +
+			fmt.Sprintf(`,"dump_stats":{"coll_records":2,"coll_dropped_total":%d,"coll_dropped_since_last_dump":1,"p2p_records":0,"p2p_dropped_total":0,"p2p_dropped_since_last_dump":0}}`, dropped) + "\n"
+	}
+	operation := func(rank int, version string, number uint64) string {
+		text := strings.Replace(inspectorLine(rank, "AllReduce", number, 1<<20, 100, "kernel_gpu", dump, ""), "v4.0", version, 1)
+		if version != "v4.1" {
+			text = strings.Replace(text, `"coll_sn"`, `"coll_algo":"RING","coll_proto":"unknown","coll_sn"`, 1)
+		}
+		if version == "v4.4" {
+			text = "{" + text[strings.Index(text, `"coll_perf"`):]
+		}
+		return text
+	}
+	for _, version := range []string{"v4.1", "v4.2", "v4.4"} {
+		in := t.TempDir()
+		for rank := range 2 {
+			text := stats(rank, version, 1) + operation(rank, version, 0) + operation(rank, version, 1) + stats(rank, version, 3) + operation(rank, version, 2)
+			if version == "v4.4" {
+				text += `{"proxy_trace":{"record_type":"proxy_op","record_sn":1,"parent_type":"coll","parent_sn":2,"proxy_op_sn":1,"rank":0,"channel_id":0,"peer":1,"direction":"send"}}` + "\n"
+			}
+			write(t, in, fmt.Sprintf("node%d-pid%d.log", rank, 100+rank), text)
+		}
+		dir := filepath.Join(t.TempDir(), "made")
+		res, err := Import([]string{in}, dir, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res.Malformed != 0 || res.Records["operations"] != 6 || len(res.Problems) != 2 || !strings.Contains(res.Problems[0], "dropped 3 collectives") {
+			t.Errorf("%s: %+v", version, res)
+		}
+		if n := res.NotUsed["PROXY_RECORDS"]; n != map[string]uint64{"v4.4": 2}[version] {
+			t.Errorf("%s: %d records of proxies", version, n)
+		}
+		a := unify(t, dir, false)
+		algorithm := map[bool]string{true: "RING", false: ""}[version != "v4.1"]
+		n := 0
+		if _, err := operations.EachPart(a, func(p *operations.Part) error {
+			if n++; p.Algorithm != algorithm || p.Protocol != "" || p.Ordinal > 2 {
+				t.Errorf("%s: %+v", version, p)
+			}
+			return nil
+		}); err != nil || n != 6 {
+			t.Errorf("%s: %d operations, %v", version, n, err)
+		}
+		if got := property(a, "IMPORTED_FROM"); got != "JSON of NCCL Inspector "+version {
+			t.Errorf("%s: imported from %q", version, got)
+		}
+		if missing := property(a, "IMPORT_MISSING"); strings.Contains(missing, "algorithms") != (algorithm == "") {
+			t.Errorf("%s: missing %q", version, missing)
+		}
+	}
+}
+
+// A line without header that follows none belongs to nobody.
+func TestInspectorLineWithoutMarker(t *testing.T) {
+	in := t.TempDir()
+	text := inspectorLine(0, "AllReduce", 0, 1<<20, 100, "kernel_gpu", 1_760_000_000_000_000, "")
+	write(t, in, "node0-pid100.log", "{"+text[strings.Index(text, `"coll_perf"`):]+text)
+	res, err := Import([]string{in}, filepath.Join(t.TempDir(), "made"), nil)
+	if err != nil || res.Records["operations"] != 1 || res.Malformed+res.NotUsed["OTHER_RECORDS"] != 1 {
+		t.Errorf("%+v, %v", res, err)
+	}
+}

@@ -49,6 +49,8 @@ type line struct {
 	Metadata *inspectorMetadata `json:"metadata"`
 	Coll     *inspectorColl     `json:"coll_perf"`
 	P2P      *inspectorP2P      `json:"p2p_perf"`
+	Stats    *inspectorStats    `json:"dump_stats"`
+	Proxy    json.RawMessage    `json:"proxy_trace"`
 }
 
 // stamp is one end of an event.
@@ -203,7 +205,7 @@ const (
 // kind tells what a line is; an error says what a record of its kind must have and it has not.
 func (l *line) kind() (lineKind, error) {
 	switch {
-	case l.Header != nil && l.Metadata != nil && (l.Coll != nil || l.P2P != nil):
+	case l.Header != nil && l.Metadata != nil && (l.Coll != nil || l.P2P != nil || l.Stats != nil || l.Proxy != nil):
 		return lineInspector, l.inspectable()
 	case l.RecordType == "state":
 		if l.Address == 0 || !l.Time.known || l.ID == nil && l.Name == "" {

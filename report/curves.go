@@ -38,7 +38,7 @@ func WriteCurves(out io.Writer, title string, curves []bandwidth.Curve) error {
 	if plot.Left > 0 {
 		height += legendLine
 	}
-	fmt.Fprintf(w, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img" aria-label="Bus bandwidth over size">`+"\n",
+	fmt.Fprintf(w, `<svg class="curves" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img" aria-label="Bus bandwidth over size">`+"\n",
 		pictureWidth, height, pictureWidth, height)
 	writeCurveStyle(w)
 	fmt.Fprintf(w, `<rect class="ground" width="%d" height="%d"/>`+"\n", pictureWidth, height)
@@ -58,20 +58,21 @@ func WriteCurves(out io.Writer, title string, curves []bandwidth.Curve) error {
 	return w.Flush()
 }
 
+// writeCurveStyle writes rules for this picture alone: it can stand in a page.
 func writeCurveStyle(w *bufio.Writer) {
 	fmt.Fprintln(w, `<style>`)
-	fmt.Fprintln(w, `svg{--ground:#fff;--ink:#1c1c1e;--dim:#5f6368;--grid:#e4e6e9;--axis:#8d9299}`)
+	fmt.Fprintln(w, `svg.curves{--ground:#fff;--ink:#1c1c1e;--dim:#5f6368;--grid:#e4e6e9;--axis:#8d9299}`)
 	for i, c := range curveColors {
-		fmt.Fprintf(w, "svg{--c%d:%s}", i, c[0])
+		fmt.Fprintf(w, "svg.curves{--c%d:%s}", i, c[0])
 	}
-	fmt.Fprint(w, "\n@media(prefers-color-scheme:dark){svg{--ground:#17191c;--ink:#e8eaed;--dim:#a5abb3;--grid:#2c3036;--axis:#6b7078}")
+	fmt.Fprint(w, "\n@media screen and (prefers-color-scheme:dark){svg.curves{--ground:#17191c;--ink:#e8eaed;--dim:#a5abb3;--grid:#2c3036;--axis:#6b7078}")
 	for i, c := range curveColors {
-		fmt.Fprintf(w, "svg{--c%d:%s}", i, c[1])
+		fmt.Fprintf(w, "svg.curves{--c%d:%s}", i, c[1])
 	}
-	fmt.Fprintln(w, "}\n.ground{fill:var(--ground)}text{font:13px system-ui,sans-serif;fill:var(--ink)}.title{font-size:19px;font-weight:600}.dim{fill:var(--dim)}")
-	fmt.Fprintln(w, ".grid{stroke:var(--grid)}.axis{stroke:var(--axis)}.line{fill:none;stroke-width:2;stroke-linejoin:round}.replayed{stroke-dasharray:7 4}")
+	fmt.Fprintln(w, "}\n.curves .ground{fill:var(--ground)}.curves text{font:13px system-ui,sans-serif;fill:var(--ink)}.curves .title{font-size:19px;font-weight:600}.curves .dim{fill:var(--dim)}")
+	fmt.Fprintln(w, ".curves .grid{stroke:var(--grid)}.curves .axis{stroke:var(--axis)}.curves .line{fill:none;stroke-width:2;stroke-linejoin:round}.curves .replayed{stroke-dasharray:7 4}")
 	for i := range curveColors {
-		fmt.Fprintf(w, ".c%d{fill:var(--c%d)}.line.c%d{fill:none;stroke:var(--c%d)}", i, i, i, i)
+		fmt.Fprintf(w, ".curves .c%d{fill:var(--c%d)}.curves .line.c%d{fill:none;stroke:var(--c%d)}", i, i, i, i)
 	}
 	fmt.Fprintln(w, "\n</style>")
 }

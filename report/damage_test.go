@@ -3,6 +3,7 @@
 package report
 
 import (
+	"cmp"
 	"encoding/json"
 	"io"
 	"math"
@@ -45,7 +46,7 @@ func analyse(t testing.TB, path string) {
 	var documents []*Document
 	var objects []any
 	if r, err := operations.Read(a); err == nil {
-		if err := WriteText(r, io.Discard); err != nil {
+		if err := cmp.Or(WriteText(r, io.Discard), WriteHTML(r, io.Discard, HTML{})); err != nil {
 			t.Error(err)
 		}
 		documents = append(documents, Operations(r), Waits(r.WaitStates, Clock{}))

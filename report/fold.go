@@ -54,7 +54,7 @@ func (f *folding) Flush() error {
 
 // fold breaks a line.
 func fold(line string, width int) string {
-	if width <= 0 || utf8.RuneCountInString(line) <= width {
+	if width <= 0 || columns(line) <= width {
 		return line
 	}
 	indent := strings.Repeat(" ", min(hanging(line), width/2))
@@ -63,7 +63,7 @@ func fold(line string, width int) string {
 	at := 0 // characters in the line that is written
 	empty := true
 	for i, word := range words {
-		n := utf8.RuneCountInString(word)
+		n := columns(word)
 		if i > 0 {
 			if at+1+n > width && !empty {
 				b.WriteString("\n" + indent)
@@ -78,6 +78,19 @@ func fold(line string, width int) string {
 		empty = empty && word == ""
 	}
 	return b.String()
+}
+
+// columns is how many characters of a terminal a text takes: those that set colors take none.
+func columns(text string) (n int) {
+	for text != "" {
+		before, after, found := strings.Cut(text, "\x1b[")
+		n += utf8.RuneCountInString(before)
+		if !found {
+			break
+		}
+		_, text, _ = strings.Cut(after, "m")
+	}
+	return n
 }
 
 // wordsOf are the parts of a line between which it can be broken: a number and its unit stay together.

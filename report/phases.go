@@ -76,6 +76,12 @@ func phaseRows(rows []phases.Row) (cells [][]string) {
 func writePhases(w io.Writer, rows []phases.Row, style Style) {
 	printable.Fprintln(w, "Phases of the application")
 	s := phaseSheet(rows)
+	s.more = append(s.more, phaseRemarks(rows)...)
+	s.write(w, style)
+}
+
+// phaseRemarks say what is not in the times, and how good they are.
+func phaseRemarks(rows []phases.Row) (lines []string) {
 	var unfinished, captured uint64
 	approximate := false
 	for i := range rows {
@@ -84,16 +90,16 @@ func writePhases(w io.Writer, rows []phases.Row, style Style) {
 		captured += p.Captured
 		approximate = approximate || p.Approximate
 	}
-	s.write(w, style)
 	if approximate {
-		printable.Fprintln(w, "~ right to 2 %")
+		lines = append(lines, "~ right to 2 %")
 	}
 	if unfinished > 0 {
-		printable.Fprintf(w, "%s not ended in the data and not in these times.\n", units.Count(int(unfinished), "phase had", "phases had"))
+		lines = append(lines, units.Count(int(unfinished), "phase had", "phases had")+" not ended in the data and not in these times.")
 	}
 	if captured > 0 {
-		printable.Fprintln(w, "Calls that were captured into graphs are in the calls; what their replays took is in no phase.")
+		lines = append(lines, "Calls that were captured into graphs are in the calls; what their replays took is in no phase.")
 	}
+	return lines
 }
 
 func phaseCountText(p *phases.Row) string {

@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/printable"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
@@ -19,6 +20,24 @@ type Style struct {
 	Top   int // rows of a table, those that weigh the most; 0: as many as the table has by itself, below: all
 
 	Absolute bool // points in time are times of day, and not since the begin of the run
+	Color    bool // the answer stands out, and what is missing or strange
+}
+
+// ink is what sets a text apart on a terminal, as its codes have it.
+type ink string
+
+const (
+	answerInk ink = "1"  // bold
+	alarmInk  ink = "33" // yellow
+)
+
+// inked sets a text apart if there are colors.
+func (s Style) inked(with ink, text string) printable.Raw {
+	shown := printable.Raw(printable.Name(text))
+	if !s.Color {
+		return shown
+	}
+	return printable.Raw("\x1b["+string(with)+"m") + shown + "\x1b[0m"
 }
 
 // Clock is how points in time are shown.

@@ -30,13 +30,13 @@ func WriteText(r *operations.Report, w io.Writer) error { return WriteStyled(r, 
 func WriteStyled(r *operations.Report, w io.Writer, style Style) error {
 	lines := folded(w, style.Width)
 	b := bufio.NewWriter(lines)
-	writeSummary(&r.Summary, b)
+	writeSummary(&r.Summary, b, style)
 	for _, p := range r.Problems {
-		printable.Fprintf(b, "  problem        %s\n", p)
+		printable.Fprintf(b, "  problem        %s\n", style.inked(alarmInk, p))
 	}
 	printable.Fprintln(b)
 	if r.Verdict != nil {
-		printable.Fprintf(b, "%s\n\n", r.Verdict.Text)
+		printable.Fprintf(b, "%s\n\n", style.inked(answerInk, r.Verdict.Text))
 	}
 	path := pathLines(r.CriticalPath)
 	for _, line := range path {
@@ -64,10 +64,14 @@ func WriteStyled(r *operations.Report, w io.Writer, style Style) error {
 	return cmp.Or(b.Flush(), lines.Flush()) // bufio keeps the first error
 }
 
-func writeSummary(s *operations.Summary, w io.Writer) {
+func writeSummary(s *operations.Summary, w io.Writer, style Style) {
 	printable.Fprintln(w, s.Archive)
 	for _, l := range SummaryLines(s) {
-		printable.Fprintf(w, "  %-14s %s\n", l.Name, l.Text)
+		text := printable.Raw(printable.Name(l.Text))
+		if l.Alarm {
+			text = style.inked(alarmInk, l.Text)
+		}
+		printable.Fprintf(w, "  %-14s %s\n", l.Name, text)
 	}
 }
 
@@ -503,7 +507,7 @@ const timesRemark = "count and times are of operations, of a collective the mean
 func Operations(r *operations.Report) *Document {
 	d := &Document{Title: r.Summary.Archive}
 	var b strings.Builder
-	writeSummary(&r.Summary, &b)
+	writeSummary(&r.Summary, &b, Style{})
 	for _, line := range strings.Split(strings.TrimRight(b.String(), "\n"), "\n")[1:] {
 		d.say("%s", strings.TrimSpace(line))
 	}

@@ -76,6 +76,9 @@ func writeWaiting(r *operations.Report, w io.Writer, style Style) {
 	worst.write(w, style)
 }
 
+// saysEfficiency names the lines on the efficiencies.
+const saysEfficiency = "efficiency"
+
 // whereLines are when most was waited, in what, and how well the time was used.
 func whereLines(s *waits.States, clock Clock) (all []Line) {
 	if worst := overtime.Worst(s.OverTime); worst != nil {
@@ -96,7 +99,7 @@ func whereLines(s *waits.States, clock Clock) (all []Line) {
 		all = append(all, Line{Name: SaysStartUp, Text: line})
 	}
 	for _, line := range efficiencyLines(s.Efficiency) {
-		all = append(all, Line{Name: "efficiency", Text: line})
+		all = append(all, Line{Name: saysEfficiency, Text: line})
 	}
 	for i := range all {
 		if i > 0 && all[i].Name == all[i-1].Name {

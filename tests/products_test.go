@@ -932,6 +932,19 @@ func readPrometheus(f figures, name string, outputs map[string][]byte) error {
 		for _, pair := range sampleLabel.FindAllStringSubmatch(m[2], -1) {
 			labels[pair[1]] = pair[2]
 		}
+		if ns, err := strconv.ParseFloat(m[3], 64); strings.HasPrefix(m[1], "nccl_otf2_") {
+			if err != nil {
+				return err
+			}
+			switch ns = math.Round(ns * 1e9); m[1] {
+			case "nccl_otf2_waited_seconds":
+				f.add(name, labels["rank"]+": waited", ns)
+				f.add(name, "waited", ns)
+			case "nccl_otf2_run_duration_seconds":
+				f.add(name, "duration", ns)
+			}
+			continue
+		}
 		key := bucketOf(labels["node"], labels["gpu"], labels["comm_name"], labels["collective"]+labels["p2p_operation"], cmp.Or(labels["algo_proto"], "message"))
 		if strings.HasSuffix(m[1], "_exec_time_microseconds") {
 			key += ", median µs"

@@ -203,10 +203,10 @@ func reportCommand() *cobra.Command {
 	f := choice{"table", []string{"table", "json", "csv", "markdown"}}
 	by := choice{"size", []string{"size", "class"}}
 	average := choice{report.Averages[0], report.Averages}
-	var self, absolute, first bool
+	var self, absolute, first, page bool
 	most := rows(defaultRows)
 	wanted := make([]bool, len(reportSections))
-	var rasFrom, picture string
+	var rasFrom, picture, output string
 	var spec selection.Spec
 	cmd := &cobra.Command{
 		Use:   "report ARCHIVE|DIR",
@@ -219,11 +219,16 @@ With flags for sections it prints these instead. Tables are sorted by what matte
 show the 20 first rows of it, with a line on the others; on a terminal they fit its width. CSV and JSON have everything, in
 the order of the archive. The last line says what to look at next.
 
+With --html it makes a page of it, which needs nothing beside itself and no script: answer, waiting over time, the
+operations that cost the most, efficiencies, bandwidth over size, the tables; for a browser, a mail or paper.
+
 With --self it says how the archive was recorded: library, versions, event types, clock, what the
 plugin's callbacks cost, and what was paused or lost. It looks at no events.`,
 		Example: `  nccl-otf2 report exp1
   nccl-otf2 report exp1 --by class --format csv
   nccl-otf2 report exp1 --nccl-tests
+  nccl-otf2 report exp1 --html
+  nccl-otf2 report exp1 --html -o run.html --from 1.5s
   nccl-otf2 report exp1 --svg bandwidth.svg
   nccl-otf2 report exp1 --from 1.5s --to 2s --rank 0,4-7
   nccl-otf2 report exp1 --waits --comm 'tp*'
@@ -237,7 +242,7 @@ plugin's callbacks cost, and what was paused or lost. It looks at no events.`,
 		Args: exactly("an experiment directory or archive"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in := &reportInput{arg: args[0], progress: newProgress(), absolute: absolute, ras: rasFrom, average: average.value, first: first, spec: spec}
-			in.style = report.Style{Top: int(most), Width: widthOf(cmd.OutOrStdout()), Absolute: absolute}
+			in.style = report.Style{Top: int(most), Width: widthOf(cmd.OutOrStdout()), Absolute: absolute, Color: colored(cmd.OutOrStdout())}
 			defer in.close()
 			var sections []reportSection
 			for i, on := range wanted {
@@ -262,6 +267,10 @@ plugin's callbacks cost, and what was paused or lost. It looks at no events.`,
 				return usagef("--self stands alone: report the other sections by another command")
 			case picture != "" && (self || len(sections) > 0 || by.value != "size" || cmd.Flags().Changed("format")):
 				return usagef("--svg is a picture of the table of operations: it goes with --first alone")
+			case page && (picture != "" || self || len(sections) > 0 || cmd.Flags().Changed("format")):
+				return usagef("--html is the report as a page: it has all that the report has, and goes with no other form or section")
+			case output != "" && !page:
+				return usagef("-o is for --html")
 			case by.value != "size" && (self || len(sections) > 0):
 				return usagef("--by is for the table of operations")
 			case picture != "":
@@ -273,6 +282,9 @@ plugin's callbacks cost, and what was paused or lost. It looks at no events.`,
 			case len(sections) > 0:
 				return reportParts(cmd.OutOrStdout(), in, sections, f.value)
 			}
+			if page {
+				return reportPage(cmd.OutOrStdout(), in, by.value, first, output)
+			}
 			return reportAll(cmd.OutOrStdout(), in, by.value, first, f.value)
 		},
 	}
@@ -283,6 +295,8 @@ plugin's callbacks cost, and what was paused or lost. It looks at no events.`,
 	cmd.Flags().StringVar(&rasFrom, "ras", "", "with --hang: what NCCL's RAS says, a file of ncclras -f json or HOST:PORT of the job's RAS")
 	cmd.Flags().BoolVar(&self, "self", false, "say how the archive was recorded")
 	cmd.Flags().StringVar(&picture, "svg", "", "draw bus bandwidth over size into this file (SVG), and print nothing; -: standard output")
+	cmd.Flags().BoolVar(&page, "html", false, "make a page of the report: one file, without script, that prints well")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "with --html: file to write; - for standard output (default report.html beside the archive)")
 	cmd.Flags().Var(&most, "top", "rows of each table as text: a number, or all")
 	cmd.Flags().BoolVar(&absolute, "absolute", false, "points in time as times of day (UTC), not since the begin of the run")
 	cmd.Flags().BoolVar(&first, "first", false, "count the first operation of each communicator (start-up) in the times and bandwidths, too")
@@ -328,6 +342,47 @@ func reportPicture(w io.Writer, in *reportInput, file string) error {
 	return exitCode(exitInput)
 }
 
+// reportPage makes a page of the report.
+func reportPage(w io.Writer, in *reportInput, by string, first bool, output string) error {
+	r, err := in.whole(by, first)
+	if err != nil {
+		return err
+	}
+	if output == "" {
+		output = filepath.Join(filepath.Dir(in.archive.Path()), "report.html")
+	}
+	write := func(w io.Writer) error {
+		return report.WriteHTML(r, w, report.HTML{Style: in.style, Version: toolVersion})
+	}
+	if output == "-" {
+		err = readerGone(write(w))
+	} else if err = writeOutput(output, write); err == nil {
+		printable.Fprintln(w, paint(w, bold, relative(output)))
+	}
+	if err == nil && len(r.Problems) > 0 {
+		return exitCode(exitInput)
+	}
+	return err
+}
+
+// whole is the report of operations as it was asked for.
+func (in *reportInput) whole(by string, first bool) (*operations.Report, error) {
+	r, err := in.read()
+	if err != nil {
+		return nil, err
+	}
+	if in.damage != nil { // definitions are damaged; what is there has been reported on
+		r.Problems = append([]string{oneLine(in.damage.Error())}, r.Problems...)
+	}
+	if first {
+		r.KeepFirst()
+	}
+	if by == "class" {
+		r.BySizeClass()
+	}
+	return r, nil
+}
+
 // rows are the operations of an archive in rows, read for them alone.
 func (in *reportInput) rows(a *otf2.Archive) (rows []bandwidth.Row, problems []string) {
 	defer in.working(a)()
@@ -348,18 +403,9 @@ func reportSelf(w io.Writer, in *reportInput, format string) error {
 
 // reportAll prints the summary, the operations, phases and waits.
 func reportAll(w io.Writer, in *reportInput, by string, first bool, format string) error {
-	r, err := in.read()
+	r, err := in.whole(by, first)
 	if err != nil {
 		return err
-	}
-	if in.damage != nil { // definitions are damaged; what is there has been reported on
-		r.Problems = append([]string{oneLine(in.damage.Error())}, r.Problems...)
-	}
-	if first {
-		r.KeepFirst()
-	}
-	if by == "class" {
-		r.BySizeClass()
 	}
 	switch format {
 	case "json":

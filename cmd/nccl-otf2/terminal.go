@@ -36,10 +36,15 @@ const (
 	yellow colour = "33"
 )
 
+// colored tells whether w is a terminal that wants colors.
+func colored(w io.Writer) bool {
+	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && isTerminal(w)
+}
+
 // paint colours s if w is a terminal that wants it (NO_COLOR and TERM=dumb do not).
 func paint(w io.Writer, c colour, s string) printable.Raw {
 	shown := printable.Raw(printable.Name(s))
-	if c == plain || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" || !isTerminal(w) {
+	if c == plain || !colored(w) {
 		return shown
 	}
 	return printable.Raw("\x1b["+string(c)+"m") + shown + "\x1b[0m"

@@ -6,9 +6,10 @@
 #	fetch.sh nccl DIRECTORY   nccl.h, libnccl_static.a
 #	fetch.sh rccl DIRECTORY   rccl/rccl.h, librccl.so.1
 #	fetch.sh otf2 DIRECTORY   OTF2 3.2's otf2-print, and its library
+#	fetch.sh prometheus DIRECTORY   prometheus, promtool
 #	fetch.sh libc DIRECTORY   the C and C++ libraries that newer packages want, with their loader
 #
-# NCCL, RCCL and OTF2 are pinned by version and hash; the C library is the one that Debian has now. The mirror is the one that this
+# NCCL, RCCL, OTF2 and Prometheus are pinned by version and hash; the C library is the one that Debian has now. The mirror is the one that this
 # machine's apt uses (or DEBIAN_MIRROR=URL). Nothing of the machine's apt is changed: lists and cache are DIRECTORY's own. A copy
 # in ${XDG_CACHE_HOME:-~/.cache}/nccl-otf2 is taken if it is there, and one is left there if that folder is. Exit code 3, with one
 # line that says why, where the packages are not to be had.
@@ -30,6 +31,10 @@ otf2)
   packages=("otf2-tools 3.2-1 8a8c07262561d370aff1ff0b39a4e5fd02683a6ae7bc935ec0da9d3f7b7ccefd"
     "libopen-trace-format2-10u 3.2-1 0d8f14f904e68c95d17121ec3e60bea170c0e8c0375e9bee8187698c3d6d09b1")
   files=(usr/bin/otf2-print:otf2-print.bin "$libraries/libopen_trace_format2.so.10:libopen_trace_format2.so.10") ;;
+prometheus)
+  suite=bookworm component=main megabytes=30 # lists of packages included
+  packages=("prometheus 2.42.0+ds-5+deb12u1 81d59a24fce84f7fbe97a45a4f2914b6a5881b5cd1db2a6a0e129e515e1a5f55")
+  files=(usr/bin/prometheus:prometheus usr/bin/promtool:promtool) ;;
 libc)
   suite=sid component=main megabytes=15 # lists of packages included
   packages=("libc6 - -" "libgcc-s1 - -" "libstdc++6 - -")
@@ -37,7 +42,7 @@ libc)
   for file in ld-linux-x86-64.so.2 libc.so.6 libm.so.6 libdl.so.2 libpthread.so.0 librt.so.1 libgcc_s.so.1 libstdc++.so.6; do
     files+=("$libraries/$file:$file")
   done ;;
-*) echo "fetch.sh: nccl, rccl, otf2 or libc?" >&2; exit 2 ;;
+*) echo "fetch.sh: nccl, rccl, otf2, prometheus or libc?" >&2; exit 2 ;;
 esac
 
 mkdir -p "$out"

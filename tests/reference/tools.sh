@@ -4,6 +4,7 @@
 # Readers of OTF2 that this machine's release does not have, or has older, for tests that compare with them:
 #
 #	tools.sh OUT   OUT/otf2-3.2/otf2-print: that of OTF2 3.2
+#	               OUT/prometheus/prometheus, promtool: what scrapes metrics, and checks them
 #	               OUT/pipit/python: an interpreter that has pipit, where PIPIT=DIR names a checkout of it
 #
 # Everything is pinned by version and hash. What is not to be had is said in a line, and its tests are left out.
@@ -29,6 +30,13 @@ exec "$out/libc/ld-linux-x86-64.so.2" --library-path "$dir:$out/libc" "$dir/otf2
 EOF
   chmod +x "$dir/otf2-print.new"
   mv "$dir/otf2-print.new" "$dir/otf2-print"
+}
+
+prometheus() {
+  local why
+  if ! why=$("$fetch" prometheus "$out/prometheus" 2>&1); then
+    not_checked "no Prometheus scrapes metrics, and the dashboard is not evaluated: $(tail -1 <<<"$why")"
+  fi
 }
 
 pipit() {
@@ -57,4 +65,5 @@ EOF
 }
 
 otf2
+prometheus
 pipit
