@@ -48,6 +48,7 @@ func TestRawRecordsAreAll(t *testing.T) {
 			var r struct {
 				RecordType, Type, Name, EventAddr string
 				TID                               *int
+				CommID                            *uint64
 				Start, Stop                       struct{ TID *int }
 			}
 			if err := json.Unmarshal(line, &r); err != nil {
@@ -63,8 +64,8 @@ func TestRawRecordsAreAll(t *testing.T) {
 			case r.Type != "ProfilerLifecycle":
 				starts[r.Type[len("ncclProfile"):]]++
 				events[r.EventAddr] = true
-				if r.Start.TID == nil || r.Stop.TID == nil {
-					t.Errorf("without thread: %s", line)
+				if r.Start.TID == nil || r.Stop.TID == nil || r.CommID == nil {
+					t.Errorf("without thread or communicator: %s", line)
 				}
 			}
 		}
