@@ -84,8 +84,10 @@ type lines struct {
 
 	transfers *matrix.TransferReader
 	open      map[otf2.LocationRef][]uint64 // events of the open regions, 0: not told
-	made      uint64                        // ids made
-	mask      string                        // event mask, "" if not known
+	raw       bool                          // the archive has raw events: records are of these alone
+	rawOpen   map[otf2.LocationRef]rawOpen
+	made      uint64 // ids made
+	mask      string // event mask, "" if not known
 	api       string
 
 	// Calls tell their communicator only when an operation names them as its parent. Until then, or until there are
@@ -99,6 +101,7 @@ func newLines(e *exporter, p *process, out *jsonWriter) *lines {
 	l := &lines{
 		exporter: e, process: p, out: out, open: make(map[otf2.LocationRef][]uint64),
 		held: make(map[uint64]*heldGroup), calls: make(map[uint64]uint64),
+		raw: e.rows.hasRaw(), rawOpen: make(map[otf2.LocationRef]rawOpen),
 	}
 	l.transfers = matrix.NewTransferReader(e.archive)
 	l.parts = operations.NewPartReader(e.archive, true, l.operation)
@@ -126,7 +129,7 @@ func (l *lines) read() {
 			continue
 		}
 		l.parts.Event(ev)
-		if facts.TransferKinds.Has(ev.Kind) {
+		if facts.TransferKinds.Has(ev.Kind) && !l.raw {
 			if x := l.transfers.Event(ev); x != nil && l.opts.Selection.At(x.Location, x.Begin) {
 				l.transfer(x)
 			}
@@ -146,6 +149,9 @@ func (l *lines) read() {
 }
 
 func (l *lines) enter(r *facts.Region) {
+	if l.raw {
+		l.rawEnter(r)
+	}
 	l.open[r.Location] = append(l.open[r.Location], r.Event)
 }
 
@@ -178,6 +184,11 @@ func (l *lines) region(row *row, r *facts.Region, outer []uint64) {
 	one := record{row: row, begin: r.Begin, end: r.End, event: r.Event, parent: r.Parent}
 	attributes := r.Attributes
 	switch {
+	case group == regions.GroupEvents:
+		l.rawEvent(row, r)
+	case group == regions.GroupStates:
+		l.rawState(row, r)
+	case l.raw && rawShown[group]: // their events are
 	case group == regions.GroupAPI:
 		l.call(&one, strings.TrimPrefix(name, regions.NameCall), r, outer)
 	case group == regions.GroupEnqueue && name == regions.NameKernelLaunch:
@@ -213,6 +224,9 @@ func (l *lines) region(row *row, r *facts.Region, outer []uint64) {
 
 // operation takes an operation that has ended.
 func (l *lines) operation(p *operations.Part) {
+	if l.raw {
+		return
+	}
 	row := l.rows.on(p.Location, p.Comm)
 	l.belongs(p.Parent, row)
 	one := record{typ: "ncclProfileColl", function: p.Function, row: row, of: row, begin: p.Begin, end: p.End, event: p.Event, parent: p.Parent}
@@ -377,6 +391,14 @@ func (l *lines) parent(j *jsonWriter, c *comm) {
 	}
 }
 
+// source says who wrote the records, and whether they are of events as they were reported.
+func (l *lines) source() string {
+	if l.raw {
+		return "nccl-otf2 raw"
+	}
+	return "nccl-otf2"
+}
+
 // lifecycle writes the begin or the end of a communicator rank.
 func (l *lines) lifecycle(function string, row *row, t otf2.Timestamp) {
 	if row.comm == nil {
@@ -410,7 +432,7 @@ func (l *lines) lifecycle(function string, row *row, t otf2.Timestamp) {
 				j.text("apiVersion", l.api)
 			}
 			j.micros("epoch", l.rows.clock.since1970(otf2.Timestamp(l.rows.clock.Offset)))
-			j.text("source", "nccl-otf2")
+			j.text("source", l.source())
 		}
 	}
 	l.event(&one)

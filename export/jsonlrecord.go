@@ -3,8 +3,9 @@
 package export
 
 import (
+	"cmp"
+
 	"github.com/nccl-otf2/nccl-otf2/otf2"
-	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
 // record is an event record.
@@ -15,23 +16,24 @@ type record struct {
 	begin, end    otf2.Timestamp
 	event, parent uint64 // 0: not known
 	details       func(*jsonWriter)
+	// The threads that reported its start and stop, where they are known; 0: that of its row.
+	startTID, stopTID uint64
 }
 
 // madeID begins the ids that are made here: handles of events never have this process tag.
 const madeID = 0xffff << 48
 
-// stateID gives the number of a state in NCCL's enumeration, which did not change from its beginning to API v7.
-func stateID(name string) int64 {
-	for i := range uint32(32) {
-		if shm.StateName(i) == name {
-			return int64(i)
-		}
-	}
-	return -1
-}
-
 // state writes a state record at the begin of an event.
 func (l *lines) state(r *record, name, detail string, value uint64) {
+	l.stateWith(r, name, func(j *jsonWriter) {
+		if detail != "" {
+			j.unsigned(detail, value)
+		}
+	})
+}
+
+// stateWith writes a state record with further members.
+func (l *lines) stateWith(r *record, name string, further func(*jsonWriter)) {
 	j := l.out
 	j.raw("{")
 	j.text("recordType", "state")
@@ -40,10 +42,8 @@ func (l *lines) state(r *record, name, detail string, value uint64) {
 	j.text("name", name)
 	j.integer("id", stateID(name))
 	l.number("pid", l.process.pid)
-	l.number("tid", r.row.tid)
-	if detail != "" {
-		j.unsigned(detail, value)
-	}
+	l.number("tid", cmp.Or(r.startTID, r.row.tid))
+	further(j)
 	j.raw("}\n")
 	l.count("state records")
 }
@@ -82,11 +82,12 @@ func (l *lines) event(r *record) {
 	for _, at := range [...]struct {
 		name string
 		time int64
-	}{{"start", begin}, {"stop", end}} {
+		tid  uint64
+	}{{"start", begin, r.startTID}, {"stop", end, r.stopTID}} {
 		j.object(at.name)
 		j.micros("ts", at.time)
 		l.number("pid", l.process.pid)
-		l.number("tid", r.row.tid)
+		l.number("tid", cmp.Or(at.tid, r.row.tid))
 		j.raw("}")
 	}
 	j.micros("duration", end-begin)

@@ -87,6 +87,11 @@ type details struct {
 	Step        int32   `json:"step"`
 	Timer       *uint64 `json:"pTimer"`
 	NetID       int64   `json:"id"`
+	Length      *uint64 `json:"length"` // this and what follows: of NetPlugin, of our own export
+	NetDevice   int32   `json:"device"`
+	WrID        uint64  `json:"wrId"`
+	Opcode      int32   `json:"opcode"`
+	QP          int32   `json:"qp"`
 
 	// of ProfilerInit
 	Ranks     *int    `json:"nranks"`

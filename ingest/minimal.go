@@ -20,6 +20,7 @@ type minimal struct {
 	host     string              // "" if the input does not tell
 	epoch    micros              // since 1970, of time 0; not known to the minimal profiler
 	ours     bool                // written by our export
+	raw      bool                // … of events as they were reported
 	api      int                 // version of NCCL's profiler API, 0: not stated
 	world    experiment.Launcher // the process's rank in the job; Size 0: not stated
 	mask     uint32              // event mask as ProfilerInit returned it
@@ -125,7 +126,8 @@ func (m *minimal) add(l *line) (unused string) {
 		}
 		d := e.details
 		if e.life == lifeInit {
-			m.ours = m.ours || d.Writer == "nccl-otf2"
+			m.raw = m.raw || d.Writer == "nccl-otf2 raw"
+			m.ours = m.ours || m.raw || d.Writer == "nccl-otf2"
 			m.host = cmp.Or(m.host, d.Host)
 			if d.Epoch.known {
 				m.epoch = d.Epoch
@@ -187,6 +189,9 @@ func (m *minimal) addState(l *line) (unused string) {
 
 // missing lists what the data does not tell.
 func (m *minimal) missing() []string {
+	if m.raw {
+		return []string{"metrics of GPUs", "kernels of other programs", "phases of the application", "communicators of one rank", "markers"}
+	}
 	if m.ours {
 		return []string{"phases of transfers", "rows of channels, GPU stamps", "metrics", "kernels of other programs", "phases of the application", "communicators of one rank", "markers"}
 	}

@@ -17,7 +17,7 @@ const awaited = 1<<shm.EventKernelCh | 1<<shm.EventProxyOp
 func (m *minimal) write(p *processWriter, base uint64) error {
 	slices.SortStableFunc(m.events, func(a, b event) int { return cmp.Compare(a.start, b.start) })
 	mask := m.seen
-	if m.ours {
+	if m.ours && !m.raw {
 		mask &^= awaited
 	}
 	if m.world.Size > 0 {
@@ -179,6 +179,11 @@ func (w *minimalWriter) startRecord(e *event) *shm.Record {
 		r.Flags |= shm.FlagSend
 	}
 	switch e.typ {
+	case shm.EventNetPlugin:
+		if d.Length != nil {
+			r.Length, r.DeviceOrFD, r.WrID, r.Opcode, r.QP = *d.Length, d.NetDevice, d.WrID, d.Opcode, d.QP
+			r.Flags |= shm.FlagKnownNet
+		}
 	case shm.EventGroupApi:
 		r.GroupDepth = 2 // not reported: a group of the user's
 		if d.Depth != nil {

@@ -21,8 +21,8 @@ import (
 
 // Prefixes of NCCL's names of event types and states (docs/nccl-profiler-api.md §2.2, §2.3).
 const (
-	eventPrefix = "ncclProfile"
-	statePrefix = "ncclProfiler"
+	EventPrefix = "ncclProfile"
+	StatePrefix = "ncclProfiler"
 )
 
 // Bounds of what is kept: NCCL does not stop every event that it starts.
@@ -48,6 +48,7 @@ type rawLane struct {
 // rawState is a state of an event.
 type rawState struct {
 	at     uint64 // ns
+	tid    int    // of the thread that reported it; 0: not known
 	state  uint32
 	arg    uint64
 	steps  int32 // of a ProxyOp so far, to API v3
@@ -85,10 +86,10 @@ func (w *raw) take(th *thread, t uint64, r *shm.Record) {
 	case shm.RecordStop:
 		if e := w.open.Get(r.Handle); e != nil {
 			w.open.Remove(r.Handle)
-			w.write(e, t, false)
+			w.write(e, t, th.tid, false)
 		}
 	case shm.RecordState:
-		s := rawState{at: t, state: r.Aux, arg: r.Arg, steps: r.Steps, hasArg: r.Flags&shm.FlagHasArg != 0}
+		s := rawState{at: t, tid: th.tid, state: r.Aux, arg: r.Arg, steps: r.Steps, hasArg: r.Flags&shm.FlagHasArg != 0}
 		if e := w.open.Get(r.Handle); e != nil {
 			e.states = append(e.states, s)
 			return
@@ -105,7 +106,7 @@ func (w *raw) start(th *thread, t uint64, r *shm.Record) {
 	*e = rawEvent{place: w.placeOf(r), tid: th.tid, start: t, record: *r, states: e.states[:0]}
 	e.lane = w.lane(e.place, t)
 	if oldest, full := w.open.Put(r.Handle, e); full {
-		w.write(oldest, t, true)
+		w.write(oldest, t, oldest.tid, true)
 	}
 }
 
@@ -165,29 +166,38 @@ func (w *raw) rowName(p rawPlace, n int) string {
 	return fmt.Sprintf("%s%s %d", name, p.way, n)
 }
 
-// write draws an event that stops, and gives back its row.
-func (w *raw) write(e *rawEvent, t uint64, unfinished bool) {
+// write draws an event that stops, as a thread reported, and gives back its row.
+func (w *raw) write(e *rawEvent, t uint64, tid int, unfinished bool) {
 	if e.lane != nil {
 		loc := e.lane.loc
-		region := w.defs.region(eventPrefix+e.record.Type.String(), GroupEvents, otf2.RegionRoleFunction)
+		region := w.defs.region(EventPrefix+e.record.Type.String(), GroupEvents, otf2.RegionRoleFunction)
 		a := w.blank()
 		w.describe(a, &e.record)
-		if e.tid != 0 {
-			a.Uint32(AttrTID, uint32(e.tid))
-		}
+		rawThread(a, e.tid, 0)
 		if unfinished {
 			a.Uint8(AttrUnfinished, 1)
 		}
 		w.board.fail(loc.w.Enter(loc.at(e.start), a, region))
 		for i := range e.states {
-			w.point(loc, w.blank(), &e.states[i])
+			a := w.blank()
+			rawThread(a, e.states[i].tid, e.tid)
+			w.point(loc, a, &e.states[i])
 		}
-		w.board.fail(loc.w.Leave(loc.at(t), nil, region))
+		a = w.blank()
+		rawThread(a, tid, e.tid)
+		w.board.fail(loc.w.Leave(loc.at(t), a, region))
 		e.lane.busy = false
 	}
 	if len(w.free) < maxRawLanes {
 		e.record = shm.Record{} // its strings
 		w.free = append(w.free, e)
+	}
+}
+
+// rawThread names the thread that reported something, where it is known and not the one of the event's start.
+func rawThread(a *otf2.AttributeList, tid, start int) {
+	if tid != 0 && tid != start {
+		a.Uint32(AttrTID, uint32(tid))
 	}
 }
 
@@ -199,7 +209,7 @@ func (w *raw) point(loc *location, a *otf2.AttributeList, s *rawState) {
 	if s.steps > 0 {
 		a.Uint32(AttrSteps, uint32(s.steps))
 	}
-	w.draw(loc, s.at, s.at, a, w.defs.region(statePrefix+shm.StateName(s.state), GroupStates, otf2.RegionRoleArtificial))
+	w.draw(loc, s.at, s.at, a, w.defs.region(StatePrefix+shm.StateName(s.state), GroupStates, otf2.RegionRoleArtificial))
 }
 
 // stray draws a state of an event that is not open: before its start, after its stop.
@@ -211,13 +221,15 @@ func (w *raw) stray(r *shm.Record, s rawState) {
 	l.busy = false
 	a := w.blank()
 	a.Uint64(AttrEventID, r.Handle)
+	rawThread(a, s.tid, 0)
 	w.point(l.loc, a, &s)
 }
 
 // finish draws what is still open.
 func (w *raw) finish(t uint64) {
 	for h := range w.open.Sorted() {
-		w.write(w.open.Get(h), t, true)
+		e := w.open.Get(h)
+		w.write(e, t, e.tid, true)
 		w.open.Remove(h)
 	}
 }
@@ -228,9 +240,7 @@ func (w *raw) describe(a *otf2.AttributeList, r *shm.Record) {
 	if r.Arg != 0 {
 		a.Uint64(AttrParentID, r.Arg)
 	}
-	if api.Events[r.Type].Ranked && r.Rank >= 0 {
-		a.Uint32(AttrRank, uint32(r.Rank))
-	}
+	w.belongs(a, r)
 	v := reflect.ValueOf(r).Elem()
 	for _, m := range rawMembers[r.Type] {
 		if m.flag != 0 {
@@ -243,6 +253,23 @@ func (w *raw) describe(a *otf2.AttributeList, r *shm.Record) {
 			continue
 		}
 		w.member(a, m.attribute, v.Field(m.field))
+	}
+}
+
+// belongs tells the communicator and the rank in it. Where the descriptor has no rank, as of calls, it is that of the communicator rank.
+func (w *raw) belongs(a *otf2.AttributeList, r *shm.Record) {
+	c := w.ranks.comm(r.Aux)
+	known := c != nil && c.announced
+	if known && c.NRanks >= 2 {
+		a.Comm(AttrComm, otf2.CommRef(c.index))
+	}
+	switch {
+	case api.Events[r.Type].Ranked:
+		if r.Rank >= 0 {
+			a.Uint32(AttrRank, uint32(r.Rank))
+		}
+	case known && c.NRanks > 0 && c.Rank >= 0:
+		a.Uint32(AttrRank, uint32(c.Rank))
 	}
 }
 

@@ -141,10 +141,10 @@ func TestRawEventsOfRecordings(t *testing.T) {
 			}
 			want := make(map[string]uint64)
 			for name, n := range description.Counts.Starts {
-				want[eventPrefix+name] = n
+				want[EventPrefix+name] = n
 			}
 			for name, n := range description.Counts.States {
-				want[statePrefix+name] = n
+				want[StatePrefix+name] = n
 				total += n
 			}
 			maps.DeleteFunc(want, func(_ string, n uint64) bool { return n == 0 })

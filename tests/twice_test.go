@@ -16,14 +16,21 @@ import (
 // ids are what differs between processes that make the same calls: their own numbers, and those made of these.
 var ids = regexp.MustCompile(`"(EVENT_ID|PARENT_ID)" <\d+>; UINT64; \d+`)
 
-// What is played twice at the recorded times gives the same events, whenever the collectors came to look at the records.
+// What is played twice at the recorded times gives the same events, whenever the collectors came to look at the records: families of
+// communicators, and meshes, whose processes start each other up.
 func TestRecordedTimesGiveOneArchive(t *testing.T) {
-	rec, err := replay.Load("../testdata/nccl-causes/c12-lineage-6p")
+	for name, times := range map[string]int{"c12-lineage-6p": 4, "c02-mesh-row-late-6p": 3} {
+		t.Run(name, func(t *testing.T) { playedTwice(t, name, times) })
+	}
+}
+
+func playedTwice(t *testing.T, name string, times int) {
+	rec, err := replay.Load("../testdata/nccl-causes/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var first []string
-	for n := range 4 {
+	for n := range times {
 		dir, _ := play(t, rec)
 		out, err := exec.Command(need.Reference(t, "otf2-print"), filepath.Join(dir, "traces.otf2")).Output()
 		if err != nil {

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// With raw events the records are the minimal profiler's: one for each event and each state that NCCL delivered, none without its
+// thread, each state with an event that there is; and what an import makes of them is what the recording says.
+func TestRawRecordsAreAll(t *testing.T) {
+	rec := recording(t, "02-allcoll-4p-net")
+	dir := t.TempDir()
+	run := func(args ...string) []byte {
+		cmd := exec.Command(builtFile(t, "nccl-otf2"), args...)
+		cmd.Env = append(os.Environ(), "NCCL_OTF2_RAW=on")
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("%q: %v: %s", args, err, stderr.String())
+		}
+		return out
+	}
+	run("export", "--jsonl", rec.Dir, "-o", filepath.Join(dir, "jsonl"))
+	files, _ := filepath.Glob(filepath.Join(dir, "jsonl", "*.jsonl"))
+	if len(files) != len(rec.Processes) {
+		t.Fatalf("%d files", len(files))
+	}
+	starts, states := make(map[string]int), make(map[string]int)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		events, named := make(map[string]bool), make(map[string]bool)
+		for line := range bytes.Lines(text) {
+			var r struct {
+				RecordType, Type, Name, EventAddr string
+				TID                               *int
+				CommID                            *uint64
+				Start, Stop                       struct{ TID *int }
+			}
+			if err := json.Unmarshal(line, &r); err != nil {
+				t.Fatal(err)
+			}
+			switch {
+			case r.RecordType == "state":
+				states[r.Name]++
+				named[r.EventAddr] = true
+				if r.TID == nil {
+					t.Errorf("without thread: %s", line)
+				}
+			case r.Type != "ProfilerLifecycle":
+				starts[r.Type[len("ncclProfile"):]]++
+				events[r.EventAddr] = true
+				if r.Start.TID == nil || r.Stop.TID == nil || r.CommID == nil {
+					t.Errorf("without thread or communicator: %s", line)
+				}
+			}
+		}
+		for event := range named {
+			if !events[event] {
+				t.Errorf("%s: states of %s, which is no event", filepath.Base(file), event)
+			}
+		}
+	}
+	if !maps.Equal(starts, rec.Run.Starts) || !maps.Equal(states, rec.Run.States) {
+		t.Errorf("events and states: want (−), got (+):\n%s", cmp.Diff([]any{rec.Run.Starts, rec.Run.States}, []any{starts, states}))
+	}
+
+	imported := filepath.Join(dir, "imported")
+	run("import", filepath.Join(dir, "jsonl"), "-o", imported)
+	if diff := cmp.Diff(operationsIn(t, run("report", rec.Dir, "--format", "json")), operationsIn(t, run("report", imported, "--format", "json"))); diff != "" {
+		t.Errorf("recording (−) and import of its records (+):\n%s", diff)
+	}
+}
+
+// operationsIn are the operations in a report, without times: of a release that is not known NCCL's stamps are believed less often.
+func operationsIn(t *testing.T, report []byte) any {
+	t.Helper()
+	var r struct {
+		Operations []struct {
+			Operation, Datatype, Algorithm, Protocol string
+			Size, Count                              uint64
+		}
+	}
+	if err := json.Unmarshal(report, &r); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Operations) == 0 {
+		t.Error("the report has no operations")
+	}
+	var all []string
+	for _, o := range r.Operations {
+		all = append(all, fmt.Sprint(o))
+	}
+	slices.Sort(all)
+	return all
+}
