@@ -3,6 +3,7 @@
 
 import { Commands, type Parts } from "./commands";
 import type { Family } from "./family";
+import { byId } from "./dom";
 import { Finder } from "./finder";
 import { fillHelp } from "./help";
 import { hereIs, showPlace } from "./here";
@@ -68,6 +69,9 @@ export class App {
     this.commands = new Commands(this.parts);
     const trail = new Trail(() => hereIs(this.parts), (place) => showPlace(this.parts, this.commands, place));
     state.onJump = () => trail.jump();
+    const { ranges } = this.parts;
+    scope.charts.push({ visible: () => !byId("range").hidden && !state.range, update: () => void ranges.shown({ from: Math.max(0, state.view.from), to: Math.min(state.view.to, store.head.duration) }) });
+    ranges.onNone = () => scope.update();
     panel.onTab = () => trail.changed();
     stage.onDrawn = () => {
       panel.operations.select(state.selected?.bar ?? -1);
