@@ -74,7 +74,7 @@ export class Waits {
     const culprit = all.reduce((a, b) => (sums.caused[b]! > sums.caused[a]! ? b : a));
     const greatest = Math.max(1, ...all.map((r) => Math.max(sums.waited[r]!, sums.caused[r]!)));
     const shown = ranks.length > most ? [...all].sort((a, b) => weight(b) - weight(a)).slice(0, most) : all;
-    const without = sums.startUp < 0 ? "without the first collective of each communicator" : `without ${f.time(sums.startUp)} in the first operations of communicators`;
+    const without = sums.startUp <= 0 ? "without the first collective of each communicator" : `without ${f.time(sums.startUp)} in the first operations of communicators`;
     section.replaceChildren(
       choice, el("h2", null, `Others waited ${f.time(sums.caused[culprit]!)} for ${ranks[culprit]!.name}`),
       el("p", { class: "sub" }, `${f.percent(sums.caused[culprit]!, sums.total)} of all waiting (${f.time(sums.total)}) in what begins in ${when}, ${without}.`),
