@@ -335,6 +335,8 @@ func TestDisagreementsAreFound(t *testing.T) {
 		{"export --prometheus", "", bump(`nccl_bus_bandwidth_gbs\{.*collective="Reduce".*\} (\S+)`)},
 		{"timeline", "", ofPage(`"totals":\{[^}]*"operations":(\d+)`)},
 		{"timeline", "", ofPage(`"caused":(\d+)`)},
+		{"timeline", "", ofPage(`"windows":\[\{[^}]*"waited":(\d+)`)},
+		{"timeline", "", ofPage(`"worst":\[\{[^}]*"caused":(\d+)`)},
 		{"diff", "", bump(`"operations": (\d+)`)},
 		{"top", "", bump(`"operations":(\d+)`)},
 		{"top", "", bump(`"busbw":(0\.\d+)`)},

@@ -480,6 +480,10 @@ func readWaits(f figures, name string, outputs map[string][]byte) error {
 	for _, window := range w.OverTime {
 		f.add(name+", over time", "waited", float64(window.Waited))
 	}
+	f.add(name, "waited in what cost the most", 0)
+	for i := range w.Worst {
+		f.add(name, "waited in what cost the most", float64(w.Worst[i].Caused))
+	}
 	for _, pair := range w.Pairs {
 		f.add(name+", by communicator and operation", "waited", float64(pair.Waited))
 	}
@@ -1010,8 +1014,12 @@ func readTimeline(f figures, name string, outputs map[string][]byte) error {
 				Count, Bytes float64
 			}
 		}
-		Totals    struct{ Operations, Transfers, Events, Collectives, Waited, Hosts, Comms float64 }
-		Verdict   verdict.Verdict
+		Totals  struct{ Operations, Transfers, Events, Collectives, Waited, Hosts, Comms float64 }
+		Verdict verdict.Verdict
+		Answer  struct {
+			Windows []struct{ Waited float64 }
+			Worst   []struct{ Caused float64 }
+		}
 		Bandwidth *report.Plot
 		Duration  float64
 	}
@@ -1027,6 +1035,14 @@ func readTimeline(f figures, name string, outputs map[string][]byte) error {
 	f.add(name, "hosts", h.Totals.Hosts)
 	f.add(name, "communicators", h.Totals.Comms)
 	f.verdict(name, &h.Verdict)
+	f.add(name+", over time", "waited", 0)
+	for _, w := range h.Answer.Windows {
+		f.add(name+", over time", "waited", w.Waited)
+	}
+	f.add(name, "waited in what cost the most", 0)
+	for _, w := range h.Answer.Worst {
+		f.add(name, "waited in what cost the most", w.Caused)
+	}
 	if err := f.curves(name, h.Bandwidth); err != nil {
 		return err
 	}

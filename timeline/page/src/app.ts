@@ -3,6 +3,7 @@
 
 import { Commands, type Parts } from "./commands";
 import type { Family } from "./family";
+import { byId } from "./dom";
 import { Finder } from "./finder";
 import { fillHelp } from "./help";
 import { hereIs, showPlace } from "./here";
@@ -11,11 +12,14 @@ import { Input } from "./input";
 import { bindKeys } from "./keys";
 import type { Listing } from "./listing";
 import type { Drawn, Lines } from "./lines";
+import type { Matrix } from "./matrix";
 import type { Painted } from "./paint";
 import { Panel } from "./panel";
 import { pick } from "./pick";
 import { preparePrint } from "./print";
 import { Ranges } from "./ranges";
+import { RankMap } from "./rankmap";
+import { RankNames } from "./ranknames";
 import type { Range, RangeSums } from "./rangesums";
 import type { Rows } from "./rows";
 import { Scope } from "./scope";
@@ -28,6 +32,7 @@ import { Toggles } from "./toggles";
 import { Trail } from "./trail";
 import { Tree } from "./tree";
 import type { View } from "./view";
+import type { Waits } from "./waits";
 
 export class App {
   private readonly parts: Parts;
@@ -42,7 +47,8 @@ export class App {
       (row) => this.commands.toggleRow(row),
       (row) => state.focusRow(row),
     );
-    const stage = new Stage(state, tree);
+    const ranks = new RankMap(state);
+    const stage = new Stage(state, tree, ranks, new RankNames(state, ranks, (rank) => this.commands.showRank(rank)));
     const scope = new Scope(state);
     const panel = new Panel({
       store,
@@ -59,10 +65,13 @@ export class App {
     const selection = new Selection(state, panel);
     const toggles = new Toggles(state);
     const finder = new Finder(state, selection, toggles);
-    this.parts = { state, stage, panel, selection, finder, ranges: new Ranges(state, panel), hover: new Hover(state, stage, panel.tips), toggles };
+    this.parts = { state, stage, panel, selection, finder, ranges: new Ranges(state, panel), hover: new Hover(state, stage, ranks, panel.tips), toggles, ranks };
     this.commands = new Commands(this.parts);
     const trail = new Trail(() => hereIs(this.parts), (place) => showPlace(this.parts, this.commands, place));
     state.onJump = () => trail.jump();
+    const { ranges } = this.parts;
+    scope.charts.push({ visible: () => !byId("range").hidden && !state.range, update: () => void ranges.shown({ from: Math.max(0, state.view.from), to: Math.min(state.view.to, store.head.duration) }) });
+    ranges.onNone = () => scope.update();
     panel.onTab = () => trail.changed();
     stage.onDrawn = () => {
       panel.operations.select(state.selected?.bar ?? -1);
@@ -107,6 +116,10 @@ export class App {
   }
   get errors(): readonly string[] {
     return this.parts.state.errors;
+  }
+
+  get ranks(): RankMap {
+    return this.parts.ranks;
   }
 
   // What was drawn.
@@ -173,6 +186,12 @@ export class App {
   }
   list(filter: string): Promise<Listing | undefined> {
     return this.commands.list(filter);
+  }
+  get matrix(): Matrix {
+    return this.parts.panel.matrix;
+  }
+  get waitsShown(): Waits["shown"] {
+    return this.parts.panel.waits.shown;
   }
   csv(): Promise<string> {
     return this.parts.panel.operations.csv();

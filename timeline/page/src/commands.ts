@@ -8,6 +8,7 @@ import type { Listing } from "./listing";
 import type { Panel } from "./panel";
 import { pick } from "./pick";
 import type { Ranges } from "./ranges";
+import type { RankMap } from "./rankmap";
 import type { Selection } from "./selection";
 import type { Stage } from "./stage";
 import type { State } from "./state";
@@ -23,6 +24,7 @@ export interface Parts {
   ranges: Ranges;
   hover: Hover;
   toggles: Toggles;
+  ranks: RankMap;
 }
 
 export class Commands {
@@ -90,6 +92,32 @@ export class Commands {
     else dialog.showModal();
   }
 
+  scroll(dy: number): void {
+    const { state, ranks } = this.parts;
+    if (ranks.on) ranks.scroll(dy);
+    else state.scroll(dy);
+  }
+
+  // toggleRanks shows all ranks in one picture, or the rows.
+  toggleRanks(): void {
+    const { state, ranks } = this.parts;
+    state.onJump();
+    ranks.toggle();
+    tell(ranks.on ? "All ranks in one picture" : "Rows");
+  }
+
+  // showRank shows the rows of a rank.
+  showRank(rank: number): void {
+    const { state, ranks } = this.parts;
+    const row = state.store.head.ranks[rank]?.row ?? -1;
+    state.onJump();
+    ranks.toggle(false);
+    if (row < 0) return;
+    state.rows.closed.delete(row);
+    state.focusRow(row);
+    tell(`Rows of ${state.store.head.ranks[rank]!.name}`);
+  }
+
   // toggleRow opens or closes a row; of a metric it shows all that is known.
   toggleRow(row: number): void {
     const { state, selection } = this.parts;
@@ -138,7 +166,8 @@ export class Commands {
   }
 
   moveFocus(step: number): void {
-    const { state } = this.parts;
+    const { state, ranks } = this.parts;
+    if (ranks.on) return ranks.scroll(step * ranks.rows.height);
     const items = state.rows.items;
     const at = items.findIndex((i) => i.row === state.focus);
     const to = items[Math.max(0, Math.min(items.length - 1, at < 0 ? 0 : at + step))];
@@ -147,7 +176,12 @@ export class Commands {
 
   // click selects what is at a point, within so many pixels.
   click(x: number, y: number, within: number): void {
-    const { state, stage, selection } = this.parts;
+    const { state, stage, selection, ranks } = this.parts;
+    if (ranks.on) {
+      const rank = ranks.click(y);
+      if (rank !== undefined) this.showRank(rank);
+      return;
+    }
     const bar = pick(state, stage.painted.boxes, x, y, within);
     const item = state.rows.at(y + state.view.top);
     const curve = item && state.store.curves.of(item.row);
@@ -165,7 +199,8 @@ export class Commands {
 
   // unselect goes back to where nothing is chosen.
   unselect(): void {
-    const { state, selection, ranges, finder, panel } = this.parts;
+    const { state, selection, ranges, finder, panel, ranks } = this.parts;
+    if (ranks.on) ranks.all();
     selection.clear();
     ranges.set(undefined);
     if (state.query) finder.search("");

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Searching: what was typed, and going from match to match.
 
-import { byId } from "./dom";
+import { byId, tell } from "./dom";
+import { parseFilter } from "./filter";
 import * as f from "./format";
+import { Lister, type Operation } from "./listing";
 import { next, parse, waits, type Query } from "./search";
 import type { Selection } from "./selection";
 import type { State } from "./state";
@@ -10,16 +12,28 @@ import type { Toggles } from "./toggles";
 
 const start = { time: -Infinity, bar: -1 };
 const end = { time: Infinity, bar: Infinity };
+const mostFound = 100_000; // operations that conditions find
 
 export class Finder {
+  private readonly lister: Lister;
+  private asked = 0;
+  private found: Operation[] | undefined; // that meet conditions, in the order of their begins; undefined: nobody asked, or they are being looked for
+
   constructor(
     private readonly state: State,
     private readonly selection: Selection,
     private readonly toggles: Toggles,
-  ) {}
+  ) {
+    this.lister = new Lister(state.store);
+  }
 
+  // search looks for names, or where there are conditions for operations (filter.ts).
   search(text: string): void {
     const { state } = this;
+    const ask = ++this.asked;
+    this.found = undefined;
+    const filter = parseFilter(text);
+    if (filter.conditional) return void this.conditions(text, ask);
     const query = (state.query = parse(state.store, text));
     const input = byId<HTMLInputElement>("query");
     if (input.value !== text) input.value = text;
@@ -32,20 +46,63 @@ export class Finder {
     state.recolour();
   }
 
-  // step goes to the next match.
+  // conditions looks for operations that meet them. Nothing is faded: they are single ones among others of their names.
+  private async conditions(text: string, ask: number): Promise<void> {
+    const { state } = this;
+    const { head } = state.store;
+    const none = new Set<number>();
+    const input = byId<HTMLInputElement>("query");
+    if (input.value !== text) input.value = text;
+    state.query = { text, regions: new Set(head.regions.keys()), on: () => none, rows: undefined, count: 0, metrics: [] };
+    state.rows.show(undefined);
+    state.relayout();
+    state.recolour();
+    byId("search").classList.add("active");
+    byId("hits").textContent = "…";
+    const filter = parseFilter(text);
+    try {
+      const list = await this.lister.list(head.begin, head.duration + 1, filter, mostFound, (share) => {
+        if (ask === this.asked) byId("hits").textContent = `${Math.round(100 * share)} %`;
+        return ask === this.asked;
+      });
+      if (!list || ask !== this.asked) return;
+      this.found = list.all.sort((a, b) => a.start - b.start || a.bar - b.bar);
+      const n = this.found.length;
+      byId("hits").textContent = filter.wrong.length > 0 ? `not understood: ${filter.wrong.join(" ")}` : n === 0 ? "none" : `${list.left ? "> " : ""}${f.count(n)}`;
+    } catch (e) {
+      state.fail(e);
+    }
+  }
+
+  // meeting is the next one of the operations that meet conditions.
+  private meeting(found: Operation[], after: { time: number; bar: number }, forward: boolean): number | undefined {
+    const later = (o: Operation) => o.start > after.time || (o.start === after.time && o.bar > after.bar);
+    const earlier = (o: Operation) => o.start < after.time || (o.start === after.time && o.bar < after.bar);
+    return (forward ? found.find(later) : [...found].reverse().find(earlier))?.bar;
+  }
+
+  // begin is where to look from: the selected bar if it can be seen, else the begin (backwards the end) of what is shown.
+  private begin(forward: boolean): { time: number; bar: number } {
+    const { selected, store, view } = this.state;
+    const b = selected && store.peekBar(selected.bar);
+    if (b && b.start + b.length >= view.from && b.start <= view.to) return { time: b.start, bar: selected!.bar };
+    return forward ? { time: view.from, bar: -1 } : { time: view.to, bar: Infinity };
+  }
+
+  // step goes to the next match after what is selected or shown; behind the last one to the first.
   async step(forward: boolean, query: Query | undefined = this.state.query): Promise<void> {
     if (!query) return;
     const { state } = this;
     const { store } = state;
+    const find = (after: { time: number; bar: number }) => (this.found && query === state.query ? Promise.resolve(this.meeting(this.found, after, forward)) : next(store, query, after, forward));
     if (query.count === 0 && query.metrics.length > 0) {
       const at = query.metrics.indexOf(state.focus);
       return state.focusRow(query.metrics[(at + (forward ? 1 : query.metrics.length - 1 + Number(at < 0))) % query.metrics.length]!);
     }
-    const from = forward ? start : end;
-    const selected = state.selected && store.peekBar(state.selected.bar);
     try {
-      const bar = (await next(store, query, selected ? { time: selected.start, bar: state.selected!.bar } : from, forward)) ?? (await next(store, query, from, forward));
-      if (bar !== undefined) await this.selection.select(bar, "jump");
+      const bar = (await find(this.begin(forward))) ?? (await find(forward ? start : end));
+      if (bar === undefined) tell("There is none");
+      else await this.selection.select(bar, "jump");
     } catch (e) {
       state.fail(e);
     }

@@ -40,6 +40,7 @@ const topics: [string, [string[], string][]][] = [
   [
     "Show",
     [
+      [["G"], "all ranks in one picture, or rows"],
       [["H"], "waiting"],
       [["C"], "collectives and messages"],
       [["T"], "transfers"],

@@ -2,26 +2,29 @@
 // What is said of the place that the pointer is at.
 
 import type { Curve } from "./curves";
-import { byId } from "./dom";
+import { byId, el } from "./dom";
 import * as f from "./format";
 import { pick } from "./pick";
+import type { RankMap } from "./rankmap";
 import type { Stage } from "./stage";
 import type { Pointed, State } from "./state";
 import type { Tips } from "./tips";
 
 export class Hover {
   private readonly tip = byId("tip");
+  private asked = 0; // of the picture of all ranks
 
   constructor(
     private readonly state: State,
     private readonly stage: Stage,
+    private readonly ranks: RankMap,
     private readonly tips: Tips,
   ) {}
 
   at(x: number, y: number): void {
     const { state, tip } = this;
     const { store, view, rows } = state;
-    const bar = pick(state, this.stage.painted.boxes, x, y) ?? -1;
+    const bar = this.ranks.on ? -1 : (pick(state, this.stage.painted.boxes, x, y) ?? -1);
     byId("cursor").textContent = f.exact(Math.max(0, Math.min(store.head.duration, view.time(x))));
     const place = () => {
       const w = tip.offsetWidth;
@@ -29,6 +32,7 @@ export class Hover {
       tip.style.left = Math.max(4, Math.min(x + 14, view.width - w - 6)) + "px";
       tip.style.top = (y + 18 + h > view.height ? Math.max(4, y - h - 12) : y + 18) + "px";
     };
+    if (this.ranks.on) return this.rank(x, y, place);
     if (bar >= 0) return this.bar(bar, place);
     if (state.hovered >= 0 || state.pointed) {
       state.hovered = -1;
@@ -43,6 +47,24 @@ export class Hover {
     if (!wire) return;
     tip.replaceChildren(...this.tips.transfer(wire.row, wire.index));
     place();
+  }
+
+  // rank is what the picture of all ranks says of a point.
+  private rank(x: number, y: number, place: () => void): void {
+    const { state, tip } = this;
+    const ask = ++this.asked;
+    this.ranks.reading(x, y).then(
+      (r) => {
+        if (ask !== this.asked) return;
+        tip.hidden = r === undefined;
+        if (!r) return;
+        const rank = state.store.head.ranks[r.rank]!;
+        const rows: [string, string][] = [[r.name.toLowerCase(), r.text], ["from", f.exact(Math.round(r.from))], ["to", f.exact(Math.round(r.to))]];
+        tip.replaceChildren(el("b", null, rank.name), el("span", { class: "sub" }, rank.host), el("dl", null, ...rows.flatMap(([k, v]) => [el("dt", null, k), el("dd", null, v)])));
+        place();
+      },
+      (e: unknown) => state.fail(e),
+    );
   }
 
   private bar(bar: number, place: () => void): void {
@@ -84,6 +106,7 @@ export class Hover {
   }
 
   leave(): void {
+    this.asked++;
     this.state.hovered = -1;
     this.state.pointed = undefined;
     this.tip.hidden = true;

@@ -42,7 +42,7 @@ export class Input {
 
   private picture(): void {
     const { base, view, commands } = this;
-    const { state, hover, ranges } = this.parts;
+    const { hover, ranges } = this.parts;
     base.addEventListener("pointerdown", (e) => {
       if (e.button !== 0) return;
       base.setPointerCapture(e.pointerId);
@@ -78,7 +78,7 @@ export class Input {
       }
       if (this.mode === "pan") {
         view.pan(this.last.x - p.x);
-        state.scroll(this.last.y - p.y);
+        commands.scroll(this.last.y - p.y);
       } else if (this.mode === "range") ranges.set({ from: this.anchor, to: view.time(p.x) });
       this.last = p;
     });
@@ -109,13 +109,13 @@ export class Input {
         else if (e.shiftKey) commands.pan((e.deltaY || e.deltaX) * unit);
         else {
           if (e.deltaX !== 0) commands.pan(e.deltaX * unit);
-          if (e.deltaY !== 0) state.scroll(e.deltaY * unit);
+          if (e.deltaY !== 0) commands.scroll(e.deltaY * unit);
         }
         hover.at(p.x, p.y);
       },
       { passive: false },
     );
-    byId("tree").addEventListener("wheel", (e) => (e.preventDefault(), state.scroll(e.deltaY * (e.deltaMode === 1 ? 18 : 1))), { passive: false });
+    byId("tree").addEventListener("wheel", (e) => (e.preventDefault(), commands.scroll(e.deltaY * (e.deltaMode === 1 ? 18 : 1))), { passive: false });
   }
 
   private beginRange(p: Pointer): void {
@@ -133,7 +133,7 @@ export class Input {
     const is = Math.max(20, Math.abs(p.x - other.x));
     const middle = (p.x + other.x) / 2;
     this.view.pan(((before.x - p.x) / 2));
-    this.view.scroll((before.y - p.y) / 2, this.parts.state.rows.height);
+    this.commands.scroll((before.y - p.y) / 2);
     this.commands.zoom(was / is, middle);
   }
 

@@ -33,6 +33,8 @@ export interface Listing {
   left: boolean; // there are more than were asked for
 }
 
+const atOnce = 32; // lanes
+
 export class Lister {
   private readonly words: Words;
   private readonly rankOf = new Map<number, number>(); // by row
@@ -67,12 +69,18 @@ export class Lister {
     return this.store.lanes.filter((l) => this.store.head.rows[l.row]!.operations.count > 0);
   }
 
+  // waiting are those with operations in which somebody waited.
+  waiting(): Lane[] {
+    return this.lanes().filter((l) => l.levels[l.levels.length - 1]!.wait.some((w) => w > 0) || l.levels[0]!.wait.some((w) => w > 0));
+  }
+
   // list lists what meets a filter, at most so many, rank by rank. going is asked from time to time whether the list is still wanted.
   async list(from: number, to: number, filter: Filter, most: number, going: (share: number) => boolean = () => true): Promise<Listing | undefined> {
     const out: Listing = { from, to, all: [], looked: 0, left: false };
     const lanes = this.lanes();
     let shown = performance.now();
     for (const [n, lane] of lanes.entries()) {
+      if (n % atOnce === 0) await this.store.ahead(lanes.slice(n, n + atOnce), from, to, { operations: true, notes: filter.attributes });
       await this.lane(lane, filter, most, out);
       if (out.left) break;
       if (performance.now() - shown > 50) {

@@ -1,111 +1,249 @@
 // SPDX-License-Identifier: Apache-2.0
-// The message matrix: bytes by sender and receiver.
+// The matrix of ranks: who sent whom how much, how fast, and who waited for whom; in bins where there are many ranks.
 
+import { Bins, narrow, type Bin, type Window } from "./bins";
 import { byId, el } from "./dom";
 import * as f from "./format";
-import type { Flow, Head } from "./head";
+import type { Head } from "./head";
 import type { Host } from "./host";
+import { Lister } from "./listing";
+import { sentIn, waitingIn, type Pair } from "./rangeflows";
+import type { Scope } from "./scope";
+
+const side = 344; // pixels of the picture, at least
+const fewest = 2; // pixels of a bin
+const cells = 10; // ranks up to which the cells have numbers in them
+
+type Sums = Pick<Bin, "count" | "bytes" | "time" | "timed">;
+
+// Measure is what a cell shows.
+interface Measure {
+  name: string;
+  of: (s: Sums) => number;
+  write: (s: Sums) => string;
+  short: (s: Sums) => string;
+}
+
+const gigabytes = (s: Sums) => (s.time > 0 ? s.timed / s.time : 0);
+const measures = {
+  bytes: { name: "Bytes", of: (s: Sums) => s.bytes, write: (s: Sums) => f.bytes(s.bytes), short: (s: Sums) => short(f.bytes(s.bytes)) },
+  count: { name: "Transfers", of: (s: Sums) => s.count, write: (s: Sums) => f.plural(s.count, "transfer", "transfers"), short: (s: Sums) => f.count(s.count) },
+  operations: { name: "Operations", of: (s: Sums) => s.count, write: (s: Sums) => f.plural(s.count, "operation", "operations"), short: (s: Sums) => f.count(s.count) },
+  bandwidth: { name: "Bandwidth", of: gigabytes, write: (s: Sums) => (s.time > 0 ? `${f.digits(gigabytes(s))} GB/s` : "no end is known"), short: (s: Sums) => f.digits(gigabytes(s)) },
+  waited: { name: "Time", of: (s: Sums) => s.time, write: (s: Sums) => `${f.time(s.time)} in ${f.plural(s.count, "wait", "waits")}`, short: (s: Sums) => f.time(s.time) },
+} satisfies Record<string, Measure>;
+
+// Kind is what flows between ranks.
+interface Kind {
+  name: string;
+  about: string;
+  none: string;
+  measures: (keyof typeof measures)[];
+  follows: boolean; // what is shown
+}
+
+const kinds = {
+  network: { name: "Network", about: "Transfers over the network that were recorded, sender by receiver", none: "No transfers were recorded: NCCL_OTF2_EVENTS=net records them.", measures: ["bytes", "count", "bandwidth"], follows: true },
+  operations: {
+    name: "Operations", about: "What each rank would send every other if operations were carried out without intermediaries, of communicators without recorded transfers, in the whole run",
+    none: "There are no such operations.", measures: ["bytes", "operations"], follows: false,
+  },
+  waiting: { name: "Waiting", about: "Who waited (from top to bottom) for whom (from left to right), without the first operation of each communicator", none: "No rank waited for another.", measures: ["waited"], follows: true },
+} satisfies Record<string, Kind>;
 
 export class Matrix {
   private readonly head: Head;
-  private nominal: boolean; // what would be sent, in place of what was
+  private readonly lister: Lister;
+  private kind: keyof typeof kinds;
+  private measure: keyof typeof measures = "bytes";
+  private window: Window;
+  private pairs: Pair[] = [];
+  private remarks: string[] = [];
+  private when = ""; // the time that the numbers are of
+  private asked = 0;
 
-  constructor(private readonly host: Host) {
+  constructor(
+    private readonly host: Host,
+    private readonly scope: Scope,
+  ) {
     this.head = host.store.head;
-    this.nominal = this.head.matrix.transfers.length === 0;
-    this.draw();
+    this.lister = new Lister(host.store);
+    this.kind = this.head.matrix.transfers.length > 0 ? "network" : this.head.matrix.nominal.length > 0 ? "operations" : "network";
+    this.window = { first: 0, count: this.head.ranks.length };
+    scope.charts.push({ visible: () => !byId("matrix").hidden, update: () => void this.update() });
+    void this.update();
+  }
+
+  // total is what all cells have, with those of ranks that are not known.
+  get total(): Sums {
+    return this.pairs.reduce(plus, { count: 0, bytes: 0, time: 0, timed: 0 });
+  }
+  get shown(): Window {
+    return this.window;
+  }
+
+  // show chooses what is shown.
+  show(kind: keyof typeof kinds, measure = this.measure): Promise<void> {
+    this.kind = kind;
+    const known: readonly string[] = kinds[kind].measures;
+    this.measure = known.includes(measure) ? measure : kinds[kind].measures[0]!;
+    return this.update();
+  }
+
+  // update takes the numbers of the time that is shown. Those of the whole run are the report's.
+  async update(): Promise<void> {
+    const ask = ++this.asked;
+    const m = this.head.matrix;
+    const { from, to } = this.scope.range;
+    const when = this.scope.text;
+    const going = (share: number) => {
+      if (ask === this.asked) byId("matrix").querySelector(".progress")?.replaceChildren(`Reading… ${Math.round(100 * share)} %`);
+      return ask === this.asked;
+    };
+    const flows = (list: typeof m.transfers): Pair[] => list.map((x) => ({ from: x.from, to: x.to, count: x.count, bytes: x.bytes, time: 0, timed: 0 }));
+    this.remarks = this.kind === "waiting" ? [] : m.remarks;
+    try {
+      let pairs: Pair[] | undefined;
+      if (this.kind === "operations") pairs = flows(m.nominal);
+      else if (this.kind === "network") pairs = this.scope.all && this.measure !== "bandwidth" ? flows(m.transfers) : await sentIn(this.host.store, this.lister, from, to, going);
+      else pairs = (await waitingIn(this.host.store, this.lister, from, to, going))?.pairs;
+      if (!pairs || ask !== this.asked) return;
+      this.pairs = pairs;
+      this.when = when;
+      this.draw();
+    } catch (e) {
+      byId("matrix").replaceChildren(el("p", { class: "alarm" }, e instanceof Error ? e.message : String(e)));
+    }
+  }
+
+  private choice<K extends string>(label: string, all: readonly K[], name: (k: K) => string, chosen: K, choose: (k: K) => void): HTMLElement {
+    return el("div", { class: "choice", role: "group", "aria-label": label }, ...all.map((k) => el("button", { type: "button", "aria-pressed": String(k === chosen), onclick: () => choose(k) }, name(k))));
   }
 
   draw(): void {
-    const m = this.head.matrix;
-    const flows: Flow[] = this.nominal ? m.nominal : m.transfers;
-    const section = byId("matrix");
-    const choice = el(
-      "div", { class: "choice" },
-      ...[false, true].map((nominal) =>
-        el(
-          "button",
-          {
-            type: "button", "aria-pressed": String(this.nominal === nominal),
-            onclick: () => {
-              this.nominal = nominal;
-              this.draw();
-            },
-          },
-          nominal ? "Operations" : "Network",
-        ),
+    const kind: Kind = kinds[this.kind];
+    const measure: Measure = measures[this.measure];
+    const ranks = this.head.ranks;
+    const { pairs, window } = this;
+    const head = [
+      this.choice("What flows", Object.keys(kinds) as (keyof typeof kinds)[], (k) => kinds[k].name, this.kind, (k) => void this.show(k)),
+      el(
+        "div", { class: "tools" }, this.choice("What cells show", kind.measures, (k) => measures[k].name, this.measure, (k) => void this.show(this.kind, k)),
+        kind.follows ? this.scope.choice() : "",
       ),
-    );
-    const about = this.nominal
-      ? "What each rank would send every other if operations were carried out without intermediaries, of communicators without recorded transfers."
-      : "Bytes of the transfers over the network that were recorded, sender by receiver.";
-    if (flows.length === 0) {
-      const why = this.nominal ? "There are no such operations." : "No transfers were recorded: NCCL_OTF2_EVENTS=net records them.";
-      section.replaceChildren(choice, el("p", { class: "hint" }, why));
+    ];
+    const about = el("p", { class: "sub" }, kind.follows ? `${kind.about}; what begins in ${this.when}.` : `${kind.about}.`, el("span", { class: "progress" }));
+    if (pairs.length === 0) {
+      const none = this.kind === "network" && this.head.matrix.transfers.length > 0 ? "No transfer begins in this time." : this.kind === "waiting" && !this.scope.all ? "Nobody waits in what begins in this time." : kind.none;
+      byId("matrix").replaceChildren(...head, el("p", { class: "hint" }, none), about);
       return;
     }
-    const ranks = this.head.ranks;
-    const known = flows.filter((x) => x.from >= 0 && x.to >= 0);
-    const lost = flows.filter((x) => x.from < 0 || x.to < 0).reduce((n, x) => n + x.bytes, 0);
-    const most = Math.max(1, ...known.map((x) => x.bytes));
-    const total = flows.reduce((n, x) => n + x.bytes, 0);
-    const body: Node[] = [];
-    const readout = el("p", { class: "hint" }, "Point at a cell for its numbers.");
-    const say = (from: number, to: number) => {
-      const x = known.find((k) => k.from === from && k.to === to);
-      readout.textContent = `${ranks[from]?.name ?? "?"} → ${ranks[to]?.name ?? "?"}: ${x ? `${f.bytes(x.bytes)} in ${f.plural(x.count, this.nominal ? "operation" : "transfer", this.nominal ? "operations" : "transfers")}` : "nothing"}`;
-    };
-    if (ranks.length <= 10) {
-      const table = el("table", { class: "cells" }, el("tr", null, el("th", null, "from ↓ to →"), ...ranks.map((_, i) => el("th", { scope: "col" }, String(i)))));
-      ranks.forEach((r, from) => {
-        table.append(
-          el(
-            "tr", null, el("th", { scope: "row", title: r.name }, r.name),
-            ...ranks.map((_, to) => {
-              const x = known.find((k) => k.from === from && k.to === to);
-              const cell = el("td", null, x ? short(x.bytes) : "");
-              if (x) shade(cell, x.bytes / most);
-              cell.addEventListener("mouseenter", () => say(from, to));
-              return cell;
-            }),
-          ),
-        );
-      });
-      body.push(table);
-    } else {
-      const n = ranks.length;
-      const canvas = el("canvas", { role: "img", "aria-label": "Message matrix: senders from top to bottom, receivers from left to right" });
-      canvas.width = canvas.height = n;
-      const c = canvas.getContext("2d")!;
-      c.fillStyle = this.host.colours().stripe;
-      c.fillRect(0, 0, n, n);
-      for (const x of known) {
-        c.fillStyle = heat(x.bytes / most);
-        c.fillRect(x.to, x.from, 1, 1);
-      }
-      canvas.addEventListener("mousemove", (e) => {
-        const box = canvas.getBoundingClientRect();
-        say(Math.floor(((e.clientY - box.top) / box.height) * n), Math.floor(((e.clientX - box.left) / box.width) * n));
-      });
-      body.push(canvas);
-    }
-    section.replaceChildren(
-      choice, el("h2", null, f.bytes(total)), el("p", { class: "sub" }, about), ...body, readout,
-      lost > 0 ? el("p", { class: "alarm" }, `${f.bytes(lost)} are of ranks that are not known.`) : "", ...m.remarks.map((r) => el("p", { class: "sub" }, r)),
+    const { total } = this;
+    const lost = pairs.filter((x) => x.from < 0 || x.to < 0);
+    const readout = el("p", { class: "hint", role: "status" }, "Point at a cell for its numbers.");
+    const width = Math.max(side, byId("matrix").clientWidth - 30);
+    const bins = new Bins(window, Math.floor(width / fewest), pairs, measure.of);
+    let most = 0;
+    for (const b of bins.all.values()) most = Math.max(most, measure.of(b));
+    const say = (from: number, to: number) => void (readout.textContent = this.reading(bins, from, to, measure));
+    const body = ranks.length <= cells ? this.table(bins, most, measure, say) : this.canvas(bins, most, measure, width, say);
+    const whole = window.count === ranks.length;
+    byId("matrix").replaceChildren(
+      ...head, el("h2", null, measure.write(total)), about, body, readout,
+      whole ? "" : el("button", { type: "button", class: "link", onclick: () => this.zoom({ first: 0, count: ranks.length }) }, `All ranks (shown: ${window.first} to ${window.first + window.count - 1})`),
+      bins.per > 1 ? el("p", { class: "sub" }, `Each cell stands for ${bins.per} × ${bins.per} ranks; a click shows fewer.`) : "",
+      lost.length > 0 ? el("p", { class: "alarm" }, `${measure.write(lost.reduce(plus, { count: 0, bytes: 0, time: 0, timed: 0 }))} are of ranks that are not known.`) : "",
+      ...this.remarks.map((r) => el("p", { class: "sub" }, r)),
     );
+  }
+
+  private zoom(window: Window): void {
+    this.window = window;
+    this.draw();
+  }
+
+  private reading(bins: Bins, from: number, to: number, measure: Measure): string {
+    const { ranks } = this.head;
+    const name = ([a, b]: [number, number]) => (a === b ? (ranks[a]?.name ?? "?") : `Ranks ${a} to ${b}`);
+    const bin = bins.bin(from, to);
+    const between = `${name(bins.ranks(from))} ${this.kind === "waiting" ? "for" : "→"} ${name(bins.ranks(to))}`;
+    if (!bin) return `${between}: nothing`;
+    const also = measure === measures.bytes && this.kind !== "waiting" ? ` in ${(this.kind === "network" ? measures.count : measures.operations).write(bin)}` : "";
+    const m = bin.most!;
+    return `${between}: ${measure.write(bin)}${also}` + (bins.per > 1 ? `; the most ${ranks[m.from]!.name} ${this.kind === "waiting" ? "for" : "→"} ${ranks[m.to]!.name}: ${measure.write(m)}` : "");
+  }
+
+  private table(bins: Bins, most: number, measure: Measure, say: (from: number, to: number) => void): HTMLElement {
+    const { ranks } = this.head;
+    const table = el("table", { class: "cells" }, el("tr", null, el("th", null, this.kind === "waiting" ? "who ↓ for →" : "from ↓ to →"), ...ranks.map((_, i) => el("th", { scope: "col" }, String(i)))));
+    ranks.forEach((r, from) => {
+      table.append(
+        el(
+          "tr", null, el("th", { scope: "row", title: r.name }, r.name),
+          ...ranks.map((_, to) => {
+            const bin = bins.bin(from, to);
+            const cell = el("td", null, bin ? measure.short(bin) : "");
+            if (bin) shade(cell, measure.of(bin) / Math.max(most, Number.MIN_VALUE), this.kind);
+            cell.addEventListener("mouseenter", () => say(from, to));
+            return cell;
+          }),
+        ),
+      );
+    });
+    return table;
+  }
+
+  private canvas(bins: Bins, most: number, measure: Measure, width: number, say: (from: number, to: number) => void): HTMLElement {
+    const n = bins.size;
+    const label = `${kinds[this.kind].name}, ${measure.name.toLowerCase()}: ${this.kind === "waiting" ? "who waited from top to bottom, for whom" : "senders from top to bottom, receivers"} from left to right; ${this.strongest(measure)}`;
+    const canvas = el("canvas", { role: "img", "aria-label": label });
+    const each = Math.max(1, Math.floor(width / n));
+    canvas.width = canvas.height = n * each;
+    const c = canvas.getContext("2d")!;
+    c.fillStyle = this.host.colours().stripe;
+    c.fillRect(0, 0, n * each, n * each);
+    for (const [key, bin] of bins.all) {
+      const v = measure.of(bin);
+      if (v <= 0) continue;
+      c.fillStyle = heat(v / most, this.kind);
+      c.fillRect((key % n) * each, Math.floor(key / n) * each, each, each);
+    }
+    const at = (e: MouseEvent): [number, number] => {
+      const box = canvas.getBoundingClientRect();
+      const place = (p: number, length: number) => Math.max(0, Math.min(n - 1, Math.floor((p / length) * n)));
+      return [place(e.clientY - box.top, box.height), place(e.clientX - box.left, box.width)];
+    };
+    canvas.addEventListener("mousemove", (e) => say(...at(e)));
+    canvas.addEventListener("click", (e) => {
+      const next = narrow(bins, ...at(e));
+      say(...at(e));
+      if (next) this.zoom(next);
+    });
+    return canvas;
+  }
+
+  private strongest(measure: Measure): string {
+    const { ranks } = this.head;
+    const most = this.pairs.filter((p) => p.from >= 0 && p.to >= 0).reduce<Pair | undefined>((a, b) => (a && measure.of(a) >= measure.of(b) ? a : b), undefined);
+    return most ? `the most ${ranks[most.from]!.name} ${this.kind === "waiting" ? "for" : "to"} ${ranks[most.to]!.name}, ${measure.write(most)}` : "nothing";
   }
 }
 
-function short(n: number): string {
-  return f.bytes(n).replace(/ ?i?B$/, "").replace(" ", "");
+function plus(s: Sums, p: Sums): Sums {
+  return { count: s.count + p.count, bytes: s.bytes + p.bytes, time: s.time + p.time, timed: s.timed + p.timed };
+}
+
+function short(text: string): string {
+  return text.replace(/ ?i?B$/, "").replace(" ", "");
 }
 
 // The share is shown by its root, so that small amounts are seen.
-function heat(share: number): string {
-  return `hsl(217 62% 50% / ${(0.12 + 0.88 * Math.sqrt(share)).toFixed(3)})`;
+function heat(share: number, kind: keyof typeof kinds): string {
+  const [h, s, l] = kind === "waiting" ? [28, 90, 48] : [217, 62, 50];
+  return `hsl(${h} ${s}% ${l}% / ${(0.14 + 0.86 * Math.sqrt(share)).toFixed(3)})`;
 }
 
-function shade(cell: HTMLElement, share: number): void {
-  cell.style.background = heat(share);
+function shade(cell: HTMLElement, share: number, kind: keyof typeof kinds): void {
+  cell.style.background = heat(share, kind);
   if (share > 0.3) cell.style.color = "#fff";
 }

@@ -112,6 +112,7 @@ export class OperationTable {
   async update(all = false): Promise<Listing | undefined> {
     const ask = ++this.asked;
     const { from, to } = this.scope.range;
+    const when = this.scope.text;
     const filter = parseFilter(this.query.value);
     const choice = this.scope.choice();
     this.choice.replaceWith(choice);
@@ -120,7 +121,7 @@ export class OperationTable {
     if (about > tooMany && !all) {
       this.listing = undefined;
       this.sorted = [];
-      this.say(`About ${f.count(about)} operations begin in ${this.scope.text}: zoom in, or `);
+      this.say(`About ${f.count(about)} operations begin in ${when}: zoom in, or `);
       this.said.append(el("button", { type: "button", class: "sentence", onclick: () => void this.update(true) }, "look at all of them"));
       this.body.replaceChildren();
       return undefined;
@@ -135,7 +136,7 @@ export class OperationTable {
       this.shown = page;
       const wrong = filter.wrong.length > 0 ? ` Not understood: ${filter.wrong.join(", ")}.` : "";
       const found = listing.left ? `The first ${f.count(most)} operations, rank by rank` : listing.all.length === listing.looked ? f.plural(listing.looked, "operation", "operations") : `${f.count(listing.all.length)} of ${f.plural(listing.looked, "operation", "operations")}`;
-      this.say(`${found} that begin in ${this.scope.text}.${wrong}`);
+      this.say(`${found} that begin in ${when}.${wrong}`);
       await this.sort();
       return listing;
     } catch (e) {

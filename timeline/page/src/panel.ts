@@ -15,7 +15,7 @@ import { RangeTable } from "./rangetable";
 import type { Scope } from "./scope";
 import { Tips } from "./tips";
 import { fillVerdict } from "./verdict";
-import { fillWaits } from "./waits";
+import { Waits } from "./waits";
 import { Words } from "./words";
 
 export class Panel {
@@ -23,7 +23,8 @@ export class Panel {
   readonly details: Details;
   readonly range: RangeTable;
   readonly operations: OperationTable;
-  private readonly matrix: Matrix;
+  readonly matrix: Matrix;
+  readonly waits: Waits;
   tab: Tab = "answer"; // that is shown
   onTab: () => void = () => {};
 
@@ -51,10 +52,10 @@ export class Panel {
     this.empty();
     this.range = new RangeTable(host);
     fillAnswer(host);
-    fillWaits(host);
+    this.waits = new Waits(host, scope);
     fillVerdict(host);
     this.operations = new OperationTable(host, scope);
-    this.matrix = new Matrix(host);
+    this.matrix = new Matrix(host, scope);
     fillBandwidth(host);
     fillAbout(host, words);
     this.show("answer");

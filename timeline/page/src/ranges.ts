@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // A range of time that is chosen, and its statistics.
 
-import { firstAfter } from "./bounds";
+import { firstAfter, lowerBound } from "./bounds";
 import type { Panel } from "./panel";
 import { addBars, type Range, type RangeSums } from "./rangesums";
 import type { State } from "./state";
 import type { Lane } from "./store";
+
+const mostShown = 500_000; // bars of which there are statistics without being asked for
 
 export class Ranges {
   private asked = 0;
@@ -23,16 +25,35 @@ export class Ranges {
     if (!state.range) {
       this.asked++;
       this.panel.range.none();
+      this.onNone();
     }
   }
 
+  onNone: () => void = () => {};
+
   // sum works out the statistics of the range: of the row that is chosen and what it holds, or of all.
   async sum(): Promise<RangeSums | undefined> {
-    const { store, range, focus, rows } = this.state;
-    const table = this.panel.range;
+    const { range } = this.state;
     if (!range) return undefined;
-    const ask = ++this.asked;
     this.panel.show("range");
+    return this.of(range);
+  }
+
+  // shown works out the statistics of what is shown, where that is not too much.
+  async shown(range: Range): Promise<void> {
+    const { store } = this.state;
+    const { leaf } = store.head;
+    const bars = store.lanes.reduce((n, l) => n + leaf * Math.max(0, lowerBound(l.levels[0]!.start, range.to) - firstAfter(l.levels[0]!.end, range.from)), 0);
+    if (bars > mostShown) {
+      this.asked++;
+      this.panel.range.none();
+    } else await this.of(range);
+  }
+
+  private async of(range: Range): Promise<RangeSums | undefined> {
+    const { store, focus, rows } = this.state;
+    const table = this.panel.range;
+    const ask = ++this.asked;
     const inside = (row: number): boolean => row >= 0 && (row === focus || inside(store.head.rows[row]!.parent));
     const lanes = store.lanes.filter((l) => (focus < 0 || inside(l.row)) && (l.row === focus || !store.repeats(l)));
     const sums: RangeSums = { ...range, scope: focus >= 0 ? `on ${store.head.rows[focus]!.name}` : "on all rows", count: 0, waited: 0, regions: new Map(), metrics: [] };

@@ -17,7 +17,7 @@ export class RangeTable {
 
   // none is shown while there is no range.
   none(): void {
-    byId("range").replaceChildren(el("p", { class: "hint" }, "No range is selected. Drag on the ruler, or hold Shift and drag in the picture; on a touch screen press long, then drag."));
+    byId("range").replaceChildren(el("p", { class: "hint" }, "No range is selected, and too much is shown. Drag on the ruler, or hold Shift and drag in the picture; on a touch screen press long, then drag."));
   }
 
   underWay(share: number): void {

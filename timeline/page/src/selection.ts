@@ -3,7 +3,9 @@
 
 import { firstAfter, lastAtMost } from "./bounds";
 import type { Curve } from "./curves";
+import { tell } from "./dom";
 import { familyOf } from "./family";
+import * as f from "./format";
 import type { Panel } from "./panel";
 import type { State } from "./state";
 
@@ -35,6 +37,8 @@ export class Selection {
       if (ask !== this.asked) return;
       state.onChange();
       panel.reveal();
+      const { regions, rows } = store.head;
+      tell(`${regions[b.region]!.name} on ${rows[b.lane.row]!.name}, at ${f.time(b.start)}, ${f.time(b.length)} long${b.wait > 0 ? `, waited ${f.time(b.wait)}` : ""}`);
       await panel.details.bar(bar, family);
     } catch (e) {
       state.fail(e);

@@ -7,6 +7,8 @@ import { Lines, type Drawn } from "./lines";
 import { Painter, type Painted } from "./paint";
 import { curveGap } from "./rows";
 import { Overview, Ruler } from "./ruler";
+import type { RankMap } from "./rankmap";
+import type { RankNames } from "./ranknames";
 import type { Pointed, State } from "./state";
 import { Status } from "./status";
 import type { Tree } from "./tree";
@@ -29,6 +31,8 @@ export class Stage {
   constructor(
     private readonly state: State,
     private readonly tree: Tree,
+    private readonly ranks: RankMap,
+    private readonly names: RankNames,
   ) {
     const { store, rows, view } = state;
     this.lines = new Lines(store, rows, view);
@@ -62,13 +66,18 @@ export class Stage {
     const { c, ratio } = sized(this.base, view.width, view.height);
     this.painter.colours = this.lines.colours = colours;
     this.painter.showWaits = shown.waits;
-    this.painted = this.painter.paint(c, ratio, view, rows, store, this.state.focus);
+    if (this.ranks.on) {
+      this.painted = { boxes: [], pixels: 0, coarse: 0 };
+      this.ranks.draw(c, ratio);
+      this.painted.coarse = this.ranks.heat.coarse;
+    } else this.painted = this.painter.paint(c, ratio, view, rows, store, this.state.focus);
     const ticks = this.ruler.draw(colours, this.state.range);
     c.fillStyle = colours.grid;
     for (const x of ticks) c.fillRect(Math.round(x), 0, 1, view.height);
-    this.drawn = this.lines.all(c, this.painted.boxes, shown);
+    this.drawn = this.ranks.on ? { parents: 0, collectives: 0, transfers: 0, crowded: [] } : this.lines.all(c, this.painted.boxes, shown);
     this.drawOver();
-    this.tree.draw();
+    if (!this.ranks.on) this.tree.draw();
+    this.names.draw();
     this.overview.draw(colours, this.state.coloured);
     this.status.draw(this.painted, this.drawn);
     this.frames.push(performance.now() - begin);
@@ -91,6 +100,7 @@ export class Stage {
       c.fillRect(b, 0, 1, view.height);
     }
     this.lines.colours = colours;
+    if (this.ranks.on) return;
     this.strong = selected ? this.lines.family(c, selected) : { parents: 0, collectives: 0, transfers: 0, crowded: [] };
     if (hovered >= 0) this.outline(c, hovered, 1);
     if (selected) this.outline(c, selected.bar, 2);

@@ -4,7 +4,7 @@
 import {
   readBarNotes, readBars, readInstances, readOperations, readTransfers, type BarNotes, type Bars, type Instance, type Operations, type Transfers,
 } from "./blocks";
-import { lastAtMost } from "./bounds";
+import { firstAfter, lastAtMost } from "./bounds";
 import { Cache, type Entry } from "./cache";
 import { Columns } from "./columns";
 import { Curves } from "./curves";
@@ -83,6 +83,21 @@ export class Store extends Cache {
     return this.barsEntry(lane, chunk).promise;
   }
 
+  // ahead asks for what lanes have of a range of time at once: blocks that are asked for one after the other come late. The number of lanes is to be small.
+  async ahead(lanes: Lane[], from: number, to: number, what: { notes?: boolean; operations?: boolean }): Promise<void> {
+    const { chunk, leaf } = this.head;
+    const all: Promise<unknown>[] = [];
+    for (const lane of lanes) {
+      const level = lane.levels[0]!;
+      for (let k = Math.floor((firstAfter(level.end, from) * leaf) / chunk); k * chunk < lane.count && level.start[(k * chunk) / leaf]! <= to; k++) {
+        all.push(this.bars(lane, k));
+        if (what.notes) all.push(this.notes(lane, k));
+        if (what.operations) all.push(this.operations(lane.row, lane.first + k * chunk));
+      }
+    }
+    await Promise.all(all);
+  }
+
   private notesEntry(lane: Lane, chunk: number): Entry<BarNotes> {
     const n = Math.min(this.head.chunk, lane.count - chunk * this.head.chunk);
     const block = lane.block + 2 * chunk + 1;
@@ -95,10 +110,16 @@ export class Store extends Cache {
     return this.notesEntry(lane, chunk).promise;
   }
 
-  peekTransfers(row: number, chunk: number): Transfers | undefined {
+  private transfersEntry(row: number, chunk: number): Entry<Transfers> {
     const s = this.head.rows[row]!.transfers;
     const n = Math.min(this.head.chunk, s.count - chunk * this.head.chunk);
-    return this.load("t" + (s.block + chunk), s.block + chunk, 4 * n, (c) => readTransfers(c, n)).value;
+    return this.load("t" + (s.block + chunk), s.block + chunk, 4 * n, (c) => readTransfers(c, n));
+  }
+  peekTransfers(row: number, chunk: number): Transfers | undefined {
+    return this.transfersEntry(row, chunk).value;
+  }
+  transfers(row: number, chunk: number): Promise<Transfers> {
+    return this.transfersEntry(row, chunk).promise;
   }
 
   private operationsEntry(row: number, chunk: number): Entry<Operations> {

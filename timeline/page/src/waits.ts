@@ -1,47 +1,108 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who waited for whom, by rank.
+// Who waited for whom, by rank: in the whole run as the report has it, or in what is shown.
 
 import { byId, el, swatch } from "./dom";
 import * as f from "./format";
 import type { Host } from "./host";
+import { Lister } from "./listing";
+import { waitingIn } from "./rangeflows";
+import type { Scope } from "./scope";
 
-export function fillWaits(host: Host): void {
-  const head = host.store.head;
-  const ranks = head.ranks;
-  const most = Math.max(1, ...ranks.map((r) => Math.max(r.waited, r.caused)));
-  const section = byId("waits");
-  if (!ranks.some((r) => r.waited > 0 || r.caused > 0)) {
-    const why = head.totals.collectives > 0 ? "No rank waited for another." : "Nothing could be compared: waits need operations whose times two ranks have from their GPUs or networks.";
-    section.replaceChildren(el("p", { class: "hint" }, why));
-    return;
+const most = 64; // ranks that are shown
+
+export interface Sums {
+  waited: ArrayLike<number>;
+  caused: ArrayLike<number>;
+  total: number;
+  startUp: number; // −1: not told
+}
+
+export class Waits {
+  private readonly lister: Lister;
+  private asked = 0;
+  shown: Sums & { from: number } = { waited: [], caused: [], total: 0, startUp: -1, from: 0 };
+
+  constructor(
+    private readonly host: Host,
+    private readonly scope: Scope,
+  ) {
+    this.lister = new Lister(host.store);
+    scope.charts.push({ visible: () => !byId("waits").hidden, update: () => void this.update() });
+    this.draw(this.whole());
   }
-  const culprit = ranks.reduce((a, b) => (b.caused > a.caused ? b : a));
-  const total = ranks.reduce((n, r) => n + r.waited, 0);
-  const shown = ranks.length > 64 ? [...ranks].sort((a, b) => b.caused + b.waited - a.caused - a.waited).slice(0, 64) : ranks;
-  section.replaceChildren(
-    el("h2", null, `Others waited ${f.time(culprit.caused)} for ${culprit.name}`),
-    el("p", { class: "sub" }, `${f.percent(culprit.caused, total)} of all waiting (${f.time(total)}), without the first collective of each communicator.`),
-    el("p", null, swatch("var(--wait)"), "waited for others ", swatch("var(--caused)"), "wait caused"),
-    ...shown.map((r) => {
-      const meter = (kind: string, v: number) => {
-        const m = el("span", { class: "meter " + kind });
-        m.style.width = `${(100 * v) / most}%`;
-        m.hidden = v === 0;
-        return m;
-      };
-      return el(
-        "button",
-        {
-          class: "wait-row", type: "button", title: r.worst > 0 ? `Go to the longest wait that it caused: ${f.time(r.worst)}` : "Show its row",
-          onclick: () => {
-            if (r.row >= 0) host.focus(r.row);
-            if (r.worst > 0) host.go(r.worstAt - 3 * r.worst, r.worstAt + 2 * r.worst);
-          },
+
+  // whole is what the report has.
+  private whole(): Sums {
+    const { ranks } = this.host.store.head;
+    return { waited: ranks.map((r) => r.waited), caused: ranks.map((r) => r.caused), total: ranks.reduce((n, r) => n + r.waited, 0), startUp: -1 };
+  }
+
+  // update adds up what begins in what is shown. The whole run is as the report has it.
+  async update(): Promise<void> {
+    const ask = ++this.asked;
+    const { store } = this.host;
+    const { text } = this.scope;
+    const { from, to } = this.scope.range;
+    if (this.scope.all) return this.draw(this.whole(), text, from);
+    try {
+      const sums = await waitingIn(store, this.lister, from, to, (share) => {
+        if (ask === this.asked) byId("waits").querySelector(".progress")?.replaceChildren(`Reading… ${Math.round(100 * share)} %`);
+        return ask === this.asked;
+      });
+      if (sums && ask === this.asked) this.draw(sums, text, from);
+    } catch (e) {
+      byId("waits").replaceChildren(el("p", { class: "alarm" }, e instanceof Error ? e.message : String(e)));
+    }
+  }
+
+  private draw(sums: Sums, when = this.scope.text, from = this.scope.range.from): void {
+    this.shown = { ...sums, from };
+    const { head } = this.host.store;
+    const { ranks } = head;
+    const section = byId("waits");
+    const choice = this.scope.choice();
+    choice.append(el("span", { class: "sub progress" }));
+    if (sums.total === 0) {
+      const why = !this.scope.all
+        ? "Nobody waits in what begins in this time."
+        : head.totals.collectives > 0 ? "No rank waited for another." : "Nothing could be compared: waits need operations whose times two ranks have from their GPUs or networks.";
+      section.replaceChildren(choice, el("p", { class: "hint" }, why));
+      return;
+    }
+    const weight = (r: number) => sums.caused[r]! + sums.waited[r]!;
+    const all = ranks.map((_, i) => i);
+    const culprit = all.reduce((a, b) => (sums.caused[b]! > sums.caused[a]! ? b : a));
+    const greatest = Math.max(1, ...all.map((r) => Math.max(sums.waited[r]!, sums.caused[r]!)));
+    const shown = ranks.length > most ? [...all].sort((a, b) => weight(b) - weight(a)).slice(0, most) : all;
+    const without = sums.startUp <= 0 ? "without the first collective of each communicator" : `without ${f.time(sums.startUp)} in the first operations of communicators`;
+    section.replaceChildren(
+      choice, el("h2", null, `Others waited ${f.time(sums.caused[culprit]!)} for ${ranks[culprit]!.name}`),
+      el("p", { class: "sub" }, `${f.percent(sums.caused[culprit]!, sums.total)} of all waiting (${f.time(sums.total)}) in what begins in ${when}, ${without}.`),
+      el("p", null, swatch("var(--wait)"), "waited for others ", swatch("var(--caused)"), "wait caused"),
+      ...shown.map((r) => this.row(r, sums, greatest)),
+      shown.length < ranks.length ? el("p", { class: "sub" }, `The ${shown.length} of ${ranks.length} ranks with the most waiting.`) : "",
+    );
+  }
+
+  private row(rank: number, sums: Sums, greatest: number): HTMLElement {
+    const r = this.host.store.head.ranks[rank]!;
+    const meter = (kind: string, v: number) => {
+      const m = el("span", { class: "meter " + kind });
+      m.style.width = `${(100 * v) / greatest}%`;
+      m.hidden = v === 0;
+      return m;
+    };
+    return el(
+      "button",
+      {
+        class: "wait-row", type: "button", title: r.worst > 0 ? `Go to the longest wait of the run that it caused: ${f.time(r.worst)}` : "Show its row",
+        onclick: () => {
+          if (r.worst > 0) this.host.go(r.worstAt - 3 * r.worst, r.worstAt + 2 * r.worst);
+          if (r.row >= 0) this.host.focus(r.row);
         },
-        el("span", { class: "numbers" }, `${f.time(r.waited)} · ${f.time(r.caused)}`), ranks.length > 1 ? `${r.name} ` : r.name, el("span", { class: "sub" }, r.host),
-        meter("waited", r.waited), meter("caused", r.caused),
-      );
-    }),
-    shown.length < ranks.length ? el("p", { class: "sub" }, `The ${shown.length} of ${ranks.length} ranks with the most waiting.`) : "",
-  );
+      },
+      el("span", { class: "numbers" }, `${f.time(sums.waited[rank]!)} · ${f.time(sums.caused[rank]!)}`), `${r.name} `, el("span", { class: "sub" }, r.host),
+      meter("waited", sums.waited[rank]!), meter("caused", sums.caused[rank]!),
+    );
+  }
 }

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/tests/browser"
+)
+
+// Keys move and zoom without losing one's place; what is found is found by its size and attributes, too.
+func TestTimelineHands(t *testing.T) {
+	t.Parallel()
+	url, _ := writePage(t, lateJob(t))
+	tb := openTab(t, url, browser.Options{Width: 1440, Height: 900})
+	span := func() float64 { return eval[float64](tb, "app.view.to - app.view.from") }
+	from := func() float64 { return eval[float64](tb, "app.view.from") }
+	whole := span()
+	tb.key("w")
+	if s := span(); s > 0.7*whole {
+		t.Errorf("w shows %.0f of %.0f ns", s, whole)
+	}
+	before := from()
+	tb.key("d")
+	if from() <= before {
+		t.Error("d does not move on")
+	}
+	tb.key("a")
+	if now := from(); now-before > 1 || before-now > 1 {
+		t.Errorf("a moves to %.0f, not back to %.0f", now, before)
+	}
+	tb.key("s")
+	if s := span(); s < 0.99*whole || s > 1.01*whole {
+		t.Errorf("s shows %.0f of %.0f ns", s, whole)
+	}
+
+	// From bar to bar the zoom stays, however small bars are.
+	tb.key("0")
+	all := span()
+	tb.key(".")
+	tb.await("app.selected")
+	for range 3 {
+		bar := eval[int](tb, "app.selected.bar")
+		tb.key(".")
+		tb.await(fmt.Sprintf("app.selected.bar === %d", bar+1))
+	}
+	if s := span(); s != all {
+		t.Errorf("after four bars %.0f ns are shown, not %.0f", s, all)
+	}
+	if said := tb.text("live"); !strings.Contains(said, "AllReduce on world rank 0") {
+		t.Errorf("screen readers are told %q", said)
+	}
+
+	// The next wait is the next one of what is shown.
+	tb.key("\x1b")
+	tb.await("!app.selected")
+	eval[any](tb, "app.go(936e6, 960e6)")
+	tb.key("x")
+	tb.await("app.selected")
+	if at := eval[float64](tb, "app.store.peekBar(app.selected.bar).start"); at != 945_500_000 {
+		t.Errorf("x goes to the wait at %.0f", at)
+	}
+
+	// Conditions find operations.
+	for text, want := range map[string]string{">1MiB": "8", "allreduce algo:tree rank:1": "2", "wait>1ms rank:2": "none", "wait>1ms rank:3": "2", "size>5GiB": "none", "rank:x": "not understood: rank:x"} {
+		eval[any](tb, fmt.Sprintf("app.search(%q)", text))
+		tb.await(fmt.Sprintf(`document.getElementById("hits").textContent === %q`, want))
+	}
+	eval[any](tb, `app.search("algo:tree rank:1")`)
+	tb.await(`document.getElementById("hits").textContent === "2"`)
+	tb.key("1")
+	tb.key("\x1b")
+	eval[any](tb, `app.search("algo:tree rank:1")`)
+	tb.await(`document.getElementById("hits").textContent === "2"`)
+	for _, want := range []uint64{927_200_000, 945_500_000, 927_200_000} {
+		eval[any](tb, "app.step(true)")
+		if at := eval[uint64](tb, "app.store.peekBar(app.selected.bar).start"); at != want {
+			t.Errorf("the next match is at %d, want %d", at, want)
+		}
+	}
+
+	// Where a search shows other rows, the lines of what is selected lead nowhere else.
+	tb.key("1")
+	eval[any](tb, `{ const o = (await app.list("number:3 rank:0")).all[0]; await app.select(o.bar, false); }`)
+	tb.settle()
+	if n := eval[int](tb, "app.strong.collectives"); n != 1 {
+		t.Errorf("%d lines of the selected bar", n)
+	}
+	eval[any](tb, `app.search("world rank 3")`)
+	tb.settle()
+	if n := eval[int](tb, "app.strong.collectives"); n != 0 {
+		t.Errorf("%d lines of a bar that is not shown", n)
+	}
+	tb.key("\x1b")
+	tb.await("!app.selected")
+
+	// Rows are pinned and hidden, and come back.
+	names := func() string {
+		return eval[string](tb, `app.rows.items.map((i) => app.store.head.rows[i.row].name).join(", ")`)
+	}
+	rows := names()
+	eval[any](tb, `app.focusRow(app.store.head.rows.findIndex((r) => r.name === "Rank 2"))`)
+	tb.key("o")
+	if now := names(); !strings.HasPrefix(now, "Rank 2, ") || strings.Count(now, "Rank 2") != 1 {
+		t.Errorf("pinned: %s", now)
+	}
+	tb.key("o")
+	if now := names(); now != rows {
+		t.Errorf("no longer pinned: %s", now)
+	}
+	tb.key("k")
+	if now := names(); strings.Contains(now, "Rank 2") || !strings.Contains(now, "Rank 3") {
+		t.Errorf("hidden: %s", now)
+	}
+	tb.await(`location.hash.includes("hide=")`)
+	again := openTab(t, url+eval[string](tb, "location.hash"), browser.Options{Width: 1440, Height: 900})
+	if now := eval[string](again, `app.rows.items.map((i) => app.store.head.rows[i.row].name).join(", ")`); strings.Contains(now, "Rank 2") {
+		t.Errorf("hidden by the address: %s", now)
+	}
+	again.noErrors()
+	tb.key("K")
+	if now := names(); now != rows {
+		t.Errorf("all again: %s", now)
+	}
+	tb.noErrors()
+}

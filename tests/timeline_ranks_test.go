@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/chromedp"
+
+	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
+	"github.com/nccl-otf2/nccl-otf2/analysis/selection"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/tests/bench/synthetic"
+	"github.com/nccl-otf2/nccl-otf2/tests/browser"
+)
+
+// All ranks are in one picture: in an order, several to a line where there are many, each cell with its number.
+func TestTimelineRanks(t *testing.T) {
+	t.Parallel()
+	url, _ := writePage(t, lateJob(t))
+	tb := openTab(t, url, browser.Options{Width: 1440, Height: 900})
+	tb.key("g")
+	if !eval[bool](tb, `app.ranks.on && !document.getElementById("rank-bar").hidden`) {
+		t.Fatal("g does not show all ranks")
+	}
+	if names := eval[[]string](tb, `[...document.querySelectorAll(".rank-name")].map((e) => e.firstChild.textContent)`); !slices.Equal(names, []string{"Rank 0", "Rank 1", "Rank 2", "Rank 3"}) {
+		t.Errorf("the names are %q", names)
+	}
+	// Where rank 2 comes late the others wait, all of the time.
+	at := eval[[]float64](tb, `{
+		const w = app.store.head.answer.worst[0], middle = (w.since + w.at) / 2;
+		app.go(w.since - 1e6, w.at + 1e6);
+		const box = document.getElementById("base").getBoundingClientRect();
+		return [box.left + app.view.x(middle), box.top, app.ranks.rows.height];
+	}`)
+	tb.settle()
+	tip := func(rank int) string {
+		t.Helper()
+		tb.mouse(input.MouseMoved, 1, 1, nil)
+		tb.mouse(input.MouseMoved, at[0], at[1]+(float64(rank)+0.5)*at[2], nil)
+		tb.await(fmt.Sprintf(`!document.getElementById("tip").hidden && document.querySelector("#tip b").innerText === "Rank %d"`, rank))
+		return eval[string](tb, `document.querySelector("#tip dd").innerText`)
+	}
+	for rank := range 4 {
+		want := "(100.0 %)"
+		if rank == 2 {
+			want = "(0.0 %)"
+		}
+		if got := tip(rank); got[max(0, len(got)-len(want)):] != want {
+			t.Errorf("rank %d waited %q, want %s", rank, got, want)
+		}
+	}
+	eval[any](tb, `app.ranks.show("late", "caused")`)
+	tb.await("!app.ranks.pending && app.ranks.pixels > 0")
+	if got := eval[[]any](tb, `[app.ranks.rows.of(0)[0], document.querySelector(".scale").innerText.replace(/\s+/g, " ")]`); got[0] != 2.0 || got[1] != "0 5.00 ms" {
+		t.Errorf("who was waited for most, and how late ranks came: %v", got)
+	}
+	tb.await(`location.hash.includes("ranks=late,caused") || location.hash.includes("ranks=late%2Ccaused")`)
+	again := openTab(t, url+eval[string](tb, "location.hash"), browser.Options{Width: 1440, Height: 900})
+	again.await(`app.ranks.on && !app.ranks.pending && app.ranks.pixels > 0`)
+	again.noErrors()
+	tb.do(chromedp.MouseClickXY(at[0], at[1]+0.5*at[2])) // the first one
+	tb.await(`!app.ranks.on && app.focused === app.store.head.ranks[2].row`)
+	tb.noErrors()
+}
+
+// The waits and the transfers of a part of the run are what report --from --to has.
+func TestTimelineFollows(t *testing.T) {
+	t.Parallel()
+	anchor := lateJob(t)
+	a, err := otf2.Open(anchor, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	url, _ := writePage(t, anchor)
+	tb := openTab(t, url, browser.Options{Width: 1440, Height: 900})
+	tb.do(chromedp.Click("#tab-waits", chromedp.ByQuery))
+	const ms = 1_000_000
+	for _, c := range [][2]uint64{{912 * ms, 930 * ms}, {930 * ms, 960 * ms}, {925 * ms, 934 * ms}, {936 * ms, 942 * ms}} {
+		begin := uint64(a.Defs.Clock.Offset)
+		selected, err := selection.Resolve(a, selection.Spec{From: fmt.Sprintf("@%.9fs", float64(begin+c[0])/1e9), To: fmt.Sprintf("@%.9fs", float64(begin+c[1])/1e9)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := operations.Observe(a, &operations.Observer{Selection: selected})
+		if err != nil {
+			t.Fatal(err)
+		}
+		eval[any](tb, fmt.Sprintf("app.go(%d, %d)", c[0], c[1]))
+		want := make([]float64, 0, 8)
+		for _, row := range r.WaitStates.Ranks {
+			want = append(want, float64(row.Waited), float64(row.Caused))
+		}
+		tb.await(fmt.Sprintf(`app.waitsShown?.from === %d`, c[0]))
+		if got := eval[[]float64](tb, `app.store.head.ranks.flatMap((_, r) => [app.waitsShown.waited[r], app.waitsShown.caused[r]])`); !slices.Equal(got, want) {
+			t.Errorf("%v: the page has %v, the report %v", c, got, want)
+		}
+	}
+	tb.key("0")
+	tb.await(fmt.Sprintf(`app.waitsShown.total === %d`, func() uint64 {
+		r, err := operations.Read(a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.WaitStates.Total.Waited
+	}()))
+	tb.noErrors()
+}
+
+// Of 256 ranks all are seen, and the matrix shows them in bins that a click opens.
+func TestTimelineManyRanks(t *testing.T) {
+	t.Parallel()
+	path, err := synthetic.New(60_000, 256).Write(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	url, _ := writePage(t, path)
+	tb := openTab(t, url, browser.Options{Width: 390, Height: 600})
+	tb.key("g")
+	if got := eval[[]float64](tb, `[app.ranks.rows.per, app.ranks.rows.lines * app.ranks.rows.height, app.view.height, app.ranks.rows.height]`); got[0] < 2 || got[1] > got[2] || got[3] < 2 {
+		t.Errorf("%v ranks a line of %v px, in all %v of %v px", got[0], got[3], got[1], got[2])
+	}
+	if got := eval[int](tb, `new Set(Array.from({ length: app.ranks.rows.lines }, (_, i) => app.ranks.rows.of(i)).flat()).size`); got != 256 {
+		t.Errorf("%d ranks are in the picture", got)
+	}
+	base := eval[[]float64](tb, `{ const r = document.getElementById("base").getBoundingClientRect(); return [r.left, r.top, r.height]; }`)
+	tb.do(chromedp.MouseClickXY(base[0]+20, base[1]+base[2]/2))
+	tb.await(`app.ranks.rows.per === 1 && !app.ranks.rows.whole`)
+	tb.key("\x1b")
+	tb.await(`app.ranks.rows.whole`)
+
+	tb = openTab(t, url, browser.Options{Width: 1440, Height: 900})
+	tb.do(chromedp.Click("#tab-matrix", chromedp.ByQuery))
+	tb.await(`document.querySelector("#matrix canvas")`)
+	sum := eval[uint64](tb, `app.matrix.total.bytes`)
+	if want := eval[uint64](tb, `app.store.head.matrix.transfers.reduce((n, f) => n + f.bytes, 0)`); sum != want || want == 0 {
+		t.Errorf("the matrix has %d bytes, want %d", sum, want)
+	}
+	eval[any](tb, `app.go(app.view.begin, app.view.duration * 0.5)`)
+	tb.await(fmt.Sprintf(`app.matrix.total.bytes > 0 && app.matrix.total.bytes < %d`, sum))
+	at := eval[[]float64](tb, `{ const r = document.querySelector("#matrix canvas").getBoundingClientRect(); return [r.left, r.top, r.width, r.height]; }`)
+	tb.do(chromedp.MouseClickXY(at[0]+at[2]/2, at[1]+at[3]/2))
+	tb.await(`app.matrix.shown.count === 64`)
+	eval[any](tb, `app.matrix.show("waiting")`)
+	tb.await(`app.matrix.total.time > 0`)
+	tb.noErrors()
+}

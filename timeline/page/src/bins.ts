@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// A matrix of ranks in bins: some ranks in each where there is no room for all.
+
+import type { Pair } from "./rangeflows";
+
+// Window is the ranks that are shown, of senders and receivers alike.
+export interface Window {
+  first: number;
+  count: number;
+}
+
+export interface Bin {
+  count: number;
+  bytes: number;
+  time: number;
+  timed: number;
+  most: Pair | undefined; // the pair with the most of what is shown
+}
+
+export class Bins {
+  readonly per: number; // ranks of a bin
+  readonly size: number; // bins of a side
+  readonly all = new Map<number, Bin>(); // by from * size + to
+
+  constructor(
+    readonly window: Window,
+    room: number, // bins that can be told apart
+    pairs: Iterable<Pair>,
+    of: (p: { count: number; bytes: number; time: number; timed: number }) => number,
+  ) {
+    this.per = Math.max(1, Math.ceil(window.count / Math.max(1, room)));
+    this.size = Math.ceil(window.count / this.per);
+    for (const p of pairs) {
+      const [from, to] = [this.at(p.from), this.at(p.to)];
+      if (from < 0 || to < 0) continue;
+      const key = from * this.size + to;
+      let bin = this.all.get(key);
+      if (!bin) this.all.set(key, (bin = { count: 0, bytes: 0, time: 0, timed: 0, most: undefined }));
+      bin.count += p.count;
+      bin.bytes += p.bytes;
+      bin.time += p.time;
+      bin.timed += p.timed;
+      if (!bin.most || of(p) > of(bin.most)) bin.most = p;
+    }
+  }
+
+  private at(rank: number): number {
+    const i = rank - this.window.first;
+    return rank < 0 || i < 0 || i >= this.window.count ? -1 : Math.floor(i / this.per);
+  }
+
+  bin(from: number, to: number): Bin | undefined {
+    return this.all.get(from * this.size + to);
+  }
+
+  // ranks are the first and the last rank of a bin.
+  ranks(bin: number): [first: number, last: number] {
+    const first = this.window.first + bin * this.per;
+    return [first, Math.min(first + this.per, this.window.first + this.window.count) - 1];
+  }
+}
+
+// narrow is a window of a quarter of the ranks that has both bins, if that can be, and at least one of their ranks each; undefined: there is no smaller one.
+export function narrow(bins: Bins, from: number, to: number): Window | undefined {
+  const { window } = bins;
+  const [lo] = bins.ranks(Math.min(from, to));
+  const [, hi] = bins.ranks(Math.max(from, to));
+  const count = Math.max(Math.min(8, window.count), Math.ceil(window.count / 4), hi - lo + 1);
+  if (count >= window.count) return undefined;
+  const middle = Math.floor((lo + hi + 1) / 2);
+  return { first: Math.max(window.first, Math.min(middle - Math.floor(count / 2), window.first + window.count - count)), count };
+}

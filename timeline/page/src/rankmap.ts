@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+// The picture of all ranks: rank by time, in the place of the rows.
+
+import { byId, el } from "./dom";
+import * as f from "./format";
+import { Heat, measures, type Cells, type Measure } from "./heat";
+import { Lister } from "./listing";
+import { orders, RankRows, type Order } from "./rankrows";
+import type { State } from "./state";
+
+interface Scale {
+  name: string;
+  light: [number, number, number];
+  dark: [number, number, number];
+  write: (v: number) => string;
+  asks: string;
+}
+
+const share = (v: number) => f.percent(v, 1);
+
+const scales: Record<Measure, Scale> = {
+  waiting: { name: "Waiting", light: [214, 96, 0], dark: [255, 159, 67], write: share, asks: "Who waits, and when?" },
+  operations: { name: "Time in operations", light: [24, 78, 168], dark: [126, 170, 255], write: share, asks: "Who communicates, and when?" },
+  bandwidth: { name: "Bus bandwidth", light: [140, 40, 96], dark: [232, 142, 188], write: (v) => f.quantity(v, "B/s"), asks: "Who is slow, and when?" },
+  late: { name: "Late by", light: [150, 30, 24], dark: [246, 116, 98], write: f.time, asks: "Who comes late, and by how much?" },
+};
+
+const orderNames: Record<Order, string> = { rank: "rank", host: "host", waiting: "waited most", caused: "waited for most" };
+const cell = 2; // pixels of a column
+
+export class RankMap {
+  on = false;
+  measure: Measure = "waiting";
+  readonly rows: RankRows;
+  readonly heat: Heat;
+  pixels = 0; // cells with a value above 0
+  private lines: Float64Array[] = []; // by line of the picture
+  private cells: Cells = { from: 0, to: 1, columns: 1 };
+  private top = 0; // of the scale
+  private late: { key: string; lines: Float64Array[] | undefined } | undefined;
+  private looking = ""; // what is being looked for
+  private asked = 0;
+  private timer = 0;
+  private readonly image = document.createElement("canvas");
+  private readonly bar = byId("rank-bar");
+  private readonly legend = el("span", { class: "scale" });
+  private readonly note = el("span", { class: "sub" });
+  private readonly everybody = el("button", { type: "button", onclick: () => this.all() }, "All ranks");
+  private readonly choose: HTMLSelectElement;
+  private readonly sorts: HTMLSelectElement;
+
+  constructor(private readonly state: State) {
+    const { head } = state.store;
+    this.rows = new RankRows(head.ranks);
+    this.heat = new Heat(state.store, new Lister(state.store));
+    const select = (label: string, names: [string, string][], change: (v: string) => void) => {
+      const e = el("select", { "aria-label": label }, ...names.map(([v, text]) => {
+        const o = el("option", null, text);
+        o.value = v;
+        return o;
+      }));
+      e.addEventListener("change", () => change(e.value));
+      return e;
+    };
+    this.choose = select("What is shown of each rank", measures.filter((m) => this.heat.has(m)).map((m) => [m, scales[m].name]), (v) => this.show(v as Measure, this.rows.by));
+    this.sorts = select("Order of the ranks", orders.map((o) => [o, orderNames[o]]), (v) => this.show(this.measure, v as Order));
+    this.bar.replaceChildren(el("label", null, "Show ", this.choose), el("label", null, "by ", this.sorts), this.legend, this.note, this.everybody);
+    byId("show-ranks").hidden = head.ranks.length === 0 || !this.heat.has("waiting");
+  }
+
+  // toggle shows the ranks, or the rows.
+  toggle(on = !this.on): void {
+    this.on = on && !byId("show-ranks").hidden;
+    this.bar.hidden = !this.on;
+    byId("show-ranks").setAttribute("aria-pressed", String(this.on));
+    document.body.classList.toggle("ranks", this.on);
+    this.state.onChange();
+  }
+
+  show(measure: Measure, order: Order): void {
+    this.measure = measure;
+    this.choose.value = measure;
+    this.sorts.value = order;
+    this.rows.sort(order);
+    this.state.onChange();
+  }
+
+  // place is what the address says of it; "": the rows are shown.
+  get place(): string {
+    return this.on ? [this.measure, this.rows.by, ...(this.rows.whole ? [] : [this.rows.first, this.rows.count])].join(",") : "";
+  }
+
+  // restore shows what an address says.
+  restore(place: string | undefined): void {
+    const [measure, order, first, count] = (place ?? "").split(",");
+    const m = measures.find((x) => x === measure);
+    if (m && this.heat.has(m)) {
+      this.show(m, orders.find((o) => o === order) ?? "rank");
+      this.rows.all();
+      if (/^\d{1,7}$/.test(first ?? "") && /^\d{1,7}$/.test(count ?? "")) {
+        this.rows.first = Number(first);
+        this.rows.count = Number(count);
+      }
+    }
+    this.toggle(m !== undefined);
+  }
+
+  all(): void {
+    this.rows.all();
+    this.state.onChange();
+  }
+
+  draw(c: CanvasRenderingContext2D, ratio: number): void {
+    const { view, colours } = this.state;
+    const { rows } = this;
+    rows.fit(view.height);
+    const cells: Cells = { from: view.from, to: view.to, columns: Math.max(1, Math.ceil(view.width / cell)) };
+    this.cells = cells;
+    const shown = rows.order.slice(rows.first, rows.first + rows.count);
+    this.heat.begin(shown);
+    this.compute(cells);
+    const scale = scales[this.measure];
+    this.top = this.measure === "waiting" || this.measure === "operations" ? 1 : this.lines.reduce((n, l) => l.reduce((m, v) => (v > m ? v : m), n), 0);
+    c.setTransform(ratio, 0, 0, ratio, 0, 0);
+    c.fillStyle = colours.paper;
+    c.fillRect(0, 0, view.width, view.height);
+    if (this.lines.length > 0) {
+      const image = this.paint(cells.columns, colours.mode === "dark" ? scale.dark : scale.light);
+      this.image.width = cells.columns;
+      this.image.height = this.lines.length;
+      this.image.getContext("2d")!.putImageData(image, 0, 0);
+      c.imageSmoothingEnabled = false;
+      c.drawImage(this.image, 0, 0, cells.columns, this.lines.length, 0, 0, cells.columns * cell, this.lines.length * rows.height);
+      if (rows.height >= 6) {
+        c.fillStyle = colours.paper;
+        for (let i = 1; i < this.lines.length; i++) c.fillRect(0, i * rows.height - 0.5, view.width, 1);
+      }
+    }
+    this.say(scale);
+  }
+
+  // compute makes the numbers of the lines: of several ranks the most of them, of bandwidths the least.
+  private compute(cells: Cells): void {
+    const { rows, measure } = this;
+    const late = measure === "late" ? this.lateLines(cells) : undefined;
+    if (measure === "late" && !late) {
+      this.lines = [];
+      return;
+    }
+    this.lines = Array.from({ length: rows.lines }, (_, i) => {
+      let out: Float64Array | undefined;
+      for (const rank of rows.of(i)) {
+        const one = late ? late[rank]! : this.heat.line(rank, measure as Exclude<Measure, "late">, cells);
+        if (!out) out = rows.per > 1 ? Float64Array.from(one) : one;
+        else for (let k = 0; k < out.length; k++) if (Number.isNaN(out[k]!) || (measure === "bandwidth" ? one[k]! < out[k]! : one[k]! > out[k]!)) out[k] = one[k]!;
+      }
+      return out!;
+    });
+  }
+
+  // lateLines are the ones of the time that is shown, if they are there; else they are looked for.
+  private lateLines(cells: Cells): Float64Array[] | undefined {
+    const key = `${cells.from} ${cells.to} ${cells.columns}`;
+    if (this.late?.key === key) return this.late.lines;
+    if (this.looking === key) return undefined; // pictures that are drawn meanwhile do not begin anew
+    this.looking = key;
+    const ask = ++this.asked;
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => {
+      this.heat.late(cells, () => ask === this.asked).then(
+        (lines) => {
+          if (ask !== this.asked) return;
+          this.looking = "";
+          this.late = { key, lines };
+          this.state.onChange();
+        },
+        (e: unknown) => ((this.looking = ""), this.state.fail(e)),
+      );
+    }, 80) as unknown as number;
+    return undefined;
+  }
+
+  get pending(): boolean {
+    return this.on && this.measure === "late" && this.late?.key !== `${this.cells.from} ${this.cells.to} ${this.cells.columns}`;
+  }
+
+  private paint(columns: number, [r, g, b]: [number, number, number]): ImageData {
+    const image = new ImageData(columns, this.lines.length);
+    const words = new Uint32Array(image.data.buffer);
+    const rgb = (b << 16) | (g << 8) | r;
+    const grey = (34 << 24) | (128 << 16) | (128 << 8) | 128;
+    this.pixels = 0;
+    this.lines.forEach((line, y) => {
+      for (let x = 0; x < columns; x++) {
+        const v = line[x]!;
+        if (Number.isNaN(v)) words[y * columns + x] = grey;
+        else if (v > 0) {
+          this.pixels++;
+          words[y * columns + x] = (Math.round(255 * (0.06 + 0.94 * Math.sqrt(Math.min(1, v / this.top)))) << 24) | rgb;
+        }
+      }
+    });
+    return image;
+  }
+
+  private say(scale: Scale): void {
+    const { mode } = this.state.colours;
+    const [r, g, b] = mode === "dark" ? scale.dark : scale.light;
+    const gradient = el("i", null);
+    gradient.style.background = `linear-gradient(to right, rgb(${r} ${g} ${b} / .06), rgb(${r} ${g} ${b} / .4) 15%, rgb(${r} ${g} ${b}))`;
+    this.legend.replaceChildren("0", gradient, this.top > 0 ? scale.write(this.top) : "–");
+    const { per, whole, count } = this.rows;
+    const several = per > 1 ? `${per} ranks a line, the ${this.measure === "bandwidth" ? "least" : "most"} of them; click for fewer` : "";
+    const missing = this.measure === "late" && this.late && !this.late.lines && !this.pending ? "Too many operations to tell: zoom in" : this.pending ? "Looking…" : "";
+    this.note.textContent = [whole ? "" : `${f.count(count)} of ${f.plural(this.rows.order.length, "rank", "ranks")}`, missing || several].filter((s) => s).join(" · ");
+    this.everybody.hidden = whole;
+    byId("base").setAttribute("aria-label", this.on ? `All ranks over time: ${scale.name}. ${scale.asks} The tab Waits has the sums by rank.` : rowsLabel);
+  }
+
+  // click narrows a line of several ranks; the rank of a line of one is given back.
+  click(y: number): number | undefined {
+    const line = this.rows.at(y);
+    if (line < 0) return undefined;
+    const ranks = this.rows.of(line);
+    if (ranks.length === 1) return ranks[0]!;
+    this.state.onJump();
+    this.rows.narrow(line, this.state.view.height);
+    this.state.onChange();
+    return undefined;
+  }
+
+  scroll(dy: number): void {
+    const { rows } = this;
+    if (rows.whole) return;
+    rows.move(Math.sign(dy) * Math.max(1, Math.round(Math.abs(dy) / rows.height)), this.state.view.height);
+    this.state.onChange();
+  }
+
+  // reading is what a point says: the rank with the most of its line, and exactly how much that is.
+  async reading(x: number, y: number): Promise<{ rank: number; from: number; to: number; text: string; name: string } | undefined> {
+    const { measure, cells } = this;
+    const line = this.rows.at(y);
+    const column = Math.floor(x / cell);
+    const value = this.lines[line]?.[column];
+    if (value === undefined) return undefined;
+    const each = (cells.to - cells.from) / cells.columns;
+    const [from, to] = [cells.from + column * each, cells.from + (column + 1) * each];
+    const scale = scales[measure];
+    const ranks = this.rows.of(line);
+    const of = (rank: number) => (measure === "late" ? this.late!.lines![rank]! : this.heat.line(rank, measure, cells))[column]!;
+    const rank = ranks.length === 1 ? ranks[0]! : (ranks.find((r) => of(r) === value) ?? ranks[0]!);
+    let text = Number.isNaN(value) ? "nothing was measured" : scale.write(value);
+    if (measure === "waiting" || measure === "operations") {
+      const ns = await this.heat.exact(rank, measure, from, to);
+      text = `${f.time(ns)} of ${f.time(each)} (${f.percent(ns, each)})`;
+    }
+    return { rank, from, to, text, name: scale.name };
+  }
+}
+
+const rowsLabel = "Timeline. Arrow keys move, plus and minus zoom, full stop selects a bar, question mark for help.";

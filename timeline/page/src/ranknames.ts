@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The names beside the picture of all ranks: as many as there is room for.
+
+import { byId, el } from "./dom";
+import type { RankMap } from "./rankmap";
+import type { State } from "./state";
+
+const apart = 15; // pixels between names
+
+export class RankNames {
+  private readonly root = byId("rank-names");
+  private key = "";
+
+  constructor(
+    private readonly state: State,
+    private readonly map: RankMap,
+    open: (rank: number) => void,
+  ) {
+    this.root.addEventListener("click", (e) => {
+      const rank = (e.target as HTMLElement).closest<HTMLElement>("button")?.dataset["rank"];
+      if (rank !== undefined) open(Number(rank));
+    });
+  }
+
+  draw(): void {
+    const { rows } = this.map;
+    this.root.hidden = !this.map.on;
+    if (!this.map.on) return;
+    const key = `${rows.by} ${rows.first} ${rows.count} ${rows.per} ${rows.height}`;
+    if (key === this.key) return;
+    this.key = key;
+    const { ranks } = this.state.store.head;
+    const out: HTMLElement[] = [];
+    let host = "";
+    for (let line = 0, free = 0; line < rows.lines; line++) {
+      const [rank] = rows.of(line);
+      const r = ranks[rank!]!;
+      if (line * rows.height < free) continue;
+      free = line * rows.height + apart;
+      const e = el("button", { type: "button", class: "rank-name", title: `Show the rows of ${r.name} on ${r.host}` }, r.name, el("span", { class: "sub" }, r.host === host ? "" : r.host));
+      e.dataset["rank"] = String(rank);
+      e.style.top = `${line * rows.height}px`;
+      e.style.height = `${Math.max(apart, rows.height)}px`;
+      if (rows.by === "host") host = r.host;
+      out.push(e);
+    }
+    this.root.replaceChildren(...out);
+  }
+}

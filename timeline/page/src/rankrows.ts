@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where ranks stand in the picture of all of them: in an order, several to a line where there is no room for a line each.
+
+import type { Rank } from "./head";
+
+export const orders = ["rank", "host", "waiting", "caused"] as const;
+export type Order = (typeof orders)[number];
+
+const least = 2; // pixels of a line
+const most = 24;
+
+export class RankRows {
+  order: number[] = []; // ranks, from the top
+  first = 0; // place in order of the first rank that is shown
+  count = 0; // how many are
+  per = 1; // ranks of a line
+  height = least; // of a line, pixels
+  by: Order = "rank";
+
+  constructor(private readonly ranks: Rank[]) {
+    this.sort("rank");
+    this.all();
+  }
+
+  // sort puts the ranks in an order; those that are alike in it stay in that of their numbers.
+  sort(by: Order): void {
+    this.by = by;
+    const { ranks } = this;
+    const weight = (r: number) => (by === "waiting" ? -ranks[r]!.waited : by === "caused" ? -ranks[r]!.caused : 0);
+    const hosts = new Map([...new Set(ranks.map((r) => r.host))].map((h, i) => [h, i]));
+    const host = (r: number) => (by === "host" ? hosts.get(ranks[r]!.host)! : 0);
+    this.order = ranks.map((_, r) => r).sort((a, b) => host(a) - host(b) || weight(a) - weight(b) || a - b);
+  }
+
+  all(): void {
+    this.first = 0;
+    this.count = this.order.length;
+  }
+
+  get whole(): boolean {
+    return this.count === this.order.length;
+  }
+
+  // fit lays the lines out in a height.
+  fit(room: number): void {
+    this.count = Math.max(1, Math.min(this.count, this.order.length));
+    this.first = Math.max(0, Math.min(this.first, this.order.length - this.count));
+    const lines = Math.max(1, Math.floor(room / least));
+    this.per = Math.ceil(this.count / lines);
+    this.height = this.per > 1 ? least : Math.max(least, Math.min(most, Math.floor(room / Math.max(1, this.count))));
+  }
+
+  get lines(): number {
+    return Math.ceil(this.count / this.per);
+  }
+
+  // of are the ranks of a line.
+  of(line: number): number[] {
+    const from = this.first + line * this.per;
+    return this.order.slice(from, Math.min(from + this.per, this.first + this.count));
+  }
+
+  // at is the line at a height, −1: none.
+  at(y: number): number {
+    const line = Math.floor(y / this.height);
+    return line >= 0 && line < this.lines ? line : -1;
+  }
+
+  // narrow shows fewer ranks, around a line, so that each has so many pixels.
+  narrow(line: number, room: number, pixels = 12): void {
+    const middle = this.first + (line + 0.5) * this.per;
+    this.count = Math.max(1, Math.min(this.count, Math.floor(room / pixels)));
+    this.first = Math.round(middle - this.count / 2);
+    this.fit(room);
+  }
+
+  // move shows the ranks that follow, or those before.
+  move(ranks: number, room: number): void {
+    this.first += ranks;
+    this.fit(room);
+  }
+}
