@@ -87,6 +87,19 @@ func TestJudge(t *testing.T) {
 			o.Costs, o.Worked = ev.Causes.Ranks[5].Costs, ev.Causes.Ranks[5].Worked
 			return ev
 		}(), "", "Nobody stands out"},
+		{"another one worked as much, and caused less", func() *Evidence {
+			ev := evidence(8, 40, 5)
+			o := &ev.Causes.Ranks[6]
+			o.Worked = ev.Causes.Ranks[5].Worked
+			o.Costs[causes.Host] = ev.Causes.Ranks[5].Costs[causes.Host] / 3
+			return ev
+		}(), "", "Nobody stands out"},
+		{"but for one occasion it worked too little", func() *Evidence {
+			ev := evidence(4, 20, 2)
+			r := &ev.Causes.Ranks[2]
+			r.Costs[causes.Host], r.Delays[causes.Host], r.Heaviest, r.Worked, ev.Causes.Waited = 30e6, 10e6, 15e6, 3e6, 100e6
+			return ev
+		}(), "", "Nobody stands out"},
 		{"of two ranks often enough", evidence(2, 12, 1), "1 always", ""},
 		{"longer on one, no transfers", longer(1), "", "Not enough is known to say who made others wait: 90 % of 600 ms goes back to operations that took longer on Rank 2 than on others"},
 		{"longer on all, no transfers", longer(4), "", "Nobody stands out"},
