@@ -265,7 +265,7 @@ func (ev *Evidence) text(v *Verdict) string {
 func (ev *Evidence) named(v *Verdict) string {
 	first := &v.Culprits[0]
 	if first.Stops() {
-		return strings.ToUpper(first.Evidence[:min(1, len(first.Evidence))]) + first.Evidence[min(1, len(first.Evidence)):] + ". " + sureness(first.Confidence)
+		return strings.ToUpper(first.Evidence[:min(1, len(first.Evidence))]) + first.Evidence[min(1, len(first.Evidence)):] + ". " + Sureness(first.Confidence)
 	}
 	name := func(c *Culprit) string {
 		p := ev.Ranks[c.Rank]
@@ -275,7 +275,7 @@ func (ev *Evidence) named(v *Verdict) string {
 		return p.Name + " on " + p.Host
 	}
 	text := fmt.Sprintf("%s made the others wait: %.0f %% of %s. %s", name(first), 100*first.Share, units.Time(float64(v.Waited)), first.Evidence)
-	text += " " + sureness(first.Confidence)
+	text += " " + Sureness(first.Confidence)
 	var more []string
 	for i := range v.Culprits[1:] {
 		c := &v.Culprits[i+1]
@@ -284,7 +284,7 @@ func (ev *Evidence) named(v *Verdict) string {
 	switch {
 	case len(more) == 1:
 		second := &v.Culprits[1]
-		text += fmt.Sprintf(" So did %s. %s %s", more[0], second.Evidence, sureness(second.Confidence))
+		text += fmt.Sprintf(" So did %s. %s %s", more[0], second.Evidence, Sureness(second.Confidence))
 	case len(more) > mostNamed:
 		text += fmt.Sprintf(" So did %s and %d others.", strings.Join(more[:mostNamed], ", "), len(more)-mostNamed)
 	case len(more) > 0:
@@ -293,8 +293,8 @@ func (ev *Evidence) named(v *Verdict) string {
 	return text
 }
 
-// sureness says how sure a name is.
-func sureness(confidence float64) string {
+// Sureness says how sure a name is, as a sentence.
+func Sureness(confidence float64) string {
 	if confidence > 0.999 {
 		return "Confidence: over 99.9 %."
 	}

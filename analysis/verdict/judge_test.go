@@ -157,3 +157,42 @@ func TestOneNameForOneGPU(t *testing.T) {
 		t.Errorf("%+v", v.Culprits)
 	}
 }
+
+// A call that comes much later than that of a host which has gone ahead of its GPU is told by when the operation began: only then does anybody wait.
+func TestCalledLate(t *testing.T) {
+	for _, c := range []struct {
+		called float64
+		want   string
+	}{
+		{10e6, "It called ncclAllReduce 10 ms after the others"},
+		{12e6, "It called ncclAllReduce 12 ms after the others"},
+		{900e6, "It called ncclAllReduce so late that this began 10 ms after the others"},
+	} {
+		ev := evidence(4, 20, 2)
+		for i := range ev.Causes.Ranks[2].Occurrences {
+			ev.Causes.Ranks[2].Occurrences[i].Called = c.called
+		}
+		if got := Judge(ev).Culprits[0].Evidence; got != c.want+", 20 of 20 times, always." {
+			t.Errorf("called %g ns later: %q, want %q", c.called, got, c.want)
+		}
+	}
+}
+
+// That a call came in time is not said of one that came as late as its GPU.
+func TestCalledInTime(t *testing.T) {
+	for called, want := range map[float64]string{
+		0:    "Its GPU began ncclAllReduce 10 ms after the others, though it was called in time, 20 of 20 times, always.",
+		10e6: "Its GPU began ncclAllReduce 10 ms after the others, 20 of 20 times, always.",
+	} {
+		ev := evidence(4, 20, 2)
+		r := &ev.Causes.Ranks[2]
+		r.Costs[causes.GPU], r.Costs[causes.Host] = r.Costs[causes.Host], 0
+		for i := range r.Occurrences {
+			r.Occurrences[i].Called = called
+		}
+		r.Delays[causes.GPU], r.Delays[causes.Host] = r.Delays[causes.Host], 0
+		if v := Judge(ev); v.Culprits[0].Kind != GPULate || v.Culprits[0].Evidence != want {
+			t.Errorf("called %g ns later: %+v", called, v.Culprits[0])
+		}
+	}
+}
