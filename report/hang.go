@@ -4,9 +4,12 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/analysis/hang"
+	"github.com/nccl-otf2/nccl-otf2/analysis/hang/waitfor"
+	"github.com/nccl-otf2/nccl-otf2/analysis/verdict"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
@@ -59,6 +62,24 @@ func hangColumns(jobs bool) []column[hangRow] {
 	return columns
 }
 
+// stopSureness says how sure it is that a stop is one, if those whose doing it is are named.
+func stopSureness(j *hang.Job, s *waitfor.Stop) string {
+	who := s.Culprits
+	if len(who) == 0 {
+		who = s.Among
+	}
+	sure := 0.0
+	for i := range j.Culprits {
+		if c := &j.Culprits[i]; c.Kind == s.Kind && slices.Contains(who, c.Rank) {
+			sure = max(sure, c.Confidence, s.Confidence(j.Running > 0))
+		}
+	}
+	if sure == 0 {
+		return ""
+	}
+	return " " + verdict.Sureness(sure)
+}
+
 // slowNotHung is an age below which an operation may just take its time: flushes come 2 s apart.
 const slowNotHung = 5_000_000_000
 
@@ -80,7 +101,7 @@ func Hang(h *hang.Report) *Document {
 			units.Count(j.Looked, "communicator", "communicators"))
 		certain := false
 		for i := range j.Stops {
-			d.say("%s%s", job, j.Stops[i].Sentence())
+			d.say("%s%s%s", job, j.Stops[i].Sentence(), stopSureness(j, &j.Stops[i]))
 			certain = certain || j.Stops[i].Certain && !j.Stops[i].Passed
 		}
 		for _, text := range j.RAS {

@@ -104,7 +104,7 @@ func changed(w *criticalpath.WhatIf) string {
 	switch w.Change {
 	case criticalpath.FasterLink:
 		if w.Peer != nil {
-			return fmt.Sprintf("the link from %s to rank %d", w.Name, *w.Peer)
+			return "the link from " + w.Name + " to " + w.PeerName
 		}
 		return "the links of " + w.Name
 	case criticalpath.FasterGPU:

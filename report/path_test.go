@@ -26,7 +26,7 @@ func TestCriticalPath(t *testing.T) {
 		WhatIf: []criticalpath.WhatIf{
 			{Change: criticalpath.FasterRanks, Rank: -1, Name: "all ranks", Gain: 520e6},
 			{Change: criticalpath.FasterRank, Rank: 3, Name: "Rank 3", Host: "n1", Gain: 410e6, Least: &least, Operations: 20, Confidence: &sure},
-			{Change: criticalpath.FasterLink, Rank: 1, Name: "Rank 1", Host: "n0", Peer: &to, Gain: 100e6, Operations: 9, Confidence: &sure},
+			{Change: criticalpath.FasterLink, Rank: 1, Name: "Rank 1", Host: "n0", Peer: &to, PeerName: "Rank 2", Gain: 100e6, Operations: 9, Confidence: &sure},
 			{Change: criticalpath.FasterRank, Rank: 0, Name: "Rank 0", Host: "n0", Gain: 21e6, Least: &most, Operations: 4, Partial: true},
 			{Change: criticalpath.NoWaiting, Rank: -1, Name: "no waiting", Gain: 19e6},
 		},

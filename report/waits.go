@@ -171,18 +171,19 @@ func Waits(w *waits.States, clock Clock) *Document {
 	d.say("%s and %s compared%s", compared(w.Collectives, "collective", "collectives"), compared(w.Messages, "message", "messages"), basis)
 	var left []string
 	for _, n := range []struct {
-		n    uint64
-		text string
+		n         uint64
+		one, many string
+		text      string
 	}{
-		{w.NotCompared.NoTimes, "collectives without comparable times of two members"},
-		{w.NotCompared.Unfinished, "collectives not ended by all"},
-		{w.NotCompared.Members, "members of others without comparable times"},
-		{w.NotCompared.Messages, "messages without comparable times"},
-		{w.NotCompared.Unmatched, "ends of messages without the other"},
-		{w.NotCompared.NotAlike, "ends of messages that were recorded differently"},
+		{w.NotCompared.NoTimes, "collective", "collectives", "without comparable times of two members"},
+		{w.NotCompared.Unfinished, "collective", "collectives", "not ended by all"},
+		{w.NotCompared.Members, "member", "members", "of others without comparable times"},
+		{w.NotCompared.Messages, "message", "messages", "without comparable times"},
+		{w.NotCompared.Unmatched, "end of a message", "ends of messages", "without the other"},
+		{w.NotCompared.NotAlike, "end of a message", "ends of messages", "recorded unlike the other"},
 	} {
 		if n.n > 0 {
-			left = append(left, fmt.Sprintf("%d %s", n.n, n.text))
+			left = append(left, units.Count(int(n.n), n.one, n.many)+" "+n.text)
 		}
 	}
 	if len(left) > 0 {

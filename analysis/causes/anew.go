@@ -41,15 +41,17 @@ type pace struct {
 // step is from an operation of a series to one of another one.
 type step struct {
 	from, to series
-	in, out  mean    // within bursts but for their first operations, and outside of them
-	late     float64 // ns, sum of those within
+	in, out  mean    // within bursts but for their first operations, each as much as it was late, and outside of them
+	late     float64 // ns², the squares of how much it was late within
 }
 
 // mean is a geometric one: single long times are not to matter.
-type mean struct{ n, logs float64 }
+type mean struct{ n, weight, logs float64 }
 
-func (m *mean) add(ns float64) { m.n, m.logs = m.n+1, m.logs+math.Log(ns) }
-func (m *mean) value() float64 { return math.Exp(m.logs / m.n) }
+func (m *mean) add(ns, weight float64) {
+	m.n, m.weight, m.logs = m.n+1, m.weight+weight, m.logs+weight*math.Log(ns)
+}
+func (m *mean) value() float64 { return math.Exp(m.logs / m.weight) }
 
 const mostSteps = 16 // of a rank
 
@@ -69,18 +71,21 @@ func (p *pace) close(b *burst) {
 	switch at := p.seq; {
 	case s == nil:
 	case at == b.first:
-		s.out.add(max(p.took-b.stretch.late, 1))
+		s.out.add(max(p.took-b.stretch.late, 1), 1)
 	case at == b.past.first:
-		s.out.add(max(p.took-b.past.late, 1))
-	case at > b.first && at <= b.until:
-		s.in.add(p.took)
-		s.late += b.late
-	case at > b.past.first && at <= b.past.until:
-		s.in.add(p.took)
-		s.late += b.late
+		s.out.add(max(p.took-b.past.late, 1), 1)
+	case at > b.first && at <= b.until, at > b.past.first && at <= b.past.until:
+		s.within(p.took, b.lateness())
 	default:
-		s.out.add(p.took)
+		s.out.add(p.took, 1)
 	}
+}
+
+// within counts a step within a burst. It counts as much as the rank was late: what it takes by chance, and as steps within bursts are others than those
+// outside of them, is not to matter where it was hardly late.
+func (s *step) within(took, late float64) {
+	s.in.add(took, max(late, 1))
+	s.late += late * late
 }
 
 // forget leaves out the step to the next operation, which has waited for connecting.
@@ -127,7 +132,8 @@ func (p *pace) anew() (part float64, ok bool) {
 	return 0, false
 }
 
-func (s *step) longer() float64 { return s.in.n * (s.in.value() - s.out.value()) }
+// longer is by how much steps within bursts took longer, each times how much the rank was late.
+func (s *step) longer() float64 { return s.in.weight * (s.in.value() - s.out.value()) }
 
 // row is latenesses one after the other, each about the same as the one before.
 type row struct{ n, last, sum, squares, steps float64 }

@@ -3,6 +3,8 @@
 package causes
 
 import (
+	"slices"
+
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -24,22 +26,27 @@ type series struct {
 	function string
 }
 
-// hostTimes are a host's last times from call to call before operations of a series, in which it cannot have waited for the operation before: that
-// had not ended.
+// hostTimes are a host's last times from call to call before operations of a series.
 type hostTimes struct {
 	series
-	ns [keptTimes]float64
-	n  uint32
+	ns   [keptTimes]float64 // when it cannot have waited for the operation before: that had not ended
+	n    uint32
+	open [keptOpen]openTime // when it may have
+	m    uint32
 }
+
+// openTime is until a call that came after the end of the operation before, ns: since the call before, and since that end.
+type openTime struct{ called, ended float64 }
 
 const (
 	keptTimes  = 3
+	keptOpen   = 5
 	mostSeries = 16 // of a rank; of others it is not known how long hosts take
 )
 
 // called notes how long a host took for a call.
 func (e *Engine) called(l *Local, of series) {
-	if l.Rank < 0 || !l.Called || l.Free == 0 || l.Ready < l.Free || l.Ready >= l.Ended {
+	if l.Rank < 0 || !l.Called || l.Free == 0 || l.Ready < l.Free || l.Free >= l.Ended {
 		return
 	}
 	r := &e.ranks[l.Rank]
@@ -51,7 +58,13 @@ func (e *Engine) called(l *Local, of series) {
 		r.hosts = append(r.hosts, hostTimes{series: of})
 		t = &r.hosts[len(r.hosts)-1]
 	}
-	t.ns[t.n%keptTimes] = float64(l.Ready - l.Free)
+	took := float64(l.Ready - l.Free)
+	if l.Ready >= l.Ended {
+		t.open[t.m%keptOpen] = openTime{took, float64(l.Ready - l.Ended)}
+		t.m++
+		return
+	}
+	t.ns[t.n%keptTimes] = took
 	t.n++
 }
 
@@ -66,12 +79,37 @@ func (r *rank) times(of series) *hostTimes {
 
 // usual is the middle one of the last times, 0 if there are too few.
 func (t *hostTimes) usual() float64 {
-	if t == nil || t.n < keptTimes {
+	if t == nil {
 		return 0
+	}
+	if t.n < keptTimes {
+		return t.steady()
 	}
 	a, b, c := t.ns[0], t.ns[1], t.ns[2]
 	return max(min(a, b), min(max(a, b), c))
 }
+
+// steady is the middle one of the times in which the host may have waited for the operation before, if they show that it did not: from call to call they
+// are alike, whenever that operation ended. Who waits for operations calls about as long after their ends.
+func (t *hostTimes) steady() float64 {
+	if t.m < keptOpen {
+		return 0
+	}
+	var called, ended [keptOpen]float64
+	for i, o := range t.open {
+		called[i], ended[i] = o.called, o.ended
+	}
+	slices.Sort(called[:])
+	slices.Sort(ended[:])
+	if last := keptOpen - 1; steadier*(called[last]-called[0]) >= ended[last]-ended[0] {
+		return 0
+	}
+	return called[keptOpen/2]
+}
+
+// steadier is how many times closer together times from call to call must be than those after the ends of operations, for the host to have waited
+// for none of these.
+const steadier = 2
 
 // beside makes the part of the last waits beside which the host worked its own time. A host that calls later than what was before has ended may have
 // waited for that: then it worked beside as much as it usually takes, but for what it took after the end.

@@ -2,7 +2,11 @@
 
 package causes
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
 
 // What a host works while its GPU waits is its time and no wait; a host that calls only when the GPU is done may have waited for it.
 func TestBeside(t *testing.T) {
@@ -32,6 +36,65 @@ func TestBeside(t *testing.T) {
 		}
 		if s.hidden != c.hidden || s.own[Host] != c.hidden || waits != 3000-c.hidden {
 			t.Errorf("%s: %g ns are hidden, %g the host's, waits of %g; want %g", c.name, s.hidden, s.own[Host], waits, c.hidden)
+		}
+	}
+}
+
+// A host whose calls are as far apart whenever the operation before has ended does not wait for that.
+func TestSteadyHosts(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		times []openTime // µs
+		usual float64
+	}{
+		{"calls as often, whenever operations end", []openTime{{500, 100}, {501, 300}, {499, 50}, {500, 200}, {502, 400}}, 500},
+		{"calls as long after their ends", []openTime{{500, 100}, {700, 101}, {450, 99}, {600, 100}, {800, 100}}, 0},
+		{"neither tells", []openTime{{500, 100}, {500, 100}, {500, 100}, {500, 100}, {500, 100}}, 0},
+		{"too few", []openTime{{500, 100}, {501, 300}, {499, 50}, {500, 200}}, 0},
+	} {
+		e := NewEngine(1)
+		of := series{1, "AllReduce"}
+		for _, o := range c.times {
+			const ready = 1_000_000
+			e.called(&Local{Called: true, Ready: ready, Free: ready - otf2.Timestamp(o.called), Ended: ready - otf2.Timestamp(o.ended)}, of)
+		}
+		if got := e.ranks[0].times(of).usual(); got != c.usual {
+			t.Errorf("%s: %g, want %g", c.name, got, c.usual)
+		}
+	}
+}
+
+// Who was called late to what both did before, and was only partly waited for then, is waited for because of that.
+func TestHeadStarts(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		met  otf2.Timestamp // ns by which it was called later then
+		host float64        // share of its host
+	}{
+		{"called late then", 800, 1},
+		{"partly", 100, 0.4},
+		{"called at the same time", 0, 0},
+	} {
+		e := NewEngine(2)
+		host := e.causes.of(1, Host)
+		// Its host took 250 ns until it called, after what was before had ended. The other one's host had called then already, and took as long for its call.
+		late := party{
+			&Local{Rank: 1, Called: true, Ended: 10_000, Ready: 10_250},
+			&meeting{late: amounts{{host, 300}}, called: true, ready: 9_000 + c.met}, &state{own: [ownKinds]float64{Host: 250}, floating: floating{host: 1_000}},
+		}
+		early := party{&Local{Rank: 0, Called: true, Ended: 10_000, Ready: 10_250 - c.met}, &meeting{called: true, ready: 9_000}, &state{floating: floating{host: 1_000}}}
+		early.Ended = early.Ready + 1
+		late.met.late, early.met.late = amounts{{host, 300}}, nil
+		late.now.waits, early.now.waits = nil, amounts{{host, 300}} // which it has waited for
+		e.compare(late, early, 0)
+		share := 0.0
+		for _, why := range e.found {
+			if why.of == host {
+				share += why.ns
+			}
+		}
+		if share < c.host-0.001 || share > c.host+0.001 {
+			t.Errorf("%s: %.2f goes back to its host, want %.2f: %v", c.name, share, c.host, e.found)
 		}
 	}
 }

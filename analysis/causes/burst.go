@@ -20,6 +20,8 @@ type burst struct {
 	called  float64     // ns, that it was called late; less than half of late: that is not why
 	ops     float64     // how many
 	cost    float64     // ns, of all of them
+	last    float64     // ns, of the last of them
+	most    float64     // ns, of the one that cost the most
 	ledger  *commLedger // of the operation with which it began
 	member  int         // there
 
@@ -127,8 +129,9 @@ func (s *strike) host() bool { return s.called >= s.late/2 }
 func (l *ledger) strike(s *strike) {
 	b, p := &l.bursts[s.local.Rank], &l.passed[s.local.Rank]
 	carries := p.seq >= b.seq && p.continues(s)
+	again := b.first > 0 && s.local.Seq <= b.seq // another member waits for the same messages
 	switch seq := s.local.Seq; {
-	case b.first > 0 && seq <= b.seq: // for another one that waits for the same messages
+	case again:
 		b.late, b.called = max(b.late, s.late), max(b.called, s.called)
 	case b.continues(s) && !carries:
 		b.row.add(b.lateness(), &l.rows[s.local.Rank])
@@ -140,7 +143,11 @@ func (l *ledger) strike(s *strike) {
 			b.first, b.stretch.late, b.origin = p.seq, p.late, slices.Clone(p.origin)
 		}
 	}
-	b.cost += s.cost
+	if !again {
+		b.last = 0
+	}
+	b.cost, b.last = b.cost+s.cost, b.last+s.cost
+	b.most = max(b.most, b.last)
 	of := &b.later
 	if b.origin == nil && s.local.Seq <= b.first {
 		of = &b.began

@@ -284,7 +284,7 @@ func (e *Engine) compare(late, early party, source facts.Source) (through float6
 		more[k] = (s.own[k] - l.own[k]) - (t.own[k] - m.own[k])
 	}
 	if ahead := hostsApart(late, early, &more); ahead > 0 {
-		w.add(e.causes.unknown(), ahead)
+		w.add(e.causes.unknown(), ahead-e.headStart(late, early, ahead))
 	}
 	for k := range more {
 		sum += more[k]
@@ -324,7 +324,7 @@ func (e *Engine) compare(late, early party, source facts.Source) (through float6
 
 // hostsApart corrects what the later one has more of by the times of calls. Where the early one's host had gone ahead of its GPU, it took as long
 // for its calls, too, and only by how much longer the later one took from call to call has its host been slower: the rest is a head
-// start, which it gives. And where the later one's call came later by as much as its GPU, that was its host, which launches what the GPU has to do before.
+// start, which it returns. And where the later one's call came later by as much as its GPU, that was its host, which launches what the GPU has to do before.
 func hostsApart(late, early party, more *[ownKinds]float64) (ahead float64) {
 	if !late.Called || !early.Called || !late.met.called || !early.met.called {
 		return 0
@@ -342,6 +342,23 @@ func hostsApart(late, early party, more *[ownKinds]float64) (ahead float64) {
 		more[GPU] -= moved
 	}
 	return ahead
+}
+
+// headStart charges a head start of the early one's host that it had when both met to what made the other one late there: who was called late then, and
+// only partly waited for, is waited for now. It returns how much of it is charged.
+func (e *Engine) headStart(late, early party, ahead float64) (charged float64) {
+	all := 0.0
+	for _, why := range late.met.late {
+		all += max(0, why.ns)
+	}
+	if all == 0 {
+		return 0
+	}
+	charged = min(ahead, max(0, float64(late.met.ready)-float64(early.met.ready)))
+	for _, why := range late.met.late {
+		e.window.add(why.of, charged*max(0, why.ns)/all)
+	}
+	return charged
 }
 
 // why gives the causes of a blame, in shares.

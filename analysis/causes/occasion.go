@@ -35,7 +35,7 @@ func (s *bursts) add(b *burst) {
 	if b.cost > s.greatest {
 		s.greatest, s.of = b.cost, b.ops
 	}
-	s.greatestEach = max(s.greatestEach, b.cost/b.ops)
+	s.greatestEach = max(s.greatestEach, b.most)
 }
 
 // move makes a part of what was carried along of the kinds with which bursts began: the costs, and by how much operations would have begun earlier.

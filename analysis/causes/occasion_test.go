@@ -142,3 +142,46 @@ func TestLatenessThatIsGiven(t *testing.T) {
 		}
 	}
 }
+
+// In a burst whose lateness arose anew each time, no operation is more than what the one cost that cost the most.
+func TestHeaviestOccasion(t *testing.T) {
+	l, comm := newLedger(causesOf(1)), newCommLedger(2)
+	for k, cost := range []float64{20, 6} {
+		seq := uint32(k + 1)
+		l.strike(&strike{local: &Local{Seq: seq, Before: seq - 1}, late: 10, cost: cost, ledger: &comm, waiter: -1})
+	}
+	l.endBurst(0)
+	for anew, want := range map[float64]float64{0: 26, 1: 20} {
+		if got := l.burstsOf[0].heaviest(anew); got != want {
+			t.Errorf("of lateness of which %g arose anew the heaviest occasion cost %g, want %g", anew, got, want)
+		}
+	}
+}
+
+// Steps of bursts in which a rank was hardly late may take longer for other reasons: what they take does not tell of what it carries along when it
+// is late by much.
+func TestPaces(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		took        float64 // ns, when it is late by 600
+		least, most float64 // part that arose anew
+	}{
+		{"carried along", 1000, 0, 0.05},
+		{"late anew", 1600, 0.95, 1},
+	} {
+		var p pace
+		s := p.step(series{comm: 1}, series{comm: 1})
+		for range 20 {
+			s.out.add(1000, 1)
+		}
+		for range 60 {
+			s.within(1100, 10)
+		}
+		for range 6 {
+			s.within(c.took, 600)
+		}
+		if part, ok := p.anew(); !ok || part < c.least || part > c.most {
+			t.Errorf("%s: %.2f, %v, want %g to %g", c.name, part, ok, c.least, c.most)
+		}
+	}
+}

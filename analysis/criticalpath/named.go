@@ -18,6 +18,7 @@ func (r *Result) Slow(f *transfers.Finding, name func(rank int) (name, host stri
 	}
 	if peer := f.Peer; peer != transfers.Nobody {
 		w.Peer = &peer
+		w.PeerName, _ = name(peer)
 	}
 	w.Name, w.Host = name(f.Rank)
 	for _, a := range r.Activities {

@@ -75,12 +75,13 @@ const (
 
 // WhatIf is what of the run's length would go.
 type WhatIf struct {
-	Change Change `json:"change"`
-	Rank   int    `json:"rank"` // in the world; −1: of all
-	Name   string `json:"name"`
-	Host   string `json:"host"`
-	Peer   *int   `json:"peer"` // the other end of a link
-	Gain   uint64 `json:"gain_ns"`
+	Change   Change `json:"change"`
+	Rank     int    `json:"rank"` // in the world; −1: of all
+	Name     string `json:"name"`
+	Host     string `json:"host"`
+	Peer     *int   `json:"peer"` // the other end of a link
+	PeerName string `json:"-"` // of that rank
+	Gain     uint64 `json:"gain_ns"`
 	// Least is what of the gain is not explained by what times may be off by, and not by what as much chance brings to the middle one of the other ranks.
 	// null: nobody says.
 	Least      *uint64  `json:"least_ns"`

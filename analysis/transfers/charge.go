@@ -95,6 +95,7 @@ type suspect struct {
 	steps uint64
 	usual float64 // ns for each step, by the others
 	known bool    // usual is
+	least bool    // it took that at least: others are not held against it
 }
 
 // excess is by how much a suspect took longer than the others would have; 0 if that is not slow.
@@ -129,6 +130,7 @@ func (c *Counter) links(op *Operation) {
 		if at := slices.IndexFunc(op.Members, func(o Member) bool { return o.Rank == m.Peer }); at >= 0 {
 			peer := &op.Members[at]
 			s.took -= min(s.took, peer.held()-min(peer.held(), held))
+			s.least = slowFactor*float64(s.took) < float64(m.Link.Busy)
 			s.sort.near = m.Node >= 0 && m.Node == peer.Node
 		}
 		c.suspects = append(c.suspects, s)
@@ -176,7 +178,9 @@ func (c *Counter) judge(op *Operation, left uint64) uint64 {
 	total, from := uint64(0), len(c.charges)
 	for i := range c.suspects {
 		s := &c.suspects[i]
-		c.history.add(s)
+		if !s.least {
+			c.history.add(s)
+		}
 		if !s.known {
 			continue
 		}
@@ -202,7 +206,7 @@ func (c *Counter) others(of int) (usual float64, known bool) {
 	s := &c.suspects[of]
 	c.rates = c.rates[:0]
 	for i := range c.suspects {
-		if o := &c.suspects[i]; s.alike(o) {
+		if o := &c.suspects[i]; s.alike(o) && !o.least {
 			c.rates = append(c.rates, o.rate())
 		}
 	}

@@ -318,3 +318,23 @@ func TestMadeUpJobs(t *testing.T) {
 		}
 	}
 }
+
+// A GPU that takes slowly what comes leaves little of the link to it that is known, so links beside it are not slow for taking longer.
+func TestLinksBesideASlowGPU(t *testing.T) {
+	c := New()
+	for range 20 {
+		members := make([]Member, 5)
+		for r := range members {
+			to := (r + 1) % len(members)
+			members[r] = Member{Rank: r, Peer: to, Node: r / 4, Carried: facts.Carried{
+				Known: true, GPUHeld: 20e3, GPUSteps: 16, GPUBothWays: true, Link: facts.Link{Peer: int32(to), Busy: 2e6, Transfers: 8, Bytes: 8 << 16},
+			}}
+		}
+		members[3].GPUHeld = 6e6
+		c.Add(&Operation{Sort: Sort{Comm: 1, Function: "AllReduce", Size: 1 << 20}, Members: members, Transfer: 8e6, Network: true})
+	}
+	found, _ := c.Result()
+	if len(found) != 1 || found[0].Kind != GPU || found[0].Rank != 3 {
+		t.Errorf("%+v, want the GPU of rank 3 alone", found)
+	}
+}

@@ -68,13 +68,15 @@ func habitOf(ev *Evidence, r *causes.Rank, rank int, kind Kind) habit {
 	}
 	switch {
 	case h.kind == HostLate:
-		if known > 0 {
-			late = called / float64(known)
-		}
 		h.sentence = fmt.Sprintf("It called %s %s after %s", call, units.Time(late), others)
+		if known > 0 {
+			h.sentence = calledLate(call, others, called/float64(known), late)
+		}
 		if r.Costs[causes.Call] > r.Costs[causes.Host] {
 			h.sentence = fmt.Sprintf("It was in NCCL's calls %s longer than %s before %s", units.Time(late), others, call)
 		}
+	case told > 0 && called/float64(told) >= late/2: // its GPU was late, and its host as well
+		h.sentence = fmt.Sprintf("Its GPU began %s %s after %s", call, units.Time(late), others)
 	case told > 0:
 		h.sentence = fmt.Sprintf("Its GPU began %s %s after %s, though it was called in time", call, units.Time(late), others)
 	default:
@@ -90,6 +92,18 @@ func habitOf(ev *Evidence, r *causes.Rank, rank int, kind Kind) habit {
 	h.sentence += "."
 	return h
 }
+
+// calledLate says that calls came late. Where the other's host has gone ahead of its GPU, by how much later the call came is no lateness: nobody
+// waits until an operation begins.
+func calledLate(call, others string, called, late float64) string {
+	if called > mostAhead*late {
+		return fmt.Sprintf("It called %s so late that this began %s after %s", call, units.Time(late), others)
+	}
+	return fmt.Sprintf("It called %s %s after %s", call, units.Time(called), others)
+}
+
+// mostAhead is how many times as late as it began an operation may have been called, for the call to be told by how late it came.
+const mostAhead = 1.5
 
 // mostBusy is how many kernels a sentence names.
 const mostBusy = 3

@@ -156,11 +156,12 @@ func (ev *Evidence) late(waited float64) (named []Culprit) {
 		if share >= MostShare && delay >= MuchTime {
 			least = EnoughConfidence
 		}
-		if confidence < least || times < LeastTimes || ranks[i].Cost() < TimesUsual*middle(ranks, work.cost, i, t.found) {
+		if confidence < least || math.Round(times) < LeastTimes || ranks[i].Cost() < TimesUsual*middle(ranks, work.cost, i, t.found) {
 			continue
 		}
 		longer := work.longer(&ranks[i])
-		if share < LeastShare || work.cost(&ranks[i]) < LeastWork*ranks[i].Cost() || longer < LeastTime*float64(ev.Duration) {
+		often := 1 - ranks[i].Heaviest/ranks[i].Cost()
+		if share < LeastShare || work.cost(&ranks[i]) < LeastWork*ranks[i].Cost() || longer*often < LeastTime*float64(ev.Duration) {
 			continue
 		}
 		p := ev.Ranks[i]
@@ -179,16 +180,12 @@ func (ev *Evidence) late(waited float64) (named []Culprit) {
 // mostOf is how many of a number of ranks can stand out together.
 func mostOf(ranks int) int { return max(2, ranks/4) }
 
-// apart leaves out who caused about as much, and worked about as much longer, as one that is not named: ranks that do the same in a job are late
-// alike. The ones named are in the order of what they caused.
+// apart leaves out who does not stand apart from the others. The ones named are in the order of what they caused.
 func apart(named []Culprit, ranks []causes.Rank, work work) []Culprit {
-	like := func(c *Culprit, i int) bool {
-		r, o := &ranks[c.Rank], &ranks[i]
-		return work.cost(o)-o.Heaviest > work.cost(r)/TimesNext && work.longer(o) > work.longer(r)/TimesNext
-	}
 	for last := len(named) - 1; last >= 0; last-- {
+		of := named[last].Rank
 		for i := range ranks {
-			if like(&named[last], i) && !slices.ContainsFunc(named, func(c Culprit) bool { return c.Rank == i }) {
+			if i != of && work.near(&ranks[of], &ranks[i], slices.ContainsFunc(named, func(c Culprit) bool { return c.Rank == i })) {
 				named = slices.Delete(named, last, last+1)
 				last = len(named)
 				break
@@ -196,6 +193,16 @@ func apart(named []Culprit, ranks []causes.Rank, work work) []Culprit {
 		}
 	}
 	return named
+}
+
+// near tells whether a rank does not stand apart from another one, which is named or not: that caused about as much, and worked about as much
+// longer, as ranks that do the same in a job are late alike; or what the rank caused more is not for working longer.
+func (w *work) near(r, o *causes.Rank, named bool) bool {
+	cost, other := w.cost(r), w.cost(o)
+	if !named && other-o.Heaviest > cost/TimesNext && w.longer(o) > w.longer(r)/TimesNext {
+		return true
+	}
+	return (!named && o.Cost() < r.Cost() || other < cost/TimesNext) && !w.explains(r, o)
 }
 
 func worked(r *causes.Rank) float64 { return r.Worked }
@@ -212,7 +219,7 @@ func middle(ranks []causes.Rank, of func(*causes.Rank) float64, but int, others 
 		return 0
 	}
 	slices.Sort(all)
-	return all[len(all)/2]
+	return (all[(len(all)-1)/2] + all[len(all)/2]) / 2
 }
 
 func delayOf(r *causes.Rank) (sum float64) {
@@ -258,7 +265,7 @@ func (ev *Evidence) text(v *Verdict) string {
 func (ev *Evidence) named(v *Verdict) string {
 	first := &v.Culprits[0]
 	if first.Stops() {
-		return strings.ToUpper(first.Evidence[:min(1, len(first.Evidence))]) + first.Evidence[min(1, len(first.Evidence)):] + ". " + sureness(first.Confidence)
+		return strings.ToUpper(first.Evidence[:min(1, len(first.Evidence))]) + first.Evidence[min(1, len(first.Evidence)):] + ". " + Sureness(first.Confidence)
 	}
 	name := func(c *Culprit) string {
 		p := ev.Ranks[c.Rank]
@@ -268,7 +275,7 @@ func (ev *Evidence) named(v *Verdict) string {
 		return p.Name + " on " + p.Host
 	}
 	text := fmt.Sprintf("%s made the others wait: %.0f %% of %s. %s", name(first), 100*first.Share, units.Time(float64(v.Waited)), first.Evidence)
-	text += " " + sureness(first.Confidence)
+	text += " " + Sureness(first.Confidence)
 	var more []string
 	for i := range v.Culprits[1:] {
 		c := &v.Culprits[i+1]
@@ -277,7 +284,7 @@ func (ev *Evidence) named(v *Verdict) string {
 	switch {
 	case len(more) == 1:
 		second := &v.Culprits[1]
-		text += fmt.Sprintf(" So did %s. %s %s", more[0], second.Evidence, sureness(second.Confidence))
+		text += fmt.Sprintf(" So did %s. %s %s", more[0], second.Evidence, Sureness(second.Confidence))
 	case len(more) > mostNamed:
 		text += fmt.Sprintf(" So did %s and %d others.", strings.Join(more[:mostNamed], ", "), len(more)-mostNamed)
 	case len(more) > 0:
@@ -286,8 +293,8 @@ func (ev *Evidence) named(v *Verdict) string {
 	return text
 }
 
-// sureness says how sure a name is.
-func sureness(confidence float64) string {
+// Sureness says how sure a name is, as a sentence.
+func Sureness(confidence float64) string {
 	if confidence > 0.999 {
 		return "Confidence: over 99.9 %."
 	}

@@ -87,6 +87,19 @@ func TestJudge(t *testing.T) {
 			o.Costs, o.Worked = ev.Causes.Ranks[5].Costs, ev.Causes.Ranks[5].Worked
 			return ev
 		}(), "", "Nobody stands out"},
+		{"another one worked as much, and caused less", func() *Evidence {
+			ev := evidence(8, 40, 5)
+			o := &ev.Causes.Ranks[6]
+			o.Worked = ev.Causes.Ranks[5].Worked
+			o.Costs[causes.Host] = ev.Causes.Ranks[5].Costs[causes.Host] / 3
+			return ev
+		}(), "", "Nobody stands out"},
+		{"but for one occasion it worked too little", func() *Evidence {
+			ev := evidence(4, 20, 2)
+			r := &ev.Causes.Ranks[2]
+			r.Costs[causes.Host], r.Delays[causes.Host], r.Heaviest, r.Worked, ev.Causes.Waited = 30e6, 10e6, 15e6, 3e6, 100e6
+			return ev
+		}(), "", "Nobody stands out"},
 		{"of two ranks often enough", evidence(2, 12, 1), "1 always", ""},
 		{"longer on one, no transfers", longer(1), "", "Not enough is known to say who made others wait: 90 % of 600 ms goes back to operations that took longer on Rank 2 than on others"},
 		{"longer on all, no transfers", longer(4), "", "Nobody stands out"},
@@ -142,5 +155,44 @@ func TestOneNameForOneGPU(t *testing.T) {
 	v := Judge(ev)
 	if len(v.Culprits) != 1 || v.Culprits[0].Kind != GPULate || v.Culprits[0].Share != 1 {
 		t.Errorf("%+v", v.Culprits)
+	}
+}
+
+// A call that comes much later than that of a host which has gone ahead of its GPU is told by when the operation began: only then does anybody wait.
+func TestCalledLate(t *testing.T) {
+	for _, c := range []struct {
+		called float64
+		want   string
+	}{
+		{10e6, "It called ncclAllReduce 10 ms after the others"},
+		{12e6, "It called ncclAllReduce 12 ms after the others"},
+		{900e6, "It called ncclAllReduce so late that this began 10 ms after the others"},
+	} {
+		ev := evidence(4, 20, 2)
+		for i := range ev.Causes.Ranks[2].Occurrences {
+			ev.Causes.Ranks[2].Occurrences[i].Called = c.called
+		}
+		if got := Judge(ev).Culprits[0].Evidence; got != c.want+", 20 of 20 times, always." {
+			t.Errorf("called %g ns later: %q, want %q", c.called, got, c.want)
+		}
+	}
+}
+
+// That a call came in time is not said of one that came as late as its GPU.
+func TestCalledInTime(t *testing.T) {
+	for called, want := range map[float64]string{
+		0:    "Its GPU began ncclAllReduce 10 ms after the others, though it was called in time, 20 of 20 times, always.",
+		10e6: "Its GPU began ncclAllReduce 10 ms after the others, 20 of 20 times, always.",
+	} {
+		ev := evidence(4, 20, 2)
+		r := &ev.Causes.Ranks[2]
+		r.Costs[causes.GPU], r.Costs[causes.Host] = r.Costs[causes.Host], 0
+		for i := range r.Occurrences {
+			r.Occurrences[i].Called = called
+		}
+		r.Delays[causes.GPU], r.Delays[causes.Host] = r.Delays[causes.Host], 0
+		if v := Judge(ev); v.Culprits[0].Kind != GPULate || v.Culprits[0].Evidence != want {
+			t.Errorf("called %g ns later: %+v", called, v.Culprits[0])
+		}
 	}
 }

@@ -30,8 +30,23 @@ func newWork(c *causes.Result, but int, suspects map[int]bool) (w work) {
 func (w *work) longer(r *causes.Rank) float64 { return r.Worked - w.usual }
 
 // cost is what goes back to a rank as far as it worked longer: each other rank waited for that no longer than so long, in each operation in which it
-// waited at once.
-func (w *work) cost(r *causes.Rank) float64 { return min(r.Cost(), max(w.longer(r), 0)*w.others) }
+// waited at once; but for waits beside which its host worked, as it waits once more for what these did not cost.
+func (w *work) cost(r *causes.Rank) float64 {
+	longer := w.longer(r)
+	if longer <= 0 {
+		return 0
+	}
+	most := longer * w.others
+	for _, k := range causes.OwnKinds {
+		most += r.Beside[k]
+	}
+	return min(r.Cost(), most)
+}
+
+// explains tells whether one rank worked so much longer than another one that it is what it cost more than that.
+func (w *work) explains(r, than *causes.Rank) bool {
+	return (w.longer(r)-w.longer(than))*w.others >= LeastWork*(w.cost(r)-w.cost(than))
+}
 
 // kind is in what it was late most: of what goes back to it, that in which it worked longer. A late host makes its GPU late, too, in the operations that
 // follow until the others have waited for it: then it is the host.

@@ -31,6 +31,11 @@ func TestWork(t *testing.T) {
 		{"its GPU worked longer, its host goes before", longerBy(0, 200, 400, 200), GPULate, 1},
 		{"its host, and its GPU for that", longerBy(100, 200, 200, 400), HostLate, 1},
 		{"for half of it it did not work longer", longerBy(100, 0, 600, 0), HostLate, 0.5},
+		{"the others' hosts worked beside half of it", func() *Evidence {
+			ev := longerBy(100, 0, 600, 0)
+			ev.Causes.Ranks[2].Beside[causes.Host] = 300e6
+			return ev
+		}(), HostLate, 1},
 	} {
 		v := Judge(c.ev)
 		if len(v.Culprits) != 1 || v.Culprits[0].Kind != c.kind || v.Culprits[0].Share != c.share {
@@ -91,5 +96,18 @@ func TestSmallCommunicators(t *testing.T) {
 		if v := Judge(c.ev); len(v.Culprits) != c.named {
 			t.Errorf("%s: %+v", c.name, v.Culprits)
 		}
+	}
+}
+
+// Between two is their mean: of three ranks either of the others can be one that works differently.
+func TestMiddle(t *testing.T) {
+	ranks := []causes.Rank{{Worked: 1}, {Worked: 100}, {Worked: 3}, {Worked: 8}}
+	for suspect, want := range map[int]float64{2: 4.5, 0: 5.5} {
+		if got := middle(ranks, worked, 1, map[int]bool{suspect: true}); got != want {
+			t.Errorf("without %d and 1: %g, want %g", suspect, got, want)
+		}
+	}
+	if got := middle(ranks, worked, 1, nil); got != 3 {
+		t.Errorf("without 1: %g", got)
 	}
 }

@@ -54,9 +54,9 @@ func Time(ns float64) string {
 // Number writes three significant digits, none of them after a point if the number is whole.
 func Number(v float64, whole bool) string {
 	switch {
-	case whole || v == float64(int64(v)) || v >= 100:
+	case whole || v == float64(int64(v)) || v >= 99.95:
 		return fmt.Sprintf("%.0f", v)
-	case v >= 10:
+	case v >= 9.995:
 		return fmt.Sprintf("%.1f", v)
 	}
 	return fmt.Sprintf("%.2f", v)

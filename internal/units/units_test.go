@@ -10,7 +10,7 @@ func TestHumanNumbers(t *testing.T) {
 			t.Errorf("%d: %q", n, got)
 		}
 	}
-	for n, want := range map[float64]string{0: "0 ns", 999: "999 ns", 1000: "1 µs", 12_345: "12.3 µs", 1.5e9: "1.50 s", 1e12: "1000 s"} {
+	for n, want := range map[float64]string{0: "0 ns", 999: "999 ns", 1000: "1 µs", 12_345: "12.3 µs", 1.5e9: "1.50 s", 1e12: "1000 s", 99_960: "100 µs", 99_940: "99.9 µs", 9_996: "10.0 µs", 9_994: "9.99 µs"} {
 		if got := Time(n); got != want {
 			t.Errorf("%g: %q", n, got)
 		}

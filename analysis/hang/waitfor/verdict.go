@@ -19,7 +19,7 @@ func Culprits(j *jobs.Job, stops []Stop) []verdict.Culprit {
 	begin, end := span(j)
 	for i := range stops {
 		s := &stops[i]
-		sure := s.confidence(running)
+		sure := s.Confidence(running)
 		if sure == 0 || inexact && !s.Seen && s.Kind == verdict.Missing {
 			continue
 		}
@@ -44,9 +44,9 @@ func Culprits(j *jobs.Job, stops []Stop) []verdict.Culprit {
 	return all
 }
 
-// confidence is that it is no chance that the job was so when it was looked at, or ended: the limits of ages are judgments, 0 means that
+// Confidence is that it is no chance that the job was so when it was looked at, or ended: the limits of ages are judgments, 0 means that
 // nothing can be said.
-func (s *Stop) confidence(running bool) float64 {
+func (s *Stop) Confidence(running bool) float64 {
 	switch {
 	case s.Passed:
 		return 1
