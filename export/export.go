@@ -45,7 +45,7 @@ type exporter struct {
 	opts     Options
 	result   Result
 	written  uint64
-	toldWhat string
+	reported string
 	span     operations.Span // of the events; set by the table of waits, which reads them all
 }
 
@@ -61,8 +61,8 @@ func newExporter(a *otf2.Archive, opts *Options) *exporter {
 // count notes a record of a kind.
 func (e *exporter) count(kind string) {
 	e.result.Records[kind]++
-	if e.written++; e.opts.Progress != nil && (e.written%(1<<14) == 0 || e.toldWhat != kind) {
-		e.toldWhat = kind
+	if e.written++; e.opts.Progress != nil && (e.written%(1<<14) == 0 || e.reported != kind) {
+		e.reported = kind
 		e.opts.Progress(kind, e.written)
 	}
 }

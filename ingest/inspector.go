@@ -324,19 +324,19 @@ func (p *processWriter) sample(o *placed) error {
 		Kind: shm.RecordStart, Aux: uint32(o.comm), Func: o.function, Seq: o.number, Count: o.size, Datatype: bytesType, Root: -1, Rank: int32(o.header.Rank),
 		Peer: o.peer, Algo: o.algo, Proto: o.proto,
 	}
-	told := regions.Told{Begin: o.begin, End: o.end, Source: o.source, Uncertainty: o.slack, Stated: o.source == regions.TimingGPU}
+	times := regions.Imported{Begin: o.begin, End: o.end, Source: o.source, Uncertainty: o.slack, Stated: o.source == regions.TimingGPU}
 	if o.message {
 		typ = shm.EventP2p
 		r.Flags |= shm.FlagUnknownChannels
 	} else {
-		told.Number, told.Numbered = o.number, true
+		times.Number, times.Numbered = o.number, true
 	}
 	switch o.function {
 	case "Broadcast", "Reduce", "Gather", "Scatter":
 		p.count("OPERATIONS_WITHOUT_ROOT", 1)
 	}
 	r.Type, r.Handle = typ, p.handle(typ)
-	p.model.Tell(r.Handle, told)
+	p.model.Import(r.Handle, times)
 	if err := p.record(noThread, o.begin, &r); err != nil {
 		return err
 	}

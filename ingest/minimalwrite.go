@@ -249,11 +249,11 @@ func (w *minimalWriter) stated(at int32) error {
 	for _, i := range ops {
 		op := &w.events[i]
 		d := op.details
-		told := regions.Told{Begin: w.base + uint64(op.start), End: w.base + uint64(op.stop), Source: d.Source, Graph: bool(d.Graph)}
+		times := regions.Imported{Begin: w.base + uint64(op.start), End: w.base + uint64(op.stop), Source: d.Source, Graph: bool(d.Graph)}
 		if d.Uncertainty != nil {
-			told.Uncertainty, told.Stated = *d.Uncertainty, true
+			times.Uncertainty, times.Stated = *d.Uncertainty, true
 		}
-		w.p.model.Tell(op.handle, told)
+		w.p.model.Import(op.handle, times)
 		if op.address != 0 {
 			w.now[op.address] = op.handle
 		}

@@ -66,12 +66,12 @@ const maxCaptured = 65536
 // ranks are the communicator ranks of the process, and the GPUs that they run on.
 type ranks struct {
 	*board
-	all    []*commRank          // by index
-	live   []*commRank          // those of them that are not closed, in order
-	left   []experiment.Pending // what was not complete when their communicator ranks were finalized
-	clocks []*gpuclock.Clock    // by index into process.GPUs
-	told   []experiment.GPU     // what CUDA reported of the GPUs, by their indices
-	masked bool                 // somebody else has changed the activation mask
+	all      []*commRank          // by index
+	live     []*commRank          // those of them that are not closed, in order
+	left     []experiment.Pending // what was not complete when their communicator ranks were finalized
+	clocks   []*gpuclock.Clock    // by index into process.GPUs
+	reported []experiment.GPU     // what CUDA reported of the GPUs, by their indices
+	masked   bool                 // somebody else has changed the activation mask
 }
 
 // announce names a communicator rank.
@@ -105,10 +105,10 @@ func (rs *ranks) gpu(c *commRank, gpu experiment.GPU) int {
 			}
 		}
 	}
-	for i, g := range rs.told {
+	for i, g := range rs.reported {
 		if g == (experiment.GPU{Device: gpu.Device}) && gpu.Device >= 0 { // known by its kernels only so far
 			known := &rs.process.GPUs[i]
-			rs.told[i], known.UUID, known.PCI = gpu, cmp.Or(gpu.UUID, known.UUID), cmp.Or(gpu.PCI, known.PCI)
+			rs.reported[i], known.UUID, known.PCI = gpu, cmp.Or(gpu.UUID, known.UUID), cmp.Or(gpu.PCI, known.PCI)
 			return i
 		}
 		if g != gpu {
@@ -123,7 +123,7 @@ func (rs *ranks) gpu(c *commRank, gpu experiment.GPU) int {
 }
 
 func (rs *ranks) addGPU(gpu experiment.GPU) int {
-	rs.told = append(rs.told, gpu)
+	rs.reported = append(rs.reported, gpu)
 	rs.process.GPUs = append(rs.process.GPUs, gpu)
 	rs.clocks = append(rs.clocks, gpuclock.New(rs.opts.Paradigm == otf2.ParadigmHIP)) // of AMD's stamps the unit is not documented
 	return len(rs.process.GPUs) - 1
@@ -131,7 +131,7 @@ func (rs *ranks) addGPU(gpu experiment.GPU) int {
 
 // deviceNumber finds or adds the device of a CUDA ordinal.
 func (rs *ranks) deviceNumber(device int) int {
-	for i, g := range rs.told {
+	for i, g := range rs.reported {
 		if g.Device == device {
 			return i
 		}

@@ -40,7 +40,7 @@ type timing struct {
 
 // interval decides when the operations of a plan ran, by the best source that holds up.
 func (ti *timing) interval(c *commRank, p *plan, now uint64) (gpuclock.Interval, string) {
-	if t := p.told(); t != nil {
+	if t := p.imported(); t != nil {
 		return gpuclock.Interval{Begin: t.Begin, End: t.End, Uncertainty: t.Uncertainty}, t.Source
 	}
 	for _, s := range intervals {

@@ -89,7 +89,7 @@ type operation struct {
 	batches        uint32
 	stopped        bool
 	kernelsDone    int
-	told           *Told
+	imported       *Imported
 	lastNet        string // phase of its network traffic that was seen last
 	links          []*link
 }
@@ -109,7 +109,7 @@ type operations struct {
 	byHandle map[uint64]*operation
 	kernels  bounded.Map[*kernel]
 	phases   bounded.Map[*kernel] // KernelPhase: the kernel it is part of
-	reports  map[uint64]*Told     // of operations to come, see Tell
+	reports  map[uint64]*Imported // of operations to come, see Import
 }
 
 func newOperations(b *board, rs *ranks, c *cuda.Recorder, t *timing, w *planWriter) *operations {
@@ -249,7 +249,7 @@ func (ops *operations) startTask(th *thread, t uint64, r *shm.Record) {
 	if !p.captureOnly {
 		comm.begun = max(comm.begun, t)
 	}
-	ops.takeTold(op)
+	ops.takeImported(op)
 	p.tasksOpen++
 	ops.byHandle[r.Handle] = op
 }

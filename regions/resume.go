@@ -81,7 +81,7 @@ func (ts *threads) earlier(group int64) int64 {
 }
 
 // told is the form of a group's number in descriptions.
-func told(group int64) int64 {
+func reported(group int64) int64 {
 	if group == ungrouped {
 		return 0
 	}
@@ -171,7 +171,7 @@ func (m *Model) resumable() (r experiment.Resume) {
 		for _, call := range c.calls {
 			r.Calls = append(r.Calls, experiment.Call{
 				Comm: c.index, Handle: call.handle, Parent: call.parent, P2P: call.p2p, Function: call.name, Count: call.count, Datatype: call.datatype,
-				Root: call.root, Stream: call.stream, Tag: call.tag, Start: call.start, Stop: call.stop, Group: told(call.groupNumber()), Open: !call.over(),
+				Root: call.root, Stream: call.stream, Tag: call.tag, Start: call.start, Stop: call.stop, Group: reported(call.groupNumber()), Open: !call.over(),
 			})
 		}
 	}
@@ -212,7 +212,7 @@ func (l *leftPlans) all() []experiment.Plan {
 }
 
 func (l *leftPlans) describe(p *plan) experiment.Plan {
-	d := experiment.Plan{Comm: p.comm.index, Group: told(p.newest()), Open: !p.stopped}
+	d := experiment.Plan{Comm: p.comm.index, Group: reported(p.newest()), Open: !p.stopped}
 	p.join(&d)
 	if d.Open {
 		d.Captured, d.Handle, d.Start = p.captureOnly, p.handle, p.start
@@ -230,7 +230,7 @@ func (p *plan) joins(before *experiment.Plan) bool {
 
 // join adds a plan's operations to a description.
 func (p *plan) join(d *experiment.Plan) {
-	d.Group = max(d.Group, told(p.newest()))
+	d.Group = max(d.Group, reported(p.newest()))
 	if p.gone != nil {
 		for key, marks := range p.gone.operations {
 			put(&d.Gone, key, marks...)

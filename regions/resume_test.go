@@ -98,7 +98,7 @@ func TestSnapshotsOfTheSame(t *testing.T) {
 		func() error { return m.Settle(1) },
 		func() error { return m.Outage(0, 5, 6, 7, 8) },
 		func() error { m.Comm(1, experiment.Comm{ID: 2, NRanks: 2}, experiment.GPU{}); return nil },
-		func() error { m.Tell(7, Told{}); return nil },
+		func() error { m.Import(7, Imported{}); return nil },
 		func() error { return m.Record(0, 9, &shm.Record{Kind: shm.RecordInit}) },
 		m.Finish,
 	} {

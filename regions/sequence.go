@@ -18,8 +18,8 @@ type sequence struct {
 	lasting bool // no digests but the last
 	blank   bool // operations are missing in it
 
-	told  uint64 // NCCL's number of the collective that is to come; 0 before the first
-	graph bool   // some were of graphs: NCCL counts their replays, or does not
+	reported uint64 // NCCL's number of the collective that is to come; 0 before the first
+	graph    bool   // some were of graphs: NCCL counts their replays, or does not
 }
 
 // FNV-1a, 64 bits.
@@ -108,15 +108,15 @@ func (s *sequence) skip(n uint64) {
 // untold is how many collectives NCCL has counted, by the number of the one that is to be written, and not reported since the
 // last one. From API v7 on (NCCL 2.31) that happens where RAS has changed the activation mask, or where events were lost. With graphs, and where the
 // settings left operations out, numbers do not tell.
-func (rs *ranks) untold(c *commRank, s *sequence, op *operation) (n uint64) {
+func (rs *ranks) unreported(c *commRank, s *sequence, op *operation) (n uint64) {
 	if !op.task || op.copied || rs.process.APIVersion < 7 {
 		return 0
 	}
 	s.graph = s.graph || op.plan.graph
-	if s.told > 0 && op.seq > s.told && !s.graph && len(c.Gaps) == 0 {
-		n = op.seq - s.told
+	if s.reported > 0 && op.seq > s.reported && !s.graph && len(c.Gaps) == 0 {
+		n = op.seq - s.reported
 	}
-	s.told = max(s.told, op.seq+1)
+	s.reported = max(s.reported, op.seq+1)
 	return n
 }
 

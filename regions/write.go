@@ -53,7 +53,7 @@ func (pw *planWriter) writePlan(c *commRank, p *plan, now uint64) {
 		pw.sources[source] += uint64(len(p.ops))
 	}
 	shown := source != TimingEnqueue && pw.metrics.beginBandwidth(c, loc, p, when.Begin, when.End)
-	stamped := source == TimingGPU && gpuSource != SourceCUPTI && p.told() == nil
+	stamped := source == TimingGPU && gpuSource != SourceCUPTI && p.imported() == nil
 	if stamped {
 		pw.writeKernelPhases(c, loc, p, enter, leave)
 	}
@@ -312,7 +312,7 @@ func (pw *planWriter) ordinal(c *commRank, op *operation) uint64 {
 		s.Bytes += op.share()
 		return s.next(op.mark())
 	}
-	if n := pw.ranks.untold(c, s, op); n > 0 {
+	if n := pw.ranks.unreported(c, s, op); n > 0 {
 		pw.ranks.missing(c, op, s.Count, n)
 		s.skip(n)
 	}

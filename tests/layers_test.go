@@ -70,7 +70,7 @@ var layers = []folder{
 	{dir: "clocks", own: []string{"otf2", "regions", "facts"}, tests: []string{"scorep"}},
 	{dir: "analysis/overtime", own: []string{"otf2"}},
 	{dir: "analysis/causes", own: []string{"otf2", "facts", "analysis/overtime"}},
-	{dir: "analysis/verdict", own: []string{"internal/units", "otf2", "analysis/causes"}},
+	{dir: "analysis/verdict", own: []string{"internal/stats", "internal/units", "otf2", "analysis/causes"}},
 	{dir: "analysis/hang/waitfor", own: []string{"otf2", "experiment", "experiment/jobs", "regions", "facts", "facts/deviation", "analysis/verdict", "internal/units"}, tests: []string{"scorep"}},
 	{dir: "scorep/measurement", own: []string{"internal/regular", "otf2", "experiment", "experiment/jobs", "regions", "facts"}},
 	{dir: "scorep/files", own: []string{"internal/regular", "internal/atomicfile", "otf2", "experiment", "experiment/jobs"}, external: []string{"golang.org/x/sys"}},

@@ -182,7 +182,7 @@ type reader struct {
 	}
 	names *sorter // of events of NCCL: see nameGiven
 
-	told       feed   // what analysis finds, by number of region: see toldOperation
+	found      feed   // what analysis finds, by number of region: see foundOperation
 	order      uint64 // of what was told
 	commOf     map[otf2.CommRef]uint32
 	present    []int // by communicator: members that have recorded something
@@ -225,7 +225,7 @@ func newReader(d *Data) *reader {
 	r := &reader{
 		Data: d, rowOf: make(map[otf2.LocationRef]uint32), regionOf: make(map[otf2.RegionRef]uint32), ids: facts.FindAttributes(d.defs),
 		windows: make(map[otf2.RmaWinRef][]uint32), commOf: make(map[otf2.CommRef]uint32), functionOf: make(map[string]uint16),
-		open: make(map[instanceKey]openInstance), names: d.newSorter(), told: feed{to: d.newSorter()}, kindOf: make(map[string]uint8), scale: func(t uint64) uint64 { return t },
+		open: make(map[instanceKey]openInstance), names: d.newSorter(), found: feed{to: d.newSorter()}, kindOf: make(map[string]uint8), scale: func(t uint64) uint64 { return t },
 	}
 	if res := d.defs.Clock.Resolution; res != 1e9 && res != 0 {
 		r.scale = func(t uint64) uint64 {
@@ -575,7 +575,7 @@ func (r *reader) operation(p *operations.Part) {
 	} else if p.Alike {
 		r.open[key] = in
 	}
-	r.tell(at, p.Enter, toldOperation, in.index, place, uint64(rank), p.Sent, p.Received, uint64(uint32(p.Root)), p.Size, p.Event)
+	r.find(at, p.Enter, foundOperation, in.index, place, uint64(rank), p.Sent, p.Received, uint64(uint32(p.Root)), p.Size, p.Event)
 }
 
 func (r *reader) wait(w *waits.Wait) {
@@ -589,23 +589,23 @@ func (r *reader) wait(w *waits.Wait) {
 		r.kindOf[w.Kind] = kind
 		r.waitKinds = append(r.waitKinds, w.Kind)
 	}
-	r.tell(at, w.Place.Enter, toldWait, r.scale(w.Waited), uint64(kind), uint64(min(max(w.For, 0), math.MaxUint16)), bit(w.StartUp))
+	r.find(at, w.Place.Enter, foundWait, r.scale(w.Waited), uint64(kind), uint64(min(max(w.For, 0), math.MaxUint16)), bit(w.StartUp))
 }
 
 // Kinds of entries of reader.told: by number of the region, then in their order.
 const (
-	toldOperation = iota // instance, key of the part in it, rank, then as in an operation record
-	toldWait             // as in a wait record
+	foundOperation = iota // instance, key of the part in it, rank, then as in an operation record
+	foundWait             // as in a wait record
 )
 
-func (r *reader) tell(row uint32, enter uint64, kind uint64, numbers ...uint64) {
-	from := len(r.told.data)
-	r.told.data = binary.AppendUvarint(r.told.data, kind)
+func (r *reader) find(row uint32, enter uint64, kind uint64, numbers ...uint64) {
+	from := len(r.found.data)
+	r.found.data = binary.AppendUvarint(r.found.data, kind)
 	for _, n := range numbers {
-		r.told.data = binary.AppendUvarint(r.told.data, n)
+		r.found.data = binary.AppendUvarint(r.found.data, n)
 	}
 	r.order++
-	r.told.end(numbered(row, uint32(enter)), r.order, from)
+	r.found.end(numbered(row, uint32(enter)), r.order, from)
 }
 
 func (r *reader) readMarkers(a *otf2.Archive) error {

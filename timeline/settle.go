@@ -23,7 +23,7 @@ func (r *reader) end() {
 	}
 	r.endMetrics()
 	deep.flush()
-	r.told.flush()
+	r.found.flush()
 	for _, l := range r.lanes {
 		for _, f := range []*feed{&l.deep, &l.kids, &l.asked, &l.ends, &l.names, &l.fallback} {
 			f.flush()
@@ -135,8 +135,8 @@ func (r *reader) choose() {
 func (r *reader) locate() {
 	operations, waits, parts := feed{to: r.operations}, feed{to: r.waits}, feed{to: r.parts}
 	var p *places
-	r.told.to.finish()
-	for m := r.told.to.sorted(); m.more; m.next() {
+	r.found.to.finish()
+	for m := r.found.to.sorted(); m.more; m.next() {
 		row := uint32(m.a >> 32)
 		b := r.rows[row].bars
 		if p == nil || p.row != row {
@@ -147,7 +147,7 @@ func (r *reader) locate() {
 			r.homeless++
 			continue
 		}
-		if m.entry.number() == toldWait {
+		if m.entry.number() == foundWait {
 			from := len(waits.data)
 			waits.data = append(waits.data, m.entry.rest()...)
 			waits.end(uint64(at), m.b, from)
@@ -164,5 +164,5 @@ func (r *reader) locate() {
 	for _, f := range []*feed{&operations, &waits, &parts} {
 		f.flush()
 	}
-	r.told.to.close()
+	r.found.to.close()
 }

@@ -22,7 +22,7 @@ type eventCheck struct {
 	comms    map[otf2.CommRef]*facts.Communicator
 	windows  map[otf2.RmaWinRef]*facts.Communicator
 	memberOf map[otf2.LocationRef][]*facts.Communicator
-	told     *facts.Attributes
+	ids      *facts.Attributes
 	tracks   map[otf2.LocationRef]*track
 	match    *matcher
 	events   uint64
@@ -87,7 +87,7 @@ type commUse struct {
 func newEventCheck(a *otf2.Archive, fs *Findings) *eventCheck {
 	c := &eventCheck{
 		Findings: fs, archive: a, defs: a.Defs, refs: newReferences(a.Defs), comms: facts.Communicators(a.Defs),
-		told:    facts.FindAttributes(a.Defs),
+		ids:     facts.FindAttributes(a.Defs),
 		tracks:  make(map[otf2.LocationRef]*track, len(a.Defs.Locations)),
 		timed:   make(map[string]uint64),
 		perPlan: make(map[otf2.RegionRef]uint64),
@@ -103,7 +103,7 @@ func newEventCheck(a *otf2.Archive, fs *Findings) *eventCheck {
 	ps := analysis.PropertiesOf(a.Anchor)
 	_, ours := ps.Number(facts.PropProcesses)
 	c.match = newMatcher(fs, c.comms, silent, analysis.StretchesOf(a.Anchor), ours)
-	c.match.untold, _ = ps.Number(facts.PropPaused.Below(analysis.ByRAS))
+	c.match.unreported, _ = ps.Number(facts.PropPaused.Below(analysis.ByRAS))
 	c.match.merged = ps.Merged()
 	return c
 }
@@ -199,12 +199,12 @@ func (c *eventCheck) event(t *track, ev *otf2.Event) {
 	if !c.references(t, ev) {
 		return
 	}
-	ordinal, known := c.told.Value(ev, regions.AttrOrdinal)
+	ordinal, known := c.ids.Value(ev, regions.AttrOrdinal)
 	switch ev.Kind {
 	case otf2.EventEnter:
 		region := otf2.RegionRef(ev.Args[0])
 		t.stack = append(t.stack, openRegion{region, t.here(), ordinal, known})
-		if source, ok := c.told.Value(ev, regions.AttrTimingSource); ok {
+		if source, ok := c.ids.Value(ev, regions.AttrTimingSource); ok {
 			c.timed[strings.ToUpper(c.defs.String(otf2.StringRef(source)))] += c.operations(ev)
 		}
 	case otf2.EventLeave:
@@ -315,7 +315,7 @@ func (c *eventCheck) name(r otf2.RegionRef) string {
 
 // operations is the number of NCCL operations that a region of the timeline model stands for, by the event that enters it.
 func (c *eventCheck) operations(ev *otf2.Event) uint64 {
-	if n, stated := c.told.Value(ev, regions.AttrOperations); stated {
+	if n, stated := c.ids.Value(ev, regions.AttrOperations); stated {
 		return n
 	}
 	r := otf2.RegionRef(ev.Args[0])

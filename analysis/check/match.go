@@ -24,12 +24,12 @@ type matcher struct {
 	silent    map[otf2.LocationRef]bool
 	comms     map[otf2.CommRef]*facts.Communicator
 
-	untold   uint64               // parts of collectives that the archive says were paused by RAS
-	expected map[otf2.CommRef]int // members that will have the collectives
-	pending  map[collectiveKey]*pendingCollective
-	next     map[memberKey]uint64 // ordinal of the next operation
-	messages map[messageKey]*messageQueue
-	free     []*pendingCollective
+	unreported uint64               // parts of collectives that the archive says were paused by RAS
+	expected   map[otf2.CommRef]int // members that will have the collectives
+	pending    map[collectiveKey]*pendingCollective
+	next       map[memberKey]uint64 // ordinal of the next operation
+	messages   map[messageKey]*messageQueue
+	free       []*pendingCollective
 }
 
 type collectiveKey struct {
@@ -230,8 +230,8 @@ func (m *matcher) endCollectives() {
 		if j > i+1 {
 			which += fmt.Sprintf(" to %d", keys[j-1].ordinal)
 		}
-		if parts := uint64(j-i) * uint64(m.missing(k.comm, p)); parts <= m.untold {
-			m.untold -= parts
+		if parts := uint64(j-i) * uint64(m.missing(k.comm, p)); parts <= m.unreported {
+			m.unreported -= parts
 		} else {
 			m.At(m.pairing(), p.first, RuleCollectiveMate, "%s on %q: %s no such operation", which, m.comms[k.comm].Name, m.lacking(k.comm, p))
 		}

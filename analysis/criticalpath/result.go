@@ -80,7 +80,7 @@ type WhatIf struct {
 	Name     string `json:"name"`
 	Host     string `json:"host"`
 	Peer     *int   `json:"peer"` // the other end of a link
-	PeerName string `json:"-"` // of that rank
+	PeerName string `json:"-"`    // of that rank
 	Gain     uint64 `json:"gain_ns"`
 	// Least is what of the gain is not explained by what times may be off by, and not by what as much chance brings to the middle one of the other ranks.
 	// null: nobody says.

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/analysis/causes"
+	"github.com/nccl-otf2/nccl-otf2/internal/stats"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -215,11 +216,7 @@ func middle(ranks []causes.Rank, of func(*causes.Rank) float64, but int, others 
 			all = append(all, of(&ranks[i]))
 		}
 	}
-	if len(all) == 0 {
-		return 0
-	}
-	slices.Sort(all)
-	return (all[(len(all)-1)/2] + all[len(all)/2]) / 2
+	return stats.Median(all)
 }
 
 func delayOf(r *causes.Rank) (sum float64) {

@@ -4,8 +4,8 @@ package regions
 
 // Times of operations that come from elsewhere than NCCL's callbacks: of imported data.
 
-// Told is what somebody else than NCCL's callbacks tells of an operation: a trace that is imported.
-type Told struct {
+// Imported is what somebody else than NCCL's callbacks tells of an operation: a trace that is imported.
+type Imported struct {
 	Begin, End  uint64 // on the process's line
 	Source      string // TimingGPU, …
 	Uncertainty uint64 // ns
@@ -17,38 +17,38 @@ type Told struct {
 	Numbered bool
 }
 
-// Tell gives the times of an operation ahead of the record that starts it. Operations of one plan have the times of the
+// Import gives the times of an operation ahead of the record that starts it. Operations of one plan have the times of the
 // first.
-func (m *Model) Tell(handle uint64, t Told) {
+func (m *Model) Import(handle uint64, t Imported) {
 	m.changed = true
 	if m.ops.reports == nil {
-		m.ops.reports = make(map[uint64]*Told)
+		m.ops.reports = make(map[uint64]*Imported)
 	}
 	m.ops.reports[handle] = &t
 }
 
-// takeTold gives an operation that begins what was reported of it.
-func (ops *operations) takeTold(op *operation) {
+// takeImported gives an operation that begins what was reported of it.
+func (ops *operations) takeImported(op *operation) {
 	t := ops.reports[op.handle]
 	if t == nil {
 		return
 	}
 	delete(ops.reports, op.handle)
-	op.told = t
+	op.imported = t
 	op.plan.graph = op.plan.graph || t.Graph
 }
 
 // told is what was reported of a plan's times, nil if nothing was.
-func (p *plan) told() *Told {
+func (p *plan) imported() *Imported {
 	if len(p.ops) == 0 {
 		return nil
 	}
-	return p.ops[0].told
+	return p.ops[0].imported
 }
 
 // uncertain tells whether there is an uncertainty of a plan's times to state.
 func (p *plan) uncertain(source string) bool {
-	if t := p.told(); t != nil {
+	if t := p.imported(); t != nil {
 		return t.Stated
 	}
 	return source == TimingGPU
@@ -64,8 +64,8 @@ func (op *operation) shared(values []uint64) []uint64 {
 		_, datatype := op.elements()
 		values = append(values, text(datatype))
 	}
-	if op.told != nil && op.told.Numbered {
-		values = append(values, op.told.Number)
+	if op.imported != nil && op.imported.Numbered {
+		values = append(values, op.imported.Number)
 	}
 	return values
 }
