@@ -87,6 +87,10 @@ func ReadLanes[T any](a *otf2.Archive, lanes [][]otf2.LocationRef, event func(i 
 		head     batch[T]
 	}
 	streams := make([]*stream, len(lanes))
+	all := 0
+	for _, locations := range lanes {
+		all += len(locations)
+	}
 	for i := range lanes {
 		s := &stream{batches: make(chan batch[T], 1), free: make(chan []T, 3)}
 		streams[i] = s
@@ -94,7 +98,7 @@ func ReadLanes[T any](a *otf2.Archive, lanes [][]otf2.LocationRef, event func(i 
 			defer close(s.batches)
 			items, n := make([]T, 0, batchItems), 0
 			var last otf2.Timestamp
-			for ev, err := range a.Events(&otf2.Selection{Locations: lanes[i]}) {
+			for ev, err := range a.Events(&otf2.Selection{Locations: lanes[i], Among: all}) {
 				if err != nil {
 					s.problems = append(s.problems, err.Error())
 					continue

@@ -170,7 +170,7 @@ type memberStream struct {
 	host   int32
 	next   func() (*otf2.Event, error, bool)
 	stop   func()
-	reader *facts.Reader
+	reader *facts.Row
 	row    otf2.LocationRef
 	net    *transferReader // nil without network rows
 	origin otf2.Timestamp
@@ -208,8 +208,9 @@ func (r *exchangeReader) communicator(c *facts.Communicator) {
 			continue
 		}
 		m := &memberStream{rank: rank, host: int32(r.hosts.of(l)), row: l, origin: origin}
-		m.reader = facts.NewReader(names, attributes)
-		m.reader.Operation = func(o *facts.Operation) {
+		reader := facts.NewReader(names, attributes)
+		m.reader = reader.Row(l)
+		reader.Operation = func(o *facts.Operation) {
 			if o.Comm != c.Ref || c.Self && !o.Message {
 				return
 			}

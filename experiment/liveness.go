@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -60,19 +62,50 @@ type Entry struct {
 // List finds the shards of an experiment directory, in the order of their names. A missing
 // directory has none.
 func List(directory string) ([]Entry, error) {
-	dirs, err := os.ReadDir(filepath.Join(directory, Folder))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	} else if err != nil {
+	names, err := Names(directory)
+	if err != nil {
 		return nil, err
 	}
 	var entries []Entry
-	for _, d := range dirs {
-		if d.IsDir() {
-			entries = append(entries, Find(directory, d.Name()))
-		}
+	for _, name := range names {
+		entries = append(entries, Find(directory, name))
 	}
 	return entries, nil
+}
+
+// ListIfEnded is List of a directory in which nobody writes a shard any more; ended is false, and there are no entries, where somebody
+// does. It looks no further than to the first of these, and in no order: when the processes of a large job end, many ask, and each finds
+// one soon.
+func ListIfEnded(directory string) (entries []Entry, ended bool, err error) {
+	names, err := Names(directory)
+	if err != nil {
+		return nil, false, err
+	}
+	rand.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+	for _, name := range names {
+		e := Find(directory, name)
+		if e.State == Starting || e.State == Writing {
+			return nil, false, nil
+		}
+		entries = append(entries, e)
+	}
+	slices.SortFunc(entries, func(a, b Entry) int { return strings.Compare(a.Path, b.Path) })
+	return entries, true, nil
+}
+
+// Names are those of the shards of an experiment directory, in order. A missing directory has none.
+func Names(directory string) ([]string, error) {
+	dirs, err := os.ReadDir(filepath.Join(directory, Folder))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	var names []string
+	for _, d := range dirs {
+		if d.IsDir() {
+			names = append(names, d.Name())
+		}
+	}
+	return names, nil
 }
 
 // Find looks at one shard of an experiment directory. One that is not there is dead.
@@ -129,13 +162,15 @@ func here() place {
 }
 
 // BootID identifies this boot of the machine; "" if it cannot be read.
-func BootID() string {
+func BootID() string { return bootID() }
+
+var bootID = sync.OnceValue(func() string {
 	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return ""
 	}
 	return strings.TrimSpace(string(b))
-}
+})
 
 // local tells that a host is this machine: containers have names of their own, and a machine that was started anew another boot.
 func local(host, boot string) bool {
@@ -201,6 +236,9 @@ func lookAt(path string) (l look, err error) {
 
 // state decides by what was seen, the process's description if there is one, and how long ago that was changed.
 func (l *look) state(p *Process, age time.Duration) (s State, guess bool) {
+	if l.done {
+		return Done, false
+	}
 	byAge := Dead
 	if age < YoungFor {
 		byAge = Writing
@@ -212,8 +250,6 @@ func (l *look) state(p *Process, age time.Duration) (s State, guess bool) {
 		elsewhere = !local(p.Host, p.BootID)
 	}
 	switch {
-	case l.done:
-		return Done, false
 	case l.held:
 		return Writing, false
 	case l.noLocks && l.writer != nil && l.writer.Place == here():

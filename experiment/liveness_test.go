@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
@@ -131,5 +133,34 @@ func TestLivingProcessIsKnownByItsStart(t *testing.T) {
 		if lives {
 			t.Errorf("%s is taken for this one", name)
 		}
+	}
+}
+
+// Shards are listed once nobody writes one, in the order of their names.
+func TestListIfEnded(t *testing.T) {
+	dir := t.TempDir()
+	if entries, ended, err := ListIfEnded(dir); err != nil || !ended || entries != nil {
+		t.Errorf("of nothing: %v, %v, %v", entries, ended, err)
+	}
+	var stores []*Store
+	for _, name := range []string{"c", "a", "b", "d"} {
+		s, err := Create(dir, name)
+		testkit.Must(t, err)
+		testkit.Must(t, s.Write(&Process{Version: Version, UUID: name}))
+		stores = append(stores, s)
+	}
+	for i, s := range stores {
+		if entries, ended, err := ListIfEnded(dir); err != nil || ended || entries != nil {
+			t.Errorf("while %d are written: %v, %v, %v", len(stores)-i, entries, ended, err)
+		}
+		if i > 0 { // the first one dies
+			testkit.Must(t, s.Finish())
+		}
+		testkit.Must(t, s.Close())
+	}
+	all, err := List(dir)
+	testkit.Must(t, err)
+	if entries, ended, err := ListIfEnded(dir); err != nil || !ended || !cmp.Equal(entries, all) || len(all) != 4 {
+		t.Errorf("%v, %v, %v; want %v", entries, ended, err, all)
 	}
 }

@@ -41,7 +41,7 @@ func (row *Row) blockingMessage(ev *otf2.Event) {
 	if !row.isCall(comm) {
 		return
 	}
-	s := &row.begun
+	s := &row.reader.begun
 	row.begin(ev, false, s)
 	s.message, s.comm, s.peer, s.tag, s.length = true, comm, int(ev.Args[0]), uint32(ev.Args[2]), ev.Args[3]
 	function := "Recv"

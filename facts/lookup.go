@@ -8,7 +8,7 @@ import "github.com/nccl-otf2/nccl-otf2/otf2"
 // other, and a look-up for each of them takes as long as decoding it. The zero value has nothing.
 type ByLocation[V any] struct {
 	all    map[otf2.LocationRef]V
-	recent [recentLocations]recentLocation[V]
+	recent *[recentLocations]recentLocation[V] // nil as long as one location has something: many readers have one row each
 }
 
 type recentLocation[V any] struct {
@@ -30,6 +30,12 @@ func (b *ByLocation[V]) slot(l otf2.LocationRef) *recentLocation[V] {
 
 // Get is what a location has, the zero value if it has nothing.
 func (b *ByLocation[V]) Get(l otf2.LocationRef) V {
+	if b.recent == nil {
+		if len(b.all) < 2 {
+			return b.all[l]
+		}
+		b.recent = new([recentLocations]recentLocation[V])
+	}
 	s := b.slot(l)
 	if !s.known || s.at != l {
 		*s = recentLocation[V]{l, true, b.all[l]}
@@ -43,13 +49,17 @@ func (b *ByLocation[V]) Set(l otf2.LocationRef, v V) {
 		b.all = make(map[otf2.LocationRef]V)
 	}
 	b.all[l] = v
-	*b.slot(l) = recentLocation[V]{l, true, v}
+	if b.recent != nil {
+		*b.slot(l) = recentLocation[V]{l, true, v}
+	}
 }
 
 // Delete takes what a location has.
 func (b *ByLocation[V]) Delete(l otf2.LocationRef) {
 	delete(b.all, l)
-	*b.slot(l) = recentLocation[V]{}
+	if b.recent != nil {
+		*b.slot(l) = recentLocation[V]{}
+	}
 }
 
 // All is what locations have; it must not be changed.

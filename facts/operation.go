@@ -121,6 +121,7 @@ type Reader struct {
 	launched   ByRegion[uint64] // operations that regions' names tell, and one
 	op         Operation
 	done       Transfer
+	begun      started // the operation that begins now
 }
 
 // NewReader makes a reader of events with the ids that names tells. attributes is nil for those of a process.
@@ -138,15 +139,15 @@ type Row struct {
 	puts     map[PutName]Transfer // that have not ended
 	launches uint64
 	enters   uint64
-	blocking started          // the collective without a request
+	blocking *started         // the collective without a request; nil: there has been none
 	blocks   bool             // it is open
-	begun    started          // that begins now
 	requests map[uint64]int32 // which of started
 	started  []started
 	free     []int32
-	ordinals map[sequence]*uint64 // the next one
+	ordinals map[sequence]*uint64 // the next one; nil: there is one sequence at most
 	last     sequence             // that was numbered, and its next one
 	next     *uint64
+	only     uint64      // the next one of the first sequence
 	held     []Operation // of the innermost region, as long as they are equal
 	first    firstLaunch
 	calls    uint64      // that ended messages, by communicator
@@ -210,23 +211,23 @@ func (row *Row) Event(ev *otf2.Event) {
 	case otf2.EventLeave:
 		row.leave(ev)
 	case otf2.EventMpiCollectiveBegin:
-		row.begin(ev, false, &row.blocking)
+		row.beginBlocking(ev)
 		row.blocks = true
 	case otf2.EventMpiCollectiveEnd:
 		if !row.blocks { // its begin is missing
-			row.begin(ev, false, &row.blocking)
+			row.beginBlocking(ev)
 		}
 		row.blocks = false
-		row.collective(ev, &row.blocking)
+		row.collective(ev, row.blocking)
 	case otf2.EventNonBlockingCollectiveRequest, otf2.EventMpiIrecvRequest:
-		row.begin(ev, true, &row.begun)
-		row.request(ev.Args[0], &row.begun)
+		row.begin(ev, true, &row.reader.begun)
+		row.request(ev.Args[0], &row.reader.begun)
 	case otf2.EventNonBlockingCollectiveComplete:
 		if s := row.take(ev.Args[5]); s != nil {
 			row.collective(ev, s)
 		}
 	case otf2.EventMpiIsend:
-		s := &row.begun
+		s := &row.reader.begun
 		row.begin(ev, true, s)
 		s.message, s.comm, s.peer, s.tag, s.length = true, otf2.CommRef(ev.Args[1]), int(ev.Args[0]), uint32(ev.Args[2]), ev.Args[3]
 		if row.isCall(s.comm) {
@@ -311,6 +312,14 @@ func (row *Row) pop(t otf2.Timestamp, lost bool) {
 		}
 		row.reader.Leave(l)
 	}
+}
+
+// beginBlocking takes an event that begins a collective without a request.
+func (row *Row) beginBlocking(ev *otf2.Event) {
+	if row.blocking == nil {
+		row.blocking = new(started)
+	}
+	row.begin(ev, false, row.blocking)
 }
 
 // begin takes an event that begins an operation.
@@ -471,11 +480,14 @@ func (row *Row) number(o *Operation) {
 
 // follow makes next that of a sequence.
 func (row *Row) follow(key sequence) {
-	if row.next != nil && key == row.last { // operations of one sequence often follow each other
+	switch {
+	case row.next == nil: // many rows have one sequence
+		row.last, row.next = key, &row.only
 		return
-	}
-	if row.ordinals == nil {
-		row.ordinals = make(map[sequence]*uint64)
+	case key == row.last: // operations of one sequence often follow each other
+		return
+	case row.ordinals == nil:
+		row.ordinals = map[sequence]*uint64{row.last: row.next}
 	}
 	if row.last, row.next = key, row.ordinals[key]; row.next == nil {
 		row.next = new(uint64)

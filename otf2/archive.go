@@ -29,7 +29,7 @@ type ReadOptions struct {
 	Name string
 
 	// Memory is the room in bytes for windows on the event files when many locations are read at once; 0 means
-	// 32 MiB. A window has at most 64 KiB and at least 4 KiB, so that many locations may need more.
+	// 32 MiB. A window has at most 64 KiB and at least 1 KiB, so that many locations may need more.
 	Memory int
 }
 

@@ -55,10 +55,20 @@ type ClockOffset struct {
 // most one of each type) and clock offsets (strictly increasing times). The file appears under its name when it
 // is complete. chunkSize is the anchor's DefChunkSize, 0 means DefaultDefChunkSize.
 func WriteLocalDefs(path string, maps []*MappingTable, clocks []ClockOffset, chunkSize uint64) error {
+	return writeLocalDefs(createAtomic, path, maps, clocks, chunkSize)
+}
+
+// WriteLocalDefsInPlace is WriteLocalDefs for archives that nobody reads yet, of many locations: a file that is there is written over, and
+// so are those that are linked to it.
+func WriteLocalDefsInPlace(path string, maps []*MappingTable, clocks []ClockOffset, chunkSize uint64) error {
+	return writeLocalDefs(createInPlace, path, maps, clocks, chunkSize)
+}
+
+func writeLocalDefs(create func(path string) (*atomicFile, error), path string, maps []*MappingTable, clocks []ClockOffset, chunkSize uint64) error {
 	if err := checkLocalDefs(maps, clocks); err != nil {
 		return err
 	}
-	w, err := createRecordFile(path, chunkSize, DefaultDefChunkSize)
+	w, err := newRecordFile(create, path, chunkSize, DefaultDefChunkSize)
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ func (a *Archive) Events(sel *Selection) iter.Seq2[*Event, error] {
 		m := &merge{filter: newFilter(sel)}
 		defer m.close()
 		locations := a.selected(sel)
-		window := min(maxWindow, max(smallWindow, a.opts.Memory/max(1, len(locations))))
+		window := a.window(max(len(locations), sel.Among))
 		for _, loc := range locations {
 			r, err := a.eventReader(loc, window)
 			if err != nil && !yield(nil, err) {
@@ -34,6 +34,11 @@ func (a *Archive) Events(sel *Selection) iter.Seq2[*Event, error] {
 		}
 		m.run(yield)
 	}
+}
+
+// window is the size of the windows of so many locations that are read at the same time.
+func (a *Archive) window(locations int) int {
+	return min(maxWindow, max(smallWindow, a.opts.Memory/max(1, locations)))
 }
 
 // merge is a binary heap of readers, each standing at its next event.

@@ -203,8 +203,8 @@ func TestBreakClosesFiles(t *testing.T) {
 	for range a.EventsOf(3) {
 		break
 	}
-	if left := a.open.left.Load(); left != 128 {
-		t.Errorf("%d files are still open", 128-left)
+	if left := a.open.left.Load(); left != int64(a.opts.MaxOpenFiles) {
+		t.Errorf("%d files are still open", int64(a.opts.MaxOpenFiles)-left)
 	}
 }
 

@@ -31,11 +31,15 @@ type recordFile struct {
 const writeBehind = 256 << 10
 
 func createRecordFile(path string, chunkSize, def uint64) (*recordFile, error) {
+	return newRecordFile(createAtomic, path, chunkSize, def)
+}
+
+func newRecordFile(create func(path string) (*atomicFile, error), path string, chunkSize, def uint64) (*recordFile, error) {
 	chunk, err := checkChunkSize(chunkSize, def)
 	if err != nil {
 		return nil, err
 	}
-	f, err := createAtomic(path)
+	f, err := create(path)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,10 @@ type Selection struct {
 	From      Timestamp     // first time wanted
 	To        Timestamp     // last time wanted, 0: no limit
 	Kinds     KindSet       // kinds wanted, empty: all
+
+	// Among is how many locations are read at the same time, by iterations beside this one, too: they share ReadOptions.Memory.
+	// 0: those of this one.
+	Among int
 }
 
 // KindSet is a set of event kinds. The zero value is empty.

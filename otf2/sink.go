@@ -55,6 +55,15 @@ func createAtomic(path string) (*atomicFile, error) {
 	return &atomicFile{f, path}, nil
 }
 
+// createInPlace begins a file in a folder in which nobody reads yet, or writes over the one that is there.
+func createInPlace(path string) (*atomicFile, error) {
+	f, err := atomicfile.InPlace(path, regular.File)
+	if err != nil {
+		return nil, err
+	}
+	return &atomicFile{f, path}, nil
+}
+
 // commit closes the file and gives it its name; after an error nothing is left behind.
 func (f *atomicFile) commit() error { return f.Commit(atomicfile.Volatile) }
 

@@ -28,16 +28,22 @@ func (x *extent) measure() {
 	}
 }
 
-// of is from the first to the last event of some processes.
-func (x *extent) of(chosen func(*jobs.Process) bool) jobs.Lifespan {
-	l := jobs.Lifespan{Begin: math.MaxUint64, End: 0}
+// by is from the first to the last event of each of n groups of processes; of one without events that of all.
+func (x *extent) by(of map[*jobs.Process]int, n int) []jobs.Lifespan {
+	all := make([]jobs.Lifespan, n)
+	for i := range all {
+		all[i] = jobs.Lifespan{Begin: math.MaxUint64, End: 0}
+	}
 	for _, s := range x.spans {
-		if chosen(s.part) {
+		if n, known := of[s.part]; known {
+			l := &all[n]
 			l.Begin, l.End = min(l.Begin, s.part.At(s.Begin)), max(l.End, s.part.At(s.End))
 		}
 	}
-	if l.Begin > l.End {
-		l = jobs.Lifespan{Begin: x.first, End: x.last}
+	for i := range all {
+		if all[i].Begin > all[i].End {
+			all[i] = jobs.Lifespan{Begin: x.first, End: x.last}
+		}
 	}
-	return l
+	return all
 }

@@ -4,6 +4,7 @@ package scorep
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -26,7 +27,8 @@ func (t *localTables) add(p *jobs.Process, kind otf2.MappingType, global []uint6
 }
 
 // write writes each location's mapping tables and clock offsets: once per process, as its
-// locations have the same, but for those whose forwarded calls are marked.
+// locations have the same, but for those whose forwarded calls are marked. What it has written before it writes over; nobody reads
+// there yet.
 func (t *localTables) write(dir string, chunkSize uint64, rows []*location, workers int) error {
 	type like struct {
 		part   *jobs.Process
@@ -53,10 +55,10 @@ func (t *localTables) write(dir string, chunkSize uint64, rows []*location, work
 			maps = append(maps, t.marked[k.part])
 		}
 		for j, path := range paths[k] {
-			if j > 0 && files.Link(paths[k][0], path) == nil {
+			if j > 0 && (same(paths[k][0], path) || files.Link(paths[k][0], path) == nil) {
 				continue
 			}
-			if err := otf2.WriteLocalDefs(path, maps, clocks, chunkSize); err != nil {
+			if err := otf2.WriteLocalDefsInPlace(path, maps, clocks, chunkSize); err != nil {
 				return fmt.Errorf("write local definitions of %s: %w", filepath.Base(path), err)
 			}
 		}
@@ -64,12 +66,12 @@ func (t *localTables) write(dir string, chunkSize uint64, rows []*location, work
 	})
 }
 
-// removeLocalDefs makes way for others.
-func removeLocalDefs(dir string, rows []*location) error {
-	for _, l := range rows {
-		if err := files.Remove(filepath.Join(dir, files.Name(l.Self, ".def"))); err != nil {
-			return err
-		}
+// same tells that two names are of one file.
+func same(a, b string) bool {
+	x, err := os.Lstat(a)
+	if err != nil {
+		return false
 	}
-	return nil
+	y, err := os.Lstat(b)
+	return err == nil && os.SameFile(x, y)
 }

@@ -97,15 +97,14 @@ func (a *archive) synchronize(anchor string) bool {
 	}
 	a.syncProblems = append(a.syncProblems, fit.Problems...)
 	a.sync = &ClockSync{Method: clocks.Method, Exchanges: fit.Exchanges, Readings: fit.Readings, Broken: fit.Broken}
+	processes := make([][]int, len(first))
+	for _, p := range a.ordered() {
+		processes[of[p]] = append(processes[of[p]], p.Index)
+	}
+	lives := a.by(of, len(first))
 	for n, p := range first {
-		h := HostSync{Host: p.Shard.Host, Processes: []int{}}
-		for _, q := range a.ordered() {
-			if of[q] == n {
-				h.Processes = append(h.Processes, q.Index)
-			}
-		}
-		life := a.extent.of(func(q *jobs.Process) bool { return of[q] == n })
-		a.sync.Hosts = append(a.sync.Hosts, h.describe(n, &fit.Hosts[n], life.Begin, life.End))
+		h := HostSync{Host: p.Shard.Host, Processes: processes[n]}
+		a.sync.Hosts = append(a.sync.Hosts, h.describe(n, &fit.Hosts[n], lives[n].Begin, lives[n].End))
 	}
 	for p, n := range of {
 		p.Knots = corrections(&fit.Hosts[n])

@@ -233,9 +233,6 @@ func writeArchive(r *jobs.Run, dir string, opts *UnifyOptions) (*RunResult, erro
 		return nil, err
 	}
 	if a.synchronize(filepath.Join(staging, files.ArchiveName+".otf2")) {
-		if err := removeLocalDefs(events, a.locations); err != nil {
-			return nil, err
-		}
 		if err := a.write(staging, placed); err != nil {
 			return nil, err
 		}

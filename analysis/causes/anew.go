@@ -33,7 +33,7 @@ type pace struct {
 	seq   uint32 // part of the last one, 0: none
 	begin otf2.Timestamp
 	last  series
-	steps []step
+	steps []*step
 	open  *step   // to the last one: whether that is of a burst is known when the next one comes; nil: there is none
 	took  float64 // ns, of open
 }
@@ -93,18 +93,16 @@ func (p *pace) forget() { p.seq, p.open = 0, nil }
 
 func (p *pace) step(from, to series) *step {
 	for i := range p.steps {
-		if s := &p.steps[i]; s.to == to && s.from == from {
+		if s := p.steps[i]; s.to == to && s.from == from {
 			return s
 		}
 	}
 	if len(p.steps) == mostSteps {
 		return nil
 	}
-	if p.steps == nil {
-		p.steps = make([]step, 0, mostSteps) // they do not move
-	}
-	p.steps = append(p.steps, step{from: from, to: to})
-	return &p.steps[len(p.steps)-1]
+	s := &step{from: from, to: to}
+	p.steps = append(p.steps, s)
+	return s
 }
 
 // anew is the part of the lateness within bursts that arose anew: a rank that is late anew each time takes longer by that from one operation to the
@@ -120,7 +118,7 @@ func (p *pace) anew() (part float64, ok bool) {
 	for _, known := range [...]struct{ most, least, part float64 }{{8, 3, 0.75}, {16, 2, 0.25}} { // better from steps that are well known, if these are enough
 		longer, late := 0.0, 0.0
 		for i := range p.steps {
-			if s := &p.steps[i]; s.in.n > 0 && s.out.n >= max(known.least, s.in.n/known.most) {
+			if s := p.steps[i]; s.in.n > 0 && s.out.n >= max(known.least, s.in.n/known.most) {
 				longer += min(s.longer(), s.late)
 				late += s.late
 			}

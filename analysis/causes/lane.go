@@ -299,12 +299,13 @@ type callTable struct {
 
 const (
 	callsBeside = 4 // places in which a call can be
+	leastCalls  = 1 << 4
 	mostCalls   = 1 << 13
 )
 
 func (t *callTable) at(event uint64) []call {
 	if t.calls == nil {
-		t.grow(64)
+		t.grow(leastCalls)
 	}
 	i := int(event * 0x9e3779b97f4a7c15 >> t.shift)
 	return t.calls[i : i+callsBeside]

@@ -121,11 +121,17 @@ func isDir(path string) bool {
 func waitForCollectors(ctx context.Context, dir string, hereOnly bool, p *progress) (late []string) {
 	boot := experiment.BootID()
 	pause := 5 * time.Millisecond
+	settled := make(map[string]bool) // shards that need not be looked at again
 	for {
 		late = late[:0]
-		entries, _ := experiment.List(dir)
-		for _, e := range entries {
-			if hereOnly && e.Process != nil && e.Process.BootID != boot {
+		names, _ := experiment.Names(dir)
+		for _, name := range names {
+			if settled[name] {
+				continue
+			}
+			e := experiment.Find(dir, name)
+			if e.State == experiment.Done || hereOnly && e.Process != nil && e.Process.BootID != boot {
+				settled[name] = true
 				continue
 			}
 			if (e.State == experiment.Writing || e.State == experiment.Starting) && !e.Guess && !e.ProcessLives() {
@@ -148,8 +154,8 @@ func waitForCollectors(ctx context.Context, dir string, hereOnly bool, p *progre
 // archiveState tells whether all processes of a job have finished their shards, and whether there is an archive, or a profile, that was
 // made since then.
 func archiveState(dir string) (complete, made bool) {
-	entries, err := experiment.List(dir)
-	if err != nil || !experiment.Complete(entries) {
+	entries, ended, err := experiment.ListIfEnded(dir)
+	if err != nil || !ended || !experiment.Complete(entries) {
 		return false, false
 	}
 	var newest time.Time

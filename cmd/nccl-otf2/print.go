@@ -309,6 +309,9 @@ func openArchiveWith(arg string, opts *otf2.ReadOptions) (*otf2.Archive, error) 
 		named.Name = name
 	}
 	a, err := otf2.Open(path, &named)
+	if a != nil {
+		beThrifty(len(a.Defs.Locations))
+	}
 	switch {
 	case err == nil:
 	case errors.Is(err, fs.ErrNotExist):

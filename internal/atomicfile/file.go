@@ -25,7 +25,7 @@ const (
 // File is being written. It is what it was opened as until Commit.
 type File struct {
 	*os.File
-	root      *os.Root // the folder, held; nil: the file is no regular one and has its name already
+	root      *os.Root // the folder, held; nil: the file has its name already
 	owned     bool     // root is closed with the file
 	name      string
 	temporary string
@@ -62,6 +62,16 @@ func CreateIn(root *os.Root, name string, mode fs.FileMode) (*File, error) {
 			return nil, err
 		}
 	}
+}
+
+// InPlace begins a file that has its name from the beginning, or writes over the one that has it, which others that are linked to it see.
+// It is for folders in which nobody looks yet: that is cheaper than a temporary name, where there are many files.
+func InPlace(path string, mode fs.FileMode) (*File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC|syscall.O_NOFOLLOW, mode)
+	if err != nil {
+		return nil, err
+	}
+	return &File{File: f}, nil
 }
 
 // Temporaries is the pattern (filepath.Match) of what files that are not whole yet are called.

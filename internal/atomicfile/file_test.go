@@ -264,3 +264,39 @@ func TestOutputFileReplacesNoDevice(t *testing.T) {
 		}
 	}
 }
+
+// In place everybody who has the file sees what is written, and a symbolic link is not followed.
+func TestInPlace(t *testing.T) {
+	dir := t.TempDir()
+	name, other := filepath.Join(dir, "name"), filepath.Join(dir, "other")
+	for _, text := range []string{"a longer text", "short"} {
+		f, err := InPlace(name, 0o600)
+		if err == nil {
+			_, err = f.WriteString(text)
+		}
+		if err == nil {
+			err = f.Commit(Volatile)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(other); err != nil {
+			if err := os.Link(name, other); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, err := os.ReadFile(other); err != nil || string(got) != text {
+			t.Errorf("%q, %v; want %q", got, err, text)
+		}
+	}
+	if files, err := os.ReadDir(dir); err != nil || len(files) != 2 {
+		t.Errorf("%v, %v", files, err)
+	}
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink(name, link); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := InPlace(link, 0o600); err == nil {
+		t.Error("written through a link")
+	}
+}
