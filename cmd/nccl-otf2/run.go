@@ -191,7 +191,7 @@ func conclude(dir string, env *environment, member, archive bool, began time.Tim
 	}
 	if !recordedSince(dir, began) {
 		if member {
-			tellSilent(dir, command, env, say)
+			announceSilent(dir, command, env, say)
 		} else {
 			say("nothing was recorded: %s", whyNothing(command))
 		}
@@ -208,7 +208,7 @@ func conclude(dir string, env *environment, member, archive bool, began time.Tim
 		if !member {
 			dir, _ = join(dir, env, began, say)
 			say("recorded in %s; make the archive with `nccl-otf2 unify %s`", relative(dir), relative(dir))
-		} else if firstToTell(dir, env) {
+		} else if firstToAnnounce(dir, env) {
 			say("recorded in %s; when all ranks have ended make the archive with `nccl-otf2 unify %s`", relative(dir), relative(dir))
 		}
 		return
@@ -219,10 +219,10 @@ func conclude(dir string, env *environment, member, archive bool, began time.Tim
 	complete, made := archiveState(dir)
 	switch {
 	case member && made:
-		tellMade(dir, env, say)
+		announceMade(dir, env, say)
 		return
 	case member && !complete: // others of the job are not done yet, or have left nothing
-		tellSilent(dir, command, env, say)
+		announceSilent(dir, command, env, say)
 		return
 	}
 	// Another process may be unifying the directory: a collector, or another node's `run`, perhaps
@@ -231,7 +231,7 @@ func conclude(dir string, env *environment, member, archive bool, began time.Tim
 	for errors.Is(err, experiment.ErrBusy) && wait.Err() == nil {
 		time.Sleep(100 * time.Millisecond)
 		if _, made = archiveState(dir); member && made {
-			tellMade(dir, env, say)
+			announceMade(dir, env, say)
 			return
 		}
 		result, err = unify(dir, true)
@@ -240,7 +240,7 @@ func conclude(dir string, env *environment, member, archive bool, began time.Tim
 		say("%v", oneLine(err.Error()))
 		return
 	}
-	first := !member || firstToTell(dir, env)
+	first := !member || firstToAnnounce(dir, env)
 	to, joined := join(dir, env, began, say)
 	result.moved(dir, to)
 	if !first {

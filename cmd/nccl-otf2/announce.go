@@ -13,14 +13,14 @@ import (
 
 // `nccl-otf2 run` that a launcher starts once per rank: what became of the job's recording is said by one of them, and not by each.
 
-// firstToTell tells that this process is the one that says it.
-func firstToTell(dir string, env *environment) bool {
-	return experiment.FirstToTell(dir, cmp.Or(config.StepID(env.lookup), "job"))
+// firstToAnnounce tells that this process is the one that says it.
+func firstToAnnounce(dir string, env *environment) bool {
+	return experiment.FirstToAnnounce(dir, cmp.Or(config.StepID(env.lookup), "job"))
 }
 
-// tellMade says where the archive is that another process of the job has made.
-func tellMade(dir string, env *environment, say func(format string, args ...any)) {
-	if !firstToTell(dir, env) {
+// announceMade says where the archive is that another process of the job has made.
+func announceMade(dir string, env *environment, say func(format string, args ...any)) {
+	if !firstToAnnounce(dir, env) {
 		return
 	}
 	if isFile(filepath.Join(dir, anchorName)) {
@@ -30,11 +30,11 @@ func tellMade(dir string, env *environment, say func(format string, args ...any)
 	}
 }
 
-// tellSilent says that a task of the job has recorded nothing, if that is so: the archive of the others waits for it.
-func tellSilent(dir, command string, env *environment, say func(format string, args ...any)) {
+// announceSilent says that a task of the job has recorded nothing, if that is so: the archive of the others waits for it.
+func announceSilent(dir, command string, env *environment, say func(format string, args ...any)) {
 	own := config.FindLauncher(env.lookup)
 	entries, err := experiment.List(dir)
-	if err != nil || recordedByTask(entries, own, experiment.BootID()) || !firstToTell(dir, env) {
+	if err != nil || recordedByTask(entries, own, experiment.BootID()) || !firstToAnnounce(dir, env) {
 		return
 	}
 	say("rank %d has recorded nothing: %s. When all ranks have ended `nccl-otf2 unify %s` makes the archive of those that have",

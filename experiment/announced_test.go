@@ -13,14 +13,14 @@ import (
 )
 
 // Of many that ask at one time one is the first, of each job.
-func TestFirstToTell(t *testing.T) {
+func TestFirstToAnnounce(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "experiment")
 	for _, job := range []string{"12.0", "12.0.1"} {
 		var asking sync.WaitGroup
 		var first atomic.Int32
 		for range 16 {
 			asking.Go(func() {
-				if FirstToTell(dir, job) {
+				if FirstToAnnounce(dir, job) {
 					first.Add(1)
 				}
 			})
@@ -35,15 +35,15 @@ func TestFirstToTell(t *testing.T) {
 	}
 	// What somebody has put there is not followed.
 	target, unharmed := victim(t)
-	link(t, target, filepath.Join(dir, Folder, "13.0"+toldSuffix))
-	if FirstToTell(dir, "13.0") {
+	link(t, target, filepath.Join(dir, Folder, "13.0"+announcedSuffix))
+	if FirstToAnnounce(dir, "13.0") {
 		t.Error("the first behind a link")
 	}
 	unharmed()
 	testkit.Must(t, os.RemoveAll(dir))
 	link(t, filepath.Dir(target), dir)
 	testkit.Must(t, os.Symlink(".", filepath.Join(dir, Folder)))
-	if FirstToTell(dir, "12.0") {
+	if FirstToAnnounce(dir, "12.0") {
 		t.Error("the first in a folder behind a link")
 	}
 }
