@@ -4,7 +4,10 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"path/filepath"
+	"slices"
+	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/config"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
@@ -31,14 +34,29 @@ func announceMade(dir string, env *environment, say func(format string, args ...
 }
 
 // announceSilent says that a task of the job has recorded nothing, if that is so: the archive of the others waits for it.
-func announceSilent(dir, command string, env *environment, say func(format string, args ...any)) {
+func announceSilent(ctx context.Context, dir, command string, env *environment, say func(format string, args ...any)) {
 	own := config.FindLauncher(env.lookup)
-	entries, err := experiment.List(dir)
+	entries, err := described(ctx, dir)
 	if err != nil || recordedByTask(entries, own, experiment.BootID()) || !firstToAnnounce(dir, env) {
 		return
 	}
 	say("rank %d has recorded nothing: %s. When all ranks have ended `nccl-otf2 unify %s` makes the archive of those that have",
 		own.Rank, whyNothing(command), relative(dir))
+}
+
+// described lists the shards of a directory when each has said whose it is, which those of ranks that are just beginning have not.
+func described(ctx context.Context, dir string) (entries []experiment.Entry, err error) {
+	for {
+		entries, err = experiment.List(dir)
+		if err != nil || !slices.ContainsFunc(entries, func(e experiment.Entry) bool { return e.State == experiment.Starting }) {
+			return entries, err
+		}
+		select {
+		case <-ctx.Done():
+			return entries, nil
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
 }
 
 // whyNothing says why a command may have recorded nothing.

@@ -3,10 +3,13 @@
 package main
 
 import (
+	"context"
 	"testing"
+	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/config"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // A task has recorded if a process of its machine has its rank, or has a rank that is not its launcher's.
@@ -33,5 +36,28 @@ func TestRecordedByTask(t *testing.T) {
 		if got := recordedByTask(c.entries, task, here); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
 		}
+	}
+}
+
+// A shard that has not said yet whose it is, is waited for: a rank that records nothing may end while the others begin.
+func TestShardsThatBeginAreWaitedFor(t *testing.T) {
+	dir := t.TempDir()
+	s, err := experiment.Create(dir, "one")
+	testkit.Must(t, err)
+	t.Cleanup(func() { _ = s.Close() })
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if entries, err := described(over, dir); err != nil || len(entries) != 1 || entries[0].State != experiment.Starting {
+		t.Fatalf("%+v, %v", entries, err)
+	}
+	written := time.AfterFunc(100*time.Millisecond, func() {
+		if err := s.Write(&experiment.Process{Version: experiment.Version, UUID: "one", Launcher: experiment.Launcher{Name: "slurm", Rank: 1}}); err != nil {
+			t.Error(err)
+		}
+	})
+	defer written.Stop()
+	entries, err := described(t.Context(), dir)
+	if err != nil || len(entries) != 1 || entries[0].Process == nil || entries[0].Process.Launcher.Rank != 1 {
+		t.Errorf("%+v, %v", entries, err)
 	}
 }

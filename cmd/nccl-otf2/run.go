@@ -191,7 +191,7 @@ func conclude(dir string, env *environment, member, archive bool, began time.Tim
 	}
 	if !recordedSince(dir, began) {
 		if member {
-			announceSilent(dir, command, env, say)
+			announceSilent(wait, dir, command, env, say)
 		} else {
 			say("nothing was recorded: %s", whyNothing(command))
 		}
@@ -222,7 +222,7 @@ func conclude(dir string, env *environment, member, archive bool, began time.Tim
 		announceMade(dir, env, say)
 		return
 	case member && !complete: // others of the job are not done yet, or have left nothing
-		announceSilent(dir, command, env, say)
+		announceSilent(wait, dir, command, env, say)
 		return
 	}
 	// Another process may be unifying the directory: a collector, or another node's `run`, perhaps

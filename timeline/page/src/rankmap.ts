@@ -39,6 +39,7 @@ export class RankMap {
   private top = 0; // of the scale
   private late: { key: string; lines: Float64Array[] | undefined } | undefined;
   private looking = ""; // what is being looked for
+  private drawn: Measure | undefined; // what the picture shows; undefined: nothing yet, as it is looked for
   private asked = 0;
   private timer = 0;
   private readonly image = document.createElement("canvas");
@@ -143,8 +144,10 @@ export class RankMap {
   private compute(cells: Cells): void {
     const { rows, measure } = this;
     const late = measure === "late" ? this.lateLines(cells) : undefined;
+    this.drawn = measure === "late" && this.late?.key !== keyOf(cells) ? undefined : measure;
     if (measure === "late" && !late) {
       this.lines = [];
+      this.pixels = 0;
       return;
     }
     this.lines = Array.from({ length: rows.lines }, (_, i) => {
@@ -160,7 +163,7 @@ export class RankMap {
 
   // lateLines are the ones of the time that is shown, if they are there; else they are looked for.
   private lateLines(cells: Cells): Float64Array[] | undefined {
-    const key = `${cells.from} ${cells.to} ${cells.columns}`;
+    const key = keyOf(cells);
     if (this.late?.key === key) return this.late.lines;
     if (this.looking === key) return undefined; // pictures that are drawn meanwhile do not begin anew
     this.looking = key;
@@ -180,8 +183,9 @@ export class RankMap {
     return undefined;
   }
 
+  // pending tells that the picture does not show yet what was chosen.
   get pending(): boolean {
-    return this.on && this.measure === "late" && this.late?.key !== `${this.cells.from} ${this.cells.to} ${this.cells.columns}`;
+    return this.on && this.drawn !== this.measure;
   }
 
   private paint(columns: number, [r, g, b]: [number, number, number]): ImageData {
@@ -257,5 +261,7 @@ export class RankMap {
     return { rank, from, to, text, name: scale.name };
   }
 }
+
+const keyOf = (c: Cells) => `${c.from} ${c.to} ${c.columns}`;
 
 const rowsLabel = "Timeline. Arrow keys move, plus and minus zoom, full stop selects a bar, question mark for help.";
