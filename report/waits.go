@@ -154,6 +154,20 @@ var worstOptional = []string{"host", "±", "transfer", "skew"}
 // Waits gives the waits as tables. Points in time are shown by a clock.
 func Waits(w *waits.States, clock Clock) *Document {
 	d := &Document{Title: "Waiting"}
+	d.say("%s", comparedLine(w))
+	if left := leftOut(&w.NotCompared); len(left) > 0 {
+		d.say("n/a: %s", strings.Join(left, ", "))
+	}
+	if w.Total.Parts > 0 {
+		d.say("%s", waitedLine(&w.Total))
+	}
+	d.sheets = waitSheets(w, clock)
+	waitNotes(d, w)
+	return d
+}
+
+// comparedLine says how much was compared, by times of which sources.
+func comparedLine(w *waits.States) string {
 	compared := func(n uint64, one, many string) string {
 		if n == 0 {
 			return "no " + many
@@ -168,48 +182,54 @@ func Waits(w *waits.States, clock Clock) *Document {
 	if len(times) > 0 {
 		basis = " (" + strings.Join(times, ", ") + ")"
 	}
-	d.say("%s and %s compared%s", compared(w.Collectives, "collective", "collectives"), compared(w.Messages, "message", "messages"), basis)
-	var left []string
+	return fmt.Sprintf("%s and %s compared%s", compared(w.Collectives, "collective", "collectives"), compared(w.Messages, "message", "messages"), basis)
+}
+
+// leftOut says what was not compared, and why.
+func leftOut(not *waits.NotCompared) (left []string) {
 	for _, n := range []struct {
 		n         uint64
 		one, many string
 		text      string
 	}{
-		{w.NotCompared.NoTimes, "collective", "collectives", "without comparable times of two members"},
-		{w.NotCompared.Unfinished, "collective", "collectives", "not ended by all"},
-		{w.NotCompared.Members, "member", "members", "of others without comparable times"},
-		{w.NotCompared.Messages, "message", "messages", "without comparable times"},
-		{w.NotCompared.Unmatched, "end of a message", "ends of messages", "without the other"},
-		{w.NotCompared.NotAlike, "end of a message", "ends of messages", "recorded unlike the other"},
+		{not.NoTimes, "collective", "collectives", "without comparable times of two members"},
+		{not.Unfinished, "collective", "collectives", "not ended by all"},
+		{not.Members, "member", "members", "of others without comparable times"},
+		{not.Messages, "message", "messages", "without comparable times"},
+		{not.Unmatched, "end of a message", "ends of messages", "without the other"},
+		{not.NotAlike, "end of a message", "ends of messages", "recorded unlike the other"},
 	} {
 		if n.n > 0 {
 			left = append(left, units.Count(int(n.n), n.one, n.many)+" "+n.text)
 		}
 	}
-	if len(left) > 0 {
-		d.say("n/a: %s", strings.Join(left, ", "))
+	return left
+}
+
+// waitedLine says how much was waited in all, and how exact that is.
+func waitedLine(t *waits.Sums) string {
+	line := fmt.Sprintf("waited %s of %s, %s", units.Time(float64(t.Waited)), units.Time(float64(t.Time)), units.Percent(float64(t.Waited), float64(t.Time)))
+	switch {
+	case t.Waits == 0:
+	case t.Unstated == t.Waits:
+		line += "; how exact that is the archive does not say"
+	case t.Unstated > 0:
+		line += fmt.Sprintf(", ± more than %s: %d of %s say how exact they are", units.Time(float64(t.Uncertainty)), t.Waits-t.Unstated, units.Count(int(t.Waits), "wait", "waits"))
+	default:
+		line += fmt.Sprintf(", ± %s", units.Time(float64(t.Uncertainty)))
 	}
-	if w.Total.Parts > 0 {
-		t := &w.Total
-		line := fmt.Sprintf("waited %s of %s, %s", units.Time(float64(t.Waited)), units.Time(float64(t.Time)), units.Percent(float64(t.Waited), float64(t.Time)))
-		switch {
-		case t.Waits == 0:
-		case t.Unstated == t.Waits:
-			line += "; how exact that is the archive does not say"
-		case t.Unstated > 0:
-			line += fmt.Sprintf(", ± more than %s: %d of %s say how exact they are", units.Time(float64(t.Uncertainty)), t.Waits-t.Unstated, units.Count(int(t.Waits), "wait", "waits"))
-		default:
-			line += fmt.Sprintf(", ± %s", units.Time(float64(t.Uncertainty)))
-		}
-		if t.Below > 0 {
-			line += fmt.Sprintf("; %s of it in %s not longer than what they may be off by", units.Time(float64(t.BelowTime)), units.Count(int(t.Below), "wait", "waits"))
-		}
-		d.say("%s", line)
+	if t.Below > 0 {
+		line += fmt.Sprintf("; %s of it in %s not longer than what they may be off by", units.Time(float64(t.BelowTime)), units.Count(int(t.Below), "wait", "waits"))
 	}
-	total := w.Total.Waited
-	d.sheets = []sheet{
+	return line
+}
+
+// waitSheets are the tables.
+func waitSheets(w *waits.States, clock Clock) []sheet {
+	total, ranks := w.Total.Waited, recorded(w.Ranks, func(r waits.Row) bool { return r.NoData })
+	sheets := []sheet{
 		sheetOf("kinds", "By cause", w.Kinds, waitGroupColumns("cause", false)),
-		sheetOf("ranks", "By rank", recorded(w.Ranks, func(r waits.Row) bool { return r.NoData }), waitRowColumns("rank", true, total)),
+		sheetOf("ranks", "By rank", ranks, waitRowColumns("rank", true, total)),
 		sheetOf("gpus", "By GPU", w.GPUs, waitRowColumns("GPU", true, total)),
 		sheetOf("hosts", "By host", w.HostRows, waitRowColumns("host", false, total)),
 		sheetOf("communicators", "By communicator", w.Communicators, waitGroupColumns("communicator", true)),
@@ -220,36 +240,39 @@ func Waits(w *waits.States, clock Clock) *Document {
 		sheetOf("network", "Transfers over the network: what the oldest one of each rank waited for", w.Network, networkWaitColumns),
 		sheetOf("enqueue", "Enqueue arrival: who called last; this is not waiting", recorded(w.Enqueue.Ranks, func(r waits.EnqueueRow) bool { return r.NoData }), enqueueColumns),
 	}
-	recordedRanks := recorded(w.Ranks, func(r waits.Row) bool { return r.NoData })
-	for i, rows := range map[int][]waits.Row{1: recordedRanks, 2: w.GPUs, 3: w.HostRows} {
-		d.sheets[i].by("the waiting caused", func(k int) float64 { return float64(rows[k].Caused) })
-		d.sheets[i].optional = waitOptional
+	for i, rows := range map[int][]waits.Row{1: ranks, 2: w.GPUs, 3: w.HostRows} {
+		sheets[i].by("the waiting caused", func(k int) float64 { return float64(rows[k].Caused) })
+		sheets[i].optional = waitOptional
 	}
 	for i, rows := range map[int][]waits.Group{4: w.Communicators, 5: w.Operations, 6: w.Phases} {
-		d.sheets[i].by("the waiting", func(k int) float64 { return float64(rows[k].Waited) })
-		d.sheets[i].optional = waitOptional
+		sheets[i].by("the waiting", func(k int) float64 { return float64(rows[k].Waited) })
+		sheets[i].optional = waitOptional
 	}
-	d.sheets[0].optional = waitOptional
-	d.sheets[7].by("the waiting", func(k int) float64 { return float64(w.Worst[k].Caused) })
-	d.sheets[7].optional = worstOptional
-	d.sheets[9].by("the waiting for peers", func(k int) float64 { return float64(w.Network[k].AwaitedBy) })
-	d.sheets[9].optional = []string{"host", "phases", "unfinished", "flush", "process"}
+	sheets[0].optional = waitOptional
+	sheets[7].by("the waiting", func(k int) float64 { return float64(w.Worst[k].Caused) })
+	sheets[7].optional = worstOptional
+	sheets[9].by("the waiting for peers", func(k int) float64 { return float64(w.Network[k].AwaitedBy) })
+	sheets[9].optional = []string{"host", "phases", "unfinished", "flush", "process"}
 	if w.Total.Parts == 0 {
-		for i := range d.sheets[:8] {
-			d.sheets[i].text = nil
+		for i := range sheets[:8] {
+			sheets[i].text = nil
 		}
 	}
 	if len(w.Paradigms) > 0 {
 		paradigms := sheetOf("paradigms", "By paradigm", w.Paradigms, paradigmColumns)
 		paradigms.optional = waitOptional
-		d.sheets = slices.Insert(d.sheets, 1, paradigms)
+		sheets = slices.Insert(sheets, 1, paradigms)
 	}
 	if e := &w.Enqueue; e.Collectives > 0 {
-		d.sheets[len(d.sheets)-1].more = []string{fmt.Sprintf("%s: from the first to the last call %s on average, at most %s.",
+		sheets[len(sheets)-1].more = []string{fmt.Sprintf("%s: from the first to the last call %s on average, at most %s.",
 			units.Count(int(e.Collectives), "collective", "collectives"), units.Time(e.SkewAvg), units.Time(float64(e.SkewMax)))}
 	}
-	at := slices.IndexFunc(d.sheets, func(s sheet) bool { return s.name == "phases" })
-	d.sheets = slices.Concat(efficiencySheets(w.Efficiency), d.sheets[:at], whereSheets(w, clock), d.sheets[at:])
+	at := slices.IndexFunc(sheets, func(s sheet) bool { return s.name == "phases" })
+	return slices.Concat(efficiencySheets(w.Efficiency), sheets[:at], whereSheets(w, clock), sheets[at:])
+}
+
+// waitNotes say what stands below the tables.
+func waitNotes(d *Document, w *waits.States) {
 	if w.Verdict != nil {
 		d.note("%s", w.Verdict.Text)
 	}
@@ -265,5 +288,4 @@ func Waits(w *waits.States, clock Clock) *Document {
 	if w.NetworkUnknown > 0 {
 		d.note("Of %s it is not known whose transfers they show.", units.Count(int(w.NetworkUnknown), "network row", "network rows"))
 	}
-	return d
 }
