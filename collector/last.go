@@ -11,8 +11,8 @@ const maxUnifyLocations = 2000
 // isLast tells that all processes of the job have finished their shards, and that together they are
 // few enough to be unified here.
 func isLast(directory string) (bool, error) {
-	entries, err := experiment.List(directory)
-	if err != nil || !experiment.Complete(entries) {
+	entries, ended, err := experiment.ListIfEnded(directory) // when a large job ends all ask
+	if err != nil || !ended || !experiment.Complete(entries) {
 		return false, err
 	}
 	locations := 0
