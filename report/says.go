@@ -11,6 +11,7 @@ const (
 	SaysMost    = "most"
 	SaysIn      = "in"
 	SaysStartUp = "start-up"
+	SaysSlow    = "slow"
 )
 
 // Says is what the report says below its verdict before its tables, for where there is a picture of the waiting over time: the critical

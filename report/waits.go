@@ -276,8 +276,10 @@ func waitNotes(d *Document, w *waits.States) {
 	if w.Verdict != nil {
 		d.note("%s", w.Verdict.Text)
 	}
-	if text := startUpLater(w); text != "" {
-		d.note("Waiting: %s.", text)
+	for _, text := range []string{startUpLater(w), slowToo(w)} {
+		if text != "" {
+			d.note("Waiting: %s.", text)
+		}
 	}
 	if text := firstCollectives(w); text != "" {
 		d.note("%s", text)

@@ -98,6 +98,9 @@ func whereLines(s *waits.States, clock Clock) (all []Line) {
 	if line := startUpLater(s); line != "" {
 		all = append(all, Line{Name: SaysStartUp, Text: line})
 	}
+	if line := slowToo(s); line != "" {
+		all = append(all, Line{Name: SaysSlow, Text: line})
+	}
 	for _, line := range efficiencyLines(s.Efficiency) {
 		all = append(all, Line{Name: saysEfficiency, Text: line})
 	}
@@ -120,6 +123,15 @@ func startUpLater(s *waits.States) string {
 		return ""
 	}
 	return fmt.Sprintf("%s of it goes back to the first operations of communicators; the answer above is of the other %s", units.Time(float64(later)), units.Time(float64(v.Waited)))
+}
+
+// slowToo says that the verdict is of more than was waited: of what slow links and GPUs held all members up, too; "" if that is little.
+func slowToo(s *waits.States) string {
+	v := s.Verdict
+	if v == nil || v.Waited <= s.Total.Waited || float64(v.Waited-s.Total.Waited) < leastPart*float64(s.Total.Waited) || len(v.Culprits) > 0 && v.Culprits[0].Stops() {
+		return ""
+	}
+	return fmt.Sprintf("the answer above is of %s: what operations took longer by slow links and GPUs counts, too, for each of their ranks", units.Time(float64(v.Waited)))
 }
 
 func worstWindow(w *overtime.Window, clock Clock) string {
