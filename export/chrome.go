@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/klauspost/compress/gzip"
-
 	"github.com/nccl-otf2/nccl-otf2/analysis/waits"
 	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -23,17 +21,7 @@ import (
 // so they are the same at each export. Times are microseconds since the begin of the archive.
 func Chrome(a *otf2.Archive, path string, stdout io.Writer, opts *Options) (*Result, error) {
 	e := newExporter(a, opts)
-	err := e.into(path, stdout, func(w io.Writer) error {
-		if !strings.HasSuffix(path, ".gz") {
-			return e.chrome(w)
-		}
-		z := gzip.NewWriter(w)
-		if err := e.chrome(z); err != nil {
-			return err
-		}
-		return z.Close()
-	})
-	if err != nil {
+	if err := e.into(path, stdout, zipped(path, e.chrome)); err != nil {
 		return nil, err
 	}
 	return &e.result, nil

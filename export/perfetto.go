@@ -7,9 +7,6 @@ import (
 	"io"
 	"math"
 	"strconv"
-	"strings"
-
-	"github.com/klauspost/compress/gzip"
 
 	"github.com/nccl-otf2/nccl-otf2/analysis"
 	"github.com/nccl-otf2/nccl-otf2/analysis/matrix"
@@ -24,17 +21,7 @@ import (
 // open at a time, and the strings that the archive defines.
 func Perfetto(a *otf2.Archive, path string, stdout io.Writer, opts *Options) (*Result, error) {
 	e := newExporter(a, opts)
-	err := e.into(path, stdout, func(w io.Writer) error {
-		if !strings.HasSuffix(path, ".gz") {
-			return e.perfetto(w)
-		}
-		z := gzip.NewWriter(w)
-		if err := e.perfetto(z); err != nil {
-			return err
-		}
-		return z.Close()
-	})
-	if err != nil {
+	if err := e.into(path, stdout, zipped(path, e.perfetto)); err != nil {
 		return nil, err
 	}
 	return &e.result, nil
