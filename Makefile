@@ -54,6 +54,7 @@ tool:
 	@mkdir -p $(BUILD)
 	@command -v $(GO) >/dev/null || { echo "make: Go is missing: install the version named in go.mod (https://go.dev/dl)" >&2; exit 1; }
 	CGO_ENABLED=$(TOOL_CGO) $(GO) build $(PIE) -trimpath -ldflags '$(TOOL_LDFLAGS)' -o $(TOOL) ./cmd/nccl-otf2
+	CGO_ENABLED=$(TOOL_CGO) $(GO) build $(PIE) -trimpath -ldflags '$(TOOL_LDFLAGS)' -o $(BUILD)/libexec/nccl-otf2/nccl-otf2-collector ./cmd/nccl-otf2-collector
 
 # DuckDB's library is linked through cgo, and needs a C++ compiler's. Its modules' licence texts lie beside the program.
 query: ## nccl-otf2-query, which nccl-otf2 query starts: DuckDB, fetched through Go's module proxy (60 MB program)

@@ -137,7 +137,7 @@ var Table = []Setting{
 		Help:  "Clock of the records. `auto`: the processor's counter if the kernel trusts it, else CLOCK_MONOTONIC. `host` is for tests: the program's own.",
 		parse: func(s *Settings, v string) error { s.Clock = v; return nil }},
 	{Key: "COLLECTOR", Kind: Path, Early: true,
-		Help:  "Program to start as collector. Default: `nccl-otf2` beside the plugin. `spool`: none; a thread of the plugin writes raw files, which `unify` converts.",
+		Help:  "Program to start as collector. Default: that of the plugin's installation. `spool`: none; a thread of the plugin writes raw files, which `unify` converts.",
 		parse: func(s *Settings, v string) error { s.Collector = v; return nil }},
 	{Key: "START_LIMIT", Default: "2", Kind: Seconds, Early: true, Least: leastLimit, Most: mostLimit,
 		Help:  "How long the first communicator's initialisation waits for the collector to be ready (1 to 600); after that nothing is recorded. More where nodes are overloaded or programs come from a slow file system.",

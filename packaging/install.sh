@@ -23,6 +23,7 @@ files="
 755|$BUILD/nccl-otf2|$PREFIX/bin/
 755|$BUILD/libnccl-profiler-otf2.so|$LIBDIR/
 755|$BUILD/libscorep_substrate_nccl_otf2.so|$LIBDIR/
+755|$BUILD/libexec/nccl-otf2/nccl-otf2-collector|$PREFIX/libexec/nccl-otf2/
 755|$BUILD/libexec/nccl-otf2/replay-host|$PREFIX/libexec/nccl-otf2/
 755|$BUILD/libexec/nccl-otf2/callers/|$PREFIX/libexec/nccl-otf2/callers/
 644|$BUILD/share/|$share/

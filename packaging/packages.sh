@@ -48,10 +48,10 @@ build() { # machine
   mkdir -p "$made"
   export TARGET=$1-linux-gnu.$GLIBC
   nvml "$made"
-  local cc=$PWD/packaging/cc.sh
+  local cc=$PWD/packaging/cc.sh program
   "$MAKE" --no-print-directory -s plugin replay-host BUILD="$made" CC="$cc"
   CC=$cc CGO_ENABLED=1 GOOS=linux GOARCH=${goarch[$1]} "$MAKE" --no-print-directory -s tool BUILD="$made" PREFIX=/usr
-  "$patchelf" --remove-needed "${NVML##*/}" "$made/nccl-otf2"
+  for program in nccl-otf2 libexec/nccl-otf2/nccl-otf2-collector; do "$patchelf" --remove-needed "${NVML##*/}" "$made/$program"; done
   rm -rf "$made/share"
   cp -r "$BUILD/share" "$BUILD/THIRD-PARTY-LICENCES" "$made/"
 }

@@ -221,7 +221,23 @@ static bool near_library(const char *library, char *path, size_t size) {
   return false;
 }
 
-/* NCCL_OTF2_COLLECTOR, else `nccl-otf2` of the same installation; links are followed if there is none where the link is. */
+/* What a tool's installation has for this alone: a smaller program, which starts sooner (cmd/nccl-otf2-collector). libexec
+ * lies in the tool's folder where all was copied to one, and beside it where that is the bin of a prefix. */
+static void prefer_small(char *path, size_t size) {
+  static const char *const places[] = {"", "/.."};
+  char small[PATH_MAX];
+  const int folder = (int)(strrchr(path, '/') - path);
+  const bool prefix = folder >= 4 && strncmp(path + folder - 4, "/bin", 4) == 0;
+  for (size_t i = 0; i < (prefix ? 2 : 1); i++) {
+    const int length = snprintf(small, sizeof small, "%.*s%s/libexec/nccl-otf2/nccl-otf2-collector", folder, path, places[i]);
+    if (length > 0 && (size_t)length < size && (size_t)length < sizeof small && access(small, X_OK) == 0) {
+      memcpy(path, small, (size_t)length + 1);
+      return;
+    }
+  }
+}
+
+/* NCCL_OTF2_COLLECTOR, else that of the same installation; links are followed if there is no tool where the link is. */
 static bool find(char *path, size_t size, char *why, size_t why_size) {
   const char *setting = ncclotf2_setting(NCCLOTF2_SETTING_COLLECTOR).text;
   if (setting) {
@@ -233,8 +249,10 @@ static bool find(char *path, size_t size, char *why, size_t why_size) {
   char real[PATH_MAX];
   if (dladdr((void *)(uintptr_t)&ncclotf2_collector_start, &library) && library.dli_fname &&
       (near_library(library.dli_fname, path, size) ||
-       (realpath(library.dli_fname, real) && near_library(real, path, size))))
+       (realpath(library.dli_fname, real) && near_library(real, path, size)))) {
+    prefer_small(path, size);
     return true;
+  }
   snprintf(why, why_size, "no program nccl-otf2 beside the library or in ../bin (and NCCL_OTF2_COLLECTOR is not set)");
   return false;
 }

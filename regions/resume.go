@@ -5,6 +5,7 @@ package regions
 import (
 	"encoding/binary"
 	"maps"
+	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 )
@@ -265,15 +266,16 @@ func join(into *map[string][]byte, of map[string][]byte) {
 	}
 }
 
-// copied is the function that a plan has copy engines carry out.
+// copied is the function that a plan has copy engines carry out; of several the first by name, so that a plan is described in one
+// way only.
 func (p *plan) copied() string {
-	for _, op := range p.ops {
-		return op.name
+	if len(p.ops) > 0 {
+		return p.ops[0].name
 	}
-	for key := range p.gone.operations {
-		return experiment.FunctionOf(key)
+	if p.gone == nil || len(p.gone.operations) == 0 {
+		return ""
 	}
-	return ""
+	return experiment.FunctionOf(slices.Min(slices.Collect(maps.Keys(p.gone.operations))))
 }
 
 // loseGone leaves the places of the operations of a plan that are gone.

@@ -37,6 +37,16 @@ func TestLeftPlansAreJoined(t *testing.T) {
 	}
 }
 
+// A plan is described in one way, in whichever order a map gives what is gone of it.
+func TestCopiedPlansAreDescribedInOneWay(t *testing.T) {
+	for range 100 {
+		p := &plan{gone: &gone{operations: map[string][]byte{"AllReduce": nil, "AllGather": nil, "Broadcast": nil}}}
+		if got := p.copied(); got != "AllGather" {
+			t.Fatalf("%q", got)
+		}
+	}
+}
+
 func madeUpPlan(r *rand.Rand, c *commRank) *plan {
 	p := &plan{comm: c, handle: r.Uint64N(100) + 1, start: r.Uint64N(100), stopped: r.IntN(5) > 0, captureOnly: r.IntN(8) == 0}
 	if r.IntN(10) == 0 {

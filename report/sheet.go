@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/analysis/selection"
+	"github.com/nccl-otf2/nccl-otf2/internal/folding"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
@@ -103,7 +104,7 @@ func (d *Document) WriteStyled(w io.Writer, style Style) error {
 	if d.text != nil {
 		return d.text(w, style)
 	}
-	lines := folded(w, style.Width)
+	lines := folding.NewWriter(w, style.Width)
 	b := bufio.NewWriter(lines)
 	printable.Fprintln(b, d.Title)
 	for _, line := range d.intro {

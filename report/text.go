@@ -18,6 +18,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/analysis/waits"
 	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/folding"
 	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
@@ -28,7 +29,7 @@ func WriteText(r *operations.Report, w io.Writer) error { return WriteStyled(r, 
 
 // WriteStyled writes the report for people: summary, operations, phases if there are any, waiting, and what to look at next.
 func WriteStyled(r *operations.Report, w io.Writer, style Style) error {
-	lines := folded(w, style.Width)
+	lines := folding.NewWriter(w, style.Width)
 	b := bufio.NewWriter(lines)
 	writeSummary(&r.Summary, b, style)
 	for _, p := range r.Problems {

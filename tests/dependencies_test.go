@@ -18,6 +18,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/installed"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
@@ -32,7 +33,7 @@ func TestDependencies(t *testing.T) {
 	for m := range modulesOf(t, "../cmd/nccl-otf2") {
 		want[m] = "no"
 	}
-	for m := range modulesOf(t, "../collector") {
+	for m := range modulesOf(t, "../cmd/nccl-otf2-collector") {
 		want[m] = "yes"
 	}
 	if d := gocmp.Diff(want, told); d != "" {
@@ -80,12 +81,14 @@ func TestHardening(t *testing.T) {
 			wantBranchTargets(t, name, openELF(t, builtFile(t, name)))
 		}
 	}
-	tool := openELF(t, builtFile(t, "nccl-otf2"))
-	if tool.Type != elf.ET_DYN && (runtime.GOARCH == "amd64" || runtime.GOARCH == "arm64") {
-		t.Errorf("the tool is %s, not position-independent", tool.Type)
-	}
-	if relro, stack := protection(tool); !relro || !stack {
-		t.Errorf("the tool: read-only after relocation %t, stack not executable %t", relro, stack)
+	for _, name := range []string{"nccl-otf2", installed.Collector} {
+		program := openELF(t, builtFile(t, name))
+		if program.Type != elf.ET_DYN && (runtime.GOARCH == "amd64" || runtime.GOARCH == "arm64") {
+			t.Errorf("%s is %s, not position-independent", name, program.Type)
+		}
+		if relro, stack := protection(program); !relro || !stack {
+			t.Errorf("%s: read-only after relocation %t, stack not executable %t", name, relro, stack)
+		}
 	}
 }
 

@@ -24,9 +24,12 @@ var tutorials = map[string]string{
 	"weeks":         "09-straggler-4p",
 }
 
-// torchrun starts four processes of a job, each of which plays its part of a recording at the recorded times.
-const torchrun = `#!/bin/bash
-[ "$*" = "--nproc-per-node 4 train.py" ] || { echo "torchrun: started with $*" >&2; exit 2; }
+// launcher is what starts the job on the pages: it starts four processes of a job, each of which plays its part of a recording at the recorded times.
+const launcher = `#!/bin/bash
+case "${0##*/} $*" in
+  "torchrun --nproc-per-node "[48]" train.py" | "mpirun -np 4 ./all_reduce_perf -b 8 -e 128M" | "program ") ;;
+  *) echo "started as $0 $*" >&2; exit 2 ;;
+esac
 export NCCL_OTF2_CLOCK=host WORLD_SIZE=4
 for rank in 0 1 2 3; do RANK=$rank LOCAL_RANK=$rank %[1]s --clock recorded %[2]s/p$rank.program >/dev/null & jobs="$jobs $!"; done
 for job in $jobs; do wait "$job" || exit 1; done
@@ -53,20 +56,30 @@ func TestTutorials(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			need.Reference(t, "otf2-print")
-			bin := filepath.Join(root, prefix, "bin")
-			stand := standIns(t, filepath.Join(root, prefix), recording)
-			walk.Page(t, "../docs/tutorials/"+name+".md", func(script string) (string, error) {
-				c := exec.Command("bash", "-euo", "pipefail", "-c", script)
-				c.Dir = t.TempDir()
-				c.Env = append(os.Environ(), "PATH="+stand+":"+bin+":"+os.Getenv("PATH"), "PYTHONPATH="+filepath.Join(root, prefix, "share/nccl-otf2/python"))
-				out, err := c.CombinedOutput()
-				return string(out), err
-			}, " "+host+" ", " node1 ")
+			walk.Page(t, "../docs/tutorials/"+name+".md", visitor(t, filepath.Join(root, prefix), recording), " "+host+" ", " node1 ")
 		})
+	}
+	t.Run("README", func(t *testing.T) {
+		t.Parallel()
+		walk.Through(t, "../README.md", visitor(t, filepath.Join(root, prefix), "09-straggler-4p"))
+	})
+}
+
+// visitor does what a page says, in an empty directory, with what is installed in a prefix and stand-ins that play a recording.
+func visitor(t *testing.T, installation, recording string) func(script string) (string, error) {
+	t.Helper()
+	stand := standIns(t, installation, recording)
+	return func(script string) (string, error) {
+		c := exec.Command("bash", "-euo", "pipefail", "-c", script)
+		c.Dir = t.TempDir()
+		testkit.Must(t, os.Symlink(filepath.Join(stand, "program"), filepath.Join(c.Dir, "program")))
+		c.Env = append(os.Environ(), "PATH="+stand+":"+filepath.Join(installation, "bin")+":"+os.Getenv("PATH"), "PYTHONPATH="+filepath.Join(installation, "share/nccl-otf2/python"))
+		out, err := c.CombinedOutput()
+		return string(out), err
 	}
 }
 
-// standIns is a folder with programs that are not to be had here: torchrun.
+// standIns is a folder with programs that are not to be had here: launchers, and a program that is one process of a job.
 func standIns(t *testing.T, installation, recording string) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -79,6 +92,8 @@ func standIns(t *testing.T, installation, recording string) string {
 		testkit.Must(t, err)
 		testkit.Write(t, filepath.Join(folder, fmt.Sprintf("p%d.program", k)), program)
 	}
-	testkit.Script(t, filepath.Join(folder, "torchrun"), fmt.Sprintf(torchrun, filepath.Join(installation, replay.HostFile), folder))
+	for _, name := range []string{"torchrun", "mpirun", "program"} {
+		testkit.Script(t, filepath.Join(folder, name), fmt.Sprintf(launcher, filepath.Join(installation, replay.HostFile), folder))
+	}
 	return folder
 }

@@ -103,6 +103,11 @@ func rootCommand() *cobra.Command {
 		}
 	}
 	root.AddCommand(collectCommand())
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
+		if err := writeHelp(cmd, cmd.OutOrStdout()); err != nil {
+			cmd.PrintErrln(err)
+		}
+	})
 	root.SetHelpCommand(helpCommand())
 	root.SetHelpCommandGroupID(careGroup)
 	root.SetCompletionCommandGroupID(careGroup)

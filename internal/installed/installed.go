@@ -57,6 +57,32 @@ func Program(tool, path string) (string, error) {
 	return first(places)
 }
 
+// Collector is the program that the plugin starts beside each process, by its path in the prefix.
+const Collector = "libexec/nccl-otf2/nccl-otf2-collector"
+
+// CollectorOf is the absolute path of what the plugin starts where it finds this tool: the program for it in the tool's folder or its
+// prefix, else the tool (prefer_small in plugin/collector.c looks in the same places).
+func CollectorOf(tool string) string {
+	places := []string{filepath.Join(filepath.Dir(tool), Collector)}
+	if inPrefix(tool) {
+		places = append(places, filepath.Join(filepath.Dir(tool), "..", Collector))
+	}
+	if path, err := first(places); err == nil {
+		return path
+	}
+	return tool
+}
+
+// ToolOf is the absolute path of the tool that belongs to a program in libexec, given by that program's path.
+func ToolOf(program string) (string, error) {
+	program, err := filepath.EvalSymlinks(program)
+	if err != nil {
+		return "", err
+	}
+	root := filepath.Join(filepath.Dir(program), "../..")
+	return first([]string{filepath.Join(root, "nccl-otf2"), filepath.Join(root, "bin", "nccl-otf2")})
+}
+
 // Roots are the folders that can be the prefix of an installation: that of the tool, where all may have been copied to, the one above
 // it if the tool is in a folder bin, and the prefix that the tool was built for.
 func Roots(tool string) []string {

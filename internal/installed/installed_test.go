@@ -64,6 +64,39 @@ func TestPrefix(t *testing.T) {
 	}
 }
 
+// What the plugin starts is the tool where there is no program for it alone.
+func TestCollectorOf(t *testing.T) {
+	for _, tc := range []struct {
+		tool  string
+		files []string
+		want  string
+	}{
+		{"nccl-otf2", []string{Collector}, Collector},
+		{"bin/nccl-otf2", []string{Collector}, Collector},
+		{"bin/nccl-otf2", []string{Collector, "bin/" + Collector}, "bin/" + Collector},
+		{"mine/nccl-otf2", []string{Collector}, "mine/nccl-otf2"},
+		{"bin/nccl-otf2", nil, "bin/nccl-otf2"},
+	} {
+		root := lay(t, append(tc.files, tc.tool)...)
+		if got := CollectorOf(filepath.Join(root, tc.tool)); got != filepath.Join(root, tc.want) {
+			t.Errorf("%v: %q", tc, got)
+		}
+	}
+}
+
+// A program in libexec finds the tool of its installation, and that of the folder to which all was copied.
+func TestToolOf(t *testing.T) {
+	for _, tool := range []string{"nccl-otf2", "bin/nccl-otf2"} {
+		root := lay(t, tool, Collector)
+		if got, err := ToolOf(filepath.Join(root, Collector)); err != nil || got != filepath.Join(root, tool) {
+			t.Errorf("%q, %v", got, err)
+		}
+	}
+	if got, err := ToolOf(filepath.Join(lay(t, Collector), Collector)); err == nil {
+		t.Errorf("took %q", got)
+	}
+}
+
 // What others may have put beside the folder of a tool that is in no prefix is not taken.
 func TestNoPrefix(t *testing.T) {
 	root := lay(t, "lib/"+library, "libexec/x")

@@ -18,11 +18,15 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 )
 
+// Programs are the names that the kernel has for collectors: the program that the plugin starts, and the tool in its place, or as
+// what makes the archive for it.
+var Programs = []string{"nccl-otf2", "nccl-otf2-colle"}
+
 // Of finds the processes that work for an experiment directory, by their environment: collectors, unless names of
 // other programs are given.
 func Of(dir string, programs ...string) (pids []int) {
 	if len(programs) == 0 {
-		programs = []string{"nccl-otf2"}
+		programs = Programs
 	}
 	wanted := []byte("NCCL_OTF2_DIR=" + dir + "\x00")
 	processes, _ := filepath.Glob("/proc/[0-9]*")

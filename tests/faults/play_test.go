@@ -420,7 +420,9 @@ func (p *play) nothingIsLeft() {
 			}
 		}
 	}
-	programs := func() []int { return collectors.Of(p.dir, "nccl-otf2", "inject", "replay-host") }
+	programs := func() []int {
+		return collectors.Of(p.dir, append([]string{"inject", "replay-host"}, collectors.Programs...)...)
+	}
 	for deadline := time.Now().Add(mostTime); len(programs()) > 0 && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 	}
 	for _, pid := range programs() {

@@ -23,9 +23,14 @@ type Block struct {
 // fence opens or closes a block.
 var fence = regexp.MustCompile("^```(.*)$")
 
-// Blocks are the blocks of a page. One in another language would be one that nothing runs, and an error, as is a page without commands
-// and a text that belongs to none.
-func Blocks(page string) (blocks []Block, err error) {
+// Blocks are the blocks of a page that is walked as a whole. One in another language would be one that nothing runs, and an error, as is a
+// page without commands and a text that belongs to none.
+func Blocks(page string) ([]Block, error) { return blocksOf(page, false) }
+
+// Commands are the blocks of a page that can be walked, of others beside them: those in sh and python.
+func Commands(page string) ([]Block, error) { return blocksOf(page, true) }
+
+func blocksOf(page string, others bool) (blocks []Block, err error) {
 	var b *Block
 	commands := false
 	for i, line := range strings.Split(page, "\n") {
@@ -35,10 +40,15 @@ func Blocks(page string) (blocks []Block, err error) {
 			b.Text += line + "\n"
 		case m == nil:
 		case b != nil:
-			blocks, b = append(blocks, *b), nil
+			if b.Language != "" {
+				blocks = append(blocks, *b)
+			}
+			b = nil
 		case m[1] == "sh" || m[1] == "python" || m[1] == "text" && len(blocks) > 0 && blocks[len(blocks)-1].Language == "sh":
 			b = &Block{Line: i + 1, Language: m[1]}
 			commands = commands || m[1] == "sh"
+		case others:
+			b = new(Block)
 		default:
 			return nil, fmt.Errorf("line %d: a block %q: only sh, python, and text behind sh are run or compared", i+1, m[1])
 		}
@@ -119,13 +129,28 @@ func has(line string, parts []string) bool {
 // squeeze makes every run of blanks one.
 func squeeze(line string) string { return strings.Join(strings.Fields(line), " ") }
 
-// Page walks a page: run executes a script as a shell with -e and pipefail, and gives all that it printed.
+// Page walks a page as a whole: run executes a script as a shell with -e and pipefail, and gives all that it printed.
 func Page(t testing.TB, path string, run func(script string) (output string, err error), replace ...string) {
 	t.Helper()
 	blocks, err := Blocks(string(testkit.Read(t, path)))
 	if err != nil {
 		t.Fatalf("%s: %v", path, err)
 	}
+	through(t, path, blocks, run, replace...)
+}
+
+// Through walks what Commands finds on a page.
+func Through(t testing.TB, path string, run func(script string) (output string, err error)) {
+	t.Helper()
+	blocks, err := Commands(string(testkit.Read(t, path)))
+	if err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+	through(t, path, blocks, run)
+}
+
+func through(t testing.TB, path string, blocks []Block, run func(script string) (output string, err error), replace ...string) {
+	t.Helper()
 	output, err := run(Script(blocks))
 	missing := Missing(blocks, output, replace...)
 	if err != nil {

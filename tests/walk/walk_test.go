@@ -53,6 +53,17 @@ func TestFails(t *testing.T) {
 	}
 }
 
+// Of a page that is no tutorial only commands are walked.
+func TestCommands(t *testing.T) {
+	blocks, err := Commands("```\nmake\n```\n" + page + "```sql\nSELECT\n```\n")
+	if err != nil || len(blocks) != 4 || blocks[0].Language != "sh" {
+		t.Errorf("%v, %v", blocks, err)
+	}
+	if blocks, err := Commands("```\nmake\n```\n"); err == nil {
+		t.Errorf("%v", blocks)
+	}
+}
+
 func TestBlocksThatNothingRuns(t *testing.T) {
 	for name, page := range map[string]string{
 		"no commands":                        "# A page\n",

@@ -70,7 +70,7 @@ func (e *examiner) mappable(group, path string) {
 
 func (e *examiner) collector(group string) {
 	const name = "collector"
-	path, how := e.Tool, "of this installation"
+	path, how := installed.CollectorOf(e.Tool), "of this installation"
 	switch c := e.settings.Collector; c {
 	case "", "nccl-otf2":
 	case "spool":

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package report
+// Package folding breaks text for terminals: lines that are too wide, between words, and paragraphs of prose.
+package folding
 
 import (
 	"bytes"
@@ -9,8 +10,9 @@ import (
 	"unicode/utf8"
 )
 
-// folding breaks lines that are wider than a terminal between words. What follows is indented, behind a name under the text that the name is of.
-type folding struct {
+// Writer breaks lines that are wider than a terminal between words. What follows is indented, behind a name under the text
+// that the name is of. To end it must be flushed.
+type Writer struct {
 	w     io.Writer
 	width int
 	line  []byte // that has not ended
@@ -19,15 +21,16 @@ type folding struct {
 // leastFolded is a width below which sentences are left to the terminal.
 const leastFolded = 40
 
-// folded writes to w, and to end it must be flushed; a width of 0 is not limited.
-func folded(w io.Writer, width int) *folding {
+// NewWriter writes to w in lines of at most width characters; a width of 0 is not limited.
+func NewWriter(w io.Writer, width int) *Writer {
 	if width < leastFolded {
 		width = 0
 	}
-	return &folding{w: w, width: width}
+	return &Writer{w: w, width: width}
 }
 
-func (f *folding) Write(text []byte) (n int, err error) {
+// Write breaks the lines that end in text; the rest of it waits for its end.
+func (f *Writer) Write(text []byte) (n int, err error) {
 	if f.width == 0 {
 		return f.w.Write(text)
 	}
@@ -45,19 +48,61 @@ func (f *folding) Write(text []byte) (n int, err error) {
 }
 
 // Flush writes what has no end of a line.
-func (f *folding) Flush() error {
+func (f *Writer) Flush() error {
 	rest := fold(string(f.line), f.width)
 	f.line = nil
 	_, err := io.WriteString(f.w, rest)
 	return err
 }
 
-// fold breaks a line.
-func fold(line string, width int) string {
+// Prose fills the paragraphs of a text anew, to at most width characters a line. Blank lines end paragraphs; lines that are
+// indented stay lines of their own, broken as Writer does, with those that go on under their text.
+func Prose(text string, width int) string {
+	var b strings.Builder
+	var pending string
+	end := func() {
+		indent := 0
+		if strings.HasPrefix(pending, " ") {
+			indent = hanging(pending)
+		}
+		if pending != "" {
+			b.WriteString(broken(pending, width, indent) + "\n")
+		}
+		pending = ""
+	}
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, " \n")
+		if pending != "" && line != "" && goesOn(pending, line) {
+			pending += " " + strings.TrimLeft(line, " ")
+			continue
+		}
+		end()
+		if pending = line; line == "" {
+			b.WriteByte('\n')
+		}
+	}
+	end()
+	return b.String()
+}
+
+// goesOn tells whether a line is of the paragraph, or of the indented item, before it.
+func goesOn(before, line string) bool {
+	margin := len(line) - len(strings.TrimLeft(line, " "))
+	if !strings.HasPrefix(before, " ") {
+		return margin == 0
+	}
+	return margin > 0 && margin == hanging(before)
+}
+
+// fold breaks a line, with what follows indented.
+func fold(line string, width int) string { return broken(line, width, hanging(line)) }
+
+// broken breaks a line, with what follows indented by so many blanks, at most by half of the width.
+func broken(line string, width, margin int) string {
 	if width <= 0 || columns(line) <= width {
 		return line
 	}
-	indent := strings.Repeat(" ", min(hanging(line), width/2))
+	indent := strings.Repeat(" ", min(margin, width/2))
 	words := wordsOf(line)
 	var b strings.Builder
 	at := 0 // characters in the line that is written

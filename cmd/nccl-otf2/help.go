@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/folding"
+)
+
+// helpWidth is the width of help that does not go to a terminal, and the most that it uses of one.
+const helpWidth = 100
+
+// writeHelp says what a command does and how it is used, in lines that fit the terminal.
+func writeHelp(cmd *cobra.Command, w io.Writer) error {
+	width := helpWidth
+	if n := widthOf(w); n > 0 {
+		width = min(n, helpWidth)
+	}
+	text := cmd.Long
+	if text == "" {
+		text = cmd.Short
+	}
+	usage, flags, found := strings.Cut(cmd.UsageString(), "\nFlags:\n")
+	if _, err := io.WriteString(w, folding.Prose(text, width)+"\n"+usage); err != nil || !found { // examples are there to be copied
+		return err
+	}
+	lines := folding.NewWriter(w, width)
+	if _, err := io.WriteString(lines, "\nFlags:\n"+flags); err != nil {
+		return err
+	}
+	return lines.Flush()
+}
