@@ -90,6 +90,7 @@ func Sanitizers(t *testing.T, test func(t *testing.T, dir string, env []string))
 		"address,undefined": "ASAN_OPTIONS=detect_leaks=1:exitcode=66",
 	} {
 		t.Run(sanitizer, func(t *testing.T) {
+			t.Parallel()
 			test(t, Build(t, sanitizer), []string{settings, "UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1"})
 		})
 	}
