@@ -5,6 +5,7 @@ package regions
 import (
 	"encoding/binary"
 	"maps"
+	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 )
@@ -265,12 +266,12 @@ func join(into *map[string][]byte, of map[string][]byte) {
 	}
 }
 
-// copied is the function that a plan has copy engines carry out.
+// copied is the function that a plan has copy engines carry out: of several that are gone the first by name, so that one plan is told in one way.
 func (p *plan) copied() string {
 	for _, op := range p.ops {
 		return op.name
 	}
-	for key := range p.gone.operations {
+	for _, key := range slices.Sorted(maps.Keys(p.gone.operations)) {
 		return experiment.FunctionOf(key)
 	}
 	return ""
