@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 var (
@@ -53,6 +54,7 @@ func Build(t testing.TB, sanitizer string) string {
 	buildsLock.Lock()
 	defer buildsLock.Unlock()
 	dir := filepath.Join(buildsDir, "build-"+sanitizer)
+	testkit.Watch(t, root()+"/replay/host", root()+"/tests/recorder", root()+"/plugin")
 	err, done := builds[sanitizer]
 	if !done {
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Minute)
