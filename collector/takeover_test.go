@@ -371,6 +371,7 @@ func TestTakeoverBetweenEqualTicks(t *testing.T) {
 		for name, death := range deaths {
 			for _, spool := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s, %s, spool %v", mode, name, spool), func(t *testing.T) {
+					t.Parallel()
 					random := rand.New(rand.NewPCG(1, 2))
 					for range 6 {
 						dir := t.TempDir()

@@ -20,6 +20,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // reading is what a parser takes a text for.
@@ -194,6 +195,7 @@ func TestPluginReadsTheSame(t *testing.T) {
 func pluginOf(t testing.TB) *plugin {
 	t.Helper()
 	need.Program(t, "cc", "gcc")
+	testkit.Watch(t, "../plugin", "../plugin/tests")
 	p, err := startPlugin()
 	if err != nil {
 		t.Fatal(err)

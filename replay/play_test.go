@@ -25,6 +25,7 @@ func TestEachRecordingPlaysAsRecorded(t *testing.T) {
 	for _, name := range names {
 		for _, clock := range []Clock{ClockLive, ClockRecorded} {
 			t.Run(name+"/"+string(clock), func(t *testing.T) {
+				t.Parallel()
 				rec := load(t, name)
 				res, out := mustPlay(t, rec, Options{Clock: clock})
 				sum := res.Total()

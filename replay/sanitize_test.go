@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,22 +22,24 @@ var sanitized = []string{"03-onethread-4r-groups", "04-threads-4r", "05-p2p-3p",
 func TestTheHostIsCleanUnderSanitizers(t *testing.T) {
 	replaytest.Sanitizers(t, func(t *testing.T, dir string, env []string) {
 		for _, name := range sanitized {
-			rec := load(t, name)
-			for _, opt := range []Options{
+			for i, opt := range []Options{
 				{Clock: ClockLive},
 				{Clock: ClockRecorded},
 				{Clock: ClockLive, NoFinalize: true, Env: []string{fmt.Sprintf("RECORDER_DECLINE=%d", TypeColl.Bit()|TypeProxyStep.Bit())}},
 				{Clock: ClockLive, Die: "300"},
 				{Clock: ClockLive, Env: []string{"RECORDER_SWITCH=2:0"}},
 			} {
-				opt.Host = filepath.Join(dir, HostFile)
-				opt.Env = append(opt.Env, env...)
-				res, _ := mustPlay(t, rec, opt)
-				for _, p := range res.Processes {
-					if p.Stderr != "" {
-						t.Errorf("%s: process %d says %s", name, p.Rank, p.Stderr)
+				t.Run(fmt.Sprintf("%s/%d", name, i), func(t *testing.T) {
+					t.Parallel()
+					opt.Host = filepath.Join(dir, HostFile)
+					opt.Env = append(opt.Env, env...)
+					res, _ := mustPlay(t, load(t, name), opt)
+					for _, p := range res.Processes {
+						if p.Stderr != "" {
+							t.Errorf("process %d says %s", p.Rank, p.Stderr)
+						}
 					}
-				}
+				})
 			}
 		}
 	})
@@ -55,13 +58,16 @@ func TestTheHostIsCleanUnderValgrind(t *testing.T) {
 	}
 	path := programFile(t, program)
 	for _, flags := range [][]string{nil, {"--clock", "recorded"}, {"--no-finalize"}} {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
-		defer cancel()
-		args := []string{"--quiet", "--error-exitcode=66", "--leak-check=full", "--errors-for-leak-kinds=definite,possible", filepath.Join(dir, HostFile)}
-		cmd := exec.CommandContext(ctx, valgrind, append(append(args, flags...), path)...)
-		cmd.Env = append(os.Environ(), "RECORDER_DIR="+t.TempDir(), "NCCL_PROFILER_PLUGIN="+filepath.Join(dir, "librecorder.so"))
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Errorf("%v: %v\n%s", flags, err, out)
-		}
+		t.Run(strings.Join(flags, " "), func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+			defer cancel()
+			args := []string{"--quiet", "--error-exitcode=66", "--leak-check=full", "--errors-for-leak-kinds=definite,possible", filepath.Join(dir, HostFile)}
+			cmd := exec.CommandContext(ctx, valgrind, append(append(args, flags...), path)...)
+			cmd.Env = append(os.Environ(), "RECORDER_DIR="+t.TempDir(), "NCCL_PROFILER_PLUGIN="+filepath.Join(dir, "librecorder.so"))
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
 	}
 }

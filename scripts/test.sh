@@ -13,12 +13,39 @@ step() { # name, command…
   shift
   echo "== $name"
   if "$@"; then
-    passed=$((passed + 1))
-    echo "== $name: passed ($((SECONDS - begin)) s)"
+    ended "$name" passed $((SECONDS - begin))
   else
-    failed+=("$name")
-    echo "== $name: FAILED ($((SECONDS - begin)) s)"
+    ended "$name" FAILED $((SECONDS - begin))
   fi
+}
+ended() { # name, passed or FAILED, seconds
+  if [ "$2" = passed ]; then passed=$((passed + 1)); else failed+=("$1"); fi
+  echo "== $1: $2 ($3 s)"
+}
+
+# Steps beside the others: what is fetched needs no processor. joined waits for them, and says then what they said.
+beside=()
+said=$(mktemp -d)
+trap 'rm -rf "$said"' EXIT
+beside() { # name, command…
+  local name=$1 log=$said/${#beside[@]}
+  shift
+  beside+=("$name")
+  {
+    begin=$SECONDS
+    if "$@" >"$log" 2>&1; then how=passed; else how=FAILED; fi
+    echo "$how $((SECONDS - begin))" >"$log.ended"
+  } &
+}
+joined() {
+  local k how took
+  wait
+  for k in "${!beside[@]}"; do
+    echo "== ${beside[k]}"
+    cat "$said/$k"
+    read -r how took <"$said/$k.ended" || { how=FAILED took="?"; }
+    ended "${beside[k]}" "$how" "$took"
+  done
 }
 finish() {
   echo
@@ -29,11 +56,12 @@ finish() {
   [ ${#failed[@]} = 0 ]
 }
 
-step "reference tools" scripts/setup.sh
-step "DuckDB for Python" env BUILD="$BUILD" scripts/engines.sh duckdb
-step "matplotlib and setuptools" env BUILD="$BUILD" scripts/engines.sh python
-step "Perfetto's format" env BUILD="$BUILD" scripts/engines.sh perfetto
+beside "reference tools" scripts/setup.sh
+beside "DuckDB for Python" env BUILD="$BUILD" scripts/engines.sh duckdb
+beside "matplotlib and setuptools" env BUILD="$BUILD" scripts/engines.sh python
+beside "Perfetto's format" env BUILD="$BUILD" scripts/engines.sh perfetto
 step "build" "$MAKE" --no-print-directory test-build
+joined
 if [ ${#failed[@]} != 0 ]; then
   finish
   exit 1
@@ -51,22 +79,44 @@ site() { # its parser of Markdown may not be to be had
 }
 step "web site" site
 step "timeline page" "$MAKE" --no-print-directory page-check
+# What tests need of this machine (internal/need): where it changes, results that go test has kept are those of another one.
+TEST_MACHINE=$({ tr : '\n' <<<"$PATH" && echo /usr/lib/python3/dist-packages; } |
+  while read -r folder; do ls -lLA --time-style=full-iso "$folder" 2>/dev/null; done | sha256sum)
+export TEST_MACHINE
 step "C tests" "$MAKE" -j "$(nproc)" --no-print-directory plugin-test
 step "C tests, address sanitizer" "$MAKE" -j "$(nproc)" --no-print-directory plugin-test-asan
 step "C tests, thread sanitizer" "$MAKE" -j "$(nproc)" --no-print-directory plugin-test-tsan
-step "go vet" "$GO" vet ./...
-# Most of the time tests of whole jobs wait: for recordings that are played as slowly as they were made.
-# The limits are for what hangs: a busy machine may take as long as it needs.
+vet() { # and the files that there are with cgo only
+  "$GO" vet ./... && CGO_ENABLED=1 "$GO" vet ./gpu
+}
+step "go vet" vet
+# Tests of whole jobs wait much of their time: for recordings that are played as slowly as they were made, for collectors, for disks. So some
+# more packages than there are CPUs are at work, those first that take longest. The limits are for what hangs: a busy machine may take as long
+# as it needs. go vet has seen everything by now: go test need not do a part of it again. One test has a step of its own, below.
+at_once=$(($(nproc) + 2))
+longest="./tests ./tests/faults ./collector ./cmd/nccl-otf2 ./otf2 ./replay"
+# shellcheck disable=SC2086 # lists of packages
+raced() { # packages that the race detector's step tests as well as this one would: they are the same there, no test is left out, or counts allocations
+  "$GO" list -f '{{.ImportPath}} {{.Dir}}' $RACE_PACKAGES | while read -r package folder; do
+    grep -qsE 'underRace|go:build.*(race|cgo)|AllocsPerRun|testing\.Short|replaytest\.' "$folder"/*.go || echo "$package"
+  done
+}
+# shellcheck disable=SC2086 # lists of packages
+plainly() { # all other packages
+  "$GO" list $longest ./... | if [ -n "$RACE_PACKAGES" ]; then grep -vxF -f <(raced); else cat; fi
+}
 step "Go tests, query program" env -C query CGO_ENABLED=1 "$GO" test ./...
-step "Go tests" "$GO" test -timeout 180m -parallel 6 ./...
+# shellcheck disable=SC2046 # a list of packages
+step "Go tests" "$GO" test -vet=off -timeout 180m -p "$at_once" -parallel 6 -skip '^TestIntervalsAgainstTruth$' $(plainly)
 # Fetches the published library the first time; where it is not to be had one line says NOT CHECKED, and why.
 step "real NCCL" "$MAKE" --no-print-directory real-nccl-short
 intervals() { # how far operations are from the kernels that really ran, per recording
-  "$GO" test -count=1 -v -run TestIntervalsAgainstTruth ./tests | sed -nE 's/^ *recordings_test.go:[0-9]+: //p; /^(ok|FAIL)/p'
+  "$GO" test -vet=off -count=1 -v -run TestIntervalsAgainstTruth ./tests | sed -nE 's/^ *[a-z]+_test\.go:[0-9]+: //p; /^(ok|FAIL)/p'
 }
 step "errors of operation intervals" intervals
+# -short: it does not see the C programs that other checkers have looked at in the step above.
 # shellcheck disable=SC2086 # a list of packages
-step "Go tests, race detector" env CGO_ENABLED=1 "$GO" test -timeout 180m -race -ldflags="$LAZY" $RACE_PACKAGES
+step "Go tests, race detector" env CGO_ENABLED=1 "$GO" test -vet=off -timeout 180m -p "$at_once" -short -race -ldflags="$LAZY" $RACE_PACKAGES
 # shellcheck disable=SC2143 # grep -q would leave before version has written all, which then counts as a failure of the pipe
 nvml() { # the tool as it is built, and as it is without cgo
   [ -n "$("$BUILD/nccl-otf2" version | grep -x 'GPUs through NVML: yes')" ] || { echo "$BUILD/nccl-otf2 was built without NVML"; return 1; }

@@ -25,6 +25,7 @@ import (
 // interface, may use nothing that the package could not import itself. So a collector that the tool hands "unify" fails here.
 // What belongs to the giver itself may be handed: what takes results, or shows how far something is.
 func TestNobodyIsHandedWhatItMayNotImport(t *testing.T) {
+	t.Parallel()
 	used := make(map[taker]bool)
 	for _, h := range handed(t, "..") {
 		file, _, _ := strings.Cut(h.at, ":")
@@ -85,6 +86,7 @@ var takers = map[taker]string{
 
 // The test above sees what it is to see: the packages of testdata/handed hand down what is above in each of the ways that there are.
 func TestWhatIsHandedIsSeen(t *testing.T) {
+	t.Parallel()
 	seen := make(map[string]bool)
 	for _, h := range handed(t, "testdata/handed") {
 		if h.to != "handed/low" || h.uses != "handed/high" {

@@ -55,6 +55,7 @@ var hazards = slices.Concat(handleHazards, graphHazards, groupHazards, communica
 
 // Every hazard, played as each version of the API shows it, ends in a sound archive that says what happened.
 func TestHazards(t *testing.T) {
+	t.Parallel()
 	for _, h := range hazards {
 		for _, release := range h.releases {
 			native, err := replay.NativeAPI(release)

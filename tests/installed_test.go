@@ -68,6 +68,7 @@ func replayInstalled(t *testing.T, tool, recording string) (string, error) {
 // Recordings are played by what is installed alone, in one folder as README.md has it, and in the folders of a prefix. In one of the
 // recordings NCCL is said to be the library that calls.
 func TestReplayIsInstalled(t *testing.T) {
+	t.Parallel()
 	for name, place := range map[string]func(t *testing.T, root string) string{
 		"one folder": func(t *testing.T, root string) string {
 			install(t, root, installedFiles(t)...)
@@ -127,6 +128,7 @@ const prefix = "/opt/nccl-otf2"
 // What is installed works from where it lies, wherever the system has its libraries: the tool finds the plugin, the plugin the tool. Nothing is
 // left when it is taken away.
 func TestInstall(t *testing.T) {
+	t.Parallel()
 	for _, libraries := range []string{"lib", "lib64", "lib/x86_64-linux-gnu"} {
 		t.Run(libraries, func(t *testing.T) {
 			t.Parallel()

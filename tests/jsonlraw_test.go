@@ -19,6 +19,7 @@ import (
 // With raw events the records are the minimal profiler's: one for each event and each state that NCCL delivered, none without its
 // thread, each state with an event that there is; and what an import makes of them is what the recording says.
 func TestRawRecordsAreAll(t *testing.T) {
+	t.Parallel()
 	rec := recording(t, "02-allcoll-4p-net")
 	dir := t.TempDir()
 	run := func(args ...string) []byte {

@@ -144,6 +144,7 @@ func (c *crowd) archive(calls, rows int) *otf2.Archive {
 
 // Ten thousand threads, each of which makes one call: no row each, no descriptor each, and nothing lost.
 func TestManyShortThreads(t *testing.T) {
+	t.Parallel()
 	const threads, together = 10_000, 4
 	for _, k := range []keeper{byCollector, inShm, bySpool, inProfile} {
 		t.Run(k.name, func(t *testing.T) {
@@ -183,6 +184,7 @@ func TestManyShortThreads(t *testing.T) {
 
 // As many communicators as the plugin records, and some more, made and destroyed one after the other.
 func TestManyCommunicators(t *testing.T) {
+	t.Parallel()
 	const most, beyond = 65536, 3
 	t.Run("collector", func(t *testing.T) {
 		t.Parallel()

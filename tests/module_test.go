@@ -53,6 +53,7 @@ func put(t *testing.T, dir string, files map[string]string) {
 
 // As README.md says it is done until the module is published.
 func TestLibrariesServeOtherModules(t *testing.T) {
+	t.Parallel()
 	root, err := filepath.Abs("..")
 	if err != nil {
 		t.Fatal(err)

@@ -51,6 +51,7 @@ func intersection(a, b []stretch) (out []stretch) {
 // Overlap of communication and computation, of recordings played with their kernels and some of an application: as it
 // follows from the rows that the reference binding reads.
 func TestOverlapOfRecordings(t *testing.T) {
+	t.Parallel()
 	for _, rec := range recordings(t, "01-allreduce-2p", "09-straggler-4p") { // a GPU per process
 		t.Run(rec.Name, func(t *testing.T) {
 			t.Parallel()

@@ -33,6 +33,7 @@ func simplePlays(t *testing.T) map[string][]change {
 // The simple view of every recording is sound, has all regions of all rows, none of them at one time with another event of its row, all
 // collectives as blocking ones, and as messages what `report --matrix` has.
 func TestSimpleViewsOfRecordings(t *testing.T) {
+	t.Parallel()
 	for name, changes := range simplePlays(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -17,6 +17,7 @@ import (
 // What is said of a recording that is looked at is what is said of the archive that playing it makes: the plugin and its host add
 // nothing. Left out is what they make up: the process and its host, the address of its GPU, the release of the library.
 func TestRecordingsAreLookedAt(t *testing.T) {
+	t.Parallel()
 	host, err := os.Hostname()
 	if err != nil {
 		t.Fatal(err)

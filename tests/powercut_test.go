@@ -212,6 +212,7 @@ func needTracedJob(t *testing.T) *recordedJob {
 // Whenever the power goes, and whatever of what was not brought to the disk is there then: what a durable checkpoint speaks of is in the
 // archive that unify makes, an archive that has been made is whole, and what is missing is said to be.
 func TestPowerCuts(t *testing.T) {
+	t.Parallel()
 	job := needTracedJob(t)
 	if len(job.secured) < 2*4 || len(job.whole) != 2 { // on a busy machine there is none between the first and the last
 
@@ -229,6 +230,7 @@ func TestPowerCuts(t *testing.T) {
 
 // With any kind of sync left out, promises are broken: each is needed, and the test above would see it missing.
 func TestPowerCutsAreNoticed(t *testing.T) {
+	t.Parallel()
 	job := needTracedJob(t)
 	shards := filepath.Join(job.dir, experiment.Folder)
 	inShard := func(path string) bool { return filepath.Dir(filepath.Dir(path)) == shards }
@@ -264,6 +266,7 @@ func TestPowerCutsAreNoticed(t *testing.T) {
 
 // On a disk that takes its time the collectors go on taking records and writing them while a sync waits: nothing is lost.
 func TestSlowDisk(t *testing.T) {
+	t.Parallel()
 	strace, err := straceWorks()
 	need.NoError(t, "strace, which makes the disk slow", err)
 	tool, err := filepath.Abs("../build/nccl-otf2")

@@ -55,6 +55,7 @@ func ways() []way {
 // Every recording, played every way, gives an archive that the reference tools read without a
 // warning and that shows every operation exactly once, as recorded.
 func TestRecordings(t *testing.T) {
+	t.Parallel()
 	for _, rec := range recordings(t) {
 		want := expect(rec)
 		for _, w := range ways() {
@@ -77,6 +78,7 @@ func TestRecordings(t *testing.T) {
 
 // Whatever is recorded, the archive is sound and says what was delivered.
 func TestSelectionsOfEvents(t *testing.T) {
+	t.Parallel()
 	for _, rec := range recordings(t, "02-allcoll-4p-net", "03-onethread-4r-groups", "07-twocomms-streams", "10-graph-3p") {
 		for _, events := range []string{"light", "gpu", "net", "GroupApi", "CollApi,P2pApi", "Coll", "P2p,Group", "KernelCh", "KernelLaunch", "ProxyOp", "ProxyStep", "ProxyCtrl", "light,NetPlugin"} {
 			t.Run(rec.Name+"/"+events, func(t *testing.T) {

@@ -46,8 +46,10 @@ func TestHostAndPluginAreCleanUnderCheckers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED, NOT TESTED: -short leaves out the checkers, which need two more builds of host and plugin")
 	}
+	t.Parallel()
 	for _, c := range checkers {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			host, plugin := c.prepare(t)
 			for _, rec := range recordings(t) {
 				for _, spool := range []bool{false, true} {

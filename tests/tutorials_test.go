@@ -37,6 +37,7 @@ for job in $jobs; do wait "$job" || exit 1; done
 
 // A reader who does what a tutorial says, with an installed tool in an empty directory, sees what it shows.
 func TestTutorials(t *testing.T) {
+	t.Parallel()
 	pages, err := filepath.Glob("../docs/tutorials/*.md")
 	testkit.Must(t, err)
 	known := map[string]bool{"README": true, "slurm": true}

@@ -13,6 +13,7 @@ import (
 // What docs/vampir.md says of an archive, chart by chart: each row has a short name and a place in the system tree, each region one group
 // with a name, which is its color; messages have both their ends, and transfers a window; each counter a name, a unit and a mode.
 func TestWhatVampirNeeds(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"02-allcoll-4p-net", "05-p2p-3p", "07-twocomms-streams"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -20,6 +20,7 @@ import (
 // its root and bytes: once on each member, but for messages whose times cannot be compared, which are counted. Played with live clocks, each process is as fast as it goes, so the
 // ranks' times can contradict each other; then operations are left out, and counted.
 func TestViewsOfRecordings(t *testing.T) {
+	t.Parallel()
 	for _, rec := range recordings(t) {
 		want, collectives, messages := expectedRecords(expect(rec))
 		for _, c := range []replay.Clock{replay.ClockRecorded, replay.ClockLive} {

@@ -13,9 +13,14 @@ import (
 	"testing"
 )
 
+// machine is a variable that `make test` sets to a sum of the programs that there are. As all that is looked for here reads it, `go test` runs anew,
+// when they have changed, what was left out or ran with another release: what lies outside of the module it does not watch.
+const machine = "TEST_MACHINE"
+
 // NoError ends a test if there is an error, which says that what it needs is missing.
 func NoError(t testing.TB, what string, err error) {
 	t.Helper()
+	_ = os.Getenv(machine)
 	switch {
 	case err == nil:
 	case os.Getenv("CI") == "true":

@@ -39,3 +39,13 @@ func Script(t testing.TB, path, text string) {
 	defer syscall.ForkLock.RUnlock()
 	Must(t, os.WriteFile(path, []byte(text), 0o755))
 }
+
+// Watch looks at the files of folders that not the test itself reads but a program that it starts, as a compiler does. `go test` hands out the result
+// of before for what a test has not opened: a change of these files would be tested by nobody.
+func Watch(t testing.TB, folders ...string) {
+	t.Helper()
+	for _, folder := range folders {
+		_, err := os.ReadDir(folder)
+		Must(t, err)
+	}
+}

@@ -17,12 +17,14 @@ import (
 	"unsafe"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // cFacts asks the C compiler for the values of expressions over plugin/shm.h.
 func cFacts(t *testing.T, expressions []string) map[string]string {
 	t.Helper()
 	cc := need.Program(t, cmp.Or(os.Getenv("CC"), "cc"), "to compare the layout of shm.h")
+	testkit.Watch(t, "..")
 	header, err := filepath.Abs("../shm.h")
 	if err != nil {
 		t.Fatal(err)

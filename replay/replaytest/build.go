@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 var (
@@ -53,6 +54,7 @@ func Build(t testing.TB, sanitizer string) string {
 	buildsLock.Lock()
 	defer buildsLock.Unlock()
 	dir := filepath.Join(buildsDir, "build-"+sanitizer)
+	testkit.Watch(t, root()+"/replay/host", root()+"/tests/recorder", root()+"/plugin")
 	err, done := builds[sanitizer]
 	if !done {
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Minute)
@@ -90,6 +92,7 @@ func Sanitizers(t *testing.T, test func(t *testing.T, dir string, env []string))
 		"address,undefined": "ASAN_OPTIONS=detect_leaks=1:exitcode=66",
 	} {
 		t.Run(sanitizer, func(t *testing.T) {
+			t.Parallel()
 			test(t, Build(t, sanitizer), []string{settings, "UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1"})
 		})
 	}

@@ -309,6 +309,7 @@ func TestWarnings(t *testing.T) {
 
 // The job's program compiles. The machine's python3 is there wherever the reference binding is.
 func TestJobProgramCompiles(t *testing.T) {
+	testkit.Watch(t, ".")
 	out, err := exec.Command("python3", "-c", "import ast, sys; ast.parse(open(sys.argv[1]).read(), sys.argv[1])", "job.py").CombinedOutput()
 	if err != nil {
 		t.Fatalf("job.py: %v\n%s", err, out)

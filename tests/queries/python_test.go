@@ -36,6 +36,7 @@ func engines(t *testing.T, names ...string) (path []string) {
 // python runs the interpreter in a folder and gives its standard output.
 func python(t *testing.T, dir string, path []string, args ...string) []byte {
 	t.Helper()
+	testkit.Watch(t, ".", "../../python")
 	cmd := exec.Command("python3", append([]string{"-B"}, args...)...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "PYTHONPATH="+strings.Join(path, ":"), "MPLCONFIGDIR="+t.TempDir())

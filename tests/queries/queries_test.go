@@ -112,6 +112,7 @@ func answers(t *testing.T, all []ask) [][]row {
 	if err != nil {
 		t.Fatal(err)
 	}
+	testkit.Watch(t, ".")
 	cmd := exec.Command("python3", "-B", "run.py", *engine)
 	cmd.Env = append(os.Environ(), "PYTHONPATH="+packages, "SPARK_LOCAL_DIRS="+t.TempDir())
 	cmd.Stdin = bytes.NewReader(in)

@@ -15,14 +15,16 @@ import (
 func TestTheHostIsCleanUnderSanitizers(t *testing.T) {
 	replaytest.Sanitizers(t, func(t *testing.T, dir string, env []string) {
 		clean := func(what string, s *Scenario, opt replay.Options) {
-			t.Helper()
-			opt.Host, opt.Clock = filepath.Join(dir, replay.HostFile), replay.ClockLive
-			opt.Env = append(opt.Env, env...)
-			for _, p := range play(t, s, opt).Processes {
-				if p.Stderr != "" {
-					t.Errorf("%s: process %d says %s", what, p.Rank, p.Stderr)
+			t.Run(what, func(t *testing.T) {
+				t.Parallel()
+				opt.Host, opt.Clock = filepath.Join(dir, replay.HostFile), replay.ClockLive
+				opt.Env = append(opt.Env, env...)
+				for _, p := range play(t, s, opt).Processes {
+					if p.Stderr != "" {
+						t.Errorf("process %d says %s", p.Rank, p.Stderr)
+					}
 				}
-			}
+			})
 		}
 		for _, rel := range releases {
 			for version := 1; version <= rel.native; version++ {

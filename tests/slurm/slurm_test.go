@@ -28,7 +28,7 @@ import (
 var long = flag.Bool("long", false, "time limits, too, which are of minutes")
 
 // limit is far more than what any of this takes: it is for what hangs.
-const limit = 3 * time.Minute
+const limit = 10 * time.Minute
 
 var (
 	cluster  *bed.Bed
