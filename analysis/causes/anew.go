@@ -119,7 +119,7 @@ func (p *pace) anew() (part float64, ok bool) {
 		longer, late := 0.0, 0.0
 		for i := range p.steps {
 			if s := p.steps[i]; s.in.n > 0 && s.out.n >= max(known.least, s.in.n/known.most) {
-				longer += min(s.longer(), s.late)
+				longer += min(max(s.longer(), 0), s.late)
 				late += s.late
 			}
 		}

@@ -185,3 +185,20 @@ func TestPaces(t *testing.T) {
 		}
 	}
 }
+
+// Who catches up after it was late anew is late anew: that it then takes less time than it does otherwise, as it does not wait, says nothing else.
+func TestPacesOfThoseWhoCatchUp(t *testing.T) {
+	var p pace
+	to, back := p.step(series{comm: 1}, series{comm: 2}), p.step(series{comm: 2}, series{comm: 1})
+	for range 8 {
+		to.out.add(2000, 1)
+		back.out.add(3000, 1)
+	}
+	for range 16 {
+		to.within(1000, 600)
+		back.within(3600, 600)
+	}
+	if part, ok := p.anew(); !ok || part < 0.45 || part > 0.55 {
+		t.Errorf("%.2f, %v, want half: late anew to every second operation", part, ok)
+	}
+}

@@ -88,8 +88,23 @@ func newTrial(c *causes.Result, suspects map[int]bool) *trial {
 // levelParts are the parts of all cost that the occasions make up that are looked at.
 var levelParts = [...]float64{0.5, 0.9}
 
-// chance bounds the probability that any rank would be late as often as this one, at any level of costs, and gives how often it was.
+// chance bounds the probability that any rank would be late as often as this one, at any level of costs, and gives how often it was. Occasions
+// on which others were late that are suspected are left out, and once more they are not: so few ranks can be left that it is more likely for each.
 func (t *trial) chance(rank int) (probability, times float64) {
+	probability, times = t.against(rank)
+	if found := t.found; len(found) > 0 {
+		t.found = nil
+		all, _ := t.against(rank)
+		t.found = found
+		if all != probability { // of two tests either may be passed by chance
+			probability = min(1, 2*min(probability, all))
+		}
+	}
+	return probability, times
+}
+
+// against is chance with the occasions of those that are found left out.
+func (t *trial) against(rank int) (probability, times float64) {
 	among, of := 1.0, 1.0           // the members of its communicators; all ranks in such communicators
 	var n, expected, struck float64 // of the levels from here on
 	var pooled, alike float64
@@ -154,16 +169,26 @@ func (t *trial) occasions(m membership, level int) (n, expected float64) {
 	return n, n / float64(max(members, 1))
 }
 
-// tail bounds the probability of at least k successes in n trials with this mean probability (Chernoff; Hoeffding 1956 for trials that are
-// not alike).
-func tail(k, n, p float64) float64 {
-	q := k / n
-	if q <= p || p <= 0 {
+// tail is the probability of at least k successes in n trials with this mean probability: where these are not alike it is less, as long as k is more
+// than they have on average by one (Hoeffding 1956). Fewer tell nothing. k and n need not be whole numbers.
+func tail(k, n, p float64) (sum float64) {
+	if p <= 0 || p >= 1 || k < n*p+1 {
 		return 1
 	}
-	d := q * math.Log(q/p)
-	if q < 1 {
-		d += (1 - q) * math.Log((1-q)/(1-p))
+	for i := k; i <= n; i++ {
+		term := math.Exp(logChoose(n, i) + i*math.Log(p) + (n-i)*math.Log1p(-p))
+		if sum += term; term < sum*negligible {
+			break
+		}
 	}
-	return math.Exp(-n * d)
+	return min(sum, 1)
+}
+
+// negligible is the part of a sum that a term of it may be left out as: those that follow are smaller, each by far.
+const negligible = 1e-9
+
+// logChoose is the logarithm of how many ways there are to choose k of n.
+func logChoose(n, k float64) float64 {
+	of := func(x float64) float64 { l, _ := math.Lgamma(x + 1); return l }
+	return of(n) - of(k) - of(n-k)
 }

@@ -120,14 +120,6 @@ func busyWith(busy []causes.Busy, name func(otf2.RegionRef) string) string {
 	return ": busy with " + strings.Join(words, ", ")
 }
 
-// kindOf is in what it was late most.
-func kindOf(r *causes.Rank) Kind {
-	if r.Costs[causes.GPU]+r.Costs[causes.Own] > r.Costs[causes.Host]+r.Costs[causes.Call] {
-		return GPULate
-	}
-	return HostLate
-}
-
 // mainOf are the times of the greatest cost, in order of time.
 func mainOf(all []causes.Occurrence) []causes.Occurrence {
 	by := slices.Clone(all)

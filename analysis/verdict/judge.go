@@ -150,12 +150,15 @@ func (ev *Evidence) late(waited float64) (named []Culprit) {
 			delete(t.found, i)
 		}
 		work := newWork(ev.Causes, i, t.found)
-		h := habitOf(ev, &ranks[i], i, work.kind(&ranks[i]))
+		h := habitOf(ev, &ranks[i], i, work.kind(&ranks[i], like(ranks, i, t.found)))
 		chance, times := t.chance(i)
 		confidence, share, delay := (1-chance)*h.certainty, work.cost(&ranks[i])/waited, delayOf(&ranks[i])/float64(ev.Duration)
 		least := LeastConfidence
 		if share >= MostShare && delay >= MuchTime {
 			least = EnoughConfidence
+		}
+		if ev.held(i) > ranks[i].Cost() {
+			continue
 		}
 		if confidence < least || math.Round(times) < LeastTimes || ranks[i].Cost() < TimesUsual*middle(ranks, work.cost, i, t.found) {
 			continue
@@ -172,28 +175,58 @@ func (ev *Evidence) late(waited float64) (named []Culprit) {
 		})
 	}
 	work := newWork(ev.Causes, -1, suspects)
-	if named = apart(named, ranks, work); len(named) > mostOf(len(ranks)) { // so many do not stand out, but some of them may
-		named = apart(named[:mostOf(len(ranks))], ranks, work)
+	least := LeastTime * float64(ev.Duration)
+	if named = apart(named, ranks, work, least); len(named) > mostOf(len(ranks)) { // so many do not stand out, but some of them may
+		named = apart(named[:mostOf(len(ranks))], ranks, work, least)
 	}
 	return named
+}
+
+// held is what others waited because operations took longer on a rank, or by what it transferred: it leaves them late, and may come late for that.
+func (ev *Evidence) held(rank int) (ns float64) {
+	ns = ev.Causes.Ranks[rank].Costs[causes.Transfer]
+	for i := range ev.Slow {
+		if s := &ev.Slow[i]; s.Rank == rank || s.Peer != nil && *s.Peer == rank {
+			ns += s.Cost
+		}
+	}
+	return ns
 }
 
 // mostOf is how many of a number of ranks can stand out together.
 func mostOf(ranks int) int { return max(2, ranks/4) }
 
-// apart leaves out who does not stand apart from the others. The ones named are in the order of what they caused.
-func apart(named []Culprit, ranks []causes.Rank, work work) []Culprit {
+// apart leaves out who does not stand apart from the others, or worked longer than they did by less than so many ns. The ones named are in the order of
+// what they caused.
+func apart(named []Culprit, ranks []causes.Rank, work work, least float64) []Culprit {
 	for last := len(named) - 1; last >= 0; last-- {
 		of := named[last].Rank
-		for i := range ranks {
-			if i != of && work.near(&ranks[of], &ranks[i], slices.ContainsFunc(named, func(c Culprit) bool { return c.Rank == i })) {
-				named = slices.Delete(named, last, last+1)
-				last = len(named)
-				break
-			}
+		isNamed := func(rank int) bool { return slices.ContainsFunc(named, func(c Culprit) bool { return c.Rank == rank }) }
+		near := ranks[of].Worked-most(ranks, isNamed) < least
+		for i := 0; i < len(ranks) && !near; i++ {
+			near = i != of && work.near(&ranks[of], &ranks[i], isNamed(i))
+		}
+		if near {
+			named = slices.Delete(named, last, last+1)
+			last = len(named)
 		}
 	}
 	return named
+}
+
+// most is how long the one worked that worked longest of the ranks that are not named; of many, one in twenty is left out: some work longer by chance.
+func most(ranks []causes.Rank, named func(rank int) bool) float64 {
+	var all []float64
+	for i := range ranks {
+		if !named(i) {
+			all = append(all, ranks[i].Worked)
+		}
+	}
+	if len(all) == 0 {
+		return 0
+	}
+	slices.Sort(all)
+	return all[len(all)-1-len(all)/20]
 }
 
 // near tells whether a rank does not stand apart from another one, which is named or not: that caused about as much, and worked about as much

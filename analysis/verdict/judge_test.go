@@ -100,6 +100,12 @@ func TestJudge(t *testing.T) {
 			r.Costs[causes.Host], r.Delays[causes.Host], r.Heaviest, r.Worked, ev.Causes.Waited = 30e6, 10e6, 15e6, 3e6, 100e6
 			return ev
 		}(), "", "Nobody stands out"},
+		{"operations took longer on it, too", func() *Evidence {
+			ev := evidence(4, 20, 2)
+			ev.Causes.Ranks[2].Costs[causes.Transfer] = 601e6
+			ev.Causes.Waited += 601e6
+			return ev
+		}(), "", "by a slow link to it or something of its own"},
 		{"of two ranks often enough", evidence(2, 12, 1), "1 always", ""},
 		{"longer on one, no transfers", longer(1), "", "Not enough is known to say who made others wait: 90 % of 600 ms goes back to operations that took longer on Rank 2 than on others"},
 		{"longer on all, no transfers", longer(4), "", "Nobody stands out"},
@@ -155,6 +161,19 @@ func TestOneNameForOneGPU(t *testing.T) {
 	v := Judge(ev)
 	if len(v.Culprits) != 1 || v.Culprits[0].Kind != GPULate || v.Culprits[0].Share != 1 {
 		t.Errorf("%+v", v.Culprits)
+	}
+}
+
+// Who holds the others up by what it transfers is not named for being late as well, if that cost less: it leaves operations later than others.
+func TestWhoTransfersSlowlyIsLate(t *testing.T) {
+	for cost, want := range map[float64]int{1200e6: 1, 300e6: 2} {
+		for _, end := range []int{2, 1} { // of the link
+			ev, peer := evidence(4, 20, 2), 3-end
+			ev.Slow = []Slow{{Rank: end, Peer: &peer, Kind: SlowTransfer, Cost: cost, Delay: 200e6, Operations: 20, Of: 20, Confidence: 1, Because: "It held transfers up."}}
+			if v := Judge(ev); len(v.Culprits) != want {
+				t.Errorf("a link that cost %.0f ms, and 600 by lateness: %+v", cost/1e6, v.Culprits)
+			}
+		}
 	}
 }
 

@@ -2,16 +2,19 @@
 
 package verdict
 
-import "github.com/nccl-otf2/nccl-otf2/analysis/causes"
+import (
+	"math"
+
+	"github.com/nccl-otf2/nccl-otf2/analysis/causes"
+)
 
 // What ranks cost by working longer than others. Where no rank works longer, the order of the operations itself makes ranks wait, as in a pipeline of
 // equal stages: what goes back to a rank then is no reason to name it.
 
 // work is what ranks are held against: what the middle one of the others did between its operations.
 type work struct {
-	usual  float64            // ns
-	by     [workKinds]float64 // ns, the same by kinds
-	others float64            // ranks that may wait, times the operations in which one waits at once
+	usual  float64 // ns
+	others float64 // ranks that may wait, times the operations in which one waits at once
 }
 
 const workKinds = len(causes.OwnKinds)
@@ -19,9 +22,6 @@ const workKinds = len(causes.OwnKinds)
 // newWork holds ranks against all but one, and but for those that are suspected.
 func newWork(c *causes.Result, but int, suspects map[int]bool) (w work) {
 	w.usual = middle(c.Ranks, worked, but, suspects)
-	for k := range w.by {
-		w.by[k] = middle(c.Ranks, func(r *causes.Rank) float64 { return r.WorkedBy[k] }, but, suspects)
-	}
 	w.others = float64(len(c.Ranks)-1) * max(1, c.AtOnce)
 	return w
 }
@@ -48,23 +48,43 @@ func (w *work) explains(r, than *causes.Rank) bool {
 	return (w.longer(r)-w.longer(than))*w.others >= LeastWork*(w.cost(r)-w.cost(than))
 }
 
-// kind is in what it was late most: of what goes back to it, that in which it worked longer. A late host makes its GPU late, too, in the operations that
-// follow until the others have waited for it: then it is the host.
-func (w *work) kind(r *causes.Rank) Kind {
-	part := func(kinds ...causes.Kind) float64 {
-		cost, longer := 0.0, 0.0
+// kind is in what it was late most: of what goes back to it, that in which it worked longer than one like it did. A late host makes its GPU late,
+// too, in the operations that follow until the others have waited for it: then it is the host. Where it worked longer in little of what goes back to it,
+// as the time in which a host waits for its GPU alone counts as the host's, what goes back to it tells.
+func (w *work) kind(r, like *causes.Rank) Kind {
+	part := func(kinds ...causes.Kind) (cost, longer float64) {
 		for _, k := range kinds {
 			cost += r.Costs[k]
-			longer += r.WorkedBy[k] - w.by[k]
+			longer += r.WorkedBy[k] - like.WorkedBy[k]
 		}
-		return min(cost, max(longer, 0)*w.others)
+		return cost, min(cost, max(longer, 0)*w.others)
 	}
-	host, gpu := part(causes.Host, causes.Call), part(causes.GPU, causes.Own)
-	switch {
-	case host == 0 && gpu == 0:
-		return kindOf(r)
-	case host >= HostPart*(host+gpu):
+	hostCost, host := part(causes.Host, causes.Call)
+	gpuCost, gpu := part(causes.GPU, causes.Own)
+	if host+gpu < LeastWork*w.cost(r) {
+		host, gpu = hostCost, gpuCost
+	}
+	if host > 0 && host >= HostPart*(host+gpu) {
 		return HostLate
 	}
 	return GPULate
+}
+
+// like is the one of the others that worked most nearly as long as a rank: ranks of another stage do other work. One that is suspected does not count if
+// there are others; of one rank alone it is one that did nothing.
+func like(ranks []causes.Rank, of int, suspects map[int]bool) *causes.Rank {
+	apart := func(i int) float64 { return math.Abs(ranks[i].Worked - ranks[of].Worked) }
+	best := -1
+	for i := range ranks {
+		if i == of || best >= 0 && suspects[i] && !suspects[best] {
+			continue
+		}
+		if best < 0 || suspects[best] && !suspects[i] || apart(i) < apart(best) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return new(causes.Rank)
+	}
+	return &ranks[best]
 }

@@ -18,6 +18,16 @@ func longerBy(host, gpu, hostCost, gpuCost float64) *Evidence {
 	return ev
 }
 
+// othersWorked sets what the others did, ms on the host and on the GPU.
+func othersWorked(ev *Evidence, ms [][2]float64) *Evidence {
+	for i, at := range []int{0, 1, 3} {
+		r := &ev.Causes.Ranks[at]
+		r.Worked = (ms[i][0] + ms[i][1]) * 1e6
+		r.WorkedBy = [workKinds]float64{causes.Host: ms[i][0] * 1e6, causes.GPU: ms[i][1] * 1e6}
+	}
+	return ev
+}
+
 // In what way a rank was late, and with what share, is told by what it worked longer.
 func TestWork(t *testing.T) {
 	for _, c := range []struct {
@@ -36,10 +46,25 @@ func TestWork(t *testing.T) {
 			ev.Causes.Ranks[2].Beside[causes.Host] = 300e6
 			return ev
 		}(), HostLate, 1},
+		{"its GPU, beside others with other work", othersWorked(longerBy(100, 400, 300, 300), [][2]float64{{0, 100}, {0, 100}, {100, 200}}), GPULate, 1},
+		{"its host, where others' hosts wait for GPUs alone", othersWorked(longerBy(250, 300, 594, 6), [][2]float64{{300, 50}, {300, 50}, {300, 50}}), HostLate, 1},
 	} {
 		v := Judge(c.ev)
 		if len(v.Culprits) != 1 || v.Culprits[0].Kind != c.kind || v.Culprits[0].Share != c.share {
 			t.Errorf("%s: %+v, want %s and %g", c.name, v.Culprits, c.kind, c.share)
+		}
+	}
+}
+
+// A stage in the middle of a pipeline does a little more than the others: that is no reason to name it.
+func TestWorkedALittleLonger(t *testing.T) {
+	for by, want := range map[float64]int{1.9e6: 0, 2.1e6: 1} { // 0.5 % of the run are 2 ms
+		ev := evidence(4, 20, 2)
+		r := &ev.Causes.Ranks[2]
+		r.Costs[causes.Host], r.Delays[causes.Host], r.Heaviest, r.Worked, ev.Causes.Waited = 12e6, 10e6, 0.6e6, 20e6, 12e6
+		ev.Causes.Ranks[1].Worked = r.Worked - by
+		if v := Judge(ev); len(v.Culprits) != want {
+			t.Errorf("longer by %.1f ms than the next: %+v", by/1e6, v.Culprits)
 		}
 	}
 }
