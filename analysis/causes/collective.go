@@ -54,14 +54,14 @@ func (e *Engine) collective(op *Operation, members []Member) {
 	if e.follower != nil {
 		e.follower.Collective(op, members, e.came, compared, e.delays(members), startUp)
 	}
-	ended := otf2.Timestamp(0)
-	for i := range members {
-		ended = max(ended, members[i].End)
-	}
 	for i := range members {
 		m, s := &members[i], &e.arrived[i]
 		took := uint64(m.End - min(m.Begin, m.End))
-		s.transfer += e.slowed(op, s, float64(took-min(took, e.came[i].Wait)), float64(ended-m.End))
+		rest := float64(took - min(took, e.came[i].Wait))
+		if ok && m.Source == late.Source {
+			rest = e.slowed(op, s, rest, uint64(late.End-min(m.End, late.End)))
+		}
+		s.transfer += rest
 		s.waited[worldOf(m.Source)] += float64(e.came[i].Wait)
 		e.leave(&m.Local, s)
 	}
@@ -69,12 +69,12 @@ func (e *Engine) collective(op *Operation, members []Member) {
 
 // slowed adds to what a member has waited for what the operation took longer because of slow transfers, and gives the rest of what it took on that
 // member. One that ended earlier than the last was held up by so much less.
-func (e *Engine) slowed(op *Operation, s *state, took, earlier float64) (rest float64) {
-	all := 0.0
+func (e *Engine) slowed(op *Operation, s *state, took float64, earlier uint64) (rest float64) {
+	all := uint64(0)
 	for i := range op.Slow {
-		all += float64(op.Slow[i].Excess)
+		all += op.Slow[i].Excess
 	}
-	held := min(all-earlier, took)
+	held := min(float64(facts.HeldUp(all, earlier)), took)
 	if held <= 0 {
 		return took
 	}
@@ -82,7 +82,7 @@ func (e *Engine) slowed(op *Operation, s *state, took, earlier float64) (rest fl
 	e.sum.addAll(s.waits, 1)
 	for i := range op.Slow {
 		x := &op.Slow[i]
-		e.sum.add(e.causes.of(x.Rank, x.Kind), held*float64(x.Excess)/all)
+		e.sum.add(e.causes.of(x.Rank, x.Kind), held*float64(x.Excess)/float64(all))
 	}
 	s.waits = e.sum.amounts(e.causes.unknown())
 	s.wait += held
