@@ -176,6 +176,18 @@ func (e *Engine) added(to, more amounts, factor float64) amounts {
 	return e.sum.amounts(e.causes.unknown())
 }
 
+// scaled is amounts times something, each of another cause.
+func (e *Engine) scaled(all amounts, factor float64) amounts {
+	if len(all) > mostCauses {
+		return e.added(nil, all, factor)
+	}
+	more := make(amounts, len(all))
+	for i, a := range all {
+		more[i] = amount{a.of, factor * a.ns}
+	}
+	return more
+}
+
 // blame charges the waits to members: at each instant to all that have not come, in equal parts.
 func (e *Engine) blame(op *Operation, members []Member, late *facts.Lateness) {
 	last, n := e.came[late.Last].Begin, len(e.order)
@@ -410,7 +422,7 @@ func (e *Engine) pass(c *comm, late *facts.Lateness, members []Member) {
 		e.waits.bound(e.causes.unknown())
 		e.late.bound(e.causes.unknown())
 		behind++
-		c.members[m.Rank].late = e.added(nil, e.why(b), float64(m.Begin-first))
+		c.members[m.Rank].late = e.scaled(e.why(b), float64(m.Begin-first))
 	}
 }
 
