@@ -18,7 +18,7 @@ import (
 
 const (
 	lanesPerProcessor = 3
-	batchItems        = 512
+	batchItems        = 64
 	batchEvents       = 1 << 14 // a lane that finds little still says how far it is
 )
 

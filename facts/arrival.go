@@ -73,6 +73,9 @@ func Comparable(members []Arrival, unstated bool) (Source, bool) {
 	return SourceUnknown, unstated && n[SourceUnknown] > 1
 }
 
+// HeldUp is how long a member was held up in an operation that took longer by so much: one that left it earlier than the last one, by so much less.
+func HeldUp(longer, earlier uint64) uint64 { return longer - min(longer, earlier) }
+
 // Arrive tells who was late to a collective, and sets what each member waited: from its own begin to that of the member that
 // it had to wait for, its own end at most. In a Broadcast or Scatter that is the root, for the root of a Reduce or Gather the last of
 // the others; and for each member of these that has not ended before it, the last one of all: NCCL hands their data on from

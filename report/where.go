@@ -112,26 +112,42 @@ func whereLines(s *waits.States, clock Clock) (all []Line) {
 	return all
 }
 
-// startUpLater says how much of the waiting goes back to start-up, which the verdict leaves out; "" if that is little.
-func startUpLater(s *waits.States) string {
+// judged is what the verdict is of: of what ranks waited, that which does not go back to the first operations of communicators; and for how long links
+// and GPUs held ranks up within operations. ok is false if there is no such verdict.
+type judged struct{ waited, later, slow, all float64 }
+
+func judgedOf(s *waits.States) (j judged, ok bool) {
 	v := s.Verdict
-	if v == nil || s.Total.Waited <= v.Waited || len(v.Culprits) > 0 && v.Culprits[0].Stops() {
-		return ""
+	if v == nil || len(v.Culprits) > 0 && v.Culprits[0].Stops() {
+		return j, false
 	}
-	later := s.Total.Waited - v.Waited
-	if float64(later) < leastPart*float64(s.Total.Waited) {
-		return ""
-	}
-	return fmt.Sprintf("%s of it goes back to the first operations of communicators; the answer above is of the other %s", units.Time(float64(later)), units.Time(float64(v.Waited)))
+	j = judged{slow: s.Slow.Cost, all: float64(v.Waited)}
+	j.waited = max(0, j.all-j.slow)
+	j.later = max(0, float64(s.Total.Waited)-j.waited)
+	return j, true
 }
 
-// slowToo says that the verdict is of more than was waited: of what slow links and GPUs held all members up, too; "" if that is little.
-func slowToo(s *waits.States) string {
-	v := s.Verdict
-	if v == nil || v.Waited <= s.Total.Waited || float64(v.Waited-s.Total.Waited) < leastPart*float64(s.Total.Waited) || len(v.Culprits) > 0 && v.Culprits[0].Stops() {
+// startUpLater says how much of the waiting goes back to start-up, which the verdict leaves out; "" if that is little.
+func startUpLater(s *waits.States) string {
+	j, ok := judgedOf(s)
+	if !ok || j.later == 0 || j.later < leastPart*float64(s.Total.Waited) {
 		return ""
 	}
-	return fmt.Sprintf("the answer above is of %s: what operations took longer by slow links and GPUs counts, too, for each of their ranks", units.Time(float64(v.Waited)))
+	text := fmt.Sprintf("%s of it goes back to the first operations of communicators", units.Time(j.later))
+	if slowToo(s) != "" { // that says what the answer is of
+		return text
+	}
+	return text + "; the answer above is of the other " + units.Time(j.all)
+}
+
+// slowToo says that the verdict is of more than waits for others: of what slow links and GPUs held ranks up, too; "" if that is little.
+func slowToo(s *waits.States) string {
+	j, ok := judgedOf(s)
+	if !ok || j.slow == 0 || j.slow < leastPart*j.all {
+		return ""
+	}
+	return fmt.Sprintf("the answer above is of %s: %s of waiting for others, and %s for which slow links and GPUs held ranks up in operations",
+		units.Time(j.all), units.Time(j.waited), units.Time(j.slow))
 }
 
 func worstWindow(w *overtime.Window, clock Clock) string {

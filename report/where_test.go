@@ -13,15 +13,18 @@ import (
 func TestOtherSums(t *testing.T) {
 	for _, c := range []struct {
 		waited, judged uint64
+		held           float64 // by slow links and GPUs
 		want, slow     string
 	}{
-		{5_000_000, 5_000_000, "", ""},
-		{5_000_000, 4_990_000, "", ""}, // little
-		{5_000_000, 3_000_000, "2 ms of it goes back to the first operations of communicators; the answer above is of the other 3 ms", ""},
-		{5_000_000, 5_010_000, "", ""},
-		{5_000_000, 7_000_000, "", "the answer above is of 7 ms: what operations took longer by slow links and GPUs counts, too, for each of their ranks"},
+		{5_000_000, 5_000_000, 0, "", ""},
+		{5_000_000, 4_990_000, 0, "", ""}, // little
+		{5_000_000, 3_000_000, 0, "2 ms of it goes back to the first operations of communicators; the answer above is of the other 3 ms", ""},
+		{5_000_000, 5_010_000, 10_000, "", ""},
+		{5_000_000, 7_000_000, 2e6, "", "the answer above is of 7 ms: 5 ms of waiting for others, and 2 ms for which slow links and GPUs held ranks up in operations"},
+		{5_000_000, 6_000_000, 2e6, "1 ms of it goes back to the first operations of communicators",
+			"the answer above is of 6 ms: 4 ms of waiting for others, and 2 ms for which slow links and GPUs held ranks up in operations"},
 	} {
-		s := &waits.States{Verdict: &verdict.Verdict{Waited: c.judged}}
+		s := &waits.States{Verdict: &verdict.Verdict{Waited: c.judged}, Slow: waits.Slow{Cost: c.held}}
 		s.Total.Waited = c.waited
 		if got := startUpLater(s); got != c.want {
 			t.Errorf("waited %d, judged %d: %q", c.waited, c.judged, got)

@@ -254,7 +254,7 @@ func TestOneOtherCountLeavesOutOneOperation(t *testing.T) {
 	defer a.Close()
 	stretches, unnamed := facts.Stretches(a.Anchor)
 	if len(stretches) != 1 || unnamed > 0 || stretches[0].First != 7 || stretches[0].Last != 7 ||
-		stretches[0].Detail != "rank 1 asked for 10000 elements, ranks 0,2 asked for 20000 elements" {
+		stretches[0].Detail != "Rank 1 asked for 10000 elements, Ranks 0,2 asked for 20000 elements" {
 		t.Errorf("%+v", stretches)
 	}
 	if c := waitfor.OfArchive(a.Anchor); len(c) != 1 || c[0].Kind != verdict.Mismatch || c[0].Rank != 1 {

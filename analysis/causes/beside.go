@@ -33,6 +33,7 @@ type hostTimes struct {
 	n    uint32
 	open [keptOpen]openTime // when it may have
 	m    uint32
+	mid  float64 // the usual one of these, see middle
 }
 
 // openTime is until a call that came after the end of the operation before, ns: since the call before, and since that end.
@@ -62,26 +63,32 @@ func (e *Engine) called(l *Local, of series) {
 	if l.Ready >= l.Ended {
 		t.open[t.m%keptOpen] = openTime{took, float64(l.Ready - l.Ended)}
 		t.m++
-		return
+	} else {
+		t.ns[t.n%keptTimes] = took
+		t.n++
 	}
-	t.ns[t.n%keptTimes] = took
-	t.n++
+	t.mid = t.middle()
 }
 
 func (r *rank) times(of series) *hostTimes {
 	for i := range r.hosts {
-		if r.hosts[i].series == of {
-			return &r.hosts[i]
+		if t := &r.hosts[i]; t.comm == of.comm && t.function == of.function {
+			return t
 		}
 	}
 	return nil
 }
 
-// usual is the middle one of the last times, 0 if there are too few.
+// usual is how long the host takes from call to call, 0 if that is not known.
 func (t *hostTimes) usual() float64 {
 	if t == nil {
 		return 0
 	}
+	return t.mid
+}
+
+// middle is the middle one of the last times, of too few what those tell that may have been waits.
+func (t *hostTimes) middle() float64 {
 	if t.n < keptTimes {
 		return t.steady()
 	}
@@ -114,12 +121,13 @@ const steadier = 2
 // beside makes the part of the last waits beside which the host worked its own time. A host that calls later than what was before has ended may have
 // waited for that: then it worked beside as much as it usually takes, but for what it took after the end.
 func (e *Engine) beside(l *Local, s *state, of series) {
-	s.host += e.took(l, of)
+	usual := e.ranks[l.Rank].times(of).usual()
+	s.host += took(l, usual)
 	hidden := s.wait - float64(l.Ended-min(l.Ready, l.Ended)) // what is left of the wait when the host called is not
 	if l.Ready >= l.Ended {
 		hidden = 0
 		if l.Free > 0 {
-			hidden = min(s.wait, max(0, e.ranks[l.Rank].times(of).usual()-float64(l.Ready-l.Ended)), float64(l.Ended-min(l.Free, l.Ended)))
+			hidden = min(s.wait, max(0, usual-float64(l.Ready-l.Ended)), float64(l.Ended-min(l.Free, l.Ended)))
 		}
 	}
 	if hidden > 0 {
@@ -139,7 +147,7 @@ func (e *Engine) beside(l *Local, s *state, of series) {
 
 // took is how long a host took for a call since the one before: where it may have waited for the operation before, what is between the least that
 // it can be and what it usually is.
-func (e *Engine) took(l *Local, of series) float64 {
+func took(l *Local, usual float64) float64 {
 	if l.Free == 0 {
 		return float64(l.Ready - min(l.Ready, l.Ended))
 	}
@@ -147,7 +155,7 @@ func (e *Engine) took(l *Local, of series) float64 {
 	if l.Ready < l.Ended {
 		return since
 	}
-	return min(since, max(float64(l.Ready-l.Ended), e.ranks[l.Rank].times(of).usual()))
+	return min(since, max(float64(l.Ready-l.Ended), usual))
 }
 
 // costless takes from the costs, by which operations would have begun earlier, what waits did not cost because the host worked beside them: the state is

@@ -26,7 +26,7 @@ func TestBeside(t *testing.T) {
 		{"it is not known when the host came back", Local{Ended: 2000, Ready: 2050, Called: true}, 800, 0},
 	} {
 		e := NewEngine(2)
-		e.ranks[0].hosts = []hostTimes{{series: of, ns: [keptTimes]float64{c.usual, c.usual, c.usual}, n: keptTimes}}
+		e.ranks[0].hosts = []hostTimes{{series: of, ns: [keptTimes]float64{c.usual, c.usual, c.usual}, n: keptTimes, mid: c.usual}}
 		culprit := e.causes.of(1, GPU)
 		s := state{waits: amounts{{culprit, 3000}}, floating: floating{felt: amounts{{culprit, 2000}}, wait: 1000}}
 		e.beside(&c.at, &s, of)

@@ -77,14 +77,22 @@ func (s *scratch) add(c cause, ns float64) {
 }
 
 func (s *scratch) addAll(all amounts, factor float64) {
+	ns, in := s.ns, s.in[:len(s.ns)]
 	for _, a := range all {
-		s.add(a.of, factor*a.ns)
+		if !in[a.of] {
+			in[a.of], s.touched = true, append(s.touched, a.of)
+		}
+		ns[a.of] += factor * a.ns
 	}
 }
 
 func (s *scratch) addScratch(o *scratch, factor float64) {
+	ns, in, more := s.ns, s.in[:len(s.ns)], o.ns[:len(s.ns)]
 	for _, c := range o.touched {
-		s.add(c, factor*o.ns[c])
+		if !in[c] {
+			in[c], s.touched = true, append(s.touched, c)
+		}
+		ns[c] += factor * more[c]
 	}
 }
 
@@ -114,13 +122,7 @@ func (s *scratch) amounts(unknown cause) amounts {
 	if len(s.touched) > mostCauses {
 		s.merge(unknown)
 	}
-	n := 0
-	for _, c := range s.touched {
-		if s.ns[c] != 0 {
-			n++
-		}
-	}
-	all := make(amounts, 0, n)
+	all := make(amounts, 0, len(s.touched))
 	for _, c := range s.touched {
 		if s.ns[c] != 0 {
 			all = append(all, amount{c, s.ns[c]})

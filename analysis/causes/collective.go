@@ -54,14 +54,14 @@ func (e *Engine) collective(op *Operation, members []Member) {
 	if e.follower != nil {
 		e.follower.Collective(op, members, e.came, compared, e.delays(members), startUp)
 	}
-	ended := otf2.Timestamp(0)
-	for i := range members {
-		ended = max(ended, members[i].End)
-	}
 	for i := range members {
 		m, s := &members[i], &e.arrived[i]
 		took := uint64(m.End - min(m.Begin, m.End))
-		s.transfer += e.slowed(op, s, float64(took-min(took, e.came[i].Wait)), float64(ended-m.End))
+		rest := float64(took - min(took, e.came[i].Wait))
+		if ok && m.Source == late.Source {
+			rest = e.slowed(op, s, rest, uint64(late.End-min(m.End, late.End)))
+		}
+		s.transfer += rest
 		s.waited[worldOf(m.Source)] += float64(e.came[i].Wait)
 		e.leave(&m.Local, s)
 	}
@@ -69,12 +69,12 @@ func (e *Engine) collective(op *Operation, members []Member) {
 
 // slowed adds to what a member has waited for what the operation took longer because of slow transfers, and gives the rest of what it took on that
 // member. One that ended earlier than the last was held up by so much less.
-func (e *Engine) slowed(op *Operation, s *state, took, earlier float64) (rest float64) {
-	all := 0.0
+func (e *Engine) slowed(op *Operation, s *state, took float64, earlier uint64) (rest float64) {
+	all := uint64(0)
 	for i := range op.Slow {
-		all += float64(op.Slow[i].Excess)
+		all += op.Slow[i].Excess
 	}
-	held := min(all-earlier, took)
+	held := min(float64(facts.HeldUp(all, earlier)), took)
 	if held <= 0 {
 		return took
 	}
@@ -82,7 +82,7 @@ func (e *Engine) slowed(op *Operation, s *state, took, earlier float64) (rest fl
 	e.sum.addAll(s.waits, 1)
 	for i := range op.Slow {
 		x := &op.Slow[i]
-		e.sum.add(e.causes.of(x.Rank, x.Kind), held*float64(x.Excess)/all)
+		e.sum.add(e.causes.of(x.Rank, x.Kind), held*float64(x.Excess)/float64(all))
 	}
 	s.waits = e.sum.amounts(e.causes.unknown())
 	s.wait += held
@@ -174,6 +174,18 @@ func (e *Engine) added(to, more amounts, factor float64) amounts {
 	e.sum.addAll(to, 1)
 	e.sum.addAll(more, factor)
 	return e.sum.amounts(e.causes.unknown())
+}
+
+// scaled is amounts times something, each of another cause.
+func (e *Engine) scaled(all amounts, factor float64) amounts {
+	if len(all) > mostCauses {
+		return e.added(nil, all, factor)
+	}
+	more := make(amounts, len(all))
+	for i, a := range all {
+		more[i] = amount{a.of, factor * a.ns}
+	}
+	return more
 }
 
 // blame charges the waits to members: at each instant to all that have not come, in equal parts.
@@ -410,7 +422,7 @@ func (e *Engine) pass(c *comm, late *facts.Lateness, members []Member) {
 		e.waits.bound(e.causes.unknown())
 		e.late.bound(e.causes.unknown())
 		behind++
-		c.members[m.Rank].late = e.added(nil, e.why(b), float64(m.Begin-first))
+		c.members[m.Rank].late = e.scaled(e.why(b), float64(m.Begin-first))
 	}
 }
 

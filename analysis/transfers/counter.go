@@ -28,7 +28,7 @@ type Counter struct {
 type Work struct {
 	Operations uint64  `json:"operations"` // without the first of each communicator
 	Seen       uint64  `json:"seen"`       // of them, those whose transfers over the network were recorded
-	Taken      float64 `json:"taken_ns"`   // by all of their members, from the last arrival on
+	Taken      float64 `json:"taken_ns"`   // by all of their members, without waits for others
 	Longer     float64 `json:"longer_ns"`  // by which operations were longer than they ought to be, for any reason
 	Hidden     uint64  `json:"hidden"`     // in which a GPU may have waited for one beside it, and so is not named
 }
@@ -37,7 +37,7 @@ type Work struct {
 type tally struct {
 	operations, slow uint64
 	delay            float64 // ns by which operations ended later
-	cost             float64 // the same of all members of these operations
+	cost             float64 // ns that members were held up
 	took, usual      float64 // ns in the slow ones, and what the others would have taken
 }
 
@@ -62,7 +62,6 @@ func (c *Counter) Add(op *Operation) []Charge {
 		return c.charges
 	}
 	c.work.Operations++
-	c.work.Taken += float64(op.Transfer) * float64(len(op.Members))
 	left := op.Transfer
 	c.links(op)
 	left = c.judge(op, left)
@@ -79,7 +78,6 @@ func (c *Counter) Add(op *Operation) []Charge {
 		c.work.Longer += float64(charge.Excess)
 		if t := c.tallies[resource{charge.Kind, charge.Rank, charge.Peer}]; t != nil {
 			t.delay += float64(charge.Excess)
-			t.cost += float64(charge.Excess) * float64(len(op.Members))
 		}
 	}
 	u := c.usualOf(op.Sort)
@@ -92,6 +90,16 @@ func (c *Counter) Add(op *Operation) []Charge {
 	}
 	u.add(float64(op.Transfer))
 	return c.charges
+}
+
+// Took counts how long a member was in operations, without its waits for others.
+func (c *Counter) Took(ns uint64) { c.work.Taken += float64(ns) }
+
+// HeldUp counts for how long, of that, it was held up by somebody.
+func (c *Counter) HeldUp(by *Charge, ns float64) {
+	if t := c.tallies[resource{by.Kind, by.Rank, by.Peer}]; t != nil {
+		t.cost += ns
+	}
 }
 
 // usualOf is how long operations of a sort took, nil if that is not kept. Operations of one sort often follow each other.

@@ -4,8 +4,11 @@ package verdict
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"github.com/nccl-otf2/nccl-otf2/analysis/causes"
 )
@@ -214,4 +217,38 @@ func TestCalledInTime(t *testing.T) {
 			t.Errorf("called %g ns later: %+v", called, v.Culprits[0])
 		}
 	}
+}
+
+// The verdict is of what was waited and of what slow links and GPUs held ranks up, once; no more than that is shared out.
+func TestSharesAreOfWhatWasWaited(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(2, 9).Draw(t, "ranks")
+		who := rapid.SliceOfN(rapid.IntRange(-1, n-1), 1, 12).Draw(t, "late")
+		ev := evidence(n, rapid.IntRange(5, 60).Draw(t, "operations"), who...)
+		waited, unknown := ev.Causes.Waited, rapid.Float64Range(0, 1e9).Draw(t, "unknown")
+		ev.Causes.Unknown, ev.Causes.Waited = unknown, waited+unknown
+		for range rapid.IntRange(0, 3).Draw(t, "slow") {
+			s := Slow{Rank: rapid.IntRange(0, n-1).Draw(t, "whose"), Kind: SlowTransfer, Cost: rapid.Float64Range(0, 1e9).Draw(t, "cost"), Delay: 1e9, Confidence: 1}
+			s.Inherited = rapid.Float64Range(0, 1e8).Draw(t, "elsewhere")
+			ev.Causes.Ranks[s.Rank].Costs[causes.Link] += s.Inherited
+			ev.Causes.Waited += s.Inherited
+			ev.Slow = append(ev.Slow, s)
+		}
+		all := ev.Causes.Waited
+		for i := range ev.Slow {
+			all += ev.Slow[i].Cost
+		}
+		v := Judge(ev)
+		sum := v.Unknown
+		for i := range v.Culprits {
+			c := &v.Culprits[i]
+			if c.Share < 0 || c.Share > 1 {
+				t.Errorf("%+v", c)
+			}
+			sum += c.Share
+		}
+		if math.Abs(float64(v.Waited)-all) > 1 || sum > 1+1e-9 {
+			t.Errorf("of %f waited %d, shares together %f", all, v.Waited, sum)
+		}
+	})
 }

@@ -58,6 +58,7 @@ type messagePlan struct {
 	at       otf2.Timestamp
 	ordinal  uint64 // of the message that waited longest, with peer
 	peer     int
+	held     []heldUp // in its messages
 }
 
 // Outside tells whether the message is not of what was selected.
@@ -185,6 +186,9 @@ func (w *Counter) settle(p *messagePlan) {
 	}
 	w.rows[p.Rank].add(&p.part)
 	w.inPhases(&p.part)
+	if p.source != facts.SourceCall {
+		w.slow.settle(p)
+	}
 	if p.Waits > 0 {
 		w.Over.Add(p.Begin, p.Waits)
 		w.rememberLaunch(p)

@@ -89,6 +89,56 @@ func carried(members []analysis.Operation) bool {
 	return false
 }
 
+// held counts for how long the members of a collective were held up by those by whom it was longer.
+func (s *slowness) held(a *Arrival, charges []transfers.Charge) {
+	longer, end := longerBy(charges), a.lastBegin+otf2.Timestamp(a.transfer)
+	for i := range a.Parts {
+		p := &a.Parts[i]
+		s.counter.Took(p.Time - p.Waits)
+		if left := p.Begin + otf2.Timestamp(p.Time); longer > 0 {
+			s.share(charges, longer, min(facts.HeldUp(longer, uint64(end-min(left, end))), p.Time-p.Waits))
+		}
+	}
+}
+
+// longerBy is by how much an operation was longer because of links and GPUs.
+func longerBy(charges []transfers.Charge) (longer uint64) {
+	for i := range charges {
+		if charges[i].Kind != transfers.Unknown {
+			longer += charges[i].Excess
+		}
+	}
+	return longer
+}
+
+// share divides for how long a member was held up among those by whom the operation was longer.
+func (s *slowness) share(charges []transfers.Charge, longer, held uint64) {
+	for i := range charges {
+		if c := &charges[i]; c.Kind != transfers.Unknown {
+			s.counter.HeldUp(c, float64(held)*float64(c.Excess)/float64(longer))
+		}
+	}
+}
+
+// heldUp is for how long a launch of messages was held up by somebody in one of them, ns.
+type heldUp struct {
+	by transfers.Charge
+	ns float64
+}
+
+// settle counts for how long a launch was held up, in all its messages together not for longer than it took without waiting.
+func (s *slowness) settle(p *messagePlan) {
+	took, all := p.Time-p.Waits, 0.0
+	s.counter.Took(took)
+	for i := range p.held {
+		all += p.held[i].ns
+	}
+	for i := range p.held {
+		h := &p.held[i]
+		s.counter.HeldUp(&h.by, h.ns*min(1, float64(took)/all))
+	}
+}
+
 // message takes one whose ends' times compare. Of a launch's messages the first one tells of the GPU, as it is told of the launch. What a GPU does
 // for a message waits for no other GPU beside it.
 func (s *slowness) message(a, b *MessageEnd) {
@@ -106,15 +156,24 @@ func (s *slowness) message(a, b *MessageEnd) {
 		end = max(end, e.Begin+otf2.Timestamp(e.Plan.Time))
 		s.members = append(s.members, m)
 	}
-	s.counter.Add(&transfers.Operation{
+	charges := s.counter.Add(&transfers.Operation{
 		Sort:    transfers.Sort{Comm: comm.Ref, Function: "Send", Size: max(a.size, b.size), Algo: otf2.UndefinedString},
 		Ordinal: a.Ordinal, Members: s.members, Transfer: uint64(max(end, begin) - begin), Network: true,
 	})
+	for _, e := range [...]*MessageEnd{a, b} {
+		held := facts.HeldUp(longerBy(charges), uint64(end-e.Begin)-e.Plan.Time)
+		for i := range charges {
+			if c := charges[i]; c.Kind != transfers.Unknown && held > 0 {
+				e.Plan.held = append(e.Plan.held, heldUp{c, float64(held) * float64(c.Excess) / float64(longerBy(charges))})
+			}
+		}
+	}
 }
 
 // Slow are the links and GPUs that made operations take long once all had come, as package transfers finds them.
 type Slow struct {
 	transfers.Work
+	Cost float64   `json:"cost_ns"` // of all rows: with Total's waiting no more than its time
 	Rows []SlowRow `json:"rows"`
 }
 
@@ -135,6 +194,7 @@ func (s *slowness) result(ranks []Row, gpus []string) (out Slow) {
 	out.Rows = []SlowRow{}
 	for i := range found {
 		f := &found[i]
+		out.Cost += f.Cost
 		row := SlowRow{What: slowWhat(f), Name: ranks[f.Rank].Name, Host: ranks[f.Rank].Host, GPU: gpus[f.Rank], Finding: *f}
 		if f.Peer != transfers.Nobody {
 			row.PeerName, row.PeerHost = ranks[f.Peer].Name, ranks[f.Peer].Host

@@ -343,6 +343,9 @@ func (w *Counter) Collective(members []analysis.Operation) {
 		}
 		delete(w.first, a.comm.Ref)
 	}
+	if !outside && !a.comm.Calls {
+		w.slow.held(a, w.Slowed)
+	}
 	w.count(a)
 }
 

@@ -380,6 +380,15 @@ func RankWords(ranks []int) string {
 	return "ranks " + text
 }
 
+// RankNames names ranks of the world by their names: "Rank 3", "Ranks 0-7"; of many as RankWords.
+func RankNames(ranks []int) string {
+	text := RankWords(ranks)
+	if text[0] == 'r' {
+		text = "R" + text[1:]
+	}
+	return text
+}
+
 // maxRankText bounds a list of ranks: properties must fit into the anchor.
 const maxRankText = 120
 

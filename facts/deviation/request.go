@@ -61,7 +61,7 @@ func Describe(function string, all []Asked, world []int) (text string, deviants 
 		if c != most && 2*len(most.Ranks) > members {
 			deviants = append(deviants, c.Ranks...)
 		}
-		parts = append(parts, jobs.RankWords(c.Ranks)+" "+c.words(&camps[(i+1)%len(camps)].Request, world))
+		parts = append(parts, jobs.RankNames(c.Ranks)+" "+c.words(&camps[(i+1)%len(camps)].Request, world))
 	}
 	slices.Sort(deviants)
 	return strings.Join(parts[:min(len(parts), maxCamps)], ", "), deviants, true
@@ -80,11 +80,11 @@ func (r *Request) words(other *Request, world []int) string {
 		parts = append(parts, "asked for "+jobs.Plural(r.Count, "element"))
 	}
 	if r.Root != other.Root {
-		root := r.Root
-		if root >= 0 && root < len(world) && world[root] >= 0 {
-			root = world[root]
+		root := fmt.Sprintf("rank %d", r.Root)
+		if r.Root >= 0 && r.Root < len(world) && world[r.Root] >= 0 {
+			root = jobs.RankNames([]int{world[r.Root]})
 		}
-		parts = append(parts, fmt.Sprintf("named rank %d as root", root))
+		parts = append(parts, fmt.Sprintf("named %s as root", root))
 	}
 	if r.Graph != other.Graph {
 		how := "called it"

@@ -134,15 +134,15 @@ func TestWhatKeepsAJobFromGoingOn(t *testing.T) {
 		{"another count", worlds(1), list{
 			0: {in(0, "AllReduce", "running", 0)}, 1: {asking(in(0, "AllReduce", "running", 0), 50, "ncclFloat32", 0)},
 			2: {in(0, "AllReduce", "running", 0)}, 3: {in(0, "AllReduce", "running", 0)},
-		}, nil, verdict.Mismatch, []int{1}, -1, "AllReduce 0 on A: rank 1 asked for 50 elements, ranks 0,2-3 asked for 100 elements"},
+		}, nil, verdict.Mismatch, []int{1}, -1, "AllReduce 0 on A: Rank 1 asked for 50 elements, Ranks 0,2-3 asked for 100 elements"},
 		{"another type", worlds(1), list{
 			0: {in(0, "AllReduce", "running", 0)}, 1: {in(0, "AllReduce", "running", 0)},
 			2: {asking(in(0, "AllReduce", "running", 0), 100, "ncclInt32", 0)}, 3: {in(0, "AllReduce", "running", 0)},
-		}, nil, verdict.Mismatch, []int{2}, -1, "rank 2 asked for 100 elements of Int32, ranks 0-1,3 asked for 100 elements of Float32"},
+		}, nil, verdict.Mismatch, []int{2}, -1, "Rank 2 asked for 100 elements of Int32, Ranks 0-1,3 asked for 100 elements of Float32"},
 		{"another root", worlds(1), list{
 			0: {asking(in(0, "Reduce", "running", 0), 100, "ncclFloat32", 1)}, 1: {asking(in(0, "Reduce", "running", 0), 100, "ncclFloat32", 1)},
 			2: {asking(in(0, "Reduce", "running", 0), 100, "ncclFloat32", 1)}, 3: {asking(in(0, "Reduce", "running", 0), 100, "ncclFloat32", 3)},
-		}, nil, verdict.Mismatch, []int{3}, -1, "rank 3 named rank 3 as root, ranks 0-2 named rank 1 as root"},
+		}, nil, verdict.Mismatch, []int{3}, -1, "Rank 3 named Rank 3 as root, Ranks 0-2 named Rank 1 as root"},
 		{"another operation", worlds(1), list{
 			0: {in(0, "AllReduce", "running", 0)}, 1: {in(0, "AllReduce", "running", 0)}, 2: {in(0, "AllReduce", "running", 0)}, 3: {in(0, "AllGather", "running", 0)},
 		}, nil, verdict.Mismatch, []int{3}, -1, "Rank 3 is in AllGather 0 on A, Ranks 0-2 are in AllReduce 0 on A"},
