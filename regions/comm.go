@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/experiment/commid"
 	"github.com/nccl-otf2/nccl-otf2/internal/bounded"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
@@ -15,7 +16,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
 )
 
-// Communicator ranks, and which GPU each runs on: two with one id are different ranks of one communicator (docs/nccl-profiler-api.md
+// Communicator ranks: two with one id are different ranks of one communicator (docs/nccl-profiler-api.md
 // §5.1, §5.2).
 
 // commRank is one communicator rank of this process, from its init to its finalize.
@@ -29,6 +30,9 @@ type commRank struct {
 	ending    bool   // nothing more will come: what is left is being written
 	final     bool   // NCCL has reported all
 	closed    bool   // and all of it is written
+
+	parent uint64       // id of the communicator that it comes from, where that was looked for; 0: none
+	birth  commid.Birth // how
 
 	loc, enqueue *location
 	channels     map[uint8]*location
@@ -92,51 +96,6 @@ func (rs *ranks) announce(i int, c experiment.Comm, gpu experiment.GPU) *commRan
 	r.kernels.GPU, r.kernels.Known = r.GPU, true
 	r.Location = -1
 	return r
-}
-
-// gpu finds or adds the device that a communicator rank runs on. Where CUDA reported nothing, ranks of
-// one communicator are on different devices, and the i-th rank of each communicator on the same one.
-func (rs *ranks) gpu(c *commRank, gpu experiment.GPU) int {
-	unknown := 0
-	if gpu.UUID == "" && gpu.Device < 0 && c.ID != 0 {
-		for _, o := range rs.live {
-			if o != c && o.announced && o.ID == c.ID && !o.final {
-				unknown++
-			}
-		}
-	}
-	for i, g := range rs.reported {
-		if g == (experiment.GPU{Device: gpu.Device}) && gpu.Device >= 0 { // known by its kernels only so far
-			known := &rs.process.GPUs[i]
-			rs.reported[i], known.UUID, known.PCI = gpu, cmp.Or(gpu.UUID, known.UUID), cmp.Or(gpu.PCI, known.PCI)
-			return i
-		}
-		if g != gpu {
-			continue
-		}
-		if unknown == 0 {
-			return i
-		}
-		unknown--
-	}
-	return rs.addGPU(gpu)
-}
-
-func (rs *ranks) addGPU(gpu experiment.GPU) int {
-	rs.reported = append(rs.reported, gpu)
-	rs.process.GPUs = append(rs.process.GPUs, gpu)
-	rs.clocks = append(rs.clocks, gpuclock.New(rs.opts.Paradigm == otf2.ParadigmHIP)) // of AMD's stamps the unit is not documented
-	return len(rs.process.GPUs) - 1
-}
-
-// deviceNumber finds or adds the device of a CUDA ordinal.
-func (rs *ranks) deviceNumber(device int) int {
-	for i, g := range rs.reported {
-		if g.Device == device {
-			return i
-		}
-	}
-	return rs.addGPU(experiment.GPU{Device: device})
 }
 
 // comm returns the communicator rank a record names, nil if it is none of this process's. Up to API v3 it

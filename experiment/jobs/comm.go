@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/experiment/commid"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -31,7 +32,7 @@ type Communicator struct {
 	Ref     otf2.CommRef
 	Parted  *parting      // nil: its members paused at the same operations, if at all
 	Parent  *Communicator // that it was split from, or is a shrink of; nil: none that is known. Set by FindParents
-	Birth   Birth         // if it has a parent
+	Birth   commid.Birth  // if it has a parent
 	World   []int         // by rank: the rank in the world, −1 where nobody knows it; nil before Arrange
 
 	together map[string]Lifespan // by boot, "" for all: when all members so far were alive

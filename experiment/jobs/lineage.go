@@ -5,6 +5,8 @@ package jobs
 import (
 	"cmp"
 	"slices"
+
+	"github.com/nccl-otf2/nccl-otf2/experiment/commid"
 )
 
 // unseenChildren is how many of a parent's children in a row may be missing in what was recorded.
@@ -76,7 +78,7 @@ func (s *search) find(in *Communicator) {
 		if s.left -= int(most); s.left < 0 {
 			return
 		}
-		if b, ok := in.bornOf(p.id, most); ok {
+		if b, ok := commid.Find(p.id, in.id, most); ok {
 			in.Parent, in.Birth = p, b
 			s.counts[p.id] = max(s.counts[p.id], b.Count)
 			return
@@ -109,20 +111,6 @@ func (s *search) olderRelatives(in *Communicator) (older []*Communicator) {
 	}
 	slices.Reverse(older)
 	return older
-}
-
-// bornOf tells how the communicator can come from one with another id.
-func (in *Communicator) bornOf(parent uint64, most uint32) (Birth, bool) {
-	h := families(parent)
-	if shrunk := (Birth{}); childID(parent, shrunk) == in.id {
-		return shrunk, true
-	}
-	for count := uint32(1); count <= most; count++ {
-		if color, ok := h.eat(4, uint64(count)).colorOf(in.id); ok {
-			return Birth{count, color}, true
-		}
-	}
-	return Birth{}, false
 }
 
 // ParentsFirst orders communicators so that each parent that is among them is before its children, else as they are.

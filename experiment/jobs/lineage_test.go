@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/experiment/commid"
 )
 
 // truthOf reads what a labelled recording says of its communicators.
@@ -46,7 +47,7 @@ func hex(t *testing.T, s string) uint64 {
 	return n
 }
 
-// NCCL makes the ids of children as childID does, in all recordings that say who the parent was.
+// NCCL makes the ids of children as commid.Child does, in all recordings that say who the parent was.
 func TestIDsOfRecordedChildren(t *testing.T) {
 	files, err := filepath.Glob("../../testdata/nccl-causes/*/run.json")
 	if err != nil {
@@ -60,11 +61,11 @@ func TestIDsOfRecordedChildren(t *testing.T) {
 			}
 			children++
 			parent, id := hex(t, *c.ParentCommID), hex(t, c.CommID)
-			if got := childID(parent, Birth{c.ChildCount, *c.Color}); got != id {
+			if got := commid.Child(parent, commid.Birth{Count: c.ChildCount, Color: *c.Color}); got != id {
 				t.Errorf("%s: child %d of color %d of %#x: %#x, want %#x", file, c.ChildCount, *c.Color, parent, got, id)
 			}
-			if color, ok := families(parent).eat(4, uint64(c.ChildCount)).colorOf(id); !ok || color != *c.Color {
-				t.Errorf("%s: color %d (%v) of %#x, want %d", file, color, ok, id, *c.Color)
+			if b, ok := commid.Find(parent, id, c.ChildCount); !ok || b != (commid.Birth{Count: c.ChildCount, Color: *c.Color}) {
+				t.Errorf("%s: %#x was born as %v (%v), want color %d of split %d", file, id, b, ok, *c.Color, c.ChildCount)
 			}
 		}
 	}
@@ -77,14 +78,14 @@ func TestIDsOfRecordedChildren(t *testing.T) {
 type familyTree struct {
 	all    []*Communicator
 	parent map[*Communicator]*Communicator
-	birth  map[*Communicator]Birth
+	birth  map[*Communicator]commid.Birth
 	count  map[*Communicator]uint32
 	procs  []*Process
 	now    uint64
 }
 
 func newFamilyTree(processes int) *familyTree {
-	f := &familyTree{parent: make(map[*Communicator]*Communicator), birth: make(map[*Communicator]Birth), count: make(map[*Communicator]uint32)}
+	f := &familyTree{parent: make(map[*Communicator]*Communicator), birth: make(map[*Communicator]commid.Birth), count: make(map[*Communicator]uint32)}
 	for p := range processes {
 		f.procs = append(f.procs, &Process{Name: fmt.Sprint("p", p), Shard: &experiment.Process{GPUs: []experiment.GPU{{}}}})
 	}
@@ -119,12 +120,12 @@ func (f *familyTree) end(in *Communicator) {
 	}
 }
 
-func (f *familyTree) child(of *Communicator, b Birth, ranks []int) *Communicator {
+func (f *familyTree) child(of *Communicator, b commid.Birth, ranks []int) *Communicator {
 	var members []*Process
 	for _, r := range ranks {
 		members = append(members, of.Members[r].Process)
 	}
-	in := f.make(childID(of.id, b), members)
+	in := f.make(commid.Child(of.id, b), members)
 	f.parent[in], f.birth[in] = of, b
 	return in
 }
@@ -137,7 +138,7 @@ func TestParentsAreFound(t *testing.T) {
 		f := newFamilyTree(rapid.IntRange(2, 12).Draw(t, "processes"))
 		var alive []*Communicator
 		// child makes one, and takes back what nobody can know: which of several of one id it came from.
-		child := func(of *Communicator, b Birth, ranks []int) *Communicator {
+		child := func(of *Communicator, b commid.Birth, ranks []int) *Communicator {
 			in := f.child(of, b, ranks)
 			for _, o := range alive {
 				if o != of && o.id == of.id && o.holds(in) {
@@ -160,7 +161,7 @@ func TestParentsAreFound(t *testing.T) {
 			case 1: // a shrink; two of one parent have one id
 				ranks := random.Perm(of.Nranks)[:max(of.Nranks-1, 1)]
 				slices.Sort(ranks)
-				alive = append(alive, child(of, Birth{}, ranks))
+				alive = append(alive, child(of, commid.Birth{}, ranks))
 			case 2: // the end of one
 				if len(alive) > 1 {
 					f.end(of)
@@ -177,7 +178,7 @@ func TestParentsAreFound(t *testing.T) {
 				}
 				for color := range uint32(4) {
 					if ranks := colors[color*700_000_000]; len(ranks) > 0 {
-						alive = append(alive, child(of, Birth{f.count[of], color * 700_000_000}, ranks))
+						alive = append(alive, child(of, commid.Birth{Count: f.count[of], Color: color * 700_000_000}, ranks))
 					}
 				}
 			}
@@ -212,10 +213,10 @@ func TestUnknownIDsHaveNoParent(t *testing.T) {
 	world := f.all[0]
 	// That of one that the members were not in.
 	elsewhere := newFamilyTree(4)
-	foreign := elsewhere.make(childID(world.id, Birth{1, 0}), elsewhere.procs)
+	foreign := elsewhere.make(commid.Child(world.id, commid.Birth{Count: 1, Color: 0}), elsewhere.procs)
 	all := append(f.all, foreign)
 	// A child that was there before its parent.
-	early := f.child(world, Birth{1, 0}, []int{0, 1})
+	early := f.child(world, commid.Birth{Count: 1, Color: 0}, []int{0, 1})
 	for m := range early.Present() {
 		m.Comm().InitTime = 1
 	}

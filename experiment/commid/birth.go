@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package jobs
+// Package commid tells how communicators came from others, by their ids: NCCL makes the id of a split's or a shrink's child out of the
+// parent's id, the number of the split and the color.
+package commid
 
 // Birth is how a communicator came from another one: the id of the child is a hash of the parent's id and of both numbers.
 type Birth struct {
@@ -44,9 +46,24 @@ func (h idHash) digest() uint64 {
 // families is the state behind a parent's id.
 func families(parent uint64) idHash { return idHash{1, 1}.eat(8, parent) }
 
-// childID is the id of a parent's child.
-func childID(parent uint64, b Birth) uint64 {
+// Child is the id of a parent's child.
+func Child(parent uint64, b Birth) uint64 {
 	return families(parent).eat(4, uint64(b.Count)).eat(4, uint64(b.Color)).digest()
+}
+
+// Find tells how a child can come from a parent with another id: as its shrink, or as one of its first splits, up to most; false if in neither
+// way.
+func Find(parent, child uint64, most uint32) (Birth, bool) {
+	if shrunk := (Birth{}); Child(parent, shrunk) == child {
+		return shrunk, true
+	}
+	h := families(parent)
+	for count := uint32(1); count <= most; count++ {
+		if color, ok := h.eat(4, uint64(count)).colorOf(child); ok {
+			return Birth{count, color}, true
+		}
+	}
+	return Birth{}, false
 }
 
 // Inverses of the factors modulo 2^64.
