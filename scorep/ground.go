@@ -25,6 +25,8 @@ type ground interface {
 	// marks tells whether a row of a process has its forwarded calls marked, and forwarded which regions these are.
 	marks(p *jobs.Process) bool
 	forwarded(r *experiment.Region) bool
+	// calls are the regions there of NCCL's calls that were forwarded, and are in no group.
+	calls() []otf2.RegionRef
 	// paradigm tells whether it is defined there.
 	paradigm(p otf2.Paradigm) bool
 	// empty is the extent of an archive without events.
@@ -57,6 +59,7 @@ func (alone) standsFor(*jobs.Process) otf2.LocationRef { return otf2.UndefinedLo
 func (alone) note(treatment)                           {}
 func (alone) marks(*jobs.Process) bool                 { return false }
 func (alone) forwarded(*experiment.Region) bool        { return false }
+func (alone) calls() []otf2.RegionRef                  { return nil }
 func (alone) paradigm(otf2.Paradigm) bool              { return false }
 func (alone) empty(r *jobs.Run) (first, last uint64)   { return r.Begin(), r.Begin() }
 

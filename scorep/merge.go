@@ -305,6 +305,28 @@ func (g *merger) forwarded(r *experiment.Region) bool {
 	return r.Group == regions.GroupAPI && g.Regions[r.Name]
 }
 
+// groupForwarded is the group of NCCL's calls on Score-P's rows, which has none of its own for them: without one readers give them the
+// color of what else the user marked. It is not that of our calls, so that sums by group count each call once.
+const groupForwarded = regions.GroupAPI + " (Score-P)"
+
+func (g *merger) calls() (all []otf2.RegionRef) {
+	defs := g.Archive.Defs
+	grouped := make(map[otf2.RegionRef]bool)
+	for _, x := range defs.Groups {
+		if x.Type == otf2.GroupTypeRegions {
+			for _, m := range x.Members {
+				grouped[otf2.RegionRef(m)] = true
+			}
+		}
+	}
+	for _, r := range defs.Regions {
+		if !grouped[r.Self] && measurement.Forwarded(defs, &r) {
+			all = append(all, r.Self)
+		}
+	}
+	return all
+}
+
 // marks tells whether a row of a process has its forwarded calls marked.
 func (g *merger) marks(p *jobs.Process) bool {
 	return slices.ContainsFunc(p.Shard.Locations, func(l experiment.Location) bool {

@@ -19,6 +19,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 	"github.com/nccl-otf2/nccl-otf2/scorep/files"
 	"github.com/nccl-otf2/nccl-otf2/scorep/measurement"
 	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
@@ -957,5 +958,59 @@ func TestMergeOfDamagedTraces(t *testing.T) {
 	testkit.Must(t, os.Remove(filepath.Join(measurement, "traces", "2.evt")))
 	if _, err := Merge(measurement, dir, filepath.Join(t.TempDir(), "merged"), nil); err == nil || !strings.Contains(err.Error(), "2.evt: no such file") {
 		t.Errorf("without an event file: %v", err)
+	}
+}
+
+// In a merged archive NCCL's regions, the application's phases, and the calls that Score-P has are in one group each, MPI's and the
+// program's in none of these: Score-P tells them by their paradigms.
+func TestMergeTellsPhasesMPIAndNCCLApart(t *testing.T) {
+	dir := mpiTSC.job(t, func(_ int, p *shardtest.Process) {
+		at := uint64(p.Writer(0).LastTime())
+		phase := p.Region("step 1", regions.GroupApplication, otf2.RegionRoleCode)
+		testkit.Must(t, p.Writer(0).Enter(otf2.Timestamp(at+10), nil, phase))
+		p.Call("ncclBroadcast", at+20, at+30)
+		testkit.Must(t, p.Writer(0).Leave(otf2.Timestamp(at+40), nil, phase))
+	})
+	measurement := withForwarded(t, mpiTSC.dir, "ncclAllReduce")
+	theirs := open(t, filepath.Join(measurement, "traces.otf2"))
+	res, merged := merge(t, measurement, dir, nil)
+	accept(t, res.Archive)
+	groups := make(map[otf2.RegionRef][]string)
+	for _, g := range merged.Defs.Groups {
+		if g.Type == otf2.GroupTypeRegions {
+			for _, m := range g.Members {
+				groups[otf2.RegionRef(m)] = append(groups[otf2.RegionRef(m)], merged.Defs.String(g.Name))
+			}
+		}
+	}
+	found := make(map[string]bool)
+	for i, r := range merged.Defs.Regions {
+		name, in := merged.Defs.String(r.Name), groups[r.Self]
+		want := ""
+		switch {
+		case i < len(theirs.Defs.Regions) && name == "ncclAllReduce":
+			want = groupForwarded
+		case i < len(theirs.Defs.Regions):
+			if strings.HasPrefix(name, "MPI_") != (r.Paradigm == otf2.ParadigmMPI) {
+				t.Errorf("%s of Score-P is of paradigm %v", name, r.Paradigm)
+			}
+		case name == "step 1":
+			want = regions.GroupApplication
+		case name == "ncclBroadcast" || name == "ncclAllReduce":
+			want = regions.GroupAPI
+		default:
+			if want = strings.Join(in, ", "); !strings.HasPrefix(want, "NCCL ") { // whichever
+				t.Errorf("%s is in %q", name, want)
+			}
+		}
+		found[want] = true
+		if want == "" && len(in) > 0 || want != "" && !slices.Equal(in, []string{want}) {
+			t.Errorf("%s is in %q, want %q", name, in, want)
+		}
+	}
+	for _, want := range []string{"", groupForwarded, regions.GroupApplication, regions.GroupAPI, regions.GroupCollectives} {
+		if !found[want] {
+			t.Errorf("no region is in %q", want)
+		}
 	}
 }

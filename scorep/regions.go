@@ -50,6 +50,12 @@ func (d *definer) defineRegions() {
 		}
 		d.tables.marked[p] = otf2.OptimalMapping(otf2.MappingRegion, global)
 	}
+	if calls := d.on.calls(); len(calls) > 0 {
+		order = append(order, groupForwarded)
+		for _, r := range calls {
+			grouped[groupForwarded] = append(grouped[groupForwarded], uint64(r))
+		}
+	}
 	slices.Sort(order)
 	for _, name := range order {
 		d.group(name, otf2.GroupTypeRegions, otf2.ParadigmNone, grouped[name]) // as Score-P's; UNKNOWN is a paradigm of its own there

@@ -20,6 +20,7 @@ tools=(
   "pkg-config and CMake|command -v pkg-config && command -v cmake|pkg-config cmake|pkgconf cmake"
   "Slurm|command -v slurmctld && command -v slurmd && command -v srun && command -v munged && compgen -G '/usr/lib/*/pmix2/lib/libpmix.so'|slurm-wlm munge libpmix-dev|slurm-slurmd slurm-slurmctld munge pmix-devel"
   "MPI launchers|command -v mpirun.openmpi && command -v mpirun.mpich|openmpi-bin mpich|openmpi mpich"
+  "ViTE|command -v vite|vite|" # a viewer of traces; Fedora has none
   "Chromium|compgen -G '/usr/bin/*chrom*'|chromium fonts-dejavu-core|chromium"
 )
 
@@ -35,7 +36,7 @@ missing() { # prints the rows of what is not there
   done
 }
 names() { # column of the rows on standard input, on one line
-  cut -d'|' -f"$1" | paste -sd' ' -
+  cut -d'|' -f"$1" | sed '/^$/d' | paste -sd' ' -
 }
 
 "$(dirname "$0")/../tests/reference/tools.sh" "${BUILD:-build}/tools" # newer readers, beside those of this machine
@@ -57,7 +58,8 @@ fi
 echo "setup: MISSING: $(cut -d'|' -f1 <<<"$rows" | paste -sd, - | sed 's/,/, /g')"
 echo "setup:   the tests that compare with them are skipped. To have them:"
 if command -v dnf >/dev/null; then
-  echo "setup:   sudo dnf install $(names 4 <<<"$rows")   (with EPEL)"
+  packages=$(names 4 <<<"$rows")
+  echo "setup:   sudo dnf install ${packages:-(nothing: this system has none of these)}   (with EPEL)"
 else
   echo "setup:   sudo apt-get install $(names 3 <<<"$rows")"
 fi

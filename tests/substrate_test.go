@@ -25,27 +25,43 @@ const pauseCalls, pauseThreads = 5, 3
 func runPauses(t *testing.T, program, dir string, env ...string) (*experiment.Process, []int) {
 	t.Helper()
 	directory := filepath.Join(dir, "experiment")
-	cmd := exec.Command(program, builtFile(t, "libnccl-profiler-otf2.so"), strconv.Itoa(pauseCalls), strconv.Itoa(pauseThreads))
-	cmd.Env = append(os.Environ(), "NCCL_OTF2_DIR="+directory, "NCCL_OTF2_EVENTS=light", "NCCL_OTF2_UNIFY=off", "NCCL_OTF2_START_LIMIT=60",
-		"SCOREP_SUBSTRATE_PLUGINS=nccl_otf2", "LD_LIBRARY_PATH="+filepath.Dir(builtFile(t, "libscorep_substrate_nccl_otf2.so")))
-	cmd.Env = append(cmd.Env, env...)
-	var errs strings.Builder
-	cmd.Stderr = &errs
-	out, err := cmd.Output()
-	if err != nil || errs.String() != "" {
-		t.Fatalf("pauses: %v: %s", err, errs.String())
+	out, errs := execPauses(t, []string{program}, append([]string{"NCCL_OTF2_DIR=" + directory, "NCCL_OTF2_UNIFY=off",
+		"SCOREP_SUBSTRATE_PLUGINS=nccl_otf2", "LD_LIBRARY_PATH=" + filepath.Dir(builtFile(t, "libscorep_substrate_nccl_otf2.so"))}, env...))
+	if errs != "" {
+		t.Fatal(errs)
 	}
-	var tids []int
-	for line := range strings.Lines(string(out)) {
-		tid, err := strconv.Atoi(strings.TrimSpace(line))
-		if err != nil {
-			t.Fatal(err)
-		}
-		tids = append(tids, tid)
-	}
+	tids := tidsOf(t, out)
 	waitDone(t, directory, 1)
 	unified(t, directory)
 	return shardsByProcess(t, directory)[tids[0]], tids
+}
+
+// execPauses runs a command line with the arguments of fakescorep/pauses behind it.
+func execPauses(t *testing.T, line, env []string) (stdout, stderr string) {
+	t.Helper()
+	cmd := exec.Command(line[0], append(line[1:], builtFile(t, "libnccl-profiler-otf2.so"), strconv.Itoa(pauseCalls), strconv.Itoa(pauseThreads))...)
+	cmd.Env = append(append(os.Environ(), "NCCL_OTF2_EVENTS=light", "NCCL_OTF2_START_LIMIT=60"), env...)
+	var errs strings.Builder
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("pauses: %v: %s", err, errs.String())
+	}
+	return string(out), errs.String()
+}
+
+// tidsOf are the lines that are numbers.
+func tidsOf(t *testing.T, out string) (tids []int) {
+	t.Helper()
+	for line := range strings.Lines(out) {
+		if tid, err := strconv.Atoi(strings.TrimSpace(line)); err == nil {
+			tids = append(tids, tid)
+		}
+	}
+	if len(tids) != 1+pauseThreads {
+		t.Fatalf("pauses printed %q", out)
+	}
+	return tids
 }
 
 // checkPauses wants the calls of the pause to be missing, and no others, and to be known to be.
@@ -120,6 +136,20 @@ func TestScorepSubstrate(t *testing.T) {
 	if want := (2 + pauseThreads) * pauseCalls; calls != want || p.Counts.Scorep["FORWARDED"] != uint64(want) {
 		t.Errorf("%d calls forwarded, %v, want %d", calls, p.Counts.Scorep, want)
 	}
+}
+
+// `run` finds the substrate plugin by itself: nothing is set but what tells of Score-P.
+func TestRunFindsTheSubstratePlugin(t *testing.T) {
+	dir := t.TempDir()
+	line := []string{builtFile(t, "nccl-otf2"), "run", "--dir", filepath.Join(dir, "experiment"), "--", "env"}
+	line = append(append(line, instrumented(t, "pthread", filepath.Join(dir, "truth"))...), "FAKESCOREP_RANK=7", builtFile(t, "fakescorep/pauses"))
+	out, errs := execPauses(t, line, []string{"SCOREP_ENABLE_PROFILING=true", "LD_LIBRARY_PATH="})
+	tids := tidsOf(t, out)
+	p := shardsByProcess(t, filepath.Join(dir, "experiment"))[tids[0]]
+	if p == nil || p.Scorep == nil || p.Scorep.Substrate == nil || p.Scorep.Substrate.Rank != 7 {
+		t.Fatalf("Score-P did not load the plugin: %+v\n%s", p, errs)
+	}
+	checkPauses(t, p, dir)
 }
 
 // The real Score-P tells the same, and its traces name the same threads.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/need"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/replay"
 	"github.com/nccl-otf2/nccl-otf2/view"
@@ -17,9 +18,7 @@ import (
 
 // ViTE, Debian's viewer of traces, reads archives and simple views without an error, and draws all rows.
 func TestViTEReadsArchives(t *testing.T) {
-	if _, err := exec.LookPath("vite"); err != nil {
-		t.Skip("SKIPPED, NOT TESTED: no vite (Debian: vite)")
-	}
+	need.Program(t, "vite", "Debian: vite")
 	for _, name := range []string{"02-allcoll-4p-net", "05-p2p-3p"} {
 		t.Run(name, func(t *testing.T) {
 			dir, _ := play(t, recording(t, name), clock(replay.ClockRecorded))

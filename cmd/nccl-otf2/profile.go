@@ -18,7 +18,7 @@ import (
 func profileCommand() *cobra.Command {
 	var f format
 	var output, summary string
-	var compress bool
+	var compress, singleRoot bool
 	cmd := &cobra.Command{
 		Use:   "profile ARCHIVE|DIR",
 		Short: "Make a CUBE profile: times, bytes and waiting by call path and rank",
@@ -46,10 +46,13 @@ from what the processes summed up, while the job runs as well as after its end.`
 			if out == "" {
 				out = filepath.Join(in.dir, cubex.FileName)
 			}
+			sum := in.Summary()
+			if singleRoot {
+				in.SingleRoot()
+			}
 			if err := in.Write(out, compress); err != nil {
 				return err
 			}
-			sum := in.Summary()
 			if summary != "" {
 				if err := cubex.WriteSummary(summary, sum); err != nil {
 					return err
@@ -74,6 +77,7 @@ from what the processes summed up, while the job runs as well as after its end.`
 	fl.StringVarP(&output, "output", "o", "", "the profile, a name that ends in .cubex (default: profile.cubex beside the archive)")
 	fl.StringVar(&summary, "summary", "", "a file for figures by operation (median, 99th percentile, bandwidths) in JSON")
 	fl.BoolVar(&compress, "compress", false, "compress the values: not all builds of the CUBE tools read that")
+	fl.BoolVar(&singleRoot, "single-root", false, "one root above all trees, for readers that take one only (pycubexr, Extra-P)")
 	addFormat(cmd, &f)
 	return cmd
 }

@@ -17,6 +17,7 @@ import (
 var treeNames = map[profile.Kind]string{
 	profile.Host: "program", profile.Kernels: "KERNELS", profile.ByNetwork: "OPERATIONS BY NETWORK TIME",
 	profile.ByDuration: "OPERATIONS BY LENGTH", profile.ByEnqueue: "OPERATIONS BY ENQUEUE TIME", profile.Network: "NETWORK",
+	wholeJob: "job",
 }
 
 // Paradigms of regions. That of calls, and of what NCCL's threads do, makes tools count them as those of a wrapped library, not as
@@ -31,7 +32,7 @@ const (
 // treeParadigms are those of what is below a root, but for the host's. Only times of the GPU are CUDA's.
 var treeParadigms = map[profile.Kind]string{
 	profile.Host: cube.ParadigmMeasurement, profile.Kernels: cube.ParadigmCUDA, profile.ByNetwork: paradigmNCCL,
-	profile.ByDuration: paradigmNCCL, profile.ByEnqueue: paradigmNCCL, profile.Network: paradigmNCCL,
+	profile.ByDuration: paradigmNCCL, profile.ByEnqueue: paradigmNCCL, profile.Network: paradigmNCCL, wholeJob: cube.ParadigmMeasurement,
 }
 
 // roles are Score-P's words for roles of regions; others are functions.
@@ -49,8 +50,8 @@ func regionOf(n *node) cube.Region {
 	if r.Name == "" {
 		r.Name = "(unnamed)"
 	}
-	if n.parent == profile.None {
-		r.Name, r.Role, r.Paradigm = treeNames[n.Kind], cube.RoleArtificial, treeParadigms[n.Kind]
+	if name, top := treeNames[n.Kind]; top {
+		r.Name, r.Role, r.Paradigm = name, cube.RoleArtificial, treeParadigms[n.Kind]
 		if n.Kind == profile.Host {
 			r.Attributes = []cube.Attribute{{Key: cube.AttributeArguments, Value: "0"}}
 		}

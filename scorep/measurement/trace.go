@@ -72,6 +72,11 @@ const (
 // ForwardedFile is the source file of the regions that the plugin has Score-P define (plugin/scorep.c).
 const ForwardedFile = "NCCL"
 
+// Forwarded tells whether a region of a measurement is one that the plugin had Score-P define.
+func Forwarded(defs *otf2.Definitions, r *otf2.Region) bool {
+	return r.SourceFile != otf2.UndefinedString && defs.String(r.SourceFile) == ForwardedFile
+}
+
 // Open reads a Score-P experiment directory. Errors say what the directory lacks.
 func Open(dir string) (*Trace, error) {
 	anchor := filepath.Join(dir, ArchiveName+".otf2")
@@ -108,7 +113,7 @@ func Open(dir string) (*Trace, error) {
 		}
 	}
 	for _, r := range a.Defs.Regions {
-		if r.SourceFile != otf2.UndefinedString && a.Defs.String(r.SourceFile) == ForwardedFile {
+		if Forwarded(a.Defs, &r) {
 			m.Regions[a.Defs.String(r.Name)] = true
 		}
 	}

@@ -4,6 +4,7 @@
 package cubextest
 
 import (
+	"fmt"
 	"math"
 	"os"
 	"slices"
@@ -84,6 +85,25 @@ func (m *Profile) Tree(c int) string {
 
 // Name is that of the region of a cnode.
 func (m *Profile) Name(c int) string { return m.Regions[m.CnodeByID[c].Callee].Name }
+
+// ByPath lists the values that are not 0, by metric, location and call path: "time 3/program/step *". Those of equal paths are added up.
+func (m *Profile) ByPath() map[string]float64 {
+	all := make(map[string]float64)
+	for metric, cnodes := range m.values {
+		for c, row := range cnodes {
+			path := ""
+			for at := c; at >= 0; at = m.parent[at] {
+				path = "/" + m.Name(at) + path
+			}
+			for l, v := range row {
+				if v != 0 {
+					all[fmt.Sprintf("%s %d%s", metric, l, path)] += v
+				}
+			}
+		}
+	}
+	return all
+}
 
 // Sum adds up a metric over the cnodes that where chooses, and all locations.
 func (m *Profile) Sum(metric string, where func(c int) bool) (sum float64) {
