@@ -102,11 +102,6 @@ type fitScratch struct {
 	at   []float64
 
 	apart []float64
-
-	cx, cy []float64      // what spread looks at, see narrow
-	ends   [stretches]int // of each stretch
-	ox, oy []float64
-	corner []int
 }
 
 // lowest finds the m least (at most quickest) of y − slope·x in [from, to), in order, and their x. They are put behind what is there.
@@ -134,130 +129,37 @@ func (f *fitScratch) lowest(slope float64, from, to, m int) {
 }
 
 // spread tells how close to a line of a slope the quickest reports lie: the range of the lower half of the quickest two
-// of each of some stretches. A burst of reports, all at one time, would agree with any slope. Those that it looks at are chosen before, by
-// narrow or wide.
+// of each of some stretches. A burst of reports, all at one time, would agree with any slope.
+//
+// Most of a fit's time is spent here: nothing is stored for each report, and most are only found to be later than two others.
 func (f *fitScratch) spread(slope float64) float64 {
+	n := len(f.x)
 	var low leastFew
-	low.most = f.agreeing(len(f.x))
+	low.most = f.agreeing(n)
 	from := 0
-	for _, to := range f.ends {
-		least, second := leastTwo(f.cx[from:to], f.cy[from:to], slope)
+	for i := range stretches {
+		to := (i + 1) * n / stretches
+		y := f.y[from:to]
+		x := f.x[from:to:to][:len(y)]
 		from = to
-		if !math.IsInf(least, 1) {
+		least, second := math.Inf(1), math.Inf(1)
+		for j, d := range y {
+			if r := d - slope*x[j]; r < second {
+				if r < least {
+					least, second = r, least
+				} else {
+					second = r
+				}
+			}
+		}
+		if len(y) > 0 {
 			low.add(least)
 		}
-		if !math.IsInf(second, 1) {
+		if len(y) > 1 {
 			low.add(second)
 		}
 	}
 	return low.v[low.most-1] - low.v[0]
-}
-
-// leastTwo are the least two of y − slope·x; infinite where there are none.
-func leastTwo(x, y []float64, slope float64) (least, second float64) {
-	x = x[:len(y)]
-	least, second = math.Inf(1), math.Inf(1)
-	for i, d := range y {
-		if r := d - slope*x[i]; r < second { // most are only found to be later than two others
-			if r < least {
-				least, second = r, least
-			} else {
-				second = r
-			}
-		}
-	}
-	return least, second
-}
-
-const (
-	// reach is by how much slopes that are tried differ from the one known before, at most: either may be maxSlope, and
-	// what a slope may be off by comes on top.
-	reach = 3 * maxSlope
-	// apartNs is how far one report must be above others to be above them whatever is rounded.
-	apartNs = 1e-3
-)
-
-// narrow finds the reports that spread looks at, of which it is asked for many slopes: those that are among the quickest two of
-// their stretch for some slope. That is where most of a fit's time would be spent otherwise.
-//
-// Within a stretch no slope moves two reports against each other by more than reach times its length. Of those that are left,
-// the quickest is a corner of their lower hull, and the second quickest is one, too, or a corner of the hull of the others.
-func (f *fitScratch) narrow(slope float64) {
-	n := len(f.x)
-	f.cx, f.cy = f.cx[:0], f.cy[:0]
-	from := 0
-	for i := range stretches {
-		to := (i + 1) * n / stretches
-		if to > from {
-			f.narrowOne(f.x[from:to], f.y[from:to], slope)
-		}
-		from, f.ends[i] = to, len(f.cx)
-	}
-}
-
-// wide has spread look at all reports, for any slope.
-func (f *fitScratch) wide() {
-	f.cx, f.cy = append(f.cx[:0], f.x...), append(f.cy[:0], f.y...)
-	for i := range f.ends {
-		f.ends[i] = (i + 1) * len(f.x) / stretches
-	}
-}
-
-func (f *fitScratch) narrowOne(x, y []float64, slope float64) {
-	x = x[:len(y)]
-	_, second := leastTwo(x, y, slope)
-	most := second + reach*(x[len(x)-1]-x[0]) + apartNs
-	first := len(f.cx)
-	for i, d := range y {
-		if d-slope*x[i] <= most {
-			f.cx, f.cy = append(f.cx, x[i]), append(f.cy, d)
-		}
-	}
-	if len(f.cx)-first <= fewToNarrow {
-		return
-	}
-	f.keepTwoHulls(first)
-}
-
-// fewToNarrow reports of a stretch are all looked at.
-const fewToNarrow = 6
-
-// keepTwoHulls drops of what spread looks at, from a place on, all but the corners of two lower hulls: that of all, and that of all others.
-func (f *fitScratch) keepTwoHulls(first int) {
-	x, y := f.cx[first:], f.cy[first:]
-	f.ox, f.oy = f.ox[:0], f.oy[:0]
-	f.corners(x, y)
-	kept, of := 0, f.corner
-	for i := range x {
-		if len(of) > 0 && of[0] == i {
-			of = of[1:]
-			x[kept], y[kept] = x[i], y[i]
-			kept++
-		} else {
-			f.ox, f.oy = append(f.ox, x[i]), append(f.oy, y[i])
-		}
-	}
-	f.corners(f.ox, f.oy)
-	f.cx, f.cy = f.cx[:first+kept], f.cy[:first+kept]
-	for _, i := range f.corner {
-		f.cx, f.cy = append(f.cx, f.ox[i]), append(f.cy, f.oy[i])
-	}
-}
-
-// corners finds the corners of the points' lower hull, and those that as good as lie on it; x rises.
-func (f *fitScratch) corners(x, y []float64) {
-	f.corner = f.corner[:0]
-	y = y[:len(x)]
-	for i, cx := range x {
-		cy, n := y[i], len(f.corner)
-		for ; n >= 2; n-- {
-			a, b := f.corner[n-2], f.corner[n-1]
-			if (x[b]-x[a])*(cy-y[a])-(y[b]-y[a])*(cx-x[a]) >= -apartNs*(cx-x[a]) {
-				break
-			}
-		}
-		f.corner = append(f.corner[:n], i)
-	}
 }
 
 // leastFew are the least of some values, in order.
@@ -518,7 +420,6 @@ func (f *fitScratch) bend(slope float64) float64 {
 func (f *fitScratch) slope(known, span, grain float64) (best float64, off Margin) {
 	m := f.agreeing(len(f.x))
 	floor := grain + fitFloorNs
-	f.narrow(known)
 	spread := func(slope float64) float64 { return f.spread(slope) + floor }
 	least := spread(known)
 	best, score := known, float64(m-1)*math.Log(least)

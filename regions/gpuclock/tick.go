@@ -86,7 +86,6 @@ func (t *tickLength) estimate() float64 {
 		return 0
 	}
 	best, least := 0.0, math.Inf(1)
-	f.wide()
 	f.lowerHull()
 	for i := 1; i < len(f.hull); i++ {
 		a, b := f.hull[i-1], f.hull[i]
