@@ -37,8 +37,8 @@ beside() { # name, command…
     echo "$how $((SECONDS - begin))" >"$log.ended"
   } &
 }
-joined() {
-  local k how took
+joined() { # fails if one of them has failed
+  local k how took before=${#failed[@]}
   wait
   for k in "${!beside[@]}"; do
     echo "== ${beside[k]}"
@@ -46,6 +46,7 @@ joined() {
     read -r how took <"$said/$k.ended" || { how=FAILED took="?"; }
     ended "${beside[k]}" "$how" "$took"
   done
+  [ ${#failed[@]} = "$before" ]
 }
 finish() {
   echo
@@ -61,8 +62,8 @@ beside "DuckDB for Python" env BUILD="$BUILD" scripts/engines.sh duckdb
 beside "matplotlib and setuptools" env BUILD="$BUILD" scripts/engines.sh python
 beside "Perfetto's format" env BUILD="$BUILD" scripts/engines.sh perfetto
 step "build" "$MAKE" --no-print-directory test-build
-joined
 if [ ${#failed[@]} != 0 ]; then
+  joined
   finish
   exit 1
 fi
@@ -79,6 +80,10 @@ site() { # its parser of Markdown may not be to be had
 }
 step "web site" site
 step "timeline page" "$MAKE" --no-print-directory page-check
+if ! joined; then
+  finish
+  exit 1
+fi
 # What tests need of this machine (internal/need): where it changes, results that go test has kept are those of another one.
 TEST_MACHINE=$({ tr : '\n' <<<"$PATH" && echo /usr/lib/python3/dist-packages; } |
   while read -r folder; do ls -lLA --time-style=full-iso "$folder" 2>/dev/null; done | sha256sum)
