@@ -4,6 +4,7 @@ package regions
 
 import (
 	"math"
+	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -59,6 +60,7 @@ func (ms *metrics) derived(d derivedMetric) otf2.MetricRef {
 	if s.refs[d] == 0 {
 		def := derivedMetrics[d]
 		def.Location, def.GPU = -1, -1
+		def.Members = slices.Clone(def.Members) // of the table that all models share
 		for i := range def.Members {
 			def.Members[i].Mode = otf2.MetricAbsoluteNext
 		}

@@ -23,7 +23,7 @@ ended() { # name, passed or FAILED, seconds
   echo "== $1: $2 ($3 s)"
 }
 
-# Steps beside the others: what is fetched needs no processor. joined waits for them, and says then what they said.
+# Steps beside the others: what waits, for the network or for others, needs no processor. joined waits for them, and says then what they said.
 beside=()
 said=$(mktemp -d)
 trap 'rm -rf "$said"' EXIT
@@ -37,8 +37,8 @@ beside() { # name, command…
     echo "$how $((SECONDS - begin))" >"$log.ended"
   } &
 }
-joined() {
-  local k how took
+joined() { # fails if one of them has failed
+  local k how took before=${#failed[@]}
   wait
   for k in "${!beside[@]}"; do
     echo "== ${beside[k]}"
@@ -46,6 +46,8 @@ joined() {
     read -r how took <"$said/$k.ended" || { how=FAILED took="?"; }
     ended "${beside[k]}" "$how" "$took"
   done
+  beside=()
+  [ ${#failed[@]} = "$before" ]
 }
 finish() {
   echo
@@ -61,8 +63,8 @@ beside "DuckDB for Python" env BUILD="$BUILD" scripts/engines.sh duckdb
 beside "matplotlib and setuptools" env BUILD="$BUILD" scripts/engines.sh python
 beside "Perfetto's format" env BUILD="$BUILD" scripts/engines.sh perfetto
 step "build" "$MAKE" --no-print-directory test-build
-joined
 if [ ${#failed[@]} != 0 ]; then
+  joined
   finish
   exit 1
 fi
@@ -79,6 +81,10 @@ site() { # its parser of Markdown may not be to be had
 }
 step "web site" site
 step "timeline page" "$MAKE" --no-print-directory page-check
+if ! joined; then
+  finish
+  exit 1
+fi
 # What tests need of this machine (internal/need): where it changes, results that go test has kept are those of another one.
 TEST_MACHINE=$({ tr : '\n' <<<"$PATH" && echo /usr/lib/python3/dist-packages; } |
   while read -r folder; do ls -lLA --time-style=full-iso "$folder" 2>/dev/null; done | sha256sum)
@@ -90,10 +96,11 @@ vet() { # and the files that there are with cgo only
   "$GO" vet ./... && CGO_ENABLED=1 "$GO" vet ./gpu
 }
 step "go vet" vet
-# Tests of whole jobs wait much of their time: for recordings that are played as slowly as they were made, for collectors, for disks. So some
-# more packages than there are CPUs are at work, those first that take longest. The limits are for what hangs: a busy machine may take as long
-# as it needs. go vet has seen everything by now: go test need not do a part of it again. One test has a step of its own, below.
-at_once=$(($(nproc) + 2))
+# Tests of whole jobs wait much of their time: for recordings that are played as slowly as they were made, for collectors, for disks. So one
+# package more than there are CPUs is at work, those first that take longest, and the race detector beside them. The limits are for what
+# hangs: a busy machine may take as long as it needs. go vet has seen everything by now: go test need not do a part of it again. One test
+# has a step of its own, below.
+at_once=$(($(nproc) + 1))
 longest="./tests ./tests/faults ./collector ./cmd/nccl-otf2 ./otf2 ./replay"
 # shellcheck disable=SC2086 # lists of packages
 raced() { # packages that the race detector's step tests as well as this one would: they are the same there, no test is left out, or counts allocations
@@ -106,6 +113,9 @@ plainly() { # all other packages
   "$GO" list $longest ./... | if [ -n "$RACE_PACKAGES" ]; then grep -vxF -f <(raced); else cat; fi
 }
 step "Go tests, query program" env -C query CGO_ENABLED=1 "$GO" test ./...
+# -short: it does not see the C programs that other checkers look at in the step after it.
+# shellcheck disable=SC2086 # a list of packages
+beside "Go tests, race detector" env CGO_ENABLED=1 "$GO" test -vet=off -timeout 180m -short -race -ldflags="$LAZY" $RACE_PACKAGES
 # shellcheck disable=SC2046 # a list of packages
 step "Go tests" "$GO" test -vet=off -timeout 180m -p "$at_once" -parallel 6 -skip '^TestIntervalsAgainstTruth$' $(plainly)
 # Fetches the published library the first time; where it is not to be had one line says NOT CHECKED, and why.
@@ -114,9 +124,7 @@ intervals() { # how far operations are from the kernels that really ran, per rec
   "$GO" test -vet=off -count=1 -v -run TestIntervalsAgainstTruth ./tests | sed -nE 's/^ *[a-z]+_test\.go:[0-9]+: //p; /^(ok|FAIL)/p'
 }
 step "errors of operation intervals" intervals
-# -short: it does not see the C programs that other checkers have looked at in the step above.
-# shellcheck disable=SC2086 # a list of packages
-step "Go tests, race detector" env CGO_ENABLED=1 "$GO" test -vet=off -timeout 180m -p "$at_once" -short -race -ldflags="$LAZY" $RACE_PACKAGES
+joined
 # shellcheck disable=SC2143 # grep -q would leave before version has written all, which then counts as a failure of the pipe
 nvml() { # the tool as it is built, and as it is without cgo
   [ -n "$("$BUILD/nccl-otf2" version | grep -x 'GPUs through NVML: yes')" ] || { echo "$BUILD/nccl-otf2 was built without NVML"; return 1; }
