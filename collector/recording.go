@@ -545,21 +545,22 @@ func (r *recording) threadName(tid int) string {
 
 // lostCollectives tells whether the plugin, or a collector before this one, has lost any so far.
 func (r *recording) lostCollectives() bool {
-	h := r.source.Header()
-	for reason := range h.Lost {
-		if shm.LossReason(reason) != shm.LossStopMemory && h.Lost[reason][shm.EventColl] > 0 {
+	for reason := range shm.LossReason(shm.LossReasons) {
+		if reason != shm.LossStopMemory && r.source.Lost(reason, shm.EventColl) > 0 {
 			return true
 		}
 	}
 	return r.lost[shm.EventColl] > 0
 }
 
-// lostParts tells whether anything was lost that kernels are counted by.
+// parts are what kernels are counted by.
+var parts = []shm.EventType{shm.EventGroup, shm.EventColl, shm.EventP2p, shm.EventKernelCh, shm.EventCollApi, shm.EventKernelLaunch}
+
+// lostParts tells whether anything was lost that kernels are counted by. It is asked for each operation.
 func (r *recording) lostParts() bool {
-	h := r.source.Header()
-	for _, t := range []shm.EventType{shm.EventGroup, shm.EventColl, shm.EventP2p, shm.EventKernelCh, shm.EventCollApi, shm.EventKernelLaunch} {
-		for reason := range h.Lost {
-			if h.Lost[reason][t] > 0 {
+	for _, t := range parts {
+		for reason := range shm.LossReason(shm.LossReasons) {
+			if r.source.Lost(reason, t) > 0 {
 				return true
 			}
 		}

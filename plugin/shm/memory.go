@@ -183,6 +183,11 @@ func (m *Memory) Header() Header {
 	return c
 }
 
+// Lost implements Source.
+func (m *Memory) Lost(reason LossReason, t EventType) uint64 {
+	return atomic.LoadUint64(&m.header.Lost[reason][t])
+}
+
 // Strings implements Source.
 func (m *Memory) Strings() *Strings { return m.strings }
 

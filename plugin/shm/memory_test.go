@@ -168,6 +168,13 @@ func TestHeaderIsCopiedWhole(t *testing.T) {
 			t.Errorf("%s is %v, want %v", h.Type().Field(i).Name, got, h.Field(i))
 		}
 	}
+	for reason := range shm.LossReason(shm.LossReasons) {
+		for e := range shm.EventType(shm.TypeCount) {
+			if got, want := m.Lost(reason, e), copied.Lost[reason][e]; got != want || got == 0 {
+				t.Errorf("%d of type %d are lost for reason %v, want %d", got, e, reason, want)
+			}
+		}
+	}
 }
 
 func TestSparesArePreparedAndUsed(t *testing.T) {

@@ -24,6 +24,8 @@ type Round struct {
 type Source interface {
 	// Header returns a copy as of now (live) or of the last header frame (spool).
 	Header() Header
+	// Lost is a counter of the header's Lost: of what is asked for often, as a header is two pages to copy.
+	Lost(reason LossReason, t EventType) uint64
 	// Refresh makes what has been added since known to the other methods.
 	Refresh() (Round, error)
 	// Rings returns the rings in use, by index; it grows with Refresh.

@@ -86,6 +86,9 @@ func (s *Spool) Lacking() uint64 { return s.lacking }
 // Header implements Source.
 func (s *Spool) Header() Header { return s.header }
 
+// Lost implements Source.
+func (s *Spool) Lost(reason LossReason, t EventType) uint64 { return s.header.Lost[reason][t] }
+
 // Strings implements Source.
 func (s *Spool) Strings() *Strings { return s.strings }
 
