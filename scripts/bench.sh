@@ -10,6 +10,7 @@
 #   scripts/bench.sh              all of these
 #   scripts/bench.sh peers        the same storm through an empty plugin, ours, and others: --plugin NAME=FILE[,VARIABLE=VALUE…][,kept=REGEXP],
 #                                 which may be repeated; real-nccl takes it, too
+#   scripts/bench.sh instructions PLUGIN…    how many instructions the callbacks of several plugins take, by valgrind: whatever the load
 #   scripts/bench.sh real-nccl    what the plugin costs a job on the real NCCL library with emulated GPUs (make real-nccl-bed), 15 minutes
 #
 # Further arguments go to the program: --json, --markdown, and --case REGEXP, --rounds N, --scale FACTOR (report: --events MILLIONS; timeline: --regions
@@ -21,7 +22,7 @@ cd "$(dirname "$0")/.."
 
 parts=(otf2 callbacks report timeline)
 case ${1:-} in
-  otf2 | callbacks | report | timeline | real-nccl | peers)
+  otf2 | callbacks | report | timeline | real-nccl | peers | instructions)
     parts=("$1")
     shift
     ;;
@@ -34,6 +35,7 @@ for part in "${parts[@]}"; do
       "${MAKE:-make}" --no-print-directory BUILD="$build" test-build >&2
       "${GO:-go}" run ./tests/bench/callbacks --build "$build" "$@"
       ;;
+    instructions) tests/bench/instructions.sh "$@" ;;
     report)
       "${MAKE:-make}" --no-print-directory BUILD="$build" test-build >&2
       "${GO:-go}" run ./tests/bench/report --tool "$build/nccl-otf2" "$@"

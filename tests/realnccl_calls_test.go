@@ -153,6 +153,7 @@ type row struct {
 	comm    *communicator
 	process uint64 // its place
 	rank    int
+	device  int // that it is on, −1 if the archive does not say it
 	ops     map[string][]*operation
 	taken   bool
 }
@@ -175,15 +176,34 @@ func archiveRows(t *testing.T, got *archive) (all []*row) {
 				continue
 			}
 			if len(ops) > 0 {
-				all = append(all, &row{comm: c, process: processPlace(loc), rank: rank, ops: ops})
+				all = append(all, &row{comm: c, process: processPlace(loc), rank: rank, device: got.deviceOf(loc), ops: ops})
 			}
 		}
 	}
 	return all
 }
 
+// deviceOf is the number of the GPU that a row belongs to, −1 if it is no GPU's.
+func (a *archive) deviceOf(loc uint64) int {
+	_, number, _ := strings.Cut(a.groups[a.locations[loc].Group].Name, " GPU ")
+	if device, err := strconv.Atoi(number); err == nil {
+		return device
+	}
+	return -1
+}
+
+// pretendedDevices is the number of a host's devices that the driver gives its ranks in turn.
+const pretendedDevices = 8
+
 // asCalled is an operation as a call describes it.
 var asCalled = cmpopts.IgnoreFields(operation{}, "Seq", "Algo", "Proto")
+
+// devicesKnown says whether the devices of ranks have been told: of RCCL's they have not.
+func devicesKnown(shards []*experiment.Process) bool {
+	return slices.ContainsFunc(shards, func(p *experiment.Process) bool {
+		return slices.ContainsFunc(p.GPUs, func(g experiment.GPU) bool { return g.Device >= 0 })
+	})
+}
 
 // stamped says whether NCCL was asked for KernelCh. Where it was not, it reports no replays of graphs, unless these need its proxies.
 func stamped(shards []*experiment.Process) bool {
@@ -197,6 +217,11 @@ func compareCalls(r *realRun, logs map[int]*suite.Process, got *archive) map[cal
 	t.Helper()
 	direct, want := calledOperations(t, logs, false), calledOperations(t, logs, true)
 	all := archiveRows(t, got)
+	if !devicesKnown(r.shards) {
+		for _, row := range all {
+			row.device = -1
+		}
+	}
 	out := make(map[calledRank]*row)
 	order := slices.SortedFunc(maps.Keys(want), func(a, b calledRank) int {
 		return cmp.Or(cmp.Compare(a.worldRank, b.worldRank), cmp.Compare(a.comm, b.comm))
@@ -230,7 +255,7 @@ func compareCalls(r *realRun, logs map[int]*suite.Process, got *archive) map[cal
 // nearest finds, of the rows that can be those of a rank, the one that is most like what it called, and how it differs.
 func nearest(key calledRank, want map[string][]*operation, all []*row, p *suite.Program) (best *row, diff string) {
 	for _, r := range all {
-		if r.taken || r.process != uint64(key.worldRank/p.RanksEach()) || r.rank != key.rank || len(r.comm.Members) != key.nranks || !isNamed(r.comm, key.name) {
+		if r.taken || r.process != uint64(key.worldRank/p.RanksEach()) || r.rank != key.rank || r.device >= 0 && r.device != key.worldRank%pretendedDevices || len(r.comm.Members) != key.nranks || !isNamed(r.comm, key.name) {
 			continue
 		}
 		d := gocmp.Diff(inPlansOf(r.ops, want), inPlansOf(r.ops, r.ops), asCalled, cmpopts.IgnoreUnexported(operation{}))

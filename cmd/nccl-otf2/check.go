@@ -41,14 +41,14 @@ what it bears but makes nothing of. Archives for it are made by nccl-otf2 view -
   nccl-otf2 check --scalasca exp1/scalasca`,
 		Args: exactly("an experiment directory or archive"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			path, err := anchorPath(args[0])
-			if err != nil {
-				return err
-			}
 			if limit < 1 {
 				return usagef("--limit must be at least 1")
 			}
-			stop := newProgress().working("reading " + path)
+			path, name, err := readable(args[0])
+			if err != nil {
+				return err
+			}
+			stop := newProgress().working("reading " + name)
 			inspect := check.Archive
 			if forScalasca {
 				inspect = scalasca.Check
@@ -63,7 +63,7 @@ what it bears but makes nothing of. Archives for it are made by nccl-otf2 view -
 				if res.Findings == nil {
 					res.Findings = []check.Finding{}
 				}
-				err = writeJSON(out, checked{path, res, res.Errors()})
+				err = writeJSON(out, checked{name, res, res.Errors()})
 			} else {
 				err = printFindings(out, res)
 			}

@@ -17,7 +17,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/replay/rawfile"
 )
 
-// scratch are the folders with archives that were made of recordings to be looked at. They are gone when the command ends.
+// scratch are the folders with archives, and tables of them, that were made of recordings to be looked at. They are gone when the command ends.
 var scratch = make(map[string]*atomicfile.Pending)
 
 func removeScratch() {
@@ -52,12 +52,20 @@ func hasArchive(dir string) bool {
 	return false
 }
 
+// newScratch makes a folder that is gone when the command ends.
+func newScratch(prefix string) (string, error) {
+	dir, err := os.MkdirTemp("", prefix)
+	if err == nil {
+		scratch[dir] = atomicfile.Temporary(dir)
+	}
+	return dir, err
+}
+
 func playedAnchor(folder string) (string, error) {
-	dir, err := os.MkdirTemp("", "nccl-otf2-played-")
+	dir, err := newScratch("nccl-otf2-played-")
 	if err != nil {
 		return "", err
 	}
-	scratch[dir] = atomicfile.Temporary(dir)
 	p := newProgress()
 	defer p.done()
 	if err := playInto(dir, folder, p); err != nil {

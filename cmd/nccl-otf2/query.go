@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nccl-otf2/nccl-otf2/export"
 	"github.com/nccl-otf2/nccl-otf2/internal/installed"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
 	"github.com/nccl-otf2/nccl-otf2/sql"
@@ -32,7 +33,8 @@ func queryCommand() *cobra.Command {
 are operations, transfers, waits, phases and runs; docs/tables.md says what is in them.
 
 DIR is a folder of tables, an experiment directory with its folder parquet, or a folder of several of these: the tables of
-several runs are read as one, column run tells them apart.
+several runs are read as one, column run tells them apart. Of a recording of NCCL's calls (NCCL_OTF2_MODE=record) the tables are
+made for the question.
 
 DuckDB is in a program of its own, nccl-otf2-query beside the tool ("make query"). Where it was left out the same files of SQL run
 with Python: python -m nccl_otf2 NAME DIR.`,
@@ -88,7 +90,7 @@ func runQuery(cmd *cobra.Command, dirs []string, question, form, output string) 
 	}
 	args := []string{"-format", form, "-o", output, "--"}
 	for _, dir := range dirs {
-		folders, err := sql.Folders(dir)
+		folders, err := tablesOf(dir)
 		if err != nil {
 			return err
 		}
@@ -105,6 +107,33 @@ func runQuery(cmd *cobra.Command, dirs []string, question, form, output string) 
 		return exitCode(exitInput) // it has said why
 	}
 	return err
+}
+
+// tablesOf gives the folders of tables that a path stands for. Of a recording of NCCL's calls that has none they are made in a temporary
+// folder, like the archive that they are exported from.
+func tablesOf(dir string) ([]string, error) {
+	folders, err := sql.Folders(dir)
+	if err == nil || len(recordings(dir)) == 0 || hasArchive(dir) {
+		return folders, err
+	}
+	a, err := openArchive(dir)
+	if a == nil {
+		return nil, err
+	}
+	defer a.Close()
+	if err != nil {
+		return nil, err
+	}
+	into, err := newScratch("nccl-otf2-tables-")
+	if err != nil {
+		return nil, err
+	}
+	p := newProgress()
+	defer p.done()
+	_, err = export.Parquet(a, into, export.Codecs()[0], &export.Options{
+		Version: toolVersion, Progress: func(what string, records uint64) { p.say("%s (%d written)", what, records) },
+	})
+	return []string{into}, err
 }
 
 // findQueryProgram finds the program beside the tool.

@@ -55,7 +55,7 @@ at one time. docs/otf2-format.md says what differs.`,
 			if simple && (opts.TimedOnly || opts.OneProcess) {
 				return usagef("--timed-only and --one-process are of views for Scalasca")
 			}
-			anchor, err := anchorPath(args[0])
+			anchor, name, err := readable(args[0])
 			if err != nil {
 				return err
 			}
@@ -65,7 +65,7 @@ at one time. docs/otf2-format.md says what differs.`,
 			}
 			dir := output
 			if dir == "" {
-				dir = filepath.Join(filepath.Dir(anchor), folder)
+				dir = filepath.Join(filepath.Dir(name), folder)
 			}
 			p := newProgress()
 			opts.Creator = "nccl-otf2 " + toolVersion

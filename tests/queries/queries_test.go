@@ -339,6 +339,18 @@ func TestTheToolAsks(t *testing.T) {
 	}
 }
 
+// Of a recording of NCCL's calls the tables are made for the question: the answers are those of the archive that playing it makes.
+func TestTheToolAsksRecordings(t *testing.T) {
+	_, err := os.Stat(filepath.Join("../../build", "nccl-otf2-query"))
+	need.NoError(t, "build/nccl-otf2-query (make query)", err)
+	const recording = "../../testdata/nccl-callbacks/09-straggler-4p"
+	const question = `SELECT function, rank, count(*), sum(size_bytes), min(duration_ns), max(duration_ns) FROM operations GROUP BY ALL ORDER BY ALL`
+	played, asked := tool(t, nil, "query", play(t, recording, "net"), question, "--format", "csv"), tool(t, []string{"NCCL_OTF2_EVENTS=net"}, "query", recording, question, "--format", "csv")
+	if lines := strings.Count(string(asked), "\n"); string(played) != string(asked) || lines != 5 { // of four ranks
+		t.Errorf("of the archive\n%sof the recording, %d lines\n%s", played, lines, asked)
+	}
+}
+
 // Every question says what it asks, and of which tables.
 func TestQueriesSayWhatTheyAsk(t *testing.T) {
 	all := sql.All()

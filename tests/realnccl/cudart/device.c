@@ -150,3 +150,20 @@ __attribute__((visibility("default"))) const char *cudaGetErrorName(cudaError_t 
 
 API cudaProfilerStart(void) { return answer(cudaSuccess); }
 API cudaProfilerStop(void) { return answer(cudaSuccess); }
+
+/* What a profiler finds of the driver by its name: which device the calling thread has. */
+#define DRIVER __attribute__((visibility("default"))) CUresult
+
+DRIVER cuCtxGetDevice(CUdevice *device)
+{
+  *device = current_device;
+  return cudaSuccess;
+}
+
+DRIVER cuDeviceGetUuid_v2(cudaUUID_t *uuid, CUdevice device)
+{
+  *uuid = device_uuid(device);
+  return cudaSuccess;
+}
+
+DRIVER cuDeviceGetPCIBusId(char *name, int size, CUdevice device) { return cudaDeviceGetPCIBusId(name, size, device); }
