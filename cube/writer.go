@@ -78,7 +78,7 @@ func newWriter(out output, d *Definitions, o *Options) (*Writer, error) {
 // WriteMetric writes the values of a metric that is not derived. It calls fill for each cnode, in the order of the file,
 // which sets what values there are at that cnode; row is good for that call only, and begins as "no values": zeros, or what
 // stands for no minimum or maximum. Values are those of the cnode alone, or with all below it, as the metric's kind says.
-// A metric that is never written reads as no values.
+// A metric that is never written, or without values, reads as no values.
 func (w *Writer) WriteMetric(id MetricID, fill func(c CnodeID, row *Row) error) error {
 	if err := w.refuse(); err != nil {
 		return err
@@ -99,27 +99,15 @@ func (w *Writer) WriteMetric(id MetricID, fill func(c CnodeID, row *Row) error) 
 	if err != nil {
 		return w.fail(fmt.Errorf("metric %d %q: %w", id, m.UniqueName, err))
 	}
+	if len(rows) == 0 { // as if it had never been written, which is what Score-P does: a reader refuses an index of nothing
+		return nil
+	}
 	return w.fail(w.member(name+suffixIndex, writeIndex(rows, w.options.Dense)))
 }
 
-// writeData writes the data member and returns the numbers of its rows.
+// writeData writes the data member and returns the numbers of its rows. Without rows there is no member.
 func (w *Writer) writeData(member string, m *Metric, fill func(CnodeID, *Row) error) ([]uint32, error) {
-	if err := w.tar.begin(member); err != nil {
-		return nil, err
-	}
-	marker := dataMarker
-	var data dataWriter = plainData{w.tar}
-	if w.options.Compress {
-		marker = zdataMarker
-		d, err := newCompressedData(w.tar)
-		if err != nil {
-			return nil, err
-		}
-		data = d
-	}
-	if _, err := io.WriteString(w.tar, marker); err != nil {
-		return nil, err
-	}
+	var data dataWriter
 	var rows []uint32
 	row := newRow(m, len(w.defs.Locations))
 	nothing := bytes.Clone(row.data)
@@ -131,15 +119,41 @@ func (w *Writer) writeData(member string, m *Metric, fill func(CnodeID, *Row) er
 		if !w.options.Dense && bytes.Equal(row.data, nothing) {
 			continue
 		}
+		if data == nil {
+			var err error
+			if data, err = w.beginData(member); err != nil {
+				return nil, err
+			}
+		}
 		if err := data.row(row.data); err != nil {
 			return nil, err
 		}
 		rows = append(rows, uint32(number))
 	}
+	if data == nil {
+		return nil, nil
+	}
 	if err := data.finish(); err != nil {
 		return nil, err
 	}
 	return rows, w.tar.end(0)
+}
+
+// beginData begins a member of values.
+func (w *Writer) beginData(member string) (dataWriter, error) {
+	if err := w.tar.begin(member); err != nil {
+		return nil, err
+	}
+	if !w.options.Compress {
+		_, err := io.WriteString(w.tar, dataMarker)
+		return plainData{w.tar}, err
+	}
+	d, err := newCompressedData(w.tar)
+	if err != nil {
+		return nil, err
+	}
+	_, err = io.WriteString(w.tar, zdataMarker)
+	return d, err
 }
 
 // WriteFile adds a member of another kind: the format keeps it, tools list it. If its size is a multiple of 512 bytes, a

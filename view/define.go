@@ -78,7 +78,7 @@ func (d *definitions) mpi(name, canonical, description string, role otf2.RegionR
 func (d *definitions) defineRegions() {
 	d.program = d.region(nameProgram, nameProgram, "outside NCCL", otf2.RegionRoleFunction, otf2.ParadigmUser, "")
 	d.init = d.mpi(nameInit, nameInit, "begin of the view, at one time on all ranks", otf2.RegionRoleFunction)
-	d.finalize = d.mpi(nameFinalize, nameFinalize, "end of the view, at one time on all ranks", otf2.RegionRoleFunction)
+	d.finalize = d.mpi(nameFinalize, nameFinalize, "end of the view, at one time on all ranks, but for a tick", otf2.RegionRoleFunction)
 	for i := range functions {
 		f := &functions[i]
 		for s := range d.call[i] {

@@ -35,6 +35,9 @@ type Result struct {
 type Waits struct {
 	Recorded uint64 `json:"recorded_ns"` // of what all members recorded, in times that can be compared
 	Shown    uint64 `json:"shown_ns"`    // of that, in the view
+	// How much longer senders in the view waited for receivers than a receive of the same launch for its sender: where it waits, scout
+	// does not look for them.
+	Masked uint64 `json:"masked_ns"`
 }
 
 // Untimed counts operations without wait states by what keeps them from having any.

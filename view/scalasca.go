@@ -61,7 +61,7 @@ func Scalasca(anchor, dir string, opts *Options) (*Result, error) {
 	if o.TimedOnly {
 		j.dropUntimed()
 	}
-	res.Waits.Recorded = j.waits()
+	res.Waits.Recorded, _ = j.waits()
 	j.arrange(o)
 	resolution := max(a.Defs.Clock.Resolution, 1)
 	for _, l := range j.locations {
@@ -73,7 +73,7 @@ func Scalasca(anchor, dir string, opts *Options) (*Result, error) {
 	}
 	j.untime()
 	j.receivers()
-	res.Waits.Shown = j.waits()
+	res.Waits.Shown, res.Waits.Masked = j.waits()
 	if err := replace(dir, func(staging string) error { return j.write(staging, o) }); err != nil {
 		return nil, err
 	}

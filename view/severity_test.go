@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -185,9 +186,35 @@ func TestWaitStatesComeOutOfTheView(t *testing.T) {
 	if diff := cmp.Diff(want, severitiesOf(t, res.Archive)); diff != "" {
 		t.Error(diff)
 	}
-	want2 := Result{Archive: res.Archive, Rows: 4, Ranks: 4, Waits: Waits{30 * ms, 30 * ms}, Hosts: 2, Communicators: 2, Collectives: 3, Messages: 3, Events: res.Events, Dropped: map[Reason]uint64{}}
+	want2 := Result{Archive: res.Archive, Rows: 4, Ranks: 4, Waits: Waits{Recorded: 30 * ms, Shown: 30 * ms}, Hosts: 2, Communicators: 2, Collectives: 3, Messages: 3, Events: res.Events, Dropped: map[Reason]uint64{}}
 	if diff := cmp.Diff(want2, *res); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Who ends the last operation comes to MPI_Finalize last, so that the critical path that scout finds begins there.
+func TestTheViewEndsWhereTheLastOperationEnds(t *testing.T) {
+	m := makeJob(t, 3)
+	for _, c := range m.comm("world", 0, 1, 2) {
+		c.one(t, 0, 5*ms, "AllReduce", -1)
+	}
+	for r, c := range m.comm("pair", 1, 2) {
+		c.one(t, 6*ms, uint64(9-r)*ms, "AllReduce", -1)
+	}
+	a, err := otf2.Open(viewOf(t, m.unify(), nil).Archive, nil)
+	testkit.Must(t, err)
+	defer a.Close()
+	var came []otf2.Timestamp
+	for rank := range 3 {
+		for ev, err := range a.EventsOf(otf2.LocationRef(rank)) {
+			testkit.Must(t, err)
+			if ev.Kind == otf2.EventEnter && a.Defs.String(a.Defs.Region(otf2.RegionRef(ev.Args[0])).Name) == nameFinalize {
+				came = append(came, ev.Time)
+			}
+		}
+	}
+	if len(came) != 3 || came[0] != came[2] || came[1] != came[0]+1 {
+		t.Errorf("the ranks come to %s at %d", nameFinalize, came)
 	}
 }
 

@@ -79,7 +79,7 @@ func TestOperationsInTheView(t *testing.T) {
 		}, [][]string{
 			{"100-200 ncclAllGather", "200-200 ncclAllReduce (launched with the one before)", "200-200 ncclReduceScatter (launched with the one before)", "300-400 ncclAllReduce"},
 			{"101-200 ncclAllGather", "200-200 ncclAllReduce (launched with the one before)", "200-200 ncclReduceScatter (launched with the one before)", "300-400 ncclAllReduce"},
-		}, Result{Waits: Waits{1, 1}, Untimed: Untimed{Fused: 2}}},
+		}, Result{Waits: Waits{Recorded: 1, Shown: 1}, Untimed: Untimed{Fused: 2}}},
 		{"one process per rank: overlapping communicators", func(t *testing.T, m *made) {
 			a, b := m.comm("a", 0, 1), m.comm("b", 0, 1)
 			for r := range 2 {
@@ -89,7 +89,7 @@ func TestOperationsInTheView(t *testing.T) {
 		}, [][]string{
 			{"100-200 ncclAllReduce", "200-250 ncclBroadcast"},
 			{"100-201 ncclAllReduce", "201-250 ncclBroadcast"},
-		}, Result{Waits: Waits{1, 1}, Clipped: Clipped{Operations: 2, Time: 199}}},
+		}, Result{Waits: Waits{Recorded: 1, Shown: 1}, Clipped: Clipped{Operations: 2, Time: 199}}},
 		{"overlapping communicators", func(t *testing.T, m *made) {
 			a, b := m.comm("a", 0, 1), m.comm("b", 0, 1)
 			for r := range 2 {
@@ -97,7 +97,7 @@ func TestOperationsInTheView(t *testing.T) {
 				b[r].one(t, 200, 250, "Broadcast", 1)
 			}
 		}, [][]string{{"100-300 ncclAllReduce"}, {"200-250 ncclBroadcast", "250-300 ncclAllReduce"}, {"200-250 ncclBroadcast"}},
-			Result{Waits: Waits{150, 150}}},
+			Result{Waits: Waits{Recorded: 150, Shown: 150}}},
 		{"one process per rank: waiting that is lost", func(t *testing.T, m *made) {
 			a, b := m.comm("a", 0, 1), m.comm("b", 0, 2)
 			for r := range 2 {
@@ -105,7 +105,7 @@ func TestOperationsInTheView(t *testing.T) {
 				b[r].one(t, 200, 250, "Broadcast", 1)
 			}
 		}, [][]string{{"200-200 ncclBroadcast", "200-300 ncclAllReduce (times not comparable)"}, {"260-300 ncclAllReduce (times not comparable)"}},
-			Result{Waits: Waits{160, 0}, Untimed: Untimed{Moved: 1}, Clipped: Clipped{Operations: 1, ToNothing: 1, Moved: 1, Time: 50}}},
+			Result{Waits: Waits{Recorded: 160, Shown: 0}, Untimed: Untimed{Moved: 1}, Clipped: Clipped{Operations: 1, ToNothing: 1, Moved: 1, Time: 50}}},
 		{"overlapping communicators whose members begin in other orders", func(t *testing.T, m *made) {
 			a, b := m.comm("a", 0, 1), m.comm("b", 0, 1)
 			a[0].one(t, 100, 300, "AllReduce", 0)
@@ -113,7 +113,7 @@ func TestOperationsInTheView(t *testing.T) {
 			b[0].one(t, 110, 300, "Broadcast", 1)
 			b[1].one(t, 120, 300, "Broadcast", 1)
 		}, [][]string{{"100-300 ncclAllReduce"}, {"130-300 ncclAllReduce"}, {"110-300 ncclBroadcast"}, {"120-300 ncclBroadcast"}},
-			Result{Waits: Waits{40, 40}}},
+			Result{Waits: Waits{Recorded: 40, Shown: 40}}},
 		{"one process per rank: overlapping communicators whose members begin in other orders", func(t *testing.T, m *made) {
 			a, b := m.comm("a", 0, 1), m.comm("b", 0, 1)
 			a[0].one(t, 100, 300, "AllReduce", 0)
@@ -123,7 +123,7 @@ func TestOperationsInTheView(t *testing.T) {
 		}, [][]string{
 			{"110-110 ncclBroadcast", "110-300 ncclAllReduce (times not comparable)"},
 			{"120-130 ncclBroadcast", "130-300 ncclAllReduce (times not comparable)"},
-		}, Result{Waits: Waits{40, 0}, Untimed: Untimed{Moved: 1}, Clipped: Clipped{Operations: 2, ToNothing: 1, Moved: 1, Time: 360}}},
+		}, Result{Waits: Waits{Recorded: 40, Shown: 0}, Untimed: Untimed{Moved: 1}, Clipped: Clipped{Operations: 2, ToNothing: 1, Moved: 1, Time: 360}}},
 		{"an order that contradicts itself", func(t *testing.T, m *made) {
 			a, b := m.comm("a", 0, 1), m.comm("b", 0, 1)
 			a[0].one(t, 100, 200, "AllReduce", 0)
@@ -131,14 +131,14 @@ func TestOperationsInTheView(t *testing.T) {
 			b[1].one(t, 100, 200, "AllGather", 0)
 			a[1].one(t, 350, 450, "AllReduce", 0)
 		}, [][]string{{"100-200 ncclAllReduce"}, {"350-450 ncclAllReduce"}, {"300-400 ncclAllGather"}, {"100-200 ncclAllGather"}},
-			Result{Waits: Waits{200, 200}}},
+			Result{Waits: Waits{Recorded: 200, Shown: 200}}},
 		{"one process per rank: an order that contradicts itself", func(t *testing.T, m *made) {
 			a, b := m.comm("a", 0, 1), m.comm("b", 0, 1)
 			a[0].one(t, 100, 200, "AllReduce", 0)
 			b[0].one(t, 300, 400, "AllGather", 0)
 			b[1].one(t, 100, 200, "AllGather", 0)
 			a[1].one(t, 350, 450, "AllReduce", 0)
-		}, [][]string{{"300-400 ncclAllGather"}, {"100-200 ncclAllGather"}}, Result{Waits: Waits{200, 100}, Dropped: map[Reason]uint64{ReasonCycle: 1}}},
+		}, [][]string{{"300-400 ncclAllGather"}, {"100-200 ncclAllGather"}}, Result{Waits: Waits{Recorded: 200, Shown: 100}, Dropped: map[Reason]uint64{ReasonCycle: 1}}},
 		{"messages", func(t *testing.T, m *made) {
 			for r, c := range m.comm("", 0, 1) {
 				c.plan(t, 100, 200, gpu, "AlltoAll", send(0), receive(0), send(1), receive(1))
@@ -153,7 +153,16 @@ func TestOperationsInTheView(t *testing.T) {
 				"300-300 ncclSend", "300-400 ncclSend/ncclRecv kernel"},
 			{"100-100 ncclAlltoAll Send", "100-100 ncclAlltoAll Recv", "100-100 ncclAlltoAll Send", "100-100 ncclAlltoAll Recv", "100-200 ncclAlltoAll kernel",
 				"310-310 ncclRecv", "310-410 ncclSend/ncclRecv kernel"},
-		}, Result{Waits: Waits{10, 10}}},
+		}, Result{Waits: Waits{Recorded: 10, Shown: 10}}},
+		{"a launch that waits for a sender, and longer for a receiver", func(t *testing.T, m *made) {
+			c := m.comm("", 0, 1, 2)
+			c[0].plan(t, 100, 400, gpu, "", receive(1), send(2))
+			c[1].plan(t, 120, 400, gpu, "", send(0))
+			c[2].plan(t, 150, 400, gpu, "", receive(0))
+		}, [][]string{
+			{"100-100 ncclRecv", "100-100 ncclSend", "100-400 ncclSend/ncclRecv kernel"},
+			{"120-120 ncclSend", "120-400 ncclSend/ncclRecv kernel"}, {"150-150 ncclRecv", "150-400 ncclSend/ncclRecv kernel"},
+		}, Result{Waits: Waits{Recorded: 20, Shown: 20, Masked: 30}}},
 		{"messages launched with a collective", func(t *testing.T, m *made) {
 			for r, c := range m.comm("", 0, 1) {
 				c.plan(t, 100, 200, gpu, "", send(1-r), allreduce, receive(1-r))
@@ -174,7 +183,7 @@ func TestOperationsInTheView(t *testing.T) {
 			{"50-60 ncclAllReduce (times not comparable)", "100-200 ncclAllReduce", "300-400 ncclAllReduce (times not comparable)", "500-500 ncclSend", "500-520 ncclSend/ncclRecv kernel"},
 			{"50-60 ncclAllReduce (times not comparable)", "110-200 ncclAllReduce", "300-400 ncclAllReduce (times not comparable)", "510-510 ncclRecv", "510-520 ncclSend/ncclRecv kernel"},
 			{"50-60 ncclAllReduce (times not comparable)", "110-110 ncclAllReduce", "300-400 ncclAllReduce (times not comparable)"},
-		}, Result{Waits: Waits{20, 20}, Untimed: Untimed{NoTimes: 2}, Dropped: map[Reason]uint64{ReasonUntimed: 1}}},
+		}, Result{Waits: Waits{Recorded: 20, Shown: 20}, Untimed: Untimed{NoTimes: 2}, Dropped: map[Reason]uint64{ReasonUntimed: 1}}},
 		{"a member without times that has no place among the others", func(t *testing.T, m *made) {
 			c := m.comm("", 0, 1, 2)
 			for r := range 2 {
@@ -207,7 +216,7 @@ func TestOperationsInTheView(t *testing.T) {
 				c[r].one(t, 500, 600, "Broadcast", r)
 				c[r].one(t, 700, 800, "Reduce", 1)
 			}
-		}, [][]string{nil, nil}, Result{Waits: Waits{100, 100}, Dropped: map[Reason]uint64{ReasonOrder: 1, ReasonRoot: 1}}},
+		}, [][]string{nil, nil}, Result{Waits: Waits{Recorded: 100, Shown: 100}, Dropped: map[Reason]uint64{ReasonOrder: 1, ReasonRoot: 1}}},
 		{"sizes that are not known", func(t *testing.T, m *made) {
 			for _, c := range m.comm("", 0, 1) {
 				c.plan(t, 100, 200, gpu, "", item{fn: "AllReduce"})

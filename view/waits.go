@@ -6,8 +6,9 @@ import "github.com/nccl-otf2/nccl-otf2/otf2"
 
 // waits sums up what ranks wait for each other as scout counts it, over what is in the view: in collectives for the last member, or for
 // the root, or of the root for the last of the others; in messages for the sender, and for the receiver. Of the messages of a launch the
-// longest wait counts.
-func (j *job) waits() (sum uint64) {
+// longest wait for a sender counts, and only where there is none the longest for a receiver: of how much longer waits for receivers were
+// beside others for senders, masked is the sum.
+func (j *job) waits() (sum, masked uint64) {
 	for _, c := range j.comms {
 		if len(c.present) < 2 {
 			continue
@@ -16,12 +17,18 @@ func (j *job) waits() (sum uint64) {
 		for _, r := range c.present {
 			for u := r.unitAt(0); u.from < u.to; u = r.unitAt(u.to) {
 				if r.parts[u.from].message() {
-					sum += r.messageWaits(u)
+					forSender, forReceiver := r.messageWaits(u)
+					if forSender > 0 {
+						sum += forSender
+						masked += max(forReceiver, forSender) - forSender
+					} else {
+						sum += forReceiver
+					}
 				}
 			}
 		}
 	}
-	return sum
+	return sum, masked
 }
 
 func (c *comm) collectiveWaits(parts []*part) (sum uint64) {
@@ -62,17 +69,20 @@ func waited(p *part, until otf2.Timestamp) uint64 {
 	return 0
 }
 
-func (r *row) messageWaits(u unit) uint64 {
-	longest := uint64(0)
+// messageWaits are the longest waits of a launch's receives, and of its sends.
+func (r *row) messageWaits(u unit) (forSender, forReceiver uint64) {
 	for i := u.from; i < u.to; i++ {
 		p := &r.parts[i]
 		if p.is(flagDropped | flagUntimed) {
 			continue
 		}
 		to, k := r.mate(p)
-		if other := to.parts[k].begin; p.fn == fnRecv || !p.is(flagQuiet) && other < p.end {
-			longest = max(longest, waited(p, other))
+		switch other := to.parts[k].begin; {
+		case p.fn == fnRecv:
+			forSender = max(forSender, waited(p, other))
+		case !p.is(flagQuiet) && other < p.end:
+			forReceiver = max(forReceiver, waited(p, other))
 		}
 	}
-	return longest
+	return forSender, forReceiver
 }

@@ -13,9 +13,10 @@ import (
 )
 
 // span is the time of the view. All ranks are in MPI_Init and in MPI_Finalize at the same times, before the first
-// and behind the last operation of all, so that nobody waits there.
+// and behind the last operation of all, so that nobody waits there. Who ends the last operation comes one tick later: scout's critical
+// path begins on the rank that comes last, of several on the first of them, whenever that had ended its own operations.
 type span struct {
-	begin, initEnd, finalize, end otf2.Timestamp
+	begin, initEnd, last, finalize, end otf2.Timestamp
 }
 
 func (j *job) span() span {
@@ -32,7 +33,7 @@ func (j *job) span() span {
 		last = first
 	}
 	us := otf2.Timestamp(max(j.archive.Defs.Clock.Resolution/1_000_000, 1))
-	return span{begin: first - min(first, 2*us), initEnd: first - min(first, us), finalize: last + us, end: last + 2*us}
+	return span{begin: first - min(first, 2*us), initEnd: first - min(first, us), last: last, finalize: last + us, end: last + 2*us}
 }
 
 // write writes the archive into a folder that has none.
@@ -164,8 +165,12 @@ func (lw *locationWriter) write(l *location, t span) error {
 			lw.collective(r, &r.parts[u.from])
 		}
 	})
-	lw.within(noPhase, t.finalize)
-	_ = w.Enter(t.finalize, nil, d.finalize)
+	finalize := t.finalize
+	if lw.last == t.last {
+		finalize++
+	}
+	lw.within(noPhase, finalize)
+	_ = w.Enter(finalize, nil, d.finalize)
 	_ = w.Leave(t.end, nil, d.finalize)
 	_ = w.Leave(t.end, nil, d.program)
 	lw.events = w.Events()

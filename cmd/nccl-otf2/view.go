@@ -165,6 +165,9 @@ func printView(w io.Writer, r *view.Result) {
 	note(r.Untimed.Moved, "%s without wait states: begun later on some rank than recorded, to make room", collectives(r.Untimed.Moved))
 	note(r.Untimed.Messages, "%s without wait states: begun later, to make room", count(r.Untimed.Messages, "message", "messages"))
 	note(r.Untimed.Receivers, "%s not shown to wait for the receiver: the ranks' times contradict each other", count(r.Untimed.Receivers, "send", "sends"))
+	if masked := r.Waits.Masked; masked > 0 {
+		note(1, "%v that sends waited for receivers is not counted: in these launches receives waited, too, and scout looks at them alone", time.Duration(masked))
+	}
 	note(r.Clipped.Operations, "%s on single ranks end earlier than recorded, because the next one overlaps: %v in all, %d without length",
 		count(r.Clipped.Operations, "operation", "operations"), time.Duration(r.Clipped.Time), r.Clipped.ToNothing)
 	warn := func(n uint64, format string, args ...any) {
