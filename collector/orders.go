@@ -20,10 +20,10 @@ import (
 // listener is what a collector has made of the control file.
 type listener struct {
 	control.Listener
-	order uint64 // the last one obeyed
-	ask   uint64 // the last one answered
-	late  int    // communicators whose window came after an operation that it is about, in the last order
-	told  bool   // that the file was refused
+	order    uint64 // the last one obeyed
+	ask      uint64 // the last one answered
+	late     int    // communicators whose window came after an operation that it is about, in the last order
+	reported bool   // that the file was refused
 }
 
 // listen begins to follow the control file. If the process joins a job that has been given orders, those about
@@ -82,8 +82,8 @@ func (c *live) heed() {
 }
 
 func (c *live) refuseControl(err error) {
-	if !c.listener.told {
-		c.listener.told = true
+	if !c.listener.reported {
+		c.listener.reported = true
 		c.memory.Post("orders are ignored: " + err.Error())
 	}
 	c.say("control: %v", err)

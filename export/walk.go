@@ -83,7 +83,7 @@ func (e *ended) add(p *operations.Part, algbw float64) {
 // matchOf is the same number for all parts of a collective, or both ends of a message. There is none for what members did not record
 // alike: ordinals do not tell which belong together.
 func matchOf(p *operations.Part) (id uint64, ok bool) {
-	if !p.Alike {
+	if !p.Consistent {
 		return 0, false
 	}
 	if !p.Message() {
