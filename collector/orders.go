@@ -124,7 +124,7 @@ func (c *live) obey(o *control.File) {
 		if was := c.chosen.record & allTypes; types != was {
 			c.chosen.record = c.chosen.record&^allTypes | types
 			c.markers = append(c.markers, experiment.Marker{
-				Time: c.line.time(c.now.Ticks), Category: "NCCL recording changed", Location: -1, Severity: regions.SeverityLow,
+				Time: c.line.time(c.now.Ticks), Category: categoryChanged, Location: -1, Severity: regions.SeverityLow,
 				Text: fmt.Sprintf("from here on %s are recorded, before %s", orNothing(config.EventList(types)), orNothing(config.EventList(was))),
 			})
 		}

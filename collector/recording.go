@@ -23,6 +23,12 @@ import (
 
 const severityHigh = regions.SeverityHigh
 
+// Categories of markers where recording stopped, or where what is recorded changed.
+const (
+	categoryStopped = regions.CategoryRecording + " stopped"
+	categoryChanged = regions.CategoryRecording + " changed"
+)
+
 // The window (ns) is how long a record may take from reading the clock to being published without
 // becoming late. A writer that is preempted in between takes as long as the scheduler wants, so the window
 // grows with the latest ones. With the host's clock the ticks are a program's own, whose threads may
@@ -452,7 +458,7 @@ func (r *recording) fail(err error) {
 		r.failed = err
 		r.refuse()
 		r.markers = append(r.markers, experiment.Marker{
-			Time: r.given, Severity: severityHigh, Category: "NCCL recording stopped",
+			Time: r.given, Severity: severityHigh, Category: categoryStopped,
 			Text: "nothing is recorded from here on: " + err.Error(), Location: -1,
 		})
 	}

@@ -14,8 +14,8 @@ import (
 // Where recording went on or off, and what is missing by that: the plugin's own windows, outages of the disk, and changes of NCCL's mask
 // by RAS (docs/hazards.md, "RAS and stamps of kernels").
 
-// categoryRecording is the category of markers where recording was paused or went on.
-const categoryRecording = "NCCL recording"
+// CategoryRecording is the category of markers where recording was paused or went on.
+const CategoryRecording = "NCCL recording"
 
 // edge takes the place where the recording of a communicator rank goes on or off. It stands in the
 // queue like a plan, so that the event on the rank's row keeps its place among the operations.
@@ -56,7 +56,7 @@ func (rs *ranks) edge(t uint64, r *shm.Record) {
 	if !on {
 		not = "not "
 	}
-	rs.mark(c.loc, t, SeverityLow, categoryRecording, fmt.Sprintf("%s rank %d: %srecorded from %s %d on", c.label, c.Rank, not, what, r.Arg))
+	rs.mark(c.loc, t, SeverityLow, CategoryRecording, fmt.Sprintf("%s rank %d: %srecorded from %s %d on", c.label, c.Rank, not, what, r.Arg))
 	// The row is off while neither calls nor replays are recorded, as far as they could be distinguished.
 	off := slices.ContainsFunc(c.Gaps, func(g experiment.Gap) bool { return g.ToTime == 0 })
 	mode := otf2.MeasurementOn
@@ -79,7 +79,7 @@ func (m *Model) Outage(comm int, from, to, begin, end uint64) error {
 		return m.err
 	}
 	c.Gaps = append(c.Gaps, experiment.Gap{Lost: true, From: from, To: to, FromTime: begin, ToTime: end})
-	m.mark(c.loc, begin, SeverityHigh, categoryRecording, fmt.Sprintf("%s rank %d: operations %d-%d were lost", c.label, c.Rank, from, to-1))
+	m.mark(c.loc, begin, SeverityHigh, CategoryRecording, fmt.Sprintf("%s rank %d: operations %d-%d were lost", c.label, c.Rank, from, to-1))
 	c.switched(begin, otf2.MeasurementOff)
 	c.switched(end, otf2.MeasurementOn)
 	return m.err
@@ -103,7 +103,7 @@ func (rs *ranks) maskChanged(t uint64, r *shm.Record) {
 	if r.Aux&^uint32(r.Arg)&(1<<shm.EventKernelCh) != 0 {
 		stamps = "; it has switched stamps of kernels (KernelCh) on, with which NCCL 2.31 can crash"
 	}
-	rs.mark(nil, t, SeverityHigh, categoryRecording, fmt.Sprintf(
+	rs.mark(nil, t, SeverityHigh, CategoryRecording, fmt.Sprintf(
 		"recording %s (or another that wrote NCCL's activation mask): of the events looked at NCCL tells %#x, before %#x%s", text, r.Aux, r.Arg, stamps))
 	for _, c := range rs.live {
 		if !c.announced || c.final || c.off == off {
@@ -123,7 +123,7 @@ func (rs *ranks) missing(c *commRank, op *operation, ordinal, n uint64) {
 	} else {
 		c.Unreported += n
 	}
-	rs.mark(c.loc, op.plan.start, SeverityHigh, categoryRecording, fmt.Sprintf("%s rank %d: "+why, c.label, c.Rank, op.name, ordinal, ordinal+n-1))
+	rs.mark(c.loc, op.plan.start, SeverityHigh, CategoryRecording, fmt.Sprintf("%s rank %d: "+why, c.label, c.Rank, op.name, ordinal, ordinal+n-1))
 }
 
 // switched puts the place where recording goes on or off into the queue.

@@ -392,7 +392,7 @@ func TestGaps(t *testing.T) {
 	if diff := cmp.Diff(want, s.p.Comms[0].Gaps); diff != "" {
 		t.Errorf("gaps: want (−), got (+):\n%s", diff)
 	}
-	if k := s.p.Markers; len(k) != 4 || k[1].Category != categoryRecording || !strings.HasSuffix(k[1].Text, "not recorded from operation 4 on") {
+	if k := s.p.Markers; len(k) != 4 || k[1].Category != CategoryRecording || !strings.HasSuffix(k[1].Text, "not recorded from operation 4 on") {
 		t.Errorf("markers: %+v", k)
 	}
 }

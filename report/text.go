@@ -595,9 +595,8 @@ func waitsRemark(ws *waits.ByRank) []string {
 		return nil
 	}
 	var lines []string
-	if s := ws.StartUp; s.Waited > 0 {
-		lines = append(lines, fmt.Sprintf("Not counted: %s in the first collective of each communicator, %s of it for %s (starting up).",
-			units.Time(float64(s.Waited)), units.Time(float64(s.Caused)), s.Rank))
+	if text := firstCollectives(&ws.StartUp); text != "" {
+		lines = append(lines, text)
 	}
 	if ws.Hosts > 1 {
 		lines = append(lines, clocksRemark(ws.Hosts, ws.Clocks, false))

@@ -281,7 +281,7 @@ func waitNotes(d *Document, w *waits.States) {
 			d.note("Waiting: %s.", text)
 		}
 	}
-	if text := firstCollectives(w); text != "" {
+	if text := firstCollectives(&w.StartUp); text != "" {
 		d.note("%s", text)
 	}
 	if w.Hosts > 1 && w.Total.Parts > 0 {
