@@ -163,9 +163,14 @@ func ruledOut(t *testing.T) map[string]bool {
 	return words
 }
 
+var (
+	wordOfName = regexp.MustCompile(`[A-Z]+[a-z]*|[a-z]+`)
+	nameInCode = regexp.MustCompile(`[A-Za-z_]\w*`)
+)
+
 // inName finds the first of words that a name is made of, as in lostAndTold, LOST_AND_TOLD or lost_and_told; "" if it has none.
 func inName(name string, words map[string]bool) string {
-	for _, w := range regexp.MustCompile(`[A-Z]+[a-z]*|[a-z]+`).FindAllString(name, -1) {
+	for _, w := range wordOfName.FindAllString(name, -1) {
 		low := strings.ToLower(w)
 		if words[low] {
 			return low
@@ -208,7 +213,7 @@ func namesOf(path string, text []byte, see func(line int, name string)) bool {
 	case ".c", ".h", ".ts":
 		code := notNames.ReplaceAllFunc(text, func(passed []byte) []byte { return bytes.Repeat([]byte("\n"), bytes.Count(passed, []byte("\n"))+1) })
 		for i, line := range strings.Split(string(code), "\n") {
-			for _, name := range regexp.MustCompile(`[A-Za-z_]\w*`).FindAllString(line, -1) {
+			for _, name := range nameInCode.FindAllString(line, -1) {
 				see(i+1, name)
 			}
 		}
