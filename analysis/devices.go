@@ -34,17 +34,17 @@ func Devices(defs *otf2.Definitions) []Device {
 		node otf2.SystemTreeNodeRef
 		name string
 	}
-	told := make(map[property]string)
+	values := make(map[property]string)
 	for _, p := range defs.SystemTreeNodeProperties {
 		if p.Type == otf2.TypeString {
-			told[property{p.Node, defs.String(p.Name)}] = NameOf(defs, otf2.StringRef(p.Value))
+			values[property{p.Node, defs.String(p.Name)}] = NameOf(defs, otf2.StringRef(p.Value))
 		}
 	}
 	all := make([]Device, 0, len(ranks))
 	for i, r := range ranks {
 		d := Device{Rank: i, Name: r.Name, PID: pids[r.Process], Host: r.Host, GPU: r.Gpu}
 		if g := defs.LocationGroup(r.group); g != nil && r.Gpu != "" {
-			d.PCI, d.Product = told[property{g.SystemTreeParent, "PCI"}], told[property{g.SystemTreeParent, "NAME"}]
+			d.PCI, d.Product = values[property{g.SystemTreeParent, "PCI"}], values[property{g.SystemTreeParent, "NAME"}]
 		}
 		all = append(all, d)
 	}

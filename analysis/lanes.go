@@ -76,55 +76,70 @@ type batch[T any] struct {
 	until otf2.Timestamp // of the last event of the stretch
 }
 
+// stream is a lane that is being read.
+type stream[T any] struct {
+	batches  chan batch[T]
+	free     chan []T // used slices
+	problems []string
+	head     batch[T]
+}
+
+// read finds what is for all in a lane's events, and passes it on in batches.
+func (s *stream[T]) read(a *otf2.Archive, of *otf2.Selection, event func(ev *otf2.Event, items []T) []T) {
+	defer close(s.batches)
+	items, n := make([]T, 0, batchItems), 0
+	var last otf2.Timestamp
+	for ev, err := range a.Events(of) {
+		if err != nil {
+			s.problems = append(s.problems, err.Error())
+			continue
+		}
+		items = event(ev, items)
+		last = ev.Time
+		if n++; len(items) < batchItems && n < batchEvents {
+			continue
+		}
+		s.batches <- batch[T]{items, last}
+		n = 0
+		select {
+		case items = <-s.free:
+		default:
+			items = make([]T, 0, batchItems)
+		}
+	}
+	if len(items) > 0 {
+		s.batches <- batch[T]{items, last}
+	}
+}
+
+// next drops the batch that has been taken, and gets a further one; false: there is none.
+func (s *stream[T]) next() (ok bool) {
+	clear(s.head.items)
+	select {
+	case s.free <- s.head.items[:0]:
+	default:
+	}
+	s.head, ok = <-s.batches
+	return ok
+}
+
 // ReadLanes reads the lanes of an archive. event is called for every event of lane i, on the lane's own
 // goroutine, and appends what is for all to items; take is called with each of them on the caller's goroutine.
 // Files that cannot be read to their end are named in problems.
 func ReadLanes[T any](a *otf2.Archive, lanes [][]otf2.LocationRef, event func(i int, ev *otf2.Event, items []T) []T, take func(*T)) (problems []string) {
-	type stream struct {
-		batches  chan batch[T]
-		free     chan []T
-		problems []string
-		head     batch[T]
-	}
-	streams := make([]*stream, len(lanes))
+	streams := make([]*stream[T], len(lanes))
 	all := 0
 	for _, locations := range lanes {
 		all += len(locations)
 	}
 	for i := range lanes {
-		s := &stream{batches: make(chan batch[T], 1), free: make(chan []T, 3)}
-		streams[i] = s
-		go func() {
-			defer close(s.batches)
-			items, n := make([]T, 0, batchItems), 0
-			var last otf2.Timestamp
-			for ev, err := range a.Events(&otf2.Selection{Locations: lanes[i], Among: all}) {
-				if err != nil {
-					s.problems = append(s.problems, err.Error())
-					continue
-				}
-				items = event(i, ev, items)
-				last = ev.Time
-				if n++; len(items) < batchItems && n < batchEvents {
-					continue
-				}
-				s.batches <- batch[T]{items, last}
-				n = 0
-				select {
-				case items = <-s.free:
-				default:
-					items = make([]T, 0, batchItems)
-				}
-			}
-			if len(items) > 0 {
-				s.batches <- batch[T]{items, last}
-			}
-		}()
+		streams[i] = &stream[T]{batches: make(chan batch[T], 1), free: make(chan []T, 3)}
+		go streams[i].read(a, &otf2.Selection{Locations: lanes[i], Among: all}, func(ev *otf2.Event, items []T) []T { return event(i, ev, items) })
 	}
-	var live []*stream
+	var live []*stream[T]
 	for _, s := range streams {
-		if b, ok := <-s.batches; ok {
-			s.head = b
+		var ok bool
+		if s.head, ok = <-s.batches; ok {
 			live = append(live, s)
 		}
 	}
@@ -139,13 +154,7 @@ func ReadLanes[T any](a *otf2.Archive, lanes [][]otf2.LocationRef, event func(i 
 		for i := range s.head.items {
 			take(&s.head.items[i])
 		}
-		clear(s.head.items)
-		select {
-		case s.free <- s.head.items[:0]:
-		default:
-		}
-		var ok bool
-		if s.head, ok = <-s.batches; !ok {
+		if !s.next() {
 			live = slices.Delete(live, at, at+1)
 		}
 	}

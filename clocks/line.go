@@ -77,78 +77,88 @@ func (l *line) at(t float64) float64 { return l.value + l.slope*(t-l.time) }
 // allow any drift that clocks have, it is the steady one.
 func (b *bounds) fit() line {
 	upper, lower := slices.Concat(b.upper[:]...), slices.Concat(b.lower[:]...)
-	middle := (b.from + b.to) / 2
-	u, l := make([]float64, len(upper)), make([]float64, len(lower))
-	// at gives the best line of a slope: its value in the middle, by how much it breaks the bounds, the
-	// room that it leaves.
-	at := func(slope float64) (value, broken, room float64) {
-		for i, p := range upper {
-			u[i] = p.value - slope*(p.time-middle)
-		}
-		for i, p := range lower {
-			l[i] = p.value - slope*(p.time-middle)
-		}
-		slices.Sort(u)
-		slices.SortFunc(l, func(x, y float64) int {
-			switch {
-			case x > y:
-				return -1
-			case x < y:
-				return 1
-			}
-			return 0
-		})
-		// With the k tightest of either side broken there is room for the rest; 0 if nothing is broken.
-		k := 0
-		for k < min(len(u), len(l)) && u[k] < l[k] {
-			k++
-		}
-		high, low := math.Inf(1), math.Inf(-1)
-		if k < len(u) {
-			high = u[k]
-		}
-		if k < len(l) {
-			low = l[k]
-		}
-		if k > 0 {
-			high, low = min(high, l[k-1]), max(low, u[k-1])
-		}
-		value, room = (high+low)/2, (high-low)/2
-		for _, v := range u[:k] {
-			broken += max(0, value-v)
-		}
-		for _, v := range l[:k] {
-			broken += max(0, v-value)
-		}
-		return value, broken, room
-	}
-	cost := func(slope float64) float64 {
-		_, broken, room := at(slope)
-		if broken > 0 {
-			return broken
-		}
-		return -room
-	}
-	best := goldenSection(cost, -maxDrift, maxDrift)
-	_, least, room := at(best)
+	s := slopes{upper: upper, lower: lower, middle: (b.from + b.to) / 2, u: make([]float64, len(upper)), l: make([]float64, len(lower))}
+	best := goldenSection(s.cost, -maxDrift, maxDrift)
+	_, least, room := s.at(best)
 	within := func(slack float64) func(slope float64) bool {
 		return func(slope float64) bool {
-			_, broken, _ := at(slope)
+			_, broken, _ := s.at(slope)
 			return broken <= least+slack
 		}
 	}
-	out := line{time: middle, least: edge(within(brokenSlack), best, -maxDrift), most: edge(within(brokenSlack), best, maxDrift)}
+	out := line{time: s.middle, least: edge(within(brokenSlack), best, -maxDrift), most: edge(within(brokenSlack), best, maxDrift)}
 	// Bounds that are broken by no more than what usual drifts make of the time leave the slope open.
 	open := within(brokenSlack + likelyDrift*(b.to-b.from)/2)
 	if edge(open, best, maxDrift)-edge(open, best, -maxDrift) > maxDrift && open(0) {
 		best, out.least, out.most = b.steady(best, room), -maxDrift/2, maxDrift/2
 	}
 	out.slope = best
-	out.value, least, out.room = at(best)
+	out.value, least, out.room = s.at(best)
 	if least > 0 {
 		out.room = 0
 	}
 	return out
+}
+
+// slopes tells how lines of a slope stand to bounds.
+type slopes struct {
+	upper, lower []bound
+	middle       float64   // time at which lines have their value
+	u, l         []float64 // the bounds there, for one slope
+}
+
+// at gives the best line of a slope: its value in the middle, by how much it breaks the bounds, the
+// room that it leaves.
+func (s *slopes) at(slope float64) (value, broken, room float64) {
+	u, l := s.u, s.l
+	for i, p := range s.upper {
+		u[i] = p.value - slope*(p.time-s.middle)
+	}
+	for i, p := range s.lower {
+		l[i] = p.value - slope*(p.time-s.middle)
+	}
+	slices.Sort(u)
+	slices.SortFunc(l, func(x, y float64) int {
+		switch {
+		case x > y:
+			return -1
+		case x < y:
+			return 1
+		}
+		return 0
+	})
+	// With the k tightest of either side broken there is room for the rest; 0 if nothing is broken.
+	k := 0
+	for k < min(len(u), len(l)) && u[k] < l[k] {
+		k++
+	}
+	high, low := math.Inf(1), math.Inf(-1)
+	if k < len(u) {
+		high = u[k]
+	}
+	if k < len(l) {
+		low = l[k]
+	}
+	if k > 0 {
+		high, low = min(high, l[k-1]), max(low, u[k-1])
+	}
+	value, room = (high+low)/2, (high-low)/2
+	for _, v := range u[:k] {
+		broken += max(0, value-v)
+	}
+	for _, v := range l[:k] {
+		broken += max(0, v-value)
+	}
+	return value, broken, room
+}
+
+// cost is what the best slope has least of: what is broken or, of those that break nothing, room, with the sign changed.
+func (s *slopes) cost(slope float64) float64 {
+	_, broken, room := s.at(slope)
+	if broken > 0 {
+		return broken
+	}
+	return -room
 }
 
 // brokenSlack is how much more a line may break bounds that contradict each other, ns, to be as good as the best.
@@ -179,7 +189,7 @@ func (b *bounds) steady(slope, room float64) float64 {
 		slices.SortFunc(all, func(p, q bound) int { return cmp.Compare(p.time, q.time) })
 		times, last := 0, math.Inf(-1)
 		for _, p := range all {
-			if p.time-last >= (b.to-b.from)/timesApart {
+			if p.time-last >= (b.to-b.from)/farTimes {
 				times, last = times+1, p.time
 			}
 		}
@@ -211,7 +221,7 @@ func (b *bounds) steady(slope, room float64) float64 {
 // Bounds have to agree at leastTimes times for steady, each a timesApart-th of the run from the one before.
 const (
 	leastTimes = 3
-	timesApart = 6
+	farTimes   = 6
 )
 
 // goldenSection finds the least value of a function that falls and then rises.

@@ -30,7 +30,7 @@ func (r *recording) checkCap() {
 	r.refuse()
 	r.capped = fmt.Sprintf("nothing new is recorded from here on: %d bytes are on disk, %sDISK allows %d", r.onDisk(), config.Prefix, r.cap)
 	r.markers = append(r.markers, experiment.Marker{
-		Time: r.given, Severity: severityHigh, Category: "NCCL recording stopped", Location: -1, Text: r.capped,
+		Time: r.given, Severity: severityHigh, Category: categoryStopped, Location: -1, Text: r.capped,
 	})
 }
 

@@ -216,7 +216,7 @@ func spooledShard(h *shm.Header) string {
 // spooled gives the settings that a spool file's header tells of.
 func spooled(s *shm.Spool) (*config.Settings, config.Launcher) {
 	h := s.Header()
-	settings := toldSettings(&h)
+	settings := statedSettings(&h)
 	settings["COLLECTOR"] = "spool"
 	return config.Recorded(settings), config.Launcher{Rank: -1, Size: -1}
 }

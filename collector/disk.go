@@ -311,7 +311,7 @@ func (c *live) noteOutage(o *outage) {
 		lost += n - o.lost[t]
 	}
 	c.markers = append(c.markers, experiment.Marker{
-		Time: o.time, Duration: end - min(end, o.time), Severity: severityHigh, Category: "NCCL recording stopped", Location: -1,
+		Time: o.time, Duration: end - min(end, o.time), Severity: severityHigh, Category: categoryStopped, Location: -1,
 		Text: fmt.Sprintf("nothing new was recorded for %v, as the disk could not be written; events lost: %d",
 			time.Duration(end-min(end, o.time)).Round(time.Millisecond), lost),
 	})

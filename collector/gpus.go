@@ -51,7 +51,7 @@ type gpuWatch struct {
 	problems []string     // since they were taken: what is not known or measured, and why
 	lost     map[int]bool // GPUs that are gone
 	since    time.Time    // when the call of the driver began that is under way; zero if none is
-	told     bool         // that it takes long
+	reported bool         // that it takes long
 }
 
 // gpuQuestion is a GPU of the process, by its index in experiment.Process.GPUs.
@@ -343,8 +343,8 @@ type gpuNews struct {
 func (w *gpuWatch) take() gpuNews {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.told && !w.since.IsZero() && time.Since(w.since) > gpuSilence {
-		w.told = true
+	if !w.reported && !w.since.IsZero() && time.Since(w.since) > gpuSilence {
+		w.reported = true
 		w.problems = append(w.problems, fmt.Sprintf("the driver has not answered for %v", gpuSilence))
 	}
 	n := gpuNews{w.found, w.samples, w.problems, w.failures, w.losses}

@@ -248,7 +248,7 @@ func TestWithoutNVMLNothingIsRead(t *testing.T) {
 }
 
 // What went wrong is told in NCCL's log and marked in the shard, if sensors were asked for; the job is recorded as ever.
-func TestProblemsOfSensorsAreTold(t *testing.T) {
+func TestProblemsOfSensorsAreReported(t *testing.T) {
 	lost := func(g, quantity int, n uint64) (uint64, bool, error) {
 		switch {
 		case g == 0 && quantity == gpu.Power && n == 3:
@@ -269,20 +269,20 @@ func TestProblemsOfSensorsAreTold(t *testing.T) {
 		find     error
 		open     error
 		done     func(d *driver) bool
-		told     []string // with NVML=on
+		reported []string // with NVML=on
 		failures uint64
 	}{
 		{
 			name: "no library", open: fmt.Errorf("%w: libnvidia-ml.so.1 cannot be loaded", gpu.ErrNoLibrary), done: func(*driver) bool { return true },
-			told: []string{"GPUs are not looked at: NVML is not available: libnvidia-ml.so.1 cannot be loaded"},
+			reported: []string{"GPUs are not looked at: NVML is not available: libnvidia-ml.so.1 cannot be loaded"},
 		},
 		{
 			name: "no such GPU", find: gpu.ErrNoDevice, done: asked,
-			told: []string{"GPU 0 is not looked at: no such GPU", "GPU 1 is not looked at: no such GPU"},
+			reported: []string{"GPU 0 is not looked at: no such GPU", "GPU 1 is not looked at: no such GPU"},
 		},
 		{
 			name: "lost", read: lost, done: func(d *driver) bool { return d.count(1, gpu.Temperature) > 5 && d.count(0, gpu.Power) > 2 },
-			told: []string{"GPU 0 is not read any more: the GPU is lost: it fell off the bus"}, failures: 2,
+			reported: []string{"GPU 0 is not read any more: the GPU is lost: it fell off the bus"}, failures: 2,
 		},
 	} {
 		for _, on := range []bool{true, false} {
@@ -296,18 +296,18 @@ func TestProblemsOfSensorsAreTold(t *testing.T) {
 					vars = append(vars, "NCCL_OTF2_NVML=on:10ms")
 				}
 				p, e, message := measuredWith(t, func() (gpu.Library, error) { return d, c.open }, func() bool { return c.done(d) }, vars...)
-				var told []string
+				var reported []string
 				for _, m := range p.Markers {
 					if m.Category != "NCCL GPU sensors" || m.Time == 0 {
 						t.Errorf("marker %+v", m)
 					}
-					told = append(told, strings.TrimPrefix(m.Text, "NCCL_OTF2_NVML: "))
+					reported = append(reported, strings.TrimPrefix(m.Text, "NCCL_OTF2_NVML: "))
 				}
-				want := c.told
+				want := c.reported
 				if !on {
 					want = nil
 				}
-				if diff := cmp.Diff(want, told, cmpopts.EquateEmpty()); diff != "" {
+				if diff := cmp.Diff(want, reported, cmpopts.EquateEmpty()); diff != "" {
 					t.Errorf("markers: want (−), got (+):\n%s", diff)
 				}
 				if on != strings.HasPrefix(message, "NCCL_OTF2_NVML: ") {
@@ -360,7 +360,7 @@ func TestADriverThatHangs(t *testing.T) {
 	}
 }
 
-func TestSilenceOfTheDriverIsToldOnce(t *testing.T) {
+func TestSilenceOfTheDriverIsReportedOnce(t *testing.T) {
 	w := &gpuWatch{lost: make(map[int]bool)}
 	done := w.calls()
 	if n := w.take(); len(n.problems) > 0 {
@@ -392,7 +392,7 @@ func TestSamplesThatNobodyTakesAreCounted(t *testing.T) {
 }
 
 // Asking for sensors where there can be none is answered, in one line; and the driver is left alone.
-func TestNVMLWithoutEffectIsTold(t *testing.T) {
+func TestNVMLWithoutEffectIsReported(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		options shmtest.Options

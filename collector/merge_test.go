@@ -89,7 +89,7 @@ func TestMergeOrder(t *testing.T) {
 	})
 }
 
-func TestLateRecordsAreGivenAndTold(t *testing.T) {
+func TestLateRecordsAreGivenAndReported(t *testing.T) {
 	job, memory := newMemory(t, 0)
 	a, b := job.Thread(1, 1, "a"), job.Thread(1, 2, "b")
 	m := &merge{}

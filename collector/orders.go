@@ -20,10 +20,10 @@ import (
 // listener is what a collector has made of the control file.
 type listener struct {
 	control.Listener
-	order uint64 // the last one obeyed
-	ask   uint64 // the last one answered
-	late  int    // communicators whose window came after an operation that it is about, in the last order
-	told  bool   // that the file was refused
+	order    uint64 // the last one obeyed
+	ask      uint64 // the last one answered
+	late     int    // communicators whose window came after an operation that it is about, in the last order
+	reported bool   // that the file was refused
 }
 
 // listen begins to follow the control file. If the process joins a job that has been given orders, those about
@@ -82,8 +82,8 @@ func (c *live) heed() {
 }
 
 func (c *live) refuseControl(err error) {
-	if !c.listener.told {
-		c.listener.told = true
+	if !c.listener.reported {
+		c.listener.reported = true
 		c.memory.Post("orders are ignored: " + err.Error())
 	}
 	c.say("control: %v", err)
@@ -124,7 +124,7 @@ func (c *live) obey(o *control.File) {
 		if was := c.chosen.record & allTypes; types != was {
 			c.chosen.record = c.chosen.record&^allTypes | types
 			c.markers = append(c.markers, experiment.Marker{
-				Time: c.line.time(c.now.Ticks), Category: "NCCL recording changed", Location: -1, Severity: regions.SeverityLow,
+				Time: c.line.time(c.now.Ticks), Category: categoryChanged, Location: -1, Severity: regions.SeverityLow,
 				Text: fmt.Sprintf("from here on %s are recorded, before %s", orNothing(config.EventList(types)), orNothing(config.EventList(was))),
 			})
 		}

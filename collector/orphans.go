@@ -96,7 +96,7 @@ func salvageUnlisted(directory string, entries []experiment.Entry, deadline time
 			continue
 		}
 		p := &experiment.Process{PID: o.PID, PIDStart: o.header.PIDStart, Tag: uint16(o.header.Tag), BootID: o.header.Boot(), Host: o.header.Host(),
-			Memory: experiment.Memory{Kind: memoryShm, Path: o.Path}, Settings: toldSettings(&o.header), Launcher: experiment.Launcher{Rank: -1, Size: -1}}
+			Memory: experiment.Memory{Kind: memoryShm, Path: o.Path}, Settings: statedSettings(&o.header), Launcher: experiment.Launcher{Rank: -1, Size: -1}}
 		if spools(directory, p) {
 			continue // goes with the raw file, see Convert
 		}
@@ -109,7 +109,7 @@ func salvageUnlisted(directory string, entries []experiment.Entry, deadline time
 	return saved, problems
 }
 
-// toldSettings are the settings that a header tells of.
-func toldSettings(h *shm.Header) map[string]string {
+// statedSettings are the settings that a header tells of.
+func statedSettings(h *shm.Header) map[string]string {
 	return map[string]string{"EVENTS": config.EventList(h.RecordMask), "METRICS": "on", "CLOCK": h.ClockSource.String()}
 }

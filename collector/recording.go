@@ -23,6 +23,12 @@ import (
 
 const severityHigh = regions.SeverityHigh
 
+// Categories of markers where recording stopped, or where what is recorded changed.
+const (
+	categoryStopped = regions.CategoryRecording + " stopped"
+	categoryChanged = regions.CategoryRecording + " changed"
+)
+
 // The window (ns) is how long a record may take from reading the clock to being published without
 // becoming late. A writer that is preempted in between takes as long as the scheduler wants, so the window
 // grows with the latest ones. With the host's clock the ticks are a program's own, whose threads may
@@ -452,7 +458,7 @@ func (r *recording) fail(err error) {
 		r.failed = err
 		r.refuse()
 		r.markers = append(r.markers, experiment.Marker{
-			Time: r.given, Severity: severityHigh, Category: "NCCL recording stopped",
+			Time: r.given, Severity: severityHigh, Category: categoryStopped,
 			Text: "nothing is recorded from here on: " + err.Error(), Location: -1,
 		})
 	}
@@ -584,14 +590,7 @@ func (r *recording) snapshot() {
 	if p.Pending == nil {
 		p.Pending = []experiment.Pending{} // an empty list, not null
 	}
-	for i := range p.Comms {
-		// The FINALIZE record may have found no room.
-		if c := &p.Comms[i]; c.NRanks > 0 && c.FinalTime == 0 {
-			if e, ok := r.source.Comm(i); ok && e.FinalTicks != 0 && e.FinalTicks <= r.merge.taken.last {
-				c.FinalTime = r.line.time(e.FinalTicks)
-			}
-		}
-	}
+	r.describeFinalized()
 	if !r.line.host {
 		p.Clock.Tuples = r.line.kept.tuples()
 		p.Clock.Readings = r.service.taken()
@@ -606,6 +605,31 @@ func (r *recording) snapshot() {
 
 	h := r.source.Header()
 	p.Masks = experiment.Masks{Event: h.EventMask &^ h.Withheld, Record: h.RecordMask & allTypes, Withheld: h.Withheld & h.EventMask}
+	r.describeSources(&h)
+	p.Costs = append(r.costs(&h), r.scarcity.costs()...)
+	p.Waited = time.Duration(h.Waited)
+	r.describeCounts(&h)
+	r.describeLosses(&h)
+	if r.script != nil {
+		r.script.Describe(p)
+	}
+	r.describeOddities(&h)
+}
+
+// describeFinalized states when communicators ended whose FINALIZE record may have found no room.
+func (r *recording) describeFinalized() {
+	for i := range r.process.Comms {
+		if c := &r.process.Comms[i]; c.NRanks > 0 && c.FinalTime == 0 {
+			if e, ok := r.source.Comm(i); ok && e.FinalTicks != 0 && e.FinalTicks <= r.merge.taken.last {
+				c.FinalTime = r.line.time(e.FinalTicks)
+			}
+		}
+	}
+}
+
+// describeSources states what became of CUPTI and Score-P.
+func (r *recording) describeSources(h *shm.Header) {
+	p := r.process
 	if h.CuptiKinds != 0 || h.CuptiState != shm.CuptiOff {
 		p.Cupti = &experiment.Cupti{State: h.CuptiState.String(), Version: h.CuptiVersion, Error: h.CuptiError, Why: h.CuptiReason(),
 			Kinds: h.CuptiKinds, Records: r.activities}
@@ -619,9 +643,12 @@ func (r *recording) snapshot() {
 		}
 		p.Scorep.Substrate = &experiment.ScorepSubstrate{Rank: int(h.ScorepRank), Threads: r.scorepThreads}
 	}
+}
+
+// describeCounts states what was done and what the user asked not to be recorded.
+func (r *recording) describeCounts(h *shm.Header) {
+	p := r.process
 	p.Counts.Scorep = h.ScorepCalls()
-	p.Costs = append(r.costs(&h), r.scarcity.costs()...)
-	p.Waited = time.Duration(h.Waited)
 	p.Counts.NullHandles = h.NullHandles
 	p.Counts.Network = r.model.Network()
 	p.Counts.Paused = shm.ByName(&h.Paused)
@@ -631,10 +658,14 @@ func (r *recording) snapshot() {
 		}
 	}
 	p.Counts.Filtered = shm.ByName(&h.Filtered)
-	p.Counts.Lost = make(map[string]map[string]uint64)
+}
+
+// describeLosses states what was lost, by reason.
+func (r *recording) describeLosses(h *shm.Header) {
+	lost := make(map[string]map[string]uint64)
 	for reason := range h.Lost {
 		if n := shm.ByName(&h.Lost[reason]); len(n) > 0 {
-			p.Counts.Lost[shm.LossReason(reason).String()] = n
+			lost[shm.LossReason(reason).String()] = n
 		}
 	}
 	taken := r.lost
@@ -642,14 +673,16 @@ func (r *recording) snapshot() {
 		taken[t] += n
 	}
 	if n := shm.ByName(&taken); len(n) > 0 {
-		p.Counts.Lost[shm.LossDisk.String()] = n
+		lost[shm.LossDisk.String()] = n
 	}
 	if len(r.died) > 0 {
-		p.Counts.Lost[experiment.LostWithCollector] = r.died
+		lost[experiment.LostWithCollector] = r.died
 	}
-	if r.script != nil {
-		r.script.Describe(p)
-	}
+	r.process.Counts.Lost = lost
+}
+
+// describeOddities states what of the collector's own and the plugin's counts contradicts the rules.
+func (r *recording) describeOddities(h *shm.Header) {
 	for name, n := range map[string]uint64{
 		oddDiskErrors:          r.disk.errors,
 		"LOST_MARKS":           h.LostMarks,
@@ -672,7 +705,7 @@ func (r *recording) snapshot() {
 		"CUPTI_BUFFERS_OVERWRITTEN": h.CuptiBuffersOverwritten,
 	} {
 		if n > 0 {
-			p.Counts.Oddities[name] = n
+			r.process.Counts.Oddities[name] = n
 		}
 	}
 }

@@ -125,7 +125,7 @@ func Run(ctx context.Context, o Options) (out Outcome, err error) {
 		return out, err
 	}
 	defer memory.Close()
-	c := &live{memory: memory, inode: inode, term: term, log: o.Log, told: make(map[string]bool), processors: o.Processors}
+	c := &live{memory: memory, inode: inode, term: term, log: o.Log, reported: make(map[string]bool), processors: o.Processors}
 	if err := c.begin(o.Lookup); err != nil {
 		memory.Post(err.Error())
 		memory.SetState(shm.CollectorRefused)
@@ -175,7 +175,7 @@ type live struct {
 
 	now      shm.ClockTuple  // of the last round
 	ended    bool            // the process has, and everything it left has been taken
-	told     map[string]bool // why recording stopped, as far as it was said
+	reported map[string]bool // why recording stopped, as far as it was said
 	deadline time.Time       // after SIGTERM
 	interval time.Duration
 	flushAt  time.Time // zero until there is something to flush
@@ -371,10 +371,10 @@ func (c *live) tell() {
 }
 
 func (c *live) tellWhy(cause, reason string) {
-	if c.told[cause] {
+	if c.reported[cause] {
 		return
 	}
-	c.told[cause] = true
+	c.reported[cause] = true
 	line := "recording stopped in %s (what is there is whole; the next time give it more room, or set NCCL_OTF2_DIR elsewhere): %s"
 	if c.failed == nil && c.capped == "" {
 		line = "%s cannot be written: what is recorded waits in memory, then nothing new is recorded until it can be (what is there is whole; make room, or set NCCL_OTF2_DIR elsewhere the next time): %s"

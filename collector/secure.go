@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // What is given to the system survives the death of job and collector. To survive that of the machine it must be on the disk, which
@@ -88,7 +89,7 @@ func (r *recording) secured(done secured) {
 	}
 	if s.failures++; s.failures == 1 {
 		r.markers = append(r.markers, experiment.Marker{
-			Time: r.given, Severity: severityHigh, Category: "NCCL recording", Location: -1,
+			Time: r.given, Severity: severityHigh, Category: regions.CategoryRecording, Location: -1,
 			Text: "what was recorded may not survive a power cut: " + done.err.Error(),
 		})
 	}

@@ -38,16 +38,16 @@ func TestFewEventFilesAreOpen(t *testing.T) {
 	}
 	defer s.Close()
 	s.files.most = 10
-	var told int
-	s.BeforeEvents(func() error { told++; return nil })
+	var announced int
+	s.BeforeEvents(func() error { announced++; return nil })
 	writers := make([]*otf2.EventWriter, rows)
 	for i := range writers {
 		if writers[i], err = s.EventWriter(uint32(i), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if told != 0 {
-		t.Errorf("empty files were announced %d times", told)
+	if announced != 0 {
+		t.Errorf("empty files were announced %d times", announced)
 	}
 	for round := range rounds {
 		for i, w := range writers {
@@ -60,8 +60,8 @@ func TestFewEventFilesAreOpen(t *testing.T) {
 			}
 		}
 	}
-	if told < rows*rounds {
-		t.Errorf("only %d writes were announced", told)
+	if announced < rows*rounds {
+		t.Errorf("only %d writes were announced", announced)
 	}
 	if n := s.FilesOpened(); n < rows || n > rows*(rounds+1) {
 		t.Errorf("files were opened %d times, for %d flushes of %d files", n, rows*rounds, rows)
@@ -160,10 +160,10 @@ func TestPatientEventFiles(t *testing.T) {
 	if err := os.Symlink(way, way); err != nil { // nothing can be opened there
 		t.Fatal(err)
 	}
-	told := 0
-	opts := &otf2.EventWriterOptions{Patient: func(error) { told++ }}
-	if _, err := s.EventWriter(7, opts); !errors.Is(err, os.ErrExist) || told > 0 {
-		t.Errorf("what is there belongs to somebody: %v, told %d times", err, told)
+	reported := 0
+	opts := &otf2.EventWriterOptions{Patient: func(error) { reported++ }}
+	if _, err := s.EventWriter(7, opts); !errors.Is(err, os.ErrExist) || reported > 0 {
+		t.Errorf("what is there belongs to somebody: %v, told %d times", err, reported)
 	}
 	testkit.Must(t, os.Remove(way))
 	limit := new(unix.Rlimit)
@@ -179,8 +179,8 @@ func TestPatientEventFiles(t *testing.T) {
 		failed = w.Flush()
 	}
 	_ = unix.Setrlimit(unix.RLIMIT_NOFILE, limit)
-	if err != nil || failed == nil || told != 1 || w.Size() != 0 || w.Flushed() != 0 {
-		t.Fatalf("%v, flush: %v, told %d times, %d bytes, %d events", err, failed, told, w.Size(), w.Flushed())
+	if err != nil || failed == nil || reported != 1 || w.Size() != 0 || w.Flushed() != 0 {
+		t.Fatalf("%v, flush: %v, told %d times, %d bytes, %d events", err, failed, reported, w.Size(), w.Flushed())
 	}
 	testkit.Must(t, errors.Join(w.Flush(), w.Leave(2, nil, 0), w.Close()))
 	if r, err := otf2.ScanEventFile(way, otf2.DefaultEventChunkSize); err != nil || r.Events != 2 || !r.Complete {

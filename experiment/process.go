@@ -306,7 +306,7 @@ type Sequence struct {
 	// have alike: element count, datatype, root, and whether a graph was replayed); Last is the hash over all of them.
 	Digests []uint64 `json:"digests"`
 	Last    uint64   `json:"last,string"`
-	// Recent has RecentSize bytes of that hash as of each operation behind the last entry of Digests.
+	// Recent has recentSize bytes of that hash as of each operation behind the last entry of Digests.
 	Recent []byte `json:"recent,omitempty"`
 	Bytes  uint64 `json:"bytes"` // point-to-point: sum of message lengths
 
@@ -314,17 +314,17 @@ type Sequence struct {
 	Holes []Hole `json:"holes,omitempty"`
 }
 
-// After is RecentSize bytes of the running hash as of the n-th operation, nil if it is not known.
+// After is recentSize bytes of the running hash as of the n-th operation, nil if it is not known.
 func (s *Sequence) After(n uint64) []byte {
 	behind := s.Count / DigestStep * DigestStep
-	if n <= behind || n > s.Count || uint64(len(s.Recent)) != RecentSize*(s.Count-behind) {
+	if n <= behind || n > s.Count || uint64(len(s.Recent)) != recentSize*(s.Count-behind) {
 		return nil
 	}
-	return s.Recent[RecentSize*(n-behind-1):][:RecentSize]
+	return s.Recent[recentSize*(n-behind-1):][:recentSize]
 }
 
-// RecentSize is the number of bytes of an operation in Sequence.Recent.
-const RecentSize = 2
+// recentSize is the number of bytes of an operation in Sequence.Recent.
+const recentSize = 2
 
 // Hole is a run of operations by their ordinals: From ≤ ordinal < To.
 type Hole struct {

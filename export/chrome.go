@@ -5,7 +5,6 @@ package export
 import (
 	"cmp"
 	"io"
-	"math"
 	"strconv"
 	"strings"
 
@@ -83,7 +82,7 @@ func (c *chromeWriter) eventAt(phase, name, category string, pid, tid int, t otf
 func (c *chromeWriter) close() { c.out.raw("}") }
 
 // id is what events of one line or transfer have in common.
-func (c *chromeWriter) id(id uint64) { c.out.text("id", strconv.FormatUint(id, 10)) }
+func (c *chromeWriter) id(id uint64) { c.out.id("id", id) }
 
 // describe names processes and threads and gives their order: each job process, then its GPUs, rows by their ids.
 func (c *chromeWriter) describe() {
@@ -96,7 +95,7 @@ func (c *chromeWriter) describe() {
 		}
 		for j, l := range u.rows {
 			c.pids[l], c.tids[l] = pid, 2*j+1
-			c.thread(pid, 2*j+1, cmp.Or(l.name, "unnamed"))
+			c.thread(pid, 2*j+1, l.label())
 		}
 	}
 }
@@ -141,9 +140,7 @@ func (c *chromeWriter) markers() {
 		c.out.text("s", scope)
 		c.out.object("args")
 		c.out.text("text", m.Text)
-		if m.Duration > 0 {
-			c.out.integer("duration_ns", c.rows.clock.nanoseconds(int64(min(m.Duration, math.MaxInt64))))
-		}
+		c.rows.markerFigures(c.out, m)
 		c.out.raw("}")
 		c.close()
 		c.count("markers")
@@ -157,28 +154,24 @@ func (c *chromeWriter) begin(r *walkRow, s *span) {
 }
 
 func (c *chromeWriter) end(r *walkRow, s *span) {
-	if s.told {
+	if s.passedOn {
 		c.slice(r, s)
 	}
 }
 
 func (c *chromeWriter) slice(r *walkRow, s *span) {
-	name := c.rows.regionName(s.region)
-	if s.launched {
-		name += facts.LaunchedOnly
-	}
-	c.event("X", name, c.rows.group[s.region], r.row, s.begin)
+	c.event("X", c.rows.nameOfSlice(s), c.rows.group[s.region], r.row, s.begin)
 	c.out.micros("dur", c.rows.clock.fromBegin(s.end)-c.rows.clock.fromBegin(s.begin))
 	if len(s.attributes) > 0 || s.ended.operations > 0 {
 		c.out.object("args")
-		c.attributes(s.attributes)
-		s.ended.figures(c.out.number, c.out.unsigned)
+		c.rows.writeAttributes(c.out, s.attributes)
+		s.ended.figures(c.out)
 		c.out.raw("}")
 	}
 	c.close()
 	c.count("slices")
 	if s.cut {
-		c.leaveOut("ends of regions that were open at the end")
+		c.leaveOut(openRegions)
 	}
 }
 
@@ -189,11 +182,11 @@ func (c *chromeWriter) child(r *walkRow, t otf2.Timestamp, parent origin) {
 func (c *chromeWriter) put(r *walkRow, t *facts.Transfer) {
 	c.flows++
 	r.puts[facts.PutName{Window: t.Window, Matching: t.Matching}] = c.flows
-	c.event("b", "transfer to rank "+strconv.Itoa(t.To), "transfer", r.row, t.Begin)
+	c.event("b", nameOfTransfer(t), "transfer", r.row, t.Begin)
 	c.id(c.flows)
 	c.out.object("args")
 	c.out.unsigned("bytes", t.Bytes)
-	c.attributes(t.Attributes)
+	c.rows.writeAttributes(c.out, t.Attributes)
 	c.out.raw("}")
 	c.close()
 	c.count("transfers")
@@ -207,7 +200,7 @@ func (c *chromeWriter) sent(r *walkRow, t *facts.Transfer) {
 	delete(r.puts, key)
 }
 
-func (c *chromeWriter) unsent(*walkRow, *facts.Transfer) { c.leaveOut("ends of transfers") }
+func (c *chromeWriter) unsent(*walkRow, *facts.Transfer) { c.leaveOut(openTransfers) }
 
 func (c *chromeWriter) instant(l *row, name string, t otf2.Timestamp) {
 	c.event("i", name, "measurement", l, t)
@@ -232,35 +225,15 @@ func (c *chromeWriter) wait(w *waits.Wait) {
 	pid, tid := c.pids[l], c.tids[l]+1
 	if !c.waited[l] {
 		c.waited[l] = true
-		c.thread(pid, tid, cmp.Or(l.name, "unnamed")+": "+waitingName)
+		c.thread(pid, tid, l.label()+": "+waitingName)
 	}
 	c.eventAt("X", c.rows.waitName(w), waitCategory, pid, tid, w.Begin)
 	c.out.micros("dur", c.rows.clock.nanoseconds(int64(w.Waited)))
 	c.out.object("args")
-	c.rows.waitFigures(w, c.out.text, c.out.integer)
+	c.rows.waitFigures(c.out, w)
 	c.out.raw("}")
 	c.close()
 	c.count("waits")
-}
-
-// attributes writes attributes by their names.
-func (c *chromeWriter) attributes(all []otf2.AttributeValue) {
-	c.rows.eachAttribute(all, func(name string, v attributeValue) {
-		switch v.kind {
-		case textValue:
-			c.out.text(name, v.text)
-		case doubleValue:
-			c.out.number(name, v.number)
-		case signedValue:
-			c.out.integer(name, int64(v.bits))
-		case idValue: // JSON's numbers are floating-point in most readers
-			c.out.text(name, strconv.FormatUint(v.bits, 10))
-		case addressValue:
-			c.out.hex(name, v.bits)
-		default:
-			c.out.unsigned(name, v.bits)
-		}
-	})
 }
 
 func (c *chromeWriter) otherData() map[string]any {

@@ -90,6 +90,9 @@ func (j *jsonWriter) null(name string) {
 	j.buf = append(j.buf, "null"...)
 }
 
+// id writes a number as a string: JSON's numbers are floating-point in most readers.
+func (j *jsonWriter) id(name string, v uint64) { j.text(name, strconv.FormatUint(v, 10)) }
+
 // hex writes a number as a string in the manner of pointers.
 func (j *jsonWriter) hex(name string, v uint64) {
 	j.key(name)

@@ -230,14 +230,6 @@ func (l *lines) operation(p *operations.Part) {
 	row := l.rows.on(p.Location, p.Comm)
 	l.belongs(p.Parent, row)
 	one := record{typ: "ncclProfileColl", function: p.Function, row: row, of: row, begin: p.Begin, end: p.End, event: p.Event, parent: p.Parent}
-	seq, numbered := l.rows.attributes.Last(p.Attributes, regions.AttrSeq)
-	warps, warped := l.rows.attributes.Last(p.Attributes, regions.AttrWarps)
-	send, sends := l.rows.attributes.Last(p.Attributes, regions.AttrSendBuff)
-	recv, receives := l.rows.attributes.Last(p.Attributes, regions.AttrRecvBuff)
-	stream, streamed := l.rows.attributes.Last(p.Attributes, regions.AttrStream)
-	tag, tagged := l.rows.attributes.Last(p.Attributes, regions.AttrUserTag)
-	variant, variants := l.rows.attributes.Last(p.Attributes, regions.AttrKernelVariant)
-	unfinished, _ := l.rows.attributes.Last(p.Attributes, regions.AttrUnfinished)
 	if _, copied := l.rows.attributes.Last(p.Attributes, regions.AttrSyncStrategy); copied {
 		one.typ = "ncclProfileCeColl"
 	}
@@ -245,71 +237,79 @@ func (l *lines) operation(p *operations.Part) {
 		one.typ = "ncclProfileP2p"
 	}
 	one.details = func(j *jsonWriter) {
-		j.text("func", p.Function)
-		if numbered {
-			j.unsigned("seq", seq)
-		}
-		if p.Algorithm != "" {
-			j.text("algo", p.Algorithm)
-		}
-		if p.Protocol != "" {
-			j.text("proto", p.Protocol)
-		}
-		if p.Message() {
-			j.integer("peer", int64(p.Peer))
-		}
-		if p.Channels > 0 {
-			j.unsigned("channels", uint64(p.Channels))
-		}
-		if warped {
-			j.unsigned("warps", warps)
-		}
-		if p.Counted {
-			j.unsigned("count", p.Count)
-		}
-		if p.Root >= 0 {
-			j.integer("root", int64(p.Root))
-		}
-		if p.Datatype != "" {
-			j.text("dtype", p.Datatype)
-		}
-		switch {
-		case p.Message() && sends:
-			j.hex("buff", send)
-		case p.Message() && receives:
-			j.hex("buff", recv)
-		case sends && receives:
-			j.hex("sendBuff", send)
-			j.hex("recvBuff", recv)
-		}
-		if streamed {
-			j.hex("stream", stream)
-		}
-		if tagged {
-			j.unsigned("userTag", tag)
-		}
-		if variants {
-			j.text("kernelVariant", l.rows.defs.String(otf2.StringRef(variant)))
-		}
-		// What the minimal profiler has not got.
-		j.unsigned("ordinal", p.Ordinal)
-		if p.Source != "" {
-			j.text("timingSource", p.Source)
-		}
-		if p.Stated {
-			j.unsigned("uncertaintyNs", p.Uncertainty)
-		}
-		if p.Plan > 0 {
-			j.unsigned("plan", p.Plan)
-		}
-		if p.Graph {
-			j.boolean("graph", true)
-		}
-		if unfinished != 0 {
-			j.boolean("unfinished", true)
-		}
+		l.arguments(j, p)
+		l.beyond(j, p)
 	}
 	l.event(&one)
+}
+
+// arguments writes what the minimal profiler has of an operation.
+func (l *lines) arguments(j *jsonWriter, p *operations.Part) {
+	// attribute writes the last value of an attribute, if the operation has it.
+	attribute := func(put func(name string, v uint64), name string, ref otf2.AttributeRef) {
+		if v, has := l.rows.attributes.Last(p.Attributes, ref); has {
+			put(name, v)
+		}
+	}
+	text := func(name, v string) {
+		if v != "" {
+			j.text(name, v)
+		}
+	}
+	j.text("func", p.Function)
+	attribute(j.unsigned, "seq", regions.AttrSeq)
+	text("algo", p.Algorithm)
+	text("proto", p.Protocol)
+	if p.Message() {
+		j.integer("peer", int64(p.Peer))
+	}
+	if p.Channels > 0 {
+		j.unsigned("channels", uint64(p.Channels))
+	}
+	attribute(j.unsigned, "warps", regions.AttrWarps)
+	if p.Counted {
+		j.unsigned("count", p.Count)
+	}
+	if p.Root >= 0 {
+		j.integer("root", int64(p.Root))
+	}
+	text("dtype", p.Datatype)
+	send, sends := l.rows.attributes.Last(p.Attributes, regions.AttrSendBuff)
+	recv, receives := l.rows.attributes.Last(p.Attributes, regions.AttrRecvBuff)
+	switch {
+	case p.Message() && sends:
+		j.hex("buff", send)
+	case p.Message() && receives:
+		j.hex("buff", recv)
+	case sends && receives:
+		j.hex("sendBuff", send)
+		j.hex("recvBuff", recv)
+	}
+	attribute(j.hex, "stream", regions.AttrStream)
+	attribute(j.unsigned, "userTag", regions.AttrUserTag)
+	if variant, has := l.rows.attributes.Last(p.Attributes, regions.AttrKernelVariant); has {
+		j.text("kernelVariant", l.rows.defs.String(otf2.StringRef(variant)))
+	}
+}
+
+// beyond writes what the minimal profiler has not got.
+func (l *lines) beyond(j *jsonWriter, p *operations.Part) {
+	j.unsigned("ordinal", p.Ordinal)
+	if p.Source != "" {
+		j.text("timingSource", p.Source)
+	}
+	if p.Stated {
+		j.unsigned("uncertaintyNs", p.Uncertainty)
+	}
+	if p.Plan > 0 {
+		j.unsigned("plan", p.Plan)
+	}
+	if p.Graph {
+		j.boolean("graph", true)
+	}
+	if unfinished, _ := l.rows.attributes.Last(p.Attributes, regions.AttrUnfinished); unfinished != 0 {
+		j.boolean("unfinished", true)
+	}
 }
 
 // channel takes the interval of a kernel on a row of a channel.

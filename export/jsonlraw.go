@@ -131,7 +131,7 @@ func (l *lines) rawState(row *row, r *facts.Region) {
 	if of.event == 0 {
 		of = l.rawOpen[r.Location]
 	}
-	if tid, told := l.rows.attributes.Last(r.Attributes, regions.AttrTID); told {
+	if tid, stated := l.rows.attributes.Last(r.Attributes, regions.AttrTID); stated {
 		of.tid = tid
 	}
 	one := record{row: row, begin: r.Begin, event: of.event, startTID: of.tid}

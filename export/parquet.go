@@ -20,9 +20,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// SchemaVersion is the version of the tables. It counts up when tables or columns are added; none is removed, renamed or given another
+// schemaVersion is the version of the tables. It counts up when tables or columns are added; none is removed, renamed or given another
 // meaning.
-const SchemaVersion = 2
+const schemaVersion = 2
 
 // rowsPerGroup bounds the memory of a table: a row group is held until it is full. It is 10 to 20 MB of operations.
 const rowsPerGroup = 1 << 17
@@ -73,7 +73,7 @@ type Operation struct {
 	Graph        bool     `parquet:"graph"`
 	Grouped      bool     `parquet:"grouped"`
 	Plan         *int64   `parquet:"plan,optional"`
-	Alike        bool     `parquet:"alike"`
+	Consistent   bool     `parquet:"alike"`
 	EventID      *uint64  `parquet:"event_id,optional"`
 	ParentID     *uint64  `parquet:"parent_id,optional"`
 	Location     uint64   `parquet:"location"`
@@ -173,8 +173,8 @@ func newTable[T any](e *exporter, w io.Writer, kind string, codec compress.Codec
 	return &table[T]{e: e, kind: kind, w: parquet.NewGenericWriter[T](w,
 		parquet.Compression(codec), parquet.MaxRowsPerRowGroup(rowsPerGroup), parquet.CreatedBy("nccl-otf2", e.opts.Version, ""),
 		parquet.KeyValueMetadata("nccl-otf2.table", kind),
-		parquet.KeyValueMetadata("nccl-otf2.schema_version", strconv.Itoa(SchemaVersion)),
-		parquet.KeyValueMetadata("nccl-otf2.schema", strconv.Itoa(SchemaVersion)),
+		parquet.KeyValueMetadata("nccl-otf2.schema_version", strconv.Itoa(schemaVersion)),
+		parquet.KeyValueMetadata("nccl-otf2.schema", strconv.Itoa(schemaVersion)),
 		parquet.KeyValueMetadata("nccl-otf2.trace_id", e.run()),
 	)}
 }
@@ -220,7 +220,7 @@ func (e *exporter) operations(w io.Writer, codec compress.Codec) error {
 			Ordinal: int64(p.Ordinal), Begin: clock.since1970(p.Begin), End: clock.since1970(p.End), Root: rankOrNone(p.Root), Peer: rankOrNone(p.Peer),
 			Size: int64(p.Size), Elements: known(int64(p.Count), p.Counted), Datatype: textOrNone(p.Datatype), Algorithm: textOrNone(p.Algorithm),
 			Protocol: textOrNone(p.Protocol), Channels: known(int32(p.Channels), p.Channels > 0), TimingSource: textOrNone(p.Source),
-			Uncertainty: known(int64(p.Uncertainty), p.Stated), Graph: p.Graph, Grouped: p.Grouped, Plan: known(int64(p.Plan), p.Plan > 0), Alike: p.Alike,
+			Uncertainty: known(int64(p.Uncertainty), p.Stated), Graph: p.Graph, Grouped: p.Grouped, Plan: known(int64(p.Plan), p.Plan > 0), Consistent: p.Consistent,
 			StartUp: p.StartUp, Equal: int32(p.Equal), InPlace: known(p.InPlace == facts.InPlaceOnly, p.InPlace != facts.InPlaceUnknown), Variant: textOrNone(p.Variant),
 			EventID: known(p.Event, p.Event != 0), ParentID: known(p.Parent, p.Parent != 0), Location: uint64(p.Location),
 		}

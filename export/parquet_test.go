@@ -68,7 +68,7 @@ func TestTablesReadBack(t *testing.T) {
 			GPU: known("CUDA Device 0", true), Function: "AllReduce", Ordinal: 1, Begin: begin, End: begin + duration, Duration: duration, Size: 4 << 20,
 			Elements: known(int64(1<<20), true), Datatype: known("ncclFloat32", true), Algorithm: known("RING", true), Protocol: known("SIMPLE", true),
 			Channels: known(int32(4), true), TimingSource: known("gpu", true), AlgBW: known(float64(4<<20)/15000, true),
-			BusBW: known(float64(4<<20)/15000*4/3, true), Plan: o.Plan, Alike: true, Location: o.Location,
+			BusBW: known(float64(4<<20)/15000*4/3, true), Plan: o.Plan, Consistent: true, Location: o.Location,
 			Run: o.Run, Members: 3, WaitKind: known("collective", true), Leads: true, BusFactor: 4.0 / 3,
 		}
 		if diff := cmp.Diff(wantOp, o); diff != "" {

@@ -157,14 +157,14 @@ func (p *perfettoWriter) describe() {
 			if u.process.pid != 0 {
 				description = "PID " + strconv.FormatUint(u.process.pid, 10)
 			}
-			processes[u.process] = p.newTrack(hosts[host], cmp.Or(u.process.name, "unnamed"), description, u.process.number, nil)
+			processes[u.process] = p.newTrack(hosts[host], cmp.Or(u.process.name, unnamed), description, u.process.number, nil)
 		}
 		parent := processes[u.process]
 		if u.gpu != "" {
 			parent = p.newTrack(parent, u.gpu, u.rows[0].uuid, i+1<<16, nil)
 		}
 		for j, l := range u.rows {
-			p.tracks[l] = p.newTrack(parent, cmp.Or(l.name, "unnamed"), "", j, nil)
+			p.tracks[l] = p.newTrack(parent, l.label(), "", j, nil)
 		}
 	}
 }
@@ -194,13 +194,9 @@ func (p *perfettoWriter) slice(track uint64, begin, end int64) {
 }
 
 func (p *perfettoWriter) begin(r *walkRow, s *span) {
-	name := p.rows.regionName(s.region)
-	if s.launched {
-		name += facts.LaunchedOnly
-	}
 	p.out.event(typeBegin, p.tracks[r.row])
-	p.out.named(name, p.rows.group[s.region])
-	if !s.told {
+	p.out.named(p.rows.nameOfSlice(s), p.rows.group[s.region])
+	if !s.passedOn {
 		p.say(s)
 	}
 	p.finish(p.at(s.begin))
@@ -209,12 +205,12 @@ func (p *perfettoWriter) begin(r *walkRow, s *span) {
 
 func (p *perfettoWriter) end(r *walkRow, s *span) {
 	p.out.event(typeEnd, p.tracks[r.row])
-	if s.told {
+	if s.passedOn {
 		p.say(s)
 	}
 	p.finish(p.at(s.end))
 	if s.cut {
-		p.leaveOut("ends of regions that were open at the end")
+		p.leaveOut(openRegions)
 	}
 }
 
@@ -229,28 +225,11 @@ func (p *perfettoWriter) say(s *span) {
 	for _, id := range s.ended.matches {
 		p.out.flow(id)
 	}
-	p.attributes(s.attributes)
-	s.ended.figures(p.out.number, p.out.unsigned)
+	p.rows.writeAttributes(p.out, s.attributes)
+	s.ended.figures(p.out)
 	if s.ended.comm != "" && !s.ended.differ {
 		p.out.text("communicator", s.ended.comm)
 	}
-}
-
-func (p *perfettoWriter) attributes(all []otf2.AttributeValue) {
-	p.rows.eachAttribute(all, func(name string, v attributeValue) {
-		switch v.kind {
-		case textValue:
-			p.out.text(name, v.text)
-		case doubleValue:
-			p.out.number(name, v.number)
-		case signedValue:
-			p.out.signed(name, int64(v.bits))
-		case addressValue:
-			p.out.address(name, v.bits)
-		default:
-			p.out.unsigned(name, v.bits)
-		}
-	})
 }
 
 // child does nothing: events that have one number are connected.
@@ -272,14 +251,14 @@ func (p *perfettoWriter) unsent(r *walkRow, t *facts.Transfer) {
 	track := p.track(p.beside(r.row, transfersName), p.at(t.Begin), math.MaxInt64)
 	p.transfer(track, t)
 	p.finish(p.at(t.Begin))
-	p.leaveOut("ends of transfers")
+	p.leaveOut(openTransfers)
 }
 
 func (p *perfettoWriter) transfer(track uint64, t *facts.Transfer) {
 	p.out.event(typeBegin, track)
-	p.out.named("transfer to rank "+strconv.Itoa(t.To), "transfer")
+	p.out.named(nameOfTransfer(t), "transfer")
 	p.out.unsigned("bytes", t.Bytes)
-	p.attributes(t.Attributes)
+	p.rows.writeAttributes(p.out, t.Attributes)
 	p.count("transfers")
 }
 
@@ -354,9 +333,7 @@ func (p *perfettoWriter) markers() {
 		p.out.event(typeInstant, track)
 		p.out.named(category, "marker")
 		p.out.once("text", m.Text)
-		if m.Duration > 0 {
-			p.out.signed("duration_ns", p.rows.clock.nanoseconds(int64(min(m.Duration, math.MaxInt64))))
-		}
+		p.rows.markerFigures(p.out, m)
 		p.finish(p.at(m.Time))
 		p.count("markers")
 	})

@@ -43,7 +43,7 @@ func (p *perfettoWriter) wait(w *waits.Wait) {
 	track := p.track(p.beside(p.rows.of[w.Place.Location], waitingName), begin, end)
 	p.out.event(typeBegin, track)
 	p.out.named(p.rows.waitName(w), waitCategory)
-	p.rows.waitFigures(w, p.out.text, p.out.signed)
+	p.rows.waitFigures(p.out, w)
 	p.slice(track, begin, end)
 	p.count("waits")
 }

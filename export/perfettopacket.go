@@ -218,7 +218,7 @@ func (p *packets) unsigned(name string, v uint64) {
 	p.annotate(name, func(b []byte) []byte { return putNumber(b, annotationUint, v) })
 }
 
-func (p *packets) signed(name string, v int64) {
+func (p *packets) integer(name string, v int64) {
 	p.annotate(name, func(b []byte) []byte { return putNumber(b, annotationInt, uint64(v)) })
 }
 
@@ -226,7 +226,10 @@ func (p *packets) number(name string, v float64) {
 	p.annotate(name, func(b []byte) []byte { return putDouble(b, annotationDouble, v) })
 }
 
-func (p *packets) address(name string, v uint64) {
+// id is written as any number: Perfetto's have all 64 bits.
+func (p *packets) id(name string, v uint64) { p.unsigned(name, v) }
+
+func (p *packets) hex(name string, v uint64) {
 	p.annotate(name, func(b []byte) []byte { return putNumber(b, annotationPointer, v) })
 }
 

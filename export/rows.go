@@ -54,6 +54,11 @@ type row struct {
 	proxyOf  *row // of a proxy's row: the communicator rank that it works for, nil if that is not known
 }
 
+// unnamed is what processes and rows without a name are called.
+const unnamed = "unnamed"
+
+func (l *row) label() string { return cmp.Or(l.name, unnamed) }
+
 type comm struct {
 	analysis.Communicator
 	parent *comm       // that it came from, nil if none is known

@@ -45,7 +45,7 @@ func columnsOf(t *testing.T, path string) (columns []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v, _ := file.Lookup("nccl-otf2.schema_version"); v != strconv.Itoa(SchemaVersion) {
+	if v, _ := file.Lookup("nccl-otf2.schema_version"); v != strconv.Itoa(schemaVersion) {
 		t.Errorf("%s is of schema %q", path, v)
 	}
 	for _, c := range file.Schema().Fields() {

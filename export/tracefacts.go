@@ -5,69 +5,62 @@ package export
 import (
 	"encoding/binary"
 	"hash/fnv"
+	"math"
+	"strconv"
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/analysis/waits"
+	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // What timelines say of attributes and waits, whatever their form.
 
-type valueKind uint8
-
-const (
-	unsignedValue valueKind = iota
-	signedValue
-	doubleValue
-	textValue
-	idValue      // of an event, plan or kernel's launch: it may have all 64 bits
-	addressValue // of memory, or a handle
-)
-
-type attributeValue struct {
-	kind   valueKind
-	bits   uint64
-	number float64 // of doubleValue
-	text   string  // of textValue
+// figures takes named values in the way of a form of timelines.
+type figures interface {
+	text(name, v string)
+	integer(name string, v int64)
+	unsigned(name string, v uint64)
+	number(name string, v float64)
+	id(name string, v uint64)  // of an event, plan or kernel's launch: it may have all 64 bits
+	hex(name string, v uint64) // an address of memory, or a handle
 }
 
-// kinds are those of attributes whose type says too little.
-var kinds = map[otf2.AttributeRef]valueKind{
-	regions.AttrEventID: idValue, regions.AttrParentID: idValue, regions.AttrExternalID: idValue, regions.AttrPlanID: idValue,
-	regions.AttrGraphNodeID: idValue, regions.AttrUserTag: idValue,
-	regions.AttrSendBuff: addressValue, regions.AttrRecvBuff: addressValue, regions.AttrStream: addressValue,
+// forms are those of attributes whose type says too little.
+var forms = map[otf2.AttributeRef]func(w figures, name string, v uint64){
+	regions.AttrEventID: figures.id, regions.AttrParentID: figures.id, regions.AttrExternalID: figures.id, regions.AttrPlanID: figures.id,
+	regions.AttrGraphNodeID: figures.id, regions.AttrUserTag: figures.id,
+	regions.AttrSendBuff: figures.hex, regions.AttrRecvBuff: figures.hex, regions.AttrStream: figures.hex,
 }
 
-// eachAttribute passes on attributes with their names in small letters. Of several of one name the last one counts.
-func (r *rows) eachAttribute(all []otf2.AttributeValue, f func(name string, v attributeValue)) {
+// writeAttributes writes attributes with their names in small letters. Of several of one name the last one counts.
+func (r *rows) writeAttributes(w figures, all []otf2.AttributeValue) {
 	for i, a := range all {
 		d := r.defs.Attribute(a.ID)
 		if d == nil || again(all[i+1:], a.ID) {
 			continue
 		}
-		v := attributeValue{bits: a.Bits}
-		switch a.Type {
+		switch name := strings.ToLower(r.defs.String(d.Name)); a.Type {
 		case otf2.TypeString:
-			v.kind, v.text = textValue, r.defs.String(otf2.StringRef(a.Bits))
+			w.text(name, r.defs.String(otf2.StringRef(a.Bits)))
 		case otf2.TypeComm:
-			one := r.comms[otf2.CommRef(a.Bits)]
-			if one == nil {
-				continue
+			if one := r.comms[otf2.CommRef(a.Bits)]; one != nil {
+				w.text(name, one.Name)
 			}
-			v.kind, v.text = textValue, one.Name
 		case otf2.TypeDouble:
-			v.kind, v.number = doubleValue, a.Value().Double()
+			w.number(name, a.Value().Double())
 		case otf2.TypeFloat:
-			v.kind, v.number = doubleValue, float64(a.Value().Float())
+			w.number(name, float64(a.Value().Float()))
 		case otf2.TypeInt8, otf2.TypeInt16, otf2.TypeInt32, otf2.TypeInt64:
-			v.kind = signedValue
+			w.integer(name, int64(a.Bits))
 		default:
-			if ref, known := r.attributes.Of(a.ID); known {
-				v.kind = kinds[ref]
+			write := figures.unsigned
+			if ref, known := r.attributes.Of(a.ID); known && forms[ref] != nil {
+				write = forms[ref]
 			}
+			write(w, name, a.Bits)
 		}
-		f(strings.ToLower(r.defs.String(d.Name)), v)
 	}
 }
 
@@ -90,33 +83,57 @@ const (
 func (r *rows) waitName(w *waits.Wait) string { return "waits for " + r.world[w.For].Name }
 
 // waitFigures are what is known of a wait beside its interval, named as in the table of waits.
-func (r *rows) waitFigures(w *waits.Wait, text func(name, v string), number func(name string, v int64)) {
-	text("kind", w.Kind)
-	text("communicator", w.Communicator)
-	text("function", w.Function)
-	number("ordinal", int64(w.Ordinal))
-	number("size_bytes", int64(w.Place.Size))
+func (r *rows) waitFigures(out figures, w *waits.Wait) {
+	out.text("kind", w.Kind)
+	out.text("communicator", w.Communicator)
+	out.text("function", w.Function)
+	out.integer("ordinal", int64(w.Ordinal))
+	out.integer("size_bytes", int64(w.Place.Size))
 	for _, of := range []struct {
 		name string
 		ref  otf2.StringRef
 	}{{"algorithm", w.Place.Algo}, {"protocol", w.Place.Proto}} {
 		if of.ref != otf2.UndefinedString {
-			text(of.name, r.defs.String(of.ref))
+			out.text(of.name, r.defs.String(of.ref))
 		}
 	}
-	text("rank_name", r.world[w.World].Name)
-	text("for_rank_name", r.world[w.For].Name)
-	text("for_host", r.world[w.For].Host)
-	number("waited_ns", r.clock.nanoseconds(int64(w.Waited)))
-	number("time_ns", r.clock.nanoseconds(int64(w.Time)))
+	out.text("rank_name", r.world[w.World].Name)
+	out.text("for_rank_name", r.world[w.For].Name)
+	out.text("for_host", r.world[w.For].Host)
+	out.integer("waited_ns", r.clock.nanoseconds(int64(w.Waited)))
+	out.integer("time_ns", r.clock.nanoseconds(int64(w.Time)))
 	if w.Stated {
-		number("uncertainty_ns", int64(w.Uncertainty))
+		out.integer("uncertainty_ns", int64(w.Uncertainty))
 	}
 	if w.StartUp {
-		number("start_up", 1)
+		out.integer("start_up", 1)
 	}
-	text("timing_source", w.Source)
+	out.text("timing_source", w.Source)
 }
+
+// nameOfSlice is what a region is called where it is drawn.
+func (r *rows) nameOfSlice(s *span) string {
+	if s.launched {
+		return r.regionName(s.region) + facts.LaunchedOnly
+	}
+	return r.regionName(s.region)
+}
+
+// nameOfTransfer is what a transfer is called at its sender.
+func nameOfTransfer(t *facts.Transfer) string { return "transfer to rank " + strconv.Itoa(t.To) }
+
+// markerFigures are what is known of a marker beside its text.
+func (r *rows) markerFigures(out figures, m *otf2.Marker) {
+	if m.Duration > 0 {
+		out.integer("duration_ns", r.clock.nanoseconds(int64(min(m.Duration, math.MaxInt64))))
+	}
+}
+
+// What is left out of timelines.
+const (
+	openRegions   = "ends of regions that were open at the end"
+	openTransfers = "ends of transfers"
+)
 
 // idOf is a number for what belongs together, the same at each export of an archive.
 func idOf(kind, name string, of ...uint64) uint64 {

@@ -38,7 +38,7 @@ type span struct {
 	begin, end otf2.Timestamp
 	open       bool
 	cut        bool // open when the data ended
-	told       bool // its begin was passed on while it was open
+	passedOn   bool // its begin was passed on while it was open
 	launched   bool // only when it was launched is known
 	attributes []otf2.AttributeValue
 	events     []uint64 // ids of the NCCL events that it shows
@@ -58,14 +58,14 @@ type ended struct {
 }
 
 // figures are the numbers that a slice shows beside the region's attributes.
-func (e *ended) figures(number func(name string, v float64), count func(name string, v uint64)) {
+func (e *ended) figures(out figures) {
 	if e.operations == 0 || e.differ {
 		return
 	}
-	count("size_bytes", e.size)
+	out.unsigned("size_bytes", e.size)
 	if e.algbw > 0 {
-		number("algbw_gbs", e.algbw)
-		number("busbw_gbs", e.busbw)
+		out.number("algbw_gbs", e.algbw)
+		out.number("busbw_gbs", e.busbw)
 	}
 }
 
@@ -83,7 +83,7 @@ func (e *ended) add(p *operations.Part, algbw float64) {
 // matchOf is the same number for all parts of a collective, or both ends of a message. There is none for what members did not record
 // alike: ordinals do not tell which belong together.
 func matchOf(p *operations.Part) (id uint64, ok bool) {
-	if !p.Alike {
+	if !p.Consistent {
 		return 0, false
 	}
 	if !p.Message() {
@@ -251,7 +251,7 @@ func (w *walker) release(r *walkRow) {
 			w.to.end(r, s)
 			continue
 		}
-		s.told = s.open
+		s.passedOn = s.open
 		w.to.begin(r, s)
 	}
 	r.steps = r.steps[:0]
@@ -354,7 +354,7 @@ type unit struct {
 
 func (u *unit) name() string {
 	if u.gpu == "" {
-		return cmp.Or(u.process.name, "unnamed")
+		return cmp.Or(u.process.name, unnamed)
 	}
 	return u.process.name + " " + u.gpu
 }

@@ -97,7 +97,7 @@ func AllCommunicators(defs *otf2.Definitions) map[otf2.CommRef]*Communicator {
 	}
 	ours := FindAttributes(defs).Has(regions.AttrTimingSource)
 	isNCCL := func(g *otf2.Group) bool { return ours && regions.IsParadigmNCCL(g.Paradigm) }
-	told := ours && !slices.ContainsFunc(defs.Groups, func(g otf2.Group) bool { return isNCCL(&g) })
+	markedNCCL := ours && !slices.ContainsFunc(defs.Groups, func(g otf2.Group) bool { return isNCCL(&g) })
 	all := make(map[otf2.CommRef]*Communicator, len(defs.Comms))
 	for _, def := range defs.Comms {
 		c := &Communicator{
@@ -137,7 +137,7 @@ func AllCommunicators(defs *otf2.Definitions) map[otf2.CommRef]*Communicator {
 			continue
 		}
 		if c != nil {
-			c.Calls = !told && g.Paradigm == otf2.ParadigmMPI && ofCPUs(defs, c.Members)
+			c.Calls = !markedNCCL && g.Paradigm == otf2.ParadigmMPI && ofCPUs(defs, c.Members)
 			all[def.Self] = c
 		}
 	}

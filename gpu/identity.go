@@ -90,8 +90,8 @@ type ID struct {
 	GPUInstance, ComputeInstance int // if Instance
 }
 
-// ParseID reads "GPU-<uuid>", "MIG-<uuid>", "MIG-GPU-<uuid>/<gi>/<ci>" and a UUID without prefix.
-func ParseID(text string) (ID, error) {
+// parseID reads "GPU-<uuid>", "MIG-<uuid>", "MIG-GPU-<uuid>/<gi>/<ci>" and a UUID without prefix.
+func parseID(text string) (ID, error) {
 	var id ID
 	rest := text
 	if r, ok := cutPrefix(rest, "MIG-"); ok {
@@ -119,7 +119,7 @@ func ParseID(text string) (ID, error) {
 	return id, nil
 }
 
-// String is the form that ParseID read, in small letters but for the prefix.
+// String is the form that parseID read, in small letters but for the prefix.
 func (id ID) String() string {
 	switch {
 	case id.Instance:
@@ -138,9 +138,9 @@ func cutPrefix(s, prefix string) (string, bool) {
 	return s[len(prefix):], true
 }
 
-// CanonicalPCI writes a PCI address as Linux does, domain:bus:device.function, whatever the width of its domain; the
+// canonicalPCI writes a PCI address as Linux does, domain:bus:device.function, whatever the width of its domain; the
 // function may be missing. "" if it is none.
-func CanonicalPCI(text string) string {
+func canonicalPCI(text string) string {
 	parts := strings.Split(strings.TrimSpace(text), ":")
 	if len(parts) != 3 {
 		return ""

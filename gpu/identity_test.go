@@ -21,7 +21,7 @@ func TestIDsAreReadAsCUDAAndNVMLWriteThem(t *testing.T) {
 		"MIG-" + uuidA:               "MIG-" + uuidA,
 		"MIG-GPU-" + uuidA + "/13/0": "MIG-GPU-" + uuidA + "/13/0",
 	} {
-		id, err := ParseID(text)
+		id, err := parseID(text)
 		if err != nil || id.String() != want {
 			t.Errorf("%s: %v, %v; want %s", text, id, err, want)
 		}
@@ -30,7 +30,7 @@ func TestIDsAreReadAsCUDAAndNVMLWriteThem(t *testing.T) {
 		"", "GPU-", "GPU-8932f937", "MIG-GPU-" + uuidA, "MIG-GPU-" + uuidA + "/1", "MIG-GPU-" + uuidA + "/1/-1", "MIG-GPU-" + uuidA + "/1/0/0",
 		"{" + uuidA + "}", "urn:uuid:" + uuidA, "8932f937d72c4106c12f20bd9faed9f6", "GPU-" + uuidA + "0", "MIG-" + uuidA + "/1/0",
 	} {
-		if id, err := ParseID(text); err == nil {
+		if id, err := parseID(text); err == nil {
 			t.Errorf("%q is read as %v", text, id)
 		}
 	}
@@ -42,7 +42,7 @@ func TestPCIAddressesHaveOneForm(t *testing.T) {
 		" 0000:07:00.0\n": "0000:07:00.0",
 		"":                "", "07:00.0": "", "0000:107:00.0": "", "0000:07:20.0": "", "0000:07:00.8": "", "0000:zz:00.0": "", "0000:07:00.0:1": "",
 	} {
-		if got := CanonicalPCI(text); got != want {
+		if got := canonicalPCI(text); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
@@ -54,13 +54,13 @@ func FuzzIdentities(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if id, err := ParseID(text); err == nil {
-			if again, err := ParseID(id.String()); err != nil || again != id {
+		if id, err := parseID(text); err == nil {
+			if again, err := parseID(id.String()); err != nil || again != id {
 				t.Errorf("%q: %+v, then %+v, %v", text, id, again, err)
 			}
 		}
-		if pci := CanonicalPCI(text); pci != "" && CanonicalPCI(pci) != pci {
-			t.Errorf("%q: %q, then %q", text, pci, CanonicalPCI(pci))
+		if pci := canonicalPCI(text); pci != "" && canonicalPCI(pci) != pci {
+			t.Errorf("%q: %q, then %q", text, pci, canonicalPCI(pci))
 		}
 	})
 }

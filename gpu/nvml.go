@@ -87,7 +87,7 @@ func (l *library) devices() []nvml.Device {
 // does not say which it is.
 func (l *library) Find(w Wanted) (Device, error) {
 	if w.UUID != "" {
-		id, err := ParseID(w.UUID)
+		id, err := parseID(w.UUID)
 		if err != nil {
 			return nil, err
 		}
@@ -99,7 +99,7 @@ func (l *library) Find(w Wanted) (Device, error) {
 		}
 		return nil, fmt.Errorf("%w: UUID %s", ErrNoDevice, w.UUID)
 	}
-	if pci := CanonicalPCI(w.PCI); pci != "" {
+	if pci := canonicalPCI(w.PCI); pci != "" {
 		// A divided GPU's parts share its address.
 		if d := l.byPCI(pci); d != nil && !d.divided() {
 			return d, nil
@@ -151,7 +151,7 @@ func (l *library) located(at located) *device {
 		}
 		return nil
 	}
-	if id, err := ParseID(at.uuid); err == nil {
+	if id, err := parseID(at.uuid); err == nil {
 		return l.byID(id)
 	}
 	var found *device
@@ -356,7 +356,7 @@ func (d *device) uuid() string {
 	if ret != nvml.SUCCESS {
 		return ""
 	}
-	if id, err := ParseID(text); err == nil {
+	if id, err := parseID(text); err == nil {
 		return id.String()
 	}
 	return text
@@ -368,13 +368,13 @@ func pciText(info *nvml.PciInfo) string {
 	if i := strings.IndexByte(text, 0); i >= 0 {
 		text = text[:i]
 	}
-	if pci := CanonicalPCI(text); pci != "" {
+	if pci := canonicalPCI(text); pci != "" {
 		return pci
 	}
 	if info.Domain == 0 && info.Bus == 0 && info.Device == 0 {
 		return ""
 	}
-	return CanonicalPCI(fmt.Sprintf("%x:%x:%x", info.Domain, info.Bus, info.Device))
+	return canonicalPCI(fmt.Sprintf("%x:%x:%x", info.Domain, info.Bus, info.Device))
 }
 
 // nvlinkVersions are the values of nvmlNvlinkVersion_t.

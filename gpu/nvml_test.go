@@ -448,7 +448,7 @@ func TestWhatADeviceLacksIsNotRead(t *testing.T) {
 	}
 }
 
-func TestALostDeviceIsToldApart(t *testing.T) {
+func TestALostDeviceIsReportedSeparately(t *testing.T) {
 	m := newMachine()
 	dev := m.device(0)
 	d, err := m.open(t).Find(Wanted{UUID: dev.UUID})

@@ -92,45 +92,74 @@ func (im *importer) clocks(paths []string) (*clocks, error) {
 
 // arrange groups processes by clock and shifts the clocks.
 func (im *importer) arrange(processes []processKey, inits []initRecord, begin int64) *clocks {
-	group := make(map[processKey]int)
-	for i, k := range processes {
-		group[k] = i
+	out := &clocks{by: make(map[processKey]hostClock)}
+	if len(processes) == 0 {
+		return out
 	}
 	byComm := make(map[uint64][]initRecord)
 	for _, r := range inits {
 		byComm[r.comm] = append(byComm[r.comm], r)
 	}
-	merge := func(a, b int) {
-		for k, g := range group {
-			if g == b {
-				group[k] = a
+	group := im.sharedClocks(processes, byComm)
+	shift := shifts(group[processes[0]], group, byComm)
+	first := int64(math.MaxInt64)
+	for _, r := range inits {
+		first = min(first, r.time+shift[group[r.process]])
+	}
+	base := int64(0)
+	if begin != math.MaxInt64 && first != math.MaxInt64 {
+		base = begin - first
+	}
+	names := make(map[int]string)
+	for _, k := range processes {
+		g := group[k]
+		if names[g] == "" {
+			names[g] = unknownHost
+			if len(names) > 1 {
+				names[g] = fmt.Sprintf("%s %d", unknownHost, len(names))
 			}
 		}
+		out.by[k] = hostClock{names[g], base + shift[g]}
 	}
-	together := func(a, b processKey) bool { return !im.opts.SeparateClocks && a.pid != b.pid }
-	ids := slices.Sorted(maps.Keys(byComm))
-	for _, id := range ids {
+	if len(names) > 1 {
+		im.problem("the input does not name hosts; its processes have %d different clocks, which were brought together by when communicators were made", len(names))
+	}
+	return out
+}
+
+// sharedClocks numbers the clocks of processes: those that made a communicator at about one time have one.
+func (im *importer) sharedClocks(processes []processKey, byComm map[uint64][]initRecord) map[processKey]int {
+	group := make(map[processKey]int)
+	for i, k := range processes {
+		group[k] = i
+	}
+	near := func(a, b initRecord) bool {
+		d := a.time - b.time
+		return d < initSlack && d > -initSlack && !im.opts.SeparateClocks && a.process.pid != b.process.pid
+	}
+	for _, id := range slices.Sorted(maps.Keys(byComm)) {
 		all := byComm[id]
 		for i := 1; i < len(all); i++ {
-			a, b := all[0], all[i]
-			for _, other := range all[:i] {
-				if d := other.time - b.time; d < initSlack && d > -initSlack && together(other.process, b.process) {
-					a = other
-					break
+			b := all[i]
+			at := max(slices.IndexFunc(all[:i], func(other initRecord) bool { return near(other, b) }), 0)
+			if a, from := all[at], group[b.process]; near(a, b) && group[a.process] != from {
+				for k, g := range group {
+					if g == from {
+						group[k] = group[a.process]
+					}
 				}
 			}
-			if d := a.time - b.time; d < initSlack && d > -initSlack && together(a.process, b.process) && group[a.process] != group[b.process] {
-				merge(group[a.process], group[b.process])
-			}
 		}
 	}
-	shift := make(map[int]int64) // by group: ns to add
-	for _, k := range processes {
-		if len(shift) == 0 {
-			shift[group[k]] = 0
-		}
-	}
-	for changed := true; changed; { // from group to group by what they have in common
+	return group
+}
+
+// shifts tells by how many ns clocks are to be moved to show what the first one does: from one to the next by the communicators that
+// they have in common.
+func shifts(first int, group map[processKey]int, byComm map[uint64][]initRecord) map[int]int64 {
+	shift := map[int]int64{first: 0}
+	ids := slices.Sorted(maps.Keys(byComm))
+	for changed := true; changed; {
 		changed = false
 		for _, id := range ids {
 			for _, a := range byComm[id] {
@@ -147,28 +176,5 @@ func (im *importer) arrange(processes []processKey, inits []initRecord, begin in
 			}
 		}
 	}
-	first := int64(math.MaxInt64)
-	for _, r := range inits {
-		first = min(first, r.time+shift[group[r.process]])
-	}
-	base := int64(0)
-	if begin != math.MaxInt64 && first != math.MaxInt64 {
-		base = begin - first
-	}
-	out := &clocks{by: make(map[processKey]hostClock)}
-	names := make(map[int]string)
-	for _, k := range processes {
-		g := group[k]
-		if names[g] == "" {
-			names[g] = unknownHost
-			if len(names) > 1 {
-				names[g] = fmt.Sprintf("%s %d", unknownHost, len(names))
-			}
-		}
-		out.by[k] = hostClock{names[g], base + shift[g]}
-	}
-	if len(names) > 1 {
-		im.problem("the input does not name hosts; its processes have %d different clocks, which were brought together by when communicators were made", len(names))
-	}
-	return out
+	return shift
 }

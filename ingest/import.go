@@ -168,80 +168,96 @@ func (im *importer) problem(format string, args ...any) {
 
 func (im *importer) notUsed(why string) { im.result.NotUsed[why]++ }
 
+// input is what is read of one file.
+type input struct {
+	*importer
+	path   string
+	byPID  map[int64]*minimal
+	pids   []int64 // in the order in which they came
+	counts map[string]uint64
+	marker line // Inspector's last one with a header
+}
+
 // file reads one file and writes the shards of the processes whose records of the minimal profiler are in it.
 func (im *importer) file(path string, clocks *clocks) error {
-	byPID := make(map[int64]*minimal)
-	counts := make(map[string]uint64)
-	var pids []int64
-	var marker line // Inspector's last one with a header
-	err := eachLine(path, func(number int, text []byte, last bool) error {
-		im.result.Lines++
-		counts["LINES"]++
-		var l line
-		err := json.Unmarshal(text, &l)
-		var kind lineKind
-		if err == nil {
-			l.inherit(&marker)
-			kind, err = l.kind()
-		}
-		if err != nil {
-			if last && !json.Valid(text) {
-				im.result.Truncated++
-				counts["TRUNCATED"]++
-				return nil
-			}
-			im.result.Malformed++
-			counts["MALFORMED"]++
-			if im.result.First == "" {
-				im.result.First = fmt.Sprintf("%s:%d: %s", path, number, describe(text, err))
-			}
-			return nil
-		}
-		why := ""
-		switch kind {
-		case lineInspector:
-			im.inspect(&l)
-			return nil
-		case lineOther:
-			why = "OTHER_RECORDS"
-		default:
-			pid := pidOf(&l)
-			m := byPID[pid]
-			if m == nil {
-				m = &minimal{identity: fmt.Sprintf("%s %d", path, pid), pid: int(pid)}
-				byPID[pid] = m
-				pids = append(pids, pid)
-			}
-			if kind == lineState {
-				why = m.addState(&l)
-			} else {
-				why = m.add(&l)
-			}
-		}
-		if why != "" {
-			im.notUsed(why)
-			counts[why]++
-		}
-		return nil
-	})
-	if err != nil {
+	in := &input{importer: im, path: path, byPID: make(map[int64]*minimal), counts: make(map[string]uint64)}
+	if err := eachLine(path, in.line); err != nil {
 		return err
 	}
-	for _, pid := range pids {
-		m := byPID[pid]
+	for _, pid := range in.pids {
+		m := in.byPID[pid]
 		if len(m.events) == 0 {
 			im.result.NotUsed["STATES_WITHOUT_EVENT"] += uint64(len(m.states))
 			continue
 		}
-		if err := im.minimal(path, m, clocks, counts); err != nil {
+		if err := im.minimal(path, m, clocks, in.counts); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
-		counts = nil // the file's own counts go to its first process
+		in.counts = nil // the file's own counts go to its first process
 	}
-	for what, n := range counts {
+	for what, n := range in.counts {
 		im.unclaimed[what] += n
 	}
 	return nil
+}
+
+// line takes a line of the file.
+func (in *input) line(number int, text []byte, last bool) error {
+	in.result.Lines++
+	in.counts["LINES"]++
+	var l line
+	err := json.Unmarshal(text, &l)
+	var kind lineKind
+	if err == nil {
+		l.inherit(&in.marker)
+		kind, err = l.kind()
+	}
+	if err != nil {
+		in.malformed(number, text, last, err)
+		return nil
+	}
+	why := ""
+	switch kind {
+	case lineInspector:
+		in.inspect(&l)
+	case lineOther:
+		why = "OTHER_RECORDS"
+	case lineState:
+		why = in.process(&l).addState(&l)
+	default:
+		why = in.process(&l).add(&l)
+	}
+	if why != "" {
+		in.notUsed(why)
+		in.counts[why]++
+	}
+	return nil
+}
+
+// malformed counts a line that is not what it should be; the last one may have been cut off.
+func (in *input) malformed(number int, text []byte, last bool, err error) {
+	if last && !json.Valid(text) {
+		in.result.Truncated++
+		in.counts["TRUNCATED"]++
+		return
+	}
+	in.result.Malformed++
+	in.counts["MALFORMED"]++
+	if in.result.First == "" {
+		in.result.First = fmt.Sprintf("%s:%d: %s", in.path, number, describe(text, err))
+	}
+}
+
+// process finds or adds the process that a line is of.
+func (in *input) process(l *line) *minimal {
+	pid := pidOf(l)
+	m := in.byPID[pid]
+	if m == nil {
+		m = &minimal{identity: fmt.Sprintf("%s %d", in.path, pid), pid: int(pid)}
+		in.byPID[pid] = m
+		in.pids = append(in.pids, pid)
+	}
+	return m
 }
 
 // describe says what is wrong with a line.

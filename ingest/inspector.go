@@ -94,7 +94,7 @@ func (l *line) inspectable() error {
 	case l.Header.Rank < 0 || l.Header.Ranks < 1 || l.Header.Rank >= l.Header.Ranks:
 		return fmt.Errorf("rank %d of %d", l.Header.Rank, l.Header.Ranks)
 	case l.Header.Ranks > experiment.MaxRanks:
-		return fmt.Errorf("a communicator of %d ranks: there are at most %d", l.Header.Ranks, experiment.MaxRanks)
+		return tooManyRanks(l.Header.Ranks)
 	case l.Metadata.Dumped == 0 || l.Metadata.Dumped > maxMicros:
 		return errors.New("an operation without dump_timestamp_us")
 	case l.P2P != nil && (l.P2P.Peer < 0 || int(l.P2P.Peer) >= l.Header.Ranks):

@@ -228,7 +228,7 @@ func (l *line) kind() (lineKind, error) {
 			return 0, fmt.Errorf("rank %d: communicators have at most %d ranks", *l.Rank, experiment.MaxRanks)
 		}
 		if d := l.Details; d != nil && d.Ranks != nil && *d.Ranks > experiment.MaxRanks {
-			return 0, fmt.Errorf("a communicator of %d ranks: there are at most %d", *d.Ranks, experiment.MaxRanks)
+			return 0, tooManyRanks(*d.Ranks)
 		}
 		return lineEvent, nil
 	case l.RecordType != "":
@@ -284,4 +284,8 @@ func eachLine(path string, f func(number int, text []byte, last bool) error) err
 			return nil
 		}
 	}
+}
+
+func tooManyRanks(n int) error {
+	return fmt.Errorf("a communicator of %d ranks: there are at most %d", n, experiment.MaxRanks)
 }

@@ -80,7 +80,7 @@ func writeShape(t *testing.T, rt *rapid.T, s shape) string {
 
 // A random archive is printed as the reference prints it, in all forms that both have, and the reference has no
 // warning for it.
-func TestRandomArchivesReadAlike(t *testing.T) {
+func TestRandomArchivesReadTheSame(t *testing.T) {
 	need.Reference(t, "otf2-print")
 	kinds := map[string]bool{}
 	checkRandom(t, 6, func(rt *rapid.T) {

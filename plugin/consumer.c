@@ -236,14 +236,14 @@ static uint64_t patience_ms(void) {
 
 /* Warned is once per process: a second time it says nothing new. */
 static void tell_in_vain(double seconds) {
-  static bool told;
+  static bool reported;
   const char *why = state == COLLECTOR ? ncclotf2_process_holdup(collector) : "";
   if (!why) { /* the machine is busy, and nothing is amiss */
     ncclotf2_log(NCCLOTF2_LOG_INFO, "the collector, process %d, was not given a processor to answer within %.1f s: it writes the records later", (int)collector, seconds);
     return;
   }
-  if (told || !ncclotf2_log_is_there()) return;
-  told = true;
+  if (reported || !ncclotf2_log_is_there()) return;
+  reported = true;
   if (state == SPOOL_THREAD) {
     ncclotf2_log(NCCLOTF2_LOG_WARN, "the spool file was not written within %.1f s; it is not waited for again until it is, and what is not written when this process ends is lost: "
                  "see what keeps the disk of %s", seconds, header()->place);

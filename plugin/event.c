@@ -105,7 +105,7 @@ struct unit {
 };
 
 /* A handle of no event of ours: NULL, or another's. Only record mode wants to see it. */
-static __attribute__((noinline)) bool takes_stranger(uint8_t *base, uint64_t handle) {
+static __attribute__((noinline)) bool takes_foreign(uint8_t *base, uint64_t handle) {
   if (ncclotf2_handle_is_silent(ncclotf2_fast.tag_bits, handle)) return false;
   struct ncclotf2_header *header = ncclotf2_header_at(base);
   ncclotf2_count(handle ? &header->foreign : &header->null_handles);
@@ -117,7 +117,7 @@ static inline __attribute__((always_inline)) struct unit begin_unit(const void *
   struct unit unit = {.base = __atomic_load_n(&ncclotf2_fast.base, __ATOMIC_ACQUIRE), .handle = ncclotf2_value(eHandle)};
   if (__builtin_expect(!unit.base, 0)) return unit;
   unit.ours = ncclotf2_handle_is_ours(ncclotf2_fast.tag_bits, unit.handle);
-  if (__builtin_expect(!unit.ours, 0) && !takes_stranger(unit.base, unit.handle)) unit.base = NULL;
+  if (__builtin_expect(!unit.ours, 0) && !takes_foreign(unit.base, unit.handle)) unit.base = NULL;
   unit.ticks = ncclotf2_ticks();
   return unit;
 }

@@ -23,13 +23,13 @@ static const struct {
 
 static uint32_t noticed; /* bit per reason */
 /* Bit per reason: the user knows, for these from elsewhere. Under the life lock. */
-static uint32_t told = 1u << NCCLOTF2_LOSS_STOP_MEMORY | 1u << NCCLOTF2_LOSS_COMM | 1u << NCCLOTF2_LOSS_DISK;
+static uint32_t known = 1u << NCCLOTF2_LOSS_STOP_MEMORY | 1u << NCCLOTF2_LOSS_COMM | 1u << NCCLOTF2_LOSS_DISK;
 
 void ncclotf2_losses_tell(void) {
   for (unsigned reason = 0; reason < NCCLOTF2_NOTICES; reason++) {
     const uint32_t bit = 1u << reason;
-    if (!(__atomic_load_n(&noticed, __ATOMIC_RELAXED) & ~told & bit)) continue;
-    told |= bit;
+    if (!(__atomic_load_n(&noticed, __ATOMIC_RELAXED) & ~known & bit)) continue;
+    known |= bit;
     if (reasons[reason].advice) ncclotf2_log(NCCLOTF2_LOG_WARN, "%s%s", reasons[reason].why ? "events are being lost: " : "", reasons[reason].advice);
   }
 }
@@ -54,8 +54,8 @@ void ncclotf2_losses_sum_up(void) {
                           (unsigned long long)(lost - reported[reason]), reasons[reason].why);
     reported[reason] = lost;
     if (length > 0 && (size_t)length < sizeof line - used) used += (size_t)length;
-    if (!(told & 1u << reason)) level = NCCLOTF2_LOG_WARN;
-    told |= 1u << reason;
+    if (!(known & 1u << reason)) level = NCCLOTF2_LOG_WARN;
+    known |= 1u << reason;
   }
   if (used) ncclotf2_log(level, "not recorded: %s", line);
   static uint64_t names_reported;

@@ -36,9 +36,9 @@ void ncclotf2_mask_open(unsigned version) {
 }
 
 static void tell(uint32_t stamps, bool late) {
-  static bool told;
-  if (!stamps || told) return;
-  told = true;
+  static bool reported;
+  if (!stamps || reported) return;
+  reported = true;
   ncclotf2_log(NCCLOTF2_LOG_INFO, "no GPU times are recorded: %s",
                late ? "the collector was ready late (NCCL_OTF2_START_LIMIT), and NCCL cannot begin with them later"
                     : "NCCL 2.29 and newer can hang or crash with them after Broadcasts; "
@@ -48,12 +48,12 @@ static void tell(uint32_t stamps, bool late) {
 static void ask(int *word, unsigned version, uint32_t known, bool late) {
   struct ncclotf2_header *header = ncclotf2_header_at(ncclotf2_session.base);
   uint32_t withheld = __atomic_load_n(&header->withheld, __ATOMIC_RELAXED);
-  const bool told = withheld & STAMPS;
+  const bool stated = withheld & STAMPS;
   if (late) withheld |= STAMPS; /* the GPU has counted what the host has not */
   uint32_t wanted = __atomic_load_n(&header->event_mask, __ATOMIC_ACQUIRE) & known;
   if (wanted & STAMPS) wanted |= CHANNELS; /* NCCL would add it by itself */
   __atomic_store_n(&header->withheld, withheld, __ATOMIC_RELEASE);
-  tell(wanted & withheld & STAMPS, !told);
+  tell(wanted & withheld & STAMPS, !stated);
   __atomic_store_n(word, (int)(wanted & ~withheld), __ATOMIC_RELAXED);
   if (version < 7 || word_count != 1) return;
   ncclotf2_watched.seen = wanted & ~withheld;

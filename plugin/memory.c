@@ -63,11 +63,11 @@ static bool is_forbidden(int problem) {
 
 /* ---- pages ---- */
 
-enum placed { NO_MEMORY, PLACED, NOT_TOLD };
+enum placed { NO_MEMORY, PLACED, NOT_STATED };
 
 static enum placed try_to_place(void *at, size_t size) {
   if (madvise(at, size, MADV_POPULATE_WRITE) == 0) return PLACED;
-  if (is_forbidden(errno)) return NOT_TOLD;
+  if (is_forbidden(errno)) return NOT_STATED;
   errno = ENOMEM; /* whatever it says of this address */
   return NO_MEMORY;
 }
@@ -75,7 +75,7 @@ static enum placed try_to_place(void *at, size_t size) {
 bool ncclotf2_memory_place(void *at, size_t size) {
   const enum placed placed = try_to_place(at, size);
   /* Pages that cannot be had are none of this memory's, where the call cannot be made: is_safe has seen to that. */
-  if (placed == NOT_TOLD)
+  if (placed == NOT_STATED)
     for (size_t i = 0; i < size; i += NCCLOTF2_PAGE) __atomic_fetch_or((uint8_t *)at + i, 0, __ATOMIC_RELAXED);
   return placed != NO_MEMORY;
 }
@@ -126,7 +126,7 @@ static bool is_safe(int fd, uint8_t *base, const struct ncclotf2_header *header)
   const enum placed placed = try_to_place(base, header->ring_offset);
   const bool strict = is_accounted_strictly();
   scarce = strict && placed == PLACED;
-  return placed == PLACED || (placed == NOT_TOLD && (!strict || reserve(fd, header->total_size)));
+  return placed == PLACED || (placed == NOT_STATED && (!strict || reserve(fd, header->total_size)));
 }
 
 /* ---- files ---- */

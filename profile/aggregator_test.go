@@ -310,7 +310,7 @@ func TestMemoryIsBounded(t *testing.T) {
 }
 
 // Members of a communicator choose the same collectives, whatever else they do.
-func TestMembersSampleAlike(t *testing.T) {
+func TestMembersSampleTheSame(t *testing.T) {
 	choose := func(seed int) []Sample {
 		p := newProcess(t)
 		w := p.writer(experiment.KindRank, 0)

@@ -2,7 +2,10 @@
 
 package profile
 
-import "github.com/nccl-otf2/nccl-otf2/otf2"
+import (
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
+)
 
 // Kind is what a node of the call tree stands for.
 type Kind string
@@ -54,7 +57,6 @@ type Node struct {
 const (
 	maxChildren = 1000    // of one node
 	maxNodes    = 1 << 14 // below which everything gets its own
-	furtherName = "(further names)"
 )
 
 // tree is the call tree in the making. Parents have smaller indices than their children.
@@ -82,7 +84,7 @@ func (t *tree) below(n Node) int32 {
 	}
 	if t.children[parent] >= maxChildren {
 		t.folded++
-		n.Name, n.Role, n.Paradigm = furtherName, 0, ""
+		n.Name, n.Role, n.Paradigm = regions.FurtherNames, 0, ""
 		if id, ok := t.index[n]; ok {
 			return id
 		}

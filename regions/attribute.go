@@ -55,7 +55,7 @@ const (
 	AttrExternalID                             // EVENT_ID of the ncclKernelLaunch that launched this kernel
 	AttrPlanID                                 // Id of the NCCL Group event: on a kernel and on the operations that it carried out
 	AttrGPUSource                              // What GPU times come from: kernelch (NCCL) or cupti
-	AttrGPUApart                               // By how much (ns) NCCL's stamps and CUPTI contradict each other on when the kernel ran
+	AttrGPUDifference                          // By how much (ns) NCCL's stamps and CUPTI contradict each other on when the kernel ran
 	AttrSendBuffClass                          // Memory of the send buffer: device, managed, pinned, host or unknown
 	AttrRecvBuffClass                          // Memory of the receive buffer: device, managed, pinned, host or unknown
 	AttrInPlace                                // 1 if send and receive buffer are the same as NCCL means it
@@ -151,7 +151,7 @@ var Attributes = [numAttributes]Attribute{
 	{AttrExternalID, "EXTERNAL_ID", otf2.TypeUint64, "EVENT_ID of the ncclKernelLaunch that launched this kernel"},
 	{AttrPlanID, "PLAN_ID", otf2.TypeUint64, "Id of the NCCL Group event: on a kernel and on the operations that it carried out"},
 	{AttrGPUSource, "GPU_SOURCE", otf2.TypeString, "What GPU times come from: kernelch (NCCL) or cupti"},
-	{AttrGPUApart, "GPU_TIMES_APART", otf2.TypeUint64, "By how much (ns) NCCL's stamps and CUPTI contradict each other on when the kernel ran"},
+	{AttrGPUDifference, "GPU_TIMES_APART", otf2.TypeUint64, "By how much (ns) NCCL's stamps and CUPTI contradict each other on when the kernel ran"},
 	{AttrSendBuffClass, "SENDBUFF_CLASS", otf2.TypeString, "Memory of the send buffer: device, managed, pinned, host or unknown"},
 	{AttrRecvBuffClass, "RECVBUFF_CLASS", otf2.TypeString, "Memory of the receive buffer: device, managed, pinned, host or unknown"},
 	{AttrInPlace, "IN_PLACE", otf2.TypeUint8, "1 if send and receive buffer are the same as NCCL means it"},

@@ -166,7 +166,7 @@ func (ts *threads) startGroupAPI(th *thread, t uint64, r *shm.Record) {
 func (ts *threads) stopGroupAPI(th *thread, t uint64, r *shm.Record) {
 	g := ts.groups[r.Handle]
 	if g == nil {
-		ts.oddity(OddStrayStop)
+		ts.oddity(oddStrayStop)
 		return
 	}
 	if g.thread.group == g {
@@ -193,7 +193,7 @@ func (g *groupCall) launchPlace() *launch {
 func (ts *threads) startCall(th *thread, t uint64, r *shm.Record) {
 	comm := ts.ranks.comm(r.Aux)
 	if comm == nil {
-		ts.oddity(OddForeign)
+		ts.oddity(oddForeign)
 		return
 	}
 	g := ts.groups[r.Arg]
@@ -213,7 +213,7 @@ func (ts *threads) startCall(th *thread, t uint64, r *shm.Record) {
 	if c.graph {
 		if gone, full := comm.captured.Put(c.handle, c); full {
 			delete(ts.ops.calls, gone.handle)
-			ts.oddity(OddForgottenCall)
+			ts.oddity(oddForgottenCall)
 		}
 	} else {
 		comm.calls = append(comm.calls, c)
@@ -223,12 +223,12 @@ func (ts *threads) startCall(th *thread, t uint64, r *shm.Record) {
 func (ts *threads) stopCall(th *thread, t uint64, r *shm.Record) {
 	c := ts.ops.calls[r.Handle]
 	if c == nil {
-		ts.oddity(OddStrayStop)
+		ts.oddity(oddStrayStop)
 		return
 	}
 	if c.over() {
 		if c.stop != c.start || c.group != nil {
-			ts.oddity(OddStrayStop) // a second stop of the same call (docs/nccl-profiler-api.md §3.4, 3), or one after its group
+			ts.oddity(oddStrayStop) // a second stop of the same call (docs/nccl-profiler-api.md §3.4, 3), or one after its group
 			return
 		}
 		c.stop = t
@@ -238,7 +238,7 @@ func (ts *threads) stopCall(th *thread, t uint64, r *shm.Record) {
 		return
 	}
 	if c.stop != c.start {
-		ts.oddity(OddStrayStop)
+		ts.oddity(oddStrayStop)
 		return
 	}
 	c.stop = t
@@ -247,7 +247,7 @@ func (ts *threads) stopCall(th *thread, t uint64, r *shm.Record) {
 func (ts *threads) startLaunch(th *thread, t uint64, r *shm.Record) {
 	comm := ts.ranks.comm(r.Aux)
 	if comm == nil {
-		ts.oddity(OddForeign)
+		ts.oddity(oddForeign)
 		return
 	}
 	g := ts.groups[r.Arg]
@@ -261,14 +261,14 @@ func (ts *threads) startLaunch(th *thread, t uint64, r *shm.Record) {
 		g.launches = append(g.launches, th.launch)
 	}
 	if _, full := ts.launches.Put(r.Handle, th.launch); full {
-		ts.oddity(OddForgottenEvent)
+		ts.oddity(oddForgottenEvent)
 	}
 }
 
 func (ts *threads) stopLaunch(th *thread, t uint64, r *shm.Record) {
 	l := ts.launches.Get(r.Handle)
 	if l == nil {
-		ts.oddity(OddStrayStop)
+		ts.oddity(oddStrayStop)
 		return
 	}
 	ts.launches.Remove(r.Handle)
@@ -288,7 +288,7 @@ func (ts *threads) onThread(th *thread, c *commRank, spans []span) {
 	}
 	loc := th.loc
 	if loc == nil && c.final { // the row has ended
-		ts.oddity(OddAfterFinalize)
+		ts.oddity(oddAfterFinalize)
 		return
 	}
 	if loc == nil {
@@ -315,7 +315,7 @@ func (ts *threads) closeGroupCall(th *thread, t uint64, unfinished bool) {
 	g.stop, g.stopped = t, true
 	delete(ts.groups, g.handle)
 	if unfinished {
-		ts.oddity(OddUnfinishedCall)
+		ts.oddity(oddUnfinishedCall)
 	}
 	loc := ts.threadLocation(th)
 	if loc == nil {

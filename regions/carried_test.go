@@ -19,8 +19,8 @@ func (s *scene) carried() string {
 	if at < 0 {
 		s.t.Fatalf("no AllReduce among %q", lines)
 	}
-	_, told, _ := strings.Cut(lines[at], "Enter AllReduce")
-	return strings.TrimSpace(told)
+	_, attributes, _ := strings.Cut(lines[at], "Enter AllReduce")
+	return strings.TrimSpace(attributes)
 }
 
 func (s *scene) expectCarried(want string) {
@@ -99,7 +99,7 @@ func TestLateKernelDoesNotHoldTransfers(t *testing.T) {
 }
 
 // Channels work side by side; of the links the one that was busy longest is told.
-func TestTheWorstLinkAndChannelAreTold(t *testing.T) {
+func TestTheWorstLinkAndChannelAreStated(t *testing.T) {
 	s := newScene(t, 4)
 	s.allReduce(100, "a")
 	s.proxyOp(120, "quick", "a", true, 2)
@@ -116,7 +116,7 @@ func TestTheWorstLinkAndChannelAreTold(t *testing.T) {
 }
 
 // Operations without transfers over the network tell nothing of it.
-func TestNothingCarriedIsNotToldAsZero(t *testing.T) {
+func TestNothingCarriedIsNotStatedAsZero(t *testing.T) {
 	s := newScene(t, 4)
 	s.allReduce(100, "a")
 	s.kernel(110, 320, "a")

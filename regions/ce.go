@@ -29,7 +29,7 @@ type cePart struct {
 func (ts *threads) startCE(th *thread, t uint64, r *shm.Record) {
 	comm := ts.ranks.comm(r.Aux)
 	if comm == nil {
-		ts.oddity(OddForeign)
+		ts.oddity(oddForeign)
 		return
 	}
 	ts.closeCE(th, t, true)
@@ -62,7 +62,7 @@ func (ts *threads) newCE(handle uint64, comm *commRank, function string, t, pare
 
 func (ts *threads) stopCE(th *thread, t uint64, r *shm.Record) {
 	if th.ce == nil || th.ce.handle != r.Handle {
-		ts.oddity(OddStrayStop)
+		ts.oddity(oddStrayStop)
 		return
 	}
 	ts.closeCE(th, t, false)
@@ -76,7 +76,7 @@ func (ts *threads) closeCE(th *thread, t uint64, unfinished bool) {
 	}
 	th.ce = nil
 	if unfinished {
-		ts.oddity(OddUnfinishedCall)
+		ts.oddity(oddUnfinishedCall)
 	}
 	for _, part := range ce.open {
 		ce.spans[part.span].stop = t
@@ -91,7 +91,7 @@ func (ts *threads) closeCE(th *thread, t uint64, unfinished bool) {
 func (ts *threads) startCEPart(th *thread, t uint64, r *shm.Record) {
 	ce := th.ce
 	if ce == nil || ce.handle != r.Arg {
-		ts.oddity(OddLateChild)
+		ts.oddity(oddLateChild)
 		return
 	}
 	name := "CE sync"
@@ -122,13 +122,13 @@ func (ts *threads) stopCEPart(th *thread, t uint64, r *shm.Record) {
 			return
 		}
 	}
-	ts.oddity(OddStrayStop)
+	ts.oddity(oddStrayStop)
 }
 
 // captureOnly counts, and marks once for each communicator rank, work that NCCL reported at its capture
 // into a graph only: when the graph runs, nothing is heard of it.
 func (ops *operations) captureOnly(c *commRank, t uint64) {
-	ops.oddity(OddCaptureOnly)
+	ops.oddity(oddCaptureOnly)
 	if !c.silentGraphs {
 		c.silentGraphs = true
 		ops.mark(c.loc, t, SeverityLow, "Graph replays not seen",

@@ -44,7 +44,7 @@ func (pw *planWriter) writePhases(c *commRank, loc *location, phases []kernelPha
 		begin, _, _ := c.stamps.Clock.Host(ph.begin, seen)
 		end, _, ok := c.stamps.Clock.Host(ph.end, seen)
 		if !ok || ph.begin == 0 || ph.end < ph.begin || end > uint64(to)+phaseSlackNs {
-			pw.oddity(OddImplausible)
+			pw.oddity(oddImplausible)
 			continue
 		}
 		b := min(max(otf2.Timestamp(begin), from), to)
@@ -60,7 +60,7 @@ func (pw *planWriter) writePhases(c *commRank, loc *location, phases []kernelPha
 // cannot be true are left out.
 func (pw *planWriter) writeChannels(c *commRank, p *plan, region otf2.RegionRef, plausible bool) {
 	if !plausible {
-		pw.oddities[OddImplausibleChannel] += uint64(len(p.stamps.Kernels))
+		pw.oddities[oddImplausibleChannel] += uint64(len(p.stamps.Kernels))
 		return
 	}
 	of := func(i int) (*gpuclock.Kernel, *kernelShare) {
@@ -90,7 +90,7 @@ func (pw *planWriter) writeChannels(c *commRank, p *plan, region otf2.RegionRef,
 		begin, _, _ := c.stamps.Clock.Host(k.Begin, k.Began)
 		end, _, ok := c.stamps.Clock.Host(k.End, k.Ended)
 		if !ok {
-			pw.oddity(OddImplausibleChannel)
+			pw.oddity(oddImplausibleChannel)
 			continue
 		}
 		name := region

@@ -123,7 +123,7 @@ func (rs *ranks) comm(aux uint32) *commRank {
 
 func (rs *ranks) initComm(t uint64, c *commRank) {
 	if c.final {
-		rs.oddity(OddAfterFinalize)
+		rs.oddity(oddAfterFinalize)
 		return
 	}
 	c.InitTime = t
@@ -179,6 +179,6 @@ func (rs *ranks) afterFinalize(r *shm.Record) bool {
 	if c == nil || !c.final {
 		return false
 	}
-	rs.oddity(OddAfterFinalize)
+	rs.oddity(oddAfterFinalize)
 	return r.Type != shm.EventGroupApi
 }

@@ -280,7 +280,7 @@ func TestSourcesThatDiffer(t *testing.T) {
 	}
 	s.reading(500_000)
 	s.give(0, 9_000_000, shm.Record{Kind: shm.RecordFinalize})
-	lines := strings.Join(s.lines(experiment.KindRank, AttrGPUSource, AttrGPUApart), "\n")
+	lines := strings.Join(s.lines(experiment.KindRank, AttrGPUSource, AttrGPUDifference), "\n")
 	if strings.Count(lines, "GPU_SOURCE=kernelch") != 3 || strings.Count(lines, "GPU_SOURCE=kernelch GPU_TIMES_APART=30") != 2 || strings.Count(lines, "APART") != 2 {
 		t.Error(lines)
 	}

@@ -121,10 +121,10 @@ func TestNoKernelIsLinkedWrongly(t *testing.T) {
 					kernels[1000+n] = truth{plan: "p" + replayed}
 					give(now, gpuKernel{begin: float64(now) + 14, end: float64(now+17) + float64(length), stream: 7, correlation: 1000 + n, graph: 5, node: 3, name: allReduceKernel}.record())
 				}
-				if apart := rapid.SampledFrom([]uint64{0, 5, 30, 60, 100}).Draw(rt, "rival at"); (apart > 25 && stamps || !lost) && rapid.Bool().Draw(rt, "rival") {
+				if rivalAt := rapid.SampledFrom([]uint64{0, 5, 30, 60, 100}).Draw(rt, "rival at"); (rivalAt > 25 && stamps || !lost) && rapid.Bool().Draw(rt, "rival") {
 					want["KERNELS"]++
 					kernels[2000+n] = truth{}
-					give(now, gpuKernel{begin: float64(now + 14 + apart), end: float64(now + 17 + apart + length), stream: 8, correlation: 2000 + n, graph: 6, node: 4, name: allReduceKernel}.record())
+					give(now, gpuKernel{begin: float64(now + 14 + rivalAt), end: float64(now + 17 + rivalAt + length), stream: 8, correlation: 2000 + n, graph: 6, node: 4, name: allReduceKernel}.record())
 				}
 				replayed += "'"
 			}

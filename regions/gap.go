@@ -22,11 +22,11 @@ const CategoryRecording = "NCCL recording"
 func (rs *ranks) edge(t uint64, r *shm.Record) {
 	c := rs.comm(r.Aux)
 	if c == nil {
-		rs.oddity(OddForeign)
+		rs.oddity(oddForeign)
 		return
 	}
 	if c.final {
-		rs.oddity(OddAfterFinalize)
+		rs.oddity(oddAfterFinalize)
 		return
 	}
 	on, replays := r.Flags&shm.FlagInside != 0, r.Flags&shm.FlagReplay != 0
@@ -88,7 +88,7 @@ func (m *Model) Outage(comm int, from, to, begin, end uint64) error {
 // maskChanged tells that somebody else has changed what NCCL reports: RAS, which does so for all ranks at one time. What is
 // missing by that is known when NCCL reports again, see untold.
 func (rs *ranks) maskChanged(t uint64, r *shm.Record) {
-	rs.oddity(OddMaskChanged)
+	rs.oddity(oddMaskChanged)
 	rs.masked = true
 	const operations = 1<<shm.EventColl | 1<<shm.EventP2p | 1<<shm.EventCollApi | 1<<shm.EventP2pApi
 	off := r.Aux&operations == 0

@@ -38,7 +38,7 @@ func (ops *operations) takeImported(op *operation) {
 	op.plan.graph = op.plan.graph || t.Graph
 }
 
-// told is what was reported of a plan's times, nil if nothing was.
+// imported is what was reported of a plan's times, nil if nothing was.
 func (p *plan) imported() *Imported {
 	if len(p.ops) == 0 {
 		return nil

@@ -60,7 +60,7 @@ func (ti *timing) channelsInterval(c *commRank, p *plan, _ uint64) (gpuclock.Int
 	i, n, ok := c.stamps.Interval(&p.stamps, ti.bounds(p))
 	ti.notice(p, n)
 	if !ok {
-		ti.oddity(OddImplausible)
+		ti.oddity(oddImplausible)
 	}
 	return i, ok && !p.vague(i)
 }

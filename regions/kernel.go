@@ -35,7 +35,7 @@ func (ops *operations) startKernel(_ *thread, t uint64, r *shm.Record) {
 	op := ops.byHandle[r.Arg]
 	k := &kernel{comm: comm, op: op, Kernel: gpuclock.Kernel{Channel: r.Channel, Begin: r.PTimer, Began: t}}
 	if op == nil {
-		ops.oddity(OddLateChild)
+		ops.oddity(oddLateChild)
 		// The pair is still good for the clock.
 		if comm != nil {
 			comm.stamps.Report(r.PTimer, t)
@@ -49,7 +49,7 @@ func (ops *operations) startKernel(_ *thread, t uint64, r *shm.Record) {
 		op.plan.completeAt = 0 // more channels than were known of
 	}
 	if gone, full := ops.kernels.Put(r.Handle, k); full {
-		ops.oddity(OddForgottenEvent)
+		ops.oddity(oddForgottenEvent)
 		ops.forgetKernel(gone)
 	}
 }
@@ -66,7 +66,7 @@ func (ops *operations) forgetKernel(k *kernel) {
 func (ops *operations) stateKernel(_ *thread, t uint64, r *shm.Record) {
 	k := ops.kernels.Get(r.Handle)
 	if k == nil {
-		ops.oddity(OddStrayState)
+		ops.oddity(oddStrayState)
 		return
 	}
 	if r.Flags&shm.FlagHasArg == 0 || k.stamped {
@@ -81,7 +81,7 @@ func (ops *operations) stateKernel(_ *thread, t uint64, r *shm.Record) {
 func (ops *operations) stopKernel(_ *thread, t uint64, r *shm.Record) {
 	k := ops.kernels.Get(r.Handle)
 	if k == nil {
-		ops.oddity(OddStrayStop)
+		ops.oddity(oddStrayStop)
 		return
 	}
 	ops.kernels.Remove(r.Handle)
@@ -110,18 +110,18 @@ func (ops *operations) stopKernel(_ *thread, t uint64, r *shm.Record) {
 func (ops *operations) startPhase(_ *thread, t uint64, r *shm.Record) {
 	k := ops.kernels.Get(r.Arg)
 	if k == nil || len(k.phases) >= maxKernelPhases {
-		ops.oddity(OddLateChild)
+		ops.oddity(oddLateChild)
 		return
 	}
 	k.phases = append(k.phases, kernelPhase{handle: r.Handle, number: r.Phase, name: r.PhaseName, begin: r.PTimer})
 	if _, full := ops.phases.Put(r.Handle, k); full {
-		ops.oddity(OddForgottenEvent)
+		ops.oddity(oddForgottenEvent)
 	}
 }
 
 func (ops *operations) statePhase(_ *thread, _ uint64, r *shm.Record) {
 	if p := ops.phase(r.Handle); p == nil {
-		ops.oddity(OddStrayState)
+		ops.oddity(oddStrayState)
 	} else if r.Flags&shm.FlagHasArg != 0 && p.end == 0 {
 		p.end = r.Arg
 	}
@@ -129,7 +129,7 @@ func (ops *operations) statePhase(_ *thread, _ uint64, r *shm.Record) {
 
 func (ops *operations) stopPhase(_ *thread, _ uint64, r *shm.Record) {
 	if ops.phase(r.Handle) == nil {
-		ops.oddity(OddStrayStop)
+		ops.oddity(oddStrayStop)
 	}
 	ops.phases.Remove(r.Handle)
 }

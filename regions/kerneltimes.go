@@ -15,8 +15,8 @@ import (
 
 // Sources of GPU times.
 const (
-	SourceKernelCh = "kernelch" // NCCL's stamps
-	SourceCUPTI    = "cupti"    // the kernel's activity record
+	sourceKernelCh = "kernelch" // NCCL's stamps
+	sourceCUPTI    = "cupti"    // the kernel's activity record
 )
 
 // planTimes decides when a plan ran, and which of the GPU's sources says so: CUPTI where NCCL's own stamps do not
@@ -41,24 +41,24 @@ func (ti *timing) planTimes(c *commRank, p *plan, now uint64) (when gpuclock.Int
 	case !ok && source != TimingGPU:
 		return when, source, ""
 	case source != TimingGPU:
-		return kernel, TimingGPU, SourceCUPTI
+		return kernel, TimingGPU, sourceCUPTI
 	case ok:
 		ti.compare(c, p, when, kernel)
 	}
-	return when, source, SourceKernelCh
+	return when, source, sourceKernelCh
 }
 
 // compare holds NCCL's stamps of a plan against CUPTI's of its kernel.
 func (ti *timing) compare(c *commRank, p *plan, stamps, kernel gpuclock.Interval) {
-	p.apart = cuda.Apart(stamps, kernel)
-	if p.apart == 0 {
+	p.difference = cuda.Difference(stamps, kernel)
+	if p.difference == 0 {
 		return
 	}
-	ti.oddity(OddTimesDiffer)
+	ti.oddity(oddTimesDiffer)
 	if !c.differing {
 		c.differing = true
 		ti.mark(c.loc, stamps.Begin, SeverityLow, "GPU times differ",
-			fmt.Sprintf("%s rank %d: NCCL's stamps and CUPTI say otherwise when a kernel ran, by %d µs", c.label, c.Rank, p.apart/1000))
+			fmt.Sprintf("%s rank %d: NCCL's stamps and CUPTI say otherwise when a kernel ran, by %d µs", c.label, c.Rank, p.difference/1000))
 	}
 }
 
@@ -86,8 +86,8 @@ func (ti *timing) kernelAttributes(a *otf2.AttributeList, p *plan, gpuSource str
 	if gpuSource != "" {
 		a.String(AttrGPUSource, ti.defs.string(gpuSource))
 	}
-	if p.apart > 0 {
-		a.Uint64(AttrGPUApart, p.apart)
+	if p.difference > 0 {
+		a.Uint64(AttrGPUDifference, p.difference)
 	}
 	if ti.cuda.Active() && p.handle != 0 {
 		a.Uint64(AttrPlanID, p.handle)

@@ -595,7 +595,7 @@ func TestFirstTimeIsTheEarliest(t *testing.T) {
 func TestWhyCollectivesAreMissing(t *testing.T) {
 	for _, c := range []struct {
 		masked, lost bool
-		untold       uint64
+		unreported   uint64
 		says         string
 	}{
 		{false, false, 2, "paused by RAS (or another that wrote NCCL's activation mask): AllReduce 1-2"},
@@ -619,7 +619,7 @@ func TestWhyCollectivesAreMissing(t *testing.T) {
 		s.stop(0, 405, shm.EventGroup, "p")
 		s.stop(0, 406, shm.EventGroupApi, "g")
 		s.end(filepath.Join(s.dir, "traces.otf2"))
-		if n := s.p.Comms[0].Unreported; n != c.untold {
+		if n := s.p.Comms[0].Unreported; n != c.unreported {
 			t.Errorf("%+v: %d are said to be paused by RAS", c, n)
 		}
 		if k := s.p.Markers; len(k) == 0 || !strings.Contains(k[len(k)-1].Text, c.says) {

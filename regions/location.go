@@ -63,10 +63,10 @@ func (b *board) fail(err error) bool {
 	}
 	switch {
 	case errors.Is(err, otf2.ErrClosed): // on the row of a communicator rank that is gone
-		b.oddity(OddAfterFinalize)
+		b.oddity(oddAfterFinalize)
 		return true
 	case errors.Is(err, errRows):
-		b.oddity(OddNoRow)
+		b.oddity(oddNoRow)
 		if !b.rows.full {
 			b.rows.full = true
 			b.mark(nil, b.last, SeverityHigh, "NCCL rows", fmt.Sprintf("the process has %d rows: what belongs on further ones is not drawn from here on", b.rows.most))

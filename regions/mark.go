@@ -9,8 +9,8 @@ import (
 
 // The application's own phases and points (nccl_otf2_phase_begin and the like) on its threads, nested with NCCL's calls.
 
-// CategoryApplication is the category of markers that the application set.
-const CategoryApplication = GroupApplication
+// categoryApplication is the category of markers that the application set.
+const categoryApplication = GroupApplication
 
 // maxPhases is how deep application phases are drawn inside each other.
 const maxPhases = 256
@@ -39,14 +39,14 @@ func (ts *threads) applicationMark(th *thread, t uint64, r *shm.Record) {
 	switch r.Mark {
 	case shm.MarkPhaseBegin:
 		if len(th.phases) >= maxPhases || th.deep > 0 {
-			ts.oddity(OddDeepPhase)
+			ts.oddity(oddDeepPhase)
 			th.deep++
 			return
 		}
 		region := ts.defs.application(r.MarkText)
 		if g != nil {
 			if len(g.phases.open)+len(th.phases) >= maxPhases {
-				ts.oddity(OddDeepPhase)
+				ts.oddity(oddDeepPhase)
 				th.deep++
 				return
 			}
@@ -68,7 +68,7 @@ func (ts *threads) applicationMark(th *thread, t uint64, r *shm.Record) {
 		case g == nil && len(th.phases) > 0:
 			ts.endPhase(th, loc, t, false)
 		default:
-			ts.oddity(OddStrayPhaseEnd)
+			ts.oddity(oddStrayPhaseEnd)
 		}
 	case shm.MarkPoint:
 		region := ts.defs.application(r.MarkText)
@@ -77,7 +77,7 @@ func (ts *threads) applicationMark(th *thread, t uint64, r *shm.Record) {
 		} else {
 			ts.draw(loc, t, t, nil, region)
 		}
-		ts.mark(loc, t, SeverityNone, CategoryApplication, ts.process.Regions[region].Name)
+		ts.mark(loc, t, SeverityNone, categoryApplication, ts.process.Regions[region].Name)
 	}
 }
 
@@ -88,7 +88,7 @@ func (ts *threads) endPhase(th *thread, loc *location, t uint64, unfinished bool
 	a := ts.blank()
 	if unfinished {
 		a.Uint8(AttrUnfinished, 1)
-		ts.oddity(OddUnfinishedPhase)
+		ts.oddity(oddUnfinishedPhase)
 	}
 	ts.fail(loc.w.Leave(loc.at(t), a, region))
 }
@@ -96,11 +96,11 @@ func (ts *threads) endPhase(th *thread, loc *location, t uint64, unfinished bool
 // movePhases draws, at the end of a group call, the phases that only ended or only began inside it.
 func (ts *threads) movePhases(th *thread, g *groupCall) {
 	for range g.phases.ended {
-		ts.oddity(OddCrossingPhase)
+		ts.oddity(oddCrossingPhase)
 		ts.endPhase(th, th.loc, g.stop, false)
 	}
 	for _, p := range g.phases.open {
-		ts.oddity(OddCrossingPhase)
+		ts.oddity(oddCrossingPhase)
 		th.phases = append(th.phases, p.region)
 		ts.fail(th.loc.w.Enter(th.loc.at(g.stop), nil, p.region))
 	}

@@ -18,7 +18,7 @@ const (
 // (§8), so nothing is taken from those.
 func (net *network) startNet(_ *thread, _ uint64, r *shm.Record) {
 	if _, full := net.transfers.Put(r.Handle, struct{}{}); full {
-		net.oddity(OddForgottenEvent)
+		net.oddity(oddForgottenEvent)
 	}
 	s := net.steps[r.Arg]
 	kind := r.NetID >> 16 & 0xffff
@@ -36,13 +36,13 @@ func (net *network) startNet(_ *thread, _ uint64, r *shm.Record) {
 		net.counts[netSocketBytes] += r.Length
 	default:
 		net.counts[netOther]++
-		net.oddity(OddUnknownNet)
+		net.oddity(oddUnknownNet)
 	}
 }
 
 func (net *network) stopNet(_ *thread, _ uint64, r *shm.Record) {
 	if !net.transfers.Has(r.Handle) {
-		net.oddity(OddNetStop)
+		net.oddity(oddNetStop)
 	}
 	net.transfers.Remove(r.Handle)
 }

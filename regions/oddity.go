@@ -14,35 +14,35 @@ import (
 type oddity int
 
 const (
-	OddStrayStop           oddity = iota // stop of an event that is not open
-	OddStrayState                        // state of an event that is not open
-	OddLateChild                         // KernelCh whose operation was written already or is not known
-	OddForeign                           // event with a context that is no communicator's
-	OddUnfinishedCall                    // GroupApi or CeColl without stop
-	OddIncompleteOperation               // operation written before all its children had ended
-	OddImplausible                       // plan whose GPU times cannot be true
-	OddDroppedMessage                    // P2pApi without P2p: NCCL dropped a message to oneself
-	OddUnknownFunction                   // operation of a function not known here
-	OddLateRecord                        // record that came after later ones had been taken
-	OddAfterFinalize                     // event of a communicator rank that was finalized: not drawn
-	OddUnknownCommSize                   // operation drawn without its communicator: its size was never reported (API v1 … v3)
-	OddCaptureOnly                       // plan that NCCL reported when it was captured, and will not at its replays: not drawn
-	OddForgottenCall                     // captured call forgotten: there were too many to keep for replays
-	OddRepeatedStep                      // ProxyStep started again before it was posted; the earlier start does not count
-	OddUnstoppedStep                     // ProxyStep that NCCL went past without stopping it
-	OddForgottenEvent                    // ProxyOp, ProxyStep, KernelCh or NetPlugin forgotten: too many were open
-	OddUnplacedTransfer                  // transfer, message or collective with a peer or root that is no rank of the communicator, or not known: no record of it
-	OddUnsizedTransfer                   // transfer whose size NCCL did not tell: no RmaPut
-	OddNetStop                           // NetPlugin stopped that is not open: InfiniBand requests are stopped twice
-	OddUnknownNet                        // NetPlugin with a descriptor of a kind not known
-	OddImplausibleChannel                // KernelCh interval left out of its channel's row, with its plan's
-	OddStrayPhaseEnd                     // end of an application phase where none is open
-	OddUnfinishedPhase                   // application phase that was not ended
-	OddCrossingPhase                     // application phase that began or ended inside an NCCL group only: moved to the group's end
-	OddDeepPhase                         // application phase inside too many others: not drawn
-	OddTimesDiffer                       // plan whose kernel ran at other times by NCCL's stamps than by CUPTI
-	OddMaskChanged                       // change of NCCL's activation mask by somebody else than the plugin: RAS
-	OddNoRow                             // thing to draw that would have needed one row more than there may be
+	oddStrayStop           oddity = iota // stop of an event that is not open
+	oddStrayState                        // state of an event that is not open
+	oddLateChild                         // KernelCh whose operation was written already or is not known
+	oddForeign                           // event with a context that is no communicator's
+	oddUnfinishedCall                    // GroupApi or CeColl without stop
+	oddIncompleteOperation               // operation written before all its children had ended
+	oddImplausible                       // plan whose GPU times cannot be true
+	oddDroppedMessage                    // P2pApi without P2p: NCCL dropped a message to oneself
+	oddUnknownFunction                   // operation of a function not known here
+	oddLateRecord                        // record that came after later ones had been taken
+	oddAfterFinalize                     // event of a communicator rank that was finalized: not drawn
+	oddUnknownCommSize                   // operation drawn without its communicator: its size was never reported (API v1 … v3)
+	oddCaptureOnly                       // plan that NCCL reported when it was captured, and will not at its replays: not drawn
+	oddForgottenCall                     // captured call forgotten: there were too many to keep for replays
+	oddRepeatedStep                      // ProxyStep started again before it was posted; the earlier start does not count
+	oddUnstoppedStep                     // ProxyStep that NCCL went past without stopping it
+	oddForgottenEvent                    // ProxyOp, ProxyStep, KernelCh or NetPlugin forgotten: too many were open
+	oddUnplacedTransfer                  // transfer, message or collective with a peer or root that is no rank of the communicator, or not known: no record of it
+	oddUnsizedTransfer                   // transfer whose size NCCL did not tell: no RmaPut
+	oddNetStop                           // NetPlugin stopped that is not open: InfiniBand requests are stopped twice
+	oddUnknownNet                        // NetPlugin with a descriptor of a kind not known
+	oddImplausibleChannel                // KernelCh interval left out of its channel's row, with its plan's
+	oddStrayPhaseEnd                     // end of an application phase where none is open
+	oddUnfinishedPhase                   // application phase that was not ended
+	oddCrossingPhase                     // application phase that began or ended inside an NCCL group only: moved to the group's end
+	oddDeepPhase                         // application phase inside too many others: not drawn
+	oddTimesDiffer                       // plan whose kernel ran at other times by NCCL's stamps than by CUPTI
+	oddMaskChanged                       // change of NCCL's activation mask by somebody else than the plugin: RAS
+	oddNoRow                             // thing to draw that would have needed one row more than there may be
 	numOddities
 )
 
@@ -92,7 +92,7 @@ func (l *ledger) begins(t uint64) {
 func (l *ledger) oddity(o oddity) { l.oddities[o]++ }
 
 // Late counts a record that came after later ones had been given.
-func (m *Model) Late() { m.oddity(OddLateRecord) }
+func (m *Model) Late() { m.oddity(oddLateRecord) }
 
 // Severities of markers.
 const (
@@ -107,7 +107,7 @@ const maxMarkers = 1000
 
 func (l *ledger) mark(loc *location, t uint64, s otf2.MarkerSeverity, category, text string) {
 	n := &l.markers
-	if category == CategoryApplication {
+	if category == categoryApplication {
 		n = &l.points
 	}
 	if *n++; *n > maxMarkers {

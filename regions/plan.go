@@ -44,7 +44,7 @@ type plan struct {
 	netStart    uint64        // network activity: first ProxyOp start … last ProxyOp stop
 	netStop     uint64
 	links       cuda.Links // to its kernels, by CUPTI
-	apart       uint64     // ns by which the GPU's sources differ on its times; 0 if they agree
+	difference  uint64     // ns by which the GPU's sources differ on its times; 0 if they agree
 	completeAt  uint64     // when the last child ended; 0 before
 	incomplete  bool       // closed by a limit or at the end
 
@@ -144,7 +144,7 @@ func (op *operation) kernelsDue() int {
 func (ops *operations) startGroup(th *thread, t uint64, r *shm.Record) {
 	comm := ops.ranks.comm(r.Aux)
 	if comm == nil {
-		ops.oddity(OddForeign)
+		ops.oddity(oddForeign)
 		return
 	}
 	p := &plan{comm: comm, handle: r.Handle, start: t}
@@ -160,7 +160,7 @@ func (ops *operations) startGroup(th *thread, t uint64, r *shm.Record) {
 func (ops *operations) stopGroup(th *thread, t uint64, r *shm.Record) {
 	p := ops.plans[r.Handle]
 	if p == nil || p.stopped {
-		ops.oddity(OddStrayStop)
+		ops.oddity(oddStrayStop)
 		return
 	}
 	delete(ops.plans, r.Handle)
@@ -220,7 +220,7 @@ func (p *plan) add(op *operation) (added *operation) {
 func (ops *operations) startTask(th *thread, t uint64, r *shm.Record) {
 	comm := ops.ranks.comm(r.Aux)
 	if comm == nil {
-		ops.oddity(OddForeign)
+		ops.oddity(oddForeign)
 		return
 	}
 	p := ops.plans[r.ParentGroup]
@@ -257,7 +257,7 @@ func (ops *operations) startTask(th *thread, t uint64, r *shm.Record) {
 func (ops *operations) stopTask(_ *thread, t uint64, r *shm.Record) {
 	op := ops.byHandle[r.Handle]
 	if op == nil || op.stopped {
-		ops.oddity(OddStrayStop)
+		ops.oddity(oddStrayStop)
 		return
 	}
 	op.stopped = true
@@ -288,7 +288,7 @@ func (ops *operations) resolveCalls(c *commRank, before int64) {
 		}
 		delete(ops.calls, call.handle)
 		if call.p2p { // a message to oneself with one buffer: dropped by NCCL (docs/nccl-profiler-api.md §4.3)
-			ops.oddity(OddDroppedMessage)
+			ops.oddity(oddDroppedMessage)
 			continue
 		}
 		stop := call.stop

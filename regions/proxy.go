@@ -53,7 +53,7 @@ const stepsAtOnce = 8
 func (net *network) startProxyOp(th *thread, t uint64, r *shm.Record) {
 	n := net.netOf(r)
 	if n == nil {
-		net.oddity(OddForeign)
+		net.oddity(oddForeign)
 		return
 	}
 	n.carriedBy(th)
@@ -61,7 +61,7 @@ func (net *network) startProxyOp(th *thread, t uint64, r *shm.Record) {
 		return // handles are never used twice
 	}
 	if n.ops >= maxProxyOps {
-		net.oddity(OddForgottenEvent)
+		net.oddity(oddForgottenEvent)
 		net.endOp(n.oldest, t)
 	}
 	o := &proxyOp{handle: r.Handle, parent: r.Arg, rank: n, channel: r.Channel, peer: r.Peer, send: r.Flags&shm.FlagSend != 0, older: n.newest}
@@ -102,7 +102,7 @@ func (o *proxyOp) lives() {
 func (net *network) stateProxyOp(_ *thread, t uint64, r *shm.Record) {
 	o := net.proxies[r.Handle]
 	if o == nil {
-		net.oddity(OddStrayState)
+		net.oddity(oddStrayState)
 		return
 	}
 	o.lives()
@@ -118,7 +118,7 @@ func (net *network) stateProxyOp(_ *thread, t uint64, r *shm.Record) {
 func (net *network) stopProxyOp(_ *thread, t uint64, r *shm.Record) {
 	o := net.proxies[r.Handle]
 	if o == nil {
-		net.oddity(OddStrayStop)
+		net.oddity(oddStrayStop)
 		return
 	}
 	if o.sent > 0 {
@@ -138,10 +138,10 @@ func (net *network) stopProxyOp(_ *thread, t uint64, r *shm.Record) {
 // endOp forgets a ProxyOp: it has stopped, or is not waited for any more.
 func (net *network) endOp(o *proxyOp, t uint64) {
 	for len(o.steps) > 0 {
-		net.oddity(OddUnstoppedStep)
+		net.oddity(oddUnstoppedStep)
 		net.endStep(o.steps[0], t, true)
 	}
-	net.oddities[OddUnsizedTransfer] += o.unsized
+	net.oddities[oddUnsizedTransfer] += o.unsized
 	n := o.rank
 	if o.older != nil {
 		o.older.newer = o.newer
@@ -171,7 +171,7 @@ func (net *network) startStep(_ *thread, t uint64, r *shm.Record) {
 	if o != nil {
 		n = o.rank // a foreign context stands in the parent, too (docs/nccl-profiler-api.md §6)
 	} else if n = net.netOf(r); n == nil {
-		net.oddity(OddForeign)
+		net.oddity(oddForeign)
 		return
 	}
 	if net.steps[r.Handle] != nil {
@@ -182,10 +182,10 @@ func (net *network) startStep(_ *thread, t uint64, r *shm.Record) {
 		for i := 0; i < len(o.steps); {
 			switch old := o.steps[i]; {
 			case old.number == r.Step:
-				net.oddity(OddRepeatedStep)
+				net.oddity(oddRepeatedStep)
 				net.endStep(old, t, true)
 			case old.number <= r.Step-stepsAtOnce || len(o.steps) > 2*stepsAtOnce:
-				net.oddity(OddUnstoppedStep)
+				net.oddity(oddUnstoppedStep)
 				net.endStep(old, t, true)
 			default:
 				i++
@@ -206,7 +206,7 @@ func (net *network) startStep(_ *thread, t uint64, r *shm.Record) {
 	}
 	// Without a ProxyOp nothing says when it is over, if it is never stopped.
 	if gone, full := n.loose.Put(r.Handle, s); full {
-		net.oddity(OddForgottenEvent)
+		net.oddity(oddForgottenEvent)
 		net.endStep(gone, t, true)
 	}
 }
@@ -214,7 +214,7 @@ func (net *network) startStep(_ *thread, t uint64, r *shm.Record) {
 func (net *network) stateStep(_ *thread, t uint64, r *shm.Record) {
 	s := net.steps[r.Handle]
 	if s == nil {
-		net.oddity(OddStrayState)
+		net.oddity(oddStrayState)
 		return
 	}
 	var phase netPhase
@@ -225,7 +225,7 @@ func (net *network) stateStep(_ *thread, t uint64, r *shm.Record) {
 		return
 	}
 	if s.side != nil && netPhases[phase].send != (s.side == &s.rank.send) {
-		net.oddity(OddStrayState)
+		net.oddity(oddStrayState)
 		return
 	}
 	sized := r.Flags&shm.FlagHasArg != 0 // API v4 and later
@@ -241,7 +241,7 @@ func (net *network) stateStep(_ *thread, t uint64, r *shm.Record) {
 			return // its communicator is not known yet
 		}
 		if side.steps >= maxSteps {
-			net.oddity(OddForgottenEvent)
+			net.oddity(oddForgottenEvent)
 			net.endStep(side.head, t, true)
 		}
 		side.add(s)
@@ -256,7 +256,7 @@ func (net *network) stateStep(_ *thread, t uint64, r *shm.Record) {
 	case phase == netSend && s.put == 0:
 		switch {
 		case s.op == nil:
-			net.oddity(OddUnplacedTransfer)
+			net.oddity(oddUnplacedTransfer)
 		case sized:
 			if s.put = net.put(side, s.op, r.Arg, s, t); s.put != 0 {
 				net.inFlight(side, s, t, r.Arg)
@@ -270,7 +270,7 @@ func (net *network) stateStep(_ *thread, t uint64, r *shm.Record) {
 func (net *network) stopStep(_ *thread, t uint64, r *shm.Record) {
 	s := net.steps[r.Handle]
 	if s == nil {
-		net.oddity(OddStrayStop)
+		net.oddity(oddStrayStop)
 		return
 	}
 	net.endStep(s, t, false)
@@ -318,7 +318,7 @@ func (net *network) put(side *netSide, o *proxyOp, bytes uint64, s *proxyStep, t
 		net.counts[netEmpty]++
 		return 0
 	case side.loc == nil || o.peer < 0 || o.peer >= maxRank || c != nil && c.NRanks != 0 && int(o.peer) >= c.NRanks:
-		net.oddity(OddUnplacedTransfer)
+		net.oddity(oddUnplacedTransfer)
 		return 0
 	}
 	net.counts[netPuts]++

@@ -60,7 +60,7 @@ const pollsLimit = 1_000_000_000
 func (net *network) startCtrl(th *thread, t uint64, r *shm.Record) {
 	c := net.ranks.comm(r.Aux)
 	if c == nil {
-		net.oddity(OddForeign)
+		net.oddity(oddForeign)
 		return
 	}
 	net.endCtrl(th, t, true)
@@ -71,7 +71,7 @@ func (net *network) startCtrl(th *thread, t uint64, r *shm.Record) {
 func (net *network) stateCtrl(th *thread, _ uint64, r *shm.Record) {
 	k := &th.ctrl
 	if k.rank == nil || k.handle != r.Handle {
-		net.oddity(OddStrayState)
+		net.oddity(oddStrayState)
 		return
 	}
 	if k.kind == ctrlNone && r.Aux < stateCount {
@@ -84,7 +84,7 @@ func (net *network) stateCtrl(th *thread, _ uint64, r *shm.Record) {
 
 func (net *network) stopCtrl(th *thread, t uint64, r *shm.Record) {
 	if th.ctrl.rank == nil || th.ctrl.handle != r.Handle {
-		net.oddity(OddStrayStop)
+		net.oddity(oddStrayStop)
 		return
 	}
 	net.endCtrl(th, t, false)

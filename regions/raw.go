@@ -142,7 +142,7 @@ func (w *raw) lane(p rawPlace, t uint64) *rawLane {
 	}
 	n := len(w.lanes[p])
 	if n == maxRawLanes {
-		w.oddity(OddNoRow)
+		w.oddity(oddNoRow)
 		return nil
 	}
 	loc, err := w.newLocation(experiment.KindEvent, otf2.LocationTypeCPUThread, w.rowName(p, n), p.comm, -1)

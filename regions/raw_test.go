@@ -91,8 +91,8 @@ func TestRawEventsThatNeverStop(t *testing.T) {
 			rows++
 		}
 	}
-	if rows != maxRawLanes || m.oddities[OddNoRow] == 0 {
-		t.Errorf("%d rows, %d were too many", rows, m.oddities[OddNoRow])
+	if rows != maxRawLanes || m.oddities[oddNoRow] == 0 {
+		t.Errorf("%d rows, %d were too many", rows, m.oddities[oddNoRow])
 	}
 }
 

@@ -340,8 +340,8 @@ func (j *countingJob) play(t *testing.T) []shown {
 	return s.shown()
 }
 
-// told tells whether NCCL has handed out all stamps of a plan, for whatever kernels.
-func (j *countingJob) told(p *countedPlan) bool {
+// handedOut tells whether NCCL has handed out all stamps of a plan, for whatever kernels.
+func (j *countingJob) handedOut(p *countedPlan) bool {
 	for c, last := range p.last {
 		if last >= j.counted[c].host {
 			return false
@@ -396,7 +396,7 @@ func TestStampsAreRealignedInMadeUpJobs(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			told, gpu, wrong := 0, 0, 0
+			handedOut, gpu, wrong := 0, 0, 0
 			for seed := range uint64(testJobs) {
 				kind := countingKind{plans: 120, self: 0.3, sync: 0.2, length: 60e3, jitter: 3e3}
 				c.set(rand.New(rand.NewPCG(seed, 5)), &kind)
@@ -407,8 +407,8 @@ func TestStampsAreRealignedInMadeUpJobs(t *testing.T) {
 				}
 				for i, o := range shown {
 					p := &j.plans[i]
-					if j.told(p) {
-						told++
+					if j.handedOut(p) {
+						handedOut++
 					}
 					if o.source != TimingGPU {
 						continue
@@ -422,9 +422,9 @@ func TestStampsAreRealignedInMadeUpJobs(t *testing.T) {
 					}
 				}
 			}
-			t.Logf("%d of %d plans whose stamps were told have GPU time, %d of them a wrong one", gpu, told, wrong)
-			if float64(gpu) < c.least*float64(told) {
-				t.Errorf("%d of %d plans have GPU time, want %.0f %%", gpu, told, 100*c.least)
+			t.Logf("%d of %d plans whose stamps were told have GPU time, %d of them a wrong one", gpu, handedOut, wrong)
+			if float64(gpu) < c.least*float64(handedOut) {
+				t.Errorf("%d of %d plans have GPU time, want %.0f %%", gpu, handedOut, 100*c.least)
 			}
 		})
 	}

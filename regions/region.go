@@ -76,11 +76,13 @@ type regionKey struct {
 	role        otf2.RegionRole
 }
 
+// FurtherNames is what has no name of its own, as there are too many.
+const FurtherNames = "(further names)"
+
 // maxNames bounds the regions that an application's phases and points make; further names share one.
 const (
-	maxNames  = 8192
-	otherName = "(further names)"
-	noName    = "(unnamed)"
+	maxNames = 8192
+	noName   = "(unnamed)"
 )
 
 func newDefinitions(p *experiment.Process, paradigm otf2.Paradigm) *definitions {
@@ -130,7 +132,7 @@ func (d *definitions) application(name string) otf2.RegionRef {
 	key := regionKey{name, GroupApplication, otf2.RegionRoleCode}
 	if _, known := d.regions[key]; !known {
 		if d.names >= maxNames {
-			name = otherName
+			name = FurtherNames
 		}
 		d.names++
 	}

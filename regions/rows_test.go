@@ -211,7 +211,7 @@ func TestRowsOfCommunicatorsAreUsedAgain(t *testing.T) {
 				t.Errorf("seed %d: %d rows of kind %s with %d communicators at one time, want at most %d", seed, n, kind, together, most)
 			}
 		}
-		if n := d.m.oddities[OddAfterFinalize] + d.m.oddities[OddNoRow]; n > 0 {
+		if n := d.m.oddities[oddAfterFinalize] + d.m.oddities[oddNoRow]; n > 0 {
 			t.Errorf("seed %d: %d events were not drawn", seed, n)
 		}
 	}

@@ -31,7 +31,7 @@ func (pw *planWriter) writePlan(c *commRank, p *plan, now uint64) {
 	}
 	when, source, gpuSource := pw.timing.planTimes(c, p, now)
 	if p.incomplete {
-		pw.oddity(OddIncompleteOperation)
+		pw.oddity(oddIncompleteOperation)
 	}
 	loc := pw.rankLocation(c)
 	if loc == nil {
@@ -53,7 +53,7 @@ func (pw *planWriter) writePlan(c *commRank, p *plan, now uint64) {
 		pw.sources[source] += uint64(len(p.ops))
 	}
 	shown := source != TimingEnqueue && pw.metrics.beginBandwidth(c, loc, p, when.Begin, when.End)
-	stamped := source == TimingGPU && gpuSource != SourceCUPTI && p.imported() == nil
+	stamped := source == TimingGPU && gpuSource != sourceCUPTI && p.imported() == nil
 	if stamped {
 		pw.writeKernelPhases(c, loc, p, enter, leave)
 	}
@@ -84,7 +84,7 @@ func (pw *planWriter) planAttributes(c *commRank, p *plan, when gpuclock.Interva
 	if p.uncertain(source) {
 		a.Uint64(AttrUncertainty, when.Uncertainty)
 	}
-	if n := p.stamps.Realigned; n > 0 && source == TimingGPU && gpuSource != SourceCUPTI {
+	if n := p.stamps.Realigned; n > 0 && source == TimingGPU && gpuSource != sourceCUPTI {
 		a.Uint32(AttrRealigned, uint32(n))
 	}
 	pw.timing.kernelAttributes(a, p, gpuSource)
@@ -116,7 +116,7 @@ func (pw *planWriter) beginOperations(c *commRank, loc *location, p *plan, enter
 			ends = append(ends, e)
 		}
 		if c.NRanks == 0 {
-			pw.oddity(OddUnknownCommSize)
+			pw.oddity(oddUnknownCommSize)
 		}
 	}
 	pw.ends = ends
@@ -230,7 +230,7 @@ func (pw *planWriter) beginOperation(c *commRank, loc *location, op *operation, 
 			return operationEnd{}
 		}
 		if op.peer < 0 || int(op.peer) >= c.NRanks {
-			pw.oddity(OddUnplacedTransfer)
+			pw.oddity(oddUnplacedTransfer)
 			return operationEnd{}
 		}
 		loc.request++
@@ -245,7 +245,7 @@ func (pw *planWriter) beginOperation(c *commRank, loc *location, op *operation, 
 	}
 	f := CollectiveNamed(op.name)
 	if f == nil {
-		pw.oddity(OddUnknownFunction)
+		pw.oddity(oddUnknownFunction)
 		return operationEnd{}
 	}
 	if c.NRanks < 2 {
@@ -254,7 +254,7 @@ func (pw *planWriter) beginOperation(c *commRank, loc *location, op *operation, 
 	e := operationEnd{write: endCollective, op: f.Op, peer: otf2.CollectiveRootNone}
 	if f.Rooted() {
 		if op.root < 0 || int(op.root) >= c.NRanks {
-			pw.oddity(OddUnplacedTransfer)
+			pw.oddity(oddUnplacedTransfer)
 			return operationEnd{}
 		}
 		e.peer = uint32(op.root)

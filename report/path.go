@@ -58,11 +58,11 @@ func pathLine(r *criticalpath.Result) string {
 	if float64(rest) >= 0.005*float64(r.Steady) {
 		parts = append(parts, share(rest)+" other")
 	}
-	apart := ""
+	without := ""
 	if r.StartUp > 0 {
-		apart = fmt.Sprintf(", without %s of start-up", units.Time(float64(r.StartUp)))
+		without = fmt.Sprintf(", without %s of start-up", units.Time(float64(r.StartUp)))
 	}
-	return fmt.Sprintf("Critical path of %s%s: %s.", units.Time(float64(r.Steady)), apart, strings.Join(parts, ", "))
+	return fmt.Sprintf("Critical path of %s%s: %s.", units.Time(float64(r.Steady)), without, strings.Join(parts, ", "))
 }
 
 func operationOnPath(x *criticalpath.OperationRow) string {

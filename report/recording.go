@@ -75,36 +75,14 @@ func WriteRecordingText(s *analysis.Self, w io.Writer) error {
 
 // WriteRecordingMarkdown writes the report as Markdown, one table per section.
 func WriteRecordingMarkdown(s *analysis.Self, w io.Writer) error {
-	b := bufio.NewWriter(w)
-	cell := strings.NewReplacer("|", `\|`, "\n", " ")
-	line := func(cells []string) {
-		printable.Fprintf(b, "| %s |\n", strings.Join(cells, " | "))
-	}
-	printable.Fprintln(b, cell.Replace(recordingHeading(s)))
+	m := newMarkdown(w)
+	printable.Fprintln(m, m.escape.Replace(recordingHeading(s)))
 	for _, part := range recordingSections(s) {
-		if len(part.rows) == 0 {
-			continue
-		}
-		printable.Fprintf(b, "\n## %s\n\n", part.title)
-		heads, rule := make([]string, len(part.heads)), make([]string, len(part.heads))
-		for i, h := range part.heads {
-			text, left := strings.CutPrefix(h, "<")
-			heads[i], rule[i] = text, "--:"
-			if left {
-				rule[i] = "---"
-			}
-		}
-		line(heads)
-		line(rule)
-		for _, row := range part.rows {
-			cells := make([]string, len(row))
-			for i, c := range row {
-				cells[i] = cell.Replace(c)
-			}
-			line(cells)
+		if len(part.rows) > 0 {
+			m.table(part.title, part.heads, part.rows)
 		}
 	}
-	return b.Flush()
+	return m.Flush()
 }
 
 // WriteRecordingCSV writes the report as one table of comma-separated values: section, kind, name, processes,

@@ -150,50 +150,24 @@ func (s *sheet) write(w io.Writer, style Style) {
 
 // WriteMarkdown writes Markdown, a heading for each table.
 func (d *Document) WriteMarkdown(w io.Writer) error {
-	b := bufio.NewWriter(w)
-	cell := strings.NewReplacer("|", `\|`, "\n", " ", "*", `\*`)
-	line := func(cells []string) {
-		escaped := make([]string, len(cells))
-		for i, c := range cells {
-			escaped[i] = cell.Replace(c)
-		}
-		printable.Fprintf(b, "| %s |\n", strings.Join(escaped, " | "))
-	}
-	lines := func(all []string) {
-		for _, l := range all {
-			printable.Fprintf(b, "\n%s\n", cell.Replace(strings.TrimSpace(l)))
-		}
-	}
-	printable.Fprintf(b, "# %s\n", cell.Replace(d.Title))
-	lines(d.intro)
+	m := newMarkdown(w)
+	printable.Fprintf(m, "# %s\n", m.escape.Replace(d.Title))
+	m.paragraphs(d.intro...)
 	for _, s := range d.sheets {
 		if len(s.text) == 0 {
 			continue
 		}
-		printable.Fprintf(b, "\n## %s\n\n", cell.Replace(s.title))
-		heads, rule := make([]string, len(s.heads)), make([]string, len(s.heads))
-		for i, h := range s.heads {
-			text, left := strings.CutPrefix(h, "<")
-			heads[i], rule[i] = text, "--:"
-			if left {
-				rule[i] = "---"
-			}
-		}
-		line(heads)
-		printable.Fprintf(b, "| %s |\n", strings.Join(rule, " | "))
 		rows, rest := s.top(0)
-		for _, row := range rows {
-			line(row)
-		}
+		m.table(s.title, s.heads, rows)
 		if rest != "" {
-			lines([]string{rest})
+			m.paragraphs(rest)
 		}
 		if len(s.more) > 0 {
-			lines([]string{strings.Join(s.more, " ")})
+			m.paragraphs(strings.Join(s.more, " "))
 		}
 	}
-	lines(d.notes)
-	return b.Flush()
+	m.paragraphs(d.notes...)
+	return m.Flush()
 }
 
 // WriteCSV writes each table with a line of its field names first, an empty line between tables. The first

@@ -108,16 +108,16 @@ func TestPointsInTime(t *testing.T) {
 	}
 }
 
-// alike are the times of operations that took equally long.
-func alike(ns float64) analysis.Times {
+// equalTimes are the times of operations that took equally long.
+func equalTimes(ns float64) analysis.Times {
 	return analysis.Times{Total: ns, Avg: ns, Min: ns, P50: ns, P99: ns, Max: ns}
 }
 
 // Times of launches are shown as no times of operations, whatever they are.
 func TestLaunchesAreNoTimesOfOperations(t *testing.T) {
 	r := &operations.Report{Operations: []operations.Row{
-		{Operation: "AllReduce", TimingSource: "enqueue", Count: 9, Timed: 9, Time: alike(777_000), Approximate: true},
-		{Operation: "Reduce", TimingSource: "gpu", Count: 9, Timed: 9, Time: alike(555_000)},
+		{Operation: "AllReduce", TimingSource: "enqueue", Count: 9, Timed: 9, Time: equalTimes(777_000), Approximate: true},
+		{Operation: "Reduce", TimingSource: "gpu", Count: 9, Timed: 9, Time: equalTimes(555_000)},
 	}}
 	s := operationSheet(r)
 	row := strings.Join(s.text[0], " ")

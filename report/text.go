@@ -84,14 +84,62 @@ type Line struct {
 }
 
 // SummaryLines are the summary as text.
-func SummaryLines(s *operations.Summary) (all []Line) {
+func SummaryLines(s *operations.Summary) []Line {
+	var l summaryLines
 	if d := s.Selection; d != nil {
-		all = append(all, Line{Name: "selection", Text: d.Text + "; timing, losses, oddities, network and kernels are of the whole archive", Alarm: true})
+		l.alarm("selection", "%s; timing, losses, oddities, network and kernels are of the whole archive", d.Text)
 	}
-	line := func(name, format string, args ...any) {
-		all = append(all, Line{Name: name, Text: fmt.Sprintf(format, args...)})
+	l.processes(s)
+	l.line("ranks", "%d on %s", s.Ranks, units.Count(s.GPUs, "GPU", "GPUs"))
+	l.line("communicators", "%d", s.Communicators)
+	l.operations(s)
+	l.line("duration", "%s, %d events in %d locations", units.Time(float64(s.Duration)), s.Events, s.Locations)
+	l.line("timing", "%s", analysis.CountersText(s.Timing))
+	for _, w := range s.Withheld {
+		if w.Processes != "all" {
+			w.Value += " (process " + w.Processes + ")"
+		}
+		l.alarm("withheld", "%s", w.Value)
 	}
-	alarm := func() { all[len(all)-1].Alarm = true }
+	l.counted("losses", s.Lost)
+	l.counted("oddities", s.Oddities)
+	if text := networkText(s.Network); text != "" {
+		l.line("network", "%s", text)
+	}
+	if text := kernelsText(s.CUPTI, s.CUPTIStates); text != "" {
+		l.line("kernels", "%s", text)
+	}
+	l.paused(s)
+	l.hidden(s)
+	if !s.Complete {
+		l.alarm("complete", "no: parts of the communication are missing")
+	}
+	return l.all
+}
+
+// summaryLines collects lines of the summary.
+type summaryLines struct{ all []Line }
+
+func (l *summaryLines) line(name, format string, args ...any) {
+	l.all = append(l.all, Line{Name: name, Text: fmt.Sprintf(format, args...)})
+}
+
+// alarm adds a line of something that is missing or strange.
+func (l *summaryLines) alarm(name, format string, args ...any) {
+	l.all = append(l.all, Line{Name: name, Text: fmt.Sprintf(format, args...), Alarm: true})
+}
+
+// counted adds a line of counts, of which none is expected.
+func (l *summaryLines) counted(name string, counts map[string]uint64) {
+	add := l.line
+	if len(counts) > 0 {
+		add = l.alarm
+	}
+	add(name, "%s", analysis.CountersText(counts))
+}
+
+// processes says how many processes there are, and how many of them ended badly or left nothing.
+func (l *summaryLines) processes(s *operations.Summary) {
 	processes := units.Count(s.Processes, "process", "processes") + " on " + units.Count(s.Hosts, "host", "hosts")
 	for _, state := range []struct {
 		n    uint64
@@ -101,73 +149,41 @@ func SummaryLines(s *operations.Summary) (all []Line) {
 			processes += fmt.Sprintf(", %d %s", state.n, state.text)
 		}
 	}
-	line("processes", "%s", processes)
+	add := l.line
 	if s.Missing+s.Running+s.Crashed > 0 {
-		alarm()
+		add = l.alarm
 	}
+	add("processes", "%s", processes)
 	if s.NotRecorded != nil {
-		line("", "%s", notRecordedText(s.NotRecorded))
-		alarm()
+		l.alarm("", "%s", notRecordedText(s.NotRecorded))
 	}
 	for i, died := range s.Died {
 		name := ""
 		if i == 0 {
 			name = "died"
 		}
-		line(name, "%s", died)
-		alarm()
+		l.alarm(name, "%s", died)
 	}
-	line("ranks", "%d on %s", s.Ranks, units.Count(s.GPUs, "GPU", "GPUs"))
-	line("communicators", "%d", s.Communicators)
-	line("operations", "%d in %d calls, %s", s.Operations, s.Calls, units.Bytes(s.Bytes))
+}
+
+// operations says how many operations there are, and of which not all members say the same.
+func (l *summaryLines) operations(s *operations.Summary) {
+	l.line("operations", "%d in %d calls, %s", s.Operations, s.Calls, units.Bytes(s.Bytes))
 	if s.Alone > 0 {
-		line("", "%d on communicators of one rank are not in the table", s.Alone)
+		l.line("", "%d on communicators of one rank are not in the table", s.Alone)
 	}
 	if s.Unfinished > 0 {
-		line("", "%s not ended by all members", units.Count(int(s.Unfinished), "collective", "collectives"))
-		alarm()
+		l.alarm("", "%s not ended by all members", units.Count(int(s.Unfinished), "collective", "collectives"))
 	}
 	if s.LeftOut > 0 {
-		line("", "%d calls left out: their members did not record the same operations", s.LeftOut)
-		alarm()
+		l.alarm("", "%d calls left out: their members did not record the same operations", s.LeftOut)
 	}
 	for i := range s.Deviations {
-		line("", "%s", deviationText(&s.Deviations[i]))
-		alarm()
+		l.alarm("", "%s", deviationText(&s.Deviations[i]))
 	}
 	if more := int(s.Differences) - len(s.Deviations); more > 0 && len(s.Deviations) > 0 {
-		line("", "%d more such stretches", more)
+		l.line("", "%d more such stretches", more)
 	}
-	line("duration", "%s, %d events in %d locations", units.Time(float64(s.Duration)), s.Events, s.Locations)
-	line("timing", "%s", analysis.CountersText(s.Timing))
-	for _, w := range s.Withheld {
-		if w.Processes != "all" {
-			w.Value += " (process " + w.Processes + ")"
-		}
-		line("withheld", "%s", w.Value)
-		alarm()
-	}
-	line("losses", "%s", analysis.CountersText(s.Lost))
-	if len(s.Lost) > 0 {
-		alarm()
-	}
-	line("oddities", "%s", analysis.CountersText(s.Oddities))
-	if len(s.Oddities) > 0 {
-		alarm()
-	}
-	if text := networkText(s.Network); text != "" {
-		line("network", "%s", text)
-	}
-	if text := kernelsText(s.CUPTI, s.CUPTIStates); text != "" {
-		line("kernels", "%s", text)
-	}
-	writePaused(s, line)
-	writeHidden(s, line, alarm)
-	if !s.Complete {
-		line("complete", "no: parts of the communication are missing")
-		alarm()
-	}
-	return all
 }
 
 func deviationText(d *operations.Deviation) string {
@@ -178,26 +194,25 @@ func deviationText(d *operations.Deviation) string {
 	return fmt.Sprintf("%s of %s: %s", which, units.OrDash(d.Communicator), d.Detail)
 }
 
-// writeHidden tells what the library does not report.
-func writeHidden(s *operations.Summary, line func(name, format string, args ...any), alarm func()) {
+// hidden says what the library does not report.
+func (l *summaryLines) hidden(s *operations.Summary) {
 	head := "not visible"
 	for _, t := range s.Hidden {
 		if t.Grave {
-			line(head, "%s", t)
-			alarm()
+			l.alarm(head, "%s", t)
 			head = ""
 		}
 	}
 	if used := hidden.Used(s.Hidden); used != "" {
-		line(head, "if used: %s", used)
+		l.line(head, "if used: %s", used)
 	}
 }
 
 // maxGaps is how many gaps the text names.
 const maxGaps = 8
 
-// writePaused tells what is missing because somebody wished so.
-func writePaused(s *operations.Summary, line func(name, format string, args ...any)) {
+// paused says what is missing because somebody wished so.
+func (l *summaryLines) paused(s *operations.Summary) {
 	head := "not recorded"
 	for _, g := range s.Gaps[:min(len(s.Gaps), maxGaps)] {
 		what := fmt.Sprintf("operations %d", g.First)
@@ -216,21 +231,21 @@ func writePaused(s *operations.Summary, line func(name, format string, args ...a
 		if g.Lost {
 			why = "lost"
 		}
-		line(head, "%s: %s of %s", why, what, units.OrDash(g.Communicator))
+		l.line(head, "%s: %s of %s", why, what, units.OrDash(g.Communicator))
 		head = ""
 	}
 	if n := s.GapCount; n > maxGaps {
-		line(head, "on request: %s more", units.Count(int(n)-maxGaps, "stretch", "stretches"))
+		l.line(head, "on request: %s more", units.Count(int(n)-maxGaps, "stretch", "stretches"))
 		head = ""
 	}
 	onRequest := maps.Clone(s.Paused)
 	if n := onRequest[analysis.ByRAS]; n > 0 {
-		line(head, "paused by RAS: %s", units.Count(int(n), "operation that NCCL made and did not tell", "operations that NCCL made and did not tell"))
+		l.line(head, "paused by RAS: %s", units.Count(int(n), "operation that NCCL made and did not tell", "operations that NCCL made and did not tell"))
 		head = ""
 		delete(onRequest, analysis.ByRAS)
 	}
 	if text := analysis.CountersText(onRequest); text != "none" {
-		line(head, "on request: %s events of NCCL", text)
+		l.line(head, "on request: %s events of NCCL", text)
 	}
 }
 
@@ -580,9 +595,8 @@ func waitsRemark(ws *waits.ByRank) []string {
 		return nil
 	}
 	var lines []string
-	if s := ws.StartUp; s.Waited > 0 {
-		lines = append(lines, fmt.Sprintf("Not counted: %s in the first collective of each communicator, %s of it for %s (starting up).",
-			units.Time(float64(s.Waited)), units.Time(float64(s.Caused)), s.Rank))
+	if text := firstCollectives(&ws.StartUp); text != "" {
+		lines = append(lines, text)
 	}
 	if ws.Hosts > 1 {
 		lines = append(lines, clocksRemark(ws.Hosts, ws.Clocks, false))

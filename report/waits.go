@@ -197,7 +197,7 @@ func leftOut(not *waits.NotCompared) (left []string) {
 		{not.Members, "member", "members", "of others without comparable times"},
 		{not.Messages, "message", "messages", "without comparable times"},
 		{not.Unmatched, "end of a message", "ends of messages", "without the other"},
-		{not.NotAlike, "end of a message", "ends of messages", "recorded unlike the other"},
+		{not.Inconsistent, "end of a message", "ends of messages", "recorded unlike the other"},
 	} {
 		if n.n > 0 {
 			left = append(left, units.Count(int(n.n), n.one, n.many)+" "+n.text)
@@ -281,7 +281,7 @@ func waitNotes(d *Document, w *waits.States) {
 			d.note("Waiting: %s.", text)
 		}
 	}
-	if text := firstCollectives(w); text != "" {
+	if text := firstCollectives(&w.StartUp); text != "" {
 		d.note("%s", text)
 	}
 	if w.Hosts > 1 && w.Total.Parts > 0 {

@@ -245,7 +245,7 @@ func startUpRemark(s *waits.States) (lines []string) {
 	if left := s.NotCompared.NoTimes + s.NotCompared.Unfinished; left > 0 {
 		lines = append(lines, fmt.Sprintf("Left out: %s, without times of two members that can be compared, or not ended by all.", units.Count(int(left), "collective", "collectives")))
 	}
-	if text := firstCollectives(s); text != "" {
+	if text := firstCollectives(&s.StartUp); text != "" {
 		lines = append(lines, text)
 	}
 	if s.Hosts > 1 && s.Total.Parts > 0 {
@@ -255,8 +255,7 @@ func startUpRemark(s *waits.States) (lines []string) {
 }
 
 // firstCollectives says what was waited in them, which is in no table; "" if nothing was.
-func firstCollectives(s *waits.States) string {
-	u := s.StartUp
+func firstCollectives(u *waits.StartUp) string {
 	if u.Waited == 0 {
 		return ""
 	}

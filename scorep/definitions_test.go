@@ -167,7 +167,7 @@ func TestRuns(t *testing.T) {
 	}
 }
 
-func TestSequencesThatDifferAreTold(t *testing.T) {
+func TestSequencesThatDifferAreReported(t *testing.T) {
 	dir := t.TempDir()
 	procs := job(t, dir, 3, 2, func(rank int, p *shardtest.Process) {
 		switch rank {

@@ -383,15 +383,12 @@ func (g *merger) write(r *jobs.Run, out string, opts *UnifyOptions) (*MergeResul
 	if err := os.MkdirAll(out, regular.Folder); err != nil {
 		return nil, err
 	}
-	s, err := files.Stage(filepath.Join(out, files.NewDir))
+	s, events, err := files.StageArchive(out)
 	if err != nil {
 		return nil, err
 	}
 	defer s.Discard()
-	staging, events := s.Path, filepath.Join(s.Path, files.ArchiveName)
-	if err := os.Mkdir(events, regular.Folder); err != nil {
-		return nil, err
-	}
+	staging := s.Path
 
 	a, err := newArchive(r, opts, g)
 	if err != nil {

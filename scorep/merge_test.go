@@ -963,7 +963,7 @@ func TestMergeOfDamagedTraces(t *testing.T) {
 
 // In a merged archive NCCL's regions, the application's phases, and the calls that Score-P has are in one group each, MPI's and the
 // program's in none of these: Score-P tells them by their paradigms.
-func TestMergeTellsPhasesMPIAndNCCLApart(t *testing.T) {
+func TestMergeKeepsPhasesMPIAndNCCLSeparate(t *testing.T) {
 	dir := mpiTSC.job(t, func(_ int, p *shardtest.Process) {
 		at := uint64(p.Writer(0).LastTime())
 		phase := p.Region("step 1", regions.GroupApplication, otf2.RegionRoleCode)

@@ -60,58 +60,10 @@ type networks struct {
 // plan finds the networks that the processes' windows and locations belong to, in the order of
 // their communicators; those of unknown ones come last. The error tells of more ranks without data than can be shown.
 func (ns *networks) plan(on ground) error {
-	free := jobs.Absentees(jobs.MaxAbsent)
 	ns.windows = make(map[*jobs.Process][]*network)
-	home := make(map[owner]*jobs.Communicator)
-	order := make(map[*jobs.Communicator]int)
-	for i, in := range slices.Concat(ns.instances, ns.run.Communicators) {
-		if _, known := order[in]; known {
-			continue
-		}
-		order[in] = i
-		for m := range in.Present() {
-			home[owner{m.Process, m.Index, -1}] = in
-		}
-	}
-	byInstance := make(map[*jobs.Communicator]*network)
-	byOwner := make(map[owner]*network)
-	networkOf := func(o owner) *network {
-		in := home[o]
-		if m := ns.origins.of[o]; m != nil {
-			in = home[owner{m.Process, m.Index, -1}]
-		}
-		if n := byInstance[in]; in != nil && n != nil {
-			return n
-		}
-		if n := byOwner[o]; in == nil && n != nil {
-			return n
-		}
-		n := newNetwork(in, o)
-		if in != nil {
-			byInstance[in] = n
-		} else {
-			byOwner[o] = n
-		}
-		ns.all = append(ns.all, n)
-		return n
-	}
-	for _, p := range ns.ordered() {
-		for i := range p.Shard.Locations {
-			if o, e, ok := endpointOf(p, &p.Shard.Locations[i]); ok {
-				networkOf(o).add(e, p.Shard.Locations[i].Kind)
-			}
-		}
-		for o, e := range laterEndpoints(p) {
-			networkOf(o).add(e.endpoint, e.kind)
-		}
-		for i, w := range p.Shard.Wins {
-			n := networkOf(owner{p, w.Comm, w.Foreign})
-			if err := free.Take(w.Ranks-n.ranks, p, "window", i); err != nil {
-				return err
-			}
-			n.ranks = max(n.ranks, w.Ranks)
-			ns.windows[p] = append(ns.windows[p], n)
-		}
+	order, of := ns.homes()
+	if err := ns.collect(of); err != nil {
+		return err
 	}
 	slices.SortStableFunc(ns.all, func(x, y *network) int {
 		place := func(n *network) int {
@@ -131,6 +83,68 @@ func (ns *networks) plan(on ground) error {
 				index := on.nextGroup(ns.world)
 				ns.world.AddUnknown(1).Index = index
 			}
+		}
+	}
+	return nil
+}
+
+// homes gives the order of communicators, and finds or makes the network of an owner: that of its communicator, or one of its own.
+func (ns *networks) homes() (order map[*jobs.Communicator]int, of func(owner) *network) {
+	home := make(map[owner]*jobs.Communicator)
+	order = make(map[*jobs.Communicator]int)
+	for i, in := range slices.Concat(ns.instances, ns.run.Communicators) {
+		if _, known := order[in]; known {
+			continue
+		}
+		order[in] = i
+		for m := range in.Present() {
+			home[owner{m.Process, m.Index, -1}] = in
+		}
+	}
+	byInstance := make(map[*jobs.Communicator]*network)
+	byOwner := make(map[owner]*network)
+	return order, func(o owner) *network {
+		in := home[o]
+		if m := ns.origins.of[o]; m != nil {
+			in = home[owner{m.Process, m.Index, -1}]
+		}
+		n := byOwner[o]
+		if in != nil {
+			n = byInstance[in]
+		}
+		if n != nil {
+			return n
+		}
+		n = newNetwork(in, o)
+		if in != nil {
+			byInstance[in] = n
+		} else {
+			byOwner[o] = n
+		}
+		ns.all = append(ns.all, n)
+		return n
+	}
+}
+
+// collect takes the processes' endpoints and windows into their networks.
+func (ns *networks) collect(of func(owner) *network) error {
+	free := jobs.Absentees(jobs.MaxAbsent)
+	for _, p := range ns.ordered() {
+		for i := range p.Shard.Locations {
+			if o, e, ok := endpointOf(p, &p.Shard.Locations[i]); ok {
+				of(o).add(e, p.Shard.Locations[i].Kind)
+			}
+		}
+		for o, e := range laterEndpoints(p) {
+			of(o).add(e.endpoint, e.kind)
+		}
+		for i, w := range p.Shard.Wins {
+			n := of(owner{p, w.Comm, w.Foreign})
+			if err := free.Take(w.Ranks-n.ranks, p, "window", i); err != nil {
+				return err
+			}
+			n.ranks = max(n.ranks, w.Ranks)
+			ns.windows[p] = append(ns.windows[p], n)
 		}
 	}
 	return nil

@@ -100,16 +100,16 @@ func findOrigins(r *jobs.Run) *origins {
 
 // collide notes processes that are not the same and were alive together.
 func (o *origins) collide(parts []*jobs.Process) {
-	var alike []*jobs.Process
+	var same []*jobs.Process
 	for _, p := range parts {
 		if slices.ContainsFunc(parts, func(q *jobs.Process) bool {
 			return q != p && jobs.LifeOf(q.Shard) != jobs.LifeOf(p.Shard) &&
 				jobs.Lifespan{Begin: p.Begin(), End: p.End()}.Meets(jobs.Lifespan{Begin: q.Begin(), End: q.End()}, 0)
 		}) {
-			alike = append(alike, p)
+			same = append(same, p)
 		}
 	}
-	if len(alike) > 0 {
-		o.collisions = append(o.collisions, alike)
+	if len(same) > 0 {
+		o.collisions = append(o.collisions, same)
 	}
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
-	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/scorep/files"
 )
@@ -209,15 +208,12 @@ func readRuns(dir string, opts *UnifyOptions) (runs []*jobs.Run, left jobs.Unuse
 
 // writeArchive writes one run's archive beside the present one in dir, then puts it in its place.
 func writeArchive(r *jobs.Run, dir string, opts *UnifyOptions) (*RunResult, error) {
-	s, err := files.Stage(filepath.Join(dir, files.NewDir))
+	s, events, err := files.StageArchive(dir)
 	if err != nil {
 		return nil, err
 	}
 	defer s.Discard()
-	staging, events := s.Path, filepath.Join(s.Path, files.ArchiveName)
-	if err := os.Mkdir(events, regular.Folder); err != nil {
-		return nil, err
-	}
+	staging := s.Path
 
 	a, err := newArchive(r, opts, alone{})
 	if err != nil {

@@ -402,7 +402,7 @@ func correctClocks(t *testing.T, anchor string, by [][]otf2.ClockOffset) {
 
 // Records with several knots and large slopes are applied by the reference readers as by ours: linear between knots, and
 // beyond them.
-func TestClockOffsetsAreAppliedAlike(t *testing.T) {
+func TestClockOffsetsAreAppliedTheSame(t *testing.T) {
 	rec := recording(t, "05-p2p-3p")
 	dir, _ := play(t, rec)
 	pretendHosts(t, dir, make([]hostClock, len(rec.Processes)))

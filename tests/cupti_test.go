@@ -195,7 +195,7 @@ func TestKernelsReachTheRecords(t *testing.T) {
 
 // Whatever CUPTI does, what came back of it is in the shard or is counted.
 func TestKernelsReachTheShards(t *testing.T) {
-	faults := []string{"", "zero:3,reversed:5,early:7", "drop:4", "unknown:1", "truncated:1", "stranger,slower:20,clock:100"}
+	faults := []string{"", "zero:3,reversed:5,early:7", "drop:4", "unknown:1", "truncated:1", "foreign,slower:20,clock:100"}
 	for _, rec := range recordings(t, "02-allcoll-4p-net", "04-threads-4r", "07-twocomms-streams", "10-graph-3p") {
 		for _, list := range faults {
 			for _, c := range []replay.Clock{replay.ClockRecorded, replay.ClockLive} {
@@ -220,7 +220,7 @@ func TestKernelsReachTheShards(t *testing.T) {
 						if !maps.Equal(p.Cupti.Records, gpu.Delivered) {
 							t.Errorf("records %v, want %v", p.Cupti.Records, gpu.Delivered)
 						}
-						if n := p.Counts.Oddities["CUPTI_BUFFERS_STRANGE"]; strings.HasPrefix(list, "stranger") != (n > 0) {
+						if n := p.Counts.Oddities["CUPTI_BUFFERS_STRANGE"]; strings.HasPrefix(list, "foreign") != (n > 0) {
 							t.Errorf("%d strange buffers", n)
 						}
 						for name, want := range map[string]uint64{"CUPTI_DROPPED": gpu.Dropped, "CUPTI_UNKNOWN": gpu.Unreadable, "CUPTI_LOST": 0,

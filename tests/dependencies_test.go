@@ -25,9 +25,9 @@ import (
 // Each module in the tool stands in docs/dependencies.md with a reason, and whether the collector needs it.
 func TestDependencies(t *testing.T) {
 	page := testkit.Read(t, "../docs/dependencies.md")
-	told := make(map[string]string)
+	listed := make(map[string]string)
 	for _, row := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (yes|no) \\| \\S.* \\|$").FindAllStringSubmatch(string(page), -1) {
-		told[row[1]] = row[2]
+		listed[row[1]] = row[2]
 	}
 	want := make(map[string]string)
 	for m := range modulesOf(t, "../cmd/nccl-otf2") {
@@ -36,7 +36,7 @@ func TestDependencies(t *testing.T) {
 	for m := range modulesOf(t, "../cmd/nccl-otf2-collector") {
 		want[m] = "yes"
 	}
-	if d := gocmp.Diff(want, told); d != "" {
+	if d := gocmp.Diff(want, listed); d != "" {
 		t.Errorf("docs/dependencies.md (in the program −, on the page +):\n%s", d)
 	}
 }

@@ -234,16 +234,16 @@ func handedOut(p *replay.Process, ctx *replay.Context, r ran) bool {
 		channel     int
 		begin, stop uint64
 	}
-	told := make(map[stamps]bool)
+	given := make(map[stamps]bool)
 	for _, ev := range p.Events {
 		if ev.Type == replay.TypeKernelCh && ev.Context == ctx {
 			begin, stop := stampsOf(ev)
-			told[stamps{ev.Descr.(*replay.KernelCh).ChannelID, begin, stop}] = true
+			given[stamps{ev.Descr.(*replay.KernelCh).ChannelID, begin, stop}] = true
 		}
 	}
 	for _, k := range r.lines {
 		for _, t := range k.PTimers {
-			if t == nil || !told[stamps{k.Channel, t[0], t[1]}] {
+			if t == nil || !given[stamps{k.Channel, t[0], t[1]}] {
 				return false
 			}
 		}
@@ -316,10 +316,10 @@ func TestIntervalsAgainstTruth(t *testing.T) {
 			switch {
 			case rec.Name == graphs && m.realigned > 0:
 				t.Errorf("%d operations are realigned, and graphs part counters by what nobody can count", m.realigned)
-			case rec.Name != graphs && (m.told == 0 || m.ofTold*100 < m.told*95):
-				t.Errorf("%d of the %d operations have GPU time whose stamps NCCL has told, want 95 %%", m.ofTold, m.told)
-			case !parts && (m.ofTold < m.told || m.realigned > 0):
-				t.Errorf("%d of %d operations have GPU time, %d are realigned, and no counters part", m.ofTold, m.told, m.realigned)
+			case rec.Name != graphs && (m.stamped == 0 || m.both*100 < m.stamped*95):
+				t.Errorf("%d of the %d operations have GPU time whose stamps NCCL has told, want 95 %%", m.both, m.stamped)
+			case !parts && (m.both < m.stamped || m.realigned > 0):
+				t.Errorf("%d of %d operations have GPU time, %d are realigned, and no counters part", m.both, m.stamped, m.realigned)
 			}
 			if want := parts; want && (m.gpu == m.all || m.marked != len(rec.Processes)) || !want && m.marked > 0 {
 				t.Errorf("%d operations have no GPU time, %d processes say that counters have parted, which they have: %v", m.all-m.gpu, m.marked, want)
@@ -362,14 +362,14 @@ func naps(rec *replay.Recording) bool { return rec.Name[0] == 'c' }
 
 // measured is what an archive says of when operations ran, and how true it is.
 type measured struct {
-	name                           string
-	all, told, gpu, ofTold, before int // operations; with all stamps told by NCCL, if for others; with GPU time; both; with GPU time if nothing is given back
-	realigned                      int
-	errors                         []time.Duration // of both ends of each interval; those of a plan are one
-	uncertainties                  []time.Duration
-	covered, far                   int      // errors that these cover; that they do not cover by more than strictSlack
-	marked                         int      // processes that say that counters have parted
-	lines                          []string // for each communicator rank
+	name                            string
+	all, stamped, gpu, both, before int // operations; with all stamps told by NCCL, if for others; with GPU time; both; with GPU time if nothing is given back
+	realigned                       int
+	errors                          []time.Duration // of both ends of each interval; those of a plan are one
+	uncertainties                   []time.Duration
+	covered, far                    int      // errors that these cover; that they do not cover by more than strictSlack
+	marked                          int      // processes that say that counters have parted
+	lines                           []string // for each communicator rank
 }
 
 // againstTruth plays a recording and holds its archive against what ran.
@@ -433,11 +433,11 @@ func (a *archive) communicatorOf(t *testing.T, ctx *replay.Context, p *replay.Pr
 
 // truth is when the plans of a communicator rank ran, and of which NCCL told the stamps.
 type truth struct {
-	of     func(group *replay.Event) (ran, bool)
-	told   func(group *replay.Event) bool
-	strict bool          // counters part
-	limit  time.Duration // of the median error
-	delay  time.Duration
+	of      func(group *replay.Event) (ran, bool)
+	stamped func(group *replay.Event) bool
+	strict  bool          // counters part
+	limit   time.Duration // of the median error
+	delay   time.Duration
 }
 
 func truthOf(t *testing.T, rec *replay.Recording, p *replay.Process, ctx *replay.Context) *truth {
@@ -452,9 +452,9 @@ func truthOf(t *testing.T, rec *replay.Recording, p *replay.Process, ctx *replay
 	if rec.Name == graphs || naps(rec) {
 		tr.limit = time.Hour
 	}
-	tr.told = func(group *replay.Event) bool { r, ok := stampTruth(p, group); return ok && r.end > r.begin }
+	tr.stamped = func(group *replay.Event) bool { r, ok := stampTruth(p, group); return ok && r.end > r.begin }
 	if parts {
-		tr.told = func(group *replay.Event) bool { return handedOut(p, ctx, byOrder[group]) }
+		tr.stamped = func(group *replay.Event) bool { return handedOut(p, ctx, byOrder[group]) }
 	}
 	if ordered {
 		tr.of = func(group *replay.Event) (ran, bool) { r, ok := byOrder[group]; return r, ok }
@@ -475,10 +475,10 @@ func (m *measured) rank(t *testing.T, truth *truth, name string, shown map[strin
 				t.Fatalf("%s: %s %d is missing", name, k, i)
 			}
 			o, group := shown[k][i], w.event.Group
-			told := truth.told(group)
-			m.count(o, told)
+			stamped := truth.stamped(group)
+			m.count(o, stamped)
 			if o.source != "gpu" {
-				if told && testing.Verbose() {
+				if stamped && testing.Verbose() {
 					t.Logf("%s: %s %d has no GPU time, and NCCL has told its stamps", name, k, i)
 				}
 				if o.uncertainty != -1 {
@@ -523,18 +523,18 @@ func (m *measured) rank(t *testing.T, truth *truth, name string, shown map[strin
 	}
 }
 
-// count counts an operation; told: NCCL has told all its stamps, if for others.
-func (m *measured) count(o *operation, told bool) {
+// count counts an operation; stamped: NCCL has told all its stamps, if for others.
+func (m *measured) count(o *operation, stamped bool) {
 	m.all++
-	if told {
-		m.told++
+	if stamped {
+		m.stamped++
 	}
 	if o.source != "gpu" {
 		return
 	}
 	m.gpu++
-	if told {
-		m.ofTold++
+	if stamped {
+		m.both++
 	}
 	if o.realigned > 0 {
 		m.realigned++
@@ -576,7 +576,7 @@ func (a *gpuTable) check(t *testing.T) {
 		return strconv.FormatFloat(float64(quantile(d, q))/1e3, 'g', 3, 64)
 	}
 	for _, m := range a.rows {
-		fmt.Fprintf(&b, "| %s | %d | %d | %d | %d | %d | %s, %s | %s, %s | %d of %d |\n", m.name, m.all, m.told, m.before, m.gpu, m.realigned,
+		fmt.Fprintf(&b, "| %s | %d | %d | %d | %d | %d | %s, %s | %s, %s | %d of %d |\n", m.name, m.all, m.stamped, m.before, m.gpu, m.realigned,
 			us(m.errors, .5), us(m.errors, 1), us(m.uncertainties, .5), us(m.uncertainties, 1), m.covered, len(m.errors))
 	}
 	golden.SectionMadeBy(t, "../docs/gpu.md", "recordings", "go test ./tests -run TestIntervalsAgainstTruth -update", b.String())

@@ -88,9 +88,9 @@ var proxyHazards = []hazard{
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			reduceAgain(s, ranks, 1)
 			p := ranks[1].Progress
-			stranger := scenario.Raw(0x7f00_1234_5678)
-			op := p.Start(stranger, replay.ProxyOp{PID: 999999, Peer: 5, NSteps: 1, ChunkSize: 4096, IsSend: true}, scenario.Under(scenario.Raw(0x7f00_8765_4321)), scenario.WithRank(3))
-			step := p.Start(stranger, replay.ProxyStep{}, scenario.Under(op), scenario.WithRank(3))
+			foreign := scenario.Raw(0x7f00_1234_5678)
+			op := p.Start(foreign, replay.ProxyOp{PID: 999999, Peer: 5, NSteps: 1, ChunkSize: 4096, IsSend: true}, scenario.Under(scenario.Raw(0x7f00_8765_4321)), scenario.WithRank(3))
+			step := p.Start(foreign, replay.ProxyStep{}, scenario.Under(op), scenario.WithRank(3))
 			p.State(step, replay.StateProxyStepSendGPUWait, scenario.TransSize(0))
 			p.State(step, replay.StateProxyStepSendWait, scenario.TransSize(4096))
 			p.Stop(step)

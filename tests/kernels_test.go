@@ -135,10 +135,10 @@ func TestKernelsOfBadRecords(t *testing.T) {
 				l.check(res)
 				processes := shardsByProcess(t, dir)
 				counts := sumCUPTI(processes)
-				told, untaken, out := uint64(0), uint64(0), uint64(0)
+				reported, untaken, out := uint64(0), uint64(0), uint64(0)
 				for i := range res.Processes {
 					gpu, p := res.Processes[i].GPU, processes[res.Processes[i].PID]
-					told += gpu.Delivered[10]
+					reported += gpu.Delivered[10]
 					// A buffer that comes when the plugin waits no more is counted, and what is in it is not.
 					n := p.Counts.Oddities["CUPTI_BUFFERS_OUT"]
 					out += n
@@ -149,7 +149,7 @@ func TestKernelsOfBadRecords(t *testing.T) {
 						untaken += gpu.Delivered[10] - p.Counts.CUPTI["KERNELS"]
 					}
 				}
-				told -= untaken
+				reported -= untaken
 				checkBuffersOut(t, dir, out)
 				outcomes := uint64(0)
 				for name, n := range counts {
@@ -157,11 +157,11 @@ func TestKernelsOfBadRecords(t *testing.T) {
 						outcomes += n
 					}
 				}
-				if counts["KERNELS"] != told || outcomes != told {
-					t.Errorf("%d kernels are counted, in %d outcomes, want %d", counts["KERNELS"], outcomes, told)
+				if counts["KERNELS"] != reported || outcomes != reported {
+					t.Errorf("%d kernels are counted, in %d outcomes, want %d", counts["KERNELS"], outcomes, reported)
 				}
-				if undrawn := counts["WITHOUT_TIMES"] + counts["WITHOUT_CLOCK"]; l.drawn+undrawn != told {
-					t.Errorf("%d kernels are drawn and %d counted as not, want %d", l.drawn, undrawn, told)
+				if undrawn := counts["WITHOUT_TIMES"] + counts["WITHOUT_CLOCK"]; l.drawn+undrawn != reported {
+					t.Errorf("%d kernels are drawn and %d counted as not, want %d", l.drawn, undrawn, reported)
 				}
 				// What is not drawn is linked if no graph launched it; if the clock is known, and what launched it.
 				most := l.unlinked + l.hiddenReplays + l.unannounced
@@ -172,7 +172,7 @@ func TestKernelsOfBadRecords(t *testing.T) {
 				if n := counts["NCCL_KERNELS_UNLINKED"]; n < least || n > most {
 					t.Errorf("%d kernels of NCCL's are counted as not linked, want %d … %d", n, least, most)
 				}
-				t.Logf("%d kernels told, %d drawn; of NCCL's %d drawn and linked, %d drawn and not linked", told, l.drawn, l.linked, l.unlinked)
+				t.Logf("%d kernels told, %d drawn; of NCCL's %d drawn and linked, %d drawn and not linked", reported, l.drawn, l.linked, l.unlinked)
 			})
 		}
 	}
@@ -288,8 +288,8 @@ func (l *linkage) check(res *replay.Result) {
 				if !l.faulty {
 					l.t.Errorf("process %d: kernel %+v is not shown", i, k)
 				}
-				switch told := k.Fate == "delivered" || k.Fate == "zeroed"; {
-				case !told || !strings.Contains(k.Name, "nccl"):
+				switch reported := k.Fate == "delivered" || k.Fate == "zeroed"; {
+				case !reported || !strings.Contains(k.Name, "nccl"):
 				case k.Event == 0:
 					l.unannounced++
 				case k.Graph != 0:

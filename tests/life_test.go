@@ -616,12 +616,12 @@ func TestContainersWithEqualNames(t *testing.T) {
 				}
 				unlocked(t, dir)
 				anchor := unified(t, dir)
-				told := make(map[int]bool) // who is it that shards tell of: where a collector was killed, a further one tells of what it had
+				described := make(map[int]bool) // who is it that shards tell of: where a collector was killed, a further one tells of what it had
 				for _, p := range shards(t, dir) {
-					told[int(p.Tag)] = true
+					described[int(p.Tag)] = true
 				}
-				if len(told) != 2 {
-					t.Errorf("the shards are of %d processes, want 2", len(told))
+				if len(described) != 2 {
+					t.Errorf("the shards are of %d processes, want 2", len(described))
 				}
 				a := readArchive(t, anchor)
 				processes, members := 0, 0

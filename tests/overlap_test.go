@@ -99,22 +99,22 @@ func TestOverlapOfRecordings(t *testing.T) {
 				t.Fatalf("%+v", report)
 			}
 			type sums struct{ kernels, operations, communication, computation, hidden uint64 }
-			var want, told []sums
+			var want, reported []sums
 			for process := range operations {
 				o, k := union(slices.Clone(operations[process])), union(kernels[process])
 				want = append(want, sums{number[process], uint64(len(operations[process])), length(o), length(k), length(intersection(o, k))})
 			}
 			for _, g := range report.GPUs {
-				told = append(told, sums{g.Kernels, g.Operations, g.Communication, g.Computation, g.Hidden})
+				reported = append(reported, sums{g.Kernels, g.Operations, g.Communication, g.Computation, g.Hidden})
 				if g.Hidden+g.Exposed != g.Communication {
 					t.Errorf("%+v", g)
 				}
 			}
 			order := func(a, b sums) int { return cmp.Compare(a.communication, b.communication) }
 			slices.SortFunc(want, order)
-			slices.SortFunc(told, order)
-			if !slices.Equal(told, want) {
-				t.Errorf("overlap is\n%+v, want\n%+v", told, want)
+			slices.SortFunc(reported, order)
+			if !slices.Equal(reported, want) {
+				t.Errorf("overlap is\n%+v, want\n%+v", reported, want)
 			}
 			if !slices.ContainsFunc(want, func(s sums) bool { return s.hidden > 0 && s.hidden < s.computation }) {
 				t.Errorf("the recording proves nothing: %+v", want)

@@ -831,7 +831,7 @@ func readParquet(f figures, name string, outputs map[string][]byte) error {
 	}
 	rows := make(map[kind]*timedRow)
 	for _, all := range members {
-		if !all[0].Alike || all[0].Peer == nil && len(all) < int(all[0].Members) {
+		if !all[0].Consistent || all[0].Peer == nil && len(all) < int(all[0].Members) {
 			continue // the report leaves it out
 		}
 		k, timed := memberKind(all), newTimed(all)

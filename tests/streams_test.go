@@ -110,9 +110,9 @@ func (s *streamJob) kernel(us float64, name string, device, stream, correlation,
 	})
 }
 
-// allReduce is a call whose kernel runs 20 µs later, as CUPTI tells it afterwards; told false: the record of the API call
+// allReduce is a call whose kernel runs 20 µs later, as CUPTI tells it afterwards; recorded false: the record of the API call
 // is lost.
-func (s *streamJob) allReduce(us float64, seq uint64, told bool) {
+func (s *streamJob) allReduce(us float64, seq uint64, recorded bool) {
 	s.correlation++
 	group := s.start(us, shm.EventGroupApi, shm.Record{GroupDepth: 1})
 	call := s.start(us+1, shm.EventCollApi, shm.Record{Arg: group, Count: 1024, Func: "AllReduce", Datatype: "ncclFloat32", Stream: 7})
@@ -128,7 +128,7 @@ func (s *streamJob) allReduce(us float64, seq uint64, told bool) {
 	s.stop(us+10, group)
 	s.kernel(us+200, reduceName, 0, 7, s.correlation, 0, us+20, us+50)
 	s.activity(us+201, "", cupti.KindExternal, 24, map[int]any{4: uint32(cupti.ExternalCustom2), 8: launch, 16: s.correlation})
-	if told {
+	if recorded {
 		s.api(us+202, s.correlation, us+4, us+5)
 	}
 }

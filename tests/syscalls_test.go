@@ -306,7 +306,7 @@ func (o *failed) inspect(t *testing.T, rec *replay.Recording, e effect, lines in
 func TestSystemCallsFailForAWhile(t *testing.T) {
 	rec := recording(t, "01-allreduce-2p")
 	for _, mode := range []string{"trace", "record", "profile"} {
-		var reached, told atomic.Int64
+		var reached, reported atomic.Int64
 		t.Run(mode, func(t *testing.T) {
 			for _, tc := range passingFaults() {
 				t.Run(tc.name, func(t *testing.T) {
@@ -341,7 +341,7 @@ func TestSystemCallsFailForAWhile(t *testing.T) {
 						errors += e.Process.Counts.Oddities["DISK_ERRORS"]
 					}
 					if errors > 0 {
-						told.Add(1)
+						reported.Add(1)
 					}
 					if mode != "trace" {
 						return
@@ -358,8 +358,8 @@ func TestSystemCallsFailForAWhile(t *testing.T) {
 			}
 		})
 		// What fails after a shard has been described for the last time is not told, nor what the language tries again by itself (EINTR).
-		if n, all := reached.Load(), len(passingFaults()); int(n) < all/3 || told.Load() < n/2 {
-			t.Errorf("%s: only %d of %d cases made a call fail, %d of them are told of", mode, n, all, told.Load())
+		if n, all := reached.Load(), len(passingFaults()); int(n) < all/3 || reported.Load() < n/2 {
+			t.Errorf("%s: only %d of %d cases made a call fail, %d of them are told of", mode, n, all, reported.Load())
 		}
 	}
 }

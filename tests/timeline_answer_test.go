@@ -121,8 +121,7 @@ func TestTimelineAnswer(t *testing.T) {
 // The table of operations follows what is shown and selected; words and conditions choose from it, and all that is chosen can be copied.
 func TestTimelineOperations(t *testing.T) {
 	t.Parallel()
-	url, _ := writePage(t, lateJob(t))
-	tb := openTab(t, url, browser.Options{Width: 1440, Height: 900})
+	tb, _ := showPage(t, lateJob(t), desktop)
 	count := func(filter string) int {
 		return eval[int](tb, fmt.Sprintf("(await app.list(%q)).all.length", filter))
 	}

@@ -76,8 +76,7 @@ func TestTimelineBandwidth(t *testing.T) {
 // Where all operations have one size the tab is not there, and the keys that go from tab to tab leave it out.
 func TestTimelineWithoutBandwidth(t *testing.T) {
 	t.Parallel()
-	url, _ := writePage(t, linksJob(t, 1024))
-	tb := openTab(t, url, browser.Options{})
+	tb, _ := showPage(t, linksJob(t, 1024), browser.Options{})
 	if !eval[bool](tb, `document.getElementById("tab-bandwidth").offsetParent === null`) {
 		t.Error("there is a tab")
 	}

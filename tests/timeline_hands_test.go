@@ -6,15 +6,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-
-	"github.com/nccl-otf2/nccl-otf2/tests/browser"
 )
 
 // Keys move and zoom without losing one's place; what is found is found by its size and attributes, too.
 func TestTimelineHands(t *testing.T) {
 	t.Parallel()
-	url, _ := writePage(t, lateJob(t))
-	tb := openTab(t, url, browser.Options{Width: 1440, Height: 900})
+	tb, url := showPage(t, lateJob(t), desktop)
 	span := func() float64 { return eval[float64](tb, "app.view.to - app.view.from") }
 	from := func() float64 { return eval[float64](tb, "app.view.from") }
 	whole := span()
@@ -115,7 +112,7 @@ func TestTimelineHands(t *testing.T) {
 		t.Errorf("hidden: %s", now)
 	}
 	tb.await(`location.hash.includes("hide=")`)
-	again := openTab(t, url+eval[string](tb, "location.hash"), browser.Options{Width: 1440, Height: 900})
+	again := openTab(t, url+eval[string](tb, "location.hash"), desktop)
 	if now := eval[string](again, `app.rows.items.map((i) => app.store.head.rows[i.row].name).join(", ")`); strings.Contains(now, "Rank 2") {
 		t.Errorf("hidden by the address: %s", now)
 	}

@@ -20,8 +20,7 @@ import (
 // All ranks are in one picture: in an order, several to a line where there are many, each cell with its number.
 func TestTimelineRanks(t *testing.T) {
 	t.Parallel()
-	url, _ := writePage(t, lateJob(t))
-	tb := openTab(t, url, browser.Options{Width: 1440, Height: 900})
+	tb, url := showPage(t, lateJob(t), desktop)
 	tb.key("g")
 	if !eval[bool](tb, `app.ranks.on && !document.getElementById("rank-bar").hidden`) {
 		t.Fatal("g does not show all ranks")
@@ -59,7 +58,7 @@ func TestTimelineRanks(t *testing.T) {
 		t.Errorf("who was waited for most, and how late ranks came: %v", got)
 	}
 	tb.await(`location.hash.includes("ranks=late,caused") || location.hash.includes("ranks=late%2Ccaused")`)
-	again := openTab(t, url+eval[string](tb, "location.hash"), browser.Options{Width: 1440, Height: 900})
+	again := openTab(t, url+eval[string](tb, "location.hash"), desktop)
 	again.await(`app.ranks.on && !app.ranks.pending && app.ranks.pixels > 0`)
 	again.noErrors()
 	tb.do(chromedp.MouseClickXY(at[0], at[1]+0.5*at[2])) // the first one
@@ -76,8 +75,7 @@ func TestTimelineFollows(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer a.Close()
-	url, _ := writePage(t, anchor)
-	tb := openTab(t, url, browser.Options{Width: 1440, Height: 900})
+	tb, _ := showPage(t, anchor, desktop)
 	tb.do(chromedp.Click("#tab-waits", chromedp.ByQuery))
 	const ms = 1_000_000
 	for _, c := range [][2]uint64{{912 * ms, 930 * ms}, {930 * ms, 960 * ms}, {925 * ms, 934 * ms}, {936 * ms, 942 * ms}} {
@@ -118,8 +116,7 @@ func TestTimelineManyRanks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	url, _ := writePage(t, path)
-	tb := openTab(t, url, browser.Options{Width: 390, Height: 600})
+	tb, url := showPage(t, path, browser.Options{Width: 390, Height: 600})
 	tb.key("g")
 	if got := eval[[]float64](tb, `[app.ranks.rows.per, app.ranks.rows.lines * app.ranks.rows.height, app.view.height, app.ranks.rows.height]`); got[0] < 2 || got[1] > got[2] || got[3] < 2 {
 		t.Errorf("%v ranks a line of %v px, in all %v of %v px", got[0], got[3], got[1], got[2])
@@ -133,7 +130,7 @@ func TestTimelineManyRanks(t *testing.T) {
 	tb.key("\x1b")
 	tb.await(`app.ranks.rows.whole`)
 
-	tb = openTab(t, url, browser.Options{Width: 1440, Height: 900})
+	tb = openTab(t, url, desktop)
 	tb.do(chromedp.Click("#tab-matrix", chromedp.ByQuery))
 	tb.await(`document.querySelector("#matrix canvas")`)
 	sum := eval[uint64](tb, `app.matrix.total.bytes`)

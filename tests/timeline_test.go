@@ -53,6 +53,16 @@ type tab struct {
 	page *browser.Page
 }
 
+// showPage writes the page of an archive and opens it.
+func showPage(t *testing.T, anchor string, o browser.Options) (tb *tab, url string) {
+	t.Helper()
+	url, _ = writePage(t, anchor)
+	return openTab(t, url, o), url
+}
+
+// desktop is a window of a usual size.
+var desktop = browser.Options{Width: 1440, Height: 900}
+
 func openTab(t *testing.T, url string, o browser.Options) *tab {
 	t.Helper()
 	if o.Width == 0 {
@@ -675,8 +685,7 @@ func TestTimelineVerdict(t *testing.T) {
 // On a small screen nothing sticks out, and fingers do what mice do.
 func TestTimelineTouch(t *testing.T) {
 	t.Parallel()
-	url, _ := writePage(t, hostileJob(t, "fine"))
-	tb := openTab(t, url, browser.Options{Width: 390, Height: 800, Touch: true, Dark: true, Scale: 2})
+	tb, _ := showPage(t, hostileJob(t, "fine"), browser.Options{Width: 390, Height: 800, Touch: true, Dark: true, Scale: 2})
 	if wide := eval[int](tb, "document.documentElement.scrollWidth - innerWidth"); wide > 0 {
 		t.Errorf("the page is %d pixels too wide", wide)
 	}
@@ -793,8 +802,7 @@ func TestTimelineOfNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	url, _ := writePage(t, a.Path())
-	tb := openTab(t, url, browser.Options{})
+	tb, _ := showPage(t, a.Path(), browser.Options{})
 	if note := tb.text("note"); note != "There are no regions in this archive." {
 		t.Errorf("the page says %q", note)
 	}

@@ -58,7 +58,7 @@ func TestWaitsAgainstTruth(t *testing.T) {
 		}
 	}
 	var waited [ranks]time.Duration
-	compared, told, largest := 0, 0, time.Duration(0)
+	compared, found, largest := 0, 0, time.Duration(0)
 	for n := range ops[0] {
 		var begin, end [ranks]uint64
 		last, second := 0, uint64(0)
@@ -89,7 +89,7 @@ func TestWaitsAgainstTruth(t *testing.T) {
 		if !ok {
 			continue
 		}
-		told++
+		found++
 		off := (time.Duration(i.Caused) - caused).Abs()
 		largest = max(largest, off/(ranks-1))
 		bound := (ranks - 1) * waitLimit
@@ -103,8 +103,8 @@ func TestWaitsAgainstTruth(t *testing.T) {
 			t.Errorf("AllReduce %d waited for %s, in truth for %d by %v", n, i.Rank, last, time.Duration(margin))
 		}
 	}
-	if uint64(compared) != w.Collectives || told != len(w.Worst) || told < 10 {
-		t.Errorf("%d AllReduces in the recording, %d compared; %d of the %d worst found", compared, w.Collectives, told, len(w.Worst))
+	if uint64(compared) != w.Collectives || found != len(w.Worst) || found < 10 {
+		t.Errorf("%d AllReduces in the recording, %d compared; %d of the %d worst found", compared, w.Collectives, found, len(w.Worst))
 	}
 	for rank := range ranks {
 		got := time.Duration(w.Ranks[rank].Waited)

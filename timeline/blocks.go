@@ -201,22 +201,8 @@ func (w *writer) lane(l *lane) {
 			w.nextParent()
 		}
 		parent.signed(w.layout.reference(around))
-		kids := uint64(0)
-		for ; w.kids.is(uint64(at)); w.kids.next() {
-			kid.signed(uint64(w.layout.bar(address(w.kids.entry.number()))))
-			kids++
-		}
-		kidCount.add(kids)
-		// A region shows one wait, the longest: an MPI_Sendrecv has one for each of its messages.
-		var longest wait
-		waiting := uint64(0)
-		for ; w.waits.is(uint64(at)); w.waits.next() {
-			e := &w.waits.entry
-			one := wait{e.number(), e.number(), e.number(), e.number()}
-			if waiting += one.length; one.length > longest.length {
-				longest = one
-			}
-		}
+		kidCount.add(w.kidsOf(at, &kid))
+		longest, waiting := w.waitsOf(at)
 		if longest.length > 0 {
 			waits.add(uint64(i % chunk))
 			waits.add(longest.kind)
@@ -242,6 +228,32 @@ func (w *writer) lane(l *lane) {
 			}
 		}
 	}
+	w.regionsOf(sum)
+}
+
+// kidsOf adds the bars that a bar is the parent of, and gives their number.
+func (w *writer) kidsOf(at address, kid *column) (kids uint64) {
+	for ; w.kids.is(uint64(at)); w.kids.next() {
+		kid.signed(uint64(w.layout.bar(address(w.kids.entry.number()))))
+		kids++
+	}
+	return kids
+}
+
+// waitsOf gives the wait that a region shows, the longest (an MPI_Sendrecv has one for each of its messages), and how long it waited in all.
+func (w *writer) waitsOf(at address) (longest wait, waiting uint64) {
+	for ; w.waits.is(uint64(at)); w.waits.next() {
+		e := &w.waits.entry
+		one := wait{e.number(), e.number(), e.number(), e.number()}
+		if waiting += one.length; one.length > longest.length {
+			longest = one
+		}
+	}
+	return longest, waiting
+}
+
+// regionsOf adds what a lane's regions are together.
+func (w *writer) regionsOf(sum *laneSum) {
 	w.nodes.regions.add(uint64(len(sum.regions)))
 	for _, id := range slices.Sorted(maps.Keys(sum.regions)) {
 		w.nodes.regions.add(uint64(id))

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/nccl-otf2/nccl-otf2/analysis/bandwidth"
+	"github.com/nccl-otf2/nccl-otf2/analysis/matrix"
 	"github.com/nccl-otf2/nccl-otf2/analysis/verdict"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/report"
@@ -196,6 +197,24 @@ func (d *Data) head(p *plan, o *Options) *head {
 		Texts: make(map[uint64]any), Problems: orEmpty(d.problems), Rows: []headRow{}, Lanes: []headLane{}, Nodes: p.nodes, Instances: headSeries{p.instances, int(d.instanceCount)},
 		Metrics: p.metrics, Comms: []headComm{}, Ranks: []headRank{}, Markers: []headMarker{}, Regions: []headRegion{}, Attributes: []headAttribute{},
 	}
+	d.describe(h, p)
+	d.rowsOf(h, p)
+	if s := d.selected.Describe(); s != nil {
+		h.Selection = s.Text
+	}
+	place := d.ranksOf(h)
+	h.Matrix = headMatrix{Transfers: flowsOf(d.matrix.Ranks, place), Nominal: flowsOf(d.matrix.Nominal, place), Remarks: orEmpty(d.matrix.Remarks)}
+	h.Verdict, h.Answer = d.verdict(), d.answer(place)
+	if p := report.NewPlot(bandwidth.Curves(d.report.Operations), plotTicks); p.HasLine() {
+		h.Bandwidth = p
+	}
+	h.Facts = report.SummaryLines(&d.report.Summary)
+	d.totals(h)
+	return h
+}
+
+// describe puts into the head what bars, notes and markers refer to.
+func (d *Data) describe(h *head, p *plan) {
 	for _, r := range d.regions {
 		h.Regions = append(h.Regions, headRegion{r.name, r.category})
 	}
@@ -205,6 +224,20 @@ func (d *Data) head(p *plan, o *Options) *head {
 	for ref := range p.texts {
 		h.Texts[ref] = d.defs.String(otf2.StringRef(ref))
 	}
+	for _, c := range d.comms {
+		one := headComm{Ref: c.ref, Name: c.name, Members: []int64{}}
+		for _, m := range c.members {
+			one.Members = append(one.Members, rowNumber(m))
+		}
+		h.Comms = append(h.Comms, one)
+	}
+	for _, m := range d.markers {
+		h.Markers = append(h.Markers, headMarker{m.time, m.length, m.kind, m.severity.String(), m.text, rowNumber(m.row)})
+	}
+}
+
+// rowsOf puts rows and their lanes into the head.
+func (d *Data) rowsOf(h *head, p *plan) {
 	for i := range d.rows {
 		r := &d.rows[i]
 		row := headRow{Name: r.name, Kind: r.kind, Parent: r.parent, Lanes: d.layout.lanesOf[i]}
@@ -219,16 +252,10 @@ func (d *Data) head(p *plan, o *Options) *head {
 		l := &d.layout.lanes[i]
 		h.Lanes = append(h.Lanes, headLane{l.first, l.count, p.bars[i]})
 	}
-	for _, c := range d.comms {
-		one := headComm{Ref: c.ref, Name: c.name, Members: []int64{}}
-		for _, m := range c.members {
-			one.Members = append(one.Members, rowNumber(m))
-		}
-		h.Comms = append(h.Comms, one)
-	}
-	if s := d.selected.Describe(); s != nil {
-		h.Selection = s.Text
-	}
+}
+
+// ranksOf puts ranks and how long they waited into the head; place finds one by name and host, -1: there is none.
+func (d *Data) ranksOf(h *head) (place func(name, host string) int) {
 	index := make(map[[2]string]int)
 	at := 0 // in the report, which has the ranks that are selected
 	for i, r := range d.ranks {
@@ -242,27 +269,25 @@ func (d *Data) head(p *plan, o *Options) *head {
 		h.Ranks = append(h.Ranks, one)
 		index[[2]string{r.name, r.host}] = i
 	}
-	for _, m := range d.markers {
-		h.Markers = append(h.Markers, headMarker{m.time, m.length, m.kind, m.severity.String(), m.text, rowNumber(m.row)})
-	}
-	place := func(name, host string) int {
+	return func(name, host string) int {
 		if i, ok := index[[2]string{name, host}]; ok {
 			return i
 		}
 		return -1
 	}
-	h.Matrix = headMatrix{Transfers: []headFlow{}, Nominal: []headFlow{}, Remarks: orEmpty(d.matrix.Remarks)}
-	for _, f := range d.matrix.Ranks {
-		h.Matrix.Transfers = append(h.Matrix.Transfers, headFlow{place(f.From, f.FromHost), place(f.To, f.ToHost), f.Transfers, f.Bytes})
+}
+
+// flowsOf are what went between pairs of ranks.
+func flowsOf(all []matrix.Flow, place func(name, host string) int) []headFlow {
+	flows := []headFlow{}
+	for _, f := range all {
+		flows = append(flows, headFlow{place(f.From, f.FromHost), place(f.To, f.ToHost), f.Transfers, f.Bytes})
 	}
-	for _, f := range d.matrix.Nominal {
-		h.Matrix.Nominal = append(h.Matrix.Nominal, headFlow{place(f.From, f.FromHost), place(f.To, f.ToHost), f.Transfers, f.Bytes})
-	}
-	h.Verdict, h.Answer = d.verdict(), d.answer(place)
-	if p := report.NewPlot(bandwidth.Curves(d.report.Operations), plotTicks); p.HasLine() {
-		h.Bandwidth = p
-	}
-	h.Facts = report.SummaryLines(&d.report.Summary)
+	return flows
+}
+
+// totals adds up what the head describes.
+func (d *Data) totals(h *head) {
 	h.Totals.Bars = d.layout.total
 	for i := range h.Rows {
 		h.Totals.Transfers += h.Rows[i].Transfers.Count
@@ -271,7 +296,6 @@ func (d *Data) head(p *plan, o *Options) *head {
 	s := &d.report.Summary
 	h.Totals.Hosts, h.Totals.Comms, h.Totals.Events = s.Hosts, s.Communicators, s.Events
 	h.Totals.Collectives, h.Totals.Waited = d.report.WaitStates.Collectives, d.report.WaitStates.Total.Waited
-	return h
 }
 
 // packed is the head as a block.

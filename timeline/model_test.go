@@ -233,7 +233,7 @@ func (m *model) operation(p *operations.Part) {
 		return
 	}
 	r := m.rows[at].regions[p.Enter]
-	in := &modelInstance{function: uint16(slices.Index(m.d.functions, p.Function)), ordinal: p.Ordinal, kind: bit(p.Message()) | bit(!p.Alike)<<1}
+	in := &modelInstance{function: uint16(slices.Index(m.d.functions, p.Function)), ordinal: p.Ordinal, kind: bit(p.Message()) | bit(!p.Consistent)<<1}
 	in.comm = uint32(max(slices.IndexFunc(m.d.comms, func(c communicator) bool { return c.ref == p.Comm }), 0))
 	in.whole = len(m.d.comms[in.comm].members)
 	key := instanceKey{comm: in.comm, function: in.function, src: -1, dst: -1, ordinal: p.Ordinal}
@@ -245,7 +245,7 @@ func (m *model) operation(p *operations.Part) {
 		}
 	}
 	i, known := m.numbers[key]
-	if !known || !p.Alike || len(m.instances[i].parts) >= in.whole {
+	if !known || !p.Consistent || len(m.instances[i].parts) >= in.whole {
 		i = len(m.instances)
 		m.numbers[key] = i
 		m.instances = append(m.instances, in)

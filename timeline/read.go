@@ -560,10 +560,10 @@ func (r *reader) operation(p *operations.Part) {
 		}
 	}
 	in, known := r.open[key]
-	if !known || !p.Alike {
+	if !known || !p.Consistent {
 		in = openInstance{index: r.instanceCount}
 		r.instanceCount++
-		r.instances.number(bit(p.Message()) | bit(!p.Alike)<<1)
+		r.instances.number(bit(p.Message()) | bit(!p.Consistent)<<1)
 		r.instances.number(uint64(comm))
 		r.instances.number(uint64(fn))
 		r.instances.number(p.Ordinal)
@@ -572,7 +572,7 @@ func (r *reader) operation(p *operations.Part) {
 	}
 	if in.parts++; in.parts >= present {
 		delete(r.open, key)
-	} else if p.Alike {
+	} else if p.Consistent {
 		r.open[key] = in
 	}
 	r.find(at, p.Enter, foundOperation, in.index, place, uint64(rank), p.Sent, p.Received, uint64(uint32(p.Root)), p.Size, p.Event)

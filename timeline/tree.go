@@ -4,6 +4,7 @@ package timeline
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -151,11 +152,7 @@ func (t *tree) place(l *otf2.Location) (kind Kind, comm, rank string) {
 var order = map[Kind]int{KindThread: 0, KindRank: 1, KindNetwork: 2, KindChannel: 3, KindStream: 4, KindEvent: 5}
 
 func (t *tree) addProcess(host int, process otf2.LocationGroupRef, locations []*otf2.Location) {
-	name := ""
-	if g := t.defs.LocationGroup(process); g != nil {
-		name = t.defs.String(g.Name)
-	}
-	at := t.add(row{name: cmp.Or(name, "(no process)"), kind: KindProcess, parent: host, group: process})
+	at := t.add(row{name: cmp.Or(t.groupName(process), "(no process)"), kind: KindProcess, parent: host, group: process})
 	slices.SortStableFunc(locations, func(a, b *otf2.Location) int {
 		ka, _, _ := t.place(a)
 		kb, _, _ := t.place(b)
@@ -167,31 +164,7 @@ func (t *tree) addProcess(host int, process otf2.LocationGroupRef, locations []*
 			devices[l.Group] = true
 		}
 	}
-	// Each communicator rank gets its parts beneath it; those that belong to no rank stand by themselves.
-	parts := make(map[*otf2.Location][]*otf2.Location)
-	owned := make(map[*otf2.Location]bool)
-	partsOf := make(map[string][]*otf2.Location) // by communicator
-	for _, l := range locations {
-		if k, comm, _ := t.place(l); k == KindChannel || k == KindNetwork {
-			partsOf[comm] = append(partsOf[comm], l)
-		}
-	}
-	for _, owner := range locations {
-		kind, comm, rank := t.place(owner)
-		if kind != KindRank {
-			continue
-		}
-		for _, l := range partsOf[comm] {
-			k, _, _ := t.place(l)
-			if owned[l] {
-				continue
-			}
-			if k == KindChannel && l.Group == owner.Group || k == KindNetwork && rank != "" && t.ranks[l.Self] == rank {
-				parts[owner] = append(parts[owner], l)
-				owned[l] = true
-			}
-		}
-	}
+	parts, owned := t.ownedBy(locations)
 	add := func(parent int, l *otf2.Location) {
 		kind, _, _ := t.place(l)
 		at := t.addLocation(parent, l, kind)
@@ -208,15 +181,10 @@ func (t *tree) addProcess(host int, process otf2.LocationGroupRef, locations []*
 	if len(devices) < 2 {
 		return
 	}
-	groups := make([]otf2.LocationGroupRef, 0, len(devices))
-	for g := range devices {
-		groups = append(groups, g)
-	}
-	slices.Sort(groups)
-	for _, g := range groups {
+	for _, g := range slices.Sorted(maps.Keys(devices)) {
 		name := "(no name)"
-		if d := t.defs.LocationGroup(g); d != nil {
-			name = t.defs.String(d.Name)
+		if t.defs.LocationGroup(g) != nil {
+			name = t.groupName(g)
 		}
 		device := t.add(row{name: name, kind: KindDevice, parent: at, group: g})
 		for _, l := range locations {
@@ -225,6 +193,43 @@ func (t *tree) addProcess(host int, process otf2.LocationGroupRef, locations []*
 			}
 		}
 	}
+}
+
+// groupName is a location group's name, "" if it has none.
+func (t *tree) groupName(group otf2.LocationGroupRef) string {
+	if g := t.defs.LocationGroup(group); g != nil {
+		return t.defs.String(g.Name)
+	}
+	return ""
+}
+
+// ownedBy finds the channels and network rows of each communicator rank, which stand beneath it, and tells which these are: those that belong
+// to no rank stand by themselves.
+func (t *tree) ownedBy(locations []*otf2.Location) (parts map[*otf2.Location][]*otf2.Location, owned map[*otf2.Location]bool) {
+	parts, owned = make(map[*otf2.Location][]*otf2.Location), make(map[*otf2.Location]bool)
+	byComm := make(map[string][]*otf2.Location)
+	for _, l := range locations {
+		if k, comm, _ := t.place(l); k == KindChannel || k == KindNetwork {
+			byComm[comm] = append(byComm[comm], l)
+		}
+	}
+	for _, owner := range locations {
+		kind, comm, rank := t.place(owner)
+		if kind != KindRank {
+			continue
+		}
+		for _, l := range byComm[comm] {
+			k, _, _ := t.place(l)
+			if owned[l] {
+				continue
+			}
+			if k == KindChannel && l.Group == owner.Group || k == KindNetwork && rank != "" && t.ranks[l.Self] == rank {
+				parts[owner] = append(parts[owner], l)
+				owned[l] = true
+			}
+		}
+	}
+	return parts, owned
 }
 
 // process is the process that a location group is or belongs to.

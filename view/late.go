@@ -135,14 +135,14 @@ func (v *receivers) post(r *row, u unit) int {
 		}
 		c := &v.cursors[to.location.id]
 		if c.row == to && c.waiting && c.unit.from <= k && k < c.unit.to && to.needs(&to.parts[k]) {
-			v.told(to)
+			v.arrived(to)
 		}
 	}
 	return r.notices.need
 }
 
-// told counts that a message of the row's unit has its other end.
-func (v *receivers) told(r *row) {
+// arrived counts that a message of the row's unit has its other end.
+func (v *receivers) arrived(r *row) {
 	if r.notices.need--; r.notices.need == 0 {
 		v.ready = append(v.ready, r.location)
 	}
@@ -172,7 +172,7 @@ func (v *receivers) silence() bool {
 		if to, k := r.mate(p); k >= to.notices.posted {
 			p.flags |= flagQuiet
 			v.count.Untimed.Receivers++
-			v.told(r)
+			v.arrived(r)
 		}
 	}
 	return true

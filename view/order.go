@@ -119,7 +119,7 @@ func (j *job) order(drop bool, progress func(done, total int)) bool {
 		}
 	}
 	s.start()
-	done, told := 0, 0
+	done, reported := 0, 0
 	for s.left > 0 {
 		switch {
 		case s.ready.Len() > 0:
@@ -130,8 +130,8 @@ func (j *job) order(drop bool, progress func(done, total int)) bool {
 		default:
 			s.breakCycle()
 		}
-		if done-told > 1<<16 {
-			told = done
+		if done-reported > 1<<16 {
+			reported = done
 			progress(done, total)
 		}
 	}
@@ -286,16 +286,7 @@ func (s *scheduler) together(r *row) (all []*row, ok bool) {
 		if m.need > 0 {
 			return all, false
 		}
-		for i := m.unit.from; i < m.unit.to; i++ {
-			p := &m.parts[i]
-			if p.fn != fnRecv || p.is(flagDropped) {
-				continue
-			}
-			if from, k := m.mate(p); k >= from.unit.from && !from.begun && from.seen != s.mark {
-				from.seen = s.mark
-				all = append(all, from)
-			}
-		}
+		all = s.senders(m, all)
 	}
 	return all, true
 }
@@ -445,11 +436,8 @@ func (s *scheduler) beginSenders() bool {
 	return true
 }
 
-// direct lists r and the rows that send to it and have not begun to.
-func (s *scheduler) direct(r *row) []*row {
-	s.mark++
-	r.seen = s.mark
-	all := []*row{r}
+// senders adds the rows that send to r's unit, have not begun to, and have not been seen in this turn.
+func (s *scheduler) senders(r *row, all []*row) []*row {
 	for i := r.unit.from; i < r.unit.to; i++ {
 		p := &r.parts[i]
 		if p.fn != fnRecv || p.is(flagDropped) {
@@ -461,4 +449,11 @@ func (s *scheduler) direct(r *row) []*row {
 		}
 	}
 	return all
+}
+
+// direct lists r and the rows that send to it and have not begun to.
+func (s *scheduler) direct(r *row) []*row {
+	s.mark++
+	r.seen = s.mark
+	return s.senders(r, []*row{r})
 }

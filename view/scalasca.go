@@ -33,19 +33,12 @@ const archiveName = "traces"
 // Scalasca makes the archive dir/traces.otf2 for scout.mpi from the native archive with the given anchor. An older
 // view in dir is replaced when the new one is complete; dir is made if need be.
 func Scalasca(anchor, dir string, opts *Options) (*Result, error) {
-	o, err := opts.ready(anchor, dir)
+	a, o, err := opts.open(anchor, dir)
 	if err != nil {
-		return nil, err
-	}
-	a, err := otf2.Open(anchor, nil)
-	if a == nil {
 		return nil, err
 	}
 	defer a.Close()
 	res := &Result{Archive: filepath.Join(dir, archiveName+".otf2"), Dropped: make(map[Reason]uint64)}
-	if err != nil {
-		return nil, fmt.Errorf("definitions of %s: %w", anchor, err)
-	}
 	j := newJob(a, res)
 	if len(j.locations) == 0 {
 		return nil, fmt.Errorf("%s has no communicator of more than one rank: there is nothing for Scalasca to analyse", anchor)
@@ -95,6 +88,23 @@ func (j *job) arrange(o *Options) {
 		j.spread(true)
 		j.order(true, tell)
 	}
+}
+
+// open opens the archive that a view in dir is made of, whose definitions must be whole, and completes the options.
+func (opts *Options) open(anchor, dir string) (*otf2.Archive, *Options, error) {
+	o, err := opts.ready(anchor, dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	a, err := otf2.Open(anchor, nil)
+	if a != nil && err != nil {
+		a.Close()
+		err = fmt.Errorf("definitions of %s: %w", anchor, err)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return a, o, nil
 }
 
 // ready gives the options with what they leave open, unless the view would replace the archive itself.

@@ -84,18 +84,11 @@ type simpleRow struct {
 // process per rank of the world, numbers from 0 on, blocking collectives and messages on one communicator of all ranks, no metrics, and
 // no two events of a row at one time. An older view in dir is replaced when the new one is complete.
 func Simple(anchor, dir string, opts *Options) (*SimpleResult, error) {
-	o, err := opts.ready(anchor, dir)
+	a, o, err := opts.open(anchor, dir)
 	if err != nil {
-		return nil, err
-	}
-	a, err := otf2.Open(anchor, nil)
-	if a == nil {
 		return nil, err
 	}
 	defer a.Close()
-	if err != nil {
-		return nil, fmt.Errorf("definitions of %s: %w", anchor, err)
-	}
 	s := &simple{defs: a.Defs, res: &SimpleResult{Archive: filepath.Join(dir, archiveName+".otf2")}}
 	if err := s.place(); err != nil {
 		return nil, fmt.Errorf("%s: %w", anchor, err)

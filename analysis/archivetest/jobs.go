@@ -44,7 +44,7 @@ func WithKernels(t testing.TB) string {
 		p.AllReduce(second, uint64(at(350)), uint64(at(450)), 10)
 		p.Collective(world, shardtest.Op{Function: "AllReduce", Kind: otf2.CollectiveOpAllreduce, Begin: uint64(at(700)), End: uint64(at(800)), Sent: 80, Received: 80, Count: 10, Source: "enqueue"})
 		if r == 0 {
-			rows := [2]*KernelRow{NewKernelRow(t, p, "CUDA[0:0]"), NewKernelRow(t, p, "CUDA[0:1]")}
+			rows := [2]*kernelRow{newKernelRow(t, p, "CUDA[0:0]"), newKernelRow(t, p, "CUDA[0:1]")}
 			kernel := func(stream int, name string, begin, end uint64) {
 				rows[stream].Kernel(name, uint64(at(begin)), uint64(at(end)))
 			}

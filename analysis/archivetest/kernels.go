@@ -10,20 +10,20 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
-// KernelRow draws kernels on a row of a CUDA stream.
-type KernelRow struct {
+// kernelRow draws kernels on a row of a CUDA stream.
+type kernelRow struct {
 	t testing.TB
 	p *shardtest.Process
 	w *otf2.EventWriter
 }
 
-// NewKernelRow gives a process a row of a CUDA stream, "CUDA[device:stream]".
-func NewKernelRow(t testing.TB, p *shardtest.Process, name string) *KernelRow {
-	return &KernelRow{t, p, p.Location("stream", otf2.LocationTypeAcceleratorStream, name, -1)}
+// newKernelRow gives a process a row of a CUDA stream, "CUDA[device:stream]".
+func newKernelRow(t testing.TB, p *shardtest.Process, name string) *kernelRow {
+	return &kernelRow{t, p, p.Location("stream", otf2.LocationTypeAcceleratorStream, name, -1)}
 }
 
 // Kernel draws one; times are ns.
-func (s *KernelRow) Kernel(name string, begin, end uint64) {
+func (s *kernelRow) Kernel(name string, begin, end uint64) {
 	s.t.Helper()
 	region := s.p.Region(name, "CUDA kernels", otf2.RegionRoleFunction)
 	Try(s.t, s.w.Enter(otf2.Timestamp(begin), nil, region))
@@ -42,7 +42,7 @@ func WithKernelsInTheWay(t testing.TB) string {
 	t.Helper()
 	return jobtest.Make(t, 4, 2, func(r int, p *shardtest.Process) {
 		world := p.World()
-		compute, beside := NewKernelRow(t, p, "CUDA[0:7]"), NewKernelRow(t, p, "CUDA[0:8]")
+		compute, beside := newKernelRow(t, p, "CUDA[0:7]"), newKernelRow(t, p, "CUDA[0:8]")
 		for i := range uint64(OfWays + 1) { // the first one is start-up
 			begin := uint64(T0) + 20_000*Microsecond*i
 			at := func(us uint64) uint64 { return begin + us*Microsecond }

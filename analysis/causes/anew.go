@@ -142,11 +142,11 @@ type steadiness struct {
 	number, drifting float64 // what these would be, in units, of lateness that is carried along
 }
 
-// alike is the part of a lateness by which the next one may differ, for both to be of one row.
-const alike = 0.25
+// rowTolerance is the part of a lateness by which the next one may differ, for both to be of one row.
+const rowTolerance = 0.25
 
 func (r *row) add(late float64, s *steadiness) {
-	if r.n > 0 && abs(late-r.last) > alike*max(late, r.last) {
+	if r.n > 0 && abs(late-r.last) > rowTolerance*max(late, r.last) {
 		r.end(s)
 	}
 	if r.n > 0 {

@@ -88,17 +88,17 @@ func (b *burst) lateness() float64 {
 }
 
 // goesOn looks whether a rank is still late that nobody waited for by its own doing: it begins or was called later than another one.
-func (l *ledger) goesOn(late, by *Local, of series, begin otf2.Timestamp, apart float64) {
+func (l *ledger) goesOn(late, by *Local, of series, begin otf2.Timestamp, distance float64) {
 	b := &l.bursts[late.Rank]
-	if b.first > 0 && late.Seq > b.until && late.Before <= b.until && b.stillLate(late, by, apart) {
+	if b.first > 0 && late.Seq > b.until && late.Before <= b.until && b.stillLate(late, by, distance) {
 		b.until = late.Seq
 	}
 	l.paces[late.Rank].see(late, of, begin, b)
 }
 
 // stillLate tells whether a rank that begins later than another one by so much, or was called later, is as late as in the burst.
-func (b *burst) stillLate(late, by *Local, apart float64) bool {
-	return apart >= b.late/2 || late.Called && by.Called && b.called >= b.late/2 && float64(late.Ready)-float64(by.Ready) >= b.called/2
+func (b *burst) stillLate(late, by *Local, distance float64) bool {
+	return distance >= b.late/2 || late.Called && by.Called && b.called >= b.late/2 && float64(late.Ready)-float64(by.Ready) >= b.called/2
 }
 
 // strike is a time that a rank was late by itself.

@@ -201,10 +201,10 @@ func (e *Engine) blame(op *Operation, members []Member, late *facts.Lateness) {
 			waiting++
 		}
 		if k+1 < n {
-			apart := float64(e.came[e.order[k+1]].Begin-m.Begin) / float64(n-k-1)
-			charge += float64(waiting) * apart
+			distance := float64(e.came[e.order[k+1]].Begin-m.Begin) / float64(n-k-1)
+			charge += float64(waiting) * distance
 			if waiting > 0 {
-				delay += apart
+				delay += distance
 			}
 		}
 	}
@@ -295,7 +295,7 @@ func (e *Engine) compare(late, early party, source facts.Source) (through float6
 	for k := range more {
 		more[k] = (s.own[k] - l.own[k]) - (t.own[k] - m.own[k])
 	}
-	if ahead := hostsApart(late, early, &more); ahead > 0 {
+	if ahead := withoutHeadStart(late, early, &more); ahead > 0 {
 		w.add(e.causes.unknown(), ahead-e.headStart(late, early, ahead))
 	}
 	for k := range more {
@@ -334,10 +334,10 @@ func (e *Engine) compare(late, early party, source facts.Source) (through float6
 	return min(max((s.waited[other]-l.waited[other])-(t.waited[other]-m.waited[other]), 0)/all, 1)
 }
 
-// hostsApart corrects what the later one has more of by the times of calls. Where the early one's host had gone ahead of its GPU, it took as long
+// withoutHeadStart corrects what the later one has more of by the times of calls. Where the early one's host had gone ahead of its GPU, it took as long
 // for its calls, too, and only by how much longer the later one took from call to call has its host been slower: the rest is a head
 // start, which it returns. And where the later one's call came later by as much as its GPU, that was its host, which launches what the GPU has to do before.
-func hostsApart(late, early party, more *[ownKinds]float64) (ahead float64) {
+func withoutHeadStart(late, early party, more *[ownKinds]float64) (ahead float64) {
 	if !late.Called || !early.Called || !late.met.called || !early.met.called {
 		return 0
 	}
@@ -397,14 +397,14 @@ func (e *Engine) pass(c *comm, late *facts.Lateness, members []Member) {
 	for k := len(e.blames) - 1; k >= 0; k-- {
 		b := &e.blames[k]
 		m := &e.came[b.member]
-		apart := float64(next - m.Begin)
+		distance := float64(next - m.Begin)
 		if m.Wait > 0 && m.Wait >= uint64(last-first)/smallWait {
 			e.arrived[b.member].wait += float64(m.Wait)
 			if m.Begin+otf2.Timestamp(m.Wait) == last {
 				e.sum.clear()
 				e.sum.addAll(e.arrived[b.member].waits, 1)
 				e.sum.addScratch(e.waits, 1)
-				e.sum.addScratch(e.late, apart/float64(max(behind, 1)))
+				e.sum.addScratch(e.late, distance/float64(max(behind, 1)))
 				e.arrived[b.member].waits = e.sum.amounts(e.causes.unknown())
 			} else {
 				by := &e.blames[len(e.blames)-1]
@@ -416,7 +416,7 @@ func (e *Engine) pass(c *comm, late *facts.Lateness, members []Member) {
 		if !b.asked {
 			continue
 		}
-		e.waits.addScratch(e.late, apart/float64(max(behind, 1)))
+		e.waits.addScratch(e.late, distance/float64(max(behind, 1)))
 		next = m.Begin
 		e.late.addAll(e.why(b), 1)
 		e.waits.bound(e.causes.unknown())

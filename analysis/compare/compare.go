@@ -198,7 +198,7 @@ func compareSamples(a, b *samples, opts Options) *Comparison {
 	tail := c.plan(pairs)
 	for _, p := range pairs {
 		row := c.row(p, tail)
-		row.CommunicatorsA, row.CommunicatorsB = a.alike[p.key.shape], b.alike[p.key.shape]
+		row.CommunicatorsA, row.CommunicatorsB = a.counted[p.key.shape], b.counted[p.key.shape]
 		row.LastA, row.LastB = p.a.lastRank(a.ranks), p.b.lastRank(b.ranks)
 		switch row.Verdict {
 		case Slower:

@@ -130,7 +130,7 @@ func TestInjectedChangesAreFoundAndNothingElse(t *testing.T) {
 
 // madeSamples is a run of some kinds, one communicator, without archive.
 func madeSamples(seed uint64, kinds, count int, factor func(kind int) float64) *samples {
-	s := &samples{sets: make(map[sampleKey]*sampleSet), folded: make(map[sampleFamily]bool), alike: make(map[shape]int)}
+	s := &samples{sets: make(map[sampleKey]*sampleSet), folded: make(map[sampleFamily]bool), counted: make(map[shape]int)}
 	n := archivetest.NewNoise(seed)
 	for i := range count {
 		for k := range kinds {
@@ -349,7 +349,7 @@ func TestPairs(t *testing.T) {
 func TestManySizesAreClasses(t *testing.T) {
 	family := sampleFamily{shape: shape{2, 1, "2"}, function: "AlltoAll", source: facts.SourceGPU}
 	run := func(sizes int) *samples {
-		s := &samples{sets: make(map[sampleKey]*sampleSet), sizes: make(map[sampleFamily]int), folded: make(map[sampleFamily]bool), alike: make(map[shape]int)}
+		s := &samples{sets: make(map[sampleKey]*sampleSet), sizes: make(map[sampleFamily]int), folded: make(map[sampleFamily]bool), counted: make(map[shape]int)}
 		for i := range 2000 {
 			key := sampleKey{sampleFamily: family, size: uint64(1024 + i%sizes)}
 			set := s.set(&key)
@@ -378,7 +378,7 @@ func TestManySizesAreClasses(t *testing.T) {
 
 // Of many operations the same ones are kept in both runs, also if one has many more, and operations that come in turns
 // are not thinned out one-sidedly.
-func TestManyOperationsAreThinnedAlike(t *testing.T) {
+func TestManyOperationsAreThinnedInTheSameWay(t *testing.T) {
 	key := sampleKey{sampleFamily: sampleFamily{shape: shape{2, 1, "2"}, function: "AllReduce", source: facts.SourceGPU}, size: 8}
 	run := func(operations int) *sampleSet {
 		set := newSampleSet()
@@ -408,7 +408,7 @@ func TestManyOperationsAreThinnedAlike(t *testing.T) {
 // Differences of skew and transfer that times of GPUs cannot tell are none.
 func TestUncertainTimesHideSmallChanges(t *testing.T) {
 	run := func(later, uncertainty float64) *samples {
-		s := &samples{sets: make(map[sampleKey]*sampleSet), sizes: make(map[sampleFamily]int), folded: make(map[sampleFamily]bool), alike: make(map[shape]int)}
+		s := &samples{sets: make(map[sampleKey]*sampleSet), sizes: make(map[sampleFamily]int), folded: make(map[sampleFamily]bool), counted: make(map[shape]int)}
 		key := sampleKey{sampleFamily: sampleFamily{shape: shape{2, 1, "2"}, function: "AllReduce", source: facts.SourceGPU}, size: 8}
 		for i := range 100 {
 			x := observation{identity: identity{0, -1, -1, uint64(i)}, begin: otf2.Timestamp(i), uncertainty: uncertainty}

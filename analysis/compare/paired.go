@@ -22,8 +22,8 @@ import (
 const (
 	// mostStretches is how many stretches there are at most; more would tell hardly more.
 	mostStretches = 64
-	// alike is the correlation of neighbouring stretches, in its standard errors, from which on they are joined.
-	alike = 1.0
+	// correlatedFrom is the correlation of neighbouring stretches, in its standard errors, from which on they are joined.
+	correlatedFrom = 1.0
 )
 
 // shift is by how much differences are moved from zero.
@@ -48,7 +48,7 @@ func shiftOf(differences []float64, tail float64) shift {
 		samples := stretchMedians(differences, n)
 		// The correlation of independent samples comes out 1/n too low on average.
 		r := correlation(samples) + 1/float64(n)
-		if next := max(n/2, least); r*math.Sqrt(float64(n)) > alike && next < n {
+		if next := max(n/2, least); r*math.Sqrt(float64(n)) > correlatedFrom && next < n {
 			n = next
 			continue
 		}

@@ -174,7 +174,7 @@ type samples struct {
 	comms     map[otf2.CommRef]*facts.Communicator
 	number    map[otf2.CommRef]int32 // among those of its shape, in the order of creation
 	shapes    map[otf2.CommRef]shape
-	alike     map[shape]int // communicators of a shape
+	counted   map[shape]int // communicators of a shape
 	expected  map[otf2.CommRef]int
 	stretches []facts.Stretch
 	untimed   bool // there is no TIMING_SOURCE: times are taken as they are
@@ -206,7 +206,7 @@ type messagesKey struct {
 func readSamples(a *otf2.Archive, warmUp int) (*samples, []string) {
 	comms := facts.Communicators(a.Defs)
 	s := &samples{
-		defs: a.Defs, comms: comms, number: make(map[otf2.CommRef]int32), shapes: make(map[otf2.CommRef]shape), alike: make(map[shape]int),
+		defs: a.Defs, comms: comms, number: make(map[otf2.CommRef]int32), shapes: make(map[otf2.CommRef]shape), counted: make(map[shape]int),
 		expected: analysis.MembersWithData(a.Defs, comms), stretches: analysis.StretchesOf(a.Anchor),
 		untimed: !facts.FindAttributes(a.Defs).Has(regions.AttrTimingSource), warmUp: warmUp,
 		sets: make(map[sampleKey]*sampleSet), sizes: make(map[sampleFamily]int), folded: make(map[sampleFamily]bool),
@@ -236,8 +236,8 @@ func (s *samples) describe() {
 			perHost[host]++
 		}
 		sh := shape{c.Size(), len(perHost), layoutOf(slices.Collect(maps.Values(perHost)))}
-		s.shapes[ref], s.number[ref] = sh, int32(s.alike[sh])
-		s.alike[sh]++
+		s.shapes[ref], s.number[ref] = sh, int32(s.counted[sh])
+		s.counted[sh]++
 	}
 }
 
@@ -370,7 +370,7 @@ func (s *samples) way(o *analysis.Operation) string {
 func (s *samples) measure(x *observation, set *sampleSet, members []analysis.Operation, t *facts.Timing) {
 	var last otf2.Timestamp
 	var calls, skew float64
-	called, alike, by := 0, (t.Source.HasPlace() || s.untimed) && !t.Mixed, 0
+	called, comparable, by := 0, (t.Source.HasPlace() || s.untimed) && !t.Mixed, 0
 	for i := range members {
 		m := &members[i]
 		if m.Called {
@@ -386,7 +386,7 @@ func (s *samples) measure(x *observation, set *sampleSet, members []analysis.Ope
 	if called == len(members) {
 		x.values[FigureEnqueue] = calls / n
 	}
-	if !alike {
+	if !comparable {
 		return
 	}
 	stated := 0.0

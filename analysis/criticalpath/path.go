@@ -41,14 +41,14 @@ type Path struct {
 	pairs   map[pairKey]pair
 	kernels kernels
 
-	candidates  []candidate
-	candidateOf []int32  // by rank
-	excess      []uint64 // by rank, ns
-	taken       uint32   // candidates that took the place of others
-	turn        uint32   // operations
-	groups      []group
-	spare       []*gains
-	came, apart []arrival
+	candidates     []candidate
+	candidateOf    []int32  // by rank
+	excess         []uint64 // by rank, ns
+	taken          uint32   // candidates that took the place of others
+	turn           uint32   // operations
+	groups         []group
+	spare          []*gains
+	came, adjusted []arrival
 
 	totals  [ownActivities]uint64 // of all ranks, ns
 	working uint64                // in operations, without waiting
@@ -263,13 +263,13 @@ func (p *Path) compared(members []causes.Member, late *facts.Lateness) []arrival
 	if late.Compared == len(members) {
 		return p.came
 	}
-	p.apart = append(p.apart[:0], p.came...)
+	p.adjusted = append(p.adjusted[:0], p.came...)
 	for i := range members {
-		if a := &p.apart[i]; members[i].Source != late.Source {
+		if a := &p.adjusted[i]; members[i].Source != late.Source {
 			a.begin, a.own, a.gain = 0, 0, nil
 		}
 	}
-	return p.apart
+	return p.adjusted
 }
 
 // early lets a member leave that the last one did not hold up.

@@ -72,8 +72,8 @@ type DeviceFactors struct {
 // DeviceShare is a GPU's part: ns.
 type DeviceShare struct{ Observed, Computing, Active float64 }
 
-// OfDevices gives the efficiencies of GPUs; nil if no kernel was observed.
-func OfDevices(gpus []DeviceShare) *DeviceFactors {
+// ofDevices gives the efficiencies of GPUs; nil if no kernel was observed.
+func ofDevices(gpus []DeviceShare) *DeviceFactors {
 	var sum, most, active float64
 	n := 0
 	for _, g := range gpus {

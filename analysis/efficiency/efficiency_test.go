@@ -19,7 +19,7 @@ func TestOfABalancedJob(t *testing.T) {
 	if Of(nil, true) != nil || Of([]Share{{0, 0, 0}}, true) != nil {
 		t.Error("nothing was observed, and there are efficiencies")
 	}
-	if d := OfDevices([]DeviceShare{{100, 100, 100}, {50, 50, 50}}); *d != (DeviceFactors{1, 1, 1, 1}) {
+	if d := ofDevices([]DeviceShare{{100, 100, 100}, {50, 50, 50}}); *d != (DeviceFactors{1, 1, 1, 1}) {
 		t.Errorf("%+v", d)
 	}
 }
@@ -41,7 +41,7 @@ func TestOfOneSlowerRank(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	// A GPU computes 40 of 100, and is idle 30; the other one computes 20.
-	d := OfDevices([]DeviceShare{{100, 40, 70}, {100, 20, 80}})
+	d := ofDevices([]DeviceShare{{100, 40, 70}, {100, 20, 80}})
 	if !near(d.LoadBalance, 0.75) || !near(d.Orchestration, 0.8) || !near(d.Communication, 0.5) || !near(d.Parallel, 0.3) {
 		t.Errorf("%+v", d)
 	}
@@ -63,7 +63,7 @@ func TestProducts(t *testing.T) {
 		if !near(f.Parallel, f.LoadBalance*f.Communication) || !near(f.Communication, *f.Serialization**f.Transfer) {
 			t.Fatalf("%+v", f)
 		}
-		d := OfDevices(gpus)
+		d := ofDevices(gpus)
 		if !near(d.Parallel, d.LoadBalance*d.Communication*d.Orchestration) {
 			t.Fatalf("%+v", d)
 		}

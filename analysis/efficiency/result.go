@@ -90,7 +90,7 @@ func (c *Counter) Result(run *Run) *Result {
 			res.NotKnown = "serialization and transfer: too few operations have comparable times of their members; record all ranks with NCCL_OTF2_EVENTS=gpu"
 		}
 	}
-	res.GPUs = OfDevices(gpus)
+	res.GPUs = ofDevices(gpus)
 	return res
 }
 

@@ -171,11 +171,11 @@ const liveSizes = 64
 // liveComm is a communicator of the job.
 type liveComm struct {
 	facts.Communicator
-	expected int                  // members with data
-	started  bool                 // its first collective has been seen
-	only     []analysis.Operation // that collective's members, until a second follows: the one collective of a communicator is not its start-up
-	apart    bool                 // members are on several hosts
-	hosts    map[otf2.LocationRef]string
+	expected     int                  // members with data
+	started      bool                 // its first collective has been seen
+	only         []analysis.Operation // that collective's members, until a second follows: the one collective of a communicator is not its start-up
+	severalHosts bool                 // members are on several hosts
+	hosts        map[otf2.LocationRef]string
 }
 
 // liveShard is what is kept of a shard between looks.
@@ -374,7 +374,7 @@ func (l *Follower) follow(j *jobs.Job) {
 				l.followRank(lc, rank, r, &p)
 			}
 		}
-		lc.apart = len(hosts) > 1
+		lc.severalHosts = len(hosts) > 1
 	}
 }
 
@@ -702,7 +702,7 @@ func (l *Follower) compare(c *liveComm, end otf2.Timestamp, members []analysis.O
 // all are done at about the same time. While a job runs nothing better is known. It returns false where that does not
 // hold.
 func (c *liveComm) align(members []analysis.Operation) bool {
-	if !c.apart {
+	if !c.severalHosts {
 		return true
 	}
 	if members[0].Collective == nil || facts.WaitKindOf(members[0].Collective) != facts.WaitCollective {

@@ -50,14 +50,14 @@ func TestTheNetworkMatrixIsThatOfThePuts(t *testing.T) {
 	}
 }
 
-func TestSendersThatAreNotToldAreNotGuessed(t *testing.T) {
+func TestSendersThatAreNotReportedAreNotGuessed(t *testing.T) {
 	s := archivetest.Load(t, archivetest.WithNetwork(t))
-	told := 0 // whose sends: rank 0's only
+	reported := 0 // whose sends: rank 0's only
 	s.Defs.LocationProperties = slices.DeleteFunc(s.Defs.LocationProperties, func(p otf2.LocationProperty) bool {
 		if s.Defs.String(p.Name) == facts.PropRank.Key() {
-			told++
+			reported++
 		}
-		return told > 1
+		return reported > 1
 	})
 	got, _ := networks(jobtest.Open(t, s.Write()))
 	if len(got) != 1 || got[0].UnknownSender.Transfers != 9 || len(got[0].Cells) != 2 || got[0].Total.Transfers != 13 {

@@ -45,7 +45,7 @@ func TestObserve(t *testing.T) {
 			if _, known := begins[region{p.Location, p.Enter}]; !known {
 				t.Errorf("%+v is in no region", p)
 			}
-			if !p.Alike {
+			if !p.Consistent {
 				t.Errorf("%+v is not alike", p)
 			}
 		},

@@ -56,7 +56,7 @@ func Observe(a *otf2.Archive, see *Observer) (*Report, error) {
 	ps := analysis.PropertiesOf(a.Anchor)
 	comms := facts.Communicators(a.Defs)
 	o := newOperations(a, ps, comms)
-	o.told = see.Part
+	o.see = see.Part
 	o.choose(see.Selection, see.Waited)
 	o.causing = newCausing(a.Defs, comms)
 	line := overtime.NewLine(len(o.causing.ranks))
@@ -209,8 +209,8 @@ type operations struct {
 	assembly    *analysis.Assembly
 	waits       *waits.Counter
 	causing     *causing    // nil: not asked for
-	told        func(*Part) // if set, told of each part
-	part        Part        // that told is given
+	see         func(*Part) // if set, gets each part
+	part        Part        // that see is given
 	selected    *selection.Selection
 	events      uint64
 	first, last otf2.Timestamp
@@ -240,9 +240,9 @@ func (o *operations) absorb(r *laneReader) {
 func (o *operations) add(op *analysis.Operation) {
 	inside := !op.Local.Outside
 	shown := inside && o.selected.Shown(op.Location)
-	if o.told != nil && shown {
+	if o.see != nil && shown {
 		fillPart(&o.part, op, o.defs, o.stretches)
-		o.told(&o.part)
+		o.see(&o.part)
 	}
 	o.causing.part(op)
 	if facts.IsMessage(op.Function) {
@@ -252,7 +252,7 @@ func (o *operations) add(op *analysis.Operation) {
 		}
 		if len(o.stretches) > 0 && facts.Excluded(o.stretches, op.Communicator.Ref, op.Sequence(), op.Ordinal) {
 			o.causing.message(op, false)
-			o.waits.NotAlike(op)
+			o.waits.Inconsistent(op)
 		} else {
 			o.causing.message(op, op.Peer != op.Rank)
 			o.waits.Message(op)

@@ -46,7 +46,7 @@ type Part struct {
 	Graph       bool   // replayed from a CUDA graph
 	Grouped     bool   // launched together with others; the times are those of all
 	Plan        uint64 // number of the launch on the location, from 1; 0: it belongs to none
-	Alike       bool   // the members recorded their operations alike, so that ordinals name the same one
+	Consistent  bool   // the members recorded their operations alike, so that ordinals name the same one
 	Equal       int    // operations of its launch, all equal: each has its part of the time; 0: it is alone, or they differ
 	StartUp     bool   // of the member's first launch on the communicator, in which NCCL makes its connections
 	InPlace     facts.InPlace
@@ -129,7 +129,7 @@ func fillPart(p *Part, o *analysis.Operation, defs *otf2.Definitions, stretches 
 	if o.Collective != nil {
 		p.Share = o.Collective.Share(o.Size, uint64(o.Communicator.Size()))
 	}
-	p.Alike = !facts.Excluded(stretches, o.Communicator.Ref, sequence, o.Ordinal)
+	p.Consistent = !facts.Excluded(stretches, o.Communicator.Ref, sequence, o.Ordinal)
 }
 
 // EachPart passes all operations of an archive to f, location by location in the order of their ids, on each in the order

@@ -14,7 +14,7 @@ func (r *Report) whereItWent(o *operations, line *overtime.Line, times *efficien
 	w := r.WaitStates
 	run := &efficiency.Run{
 		Compared:    w.Collectives + w.Messages,
-		NotCompared: w.NotCompared.NoTimes + w.NotCompared.Unfinished + w.NotCompared.Messages + w.NotCompared.Unmatched + w.NotCompared.NotAlike,
+		NotCompared: w.NotCompared.NoTimes + w.NotCompared.Unfinished + w.NotCompared.Messages + w.NotCompared.Unmatched + w.NotCompared.Inconsistent,
 	}
 	recorded := 0
 	for i, rank := range o.causing.ranks {

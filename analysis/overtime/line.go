@@ -10,8 +10,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// MostWindows bounds the windows of a run. Of a run that is longer than they are together two become one.
-const MostWindows = 64
+// mostWindows bounds the windows of a run. Of a run that is longer than they are together two become one.
+const mostWindows = 64
 
 // narrowest is the width of the first windows, as a power of two ns.
 const narrowest = 10
@@ -93,11 +93,11 @@ func (l *Line) at(t otf2.Timestamp) *window {
 		return &l.windows[i-l.first]
 	}
 	if len(l.windows) == 0 {
-		l.first, l.windows = i, make([]window, 1, MostWindows)
+		l.first, l.windows = i, make([]window, 1, mostWindows)
 		return &l.windows[0]
 	}
 	last := l.first + uint64(len(l.windows)) - 1
-	for max(last, i)-min(l.first, i) >= MostWindows {
+	for max(last, i)-min(l.first, i) >= mostWindows {
 		l.widen(1)
 		i, last = uint64(t)>>l.shift, l.first+uint64(len(l.windows))-1
 	}

@@ -36,7 +36,7 @@ func TestWindowsHaveAllWaits(t *testing.T) {
 			sum += w.waited
 		}
 		all := lineOf(waits).Windows(begin, begin+otf2.Timestamp(length), 3)
-		if len(waits) > 0 && sum > 0 && len(all) == 0 || len(all) > MostWindows {
+		if len(waits) > 0 && sum > 0 && len(all) == 0 || len(all) > mostWindows {
 			t.Fatalf("%d windows", len(all))
 		}
 		var waited, begun uint64

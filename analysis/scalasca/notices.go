@@ -28,9 +28,9 @@ type sendNotice struct {
 }
 
 type receiveNotice struct {
-	posted otf2.Timestamp // begin of the region of the posting
-	send   int32
-	told   bool // in the replay
+	posted  otf2.Timestamp // begin of the region of the posting
+	send    int32
+	noticed bool // in the replay
 }
 
 // unmatched is what one end of a pair, communicator and tag has more of than the other, in order.
@@ -197,7 +197,7 @@ func (s *scoutNotices) replay(tracks []*scoutTrack, size func(otf2.CommRef) int)
 			wake(st)
 		case otf2.EventMpiIrecvRequest:
 			if st.index != noReceive {
-				s.receives[st.index].told = true
+				s.receives[st.index].noticed = true
 				wake(st)
 			}
 		case otf2.EventMpiRecv:
@@ -205,7 +205,7 @@ func (s *scoutNotices) replay(tracks []*scoutTrack, size func(otf2.CommRef) int)
 				return noticeStep{otf2.EventMpiSend, uint32(send)}, true
 			}
 		case otf2.EventMpiIsendComplete:
-			if receive := s.sends[st.index].receive; s.late(st.index) && !s.receives[receive].told {
+			if receive := s.sends[st.index].receive; s.late(st.index) && !s.receives[receive].noticed {
 				return noticeStep{otf2.EventMpiIrecvRequest, uint32(receive)}, true
 			}
 		case otf2.EventMpiCollectiveEnd:

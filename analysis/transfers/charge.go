@@ -154,8 +154,8 @@ func (c *Counter) gpus(op *Operation) (hidden bool) {
 	return hidden
 }
 
-// alike tells whether two suspects of one operation can be held against each other.
-func (s *suspect) alike(o *suspect) bool {
+// comparable tells whether two suspects of one operation can be held against each other.
+func (s *suspect) comparable(o *suspect) bool {
 	return s.resource != o.resource && s.sort.near == o.sort.near && max(s.bytes, o.bytes) <= 2*min(s.bytes, o.bytes)
 }
 
@@ -206,7 +206,7 @@ func (c *Counter) others(of int) (usual float64, known bool) {
 	s := &c.suspects[of]
 	c.rates = c.rates[:0]
 	for i := range c.suspects {
-		if o := &c.suspects[i]; s.alike(o) && !o.least {
+		if o := &c.suspects[i]; s.comparable(o) && !o.least {
 			c.rates = append(c.rates, o.rate())
 		}
 	}

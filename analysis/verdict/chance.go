@@ -107,7 +107,7 @@ func (t *trial) chance(rank int) (probability, times float64) {
 func (t *trial) against(rank int) (probability, times float64) {
 	among, of := 1.0, 1.0           // the members of its communicators; all ranks in such communicators
 	var n, expected, struck float64 // of the levels from here on
-	var pooled, alike float64
+	var pooled, byChance float64
 	for level := causes.Levels - 1; level >= t.levels[len(t.levels)-1]; level-- {
 		seats := make(map[int]float64)
 		for _, m := range t.of[rank] {
@@ -117,16 +117,16 @@ func (t *trial) against(rank int) (probability, times float64) {
 			if m.comm.Took == nil {
 				seats[len(m.comm.Ranks)]++
 			} else {
-				pooled, alike = pooled+occasions, alike+usual
+				pooled, byChance = pooled+occasions, byChance+usual
 			}
 		}
 		for members, own := range seats {
 			occasions, usual := t.pool(rank, members, level, own)
-			pooled, alike = pooled+occasions, alike+usual
+			pooled, byChance = pooled+occasions, byChance+usual
 		}
 		if n > 0 && slices.Contains(t.levels[:], level) {
 			among = min(among, tail(struck, n, expected/n))
-			of = min(of, tail(struck, pooled, alike/pooled))
+			of = min(of, tail(struck, pooled, byChance/pooled))
 		}
 	}
 	levels, ranks := float64(len(t.levels)), float64(len(t.causes.Ranks))

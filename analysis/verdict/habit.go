@@ -41,7 +41,7 @@ func habitOf(ev *Evidence, r *causes.Rank, rank int, kind Kind) habit {
 	h := habit{kind: kind, times: len(all), certainty: certaintyOf(all)}
 	main := mainSeries(all)
 	var in []causes.Occurrence
-	late, called, known, told := 0.0, 0.0, 0, 0
+	late, called, known, stated := 0.0, 0.0, 0, 0
 	for _, o := range all {
 		if (series{o.Comm, o.Function, o.Message}) != main {
 			continue
@@ -49,7 +49,7 @@ func habitOf(ev *Evidence, r *causes.Rank, rank int, kind Kind) habit {
 		in = append(in, o)
 		late += o.Late
 		if !math.IsNaN(o.Called) {
-			told++
+			stated++
 		}
 		if o.Called > 0 {
 			called += o.Called
@@ -75,9 +75,9 @@ func habitOf(ev *Evidence, r *causes.Rank, rank int, kind Kind) habit {
 		if r.Costs[causes.Call] > r.Costs[causes.Host] {
 			h.sentence = fmt.Sprintf("It was in NCCL's calls %s longer than %s before %s", units.Time(late), others, call)
 		}
-	case told > 0 && called/float64(told) >= late/2: // its GPU was late, and its host as well
+	case stated > 0 && called/float64(stated) >= late/2: // its GPU was late, and its host as well
 		h.sentence = fmt.Sprintf("Its GPU began %s %s after %s", call, units.Time(late), others)
-	case told > 0:
+	case stated > 0:
 		h.sentence = fmt.Sprintf("Its GPU began %s %s after %s, though it was called in time", call, units.Time(late), others)
 	default:
 		h.sentence = fmt.Sprintf("It began %s %s after %s; when it was called is not known", call, units.Time(late), others)

@@ -176,8 +176,8 @@ func (ev *Evidence) late(waited float64) (named []Culprit) {
 	}
 	work := newWork(ev.Causes, -1, suspects)
 	least := LeastTime * float64(ev.Duration)
-	if named = apart(named, ranks, work, least); len(named) > mostOf(len(ranks)) { // so many do not stand out, but some of them may
-		named = apart(named[:mostOf(len(ranks))], ranks, work, least)
+	if named = standingOut(named, ranks, work, least); len(named) > mostOf(len(ranks)) { // so many do not stand out, but some of them may
+		named = standingOut(named[:mostOf(len(ranks))], ranks, work, least)
 	}
 	return named
 }
@@ -196,9 +196,9 @@ func (ev *Evidence) held(rank int) (ns float64) {
 // mostOf is how many of a number of ranks can stand out together.
 func mostOf(ranks int) int { return max(2, ranks/4) }
 
-// apart leaves out who does not stand apart from the others, or worked longer than they did by less than so many ns. The ones named are in the order of
+// standingOut leaves out who does not stand apart from the others, or worked longer than they did by less than so many ns. The ones named are in the order of
 // what they caused.
-func apart(named []Culprit, ranks []causes.Rank, work work, least float64) []Culprit {
+func standingOut(named []Culprit, ranks []causes.Rank, work work, least float64) []Culprit {
 	for last := len(named) - 1; last >= 0; last-- {
 		of := named[last].Rank
 		isNamed := func(rank int) bool { return slices.ContainsFunc(named, func(c Culprit) bool { return c.Rank == rank }) }

@@ -73,13 +73,13 @@ func (w *work) kind(r, like *causes.Rank) Kind {
 // like is the one of the others that worked most nearly as long as a rank: ranks of another stage do other work. One that is suspected does not count if
 // there are others; of one rank alone it is one that did nothing.
 func like(ranks []causes.Rank, of int, suspects map[int]bool) *causes.Rank {
-	apart := func(i int) float64 { return math.Abs(ranks[i].Worked - ranks[of].Worked) }
+	distance := func(i int) float64 { return math.Abs(ranks[i].Worked - ranks[of].Worked) }
 	best := -1
 	for i := range ranks {
 		if i == of || best >= 0 && suspects[i] && !suspects[best] {
 			continue
 		}
-		if best < 0 || suspects[best] && !suspects[i] || apart(i) < apart(best) {
+		if best < 0 || suspects[best] && !suspects[i] || distance(i) < distance(best) {
 			best = i
 		}
 	}

@@ -73,12 +73,12 @@ type States struct {
 
 // NotCompared counts what is in no wait.
 type NotCompared struct {
-	NoTimes    uint64 `json:"no_times"`   // collectives without comparable times of two members, the root among them if it matters
-	Unfinished uint64 `json:"unfinished"` // collectives that not every member ended
-	Members    uint64 `json:"members"`    // members without comparable times of collectives that were compared
-	Messages   uint64 `json:"messages"`   // without comparable times at both ends
-	Unmatched  uint64 `json:"unmatched"`  // ends of messages whose other end is not there
-	NotAlike   uint64 `json:"not_alike"`  // ends of messages, and members of collectives, that were not recorded alike
+	NoTimes      uint64 `json:"no_times"`   // collectives without comparable times of two members, the root among them if it matters
+	Unfinished   uint64 `json:"unfinished"` // collectives that not every member ended
+	Members      uint64 `json:"members"`    // members without comparable times of collectives that were compared
+	Messages     uint64 `json:"messages"`   // without comparable times at both ends
+	Unmatched    uint64 `json:"unmatched"`  // ends of messages whose other end is not there
+	Inconsistent uint64 `json:"not_alike"`  // ends of messages, and members of collectives, that were not recorded alike
 }
 
 // Sums adds up waits.
@@ -395,10 +395,10 @@ func (w *Counter) Unfinished(members []analysis.Operation) {
 	w.out.NotCompared.Unfinished++
 }
 
-// NotAlike takes a part of an operation that its members did not record alike.
-func (w *Counter) NotAlike(op *analysis.Operation) {
+// Inconsistent takes a part of an operation that its members did not record alike.
+func (w *Counter) Inconsistent(op *analysis.Operation) {
 	if !op.Local.Outside {
-		w.out.NotCompared.NotAlike++
+		w.out.NotCompared.Inconsistent++
 	}
 }
 

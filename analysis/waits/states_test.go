@@ -150,10 +150,10 @@ func TestOnlyTimesOfOneKindAreCompared(t *testing.T) {
 				ref = otf2.StringRef(100_001 + rank)
 				s.Defs.Strings = append(s.Defs.Strings, otf2.String{Self: ref, Text: name})
 			}
-			told := facts.FindAttributes(s.Defs)
+			attributes := facts.FindAttributes(s.Defs)
 			for i := range s.Events[archivetest.Stream(rank)] {
 				for k := range s.Events[archivetest.Stream(rank)][i].Attributes {
-					if a := &s.Events[archivetest.Stream(rank)][i].Attributes[k]; isSource(told, a.ID) {
+					if a := &s.Events[archivetest.Stream(rank)][i].Attributes[k]; isSource(attributes, a.ID) {
 						a.Bits = uint64(ref)
 					}
 				}
@@ -306,8 +306,8 @@ func TestMessagesWithoutTheOtherEnd(t *testing.T) {
 	}
 }
 
-func isSource(told *facts.Attributes, id otf2.AttributeRef) bool {
-	ref, ok := told.Of(id)
+func isSource(attributes *facts.Attributes, id otf2.AttributeRef) bool {
+	ref, ok := attributes.Of(id)
 	return ok && ref == regions.AttrTimingSource
 }
 

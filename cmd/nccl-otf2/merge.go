@@ -80,7 +80,7 @@ func merge(measurement, dir, output string, keep bool) (*scorep.MergeResult, err
 		if isDir(filepath.Join(measurement, experiment.Folder)) {
 			return nil, fmt.Errorf("%s holds no recording (no shards), %s does: Score-P's directory comes first", dir, measurement)
 		}
-		return nil, fmt.Errorf("%s holds no recording (no shards): give the experiment directory of a job", dir)
+		return nil, noShards(dir)
 	}
 	p := newProgress()
 	defer p.done()
@@ -92,7 +92,7 @@ func merge(measurement, dir, output string, keep bool) (*scorep.MergeResult, err
 	}
 	switch {
 	case errors.Is(err, experiment.ErrBusy):
-		return nil, fmt.Errorf("%w: try again when it is done", err)
+		return nil, whenDone(err)
 	case errors.Is(err, fs.ErrPermission):
 		return nil, fmt.Errorf("%w: merge as a user who may write %s and %s", err, dir, output)
 	}

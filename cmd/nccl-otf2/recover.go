@@ -83,7 +83,7 @@ func saveMemory(w io.Writer, dir string) error {
 	if saved == 0 {
 		return nil
 	}
-	printable.Fprintf(w, "saved what %s had left in shared memory\n", count(saved, "process", "processes"))
+	printSaved(w, saved)
 	u, err := unify(dir, true)
 	if err == nil {
 		printUnified(w, u)

@@ -199,15 +199,21 @@ func makeHang(in *reportInput) (part, error) {
 	return part{report.Hang(r), r, r.Problems}, nil
 }
 
+// reportRequest is what a report was asked for by flags.
+type reportRequest struct {
+	format, by, average         choice
+	self, absolute, first, page bool
+	top                         rows
+	wanted                      []bool // of reportSections
+	ras, picture, output        string
+	spec                        selection.Spec
+}
+
 func reportCommand() *cobra.Command {
-	f := choice{"table", []string{"table", "json", "csv", "markdown"}}
-	by := choice{"size", []string{"size", "class"}}
-	average := choice{report.Averages[0], report.Averages}
-	var self, absolute, first, page bool
-	most := rows(defaultRows)
-	wanted := make([]bool, len(reportSections))
-	var rasFrom, picture, output string
-	var spec selection.Spec
+	q := &reportRequest{
+		format: choice{"table", []string{"table", "json", "csv", "markdown"}}, by: choice{"size", []string{"size", "class"}},
+		average: choice{report.Averages[0], report.Averages}, top: rows(defaultRows), wanted: make([]bool, len(reportSections)),
+	}
 	cmd := &cobra.Command{
 		Use:   "report ARCHIVE|DIR",
 		Short: "Say what made the ranks wait, and bandwidths by operation and size",
@@ -241,72 +247,97 @@ plugin's callbacks cost, and what was paused or lost. It looks at no events.`,
   nccl-otf2 report exp1 --format json`,
 		Args: exactly("an experiment directory or archive"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			in := &reportInput{arg: args[0], progress: newProgress(), absolute: absolute, ras: rasFrom, average: average.value, first: first, spec: spec}
-			in.style = report.Style{Top: int(most), Width: widthOf(cmd.OutOrStdout()), Absolute: absolute, Color: colored(cmd.OutOrStdout())}
-			defer in.close()
-			var sections []reportSection
-			for i, on := range wanted {
-				if on {
-					sections = append(sections, reportSections[i])
-				}
+			if err := q.check(cmd.Flags().Changed); err != nil {
+				return err
 			}
-			asked := func(name string) bool {
-				return slices.ContainsFunc(sections, func(s reportSection) bool { return s.name == name })
-			}
-			if err := spec.Check(); err != nil {
-				return usagef("%v", err)
-			}
-			switch {
-			case rasFrom != "" && !asked("hang"):
-				return usagef("--ras is for --hang")
-			case cmd.Flags().Changed("average") && !asked("nccl-tests"):
-				return usagef("--average is for --nccl-tests")
-			case !spec.Empty() && (self || asked("hang") || asked("path")):
-				return usagef("--from, --to, --rank, --comm and --phase select events: --self and --hang look at none, and --path is of the whole run")
-			case self && len(sections) > 0:
-				return usagef("--self stands alone: report the other sections by another command")
-			case picture != "" && (self || len(sections) > 0 || by.value != "size" || cmd.Flags().Changed("format")):
-				return usagef("--svg is a picture of the table of operations: it goes with --first alone")
-			case page && (picture != "" || self || len(sections) > 0 || cmd.Flags().Changed("format")):
-				return usagef("--html is the report as a page: it has all that the report has, and goes with no other form or section")
-			case output != "" && !page:
-				return usagef("-o is for --html")
-			case by.value != "size" && (self || len(sections) > 0):
-				return usagef("--by is for the table of operations")
-			case picture != "":
-				return reportPicture(cmd.OutOrStdout(), in, picture)
-			case first && (self || len(sections) > 0) && !asked("nccl-tests"):
-				return usagef("--first is for the table of operations, and --nccl-tests")
-			case self:
-				return reportSelf(cmd.OutOrStdout(), in, f.value)
-			case len(sections) > 0:
-				return reportParts(cmd.OutOrStdout(), in, sections, f.value)
-			}
-			if page {
-				return reportPage(cmd.OutOrStdout(), in, by.value, first, output)
-			}
-			return reportAll(cmd.OutOrStdout(), in, by.value, first, f.value)
+			return q.run(cmd.OutOrStdout(), args[0])
 		},
 	}
-	for i, s := range reportSections {
-		cmd.Flags().BoolVar(&wanted[i], s.name, false, s.help)
-	}
-	addSelection(cmd, &spec)
-	cmd.Flags().StringVar(&rasFrom, "ras", "", "with --hang: what NCCL's RAS says, a file of ncclras -f json or HOST:PORT of the job's RAS")
-	cmd.Flags().BoolVar(&self, "self", false, "say how the archive was recorded")
-	cmd.Flags().StringVar(&picture, "svg", "", "draw bus bandwidth over size into this file (SVG), and print nothing; -: standard output")
-	cmd.Flags().BoolVar(&page, "html", false, "make a page of the report: one file, without script, that prints well")
-	cmd.Flags().StringVarP(&output, "output", "o", "", "with --html: file to write; - for standard output (default report.html beside the archive)")
-	cmd.Flags().Var(&most, "top", "rows of each table as text: a number, or all")
-	cmd.Flags().BoolVar(&absolute, "absolute", false, "points in time as times of day (UTC), not since the begin of the run")
-	cmd.Flags().BoolVar(&first, "first", false, "count the first operation of each communicator (start-up) in the times and bandwidths, too")
-	cmd.Flags().Var(&average, "average", "with --nccl-tests: time of an operation over its ranks (its -a): avg, rank0, min or max")
-	cmd.Flags().Var(&by, "by", "rows of the table of operations: size, or class of sizes")
-	cmd.Flags().Var(&f, "format", "output: table, json, csv or markdown")
-	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(f.of, cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("average", cobra.FixedCompletions(average.of, cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("by", cobra.FixedCompletions(by.of, cobra.ShellCompDirectiveNoFileComp))
+	q.flags(cmd)
 	return cmd
+}
+
+func (q *reportRequest) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	for i, s := range reportSections {
+		f.BoolVar(&q.wanted[i], s.name, false, s.help)
+	}
+	addSelection(cmd, &q.spec)
+	f.StringVar(&q.ras, "ras", "", "with --hang: what NCCL's RAS says, a file of ncclras -f json or HOST:PORT of the job's RAS")
+	f.BoolVar(&q.self, "self", false, "say how the archive was recorded")
+	f.StringVar(&q.picture, "svg", "", "draw bus bandwidth over size into this file (SVG), and print nothing; -: standard output")
+	f.BoolVar(&q.page, "html", false, "make a page of the report: one file, without script, that prints well")
+	f.StringVarP(&q.output, "output", "o", "", "with --html: file to write; - for standard output (default report.html beside the archive)")
+	f.Var(&q.top, "top", "rows of each table as text: a number, or all")
+	f.BoolVar(&q.absolute, "absolute", false, "points in time as times of day (UTC), not since the begin of the run")
+	f.BoolVar(&q.first, "first", false, "count the first operation of each communicator (start-up) in the times and bandwidths, too")
+	f.Var(&q.average, "average", "with --nccl-tests: time of an operation over its ranks (its -a): avg, rank0, min or max")
+	f.Var(&q.by, "by", "rows of the table of operations: size, or class of sizes")
+	f.Var(&q.format, "format", "output: table, json, csv or markdown")
+	for name, c := range map[string]*choice{"format": &q.format, "average": &q.average, "by": &q.by} {
+		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(c.of, cobra.ShellCompDirectiveNoFileComp))
+	}
+}
+
+// sections are those that were asked for, in the order of reportSections.
+func (q *reportRequest) sections() (all []reportSection) {
+	for i, on := range q.wanted {
+		if on {
+			all = append(all, reportSections[i])
+		}
+	}
+	return all
+}
+
+// check refuses flags that do not go together; changed tells which were given.
+func (q *reportRequest) check(changed func(flag string) bool) error {
+	if err := q.spec.Check(); err != nil {
+		return usagef("%v", err)
+	}
+	sections := q.sections()
+	asked := func(name string) bool {
+		return slices.ContainsFunc(sections, func(s reportSection) bool { return s.name == name })
+	}
+	parts := q.self || len(sections) > 0
+	for _, refused := range []struct {
+		when bool
+		why  string
+	}{
+		{q.ras != "" && !asked("hang"), "--ras is for --hang"},
+		{changed("average") && !asked("nccl-tests"), "--average is for --nccl-tests"},
+		{!q.spec.Empty() && (q.self || asked("hang") || asked("path")),
+			"--from, --to, --rank, --comm and --phase select events: --self and --hang look at none, and --path is of the whole run"},
+		{q.self && len(sections) > 0, "--self stands alone: report the other sections by another command"},
+		{q.picture != "" && (parts || q.by.value != "size" || changed("format")), "--svg is a picture of the table of operations: it goes with --first alone"},
+		{q.page && (q.picture != "" || parts || changed("format")),
+			"--html is the report as a page: it has all that the report has, and goes with no other form or section"},
+		{q.output != "" && !q.page, "-o is for --html"},
+		{q.by.value != "size" && parts, "--by is for the table of operations"},
+		{q.first && parts && !asked("nccl-tests"), "--first is for the table of operations, and --nccl-tests"},
+	} {
+		if refused.when {
+			return usagef("%s", refused.why)
+		}
+	}
+	return nil
+}
+
+// run makes the report of an archive or directory.
+func (q *reportRequest) run(w io.Writer, arg string) error {
+	in := &reportInput{arg: arg, progress: newProgress(), absolute: q.absolute, ras: q.ras, average: q.average.value, first: q.first, spec: q.spec}
+	in.style = report.Style{Top: int(q.top), Width: widthOf(w), Absolute: q.absolute, Color: colored(w)}
+	defer in.close()
+	switch sections := q.sections(); {
+	case q.picture != "":
+		return reportPicture(w, in, q.picture)
+	case q.self:
+		return reportSelf(w, in, q.format.value)
+	case len(sections) > 0:
+		return reportParts(w, in, sections, q.format.value)
+	case q.page:
+		return reportPage(w, in, q.by.value, q.first, q.output)
+	}
+	return reportAll(w, in, q.by.value, q.first, q.format.value)
 }
 
 // reportPicture draws bandwidth over size into a file, or to w.

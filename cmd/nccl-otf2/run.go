@@ -79,61 +79,24 @@ set and empty, and ` + libraryPath + ` the tool's folder.`,
 }
 
 func run(o *runOptions, args []string) error {
-	plugin, err := ownLibrary(doctor.PluginName)
+	env, settings, err := o.environment()
 	if err != nil {
 		return err
 	}
-	env := newEnvironment(os.Environ())
-	env.set("NCCL_PROFILER_PLUGIN", plugin)
-	if o.events != "" {
-		env.set("NCCL_OTF2_EVENTS", o.events)
-	}
-	if o.config != "" {
-		path, err := filepath.Abs(o.config)
-		if err != nil {
-			return err
-		}
-		env.set("NCCL_OTF2_CONFIG", path)
-	}
-	settings, err := jobSettings(env)
-	if err != nil {
-		return settingsFault(err, o.events)
-	}
-
 	// Started per rank by a launcher, all ranks must agree on the directory, and the last one that is
 	// done makes the archive: the collectors do so, and this tool waits for it, because launchers kill
 	// what is left when their processes have ended.
 	member := startedPerRank(env)
-	dir := cmp.Or(o.dir, settings.Dir)
-	if dir == "" {
-		if id := config.StepID(env.lookup); member && id != "" {
-			dir = settings.Directory(env.lookup, 0)
-		} else if !member {
-			dir = newDirectory()
-		}
-	}
-	if dir != "" {
-		if dir, err = filepath.Abs(dir); err != nil {
-			return err
-		}
-		if err := writable(dir); err != nil {
-			return err
-		}
-		env.set("NCCL_OTF2_DIR", dir)
+	dir, err := o.directory(env, settings, member)
+	if err != nil {
+		return err
 	}
 	unify := o.unify && settings.Unify
 	if !member || !unify {
 		env.set("NCCL_OTF2_UNIFY", "off")
 	}
+	sayOfRun(settings, env, args)
 
-	for _, text := range []string{ensureGPUTimes(settings, env, args), ensureSubstrate(env)} {
-		if text != "" {
-			printable.Fprintln(os.Stderr, "nccl-otf2:", text)
-		}
-	}
-	for _, t := range hidden.Set(env.get) {
-		fmt.Fprintf(os.Stderr, "nccl-otf2: not visible: %s\n", t)
-	}
 	// Slurm sends SIGTERM twice when it ends a job, and SIGKILL some time later: the time between is the collectors'.
 	if !signal.Ignored(unix.SIGTERM) {
 		signal.Notify(make(chan os.Signal, 1), unix.SIGTERM)
@@ -152,6 +115,64 @@ func run(o *runOptions, args []string) error {
 		conclude(dir, env, member, unify, began, filepath.Base(args[0]), child)
 	}
 	return exitCode(code)
+}
+
+// environment is that of the command, with the plugin and what the flags set, and the settings that it makes.
+func (o *runOptions) environment() (*environment, *config.Settings, error) {
+	plugin, err := ownLibrary(doctor.PluginName)
+	if err != nil {
+		return nil, nil, err
+	}
+	env := newEnvironment(os.Environ())
+	env.set("NCCL_PROFILER_PLUGIN", plugin)
+	if o.events != "" {
+		env.set("NCCL_OTF2_EVENTS", o.events)
+	}
+	if o.config != "" {
+		path, err := filepath.Abs(o.config)
+		if err != nil {
+			return nil, nil, err
+		}
+		env.set("NCCL_OTF2_CONFIG", path)
+	}
+	settings, err := jobSettings(env)
+	if err != nil {
+		return nil, nil, settingsFault(err, o.events)
+	}
+	return env, settings, nil
+}
+
+// directory is the experiment directory, made and handed to the command; "" if the plugin is to name it.
+func (o *runOptions) directory(env *environment, settings *config.Settings, member bool) (string, error) {
+	dir := cmp.Or(o.dir, settings.Dir)
+	if dir == "" {
+		if id := config.StepID(env.lookup); member && id != "" {
+			dir = settings.Directory(env.lookup, 0)
+		} else if !member {
+			dir = newDirectory()
+		}
+	}
+	if dir == "" {
+		return "", nil
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	env.set("NCCL_OTF2_DIR", dir)
+	return dir, writable(dir)
+}
+
+// sayOfRun completes the environment, and says what the user should know before the command starts.
+func sayOfRun(settings *config.Settings, env *environment, args []string) {
+	for _, text := range []string{ensureGPUTimes(settings, env, args), ensureSubstrate(env)} {
+		if text != "" {
+			printable.Fprintln(os.Stderr, "nccl-otf2:", text)
+		}
+	}
+	for _, t := range hidden.Set(env.get) {
+		fmt.Fprintf(os.Stderr, "nccl-otf2: not visible: %s\n", t)
+	}
 }
 
 // newDirectory is the name of an experiment directory that does not exist yet.
@@ -205,12 +226,7 @@ func conclude(dir string, env *environment, member, archive bool, began time.Tim
 	}
 	switch {
 	case !archive:
-		if !member {
-			dir, _ = join(dir, env, began, say)
-			say("recorded in %s; make the archive with `nccl-otf2 unify %s`", relative(dir), relative(dir))
-		} else if firstToAnnounce(dir, env) {
-			say("recorded in %s; when all ranks have ended make the archive with `nccl-otf2 unify %s`", relative(dir), relative(dir))
-		}
+		announceRecorded(dir, env, member, began, say)
 		return
 	case ctx.Err() != nil:
 		say("interrupted; make the archive with `nccl-otf2 unify %s`", relative(dir))
@@ -225,18 +241,12 @@ func conclude(dir string, env *environment, member, archive bool, began time.Tim
 		announceSilent(wait, dir, command, env, say)
 		return
 	}
-	// Another process may be unifying the directory: a collector, or another node's `run`, perhaps
-	// without this node's part.
-	result, err := unify(dir, true)
-	for errors.Is(err, experiment.ErrBusy) && wait.Err() == nil {
-		time.Sleep(100 * time.Millisecond)
-		if _, made = archiveState(dir); member && made {
-			announceMade(dir, env, say)
-			return
-		}
-		result, err = unify(dir, true)
-	}
-	if err != nil {
+	result, elsewhere, err := unifyWhenFree(wait, dir, member)
+	switch {
+	case elsewhere:
+		announceMade(dir, env, say)
+		return
+	case err != nil:
 		say("%v", oneLine(err.Error()))
 		return
 	}
@@ -250,6 +260,30 @@ func conclude(dir string, env *environment, member, archive bool, began time.Tim
 	if joined && isFile(filepath.Join(filepath.Dir(to), anchorName)) {
 		printable.Fprintf(os.Stderr, "  with Score-P's trace: nccl-otf2 merge %s --output DIR\n", relative(filepath.Dir(to)))
 	}
+}
+
+// announceRecorded says how the archive is made that was not asked for.
+func announceRecorded(dir string, env *environment, member bool, began time.Time, say func(format string, args ...any)) {
+	if !member {
+		dir, _ = join(dir, env, began, say)
+		say("recorded in %s; make the archive with `nccl-otf2 unify %s`", relative(dir), relative(dir))
+	} else if firstToAnnounce(dir, env) {
+		say("recorded in %s; when all ranks have ended make the archive with `nccl-otf2 unify %s`", relative(dir), relative(dir))
+	}
+}
+
+// unifyWhenFree makes the archive. Another process may be unifying the directory: a collector, or another node's `run`, perhaps
+// without this node's part. Of a member of a job, elsewhere tells that another one has made it meanwhile.
+func unifyWhenFree(wait context.Context, dir string, member bool) (result *unified, elsewhere bool, err error) {
+	result, err = unify(dir, true)
+	for errors.Is(err, experiment.ErrBusy) && wait.Err() == nil {
+		time.Sleep(100 * time.Millisecond)
+		if _, made := archiveState(dir); member && made {
+			return nil, true, nil
+		}
+		result, err = unify(dir, true)
+	}
+	return result, false, err
 }
 
 // join moves the experiment directory into Score-P's if there is to be one. It returns where it is then, and says why it

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"net"
@@ -25,11 +26,16 @@ import (
 // timelineFile is where the page of an experiment directory is written by default.
 const timelineFile = "timeline.html"
 
+// timelineRequest is what a page was asked for by flags.
+type timelineRequest struct {
+	output string
+	serve  bool
+	port   int
+	spec   selection.Spec
+}
+
 func timelineCommand() *cobra.Command {
-	var output string
-	var serve bool
-	var port int
-	var spec selection.Spec
+	var q timelineRequest
 	cmd := &cobra.Command{
 		Use:   "timeline ARCHIVE|DIR",
 		Short: "One page that shows the run",
@@ -50,12 +56,12 @@ much as the archive has.`,
 		Args: exactly("an experiment directory or archive"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
-			case serve && output != "":
+			case q.serve && q.output != "":
 				return usagef("--serve writes no file: leave --output out")
-			case !serve && cmd.Flags().Changed("port"):
+			case !q.serve && cmd.Flags().Changed("port"):
 				return usagef("--port is for --serve")
 			}
-			if err := spec.Check(); err != nil {
+			if err := q.spec.Check(); err != nil {
 				return usagef("%v", err)
 			}
 			a, damage := openArchive(args[0])
@@ -65,7 +71,7 @@ much as the archive has.`,
 			defer a.Close()
 			p := newProgress()
 			stop := p.working("reading " + a.Path())
-			d, err := readTimeline(a, spec)
+			d, err := readTimeline(a, q.spec)
 			stop()
 			if err != nil {
 				return err
@@ -74,34 +80,36 @@ much as the archive has.`,
 			d.Damage(damage)
 			opts := timeline.Options{Title: titleOf(a.Path()), Tool: "nccl-otf2 " + toolVersion}
 			opts.Progress = func(done, total int) { p.say("writing: %d of %d", done, total) }
-			if serve {
-				return serveTimeline(cmd, d, opts, port, p)
+			if q.serve {
+				return serveTimeline(cmd, d, opts, q.port, p)
 			}
-			if output == "" {
-				output = filepath.Join(filepath.Dir(a.Path()), timelineFile)
-			}
+			output := cmp.Or(q.output, filepath.Join(filepath.Dir(a.Path()), timelineFile))
 			err = writeTimeline(d, output, opts)
 			p.done()
 			if err != nil {
 				return err
 			}
-			st, err := os.Stat(output)
-			if err != nil {
-				return err
-			}
-			out := cmd.OutOrStdout()
-			printable.Fprintf(out, "%s\n  %s, %s: open it in a browser\n", paint(out, bold, relative(output)), d, units.Bytes(uint64(st.Size())))
-			if !spec.Empty() {
-				printable.Fprintf(out, "  selection: %s\n", spec.String())
-			}
-			return readerGone(nil)
+			return announceTimeline(cmd.OutOrStdout(), d, output, q.spec)
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "", "the file (default: "+timelineFile+" beside the archive)")
-	addSelection(cmd, &spec)
-	cmd.Flags().BoolVar(&serve, "serve", false, "write no file; give the page its data from this machine, until interrupted")
-	cmd.Flags().IntVar(&port, "port", 0, "port for --serve (0: any that is free)")
+	cmd.Flags().StringVarP(&q.output, "output", "o", "", "the file (default: "+timelineFile+" beside the archive)")
+	addSelection(cmd, &q.spec)
+	cmd.Flags().BoolVar(&q.serve, "serve", false, "write no file; give the page its data from this machine, until interrupted")
+	cmd.Flags().IntVar(&q.port, "port", 0, "port for --serve (0: any that is free)")
 	return cmd
+}
+
+// announceTimeline says where the page is, and what is in it.
+func announceTimeline(out io.Writer, d *timeline.Data, output string, spec selection.Spec) error {
+	st, err := os.Stat(output)
+	if err != nil {
+		return err
+	}
+	printable.Fprintf(out, "%s\n  %s, %s: open it in a browser\n", paint(out, bold, relative(output)), d, units.Bytes(uint64(st.Size())))
+	if !spec.Empty() {
+		printable.Fprintf(out, "  selection: %s\n", spec.String())
+	}
+	return readerGone(nil)
 }
 
 // readTimeline reads what is selected of an archive.

@@ -120,7 +120,7 @@ func unify(dir string, sync bool) (*unified, error) {
 		if text := recordedForReplay(dir); text != "" {
 			return nil, errors.New(text)
 		}
-		return nil, fmt.Errorf("%s holds no recording (no shards): give the experiment directory of a job", dir)
+		return nil, noShards(dir)
 	}
 	experiment.Tidy(dir)
 	u := new(unified)
@@ -162,7 +162,7 @@ func unify(dir string, sync bool) (*unified, error) {
 	}
 	switch {
 	case errors.Is(err, experiment.ErrBusy):
-		return nil, fmt.Errorf("%w: try again when it is done", err)
+		return nil, whenDone(err)
 	case errors.Is(err, fs.ErrNotExist) && found.profiles: // beside them is what died before it was described
 		return u, nil
 	case errors.Is(err, fs.ErrNotExist):
@@ -219,7 +219,7 @@ func printUnified(w io.Writer, u *unified) {
 		printable.Fprintf(w, "%s %s still recorded for replay: unify again when the job has ended\n", paint(w, yellow, "!"), count(u.Recorded, "process is", "processes are"))
 	}
 	if u.Saved > 0 {
-		printable.Fprintf(w, "saved what %s had left in shared memory\n", count(u.Saved, "process", "processes"))
+		printSaved(w, u.Saved)
 	}
 	for _, problem := range u.Unsaved {
 		printable.Fprintf(w, "%s left in shared memory: %s\n", paint(w, yellow, "!"), problem)
@@ -324,4 +324,15 @@ func relative(path string) string {
 		return r
 	}
 	return path
+}
+
+func noShards(dir string) error {
+	return fmt.Errorf("%s holds no recording (no shards): give the experiment directory of a job", dir)
+}
+
+// whenDone is for the error that another process is making the archive.
+func whenDone(err error) error { return fmt.Errorf("%w: try again when it is done", err) }
+
+func printSaved(w io.Writer, processes int) {
+	printable.Fprintf(w, "saved what %s had left in shared memory\n", count(processes, "process", "processes"))
 }

@@ -143,7 +143,7 @@ func (c *Controller) send(o *File, order bool, entries []experiment.Entry) error
 
 // gather waits for the answers to a question.
 func (c *Controller) gather(ctx context.Context, ask uint64, entries []experiment.Entry) (answers []Status, silent []string, err error) {
-	deadline := time.Now().Add(cmp.Or(c.Timeout, 5*time.Second) + PollInterval(c.Dir))
+	deadline := time.Now().Add(cmp.Or(c.Timeout, 5*time.Second) + pollInterval(c.Dir))
 	waiting := slices.Clone(entries)
 	for {
 		var still []experiment.Entry

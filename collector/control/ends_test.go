@@ -25,8 +25,8 @@ func TestOrdersToAJobThatEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	go func() {
-		told := shmtest.Await(func() bool { _, err := os.Stat(filepath.Join(dir, FileName)); return err == nil })
-		if err := errors.Join(s.Finish(), s.Close()); err != nil || !told {
+		announced := shmtest.Await(func() bool { _, err := os.Stat(filepath.Join(dir, FileName)); return err == nil })
+		if err := errors.Join(s.Finish(), s.Close()); err != nil || !announced {
 			t.Error(err)
 		}
 	}()

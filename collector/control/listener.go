@@ -26,8 +26,8 @@ var nearFileSystems = []int64{
 	unix.XFS_SUPER_MAGIC,
 }
 
-// PollInterval is the time between two looks of a collector at the control file of an experiment directory.
-func PollInterval(dir string) time.Duration {
+// pollInterval is the time between two looks of a collector at the control file of an experiment directory.
+func pollInterval(dir string) time.Duration {
 	var st unix.Statfs_t
 	if unix.Statfs(dir, &st) == nil && slices.Contains(nearFileSystems, int64(st.Type)) {
 		return pollNear
@@ -45,7 +45,7 @@ type Listener struct {
 
 // Listen begins to follow the control file of an experiment directory.
 func Listen(directory string) Listener {
-	return Listener{path: filepath.Join(directory, FileName), Interval: PollInterval(directory)}
+	return Listener{path: filepath.Join(directory, FileName), Interval: pollInterval(directory)}
 }
 
 // Changed tells that the control file is another than at the last look.

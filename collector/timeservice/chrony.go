@@ -24,8 +24,8 @@ type Answer struct {
 
 // Errors of services that have nothing to say.
 var (
-	ErrUnsynchronized = errors.New("the time service follows no clock")
-	ErrLocal          = errors.New("the time service follows the machine's own clock")
+	errUnsynchronized = errors.New("the time service follows no clock")
+	errLocal          = errors.New("the time service follows the machine's own clock")
 )
 
 // The monitoring protocol: a head, and what is asked for or told. Numbers are big-endian.
@@ -81,9 +81,9 @@ func parse(b []byte) (Answer, error) {
 	case u16(atReply) != tellsTracking || len(b) < replySize:
 		return Answer{}, fmt.Errorf("answer %d of %d bytes", u16(atReply), len(b))
 	case u16(atLeap) == unsynchronized:
-		return Answer{}, ErrUnsynchronized
+		return Answer{}, errUnsynchronized
 	case binary.BigEndian.Uint32(b[atSource:]) == localClock:
-		return Answer{}, ErrLocal
+		return Answer{}, errLocal
 	}
 	ahead := -number(binary.BigEndian.Uint32(b[atCorrection:])) // chronyc calls a clock fast whose correction is below 0
 	bound := number(binary.BigEndian.Uint32(b[atRootDelay:]))/2 + number(binary.BigEndian.Uint32(b[atRootDispersion:]))

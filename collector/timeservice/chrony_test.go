@@ -57,8 +57,8 @@ func TestAnswersThatAreNone(t *testing.T) {
 		change func([]byte) []byte
 		want   error // nil: any
 	}{
-		"unsynchronized": {set(55, 3), ErrUnsynchronized},
-		"own clock":      {func(a []byte) []byte { copy(a[28:], []byte{127, 127, 1, 1}); return a }, ErrLocal},
+		"unsynchronized": {set(55, 3), errUnsynchronized},
+		"own clock":      {func(a []byte) []byte { copy(a[28:], []byte{127, 127, 1, 1}); return a }, errLocal},
 		"refused":        {set(9, 2), nil},
 		"another answer": {set(7, 6), nil},
 		"cut off":        {func(a []byte) []byte { return a[:100] }, nil},

@@ -134,43 +134,17 @@ func (j *joined) add(of *Process) *Piece {
 	for i, r := range q.Regions {
 		regions[i] = uint64(index(j.regions, &p.Regions, r, r))
 	}
-	seen := make(map[string]int)
-	gpus := make([]int, len(q.GPUs))
-	for i, g := range q.GPUs {
-		gpus[i] = index(j.gpus, &p.GPUs, nth(seen, fmt.Sprint(g.Device, g.UUID, g.PCI)), g)
-		if g.Facts != nil {
-			p.GPUs[gpus[i]] = g
-		}
-	}
+	gpus := j.addGPUs(q)
 	gpu := func(i int) int {
 		if i < 0 || i >= len(gpus) {
 			return i
 		}
 		return gpus[i]
 	}
-	foreign := make([]int, len(q.Foreign))
-	for i, f := range q.Foreign {
-		foreign[i] = slices.IndexFunc(p.Foreign, func(o experiment.ForeignComm) bool { return o.Tag == f.Tag && o.Index == f.Index })
-		if foreign[i] < 0 {
-			foreign[i] = len(p.Foreign)
-			p.Foreign = append(p.Foreign, f)
-		}
-	}
+	foreign := j.addForeign(q)
 	j.addLocations(q, out, gpu, foreign)
 	j.addComms(q, out, gpu)
-	wins := make([]uint64, len(q.Wins))
-	for i, w := range q.Wins {
-		if w.Foreign >= 0 {
-			w.Foreign = foreign[w.Foreign]
-		}
-		at := slices.IndexFunc(p.Wins, func(o experiment.Win) bool { return o.Comm == w.Comm && o.Foreign == w.Foreign })
-		if at < 0 {
-			at = len(p.Wins)
-			p.Wins = append(p.Wins, w)
-		}
-		p.Wins[at].Ranks = max(p.Wins[at].Ranks, w.Ranks)
-		wins[i] = uint64(at)
-	}
+	wins := j.addWins(q, foreign)
 	metrics := make([]uint64, len(q.Metrics))
 	for i, m := range q.Metrics {
 		metrics[i] = uint64(j.addMetric(m, out, gpu))
@@ -187,17 +161,71 @@ func (j *joined) add(of *Process) *Piece {
 		}
 	}
 	j.addCounts(&q.Counts)
-	if of := q.Scorep; of != nil && of.Substrate != nil && p.Scorep != nil && p.Scorep.Substrate != nil && of != p.Scorep {
-		all := *p.Scorep
-		substrate := *all.Substrate
-		substrate.Threads = slices.Concat(of.Substrate.Threads, substrate.Threads)
-		all.Substrate, p.Scorep = &substrate, &all
-	}
+	j.addScorepThreads(q.Scorep)
 	out.Maps = []*otf2.MappingTable{
 		otf2.OptimalMapping(otf2.MappingString, text), otf2.OptimalMapping(otf2.MappingRegion, regions),
 		otf2.OptimalMapping(otf2.MappingRmaWin, wins), otf2.OptimalMapping(otf2.MappingMetric, metrics),
 	}
 	return out
+}
+
+// addGPUs joins a shard's GPUs, and gives their indices among all.
+func (j *joined) addGPUs(q *experiment.Process) []int {
+	p := &j.process
+	seen := make(map[string]int)
+	gpus := make([]int, len(q.GPUs))
+	for i, g := range q.GPUs {
+		gpus[i] = index(j.gpus, &p.GPUs, nth(seen, fmt.Sprint(g.Device, g.UUID, g.PCI)), g)
+		if g.Facts != nil {
+			p.GPUs[gpus[i]] = g
+		}
+	}
+	return gpus
+}
+
+// addForeign joins a shard's communicators of other processes, and gives their indices among all.
+func (j *joined) addForeign(q *experiment.Process) []int {
+	p := &j.process
+	foreign := make([]int, len(q.Foreign))
+	for i, f := range q.Foreign {
+		foreign[i] = slices.IndexFunc(p.Foreign, func(o experiment.ForeignComm) bool { return o.Tag == f.Tag && o.Index == f.Index })
+		if foreign[i] < 0 {
+			foreign[i] = len(p.Foreign)
+			p.Foreign = append(p.Foreign, f)
+		}
+	}
+	return foreign
+}
+
+// addWins joins a shard's windows of transfers, and gives their indices among all.
+func (j *joined) addWins(q *experiment.Process, foreign []int) []uint64 {
+	p := &j.process
+	wins := make([]uint64, len(q.Wins))
+	for i, w := range q.Wins {
+		if w.Foreign >= 0 {
+			w.Foreign = foreign[w.Foreign]
+		}
+		at := slices.IndexFunc(p.Wins, func(o experiment.Win) bool { return o.Comm == w.Comm && o.Foreign == w.Foreign })
+		if at < 0 {
+			at = len(p.Wins)
+			p.Wins = append(p.Wins, w)
+		}
+		p.Wins[at].Ranks = max(p.Wins[at].Ranks, w.Ranks)
+		wins[i] = uint64(at)
+	}
+	return wins
+}
+
+// addScorepThreads joins the threads that Score-P measured. What was joined before stays as it is: others may refer to it.
+func (j *joined) addScorepThreads(of *experiment.Scorep) {
+	p := &j.process
+	if of == nil || of.Substrate == nil || p.Scorep == nil || p.Scorep.Substrate == nil || of == p.Scorep {
+		return
+	}
+	all := *p.Scorep
+	substrate := *all.Substrate
+	substrate.Threads = slices.Concat(of.Substrate.Threads, substrate.Threads)
+	all.Substrate, p.Scorep = &substrate, &all
 }
 
 // index finds a value in a list by its key, or puts it behind.

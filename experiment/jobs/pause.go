@@ -74,14 +74,14 @@ func (in *Communicator) findPauses(replays bool) (all []Pause) {
 	for i := 0; ; i++ {
 		p := Pause{In: in, replays: replays, Begin: math.MaxUint64}
 		have := 0
-		alike := true
+		equal := true
 		for m := range in.Present() {
 			gaps := m.gaps(replays)
 			if i >= len(gaps) {
 				continue
 			}
 			g := gaps[i]
-			alike = alike && (have == 0 || g.From == p.from && (g.To == p.To || g.To == 0 || p.To == 0))
+			equal = equal && (have == 0 || g.From == p.from && (g.To == p.To || g.To == 0 || p.To == 0))
 			if have == 0 {
 				p.from = g.From
 			}
@@ -95,10 +95,10 @@ func (in *Communicator) findPauses(replays bool) (all []Pause) {
 		}
 		for m := range in.Present() {
 			if !mixed && i >= len(m.gaps(replays)) && m.Process.State == Finished && m.recorded() > p.from-min(skipped, p.from) {
-				alike = false
+				equal = false
 			}
 		}
-		if !alike {
+		if !equal {
 			in.Parted = &parting{after: in.agreedBefore(i, replays), Detail: in.describeGaps(i, replays)}
 			break
 		}

@@ -54,7 +54,7 @@ func narrow(d *jobs.Difference) (out []jobs.Difference, ok bool) {
 				return nil, false
 			}
 		}
-		if alike(requests, computes) {
+		if equal(requests, computes) {
 			continue
 		}
 		one := d.At(at, at)
@@ -75,7 +75,7 @@ func narrow(d *jobs.Difference) (out []jobs.Difference, ok bool) {
 	return out, true
 }
 
-func alike(requests []Request, reduces bool) bool {
+func equal(requests []Request, reduces bool) bool {
 	return !slices.ContainsFunc(requests, func(r Request) bool { return !r.fits(&requests[0], reduces) })
 }
 

@@ -39,7 +39,7 @@ func Create(path string, mode fs.FileMode) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := CreateIn(root, filepath.Base(path), mode)
+	f, err := createIn(root, filepath.Base(path), mode)
 	if err != nil {
 		root.Close()
 		return nil, err
@@ -48,8 +48,8 @@ func Create(path string, mode fs.FileMode) (*File, error) {
 	return f, nil
 }
 
-// CreateIn is Create in a folder that is held open, wherever its name leads by now.
-func CreateIn(root *os.Root, name string, mode fs.FileMode) (*File, error) {
+// createIn is Create in a folder that is held open, wherever its name leads by now.
+func createIn(root *os.Root, name string, mode fs.FileMode) (*File, error) {
 	for tries := 10; ; tries-- {
 		temporary := temporaryName(name)
 		forget := remember(filepath.Join(root.Name(), temporary))
@@ -144,7 +144,7 @@ func Write(path string, mode fs.FileMode, content []byte, l Lasting) error {
 
 // WriteIn is Write in a folder that is held open.
 func WriteIn(root *os.Root, name string, mode fs.FileMode, content []byte, l Lasting) error {
-	f, err := CreateIn(root, name, mode)
+	f, err := createIn(root, name, mode)
 	return f.writeAll(err, content, l)
 }
 

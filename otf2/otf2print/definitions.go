@@ -6,7 +6,9 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"reflect"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
@@ -20,219 +22,249 @@ func Definitions(w io.Writer, a *otf2.Archive, opts *Options) error {
 	out.WriteString("\n=== Global Definitions =========================================================\n\n")
 	printable.Fprintf(out, "%-27s %12s  Attributes\n", "Definition", "ID")
 	out.WriteString(rule)
-	p := &defPrinter{names: newNames(a.Defs), out: out, zone: opts.Zone, as: opts.As}
+	p := &defPrinter{names: newNames(a.Defs), zone: opts.Zone, as: opts.As}
 	if p.zone == nil {
 		p.zone = time.Local
 	}
+	values := definitionValues(a.Defs)
+	layouts := make(map[otf2.DefKind]*defLayout)
 	eachDef(a.Defs, func(kind otf2.DefKind, i int) {
 		p.names.add(kind, i)
-		p.kind = kind.UpperName()
-		p.print(kind, i)
+		text, known := defTexts[kind]
+		if !known {
+			printable.Fprintf(out, "%-27s\n", "UNKNOWN")
+			return
+		}
+		v := values[kind.String()]
+		if v.Kind() == reflect.Slice {
+			v = v.Index(i)
+		}
+		if layouts[kind] == nil {
+			layouts[kind] = newDefLayout(text, v.Type(), defFields[kind])
+		}
+		id := ""
+		if self := idOf(kind, v); self.IsValid() {
+			id = strconv.FormatUint(self.Uint(), 10)
+		}
+		printable.Fprintf(out, "%-27s %12s  %s\n", kind.UpperName(), id, string(layouts[kind].append(nil, p, v)))
 	})
 	return out.Flush()
+}
+
+// idOf is the field with a definition's number, none where a definition has none.
+func idOf(kind otf2.DefKind, v reflect.Value) reflect.Value {
+	if kind == otf2.DefParadigm {
+		return v.FieldByName("Paradigm")
+	}
+	return v.FieldByName("Self")
 }
 
 // defPrinter writes definitions; the names are those known so far.
 type defPrinter struct {
 	names *names
-	out   *bufio.Writer
 	zone  *time.Location
-	kind  string
 	as    otf2.Version
 }
 
-// row writes the line of a definition with an id.
-func (p *defPrinter) row(self uint64, format string, args ...any) {
-	printable.Fprintf(p.out, "%-27s %12d  "+format+"\n", append([]any{p.kind, self}, args...)...)
+// defTexts gives the text of each definition's fields. {Field} stands for a field of its struct by the field's type: a reference with
+// its name, an enumeration by OTF2's name, a value by the field Type, else a number or text; or for what defFields has of that name.
+var defTexts = map[otf2.DefKind]string{
+	otf2.DefClockProperties:   "Ticks per Seconds: {Resolution}, Global Offset: {Offset}, Length: {Length}, Date: {Realtime}",
+	otf2.DefString:            `"{Text}"`,
+	otf2.DefParadigm:          "{Paradigm}, Name: {Name}, Class: {Class}",
+	otf2.DefParadigmProperty:  "Paradigm: {Paradigm}, Property: {Property}, Type: {Type}, Value: {Value}",
+	otf2.DefIoParadigm:        "Identification: {Identification}, Name: {Name}, Class: {Class}, Flags: {Flags}, {Properties}",
+	otf2.DefAttribute:         "Name: {Name}, Description: {Description}, Type: {Type}",
+	otf2.DefSystemTreeNode:    "Name: {Name}, Class: {Class}, Parent: {Parent}",
+	otf2.DefLocationGroup:     "Name: {Name}, Type: {Type}, Parent: {SystemTreeParent}, Creator: {Creator}",
+	otf2.DefLocation:          "Name: {Name}, Type: {Type}, # Events: {Events}, Group: {Group}",
+	otf2.DefCallsite:          "File: {SourceFile}, Line Number: {LineNumber}, Entered Region: {EnteredRegion}, Left Region: {LeftRegion}",
+	otf2.DefCallpath:          "Parent: {Parent}, Region: {Region}",
+	otf2.DefCallpathParameter: "Callpath: {Callpath}, Parameter: {Parameter}, Type: {Type}, Value: {Value}",
+	otf2.DefGroup:             "Name: {Name}, Type: {Type}, Paradigm: {Paradigm}, Flags: {Flags}, {Members}",
+	otf2.DefRegion: "Name: {Name} (Aka. {CanonicalName}), Descr.: {Description}, Role: {Role}, Paradigm: {Paradigm}, " +
+		"Flags: {Flags}, File: {SourceFile}, Begin: {BeginLine}, End: {EndLine}",
+	otf2.DefMetricMember: "Name: {Name}, Descr.: {Description}, Type: {Type}, Mode: {Mode}, Value Type: {ValueType}, " +
+		"Base: {Base}, Exponent: {Exponent}, Unit: {Unit}",
+	otf2.DefMetricClass:         "Occurrence: {Occurrence}, Kind: {RecorderKind}, {Members}",
+	otf2.DefMetricInstance:      "Class: {MetricClass}, Recorder: {Recorder}, Scope: {MetricScope} {Scope}",
+	otf2.DefMetricClassRecorder: "Class: {Metric}, Recorder: {Recorder}",
+	otf2.DefComm:                "Name: {Name}, Group: {Group}, Parent: {Parent}, Flags: {Flags}",
+	otf2.DefInterComm:           "name: {Name}, Group A: {GroupA}, Group B: {GroupB}, Common Communicator: {Common}, Flags: {Flags}",
+	otf2.DefParameter:           "Name: {Name}, Type: {Type}",
+	otf2.DefRmaWin:              "Name: {Name}, Communicator: {Comm}, Flags: {Flags}",
+	otf2.DefCartDimension:       "Name: {Name}, Size: {Size}, Periodicity: {Periodicity}",
+	otf2.DefCartTopology:        "Name: {Name}, Communicator: {Communicator}, {CartDimensions}",
+	otf2.DefCartCoordinate:      "Cartesian Topology: {CartTopology}, Rank: {Rank}, {Coordinates}",
+	otf2.DefSourceCodeLocation:  "File: {File}, Line Number: {LineNumber}",
+	otf2.DefCallingContext:      "Region: {Region}, Source code location: {SourceCodeLocation}, Parent: {Parent}",
+	otf2.DefInterruptGenerator:  "Name: {Name}, Mode: {Mode}, Base: {Base}, Exponent: {Exponent}, Period: {Period}",
+	otf2.DefIoRegularFile:       "Name: {Name}, Scope: {Scope}",
+	otf2.DefIoDirectory:         "Name: {Name}, Scope: {Scope}",
+	otf2.DefIoHandle: "Name: {Name}, File: {File}, I/O Paradigm: {IoParadigm}, Flags: {Flags}, " +
+		"Communicator: {Comm}, Parent: {Parent}",
+
+	otf2.DefSystemTreeNodeProperty:  "System Tree Node: {Node}, Name: {Name}, Type: {Type}, Value: {Value}",
+	otf2.DefSystemTreeNodeDomain:    "System Tree Node: {Node}, Domain: {Domain}",
+	otf2.DefLocationGroupProperty:   "Location Group: {LocationGroup}, Name: {Name}, Type: {Type}, Value: {Value}",
+	otf2.DefLocationProperty:        "Location: {Location}, Name: {Name}, Type: {Type}, Value: {Value}",
+	otf2.DefCallingContextProperty:  "Calling Context: {CallingContext}, Name: {Name}, Type: {Type}, Value: {Value}",
+	otf2.DefIoFileProperty:          "File: {IoFile}, Name: {Name}, Type: {Type}, Value: {Value}",
+	otf2.DefIoPreCreatedHandleState: "Handle: {IoHandle}, Access Mode: {Mode}, Status Flags: {StatusFlags}",
 }
 
-// plain writes the line of a definition without id.
-func (p *defPrinter) plain(format string, args ...any) {
-	printable.Fprintf(p.out, "%-27s %12s  "+format+"\n", append([]any{p.kind, ""}, args...)...)
+// defField writes what a field's type does not say how to; def is a pointer to the definition.
+type defField func(p *defPrinter, def any) string
+
+// fieldOf makes a defField of a function of one kind of definition.
+func fieldOf[T any](f func(p *defPrinter, v *T) string) defField {
+	return func(p *defPrinter, def any) string { return f(p, def.(*T)) }
+}
+
+// defFields are the fields of definitions that are not written by their types.
+var defFields = map[otf2.DefKind]map[string]defField{
+	otf2.DefClockProperties:  {"Realtime": fieldOf((*defPrinter).date)},
+	otf2.DefParadigm:         {"Paradigm": fieldOf((*defPrinter).definedParadigm)},
+	otf2.DefParadigmProperty: {"Type": fieldOf((*defPrinter).paradigmType), "Value": fieldOf((*defPrinter).paradigmValue)},
+	otf2.DefIoParadigm:       {"Properties": fieldOf((*defPrinter).ioProperties)},
+	otf2.DefGroup:            {"Members": fieldOf((*defPrinter).groupMembers)},
+	otf2.DefMetricMember:     {"ValueType": fieldOf((*defPrinter).valueType)},
+	otf2.DefMetricClass:      {"Members": fieldOf((*defPrinter).metricMembers)},
+	otf2.DefMetricInstance:   {"Scope": fieldOf((*defPrinter).scope)},
+	otf2.DefCartTopology:     {"CartDimensions": fieldOf((*defPrinter).dimensions)},
+	otf2.DefCartCoordinate:   {"Rank": fieldOf((*defPrinter).rank), "Coordinates": fieldOf((*defPrinter).coordinates)},
+}
+
+// defLayout is the prepared text of a kind of definition.
+type defLayout struct {
+	pieces []defPiece
+	tail   string // text behind the last piece
+}
+
+// defPiece is literal text and the field behind it.
+type defPiece struct {
+	text  string
+	own   defField // if it is not written by its type
+	field int      // of the struct
+	typed int      // of a value, the field with its type; else -1
+	piece piece
+}
+
+// newDefLayout prepares the text of a definition with the given struct.
+func newDefLayout(text string, of reflect.Type, own map[string]defField) *defLayout {
+	l := new(defLayout)
+	index := func(name string) int {
+		f, ok := of.FieldByName(name)
+		if !ok {
+			panic(fmt.Sprintf("otf2print: text of %s: no field %q", of, name))
+		}
+		return f.Index[0]
+	}
+	for {
+		literal, rest, ok := strings.Cut(text, "{")
+		if !ok {
+			l.tail = literal
+			return l
+		}
+		name, rest, _ := strings.Cut(rest, "}")
+		q := defPiece{text: literal, own: own[name], typed: -1}
+		if q.own == nil {
+			q.field = index(name)
+			f := of.Field(q.field).Type
+			if f == reflect.TypeFor[otf2.Value]() {
+				q.typed = index("Type")
+			}
+			q.piece = pieceOf(&otf2.Field{Type: enumName(f), Encoding: encodingOf(f)})
+		}
+		l.pieces = append(l.pieces, q)
+		text = rest
+	}
+}
+
+// enumName is OTF2's name of a field's type, "" of plain numbers and texts.
+func enumName(t reflect.Type) string {
+	if t.PkgPath() == "" {
+		return ""
+	}
+	return t.Name()
+}
+
+func encodingOf(t reflect.Type) otf2.Encoding {
+	if t.Kind() == reflect.Int64 {
+		return otf2.EncodingS64
+	}
+	return otf2.EncodingC64
+}
+
+// append writes the fields of a definition.
+func (l *defLayout) append(b []byte, p *defPrinter, v reflect.Value) []byte {
+	for i := range l.pieces {
+		q := &l.pieces[i]
+		b = append(b, q.text...)
+		if q.own != nil {
+			b = append(b, q.own(p, v.Addr().Interface())...)
+			continue
+		}
+		switch f := v.Field(q.field); {
+		case q.typed >= 0:
+			b = p.names.appendValue(b, otf2.Type(v.Field(q.typed).Uint()), otf2.Value(f.Uint()))
+		case f.Kind() == reflect.String:
+			b = append(b, f.String()...)
+		case f.CanInt():
+			b = q.piece.append(b, p.names, otf2.UndefinedLocation, []uint64{uint64(f.Int())})
+		default:
+			b = q.piece.append(b, p.names, otf2.UndefinedLocation, []uint64{f.Uint()})
+		}
+	}
+	return append(b, l.tail...)
 }
 
 func (p *defPrinter) str(ref otf2.StringRef) string { return p.names.ref(spaceString, uint64(ref)) }
 
-func (p *defPrinter) value(typ otf2.Type, v otf2.Value) string {
-	return string(p.names.appendValue(nil, typ, v))
-}
+func enum(name string, v uint64) string { return string(appendEnum(nil, name, v)) }
 
-func (p *defPrinter) paradigm(v otf2.Paradigm) string {
-	return string(p.names.appendParadigm(nil, v))
-}
-
-func enum(name string, v uint64) string  { return string(appendEnum(nil, name, v)) }
-func flags(name string, v uint64) string { return string(appendFlags(nil, name, v)) }
-
-// print writes definition i of a kind.
-func (p *defPrinter) print(kind otf2.DefKind, i int) {
-	d, n := p.names.defs, p.names
-	switch kind {
-	case otf2.DefClockProperties:
-		p.clock(&d.Clock)
-	case otf2.DefString:
-		v := &d.Strings[i]
-		p.row(uint64(v.Self), "\"%s\"", v.Text)
-	case otf2.DefParadigm:
-		v := &d.Paradigms[i]
-		p.row(uint64(v.Paradigm), "%s, Name: %s, Class: %s", enum("Paradigm", uint64(v.Paradigm)), p.str(v.Name), enum("ParadigmClass", uint64(v.Class)))
-	case otf2.DefParadigmProperty:
-		p.paradigmProperty(&d.ParadigmProperties[i])
-	case otf2.DefIoParadigm:
-		p.ioParadigm(&d.IoParadigms[i])
-	case otf2.DefAttribute:
-		v := &d.Attributes[i]
-		p.row(uint64(v.Self), "Name: %s, Description: %s, Type: %s", p.str(v.Name), p.str(v.Description), enum("Type", uint64(v.Type)))
-	case otf2.DefSystemTreeNode:
-		v := &d.SystemTreeNodes[i]
-		p.row(uint64(v.Self), "Name: %s, Class: %s, Parent: %s", p.str(v.Name), p.str(v.Class), n.ref(spaceSystemTreeNode, uint64(v.Parent)))
-	case otf2.DefSystemTreeNodeProperty:
-		v := &d.SystemTreeNodeProperties[i]
-		p.plain("System Tree Node: %s, Name: %s, Type: %s, Value: %s", n.ref(spaceSystemTreeNode, uint64(v.Node)), p.str(v.Name), enum("Type", uint64(v.Type)), p.value(v.Type, v.Value))
-	case otf2.DefSystemTreeNodeDomain:
-		v := &d.SystemTreeNodeDomains[i]
-		p.plain("System Tree Node: %s, Domain: %s", n.ref(spaceSystemTreeNode, uint64(v.Node)), enum("SystemTreeDomain", uint64(v.Domain)))
-	case otf2.DefLocationGroup:
-		v := &d.LocationGroups[i]
-		p.row(uint64(v.Self), "Name: %s, Type: %s, Parent: %s, Creator: %s", p.str(v.Name), enum("LocationGroupType", uint64(v.Type)),
-			n.ref(spaceSystemTreeNode, uint64(v.SystemTreeParent)), n.ref(spaceLocationGroup, uint64(v.Creator)))
-	case otf2.DefLocationGroupProperty:
-		v := &d.LocationGroupProperties[i]
-		p.plain("Location Group: %s, Name: %s, Type: %s, Value: %s", n.ref(spaceLocationGroup, uint64(v.LocationGroup)), p.str(v.Name), enum("Type", uint64(v.Type)), p.value(v.Type, v.Value))
-	case otf2.DefLocation:
-		v := &d.Locations[i]
-		p.row(uint64(v.Self), "Name: %s, Type: %s, # Events: %d, Group: %s", p.str(v.Name), enum("LocationType", uint64(v.Type)), v.Events, n.ref(spaceLocationGroup, uint64(v.Group)))
-	case otf2.DefLocationProperty:
-		v := &d.LocationProperties[i]
-		p.plain("Location: %s, Name: %s, Type: %s, Value: %s", n.ref(spaceLocation, uint64(v.Location)), p.str(v.Name), enum("Type", uint64(v.Type)), p.value(v.Type, v.Value))
-	case otf2.DefRegion:
-		v := &d.Regions[i]
-		p.row(uint64(v.Self), "Name: %s (Aka. %s), Descr.: %s, Role: %s, Paradigm: %s, Flags: %s, File: %s, Begin: %d, End: %d",
-			p.str(v.Name), p.str(v.CanonicalName), p.str(v.Description), enum("RegionRole", uint64(v.Role)), p.paradigm(v.Paradigm),
-			flags("RegionFlag", uint64(v.Flags)), p.str(v.SourceFile), v.BeginLine, v.EndLine)
-	case otf2.DefCallsite:
-		v := &d.Callsites[i]
-		p.row(uint64(v.Self), "File: %s, Line Number: %d, Entered Region: %s, Left Region: %s", p.str(v.SourceFile), v.LineNumber,
-			n.ref(spaceRegion, uint64(v.EnteredRegion)), n.ref(spaceRegion, uint64(v.LeftRegion)))
-	case otf2.DefCallpath:
-		v := &d.Callpaths[i]
-		p.row(uint64(v.Self), "Parent: %s, Region: %s", n.ref(spaceCallpath, uint64(v.Parent)), n.ref(spaceRegion, uint64(v.Region)))
-	case otf2.DefCallpathParameter:
-		v := &d.CallpathParameters[i]
-		p.plain("Callpath: %s, Parameter: %s, Type: %s, Value: %s", n.ref(spaceCallpath, uint64(v.Callpath)), n.ref(spaceParameter, uint64(v.Parameter)),
-			enum("Type", uint64(v.Type)), p.value(v.Type, v.Value))
-	case otf2.DefGroup:
-		p.group(&d.Groups[i])
-	case otf2.DefMetricMember:
-		v := &d.MetricMembers[i]
-		value := string(appendInvalid(nil, uint64(v.ValueType)))
-		switch v.ValueType {
-		case otf2.TypeUint64, otf2.TypeInt64, otf2.TypeDouble:
-			value = v.ValueType.String()
-		}
-		p.row(uint64(v.Self), "Name: %s, Descr.: %s, Type: %s, Mode: %s, Value Type: %s, Base: %s, Exponent: %d, Unit: %s", p.str(v.Name), p.str(v.Description),
-			enum("MetricType", uint64(v.Type)), enum("MetricMode", uint64(v.Mode)), value, enum("Base", uint64(v.Base)), v.Exponent, p.str(v.Unit))
-	case otf2.DefMetricClass:
-		v := &d.MetricClasses[i]
-		p.row(uint64(v.Self), "Occurrence: %s, Kind: %s, %s", enum("MetricOccurrence", uint64(v.Occurrence)), enum("RecorderKind", uint64(v.RecorderKind)),
-			list("Member", len(v.Members), func(i int) string { return n.ref(spaceMetricMember, uint64(v.Members[i])) }))
-	case otf2.DefMetricInstance:
-		v := &d.MetricInstances[i]
-		p.row(uint64(v.Self), "Class: %s, Recorder: %s, Scope: %s %s", n.ref(spaceMetric, uint64(v.MetricClass)), n.ref(spaceLocation, uint64(v.Recorder)),
-			enum("MetricScope", uint64(v.MetricScope)), p.scope(v.MetricScope, v.Scope))
-	case otf2.DefMetricClassRecorder:
-		v := &d.MetricClassRecorders[i]
-		p.plain("Class: %s, Recorder: %s", n.ref(spaceMetric, uint64(v.Metric)), n.ref(spaceLocation, uint64(v.Recorder)))
-	case otf2.DefComm:
-		v := &d.Comms[i]
-		p.row(uint64(v.Self), "Name: %s, Group: %s, Parent: %s, Flags: %s", p.str(v.Name), n.ref(spaceGroup, uint64(v.Group)), n.ref(spaceComm, uint64(v.Parent)), flags("CommFlag", uint64(v.Flags)))
-	case otf2.DefInterComm:
-		v := &d.InterComms[i]
-		p.row(uint64(v.Self), "name: %s, Group A: %s, Group B: %s, Common Communicator: %s, Flags: %s", p.str(v.Name), n.ref(spaceGroup, uint64(v.GroupA)),
-			n.ref(spaceGroup, uint64(v.GroupB)), n.ref(spaceComm, uint64(v.Common)), flags("CommFlag", uint64(v.Flags)))
-	case otf2.DefParameter:
-		v := &d.Parameters[i]
-		p.row(uint64(v.Self), "Name: %s, Type: %s", p.str(v.Name), enum("ParameterType", uint64(v.Type)))
-	case otf2.DefRmaWin:
-		v := &d.RmaWins[i]
-		p.row(uint64(v.Self), "Name: %s, Communicator: %s, Flags: %s", p.str(v.Name), n.ref(spaceComm, uint64(v.Comm)), flags("RmaWinFlag", uint64(v.Flags)))
-	case otf2.DefCartDimension:
-		v := &d.CartDimensions[i]
-		p.row(uint64(v.Self), "Name: %s, Size: %d, Periodicity: %s", p.str(v.Name), v.Size, enum("CartPeriodicity", uint64(v.Periodicity)))
-	case otf2.DefCartTopology:
-		v := &d.CartTopologies[i]
-		p.row(uint64(v.Self), "Name: %s, Communicator: %s, %d%s: (%s)", p.str(v.Name), n.ref(spaceComm, uint64(v.Communicator)), len(v.CartDimensions),
-			plural(" Dimension", uint64(len(v.CartDimensions))), join(len(v.CartDimensions), func(i int) string { return n.ref(spaceCartDimension, uint64(v.CartDimensions[i])) }))
-	case otf2.DefCartCoordinate:
-		v := &d.CartCoordinates[i]
-		comm := otf2.UndefinedComm
-		if t := d.CartTopology(v.CartTopology); t != nil {
-			comm = t.Communicator
-		}
-		p.plain("Cartesian Topology: %s, Rank: %s, %s: (%s)", n.ref(spaceCartTopology, uint64(v.CartTopology)),
-			n.appendRank(nil, otf2.UndefinedLocation, comm, uint64(v.Rank)), plural("Coordinate", uint64(len(v.Coordinates))),
-			join(len(v.Coordinates), func(i int) string { return strconv.FormatUint(uint64(v.Coordinates[i]), 10) }))
-	case otf2.DefSourceCodeLocation:
-		v := &d.SourceCodeLocations[i]
-		p.row(uint64(v.Self), "File: %s, Line Number: %d", p.str(v.File), v.LineNumber)
-	case otf2.DefCallingContext:
-		v := &d.CallingContexts[i]
-		p.row(uint64(v.Self), "Region: %s, Source code location: %s, Parent: %s", n.ref(spaceRegion, uint64(v.Region)),
-			n.ref(spaceSourceCodeLocation, uint64(v.SourceCodeLocation)), n.ref(spaceCallingContext, uint64(v.Parent)))
-	case otf2.DefCallingContextProperty:
-		v := &d.CallingContextProperties[i]
-		p.plain("Calling Context: %s, Name: %s, Type: %s, Value: %s", n.ref(spaceCallingContext, uint64(v.CallingContext)), p.str(v.Name), enum("Type", uint64(v.Type)), p.value(v.Type, v.Value))
-	case otf2.DefInterruptGenerator:
-		v := &d.InterruptGenerators[i]
-		p.row(uint64(v.Self), "Name: %s, Mode: %s, Base: %s, Exponent: %d, Period: %d", p.str(v.Name), enum("InterruptGeneratorMode", uint64(v.Mode)),
-			enum("Base", uint64(v.Base)), v.Exponent, v.Period)
-	case otf2.DefIoFileProperty:
-		v := &d.IoFileProperties[i]
-		p.plain("File: %s, Name: %s, Type: %s, Value: %s", n.ref(spaceIoFile, uint64(v.IoFile)), p.str(v.Name), enum("Type", uint64(v.Type)), p.value(v.Type, v.Value))
-	case otf2.DefIoRegularFile:
-		v := &d.IoRegularFiles[i]
-		p.row(uint64(v.Self), "Name: %s, Scope: %s", p.str(v.Name), n.ref(spaceSystemTreeNode, uint64(v.Scope)))
-	case otf2.DefIoDirectory:
-		v := &d.IoDirectories[i]
-		p.row(uint64(v.Self), "Name: %s, Scope: %s", p.str(v.Name), n.ref(spaceSystemTreeNode, uint64(v.Scope)))
-	case otf2.DefIoHandle:
-		v := &d.IoHandles[i]
-		p.row(uint64(v.Self), "Name: %s, File: %s, I/O Paradigm: %s, Flags: %s, Communicator: %s, Parent: %s", p.str(v.Name), n.ref(spaceIoFile, uint64(v.File)),
-			n.ref(spaceIoParadigm, uint64(v.IoParadigm)), flags("IoHandleFlag", uint64(v.Flags)), n.ref(spaceComm, uint64(v.Comm)), n.ref(spaceIoHandle, uint64(v.Parent)))
-	case otf2.DefIoPreCreatedHandleState:
-		v := &d.IoPreCreatedHandleStates[i]
-		p.plain("Handle: %s, Access Mode: %s, Status Flags: %s", n.ref(spaceIoHandle, uint64(v.IoHandle)), enum("IoAccessMode", uint64(v.Mode)), flags("IoStatusFlag", uint64(v.StatusFlags)))
-	default:
-		printable.Fprintf(p.out, "%-27s\n", "UNKNOWN")
+// date is when the clock showed its first time.
+func (p *defPrinter) date(v *otf2.ClockProperties) string {
+	if v.Realtime == uint64(otf2.UndefinedTimestamp) {
+		return "UNDEFINED"
 	}
+	return time.Unix(int64(v.Realtime/1e9), int64(v.Realtime%1e9)).In(p.zone).Format("2006-01-02 15:04:05.000000000 -0700")
 }
 
-func (p *defPrinter) clock(v *otf2.ClockProperties) {
-	date := "UNDEFINED"
-	if v.Realtime != uint64(otf2.UndefinedTimestamp) {
-		date = time.Unix(int64(v.Realtime/1e9), int64(v.Realtime%1e9)).In(p.zone).Format("2006-01-02 15:04:05.000000000 -0700")
+// definedParadigm is OTF2's name, not the one that is defined.
+func (p *defPrinter) definedParadigm(v *otf2.ParadigmDef) string {
+	return enum("Paradigm", uint64(v.Paradigm))
+}
+
+// rmaOnly tells whether a property is the one whose values are named as truths are.
+func rmaOnly(v *otf2.ParadigmPropertyDef) bool {
+	return v.Property == otf2.ParadigmPropertyRmaOnly && v.Type == otf2.TypeUint8
+}
+
+func (p *defPrinter) paradigmType(v *otf2.ParadigmPropertyDef) string {
+	if rmaOnly(v) {
+		return "BOOLEAN"
 	}
-	p.plain("Ticks per Seconds: %d, Global Offset: %d, Length: %d, Date: %s", v.Resolution, v.Offset, v.Length, date)
+	return enum("Type", uint64(v.Type))
 }
 
-func (p *defPrinter) paradigmProperty(v *otf2.ParadigmPropertyDef) {
-	typ, value := enum("Type", uint64(v.Type)), fmt.Sprintf("TYPE MISMATCH <%d>", uint64(v.Value))
+func (p *defPrinter) paradigmValue(v *otf2.ParadigmPropertyDef) string {
 	switch v.Property {
 	case otf2.ParadigmPropertyCommNameTemplate, otf2.ParadigmPropertyRmaWinNameTemplate:
 		if v.Type == otf2.TypeString {
-			value = p.str(otf2.StringRef(v.Value))
+			return p.str(otf2.StringRef(v.Value))
 		}
 	case otf2.ParadigmPropertyRmaOnly:
-		if v.Type == otf2.TypeUint8 {
-			typ, value = "BOOLEAN", enum("CartPeriodicity", uint64(v.Value)) // the same two names
+		if rmaOnly(v) {
+			return enum("CartPeriodicity", uint64(v.Value)) // the same two names
 		}
 	default:
-		value = fmt.Sprintf("UNKNOWN PROPERTY <%d>", uint64(v.Value))
+		return fmt.Sprintf("UNKNOWN PROPERTY <%d>", uint64(v.Value))
 	}
-	p.plain("Paradigm: %s, Property: %s, Type: %s, Value: %s", p.paradigm(v.Paradigm), enum("ParadigmProperty", uint64(v.Property)), typ, value)
+	return fmt.Sprintf("TYPE MISMATCH <%d>", uint64(v.Value))
 }
 
-func (p *defPrinter) ioParadigm(v *otf2.IoParadigm) {
+func (p *defPrinter) ioProperties(v *otf2.IoParadigm) string {
 	n := len(v.Properties)
 	text := strconv.Itoa(n) + " Properties"
 	if n == 1 {
@@ -248,54 +280,86 @@ func (p *defPrinter) ioParadigm(v *otf2.IoParadigm) {
 		}
 		text += separator(i) + "(" + enum("IoParadigmProperty", uint64(property)) + "; " + enum("Type", uint64(v.Types[i])) + "; " + value + ")"
 	}
-	p.row(uint64(v.Self), "Identification: %s, Name: %s, Class: %s, Flags: %s, %s", p.str(v.Identification), p.str(v.Name),
-		enum("IoParadigmClass", uint64(v.Class)), flags("IoParadigmFlag", uint64(v.Flags)), text)
+	return text
 }
 
-func (p *defPrinter) group(v *otf2.Group) {
-	n := p.names
-	member := func(i int) string {
-		id := v.Members[i]
-		switch v.Type {
-		case otf2.GroupTypeLocations, otf2.GroupTypeCommLocations:
-			return n.ref(spaceLocation, id)
-		case otf2.GroupTypeRegions:
-			return n.ref(spaceRegion, id)
-		case otf2.GroupTypeMetric:
-			return n.ref(spaceMetricMember, id)
-		case otf2.GroupTypeCommGroup:
-			name := "INVALID"
-			rank := id
-			if p.as >= v32 && v.Flags&otf2.GroupFlagGlobalMembers != 0 {
-				rank = uint64(i) // 3.2 names the location of the rank in place of the member's
-			}
-			if world := n.world[v.Paradigm]; world != nil && rank < uint64(len(world.Members)) {
-				name = n.ref(spaceLocation, world.Members[rank])
-			}
-			return strconv.FormatUint(id, 10) + " (" + name + ")"
-		}
-		if id == 1<<64-1 {
-			return "UNDEFINED"
-		}
-		return strconv.FormatUint(id, 10)
+// valueType is the type of a metric's values: of OTF2's types only three are allowed.
+func (p *defPrinter) valueType(v *otf2.MetricMember) string {
+	switch v.ValueType {
+	case otf2.TypeUint64, otf2.TypeInt64, otf2.TypeDouble:
+		return v.ValueType.String()
 	}
-	p.row(uint64(v.Self), "Name: %s, Type: %s, Paradigm: %s, Flags: %s, %s", p.str(v.Name), enum("GroupType", uint64(v.Type)), p.paradigm(v.Paradigm),
-		flags("GroupFlag", uint64(v.Flags)), list("Member", len(v.Members), member))
+	return string(appendInvalid(nil, uint64(v.ValueType)))
+}
+
+func (p *defPrinter) metricMembers(v *otf2.MetricClass) string {
+	return list("Member", len(v.Members), func(i int) string { return p.names.ref(spaceMetricMember, uint64(v.Members[i])) })
+}
+
+func (p *defPrinter) dimensions(v *otf2.CartTopology) string {
+	n := len(v.CartDimensions)
+	all := join(n, func(i int) string { return p.names.ref(spaceCartDimension, uint64(v.CartDimensions[i])) })
+	return strconv.Itoa(n) + plural(" Dimension", uint64(n)) + ": (" + all + ")"
+}
+
+func (p *defPrinter) rank(v *otf2.CartCoordinate) string {
+	comm := otf2.UndefinedComm
+	if t := p.names.defs.CartTopology(v.CartTopology); t != nil {
+		comm = t.Communicator
+	}
+	return string(p.names.appendRank(nil, otf2.UndefinedLocation, comm, uint64(v.Rank)))
+}
+
+func (p *defPrinter) coordinates(v *otf2.CartCoordinate) string {
+	n := len(v.Coordinates)
+	return plural("Coordinate", uint64(n)) + ": (" + join(n, func(i int) string { return strconv.FormatUint(uint64(v.Coordinates[i]), 10) }) + ")"
+}
+
+// spaceOfMember are the id spaces of what groups hold, where it is definitions.
+var spaceOfMember = map[otf2.GroupType]space{
+	otf2.GroupTypeLocations: spaceLocation, otf2.GroupTypeCommLocations: spaceLocation,
+	otf2.GroupTypeRegions: spaceRegion, otf2.GroupTypeMetric: spaceMetricMember,
+}
+
+func (p *defPrinter) groupMembers(v *otf2.Group) string {
+	return list("Member", len(v.Members), func(i int) string { return p.member(v, i) })
+}
+
+// member is what a group holds at an index.
+func (p *defPrinter) member(v *otf2.Group, i int) string {
+	id := v.Members[i]
+	if s, isRef := spaceOfMember[v.Type]; isRef {
+		return p.names.ref(s, id)
+	}
+	if v.Type == otf2.GroupTypeCommGroup {
+		name := "INVALID"
+		rank := id
+		if p.as >= v32 && v.Flags&otf2.GroupFlagGlobalMembers != 0 {
+			rank = uint64(i) // 3.2 names the location of the rank in place of the member's
+		}
+		if world := p.names.world[v.Paradigm]; world != nil && rank < uint64(len(world.Members)) {
+			name = p.names.ref(spaceLocation, world.Members[rank])
+		}
+		return strconv.FormatUint(id, 10) + " (" + name + ")"
+	}
+	if id == 1<<64-1 {
+		return "UNDEFINED"
+	}
+	return strconv.FormatUint(id, 10)
+}
+
+// spaceOfScope are the id spaces of what metrics are of.
+var spaceOfScope = map[otf2.MetricScope]space{
+	otf2.MetricScopeLocation: spaceLocation, otf2.MetricScopeLocationGroup: spaceLocationGroup,
+	otf2.MetricScopeSystemTreeNode: spaceSystemTreeNode, otf2.MetricScopeGroup: spaceGroup,
 }
 
 // scope names the scope of a metric instance.
-func (p *defPrinter) scope(typ otf2.MetricScope, id uint64) string {
-	switch typ {
-	case otf2.MetricScopeLocation:
-		return p.names.ref(spaceLocation, id)
-	case otf2.MetricScopeLocationGroup:
-		return p.names.ref(spaceLocationGroup, id)
-	case otf2.MetricScopeSystemTreeNode:
-		return p.names.ref(spaceSystemTreeNode, id)
-	case otf2.MetricScopeGroup:
-		return p.names.ref(spaceGroup, id)
+func (p *defPrinter) scope(v *otf2.MetricInstance) string {
+	if s, isRef := spaceOfScope[v.MetricScope]; isRef {
+		return p.names.ref(s, v.Scope)
 	}
-	return strconv.FormatUint(id, 10)
+	return strconv.FormatUint(v.Scope, 10)
 }
 
 // list writes "2 Members: a, b".

@@ -117,11 +117,7 @@ func (j *JSON) goValue(f reflect.Value) {
 
 // members writes what a group holds.
 func (j *JSON) members(g *otf2.Group) {
-	spaceOfGroup := map[otf2.GroupType]space{
-		otf2.GroupTypeLocations: spaceLocation, otf2.GroupTypeCommLocations: spaceLocation,
-		otf2.GroupTypeRegions: spaceRegion, otf2.GroupTypeMetric: spaceMetricMember,
-	}
-	s, isRef := spaceOfGroup[g.Type]
+	s, isRef := spaceOfMember[g.Type]
 	world := j.p.names.world[g.Paradigm]
 	j.list(len(g.Members), func(i int) {
 		id := g.Members[i]
@@ -142,10 +138,6 @@ func (j *JSON) members(g *otf2.Group) {
 
 // scope writes the scope of a metric instance.
 func (j *JSON) scope(typ otf2.MetricScope, id uint64) {
-	spaceOfScope := map[otf2.MetricScope]space{
-		otf2.MetricScopeLocation: spaceLocation, otf2.MetricScopeLocationGroup: spaceLocationGroup,
-		otf2.MetricScopeSystemTreeNode: spaceSystemTreeNode, otf2.MetricScopeGroup: spaceGroup,
-	}
 	if s, isRef := spaceOfScope[typ]; isRef {
 		j.b = j.appendRef(j.b, s, id)
 	} else {

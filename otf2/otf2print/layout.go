@@ -253,46 +253,52 @@ func isFlags(enum string) bool { return strings.HasSuffix(enum, "Flag") || enum 
 func (l *layout) append(b []byte, n *names, at otf2.LocationRef, args []uint64) []byte {
 	for i := range l.pieces {
 		p := &l.pieces[i]
-		v := args[p.arg]
 		b = append(b, p.text...)
-		if at := slices.IndexFunc(p.words, func(w word) bool { return w.value == v }); at >= 0 {
+		if at := slices.IndexFunc(p.words, func(w word) bool { return w.value == args[p.arg] }); at >= 0 {
 			b = append(b, p.words[at].text...)
 			continue
 		}
-		switch p.form {
-		case formNumber:
-			b = strconv.AppendUint(b, v, 10)
-		case formSigned:
-			b = strconv.AppendInt(b, int64(v), 10)
-		case formMaybe:
-			if uint32(v) == 1<<32-1 {
-				b = append(b, "UNDEFINED"...)
-			} else {
-				b = strconv.AppendUint(b, v, 10)
-			}
-		case formTime:
-			b = appendTime(b, v, n.epoch)
-		case formRef:
-			b = n.appendRef(b, p.space, v)
-		case formEnum:
-			b = appendEnum(b, p.enum, v)
-		case formFlags:
-			b = appendFlags(b, p.enum, v)
-		case formParadigm:
-			b = n.appendParadigm(b, otf2.Paradigm(v))
-		case formRank, formWindowRank:
-			if name, ok := otf2.EnumName("CollectiveRoot", v); ok && p.roots {
-				b = append(b, name...)
-				break
-			}
-			comm := otf2.CommRef(args[p.other])
-			if p.form == formWindowRank {
-				comm = n.commOfWindow(otf2.RmaWinRef(args[p.other]))
-			}
-			b = n.appendRank(b, at, comm, v)
-		}
+		b = p.append(b, n, at, args)
 	}
 	return append(b, l.tail...)
+}
+
+// append writes a field by its form.
+func (p *piece) append(b []byte, n *names, at otf2.LocationRef, args []uint64) []byte {
+	switch v := args[p.arg]; p.form {
+	case formSigned:
+		return strconv.AppendInt(b, int64(v), 10)
+	case formMaybe:
+		if uint32(v) == 1<<32-1 {
+			return append(b, "UNDEFINED"...)
+		}
+		return strconv.AppendUint(b, v, 10)
+	case formTime:
+		return appendTime(b, v, n.epoch)
+	case formRef:
+		return n.appendRef(b, p.space, v)
+	case formEnum:
+		return appendEnum(b, p.enum, v)
+	case formFlags:
+		return appendFlags(b, p.enum, v)
+	case formParadigm:
+		return n.appendParadigm(b, otf2.Paradigm(v))
+	case formRank, formWindowRank:
+		return p.appendRank(b, n, at, otf2.CommRef(args[p.other]), v)
+	default:
+		return strconv.AppendUint(b, v, 10)
+	}
+}
+
+// appendRank writes a rank of a communicator, or of the one of the window of that number.
+func (p *piece) appendRank(b []byte, n *names, at otf2.LocationRef, comm otf2.CommRef, rank uint64) []byte {
+	if name, ok := otf2.EnumName("CollectiveRoot", rank); ok && p.roots {
+		return append(b, name...)
+	}
+	if p.form == formWindowRank {
+		comm = n.commOfWindow(otf2.RmaWinRef(comm))
+	}
+	return n.appendRank(b, at, comm, rank)
 }
 
 // appendTime writes a time, with an epoch the signed distance from it.

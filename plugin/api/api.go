@@ -261,7 +261,7 @@ func (e *Event) Record() (fields []Field, units int) {
 	end := Unit
 	for _, size := range []int{8, 4, 1} {
 		for _, m := range members {
-			f := Field{m, Snake(m.Go), m.Go, strings.TrimSuffix(m.Kind.CType(), " "), end, m.Kind.Size()}
+			f := Field{m, snake(m.Go), m.Go, strings.TrimSuffix(m.Kind.CType(), " "), end, m.Kind.Size()}
 			switch {
 			case m.Kind.Text():
 				f.CType, f.Size = "uint32_t", 4
@@ -289,15 +289,15 @@ func RecordName(event int) (name string, first bool) {
 	for i := range event {
 		other, _ := Events[i].Record()
 		if slices.EqualFunc(fields, other, func(a, b Field) bool { return a.Name == b.Name && a.CType == b.CType }) {
-			return Snake(Events[i].Name), false
+			return snake(Events[i].Name), false
 		}
 	}
-	return Snake(Events[event].Name), true
+	return snake(Events[event].Name), true
 }
 
-// Snake is a name in C's spelling: SendBuff is send_buff, NChannels nchannels, WrID wr_id. Names are ASCII; each start of the tool spells
+// snake is a name in C's spelling: SendBuff is send_buff, NChannels nchannels, WrID wr_id. Names are ASCII; each start of the tool spells
 // those of the whole table.
-func Snake(name string) string {
+func snake(name string) string {
 	upper := func(i int) bool { return i < len(name) && name[i] >= 'A' && name[i] <= 'Z' }
 	lower := func(i int) bool { return i < len(name) && name[i] >= 'a' && name[i] <= 'z' }
 	b := make([]byte, 0, 2*len(name))
@@ -315,7 +315,7 @@ func Snake(name string) string {
 }
 
 // Macro is a name in the spelling of C's constants: ProxyOp is PROXY_OP.
-func Macro(name string) string { return strings.ToUpper(Snake(name)) }
+func Macro(name string) string { return strings.ToUpper(snake(name)) }
 
 // String is the argument's name in NCCL's union; OpProgress has steps, too.
 func (a Argument) String() string {

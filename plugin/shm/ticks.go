@@ -24,13 +24,13 @@ type bracket struct{ tightest atomic.Uint64 }
 var ofCounter, ofMonotonic, ofReal bracket
 
 // read calls once, which returns how far apart the readings around one were, and what they tell, and returns the best of that.
-func (b *bracket) read(once func() (apart, x, y uint64)) (x, y uint64) {
+func (b *bracket) read(once func() (distance, x, y uint64)) (x, y uint64) {
 	tightest := b.tightest.Load()
 	best := ^uint64(0)
 	for range brackets {
-		apart, u, v := once()
-		if apart < best {
-			best, x, y = apart, u, v
+		distance, u, v := once()
+		if distance < best {
+			best, x, y = distance, u, v
 		}
 		if best <= tightest+tightest/4 {
 			break
@@ -50,7 +50,7 @@ func (b *bracket) read(once func() (apart, x, y uint64)) (x, y uint64) {
 func ReadClock(source ClockSource) ClockTuple {
 	var t ClockTuple
 	if source == counterSource {
-		t.Ticks, t.Raw = ofCounter.read(func() (apart, ticks, raw uint64) {
+		t.Ticks, t.Raw = ofCounter.read(func() (distance, ticks, raw uint64) {
 			a := counter()
 			raw = clock(unix.CLOCK_MONOTONIC_RAW)
 			b := counter()
@@ -69,7 +69,7 @@ func ReadClock(source ClockSource) ClockTuple {
 
 // offset is a clock minus CLOCK_MONOTONIC_RAW, modulo 2⁶⁴.
 func offset(pair *bracket, id int32) uint64 {
-	diff, _ := pair.read(func() (apart, diff, _ uint64) {
+	diff, _ := pair.read(func() (distance, diff, _ uint64) {
 		a := clock(unix.CLOCK_MONOTONIC_RAW)
 		v := clock(id)
 		b := clock(unix.CLOCK_MONOTONIC_RAW)

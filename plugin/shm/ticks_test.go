@@ -10,17 +10,17 @@ import (
 // A bracket is content with a reading that is about as tight as the tightest, and goes by the tightest of some where none is.
 func TestBracketReadsOnceWhereThatIsEnough(t *testing.T) {
 	var b bracket
-	read := func(apart ...uint64) (n int, got uint64) {
+	read := func(distances ...uint64) (n int, got uint64) {
 		got, _ = b.read(func() (uint64, uint64, uint64) {
 			n++
-			return apart[n-1], apart[n-1], 0
+			return distances[n-1], distances[n-1], 0
 		})
 		return n, got
 	}
 	for _, c := range []struct {
-		apart []uint64
-		reads int
-		got   uint64
+		distances []uint64
+		reads     int
+		got       uint64
 	}{
 		{[]uint64{900, 200, 300, 250, 400}, brackets, 200}, // nothing is known
 		{[]uint64{250}, 1, 250},
@@ -29,8 +29,8 @@ func TestBracketReadsOnceWhereThatIsEnough(t *testing.T) {
 		{[]uint64{100}, 1, 100},
 		{[]uint64{200, 120}, 2, 120},
 	} {
-		if n, got := read(c.apart...); n != c.reads || got != c.got {
-			t.Errorf("of %v %d were read, the result is %d; want %d and %d", c.apart, n, got, c.reads, c.got)
+		if n, got := read(c.distances...); n != c.reads || got != c.got {
+			t.Errorf("of %v %d were read, the result is %d; want %d and %d", c.distances, n, got, c.reads, c.got)
 		}
 	}
 	for range 10_000 { // a machine that has become slower

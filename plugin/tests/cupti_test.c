@@ -628,15 +628,15 @@ static void unreadable_buffers(void) {
   unreadable(22, "truncated", false); /* the end is the end */
 }
 
-static void strangers(void) {
-  void *context = begin(22, "stranger", KERNELS);
+static void foreign_buffers(void) {
+  void *context = begin(22, "foreign", KERNELS);
   nccl_launch(context, NULL);
   finalize(context);
   check_ended();
   check_counts();
   EQUAL(of_kind[10], 1, "kernels");
-  CHECK(host_header()->cupti_buffers_strange > 0, "no stranger was seen");
-  EQUAL(host_header()->cupti_buffers_strange, ncclotf2_cupti_buffers_strange(), "strangers");
+  CHECK(host_header()->cupti_buffers_strange > 0, "no foreign buffer was seen");
+  EQUAL(host_header()->cupti_buffers_strange, ncclotf2_cupti_buffers_strange(), "foreign buffers");
 }
 
 /* Another client's callbacks, which take what they are given and keep it. */
@@ -754,7 +754,7 @@ static void even_scraps_are_out(void) {
   finalize(context);
   EQUAL(host_header()->cupti_state, NCCLOTF2_CUPTI_ENDED, "state");
   CHECK(host_header()->cupti_buffers_overwritten > 0, "nothing was overwritten");
-  EQUAL(host_header()->cupti_buffers_strange, 0, "strangers");
+  EQUAL(host_header()->cupti_buffers_strange, 0, "foreign buffers");
 }
 
 static void no_room_in_rings(void) {
@@ -870,7 +870,7 @@ static void exit_after_the_driver(void) {
 
 /* The thread sees it by itself, and flushes no more. */
 static void driver_goes_first(void) {
-  void *context = begin(22, "stranger", KERNELS);
+  void *context = begin(22, "foreign", KERNELS);
   nccl_launch(context, NULL);
   driver_goes();
   while (__atomic_load_n(&host_header()->cupti_state, __ATOMIC_ACQUIRE) == NCCLOTF2_CUPTI_ON) usleep(1000);
@@ -985,7 +985,7 @@ TEST_MAIN({"records of every version come as they are, launches with their handl
           {"unfinished kernels come without times", unfinished},
           {"what CUPTI drops is counted", dropped},
           {"what cannot be read ends its buffer", unreadable_buffers},
-          {"buffers of others are left alone", strangers},
+          {"buffers of others are left alone", foreign_buffers},
           {"another client may register its callbacks", second_client},
           {"buffers that come late are waited for", comes_late},
           {"a buffer that comes after the end is counted, and kept for the next life", comes_after_the_end},

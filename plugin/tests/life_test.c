@@ -231,7 +231,7 @@ static void on_a_thread_of_nccl(void *context) {
 }
 
 /* Of what is lost, and of what the collector has to say, the user hears while the job runs, once, at NCCL_DEBUG=WARN. */
-static void told_at_once(void) {
+static void reported_at_once(void) {
   setenv("NCCL_OTF2_MEMORY", "4M", 1);
   host_use_stub("ready", 0xf47);
   void *context = host_init(1, 2, 0);
@@ -256,7 +256,7 @@ static void told_at_once(void) {
 }
 
 /* What a collector says another one may have said before; numbers in it may be others. */
-static void told_once_by_all_collectors(void) {
+static void reported_once_by_all_collectors(void) {
   static const struct {
     const char *text;
     bool news;
@@ -613,8 +613,8 @@ TEST_MAIN({"the mask is written once per life", mask_is_written_once},
           {"other versions are asked for them", stamps_of_other_versions},
           MAIN_THREAD_CASE
           {"a mask that somebody else changes is noticed, and not looked at when libnccl may be gone", mask_changed_by_ras},
-          {"losses and the collector's words are told at once", told_at_once},
-          {"what one collector has said another does not say again", told_once_by_all_collectors},
+          {"losses and the collector's words are told at once", reported_at_once},
+          {"what one collector has said another does not say again", reported_once_by_all_collectors},
           {"init, finalize, init goes on in the same session", several_lives},
           {"communicators may be initialised at one time", concurrent_inits},
           {"switched off, nothing is done", switched_off},

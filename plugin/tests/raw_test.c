@@ -61,7 +61,7 @@ static void refused_slots(void) {
   EQUAL(take_records(), had, "records");
 }
 
-static void strangers(uint32_t mask, bool recorded) {
+static void foreign_events(uint32_t mask, bool recorded) {
   void *context = begin(0x7fff | mask);
   void *ours = start(context, NCCLOTF2_COLL, 0);
   const struct {
@@ -97,8 +97,8 @@ static void strangers(uint32_t mask, bool recorded) {
       if (callback != NCCLOTF2_CALLBACK_START) EQUAL(host_header()->cost[callback][type].samples, 0, "measured");
 }
 
-static void strangers_recorded(void) { strangers(NCCLOTF2_RECORD_RAW, true); }
-static void strangers_counted(void) { strangers(0, false); }
+static void foreign_recorded(void) { foreign_events(NCCLOTF2_RECORD_RAW, true); }
+static void foreign_counted(void) { foreign_events(0, false); }
 
 /* At the cap: what a slot held is said of events that were recorded, and of no others. */
 static void at_the_cap(uint64_t alignment, unsigned type) {
@@ -167,8 +167,8 @@ static void no_samples(void) {
 
 TEST_MAIN({"what the slot of a handle held before comes with the event", slots},
           {"of events that are not recorded no slot is told", refused_slots},
-          {"ends of events of others are recorded in record mode", strangers_recorded},
-          {"ends of events of others are counted otherwise", strangers_counted},
+          {"ends of events of others are recorded in record mode", foreign_recorded},
+          {"ends of events of others are counted otherwise", foreign_counted},
           {"at the cap no slot is told without its event", cap_even},
           {"at the cap no slot is told without its event, one unit on", cap_odd},
           {"at the cap of a lower class, too", cap_of_control_even},

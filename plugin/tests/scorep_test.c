@@ -427,7 +427,7 @@ static void many_threads_that_begin_together(void) {
   EQUAL(app->leaves() + kept(NCCLOTF2_SCOREP_KEPT_MEMORY), 200, "calls");
 }
 
-static void memory_that_is_not_told(void) {
+static void memory_that_is_not_stated(void) {
   void *context = begin("lean");
   check_state(NCCLOTF2_SCOREP_ON, NCCLOTF2_SCOREP_CREATE_WAIT);
   many_threads_call(context, 40, false);
@@ -712,7 +712,7 @@ TEST_MAIN({"every operation has its region and its bytes", every_operation},
           {"no more threads than Score-P has memory for", more_threads_than_memory},
           {"… also of threads that begin together", many_threads_that_begin_together},
           {"no new threads when Score-P has flushed its trace", no_new_threads_after_a_flush},
-          {"a Score-P that does not tell its memory gets no more threads", memory_that_is_not_told},
+          {"a Score-P that does not tell its memory gets no more threads", memory_that_is_not_stated},
           {"nothing is told before and behind the measurement", before_and_behind_the_measurement},
           {"nothing is told in pauses", pauses},
           {"a forked child tells nothing", a_forked_child_tells_nothing},

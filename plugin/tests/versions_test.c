@@ -581,9 +581,9 @@ static void identified_later(unsigned api, unsigned type) {
   /* A communicator that never does anything, and contexts that are none. */
   version->finalize(third);
   CHECK(comms[2].final_ticks && !comms[2].ready, "the third one");
-  static const uint64_t strangers[] = {0, 0x7fff12345678ULL};
+  static const uint64_t foreign[] = {0, 0x7fff12345678ULL};
   for (unsigned i = 0; i < 2; i++) {
-    CHECK(version->start(POINTER(strangers[i]), descr), "refused");
+    CHECK(version->start(POINTER(foreign[i]), descr), "refused");
     EQUAL(((const struct ncclotf2_record *)reader_last())->aux, NCCLOTF2_NONE, "communicator");
   }
   EQUAL(host_header()->comm_used, 3, "communicators");

@@ -171,7 +171,7 @@ static void collectives(void) {
 }
 
 /* The communicators of one process are told apart, and start with what the header says then. */
-static void communicators_apart(void) {
+static void communicators_separate(void) {
   void *second = begin(ALL, 1, 2);
   host_header()->window_first = 0;
   host_header()->window_last = UINT64_MAX;
@@ -533,7 +533,7 @@ static void several_threads(void) {
 }
 
 TEST_MAIN({"collectives are chosen by their ordinals, with all that belongs to them", collectives},
-          {"communicators have windows of their own", communicators_apart},
+          {"communicators have windows of their own", communicators_separate},
           {"a group across the edge goes with its first call", group_across_the_edge},
           {"after a window from the beginning no plans are recorded", no_more_plans},
           {"messages count themselves where there is no collective", messages_alone},

@@ -126,8 +126,41 @@ func (e *estimator) estimate(defs *otf2.Definitions) {
 
 // communicator estimates the waits on one communicator, of most collectives.
 func (e *estimator) communicator(ref otf2.CommRef, rows []*sampledRow, most uint64) {
-	sampled := make(map[collectiveKey]*collective)
 	first := collectiveKey{rows[0].FirstSample.Function, rows[0].FirstSample.Ordinal}
+	sums := make(map[estimateKey]*estimateSum)
+	for k, one := range sampledCollectives(rows, first) {
+		if len(one.members) < len(rows) || e.inconsistent(ref, k) {
+			continue
+		}
+		late, ok := facts.Arrive(facts.WaitKindOf(regions.CollectiveNamed(k.function)), one.came, false)
+		if !ok {
+			continue
+		}
+		e.out.Sampled++
+		for i := range one.members {
+			m, wait := &one.members[i], one.came[i].Wait
+			if facts.IsStartUp(k == first, k.ordinal) && most > 1 {
+				if c := m.row.cells[m.node]; c != nil {
+					c.Waits[profile.WaitStartUp] += wait
+				}
+				continue
+			}
+			key := estimateKey{m.row, m.node}
+			if sums[key] == nil {
+				sums[key] = new(estimateSum)
+			}
+			sums[key].n++
+			sums[key].waits[late.Kind] += wait
+		}
+	}
+	for _, r := range rows {
+		r.extrapolate(sums, most)
+	}
+}
+
+// sampledCollectives finds what rows have sampled of each collective; the first one counts where its sample says so.
+func sampledCollectives(rows []*sampledRow, first collectiveKey) map[collectiveKey]*collective {
+	sampled := make(map[collectiveKey]*collective)
 	for _, r := range rows {
 		take := func(node int32, s *profile.Sample) {
 			k := collectiveKey{s.Function, s.Ordinal}
@@ -154,53 +187,30 @@ func (e *estimator) communicator(ref otf2.CommRef, rows []*sampledRow, most uint
 			}
 		}
 	}
-	sums := make(map[estimateKey]*estimateSum)
-	for k, one := range sampled {
-		if len(one.members) < len(rows) || e.notAlike(ref, k) {
+	return sampled
+}
+
+// extrapolate gives each call path of the row as many waits as its collectives have by those that were sampled.
+func (r *sampledRow) extrapolate(sums map[estimateKey]*estimateSum, most uint64) {
+	for i := range r.Strata {
+		st := &r.Strata[i]
+		sum, c := sums[estimateKey{r, st.Node}], r.cells[st.Node]
+		if sum == nil || c == nil {
 			continue
 		}
-		late, ok := facts.Arrive(facts.WaitKindOf(regions.CollectiveNamed(k.function)), one.came, false)
-		if !ok {
-			continue
+		count := st.Count
+		if r.FirstSample.Node == st.Node && most > 1 {
+			count--
 		}
-		e.out.Sampled++
-		for i := range one.members {
-			m, wait := &one.members[i], one.came[i].Wait
-			if facts.IsStartUp(k == first, k.ordinal) && most > 1 {
-				if c := m.row.cells[m.node]; c != nil {
-					c.Waits[profile.WaitStartUp] += wait
-				}
-				continue
-			}
-			key := estimateKey{m.row, m.node}
-			if sums[key] == nil {
-				sums[key] = new(estimateSum)
-			}
-			sums[key].n++
-			sums[key].waits[late.Kind] += wait
+		for kind, ns := range sum.waits {
+			c.Waits[kind] += uint64(math.Round(float64(ns) * float64(count) / float64(sum.n)))
 		}
-	}
-	for _, r := range rows {
-		for i := range r.Strata {
-			st := &r.Strata[i]
-			sum, c := sums[estimateKey{r, st.Node}], r.cells[st.Node]
-			if sum == nil || c == nil {
-				continue
-			}
-			count := st.Count
-			if r.FirstSample.Node == st.Node && most > 1 {
-				count--
-			}
-			for kind, ns := range sum.waits {
-				c.Waits[kind] += uint64(math.Round(float64(ns) * float64(count) / float64(sum.n)))
-			}
-			c.LimitWaits()
-		}
+		c.LimitWaits()
 	}
 }
 
-// notAlike tells whether the members' recordings of a collective are known to differ.
-func (e *estimator) notAlike(ref otf2.CommRef, k collectiveKey) bool {
+// inconsistent tells whether the members' recordings of a collective are known to differ.
+func (e *estimator) inconsistent(ref otf2.CommRef, k collectiveKey) bool {
 	return slices.ContainsFunc(e.stretches, func(s facts.Stretch) bool {
 		return s.Comm == ref && s.Function == k.function && s.First <= k.ordinal && k.ordinal <= s.Last
 	})

@@ -36,7 +36,7 @@ func TestCommunicatorsOfOneName(t *testing.T) {
 	}
 }
 
-func TestNamesAreAlikeInAllRuns(t *testing.T) {
+func TestNamesAreEqualInAllRuns(t *testing.T) {
 	for name, want := range map[string]string{"": "comm", "ncclComm 0x1f2e3d": "comm", "ncclComm 0x1f2e3d #2": "comm", "default_pg #3": "default_pg", "tp\x01": "tp "} {
 		if got := userName(name); got != want {
 			t.Errorf("%q becomes %q, want %q", name, got, want)

@@ -164,13 +164,13 @@ func (l *Links) Interval() (gpuclock.Interval, bool) {
 // first of its blocks has a stamp, and ends some µs after the last.
 const slackNs = 20_000
 
-// Apart is by how much (ns) two sources contradict each other on when a kernel ran; 0 if they agree, as far as they can be told.
-func Apart(stamps, kernel gpuclock.Interval) uint64 {
-	apart := max(distance(stamps.Begin, kernel.Begin), distance(stamps.End, kernel.End))
-	if apart <= slackNs+stamps.Uncertainty+kernel.Uncertainty {
+// Difference is by how much (ns) two sources contradict each other on when a kernel ran; 0 if they agree, as far as they can be told.
+func Difference(stamps, kernel gpuclock.Interval) uint64 {
+	ns := max(distance(stamps.Begin, kernel.Begin), distance(stamps.End, kernel.End))
+	if ns <= slackNs+stamps.Uncertainty+kernel.Uncertainty {
 		return 0
 	}
-	return apart
+	return ns
 }
 
 func distance(a, b uint64) uint64 { return max(a, b) - min(a, b) }

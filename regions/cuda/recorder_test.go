@@ -125,11 +125,11 @@ func TestKernelOfALaunch(t *testing.T) {
 	if !ok || distance(when.Begin, 1_020_000) > when.Uncertainty || distance(when.End, 1_050_000) > when.Uncertainty || rank.Missed != 0 {
 		t.Errorf("interval %+v, %v; rank %+v", when, ok, rank)
 	}
-	if apart := Apart(gpuclock.Interval{Begin: 1_021_000, End: 1_049_000}, when); apart != 0 {
-		t.Errorf("the sources are %d ns apart", apart)
+	if ns := Difference(gpuclock.Interval{Begin: 1_021_000, End: 1_049_000}, when); ns != 0 {
+		t.Errorf("the sources are %d ns apart", ns)
 	}
-	if apart := Apart(gpuclock.Interval{Begin: 1_021_000, End: 1_149_000}, when); apart < 90_000 {
-		t.Errorf("the sources are %d ns apart", apart)
+	if ns := Difference(gpuclock.Interval{Begin: 1_021_000, End: 1_149_000}, when); ns < 90_000 {
+		t.Errorf("the sources are %d ns apart", ns)
 	}
 	Written(p, l)
 	if p.links.Linked() {

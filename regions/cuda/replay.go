@@ -114,12 +114,12 @@ func (g *Recorder) linkByTimes(p Plan, when gpuclock.Interval) bool {
 		if known := g.replays.nodes[nodeOf(a.Record.(*cupti.Kernel))]; known.times >= sureNodes && known.parent != p.Captured() {
 			continue
 		}
-		apart := max(distance(when.Begin, a.begin), distance(when.End, a.end))
-		if apart > 2*slackNs+a.off {
+		ns := max(distance(when.Begin, a.begin), distance(when.End, a.end))
+		if ns > 2*slackNs+a.off {
 			continue
 		}
 		rivals++
-		if apart <= slackNs+a.off {
+		if ns <= slackNs+a.off {
 			found = a
 		}
 	}

@@ -44,14 +44,14 @@ type Clock struct {
 
 // point is what is kept of a bucket. Differences are those of host time less stamp.
 type point struct {
-	g     uint64 // stamp of the quickest report
-	d     int64  // upper bound of the offset at g
-	g2    uint64 // the same of the second quickest; 0: there is none
-	d2    int64
-	begin uint64 // stamp of a kernel's beginning; 0: none
-	least int64  // lower bound of the offset at begin
-	told  bool   // some lower bound in the bucket is a launch's
-	sound bool   // some report in the bucket is beyond doubt
+	g        uint64 // stamp of the quickest report
+	d        int64  // upper bound of the offset at g
+	g2       uint64 // the same of the second quickest; 0: there is none
+	d2       int64
+	begin    uint64 // stamp of a kernel's beginning; 0: none
+	least    int64  // lower bound of the offset at begin
+	launched bool   // some lower bound in the bucket is a launch's
+	sound    bool   // some report in the bucket is beyond doubt
 }
 
 const (
@@ -155,7 +155,7 @@ func (k *Clock) notBefore(stamp, t uint64, launch bool) {
 		return
 	}
 	p := &s.points[i]
-	p.told = p.told || launch
+	p.launched = p.launched || launch
 	if p.begin == 0 || int64(t-g) > p.least {
 		p.begin, p.least, s.dirty = g, int64(t-g), true
 	}
@@ -340,8 +340,8 @@ func (s *segment) at(g uint64) (t uint64, off Margin, ok bool) {
 	oa, ob := a.offset(g), b.offset(g)
 	t = g + uint64(oa+int64(math.Round(w*float64(ob-oa))))
 	// Beyond its block a line may be wrong by what the other one says.
-	ua, ub, apart := a.uncertainty(g), b.uncertainty(g), min(w, 1-w)*math.Abs(float64(ob-oa))
-	return t, Margin{(1-w)*ua.Most + w*ub.Most + apart, (1-w)*ua.Usual + w*ub.Usual + apart}, true
+	ua, ub, between := a.uncertainty(g), b.uncertainty(g), min(w, 1-w)*math.Abs(float64(ob-oa))
+	return t, Margin{(1-w)*ua.Most + w*ub.Most + between, (1-w)*ua.Usual + w*ub.Usual + between}, true
 }
 
 // Host maps a stamp that was reported at host time seen to the time line, and tells what that may be off by. False if no pair has come

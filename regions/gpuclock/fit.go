@@ -54,7 +54,7 @@ const (
 	idleNs       = 1e6      // some kernel begins sooner after its launch, as a rule
 	many         = 16       // reports, none in one go with another, that are not all late by milliseconds, the same each time
 	several      = 12       // that are not all late by less
-	untoldNs     = 1e9      // what times may be off by where nothing tells
+	unstatedNs   = 1e9      // what times may be off by where nothing tells
 	doubtfulPart = 1.0 / 16 // of what launches leave open, up to idleNs: what fewer that agree may be off by at least
 	sharedDelay  = 0.005    // share of the usual delay that all reports may have in common (recordings of starved jobs)
 
@@ -101,7 +101,7 @@ type fitScratch struct {
 	low  []float64
 	at   []float64
 
-	apart []float64
+	distances []float64
 }
 
 // lowest finds the m least (at most quickest) of y − slope·x in [from, to), in order, and their x. They are put behind what is there.
@@ -195,14 +195,14 @@ func (f *fitScratch) agreeing(n int) int {
 func (f *fitScratch) fit(points []point, middle uint64, before *clockLine, grain float64) clockLine {
 	f.take(points, middle, 0)
 	l := f.line(points, middle, before, grain)
-	doubtful := l.limit > polledNs && slices.ContainsFunc(points, func(p point) bool { return p.told }) && !f.confirm(&l, points, before, grain)
+	doubtful := l.limit > polledNs && slices.ContainsFunc(points, func(p point) bool { return p.launched }) && !f.confirm(&l, points, before, grain)
 	if doubtful && l.limit > idleNs {
 		l.between()
 		return l
 	}
-	for apart := polledNs; l.stat > apart; {
-		apart = max(l.stat, 2*apart)
-		f.take(points, middle, apart)
+	for distance := polledNs; l.stat > distance; {
+		distance = max(l.stat, 2*distance)
+		f.take(points, middle, distance)
 		l = f.line(points, middle, before, grain)
 		if len(f.x) <= few {
 			l.stat = l.limit
@@ -236,8 +236,8 @@ func (l *clockLine) lateness() float64 { return l.stat - l.bend }
 
 // between puts the line halfway between the quickest reports and what launches allow.
 func (l *clockLine) between() {
-	if l.limit >= untoldNs {
-		l.stat = untoldNs
+	if l.limit >= unstatedNs {
+		l.stat = unstatedNs
 		return
 	}
 	half := l.limit / 2
@@ -245,17 +245,17 @@ func (l *clockLine) between() {
 	l.stat = half + maxLateNs + l.bend
 }
 
-// take takes the reports of points to fit to: of those made less than apart (ns) after one another, the quickest.
-func (f *fitScratch) take(points []point, middle uint64, apart float64) {
+// take takes the reports of points to fit to: of those made less than distance (ns) after one another, the quickest.
+func (f *fitScratch) take(points []point, middle uint64, distance float64) {
 	f.all(points, middle)
-	if apart <= 0 {
+	if distance <= 0 {
 		return
 	}
 	x, y := f.x, f.y[:len(f.x)]
 	last, before := 0, x[0]+y[0] // before: when the last one was reported
 	for i := 1; i < len(x); i++ {
 		switch at := x[i] + y[i]; {
-		case math.Abs(at-before) >= apart:
+		case math.Abs(at-before) >= distance:
 			last++
 			x[last], y[last], before = x[i], y[i], at
 		case y[i] < y[last]:
@@ -352,14 +352,14 @@ func (f *fitScratch) shared(slope, quickestAt float64) float64 {
 
 // usually is how late reports usually are, beyond the quickest: the median.
 func (f *fitScratch) usually(slope float64) float64 {
-	f.apart = f.apart[:0]
+	f.distances = f.distances[:0]
 	x := f.x[:len(f.y)]
 	for i, y := range f.y {
-		f.apart = append(f.apart, y-slope*x[i])
+		f.distances = append(f.distances, y-slope*x[i])
 	}
-	middle := len(f.apart) / 2
-	median := nth(f.apart, middle)
-	return median - slices.Min(f.apart[:middle+1])
+	middle := len(f.distances) / 2
+	median := nth(f.distances, middle)
+	return median - slices.Min(f.distances[:middle+1])
 }
 
 // nth puts the value into its place that sorting would put there, none greater before it, and returns it.
@@ -399,17 +399,17 @@ func (f *fitScratch) bend(slope float64) float64 {
 	if n < minBendPoints {
 		return 0
 	}
-	f.low, f.at, f.apart = f.low[:0], f.at[:0], f.apart[:0]
+	f.low, f.at, f.distances = f.low[:0], f.at[:0], f.distances[:0]
 	least, most := math.Inf(1), math.Inf(-1)
 	for i := range stretches {
 		first := len(f.low)
 		f.lowest(slope, i*n/stretches, (i+1)*n/stretches, few)
 		least, most = min(least, f.low[first]), max(most, f.low[first])
-		f.apart = append(f.apart, f.low[len(f.low)-1]-f.low[first])
+		f.distances = append(f.distances, f.low[len(f.low)-1]-f.low[first])
 	}
-	slices.Sort(f.apart)
+	slices.Sort(f.distances)
 	gap := most - least
-	if gap < bendChance*f.apart[stretches/2]/(few-1)+fitFloorNs {
+	if gap < bendChance*f.distances[stretches/2]/(few-1)+fitFloorNs {
 		return 0
 	}
 	return gap

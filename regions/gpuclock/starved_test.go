@@ -16,7 +16,7 @@ type starved struct {
 	plans  int
 	goes   int     // that the thread comes to
 	late   float64 // mean time, ns, that it is late
-	alike  float64 // how alike goes are: 0: by chance, 1: all are late by the same
+	common float64 // how much goes have in common: 0: by chance, 1: all are late by the same
 	gap    float64 // mean time from a launch to the kernel's beginning
 	drift  float64 // of the GPU's clock
 	length float64 // mean time that a kernel runs
@@ -27,7 +27,7 @@ func newStarved(seed uint64) starved {
 	s.plans = 1 + s.IntN(14)
 	s.goes = 1 + s.IntN(min(s.plans, 8))
 	s.late = 2e6 + 18e6*s.Float64()
-	s.alike = []float64{0, 0.5, 0.9, 0.99, 1}[s.IntN(5)]
+	s.common = []float64{0, 0.5, 0.9, 0.99, 1}[s.IntN(5)]
 	s.gap = []float64{10e3, 100e3, 1e6, 5e6}[s.IntN(4)]
 	s.drift = 40e-6 * (s.Float64() - 0.5)
 	s.length = []float64{5e3, 50e3, 500e3}[s.IntN(3)]
@@ -54,7 +54,7 @@ func (s *starved) run() (plans []*starvedPlan) {
 			continue
 		}
 		// Back, after the last of them has ended; the host has waited for that.
-		late := s.late * (s.alike + (1-s.alike)*s.ExpFloat64())
+		late := s.late * (s.common + (1-s.common)*s.ExpFloat64())
 		at := max(end+late+s.Float64()*50e3, reported)
 		for _, p := range plans {
 			if p.Reported != 0 {
@@ -108,7 +108,7 @@ func judged(plans []*starvedPlan) map[*starvedPlan]Interval {
 func sleepy(seed uint64) starved {
 	s := newStarved(seed)
 	s.late = 20e3 + 180e3*s.Float64()
-	s.alike = 0.8 * s.Float64()
+	s.common = 0.8 * s.Float64()
 	return s
 }
 
@@ -149,7 +149,7 @@ func TestFewReportsOfStarvedHosts(t *testing.T) {
 					farRuns++
 				}
 				if far > 0 && farRuns <= 5 {
-					t.Logf("seed %d: %d plans, %d goes, late by %.3f ms, alike %.2f: %d ends off by far", seed, s.plans, s.goes, s.late/1e6, s.alike, far)
+					t.Logf("seed %d: %d plans, %d goes, late by %.3f ms, alike %.2f: %d ends off by far", seed, s.plans, s.goes, s.late/1e6, s.common, far)
 				}
 			}
 			t.Logf("%d of %d errors are within the uncertainty; off by far in %d of %d runs; %d plans have no interval", covered, ends, farRuns, runs, lost)

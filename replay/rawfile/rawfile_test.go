@@ -219,7 +219,7 @@ func TestHandlesOfOtherProcesses(t *testing.T) {
 func TestGuessedRelease(t *testing.T) {
 	line := `{"seq":0,"f":"open","pid":4,"api":6,"mask":65535,"t":1000,"mono":1000,"real":5000}` + "\n"
 	for run, want := range map[string]int32{`{"nccl":"2.29.2"}`: 22902, `{"nccl":"2.29.2","ncclGuessed":true}`: 0} {
-		if h := write(t, lay(t, run, line), 0).Header(); h.LibraryVersion != want || h.Library != shm.LibraryNCCL || h.Host() != UnknownHost {
+		if h := write(t, lay(t, run, line), 0).Header(); h.LibraryVersion != want || h.Library != shm.LibraryNCCL || h.Host() != unknownHost {
 			t.Errorf("%s: library %v %d of host %q", run, h.Library, h.LibraryVersion, h.Host())
 		}
 	}

@@ -96,21 +96,21 @@ func (c *converter) state(r *shm.Record, call *replay.Call) {
 	if a == nil {
 		return
 	}
-	told := func(v uint64) { r.Arg, r.Flags = v, shm.FlagHasArg }
+	setArg := func(v uint64) { r.Arg, r.Flags = v, shm.FlagHasArg }
 	switch argument := api.StateArgument(r.Aux); {
 	case argument == api.GPUTimer && a.PTimer != nil:
-		told(*a.PTimer)
+		setArg(*a.PTimer)
 	case argument == api.NetArg && a.Data != nil:
-		told(uint64(*a.Data))
+		setArg(uint64(*a.Data))
 	case argument == api.AppendedOps && a.AppendedProxyOps != nil:
-		told(uint64(uint32(*a.AppendedProxyOps)))
+		setArg(uint64(uint32(*a.AppendedProxyOps)))
 	case argument == api.OpProgress && a.TransSize != nil:
-		told(*a.TransSize)
+		setArg(*a.TransSize)
 		if a.Steps != nil {
 			r.Steps = int32(*a.Steps)
 		}
 	case argument == api.TransSize && a.TransSize != nil:
-		told(*a.TransSize)
+		setArg(*a.TransSize)
 	}
 }
 

@@ -37,8 +37,8 @@ func New(rec *replay.Recording) (*Recording, error) {
 	return &Recording{rec, numbers, version}, nil
 }
 
-// UnknownHost is the name of the host of recordings that do not tell it.
-const UnknownHost = "unknown host"
+// unknownHost is the name of the host of recordings that do not tell it.
+const unknownHost = "unknown host"
 
 // Write writes the raw file of process k. Times are those of the recording: CLOCK_MONOTONIC_RAW and its relation to the time of day
 // when the plugin was loaded.
@@ -98,7 +98,7 @@ func (r *Recording) header(p *replay.Process) *shm.Header {
 	case "rccl":
 		h.Library = shm.LibraryRCCL
 	}
-	copy(h.Hostname[:len(h.Hostname)-1], cmp.Or(open.Host, UnknownHost))
+	copy(h.Hostname[:len(h.Hostname)-1], cmp.Or(open.Host, unknownHost))
 	copy(h.BootID[:len(h.BootID)-1], cmp.Or(open.Boot, "recording "+r.Name))
 	return h
 }

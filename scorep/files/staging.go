@@ -30,8 +30,8 @@ func NewStaging(dir string) (*Staging, error) {
 	return &Staging{Path: path, held: atomicfile.Temporary(path)}, nil
 }
 
-// Stage makes one of a name, in place of one that was left there. Whoever calls it has locked the directory.
-func Stage(path string) (*Staging, error) {
+// stage makes one of a name, in place of one that was left there. Whoever calls it has locked the directory.
+func stage(path string) (*Staging, error) {
 	if err := os.RemoveAll(path); err != nil {
 		return nil, err
 	}
@@ -41,6 +41,19 @@ func Stage(path string) (*Staging, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// StageArchive makes one for the archive of a directory, with the folder of its event files.
+func StageArchive(dir string) (s *Staging, events string, err error) {
+	if s, err = stage(filepath.Join(dir, NewDir)); err != nil {
+		return nil, "", err
+	}
+	events = filepath.Join(s.Path, ArchiveName)
+	if err := os.Mkdir(events, regular.Folder); err != nil {
+		s.Discard()
+		return nil, "", err
+	}
+	return s, events, nil
 }
 
 // Discard removes the folder with what is in it. It may follow Replace.

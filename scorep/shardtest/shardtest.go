@@ -297,13 +297,13 @@ func (p *Process) describe(a *otf2.AttributeList, c *experiment.Comm, op Op) {
 	if datatype == "" {
 		datatype = "ncclFloat32"
 	}
-	alike := []uint64{op.Count, uint64(op.Root)}
+	arguments := []uint64{op.Count, uint64(op.Root)}
 	if op.Datatype != "" {
 		h := fnv.New64a()
 		h.Write([]byte(datatype))
-		alike = append(alike, h.Sum64())
+		arguments = append(arguments, h.Sum64())
 	}
-	a.Uint64(regions.AttrOrdinal, count(c, op.Function, 0, alike...))
+	a.Uint64(regions.AttrOrdinal, count(c, op.Function, 0, arguments...))
 	if op.Algo != "" {
 		a.String(regions.AttrAlgo, p.String(op.Algo))
 	}

@@ -13,13 +13,13 @@ import (
 
 // job is a made-up job: what each rank's host and GPU do, what holds them up, and on what machines.
 type job struct {
-	number  int    // of the seed's jobs
-	shape   string // name of how it communicates
-	ranks   int
-	perHost int
-	steps   bool // its transfers over the network are worked out …
-	told    bool // … and recorded (preset net)
-	rounds  int  // training steps, or what is like them
+	number      int    // of the seed's jobs
+	shape       string // name of how it communicates
+	ranks       int
+	perHost     int
+	steps       bool // its transfers over the network are worked out …
+	transferred bool // … and recorded (preset net)
+	rounds      int  // training steps, or what is like them
 
 	groups     []group
 	operations []operation

@@ -31,7 +31,7 @@ var plans = []plan{
 	{"gpu late", 5, anyShape, false, func(m *maker) []cause { return []cause{m.lateness(verdict.GPULate, -1)} }},
 	{"two", 3, anyShape, false, two},
 	{"slow link", 4, withSteps, true, func(m *maker) []cause { return []cause{m.link()} }},
-	{"slow link, transfers not recorded", 1, withSteps, true, func(m *maker) []cause { m.told = false; return []cause{m.link()} }},
+	{"slow link, transfers not recorded", 1, withSteps, true, func(m *maker) []cause { m.transferred = false; return []cause{m.link()} }},
 	{"host late, with transfers", 2, withSteps, true, func(m *maker) []cause { return []cause{m.lateness(verdict.HostLate, -1)} }},
 	{"gpu late, with transfers", 1, withSteps, true, func(m *maker) []cause { return []cause{m.lateness(verdict.GPULate, -1)} }},
 	{"slow gpu", 3, withSteps, true, func(m *maker) []cause { return []cause{m.slices()} }},
@@ -101,7 +101,7 @@ func makeJob(seed uint64, number int, p *plan, big bool) *job {
 		}
 	}
 	m := &maker{shape: one(random, can...), plan: p}
-	j.shape, j.ranks, j.steps, j.told = m.shape.name, m.shape.ranks(random), p.steps, p.steps
+	j.shape, j.ranks, j.steps, j.transferred = m.shape.name, m.shape.ranks(random), p.steps, p.steps
 	if p.steps && m.shape.name != "grid" {
 		j.ranks = min(j.ranks, 8) // a ring has twice as many transfers
 	}
@@ -302,7 +302,7 @@ func truthOf(j *job) (tr truth, with *played) {
 			share := float64(steady.waited-other.waited) / float64(max(1, steady.waited))
 			costs := float64(steady.length-other.length) / float64(with.length)
 			named := c.culprit(share)
-			unseen := c.kind == verdict.SlowTransfer && !j.told
+			unseen := c.kind == verdict.SlowTransfer && !j.transferred
 			if unseen { // nothing tells which of them
 				named.rank, named.peer = -1, -1
 			}

@@ -172,7 +172,7 @@ func goneOf(t *testing.T, number int) (all []gone, err error) {
 	name := fmt.Sprintf("job %d, %s, %s", number, p.name, j.shape)
 	for i := range j.causes {
 		c := &j.causes[i]
-		if !c.delays() || c.kind == verdict.SlowTransfer && !j.told {
+		if !c.delays() || c.kind == verdict.SlowTransfer && !j.transferred {
 			continue
 		}
 		others := slices.IndexFunc(j.causes, func(o cause) bool { return o.delays() && o.rank == c.rank && o != *c })

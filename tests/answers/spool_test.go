@@ -147,7 +147,7 @@ func (w *process) spool(real, end int64) (content []byte, name string, err error
 	copy(h.BootID[:], boot)
 	h.Library, h.LibraryVersion = shm.LibraryNCCL, 22907
 	preset := "gpu"
-	if w.told {
+	if w.transferred {
 		preset = "net"
 	}
 	h.EventMask = api.Preset(preset) & shm.KnownTypes(6)
@@ -388,7 +388,7 @@ func (w *process) kernels(c *callTimes, o *operation, parts []part) {
 			w.event(ended+20, shm.Record{Kind: shm.RecordStop, Handle: k})
 		}
 	}
-	if hops := w.p.hops[c.op]; hops != nil && w.told {
+	if hops := w.p.hops[c.op]; hops != nil && w.transferred {
 		w.transfers(c, o, parts[0].handle, hops)
 	}
 }

@@ -185,7 +185,7 @@ void buffers_late(void)
   give(b, clock_now());
 }
 
-void buffers_stranger(void)
+void buffers_foreign(void)
 {
   static uint8_t *mine;
   if (!mine) mine = aligned_alloc(8, 4096);

@@ -49,7 +49,7 @@ static void read_faults(const char *list)
     { "zero", &settings.zero, NULL }, { "reversed", &settings.reversed, NULL }, { "early", &settings.early, NULL },
     { "drop", &settings.drop, NULL }, { "unknown", &settings.unknown, NULL }, { "truncated", &settings.truncated, NULL },
     { "clock", &settings.clock, NULL }, { "slow", &settings.slow, NULL }, { "slower", &settings.slower, NULL },
-    { "enable", &settings.enable, NULL }, { "subscribe", &settings.subscribe, NULL }, { "callbacks", &settings.callbacks, NULL }, { "stranger", NULL, &settings.stranger }, { "late", &settings.late, NULL },
+    { "enable", &settings.enable, NULL }, { "subscribe", &settings.subscribe, NULL }, { "callbacks", &settings.callbacks, NULL }, { "foreign", NULL, &settings.foreign }, { "late", &settings.late, NULL },
     { "flush", NULL, &settings.flush },
   };
   for (const char *at = list; at && *at;) {
@@ -290,7 +290,7 @@ int cuptiActivityFlushAll(uint32_t flag)
   pthread_mutex_lock(&lock);
   if (!on_complete) return end(CODE_OPERATION);
   if (settings.clock && ++flushes == settings.clock) ahead += 100000000000000;
-  if (settings.stranger) buffers_stranger();
+  if (settings.foreign) buffers_foreign();
   buffers_deliver(false, flag & 1, settings.late && flag & 1);
   return end(CODE_OK);
 }

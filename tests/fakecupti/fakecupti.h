@@ -22,7 +22,7 @@
  *     early:N       … starts before its launch          drop:N      … is dropped, and counted
  *     unknown:N     every N-th buffer has a record of an unknown kind in its middle
  *     truncated:N   every N-th buffer ends within a record
- *     stranger      each flush gives back a buffer that nobody handed out
+ *     foreign       each flush gives back a buffer that nobody handed out
  *     clock:N       from the N-th flush on another client's clock is in force, 10^14 ns ahead
  *     slow:MS       a forced flush takes that long       slower:MS   so does each
  *     late:MS       a buffer comes back only so long after the client has unsubscribed

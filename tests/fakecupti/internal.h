@@ -26,7 +26,7 @@ struct settings {
   uint32_t first;
   const char *truth;
   uint32_t zero, reversed, early, drop, unknown, truncated, clock, slow, slower, late, enable, subscribe, callbacks;
-  bool stranger, flush;
+  bool foreign, flush;
 };
 extern struct settings settings;
 
@@ -65,7 +65,7 @@ void buffers_put(const struct item *item);
 void buffers_drop(const struct item *item); /* counted */
 void buffers_deliver(bool full_only, bool forced, bool keep_one);
 void buffers_late(void);
-void buffers_stranger(void);
+void buffers_foreign(void);
 uint64_t buffers_dropped(bool reset);
 uint64_t buffers_delivered(int kind);
 uint64_t buffers_unreadable(void);

@@ -25,7 +25,7 @@ var faults = []fault{
 	{name: "collector", weight: 5, plan: collectorDies},
 	{name: "collector-at-call", weight: 5, plan: collectorDiesAtCall},
 	{name: "collector-and-job", weight: 4, plan: bothDie},
-	{name: "collector-told-to-end", weight: 1, plan: collectorIsTold},
+	{name: "collector-told-to-end", weight: 1, plan: collectorIsNotified},
 	{name: "collector-stopped", weight: 2, plan: collectorStops},
 	{name: "collector-hangs", weight: 1, plan: collectorHangs},
 	{name: "job-stopped", weight: 1, spool: true, plan: jobStops},
@@ -78,7 +78,7 @@ func bothDie(r *play) {
 	r.volatile = true
 }
 
-func collectorIsTold(r *play) {
+func collectorIsNotified(r *play) {
 	r.at(r.some(), func(_, pid int) { r.killCollectors(pid, syscall.SIGTERM) })
 }
 

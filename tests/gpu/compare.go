@@ -239,8 +239,8 @@ func (v *verdict) overlaps(a *archive) {
 					continue
 				}
 				checked++
-				if apart := time.Duration(begin - end); apart > lateSlack {
-					v.fail("%q: %s number %d ended on one rank %v before it began on another", c.name, function, i, apart)
+				if late := time.Duration(begin - end); late > lateSlack {
+					v.fail("%q: %s number %d ended on one rank %v before it began on another", c.name, function, i, late)
 				}
 			}
 		}
@@ -408,9 +408,9 @@ func (v *verdict) kernelsLinked(a *archive) {
 				if o.source != "gpu" {
 					continue
 				}
-				apart := max(time.Duration(o.begin-k.begin).Abs(), time.Duration(o.end-k.end).Abs())
-				if most = max(most, apart); apart > kernelSlack && !differ {
-					v.fail("%q rank %d: %s of count %d and its kernel are %v apart, and the archive does not say so", c.name, i, o.function, o.count, apart)
+				difference := max(time.Duration(o.begin-k.begin).Abs(), time.Duration(o.end-k.end).Abs())
+				if most = max(most, difference); difference > kernelSlack && !differ {
+					v.fail("%q rank %d: %s of count %d and its kernel are %v apart, and the archive does not say so", c.name, i, o.function, o.count, difference)
 				}
 			}
 		}
@@ -425,8 +425,8 @@ func (v *verdict) kernelsLinked(a *archive) {
 		}
 	}
 	property := facts.PropCUPTI.Below("NCCL_KERNELS_UNLINKED")
-	if told := cmp.Or(a.properties.Text(property), "0"); told != strconv.Itoa(unlinked) {
-		v.fail("%s is %s; %d kernels of NCCL's name neither plan nor launch", property.Key(), told, unlinked)
+	if stated := cmp.Or(a.properties.Text(property), "0"); stated != strconv.Itoa(unlinked) {
+		v.fail("%s is %s; %d kernels of NCCL's name neither plan nor launch", property.Key(), stated, unlinked)
 	}
 	v.note("kernels and NCCL's stamps of them are %v apart at most", most)
 }

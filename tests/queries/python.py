@@ -43,11 +43,11 @@ class Optimizer:
 
 def phases():
     """What the plugin is told while an optimizer makes two steps."""
-    told = []
+    received = []
 
     class Library:
-        nccl_otf2_phase_begin = staticmethod(lambda name: told.append("begin " + name.decode()))
-        nccl_otf2_phase_end = staticmethod(lambda: told.append("end"))
+        nccl_otf2_phase_begin = staticmethod(lambda name: received.append("begin " + name.decode()))
+        nccl_otf2_phase_end = staticmethod(lambda: received.append("end"))
 
     nccl_otf2._library = Library
     optimizer = Optimizer()
@@ -56,7 +56,7 @@ def phases():
     optimizer.step()
     steps.remove()
     optimizer.step()
-    return told
+    return received
 
 
 json.dump({

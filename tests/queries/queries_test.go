@@ -248,7 +248,7 @@ func TestChangedFiguresAreFound(t *testing.T) {
 		{"waits", changed(t, dir, export.WaitsFile, func(w *export.WaitRow) { w.Waited++ })},
 		{"lateness", changed(t, dir, export.WaitsFile, func(w *export.WaitRow) { w.Waited++ })},
 		{"arrivals", changed(t, dir, export.OperationsFile, func(o *export.Operation) { o.Begin++ })},
-		{"arrivals", changed(t, dir, export.OperationsFile, func(o *export.Operation) { o.Alike = false })},
+		{"arrivals", changed(t, dir, export.OperationsFile, func(o *export.Operation) { o.Consistent = false })},
 		{"bandwidths", changed(t, dir, export.OperationsFile, func(o *export.Operation) { o.Duration++ })},
 		{"bandwidths", changed(t, dir, export.OperationsFile, func(o *export.Operation) { o.Size++ })},
 		{"matrix", changed(t, dir, export.TransfersFile, func(x *export.TransferRow) { x.Bytes++ })},

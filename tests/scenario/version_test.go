@@ -114,7 +114,7 @@ func (h *heard) tasks(k, version, minor int) {
 		}
 		return ""
 	}
-	told := version <= 3 && minor <= 26 // the communicator, in each descriptor
+	stated := version <= 3 && minor <= 26 // the communicator, in each descriptor
 	colls := h.of(k, replay.TypeColl)
 	for i, l := range colls {
 		switch {
@@ -127,7 +127,7 @@ func (h *heard) tasks(k, version, minor int) {
 			h.is(l, "parentGroup", fmt.Sprintf("0x%x", uint64(h.of(k, replay.TypeGroup)[groupOf(h, k, l)].H)))
 		}
 		switch {
-		case told:
+		case stated:
 			h.is(l, "name", "dp")
 			h.is(l, "commHash", 0xabc)
 		case version <= 3:

@@ -21,7 +21,7 @@ type flow struct {
 // receiver has not got; of several the one that has been so the longest.
 func transfer(o *operation) (s Stop, ok bool) {
 	sends, receives := make(map[flow]*experiment.Transfer), make(map[flow]*experiment.Transfer)
-	told := make(map[int]bool) // members whose transfers are recorded
+	recorded := make(map[int]bool) // members whose transfers are recorded
 	for i := range o.parts {
 		p := &o.parts[i]
 		if p.pending == nil {
@@ -29,7 +29,7 @@ func transfer(o *operation) (s Stop, ok bool) {
 		}
 		for k := range p.pending.Transfers {
 			t := &p.pending.Transfers[k]
-			told[p.rank] = true
+			recorded[p.rank] = true
 			if t.Send {
 				sends[flow{p.rank, t.Peer, t.Channel}] = t
 			} else {
@@ -51,7 +51,7 @@ func transfer(o *operation) (s Stop, ok bool) {
 	}
 	if stuck == nil {
 		for f, t := range receives {
-			if sent := sends[f]; t.Phase == regions.NameRecvNetwork && told[f.from] && (sent == nil || sent.Step > t.Step) {
+			if sent := sends[f]; t.Phase == regions.NameRecvNetwork && recorded[f.from] && (sent == nil || sent.Step > t.Step) {
 				found(f, t)
 			}
 		}

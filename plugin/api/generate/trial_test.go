@@ -139,9 +139,9 @@ func TestAVersionIsAddedByAFewEdits(t *testing.T) {
 	tool := filepath.Join(build, "nccl-otf2")
 	recorded, archive := filepath.Join(tree, "recorded"), filepath.Join(tree, "archive")
 	for dir, mode := range map[string]string{recorded: "record", archive: "trace"} {
-		if told := run([]string{"NCCL_OTF2_DIR=" + dir, "NCCL_OTF2_MODE=" + mode, "NCCL_OTF2_EVENTS=all", "NCCL_OTF2_START_LIMIT=60"},
-			filepath.Join(build, "trial"), plugin); told != "" {
-			t.Errorf("%s: %s", mode, told)
+		if output := run([]string{"NCCL_OTF2_DIR=" + dir, "NCCL_OTF2_MODE=" + mode, "NCCL_OTF2_EVENTS=all", "NCCL_OTF2_START_LIMIT=60"},
+			filepath.Join(build, "trial"), plugin); output != "" {
+			t.Errorf("%s: %s", mode, output)
 		}
 	}
 	run(nil, tool, "unify", archive)

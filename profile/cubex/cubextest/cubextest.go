@@ -226,13 +226,13 @@ func (m *Profile) Agrees(t testing.TB, report *operations.Report, tally *tally.R
 	}
 	for i := range report.Operations {
 		o := &report.Operations[i]
-		alike := 0 // of all communicators, which a profile has together
+		equal := 0 // of all communicators, which a profile has together
 		for j := range report.Operations {
 			if x := &report.Operations[j]; x.Operation == o.Operation && x.AlgBW > 0 && profile.ClassName(x.Size) == profile.ClassName(o.Size) {
-				alike++
+				equal++
 			}
 		}
-		if o.AlgBW == 0 || alike != 1 || o.Timed != 1 { // of several the median of the means is not the mean of the medians
+		if o.AlgBW == 0 || equal != 1 || o.Timed != 1 { // of several the median of the means is not the mean of the medians
 			continue
 		}
 		class := profile.ClassName(o.Size)

@@ -25,7 +25,7 @@ func build(t *testing.T) *Host {
 
 // TestJobIsCountedAlike compares what the program says it called with what the plugin recorded. The settings of whoever
 // runs the test do not reach it.
-func TestJobIsCountedAlike(t *testing.T) {
+func TestJobIsCountedTheSame(t *testing.T) {
 	h := build(t)
 	t.Setenv("NCCL_OTF2_EVENTS", "light")
 	t.Setenv("NCCL_OTF2_ENABLE", "off")

@@ -204,8 +204,8 @@ var firstCases = []struct {
 // firstOperation measures it with many communicators, and with ranks that have the processors to themselves.
 func (b *bench) firstOperation(ctx context.Context, r *result) error {
 	for _, how := range []struct {
-		title       string
-		spin, apart bool
+		title          string
+		spin, oneByOne bool
 	}{
 		{"threads that wait nap", false, false},
 		{"threads that wait spin", true, false},
@@ -216,7 +216,7 @@ func (b *bench) firstOperation(ctx context.Context, r *result) error {
 			for i, c := range firstCases {
 				b.say("first, %s, %s ", how.title, c.title)
 				j, err := b.job(ctx, request{plugin: &plugin{preset: c.preset, ours: c.preset != ""}, communicators: b.communicators, operations: 1,
-					settings: c.settings, spin: how.spin, apart: how.apart})
+					settings: c.settings, spin: how.spin, oneByOne: how.oneByOne})
 				if err != nil {
 					return err
 				}

@@ -46,7 +46,7 @@ type request struct {
 	operations    int
 	settings      []string // of NCCL
 	spin          bool     // threads that wait do not nap
-	apart         bool     // first calls come one after the other
+	oneByOne      bool     // first calls come one after the other
 }
 
 // settle is how long a collector gets to take what was recorded: longer than it ever waits with writing.
@@ -59,7 +59,7 @@ func (b *bench) job(ctx context.Context, q request) (*job, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	how := "together"
-	if q.apart {
+	if q.oneByOne {
 		how = "apart"
 	}
 	cmd := exec.CommandContext(ctx, b.program, strconv.Itoa(b.ranks), strconv.Itoa(q.communicators), strconv.Itoa(q.operations), how)

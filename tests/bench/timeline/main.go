@@ -53,14 +53,14 @@ type outcome struct {
 
 // frame is what pictures took in one movement.
 type frame struct {
-	Name   string  `json:"name"`
-	Count  int     `json:"count"`
-	Median float64 `json:"median_ms"`
-	P99    float64 `json:"p99_ms"`
-	Max    float64 `json:"max_ms"`
-	Apart  float64 `json:"apart_ms"` // from one picture to the next, median
-	CPU    float64 `json:"cpu_ms"`   // processor time of the page's thread for each picture, unpacking included, mean
-	Boxes  int     `json:"boxes"`    // bars in the last picture that were drawn by themselves
+	Name     string  `json:"name"`
+	Count    int     `json:"count"`
+	Median   float64 `json:"median_ms"`
+	P99      float64 `json:"p99_ms"`
+	Max      float64 `json:"max_ms"`
+	Interval float64 `json:"apart_ms"` // from one picture to the next, median
+	CPU      float64 `json:"cpu_ms"`   // processor time of the page's thread for each picture, unpacking included, mean
+	Boxes    int     `json:"boxes"`    // bars in the last picture that were drawn by themselves
 }
 
 // movements are done in the page, one picture each step: state is what moves, n the step of steps.
@@ -223,7 +223,7 @@ func (o *outcome) look(ctx context.Context, url string) error {
 			return err
 		}
 		f.Name, f.CPU = m.name, 1000*(after-before)/float64(f.Count)
-		fmt.Fprintf(os.Stderr, "%s: %.1f ms, 99 of 100 below %.1f ms, %.1f at most %.1f apart, %.1f ms of the processor (%d bars)\n", f.Name, f.Median, f.P99, f.Max, f.Apart, f.CPU, f.Boxes)
+		fmt.Fprintf(os.Stderr, "%s: %.1f ms, 99 of 100 below %.1f ms, %.1f at most %.1f apart, %.1f ms of the processor (%d bars)\n", f.Name, f.Median, f.P99, f.Max, f.Interval, f.CPU, f.Boxes)
 		o.Frames = append(o.Frames, f)
 	}
 	if errs := p.Errors(); len(errs) > 0 {
@@ -241,7 +241,7 @@ func (o *outcome) Page() *measure.Page {
 	heading += fmt.Sprintf("Pictures of 1440 × 900 pixels in headless Chromium, which draws with the processor; what the page's program takes for one. Where others use the machine only the processor's time says something; it has unpacking and laying out in it. Aims: median %.0f ms, 99 of 100 below %.0f ms.", frameAim, frameMax)
 	t := measure.Table{Figures: true, Columns: []string{"movement", "pictures", "median, ms", "99 of 100 below, ms", "longest, ms", "apart, median, ms", "processor, mean, ms"}}
 	for _, f := range o.Frames {
-		t.Rows = append(t.Rows, []string{f.Name, fmt.Sprint(f.Count), measure.Digits(f.Median), measure.Digits(f.P99), measure.Digits(f.Max), measure.Digits(f.Apart), measure.Digits(f.CPU)})
+		t.Rows = append(t.Rows, []string{f.Name, fmt.Sprint(f.Count), measure.Digits(f.Median), measure.Digits(f.P99), measure.Digits(f.Max), measure.Digits(f.Interval), measure.Digits(f.CPU)})
 	}
 	return &measure.Page{Heading: heading, Tables: []measure.Table{t}}
 }

@@ -126,7 +126,7 @@ static int is_named(const char *registered, struct function f)
 
 static void hold_against_names(const char *library, const void *const *kernels, const unsigned char *special)
 {
-  unsigned alike = 0;
+  unsigned named = 0;
   for (unsigned i = 0; i < function_count; i++) {
     const char *registered = special[i] ? registered_name(kernels[i]) : NULL;
     if (!registered) continue;
@@ -135,9 +135,9 @@ static void hold_against_names(const char *library, const void *const *kernels, 
               "device function %u is %s by the table of rows, and its kernel is %s: the rows of this release have another "
               "order than gpu/functions.c knows",
               i, functions[i].name, registered);
-    alike++;
+    named++;
   }
-  if (!alike) give_up(library, "no kernel was registered under a name: the order of the rows cannot be checked");
+  if (!named) give_up(library, "no kernel was registered under a name: the order of the rows cannot be checked");
 }
 
 static const void *need(const struct symbols *l, const char *symbol, size_t *size)

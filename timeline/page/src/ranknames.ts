@@ -5,7 +5,7 @@ import { byId, el } from "./dom";
 import type { RankMap } from "./rankmap";
 import type { State } from "./state";
 
-const apart = 15; // pixels between names
+const distance = 15; // pixels between names
 
 export class RankNames {
   private readonly root = byId("rank-names");
@@ -36,11 +36,11 @@ export class RankNames {
       const [rank] = rows.of(line);
       const r = ranks[rank!]!;
       if (line * rows.height < free) continue;
-      free = line * rows.height + apart;
+      free = line * rows.height + distance;
       const e = el("button", { type: "button", class: "rank-name", title: `Show the rows of ${r.name} on ${r.host}` }, r.name, el("span", { class: "sub" }, r.host === host ? "" : r.host));
       e.dataset["rank"] = String(rank);
       e.style.top = `${line * rows.height}px`;
-      e.style.height = `${Math.max(apart, rows.height)}px`;
+      e.style.height = `${Math.max(distance, rows.height)}px`;
       if (rows.by === "host") host = r.host;
       out.push(e);
     }

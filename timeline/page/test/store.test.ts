@@ -129,9 +129,9 @@ test("a block that cannot be had is told of", async () => {
   const source = archive(twoRanks);
   const store = new Store({ head: source.head, block: (n) => (n === source.head.nodes || n === source.head.metrics.nodes ? source.block(n) : Promise.reject(new Error("gone"))) });
   await store.open();
-  let told: unknown;
-  store.onError = (e) => (told = e);
+  let reported: unknown;
+  store.onError = (e) => (reported = e);
   await assert.rejects(() => store.bars(store.lanes[0]!, 0), /gone/);
-  assert(told instanceof Error);
+  assert(reported instanceof Error);
   assert.equal(store.loading, 0);
 });

@@ -124,7 +124,7 @@ static void wait_for_reader(int rank)
   pthread_barrier_wait(&shared->barrier);
 }
 
-static int rank_main(int rank, int ranks, int comms, int count, bool apart)
+static int rank_main(int rank, int ranks, int comms, int count, bool one_by_one)
 {
   open_libraries();
   ok("cudaSetDevice", set_device(rank));
@@ -140,13 +140,13 @@ static int rank_main(int rank, int ranks, int comms, int count, bool apart)
     ok("ncclCommInitRank", comm_init_rank(&comm[i], ranks, shared->ids[i], rank));
     init[i] = now() - begin;
     pthread_barrier_wait(&shared->barrier);
-    for (int turn = 0; apart && turn < rank; turn++) pthread_barrier_wait(&shared->barrier);
+    for (int turn = 0; one_by_one && turn < rank; turn++) pthread_barrier_wait(&shared->barrier);
     begin = now();
     ok("ncclAllReduce", all_reduce(memory, memory, COUNT, FLOAT32, SUM, comm[i], stream));
-    if (apart) first[i] = now() - begin;
-    for (int turn = rank; apart && turn < ranks; turn++) pthread_barrier_wait(&shared->barrier);
+    if (one_by_one) first[i] = now() - begin;
+    for (int turn = rank; one_by_one && turn < ranks; turn++) pthread_barrier_wait(&shared->barrier);
     ok("cudaStreamSynchronize", stream_synchronize(stream));
-    if (!apart) first[i] = now() - begin;
+    if (!one_by_one) first[i] = now() - begin;
   }
   pthread_barrier_wait(&shared->barrier);
   if (rank != 0 && !freopen("/dev/null", "w", stdout)) fail("/dev/null", strerror(errno));
