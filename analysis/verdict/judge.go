@@ -150,7 +150,7 @@ func (ev *Evidence) late(waited float64) (named []Culprit) {
 			delete(t.found, i)
 		}
 		work := newWork(ev.Causes, i, t.found)
-		h := habitOf(ev, &ranks[i], i, work.kind(&ranks[i], like(ranks, i, t.found)))
+		h := habitOf(ev, &ranks[i], i, work.kind(&ranks[i], likeWork(ranks, i)))
 		chance, times := t.chance(i)
 		confidence, share, delay := (1-chance)*h.certainty, work.cost(&ranks[i])/waited, delayOf(&ranks[i])/float64(ev.Duration)
 		least := LeastConfidence

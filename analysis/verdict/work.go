@@ -3,9 +3,12 @@
 package verdict
 
 import (
+	"cmp"
 	"math"
+	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/analysis/causes"
+	"github.com/nccl-otf2/nccl-otf2/internal/stats"
 )
 
 // What ranks cost by working longer than others. Where no rank works longer, the order of the operations itself makes ranks wait, as in a pipeline of
@@ -48,14 +51,14 @@ func (w *work) explains(r, than *causes.Rank) bool {
 	return (w.longer(r)-w.longer(than))*w.others >= LeastWork*(w.cost(r)-w.cost(than))
 }
 
-// kind is in what it was late most: of what goes back to it, that in which it worked longer than one like it did. A late host makes its GPU late,
-// too, in the operations that follow until the others have waited for it: then it is the host. Where it worked longer in little of what goes back to it,
-// as the time in which a host waits for its GPU alone counts as the host's, what goes back to it tells.
-func (w *work) kind(r, like *causes.Rank) Kind {
+// kind is in what it was late most: of what goes back to it, that in which it worked longer than others like it did (by). A late host makes its GPU
+// late, too, in the operations that follow until the others have waited for it: then it is the host. Where it worked longer in little of what goes back
+// to it, as the time in which a host waits for its GPU alone counts as the host's, what goes back to it tells.
+func (w *work) kind(r *causes.Rank, by [workKinds]float64) Kind {
 	part := func(kinds ...causes.Kind) (cost, longer float64) {
 		for _, k := range kinds {
 			cost += r.Costs[k]
-			longer += r.WorkedBy[k] - like.WorkedBy[k]
+			longer += r.WorkedBy[k] - by[k]
 		}
 		return cost, min(cost, max(longer, 0)*w.others)
 	}
@@ -70,21 +73,25 @@ func (w *work) kind(r, like *causes.Rank) Kind {
 	return GPULate
 }
 
-// like is the one of the others that worked most nearly as long as a rank: ranks of another stage do other work. One that is suspected does not count if
-// there are others; of one rank alone it is one that did nothing.
-func like(ranks []causes.Rank, of int, suspects map[int]bool) *causes.Rank {
-	distance := func(i int) float64 { return math.Abs(ranks[i].Worked - ranks[of].Worked) }
-	best := -1
+// likeWork is what ranks like one did, ns by kinds: the middle of that half of the others that worked most nearly as long. Ranks of another stage do
+// other work.
+func likeWork(ranks []causes.Rank, of int) (by [workKinds]float64) {
+	var others []*causes.Rank
 	for i := range ranks {
-		if i == of || best >= 0 && suspects[i] && !suspects[best] {
-			continue
-		}
-		if best < 0 || suspects[best] && !suspects[i] || distance(i) < distance(best) {
-			best = i
+		if i != of {
+			others = append(others, &ranks[i])
 		}
 	}
-	if best < 0 {
-		return new(causes.Rank)
+	slices.SortStableFunc(others, func(a, b *causes.Rank) int {
+		return cmp.Compare(math.Abs(a.Worked-ranks[of].Worked), math.Abs(b.Worked-ranks[of].Worked))
+	})
+	others = others[:(len(others)+1)/2]
+	for k := range by {
+		all := make([]float64, len(others))
+		for i, o := range others {
+			all[i] = o.WorkedBy[k]
+		}
+		by[k] = stats.Median(all)
 	}
-	return &ranks[best]
+	return by
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/analysis/causes"
 )
 
-// longerBy is evidence of rank 2 of four, which worked longer than the others: ms on the host and on the GPU; and what goes back to it, ms.
-func longerBy(host, gpu, hostCost, gpuCost float64) *Evidence {
-	ev := evidence(4, 20, 2)
+// longerBy is evidence of rank 2 of some, which worked longer than the others: ms on the host and on the GPU; and what goes back to it, ms.
+func longerBy(ranks int, host, gpu, hostCost, gpuCost float64) *Evidence {
+	ev := evidence(ranks, 20, 2)
 	r := &ev.Causes.Ranks[2]
 	r.Worked = (host + gpu) * 1e6
 	r.WorkedBy = [workKinds]float64{causes.Host: host * 1e6, causes.GPU: gpu * 1e6}
@@ -20,10 +20,10 @@ func longerBy(host, gpu, hostCost, gpuCost float64) *Evidence {
 
 // othersWorked sets what the others did, ms on the host and on the GPU.
 func othersWorked(ev *Evidence, ms [][2]float64) *Evidence {
-	for i, at := range []int{0, 1, 3} {
-		r := &ev.Causes.Ranks[at]
-		r.Worked = (ms[i][0] + ms[i][1]) * 1e6
-		r.WorkedBy = [workKinds]float64{causes.Host: ms[i][0] * 1e6, causes.GPU: ms[i][1] * 1e6}
+	for i, did := range ms {
+		r := &ev.Causes.Ranks[[]int{0, 1, 3, 4, 5}[i]]
+		r.Worked = (did[0] + did[1]) * 1e6
+		r.WorkedBy = [workKinds]float64{causes.Host: did[0] * 1e6, causes.GPU: did[1] * 1e6}
 	}
 	return ev
 }
@@ -36,18 +36,18 @@ func TestWork(t *testing.T) {
 		kind  Kind
 		share float64
 	}{
-		{"its host worked longer", longerBy(200, 0, 600, 0), HostLate, 1},
-		{"its GPU worked longer", longerBy(0, 200, 0, 600), GPULate, 1},
-		{"its GPU worked longer, its host goes before", longerBy(0, 200, 400, 200), GPULate, 1},
-		{"its host, and its GPU for that", longerBy(100, 200, 200, 400), HostLate, 1},
-		{"for half of it it did not work longer", longerBy(100, 0, 600, 0), HostLate, 0.5},
+		{"its host worked longer", longerBy(4, 200, 0, 600, 0), HostLate, 1},
+		{"its GPU worked longer", longerBy(4, 0, 200, 0, 600), GPULate, 1},
+		{"its GPU worked longer, its host goes before", longerBy(4, 0, 200, 400, 200), GPULate, 1},
+		{"its host, and its GPU for that", longerBy(4, 100, 200, 200, 400), HostLate, 1},
+		{"for half of it it did not work longer", longerBy(4, 100, 0, 600, 0), HostLate, 0.5},
 		{"the others' hosts worked beside half of it", func() *Evidence {
-			ev := longerBy(100, 0, 600, 0)
+			ev := longerBy(4, 100, 0, 600, 0)
 			ev.Causes.Ranks[2].Beside[causes.Host] = 300e6
 			return ev
 		}(), HostLate, 1},
-		{"its GPU, beside others with other work", othersWorked(longerBy(100, 400, 300, 300), [][2]float64{{0, 100}, {0, 100}, {100, 200}}), GPULate, 1},
-		{"its host, where others' hosts wait for GPUs alone", othersWorked(longerBy(250, 300, 594, 6), [][2]float64{{300, 50}, {300, 50}, {300, 50}}), HostLate, 1},
+		{"its GPU, beside others with other work", othersWorked(longerBy(6, 100, 400, 300, 300), [][2]float64{{0, 100}, {0, 100}, {0, 100}, {100, 200}, {100, 200}}), GPULate, 0.6},
+		{"its host, where others' hosts wait for GPUs alone", othersWorked(longerBy(4, 250, 300, 594, 6), [][2]float64{{300, 50}, {300, 50}, {300, 50}}), HostLate, 1},
 	} {
 		v := Judge(c.ev)
 		if len(v.Culprits) != 1 || v.Culprits[0].Kind != c.kind || v.Culprits[0].Share != c.share {

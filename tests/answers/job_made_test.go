@@ -53,6 +53,28 @@ func TestJobsAreAsTheirCausesSay(t *testing.T) {
 	}
 }
 
+// A delay for which nobody waits in the run as it was, as what it delays lies ready long before, need not be named.
+func TestDelaysThatSlackHides(t *testing.T) {
+	for lag, must := range map[int64]int{0: 1, 500_000_000: 0} {
+		const rounds = 20
+		j := &job{
+			ranks: 2, perHost: 8, rounds: rounds, groups: []group{{"both", []int{0, 1}}}, programs: make([][]action, 2),
+			causes: []cause{{kind: verdict.HostLate, peer: -1, delay: 1_000_000, every: 1, to: rounds}, {noise: true}},
+		}
+		j.programs[1] = []action{{does: hostWorks, extra: []extra{{1, lag}}}}
+		for round := range rounds {
+			j.operations = append(j.operations, operation{function: messageName, members: []int{0, 1}, took: 10_000, eager: true, first: round == 0})
+			call := action{does: calls, took: 10_000, op: round, round: round}
+			j.programs[0] = append(j.programs[0], action{does: hostWorks, took: 1_000_000, extra: []extra{{0, 1_000_000}}, round: round}, call)
+			j.programs[1] = append(j.programs[1], call, action{does: syncs}, action{does: hostWorks, took: 1_000_000})
+		}
+		tr, _ := truthOf(j)
+		if len(tr.culprits) != must || len(tr.culprits)+len(tr.may) != 1 {
+			t.Errorf("the receiver begins %d ms later: must be named %s, may be %s", lag/1_000_000, list(tr.culprits), list(tr.may))
+		}
+	}
+}
+
 // What waits for itself never comes.
 func TestJobsThatHang(t *testing.T) {
 	j := small()

@@ -306,7 +306,9 @@ func truthOf(j *job) (tr truth, with *played) {
 			if unseen { // nothing tells which of them
 				named.rank, named.peer = -1, -1
 			}
-			if share >= leastShare && costs >= leastCost && j.times(i) >= leastTimes && !unseen {
+			// Ranks that begin far apart can have so much time in hand that nobody waits for it in the run as it was.
+			felt := float64(with.waited-j.play(func(k int) bool { return k == i }).waited) / float64(max(1, steady.waited))
+			if share >= leastShare && felt >= leastShare && costs >= leastCost && j.times(i) >= leastTimes && !unseen {
 				tr.culprits = append(tr.culprits, named)
 			} else {
 				tr.may = append(tr.may, named)
