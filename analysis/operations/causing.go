@@ -28,11 +28,12 @@ type causing struct {
 
 func newCausing(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator) *causing {
 	ranks, of := analysis.Ranks(defs, comms)
+	processes := analysis.Processes(defs)
 	engine, path := causes.NewEngine(len(ranks)), criticalpath.New(len(ranks))
 	engine.Followed(path)
 	return &causing{
 		engine: engine, path: path, ranks: ranks, unstated: !facts.FindAttributes(defs).Has(regions.AttrTimingSource),
-		lanes: causes.NewLanes(defs, of, func(l otf2.LocationRef) otf2.LocationGroupRef { return analysis.ProcessAt(defs, l) }),
+		lanes: causes.NewLanes(defs, of, func(l otf2.LocationRef) otf2.LocationGroupRef { return processes[l] }),
 	}
 }
 
