@@ -80,7 +80,6 @@ hold, is left out, never made up; the tool says how much. Archives may be larger
   nccl-otf2 export exp1 --chrome -o /tmp/run.json
   nccl-otf2 export exp1 --parquet -o tables --compression snappy
   nccl-otf2 export exp1 --parquet --parts 16
-  srun -n 16 sh -c 'nccl-otf2 export exp1 --parquet --parts $((SLURM_PROCID+1))/16'
   duckdb -c "SELECT function, count(*), median(busbw_gbs) FROM 'tables/operations.parquet' GROUP BY ALL"
   nccl-otf2 export exp1 --perfetto --phase 'step 7' --rank 0-3
   nccl-otf2 export exp1 --jsonl --job $SLURM_JOB_ID -o minimal_profiler_dump
