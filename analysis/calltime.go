@@ -11,7 +11,7 @@ import (
 // calls, in the whole group. It is given the events of whole processes in order of time.
 type CallTimes struct {
 	api           map[otf2.RegionRef]string
-	processes     map[otf2.LocationRef]otf2.LocationGroupRef
+	defs          *otf2.Definitions
 	threads       map[otf2.LocationRef]*apiThread
 	calls         CallTable[*apiCall]
 	waiting       map[*apiCall]bool // calls that have not returned, with operations that have ended
@@ -35,7 +35,7 @@ type apiCall struct {
 // NewCallTimes makes a reader of an archive's calls that gives done each operation once the time of its call is known, or will not be.
 func NewCallTimes(defs *otf2.Definitions, done func(*Operation)) *CallTimes {
 	return &CallTimes{
-		api: facts.CallRegions(defs), processes: Processes(defs), threads: make(map[otf2.LocationRef]*apiThread), waiting: make(map[*apiCall]bool),
+		api: facts.CallRegions(defs), defs: defs, threads: make(map[otf2.LocationRef]*apiThread), waiting: make(map[*apiCall]bool),
 		operationDone: done,
 	}
 }
@@ -56,7 +56,7 @@ func (c *CallTimes) Enter(r *facts.Region) {
 	t.depth++
 	// Calls that were captured into a graph are over when it is replayed.
 	if r.Counted && !r.Graph && r.Event != 0 {
-		c.calls.Put(CallKey{c.processes[r.Location], r.Event}, t.call)
+		c.calls.Put(CallKey{ProcessAt(c.defs, r.Location), r.Event}, t.call)
 	}
 }
 
@@ -90,7 +90,7 @@ func (c *CallTimes) finish(o *Operation, call *apiCall) {
 func (c *CallTimes) Operation(o *Operation) {
 	var call *apiCall
 	if o.Parent != 0 {
-		call = c.calls.Take(CallKey{c.processes[o.Location], o.Parent})
+		call = c.calls.Take(CallKey{ProcessAt(c.defs, o.Location), o.Parent})
 	}
 	switch {
 	case call == nil:

@@ -40,7 +40,8 @@ func (op *Operation) Sequence() string { return op.PairName(op.Rank) }
 type OperationReader struct {
 	*facts.Reader
 	Comms  map[otf2.CommRef]*facts.Communicator
-	Member map[otf2.LocationRef]bool // of any communicator
+	Member map[otf2.LocationRef]bool // of any communicator; of an archive's only those that somebody has asked for
+	whole  bool                      // Comms are all that there are
 	emit   func(*Operation)
 	Alone  uint64 // operations on communicators of one rank, which have no events of their own
 	op     Operation
@@ -50,11 +51,7 @@ type OperationReader struct {
 // until it returns.
 func NewOperationReader(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator, emit func(*Operation)) *OperationReader {
 	r := NewOperationsOf(facts.ArchiveNames(defs, comms), facts.FindAttributes(defs), comms, emit)
-	for _, c := range comms {
-		for _, l := range c.Members {
-			r.Member[l] = true
-		}
-	}
+	r.whole = true
 	return r
 }
 
@@ -88,9 +85,22 @@ func (r *OperationReader) operation(f *facts.Operation) {
 }
 
 func (r *OperationReader) launch(l *facts.Region) {
-	if l.Number > 0 && l.Ended == 0 && !r.Member[l.Location] {
+	if l.Number > 0 && l.Ended == 0 && !r.isMember(l.Location) {
 		r.Alone += l.Operations
 	}
+}
+
+// isMember tells whether a location is a member of any communicator.
+func (r *OperationReader) isMember(l otf2.LocationRef) bool {
+	is, known := r.Member[l]
+	if known || !r.whole {
+		return is
+	}
+	for _, c := range r.Comms {
+		is = is || !c.Self && c.RankOf(l) >= 0
+	}
+	r.Member[l] = is
+	return is
 }
 
 // NameOf is a string's text, "" if it is not defined.

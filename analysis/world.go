@@ -20,6 +20,14 @@ func Processes(defs *otf2.Definitions) map[otf2.LocationRef]otf2.LocationGroupRe
 	return of
 }
 
+// ProcessAt is that of one location: many readers of an archive need not have the table of all. An undefined location has 0.
+func ProcessAt(defs *otf2.Definitions, l otf2.LocationRef) otf2.LocationGroupRef {
+	if d := defs.Location(l); d != nil {
+		return ProcessOf(defs, d.Group)
+	}
+	return 0
+}
+
 // Rank is a rank of the world: a process of the job, or one GPU of a process with communicator ranks on several.
 type Rank struct {
 	Name    string // "Rank 3", "Rank 0 GPU 1"

@@ -4,7 +4,6 @@ package clocks
 
 import (
 	"cmp"
-	"iter"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -168,26 +167,25 @@ func (r *exchangeReader) read() {
 type memberStream struct {
 	rank   int
 	host   int32
-	next   func() (*otf2.Event, error, bool)
-	stop   func()
+	events *otf2.Cursor
 	reader *facts.Row
 	row    otf2.LocationRef
 	net    *transferReader // nil without network rows
 	origin otf2.Timestamp
 	ops    []opSample
-	events int
+	read   int // events
 	ended  bool
 	err    error
 }
 
 func (m *memberStream) fill(n int) {
 	for len(m.ops) < n && !m.ended {
-		ev, err, ok := m.next()
+		ev, ok, err := m.events.Next()
 		if !ok || err != nil {
 			m.ended, m.err = true, err
 			break
 		}
-		m.events++
+		m.read++
 		if ev.Location != m.row {
 			m.net.event(ev, float64(int64(ev.Time-m.origin)))
 			continue
@@ -228,8 +226,8 @@ func (r *exchangeReader) communicator(c *facts.Communicator) {
 		if len(rows[rank]) > 0 {
 			m.net = newTransferReader(names, attributes, phases, wins, c, func(s opSample) { m.ops = append(m.ops, s) })
 		}
-		m.next, m.stop = iter.Pull2(r.archive.Events(&otf2.Selection{Locations: append(rows[rank], l)}))
-		defer m.stop()
+		m.events = r.archive.Cursor(&otf2.Selection{Locations: append(rows[rank], l)})
+		defer m.events.Close()
 		members = append(members, m)
 	}
 	match := exchangeMatcher{comm: c, members: len(members), out: r.out, stretches: r.stretches,
@@ -254,8 +252,8 @@ func (r *exchangeReader) communicator(c *facts.Communicator) {
 				match.add(m, &m.ops[i])
 			}
 			m.ops = m.ops[:0]
-			r.events += m.events
-			m.events = 0
+			r.events += m.read
+			m.read = 0
 			if m.err != nil {
 				r.problems = append(r.problems, m.err.Error())
 				m.err = nil

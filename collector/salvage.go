@@ -30,6 +30,11 @@ func Salvage(directory string) (saved int, err error) {
 	if err != nil {
 		return 0, err
 	}
+	return SalvageOf(directory, entries)
+}
+
+// SalvageOf is Salvage of a directory whose shards have been looked at.
+func SalvageOf(directory string, entries []experiment.Entry) (saved int, err error) {
 	boot := experiment.BootID()
 	deadline := time.Now().Add(releaseLimit)
 	var problems []error

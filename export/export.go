@@ -8,7 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 
+	"github.com/nccl-otf2/nccl-otf2/analysis"
 	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/analysis/selection"
 	"github.com/nccl-otf2/nccl-otf2/facts"
@@ -24,6 +26,9 @@ type Options struct {
 	Version string
 	// Selection is what is exported; nil: everything.
 	Selection *selection.Selection
+	// Parts is into how many files the large tables of Parquet are cut, by slices of the archive; 0: each is one file. Part is the one that
+	// is written, from 1; 0: all of them, at the same time.
+	Parts, Part int
 	// Progress, if set, is called now and then with what is being done, and how many records have been written.
 	Progress func(what string, records uint64)
 }
@@ -46,6 +51,8 @@ type exporter struct {
 	result   Result
 	written  uint64
 	reported string
+	slice    analysis.Slice  // that the large tables are of
+	together sync.Mutex      // of those beside
 	span     operations.Span // of the events; set by the table of waits, which reads them all
 }
 

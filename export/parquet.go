@@ -140,23 +140,40 @@ var codecs = map[string]compress.Codec{"zstd": &parquet.Zstd, "snappy": &parquet
 // Codecs lists the names of the compressions that Parquet knows; the first is the default.
 func Codecs() []string { return []string{"zstd", "snappy", "none"} }
 
-// Parquet writes the tables of an archive into a folder, which is made if it is not there.
+// Parquet writes the tables of an archive into a folder, which is made if it is not there. With Options.Parts the two large ones are files of
+// slices of the archive, which are written at the same time.
 func Parquet(a *otf2.Archive, dir, codec string, opts *Options) (*Result, error) {
 	c, ok := codecs[codec]
 	if !ok {
 		return nil, fmt.Errorf("compression %q is none of %v", codec, Codecs())
 	}
 	e := newExporter(a, opts)
-	for _, table := range []struct {
-		file  string
-		write func(w io.Writer, codec compress.Codec) error
-	}{{OperationsFile, e.operations}, {TransfersFile, e.transfers}, {WaitsFile, e.waits}, {PhasesFile, e.phases}, {RunsFile, e.runs}} {
-		err := e.into(filepath.Join(dir, table.file), nil, func(w io.Writer) error { return table.write(w, c) })
+	if err := e.inParts(dir, c); err != nil {
+		return nil, err
+	}
+	return &e.result, dropOthers(dir, e.opts.Parts)
+}
+
+// tableFile is a table's file.
+type tableFile struct {
+	name  string
+	write func(e *exporter, w io.Writer, codec compress.Codec) error
+}
+
+var (
+	largeTables = []tableFile{{OperationsFile, (*exporter).operations}, {TransfersFile, (*exporter).transfers}}
+	smallTables = []tableFile{{WaitsFile, (*exporter).waits}, {PhasesFile, (*exporter).phases}, {RunsFile, (*exporter).runs}} // runs follow waits
+)
+
+// tables writes files of tables one after the other.
+func (e *exporter) tables(dir string, files []tableFile, codec compress.Codec) error {
+	for _, table := range files {
+		err := e.into(filepath.Join(dir, table.name), nil, func(w io.Writer) error { return table.write(e, w, codec) })
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", table.file, err)
+			return fmt.Errorf("%s: %w", table.name, err)
 		}
 	}
-	return &e.result, nil
+	return nil
 }
 
 // table writes rows as they come.
@@ -211,7 +228,7 @@ func (e *exporter) operations(w io.Writer, codec compress.Codec) error {
 	t := newTable[Operation](e, w, "operations", codec)
 	r, clock := e.rows, &e.rows.clock
 	present := analysis.MembersWithData(e.archive.Defs, facts.Communicators(e.archive.Defs))
-	problems, err := operations.EachPartOf(e.archive, e.opts.Selection, func(p *operations.Part) error {
+	problems, err := operations.EachPartOf(e.archive, e.opts.Selection, e.slice, func(p *operations.Part) error {
 		row := r.on(p.Location, p.Comm)
 		o := Operation{
 			Run: e.run(), Members: int32(present[p.Comm]), WaitKind: textOrNone(p.WaitKind), Leads: p.Leads, Device: p.Device, BusFactor: p.BusFactor,
@@ -248,7 +265,7 @@ func bandwidth(p *operations.Part, duration int64) (algbw float64, ok bool) {
 func (e *exporter) transfers(w io.Writer, codec compress.Codec) error {
 	t := newTable[TransferRow](e, w, "transfers", codec)
 	r, clock := e.rows, &e.rows.clock
-	problems, err := matrix.EachTransfer(e.archive, func(x *matrix.Transfer) error {
+	problems, err := matrix.EachTransferOf(e.archive, e.slice, func(x *matrix.Transfer) error {
 		if !e.opts.Selection.At(x.Location, x.Begin) {
 			return nil
 		}

@@ -121,10 +121,10 @@ type Details struct {
 // Carried is what an operation says of its transfers over the network, where each of them was seen.
 type Carried struct {
 	Known        bool   // there were some, and what follows is known
+	GPUBothWays  bool   // on the channel of GPUSteps the network brought what it worked on, and took what came of it
 	GPUHeld      uint64 // ns for which they waited for nothing but the GPU
 	GPUHeldFirst uint64 // of that, before it had done anything: it may have waited for other members to come
 	GPUSteps     uint64 // buffers that it filled or emptied for them, on the channel where they waited longest
-	GPUBothWays  bool   // on that channel the network brought what it worked on, and took what came of it
 	Link         Link   // that it was sending on longest
 }
 

@@ -23,33 +23,32 @@ type Operation struct {
 	Details
 	Location   otf2.LocationRef
 	Comm       otf2.CommRef
+	Root       uint32              // CollectiveRootNone without one
 	Function   string              // "AllReduce", "Send"; of collectives that NCCL does not have OTF2's name
 	Collective *regions.Collective // nil of messages, and of collectives that NCCL does not have
-	Message    bool
-	Begin, End otf2.Timestamp // of its own events; operations of one launch have one time
-	Since      otf2.Timestamp // when its rank was there for it alone: Begin, but of MPI's requests that of the call that ends them
-	Root       uint32         // CollectiveRootNone without one
-	Peer       int            // of a message: the other end's rank
-	Size       uint64         // as nccl-tests counts it, bytes
-	Sent       uint64         // bytes, as the events have them; a message's one end has its length here,
-	Received   uint64         // the other one here
+	Begin, End otf2.Timestamp      // of its own events; operations of one launch have one time
+	Since      otf2.Timestamp      // when its rank was there for it alone: Begin, but of MPI's requests that of the call that ends them
+	Peer       int                 // of a message: the other end's rank
+	Size       uint64              // as nccl-tests counts it, bytes
+	Sent       uint64              // bytes, as the events have them; a message's one end has its length here,
+	Received   uint64              // the other one here
 	// Ordinal is its number in the sequence of its function on the communicator, of messages in that of the pair; of MPI's, which have
 	// tags, in that of the pair and tag, with the tag in the upper 32 bits.
 	Ordinal uint64
 
-	Launch  uint64         // number of its launch on the row, from 1; 0 if it belongs to none
-	Index   int            // place among the operations that began in its region
+	Launch  uint64 // number of its launch on the row, from 1; 0 if it belongs to none
+	Index   int    // place among the operations that began in its region
+	Message bool
 	Grouped bool           // one of several of a launch
 	Leads   bool           // the first collective of its launch on its communicator
 	Follows bool           // a message of a launch with collectives
 	Last    bool           // all operations that began in its region have ended with it
-	Equal   int            // how many operations its launch is of, all equal but for their buffers: each has its part of the time; 0: it is alone, or they differ
 	StartUp bool           // of the member's first launch on the communicator, see startUp
 	InPlace InPlace        // of a collective
+	Equal   int            // how many operations its launch is of, all equal but for their buffers: each has its part of the time; 0: it is alone, or they differ
 	Region  otf2.RegionRef // that it ended in, the innermost
+	tag     uint32         // of MPI's messages
 	Enter   uint64         // number of that region on the row, NoRegion without one
-
-	tag uint32 // of MPI's messages
 }
 
 // NoRegion is the number of the region of operations outside of regions.
@@ -122,6 +121,10 @@ type Reader struct {
 	op         Operation
 	done       Transfer
 	begun      started // the operation that begins now
+
+	// Room of rows in which nothing is open: of many rows few have something at a time.
+	unopened [][]Region
+	ended    []*started
 }
 
 // NewReader makes a reader of events with the ids that names tells. attributes is nil for those of a process.
@@ -139,7 +142,7 @@ type Row struct {
 	puts     map[PutName]Transfer // that have not ended
 	launches uint64
 	enters   uint64
-	blocking *started         // the collective without a request; nil: there has been none
+	blocking *started         // the open collective without a request
 	blocks   bool             // it is open
 	requests map[uint64]int32 // which of started
 	started  []started
@@ -219,6 +222,7 @@ func (row *Row) Event(ev *otf2.Event) {
 		}
 		row.blocks = false
 		row.collective(ev, row.blocking)
+		row.reader.ended, row.blocking = append(row.reader.ended, row.blocking), nil
 	case otf2.EventNonBlockingCollectiveRequest, otf2.EventMpiIrecvRequest:
 		row.begin(ev, true, &row.reader.begun)
 		row.request(ev.Args[0], &row.reader.begun)
@@ -262,6 +266,8 @@ func (row *Row) enter(ev *otf2.Event) {
 	n := len(row.open)
 	if n < cap(row.open) {
 		row.open = row.open[:n+1]
+	} else if spare := row.reader.unopened; n == 0 && len(spare) > 0 {
+		row.open, row.reader.unopened = spare[len(spare)-1][:1], spare[:len(spare)-1]
 	} else {
 		row.open = append(row.open, Region{})
 	}
@@ -312,11 +318,16 @@ func (row *Row) pop(t otf2.Timestamp, lost bool) {
 		}
 		row.reader.Leave(l)
 	}
+	if n == 1 {
+		row.reader.unopened, row.open = append(row.reader.unopened, row.open), nil
+	}
 }
 
 // beginBlocking takes an event that begins a collective without a request.
 func (row *Row) beginBlocking(ev *otf2.Event) {
-	if row.blocking == nil {
+	if done := row.reader.ended; row.blocking == nil && len(done) > 0 {
+		row.blocking, row.reader.ended = done[len(done)-1], done[:len(done)-1]
+	} else if row.blocking == nil {
 		row.blocking = new(started)
 	}
 	row.begin(ev, false, row.blocking)

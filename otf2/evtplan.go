@@ -47,7 +47,16 @@ var lowBytes = [16]uint64{1: 1<<8 - 1, 1<<16 - 1, 1<<24 - 1, 1<<32 - 1, 1<<40 - 
 var (
 	eventPlans    = newPlans(&eventTable)
 	snapshotPlans = newPlans(&snapshotTable)
+	mostFixed     = max(fixedOf(eventPlans), fixedOf(snapshotPlans))
 )
+
+// fixedOf is the most fields that a record has before its repetition. A reader has room for them, and there may be many readers.
+func fixedOf(plans *[256]plan) (most int) {
+	for id := range plans {
+		most = max(most, len(plans[id].fixed), 1)
+	}
+	return most
+}
 
 func newPlans(table *recordTable) *[256]plan {
 	plans := new([256]plan)

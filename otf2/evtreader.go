@@ -68,7 +68,7 @@ type eventReader struct {
 
 	interval int // of the last time stamp
 	event    Event
-	args     []uint64 // room for the fields of any record without repetition
+	args     []uint64 // room for the fields of any record up to its repetition
 	attrs    []AttributeValue
 	record   string // name of the record being read, for errors
 	err      error
@@ -91,7 +91,7 @@ func (a *Archive) eventReader(loc LocationRef, window int) (*eventReader, error)
 }
 
 func newEventReader(src *fileSource, chunk uint64, window int) *eventReader {
-	return &eventReader{win: newWindow(src, chunk, window), plans: eventPlans, table: &eventTable, args: make([]uint64, 16)}
+	return &eventReader{win: newWindow(src, chunk, window), plans: eventPlans, table: &eventTable, args: make([]uint64, mostFixed)}
 }
 
 func (r *eventReader) close() { r.win.src.close() }

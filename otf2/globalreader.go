@@ -17,23 +17,30 @@ func (a *Archive) Events(sel *Selection) iter.Seq2[*Event, error] {
 	return func(yield func(*Event, error) bool) {
 		m := &merge{filter: newFilter(sel)}
 		defer m.close()
-		locations := a.selected(sel)
-		window := a.window(max(len(locations), sel.Among))
-		for _, loc := range locations {
-			r, err := a.eventReader(loc, window)
-			if err != nil && !yield(nil, err) {
-				r.close()
-				return
-			}
-			if err := r.seek(sel.From); err != nil {
-				r.fail(err)
-			}
-			if err := m.add(r); err != nil && !yield(nil, err) {
-				return
-			}
+		if a.fill(m, sel, func(err error) bool { return yield(nil, err) }) {
+			m.run(yield)
 		}
-		m.run(yield)
 	}
+}
+
+// fill opens the selected locations. It ends, with false, where failed, which is told of errors, returns false.
+func (a *Archive) fill(m *merge, sel *Selection, failed func(error) bool) bool {
+	locations := a.selected(sel)
+	window := a.window(max(len(locations), sel.Among))
+	for _, loc := range locations {
+		r, err := a.eventReader(loc, window)
+		if err != nil && !failed(err) {
+			r.close()
+			return false
+		}
+		if err := r.seek(sel.From); err != nil {
+			r.fail(err)
+		}
+		if err := m.add(r); err != nil && !failed(err) {
+			return false
+		}
+	}
+	return true
 }
 
 // window is the size of the windows of so many locations that are read at the same time.
@@ -93,11 +100,7 @@ func (m *merge) run(yield func(*Event, error) bool) {
 			}
 			ok, err := m.filter.advance(r)
 			if !ok {
-				r.close()
-				last := len(m.heap) - 1
-				m.heap[0] = m.heap[last]
-				m.heap[last] = turn{}
-				m.heap = m.heap[:last]
+				m.drop()
 				m.down()
 				if err != nil && !yield(nil, err) {
 					return
@@ -111,6 +114,28 @@ func (m *merge) run(yield func(*Event, error) bool) {
 			}
 		}
 	}
+}
+
+// step takes the first reader to its next event; at the end of its file, or where that cannot be read on, it leaves the heap.
+func (m *merge) step() error {
+	r := m.heap[0].reader
+	ok, err := m.filter.advance(r)
+	if ok {
+		m.heap[0].time = r.event.Time
+	} else {
+		m.drop()
+	}
+	m.down()
+	return err
+}
+
+// drop closes the first reader and puts the last one in its place.
+func (m *merge) drop() {
+	m.heap[0].reader.close()
+	last := len(m.heap) - 1
+	m.heap[0] = m.heap[last]
+	m.heap[last] = turn{}
+	m.heap = m.heap[:last]
 }
 
 // second is the turn that comes after the first, nil if there is none.

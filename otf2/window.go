@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"sync/atomic"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 )
 
 // fileSource reads a file that is open only while that is affordable: with more files than budget it is opened
@@ -38,49 +40,45 @@ func (s *fileSource) prepare() error {
 	if s.size >= 0 {
 		return nil
 	}
-	f, err := s.acquire()
-	if err == nil {
-		s.release(f)
-	}
+	_, err := s.readAt(nil, 0)
 	return err
 }
 
 // readAt fills p from off on as far as the file goes.
-func (s *fileSource) readAt(p []byte, off int64) (int, error) {
-	f, err := s.acquire()
-	if err != nil {
+func (s *fileSource) readAt(p []byte, off int64) (n int, err error) {
+	if err := s.keep(); err != nil {
 		return 0, err
 	}
-	n, err := f.ReadAt(p, off)
-	s.release(f)
+	if s.file == nil {
+		n, size, err := regular.ReadAt(s.path, p, off)
+		if err == nil {
+			s.size = size
+		}
+		return n, irregular(err)
+	}
+	n, err = s.file.ReadAt(p, off)
 	if errors.Is(err, io.EOF) {
 		err = nil
 	}
 	return n, err
 }
 
-// acquire returns the open file.
-func (s *fileSource) acquire() (openFile, error) {
+// keep opens the file if it may stay open.
+func (s *fileSource) keep() error {
 	if s.file != nil {
-		return s.file, nil
+		return nil
+	}
+	if s.budget.left.Add(-1) < 0 {
+		s.budget.left.Add(1)
+		return nil
 	}
 	f, err := s.open()
 	if err != nil {
-		return nil, err
-	}
-	if s.budget.left.Add(-1) >= 0 {
-		s.file = f
-	} else {
 		s.budget.left.Add(1)
+		return err
 	}
-	return f, nil
-}
-
-// release closes a file that may not stay open.
-func (s *fileSource) release(f openFile) {
-	if s.file == nil {
-		f.Close()
-	}
+	s.file = f
+	return nil
 }
 
 func (s *fileSource) open() (*os.File, error) {

@@ -11,6 +11,7 @@ import argparse
 import csv
 import json
 import pathlib
+import re
 import subprocess
 import sys
 from typing import Any, Dict, List, Optional, Sequence, TextIO, Tuple, Union
@@ -48,16 +49,30 @@ def folders(path: Path) -> List[pathlib.Path]:
     top = pathlib.Path(path)
 
     def of(folder: pathlib.Path) -> List[pathlib.Path]:
-        return [f for f in (folder, folder / FOLDER) if (f / "operations.parquet").is_file()][:1]
+        return [f for f in (folder, folder / FOLDER) if files(f, TABLES[0])][:1]
 
     found = of(top) or [f for each in sorted(top.iterdir() if top.is_dir() else []) if each.is_dir() for f in of(each)]
     if not found:
         raise TablesError(f"{top} has no tables: make them with `nccl-otf2 export --parquet {top}`")
     for folder in found:
-        missing = [t for t in TABLES if not (folder / f"{t}.parquet").is_file()]
+        missing = [t for t in TABLES if not files(folder, t)]
         if missing:
             raise TablesError(f"{folder} has no {', '.join(missing)}: it was written by an earlier version; export the archive again")
     return found
+
+
+def files(folder: pathlib.Path, table: str) -> List[pathlib.Path]:
+    """The files of a table in a folder: one, or all of its parts in their order."""
+    part = re.compile(re.escape(table) + r"(?:-(\d{4})-of-(\d{4}))?\.parquet")
+    found = []
+    for file in sorted(folder.iterdir() if folder.is_dir() else []):
+        match = part.fullmatch(file.name)
+        if match and file.is_file():
+            found.append((int(match[1] or 1), int(match[2] or 1), file))
+    numbers, counts = [n for n, _, _ in found], {of for _, of, _ in found}
+    if found and (len(counts) > 1 or numbers != list(range(1, max(counts) + 1))):
+        raise TablesError(f"{folder}: {table} is not whole, or there more than once: export all of its parts again")
+    return [file for _, _, file in found]
 
 
 class Tables:
@@ -71,11 +86,11 @@ class Tables:
         self.engine = engine
         self.session = session if session is not None else _session(engine)
         for table in TABLES:
-            files = [str(folder / f"{table}.parquet") for folder in where]
+            of_table = [str(file) for folder in where for file in files(folder, table)]
             if engine == "spark":
-                self.session.read.option("mergeSchema", "true").parquet(*files).createOrReplaceTempView(table)
+                self.session.read.option("mergeSchema", "true").parquet(*of_table).createOrReplaceTempView(table)
             else:
-                self.session.read_parquet(files, union_by_name=True).create_view(table, replace=True)
+                self.session.read_parquet(of_table, union_by_name=True).create_view(table, replace=True)
 
     def sql(self, query: str) -> Any:
         """What the engine gives for a question's name, a table's, or SQL: a DuckDB relation, or a Spark DataFrame."""

@@ -14,6 +14,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -21,7 +22,7 @@ import (
 	_ "github.com/duckdb/duckdb-go/v2"
 )
 
-// tables are the views that SQL can use; each folder has a file of each.
+// tables are the views that SQL can use; each folder has a file of each, or several, which are its parts.
 var tables = []string{"operations", "transfers", "waits", "phases", "runs"}
 
 // configuration keeps DuckDB from fetching code: what is not in the program is not there.
@@ -61,7 +62,7 @@ func run(folders []string, in io.Reader, stdout io.Writer, format, output string
 	for _, t := range tables {
 		var files []string
 		for _, f := range folders {
-			files = append(files, quoted(filepath.Join(f, t+".parquet")))
+			files = append(files, filesOf(f, t)...)
 		}
 		_, err := db.Exec(fmt.Sprintf("CREATE VIEW %s AS SELECT * FROM read_parquet([%s], union_by_name = true)", t, strings.Join(files, ", ")))
 		if err != nil {
@@ -86,6 +87,23 @@ func run(folders []string, in io.Reader, stdout io.Writer, format, output string
 		}
 		return write(w, columns, rows)
 	})
+}
+
+// part is the name of a part of a table, behind the table's.
+var part = regexp.MustCompile(`^-\d{4}-of-\d{4}\.parquet$`)
+
+// filesOf are a table's files in a folder, quoted for SQL. The tool has looked whether all parts are there.
+func filesOf(folder, table string) (files []string) {
+	entries, _ := os.ReadDir(folder) // DuckDB says what is missing
+	for _, e := range entries {
+		if rest, ok := strings.CutPrefix(e.Name(), table); ok && part.MatchString(rest) {
+			files = append(files, quoted(filepath.Join(folder, e.Name())))
+		}
+	}
+	if files == nil {
+		files = []string{quoted(filepath.Join(folder, table+".parquet"))}
+	}
+	return files
 }
 
 // to calls write with the output.

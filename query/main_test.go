@@ -34,6 +34,27 @@ func made(t *testing.T) string {
 	return dir
 }
 
+// A table is all of its parts.
+func TestParts(t *testing.T) {
+	dir := made(t)
+	text, err := os.ReadFile(filepath.Join(dir, "operations.parquet"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"operations-0001-of-0002.parquet", "operations-0002-of-0002.parquet"} {
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Remove(filepath.Join(dir, "operations.parquet")); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := run([]string{dir}, strings.NewReader("SELECT count(*) AS n FROM operations"), &out, "csv", ""); err != nil || out.String() != "n\n2\n" {
+		t.Errorf("%v: %q", err, out.String())
+	}
+}
+
 // Texts take no terminal over and are no formulas in spreadsheets, neither values nor columns' names; numbers stay numbers.
 func TestEvilTexts(t *testing.T) {
 	const ask = `SELECT '=1+1' || chr(27) AS "@a` + "\x1b" + `", '-7' AS b, -7 AS c, '+x' AS d`

@@ -4,12 +4,14 @@ package sql
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 )
 
-// Tables are the tables that questions are asked of, by their names; a folder of tables has a file NAME.parquet of each.
+// Tables are the tables that questions are asked of, by their names; a folder of tables has a file NAME.parquet of each, or its parts,
+// NAME-0001-of-0008.parquet and so on.
 var Tables = []string{"operations", "transfers", "waits", "phases", "runs"}
 
 // folderName is the folder of tables beside an archive.
@@ -34,7 +36,11 @@ func Folders(path string) ([]string, error) {
 	for _, folder := range all {
 		var missing []string
 		for _, t := range Tables {
-			if !has(folder, t) {
+			files, err := Files(folder, t)
+			if err != nil {
+				return nil, err
+			}
+			if files == nil {
 				missing = append(missing, t)
 			}
 		}
@@ -48,14 +54,37 @@ func Folders(path string) ([]string, error) {
 // folderOf is a folder of tables, or the one in it; nil if there is neither.
 func folderOf(path string) []string {
 	for _, folder := range []string{path, filepath.Join(path, folderName)} {
-		if has(folder, Tables[0]) {
+		if files, err := Files(folder, Tables[0]); files != nil || err != nil {
 			return []string{folder}
 		}
 	}
 	return nil
 }
 
-func has(folder, table string) bool {
-	info, err := os.Stat(filepath.Join(folder, table+".parquet"))
-	return err == nil && info.Mode().IsRegular()
+// Files are those of a table in a folder, its parts in their order; nil if there are none. The error says which parts are missing, or that the
+// table is there more than once.
+func Files(folder, table string) (files []string, err error) {
+	entries, _ := os.ReadDir(folder) // no folder has no files
+	of := 0
+	for _, e := range entries { // by name, and so by number
+		if !e.Type().IsRegular() && e.Type() != fs.ModeSymlink {
+			continue
+		}
+		n, k := 1, 1
+		if e.Name() != table+".parquet" {
+			const form = "-%04d-of-%04d.parquet"
+			if c, _ := fmt.Sscanf(e.Name(), table+form, &k, &n); c != 2 || e.Name() != table+fmt.Sprintf(form, k, n) {
+				continue
+			}
+		}
+		files = append(files, filepath.Join(folder, e.Name()))
+		if of != 0 && of != n || k != len(files) {
+			return nil, fmt.Errorf("%s: %s is not whole, or there more than once: export all of its parts again", folder, table)
+		}
+		of = n
+	}
+	if len(files) != of {
+		return nil, fmt.Errorf("%s: %s has %d of %d parts: the others have not been exported", folder, table, len(files), of)
+	}
+	return files, nil
 }

@@ -56,8 +56,11 @@ func (e *Engine) called(l *Local, of series) {
 		if len(r.hosts) == mostSeries {
 			return
 		}
-		r.hosts = append(r.hosts, hostTimes{series: of})
+		more := make([]hostTimes, len(r.hosts)+1) // few come, to many ranks: no room ahead
+		copy(more, r.hosts)
+		r.hosts = more
 		t = &r.hosts[len(r.hosts)-1]
+		t.series = of
 	}
 	took := float64(l.Ready - l.Free)
 	if l.Ready >= l.Ended {

@@ -45,9 +45,10 @@ type Engine struct {
 	comms  map[otf2.CommRef]*comm
 	begun  facts.StartUps
 	ledger ledger
-	aside  ledger  // of what is outside, while that is looked at the ledger
+	aside  ledger  // of what is outside, while that is looked at the ledger; as a whole only when there is something outside
 	ready  []*held // held back no more
 	free   []*held
+	unused *behind
 
 	launches []*launch // that can be used again
 
@@ -75,7 +76,7 @@ func NewEngine(ranks int) *Engine {
 	for _, s := range []**scratch{&e.window, &e.sum, &e.waits, &e.late} {
 		*s = newScratch(n.all())
 	}
-	e.ledger, e.aside = newLedger(n), newLedger(n)
+	e.ledger, e.aside = newLedger(n), ledger{own: make([]float64, n), ownBy: make([][ownKinds]float64, n)}
 	return e
 }
 
@@ -105,8 +106,14 @@ type rank struct {
 type part struct {
 	known  bool // it has been looked at
 	left   state
-	behind []*held // operations that wait for it
+	behind *behind // operations that wait for it
 	launch *launch // it is one of messages that has not been looked at
+}
+
+// behind is the last one of a list of operations, and its next one the first. Few parts have a list at a time: its room is not theirs.
+type behind struct {
+	held *held
+	next *behind
 }
 
 const (
@@ -167,10 +174,7 @@ func (e *Engine) Part(l *Local) {
 		if r.next-r.first == uint32(len(r.parts)) {
 			e.makeRoom(r)
 		}
-		p := &r.parts[r.next&uint32(len(r.parts)-1)]
-		behind := p.behind[:0]
-		*p = part{}
-		p.behind = behind
+		r.parts[r.next&uint32(len(r.parts)-1)] = part{}
 	}
 	e.goOn()
 }
@@ -218,7 +222,7 @@ func (e *Engine) Collective(op *Operation, members []Member) {
 	h.op, h.members, h.missing = *op, append(h.members[:0], members...), missing
 	for i := range members {
 		if p := e.before(&members[i].Local); p != nil && !p.known {
-			p.behind = append(p.behind, h)
+			e.wait(p, h)
 		}
 	}
 }
@@ -233,7 +237,12 @@ func (e *Engine) collectiveIn(op *Operation, members []Member) {
 }
 
 // swap makes the other ledger the one that is written to.
-func (e *Engine) swap() { e.ledger, e.aside = e.aside, e.ledger }
+func (e *Engine) swap() {
+	if e.aside.costs == nil {
+		e.aside = newLedger(e.causes)
+	}
+	e.ledger, e.aside = e.aside, e.ledger
+}
 
 func (e *Engine) hold() *held {
 	n := len(e.free)
@@ -255,13 +264,36 @@ func (e *Engine) before(l *Local) *part {
 
 // release notes that what was held back by a part need not wait for it any more.
 func (e *Engine) release(p *part) {
-	for _, h := range p.behind {
-		if h.missing--; h.missing == 0 {
-			e.ready = append(e.ready, h)
+	last := p.behind
+	if last == nil {
+		return
+	}
+	p.behind = nil
+	for b := last.next; ; b = b.next {
+		if b.held.missing--; b.held.missing == 0 {
+			e.ready = append(e.ready, b.held)
+		}
+		b.held = nil
+		if b == last {
+			break
 		}
 	}
-	clear(p.behind)
-	p.behind = p.behind[:0]
+	last.next, e.unused = e.unused, last.next
+}
+
+// wait makes an operation wait for a part.
+func (e *Engine) wait(p *part, h *held) {
+	b := e.unused
+	if b == nil {
+		b = new(behind)
+	} else {
+		e.unused = b.next
+	}
+	b.held, b.next = h, b
+	if p.behind != nil {
+		b.next, p.behind.next = p.behind.next, b
+	}
+	p.behind = b
 }
 
 // goOn looks at what is held back no more.

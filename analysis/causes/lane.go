@@ -12,18 +12,19 @@ import (
 
 // Local is an operation, or a launch of several, among those of its rank.
 type Local struct {
-	Rank   int32          // of the world
-	Seq    uint32         // from 1, in the order of ends; the operations of a launch have one
-	Before uint32         // Seq of the last one that had ended when this one began, 0: none
-	Ended  otf2.Timestamp // when that one ended; without one when this one began
+	Rank   int32  // of the world
+	Seq    uint32 // from 1, in the order of ends; the operations of a launch have one
+	Before uint32 // Seq of the last one that had ended when this one began, 0: none
+	Called bool   // Ready and Returned are known
+	// Outside what was selected it is in no figure, and what came of it may be.
+	Outside bool
+	Ended   otf2.Timestamp // when that one ended; without one when this one began
 	// Ready is when the application had made the call: a single one when it was entered, of a group when the last call in it had returned.
 	Ready    otf2.Timestamp
 	Returned otf2.Timestamp // when the application went on; the greatest time: not known yet
-	Called   bool           // Ready and Returned are known
 	Free     otf2.Timestamp // when the application had come back from the call before, 0: not known
 	Kernels  *Kernels       // that ran on its GPU from then, and from Ended, to its begin; nil: none, or they were not recorded
 	During   Phase          // in which it was called; nil: none, or not known
-	Outside  bool           // what was selected: it is in no figure, and what came of it may be
 }
 
 // Phase is one of the application.
@@ -71,9 +72,12 @@ type place struct {
 	begun   otf2.Timestamp // when that began
 	last    Local          // of the launch
 	launch  uint64         // that it is of, 0: none
+	thread  *thread        // it has made calls
+}
 
-	depth int // calls that are open
-	begin otf2.Timestamp
+// thread is where calls are made. Few of the locations are.
+type thread struct {
+	depth int            // calls that are open
 	free  otf2.Timestamp // the call before it had returned, 0: there was none
 	left  otf2.Timestamp // the last one has returned, 0: none has
 	ready otf2.Timestamp // the last inner call had returned
@@ -154,13 +158,17 @@ func (l *Lane) Enter(r *facts.Region) {
 		}
 		return
 	}
-	if p.depth == 0 {
-		p.begin, p.ready, p.free, p.made = r.Begin, r.Begin, p.left, p.made[:0]
+	if p.thread == nil {
+		p.thread = new(thread)
 	}
-	p.depth++
+	t := p.thread
+	if t.depth == 0 {
+		t.ready, t.free, t.made = r.Begin, t.left, t.made[:0]
+	}
+	t.depth++
 	if r.Counted && !r.Graph && r.Event != 0 { // calls that were captured into a graph are over when it is replayed
-		p.made = append(p.made, r.Event)
-		p.process.calls.put(call{event: r.Event, free: p.free, ready: r.Begin, returned: never})
+		t.made = append(t.made, r.Event)
+		p.process.calls.put(call{event: r.Event, free: t.free, ready: r.Begin, returned: never})
 	}
 }
 
@@ -173,17 +181,18 @@ func (l *Lane) Leave(r *facts.Region) {
 	if p.stream != nil && l.kernels.Computes(r) {
 		p.stream.leave(r)
 	}
-	if p.depth == 0 || !l.isCall(r) {
+	t := p.thread
+	if t == nil || t.depth == 0 || !l.isCall(r) {
 		return
 	}
-	if p.depth--; p.depth > 0 {
-		p.ready = r.End
+	if t.depth--; t.depth > 0 {
+		t.ready = r.End
 		return
 	}
-	for _, event := range p.made {
-		p.process.calls.set(call{event: event, free: p.free, ready: p.ready, returned: r.End})
+	for _, event := range t.made {
+		p.process.calls.set(call{event: event, free: t.free, ready: t.ready, returned: r.End})
 	}
-	p.left = r.End
+	t.left = r.End
 	for _, g := range p.process.gpus {
 		g.cut(r.End)
 	}
@@ -299,7 +308,7 @@ type callTable struct {
 
 const (
 	callsBeside = 4 // places in which a call can be
-	leastCalls  = 1 << 4
+	leastCalls  = 1 << 2
 	mostCalls   = 1 << 13
 )
 

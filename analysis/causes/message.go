@@ -145,7 +145,7 @@ func (e *Engine) settleLaunch(l *launch) {
 	}
 	h := e.hold()
 	h.launch, h.missing = l, missing
-	e.awaits(l, func(p *part) { p.behind = append(p.behind, h) })
+	e.awaits(l, func(p *part) { e.wait(p, h) })
 }
 
 // awaits lists what must be known before a launch is looked at: what was before it on its own rank, and on those that it waited for.

@@ -29,6 +29,11 @@ type Transfer struct {
 // EachTransfer passes the transfers of an archive to f, sending location by sending location in the order of their ids, on
 // each in the order of their ends; those without an end come last. Otherwise it is as EachPart.
 func EachTransfer(a *otf2.Archive, f func(*Transfer) error) (problems []string, err error) {
+	return EachTransferOf(a, analysis.Slice{}, f)
+}
+
+// EachTransferOf is EachTransfer of a slice of the rows that show transfers.
+func EachTransferOf(a *otf2.Archive, slice analysis.Slice, f func(*Transfer) error) (problems []string, err error) {
 	r := NewTransferReader(a)
 	m := r.lane.matrix
 	var t Transfer
@@ -42,7 +47,7 @@ func EachTransfer(a *otf2.Archive, f func(*Transfer) error) (problems []string, 
 		}
 		return nil
 	}
-	for _, l := range r.Locations() {
+	for _, l := range slice.Cut(a.Defs, r.Locations()) {
 		lane := m.lane()
 		for ev, damage := range a.Events(&otf2.Selection{Locations: []otf2.LocationRef{l}, Kinds: facts.TransferKinds}) {
 			if damage != nil {

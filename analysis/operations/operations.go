@@ -74,6 +74,7 @@ func Observe(a *otf2.Archive, see *Observer) (*Report, error) {
 			events[i] = see.Lane()
 		}
 	}
+	o.causing.lanes = nil // with its tables of all locations
 	report := new(Report)
 	report.Problems = analysis.ReadLanes(a, lanes, func(i int, ev *otf2.Event, found []analysis.Operation) []analysis.Operation {
 		if events[i] != nil {

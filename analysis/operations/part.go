@@ -136,11 +136,11 @@ func fillPart(p *Part, o *analysis.Operation, defs *otf2.Definitions, stretches 
 // of their ends. What f gets is valid until it returns; its first error ends the reading and is returned. Files that cannot
 // be read to their end are named in problems.
 func EachPart(a *otf2.Archive, f func(*Part) error) (problems []string, err error) {
-	return EachPartOf(a, nil, f)
+	return EachPartOf(a, nil, analysis.Slice{}, f)
 }
 
-// EachPartOf is EachPart of what is selected.
-func EachPartOf(a *otf2.Archive, selected *selection.Selection, f func(*Part) error) (problems []string, err error) {
+// EachPartOf is EachPart of what is selected, in a slice of the members' locations.
+func EachPartOf(a *otf2.Archive, selected *selection.Selection, slice analysis.Slice, f func(*Part) error) (problems []string, err error) {
 	r := NewPartReader(a, false, func(p *Part) {
 		if err == nil {
 			err = f(p)
@@ -153,7 +153,7 @@ func EachPartOf(a *otf2.Archive, selected *selection.Selection, f func(*Part) er
 			locations[l] = true
 		}
 	}
-	for _, l := range analysis.Ascending(locations) {
+	for _, l := range slice.Cut(a.Defs, analysis.Ascending(locations)) {
 		for ev, damage := range a.EventsOf(l) {
 			if damage != nil {
 				problems = append(problems, damage.Error())

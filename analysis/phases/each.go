@@ -41,7 +41,7 @@ func (c *Counter) tell(r *facts.Region, f *phaseFrame, took uint64) {
 		return
 	}
 	o := Occurrence{
-		Location: r.Location, Process: c.processes[r.Location], Path: f.within.Path(), Kind: f.within.kind(), Begin: r.Begin, End: r.End, NCCL: f.nccl,
+		Location: r.Location, Process: analysis.ProcessAt(c.defs, r.Location), Path: f.within.Path(), Kind: f.within.kind(), Begin: r.Begin, End: r.End, NCCL: f.nccl,
 	}
 	for at := f.within.around; at != nil; at = at.around {
 		o.Depth++

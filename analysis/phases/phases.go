@@ -155,7 +155,6 @@ func (n *phaseNode) title() string {
 type Counter struct {
 	defs        *otf2.Definitions
 	phases, api map[otf2.RegionRef]string // names
-	processes   map[otf2.LocationRef]otf2.LocationGroupRef
 
 	root, further *phaseNode
 	nodes         int
@@ -186,7 +185,7 @@ type phasePlan struct {
 // NewCounter makes a counter of the phases of some processes of an archive.
 func NewCounter(defs *otf2.Definitions) *Counter {
 	return &Counter{
-		defs: defs, phases: facts.PhaseRegions(defs), api: facts.CallRegions(defs), processes: analysis.Processes(defs),
+		defs: defs, phases: facts.PhaseRegions(defs), api: facts.CallRegions(defs),
 		root:    &phaseNode{children: make(map[phaseName]*phaseNode)},
 		threads: make(map[otf2.LocationRef]*phaseThread),
 		plans:   make(map[otf2.LocationRef]*phasePlan),
@@ -225,7 +224,7 @@ func (c *Counter) Enter(r *facts.Region) {
 			around = f.within.phase
 		}
 		f.phase = c.node(around, name, r.Begin)
-		f.phase.rank(c.processes[r.Location])
+		f.phase.rank(analysis.ProcessAt(c.defs, r.Location))
 		f.within = &occasion{f.phase, name, f.within}
 	case called && f.within != nil:
 		c.call(r, f.within)
@@ -281,7 +280,7 @@ func (c *Counter) call(r *facts.Region, within *occasion) {
 	if !r.Counted {
 		return
 	}
-	process := c.processes[r.Location]
+	process := analysis.ProcessAt(c.defs, r.Location)
 	made := Operations{Calls: 1, Captured: analysis.BoolCount(r.Graph)}
 	for n := within.phase; n != c.root; n = n.parent {
 		n.rank(process).add(made)
@@ -321,7 +320,7 @@ func (f *phaseFrame) abandon() {
 }
 
 func (c *Counter) endPhase(r *facts.Region, f *phaseFrame, took uint64) {
-	of := f.phase.rank(c.processes[r.Location])
+	of := f.phase.rank(analysis.ProcessAt(c.defs, r.Location))
 	switch {
 	case r.Unfinished:
 		f.phase.unfinished++
@@ -340,7 +339,7 @@ func (c *Counter) endPhase(r *facts.Region, f *phaseFrame, took uint64) {
 func (c *Counter) endPlan(r *facts.Region, p *phasePlan) {
 	delete(c.plans, r.Location)
 	c.plan++
-	process := c.processes[r.Location]
+	process := analysis.ProcessAt(c.defs, r.Location)
 	for _, id := range p.parents {
 		made := Operations{Timed: analysis.BoolCount(p.gpu), Untimed: analysis.BoolCount(!p.gpu)}
 		called := c.calls.Take(analysis.CallKey{Process: process, Event: id})
@@ -363,7 +362,7 @@ func (c *Counter) Of(location otf2.LocationRef, parent uint64) analysis.Occasion
 	if parent == 0 || !c.Wanted() {
 		return nil
 	}
-	if n := c.calls.Peek(analysis.CallKey{Process: c.processes[location], Event: parent}); n != nil {
+	if n := c.calls.Peek(analysis.CallKey{Process: analysis.ProcessAt(c.defs, location), Event: parent}); n != nil {
 		return n
 	}
 	return nil

@@ -3,11 +3,14 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -51,7 +54,7 @@ var exportForms = []exportForm{
 
 func exportCommand() *cobra.Command {
 	var f format
-	var output, job string
+	var output, job, parts string
 	var spec selection.Spec
 	codec := choice{export.Codecs()[0], export.Codecs()}
 	wanted := make([]bool, len(exportForms))
@@ -66,7 +69,8 @@ func exportCommand() *cobra.Command {
                  wait; lines from calls to operations, through the parts of collectives, along messages and transfers;
                  metrics; gzip if the name ends in .gz
   --chrome       the same as trace-event JSON, for other viewers; gzip if the name ends in .gz
-  --parquet      a folder of five tables (docs/tables.md), which the queries in sql/ ask
+  --parquet      a folder of five tables (docs/tables.md), which the queries in sql/ ask; with --parts by several
+                 processors, or machines, at the same time
   --prometheus   a file for the node exporter's textfile collector, put in place when it is complete
 
 docs/export.md has the schemas, which are stable, and queries. What a form has no room for, and what the archive does not
@@ -75,6 +79,7 @@ hold, is left out, never made up; the tool says how much. Archives may be larger
   nccl-otf2 export exp1 --perfetto -o - | gzip >/tmp/run.pftrace.gz
   nccl-otf2 export exp1 --chrome -o /tmp/run.json
   nccl-otf2 export exp1 --parquet -o tables --compression snappy
+  nccl-otf2 export exp1 --parquet --parts 16
   duckdb -c "SELECT function, count(*), median(busbw_gbs) FROM 'tables/operations.parquet' GROUP BY ALL"
   nccl-otf2 export exp1 --perfetto --phase 'step 7' --rank 0-3
   nccl-otf2 export exp1 --jsonl --job $SLURM_JOB_ID -o minimal_profiler_dump
@@ -92,10 +97,17 @@ hold, is left out, never made up; the tool says how much. Archives may be larger
 			if cmd.Flags().Changed("compression") && form.name != "parquet" {
 				return usagef("--compression is for --parquet: a name that ends in .gz compresses --perfetto and --chrome")
 			}
+			opts := export.Options{Job: job, Version: toolVersion}
+			if parts != "" && form.name != "parquet" {
+				return usagef("--parts is for --parquet")
+			}
+			if err := readParts(parts, &opts); err != nil {
+				return err
+			}
 			if output == "-" && form.folder {
 				return usagef("--%s makes several files: give -o a folder", form.name)
 			}
-			return runExport(cmd, form, args[0], output, codec.value, &export.Options{Job: job, Version: toolVersion}, spec, f)
+			return runExport(cmd, form, args[0], output, codec.value, &opts, spec, f)
 		},
 	}
 	for i, form := range exportForms {
@@ -104,10 +116,34 @@ hold, is left out, never made up; the tool says how much. Archives may be larger
 	cmd.Flags().StringVarP(&output, "output", "o", "", "file or folder to write; - for standard output (default: jsonl, trace.pftrace, trace.json.gz, parquet or nccl_otf2.prom beside the archive)")
 	cmd.Flags().StringVar(&job, "job", "", "id of the job, for names of files and labels")
 	addSelection(cmd, &spec)
+	cmd.Flags().StringVar(&parts, "parts", "", "cut the large Parquet tables into N files, written at the same time; K/N: write part K of them alone")
 	cmd.Flags().Var(&codec, "compression", "of Parquet tables: zstd, snappy or none")
 	_ = cmd.RegisterFlagCompletionFunc("compression", cobra.FixedCompletions(codec.of, cobra.ShellCompDirectiveNoFileComp))
 	addFormat(cmd, &f)
 	return cmd
+}
+
+// readParts reads "8", all parts, or "3/8", one of them.
+func readParts(text string, opts *export.Options) error {
+	if text == "" {
+		return nil
+	}
+	one, of, single := strings.Cut(text, "/")
+	var err error
+	if single {
+		if opts.Part, err = strconv.Atoi(one); err == nil && opts.Part < 1 {
+			err = errors.New("parts are numbered from 1")
+		}
+	} else {
+		of = one
+	}
+	if err == nil {
+		opts.Parts, err = strconv.Atoi(of)
+	}
+	if err != nil || opts.Parts < 1 || opts.Part > opts.Parts || opts.Parts > export.MaxParts {
+		return usagef("--parts %s: give a number of files, such as 8 (at most %d), or one of them, such as 3/8", text, export.MaxParts)
+	}
+	return nil
 }
 
 func runExport(cmd *cobra.Command, form *exportForm, arg, output, codec string, opts *export.Options, spec selection.Spec, f format) error {

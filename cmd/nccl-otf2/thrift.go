@@ -13,7 +13,7 @@ const manyRows = 4096
 
 // garbage is how much there may be then, in percent of what is held. Hardly anything is allocated for events, so that collecting it
 // oftener takes little time.
-const garbage = 25
+const garbage = 10
 
 // beThrifty has garbage collected oftener where there are many rows, unless the user has said how often.
 func beThrifty(rows int) {

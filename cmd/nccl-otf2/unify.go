@@ -124,14 +124,7 @@ func unify(dir string, sync bool) (*unified, error) {
 	}
 	experiment.Tidy(dir)
 	u := new(unified)
-	var err error
-	if u.Saved, err = collector.Salvage(dir); err != nil {
-		u.Unsaved = append(u.Unsaved, strings.Split(err.Error(), "\n")...)
-	}
-	if u.Recordings, err = record.Assemble(dir); err != nil {
-		return nil, fmt.Errorf("recording in %s: %w", dir, err)
-	}
-	found, err := modes(dir)
+	found, err := u.prepare(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -176,6 +169,27 @@ func unify(dir string, sync bool) (*unified, error) {
 	return u, nil
 }
 
+// prepare saves what processes left in shared memory, makes the recordings of those in record mode, and tells what there is beside them. Each
+// shard is looked at once: there may be many.
+func (u *unified) prepare(dir string) (found foundModes, err error) {
+	entries, err := experiment.List(dir)
+	if err != nil {
+		return found, err
+	}
+	if u.Saved, err = collector.SalvageOf(dir, entries); err != nil {
+		u.Unsaved = append(u.Unsaved, strings.Split(err.Error(), "\n")...)
+	}
+	if u.Recordings, err = record.Assemble(dir); err != nil {
+		return found, fmt.Errorf("recording in %s: %w", dir, err)
+	}
+	if u.Saved > 0 { // into new shards
+		if entries, err = experiment.List(dir); err != nil {
+			return found, err
+		}
+	}
+	return modesOf(dir, entries), nil
+}
+
 // foundModes says what is in an experiment directory.
 type foundModes struct {
 	traces   bool // something to make an archive of
@@ -189,6 +203,11 @@ func modes(dir string) (found foundModes, err error) {
 	if err != nil {
 		return found, err
 	}
+	return modesOf(dir, entries), nil
+}
+
+// modesOf is modes of a directory whose shards have been looked at.
+func modesOf(dir string, entries []experiment.Entry) (found foundModes) {
 	others := 0
 	for _, e := range entries {
 		switch {
@@ -204,7 +223,7 @@ func modes(dir string) (found foundModes, err error) {
 	}
 	spools, _ := filepath.Glob(filepath.Join(dir, experiment.Folder, "*"+experiment.SpoolSuffix))
 	found.traces = found.traces || len(spools) > 0 || others == 0
-	return found, nil
+	return found
 }
 
 // printUnified says what was made and what is missing in it.

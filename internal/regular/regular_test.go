@@ -36,6 +36,9 @@ func TestOnlyRegularFiles(t *testing.T) {
 		if _, err := Read(at(name), 10); !errors.Is(err, ErrIrregular) || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
+		if _, _, err := ReadAt(at(name), make([]byte, 4), 0); !errors.Is(err, ErrIrregular) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 	for _, name := range []string{"file", "link"} {
 		if b, err := Read(at(name), 4); string(b) != "text" || err != nil {
@@ -50,6 +53,15 @@ func TestOnlyRegularFiles(t *testing.T) {
 	}
 	if _, err := Read(at("none"), 4); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
+	}
+	if _, _, err := ReadAt(at("none"), nil, 0); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), at("none")) {
+		t.Error(err)
+	}
+	for off, want := range map[int64]string{0: "text", 1: "ext", 4: "", 9: ""} { // as far as the file goes
+		b := make([]byte, 6)
+		if n, size, err := ReadAt(at("link"), b, off); string(b[:n]) != want || size != 4 || err != nil {
+			t.Errorf("from %d: %q of a file of %d bytes, %v", off, b[:n], size, err)
+		}
 	}
 	if _, err := Read(at("file"), 3); !errors.Is(err, ErrTooLarge) {
 		t.Error(err)

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"fmt"
+
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
+
+// Slice is one of several parts of an archive's locations, with about as many events each. Whoever cuts an archive into as many gets the same ones,
+// on whatever machine; one behind the other they are all locations. The zero value is all.
+type Slice struct{ Number, Of int } // Number from 1
+
+// String is "3-of-8".
+func (s Slice) String() string { return fmt.Sprintf("%d-of-%d", s.Number, s.Of) }
+
+// Cut gives the slice's part of a list of locations, in its order.
+func (s Slice) Cut(defs *otf2.Definitions, locations []otf2.LocationRef) []otf2.LocationRef {
+	if s.Of == 0 {
+		return locations
+	}
+	weight := func(l otf2.LocationRef) float64 {
+		if d := defs.Location(l); d != nil {
+			return float64(d.Events) + 1
+		}
+		return 1
+	}
+	all := 0.0
+	for _, l := range locations {
+		all += weight(l)
+	}
+	before := 0.0
+	var cut []otf2.LocationRef
+	for _, l := range locations {
+		if int(before/all*float64(s.Of)) == s.Number-1 {
+			cut = append(cut, l)
+		}
+		before += weight(l)
+	}
+	return cut
+}
