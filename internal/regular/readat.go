@@ -20,7 +20,7 @@ func ReadAt(path string, p []byte, off int64) (n int, size int64, err error) {
 	} else if err != nil {
 		return 0, 0, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
-	defer syscall.Close(fd)
+	defer func() { _ = syscall.Close(fd) }() // only read
 	var info syscall.Stat_t
 	if _, err := patient(func() (int, error) { return 0, syscall.Fstat(fd, &info) }); err != nil {
 		return 0, 0, &fs.PathError{Op: "stat", Path: path, Err: err}
