@@ -35,7 +35,7 @@ include tests/realnccl/realnccl.mk
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
 
-build: tool $(PLUGIN) $(BUILD)/librccl-profiler-otf2.so $(BUILD)/libscorep_substrate_nccl_otf2.so $(BUILD)/THIRD-PARTY-LICENCES $(HOST) $(BUILD)/share ## the plugin, the tool and what plays recordings, in build/
+build: tool $(PLUGIN) $(BUILD)/librccl-profiler-otf2.so $(BUILD)/libscorep_substrate_nccl_otf2.so $(BUILD)/THIRD-PARTY-LICENSES $(HOST) $(BUILD)/share ## the plugin, the tool and what plays recordings, in build/
 
 test-build: build $(INJECT) $(FAKECUPTI) $(FAKESCOREP) ## and what tests need beside it
 
@@ -56,16 +56,16 @@ tool:
 	CGO_ENABLED=$(TOOL_CGO) $(GO) build $(PIE) -trimpath -ldflags '$(TOOL_LDFLAGS)' -o $(TOOL) ./cmd/nccl-otf2
 	CGO_ENABLED=$(TOOL_CGO) $(GO) build $(PIE) -trimpath -ldflags '$(TOOL_LDFLAGS)' -o $(BUILD)/libexec/nccl-otf2/nccl-otf2-collector ./cmd/nccl-otf2-collector
 
-# DuckDB's library is linked through cgo, and needs a C++ compiler's. Its modules' licence texts lie beside the program.
+# DuckDB's library is linked through cgo, and needs a C++ compiler's. Its modules' license texts lie beside the program.
 query: ## nccl-otf2-query, which nccl-otf2 query starts: DuckDB, fetched through Go's module proxy (60 MB program)
 	@mkdir -p $(BUILD)
-	$(GO) build -o $(BUILD)/licences ./packaging/licences
+	$(GO) build -o $(BUILD)/licenses ./packaging/licenses
 	cd query && CGO_ENABLED=1 $(GO) build -trimpath -ldflags '-s -w' -o $(abspath $(BUILD))/nccl-otf2-query .
-	cd query && CGO_ENABLED=1 $(abspath $(BUILD))/licences . >$(abspath $(BUILD))/THIRD-PARTY-LICENCES-query.new
-	mv $(BUILD)/THIRD-PARTY-LICENCES-query.new $(BUILD)/THIRD-PARTY-LICENCES-query
+	cd query && CGO_ENABLED=1 $(abspath $(BUILD))/licenses . >$(abspath $(BUILD))/THIRD-PARTY-LICENSES-query.new
+	mv $(BUILD)/THIRD-PARTY-LICENSES-query.new $(BUILD)/THIRD-PARTY-LICENSES-query
 
-$(BUILD)/THIRD-PARTY-LICENCES: go.sum packaging/licences/main.go | tool
-	CGO_ENABLED=$(TOOL_CGO) $(GO) run ./packaging/licences ./cmd/nccl-otf2 >$@.new
+$(BUILD)/THIRD-PARTY-LICENSES: go.sum packaging/licenses/main.go | tool
+	CGO_ENABLED=$(TOOL_CGO) $(GO) run ./packaging/licenses ./cmd/nccl-otf2 >$@.new
 	mv $@.new $@
 
 # Manual pages and completions: written by the tool itself, built with what that needs.

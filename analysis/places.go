@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Stride is the distance of neighbours, 0 if it is not the same for all.
+// Stride is the distance of neighbors, 0 if it is not the same for all.
 func Stride(places []int) int {
 	if len(places) < 2 {
 		return 0

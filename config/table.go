@@ -98,13 +98,13 @@ var Table = []Setting{
 		Help:  "Rows with each event of EVENTS as NCCL reports it: a region of its own, from its start to its stop, with what its descriptor holds, and its states as points. For a look into NCCL itself, with EVENTS `all`: archives are several times as large.",
 		parse: func(s *Settings, v string) (err error) { s.Raw, err = parseSwitch(v); return err }},
 	{Key: "CUPTI", Default: "off", Kind: Kinds, Alone: true,
-		Help:  "Kernels on the GPU, recorded with CUPTI and linked with the operations that launched them. `on`: kernels; `memcpy`, `memset`, `sync`, `memory`, or a list of them: also copies, settings, synchronisations, allocations; `all`: all of these. No other profiler can use CUPTI in the same process then. Links need KernelLaunch among EVENTS, as all presets have it.",
+		Help:  "Kernels on the GPU, recorded with CUPTI and linked with the operations that launched them. `on`: kernels; `memcpy`, `memset`, `sync`, `memory`, or a list of them: also copies, settings, synchronizations, allocations; `all`: all of these. No other profiler can use CUPTI in the same process then. Links need KernelLaunch among EVENTS, as all presets have it.",
 		parse: func(s *Settings, v string) (err error) { s.CUPTI, err = parseActivities(v); return err }},
 	{Key: "METRICS", Default: "on", Kind: Switch,
 		Help:  "Metrics made of what NCCL tells: bandwidths of operations and how many are outstanding, on the rows of ranks; bytes under way, on those of the network.",
 		parse: func(s *Settings, v string) (err error) { s.Metrics, err = parseSwitch(v); return err }},
 	{Key: "NVML", Default: "off", Kind: Periods,
-		Help:  "Sensors of the GPUs that communicators use (power, clocks, utilisation, temperature, memory, NVLink and PCIe traffic) as metrics: `on`, or with the time between readings, as in `on:50ms` (10ms to 1m; default 100ms). Not of AMD GPUs.",
+		Help:  "Sensors of the GPUs that communicators use (power, clocks, utilization, temperature, memory, NVLink and PCIe traffic) as metrics: `on`, or with the time between readings, as in `on:50ms` (10ms to 1m; default 100ms). Not of AMD GPUs.",
 		parse: func(s *Settings, v string) (err error) { s.NVML, err = parsePeriod(v); return err }},
 	{Key: "TIME_SERVICE", Default: "auto", Kind: Choice, Choices: []string{"auto", "off"},
 		Help:  "Whether the collector asks this machine's time service (chronyd, once a second, on 127.0.0.1) how far its clock is off, for the clocks of hosts to be compared by. `auto`: where one answers.",
@@ -140,7 +140,7 @@ var Table = []Setting{
 		Help:  "Program to start as collector. Default: that of the plugin's installation. `spool`: none; a thread of the plugin writes raw files, which `unify` converts.",
 		parse: func(s *Settings, v string) error { s.Collector = v; return nil }},
 	{Key: "START_LIMIT", Default: "2", Kind: Seconds, Early: true, Least: leastLimit, Most: mostLimit,
-		Help:  "How long the first communicator's initialisation waits for the collector to be ready (1 to 600); after that nothing is recorded. More where nodes are overloaded or programs come from a slow file system.",
+		Help:  "How long the first communicator's initialization waits for the collector to be ready (1 to 600); after that nothing is recorded. More where nodes are overloaded or programs come from a slow file system.",
 		parse: func(s *Settings, v string) (err error) { s.StartLimit, err = parseSeconds(v); return err }},
 	{Key: "SCOREP", Default: "auto", Kind: Choice, Choices: []string{"auto", "on", "off"}, Early: true,
 		Help:  "Calls of NCCL as regions of a Score-P measurement in the process. `auto`: where there is one that can take them; `on`: say so where there is none. See docs/scorep.md.",
@@ -187,6 +187,6 @@ func Markdown() string {
 	b.WriteString("\nSizes are bytes, or units of 1024 (`K`, `M`, `G`, also as `MB` and `MiB`): `512M` is `512 MiB`. Words can be written in capitals, and lists with commas or blanks. " +
 		"Blanks around a value do not count; with nothing but blanks it is as if it were not set.\n")
 	b.WriteString("\n¹ The plugin reads it before anything else, from the environment only; `nccl-otf2 run` passes it on from a file.\n\n" +
-		"`" + maskVariable + "` (decimal or 0x), which other profiler plugins use, is honoured where `" + Prefix + "EVENTS` is not set.\n")
+		"`" + maskVariable + "` (decimal or 0x), which other profiler plugins use, is honored where `" + Prefix + "EVENTS` is not set.\n")
 	return b.String()
 }

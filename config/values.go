@@ -247,7 +247,7 @@ func parseWindow(text string) (*Window, error) {
 	return &w, nil
 }
 
-// Time between readings of sensors. NVML's own values are of periods of 20 ms (PCIe) to 1 s (power, utilisation), and
+// Time between readings of sensors. NVML's own values are of periods of 20 ms (PCIe) to 1 s (power, utilization), and
 // reading takes some 10 µs to 1 ms each, so there is nothing to gain below the least.
 const (
 	usualPeriod = 100 * time.Millisecond

@@ -127,7 +127,7 @@ func (c *Clock) Map(cupti uint64) (line, off uint64, err error) {
 // clock that does not count nanoseconds.
 const noRate = math.MaxUint64
 
-// within maps a time by one segment, which covers its readings, and the time up to the neighbouring segments' readings:
+// within maps a time by one segment, which covers its readings, and the time up to the neighboring segments' readings:
 // the jump lies somewhere there.
 func (c *Clock) within(i int, s []knot, cupti uint64) (line, off uint64, ok bool) {
 	first, last := s[0], s[len(s)-1]

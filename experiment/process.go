@@ -232,7 +232,7 @@ type Region struct {
 
 // GPU is a device that communicators of this process use. Index in Process.GPUs.
 type GPU struct {
-	Device int    `json:"device"` // CUDA ordinal in the process, −1 if it could not be learnt
+	Device int    `json:"device"` // CUDA ordinal in the process, −1 if it could not be learned
 	UUID   string `json:"uuid"`   // "" if unknown
 	PCI    string `json:"pci"`    // "" if unknown
 

@@ -93,7 +93,7 @@ func (a *Attributes) Last(all []otf2.AttributeValue, want otf2.AttributeRef) (bi
 // where it is not stated.
 type Details struct {
 	Algo, Proto, Datatype otf2.StringRef
-	Variant               otf2.StringRef        // symmetric kernel, or how copy engines synchronise
+	Variant               otf2.StringRef        // symmetric kernel, or how copy engines synchronize
 	Recorded              uint64                // ordinal as recorded
 	Numbered              bool                  // it was
 	Counted               bool                  // Count is known

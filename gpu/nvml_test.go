@@ -373,7 +373,7 @@ func TestSensors(t *testing.T) {
 	pass(100 * time.Millisecond)
 	m.set(nvml.FI_DEV_NVLINK_THROUGHPUT_DATA_TX, math.MaxUint32, nvml.VALUE_TYPE_UNSIGNED_LONG_LONG, 3000)
 	want := map[string]string{
-		"GPU power": "312500", "GPU SM clock": "1410", "GPU memory clock": "1215", "GPU utilisation": "97", "GPU memory utilisation": "41",
+		"GPU power": "312500", "GPU SM clock": "1410", "GPU memory clock": "1215", "GPU utilization": "97", "GPU memory utilization": "41",
 		"GPU temperature": "63", "GPU clock limits": "4", "GPU memory used": "1073741824", "NVLink sent": "2.048e+07", "NVLink received": "0",
 		"PCIe sent": "3e+06", "PCIe received": "5e+06",
 	}
@@ -435,7 +435,7 @@ func TestWhatADeviceLacksIsNotRead(t *testing.T) {
 	}
 	list := d.Sensors()
 	want := map[string]string{
-		"GPU SM clock": "1410", "GPU memory clock": "1215", "GPU utilisation": "NVML error 999", "GPU memory utilisation": "NVML error 999",
+		"GPU SM clock": "1410", "GPU memory clock": "1215", "GPU utilization": "NVML error 999", "GPU memory utilization": "NVML error 999",
 		"GPU clock limits": "8", "GPU memory used": "1073741824", "PCIe sent": "3e+06", "PCIe received": "5e+06",
 	}
 	if diff := cmp.Diff(want, read(list)); diff != "" {
@@ -443,7 +443,7 @@ func TestWhatADeviceLacksIsNotRead(t *testing.T) {
 	}
 	// What failed once may work later.
 	failing = nvml.SUCCESS
-	if got := read(list)["GPU utilisation"]; got != "1" {
+	if got := read(list)["GPU utilization"]; got != "1" {
 		t.Errorf("later: %s", got)
 	}
 }

@@ -56,11 +56,11 @@ var readings = []reading{
 		v, ret := d.nvml.GetClockInfo(nvml.CLOCK_MEM)
 		return uint64(v), ret
 	}},
-	{quantity: Utilisation, function: "nvmlDeviceGetUtilizationRates", read: func(d *device) (uint64, nvml.Return) {
+	{quantity: Utilization, function: "nvmlDeviceGetUtilizationRates", read: func(d *device) (uint64, nvml.Return) {
 		v, ret := d.nvml.GetUtilizationRates()
 		return uint64(v.Gpu), ret
 	}},
-	{quantity: MemoryUtilisation, function: "nvmlDeviceGetUtilizationRates", read: func(d *device) (uint64, nvml.Return) {
+	{quantity: MemoryUtilization, function: "nvmlDeviceGetUtilizationRates", read: func(d *device) (uint64, nvml.Return) {
 		v, ret := d.nvml.GetUtilizationRates()
 		return uint64(v.Memory), ret
 	}},

@@ -359,7 +359,7 @@ func (w *EventWriter) RmaCollectiveEnd(t Timestamp, a *AttributeList, collective
 	return w.write(&eventTable[EventRmaCollectiveEnd], uint8(EventRmaCollectiveEnd), t, a, []uint64{uint64(collectiveOp), uint64(syncLevel), uint64(win), uint64(root), bytesSent, bytesReceived})
 }
 
-// RmaGroupSync writes an event that says that a subgroup of a window synchronised. Since OTF2 1.2; errors are those
+// RmaGroupSync writes an event that says that a subgroup of a window synchronized. Since OTF2 1.2; errors are those
 // of [EventWriter.Write].
 func (w *EventWriter) RmaGroupSync(t Timestamp, a *AttributeList, syncLevel RmaSyncLevel, win RmaWinRef, group GroupRef) error {
 	return w.write(&eventTable[EventRmaGroupSync], uint8(EventRmaGroupSync), t, a, []uint64{uint64(syncLevel), uint64(win), uint64(group)})
@@ -389,7 +389,7 @@ func (w *EventWriter) RmaReleaseLock(t Timestamp, a *AttributeList, win RmaWinRe
 	return w.write(&eventTable[EventRmaReleaseLock], uint8(EventRmaReleaseLock), t, a, []uint64{uint64(win), uint64(remote), lockId})
 }
 
-// RmaSync writes an event that says that the location synchronised with a remote one. Since OTF2 1.2; errors are
+// RmaSync writes an event that says that the location synchronized with a remote one. Since OTF2 1.2; errors are
 // those of [EventWriter.Write].
 func (w *EventWriter) RmaSync(t Timestamp, a *AttributeList, win RmaWinRef, remote uint32, syncType RmaSyncType) error {
 	return w.write(&eventTable[EventRmaSync], uint8(EventRmaSync), t, a, []uint64{uint64(win), uint64(remote), uint64(syncType)})

@@ -366,7 +366,7 @@ func (e *Event) RmaCollectiveEnd() RmaCollectiveEnd {
 	return RmaCollectiveEnd{CollectiveOp: CollectiveOp(a[0]), SyncLevel: RmaSyncLevel(a[1]), Win: RmaWinRef(a[2]), Root: uint32(a[3]), BytesSent: a[4], BytesReceived: a[5]}
 }
 
-// RmaGroupSync has the fields of an event that says that a subgroup of a window synchronised.
+// RmaGroupSync has the fields of an event that says that a subgroup of a window synchronized.
 type RmaGroupSync struct {
 	SyncLevel RmaSyncLevel
 	Win       RmaWinRef
@@ -434,7 +434,7 @@ func (e *Event) RmaReleaseLock() RmaReleaseLock {
 	return RmaReleaseLock{Win: RmaWinRef(a[0]), Remote: uint32(a[1]), LockId: a[2]}
 }
 
-// RmaSync has the fields of an event that says that the location synchronised with a remote one.
+// RmaSync has the fields of an event that says that the location synchronized with a remote one.
 type RmaSync struct {
 	Win      RmaWinRef
 	Remote   uint32

@@ -35,7 +35,7 @@ files="
 644|LICENSE|$share/doc/nccl-otf2/
 644|SECURITY.md|$share/doc/nccl-otf2/
 644|docs/|$share/doc/nccl-otf2/docs/
-644|$BUILD/THIRD-PARTY-LICENCES|$share/doc/nccl-otf2/
+644|$BUILD/THIRD-PARTY-LICENSES|$share/doc/nccl-otf2/
 644|packaging/recipes/modulefile|$share/nccl-otf2/modulefiles/nccl-otf2/$version
 "
 # What the tutorials play, without the files that only tests compare with.
@@ -47,7 +47,7 @@ for recording in nccl-callbacks/09-straggler-4p nccl-causes/c05-balanced-4p nccl
 done
 # What not every build has.
 [ ! -x "$BUILD/nccl-otf2-query" ] || files+="755|$BUILD/nccl-otf2-query|$PREFIX/bin/
-644|$BUILD/THIRD-PARTY-LICENCES-query|$share/doc/nccl-otf2/
+644|$BUILD/THIRD-PARTY-LICENSES-query|$share/doc/nccl-otf2/
 "
 link=$LIBDIR/librccl-profiler-otf2.so # RCCL's name for the same library
 made="$LIBDIR/pkgconfig/nccl-otf2.pc

@@ -53,7 +53,7 @@ build() { # machine
   CC=$cc CGO_ENABLED=1 GOOS=linux GOARCH=${goarch[$1]} "$MAKE" --no-print-directory -s tool BUILD="$made" PREFIX=/usr
   for program in nccl-otf2 libexec/nccl-otf2/nccl-otf2-collector; do "$patchelf" --remove-needed "${NVML##*/}" "$made/$program"; done
   rm -rf "$made/share"
-  cp -r "$BUILD/share" "$BUILD/THIRD-PARTY-LICENCES" "$made/"
+  cp -r "$BUILD/share" "$BUILD/THIRD-PARTY-LICENSES" "$made/"
 }
 
 stage() { # machine, folder, prefix, folder of libraries: an installation below a folder of its own

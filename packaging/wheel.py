@@ -17,7 +17,7 @@ import zipfile
 PYTHON = pathlib.Path(__file__).resolve().parent.parent / "python"
 # What of an installation is in the wheel. The Python modules are where Python looks for modules; headers are for compilers.
 PARTS = ("bin/", "lib/lib", "libexec/", "share/man/", "share/bash-completion/", "share/zsh/", "share/fish/", "share/nccl-otf2/recordings/",
-         "share/doc/nccl-otf2/LICENSE", "share/doc/nccl-otf2/THIRD-PARTY-LICENCES")
+         "share/doc/nccl-otf2/LICENSE", "share/doc/nccl-otf2/THIRD-PARTY-LICENSES")
 
 
 def metadata(project, version):

@@ -5,7 +5,7 @@
  * all numbers, are made of plugin/api/table.go: api_versions.h, api_types.h.
  *
  * bool members are declared as uint8_t: NCCL's compatibility shims leave parts of descriptors
- * uninitialised, and a C bool that is neither 0 nor 1 must not be read as one.
+ * uninitialized, and a C bool that is neither 0 nor 1 must not be read as one.
  */
 #ifndef NCCLOTF2_ABI_H
 #define NCCLOTF2_ABI_H

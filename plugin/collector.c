@@ -158,18 +158,18 @@ static bool spawn(struct launch *request) {
   return first >= 0 && request->pid > 0 && request->problem == 0;
 }
 
-static bool can_be_signalled(pid_t pid) { return kill(pid, 0) == 0 || errno == EPERM; }
+static bool can_be_signaled(pid_t pid) { return kill(pid, 0) == 0 || errno == EPERM; }
 
 bool ncclotf2_process_alive(pid_t pid) {
   if (pid <= 0) return false;
   int fd = (int)syscall(SYS_pidfd_open, pid, 0);
-  if (fd < 0) return errno != ESRCH && can_be_signalled(pid);
+  if (fd < 0) return errno != ESRCH && can_be_signaled(pid);
   struct pollfd ended = {.fd = fd, .events = POLLIN};
   int ends;
   do ends = poll(&ended, 1, 0); /* which a profiler's timer interrupts, though it does not wait */
   while (ends < 0 && errno == EINTR);
   close(fd);
-  return ends < 0 ? can_be_signalled(pid) : ends == 0;
+  return ends < 0 ? can_be_signaled(pid) : ends == 0;
 }
 
 /* A thread's state, field 3 of its stat; the second one is its name and may contain anything. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which GPU a communicator rank is on. NCCL sets the device on the thread that initialises the
+ * Which GPU a communicator rank is on. NCCL sets the device on the thread that initializes the
  * communicator, so it is asked for in init and nowhere else (some callbacks run where CUDA calls
  * are forbidden). The driver library is used only if the program has loaded it.
  */

@@ -3,7 +3,7 @@
  * CUPTI: records of the kernels that run on the GPU, and which launch of NCCL's each belongs to.
  *
  * It is switched on, if it is asked for (header.cupti_kinds), before the first communicator of a life has launched
- * anything, and off after the last is finalised; never in between: switching allocates on the GPU, and behind an NCCL
+ * anything, and off after the last is finalized; never in between: switching allocates on the GPU, and behind an NCCL
  * kernel that waits for its peers that is a deadlock. A thread of this library takes the records out. Around the launch
  * of an NCCL kernel the handle of its KernelLaunch event is the external correlation id of the calling thread.
  *

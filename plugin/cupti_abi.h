@@ -23,7 +23,7 @@ enum cupti_result {
 enum cupti_kind {
   CUPTI_MEMCPY = 1,
   CUPTI_MEMSET = 2,
-  CUPTI_KERNEL = 3, /* never switched on: it serialises kernels, which can hang NCCL */
+  CUPTI_KERNEL = 3, /* never switched on: it serializes kernels, which can hang NCCL */
   CUPTI_DRIVER = 4,
   CUPTI_CONCURRENT_KERNEL = 10,
   CUPTI_MEMCPY2 = 22, /* between devices; switched on with MEMCPY */

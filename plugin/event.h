@@ -101,7 +101,7 @@ static inline bool ncclotf2_needs_parent(unsigned type) {
   return (1u << type & (1u << NCCLOTF2_PROXY_STEP | 1u << NCCLOTF2_NET_PLUGIN | 1u << NCCLOTF2_KERNEL_PHASE)) != 0;
 }
 
-/* startEvent. *eHandle is written on every path: NCCL passes uninitialised and stale slots, and uses
+/* startEvent. *eHandle is written on every path: NCCL passes uninitialized and stale slots, and uses
  * what is in them afterwards. */
 static inline __attribute__((always_inline)) ncclotf2_result
 ncclotf2_start(void *context, void **eHandle, const ncclotf2_descr *d, struct ncclotf2_api api) {

@@ -38,7 +38,7 @@ static inline bool ncclotf2_handle_is_silent(uint64_t tag_bits, uint64_t handle)
 }
 
 /* What NCCL gets as context where nothing is recorded: not NULL (such a communicator would never
- * be finalised), and out of the range of every communicator table. */
+ * be finalized), and out of the range of every communicator table. */
 #define NCCLOTF2_CONTEXT_IGNORED ((void *)(uintptr_t)(NCCLOTF2_CONTEXT_BIT | NCCLOTF2_NUMBER_MASK))
 
 #endif

@@ -192,7 +192,7 @@ struct ncclotf2_header {
   uint64_t host_ticks;         /* CLOCK_HOST: the greatest tick handed out so far */
   uint32_t request;            /* futex: raised to ask for "everything on disk" */
   uint32_t ended;              /* 1 once the process's exit handler has run */
-  uint32_t live_comms;         /* initialised minus finalised */
+  uint32_t live_comms;         /* initialized minus finalized */
   uint32_t faulted_chunks;     /* chunks taken that nobody had prepared */
   uint64_t foreign;            /* stops and states with a handle that is none of this process's */
   uint64_t null_handles;       /* stops and states with the handle NULL */

@@ -44,7 +44,7 @@ static struct {
   uint64_t strings;   /* bytes of the heap that are written */
   struct progress *rings;       /* [NCCLOTF2_RING_MAX] */
   uint64_t *comms;              /* [NCCLOTF2_COMM_MAX]: 1 + final_ticks as last written, 0 never */
-  uint32_t comms_open;          /* communicators below this have been finalised and written so */
+  uint32_t comms_open;          /* communicators below this have been finalized and written so */
   uint64_t header_written, clock_written; /* CLOCK_MONOTONIC, ns; 0 never */
   uint64_t retry; /* not before that time, after a failure */
   bool ended;

@@ -131,7 +131,7 @@ func (g *Aggregator) leaf(parent int32, o *facts.Operation) int32 {
 	return n
 }
 
-// variant says how an operation was carried out: "RING/LL", a symmetric kernel, or how copy engines synchronise.
+// variant says how an operation was carried out: "RING/LL", a symmetric kernel, or how copy engines synchronize.
 func (g *Aggregator) variant(o *facts.Operation) string {
 	text := func(ref otf2.StringRef) string {
 		if ref == otf2.UndefinedString {

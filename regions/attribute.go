@@ -130,7 +130,7 @@ var Attributes = [numAttributes]Attribute{
 	{AttrBytes, "BYTES", otf2.TypeUint64, "Bytes copied"},
 	{AttrTimes, "TIMES", otf2.TypeUint64, "NCCL events that this region stands for"},
 	{AttrKernelVariant, "KERNEL_VARIANT", otf2.TypeString, "Symmetric kernel"},
-	{AttrSyncStrategy, "SYNC_STRATEGY", otf2.TypeString, "How a copy-engine collective synchronises: MC or UC"},
+	{AttrSyncStrategy, "SYNC_STRATEGY", otf2.TypeString, "How a copy-engine collective synchronizes: MC or UC"},
 	{AttrBatches, "BATCHES", otf2.TypeUint32, "Copy batches of a copy-engine collective"},
 	{AttrUncertainty, "UNCERTAINTY", otf2.TypeUint64, "What begin and end of an interval of GPU time may be off by, ns"},
 	{AttrGridX, "GRID_X", otf2.TypeUint32, "Blocks in x"},

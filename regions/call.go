@@ -376,7 +376,7 @@ func (ts *threads) callRegion(function string, role otf2.RegionRole) otf2.Region
 	return ts.defs.region(name, GroupAPI, role)
 }
 
-// compositeName recognises the API functions that NCCL carries out as a series of sends and
+// compositeName recognizes the API functions that NCCL carries out as a series of sends and
 // receives inside one plain call (AlltoAll, Gather, Scatter since 2.28; no event names them).
 func (g *groupCall) compositeName() (string, bool) {
 	if g.depth != 1 || len(g.calls) < 2 {

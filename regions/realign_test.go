@@ -91,7 +91,7 @@ type message struct {
 
 const countingRanks = 4
 
-// messages are what a plan sends and receives: with its neighbours, all, or itself alone.
+// messages are what a plan sends and receives: with its neighbors, all, or itself alone.
 func (j *countingJob) messages(own bool) []message {
 	wide := 1
 	if j.wide {

@@ -9,7 +9,7 @@ import (
 
 // Regions and strings of a process, each defined once; and the names by which readers distinguish regions and rows.
 
-// Names of the region groups; Vampir colours regions by them.
+// Names of the region groups; Vampir colors regions by them.
 const (
 	GroupAPI          = "NCCL API"
 	GroupCollectives  = "NCCL collectives"

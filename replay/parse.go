@@ -204,7 +204,7 @@ func (l *loader) context(r *recLine) (*Context, error) {
 	}
 	c := l.contexts[*r.CtxID]
 	if c == nil {
-		return nil, fmt.Errorf("context %d was not initialised", *r.CtxID)
+		return nil, fmt.Errorf("context %d was not initialized", *r.CtxID)
 	}
 	return c, nil
 }

@@ -61,7 +61,7 @@ func TestEachRecordingPlaysAsRecorded(t *testing.T) {
 	}
 }
 
-// inits checks what a plugin sees of mask and device when it is initialised.
+// inits checks what a plugin sees of mask and device when it is initialized.
 func (c *comparison) inits(rec *Recording) {
 	for _, x := range c.p.Contexts {
 		h := c.of[x.Init]

@@ -204,7 +204,7 @@ func (rec *Recording) firstTime() uint64 {
 	return first
 }
 
-// spawn says after which call a thread is created. Those that initialise a communicator exist from
+// spawn says after which call a thread is created. Those that initialize a communicator exist from
 // the start, so that several can at the same time; NCCL creates the others once there is a communicator.
 func spawn(p *Process, t *Thread) string {
 	first := t.Calls[0]

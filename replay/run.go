@@ -48,7 +48,7 @@ const (
 )
 
 // DieAfterLast as Options.Die: each process kills itself (SIGKILL) after its last call, with its
-// communicators not finalised.
+// communicators not finalized.
 const DieAfterLast = "after-last"
 
 // Options are the ways to run. The zero value plays with the live clock, fast, to the end.

@@ -30,9 +30,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2/otf2test"
 )
 
-// analyse makes everything that can be made of an archive, and writes it in all forms. What is damaged may be named as an
+// analyze makes everything that can be made of an archive, and writes it in all forms. What is damaged may be named as an
 // error or a problem, or count as an event like any other; nothing may panic.
-func analyse(t testing.TB, path string) {
+func analyze(t testing.TB, path string) {
 	t.Helper()
 	_, _ = check.Archive(path, nil)
 	a, err := otf2.Open(path, nil)
@@ -77,7 +77,7 @@ func analyse(t testing.TB, path string) {
 	}
 }
 
-// archives are those that are damaged: together they have all that analyses look at.
+// archives are those that are damaged: together they have all that analyzes look at.
 func archives(t testing.TB) []string {
 	t.Helper()
 	return []string{archivetest.WithWaits(t), archivetest.WithNetwork(t), archivetest.WithKernels(t)}
@@ -90,7 +90,7 @@ func TestTruncatedArchives(t *testing.T) {
 		for _, name := range all.Names() {
 			b := all.Content(name)
 			for range 4 {
-				analyse(t, all.With(t, name, b[:random.IntN(len(b)+1)]))
+				analyze(t, all.With(t, name, b[:random.IntN(len(b)+1)]))
 			}
 		}
 	}
@@ -150,7 +150,7 @@ func TestWrongValues(t *testing.T) {
 					}
 				}
 			}
-			analyse(t, s.Write())
+			analyze(t, s.Write())
 		}
 	}
 }
@@ -158,13 +158,13 @@ func TestWrongValues(t *testing.T) {
 // What happens at a location that is not defined is left out.
 func TestUndefinedLocations(t *testing.T) {
 	for _, path := range archives(t) {
-		otf2test.EachWithoutLocation(t, path, func(t *testing.T, anchor string) { analyse(t, anchor) })
+		otf2test.EachWithoutLocation(t, path, func(t *testing.T, anchor string) { analyze(t, anchor) })
 	}
 }
 
 // FuzzAnalysis: whatever stands in an archive, everything that can be made of it comes to an end.
 func FuzzAnalysis(f *testing.F) {
-	otf2test.Fuzz(f, archives(f), func(t *testing.T, anchor string) { analyse(t, anchor) })
+	otf2test.Fuzz(f, archives(f), func(t *testing.T, anchor string) { analyze(t, anchor) })
 }
 
 // FuzzHang alters the description of a process of a job that is looked at while it runs.

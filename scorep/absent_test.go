@@ -21,7 +21,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
-// recordOf leaves a job of size ranks of which some are recorded. Each has the world and groups of eight neighbours and
+// recordOf leaves a job of size ranks of which some are recorded. Each has the world and groups of eight neighbors and
 // of every 4096th rank, and sends a message to the rank behind it.
 func recordOf(t testing.TB, dir string, size int, ranks ...int) {
 	t.Helper()

@@ -52,7 +52,7 @@ func withheld(p *experiment.Process) string {
 	return "GPU times (KernelCh): the collector was ready late, and NCCL cannot begin with them later"
 }
 
-// unknownValue stands for what could not be learnt.
+// unknownValue stands for what could not be learned.
 const unknownValue = "unknown"
 
 // cuptiOff is said of processes that were not asked to use CUPTI.

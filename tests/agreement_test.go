@@ -86,12 +86,12 @@ func (f figures) shared(product string) (n int) {
 
 var allAgreements = flag.Bool("agreements", false, "compare the products of all recordings, presets and channels; without, some recordings, each with one preset and the channels on or off, so that all pairs come")
 
-// labelled are the recordings of which it is known what made ranks wait.
-func labelled(t *testing.T) (all []*replay.Recording) {
+// labeled are the recordings of which it is known what made ranks wait.
+func labeled(t *testing.T) (all []*replay.Recording) {
 	t.Helper()
 	files, err := filepath.Glob("../testdata/nccl-causes/*/run.json")
 	if err != nil || len(files) < 15 {
-		t.Fatalf("%d labelled recordings: %v", len(files), err)
+		t.Fatalf("%d labeled recordings: %v", len(files), err)
 	}
 	for _, file := range files {
 		rec, err := replay.Load(filepath.Dir(file))
@@ -111,8 +111,8 @@ var presets = []string{"light", "net", "gpu", "all"}
 // bring them together as they say.
 func TestProductsAgree(t *testing.T) {
 	t.Parallel()
-	const few = 4 // of how many labelled recordings the short form takes one
-	all := append(recordings(t), labelled(t)...)
+	const few = 4 // of how many labeled recordings the short form takes one
+	all := append(recordings(t), labeled(t)...)
 	for i, rec := range all {
 		if !*allAgreements && strings.HasPrefix(rec.Name, "c") && i%few != 0 {
 			continue

@@ -195,12 +195,12 @@ func protection(f *elf.File) (relro, stack bool) {
 	return relro, stack
 }
 
-// The licence texts of all modules are beside the tool.
+// The license texts of all modules are beside the tool.
 func TestLicencesAreShipped(t *testing.T) {
-	text := testkit.Read(t, builtFile(t, "THIRD-PARTY-LICENCES"))
+	text := testkit.Read(t, builtFile(t, "THIRD-PARTY-LICENSES"))
 	for m := range modulesOf(t, "../cmd/nccl-otf2") {
 		if !strings.Contains(string(text), "\n"+m+" v") {
-			t.Errorf("no licence of %s", m)
+			t.Errorf("no license of %s", m)
 		}
 	}
 }

@@ -336,16 +336,16 @@ func TestIntervalsAgainstTruth(t *testing.T) {
 	}
 }
 
-// lateTogether are the labelled recordings in which some process's reports were all late by tens of µs for seconds, as their threads slept, and
-// nothing tells so. All labelled ones together are held to 95 %.
+// lateTogether are the labeled recordings in which some process's reports were all late by tens of µs for seconds, as their threads slept, and
+// nothing tells so. All labeled ones together are held to 95 %.
 var lateTogether = []string{"c06-two-culprits-5p", "c10-missing-4p", "c11-order-3p"}
 
-// causes are the labelled recordings.
+// causes are the labeled recordings.
 func causes(t *testing.T) (all []*replay.Recording) {
 	t.Helper()
 	folders, err := filepath.Glob("../testdata/nccl-causes/c*")
 	if err != nil || len(folders) == 0 {
-		t.Fatalf("no labelled recordings: %v", err)
+		t.Fatalf("no labeled recordings: %v", err)
 	}
 	for _, folder := range folders {
 		rec, err := replay.Load(folder)
@@ -357,7 +357,7 @@ func causes(t *testing.T) (all []*replay.Recording) {
 	return all
 }
 
-// naps tells whether the threads that report slept for 40 µs and more between two looks, as in all labelled recordings.
+// naps tells whether the threads that report slept for 40 µs and more between two looks, as in all labeled recordings.
 func naps(rec *replay.Recording) bool { return rec.Name[0] == 'c' }
 
 // measured is what an archive says of when operations ran, and how true it is.
@@ -567,7 +567,7 @@ func (a *gpuTable) check(t *testing.T) {
 		}
 	}
 	if covered*100 < ends*95 {
-		t.Errorf("%d of %d errors in all labelled recordings are within the uncertainty, want 95 %%", covered, ends)
+		t.Errorf("%d of %d errors in all labeled recordings are within the uncertainty, want 95 %%", covered, ends)
 	}
 	var b strings.Builder
 	b.WriteString("| recording | operations | stamps told | with GPU time: nothing given back | with GPU time | of these realigned | error median, max (µs) | uncertainty median, max (µs) | covered |\n")

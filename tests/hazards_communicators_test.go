@@ -75,7 +75,7 @@ var communicatorHazards = []hazard{
 	},
 	{
 		name: "ranks-of-one-process", releases: withSize,
-		what:    "several ranks of one communicator live in one process, initialised at one time, with equal commIds",
+		what:    "several ranks of one communicator live in one process, initialized at one time, with equal commIds",
 		outcome: "a row for each rank; one communicator",
 		script: func(s *scenario.Scenario) {
 			p := s.Process()

@@ -230,7 +230,7 @@ var groupHazards = []hazard{
 	{
 		name: "all-to-all-as-messages", releases: withAPI,
 		what:    "AlltoAll is a series of sends and receives; no event names it (2.28 and later)",
-		outcome: "recognised by its shape: ncclAlltoAll on the thread, AlltoAll with its messages on the ranks",
+		outcome: "recognized by its shape: ncclAlltoAll on the thread, AlltoAll with its messages on the ranks",
 		script: func(s *scenario.Scenario) {
 			ranks := s.Job(3, scenario.Comm{ID: 0xa2a, Name: "tp"})
 			series(s, ranks, scenario.AllToAll(3, scenario.Op{Steps: 1}))
@@ -245,7 +245,7 @@ var groupHazards = []hazard{
 	{
 		name: "gather-as-messages", releases: withAPI,
 		what:    "Gather and Scatter are series of messages as well",
-		outcome: "recognised where a rank's own part shows it (the root's); the others have a plain message",
+		outcome: "recognized where a rank's own part shows it (the root's); the others have a plain message",
 		script: func(s *scenario.Scenario) {
 			ranks := s.Job(3, scenario.Comm{ID: 0x9a, Name: "tp"})
 			series(s, ranks, func(rank int) []scenario.Op {
@@ -288,15 +288,15 @@ var groupHazards = []hazard{
 			o.want("reductions", o.reductions(), 8)
 			if o.shards[0].APIVersion == 7 {
 				o.want("with GPU times", sources(o.operationsOf("AllReduce"))["gpu"], 8)
-				o.want("initial synchronisation", o.entered("initial_sync", " rank "), 6)
-				o.want("final synchronisation", o.entered("final_sync", " rank "), 6)
+				o.want("initial synchronization", o.entered("initial_sync", " rank "), 6)
+				o.want("final synchronization", o.entered("final_sync", " rank "), 6)
 			}
 		},
 	},
 	{
 		name: "copy-engine", releases: []string{v6, v7},
 		what:    "collectives by copy engine have events of their own, of which NCCL tells the enqueueing only",
-		outcome: "operations with enqueue times; synchronisation and batches as regions inside the call",
+		outcome: "operations with enqueue times; synchronization and batches as regions inside the call",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			for range 2 {
 				s.All(ranks, scenario.Same(scenario.Op{Func: "AllGather", CE: true}))
@@ -307,7 +307,7 @@ var groupHazards = []hazard{
 			o.want("gathers", len(o.operationsOf("AllGather")), 4)
 			o.want("with enqueue times", sources(o.operationsOf("AllGather"))["enqueue"], 4)
 			o.want("batches", o.entered("CE batch", "Thread"), 4)
-			o.want("synchronisations", o.entered("CE sync", "Thread"), 8)
+			o.want("synchronizations", o.entered("CE sync", "Thread"), 8)
 		},
 	},
 	{

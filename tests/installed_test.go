@@ -22,7 +22,7 @@ func installedFiles(t *testing.T) []string {
 	text := testkit.Read(t, "../README.md")
 	_, text, _ = bytes.Cut(text, []byte("\n## Record a job\n"))
 	text, _, _ = bytes.Cut(text, []byte("Copy them to one folder"))
-	_, text, found := bytes.Cut(text, []byte("`THIRD-PARTY-LICENCES`):"))
+	_, text, found := bytes.Cut(text, []byte("`THIRD-PARTY-LICENSES`):"))
 	if !found {
 		t.Fatal("README.md does not name what make build leaves")
 	}

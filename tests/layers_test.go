@@ -280,7 +280,7 @@ func eachGoFile(t *testing.T, do func(file string, imports []string)) {
 	}
 }
 
-// TestEveryFileHasALicence keeps the one-line licence notice at the top of each source file.
+// TestEveryFileHasALicence keeps the one-line license notice at the top of each source file.
 func TestEveryFileHasALicence(t *testing.T) {
 	kinds := []string{".go", ".c", ".h", ".mk", ".sh", ".map", ".ts", ".mjs", ".css"}
 	err := filepath.WalkDir("..", func(p string, d fs.DirEntry, err error) error {

@@ -16,7 +16,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/replay"
 )
 
-// Of every communicator of the labelled recordings that came from another one, archive and report say of which, and how; of
+// Of every communicator of the labeled recordings that came from another one, archive and report say of which, and how; of
 // the others they say nothing.
 func TestParentsOfRecordedCommunicators(t *testing.T) {
 	for _, name := range []string{"c01-host-late-4p", "c02-mesh-row-late-6p", "c12-lineage-6p"} {
@@ -89,7 +89,7 @@ type childOf struct {
 	split, color uint32
 }
 
-// truthOfChildren is what a labelled recording says of communicators that came from others, by id.
+// truthOfChildren is what a labeled recording says of communicators that came from others, by id.
 func truthOfChildren(t *testing.T, folder string) map[uint64]childOf {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(folder, "run.json"))
@@ -100,7 +100,8 @@ func truthOfChildren(t *testing.T, folder string) map[uint64]childOf {
 		Truth struct {
 			Communicators []struct {
 				CommID, ParentCommID string
-				Colour, ChildCount   uint32
+				Color                uint32 `json:"colour"`
+				ChildCount           uint32
 			}
 		}
 	}
@@ -114,7 +115,7 @@ func truthOfChildren(t *testing.T, folder string) map[uint64]childOf {
 			t.Fatal(err)
 		}
 		if parent, err := strconv.ParseUint(c.ParentCommID, 0, 64); err == nil {
-			all[id] = childOf{parent, c.ChildCount, c.Colour}
+			all[id] = childOf{parent, c.ChildCount, c.Color}
 		}
 	}
 	return all

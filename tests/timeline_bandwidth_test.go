@@ -50,8 +50,8 @@ func TestTimelineBandwidth(t *testing.T) {
 		if got := eval[[]int](tb, `[".mark", ".curve .line", ".curves li", "tr"].map((s) => document.querySelectorAll("#bandwidth " + s).length)`); got[0] != 33 || got[1] != 6 || got[2] != 3 || got[3] != 37 {
 			t.Errorf("%d marks, %d lines with those of the names, %d names, %d rows", got[0], got[1], got[2], got[3])
 		}
-		if colour := eval[string](tb, `getComputedStyle(document.querySelector("#bandwidth .curve .line")).stroke`); colour != map[bool]string{false: "rgb(0, 114, 178)", true: "rgb(86, 180, 233)"}[o.Dark] {
-			t.Errorf("dark: %t, the first curve is %s", o.Dark, colour)
+		if color := eval[string](tb, `getComputedStyle(document.querySelector("#bandwidth .curve .line")).stroke`); color != map[bool]string{false: "rgb(0, 114, 178)", true: "rgb(86, 180, 233)"}[o.Dark] {
+			t.Errorf("dark: %t, the first curve is %s", o.Dark, color)
 		}
 		if wide := eval[[]string](tb, `[...document.querySelectorAll("#tabs button:not([hidden]), #bandwidth > *, #bandwidth text")].filter((e) => {
 			const at = e.getBoundingClientRect(), panel = document.getElementById("panel").getBoundingClientRect();

@@ -187,14 +187,14 @@ func TestTimelineMetrics(t *testing.T) {
 	}
 
 	// The whole run: 20 000 values in less than 1000 pixels, from 1 to 7 GB/s in each of them.
-	drawn := func(name string) []int { // columns with the curve's colour, and how high it is
+	drawn := func(name string) []int { // columns with the curve's color, and how high it is
 		t.Helper()
 		return eval[[]int](tb, fmt.Sprintf(`{
 			app.draw();
 			const item = app.rows.items.find((i) => app.store.head.rows[i.row].name === %q);
 			if (!item) return [0, 0];
 			const base = document.getElementById("base"), d = base.getContext("2d").getImageData(0, item.y - app.view.top + 1, base.width, item.height - 3);
-			const word = app.colours.metric.words[3], rgb = [word & 255, (word >> 8) & 255, (word >> 16) & 255];
+			const word = app.colors.metric.words[3], rgb = [word & 255, (word >> 8) & 255, (word >> 16) & 255];
 			let columns = 0, most = 0;
 			for (let x = 0; x < d.width; x++) {
 				let high = 0;

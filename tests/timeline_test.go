@@ -397,7 +397,7 @@ func TestTimelinePage(t *testing.T) {
 		if got := eval[map[string]any](t, "({ c: app.strong.collectives, p: app.strong.parents, parts: app.selected.instances[0].parts.length })"); got["c"] != 1.0 || got["p"].(float64) < 3 || got["parts"] != 4.0 {
 			t.Errorf("lines of the selected bar: %v, want one through the 4 parts, and several to what it caused", got)
 		}
-		// The line through the parts is to be seen: between the rows of two ranks the picture above has colour.
+		// The line through the parts is to be seen: between the rows of two ranks the picture above has color.
 		if n := eval[int](t, `{
 			const over = document.getElementById("over"), y = app.rows.items.find((i) => app.store.head.rows[i.row].name === "Rank 2").y - app.view.top + 4;
 			const d = over.getContext("2d").getImageData(0, y, over.width, 1).data;
@@ -607,12 +607,12 @@ func TestTimelinePage(t *testing.T) {
 		eval[any](t, "app.rows.closed.size > 0 && app.toggleAll()")
 	})
 
-	t.Run("paper and colours", func(st *testing.T) {
+	t.Run("paper and colors", func(st *testing.T) {
 		t := &tab{st, tb.page}
-		paper := eval[string](t, "app.colours.paper")
+		paper := eval[string](t, "app.colors.paper")
 		t.key("l")
-		if now := eval[string](t, "app.colours.paper"); now == paper {
-			t.Error("l does not change the colours")
+		if now := eval[string](t, "app.colors.paper"); now == paper {
+			t.Error("l does not change the colors")
 		}
 		var pdf []byte
 		t.do(chromedp.ActionFunc(func(ctx context.Context) (err error) {
@@ -622,8 +622,8 @@ func TestTimelinePage(t *testing.T) {
 		if len(pdf) < 10_000 {
 			t.Errorf("the printed page has %d bytes only", len(pdf))
 		}
-		if now := eval[string](t, "app.colours.paper"); now == paper {
-			t.Error("after printing the colours are not what they were")
+		if now := eval[string](t, "app.colors.paper"); now == paper {
+			t.Error("after printing the colors are not what they were")
 		}
 		t.key("l")
 		t.key("?")
@@ -690,7 +690,7 @@ func TestTimelineTouch(t *testing.T) {
 		t.Errorf("the page is %d pixels too wide", wide)
 	}
 	if eval[string](tb, "document.documentElement.dataset.theme") != "dark" {
-		t.Error("the page does not follow the system's dark colours")
+		t.Error("the page does not follow the system's dark colors")
 	}
 	base := eval[[]float64](tb, `{ const r = document.getElementById("base").getBoundingClientRect(); return [r.left, r.top]; }`)
 	touch := func(typ input.TouchType, points ...*input.TouchPoint) { tb.do(input.DispatchTouchEvent(typ, points)) }

@@ -3,7 +3,7 @@
 // Package view makes other archives of a native one, for tools that want it otherwise. The native archive is only
 // read.
 //
-// [Scalasca] makes an archive that scout.mpi of Scalasca 2.6 analyses: NCCL's operations as MPI's, one process and one
+// [Scalasca] makes an archive that scout.mpi of Scalasca 2.6 analyzes: NCCL's operations as MPI's, one process and one
 // location per rank. scout carries the recorded communication out again with real MPI calls. So the view must hold
 // only operations that all members have, in an order in which no rank waits for ever. And as scout computes waiting
 // from any times, only operations whose begins can be compared may look like ones that ranks wait in.

@@ -41,7 +41,7 @@ func Scalasca(anchor, dir string, opts *Options) (*Result, error) {
 	res := &Result{Archive: filepath.Join(dir, archiveName+".otf2"), Dropped: make(map[Reason]uint64)}
 	j := newJob(a, res)
 	if len(j.locations) == 0 {
-		return nil, fmt.Errorf("%s has no communicator of more than one rank: there is nothing for Scalasca to analyse", anchor)
+		return nil, fmt.Errorf("%s has no communicator of more than one rank: there is nothing for Scalasca to analyze", anchor)
 	}
 	if err := j.read(o.Workers, stage(o, "reading locations")); err != nil {
 		return nil, fmt.Errorf("%s: %w", anchor, err)

@@ -272,7 +272,7 @@ func TestCriticalRanks(t *testing.T) {
 	}
 }
 
-// Neighbours that go together do not count as many: what is narrow for independent differences is wide for these.
+// Neighbors that go together do not count as many: what is narrow for independent differences is wide for these.
 func TestDriftsWidenIntervals(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	independent, walk, x := make([]float64, 300), make([]float64, 300), 0.0

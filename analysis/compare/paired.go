@@ -13,16 +13,16 @@ import (
 // they would be symmetric about zero if the two of a pair were alike (then they could be exchanged). All is exact and
 // without random numbers.
 //
-// What makes neighbours alike (a busy network, another job, operations that run side by side) must count once. So
+// What makes neighbors alike (a busy network, another job, operations that run side by side) must count once. So
 // differences in the order of time are cut into stretches, of which each gives one sample, its median; where
-// neighbouring stretches go together, they are joined, and how much they still do makes the interval wider. The
+// neighboring stretches go together, they are joined, and how much they still do makes the interval wider. The
 // estimate is that of Hodges and Lehmann, the median of the means of all pairs of samples, and its interval that of
 // Wilcoxon's signed rank test.
 
 const (
 	// mostStretches is how many stretches there are at most; more would tell hardly more.
 	mostStretches = 64
-	// correlatedFrom is the correlation of neighbouring stretches, in its standard errors, from which on they are joined.
+	// correlatedFrom is the correlation of neighboring stretches, in its standard errors, from which on they are joined.
 	correlatedFrom = 1.0
 )
 
@@ -74,7 +74,7 @@ func stretchMedians(all []float64, n int) []float64 {
 	return medians
 }
 
-// correlation is that of neighbours, 0 if all are equal. It goes by ranks, so that outliers do not hide it.
+// correlation is that of neighbors, 0 if all are equal. It goes by ranks, so that outliers do not hide it.
 func correlation(all []float64) float64 {
 	n := len(all)
 	order := make([]int, n)

@@ -737,7 +737,7 @@ func finished[K comparable](all map[K]*Group, name func(K) string, order func(a,
 	return list
 }
 
-// joined adds up neighbours of one name: lanes have their own nodes of a phase.
+// joined adds up neighbors of one name: lanes have their own nodes of a phase.
 func joined(all []Group) []Group {
 	out := all[:0]
 	for i := range all {

@@ -34,7 +34,7 @@ func checkCommand() *cobra.Command {
 finding per line, or "no findings". Exit code 1 if there are errors; notes are what the archive itself
 explains, such as missing ranks.
 
-With --scalasca it says instead what would keep scout.mpi of Scalasca 2.6 from analysing the archive; notes are
+With --scalasca it says instead what would keep scout.mpi of Scalasca 2.6 from analyzing the archive; notes are
 what it bears but makes nothing of. Archives for it are made by nccl-otf2 view --scalasca.`,
 		Example: `  nccl-otf2 check exp1
   nccl-otf2 check exp1/traces.otf2 --format json
@@ -77,7 +77,7 @@ what it bears but makes nothing of. Archives for it are made by nccl-otf2 view -
 		},
 	}
 	cmd.Flags().IntVar(&limit, "limit", 20, "findings of one rule to show; more are counted")
-	cmd.Flags().BoolVar(&forScalasca, "scalasca", false, "whether scout.mpi of Scalasca can analyse it")
+	cmd.Flags().BoolVar(&forScalasca, "scalasca", false, "whether scout.mpi of Scalasca can analyze it")
 	addFormat(cmd, &f)
 	return cmd
 }

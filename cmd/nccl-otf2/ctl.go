@@ -138,7 +138,7 @@ func printChange(w io.Writer, c *control.Change, on bool) {
 
 func printUnconfirmed(w io.Writer, c *control.Change) {
 	for _, name := range c.Late {
-		printable.Fprintf(w, "%s %s learnt of it too late: its recording changes elsewhere than that of the others (try --lead)\n", paint(w, yellow, "!"), name)
+		printable.Fprintf(w, "%s %s learned of it too late: its recording changes elsewhere than that of the others (try --lead)\n", paint(w, yellow, "!"), name)
 	}
 	for _, name := range c.Silent {
 		printable.Fprintf(w, "%s %s has not confirmed it\n", paint(w, yellow, "!"), name)

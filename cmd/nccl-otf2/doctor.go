@@ -54,7 +54,7 @@ Exit code 1 if a check failed: then a job would not be recorded.`,
 	return cmd
 }
 
-var statusColours = map[doctor.Status]colour{doctor.OK: green, doctor.Info: plain, doctor.Warn: yellow, doctor.Fail: red}
+var statusColors = map[doctor.Status]color{doctor.OK: green, doctor.Info: plain, doctor.Warn: yellow, doctor.Fail: red}
 
 func printDoctor(w io.Writer, r *doctor.Report) {
 	group := ""
@@ -63,7 +63,7 @@ func printDoctor(w io.Writer, r *doctor.Report) {
 			group = c.Group
 			printable.Fprintln(w, paint(w, bold, group))
 		}
-		printable.Fprintf(w, "  %s  %s: %s\n", paint(w, statusColours[c.Status], fmt.Sprintf("%-4s", c.Status)), c.Name, c.Found)
+		printable.Fprintf(w, "  %s  %s: %s\n", paint(w, statusColors[c.Status], fmt.Sprintf("%-4s", c.Status)), c.Name, c.Found)
 		if c.Advice != "" {
 			printable.Fprintf(w, "        %s\n", c.Advice)
 		}

@@ -101,14 +101,14 @@ func recoverPath(arg string) string {
 
 func printRecovered(w io.Writer, res *otf2.RecoverResult, dry bool) error {
 	whole := uint64(0)
-	colours := map[otf2.RecoverAction]colour{otf2.RecoverFailed: red, otf2.RecoverRepaired: yellow, otf2.RecoverCreated: yellow}
+	colors := map[otf2.RecoverAction]color{otf2.RecoverFailed: red, otf2.RecoverRepaired: yellow, otf2.RecoverCreated: yellow}
 	for i := range res.Files {
 		file := &res.Files[i]
 		if file.Action == otf2.RecoverWhole {
 			whole++
 			continue
 		}
-		if _, err := printable.Fprintln(w, paint(w, colours[file.Action], file.String())); err != nil {
+		if _, err := printable.Fprintln(w, paint(w, colors[file.Action], file.String())); err != nil {
 			return err
 		}
 	}

@@ -25,15 +25,15 @@ func isTerminal(w any) bool {
 	return err == nil
 }
 
-// colour is a terminal's code for a text attribute.
-type colour string
+// color is a terminal's code for a text attribute.
+type color string
 
 const (
-	plain  colour = ""
-	bold   colour = "1"
-	red    colour = "31"
-	green  colour = "32"
-	yellow colour = "33"
+	plain  color = ""
+	bold   color = "1"
+	red    color = "31"
+	green  color = "32"
+	yellow color = "33"
 )
 
 // colored tells whether w is a terminal that wants colors.
@@ -41,8 +41,8 @@ func colored(w io.Writer) bool {
 	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && isTerminal(w)
 }
 
-// paint colours s if w is a terminal that wants it (NO_COLOR and TERM=dumb do not).
-func paint(w io.Writer, c colour, s string) printable.Raw {
+// paint colors s if w is a terminal that wants it (NO_COLOR and TERM=dumb do not).
+func paint(w io.Writer, c color, s string) printable.Raw {
 	shown := printable.Raw(printable.Name(s))
 	if c == plain || !colored(w) {
 		return shown

@@ -36,7 +36,7 @@ func openTerminal(t *testing.T) (master, slave *os.File) {
 	return master, slave
 }
 
-func TestColoursOnTerminalsOnly(t *testing.T) {
+func TestColorsOnTerminalsOnly(t *testing.T) {
 	_, terminal := openTerminal(t)
 	t.Setenv("TERM", "xterm")
 	t.Setenv("NO_COLOR", "")
@@ -44,7 +44,7 @@ func TestColoursOnTerminalsOnly(t *testing.T) {
 		t.Errorf("on a terminal: %q", got)
 	}
 	if got := paint(terminal, plain, "x"); got != "x" {
-		t.Errorf("without a colour: %q", got)
+		t.Errorf("without a color: %q", got)
 	}
 	if got := paint(new(bytes.Buffer), red, "x"); got != "x" {
 		t.Errorf("in a buffer: %q", got)

@@ -30,7 +30,7 @@ func viewCommand() *cobra.Command {
 		Use:   "view --scalasca|--simple ARCHIVE|DIR",
 		Short: "Make an archive that other tools read: Scalasca, or readers of few kinds of records",
 		Long: `--scalasca makes an archive of the ranks' operations as MPI operations, one process and one location per
-rank, that scout.mpi of Scalasca 2.6 analyses: which rank waited in what, and why. It holds only what all ranks
+rank, that scout.mpi of Scalasca 2.6 analyzes: which rank waited in what, and why. It holds only what all ranks
 have, in an order that a replay can carry out; what is left out is counted. docs/scalasca.md says what the view
 keeps and changes, and how to read the results. scout is started with as many processes as the view has: one for
 each rank, more where operations of a rank's communicators overlap. They may share a node and its cores.
@@ -184,5 +184,5 @@ func printView(w io.Writer, r *view.Result) {
 	for _, p := range r.Problems {
 		warn(1, "%s", p)
 	}
-	printable.Fprintf(w, "  analyse: mpirun -np %d --oversubscribe scout.mpi %s\n  look:    scalasca -examine %s\n", r.Rows, relative(r.Archive), relative(filepath.Dir(r.Archive)))
+	printable.Fprintf(w, "  analyze: mpirun -np %d --oversubscribe scout.mpi %s\n  look:    scalasca -examine %s\n", r.Rows, relative(r.Archive), relative(filepath.Dir(r.Archive)))
 }

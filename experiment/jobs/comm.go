@@ -111,7 +111,7 @@ func (in *Communicator) Missing() []int {
 
 // admits tells whether a communicator rank can belong to the instance: its place is free and it
 // lived together with every member. All members of a communicator are alive at one time at least,
-// when its initialisation ends. Between machines the clocks' difference is allowed for.
+// when its initialization ends. Between machines the clocks' difference is allowed for.
 func (in *Communicator) admits(m *Rank) bool {
 	rank := m.Comm().Rank
 	if rank < len(in.Members) && in.Members[rank] != nil {
@@ -156,7 +156,7 @@ func later(t, limit, slack uint64) bool { return t > limit && t-limit > slack }
 
 // findInstances sorts the communicator ranks of all processes into communicators.
 //
-// Members are taken in the order of their initialisation. One that fits several communicators, because
+// Members are taken in the order of their initialization. One that fits several communicators, because
 // they live at one time (NCCL_COMM_ID gives all one id, and so do two shrinks of one parent), goes
 // where its turn is: programs make communicators in the same order on all members, so what is the
 // process's second one of an id, size and GPU belongs to the second instance. Without such a one it

@@ -18,7 +18,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/experiment/commid"
 )
 
-// truthOf reads what a labelled recording says of its communicators.
+// truthOf reads what a labeled recording says of its communicators.
 func truthOf(t *testing.T, file string) (all []struct {
 	CommID       string  `json:"commId"`
 	ParentCommID *string `json:"parentCommId"`

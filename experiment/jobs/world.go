@@ -333,7 +333,7 @@ func (w *World) AddUnknown(n int) *Place {
 // gap is a stretch of missing ranks of a communicator.
 type gap struct {
 	first, ranks  int  // in the communicator: the first one, and how many
-	after, before int  // world ranks of the neighbours with data
+	after, before int  // world ranks of the neighbors with data
 	ordered       bool // the communicator follows the world's order
 }
 

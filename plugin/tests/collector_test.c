@@ -206,7 +206,7 @@ static void dies(void) {
   EQUAL(spool_files(directory), 1, "spool files");
 }
 
-/* Nobody initialises or finalises anything, and still it is noticed: by the threads that record. */
+/* Nobody initializes or finalizes anything, and still it is noticed: by the threads that record. */
 static void dies_in_the_middle(void) {
   const char *directory = use_directory();
   setenv("NCCL_OTF2_MEMORY", "8M", 1);

@@ -124,7 +124,7 @@ const char *host_folder(void) {
   return folder;
 }
 
-void host_use_stub(const char *behaviour, uint32_t mask) {
+void host_use_stub(const char *behavior, uint32_t mask) {
   char program[PATH_MAX], text[PATH_MAX + 32];
   ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
   CHECK(length > 0, "who am I: %s", strerror(errno));
@@ -133,7 +133,7 @@ void host_use_stub(const char *behaviour, uint32_t mask) {
   snprintf(text, sizeof text, "%s/stub_collector", program);
   CHECK(access(text, X_OK) == 0, "%s is missing", text);
   setenv("NCCL_OTF2_COLLECTOR", text, 1);
-  setenv("STUB", behaviour, 1);
+  setenv("STUB", behavior, 1);
   setenv("NCCL_OTF2_START_LIMIT", "60", 0); /* however busy the machine is elsewhere */
   snprintf(text, sizeof text, "%u", mask);
   setenv("STUB_MASK", text, 1);

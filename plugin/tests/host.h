@@ -38,7 +38,7 @@ const char *host_folder(void);
 
 /* Settings for a session whose records stay in memory: a stub says it is the collector, and records
  * what `mask` says. */
-void host_use_stub(const char *behaviour, uint32_t mask);
+void host_use_stub(const char *behavior, uint32_t mask);
 
 /* Makes a file that a late stub waits to see gone, however long that takes. */
 const char *host_gate(void);

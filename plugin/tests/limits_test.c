@@ -26,11 +26,11 @@
 
 static char directory[PATH_MAX];
 
-static void use(const char *behaviour) {
+static void use(const char *behavior) {
   snprintf(directory, sizeof directory, "%s/experiment", host_folder());
   setenv("NCCL_OTF2_DIR", directory, 1);
-  if (behaviour)
-    host_use_stub(behaviour, 0xf47);
+  if (behavior)
+    host_use_stub(behavior, 0xf47);
   else
     setenv("NCCL_OTF2_COLLECTOR", "spool", 1);
 }
@@ -96,8 +96,8 @@ static void restrict_space(rlim_t more) {
   set_limit(RLIMIT_AS, (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + more);
 }
 
-static void address_space(const char *behaviour) {
-  use(behaviour);
+static void address_space(const char *behavior) {
+  use(behavior);
   static const rlim_t megabytes[] = {1, 4, 16, 24, 28, 32, 40, 64, 100, 200, 300, 1000};
   int last = 77;
   for (unsigned i = 0; i < sizeof megabytes / sizeof *megabytes; i++) {
@@ -117,8 +117,8 @@ static void restrict_descriptors(rlim_t most) {
   set_limit(RLIMIT_NOFILE, most);
 }
 
-static void few_descriptors(const char *behaviour) {
-  use(behaviour);
+static void few_descriptors(const char *behavior) {
+  use(behavior);
   int last = 77;
   for (rlim_t most = 3; most <= 16; most++) last = in_child(restrict_descriptors, most, "descriptors up to");
   EQUAL(last, 0, "with 16 descriptors nothing is recorded");
@@ -148,8 +148,8 @@ static void restrict_sizes(rlim_t most) {
   set_limit(RLIMIT_FSIZE, most);
 }
 
-static void file_sizes(const char *behaviour) {
-  use(behaviour);
+static void file_sizes(const char *behavior) {
+  use(behavior);
   static const rlim_t bytes[] = {0, 1, 4096, 1 << 20, 20 << 20, 27 << 20, 40 << 20, 400 << 20};
   int last = 77;
   for (unsigned i = 0; i < sizeof bytes / sizeof *bytes; i++) last = in_child(restrict_sizes, bytes[i], "files of at most");

@@ -30,10 +30,10 @@ static const char *directory(void) {
 }
 
 /* NULL: the spool; else what the stub of a collector does. */
-static void use(const char *behaviour) {
+static void use(const char *behavior) {
   setenv("NCCL_OTF2_DIR", directory(), 1);
-  if (behaviour)
-    host_use_stub(behaviour, 0xf47);
+  if (behavior)
+    host_use_stub(behavior, 0xf47);
   else
     setenv("NCCL_OTF2_COLLECTOR", "spool", 1);
 }
@@ -106,8 +106,8 @@ static void *bystander(void *self) {
   return NULL;
 }
 
-static void signals(const char *behaviour) {
-  use(behaviour);
+static void signals(const char *behavior) {
+  use(behavior);
   static uint8_t stack[1 << 16];
   stack_t alternative = {.ss_sp = stack, .ss_size = sizeof stack}, stack_after;
   CHECK(sigaltstack(&alternative, NULL) == 0, "sigaltstack: %s", strerror(errno));
@@ -217,8 +217,8 @@ static void on_timer(int number) {
   if (!of_host || syscall(SYS_getpid) != host_pid) elsewhere++;
 }
 
-static void timers(const char *behaviour) {
-  use(behaviour);
+static void timers(const char *behavior) {
+  use(behavior);
   alarm(0); /* it is the timer of ITIMER_REAL; the others end the case if something hangs */
   of_host = true;
   host_pid = getpid();
@@ -239,7 +239,7 @@ static void timers(const char *behaviour) {
     CHECK(timer_settime(made[i], 0, &spec, NULL) == 0, "timer_settime: %s", strerror(errno));
   }
   live(3);
-  if (behaviour) {
+  if (behavior) {
     EQUAL(host_mask, 0xf47, "mask");
     EQUAL(host_header()->collector_state, NCCLOTF2_COLLECTOR_READY, "the collector's state");
   }
@@ -328,8 +328,8 @@ static bool is_there(pid_t thread) {
   return there;
 }
 
-static void costs(const char *behaviour, unsigned more_threads, unsigned more_descriptors) {
-  use(behaviour);
+static void costs(const char *behavior, unsigned more_threads, unsigned more_descriptors) {
+  use(behavior);
   pthread_t first; /* sanitizers start a thread of their own with the program's first */
   pid_t id, list[64];
   CHECK(pthread_create(&first, NULL, no_life, &id) == 0, "no thread");
@@ -382,9 +382,9 @@ static void look_around(struct surroundings *now) {
   for (unsigned i = 0; i < RLIM_NLIMITS; i++) getrlimit((__rlimit_resource_t)i, &now->limits[i]);
 }
 
-static void surroundings(const char *behaviour) {
+static void surroundings(const char *behavior) {
   setenv("LD_PRELOAD", "", 1);
-  use(behaviour);
+  use(behavior);
   static struct surroundings before, after;
   char **const where = environ;
   look_around(&before);
@@ -469,8 +469,8 @@ static void *fork_in_thread(void *unused) {
   return unused;
 }
 
-static void children(const char *behaviour) {
-  use(behaviour);
+static void children(const char *behavior) {
+  use(behavior);
   context = host_init(1, 2, 0);
   handle = host_start(context, host_descr(NCCLOTF2_COLL));
   fflush(NULL);
@@ -552,7 +552,7 @@ static void children(const char *behaviour) {
   ncclProfiler_v6.stopEvent(handle);
   ncclProfiler_v6.finalize(context);
   EQUAL(host_header()->answered, host_header()->request, "answers");
-  EQUAL(spool_files(), behaviour ? 0 : 1, "files");
+  EQUAL(spool_files(), behavior ? 0 : 1, "files");
 }
 static void children_collector(void) { children("ready"); }
 #if defined(__SANITIZE_THREAD__) /* its runtime may hang in the fork of a process with threads */

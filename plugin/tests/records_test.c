@@ -258,7 +258,7 @@ static void contexts(void) {
   /* One of ours that does not exist: a communicator beyond the table. */
   CHECK(!host_start((void *)(uintptr_t)(ours + 1), host_descr(NCCLOTF2_COLL)), "recorded");
   EQUAL(host_header()->lost[NCCLOTF2_LOSS_COMM][NCCLOTF2_COLL], 1, "lost");
-  /* Finalised, and still used: a shared proxy does that. */
+  /* Finalized, and still used: a shared proxy does that. */
   ncclProfiler_v6.finalize(context);
   CHECK(host_start(context, host_descr(NCCLOTF2_PROXY_CTRL)), "refused after finalize");
   EQUAL(((const struct ncclotf2_record *)reader_last())->aux, 1, "communicator after finalize");

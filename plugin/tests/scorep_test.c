@@ -342,7 +342,7 @@ static void main_thread_only(const char *name, enum ncclotf2_scorep_model model)
 static void main_thread_only_none(void) { main_thread_only("none", NCCLOTF2_SCOREP_SINGLE); }
 static void main_thread_only_omp(void) { main_thread_only("omp", NCCLOTF2_SCOREP_FORK_JOIN); }
 
-/* NCCL initialises communicators on threads of its own. */
+/* NCCL initializes communicators on threads of its own. */
 static void *init_elsewhere(void *result) {
   *(void **)result = host_init(1, 4, 0);
   return NULL;

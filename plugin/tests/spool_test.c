@@ -403,7 +403,7 @@ static void own_clock(void) {
 }
 
 TEST_MAIN({"everything recorded is in the file, once and in order", all_is_there},
-          {"a program that never finalises has a whole file", at_exit},
+          {"a program that never finalizes has a whole file", at_exit},
           {"several threads are written", several_threads_run},
           {"the default directory is named after the first communicator", default_directory},
           {"without a directory nothing is recorded", no_directory},

@@ -81,10 +81,10 @@ int main(int argc, char **argv) {
   if (header == MAP_FAILED || header->magic != NCCLOTF2_SHM_MAGIC) return 1;
   alarm(1200);
   report(fd);
-  const char *behaviour = getenv("STUB") ? getenv("STUB") : "";
+  const char *behavior = getenv("STUB") ? getenv("STUB") : "";
   uint32_t mask = (uint32_t)strtoul(getenv("STUB_MASK") ? getenv("STUB_MASK") : "0", NULL, 0);
-  if (strcmp(behaviour, "exit") == 0) return 3;
-  if (strcmp(behaviour, "late") == 0)
+  if (strcmp(behavior, "exit") == 0) return 3;
+  if (strcmp(behavior, "late") == 0)
     while (access(getenv("STUB_GATE"), F_OK) == 0 && kill((pid_t)header->pid, 0) == 0) usleep(1000);
   /* The default directory is named after the first communicator, so it must be there by now; before v4
    * nobody knows who it is. */
@@ -94,7 +94,7 @@ int main(int argc, char **argv) {
     say(header, NCCLOTF2_COLLECTOR_REFUSED);
     return 1;
   }
-  if (strcmp(behaviour, "refuse") == 0) {
+  if (strcmp(behavior, "refuse") == 0) {
     post(header, "stub: refused because it was told to");
     say(header, NCCLOTF2_COLLECTOR_REFUSED);
     return 1;
@@ -103,14 +103,14 @@ int main(int argc, char **argv) {
   header->cupti_kinds = strtoull(getenv("STUB_CUPTI") ? getenv("STUB_CUPTI") : "0", NULL, 0);
   post(header, "stub: ready");
   say(header, NCCLOTF2_COLLECTOR_READY);
-  if (strcmp(behaviour, "leave") == 0) return 5;
-  while (strcmp(behaviour, "busy") == 0)
+  if (strcmp(behavior, "leave") == 0) return 5;
+  while (strcmp(behavior, "busy") == 0)
     if (kill((pid_t)header->pid, 0) != 0) return 0;
   for (uint32_t answered = 0;;) {
     uint32_t request = __atomic_load_n(&header->request, __ATOMIC_ACQUIRE);
     bool ended = __atomic_load_n(&header->ended, __ATOMIC_ACQUIRE);
     if (request != answered) {
-      if (strcmp(behaviour, "die") == 0) return 4;
+      if (strcmp(behavior, "die") == 0) return 4;
       __atomic_store_n(&header->answered, request, __ATOMIC_RELEASE);
       ncclotf2_futex_wake(&header->answered);
       answered = request;

@@ -2,7 +2,7 @@
  *
  * Each version of the API with descriptors as its NCCL releases pass them: exactly as long as the version's,
  * at the end of readable memory, and with garbage in all that does not belong to the event: the shims between
- * releases leave it uninitialised.
+ * releases leave it uninitialized.
  */
 #include <pthread.h>
 
@@ -408,7 +408,7 @@ static void whole_version(unsigned api) {
   EQUAL(comm->name, id("tensor parallel"), "name");
   EQUAL(comm->init_tid, getpid(), "tid");
   version->finalize(context);
-  CHECK(comm->final_ticks, "not finalised");
+  CHECK(comm->final_ticks, "not finalized");
 }
 
 #define WHOLE(n) \

@@ -21,7 +21,7 @@ import (
 //
 //	segment   from one jump to the next; see jump.go
 //	block     64 buckets that have something, or 4 s of it, with a line of its own: fit.go. It is fitted to the block and
-//	          its two neighbours, and final when the next block is full
+//	          its two neighbors, and final when the next block is full
 //	bucket    0.26 ms: only the quickest report and the strongest lower bound within it can matter
 //
 // Between the middles of two blocks their lines are blended, so that the mapping has no steps. What a
@@ -269,7 +269,7 @@ func (s *segment) fit(force bool, grain float64) {
 	}
 }
 
-// fitBlock fits the line of the block points[from:to] to points[first:end], of which the block and its neighbours
+// fitBlock fits the line of the block points[from:to] to points[first:end], of which the block and its neighbors
 // are parts. Where these do not lie on one line, since the rate of a clock has changed, the block has to do alone; what it
 // is then still bent by is uncertain. A block of which all reports are in doubt has the line before it.
 func (s *segment) fitBlock(from, to, first, end int, grain float64) clockLine {

@@ -9,7 +9,7 @@ import (
 
 // clockLine is the offset of a GPU's clock in a block.
 //
-// The line lies below all upper bounds c − g of the block and its neighbours, by what the quickest reports were late,
+// The line lies below all upper bounds c − g of the block and its neighbors, by what the quickest reports were late,
 // as far as that can be told. Its slope is the one that brings the quickest reports closest to one
 // line, but the one before (at first 0) unless another is clearly better: nearly all scatter is delay.
 //

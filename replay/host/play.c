@@ -221,9 +221,9 @@ static void make_start(struct player *p, const struct call *c)
   const struct event_info *info = &event_info[c->type];
   uint64_t e = c->event.bits;
   void *before = resolve_pointer(p, c->before);
-  int travelling = c->root ? masks[c->root] : play_mask();
-  if (c->type == TYPE_GROUP_API || c->type == TYPE_GROUP) masks[e] = travelling;
-  bool wanted = loader_plugin && (!info->implied_by || (uint32_t)travelling & info->implied_by);
+  int traveling = c->root ? masks[c->root] : play_mask();
+  if (c->type == TYPE_GROUP_API || c->type == TYPE_GROUP) masks[e] = traveling;
+  bool wanted = loader_plugin && (!info->implied_by || (uint32_t)traveling & info->implied_by);
   if (wanted && adapt_needs_parent(minor, c->type) && !resolve(p, c->parent)) wanted = false;
   if (!wanted) {
     count(&tally.held_starts[c->type]);

@@ -367,7 +367,7 @@ static void read_call(struct reader *r, uint32_t n)
 
   if (c->kind == CALL_INIT) {
     uint32_t i = index_in(r, next_token(r), "context", 1, p->context_count + 1);
-    if (r->inited[i]) broken(r, "context %u is initialised twice", i);
+    if (r->inited[i]) broken(r, "context %u is initialized twice", i);
     r->inited[i] = true;
     c->context = (struct value){ VALUE_CONTEXT, i };
   } else {

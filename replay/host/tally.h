@@ -27,7 +27,7 @@ struct tally {
   /* not called, though recorded: by the mask, because the plugin's version does not have it, or because
    * the handle is NULL */
   counter held_starts[TYPE_COUNT], held_stops[TYPE_COUNT], held_states[STATE_COUNT + 1];
-  counter held_finalizes; /* the context is NULL, or the host was told not to finalise */
+  counter held_finalizes; /* the context is NULL, or the host was told not to finalize */
   /* the plugin's log lines */
   counter warnings, infos;
   counter loads; /* dlopen */

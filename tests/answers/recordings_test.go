@@ -73,11 +73,11 @@ const late = "09-straggler-4p"
 func known(t *testing.T) map[string]truth {
 	t.Helper()
 	all := make(map[string]truth)
-	labelled, err := filepath.Glob("../../testdata/nccl-causes/*/run.json")
-	if err != nil || len(labelled) == 0 {
-		t.Fatalf("no labelled recordings: %v", err)
+	labeled, err := filepath.Glob("../../testdata/nccl-causes/*/run.json")
+	if err != nil || len(labeled) == 0 {
+		t.Fatalf("no labeled recordings: %v", err)
 	}
-	for _, file := range labelled {
+	for _, file := range labeled {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A libcupti without a GPU. It exports the functions of CUPTI's activity API that a client of one subscriber needs, with
- * the behaviour of the releases from CUDA 11.8 to 13.4, and hooks by which a program plays the calls that the driver
+ * the behavior of the releases from CUDA 11.8 to 13.4, and hooks by which a program plays the calls that the driver
  * would trace. Everything is global to the process, as in the real one. Two things are stricter than there: what would
  * be a deadlock or a crash in some release ends the process with a line on stderr, and so does a buffer that is not
  * aligned or handed out twice.

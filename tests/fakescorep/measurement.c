@@ -372,7 +372,7 @@ EXPORTED const struct fakescorep fakescorep = {
   .sum = get_sum, .regions = get_regions, .ignored = get_ignored, .last = get_last, .depth = get_depth, .locations = get_locations,
 };
 
-/* ---- by which the model is recognised; only instrumentation calls them ---- */
+/* ---- by which the model is recognized; only instrumentation calls them ---- */
 
 #if FAKESCOREP_MODEL == 2
 EXPORTED void SCOREP_ThreadCreateWait_Begin(void);

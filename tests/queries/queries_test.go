@@ -276,7 +276,7 @@ func TestChangedFiguresAreFound(t *testing.T) {
 	}
 }
 
-// The slow link of a labelled recording is the first of slow-links; of two runs compare has the medians of both, and weeks adds them up.
+// The slow link of a labeled recording is the first of slow-links; of two runs compare has the medians of both, and weeks adds them up.
 func TestQueriesOfLinksAndRuns(t *testing.T) {
 	slow, other := play(t, "../../testdata/nccl-causes/c09-link-slow-4p", "all"), play(t, "../../testdata/nccl-causes/c15-gpu-slow-3p", "all")
 	again := play(t, "../../testdata/nccl-causes/c09-link-slow-4p", "all")

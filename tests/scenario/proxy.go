@@ -52,7 +52,7 @@ func (r *Rank) appendOps(at uint64, ops int) {
 		again bool
 	}{{replay.StateProxyCtrlSleep, false}, {replay.StateProxyCtrlAppend, true}} {
 		s.now = at + uint64(i)*200
-		// NCCL passes an uninitialised slot.
+		// NCCL passes an uninitialized slot.
 		e := p.Start(r.Context, replay.ProxyCtrl{}, Before(Raw(0x7fc900000003)))
 		s.now += 50
 		p.State(e, st.state, Appended(0))

@@ -286,7 +286,7 @@ func (p *Process) contextOf(g *generator) Ref {
 	return Raw(0)
 }
 
-// leave finalises the communicators, with hazards perhaps not all, and not last.
+// leave finalizes the communicators, with hazards perhaps not all, and not last.
 func (g *generator) leave() {
 	for i, ranks := range g.comms {
 		if g.opt.Hazards && g.rng.IntN(5) == 0 {

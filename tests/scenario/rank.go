@@ -24,7 +24,7 @@ type Rank struct {
 	buffers uint64
 }
 
-// Join initialises a communicator rank on a thread and makes the threads that NCCL makes for it.
+// Join initializes a communicator rank on a thread and makes the threads that NCCL makes for it.
 func (t *Thread) Join(comm Comm) *Rank {
 	p := t.p
 	r := &Rank{Context: t.Init(comm), App: t, seq: map[string]uint64{}, buffers: 0x7f2000000000}
@@ -48,7 +48,7 @@ func (s *Scenario) Job(n int, comm Comm) []*Rank {
 	return ranks
 }
 
-// Leave finalises the rank's communicator, after all that the process has done so far.
+// Leave finalizes the rank's communicator, after all that the process has done so far.
 func (r *Rank) Leave() {
 	for _, c := range r.p.calls {
 		r.p.s.now = max(r.p.s.now, c.t+r.p.s.step)
@@ -56,7 +56,7 @@ func (r *Rank) Leave() {
 	r.App.Finalize(r.Context)
 }
 
-// Leave finalises all.
+// Leave finalizes all.
 func Leave(ranks []*Rank) {
 	for _, r := range ranks {
 		r.Leave()

@@ -176,7 +176,7 @@ type Raw uint64
 // Shared is a handle or context that one process publishes and others name.
 type Shared struct{ number int }
 
-// Event is an event that was started, Context a communicator rank that was initialised: what the
+// Event is an event that was started, Context a communicator rank that was initialized: what the
 // plugin gives for them when the recording is played.
 type (
 	Event struct {
@@ -249,7 +249,7 @@ func (t *Thread) call(c *call) *call {
 	return c
 }
 
-// Init initialises a communicator rank.
+// Init initializes a communicator rank.
 func (t *Thread) Init(comm Comm) *Context {
 	t.p.contexts++
 	c := &Context{Comm: comm, p: t.p, number: t.p.contexts}
@@ -258,7 +258,7 @@ func (t *Thread) Init(comm Comm) *Context {
 	return c
 }
 
-// Finalize finalises a context.
+// Finalize finalizes a context.
 func (t *Thread) Finalize(c Ref) { t.call(&call{kind: replay.CallFinalize, context: c}) }
 
 // Option says more about a start.

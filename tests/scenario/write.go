@@ -104,7 +104,7 @@ type writer struct {
 	lines    int
 	seq      int
 	open     int // 1, 2, …
-	live     int // contexts not finalised
+	live     int // contexts not finalized
 	contexts int // ids in this open
 	events   int
 	last     uint64
@@ -261,7 +261,7 @@ func (w *writer) context(ref Ref) ([]member, error) {
 	switch x := ref.(type) {
 	case *Context:
 		if x.p != w.p || x.id == 0 || x.open != w.open {
-			return nil, fmt.Errorf("the context is not initialised here: publish it, or initialise it first")
+			return nil, fmt.Errorf("the context is not initialized here: publish it, or initialize it first")
 		}
 		return []member{{"ctx", x.address()}, {"ctxId", x.id}}, nil
 	case Raw:

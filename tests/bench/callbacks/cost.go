@@ -129,7 +129,7 @@ func (b *bench) cost(ctx context.Context, c *costCase, r *result) (*costRow, err
 
 // costFigures are the medians of some runs, ns per callback.
 type costFigures struct {
-	Mean        float64           `json:"mean_ns"`   // of callbacks among their neighbours
+	Mean        float64           `json:"mean_ns"`   // of callbacks among their neighbors
 	Median      float64           `json:"median_ns"` // of the means of sequences
 	P99         float64           `json:"p99_ns"`    // of single callbacks
 	P999        float64           `json:"p999_ns"`

@@ -4,7 +4,7 @@
  * told, and prints what it cost, as JSON:
  *
  *   host PLUGIN cost  PIECE THREADS WARM_UP SEQUENCES PERIOD_NS   single callbacks, see cost.c
- *   host PLUGIN start LATER                                       initialisation, see start.c
+ *   host PLUGIN start LATER                                       initialization, see start.c
  *   host PLUGIN job   NRANKS FIRST COUNT RATE SECONDS CHURN       whole ranks at work, see job.c
  *   host PLUGIN idle                                              a communicator, and nothing but waiting for the
  *                                                                 end of the standard input

@@ -107,7 +107,7 @@ static void begin_thread(pthread_t *thread, void *(*run)(void *), void *of)
   if (pthread_create(thread, NULL, run, of) != 0) host_fail("no thread", strerror(errno));
 }
 
-/* Initialises the communicator and begins the rank's proxy thread. */
+/* Initializes the communicator and begins the rank's proxy thread. */
 static void open_rank(struct rank *r, uint64_t comm_id, int size, int rank)
 {
   const uint64_t before = timer_monotonic();

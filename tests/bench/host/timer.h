@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The time of single calls: the processor's counter, fenced, so that what stands between begin and end
- * is all in there and nothing else is. The fences keep a call from overlapping with its neighbours,
+ * is all in there and nothing else is. The fences keep a call from overlapping with its neighbors,
  * which makes it look dearer than it is among others; the mean of a sequence is taken without them.
  */
 #ifndef BENCH_TIMER_H

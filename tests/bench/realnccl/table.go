@@ -48,7 +48,7 @@ type firstRow struct {
 	Least         float64 `json:"least_us"`
 	Most          float64 `json:"most_us"`
 	Sum           float64 `json:"sum_us"`  // of all communicators of a run
-	Init          float64 `json:"init_us"` // … of their initialisation
+	Init          float64 `json:"init_us"` // … of their initialization
 }
 
 func ratio(v float64) string {
@@ -79,7 +79,7 @@ func (l *loopRow) verdict() string {
 func (r *result) Page() *measure.Page {
 	calls := measure.Table{Title: "Operations in a loop", Columns: []string{"plugin", "call: median, µs", "mean, µs", "ratio to empty: median", "mean", "loop, µs/operation",
 		"ratio to empty", "aim (median of calls)"}}
-	rest := measure.Table{Title: "Start, memory, the collector", Figures: true, Columns: []string{"plugin", "communicator's initialisation, ms", "first operation, ms",
+	rest := measure.Table{Title: "Start, memory, the collector", Figures: true, Columns: []string{"plugin", "communicator's initialization, ms", "first operation, ms",
 		"job without rings, MiB", "collector, MiB", "collector's processor, µs/operation"}}
 	for i := range r.Loops {
 		l := &r.Loops[i]
@@ -91,7 +91,7 @@ func (r *result) Page() *measure.Page {
 	for _, f := range r.Firsts {
 		if last := &tables[len(tables)-1]; last.Title != firstTitle(&f) {
 			tables = append(tables, measure.Table{Title: firstTitle(&f), Figures: true,
-				Columns: []string{"plugin", "median, ms", "shortest, ms", "longest, ms", "all, s", "initialisation of all, s"}})
+				Columns: []string{"plugin", "median, ms", "shortest, ms", "longest, ms", "all, s", "initialization of all, s"}})
 		}
 		t := &tables[len(tables)-1]
 		t.Rows = append(t.Rows, []string{f.Case, measure.Digits(f.Median / 1e3), measure.Digits(f.Least / 1e3), measure.Digits(f.Most / 1e3),

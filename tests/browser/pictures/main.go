@@ -14,7 +14,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/tests/browser"
 )
 
-// picture is one of them: how wide, in which colours, and what is done first.
+// picture is one of them: how wide, in which colors, and what is done first.
 type picture struct {
 	name          string
 	width, height int64

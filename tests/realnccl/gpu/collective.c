@@ -114,7 +114,7 @@ static void ring_reduce_scatter(const struct job *j)
 }
 
 /* Up the tree chunks are summed, down it the sum is spread. Kernels do both ways at once with half of their threads each; one
- * thread has to keep a few chunks on their way, or neighbours would wait for each other. */
+ * thread has to keep a few chunks on their way, or neighbors would wait for each other. */
 static void tree_all_reduce(const struct job *j, struct ports *up_ports, struct ports *down_ports)
 {
   const struct tree *t = &j->channel->tree;

@@ -35,7 +35,7 @@ struct stamps {
   } slot[STAMPS];
 };
 
-/* Begin, end of the opening and begin of the closing synchronisation, end; written before the counter. */
+/* Begin, end of the opening and begin of the closing synchronization, end; written before the counter. */
 enum { PHASE_STAMPS = 4 };
 struct phases {
   struct {

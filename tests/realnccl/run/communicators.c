@@ -24,7 +24,7 @@ struct descent {
   struct rank *rank;
   const char *how;
   uint64_t begin;
-  int slot, parent, parent_rank, parent_ranks, colour, key;
+  int slot, parent, parent_rank, parent_ranks, color, key;
 };
 
 static void log_descent(const struct descent *d)
@@ -38,9 +38,9 @@ static void log_descent(const struct descent *d)
   log_line(
     "lineage",
     "{\"t0\":%llu,\"t1\":%llu,\"worldRank\":%d,\"how\":\"%s\",\"slot\":%d,\"parentSlot\":%d,\"parentRank\":%d,\"parentRanks\":%d,"
-    "\"colour\":%d,\"key\":%d,\"rank\":%d,\"nranks\":%d,\"name\":\"%s\"}\n",
+    "\"color\":%d,\"key\":%d,\"rank\":%d,\"nranks\":%d,\"name\":\"%s\"}\n",
     (unsigned long long)d->begin, (unsigned long long)now_ns(), r->rank, d->how, d->slot, d->parent, d->parent_rank,
-    d->parent_ranks, d->colour, d->key, rank, ranks, r->comm_name[d->slot] ? r->comm_name[d->slot] : "");
+    d->parent_ranks, d->color, d->key, rank, ranks, r->comm_name[d->slot] ? r->comm_name[d->slot] : "");
 }
 
 static struct descent descend(struct rank *r, const char *how, int parent, const char *name)
@@ -70,13 +70,13 @@ static int has(const struct word *w, int from, const char *option)
   return 0;
 }
 
-/* colour: mK rank % K, dK rank / K, xR all but R; an r behind it: keys in reverse. */
-static void split_by(struct actor *a, int parent, const char *colour, const char *name, int share)
+/* color: mK rank % K, dK rank / K, xR all but R; an r behind it: keys in reverse. */
+static void split_by(struct actor *a, int parent, const char *color, const char *name, int share)
 {
   struct descent all[RANKS_MOST];
   int count = 0;
-  const int n = atoi(colour + 1), reverse = strchr(colour + 1, 'r') != NULL;
-  if (!strchr("mdx", *colour) || (n == 0 && *colour != 'x')) give_up(BAD_USAGE, "no colours %s", colour);
+  const int n = atoi(color + 1), reverse = strchr(color + 1, 'r') != NULL;
+  if (!strchr("mdx", *color) || (n == 0 && *color != 'x')) give_up(BAD_USAGE, "no colors %s", color);
   group_begin(a);
   EACH_RANK (a, r) {
     struct descent *d = &all[count++];
@@ -84,9 +84,9 @@ static void split_by(struct actor *a, int parent, const char *colour, const char
     if (!is_alive(r, parent)) continue;
     ncclConfig_t config = new_config(r->comm_name[d->slot]);
     config.splitShare = share;
-    d->colour = *colour == 'm' ? d->parent_rank % n : *colour == 'd' ? d->parent_rank / n : d->parent_rank == n ? -1 : 0;
+    d->color = *color == 'm' ? d->parent_rank % n : *color == 'd' ? d->parent_rank / n : d->parent_rank == n ? -1 : 0;
     d->key = reverse ? d->parent_ranks - d->parent_rank : d->parent_rank;
-    NCCL(ncclCommSplit(r->comm[parent], d->colour, d->key, &r->comm[d->slot], &config));
+    NCCL(ncclCommSplit(r->comm[parent], d->color, d->key, &r->comm[d->slot], &config));
   }
   finish_descents(a, all, count);
 }
@@ -94,12 +94,12 @@ static void split_by(struct actor *a, int parent, const char *colour, const char
 /* split:K[:share][:name]  the world by rank % K */
 static void split(struct actor *a, const struct word *w)
 {
-  char colour[64];
-  snprintf(colour, sizeof colour, "m%s", w->argument[0]);
-  split_by(a, 0, colour, w->argument[2], has(w, 1, "share"));
+  char color[64];
+  snprintf(color, sizeof color, "m%s", w->argument[0]);
+  split_by(a, 0, color, w->argument[2], has(w, 1, "share"));
 }
 
-/* csplit:PARENT:COLOUR[:name][:share] */
+/* csplit:PARENT:COLOR[:name][:share] */
 static void split_parent(struct actor *a, const struct word *w)
 {
   split_by(a, (int)w->number, w->argument[1], w->argument[2], has(w, 3, "share"));
@@ -114,7 +114,7 @@ static void shrink_by(struct actor *a, int parent, int without, const char *name
     struct descent *d = &all[count++];
     *d = descend(r, "shrink", parent, name);
     d->key = d->parent_rank;
-    d->colour = d->parent_rank == without ? -1 : 0;
+    d->color = d->parent_rank == without ? -1 : 0;
     if (!is_alive(r, parent) || d->parent_rank == without) continue;
 #if NCCL_VERSION_CODE >= 22700
     ncclConfig_t config = new_config(r->comm_name[d->slot]);

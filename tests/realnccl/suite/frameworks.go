@@ -26,7 +26,7 @@ var frameworks = []Program{
 	{Group: "PyTorch", Name: "send-recv-pairs", Args: on(4), Text: "ar:100 sync csplit:0:d2:pair comm:1 3*[ pair:100:0:1 pair:100:1:0 ] sync comm:0 ar:100 sync",
 		Source: processGroup + ": pointToPoint, getKeySendRecv (a communicator of its own for each pair)"},
 	{Group: "PyTorch", Name: "all-to-all", Args: on(3), Text: "3*[ a2a:100 ( send:10:0 recv:10:0 send:10:1 recv:10:1 send:10:2 recv:10:2 ) ] sync ar:100 sync", Source: processGroup + ": alltoall_base, alltoall"},
-	{Group: "PyTorch", Name: "lazy-initialisation", Args: on(2), Text: "ar:1:u8 sync init:1 comm:1 ar:500 sync init:2 comm:2 ag:100 sync comm:0 ar:500 sync",
+	{Group: "PyTorch", Name: "lazy-initialization", Args: on(2), Text: "ar:1:u8 sync init:1 comm:1 ar:500 sync init:2 comm:2 ag:100 sync comm:0 ar:500 sync",
 		Source: processGroup + ": getNCCLComm (made at the first collective of a process group)"},
 	{Group: "PyTorch", Name: "split", Args: on(4), Text: "ar:100 sync csplit:0:m2:dp csplit:0:d2:tp csplit:0:x3:some comm:1 3*[ ar:500 ] comm:2 3*[ ag:100 ] sync !3?[ comm:3 ar:100 sync ] comm:0 ar:100 sync",
 		Source: "pytorch/pytorch cf1380dfb6c8 torch/distributed/distributed_c10d.py: new_group with a bound device (ncclCommSplit, NCCL_SPLIT_NOCOLOR for the others)"},

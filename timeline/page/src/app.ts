@@ -27,7 +27,7 @@ import { Selection } from "./selection";
 import { Stage } from "./stage";
 import { State, type Shown } from "./state";
 import type { Store } from "./store";
-import { useMode, type Colours } from "./theme";
+import { useMode, type Colors } from "./theme";
 import { Toggles } from "./toggles";
 import { Trail } from "./trail";
 import { Tree } from "./tree";
@@ -52,7 +52,7 @@ export class App {
     const scope = new Scope(state);
     const panel = new Panel({
       store,
-      colours: () => state.colours,
+      colors: () => state.colors,
       select: (bar, go) => void selection.select(bar, go ? "jump" : "stay"),
       selectAt: (row, time) => void selection.at(row, time),
       go: (a, b) => (state.onJump(), state.go(a, b)),
@@ -102,8 +102,8 @@ export class App {
   get shown(): Shown {
     return this.parts.state.shown;
   }
-  get colours(): Colours {
-    return this.parts.state.colours;
+  get colors(): Colors {
+    return this.parts.state.colors;
   }
   get selected(): Family | undefined {
     return this.parts.state.selected;

@@ -48,8 +48,8 @@ export function describe(plot: Plot): string {
   return `Bus bandwidth over size. ${ends.join("; ")}. All figures are in the table below.`;
 }
 
-// coloured gives an element the line's colours; style.css takes that of the theme.
-function coloured<E extends HTMLElement | SVGElement>(e: E, line: PlotLine): E {
+// colored gives an element the line's colors; style.css takes that of the theme.
+function colored<E extends HTMLElement | SVGElement>(e: E, line: PlotLine): E {
   e.style.setProperty("--light", line.colors[0]);
   e.style.setProperty("--dark", line.colors[1]);
   return e;
@@ -66,7 +66,7 @@ function picture(plot: Plot, say: (line: PlotLine, p: PlotPoint) => void): SVGEl
     ...plot.bandwidths.flatMap((t) => [grid(`M${left} ${y(t.at)}H${right}`), label(String(left - 5), String(Number(y(t.at)) + 4), "end", t.text)]),
     svg("path", { class: "axis", d: `M${left} ${top}V${bottom}H${right}` }),
     ...plot.lines.map((line) =>
-      coloured(
+      colored(
         svg(
           "g", { class: "curve" },
           line.points.length > 1 && svg("path", { class: stroke(line), d: "M" + line.points.map((p) => `${x(p.x)} ${y(p.y)}`).join("L") }),
@@ -91,7 +91,7 @@ function names(plot: Plot): HTMLElement {
     ...plot.lines.map((line) => {
       const key = svg("svg", { viewBox: "-15 -7 30 14", width: "30", height: "14", "aria-hidden": "true" }, svg("path", { class: stroke(line), d: "M-15 0H15" }), svg("path", { d: line.mark }));
       key.setAttribute("class", "curve");
-      return el("li", null, coloured(key, line), el("span", null, line.name));
+      return el("li", null, colored(key, line), el("span", null, line.name));
     }),
   );
 }

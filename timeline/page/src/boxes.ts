@@ -2,7 +2,7 @@
 // Bars that are wide enough to be drawn by themselves.
 
 import type { Head } from "./head";
-import type { Colours } from "./theme";
+import type { Colors } from "./theme";
 import type { View } from "./view";
 
 // Box is a bar in the picture, in CSS pixels.
@@ -20,7 +20,7 @@ const font = "11px system-ui, -apple-system, 'Segoe UI', sans-serif";
 
 // Boxes draws them: the bar, what of it was waiting, its name.
 export class Boxes {
-  colours!: Colours;
+  colors!: Colors;
   showWaits = true;
   private ratio = 1;
   private readonly widths = new Map<string, number>();
@@ -31,7 +31,7 @@ export class Boxes {
     this.ratio = ratio;
     let style = "";
     for (const b of boxes) {
-      const fill = this.colours.css[b.region]!;
+      const fill = this.colors.css[b.region]!;
       if (fill !== style) c.fillStyle = style = fill;
       const x = Math.max(b.x, -2);
       const end = Math.min(b.x + b.width, view.width + 2);
@@ -47,7 +47,7 @@ export class Boxes {
       if (room < 16 || b.height < 12) continue;
       const text = this.fitting(c, regions[b.region]!.name, room);
       if (text === "") continue;
-      const ink = this.colours.text[b.region]!;
+      const ink = this.colors.text[b.region]!;
       if (ink !== style) c.fillStyle = style = ink;
       c.fillText(text, x + 4, b.y + b.height / 2 + 0.5);
     }
@@ -55,24 +55,24 @@ export class Boxes {
 
   // waits hatches the part of a bar that was waiting.
   private waits(c: CanvasRenderingContext2D, view: View, boxes: Box[]): void {
-    const key = this.colours.wait + this.ratio;
+    const key = this.colors.wait + this.ratio;
     if (this.hatchOf !== key) {
       this.hatch = this.makeHatch(c);
       this.hatchOf = key;
     }
     for (const b of boxes) {
-      if (b.wait <= 0 || this.colours.faded[b.region] === 1) continue;
+      if (b.wait <= 0 || this.colors.faded[b.region] === 1) continue;
       const x = Math.max(b.x, -2);
       const end = Math.min(b.x + Math.min(b.wait, b.width), view.width + 2);
       if (end <= x) continue;
       if (b.wait < 4 || !this.hatch) {
-        c.fillStyle = this.colours.wait;
+        c.fillStyle = this.colors.wait;
         c.fillRect(x, b.y, Math.max(end - x, 1 / this.ratio), b.height);
         continue;
       }
       c.fillStyle = this.hatch;
       c.fillRect(x, b.y, end - x, b.height);
-      c.fillStyle = this.colours.wait;
+      c.fillStyle = this.colors.wait;
       c.fillRect(x, b.y + b.height - 3, end - x, 3);
     }
   }
@@ -83,7 +83,7 @@ export class Boxes {
     tile.width = tile.height = size * this.ratio;
     const t = tile.getContext("2d")!;
     t.scale(this.ratio, this.ratio);
-    t.strokeStyle = this.colours.wait;
+    t.strokeStyle = this.colors.wait;
     t.globalAlpha = 0.7;
     t.lineWidth = 1.7;
     for (const d of [-size, 0, size]) {

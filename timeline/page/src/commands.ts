@@ -69,7 +69,7 @@ export class Commands {
     const { state, panel } = this.parts;
     state.mode = mode;
     useMode(mode);
-    state.recolour();
+    state.recolor();
     panel.repaint();
     if (state.selected) void panel.details.bar(state.selected.bar, state.selected);
   }
@@ -82,7 +82,7 @@ export class Commands {
   highlight(category: number): void {
     const { state, panel } = this.parts;
     state.category = state.category === category ? -1 : category;
-    state.recolour();
+    state.recolor();
     panel.repaint();
   }
 
@@ -205,7 +205,7 @@ export class Commands {
     ranges.set(undefined);
     if (state.query) finder.search("");
     state.category = -1;
-    state.recolour();
+    state.recolor();
     panel.empty();
   }
 }

@@ -6,12 +6,12 @@ import { narrow } from "./dom";
 import { fan } from "./levels";
 import { curveGap, type Item } from "./rows";
 import type { Store } from "./store";
-import type { Colours } from "./theme";
+import type { Colors } from "./theme";
 import type { View } from "./view";
 
 // CurvePainter draws the curves of a picture: those of all its rows into one field, each then where it belongs.
 export class CurvePainter {
-  colours!: Colours;
+  colors!: Colors;
   coarse = 0; // entries whose values have not been unpacked yet
   private readonly field = document.createElement("canvas");
   private readonly context = this.field.getContext("2d")!;
@@ -48,7 +48,7 @@ export class CurvePainter {
     y = 0;
     for (const s of shown) {
       const top = s.item.y - this.view.top + curveGap;
-      c.fillStyle = this.colours.line;
+      c.fillStyle = this.colors.line;
       c.fillRect(0, top + s.height / ratio, this.view.width, 1);
       c.drawImage(this.field, 0, y, room, s.height, 0, top, room / ratio, s.height / ratio);
       if (narrow()) this.label(c, s.curve, top, s.height / ratio);
@@ -77,10 +77,10 @@ export class CurvePainter {
     const text = this.store.curves.write(curve, curve.axis.to);
     const width = c.measureText(text).width;
     c.globalAlpha = 0.9;
-    c.fillStyle = this.colours.paper;
+    c.fillStyle = this.colors.paper;
     c.fillRect(2, top, width + 6, 12);
     c.globalAlpha = 1;
-    c.fillStyle = this.colours.faint;
+    c.fillStyle = this.colors.faint;
     c.fillText(text, 5, top + 1);
   }
 
@@ -146,7 +146,7 @@ export class CurvePainter {
   // columns fills the field: from what to what values are, below it to their mean, and a line along the mean.
   private columns(axis: Axis, room: number, top: number, height: number, thick: number): void {
     const { words } = this;
-    const [range, fill, both, line] = this.colours.metric.words;
+    const [range, fill, both, line] = this.colors.metric.words;
     const factor = (height - thick) / (axis.to - axis.from || 1);
     const place = (v: number) => Math.round((axis.to - v) * factor);
     const zero = Math.min(height, place(0) + thick);

@@ -108,7 +108,7 @@ export class Details {
     const section = byId("details");
     section.classList.remove("empty");
     section.replaceChildren(
-      el("h2", null, swatch(this.host.colours().css[b.region]!), this.head.regions[b.region]!.name),
+      el("h2", null, swatch(this.host.colors().css[b.region]!), this.head.regions[b.region]!.name),
       el("p", { class: "sub" }, this.words.path(b.lane.row)),
       el(
         "dl", null,

@@ -46,10 +46,10 @@ export function tell(text: string): void {
   byId("live").textContent = text;
 }
 
-// swatch is a small field of colour.
-export function swatch(colour: string): HTMLElement {
+// swatch is a small field of color.
+export function swatch(color: string): HTMLElement {
   const s = el("span", { class: "swatch", "aria-hidden": "true" });
-  s.style.background = colour;
+  s.style.background = color;
   return s;
 }
 

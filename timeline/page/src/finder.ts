@@ -43,7 +43,7 @@ export class Finder {
     // A search that chooses rows shows only these.
     state.rows.show(query?.rows);
     state.relayout();
-    state.recolour();
+    state.recolor();
   }
 
   // conditions looks for operations that meet them. Nothing is faded: they are single ones among others of their names.
@@ -56,7 +56,7 @@ export class Finder {
     state.query = { text, regions: new Set(head.regions.keys()), on: () => none, rows: undefined, count: 0, metrics: [] };
     state.rows.show(undefined);
     state.relayout();
-    state.recolour();
+    state.recolor();
     byId("search").classList.add("active");
     byId("hits").textContent = "…";
     const filter = parseFilter(text);

@@ -2,7 +2,7 @@
 // What the parts of the panel ask of the page.
 
 import type { Store } from "./store";
-import type { Colours } from "./theme";
+import type { Colors } from "./theme";
 
 // Tab is what stands beside the picture.
 export const tabs = ["answer", "details", "range", "waits", "operations", "matrix", "bandwidth", "about"] as const;
@@ -10,7 +10,7 @@ export type Tab = (typeof tabs)[number];
 
 export interface Host {
   store: Store;
-  colours: () => Colours;
+  colors: () => Colors;
   select(bar: number, go: boolean): void;
   selectAt(row: number, time: number): void; // what begins at that time below a row
   go(from: number, to: number): void;

@@ -18,7 +18,7 @@ export class Kin {
     const b = await this.host.store.bar(bar);
     return el(
       "button", { class: "link", type: "button", onclick: () => this.host.select(bar, true) },
-      el("span", { class: "sub" }, f.time(b.length)), swatch(this.host.colours().css[b.region]!),
+      el("span", { class: "sub" }, f.time(b.length)), swatch(this.host.colors().css[b.region]!),
       `${this.head.regions[b.region]!.name} · ${this.head.rows[b.lane.row]!.name}`,
     );
   }
@@ -59,7 +59,7 @@ export class Kin {
       ...[...sums.values()].slice(0, 60).map((s) =>
         el(
           "button", { class: "link", type: "button", onclick: () => this.host.select(s.bar, true) },
-          el("span", { class: "sub" }, (s.count > 1 ? `${f.count(s.count)} × · ` : "") + f.time(s.time)), swatch(this.host.colours().css[s.region]!),
+          el("span", { class: "sub" }, (s.count > 1 ? `${f.count(s.count)} × · ` : "") + f.time(s.time)), swatch(this.host.colors().css[s.region]!),
           `${this.head.regions[s.region]!.name} · ${s.row}`,
         ),
       ),

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the colours mean.
+// What the colors mean.
 
 import { byId, el, swatch } from "./dom";
 import * as f from "./format";
 import type { Host } from "./host";
 
-// showLegend is shown when no bar is selected: what the colours mean, and how much there is of each.
+// showLegend is shown when no bar is selected: what the colors mean, and how much there is of each.
 export function showLegend(host: Host): void {
   const head = host.store.head;
-  const colours = host.colours();
+  const colors = host.colors();
   const sums = head.categories.map(() => ({ count: 0, time: 0 }));
   for (const lane of host.store.lanes) {
     if (host.store.repeats(lane)) continue;
@@ -23,7 +23,7 @@ export function showLegend(host: Host): void {
     el(
       "button",
       { class: "legend", type: "button", "aria-pressed": String(host.highlighted() === e.i), title: "Highlight these", onclick: () => host.highlight(e.i) },
-      swatch(colours.category[e.i]!), e.name, el("span", { class: "sub" }, `${f.count(e.count)} · ${f.time(e.time)}`),
+      swatch(colors.category[e.i]!), e.name, el("span", { class: "sub" }, `${f.count(e.count)} · ${f.time(e.time)}`),
     ),
   );
   const section = byId("details");
@@ -33,15 +33,15 @@ export function showLegend(host: Host): void {
     el("h3", null, "Regions"),
     ...(legend.length > 0 ? legend : [el("p", { class: "sub" }, "The archive has no regions.")]),
     el("h3", null, "Marks"),
-    mark(colours.wait, "waiting for another rank"),
-    mark(colours.collective, "parts of one collective"),
-    mark(colours.message, "message, sender to receiver"),
-    mark(colours.transfer, "transfer over the network"),
-    mark(colours.parent, "call to what it caused"),
+    mark(colors.wait, "waiting for another rank"),
+    mark(colors.collective, "parts of one collective"),
+    mark(colors.message, "message, sender to receiver"),
+    mark(colors.transfer, "transfer over the network"),
+    mark(colors.parent, "call to what it caused"),
     ...(host.store.curves.all.length > 0 ? [mark("var(--metric)", "metric; pale: least to greatest of a pixel")] : []),
   );
 }
 
-function mark(colour: string, text: string): HTMLElement {
-  return el("div", { class: "legend" }, swatch(colour), text);
+function mark(color: string, text: string): HTMLElement {
+  return el("div", { class: "legend" }, swatch(color), text);
 }

@@ -9,7 +9,7 @@ import { arrowHead, distance, type Point } from "./geometry";
 import type { Rows } from "./rows";
 import type { Shown } from "./state";
 import type { Lane, Store } from "./store";
-import type { Colours } from "./theme";
+import type { Colors } from "./theme";
 import type { View } from "./view";
 
 // Most lines of a kind in a picture: more would hide it. What is left out is said.
@@ -31,7 +31,7 @@ export interface Wire {
 }
 
 export class Lines {
-  colours!: Colours;
+  colors!: Colors;
   wires: Wire[] = [];
   constructor(
     private readonly store: Store,
@@ -82,7 +82,7 @@ export class Lines {
       drawn.crowded.push("calls to what they caused");
       return;
     }
-    c.strokeStyle = this.colours.parent;
+    c.strokeStyle = this.colors.parent;
     c.globalAlpha = 0.4;
     c.lineWidth = 1;
     c.beginPath();
@@ -138,7 +138,7 @@ export class Lines {
       return;
     }
     for (const message of [false, true]) {
-      c.strokeStyle = message ? this.colours.message : this.colours.collective;
+      c.strokeStyle = message ? this.colors.message : this.colors.collective;
       c.globalAlpha = message ? 0.7 : 0.45;
       c.lineWidth = 1;
       c.beginPath();
@@ -199,7 +199,7 @@ export class Lines {
       drawn.crowded.push("transfers");
       return;
     }
-    c.strokeStyle = this.colours.transfer;
+    c.strokeStyle = this.colors.transfer;
     c.globalAlpha = n < most.transfers / 3 ? 0.75 : 0.4;
     c.lineWidth = 1;
     c.beginPath();
@@ -249,10 +249,10 @@ export class Lines {
   // family draws the lines of one bar, strongly: to its parents, its children, and the parts of its operations.
   family(c: CanvasRenderingContext2D, family: Family): Drawn {
     const drawn: Drawn = { parents: 0, collectives: 0, transfers: 0, crowded: [] };
-    const stroke = (colour: string, draw: () => void) => {
+    const stroke = (color: string, draw: () => void) => {
       for (const [width, style] of [
-        [4, this.colours.paper],
-        [1.8, colour],
+        [4, this.colors.paper],
+        [1.8, color],
       ] as const) {
         c.beginPath();
         c.lineWidth = width;
@@ -263,7 +263,7 @@ export class Lines {
       }
       c.globalAlpha = 1;
     };
-    stroke(this.colours.parent, () => {
+    stroke(this.colors.parent, () => {
       drawn.parents = 0;
       const up = [family.bar, ...family.parents];
       for (let i = 1; i < up.length; i++) {
@@ -277,7 +277,7 @@ export class Lines {
     });
     for (const message of [false, true]) {
       let n = 0;
-      stroke(message ? this.colours.message : this.colours.collective, () => {
+      stroke(message ? this.colors.message : this.colors.collective, () => {
         n = 0;
         for (const i of family.instances.slice(0, 64)) if (i.message === message) n += this.through(c, i);
       });

@@ -9,7 +9,7 @@ import { fan, type Level } from "./levels";
 import type { Item, Rows } from "./rows";
 import type { Lane, Store } from "./store";
 import { Strip } from "./strip";
-import type { Colours } from "./theme";
+import type { Colors } from "./theme";
 import type { View } from "./view";
 
 export interface Painted {
@@ -22,7 +22,7 @@ const smallest = 1.5; // device pixels from which on a bar is drawn by itself
 const stripLines = 8; // of a closed group
 
 export class Painter {
-  colours!: Colours;
+  colors!: Colors;
   showWaits = true;
   private readonly strip = new Strip();
   private readonly boxes = new Boxes();
@@ -53,7 +53,7 @@ export class Painter {
     this.strip.prepare(Math.max(1, lanes));
 
     c.setTransform(ratio, 0, 0, ratio, 0, 0);
-    c.fillStyle = this.colours.paper;
+    c.fillStyle = this.colors.paper;
     c.fillRect(0, 0, view.width, view.height);
     for (const item of shown) this.background(c, view, item, focus, store);
     for (const item of shown) {
@@ -64,7 +64,7 @@ export class Painter {
     this.boxes.draw(c, ratio, view, this.out.boxes, store.head.regions);
     this.out.pixels = this.strip.pixels;
     this.curves ??= new CurvePainter(store, view);
-    this.curves.colours = this.colours;
+    this.curves.colors = this.colors;
     this.curves.paint(c, ratio, shown);
     this.out.coarse += this.curves.coarse;
     return this.out;
@@ -77,7 +77,7 @@ export class Painter {
     this.scale = view.scale * ratio;
     this.from = view.from;
     this.to = view.to;
-    this.strip.colours = this.boxes.colours = this.colours;
+    this.strip.colors = this.boxes.colors = this.colors;
     this.strip.showWaits = this.boxes.showWaits = this.showWaits;
     this.strip.begin(Math.max(1, Math.round(view.width * ratio)), ratio);
   }
@@ -97,15 +97,15 @@ export class Painter {
     const y = item.y - view.top;
     const kind = store.head.rows[item.row]!.kind;
     if (item.lanes.length === 0 && kind !== "metric") {
-      c.fillStyle = this.colours.stripe;
+      c.fillStyle = this.colors.stripe;
       c.fillRect(0, y, view.width, item.height);
     }
     if (item.row === focus) {
-      c.fillStyle = this.colours.range;
+      c.fillStyle = this.colors.range;
       c.fillRect(0, y, view.width, item.height);
     }
     if (kind === "process" || kind === "host") {
-      c.fillStyle = this.colours.line;
+      c.fillStyle = this.colors.line;
       c.fillRect(0, y, view.width, 1);
     }
   }

@@ -85,7 +85,7 @@ export class Panel {
     this.show("details");
   }
 
-  // repaint follows a change of colours.
+  // repaint follows a change of colors.
   repaint(): void {
     if (byId("details").classList.contains("empty")) this.empty();
     this.matrix.draw();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// On paper the picture is what there is room for, in light colours.
+// On paper the picture is what there is room for, in light colors.
 
 import { byId } from "./dom";
 import type { Panel } from "./panel";
@@ -14,7 +14,7 @@ export function preparePrint(state: State, stage: Stage, panel: Panel): void {
   let before: { mode: State["mode"]; width: number; height: number; top: number } | undefined;
   const redraw = () => {
     useMode(state.mode);
-    state.recolour();
+    state.recolor();
     panel.repaint();
     stage.draw();
   };

@@ -25,7 +25,7 @@ export class RangeTable {
   }
 
   show(r: RangeSums): void {
-    const colours = this.host.colours();
+    const colors = this.host.colors();
     const span = r.to - r.from;
     const rows = [...r.regions.entries()].sort((a, b) => b[1].time - a[1].time);
     byId("range").replaceChildren(
@@ -46,7 +46,7 @@ export class RangeTable {
               el("tr", null, ...["region", "count", "time", "mean", "max"].map((h) => el("th", { scope: "col" }, h))),
               ...rows.map(([region, s]) =>
                 el(
-                  "tr", null, el("td", null, swatch(colours.css[region]!), this.head.regions[region]!.name), el("td", null, f.count(s.count)), el("td", null, f.time(s.time)),
+                  "tr", null, el("td", null, swatch(colors.css[region]!), this.head.regions[region]!.name), el("td", null, f.count(s.count)), el("td", null, f.time(s.time)),
                   el("td", null, f.time(s.whole / s.count)), el("td", null, f.time(s.max)),
                 ),
               ),

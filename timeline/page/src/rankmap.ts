@@ -112,7 +112,7 @@ export class RankMap {
   }
 
   draw(c: CanvasRenderingContext2D, ratio: number): void {
-    const { view, colours } = this.state;
+    const { view, colors } = this.state;
     const { rows } = this;
     rows.fit(view.height);
     const cells: Cells = { from: view.from, to: view.to, columns: Math.max(1, Math.ceil(view.width / cell)) };
@@ -123,17 +123,17 @@ export class RankMap {
     const scale = scales[this.measure];
     this.top = this.measure === "waiting" || this.measure === "operations" ? 1 : this.lines.reduce((n, l) => l.reduce((m, v) => (v > m ? v : m), n), 0);
     c.setTransform(ratio, 0, 0, ratio, 0, 0);
-    c.fillStyle = colours.paper;
+    c.fillStyle = colors.paper;
     c.fillRect(0, 0, view.width, view.height);
     if (this.lines.length > 0) {
-      const image = this.paint(cells.columns, colours.mode === "dark" ? scale.dark : scale.light);
+      const image = this.paint(cells.columns, colors.mode === "dark" ? scale.dark : scale.light);
       this.image.width = cells.columns;
       this.image.height = this.lines.length;
       this.image.getContext("2d")!.putImageData(image, 0, 0);
       c.imageSmoothingEnabled = false;
       c.drawImage(this.image, 0, 0, cells.columns, this.lines.length, 0, 0, cells.columns * cell, this.lines.length * rows.height);
       if (rows.height >= 6) {
-        c.fillStyle = colours.paper;
+        c.fillStyle = colors.paper;
         for (let i = 1; i < this.lines.length; i++) c.fillRect(0, i * rows.height - 0.5, view.width, 1);
       }
     }
@@ -192,12 +192,12 @@ export class RankMap {
     const image = new ImageData(columns, this.lines.length);
     const words = new Uint32Array(image.data.buffer);
     const rgb = (b << 16) | (g << 8) | r;
-    const grey = (34 << 24) | (128 << 16) | (128 << 8) | 128;
+    const gray = (34 << 24) | (128 << 16) | (128 << 8) | 128;
     this.pixels = 0;
     this.lines.forEach((line, y) => {
       for (let x = 0; x < columns; x++) {
         const v = line[x]!;
-        if (Number.isNaN(v)) words[y * columns + x] = grey;
+        if (Number.isNaN(v)) words[y * columns + x] = gray;
         else if (v > 0) {
           this.pixels++;
           words[y * columns + x] = (Math.round(255 * (0.06 + 0.94 * Math.sqrt(Math.min(1, v / this.top)))) << 24) | rgb;
@@ -208,7 +208,7 @@ export class RankMap {
   }
 
   private say(scale: Scale): void {
-    const { mode } = this.state.colours;
+    const { mode } = this.state.colors;
     const [r, g, b] = mode === "dark" ? scale.dark : scale.light;
     const gradient = el("i", null);
     gradient.style.background = `linear-gradient(to right, rgb(${r} ${g} ${b} / .06), rgb(${r} ${g} ${b} / .4) 15%, rgb(${r} ${g} ${b}))`;

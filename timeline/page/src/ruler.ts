@@ -7,7 +7,7 @@ import * as f from "./format";
 import { Painter } from "./paint";
 import type { Range } from "./rangesums";
 import type { Store } from "./store";
-import type { Colours } from "./theme";
+import type { Colors } from "./theme";
 import { View } from "./view";
 
 const font = "11px system-ui, -apple-system, 'Segoe UI', sans-serif";
@@ -20,12 +20,12 @@ export class Ruler {
   ) {}
 
   // draw draws the ruler, and gives the places of its ticks for the grid.
-  draw(colours: Colours, range: Range | undefined): number[] {
+  draw(colors: Colors, range: Range | undefined): number[] {
     const height = 26;
     const { c } = sized(this.canvas, this.view.width, height);
     c.clearRect(0, 0, this.view.width, height);
     if (range) {
-      c.fillStyle = colours.range;
+      c.fillStyle = colors.range;
       const a = this.view.x(range.from);
       c.fillRect(a, 0, this.view.x(range.to) - a, height);
     }
@@ -36,19 +36,19 @@ export class Ruler {
     const room = lead ? c.measureText(lead).width + 14 : 0;
     for (const t of at) {
       const x = this.view.x(t + base);
-      c.fillStyle = colours.faint;
+      c.fillStyle = colors.faint;
       c.fillRect(Math.round(x), height - 7, 1, 7);
       if (x + 4 < room) continue;
       c.fillText(f.onRuler(t, step), x + 4, height / 2 - 2);
     }
     if (lead) {
-      c.fillStyle = colours.ink;
+      c.fillStyle = colors.ink;
       c.fillText(lead, 6, height / 2 - 2);
     }
     for (const m of this.store.head.markers) {
       const x = this.view.x(m.time);
       if (x < -4 || x > this.view.width + 4) continue;
-      c.fillStyle = /high|medium/i.test(m.severity) ? colours.wait : colours.faint;
+      c.fillStyle = /high|medium/i.test(m.severity) ? colors.wait : colors.faint;
       c.beginPath();
       c.moveTo(x - 4, height - 9);
       c.lineTo(x + 4, height - 9);
@@ -81,7 +81,7 @@ export class Overview {
     this.whole = new View(store.head.duration, store.head.begin);
   }
 
-  draw(colours: Colours, paletteKey: string): void {
+  draw(colors: Colors, paletteKey: string): void {
     const { clientWidth: width, clientHeight: height } = this.canvas;
     const { c, ratio } = sized(this.canvas, width, height);
     this.whole.width = width;
@@ -89,16 +89,16 @@ export class Overview {
     if (key !== this.key || !this.picture) {
       this.key = key;
       this.picture = document.createElement("canvas");
-      this.paint(this.picture, width, height, ratio, colours);
+      this.paint(this.picture, width, height, ratio, colors);
     }
     c.clearRect(0, 0, width, height);
     c.drawImage(this.picture, 0, 0, width, height);
     const a = Math.max(0, this.whole.x(this.view.from));
     const b = Math.min(width, this.whole.x(this.view.to));
-    c.fillStyle = colours.mode === "dark" ? "rgba(10,12,16,.62)" : "rgba(238,240,244,.78)";
+    c.fillStyle = colors.mode === "dark" ? "rgba(10,12,16,.62)" : "rgba(238,240,244,.78)";
     c.fillRect(0, 0, a, height);
     c.fillRect(b, 0, width - b, height);
-    c.fillStyle = colours.collective;
+    c.fillStyle = colors.collective;
     const w = Math.max(2, b - a);
     c.fillRect(a, 0, w, 1.5);
     c.fillRect(a, height - 1.5, w, 1.5);
@@ -108,13 +108,13 @@ export class Overview {
     this.canvas.setAttribute("aria-valuetext", `${f.time(Math.max(0, this.view.from))} to ${f.time(Math.min(this.store.head.duration, this.view.to))}`);
   }
 
-  private paint(canvas: HTMLCanvasElement, width: number, height: number, ratio: number, colours: Colours): void {
+  private paint(canvas: HTMLCanvasElement, width: number, height: number, ratio: number, colors: Colors): void {
     const { c } = sized(canvas, width, height);
     const rows = this.store.head.rows;
     const wanted = rows.some((r) => r.kind === "rank") ? "rank" : rows.some((r) => r.kind === "stream") ? "stream" : "thread";
     const lanes = this.store.lanes.filter((l) => l.depth === 0 && rows[l.row]!.kind === wanted);
     const painter = new Painter();
-    painter.colours = colours;
+    painter.colors = colors;
     painter.summary(c, ratio, this.whole, lanes, this.store, 5, height - 10);
   }
 }

@@ -45,7 +45,7 @@ export class Selection {
     }
   }
 
-  // show brings a bar into the picture. One that is gone to from far away is then wide enough to be seen; from its neighbour the zoom stays.
+  // show brings a bar into the picture. One that is gone to from far away is then wide enough to be seen; from its neighbor the zoom stays.
   private show(row: number, start: number, length: number, go: Going): void {
     const { state } = this;
     const { view } = state;
@@ -86,8 +86,8 @@ export class Selection {
     this.state.focus = -1;
   }
 
-  // neighbour selects a bar of the same lane; where none is selected, the first one in the picture.
-  async neighbour(step: number): Promise<void> {
+  // neighbor selects a bar of the same lane; where none is selected, the first one in the picture.
+  async neighbor(step: number): Promise<void> {
     const bar = this.state.selected?.bar;
     if (bar === undefined) return this.first();
     const lane = this.state.store.laneOf(bar);

@@ -61,24 +61,24 @@ export class Stage {
 
   draw(): void {
     const begin = performance.now();
-    const { store, view, rows, colours, shown } = this.state;
+    const { store, view, rows, colors, shown } = this.state;
     store.frame();
     const { c, ratio } = sized(this.base, view.width, view.height);
-    this.painter.colours = this.lines.colours = colours;
+    this.painter.colors = this.lines.colors = colors;
     this.painter.showWaits = shown.waits;
     if (this.ranks.on) {
       this.painted = { boxes: [], pixels: 0, coarse: 0 };
       this.ranks.draw(c, ratio);
       this.painted.coarse = this.ranks.heat.coarse;
     } else this.painted = this.painter.paint(c, ratio, view, rows, store, this.state.focus);
-    const ticks = this.ruler.draw(colours, this.state.range);
-    c.fillStyle = colours.grid;
+    const ticks = this.ruler.draw(colors, this.state.range);
+    c.fillStyle = colors.grid;
     for (const x of ticks) c.fillRect(Math.round(x), 0, 1, view.height);
     this.drawn = this.ranks.on ? { parents: 0, collectives: 0, transfers: 0, crowded: [] } : this.lines.all(c, this.painted.boxes, shown);
     this.drawOver();
     if (!this.ranks.on) this.tree.draw();
     this.names.draw();
-    this.overview.draw(colours, this.state.coloured);
+    this.overview.draw(colors, this.state.colored);
     this.status.draw(this.painted, this.drawn);
     this.frames.push(performance.now() - begin);
     if (this.frames.length > 600) this.frames.shift();
@@ -87,19 +87,19 @@ export class Stage {
 
   // drawOver draws what is selected or pointed at, above the picture.
   drawOver(): void {
-    const { view, range, selected, hovered, pointed, colours } = this.state;
+    const { view, range, selected, hovered, pointed, colors } = this.state;
     const { c } = sized(this.over, view.width, view.height);
     c.clearRect(0, 0, view.width, view.height);
     if (range) {
       const a = view.x(range.from);
       const b = view.x(range.to);
-      c.fillStyle = colours.range;
+      c.fillStyle = colors.range;
       c.fillRect(a, 0, b - a, view.height);
-      c.fillStyle = colours.collective;
+      c.fillStyle = colors.collective;
       c.fillRect(a, 0, 1, view.height);
       c.fillRect(b, 0, 1, view.height);
     }
-    this.lines.colours = colours;
+    this.lines.colors = colors;
     if (this.ranks.on) return;
     this.strong = selected ? this.lines.family(c, selected) : { parents: 0, collectives: 0, transfers: 0, crowded: [] };
     if (hovered >= 0) this.outline(c, hovered, 1);
@@ -109,11 +109,11 @@ export class Stage {
 
   // dot marks the value of a curve that is pointed at.
   private dot(c: CanvasRenderingContext2D, { curve, time, value }: Pointed): void {
-    const { rows, view, store, colours } = this.state;
+    const { rows, view, store, colors } = this.state;
     const item = rows.of(curve.row);
     if (value === undefined || !Number.isFinite(value) || item?.row !== curve.row) return;
-    c.fillStyle = colours.metric.css;
-    c.strokeStyle = colours.paper;
+    c.fillStyle = colors.metric.css;
+    c.strokeStyle = colors.paper;
     c.lineWidth = 1.5;
     c.beginPath();
     c.arc(view.x(time), item.y - view.top + curveGap + store.curves.place(curve, value) * (item.height - 2 * curveGap), 3.5, 0, 2 * Math.PI);
@@ -122,7 +122,7 @@ export class Stage {
   }
 
   private outline(c: CanvasRenderingContext2D, bar: number, width: number): void {
-    const { rows, view, store, colours } = this.state;
+    const { rows, view, store, colors } = this.state;
     const b = store.peekBar(bar);
     const item = b && rows.of(b.lane.row);
     if (!b || !item) return;
@@ -131,7 +131,7 @@ export class Stage {
     const end = Math.min(view.width + 4, view.x(b.start + b.length));
     const y = item.y - view.top + (at?.y ?? 4);
     c.lineWidth = width;
-    c.strokeStyle = colours.select;
+    c.strokeStyle = colors.select;
     c.strokeRect(x - width / 2, y - width / 2, Math.max(end - x, 2) + width - (end - x > 4 ? 1 : 0), (at?.height ?? item.height - 8) + width);
   }
 }

@@ -7,7 +7,7 @@ import type { Range } from "./rangesums";
 import { Rows } from "./rows";
 import type { Query } from "./search";
 import type { Store } from "./store";
-import { colours, type Colours, type Mode } from "./theme";
+import { colors, type Colors, type Mode } from "./theme";
 import { View } from "./view";
 
 // Shown says what is marked in the picture beside the bars.
@@ -29,8 +29,8 @@ export class State {
   readonly view: View;
   readonly rows: Rows;
   readonly shown: Shown = { parents: false, collectives: true, transfers: true, waits: true };
-  colours!: Colours;
-  coloured = ""; // what the colours were made of
+  colors!: Colors;
+  colored = ""; // what the colors were made of
   category = -1; // that is highlighted
   focus = -1; // row that is chosen
   selected: Family | undefined;
@@ -50,7 +50,7 @@ export class State {
   ) {
     this.view = new View(store.head.duration, store.head.begin);
     this.rows = new Rows(store);
-    this.recolour();
+    this.recolor();
   }
 
   fail(e: unknown): void {
@@ -59,13 +59,13 @@ export class State {
     this.onError(text);
   }
 
-  // recolour follows a change of the mode, or of what is not faded.
-  recolour(): void {
+  // recolor follows a change of the mode, or of what is not faded.
+  recolor(): void {
     const { query, category } = this;
     const { regions } = this.store.head;
     const shown = query ? (r: number) => query.regions.has(r) : category >= 0 ? (r: number) => regions[r]!.category === category : undefined;
-    this.colours = colours(this.store.head, this.mode, shown);
-    this.coloured = `${this.mode} ${query?.text ?? ""} ${category}`;
+    this.colors = colors(this.store.head, this.mode, shown);
+    this.colored = `${this.mode} ${query?.text ?? ""} ${category}`;
     this.onChange();
   }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is smaller than a pixel: added up by column, a line for each lane.
 
-import type { Colours } from "./theme";
+import type { Colors } from "./theme";
 
 // Strip is a picture of lines, each one device pixel high, which are then drawn as high as they shall be.
 export class Strip {
-  colours!: Colours;
+  colors!: Colors;
   showWaits = true;
   room = 0; // device pixels
   pixels = 0; // entries that were added up
@@ -60,10 +60,10 @@ export class Strip {
   }
 
   deposit(at: number, weight: number, region: number, wait: number): void {
-    const rgb = this.colours.rgb;
+    const rgb = this.colors.rgb;
     const i = 3 * region;
-    if (wait > 0 && this.showWaits && this.colours.faded[region] === 0) {
-      const [r, g, b] = this.colours.waitRGB;
+    if (wait > 0 && this.showWaits && this.colors.faded[region] === 0) {
+      const [r, g, b] = this.colors.waitRGB;
       const w = weight * wait;
       const rest = weight - w;
       this.red[at]! += rgb[i]! * rest + r * w;

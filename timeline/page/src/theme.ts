@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Colours: one hue for each group of regions, shades of it for its regions.
+// Colors: one hue for each group of regions, shades of it for its regions.
 
 import type { Head } from "./head";
 
 export type Mode = "light" | "dark";
 
-// useMode makes the style sheet's colours those of a mode.
+// useMode makes the style sheet's colors those of a mode.
 export function useMode(mode: Mode): void {
   document.documentElement.dataset["theme"] = mode;
 }
@@ -36,7 +36,7 @@ const hues: Record<string, Hue> = {
 };
 const spare = [330, 195, 140, 250, 350, 60];
 
-export interface Colours {
+export interface Colors {
   mode: Mode;
   css: string[]; // by region
   rgb: Uint8Array; // by region, three each
@@ -71,19 +71,19 @@ function hslToRGB(h: number, s: number, l: number): [number, number, number] {
 
 const css = ([r, g, b]: [number, number, number]) => `rgb(${r},${g},${b})`;
 
-function curveColours(rgb: [number, number, number]): Colours["metric"] {
+function curveColors(rgb: [number, number, number]): Colors["metric"] {
   const word = (alpha: number) => ((alpha << 24) | (rgb[2] << 16) | (rgb[1] << 8) | rgb[0]) >>> 0;
   return { css: css(rgb), words: [word(70), word(56), word(105), word(255)] };
 }
 
-// colours makes the palette. shown says which regions are not faded, undefined: all.
-export function colours(head: Head, mode: Mode, shown?: (region: number) => boolean): Colours {
+// colors makes the palette. shown says which regions are not faded, undefined: all.
+export function colors(head: Head, mode: Mode, shown?: (region: number) => boolean): Colors {
   const dark = mode === "dark";
   const paper: [number, number, number] = dark ? [21, 24, 30] : [255, 255, 255];
   let next = 0;
   const hueOf = head.categories.map((name) => hues[name] ?? { h: spare[next++ % spare.length]!, s: 34, light: 52, dark: 56 });
   const seen = head.categories.map(() => 0);
-  const out: Colours = {
+  const out: Colors = {
     mode,
     css: [],
     rgb: new Uint8Array(3 * head.regions.length),
@@ -104,13 +104,13 @@ export function colours(head: Head, mode: Mode, shown?: (region: number) => bool
     message: dark ? "#5fd3bf" : "#0f766a",
     select: dark ? "#ffffff" : "#10151d",
     range: dark ? "rgba(141,180,255,.16)" : "rgba(31,79,168,.10)",
-    metric: curveColours(dark ? [222, 132, 178] : [168, 62, 118]),
+    metric: curveColors(dark ? [222, 132, 178] : [168, 62, 118]),
   };
   head.regions.forEach((region, i) => {
     const c = hueOf[region.category] ?? hues["Other"]!;
     const n = seen[region.category] ?? 0;
     seen[region.category] = n + 1;
-    // Neighbours in the list differ in lightness, and a little in hue.
+    // Neighbors in the list differ in lightness, and a little in hue.
     const shade = [0, -9, 8, -4, 12, -13, 4][n % 7]!;
     let l = (dark ? c.dark : c.light) + shade;
     let s = c.s;

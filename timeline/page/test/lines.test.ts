@@ -38,7 +38,7 @@ async function picture() {
   store.peekTransfers(3, 0);
   await new Promise<void>((done) => (store.onLoad = done));
   const lines = new Lines(store, state.rows, state.view);
-  lines.colours = state.colours;
+  lines.colors = state.colors;
   const boxes: Box[] = [];
   for (let bar = 0; bar < 10; bar++) {
     const b = store.peekBar(bar)!;
@@ -54,9 +54,9 @@ test("collectives are lines through the begins of their parts, messages from beg
   const drawn = lines.all(drawing.context, boxes, { parents: false, collectives: true, transfers: false, waits: true });
   assert.deepEqual([drawn.collectives, drawn.crowded], [4, []]);
   const [a, b] = [Math.round(100 * height(1)) / 100, Math.round(100 * height(2)) / 100];
-  const of = (colour: string) => drawing.lines.filter((l) => l.startsWith(colour + " ")).map((l) => l.slice(colour.length + 1));
-  assert.deepEqual(of(state.colours.collective), [`10,${a} 50,${b}`, `200,${a} 250,${b}`, `400,${a} 400,${b}`]);
-  const message = of(state.colours.message);
+  const of = (color: string) => drawing.lines.filter((l) => l.startsWith(color + " ")).map((l) => l.slice(color.length + 1));
+  assert.deepEqual(of(state.colors.collective), [`10,${a} 50,${b}`, `200,${a} 250,${b}`, `400,${a} 400,${b}`]);
+  const message = of(state.colors.message);
   assert.equal(message[0], `300,${a} 380,${b}`);
   assert.equal(message.length, 3); // and the two sides of its head
 });
@@ -66,7 +66,7 @@ test("calls have lines to what they caused on other rows", async () => {
   const drawing = new Drawing();
   const drawn = lines.all(drawing.context, boxes, { parents: true, collectives: false, transfers: false, waits: true });
   assert.equal(drawn.parents, 1);
-  assert.deepEqual(drawing.lines, [`${state.colours.parent} 7,${height(0)} ~ 10,${height(1)}`]); // from the call's end, where what it caused begins later
+  assert.deepEqual(drawing.lines, [`${state.colors.parent} 7,${height(0)} ~ 10,${height(1)}`]); // from the call's end, where what it caused begins later
 });
 
 test("transfers whose other end is known are lines that can be pointed at", async () => {

@@ -92,7 +92,7 @@ type examiner struct {
 	cache       []string // libraries in the loader's cache
 }
 
-// Examine makes all checks. It does not fail: what cannot be learnt is a finding.
+// Examine makes all checks. It does not fail: what cannot be learned is a finding.
 func Examine(o *Options) *Report {
 	e := &examiner{Options: o}
 	e.cache = loaderCache(e.path("/etc/ld.so.cache"))

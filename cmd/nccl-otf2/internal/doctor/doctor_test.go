@@ -82,11 +82,11 @@ func TestReadLibrary(t *testing.T) {
 	compile(t, filepath.Join(dir, "libsilent.so.2.28.3"), silentSource)
 	testkit.Must(t, os.Symlink("libsilent.so.2.28.3", filepath.Join(dir, "libsilent.so")))
 	for _, c := range []struct {
-		name, path      string
-		version, learnt string
-		looksFor        []int
-		nccl            bool
-		offers          []int
+		name, path       string
+		version, learned string
+		looksFor         []int
+		nccl             bool
+		offers           []int
 	}{
 		{"its strings tell the version and what it looks for", compile(t, filepath.Join(dir, "libnccl.so.2"), ncclSource),
 			"2.29.7", "version string in its constant data", []int{1, 2, 3, 4, 5, 6}, true, nil},
@@ -99,8 +99,8 @@ func TestReadLibrary(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if l.Version != c.version || l.Learnt != c.learnt || l.exports("ncclGetVersion") != c.nccl {
-				t.Errorf("version %q by %q, ncclGetVersion %v; want %q by %q, %v", l.Version, l.Learnt, l.exports("ncclGetVersion"), c.version, c.learnt, c.nccl)
+			if l.Version != c.version || l.Learned != c.learned || l.exports("ncclGetVersion") != c.nccl {
+				t.Errorf("version %q by %q, ncclGetVersion %v; want %q by %q, %v", l.Version, l.Learned, l.exports("ncclGetVersion"), c.version, c.learned, c.nccl)
 			}
 			if d := cmp.Diff(c.looksFor, l.Profiler); d != "" {
 				t.Errorf("looks for (-want +got):\n%s", d)

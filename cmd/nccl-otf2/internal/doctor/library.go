@@ -24,8 +24,8 @@ type library struct {
 	Exports  []string // names of defined dynamic symbols
 	Needed   []string
 	Profiler []int  // N of each string "ncclProfiler_vN" in its constant data, ascending: what NCCL looks up
-	Version  string // of NCCL, such as "2.29.7"; "" if it could not be learnt
-	Learnt   string // how: "version string in its constant data", "its file name"
+	Version  string // of NCCL, such as "2.29.7"; "" if it could not be learned
+	Learned  string // how: "version string in its constant data", "its file name"
 }
 
 var (
@@ -65,7 +65,7 @@ func readLibrary(path string) (*library, error) {
 			continue
 		}
 		if m := versionString.FindSubmatch(data); m != nil && l.Version == "" {
-			l.Version, l.Learnt = string(m[1]), "version string in its constant data"
+			l.Version, l.Learned = string(m[1]), "version string in its constant data"
 		}
 		for _, m := range profilerSymbol.FindAllSubmatch(data, -1) {
 			if n, err := strconv.Atoi(string(m[1])); err == nil && !slices.Contains(l.Profiler, n) {
@@ -80,7 +80,7 @@ func readLibrary(path string) (*library, error) {
 			real = path
 		}
 		if m := versionInName.FindStringSubmatch(filepath.Base(real)); m != nil {
-			l.Version, l.Learnt = m[1], "its file name"
+			l.Version, l.Learned = m[1], "its file name"
 		}
 	}
 	return l, nil

@@ -169,7 +169,7 @@ func (e *examiner) examineLibrary(group string, f place, pluginExports []int) {
 	if l.Version == "" {
 		found += ", version unknown"
 	} else {
-		found += fmt.Sprintf(", version %s (%s)", l.Version, l.Learnt)
+		found += fmt.Sprintf(", version %s (%s)", l.Version, l.Learned)
 	}
 	// The names that the library itself holds decide; the table of releases stands in where they were
 	// not found (a library may hide its strings).

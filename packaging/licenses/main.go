@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Licences prints the licence texts of the modules that a Go program is made of, and Go's own, for shipping beside it:
+// Licenses prints the license texts of the modules that a Go program is made of, and Go's own, for shipping beside it:
 //
-//	go run ./packaging/licences ./cmd/nccl-otf2 >THIRD-PARTY-LICENCES
+//	go run ./packaging/licenses ./cmd/nccl-otf2 >THIRD-PARTY-LICENSES
 //
 // It fails if a module has none.
 package main
@@ -18,12 +18,12 @@ import (
 	"strings"
 )
 
-// names of files that hold licences and what has to be kept beside them, as patterns.
+// names of files that hold licenses and what has to be kept beside them, as patterns.
 var names = []string{"LICEN[CS]E*", "COPYING*", "NOTICE*", "PATENTS*"}
 
 func main() {
 	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: licences PACKAGE")
+		fmt.Fprintln(os.Stderr, "usage: licenses PACKAGE")
 		os.Exit(2)
 	}
 	var text bytes.Buffer
@@ -32,7 +32,7 @@ func main() {
 		_, err = os.Stdout.Write(text.Bytes())
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "licences:", err)
+		fmt.Fprintln(os.Stderr, "licenses:", err)
 		os.Exit(1)
 	}
 }
@@ -50,7 +50,7 @@ func write(w *bytes.Buffer, pkg string) error {
 	goDir, goVersion, _ := strings.Cut(strings.TrimSpace(goroot), "\n")
 	fmt.Fprintf(w, "nccl-otf2 is made with the following software. nccl-otf2 itself: Apache License 2.0.\n")
 	for _, m := range append([]module{{"Go, its runtime and standard library", goVersion, goDir}}, modules...) {
-		texts, err := licencesIn(m.dir)
+		texts, err := licensesIn(m.dir)
 		if err != nil {
 			return fmt.Errorf("%s %s: %w", m.path, m.version, err)
 		}
@@ -89,9 +89,9 @@ func run(args ...string) (string, error) {
 	return string(out), nil
 }
 
-var errNone = errors.New("no licence in its folder")
+var errNone = errors.New("no license in its folder")
 
-func licencesIn(dir string) ([][]byte, error) {
+func licensesIn(dir string) ([][]byte, error) {
 	var texts [][]byte
 	for _, name := range names {
 		files, err := filepath.Glob(filepath.Join(dir, name))
