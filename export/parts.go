@@ -87,14 +87,14 @@ func (e *exporter) beside(s analysis.Slice) *exporter {
 	rows := *e.rows
 	rows.members = make(map[memberKey]*row)
 	x := &exporter{archive: e.archive, rows: &rows, opts: e.opts, slice: s, result: Result{Records: make(map[string]uint64), LeftOut: make(map[string]uint64)}}
-	if told := e.opts.Progress; told != nil {
+	if report := e.opts.Progress; report != nil {
 		before := uint64(0)
 		x.opts.Progress = func(what string, records uint64) {
 			e.together.Lock()
 			defer e.together.Unlock()
 			e.written += records - before
 			before = records
-			told(what, e.written)
+			report(what, e.written)
 		}
 	}
 	return x

@@ -51,8 +51,8 @@ func TestPartsAreTheWholeTable(t *testing.T) {
 	}
 	for _, parts := range []int{1, 2, 3, 5, 40} {
 		dir := t.TempDir()
-		told := uint64(0)
-		got, err := Parquet(a, dir, "zstd", &Options{Parts: parts, Progress: func(_ string, records uint64) { told = max(told, records) }})
+		reported := uint64(0)
+		got, err := Parquet(a, dir, "zstd", &Options{Parts: parts, Progress: func(_ string, records uint64) { reported = max(reported, records) }})
 		testkit.Must(t, err)
 		if d := cmp.Diff(operations, partsOf[Operation](t, dir, OperationsFile, parts)); d != "" {
 			t.Errorf("operations in %d parts (-whole, +parts):\n%s", parts, d)
@@ -67,8 +67,8 @@ func TestPartsAreTheWholeTable(t *testing.T) {
 		for _, n := range got.Records {
 			total += n
 		}
-		if told == 0 || told > total {
-			t.Errorf("%d parts: progress of %d records, there are %d", parts, told, total)
+		if reported == 0 || reported > total {
+			t.Errorf("%d parts: progress of %d records, there are %d", parts, reported, total)
 		}
 		one, other := folder(t, whole), folder(t, dir)
 		for _, name := range []string{WaitsFile, PhasesFile, RunsFile} {
