@@ -169,6 +169,9 @@ func (l *summaryLines) processes(s *operations.Summary) {
 // operations says how many operations there are, and of which not all members say the same.
 func (l *summaryLines) operations(s *operations.Summary) {
 	l.line("operations", "%d in %d calls, %s", s.Operations, s.Calls, units.Bytes(s.Bytes))
+	if s.Open > 0 {
+		l.alarm("", "%d of them had not ended when the recording did", s.Open)
+	}
 	if s.Alone > 0 {
 		l.line("", "%d on communicators of one rank are not in the table", s.Alone)
 	}

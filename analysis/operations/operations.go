@@ -218,6 +218,7 @@ type operations struct {
 	begin       otf2.Timestamp // of the run
 	alone       uint64         // on communicators of one rank
 	unfinished  uint64         // that not every member ended
+	open        uint64         // that had not ended when the data did
 	leftOut     uint64         // in stretches that the members did not record alike
 	roles       map[otf2.CommRef]string
 	matched     func(members []analysis.Operation) // if set, told of each collective that all members have ended
@@ -250,6 +251,9 @@ func (o *operations) add(op *analysis.Operation) {
 		if shown {
 			o.rows.Member(&op.Operation, op.Rank)
 			o.rows.End()
+			if op.Unfinished && op.Function == "Send" {
+				o.open++
+			}
 		}
 		if len(o.stretches) > 0 && facts.Excluded(o.stretches, op.Communicator.Ref, op.Sequence(), op.Ordinal) {
 			o.causing.message(op, false)
@@ -283,10 +287,15 @@ func (o *operations) abandon(members []analysis.Operation) {
 func (o *operations) finish(members []analysis.Operation) {
 	inside := !members[0].Local.Outside
 	if inside {
+		open := false
 		for i := range members {
 			o.rows.Member(&members[i].Operation, members[i].Rank)
+			open = open || members[i].Unfinished
 		}
 		o.rows.End()
+		if open {
+			o.open++
+		}
 	}
 	o.waits.Collective(members)
 	o.causing.collective(members, o.waits.Slowed)

@@ -32,9 +32,10 @@ type Summary struct {
 	Communicators int      `json:"communicators"` // of more than one rank
 	Locations     int      `json:"locations"`
 	Events        uint64   `json:"events"`
-	// Operations that all members ended (a collective is one), and their sizes together: what the
+	// Operations that all members with data have (a collective is one), and their sizes together: what the
 	// program moved, as nccl-tests counts it. Messages count once, at the sender.
 	Operations uint64 `json:"operations"`
+	Open       uint64 `json:"open"` // of Operations, those that had not ended on some member when its data did
 	Bytes      uint64 `json:"bytes"`
 	Calls      uint64 `json:"calls"`      // parts of all ranks in them, both ends of messages
 	Unfinished uint64 `json:"unfinished"` // collectives that not every member with data ended
@@ -95,7 +96,7 @@ func (o *operations) summary(a *otf2.Archive, ps analysis.Properties, comms map[
 	defs := a.Defs
 	s := Summary{
 		Archive: a.Path(), Creator: a.Anchor.Creator, Locations: len(defs.Locations), Events: o.events,
-		Unfinished: o.unfinished, Alone: o.alone, LeftOut: o.leftOut, Begin: o.begin, Selection: o.selected.Describe(), Duration: uint64(o.last - o.first),
+		Unfinished: o.unfinished, Open: o.open, Alone: o.alone, LeftOut: o.leftOut, Begin: o.begin, Selection: o.selected.Describe(), Duration: uint64(o.last - o.first),
 		Complete: !ps.Incomplete(), Lost: ps.Below(facts.PropLost), Oddities: ps.Below(facts.PropOddities),
 		Timing: ps.Below(facts.PropTiming), Filtered: ps.Below(facts.PropFiltered),
 		Network: ps.Below(facts.PropNetwork), CUPTI: ps.Below(facts.PropCUPTI), CUPTIStates: ps.Values(facts.PropCUPTIState), Withheld: ps.Values(facts.PropWithheld), Paused: ps.Below(facts.PropPaused), Gaps: ps.Gaps(), Hidden: ps.Hidden(),
