@@ -139,3 +139,54 @@ func TestWheel(t *testing.T) {
 		t.Errorf("phases of an optimizer's steps: %q, want %q", said.Phases, want)
 	}
 }
+
+// The notebook that the package has as an example runs cell by cell, and says what the queries and the report say.
+func TestNotebook(t *testing.T) {
+	dir := play(t, "../../testdata/nccl-callbacks/09-straggler-4p", "gpu")
+	work := t.TempDir()
+	testkit.Must(t, os.Symlink(dir, filepath.Join(work, "exp1")))
+	t.Setenv("PATH", filepath.Dir(built(t, "nccl-otf2"))+":"+os.Getenv("PATH"))
+	var here [3]string
+	for i, name := range []string{"cells.py", "../../python/look_at_a_run.py", "../../python"} {
+		var err error
+		here[i], err = filepath.Abs(name)
+		testkit.Must(t, err)
+	}
+	out := python(t, work, append(engines(t, "duckdb", "python"), here[2]), here[0], here[1])
+	var said struct {
+		Printed       []string
+		Waits, Latest []row
+		Lines         map[string]int
+	}
+	decode := json.NewDecoder(bytes.NewReader(out))
+	decode.UseNumber()
+	testkit.Must(t, decode.Decode(&said))
+	if want := answers(t, []ask{{[]string{dir}, "waits"}})[0]; cmp.Diff(want, said.Waits) != "" {
+		t.Errorf("waits (-as asked, +in the notebook):\n%s", cmp.Diff(want, said.Waits))
+	}
+	var report struct{ Verdict struct{ Text string } }
+	testkit.Must(t, json.Unmarshal(tool(t, nil, "report", dir, "--format", "json"), &report))
+	if len(said.Printed) != 6 || report.Verdict.Text == "" || !strings.Contains(said.Printed[1], report.Verdict.Text) {
+		t.Errorf("the cells printed %q, the report says %q", said.Printed, report.Verdict.Text)
+	}
+	if len(said.Latest) != 3 || said.Latest[0].number("waited_ms") <= 0 || said.Lines["waiting"] == 0 || said.Lines["bandwidth"] == 0 {
+		t.Errorf("%d rows of SQL, %v lines in pictures", len(said.Latest), said.Lines)
+	}
+}
+
+// Tables in parts answer as whole ones do.
+func TestPartsAnswerAsWholeTables(t *testing.T) {
+	dir := play(t, "../../testdata/nccl-callbacks/02-allcoll-4p-net", "net")
+	parts := t.TempDir()
+	tool(t, nil, "export", "--parquet", dir, "--parts", "3", "-o", parts)
+	all := answers(t, append(asks(dir), asks(parts)...))
+	if n := len(compared); cmp.Diff(all[:n], all[n:]) != "" {
+		t.Errorf("(-whole, +in parts):\n%s", cmp.Diff(all[:n], all[n:]))
+	}
+	testkit.Must(t, os.Remove(filepath.Join(parts, "transfers-0002-of-0003.parquet")))
+	cmd := exec.Command("python3", "-B", "-c", "import nccl_otf2_tables, sys; sys.exit(nccl_otf2_tables.main(['waits', sys.argv[1]]))", parts)
+	cmd.Env = append(os.Environ(), "PYTHONPATH=../../python")
+	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "transfers is not whole") {
+		t.Errorf("a part is missing: %v: %s", err, out)
+	}
+}

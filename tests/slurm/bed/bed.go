@@ -307,7 +307,8 @@ func (b *Bed) Command(ctx context.Context, name string, args ...string) *exec.Cm
 // application is what jobs run. It plays one process of a recording, the one that this task is; the times are the recorded ones.
 // With TRAIN_STOP=N it plays in times of its own, and stops (SIGSTOP) after N calls; with TRAIN_STOP=never it does not.
 const application = `#!/bin/sh
-rank=${SLURM_PROCID:-${PMIX_RANK:-${PMI_RANK:-$RANK}}}
+rank=${TORCHELASTIC_RUN_ID:+$RANK}
+rank=${rank:-${SLURM_PROCID:-${PMIX_RANK:-${PMI_RANK:-$RANK}}}}
 folder=%[1]s
 if [ -n "$TRAIN_STOP" ]; then
   met=$folder/met.$SLURM_JOB_ID.$SLURM_STEP_ID.$SLURM_RESTART_COUNT
