@@ -189,6 +189,28 @@ func (e *Entry) ProcessLives() bool {
 	return e.Process != nil && e.Process.PID > 0 && Lives(e.Process.BootID, e.Process.PID, e.Process.PIDStart)
 }
 
+// WriterLives tells that the program that wrote the shard still runs, as far as its number can be seen here. Of a shard that is done it may
+// be making the job's archive.
+func (e *Entry) WriterLives() bool {
+	f, err := regular.OpenOwn(filepath.Join(e.Path, lockFile))
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	w := writerOf(f)
+	return w != nil && w.Place == here() && Lives(w.Place.Boot, w.PID, w.Start)
+}
+
+// writerOf is who a lock file says that it is of; nil where it does not.
+func writerOf(lock *os.File) *writer {
+	text, _ := io.ReadAll(io.NewSectionReader(lock, 0, maxWriter))
+	w := new(writer)
+	if json.Unmarshal(text, w) != nil {
+		return nil
+	}
+	return w
+}
+
 // sign writes into a lock file who it is.
 func sign(lock *os.File, locked bool) {
 	w := writer{Place: here(), PID: os.Getpid(), Locked: locked}
@@ -226,8 +248,7 @@ func lookAt(path string) (l look, err error) {
 	case NoLocks(err):
 		l.noLocks = true
 	}
-	text, _ := io.ReadAll(io.NewSectionReader(f, 0, maxWriter))
-	if w := new(writer); json.Unmarshal(text, w) == nil {
+	if w := writerOf(f); w != nil {
 		l.writer = w
 		l.noLocks = l.noLocks || !w.Locked
 	}

@@ -164,3 +164,23 @@ func TestListIfEnded(t *testing.T) {
 		t.Errorf("%v, %v, %v; want %v", entries, ended, err, all)
 	}
 }
+
+// A shard that is done says whether its writer still runs, and one whose lock file is no such thing says no.
+func TestWriterLives(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Create(dir, "6f1c2d5e-0000-4000-8000-000000000001")
+	testkit.Must(t, err)
+	testkit.Must(t, s.Close())
+	e := Entry{Path: s.Path()}
+	if !e.WriterLives() {
+		t.Error("this program does not run")
+	}
+	testkit.Must(t, os.WriteFile(filepath.Join(s.Path(), lockFile), []byte("raw data"), FileMode))
+	if e.WriterLives() {
+		t.Error("raw data lives")
+	}
+	testkit.Must(t, os.Remove(filepath.Join(s.Path(), lockFile)))
+	if e.WriterLives() {
+		t.Error("nobody lives")
+	}
+}

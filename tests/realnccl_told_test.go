@@ -66,7 +66,7 @@ func TestOtherArchivesAreFound(t *testing.T) {
 	rowOf := func(change func(map[string][]*operation)) []*row {
 		ops := calledOperations(t, logs, true)[key]
 		change(ops)
-		return []*row{{comm: &communicator{Name: "world", Members: make([]uint64, 3)}, process: 1, rank: 1, ops: ops}}
+		return []*row{{comm: &communicator{Name: "world", Members: make([]uint64, 3)}, process: 1, rank: 1, device: key.worldRank % pretendedDevices, ops: ops}}
 	}
 	want := calledOperations(t, logs, true)[key]
 	if n := len(want["AllGather"]); n != 2 {
@@ -94,7 +94,7 @@ func TestOtherArchivesAreFound(t *testing.T) {
 		}
 	}
 	for _, change := range []func(*row){
-		func(r *row) { r.rank = 0 }, func(r *row) { r.process = 0 }, func(r *row) { r.taken = true },
+		func(r *row) { r.rank = 0 }, func(r *row) { r.process = 0 }, func(r *row) { r.device++ }, func(r *row) { r.taken = true },
 		func(r *row) { r.comm.Members = r.comm.Members[1:] }, func(r *row) { r.comm.Name = "other" },
 	} {
 		all := rowOf(func(map[string][]*operation) {})

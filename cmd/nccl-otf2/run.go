@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -275,6 +276,13 @@ func announceRecorded(dir string, env *environment, member bool, began time.Time
 // unifyWhenFree makes the archive. Another process may be unifying the directory: a collector, or another node's `run`, perhaps
 // without this node's part. Of a member of a job, elsewhere tells that another one has made it meanwhile.
 func unifyWhenFree(wait context.Context, dir string, member bool) (result *unified, elsewhere bool, err error) {
+	// The job's last collector makes the archive; only where there is none, or it fails, it is left to be made here.
+	for member && collectorsLive(dir) && wait.Err() == nil {
+		time.Sleep(20 * time.Millisecond)
+	}
+	if _, made := archiveState(dir); member && made {
+		return nil, true, nil
+	}
 	result, err = unify(dir, true)
 	for errors.Is(err, experiment.ErrBusy) && wait.Err() == nil {
 		time.Sleep(100 * time.Millisecond)
@@ -284,6 +292,12 @@ func unifyWhenFree(wait context.Context, dir string, member bool) (result *unifi
 		result, err = unify(dir, true)
 	}
 	return result, false, err
+}
+
+// collectorsLive tells that a collector whose shard is done still runs on this machine.
+func collectorsLive(dir string) bool {
+	entries, err := experiment.List(dir)
+	return err == nil && slices.ContainsFunc(entries, func(e experiment.Entry) bool { return e.WriterLives() })
 }
 
 // join moves the experiment directory into Score-P's if there is to be one. It returns where it is then, and says why it
