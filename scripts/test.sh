@@ -121,7 +121,7 @@ step "Go tests" "$GO" test -vet=off -timeout 180m -p "$at_once" -parallel 6 -ski
 # Fetches the published library the first time; where it is not to be had one line says NOT CHECKED, and why.
 step "real NCCL" "$MAKE" --no-print-directory real-nccl-short
 intervals() { # how far operations are from the kernels that really ran, per recording
-  "$GO" test -vet=off -count=1 -v -run TestIntervalsAgainstTruth ./tests | sed -nE 's/^ *[a-z]+_test\.go:[0-9]+: //p; /^(ok|FAIL)/p'
+  "$GO" test -vet=off -count=1 -v -run TestIntervalsAgainstTruth ./tests | sed -nE 's/^ *[a-z]+_test\.go:[0-9]+: (.* operations? with GPU time)/\1/p; /^(ok|FAIL|---)/p'
 }
 step "errors of operation intervals" intervals
 joined
