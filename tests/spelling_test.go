@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/need"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
@@ -20,11 +21,8 @@ var british = regexp.MustCompile(`(?i)(behav|col|hon|fav|neighb)our|\banalys(ed?
 
 // The project is written in American English: documents, help, comments and names.
 func TestSpelling(t *testing.T) {
-	list := exec.Command("git", "ls-files", "-z", "..")
-	out, err := list.Output()
-	if err != nil {
-		t.Skip("not in a checkout: ", err)
-	}
+	out, err := exec.Command("git", "ls-files", "-z", "..").Output()
+	need.NoError(t, "a checkout with git", err)
 	looked := 0
 	for name := range strings.SplitSeq(strings.TrimRight(string(out), "\x00"), "\x00") {
 		switch filepath.Ext(name) {
