@@ -19,16 +19,17 @@ import (
 // installedFiles are the files and folders of build/ that README.md tells people to copy.
 func installedFiles(t *testing.T) []string {
 	t.Helper()
-	text := testkit.Read(t, "../README.md")
-	_, text, _ = bytes.Cut(text, []byte("\n## Record a job\n"))
-	text, _, _ = bytes.Cut(text, []byte("Copy them to one folder"))
-	_, text, found := bytes.Cut(text, []byte("`THIRD-PARTY-LICENSES`):"))
-	if !found {
+	// Wherever its lines break.
+	text := strings.Join(strings.Fields(string(testkit.Read(t, "../README.md"))), " ")
+	_, text, _ = strings.Cut(text, " ## Record a job ")
+	_, text, begins := strings.Cut(text, "`THIRD-PARTY-LICENSES`):")
+	text, _, ends := strings.Cut(text, "Copy them to one folder")
+	if !begins || !ends {
 		t.Fatal("README.md does not name what make build leaves")
 	}
 	var names []string
-	for _, m := range regexp.MustCompile("`([^`]+)`").FindAllSubmatch(text, -1) {
-		names = append(names, string(m[1]))
+	for _, m := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(text, -1) {
+		names = append(names, m[1])
 	}
 	if len(names) < 4 {
 		t.Fatalf("README.md names only %q", names)
