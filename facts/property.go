@@ -122,7 +122,9 @@ const (
 
 // Properties of what is made of archives: views, and profiles.
 const (
-	PropView        Property = "VIEW"
+	PropView Property = "VIEW"
+	// PropTransfers is, below PropView, the communicator whose messages are transfers, of which nobody records that they have arrived.
+	PropTransfers   Property = PropView + "::TRANSFERS"
 	PropFoldedNames Property = "FOLDED_NAMES"
 	PropWaitStates  Property = "WAIT_STATES"
 )

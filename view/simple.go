@@ -58,7 +58,8 @@ type simple struct {
 	processes []simpleProcess
 	rows      []*simpleRow
 	byNative  map[otf2.LocationRef]*simpleRow
-	world     otf2.CommRef
+	world     otf2.CommRef // of messages
+	network   otf2.CommRef // of transfers, if there can be some
 
 	mu  sync.Mutex
 	res *SimpleResult
@@ -187,16 +188,21 @@ func (s *simple) rank(c *facts.Communicator, rank uint64) (int, bool) {
 
 // write writes the archive into a folder that has none.
 func (s *simple) write(a *otf2.Archive, dir string, o *Options) error {
+	s.world = s.newComm()
+	properties := []otf2.Property{{Name: facts.PropView.Key(), Value: "simple"}, {Name: facts.CompleteProperty, Value: "true"}}
+	if len(s.covered) > 0 {
+		s.network = s.world + 1
+		properties = append(properties, otf2.Property{Name: facts.PropTransfers.Key(), Value: strconv.FormatUint(uint64(s.network), 10)})
+	}
 	w, err := otf2.Create(dir, archiveName, &otf2.ArchiveOptions{
 		Creator: o.Creator, MachineName: a.Anchor.MachineName, Description: "NCCL operations for readers of few kinds of records",
 		TraceID: a.Anchor.TraceID, EventChunkSize: eventChunk, DefChunkSize: max(a.Anchor.DefChunkSize, defChunk(len(s.defs.Locations)+len(s.processes))),
-		Properties: []otf2.Property{{Name: facts.PropView.Key(), Value: "simple"}, {Name: facts.CompleteProperty, Value: "true"}},
+		Properties: properties,
 	})
 	if err != nil {
 		return err
 	}
 	defer w.Abort()
-	s.world = s.newComm()
 	var done atomic.Int64
 	sel := &otf2.Selection{Locations: make([]otf2.LocationRef, 0, len(s.rows))}
 	for _, r := range s.rows {

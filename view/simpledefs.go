@@ -99,7 +99,11 @@ func (d *simpleDefinitions) copyPlain() {
 	}
 }
 
-// defineComms copies the communicators and adds that of all ranks, on which the messages are: a message's peer is a process's number.
+// nameNetwork is the communicator of transfers, whose ranks are those of all messages' communicator.
+const nameNetwork = "network transfers"
+
+// defineComms copies the communicators and adds those of all ranks, on which the messages are, and the transfers: a message's peer is a
+// process's number.
 func (s *simple) defineComms(d *simpleDefinitions, empty map[int]*simpleRow) {
 	group, found := otf2.GroupRef(0), false
 	var positions []uint64
@@ -134,6 +138,9 @@ func (s *simple) defineComms(d *simpleDefinitions, empty map[int]*simpleRow) {
 		_ = d.w.InterComm(c.Self, c.Name, c.GroupA, c.GroupB, c.Common, c.Flags)
 	}
 	_ = d.w.Comm(s.world, d.text(nameWorld), group, otf2.UndefinedComm, otf2.CommFlagNone)
+	if len(s.covered) > 0 {
+		_ = d.w.Comm(s.network, d.text(nameNetwork), group, s.world, otf2.CommFlagNone)
+	}
 }
 
 // worldOf gives the members of the communicator of all ranks, as positions in a list of locations, which gets what it lacks: first a row

@@ -142,16 +142,16 @@ func (sw *simpleWriter) send(ev *otf2.Event) {
 	}
 	if to, ok := sw.rank(sw.comms[otf2.CommRef(ev.Args[1])], ev.Args[0]); ok {
 		sw.res.Messages++
-		sw.message(otf2.EventMpiSend, ev, ev.Attributes, to, ev.Args[2], ev.Args[3])
+		sw.message(otf2.EventMpiSend, ev, ev.Attributes, sw.world, to, ev.Args[2], ev.Args[3])
 	} else {
 		sw.res.Unplaced++
 	}
 }
 
-// message writes one on the communicator of all ranks.
-func (sw *simpleWriter) message(kind otf2.EventKind, ev *otf2.Event, values []otf2.AttributeValue, peer int, tag, length uint64) {
+// message writes one on a communicator of all ranks.
+func (sw *simpleWriter) message(kind otf2.EventKind, ev *otf2.Event, values []otf2.AttributeValue, comm otf2.CommRef, peer int, tag, length uint64) {
 	sw.messages = true
-	sw.write(kind, ev.Time, values, uint64(peer), uint64(sw.world), tag, length)
+	sw.write(kind, ev.Time, values, uint64(peer), uint64(comm), tag, length)
 }
 
 // receive writes a message's end, with what was said of its request.
@@ -166,7 +166,7 @@ func (sw *simpleWriter) receive(ev *otf2.Event) {
 		return
 	}
 	if from, ok := sw.rank(sw.comms[otf2.CommRef(ev.Args[1])], ev.Args[0]); ok {
-		sw.message(otf2.EventMpiRecv, ev, values, from, ev.Args[2], ev.Args[3])
+		sw.message(otf2.EventMpiRecv, ev, values, sw.world, from, ev.Args[2], ev.Args[3])
 	} else {
 		sw.res.Unplaced++
 	}
@@ -183,7 +183,7 @@ func (sw *simpleWriter) put(ev *otf2.Event) {
 	if to, ok := sw.rank(c, step.To); ok {
 		sw.res.Messages++
 		sw.res.Transfers++
-		sw.message(otf2.EventMpiSend, ev, ev.Attributes, to, 0, step.Bytes)
+		sw.message(otf2.EventMpiSend, ev, ev.Attributes, sw.network, to, 0, step.Bytes)
 	} else {
 		sw.res.Unplaced++
 	}

@@ -104,7 +104,10 @@ func newEventCheck(a *otf2.Archive, fs *Findings) *eventCheck {
 	_, ours := ps.Number(facts.PropProcesses)
 	c.match = newMatcher(fs, c.comms, silent, analysis.StretchesOf(a.Anchor), ours)
 	c.match.unreported, _ = ps.Number(facts.PropPaused.Below(analysis.ByRAS))
-	c.match.merged = ps.Merged()
+	c.match.merged, c.match.transfers = ps.Merged(), otf2.UndefinedComm
+	if ref, ok := ps.Number(facts.PropTransfers); ok {
+		c.match.transfers = otf2.CommRef(ref)
+	}
 	return c
 }
 

@@ -24,6 +24,7 @@ type matcher struct {
 	silent    map[otf2.LocationRef]bool
 	comms     map[otf2.CommRef]*facts.Communicator
 
+	transfers  otf2.CommRef         // whose messages nobody receives: facts.PropTransfers
 	unreported uint64               // parts of collectives that the archive says were paused by RAS
 	expected   map[otf2.CommRef]int // members that will have the collectives
 	pending    map[collectiveKey]*pendingCollective
@@ -281,6 +282,7 @@ func (m *matcher) endMessages() {
 		}
 		return m.messages[k].receives, "send"
 	}
+	transfers := 0
 	for i := 0; i < len(keys); {
 		k, n := keys[i], 0
 		left, lack := lacking(k)
@@ -295,6 +297,13 @@ func (m *matcher) endMessages() {
 			}
 			n += len(more)
 		}
+		if k.comm == m.transfers && len(m.messages[k].sends) > 0 {
+			transfers += n
+			continue
+		}
 		m.At(m.pairing(), left[0].at, RuleMessage, "%d message(s) %d>%d on %q without %s", n, k.src, k.dst, m.comms[k.comm].Name, lack)
+	}
+	if transfers > 0 {
+		m.Add(Finding{Severity: Note, Rule: RuleMessage, Text: fmt.Sprintf("%d transfers of the network have no receive: nobody records that one has arrived", transfers)})
 	}
 }
