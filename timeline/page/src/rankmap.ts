@@ -4,6 +4,7 @@
 import { byId, el } from "./dom";
 import * as f from "./format";
 import { Heat, measures, type Cells, type Measure } from "./heat";
+import { likeness } from "./likeness";
 import { Lister } from "./listing";
 import { orders, RankRows, type Order } from "./rankrows";
 import type { State } from "./state";
@@ -25,14 +26,16 @@ const scales: Record<Measure, Scale> = {
   late: { name: "Late by", light: [150, 30, 24], dark: [246, 116, 98], write: f.time, asks: "Who comes late, and by how much?" },
 };
 
-const orderNames: Record<Order, string> = { rank: "rank", host: "host", waiting: "waited most", caused: "waited for most" };
+const orderNames: Record<Order, string> = { rank: "rank", host: "host", waiting: "waited most", caused: "waited for most", back: "what goes back to them", role: "communicator", likeness: "likeness" };
 const cell = 2; // pixels of a column
+const likenessColumns = 64; // by which ranks are compared
 
 export class RankMap {
   on = false;
   measure: Measure = "waiting";
   readonly rows: RankRows;
   readonly heat: Heat;
+  private readonly lister: Lister;
   pixels = 0; // cells with a value above 0
   private lines: Float64Array[] = []; // by line of the picture
   private cells: Cells = { from: 0, to: 1, columns: 1 };
@@ -53,7 +56,8 @@ export class RankMap {
   constructor(private readonly state: State) {
     const { head } = state.store;
     this.rows = new RankRows(head.ranks);
-    this.heat = new Heat(state.store, new Lister(state.store));
+    this.lister = new Lister(state.store);
+    this.heat = new Heat(state.store, this.lister);
     const select = (label: string, names: [string, string][], change: (v: string) => void) => {
       const e = el("select", { "aria-label": label }, ...names.map(([v, text]) => {
         const o = el("option", null, text);
@@ -82,8 +86,30 @@ export class RankMap {
     this.measure = measure;
     this.choose.value = measure;
     this.sorts.value = order;
-    this.rows.sort(order);
+    this.rows.sort(order, order === "role" ? this.roles() : order === "likeness" ? this.byLikeness() : undefined);
     this.state.onChange();
+  }
+
+  // roles are places by communicators: ranks of the same ones stand together, of the larger ones first. Those of all ranks tell nothing.
+  private roles(): number[] {
+    const { comms, ranks } = this.state.store.head;
+    const of = ranks.map((): number[] => []);
+    const sizes = comms.map((c) => c.members.length);
+    comms.forEach((c, i) => {
+      if (sizes[i]! < ranks.length) for (const row of c.members) if (row >= 0) of[this.lister.rank(row)]?.push(i);
+    });
+    const keys = of.map((list) => [...new Set(list)].sort((a, b) => sizes[b]! - sizes[a]! || a - b).map((i) => String(i).padStart(7, "0")).join(" "));
+    const sorted = new Map([...new Set(keys)].sort().map((k, i) => [k, i]));
+    return keys.map((k) => sorted.get(k)!);
+  }
+
+  // alike are places by what ranks do in what is shown: of "Late by", which takes long, by their waiting.
+  private byLikeness(): Float64Array {
+    const { head } = this.state.store;
+    const { view } = this.state;
+    this.heat.begin(head.ranks.map((_, i) => i));
+    const measure = this.measure === "late" ? "waiting" : this.measure;
+    return likeness(head.ranks.map((_, r) => this.heat.line(r, measure, { from: view.from, to: view.to, columns: likenessColumns })));
   }
 
   // place is what the address says of it; "": the rows are shown.

@@ -11,7 +11,7 @@ import { archive, twoRanks } from "./archive";
 async function heat(): Promise<Heat> {
   const operation = (bar: number, instance: number) => ({ bar, instance, sent: 64, received: 32, root: -1 });
   const source = archive({ ...twoRanks, rows: twoRanks.rows.map((r) => (r.name === "world rank 1" ? { ...r, operations: [operation(6, 0), operation(7, 1), operation(8, 3), operation(9, 2)] } : r)) });
-  const rank = (name: string, row: number): Rank => ({ name, host: "node a", row, time: 0, waited: 0, caused: 0, last: 0, worst: 0, worstAt: 0 });
+  const rank = (name: string, row: number): Rank => ({ name, host: "node a", row, time: 0, waited: 0, caused: 0, back: 0, last: 0, worst: 0, worstAt: 0 });
   (source.head as { ranks: Rank[] }).ranks = [rank("Rank 0", 1), rank("Rank 1", 4)];
   const store = new Store(source);
   await store.open();

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package timeline
+
+import (
+	"math"
+
+	"github.com/nccl-otf2/nccl-otf2/analysis/waits"
+)
+
+// All waits in the order of their begins, beside those of bars: who asks for those of a range of time reads only that, however many ranks there are.
+
+// headWaits is what the page knows of them from the start.
+type headWaits struct {
+	headSeries
+	Starts []uint64 `json:"starts"` // by block: when the first one begins
+}
+
+// functionNumber is the index of a function; of too many the last one.
+func (r *reader) functionNumber(name string) uint16 {
+	fn, ok := r.functionOf[name]
+	if !ok && len(r.functions) < math.MaxUint16 {
+		fn = uint16(len(r.functions))
+		r.functionOf[name] = fn
+		r.functions = append(r.functions, name)
+	}
+	return fn
+}
+
+// keepWait keeps a wait: length, rank + 1, rank that was waited for + 1, whether in start-up, communicator, function.
+func (r *reader) keepWait(w *waits.Wait) {
+	r.order++
+	r.waited.add(r.since(w.Begin), r.order, r.scale(w.Waited), uint64(w.World+1), uint64(w.For+1), bit(w.StartUp), uint64(r.commOf[w.Comm]), uint64(r.functionNumber(w.Function)))
+}
+
+// allWaits writes them: begin (differences), and a column for each of the others.
+func (w *writer) allWaits() {
+	const others = 6
+	h := &headWaits{headSeries: headSeries{Block: w.made}, Starts: []uint64{}}
+	var start, length, rank, by, first, comm, function column
+	columns := [others]*column{&length, &rank, &by, &first, &comm, &function}
+	write := func() { w.block(newBlock(&start, &length, &rank, &by, &first, &comm, &function)) }
+	for m := w.waitsInTime.sorted(); m.more; m.next() {
+		if h.Count%chunk == 0 {
+			h.Starts = append(h.Starts, m.a)
+		}
+		start.difference(m.a)
+		for _, c := range columns {
+			c.add(m.entry.number())
+		}
+		if h.Count++; h.Count%chunk == 0 {
+			write()
+		}
+	}
+	if h.Count%chunk != 0 {
+		write()
+	}
+	if h.Count > 0 {
+		w.plan.waiting = h
+	}
+}
