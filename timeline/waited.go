@@ -14,6 +14,7 @@ import (
 type headWaits struct {
 	headSeries
 	Starts []uint64 `json:"starts"` // by block: when the first one begins
+	Ends   []uint64 `json:"ends"`   // by block: when the last one of it and of those before ends
 }
 
 // functionNumber is the index of a function; of too many the last one.
@@ -36,17 +37,25 @@ func (r *reader) keepWait(w *waits.Wait) {
 // allWaits writes them: begin (differences), and a column for each of the others.
 func (w *writer) allWaits() {
 	const others = 6
-	h := &headWaits{headSeries: headSeries{Block: w.made}, Starts: []uint64{}}
+	h := &headWaits{headSeries: headSeries{Block: w.made}, Starts: []uint64{}, Ends: []uint64{}}
 	var start, length, rank, by, first, comm, function column
 	columns := [others]*column{&length, &rank, &by, &first, &comm, &function}
-	write := func() { w.block(newBlock(&start, &length, &rank, &by, &first, &comm, &function)) }
+	last := uint64(0)
+	write := func() {
+		w.block(newBlock(&start, &length, &rank, &by, &first, &comm, &function))
+		h.Ends = append(h.Ends, last)
+	}
 	for m := w.waitsInTime.sorted(); m.more; m.next() {
 		if h.Count%chunk == 0 {
 			h.Starts = append(h.Starts, m.a)
 		}
 		start.difference(m.a)
 		for _, c := range columns {
-			c.add(m.entry.number())
+			n := m.entry.number()
+			if c == &length {
+				last = max(last, m.a+n)
+			}
+			c.add(n)
 		}
 		if h.Count++; h.Count%chunk == 0 {
 			write()

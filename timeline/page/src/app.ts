@@ -36,6 +36,7 @@ import { useMode, type Colors } from "./theme";
 import { Toggles } from "./toggles";
 import { Trail } from "./trail";
 import { Tree } from "./tree";
+import { Twin } from "./twin";
 import type { View } from "./view";
 import type { Waits } from "./waits";
 
@@ -81,11 +82,13 @@ export class App {
     const { ranges } = this.parts;
     scope.charts.push({ visible: () => !byId("range").hidden && !state.range, update: () => void ranges.shown({ from: Math.max(0, state.view.from), to: Math.min(state.view.to, store.head.duration) }) });
     ranges.onNone = () => scope.update();
+    const twin = new Twin(store.head, state.view, (from, to) => state.go(from, to));
     panel.onTab = () => trail.changed();
     stage.onDrawn = () => {
       panel.operations.select(state.selected?.bar ?? -1);
       scope.follow();
       trail.changed();
+      twin.changed();
     };
     store.onError = (e) => state.fail(e);
     dark.addEventListener("change", (e) => this.commands.setMode(e.matches ? "dark" : "light"));
@@ -98,6 +101,7 @@ export class App {
       this.commands.steady();
       trail.settle();
     }
+    if (twin.there && !document.body.classList.contains("no-panel")) panel.toggle(); // there is little room
   }
 
   // What is shown.

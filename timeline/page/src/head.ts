@@ -225,7 +225,7 @@ export interface Head {
   instances: Series;
   metrics: { leaf: number; nodes: number; series: HeadSeries[] };
   path?: Path; // not there: not known
-  waits?: TimedSeries; // not there: nobody waited
+  waits?: TimedSeries & { ends: number[] }; // ends: by block, when the last wait of it and of those before ends; not there: nobody waited
   charges?: TimedSeries; // not there: nothing goes back to anybody
   phases?: Phase[]; // in the order of their begins
   blocks?: [number, number, number][];

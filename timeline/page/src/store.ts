@@ -164,10 +164,16 @@ export class Store extends Cache {
     return this.segmentsEntry(chunk).promise;
   }
 
-  waits(chunk: number): Promise<TimedWaits> {
+  private waitsEntry(chunk: number): Entry<TimedWaits> {
     const { block, count } = this.head.waits!;
     const n = Math.min(this.head.chunk, count - chunk * this.head.chunk);
-    return this.load("w" + (block + chunk), block + chunk, 4 * n, (c) => readWaits(c, n)).promise;
+    return this.load("w" + (block + chunk), block + chunk, 2 * n, (c) => readWaits(c, n));
+  }
+  peekWaits(chunk: number): TimedWaits | undefined {
+    return this.waitsEntry(chunk).value;
+  }
+  waits(chunk: number): Promise<TimedWaits> {
+    return this.waitsEntry(chunk).promise;
   }
 
   charges(chunk: number): Promise<Charges> {

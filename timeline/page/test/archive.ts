@@ -227,9 +227,10 @@ export function archive(run: Run): Source {
   for (const row of run.rows) if (row.transfers) nodes.add(row.transfers, leaf);
   const instances = { block: blocks.length, count: run.instances?.length ?? 0 };
   for (const part of groups(run.instances ?? [], chunk)) blocks.push(instanceBlock(part));
-  const waits = { block: blocks.length, count: run.waits?.length ?? 0, starts: [] as number[] };
+  const waits = { block: blocks.length, count: run.waits?.length ?? 0, starts: [] as number[], ends: [] as number[] };
   for (const part of groups(run.waits ?? [], chunk)) {
     waits.starts.push(part[0]![0]);
+    waits.ends.push(Math.max(...waits.ends, ...part.map((w) => w[0] + w[1])));
     const column = (of: (w: (typeof part)[0]) => number) => new Bytes().add(...part.map(of));
     blocks.push(block(new Bytes().difference(...part.map((w) => w[0])), column((w) => w[1]), column((w) => w[2] + 1), column((w) => w[3] + 1), column((w) => w[4]), column(() => 0), column(() => 0)));
   }

@@ -37,6 +37,21 @@ test("cells have the share of their time that was waited, and that was in operat
   assert.equal(await h.exact(0, "operations", 2500, 3250), 750);
 });
 
+test("all waits in the order of time say the same of each rank", async () => {
+  const h = await heat();
+  await h.store.waits(0);
+  for (const c of [cells(0, 1000, 4), cells(300, 2600, 7), cells(0, 10_000, 3)]) {
+    const all = h.waits(c)!;
+    const each = (c.to - c.from) / c.columns;
+    for (const rank of [0, 1]) {
+      for (let i = 0; i < c.columns; i++) {
+        const ns = await h.exact(rank, "waiting", c.from + i * each, c.from + (i + 1) * each);
+        assert(Math.abs(all[rank * c.columns + i]! - ns / each) < 1e-6, `rank ${rank}, column ${i} of ${c.from} to ${c.to}`);
+      }
+    }
+  }
+});
+
 test("from afar nothing gets lost", async () => {
   const h = await heat();
   const busy = h.line(0, "operations", cells(0, 10_000, 1))[0]!;
