@@ -22,7 +22,7 @@ import (
 
 var served = flag.Bool("served", false, "with -ranks: measure the timeline's page as it is served, and nothing else")
 
-const servedCommand = "go test ./tests/scale -ranks 128,1024,4096,10000 -served -page"
+const servedCommand = "go test ./tests/scale -ranks 1024,10000 -served -page"
 
 // looked is what is done in the page, and what it is waited for. Each is of another part of the run, so that nothing has been read before.
 var looked = []struct{ name, do string }{

@@ -13,6 +13,7 @@ const line = 18; // pixels of a depth
 export class PhaseBand {
   private readonly canvas = byId<HTMLCanvasElement>("phases");
   private readonly depths: Phase[][];
+  private readonly begins: Float64Array[]; // of the same
   chosen: Phase[] = []; // that are marked
   drawn = 0; // phases in the last picture
   onChoose: (phase: Phase, second: boolean) => void = () => {};
@@ -20,6 +21,7 @@ export class PhaseBand {
   constructor(private readonly state: State) {
     const phases = state.store.head.phases ?? [];
     this.depths = [0, 1].map((d) => phases.filter((p) => p.depth === d)).filter((list) => list.length > 0);
+    this.begins = this.depths.map((list) => Float64Array.from(list, (p) => p.from));
     const { canvas } = this;
     byId("phase-bar").hidden = this.depths.length === 0;
     byId("phase-bar").style.height = canvas.style.height = `${this.height}px`;
@@ -65,7 +67,7 @@ export class PhaseBand {
     c.textBaseline = "middle";
     this.depths.forEach((list, depth) => {
       let until = -1; // pixels that are full
-      const last = firstAfter(list.map((p) => p.from), view.to);
+      const last = firstAfter(this.begins[depth]!, view.to);
       for (let i = 0; i < last; i++) {
         const p = list[i]!;
         if (p.to < view.from) continue;
