@@ -7,6 +7,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 
 	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
@@ -100,6 +101,12 @@ func TestTimelinePath(t *testing.T) {
 	}`, slow[0])) {
 		t.Error("the path is not on rank 2 while that computes")
 	}
+	at := eval[[]float64](tb, `{
+		const box = document.getElementById("base").getBoundingClientRect(), row = app.rows.of(app.store.head.ranks[2].row);
+		return [box.left, box.top + row.y - app.view.top + row.height / 2];
+	}`)
+	tb.mouse(input.MouseMoved, at[0]+slow[0], at[1], nil)
+	tb.await(`!document.getElementById("tip").hidden && document.querySelector("#tip b").innerText === "Critical path: application" && document.querySelector("#tip .sub").innerText === "Rank 2"`)
 	tb.key("g")
 	if !eval[bool](tb, fmt.Sprintf(`{ const run = app.path.runs.find((r) => r.from < %[1]f && r.to > %[1]f); return run && Math.floor(run.y / app.ranks.rows.height) === 2; }`, slow[0])) {
 		t.Error("the path is not on rank 2 in the picture of all ranks")

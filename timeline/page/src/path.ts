@@ -9,6 +9,16 @@ import type { Store } from "./store";
 import type { Colors } from "./theme";
 import type { View } from "./view";
 
+const near = 5; // pixels
+
+// Part is a part of the path.
+export interface Part {
+  rank: number;
+  what: number; // index into the head's list
+  start: number;
+  length: number;
+}
+
 // Run is a part of the line: at one height.
 export interface Run {
   from: number;
@@ -60,6 +70,7 @@ export class PathLine {
   on = false;
   runs: Run[] = []; // of the last picture
   coarse = 0; // blocks that were not there yet
+  private height: (rank: number, what: number) => number | undefined = () => undefined; // of the last picture
   private rows: Map<number, number>[] | undefined; // by communicator: rows by rank of the job
 
   constructor(
@@ -84,6 +95,7 @@ export class PathLine {
       }
       return heights.get(key);
     };
+    this.height = height;
     const { view } = this;
     const runs = new Runs();
     for (let k = Math.max(0, lastAtMost(path.starts, view.from)); k < path.starts.length && path.starts[k]! < view.to; k++) {
@@ -101,6 +113,19 @@ export class PathLine {
     runs.flush();
     this.runs = runs.list;
     this.stroke(c);
+  }
+
+  // at is the part of the path that is drawn near a point.
+  at(x: number, y: number): Part | undefined {
+    const { path } = this.store.head;
+    if (!this.on || !path) return undefined;
+    const time = this.view.time(x);
+    const k = lastAtMost(path.starts, time);
+    const s = k < 0 ? undefined : this.store.peekSegments(k);
+    const i = s ? lastAtMost(s.start, time) : -1;
+    if (!s || i < 0 || time > s.start[i]! + s.length[i]!) return undefined;
+    const at = this.height(s.rank[i]!, s.what[i]!);
+    return at === undefined || Math.abs(at - y) > near ? undefined : { rank: s.rank[i]!, what: s.what[i]!, start: s.start[i]!, length: s.length[i]! };
   }
 
   private stroke(c: CanvasRenderingContext2D): void {
