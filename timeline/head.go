@@ -50,8 +50,9 @@ type head struct {
 	Nodes      int             `json:"nodes"`     // block
 	Instances  headSeries      `json:"instances"` // first block, and how many there are
 	Metrics    headMetrics     `json:"metrics"`
-	Path       *headPath       `json:"path,omitempty"`    // the critical path; nil: it is not known
-	Waits      *headWaits      `json:"waits,omitempty"`   // in the order of time; nil: nobody waited
+	Path       *headPath       `json:"path,omitempty"`  // the critical path; nil: it is not known
+	Waits      *headWaits      `json:"waits,omitempty"` // in the order of time; nil: nobody waited
+	Waiting    []headWaiting   `json:"waiting,omitempty"`
 	Charges    *headCharges    `json:"charges,omitempty"` // to whom waits go back; nil: to nobody
 	Phases     []headPhase     `json:"phases,omitempty"`
 	Blocks     any             `json:"blocks,omitempty"`
@@ -200,7 +201,7 @@ func (d *Data) head(p *plan, o *Options) *head {
 		Version: formatVersion, Tool: o.Tool, Title: o.Title, Origin: fmt.Sprint(uint64(d.origin)), Realtime: d.defs.Clock.Resolution == 1e9 && d.origin > 1e18,
 		Duration: d.duration, Begin: d.begin, Chunk: chunk, Leaf: d.layout.leaf, Categories: orEmpty(d.categories), Functions: orEmpty(d.functions), WaitKinds: orEmpty(d.waitKinds),
 		Texts: make(map[uint64]any), Problems: orEmpty(d.problems), Rows: []headRow{}, Lanes: []headLane{}, Nodes: p.nodes, Instances: headSeries{p.instances, int(d.instanceCount)},
-		Metrics: p.metrics, Path: p.path, Waits: p.waiting, Charges: p.charges, Phases: d.phasesOf(), Comms: []headComm{}, Ranks: []headRank{}, Markers: []headMarker{}, Regions: []headRegion{}, Attributes: []headAttribute{},
+		Metrics: p.metrics, Path: p.path, Waits: p.waiting, Waiting: d.waiting(), Charges: p.charges, Phases: d.phasesOf(), Comms: []headComm{}, Ranks: []headRank{}, Markers: []headMarker{}, Regions: []headRegion{}, Attributes: []headAttribute{},
 	}
 	d.describe(h, p)
 	d.rowsOf(h, p)

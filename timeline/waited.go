@@ -3,9 +3,12 @@
 package timeline
 
 import (
+	"cmp"
 	"math"
+	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/analysis/waits"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // All waits in the order of their begins, beside those of bars: who asks for those of a range of time reads only that, however many ranks there are.
@@ -15,6 +18,39 @@ type headWaits struct {
 	headSeries
 	Starts []uint64 `json:"starts"` // by block: when the first one begins
 	Ends   []uint64 `json:"ends"`   // by block: when the last one of it and of those before ends
+}
+
+// headWaiting is what was waited in the operations of one function on a communicator, as the report has it.
+type headWaiting struct {
+	Comm   int    `json:"comm"` // index into comms; −1: none
+	Name   string `json:"name"`
+	Waits  uint64 `json:"waits"`
+	Waited uint64 `json:"waited"`
+}
+
+// mostWaiting bounds these.
+const mostWaiting = 64
+
+// waiting are those with the most waiting.
+func (d *Data) waiting() []headWaiting {
+	comms := make(map[otf2.CommRef]int)
+	for i, c := range d.comms {
+		comms[c.ref] = i
+	}
+	all := []headWaiting{}
+	for i := range d.report.WaitStates.Pairs {
+		p := &d.report.WaitStates.Pairs[i]
+		if p.Waited == 0 {
+			continue
+		}
+		one := headWaiting{Comm: -1, Name: p.Name, Waits: p.Waits, Waited: p.Waited}
+		if at, ok := comms[p.Comm]; ok {
+			one.Comm = at
+		}
+		all = append(all, one)
+	}
+	slices.SortStableFunc(all, func(a, b headWaiting) int { return cmp.Compare(b.Waited, a.Waited) })
+	return all[:min(len(all), mostWaiting)]
 }
 
 // functionNumber is the index of a function; of too many the last one.

@@ -226,6 +226,7 @@ export interface Head {
   metrics: { leaf: number; nodes: number; series: HeadSeries[] };
   path?: Path; // not there: not known
   waits?: TimedSeries & { ends: number[] }; // ends: by block, when the last wait of it and of those before ends; not there: nobody waited
+  waiting?: { comm: number; name: string; waits: number; waited: number }[]; // by operation and communicator, those with the most waiting
   charges?: TimedSeries; // not there: nothing goes back to anybody
   phases?: Phase[]; // in the order of their begins
   blocks?: [number, number, number][];

@@ -17,12 +17,20 @@ export interface Sums {
   back: ArrayLike<number>; // what goes back to each rank
   total: number;
   startUp: number; // −1: not told
-  of?: ReadonlyMap<number, WaitingOf>; // by communicator and operation
+  of: In[]; // by operation and communicator, those with the most waiting first
+}
+
+// In is what was waited in an operation on a communicator.
+interface In {
+  comm: number;
+  name: string;
+  waits: number;
+  waited: number;
 }
 
 export class Waits {
   private asked = 0;
-  shown: Sums & { from: number } = { waited: [], caused: [], back: [], total: 0, startUp: -1, from: 0 };
+  shown: Sums & { from: number } = { waited: [], caused: [], back: [], of: [], total: 0, startUp: -1, from: 0 };
 
   constructor(
     private readonly host: Host,
@@ -35,7 +43,7 @@ export class Waits {
   // whole is what the report has.
   private whole(): Sums {
     const { ranks } = this.host.store.head;
-    return { waited: ranks.map((r) => r.waited), caused: ranks.map((r) => r.caused), back: ranks.map((r) => r.back), total: ranks.reduce((n, r) => n + r.waited, 0), startUp: -1 };
+    return { waited: ranks.map((r) => r.waited), caused: ranks.map((r) => r.caused), back: ranks.map((r) => r.back), of: this.host.store.head.waiting ?? [], total: ranks.reduce((n, r) => n + r.waited, 0), startUp: -1 };
   }
 
   // update adds up what begins in what is shown. The whole run is as the report has it.
@@ -44,16 +52,14 @@ export class Waits {
     const { store } = this.host;
     const { text } = this.scope;
     const { from, to } = this.scope.range;
-    const { all } = this.scope;
-    if (all) this.draw(this.whole(), text, from);
+    if (this.scope.all) return this.draw(this.whole(), text, from);
     try {
       const sums = await waitingIn(store, from, to, (share) => {
         if (ask === this.asked) byId("waits").querySelector(".progress")?.replaceChildren(`Reading… ${Math.round(100 * share)} %`);
         return ask === this.asked;
       });
-      if (sums && all && ask === this.asked) return this.draw({ ...this.whole(), of: sums.of }, text, from);
       const backs = sums && (await goesBackIn(store, from, to, () => ask === this.asked));
-      if (backs && ask === this.asked) this.draw({ ...sums, back: backs.by }, text, from);
+      if (backs && ask === this.asked) this.draw({ ...sums, back: backs.by, of: this.named(sums.of) }, text, from);
     } catch (e) {
       byId("waits").replaceChildren(el("p", { class: "alarm" }, e instanceof Error ? e.message : String(e)));
     }
@@ -97,10 +103,15 @@ export class Waits {
     return [el("p", null, `Most of it goes back to ${this.host.store.head.ranks[rank]!.name}: ${f.time(sums.back[rank]!)}, ${f.percent(Math.min(sums.back[rank]!, sums.total), sums.total)}.`)];
   }
 
-  // operations is in what was waited. That of the whole run is read as that of a part.
+  private named(of: ReadonlyMap<number, WaitingOf>): In[] {
+    const { functions } = this.host.store.head;
+    return [...of.values()].map((o) => ({ comm: o.comm, name: functions[o.fn] ?? "?", waits: o.count, waited: o.waited })).sort((a, b) => b.waited - a.waited);
+  }
+
+  // operations is in what was waited.
   private operations(sums: Sums): Node[] {
-    const { comms, functions } = this.host.store.head;
-    const all = [...(sums.of?.values() ?? [])].sort((a, b) => b.waited - a.waited);
+    const { comms } = this.host.store.head;
+    const all = sums.of;
     if (all.length === 0) return [];
     const titles = ["operation", "communicator", "waits", "waited", "share"];
     return [
@@ -108,10 +119,10 @@ export class Waits {
       el(
         "table", null, el("tr", null, ...titles.map((t) => el("th", { scope: "col" }, t))),
         ...all.slice(0, mostOperations).map((o) =>
-          el("tr", null, el("td", null, functions[o.fn] ?? "?"), el("td", null, comms[o.comm]?.name ?? "?"), el("td", null, f.count(o.count)), el("td", null, f.time(o.waited)), el("td", null, f.percent(o.waited, sums.total))),
+          el("tr", null, el("td", null, o.name), el("td", null, comms[o.comm]?.name ?? "?"), el("td", null, f.count(o.waits)), el("td", null, f.time(o.waited)), el("td", null, f.percent(o.waited, sums.total))),
         ),
       ),
-      ...(all.length > mostOperations ? [el("p", { class: "sub" }, `The ${mostOperations} of ${f.count(all.length)} with the most waiting.`)] : []),
+      ...(all.length > mostOperations ? [el("p", { class: "sub" }, `The ${mostOperations} with the most waiting.`)] : []),
     ];
   }
 
