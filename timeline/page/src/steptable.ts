@@ -175,9 +175,10 @@ export class StepTable {
     const backs = [most(a.backs.by), most(b.backs.by)] as const;
     const sums = (s: StepSums) => (s.path ? ownOf(store, s.path) : { own: 0, operations: 0 });
     const [p, q] = [sums(a), sums(b)];
-    const of = (s: StepSums, region: number) => s.regions.get(region)?.time ?? 0;
-    const differ = [...new Set([...a.regions.keys(), ...b.regions.keys()])].sort((x, y) => Math.abs(of(a, y) - of(b, y)) - Math.abs(of(a, x) - of(b, x)) || x - y);
-    return el(
+    const of = (s: StepSums, region: number) => s.regions?.get(region)?.time ?? 0;
+    const differ = [...new Set([...(a.regions?.keys() ?? []), ...(b.regions?.keys() ?? [])])].sort((x, y) => Math.abs(of(a, y) - of(b, y)) - Math.abs(of(a, x) - of(b, x)) || x - y);
+    const left = a.regions ? "" : el("p", { class: "sub" }, "There are too many rows to add up their operations: the tab Range has those of a row that is chosen.");
+    return el("div", null, el(
       "table", { class: "compared" }, header("", a.phase.name, b.phase.name, "more"),
       row("first begin to last end", a.phase.to - a.phase.from, b.phase.to - b.phase.from),
       row("mean of the ranks", a.phase.time / a.phase.count, b.phase.time / b.phase.count),
@@ -186,7 +187,7 @@ export class StepTable {
       row("of it goes back most to one", a.backs.by[backs[0]] ?? 0, b.backs.by[backs[1]] ?? 0, `${rank(backs[0])}; ${rank(backs[1])}`),
       ...(a.path ? [row("critical path: ranks' own", p.own, q.own), row("critical path: operations", p.operations, q.operations)] : []),
       ...differ.slice(0, regions).map((r) => row(`${names[r]!.name}, all ranks`, of(a, r), of(b, r))),
-    );
+    ), left);
   }
 }
 
