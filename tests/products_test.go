@@ -1022,6 +1022,9 @@ func readTimeline(f figures, name string, outputs map[string][]byte) error {
 		}
 		Bandwidth *report.Plot
 		Duration  float64
+		Path      *pagePath
+		Waits     *pageSeries
+		Blocks    [][3]int
 	}
 	if err := json.Unmarshal(text, &h); err != nil {
 		return err
@@ -1049,6 +1052,17 @@ func readTimeline(f figures, name string, outputs map[string][]byte) error {
 	for _, r := range h.Ranks {
 		f.add(name, r.Name+": waited", r.Waited)
 		f.add(name, r.Name+": caused", r.Caused)
+	}
+	blocks := pageBlocks{outputs["timeline.html"], h.Blocks}
+	if h.Path != nil {
+		if err := blocks.path(f, name, h.Path); err != nil {
+			return err
+		}
+	}
+	if h.Waits != nil {
+		if err := blocks.waits(f, name, h.Waits, func(at int) string { return h.Ranks[at].Name }); err != nil {
+			return err
+		}
 	}
 	for _, flow := range h.Matrix.Transfers {
 		f.add(name+", matrix", "transfers", flow.Count)

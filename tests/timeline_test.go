@@ -178,7 +178,7 @@ func (t *tab) box(row, region string, nth int) box {
 
 func writePage(t *testing.T, anchor string) (url string, page []byte) {
 	t.Helper()
-	a, err := otf2.Open(anchor, nil)
+	a, err := otf2.Open(anchor, &otf2.ReadOptions{Nanoseconds: true}) // as the tool does
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,8 +33,10 @@ func TestAssetIsMadeOfItsSources(t *testing.T) {
 		fmt.Fprintf(hash, "%s %d\n", name, len(content))
 		hash.Write(content)
 	}
-	if want := fmt.Sprintf(`<meta name="sources" content="sha256:%x">`, hash.Sum(nil)); !strings.Contains(string(asset), want) {
-		t.Error("timeline/asset/page.html is not made of what is in timeline/page: make page")
+	for name, made := range map[string][]byte{"page.html": asset, "beside.html": besideAsset} {
+		if want := fmt.Sprintf(`<meta name="sources" content="sha256:%x">`, hash.Sum(nil)); !strings.Contains(string(made), want) {
+			t.Errorf("timeline/asset/%s is not made of what is in timeline/page: make page", name)
+		}
 	}
 }
 

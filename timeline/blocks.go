@@ -22,6 +22,9 @@ type plan struct {
 	nodes      int
 	texts      map[uint64]bool // that attributes name
 	metrics    headMetrics
+	path       *headPath    // nil: there is none
+	waiting    *headWaits   // nil: nobody waited
+	charges    *headCharges // nil: nothing goes back to anybody
 }
 
 // press packs blocks, several at a time, and hands them on in order.
@@ -117,6 +120,9 @@ func (d *Data) write(to sink, progress func(done, total int)) (*plan, error) {
 	}
 	w.plan.instances = p.made
 	w.allInstances()
+	w.path()
+	w.allWaits()
+	w.allCharges()
 	w.plan.nodes = p.block(w.nodes.block())
 	err := p.close()
 	if err == nil {
@@ -131,7 +137,7 @@ func (d *Data) write(to sink, progress func(done, total int)) (*plan, error) {
 // blocks is how many blocks there will be, or some more.
 func (d *Data) blocks() int {
 	of := func(count int) int { return (count + chunk - 1) / chunk }
-	n := of(int(d.instanceCount)) + 1
+	n := of(int(d.instanceCount)) + of(d.steps.count) + 1
 	for i := range d.layout.lanes {
 		n += 2 * of(d.layout.lanes[i].count)
 	}

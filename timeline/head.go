@@ -50,6 +50,11 @@ type head struct {
 	Nodes      int             `json:"nodes"`     // block
 	Instances  headSeries      `json:"instances"` // first block, and how many there are
 	Metrics    headMetrics     `json:"metrics"`
+	Path       *headPath       `json:"path,omitempty"`  // the critical path; nil: it is not known
+	Waits      *headWaits      `json:"waits,omitempty"` // in the order of time; nil: nobody waited
+	Waiting    []headWaiting   `json:"waiting,omitempty"`
+	Charges    *headCharges    `json:"charges,omitempty"` // to whom waits go back; nil: to nobody
+	Phases     []headPhase     `json:"phases,omitempty"`
 	Blocks     any             `json:"blocks,omitempty"`
 }
 
@@ -113,6 +118,7 @@ type headRank struct {
 	Time    uint64 `json:"time"`   // in operations that were compared, ns
 	Waited  uint64 `json:"waited"` // of that
 	Caused  uint64 `json:"caused"` // what others waited for it
+	Back    uint64 `json:"back"`   // what others waited because of what it did itself
 	Last    uint64 `json:"last"`   // operations in which others waited for it
 	Worst   uint64 `json:"worst"`  // the most that one operation waited for it, in all
 	WorstAt uint64 `json:"worstAt"`
@@ -195,7 +201,7 @@ func (d *Data) head(p *plan, o *Options) *head {
 		Version: formatVersion, Tool: o.Tool, Title: o.Title, Origin: fmt.Sprint(uint64(d.origin)), Realtime: d.defs.Clock.Resolution == 1e9 && d.origin > 1e18,
 		Duration: d.duration, Begin: d.begin, Chunk: chunk, Leaf: d.layout.leaf, Categories: orEmpty(d.categories), Functions: orEmpty(d.functions), WaitKinds: orEmpty(d.waitKinds),
 		Texts: make(map[uint64]any), Problems: orEmpty(d.problems), Rows: []headRow{}, Lanes: []headLane{}, Nodes: p.nodes, Instances: headSeries{p.instances, int(d.instanceCount)},
-		Metrics: p.metrics, Comms: []headComm{}, Ranks: []headRank{}, Markers: []headMarker{}, Regions: []headRegion{}, Attributes: []headAttribute{},
+		Metrics: p.metrics, Path: p.path, Waits: p.waiting, Waiting: d.waiting(), Charges: p.charges, Phases: d.phasesOf(), Comms: []headComm{}, Ranks: []headRank{}, Markers: []headMarker{}, Regions: []headRegion{}, Attributes: []headAttribute{},
 	}
 	d.describe(h, p)
 	d.rowsOf(h, p)
@@ -265,6 +271,9 @@ func (d *Data) ranksOf(h *head) (place func(name, host string) int) {
 			at++
 			one.Time, one.Waited, one.Caused, one.Last, one.Worst = s.Time, s.Waited, s.Caused, s.Last, s.MaxCaused
 			one.WorstAt = d.since(s.WorstAt)
+			if back := s.GoesBack; back != nil {
+				one.Back = uint64(*back + 0.5)
+			}
 		}
 		h.Ranks = append(h.Ranks, one)
 		index[[2]string{r.name, r.host}] = i

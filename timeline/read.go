@@ -36,6 +36,7 @@ type Data struct {
 	markers    []marker
 	series     []*series // of metrics
 	metricLeaf int       // intervals of a node of theirs
+	runs       *phaseRuns
 	report     *operations.Report
 	matrix     *matrix.Report
 	origin     otf2.Timestamp // time 0 of the page
@@ -104,11 +105,20 @@ func (d *Data) read(a *otf2.Archive) error {
 	}
 	d.defineRegions()
 	r := newReader(d)
-	report, err := operations.Observe(a, &operations.Observer{Selection: d.selected, Lane: r.lane, Part: r.operation, Waited: r.wait})
+	d.runs = newPhaseRuns()
+	d.steps.origin = d.origin
+	charged := &charges{feed: feed{to: d.chargesOf}, since: d.since}
+	report, err := operations.Observe(a, &operations.Observer{
+		Selection: d.selected, Lane: r.lane, Part: r.operation, Waited: r.wait, Charged: charged.take, Path: &d.steps, Phase: d.runs.take,
+	})
 	if err != nil {
 		return err
 	}
+	charged.put()
+	charged.flush()
+	d.runs.rounds = nil
 	r.end()
+	d.steps.follow(report.CriticalPath)
 	if err := d.temp.failed(); err != nil {
 		return err
 	}
@@ -183,6 +193,7 @@ type reader struct {
 	names *sorter // of events of NCCL: see nameGiven
 
 	found      feed   // what analysis finds, by number of region: see foundOperation
+	waited     feed   // all waits, see keepWait
 	order      uint64 // of what was told
 	commOf     map[otf2.CommRef]uint32
 	present    []int // by communicator: members that have recorded something
@@ -225,7 +236,7 @@ func newReader(d *Data) *reader {
 	r := &reader{
 		Data: d, rowOf: make(map[otf2.LocationRef]uint32), regionOf: make(map[otf2.RegionRef]uint32), ids: facts.FindAttributes(d.defs),
 		windows: make(map[otf2.RmaWinRef][]uint32), commOf: make(map[otf2.CommRef]uint32), functionOf: make(map[string]uint16),
-		open: make(map[instanceKey]openInstance), names: d.newSorter(), found: feed{to: d.newSorter()}, kindOf: make(map[string]uint8), scale: func(t uint64) uint64 { return t },
+		open: make(map[instanceKey]openInstance), names: d.newSorter(), found: feed{to: d.newSorter()}, waited: feed{to: d.waitsInTime}, kindOf: make(map[string]uint8), scale: func(t uint64) uint64 { return t },
 	}
 	if res := d.defs.Clock.Resolution; res != 1e9 && res != 0 {
 		r.scale = func(t uint64) uint64 {
@@ -537,12 +548,7 @@ func (r *reader) operation(p *operations.Part) {
 		r.homeless++
 		return
 	}
-	fn, ok := r.functionOf[p.Function]
-	if !ok && len(r.functions) < math.MaxUint16 {
-		fn = uint16(len(r.functions))
-		r.functionOf[p.Function] = fn
-		r.functions = append(r.functions, p.Function)
-	}
+	fn := r.functionNumber(p.Function)
 	comm := r.commOf[p.Comm]
 	key := instanceKey{comm: comm, function: fn, src: -1, dst: -1, ordinal: p.Ordinal}
 	members, rank := r.comms[comm].members, int32(p.Rank)
@@ -579,6 +585,7 @@ func (r *reader) operation(p *operations.Part) {
 }
 
 func (r *reader) wait(w *waits.Wait) {
+	r.keepWait(w)
 	at, ok := r.rowOf[w.Place.Location]
 	if !ok || w.Place.Enter == facts.NoRegion {
 		return

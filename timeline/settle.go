@@ -24,6 +24,7 @@ func (r *reader) end() {
 	r.endMetrics()
 	deep.flush()
 	r.found.flush()
+	r.waited.flush()
 	for _, l := range r.lanes {
 		for _, f := range []*feed{&l.deep, &l.kids, &l.asked, &l.ends, &l.names, &l.fallback} {
 			f.flush()
@@ -34,7 +35,7 @@ func (r *reader) end() {
 	r.resolve()
 	r.choose()
 	r.locate()
-	for _, s := range []*sorter{r.deep, r.kids, r.waits, r.operations, r.asked, r.ends, r.askers, r.parts} {
+	for _, s := range []*sorter{r.deep, r.kids, r.waits, r.operations, r.asked, r.ends, r.askers, r.parts, r.chargesOf, r.waitsInTime} {
 		s.finish()
 	}
 	if unknown {

@@ -10,19 +10,23 @@ type store struct {
 	spool   spool // of all streams
 	sorters []*sorter
 
-	deep       *sorter // address: region record, of those at maxDepth
-	claims     *sorter // address, preference: address of what asked for the region; number of the region
-	parents    stream  // address (from that of the one before), address of what asked for it; where that is not what it lies in
-	kids       *sorter // address, place of a child among all regions: address of the child
-	waits      *sorter // address, order: length, kind, rank that was waited for, whether it was the first operation
-	operations *sorter // address, order: instance, sent, received, root, size, event
-	asked      *sorter // address, event: attributes of an operation that was launched together with others
-	ends       *sorter // transfer: length
-	askers     *sorter // transfer: address of what asked for it
+	deep        *sorter // address: region record, of those at maxDepth
+	claims      *sorter // address, preference: address of what asked for the region; number of the region
+	parents     stream  // address (from that of the one before), address of what asked for it; where that is not what it lies in
+	kids        *sorter // address, place of a child among all regions: address of the child
+	waits       *sorter // address, order: length, kind, rank that was waited for, whether it was the first operation
+	operations  *sorter // address, order: instance, sent, received, root, size, event
+	asked       *sorter // address, event: attributes of an operation that was launched together with others
+	ends        *sorter // transfer: length
+	askers      *sorter // transfer: address of what asked for it
+	waitsInTime *sorter // begin of a wait, order: see reader.keepWait
+	chargesOf   *sorter // begin of an operation, order: see charges.put
 
 	instances     stream // kind, communicator, function, ordinal, expected parts
 	instanceCount uint64
 	parts         *sorter // instance, place in it: rank, address
+
+	steps pathSteps // of critical paths
 }
 
 const (
@@ -37,10 +41,10 @@ const (
 
 func newStore(kept int) *store {
 	s := &store{kept: kept}
-	s.spool.temp = &s.temp
+	s.spool.temp, s.steps.spool.temp = &s.temp, &s.temp
 	s.parents = stream{to: &s.spool, piece: mostPiece}
 	s.instances = s.parents
-	for _, at := range []**sorter{&s.deep, &s.claims, &s.kids, &s.waits, &s.operations, &s.asked, &s.ends, &s.askers, &s.parts} {
+	for _, at := range []**sorter{&s.deep, &s.claims, &s.kids, &s.waits, &s.operations, &s.asked, &s.ends, &s.askers, &s.parts, &s.chargesOf, &s.waitsInTime} {
 		*at = s.newSorter()
 	}
 	return s
@@ -55,6 +59,7 @@ func (s *store) newSorter() *sorter {
 // Close gives back what the data take of the temporary folder.
 func (s *store) Close() error {
 	s.spool.close()
+	s.steps.spool.close()
 	for _, one := range s.sorters {
 		one.close()
 	}

@@ -40,6 +40,7 @@ type Path struct {
 	last    int32 // that was asked for; 0: none
 	pairs   map[pairKey]pair
 	kernels kernels
+	tracer  Tracer // if set, told of each step
 
 	candidates     []candidate
 	candidateOf    []int32  // by rank
@@ -141,6 +142,7 @@ func (p *Path) before(m *causes.Local, begin otf2.Timestamp) *part {
 // extend makes a rank's path go on until it begins an operation.
 func (p *Path) extend(a *arrival, m *causes.Local, starting bool) int32 {
 	from := min(m.Ended, a.begin)
+	step := Step{Rank: a.rank, Start: from}
 	var n int32
 	if b := a.before; b == nil || b.seq != a.seq { // it is not kept any more
 		n = p.tree.grow(noNode, a.rank, from, a.begin)
@@ -148,23 +150,30 @@ func (p *Path) extend(a *arrival, m *causes.Local, starting bool) int32 {
 	} else {
 		n = p.tree.grow(b.node, a.rank, 0, a.begin)
 		x, until := &p.tree.nodes[n], min(b.end, a.begin)
-		x.add(key{b.rank, b.what}, uint64(until-p.tree.nodes[b.node].at))
+		before := &p.tree.nodes[b.node]
+		step.Before, step.What, step.Start, step.In = before.step, b.what, before.at, uint64(until-before.at)
+		x.add(key{b.rank, b.what}, step.In)
 		if from > until { // of the one before it is not known
-			x.add(key{nobody, int32(Unknown)}, uint64(from-until))
+			step.Unknown = uint64(from - until)
+			x.add(key{nobody, int32(Unknown)}, step.Unknown)
 		}
 		from = max(from, until)
 	}
 	x := &p.tree.nodes[n]
 	if starting {
-		x.add(key{nobody, int32(StartUp)}, uint64(a.begin-from))
+		step.StartUp = uint64(a.begin - from)
+		x.add(key{nobody, int32(StartUp)}, step.StartUp)
+		p.trace(n, &step)
 		return n
 	}
-	for k, ns := range m.Own(from, a.begin) {
+	step.Own = m.Own(from, a.begin)
+	for k, ns := range step.Own {
 		x.add(key{a.rank, int32(k)}, ns)
 		if Activity(k) == GPU {
 			p.busy(x, a, m, ns)
 		}
 	}
+	p.trace(n, &step)
 	return n
 }
 

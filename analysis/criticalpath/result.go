@@ -31,6 +31,8 @@ type Result struct {
 	Ranks      []RankRow      `json:"ranks"`      // the longest first
 	Operations []OperationRow `json:"operations"` // the longest first
 	WhatIf     []WhatIf       `json:"what_if"`    // the greatest gain first
+
+	Trace *Trace `json:"-"` // nil: nobody asked for the steps
 }
 
 // ActivityRow is an activity of all ranks.
@@ -102,7 +104,7 @@ type Run struct {
 
 // Result tells what a path and its candidates have come to; the path is then done with. It is nil if there was no operation.
 func (p *Path) Result(run *Run) *Result {
-	end := p.end()
+	end, rank := p.end()
 	if end == nil {
 		return nil
 	}
@@ -117,7 +119,7 @@ func (p *Path) Result(run *Run) *Result {
 	last := run.Begin + otf2.Timestamp(run.Duration)
 	all.add(key{nobody, int32(After)}, uint64(last-min(last, end.end)))
 	r := &Result{
-		Length: run.Duration, Changes: all.changes, Doubtful: all.doubtful, Unstated: all.unstated,
+		Trace: p.traced(end, rank, before), Length: run.Duration, Changes: all.changes, Doubtful: all.doubtful, Unstated: all.unstated,
 		Activities: []ActivityRow{}, Ranks: []RankRow{}, Operations: []OperationRow{}, WhatIf: []WhatIf{},
 	}
 	var on [numActivities]uint64
@@ -166,18 +168,19 @@ func (p *Path) Result(run *Run) *Result {
 }
 
 // end is how the rank that ended last left its last operation.
-func (p *Path) end() (last *part) {
+func (p *Path) end() (last *part, rank int) {
 	for i := range p.ranks {
 		if x := p.ranks[i].latest(); x != nil && (last == nil || x.end > last.end) {
-			last = x
+			last, rank = x, i
 		}
 	}
-	return last
+	return last, rank
 }
 
 // whatIf asks of each candidate what would go.
 func (p *Path) whatIf(r *Result, run *Run) (all []WhatIf) {
-	end := p.end().end
+	last, _ := p.end()
+	end := last.end
 	gained := make([]uint64, len(p.candidates))
 	for c := range p.candidates {
 		latest := otf2.Timestamp(0)

@@ -79,6 +79,7 @@ type node struct {
 	at     otf2.Timestamp // where it ends
 	since  otf2.Timestamp // where the path begins
 	lost   bool           // what was before it is not known
+	step   uint64         // with which it ends, as the tracer numbers it; 0: nobody asked
 
 	users    int32 // parts of ranks, and children
 	children int32

@@ -60,7 +60,8 @@ func Observe(a *otf2.Archive, see *Observer) (*Report, error) {
 	o.choose(see.Selection, see.Waited)
 	o.causing = newCausing(a.Defs, comms)
 	line := overtime.NewLine(len(o.causing.ranks))
-	o.waits.Over = line
+	o.waits.Over, line.Charged = line, see.Charged
+	o.causing.path.Traced(see.Path)
 	o.causing.engine.OverTime(line)
 	places := efficiency.NewPlaces(a.Defs, o.waits.Of)
 	times := efficiency.NewCounter(places)
@@ -70,6 +71,7 @@ func Observe(a *otf2.Archive, see *Observer) (*Report, error) {
 	events := make([]func(*otf2.Event), len(lanes))
 	for i := range lanes {
 		readers[i] = newLaneReader(a.Defs, comms, o.causing.lanes.Lane(lanes[i]), efficiency.NewCounter(places), see.Selection)
+		readers[i].phases.Ended(see.Phase)
 		if see.Lane != nil {
 			events[i] = see.Lane()
 		}

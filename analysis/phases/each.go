@@ -29,11 +29,14 @@ func Each(a *otf2.Archive, f func(*Occurrence)) (problems []string) {
 	if !c.Wanted() {
 		return nil
 	}
-	c.ended = f
+	c.Ended(f)
 	lanes := [][]otf2.LocationRef{slices.Concat(analysis.LanesOf(a.Defs)...)}
 	slices.Sort(lanes[0])
 	return analysis.ReadRegions(a, lanes, func(_ int, r *facts.Reader) { r.Enter, r.Leave, r.Begun = c.Enter, c.Leave, c.Begun })
 }
+
+// Ended has f told of each phase whose end is known, as Each tells of them; nil: nobody asks.
+func (c *Counter) Ended(f func(*Occurrence)) { c.ended = f }
 
 // tell passes on a phase whose end is known.
 func (c *Counter) tell(r *facts.Region, f *phaseFrame, took uint64) {

@@ -34,10 +34,16 @@ func (p *percentage) Set(s string) error {
 	return nil
 }
 
+// What counts as a change, and from which operation of a kind on, where flags do not say otherwise.
+const (
+	defaultChange = 0.01
+	defaultWarmUp = 3
+)
+
 func diffCommand() *cobra.Command {
 	f := choice{"table", []string{"table", "json", "csv", "markdown"}}
-	limit, least := percentage(-1), percentage(0.01)
-	warmUp := 3
+	limit, least := percentage(-1), percentage(defaultChange)
+	warmUp := defaultWarmUp
 	cmd := &cobra.Command{
 		Use:   "diff A B",
 		Short: "Compare two runs: what got slower, and where",

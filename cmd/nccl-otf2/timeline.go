@@ -37,13 +37,16 @@ type timelineRequest struct {
 func timelineCommand() *cobra.Command {
 	var q timelineRequest
 	cmd := &cobra.Command{
-		Use:   "timeline ARCHIVE|DIR",
-		Short: "One page that shows the run",
+		Use:   "timeline ARCHIVE|DIR [OTHER]",
+		Short: "One page that shows the run, or two runs",
 		Long: `Makes one HTML file that shows the archive in time, with everything it needs inside: it opens from disk in any
 current browser, and can be sent to others. Its ? key says how it is used.
 
 Archives of more than some ten million regions are better looked at with --serve: the tool then gives the page what
 it shows, on this machine only, at an address with a secret in it, until it is interrupted.
+
+Of two archives the page shows both, one below the other or side by side: what one shows the other shows, too, in the
+phase of the same name, or else as far from the begin of its steady part. What differs, as diff says it, is in it.
 
 A recording of NCCL's calls (NCCL_OTF2_MODE=record) is shown as the archive that playing it makes; the page lies beside it.
 
@@ -52,17 +55,28 @@ much as the archive has.`,
 		Example: `  nccl-otf2 timeline exp1
   nccl-otf2 timeline exp1 -o page.html
   nccl-otf2 timeline exp1 --serve
+  nccl-otf2 timeline before after -o both.html
   nccl-otf2 timeline exp1 --phase 'step 7' --rank 0-3`,
-		Args: exactly("an experiment directory or archive"),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 2 {
+				return nil
+			}
+			return exactly("an experiment directory or archive")(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case q.serve && q.output != "":
 				return usagef("--serve writes no file: leave --output out")
 			case !q.serve && cmd.Flags().Changed("port"):
 				return usagef("--port is for --serve")
+			case q.serve && len(args) == 2:
+				return usagef("--serve is for one run: leave it out, or serve each by itself")
 			}
 			if err := q.spec.Check(); err != nil {
 				return usagef("%v", err)
+			}
+			if len(args) == 2 {
+				return timelinesBeside(cmd, &q, args)
 			}
 			a, damage := openArchive(args[0])
 			if a == nil {
@@ -92,7 +106,7 @@ much as the archive has.`,
 			return announceTimeline(cmd.OutOrStdout(), d, output, q.spec)
 		},
 	}
-	cmd.Flags().StringVarP(&q.output, "output", "o", "", "the file (default: "+timelineFile+" beside the archive)")
+	cmd.Flags().StringVarP(&q.output, "output", "o", "", "the file (default: "+timelineFile+" beside the archive; of two "+besideFile+" beside the first)")
 	addSelection(cmd, &q.spec)
 	cmd.Flags().BoolVar(&q.serve, "serve", false, "write no file; give the page its data from this machine, until interrupted")
 	cmd.Flags().IntVar(&q.port, "port", 0, "port for --serve (0: any that is free)")

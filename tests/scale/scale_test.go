@@ -119,17 +119,14 @@ func TestLateRankAmongMany(t *testing.T) {
 
 // With -ranks the commands are measured on jobs of so many ranks.
 func TestScale(t *testing.T) {
-	if *many == "" {
+	if *many == "" || *served {
 		t.Log("nothing is measured without -ranks")
 		return
 	}
 	head, rule := "| processor seconds, MiB, lines |", "|---|"
 	rows := make([]string, len(asked)+1)
 	for number := range strings.SplitSeq(*many, ",") {
-		ranks, err := strconv.Atoi(number)
-		if err != nil || ranks%perHost != 0 {
-			t.Fatalf("%q is no multiple of %d", number, perHost)
-		}
+		ranks := numberOf(t, number)
 		dir, err := os.MkdirTemp("", "scale")
 		if err != nil {
 			t.Fatal(err)
@@ -153,9 +150,25 @@ func TestScale(t *testing.T) {
 	table += "| files and folders, the archive's and the shards' |" + rows[len(asked)] + "\n"
 	t.Log("\n" + table)
 	if *page {
-		_ = flag.Set("update", "true")
-		golden.SectionMadeBy(t, "../../docs/scale.md", "scale", command, table)
+		putSection(t, "scale", command, table)
 	}
+}
+
+// numberOf is a number of ranks.
+func numberOf(t *testing.T, number string) int {
+	t.Helper()
+	ranks, err := strconv.Atoi(number)
+	if err != nil || ranks%perHost != 0 {
+		t.Fatalf("%q is no multiple of %d", number, perHost)
+	}
+	return ranks
+}
+
+// putSection puts a table into the page of the documentation.
+func putSection(t *testing.T, name, command, table string) {
+	t.Helper()
+	_ = flag.Set("update", "true")
+	golden.SectionMadeBy(t, "../../docs/scale.md", name, command, table)
 }
 
 // entries is how many files and folders there are.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Makes ../asset/page.html of src/: one file with markup, style and program. Called by `make page`. With --check it
-// writes nothing and fails where the file is not what it would write.
+// Makes ../asset/page.html of src/, one file with markup, style and program, and ../asset/beside.html, in which two of it lie. Called by `make page`. With --check it
+// writes nothing and fails where a file is not what it would write.
 import { createHash } from "node:crypto";
 import { readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -9,7 +9,6 @@ import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
 const here = dirname(fileURLToPath(import.meta.url));
-const target = join(here, "../asset/page.html");
 
 // Everything that the page depends on, in the order of the names. ../asset_test.go computes the same.
 const sources = ["build.mjs", "package-lock.json", "package.json", "tsconfig.json", ...readdirSync(join(here, "src")).map((f) => "src/" + f)].sort();
@@ -19,6 +18,7 @@ for (const name of sources) {
   hash.update(`${name} ${content.length}\n`);
   hash.update(content);
 }
+const made = hash.digest("hex");
 
 async function bundle(entry) {
   const out = await build({
@@ -27,24 +27,32 @@ async function bundle(entry) {
   return out.outputFiles[0].text.trim();
 }
 
-const script = (await bundle("main.ts")).replaceAll("</script", "<\\/script");
-const style = await bundle("style.css");
 const sha = (text) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
-const policy = `default-src 'none'; script-src ${sha(script)}; style-src ${sha(style)}; img-src data:; connect-src 'none'; base-uri 'none'; form-action 'none'`;
+const check = process.argv.includes("--check");
 
-// Functions, because $ means something in replacement texts.
-const page = readFileSync(join(here, "src/page.html"), "utf8")
-  .replace("<!--policy-->", () => `<meta http-equiv="Content-Security-Policy" content="${policy}">`)
-  .replace("<!--sources-->", () => `<meta name="sources" content="sha256:${hash.digest("hex")}">`)
-  .replace("<!--style-->", () => `<style>${style}</style>`)
-  .replace("<!--script-->", () => `<script>${script}</script>`);
-
-if (process.argv.includes("--check")) {
-  if (readFileSync(target, "utf8") !== page) {
-    console.error("timeline/asset/page.html is not what timeline/page gives: make page");
-    process.exit(1);
+// make makes a file. Its policy lets nothing run but its own program, and those of what lies in it.
+async function make(name, entry, styles, inside = []) {
+  const script = (await bundle(entry)).replaceAll("</script", "<\\/script");
+  const style = await bundle(styles);
+  const all = [{ script, style }, ...inside];
+  const list = (of) => all.map((a) => sha(a[of])).join(" ");
+  const policy = `default-src 'none'; script-src ${list("script")}; style-src ${list("style")}; img-src data:; connect-src 'none'; base-uri 'none'; form-action 'none'`;
+  // Functions, because $ means something in replacement texts.
+  const page = readFileSync(join(here, "src", name), "utf8")
+    .replace("<!--policy-->", () => `<meta http-equiv="Content-Security-Policy" content="${policy}">`)
+    .replace("<!--sources-->", () => `<meta name="sources" content="sha256:${made}">`)
+    .replace("<!--style-->", () => `<style>${style}</style>`)
+    .replace("<!--script-->", () => `<script>${script}</script>`);
+  const target = join(here, "../asset", name);
+  if (!check) {
+    writeFileSync(target, page);
+    console.log(`timeline/asset/${name}: ${Math.round(page.length / 1024)} KiB`);
+  } else if (readFileSync(target, "utf8") !== page) {
+    console.error(`timeline/asset/${name} is not what timeline/page gives: make page`);
+    process.exitCode = 1;
   }
-} else {
-  writeFileSync(target, page);
-  console.log(`timeline/asset/page.html: ${Math.round(page.length / 1024)} KiB`);
+  return { script, style };
 }
+
+const page = await make("page.html", "main.ts", "style.css");
+await make("beside.html", "beside.ts", "beside.css", [page]);

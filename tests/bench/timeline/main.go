@@ -74,6 +74,7 @@ var movements = []struct {
 	{"moving, one operation wide", 180, "{ const d = app.view.duration, a = d * 0.37 + n * 2e6; app.go(a, a + 200000) }"},
 	{"moving, a hundred operations wide", 180, "{ const d = app.view.duration, a = d * 0.41 + n * 2e7; app.go(a, a + 1e7) }"},
 	{"moving, a tenth of the run wide", 180, "{ const d = app.view.duration, a = d * 0.8 * n; app.go(a, a + d / 10) }"},
+	{"moving, a tenth of the run wide, with the critical path", 180, "{ const d = app.view.duration, a = d * 0.8 * n; app.path.on = n < 0.99; app.go(a, a + d / 10) }"},
 	{"moving over the rows, a tenth of the run wide", 120, "app.scroll(n < 0.5 ? 30 : -30)"},
 }
 

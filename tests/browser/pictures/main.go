@@ -38,9 +38,19 @@ const late = `(async () => {
 	}
 })()`
 
+// The critical path where a rank comes late, and what it was made of.
+const path = `(async () => {
+	await ` + late + `;
+	const app = window.__timeline;
+	app.unselect();
+	app.path.on || document.getElementById("show-path").click();
+	document.getElementById("tab-path").click();
+})()`
+
 var pictures = []picture{
 	{"timeline-light.png", 1280, 800, false, 1, late},
 	{"timeline-dark.png", 1280, 800, true, 1, late},
+	{"timeline-path.png", 1280, 720, false, 1, path},
 	{"timeline-narrow.png", 390, 780, false, 1.5, late},
 }
 

@@ -89,6 +89,7 @@ function go(host: Host, w: Worst): void {
 }
 
 function more(host: Host): Node[] {
-  const link = (text: string, tab: "waits" | "bandwidth") => el("button", { type: "button", class: "link", onclick: () => host.tab(tab) }, text);
-  return [el("h3", null, "More"), link("Waiting by rank", "waits"), ...(host.store.head.bandwidth ? [link("Bandwidth over size", "bandwidth")] : [])];
+  const link = (text: string, tab: "waits" | "path" | "steps" | "bandwidth") => el("button", { type: "button", class: "link", onclick: () => host.tab(tab) }, text);
+  const { head } = host.store;
+  return [el("h3", null, "More"), link("Waiting by rank", "waits"), ...(head.path ? [link("Critical path by rank and operation", "path")] : []), ...((head.phases ?? []).length > 0 ? [link("Phases, and one against another", "steps")] : []), ...(head.bandwidth ? [link("Bandwidth over size", "bandwidth")] : [])];
 }

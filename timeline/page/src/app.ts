@@ -15,12 +15,17 @@ import type { Drawn, Lines } from "./lines";
 import type { Matrix } from "./matrix";
 import type { Painted } from "./paint";
 import { Panel } from "./panel";
+import type { PathLine } from "./path";
+import { PhaseBand } from "./phaseband";
 import { pick } from "./pick";
+import { Picture } from "./picture";
 import { preparePrint } from "./print";
 import { Ranges } from "./ranges";
 import { RankMap } from "./rankmap";
 import { RankNames } from "./ranknames";
 import type { Range, RangeSums } from "./rangesums";
+import type { PathTable } from "./pathtable";
+import type { StepTable } from "./steptable";
 import type { Rows } from "./rows";
 import { Scope } from "./scope";
 import { Selection } from "./selection";
@@ -31,6 +36,7 @@ import { useMode, type Colors } from "./theme";
 import { Toggles } from "./toggles";
 import { Trail } from "./trail";
 import { Tree } from "./tree";
+import { Twin } from "./twin";
 import type { View } from "./view";
 import type { Waits } from "./waits";
 
@@ -48,7 +54,8 @@ export class App {
       (row) => state.focusRow(row),
     );
     const ranks = new RankMap(state);
-    const stage = new Stage(state, tree, ranks, new RankNames(state, ranks, (rank) => this.commands.showRank(rank)));
+    const band = new PhaseBand(state);
+    const stage = new Stage(state, tree, ranks, new RankNames(state, ranks, (rank) => this.commands.showRank(rank)), band);
     const scope = new Scope(state);
     const panel = new Panel({
       store,
@@ -61,22 +68,27 @@ export class App {
       focus: (row) => state.focusRow(row),
       highlight: (c) => this.commands.highlight(c),
       highlighted: () => state.category,
-    }, scope);
+      pathShown: () => stage.path.on,
+      showPath: () => toggles.path(),
+      redraw: () => state.onChange(),
+    }, scope, band);
     const selection = new Selection(state, panel);
-    const toggles = new Toggles(state);
+    const toggles = new Toggles(state, stage.path);
     const finder = new Finder(state, selection, toggles);
-    this.parts = { state, stage, panel, selection, finder, ranges: new Ranges(state, panel), hover: new Hover(state, stage, ranks, panel.tips), toggles, ranks };
+    this.parts = { state, stage, panel, selection, finder, ranges: new Ranges(state, panel), hover: new Hover(state, stage, ranks, panel.tips), toggles, ranks, picture: new Picture(state, stage, ranks, band) };
     this.commands = new Commands(this.parts);
     const trail = new Trail(() => hereIs(this.parts), (place) => showPlace(this.parts, this.commands, place));
     state.onJump = () => trail.jump();
     const { ranges } = this.parts;
     scope.charts.push({ visible: () => !byId("range").hidden && !state.range, update: () => void ranges.shown({ from: Math.max(0, state.view.from), to: Math.min(state.view.to, store.head.duration) }) });
     ranges.onNone = () => scope.update();
+    const twin = new Twin(store.head, state.view, (from, to) => state.go(from, to));
     panel.onTab = () => trail.changed();
     stage.onDrawn = () => {
       panel.operations.select(state.selected?.bar ?? -1);
       scope.follow();
       trail.changed();
+      twin.changed();
     };
     store.onError = (e) => state.fail(e);
     dark.addEventListener("change", (e) => this.commands.setMode(e.matches ? "dark" : "light"));
@@ -89,6 +101,7 @@ export class App {
       this.commands.steady();
       trail.settle();
     }
+    if (twin.there && !document.body.classList.contains("no-panel")) panel.toggle(); // there is little room
   }
 
   // What is shown.
@@ -190,8 +203,20 @@ export class App {
   get matrix(): Matrix {
     return this.parts.panel.matrix;
   }
+  get path(): PathLine {
+    return this.parts.stage.path;
+  }
+  get pathSums(): PathTable["shown"] {
+    return this.parts.panel.path.shown;
+  }
+  get steps(): StepTable {
+    return this.parts.panel.steps;
+  }
   get waitsShown(): Waits["shown"] {
     return this.parts.panel.waits.shown;
+  }
+  get picture(): Picture {
+    return this.parts.picture;
   }
   csv(): Promise<string> {
     return this.parts.panel.operations.csv();

@@ -7,6 +7,7 @@ import type { Hover } from "./hover";
 import type { Listing } from "./listing";
 import type { Panel } from "./panel";
 import { pick } from "./pick";
+import type { Picture } from "./picture";
 import type { Ranges } from "./ranges";
 import type { RankMap } from "./rankmap";
 import type { Selection } from "./selection";
@@ -25,6 +26,7 @@ export interface Parts {
   hover: Hover;
   toggles: Toggles;
   ranks: RankMap;
+  picture: Picture;
 }
 
 export class Commands {

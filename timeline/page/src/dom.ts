@@ -15,6 +15,7 @@ interface Options {
   scope?: string;
   colspan?: string;
   placeholder?: string;
+  list?: string;
 }
 
 export function el<K extends keyof HTMLElementTagNameMap>(name: K, options: Options | null, ...children: Child[]): HTMLElementTagNameMap[K] {

@@ -43,6 +43,30 @@ export interface Flow {
   bytes: number;
 }
 
+// Path is the critical path: segments in blocks.
+export interface Path extends Series {
+  starts: number[]; // by block: where its first segment begins
+  what: { activity: string; operation?: string; comm: number }[]; // what segments are in; comm −1: none
+}
+
+// TimedSeries is in the order of time, in blocks.
+export interface TimedSeries extends Series {
+  starts: number[]; // by block: when its first one begins
+}
+
+// Phase is one that the application marked, of all ranks that ran through it.
+export interface Phase {
+  name: string; // behind those around it
+  kind: string; // the same with * for the numbers at the names' ends
+  depth: number;
+  from: number; // where the first rank begins it
+  to: number; // where the last one ends it
+  count: number; // of ranks that ran through it
+  time: number; // of all of them together
+  most: number; // of the slowest
+  slowest: number; // that rank; −1: not known
+}
+
 export interface Rank {
   name: string;
   host: string;
@@ -50,6 +74,7 @@ export interface Rank {
   time: number;
   waited: number;
   caused: number;
+  back: number; // what others waited because of what it did itself
   last: number;
   worst: number;
   worstAt: number;
@@ -199,6 +224,11 @@ export interface Head {
   nodes: number;
   instances: Series;
   metrics: { leaf: number; nodes: number; series: HeadSeries[] };
+  path?: Path; // not there: not known
+  waits?: TimedSeries & { ends: number[] }; // ends: by block, when the last wait of it and of those before ends; not there: nobody waited
+  waiting?: { comm: number; name: string; waits: number; waited: number }[]; // by operation and communicator, those with the most waiting
+  charges?: TimedSeries; // not there: nothing goes back to anybody
+  phases?: Phase[]; // in the order of their begins
   blocks?: [number, number, number][];
 }
 

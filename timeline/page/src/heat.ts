@@ -21,6 +21,8 @@ export interface Cells {
 
 // Near and far: bars are looked at one by one where what is shown has no more than so many.
 const fewBars = 500_000;
+const fewBlocks = 512; // that are looked at for a picture
+const fewWaits = 3_000_000;
 const mostLate = 100_000;
 const atOnce = 32; // lanes
 
@@ -55,7 +57,32 @@ export class Heat {
   begin(ranks: number[]): void {
     this.coarse = 0;
     const { chunk } = this.store.head;
-    this.fine = ranks.reduce((n, r) => n + this.lanes[r]!.reduce((m, l) => m + Math.min(l.count, chunk), 0), 0) <= fewBars;
+    const sum = (of: (lane: Lane) => number) => ranks.reduce((n, r) => n + this.lanes[r]!.reduce((m, l) => m + of(l), 0), 0);
+    this.fine = sum((l) => Math.min(l.count, chunk)) <= fewBars && sum((l) => Math.min(1, l.count)) <= fewBlocks;
+  }
+
+  // waits is the waiting of all ranks, one behind the other, each as line gives it, but from all waits in the order of time: of many ranks these are in
+  // few blocks. undefined: there are too many, or they are not all there yet.
+  waits(cells: Cells): Float32Array | undefined {
+    const { waits, chunk, ranks } = this.store.head;
+    const out = new Float32Array(ranks.length * cells.columns);
+    if (!waits) return out;
+    const from = firstAfter(waits.ends, cells.from);
+    const to = lowerBound(waits.starts, cells.to);
+    if ((to - from) * chunk > fewWaits) return undefined;
+    const blocks = Array.from({ length: Math.max(0, to - from) }, (_, i) => this.store.peekWaits(from + i));
+    const missing = blocks.filter((b) => !b).length;
+    this.coarse += missing;
+    if (missing > 0) return undefined;
+    const each = (cells.to - cells.from) / cells.columns;
+    for (const w of blocks) {
+      for (let i = 0; i < w!.start.length; i++) {
+        const [s, length, rank] = [w!.start[i]!, w!.length[i]!, w!.rank[i]!];
+        if (rank < 0 || rank >= ranks.length || s + length < cells.from || s > cells.to) continue;
+        add(cells, each, out, s, s + length, length / each, rank * cells.columns);
+      }
+    }
+    return out;
   }
 
   // line adds up a rank: shares of time of waiting or in operations, added up over its communicators, or B/s, NaN where there is no value.
@@ -218,15 +245,15 @@ function meanLength(start: Float64Array): number {
 }
 
 // add spreads an amount over the cells between two times.
-function add(cells: Cells, each: number, out: Float64Array, s: number, e: number, amount: number): void {
+function add(cells: Cells, each: number, out: Float64Array | Float32Array, s: number, e: number, amount: number, at = 0): void {
   if (amount === 0) return;
   const a = (s - cells.from) / each;
   const b = (e - cells.from) / each;
   const first = Math.floor(a);
   if (Math.floor(b) === first || b <= a) {
-    if (first >= 0 && first < out.length) out[first]! += amount;
+    if (first >= 0 && first < cells.columns) out[at + first]! += amount;
     return;
   }
   const share = amount / (b - a);
-  for (let i = Math.max(0, first); i < Math.min(out.length, b); i++) out[i]! += share * (Math.min(i + 1, b) - Math.max(i, a));
+  for (let i = Math.max(0, first); i < Math.min(cells.columns, b); i++) out[at + i]! += share * (Math.min(i + 1, b) - Math.max(i, a));
 }

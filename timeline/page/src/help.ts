@@ -45,6 +45,7 @@ const topics: [string, [string[], string][]][] = [
       [["C"], "collectives and messages"],
       [["T"], "transfers"],
       [["P"], "calls to what they caused"],
+      [["V"], "the critical path"],
       [["M"], "metrics"],
       [["Enter"], "open or close the row; of a metric: what it is"],
       [["O"], "pin the row, and what is in it, above all others; again: no longer"],
@@ -52,6 +53,7 @@ const topics: [string, [string[], string][]][] = [
       [["R"], "open or close all rows"],
       [["L"], "dark or light"],
       [["I"], "panel"],
+      [["E"], "save what is shown as PNG; with Shift as SVG"],
     ],
   ],
 ];

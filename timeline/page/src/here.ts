@@ -6,7 +6,7 @@ import { tabs, type Tab } from "./host";
 import type { Place } from "./place";
 
 // hereIs tells what is shown.
-export function hereIs({ state, panel, ranks }: Parts): Place {
+export function hereIs({ state, panel, ranks, stage }: Parts): Place {
   const { view, rows, focus, selected, range, query } = state;
   return {
     time: [view.from, view.to],
@@ -16,6 +16,7 @@ export function hereIs({ state, panel, ranks }: Parts): Place {
     ...(range ? { range: [range.from, range.to] as [number, number] } : {}),
     ...(query ? { query: query.text } : {}),
     ...(panel.tab !== "answer" ? { tab: panel.tab } : {}),
+    ...(stage.path.on ? { path: "1" } : {}),
     ranks: ranks.place,
     list: panel.operations.text,
     pinned: [...rows.pinned],
@@ -25,7 +26,7 @@ export function hereIs({ state, panel, ranks }: Parts): Place {
 
 // showPlace shows it. Rows and bars that are not there are left out.
 export function showPlace(parts: Parts, commands: Commands, place: Place): void {
-  const { state, panel, selection, finder, ranges, ranks } = parts;
+  const { state, panel, selection, finder, ranges, ranks, stage, toggles } = parts;
   const { rows, store, view } = state;
   const known = (row: number) => row < store.head.rows.length;
   rows.arrange((place.pinned ?? []).filter(known), (place.hidden ?? []).filter(known));
@@ -40,6 +41,7 @@ export function showPlace(parts: Parts, commands: Commands, place: Place): void 
   if (panel.operations.text !== (place.list ?? "")) void panel.operations.filter(place.list ?? "");
   ranges.set(place.range && { from: place.range[0], to: place.range[1] });
   ranks.restore(place.ranks);
+  if (stage.path.on !== (place.path === "1")) toggles.path(place.path === "1");
   const tab = tabs.find((t) => t === place.tab) ?? "answer";
   const show = (tab: Tab) => panel.show(tab);
   show(tab);

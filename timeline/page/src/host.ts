@@ -5,7 +5,7 @@ import type { Store } from "./store";
 import type { Colors } from "./theme";
 
 // Tab is what stands beside the picture.
-export const tabs = ["answer", "details", "range", "waits", "operations", "matrix", "bandwidth", "about"] as const;
+export const tabs = ["answer", "details", "range", "waits", "path", "steps", "operations", "matrix", "bandwidth", "about"] as const;
 export type Tab = (typeof tabs)[number];
 
 export interface Host {
@@ -19,4 +19,7 @@ export interface Host {
   highlighted(): number;
   tab(name: Tab): void;
   list(filter: string): void; // of operations
+  pathShown(): boolean; // the critical path is drawn
+  showPath(): void; // draws it, or no longer
+  redraw(): void;
 }

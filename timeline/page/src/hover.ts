@@ -43,9 +43,11 @@ export class Hover {
     const curve = item && store.curves.of(item.row);
     if (curve) return this.curve(curve, x, place);
     const wire = this.stage.lines.wireAt(x, y);
-    tip.hidden = wire === undefined;
-    if (!wire) return;
-    tip.replaceChildren(...this.tips.transfer(wire.row, wire.index));
+    const part = wire ? undefined : this.stage.path.at(x, y);
+    tip.hidden = !wire && !part;
+    if (wire) tip.replaceChildren(...this.tips.transfer(wire.row, wire.index));
+    else if (part) tip.replaceChildren(...this.tips.path(part));
+    else return;
     place();
   }
 

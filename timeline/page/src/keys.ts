@@ -36,9 +36,9 @@ export function bindKeys(parts: Parts, commands: Commands): void {
 }
 
 function press(e: KeyboardEvent, parts: Parts, commands: Commands): void {
-  const { state, panel, selection, finder, toggles } = parts;
+  const { state, panel, selection, finder, toggles, picture } = parts;
   const { view } = state;
-  if (e.ctrlKey || e.metaKey || e.altKey || byId<HTMLDialogElement>("help").open) return;
+  if (e.ctrlKey || e.metaKey || e.altKey || byId<HTMLDialogElement>("help").open || byId<HTMLDialogElement>("save").open) return;
   const target = e.target as HTMLElement;
   if (target.closest("input, textarea, select")) return;
   const pressing = (e.key === "Enter" || e.key === " ") && target.closest("button");
@@ -67,6 +67,7 @@ function press(e: KeyboardEvent, parts: Parts, commands: Commands): void {
     a: () => commands.pan(-far),
     c: () => toggles.shown("collectives"),
     d: () => commands.pan(far),
+    e: () => void picture.save(e.shiftKey ? "svg" : "png"),
     f: () => commands.zoomToSelection(),
     g: () => commands.toggleRanks(),
     h: () => toggles.shown("waits"),
@@ -82,6 +83,7 @@ function press(e: KeyboardEvent, parts: Parts, commands: Commands): void {
     s: () => commands.zoom(1 / 0.6),
     t: () => toggles.shown("transfers"),
     u: () => selection.kin(true),
+    v: () => toggles.path(),
     w: () => commands.zoom(0.6),
     x: () => void finder.stepWait(!e.shiftKey),
     z: () => commands.zoomToSelection(),

@@ -38,6 +38,7 @@ export function showLegend(host: Host): void {
     mark(colors.message, "message, sender to receiver"),
     mark(colors.transfer, "transfer over the network"),
     mark(colors.parent, "call to what it caused"),
+    ...(head.path ? [mark(colors.path, "critical path (V)")] : []),
     ...(host.store.curves.all.length > 0 ? [mark("var(--metric)", "metric; pale: least to greatest of a pixel")] : []),
   );
 }

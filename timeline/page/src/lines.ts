@@ -47,7 +47,8 @@ export class Lines {
     return item.y - this.view.top + (at ? at.y + at.height / 2 : item.height / 2);
   }
 
-  private rowHeight(row: number): number | undefined {
+  // rowHeight is where a row is in the picture, or the closed group that it is in.
+  rowHeight(row: number): number | undefined {
     const item = this.rows.of(row);
     return item && item.y - this.view.top + item.height / 2;
   }

@@ -69,11 +69,6 @@ export class Lister {
     return this.store.lanes.filter((l) => this.store.head.rows[l.row]!.operations.count > 0);
   }
 
-  // waiting are those with operations in which somebody waited.
-  waiting(): Lane[] {
-    return this.lanes().filter((l) => l.levels[l.levels.length - 1]!.wait.some((w) => w > 0) || l.levels[0]!.wait.some((w) => w > 0));
-  }
-
   // list lists what meets a filter, at most so many, rank by rank. going is asked from time to time whether the list is still wanted.
   async list(from: number, to: number, filter: Filter, most: number, going: (share: number) => boolean = () => true): Promise<Listing | undefined> {
     const out: Listing = { from, to, all: [], looked: 0, left: false };

@@ -4,6 +4,7 @@
 import { Bins, narrow, type Bin, type Window } from "./bins";
 import { byId, el } from "./dom";
 import * as f from "./format";
+import { groupings, groupsOf, together, type Grouping, type Groups } from "./groups";
 import type { Head } from "./head";
 import type { Host } from "./host";
 import { Lister } from "./listing";
@@ -30,6 +31,8 @@ const measures = {
   count: { name: "Transfers", of: (s: Sums) => s.count, write: (s: Sums) => f.plural(s.count, "transfer", "transfers"), short: (s: Sums) => f.count(s.count) },
   operations: { name: "Operations", of: (s: Sums) => s.count, write: (s: Sums) => f.plural(s.count, "operation", "operations"), short: (s: Sums) => f.count(s.count) },
   bandwidth: { name: "Bandwidth", of: gigabytes, write: (s: Sums) => (s.time > 0 ? `${f.digits(gigabytes(s))} GB/s` : "no end is known"), short: (s: Sums) => f.digits(gigabytes(s)) },
+  under: { name: "Time", of: (s: Sums) => s.time, write: (s: Sums) => (s.time > 0 ? `${f.time(s.time)} in transfers` : "no end is known"), short: (s: Sums) => f.time(s.time) },
+  waits: { name: "Waits", of: (s: Sums) => s.count, write: (s: Sums) => f.plural(s.count, "wait", "waits"), short: (s: Sums) => f.count(s.count) },
   waited: { name: "Time", of: (s: Sums) => s.time, write: (s: Sums) => `${f.time(s.time)} in ${f.plural(s.count, "wait", "waits")}`, short: (s: Sums) => f.time(s.time) },
 } satisfies Record<string, Measure>;
 
@@ -43,12 +46,12 @@ interface Kind {
 }
 
 const kinds = {
-  network: { name: "Network", about: "Transfers over the network that were recorded, sender by receiver", none: "No transfers were recorded: NCCL_OTF2_EVENTS=net records them.", measures: ["bytes", "count", "bandwidth"], follows: true },
+  network: { name: "Network", about: "Transfers over the network that were recorded, sender by receiver", none: "No transfers were recorded: NCCL_OTF2_EVENTS=net records them.", measures: ["bytes", "count", "bandwidth", "under"], follows: true },
   operations: {
     name: "Operations", about: "What each rank would send every other if operations were carried out without intermediaries, of communicators without recorded transfers, in the whole run",
     none: "There are no such operations.", measures: ["bytes", "operations"], follows: false,
   },
-  waiting: { name: "Waiting", about: "Who waited (from top to bottom) for whom (from left to right), without the first operation of each communicator", none: "No rank waited for another.", measures: ["waited"], follows: true },
+  waiting: { name: "Waiting", about: "Who waited (from top to bottom) for whom (from left to right), without the first operation of each communicator", none: "No rank waited for another.", measures: ["waited", "waits"], follows: true },
 } satisfies Record<string, Kind>;
 
 export class Matrix {
@@ -57,9 +60,12 @@ export class Matrix {
   private kind: keyof typeof kinds;
   private measure: keyof typeof measures = "bytes";
   private window: Window;
-  private pairs: Pair[] = [];
+  private grouping: Grouping = "ranks";
+  private groups: Groups;
+  private pairs: Pair[] = []; // of groups
   private remarks: string[] = [];
   private when = ""; // the time that the numbers are of
+  private from = -1; // where that begins
   private asked = 0;
 
   constructor(
@@ -69,6 +75,7 @@ export class Matrix {
     this.head = host.store.head;
     this.lister = new Lister(host.store);
     this.kind = this.head.matrix.transfers.length > 0 ? "network" : this.head.matrix.nominal.length > 0 ? "operations" : "network";
+    this.groups = groupsOf(this.head.ranks, this.grouping);
     this.window = { first: 0, count: this.head.ranks.length };
     scope.charts.push({ visible: () => !byId("matrix").hidden, update: () => void this.update() });
     void this.update();
@@ -77,6 +84,9 @@ export class Matrix {
   // total is what all cells have, with those of ranks that are not known.
   get total(): Sums {
     return this.pairs.reduce(plus, { count: 0, bytes: 0, time: 0, timed: 0 });
+  }
+  get shownFrom(): number {
+    return this.from;
   }
   get shown(): Window {
     return this.window;
@@ -87,6 +97,14 @@ export class Matrix {
     this.kind = kind;
     const known: readonly string[] = kinds[kind].measures;
     this.measure = known.includes(measure) ? measure : kinds[kind].measures[0]!;
+    return this.update();
+  }
+
+  // group takes ranks together.
+  group(by: Grouping): Promise<void> {
+    this.grouping = by;
+    this.groups = groupsOf(this.head.ranks, by);
+    this.window = { first: 0, count: this.groups.names.length };
     return this.update();
   }
 
@@ -105,11 +123,12 @@ export class Matrix {
     try {
       let pairs: Pair[] | undefined;
       if (this.kind === "operations") pairs = flows(m.nominal);
-      else if (this.kind === "network") pairs = this.scope.all && this.measure !== "bandwidth" ? flows(m.transfers) : await sentIn(this.host.store, this.lister, from, to, going);
-      else pairs = (await waitingIn(this.host.store, this.lister, from, to, going))?.pairs;
+      else if (this.kind === "network") pairs = this.scope.all && this.measure !== "bandwidth" && this.measure !== "under" ? flows(m.transfers) : await sentIn(this.host.store, this.lister, from, to, going);
+      else pairs = (await waitingIn(this.host.store, from, to, going))?.pairs;
       if (!pairs || ask !== this.asked) return;
-      this.pairs = pairs;
+      this.pairs = together(pairs, this.groups);
       this.when = when;
+      this.from = from;
       this.draw();
     } catch (e) {
       byId("matrix").replaceChildren(el("p", { class: "alarm" }, e instanceof Error ? e.message : String(e)));
@@ -123,7 +142,7 @@ export class Matrix {
   draw(): void {
     const kind: Kind = kinds[this.kind];
     const measure: Measure = measures[this.measure];
-    const ranks = this.head.ranks;
+    const { names } = this.groups;
     const { pairs, window } = this;
     const head = [
       this.choice("What flows", Object.keys(kinds) as (keyof typeof kinds)[], (k) => kinds[k].name, this.kind, (k) => void this.show(k)),
@@ -131,6 +150,7 @@ export class Matrix {
         "div", { class: "tools" }, this.choice("What cells show", kind.measures, (k) => measures[k].name, this.measure, (k) => void this.show(this.kind, k)),
         kind.follows ? this.scope.choice() : "",
       ),
+      this.choice("Of what", groupings, (k) => ({ ranks: "Ranks", hosts: "Hosts", places: "Places on hosts" })[k], this.grouping, (k) => void this.group(k)),
     ];
     const about = el("p", { class: "sub" }, kind.follows ? `${kind.about}; what begins in ${this.when}.` : `${kind.about}.`, el("span", { class: "progress" }));
     if (pairs.length === 0) {
@@ -146,12 +166,13 @@ export class Matrix {
     let most = 0;
     for (const b of bins.all.values()) most = Math.max(most, measure.of(b));
     const say = (from: number, to: number) => void (readout.textContent = this.reading(bins, from, to, measure));
-    const body = ranks.length <= cells ? this.table(bins, most, measure, say) : this.canvas(bins, most, measure, width, say);
-    const whole = window.count === ranks.length;
+    const body = names.length <= cells ? this.table(bins, most, measure, say) : this.canvas(bins, most, measure, width, say);
+    const whole = window.count === names.length;
+    const what = this.grouping === "ranks" ? "ranks" : this.grouping;
     byId("matrix").replaceChildren(
       ...head, el("h2", null, measure.write(total)), about, body, readout,
-      whole ? "" : el("button", { type: "button", class: "link", onclick: () => this.zoom({ first: 0, count: ranks.length }) }, `All ranks (shown: ${window.first} to ${window.first + window.count - 1})`),
-      bins.per > 1 ? el("p", { class: "sub" }, `Each cell stands for ${bins.per} × ${bins.per} ranks; a click shows fewer.`) : "",
+      whole ? "" : el("button", { type: "button", class: "link", onclick: () => this.zoom({ first: 0, count: names.length }) }, `All ${what} (shown: ${window.first} to ${window.first + window.count - 1})`),
+      bins.per > 1 ? el("p", { class: "sub" }, `Each cell stands for ${bins.per} × ${bins.per} ${what}; a click shows fewer.`) : "",
       lost.length > 0 ? el("p", { class: "alarm" }, `${measure.write(lost.reduce(plus, { count: 0, bytes: 0, time: 0, timed: 0 }))} are of ranks that are not known.`) : "",
       ...this.remarks.map((r) => el("p", { class: "sub" }, r)),
     );
@@ -163,24 +184,24 @@ export class Matrix {
   }
 
   private reading(bins: Bins, from: number, to: number, measure: Measure): string {
-    const { ranks } = this.head;
-    const name = ([a, b]: [number, number]) => (a === b ? (ranks[a]?.name ?? "?") : `Ranks ${a} to ${b}`);
+    const { names } = this.groups;
+    const name = ([a, b]: [number, number]) => (a === b ? (names[a] ?? "?") : this.grouping === "ranks" ? `Ranks ${a} to ${b}` : `${names[a]} to ${names[b]}`);
     const bin = bins.bin(from, to);
     const between = `${name(bins.ranks(from))} ${this.kind === "waiting" ? "for" : "→"} ${name(bins.ranks(to))}`;
     if (!bin) return `${between}: nothing`;
     const also = measure === measures.bytes && this.kind !== "waiting" ? ` in ${(this.kind === "network" ? measures.count : measures.operations).write(bin)}` : "";
     const m = bin.most!;
-    return `${between}: ${measure.write(bin)}${also}` + (bins.per > 1 ? `; the most ${ranks[m.from]!.name} ${this.kind === "waiting" ? "for" : "→"} ${ranks[m.to]!.name}: ${measure.write(m)}` : "");
+    return `${between}: ${measure.write(bin)}${also}` + (bins.per > 1 ? `; the most ${names[m.from]} ${this.kind === "waiting" ? "for" : "→"} ${names[m.to]}: ${measure.write(m)}` : "");
   }
 
   private table(bins: Bins, most: number, measure: Measure, say: (from: number, to: number) => void): HTMLElement {
-    const { ranks } = this.head;
-    const table = el("table", { class: "cells" }, el("tr", null, el("th", null, this.kind === "waiting" ? "who ↓ for →" : "from ↓ to →"), ...ranks.map((_, i) => el("th", { scope: "col" }, String(i)))));
-    ranks.forEach((r, from) => {
+    const { names } = this.groups;
+    const table = el("table", { class: "cells" }, el("tr", null, el("th", null, this.kind === "waiting" ? "who ↓ for →" : "from ↓ to →"), ...names.map((name, i) => el("th", { scope: "col", title: name }, this.grouping === "hosts" ? name : String(i)))));
+    names.forEach((name, from) => {
       table.append(
         el(
-          "tr", null, el("th", { scope: "row", title: r.name }, r.name),
-          ...ranks.map((_, to) => {
+          "tr", null, el("th", { scope: "row", title: name }, name),
+          ...names.map((_, to) => {
             const bin = bins.bin(from, to);
             const cell = el("td", null, bin ? measure.short(bin) : "");
             if (bin) shade(cell, measure.of(bin) / Math.max(most, Number.MIN_VALUE), this.kind);
@@ -223,9 +244,9 @@ export class Matrix {
   }
 
   private strongest(measure: Measure): string {
-    const { ranks } = this.head;
+    const { names } = this.groups;
     const most = this.pairs.filter((p) => p.from >= 0 && p.to >= 0).reduce<Pair | undefined>((a, b) => (a && measure.of(a) >= measure.of(b) ? a : b), undefined);
-    return most ? `the most ${ranks[most.from]!.name} ${this.kind === "waiting" ? "for" : "to"} ${ranks[most.to]!.name}, ${measure.write(most)}` : "nothing";
+    return most ? `the most ${names[most.from]} ${this.kind === "waiting" ? "for" : "to"} ${names[most.to]}, ${measure.write(most)}` : "nothing";
   }
 }
 

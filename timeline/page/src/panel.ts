@@ -10,9 +10,12 @@ import { byId, narrow } from "./dom";
 import { tabs, type Host, type Tab } from "./host";
 import { showLegend } from "./legend";
 import { Matrix } from "./matrix";
+import { PathTable } from "./pathtable";
+import type { PhaseBand } from "./phaseband";
 import { OperationTable } from "./optable";
 import { RangeTable } from "./rangetable";
 import type { Scope } from "./scope";
+import { StepTable } from "./steptable";
 import { Tips } from "./tips";
 import { fillVerdict } from "./verdict";
 import { Waits } from "./waits";
@@ -25,12 +28,15 @@ export class Panel {
   readonly operations: OperationTable;
   readonly matrix: Matrix;
   readonly waits: Waits;
+  readonly path: PathTable;
+  readonly steps: StepTable;
   tab: Tab = "answer"; // that is shown
   onTab: () => void = () => {};
 
   constructor(
     private readonly host: Host,
     private readonly scope: Scope,
+    band: PhaseBand,
   ) {
     const words = new Words(host.store.head);
     this.tips = new Tips(host.store, words);
@@ -54,6 +60,8 @@ export class Panel {
     fillAnswer(host);
     this.waits = new Waits(host, scope);
     fillVerdict(host);
+    this.path = new PathTable(host, scope);
+    this.steps = new StepTable(host, band);
     this.operations = new OperationTable(host, scope);
     this.matrix = new Matrix(host, scope);
     fillBandwidth(host);
@@ -70,6 +78,7 @@ export class Panel {
       byId(t).hidden = t !== name;
     }
     this.scope.update();
+    if (name === "steps") this.steps.update();
     this.onTab();
   }
 
@@ -89,6 +98,7 @@ export class Panel {
   repaint(): void {
     if (byId("details").classList.contains("empty")) this.empty();
     this.matrix.draw();
+    if (this.tab === "steps") this.steps.update();
   }
 
   // empty is shown when no bar is selected.

@@ -10,6 +10,7 @@ export interface Place {
   query?: string; // of the search
   list?: string; // of the table of operations
   tab?: string;
+  path?: string; // "1": the critical path is drawn
   ranks?: string; // the picture of all ranks: its measure and order
   pinned?: number[];
   hidden?: number[];
@@ -25,6 +26,7 @@ const keys: { [K in keyof Required<Place>]: [key: string, read: (text: string) =
   query: ["q", text],
   list: ["ops", text],
   tab: ["tab", text],
+  path: ["path", text],
   ranks: ["ranks", text],
   pinned: ["pin", list],
   hidden: ["hide", list],

@@ -11,6 +11,7 @@ export function preparePrint(state: State, stage: Stage, panel: Panel): void {
   const { view } = state;
   const picture = byId("picture").style;
   const chart = byId("chart").style;
+  const phases = byId("phase-bar").style;
   let before: { mode: State["mode"]; width: number; height: number; top: number } | undefined;
   const redraw = () => {
     useMode(state.mode);
@@ -26,6 +27,8 @@ export function preparePrint(state: State, stage: Stage, panel: Panel): void {
     chart.width = "960px";
     chart.height = view.height + 26 + "px";
     chart.gridTemplateColumns = "200px 760px";
+    phases.width = "960px";
+    phases.gridTemplateColumns = chart.gridTemplateColumns;
     picture.width = "760px";
     redraw();
   });
@@ -37,7 +40,7 @@ export function preparePrint(state: State, stage: Stage, panel: Panel): void {
       view.height = before.height;
       view.top = before.top;
     }
-    picture.width = "";
+    picture.width = phases.width = phases.gridTemplateColumns = "";
     redraw();
     stage.resize();
   });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who waited for whom, and who sent whom how much, of what begins in a range of time.
 
-import { firstAfter, lowerBound } from "./bounds";
+import { firstAfter, lastAtMost, lowerBound } from "./bounds";
 import type { Lister } from "./listing";
 import type { Store } from "./store";
 
@@ -22,12 +22,19 @@ export interface Waiting {
   pairs: Pair[]; // from: who waited, to: for whom, time: how long
   total: number;
   startUp: number; // waited in the first operations of communicators
+  of: Map<number, WaitingOf>;
+}
+
+// WaitingOf is what was waited in an operation on a communicator.
+export interface WaitingOf {
+  comm: number; // index into the head's
+  fn: number; // the same
+  count: number;
+  waited: number;
 }
 
 // Going is asked from time to time whether the sums are still wanted.
 export type Going = (share: number) => boolean;
-
-const atOnce = 32; // lanes
 
 class Pairs {
   private readonly all = new Map<number, Pair>();
@@ -62,36 +69,40 @@ class Pause {
   }
 }
 
-// waitingIn adds up the waits of what begins in a range.
-export async function waitingIn(store: Store, lister: Lister, from: number, to: number, going: Going): Promise<Waiting | undefined> {
-  const { chunk, leaf, ranks } = store.head;
-  const out: Waiting = { waited: new Float64Array(ranks.length), caused: new Float64Array(ranks.length), pairs: [], total: 0, startUp: 0 };
+// waitingIn adds up the waits that begin in a range.
+export async function waitingIn(store: Store, from: number, to: number, going: Going): Promise<Waiting | undefined> {
+  const { ranks, waits } = store.head;
+  const out: Waiting = { waited: new Float64Array(ranks.length), caused: new Float64Array(ranks.length), pairs: [], total: 0, startUp: 0, of: new Map() };
+  if (!waits) return out;
   const pairs = new Pairs(ranks.length);
   const pause = new Pause(going);
-  const lanes = lister.waiting();
-  for (const [n, lane] of lanes.entries()) {
-    const level = lane.levels[0]!;
-    const rank = lister.rank(lane.row);
-    if (n % atOnce === 0) await store.ahead(lanes.slice(n, n + atOnce), from, to, { notes: true });
-    for (let k = Math.floor((Math.max(0, lowerBound(level.start, from) - 1) * leaf) / chunk); k * chunk < lane.count && level.start[(k * chunk) / leaf]! < to; k++) {
-      const [bars, notes] = await Promise.all([store.bars(lane, k), store.notes(lane, k)]);
-      for (const [i, w] of notes.waits) {
-        const start = bars.start[i]!;
-        if (start < from || start >= to) continue;
-        const wait = bars.wait[i]!;
-        if (w.first) {
-          out.startUp += wait;
-          continue;
-        }
-        out.total += wait;
-        if (rank >= 0) out.waited[rank]! += wait;
-        if (w.rank < ranks.length) out.caused[w.rank]! += wait;
-        const p = pairs.of(rank, w.rank < ranks.length ? w.rank : -1);
-        p.count++;
-        p.time += wait;
+  const known = (rank: number) => (rank < ranks.length ? rank : -1);
+  const begin = Math.max(0, lastAtMost(waits.starts, from) - 1);
+  const end = lowerBound(waits.starts, to);
+  for (let k = begin; k < end; k++) {
+    const w = await store.waits(k);
+    for (let i = lowerBound(w.start, from); i < w.start.length && w.start[i]! < to; i++) {
+      const length = w.length[i]!;
+      if (w.first[i] === 1) {
+        out.startUp += length;
+        continue;
+      }
+      const [rank, by] = [known(w.rank[i]!), known(w.by[i]!)];
+      out.total += length;
+      if (rank >= 0) out.waited[rank]! += length;
+      if (by >= 0) out.caused[by]! += length;
+      const p = pairs.of(rank, by);
+      p.count++;
+      p.time += length;
+      const key = w.comm[i]! * 65536 + w.fn[i]!;
+      const sum = out.of.get(key);
+      if (!sum) out.of.set(key, { comm: w.comm[i]!, fn: w.fn[i]!, count: 1, waited: length });
+      else {
+        sum.count++;
+        sum.waited += length;
       }
     }
-    if (await pause.over(n / lanes.length)) return undefined;
+    if (await pause.over((k - begin) / (end - begin))) return undefined;
   }
   out.pairs = pairs.list();
   return out;

@@ -7,7 +7,9 @@ import { addBars, type Range, type RangeSums } from "./rangesums";
 import type { State } from "./state";
 import type { Lane } from "./store";
 
-const mostShown = 500_000; // bars of which there are statistics without being asked for
+// Bars, and rows that have them, of which there are statistics without being asked for: each row's lie in blocks of their own.
+const mostShown = 500_000;
+const mostRows = 2048;
 
 export class Ranges {
   private asked = 0;
@@ -43,8 +45,8 @@ export class Ranges {
   async shown(range: Range): Promise<void> {
     const { store } = this.state;
     const { leaf } = store.head;
-    const bars = store.lanes.reduce((n, l) => n + leaf * Math.max(0, lowerBound(l.levels[0]!.start, range.to) - firstAfter(l.levels[0]!.end, range.from)), 0);
-    if (bars > mostShown) {
+    const entries = store.lanes.map((l) => Math.max(0, lowerBound(l.levels[0]!.start, range.to) - firstAfter(l.levels[0]!.end, range.from)));
+    if (leaf * entries.reduce((n, e) => n + e, 0) > mostShown || entries.filter((e) => e > 0).length > mostRows) {
       this.asked++;
       this.panel.range.none();
     } else await this.of(range);

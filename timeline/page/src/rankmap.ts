@@ -5,6 +5,7 @@ import { byId, el } from "./dom";
 import * as f from "./format";
 import { Heat, measures, type Cells, type Measure } from "./heat";
 import { Lister } from "./listing";
+import { byCommunicator, byLikeness } from "./rankorders";
 import { orders, RankRows, type Order } from "./rankrows";
 import type { State } from "./state";
 
@@ -25,17 +26,21 @@ const scales: Record<Measure, Scale> = {
   late: { name: "Late by", light: [150, 30, 24], dark: [246, 116, 98], write: f.time, asks: "Who comes late, and by how much?" },
 };
 
-const orderNames: Record<Order, string> = { rank: "rank", host: "host", waiting: "waited most", caused: "waited for most" };
+const orderNames: Record<Order, string> = { rank: "rank", host: "host", waiting: "waited most", caused: "waited for most", back: "what goes back to them", role: "communicator", likeness: "likeness" };
 const cell = 2; // pixels of a column
+const manyRanks = 128;
 
 export class RankMap {
   on = false;
   measure: Measure = "waiting";
   readonly rows: RankRows;
   readonly heat: Heat;
+  private readonly lister: Lister;
   pixels = 0; // cells with a value above 0
-  private lines: Float64Array[] = []; // by line of the picture
+  private lines: (Float64Array | Float32Array)[] = []; // by line of the picture
+  private waits: Float32Array | undefined; // of all ranks, if they could be taken from all waits
   private cells: Cells = { from: 0, to: 1, columns: 1 };
+  private rough = ""; // what lines are of that were drawn of sums
   private top = 0; // of the scale
   private late: { key: string; lines: Float64Array[] | undefined } | undefined;
   private looking = ""; // what is being looked for
@@ -53,7 +58,8 @@ export class RankMap {
   constructor(private readonly state: State) {
     const { head } = state.store;
     this.rows = new RankRows(head.ranks);
-    this.heat = new Heat(state.store, new Lister(state.store));
+    this.lister = new Lister(state.store);
+    this.heat = new Heat(state.store, this.lister);
     const select = (label: string, names: [string, string][], change: (v: string) => void) => {
       const e = el("select", { "aria-label": label }, ...names.map(([v, text]) => {
         const o = el("option", null, text);
@@ -82,7 +88,7 @@ export class RankMap {
     this.measure = measure;
     this.choose.value = measure;
     this.sorts.value = order;
-    this.rows.sort(order);
+    this.rows.sort(order, order === "role" ? byCommunicator(this.state.store.head, this.lister) : order === "likeness" ? byLikeness(this.heat, this.measure, this.state.view) : undefined);
     this.state.onChange();
   }
 
@@ -121,7 +127,7 @@ export class RankMap {
     this.heat.begin(shown);
     this.compute(cells);
     const scale = scales[this.measure];
-    this.top = this.measure === "waiting" || this.measure === "operations" ? 1 : this.lines.reduce((n, l) => l.reduce((m, v) => (v > m ? v : m), n), 0);
+    this.top = this.measure === "waiting" || this.measure === "operations" ? 1 : greatest(this.lines);
     c.setTransform(ratio, 0, 0, ratio, 0, 0);
     c.fillStyle = colors.paper;
     c.fillRect(0, 0, view.width, view.height);
@@ -150,15 +156,30 @@ export class RankMap {
       this.pixels = 0;
       return;
     }
+    this.waits = measure === "waiting" && this.many ? this.heat.waits(cells) : undefined;
+    // What comes meanwhile is not seen before all of it is there: until then the picture stays what it was.
+    const key = `${keyOf(cells)} ${measure} ${rows.by} ${rows.first} ${rows.count} ${rows.per}`;
+    if (this.many && !this.waits && this.heat.coarse > 0 && this.rough === key) return;
+    this.rough = this.waits ? "" : key;
     this.lines = Array.from({ length: rows.lines }, (_, i) => {
-      let out: Float64Array | undefined;
+      let out: Float64Array | Float32Array | undefined;
       for (const rank of rows.of(i)) {
-        const one = late ? late[rank]! : this.heat.line(rank, measure as Exclude<Measure, "late">, cells);
-        if (!out) out = rows.per > 1 ? Float64Array.from(one) : one;
+        const one = late ? late[rank]! : this.line(rank, measure as Exclude<Measure, "late">, cells);
+        if (!out) out = rows.per > 1 ? one.slice() : one;
         else for (let k = 0; k < out.length; k++) if (Number.isNaN(out[k]!) || (measure === "bandwidth" ? one[k]! < out[k]! : one[k]! > out[k]!)) out[k] = one[k]!;
       }
       return out!;
     });
+  }
+
+  // many tells that there are more ranks than blocks of bars that one would read for a picture.
+  private get many(): boolean {
+    return this.state.store.head.ranks.length > manyRanks;
+  }
+
+  // line is a rank's.
+  private line(rank: number, measure: Exclude<Measure, "late">, cells: Cells): Float64Array | Float32Array {
+    return this.waits ? this.waits.subarray(rank * cells.columns, (rank + 1) * cells.columns) : this.heat.line(rank, measure, cells);
   }
 
   // lateLines are the ones of the time that is shown, if they are there; else they are looked for.
@@ -251,7 +272,7 @@ export class RankMap {
     const [from, to] = [cells.from + column * each, cells.from + (column + 1) * each];
     const scale = scales[measure];
     const ranks = this.rows.of(line);
-    const of = (rank: number) => (measure === "late" ? this.late!.lines![rank]! : this.heat.line(rank, measure, cells))[column]!;
+    const of = (rank: number) => (measure === "late" ? this.late!.lines![rank]! : this.line(rank, measure, cells))[column]!;
     const rank = ranks.length === 1 ? ranks[0]! : (ranks.find((r) => of(r) === value) ?? ranks[0]!);
     let text = Number.isNaN(value) ? "nothing was measured" : scale.write(value);
     if (measure === "waiting" || measure === "operations") {
@@ -260,6 +281,12 @@ export class RankMap {
     }
     return { rank, from, to, text, name: scale.name };
   }
+}
+
+function greatest(lines: ArrayLike<number>[]): number {
+  let top = 0;
+  for (const l of lines) for (let i = 0; i < l.length; i++) if (l[i]! > top) top = l[i]!;
+  return top;
 }
 
 const keyOf = (c: Cells) => `${c.from} ${c.to} ${c.columns}`;

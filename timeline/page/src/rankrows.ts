@@ -3,7 +3,7 @@
 
 import type { Rank } from "./head";
 
-export const orders = ["rank", "host", "waiting", "caused"] as const;
+export const orders = ["rank", "host", "waiting", "caused", "back", "role", "likeness"] as const;
 export type Order = (typeof orders)[number];
 
 const least = 2; // pixels of a line
@@ -16,19 +16,21 @@ export class RankRows {
   per = 1; // ranks of a line
   height = least; // of a line, pixels
   by: Order = "rank";
+  private places = new Int32Array(0); // by rank: place in order
 
   constructor(private readonly ranks: Rank[]) {
     this.sort("rank");
     this.all();
   }
 
-  // sort puts the ranks in an order; those that are alike in it stay in that of their numbers.
-  sort(by: Order): void {
+  // sort puts the ranks in an order; those that are alike in it stay in that of their numbers. Of "role" and "likeness" the places are given.
+  sort(by: Order, places?: ArrayLike<number>): void {
     this.by = by;
     const { ranks } = this;
-    const weight = (r: number) => (by === "waiting" ? -ranks[r]!.waited : by === "caused" ? -ranks[r]!.caused : 0);
+    const weight = (r: number) => (by === "waiting" ? -ranks[r]!.waited : by === "caused" ? -ranks[r]!.caused : by === "back" ? -ranks[r]!.back : (places?.[r] ?? 0));
     const hosts = new Map([...new Set(ranks.map((r) => r.host))].map((h, i) => [h, i]));
     const host = (r: number) => (by === "host" ? hosts.get(ranks[r]!.host)! : 0);
+    this.places = new Int32Array(0);
     this.order = ranks.map((_, r) => r).sort((a, b) => host(a) - host(b) || weight(a) - weight(b) || a - b);
   }
 
@@ -58,6 +60,16 @@ export class RankRows {
   of(line: number): number[] {
     const from = this.first + line * this.per;
     return this.order.slice(from, Math.min(from + this.per, this.first + this.count));
+  }
+
+  // lineOf is the line of a rank, undefined: it is not shown.
+  lineOf(rank: number): number | undefined {
+    if (this.places.length !== this.order.length) {
+      this.places = new Int32Array(this.order.length);
+      this.order.forEach((r, i) => (this.places[r] = i));
+    }
+    const at = (this.places[rank] ?? -1) - this.first;
+    return at < 0 || at >= this.count ? undefined : Math.floor(at / this.per);
   }
 
   // at is the line at a height, −1: none.

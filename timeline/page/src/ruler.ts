@@ -12,6 +12,8 @@ import { View } from "./view";
 
 const font = "11px system-ui, -apple-system, 'Segoe UI', sans-serif";
 
+const height = 26;
+
 export class Ruler {
   private readonly canvas = byId<HTMLCanvasElement>("ruler");
   constructor(
@@ -21,9 +23,13 @@ export class Ruler {
 
   // draw draws the ruler, and gives the places of its ticks for the grid.
   draw(colors: Colors, range: Range | undefined): number[] {
-    const height = 26;
     const { c } = sized(this.canvas, this.view.width, height);
     c.clearRect(0, 0, this.view.width, height);
+    return this.paint(c, colors, range);
+  }
+
+  // paint draws it without what was there before.
+  paint(c: CanvasRenderingContext2D, colors: Colors, range: Range | undefined): number[] {
     if (range) {
       c.fillStyle = colors.range;
       const a = this.view.x(range.from);

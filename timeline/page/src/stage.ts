@@ -6,6 +6,8 @@ import { byId } from "./dom";
 import { Lines, type Drawn } from "./lines";
 import { Painter, type Painted } from "./paint";
 import { curveGap } from "./rows";
+import { PathLine } from "./path";
+import type { PhaseBand } from "./phaseband";
 import { Overview, Ruler } from "./ruler";
 import type { RankMap } from "./rankmap";
 import type { RankNames } from "./ranknames";
@@ -19,13 +21,15 @@ export class Stage {
   strong: Drawn = { parents: 0, collectives: 0, transfers: 0, crowded: [] }; // of what is selected
   readonly frames: number[] = []; // ms that pictures took to draw, the last ones
   readonly lines: Lines;
+  readonly path: PathLine;
   private readonly base = byId<HTMLCanvasElement>("base");
   private readonly over = byId<HTMLCanvasElement>("over");
   private readonly painter = new Painter();
-  private readonly ruler: Ruler;
+  readonly ruler: Ruler;
   private readonly overview: Overview;
   private readonly status: Status;
   private due = false;
+  private ticks: number[] = []; // of the ruler, pixels
   onDrawn: () => void = () => {};
 
   constructor(
@@ -33,9 +37,11 @@ export class Stage {
     private readonly tree: Tree,
     private readonly ranks: RankMap,
     private readonly names: RankNames,
+    private readonly phases: PhaseBand,
   ) {
     const { store, rows, view } = state;
     this.lines = new Lines(store, rows, view);
+    this.path = new PathLine(store, view, this.lines);
     this.ruler = new Ruler(store, view);
     this.overview = new Overview(store, view);
     this.status = new Status(state);
@@ -61,21 +67,13 @@ export class Stage {
 
   draw(): void {
     const begin = performance.now();
-    const { store, view, rows, colors, shown } = this.state;
+    const { store, view, colors } = this.state;
     store.frame();
     const { c, ratio } = sized(this.base, view.width, view.height);
-    this.painter.colors = this.lines.colors = colors;
-    this.painter.showWaits = shown.waits;
-    if (this.ranks.on) {
-      this.painted = { boxes: [], pixels: 0, coarse: 0 };
-      this.ranks.draw(c, ratio);
-      this.painted.coarse = this.ranks.heat.coarse;
-    } else this.painted = this.painter.paint(c, ratio, view, rows, store, this.state.focus);
-    const ticks = this.ruler.draw(colors, this.state.range);
-    c.fillStyle = colors.grid;
-    for (const x of ticks) c.fillRect(Math.round(x), 0, 1, view.height);
-    this.drawn = this.ranks.on ? { parents: 0, collectives: 0, transfers: 0, crowded: [] } : this.lines.all(c, this.painted.boxes, shown);
+    this.ticks = this.ruler.draw(colors, this.state.range);
+    this.picture(c, ratio);
     this.drawOver();
+    this.phases.draw();
     if (!this.ranks.on) this.tree.draw();
     this.names.draw();
     this.overview.draw(colors, this.state.colored);
@@ -85,11 +83,39 @@ export class Stage {
     this.onDrawn();
   }
 
+  // paint draws all that is in the picture into another one.
+  paint(c: CanvasRenderingContext2D, ratio: number): void {
+    this.picture(c, ratio);
+    this.marks(c);
+  }
+
+  // picture draws bars and lines, or all ranks.
+  private picture(c: CanvasRenderingContext2D, ratio: number): void {
+    const { store, view, rows, colors, shown } = this.state;
+    this.painter.colors = this.lines.colors = this.path.colors = colors;
+    this.painter.showWaits = shown.waits;
+    if (this.ranks.on) {
+      this.painted = { boxes: [], pixels: 0, coarse: 0 };
+      this.ranks.draw(c, ratio);
+      this.painted.coarse = this.ranks.heat.coarse;
+    } else this.painted = this.painter.paint(c, ratio, view, rows, store, this.state.focus);
+    c.fillStyle = colors.grid;
+    for (const x of this.ticks) c.fillRect(Math.round(x), 0, 1, view.height);
+    this.drawn = this.ranks.on ? { parents: 0, collectives: 0, transfers: 0, crowded: [] } : this.lines.all(c, this.painted.boxes, shown);
+    this.path.draw(c, this.ranks.on ? this.ranks.rows : undefined);
+    this.painted.coarse += this.path.coarse;
+  }
+
   // drawOver draws what is selected or pointed at, above the picture.
   drawOver(): void {
-    const { view, range, selected, hovered, pointed, colors } = this.state;
+    const { view } = this.state;
     const { c } = sized(this.over, view.width, view.height);
     c.clearRect(0, 0, view.width, view.height);
+    this.marks(c);
+  }
+
+  private marks(c: CanvasRenderingContext2D): void {
+    const { view, range, selected, hovered, pointed, colors } = this.state;
     if (range) {
       const a = view.x(range.from);
       const b = view.x(range.to);

@@ -8,6 +8,7 @@ import { firstAfter, lastAtMost } from "./bounds";
 import { Cache, type Entry } from "./cache";
 import { Columns } from "./columns";
 import { Curves } from "./curves";
+import { readCharges, readSegments, readWaits, type Charges, type Segments, type TimedWaits } from "./segments";
 import { emptyLevel, pyramid, type Level } from "./levels";
 import type { Source } from "./source";
 
@@ -149,6 +150,36 @@ export class Store extends Cache {
   }
   async instance(n: number): Promise<Instance> {
     return (await this.instancesEntry(n).promise)[n % this.head.chunk]!;
+  }
+
+  private segmentsEntry(chunk: number): Entry<Segments> {
+    const { block, count, starts } = this.head.path!;
+    const n = Math.min(this.head.chunk, count - chunk * this.head.chunk);
+    return this.load("p" + (block + chunk), block + chunk, n, (c) => readSegments(c, n, starts[chunk]!));
+  }
+  peekSegments(chunk: number): Segments | undefined {
+    return this.segmentsEntry(chunk).value;
+  }
+  segments(chunk: number): Promise<Segments> {
+    return this.segmentsEntry(chunk).promise;
+  }
+
+  private waitsEntry(chunk: number): Entry<TimedWaits> {
+    const { block, count } = this.head.waits!;
+    const n = Math.min(this.head.chunk, count - chunk * this.head.chunk);
+    return this.load("w" + (block + chunk), block + chunk, 2 * n, (c) => readWaits(c, n));
+  }
+  peekWaits(chunk: number): TimedWaits | undefined {
+    return this.waitsEntry(chunk).value;
+  }
+  waits(chunk: number): Promise<TimedWaits> {
+    return this.waitsEntry(chunk).promise;
+  }
+
+  charges(chunk: number): Promise<Charges> {
+    const { block, count } = this.head.charges!;
+    const n = Math.min(this.head.chunk, count - chunk * this.head.chunk);
+    return this.load("c" + (block + chunk), block + chunk, 4 * n, (c) => readCharges(c, n)).promise;
   }
 
   // laneOf is the lane of a bar.

@@ -57,6 +57,9 @@ export interface Colors {
   message: string;
   select: string;
   range: string;
+  path: string;
+  phase: [string, string]; // take turns
+  phaseChosen: string;
   metric: { css: string; words: [number, number, number, number] }; // words of pixels: range, fill, both, line
 }
 
@@ -104,6 +107,9 @@ export function colors(head: Head, mode: Mode, shown?: (region: number) => boole
     message: dark ? "#5fd3bf" : "#0f766a",
     select: dark ? "#ffffff" : "#10151d",
     range: dark ? "rgba(141,180,255,.16)" : "rgba(31,79,168,.10)",
+    path: dark ? "#ff6b8b" : "#c4123f",
+    phase: dark ? ["#262c36", "#323a47"] : ["#e9edf3", "#d8dfe9"],
+    phaseChosen: dark ? "#3f5f99" : "#b3cdf5",
     metric: curveColors(dark ? [222, 132, 178] : [168, 62, 118]),
   };
   head.regions.forEach((region, i) => {

@@ -5,6 +5,7 @@ import type { Curve, Reading, Sums } from "./curves";
 import { el } from "./dom";
 import * as f from "./format";
 import type { Head } from "./head";
+import type { Part } from "./path";
 import type { Store } from "./store";
 import type { Words } from "./words";
 
@@ -58,6 +59,16 @@ export class Tips {
         ...(length > 0 ? [el("dt", null, "bandwidth"), el("dd", null, `${f.digits(t.bytes[i]! / length)} GB/s`)] : []),
         ...this.words.notes(t.attributes.of(i)),
       ),
+    ];
+  }
+
+  // path is about a part of the critical path.
+  path(part: Part): HTMLElement[] {
+    const what = this.head.path!.what[part.what]!;
+    const name = what.operation ? `${what.operation}${what.comm >= 0 ? ` on ${this.head.comms[what.comm]!.name}` : ""}` : what.activity;
+    return [
+      el("b", null, `Critical path: ${name}`), el("span", { class: "sub" }, this.head.ranks[part.rank]?.name ?? ""),
+      el("dl", null, el("dt", null, "begin"), el("dd", null, f.exact(part.start)), el("dt", null, "length"), el("dd", null, f.exact(part.length))),
     ];
   }
 

@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // The buttons of the toolbar that show whether they are pressed.
 
-import { byId } from "./dom";
+import { byId, tell } from "./dom";
+import type { PathLine } from "./path";
 import type { Shown, State } from "./state";
 
 const names = ["waits", "collectives", "transfers", "parents"] as const satisfies readonly (keyof Shown)[];
 
 export class Toggles {
-  constructor(private readonly state: State) {
+  constructor(
+    private readonly state: State,
+    private readonly line: PathLine,
+  ) {
     byId("show-metrics").hidden = state.store.curves.all.length === 0;
     byId("show-metrics").addEventListener("click", () => this.metrics());
+    byId("show-path").hidden = !state.store.head.path;
+    byId("show-path").addEventListener("click", () => this.path());
     for (const name of names) byId("show-" + name).addEventListener("click", () => this.shown(name));
   }
 
@@ -17,6 +23,15 @@ export class Toggles {
     const { shown } = this.state;
     shown[name] = !shown[name];
     byId("show-" + name).setAttribute("aria-pressed", String(shown[name]));
+    this.state.onChange();
+  }
+
+  // path draws the critical path, or no longer.
+  path(on = !this.line.on): void {
+    if (byId("show-path").hidden) return;
+    this.line.on = on;
+    byId("show-path").setAttribute("aria-pressed", String(on));
+    tell(on ? "The critical path is drawn" : "The critical path is not drawn");
     this.state.onChange();
   }
 

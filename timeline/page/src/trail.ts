@@ -54,7 +54,7 @@ export class Trail {
   flush(): void {
     clearTimeout(this.timer);
     const place = write(this.now());
-    if (place === this.written) return;
+    if (place === this.written || location.protocol === "about:") return; // beside another page it has no address
     this.written = place;
     const at = "#" + place;
     if (this.jumped) history.pushState(null, "", at);

@@ -1,32 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who waited for whom, by rank: in the whole run as the report has it, or in what is shown.
 
+import { goesBackIn, most as greatestOf } from "./backs";
 import { byId, el, swatch } from "./dom";
 import * as f from "./format";
 import type { Host } from "./host";
-import { Lister } from "./listing";
-import { waitingIn } from "./rangeflows";
+import { waitingIn, type WaitingOf } from "./rangeflows";
 import type { Scope } from "./scope";
 
 const most = 64; // ranks that are shown
+const mostOperations = 20;
 
 export interface Sums {
   waited: ArrayLike<number>;
   caused: ArrayLike<number>;
+  back: ArrayLike<number>; // what goes back to each rank
   total: number;
   startUp: number; // −1: not told
+  of: In[]; // by operation and communicator, those with the most waiting first
+}
+
+// In is what was waited in an operation on a communicator.
+interface In {
+  comm: number;
+  name: string;
+  waits: number;
+  waited: number;
 }
 
 export class Waits {
-  private readonly lister: Lister;
   private asked = 0;
-  shown: Sums & { from: number } = { waited: [], caused: [], total: 0, startUp: -1, from: 0 };
+  shown: Sums & { from: number } = { waited: [], caused: [], back: [], of: [], total: 0, startUp: -1, from: 0 };
 
   constructor(
     private readonly host: Host,
     private readonly scope: Scope,
   ) {
-    this.lister = new Lister(host.store);
     scope.charts.push({ visible: () => !byId("waits").hidden, update: () => void this.update() });
     this.draw(this.whole());
   }
@@ -34,7 +43,7 @@ export class Waits {
   // whole is what the report has.
   private whole(): Sums {
     const { ranks } = this.host.store.head;
-    return { waited: ranks.map((r) => r.waited), caused: ranks.map((r) => r.caused), total: ranks.reduce((n, r) => n + r.waited, 0), startUp: -1 };
+    return { waited: ranks.map((r) => r.waited), caused: ranks.map((r) => r.caused), back: ranks.map((r) => r.back), of: this.host.store.head.waiting ?? [], total: ranks.reduce((n, r) => n + r.waited, 0), startUp: -1 };
   }
 
   // update adds up what begins in what is shown. The whole run is as the report has it.
@@ -45,11 +54,12 @@ export class Waits {
     const { from, to } = this.scope.range;
     if (this.scope.all) return this.draw(this.whole(), text, from);
     try {
-      const sums = await waitingIn(store, this.lister, from, to, (share) => {
+      const sums = await waitingIn(store, from, to, (share) => {
         if (ask === this.asked) byId("waits").querySelector(".progress")?.replaceChildren(`Reading… ${Math.round(100 * share)} %`);
         return ask === this.asked;
       });
-      if (sums && ask === this.asked) this.draw(sums, text, from);
+      const backs = sums && (await goesBackIn(store, from, to, () => ask === this.asked));
+      if (backs && ask === this.asked) this.draw({ ...sums, back: backs.by, of: this.named(sums.of) }, text, from);
     } catch (e) {
       byId("waits").replaceChildren(el("p", { class: "alarm" }, e instanceof Error ? e.message : String(e)));
     }
@@ -69,19 +79,51 @@ export class Waits {
       section.replaceChildren(choice, el("p", { class: "hint" }, why));
       return;
     }
-    const weight = (r: number) => sums.caused[r]! + sums.waited[r]!;
+    const weight = (r: number) => sums.caused[r]! + sums.waited[r]! + sums.back[r]!;
     const all = ranks.map((_, i) => i);
     const culprit = all.reduce((a, b) => (sums.caused[b]! > sums.caused[a]! ? b : a));
-    const greatest = Math.max(1, ...all.map((r) => Math.max(sums.waited[r]!, sums.caused[r]!)));
+    const greatest = Math.max(1, ...all.map((r) => Math.max(sums.waited[r]!, sums.caused[r]!, sums.back[r]!)));
     const shown = ranks.length > most ? [...all].sort((a, b) => weight(b) - weight(a)).slice(0, most) : all;
     const without = sums.startUp <= 0 ? "without the first collective of each communicator" : `without ${f.time(sums.startUp)} in the first operations of communicators`;
     section.replaceChildren(
       choice, el("h2", null, `Others waited ${f.time(sums.caused[culprit]!)} for ${ranks[culprit]!.name}`),
       el("p", { class: "sub" }, `${f.percent(sums.caused[culprit]!, sums.total)} of all waiting (${f.time(sums.total)}) in what begins in ${when}, ${without}.`),
-      el("p", null, swatch("var(--wait)"), "waited for others ", swatch("var(--caused)"), "wait caused"),
+      ...this.origin(sums),
+      el("p", null, swatch("var(--wait)"), "waited for others ", swatch("var(--faint)"), "it came last ", swatch("var(--path)"), "goes back to it"),
       ...shown.map((r) => this.row(r, sums, greatest)),
+      ...this.operations(sums),
       shown.length < ranks.length ? el("p", { class: "sub" }, `The ${shown.length} of ${ranks.length} ranks with the most waiting.`) : "",
     );
+  }
+
+  // origin is to whom most goes back: who came last may have waited itself.
+  private origin(sums: Sums): HTMLElement[] {
+    const rank = greatestOf(sums.back);
+    if (rank < 0) return [el("p", { class: "sub" }, "It goes back to no rank that is known.")];
+    return [el("p", null, `Most of it goes back to ${this.host.store.head.ranks[rank]!.name}: ${f.time(sums.back[rank]!)}, ${f.percent(Math.min(sums.back[rank]!, sums.total), sums.total)}.`)];
+  }
+
+  private named(of: ReadonlyMap<number, WaitingOf>): In[] {
+    const { functions } = this.host.store.head;
+    return [...of.values()].map((o) => ({ comm: o.comm, name: functions[o.fn] ?? "?", waits: o.count, waited: o.waited })).sort((a, b) => b.waited - a.waited);
+  }
+
+  // operations is in what was waited.
+  private operations(sums: Sums): Node[] {
+    const { comms } = this.host.store.head;
+    const all = sums.of;
+    if (all.length === 0) return [];
+    const titles = ["operation", "communicator", "waits", "waited", "share"];
+    return [
+      el("h3", null, "By operation and communicator"),
+      el(
+        "table", null, el("tr", null, ...titles.map((t) => el("th", { scope: "col" }, t))),
+        ...all.slice(0, mostOperations).map((o) =>
+          el("tr", null, el("td", null, o.name), el("td", null, comms[o.comm]?.name ?? "?"), el("td", null, f.count(o.waits)), el("td", null, f.time(o.waited)), el("td", null, f.percent(o.waited, sums.total))),
+        ),
+      ),
+      ...(all.length > mostOperations ? [el("p", { class: "sub" }, `The ${mostOperations} with the most waiting.`)] : []),
+    ];
   }
 
   private row(rank: number, sums: Sums, greatest: number): HTMLElement {
@@ -101,8 +143,8 @@ export class Waits {
           if (r.row >= 0) this.host.focus(r.row);
         },
       },
-      el("span", { class: "numbers" }, `${f.time(sums.waited[rank]!)} · ${f.time(sums.caused[rank]!)}`), `${r.name} `, el("span", { class: "sub" }, r.host),
-      meter("waited", sums.waited[rank]!), meter("caused", sums.caused[rank]!),
+      el("span", { class: "numbers" }, `${f.time(sums.waited[rank]!)} · ${f.time(sums.caused[rank]!)} · ${f.time(sums.back[rank]!)}`), `${r.name} `, el("span", { class: "sub" }, r.host),
+      meter("waited", sums.waited[rank]!), meter("caused", sums.caused[rank]!), meter("back", sums.back[rank]!),
     );
   }
 }

@@ -112,6 +112,7 @@ export interface Run {
   rows: Row[];
   instances?: Instance[];
   series?: Series[];
+  waits?: [start: number, length: number, rank: number, by: number, first: number][]; // on communicator 0, of function 0
 }
 
 // groups cuts a list into pieces of n.
@@ -226,6 +227,13 @@ export function archive(run: Run): Source {
   for (const row of run.rows) if (row.transfers) nodes.add(row.transfers, leaf);
   const instances = { block: blocks.length, count: run.instances?.length ?? 0 };
   for (const part of groups(run.instances ?? [], chunk)) blocks.push(instanceBlock(part));
+  const waits = { block: blocks.length, count: run.waits?.length ?? 0, starts: [] as number[], ends: [] as number[] };
+  for (const part of groups(run.waits ?? [], chunk)) {
+    waits.starts.push(part[0]![0]);
+    waits.ends.push(Math.max(...waits.ends, ...part.map((w) => w[0] + w[1])));
+    const column = (of: (w: (typeof part)[0]) => number) => new Bytes().add(...part.map(of));
+    blocks.push(block(new Bytes().difference(...part.map((w) => w[0])), column((w) => w[1]), column((w) => w[2] + 1), column((w) => w[3] + 1), column((w) => w[4]), column(() => 0), column(() => 0)));
+  }
   const series = (run.series ?? []).map((s) => {
     const first = blocks.length;
     const count = s.times.length - 1;
@@ -249,6 +257,7 @@ export function archive(run: Run): Source {
     regions: run.regions ?? [{ name: "AllReduce", category: 0 }], attributes: [], texts: {}, rows, lanes, comms: [{ ref: 0, name: "world", members: [] }], functions: ["AllReduce", "Send"],
     waitKinds: [], ranks: [], markers: [], matrix: { transfers: [], nominal: [], remarks: [] }, facts: [], verdict: { text: "", culprits: [] }, answer: { from: 0, to: 0, lines: [], windows: [], worst: [] },
     totals: { bars, operations: 0, transfers: 0, events: 0, hosts: 1, comms: 1, collectives: 0, waited: 0 }, problems: [], nodes: blocks.length - 1, instances, metrics,
+    ...(waits.count > 0 ? { waits } : {}),
   };
   return {
     head,
@@ -305,6 +314,7 @@ export async function open(run: Run): Promise<Store> {
 // a transfer, and a metric.
 export const twoRanks: Run = {
   duration: 10_000,
+  waits: [[100, 400, 0, 1, 1], [2000, 500, 0, 1, 0]],
   categories: ["NCCL collectives", "NCCL API"],
   regions: [
     { name: "AllReduce", category: 0 },

@@ -11,7 +11,7 @@ import { archive, twoRanks } from "./archive";
 async function heat(): Promise<Heat> {
   const operation = (bar: number, instance: number) => ({ bar, instance, sent: 64, received: 32, root: -1 });
   const source = archive({ ...twoRanks, rows: twoRanks.rows.map((r) => (r.name === "world rank 1" ? { ...r, operations: [operation(6, 0), operation(7, 1), operation(8, 3), operation(9, 2)] } : r)) });
-  const rank = (name: string, row: number): Rank => ({ name, host: "node a", row, time: 0, waited: 0, caused: 0, last: 0, worst: 0, worstAt: 0 });
+  const rank = (name: string, row: number): Rank => ({ name, host: "node a", row, time: 0, waited: 0, caused: 0, back: 0, last: 0, worst: 0, worstAt: 0 });
   (source.head as { ranks: Rank[] }).ranks = [rank("Rank 0", 1), rank("Rank 1", 4)];
   const store = new Store(source);
   await store.open();
@@ -35,6 +35,21 @@ test("cells have the share of their time that was waited, and that was in operat
   near(h.line(1, "operations", cells(0, 1000, 4)), [0, 0, 1, 1]);
   assert.equal(await h.exact(0, "waiting", 0, 250), 150);
   assert.equal(await h.exact(0, "operations", 2500, 3250), 750);
+});
+
+test("all waits in the order of time say the same of each rank", async () => {
+  const h = await heat();
+  await h.store.waits(0);
+  for (const c of [cells(0, 1000, 4), cells(300, 2600, 7), cells(0, 10_000, 3)]) {
+    const all = h.waits(c)!;
+    const each = (c.to - c.from) / c.columns;
+    for (const rank of [0, 1]) {
+      for (let i = 0; i < c.columns; i++) {
+        const ns = await h.exact(rank, "waiting", c.from + i * each, c.from + (i + 1) * each);
+        assert(Math.abs(all[rank * c.columns + i]! - ns / each) < 1e-6, `rank ${rank}, column ${i} of ${c.from} to ${c.to}`);
+      }
+    }
+  }
 });
 
 test("from afar nothing gets lost", async () => {

@@ -6,7 +6,7 @@ import type { Rank } from "../src/head";
 import { RankRows } from "../src/rankrows";
 
 const make = (n: number) =>
-  new RankRows(Array.from({ length: n }, (_, i): Rank => ({ name: `Rank ${i}`, host: `n${i % 2}`, row: i, time: 0, waited: i === 3 ? 9 : i, caused: 10 - i, last: 0, worst: 0, worstAt: 0 })));
+  new RankRows(Array.from({ length: n }, (_, i): Rank => ({ name: `Rank ${i}`, host: `n${i % 2}`, row: i, time: 0, waited: i === 3 ? 9 : i, caused: 10 - i, back: 0, last: 0, worst: 0, worstAt: 0 })));
 
 test("ranks stand by number, host, waiting or what was waited for them", () => {
   const rows = make(5);

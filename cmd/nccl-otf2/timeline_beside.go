@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nccl-otf2/nccl-otf2/analysis/compare"
+	"github.com/nccl-otf2/nccl-otf2/internal/printable"
+	"github.com/nccl-otf2/nccl-otf2/internal/units"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/report"
+	"github.com/nccl-otf2/nccl-otf2/timeline"
+)
+
+// besideFile is where the page of two runs is written by default: beside the first archive.
+const besideFile = "timelines.html"
+
+// timelinesBeside writes the page of two runs.
+func timelinesBeside(cmd *cobra.Command, q *timelineRequest, args []string) error {
+	p := newProgress()
+	var runs [2]timeline.Beside
+	var archives [2]*otf2.Archive
+	for i, arg := range args {
+		a, damage := openArchive(arg)
+		if a == nil {
+			return damage
+		}
+		defer a.Close()
+		stop := p.working("reading " + a.Path())
+		d, err := readTimeline(a, q.spec)
+		stop()
+		if err != nil {
+			return err
+		}
+		defer d.Close()
+		d.Damage(damage)
+		archives[i] = a
+		runs[i] = timeline.Beside{Data: d, Options: timeline.Options{
+			Title: titleOf(a.Path()), Tool: "nccl-otf2 " + toolVersion, Progress: func(done, total int) { p.say("writing: %d of %d", done, total) },
+		}}
+	}
+	text, err := differences(archives)
+	if err != nil {
+		return err
+	}
+	output := cmp.Or(q.output, filepath.Join(filepath.Dir(archives[0].Path()), besideFile))
+	err = writeOutput(output, func(w io.Writer) error { return timeline.WriteBeside(w, runs, text) })
+	p.done()
+	if err != nil {
+		return err
+	}
+	st, err := os.Stat(output)
+	if err != nil {
+		return err
+	}
+	out := cmd.OutOrStdout()
+	printable.Fprintf(out, "%s\n  %s; %s, %s: open it in a browser\n", paint(out, bold, relative(output)), runs[0], runs[1], units.Bytes(uint64(st.Size())))
+	return readerGone(nil)
+}
+
+// differences is what `diff` says of two runs.
+func differences(runs [2]*otf2.Archive) (string, error) {
+	var b bytes.Buffer
+	err := report.Comparison(compare.Runs(runs[0], runs[1], compare.Options{MinChange: defaultChange, WarmUp: defaultWarmUp}), 0).WriteStyled(&b, report.Style{})
+	return b.String(), err
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/scorep"
+	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
+)
+
+// mergedJob merges a trace of Score-P, of a program with MPI on four processes, with what NCCL did in these: rank 2 comes late to each AllReduce.
+func mergedJob(t *testing.T) string {
+	t.Helper()
+	const ticksPerNs = 2.5 // of the trace's timer
+	measurement := "../analysis/archivetest/testdata/scorep-mpi"
+	a, err := otf2.Open(filepath.Join(measurement, "traces.otf2"), nil)
+	testkit.Must(t, err)
+	defer a.Close()
+	raw := func(tick uint64) uint64 { return uint64(float64(tick) / ticksPerNs) }
+	begin, end := raw(a.Defs.Clock.Offset), raw(a.Defs.Clock.Offset+a.Defs.Clock.Length)
+	dir := t.TempDir()
+	for rank, g := range a.Defs.LocationGroups {
+		pid := 0
+		for e, err := range a.EventsOf(otf2.LocationRef(g.Self)) {
+			testkit.Must(t, err)
+			pid = int(e.Attributes[0].Bits)
+			break
+		}
+		p := shardtest.New(t, dir, fmt.Sprint("p", rank)).On("vm", pid).Launched("openmpi", rank, len(a.Defs.LocationGroups))
+		p.Shard.PIDStart, p.Shard.Locations[0].TID = uint64(100+rank), pid
+		anchor := begin - 3_000_000
+		p.Shard.Clock = experiment.Clock{Source: "tsc", AnchorRaw: anchor, AnchorReal: shardtest.Epoch}
+		for at := anchor; at < end+1_000_000; at += (end - begin) / 20 {
+			p.Shard.Clock.Tuples = append(p.Shard.Clock.Tuples, experiment.ClockTuple{Ticks: uint64(ticksPerNs * float64(at)), Raw: at, Mono: at, Real: shardtest.Epoch + at - anchor})
+		}
+		at := func(raw uint64) uint64 { return raw - anchor + shardtest.Epoch }
+		world := p.Comm(experiment.Comm{ID: 7, Name: "nccl world", NRanks: len(a.Defs.LocationGroups), Rank: rank, NNodes: 1, InitTime: at(begin + 100_000)})
+		const calls = 10
+		step := (end - begin - 2_000_000) / (calls + 1)
+		for i := range uint64(calls) {
+			call := at(begin + 1_000_000 + i*step)
+			late := uint64(0)
+			if rank == 2 {
+				late = step / 4
+			}
+			p.Call("ncclAllReduce", call+late, call+late+1000)
+			p.AllReduce(world, call+late+2000, call+step/2, 1024)
+		}
+		p.Finish()
+	}
+	res, err := scorep.Merge(measurement, dir, filepath.Join(t.TempDir(), "merged"), nil)
+	testkit.Must(t, err)
+	return res.Archive
+}
+
+// A merged archive shows MPI and NCCL, each with its waits, and what the report says of both.
+func TestTimelineOfAMergedArchive(t *testing.T) {
+	t.Parallel()
+	anchor := mergedJob(t)
+	a, err := otf2.Open(anchor, &otf2.ReadOptions{Nanoseconds: true})
+	testkit.Must(t, err)
+	defer a.Close()
+	r, err := operations.Read(a)
+	testkit.Must(t, err)
+	tb, _ := showPage(t, anchor, desktop)
+	for _, what := range []string{"MPI_Allreduce", "AllReduce"} {
+		if !eval[bool](tb, fmt.Sprintf("app.store.head.regions.some((r) => r.name === %q)", what)) {
+			t.Errorf("the page has no %s", what)
+		}
+	}
+	tb.do(chromedp.Click("#tab-waits", chromedp.ByQuery))
+	tb.key("0")
+	tb.await(fmt.Sprintf("app.waitsShown.total === %d && document.querySelector('#waits table')", r.WaitStates.Total.Waited))
+	if got := eval[string](tb, `document.querySelector("#waits table").innerText`); r.WaitStates.Total.Waited == 0 || !eval[bool](tb, `[...document.querySelectorAll("#waits td")].some((e) => e.innerText === "nccl world")`) {
+		t.Errorf("waits by operation: %s", got)
+	}
+	if got, want := eval[bool](tb, `!document.getElementById("tab-path").hidden`), r.CriticalPath != nil && r.CriticalPath.NotKnown == ""; got != want {
+		t.Errorf("there is a path: %v, in the report %v", got, want)
+	}
+	tb.key("g")
+	tb.await("app.ranks.on && app.ranks.pixels > 0")
+	tb.noErrors()
+}

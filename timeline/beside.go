@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package timeline
+
+import (
+	"bufio"
+	"bytes"
+	_ "embed" // the page around two others
+	"fmt"
+	"html"
+	"io"
+)
+
+// besideAsset is the page in which two others lie: made of page/ by `make page`, too.
+//
+//go:embed asset/beside.html
+var besideAsset []byte
+
+// Places in it.
+var (
+	titleMark = []byte("<!--title-->")
+	textMark  = []byte("<!--text-->")
+	runsMark  = []byte("<!--runs-->")
+)
+
+// Beside is one of two runs that are shown beside each other.
+type Beside struct {
+	*Data
+	Options
+}
+
+// String says how much there is to be seen.
+func (b Beside) String() string { return b.Title + ": " + b.Data.String() }
+
+// WriteBeside writes one page with those of two runs, each with all its data, in frames: where one goes the other goes, too. text is what is said of
+// both, as plain text.
+func WriteBeside(w io.Writer, runs [2]Beside, text string) error {
+	out := bufio.NewWriterSize(w, 1<<16)
+	rest := besideAsset
+	until := func(mark []byte) error {
+		before, after, ok := bytes.Cut(rest, mark)
+		if !ok {
+			return fmt.Errorf("the built page has no %s: make page", mark)
+		}
+		rest = after
+		_, err := out.Write(before)
+		return err
+	}
+	if err := until(titleMark); err != nil {
+		return err
+	}
+	out.WriteString(html.EscapeString(runs[0].Title + " and " + runs[1].Title))
+	if err := until(textMark); err != nil {
+		return err
+	}
+	out.WriteString(html.EscapeString(text))
+	if err := until(runsMark); err != nil {
+		return err
+	}
+	for _, r := range runs {
+		fmt.Fprintf(out, "<iframe title=\"%s\" srcdoc=\"", html.EscapeString(r.Title))
+		if err := r.WritePage(attribute{out}, r.Options); err != nil {
+			return err
+		}
+		out.WriteString("\"></iframe>\n")
+	}
+	out.Write(rest)
+	return out.Flush()
+}
+
+// attribute writes what stands between the quotes of an attribute.
+type attribute struct{ to *bufio.Writer }
+
+// Write writes text, with what has a meaning in attributes escaped.
+func (a attribute) Write(b []byte) (n int, err error) {
+	for n < len(b) {
+		i := bytes.IndexAny(b[n:], "&\"")
+		if i < 0 {
+			_, err = a.to.Write(b[n:])
+			return len(b), err
+		}
+		a.to.Write(b[n : n+i])
+		if n += i; b[n] == '&' {
+			_, err = a.to.WriteString("&amp;")
+		} else {
+			_, err = a.to.WriteString("&quot;")
+		}
+		if err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks taken together: by host, or by their place on it.
+
+import type { Rank } from "./head";
+import type { Pair } from "./rangeflows";
+
+export const groupings = ["ranks", "hosts", "places"] as const;
+export type Grouping = (typeof groupings)[number];
+
+export interface Groups {
+  names: string[];
+  of: Int32Array; // by rank
+}
+
+// groupsOf takes ranks together. The place of a rank on its host is how many ranks of the host stand before it: with a GPU for each rank, and a network
+// adapter for each GPU, those of one place share a rail.
+export function groupsOf(ranks: Rank[], by: Grouping): Groups {
+  const of = new Int32Array(ranks.length);
+  if (by === "ranks") return { names: ranks.map((r) => r.name), of: of.map((_, i) => i) };
+  const names: string[] = [];
+  const known = new Map<string, number>();
+  const seen = new Map<string, number>(); // ranks by host
+  ranks.forEach((r, i) => {
+    const place = seen.get(r.host) ?? 0;
+    seen.set(r.host, place + 1);
+    const name = by === "hosts" ? r.host : `Place ${place}`;
+    let at = known.get(name);
+    if (at === undefined) {
+      at = names.length;
+      known.set(name, at);
+      names.push(name);
+    }
+    of[i] = at;
+  });
+  return { names, of };
+}
+
+// together adds up pairs of ranks as pairs of groups.
+export function together(pairs: Pair[], groups: Groups): Pair[] {
+  const n = groups.names.length + 1;
+  const all = new Map<number, Pair>();
+  for (const p of pairs) {
+    const [from, to] = [p.from < 0 ? -1 : groups.of[p.from]!, p.to < 0 ? -1 : groups.of[p.to]!];
+    const key = (from + 1) * n + to + 1;
+    const sum = all.get(key);
+    if (!sum) all.set(key, { ...p, from, to });
+    else {
+      sum.count += p.count;
+      sum.bytes += p.bytes;
+      sum.time += p.time;
+      sum.timed += p.timed;
+    }
+  }
+  return [...all.values()];
+}

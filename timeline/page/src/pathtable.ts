@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the critical path was made of: by activity, rank and operation, of the whole run as the report has it, or of what is shown.
+
+import { byId, el } from "./dom";
+import * as f from "./format";
+import type { Host } from "./host";
+import { isOwn, pathIn, type PathSums } from "./path";
+import type { Scope } from "./scope";
+
+const most = 20; // rows of a table
+
+// classes of colors of activities.
+const kinds: Record<string, string> = { application: "application", "NCCL call": "call", GPU: "gpu", own: "own", operation: "operation" };
+
+export class PathTable {
+  private asked = 0;
+  shown: (PathSums & { from: number }) | undefined;
+
+  constructor(
+    private readonly host: Host,
+    private readonly scope: Scope,
+  ) {
+    byId("tab-path").hidden = !host.store.head.path;
+    if (host.store.head.path) scope.charts.push({ visible: () => !byId("path").hidden, update: () => void this.update() });
+  }
+
+  async update(): Promise<void> {
+    const ask = ++this.asked;
+    const { from, to } = this.scope.range;
+    const { text } = this.scope;
+    try {
+      const sums = await pathIn(this.host.store, from, to, () => ask === this.asked);
+      if (sums && ask === this.asked) this.draw(sums, text, from);
+    } catch (e) {
+      byId("path").replaceChildren(el("p", { class: "alarm" }, e instanceof Error ? e.message : String(e)));
+    }
+  }
+
+  private draw(sums: PathSums, text: string, from: number): void {
+    this.shown = { ...sums, from };
+    const { what } = this.host.store.head.path!;
+    const activities = new Map<string, number>();
+    what.forEach((w, i) => activities.set(w.activity, (activities.get(w.activity) ?? 0) + sums.what[i]!));
+    const on = [...activities].filter(([, ns]) => ns > 0).sort((a, b) => b[1] - a[1]);
+    const counted = on.filter(([name]) => name in kinds);
+    const all = counted.reduce((n, [, ns]) => n + ns, 0);
+    const bar = el("div", { class: "stack", role: "img", "aria-label": counted.map(([name, ns]) => `${name} ${f.percent(ns, all)}`).join(", ") });
+    for (const [name, ns] of counted) {
+      const part = el("span", { class: kinds[name]! });
+      part.style.width = `${(100 * ns) / all}%`;
+      bar.append(part);
+    }
+    byId("path").replaceChildren(
+      this.scope.choice(), el("h2", null, `${f.time(all)} of ranks and operations`),
+      el("p", { class: "sub" }, `What the length was made of in ${text}: the chain of activities, without waiting, that leads to the end of the run.`),
+      el("button", { type: "button", class: "link", "aria-pressed": String(this.host.pathShown()), onclick: () => (this.host.showPath(), void this.update()) }, this.host.pathShown() ? "Do not draw it (V)" : "Draw it (V)"),
+      bar,
+      el("table", null, titles("activity", "time", "share"), ...on.map(([name, ns]) => el("tr", null, el("td", null, el("i", { class: `swatch ${kinds[name] ?? ""}`, "aria-hidden": "true" }), name), el("td", null, f.time(ns)), el("td", null, name in kinds ? f.percent(ns, all) : "–")))),
+      ...this.ranks(sums, all), ...this.operations(sums, all),
+    );
+  }
+
+  private ranks(sums: PathSums, all: number): Node[] {
+    const { head } = this.host.store;
+    const { what } = head.path!;
+    const rows = [...sums.ranks].sort((a, b) => b[1] - a[1]).map(([key, ns]) => ({ rank: Math.floor(key / what.length), name: what[key % what.length]!.activity, ns }));
+    if (rows.length === 0) return [];
+    return [
+      el("h3", null, "Ranks"),
+      el(
+        "table", null, titles("rank", "activity", "time", "share"),
+        ...rows.slice(0, most).map((r) => {
+          const rank = head.ranks[r.rank];
+          const name = rank && rank.row >= 0 ? el("button", { type: "button", class: "sentence", title: "Show its row", onclick: () => this.host.focus(rank.row) }, rank.name) : (rank?.name ?? `Rank ${r.rank}`);
+          return el("tr", null, el("td", null, name), el("td", null, r.name), el("td", null, f.time(r.ns)), el("td", null, f.percent(r.ns, all)));
+        }),
+      ),
+      ...(rows.length > most ? [el("p", { class: "sub" }, `The ${most} of ${f.count(rows.length)} with the most time.`)] : []),
+    ];
+  }
+
+  private operations(sums: PathSums, all: number): Node[] {
+    const { head } = this.host.store;
+    const rows = head.path!.what
+      .map((w, i) => ({ w, ns: sums.what[i]! }))
+      .filter(({ w, ns }) => w.activity === "operation" && ns > 0)
+      .sort((a, b) => b.ns - a.ns);
+    if (rows.length === 0) return [];
+    return [
+      el("h3", null, "Operations, from their last arrivals on"),
+      el(
+        "table", null, titles("operation", "communicator", "time", "share"),
+        ...rows.slice(0, most).map(({ w, ns }) => el("tr", null, el("td", null, w.operation ?? "not compared"), el("td", null, head.comms[w.comm]?.name ?? ""), el("td", null, f.time(ns)), el("td", null, f.percent(ns, all)))),
+      ),
+    ];
+  }
+}
+
+function titles(...names: string[]): HTMLElement {
+  return el("tr", null, ...names.map((n) => el("th", { scope: "col" }, n)));
+}
+
+// ownOf is what of some sums was ranks' own, and what operations.
+export function ownOf(store: Host["store"], sums: PathSums): { own: number; operations: number } {
+  let [own, operations] = [0, 0];
+  store.head.path!.what.forEach((w, i) => {
+    if (isOwn(w.activity)) own += sums.what[i]!;
+    if (w.activity === "operation") operations += sums.what[i]!;
+  });
+  return { own, operations };
+}

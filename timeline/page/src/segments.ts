@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// The critical path, waits in the order of time, and to whom they go back, read out of their columns. ../../steps.go, ../../waited.go and
+// ../../charges.go write them.
+
+import type { Columns } from "./columns";
+
+// Segments are parts of the path, one behind the other.
+export interface Segments {
+  start: Float64Array;
+  length: Float64Array;
+  rank: Int32Array; // −1: nobody's
+  what: Uint16Array; // index into the head's list
+}
+
+export function readSegments(c: Columns, n: number, begin: number): Segments {
+  const [length, rank, what] = [c.next(), c.next(), c.next()];
+  const s: Segments = { start: new Float64Array(n), length: new Float64Array(n), rank: new Int32Array(n), what: new Uint16Array(n) };
+  let at = begin;
+  let r = 0;
+  for (let i = 0; i < n; i++) {
+    s.start[i] = at;
+    const l = length.next();
+    s.length[i] = l;
+    at += l;
+    r += rank.signed();
+    s.rank[i] = r - 1;
+    s.what[i] = what.next();
+  }
+  return s;
+}
+
+// Charges are operations for which somebody waited, in the order of their first arrivals.
+export interface Charges {
+  start: Float64Array;
+  first: Uint32Array; // by operation and one more: index into rank and ns
+  rank: Int32Array; // −1: the ones with the least
+  ns: Float64Array;
+}
+
+export function readCharges(c: Columns, n: number): Charges {
+  const [start, , count, rank, ns] = [c.next(), c.next(), c.next(), c.next(), c.next()];
+  const out: Charges = { start: new Float64Array(n), first: new Uint32Array(n + 1), rank: new Int32Array(0), ns: new Float64Array(0) };
+  let at = 0;
+  for (let i = 0; i < n; i++) {
+    at += start.next();
+    out.start[i] = at;
+    out.first[i + 1] = out.first[i]! + count.next();
+  }
+  const all = out.first[n]!;
+  out.rank = new Int32Array(all);
+  out.ns = new Float64Array(all);
+  for (let i = 0; i < all; i++) {
+    out.rank[i] = rank.next() - 1;
+    out.ns[i] = ns.next();
+  }
+  return out;
+}
+
+// TimedWaits are waits in the order of their begins.
+export interface TimedWaits {
+  start: Float64Array;
+  length: Float64Array;
+  rank: Int32Array; // −1: not known
+  by: Int32Array; // that was waited for; −1: not known
+  first: Uint8Array; // 1: in the first operation of a communicator
+  comm: Uint32Array;
+  fn: Uint16Array;
+}
+
+export function readWaits(c: Columns, n: number): TimedWaits {
+  const [start, length, rank, by, first, comm, fn] = [c.next(), c.next(), c.next(), c.next(), c.next(), c.next(), c.next()];
+  const w: TimedWaits = {
+    start: new Float64Array(n), length: new Float64Array(n), rank: new Int32Array(n), by: new Int32Array(n), first: new Uint8Array(n), comm: new Uint32Array(n), fn: new Uint16Array(n),
+  };
+  let at = 0;
+  for (let i = 0; i < n; i++) {
+    at += start.next();
+    w.start[i] = at;
+    w.length[i] = length.next();
+    w.rank[i] = rank.next() - 1;
+    w.by[i] = by.next() - 1;
+    w.first[i] = first.next();
+    w.comm[i] = comm.next();
+    w.fn[i] = fn.next();
+  }
+  return w;
+}

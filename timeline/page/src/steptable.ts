@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// The application's phases: how long each took, and what one took longer than another for.
+
+import { most } from "./backs";
+import { sized } from "./canvas";
+import { byId, el } from "./dom";
+import * as f from "./format";
+import type { Phase } from "./head";
+import type { Host } from "./host";
+import { Lister } from "./listing";
+import { ownOf } from "./pathtable";
+import type { PhaseBand } from "./phaseband";
+import { stepSums, type StepSums } from "./stepsums";
+
+const listed = 12; // of the longest
+const regions = 10; // that differ most
+const height = 96; // of the chart, pixels
+
+export class StepTable {
+  private readonly lister: Lister;
+  private readonly kinds: string[];
+  private kind: string;
+  private all: Phase[] = []; // of the kind
+  private asked = 0;
+  compared: [StepSums, StepSums] | undefined;
+  readonly pair: (Phase | undefined)[] = [undefined, undefined];
+  onPair: (pair: Phase[]) => void = () => {};
+
+  constructor(
+    private readonly host: Host,
+    band: PhaseBand,
+  ) {
+    this.lister = new Lister(host.store);
+    const phases = host.store.head.phases ?? [];
+    this.kinds = [...new Set(phases.map((p) => p.kind))];
+    this.kind = this.kinds[0] ?? "";
+    byId("tab-steps").hidden = phases.length === 0;
+    if (phases.length === 0) return;
+    this.chooseKind(this.kind);
+    band.onChoose = (p, second) => {
+      if (p.kind !== this.kind) this.chooseKind(p.kind);
+      this.choose(second ? 1 : 0, p);
+      host.tab("steps");
+    };
+    this.onPair = (pair) => {
+      band.chosen = pair;
+      host.redraw();
+    };
+  }
+
+  // chooseKind compares the longest phase of a kind with the middle one.
+  private chooseKind(kind: string): void {
+    this.kind = kind;
+    this.all = (this.host.store.head.phases ?? []).filter((p) => p.kind === kind);
+    const sorted = [...this.all].sort((a, b) => b.time / b.count - a.time / a.count);
+    this.pair[0] = sorted[0];
+    this.pair[1] = sorted[Math.floor(sorted.length / 2)];
+  }
+
+  choose(which: 0 | 1, phase: Phase): void {
+    this.pair[which] = phase;
+    this.update();
+  }
+
+  update(): void {
+    if (this.all.length === 0) return;
+    this.draw();
+    void this.compare();
+  }
+
+  private draw(): void {
+    const { head } = this.host.store;
+    const section = byId("steps");
+    const select = el("select", { "aria-label": "Which phases" }, ...this.kinds.map((k) => {
+      const o = el("option", null, k);
+      o.value = k;
+      o.selected = k === this.kind;
+      return o;
+    }));
+    select.addEventListener("change", () => (this.chooseKind(select.value), this.update()));
+    const names = el("datalist", { id: "step-names" }, ...this.all.slice(0, 2000).map((p) => {
+      const o = el("option", null);
+      o.value = p.name;
+      return o;
+    }));
+    const longest = [...this.all].sort((a, b) => b.time / b.count - a.time / a.count).slice(0, listed);
+    section.replaceChildren(
+      this.kinds.length > 1 ? el("label", null, "Phases ", select) : el("h2", null, this.kind), names,
+      el("p", { class: "sub" }, `${f.plural(this.all.length, "phase", "phases")}: mean time of the ranks, and above it that of the slowest. A click compares a phase with the second one, with Shift it becomes the second one.`),
+      this.chart(), el("div", { class: "versus" }, this.input(0), el("span", null, "and"), this.input(1)), el("div", { id: "versus", role: "status" }, el("p", { class: "sub progress" }, "Reading…")),
+      el("h3", null, "The longest"),
+      el(
+        "table", null, header("phase", "mean", "slowest", "rank"),
+        ...longest.map((p) =>
+          el(
+            "tr", null, el("td", null, el("button", { type: "button", class: "sentence", title: "Show and compare it", onclick: () => (this.go(p), this.choose(0, p)) }, p.name)), el("td", null, f.time(p.time / p.count)), el("td", null, f.time(p.most)),
+            el("td", null, head.ranks[p.slowest]?.name ?? "?"),
+          ),
+        ),
+      ),
+    );
+    this.onPair(this.pair.filter((p): p is Phase => p !== undefined));
+  }
+
+  private go(p: Phase): void {
+    this.host.go(p.from - 0.02 * (p.to - p.from), p.to + 0.02 * (p.to - p.from));
+  }
+
+  private input(which: 0 | 1): HTMLElement {
+    const input = el("input", { class: "filter", type: "search", "aria-label": which === 0 ? "Phase to compare" : "Phase to compare it with", list: "step-names" });
+    input.value = this.pair[which]?.name ?? "";
+    input.addEventListener("change", () => {
+      const found = this.all.find((p) => p.name === input.value.trim());
+      if (found) this.choose(which, found);
+      else input.setAttribute("aria-invalid", "true");
+    });
+    return input;
+  }
+
+  private chart(): HTMLElement {
+    const canvas = el("canvas", { class: "steps-chart", role: "img", "aria-label": `How long each phase took, in order of time; the longest ${this.pair[0]?.name ?? ""}. The longest are in the table below.` });
+    const top = this.all.reduce((n, p) => Math.max(n, p.most), 1);
+    const at = (x: number) => this.all[Math.min(this.all.length - 1, Math.max(0, Math.floor((x / Math.max(1, canvas.clientWidth)) * this.all.length)))]!;
+    canvas.addEventListener("mousemove", (e) => {
+      const p = at(e.offsetX);
+      canvas.title = `${p.name}: mean ${f.time(p.time / p.count)}, slowest ${f.time(p.most)}`;
+    });
+    canvas.addEventListener("click", (e) => this.choose(e.shiftKey ? 1 : 0, at(e.offsetX)));
+    requestAnimationFrame(() => {
+      const width = canvas.clientWidth;
+      const { c } = sized(canvas, width, height);
+      const colors = this.host.colors();
+      c.clearRect(0, 0, width, height);
+      const each = width / this.all.length;
+      this.all.forEach((p, i) => {
+        const x = i * each;
+        const w = Math.max(1, each > 3 ? each - 1 : each);
+        const y = (ns: number) => height - (ns / top) * (height - 4);
+        c.fillStyle = this.pair.includes(p) ? colors.collective : colors.category[0] ?? colors.faint;
+        c.globalAlpha = this.pair.includes(p) ? 1 : 0.55;
+        c.fillRect(x, y(p.time / p.count), w, height);
+        c.globalAlpha = 1;
+        c.fillStyle = colors.wait;
+        c.fillRect(x, y(p.most) - 1, w, 2);
+      });
+    });
+    return canvas;
+  }
+
+  private async compare(): Promise<void> {
+    const ask = ++this.asked;
+    const [a, b] = this.pair;
+    if (!a || !b) return;
+    const { store } = this.host;
+    const going = (from: number) => (share: number) => {
+      if (ask === this.asked) byId("steps").querySelector(".progress")?.replaceChildren(`Reading… ${Math.round(100 * (from + share / 2))} %`);
+      return ask === this.asked;
+    };
+    try {
+      const first = await stepSums(store, this.lister, a, going(0));
+      const second = first && (await stepSums(store, this.lister, b, going(0.5)));
+      if (!first || !second || ask !== this.asked) return;
+      this.compared = [first, second];
+      byId("versus").replaceChildren(this.table(first, second));
+    } catch (e) {
+      byId("versus").replaceChildren(el("p", { class: "alarm" }, e instanceof Error ? e.message : String(e)));
+    }
+  }
+
+  private table(a: StepSums, b: StepSums): HTMLElement {
+    const { store } = this.host;
+    const { ranks, regions: names } = store.head;
+    const row = (name: string, x: number, y: number, note = "") => el("tr", null, el("td", null, name, note ? el("span", { class: "sub" }, note) : ""), el("td", null, f.time(x)), el("td", null, f.time(y)), el("td", null, signed(x - y)));
+    const rank = (r: number) => ranks[r]?.name ?? "nobody";
+    const backs = [most(a.backs.by), most(b.backs.by)] as const;
+    const sums = (s: StepSums) => (s.path ? ownOf(store, s.path) : { own: 0, operations: 0 });
+    const [p, q] = [sums(a), sums(b)];
+    const of = (s: StepSums, region: number) => s.regions?.get(region)?.time ?? 0;
+    const differ = [...new Set([...(a.regions?.keys() ?? []), ...(b.regions?.keys() ?? [])])].sort((x, y) => Math.abs(of(a, y) - of(b, y)) - Math.abs(of(a, x) - of(b, x)) || x - y);
+    const left = a.regions ? "" : el("p", { class: "sub" }, "There are too many rows to add up their operations: the tab Range has those of a row that is chosen.");
+    return el("div", null, el(
+      "table", { class: "compared" }, header("", a.phase.name, b.phase.name, "more"),
+      row("first begin to last end", a.phase.to - a.phase.from, b.phase.to - b.phase.from),
+      row("mean of the ranks", a.phase.time / a.phase.count, b.phase.time / b.phase.count),
+      row("slowest rank", a.phase.most, b.phase.most, `${rank(a.phase.slowest)}; ${rank(b.phase.slowest)}`),
+      row("waited, all ranks", a.waiting.total, b.waiting.total),
+      row("of it goes back most to one", a.backs.by[backs[0]] ?? 0, b.backs.by[backs[1]] ?? 0, `${rank(backs[0])}; ${rank(backs[1])}`),
+      ...(a.path ? [row("critical path: ranks' own", p.own, q.own), row("critical path: operations", p.operations, q.operations)] : []),
+      ...differ.slice(0, regions).map((r) => row(`${names[r]!.name}, all ranks`, of(a, r), of(b, r))),
+    ), left);
+  }
+}
+
+function signed(ns: number): string {
+  return ns > 0 ? `+${f.time(ns)}` : ns < 0 ? `−${f.time(-ns)}` : "0";
+}
+
+function header(...names: string[]): HTMLElement {
+  return el("tr", null, ...names.map((n) => el("th", { scope: "col" }, n)));
+}
