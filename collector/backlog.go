@@ -18,7 +18,8 @@ import (
 // So nothing may be appended that a checkpoint does not precede; while records are put off none are taken out of the memory, for its chunks
 // are given back; and the file is emptied when a checkpoint has all of it.
 type backlog struct {
-	wanted bool
+	when   string       // setting BACKLOG; "": never
+	asked  time.Time    // when somebody looked at the job last
 	file   *shm.Backlog // nil: not made yet
 	handle io.Closer
 	path   string
@@ -42,6 +43,8 @@ var (
 
 const (
 	longestBacklog = 10 * time.Minute // as mostBacklog
+	// lookedFor is how long after a question somebody is taken to look at the job.
+	lookedFor = 10 * time.Second
 	// catchUp is how many records are taken in a round of those that were put off: some 20 ms.
 	catchUp = 1 << 15
 	// backlogRetry is how long nothing is put off after an error of the disk.
@@ -52,10 +55,26 @@ const (
 
 // waits is the file's path if it has anything, else "".
 func (b *backlog) waits() string {
-	if b.file == nil || b.file.Size() == 0 {
+	if b.bytesWaiting() == 0 {
 		return ""
 	}
 	return b.path
+}
+
+// bytesWaiting is how many bytes the file has.
+func (b *backlog) bytesWaiting() uint64 {
+	if b.file == nil {
+		return 0
+	}
+	return uint64(b.file.Size())
+}
+
+// looked tells that somebody looks at the job.
+func (b *backlog) looked(now time.Time) bool { return now.Sub(b.asked) < lookedFor }
+
+// wanted tells that records are to be put off, as long as more come.
+func (b *backlog) wanted(scarce bool, now time.Time) bool {
+	return (b.when == "on" || b.when == "auto" && scarce) && !b.looked(now)
 }
 
 // unsecured tells that records have been put off since the last flush.
@@ -73,7 +92,7 @@ func (c *live) putsOff() bool {
 		return false
 	case c.memory.PutsOff():
 		return true
-	case !b.wanted || c.memory.Stored() || time.Since(b.failed) < backlogRetry:
+	case c.memory.Stored() || time.Since(b.failed) < backlogRetry || !b.wanted(c.scarcity.scarce, time.Now()):
 		return false
 	}
 	if c.disk.safe == nil || c.records+c.sampled != c.flushed {
@@ -116,15 +135,18 @@ func (c *live) putOff(clock shm.ClockTuple) int {
 	}
 	b, now := &c.backlog, time.Now()
 	c.announce()
+	over := !b.wanted(c.scarcity.scarce, now)
 	if !c.memory.Stored() {
-		if !b.since.IsZero() {
-			b.waited.add(now.Sub(b.since))
-			b.since = time.Time{}
+		b.end(now)
+		n := c.advanceTo(clock)
+		if over {
+			c.memory.TakeLive()
 		}
-		return c.advanceTo(clock)
+		return n
 	}
-	idle, full := now.Sub(b.news) >= idleAfter, b.file.Size() >= mostBacklog || now.Sub(b.since) >= longestBacklog
-	if !idle && !full {
+	idle := now.Sub(b.news) >= idleAfter
+	over = over || b.file.Size() >= mostBacklog || now.Sub(b.since) >= longestBacklog
+	if !idle && !over {
 		if now.Sub(b.lined) >= seldomLined {
 			b.lined = now
 			c.line.add(clock)
@@ -133,13 +155,20 @@ func (c *live) putOff(clock shm.ClockTuple) int {
 	}
 	c.atOnce = catchUp
 	n := c.advanceTo(clock)
-	if c.atOnce = allAtOnce; n < catchUp && full {
-		// All but the latest has been taken. The rest is as soon as it is old enough; then the file is emptied, and it begins anew.
-		b.waited.add(now.Sub(b.since))
-		b.since = time.Time{}
+	if c.atOnce = allAtOnce; n < catchUp && over {
+		// All but the latest has been taken. The rest is as soon as it is old enough; then the file is emptied.
+		b.end(now)
 		c.memory.TakeLive()
 	}
 	return n
+}
+
+// end notes that nothing waits any more.
+func (b *backlog) end(now time.Time) {
+	if !b.since.IsZero() {
+		b.waited.add(now.Sub(b.since))
+		b.since = time.Time{}
+	}
 }
 
 // append puts off what is new. It returns false where that cannot be done: then nothing of it has happened, and nothing is put off any more.

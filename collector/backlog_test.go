@@ -4,11 +4,14 @@ package collector
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/nccl-otf2/nccl-otf2/collector/control"
+	"github.com/nccl-otf2/nccl-otf2/config"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
@@ -264,5 +267,75 @@ func TestBacklogCannotBeWritten(t *testing.T) {
 	e := onlyShard(t, dir)
 	if got := starts(e.Process); got != n*perCall || e.Process.Counts.Oddities[oddDiskErrors] == 0 {
 		t.Errorf("%d starts, want %d; oddities %v", got, n*perCall, e.Process.Counts.Oddities)
+	}
+}
+
+// Where processors are scarce records are put off, until they are not, with nothing lost at either change.
+func TestBacklogWhereProcessorsAreScarce(t *testing.T) {
+	lazily(t, time.Hour, mostBacklog)
+	now := time.Now()
+	b := &backlog{when: "auto"}
+	if b.wanted(false, now) || !b.wanted(true, now) {
+		t.Errorf("wanted: %v where there are processors, %v where there are none", b.wanted(false, now), b.wanted(true, now))
+	}
+	if b.asked = now; b.wanted(true, now) || !b.wanted(true, now.Add(lookedFor)) {
+		t.Errorf("wanted while somebody looks: %v; after that: %v", b.wanted(true, now), b.wanted(true, now.Add(lookedFor)))
+	}
+	dir := t.TempDir()
+	job, err := shmtest.New(shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 16})
+	testkit.Must(t, err)
+	t.Cleanup(func() { job.Close() })
+	a := newApplication(job, 0, monotonic)
+	r := collect(t, job, dir)
+	c := &live{recording: r, memory: r.source.(*shm.Memory), settings: &config.Settings{}}
+	c.disk.patient = true
+	c.backlog.when = "auto"
+	n := uint64(0)
+	for i := range 12 {
+		c.scarcity.scarce = i/3%2 == 1
+		for range 200 {
+			a.allReduce(n)
+			n++
+		}
+		_, err := c.round()
+		testkit.Must(t, err)
+		if c.memory.PutsOff() != c.scarcity.scarce {
+			t.Errorf("round %d: puts off: %v", i, c.memory.PutsOff())
+		}
+		if c.flushDue() {
+			c.flush()
+		}
+	}
+	c.rest()
+	testkit.Must(t, c.finish(true))
+	if total := allStarts(t, dir); total != n*perCall {
+		t.Errorf("%d starts, want %d", total, n*perCall)
+	}
+}
+
+// Who looks at a running job has collectors take what they have put off, and sees all of it.
+func TestBacklogIsTakenForWhoLooks(t *testing.T) {
+	lazily(t, time.Hour, mostBacklog)
+	dir := t.TempDir()
+	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64})
+	a := newApplication(job, 0, monotonic)
+	wait := startRun(t, job, Options{Lookup: environment(backlogEnvironment(dir)...)})
+	n := uint64(0)
+	for range 500 {
+		a.allReduce(n)
+		n++
+	}
+	flushAll(t, job)
+	if got := allStarts(t, dir); got > 0 {
+		t.Errorf("%d starts are in the shard before anybody looked", got)
+	}
+	behind, err := (&control.Controller{Dir: dir, Timeout: time.Minute}).Watch(context.Background(), 5*time.Minute)
+	if got := allStarts(t, dir); err != nil || behind != 0 || got != n*perCall {
+		t.Errorf("%d starts of %d are in the shard, %d bytes behind, %v", got, n*perCall, behind, err)
+	}
+	process.end()
+	testkit.Must(t, wait())
+	if behind, err := (&control.Controller{Dir: dir}).Watch(context.Background(), 0); behind != 0 || err != nil {
+		t.Errorf("after the end: %d bytes behind, %v", behind, err)
 	}
 }

@@ -228,7 +228,9 @@ func (c *live) begin(lookup config.Lookup) (err error) {
 	}
 	c.recording.notePlace(lookup)
 	c.scarcity.pressure = cpuPressure
-	c.backlog.wanted = c.settings.Backlog && c.script == nil && c.profile == nil && c.cap == 0
+	if c.script == nil && c.profile == nil && c.cap == 0 {
+		c.backlog.when = c.settings.Backlog
+	}
 	c.spares = leastSpares
 	c.memory.KeepSpares(c.spares)
 	// Requests of before belong to a collector that died; they are open still.
@@ -439,6 +441,9 @@ func (c *live) flushDue() bool {
 		return c.backlog.unsecured() && time.Since(c.lately) >= lastSecure
 	}
 	now := time.Now()
+	if c.backlog.looked(now) && c.backlog.waits() != "" && !c.memory.PutsOff() && !c.memory.Stored() {
+		return true // who looks waits for it
+	}
 	if c.flushAt.IsZero() {
 		if c.interval == 0 {
 			c.interval = firstFlush

@@ -93,7 +93,7 @@ func (t *top) run(ctx context.Context, out io.Writer) error {
 	case t.format == formatJSON:
 		return t.lines(ctx, out)
 	case t.once || !isTerminal(out) || os.Getenv("TERM") == "dumb":
-		v, err := t.live.Look(time.Now())
+		v, err := t.look(ctx, time.Now(), watchPatience)
 		if err != nil {
 			return err
 		}
@@ -103,6 +103,16 @@ func (t *top) run(ctx context.Context, out io.Writer) error {
 		return report.Live(v, int(t.most), int(t.most)).WriteText(out)
 	}
 	return t.watch(ctx, terminal)
+}
+
+// look has collectors take what they put off, and looks then.
+func (t *top) look(ctx context.Context, now time.Time, patience time.Duration) (*live.View, error) {
+	behind, watching := watched(ctx, t.dir, patience)
+	v, err := t.live.Look(now)
+	if err == nil && (behind > 0 || watching != nil) {
+		v.Problems = append(v.Problems, behindText(behind, watching))
+	}
+	return v, err
 }
 
 // nothing is the error of a single look that finds no job.
@@ -123,7 +133,11 @@ func (t *top) pause(began time.Time) time.Duration {
 func (t *top) lines(ctx context.Context, out io.Writer) error {
 	for {
 		began := time.Now()
-		v, err := t.live.Look(began)
+		patience := time.Duration(0)
+		if t.once {
+			patience = watchPatience
+		}
+		v, err := t.look(ctx, began, patience)
 		if err != nil {
 			return err
 		}
@@ -149,7 +163,7 @@ func (t *top) watch(ctx context.Context, terminal *os.File) error {
 		defer s.close()
 		for {
 			began := time.Now()
-			v, err := t.live.Look(began)
+			v, err := t.look(ctx, began, 0)
 			if err != nil {
 				return err
 			}
