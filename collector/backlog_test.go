@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/nccl-otf2/nccl-otf2/collector/control"
 	"github.com/nccl-otf2/nccl-otf2/config"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
@@ -337,5 +339,61 @@ func TestBacklogIsTakenForWhoLooks(t *testing.T) {
 	testkit.Must(t, wait())
 	if behind, err := (&control.Controller{Dir: dir}).Watch(context.Background(), 0); behind != 0 || err != nil {
 		t.Errorf("after the end: %d bytes behind, %v", behind, err)
+	}
+}
+
+// The disk takes what is put off, and fails when events are to be made of it at the end, for good: `unify` finds all in the backlog, and
+// what had been counted as lost is not.
+func TestBacklogOutlastsADiskThatFails(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 512})
+	a := newApplication(job, 0, monotonic)
+	c := startCollector(t, job, "collector", backlogEnvironment(dir)...)
+	n := uint64(0)
+	for range 1000 {
+		a.allReduce(n)
+		n++
+	}
+	flushAll(t, job)
+	const enough = 32 << 10 // for descriptions, and not for events
+	testkit.Must(t, unix.Prlimit(c.Process.Pid, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: enough, Max: enough}, nil))
+	process.end()
+	if err := c.Wait(); err == nil {
+		t.Error("the collector does not say that the disk failed")
+	}
+	e := onlyShard(t, dir)
+	if got := starts(e.Process); got == n*perCall || len(backlogs(t, dir)) != 1 {
+		t.Fatalf("%d starts of %d are in the shard, backlogs of %v bytes", got, n*perCall, backlogs(t, dir))
+	}
+	if _, err := Salvage(dir); err != nil {
+		t.Fatal(err)
+	}
+	if total := allStarts(t, dir); total != n*perCall || backlogs(t, dir) != nil {
+		t.Errorf("%d starts, want %d; backlogs of %v bytes", total, n*perCall, backlogs(t, dir))
+	}
+	for _, e := range shards(t, dir) {
+		if len(e.Process.Counts.Lost) > 0 {
+			t.Errorf("%s: lost %v", e.Path, e.Process.Counts.Lost)
+		}
+	}
+	unify(t, dir)
+}
+
+// A collector can be killed in the first write to its backlog: then all is in the memory still, or gone with it.
+func TestBacklogThatWasJustBegun(t *testing.T) {
+	dir := t.TempDir()
+	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic})
+	a := newApplication(job, 0, monotonic)
+	c := startCollector(t, job, "collector", backlogEnvironment(dir)...)
+	a.allReduce(0)
+	flushAll(t, job)
+	c.Process.Kill()
+	c.Wait()
+	process.end()
+	file := filepath.Join(onlyShard(t, dir).Path, experiment.BacklogFile)
+	testkit.Must(t, os.WriteFile(file, testkit.Read(t, file)[:5000], 0o600))
+	if saved, err := Salvage(dir); err != nil || backlogs(t, dir) != nil {
+		t.Errorf("%d saved, %v; backlogs of %v bytes", saved, err, backlogs(t, dir))
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -189,7 +190,9 @@ func saveBacklog(p *experiment.Process, path, directory string) error {
 	}
 	defer file.Close()
 	spool, err := shm.OpenSpool(file, size)
-	if err != nil {
+	if errors.Is(err, shm.ErrCorrupt) && size <= shm.HeaderSize { // its collector was killed in its first write
+		return os.Remove(path)
+	} else if err != nil {
 		return err
 	}
 	spool.Within()
@@ -204,6 +207,35 @@ func saveBacklog(p *experiment.Process, path, directory string) error {
 		r.store.Remove()
 		return err
 	}
+	if err := keepLosses(filepath.Dir(path), &p.Counts, r.process.Counts.Starts); err != nil {
+		return err
+	}
 	r.dropAdopted()
 	return os.Remove(path)
+}
+
+// keepLosses has a dead collector's shard say what it had counted as lost, but for what has come of its backlog since: that is all which its disk
+// had not taken otherwise.
+func keepLosses(shard string, before *experiment.Counts, saved map[string]uint64) error {
+	if len(before.Lost) == 0 {
+		return nil
+	}
+	p, err := experiment.Read(shard)
+	if err != nil {
+		return err
+	}
+	p.Counts.Lost = make(map[string]map[string]uint64)
+	for reason, by := range before.Lost {
+		by = maps.Clone(by)
+		if reason == shm.LossDisk.String() {
+			maps.DeleteFunc(by, func(name string, n uint64) bool { return n <= saved[name] })
+			for name := range by {
+				by[name] -= saved[name]
+			}
+		}
+		if len(by) > 0 {
+			p.Counts.Lost[reason] = by
+		}
+	}
+	return experiment.Rewind(shard, p)
 }

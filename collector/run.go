@@ -512,7 +512,9 @@ func (c *live) end() error {
 		err = fmt.Errorf("%w; what is not on disk is in %s: unify on this machine when the disk can be written", err, c.process.Memory.Path)
 	default:
 		c.inode.remove(c.process.Memory) // nothing is left in it that could be saved
-		c.dropBacklogs()
+		if c.failed == nil {             // else `unify` takes from there what the disk did not take otherwise
+			c.dropBacklogs()
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("shard %s: %w", c.store.Path(), err)
