@@ -37,7 +37,8 @@ func topCommand() *cobra.Command {
 		Long: `Shows what a job does while it is recorded, from its experiment directory DIR (default: as of ctl): operations per
 second, sizes and bandwidths, which ranks wait and for whom, what was lost. It waits for a directory that is not there
 yet, and ends when the job ends, or with the key q. It only reads what the job's collectors have written, so it is some
-seconds behind and the job does not notice it. docs/top.md explains the columns and the fields of the JSON form.
+seconds behind and the job does not notice it. Collectors that put work off (NCCL_OTF2_BACKLOG) do it when somebody
+looks. docs/top.md explains the columns and the fields of the JSON form.
 
 If the output is not a terminal, or with --once, it prints how the job stands once: of each table the 20 first rows, of
 ranks those that wait or are waited for the most. With --format json it prints a line for each look, which has
