@@ -107,6 +107,9 @@ func Convert(spoolFile, directory string) (err error) {
 		return err
 	}
 	left.remove(r.process.Memory)
+	if !writing {
+		r.dropBacklogs()
+	}
 	if writing {
 		// Its lock says of the shard, too, that there will be more. Without links it looks as if the process had been killed.
 		_ = r.store.LockLike(spoolFile)

@@ -339,10 +339,18 @@ func (c *live) refused(i int, o *outage) (from, to uint64, ok bool) {
 // rest takes everything that is left of a process that has ended, trying the disk again as long as that is worth it.
 func (c *live) rest() {
 	c.disk.end = time.Now().Add(endPatience)
+	c.memory.TakeLive()
 	for {
 		c.takeRest()
 		if c.failed != nil || c.disk.err == nil {
 			break
+		}
+		if c.merge.stalled != nil {
+			if time.Now().After(c.disk.end) {
+				c.leaveBacklog()
+				break
+			}
+			time.Sleep(firstRetry)
 		}
 		c.memory.Mark()
 		if err := c.insist(c.recording.flush); err != nil {

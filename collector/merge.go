@@ -10,6 +10,8 @@ type merge struct {
 	heap   []head
 	record shm.Record
 	taken  taken // what has been given so far
+
+	stalled error // why the last drain ended early: more cannot be read now
 }
 
 // head is the next record of a ring.
@@ -24,12 +26,14 @@ func (a head) less(b head) bool {
 
 // drain gives all published records with ticks up to the horizon to take, which must not keep them.
 // at is the record's position in its ring; late tells that records with greater ticks have been given before. It ends early when take returns
-// false, and returns the number given.
+// false, or a ring cannot be read for now, and returns the number given.
 func (m *merge) drain(rings []*shm.Ring, horizon uint64, take func(ring int, at uint64, r *shm.Record, late bool) bool) (n int) {
-	m.heap = m.heap[:0]
+	m.heap, m.stalled = m.heap[:0], nil
 	for _, ring := range rings {
 		if ticks, ok := ring.Peek(); ok && ticks <= horizon {
 			m.heap = append(m.heap, head{ticks, ring})
+		} else if m.stalled = ring.Stalled(); m.stalled != nil {
+			return 0
 		}
 	}
 	for i := len(m.heap)/2 - 1; i >= 0; i-- {
@@ -48,6 +52,8 @@ func (m *merge) drain(rings []*shm.Ring, horizon uint64, take func(ring int, at 
 		}
 		if ticks, ok := top.ring.Peek(); ok && ticks <= horizon {
 			top.ticks = ticks
+		} else if m.stalled = top.ring.Stalled(); m.stalled != nil {
+			return n // others' records would come before this one's
 		} else {
 			*top = m.heap[len(m.heap)-1]
 			m.heap = m.heap[:len(m.heap)-1]

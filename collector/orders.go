@@ -75,6 +75,9 @@ func (c *live) heed() {
 	if o.Order != c.listener.order {
 		c.obey(o)
 	}
+	if o.Ask != c.listener.ask {
+		c.backlog.asked = time.Now()
+	}
 	c.listener.ask = o.Ask
 	if err := c.publish(); err != nil {
 		c.say("status: %v", err)
@@ -159,7 +162,7 @@ func (c *live) status() *control.Status {
 		Mode: "trace", Asked: control.EventNames(c.chosen.event), Recorded: control.EventNames(c.chosen.record),
 		Records: c.records, Lost: make(map[string]uint64),
 		MemoryUsed: uint64(total-free) * shm.ChunkSize, MemoryTotal: uint64(total) * shm.ChunkSize,
-		DiskUsed: c.onDisk(), DiskLimit: c.cap, Comms: []control.CommStatus{},
+		Backlog: c.backlog.bytesWaiting(), DiskUsed: c.onDisk(), DiskLimit: c.cap, Comms: []control.CommStatus{},
 	}
 	if c.script != nil {
 		s.Mode = "record"

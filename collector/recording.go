@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -20,6 +21,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/profile"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
+
+// allAtOnce is recording.atOnce where a round takes all that there is.
+const allAtOnce = math.MaxUint64
 
 const severityHigh = regions.SeverityHigh
 
@@ -63,8 +67,9 @@ type recording struct {
 	window    uint64 // ns
 	before    uint64 // ticks when the rings were read last but one
 	records   uint64
-	taken     taken // what is on disk, or pending, once the flush at hand is over
-	defined   int   // definitions in shard.json
+	atOnce    uint64 // records that a round takes at most
+	taken     taken  // what is on disk, or pending, once the flush at hand is over
+	defined   int    // definitions in shard.json
 
 	descriptions uint64 // how often shard.json has been written
 
@@ -88,6 +93,8 @@ type recording struct {
 	diedCalls      uint64               // calls whose groups were open: their regions are missing
 	securing       securing
 	scarcity       scarcity
+	backlog        backlog
+	adopted        []*adopted      // backlogs of dead collectors of this process
 	summed         []byte          // profile mode: the profile as it was last written
 	end            *experiment.End // of the process; nil: it is still there, or nobody knows
 }
@@ -107,7 +114,7 @@ func newRecording(source shm.Source, settings *config.Settings, launcher config.
 		source: source, line: newTimeline(&h), window: firstWindow,
 		comms:      make(map[int]bool),
 		activities: make(map[uint32]uint64),
-		cap:        settings.Disk, refuse: func() {},
+		cap:        settings.Disk, refuse: func() {}, atOnce: allAtOnce,
 	}
 	r.process = &experiment.Process{
 		Version: experiment.Version, UUID: name,
@@ -179,10 +186,14 @@ func (r *recording) takeOver(directory string) error {
 		return err
 	}
 	dead := make(map[string]*experiment.Process) // by uuid
+	var backlogs []string
 	for _, e := range entries {
 		p := e.Process
 		if p == nil || p.Finished || e.State == experiment.Writing || !sameProcess(p, r.process) {
 			continue
+		}
+		if file := filepath.Join(e.Path, experiment.BacklogFile); !isOf(r.source, file) {
+			backlogs = append(backlogs, file)
 		}
 		if p, err = resumable(e, directory); err != nil {
 			return err
@@ -194,6 +205,9 @@ func (r *recording) takeOver(directory string) error {
 		}
 		dead[p.UUID] = p
 		r.securing.before = append(r.securing.before, e.Path)
+	}
+	if err := r.adopt(backlogs); err != nil {
+		return err
 	}
 	generation := func(p *experiment.Process) (n int) {
 		for ; p != nil && n <= len(dead); n++ {
@@ -258,8 +272,10 @@ func resumable(e experiment.Entry, directory string) (*experiment.Process, error
 	if err != nil {
 		return p, nil // what was written since the checkpoint is there twice, but nothing is lost
 	}
-	if back == nil {
+	if back == nil && !hasBacklog(e.Path) {
 		return nil, os.RemoveAll(e.Path)
+	} else if back == nil {
+		return p, nil // as a power cut left it
 	}
 	return back, nil
 }
@@ -306,6 +322,9 @@ func (r *recording) advanceTo(clock shm.ClockTuple) int {
 func (r *recording) advance(clock shm.ClockTuple, window uint64) int {
 	horizon := r.line.before(clock.Ticks, window)
 	n := r.take(horizon)
+	if uint64(n) >= r.atOnce {
+		return n // there is more before the horizon
+	}
 	r.before = clock.Ticks
 	if t := r.line.time(horizon); r.writes() && t > r.given {
 		r.given = t
@@ -341,10 +360,14 @@ func (r *recording) takeRest() { r.take(math.MaxUint64) }
 // take gives all records up to the horizon (ticks) to the model.
 func (r *recording) take(horizon uint64) int {
 	r.announce()
-	return r.merge.drain(r.source.Rings(), horizon, func(ring int, at uint64, rec *shm.Record, late bool) bool {
+	left := r.atOnce
+	n := r.merge.drain(r.source.Rings(), horizon, func(ring int, at uint64, rec *shm.Record, late bool) bool {
 		r.record(ring, at, rec, late)
-		return r.disk.err == nil || r.failed != nil
+		left--
+		return left > 0 && (r.disk.err == nil || r.failed != nil)
 	})
+	_ = r.hold(r.merge.stalled)
+	return n
 }
 
 func (r *recording) record(ring int, at uint64, rec *shm.Record, late bool) {
@@ -606,7 +629,7 @@ func (r *recording) snapshot() {
 	h := r.source.Header()
 	p.Masks = experiment.Masks{Event: h.EventMask &^ h.Withheld, Record: h.RecordMask & allTypes, Withheld: h.Withheld & h.EventMask}
 	r.describeSources(&h)
-	p.Costs = append(r.costs(&h), r.scarcity.costs()...)
+	p.Costs = append(append(r.costs(&h), r.scarcity.costs()...), r.backlog.costs()...)
 	p.Waited = time.Duration(h.Waited)
 	r.describeCounts(&h)
 	r.describeLosses(&h)
@@ -748,6 +771,8 @@ func missingBytes(s shm.Source) uint64 {
 		return s.Lacking()
 	case continued:
 		return s.spool.Lacking()
+	case leftBacklog:
+		return s.Lacking()
 	}
 	return 0
 }
@@ -756,6 +781,7 @@ func missingBytes(s shm.Source) uint64 {
 // taken; then the shard gets its done marker.
 func (r *recording) finish(finished bool) error {
 	defer r.store.Close()
+	defer r.closeBacklogs()
 	for _, ring := range r.source.Rings() {
 		if err := ring.Err(); err != nil {
 			r.markers = append(r.markers, experiment.Marker{
@@ -769,6 +795,11 @@ func (r *recording) finish(finished bool) error {
 	r.pending = r.process.Pending
 	if r.failed == nil {
 		r.fail(r.model.Finish())
+	}
+	if r.unread() { // the next reader goes on from the last checkpoint
+		r.fail(errUnread)
+		r.close()
+		return r.failed
 	}
 	r.taken = r.merge.taken
 	if r.failed == nil {

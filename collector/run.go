@@ -228,6 +228,9 @@ func (c *live) begin(lookup config.Lookup) (err error) {
 	}
 	c.recording.notePlace(lookup)
 	c.scarcity.pressure = cpuPressure
+	if c.script == nil && c.profile == nil && c.cap == 0 {
+		c.backlog.when = c.settings.Backlog
+	}
 	c.spares = leastSpares
 	c.memory.KeepSpares(c.spares)
 	// Requests of before belong to a collector that died; they are open still.
@@ -346,10 +349,13 @@ func (c *live) round() (n int, err error) {
 		return 0, err
 	}
 	c.now = round.Clock
-	if c.disk.err == nil || c.failed != nil {
-		n = c.advanceTo(round.Clock)
-	} else {
+	switch {
+	case c.disk.err != nil && c.failed == nil:
 		c.line.add(round.Clock)
+	case c.putsOff():
+		n = c.putOff(round.Clock)
+	default:
+		n = c.advanceTo(round.Clock)
 	}
 	c.takeGPUs()
 	c.checkCap()
@@ -385,7 +391,7 @@ func (c *live) tellWhy(cause, reason string) {
 
 // answer brings everything recorded before a request to disk and tells so.
 func (c *live) answer(request uint32) error {
-	if c.waits() {
+	if c.waits() || c.allPutOff() {
 		c.answered = request
 		c.memory.Answer(request)
 		return nil
@@ -432,9 +438,12 @@ func (c *live) waits() bool {
 // flushDue tells whether it is time to flush: the interval is over, or memory is getting short.
 func (c *live) flushDue() bool {
 	if c.records+c.sampled == c.flushed {
-		return false
+		return c.backlog.unsecured() && time.Since(c.lately) >= lastSecure
 	}
 	now := time.Now()
+	if c.backlog.looked(now) && c.backlog.waits() != "" && !c.memory.PutsOff() && !c.memory.Stored() {
+		return true // who looks waits for it
+	}
 	if c.flushAt.IsZero() {
 		if c.interval == 0 {
 			c.interval = firstFlush
@@ -463,6 +472,10 @@ func (c *live) flush() {
 		c.gaveBack = true
 	}
 	c.memory.Release()
+	if !c.memory.Stored() {
+		c.forgetBacklogs()
+	}
+	c.backlog.secured = c.backlog.bytes
 	c.flushed = c.records + c.sampled
 	c.flushAt, c.lately = time.Time{}, time.Now()
 	if c.deadline.IsZero() {
@@ -494,11 +507,14 @@ func (c *live) end() error {
 	err = c.finish(c.ended)
 	c.say("%d records taken, process ended: %v", c.records, c.ended)
 	switch {
-	case !c.ended:
+	case !c.ended || errors.Is(err, errUnread):
 	case c.leaves():
 		err = fmt.Errorf("%w; what is not on disk is in %s: unify on this machine when the disk can be written", err, c.process.Memory.Path)
 	default:
 		c.inode.remove(c.process.Memory) // nothing is left in it that could be saved
+		if c.failed == nil {             // else `unify` takes from there what the disk did not take otherwise
+			c.dropBacklogs()
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("shard %s: %w", c.store.Path(), err)

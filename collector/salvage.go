@@ -66,7 +66,8 @@ func SalvageOf(directory string, entries []experiment.Entry) (saved int, err err
 		}
 	}
 	further, more := salvageUnlisted(directory, entries, deadline)
-	return saved + further, errors.Join(append(problems, more...)...)
+	behind, err := saveBacklogs(directory, entries)
+	return saved + further + behind, errors.Join(append(append(problems, more...), err)...)
 }
 
 // releaseLimit is how long Salvage waits, in all, for files that are in use.
@@ -105,6 +106,7 @@ func salvage(p *experiment.Process, finished bool, directory string, deadline ti
 		return false, err
 	}
 	file.remove(p.Memory)
+	r.dropBacklogs()
 	return true, nil
 }
 

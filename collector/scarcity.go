@@ -98,21 +98,20 @@ func (l *longTimes) add(d time.Duration) {
 	l.most = max(l.most, d)
 }
 
+// cost is what is said of them; nothing where there were none.
+func (l *longTimes) cost(what string) []experiment.Cost {
+	if l.times == 0 {
+		return nil
+	}
+	return []experiment.Cost{{
+		Callback: "collector", Type: what, Samples: l.times, MeanNs: float64(l.sum) / float64(l.times), MostNs: float64(l.most),
+	}}
+}
+
 // costs says how often the collector was kept waiting for a processor when a sleep was over, and how often it slept long because processors
 // were scarce.
-func (s *scarcity) costs() (all []experiment.Cost) {
-	for _, c := range []struct {
-		what string
-		of   longTimes
-	}{{"KeptWaiting", s.late}, {"SleptLong", s.long}} {
-		if c.of.times > 0 {
-			all = append(all, experiment.Cost{
-				Callback: "collector", Type: c.what, Samples: c.of.times,
-				MeanNs: float64(c.of.sum) / float64(c.of.times), MostNs: float64(c.of.most),
-			})
-		}
-	}
-	return all
+func (s *scarcity) costs() []experiment.Cost {
+	return append(s.late.cost("KeptWaiting"), s.long.cost("SleptLong")...)
 }
 
 // cpuPressure is for how long, since the machine began, some thread has waited for a processor. False where the system does not tell.

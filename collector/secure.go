@@ -61,6 +61,9 @@ func (r *recording) beginSecuring(c *experiment.Checkpoint) {
 	if r.script != nil {
 		others = []string{r.script.Path()}
 	}
+	if path := r.backlog.waits(); path != "" {
+		others = append(others, path)
+	}
 	s.busy, s.before = busy, nil
 	began := time.Now()
 	s.interval = min(max(2*s.interval, firstSecure), lastSecure)

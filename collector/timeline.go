@@ -4,6 +4,7 @@ package collector
 
 import (
 	"fmt"
+	"sort"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
@@ -138,8 +139,10 @@ func (t *timeline) time(ticks uint64) uint64 {
 		return t.anchor.Real + (ticks - t.anchor.Ticks)
 	}
 	i := len(t.knots) - 1
-	for i > 0 && t.knots[i].ticks > ticks {
-		i--
+	for near := 8; i > 0 && t.knots[i].ticks > ticks; i-- {
+		if near--; near == 0 { // records that were put off may be far behind
+			i = max(1, sort.Search(i, func(k int) bool { return t.knots[k].ticks > ticks }))
+		}
 	}
 	k := &t.knots[i]
 	base := t.anchor.Real - t.anchor.Raw // modulo 2⁶⁴

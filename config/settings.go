@@ -47,6 +47,7 @@ type Settings struct {
 	Unify           bool
 	Disk            uint64 // bytes of event files, 0: no limit
 	CPUs            NumberSet
+	Backlog         string // when records are put off while the job runs: "auto", "on" or "off"
 	Debug           bool
 	Enable          bool
 	Memory          uint64 // bytes

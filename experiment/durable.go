@@ -187,5 +187,9 @@ func Sync(path string) error {
 		return err
 	}
 	defer s.root.Close()
-	return s.sync()
+	err = s.sync()
+	if _, missing := s.root.Lstat(BacklogFile); missing == nil {
+		err = errors.Join(err, atomicfile.SyncFiles(s.root, []string{BacklogFile}))
+	}
+	return err
 }

@@ -27,6 +27,8 @@ const (
 	UnifyLock   = "unify.lock" // in Folder
 	SpoolSuffix = ".spool"     // raw files in Folder
 	eventSuffix = ".evt"
+	// BacklogFile holds records that the shard's collector has put off, as raw files do, until it or another makes events of them.
+	BacklogFile = "backlog" + SpoolSuffix
 )
 
 // What is in a shard, and what steers the recording, is its owner's. The archive made of it is a result, see regular.Readable.
@@ -181,6 +183,14 @@ func takeLock(fd int) error {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
+}
+
+// Backlog makes the file of what is put off, which is not there yet.
+func (s *Store) Backlog() (*os.File, error) {
+	if err := s.inPlace(); err != nil {
+		return nil, err
+	}
+	return s.createNew(BacklogFile)
 }
 
 // Path is the shard's folder.

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -189,12 +190,16 @@ func makeHang(in *reportInput) (part, error) {
 			return part{}, err
 		}
 	}
+	behind, watching := watched(context.Background(), dir, watchPatience)
 	r, err := hang.FindWith(dir, time.Now(), status)
 	if errors.Is(err, fs.ErrNotExist) {
 		return part{}, fmt.Errorf("%s has no shards: what is under way is only in the experiment directory of a job", in.arg)
 	}
 	if err != nil {
 		return part{}, err
+	}
+	if behind > 0 || watching != nil {
+		r.Problems = append(r.Problems, behindText(behind, watching))
 	}
 	return part{report.Hang(r), r, r.Problems}, nil
 }

@@ -37,7 +37,8 @@ func topCommand() *cobra.Command {
 		Long: `Shows what a job does while it is recorded, from its experiment directory DIR (default: as of ctl): operations per
 second, sizes and bandwidths, which ranks wait and for whom, what was lost. It waits for a directory that is not there
 yet, and ends when the job ends, or with the key q. It only reads what the job's collectors have written, so it is some
-seconds behind and the job does not notice it. docs/top.md explains the columns and the fields of the JSON form.
+seconds behind and the job does not notice it. Collectors that put work off (NCCL_OTF2_BACKLOG) do it when somebody
+looks. docs/top.md explains the columns and the fields of the JSON form.
 
 If the output is not a terminal, or with --once, it prints how the job stands once: of each table the 20 first rows, of
 ranks those that wait or are waited for the most. With --format json it prints a line for each look, which has
@@ -93,7 +94,7 @@ func (t *top) run(ctx context.Context, out io.Writer) error {
 	case t.format == formatJSON:
 		return t.lines(ctx, out)
 	case t.once || !isTerminal(out) || os.Getenv("TERM") == "dumb":
-		v, err := t.live.Look(time.Now())
+		v, err := t.look(ctx, time.Now(), watchPatience)
 		if err != nil {
 			return err
 		}
@@ -103,6 +104,16 @@ func (t *top) run(ctx context.Context, out io.Writer) error {
 		return report.Live(v, int(t.most), int(t.most)).WriteText(out)
 	}
 	return t.watch(ctx, terminal)
+}
+
+// look has collectors take what they put off, and looks then.
+func (t *top) look(ctx context.Context, now time.Time, patience time.Duration) (*live.View, error) {
+	behind, watching := watched(ctx, t.dir, patience)
+	v, err := t.live.Look(now)
+	if err == nil && (behind > 0 || watching != nil) {
+		v.Problems = append(v.Problems, behindText(behind, watching))
+	}
+	return v, err
 }
 
 // nothing is the error of a single look that finds no job.
@@ -123,7 +134,11 @@ func (t *top) pause(began time.Time) time.Duration {
 func (t *top) lines(ctx context.Context, out io.Writer) error {
 	for {
 		began := time.Now()
-		v, err := t.live.Look(began)
+		patience := time.Duration(0)
+		if t.once {
+			patience = watchPatience
+		}
+		v, err := t.look(ctx, began, patience)
 		if err != nil {
 			return err
 		}
@@ -149,7 +164,7 @@ func (t *top) watch(ctx context.Context, terminal *os.File) error {
 		defer s.close()
 		for {
 			began := time.Now()
-			v, err := t.live.Look(began)
+			v, err := t.look(ctx, began, 0)
 			if err != nil {
 				return err
 			}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -99,6 +100,7 @@ type unified struct {
 	Kept           []string `json:"recordings_kept,omitempty"` // such that were made before, if none was now
 	Saved          int      `json:"saved,omitempty"`           // processes whose records lay in shared memory yet
 	Unsaved        []string `json:"unsaved,omitempty"`         // why those of others could not be saved
+	Behind         string   `json:"behind,omitempty"`          // what collectors have put off, and not taken yet
 	Recorded       int      `json:"recorded,omitempty"`        // processes in record mode that still run
 
 	Profiles []madeProfile `json:"profiles,omitempty"` // of jobs in profile mode, made now
@@ -172,6 +174,9 @@ func unify(dir string, sync bool) (*unified, error) {
 // prepare saves what processes left in shared memory, makes the recordings of those in record mode, and tells what there is beside them. Each
 // shard is looked at once: there may be many.
 func (u *unified) prepare(dir string) (found foundModes, err error) {
+	if behind, err := watched(context.Background(), dir, watchPatience); behind > 0 || err != nil {
+		u.Behind = behindText(behind, err)
+	}
 	entries, err := experiment.List(dir)
 	if err != nil {
 		return found, err
@@ -239,6 +244,9 @@ func printUnified(w io.Writer, u *unified) {
 	}
 	if u.Saved > 0 {
 		printSaved(w, u.Saved)
+	}
+	if u.Behind != "" {
+		printable.Fprintf(w, "%s %s\n", paint(w, yellow, "!"), u.Behind)
 	}
 	for _, problem := range u.Unsaved {
 		printable.Fprintf(w, "%s left in shared memory: %s\n", paint(w, yellow, "!"), problem)

@@ -40,6 +40,7 @@ type Status struct {
 	Paused      uint64            `json:"paused"`  // events outside windows
 	MemoryUsed  uint64            `json:"memoryUsed"`
 	MemoryTotal uint64            `json:"memoryTotal"`
+	Backlog     uint64            `json:"backlog,omitempty"` // bytes that are put off: what they say is not in the shard
 	DiskUsed    uint64            `json:"diskUsed"`
 	DiskLimit   uint64            `json:"diskLimit"` // 0: none
 

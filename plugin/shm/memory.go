@@ -32,6 +32,10 @@ type Memory struct {
 	warm    []uint32 // chunks given back with their pages in place
 	keep    int      // how many of them keep their pages: a decaying peak of what Release gave back
 	read    uint64   // bytes of records taken out of chunks so far
+
+	putsOff bool        // see PutOff
+	pieces  []livePiece // of PutOff
+	earlier []*Earlier  // what rings give first that are not in use yet
 }
 
 // Map maps the memory behind a file descriptor, which it takes over, also when it fails.
@@ -271,8 +275,11 @@ func (m *Memory) Refresh() (Round, error) {
 	used := int(min(atomic.LoadUint32(&m.header.RingUsed), RingMax))
 	for i := len(m.rings); i < used; i++ {
 		l := &liveRing{m: m, ring: m.ring(i), index: uint32(i)}
-		m.live = append(m.live, l)
-		m.rings = append(m.rings, &Ring{index: i, refill: l, strings: m.strings})
+		r := &Ring{index: i, refill: l, strings: m.strings}
+		for _, e := range m.earlier {
+			r.precede(e)
+		}
+		m.live, m.rings = append(m.live, l), append(m.rings, r)
 	}
 	return round, nil
 }
@@ -296,10 +303,16 @@ type liveRing struct {
 	read    uint32   // bytes of it handed out
 	behind  []uint32 // indices of chunks read to their end and not given back
 	marked  int      // how many of them Mark covered
+
+	next place    // behind what is to be put off
+	left []uint32 // chunks on the way there
 }
 
 // more implements refiller.
 func (l *liveRing) more() ([]byte, uint64, error) {
+	if l.m.putsOff {
+		return nil, 0, nil
+	}
 	if l.current == 0 {
 		first := atomic.LoadUint32(&l.ring.First)
 		if first == 0 {
@@ -314,16 +327,10 @@ func (l *liveRing) more() ([]byte, uint64, error) {
 		// `next` before `committed`: the latter is final once the former is set.
 		next := atomic.LoadUint32(&c.Next)
 		committed := atomic.LoadUint32(&c.Committed)
-		if committed > chunkPayload || committed < l.read {
-			return nil, 0, fmt.Errorf("%w: chunk %d with %d bytes, %d read", ErrCorrupt, l.current-1, committed, l.read)
-		}
-		if committed > l.read {
-			start := l.m.header.ChunkOffset + uint64(l.current-1)*ChunkSize + ChunkHead
-			b := l.m.data[start+uint64(l.read) : start+uint64(committed) : start+uint64(committed)]
-			at := position(l.number, l.read)
-			l.m.read += uint64(len(b))
-			l.read = committed
-			return b, at, nil
+		at := place{l.current, l.number, l.read}
+		if b, position, err := l.between(&at, committed); err != nil || len(b) > 0 {
+			l.read = at.read
+			return b, position, err
 		}
 		if next == 0 {
 			return nil, 0, nil
@@ -337,7 +344,28 @@ func (l *liveRing) more() ([]byte, uint64, error) {
 	}
 }
 
+// between are the bytes of a chunk from a place up to what is committed, to which it brings the place.
+func (l *liveRing) between(at *place, committed uint32) ([]byte, uint64, error) {
+	if committed > chunkPayload || committed < at.read {
+		return nil, 0, fmt.Errorf("%w: chunk %d with %d bytes, %d read", ErrCorrupt, at.current-1, committed, at.read)
+	}
+	start := l.m.header.ChunkOffset + uint64(at.current-1)*ChunkSize + ChunkHead
+	b := l.m.data[start+uint64(at.read) : start+uint64(committed) : start+uint64(committed)]
+	from := position(at.number, at.read)
+	l.m.read += uint64(len(b))
+	at.read = committed
+	return b, from, nil
+}
+
 func (l *liveRing) enter(chunk uint32, first bool) error {
+	at := place{l.current, l.number, l.read}
+	err := l.enters(&at, chunk, first)
+	l.current, l.number, l.read = at.current, at.number, at.read
+	return err
+}
+
+// enters brings a place to the beginning of a chunk.
+func (l *liveRing) enters(at *place, chunk uint32, first bool) error {
 	if chunk > l.m.header.ChunkCount {
 		return fmt.Errorf("%w: chunk %d of %d", ErrCorrupt, chunk-1, l.m.header.ChunkCount)
 	}
@@ -346,10 +374,10 @@ func (l *liveRing) enter(chunk uint32, first bool) error {
 	}
 	c := l.m.chunk(chunk - 1)
 	// The numbers grow, so a broken list cannot lead in a circle.
-	if c.Ring != l.index || !first && c.Sequence != l.number+1 {
-		return fmt.Errorf("%w: chunk %d is number %d of ring %d, after number %d", ErrCorrupt, chunk-1, c.Sequence, c.Ring, l.number)
+	if c.Ring != l.index || !first && c.Sequence != at.number+1 {
+		return fmt.Errorf("%w: chunk %d is number %d of ring %d, after number %d", ErrCorrupt, chunk-1, c.Sequence, c.Ring, at.number)
 	}
-	l.current, l.read, l.number = chunk, 0, c.Sequence
+	*at = place{chunk, c.Sequence, 0}
 	return nil
 }
 

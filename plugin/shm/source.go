@@ -36,6 +36,8 @@ type Source interface {
 	Comm(i int) (Comm, bool)
 	// Strings counts the look-ups that failed.
 	Strings() *Strings
+	// Precede has the rings give what files hold before what the source has, of which no more is given than lies behind that.
+	Precede(e *Earlier)
 }
 
 // Comm is a communicator rank: what one profiler init of the process told.
@@ -141,6 +143,12 @@ type Ring struct {
 	refill  refiller
 	strings *Strings
 	broken  error
+
+	stored  []extent // in files, to be given before what refill gives
+	end     uint64   // position behind the last of what was; what refill gives before that is known
+	live    bool     // what is pending is refill's
+	buffer  []byte   // what is pending, else
+	stalled error
 }
 
 // refiller gives the next published bytes of a ring after those before have been read, and their position; none if there
@@ -174,18 +182,37 @@ func (r *Ring) load() bool {
 	if r.broken != nil {
 		return false
 	}
-	b, at, err := r.refill.more()
-	if err == nil && len(b)%Unit != 0 {
-		err = fmt.Errorf("%w: %d bytes of records", ErrCorrupt, len(b))
+	if len(r.stored) > 0 {
+		return r.loadStored()
 	}
-	if err != nil {
+	for {
+		b, at, err := r.refill.more()
+		if err == nil && len(b)%Unit != 0 {
+			err = fmt.Errorf("%w: %d bytes of records", ErrCorrupt, len(b))
+		}
+		if err != nil {
+			r.fail(err)
+			return false
+		}
+		if len(b) == 0 {
+			return false
+		}
+		if at < r.end { // a file had the beginning
+			known := min(r.end-at, uint64(len(b)))
+			b, at = b[known:], at+known
+		}
+		if len(b) > 0 {
+			r.pending, r.at, r.live = b, at, true
+			return true
+		}
+	}
+}
+
+// fail ends a ring behind what is pending.
+func (r *Ring) fail(err error) {
+	if r.broken == nil {
 		r.broken = fmt.Errorf("ring %d: %w", r.index, err)
-		return false
 	}
-	if r.pending = b; len(b) > 0 {
-		r.at = at
-	}
-	return len(b) > 0
 }
 
 // Next decodes the next record into rec; false if none is published. Bytes that are no record end

@@ -31,6 +31,7 @@ type Spool struct {
 	ended   bool
 	orderly bool
 	lacking uint64
+	within  bool // rings may begin anywhere in a chunk
 	cut     string
 }
 
@@ -72,6 +73,9 @@ func OpenSpool(r io.Reader, size int64) (*Spool, error) {
 	s.clocks = [3]ClockTuple{s.header.Created, s.header.Created, s.header.Created}
 	return s, nil
 }
+
+// Within says that the file is a collector's, which had taken what was before.
+func (s *Spool) Within() { s.within = true }
 
 // Orderly says whether the file ends with the frame that the plugin writes when the process ends.
 // It is meaningful after a Round with Ended.
@@ -212,15 +216,20 @@ func (s *Spool) apply(f *frameHeader, body []byte) (reason string) {
 	return ""
 }
 
+// ring is the part of a ring, which is made with those before it if it is not there.
+func (s *Spool) ring(i int) *spoolRing {
+	for n := len(s.rings); n <= i; n++ {
+		part := &spoolRing{}
+		s.parts = append(s.parts, part)
+		s.rings = append(s.rings, &Ring{index: n, refill: part, strings: s.strings})
+	}
+	return s.parts[i]
+}
+
 // append adds records to a ring. Bytes seen before are skipped, missing ones counted, but for those at the end of a chunk: how
 // full it was is not known.
 func (s *Spool) append(ring int, position uint64, body []byte) {
-	for i := len(s.rings); i <= ring; i++ {
-		part := &spoolRing{}
-		s.parts = append(s.parts, part)
-		s.rings = append(s.rings, &Ring{index: i, refill: part, strings: s.strings})
-	}
-	p := s.parts[ring]
+	p := s.ring(ring)
 	if position < p.position {
 		seen := min(p.position-position, uint64(len(body)))
 		body, position = body[seen:], position+seen
@@ -229,7 +238,9 @@ func (s *Spool) append(ring int, position uint64, body []byte) {
 		return
 	}
 	if p.position == 0 { // a collector may have had what was in earlier chunks
-		p.position = position >> 32 << 32
+		if p.position = position; !s.within {
+			p.position = position >> 32 << 32
+		}
 	}
 	s.lacking += lacking(p.position, position)
 	p.position = position + uint64(len(body))

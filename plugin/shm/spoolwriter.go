@@ -113,9 +113,7 @@ func (s *SpoolWriter) frame(kind uint32, index, at uint64, body []byte) {
 	if s.err != nil {
 		return
 	}
-	f := frameHeader{Magic: FrameMagic, Kind: kind, Index: index, Position: at, Length: uint64(len(body))}
-	b := append(unsafe.Slice((*byte)(unsafe.Pointer(&f)), frameHeadSize), body...)
-	_, err := s.w.Write(append(b, make([]byte, -len(body)&7)...))
+	_, err := s.w.Write(appendFrame(nil, kind, index, at, body))
 	s.fail(err)
 }
 

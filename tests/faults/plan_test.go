@@ -26,6 +26,7 @@ type plan struct {
 	ring    string // NCCL_OTF2_RING
 	spool   bool   // NCCL_OTF2_COLLECTOR=spool
 	profile bool   // NCCL_OTF2_MODE=profile
+	backlog bool   // NCCL_OTF2_BACKLOG=on
 	memory  string // NCCL_OTF2_MEMORY
 	beside  int    // so often unify runs beside the job …
 	besideN int    // … and is killed at this call; 0: it is not
@@ -56,6 +57,7 @@ func planned(seed uint64, number int) *plan {
 	p.fault = pick(p, all...)
 	p.spool = p.fault.spool && p.random.IntN(3) == 0
 	p.profile = !p.spool && p.random.IntN(5) == 0
+	p.backlog = !p.spool && !p.profile && number%2 == 1 // cases are otherwise what they are without
 	return p
 }
 
@@ -71,7 +73,7 @@ func (p *plan) upTo(most time.Duration) time.Duration {
 
 func (p *plan) String() string {
 	words := []string{p.fault.name, fmt.Sprintf("job %d of NCCL %s, %d processes, %d calls", p.job, p.release, p.processes, p.calls), p.ring, "memory " + p.memory}
-	for word, on := range map[string]bool{"spool": p.spool, "profile": p.profile, "hazards": p.hazards} {
+	for word, on := range map[string]bool{"spool": p.spool, "profile": p.profile, "backlog": p.backlog, "hazards": p.hazards} {
 		if on {
 			words = append(words, word)
 		}

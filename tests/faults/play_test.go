@@ -116,6 +116,9 @@ func (p *play) prepare() {
 	if p.profile {
 		p.opt.Env = append(p.opt.Env, "NCCL_OTF2_MODE=profile")
 	}
+	if p.backlog {
+		p.opt.Env = append(p.opt.Env, "NCCL_OTF2_BACKLOG=on")
+	}
 	if p.lasts > 0 {
 		p.opt.Pace = replay.PaceRecorded
 		stretch(p.rec, p.lasts)

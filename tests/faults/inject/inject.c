@@ -302,7 +302,7 @@ static bool act(const struct rule *r, const struct watched *w, const char *path,
   const bool kills = strcmp(r->what, "kill") == 0;
   if (plan.done++ < MOST_LOGGED) note("call %lu: %s %s: %s%s", r->count, w->name, path, r->what, kills && nobody_is_left() ? ", nobody is left" : "");
   if (kills) {
-    kill(plan.target, SIGKILL);
+    kill((pid_t)call->pid, SIGKILL); /* its process: the program, or one that it has started to go on behind it */
     return false;
   } else if (strcmp(r->what, "stop") == 0) {
     kill(plan.target, SIGSTOP);

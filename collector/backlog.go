@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package collector
+
+import (
+	"io"
+	"path/filepath"
+	"time"
+
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+)
+
+// A collector can put off what need not be done while the job runs (setting BACKLOG): it appends records to a file in its shard as they are,
+// and gives their memory back at once. Rings give records from there when there is room, so that all that comes behind them is the
+// same as ever. A checkpoint says which records are in event files: all others are in the file, or in the memory.
+//
+// So nothing may be appended that a checkpoint does not precede; while records are put off none are taken out of the memory, for its chunks
+// are given back; and the file is emptied when a checkpoint has all of it.
+type backlog struct {
+	when   string       // setting BACKLOG; "": never
+	asked  time.Time    // when somebody looked at the job last
+	file   *shm.Backlog // nil: not made yet
+	handle io.Closer
+	path   string
+	failed time.Time // when the disk failed last
+
+	since   time.Time // when the oldest that waits was put off; zero: nothing waits
+	news    time.Time // when records came last
+	lined   time.Time // when the time line was given a reading last
+	bytes   uint64    // of records that have been put off so far
+	secured uint64    // of those, as of the last flush
+	waited  longTimes // from the first record put off to when all had been taken
+}
+
+// Variables for the tests.
+var (
+	// mostBacklog is from how many bytes on the collector takes what it has put off although more comes.
+	mostBacklog int64 = 256 << 20
+	// idleAfter is how long no record has come when the job idles.
+	idleAfter = time.Second
+)
+
+const (
+	longestBacklog = 10 * time.Minute // as mostBacklog
+	// lookedFor is how long after a question somebody is taken to look at the job.
+	lookedFor = 10 * time.Second
+	// catchUp is how many records are taken in a round of those that were put off: some 20 ms.
+	catchUp = 1 << 15
+	// backlogRetry is how long nothing is put off after an error of the disk.
+	backlogRetry = 10 * time.Second
+	// seldomLined is the time between readings of the clocks that the time line needs as long as nothing is taken. It keeps a few thousand bends.
+	seldomLined = time.Second
+)
+
+// waits is the file's path if it has anything, else "".
+func (b *backlog) waits() string {
+	if b.bytesWaiting() == 0 {
+		return ""
+	}
+	return b.path
+}
+
+// bytesWaiting is how many bytes the file has.
+func (b *backlog) bytesWaiting() uint64 {
+	if b.file == nil {
+		return 0
+	}
+	return uint64(b.file.Size())
+}
+
+// looked tells that somebody looks at the job.
+func (b *backlog) looked(now time.Time) bool { return now.Sub(b.asked) < lookedFor }
+
+// wanted tells that records are to be put off, as long as more come.
+func (b *backlog) wanted(scarce bool, now time.Time) bool {
+	return (b.when == "on" || b.when == "auto" && scarce) && !b.looked(now)
+}
+
+// unsecured tells that records have been put off since the last flush.
+func (b *backlog) unsecured() bool { return b.bytes != b.secured }
+
+// costs says how long records waited.
+func (b *backlog) costs() []experiment.Cost { return b.waited.cost("PutOff") }
+
+// putsOff tells whether records are put off in this round, and begins with it where that is wanted and nothing is in the way.
+func (c *live) putsOff() bool {
+	b := &c.backlog
+	switch {
+	case c.failed != nil:
+		c.memory.TakeLive()
+		return false
+	case c.memory.PutsOff():
+		return true
+	case c.memory.Stored() || time.Since(b.failed) < backlogRetry || !b.wanted(c.scarcity.scarce, time.Now()):
+		return false
+	}
+	if c.disk.safe == nil || c.records+c.sampled != c.flushed {
+		if c.flush(); !c.writes() {
+			return false
+		}
+	}
+	if err := c.makeBacklog(); err != nil {
+		c.backlogFailed(err)
+		return false
+	}
+	return true
+}
+
+func (c *live) makeBacklog() error {
+	b := &c.backlog
+	if b.file != nil {
+		return nil
+	}
+	file, err := c.store.Backlog()
+	if err != nil {
+		return err
+	}
+	b.file, b.handle, b.path = shm.NewBacklog(file), file, filepath.Join(c.store.Path(), experiment.BacklogFile)
+	return nil
+}
+
+// backlogFailed has records taken as they come for a while.
+func (c *live) backlogFailed(err error) {
+	c.disk.errors++
+	c.backlog.failed = time.Now()
+	c.memory.TakeLive()
+	c.say("nothing is put off for a while: %v", err)
+}
+
+// putOff appends what is new to the backlog, and takes some of what is there when there is room for that.
+func (c *live) putOff(clock shm.ClockTuple) int {
+	if !c.append(clock) {
+		return c.advanceTo(clock)
+	}
+	b, now := &c.backlog, time.Now()
+	c.announce()
+	over := !b.wanted(c.scarcity.scarce, now)
+	if !c.memory.Stored() {
+		b.end(now)
+		n := c.advanceTo(clock)
+		if over {
+			c.memory.TakeLive()
+		}
+		return n
+	}
+	idle := now.Sub(b.news) >= idleAfter
+	over = over || b.file.Size() >= mostBacklog || now.Sub(b.since) >= longestBacklog
+	if !idle && !over {
+		if now.Sub(b.lined) >= seldomLined {
+			b.lined = now
+			c.line.add(clock)
+		}
+		return 0
+	}
+	c.atOnce = catchUp
+	n := c.advanceTo(clock)
+	if c.atOnce = allAtOnce; n < catchUp && over {
+		// All but the latest has been taken. The rest is as soon as it is old enough; then the file is emptied.
+		b.end(now)
+		c.memory.TakeLive()
+	}
+	return n
+}
+
+// end notes that nothing waits any more.
+func (b *backlog) end(now time.Time) {
+	if !b.since.IsZero() {
+		b.waited.add(now.Sub(b.since))
+		b.since = time.Time{}
+	}
+}
+
+// append puts off what is new. It returns false where that cannot be done: then nothing of it has happened, and nothing is put off any more.
+func (c *live) append(clock shm.ClockTuple) bool {
+	b := &c.backlog
+	n, err := c.memory.PutOff(b.file, clock)
+	if err != nil {
+		c.backlogFailed(err)
+		return false
+	}
+	c.memory.Mark()
+	c.memory.Release()
+	if n == 0 {
+		return true
+	}
+	b.bytes += n
+	b.news = time.Now()
+	if b.since.IsZero() {
+		b.since = b.news
+	}
+	return true
+}
+
+// allPutOff tells that everything recorded by now is in the backlog, if records are put off.
+func (c *live) allPutOff() bool {
+	if !c.memory.PutsOff() || !c.writes() {
+		return false
+	}
+	round, err := c.memory.Refresh()
+	return err == nil && c.append(round.Clock)
+}
+
+// forgetBacklogs is behind a checkpoint that has all of them.
+func (c *live) forgetBacklogs() {
+	c.dropAdopted()
+	if c.backlog.waits() != "" {
+		_ = c.backlog.file.Reset() // it is tried again at the next flush
+	}
+}
+
+// leaveBacklog puts the rest off at the end, as what comes before it cannot be read now: `unify` may be able to.
+func (c *live) leaveBacklog() {
+	if err := c.makeBacklog(); err != nil {
+		c.say("%v", err)
+		return
+	}
+	c.append(c.now)
+}
