@@ -180,7 +180,7 @@ func (l *lines) life(ev *otf2.Event, comm otf2.CommRef, begins bool) {
 
 // region takes a region that has ended; outer are the events of those around it.
 func (l *lines) region(row *row, r *facts.Region, outer []uint64) {
-	name, group := l.rows.regionName(r.Region), l.rows.group[r.Region]
+	name, group := l.rows.defs.RegionName(r.Region), l.rows.group[r.Region]
 	one := record{row: row, begin: r.Begin, end: r.End, event: r.Event, parent: r.Parent}
 	attributes := r.Attributes
 	switch {

@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"slices"
 	"sync/atomic"
+
+	"github.com/nccl-otf2/nccl-otf2/analysis"
 )
 
 // sink takes blocks in the order of their numbers.
@@ -307,7 +309,7 @@ func (w *writer) transfers(b *bars) {
 			asker = address(w.askers.entry.number())
 		}
 		start.difference(begin)
-		length.add((long + 1) * bit(ended))
+		length.add((long + 1) * analysis.BoolCount(ended))
 		bytes.add(records.number())
 		row.add(records.number())
 		parent.signed(w.layout.reference(asker))
@@ -440,11 +442,4 @@ func (c *nodeColumns) add(n node) {
 
 func (c *nodeColumns) block() *block {
 	return newBlock(&c.start, &c.length, &c.busy, &c.region, &c.waits, &c.regions)
-}
-
-func bit(b bool) uint64 {
-	if b {
-		return 1
-	}
-	return 0
 }

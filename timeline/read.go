@@ -569,7 +569,7 @@ func (r *reader) operation(p *operations.Part) {
 	if !known || !p.Consistent {
 		in = openInstance{index: r.instanceCount}
 		r.instanceCount++
-		r.instances.number(bit(p.Message()) | bit(!p.Consistent)<<1)
+		r.instances.number(analysis.BoolCount(p.Message()) | analysis.BoolCount(!p.Consistent)<<1)
 		r.instances.number(uint64(comm))
 		r.instances.number(uint64(fn))
 		r.instances.number(p.Ordinal)
@@ -596,7 +596,7 @@ func (r *reader) wait(w *waits.Wait) {
 		r.kindOf[w.Kind] = kind
 		r.waitKinds = append(r.waitKinds, w.Kind)
 	}
-	r.find(at, w.Place.Enter, foundWait, r.scale(w.Waited), uint64(kind), uint64(min(max(w.For, 0), math.MaxUint16)), bit(w.StartUp))
+	r.find(at, w.Place.Enter, foundWait, r.scale(w.Waited), uint64(kind), uint64(min(max(w.For, 0), math.MaxUint16)), analysis.BoolCount(w.StartUp))
 }
 
 // Kinds of entries of reader.told: by number of the region, then in their order.

@@ -309,13 +309,6 @@ func (c *eventCheck) references(t *track, ev *otf2.Event) (usable bool) {
 	return usable
 }
 
-func (c *eventCheck) name(r otf2.RegionRef) string {
-	if d := c.defs.Region(r); d != nil {
-		return c.defs.String(d.Name)
-	}
-	return ""
-}
-
 // operations is the number of NCCL operations that a region of the timeline model stands for, by the event that enters it.
 func (c *eventCheck) operations(ev *otf2.Event) uint64 {
 	if n, stated := c.ids.Value(ev, regions.AttrOperations); stated {
@@ -324,7 +317,7 @@ func (c *eventCheck) operations(ev *otf2.Event) uint64 {
 	r := otf2.RegionRef(ev.Args[0])
 	n, ok := c.perPlan[r]
 	if !ok {
-		n = regions.LaunchSize(c.name(r))
+		n = regions.LaunchSize(c.defs.RegionName(r))
 		c.perPlan[r] = n
 	}
 	return n
@@ -332,16 +325,16 @@ func (c *eventCheck) operations(ev *otf2.Event) uint64 {
 
 func (c *eventCheck) leave(t *track, region otf2.RegionRef) {
 	if len(t.stack) == 0 {
-		c.report(t, RuleNesting, "region %q is left, but none is open", c.name(region))
+		c.report(t, RuleNesting, "region %q is left, but none is open", c.defs.RegionName(region))
 		return
 	}
 	top := t.stack[len(t.stack)-1]
 	t.stack = t.stack[:len(t.stack)-1]
 	if top.region != region {
-		c.report(t, RuleNesting, "region %q is left, but %q is open (event %d)", c.name(region), c.name(top.region), top.at.Event)
+		c.report(t, RuleNesting, "region %q is left, but %q is open (event %d)", c.defs.RegionName(region), c.defs.RegionName(top.region), top.at.Event)
 	}
 	if t.begun.open && len(t.stack) < t.begun.depth {
-		c.report(t, RuleCollective, "region %q is left before the collective begun in it (event %d) has ended", c.name(region), t.begun.at.Event)
+		c.report(t, RuleCollective, "region %q is left before the collective begun in it (event %d) has ended", c.defs.RegionName(region), t.begun.at.Event)
 		t.begun.open = false
 	}
 }
@@ -538,7 +531,7 @@ func (c *eventCheck) end(t *track) {
 	severity := c.pairing()
 	if n := len(t.stack); n > 0 {
 		top := t.stack[n-1]
-		c.At(severity, top.at, RuleNesting, "region %q is never left", c.name(top.region))
+		c.At(severity, top.at, RuleNesting, "region %q is never left", c.defs.RegionName(top.region))
 	}
 	if t.begun.open {
 		c.At(severity, t.begun.at, RuleCollective, "the collective never ends")

@@ -259,10 +259,7 @@ func (t *tally) result(of map[otf2.LocationRef]otf2.LocationGroupRef) *Report {
 	}
 	sums := make(map[named]*Row) // regions of several processes have one name
 	for key, row := range t.sums {
-		name := ""
-		if d := t.defs.Region(key.region); d != nil {
-			name = t.defs.String(d.Name)
-		}
+		name := t.defs.RegionName(key.region)
 		k := named{t.groupOf(key.region, key.channel), name, key.device, key.launched}
 		if sums[k] == nil {
 			sums[k] = &Row{Name: name, Device: key.device, Launched: key.launched}

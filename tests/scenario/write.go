@@ -13,6 +13,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/recording"
 	"github.com/nccl-otf2/nccl-otf2/replay"
 )
 
@@ -42,7 +43,7 @@ func (s *Scenario) Write(dir string) error {
 		if err != nil {
 			return fmt.Errorf("scenario %s: process %d: %w", s.Name, p.index, err)
 		}
-		name := fmt.Sprintf("p%d.rec.jsonl.gz", p.index)
+		name := recording.Calls(p.index)
 		if err := writeZipped(filepath.Join(dir, name), text); err != nil {
 			return fmt.Errorf("scenario %s: %w", s.Name, err)
 		}
