@@ -212,7 +212,7 @@ func (l *lines) region(row *row, r *facts.Region, outer []uint64) {
 	case row.hasID && (group == regions.GroupCollectives || group == regions.GroupPointToPoint):
 		l.leaveOut("operations on communicators of one rank")
 	case group == regions.GroupCollectives || group == regions.GroupPointToPoint:
-		l.channel(&one, name, attributes)
+		l.channel(&one, name)
 	case group == regions.GroupProxy:
 		l.control(&one, name, attributes)
 	case group == regions.GroupNetwork:
@@ -313,7 +313,7 @@ func (l *lines) beyond(j *jsonWriter, p *operations.Part) {
 }
 
 // channel takes the interval of a kernel on a row of a channel.
-func (l *lines) channel(one *record, name string, attributes []otf2.AttributeValue) {
+func (l *lines) channel(one *record, name string) {
 	channel, ok := facts.RowChannel(one.row.name)
 	if !ok {
 		l.leaveOut("regions of unknown channels")

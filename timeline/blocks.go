@@ -118,7 +118,7 @@ func (d *Data) write(to sink, progress func(done, total int)) (*plan, error) {
 		w.lane(&d.layout.lanes[i])
 	}
 	for i := range d.rows {
-		w.row(i, d.rows[i].bars)
+		w.row(d.rows[i].bars)
 	}
 	w.plan.instances = p.made
 	w.allInstances()
@@ -271,7 +271,7 @@ func (w *writer) regionsOf(sum *laneSum) {
 }
 
 // row writes the transfers and operations of a row that has bars.
-func (w *writer) row(at int, b *bars) {
+func (w *writer) row(b *bars) {
 	transfers, operations := -1, -1
 	var firsts []uint32
 	if b != nil && !w.broken.Load() {

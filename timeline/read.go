@@ -75,10 +75,9 @@ type marker struct {
 
 // Read reads an archive. Files that cannot be read to their end are named on the page; what was read of them is shown.
 // Close gives back what it takes of the temporary folder.
-func Read(a *otf2.Archive) (*Data, error) { return ReadSelected(a, nil) }
-
-// ReadSelected is Read of what is selected: regions and transfers that begin in it, and operations with the parts that do.
-func ReadSelected(a *otf2.Archive, selected *selection.Selection) (*Data, error) {
+//
+// Of a selection it is the regions and transfers that begin in it, and operations with the members' parts that do.
+func Read(a *otf2.Archive, selected *selection.Selection) (*Data, error) {
 	return readKeeping(a, selected, keptBytes)
 }
 
@@ -122,7 +121,7 @@ func (d *Data) read(a *otf2.Archive) error {
 	if err := d.temp.failed(); err != nil {
 		return err
 	}
-	d.report, d.matrix = report, matrix.ReadSelected(a, d.selected)
+	d.report, d.matrix = report, matrix.Read(a, d.selected)
 	d.problems = append(d.problems, report.Problems...)
 	d.problems = append(d.problems, d.matrix.Problems...)
 	slices.Sort(d.problems)
@@ -200,7 +199,6 @@ type reader struct {
 	functionOf map[string]uint16
 	open       map[instanceKey]openInstance
 	kindOf     map[string]uint8
-	homeless   uint64 // operations outside of regions
 
 	recorders map[otf2.LocationRef]*recorder
 }
@@ -545,8 +543,7 @@ func (r *reader) register(lane *laneReader, p *process, ev *otf2.Event, at addre
 func (r *reader) operation(p *operations.Part) {
 	at, ok := r.rowOf[p.Location]
 	if !ok || p.Enter == facts.NoRegion {
-		r.homeless++
-		return
+		return // an operation outside of regions
 	}
 	fn := r.functionNumber(p.Function)
 	comm := r.commOf[p.Comm]

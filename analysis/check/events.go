@@ -216,13 +216,32 @@ func (c *eventCheck) event(t *track, ev *otf2.Event) {
 		c.begin(t, ordinal, known)
 	case otf2.EventMpiCollectiveEnd:
 		c.collectiveEnd(t, ev, ordinal, known)
+	case otf2.EventCommCreate:
+		c.commCreate(t, otf2.CommRef(ev.Args[0]))
+	case otf2.EventCommDestroy:
+		c.commDestroy(t, otf2.CommRef(ev.Args[0]))
+	case otf2.EventMeasurementOnOff:
+		c.onOff(t, otf2.MeasurementMode(ev.Args[0]))
+	case otf2.EventRmaPut, otf2.EventRmaGet, otf2.EventRmaAtomic:
+		c.remote(t, ev)
+		c.rmaBegin(t, rmaOp{ev.Args[0], ev.Args[len(ev.Args)-1]})
+	case otf2.EventRmaOpCompleteBlocking, otf2.EventRmaOpCompleteNonBlocking, otf2.EventRmaOpCompleteRemote:
+		c.rmaComplete(t, ev.Kind, rmaOp{ev.Args[0], ev.Args[1]})
+	default:
+		c.communication(t, ev, ordinal, known)
+	}
+}
+
+// communication takes events of messages, and of collectives with requests. ordinal is that which the event states, if it is known.
+func (c *eventCheck) communication(t *track, ev *otf2.Event, ordinal uint64, known bool) {
+	switch ev.Kind {
 	case otf2.EventNonBlockingCollectiveRequest:
 		c.open(t, ev.Kind, ev.Args[0], ordinal, known)
 	case otf2.EventMpiIrecvRequest:
 		ordinal, known = t.ordinal(ordinal, known)
 		c.open(t, ev.Kind, ev.Args[0], ordinal, known)
 	case otf2.EventNonBlockingCollectiveComplete:
-		r, _ := c.complete(t, ev.Args[5], otf2.EventNonBlockingCollectiveRequest)
+		r := c.complete(t, ev.Args[5], otf2.EventNonBlockingCollectiveRequest)
 		if !known {
 			ordinal, known = r.ordinal, r.known
 		}
@@ -234,7 +253,7 @@ func (c *eventCheck) event(t *track, ev *otf2.Event) {
 	case otf2.EventMpiIsendComplete:
 		c.complete(t, ev.Args[0], otf2.EventMpiIsend)
 	case otf2.EventMpiIrecv:
-		r, _ := c.complete(t, ev.Args[4], otf2.EventMpiIrecvRequest)
+		r := c.complete(t, ev.Args[4], otf2.EventMpiIrecvRequest)
 		c.message(t, ev, false, r.ordinal, r.known)
 	case otf2.EventMpiRequestCancelled:
 		if _, ok := t.requests[ev.Args[0]]; !ok {
@@ -244,23 +263,6 @@ func (c *eventCheck) event(t *track, ev *otf2.Event) {
 	case otf2.EventMpiSend, otf2.EventMpiRecv:
 		ordinal, known = t.ordinal(ordinal, known)
 		c.message(t, ev, ev.Kind == otf2.EventMpiSend, ordinal, known)
-	case otf2.EventCommCreate:
-		c.commCreate(t, otf2.CommRef(ev.Args[0]))
-	case otf2.EventCommDestroy:
-		c.commDestroy(t, otf2.CommRef(ev.Args[0]))
-	case otf2.EventMeasurementOnOff:
-		c.onOff(t, otf2.MeasurementMode(ev.Args[0]))
-	case otf2.EventRmaPut, otf2.EventRmaGet, otf2.EventRmaAtomic:
-		c.remote(t, ev)
-		c.rmaBegin(t, rmaOp{ev.Args[0], ev.Args[len(ev.Args)-1]})
-	case otf2.EventRmaOpCompleteBlocking, otf2.EventRmaOpCompleteNonBlocking, otf2.EventRmaOpCompleteRemote:
-		op := rmaOp{ev.Args[0], ev.Args[1]}
-		if _, ok := t.rma[op]; !ok {
-			c.report(t, RuleRequest, "%v of matching id %d, which is not under way in window %d", ev.Kind, op.id, op.win)
-		}
-		if ev.Kind != otf2.EventRmaOpCompleteRemote {
-			delete(t.rma, op)
-		}
 	}
 }
 
@@ -372,8 +374,8 @@ func (c *eventCheck) open(t *track, kind otf2.EventKind, id, ordinal uint64, kno
 	t.requests[id] = request{kind, t.here(), ordinal, known}
 }
 
-// complete ends a request that an event of the given kind must have made.
-func (c *eventCheck) complete(t *track, id uint64, kind otf2.EventKind) (request, bool) {
+// complete ends a request that an event of the given kind must have made; of one that is not open it is empty.
+func (c *eventCheck) complete(t *track, id uint64, kind otf2.EventKind) request {
 	r, ok := t.requests[id]
 	switch {
 	case !ok:
@@ -382,7 +384,7 @@ func (c *eventCheck) complete(t *track, id uint64, kind otf2.EventKind) (request
 		c.report(t, RuleRequest, "request %d is completed as of %v, but was made by %v (event %d)", id, kind, r.kind, r.at.Event)
 	}
 	delete(t.requests, id)
-	return r, ok
+	return r
 }
 
 func (c *eventCheck) rmaBegin(t *track, op rmaOp) {
@@ -393,6 +395,15 @@ func (c *eventCheck) rmaBegin(t *track, op rmaOp) {
 		t.rma = make(map[rmaOp]Place)
 	}
 	t.rma[op] = t.here()
+}
+
+func (c *eventCheck) rmaComplete(t *track, kind otf2.EventKind, op rmaOp) {
+	if _, ok := t.rma[op]; !ok {
+		c.report(t, RuleRequest, "%v of matching id %d, which is not under way in window %d", kind, op.id, op.win)
+	}
+	if kind != otf2.EventRmaOpCompleteRemote {
+		delete(t.rma, op)
+	}
 }
 
 // remote checks who is addressed in a window, and by whom.

@@ -132,7 +132,7 @@ func readTimeline(a *otf2.Archive, spec selection.Spec) (*timeline.Data, error) 
 	if err != nil {
 		return nil, err
 	}
-	return timeline.ReadSelected(a, selected)
+	return timeline.Read(a, selected)
 }
 
 // titleOf names an archive by its folder.

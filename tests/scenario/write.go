@@ -338,7 +338,7 @@ func (w *writer) start(c *call) ([]member, error) {
 	if err != nil {
 		return nil, fmt.Errorf("*eHandle: %w", err)
 	}
-	descr, err := w.descr(e, st)
+	descr, err := w.descr(st)
 	if err != nil {
 		return nil, err
 	}
@@ -355,7 +355,7 @@ func (w *writer) start(c *call) ([]member, error) {
 }
 
 // descr writes a descriptor with the ids that belong to it.
-func (w *writer) descr(e *Event, st *start) ([]byte, error) {
+func (w *writer) descr(st *start) ([]byte, error) {
 	own := reflect.New(reflect.Indirect(reflect.ValueOf(st.descr)).Type())
 	own.Elem().Set(reflect.Indirect(reflect.ValueOf(st.descr)))
 	group, id, err := w.plain("group", st.group)
