@@ -326,7 +326,7 @@ func (r *reader) communicators() {
 	ranks, _ := analysis.WorldRanks(r.defs)
 	processes := make(map[otf2.LocationGroupRef]uint32)
 	for i := range r.rows {
-		if r.rows[i].kind == KindProcess {
+		if r.rows[i].kind == kindProcess {
 			processes[r.rows[i].group] = uint32(i)
 		}
 	}
