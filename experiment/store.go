@@ -20,8 +20,8 @@ import (
 
 // Names of files in an experiment directory and in a shard.
 const (
-	Folder      = "shards" // in the experiment directory
-	processFile = "shard.json"
+	Folder      = "shards"     // in the experiment directory
+	ProcessFile = "shard.json" // in a shard: what is known of the process
 	lockFile    = "lock"
 	doneFile    = "done"
 	UnifyLock   = "unify.lock" // in Folder
@@ -272,7 +272,7 @@ func (s *Store) Write(p *Process) error {
 		return err
 	}
 	s.described = len(text)
-	return s.replace(processFile, text, atomicfile.Volatile)
+	return s.replace(ProcessFile, text, atomicfile.Volatile)
 }
 
 // Described is how many bytes shard.json has.
@@ -285,7 +285,7 @@ func (s *Store) rewrite(p *Process) error {
 	if err != nil {
 		return err
 	}
-	return s.replace(processFile, text, atomicfile.Durable)
+	return s.replace(ProcessFile, text, atomicfile.Durable)
 }
 
 // text is the description as a file has it.

@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 )
 
 // Options say how to import; nil means the zero value.
@@ -265,7 +266,7 @@ func describe(text []byte, err error) string {
 	var syntax *json.SyntaxError
 	switch {
 	case text == nil:
-		return fmt.Sprintf("a line of more than %d bytes", maxLine)
+		return fmt.Sprintf("a line of more than %d bytes", regular.MaxLine)
 	case errors.As(err, &syntax):
 		return fmt.Sprintf("no JSON at byte %d: %v", syntax.Offset, err)
 	}

@@ -434,7 +434,7 @@ func (p *Process) describeAll() {
 	}
 	text, err := json.MarshalIndent(&p.Shard, "", " ")
 	p.check(err)
-	path := filepath.Join(p.Dir, "shard.json")
+	path := filepath.Join(p.Dir, experiment.ProcessFile)
 	p.check(os.WriteFile(path+".new", text, experiment.FileMode))
 	p.check(os.Rename(path+".new", path))
 }
