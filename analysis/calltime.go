@@ -32,8 +32,8 @@ type apiCall struct {
 	held     []Operation // that ended before it returned
 }
 
-// NewCallTimes makes a reader of an archive's calls that gives done each operation once the time of its call is known, or will not be.
-func NewCallTimes(defs *otf2.Definitions, done func(*Operation)) *CallTimes {
+// newCallTimes makes a reader of an archive's calls that gives done each operation once the time of its call is known, or will not be.
+func newCallTimes(defs *otf2.Definitions, done func(*Operation)) *CallTimes {
 	return &CallTimes{
 		api: facts.CallRegions(defs), defs: defs, threads: make(map[otf2.LocationRef]*apiThread), waiting: make(map[*apiCall]bool),
 		operationDone: done,
@@ -146,7 +146,7 @@ type callReader struct {
 
 func newCallReader(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator) *callReader {
 	r := new(callReader)
-	r.calls = NewCallTimes(defs, func(o *Operation) { r.found = append(r.found, *o) })
+	r.calls = newCallTimes(defs, func(o *Operation) { r.found = append(r.found, *o) })
 	r.operations = NewOperationReader(defs, comms, r.calls.Operation)
 	r.operations.Enter, r.operations.Leave = r.calls.Enter, r.calls.Leave
 	return r

@@ -31,7 +31,6 @@ func LanesOf(defs *otf2.Definitions) [][]otf2.LocationRef {
 // events. What is taken from lanes comes in an order that depends on their number alone.
 func DealOut(defs *otf2.Definitions, most int) [][]otf2.LocationRef {
 	type process struct {
-		group     otf2.LocationGroupRef
 		locations []otf2.LocationRef
 		events    uint64
 	}
@@ -47,7 +46,7 @@ func DealOut(defs *otf2.Definitions, most int) [][]otf2.LocationRef {
 		group := ProcessOf(defs, l.Group)
 		p := index[group]
 		if p == nil {
-			p = &process{group: group}
+			p = new(process)
 			index[group] = p
 			all = append(all, p)
 		}

@@ -42,12 +42,42 @@ type Rank struct {
 	nth   int // of those that the group stands for
 }
 
+// unit is what a rank is: a process, or one of its GPUs.
+type unit struct{ process, group otf2.LocationGroupRef }
+
 // Ranks lists the ranks of the archive in world order, and which rank a communicator's location
 // belongs to: of one that stands for several ranks without data the first, see facts.Communicator.Place.
 func Ranks(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator) ([]Rank, map[otf2.LocationRef]int) {
-	type unit struct{ process, group otf2.LocationGroupRef }
-	units := make(map[otf2.LocationRef]unit)
-	gpus := make(map[otf2.LocationGroupRef]map[otf2.LocationGroupRef]bool) // of processes
+	units, gpus := unitsOf(defs, comms)
+	seen := make(map[unit]bool)
+	var ranks []Rank
+	absent := facts.AbsentRanks(defs)
+	for _, u := range units {
+		if !seen[u] {
+			seen[u] = true
+			ranks = appendRanks(ranks, defs, u, len(gpus[u.process]) > 1, absent)
+		}
+	}
+	slices.SortFunc(ranks, func(a, b Rank) int {
+		return cmp.Or(cmp.Compare(a.Process, b.Process), cmp.Compare(a.group, b.group), cmp.Compare(a.nth, b.nth))
+	})
+	index := make(map[unit]int)
+	for i, r := range ranks {
+		if r.nth == 0 {
+			index[unit{r.Process, r.group}] = i
+		}
+	}
+	of := make(map[otf2.LocationRef]int, len(units))
+	for l, u := range units {
+		of[l] = index[u]
+	}
+	return ranks, of
+}
+
+// unitsOf tells what the communicators' locations are rows of, and the GPUs of each process that are in communicators.
+func unitsOf(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator) (units map[otf2.LocationRef]unit, gpus map[otf2.LocationGroupRef]map[otf2.LocationGroupRef]bool) {
+	units = make(map[otf2.LocationRef]unit)
+	gpus = make(map[otf2.LocationGroupRef]map[otf2.LocationGroupRef]bool)
 	for _, c := range comms {
 		for _, l := range c.Members {
 			d := defs.Location(l)
@@ -72,49 +102,32 @@ func Ranks(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator) (
 			}
 		}
 	}
-	index := make(map[unit]int)
-	var ranks []Rank
-	absent := facts.AbsentRanks(defs)
-	for _, u := range units {
-		if _, ok := index[u]; ok {
-			continue
-		}
-		index[u] = 0
-		named := u.process
-		if len(gpus[u.process]) > 1 {
-			named = u.group
-		}
-		r := Rank{Process: u.process, group: u.group, Host: HostOf(defs, u.process), Gpu: GpuOf(defs, u.group)}
-		if g := defs.LocationGroup(named); g != nil {
-			r.Name = defs.String(g.Name)
-		}
-		of, isAbsent := absent[u.process]
-		r.Absent = isAbsent
-		if len(of) < 2 {
-			ranks = append(ranks, r)
-			continue
-		}
-		if g := defs.LocationGroup(u.process); g != nil {
-			r.Together = defs.String(g.Name)
-		}
-		for i, rank := range of {
-			r.Name, r.nth = fmt.Sprintf("Rank %d (no data)", rank), i
-			ranks = append(ranks, r)
-		}
+	return units, gpus
+}
+
+// appendRanks adds the rank that is a unit, or those without data that it stands for. several: its process has other GPUs, too.
+func appendRanks(ranks []Rank, defs *otf2.Definitions, u unit, several bool, absent map[otf2.LocationGroupRef][]int) []Rank {
+	named := u.process
+	if several {
+		named = u.group
 	}
-	slices.SortFunc(ranks, func(a, b Rank) int {
-		return cmp.Or(cmp.Compare(a.Process, b.Process), cmp.Compare(a.group, b.group), cmp.Compare(a.nth, b.nth))
-	})
-	for i, r := range ranks {
-		if r.nth == 0 {
-			index[unit{r.Process, r.group}] = i
-		}
+	r := Rank{Process: u.process, group: u.group, Host: HostOf(defs, u.process), Gpu: GpuOf(defs, u.group)}
+	if g := defs.LocationGroup(named); g != nil {
+		r.Name = defs.String(g.Name)
 	}
-	of := make(map[otf2.LocationRef]int, len(units))
-	for l, u := range units {
-		of[l] = index[u]
+	of, isAbsent := absent[u.process]
+	r.Absent = isAbsent
+	if len(of) < 2 {
+		return append(ranks, r)
 	}
-	return ranks, of
+	if g := defs.LocationGroup(u.process); g != nil {
+		r.Together = defs.String(g.Name)
+	}
+	for i, rank := range of {
+		r.Name, r.nth = fmt.Sprintf("Rank %d (no data)", rank), i
+		ranks = append(ranks, r)
+	}
+	return ranks
 }
 
 // GpuOf names the device of an accelerator group, "" if the group is none.

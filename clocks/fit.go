@@ -48,8 +48,7 @@ type Fitted struct {
 	Hosts     []Host   // by number
 	Exchanges int      // operations and messages between hosts that say something about their clocks
 	Readings  int      // of time services that say something of them
-	Used      int      // of them, those that were used: all, or the tighter ones of very many
-	Broken    int      // of those used, what the result does not keep: outliers among them
+	Broken    int      // of those used (all, or the tighter ones of very many), what the result does not keep: outliers among them
 	Problems  []string // files that could not be read to their end
 }
 
@@ -191,7 +190,7 @@ const (
 // fitExchanges fits clocks to exchanges whose times count from origin.
 func fitExchanges(hosts int, xs []exchange, origin otf2.Timestamp, workers int) *Fitted {
 	p := newProblem(hosts, xs)
-	fit := &Fitted{Hosts: make([]Host, hosts), Used: len(xs)}
+	fit := &Fitted{Hosts: make([]Host, hosts)}
 	constraints := p.countConstraints()
 	for h := range fit.Hosts {
 		fit.Hosts[h] = Host{Reference: p.reference[h], Tied: constraints[h] > 0, Constraints: constraints[h]}

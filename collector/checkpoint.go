@@ -48,12 +48,8 @@ func rewind(path string) (*experiment.Process, error) {
 	for i := range p.Locations {
 		sizes[p.Locations[i].Number] = size{p.Locations[i].Bytes, p.Locations[i].Events}
 	}
-	files, err := filepath.Glob(filepath.Join(path, "*.evt"))
-	if err != nil {
-		return nil, err
-	}
-	for _, file := range files {
-		number, err := strconv.ParseUint(strings.TrimSuffix(filepath.Base(file), ".evt"), 10, 32)
+	for _, file := range experiment.EventFiles(path) {
+		number, err := strconv.ParseUint(strings.TrimSuffix(filepath.Base(file), filepath.Ext(file)), 10, 32)
 		if err != nil {
 			continue
 		}

@@ -707,25 +707,25 @@ func (r *recording) describeLosses(h *shm.Header) {
 // describeOddities states what of the collector's own and the plugin's counts contradicts the rules.
 func (r *recording) describeOddities(h *shm.Header) {
 	for name, n := range map[string]uint64{
-		oddDiskErrors:          r.disk.errors,
-		"LOST_MARKS":           h.LostMarks,
-		"FOREIGN_HANDLES":      h.Foreign,
-		"UNKNOWN_STRINGS":      r.source.Strings().Missing,
-		experiment.BrokenRings: r.brokenRings(),
-		"SENSOR_FAILURES":      r.sensorFailures,
-		"DISK_SYNC_FAILURES":   r.securing.failures,
-		"SENSOR_LOSSES":        r.sensorLosses,
-		"DIED_CALLS":           r.diedCalls,
-		"UNANSWERED":           uint64(h.Unanswered),
-		"BROKEN_COMMS":         r.brokenComms,
-		"MISSING_BYTES":        missingBytes(r.source),
-		"CUPTI_LOST":           h.CuptiLost,
-		"CUPTI_DROPPED":        h.CuptiDropped,
-		"CUPTI_UNKNOWN":        h.CuptiUnknown,
+		oddDiskErrors:             r.disk.errors,
+		experiment.LostMarks:      h.LostMarks,
+		experiment.ForeignHandles: h.Foreign,
+		experiment.UnknownStrings: r.source.Strings().Missing,
+		experiment.BrokenRings:    r.brokenRings(),
+		"SENSOR_FAILURES":         r.sensorFailures,
+		"DISK_SYNC_FAILURES":      r.securing.failures,
+		"SENSOR_LOSSES":           r.sensorLosses,
+		"DIED_CALLS":              r.diedCalls,
+		experiment.Unanswered:     uint64(h.Unanswered),
+		"BROKEN_COMMS":            r.brokenComms,
+		experiment.MissingBytes:   missingBytes(r.source),
+		experiment.CuptiLost:      h.CuptiLost,
+		experiment.CuptiDropped:   h.CuptiDropped,
+		experiment.CuptiUnknown:   h.CuptiUnknown,
 
-		"CUPTI_BUFFERS_OUT":         h.CuptiBuffersOut,
-		"CUPTI_BUFFERS_STRANGE":     h.CuptiBuffersStrange,
-		"CUPTI_BUFFERS_OVERWRITTEN": h.CuptiBuffersOverwritten,
+		experiment.CuptiBuffersOut:         h.CuptiBuffersOut,
+		experiment.CuptiBuffersStrange:     h.CuptiBuffersStrange,
+		experiment.CuptiBuffersOverwritten: h.CuptiBuffersOverwritten,
 	} {
 		if n > 0 {
 			r.process.Counts.Oddities[name] = n

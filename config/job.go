@@ -87,6 +87,23 @@ var launchers = []struct{ name, mark, rank, size string }{
 	{"torchrun", "", "RANK", "WORLD_SIZE"},
 }
 
+// NumberingVariables are those by which launchers number processes, their places on a node included: a process of a job that is started
+// inside another one must not have those of the outer job.
+func NumberingVariables() []string {
+	names := slices.Clone(localVariables)
+	for _, l := range launchers {
+		names = append(names, l.mark, l.rank, l.size)
+	}
+	slices.Sort(names)
+	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" })
+}
+
+// localVariables number processes otherwise: on their node, in their group, or by names of which only the presence is looked at.
+var localVariables = []string{
+	"LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "ROLE_RANK", "SLURM_LOCALID", "SLURM_NPROCS", "PMIX_NAMESPACE",
+	"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "JSM_NAMESPACE_RANK", "PALS_RANKID",
+}
+
 // FindLauncher reads a process's world rank from its environment.
 func FindLauncher(lookup Lookup) Launcher {
 	for _, l := range launchers {

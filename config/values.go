@@ -215,8 +215,8 @@ func parseSize(text string) (uint64, error) {
 // Window are the operations that are recorded, by their ordinals on each communicator: First ≤ ordinal < Last.
 type Window struct{ First, Last uint64 }
 
-// Everything is the window that all operations are inside.
-var Everything = Window{0, math.MaxUint64}
+// everything is the window that all operations are inside.
+var everything = Window{0, math.MaxUint64}
 
 // windowUnit begins the text of a window: it is counted in operations.
 const windowUnit = "ops:"
@@ -229,7 +229,7 @@ func parseWindow(text string) (*Window, error) {
 	if !ok || !isRange || first == "" && last == "" {
 		return nil, wrong
 	}
-	w := Everything
+	w := everything
 	var err error
 	if first != "" {
 		if w.First, err = strconv.ParseUint(first, 10, 63); err != nil {

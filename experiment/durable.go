@@ -155,7 +155,7 @@ func (s *Store) sync() error {
 	for _, e := range entries {
 		switch name := e.Name(); {
 		case !e.Type().IsRegular():
-		case name == processFile || name == profileFile:
+		case name == ProcessFile || name == profileFile:
 			names = append(names, name)
 		case filepath.Ext(name) == eventSuffix:
 			if info, err := e.Info(); err != nil || info.Size() != s.there[name] {
@@ -177,7 +177,7 @@ func Rewind(path string, p *Process) error {
 	if err != nil {
 		return err
 	}
-	return s.replace(processFile, text, atomicfile.Volatile)
+	return s.replace(ProcessFile, text, atomicfile.Volatile)
 }
 
 // Sync brings a shard to the disk as it is now. Nobody may be writing it.

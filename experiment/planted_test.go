@@ -79,7 +79,7 @@ func TestDescriptionsAreNotWrittenThroughLinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	for _, name := range []string{processFile, doneFile} {
+	for _, name := range []string{ProcessFile, doneFile} {
 		link(t, target, filepath.Join(s.Path(), name))
 	}
 	testkit.Must(t, s.Write(&Process{Version: Version, UUID: "one"}))
@@ -88,7 +88,7 @@ func TestDescriptionsAreNotWrittenThroughLinks(t *testing.T) {
 	if p, err := Read(s.Path()); err != nil || p.UUID != "one" {
 		t.Errorf("%+v, %v", p, err)
 	}
-	for _, name := range []string{processFile, doneFile} {
+	for _, name := range []string{ProcessFile, doneFile} {
 		if info, err := os.Lstat(filepath.Join(s.Path(), name)); err != nil || !info.Mode().IsRegular() {
 			t.Errorf("%s: %v, %v", name, info, err)
 		}
@@ -102,7 +102,7 @@ func TestNoLinkAndNoPipeIsRead(t *testing.T) {
 	mkdir(t, one)
 	elsewhere := filepath.Join(t.TempDir(), "description")
 	testkit.Must(t, os.WriteFile(elsewhere, []byte(`{"version":2}`), 0o600))
-	link(t, elsewhere, filepath.Join(one, processFile))
+	link(t, elsewhere, filepath.Join(one, ProcessFile))
 	testkit.Must(t, syscall.Mkfifo(filepath.Join(one, lockFile), 0o600))
 	list, err := List(dir)
 	if err != nil || len(list) != 1 || list[0].Process != nil || list[0].Err == nil || list[0].State != Dead {

@@ -90,9 +90,6 @@ type Process struct {
 // names that one's shard by its uuid: both shards are of one life of one process.
 const SettingContinues = "CONTINUES"
 
-// BrokenRings is the key of Counts.Oddities that counts threads whose records could not be read to their end.
-const BrokenRings = "BROKEN_RINGS"
-
 // Launcher is what the job's launcher said of this process in its environment.
 type Launcher struct {
 	Name string `json:"name"` // "slurm", "openmpi", "pmix", "torchrun", … or "" if nothing was found
@@ -523,10 +520,26 @@ const (
 	LostRecords  = "EventRecords"
 )
 
-// PluginOddities are the keys of Counts.Oddities that the plugin counts from the beginning of the process, whoever collects.
+// Keys of Counts.Oddities that the plugin counts from the beginning of the process, whoever collects.
+const (
+	LostMarks               = "LOST_MARKS"
+	ForeignHandles          = "FOREIGN_HANDLES"
+	UnknownStrings          = "UNKNOWN_STRINGS"
+	BrokenRings             = "BROKEN_RINGS" // threads whose records could not be read to their end
+	MissingBytes            = "MISSING_BYTES"
+	CuptiLost               = "CUPTI_LOST"
+	CuptiDropped            = "CUPTI_DROPPED"
+	CuptiUnknown            = "CUPTI_UNKNOWN"
+	CuptiBuffersOut         = "CUPTI_BUFFERS_OUT"
+	CuptiBuffersStrange     = "CUPTI_BUFFERS_STRANGE"
+	CuptiBuffersOverwritten = "CUPTI_BUFFERS_OVERWRITTEN"
+	Unanswered              = "UNANSWERED"
+)
+
+// PluginOddities are these keys.
 var PluginOddities = []string{
-	"LOST_MARKS", "FOREIGN_HANDLES", "UNKNOWN_STRINGS", BrokenRings, "MISSING_BYTES", "CUPTI_LOST", "CUPTI_DROPPED", "CUPTI_UNKNOWN",
-	"CUPTI_BUFFERS_OUT", "CUPTI_BUFFERS_STRANGE", "CUPTI_BUFFERS_OVERWRITTEN", "UNANSWERED",
+	LostMarks, ForeignHandles, UnknownStrings, BrokenRings, MissingBytes, CuptiLost, CuptiDropped, CuptiUnknown,
+	CuptiBuffersOut, CuptiBuffersStrange, CuptiBuffersOverwritten, Unanswered,
 }
 
 // Unwritten counts the operations of a communicator rank that had been seen and were in no event file at the last flush,

@@ -2,7 +2,7 @@
 
 package experiment
 
-import "path/filepath"
+import "github.com/nccl-otf2/nccl-otf2/internal/regular"
 
 // RawFile is a file of raw records, which a process wrote that had no collector, and what came of converting it to a shard.
 type RawFile struct {
@@ -12,7 +12,4 @@ type RawFile struct {
 
 // RawFiles lists the raw files of an experiment directory: those of processes that have not ended in order, and those that have not
 // been converted.
-func RawFiles(directory string) []string {
-	files, _ := filepath.Glob(filepath.Join(directory, Folder, "*"+SpoolSuffix)) // the pattern is good
-	return files
-}
+func RawFiles(directory string) []string { return regular.Matches(directory, Folder+"/*"+SpoolSuffix) }

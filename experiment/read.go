@@ -29,7 +29,7 @@ func Read(path string) (*Process, error) {
 
 // read is Read of a shard with what was seen of its writer.
 func read(path string, l look, now time.Time) (p *Process, s State, guess bool, err error) {
-	age := now.Sub(changed(filepath.Join(path, processFile)))
+	age := now.Sub(changed(filepath.Join(path, ProcessFile)))
 	if !l.done {
 		if p := flushed(path); p != nil {
 			if s, guess := l.state(p, age); s == Writing {
@@ -37,7 +37,7 @@ func read(path string, l look, now time.Time) (p *Process, s State, guess bool, 
 			}
 		}
 	}
-	p, err = readFile(path, processFile)
+	p, err = readFile(path, ProcessFile)
 	s, guess = l.state(p, age)
 	// Beside a writer that works nothing else can be newer, and behind one that has finished nothing.
 	if err == nil && (p.Finished || s != Dead) {
@@ -60,7 +60,7 @@ func read(path string, l look, now time.Time) (p *Process, s State, guess bool, 
 
 // flushed is the last checkpoint, if shard.json has not been written since.
 func flushed(path string) *Process {
-	described, ok := serial(path, processFile)
+	described, ok := serial(path, ProcessFile)
 	if !ok {
 		return nil
 	}

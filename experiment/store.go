@@ -20,8 +20,8 @@ import (
 
 // Names of files in an experiment directory and in a shard.
 const (
-	Folder      = "shards" // in the experiment directory
-	processFile = "shard.json"
+	Folder      = "shards"     // in the experiment directory
+	ProcessFile = "shard.json" // in a shard: what is known of the process
 	lockFile    = "lock"
 	doneFile    = "done"
 	UnifyLock   = "unify.lock" // in Folder
@@ -124,7 +124,7 @@ func openShards(directory string) (*os.Root, error) {
 			return nil, err
 		}
 		if !info.IsDir() {
-			return nil, fmt.Errorf("%s is no directory of its own, but %s", filepath.Join(directory, Folder), kindOf(info.Mode()))
+			return nil, fmt.Errorf("%s is no directory of its own, but %s", filepath.Join(directory, Folder), atomicfile.KindOf(info.Mode()))
 		}
 	}
 	shards, err := root.OpenRoot(Folder)
@@ -153,16 +153,6 @@ func foreign(info fs.FileInfo) string {
 		return fmt.Sprintf("can be written by others (mode %#o)", info.Mode().Perm())
 	}
 	return ""
-}
-
-func kindOf(m fs.FileMode) string {
-	switch {
-	case m&fs.ModeSymlink != 0:
-		return "a symbolic link"
-	case m.IsRegular():
-		return "a file"
-	}
-	return "a special file"
 }
 
 // createNew makes a file that is not there yet, not even as a symbolic link to somewhere.
@@ -198,7 +188,7 @@ func (s *Store) Path() string { return s.path }
 
 // EventFile is the path of a location's event file.
 func (s *Store) EventFile(number uint32) string {
-	return filepath.Join(s.path, eventFileName(number))
+	return EventFile(s.path, number)
 }
 
 // BeforeEvents has a function called before anything is written to an event file: what events refer to must be on disk first. An
@@ -239,6 +229,14 @@ func eventFileName(number uint32) string {
 	return strconv.FormatUint(uint64(number), 10) + eventSuffix
 }
 
+// EventFile is the path of a location's event file in a shard's folder.
+func EventFile(shard string, number uint32) string {
+	return filepath.Join(shard, eventFileName(number))
+}
+
+// EventFiles are the paths of the files in a shard's folder that are named as event files are, also of locations that nothing describes.
+func EventFiles(shard string) []string { return regular.Matches(shard, "*"+eventSuffix) }
+
 // inPlace tells that the shard's name still leads to the folder that was made: nobody has moved it away, or put another or a
 // link in its place.
 func (s *Store) inPlace() error {
@@ -274,7 +272,7 @@ func (s *Store) Write(p *Process) error {
 		return err
 	}
 	s.described = len(text)
-	return s.replace(processFile, text, atomicfile.Volatile)
+	return s.replace(ProcessFile, text, atomicfile.Volatile)
 }
 
 // Described is how many bytes shard.json has.
@@ -287,7 +285,7 @@ func (s *Store) rewrite(p *Process) error {
 	if err != nil {
 		return err
 	}
-	return s.replace(processFile, text, atomicfile.Durable)
+	return s.replace(ProcessFile, text, atomicfile.Durable)
 }
 
 // text is the description as a file has it.

@@ -99,8 +99,8 @@ func TestReadRefuses(t *testing.T) {
 		`{"version": "one"}`: "cannot unmarshal",
 	} {
 		dir := t.TempDir()
-		testkit.Write(t, filepath.Join(dir, processFile), []byte(text))
-		if _, err := Read(dir); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), processFile) {
+		testkit.Write(t, filepath.Join(dir, ProcessFile), []byte(text))
+		if _, err := Read(dir); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), ProcessFile) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}

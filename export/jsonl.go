@@ -180,7 +180,7 @@ func (l *lines) life(ev *otf2.Event, comm otf2.CommRef, begins bool) {
 
 // region takes a region that has ended; outer are the events of those around it.
 func (l *lines) region(row *row, r *facts.Region, outer []uint64) {
-	name, group := l.rows.regionName(r.Region), l.rows.group[r.Region]
+	name, group := l.rows.defs.RegionName(r.Region), l.rows.group[r.Region]
 	one := record{row: row, begin: r.Begin, end: r.End, event: r.Event, parent: r.Parent}
 	attributes := r.Attributes
 	switch {
@@ -212,7 +212,7 @@ func (l *lines) region(row *row, r *facts.Region, outer []uint64) {
 	case row.hasID && (group == regions.GroupCollectives || group == regions.GroupPointToPoint):
 		l.leaveOut("operations on communicators of one rank")
 	case group == regions.GroupCollectives || group == regions.GroupPointToPoint:
-		l.channel(&one, name, attributes)
+		l.channel(&one, name)
 	case group == regions.GroupProxy:
 		l.control(&one, name, attributes)
 	case group == regions.GroupNetwork:
@@ -313,7 +313,7 @@ func (l *lines) beyond(j *jsonWriter, p *operations.Part) {
 }
 
 // channel takes the interval of a kernel on a row of a channel.
-func (l *lines) channel(one *record, name string, attributes []otf2.AttributeValue) {
+func (l *lines) channel(one *record, name string) {
 	channel, ok := facts.RowChannel(one.row.name)
 	if !ok {
 		l.leaveOut("regions of unknown channels")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/nccl-otf2/nccl-otf2/analysis"
 	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
@@ -141,7 +142,7 @@ func TestRecordsAreTheMinimalProfilers(t *testing.T) {
 		t.Errorf("calls %v, parents of operations %v", calls, parents)
 	}
 	want := make(map[string]int)
-	if _, err := operations.EachPart(a, func(p *operations.Part) error { want[p.Function]++; return nil }); err != nil {
+	if _, err := operations.EachPart(a, nil, analysis.Slice{}, func(p *operations.Part) error { want[p.Function]++; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, counted); diff != "" {

@@ -83,7 +83,7 @@ func (l *lines) rawEnter(r *facts.Region) {
 // rawEvent writes the record of an event that has stopped. The first thread that its attributes name reported its start, the last one
 // its stop.
 func (l *lines) rawEvent(row *row, r *facts.Region) {
-	name := strings.TrimPrefix(l.rows.regionName(r.Region), regions.EventPrefix)
+	name := strings.TrimPrefix(l.rows.defs.RegionName(r.Region), regions.EventPrefix)
 	one := record{typ: regions.EventPrefix + name, function: name, row: row, of: l.caller(r.Attributes), begin: r.Begin, end: r.End, event: r.Event, parent: r.Parent}
 	one.startTID = l.rawOpen[r.Location].tid
 	one.stopTID, _ = l.rows.attributes.Last(r.Attributes, regions.AttrTID)
@@ -126,7 +126,7 @@ func (l *lines) rawDetail(j *jsonWriter, event string, ref otf2.AttributeRef, v 
 
 // rawState writes the record of a state, of the event that is open around it or that it names.
 func (l *lines) rawState(row *row, r *facts.Region) {
-	name := strings.TrimPrefix(l.rows.regionName(r.Region), regions.StatePrefix)
+	name := strings.TrimPrefix(l.rows.defs.RegionName(r.Region), regions.StatePrefix)
 	of := rawOpen{event: r.Event}
 	if of.event == 0 {
 		of = l.rawOpen[r.Location]

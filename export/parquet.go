@@ -228,7 +228,7 @@ func (e *exporter) operations(w io.Writer, codec compress.Codec) error {
 	t := newTable[Operation](e, w, "operations", codec)
 	r, clock := e.rows, &e.rows.clock
 	present := analysis.MembersWithData(e.archive.Defs, facts.Communicators(e.archive.Defs))
-	problems, err := operations.EachPartOf(e.archive, e.opts.Selection, e.slice, func(p *operations.Part) error {
+	problems, err := operations.EachPart(e.archive, e.opts.Selection, e.slice, func(p *operations.Part) error {
 		row := r.on(p.Location, p.Comm)
 		o := Operation{
 			Run: e.run(), Members: int32(present[p.Comm]), WaitKind: textOrNone(p.WaitKind), Leads: p.Leads, Device: p.Device, BusFactor: p.BusFactor,
@@ -265,7 +265,7 @@ func bandwidth(p *operations.Part, duration int64) (algbw float64, ok bool) {
 func (e *exporter) transfers(w io.Writer, codec compress.Codec) error {
 	t := newTable[TransferRow](e, w, "transfers", codec)
 	r, clock := e.rows, &e.rows.clock
-	problems, err := matrix.EachTransferOf(e.archive, e.slice, func(x *matrix.Transfer) error {
+	problems, err := matrix.EachTransfer(e.archive, e.slice, func(x *matrix.Transfer) error {
 		if !e.opts.Selection.At(x.Location, x.Begin) {
 			return nil
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/parquet-go/parquet-go/compress"
 
 	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/sql"
 )
 
 // Tables in parts: the operations and the transfers are files of slices of the archive, which processes on several machines, or several
@@ -35,7 +36,7 @@ func (o *Options) checkParts() error {
 
 // partName is the name of the file of a part: "operations-0003-of-0008.parquet".
 func partName(file string, s analysis.Slice) string {
-	return fmt.Sprintf("%s-%04d-of-%04d.parquet", strings.TrimSuffix(file, ".parquet"), s.Number, s.Of)
+	return sql.PartFile(strings.TrimSuffix(file, sql.Suffix), s.Number, s.Of)
 }
 
 // inParts writes the tables, or the parts of them that are asked for.
@@ -141,8 +142,6 @@ func dropOthers(dir string, parts int) error {
 
 // isPartOf tells whether a file is a table's, or one of its parts.
 func isPartOf(name, table string) bool {
-	var s analysis.Slice
-	stem := strings.TrimSuffix(table, ".parquet")
-	n, _ := fmt.Sscanf(name, stem+"-%04d-of-%04d.parquet", &s.Number, &s.Of)
-	return name == table || n == 2 && name == partName(table, s)
+	_, _, part := sql.PartOf(name, strings.TrimSuffix(table, sql.Suffix))
+	return name == table || part
 }

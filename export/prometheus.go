@@ -97,7 +97,7 @@ func (s *promSum) bandwidth() float64 {
 func Prometheus(a *otf2.Archive, path string, stdout io.Writer, opts *Options) (*Result, error) {
 	e := newExporter(a, opts)
 	sums := make(map[promKey]*promSum)
-	problems, err := operations.EachPartOf(a, e.opts.Selection, analysis.Slice{}, func(p *operations.Part) error {
+	problems, err := operations.EachPart(a, e.opts.Selection, analysis.Slice{}, func(p *operations.Part) error {
 		duration := e.rows.clock.nanoseconds(int64(p.End - p.Begin))
 		switch {
 		case p.Source == "network" || p.Source == "enqueue":

@@ -196,13 +196,6 @@ func (r *rows) addProcesses() {
 	}
 }
 
-func (r *rows) regionName(ref otf2.RegionRef) string {
-	if d := r.defs.Region(ref); d != nil {
-		return r.defs.String(d.Name)
-	}
-	return ""
-}
-
 // worldOfProcess is a process's rank in the job and the number of processes, if the job's launcher set them: then it is
 // named by it.
 func (r *rows) worldOfProcess(p *process) (rank, size int, ok bool) {

@@ -114,9 +114,9 @@ func (r *rows) waitFigures(out figures, w *waits.Wait) {
 // nameOfSlice is what a region is called where it is drawn.
 func (r *rows) nameOfSlice(s *span) string {
 	if s.launched {
-		return r.regionName(s.region) + facts.LaunchedOnly
+		return r.defs.RegionName(s.region) + facts.LaunchedOnly
 	}
-	return r.regionName(s.region)
+	return r.defs.RegionName(s.region)
 }
 
 // nameOfTransfer is what a transfer is called at its sender.

@@ -3,6 +3,8 @@
 package facts
 
 import (
+	"slices"
+
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -24,6 +26,12 @@ var waitKindNames = [NumWaitKinds]string{"collective", "late broadcast", "early 
 
 // String is the cause as reports name it.
 func (k WaitKind) String() string { return waitKindNames[k] }
+
+// WaitKindNamed is the cause that reports name so; false if there is none.
+func WaitKindNamed(name string) (WaitKind, bool) {
+	k := slices.Index(waitKindNames[:], name)
+	return WaitKind(max(k, 0)), k >= 0
+}
 
 // WaitKindOf is the cause for which members of a collective wait; nil stands for one that NCCL does not have.
 func WaitKindOf(c *regions.Collective) WaitKind {

@@ -107,7 +107,6 @@ type Details struct {
 	Together              uint32                // operations of a launch of several, 0: not stated
 	Count                 uint64                // elements, as given in the call
 	Uncertainty           uint64                // ns that begin and end may be off by, of the GPU's times
-	Realigned             uint32                // by how many kernels at most NCCL had handed the GPU's stamps to later operations; 0: it had not
 	Parent                uint64                // id of NCCL's event that asked for it, 0: not known
 	Event                 uint64                // id of NCCL's event, 0: not known
 	Send, Recv            uint64                // addresses of the buffers, 0: not stated
@@ -168,8 +167,6 @@ func (r *Reader) Read(ev *otf2.Event, d *Details) {
 			d.Uncertainty, d.Stated = a.Bits, true
 		case regions.AttrOperations:
 			d.Together = uint32(a.Bits)
-		case regions.AttrRealigned:
-			d.Realigned = uint32(a.Bits)
 		case regions.AttrEventID:
 			d.Event = a.Bits
 		case regions.AttrParentID:

@@ -184,7 +184,7 @@ func Membership(defs *otf2.Definitions, comms map[otf2.CommRef]*Communicator) ma
 // archiveNames tells what ids mean in an archive.
 type archiveNames struct {
 	*otf2.Definitions
-	comms map[otf2.CommRef]*Communicator
+	CommTable
 }
 
 // ArchiveNames tells what ids in events mean in an archive with these definitions and communicators.
@@ -192,23 +192,20 @@ func ArchiveNames(defs *otf2.Definitions, comms map[otf2.CommRef]*Communicator) 
 	return archiveNames{defs, comms}
 }
 
-// RegionName is "" for a region that is not defined.
-func (n archiveNames) RegionName(ref otf2.RegionRef) string {
-	if d := n.Region(ref); d != nil {
-		return n.String(d.Name)
-	}
-	return ""
-}
+// CommTable has communicators by their definitions; what they say of sizes and ranks is part of [Names].
+type CommTable map[otf2.CommRef]*Communicator
 
-func (n archiveNames) CommSize(ref otf2.CommRef) int {
-	if c := n.comms[ref]; c != nil {
+// CommSize is the number of a communicator's ranks; 0 if it is not known.
+func (cs CommTable) CommSize(ref otf2.CommRef) int {
+	if c := cs[ref]; c != nil {
 		return c.Size()
 	}
 	return 0
 }
 
-func (n archiveNames) Rank(ref otf2.CommRef, l otf2.LocationRef) int {
-	if c := n.comms[ref]; c != nil {
+// Rank is the rank that a location shows; −1 if the communicator is not known, or shows none there.
+func (cs CommTable) Rank(ref otf2.CommRef, l otf2.LocationRef) int {
+	if c := cs[ref]; c != nil {
 		return c.RankOf(l)
 	}
 	return -1

@@ -191,21 +191,20 @@ func (ps Properties) Incomplete() bool { return ps[CompleteProperty] == "false" 
 
 // NetworkRanks tells whose transfers the rows of networks show, by rank in their communicator.
 func NetworkRanks(defs *otf2.Definitions) map[otf2.LocationRef]int {
-	of := make(map[otf2.LocationRef]int)
-	for _, p := range defs.LocationProperties {
-		if defs.String(p.Name) == PropRank.Key() {
-			of[p.Location] = int(p.Value)
-		}
-	}
-	return of
+	return locationProperty(defs, PropRank)
 }
 
 // NodesOf tells on how many nodes NCCL saw the communicators of communicator ranks' rows; rows of several, and those of which it is not stated,
 // are not in it.
 func NodesOf(defs *otf2.Definitions) map[otf2.LocationRef]int {
+	return locationProperty(defs, PropNNodes)
+}
+
+// locationProperty gives the numbers that a property has at the locations with it.
+func locationProperty(defs *otf2.Definitions, property Property) map[otf2.LocationRef]int {
 	of := make(map[otf2.LocationRef]int)
 	for _, p := range defs.LocationProperties {
-		if defs.String(p.Name) == PropNNodes.Key() {
+		if defs.String(p.Name) == property.Key() {
 			of[p.Location] = int(p.Value)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 )
 
 // Options say how to import; nil means the zero value.
@@ -44,8 +45,8 @@ type Result struct {
 // used are the counts that tell what became of records that were used.
 var used = []string{"EVENTS", "STATES", "OPERATIONS"}
 
-// Extensions are those of the files that are taken from a folder.
-var Extensions = []string{".jsonl", ".json", ".log"}
+// extensions are those of the files that are taken from a folder.
+var extensions = []string{".jsonl", ".json", ".log"}
 
 // Import reads files, and the files of folders, and leaves a shard per process in the experiment directory dir, which unify
 // makes an archive of. dir must hold no shards. If nothing can be imported, or on an error, what was made is removed.
@@ -90,7 +91,7 @@ func files(inputs []string) ([]string, error) {
 		}
 		found := len(all)
 		err = filepath.WalkDir(in, func(path string, d fs.DirEntry, err error) error {
-			if err == nil && d.Type().IsRegular() && slices.Contains(Extensions, filepath.Ext(path)) {
+			if err == nil && d.Type().IsRegular() && slices.Contains(extensions, filepath.Ext(path)) {
 				all = append(all, path)
 			}
 			return err
@@ -99,7 +100,7 @@ func files(inputs []string) ([]string, error) {
 			return nil, err
 		}
 		if len(all) == found {
-			return nil, fmt.Errorf("%s holds no files whose names end in %s", in, strings.Join(Extensions, ", "))
+			return nil, fmt.Errorf("%s holds no files whose names end in %s", in, strings.Join(extensions, ", "))
 		}
 	}
 	return all, nil
@@ -265,7 +266,7 @@ func describe(text []byte, err error) string {
 	var syntax *json.SyntaxError
 	switch {
 	case text == nil:
-		return fmt.Sprintf("a line of more than %d bytes", maxLine)
+		return fmt.Sprintf("a line of more than %d bytes", regular.MaxLine)
 	case errors.As(err, &syntax):
 		return fmt.Sprintf("no JSON at byte %d: %v", syntax.Offset, err)
 	}

@@ -65,7 +65,7 @@ func keyOf(o *export.Operation) string {
 // transfersOf is the network's matrix by communicator, where there is any traffic.
 func transfersOf(a *otf2.Archive) map[string][]matrix.Cell {
 	all := make(map[string][]matrix.Cell)
-	for _, n := range matrix.Read(a).Networks {
+	for _, n := range matrix.Read(a, nil).Networks {
 		if n.Total.Transfers > 0 {
 			all[n.Communicator] = n.Cells
 		}

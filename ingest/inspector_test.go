@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nccl-otf2/nccl-otf2/analysis"
 	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
 )
 
@@ -56,7 +57,7 @@ func TestInspectorWithEventTraces(t *testing.T) {
 		source            string
 	}{{20, 120, 21, "gpu"}, {20, 120, 21, "gpu"}, {20, 161, 21, "gpu"}, {0, 5, 0, "enqueue"}}
 	n := 0
-	if _, err := operations.EachPart(a, func(p *operations.Part) error {
+	if _, err := operations.EachPart(a, nil, analysis.Slice{}, func(p *operations.Part) error {
 		n++
 		w, at := want[p.Ordinal], (epoch+1000*p.Ordinal)*1000
 		if uint64(p.Begin) != at+w.begin*1000 || uint64(p.End) != at+w.end*1000 || p.Source != w.source || p.Uncertainty != w.slack*1000 || p.Size != 1<<20 {
@@ -110,7 +111,7 @@ func TestInspectorWithoutEventTraces(t *testing.T) {
 	if !seen["AllGather"] || !seen["Send"] || !seen["Recv"] || report.WaitStates.Total.Waits != 0 || report.WaitStates.Collectives != 0 {
 		t.Errorf("operations %v, waits %+v", seen, report.WaitStates.Total)
 	}
-	if _, err := operations.EachPart(a, func(p *operations.Part) error {
+	if _, err := operations.EachPart(a, nil, analysis.Slice{}, func(p *operations.Part) error {
 		if p.Function == "AllGather" && p.Rank == 0 && uint64(p.End) != (dump-100*(2-p.Ordinal))*1000 {
 			t.Errorf("AllGather %d ends at %d", p.Ordinal, p.End)
 		}
@@ -188,7 +189,7 @@ func TestInspectorLaterFormats(t *testing.T) {
 		a := unify(t, dir, false)
 		algorithm := map[bool]string{true: "RING", false: ""}[version != "v4.1"]
 		n := 0
-		if _, err := operations.EachPart(a, func(p *operations.Part) error {
+		if _, err := operations.EachPart(a, nil, analysis.Slice{}, func(p *operations.Part) error {
 			if n++; p.Algorithm != algorithm || p.Protocol != "" || p.Ordinal > 2 {
 				t.Errorf("%s: %+v", version, p)
 			}

@@ -237,9 +237,6 @@ func (l *line) kind() (lineKind, error) {
 	return 0, errors.New("neither a record of the minimal profiler nor one of NCCL Inspector")
 }
 
-// maxLine bounds a line: longer ones are damage.
-const maxLine = 4 << 20
-
 // eachLine calls f with each line of a file and its number, from 1. last tells that the line has no end: it is the last, and
 // possibly cut off. Empty lines are left out.
 func eachLine(path string, f func(number int, text []byte, last bool) error) error {
@@ -255,7 +252,7 @@ func eachLine(path string, f func(number int, text []byte, last bool) error) err
 		text, err := r.ReadSlice('\n')
 		tooLong := false
 		for errors.Is(err, bufio.ErrBufferFull) {
-			if len(long)+len(text) > maxLine {
+			if len(long)+len(text) > regular.MaxLine {
 				tooLong = true
 			} else {
 				long = append(long, text...)

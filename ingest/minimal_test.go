@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nccl-otf2/nccl-otf2/analysis"
 	"github.com/nccl-otf2/nccl-otf2/analysis/check"
 	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -269,7 +270,7 @@ func TestDumpsOfTheMinimalProfiler(t *testing.T) {
 			}
 			got := make(map[operation]int)
 			gpu := 0
-			if _, err := operations.EachPart(a, func(p *operations.Part) error {
+			if _, err := operations.EachPart(a, nil, analysis.Slice{}, func(p *operations.Part) error {
 				if p.Event == 0 { // a call for which NCCL reports no operation
 					return nil
 				}

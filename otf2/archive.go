@@ -104,7 +104,12 @@ func (a *Archive) base() string { return strings.TrimSuffix(a.path, filepath.Ext
 func (a *Archive) archiveFile(ext string) string { return a.base() + ext }
 
 func (a *Archive) locationFile(loc LocationRef, ext string) string {
-	return filepath.Join(a.base(), strconv.FormatUint(uint64(loc), 10)+ext)
+	return locationFile(a.base(), loc, ext)
+}
+
+// locationFile is the path of a location's file in the folder of the locations' files.
+func locationFile(folder string, loc LocationRef, ext string) string {
+	return filepath.Join(folder, strconv.FormatUint(uint64(loc), 10)+ext)
 }
 
 // EventFile returns the path of a location's event file.

@@ -149,10 +149,6 @@ func (a *ArchiveWriter) definition(id uint8, fields []byte) ([]byte, int, error)
 	return b, reserve, nil
 }
 
-func (a *ArchiveWriter) locationFile(loc LocationRef, ext string) string {
-	return filepath.Join(a.base, strconv.FormatUint(uint64(loc), 10)+ext)
-}
-
 // use checks that loc can have files now; the caller holds the lock.
 func (a *ArchiveWriter) use(loc LocationRef) error {
 	if a.closed {
@@ -176,7 +172,7 @@ func (a *ArchiveWriter) Events(loc LocationRef) (*EventWriter, error) {
 	if w := a.events[loc]; w != nil {
 		return w, nil
 	}
-	w, err := CreateEventWriter(a.locationFile(loc, ".evt"), &EventWriterOptions{ChunkSize: a.opts.EventChunkSize, CheckNesting: a.opts.CheckNesting})
+	w, err := CreateEventWriter(locationFile(a.base, loc, ".evt"), &EventWriterOptions{ChunkSize: a.opts.EventChunkSize, CheckNesting: a.opts.CheckNesting})
 	if err != nil {
 		return nil, err
 	}
@@ -204,7 +200,7 @@ func (a *ArchiveWriter) LocalDefs(loc LocationRef, maps []*MappingTable, clocks 
 	if w != nil && w.check != nil && w.events > 0 {
 		return fmt.Errorf("otf2: mapping tables of location %d after its first event: %w", loc, ErrInvalid)
 	}
-	if err := WriteLocalDefs(a.locationFile(loc, ".def"), maps, clocks, a.opts.DefChunkSize); err != nil {
+	if err := WriteLocalDefs(locationFile(a.base, loc, ".def"), maps, clocks, a.opts.DefChunkSize); err != nil {
 		return err
 	}
 	var tables []MappingTable
@@ -245,7 +241,7 @@ func (a *ArchiveWriter) Snapshots(loc LocationRef) (*SnapshotWriter, error) {
 	if w := a.snapshots[loc]; w != nil {
 		return w, nil
 	}
-	w, err := CreateSnapshotWriter(a.locationFile(loc, ".snap"), a.opts.EventChunkSize)
+	w, err := CreateSnapshotWriter(locationFile(a.base, loc, ".snap"), a.opts.EventChunkSize)
 	if err == nil {
 		a.snapshots[loc] = w
 	}
@@ -349,7 +345,7 @@ func (a *ArchiveWriter) completeLocations() (failures []error) {
 		defined[l.ref] = true
 		w := a.events[l.ref]
 		if w == nil { // readers want a file also of a location without events
-			empty, err := CreateEventWriter(a.locationFile(l.ref, ".evt"), &EventWriterOptions{ChunkSize: a.opts.EventChunkSize})
+			empty, err := CreateEventWriter(locationFile(a.base, l.ref, ".evt"), &EventWriterOptions{ChunkSize: a.opts.EventChunkSize})
 			if err == nil {
 				err = empty.Close()
 			}
@@ -360,12 +356,12 @@ func (a *ArchiveWriter) completeLocations() (failures []error) {
 			a.defs.fill(l.reserve, w.Events())
 		}
 		if a.locals[l.ref] == nil {
-			if err := WriteLocalDefs(a.locationFile(l.ref, ".def"), nil, nil, a.opts.DefChunkSize); err != nil {
+			if err := WriteLocalDefs(locationFile(a.base, l.ref, ".def"), nil, nil, a.opts.DefChunkSize); err != nil {
 				failures = append(failures, err)
 			}
 		}
 		if len(a.snapshots) > 0 && a.snapshots[l.ref] == nil {
-			s, err := CreateSnapshotWriter(a.locationFile(l.ref, ".snap"), a.opts.EventChunkSize)
+			s, err := CreateSnapshotWriter(locationFile(a.base, l.ref, ".snap"), a.opts.EventChunkSize)
 			if err == nil {
 				err = s.Close()
 			}

@@ -42,6 +42,14 @@ func (defs *Definitions) String(ref StringRef) string {
 	return ""
 }
 
+// RegionName returns the name of a region; "" if there is none of that id.
+func (defs *Definitions) RegionName(ref RegionRef) string {
+	if d := defs.Region(ref); d != nil {
+		return defs.String(d.Name)
+	}
+	return ""
+}
+
 // ReadGlobalDefs reads a global definition file. With an error it returns what came before it.
 func ReadGlobalDefs(path string, chunkSize uint64) (*Definitions, error) {
 	defs := &Definitions{}

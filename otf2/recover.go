@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 )
 
 // RecoverOptions adjust Recover. The zero value is useful.
@@ -176,7 +178,7 @@ func findAnchor(path string) (string, error) {
 		full := filepath.Join(path, e.Name())
 		switch {
 		case e.IsDir():
-			if found, _ := filepath.Glob(filepath.Join(full, "*.evt")); len(found) > 0 {
+			if len(regular.Matches(full, "*.evt")) > 0 {
 				folders = append(folders, full+".otf2")
 			}
 		case isAnchorName(e.Name()):
@@ -235,10 +237,6 @@ func (r *recovery) add(loc LocationRef, ext ...string) {
 	r.files[loc] = append(have, ext...)
 }
 
-func (r *recovery) locationPath(loc LocationRef, ext string) string {
-	return filepath.Join(r.base, strconv.FormatUint(uint64(loc), 10)+ext)
-}
-
 func (r *recovery) thumbnailPath(i uint32) string {
 	return r.base + "." + strconv.FormatUint(uint64(i), 10) + ".thumb"
 }
@@ -295,20 +293,20 @@ func (r *recovery) location(loc LocationRef) {
 	has := func(ext string) bool { return slices.Contains(r.files[loc], ext) }
 	_, defined := r.defined[loc]
 	if has(".evt") {
-		if n, known := r.counted(r.locationPath(loc, ".evt"), &eventTable, "event"); known {
+		if n, known := r.counted(locationFile(r.base, loc, ".evt"), &eventTable, "event"); known {
 			r.events[loc] = n
 		}
 	} else if defined {
 		r.events[loc] = 0
-		r.createEmpty(r.locationPath(loc, ".evt"), "the location has no event file: an empty one")
+		r.createEmpty(locationFile(r.base, loc, ".evt"), "the location has no event file: an empty one")
 	}
 	if has(".snap") {
-		r.counted(r.locationPath(loc, ".snap"), &snapshotTable, "snapshot record")
+		r.counted(locationFile(r.base, loc, ".snap"), &snapshotTable, "snapshot record")
 	} else if defined && r.anchor != nil && r.anchor.Snapshots > 0 {
-		r.createEmpty(r.locationPath(loc, ".snap"), "the location has no snapshot file: an empty one")
+		r.createEmpty(locationFile(r.base, loc, ".snap"), "the location has no snapshot file: an empty one")
 	}
 	if has(".def") {
-		r.records(r.locationPath(loc, ".def"), &localDefTable, r.defChunk, "local definition",
+		r.records(locationFile(r.base, loc, ".def"), &localDefTable, r.defChunk, "local definition",
 			fmt.Sprintf("location %d: mapping tables or clock offsets may be lost; without them its ids and times are its own", loc))
 	}
 	if n := r.events[loc]; !defined && n > 0 {

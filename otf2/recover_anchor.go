@@ -78,7 +78,7 @@ func (r *recovery) deduce() {
 	var events, defs sizeVote
 	for loc, exts := range r.files {
 		for _, ext := range exts {
-			path := r.locationPath(loc, ext)
+			path := locationFile(r.base, loc, ext)
 			switch ext {
 			case ".evt":
 				events.file(path, &eventTable, true)

@@ -15,8 +15,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/stats"
 )
 
-// Version is the schema version of aggregates on disk. A reader refuses other versions.
-const Version = 2
+// version is the schema version of aggregates on disk. A reader refuses other versions.
+const version = 2
 
 // Aggregate is what an Aggregator has summed up. Times are nanoseconds.
 type Aggregate struct {
@@ -177,8 +177,8 @@ func Read(r io.Reader) (*Aggregate, error) {
 	if err := json.NewDecoder(r).Decode(a); err != nil {
 		return nil, err
 	}
-	if a.Version != Version {
-		return nil, fmt.Errorf("version %d, this program reads %d", a.Version, Version)
+	if a.Version != version {
+		return nil, fmt.Errorf("version %d, this program reads %d", a.Version, version)
 	}
 	for i, n := range a.Nodes {
 		if n.Parent < None || int(n.Parent) >= i {

@@ -355,7 +355,7 @@ func (r *row) pop(t uint64, unfinished bool) {
 // Aggregate gives what has been summed up so far. Regions that are open count up to the last event of their location, as
 // unfinished.
 func (g *Aggregator) Aggregate() *Aggregate {
-	a := &Aggregate{Version: Version, Folded: g.tree.folded}
+	a := &Aggregate{Version: version, Folded: g.tree.folded}
 	for l, r := range g.rows {
 		a.Rows = append(a.Rows, g.snapshot(uint64(l), r))
 	}

@@ -195,6 +195,3 @@ func SizeOrder(n Node) int {
 	}
 	return 0
 }
-
-// ClassName is the name of the class of a size.
-func ClassName(size uint64) string { return regions.SizeClasses[regions.SizeClassOf(size)].String() }

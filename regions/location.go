@@ -88,9 +88,9 @@ func (l *location) at(t uint64) otf2.Timestamp {
 // errRows says that a process has as many locations as it may have.
 var errRows = errors.New("too many rows")
 
-// MaxRows is how many locations a process has at most: a rank's, one for NCCL's threads and two for the network, of each of as many
+// maxRows is how many locations a process has at most: a rank's, one for NCCL's threads and two for the network, of each of as many
 // communicators as the plugin records. What would be drawn on further ones is counted, and a marker says so.
-const MaxRows = 4 * shm.CommMax
+const maxRows = 4 * shm.CommMax
 
 // newLocation makes the next location. Number 0 is always the first application thread: readers
 // expect every process to have one (OTF2 3.0: a PROCESS group holds at least one CPU_THREAD).

@@ -156,8 +156,22 @@ const (
 	numNetCounts
 )
 
+// Keys of Network.
+const (
+	NetPuts        = "PUTS"
+	NetPutBytes    = "PUT_BYTES"
+	NetEmpty       = "EMPTY_TRANSFERS"
+	NetRecvBytes   = "RECEIVED_BYTES"
+	NetIBEvents    = "IB_EVENTS"
+	NetIBBytes     = "IB_SENT_BYTES"
+	NetSocket      = "SOCKET_EVENTS"
+	NetSocketBytes = "SOCKET_BYTES"
+	NetOther       = "OTHER_NET_EVENTS"
+)
+
 var netCountNames = [numNetCounts]string{
-	"PUTS", "PUT_BYTES", "EMPTY_TRANSFERS", "RECEIVED_BYTES", "IB_EVENTS", "IB_SENT_BYTES", "SOCKET_EVENTS", "SOCKET_BYTES", "OTHER_NET_EVENTS",
+	netPuts: NetPuts, netPutBytes: NetPutBytes, netEmpty: NetEmpty, netRecvBytes: NetRecvBytes, netIB: NetIBEvents, netIBBytes: NetIBBytes,
+	netSocket: NetSocket, netSocketBytes: NetSocketBytes, netOther: NetOther,
 }
 
 // Network gives what was counted of the network: transfers and bytes, and the network plugins' own events,

@@ -46,11 +46,14 @@ const (
 	numOddities
 )
 
+// OddityCaptureOnly counts plans that NCCL reported when they were captured in a CUDA graph, and whose replays it does not report.
+const OddityCaptureOnly = "CAPTURE_ONLY_PLANS"
+
 // oddityNames are the keys of experiment.Counts.Oddities and the last parts of the archive's properties.
 var oddityNames = [numOddities]string{
 	"STRAY_STOPS", "STRAY_STATES", "LATE_CHILDREN", "FOREIGN_CONTEXTS", "UNFINISHED_CALLS",
 	"INCOMPLETE_OPERATIONS", "IMPLAUSIBLE_GPU_TIMES", "DROPPED_MESSAGES", "UNKNOWN_FUNCTIONS", "LATE_RECORDS",
-	"AFTER_FINALIZE", "UNKNOWN_COMM_SIZE", "CAPTURE_ONLY_PLANS", "FORGOTTEN_CALLS",
+	"AFTER_FINALIZE", "UNKNOWN_COMM_SIZE", OddityCaptureOnly, "FORGOTTEN_CALLS",
 	"REPEATED_STEPS", "UNSTOPPED_STEPS", "FORGOTTEN_EVENTS", "UNPLACED_TRANSFERS", "UNSIZED_TRANSFERS",
 	"REPEATED_NET_STOPS", "UNKNOWN_NET_EVENTS", "IMPLAUSIBLE_CHANNEL_TIMES",
 	"STRAY_PHASE_ENDS", "UNFINISHED_PHASES", "CROSSING_PHASES", "DEEP_PHASES",

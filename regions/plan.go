@@ -165,7 +165,7 @@ func (ops *operations) stopGroup(th *thread, t uint64, r *shm.Record) {
 	}
 	delete(ops.plans, r.Handle)
 	if th.group == nil && (th.loc == nil || !ops.callsReported()) && p.comm.announced {
-		ops.writeEnqueue(th, p, t)
+		ops.writeEnqueue(p, t)
 	}
 	ops.endPlan(p, t)
 }

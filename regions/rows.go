@@ -32,7 +32,7 @@ type rows struct {
 }
 
 func newRows() rows {
-	return rows{most: MaxRows, made: make(map[rowClass]int), idle: make(map[rowClass][]*location)}
+	return rows{most: maxRows, made: make(map[rowClass]int), idle: make(map[rowClass][]*location)}
 }
 
 // lookedAt is how many idle rows are tried: the latest owners' communicators may have gone on beside a new one.

@@ -370,7 +370,7 @@ func (pw *planWriter) operationAttributes(a *otf2.AttributeList, c *commRank, op
 }
 
 // writeEnqueue draws a plan that no call of the application's thread is open for.
-func (ops *operations) writeEnqueue(th *thread, p *plan, stop uint64) {
+func (ops *operations) writeEnqueue(p *plan, stop uint64) {
 	loc := ops.enqueueLocation(p.comm)
 	if loc == nil {
 		return

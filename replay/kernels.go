@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -346,77 +347,91 @@ func (k *kernels) stamped(x *Context, line *Kernel) bool {
 // that were captured before anything was replayed again are one graph.
 func (k *kernels) replays(x *Context, replayed []*plan) error {
 	var graph []*Event // launches
-	flush := func() error {
-		if len(graph) == 0 {
-			return nil
-		}
-		number := k.graphs
-		k.graphs++
-		k.add(graph[0].Start.Index, 0, "begin")
-		for _, launch := range graph {
-			var name string
-			for _, pl := range replayed {
-				if pl.launch == launch {
-					name = pl.name
-				}
+	for _, launch := range capturedLaunches(replayed) {
+		if len(graph) > 0 && replayedBetween(replayed, graph[0].Start.T, launch.Start.T) {
+			if err := k.graph(x, graph, replayed); err != nil {
+				return err
 			}
-			k.launch(x, &plan{launch: launch, name: name})
-		}
-		last := graph[len(graph)-1]
-		if last.Stop == nil {
-			return fmt.Errorf("the capture of event %d has no end", last.Index)
-		}
-		k.add(last.Stop.Index, 0, "end")
-		k.capture = append(k.capture, [2]uint64{graph[0].Start.T, last.Stop.T})
-		for i := 0; i < len(replayed); i++ {
-			if replayed[i].launch != graph[0] {
-				continue
-			}
-			if i+len(graph) > len(replayed) {
-				return fmt.Errorf("the last replay of a graph (event %d) is not whole", replayed[i].group.Index)
-			}
-			begin, text := ^uint64(0), ""
-			for n, launch := range graph {
-				pl := replayed[i+n]
-				if pl.launch != launch {
-					return fmt.Errorf("a replay of a graph (event %d) is out of order", pl.group.Index)
-				}
-				begin = min(begin, pl.start, pl.group.Start.T)
-				text += fmt.Sprintf(" %d %d", pl.start, pl.end)
-			}
-			domain, cbid := driverDomain, cuGraphLaunch
-			if i%2 == 1 {
-				domain, cbid = runtimeDomain, cudaGraphLaunch
-			}
-			k.add(k.callBefore(last.Stop.Thread, begin, last.Stop), begin, "graph %d %d %d %d%s", domain, cbid, number, len(graph), text)
-		}
-		graph = nil
-		return nil
-	}
-	seen := map[*Event]bool{}
-	var captures []*Event
-	for _, pl := range replayed {
-		if !seen[pl.launch] {
-			seen[pl.launch] = true
-			captures = append(captures, pl.launch)
-		}
-	}
-	slices.SortFunc(captures, func(a, b *Event) int { return cmp.Compare(a.Index, b.Index) })
-	for _, launch := range captures {
-		if len(graph) > 0 {
-			between := false
-			for _, pl := range replayed {
-				between = between || pl.group.Start.T > graph[0].Start.T && pl.group.Start.T < launch.Start.T
-			}
-			if between {
-				if err := flush(); err != nil {
-					return err
-				}
-			}
+			graph = nil
 		}
 		graph = append(graph, launch)
 	}
-	return flush()
+	if len(graph) == 0 {
+		return nil
+	}
+	return k.graph(x, graph, replayed)
+}
+
+// capturedLaunches are the launches of plans, each once, in the order in which they were made.
+func capturedLaunches(replayed []*plan) (launches []*Event) {
+	seen := map[*Event]bool{}
+	for _, pl := range replayed {
+		if !seen[pl.launch] {
+			seen[pl.launch] = true
+			launches = append(launches, pl.launch)
+		}
+	}
+	slices.SortFunc(launches, func(a, b *Event) int { return cmp.Compare(a.Index, b.Index) })
+	return launches
+}
+
+// replayedBetween tells whether a plan began after one time and before the other.
+func replayedBetween(replayed []*plan, after, before uint64) bool {
+	return slices.ContainsFunc(replayed, func(pl *plan) bool { return pl.group.Start.T > after && pl.group.Start.T < before })
+}
+
+// graph adds the capture of a graph's launches, and each time that it was launched.
+func (k *kernels) graph(x *Context, graph []*Event, replayed []*plan) error {
+	number := k.graphs
+	k.graphs++
+	k.add(graph[0].Start.Index, 0, "begin")
+	for _, launch := range graph {
+		var name string
+		for _, pl := range replayed {
+			if pl.launch == launch {
+				name = pl.name
+			}
+		}
+		k.launch(x, &plan{launch: launch, name: name})
+	}
+	last := graph[len(graph)-1]
+	if last.Stop == nil {
+		return fmt.Errorf("the capture of event %d has no end", last.Index)
+	}
+	k.add(last.Stop.Index, 0, "end")
+	k.capture = append(k.capture, [2]uint64{graph[0].Start.T, last.Stop.T})
+	for i := range replayed {
+		if replayed[i].launch != graph[0] {
+			continue
+		}
+		if i+len(graph) > len(replayed) {
+			return fmt.Errorf("the last replay of a graph (event %d) is not whole", replayed[i].group.Index)
+		}
+		begin, text, err := replayOf(graph, replayed[i:])
+		if err != nil {
+			return err
+		}
+		domain, cbid := driverDomain, cuGraphLaunch
+		if i%2 == 1 {
+			domain, cbid = runtimeDomain, cudaGraphLaunch
+		}
+		k.add(k.callBefore(last.Stop.Thread, begin, last.Stop), begin, "graph %d %d %d %d%s", domain, cbid, number, len(graph), text)
+	}
+	return nil
+}
+
+// replayOf gives the begin of a replay of a graph, and when its kernels ran, as text. Its plans stand first.
+func replayOf(graph []*Event, plans []*plan) (begin uint64, text string, err error) {
+	begin = math.MaxUint64
+	for n, launch := range graph {
+		pl := plans[n]
+		if pl.launch != launch {
+			return 0, "", fmt.Errorf("a replay of a graph (event %d) is out of order", pl.group.Index)
+		}
+		begin = min(begin, pl.start, pl.group.Start.T)
+		text += fmt.Sprintf(" %d %d", pl.start, pl.end)
+	}
+	return begin, text, nil
 }
 
 // callBefore is the last call of a thread up to a time, not before `least`, after which no launch of NCCL's is open.

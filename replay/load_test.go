@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/recording"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
@@ -341,7 +342,7 @@ func FuzzRecLines(f *testing.F) {
 		if len(l.p.Opens) == 0 {
 			return
 		}
-		rec := &Recording{Run: RunInfo{NCCL: "2.30.7"}, Processes: []*Process{l.p}}
+		rec := &Recording{Run: recording.Run{NCCL: "2.30.7"}, Processes: []*Process{l.p}}
 		program, err := Compile(rec, 0)
 		if err == nil && !bytes.HasSuffix(program, []byte("\n")) {
 			t.Error("the program has no end")
@@ -352,7 +353,7 @@ func FuzzRecLines(f *testing.F) {
 // FuzzRun: whatever stands in run.json, the recording is refused, or can be made into programs.
 func FuzzRun(f *testing.F) {
 	from := filepath.Join(recordings, "01-allreduce-2p")
-	text, err := os.ReadFile(filepath.Join(from, RunFile))
+	text, err := os.ReadFile(filepath.Join(from, recording.RunFile))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -376,7 +377,7 @@ func FuzzRun(f *testing.F) {
 				t.Fatal(err)
 			}
 		}
-		if err := os.WriteFile(filepath.Join(dir, RunFile), run, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, recording.RunFile), run, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		rec, err := Load(dir)

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"reflect"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/recording"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 )
 
@@ -386,27 +387,24 @@ func (l *loader) state(r *recLine) error {
 
 // loadReferences reads the reference files of process i, where there are any.
 func loadReferences(p *Process, dir string, i int) error {
-	_, err := eachLine(filepath.Join(dir, fmt.Sprintf("p%d.issue.jsonl.gz", i)), func(line []byte) error {
-		var v Issue
+	if err := loadLines(filepath.Join(dir, recording.Issued(i)), &p.Issues); err != nil {
+		return err
+	}
+	return loadLines(filepath.Join(dir, recording.Kernels(i)), &p.Kernels)
+}
+
+// loadLines adds the objects of a file to those that are there; a file that is missing has none.
+func loadLines[T any](path string, to *[]T) error {
+	_, err := eachLine(path, func(line []byte) error {
+		var v T
 		if err := json.Unmarshal(line, &v); err != nil {
 			return fmt.Errorf("broken JSON: %w", err)
 		}
-		p.Issues = append(p.Issues, v)
+		*to = append(*to, v)
 		return nil
 	})
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	_, err = eachLine(filepath.Join(dir, fmt.Sprintf("p%d.kernel.jsonl.gz", i)), func(line []byte) error {
-		var v Kernel
-		if err := json.Unmarshal(line, &v); err != nil {
-			return fmt.Errorf("broken JSON: %w", err)
-		}
-		p.Kernels = append(p.Kernels, v)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil
-	})
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
 	}
-	return nil
+	return err
 }

@@ -537,6 +537,9 @@ func TestThePluginsWordsReachTheUser(t *testing.T) {
 func TestHostsHaveTheEnvironmentOfALauncher(t *testing.T) {
 	t.Setenv("SLURM_PROCID", "7")
 	t.Setenv("RANK", "9")
+	t.Setenv("MV2_COMM_WORLD_RANK", "7")
+	t.Setenv("TORCHELASTIC_RUN_ID", "another")
+	t.Setenv("FLUX_JOB_SIZE", "8")
 	env := map[string]string{}
 	for _, kv := range environment(&Options{Plugin: "x", Spool: true, Clock: ClockRecorded, Env: []string{"WORLD_SIZE=5"}}, 1, 3) {
 		key, value, _ := strings.Cut(kv, "=")
@@ -544,7 +547,7 @@ func TestHostsHaveTheEnvironmentOfALauncher(t *testing.T) {
 	}
 	for key, want := range map[string]string{
 		"RANK": "1", "LOCAL_RANK": "1", "WORLD_SIZE": "5", "LOCAL_WORLD_SIZE": "3", "NCCL_PROFILER_PLUGIN": "x",
-		"NCCL_OTF2_CLOCK": "host", "NCCL_OTF2_COLLECTOR": "spool", "SLURM_PROCID": "",
+		"NCCL_OTF2_CLOCK": "host", "NCCL_OTF2_COLLECTOR": "spool", "SLURM_PROCID": "", "MV2_COMM_WORLD_RANK": "", "TORCHELASTIC_RUN_ID": "", "FLUX_JOB_SIZE": "",
 	} {
 		if env[key] != want {
 			t.Errorf("%s is %q, want %q", key, env[key], want)

@@ -9,6 +9,8 @@ import (
 	"hash/fnv"
 	"strconv"
 	"strings"
+
+	"github.com/nccl-otf2/nccl-otf2/plugin/api"
 )
 
 // Compile makes the program of one process for the host: what to call, from which thread, and after
@@ -149,12 +151,13 @@ func NativeAPI(nccl string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	for _, step := range []struct{ since, version int }{{31, 7}, {29, 6}, {28, 5}, {27, 4}, {26, 3}, {24, 2}} {
-		if r[1] >= step.since {
-			return step.version, nil
+	version := 1
+	for _, v := range api.Versions {
+		if since, err := parseRelease(v.Release); err == nil && r[1] >= since[1] {
+			version = v.Number
 		}
 	}
-	return 1, nil
+	return version, nil
 }
 
 // VersionCode is what ncclGetVersion tells of a release: 22907 of "2.29.7".

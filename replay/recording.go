@@ -12,11 +12,9 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/installed"
+	"github.com/nccl-otf2/nccl-otf2/internal/recording"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 )
-
-// RunFile is the file of a recording's folder that says what it is of.
-const RunFile = "run.json"
 
 // Pointer is an address or another opaque 64-bit number, written in hex in the recordings; 0 is NULL.
 type Pointer uint64
@@ -75,38 +73,8 @@ func (f Flag) MarshalJSON() ([]byte, error) {
 type Recording struct {
 	Name      string // of the folder
 	Dir       string
-	Run       RunInfo
+	Run       recording.Run
 	Processes []*Process // in order of rank
-}
-
-// RunInfo is run.json. Only the NCCL release must be in it.
-type RunInfo struct {
-	Name            string
-	What            string
-	NCCL            string            // release, "2.29.7"
-	Guessed         bool              `json:"ncclGuessed"` // the release is not known, it is one that has the API
-	Library         string            // "rccl", "nccl", or "": not said
-	API             int               `json:"pluginApi"`
-	SocketProfiling bool              `json:"socketProfilingCompiledIn"`
-	Processes       int               `json:"processes"`
-	RanksPerProcess int               `json:"ranksPerProcess"`
-	Driving         string            // how the ranks were driven
-	Program         string            // what was called
-	Options         []string          // of the driver
-	Env             map[string]string // extra environment
-	ExitOK          bool
-	Calls           map[string]int // lines by kind, all processes
-	Starts          map[string]int // by event type
-	States          map[string]int // by name
-	Files           []File
-}
-
-// File is one process's file in RunInfo.
-type File struct {
-	File           string
-	PID            int
-	Lines          int // 0: not said
-	TruncatedLines int
 }
 
 // Process is one recorded process.
@@ -300,7 +268,7 @@ const maxRun = 64 << 20
 // Load reads the recording in a folder. An error names file and line.
 func Load(dir string) (*Recording, error) {
 	rec := &Recording{Name: filepath.Base(filepath.Clean(dir)), Dir: dir}
-	path := filepath.Join(dir, RunFile)
+	path := filepath.Join(dir, recording.RunFile)
 	text, err := regular.Read(path, maxRun)
 	if err != nil {
 		return nil, fmt.Errorf("recording: %w", err)
@@ -334,11 +302,11 @@ func (rec *Recording) fill(path string) error {
 	run := &rec.Run
 	if run.Files == nil {
 		for k := 0; ; k++ {
-			name := fmt.Sprintf("p%d.rec.jsonl.gz", k)
+			name := recording.Calls(k)
 			if _, err := os.Stat(filepath.Join(rec.Dir, name)); err != nil {
 				break
 			}
-			run.Files = append(run.Files, File{File: name})
+			run.Files = append(run.Files, recording.File{File: name})
 		}
 	}
 	if run.Processes == 0 {
@@ -371,10 +339,10 @@ func Find(name string) (string, error) {
 		known = append(known, filepath.Base(folder))
 	}
 	if len(known) == 0 {
-		return "", fmt.Errorf("recording: %s: no such recording (a folder with %s)", name, RunFile)
+		return "", fmt.Errorf("recording: %s: no such recording (a folder with %s)", name, recording.RunFile)
 	}
 	slices.Sort(known)
-	return "", fmt.Errorf("recording: %s: no such recording (a folder with %s, or one of %s)", name, RunFile, strings.Join(slices.Compact(known), ", "))
+	return "", fmt.Errorf("recording: %s: no such recording (a folder with %s, or one of %s)", name, recording.RunFile, strings.Join(slices.Compact(known), ", "))
 }
 
 // namedRecordings are the folders of the recordings that are known by their names; the first of a name is the one to take.
@@ -387,11 +355,10 @@ func namedRecordings() (found []string) {
 	if err == nil {
 		starts = append(starts, filepath.Dir(tool))
 	}
-	var patterns []string
 	for _, start := range starts {
 		for dir := start; ; dir = filepath.Dir(dir) {
 			for _, folder := range recordingFolders {
-				patterns = append(patterns, filepath.Join(dir, folder, "*", RunFile))
+				found = append(found, recordingsIn(filepath.Join(dir, folder))...)
 			}
 			if dir == filepath.Dir(dir) {
 				break
@@ -400,19 +367,20 @@ func namedRecordings() (found []string) {
 	}
 	if err == nil {
 		for _, root := range installed.Roots(tool) {
-			patterns = append(patterns, filepath.Join(root, installedRecordings, "*", RunFile))
-		}
-	}
-	for _, pattern := range patterns {
-		files, _ := filepath.Glob(pattern) // of a folder whose name has a bracket: none
-		for _, file := range files {
-			found = append(found, filepath.Dir(file))
+			found = append(found, recordingsIn(filepath.Join(root, installedRecordings))...)
 		}
 	}
 	return found
 }
 
+func recordingsIn(folder string) (found []string) {
+	for _, file := range regular.Matches(folder, "*/"+recording.RunFile) {
+		found = append(found, filepath.Dir(file))
+	}
+	return found
+}
+
 func isRecording(dir string) bool {
-	st, err := os.Stat(filepath.Join(dir, RunFile))
+	st, err := os.Stat(filepath.Join(dir, recording.RunFile))
 	return err == nil && st.Mode().IsRegular()
 }

@@ -22,6 +22,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nccl-otf2/nccl-otf2/config"
 	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
 )
 
@@ -171,27 +172,14 @@ func (r *Result) Err() error {
 	return nil
 }
 
-// launcherVariables are those by which launchers tell ranks; a replay inside a job must not pass its
-// own on.
-var launcherVariables = []string{
-	"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "ROLE_RANK",
-	"SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS", "SLURM_NPROCS",
-	"PMI_RANK", "PMI_SIZE", "PMIX_RANK", "PMIX_NAMESPACE",
-	"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE",
-	"MPI_LOCALRANKID", "JSM_NAMESPACE_RANK", "FLUX_TASK_RANK", "PALS_RANKID",
-}
-
 // environment is that of process k of n.
 func environment(opt *Options, k, n int) []string {
 	var env []string
-next:
+	numbering := config.NumberingVariables()
 	for _, kv := range os.Environ() {
-		for _, name := range launcherVariables {
-			if strings.HasPrefix(kv, name+"=") {
-				continue next
-			}
+		if name, _, _ := strings.Cut(kv, "="); !slices.Contains(numbering, name) {
+			env = append(env, kv)
 		}
-		env = append(env, kv)
 	}
 	if !slices.ContainsFunc(env, func(kv string) bool { return strings.HasPrefix(kv, hidden.AllGatherV+"=") }) {
 		env = append(env, hidden.AllGatherV+"=0") // recordings have what NCCL 2.29 and newer are not asked for without

@@ -23,7 +23,6 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/analysis/matrix"
 	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/analysis/overlap"
-	"github.com/nccl-otf2/nccl-otf2/analysis/phases"
 	"github.com/nccl-otf2/nccl-otf2/analysis/tally"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -54,12 +53,11 @@ func analyze(t testing.TB, path string) {
 		documents = append(documents, Operations(r))
 		objects = append(objects, r, r.WaitStates)
 	}
-	matrix, tally, overlap := matrix.Read(a), tally.Read(a), overlap.Read(a)
+	matrix, tally, overlap := matrix.Read(a, nil), tally.Read(a, nil), overlap.Read(a, nil)
 	documents = append(documents, Matrix(matrix), Tally(tally), Overlap(overlap))
 	compared := compare.Runs(a, a, compare.Options{})
 	documents, objects = append(documents, Comparison(compared, 0.05)), append(objects, compared)
-	phases, _ := phases.Read(a)
-	objects = append(objects, matrix, tally, overlap, phases)
+	objects = append(objects, matrix, tally, overlap)
 	if err := WriteRecordingText(analysis.SelfReport(a), io.Discard); err != nil {
 		t.Error(err)
 	}
@@ -197,7 +195,7 @@ func FuzzHang(f *testing.F) {
 				archivetest.Try(t, err)
 			}
 		}
-		r, err := hang.Find(dir, now)
+		r, err := hang.Find(dir, now, nil)
 		if err != nil {
 			return
 		}

@@ -9,9 +9,9 @@ import (
 	"io"
 )
 
-// Schema is the version of what commands write as JSON, its member "schema". It counts up when a member is renamed, taken away or means
+// schema is the version of what commands write as JSON, its member "schema". It counts up when a member is renamed, taken away or means
 // something else; new members do not change it.
-const Schema = 1
+const schema = 1
 
 // WriteJSON writes an object as JSON, with its version as the first member, and a new line; objects that begin with a version of their own keep
 // that. indent is what each depth is set in by; "": all is one line.
@@ -37,7 +37,7 @@ func WriteJSON(w io.Writer, v any, indent string) error {
 	} else {
 		head += `"schema":`
 	}
-	head += fmt.Sprint(Schema)
+	head += fmt.Sprint(schema)
 	switch {
 	case !bytes.HasPrefix(members, []byte("}")):
 		head += ","

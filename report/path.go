@@ -179,7 +179,7 @@ func whatIfColumns(steady uint64) []column[criticalpath.WhatIf] {
 		label("", "if as fast as others", changed),
 		{"rank", "", nil, func(w *row) any { return w.Rank }},
 		label("host", "host", func(w *row) string { return w.Host }),
-		{"peer", "", nil, func(w *row) any { return valueOf(w.Peer) }},
+		{"peer", "", nil, func(w *row) any { return optional(w.Peer) }},
 		{"gain_ns", "would go", func(w *row) string {
 			if w.Partial {
 				return "> " + units.Time(float64(w.Gain))
@@ -192,7 +192,7 @@ func whatIfColumns(steady uint64) []column[criticalpath.WhatIf] {
 				return units.Unknown
 			}
 			return units.Time(float64(*w.Least))
-		}, func(w *row) any { return valueOf(w.Least) }},
+		}, func(w *row) any { return optional(w.Least) }},
 		number("operations", "operations", func(w *row) uint64 { return w.Operations }),
 		{"confidence", "confidence", func(w *row) string {
 			switch {
@@ -202,7 +202,7 @@ func whatIfColumns(steady uint64) []column[criticalpath.WhatIf] {
 				return "> 99.9 %"
 			}
 			return fmt.Sprintf("%.1f %%", math.Floor(1000**w.Confidence)/10)
-		}, func(w *row) any { return valueOf(w.Confidence) }},
+		}, func(w *row) any { return optional(w.Confidence) }},
 		{"partial", "", nil, func(w *row) any { return w.Partial }},
 	}
 }
@@ -246,12 +246,4 @@ func unknownOnPath(r *criticalpath.Result) string {
 		return ""
 	}
 	return fmt.Sprintf(", %s of which nothing is known", units.Time(float64(r.Unknown)))
-}
-
-// valueOf is a value that may not be known: nil then.
-func valueOf[T any](v *T) any {
-	if v == nil {
-		return nil
-	}
-	return *v
 }

@@ -7,11 +7,11 @@ import "github.com/nccl-otf2/nccl-otf2/analysis/operations"
 // Names of the lines of Says.
 const (
 	SaysPath    = "critical path"
-	SaysWaiting = "waiting"
+	saysWaiting = "waiting"
 	SaysMost    = "most"
 	SaysIn      = "in"
 	SaysStartUp = "start-up"
-	SaysSlow    = "slow"
+	saysSlow    = "slow"
 )
 
 // Says is what the report says below its verdict before its tables, for where there is a picture of the waiting over time: the critical
@@ -26,7 +26,7 @@ func Says(r *operations.Report) []Line {
 		all = append(all, Line{Name: name, Text: text})
 	}
 	s := r.WaitStates
-	all = append(all, Line{Name: SaysWaiting, Text: whereTotal(s)})
+	all = append(all, Line{Name: saysWaiting, Text: whereTotal(s)})
 	if s.Total.Parts > 0 {
 		all = append(all, whereLines(s, Clock{Begin: uint64(r.Summary.Begin)})...)
 	}

@@ -22,6 +22,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
+	"github.com/nccl-otf2/nccl-otf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/regions/cuda"
 )
 
 // WriteText writes the report for people, with all rows.
@@ -260,13 +262,14 @@ func networkText(n map[string]uint64) string {
 			parts = append(parts, fmt.Sprintf(format, args...))
 		}
 	}
-	transfers := func(key, one, many string) string { return units.Count(int(n[key]), one, many) }
-	add(n["PUTS"] > 0, "%s sent, %s", transfers("PUTS", "transfer", "transfers"), units.Bytes(n["PUT_BYTES"]))
-	add(n["RECEIVED_BYTES"] > 0, "%s received", units.Bytes(n["RECEIVED_BYTES"]))
-	add(n["EMPTY_TRANSFERS"] > 0, "%s", transfers("EMPTY_TRANSFERS", "empty transfer", "empty transfers"))
-	add(n["IB_EVENTS"] > 0, "%s of InfiniBand, %s sent", transfers("IB_EVENTS", "event", "events"), units.Bytes(n["IB_SENT_BYTES"]))
-	add(n["SOCKET_EVENTS"] > 0, "%s of sockets, %s", transfers("SOCKET_EVENTS", "event", "events"), units.Bytes(n["SOCKET_BYTES"]))
-	add(n["OTHER_NET_EVENTS"] > 0, "%s of other networks", transfers("OTHER_NET_EVENTS", "event", "events"))
+	events := func(key, noun string) string { return units.Plural(n[key], noun) }
+	bytes := func(key string) string { return units.Bytes(n[key]) }
+	add(n[regions.NetPuts] > 0, "%s sent, %s", events(regions.NetPuts, "transfer"), bytes(regions.NetPutBytes))
+	add(n[regions.NetRecvBytes] > 0, "%s received", bytes(regions.NetRecvBytes))
+	add(n[regions.NetEmpty] > 0, "%s", events(regions.NetEmpty, "empty transfer"))
+	add(n[regions.NetIBEvents] > 0, "%s of InfiniBand, %s sent", events(regions.NetIBEvents, "event"), bytes(regions.NetIBBytes))
+	add(n[regions.NetSocket] > 0, "%s of sockets, %s", events(regions.NetSocket, "event"), bytes(regions.NetSocketBytes))
+	add(n[regions.NetOther] > 0, "%s of other networks", events(regions.NetOther, "event"))
 	return strings.Join(parts, "; ")
 }
 
@@ -288,23 +291,23 @@ func kernelsText(n map[string]uint64, states []analysis.SelfValue) string {
 		}
 		without = append(without, fmt.Sprintf("CUPTI is %s%s: %s", state, where, cmp.Or(why, "no reason is known")))
 	}
-	if n["RECORDS"] == 0 {
+	if n[cuda.CountRecords] == 0 {
 		return strings.Join(without, "; ")
 	}
 	parts := []string{
-		fmt.Sprintf("%d recorded, %d of them linked with their launches", n["KERNELS"], n["KERNELS_LINKED"]),
-		fmt.Sprintf("%d of NCCL's not linked", n["NCCL_KERNELS_UNLINKED"]),
+		fmt.Sprintf("%d recorded, %d of them linked with their launches", n[cuda.CountKernels], n[cuda.CountLinked]),
+		fmt.Sprintf("%d of NCCL's not linked", n[cuda.CountUnlinked]),
 	}
 	add := func(n uint64, format string) {
 		if n > 0 {
 			parts = append(parts, fmt.Sprintf(format, n))
 		}
 	}
-	if replayed := n["KERNELS_GRAPH_LINKED"]; replayed > 0 {
+	if replayed := n[cuda.CountGraphLinked]; replayed > 0 {
 		parts[0] += fmt.Sprintf(", %d with replayed operations", replayed)
 	}
-	add(n["KERNELS_UNDECIDED"], "%d still undecided")
-	add(n["WITHOUT_TIMES"]+n["WITHOUT_CLOCK"]+n["WITHOUT_DEVICE"]+n["WITHOUT_ROW"]+n["UNDRAWN"], "%d records not drawn")
+	add(n[cuda.CountUndecided], "%d still undecided")
+	add(n[cuda.CountNoTimes]+n[cuda.CountNoClock]+n[cuda.CountNoDevice]+n[cuda.CountNoRow]+n[cuda.CountUndrawn], "%d records not drawn")
 	return strings.Join(append(parts, without...), "; ")
 }
 

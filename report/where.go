@@ -99,7 +99,7 @@ func whereLines(s *waits.States, clock Clock) (all []Line) {
 		all = append(all, Line{Name: SaysStartUp, Text: line})
 	}
 	if line := slowToo(s); line != "" {
-		all = append(all, Line{Name: SaysSlow, Text: line})
+		all = append(all, Line{Name: saysSlow, Text: line})
 	}
 	for _, line := range efficiencyLines(s.Efficiency) {
 		all = append(all, Line{Name: saysEfficiency, Text: line})

@@ -9,12 +9,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
-)
-
-// Bits of NCCL's activation mask.
-const (
-	netPlugin = 1 << 7
-	collAPI   = 1 << 9
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // describeHidden says what the processes' libraries did not tell.
@@ -32,7 +28,7 @@ func (r *roster) describeHidden(ps *properties) {
 func (r *roster) hidden() []hidden.Traffic {
 	requests := false
 	for _, p := range r.ordered() {
-		requests = requests || p.Shard.Counts.Starts["NetPlugin"] > 0
+		requests = requests || p.Shard.Counts.Starts[shm.EventNetPlugin.String()] > 0
 	}
 	var grave, others []hidden.Traffic
 	for _, p := range r.ordered() {
@@ -56,9 +52,9 @@ func (r *roster) hidden() []hidden.Traffic {
 func placeOf(p *experiment.Process, requests bool) hidden.Place {
 	place := hidden.Place{
 		Library: p.Library, Version: p.LibraryVersion, GPUs: p.Architectures,
-		Network: !requests && p.Masks.Record&netPlugin != 0,
+		Network: !requests && p.Masks.Record&(1<<shm.EventNetPlugin) != 0,
 		Calls:   callsUnseen(p),
-		Graphs:  p.Counts.Oddities["CAPTURE_ONLY_PLANS"] > 0,
+		Graphs:  p.Counts.Oddities[regions.OddityCaptureOnly] > 0,
 		Getenv:  func(name string) string { return p.LibrarySettings[name] },
 	}
 	for _, c := range p.Comms {
@@ -72,5 +68,5 @@ func placeOf(p *experiment.Process, requests bool) hidden.Place {
 // callsUnseen tells whether no call came of a process whose collectives did, though the API has them and they were wanted.
 func callsUnseen(p *experiment.Process) bool {
 	n := p.Counts.Starts
-	return p.APIVersion > 4 && p.Masks.Record&collAPI != 0 && n["Coll"] > 0 && n["CollApi"]+n["GroupApi"] == 0
+	return p.APIVersion > 4 && p.Masks.Record&(1<<shm.EventCollApi) != 0 && n[shm.EventColl.String()] > 0 && n[shm.EventCollApi.String()]+n[shm.EventGroupApi.String()] == 0
 }

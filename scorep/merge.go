@@ -17,7 +17,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
+	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 	"github.com/nccl-otf2/nccl-otf2/scorep/files"
 	"github.com/nccl-otf2/nccl-otf2/scorep/measurement"
@@ -167,7 +169,7 @@ func pairRuns(m *measurement.Trace, runs []*jobs.Run) (*merger, *jobs.Run, []str
 	}
 	chosen.Settle()
 	if others > 0 {
-		reasons = append(reasons, fmt.Sprintf("%s of other jobs in the directory left out", jobs.Plural(uint64(others), "process")))
+		reasons = append(reasons, fmt.Sprintf("%s of other jobs in the directory left out", units.Plural(uint64(others), "process")))
 	}
 	return &merger{Trace: m, pairs: pairs}, chosen, reasons, nil
 }
@@ -280,25 +282,17 @@ func (g *merger) row(p *jobs.Process, l *experiment.Location) (treatment, string
 // of the main thread, which is never one of them.
 func (g *merger) forwards(p *jobs.Process, l *experiment.Location) bool {
 	s, calls := p.Shard.Scorep, p.Shard.Counts.Scorep
-	if s == nil || s.State != scorepOn || calls[callsForwarded] == 0 || len(g.Regions) == 0 {
+	if s == nil || s.State != shm.ScorepOn.String() || calls[shm.ScorepForwarded] == 0 || len(g.Regions) == 0 {
 		return false
 	}
 	main := l.TID == p.Shard.PID
 	for reason, n := range calls {
-		if n > 0 && reason != callsForwarded && (reason != callsOfOthers || !main) {
+		if n > 0 && reason != shm.ScorepForwarded && (reason != shm.ScorepOtherThreads || !main) {
 			return false
 		}
 	}
-	return main || s.Model == scorepAnyThread
+	return main || s.Model == shm.ScorepCreateWait.String()
 }
-
-// States and models of experiment.Scorep, and keys of experiment.Counts.Scorep, that matter here.
-const (
-	scorepOn        = "on"
-	scorepAnyThread = "pthread"
-	callsForwarded  = "FORWARDED"
-	callsOfOthers   = "OTHER_THREADS"
-)
 
 // forwarded tells whether the measurement has a region of calls.
 func (g *merger) forwarded(r *experiment.Region) bool {

@@ -16,6 +16,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
+	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/scorep/files"
 )
@@ -150,7 +151,7 @@ func Unify(dir string, opts *UnifyOptions) (*Result, error) {
 		for _, p := range r.Processes {
 			if n := p.Shard.Counts.Oddities[experiment.BrokenRings]; n > 0 {
 				res.Damaged++
-				res.Problems = append(res.Problems, fmt.Sprintf("%s: the records of %s are damaged, and are missing from there on", p.ID(), jobs.Plural(n, "thread")))
+				res.Problems = append(res.Problems, fmt.Sprintf("%s: the records of %s are damaged, and are missing from there on", p.ID(), units.Plural(n, "thread")))
 			}
 		}
 	}
@@ -268,7 +269,7 @@ func (a *archive) write(staging string, placed *files.Events) error {
 		EventChunkSize: a.chunk, DefChunkSize: defChunk,
 		Locations: uint64(len(a.locations)), GlobalDefs: count,
 		MachineName: machineName(a.run), Creator: a.opts.creator(),
-		Description: fmt.Sprintf("NCCL: %s on %s", jobs.Plural(uint64(len(a.run.Processes)), "process"), jobs.Plural(uint64(result.Hosts), "host")),
+		Description: fmt.Sprintf("NCCL: %s on %s", units.Plural(uint64(len(a.run.Processes)), "process"), units.Plural(uint64(result.Hosts), "host")),
 		Properties:  a.properties, TraceID: traceID(a.run),
 	})
 	return err

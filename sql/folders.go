@@ -71,9 +71,9 @@ func Files(folder, table string) (files []string, err error) {
 			continue
 		}
 		n, k := 1, 1
-		if e.Name() != table+".parquet" {
-			const form = "-%04d-of-%04d.parquet"
-			if c, _ := fmt.Sscanf(e.Name(), table+form, &k, &n); c != 2 || e.Name() != table+fmt.Sprintf(form, k, n) {
+		if e.Name() != table+Suffix {
+			var ok bool
+			if k, n, ok = PartOf(e.Name(), table); !ok {
 				continue
 			}
 		}

@@ -165,7 +165,7 @@ func productsAgree(t *testing.T, rec *replay.Recording, events, channels string)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cubextest.Load(t, filepath.Join(dir, "profile.cubex")).Agrees(t, report, tally.Read(a))
+	cubextest.Load(t, filepath.Join(dir, "profile.cubex")).Agrees(t, report, tally.Read(a, nil))
 }
 
 // bump changes a number of a text by hand.

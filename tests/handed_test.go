@@ -66,7 +66,6 @@ var takers = map[taker]string{
 	{"analysis/overlap/overlap.go", "analysis"}:             "takes regions that are selected",
 	{"analysis/overlap/overlap.go", "facts"}:                "takes regions",
 	{"analysis/phases/each.go", "facts"}:                    "takes regions",
-	{"analysis/phases/phases.go", "facts"}:                  "takes regions",
 	{"analysis/selection/selection.go", "facts"}:            "takes regions",
 	{"analysis/tally/tally.go", "analysis"}:                 "takes regions that are selected",
 	{"collector/recording.go", "otf2"}:                      "how long a disk that fails is waited for",

@@ -124,7 +124,7 @@ func (h *hanging) run(t *testing.T) {
 
 // fault compares what is said of the processes' ends, and how long they hung before, with what is true; "" if it fits.
 func (e ending) fault(dir string, rec *replay.Recording, missing []int, least, most time.Duration) string {
-	r, err := hang.Find(dir, time.Now())
+	r, err := hang.Find(dir, time.Now(), nil)
 	if err != nil || len(r.Jobs) != 1 || len(r.Jobs[0].Communicators) == 0 {
 		return fmt.Sprint(r, err)
 	}
@@ -205,7 +205,7 @@ func TestHangUntilTheEnd(t *testing.T) {
 			if fault := ending("kill").fault(dir, rec, tc.missing, least, time.Since(began)); fault != "" {
 				t.Error(fault)
 			}
-			r, err := hang.Find(dir, time.Now())
+			r, err := hang.Find(dir, time.Now(), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -275,7 +275,7 @@ func (h *hanging) isMissing(p *replay.Process) bool {
 
 // fault compares the report with what must be in it; "" if it is all there.
 func (h *hanging) fault(dir string, alive bool) string {
-	r, err := hang.Find(dir, time.Now())
+	r, err := hang.Find(dir, time.Now(), nil)
 	if err != nil {
 		return err.Error()
 	}

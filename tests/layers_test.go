@@ -43,6 +43,7 @@ var layers = []folder{
 	{dir: "internal/printable"},
 	{dir: "internal/regular"},
 	{dir: "internal/stats"},
+	{dir: "internal/recording"},
 	{dir: "internal/units"},
 	{dir: "internal/folding"},
 	{dir: "internal/installed"},
@@ -63,20 +64,20 @@ var layers = []folder{
 	{dir: "regions", own: []string{"internal/units", "otf2", "experiment", "experiment/commid", "plugin/api", "plugin/shm", "cupti", "internal/bounded", "regions/gpuclock", "regions/cuda"}, tests: []string{"replay", "tests"}},
 	{dir: "experiment/jobs", own: []string{"internal/units", "otf2", "experiment", "experiment/commid", "regions"}, tests: []string{"scorep"}},
 	{dir: "facts", own: []string{"internal/stats", "otf2", "experiment", "regions"}, tests: []string{"scorep"}},
-	{dir: "facts/deviation", own: []string{"otf2", "experiment", "experiment/jobs", "regions", "facts"}, tests: []string{"scorep"}},
+	{dir: "facts/deviation", own: []string{"internal/units", "otf2", "experiment", "experiment/jobs", "regions", "facts"}, tests: []string{"scorep"}},
 	{dir: "profile", own: []string{"internal/regular", "internal/stats", "otf2", "experiment", "regions", "facts"}},
 	{dir: "collector/control", own: []string{"internal/regular", "internal/atomicfile", "experiment", "plugin/shm"}, external: []string{"golang.org/x/sys"}},
-	{dir: "collector/record", own: []string{"internal/regular", "internal/atomicfile", "experiment", "plugin/api", "plugin/shm"}, external: []string{"golang.org/x/sys"}},
+	{dir: "collector/record", own: []string{"internal/recording", "internal/regular", "internal/atomicfile", "experiment", "plugin/api", "plugin/shm"}, external: []string{"golang.org/x/sys"}},
 	{dir: "collector/timeservice", tests: []string{"internal/testkit"}},
-	{dir: "collector", own: []string{"internal/regular", "internal/atomicfile", "collector/control", "collector/record", "collector/timeservice", "otf2", "plugin/shm", "internal/hidden", "gpu", "config", "experiment", "regions", "profile"}, tests: []string{"scorep", "analysis/check"}, external: []string{"golang.org/x/sys", "github.com/google/uuid"}},
+	{dir: "collector", own: []string{"internal/regular", "collector/control", "collector/record", "collector/timeservice", "otf2", "plugin/shm", "internal/hidden", "gpu", "config", "experiment", "regions", "profile"}, tests: []string{"scorep", "analysis/check"}, external: []string{"golang.org/x/sys", "github.com/google/uuid"}},
 	{dir: "clocks", own: []string{"otf2", "regions", "facts"}, tests: []string{"scorep"}},
 	{dir: "analysis/overtime", own: []string{"otf2"}},
 	{dir: "analysis/causes", own: []string{"otf2", "facts", "analysis/overtime"}},
 	{dir: "analysis/verdict", own: []string{"internal/stats", "internal/units", "otf2", "analysis/causes"}},
 	{dir: "analysis/hang/waitfor", own: []string{"otf2", "experiment", "experiment/jobs", "regions", "facts", "facts/deviation", "analysis/verdict", "internal/units"}, tests: []string{"scorep"}},
 	{dir: "scorep/measurement", own: []string{"internal/regular", "otf2", "experiment", "experiment/jobs", "regions", "facts"}},
-	{dir: "scorep/files", own: []string{"internal/regular", "internal/atomicfile", "otf2", "experiment", "experiment/jobs"}, external: []string{"golang.org/x/sys"}},
-	{dir: "scorep", own: []string{"scorep/measurement", "scorep/files", "internal/regular", "internal/atomicfile", "otf2", "experiment", "experiment/jobs", "internal/hidden", "regions", "facts", "facts/deviation", "clocks", "analysis/verdict", "analysis/hang/waitfor"}, external: []string{"golang.org/x/sys", "github.com/google/uuid"}},
+	{dir: "scorep/files", own: []string{"internal/units", "internal/regular", "internal/atomicfile", "otf2", "experiment", "experiment/jobs"}, external: []string{"golang.org/x/sys"}},
+	{dir: "scorep", own: []string{"scorep/measurement", "scorep/files", "internal/units", "internal/regular", "otf2", "plugin/shm", "experiment", "experiment/jobs", "internal/hidden", "regions", "facts", "facts/deviation", "clocks", "analysis/verdict", "analysis/hang/waitfor"}, external: []string{"golang.org/x/sys", "github.com/google/uuid"}},
 	{dir: "analysis", own: []string{"internal/stats", "internal/units", "otf2", "internal/hidden", "regions", "facts", "analysis/causes"}, tests: []string{"experiment", "scorep", "analysis/archivetest", "report"}},
 	{dir: "analysis/selection", own: []string{"internal/units", "otf2", "facts", "analysis"}, tests: []string{"regions", "scorep", "analysis/archivetest", "analysis/bandwidth", "analysis/matrix", "analysis/operations", "analysis/overlap", "analysis/tally"}},
 	{dir: "analysis/matrix", own: []string{"internal/units", "otf2", "facts", "analysis", "analysis/selection"}, tests: []string{"experiment", "scorep", "analysis/archivetest", "report"}},
@@ -86,7 +87,7 @@ var layers = []folder{
 	{dir: "analysis/transfers", own: []string{"internal/stats", "internal/units", "otf2", "facts"}},
 	{dir: "analysis/criticalpath", own: []string{"internal/stats", "otf2", "facts", "analysis/causes", "analysis/transfers", "analysis/verdict"}},
 	{dir: "analysis/waits", own: []string{"otf2", "regions", "facts", "analysis/causes", "analysis/efficiency", "analysis/overtime", "analysis/transfers", "analysis/verdict", "analysis"}, tests: []string{"analysis/archivetest", "report", "experiment", "scorep"}},
-	{dir: "analysis/operations", own: []string{"analysis/hang/waitfor", "otf2", "internal/hidden", "regions", "facts", "internal/units", "analysis/causes", "analysis/verdict", "analysis", "analysis/bandwidth", "analysis/criticalpath", "analysis/phases", "analysis/efficiency", "analysis/overtime", "analysis/transfers", "analysis/waits", "analysis/selection"}, tests: []string{"experiment", "scorep", "analysis/matrix", "analysis/archivetest", "report"}},
+	{dir: "analysis/operations", own: []string{"analysis/hang/waitfor", "otf2", "internal/hidden", "regions", "facts", "analysis/causes", "analysis/verdict", "analysis", "analysis/bandwidth", "analysis/criticalpath", "analysis/phases", "analysis/efficiency", "analysis/overtime", "analysis/transfers", "analysis/waits", "analysis/selection"}, tests: []string{"experiment", "scorep", "analysis/matrix", "analysis/archivetest", "report"}},
 	{dir: "analysis/overlap", own: []string{"otf2", "facts", "analysis", "analysis/selection"}, tests: []string{"scorep", "analysis/archivetest", "report"}},
 	{dir: "analysis/tally", own: []string{"otf2", "experiment", "regions", "facts", "analysis", "analysis/selection"}, tests: []string{"scorep", "analysis/archivetest", "report"}},
 	{dir: "analysis/check", own: []string{"internal/printable", "internal/regular", "otf2", "regions", "facts", "analysis"}, tests: []string{"experiment", "scorep", "analysis/archivetest"}},
@@ -96,17 +97,17 @@ var layers = []folder{
 	{dir: "analysis/hang", own: []string{"experiment", "experiment/jobs", "analysis", "analysis/verdict", "analysis/hang/waitfor", "analysis/hang/ras"}, tests: []string{"scorep", "analysis/archivetest", "report"}},
 	{dir: "analysis/live", own: []string{"otf2", "experiment", "experiment/jobs", "facts", "analysis", "analysis/hang/waitfor", "analysis/waits"}, tests: []string{"scorep", "analysis/archivetest", "analysis/hang", "analysis/verdict"}},
 	{dir: "analysis/archivetest", own: []string{"otf2", "experiment", "regions", "scorep", "analysis/operations", "analysis/check"}},
-	{dir: "report", own: []string{"internal/printable", "internal/folding", "internal/units", "internal/hidden", "regions", "facts", "analysis", "analysis/bandwidth", "analysis/criticalpath", "analysis/matrix", "analysis/phases", "analysis/efficiency", "analysis/overtime", "analysis/waits", "analysis/operations", "analysis/verdict", "analysis/overlap", "analysis/tally", "analysis/compare", "analysis/hang", "analysis/hang/waitfor", "analysis/live", "analysis/selection"}, tests: []string{"otf2", "experiment", "scorep", "analysis/check", "analysis/scalasca", "analysis/archivetest"}},
+	{dir: "report", own: []string{"internal/printable", "internal/folding", "internal/units", "internal/hidden", "regions", "regions/cuda", "facts", "analysis", "analysis/bandwidth", "analysis/criticalpath", "analysis/matrix", "analysis/phases", "analysis/efficiency", "analysis/overtime", "analysis/waits", "analysis/operations", "analysis/verdict", "analysis/overlap", "analysis/tally", "analysis/compare", "analysis/hang", "analysis/hang/waitfor", "analysis/live", "analysis/selection"}, tests: []string{"otf2", "experiment", "scorep", "analysis/check", "analysis/scalasca", "analysis/archivetest"}},
 	{dir: "view", own: []string{"internal/regular", "otf2", "experiment", "regions", "facts", "scorep/files", "analysis"}, tests: []string{"scorep", "analysis/check", "analysis/scalasca"}},
 	{dir: "sql"},
-	{dir: "export", own: []string{"internal/atomicfile", "internal/stats", "otf2", "plugin/api", "plugin/shm", "regions", "facts", "analysis", "analysis/matrix", "analysis/phases", "analysis/waits", "analysis/operations", "analysis/selection", "analysis/verdict"}, tests: []string{"experiment", "scorep"}, external: []string{"github.com/klauspost/compress", "github.com/parquet-go/parquet-go", "google.golang.org/protobuf"}},
-	{dir: "ingest", own: []string{"internal/regular", "otf2", "plugin/api", "plugin/shm", "experiment", "regions"}, tests: []string{"scorep", "analysis/matrix", "analysis/waits", "analysis/operations", "analysis/check", "export", "replay"}, external: []string{"github.com/google/uuid"}},
+	{dir: "export", own: []string{"sql", "internal/atomicfile", "internal/stats", "otf2", "plugin/api", "plugin/shm", "regions", "facts", "analysis", "analysis/matrix", "analysis/phases", "analysis/waits", "analysis/operations", "analysis/selection", "analysis/verdict"}, tests: []string{"experiment", "scorep"}, external: []string{"github.com/klauspost/compress", "github.com/parquet-go/parquet-go", "google.golang.org/protobuf"}},
+	{dir: "ingest", own: []string{"internal/regular", "otf2", "plugin/api", "plugin/shm", "experiment", "regions"}, tests: []string{"scorep", "analysis", "analysis/matrix", "analysis/waits", "analysis/operations", "analysis/check", "export", "replay"}, external: []string{"github.com/google/uuid"}},
 	{dir: "profile/cubex", own: []string{"internal/regular", "internal/stats", "internal/atomicfile", "otf2", "cube", "experiment", "experiment/jobs", "regions", "facts", "profile", "scorep", "analysis", "analysis/waits", "analysis/operations", "analysis/tally"}},
 	{dir: "timeline", own: []string{"otf2", "experiment", "regions", "facts", "scorep", "analysis", "analysis/bandwidth", "analysis/criticalpath", "analysis/matrix", "analysis/phases", "analysis/selection", "analysis/waits", "analysis/operations", "analysis/overtime", "analysis/verdict", "report"}, tests: []string{"analysis/archivetest", "replay", "tests", "internal/units"}, external: []string{"github.com/klauspost/compress"}},
-	{dir: "replay", own: []string{"internal/installed", "internal/regular", "plugin/api", "internal/need", "internal/testkit", "internal/hidden"}, external: []string{"golang.org/x/sys"}},
-	{dir: "replay/rawfile", own: []string{"plugin/api", "plugin/shm", "replay"}, tests: []string{"collector/record", "experiment"}},
+	{dir: "replay", own: []string{"config", "internal/recording", "internal/installed", "internal/regular", "plugin/api", "internal/need", "internal/testkit", "internal/hidden"}, external: []string{"golang.org/x/sys"}},
+	{dir: "replay/rawfile", own: []string{"plugin/api", "plugin/shm", "replay"}, tests: []string{"internal/recording", "collector/record", "experiment"}},
 	{dir: "cmd/nccl-otf2-collector", own: []string{"internal/installed", "collector"}},
-	{dir: "cmd/nccl-otf2", own: []string{"internal/installed", "internal/printable", "internal/folding", "internal/units", "internal/regular", "internal/atomicfile", "otf2", "cube", "plugin/api", "plugin/shm", "internal/hidden", "gpu", "config", "experiment", "regions", "collector/control", "collector/record", "collector", "scorep", "analysis", "analysis/bandwidth", "analysis/matrix", "analysis/operations", "analysis/overlap", "analysis/tally", "analysis/check", "analysis/scalasca", "analysis/compare", "analysis/hang", "analysis/hang/ras", "analysis/live", "report", "view", "sql", "export", "ingest", "profile/cubex", "timeline", "replay", "replay/rawfile", "analysis/selection"},
+	{dir: "cmd/nccl-otf2", own: []string{"internal/recording", "internal/installed", "internal/printable", "internal/folding", "internal/units", "internal/regular", "internal/atomicfile", "otf2", "cube", "plugin/api", "plugin/shm", "internal/hidden", "gpu", "config", "experiment", "regions", "collector/control", "collector/record", "collector", "scorep", "analysis", "analysis/bandwidth", "analysis/matrix", "analysis/operations", "analysis/overlap", "analysis/tally", "analysis/check", "analysis/scalasca", "analysis/compare", "analysis/hang", "analysis/hang/ras", "analysis/live", "report", "view", "sql", "export", "ingest", "profile/cubex", "timeline", "replay", "replay/rawfile", "analysis/selection"},
 		external: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys"}},
 	{dir: "packaging"},
 	{dir: "packaging/site", external: []string{"github.com/yuin/goldmark"}},
@@ -193,6 +194,50 @@ func TestLayersAreInOrder(t *testing.T) {
 			if at := slices.IndexFunc(layers, func(l folder) bool { return l.dir == o }); at < 0 || at >= i {
 				t.Errorf("%s may import %s, which is not below it", f.dir, o)
 			}
+		}
+	}
+}
+
+// docs/architecture.md shows the table: each folder has a row, or is named in that of the folder above it, and a row lists what the folder may
+// import. Names that end in "/" are folders within.
+func TestArchitectureShowsTheLayers(t *testing.T) {
+	text, err := os.ReadFile("../docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(string(text), "| imports of ours |\n|---|---|---|\n")
+	table, _, _ := strings.Cut(rest, "\n\n")
+	if !found {
+		t.Fatal("docs/architecture.md has no table of folders")
+	}
+	names := regexp.MustCompile("`([^`]+)`")
+	for _, f := range layers {
+		if !strings.Contains(table, "`"+f.dir+"/`") && !strings.Contains(table, "`"+path.Base(f.dir)+"/`") {
+			t.Errorf("%s has no row in docs/architecture.md", f.dir)
+		}
+	}
+	for row := range strings.Lines(table) {
+		cells := strings.Split(strings.TrimSpace(row), " | ")
+		folders := names.FindAllStringSubmatch(cells[0], -1)
+		imports := strings.TrimSuffix(cells[len(cells)-1], " |")
+		if len(folders) != 1 || imports == "all" {
+			continue
+		}
+		at := slices.IndexFunc(layers, func(l folder) bool { return l.dir+"/" == folders[0][1] })
+		if at < 0 {
+			continue // not Go's
+		}
+		var shown []string
+		for _, name := range names.FindAllStringSubmatch(imports, -1) {
+			if !strings.HasSuffix(name[1], "/") {
+				shown = append(shown, name[1])
+			}
+		}
+		own := slices.Clone(layers[at].own)
+		slices.Sort(shown)
+		slices.Sort(own)
+		if !slices.Equal(shown, own) {
+			t.Errorf("%s: docs/architecture.md lists %v, the table here %v", layers[at].dir, shown, own)
 		}
 	}
 }

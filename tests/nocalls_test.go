@@ -91,13 +91,13 @@ func TestJobWithoutCalls(t *testing.T) {
 	}
 	made := cubextest.Load(t, file)
 	made.Sound(t)
-	made.Agrees(t, report, tally.Read(a))
+	made.Agrees(t, report, tally.Read(a, nil))
 }
 
 func TestHangWithoutCalls(t *testing.T) {
 	t.Parallel()
 	o := playScenario(t, withoutCalls(true), env("NCCL_ENQUEUE_REARCH_ENABLE=1"))
-	r, err := hang.Find(o.dir, time.Now())
+	r, err := hang.Find(o.dir, time.Now(), nil)
 	if err != nil || len(r.Jobs) != 1 || len(r.Jobs[0].Communicators) == 0 {
 		t.Fatalf("%v %+v", err, r)
 	}

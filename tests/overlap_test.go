@@ -61,7 +61,7 @@ func TestOverlapOfRecordings(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer a.Close()
-			report := overlap.Read(a)
+			report := overlap.Read(a, nil)
 
 			operations, kernels, number := make(map[uint64][]stretch), make(map[uint64][]stretch), make(map[uint64]uint64)
 			for _, c := range got.comms {

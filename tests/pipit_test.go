@@ -185,7 +185,7 @@ func matrixOf(native, simple *otf2.Archive) [][]float64 {
 	for i := range m {
 		m[i] = make([]float64, len(process))
 	}
-	r := matrix.Read(native)
+	r := matrix.Read(native, nil)
 	flows := r.Ranks
 	if len(r.Networks) == 0 {
 		flows = r.Nominal

@@ -34,7 +34,7 @@ func TestProfilesOfRecordings(t *testing.T) {
 			}
 			made := cubextest.Load(t, file)
 			made.Sound(t)
-			made.Agrees(t, report, tally.Read(a))
+			made.Agrees(t, report, tally.Read(a, nil))
 			if n := made.Sum("visits", func(c int) bool { return made.Tree(c) != "program" }); n == 0 {
 				t.Error("there are no operations")
 			}

@@ -23,7 +23,7 @@ func TestTimelinesBeside(t *testing.T) {
 	for i, anchor := range []string{steppedJob(t), steppedJob(t)} {
 		a, err := otf2.Open(anchor, nil)
 		testkit.Must(t, err)
-		d, err := timeline.Read(a)
+		d, err := timeline.Read(a, nil)
 		testkit.Must(t, err)
 		a.Close()
 		defer d.Close()

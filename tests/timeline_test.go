@@ -183,7 +183,7 @@ func writePage(t *testing.T, anchor string) (url string, page []byte) {
 		t.Fatal(err)
 	}
 	defer a.Close()
-	d, err := timeline.Read(a)
+	d, err := timeline.Read(a, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -537,7 +537,7 @@ func TestTimelinePage(t *testing.T) {
 		}
 		t.do(chromedp.Click("#tab-matrix", chromedp.ByQuery))
 		var want uint64
-		for _, f := range matrix.Read(a).Ranks {
+		for _, f := range matrix.Read(a, nil).Ranks {
 			want += f.Bytes
 		}
 		if sum := eval[uint64](t, "app.store.head.matrix.transfers.reduce((n, f) => n + f.bytes, 0)"); sum != want || want == 0 {
@@ -824,7 +824,7 @@ func TestTimelineServed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := timeline.Read(a)
+	d, err := timeline.Read(a, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

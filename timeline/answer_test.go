@@ -36,7 +36,7 @@ func lateJob(t *testing.T) *otf2.Archive {
 // The page has what the report says, and each place is one of the page's time and ranks.
 func TestAnswer(t *testing.T) {
 	a := lateJob(t)
-	d, err := Read(a)
+	d, err := Read(a, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

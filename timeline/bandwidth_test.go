@@ -44,7 +44,7 @@ func sizesJob(t *testing.T, sizes ...uint64) *otf2.Archive {
 // shownBandwidth is what the page is told of bandwidths.
 func shownBandwidth(t *testing.T, a *otf2.Archive, selected *selection.Selection) *report.Plot {
 	t.Helper()
-	d, err := ReadSelected(a, selected)
+	d, err := Read(a, selected)
 	if err != nil {
 		t.Fatal(err)
 	}

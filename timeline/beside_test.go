@@ -12,7 +12,7 @@ import (
 
 // A page of two runs has both pages whole, in attributes, and names as text.
 func TestBesideHasBothPages(t *testing.T) {
-	d, err := Read(lateJob(t))
+	d, err := Read(lateJob(t), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"slices"
 	"sync/atomic"
+
+	"github.com/nccl-otf2/nccl-otf2/analysis"
 )
 
 // sink takes blocks in the order of their numbers.
@@ -116,7 +118,7 @@ func (d *Data) write(to sink, progress func(done, total int)) (*plan, error) {
 		w.lane(&d.layout.lanes[i])
 	}
 	for i := range d.rows {
-		w.row(i, d.rows[i].bars)
+		w.row(d.rows[i].bars)
 	}
 	w.plan.instances = p.made
 	w.allInstances()
@@ -269,7 +271,7 @@ func (w *writer) regionsOf(sum *laneSum) {
 }
 
 // row writes the transfers and operations of a row that has bars.
-func (w *writer) row(at int, b *bars) {
+func (w *writer) row(b *bars) {
 	transfers, operations := -1, -1
 	var firsts []uint32
 	if b != nil && !w.broken.Load() {
@@ -307,7 +309,7 @@ func (w *writer) transfers(b *bars) {
 			asker = address(w.askers.entry.number())
 		}
 		start.difference(begin)
-		length.add((long + 1) * bit(ended))
+		length.add((long + 1) * analysis.BoolCount(ended))
 		bytes.add(records.number())
 		row.add(records.number())
 		parent.signed(w.layout.reference(asker))
@@ -440,11 +442,4 @@ func (c *nodeColumns) add(n node) {
 
 func (c *nodeColumns) block() *block {
 	return newBlock(&c.start, &c.length, &c.busy, &c.region, &c.waits, &c.regions)
-}
-
-func bit(b bool) uint64 {
-	if b {
-		return 1
-	}
-	return 0
 }

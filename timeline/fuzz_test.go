@@ -29,7 +29,7 @@ func readAndShow(t *testing.T, anchor string) {
 		return
 	}
 	defer a.Close()
-	d, err := Read(a)
+	d, err := Read(a, nil)
 	if err != nil {
 		return
 	}

@@ -29,7 +29,7 @@ func TestLaunchesAreNotShownAsOperations(t *testing.T) {
 	s := show(t, d)
 	var got []string
 	for _, b := range s.bars {
-		if d.rows[b[0]].kind == KindRank {
+		if d.rows[b[0]].kind == kindRank {
 			got = append(got, fmt.Sprintf("%d %s", (b[2]+uint64(d.origin)-t0)/us, d.regions[b[4]].name))
 		}
 	}

@@ -339,7 +339,7 @@ func (r *reader) endMetrics() {
 			parent := places.of(l, ref)
 			for i := range s.quantities {
 				s.rows = append(s.rows, len(r.rows))
-				r.rows = append(r.rows, row{name: places.unique(parent, s.quantities[i].name, l), kind: KindMetric, parent: parent})
+				r.rows = append(r.rows, row{name: places.unique(parent, s.quantities[i].name, l), kind: kindMetric, parent: parent})
 			}
 			r.series = append(r.series, s)
 		}
@@ -393,7 +393,7 @@ func (p *metricPlaces) of(l *otf2.Location, ref otf2.MetricRef) int {
 		case otf2.MetricScopeSystemTreeNode:
 			if n := p.defs.SystemTreeNode(otf2.SystemTreeNodeRef(in.Scope)); n != nil {
 				name := p.defs.String(n.Name)
-				at = slices.IndexFunc(p.rows, func(r row) bool { return r.kind == KindHost && r.name == name })
+				at = slices.IndexFunc(p.rows, func(r row) bool { return r.kind == kindHost && r.name == name })
 			}
 		}
 		if at >= 0 {
@@ -407,7 +407,7 @@ func (p *metricPlaces) of(l *otf2.Location, ref otf2.MetricRef) int {
 	if !ok {
 		at = len(p.rows)
 		p.own[l.Self] = at
-		p.rows = append(p.rows, row{name: cmp.Or(p.defs.String(l.Name), "(no name)"), kind: KindSensors, parent: p.group(l.Group, true)})
+		p.rows = append(p.rows, row{name: cmp.Or(p.defs.String(l.Name), "(no name)"), kind: kindSensors, parent: p.group(l.Group, true)})
 	}
 	return at
 }
@@ -415,7 +415,7 @@ func (p *metricPlaces) of(l *otf2.Location, ref otf2.MetricRef) int {
 // group is the row of a location group: a GPU's, or a process's. orProcess: that of its process if it has none.
 func (p *metricPlaces) group(g otf2.LocationGroupRef, orProcess bool) int {
 	find := func(g otf2.LocationGroupRef) int {
-		return slices.IndexFunc(p.rows, func(r row) bool { return (r.kind == KindDevice || r.kind == KindProcess) && r.group == g })
+		return slices.IndexFunc(p.rows, func(r row) bool { return (r.kind == kindDevice || r.kind == kindProcess) && r.group == g })
 	}
 	at := find(g)
 	if at < 0 && orProcess {

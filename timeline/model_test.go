@@ -9,6 +9,7 @@ import (
 	"math/big"
 	"slices"
 
+	"github.com/nccl-otf2/nccl-otf2/analysis"
 	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/analysis/waits"
 	"github.com/nccl-otf2/nccl-otf2/facts"
@@ -233,7 +234,7 @@ func (m *model) operation(p *operations.Part) {
 		return
 	}
 	r := m.rows[at].regions[p.Enter]
-	in := &modelInstance{function: uint16(slices.Index(m.d.functions, p.Function)), ordinal: p.Ordinal, kind: bit(p.Message()) | bit(!p.Consistent)<<1}
+	in := &modelInstance{function: uint16(slices.Index(m.d.functions, p.Function)), ordinal: p.Ordinal, kind: analysis.BoolCount(p.Message()) | analysis.BoolCount(!p.Consistent)<<1}
 	in.comm = uint32(max(slices.IndexFunc(m.d.comms, func(c communicator) bool { return c.ref == p.Comm }), 0))
 	in.whole = len(m.d.comms[in.comm].members)
 	key := instanceKey{comm: in.comm, function: in.function, src: -1, dst: -1, ordinal: p.Ordinal}
@@ -257,7 +258,7 @@ func (m *model) operation(p *operations.Part) {
 func (m *model) wait(w *waits.Wait) {
 	if at, ok := m.rowOf[w.Place.Location]; ok && w.Place.Enter != facts.NoRegion {
 		r := m.rows[at].regions[w.Place.Enter]
-		r.waits = append(r.waits, []uint64{m.ns(w.Waited), uint64(slices.Index(m.d.waitKinds, w.Kind)), uint64(max(w.For, 0)), bit(w.StartUp)})
+		r.waits = append(r.waits, []uint64{m.ns(w.Waited), uint64(slices.Index(m.d.waitKinds, w.Kind)), uint64(max(w.For, 0)), analysis.BoolCount(w.StartUp)})
 	}
 }
 

@@ -75,10 +75,9 @@ type marker struct {
 
 // Read reads an archive. Files that cannot be read to their end are named on the page; what was read of them is shown.
 // Close gives back what it takes of the temporary folder.
-func Read(a *otf2.Archive) (*Data, error) { return ReadSelected(a, nil) }
-
-// ReadSelected is Read of what is selected: regions and transfers that begin in it, and operations with the parts that do.
-func ReadSelected(a *otf2.Archive, selected *selection.Selection) (*Data, error) {
+//
+// Of a selection it is the regions and transfers that begin in it, and operations with the members' parts that do.
+func Read(a *otf2.Archive, selected *selection.Selection) (*Data, error) {
 	return readKeeping(a, selected, keptBytes)
 }
 
@@ -122,7 +121,7 @@ func (d *Data) read(a *otf2.Archive) error {
 	if err := d.temp.failed(); err != nil {
 		return err
 	}
-	d.report, d.matrix = report, matrix.ReadSelected(a, d.selected)
+	d.report, d.matrix = report, matrix.Read(a, d.selected)
 	d.problems = append(d.problems, report.Problems...)
 	d.problems = append(d.problems, d.matrix.Problems...)
 	slices.Sort(d.problems)
@@ -200,7 +199,6 @@ type reader struct {
 	functionOf map[string]uint16
 	open       map[instanceKey]openInstance
 	kindOf     map[string]uint8
-	homeless   uint64 // operations outside of regions
 
 	recorders map[otf2.LocationRef]*recorder
 }
@@ -328,7 +326,7 @@ func (r *reader) communicators() {
 	ranks, _ := analysis.WorldRanks(r.defs)
 	processes := make(map[otf2.LocationGroupRef]uint32)
 	for i := range r.rows {
-		if r.rows[i].kind == KindProcess {
+		if r.rows[i].kind == kindProcess {
 			processes[r.rows[i].group] = uint32(i)
 		}
 	}
@@ -545,8 +543,7 @@ func (r *reader) register(lane *laneReader, p *process, ev *otf2.Event, at addre
 func (r *reader) operation(p *operations.Part) {
 	at, ok := r.rowOf[p.Location]
 	if !ok || p.Enter == facts.NoRegion {
-		r.homeless++
-		return
+		return // an operation outside of regions
 	}
 	fn := r.functionNumber(p.Function)
 	comm := r.commOf[p.Comm]
@@ -569,7 +566,7 @@ func (r *reader) operation(p *operations.Part) {
 	if !known || !p.Consistent {
 		in = openInstance{index: r.instanceCount}
 		r.instanceCount++
-		r.instances.number(bit(p.Message()) | bit(!p.Consistent)<<1)
+		r.instances.number(analysis.BoolCount(p.Message()) | analysis.BoolCount(!p.Consistent)<<1)
 		r.instances.number(uint64(comm))
 		r.instances.number(uint64(fn))
 		r.instances.number(p.Ordinal)
@@ -596,7 +593,7 @@ func (r *reader) wait(w *waits.Wait) {
 		r.kindOf[w.Kind] = kind
 		r.waitKinds = append(r.waitKinds, w.Kind)
 	}
-	r.find(at, w.Place.Enter, foundWait, r.scale(w.Waited), uint64(kind), uint64(min(max(w.For, 0), math.MaxUint16)), bit(w.StartUp))
+	r.find(at, w.Place.Enter, foundWait, r.scale(w.Waited), uint64(kind), uint64(min(max(w.For, 0), math.MaxUint16)), analysis.BoolCount(w.StartUp))
 }
 
 // Kinds of entries of reader.told: by number of the region, then in their order.

@@ -68,7 +68,7 @@ func read(t testing.TB, anchor string) *Data {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := Read(a)
+	d, err := Read(a, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +168,7 @@ func TestForeignArchives(t *testing.T) {
 			continue // what package otf2 does not read
 		}
 		read++
-		d, err := Read(a)
+		d, err := Read(a, nil)
 		if err != nil {
 			t.Errorf("%s: %v", anchor, err)
 			continue

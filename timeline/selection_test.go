@@ -45,7 +45,7 @@ func TestSelection(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			d, err := ReadSelected(a, selected)
+			d, err := Read(a, selected)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -145,8 +145,7 @@ func (r *reader) locate() {
 		}
 		at, ok := p.at(uint32(m.a))
 		if !ok {
-			r.homeless++
-			continue
+			continue // an operation outside of regions
 		}
 		if m.entry.number() == foundWait {
 			from := len(waits.data)

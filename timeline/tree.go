@@ -20,17 +20,17 @@ type Kind string
 
 // Kinds of rows, from the outermost on.
 const (
-	KindHost    Kind = "host"
-	KindProcess Kind = "process"
-	KindDevice  Kind = "device" // a GPU, in processes that have several
-	KindThread  Kind = "thread"
-	KindRank    Kind = "rank" // of a communicator
-	KindChannel Kind = "channel"
-	KindNetwork Kind = "network"
-	KindEvent   Kind = "event"
-	KindStream  Kind = "stream"
-	KindSensors Kind = "sensors" // a location of nothing but metrics
-	KindMetric  Kind = "metric"
+	kindHost    Kind = "host"
+	kindProcess Kind = "process"
+	kindDevice  Kind = "device" // a GPU, in processes that have several
+	kindThread  Kind = "thread"
+	kindRank    Kind = "rank" // of a communicator
+	kindChannel Kind = "channel"
+	kindNetwork Kind = "network"
+	kindEvent   Kind = "event"
+	kindStream  Kind = "stream"
+	kindSensors Kind = "sensors" // a location of nothing but metrics
+	kindMetric  Kind = "metric"
 )
 
 // row is a line of the page. Rows that have a location have bars.
@@ -75,7 +75,7 @@ func makeRows(defs *otf2.Definitions) []row {
 		byHost[h] = append(byHost[h], p)
 	}
 	for _, h := range hosts {
-		at := t.add(row{name: h, kind: KindHost, parent: -1})
+		at := t.add(row{name: h, kind: kindHost, parent: -1})
 		for _, p := range byHost[h] {
 			t.addProcess(at, p, byProcess[p])
 		}
@@ -134,25 +134,25 @@ func (t *tree) addLocation(parent int, l *otf2.Location, kind Kind) int {
 
 // pageKinds are the kinds of rows; what is not in it is a thread.
 var pageKinds = map[experiment.LocationKind]Kind{
-	experiment.KindRank: KindRank, experiment.KindChannel: KindChannel, experiment.KindNetSend: KindNetwork, experiment.KindNetRecv: KindNetwork, experiment.KindStream: KindStream,
-	experiment.KindEvent: KindEvent,
+	experiment.KindRank: kindRank, experiment.KindChannel: kindChannel, experiment.KindNetSend: kindNetwork, experiment.KindNetRecv: kindNetwork, experiment.KindStream: kindStream,
+	experiment.KindEvent: kindEvent,
 }
 
 // place is what a location is for, and the label and rank of the communicator that it belongs to, as far as its name has them.
 func (t *tree) place(l *otf2.Location) (kind Kind, comm, rank string) {
-	kind = cmp.Or(pageKinds[t.kinds.Kind(l.Self)], KindThread)
+	kind = cmp.Or(pageKinds[t.kinds.Kind(l.Self)], kindThread)
 	switch name := t.defs.String(l.Name); kind {
-	case KindRank, KindChannel, KindNetwork:
+	case kindRank, kindChannel, kindNetwork:
 		comm, rank = facts.RowLabel(name)
 	}
 	return kind, comm, rank
 }
 
 // order is that of kinds within a process.
-var order = map[Kind]int{KindThread: 0, KindRank: 1, KindNetwork: 2, KindChannel: 3, KindStream: 4, KindEvent: 5}
+var order = map[Kind]int{kindThread: 0, kindRank: 1, kindNetwork: 2, kindChannel: 3, kindStream: 4, kindEvent: 5}
 
 func (t *tree) addProcess(host int, process otf2.LocationGroupRef, locations []*otf2.Location) {
-	at := t.add(row{name: cmp.Or(t.groupName(process), "(no process)"), kind: KindProcess, parent: host, group: process})
+	at := t.add(row{name: cmp.Or(t.groupName(process), "(no process)"), kind: kindProcess, parent: host, group: process})
 	slices.SortStableFunc(locations, func(a, b *otf2.Location) int {
 		ka, _, _ := t.place(a)
 		kb, _, _ := t.place(b)
@@ -186,7 +186,7 @@ func (t *tree) addProcess(host int, process otf2.LocationGroupRef, locations []*
 		if t.defs.LocationGroup(g) != nil {
 			name = t.groupName(g)
 		}
-		device := t.add(row{name: name, kind: KindDevice, parent: at, group: g})
+		device := t.add(row{name: name, kind: kindDevice, parent: at, group: g})
 		for _, l := range locations {
 			if !owned[l] && l.Group == g {
 				add(device, l)
@@ -209,13 +209,13 @@ func (t *tree) ownedBy(locations []*otf2.Location) (parts map[*otf2.Location][]*
 	parts, owned = make(map[*otf2.Location][]*otf2.Location), make(map[*otf2.Location]bool)
 	byComm := make(map[string][]*otf2.Location)
 	for _, l := range locations {
-		if k, comm, _ := t.place(l); k == KindChannel || k == KindNetwork {
+		if k, comm, _ := t.place(l); k == kindChannel || k == kindNetwork {
 			byComm[comm] = append(byComm[comm], l)
 		}
 	}
 	for _, owner := range locations {
 		kind, comm, rank := t.place(owner)
-		if kind != KindRank {
+		if kind != kindRank {
 			continue
 		}
 		for _, l := range byComm[comm] {
@@ -223,7 +223,7 @@ func (t *tree) ownedBy(locations []*otf2.Location) (parts map[*otf2.Location][]*
 			if owned[l] {
 				continue
 			}
-			if k == KindChannel && l.Group == owner.Group || k == KindNetwork && rank != "" && t.ranks[l.Self] == rank {
+			if k == kindChannel && l.Group == owner.Group || k == kindNetwork && rank != "" && t.ranks[l.Self] == rank {
 				parts[owner] = append(parts[owner], l)
 				owned[l] = true
 			}

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/nccl-otf2/nccl-otf2/analysis"
 	"github.com/nccl-otf2/nccl-otf2/analysis/waits"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -67,7 +68,7 @@ func (r *reader) functionNumber(name string) uint16 {
 // keepWait keeps a wait: length, rank + 1, rank that was waited for + 1, whether in start-up, communicator, function.
 func (r *reader) keepWait(w *waits.Wait) {
 	r.order++
-	r.waited.add(r.since(w.Begin), r.order, r.scale(w.Waited), uint64(w.World+1), uint64(w.For+1), bit(w.StartUp), uint64(r.commOf[w.Comm]), uint64(r.functionNumber(w.Function)))
+	r.waited.add(r.since(w.Begin), r.order, r.scale(w.Waited), uint64(w.World+1), uint64(w.For+1), analysis.BoolCount(w.StartUp), uint64(r.commOf[w.Comm]), uint64(r.functionNumber(w.Function)))
 }
 
 // allWaits writes them: begin (differences), and a column for each of the others.

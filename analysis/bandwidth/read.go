@@ -54,6 +54,6 @@ func (r *reading) finish(members []analysis.Operation) {
 func (r *reading) member(op *analysis.Operation) {
 	r.rows.Member(&op.Operation, op.Rank)
 	if op.Called {
-		r.rows.Call(op.CallTime)
+		r.rows.call(op.CallTime)
 	}
 }

@@ -127,8 +127,8 @@ func (r *Rows) Member(o *facts.Operation, rank int) {
 	}
 }
 
-// Call adds how long the call took that asked for the member's part that was added last, ns.
-func (r *Rows) Call(took uint64) {
+// call adds how long the call took that asked for the member's part that was added last, ns.
+func (r *Rows) call(took uint64) {
 	r.op.calls++
 	r.op.called += float64(took)
 }

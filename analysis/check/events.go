@@ -216,13 +216,32 @@ func (c *eventCheck) event(t *track, ev *otf2.Event) {
 		c.begin(t, ordinal, known)
 	case otf2.EventMpiCollectiveEnd:
 		c.collectiveEnd(t, ev, ordinal, known)
+	case otf2.EventCommCreate:
+		c.commCreate(t, otf2.CommRef(ev.Args[0]))
+	case otf2.EventCommDestroy:
+		c.commDestroy(t, otf2.CommRef(ev.Args[0]))
+	case otf2.EventMeasurementOnOff:
+		c.onOff(t, otf2.MeasurementMode(ev.Args[0]))
+	case otf2.EventRmaPut, otf2.EventRmaGet, otf2.EventRmaAtomic:
+		c.remote(t, ev)
+		c.rmaBegin(t, rmaOp{ev.Args[0], ev.Args[len(ev.Args)-1]})
+	case otf2.EventRmaOpCompleteBlocking, otf2.EventRmaOpCompleteNonBlocking, otf2.EventRmaOpCompleteRemote:
+		c.rmaComplete(t, ev.Kind, rmaOp{ev.Args[0], ev.Args[1]})
+	default:
+		c.communication(t, ev, ordinal, known)
+	}
+}
+
+// communication takes events of messages, and of collectives with requests. ordinal is that which the event states, if it is known.
+func (c *eventCheck) communication(t *track, ev *otf2.Event, ordinal uint64, known bool) {
+	switch ev.Kind {
 	case otf2.EventNonBlockingCollectiveRequest:
 		c.open(t, ev.Kind, ev.Args[0], ordinal, known)
 	case otf2.EventMpiIrecvRequest:
 		ordinal, known = t.ordinal(ordinal, known)
 		c.open(t, ev.Kind, ev.Args[0], ordinal, known)
 	case otf2.EventNonBlockingCollectiveComplete:
-		r, _ := c.complete(t, ev.Args[5], otf2.EventNonBlockingCollectiveRequest)
+		r := c.complete(t, ev.Args[5], otf2.EventNonBlockingCollectiveRequest)
 		if !known {
 			ordinal, known = r.ordinal, r.known
 		}
@@ -234,7 +253,7 @@ func (c *eventCheck) event(t *track, ev *otf2.Event) {
 	case otf2.EventMpiIsendComplete:
 		c.complete(t, ev.Args[0], otf2.EventMpiIsend)
 	case otf2.EventMpiIrecv:
-		r, _ := c.complete(t, ev.Args[4], otf2.EventMpiIrecvRequest)
+		r := c.complete(t, ev.Args[4], otf2.EventMpiIrecvRequest)
 		c.message(t, ev, false, r.ordinal, r.known)
 	case otf2.EventMpiRequestCancelled:
 		if _, ok := t.requests[ev.Args[0]]; !ok {
@@ -244,23 +263,6 @@ func (c *eventCheck) event(t *track, ev *otf2.Event) {
 	case otf2.EventMpiSend, otf2.EventMpiRecv:
 		ordinal, known = t.ordinal(ordinal, known)
 		c.message(t, ev, ev.Kind == otf2.EventMpiSend, ordinal, known)
-	case otf2.EventCommCreate:
-		c.commCreate(t, otf2.CommRef(ev.Args[0]))
-	case otf2.EventCommDestroy:
-		c.commDestroy(t, otf2.CommRef(ev.Args[0]))
-	case otf2.EventMeasurementOnOff:
-		c.onOff(t, otf2.MeasurementMode(ev.Args[0]))
-	case otf2.EventRmaPut, otf2.EventRmaGet, otf2.EventRmaAtomic:
-		c.remote(t, ev)
-		c.rmaBegin(t, rmaOp{ev.Args[0], ev.Args[len(ev.Args)-1]})
-	case otf2.EventRmaOpCompleteBlocking, otf2.EventRmaOpCompleteNonBlocking, otf2.EventRmaOpCompleteRemote:
-		op := rmaOp{ev.Args[0], ev.Args[1]}
-		if _, ok := t.rma[op]; !ok {
-			c.report(t, RuleRequest, "%v of matching id %d, which is not under way in window %d", ev.Kind, op.id, op.win)
-		}
-		if ev.Kind != otf2.EventRmaOpCompleteRemote {
-			delete(t.rma, op)
-		}
 	}
 }
 
@@ -309,13 +311,6 @@ func (c *eventCheck) references(t *track, ev *otf2.Event) (usable bool) {
 	return usable
 }
 
-func (c *eventCheck) name(r otf2.RegionRef) string {
-	if d := c.defs.Region(r); d != nil {
-		return c.defs.String(d.Name)
-	}
-	return ""
-}
-
 // operations is the number of NCCL operations that a region of the timeline model stands for, by the event that enters it.
 func (c *eventCheck) operations(ev *otf2.Event) uint64 {
 	if n, stated := c.ids.Value(ev, regions.AttrOperations); stated {
@@ -324,7 +319,7 @@ func (c *eventCheck) operations(ev *otf2.Event) uint64 {
 	r := otf2.RegionRef(ev.Args[0])
 	n, ok := c.perPlan[r]
 	if !ok {
-		n = regions.LaunchSize(c.name(r))
+		n = regions.LaunchSize(c.defs.RegionName(r))
 		c.perPlan[r] = n
 	}
 	return n
@@ -332,16 +327,16 @@ func (c *eventCheck) operations(ev *otf2.Event) uint64 {
 
 func (c *eventCheck) leave(t *track, region otf2.RegionRef) {
 	if len(t.stack) == 0 {
-		c.report(t, RuleNesting, "region %q is left, but none is open", c.name(region))
+		c.report(t, RuleNesting, "region %q is left, but none is open", c.defs.RegionName(region))
 		return
 	}
 	top := t.stack[len(t.stack)-1]
 	t.stack = t.stack[:len(t.stack)-1]
 	if top.region != region {
-		c.report(t, RuleNesting, "region %q is left, but %q is open (event %d)", c.name(region), c.name(top.region), top.at.Event)
+		c.report(t, RuleNesting, "region %q is left, but %q is open (event %d)", c.defs.RegionName(region), c.defs.RegionName(top.region), top.at.Event)
 	}
 	if t.begun.open && len(t.stack) < t.begun.depth {
-		c.report(t, RuleCollective, "region %q is left before the collective begun in it (event %d) has ended", c.name(region), t.begun.at.Event)
+		c.report(t, RuleCollective, "region %q is left before the collective begun in it (event %d) has ended", c.defs.RegionName(region), t.begun.at.Event)
 		t.begun.open = false
 	}
 }
@@ -379,8 +374,8 @@ func (c *eventCheck) open(t *track, kind otf2.EventKind, id, ordinal uint64, kno
 	t.requests[id] = request{kind, t.here(), ordinal, known}
 }
 
-// complete ends a request that an event of the given kind must have made.
-func (c *eventCheck) complete(t *track, id uint64, kind otf2.EventKind) (request, bool) {
+// complete ends a request that an event of the given kind must have made; of one that is not open it is empty.
+func (c *eventCheck) complete(t *track, id uint64, kind otf2.EventKind) request {
 	r, ok := t.requests[id]
 	switch {
 	case !ok:
@@ -389,7 +384,7 @@ func (c *eventCheck) complete(t *track, id uint64, kind otf2.EventKind) (request
 		c.report(t, RuleRequest, "request %d is completed as of %v, but was made by %v (event %d)", id, kind, r.kind, r.at.Event)
 	}
 	delete(t.requests, id)
-	return r, ok
+	return r
 }
 
 func (c *eventCheck) rmaBegin(t *track, op rmaOp) {
@@ -400,6 +395,15 @@ func (c *eventCheck) rmaBegin(t *track, op rmaOp) {
 		t.rma = make(map[rmaOp]Place)
 	}
 	t.rma[op] = t.here()
+}
+
+func (c *eventCheck) rmaComplete(t *track, kind otf2.EventKind, op rmaOp) {
+	if _, ok := t.rma[op]; !ok {
+		c.report(t, RuleRequest, "%v of matching id %d, which is not under way in window %d", kind, op.id, op.win)
+	}
+	if kind != otf2.EventRmaOpCompleteRemote {
+		delete(t.rma, op)
+	}
 }
 
 // remote checks who is addressed in a window, and by whom.
@@ -538,7 +542,7 @@ func (c *eventCheck) end(t *track) {
 	severity := c.pairing()
 	if n := len(t.stack); n > 0 {
 		top := t.stack[n-1]
-		c.At(severity, top.at, RuleNesting, "region %q is never left", c.name(top.region))
+		c.At(severity, top.at, RuleNesting, "region %q is never left", c.defs.RegionName(top.region))
 	}
 	if t.begun.open {
 		c.At(severity, t.begun.at, RuleCollective, "the collective never ends")

@@ -21,7 +21,6 @@ type matcher struct {
 	stretches []facts.Stretch
 	ours      bool // the archive follows the timeline model, so sizes can be compared
 	merged    bool // but only those of communicators of NCCL: there are others'
-	silent    map[otf2.LocationRef]bool
 	comms     map[otf2.CommRef]*facts.Communicator
 
 	transfers  otf2.CommRef         // whose messages nobody receives: facts.PropTransfers
@@ -76,7 +75,7 @@ type message struct {
 
 func newMatcher(fs *Findings, comms map[otf2.CommRef]*facts.Communicator, silent map[otf2.LocationRef]bool, stretches []facts.Stretch, ours bool) *matcher {
 	m := &matcher{
-		Findings: fs, comms: comms, silent: silent, stretches: stretches, ours: ours,
+		Findings: fs, comms: comms, stretches: stretches, ours: ours,
 		expected: make(map[otf2.CommRef]int), pending: make(map[collectiveKey]*pendingCollective),
 		next: make(map[memberKey]uint64), messages: make(map[messageKey]*messageQueue),
 	}

@@ -26,8 +26,8 @@ type Options struct {
 	WarmUp int
 }
 
-// Confidence is the probability with which all intervals of a Comparison hold together.
-const Confidence = 0.99
+// confidence is the probability with which all intervals of a Comparison hold together.
+const confidence = 0.99
 
 // Comparison tells what took longer in run B than in run A.
 //
@@ -188,7 +188,7 @@ type pairing struct {
 
 func compareSamples(a, b *samples, opts Options) *Comparison {
 	a.foldLike(b)
-	c := &Comparison{Confidence: Confidence, MinChange: opts.MinChange, WarmUp: opts.WarmUp, Operations: []Row{}, OnlyA: onlyIn(a, b), OnlyB: onlyIn(b, a)}
+	c := &Comparison{Confidence: confidence, MinChange: opts.MinChange, WarmUp: opts.WarmUp, Operations: []Row{}, OnlyA: onlyIn(a, b), OnlyB: onlyIn(b, a)}
 	var pairs []*pairing
 	for _, key := range slices.SortedFunc(maps.Keys(a.sets), compareKeys) {
 		if other := b.sets[key]; other != nil {
@@ -371,16 +371,16 @@ func (c *Comparison) plan(pairs []*pairing) (tail float64) {
 		}
 		return n
 	}
-	c.LeastPairs = leastStretches((1 - Confidence) / 2 / float64(NumFigures))
+	c.LeastPairs = leastStretches((1 - confidence) / 2 / float64(NumFigures))
 	for n := 1; n <= len(most); n++ {
 		// With one figure more, or all four: the number of tests and the least number of pairs depend on each other.
 		upTo := int(NumFigures) * n
-		least := leastStretches((1 - Confidence) / 2 / float64(upTo))
+		least := leastStretches((1 - confidence) / 2 / float64(upTo))
 		if len(most[n-1].all) < least {
 			break
 		}
 		c.LeastPairs, c.Tests = least, tests(most[:n], least)
-		tail = (1 - Confidence) / 2 / float64(max(c.Tests, 1))
+		tail = (1 - confidence) / 2 / float64(max(c.Tests, 1))
 	}
 	return tail
 }

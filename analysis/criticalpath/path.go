@@ -53,8 +53,7 @@ type Path struct {
 
 	totals  [ownActivities]uint64 // of all ranks, ns
 	working uint64                // in operations, without waiting
-	waited  uint64
-	seen    int // ranks with operations
+	seen    int                   // ranks with operations
 }
 
 // Named is an operation by its communicator and function.
@@ -95,7 +94,6 @@ type arrival struct {
 	hidden      int64 // ns that it may have worked while it waited in the operation before
 	worked      uint64
 	uncertainty uint64
-	stated      bool
 }
 
 func (p *Path) arrive(m *causes.Local, begin, end otf2.Timestamp) arrival {
@@ -191,9 +189,7 @@ func (p *Path) spend(a *arrival, m *causes.Local, wait uint64, starting bool) {
 		}
 		if from := max(a.begin, r.covered); from < a.end {
 			took := uint64(a.end - from)
-			waited := min(took, wait)
-			p.waited += waited
-			p.working += took - waited
+			p.working += took - min(took, wait)
 		}
 	}
 	r.covered = max(r.covered, a.end)
@@ -229,7 +225,7 @@ func (p *Path) Collective(op *causes.Operation, members []causes.Member, came []
 	for i := range members {
 		m := &members[i]
 		a := p.arrive(&m.Local, m.Begin, m.End)
-		a.uncertainty, a.stated = m.Uncertainty, m.Stated
+		a.uncertainty = m.Uncertainty
 		p.came = append(p.came, a)
 	}
 	if late == nil || members[late.Last].Local.Rank < 0 {
@@ -260,7 +256,7 @@ func (p *Path) Collective(op *causes.Operation, members []causes.Member, came []
 		case i == late.Last, a.end >= last.begin && (came[i].Wait > 0 || a.begin == last.begin):
 			p.leave(a, &m.Local, node, what, shared, came[i].Wait)
 		default:
-			p.early(i, op, members, came, late, what, first)
+			p.early(i, members, came, late, what, first)
 		}
 	}
 	p.release(shared)
@@ -282,7 +278,7 @@ func (p *Path) compared(members []causes.Member, late *facts.Lateness) []arrival
 }
 
 // early lets a member leave that the last one did not hold up.
-func (p *Path) early(i int, op *causes.Operation, members []causes.Member, came []facts.Arrival, late *facts.Lateness, what int32, first bool) {
+func (p *Path) early(i int, members []causes.Member, came []facts.Arrival, late *facts.Lateness, what int32, first bool) {
 	a := &p.came[i]
 	by := -1
 	if came[i].Wait > 0 {
@@ -362,7 +358,7 @@ func (p *Path) Launch(comm otf2.CommRef, function string, l *causes.Member, othe
 	}
 	p.came = append(p.came[:0], p.arrive(&l.Local, l.Begin, l.End))
 	me := &p.came[0]
-	me.uncertainty, me.stated = l.Uncertainty, l.Stated
+	me.uncertainty = l.Uncertainty
 	what := p.name(comm, function)
 	last, at := 0, l
 	starting := false
@@ -372,7 +368,7 @@ func (p *Path) Launch(comm otf2.CommRef, function string, l *causes.Member, othe
 			continue
 		}
 		a := p.arrive(&o.Local, o.There, o.End)
-		a.uncertainty, a.stated = o.Uncertainty, o.Stated
+		a.uncertainty = o.Uncertainty
 		met, known := p.meet(comm, &p.came[0], &a)
 		mine, theirs := int64(p.came[0].worked-met.a), int64(a.worked-met.b)
 		switch {

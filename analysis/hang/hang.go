@@ -100,11 +100,8 @@ type Member struct {
 }
 
 // Find looks for operations that are not complete in the shards of an experiment directory. now is the time to
-// count ages of running jobs to.
-func Find(dir string, now time.Time) (*Report, error) { return FindWith(dir, now, nil) }
-
-// FindWith is Find with what NCCL's RAS says as one more witness; nil: it was not asked.
-func FindWith(dir string, now time.Time, status *ras.Status) (*Report, error) {
+// count ages of running jobs to. What NCCL's RAS says is one more witness; nil: it was not asked.
+func Find(dir string, now time.Time, status *ras.Status) (*Report, error) {
 	all, problems, err := jobs.List(dir)
 	if err != nil {
 		return nil, err

@@ -95,7 +95,7 @@ func TestHangVerdicts(t *testing.T) {
 				}
 				p.Shard.LastTime = t0 + 1000*us
 			})
-			r, err := hang.Find(filepath.Dir(path), time.Now())
+			r, err := hang.Find(filepath.Dir(path), time.Now(), nil)
 			if err != nil || len(r.Jobs) != 1 || len(r.Problems) > 0 {
 				t.Fatal(r, err)
 			}

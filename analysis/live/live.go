@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -231,7 +230,7 @@ func (l *Follower) Look(now time.Time) (*View, error) {
 	all, problems, err := jobs.List(l.dir)
 	v.Problems = append(v.Problems, problems...)
 	if errors.Is(err, fs.ErrNotExist) {
-		if spools, _ := filepath.Glob(filepath.Join(l.dir, experiment.Folder, "*"+experiment.SpoolSuffix)); len(spools) > 0 {
+		if len(experiment.RawFiles(l.dir)) > 0 {
 			v.Problems = append(v.Problems, "the job is recorded without collectors, into spool files: they can only be read when it has ended")
 		}
 		return v, nil
@@ -431,12 +430,12 @@ func (l *Follower) followRank(lc *liveComm, rank int, r *jobs.JobRank, p *jobs.J
 	s := l.shards[p.Path]
 	if s == nil {
 		s = &liveShard{tails: make(map[otf2.LocationRef]*liveTail), number: uint64(len(l.shards))}
-		s.names.comms = make(map[otf2.CommRef]*facts.Communicator)
-		s.reader = analysis.NewOperationsOf(&s.names, nil, s.names.comms, func(o *analysis.Operation) { l.add(s, o) })
+		s.names.CommTable = make(map[otf2.CommRef]*facts.Communicator)
+		s.reader = analysis.NewOperationsOf(&s.names, nil, s.names.CommTable, func(o *analysis.Operation) { l.add(s, o) })
 		l.shards[p.Path] = s
 	}
 	s.at = p.At
-	s.names.Names = facts.ShardNames(p.Shard)
+	s.names.process = facts.ShardNames(p.Shard)
 	location := otf2.LocationRef(uint64(number)<<32 | s.number)
 	lc.Members[rank], lc.Ranks[location], lc.hosts[location] = location, rank, r.Process.Host
 	s.reader.Comms[otf2.CommRef(p.Comm)] = &lc.Communicator
@@ -444,7 +443,7 @@ func (l *Follower) followRank(lc *liveComm, rank int, r *jobs.JobRank, p *jobs.J
 	l.Of[location] = l.rankOf[liveUnit{r.Process.Shard, p.Shard.Comms[p.Comm].GPU}]
 	t := s.tails[location]
 	if t == nil {
-		tail, err := otf2.NewEventTail(filepath.Join(p.Path, fmt.Sprintf("%d.evt", where.Number)), location, p.Shard.EventChunkSize)
+		tail, err := otf2.NewEventTail(experiment.EventFile(p.Path, where.Number), location, p.Shard.EventChunkSize)
 		if err != nil {
 			return // its description is not to be trusted; Jobs has checked the size of chunks
 		}
@@ -457,22 +456,14 @@ func (l *Follower) followRank(lc *liveComm, rank int, r *jobs.JobRank, p *jobs.J
 // liveNames tells what ids mean in a shard, by what it has described by now. Unlike [facts.ShardNames], which has one process alone, it knows
 // communicators with all their members, at the follower's own ids of locations.
 type liveNames struct {
-	facts.Names // of the process
-	comms       map[otf2.CommRef]*facts.Communicator
+	process
+	facts.CommTable
 }
 
-func (n *liveNames) CommSize(ref otf2.CommRef) int {
-	if c := n.comms[ref]; c != nil {
-		return c.Size()
-	}
-	return 0
-}
-
-func (n *liveNames) Rank(ref otf2.CommRef, l otf2.LocationRef) int {
-	if c := n.comms[ref]; c != nil {
-		return c.RankOf(l)
-	}
-	return -1
+// process tells the names of regions and strings.
+type process interface {
+	String(otf2.StringRef) string
+	RegionName(otf2.RegionRef) string
 }
 
 // describeRanks lists the ranks: processes, or the GPUs of processes that have communicators on several.

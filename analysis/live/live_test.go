@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/nccl-otf2/nccl-otf2/analysis"
 	"github.com/nccl-otf2/nccl-otf2/analysis/archivetest"
 	"github.com/nccl-otf2/nccl-otf2/analysis/hang"
@@ -221,7 +222,7 @@ func TestLiveSaysWhatStopsAJob(t *testing.T) {
 		t.Errorf("while it may just take its time: %+v", v.Stops)
 	}
 	v := look(t, l, 7030)
-	r, err := hang.Find(j.Dir, v.Time)
+	r, err := hang.Find(j.Dir, v.Time, nil)
 	archivetest.Try(t, err)
 	if len(v.Stops) != 1 || v.Stops[0].Kind != verdict.Missing || !slices.Equal(v.Stops[0].Culprits, []int{2}) || v.Stops[0].Sentence() != r.Jobs[0].Stops[0].Sentence() {
 		t.Errorf("got %+v, report --hang has %+v", v.Stops, r.Jobs[0].Stops)

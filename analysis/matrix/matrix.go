@@ -59,10 +59,9 @@ type ChannelFlow struct {
 
 // Read reads all events and sums up what ranks sent each other. Files that cannot be read to their end are named in
 // Problems; what was read of them counts.
-func Read(a *otf2.Archive) *Report { return ReadSelected(a, nil) }
-
-// ReadSelected is Read of the transfers and operations that are selected: transfers by where and when they were handed to the network.
-func ReadSelected(a *otf2.Archive, selected *selection.Selection) *Report {
+//
+// Of a selection it is the transfers and operations that are selected: transfers by where and when they were handed to the network.
+func Read(a *otf2.Archive, selected *selection.Selection) *Report {
 	m := newMatrix(a.Defs)
 	m.selected = selected
 	lanes := analysis.LanesOf(a.Defs)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/nccl-otf2/nccl-otf2/analysis/archivetest"
 	"github.com/nccl-otf2/nccl-otf2/analysis/matrix"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
@@ -18,7 +19,7 @@ import (
 )
 
 func TestMatrixOfTransfers(t *testing.T) {
-	r := matrix.Read(jobtest.Open(t, archivetest.WithNetwork(t)))
+	r := matrix.Read(jobtest.Open(t, archivetest.WithNetwork(t)), nil)
 	flow := func(from, to int, transfers, bytes, busy uint64) matrix.Flow {
 		host := []string{"node0", "node0", "node1"}
 		name := []string{"Rank 0", "Rank 1", "Rank 2"}
@@ -55,7 +56,7 @@ func TestMatrixOfTransfers(t *testing.T) {
 
 // Without recorded transfers the operations tell what each rank has for the others.
 func TestNominalMatrix(t *testing.T) {
-	r := matrix.Read(jobtest.Open(t, archivetest.Make(t, nil)))
+	r := matrix.Read(jobtest.Open(t, archivetest.Make(t, nil)), nil)
 	if len(r.Ranks)+len(r.Hosts)+len(r.Channels)+len(r.Networks) > 0 {
 		t.Errorf("%+v", r)
 	}
@@ -92,7 +93,7 @@ func TestMatrixSaysWhatIsMissing(t *testing.T) {
 	s.Remove(sends, s.Index(sends, otf2.EventRmaOpCompleteNonBlocking, 1), 1)
 	s.Defs.LocationProperties = slices.DeleteFunc(s.Defs.LocationProperties, func(p otf2.LocationProperty) bool { return p.Location == sends|1 })
 	s.Property("NCCL_OTF2::LOST::RING::ProxyStep", "3")
-	r := matrix.Read(jobtest.Open(t, s.Write()))
+	r := matrix.Read(jobtest.Open(t, s.Write()), nil)
 	want := []string{
 		r.Remarks[0],
 		"Incomplete: of 4 transfers, 2.94 KiB, the sender is not known.",

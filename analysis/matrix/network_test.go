@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
 	"github.com/nccl-otf2/nccl-otf2/analysis/archivetest"
 	"github.com/nccl-otf2/nccl-otf2/analysis/matrix"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
@@ -19,11 +21,10 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/scorep"
 	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
-	"pgregory.net/rapid"
 )
 
 func networks(a *otf2.Archive) ([]matrix.NetworkMatrix, []string) {
-	r := matrix.Read(a)
+	r := matrix.Read(a, nil)
 	return r.Networks, r.Problems
 }
 

@@ -27,13 +27,9 @@ type Transfer struct {
 }
 
 // EachTransfer passes the transfers of an archive to f, sending location by sending location in the order of their ids, on
-// each in the order of their ends; those without an end come last. Otherwise it is as EachPart.
-func EachTransfer(a *otf2.Archive, f func(*Transfer) error) (problems []string, err error) {
-	return EachTransferOf(a, analysis.Slice{}, f)
-}
-
-// EachTransferOf is EachTransfer of a slice of the rows that show transfers.
-func EachTransferOf(a *otf2.Archive, slice analysis.Slice, f func(*Transfer) error) (problems []string, err error) {
+// each in the order of their ends; those without an end come last. It is those of a slice of the rows that show transfers. What f gets is valid
+// until it returns; its first error ends the reading and is returned. Files that cannot be read to their end are named in problems.
+func EachTransfer(a *otf2.Archive, slice analysis.Slice, f func(*Transfer) error) (problems []string, err error) {
 	r := NewTransferReader(a)
 	m := r.lane.matrix
 	var t Transfer

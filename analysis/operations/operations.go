@@ -55,7 +55,7 @@ func Read(a *otf2.Archive) (*Report, error) { return Observe(a, new(Observer)) }
 func Observe(a *otf2.Archive, see *Observer) (*Report, error) {
 	ps := analysis.PropertiesOf(a.Anchor)
 	comms := facts.Communicators(a.Defs)
-	o := newOperations(a, ps, comms)
+	o := newOperations(a, comms)
 	o.see = see.Part
 	o.choose(see.Selection, see.Waited)
 	o.causing = newCausing(a.Defs, comms)
@@ -121,7 +121,7 @@ func (o *operations) choose(s *selection.Selection, see func(*waits.Wait)) {
 	}
 }
 
-func newOperations(a *otf2.Archive, ps analysis.Properties, comms map[otf2.CommRef]*facts.Communicator) *operations {
+func newOperations(a *otf2.Archive, comms map[otf2.CommRef]*facts.Communicator) *operations {
 	o := &operations{
 		defs: a.Defs, stretches: analysis.StretchesOf(a.Anchor), rows: bandwidth.NewRows(),
 		begin: otf2.UndefinedTimestamp, comms: comms, expected: analysis.MembersWithData(a.Defs, comms), waits: waits.NewCounter(a.Defs, facts.HostClocksOf(a.Anchor), comms),

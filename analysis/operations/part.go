@@ -134,13 +134,8 @@ func fillPart(p *Part, o *analysis.Operation, defs *otf2.Definitions, stretches 
 
 // EachPart passes all operations of an archive to f, location by location in the order of their ids, on each in the order
 // of their ends. What f gets is valid until it returns; its first error ends the reading and is returned. Files that cannot
-// be read to their end are named in problems.
-func EachPart(a *otf2.Archive, f func(*Part) error) (problems []string, err error) {
-	return EachPartOf(a, nil, analysis.Slice{}, f)
-}
-
-// EachPartOf is EachPart of what is selected, in a slice of the members' locations.
-func EachPartOf(a *otf2.Archive, selected *selection.Selection, slice analysis.Slice, f func(*Part) error) (problems []string, err error) {
+// be read to their end are named in problems. It is what is selected, in a slice of the members' locations.
+func EachPart(a *otf2.Archive, selected *selection.Selection, slice analysis.Slice, f func(*Part) error) (problems []string, err error) {
 	r := NewPartReader(a, false, func(p *Part) {
 		if err == nil {
 			err = f(p)
@@ -194,10 +189,7 @@ func (s *Span) add(ev *otf2.Event, selected *selection.Selection) {
 
 // End is one end of a message.
 type End struct {
-	Comm     otf2.CommRef
 	Location otf2.LocationRef
-	Rank     int
-	Ordinal  uint64
 	Begin    otf2.Timestamp
 	End      otf2.Timestamp
 }
@@ -208,9 +200,8 @@ const matchLanes = 8
 // EachMatch reads all events, brings operations together as the report does, and passes on what is wanted. The order
 // is the same whenever and wherever the archive is read.
 func EachMatch(a *otf2.Archive, m *Matches) (problems []string) {
-	ps := analysis.PropertiesOf(a.Anchor)
 	comms := facts.Communicators(a.Defs)
-	o := newOperations(a, ps, comms)
+	o := newOperations(a, comms)
 	var parts []Part
 	if m.Collective != nil {
 		o.matched = func(members []analysis.Operation) {
@@ -260,5 +251,5 @@ func EachMatch(a *otf2.Archive, m *Matches) (problems []string) {
 }
 
 func endOf(e *waits.MessageEnd) *End {
-	return &End{Comm: e.Plan.Comm.Ref, Location: e.Plan.Location, Rank: e.Rank, Ordinal: e.Ordinal, Begin: e.Begin, End: e.Begin + otf2.Timestamp(e.Plan.Time)}
+	return &End{Location: e.Plan.Location, Begin: e.Begin, End: e.Begin + otf2.Timestamp(e.Plan.Time)}
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/nccl-otf2/nccl-otf2/analysis"
 	"github.com/nccl-otf2/nccl-otf2/analysis/archivetest"
 	"github.com/nccl-otf2/nccl-otf2/analysis/matrix"
 	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
@@ -29,7 +31,7 @@ func TestPartsAddUpToTheReport(t *testing.T) {
 	}
 	got := make(map[string]uint64)
 	var last *operations.Part
-	problems, err := operations.EachPart(a, func(p *operations.Part) error {
+	problems, err := operations.EachPart(a, nil, analysis.Slice{}, func(p *operations.Part) error {
 		got[p.Function]++
 		if last != nil && (p.Location < last.Location || p.Location == last.Location && p.End < last.End) {
 			t.Errorf("%s %d on location %d comes after location %d", p.Function, p.Ordinal, p.Location, last.Location)
@@ -46,7 +48,7 @@ func TestPartsAddUpToTheReport(t *testing.T) {
 	}
 
 	var sum matrix.Traffic
-	if problems, err := matrix.EachTransfer(a, func(x *matrix.Transfer) error {
+	if problems, err := matrix.EachTransfer(a, analysis.Slice{}, func(x *matrix.Transfer) error {
 		sum.Add(x.Bytes)
 		if x.From < 0 || x.Comm != last.Comm || a.Defs.Location(x.Target) == nil {
 			t.Errorf("transfer %+v", x)
@@ -56,7 +58,7 @@ func TestPartsAddUpToTheReport(t *testing.T) {
 		t.Fatal(problems, err)
 	}
 	want := matrix.Traffic{}
-	for _, n := range matrix.Read(a).Networks {
+	for _, n := range matrix.Read(a, nil).Networks {
 		want.Transfers += n.Total.Transfers
 		want.Bytes += n.Total.Bytes
 	}
@@ -66,7 +68,7 @@ func TestPartsAddUpToTheReport(t *testing.T) {
 
 	stop := errors.New("enough")
 	n := 0
-	if _, err := operations.EachPart(a, func(*operations.Part) error { n++; return stop }); !errors.Is(err, stop) || n != 1 {
+	if _, err := operations.EachPart(a, nil, analysis.Slice{}, func(*operations.Part) error { n++; return stop }); !errors.Is(err, stop) || n != 1 {
 		t.Errorf("%d operations passed on, then %v", n, err)
 	}
 }

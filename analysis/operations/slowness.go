@@ -19,7 +19,7 @@ func (r *Report) slow(name func(rank int) string) (all []verdict.Slow) {
 	for i := range r.WaitStates.Slow.Rows {
 		f := &r.WaitStates.Slow.Rows[i].Finding
 		s := verdict.Slow{
-			Rank: f.Rank, Kind: slownessKinds[f.Kind], Cost: f.Cost, Delay: f.Delay, Operations: f.Slow, Of: f.Operations,
+			Rank: f.Rank, Kind: slownessKinds[f.Kind], Cost: f.Cost, Delay: f.Delay,
 			Confidence: f.Confidence(), Pattern: f.Pattern(), Because: f.Because(name),
 		}
 		for _, part := range f.Parts {

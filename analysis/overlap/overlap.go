@@ -62,11 +62,8 @@ type Communicator struct {
 }
 
 // Read reads all events. Files that cannot be read to their end are named in Problems; what was read of them
-// counts.
-func Read(a *otf2.Archive) *Report { return ReadSelected(a, nil) }
-
-// ReadSelected is Read of the regions that are selected.
-func ReadSelected(a *otf2.Archive, selected *selection.Selection) *Report {
+// counts. Of a selection it is the regions that are selected.
+func Read(a *otf2.Archive, selected *selection.Selection) *Report {
 	comms := facts.Communicators(a.Defs)
 	lanes := analysis.LanesOf(a.Defs)
 	counters := make([]*overlapCounter, len(lanes))

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/nccl-otf2/nccl-otf2/analysis/archivetest"
 	"github.com/nccl-otf2/nccl-otf2/analysis/overlap"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
@@ -15,7 +16,7 @@ import (
 )
 
 func TestOverlap(t *testing.T) {
-	r := overlap.Read(jobtest.Open(t, archivetest.WithKernels(t)))
+	r := overlap.Read(jobtest.Open(t, archivetest.WithKernels(t)), nil)
 	want := &overlap.Report{
 		GPUs: []overlap.GPU{{
 			Rank: "Rank 0", Host: "node0", GPU: r.GPUs[0].GPU, Kernels: 4, Operations: 3,
@@ -36,7 +37,7 @@ func TestOverlap(t *testing.T) {
 }
 
 func TestNoOverlapWithoutKernels(t *testing.T) {
-	r := overlap.Read(jobtest.Open(t, archivetest.Make(t, nil)))
+	r := overlap.Read(jobtest.Open(t, archivetest.Make(t, nil)), nil)
 	if len(r.GPUs)+len(r.Communicators) > 0 || r.WithoutKernels != 3 {
 		t.Errorf("%+v", r)
 	}

@@ -81,26 +81,6 @@ func (o *Operations) add(p Operations) {
 	o.Untimed += p.Untimed
 }
 
-// Read sums up the phases that the application marked, in the order in which they first begin, each
-// followed by those inside it. It reads all events once, unless there are no phases. Files that cannot be
-// read to their end are named in problems; what was read of them counts.
-func Read(a *otf2.Archive) (rows []Row, problems []string) {
-	c := NewCounter(a.Defs)
-	if !c.Wanted() {
-		return []Row{}, nil
-	}
-	lanes := analysis.LanesOf(a.Defs)
-	counters := make([]*Counter, len(lanes))
-	problems = analysis.ReadRegions(a, lanes, func(i int, r *facts.Reader) {
-		counters[i] = NewCounter(a.Defs)
-		r.Enter, r.Leave, r.Begun = counters[i].Enter, counters[i].Leave, counters[i].Begun
-	})
-	for _, other := range counters {
-		c.Absorb(other)
-	}
-	return c.Result(), problems
-}
-
 // maxPhaseRows bounds the rows; what would make further ones shares one, outside of all others.
 const (
 	maxPhaseRows  = 10_000

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/nccl-otf2/nccl-otf2/analysis"
 	"github.com/nccl-otf2/nccl-otf2/analysis/archivetest"
 	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
@@ -125,11 +126,11 @@ func phaseJob(t testing.TB, run func(rank int, g *program)) *otf2.Archive {
 
 func phasesOf(t testing.TB, a *otf2.Archive) []phases.Row {
 	t.Helper()
-	rows, problems := phases.Read(a)
-	if len(problems) > 0 {
-		t.Fatal(problems)
+	r, err := operations.Read(a)
+	if err != nil || len(r.Problems) > 0 {
+		t.Fatal(r, err)
 	}
-	return rows
+	return r.Phases
 }
 
 // training is a program of three steps, 1000 µs apart, in each: forward 100 µs, backward 300 µs (rank 1:

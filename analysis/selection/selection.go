@@ -202,7 +202,7 @@ func Resolve(a *otf2.Archive, spec Spec) (*Selection, error) {
 		return nil, err
 	}
 	s.chooseRows(a.Defs, comms, world)
-	if err := s.chooseTimes(a, world); err != nil {
+	if err := s.chooseTimes(a); err != nil {
 		return nil, err
 	}
 	if s.intervals == nil {
@@ -324,7 +324,7 @@ func (s *Selection) chooseRows(defs *otf2.Definitions, comms map[otf2.CommRef]*f
 }
 
 // chooseTimes makes the intervals of the processes.
-func (s *Selection) chooseTimes(a *otf2.Archive, world []analysis.Rank) error {
+func (s *Selection) chooseTimes(a *otf2.Archive) error {
 	whole := interval{0, math.MaxUint64}
 	for _, f := range []struct {
 		name, text string

@@ -69,7 +69,7 @@ func TestASelectionOfEverythingIsNone(t *testing.T) {
 			r.Efficiency, r.WaitStates.Efficiency = nil, nil // and so are efficiencies
 			a := jobtest.Open(t, path)
 			rows, _ := bandwidth.Read(a, false, s)
-			return text(t, r, r.WaitStates, r.Causes.Waited, r.Causes.Ranks[0].Worked, rows, tally.ReadSelected(a, s), matrix.ReadSelected(a, s), overlap.ReadSelected(a, s))
+			return text(t, r, r.WaitStates, r.Causes.Waited, r.Causes.Ranks[0].Worked, rows, tally.Read(a, s), matrix.Read(a, s), overlap.Read(a, s))
 		}
 		want := all(nil)
 		for _, spec := range whole {
@@ -94,11 +94,11 @@ func sumsOf(t *testing.T, path string, s *selection.Selection) (x sums) {
 	}
 	x.waited = float64(r.WaitStates.Total.Waited + r.WaitStates.StartUp.Waited)
 	x.waits = float64(r.WaitStates.Total.Waits)
-	for _, g := range tally.ReadSelected(jobtest.Open(t, path), s).Groups {
+	for _, g := range tally.Read(jobtest.Open(t, path), s).Groups {
 		x.regions += float64(g.Calls)
 		x.regionTime += float64(g.Total)
 	}
-	for _, n := range matrix.ReadSelected(jobtest.Open(t, path), s).Networks {
+	for _, n := range matrix.Read(jobtest.Open(t, path), s).Networks {
 		x.transfers += float64(n.Total.Bytes)
 	}
 	x.causes = r.Causes.Waited + r.Causes.StartUp

@@ -68,11 +68,8 @@ type Row struct {
 }
 
 // Read reads all events and sums up the regions. Files that cannot be read to their end are named in Problems; what
-// was read of them counts.
-func Read(a *otf2.Archive) *Report { return ReadSelected(a, nil) }
-
-// ReadSelected is Read of the regions that are selected.
-func ReadSelected(a *otf2.Archive, selected *selection.Selection) *Report {
+// was read of them counts. Of a selection it is the regions that are selected.
+func Read(a *otf2.Archive, selected *selection.Selection) *Report {
 	lanes := analysis.LanesOf(a.Defs)
 	kinds := facts.RowsOf(a.Defs, facts.Communicators(a.Defs))
 	tallies := make([]*tally, len(lanes))
@@ -259,10 +256,7 @@ func (t *tally) result(of map[otf2.LocationRef]otf2.LocationGroupRef) *Report {
 	}
 	sums := make(map[named]*Row) // regions of several processes have one name
 	for key, row := range t.sums {
-		name := ""
-		if d := t.defs.Region(key.region); d != nil {
-			name = t.defs.String(d.Name)
-		}
+		name := t.defs.RegionName(key.region)
 		k := named{t.groupOf(key.region, key.channel), name, key.device, key.launched}
 		if sums[k] == nil {
 			sums[k] = &Row{Name: name, Device: key.device, Launched: key.launched}

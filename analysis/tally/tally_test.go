@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/nccl-otf2/nccl-otf2/analysis/archivetest"
 	"github.com/nccl-otf2/nccl-otf2/analysis/tally"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
@@ -23,7 +24,7 @@ func TestTally(t *testing.T) {
 	s := archivetest.Load(t, archivetest.WithNetwork(t))
 	last := len(s.Events[archivetest.Thread(0)]) - 1
 	s.Remove(archivetest.Thread(0), last, 1) // an end is missing
-	r := tally.Read(jobtest.Open(t, s.Write()))
+	r := tally.Read(jobtest.Open(t, s.Write()), nil)
 	var text bytes.Buffer
 	archivetest.Try(t, report.Tally(r).WriteText(&text))
 	golden.Text(t, "testdata/tally.txt", text.String())
@@ -40,7 +41,7 @@ func TestTallyOfDeviceMemory(t *testing.T) {
 	ev := s.Find(archivetest.Stream(1), otf2.EventEnter, 0)
 	ev.Attributes = append(ev.Attributes, otf2.AttributeValue{ID: regions.AttrRecvBuffClass, Type: otf2.TypeString, Bits: uint64(texts)})
 	calls := make(map[bool]uint64)
-	for _, g := range tally.Read(jobtest.Open(t, s.Write())).Groups {
+	for _, g := range tally.Read(jobtest.Open(t, s.Write()), nil).Groups {
 		for _, row := range g.Rows {
 			if row.Name == "AllReduce" {
 				calls[row.Device] += row.Calls
@@ -82,7 +83,7 @@ func TestCallsOnDeviceMemory(t *testing.T) {
 		p.Finish()
 	}
 	got := make(map[string]string)
-	for _, g := range tally.Read(jobtest.Open(t, jobtest.Unify(t, dir))).Groups {
+	for _, g := range tally.Read(jobtest.Open(t, jobtest.Unify(t, dir)), nil).Groups {
 		for _, row := range g.Rows {
 			name := row.Name
 			if row.Device {
@@ -117,7 +118,7 @@ func TestTallyCountsOperationsOnce(t *testing.T) {
 		p.Finish()
 	}
 	got := make(map[string]string)
-	for _, g := range tally.Read(jobtest.Open(t, jobtest.Unify(t, dir))).Groups {
+	for _, g := range tally.Read(jobtest.Open(t, jobtest.Unify(t, dir)), nil).Groups {
 		got[g.Group] = fmt.Sprintf("%d %s, %d ns, %d of %s", g.Calls, g.Counts, g.Total, g.Rows[0].Calls, g.Rows[0].Name)
 	}
 	want := map[string]string{"NCCL collectives": "2 launches, 2000000 ns, 2 of AllReduce", "NCCL channels": "2 channels, 1999600 ns, 2 of AllReduce"}

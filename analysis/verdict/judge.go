@@ -46,7 +46,6 @@ type Slow struct {
 	Cost             float64
 	Inherited        float64 // of what Causes has waited: for members on whom slow operations ended later
 	Delay            float64 // by which operations would have ended earlier
-	Operations, Of   uint64
 	Confidence       float64
 	Pattern, Because string // as of Culprit
 }

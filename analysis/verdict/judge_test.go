@@ -160,7 +160,7 @@ func TestOneNameForOneGPU(t *testing.T) {
 	for i := range r.Occurrences {
 		r.Occurrences[i].Called = 0
 	}
-	ev.Slow = []Slow{{Rank: 2, Kind: GPULate, Cost: 600e6, Delay: 200e6, Operations: 20, Of: 20, Confidence: 1, Because: "It held transfers up."}}
+	ev.Slow = []Slow{{Rank: 2, Kind: GPULate, Cost: 600e6, Delay: 200e6, Confidence: 1, Because: "It held transfers up."}}
 	v := Judge(ev)
 	if len(v.Culprits) != 1 || v.Culprits[0].Kind != GPULate || v.Culprits[0].Share != 1 {
 		t.Errorf("%+v", v.Culprits)
@@ -172,7 +172,7 @@ func TestWhoTransfersSlowlyIsLate(t *testing.T) {
 	for cost, want := range map[float64]int{1200e6: 1, 300e6: 2} {
 		for _, end := range []int{2, 1} { // of the link
 			ev, peer := evidence(4, 20, 2), 3-end
-			ev.Slow = []Slow{{Rank: end, Peer: &peer, Kind: SlowTransfer, Cost: cost, Delay: 200e6, Operations: 20, Of: 20, Confidence: 1, Because: "It held transfers up."}}
+			ev.Slow = []Slow{{Rank: end, Peer: &peer, Kind: SlowTransfer, Cost: cost, Delay: 200e6, Confidence: 1, Because: "It held transfers up."}}
 			if v := Judge(ev); len(v.Culprits) != want {
 				t.Errorf("a link that cost %.0f ms, and 600 by lateness: %+v", cost/1e6, v.Culprits)
 			}

@@ -14,8 +14,9 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/collector/record"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/recording"
+	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 	"github.com/nccl-otf2/nccl-otf2/profile/cubex"
-	"github.com/nccl-otf2/nccl-otf2/replay"
 )
 
 // anchorName is the anchor file of an experiment directory's archive.
@@ -53,9 +54,9 @@ func anchorPath(arg string) (string, error) {
 		return "", fmt.Errorf("%w: its owner can let you read it (chmod)", err)
 	}
 	// Jobs that share a directory have their archives in run-1, run-2, …; other tools name anchors otherwise.
-	anchors, _ := filepath.Glob(filepath.Join(arg, "run-*", anchorName))
+	anchors := regular.Matches(arg, filepath.Join("run-*", anchorName))
 	if len(anchors) == 0 {
-		anchors, _ = filepath.Glob(filepath.Join(arg, "*.otf2"))
+		anchors = regular.Matches(arg, "*.otf2")
 	}
 	switch {
 	case len(anchors) == 1:
@@ -90,9 +91,8 @@ func recordedForReplay(dir string) string {
 
 // recordings lists the folders with recordings of a directory: itself, or what was made of a job in record mode.
 func recordings(dir string) (folders []string) {
-	for _, pattern := range []string{replay.RunFile, filepath.Join(record.Folder, replay.RunFile), filepath.Join(record.Folder, "*", replay.RunFile)} {
-		found, _ := filepath.Glob(filepath.Join(dir, pattern))
-		for _, file := range found {
+	for _, pattern := range []string{recording.RunFile, filepath.Join(record.Folder, recording.RunFile), filepath.Join(record.Folder, "*", recording.RunFile)} {
+		for _, file := range regular.Matches(dir, pattern) {
 			folders = append(folders, filepath.Dir(file))
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 	"github.com/nccl-otf2/nccl-otf2/scorep"
 )
 
@@ -69,7 +70,7 @@ func madeByScorep(dir, name string, began time.Time) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		candidates, _ = filepath.Glob(filepath.Join(wd, scorepPrefix+"*"))
+		candidates = regular.Matches(wd, scorepPrefix+"*")
 	}
 	var made, others []string
 	for _, c := range candidates {

@@ -13,6 +13,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/collector"
 	"github.com/nccl-otf2/nccl-otf2/config"
 	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
+	"github.com/nccl-otf2/nccl-otf2/internal/recording"
+	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 	"github.com/nccl-otf2/nccl-otf2/replay"
 	"github.com/nccl-otf2/nccl-otf2/replay/rawfile"
 )
@@ -37,7 +39,7 @@ func readable(arg string) (anchor, name string, err error) {
 			return "", "", fmt.Errorf("%s holds %d recordings: name one of %s", arg, len(found), strings.Join(found, ", "))
 		}
 		anchor, err = playedAnchor(found[0])
-		return anchor, filepath.Join(found[0], replay.RunFile), err
+		return anchor, filepath.Join(found[0], recording.RunFile), err
 	}
 	anchor, err = anchorPath(arg)
 	return anchor, anchor, err
@@ -45,7 +47,7 @@ func readable(arg string) (anchor, name string, err error) {
 
 func hasArchive(dir string) bool {
 	for _, pattern := range []string{"*.otf2", filepath.Join("run-*", anchorName)} {
-		if found, _ := filepath.Glob(filepath.Join(dir, pattern)); len(found) > 0 {
+		if len(regular.Matches(dir, pattern)) > 0 {
 			return true
 		}
 	}

@@ -145,7 +145,7 @@ func makeTally(in *reportInput) (part, error) {
 		return part{}, err
 	}
 	defer in.working(a)()
-	r := tally.ReadSelected(a, in.selected)
+	r := tally.Read(a, in.selected)
 	return part{report.Tally(r), r, r.Problems}, nil
 }
 
@@ -155,7 +155,7 @@ func makeMatrix(in *reportInput) (part, error) {
 		return part{}, err
 	}
 	defer in.working(a)()
-	r := matrix.ReadSelected(a, in.selected)
+	r := matrix.Read(a, in.selected)
 	return part{report.Matrix(r), r, r.Problems}, nil
 }
 
@@ -165,7 +165,7 @@ func makeOverlap(in *reportInput) (part, error) {
 		return part{}, err
 	}
 	defer in.working(a)()
-	r := overlap.ReadSelected(a, in.selected)
+	r := overlap.Read(a, in.selected)
 	return part{report.Overlap(r), r, r.Problems}, nil
 }
 
@@ -191,7 +191,7 @@ func makeHang(in *reportInput) (part, error) {
 		}
 	}
 	behind, watching := watched(context.Background(), dir, watchPatience)
-	r, err := hang.FindWith(dir, time.Now(), status)
+	r, err := hang.Find(dir, time.Now(), status)
 	if errors.Is(err, fs.ErrNotExist) {
 		return part{}, fmt.Errorf("%s has no shards: what is under way is only in the experiment directory of a job", in.arg)
 	}

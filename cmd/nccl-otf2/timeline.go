@@ -17,9 +17,9 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/analysis/selection"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
+	"github.com/nccl-otf2/nccl-otf2/internal/recording"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
-	"github.com/nccl-otf2/nccl-otf2/replay"
 	"github.com/nccl-otf2/nccl-otf2/timeline"
 )
 
@@ -132,7 +132,7 @@ func readTimeline(a *otf2.Archive, spec selection.Spec) (*timeline.Data, error) 
 	if err != nil {
 		return nil, err
 	}
-	return timeline.ReadSelected(a, selected)
+	return timeline.Read(a, selected)
 }
 
 // titleOf names an archive by its folder.
@@ -140,7 +140,7 @@ func titleOf(anchor string) string {
 	if abs, err := filepath.Abs(anchor); err == nil {
 		anchor = abs
 	}
-	if base := filepath.Base(anchor); base != anchorName && base != replay.RunFile {
+	if base := filepath.Base(anchor); base != anchorName && base != recording.RunFile {
 		return base
 	}
 	return filepath.Base(filepath.Dir(anchor))

@@ -226,8 +226,7 @@ func modesOf(dir string, entries []experiment.Entry) (found foundModes) {
 		}
 		others++
 	}
-	spools, _ := filepath.Glob(filepath.Join(dir, experiment.Folder, "*"+experiment.SpoolSuffix))
-	found.traces = found.traces || len(spools) > 0 || others == 0
+	found.traces = found.traces || len(experiment.RawFiles(dir)) > 0 || others == 0
 	return found
 }
 

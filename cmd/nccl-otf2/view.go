@@ -21,11 +21,16 @@ const (
 	simpleFolder   = "simple"
 )
 
+// viewFlags say which view is wanted.
+type viewFlags struct {
+	format           format
+	scalasca, simple bool
+	output           string
+	opts             view.Options
+}
+
 func viewCommand() *cobra.Command {
-	var f format
-	var scalasca, simple bool
-	var output string
-	var opts view.Options
+	var f viewFlags
 	cmd := &cobra.Command{
 		Use:   "view --scalasca|--simple ARCHIVE|DIR",
 		Short: "Make an archive that other tools read: Scalasca, or readers of few kinds of records",
@@ -48,51 +53,57 @@ at one time. docs/otf2-format.md says what differs.`,
   nccl-otf2 view --simple exp1
   python3 -c 'import pipit; print(pipit.Trace.from_otf2("exp1/simple").comm_matrix())'`,
 		Args: exactly("an experiment directory or archive"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if scalasca == simple {
-				return usagef("say which view: --scalasca or --simple")
-			}
-			if simple && (opts.TimedOnly || opts.OneProcess) {
-				return usagef("--timed-only and --one-process are of views for Scalasca")
-			}
-			anchor, name, err := readable(args[0])
-			if err != nil {
-				return err
-			}
-			folder := scalascaFolder
-			if simple {
-				folder = simpleFolder
-			}
-			dir := output
-			if dir == "" {
-				dir = filepath.Join(filepath.Dir(name), folder)
-			}
-			p := newProgress()
-			opts.Creator = "nccl-otf2 " + toolVersion
-			opts.Progress = func(phase string, done, total int) { p.say("%s: %d of %d", phase, done, total) }
-			if simple {
-				res, err := view.Simple(anchor, dir, &opts)
-				p.done()
-				if err != nil {
-					return err
-				}
-				return viewDone(cmd, f, res, res.Problems, func(w io.Writer) { printSimpleView(w, res) })
-			}
-			res, err := view.Scalasca(anchor, dir, &opts)
-			p.done()
-			if err != nil {
-				return err
-			}
-			return viewDone(cmd, f, res, res.Problems, func(w io.Writer) { printView(w, res) })
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return makeView(cmd, &f, args[0]) },
 	}
-	cmd.Flags().BoolVar(&scalasca, "scalasca", false, "the view for scout.mpi of Scalasca")
-	cmd.Flags().BoolVar(&simple, "simple", false, "the view for readers of few kinds of records, as pipit")
-	cmd.Flags().StringVarP(&output, "output", "o", "", "folder of the view (default: "+scalascaFolder+" or "+simpleFolder+" beside the archive)")
-	cmd.Flags().BoolVar(&opts.TimedOnly, "timed-only", false, "leave collectives out whose members' times cannot be compared (--scalasca)")
-	cmd.Flags().BoolVar(&opts.OneProcess, "one-process", false, "one process per rank, also where operations overlap: waiting is lost (--scalasca)")
-	addFormat(cmd, &f)
+	cmd.Flags().BoolVar(&f.scalasca, "scalasca", false, "the view for scout.mpi of Scalasca")
+	cmd.Flags().BoolVar(&f.simple, "simple", false, "the view for readers of few kinds of records, as pipit")
+	cmd.Flags().StringVarP(&f.output, "output", "o", "", "folder of the view (default: "+scalascaFolder+" or "+simpleFolder+" beside the archive)")
+	cmd.Flags().BoolVar(&f.opts.TimedOnly, "timed-only", false, "leave collectives out whose members' times cannot be compared (--scalasca)")
+	cmd.Flags().BoolVar(&f.opts.OneProcess, "one-process", false, "one process per rank, also where operations overlap: waiting is lost (--scalasca)")
+	addFormat(cmd, &f.format)
 	return cmd
+}
+
+// folder is where the view goes, beside the archive of that name.
+func (f *viewFlags) folder(name string) string {
+	if f.output != "" {
+		return f.output
+	}
+	folder := scalascaFolder
+	if f.simple {
+		folder = simpleFolder
+	}
+	return filepath.Join(filepath.Dir(name), folder)
+}
+
+func makeView(cmd *cobra.Command, f *viewFlags, archive string) error {
+	if f.scalasca == f.simple {
+		return usagef("say which view: --scalasca or --simple")
+	}
+	if f.simple && (f.opts.TimedOnly || f.opts.OneProcess) {
+		return usagef("--timed-only and --one-process are of views for Scalasca")
+	}
+	anchor, name, err := readable(archive)
+	if err != nil {
+		return err
+	}
+	p := newProgress()
+	f.opts.Creator = "nccl-otf2 " + toolVersion
+	f.opts.Progress = func(phase string, done, total int) { p.say("%s: %d of %d", phase, done, total) }
+	if f.simple {
+		res, err := view.Simple(anchor, f.folder(name), &f.opts)
+		p.done()
+		if err != nil {
+			return err
+		}
+		return viewDone(cmd, f.format, res, res.Problems, func(w io.Writer) { printSimpleView(w, res) })
+	}
+	res, err := view.Scalasca(anchor, f.folder(name), &f.opts)
+	p.done()
+	if err != nil {
+		return err
+	}
+	return viewDone(cmd, f.format, res, res.Problems, func(w io.Writer) { printView(w, res) })
 }
 
 // viewDone says what a view holds; problems make the exit code.

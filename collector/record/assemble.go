@@ -20,6 +20,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
+	"github.com/nccl-otf2/nccl-otf2/internal/recording"
 	"github.com/nccl-otf2/nccl-otf2/plugin/api"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
@@ -29,35 +30,6 @@ const recordMode = "record"
 
 // IsRecording tells that a shard is of a process whose callbacks were written down: it holds no events.
 func IsRecording(p *experiment.Process) bool { return p != nil && p.Settings["MODE"] == recordMode }
-
-// runInfo is run.json, in the words of package replay.
-type runInfo struct {
-	Name            string            `json:"name"`
-	What            string            `json:"what"`
-	NCCL            string            `json:"nccl"`
-	Guessed         bool              `json:"ncclGuessed,omitempty"` // the release, from the plugin API
-	Library         string            `json:"library,omitempty"`
-	API             int               `json:"pluginApi"`
-	SocketProfiling bool              `json:"socketProfilingCompiledIn"`
-	Processes       int               `json:"processes"`
-	RanksPerProcess int               `json:"ranksPerProcess"`
-	Driving         string            `json:"driving"`
-	Program         string            `json:"program"`
-	Options         []string          `json:"options"`
-	Env             map[string]string `json:"env"`
-	ExitOK          bool              `json:"exitOk"`
-	Calls           map[string]int    `json:"calls"`
-	Starts          map[string]int    `json:"starts"`
-	States          map[string]int    `json:"states"`
-	Files           []runFile         `json:"files"`
-}
-
-type runFile struct {
-	File           string `json:"file"`
-	PID            int    `json:"pid"`
-	Lines          int    `json:"lines"`
-	TruncatedLines int    `json:"truncatedLines"`
-}
 
 // Assemble makes recordings that `nccl-otf2 replay` plays of what the processes of finished jobs wrote down in record
 // mode: it names the files in the order of the ranks and writes run.json. It returns the folders: <experiment>/recording,
@@ -82,7 +54,7 @@ func Assemble(directory string) (folders []string, err error) {
 		if !IsRecording(e.Process) {
 			continue
 		}
-		path := filepath.Join(root, filepath.Base(e.Path)+transcriptEnd)
+		path := filepath.Join(root, filepath.Base(e.Path)+recording.CallsSuffix)
 		if st, err := os.Lstat(path); err == nil && st.Mode().IsRegular() {
 			parts = append(parts, recordedProcess{e, path})
 		}
@@ -131,7 +103,7 @@ type recordedProcess struct {
 func newRunFolder(root string) (string, error) {
 	folder := root
 	for n := 2; ; n++ {
-		_, err := os.Lstat(filepath.Join(folder, "run.json"))
+		_, err := os.Lstat(filepath.Join(folder, recording.RunFile))
 		if errors.Is(err, os.ErrNotExist) {
 			break
 		} else if err != nil {
@@ -212,7 +184,7 @@ func sortRanks(job []recordedProcess) {
 func assemble(folder string, job []recordedProcess) error {
 	sortRanks(job)
 	first := job[0].Process
-	run := runInfo{
+	run := recording.Run{
 		Name: filepath.Base(filepath.Dir(folder)), API: first.APIVersion, Library: strings.ToLower(first.Library),
 		Processes: len(job), Driving: "recorded by nccl-otf2", Options: []string{}, Env: map[string]string{}, ExitOK: true,
 		Calls: map[string]int{}, Starts: map[string]int{}, States: map[string]int{},
@@ -231,7 +203,7 @@ func assemble(folder string, job []recordedProcess) error {
 			run.RanksPerProcess = max(run.RanksPerProcess, ranks[c.ID])
 		}
 		run.ExitOK = run.ExitOK && p.State == experiment.Done && p.Process.Finished
-		file := runFile{File: "p" + strconv.Itoa(k) + transcriptEnd, PID: p.Process.PID}
+		file := recording.File{File: recording.Calls(k), PID: p.Process.PID}
 		err := EachLine(p.file, func(line []byte) error {
 			file.Lines++
 			kind := quoted(line, `"f":"`)
@@ -261,7 +233,7 @@ func assemble(folder string, job []recordedProcess) error {
 			return err
 		}
 	}
-	return atomicfile.Write(filepath.Join(folder, "run.json"), experiment.FileMode, append(out, '\n'), atomicfile.Durable)
+	return atomicfile.Write(filepath.Join(folder, recording.RunFile), experiment.FileMode, append(out, '\n'), atomicfile.Durable)
 }
 
 // quoted is the string that follows a name in a line that a Transcript wrote: event and state names, which need no

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/recording"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
@@ -76,9 +77,9 @@ func TestAssemble(t *testing.T) {
 		t.Fatalf("%v, %v", folders, err)
 	}
 	for folder, want := range map[string]int{"": 2, "run-2": 2, "run-3": 1} {
-		text, err := os.ReadFile(filepath.Join(dir, Folder, folder, "run.json"))
+		text, err := os.ReadFile(filepath.Join(dir, Folder, folder, recording.RunFile))
 		testkit.Must(t, err)
-		var run runInfo
+		var run recording.Run
 		testkit.Must(t, json.Unmarshal(text, &run))
 		if run.Processes != want || len(run.Files) != want || run.NCCL != "2.29.7" || !run.ExitOK || run.RanksPerProcess != 1 || run.Calls["open"] != want || run.Files[0].Lines != 1 {
 			t.Errorf("%s: %+v", folder, run)

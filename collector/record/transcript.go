@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/recording"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 	"github.com/nccl-otf2/nccl-otf2/plugin/api"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
@@ -25,10 +26,8 @@ import (
 // Folder is where processes in record mode write, in the experiment directory.
 const Folder = "recording"
 
-const (
-	transcriptEnd = ".rec.jsonl.gz"
-	memberSize    = 1 << 20 // compressed bytes after which a member is written
-)
+// memberSize is after how many compressed bytes a member is written.
+const memberSize = 1 << 20
 
 // Transcript writes one process's callbacks.
 type Transcript struct {
@@ -120,7 +119,7 @@ func Create(directory string, p *experiment.Process, source shm.Source, h *shm.H
 
 // Path is the file that a process writes, until it is assembled.
 func Path(directory, uuid string) string {
-	return filepath.Join(directory, Folder, uuid+transcriptEnd)
+	return filepath.Join(directory, Folder, uuid+recording.CallsSuffix)
 }
 
 func newTranscript(path string, p *experiment.Process, source shm.Source, h *shm.Header) (*Transcript, error) {

@@ -236,7 +236,7 @@ func (n *Absentees) Take(ranks int, p *Process, what string, index int) error {
 		return nil
 	}
 	return fmt.Errorf("%s: %s %d adds %d ranks, and with it more than %d have no data: that is more than an archive can name",
-		filepath.Join(p.dir, definitionFile), what, index, ranks, MaxAbsent)
+		filepath.Join(p.dir, experiment.ProcessFile), what, index, ranks, MaxAbsent)
 }
 
 // withoutPast leaves out the first communicators of a list that were over, on every clock, before a time: none that begins then or

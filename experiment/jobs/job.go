@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
@@ -117,7 +118,7 @@ func List(dir string) (jobs []*Job, problems []string, err error) {
 		return nil, problems, err
 	}
 	if raw := experiment.RawFiles(dir); len(raw) > 0 {
-		problems = append(problems, fmt.Sprintf("%s hold raw data that has not been looked at: unify %s first", Plural(uint64(len(raw)), "file"), dir))
+		problems = append(problems, fmt.Sprintf("%s hold raw data that has not been looked at: unify %s first", units.Plural(uint64(len(raw)), "file"), dir))
 	}
 	runs, err := Separate(parts)
 	if err != nil {

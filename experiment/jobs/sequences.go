@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -356,7 +357,7 @@ func describeTracks(tracks []track, index int) string {
 			if len(ranks) == 1 {
 				verb = "has"
 			}
-			parts = append(parts, fmt.Sprintf("%s %s %s", RankWords(ranks), verb, Plural(k.count, "operation")))
+			parts = append(parts, fmt.Sprintf("%s %s %s", RankWords(ranks), verb, units.Plural(k.count, "operation")))
 		} else {
 			parts = append(parts, RankWords(ranks))
 		}
@@ -364,7 +365,7 @@ func describeTracks(tracks []track, index int) string {
 	if len(counts) > 1 {
 		return strings.Join(parts, ", ")
 	}
-	return fmt.Sprintf("%s, but of other sizes on %s", Plural(tracks[0].of.Count, "operation"), strings.Join(parts, " than on "))
+	return fmt.Sprintf("%s, but of other sizes on %s", units.Plural(tracks[0].of.Count, "operation"), strings.Join(parts, " than on "))
 }
 
 // RankWords names ranks in a text: "rank 3", "ranks 0-7", and how many there are where the list would be too long.
@@ -391,15 +392,3 @@ func RankNames(ranks []int) string {
 
 // maxRankText bounds a list of ranks: properties must fit into the anchor.
 const maxRankText = 120
-
-// Plural is a number with a noun: "1 operation", "2 operations".
-func Plural(n uint64, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	ending := "s"
-	if strings.HasSuffix(noun, "s") {
-		ending = "es"
-	}
-	return fmt.Sprintf("%d %s%s", n, noun, ending)
-}

@@ -16,11 +16,6 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Names in an experiment directory.
-const (
-	definitionFile = "shard.json"
-)
-
 // State tells how far a process's data has come.
 type State string
 
@@ -63,7 +58,7 @@ func (p *Process) substituted() string {
 	if instead == nil {
 		return ""
 	}
-	text := fmt.Sprintf("%s (shard %s): %s was used in place of %s, which cannot be (%s); ", p.ID(), filepath.Base(p.dir), instead.File, definitionFile, instead.Why)
+	text := fmt.Sprintf("%s (shard %s): %s was used in place of %s, which cannot be (%s); ", p.ID(), filepath.Base(p.dir), instead.File, experiment.ProcessFile, instead.Why)
 	if p.Shard.Finished {
 		return text + "it says the same, nothing is missing"
 	}
@@ -137,7 +132,7 @@ func Read(dir string, workers int, now time.Time) (parts []*Process, left Unused
 }
 
 // errUndescribed: there is nothing in the shard yet, or there never was.
-var errUndescribed = errors.New("no " + definitionFile)
+var errUndescribed = errors.New("no " + experiment.ProcessFile)
 
 // states are what the states of shards are called here.
 var states = map[experiment.State]State{experiment.Done: Finished, experiment.Writing: Running, experiment.Dead: Crashed}
@@ -154,7 +149,7 @@ func readShard(dir string, now time.Time) (*Process, error) {
 		return nil, fmt.Errorf("its process ended before it described itself (%w)", errUndescribed)
 	}
 	if err := checkProcess(p); err != nil {
-		return nil, fmt.Errorf("%s: %w", definitionFile, err)
+		return nil, fmt.Errorf("%s: %w", experiment.ProcessFile, err)
 	}
 	if p.UUID == "" {
 		p.UUID = filepath.Base(dir)

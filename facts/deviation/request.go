@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
+	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
@@ -75,9 +76,9 @@ func (r *Request) words(other *Request, world []int) string {
 	var parts []string
 	switch {
 	case r.Datatype != other.Datatype:
-		parts = append(parts, fmt.Sprintf("asked for %s of %s", jobs.Plural(r.Count, "element"), strings.TrimPrefix(r.Datatype, "nccl")))
+		parts = append(parts, fmt.Sprintf("asked for %s of %s", units.Plural(r.Count, "element"), strings.TrimPrefix(r.Datatype, "nccl")))
 	case r.Count != other.Count:
-		parts = append(parts, "asked for "+jobs.Plural(r.Count, "element"))
+		parts = append(parts, "asked for "+units.Plural(r.Count, "element"))
 	}
 	if r.Root != other.Root {
 		root := fmt.Sprintf("rank %d", r.Root)

@@ -5,7 +5,6 @@ package deviation
 import (
 	"fmt"
 	"iter"
-	"path/filepath"
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
@@ -32,7 +31,7 @@ func newStream(side *jobs.Side) *stream {
 	s := new(stream)
 	p := side.Member.Process.Shard
 	c := side.Member.Comm()
-	tail, err := otf2.NewEventTail(filepath.Join(side.Member.Process.Shards()[0].Dir, fmt.Sprintf("%d.evt", c.Location)), 0, p.EventChunkSize)
+	tail, err := otf2.NewEventTail(experiment.EventFile(side.Member.Process.Shards()[0].Dir, uint32(c.Location)), 0, p.EventChunkSize)
 	if err != nil || c.Location < 0 {
 		return s
 	}

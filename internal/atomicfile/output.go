@@ -60,7 +60,7 @@ func destination(path string) (target string, through bool, err error) {
 			return path, false, nil
 		}
 		if st, ok := info.Sys().(*syscall.Stat_t); ok && st.Uid != 0 && int(st.Uid) != os.Geteuid() {
-			return "", false, fmt.Errorf("%s is %s of user %d, who could lead anywhere with it: name another file", path, kindOf(info.Mode()), st.Uid)
+			return "", false, fmt.Errorf("%s is %s of user %d, who could lead anywhere with it: name another file", path, KindOf(info.Mode()), st.Uid)
 		}
 		if info.Mode()&fs.ModeSymlink == 0 {
 			return path, true, nil
@@ -83,12 +83,15 @@ func destination(path string) (target string, through bool, err error) {
 	return "", false, &fs.PathError{Op: "open", Path: named, Err: syscall.ELOOP}
 }
 
-func kindOf(m fs.FileMode) string {
+// KindOf names what stands at a path, with its article: "a symbolic link", "a folder", "a file", "a special file".
+func KindOf(m fs.FileMode) string {
 	switch m.Type() {
 	case fs.ModeSymlink:
 		return "a symbolic link"
 	case fs.ModeDir:
 		return "a folder"
+	case 0:
+		return "a file"
 	}
 	return "a special file"
 }

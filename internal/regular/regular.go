@@ -107,8 +107,8 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// maxLine is what a line of text has at most.
-const maxLine = 4 << 20
+// MaxLine is what a line of text has at most, bytes: a longer one is damage.
+const MaxLine = 4 << 20
 
 // Line reads a line with its end; at the end of the input what is left and io.EOF. A longer one than 4 MiB gives an error that
 // wraps ErrTooLarge. The line is valid until the next one is read.
@@ -120,8 +120,8 @@ func Line(in *bufio.Reader) ([]byte, error) {
 	long := append([]byte(nil), line...)
 	for errors.Is(err, bufio.ErrBufferFull) {
 		line, err = in.ReadSlice('\n')
-		if long = append(long, line...); len(long) > maxLine {
-			return nil, fmt.Errorf("a line is %w: more than %d bytes", ErrTooLarge, maxLine)
+		if long = append(long, line...); len(long) > MaxLine {
+			return nil, fmt.Errorf("a line is %w: more than %d bytes", ErrTooLarge, MaxLine)
 		}
 	}
 	return long, err

@@ -99,7 +99,7 @@ func TestLine(t *testing.T) {
 	if line, err := Line(in); string(line) != "end" || err != io.EOF {
 		t.Errorf("%q, %v", line, err)
 	}
-	if _, err := Line(bufio.NewReader(strings.NewReader(strings.Repeat("x", maxLine+1)))); !errors.Is(err, ErrTooLarge) {
+	if _, err := Line(bufio.NewReader(strings.NewReader(strings.Repeat("x", MaxLine+1)))); !errors.Is(err, ErrTooLarge) {
 		t.Error(err)
 	}
 }

@@ -6,6 +6,7 @@ package units
 import (
 	"fmt"
 	"strconv"
+	"strings"
 )
 
 // Unknown stands in tables where a number is not known.
@@ -76,6 +77,18 @@ func Count(n int, one, many string) string {
 		return "1 " + one
 	}
 	return fmt.Sprintf("%d %s", n, many)
+}
+
+// Plural is a number with a regular noun: "1 operation", "2 operations", "3 processes".
+func Plural(n uint64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	ending := "s"
+	if strings.HasSuffix(noun, "s") {
+		ending = "es"
+	}
+	return fmt.Sprintf("%d %s%s", n, noun, ending)
 }
 
 // OrDash is a text, or a dash in place of an empty one.

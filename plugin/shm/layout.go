@@ -255,8 +255,14 @@ const (
 	ScorepKeptReasons   = 5
 )
 
+// ScorepForwarded is what shards call the number of calls that were forwarded, ScorepOtherThreads that of ScorepKeptThread.
+const (
+	ScorepForwarded    = "FORWARDED"
+	ScorepOtherThreads = "OTHER_THREADS"
+)
+
 // scorepKeptNames are the reasons as shards name them.
-var scorepKeptNames = [ScorepKeptReasons]string{"OTHER_THREADS", "OUTSIDE", "PAUSED", "UNDEFINED", "MEMORY"}
+var scorepKeptNames = [ScorepKeptReasons]string{ScorepOtherThreads, "OUTSIDE", "PAUSED", "UNDEFINED", "MEMORY"}
 
 // Header is struct ncclotf2_header. In live memory the fields after Created's page half change while
 // they are looked at: read them through the methods of Memory, or from the copy that Source.Header

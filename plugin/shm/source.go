@@ -97,7 +97,7 @@ func (h *Header) ScorepReason() string { return cString(h.ScorepWhy[:]) }
 func (h *Header) ScorepCalls() map[string]uint64 {
 	calls := map[string]uint64{}
 	if h.ScorepForwarded > 0 {
-		calls["FORWARDED"] = h.ScorepForwarded
+		calls[ScorepForwarded] = h.ScorepForwarded
 	}
 	for i, n := range h.ScorepKept {
 		if n > 0 {

@@ -65,12 +65,6 @@ func (n *archiveNames) LocationOf(ref otf2.LocationRef) profile.Location {
 	return l
 }
 
-// waitKinds gives the causes of package analysis.
-var waitKinds = map[string]facts.WaitKind{
-	"collective": facts.WaitCollective, "late broadcast": facts.WaitLateBroadcast, "early reduce": facts.WaitEarlyReduce,
-	"late sender": facts.WaitLateSender, "late receiver": facts.WaitLateReceiver,
-}
-
 // FromArchive sums up an archive, in one pass over its events. Files that cannot be read to their end are named in the report's
 // problems; what was read of them counts.
 func FromArchive(a *otf2.Archive) (*Profile, *operations.Report, error) {
@@ -85,7 +79,7 @@ func FromArchive(a *otf2.Archive) (*Profile, *operations.Report, error) {
 			return g.Event
 		},
 		Waited: func(w *waits.Wait) {
-			kind, ok := waitKinds[w.Kind]
+			kind, ok := facts.WaitKindNamed(w.Kind)
 			if !ok || names.LocationOf(w.Place.Location).Kind != experiment.KindRank {
 				return
 			}

@@ -79,7 +79,7 @@ func profileArchive(t testing.TB, anchor string) (file string, m *cubextest.Prof
 	m = cubextest.Load(t, file)
 	m.Sound(t)
 	if p.WaitsKnown {
-		m.Agrees(t, report, tally.Read(a))
+		m.Agrees(t, report, tally.Read(a, nil))
 	}
 	return file, m
 }

@@ -46,8 +46,8 @@ func (p *Profile) number(name facts.Property) uint64 {
 	return n
 }
 
-// Complete tells that all operations of the job are in the profile, as far as is known.
-func (p *Profile) Complete() bool { return p.property(facts.CompleteProperty) != "false" }
+// complete tells that all operations of the job are in the profile, as far as is known.
+func (p *Profile) complete() bool { return p.property(facts.CompleteProperty) != "false" }
 
 // Lost is the number of events that were not recorded.
 func (p *Profile) Lost() uint64 { return p.number(facts.PropLost) }

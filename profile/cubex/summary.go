@@ -76,7 +76,7 @@ var waitNames = [profile.NumWaitKinds]string{
 func (p *Profile) Summary() *Summary {
 	s := &Summary{
 		Schema:  summarySchema,
-		Creator: p.Creator, Processes: p.system.processes, Begin: p.first, Duration: p.last - p.first, Complete: p.Complete(), Lost: p.Lost(),
+		Creator: p.Creator, Processes: p.system.processes, Begin: p.first, Duration: p.last - p.first, Complete: p.complete(), Lost: p.Lost(),
 		PercentileError: stats.PercentileError, Operations: []OperationSummary{}, Estimate: p.Estimate, Folded: p.Folded,
 	}
 	type key struct {

@@ -49,15 +49,30 @@ const (
 	numCounts
 )
 
+// Keys of Counts that reports have sentences for.
+const (
+	CountRecords     = "RECORDS"
+	CountKernels     = "KERNELS"
+	CountLinked      = "KERNELS_LINKED"
+	CountGraphLinked = "KERNELS_GRAPH_LINKED"
+	CountUnlinked    = "NCCL_KERNELS_UNLINKED"
+	CountNoTimes     = "WITHOUT_TIMES"
+	CountNoClock     = "WITHOUT_CLOCK"
+	CountNoDevice    = "WITHOUT_DEVICE"
+	CountNoRow       = "WITHOUT_ROW"
+	CountUndecided   = "KERNELS_UNDECIDED"
+	CountUndrawn     = "UNDRAWN"
+)
+
 // CountNames are the keys of Counts; docs/gpu.md explains them.
 var CountNames = [numCounts]string{
-	"RECORDS", "UNKNOWN_RECORDS", "BROKEN_RECORDS",
-	"KERNELS", "KERNELS_LINKED", "KERNELS_NO_EXTERNAL_ID", "KERNELS_NO_API_CALL", "KERNELS_AGED_OUT", "KERNELS_IMPLAUSIBLE",
-	"KERNELS_AMBIGUOUS", "KERNELS_GRAPH_LINKED", "KERNELS_GRAPH_UNLINKED", "KERNELS_GRAPH_OTHER", "NCCL_KERNELS_UNLINKED",
+	CountRecords, "UNKNOWN_RECORDS", "BROKEN_RECORDS",
+	CountKernels, CountLinked, "KERNELS_NO_EXTERNAL_ID", "KERNELS_NO_API_CALL", "KERNELS_AGED_OUT", "KERNELS_IMPLAUSIBLE",
+	"KERNELS_AMBIGUOUS", CountGraphLinked, "KERNELS_GRAPH_UNLINKED", "KERNELS_GRAPH_OTHER", CountUnlinked,
 	"REPLAYS_UNLINKED", "LINKED_WITHOUT_PLAN", "LAUNCHES_WITHOUT_KERNEL",
-	"COPIES", "MEMSETS", "SYNCHRONIZATIONS", "GRAPHS", "WITHOUT_TIMES", "WITHOUT_CLOCK", "WITHOUT_DEVICE", "WITHOUT_ROW", "KERNELS_BEFORE_LAUNCH", "WRITTEN_EARLY", "WRITTEN_LATE",
+	"COPIES", "MEMSETS", "SYNCHRONIZATIONS", "GRAPHS", CountNoTimes, CountNoClock, CountNoDevice, CountNoRow, "KERNELS_BEFORE_LAUNCH", "WRITTEN_EARLY", "WRITTEN_LATE",
 	"OVERLAPS", "OVERLAPS_MOVED", "CLOCK_JUMPS", "FOREIGN_CLOCK_READINGS", "MEMORY_OPERATIONS", "MEMORY_FORGOTTEN",
-	"KERNELS_UNDECIDED", "UNDRAWN",
+	CountUndecided, CountUndrawn,
 }
 
 // outcomes says which count an outcome of the correlator's is.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/collector/record"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/recording"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/replay"
@@ -56,7 +57,7 @@ func each(t *testing.T, s *shm.Spool, take func(ring int, r *shm.Record)) {
 
 // Every callback of every recording has its record.
 func TestAllCallbacksAreThere(t *testing.T) {
-	folders, _ := filepath.Glob("../../testdata/nccl-callbacks/*/" + replay.RunFile)
+	folders, _ := filepath.Glob("../../testdata/nccl-callbacks/*/" + recording.RunFile)
 	if len(folders) != 11 {
 		t.Fatalf("%d recordings, want 11", len(folders))
 	}
@@ -109,7 +110,7 @@ func nullStops(rec *replay.Recording) (n int) {
 func lay(t *testing.T, run string, processes ...string) *Recording {
 	t.Helper()
 	dir := t.TempDir()
-	testkit.Write(t, filepath.Join(dir, replay.RunFile), []byte(run))
+	testkit.Write(t, filepath.Join(dir, recording.RunFile), []byte(run))
 	for k, lines := range processes {
 		var out bytes.Buffer
 		zip := gzip.NewWriter(&out)

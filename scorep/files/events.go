@@ -11,12 +11,12 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"strconv"
 	"sync"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
+	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -66,7 +66,7 @@ func (out *Events) Place(i int, l *Row, to string, times *jobs.Lifespan) error {
 		return out.placePieces(i, l, to, times)
 	}
 	s := l.Process.Shards()[0]
-	from := eventFileOf(s, l.Number)
+	from := experiment.EventFile(s.Dir, l.Number)
 	chunk := l.Process.Shard.EventChunkSize
 	info, err := ownFile(from)
 	if err == nil && s.State == jobs.Finished && !s.CutBack() && info.Size() == l.Source.Bytes && out.fits(info.Size(), chunk) {
@@ -91,7 +91,7 @@ func (out *Events) Place(i int, l *Row, to string, times *jobs.Lifespan) error {
 // take copies the event file of a location that a shard has and makes it end after its last whole record. It tells of what is not as the
 // shard's description says. nil: there is nothing to be taken.
 func (out *Events) take(i int, of *jobs.Process, s *jobs.Piece, l *experiment.Location, to string) (*otf2.ScanResult, error) {
-	from := eventFileOf(s, l.Number)
+	from := experiment.EventFile(s.Dir, l.Number)
 	name := func() string { return fmt.Sprintf("%s, location %d: %s", of.ID(), l.Number, nameIn(s, from)) }
 	limit := int64(math.MaxInt64)
 	if s.State == jobs.Running || s.Cut() || s.CutBack() {
@@ -104,13 +104,13 @@ func (out *Events) take(i int, of *jobs.Process, s *jobs.Piece, l *experiment.Lo
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if l.Events > 0 {
-			out.damage(i, of, l.Events, "%s, with %s, is gone", name(), jobs.Plural(l.Events, "event"))
+			out.damage(i, of, l.Events, "%s, with %s, is gone", name(), units.Plural(l.Events, "event"))
 		}
 		return nil, nil
 	case err != nil && info != nil && info.Mode().IsRegular():
 		return nil, err
 	case err != nil:
-		out.damage(i, of, l.Events, "%s, with %s, was not taken: %v", name(), jobs.Plural(l.Events, "event"), err)
+		out.damage(i, of, l.Events, "%s, with %s, was not taken: %v", name(), units.Plural(l.Events, "event"), err)
 		return nil, nil
 	}
 	good := func(*otf2.Event) error { return nil }
@@ -130,9 +130,9 @@ func (out *Events) take(i int, of *jobs.Process, s *jobs.Piece, l *experiment.Lo
 	switch {
 	case s.State == jobs.Running: // a file is cut where it ended at the last flush but one, and its end is overwritten
 	case damage != nil && !s.Cut():
-		out.damage(i, of, missing, "%s is damaged after %s, of %d; they were taken: %v", name(), jobs.Plural(scan.Events, "event"), max(written, scan.Events), damage)
+		out.damage(i, of, missing, "%s is damaged after %s, of %d; they were taken: %v", name(), units.Plural(scan.Events, "event"), max(written, scan.Events), damage)
 	case scan.Events < l.Events || s.State == jobs.Finished && info.Size() != l.Bytes && !s.CutBack():
-		out.damage(i, of, missing, "%s has %d bytes and %s instead of %d and %d; what is whole of it was taken", name(), info.Size(), jobs.Plural(scan.Events, "event"), l.Bytes, l.Events)
+		out.damage(i, of, missing, "%s has %d bytes and %s instead of %d and %d; what is whole of it was taken", name(), info.Size(), units.Plural(scan.Events, "event"), l.Bytes, l.Events)
 	default:
 		out.lose(of, missing)
 	}
@@ -146,25 +146,19 @@ func (out *Events) LeaveBehind(of *jobs.Process, s *jobs.Piece) {
 	}
 	known := make(map[string]bool)
 	for _, l := range s.Shard.Locations {
-		known[eventFileOf(s, l.Number)] = true
+		known[experiment.EventFile(s.Dir, l.Number)] = true
 	}
-	files, _ := filepath.Glob(filepath.Join(s.Dir, "*.evt"))
-	for _, file := range files {
+	for _, file := range experiment.EventFiles(s.Dir) {
 		if known[file] {
 			continue
 		}
 		if whole, _ := otf2.ScanEventFile(file, s.Shard.EventChunkSize); whole.Events > 0 {
 			out.lose(of, whole.Events)
-			text := fmt.Sprintf("%s: %s, with %s, is left out: the description of its location is missing", of.ID(), nameIn(s, file), jobs.Plural(whole.Events, "event"))
+			text := fmt.Sprintf("%s: %s, with %s, is left out: the description of its location is missing", of.ID(), nameIn(s, file), units.Plural(whole.Events, "event"))
 			out.Damaged = append(out.Damaged, text)
 			out.Others = append(out.Others, text)
 		}
 	}
-}
-
-// eventFile is the path of a location's event file.
-func eventFileOf(p *jobs.Piece, number uint32) string {
-	return filepath.Join(p.Dir, strconv.FormatUint(uint64(number), 10)+".evt")
 }
 
 // nameOf is what a file of the shard is called in messages, from the experiment directory on.

@@ -60,8 +60,8 @@ func (m *Process) id() string {
 	return fmt.Sprintf("%s (%s:%d)", m.Name, m.Host, m.pid)
 }
 
-// ArchiveName is the name of a Score-P trace in its experiment directory, without suffix.
-const ArchiveName = "traces"
+// archiveName is the name of a Score-P trace in its experiment directory, without suffix.
+const archiveName = "traces"
 
 // Attributes by which Score-P tells its processes and threads: on PROGRAM_BEGIN and on THREAD_BEGIN.
 const (
@@ -79,12 +79,12 @@ func Forwarded(defs *otf2.Definitions, r *otf2.Region) bool {
 
 // Open reads a Score-P experiment directory. Errors say what the directory lacks.
 func Open(dir string) (*Trace, error) {
-	anchor := filepath.Join(dir, ArchiveName+".otf2")
+	anchor := filepath.Join(dir, archiveName+".otf2")
 	if _, err := os.Stat(anchor); errors.Is(err, fs.ErrNotExist) {
 		if _, err := os.Stat(filepath.Join(dir, "profile.cubex")); err == nil {
 			return nil, fmt.Errorf("%s holds a profile and no trace: measure with SCOREP_ENABLE_TRACING=true", dir)
 		}
-		return nil, fmt.Errorf("%s is no Score-P experiment directory with a trace: there is no %s.otf2", dir, ArchiveName)
+		return nil, fmt.Errorf("%s is no Score-P experiment directory with a trace: there is no %s.otf2", dir, archiveName)
 	}
 	// Small windows: of most locations only the first event is read.
 	a, err := otf2.Open(anchor, &otf2.ReadOptions{Memory: 1})

@@ -13,7 +13,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -103,16 +102,12 @@ func (p *Process) On(host string, pid int) *Process {
 // Location adds a location and returns the writer of its event file.
 func (p *Process) Location(kind experiment.LocationKind, typ otf2.LocationType, name string, comm int) *otf2.EventWriter {
 	n := uint32(len(p.Shard.Locations))
-	w, err := otf2.CreateEventWriter(p.eventFile(n), &otf2.EventWriterOptions{ChunkSize: p.Shard.EventChunkSize})
+	w, err := otf2.CreateEventWriter(experiment.EventFile(p.Dir, n), &otf2.EventWriterOptions{ChunkSize: p.Shard.EventChunkSize})
 	p.check(err)
 	p.writers = append(p.writers, w)
 	p.Shard.Locations = append(p.Shard.Locations, experiment.Location{Number: n, Kind: kind, Name: name, Type: typ, Comm: comm, Foreign: -1})
-	p.check(os.Chmod(p.eventFile(n), experiment.FileMode))
+	p.check(os.Chmod(experiment.EventFile(p.Dir, n), experiment.FileMode))
 	return w
-}
-
-func (p *Process) eventFile(n uint32) string {
-	return filepath.Join(p.Dir, strconv.Itoa(int(n))+".evt")
 }
 
 // Writer returns the writer of a location.
@@ -439,7 +434,7 @@ func (p *Process) describeAll() {
 	}
 	text, err := json.MarshalIndent(&p.Shard, "", " ")
 	p.check(err)
-	path := filepath.Join(p.Dir, "shard.json")
+	path := filepath.Join(p.Dir, experiment.ProcessFile)
 	p.check(os.WriteFile(path+".new", text, experiment.FileMode))
 	p.check(os.Rename(path+".new", path))
 }
@@ -462,7 +457,7 @@ func (p *Process) Crash(location int, rubbish []byte) {
 	if location < 0 {
 		return
 	}
-	path := p.eventFile(uint32(location))
+	path := experiment.EventFile(p.Dir, uint32(location))
 	info, err := os.Stat(path)
 	p.check(err)
 	f, err := os.OpenFile(path, os.O_RDWR, 0)

@@ -122,7 +122,7 @@ func (b *bench) runOne(c *benchCase, r *result) error {
 		}
 	}
 	for i := range c.rows {
-		r.add(c, &c.rows[i], samples)
+		r.add(&c.rows[i], samples)
 	}
 	return nil
 }

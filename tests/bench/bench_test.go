@@ -86,7 +86,7 @@ func TestRows(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var r result
-			r.add(&benchCase{}, &test.row, test.samples)
+			r.add(&test.row, test.samples)
 			if got := strings.Join(r.Rows[0].cells()[2:], "|"); got != strings.Join(test.want, "|") {
 				t.Errorf("got %s, want %s", got, strings.Join(test.want, "|"))
 			}

@@ -71,7 +71,7 @@ func (r *row) stat(outcomes []*outcome) stat {
 
 // add appends a row. An aim is met if the ratio of the best times and that of the processors' best times are, a limit if
 // no round was above it.
-func (r *result) add(c *benchCase, w *row, samples []sample) {
+func (r *result) add(w *row, samples []sample) {
 	var ours, libotf2 []*outcome
 	for _, s := range samples {
 		ours = append(ours, s.ours)

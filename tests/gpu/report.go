@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/recording"
 )
 
 // run is everything that the report tells.
@@ -171,7 +173,7 @@ func packRecording(res *result, machine, to string) error {
 		return err
 	}
 	for rank := range res.ranks {
-		name := fmt.Sprintf("p%d.rec.jsonl.gz", rank)
+		name := recording.Calls(rank)
 		lines, err := os.ReadFile(filepath.Join(from, name))
 		if err != nil {
 			return err
@@ -186,7 +188,7 @@ func packRecording(res *result, machine, to string) error {
 		if err != nil {
 			return err
 		}
-		if err := writeIssues(l, filepath.Join(to, fmt.Sprintf("p%d.issue.jsonl.gz", rank))); err != nil {
+		if err := writeIssues(l, filepath.Join(to, recording.Issued(rank))); err != nil {
 			return err
 		}
 	}

@@ -140,7 +140,7 @@ func ofArchive(t *testing.T, a *otf2.Archive) traced {
 	problems := operations.EachMatch(a, &operations.Matches{Wait: func(w *waits.Wait) { add("wait", "waits for "+world[w.For].Name, float64(w.Waited)) }})
 	regions := make(map[place]*operations.Part) // that operations ended in, one of each: those of one size
 	mixed := make(map[place]bool)
-	more, err := operations.EachPart(a, func(p *operations.Part) error {
+	more, err := operations.EachPart(a, nil, analysis.Slice{}, func(p *operations.Part) error {
 		at := place{p.Location, p.Enter}
 		if old := regions[at]; old != nil {
 			mixed[at] = mixed[at] || old.Size != p.Size

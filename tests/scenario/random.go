@@ -33,7 +33,7 @@ func Random(seed uint64, opt RandomOptions) *Scenario {
 		g.Advance(float64(g.rng.IntN(300)))
 		pick(g, g.kinds())(comm)
 		if opt.Hazards && g.rng.IntN(3) == 0 {
-			g.hazard(comm)
+			g.hazard()
 		}
 	}
 	g.leave()
@@ -233,7 +233,7 @@ func (d *Done) events() []*Event {
 
 // hazard does something that no plugin expects but NCCL does, or might do. Source: docs/nccl-profiler-api.md
 // §3.4, §5.3, §6.
-func (g *generator) hazard(comm []*Rank) {
+func (g *generator) hazard() {
 	i := g.rng.IntN(len(g.who))
 	r := g.who[i]
 	var own []*Event // PXN events live in another process

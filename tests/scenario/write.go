@@ -13,6 +13,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/recording"
 	"github.com/nccl-otf2/nccl-otf2/replay"
 )
 
@@ -42,7 +43,7 @@ func (s *Scenario) Write(dir string) error {
 		if err != nil {
 			return fmt.Errorf("scenario %s: process %d: %w", s.Name, p.index, err)
 		}
-		name := fmt.Sprintf("p%d.rec.jsonl.gz", p.index)
+		name := recording.Calls(p.index)
 		if err := writeZipped(filepath.Join(dir, name), text); err != nil {
 			return fmt.Errorf("scenario %s: %w", s.Name, err)
 		}
@@ -337,7 +338,7 @@ func (w *writer) start(c *call) ([]member, error) {
 	if err != nil {
 		return nil, fmt.Errorf("*eHandle: %w", err)
 	}
-	descr, err := w.descr(e, st)
+	descr, err := w.descr(st)
 	if err != nil {
 		return nil, err
 	}
@@ -354,7 +355,7 @@ func (w *writer) start(c *call) ([]member, error) {
 }
 
 // descr writes a descriptor with the ids that belong to it.
-func (w *writer) descr(e *Event, st *start) ([]byte, error) {
+func (w *writer) descr(st *start) ([]byte, error) {
 	own := reflect.New(reflect.Indirect(reflect.ValueOf(st.descr)).Type())
 	own.Elem().Set(reflect.Indirect(reflect.ValueOf(st.descr)))
 	group, id, err := w.plain("group", st.group)

@@ -26,7 +26,6 @@ type operation struct {
 type part struct {
 	member  *jobs.JobRank // nil: no data of it
 	rank    int           // in the communicator
-	key     string        // of its sequence
 	state   state
 	pending *experiment.Pending // nil unless it is in the operation
 }
@@ -104,7 +103,7 @@ var states = map[jobs.Standing]state{jobs.StandingUnknown: noData, jobs.NotBegun
 
 func partOf(r *jobs.JobRank, rank int, key string, ordinal uint64) part {
 	standing, pending := r.Standing(key, ordinal)
-	p := part{member: r, rank: rank, key: key, state: states[standing], pending: pending}
+	p := part{member: r, rank: rank, state: states[standing], pending: pending}
 	if pending != nil && pending.State == "running" {
 		p.state = running
 	}

@@ -24,7 +24,7 @@ func order(g *graph, cycle []edge) Stop {
 	s := Stop{Kind: verdict.Order, Certain: true}
 	for _, e := range cycle {
 		s.of = append(s.of, e.to)
-		s.Certain = s.Certain && (!e.queued || sameQueue(g, e))
+		s.Certain = s.Certain && (!e.queued || sameQueue(e))
 	}
 	s.Culprits, s.Among, s.Text = minority(orderSides(g.sequences(s.of)))
 	if n := len(s.of); n > 2 {
@@ -36,7 +36,7 @@ func order(g *graph, cycle []edge) Stop {
 }
 
 // sameQueue tells whether both operations of an edge are known to be on one stream.
-func sameQueue(g *graph, e edge) bool {
+func sameQueue(e edge) bool {
 	p := e.to.in(e.member.member.Process)
 	return p != nil && p.pending.Stream != 0 && p.pending.Stream == e.member.pending.Stream
 }

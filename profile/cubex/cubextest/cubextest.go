@@ -15,7 +15,6 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/analysis/tally"
 	"github.com/nccl-otf2/nccl-otf2/cube/cubetest"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
-	"github.com/nccl-otf2/nccl-otf2/profile"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
@@ -228,14 +227,14 @@ func (m *Profile) Agrees(t testing.TB, report *operations.Report, tally *tally.R
 		o := &report.Operations[i]
 		equal := 0 // of all communicators, which a profile has together
 		for j := range report.Operations {
-			if x := &report.Operations[j]; x.Operation == o.Operation && x.AlgBW > 0 && profile.ClassName(x.Size) == profile.ClassName(o.Size) {
+			if x := &report.Operations[j]; x.Operation == o.Operation && x.AlgBW > 0 && regions.SizeClassOf(x.Size) == regions.SizeClassOf(o.Size) {
 				equal++
 			}
 		}
 		if o.AlgBW == 0 || equal != 1 || o.Timed != 1 { // of several the median of the means is not the mean of the medians
 			continue
 		}
-		class := profile.ClassName(o.Size)
+		class := regions.SizeClasses[regions.SizeClassOf(o.Size)].String()
 		at := func(c int) bool {
 			return strings.HasPrefix(m.Name(c), o.Operation+" ") && strings.HasSuffix(m.Name(c), " "+class) && m.parent[c] >= 0
 		}

@@ -18,14 +18,11 @@ import (
 
 // library is what an ELF file says of itself.
 type library struct {
-	Path     string
-	Soname   string
 	Machine  elf.Machine
 	Exports  []string // names of defined dynamic symbols
-	Needed   []string
-	Profiler []int  // N of each string "ncclProfiler_vN" in its constant data, ascending: what NCCL looks up
-	Version  string // of NCCL, such as "2.29.7"; "" if it could not be learned
-	Learned  string // how: "version string in its constant data", "its file name"
+	Profiler []int    // N of each string "ncclProfiler_vN" in its constant data, ascending: what NCCL looks up
+	Version  string   // of NCCL, such as "2.29.7"; "" if it could not be learned
+	Learned  string   // how: "version string in its constant data", "its file name"
 }
 
 var (
@@ -41,7 +38,7 @@ func readLibrary(path string) (*library, error) {
 		return nil, err
 	}
 	defer f.Close()
-	l := &library{Path: path, Machine: f.Machine}
+	l := &library{Machine: f.Machine}
 	syms, err := f.DynamicSymbols()
 	if err != nil {
 		return nil, fmt.Errorf("%s has no table of dynamic symbols: %w", path, err)
@@ -51,10 +48,6 @@ func readLibrary(path string) (*library, error) {
 			l.Exports = append(l.Exports, s.Name)
 		}
 	}
-	if names, err := f.DynString(elf.DT_SONAME); err == nil && len(names) > 0 {
-		l.Soname = names[0]
-	}
-	l.Needed, _ = f.ImportedLibraries()
 	for _, s := range f.Sections {
 		// Constant strings lie in .rodata; a linker may name parts of it .rodata.str1.1 and the like.
 		if !strings.HasPrefix(s.Name, ".rodata") || s.Type != elf.SHT_PROGBITS {

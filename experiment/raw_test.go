@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package experiment
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+)
+
+// Directories of jobs may have brackets in their names, as arrays of jobs do: their raw files are found all the same.
+func TestRawFilesOfADirectoryWithBrackets(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "job[7]")
+	shards := filepath.Join(dir, Folder)
+	testkit.Must(t, os.MkdirAll(shards, FolderMode))
+	want := []string{filepath.Join(shards, "a"+SpoolSuffix), filepath.Join(shards, "b"+SpoolSuffix)}
+	for _, path := range want {
+		testkit.Write(t, path, nil)
+	}
+	testkit.Write(t, filepath.Join(shards, "c"+SpoolSuffix+".done"), nil)
+	testkit.Write(t, EventFile(shards, 12), nil)
+	if got := RawFiles(dir); !slices.Equal(got, want) {
+		t.Errorf("raw files %q, want %q", got, want)
+	}
+	if got := EventFiles(shards); !slices.Equal(got, []string{filepath.Join(shards, "12.evt")}) {
+		t.Errorf("event files %q", got)
+	}
+}
