@@ -26,6 +26,7 @@ var unrun = map[string]map[string]struct{ why, test string }{
 		"make demo ": {"builds; what it prints is compared with the page", "cmd/nccl-otf2.TestREADMEHasTheDemo"},
 		"make build && sudo make install PREFIX=/opt/nccl-otf2":                                     {"builds; installing what is built", "tests.TestInstall"},
 		"NCCL_OTF2_START=paused nccl-otf2 run --dir exp1 -- torchrun --nproc-per-node 8 train.py &": {"orders to a job that runs: when is up to the reader", "cmd/nccl-otf2.TestSessions"},
+		"mpirun -x NCCL_PROFILER_PLUGIN=":                                                           {"its collectors are still at work when it has ended", "tests/slurm.TestPage"},
 		"go mod edit ": {
 			"needs a module of the reader's", "tests.TestLibrariesServeOtherModules"},
 	},
@@ -49,8 +50,20 @@ var unrun = map[string]map[string]struct{ why, test string }{
 		"SCOREP_ENABLE_TRACING=true nccl-otf2 run -- mpirun -np 4 ./train": {"needs Score-P", "tests.TestRealScorepGetsTheCalls"},
 		"nccl-otf2 merge ": {"needs a measurement of Score-P", "cmd/nccl-otf2.TestSessions"},
 	},
-	"docs/timeline.md": {"nccl-otf2 timeline exp1 --serve": {"serves until it is ended", "cmd/nccl-otf2.TestServedPageCanBeEndedAtOnce"}},
+	"docs/gpu-runs.md": {
+		"make gpu-test":           {"needs a GPU", "tests/gpu.TestWholeRun"},
+		"build/gputest --out DIR": {"needs a GPU", "tests/gpu.TestWholeRun"},
+	},
+	"docs/nccl-releases.md": {"make real-nccl ": {"takes an hour; make test runs a part of it", "tests.TestRealNCCL"}},
+	"docs/performance.md":   {"scripts/bench.sh ": {"measures for minutes, on a machine that does nothing else", "tests/bench/measure.TestPage"}},
+	"docs/realnccl.md":      {"build/realnccl/": {"needs a published library, which the test fetches", "tests.TestRealNCCL"}},
+	"docs/scale.md":         {"go test ./tests/scale ": {"takes half an hour; make test runs fewer ranks", "tests/scale.TestLateRankAmongMany"}},
+	"docs/tables.md":        {"srun -n 16 sh -c ": {"needs a Slurm; parts are compared with the whole", "export.TestPartsAreTheWholeTable"}},
+	"docs/timeline.md":      {"nccl-otf2 timeline exp1 --serve": {"serves until it is ended", "cmd/nccl-otf2.TestServedPageCanBeEndedAtOnce"}},
 }
+
+// indented finds commands that are set off without a block.
+var indented = regexp.MustCompile(`(?m)^\n    ([A-Z_]+=\S* )*(nccl-otf2|make|go|srun|mpirun|scripts/|build/).*$`)
 
 // command finds lines that somebody would copy into a shell.
 var command = regexp.MustCompile(`^\s*(\$ |([A-Z_]+=\S* )*(nccl-otf2|make|export|srun|sbatch|mpirun|torchrun|pip|python3?|go|docker|tar|sudo|git|cd|scalasca|scorep|otf2-print) [^=│])`)
@@ -71,6 +84,9 @@ func TestBlocksOfPagesAreRun(t *testing.T) {
 	for _, path := range docPages(t) {
 		page := strings.TrimPrefix(path, "../")
 		found := map[string]bool{}
+		for _, line := range indented.FindAllString(codeFences.ReplaceAllString(string(testkit.Read(t, path)), ""), -1) {
+			t.Errorf("%s: a command that is indented, not in a block: %q", page, line)
+		}
 		for _, b := range walk.Fences(string(testkit.Read(t, path))) {
 			switch b.Language {
 			case "sh":

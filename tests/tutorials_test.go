@@ -35,6 +35,7 @@ var visits = map[string]visit{
 	tutorials + "scorep-vampir.md": {recording: "09-straggler-4p", whole: true},
 	tutorials + "weeks.md":         {recording: "09-straggler-4p", whole: true},
 	"README.md":                    {recording: "09-straggler-4p"},
+	"docs/raw.md":                  {recording: "09-straggler-4p"},
 	"docs/tables.md":               {recording: "09-straggler-4p", before: played + "mkdir runs && ln -s ../exp1 runs/1\n", needs: "nccl-otf2-query", engines: []string{"duckdb", "python"}},
 	"docs/timeline.md":             {recording: "09-straggler-4p", before: played},
 }
@@ -46,7 +47,6 @@ const played = "nccl-otf2 replay 09-straggler-4p --clock recorded --dir exp1 >/d
 const launcher = `#!/bin/bash
 case "${0##*/} $*" in
   "torchrun --nproc-per-node "[48]" train.py" | "mpirun -np 4 ./all_reduce_perf -b 8 -e 128M" | "program ") ;;
-  "mpirun -x NCCL_PROFILER_PLUGIN="*" -x NCCL_OTF2_DIR="*" -np 4 ./train") export "$2" "$4" ;;
   *) echo "started as $0 $*" >&2; exit 2 ;;
 esac
 export NCCL_OTF2_CLOCK=host WORLD_SIZE=4
@@ -85,11 +85,12 @@ func TestTutorials(t *testing.T) {
 	}
 }
 
-// visitor does what a page says, in an empty directory, with what is installed in a prefix, which pages call by its name, and stand-ins that
-// play a recording.
+// visitor does what a page says, in an empty directory, with what is installed in a prefix and stand-ins that play a recording.
 func visitor(t *testing.T, installation string, v visit) func(script string) (string, error) {
 	t.Helper()
 	stand := standIns(t, installation, v.recording)
+	checkout, err := filepath.Abs("../testdata")
+	testkit.Must(t, err)
 	modules := filepath.Join(installation, "share/nccl-otf2/python")
 	for _, engine := range v.engines {
 		folder, err := filepath.Abs(filepath.Join("../build/engines", engine))
@@ -100,9 +101,10 @@ func visitor(t *testing.T, installation string, v visit) func(script string) (st
 		modules += ":" + folder
 	}
 	return func(script string) (string, error) {
-		c := exec.Command("bash", "-euo", "pipefail", "-c", v.before+strings.ReplaceAll(script, prefix+"/", installation+"/"))
+		c := exec.Command("bash", "-euo", "pipefail", "-c", v.before+script)
 		c.Dir = t.TempDir()
 		testkit.Must(t, os.Symlink(filepath.Join(stand, "program"), filepath.Join(c.Dir, "program")))
+		testkit.Must(t, os.Symlink(checkout, filepath.Join(c.Dir, "testdata"))) // as in a checkout
 		c.Env = append(os.Environ(), "PATH="+stand+":"+filepath.Join(installation, "bin")+":"+os.Getenv("PATH"), "PYTHONPATH="+modules, "MPLCONFIGDIR="+c.Dir)
 		out, err := c.CombinedOutput()
 		return string(out), err
