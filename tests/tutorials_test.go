@@ -37,7 +37,7 @@ var visits = map[string]visit{
 	"README.md":                    {recording: "09-straggler-4p"},
 	"docs/raw.md":                  {recording: "09-straggler-4p"},
 	"docs/tables.md":               {recording: "09-straggler-4p", before: played + "mkdir runs && ln -s ../exp1 runs/1\n", needs: "nccl-otf2-query", engines: []string{"duckdb", "python"}},
-	"docs/timeline.md":             {recording: "09-straggler-4p", before: played},
+	"docs/timeline.md":             {recording: "09-straggler-4p", before: played + "ln -s exp1 before && ln -s exp1 after\n"},
 }
 
 // played makes the experiment of pages that begin behind a job.
