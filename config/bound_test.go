@@ -19,7 +19,7 @@ func TestSettingsFileIsBounded(t *testing.T) {
 		testkit.Must(t, os.WriteFile(sparse, nil, 0o600))
 		testkit.Must(t, os.Truncate(sparse, 6<<30))
 		testkit.Must(t, syscall.Mkfifo(pipe, 0o600))
-		for path, want := range map[string]string{sparse: "too large", pipe: "is no regular file"} {
+		for path, want := range map[string]string{sparse: "too large", pipe: "is not a regular file"} {
 			_, err := Load(func(name string) (string, bool) { return path, name == Prefix+"CONFIG" })
 			if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
 				t.Errorf("%s: %v, want %q", path, err, want)

@@ -209,7 +209,7 @@ func plain(value any) (string, error) {
 		}
 		return strings.Join(parts, ","), nil
 	}
-	return "", fmt.Errorf("a %T is no value of a setting", value)
+	return "", fmt.Errorf("a %T cannot be the value of a setting", value)
 }
 
 // suggestion names the setting that an unknown key resembles, else all of them.

@@ -101,7 +101,7 @@ func TestErrorsNameTheirPlace(t *testing.T) {
 		{"event", []string{"NCCL_OTF2_EVENTS=Coll,Kernel"}, "",
 			`NCCL_OTF2_EVENTS: no event or preset is called "Kernel"; there are light, gpu, net, all, Group, Coll,`},
 		{"size", []string{"NCCL_OTF2_MEMORY=lots"}, "", `NCCL_OTF2_MEMORY: "lots" is not a size such as 256M or 1GiB`},
-		{"no time", []string{"NCCL_OTF2_START_LIMIT=0"}, "", `NCCL_OTF2_START_LIMIT: "0" is no number of seconds from 1 to 600`},
+		{"no time", []string{"NCCL_OTF2_START_LIMIT=0"}, "", `NCCL_OTF2_START_LIMIT: "0" is not a number of seconds from 1 to 600`},
 		{"small size", []string{"NCCL_OTF2_MEMORY=1M"}, "", `NCCL_OTF2_MEMORY: "1M" is less than 4 MiB`},
 		{"huge size", []string{"NCCL_OTF2_MEMORY=99999999999G"}, "", `NCCL_OTF2_MEMORY: "99999999999G" is not a size`},
 		{"choice", []string{"NCCL_OTF2_UNIFY=maybe"}, "", `NCCL_OTF2_UNIFY: "maybe" is none of auto, off`},

@@ -37,9 +37,9 @@ func (k Kind) wrong() string {
 	case Size:
 		return "is not a size such as 256M or 1GiB"
 	case Events:
-		return "is no list of presets (" + strings.Join(presetNames(), ", ") + ") and events"
+		return "is not a list of presets (" + strings.Join(presetNames(), ", ") + ") and events"
 	case Seconds:
-		return "is no number of seconds"
+		return "is not a number of seconds"
 	case Ordinal:
 		return "is not a window such as ops:1000-2000, ops:1000- or ops:-2000"
 	case Kinds:
@@ -83,7 +83,7 @@ var Table = []Setting{
 		Help:  "`trace`: make an archive. `profile`: sum events up instead of writing them, for runs of any length; makes a CUBE profile and figures by operation, and CHANNELS, RAW, METRICS, NVML and DISK have no effect. `record`: write NCCL's callbacks down as they come, for `nccl-otf2 replay`; no archive, and EVENTS has no effect.",
 		parse: func(s *Settings, v string) error { s.Record, s.Profile = v == "record", v == "profile"; return nil }},
 	{Key: "PROFILE_INTERVAL", Default: "off", Kind: Period,
-		Help:  "How often the profile of a running job is made anew (10s to 24h), beside the one at its end. Only with MODE=profile, and in one process: the one of rank 0.",
+		Help:  "How often the profile of a running job is rewritten (10s to 24h), in addition to the one at its end. Only with MODE=profile; the process of rank 0 does it.",
 		parse: func(s *Settings, v string) (err error) { s.ProfileInterval, err = parseInterval(v); return err }},
 	{Key: "START", Default: "on", Kind: Choice, Choices: []string{"on", "paused"}, Alone: true,
 		Help:  "`paused`: record nothing until `nccl-otf2 ctl start`.",
@@ -95,28 +95,28 @@ var Table = []Setting{
 		Help:  "A row in the timeline for each channel of each communicator rank, beside that of the rank.",
 		parse: func(s *Settings, v string) (err error) { s.Channels, err = parseSwitch(v); return err }},
 	{Key: "RAW", Default: "off", Kind: Switch,
-		Help:  "Rows with each event of EVENTS as NCCL reports it: a region of its own, from its start to its stop, with what its descriptor holds, and its states as points. For a look into NCCL itself, with EVENTS `all`: archives are several times as large.",
+		Help:  "Rows with each event of EVENTS as NCCL reports it: a region of its own, from its start to its stop, with what its descriptor holds, and its states as points. For a look inside NCCL, with EVENTS `all`; archives become several times as large.",
 		parse: func(s *Settings, v string) (err error) { s.Raw, err = parseSwitch(v); return err }},
 	{Key: "CUPTI", Default: "off", Kind: Kinds, Alone: true,
-		Help:  "Kernels on the GPU, recorded with CUPTI and linked with the operations that launched them. `on`: kernels; `memcpy`, `memset`, `sync`, `memory`, or a list of them: also copies, settings, synchronizations, allocations; `all`: all of these. No other profiler can use CUPTI in the same process then. Links need KernelLaunch among EVENTS, as all presets have it.",
+		Help:  "Kernels on the GPU, recorded with CUPTI and linked with the operations that launched them. `on`: kernels; `memcpy`, `memset`, `sync`, `memory`, or a list of them: also copies, settings, synchronizations, allocations; `all`: all of these. No other profiler can then use CUPTI in the same process. Links need KernelLaunch among EVENTS, which all presets include.",
 		parse: func(s *Settings, v string) (err error) { s.CUPTI, err = parseActivities(v); return err }},
 	{Key: "METRICS", Default: "on", Kind: Switch,
-		Help:  "Metrics made of what NCCL tells: bandwidths of operations and how many are outstanding, on the rows of ranks; bytes under way, on those of the network.",
+		Help:  "Metrics derived from what NCCL reports: bandwidths of operations and the number of outstanding ones, on the rows of ranks; bytes in flight, on those of the network.",
 		parse: func(s *Settings, v string) (err error) { s.Metrics, err = parseSwitch(v); return err }},
 	{Key: "NVML", Default: "off", Kind: Periods,
-		Help:  "Sensors of the GPUs that communicators use (power, clocks, utilization, temperature, memory, NVLink and PCIe traffic) as metrics: `on`, or with the time between readings, as in `on:50ms` (10ms to 1m; default 100ms). Not of AMD GPUs.",
+		Help:  "Sensors of the GPUs that communicators use (power, clocks, utilization, temperature, memory, NVLink and PCIe traffic) as metrics: `on`, or with the time between readings, as in `on:50ms` (10ms to 1m; default 100ms). Not available for AMD GPUs.",
 		parse: func(s *Settings, v string) (err error) { s.NVML, err = parsePeriod(v); return err }},
 	{Key: "TIME_SERVICE", Default: "auto", Kind: Choice, Choices: []string{"auto", "off"},
-		Help:  "Whether the collector asks this machine's time service (chronyd, once a second, on 127.0.0.1) how far its clock is off, for the clocks of hosts to be compared by. `auto`: where one answers.",
+		Help:  "Whether the collector asks this machine's time service (chronyd, once a second, on 127.0.0.1) how far its clock is off, so that the clocks of hosts can be compared. `auto`: if one answers.",
 		parse: func(s *Settings, v string) error { s.TimeService = v == "auto"; return nil }},
 	{Key: "RANKS", Kind: Numbers,
-		Help:  "World ranks to record, such as `0,8-15`. Default: all. Without a launcher's rank all are recorded.",
+		Help:  "World ranks to record, such as `0,8-15`. Default: all. If no launcher states the ranks of processes, all are recorded.",
 		parse: func(s *Settings, v string) (err error) { s.Ranks, err = parseNumbers(v); return err }},
 	{Key: "UNIFY", Default: "auto", Kind: Choice, Choices: []string{"auto", "off"},
 		Help:  "Whether the last collector of the job makes the archive. `off` leaves it to `nccl-otf2 unify`.",
 		parse: func(s *Settings, v string) error { s.Unify = v == "auto"; return nil }},
 	{Key: "DISK", Kind: Size,
-		Help:  "Most bytes of event files per process. Beyond it nothing new is recorded (what is in memory still is), and what NCCL reports is counted. Default, and 0: no limit.",
+		Help:  "Maximum size of the event files of each process. Beyond it, nothing new is recorded (what is in memory is still written), and what NCCL reports is only counted. Default, and 0: no limit.",
 		parse: func(s *Settings, v string) (err error) { s.Disk, err = parseSize(v); return err }},
 	{Key: "CPUS", Kind: Numbers,
 		Help:  "CPUs for the collector, such as `62,63`. Default: those of the job process.",
@@ -125,16 +125,16 @@ var Table = []Setting{
 		Help:  "`on`: the collector puts off what need not be done while the job runs. It appends records to a file in the shard, which costs a fraction of a processor's time, and makes events of them when none have come for a second, when somebody looks at the job (`top`, `report --hang`, `unify`, `ctl`), after ten minutes, when the file has 256 MiB, and when the process has ended. `auto`: only where processors are scarce. No effect with MODE=`profile` and `record`, and with DISK.",
 		parse: func(s *Settings, v string) error { s.Backlog = v; return nil }},
 	{Key: "DEBUG", Default: "off", Kind: Switch, Alone: true,
-		Help:  "The collector tells on the standard error stream what it does.",
+		Help:  "The collector prints what it does to standard error.",
 		parse: func(s *Settings, v string) (err error) { s.Debug, err = parseSwitch(v); return err }},
 	{Key: "ENABLE", Default: "on", Kind: Switch, Early: true,
 		Help:  "`off` makes the plugin do nothing.",
 		parse: func(s *Settings, v string) (err error) { s.Enable, err = parseSwitch(v); return err }},
 	{Key: "MEMORY", Default: "256MiB", Kind: Size, Early: true, Least: memoryLeast,
-		Help:  "Maximum memory for event records per process, at least 4 MiB. Beyond it events are refused and counted; NCCL never waits.",
+		Help:  "Maximum memory for event records per process, at least 4 MiB. Beyond it, events are dropped and counted; NCCL never waits.",
 		parse: func(s *Settings, v string) (err error) { s.Memory, err = parseMemory(v); return err }},
 	{Key: "RING", Default: "memfd", Kind: Choice, Choices: []string{"memfd", "shm"}, Early: true,
-		Help:  "Where records wait for the collector. `memfd`: memory that ends with job and collector. `shm`: a file in /dev/shm, from which `unify` saves what is left when both were killed; all recordings together take a quarter of what is free there at most; where that is too little, the plugin takes a memfd.",
+		Help:  "Where records wait for the collector. `memfd`: memory that ends with job and collector. `shm`: a file in /dev/shm, from which `unify` recovers what is left when both were killed. All recordings together use at most a quarter of the free space there; if that is not enough, the plugin uses a memfd.",
 		parse: func(s *Settings, v string) error { s.Ring = v; return nil }},
 	{Key: "CLOCK", Default: "auto", Kind: Choice, Choices: []string{"auto", "tsc", "monotonic", "host"}, Early: true,
 		Help:  "Clock of the records. `auto`: the processor's counter if the kernel trusts it, else CLOCK_MONOTONIC. `host` is for tests: the program's own.",
@@ -143,10 +143,10 @@ var Table = []Setting{
 		Help:  "Program to start as collector. Default: that of the plugin's installation. `spool`: none; a thread of the plugin writes raw files, which `unify` converts.",
 		parse: func(s *Settings, v string) error { s.Collector = v; return nil }},
 	{Key: "START_LIMIT", Default: "2", Kind: Seconds, Early: true, Least: leastLimit, Most: mostLimit,
-		Help:  "How long the first communicator's initialization waits for the collector to be ready (1 to 600); after that nothing is recorded. More where nodes are overloaded or programs come from a slow file system.",
+		Help:  "How long the first communicator's initialization waits for the collector to be ready (1 to 600); after that nothing is recorded. Raise it where nodes are overloaded or programs are on a slow file system.",
 		parse: func(s *Settings, v string) (err error) { s.StartLimit, err = parseSeconds(v); return err }},
 	{Key: "SCOREP", Default: "auto", Kind: Choice, Choices: []string{"auto", "on", "off"}, Early: true,
-		Help:  "Calls of NCCL as regions of a Score-P measurement in the process. `auto`: where there is one that can take them; `on`: say so where there is none. See docs/scorep.md.",
+		Help:  "Whether calls of NCCL become regions of a Score-P measurement in the process. `auto`: if there is one that can take them; `on`: also report it if there is none. See docs/scorep.md.",
 		parse: func(s *Settings, v string) error { s.Scorep = v; return nil }},
 	{Key: "CUPTI_LIBRARY", Kind: Path, Early: true,
 		Help:  "The libcupti.so to use. Default: the one that the program has loaded (then always), else the one beside NCCL in Python's packages, else what the loader finds, else the one under CUDA_HOME.",
@@ -187,8 +187,8 @@ func Markdown() string {
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", s.Env(), key, kind, def, s.Help)
 	}
-	b.WriteString("\nSizes are bytes, or units of 1024 (`K`, `M`, `G`, also as `MB` and `MiB`): `512M` is `512 MiB`. Words can be written in capitals, and lists with commas or blanks. " +
-		"Blanks around a value do not count; with nothing but blanks it is as if it were not set.\n")
+	b.WriteString("\nSizes are bytes, or units of 1024 (`K`, `M`, `G`, also as `MB` and `MiB`): `512M` is `512 MiB`. Words may be in upper case, and lists may use commas or blanks. " +
+		"Blanks around a value are ignored; a value of blanks alone counts as not set.\n")
 	b.WriteString("\n¹ The plugin reads it before anything else, from the environment only; `nccl-otf2 run` passes it on from a file.\n\n" +
 		"`" + maskVariable + "` (decimal or 0x), which other profiler plugins use, is honored where `" + Prefix + "EVENTS` is not set.\n")
 	return b.String()

@@ -269,7 +269,7 @@ func parsePeriod(text string) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(period)
 	if err != nil || d < leastPeriod || d > mostPeriod {
-		return 0, fmt.Errorf("%q is no period from %v to %v, such as 50ms", period, leastPeriod, mostPeriod)
+		return 0, fmt.Errorf("%q is not a period from %v to %v, such as 50ms", period, leastPeriod, mostPeriod)
 	}
 	return d, nil
 }

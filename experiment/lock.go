@@ -40,7 +40,7 @@ func Lock(dir string) (*Hold, error) {
 	// Its text will be replaced, so it must be nobody's file but the lock.
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() || info.Sys().(*syscall.Stat_t).Nlink != 1 {
 		f.Close()
-		return nil, fmt.Errorf("lock experiment directory: %s is no file of its own", path)
+		return nil, fmt.Errorf("lock experiment directory: %s is not a file itself", path)
 	}
 	switch err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
 	case errors.Is(err, unix.EWOULDBLOCK):

@@ -124,7 +124,7 @@ func openShards(directory string) (*os.Root, error) {
 			return nil, err
 		}
 		if !info.IsDir() {
-			return nil, fmt.Errorf("%s is no directory of its own, but %s", filepath.Join(directory, Folder), atomicfile.KindOf(info.Mode()))
+			return nil, fmt.Errorf("%s is not a directory itself, but %s", filepath.Join(directory, Folder), atomicfile.KindOf(info.Mode()))
 		}
 	}
 	shards, err := root.OpenRoot(Folder)

@@ -318,7 +318,7 @@ func (w *walker) metric(l *row, ev *otf2.Event) {
 			value = float64(int64(bits))
 		}
 		if math.IsNaN(value) || math.IsInf(value, 0) {
-			w.leaveOut("values of metrics that are no numbers")
+			w.leaveOut("values of metrics that are not numbers")
 			continue
 		}
 		w.to.value(l, class.Members[i], ev.Time, value)

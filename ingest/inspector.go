@@ -103,7 +103,7 @@ func (l *line) inspectable() error {
 		return errors.New("an operation that takes centuries")
 	}
 	if _, err := strconv.ParseUint(strings.TrimPrefix(l.Header.ID, "0x"), 16, 64); err != nil {
-		return fmt.Errorf("%.40q is no id of a communicator", l.Header.ID)
+		return fmt.Errorf("%.40q is not the id of a communicator", l.Header.ID)
 	}
 	return nil
 }

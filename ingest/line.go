@@ -132,18 +132,18 @@ func (m *micros) UnmarshalJSON(b []byte) error {
 	if strings.ContainsAny(s, "eE\"[{tf") || len(whole) > 16 {
 		v, err := strconv.ParseFloat(s, 64)
 		if err != nil || math.IsNaN(v) || math.Abs(v) > 9e15 {
-			return fmt.Errorf("%.40s is no time in microseconds", s)
+			return fmt.Errorf("%.40s is not a time in microseconds", s)
 		}
 		m.ns, m.known = int64(math.Round(v*1000)), true
 		return nil
 	}
 	us, err := strconv.ParseInt(whole, 10, 64)
 	if err != nil || us > 9e15 || us < -9e15 {
-		return fmt.Errorf("%.40s is no time in microseconds", s)
+		return fmt.Errorf("%.40s is not a time in microseconds", s)
 	}
 	n, err := strconv.ParseUint((frac + "000")[:3], 10, 16)
 	if err != nil {
-		return fmt.Errorf("%.40s is no time in microseconds", s)
+		return fmt.Errorf("%.40s is not a time in microseconds", s)
 	}
 	m.ns, m.known = us*1000, true
 	if whole[0] == '-' {
@@ -191,7 +191,7 @@ func (a *address) UnmarshalJSON(b []byte) error {
 	digits, ok := strings.CutPrefix(s, "0x")
 	v, err := strconv.ParseUint(digits, 16, 64)
 	if !ok || err != nil {
-		return fmt.Errorf("%.40q is no address", s)
+		return fmt.Errorf("%.40q is not an address", s)
 	}
 	*a = address(v)
 	return nil

@@ -32,7 +32,7 @@ enum { NCCLOTF2_CHOICE_SCOREP_AUTO, NCCLOTF2_CHOICE_SCOREP_ON, NCCLOTF2_CHOICE_S
 /* Key, kind, default, least, most, choices, what a text is that is not understood. */
 #define NCCLOTF2_SETTING_ROWS(X) \
   X(DIR, PATH, "", 0, UINT64_MAX, "", "") \
-  X(EVENTS, EVENTS, "gpu", 0, UINT64_MAX, "", "is no list of presets (light, gpu, net, all) and events") \
+  X(EVENTS, EVENTS, "gpu", 0, UINT64_MAX, "", "is not a list of presets (light, gpu, net, all) and events") \
   X(START, CHOICE, "on", 0, UINT64_MAX, "on paused", "is none of on, paused") \
   X(WINDOW, WINDOW, "", 0, UINT64_MAX, "", "is not a window such as ops:1000-2000, ops:1000- or ops:-2000") \
   X(CUPTI, ACTIVITIES, "off", 0, UINT64_MAX, "", "is none of off, on, all, memcpy, memset, sync, memory") \
@@ -42,7 +42,7 @@ enum { NCCLOTF2_CHOICE_SCOREP_AUTO, NCCLOTF2_CHOICE_SCOREP_ON, NCCLOTF2_CHOICE_S
   X(RING, CHOICE, "memfd", 0, UINT64_MAX, "memfd shm", "is none of memfd, shm") \
   X(CLOCK, CHOICE, "auto", 0, UINT64_MAX, "auto tsc monotonic host", "is none of auto, tsc, monotonic, host") \
   X(COLLECTOR, PATH, "", 0, UINT64_MAX, "", "") \
-  X(START_LIMIT, SECONDS, "2", 1, 600, "", "is no number of seconds, or is out of bounds") \
+  X(START_LIMIT, SECONDS, "2", 1, 600, "", "is not a number of seconds, or is out of bounds") \
   X(SCOREP, CHOICE, "auto", 0, UINT64_MAX, "auto on off", "is none of auto, on, off") \
   X(CUPTI_LIBRARY, PATH, "", 0, UINT64_MAX, "", "")
 

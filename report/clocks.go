@@ -25,7 +25,7 @@ func clocksRemark(hosts int, c *facts.HostClocks, inexact bool) string {
 	}
 	text := fmt.Sprintf("Times of %d hosts are compared on corrected clocks, which may be off by %s at most where they are bounded", hosts, units.Time(float64(c.Most)))
 	if c.OneSided > 0 {
-		text += fmt.Sprintf("; of %s there is no bound", units.Count(int(c.OneSided), "clock", "clocks"))
+		text += fmt.Sprintf("; for %s there is no bound", units.Count(int(c.OneSided), "clock", "clocks"))
 	}
 	if c.Untied > 0 {
 		text += fmt.Sprintf("; nothing ties %s to the others", units.Count(int(c.Untied), "host", "hosts"))

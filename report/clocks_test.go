@@ -21,7 +21,7 @@ func TestReportsSayHowWellClocksAreKnown(t *testing.T) {
 		{"corrected", map[facts.Property]string{facts.PropSyncMost: "1500", facts.PropSyncReference: "1", facts.PropClockSync.Below("CORRECTED"): "2"},
 			[]string{"on corrected clocks, which may be off by 1.50 µs at most; that is in these figures."}},
 		{"one-sided", map[facts.Property]string{facts.PropSyncMost: "1500", facts.PropSyncReference: "1", facts.PropSyncOneSided: "2"},
-			[]string{"where they are bounded; of 2 clocks there is no bound. "}},
+			[]string{"where they are bounded; for 2 clocks there is no bound. "}},
 		{"untied", map[facts.Property]string{facts.PropSyncMost: "1500", facts.PropSyncReference: "1", facts.PropSyncUntied: "1"},
 			[]string{"; nothing ties 1 host to the others. "}},
 		{"groups", map[facts.Property]string{facts.PropSyncMost: "1500", facts.PropSyncReference: "2"},

@@ -211,7 +211,7 @@ func whatIfColumns(steady uint64) []column[criticalpath.WhatIf] {
 func CriticalPath(r *criticalpath.Result) *Document {
 	d := &Document{Title: "Critical path"}
 	if r == nil {
-		d.say("There are no operations of which to follow it.")
+		d.say("There are no operations along which to follow it.")
 		r = new(criticalpath.Result)
 	}
 	for _, line := range pathLines(r) {

@@ -31,9 +31,9 @@ func TestPlantedNamesDoNoHarm(t *testing.T) {
 		{"traces.new", os.Symlink, ""},
 		{"run-1", linkFolder, "run-1"},
 		{"shards/unify.lock", os.Symlink, "lock experiment directory"},
-		{"shards/unify.lock", os.Link, "no file of its own"},
-		{"shards/unify.lock", pipe, "no file of its own"},
-		{"shards/uuid-01/1.evt", os.Symlink, "no regular file"},
+		{"shards/unify.lock", os.Link, "not a file itself"},
+		{"shards/unify.lock", pipe, "not a file itself"},
+		{"shards/uuid-01/1.evt", os.Symlink, "not a regular file"},
 		{"shards/uuid-01/shard.json", os.Symlink, "uuid-01 is left out"},
 		{"shards/uuid-01/shard.json", pipe, "uuid-01 is left out"},
 		{"shards/uuid-01/lock", pipe, ""},
@@ -86,7 +86,7 @@ func TestShardsThatAreALinkAreNoExperiment(t *testing.T) {
 	dir, elsewhere := t.TempDir(), t.TempDir()
 	finish(job(t, elsewhere, 1, 1, nil))
 	testkit.Must(t, os.Symlink(filepath.Join(elsewhere, "shards"), filepath.Join(dir, "shards")))
-	if _, err := Unify(dir, nil); err == nil || !strings.Contains(err.Error(), "no experiment directory") {
+	if _, err := Unify(dir, nil); err == nil || !strings.Contains(err.Error(), "not an experiment directory") {
 		t.Errorf("%v", err)
 	}
 }

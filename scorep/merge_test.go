@@ -771,7 +771,7 @@ func TestMergeRefusals(t *testing.T) {
 			`^nothing pairs: .*; vm:13575, vm:13576, vm:13577, vm:13578: 0 readings of the clocks, two are needed to relate them to Score-P's timer tsc$`},
 		{"played", measurement, changed(func(rank int, p *shardtest.Process) { p.Shard.Clock.Source = "host" }),
 			`^nothing pairs: .*times that are not of the machine's clocks`},
-		{"nothing recorded", measurement, empty, `is no experiment directory`},
+		{"nothing recorded", measurement, empty, `is not an experiment directory`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "merged")

@@ -174,9 +174,9 @@ func Unify(dir string, opts *UnifyOptions) (*Result, error) {
 // readRuns locks an experiment directory, unless that has been done, and finds the jobs in it, as far as they can be read.
 func readRuns(dir string, opts *UnifyOptions) (runs []*jobs.Run, left jobs.Unused, release func(), err error) {
 	if info, err := os.Lstat(filepath.Join(dir, experiment.Folder)); err != nil {
-		return nil, left, nil, fmt.Errorf("%s is no experiment directory: %w", dir, err)
+		return nil, left, nil, fmt.Errorf("%s is not an experiment directory: %w", dir, err)
 	} else if !info.IsDir() {
-		return nil, left, nil, fmt.Errorf("%s is no experiment directory: %s is no folder", dir, experiment.Folder)
+		return nil, left, nil, fmt.Errorf("%s is not an experiment directory: %s is not a folder", dir, experiment.Folder)
 	}
 	release = func() {}
 	if opts.Hold == nil {

@@ -15,6 +15,7 @@ tools=(
   "strace|command -v strace|strace|strace"
   "debootstrap|command -v debootstrap|debootstrap|debootstrap" # a root to install packages in
   "rpm|command -v rpm|rpm|rpm"
+  "buildah|command -v buildah|buildah|buildah" # builds an image without a daemon
   "Environment Modules|command -v modulecmd || test -d /usr/share/lmod|environment-modules|environment-modules"
   "arm64 programs|command -v qemu-aarch64-static && test -e /usr/aarch64-linux-gnu/lib/ld-linux-aarch64.so.1|qemu-user-static libc6-arm64-cross|qemu-user-static"
   "pkg-config and CMake|command -v pkg-config && command -v cmake|pkg-config cmake|pkgconf cmake"

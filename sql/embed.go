@@ -49,5 +49,5 @@ func Named(name string) (*Query, error) {
 		}
 		names = append(names, q.Name)
 	}
-	return nil, fmt.Errorf("there is no query %q: there are %s", name, strings.Join(names, ", "))
+	return nil, fmt.Errorf("there is no query %q; the queries are %s", name, strings.Join(names, ", "))
 }

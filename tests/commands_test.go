@@ -15,6 +15,9 @@ import (
 var (
 	testCommand = regexp.MustCompile("go test [^`\\n]*?\\./([a-z0-9/]+(?:-[a-z0-9]+)*)([^`\\n]*)")
 	askedFor    = regexp.MustCompile(`-(run|bench) '?([A-Za-z|]{4,})`)
+	ownFlag     = regexp.MustCompile(` -([a-z][a-z-]*)`)
+	// goFlags are go test's own, and that of golden texts (internal/golden).
+	goFlags = regexp.MustCompile(`^(v|run|bench|benchtime|benchmem|count|timeout|cpu|fuzz|fuzztime|race|short|parallel|tags|args|update)$`)
 )
 
 // The pages tell how their figures were found. Tests move; a command that names none any more runs nothing, and succeeds.
@@ -24,6 +27,12 @@ func TestCommandsOfPagesFindTheirTests(t *testing.T) {
 		text := testkit.Read(t, page)
 		for _, command := range testCommand.FindAllStringSubmatch(string(text), -1) {
 			code := testCode(t, command[1])
+			arguments, _, _ := strings.Cut(command[2], "#")
+			for _, flag := range ownFlag.FindAllStringSubmatch(arguments, -1) {
+				if !goFlags.MatchString(flag[1]) && !strings.Contains(code, `("`+flag[1]+`",`) {
+					t.Errorf("%s: %q: %s has no flag %s", page, strings.TrimSpace(command[0]), command[1], flag[1])
+				}
+			}
 			for _, asked := range askedFor.FindAllStringSubmatch(command[2], -1) {
 				kind := map[string]string{"run": "(?:Test|Fuzz|Example)", "bench": "Benchmark"}[asked[1]]
 				for _, name := range strings.Split(asked[2], "|") {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
@@ -15,14 +16,32 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/tests/walk"
 )
 
-// tutorials are the pages, with the recording that the job of each plays. That of Slurm is walked on a Slurm (tests/slurm).
-var tutorials = map[string]string{
-	"first-answer":  "09-straggler-4p",
-	"hang":          "c10-missing-4p",
-	"compare":       "c05-balanced-4p",
-	"scorep-vampir": "09-straggler-4p",
-	"weeks":         "09-straggler-4p",
+// visit is how a page is walked: all of it, or its commands alone, with the recording that its job plays.
+type visit struct {
+	recording string
+	whole     bool
+	before    string   // commands that make what the page speaks of
+	needs     string   // a program of the installation that may not have been built
+	engines   []string // Python's packages that scripts/engines.sh installs
 }
+
+const tutorials = "docs/tutorials/"
+
+// visits are the pages that a reader walks with an installed tool. Those of Slurm are walked on a Slurm (tests/slurm).
+var visits = map[string]visit{
+	tutorials + "first-answer.md":  {recording: "09-straggler-4p", whole: true},
+	tutorials + "hang.md":          {recording: "c10-missing-4p", whole: true},
+	tutorials + "compare.md":       {recording: "c05-balanced-4p", whole: true},
+	tutorials + "scorep-vampir.md": {recording: "09-straggler-4p", whole: true},
+	tutorials + "weeks.md":         {recording: "09-straggler-4p", whole: true},
+	"README.md":                    {recording: "09-straggler-4p"},
+	"docs/raw.md":                  {recording: "09-straggler-4p"},
+	"docs/tables.md":               {recording: "09-straggler-4p", before: played + "mkdir runs && ln -s ../exp1 runs/1\n", needs: "nccl-otf2-query", engines: []string{"duckdb", "python"}},
+	"docs/timeline.md":             {recording: "09-straggler-4p", before: played + "ln -s exp1 before && ln -s exp1 after\n"},
+}
+
+// played makes the experiment of pages that begin behind a job.
+const played = "nccl-otf2 replay 09-straggler-4p --clock recorded --dir exp1 >/dev/null\n"
 
 // launcher is what starts the job on the pages: it starts four processes of a job, each of which plays its part of a recording at the recorded times.
 const launcher = `#!/bin/bash
@@ -35,17 +54,14 @@ for rank in 0 1 2 3; do RANK=$rank LOCAL_RANK=$rank %[1]s --clock recorded %[2]s
 for job in $jobs; do wait "$job" || exit 1; done
 `
 
-// A reader who does what a tutorial says, with an installed tool in an empty directory, sees what it shows.
+// A reader who does what a page says, with an installed tool in an empty directory, sees what it shows.
 func TestTutorials(t *testing.T) {
 	t.Parallel()
-	pages, err := filepath.Glob("../docs/tutorials/*.md")
+	pages, err := filepath.Glob("../" + tutorials + "*.md")
 	testkit.Must(t, err)
-	known := map[string]bool{"README": true, "slurm": true}
-	for name := range tutorials {
-		known[name] = true
-	}
 	for _, page := range pages {
-		if name := filepath.Base(page[:len(page)-len(".md")]); !known[name] {
+		name := strings.TrimPrefix(page, "../")
+		if _, known := visits[name]; !known && walkers[name] == "" && filepath.Base(page) != "README.md" {
 			t.Errorf("nobody walks %s", page)
 		}
 	}
@@ -53,28 +69,43 @@ func TestTutorials(t *testing.T) {
 	makeInstall(t, "install", root, "lib")
 	host, err := os.Hostname()
 	testkit.Must(t, err)
-	for name, recording := range tutorials {
-		t.Run(name, func(t *testing.T) {
+	for page, v := range visits {
+		t.Run(strings.TrimSuffix(filepath.Base(page), ".md"), func(t *testing.T) {
 			t.Parallel()
+			_, err := os.Stat(filepath.Join(root, prefix, "bin", v.needs))
+			need.NoError(t, v.needs+" (make query)", err)
+			run := visitor(t, filepath.Join(root, prefix), v)
+			if !v.whole {
+				walk.Through(t, "../"+page, run)
+				return
+			}
 			need.Reference(t, "otf2-print")
-			walk.Page(t, "../docs/tutorials/"+name+".md", visitor(t, filepath.Join(root, prefix), recording), " "+host+" ", " node1 ")
+			walk.Page(t, "../"+page, run, " "+host+" ", " node1 ")
 		})
 	}
-	t.Run("README", func(t *testing.T) {
-		t.Parallel()
-		walk.Through(t, "../README.md", visitor(t, filepath.Join(root, prefix), "09-straggler-4p"))
-	})
 }
 
 // visitor does what a page says, in an empty directory, with what is installed in a prefix and stand-ins that play a recording.
-func visitor(t *testing.T, installation, recording string) func(script string) (string, error) {
+func visitor(t *testing.T, installation string, v visit) func(script string) (string, error) {
 	t.Helper()
-	stand := standIns(t, installation, recording)
+	stand := standIns(t, installation, v.recording)
+	checkout, err := filepath.Abs("../testdata")
+	testkit.Must(t, err)
+	modules := filepath.Join(installation, "share/nccl-otf2/python")
+	for _, engine := range v.engines {
+		folder, err := filepath.Abs(filepath.Join("../build/engines", engine))
+		if err == nil {
+			_, err = os.Stat(filepath.Join(folder, "complete"))
+		}
+		need.NoError(t, engine+" for Python (scripts/engines.sh "+engine+")", err)
+		modules += ":" + folder
+	}
 	return func(script string) (string, error) {
-		c := exec.Command("bash", "-euo", "pipefail", "-c", script)
+		c := exec.Command("bash", "-euo", "pipefail", "-c", v.before+script)
 		c.Dir = t.TempDir()
 		testkit.Must(t, os.Symlink(filepath.Join(stand, "program"), filepath.Join(c.Dir, "program")))
-		c.Env = append(os.Environ(), "PATH="+stand+":"+filepath.Join(installation, "bin")+":"+os.Getenv("PATH"), "PYTHONPATH="+filepath.Join(installation, "share/nccl-otf2/python"))
+		testkit.Must(t, os.Symlink(checkout, filepath.Join(c.Dir, "testdata"))) // as in a checkout
+		c.Env = append(os.Environ(), "PATH="+stand+":"+filepath.Join(installation, "bin")+":"+os.Getenv("PATH"), "PYTHONPATH="+modules, "MPLCONFIGDIR="+c.Dir)
 		out, err := c.CombinedOutput()
 		return string(out), err
 	}

@@ -19,7 +19,7 @@ import (
 // readTimeline reads an archive, and writes its page into nowhere.
 func readTimeline(t *testing.T, a *otf2.Archive) (*Data, *head, collector) {
 	t.Helper()
-	d, err := Read(a)
+	d, err := Read(a, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -143,7 +143,7 @@ func TestEachDefectIsFound(t *testing.T) {
 		}, `communicator "world" is used after its CommDestroy`},
 		{"communicator used by no member", func(s *archivetest.Sample) {
 			s.Insert(archivetest.Thread(0), 1, otf2.Event{Kind: otf2.EventMpiSend, Time: t0 + 102*us, Args: []uint64{1, 0, 0, 4}})
-		}, `communicator: location 0, event 2, time 1760000000001102000: communicator "world" is used by a location that is no member`},
+		}, `communicator: location 0, event 2, time 1760000000001102000: communicator "world" is used by a location that is not a member`},
 		{"root out of range", func(s *archivetest.Sample) { s.Find(archivetest.Stream(0), otf2.EventMpiCollectiveEnd, 2).Args[2] = 3 }, `rank: location 4294967296, event 12, time 1760000000001330000: root 3 of communicator "world", which has 3 ranks`},
 		{"peer out of range", func(s *archivetest.Sample) { s.Find(archivetest.Stream(0), otf2.EventMpiIsend, 0).Args[0] = 5 }, "peer 5 of communicator"},
 		{"collective that one member lacks", func(s *archivetest.Sample) {

@@ -417,7 +417,7 @@ func (c *eventCheck) remote(t *track, ev *otf2.Event) {
 	}
 	if comm.RankOf(t.location.Self) < 0 && !t.strange {
 		t.strange = true // one finding is enough
-		c.report(t, RuleCommunicator, "%v: the location is no member of %q, whose window it is", ev.Kind, comm.Name)
+		c.report(t, RuleCommunicator, "%v: the location is not a member of %q, whose window it is", ev.Kind, comm.Name)
 	}
 }
 
@@ -445,7 +445,7 @@ func (c *eventCheck) use(t *track, ref otf2.CommRef) *facts.Communicator {
 	case u.reported: // one finding is enough
 	case comm.RankOf(t.location.Self) < 0:
 		u.reported = true
-		c.report(t, RuleCommunicator, "communicator %q is used by a location that is no member", comm.Name)
+		c.report(t, RuleCommunicator, "communicator %q is used by a location that is not a member", comm.Name)
 	case u.destroyed:
 		u.reported = true
 		c.report(t, RuleCommunicator, "communicator %q is used after its CommDestroy", comm.Name)
@@ -473,7 +473,7 @@ func (c *eventCheck) commCreate(t *track, ref otf2.CommRef) {
 	u := t.use(ref)
 	switch {
 	case comm.RankOf(t.location.Self) < 0:
-		c.report(t, RuleCommunicator, "CommCreate of communicator %q by a location that is no member", comm.Name)
+		c.report(t, RuleCommunicator, "CommCreate of communicator %q by a location that is not a member", comm.Name)
 	case u.created:
 		c.report(t, RuleCommunicator, "second CommCreate of communicator %q", comm.Name)
 	}

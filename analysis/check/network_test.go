@@ -15,10 +15,10 @@ func TestDefectsOfNetworksAndPausesAreFound(t *testing.T) {
 	for _, d := range []defect{
 		{"put to a rank that is not there", func(s *archivetest.Sample) { s.Find(sends, otf2.EventRmaPut, 0).Args[1] = 7 },
 			`error: rank: location 8589934592, event 2, time 1760000000001310000: RmaPut: rank 7 of "world network", which has 7 ranks`},
-		{"put by a location that is no member", func(s *archivetest.Sample) {
+		{"put by a location that is not a member", func(s *archivetest.Sample) {
 			s.Insert(archivetest.Thread(0), 1, otf2.Event{Kind: otf2.EventRmaPut, Time: t0 + 102*us, Args: []uint64{0, 1, 8, 1}})
 			s.Insert(archivetest.Thread(0), 2, otf2.Event{Kind: otf2.EventRmaOpCompleteBlocking, Time: t0 + 102*us, Args: []uint64{0, 1}})
-		}, `error: communicator: location 0, event 2, time 1760000000001102000: RmaPut: the location is no member of "world network"`},
+		}, `error: communicator: location 0, event 2, time 1760000000001102000: RmaPut: the location is not a member of "world network"`},
 		{"put that never ends", func(s *archivetest.Sample) {
 			s.Remove(sends, s.Index(sends, otf2.EventRmaOpCompleteNonBlocking, 1), 1)
 		}, "error: request: location 8589934592, event 6, time 1760000000001330000: the RMA operation of matching id 1 is never completed"},

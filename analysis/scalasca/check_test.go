@@ -83,7 +83,7 @@ func TestEachRequirementOfScalascaIsHeld(t *testing.T) {
 			s.Find(2, otf2.EventMpiCollectiveEnd, 0).Args[1] = c
 		}, "error: scout-communicator: location 2, event 6, time 9000000: communicator 1 is of paradigm CUDA"},
 		{"operation on no communicator", func(s *archivetest.Sample) { s.Find(2, otf2.EventMpiCollectiveEnd, 0).Args[1] = 9 }, "error: scout-communicator: location 2, event 6, time 9000000: communicator 9 is not defined"},
-		{"operation of no member", func(s *archivetest.Sample) { s.Allreduce(2, 10*ms, s.Comm(otf2.ParadigmMPI, 0, 0, 1)) }, "time 10000000: is no member of communicator 1"},
+		{"operation of no member", func(s *archivetest.Sample) { s.Allreduce(2, 10*ms, s.Comm(otf2.ParadigmMPI, 0, 0, 1)) }, "time 10000000: is not a member of communicator 1"},
 		{"parent with a greater id", func(s *archivetest.Sample) {
 			s.Comm(otf2.ParadigmMPI, 2, 0, 1)
 			s.Comm(otf2.ParadigmMPI, 0, 0, 1)

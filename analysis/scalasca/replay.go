@@ -72,7 +72,7 @@ func (r *scoutReplay) comm(t *scoutTrack, ref uint64) (*facts.Communicator, int)
 		r.At(check.Error, t.here(), RuleScoutCommunicator, "communicator %d is of paradigm %v: records of MPI need one of MPI", ref, r.paradigmOf(d))
 		return nil, 0
 	case c.RankOf(t.location) < 0:
-		r.At(check.Error, t.here(), RuleScoutCommunicator, "is no member of communicator %d", ref)
+		r.At(check.Error, t.here(), RuleScoutCommunicator, "is not a member of communicator %d", ref)
 		return nil, 0
 	}
 	return c, c.RankOf(t.location)

@@ -241,7 +241,7 @@ func (s *Selection) chooseComms(comms map[otf2.CommRef]*facts.Communicator) erro
 			names = append(names, c.Name)
 			fits, err := path.Match(s.spec.Comm, c.Name)
 			if err != nil {
-				return fmt.Errorf("--comm: %q is no pattern: * stands for any characters, ? for one", s.spec.Comm)
+				return fmt.Errorf("--comm: %q is not a pattern: * stands for any characters, ? for one", s.spec.Comm)
 			}
 			if fits || c.Name == s.spec.Comm || noID == nil && uint64(ref) == id {
 				s.comms[ref] = true

@@ -164,8 +164,8 @@ func TestWhatIsNotThereIsSaid(t *testing.T) {
 		{selection.Spec{Phase: "step"}, "the program marked no phases"},
 		{selection.Spec{From: "1h"}, "no operation begins in that time: the first begins after"},
 		{selection.Spec{From: "2s", To: "1s"}, "nothing is between them"},
-		{selection.Spec{From: "soon"}, `"soon" is no time`},
-		{selection.Spec{Ranks: "3-1"}, `"3-1" is no ranks`},
+		{selection.Spec{From: "soon"}, `"soon" is not a time`},
+		{selection.Spec{Ranks: "3-1"}, `"3-1" is not a list of ranks`},
 	} {
 		_, err := selection.Resolve(jobtest.Open(t, path), c.spec)
 		if err == nil || !strings.Contains(err.Error(), c.want) {

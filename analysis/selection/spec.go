@@ -91,7 +91,7 @@ func parsePoint(text string) (point, error) {
 	if t, err := time.Parse("15:04:05.999999999", text); err == nil {
 		return point{clock: timeOfDay, since: t.Sub(t.Truncate(24 * time.Hour))}, nil
 	}
-	return point{}, fmt.Errorf("%q is no time: write 1.5s or 200ms from the begin of the run, 10:38:05.5 or '2026-11-20 10:38:05.5' (UTC) as --absolute prints it, or @12.5s on the archive's clock", text)
+	return point{}, fmt.Errorf("%q is not a time: write 1.5s or 200ms after the beginning of the run, 10:38:05.5 or '2026-11-20 10:38:05.5' (UTC) as --absolute prints it, or @12.5s on the archive's clock", text)
 }
 
 // on gives the point on the archive's clock, ns; begin is that of the run.
@@ -135,7 +135,7 @@ func parseRanks(text string) ([]stretch, error) {
 		a, errA := strconv.ParseUint(from, 10, 31)
 		b, errB := strconv.ParseUint(to, 10, 31)
 		if cmp.Or(errA, errB) != nil || b < a {
-			return nil, fmt.Errorf("--rank: %q is no ranks of the job: write 3,5-7", text)
+			return nil, fmt.Errorf("--rank: %q is not a list of ranks: write 3,5-7", text)
 		}
 		all = append(all, stretch{int(a), int(b)})
 	}

@@ -29,13 +29,13 @@ func checkCommand() *cobra.Command {
 	var forScalasca bool
 	cmd := &cobra.Command{
 		Use:   "check ARCHIVE|DIR",
-		Short: "Say whether an archive is sound and the ranks' recordings fit together",
-		Long: `Reads the whole archive and prints what readers would stumble over, and where ranks do not fit together: one
-finding per line, or "no findings". Exit code 1 if there are errors; notes are what the archive itself
-explains, such as missing ranks.
+		Short: "Check that an archive is sound and that the ranks' recordings are consistent",
+		Long: `Reads the whole archive and prints whatever tools that read it would stumble over, and where the recordings of ranks
+are inconsistent: one finding per line, or "no findings". The exit code is 1 if there are errors. Notes are findings
+that the archive itself explains, such as missing ranks.
 
-With --scalasca it says instead what would keep scout.mpi of Scalasca 2.6 from analyzing the archive; notes are
-what it bears but makes nothing of. Archives for it are made by nccl-otf2 view --scalasca.`,
+With --scalasca, it says instead what would keep scout.mpi of Scalasca 2.6 from analyzing the archive; notes are what
+scout tolerates but ignores. To make an archive for scout, use nccl-otf2 view --scalasca.`,
 		Example: `  nccl-otf2 check exp1
   nccl-otf2 check exp1/traces.otf2 --format json
   nccl-otf2 check --scalasca exp1/scalasca`,
@@ -76,8 +76,8 @@ what it bears but makes nothing of. Archives for it are made by nccl-otf2 view -
 			return nil
 		},
 	}
-	cmd.Flags().IntVar(&limit, "limit", 20, "findings of one rule to show; more are counted")
-	cmd.Flags().BoolVar(&forScalasca, "scalasca", false, "whether scout.mpi of Scalasca can analyze it")
+	cmd.Flags().IntVar(&limit, "limit", 20, "findings to show for each rule; the others are only counted")
+	cmd.Flags().BoolVar(&forScalasca, "scalasca", false, "check instead whether Scalasca's scout.mpi can analyze it")
 	addFormat(cmd, &f)
 	return cmd
 }

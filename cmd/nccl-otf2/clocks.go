@@ -43,10 +43,10 @@ func printClocks(w io.Writer, s *scorep.ClockSync, warn func(format string, args
 		printable.Fprintf(w, " (%s between hosts)\n", count(s.Exchanges, "operation", "operations"))
 	}
 	if references > 1 {
-		warn("there are %d sets of hosts that no operation ties together: times of different sets do not compare", references)
+		warn("there are %d sets of hosts that no operation ties together: times of different sets cannot be compared", references)
 	}
 	if oneSided > 0 {
-		warn("the clocks of %s are known from one side only, for want of operations that go both ways: the uncertainty has no bound", count(oneSided, "host", "hosts"))
+		warn("the clocks of %s are known from one side only, as no operations go both ways: the uncertainty has no bound", count(oneSided, "host", "hosts"))
 	}
 	if untied > 0 {
 		warn("the clocks of %s are as they were: no operation whose times are known ties them to others", count(untied, "host", "hosts"))

@@ -41,7 +41,7 @@ func collectCommand() *cobra.Command {
 	fd, dir, recorded := -1, "", false
 	cmd := &cobra.Command{
 		Use:    "collect --fd N|--finish DIR",
-		Short:  "Write what the plugin records in one process (the plugin starts this)",
+		Short:  "Write what the plugin records in one process (started by the plugin)",
 		Hidden: true,
 		Args:   exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {

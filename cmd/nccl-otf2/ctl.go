@@ -35,10 +35,9 @@ func ctlCommand() *cobra.Command {
 	var o ctlOptions
 	cmd := &cobra.Command{
 		Use:   "ctl",
-		Short: "Start and stop the recording of a running job, and see how it stands",
-		Long: `Gives orders to the collectors of a job that runs, through its experiment directory DIR; default is that of
-NCCL_OTF2_DIR or the job step, else the one in this folder in which a job is being recorded. Only the user who
-runs the job can do so.`,
+		Short: "Start and stop the recording of a running job, and show its status",
+		Long: `Controls the collectors of a running job through its experiment directory DIR. The default is the directory that NCCL_OTF2_DIR or the job step names, else the one in this folder in which a job is
+being recorded. Only the user who runs the job can do this.`,
 		Example: `  nccl-otf2 ctl status exp1
   nccl-otf2 ctl stop exp1
   nccl-otf2 ctl events light exp1`,
@@ -53,29 +52,28 @@ runs the job can do so.`,
 	cmd.AddCommand(ctlRecord(&o, true), ctlRecord(&o, false), ctlEvents(&o), ctlStatus(&o))
 	for _, c := range cmd.Commands() {
 		addFormat(c, &o.format)
-		c.Flags().DurationVar(&o.timeout, "timeout", 5*time.Second, "how long to wait for answers")
+		c.Flags().DurationVar(&o.timeout, "timeout", 5*time.Second, "how long to wait for the collectors' answers")
 	}
 	return cmd
 }
 
-const ctlRecordLong = `On each communicator the order holds from one operation on that is the same for all its ranks: chosen so far
-ahead that all collectors know of it by then (see --lead). Communicators to come are recorded %s.
-Operations of replayed graphs are counted apart from those that are called; the order holds for each from the
-same number on.`
+const ctlRecordLong = `On each communicator, the order takes effect at the same operation on all ranks, which lies so far ahead that all
+collectors know of the order by then (see --lead). Communicators that are created later %s. Operations of replayed
+graphs are counted separately from those that are called; for both, the order takes effect at the same number.`
 
 func ctlRecord(o *ctlOptions, on bool) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "start [DIR]",
-		Short:   "Record from here on",
-		Long:    "Begins to record, or goes on.\n\n" + fmt.Sprintf(ctlRecordLong, "from their beginning"),
+		Short:   "Start recording, or resume it",
+		Long:    "Starts recording, or resumes it.\n\n" + fmt.Sprintf(ctlRecordLong, "are recorded from their beginning"),
 		Example: "  nccl-otf2 ctl start exp1",
 	}
 	if !on {
-		cmd.Use, cmd.Short, cmd.Example = "stop [DIR]", "Record nothing from here on, until started again", "  nccl-otf2 ctl stop exp1 --lead 5s"
-		cmd.Long = "Ends recording for the time being. What is recorded so far stays, the job goes on.\n\n" + fmt.Sprintf(ctlRecordLong, "not at all")
+		cmd.Use, cmd.Short, cmd.Example = "stop [DIR]", "Stop recording until it is started again", "  nccl-otf2 ctl stop exp1 --lead 5s"
+		cmd.Long = "Stops recording for the time being. What has been recorded is kept, and the job goes on.\n\n" + fmt.Sprintf(ctlRecordLong, "are not recorded")
 	}
 	cmd.Args = atMost("an experiment directory", 1)
-	cmd.Flags().DurationVar(&o.lead, "lead", 2*time.Second, "how far ahead the order begins to hold, at the present rate of operations")
+	cmd.Flags().DurationVar(&o.lead, "lead", 2*time.Second, "how far ahead the order takes effect, at the present rate of operations")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c, err := o.controller(args)
 		if err != nil {
@@ -148,9 +146,9 @@ func printUnconfirmed(w io.Writer, c *control.Change) {
 func ctlEvents(o *ctlOptions) *cobra.Command {
 	return &cobra.Command{
 		Use:   "events LIST [DIR]",
-		Short: "Change which events are recorded",
-		Long: `From now on records the events in LIST, presets and names as in NCCL_OTF2_EVENTS. It holds at once, in each process
-by itself. Only what NCCL was asked for when the job began can be had.`,
+		Short: "Choose which events are recorded",
+		Long: `Records the events in LIST from now on: presets and names as in NCCL_OTF2_EVENTS. It takes effect
+immediately, in each process separately. Only events that NCCL was asked for when the job began are available.`,
 		Example: "  nccl-otf2 ctl events light exp1\n  nccl-otf2 ctl events gpu,ProxyOp exp1",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -207,8 +205,8 @@ type processStatus struct {
 func ctlStatus(o *ctlOptions) *cobra.Command {
 	return &cobra.Command{
 		Use:   "status [DIR]",
-		Short: "Say how the recording stands",
-		Long: `Asks each collector how it stands: what it records, how much has been recorded and lost, memory and disk in use,
+		Short: "Show the status of the recording",
+		Long: `Shows the status of each collector: what it records, how much has been recorded and lost, memory and disk in use,
 and how far each communicator is.`,
 		Example: "  nccl-otf2 ctl status exp1\n  nccl-otf2 ctl status --format json",
 		Args:    atMost("an experiment directory", 1),
@@ -374,7 +372,7 @@ func runningJob() (string, error) {
 
 func ctlError(err error) error {
 	if errors.Is(err, fs.ErrPermission) {
-		return fmt.Errorf("%w: orders are for the user who runs the job", err)
+		return fmt.Errorf("%w: only the user who runs the job can give orders", err)
 	}
 	return err
 }

@@ -28,7 +28,7 @@ func (p *percentage) Set(s string) error {
 	number, percent := strings.CutSuffix(s, "%")
 	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
 	if err != nil || !percent || v < 0 || math.IsNaN(v) || math.IsInf(v, 0) {
-		return fmt.Errorf("%q is no percentage, such as 5%%", s)
+		return fmt.Errorf("%q is not a percentage such as 5%%", s)
 	}
 	*p = percentage(v / 100)
 	return nil
@@ -47,13 +47,14 @@ func diffCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff A B",
 		Short: "Compare two runs: what got slower, and where",
-		Long: `Compares the operations of two runs, each an experiment directory or an archive: of each function and size, on
-communicators of one shape, how long they took in A and in B, by how much they differ, and how sure that is. What has
-changed is found in enqueueing (the call), skew (waiting for the last rank), or transfer (the rest). docs/diff.md
-explains what is compared with what, the statistics, and the fields of the JSON form.
+		Long: `Compares the operations of two runs, each given as an experiment directory or an archive. For each function and size,
+on communicators of the same shape, it says how long operations took in A and in B, by how much this differs, and how
+certain the difference is. It attributes a change to enqueueing (the call), skew (waiting for the last rank), or
+transfer (the rest). docs/diff.md explains what is compared with what, the statistics, and the fields of the JSON
+form.
 
-With --fail-above the exit code is 3 if an operation got slower by more than that, so that it is told from 1, the input
-is at fault; of runs in which nothing can be compared it is 1.`,
+With --fail-above, the exit code is 3 if an operation got slower by more than that. It is 1 if there is a problem with
+the input, or if nothing in the two runs can be compared.`,
 		Example: `  nccl-otf2 diff before after
   nccl-otf2 diff before after --fail-above 5%
   nccl-otf2 diff before after --format markdown`,
@@ -70,10 +71,10 @@ is at fault; of runs in which nothing can be compared it is 1.`,
 		},
 	}
 	fl := cmd.Flags()
-	fl.Var(&limit, "fail-above", "exit with 3 if an operation got slower by more than this")
+	fl.Var(&limit, "fail-above", "exit with code 3 if an operation got slower by more than this")
 	fl.Lookup("fail-above").DefValue = ""
-	fl.Var(&least, "min-change", "the least change that is reported, as part of the operation's time")
-	fl.IntVar(&warmUp, "warm-up", warmUp, "operations of each kind that do not count, on each communicator")
+	fl.Var(&least, "min-change", "the smallest change that is reported, as a percentage of the operation's time")
+	fl.IntVar(&warmUp, "warm-up", warmUp, "operations of each kind to leave out at the beginning of each communicator")
 	fl.Var(&f, "format", "output: table, json, csv or markdown")
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(f.of, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
@@ -110,7 +111,7 @@ func diff(w io.Writer, before, after string, opts compare.Options, limit percent
 		}
 		return exitCode(exitInput)
 	case limit >= 0 && c.Compared == 0:
-		return fmt.Errorf("--fail-above: nothing can be compared, so nothing can be said of a slowdown")
+		return fmt.Errorf("--fail-above: nothing can be compared, so a slowdown cannot be ruled out")
 	case limit >= 0 && c.Over(float64(limit)) > 0:
 		return exitCode(exitExceeded)
 	}

@@ -55,7 +55,7 @@ func TestDiffSaysWithItsExitCodeWhetherARunIsTooSlow(t *testing.T) {
 		{[]string{before, short, "--fail-above", "5%"}, exitInput, "nothing can be compared"},
 		{[]string{before, filepath.Join(after, "nowhere")}, exitInput, "does not exist"},
 		{[]string{before}, exitUsage, "needs that of another run"},
-		{[]string{before, after, "--fail-above", "5"}, exitUsage, "no percentage"},
+		{[]string{before, after, "--fail-above", "5"}, exitUsage, "not a percentage"},
 		{[]string{before, after, "--warm-up", "-1"}, exitUsage, "a number of operations"},
 	} {
 		err := run(tc.args...)

@@ -20,12 +20,12 @@ func doctorCommand() *cobra.Command {
 	var libraries []string
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Say whether a job started here would be recorded, and if not, why",
-		Long: `Looks at the installed files, the NCCL libraries of this machine, the environment, the experiment
-directory, limits, clock and settings. Nothing is loaded or started: libraries are read as files, so a
-library that a program brings along otherwise must be named with --lib.
+		Short: "Check whether a job started here would be recorded, and if not, why",
+		Long: `Checks the installed files, the NCCL libraries of this machine, the environment, the experiment directory, limits,
+clock and settings. Nothing is loaded or started: libraries are read as files, so you have to name a library with
+--lib if a program brings its own from somewhere else.
 
-Exit code 1 if a check failed: then a job would not be recorded.`,
+The exit code is 1 if a check failed, which means that a job would not be recorded.`,
 		Example: `  nccl-otf2 doctor
   nccl-otf2 doctor --lib /opt/nccl/lib/libnccl.so.2
   srun -n 1 nccl-otf2 doctor --format json`,
@@ -49,7 +49,7 @@ Exit code 1 if a check failed: then a job would not be recorded.`,
 			return err
 		},
 	}
-	cmd.Flags().StringArrayVar(&libraries, "lib", nil, "NCCL library, or folder with one, to look at first (repeatable)")
+	cmd.Flags().StringArrayVar(&libraries, "lib", nil, "NCCL library, or folder that contains one, to look at first (repeatable)")
 	addFormat(cmd, &f)
 	return cmd
 }

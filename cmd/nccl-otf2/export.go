@@ -60,8 +60,8 @@ func exportCommand() *cobra.Command {
 	wanted := make([]bool, len(exportForms))
 	cmd := &cobra.Command{
 		Use:   "export ARCHIVE|DIR",
-		Short: "Write an archive's data in forms that other tools read",
-		Long: `Writes what is in an archive in one of these forms:
+		Short: "Write an archive's data in formats that other tools read",
+		Long: `Writes the content of an archive in one of these formats:
 
   --jsonl        the records of the minimal profiler: a folder with a file per process; nccl-otf2 import reads them
   --perfetto     the timeline in Perfetto's own format (ui.perfetto.dev, trace_processor): tracks of hosts, processes,
@@ -69,12 +69,13 @@ func exportCommand() *cobra.Command {
                  wait; lines from calls to operations, through the parts of collectives, along messages and transfers;
                  metrics; gzip if the name ends in .gz
   --chrome       the same as trace-event JSON, for other viewers; gzip if the name ends in .gz
-  --parquet      a folder of five tables (docs/tables.md), which the queries in sql/ ask; with --parts by several
-                 processors, or machines, at the same time
+  --parquet      a folder of five tables (docs/tables.md), which the queries in sql/ read; with --parts, several CPUs or
+                 machines write it at the same time
   --prometheus   a file for the node exporter's textfile collector, put in place when it is complete
 
-docs/export.md has the schemas, which are stable, and queries. What a form has no room for, and what the archive does not
-hold, is left out, never made up; the tool says how much. Archives may be larger than memory. The same archive gives the same bytes.`,
+docs/export.md has the schemas, which are stable, and example queries. What a format cannot express, and what the
+archive does not contain, is left out and never made up; the tool says how much was left out. Archives may be larger
+than memory. The same archive always gives the same bytes.`,
 		Example: `  nccl-otf2 export exp1 --perfetto
   nccl-otf2 export exp1 --perfetto -o - | gzip >/tmp/run.pftrace.gz
   nccl-otf2 export exp1 --chrome -o /tmp/run.json
@@ -88,7 +89,7 @@ hold, is left out, never made up; the tool says how much. Archives may be larger
 		RunE: func(cmd *cobra.Command, args []string) error {
 			i := slices.Index(wanted, true)
 			if i < 0 || slices.Contains(wanted[i+1:], true) {
-				return usagef("say one form: --jsonl, --perfetto, --chrome, --parquet or --prometheus")
+				return usagef("choose one format: --jsonl, --perfetto, --chrome, --parquet or --prometheus")
 			}
 			if err := spec.Check(); err != nil {
 				return usagef("%v", err)
@@ -105,7 +106,7 @@ hold, is left out, never made up; the tool says how much. Archives may be larger
 				return err
 			}
 			if output == "-" && form.folder {
-				return usagef("--%s makes several files: give -o a folder", form.name)
+				return usagef("--%s makes several files: -o must name a folder", form.name)
 			}
 			return runExport(cmd, form, args[0], output, codec.value, &opts, spec, f)
 		},
@@ -114,10 +115,10 @@ hold, is left out, never made up; the tool says how much. Archives may be larger
 		cmd.Flags().BoolVar(&wanted[i], form.name, false, form.help)
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "", "file or folder to write; - for standard output (default: jsonl, trace.pftrace, trace.json.gz, parquet or nccl_otf2.prom beside the archive)")
-	cmd.Flags().StringVar(&job, "job", "", "id of the job, for names of files and labels")
+	cmd.Flags().StringVar(&job, "job", "", "id of the job, used in file names and labels")
 	addSelection(cmd, &spec)
-	cmd.Flags().StringVar(&parts, "parts", "", "cut the large Parquet tables into N files, written at the same time; K/N: write part K of them alone")
-	cmd.Flags().Var(&codec, "compression", "of Parquet tables: zstd, snappy or none")
+	cmd.Flags().StringVar(&parts, "parts", "", "split the large Parquet tables into N files, written in parallel; K/N: write only part K")
+	cmd.Flags().Var(&codec, "compression", "compression of Parquet tables: zstd, snappy or none")
 	_ = cmd.RegisterFlagCompletionFunc("compression", cobra.FixedCompletions(codec.of, cobra.ShellCompDirectiveNoFileComp))
 	addFormat(cmd, &f)
 	return cmd

@@ -28,17 +28,18 @@ func importCommand() *cobra.Command {
 	var opts ingest.Options
 	cmd := &cobra.Command{
 		Use:   "import FILE|DIR…",
-		Short: "Make an archive of what another profiler wrote",
-		Long: `Makes an experiment directory with an archive of the JSONL files of the minimal profiler, of those that
-nccl-otf2 export --jsonl writes, or of NCCL Inspector's JSON files, as far as their content goes. Of folders the files that end in
-.jsonl, .json and .log are read; each file may hold several processes, or a merge of files. The archive is one like any other: check, report,
-view, export and other tools work on it. Its properties say what it was made of and what such data does not tell.
+		Short: "Make an archive from another profiler's files",
+		Long: `Makes an experiment directory with an archive from the JSONL files of the minimal profiler, from those of nccl-otf2
+export --jsonl, or from NCCL Inspector's JSON files, as far as these files allow. In folders, it reads the files that
+end in .jsonl, .json and .log; each file may contain several processes, or be a merge of several files. The archive is
+like any other: check, report, view, export and other tools work on it. Its properties say what it was made from, and
+what such data does not contain.
 
-Lines that are damaged are skipped and counted, and the first is named; then the exit code is 1. A last line that is cut off, as dead
-jobs leave it, is no damage. docs/export.md says what is taken of each record.
+Damaged lines are skipped and counted, the first one is named, and the exit code is 1. A last line that is cut off, as
+dead jobs leave it, does not count as damage. docs/export.md says what is used of each record.
 
-The minimal profiler writes neither dates nor names of hosts. Processes whose communicators were made at about the same time are taken
-to share a clock, others to be on other hosts; --separate-clocks takes each to be on a host of its own.`,
+The minimal profiler writes neither dates nor names of hosts. Processes whose communicators were created at about the same time are assumed to share a clock, and others to be on
+other hosts; with --separate-clocks, each is assumed to be on a host of its own.`,
 		Example: `  nccl-otf2 import minimal_profiler_dump-4711 -o exp1
   nccl-otf2 import trace_merged.jsonl
   nccl-otf2 import nccl-inspector-4711 -o exp2 && nccl-otf2 report exp2`,
@@ -84,7 +85,7 @@ to share a clock, others to be on other hosts; --separate-clocks takes each to b
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "", "experiment directory to make (default: the first input's name with -otf2)")
-	cmd.Flags().BoolVar(&opts.SeparateClocks, "separate-clocks", false, "take each process to be on a host of its own, where the input names none")
+	cmd.Flags().BoolVar(&opts.SeparateClocks, "separate-clocks", false, "assume that each process ran on a host of its own, where the input names no hosts")
 	addFormat(cmd, &f)
 	return cmd
 }

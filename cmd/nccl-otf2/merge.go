@@ -25,14 +25,15 @@ func mergeCommand() *cobra.Command {
 	var keep bool
 	cmd := &cobra.Command{
 		Use:   "merge SCOREP_DIR [NCCL_DIR] --output DIR",
-		Short: "Make one archive of a Score-P trace and what NCCL did",
-		Long: `Makes one archive of the trace in the Score-P experiment directory SCOREP_DIR and of what the same processes recorded in the
-experiment directory NCCL_DIR (default: SCOREP_DIR/` + ncclFolder + `): Score-P's processes with their threads, MPI, OpenMP and CUDA, and in
-them the rows of NCCL, on Score-P's clock. Both directories stay as they are; event files are shared by hard links, so the
-archive needs little room and the time depends on definitions, not on events.
+		Short: "Make one archive of a Score-P trace and a recording of NCCL",
+		Long: `Merges the trace in the Score-P experiment directory SCOREP_DIR with what the same processes recorded in the
+experiment directory NCCL_DIR (default: SCOREP_DIR/` + ncclFolder + `): the archive has Score-P's processes with their threads, MPI, OpenMP and CUDA, and in them the rows of NCCL, on
+Score-P's clock. Both directories remain unchanged. Event files are shared through hard links, so the archive needs
+little space, and merging takes a time that depends on definitions, not on events.
 
-Processes are the same if their host and process id are, and if they lived while Score-P measured. Calls of NCCL that Score-P
-has, because they were forwarded to it, are on its threads' rows only. docs/scorep.md says what becomes of what.`,
+Two processes are taken to be the same if they have the same host and process id, and existed while Score-P measured.
+Calls of NCCL that were forwarded to Score-P appear only on its threads' rows. docs/scorep.md describes what becomes
+of each kind of data.`,
 		Example: `  nccl-otf2 merge scorep-20260131_1015_4711 --output merged
   nccl-otf2 merge scorep-train nccl-otf2-4711 -o merged --keep-forwarded
   nccl-otf2 print merged`,
@@ -63,8 +64,8 @@ has, because they were forwarded to it, are on its threads' rows only. docs/scor
 			return nil
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "", "folder of the archive: a new one, or one of an earlier merge")
-	cmd.Flags().BoolVar(&keep, "keep-forwarded", false, "keep the rows of threads whose calls Score-P has, too")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "folder for the archive: a new one, or that of an earlier merge")
+	cmd.Flags().BoolVar(&keep, "keep-forwarded", false, "also keep rows of threads whose calls Score-P has recorded")
 	addFormat(cmd, &f)
 	return cmd
 }
@@ -115,7 +116,7 @@ func printMerged(w io.Writer, r *scorep.MergeResult) {
 	note(r.ThreadsLeftOut, "calls of %s are on Score-P's rows (--keep-forwarded shows ours, too)", threads(r.ThreadsLeftOut))
 	note(r.ThreadsMarked, "calls of %s are on Score-P's rows and marked “(forwarded)” on ours, which have more than those", threads(r.ThreadsMarked))
 	note(r.Rewritten, "%s rewritten in chunks of Score-P's size", count(r.Rewritten, "event file was", "event files were"))
-	note(r.Copied-r.Rewritten, "%s copied, for want of links or because a process had not finished", count(r.Copied-r.Rewritten, "event file was", "event files were"))
+	note(r.Copied-r.Rewritten, "%s copied, because hard links were not possible or a process had not finished", count(r.Copied-r.Rewritten, "event file was", "event files were"))
 	warn := func(n int, format string, args ...any) {
 		note(n, "%s "+format, append([]any{paint(w, yellow, "!")}, args...)...)
 	}

@@ -75,18 +75,18 @@ func printCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "print ARCHIVE|DIR, print --cube PROFILE",
 		Short: "Print an archive as text, one record per line",
-		Long: `Prints records in the form of the tool otf2-print, with its options: without any the events of all
-locations in order of time. Of its options --step, --system-tree, -Werror and --debug are missing; check says
-what -Werror would refuse.
+		Long: `Prints records in the format of otf2-print, and takes its options; without any, it prints the events of all locations
+in order of time. The options --step, --system-tree, -Werror and --debug do not exist; nccl-otf2 check finds what
+-Werror would refuse.
 
-The text is that of otf2-print 3.0; with --form 3.2 that of 3.2, which says UNDEFINED for numbers that are.
+The text is that of otf2-print 3.0, or with --form 3.2 that of 3.2, which prints UNDEFINED for undefined numbers.
 
 With --json each record is one object on a line of its own. Its "record" is anchor, definition, mappingTable,
 clockOffset, event, snapshot, markerDef, marker or thumbnail; events, snapshots and definitions have a "kind" and
 "fields". References are {"id": 3, "name": "world"}, the undefined one is null; enumerations are OTF2's words, flags
 lists of them. Ids and counters may need 64 bits.
 
-With --cube the argument is a CUBE profile (*.cubex), of whichever program.`,
+With --cube, the argument is a CUBE profile (*.cubex), written by any program.`,
 		Example: `  nccl-otf2 print exp1
   nccl-otf2 print -G exp1/traces.otf2
   nccl-otf2 print -L 4294967296 --time 1000000 2000000 exp1
@@ -122,10 +122,10 @@ With --cube the argument is a CUBE profile (*.cubex), of whichever program.`,
 	fl.Var(&o.timestamps, "timestamps", "times as they are, or from the global offset on")
 	o.form = "3.0"
 	fl.Var(&o.form, "form", "text as otf2-print of this OTF2 has it")
-	fl.BoolVar(&o.silent, "silent", false, "read all events and print none")
+	fl.BoolVar(&o.silent, "silent", false, "read all events without printing them")
 	fl.BoolVar(&o.unwind, "unwind-calling-context", false, "callers behind each calling context event")
-	fl.BoolVar(&o.cube, "cube", false, "a CUBE profile instead: definitions, and the values that are stored")
-	fl.BoolVar(&o.json, "json", false, "one JSON object per record and line")
+	fl.BoolVar(&o.cube, "cube", false, "print a CUBE profile instead: definitions and stored values")
+	fl.BoolVar(&o.json, "json", false, "one JSON object per line, for each record")
 	return cmd
 }
 
@@ -194,7 +194,7 @@ func printArchive(w io.Writer, o *printOptions, arg string) error {
 	for _, text := range o.locations {
 		id, err := strconv.ParseUint(text, 10, 64)
 		if err != nil {
-			return usagef("--location %s is no location id", text)
+			return usagef("--location %s is not a location id", text)
 		}
 		opts.Locations = append(opts.Locations, otf2.LocationRef(id))
 	}

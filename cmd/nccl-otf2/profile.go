@@ -23,12 +23,12 @@ func profileCommand() *cobra.Command {
 		Use:   "profile ARCHIVE|DIR",
 		Short: "Make a CUBE profile: times, bytes and waiting by call path and rank",
 		Long: `Sums up an archive in one pass and writes a profile (*.cubex) for the CUBE browser and the cube_* tools:
-calls of NCCL by phase of the program, operations by algorithm, protocol and class of sizes, network
-traffic by phase; for each its visits, time, bytes, wait states and bandwidths, for every thread and every
-rank of a communicator. docs/cube.md lists trees and metrics.
+calls of NCCL by phase of the program, operations by algorithm, protocol and size class, and network traffic by phase.
+Each has its visits, time, bytes, wait states and bandwidths, for every thread and every rank of a communicator.
+docs/cube.md lists trees and metrics.
 
-Of a job in profile mode (NCCL_OTF2_MODE=profile), which leaves no events, it makes profile and summary
-from what the processes summed up, while the job runs as well as after its end.`,
+A job in profile mode (NCCL_OTF2_MODE=profile) leaves no events. For such a job, the profile and the summary are made
+from the sums of its processes, both while it runs and after its end.`,
 		Example: `  nccl-otf2 profile exp1
   nccl-otf2 profile exp1 -o exp1.cubex --summary exp1.json
   cube_stat -p -t 20 exp1.cubex
@@ -74,10 +74,10 @@ from what the processes summed up, while the job runs as well as after its end.`
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringVarP(&output, "output", "o", "", "the profile, a name that ends in .cubex (default: profile.cubex beside the archive)")
-	fl.StringVar(&summary, "summary", "", "a file for figures by operation (median, 99th percentile, bandwidths) in JSON")
-	fl.BoolVar(&compress, "compress", false, "compress the values: not all builds of the CUBE tools read that")
-	fl.BoolVar(&singleRoot, "single-root", false, "one root above all trees, for readers that take one only (pycubexr, Extra-P)")
+	fl.StringVarP(&output, "output", "o", "", "file to write, with a name that ends in .cubex (default: profile.cubex beside the archive)")
+	fl.StringVar(&summary, "summary", "", "JSON file to write with figures by operation (median, 99th percentile, bandwidths)")
+	fl.BoolVar(&compress, "compress", false, "compress the values; not all builds of the CUBE tools can read that")
+	fl.BoolVar(&singleRoot, "single-root", false, "put one root above all trees, for tools that expect only one (pycubexr, Extra-P)")
 	addFormat(cmd, &f)
 	return cmd
 }

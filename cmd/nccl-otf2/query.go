@@ -28,16 +28,15 @@ func queryCommand() *cobra.Command {
 	var list bool
 	cmd := &cobra.Command{
 		Use:   "query DIR… NAME|SQL",
-		Short: "Ask exported tables: a question by its name, or any SQL",
-		Long: `Asks the tables that "nccl-otf2 export --parquet" wrote: a question by its name (--list), or any SQL that DuckDB has. The tables
-are operations, transfers, waits, phases and runs; docs/tables.md says what is in them.
+		Short: "Query exported tables: a named question, or any SQL",
+		Long: `Queries the tables that "nccl-otf2 export --parquet" wrote, with a named question (see --list) or any SQL that DuckDB
+understands. The tables are operations, transfers, waits, phases and runs; docs/tables.md describes them.
 
-DIR is a folder of tables, an experiment directory with its folder parquet, or a folder of several of these: the tables of
-several runs are read as one, column run tells them apart. Of a recording of NCCL's calls (NCCL_OTF2_MODE=record) the tables are
-made for the question.
+DIR is a folder of tables, an experiment directory with its folder parquet, or a folder that contains several of these. Tables of several runs are read as one; the column run distinguishes the
+runs. For a recording of NCCL's calls (NCCL_OTF2_MODE=record), the tables are made on the fly.
 
-DuckDB is in a program of its own, nccl-otf2-query beside the tool ("make query"). Where it was left out the same files of SQL run
-with Python: python -m nccl_otf2 NAME DIR.`,
+DuckDB is part of a separate program, nccl-otf2-query, which lies beside the tool ("make query" builds it). Without
+that program, Python can run the same queries: python3 -m nccl_otf2 NAME DIR.`,
 		Example: `  nccl-otf2 export --parquet exp1
   nccl-otf2 query exp1 waits
   nccl-otf2 query runs weeks --format csv -o weeks.csv
@@ -146,5 +145,5 @@ func findQueryProgram() (string, error) {
 	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
 		return path, nil
 	}
-	return "", fmt.Errorf("%s is missing: it has DuckDB, which this tool has not: `make query` builds it, copy it there; or ask with `python -m nccl_otf2 NAME DIR`", path)
+	return "", fmt.Errorf("%s is missing, the program that contains DuckDB: build it with `make query` and copy it there, or use `python3 -m nccl_otf2 NAME DIR`", path)
 }

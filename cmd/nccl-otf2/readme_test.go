@@ -40,7 +40,7 @@ func TestREADMEHasTheDemo(t *testing.T) {
 	if host, err := os.Hostname(); err == nil {
 		text = strings.ReplaceAll(text, " on "+host+" ", " on node1 ")
 	}
-	golden.Section(t, readme, "demo", "```\n"+text+"```\n")
+	golden.Section(t, readme, "demo", "```text\n"+text+"```\n")
 	paragraphs := strings.Split(text, "\n\n")
 	who, path := paragraphs[1], strings.Split(paragraphs[2], "\n")
 	golden.Section(t, readme, "answer", "> **"+who+"** "+path[len(path)-1]+"\n")

@@ -28,13 +28,13 @@ func recoverCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "recover ARCHIVE|DIR",
 		Short: "Repair the files of an archive whose writer was killed",
-		Long: `Cuts event and snapshot files behind their last whole record and ends them properly, keeps the whole
-records of damaged definition files, corrects counts, and makes a missing anchor anew. Changed files are
-kept as <file>.orig. Nothing is invented: what is lost is said. Archives of any OTF2 writer are repaired;
-nothing must write them meanwhile.
+		Long: `Cuts event and snapshot files after their last complete record and terminates them properly, keeps the complete
+records of damaged definition files, corrects counts, and creates a missing anchor file. Originals of changed files
+are kept as <file>.orig. Nothing is invented: what is lost is reported. This repairs archives of any OTF2 writer; none
+may write to them at the same time.
 
-One line per file that was changed or cannot be helped, then what is missing. Exit code 1 if files could
-not be helped.`,
+It prints a line for each file that was changed or cannot be repaired, and then what is missing. The exit code is 1 if
+files could not be repaired.`,
 		Example: `  nccl-otf2 recover --dry-run exp1
   nccl-otf2 recover exp1/traces.otf2`,
 		Args: exactly("an experiment directory or archive"),
@@ -68,7 +68,7 @@ not be helped.`,
 			return nil
 		},
 	}
-	cmd.Flags().BoolVarP(&opts.DryRun, "dry-run", "n", false, "say what would be done, change nothing")
+	cmd.Flags().BoolVarP(&opts.DryRun, "dry-run", "n", false, "say what would be done, but change nothing")
 	cmd.Flags().BoolVar(&opts.DropOriginals, "no-originals", false, "do not keep changed files as <file>.orig")
 	addFormat(cmd, &f)
 	return cmd

@@ -52,21 +52,20 @@ func replayCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replay RECORDING",
 		Short: "Play a recording of NCCL's calls through the plugin, and make its archive",
-		Long: `Starts a host program per recorded process. It loads the plugin as NCCL does and makes the calls that a
-real NCCL made, so the whole way from callback to archive works without GPU and NCCL. RECORDING is a folder
-with run.json, or the name of one that came with the tool: those of the tutorials in an installation, all of testdata in
-a checkout. A name that is none lists them.`,
+		Long: `Starts a host program for each recorded process. It loads the plugin as NCCL does and makes the calls that the real
+NCCL made, so everything from callback to archive works without a GPU and without NCCL. RECORDING is a folder that contains run.json, or the name of a recording that came with the tool: an installation has
+those of the tutorials, a checkout all of testdata. An unknown name lists them.`,
 		Example: `  nccl-otf2 replay 09-straggler-4p --clock recorded --dir demo
   nccl-otf2 replay testdata/nccl-callbacks/02-allcoll-4p-net --events all --pace recorded`,
 		Args: exactly("a recording"),
 		RunE: func(cmd *cobra.Command, args []string) error { return play(cmd.OutOrStdout(), &o, args[0]) },
 	}
 	fl := cmd.Flags()
-	fl.Var(&o.clock, "clock", "recorded: events get the times of the recording; live: those of the replay")
-	fl.Var(&o.pace, "pace", "recorded: keep the recorded distances in time; fast: as fast as it goes")
+	fl.Var(&o.clock, "clock", "recorded: events have the times of the recording; live: those of the replay")
+	fl.Var(&o.pace, "pace", "recorded: keep the time between the recorded calls; fast: as fast as possible")
 	fl.StringVar(&o.dir, "dir", "", "experiment directory (default: NCCL_OTF2_DIR, else a new nccl-otf2-<time>-<pid>)")
 	fl.StringVar(&o.events, "events", "", "what to record: light, gpu, net, all, or a list of event names")
-	fl.BoolVar(&o.spool, "spool", false, "record without collector, into spool files")
+	fl.BoolVar(&o.spool, "spool", false, "record without a collector, into raw files")
 	fl.BoolVar(&o.keep, "keep", false, "keep what the host programs play, as DIR/replay/p<k>.program ("+replay.HostFile+" plays one by itself)")
 	return cmd
 }

@@ -46,13 +46,13 @@ type part struct {
 // reportSections are the sections, in the order in which they are printed. The names are those of flags and of
 // members of the JSON form.
 var reportSections = []reportSection{
-	{"nccl-tests", "operations in the columns of nccl-tests: out of place beside in place, times of calls, devices", makeNCCLTests},
+	{"nccl-tests", "operations in the columns of nccl-tests: out of place beside in place, call times, devices", makeNCCLTests},
 	{"waits", "who waited for whom: by cause, rank, GPU, host, communicator, operation, phase; transfers", makeWaits},
-	{"path", "the critical path: what the run's length was made of, and what of it would go if a rank were faster", makePath},
+	{"path", "the critical path: what the run's length consists of, and what would go if a rank were faster", makePath},
 	{"tally", "time by name, as iprof tabulates: calls, operations, transfers, phases", makeTally},
 	{"matrix", "bytes and bandwidth from rank to rank, from host to host, by channel", makeMatrix},
 	{"overlap", "how much communication was hidden behind computation, where kernels were recorded", makeOverlap},
-	{"hang", "operations that are not complete, and who is missing: while the job runs, or when it has died", makeHang},
+	{"hang", "operations that are not complete, and who is missing: while the job runs, or after it has died", makeHang},
 }
 
 // reportInput is what sections are made of.
@@ -221,20 +221,19 @@ func reportCommand() *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use:   "report ARCHIVE|DIR",
-		Short: "Say what made the ranks wait, and bandwidths by operation and size",
-		Long: `Reads the whole archive and prints what is in it, a table like that of nccl-tests (one row per
-communicator, operation, datatype and size), what the phases took that the program marked, if it did, and
-what made ranks wait. Sizes and bandwidths are counted as nccl-tests does. docs/report.md explains the columns and the fields of the JSON form.
+		Short: "Say what made ranks wait, and print bandwidths by operation and size",
+		Long: `Reads the whole archive and prints a summary, a table like that of nccl-tests (one row per communicator, operation,
+datatype and size), the times of the phases that the program marked, and what made ranks wait. Sizes and bandwidths
+are computed as in nccl-tests. docs/report.md explains the columns and the fields of the JSON form.
 
-With flags for sections it prints these instead. Tables are sorted by what matters (time, waiting caused, bytes) and
-show the 20 first rows of it, with a line on the others; on a terminal they fit its width. CSV and JSON have everything, in
-the order of the archive. The last line says what to look at next.
+With flags for sections, it prints those instead. Tables are sorted by what matters (time, waiting caused, bytes) and
+show the first 20 rows, with a line about the others; on a terminal they fit its width. CSV and JSON contain
+everything, in the order of the archive. The last line suggests what to look at next.
 
-With --html it makes a page of it, which needs nothing beside itself and no script: answer, waiting over time, the
-operations that cost the most, efficiencies, bandwidth over size, the tables; for a browser, a mail or paper.
+With --html it writes the report as one self-contained page without scripts, for a browser, an email or paper: the
+answer, waiting over time, the operations that cost the most, efficiencies, bandwidth over size, and the tables.
 
-With --self it says how the archive was recorded: library, versions, event types, clock, what the
-plugin's callbacks cost, and what was paused or lost. It looks at no events.`,
+With --self it says how the archive was recorded: library, versions, event types, clock, what the plugin's callbacks cost, and what was paused or lost. This reads no events.`,
 		Example: `  nccl-otf2 report exp1
   nccl-otf2 report exp1 --by class --format csv
   nccl-otf2 report exp1 --nccl-tests
@@ -268,16 +267,16 @@ func (q *reportRequest) flags(cmd *cobra.Command) {
 		f.BoolVar(&q.wanted[i], s.name, false, s.help)
 	}
 	addSelection(cmd, &q.spec)
-	f.StringVar(&q.ras, "ras", "", "with --hang: what NCCL's RAS says, a file of ncclras -f json or HOST:PORT of the job's RAS")
+	f.StringVar(&q.ras, "ras", "", "with --hang: also use NCCL's RAS, from a file written by ncclras -f json or from the job's RAS at HOST:PORT")
 	f.BoolVar(&q.self, "self", false, "say how the archive was recorded")
-	f.StringVar(&q.picture, "svg", "", "draw bus bandwidth over size into this file (SVG), and print nothing; -: standard output")
-	f.BoolVar(&q.page, "html", false, "make a page of the report: one file, without script, that prints well")
+	f.StringVar(&q.picture, "svg", "", "draw bus bandwidth over size into this SVG file instead of printing the report; - for standard output")
+	f.BoolVar(&q.page, "html", false, "write the report as a page: one file without scripts, which prints well")
 	f.StringVarP(&q.output, "output", "o", "", "with --html: file to write; - for standard output (default report.html beside the archive)")
-	f.Var(&q.top, "top", "rows of each table as text: a number, or all")
-	f.BoolVar(&q.absolute, "absolute", false, "points in time as times of day (UTC), not since the begin of the run")
-	f.BoolVar(&q.first, "first", false, "count the first operation of each communicator (start-up) in the times and bandwidths, too")
-	f.Var(&q.average, "average", "with --nccl-tests: time of an operation over its ranks (its -a): avg, rank0, min or max")
-	f.Var(&q.by, "by", "rows of the table of operations: size, or class of sizes")
+	f.Var(&q.top, "top", "number of rows of each table in text, or all")
+	f.BoolVar(&q.absolute, "absolute", false, "show points in time as times of day (UTC), not since the beginning of the run")
+	f.BoolVar(&q.first, "first", false, "include the first operation of each communicator (start-up) in times and bandwidths")
+	f.Var(&q.average, "average", "with --nccl-tests: how to combine an operation's times on its ranks, as its option -a: avg, rank0, min or max")
+	f.Var(&q.by, "by", "rows of the table of operations: by size, or by class of sizes")
 	f.Var(&q.format, "format", "output: table, json, csv or markdown")
 	for name, c := range map[string]*choice{"format": &q.format, "average": &q.average, "by": &q.by} {
 		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(c.of, cobra.ShellCompDirectiveNoFileComp))

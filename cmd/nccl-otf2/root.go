@@ -29,10 +29,10 @@ func oneLine(s string) string {
 }
 
 const rootLong = `nccl-otf2 records what NCCL and RCCL do in a job as an OTF2 archive (for Vampir, Scalasca and other
-tools), and says what made the ranks wait.`
+tools), and says what made ranks wait.`
 
 // firstSteps is what the tool says when it is called alone.
-const firstSteps = `nccl-otf2 records what NCCL and RCCL do in a job, and says what made the ranks wait.
+const firstSteps = `nccl-otf2 records what NCCL and RCCL do in a job, and says what made ranks wait.
 
   nccl-otf2 doctor                                   would a job started here be recorded?
   nccl-otf2 run --dir exp -- torchrun … train.py     record a job

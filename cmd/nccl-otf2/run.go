@@ -47,19 +47,20 @@ func runCommand() *cobra.Command {
 		Use:   "run [flags] -- COMMAND [ARGUMENT…]",
 		Short: "Run a job and record what NCCL does in it",
 		Long: `Runs COMMAND with the plugin switched on (NCCL_PROFILER_PLUGIN and NCCL_OTF2_DIR are set for it), makes
-one archive of what its processes recorded, and ends as COMMAND ended: with its exit code, with 128+n
-if signal n ended it, with 127 or 126 if it could not be found or started.
+one archive of what its processes recorded, and exits as COMMAND did: with its exit code, with 128+n if signal n ended it, or with 127 or 126 if it could not be
+found or started.
 
-GPU times need ` + hidden.AllGatherV + `=0 with ` + hidden.Unsafe + `. It is set, unless you have set it, if GPU times are to
-be recorded and nothing says that the job has processes on other hosts that would not get it.
+With ` + hidden.Unsafe + `, GPU times need ` + hidden.AllGatherV + `=0. Unless you have set this variable yourself, it
+is set if GPU times are to be recorded, and if nothing indicates that the job has processes on other hosts, which
+would not get it.
 
-Started by a launcher once per rank (srun nccl-otf2 run -- …), it leaves the archive to the last
-process that ends; one rank says where it is, or which rank has recorded nothing, for which it waits.
+If a launcher starts it once per rank (srun nccl-otf2 run -- …), the last process to end makes the archive. One rank
+prints where the archive is, or which rank it is still waiting for because that has recorded nothing.
 
-Where variables of Score-P (SCOREP_…) are set, the experiment directory is moved into the one that Score-P made
-meanwhile, as its folder ` + ncclFolder + `; ` + "`nccl-otf2 merge`" + ` then makes one archive of both. Score-P is told to load the
-plugin by which its pauses hold for NCCL's archive, too: ` + substratePlugins + ` gets ` + substrateName + ` added, unless it is
-set and empty, and ` + libraryPath + ` the tool's folder.`,
+If variables of Score-P (SCOREP_…) are set, the experiment directory is moved into the one that Score-P has made, as
+its folder ` + ncclFolder + `; ` + "`nccl-otf2 merge`" + ` then makes one archive of both. Score-P also loads a plugin, so that its pauses apply to NCCL's archive, too: ` +
+			substrateName + ` is added to ` + substratePlugins + `, unless that is set and empty, and the tool's folder to ` +
+			libraryPath + `.`,
 		Example: `  nccl-otf2 run -- torchrun --nproc-per-node 8 train.py
   nccl-otf2 run --dir exp1 --events light -- mpirun -np 4 ./all_reduce_perf -b 8 -e 128M
   srun -N 2 nccl-otf2 run --dir exp2 -- python train.py`,

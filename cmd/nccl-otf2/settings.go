@@ -81,7 +81,7 @@ func settingsForDoctor() (doctor.Settings, error) {
 	for _, name := range env.names() {
 		known := slices.ContainsFunc(config.Table, func(row config.Setting) bool { return row.Env() == name })
 		if strings.HasPrefix(name, config.Prefix) && !known {
-			out.Warnings = append(out.Warnings, name+" is no setting")
+			out.Warnings = append(out.Warnings, name+" is not a setting")
 		}
 	}
 	return out, nil

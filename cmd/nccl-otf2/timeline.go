@@ -38,17 +38,18 @@ func timelineCommand() *cobra.Command {
 	var q timelineRequest
 	cmd := &cobra.Command{
 		Use:   "timeline ARCHIVE|DIR [OTHER]",
-		Short: "One page that shows the run, or two runs",
-		Long: `Makes one HTML file that shows the archive in time, with everything it needs inside: it opens from disk in any
-current browser, and can be sent to others. Its ? key says how it is used.
+		Short: "Make a page that shows the run over time, or two runs",
+		Long: `Makes one self-contained HTML file that shows the run over time. It opens from disk in any current browser, and can be
+sent to others. In the page, press ? for help.
 
-Archives of more than some ten million regions are better looked at with --serve: the tool then gives the page what
-it shows, on this machine only, at an address with a secret in it, until it is interrupted.
+For archives of more than about ten million regions, use --serve: the tool then sends the page only what it shows, on
+this machine only, at an address that contains a secret, until it is interrupted.
 
-Of two archives the page shows both, one below the other or side by side: what one shows the other shows, too, in the
-phase of the same name, or else as far from the begin of its steady part. What differs, as diff says it, is in it.
+With two archives, the page shows both, one below the other or side by side, and keeps them at the same place: in the
+phase of the same name, or else at the same distance from the beginning of their steady part. It also has what differs, as
+diff says it.
 
-A recording of NCCL's calls (NCCL_OTF2_MODE=record) is shown as the archive that playing it makes; the page lies beside it.
+A recording of NCCL's calls (NCCL_OTF2_MODE=record) is played first, and the page shows the resulting archive; the page is written beside the recording.
 
 Of what it reads the tool keeps little in memory. The rest lies in the temporary folder (TMPDIR) meanwhile, about as
 much as the archive has.`,
@@ -66,7 +67,7 @@ much as the archive has.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case q.serve && q.output != "":
-				return usagef("--serve writes no file: leave --output out")
+				return usagef("--serve writes no file: omit --output")
 			case !q.serve && cmd.Flags().Changed("port"):
 				return usagef("--port is for --serve")
 			case q.serve && len(args) == 2:
@@ -106,10 +107,10 @@ much as the archive has.`,
 			return announceTimeline(cmd.OutOrStdout(), d, output, q.spec)
 		},
 	}
-	cmd.Flags().StringVarP(&q.output, "output", "o", "", "the file (default: "+timelineFile+" beside the archive; of two "+besideFile+" beside the first)")
+	cmd.Flags().StringVarP(&q.output, "output", "o", "", "file to write (default: "+timelineFile+" beside the archive; of two "+besideFile+" beside the first)")
 	addSelection(cmd, &q.spec)
-	cmd.Flags().BoolVar(&q.serve, "serve", false, "write no file; give the page its data from this machine, until interrupted")
-	cmd.Flags().IntVar(&q.port, "port", 0, "port for --serve (0: any that is free)")
+	cmd.Flags().BoolVar(&q.serve, "serve", false, "write no file; serve the page from this machine, until interrupted")
+	cmd.Flags().IntVar(&q.port, "port", 0, "port for --serve (0: any free port)")
 	return cmd
 }
 

@@ -34,15 +34,14 @@ func topCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "top [DIR]",
 		Short: "Watch a running job: operations per second, bandwidths, who waits, losses",
-		Long: `Shows what a job does while it is recorded, from its experiment directory DIR (default: as of ctl): operations per
-second, sizes and bandwidths, which ranks wait and for whom, what was lost. It waits for a directory that is not there
-yet, and ends when the job ends, or with the key q. It only reads what the job's collectors have written, so it is some
-seconds behind and the job does not notice it. Collectors that put work off (NCCL_OTF2_BACKLOG) do it when somebody
-looks. docs/top.md explains the columns and the fields of the JSON form.
+		Long: `Shows what a job is doing while it is recorded, from its experiment directory DIR (default: as for ctl): operations per
+second, sizes and bandwidths, which ranks wait and for whom, what was lost. If the directory does not exist yet, it waits for it. It ends when the job ends, or when you press q. It only reads
+what the job's collectors have written, so it lags a few seconds behind and does not disturb the job. Collectors that put work off
+(NCCL_OTF2_BACKLOG) do it when somebody looks. docs/top.md explains the columns and the fields of the JSON form.
 
-If the output is not a terminal, or with --once, it prints how the job stands once: of each table the 20 first rows, of
-ranks those that wait or are waited for the most. With --format json it prints a line for each look, which has
-everything.`,
+If the output is not a terminal, or with --once, it prints the state of the job once: the first 20 rows of each table,
+and of the ranks those that wait, or are waited for, the most. With --format json it prints one line for each update,
+with all data.`,
 		Example: `  nccl-otf2 top exp1
   nccl-otf2 top exp1 --once
   nccl-otf2 top exp1 --once --top all
@@ -51,9 +50,9 @@ everything.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case o.interval < 100*time.Millisecond:
-				return usagef("--interval is 100ms or more, not %v", o.interval)
+				return usagef("--interval must be at least 100ms, not %v", o.interval)
 			case o.window < time.Second || o.window > time.Hour:
-				return usagef("--window is from 1s to 1h, not %v", o.window)
+				return usagef("--window must be between 1s and 1h, not %v", o.window)
 			}
 			dir := ""
 			if len(args) > 0 {
@@ -74,10 +73,10 @@ everything.`,
 		},
 	}
 	fl := cmd.Flags()
-	fl.DurationVar(&o.interval, "interval", o.interval, "time between looks; longer where looking takes more than a tenth of it")
-	fl.DurationVar(&o.window, "window", o.window, "time that rates are of")
-	fl.Var(&o.most, "top", "with --once: rows of each table, a number, or all")
-	fl.BoolVar(&o.once, "once", false, "print how the job stands now, and end")
+	fl.DurationVar(&o.interval, "interval", o.interval, "time between updates; longer if an update takes more than a tenth of it")
+	fl.DurationVar(&o.window, "window", o.window, "time over which rates are averaged")
+	fl.Var(&o.most, "top", "with --once: number of rows of each table, or all")
+	fl.BoolVar(&o.once, "once", false, "print the present state of the job, and exit")
 	addFormat(cmd, &o.format)
 	return cmd
 }

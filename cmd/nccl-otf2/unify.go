@@ -29,21 +29,21 @@ func unifyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "unify DIR",
 		Short: "Make the archive of an experiment directory",
-		Long: `Makes the archive of what the processes of a job left in the experiment directory DIR. It may be done
-while the job runs (the archive then holds what is on disk so far), after a crash, and again at any
-time. Jobs that shared the directory get an archive each, in run-1, run-2, ….
+		Long: `Makes the archive from what the processes of a job have written to the experiment directory DIR. You can do this while
+the job runs (the archive then contains what is on disk so far), after a crash, and again at any time. Jobs that
+shared the directory get an archive each, in run-1, run-2, ….
 
-Of a job in profile mode (NCCL_OTF2_MODE=profile) it makes DIR/profile.cubex and DIR/profile.json instead, of a job that was
-recorded for replay (NCCL_OTF2_MODE=record) DIR/recording. What processes left in
-/dev/shm when they and their collectors were killed (NCCL_OTF2_RING=shm) it saves first, on the machine where they ran.
+For a job in profile mode (NCCL_OTF2_MODE=profile) it makes DIR/profile.cubex and DIR/profile.json instead, and for a
+job that was recorded for replay (NCCL_OTF2_MODE=record) DIR/recording. If processes and their collectors were killed
+with NCCL_OTF2_RING=shm, it first saves what they left in /dev/shm; run it on the machine where they ran.
 
-Where a job ran on more than one host, their clocks are brought together (--sync): no collective can end before its last
-rank has entered, no message arrives before it was sent. What is found becomes clock offsets beside the event files, which
-readers apply; the event files stay as they are. This is the only part that reads events, those of the communicators
-that span hosts (some seconds for ten million), and needs some 100 MiB of memory. --no-sync leaves the clocks as they
-were and takes an earlier correction back.
+If a job ran on more than one host, their clocks are aligned (--sync), because no collective can end before its last
+rank has entered it, and no message can arrive before it was sent. The result is written as clock offsets beside the
+event files, for readers to apply; the event files are not changed. Only this step reads events, namely those of
+communicators that span hosts (some seconds for ten million), and needs some 100 MiB of memory. --no-sync leaves the
+clocks as they are, and undoes an earlier correction.
 
-Processes whose data is damaged are left out, named, and the exit code is 1; the archive is made of the others.`,
+Processes whose data is damaged are named and left out, and the exit code is 1; the archive is made from the others.`,
 		Example: `  nccl-otf2 unify nccl-otf2-20260131-101500-4711
   nccl-otf2 unify exp1 --format json
   nccl-otf2 unify exp1 --no-sync`,
@@ -65,8 +65,8 @@ Processes whose data is damaged are left out, named, and the exit code is 1; the
 		},
 	}
 	addFormat(cmd, &f)
-	cmd.Flags().BoolVar(&sync, "sync", sync, "bring the clocks of several hosts together")
-	cmd.Flags().BoolVar(&noSync, "no-sync", noSync, "leave the hosts' clocks as they were")
+	cmd.Flags().BoolVar(&sync, "sync", sync, "align the clocks of several hosts")
+	cmd.Flags().BoolVar(&noSync, "no-sync", noSync, "leave the hosts' clocks as they are")
 	cmd.MarkFlagsMutuallyExclusive("sync", "no-sync")
 	return cmd
 }

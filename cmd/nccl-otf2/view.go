@@ -33,16 +33,15 @@ func viewCommand() *cobra.Command {
 	var f viewFlags
 	cmd := &cobra.Command{
 		Use:   "view --scalasca|--simple ARCHIVE|DIR",
-		Short: "Make an archive that other tools read: Scalasca, or readers of few kinds of records",
-		Long: `--scalasca makes an archive of the ranks' operations as MPI operations, one process and one location per
-rank, that scout.mpi of Scalasca 2.6 analyzes: which rank waited in what, and why. It holds only what all ranks
-have, in an order that a replay can carry out; what is left out is counted. docs/scalasca.md says what the view
-keeps and changes, and how to read the results. scout is started with as many processes as the view has: one for
-each rank, more where operations of a rank's communicators overlap. They may share a node and its cores.
+		Short: "Make an archive for Scalasca, or for tools that understand few kinds of records",
+		Long: `--scalasca makes an archive with the ranks' operations as MPI operations, one process and one location per rank.
+scout.mpi of Scalasca 2.6 analyzes it: which rank waited in what, and why. It contains only what all ranks have recorded, in an order that scout can replay; what is left out is counted. docs/scalasca.md says what the view
+keeps and changes, and how to read the results. Start scout with as many processes as the view has: one for each rank, and more where operations of a rank's
+communicators overlap. They may share a node and its cores.
 
---simple makes an archive of all that was recorded but metrics, for readers that know few of OTF2's records, as
-pipit: rows of processes only, one process per rank, blocking collectives and messages, and no two events of a row
-at one time. docs/otf2-format.md says what differs.`,
+--simple makes an archive of everything except metrics, for tools that understand few of OTF2's records, such as
+pipit: it has only rows of processes, one process per rank, blocking collectives and messages, and no two events of a
+row at the same time. docs/otf2-format.md lists the differences.`,
 		Example: `  nccl-otf2 view --scalasca exp1
   mpirun -np 8 --oversubscribe scout.mpi exp1/scalasca/traces.otf2
   scalasca -examine exp1/scalasca
@@ -55,11 +54,11 @@ at one time. docs/otf2-format.md says what differs.`,
 		Args: exactly("an experiment directory or archive"),
 		RunE: func(cmd *cobra.Command, args []string) error { return makeView(cmd, &f, args[0]) },
 	}
-	cmd.Flags().BoolVar(&f.scalasca, "scalasca", false, "the view for scout.mpi of Scalasca")
-	cmd.Flags().BoolVar(&f.simple, "simple", false, "the view for readers of few kinds of records, as pipit")
-	cmd.Flags().StringVarP(&f.output, "output", "o", "", "folder of the view (default: "+scalascaFolder+" or "+simpleFolder+" beside the archive)")
-	cmd.Flags().BoolVar(&f.opts.TimedOnly, "timed-only", false, "leave collectives out whose members' times cannot be compared (--scalasca)")
-	cmd.Flags().BoolVar(&f.opts.OneProcess, "one-process", false, "one process per rank, also where operations overlap: waiting is lost (--scalasca)")
+	cmd.Flags().BoolVar(&f.scalasca, "scalasca", false, "make the view for Scalasca's scout.mpi")
+	cmd.Flags().BoolVar(&f.simple, "simple", false, "make the view for tools that understand few kinds of records, such as pipit")
+	cmd.Flags().StringVarP(&f.output, "output", "o", "", "folder for the view (default: "+scalascaFolder+" or "+simpleFolder+" beside the archive)")
+	cmd.Flags().BoolVar(&f.opts.TimedOnly, "timed-only", false, "leave out collectives whose members' times cannot be compared (--scalasca)")
+	cmd.Flags().BoolVar(&f.opts.OneProcess, "one-process", false, "one process per rank even where operations overlap; waiting is lost (--scalasca)")
 	addFormat(cmd, &f.format)
 	return cmd
 }
@@ -138,7 +137,7 @@ func printSimpleView(w io.Writer, r *view.SimpleResult) {
 		note(n, "%s "+format, append([]any{paint(w, yellow, "!")}, args...)...)
 	}
 	warn(r.Others, "left out: %s that the view has no form for", count(r.Others, "event", "events"))
-	warn(r.Unplaced, "left out: %s whose other end is no known rank", count(r.Unplaced, "message", "messages"))
+	warn(r.Unplaced, "left out: %s whose other end is not a known rank", count(r.Unplaced, "message", "messages"))
 	for _, p := range r.Problems {
 		warn(1, "%s", p)
 	}

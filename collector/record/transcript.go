@@ -87,7 +87,7 @@ func Create(directory string, p *experiment.Process, source shm.Source, h *shm.H
 		return nil, err
 	}
 	if st, err := os.Lstat(folder); err != nil || !st.IsDir() {
-		return nil, fmt.Errorf("%s is no directory of its own", folder)
+		return nil, fmt.Errorf("%s is not a directory itself", folder)
 	}
 	t, err := newTranscript(Path(directory, p.UUID), p, source, h)
 	if err != nil {

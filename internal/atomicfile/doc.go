@@ -8,7 +8,7 @@
 // other name is gone.
 //
 // There are two kinds of names. [Create] is for those in folders of ours: whatever stands there is replaced, never followed.
-// [Output] is for names that a user gave: what is no regular file (a terminal, a pipe, /dev/null, /dev/stdout) is written to as it
+// [Output] is for names that a user gave: what is not a regular file (a terminal, a pipe, /dev/null, /dev/stdout) is written to as it
 // is, and a symbolic link is followed, so that the file that it names is replaced and the link stays. It is followed only where it
 // belongs to this user or to root: in a folder that others may write to, theirs could name anything; so with pipes, which could keep
 // the program waiting for ever.

@@ -37,7 +37,7 @@ func OutputFile(path string, mode fs.FileMode) (*File, error) {
 		return nil, err
 	}
 	if through {
-		return nil, fmt.Errorf("%s is no regular file, and this cannot be written to anything else: name another file", target)
+		return nil, fmt.Errorf("%s is not a regular file, so it is not overwritten: name another file", target)
 	}
 	return Create(target, mode)
 }

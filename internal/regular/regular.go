@@ -18,7 +18,7 @@ import (
 
 // Errors that the functions wrap.
 var (
-	ErrIrregular = errors.New("is no regular file") // a folder, a pipe, a device, a socket
+	ErrIrregular = errors.New("is not a regular file") // a folder, a pipe, a device, a socket
 	ErrTooLarge  = errors.New("too large")
 )
 

@@ -304,7 +304,7 @@ static void planted_folders(void) {
 
 static void unknown_event(void) {
   begin("coll,sandwich");
-  CHECK(host_logged("NCCL_OTF2_EVENTS: \"coll,sandwich\" is no list of presets"), "%s", host_line);
+  CHECK(host_logged("NCCL_OTF2_EVENTS: \"coll,sandwich\" is not a list of presets"), "%s", host_line);
   EQUAL(host_lines, 1, "lines");
   EQUAL(host_mask, 0xf47, "mask");
 }

@@ -46,11 +46,11 @@ func newFile(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR|unix.O_NOFOLLOW, regular.File)
 }
 
-// ownFile refuses what is no file of its own: links, pipes, devices.
+// ownFile refuses what is not a file itself: links, pipes, devices.
 func ownFile(path string) (fs.FileInfo, error) {
 	info, err := os.Lstat(path)
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is no regular file", path)
+		err = fmt.Errorf("%s is not a regular file", path)
 	}
 	return info, err
 }

@@ -244,6 +244,9 @@ func debInACleanRoot(t *testing.T, release string) {
 	if err != nil {
 		need.NoError(t, "Debian "+release, fmt.Errorf("debootstrap: %w\n%s", err, out[max(0, len(out)-500):])) // mirrors drop old ones some day
 	}
+	if release == "stable" {
+		t.Run("image", func(t *testing.T) { imageFromRecipe(t, root, file) })
+	}
 	text := testkit.Read(t, file)
 	testkit.Must(t, os.WriteFile(filepath.Join(root, "tmp/nccl-otf2.deb"), text, 0o644))
 	testkit.Must(t, syscall.Mount("proc", filepath.Join(root, "proc"), "proc", 0, ""))

@@ -20,6 +20,12 @@ type Block struct {
 	Language, Text string
 }
 
+// First is a block's first line.
+func (b Block) First() string {
+	first, _, _ := strings.Cut(b.Text, "\n")
+	return first
+}
+
 // fence opens or closes a block.
 var fence = regexp.MustCompile("^```(.*)$")
 
@@ -27,28 +33,48 @@ var fence = regexp.MustCompile("^```(.*)$")
 // page without commands and a text that belongs to none.
 func Blocks(page string) ([]Block, error) { return blocksOf(page, false) }
 
-// Commands are the blocks of a page that can be walked, of others beside them: those in sh and python.
+// Commands are the blocks of a page that can be walked, of others beside them: those in sh and python, and text behind sh in the same section.
 func Commands(page string) ([]Block, error) { return blocksOf(page, true) }
+
+// Fences are all blocks of a page, with what stands behind their fences as the language.
+func Fences(page string) (blocks []Block) {
+	inside := false
+	for i, line := range strings.Split(page, "\n") {
+		switch m := fence.FindStringSubmatch(strings.TrimLeft(line, " ")); {
+		case m == nil && inside:
+			blocks[len(blocks)-1].Text += line + "\n"
+		case m == nil:
+		case inside:
+			inside = false
+		default:
+			inside = true
+			blocks = append(blocks, Block{Line: i + 1, Language: m[1]})
+		}
+	}
+	return blocks
+}
 
 func blocksOf(page string, others bool) (blocks []Block, err error) {
 	var b *Block
-	commands := false
+	commands, last := false, "" // last: the language of the block before
 	for i, line := range strings.Split(page, "\n") {
 		m := fence.FindStringSubmatch(line)
 		switch {
 		case m == nil && b != nil:
 			b.Text += line + "\n"
+		case m == nil && strings.HasPrefix(line, "#"):
+			last = "" // what another section shows is of other commands
 		case m == nil:
 		case b != nil:
 			if b.Language != "" {
 				blocks = append(blocks, *b)
 			}
 			b = nil
-		case m[1] == "sh" || m[1] == "python" || m[1] == "text" && len(blocks) > 0 && blocks[len(blocks)-1].Language == "sh":
+		case m[1] == "sh" || m[1] == "python" || m[1] == "text" && last == "sh":
 			b = &Block{Line: i + 1, Language: m[1]}
-			commands = commands || m[1] == "sh"
+			commands, last = commands || m[1] == "sh", m[1]
 		case others:
-			b = new(Block)
+			b, last = new(Block), m[1]
 		default:
 			return nil, fmt.Errorf("line %d: a block %q: only sh, python, and text behind sh are run or compared", i+1, m[1])
 		}

@@ -286,7 +286,7 @@ func TestBrokenInstallation(t *testing.T) {
 		{"a folder without NCCL", func(t *testing.T, f *installationFixture) { f.libraries = []string{f.bin} }, "library", Fail, "holds no NCCL library"},
 		{"a file in the way of the directory", func(t *testing.T, f *installationFixture) {
 			f.settings.Directory = filepath.Join(f.bin, "nccl-otf2", "exp")
-		}, "experiment directory", Fail, "no folder"},
+		}, "experiment directory", Fail, "not a folder"},
 		{"settings that are refused", func(t *testing.T, f *installationFixture) { f.settingsErr = errors.New("no such key") }, "values", Fail, "no such key"},
 		{"settings with a doubtful value", func(t *testing.T, f *installationFixture) { f.settings.Warnings = []string{"unknown name"} }, "values", Warn, "unknown name"},
 	} {

@@ -54,7 +54,7 @@ func Writable(dir string) (parent string, err error) {
 		case errors.Is(err, fs.ErrNotExist) && parent != filepath.Dir(parent):
 			continue
 		case err == nil && !st.IsDir(), errors.Is(err, unix.ENOTDIR):
-			return parent, errors.New("a part of its path is no folder")
+			return parent, errors.New("a part of its path is not a folder")
 		case err != nil:
 			return parent, err
 		}
@@ -101,7 +101,7 @@ func (e *examiner) sharedMemory() {
 		e.add(group, "/dev/shm", Warn, fmt.Sprintf("cannot be looked at: %v", err), "NCCL needs it for ranks that share a node")
 	case e.settings.Shared && free/4 < e.settings.Memory+sharedTables:
 		e.add(group, "/dev/shm", Warn, fmt.Sprintf("%s free; NCCL_OTF2_RING=shm takes %s of it for each process, and no more than a quarter for all", units.Bytes(free), units.Bytes(e.settings.Memory)),
-			"lower NCCL_OTF2_MEMORY, or in a container raise --shm-size; processes for which there is no room take memory that ends with them and their collectors")
+			"lower NCCL_OTF2_MEMORY, or in a container raise --shm-size; processes for which there is not enough room use memory that ends with them and their collectors")
 	case e.settings.Shared:
 		e.add(group, "/dev/shm", OK, fmt.Sprintf("%s free; NCCL_OTF2_RING=shm takes %s of it for each process", units.Bytes(free), units.Bytes(e.settings.Memory)), "")
 	case free < leastShared:
