@@ -9,7 +9,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/analysis/archivetest"
 	"github.com/nccl-otf2/nccl-otf2/analysis/criticalpath"
-	"github.com/nccl-otf2/nccl-otf2/analysis/phases"
+	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
@@ -233,8 +233,11 @@ func TestPhasesOfRanks(t *testing.T) {
 		t.Errorf("phases:\n%q\nwant\n%q", got, want)
 	}
 	var rows uint64
-	all, _ := phases.Read(a)
-	for _, row := range all {
+	report, err := operations.Read(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range report.Phases {
 		rows += row.Count
 	}
 	for _, p := range h.Phases {
