@@ -20,6 +20,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
+// ConstantHeader is how many bytes of the header do not change while the process runs.
+const ConstantHeader = int(unsafe.Offsetof(shm.Header{}.RingUsed))
+
 // Options describe a job. The zero value is a job of this process with 64 chunks on ClockHost.
 type Options struct {
 	Chunks     int
