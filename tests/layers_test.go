@@ -108,7 +108,7 @@ var layers = []folder{
 	{dir: "replay/rawfile", own: []string{"plugin/api", "plugin/shm", "replay"}, tests: []string{"internal/recording", "collector/record", "experiment"}},
 	{dir: "cmd/nccl-otf2-collector", own: []string{"internal/installed", "collector"}},
 	{dir: "cmd/nccl-otf2", own: []string{"internal/recording", "internal/installed", "internal/printable", "internal/folding", "internal/units", "internal/regular", "internal/atomicfile", "otf2", "cube", "plugin/api", "plugin/shm", "internal/hidden", "gpu", "config", "experiment", "regions", "collector/control", "collector/record", "collector", "scorep", "analysis", "analysis/bandwidth", "analysis/matrix", "analysis/operations", "analysis/overlap", "analysis/tally", "analysis/check", "analysis/scalasca", "analysis/compare", "analysis/hang", "analysis/hang/ras", "analysis/live", "report", "view", "sql", "export", "ingest", "profile/cubex", "timeline", "replay", "replay/rawfile", "analysis/selection"},
-		external: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys"}},
+		tests: []string{"tests"}, external: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys"}},
 	{dir: "packaging"},
 	{dir: "packaging/site", external: []string{"github.com/yuin/goldmark"}},
 	{dir: "query", external: []string{"github.com/duckdb/duckdb-go"}},
