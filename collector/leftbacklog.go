@@ -47,12 +47,12 @@ func hasBacklog(shard string) bool {
 	return err == nil && info.Size() > 0
 }
 
-// adopt has the source give what is in the backlogs of dead collectors first. Those that are not there, and those that somebody else has
-// taken, have nothing to give.
+// adopt has the source give what is in the backlogs of dead collectors first, and takes care of them, of the empty ones, too. Those that
+// somebody else has taken have nothing to give.
 func (r *recording) adopt(paths []string) error {
 	changed := make(map[string]time.Time)
 	for _, path := range paths {
-		if info, err := os.Lstat(path); err == nil && info.Size() > 0 {
+		if info, err := os.Lstat(path); err == nil {
 			changed[path] = info.ModTime()
 		}
 	}
@@ -60,8 +60,11 @@ func (r *recording) adopt(paths []string) error {
 	slices.SortFunc(paths, func(a, b string) int { return changed[a].Compare(changed[b]) }) // one after the other wrote them
 	for _, path := range paths {
 		file, size, err := openBacklog(path)
-		if err != nil || file == nil {
+		if err != nil {
 			return err
+		}
+		if file == nil {
+			continue
 		}
 		e, err := shm.Index(file, size)
 		if err != nil {
@@ -128,11 +131,13 @@ func (r *recording) dropBacklogs() {
 }
 
 // saveBacklogs makes shards of what was put off in processes of which nothing else is left: neither the collector nor the memory. It returns of how
-// many processes. Where another shard of the process is finished all is in it, and the files are removed.
+// many processes. Where another shard of the process is finished all is in it, and the
+// files are removed; empty ones are, too.
 func saveBacklogs(directory string, entries []experiment.Entry) (saved int, err error) {
 	var problems []error
 	for i, e := range entries {
-		if e.Process == nil || !hasBacklog(e.Path) {
+		path := filepath.Join(e.Path, experiment.BacklogFile)
+		if _, err := os.Lstat(path); e.Process == nil || err != nil {
 			continue
 		}
 		finished, gone, last := false, true, true
@@ -144,8 +149,8 @@ func saveBacklogs(directory string, entries []experiment.Entry) (saved int, err 
 			gone = gone && o.State != experiment.Writing && !o.ProcessLives()
 			last = last && (k == i || !hasBacklog(o.Path) || !laterBacklog(o.Path, e.Path))
 		}
-		switch path := filepath.Join(e.Path, experiment.BacklogFile); {
-		case finished:
+		switch {
+		case finished || gone && !hasBacklog(e.Path):
 			_ = os.Remove(path)
 		case !gone || !last || spools(directory, e.Process) || memoryIsLeft(e.Process):
 			// goes with what goes on behind it
