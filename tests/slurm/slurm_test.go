@@ -90,7 +90,7 @@ func newJob(t *testing.T) *job {
 	t.Cleanup(cancel)
 	j := &job{t: t, ctx: ctx, dir: t.TempDir()}
 	testkit.Must(t, os.Symlink(train, filepath.Join(j.dir, "train")))
-	j.gone() // so that this one's nodes are the first ones
+	j.idle() // so that this one's nodes are the first ones
 	config := j.must("scontrol", "show", "config")
 	_, next, _ := strings.Cut(config, "NEXT_JOB_ID")
 	_, err := fmt.Sscanf(next, " = %d", &j.first)
@@ -144,6 +144,26 @@ func (j *job) read(name string) []byte {
 func (j *job) gone() {
 	j.t.Helper()
 	j.until("the end of all jobs", func() bool { return strings.TrimSpace(j.must("squeue", "--noheader")) == "" })
+}
+
+// idle waits until no job is in the queue, and all nodes are free. One that Slurm has drained, as processes of a step had not ended a
+// minute after they were killed, is said, and given back.
+func (j *job) idle() {
+	j.t.Helper()
+	j.gone()
+	j.until("nodes that are all idle", func() bool {
+		idle := true
+		for line := range strings.Lines(j.must("sinfo", "--noheader", "--Node", "--format=%N %T %E")) {
+			name, said, _ := strings.Cut(strings.TrimSpace(line), " ")
+			state, reason, _ := strings.Cut(said, " ")
+			if state == "drained" {
+				j.t.Logf("%s was drained: %s", name, reason)
+				j.must("scontrol", "update", "NodeName="+name, "State=RESUME")
+			}
+			idle = idle && state == "idle"
+		}
+		return idle
+	})
 }
 
 // some is fewer events than a process makes in 200 calls, which are not all of its first thread's.
