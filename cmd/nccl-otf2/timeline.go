@@ -85,16 +85,12 @@ much as the archive has.`,
 			}
 			defer a.Close()
 			p := newProgress()
-			stop := p.working("reading " + a.Path())
-			d, err := readTimeline(a, q.spec)
-			stop()
+			run, err := readRun(a, damage, q.spec, p)
 			if err != nil {
 				return err
 			}
-			defer d.Close()
-			d.Damage(damage)
-			opts := timeline.Options{Title: titleOf(a.Path()), Tool: "nccl-otf2 " + toolVersion}
-			opts.Progress = func(done, total int) { p.say("writing: %d of %d", done, total) }
+			defer run.Close()
+			d, opts := run.Data, run.Options
 			if q.serve {
 				return serveTimeline(cmd, d, opts, q.port, p)
 			}
@@ -179,4 +175,18 @@ func serveTimeline(cmd *cobra.Command, d *timeline.Data, opts timeline.Options, 
 		return err
 	}
 	return nil
+}
+
+// readRun reads what a page shows of an archive, of which damage is known, and says how the page is to be written.
+func readRun(a *otf2.Archive, damage error, spec selection.Spec, p *progress) (timeline.Beside, error) {
+	stop := p.working("reading " + a.Path())
+	d, err := readTimeline(a, spec)
+	stop()
+	if err != nil {
+		return timeline.Beside{}, err
+	}
+	d.Damage(damage)
+	return timeline.Beside{Data: d, Options: timeline.Options{
+		Title: titleOf(a.Path()), Tool: "nccl-otf2 " + toolVersion, Progress: func(done, total int) { p.say("writing: %d of %d", done, total) },
+	}}, nil
 }

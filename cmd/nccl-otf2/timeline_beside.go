@@ -33,18 +33,12 @@ func timelinesBeside(cmd *cobra.Command, q *timelineRequest, args []string) erro
 			return damage
 		}
 		defer a.Close()
-		stop := p.working("reading " + a.Path())
-		d, err := readTimeline(a, q.spec)
-		stop()
+		run, err := readRun(a, damage, q.spec, p)
 		if err != nil {
 			return err
 		}
-		defer d.Close()
-		d.Damage(damage)
-		archives[i] = a
-		runs[i] = timeline.Beside{Data: d, Options: timeline.Options{
-			Title: titleOf(a.Path()), Tool: "nccl-otf2 " + toolVersion, Progress: func(done, total int) { p.say("writing: %d of %d", done, total) },
-		}}
+		defer run.Close()
+		archives[i], runs[i] = a, run
 	}
 	text, err := differences(archives)
 	if err != nil {

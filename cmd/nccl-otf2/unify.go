@@ -98,7 +98,7 @@ type unified struct {
 	*scorep.Result          // nil if no process made a timeline
 	Recordings     []string `json:"recordings,omitempty"`      // folders for `nccl-otf2 replay`, made now
 	Kept           []string `json:"recordings_kept,omitempty"` // such that were made before, if none was now
-	Saved          int      `json:"saved,omitempty"`           // processes whose records lay in shared memory yet
+	Saved          int      `json:"saved,omitempty"`           // processes whose records lay in shared memory or backlogs yet
 	Unsaved        []string `json:"unsaved,omitempty"`         // why those of others could not be saved
 	Behind         string   `json:"behind,omitempty"`          // what collectors have put off, and not taken yet
 	Recorded       int      `json:"recorded,omitempty"`        // processes in record mode that still run
@@ -248,7 +248,7 @@ func printUnified(w io.Writer, u *unified) {
 		printable.Fprintf(w, "%s %s\n", paint(w, yellow, "!"), u.Behind)
 	}
 	for _, problem := range u.Unsaved {
-		printable.Fprintf(w, "%s left in shared memory: %s\n", paint(w, yellow, "!"), problem)
+		printable.Fprintf(w, "%s left behind: %s\n", paint(w, yellow, "!"), problem)
 	}
 	if u.Result != nil {
 		printArchives(w, u.Result)
@@ -360,5 +360,5 @@ func noShards(dir string) error {
 func whenDone(err error) error { return fmt.Errorf("%w: try again when it is done", err) }
 
 func printSaved(w io.Writer, processes int) {
-	printable.Fprintf(w, "saved what %s had left in shared memory\n", count(processes, "process", "processes"))
+	printable.Fprintf(w, "saved what %s had left behind\n", count(processes, "process", "processes"))
 }
