@@ -62,10 +62,14 @@ func writeFlaky(t *testing.T, sink *flaky, failed func(w *EventWriter)) (tries i
 		}
 		return false
 	}
-	for i := range 80_000 {
-		testkit.Must(t, w.Enter(Timestamp(i/2), nil, RegionRef(i)))
+	var long AttributeList // fills chunks with few events, as each is encoded anew for each operation that fails
+	for k := range 20 {
+		long.Uint64(AttributeRef(k), 1<<63)
+	}
+	for i := range 4200 {
+		testkit.Must(t, w.Enter(Timestamp(i/2), &long, RegionRef(i)))
 		testkit.Must(t, w.Leave(Timestamp(i/2), nil, RegionRef(i)))
-		if i%2003 == 0 {
+		if i%101 == 0 {
 			flush()
 		}
 	}

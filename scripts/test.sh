@@ -71,7 +71,6 @@ fi
 query_program() { # its modules may not be to be had: then what needs it is left out, loudly
   "$MAKE" --no-print-directory query || { echo "NOT TESTED: nccl-otf2-query could not be built"; [ "${CI:-}" != true ]; }
 }
-step "query program" query_program
 site() { # its parser of Markdown may not be to be had
   if env -C packaging/site "$GO" mod download >/dev/null 2>&1; then
     env -C packaging/site CGO_ENABLED=0 "$GO" test ./...
@@ -89,9 +88,13 @@ fi
 TEST_MACHINE=$({ tr : '\n' <<<"$PATH" && echo /usr/lib/python3/dist-packages; } |
   while read -r folder; do ls -lLA --time-style=full-iso "$folder" 2>/dev/null; done | sha256sum)
 export TEST_MACHINE
+# They wait more than they work: the three, which build in folders of their own, are beside each other. Go tests build in these folders, too.
+beside "C tests, address sanitizer" "$MAKE" -j "$(nproc)" --no-print-directory plugin-test-asan
+beside "C tests, thread sanitizer" "$MAKE" -j "$(nproc)" --no-print-directory plugin-test-tsan
+beside "query program" query_program # links for long, with one processor
+# Fetches the published library the first time; where it is not to be had one line says NOT CHECKED, and why, here and in the step that plays on it.
+beside "real NCCL's library" "$MAKE" --no-print-directory real-nccl-bed
 step "C tests" "$MAKE" -j "$(nproc)" --no-print-directory plugin-test
-step "C tests, address sanitizer" "$MAKE" -j "$(nproc)" --no-print-directory plugin-test-asan
-step "C tests, thread sanitizer" "$MAKE" -j "$(nproc)" --no-print-directory plugin-test-tsan
 vet() { # and the files that there are with cgo only
   "$GO" vet ./... && CGO_ENABLED=1 "$GO" vet ./gpu
 }
@@ -113,12 +116,13 @@ plainly() { # all other packages
   "$GO" list $longest ./... | if [ -n "$RACE_PACKAGES" ]; then grep -vxF -f <(raced); else cat; fi
 }
 step "Go tests, query program" env -C query CGO_ENABLED=1 "$GO" test ./...
-# -short: it does not see the C programs that other checkers look at in the step after it.
+joined
+# -short: it does not see the C programs that other checkers look at in the step after it. Behind the others where there is too little
+# processor for all: it ends before they do.
 # shellcheck disable=SC2086 # a list of packages
-beside "Go tests, race detector" env CGO_ENABLED=1 "$GO" test -vet=off -timeout 180m -short -race -ldflags="$LAZY" $RACE_PACKAGES
+beside "Go tests, race detector" nice -n 5 env CGO_ENABLED=1 "$GO" test -vet=off -timeout 180m -short -race -ldflags="$LAZY" $RACE_PACKAGES
 # shellcheck disable=SC2046 # a list of packages
 step "Go tests" "$GO" test -vet=off -timeout 180m -p "$at_once" -parallel 6 -skip '^TestIntervalsAgainstTruth$' $(plainly)
-# Fetches the published library the first time; where it is not to be had one line says NOT CHECKED, and why.
 step "real NCCL" "$MAKE" --no-print-directory real-nccl-short
 intervals() { # how far operations are from the kernels that really ran, per recording
   "$GO" test -vet=off -count=1 -v -run TestIntervalsAgainstTruth ./tests | sed -nE 's/^ *[a-z]+_test\.go:[0-9]+: (.* operations? with GPU time)/\1/p; /^(ok|FAIL|---)/p'

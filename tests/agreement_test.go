@@ -122,7 +122,10 @@ func TestProductsAgree(t *testing.T) {
 				if !*allAgreements && (i/few%len(presets) != j || i%2 != k) {
 					continue
 				}
-				t.Run(rec.Name+"/"+events+"/channels="+channels, func(t *testing.T) { productsAgree(t, rec, events, channels) })
+				t.Run(rec.Name+"/"+events+"/channels="+channels, func(t *testing.T) {
+					t.Parallel()
+					productsAgree(t, rec, events, channels)
+				})
 			}
 		}
 	}

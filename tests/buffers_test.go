@@ -31,6 +31,7 @@ func classAt(memory []replay.GPUMemory, address replay.Pointer, time uint64) str
 
 // Each operation says in what memory its buffers lie: of all recordings, and with the records of all versions.
 func TestClassesOfBuffers(t *testing.T) {
+	t.Parallel()
 	versions := slices.Sorted(maps.Keys(kernelSizes))
 	var all classesSeen
 	t.Run("recordings", func(t *testing.T) {

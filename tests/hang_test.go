@@ -147,6 +147,7 @@ func (e ending) fault(dir string, rec *replay.Recording, missing []int, least, m
 // Of recordings of jobs that were killed while nobody went on: the report names what is missing, or in another order, says
 // that it was so until the end, and who was killed.
 func TestHangUntilTheEnd(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		name      string
 		operation string

@@ -6,13 +6,19 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/replay"
 )
 
-// burnCPU keeps the machine busy with processes that do nothing else, until the test ends.
-func burnCPU(t *testing.T, processes int) {
+// loops are processes that do nothing but keep the machine busy. What need not be starved is not to run beside them: other tests are
+// slowed down as much.
+type loops []*exec.Cmd
+
+// burnCPU starts loops, which end with the test.
+func burnCPU(t *testing.T, processes int) (all loops) {
 	t.Helper()
 	for range processes {
 		c := exec.Command("sh", "-c", "while :; do :; done")
@@ -23,18 +29,32 @@ func burnCPU(t *testing.T, processes int) {
 			_ = c.Process.Kill()
 			_ = c.Wait()
 		})
+		all = append(all, c)
+	}
+	return all
+}
+
+func (l loops) signal(t *testing.T, s syscall.Signal) {
+	t.Helper()
+	for _, c := range l {
+		testkit.Must(t, c.Process.Signal(s))
 	}
 }
+
+func (l loops) pause(t *testing.T) { t.Helper(); l.signal(t, syscall.SIGSTOP) }
+func (l loops) goOn(t *testing.T)  { t.Helper(); l.signal(t, syscall.SIGCONT) }
 
 // Of jobs that are over before the plugin's thread has had the CPU, every kernel is drawn, and every one of NCCL's launches is
 // linked.
 func TestKernelsOfShortJobsOnALoadedMachine(t *testing.T) {
-	burnCPU(t, 6)
+	busy := burnCPU(t, 6)
 	for _, rec := range recordings(t, "01-allreduce-2p", "04-threads-4r", "07-twocomms-streams") {
 		t.Run(rec.Name, func(t *testing.T) {
 			for range 4 {
 				dir := filepath.Join(t.TempDir(), "experiment")
+				busy.goOn(t)
 				res := playKernels(t, rec, dir, clock(replay.ClockLive))
+				busy.pause(t)
 				waitDone(t, dir, len(rec.Processes))
 				var kernels, launched, unannounced uint64
 				for i := range res.Processes {

@@ -93,6 +93,7 @@ const kernelSlack = 100 * time.Microsecond
 // Every kernel that NCCL launched is on the row of its stream, linked to its launch, and to the plan whose operations it
 // carried out; the application's own are linked to nothing.
 func TestKernelsInTheTimeline(t *testing.T) {
+	t.Parallel()
 	versions := slices.Sorted(maps.Keys(kernelSizes))
 	for i, rec := range kernelRecordings(t) {
 		for k, version := range versions {
@@ -122,6 +123,7 @@ func TestKernelsInTheTimeline(t *testing.T) {
 // Whatever CUPTI does, no kernel is linked to what it is not of, each that it told of is drawn or counted, and so is each
 // of NCCL's that is not linked.
 func TestKernelsOfBadRecords(t *testing.T) {
+	t.Parallel()
 	faults := []string{"zero:3", "reversed:5", "early:7", "drop:4", "unknown:1", "truncated:1", "late:50", "zero:2,drop:3,unknown:2", "clock:2", "late:600000"}
 	for _, rec := range recordings(t) {
 		for i, list := range faults {

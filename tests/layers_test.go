@@ -50,7 +50,7 @@ var layers = []folder{
 	{dir: "internal/atomicfile"},
 	{dir: "otf2", own: []string{"internal/printable", "internal/regular", "internal/atomicfile"}},
 	{dir: "cube", own: []string{"internal/printable", "internal/regular", "internal/atomicfile"}, external: []string{"github.com/klauspost/compress"}},
-	{dir: "plugin/api"},
+	{dir: "plugin/api", tests: []string{"otf2", "scorep"}},
 	{dir: "plugin/shm", own: []string{"plugin/api"}, external: []string{"golang.org/x/sys"}},
 	{dir: "internal/hidden"},
 	{dir: "cupti", external: []string{"github.com/ianlancetaylor/demangle"}},

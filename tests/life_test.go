@@ -412,25 +412,27 @@ func TestCollectorIsHeldUp(t *testing.T) {
 		t.Run("starved/"+k.name, func(t *testing.T) {
 			t.Parallel()
 			j, dir := begins(t, k)
-			threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", j.collector))
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, thread := range threads { // niceness is each thread's own; those that begin later inherit it
-				tid, _ := strconv.Atoi(thread.Name())
-				if err := syscall.Setpriority(syscall.PRIO_PROCESS, tid, 19); err != nil && err != syscall.ESRCH {
-					t.Fatal(err)
+			niceness := func(value int) (err error) {
+				threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", j.collector))
+				for _, thread := range threads { // it is each thread's own; those that begin later inherit it
+					tid, _ := strconv.Atoi(thread.Name())
+					if e := syscall.Setpriority(syscall.PRIO_PROCESS, tid, value); e != nil && e != syscall.ESRCH {
+						err = e
+					}
 				}
+				return err
 			}
-			for range 8 {
-				loop := exec.Command("sh", "-c", "while :; do :; done")
-				testkit.Must(t, loop.Start())
-				t.Cleanup(func() { _ = loop.Process.Kill(); _ = loop.Wait() })
-			}
+			was, err := syscall.Getpriority(syscall.PRIO_PROCESS, j.collector) // 20 less its niceness
+			testkit.Must(t, err)
+			testkit.Must(t, niceness(19))
+			busy := burnCPU(t, 8)
 			j.goOn()
 			if got := j.end(); got != 0 {
 				t.Errorf("the host ended with %d\n%s", got, j.stderr.String())
 			}
+			// The job is over: nobody waits for this collector any more, but this test.
+			busy.pause(t)
+			_ = niceness(20 - was) // only root can
 			p := ends(t, j, dir)
 			if p.Waited > 5*longest { // five requests, each answered or not
 				t.Errorf("the job has waited for %v, %d of its requests were not answered in time", p.Waited, p.Counts.Oddities["UNANSWERED"])

@@ -20,6 +20,7 @@ import (
 // All commands say the same of who lives, where files can be locked, and where that fails for the job, for the reader, or for both:
 // of a job that runs, one whose collector was killed with it, and one that has ended in order.
 func TestCommandsAgreeOnWhoLives(t *testing.T) {
+	t.Parallel()
 	program, err := sandboxed()
 	if err != nil {
 		t.Fatal(err)

@@ -18,6 +18,7 @@ func TestProfilesOfRecordings(t *testing.T) {
 	t.Parallel()
 	for _, rec := range recordings(t) {
 		t.Run(rec.Name, func(t *testing.T) {
+			t.Parallel()
 			dir, _ := play(t, rec)
 			a, err := otf2.Open(filepath.Join(dir, "traces.otf2"), nil)
 			if err != nil {

@@ -403,6 +403,7 @@ func passingFaults() (cases []systemFault) {
 // Event files that cannot be written any more, from whichever write on: what was taken is in the archive or counted as lost, to
 // the last event, and no file has fewer events than is said of it.
 func TestEventFilesFailForGood(t *testing.T) {
+	t.Parallel()
 	rec := recording(t, "01-allreduce-2p")
 	var reached atomic.Int64
 	const most = 12

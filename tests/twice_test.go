@@ -20,7 +20,10 @@ var ids = regexp.MustCompile(`"(EVENT_ID|PARENT_ID)" <\d+>; UINT64; \d+`)
 // communicators, and meshes, whose processes start each other up.
 func TestRecordedTimesGiveOneArchive(t *testing.T) {
 	for name, times := range map[string]int{"c12-lineage-6p": 4, "c02-mesh-row-late-6p": 3} {
-		t.Run(name, func(t *testing.T) { playedTwice(t, name, times) })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			playedTwice(t, name, times)
+		})
 	}
 }
 

@@ -21,6 +21,7 @@ func TestViTEReadsArchives(t *testing.T) {
 	need.Program(t, "vite", "Debian: vite")
 	for _, name := range []string{"02-allcoll-4p-net", "05-p2p-3p"} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			dir, _ := play(t, recording(t, name), clock(replay.ClockRecorded))
 			res, err := view.Simple(filepath.Join(dir, "traces.otf2"), filepath.Join(dir, "simple"), nil)
 			if err != nil {
