@@ -164,9 +164,9 @@ var groupHazards = []hazard{
 	},
 	{
 		name: "hang-broadcasts", releases: []string{v6, v7}, env: []string{"NCCL_ALLGATHERV_ENABLE=1"},
-		what: "Broadcasts of several roots in a group are counted on the device and not on the host, one that a graph captures is without stamps (" + hidden.Unsafe + ", unless " + hidden.AllGatherV + "=0), " +
-			"from 2.31 on each single one: asked for KernelCh, NCCL then waits for ever for stamps that nobody writes, and so does ncclCommDestroy (to 2.30), " +
-			"or hands out stamps of earlier kernels and reads freed memory in ncclCommDestroy (2.31)",
+		what: "Broadcasts of several roots in a group are counted on the device and not on the host, and a Broadcast in a captured graph has no stamps (" + hidden.Unsafe + ", unless " + hidden.AllGatherV + "=0); " +
+			"from 2.31 on, this also holds for a single Broadcast. With KernelCh in the mask, NCCL and ncclCommDestroy then wait forever for stamps that nothing writes (to 2.30), " +
+			"or NCCL returns stamps of earlier kernels and reads freed memory in ncclCommDestroy (2.31)",
 		outcome: "the plugin does not ask for KernelCh; NCCL's log says so (INFO), and so do the archive (marker Withheld, property WITHHELD) and the report",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			s.All(ranks, scenario.Same(scenario.Op{Func: "Broadcast", Root: 1}, scenario.Op{Func: "Broadcast", Root: 0}))
