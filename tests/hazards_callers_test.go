@@ -11,8 +11,8 @@ import (
 var callerHazards = []hazard{
 	{
 		name: "rccl-extended-v6", releases: []string{v6},
-		what:    "RCCL of mid-2026 has more under v6: longer ProxyOps, state 31 with 24 bytes, event type 1<<15",
-		outcome: "what v6 has is read; the rest is neither asked for nor read as NCCL's v7",
+		what:    "RCCL of mid-2026 extends v6: longer ProxyOps, state 31 with 24 bytes, event type 1<<15",
+		outcome: "the plugin reads what v6 has; it neither asks for the rest, nor reads it as NCCL's v7",
 		script: func(s *scenario.Scenario) {
 			s.Library = "rccl"
 			ranks := pair(s)
@@ -41,7 +41,7 @@ var callerHazards = []hazard{
 	},
 	{
 		name: "unknown-types", releases: every,
-		what:    "event types and states that no version has",
+		what:    "event types and states that no version defines",
 		outcome: "refused with NULL, ignored, counted",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			d := s.All(ranks, scenario.Same(allReduce))

@@ -11,8 +11,8 @@ import (
 var communicatorHazards = []hazard{
 	{
 		name: "size-never-told", releases: []string{v1, v2, v3},
-		what:    "up to 2.26 NCCL reports no communicator's size, and its id and rank only with an operation",
-		outcome: "operations are regions with attributes on a row of the rank; no records of a communicator, and that is counted",
+		what:    "up to 2.26, NCCL does not report the size of a communicator, and reports its id and rank only with an operation",
+		outcome: "operations are regions with attributes on a row of the rank, without communication records; they are counted",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			reduceAgain(s, ranks, 3)
 		}),
@@ -24,7 +24,7 @@ var communicatorHazards = []hazard{
 	},
 	{
 		name: "no-finalize", releases: every,
-		what:    "the job never destroys its communicators, as most frameworks",
+		what:    "the job never destroys its communicators, like most frameworks",
 		outcome: "everything is in the archive when the process ends",
 		script: func(s *scenario.Scenario) {
 			reduceAgain(s, pair(s), 3)
@@ -33,8 +33,8 @@ var communicatorHazards = []hazard{
 	},
 	{
 		name: "lives-in-turn", releases: every,
-		what:    "all communicators are destroyed, NCCL closes the library, and new ones load it again",
-		outcome: "one shard per process goes on; communicators of all lives are in one archive",
+		what:    "all communicators are destroyed, NCCL closes the library, and new communicators load it again",
+		outcome: "each process continues its shard; the communicators of all lives are in one archive",
 		script: func(s *scenario.Scenario) {
 			first := pair(s)
 			reduceAgain(s, first, 2)
@@ -75,7 +75,7 @@ var communicatorHazards = []hazard{
 	},
 	{
 		name: "ranks-of-one-process", releases: withSize,
-		what:    "several ranks of one communicator live in one process, initialized at one time, with equal commIds",
+		what:    "several ranks of one communicator are in one process, initialized at the same time, with equal commIds",
 		outcome: "a row for each rank; one communicator",
 		script: func(s *scenario.Scenario) {
 			p := s.Process()
@@ -94,7 +94,7 @@ var communicatorHazards = []hazard{
 	},
 	{
 		name: "shrunk-twice", releases: withSize,
-		what:    "every shrink of a communicator gives the same commId, whatever ranks are left out",
+		what:    "every shrink of a communicator gives the same commId, whichever ranks are left out",
 		outcome: "distinguished by their sizes and lifetimes",
 		script: func(s *scenario.Scenario) {
 			ranks := s.Job(3, scenario.Comm{ID: 0x111, Name: "parent"})
@@ -114,7 +114,7 @@ var communicatorHazards = []hazard{
 	},
 	{
 		name: "one-id-for-all", releases: withSize,
-		what:    "with NCCL_COMM_ID all communicators of the job have one commId",
+		what:    "with NCCL_COMM_ID, all communicators of the job have the same commId",
 		outcome: "distinguished by size, lifetime and the ranks' places",
 		script: func(s *scenario.Scenario) {
 			ranks := s.Job(3, scenario.Comm{ID: 0x1d})
@@ -132,7 +132,7 @@ var communicatorHazards = []hazard{
 	{
 		name: "one-rank", releases: withSize,
 		what:    "a communicator of one rank reports nothing of its collectives",
-		outcome: "no communicator in the archive; nothing is missing",
+		outcome: "the archive has no such communicator, and nothing counts as missing",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			alone := ranks[0].App.Join(scenario.Comm{ID: 0x1, Name: "alone", NRanks: 1})
 			reduceAgain(s, ranks, 2)
@@ -145,8 +145,8 @@ var communicatorHazards = []hazard{
 	},
 	{
 		name: "members-differ", releases: withSize,
-		what:    "members of a communicator do not call the same: an operation is missing on one of them",
-		outcome: "the archive says which communicator and from which operation on; event files stay as they are",
+		what:    "the members of a communicator do not make the same calls: one of them lacks an operation",
+		outcome: "the archive says which communicator it is, and from which operation on; event files are unchanged",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			reduceAgain(s, ranks, 4)
 			ranks[0].Call(scenario.Op{Func: "AllReduce", Count: 77})
@@ -162,8 +162,8 @@ var communicatorHazards = []hazard{
 	},
 	{
 		name: "long-names", releases: withSize,
-		what:    "a communicator's name is the user's pointer: long, strange, and gone after init",
-		outcome: "copied at init; cut to 127 bytes, and to a short row name",
+		what:    "a communicator's name is a pointer of the user: the name is long, has odd characters, and is invalid after init",
+		outcome: "copied at init; cut to 127 bytes, and shortened for the row's name",
 		script: func(s *scenario.Scenario) {
 			long := "data parallel \"<b>\" × 10⁶ "
 			for len(long) < 300 {

@@ -12,7 +12,7 @@ var gpuHazards = []hazard{
 	{
 		name: "no-stamps", releases: []string{v3},
 		what:    "KernelCh without stamps (2.26)",
-		outcome: "times are the network's, else the enqueueing's, and say so",
+		outcome: "times are those of the network, otherwise of the enqueueing, and the archive says which",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			reduceAgain(s, ranks, 2)
 		}),
@@ -23,8 +23,8 @@ var gpuHazards = []hazard{
 	},
 	{
 		name: "zero-stamps", releases: withGPU,
-		what:    "stamps that NCCL never read: 0",
-		outcome: "not a time; the operation falls back, marked and counted",
+		what:    "stamps that NCCL never read are 0",
+		outcome: "0 is not taken for a time; the operation uses other times, marked and counted",
 		script: withKernel(func(s *scenario.Scenario, r *scenario.Rank, task *scenario.Event) {
 			k := r.Progress.Start(r.Context, replay.KernelCh{}, scenario.Under(task))
 			r.Progress.State(k, replay.StateKernelChStop, scenario.PTimer(0))
@@ -37,7 +37,7 @@ var gpuHazards = []hazard{
 	},
 	{
 		name: "stop-before-start", releases: withGPU,
-		what:    "a kernel ends before it began, because the ring of stamps was overrun",
+		what:    "a kernel ends before it begins, because the ring of stamps was overrun",
 		outcome: "not used; marked and counted",
 		script: withKernel(func(s *scenario.Scenario, r *scenario.Rank, task *scenario.Event) {
 			now, p := s.Now(), r.App.Process()
@@ -52,7 +52,7 @@ var gpuHazards = []hazard{
 	},
 	{
 		name: "kernels-purged", releases: withGPU,
-		what:    "kernels of operations that are reported as started, and never as ended (purge at teardown, abort)",
+		what:    "kernels are reported as started, and never as ended (purge at teardown, abort)",
 		outcome: "the operation is written when the communicator ends, marked as unfinished",
 		script: withKernel(func(s *scenario.Scenario, r *scenario.Rank, task *scenario.Event) {
 			r.Progress.Start(r.Context, replay.KernelCh{PTimer: r.App.Process().GPU(s.Now())}, scenario.Under(task))
@@ -64,8 +64,8 @@ var gpuHazards = []hazard{
 	},
 	{
 		name: "kernels-thrown-away", releases: []string{v7},
-		what:    "a communicator ends with operations whose kernels are not reported yet (2.31): some KernelCh never start, some never stop, others of the same operation are whole",
-		outcome: "nothing is lost but those times: the operations are written when the communicator ends, marked as unfinished where a kernel was open",
+		what:    "a communicator ends before the kernels of its operations were reported (2.31): some KernelCh never start, some never stop, others of the same operation are complete",
+		outcome: "only those times are lost: the operations are written when the communicator ends, marked as unfinished where a kernel was open",
 		script: withKernel(func(s *scenario.Scenario, r *scenario.Rank, task *scenario.Event) {
 			begin := s.Now()
 			kernel(s, r, task, 0, begin+5, begin+30)
@@ -81,8 +81,8 @@ var gpuHazards = []hazard{
 	},
 	{
 		name: "pair-of-kernels", releases: []string{v7},
-		what:    "a send and the receive that it is paired with both get a KernelCh, with the same stamps (2.31; before, one of them)",
-		outcome: "both have these times, and later operations have theirs: the stamps that come twice are no other kernels'",
+		what:    "a send and the receive paired with it both get a KernelCh, with the same stamps (2.31; before, only one of them)",
+		outcome: "both have these times, and later operations have their own: stamps that come twice are not taken for those of other kernels",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			for range 4 {
 				for i, r := range ranks {
@@ -105,8 +105,8 @@ var gpuHazards = []hazard{
 	},
 	{
 		name: "no-kernel-events", releases: withGPU,
-		what:    "no KernelCh comes at all for operations that should have some",
-		outcome: "times of the enqueueing, and the memory of what waits stays bounded",
+		what:    "NCCL reports no KernelCh for operations that should have some",
+		outcome: "operations have enqueue times, and the memory of waiting operations stays bounded",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			for range 10 {
 				s.All(ranks, scenario.Same(scenario.Op{Func: "AllReduce", NoKernel: true}))
@@ -119,7 +119,7 @@ var gpuHazards = []hazard{
 	},
 	{
 		name: "many-channels", releases: withGPU,
-		what:    "64 channels, each with its KernelCh; a number of channels of 0 where there are some",
+		what:    "64 channels, each with its KernelCh; or 0 channels reported where there are some",
 		outcome: "the interval spans all of them",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			s.All(ranks, scenario.Same(scenario.Op{Func: "AllReduce", Channels: 64}))
@@ -139,8 +139,8 @@ var gpuHazards = []hazard{
 	},
 	{
 		name: "channels-on-request", releases: withGPU, env: []string{"NCCL_OTF2_CHANNELS=on"},
-		what:    "each channel's kernel has a time of its own",
-		outcome: "with NCCL_OTF2_CHANNELS=on, a row for each channel",
+		what:    "the kernel of each channel has its own time",
+		outcome: "with NCCL_OTF2_CHANNELS=on, each channel has a row",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			reduceAgain(s, ranks, 3)
 		}),

@@ -13,8 +13,8 @@ import (
 var graphHazards = []hazard{
 	{
 		name: "graph-replays", releases: withAPI,
-		what:    "calls are reported when a graph captures them, their operations at each replay, with the capture's calls as parents",
-		outcome: "one operation per replay, marked GRAPH; the capture itself is a call without operation",
+		what:    "calls are reported when a graph captures them, and their operations at each replay, with the captured calls as parents",
+		outcome: "one operation per replay, marked GRAPH; the captured call itself has no operation",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			var graphs []*scenario.Graph
 			for _, r := range ranks {
@@ -37,7 +37,7 @@ var graphHazards = []hazard{
 	{
 		name: "replays-of-one-number", releases: withAPI,
 		what:    "sequence numbers do not count replays: several operations carry the same one",
-		outcome: "operations are numbered here (ORDINAL) and matched by that",
+		outcome: "the plugin numbers operations itself (ORDINAL), and they are matched by that number",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			var captured [2]*scenario.Done
 			for i, r := range ranks {
@@ -67,7 +67,7 @@ var graphHazards = []hazard{
 	{
 		name: "graph-seen-once", releases: withAPI,
 		what:    "a captured plan without proxy work is reported at its capture and never again",
-		outcome: "the call is there; no operation is made up, and what follows is right; report says that replays are not visible (property HIDDEN, a marker)",
+		outcome: "the archive has the call, and no invented operation; later operations are right; report says that replays are not visible (property HIDDEN, a marker)",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			for _, r := range ranks {
 				d := r.Capture(allReduce).Captured()
@@ -128,8 +128,8 @@ var graphHazards = []hazard{
 	},
 	{
 		name: "captured-and-direct", releases: []string{v5, v6},
-		what:    "a graph captured without KernelCh in the mask counts on the device and not on the host: later stamps are those of other kernels (to 2.30)",
-		outcome: "stamps that cannot be true are noticed, marked and not used any more on that communicator",
+		what:    "a graph captured without KernelCh in the mask is counted on the device and not on the host: later stamps are those of other kernels (to 2.30)",
+		outcome: "impossible stamps are noticed and marked, and that communicator's stamps are no longer used",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			reduceAgain(s, ranks, 2)
 			for range 6 {

@@ -15,7 +15,7 @@ var groupHazards = []hazard{
 	{
 		name: "no-calls", releases: []string{v7},
 		what:    "NCCL_ENQUEUE_REARCH_ENABLE=1 (2.31 and later): no call of the application is reported, and Coll, P2p and KernelLaunch have no parents",
-		outcome: "operations, their times and transfers are there; the enqueueing is on \"NCCL enqueue\"; the archive says that calls are missing, and why",
+		outcome: "the archive has operations, their times and transfers; the enqueueing is on \"NCCL enqueue\"; the archive says that calls are missing, and why",
 		env:     []string{"NCCL_ENQUEUE_REARCH_ENABLE=1"},
 		script: func(s *scenario.Scenario) {
 			s.Rearch, s.Library = true, "nccl"
@@ -42,8 +42,8 @@ var groupHazards = []hazard{
 	},
 	{
 		name: "nested-group", releases: withAPI,
-		what:    "ncclGroupStart inside an open group: the inner end closes the GroupApi, the rest gets a second one, and launches name the first",
-		outcome: "two groups on the thread, each with its calls; every operation once",
+		what:    "ncclGroupStart inside an open group: the inner end stops the GroupApi, the remaining calls get a second one, and launches refer to the first",
+		outcome: "the thread has two groups, each with its calls; every operation is there once",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			for _, r := range ranks {
 				u := r.App
@@ -89,7 +89,7 @@ var groupHazards = []hazard{
 	},
 	{
 		name: "group-over-communicators", releases: withAPI,
-		what:    "one group has operations of several communicators; its GroupApi has the context of the first alone",
+		what:    "one group has operations of several communicators; its GroupApi has the context of the first only",
 		outcome: "each operation on its own communicator's row",
 		script: func(s *scenario.Scenario) {
 			var a, b []*scenario.Rank
@@ -136,7 +136,7 @@ var groupHazards = []hazard{
 	},
 	{
 		name: "tasks-overlap", releases: every,
-		what:    "operations of one plan are all started, then all stopped, in an order of their own, and carry the same stamps",
+		what:    "all operations of a plan are started, then all are stopped, in another order; they carry the same stamps",
 		outcome: "one region \"Group\" with the operations inside",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			s.All(ranks, scenario.Same(allReduce, scenario.Op{Func: "AllGather"}, scenario.Op{Func: "ReduceScatter"}))
@@ -147,7 +147,7 @@ var groupHazards = []hazard{
 	},
 	{
 		name: "broadcast-without-operation", releases: []string{v6, v7},
-		what:    "a plain Broadcast has a call and nothing else (2.29 and later)",
+		what:    "a single Broadcast has a call and nothing else (2.29 and later)",
 		outcome: "an operation with the call's times (TIMING_SOURCE enqueue), in its place in the communicator's order",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			for range 2 {
@@ -164,10 +164,10 @@ var groupHazards = []hazard{
 	},
 	{
 		name: "hang-broadcasts", releases: []string{v6, v7}, env: []string{"NCCL_ALLGATHERV_ENABLE=1"},
-		what: "Broadcasts of several roots in a group are counted on the device and not on the host, one that a graph captures is without stamps (" + hidden.Unsafe + ", unless " + hidden.AllGatherV + "=0), " +
-			"from 2.31 on each single one: asked for KernelCh, NCCL then waits for ever for stamps that nobody writes, and so does ncclCommDestroy (to 2.30), " +
-			"or hands out stamps of earlier kernels and reads freed memory in ncclCommDestroy (2.31)",
-		outcome: "KernelCh is not asked for, which NCCL's log tells (INFO); the archive says so (marker Withheld, property WITHHELD), and so does the report",
+		what: "Broadcasts of several roots in a group are counted on the device and not on the host, and a Broadcast in a captured graph has no stamps (" + hidden.Unsafe + ", unless " + hidden.AllGatherV + "=0); " +
+			"from 2.31 on, this also holds for a single Broadcast. With KernelCh in the mask, NCCL and ncclCommDestroy then wait forever for stamps that nothing writes (to 2.30), " +
+			"or NCCL returns stamps of earlier kernels and reads freed memory in ncclCommDestroy (2.31)",
+		outcome: "the plugin does not ask for KernelCh; NCCL's log says so (INFO), and so do the archive (marker Withheld, property WITHHELD) and the report",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			s.All(ranks, scenario.Same(scenario.Op{Func: "Broadcast", Root: 1}, scenario.Op{Func: "Broadcast", Root: 0}))
 			reduceAgain(s, ranks, 3)
@@ -185,8 +185,8 @@ var groupHazards = []hazard{
 	},
 	{
 		name: "mask-changed-by-ras", releases: []string{v7},
-		what:    "RAS sets the activation mask for the whole job (ncclras CONTROL PROFILER_MASK), at one time and so at other operations on each rank",
-		outcome: "NCCL's numbers say how many collectives are missing: they keep their places (ORDINAL), so that later ones match; marked, counted (PAUSED::OPERATIONS_BY_RAS), and told as paused by RAS",
+		what:    "RAS sets the activation mask of the whole job at one moment (ncclras CONTROL PROFILER_MASK), which is at a different operation on each rank",
+		outcome: "NCCL's sequence numbers show how many collectives are missing: these keep their places (ORDINAL), so that later ones match; they are marked, counted (PAUSED::OPERATIONS_BY_RAS), and reported as paused by RAS",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			reduceAgain(s, ranks, 3)
 			ranks[0].Unreported("AllReduce", 3)
@@ -229,7 +229,7 @@ var groupHazards = []hazard{
 	},
 	{
 		name: "all-to-all-as-messages", releases: withAPI,
-		what:    "AlltoAll is a series of sends and receives; no event names it (2.28 and later)",
+		what:    "AlltoAll is reported as a series of sends and receives; no event names it (2.28 and later)",
 		outcome: "recognized by its shape: ncclAlltoAll on the thread, AlltoAll with its messages on the ranks",
 		script: func(s *scenario.Scenario) {
 			ranks := s.Job(3, scenario.Comm{ID: 0xa2a, Name: "tp"})
@@ -244,8 +244,8 @@ var groupHazards = []hazard{
 	},
 	{
 		name: "gather-as-messages", releases: withAPI,
-		what:    "Gather and Scatter are series of messages as well",
-		outcome: "recognized where a rank's own part shows it (the root's); the others have a plain message",
+		what:    "Gather and Scatter are reported as series of messages, too",
+		outcome: "recognized on the root, whose messages show it; the other ranks have a plain message",
 		script: func(s *scenario.Scenario) {
 			ranks := s.Job(3, scenario.Comm{ID: 0x9a, Name: "tp"})
 			series(s, ranks, func(rank int) []scenario.Op {
@@ -276,7 +276,7 @@ var groupHazards = []hazard{
 	},
 	{
 		name: "symmetric-kernels", releases: withAPI,
-		what:    "symmetric kernels: calls alone up to 2.30; then operations without protocol, KernelCh on the first of the plan, and phases",
+		what:    "symmetric kernels: calls only, up to 2.30; then operations without protocol, KernelCh on the first operation of the plan, and phases",
 		outcome: "operations; from 2.31 on with the kernel's name (KERNEL_VARIANT) and its phases inside",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			for range 3 {
@@ -295,7 +295,7 @@ var groupHazards = []hazard{
 	},
 	{
 		name: "copy-engine", releases: []string{v6, v7},
-		what:    "collectives by copy engine have events of their own, of which NCCL tells the enqueueing only",
+		what:    "collectives by copy engine have events of their own, which cover only the enqueueing",
 		outcome: "operations with enqueue times; synchronization and batches as regions inside the call",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			for range 2 {
@@ -337,8 +337,8 @@ var groupHazards = []hazard{
 	},
 	{
 		name: "zero-and-unknown", releases: withSize,
-		what:    "messages of no bytes, ncclUint8 printed as Unknown, functions and algorithms that nobody has heard of",
-		outcome: "shown as they are; an unknown function is a region without a record of the communicator, and counted",
+		what:    "messages of 0 bytes, ncclUint8 named \"Unknown\", and functions and algorithms that the plugin does not know",
+		outcome: "shown as reported; an unknown function is a region without a communication record, and counted",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			reduceAgain(s, ranks, 1)
 			s.All(ranks, scenario.Same(scenario.Op{Func: "AllReduce", Datatype: "Unknown", Algo: "MSCCLPP", Proto: "LL256"}))

@@ -78,7 +78,7 @@ var handleHazards = []hazard{
 	},
 	{
 		name: "stale-handles", releases: every,
-		what:    "stops and states come for handles of other events, of nobody, and NULL",
+		what:    "stops and states come for handles of other events, for unknown handles, and for NULL",
 		outcome: "recognized by their value; ignored and counted",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			reduceAgain(s, ranks, 1)
@@ -98,7 +98,7 @@ var handleHazards = []hazard{
 	{
 		name: "second-stop", releases: withAPI,
 		what:    "a CollApi is stopped again, because NCCL does not clear its slot",
-		outcome: "the first stop holds; the second is counted",
+		outcome: "the first stop counts; the second is ignored and counted as an oddity",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			d := s.All(ranks, scenario.Same(allReduce))
 			ranks[0].App.Stop(d[0].Apis[0])
@@ -115,7 +115,7 @@ var handleHazards = []hazard{
 	{
 		name: "repeated-receive-step", releases: every,
 		what:    "a receive's ProxyStep is started again and again until the network takes it; only the last start is stopped",
-		outcome: "the last start counts; the others are counted as repeated",
+		outcome: "the last start is used; the others are counted as repeated",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			d := s.All(ranks, scenario.Same(scenario.Op{Func: "AllReduce"}))
 			r, p := ranks[0], ranks[0].Progress
@@ -138,7 +138,7 @@ var handleHazards = []hazard{
 	},
 	{
 		name: "unstopped-steps", releases: []string{v2, v3},
-		what:    "of a batch of receive steps only one is stopped (2.24 to 2.26)",
+		what:    "only one of a batch of receive steps is stopped (2.24 to 2.26)",
 		outcome: "the others end with their ProxyOp, and are counted",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			d := s.All(ranks, scenario.Same(scenario.Op{Func: "AllReduce"}))
@@ -161,7 +161,7 @@ var handleHazards = []hazard{
 	},
 	{
 		name: "kernel-stop-without-start", releases: []string{v4, v5, v6},
-		what:    "a KernelCh is stopped that was never started: the handle is that of an earlier operation (2.27 to 2.30)",
+		what:    "a KernelCh that was never started is stopped, with the handle of an earlier operation (2.27 to 2.30)",
 		outcome: "the earlier operation keeps its times; the stop is counted",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			d := s.All(ranks, scenario.Same(allReduce))
@@ -184,7 +184,7 @@ var handleHazards = []hazard{
 	},
 	{
 		name: "replay-stops-again", releases: []string{v5, v6},
-		what:    "a graph's replay whose start is skipped stops the handles of the last one again (to 2.30)",
+		what:    "NCCL skips the start of a graph's replay and stops the handles of the previous replay again (to 2.30)",
 		outcome: "ignored and counted",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			var graphs []*scenario.Graph
@@ -209,8 +209,8 @@ var handleHazards = []hazard{
 	},
 	{
 		name: "aborted-communicator", releases: every,
-		what:    "after an abort what is open stays open: ProxyOp, ProxyStep, KernelCh, calls",
-		outcome: "operations end where they were last seen and say that they are unfinished",
+		what:    "after an abort, open events are never stopped: ProxyOp, ProxyStep, KernelCh, calls",
+		outcome: "operations end at their last known event, and are marked as unfinished",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			reduceAgain(s, ranks, 2)
 			open := allReduce
@@ -225,7 +225,7 @@ var handleHazards = []hazard{
 	{
 		name: "aborted-alone", releases: withGPU,
 		what:    "a communicator is aborted while one of its members is in an operation that the others never called",
-		outcome: "the operation is there, marked as unfinished where a kernel of it was open; check, unify and the archive (SEQUENCES_DIFFER) say which member has more than the others",
+		outcome: "the operation is in the archive, marked as unfinished where a kernel of it was open; check, unify and the archive (SEQUENCES_DIFFER) say which member has more operations than the others",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			reduceAgain(s, ranks, 3)
 			open := allReduce
@@ -249,7 +249,7 @@ var handleHazards = []hazard{
 	{
 		name: "proxy-op-never-stops", releases: withSize,
 		what:    "a ProxyOp of CollNet or of a memory-copy proxy is started and never stopped (2.27 and later)",
-		outcome: "nothing waits for it: the operation's times come from the GPU",
+		outcome: "the plugin does not wait for it: the operation's times come from the GPU",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			for range 3 {
 				d := s.All(ranks, scenario.Same(scenario.Op{Func: "AllReduce", Algo: "COLLNET_DIRECT"}))
@@ -265,8 +265,8 @@ var handleHazards = []hazard{
 	},
 	{
 		name: "simulated-group", releases: withAPI,
-		what:    "ncclGroupSimulateEnd: calls are reported, and nothing is launched",
-		outcome: "the calls are on the application's thread; as operations they have enqueue times, and what follows is right",
+		what:    "ncclGroupSimulateEnd: NCCL reports calls and launches nothing",
+		outcome: "the calls are on the application's thread; their operations have enqueue times, and later ones are right",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			for _, r := range ranks {
 				g := r.App.Start(r.Context, replay.GroupApi{GroupDepth: 2})
@@ -286,8 +286,8 @@ var handleHazards = []hazard{
 	},
 	{
 		name: "failed-append", releases: withAPI,
-		what:    "an operation fails between start and stop of its CollApi, and the group between start and stop of its GroupApi",
-		outcome: "the call ends where the thread's next one begins, and says that it is unfinished",
+		what:    "an operation fails between start and stop of its CollApi, and a group between start and stop of its GroupApi",
+		outcome: "the call ends where the thread's next one begins, and is marked as unfinished",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			r := ranks[0]
 			g := r.App.Start(r.Context, replay.GroupApi{GroupDepth: 1})
@@ -304,7 +304,7 @@ var handleHazards = []hazard{
 	{
 		name: "short-lived-threads", releases: every,
 		what:    "non-blocking communicators: each group is launched by a new thread that ends at once",
-		outcome: "one row per communicator rank, not one per thread; the threads' memory is used again",
+		outcome: "one row per communicator rank, not one per thread; the threads' memory is reused",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			r := ranks[0]
 			for range 100 {

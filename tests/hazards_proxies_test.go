@@ -13,8 +13,8 @@ import (
 var proxyHazards = []hazard{
 	{
 		name: "transfers", releases: withSize,
-		what:    "steps of many ProxyOps are open at once and end in any order; sizes stand in two states only",
-		outcome: "phases of the oldest step as regions; every transfer an RMA put with its bytes",
+		what:    "steps of many ProxyOps are open at once and end in any order; only two states have sizes",
+		outcome: "the phases of the oldest step are regions; every transfer is an RMA put with its bytes",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			for range 3 {
 				s.All(ranks, scenario.Same(scenario.Op{Func: "AllReduce", Channels: 4, Steps: 5, StepBytes: 32768}))
@@ -30,8 +30,8 @@ var proxyHazards = []hazard{
 	},
 	{
 		name: "early-proxy-states", releases: []string{v1, v2, v3},
-		what:    "up to 2.26 sizes come with the states of ProxyOp, summed up, and steps have none",
-		outcome: "phases are drawn; what goes over the network is not attributed to a communicator whose size is not known",
+		what:    "up to 2.26, sizes come with the states of ProxyOp, as sums, and steps have none",
+		outcome: "phases are drawn; network traffic is not attributed to a communicator of unknown size",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			reduceAgain(s, ranks, 2)
 		}),
@@ -42,7 +42,7 @@ var proxyHazards = []hazard{
 	},
 	{
 		name: "pxn", releases: withSize,
-		what:    "another process's proxy sends for a rank: context, parent and pid are that rank's process's",
+		what:    "the proxy of another process sends for a rank: context, parent and pid are those of the rank's process",
 		outcome: "drawn where it ran; the put belongs to the communicator's network, PARENT_ID names the operation",
 		script: func(s *scenario.Scenario) {
 			ranks := s.Job(3, scenario.Comm{ID: 0x9317, Name: "pp"})
@@ -83,8 +83,8 @@ var proxyHazards = []hazard{
 	},
 	{
 		name: "pxn-of-nobody", releases: withSize,
-		what:    "PXN for a process that has no plugin, or whose data are not there: contexts that nobody has given",
-		outcome: "drawn where it ran, in a network of its own, and counted",
+		what:    "PXN for a process that has no plugin, or whose data is missing: unknown contexts",
+		outcome: "drawn where it ran, as a separate network, and counted",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			reduceAgain(s, ranks, 1)
 			p := ranks[1].Progress
@@ -101,8 +101,8 @@ var proxyHazards = []hazard{
 	},
 	{
 		name: "network-plugins", releases: withKern,
-		what:    "InfiniBand and socket transports report requests; InfiniBand's are stopped twice",
-		outcome: "counted with their bytes; the second stops, too",
+		what:    "InfiniBand and socket transports report requests; those of InfiniBand are stopped twice",
+		outcome: "requests are counted with their bytes; second stops are counted, too",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			for _, net := range []int64{scenario.NetIB, scenario.NetSocket} {
 				s.All(ranks, scenario.Same(scenario.Op{Func: "AllReduce", Steps: 2, Net: net}))
@@ -115,8 +115,8 @@ var proxyHazards = []hazard{
 	},
 	{
 		name: "unknown-network-plugin", releases: withKern,
-		what:    "a network plugin of somebody else's: its id is unknown, its data are its own",
-		outcome: "the data are not looked at; counted",
+		what:    "a third party's network plugin: unknown id, and data in a format of its own",
+		outcome: "its events are counted; their data is not read",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			s.All(ranks, scenario.Same(scenario.Op{Func: "AllReduce", Steps: 2, Net: 0x70003}))
 		}),
@@ -127,7 +127,7 @@ var proxyHazards = []hazard{
 	},
 	{
 		name: "null-network-stops", releases: withKern,
-		what:    "a network plugin's stop and update come with the handle NULL",
+		what:    "stop and update of a network plugin's event come with the handle NULL",
 		outcome: "ignored and counted",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			reduceAgain(s, ranks, 1)

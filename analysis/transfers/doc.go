@@ -6,7 +6,7 @@
 // It decides by what operations say of their own transfers (facts.Details: Link, GPUHeld), which is there where NCCL's ProxySteps were recorded.
 // The rank that waits for data is never the one that is slow: only a rank that sends, and a GPU that had data and room, can be.
 //
-//  1. A link is slow in an operation if sending on it took at least twice as long for each transfer as on the median of the operation's other
+//  1. A link is slow in an operation if sending on it took at least 1.25 times as long for each transfer as on the median of the operation's other
 //     links of its kind (within a node or between nodes, transfers of about the same size), and the difference is at least a tenth of what the
 //     operation took from its last arrival to its end. What the receiving GPU held up is not the link's.
 //  2. A GPU is slow in an operation by the same two rules, of how long it held each step up. The links' part comes first: a rank behind a slow

@@ -65,7 +65,7 @@ var table = []row{
 	{
 		Traffic: Traffic{
 			Key: "application-calls", What: "calls of the application", Grave: true,
-			Why:  "with NCCL_ENQUEUE_REARCH_ENABLE=1 NCCL does not report them; operations, their GPU times and transfers are there",
+			Why:  "with NCCL_ENQUEUE_REARCH_ENABLE=1, NCCL does not report them; it reports operations, their GPU times and transfers",
 			Cure: "unset NCCL_ENQUEUE_REARCH_ENABLE",
 		},
 		library: "NCCL", from: 23100, variable: Rearch, on: []string{"1"}, calls: true,
@@ -73,7 +73,7 @@ var table = []row{
 	{
 		Traffic: Traffic{
 			Key: "graph-replays", What: "replays of CUDA graphs inside a host", Grave: true,
-			Why:  "where it needs neither proxies nor GPU stamps, the library reports operations when a graph captures them, and no more when it runs",
+			Why:  "where it needs neither proxies nor GPU stamps, the library reports operations when a graph captures them, but not when the graph runs",
 			Cure: "ask for GPU times: NCCL_OTF2_EVENTS=gpu, with " + Unsafe + " and " + AllGatherV + "=0 in all processes",
 		},
 		graphs: true,
@@ -81,7 +81,7 @@ var table = []row{
 	{
 		Traffic: Traffic{
 			Key: "dda", What: "AllReduce, AllGather, ReduceScatter and AlltoAll below about 64 MB", Grave: true,
-			Why:  "on nodes with 8 ranks on gfx942 or gfx950 RCCL can take its DDA path, which it does not report: kernels without operations",
+			Why:  "on nodes with 8 ranks on gfx942 or gfx950, RCCL can take its DDA path, which it does not report: kernels without operations",
 			Cure: "RCCL_DDA_ENABLE=0 turns that path off",
 		},
 		library: "RCCL", from: 23004, variable: "RCCL_DDA_ENABLE", off: []string{"0"}, nodes: 8, gpus: []string{"gfx942", "gfx950"},
@@ -105,22 +105,22 @@ var table = []row{
 	{
 		Traffic: Traffic{
 			Key: "broadcast-times", What: "GPU times of Broadcast",
-			Why:  "it goes the way of AllGatherV, of which only the call is reported, no kernel and no transfer",
-			Cure: "NCCL_ALLGATHERV_ENABLE=0 turns that way off",
+			Why:  "it takes the path of AllGatherV, of which only the call is reported, without kernel and transfers",
+			Cure: "NCCL_ALLGATHERV_ENABLE=0 turns that path off",
 		},
 		library: "NCCL", from: 22900, variable: AllGatherV, off: []string{"0"},
 	},
 	{
 		Traffic: Traffic{
 			Key: "one-sided", What: "one-sided operations of the host",
-			Why: "NCCL reports nothing of ncclPutSignal, ncclSignal and ncclWaitSignal",
+			Why: "NCCL does not report ncclPutSignal, ncclSignal and ncclWaitSignal",
 		},
 		library: "NCCL", from: 22900,
 	},
 	{
 		Traffic: Traffic{
 			Key: "device-api", What: "communication of kernels by themselves",
-			Why:  "NCCL's device API, NVSHMEM and all-reduce kernels of frameworks need no call of the library",
+			Why:  "NCCL's device API, NVSHMEM and all-reduce kernels of frameworks communicate without a call of the library",
 			Cure: "on NVIDIA, NCCL_OTF2_CUPTI=on shows the kernels",
 		},
 	},
