@@ -307,8 +307,8 @@ func TestIntervalsAgainstTruth(t *testing.T) {
 			if m.covered*100 < len(m.errors)*95 && !slices.Contains(lateTogether, rec.Name) {
 				t.Errorf("%d of %d errors are within the uncertainty, want 95 %%", m.covered, len(m.errors))
 			}
-			if late := slices.Contains(lateTogether, rec.Name); late && m.told > 0 {
-				t.Errorf("%d ends are off by more than their uncertainty, and by more than the quickest report of their process was late: something tells so", m.told)
+			if late := slices.Contains(lateTogether, rec.Name); late && m.excluded > 0 {
+				t.Errorf("%d ends are off by more than their uncertainty, and by more than the quickest report of their process was late: something tells so", m.excluded)
 			} else if late && m.covered == len(m.errors) {
 				t.Error("all errors are within the uncertainty: this recording is no exception")
 			}
@@ -374,7 +374,7 @@ type measured struct {
 	errors                          []time.Duration // of both ends of each interval; those of a plan are one
 	uncertainties                   []time.Duration
 	covered, far                    int      // errors that these cover; that they do not cover by more than strictSlack
-	told                            int      // errors that they do not cover, and that are more than the quickest report was late
+	excluded                        int      // errors that they do not cover, and that are more than the quickest report was late
 	marked                          int      // processes that say that counters have parted
 	lines                           []string // for each communicator rank
 }
@@ -512,7 +512,7 @@ func (m *measured) rank(t *testing.T, truth *truth, name string, shown map[strin
 					t.Logf("%s: %s %d: %v off, uncertainty %v (%d … %d and not %d … %d)", name, k, i, e, u, raw(o.begin), raw(o.end), ran.begin, ran.end)
 				}
 				if e > max(u, truth.delay) {
-					m.told++
+					m.excluded++
 				}
 				if e <= u+strictSlack {
 					continue
