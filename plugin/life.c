@@ -13,8 +13,8 @@
 #include "caller.h"
 #include "clock.h"
 #include "consumer.h"
-#include "cuda.h"
 #include "cupti.h"
+#include "device.h"
 #include "handle.h"
 #include "intern.h"
 #include "log.h"
@@ -167,7 +167,7 @@ static uint32_t add_comm(const struct ncclotf2_init_args *args) {
   comm->nnodes = args->nnodes;
   comm->init_ticks = ncclotf2_ticks();
   comm->init_tid = (uint32_t)syscall(SYS_gettid);
-  ncclotf2_cuda_device(comm);
+  ncclotf2_device(comm, header->library);
   comm->first = __atomic_load_n(&header->window_first, __ATOMIC_RELAXED);
   comm->last = __atomic_load_n(&header->window_last, __ATOMIC_RELAXED);
   comm->recording = 3; /* if it begins outside of the window, its first call says so */

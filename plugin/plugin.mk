@@ -61,9 +61,12 @@ $(PLUGIN_OUT)/tests/stub_collector: plugin/tests/stub_collector.c $(PLUGIN_HDR) 
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 -O2 -g -Wall -Wextra -Werror -D_GNU_SOURCE -o $@ $<
 
-$(PLUGIN_OUT)/tests/libcuda.so.1: plugin/tests/fake_libcuda.c plugin/plugin.mk
+PLUGIN_FAKE_DEVICES := $(addprefix $(PLUGIN_OUT)/tests/,libcuda.so.1 libamdhip64.so.7 libamdhip64.so.5)
+$(filter %/libcuda.so.1,$(PLUGIN_FAKE_DEVICES)): FAKE :=
+$(filter-out %/libcuda.so.1,$(PLUGIN_FAKE_DEVICES)): FAKE := -DFAKE_HIP
+$(PLUGIN_FAKE_DEVICES): plugin/tests/fake_device.c plugin/plugin.mk
 	@mkdir -p $(@D)
-	$(CC) -std=gnu11 -O2 -g -Wall -Wextra -Werror -fPIC -shared -Wl,-soname,libcuda.so.1 -o $@ $<
+	$(CC) -std=gnu11 -O2 -g -Wall -Wextra -Werror $(FAKE) -fPIC -shared -Wl,-soname,$(@F) -o $@ $<
 
 # The library that calls the plugin, under names that it has in the field.
 PLUGIN_FAKE_NCCL := $(addprefix $(PLUGIN_OUT)/tests/,libnccl.so.2 librccl.so.1 libtorch_cuda.so libtorch_hip.so \
@@ -81,7 +84,7 @@ $(PLUGIN_FAKE_NCCL): plugin/tests/fake_nccl.c $(PLUGIN_HDR) plugin/plugin.mk
 
 # All programs run, some at a time (most of them wait), then the failed ones are named.
 PLUGIN_TEST_JOBS ?= 4
-plugin-test: $(PLUGIN_TESTS) $(PLUGIN_OUT)/tests/stub_collector $(PLUGIN_OUT)/tests/libcuda.so.1 $(PLUGIN_FAKE_NCCL) \
+plugin-test: $(PLUGIN_TESTS) $(PLUGIN_OUT)/tests/stub_collector $(PLUGIN_FAKE_DEVICES) $(PLUGIN_FAKE_NCCL) \
 		$(FAKECUPTI) $(FAKESCOREP) $(BUILD)/libnccl-profiler-otf2.so $(BUILD)/libscorep_substrate_nccl_otf2.so
 	@rm -f $(PLUGIN_OUT)/failed; \
 	printf '%s\n' $(PLUGIN_TESTS) | xargs -P $(PLUGIN_TEST_JOBS) -I{} sh -c '{} || echo {} >>$(PLUGIN_OUT)/failed'; \

@@ -62,7 +62,7 @@ const (
 	stretches      = 8
 	minBendPoints  = 4 * stretches * few // of fewer some stretch is late by chance
 	bendChance     = 6.0                 // times the mean lateness of the quickest: one line in fifty has such a gap by chance
-	slopeGain      = 3.0                 // by how much (log likelihood) another slope must be better
+	slopeGain      = 6.0                 // by how much (log likelihood) another slope must be better: many are tried, in each block
 	slopeDoubt     = 0.3                 // by how much it may be worse and still be true
 	fitFloorNs     = 300                 // differences below this mean nothing
 )

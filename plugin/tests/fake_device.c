@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A stand-in for the CUDA driver: one process, device 3, or no context at all.
+ * A stand-in for the CUDA driver: one process, device 3, or no context at all. With FAKE_HIP it is HIP's runtime.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#ifdef FAKE_HIP
+#define cuCtxGetDevice hipGetDevice
+#define cuDeviceGetUuid_v2 hipDeviceGetUuid
+#define cuDeviceGetPCIBusId hipDeviceGetPCIBusId
+#endif
 
 int cuCtxGetDevice(int *device) {
   if (getenv("FAKE_NO_CONTEXT")) return 201; /* CUDA_ERROR_INVALID_CONTEXT */
