@@ -4,6 +4,7 @@ package timeline
 
 import (
 	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -37,6 +38,20 @@ func TestAssetIsMadeOfItsSources(t *testing.T) {
 		if want := fmt.Sprintf(`<meta name="sources" content="sha256:%x">`, hash.Sum(nil)); !strings.Contains(string(made), want) {
 			t.Errorf("timeline/asset/%s is not made of what is in timeline/page: make page", name)
 		}
+		// What runs is the committed program, which the policy knows by its hash.
+		sum := sha256.Sum256(program)
+		if want := "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"; !strings.Contains(string(made), want) {
+			t.Errorf("timeline/asset/%s does not let asset/page.js run: make page", name)
+		}
+	}
+}
+
+// Pages of short runs are the page itself: it stays light, as what unpacks the program alone lies in it as it is.
+func TestThePageIsLight(t *testing.T) {
+	const most = 128 << 10
+	page, err := withProgram()
+	if err != nil || len(page) > most {
+		t.Errorf("the page without data has %d bytes, of %d at most: %v", len(page), most, err)
 	}
 }
 

@@ -9,18 +9,42 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
+	"slices"
+	"sync"
 )
 
-// asset is the page without data: markup, style and program in one file, made of page/ by `make page`.
+// asset is the page without data and program: markup, style, and what unpacks the program. Made of page/ by `make page`, as the program is.
 //
 //go:embed asset/page.html
 var asset []byte
 
-// Places in the asset: where the data go, and what the page may connect to.
+// program is what the page does. In the page it lies packed: it is most of what a page of a short run weighs.
+//
+//go:embed asset/page.js
+var program []byte
+
+// Places in the asset: where the data go, where the program, and what the page may connect to.
 var (
 	dataMark    = []byte("<!--data-->")
+	programMark = []byte("<!--program-->")
 	connectMark = []byte("connect-src 'none'")
 )
+
+// withProgram is the asset with the program in it.
+var withProgram = sync.OnceValues(func() ([]byte, error) {
+	before, after, ok := bytes.Cut(asset, programMark)
+	if !ok {
+		return nil, fmt.Errorf("the built page has no place for its program: make page")
+	}
+	var packed bytes.Buffer
+	pack(program, &packed)
+	return slices.Concat(before, element("program", packed.Bytes()), after), nil
+})
+
+// element has packed data in it, under a name.
+func element(id string, packed []byte) []byte {
+	return fmt.Appendf(nil, "<script type=\"application/octet-stream\" id=%q>%s</script>\n", id, base64.StdEncoding.EncodeToString(packed))
+}
 
 // Options say how the page is made.
 type Options struct {
@@ -34,7 +58,11 @@ const blobSize = 3 << 20
 
 // WritePage writes the page with all its data. It needs nothing but a browser.
 func (d *Data) WritePage(w io.Writer, o Options) error {
-	before, after, ok := bytes.Cut(asset, dataMark)
+	page, err := withProgram()
+	if err != nil {
+		return err
+	}
+	before, after, ok := bytes.Cut(page, dataMark)
 	if !ok {
 		return fmt.Errorf("the built page has no place for data: make page")
 	}
@@ -56,7 +84,7 @@ func (d *Data) WritePage(w io.Writer, o Options) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "<script type=\"application/octet-stream\" id=\"head\">%s</script>\n", base64.StdEncoding.EncodeToString(packed))
+	out.Write(element("head", packed))
 	if _, err := out.Write(after); err != nil {
 		return err
 	}
@@ -90,7 +118,7 @@ func (s *pageSink) flush() error {
 	if len(s.blob) == 0 {
 		return nil
 	}
-	_, err := fmt.Fprintf(s.w, "<script type=\"application/octet-stream\" id=\"b%d\">%s</script>\n", s.blobs, base64.StdEncoding.EncodeToString(s.blob))
+	_, err := s.w.Write(element(fmt.Sprint("b", s.blobs), s.blob))
 	s.blob = s.blob[:0]
 	s.blobs++
 	return err

@@ -31,7 +31,11 @@ type Server struct {
 
 // NewServer puts the blocks into a temporary file. Close gives it back.
 func (d *Data) NewServer(o Options) (*Server, error) {
-	s := &Server{page: bytes.Replace(asset, connectMark, []byte("connect-src 'self'"), 1)}
+	page, err := withProgram()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{page: bytes.Replace(page, connectMark, []byte("connect-src 'self'"), 1)}
 	var token [16]byte
 	if _, err := rand.Read(token[:]); err != nil {
 		return nil, err

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Makes ../asset/page.html of src/, one file with markup, style and program, and ../asset/beside.html, in which two of it lie. Called by `make page`. With --check it
-// writes nothing and fails where a file is not what it would write.
+// Makes of src/ ../asset/page.html, with markup, style and what unpacks the program, ../asset/page.js, the program, which the tool packs into the page, and
+// ../asset/beside.html, in which two of it lie. Called by `make page`. With --check it writes nothing and fails where a file is not what it would write.
 import { createHash } from "node:crypto";
 import { readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -30,29 +30,37 @@ async function bundle(entry) {
 const sha = (text) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
 const check = process.argv.includes("--check");
 
-// make makes a file. Its policy lets nothing run but its own program, and those of what lies in it.
-async function make(name, entry, styles, inside = []) {
+function put(name, content) {
+  const target = join(here, "../asset", name);
+  if (!check) {
+    writeFileSync(target, content);
+    console.log(`timeline/asset/${name}: ${Math.round(content.length / 1024)} KiB`);
+  } else if (readFileSync(target, "utf8") !== content) {
+    console.error(`timeline/asset/${name} is not what timeline/page gives: make page`);
+    process.exitCode = 1;
+  }
+}
+
+// make makes a file. Its policy lets nothing run but its own programs, and those of what lies in it.
+async function make(name, entry, styles, programs = [], inside = []) {
   const script = (await bundle(entry)).replaceAll("</script", "<\\/script");
   const style = await bundle(styles);
-  const all = [{ script, style }, ...inside];
-  const list = (of) => all.map((a) => sha(a[of])).join(" ");
-  const policy = `default-src 'none'; script-src ${list("script")}; style-src ${list("style")}; img-src data:; connect-src 'none'; base-uri 'none'; form-action 'none'`;
+  const all = [{ scripts: [script, ...programs], style }, ...inside];
+  const policy = [
+    "default-src 'none'", `script-src ${all.flatMap((a) => a.scripts).map(sha).join(" ")}`, `style-src ${all.map((a) => sha(a.style)).join(" ")}`,
+    "img-src data:", "connect-src 'none'", "base-uri 'none'", "form-action 'none'",
+  ].join("; ");
   // Functions, because $ means something in replacement texts.
   const page = readFileSync(join(here, "src", name), "utf8")
     .replace("<!--policy-->", () => `<meta http-equiv="Content-Security-Policy" content="${policy}">`)
     .replace("<!--sources-->", () => `<meta name="sources" content="sha256:${made}">`)
     .replace("<!--style-->", () => `<style>${style}</style>`)
     .replace("<!--script-->", () => `<script>${script}</script>`);
-  const target = join(here, "../asset", name);
-  if (!check) {
-    writeFileSync(target, page);
-    console.log(`timeline/asset/${name}: ${Math.round(page.length / 1024)} KiB`);
-  } else if (readFileSync(target, "utf8") !== page) {
-    console.error(`timeline/asset/${name} is not what timeline/page gives: make page`);
-    process.exitCode = 1;
-  }
-  return { script, style };
+  put(name, page);
+  return all[0];
 }
 
-const page = await make("page.html", "main.ts", "style.css");
-await make("beside.html", "beside.ts", "beside.css", [page]);
+const program = await bundle("main.ts");
+put("page.js", program);
+const page = await make("page.html", "loader.ts", "style.css", [program]);
+await make("beside.html", "beside.ts", "beside.css", [], [page]);

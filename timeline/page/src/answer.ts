@@ -66,7 +66,7 @@ function worst(host: Host): Node[] {
   return [
     el("h3", null, "What cost the most"),
     el(
-      "table", { class: "worst" }, el("tr", null, head("operation"), head("waited for"), head("all waited"), head("±")),
+      "table", { class: "worst" }, el("tr", null, head("operation"), head("waited for"), head("all waited"), el("th", { scope: "col", title: "What the waiting may be off by, of what is known of the times" }, "±")),
       ...answer.worst.map((w) =>
         el(
           "tr", null,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { App } from "./app";
-import { byId, el } from "./dom";
+import { fail } from "./failure";
 import { open } from "./source";
 import { Store } from "./store";
 
@@ -9,7 +9,6 @@ declare global {
   interface Window {
     // What tests look at, and what can be called from the browser's console.
     __timeline?: App;
-    __failure?: string;
   }
 }
 
@@ -19,10 +18,7 @@ async function start(): Promise<void> {
     await store.open();
     window.__timeline = new App(store);
   } catch (e) {
-    const text = e instanceof Error ? e.message : String(e);
-    window.__failure = text;
-    byId("busy").textContent = "";
-    byId("middle").replaceChildren(el("p", { class: "fail", role: "alert" }, "This timeline cannot be shown: " + text));
+    fail(e);
   }
 }
 

@@ -14,6 +14,7 @@ import type { Scope } from "./scope";
 const side = 344; // pixels of the picture, at least
 const fewest = 2; // pixels of a bin
 const cells = 10; // ranks up to which the cells have numbers in them
+const roomyCells = 4; // ranks up to which bytes have their unit, too
 
 type Sums = Pick<Bin, "count" | "bytes" | "time" | "timed">;
 
@@ -48,7 +49,7 @@ interface Kind {
 const kinds = {
   network: { name: "Network", about: "Transfers over the network that were recorded, sender by receiver", none: "No transfers were recorded: NCCL_OTF2_EVENTS=net records them.", measures: ["bytes", "count", "bandwidth", "under"], follows: true },
   operations: {
-    name: "Operations", about: "What each rank would send every other if operations were carried out without intermediaries, of communicators without recorded transfers, in the whole run",
+    name: "Operations", about: "Operations of the whole run, sender by receiver",
     none: "There are no such operations.", measures: ["bytes", "operations"], follows: false,
   },
   waiting: { name: "Waiting", about: "Who waited (from top to bottom) for whom (from left to right), without the first operation of each communicator", none: "No rank waited for another.", measures: ["waited", "waits"], follows: true },
@@ -154,13 +155,13 @@ export class Matrix {
     ];
     const about = el("p", { class: "sub" }, kind.follows ? `${kind.about}; what begins in ${this.when}.` : `${kind.about}.`, el("span", { class: "progress" }));
     if (pairs.length === 0) {
-      const none = this.kind === "network" && this.head.matrix.transfers.length > 0 ? "No transfer begins in this time." : this.kind === "waiting" && !this.scope.all ? "Nobody waits in what begins in this time." : kind.none;
+      const none = this.kind === "network" && this.head.matrix.transfers.length > 0 ? "No transfer begins in this time." : this.kind === "waiting" && !this.scope.all ? "Nobody waits in operations that begin in this time." : kind.none;
       byId("matrix").replaceChildren(...head, el("p", { class: "hint" }, none), about);
       return;
     }
     const { total } = this;
     const lost = pairs.filter((x) => x.from < 0 || x.to < 0);
-    const readout = el("p", { class: "hint", role: "status" }, "Point at a cell for its numbers.");
+    const readout = el("p", { class: "hint", role: "status" }, `Point at a cell for its numbers.${measure === measures.bytes && names.length <= cells && names.length > roomyCells ? " K, M, G are KiB, MiB, GiB." : ""}`);
     const width = Math.max(side, byId("matrix").clientWidth - 30);
     const bins = new Bins(window, Math.floor(width / fewest), pairs, measure.of);
     let most = 0;
@@ -196,6 +197,7 @@ export class Matrix {
 
   private table(bins: Bins, most: number, measure: Measure, say: (from: number, to: number) => void): HTMLElement {
     const { names } = this.groups;
+    const roomy = names.length <= roomyCells && measure === measures.bytes;
     const table = el("table", { class: "cells" }, el("tr", null, el("th", null, this.kind === "waiting" ? "who ↓ for →" : "from ↓ to →"), ...names.map((name, i) => el("th", { scope: "col", title: name }, this.grouping === "hosts" ? name : String(i)))));
     names.forEach((name, from) => {
       table.append(
@@ -203,7 +205,7 @@ export class Matrix {
           "tr", null, el("th", { scope: "row", title: name }, name),
           ...names.map((_, to) => {
             const bin = bins.bin(from, to);
-            const cell = el("td", null, bin ? measure.short(bin) : "");
+            const cell = el("td", null, bin ? (roomy ? measure.write : measure.short)(bin) : "");
             if (bin) shade(cell, measure.of(bin) / Math.max(most, Number.MIN_VALUE), this.kind);
             cell.addEventListener("mouseenter", () => say(from, to));
             return cell;

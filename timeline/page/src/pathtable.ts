@@ -51,8 +51,8 @@ export class PathTable {
       bar.append(part);
     }
     byId("path").replaceChildren(
-      this.scope.choice(), el("h2", null, `${f.time(all)} of ranks and operations`),
-      el("p", { class: "sub" }, `What the length was made of in ${text}: the chain of activities, without waiting, that leads to the end of the run.`),
+      this.scope.choice(), el("h2", null, `Critical path of ${f.time(all)}`),
+      el("p", { class: "sub" }, `The chain of activities, without waiting, that leads to the end of the run; its part in ${text}.`),
       el("button", { type: "button", class: "link", "aria-pressed": String(this.host.pathShown()), onclick: () => (this.host.showPath(), void this.update()) }, this.host.pathShown() ? "Do not draw it (V)" : "Draw it (V)"),
       bar,
       el("table", null, titles("activity", "time", "share"), ...on.map(([name, ns]) => el("tr", null, el("td", null, el("i", { class: `swatch ${kinds[name] ?? ""}`, "aria-hidden": "true" }), name), el("td", null, f.time(ns)), el("td", null, name in kinds ? f.percent(ns, all) : "–")))),

@@ -75,7 +75,7 @@ export class Ranges {
         sums.metrics.push({ curve, sums: await store.curves.sums(curve, range.from, range.to) });
         if (ask !== this.asked) return undefined;
       }
-      table.show(sums);
+      table.show(sums, range === this.state.range);
     } catch (e) {
       this.state.fail(e);
     }

@@ -24,19 +24,20 @@ export class RangeTable {
     byId("range").replaceChildren(el("p", { class: "sub" }, `Reading… ${Math.round(100 * share)} %`));
   }
 
-  show(r: RangeSums): void {
+  // show shows the sums of a range that is selected, or of what is shown.
+  show(r: RangeSums, selected: boolean): void {
     const colors = this.host.colors();
     const span = r.to - r.from;
     const rows = [...r.regions.entries()].sort((a, b) => b[1].time - a[1].time);
     byId("range").replaceChildren(
-      el("h2", null, f.time(span)),
+      el("h2", null, `${f.time(span)} ${selected ? "selected" : "shown"}`),
       el("p", { class: "sub" }, `${f.exact(r.from)} to ${f.exact(r.to)}, ${r.scope}`),
       el(
         "dl", null,
         el("dt", null, "regions"), el("dd", null, f.count(r.count)),
         el("dt", null, "waiting"), el("dd", null, f.time(r.waited)),
       ),
-      el("button", { type: "button", class: "link", onclick: () => this.host.go(r.from, r.to) }, "Zoom to the range"),
+      ...(selected ? [el("button", { type: "button", class: "link", onclick: () => this.host.go(r.from, r.to) }, "Zoom to the range")] : []),
       ...(rows.length === 0
         ? [el("p", { class: "hint" }, "Nothing happened in this range.")]
         : [

@@ -2,26 +2,11 @@
 // Where the data come from: elements of the page, or the tool that serves it.
 
 import { formatVersion, type Head } from "./head";
+import { decode, inflate } from "./unpack";
 
 export interface Source {
   head: Head;
   block(n: number): Promise<Uint8Array>;
-}
-
-async function inflate(packed: Uint8Array): Promise<Uint8Array> {
-  const stream = new Blob([packed as BlobPart]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
-  return new Uint8Array(await new Response(stream).arrayBuffer());
-}
-
-type FromBase64 = { fromBase64?: (text: string) => Uint8Array };
-
-function decode(text: string): Uint8Array {
-  const fast = (Uint8Array as unknown as FromBase64).fromBase64;
-  if (fast) return fast.call(Uint8Array, text);
-  const raw = atob(text);
-  const out = new Uint8Array(raw.length);
-  for (let i = 0; i < raw.length; i++) out[i] = raw.charCodeAt(i);
-  return out;
 }
 
 function parse(bytes: Uint8Array): Head {
@@ -61,9 +46,6 @@ async function served(): Promise<Source> {
 }
 
 export function open(): Promise<Source> {
-  if (typeof DecompressionStream === "undefined") {
-    return Promise.reject(new Error("this browser is too old: it has no DecompressionStream (Chrome 103, Firefox 113, Safari 16.4 have)"));
-  }
   const element = document.getElementById("head");
   return element ? embedded(element) : served();
 }

@@ -74,7 +74,7 @@ export class Waits {
     choice.append(el("span", { class: "sub progress" }));
     if (sums.total === 0) {
       const why = !this.scope.all
-        ? "Nobody waits in what begins in this time."
+        ? "Nobody waits in operations that begin in this time."
         : head.totals.collectives > 0 ? "No rank waited for another." : "Nothing could be compared: waits need operations whose times two ranks have from their GPUs or networks.";
       section.replaceChildren(choice, el("p", { class: "hint" }, why));
       return;
@@ -87,9 +87,9 @@ export class Waits {
     const without = sums.startUp <= 0 ? "without the first collective of each communicator" : `without ${f.time(sums.startUp)} in the first operations of communicators`;
     section.replaceChildren(
       choice, el("h2", null, `Others waited ${f.time(sums.caused[culprit]!)} for ${ranks[culprit]!.name}`),
-      el("p", { class: "sub" }, `${f.percent(sums.caused[culprit]!, sums.total)} of all waiting (${f.time(sums.total)}) in what begins in ${when}, ${without}.`),
+      el("p", { class: "sub" }, `${f.percent(sums.caused[culprit]!, sums.total)} of all waiting (${f.time(sums.total)}) in operations that begin in ${when}, ${without}.`),
       ...this.origin(sums),
-      el("p", null, swatch("var(--wait)"), "waited for others ", swatch("var(--faint)"), "it came last ", swatch("var(--path)"), "goes back to it"),
+      el("p", { class: "keys" }, ...[["--wait", "waited for others"], ["--faint", "others waited, as it came last"], ["--path", "goes back to it"]].map(([color, text]) => el("span", null, swatch(`var(${color})`), text!))),
       ...shown.map((r) => this.row(r, sums, greatest)),
       ...this.operations(sums),
       shown.length < ranks.length ? el("p", { class: "sub" }, `The ${shown.length} of ${ranks.length} ranks with the most waiting.`) : "",

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stands in the page where it cannot be shown.
+
+declare global {
+  interface Window {
+    __failure?: string; // what tests look at
+  }
+}
+
+export function fail(e: unknown): void {
+  const text = e instanceof Error ? e.message : String(e);
+  window.__failure = text;
+  document.getElementById("busy")!.textContent = "";
+  const said = document.createElement("p");
+  said.className = "fail";
+  said.setAttribute("role", "alert");
+  said.textContent = "This timeline cannot be shown: " + text;
+  document.getElementById("middle")!.replaceChildren(said);
+}

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program of the page lies in it packed, a third of its size. This unpacks it, and lets it run: the page's policy knows it by its hash.
+
+import { fail } from "./failure";
+import { decode, inflate } from "./unpack";
+
+async function load(packed: HTMLElement): Promise<void> {
+  if (typeof DecompressionStream === "undefined") throw new Error("this browser is too old: it has no DecompressionStream (Chrome 103, Firefox 113, Safari 16.4 have)");
+  const script = document.createElement("script");
+  script.textContent = new TextDecoder().decode(await inflate(decode(packed.textContent ?? "")));
+  packed.replaceWith(script);
+}
+
+load(document.getElementById("program")!).catch(fail);
