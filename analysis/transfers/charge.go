@@ -185,7 +185,7 @@ func (c *Counter) judge(op *Operation, left uint64) uint64 {
 			continue
 		}
 		excess := s.excess(op.Transfer)
-		c.seen(s, excess > 0)
+		c.seen(s, excess)
 		if excess > 0 && left > 0 {
 			c.charges = append(c.charges, Charge{s.kind, s.rank, s.peer, excess})
 			total += excess

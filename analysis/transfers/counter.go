@@ -16,7 +16,6 @@ type Counter struct {
 	lastSort Sort   // of last
 	begun    facts.StartUps
 	tallies  map[resource]*tally
-	totals   [numKinds]tally
 	work     Work
 
 	suspects []suspect // of the operation that is looked at
@@ -35,10 +34,10 @@ type Work struct {
 
 // tally counts in how many operations somebody could be held against others, and in how many that was slow.
 type tally struct {
-	operations, slow uint64
-	delay            float64 // ns by which operations ended later
-	cost             float64 // ns that members were held up
-	took, usual      float64 // ns in the slow ones, and what the others would have taken
+	operations uint64
+	slow       []slowness // by how much, in no order
+	delay      float64    // ns by which operations ended later
+	cost       float64    // ns that members were held up
 }
 
 // maxSorts bounds the kinds of operations of which it is known how long they usually take; of others it is not.
@@ -116,23 +115,19 @@ func (c *Counter) usualOf(sort Sort) *usual {
 	return u
 }
 
-// seen counts a suspect that could be held against others.
-func (c *Counter) seen(s *suspect, slow bool) {
+// seen counts a suspect that could be held against others, and by how many ns it was slow.
+func (c *Counter) seen(s *suspect, excess uint64) {
 	t := c.tallies[s.resource]
 	if t == nil && len(c.tallies) < maxTallies {
 		t = new(tally)
 		c.tallies[s.resource] = t
 	}
-	for _, t := range [...]*tally{t, &c.totals[s.kind]} {
-		if t == nil {
-			continue
-		}
-		t.operations++
-		if slow {
-			t.slow++
-			t.took += float64(s.took)
-			t.usual += s.usual * float64(s.steps)
-		}
+	if t == nil {
+		return
+	}
+	t.operations++
+	if excess > 0 {
+		t.was(excess, float64(s.took), s.usual*float64(s.steps))
 	}
 }
 

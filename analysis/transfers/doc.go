@@ -16,7 +16,8 @@
 //     is known without ProxySteps.
 //
 // One operation proves nothing. Somebody is named who was slow more often than the others' rate of it explains (binomial test, corrected for the
-// number of those who might have been named), and whose slowness was a hundredth of all that operations took. What all do alike is nobody's.
+// number of those who might have been named), and whose slowness was a hundredth of all that operations took. Only times that others were slow by a
+// quarter as much, about, count. What all do alike is nobody's.
 //
 // Memory grows with ranks, links and kinds of operations, not with operations.
 package transfers

@@ -56,28 +56,33 @@ func (c *Counter) Result() ([]Finding, Work) {
 	}
 	for _, r := range sortedResources(c.tallies) {
 		t, operations := c.tallies[r], places[r.owner()]
-		if t.slow < leastSlow || t.cost < leastCost*c.work.Taken {
+		level := t.matters()
+		slow := t.from(level)
+		if slow.times < leastSlow || t.cost < leastCost*c.work.Taken {
 			continue
 		}
-		// How often the others are slow: those that are no less often than this one are no measure of chance.
-		rest := tally{}
+		// How often the others are slow, by a quarter as much or more: those that are no less often than this one are no measure of chance.
+		var rest struct{ operations, slow uint64 }
 		for o, u := range c.tallies {
-			if of := places[o.owner()]; o.kind == r.kind && o != r && u.slow*operations < t.slow*of {
+			if o.kind != r.kind || o == r {
+				continue
+			}
+			if of, times := places[o.owner()], u.from(level-1).times; times*operations < slow.times*of {
 				rest.operations += of
-				rest.slow += u.slow
+				rest.slow += times
 			}
 		}
 		if rest.operations == 0 {
 			continue
 		}
 		rate := (float64(rest.slow) + 0.5) / (float64(rest.operations) + 1)
-		chance := min(1, candidates[r.kind]*binomialTail(t.slow, operations, rate))
+		chance := min(1, candidates[r.kind]*binomialTail(slow.times, operations, rate))
 		if chance > maxChance {
 			continue
 		}
-		n := float64(t.slow)
+		n := float64(slow.times)
 		all = append(all, Finding{
-			Kind: r.kind, Rank: r.rank, Peer: r.peer, Operations: operations, Slow: t.slow, Took: t.took / n, Usual: t.usual / n,
+			Kind: r.kind, Rank: r.rank, Peer: r.peer, Operations: operations, Slow: slow.times, Took: slow.took / n, Usual: slow.usual / n,
 			Delay: t.delay, Cost: t.cost, Share: t.cost / c.work.Taken, Chance: chance, Parts: []Part{{r.rank, t.delay / delays[r.owner()]}},
 		})
 	}

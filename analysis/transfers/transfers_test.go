@@ -350,3 +350,27 @@ func TestLinksBesideASlowGPU(t *testing.T) {
 		t.Errorf("%+v, want the GPU of rank 3 alone", found)
 	}
 }
+
+// In operations of some microseconds any GPU can take a tenth longer: that is no measure of chance for one that holds others up for milliseconds.
+func TestTriflesOfOthers(t *testing.T) {
+	c := New()
+	for i := range uint64(67) {
+		op := &Operation{Sort: Sort{Comm: 1, Function: "ReduceScatter", Size: 4096}, Ordinal: i, Transfer: 23_000, Network: true}
+		for r := range 3 {
+			m := Member{Rank: r, Peer: Nobody}
+			m.Known, m.GPUSteps, m.GPUHeld = true, 4, 4_200
+			if int(i)%3 == r { // each in turn
+				m.GPUHeld = 6_700
+			}
+			op.Members = append(op.Members, m)
+		}
+		if i >= 20 && i < 27 {
+			op.Members[1].GPUHeld, op.Transfer = 14_000_000, 14_100_000
+		}
+		add(c, op)
+	}
+	found, _ := c.Result()
+	if len(found) != 1 || found[0].Kind != GPU || found[0].Rank != 1 || found[0].Slow != 7 || math.Abs(found[0].Took-14e6) > 1e4 {
+		t.Errorf("found %+v, want the GPU of rank 1, slow in 7 operations", found)
+	}
+}

@@ -4,6 +4,7 @@ package answers
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/analysis/verdict"
@@ -119,6 +120,17 @@ func TestPlans(t *testing.T) {
 			if c.share < -0.01 || c.share > 1.01 {
 				t.Errorf("job %d: %v", n, c)
 			}
+		}
+	}
+	for n := range odd {
+		p, _ := planOf(firstOdd + n)
+		a, b := makeJob(1, firstOdd+n, p, false), makeJob(1, firstOdd+n, p, false)
+		tr, first := truthOf(a)
+		if _, second := truthOf(b); first.length != second.length || first.waited != second.waited || first.hangs {
+			t.Errorf("%s: another one the second time, or it hangs", p.name)
+		}
+		if nobody := strings.HasPrefix(p.name, "nobody"); nobody != (len(tr.culprits)+len(tr.may) == 0) {
+			t.Errorf("%s: in truth %s, may be named: %s", p.name, list(tr.culprits), list(tr.may))
 		}
 	}
 	for i := range plans {

@@ -42,13 +42,27 @@ type cause struct {
 	every    int
 	from, to int
 	part     int
-	slices   bool // gpu_late: it moves what it sends slowly, and begins in time
-	noise    bool // not somebody's fault: processes that begin at other times
+	in       *rounds // those in which it strikes, of all these; nil: all
+	grows    bool    // from nothing to twice the delay
+	slices   bool    // gpu_late: it moves what it sends slowly, and begins in time
+	noise    bool    // not somebody's fault: processes that begin at other times
 }
+
+// rounds are some of a job's.
+type rounds [100]bool
 
 // strikes says whether a cause holds a rank up in a part of a round.
 func (c *cause) strikes(rank, round, part int) bool {
-	return !c.noise && c.rank == rank && c.part == part && round >= c.from && round < c.to && (round-c.from)%c.every == 0
+	return !c.noise && c.rank == rank && (c.part == part || c.part == everyPart) && round >= c.from && round < c.to && (round-c.from)%c.every == 0 &&
+		(c.in == nil || c.in[round])
+}
+
+// takes is how long it holds a rank up in a round, ns.
+func (c *cause) takes(round int) int64 {
+	if c.grows {
+		return 2 * c.delay * int64(round-c.from) / int64(max(1, c.to-c.from))
+	}
+	return c.delay
 }
 
 // times is in how many rounds a cause strikes so that others can be held against it: what it adds before the first operation of a communicator, or in that,

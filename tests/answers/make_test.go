@@ -63,6 +63,9 @@ func logarithmic(random *rand.Rand, from, to float64) float64 {
 
 // planOf is the plan of a job by its number, and whether the job is large.
 func planOf(number int) (p *plan, big bool) {
+	if number >= firstOdd {
+		return &odd[(number-firstOdd)%len(odd)], false
+	}
 	if number >= firstNobody {
 		return &plans[0], number%100 == 99
 	}
@@ -84,21 +87,11 @@ func makeJob(seed uint64, number int, p *plan, big bool) *job {
 	j := &job{number: number}
 	random := j.random(seed, 1)
 	var can []*shape
-	from := shapes
 	if big {
-		from = large
-	}
-	for i := range from {
-		if p.shapes(&from[i]) && (!p.steps || from[i].steps) {
-			can = append(can, &from[i])
-		}
+		can = shapesOf(p, large)
 	}
 	if len(can) == 0 {
-		for i := range shapes {
-			if p.shapes(&shapes[i]) {
-				can = append(can, &shapes[i])
-			}
-		}
+		can = shapesOf(p, shapes)
 	}
 	m := &maker{shape: one(random, can...), plan: p}
 	j.shape, j.ranks, j.steps, j.transferred = m.shape.name, m.shape.ranks(random), p.steps, p.steps

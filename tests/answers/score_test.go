@@ -92,8 +92,8 @@ func (s *score) add(r *result) {
 		for _, k := range kinds {
 			s.kinds[k] = new(tally)
 		}
-		for i := range plans {
-			s.plans[plans[i].name] = new(tally)
+		for _, p := range slices.Concat(plans, odd) {
+			s.plans[p.name] = new(tally)
 		}
 	}
 	c := &r.compared
@@ -151,12 +151,12 @@ func (s *score) tables() string {
 	}
 	fmt.Fprintf(&b, "| all | %d | %d | %d | %d | %.3f | %.3f | %s |\n", sum.found+sum.missed, sum.found, sum.missed, sum.wrongly, sum.precision(), sum.recall(), of(s.shares))
 	fmt.Fprintf(&b, "\n| jobs | number | with anything wrong | named | not named | named, and not so |\n|---|--:|--:|--:|--:|--:|\n")
-	for i := range plans {
-		p := s.plans[plans[i].name]
+	for _, of := range slices.Concat(plans, odd) {
+		p := s.plans[of.name]
 		if p == nil || p.jobs == 0 {
 			continue
 		}
-		fmt.Fprintf(&b, "| %s | %d | %d | %d | %d | %d |\n", plans[i].name, p.jobs, p.wrong, p.found, p.missed, p.wrongly)
+		fmt.Fprintf(&b, "| %s | %d | %d | %d | %d | %d |\n", of.name, p.jobs, p.wrong, p.found, p.missed, p.wrongly)
 	}
 	fmt.Fprintf(&b, "\nIn %d of %d jobs in which nobody held the others up somebody was named.\n", s.nobody.wrong, s.nobody.jobs)
 	return b.String()

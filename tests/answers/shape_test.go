@@ -23,6 +23,8 @@ type builder struct {
 	used             map[string]bool // communicators, and pairs of ranks that sent messages
 	sent             map[int][]int   // messages, by rank, that it has not received yet
 	round, part      int
+	congested        bool                                         // operations take longer by chance, as others use the network
+	disturb          func(b *builder, rank int) (host, gpu int64) // what befalls all ranks, ns of a part of a round; nil: nothing
 }
 
 // syncing is when hosts wait for their GPUs.
@@ -90,12 +92,16 @@ func (b *builder) work(rank int, of float64) {
 		}
 		switch c.kind {
 		case verdict.HostLate:
-			host.extra = append(host.extra, extra{i, noisy(b.random, c.delay, 0.05)})
+			host.extra = append(host.extra, extra{i, noisy(b.random, c.takes(b.round), 0.05)})
 		case verdict.GPULate:
 			if !c.slices {
-				gpu.extra = append(gpu.extra, extra{i, noisy(b.random, c.delay, 0.05)})
+				gpu.extra = append(gpu.extra, extra{i, noisy(b.random, c.takes(b.round), 0.05)})
 			}
 		}
+	}
+	if b.disturb != nil {
+		moreHost, moreGPU := b.disturb(b, rank)
+		host.took, gpu.took = host.took+moreHost, gpu.took+moreGPU
 	}
 	b.do(rank, host)
 	b.do(rank, gpu)
@@ -120,6 +126,9 @@ func (b *builder) operate(group int, function string, elements uint64, root int,
 				o.slow = append(o.slow, slowness{i, c.delay / int64(o.hops)})
 			}
 		}
+	}
+	if b.congested {
+		o.took += int64(b.random.ExpFloat64() * float64(o.took+b.kernel/10))
 	}
 	b.start(&o, fmt.Sprint(group), 40_000_000)
 	b.operations = append(b.operations, o)

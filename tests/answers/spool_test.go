@@ -441,7 +441,7 @@ func (w *process) transfers(c *callTimes, o *operation, parent uint64, hops []ho
 				enter(start, stateRecvWait, false)
 				enter(x.done, stateRecvFlushWait, true)
 				enter(x.done, stateRecvGPUWait, false)
-				moment = max(moment+200, w.taken(o, hops, own, h, x.done))
+				moment = max(moment+200, w.taken(c, o, hops, h))
 			}
 			ends[h] = moment + 300
 			w.event(ends[h], shm.Record{Kind: shm.RecordStop, Handle: e})
@@ -451,10 +451,13 @@ func (w *process) transfers(c *callTimes, o *operation, parent uint64, hops []ho
 	}
 }
 
-// taken is when a member's GPU has taken what came with a hop: when it hands it on.
-func (w *process) taken(o *operation, hops []hop, own, h int, done int64) int64 {
+// taken is when a member's GPU has taken what came with a hop: when it hands it on, or has done with the last one as it ends.
+func (w *process) taken(c *callTimes, o *operation, hops []hop, h int) int64 {
+	n := len(o.members)
+	own := slices.Index(o.members, w.rank)
+	done := hops[(own+n-1)%n*o.hops+h].done
 	if h+1 < o.hops {
 		return max(done, hops[own*o.hops+h+1].ready)
 	}
-	return done + 1000
+	return done + w.p.timing.at[c.end] - max(done, hops[own*o.hops+h].done)
 }
