@@ -31,6 +31,7 @@ type backlog struct {
 	bytes   uint64    // of records that have been put off so far
 	secured uint64    // of those, as of the last flush
 	waited  longTimes // from the first record put off to when all had been taken
+	taking  bool      // what has been put off
 }
 
 // Variables for the tests.
@@ -147,13 +148,17 @@ func (c *live) putOff(clock shm.ClockTuple) int {
 	idle := now.Sub(b.news) >= idleAfter
 	over = over || b.file.Size() >= mostBacklog || now.Sub(b.since) >= longestBacklog
 	if !idle && !over {
+		b.taking = false
 		if now.Sub(b.lined) >= seldomLined {
 			b.lined = now
 			c.line.add(clock)
 		}
 		return 0
 	}
-	c.atOnce = catchUp
+	if !b.taking {
+		c.beforeStored()
+	}
+	b.taking, c.atOnce = true, catchUp
 	n := c.advanceTo(clock)
 	if c.atOnce = allAtOnce; n < catchUp && over {
 		// All but the latest has been taken. The rest is as soon as it is old enough; then the file is emptied.
@@ -163,8 +168,17 @@ func (c *live) putOff(clock shm.ClockTuple) int {
 	return n
 }
 
+// beforeStored describes the process as it is now before what has been put off is taken: how large chunks of events are must be known
+// before there is one (see widen), and it has been long since a flush.
+func (c *live) beforeStored() {
+	if c.memory.Stored() && c.writes() {
+		_ = c.hold(c.describe())
+	}
+}
+
 // end notes that nothing waits any more.
 func (b *backlog) end(now time.Time) {
+	b.taking = false
 	if !b.since.IsZero() {
 		b.waited.add(now.Sub(b.since))
 		b.since = time.Time{}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -43,6 +44,16 @@ func allStarts(t *testing.T, dir string) (n uint64) {
 		n += starts(e.Process)
 	}
 	return n
+}
+
+// threadNames are those of the threads with rows of their own.
+func threadNames(p *experiment.Process) (names []string) {
+	for i := range p.Locations {
+		if l := &p.Locations[i]; l.Thread != "" && !slices.Contains(names, l.Thread) {
+			names = append(names, l.Thread)
+		}
+	}
+	return names
 }
 
 // lazily changes what a collector in this program goes by when it puts off.
@@ -83,6 +94,9 @@ func TestBacklogUntilTheEnd(t *testing.T) {
 	e := onlyShard(t, dir)
 	if e.State != experiment.Done || !e.Process.Finished || starts(e.Process) != n*perCall || len(e.Process.Counts.Lost) > 0 {
 		t.Errorf("state %v, finished %v, %d starts of %d, lost %v", e.State, e.Process.Finished, starts(e.Process), n*perCall, e.Process.Counts.Lost)
+	}
+	if names := threadNames(e.Process); !slices.Equal(names, []string{"app0"}) { // as it was in the first callback: the thread is gone
+		t.Errorf("threads %q", names)
 	}
 	if got := threadEvents(t, e); got != n*4 {
 		t.Errorf("%d events of calls, want %d", got, n*4)
