@@ -227,7 +227,10 @@ func (c *live) begin(lookup config.Lookup) (err error) {
 		return fmt.Errorf("nothing can be recorded in %s: %w: set NCCL_OTF2_DIR to where this process can write", c.experiment, err)
 	}
 	c.recording.notePlace(lookup)
-	c.scarcity.pressure = cpuPressure
+	c.scarcity.pressure, c.scarcity.room = cpuPressure, newRoom("/")
+	if comm, ok := c.memory.Comm(0); ok && comm.NNodes > 0 {
+		c.scarcity.expect((comm.NRanks + comm.NNodes - 1) / comm.NNodes)
+	}
 	if c.script == nil && c.profile == nil && c.cap == 0 {
 		c.backlog.when = c.settings.Backlog
 	}
@@ -293,6 +296,7 @@ func (c *live) run(ctx context.Context) error {
 		}
 		c.profileDue()
 		read = c.memory.BytesRead() - read
+		c.scarcity.busy = c.scarcity.busy || n > 0 || read > 0
 		if read > hot {
 			continue
 		}
