@@ -361,6 +361,7 @@ func (c *live) round() (n int, err error) {
 	default:
 		n = c.advanceTo(round.Clock)
 	}
+	c.forgetSpent()
 	c.takeGPUs()
 	c.checkCap()
 	c.tell()
@@ -441,6 +442,9 @@ func (c *live) waits() bool {
 
 // flushDue tells whether it is time to flush: the interval is over, or memory is getting short.
 func (c *live) flushDue() bool {
+	if c.spentDue(time.Now()) {
+		return true
+	}
 	if c.records+c.sampled == c.flushed {
 		return c.backlog.unsecured() && time.Since(c.lately) >= lastSecure
 	}
@@ -465,7 +469,7 @@ func (c *live) flushDue() bool {
 // it only gives memory back, so that the plugin does not count the same losses for want of memory.
 func (c *live) flush() {
 	c.memory.Mark()
-	began := time.Now()
+	began, secured := time.Now(), c.securing.began
 	switch err := c.recording.flush(); {
 	case err == nil:
 	case c.failed == nil && !c.store.Gone():
@@ -476,9 +480,7 @@ func (c *live) flush() {
 		c.gaveBack = true
 	}
 	c.memory.Release()
-	if !c.memory.Stored() {
-		c.forgetBacklogs()
-	}
+	c.noteSpent(secured)
 	c.backlog.secured = c.backlog.bytes
 	c.flushed = c.records + c.sampled
 	c.flushAt, c.lately = time.Time{}, time.Now()
