@@ -31,6 +31,14 @@ type backlog struct {
 	bytes   uint64    // of records that have been put off so far
 	secured uint64    // of those, as of the last flush
 	waited  longTimes // from the first record put off to when all had been taken
+	taking  bool      // what has been put off
+	spent   spent
+}
+
+// spent says that all which had been put off at some time is in event files.
+type spent struct {
+	bytes uint64 // that had been put off so far
+	when  uint64 // the checkpoint that has it on the disk, in the count of securing; 0: nothing is spent
 }
 
 // Variables for the tests.
@@ -53,7 +61,7 @@ const (
 	seldomLined = time.Second
 )
 
-// waits is the file's path if it has anything, else "".
+// waits is the file's path if anything of it is in no event file yet, else "".
 func (b *backlog) waits() string {
 	if b.bytesWaiting() == 0 {
 		return ""
@@ -61,8 +69,16 @@ func (b *backlog) waits() string {
 	return b.path
 }
 
-// bytesWaiting is how many bytes the file has.
+// bytesWaiting is how many bytes the file has, of which something is in no event file yet.
 func (b *backlog) bytesWaiting() uint64 {
+	if b.spent.when != 0 && b.spent.bytes == b.bytes {
+		return 0
+	}
+	return b.size()
+}
+
+// size is how many bytes the file has.
+func (b *backlog) size() uint64 {
 	if b.file == nil {
 		return 0
 	}
@@ -92,7 +108,7 @@ func (c *live) putsOff() bool {
 		return false
 	case c.memory.PutsOff():
 		return true
-	case c.memory.Stored() || time.Since(b.failed) < backlogRetry || !b.wanted(c.scarcity.scarce, time.Now()):
+	case c.memory.Stored() || b.size() >= uint64(mostBacklog) || time.Since(b.failed) < backlogRetry || !b.wanted(c.scarcity.scarce, time.Now()):
 		return false
 	}
 	if c.disk.safe == nil || c.records+c.sampled != c.flushed {
@@ -147,13 +163,17 @@ func (c *live) putOff(clock shm.ClockTuple) int {
 	idle := now.Sub(b.news) >= idleAfter
 	over = over || b.file.Size() >= mostBacklog || now.Sub(b.since) >= longestBacklog
 	if !idle && !over {
+		b.taking = false
 		if now.Sub(b.lined) >= seldomLined {
 			b.lined = now
 			c.line.add(clock)
 		}
 		return 0
 	}
-	c.atOnce = catchUp
+	if !b.taking {
+		c.beforeStored()
+	}
+	b.taking, c.atOnce = true, catchUp
 	n := c.advanceTo(clock)
 	if c.atOnce = allAtOnce; n < catchUp && over {
 		// All but the latest has been taken. The rest is as soon as it is old enough; then the file is emptied.
@@ -163,8 +183,17 @@ func (c *live) putOff(clock shm.ClockTuple) int {
 	return n
 }
 
+// beforeStored describes the process as it is now before what has been put off is taken: how large chunks of events are must be known
+// before there is one (see widen), and it has been long since a flush.
+func (c *live) beforeStored() {
+	if c.memory.Stored() && c.writes() {
+		_ = c.hold(c.describe())
+	}
+}
+
 // end notes that nothing waits any more.
 func (b *backlog) end(now time.Time) {
+	b.taking = false
 	if !b.since.IsZero() {
 		b.waited.add(now.Sub(b.since))
 		b.since = time.Time{}
@@ -201,12 +230,38 @@ func (c *live) allPutOff() bool {
 	return err == nil && c.append(round.Clock)
 }
 
-// forgetBacklogs is behind a checkpoint that has all of them.
-func (c *live) forgetBacklogs() {
-	c.dropAdopted()
-	if c.backlog.waits() != "" {
-		_ = c.backlog.file.Reset() // it is tried again at the next flush
+// noteSpent is behind a flush, before which so many checkpoints had been brought to the disk, or were under way.
+func (c *live) noteSpent(before uint64) {
+	if c.failed != nil || c.memory.Stored() || c.backlog.size() == 0 && len(c.adopted) == 0 {
+		return
 	}
+	number := c.securing.began
+	if number == before { // it was not this one's turn
+		number++
+	}
+	c.backlog.spent = spent{c.backlog.bytes, number}
+}
+
+// spentDue tells that only a checkpoint on the disk is missing for a backlog to be emptied, and that it may be made.
+func (c *live) spentDue(now time.Time) bool {
+	return c.backlog.spent.when > c.securing.began && c.securing.due(now)
+}
+
+// forgetSpent empties the backlog, and removes those of dead collectors, when all that they have is in event files, and these and what says
+// so are on the disk: a power cut would take what a checkpoint of before spoke of, else.
+func (c *live) forgetSpent() {
+	b := &c.backlog
+	if b.spent.when == 0 {
+		return
+	}
+	if c.takeSecured(); c.securing.over < b.spent.when {
+		return
+	}
+	c.dropAdopted()
+	if b.bytes == b.spent.bytes && b.size() > 0 && b.file.Reset() != nil {
+		return // it is tried again
+	}
+	b.spent = spent{}
 }
 
 // leaveBacklog puts the rest off at the end, as what comes before it cannot be read now: `unify` may be able to.

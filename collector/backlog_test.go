@@ -7,6 +7,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -45,11 +46,21 @@ func allStarts(t *testing.T, dir string) (n uint64) {
 	return n
 }
 
+// threadNames are those of the threads with rows of their own.
+func threadNames(p *experiment.Process) (names []string) {
+	for i := range p.Locations {
+		if l := &p.Locations[i]; l.Thread != "" && !slices.Contains(names, l.Thread) {
+			names = append(names, l.Thread)
+		}
+	}
+	return names
+}
+
 // lazily changes what a collector in this program goes by when it puts off.
 func lazily(t *testing.T, idle time.Duration, most int64) {
-	wasIdle, wasMost := idleAfter, mostBacklog
-	idleAfter, mostBacklog = idle, most
-	t.Cleanup(func() { idleAfter, mostBacklog = wasIdle, wasMost })
+	wasIdle, wasMost, wasFirst, wasLast := idleAfter, mostBacklog, firstSecure, lastSecure
+	idleAfter, mostBacklog, firstSecure, lastSecure = idle, most, 20*time.Millisecond, 20*time.Millisecond
+	t.Cleanup(func() { idleAfter, mostBacklog, firstSecure, lastSecure = wasIdle, wasMost, wasFirst, wasLast })
 }
 
 func backlogEnvironment(dir string) []string {
@@ -83,6 +94,9 @@ func TestBacklogUntilTheEnd(t *testing.T) {
 	e := onlyShard(t, dir)
 	if e.State != experiment.Done || !e.Process.Finished || starts(e.Process) != n*perCall || len(e.Process.Counts.Lost) > 0 {
 		t.Errorf("state %v, finished %v, %d starts of %d, lost %v", e.State, e.Process.Finished, starts(e.Process), n*perCall, e.Process.Counts.Lost)
+	}
+	if names := threadNames(e.Process); !slices.Equal(names, []string{"app0"}) { // as it was in the first callback: the thread is gone
+		t.Errorf("threads %q", names)
 	}
 	if got := threadEvents(t, e); got != n*4 {
 		t.Errorf("%d events of calls, want %d", got, n*4)
@@ -123,6 +137,48 @@ func TestBacklogWhenTheJobIdles(t *testing.T) {
 	}
 	if waited < 3 {
 		t.Errorf("records waited %d times, want 3", waited)
+	}
+}
+
+// A backlog of which all is in event files stays until these are on the disk, however long that takes. Where job and collector die before that,
+// nothing is made of it a second time.
+func TestBacklogStaysUntilAllIsOnTheDisk(t *testing.T) {
+	lazily(t, time.Nanosecond, mostBacklog)
+	lastSecure = time.Hour
+	firstSecure = time.Hour
+	dir := t.TempDir()
+	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64})
+	a := newApplication(job, 0, monotonic)
+	r := collect(t, job, dir)
+	c := &live{recording: r, memory: r.source.(*shm.Memory), settings: &config.Settings{}}
+	c.disk.patient = true
+	c.backlog.when = "on"
+	const calls = 200
+	for i := range uint64(calls) {
+		a.allReduce(i)
+	}
+	for allStarts(t, dir) < calls*perCall || c.securing.over == 0 { // of the flush that comes before anything is put off
+		_, err := c.round()
+		testkit.Must(t, err)
+		if c.flushDue() {
+			c.flush()
+		}
+		c.takeSecured()
+	}
+	for range 3 {
+		_, err := c.round()
+		testkit.Must(t, err)
+	}
+	if sizes := backlogs(t, dir); len(sizes) != 1 || sizes[0] == 0 || c.backlog.bytesWaiting() != 0 {
+		t.Errorf("backlogs of %v bytes, of which %d wait", sizes, c.backlog.bytesWaiting())
+	}
+	testkit.Must(t, c.finish(false))
+	process.end()
+	if _, err := Salvage(dir); err != nil {
+		t.Fatal(err)
+	}
+	if e := onlyShard(t, dir); starts(e.Process) != calls*perCall || backlogs(t, dir) != nil {
+		t.Errorf("%d starts of %d, backlogs of %v bytes", starts(e.Process), calls*perCall, backlogs(t, dir))
 	}
 }
 

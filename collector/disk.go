@@ -340,6 +340,7 @@ func (c *live) refused(i int, o *outage) (from, to uint64, ok bool) {
 func (c *live) rest() {
 	c.disk.end = time.Now().Add(endPatience)
 	c.memory.TakeLive()
+	c.beforeStored()
 	for {
 		c.takeRest()
 		if c.failed != nil || c.disk.err == nil {

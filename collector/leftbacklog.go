@@ -205,12 +205,15 @@ func saveBacklog(p *experiment.Process, path, directory string) error {
 	if err != nil {
 		return err
 	}
-	if err = r.takeSpool(spool); err == nil {
+	if err = r.takeSpool(spool); err == nil && r.records > 0 {
 		err = r.finish(false)
 	}
 	if err != nil {
 		r.store.Remove()
 		return err
+	}
+	if r.records == 0 { // all of it was in event files: the file was just going to be emptied
+		r.store.Remove()
 	}
 	if err := keepLosses(filepath.Dir(path), &p.Counts, r.process.Counts.Starts); err != nil {
 		return err

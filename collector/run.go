@@ -227,7 +227,10 @@ func (c *live) begin(lookup config.Lookup) (err error) {
 		return fmt.Errorf("nothing can be recorded in %s: %w: set NCCL_OTF2_DIR to where this process can write", c.experiment, err)
 	}
 	c.recording.notePlace(lookup)
-	c.scarcity.pressure = cpuPressure
+	c.scarcity.pressure, c.scarcity.room = cpuPressure, newRoom("/")
+	if comm, ok := c.memory.Comm(0); ok && comm.NNodes > 0 {
+		c.scarcity.expect((comm.NRanks + comm.NNodes - 1) / comm.NNodes)
+	}
 	if c.script == nil && c.profile == nil && c.cap == 0 {
 		c.backlog.when = c.settings.Backlog
 	}
@@ -293,6 +296,7 @@ func (c *live) run(ctx context.Context) error {
 		}
 		c.profileDue()
 		read = c.memory.BytesRead() - read
+		c.scarcity.busy = c.scarcity.busy || n > 0 || read > 0
 		if read > hot {
 			continue
 		}
@@ -357,6 +361,7 @@ func (c *live) round() (n int, err error) {
 	default:
 		n = c.advanceTo(round.Clock)
 	}
+	c.forgetSpent()
 	c.takeGPUs()
 	c.checkCap()
 	c.tell()
@@ -437,6 +442,9 @@ func (c *live) waits() bool {
 
 // flushDue tells whether it is time to flush: the interval is over, or memory is getting short.
 func (c *live) flushDue() bool {
+	if c.spentDue(time.Now()) {
+		return true
+	}
 	if c.records+c.sampled == c.flushed {
 		return c.backlog.unsecured() && time.Since(c.lately) >= lastSecure
 	}
@@ -461,7 +469,7 @@ func (c *live) flushDue() bool {
 // it only gives memory back, so that the plugin does not count the same losses for want of memory.
 func (c *live) flush() {
 	c.memory.Mark()
-	began := time.Now()
+	began, secured := time.Now(), c.securing.began
 	switch err := c.recording.flush(); {
 	case err == nil:
 	case c.failed == nil && !c.store.Gone():
@@ -472,9 +480,7 @@ func (c *live) flush() {
 		c.gaveBack = true
 	}
 	c.memory.Release()
-	if !c.memory.Stored() {
-		c.forgetBacklogs()
-	}
+	c.noteSpent(secured)
 	c.backlog.secured = c.backlog.bytes
 	c.flushed = c.records + c.sampled
 	c.flushAt, c.lately = time.Time{}, time.Now()

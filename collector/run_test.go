@@ -52,9 +52,13 @@ func TestMain(m *testing.M) {
 	}
 }
 
+// takenAtOnce is what tests have that look at the shards of a process which still runs, or make its disk fail: whether records are put off
+// there would depend on how busy the machine is. Tests of what is put off say so (backlogEnvironment).
+const takenAtOnce = "NCCL_OTF2_BACKLOG=off"
+
 func environment(vars ...string) config.Lookup {
 	return func(name string) (string, bool) {
-		for _, v := range vars {
+		for _, v := range append(vars, takenAtOnce) {
 			if n, value, _ := strings.Cut(v, "="); n == name {
 				return value, true
 			}
@@ -398,20 +402,23 @@ func TestChunksOfScorepsSize(t *testing.T) {
 		before, late int // batches of calls before and after Score-P is seen
 		state        shm.ScorepState
 		substrate    uint32
+		backlog      string
 		want         uint64
 	}{
-		{"without", 0, 1, shm.ScorepOff, 0, chunkSize},
-		{"from the start", 0, 17, shm.ScorepOn, 0, scorepChunkSize},
-		{"after the first events", 1, 17, shm.ScorepUnusable, 0, scorepChunkSize},
-		{"after several chunks", 8, 9, shm.ScorepOn, 0, chunkSize},
-		{"not forwarding", 0, 17, shm.ScorepOff, 1, scorepChunkSize},
+		{"without", 0, 1, shm.ScorepOff, 0, "off", chunkSize},
+		{"from the start", 0, 17, shm.ScorepOn, 0, "off", scorepChunkSize},
+		{"after the first events", 1, 17, shm.ScorepUnusable, 0, "off", scorepChunkSize},
+		{"after several chunks", 8, 9, shm.ScorepOn, 0, "off", chunkSize},
+		{"not forwarding", 0, 17, shm.ScorepOff, 1, "off", scorepChunkSize},
+		{"put off", 8, 9, shm.ScorepOn, 0, "on", scorepChunkSize},
+		{"put off, without", 8, 9, shm.ScorepOff, 0, "on", chunkSize},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 32, Reserve: 2})
 			a := newApplication(job, 0, monotonic)
-			wait := startRun(t, job, Options{Lookup: environment("NCCL_OTF2_DIR=" + dir)})
+			wait := startRun(t, job, Options{Lookup: environment("NCCL_OTF2_DIR="+dir, "NCCL_OTF2_BACKLOG="+c.backlog)})
 			const calls = 600
 			play := func(batches int) {
 				for range batches {
@@ -580,7 +587,7 @@ func startCollector(t *testing.T, job *shmtest.Job, role string, vars ...string)
 	memory := os.NewFile(uintptr(job.FD()), "memory")
 	defer memory.Close()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(vars, roleVariable+"="+role)
+	cmd.Env = append([]string{takenAtOnce, roleVariable + "=" + role}, vars...)
 	cmd.ExtraFiles = []*os.File{memory}
 	cmd.Stderr = &bytes.Buffer{}
 	testkit.Must(t, cmd.Start())

@@ -12,14 +12,22 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 )
 
-// scarcity tells whether processors are scarce: threads are ready to run and have none. Then the collector holds up NCCL's threads when it
-// runs, and looks for records less often.
+// scarcity tells whether processors are scarce: where the collector runs, some other thread has to wait. Then it looks for records less
+// often, and puts off what it can (setting BACKLOG).
 //
-// The system tells for how long some thread has waited for a processor (pressure stall information, /proc/pressure/cpu; a cgroup's quota
-// shows there, too). Where it does not, the collector goes by its own sleeps: where they end late, it had to wait itself.
+// They are where threads wait: the system tells for how long some thread has waited for a processor (pressure stall information,
+// /proc/pressure/cpu; of a cgroup's quota, too). Where it does not, the collector goes by its own sleeps: where they end late, it had
+// to wait itself. And they are where no thread waits yet, but none of the processors that the collector may use is left to it: see room.
+// Until that has been looked at, as many ranks on the host as processors make it likely.
 type scarcity struct {
 	scarce   bool
 	pressure func() (waited time.Duration, ok bool) // so far
+	room     roomLeft
+	busy     bool // something has been recorded since the system was asked last
+
+	waiting bool // threads wait
+	crowded bool // there is no room
+	calm    int  // answers in a row that there is
 
 	asked  time.Time // when the system was asked last
 	waited time.Duration
@@ -28,10 +36,21 @@ type scarcity struct {
 	late, long longTimes
 }
 
+// roomLeft is what scarcity needs of room.
+type roomLeft interface {
+	usable() (processors float64, ok bool)
+	spare(now time.Time) (processors float64, ok bool)
+}
+
 const (
 	scarceFrom   = 1.0 / 4 // of the time, some thread waits
 	scarceUntil  = 1.0 / 10
 	scarcePeriod = time.Second // between questions
+
+	crowdedBelow = 1.0 / 2 // of a processor
+	roomyFrom    = 3.0 / 4 //
+	// roomyTimes is how many answers in a row must say that there is room: what other collectors do changes it.
+	roomyTimes = 3
 
 	lateBy     = 2 * time.Millisecond // a timer is off by far less where a processor is free
 	lateWeight = 1.0 / 16             // of the last sleep
@@ -43,6 +62,13 @@ const (
 	// coolPart: of what makes rounds follow at once, the part that must not have come for the collector to sleep so long.
 	coolPart = 16
 )
+
+// expect takes how many ranks this host has, as far as the job's first communicator tells; 0: it does not.
+func (s *scarcity) expect(ranks int) {
+	if usable, ok := s.room.usable(); ok && ranks > 0 && float64(ranks) >= usable {
+		s.crowded, s.scarce = true, true
+	}
+}
 
 // sleep is how long the collector may sleep, as far as it has to do with processors.
 func (s *scarcity) sleep() time.Duration {
@@ -80,9 +106,28 @@ func (s *scarcity) slept(asked, took time.Duration, now time.Time) {
 	s.asked = now
 	switch {
 	case share >= scarceFrom:
-		s.scarce = true
+		s.waiting = true
 	case share < scarceUntil:
-		s.scarce = false
+		s.waiting = false
+	}
+	if s.busy { // an idle collector takes nothing from anybody, and may ask for nothing that costs
+		s.look(now)
+	}
+	s.busy = false
+	s.scarce = s.waiting || s.crowded
+}
+
+// look asks how much room there is.
+func (s *scarcity) look(now time.Time) {
+	spare, ok := s.room.spare(now)
+	switch {
+	case !ok || spare >= crowdedBelow && spare < roomyFrom:
+	case spare < crowdedBelow:
+		s.crowded, s.calm = true, 0
+	default:
+		if s.calm++; s.calm >= roomyTimes {
+			s.crowded = false
+		}
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 // Processors are scarce while threads wait for them most of the time, as the system tells, and until they hardly do.
 func TestScarcityByPressure(t *testing.T) {
 	now, waited := time.Now(), 17*time.Hour
-	s := scarcity{pressure: func() (time.Duration, bool) { return waited, true }}
+	s := scarcity{room: &tellsRoom{}, pressure: func() (time.Duration, bool) { return waited, true }}
 	for i, step := range []struct {
 		part   float64 // of the time, some thread waits
 		scarce bool
@@ -27,7 +27,7 @@ func TestScarcityByPressure(t *testing.T) {
 // Where the system does not tell, sleeps that end late do; what ended one early says nothing.
 func TestScarcityBySleeps(t *testing.T) {
 	now := time.Now()
-	s := scarcity{pressure: func() (time.Duration, bool) { return 0, false }}
+	s := scarcity{room: &tellsRoom{}, pressure: func() (time.Duration, bool) { return 0, false }}
 	for _, step := range []struct {
 		times       int
 		asked, took time.Duration
@@ -55,6 +55,60 @@ func TestScarcityBySleeps(t *testing.T) {
 	}
 	if c := new(scarcity).costs(); len(c) != 0 {
 		t.Errorf("of nothing it says %+v", c)
+	}
+}
+
+// tellsRoom is as much room as it is told; below 0 that is not known.
+type tellsRoom struct{ processors, left float64 }
+
+func (r *tellsRoom) usable() (float64, bool)         { return r.processors, r.processors > 0 }
+func (r *tellsRoom) spare(time.Time) (float64, bool) { return r.left, r.left >= 0 }
+
+// Processors are scarce where the collector has none to itself, although nobody waits, until there has been one for a while.
+func TestScarcityByRoom(t *testing.T) {
+	now, room := time.Now(), &tellsRoom{}
+	s := scarcity{room: room, pressure: func() (time.Duration, bool) { return 0, true }}
+	for i, step := range []struct {
+		left         float64
+		idle, scarce bool
+	}{
+		{left: 1.9}, {left: 0.6}, {left: 0.4, scarce: true}, {left: 0.6, scarce: true}, {left: -1, scarce: true}, {left: 0.8, scarce: true},
+		{left: 2, scarce: true}, {left: 0.1, scarce: true}, {left: 2, scarce: true}, {left: 2, scarce: true}, {left: 2}, {left: 0, idle: true},
+	} {
+		now = now.Add(scarcePeriod)
+		room.left, s.busy = step.left, !step.idle
+		s.slept(shortSleep, shortSleep, now)
+		if s.scarce != step.scarce {
+			t.Errorf("step %d: scarce %v", i, s.scarce)
+		}
+	}
+}
+
+// Where there are as many ranks as processors, these are taken to be scarce until it is seen how much of them is used.
+func TestScarcityIsExpected(t *testing.T) {
+	for _, c := range []struct {
+		ranks      int
+		processors float64
+		scarce     bool
+	}{{2, 2, true}, {3, 2, true}, {1, 2, false}, {2, 2.5, false}, {1, 0.5, true}, {0, 2, false}, {8, 0, false}} {
+		s := scarcity{room: &tellsRoom{processors: c.processors}}
+		if s.expect(c.ranks); s.scarce != c.scarce {
+			t.Errorf("%d ranks on %v processors: scarce %v", c.ranks, c.processors, s.scarce)
+		}
+	}
+	now, room := time.Now(), &tellsRoom{1, 1}
+	s := scarcity{room: room, pressure: func() (time.Duration, bool) { return 0, true }}
+	s.expect(1)
+	for range roomyTimes {
+		if !s.scarce {
+			t.Fatal("it is no longer so before that has been looked at")
+		}
+		now = now.Add(scarcePeriod)
+		s.busy = true
+		s.slept(shortSleep, shortSleep, now)
+	}
+	if s.scarce {
+		t.Error("it is so for ever")
 	}
 }
 

@@ -13,7 +13,9 @@ import (
 // What is given to the system survives the death of job and collector. To survive that of the machine it must be on the disk, which
 // can take seconds: so now and then a checkpoint is brought there in a goroutine, beside the loop that drains the rings, and
 // nobody waits for it but the end. The first one is that of the first flush; the time to the next doubles.
-const (
+//
+// Variables for the tests.
+var (
 	firstSecure = time.Second
 	lastSecure  = 10 * time.Second
 )
@@ -25,25 +27,35 @@ type securing struct {
 	next     time.Time
 	interval time.Duration
 	busy     chan secured // gives what came of the one under way; nil: none is
+	began    uint64       // how many checkpoints have been tried so far
+	over     uint64       // of those
 	failures uint64
 }
 
 type secured struct {
-	sizes map[uint32]int64
-	took  time.Duration
-	err   error
+	number uint64
+	sizes  map[uint32]int64
+	took   time.Duration
+	err    error
 }
 
 // secure brings a checkpoint to the disk if it is time to and the one before is there.
 func (r *recording) secure(c *experiment.Checkpoint) {
-	s := &r.securing
+	r.takeSecured()
+	if r.securing.due(time.Now()) {
+		r.beginSecuring(c)
+	}
+}
+
+// due tells that another one may begin.
+func (s *securing) due(now time.Time) bool { return s.busy == nil && !now.Before(s.next) }
+
+// takeSecured takes note of one that is over.
+func (r *recording) takeSecured() {
 	select {
-	case done := <-s.busy:
+	case done := <-r.securing.busy:
 		r.secured(done)
 	default:
-	}
-	if s.busy == nil && !time.Now().Before(s.next) {
-		r.beginSecuring(c)
 	}
 }
 
@@ -65,7 +77,8 @@ func (r *recording) beginSecuring(c *experiment.Checkpoint) {
 		others = append(others, path)
 	}
 	s.busy, s.before = busy, nil
-	began := time.Now()
+	s.began++
+	number, began := s.began, time.Now()
 	s.interval = min(max(2*s.interval, firstSecure), lastSecure)
 	s.next = began.Add(s.interval)
 	go func() {
@@ -74,14 +87,14 @@ func (r *recording) beginSecuring(c *experiment.Checkpoint) {
 			errs = append(errs, experiment.Sync(path))
 		}
 		errs = append(errs, c.Secure(since, profile, others...))
-		busy <- secured{c.Sizes, time.Since(began), errors.Join(errs...)}
+		busy <- secured{number, c.Sizes, time.Since(began), errors.Join(errs...)}
 	}()
 }
 
 // secured takes note of what came of one.
 func (r *recording) secured(done secured) {
 	s := &r.securing
-	s.busy = nil
+	s.busy, s.over = nil, done.number
 	// Seldom enough to cost little on a slow file system, too.
 	if next := time.Now().Add(20 * done.took); next.After(s.next) {
 		s.next = next

@@ -3,6 +3,7 @@
 package regions
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/bounded"
@@ -125,11 +126,11 @@ func (ts *threads) thread(ring int) *thread {
 	return ts.byRing[ring]
 }
 
-// known makes a thread that has begun to record.
-func (ts *threads) known(tid int) *thread {
-	th := &thread{tid: tid}
+// known makes a thread that has begun to record, whose name was this one then.
+func (ts *threads) known(tid int, name string) *thread {
+	th := &thread{tid: tid, name: name}
 	if ts.opts.ThreadName != nil {
-		th.name = ts.opts.ThreadName(tid)
+		th.name = cmp.Or(ts.opts.ThreadName(tid), name)
 	}
 	return th
 }

@@ -49,7 +49,8 @@ type Options struct {
 	// Resume is the description that another model left of the same process, nil if this is the first: ordinals, and calls whose
 	// operations were not seen, go on from there. What it had in memory is missing.
 	Resume *experiment.Process
-	// ThreadName gives the system's name of a thread of the process, "" if nobody knows it. Nil: nobody does.
+	// ThreadName gives the name that a thread of the process has now, "" if nobody knows it. Nil: nobody does. Then it has the one that it had
+	// at its first callback.
 	ThreadName func(tid int) string
 	// Metrics asks for the derived metrics: bandwidths, operations outstanding, bytes in flight.
 	Metrics bool
@@ -182,7 +183,7 @@ func (m *Model) Record(ring int, t uint64, r *shm.Record) error {
 	switch r.Kind {
 	case shm.RecordThread:
 		m.endThread(th, t)
-		m.threads.byRing[ring] = m.threads.known(int(r.TID))
+		m.threads.byRing[ring] = m.threads.known(int(r.TID), r.ThreadName)
 	case shm.RecordInit:
 		if c := m.ranks.comm(r.Aux); c != nil {
 			m.ranks.initComm(t, c)

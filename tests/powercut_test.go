@@ -9,14 +9,17 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/analysis/check"
+	"github.com/nccl-otf2/nccl-otf2/collector"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/scorep"
 	"github.com/nccl-otf2/nccl-otf2/tests/powercut"
 )
@@ -25,6 +28,7 @@ var powerCuts = flag.Int("powercuts", 100, "how many power cuts are tried")
 
 // recordedJob is what a job and its collectors did, and `unify` twice, as strace saw it.
 type recordedJob struct {
+	backlog string // setting BACKLOG
 	record  *powercut.Record
 	dir     string // of the experiment
 	secured []acknowledged
@@ -37,9 +41,16 @@ type acknowledged struct {
 	moment int
 	shard  string
 	events uint64
+	calls  uint64 // that were put off, and are on the disk so: there are more events of them than one each
 }
 
-var tracedJob = sync.OnceValues(func() (*recordedJob, error) {
+// tracedJobs are jobs whose collectors take records as they come, and put them off.
+var tracedJobs = map[string]func() (*recordedJob, error){
+	"off": sync.OnceValues(func() (*recordedJob, error) { return traceJob("off") }),
+	"on":  sync.OnceValues(func() (*recordedJob, error) { return traceJob("on") }),
+}
+
+func traceJob(backlog string) (*recordedJob, error) {
 	root, err := os.MkdirTemp("", "powercut-")
 	if err != nil {
 		return nil, err
@@ -56,10 +67,11 @@ var tracedJob = sync.OnceValues(func() (*recordedJob, error) {
 	if err != nil {
 		return nil, err
 	}
-	job := &recordedJob{dir: filepath.Join(root, "below", "experiment")}
+	job := &recordedJob{backlog: backlog, dir: filepath.Join(root, "below", "experiment")}
 	defer os.RemoveAll(root)
 	trace := filepath.Join(root, "trace")
 	cmd := powercut.Command(strace, trace, 0, "sh", "-c", `"$0" replay "$1" --pace recorded --dir "$2" && "$0" unify "$2"`, tool, recording, job.dir)
+	cmd.Env = append(os.Environ(), "NCCL_OTF2_BACKLOG="+backlog)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("%w: %s", err, out)
 	}
@@ -72,7 +84,7 @@ var tracedJob = sync.OnceValues(func() (*recordedJob, error) {
 		return nil, err
 	}
 	return job, job.promises()
-})
+}
 
 // straceWorks finds a strace that may trace here.
 func straceWorks() (string, error) {
@@ -92,7 +104,7 @@ func straceWorks() (string, error) {
 // promises finds out when what was promised.
 func (j *recordedJob) promises() error {
 	anchor := filepath.Join(j.dir, "traces.otf2")
-	last := make(map[string]string)
+	last, putOff := make(map[string]string), make(map[string]string)
 	there := false
 	return j.record.Each(func(moment int, call, path string, d *powercut.Disk) {
 		if strings.HasPrefix(call, "rename") || call == "unlinkat" {
@@ -100,6 +112,12 @@ func (j *recordedJob) promises() error {
 				there = false
 				j.whole[len(j.whole)-1][1] = moment - 1
 			}
+		}
+		if filepath.Base(path) == experiment.BacklogFile {
+			if text, ok := d.Content(path); ok && strings.Contains(call, "sync") {
+				putOff[filepath.Dir(path)] = string(text)
+			}
+			return
 		}
 		if call != "fsync" {
 			return
@@ -114,6 +132,7 @@ func (j *recordedJob) promises() error {
 			for _, l := range p.Locations {
 				a.events += l.Events
 			}
+			a.calls = putOffCalls(putOff[path], &p)
 			j.secured = append(j.secured, a)
 		}
 		if _, ok := d.Content(anchor); ok && path == j.dir && !there {
@@ -121,6 +140,45 @@ func (j *recordedJob) promises() error {
 			j.whole = append(j.whole, [2]int{moment, j.record.Moments})
 		}
 	})
+}
+
+// putOffCalls counts the calls in a backlog that are in no event file yet.
+func putOffCalls(backlog string, p *experiment.Process) (n uint64) {
+	if backlog == "" {
+		return 0
+	}
+	spool, err := shm.OpenSpool(strings.NewReader(backlog), int64(len(backlog)))
+	if err != nil {
+		panic(err)
+	}
+	spool.Within()
+	var taken []uint64 // where what is in event files ends in each ring
+	if _, ends, known := strings.Cut(p.Settings["TAKEN"], " "); known {
+		for end := range strings.SplitSeq(ends, ",") {
+			at, err := strconv.ParseUint(end, 10, 64)
+			if err != nil {
+				panic(err)
+			}
+			taken = append(taken, at)
+		}
+	}
+	for ended := false; !ended; {
+		round, err := spool.Refresh()
+		if err != nil {
+			panic(err)
+		}
+		ended = round.Ended
+		for _, ring := range spool.Rings() {
+			rec := new(shm.Record)
+			for at := ring.Position(); ring.Next(rec); at = ring.Position() {
+				another := ring.Index() < len(taken) && at < taken[ring.Index()]
+				if rec.Kind == shm.RecordStart && rec.Type == shm.EventCollApi && !another {
+					n++
+				}
+			}
+		}
+	}
+	return n
 }
 
 // broken cuts the power at a moment and says what was promised and is not so; "": nothing.
@@ -160,13 +218,15 @@ func (j *recordedJob) broken(t *testing.T, moment int, luck powercut.Luck, r *ra
 	promised := make(map[string]uint64)
 	for _, a := range j.secured {
 		if a.moment <= moment {
-			promised[a.shard] = a.events
+			promised[a.shard] = a.events + a.calls
 		}
 	}
 	total := uint64(0)
 	for _, n := range promised {
 		total += n
 	}
+	// As unify does, which says what it has to leave behind: of a backlog that nothing promises, the beginning need not be there.
+	_, left := collector.Salvage(dir)
 	res, err := scorep.Unify(dir, nil)
 	if err != nil {
 		if len(promised) > 0 {
@@ -174,7 +234,7 @@ func (j *recordedJob) broken(t *testing.T, moment int, luck powercut.Luck, r *ra
 		}
 		return ""
 	}
-	events, honest := uint64(0), res.Damaged > 0
+	events, honest := uint64(0), res.Damaged > 0 || left != nil
 	for i := range res.Runs {
 		run := &res.Runs[i]
 		events += run.Events
@@ -191,18 +251,18 @@ func (j *recordedJob) broken(t *testing.T, moment int, luck powercut.Luck, r *ra
 	}
 	switch {
 	case events < total:
-		return fmt.Sprintf("%d events, %d were promised; problems %q", events, total, append(res.Problems, res.Runs[0].Problems...))
+		return fmt.Sprintf("%d events, %d were promised; left behind: %v; problems %q", events, total, left, append(res.Problems, res.Runs[0].Problems...))
 	case events < j.events && !honest:
 		return fmt.Sprintf("%d events of %d, and nothing is said to be missing", events, j.events)
 	}
 	return ""
 }
 
-func needTracedJob(t *testing.T) *recordedJob {
+func needTracedJob(t *testing.T, backlog string) *recordedJob {
 	t.Helper()
 	_, err := straceWorks()
 	need.NoError(t, "strace, to see in what order things come to the disk", err)
-	job, err := tracedJob()
+	job, err := tracedJobs[backlog]()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,15 +270,30 @@ func needTracedJob(t *testing.T) *recordedJob {
 }
 
 // Whenever the power goes, and whatever of what was not brought to the disk is there then: what a durable checkpoint speaks of is in the
-// archive that unify makes, an archive that has been made is whole, and what is missing is said to be.
+// archive that unify makes, an archive that has been made is whole, and what is missing is said to be. With what was put off, too.
 func TestPowerCuts(t *testing.T) {
 	t.Parallel()
-	job := needTracedJob(t)
-	if len(job.secured) < 2*4 || len(job.whole) != 2 { // on a busy machine there is none between the first and the last
+	for backlog := range tracedJobs {
+		t.Run(backlog, func(t *testing.T) {
+			t.Parallel()
+			testPowerCuts(t, needTracedJob(t, backlog))
+		})
+	}
+}
 
+func testPowerCuts(t *testing.T, job *recordedJob) {
+	t.Helper()
+	if len(job.secured) < 2*4 || len(job.whole) != 2 { // on a busy machine there is none between the first and the last
 		t.Fatalf("%d durable checkpoints of 4 processes, and %d archives", len(job.secured), len(job.whole))
 	}
-	t.Logf("%d moments, %d durable checkpoints, archives at %v", job.record.Moments, len(job.secured), job.whole)
+	calls := uint64(0)
+	for _, a := range job.secured {
+		calls += a.calls
+	}
+	if calls > 0 != (job.backlog == "on") {
+		t.Fatalf("%d calls that were put off are promised", calls)
+	}
+	t.Logf("%d moments, %d durable checkpoints, %d calls put off in them, archives at %v", job.record.Moments, len(job.secured), calls, job.whole)
 	for seed := range uint64(*powerCuts) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		moment, luck := r.IntN(job.record.Moments+1), powercut.RandomLuck(r)
@@ -231,7 +306,10 @@ func TestPowerCuts(t *testing.T) {
 // With any kind of sync left out, promises are broken: each is needed, and the test above would see it missing.
 func TestPowerCutsAreNoticed(t *testing.T) {
 	t.Parallel()
-	job := needTracedJob(t)
+	t.Run("backlogs", func(t *testing.T) {
+		needTracedJob(t, "on").noticed(t, func(_, path string) bool { return filepath.Base(path) == experiment.BacklogFile })
+	})
+	job := needTracedJob(t, "off")
 	shards := filepath.Join(job.dir, experiment.Folder)
 	inShard := func(path string) bool { return filepath.Dir(filepath.Dir(path)) == shards }
 	for name, skip := range map[string]func(call, path string) bool{
@@ -249,19 +327,23 @@ func TestPowerCutsAreNoticed(t *testing.T) {
 		},
 		"names of its event files": func(_, path string) bool { return path == job.dir+"/traces.new/traces" },
 	} {
-		t.Run(name, func(t *testing.T) {
-			const most = 2000
-			for seed := range uint64(most) {
-				r := rand.New(rand.NewPCG(seed, 4))
-				moment, luck := r.IntN(job.record.Moments+1), powercut.RandomLuck(r)
-				if text := job.broken(t, moment, luck, r, skip); text != "" {
-					t.Logf("cut %d: %s", seed, text)
-					return
-				}
-			}
-			t.Errorf("%d power cuts show nothing", most)
-		})
+		t.Run(name, func(t *testing.T) { job.noticed(t, skip) })
 	}
+}
+
+// noticed wants promises to be broken where some syncs are left out.
+func (j *recordedJob) noticed(t *testing.T, skip func(call, path string) bool) {
+	t.Helper()
+	const most = 2000
+	for seed := range uint64(most) {
+		r := rand.New(rand.NewPCG(seed, 4))
+		moment, luck := r.IntN(j.record.Moments+1), powercut.RandomLuck(r)
+		if text := j.broken(t, moment, luck, r, skip); text != "" {
+			t.Logf("cut %d: %s", seed, text)
+			return
+		}
+	}
+	t.Errorf("%d power cuts show nothing", most)
 }
 
 // On a disk that takes its time the collectors go on taking records and writing them while a sync waits: nothing is lost.
