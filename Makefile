@@ -133,9 +133,9 @@ test: ## install the reference tools if possible, build, and run every test
 test-loaded: ## make test beside LOOPS (8) busy loops, then what failed: the suite must pass there, too
 	@LOOPS='$(LOOPS)' scripts/loaded.sh $(MAKE) --no-print-directory test
 
-spark-test: test-build ## the queries of sql/ on Spark, on two executors; fetches PySpark (460 MB) the first time, needs Java 17
+spark-test: test-build ## the queries of sql/ on Spark, on two executors, of recordings and of 1000 ranks; fetches PySpark (460 MB) the first time, needs Java 17
 	@BUILD='$(BUILD)' CI=true scripts/engines.sh spark
-	$(GO) test -count=1 -v -timeout 60m ./tests/queries -engine spark
+	$(GO) test -count=1 -v -timeout 60m ./tests/queries -engine spark -ranks 64,1000
 
 slurm-test: test-build ## jobs on a real Slurm of three nodes on this machine, time limits too (2 min); root, Debian's slurm-wlm
 	$(GO) test -count=1 -v -timeout 30m ./tests/slurm -long

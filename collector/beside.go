@@ -24,7 +24,7 @@ func Beside(ctx context.Context, fd int, tool string) error {
 	go func() {
 		var failed error
 		for dir := range due {
-			if err := finish(tool, dir, false); err != nil {
+			if err := finish(tool, &Outcome{Experiment: dir}); err != nil {
 				failed = fmt.Errorf("profile of %s: %w", dir, err)
 			}
 		}
@@ -39,15 +39,15 @@ func Beside(ctx context.Context, fd int, tool string) error {
 	if err != nil || !out.Unify {
 		return err
 	}
-	if err := finish(tool, out.Experiment, out.Record); err != nil {
+	if err := finish(tool, &out); err != nil {
 		return fmt.Errorf("unify %s: %w", out.Experiment, err)
 	}
 	return nil
 }
 
-// finish has the tool make what the mode of the job in dir asks for; record says that it is record.
-func finish(tool, dir string, record bool) error {
-	cmd := exec.Command(tool, "collect", "--finish", dir, "--record="+strconv.FormatBool(record))
+// finish has the tool make what the mode of a job asks for, and tables if they are wanted.
+func finish(tool string, out *Outcome) error {
+	cmd := exec.Command(tool, "collect", "--finish", out.Experiment, "--record="+strconv.FormatBool(out.Record), "--tables="+strconv.FormatBool(out.Tables))
 	cmd.Stderr = os.Stderr
 	return cmd.Run()
 }

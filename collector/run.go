@@ -89,6 +89,7 @@ type Outcome struct {
 	// for the collector that finds itself to be the last one. In record mode it is the recording.
 	Unify  bool
 	Record bool // the setting MODE is record
+	Tables bool // the setting TABLES: of the archive, tables are to be written, too
 	Debug  bool // the setting DEBUG
 }
 
@@ -146,7 +147,7 @@ func Run(ctx context.Context, o Options) (out Outcome, err error) {
 	c.service = c.watchTime(o.TimeService, o.TimePatience)
 	defer c.service.stop()
 	c.startProfiles(o.Profiles)
-	out.Experiment, out.Record, out.Debug = c.experiment, c.script != nil, c.settings.Debug
+	out.Experiment, out.Record, out.Tables, out.Debug = c.experiment, c.script != nil, c.settings.Tables, c.settings.Debug
 	if err := c.run(ctx); err != nil {
 		return out, err
 	}

@@ -45,6 +45,7 @@ type Settings struct {
 	CUPTI           uint64 // bit set of CUPTI's activity kinds, 0: it is left alone
 	Ranks           NumberSet
 	Unify           bool
+	Tables          bool   // Parquet tables are written when the archive is made at the job's end
 	Disk            uint64 // bytes of event files, 0: no limit
 	CPUs            NumberSet
 	Backlog         string // when records are put off while the job runs: "auto", "on" or "off"

@@ -48,12 +48,12 @@ func TestDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Dir != "" || s.Events != gpu || s.Ranks != nil || !s.Unify || s.CPUs != nil || s.Debug || !s.Enable ||
+	if s.Dir != "" || s.Events != gpu || s.Ranks != nil || !s.Unify || s.Tables || s.CPUs != nil || s.Debug || !s.Enable ||
 		s.Record || s.Paused || s.Window != nil || s.Channels || !s.Metrics || s.NVML != 0 || !s.TimeService || s.CUPTI != 0 || s.CUPTILibrary != "" || s.Scorep != "auto" || s.Disk != 0 || s.Ring != "memfd" || s.Memory != 256<<20 || s.StartLimit != 2 || s.Clock != "auto" || s.Collector != "" || s.Config != "" {
 		t.Errorf("%+v", s)
 	}
 	want := map[string]string{
-		"EVENTS": "gpu", "MODE": "trace", "PROFILE_INTERVAL": "off", "RAW": "off", "START": "on", "CHANNELS": "off", "CUPTI": "off", "METRICS": "on", "NVML": "off", "TIME_SERVICE": "auto", "UNIFY": "auto", "BACKLOG": "off", "DEBUG": "off", "ENABLE": "on",
+		"EVENTS": "gpu", "MODE": "trace", "PROFILE_INTERVAL": "off", "RAW": "off", "START": "on", "CHANNELS": "off", "CUPTI": "off", "METRICS": "on", "NVML": "off", "TIME_SERVICE": "auto", "UNIFY": "auto", "TABLES": "off", "BACKLOG": "off", "DEBUG": "off", "ENABLE": "on",
 		"MEMORY": "256MiB", "RING": "memfd", "CLOCK": "auto", "START_LIMIT": "2", "SCOREP": "auto",
 	}
 	if d := cmp.Diff(want, s.Texts()); d != "" {

@@ -29,7 +29,7 @@ type ReadOptions struct {
 	Name string
 
 	// Memory is the room in bytes for windows on the event files when many locations are read at once; 0 means
-	// 32 MiB. A window has at most 64 KiB and at least 1 KiB, so that many locations may need more.
+	// 24 MiB. A window has at most 64 KiB and at least 640 bytes, so that many locations may need more.
 	Memory int
 }
 
@@ -74,7 +74,7 @@ func Open(anchorPath string, opts *ReadOptions) (*Archive, error) {
 		a.opts.MaxOpenFiles = 128
 	}
 	if a.opts.Memory <= 0 {
-		a.opts.Memory = 32 << 20
+		a.opts.Memory = 24 << 20
 	}
 	a.open = newOpenFiles(a.opts.MaxOpenFiles)
 	a.Defs, err = ReadGlobalDefs(a.archiveFile(".def"), anchor.DefChunkSize)

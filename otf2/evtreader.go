@@ -53,7 +53,7 @@ func (a *Archive) EventsOf(loc LocationRef) iter.Seq2[*Event, error] {
 // Sizes of the windows on event files.
 const (
 	maxWindow   = 64 << 10
-	smallWindow = 1 << 10
+	smallWindow = 640
 )
 
 // eventReader reads an event or snapshot file record by record.

@@ -14,8 +14,8 @@ import (
 // NAME-0001-of-0008.parquet and so on.
 var Tables = []string{"operations", "transfers", "waits", "phases", "runs"}
 
-// folderName is the folder of tables beside an archive.
-const folderName = "parquet"
+// FolderName is the folder of tables beside an archive.
+const FolderName = "parquet"
 
 // Folders are the folders of tables that a path stands for: itself, that beside an archive in an experiment directory, or those of the folders
 // in it, by name. The error says how to make tables where there are none.
@@ -53,7 +53,7 @@ func Folders(path string) ([]string, error) {
 
 // folderOf is a folder of tables, or the one in it; nil if there is neither.
 func folderOf(path string) []string {
-	for _, folder := range []string{path, filepath.Join(path, folderName)} {
+	for _, folder := range []string{path, filepath.Join(path, FolderName)} {
 		if files, err := Files(folder, Tables[0]); files != nil || err != nil {
 			return []string{folder}
 		}

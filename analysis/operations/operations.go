@@ -91,6 +91,8 @@ func Observe(a *otf2.Archive, see *Observer) (*Report, error) {
 		times.Absorb(r.times)
 	}
 	o.assembly.End()
+	o.assembly, readers = nil, nil
+	analysis.HaveRead(a.Defs)
 	report.Communicators = describeCommunicators(a.Defs, facts.Births(a.Anchor), comms, o.rows.Functions())
 	o.roles = make(map[otf2.CommRef]string)
 	for _, c := range report.Communicators {

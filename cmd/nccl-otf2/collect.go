@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"os/signal"
 
@@ -14,8 +15,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/installed"
 )
 
-// finishJob makes what a job's mode asks for, and the profile of a job that still runs.
-func finishJob(dir string, recorded bool) error {
+// finishJob makes what a job's mode asks for, with tables if they are wanted, and the profile of a job that still runs.
+func finishJob(dir string, recorded, tables bool) error {
 	if recorded {
 		_, err := record.Assemble(dir)
 		return err
@@ -30,7 +31,9 @@ func finishJob(dir string, recorded bool) error {
 		}
 	}
 	if found.traces {
-		_, err = makeArchives(dir, true, nil)
+		var made madeTables
+		_, err = made.withArchives(dir, wanted{sync: true, tables: tables}, nil)
+		err = errors.Join(err, made.failure())
 	}
 	return err
 }
@@ -38,7 +41,7 @@ func finishJob(dir string, recorded bool) error {
 // collectCommand is the collector where the program that the plugin starts otherwise (cmd/nccl-otf2-collector) is missing; with
 // --finish it makes, for either, what the job is recorded for.
 func collectCommand() *cobra.Command {
-	fd, dir, recorded := -1, "", false
+	fd, dir, recorded, tables := -1, "", false, false
 	cmd := &cobra.Command{
 		Use:    "collect --fd N|--finish DIR",
 		Short:  "Write what the plugin records in one process (started by the plugin)",
@@ -47,7 +50,7 @@ func collectCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if dir != "" {
 				signal.Notify(make(chan os.Signal, 1), unix.SIGTERM) // as collector.Beside
-				return finishJob(dir, recorded)
+				return finishJob(dir, recorded, tables)
 			}
 			var st unix.Stat_t
 			if fd < 0 || unix.Fstat(fd, &st) != nil {
@@ -63,5 +66,6 @@ func collectCommand() *cobra.Command {
 	cmd.Flags().IntVar(&fd, "fd", fd, "descriptor of the shared memory")
 	cmd.Flags().StringVar(&dir, "finish", "", "experiment directory of which to make what its mode asks for")
 	cmd.Flags().BoolVar(&recorded, "record", false, "with --finish: the mode is record")
+	cmd.Flags().BoolVar(&tables, "tables", false, "with --finish: write the archive's tables, too")
 	return cmd
 }

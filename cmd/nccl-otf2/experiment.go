@@ -152,8 +152,8 @@ func waitForCollectors(ctx context.Context, dir string, hereOnly bool, p *progre
 }
 
 // archiveState tells whether all processes of a job have finished their shards, and whether there is an archive, or a profile, that was
-// made since then.
-func archiveState(dir string) (complete, made bool) {
+// made since then; with tables also whether that archive's were written.
+func archiveState(dir string, tables bool) (complete, made bool) {
 	entries, ended, err := experiment.ListIfEnded(dir)
 	if err != nil || !ended || !experiment.Complete(entries) {
 		return false, false
@@ -165,8 +165,12 @@ func archiveState(dir string) (complete, made bool) {
 		}
 	}
 	st, err := os.Stat(filepath.Join(dir, anchorName))
-	if errors.Is(err, fs.ErrNotExist) { // of a job in profile mode
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // of a job in profile mode
 		st, err = os.Stat(filepath.Join(dir, cubex.FileName))
+	case err == nil && tables && !st.ModTime().Before(newest):
+		newest = st.ModTime()
+		st, err = os.Stat(lastTable(dir))
 	}
 	return true, err == nil && !st.ModTime().Before(newest)
 }

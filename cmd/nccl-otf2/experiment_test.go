@@ -186,8 +186,19 @@ func TestArchiveIsDueWhenTheLastProcessIsDone(t *testing.T) {
 				at := time.Now().Add(c.archive)
 				testkit.Must(t, os.Chtimes(anchor, at, at))
 			}
-			if complete, made := archiveState(dir); (complete && !made) != c.want || made && c.archive <= 0 {
+			if complete, made := archiveState(dir, false); (complete && !made) != c.want || made && c.archive <= 0 {
 				t.Errorf("complete %v, made %v", complete, made)
+			}
+			if _, made := archiveState(dir, true); made {
+				t.Error("tables that are not there count as made")
+			}
+			for _, age := range []time.Duration{-time.Second, time.Second} { // than the archive's
+				at := time.Now().Add(c.archive + age)
+				write(t, lastTable(dir), "")
+				testkit.Must(t, os.Chtimes(lastTable(dir), at, at))
+				if _, made := archiveState(dir, true); made != (age > 0 && c.archive > 0 && !c.want && c.writing < 0) {
+					t.Errorf("tables that are %v newer than the archive: made %v", age, made)
+				}
 			}
 		})
 	}

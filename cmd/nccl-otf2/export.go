@@ -18,6 +18,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/export"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/sql"
 )
 
 // exportForm is a form that archives are exported in.
@@ -42,7 +43,7 @@ var exportForms = []exportForm{
 		func(a *otf2.Archive, path string, stdout io.Writer, opts *export.Options, _ string) (*export.Result, error) {
 			return export.Chrome(a, path, stdout, opts)
 		}},
-	{"parquet", "tables of operations, transfers, waits, phases for DuckDB, Spark, pandas", "parquet", true,
+	{"parquet", "tables of operations, transfers, waits, phases for DuckDB, Spark, pandas", sql.FolderName, true,
 		func(a *otf2.Archive, path string, _ io.Writer, opts *export.Options, codec string) (*export.Result, error) {
 			return export.Parquet(a, path, codec, opts)
 		}},

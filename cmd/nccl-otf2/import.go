@@ -67,7 +67,7 @@ other hosts; with --separate-clocks, each is assumed to be on a host of its own.
 				p.done()
 				return err
 			}
-			made, err := makeArchives(dir, true, func(phase string, done, total int) { p.say("%s: %d of %d", phase, done, total) })
+			made, err := makeArchives(dir, p)
 			p.done()
 			if err != nil {
 				return err

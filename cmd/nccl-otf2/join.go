@@ -126,6 +126,9 @@ func (u *unified) moved(from, to string) {
 	for i := range u.Recordings {
 		u.Recordings[i] = at(u.Recordings[i])
 	}
+	for i := range u.Tables {
+		u.Tables[i] = at(u.Tables[i])
+	}
 	if u.Result != nil {
 		for i := range u.Runs {
 			u.Runs[i].Archive = at(u.Runs[i].Archive)

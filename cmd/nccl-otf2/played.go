@@ -73,7 +73,7 @@ func playedAnchor(folder string) (string, error) {
 	if err := playInto(dir, folder, p); err != nil {
 		return "", err
 	}
-	if _, err := makeArchives(dir, true, func(phase string, done, total int) { p.say("%s: %d of %d", phase, done, total) }); err != nil {
+	if _, err := makeArchives(dir, p); err != nil {
 		return "", err
 	}
 	anchor := filepath.Join(dir, anchorName)

@@ -84,7 +84,7 @@ func saveMemory(w io.Writer, dir string) error {
 		return nil
 	}
 	printSaved(w, saved)
-	u, err := unify(dir, true)
+	u, err := unify(dir, wanted{sync: true})
 	if err == nil {
 		printUnified(w, u)
 	}

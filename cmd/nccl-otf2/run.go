@@ -93,8 +93,8 @@ func run(o *runOptions, args []string) error {
 	if err != nil {
 		return err
 	}
-	unify := o.unify && settings.Unify
-	if !member || !unify {
+	want := ending{archive: o.unify && settings.Unify, tables: settings.Tables, member: member, command: filepath.Base(args[0])}
+	if !member || !want.archive {
 		env.set("NCCL_OTF2_UNIFY", "off")
 	}
 	sayOfRun(settings, env, args)
@@ -114,7 +114,7 @@ func run(o *runOptions, args []string) error {
 		dirs = namedAfterCommunicators(began)
 	}
 	for _, dir := range dirs {
-		conclude(dir, env, member, unify, began, filepath.Base(args[0]), child)
+		conclude(dir, env, want, began, child)
 	}
 	return exitCode(code)
 }
@@ -194,9 +194,18 @@ func namedAfterCommunicators(since time.Time) (dirs []string) {
 	return dirs
 }
 
+// ending is what `run` has to know of a command to conclude it.
+type ending struct {
+	archive bool   // is to be made
+	tables  bool   // of the archive
+	member  bool   // a launcher starts `run` once per rank
+	command string // its name
+}
+
 // conclude makes the archive after the command and says what came of it. Nothing here changes the
 // exit code: it is the command's.
-func conclude(dir string, env *environment, member, archive bool, began time.Time, command string, child *os.ProcessState) {
+func conclude(dir string, env *environment, o ending, began time.Time, child *os.ProcessState) {
+	member, command := o.member, o.command
 	say := func(format string, args ...any) {
 		printable.Fprintf(os.Stderr, "nccl-otf2: "+format+"\n", args...)
 	}
@@ -227,14 +236,14 @@ func conclude(dir string, env *environment, member, archive bool, began time.Tim
 		say("the collector of shard %s in %s has not finished: unify once more when it has", s, relative(dir))
 	}
 	switch {
-	case !archive:
+	case !o.archive:
 		announceRecorded(dir, env, member, began, say)
 		return
 	case ctx.Err() != nil:
 		say("interrupted; make the archive with `nccl-otf2 unify %s`", relative(dir))
 		return
 	}
-	complete, made := archiveState(dir)
+	complete, made := archiveState(dir, o.tables)
 	switch {
 	case member && made:
 		announceMade(dir, env, say)
@@ -243,7 +252,10 @@ func conclude(dir string, env *environment, member, archive bool, began time.Tim
 		announceSilent(wait, dir, command, env, say)
 		return
 	}
-	result, elsewhere, err := unifyWhenFree(wait, dir, member)
+	if o.tables { // takes as long as there are events
+		wait = ctx
+	}
+	result, elsewhere, err := unifyWhenFree(wait, dir, o)
 	switch {
 	case elsewhere:
 		announceMade(dir, env, say)
@@ -276,21 +288,22 @@ func announceRecorded(dir string, env *environment, member bool, began time.Time
 
 // unifyWhenFree makes the archive. Another process may be unifying the directory: a collector, or another node's `run`, perhaps
 // without this node's part. Of a member of a job, elsewhere tells that another one has made it meanwhile.
-func unifyWhenFree(wait context.Context, dir string, member bool) (result *unified, elsewhere bool, err error) {
+func unifyWhenFree(wait context.Context, dir string, o ending) (result *unified, elsewhere bool, err error) {
+	want := wanted{sync: true, tables: o.tables}
 	// The job's last collector makes the archive; only where there is none, or it fails, it is left to be made here.
-	for member && collectorsLive(dir) && wait.Err() == nil {
+	for o.member && collectorsLive(dir) && wait.Err() == nil {
 		time.Sleep(20 * time.Millisecond)
 	}
-	if _, made := archiveState(dir); member && made {
+	if _, made := archiveState(dir, o.tables); o.member && made {
 		return nil, true, nil
 	}
-	result, err = unify(dir, true)
+	result, err = unify(dir, want)
 	for errors.Is(err, experiment.ErrBusy) && wait.Err() == nil {
 		time.Sleep(100 * time.Millisecond)
-		if _, made := archiveState(dir); member && made {
+		if _, made := archiveState(dir, o.tables); o.member && made {
 			return nil, true, nil
 		}
-		result, err = unify(dir, true)
+		result, err = unify(dir, want)
 	}
 	return result, false, err
 }

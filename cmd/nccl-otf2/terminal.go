@@ -51,7 +51,7 @@ func paint(w io.Writer, c color, s string) printable.Raw {
 }
 
 // progress shows one line on a terminal while something takes long; elsewhere it shows nothing. Its
-// methods may be called from several goroutines.
+// methods may be called from several goroutines. nil shows nothing.
 type progress struct {
 	w     *os.File
 	start time.Time
@@ -64,7 +64,7 @@ func newProgress() *progress { return &progress{w: os.Stderr, start: time.Now()}
 
 // say replaces the line, at most from a second after the start on.
 func (p *progress) say(format string, args ...any) {
-	if time.Since(p.start) < time.Second || !isTerminal(p.w) {
+	if p == nil || time.Since(p.start) < time.Second || !isTerminal(p.w) {
 		return
 	}
 	p.mu.Lock()

@@ -25,6 +25,7 @@ import (
 
 func unifyCommand() *cobra.Command {
 	var f format
+	var want wanted
 	sync, noSync := true, false
 	cmd := &cobra.Command{
 		Use:   "unify DIR",
@@ -43,13 +44,18 @@ event files, for readers to apply; the event files are not changed. Only this st
 communicators that span hosts (some seconds for ten million), and needs some 100 MiB of memory. --no-sync leaves the
 clocks as they are, and undoes an earlier correction.
 
+--tables also writes the archive's Parquet tables, for which there is "nccl-otf2 query" (docs/tables.md). With
+NCCL_OTF2_TABLES=on they are written without any command when the job has ended.
+
 Processes whose data is damaged are named and left out, and the exit code is 1; the archive is made from the others.`,
 		Example: `  nccl-otf2 unify nccl-otf2-20260131-101500-4711
   nccl-otf2 unify exp1 --format json
-  nccl-otf2 unify exp1 --no-sync`,
+  nccl-otf2 unify exp1 --no-sync
+  nccl-otf2 unify exp1 --tables && nccl-otf2 query exp1 waits`,
 		Args: exactly("an experiment directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			res, err := unify(args[0], sync && !noSync)
+			want.sync = sync && !noSync
+			res, err := unify(args[0], want)
 			if err != nil {
 				return err
 			}
@@ -68,19 +74,20 @@ Processes whose data is damaged are named and left out, and the exit code is 1; 
 	cmd.Flags().BoolVar(&sync, "sync", sync, "align the clocks of several hosts")
 	cmd.Flags().BoolVar(&noSync, "no-sync", noSync, "leave the hosts' clocks as they are")
 	cmd.MarkFlagsMutuallyExclusive("sync", "no-sync")
+	cmd.Flags().BoolVar(&want.tables, "tables", false, "also write the archive's Parquet tables, as 'nccl-otf2 export --parquet' does")
 	return cmd
+}
+
+// wanted is what is to be made of an experiment directory.
+type wanted struct {
+	sync   bool // the clocks of several hosts are brought together
+	tables bool // of each archive its tables are written, too
 }
 
 // makeArchives converts what processes without a collector wrote, then unifies: for everybody who does, this tool and the last
 // collector of a job.
-func makeArchives(dir string, sync bool, progress func(phase string, done, total int)) (*scorep.Result, error) {
-	opts, err := unifyOptions(dir, progress)
-	if err != nil {
-		return nil, err
-	}
-	defer opts.Hold.Release()
-	opts.Sync = sync
-	return scorep.Unify(dir, opts)
+func makeArchives(dir string, p *progress) (*scorep.Result, error) {
+	return new(madeTables).withArchives(dir, wanted{sync: true}, p)
 }
 
 // unifyOptions are the same for all archives, when raw files have been converted. The directory is the caller's, who releases it when the
@@ -104,17 +111,18 @@ type unified struct {
 	Recorded       int      `json:"recorded,omitempty"`        // processes in record mode that still run
 
 	Profiles []madeProfile `json:"profiles,omitempty"` // of jobs in profile mode, made now
+	madeTables
 }
 
 // incomplete tells whether something that had been recorded could not be read.
 func (u *unified) incomplete() bool {
-	return u.Result != nil && u.Damaged > 0 ||
+	return u.Result != nil && u.Damaged > 0 || u.failure() != nil ||
 		slices.ContainsFunc(u.Profiles, func(m madeProfile) bool { return m.damaged })
 }
 
 // unify makes the archives of an experiment directory, and the recordings of jobs in record mode, and shows
-// progress. With sync the clocks of several hosts are brought together.
-func unify(dir string, sync bool) (*unified, error) {
+// progress.
+func unify(dir string, want wanted) (*unified, error) {
 	if !isDir(dir) {
 		return nil, fmt.Errorf("%s is not a folder: give the experiment directory", dir)
 	}
@@ -150,7 +158,7 @@ func unify(dir string, sync bool) (*unified, error) {
 	}
 	p := newProgress()
 	defer p.done()
-	res, err := makeArchives(dir, sync, func(phase string, done, total int) { p.say("%s: %d of %d", phase, done, total) })
+	res, err := u.withArchives(dir, want, p)
 	// After raw files have been converted: what a collector had summed up and never vouched for is taken from there.
 	if err := profiles(); err != nil {
 		return nil, err
@@ -253,6 +261,7 @@ func printUnified(w io.Writer, u *unified) {
 	if u.Result != nil {
 		printArchives(w, u.Result)
 	}
+	u.print(w)
 }
 
 // printArchives says what archives were made and what is missing in them.
@@ -322,7 +331,7 @@ func count[T int | uint64](n T, one, many string) string {
 
 // unifyAndSummarize makes the archives and prints on w what they hold.
 func unifyAndSummarize(w io.Writer, dir string) error {
-	res, err := unify(dir, true)
+	res, err := unify(dir, wanted{sync: true})
 	if err == nil {
 		summarize(w, res)
 	}

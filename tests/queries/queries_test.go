@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -26,7 +27,10 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/sql"
 )
 
-var engine = flag.String("engine", "duckdb", "what runs the queries: duckdb or spark")
+var (
+	engine = flag.String("engine", "duckdb", "what runs the queries: duckdb or spark")
+	many   = flag.String("ranks", "64", "numbers of ranks of made-up jobs, such as 64,1000")
+)
 
 // built is a file that `make build` makes.
 func built(t *testing.T, name string) string {
@@ -193,6 +197,25 @@ func TestQueriesAgreeWithReports(t *testing.T) {
 		t.Errorf("%d runs of %d recordings; over the weeks %v runs that waited %v ns, the reports have %v", len(runs), len(dirs), n, sum, waited)
 	}
 	t.Logf("%d figures of %d runs on %s", total, len(dirs), *engine)
+}
+
+// Of made-up training jobs of many ranks, one of which is late, the queries have the report's figures.
+func TestQueriesOfManyRanks(t *testing.T) {
+	for number := range strings.SplitSeq(*many, ",") {
+		ranks, err := strconv.Atoi(number)
+		testkit.Must(t, err)
+		dir := t.TempDir()
+		jobtest.WriteTraining(t, dir, ranks, ranks/2+3)
+		tool(t, nil, "unify", dir, "--tables")
+		found, n := disagreements(reports(t, dir), byQuery(answers(t, asks(dir)), ""))
+		for _, d := range found[:min(len(found), 20)] {
+			t.Errorf("%d ranks: %s", ranks, d)
+		}
+		if n < 10*ranks {
+			t.Errorf("%d ranks: %d figures are compared", ranks, n)
+		}
+		t.Logf("%d figures of %d ranks on %s", n, ranks, *engine)
+	}
 }
 
 // withPhases makes up a run whose ranks go through phases, and writes its tables.

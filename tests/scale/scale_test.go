@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
+	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
 )
 
 var (
@@ -84,7 +85,7 @@ func TestLateRankAmongMany(t *testing.T) {
 	var lines []int
 	for _, ranks := range []int{192, 512} {
 		dir, late := t.TempDir(), ranks/2+3
-		write(t, dir, ranks, late)
+		jobtest.WriteTraining(t, dir, ranks, late)
 		ask(t, dir, "unify", "DIR")
 		var report struct {
 			Verdict struct {
@@ -131,7 +132,7 @@ func TestScale(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		write(t, dir, ranks, ranks/2+3)
+		jobtest.WriteTraining(t, dir, ranks, ranks/2+3)
 		head, rule = head+fmt.Sprintf(" %d ranks |", ranks), rule+"---|"
 		for i, a := range asked {
 			c := ask(t, dir, a.args...)
@@ -158,8 +159,8 @@ func TestScale(t *testing.T) {
 func numberOf(t *testing.T, number string) int {
 	t.Helper()
 	ranks, err := strconv.Atoi(number)
-	if err != nil || ranks%perHost != 0 {
-		t.Fatalf("%q is no multiple of %d", number, perHost)
+	if err != nil || ranks%jobtest.PerHost != 0 {
+		t.Fatalf("%q is no multiple of %d", number, jobtest.PerHost)
 	}
 	return ranks
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/tests/browser"
 )
 
@@ -57,7 +58,7 @@ func TestServed(t *testing.T) {
 	for number := range strings.SplitSeq(*many, ",") {
 		ranks := numberOf(t, number)
 		dir := t.TempDir()
-		write(t, dir, ranks, ranks/2+3)
+		jobtest.WriteTraining(t, dir, ranks, ranks/2+3)
 		ask(t, dir, "unify", "DIR")
 		head, rule = head+fmt.Sprintf(" %d ranks |", ranks), rule+"---|"
 		look(t, b, dir, rows)

@@ -39,6 +39,7 @@ func TestPage(t *testing.T) {
 	want := map[string][]archive{ // JOB is the number of the job that the block starts
 		"One archive for each step":             {pairs("nccl-otf2-JOB.0")},
 		"Batch scripts":                         {pairs("nccl-otf2-JOB.0")},
+		"Tables with the archive":               {pairs("nccl-otf2-JOB.0")},
 		"Several steps at a time":               {pairs("nccl-otf2-JOB.0"), pairs("nccl-otf2-JOB.1")},
 		"Jobs that are put back into the queue": {pairs("nccl-otf2-JOB.0"), pairs("nccl-otf2-JOB.0.1")},
 		"Job arrays":                            {pairs("sweep-JOB-1"), pairs("sweep-JOB-2")},
@@ -61,6 +62,11 @@ func TestPage(t *testing.T) {
 			j := newJob(t)
 			j.play(text)
 			j.holds(want[heading]...)
+			if heading == "Tables with the archive" {
+				if tables, _ := filepath.Glob(filepath.Join(j.dir, "nccl-otf2-*", "parquet", "*.parquet")); len(tables) != 5 {
+					t.Errorf("when the step has ended there are %d tables: %q", len(tables), tables)
+				}
+			}
 			if heading == "Batch scripts" && !strings.Contains(j.output(), "Rank 2 on node2 made the others wait") {
 				t.Errorf("the script's report:\n%s", j.output())
 			}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package scale
+package jobtest
 
 import (
 	"fmt"
@@ -11,11 +11,14 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
-// What a training job of some ranks leaves behind, made up: one process for each rank, eight on a host; communicators of all ranks,
+// A training job of some ranks, made up: one process for each rank, eight on a host; communicators of all ranks,
 // of the eight of a host (tensor parallel) and of those with the same place on their hosts (data parallel). In each step a rank
 // computes, and takes part in three AllReduces of its host, one of its data-parallel group and one of all. One rank computes longer.
+
+// PerHost is how many ranks of a training job run on each host.
+const PerHost = 8
+
 const (
-	perHost  = 8
 	steps    = 40
 	compute  = 300_000 // ns, before each AllReduce
 	slower   = 1_000_000
@@ -33,8 +36,8 @@ type group struct {
 
 var (
 	world  = group{"world", func(r int) (int, int) { return 0, r }, func(n int) int { return n }}
-	tensor = group{"tp", func(r int) (int, int) { return r / perHost, r % perHost }, func(int) int { return perHost }}
-	data   = group{"dp", func(r int) (int, int) { return r % perHost, r / perHost }, func(n int) int { return n / perHost }}
+	tensor = group{"tp", func(r int) (int, int) { return r / PerHost, r % PerHost }, func(int) int { return PerHost }}
+	data   = group{"dp", func(r int) (int, int) { return r % PerHost, r / PerHost }, func(n int) int { return n / PerHost }}
 
 	groups = []group{world, tensor, data}
 	step   = []int{1, 1, 1, 2, 0} // its AllReduces, by indices into groups
@@ -70,16 +73,17 @@ func run(ranks, late int) [][]interval {
 	return all
 }
 
-// write writes the shards of the job into a directory.
-func write(t *testing.T, dir string, ranks, late int) {
+// WriteTraining writes the shards of a training job into a directory. ranks is a multiple of PerHost; rank late is late.
+func WriteTraining(t testing.TB, dir string, ranks, late int) {
+	t.Helper()
 	for r, intervals := range run(ranks, late) {
 		writeRank(t, dir, r, ranks, intervals)
 	}
 }
 
-func writeRank(t *testing.T, dir string, r, ranks int, intervals []interval) {
-	p := shardtest.New(t, dir, fmt.Sprintf("%05d", r)).On(fmt.Sprintf("node%04d", r/perHost), 1000+r).Launched("slurm", r, ranks)
-	p.GPU(r%perHost, fmt.Sprint("GPU-", r), "")
+func writeRank(t testing.TB, dir string, r, ranks int, intervals []interval) {
+	p := shardtest.New(t, dir, fmt.Sprintf("%05d", r)).On(fmt.Sprintf("node%04d", r/PerHost), 1000+r).Launched("slurm", r, ranks)
+	p.GPU(r%PerHost, fmt.Sprint("GPU-", r), "")
 	var comms []int
 	for k, g := range groups {
 		number, place := g.of(r)

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/nccl-otf2/nccl-otf2/export"
+	"github.com/nccl-otf2/nccl-otf2/internal/printable"
+	"github.com/nccl-otf2/nccl-otf2/scorep"
+	"github.com/nccl-otf2/nccl-otf2/sql"
+)
+
+// madeTables are the tables of archives that were just made (setting TABLES, unify --tables).
+type madeTables struct {
+	Tables        []string `json:"tables,omitempty"`         // folders
+	TableProblems []string `json:"table_problems,omitempty"` // what is not in them, or why there are none, a line each
+}
+
+// lastTable is the file that is written when all other tables of an archive are there.
+func lastTable(dir string) string { return filepath.Join(dir, sql.FolderName, export.RunsFile) }
+
+// withArchives makes the archives of an experiment directory, with tables if they are wanted. The directory is held until all is there, so that
+// nobody who waits for it makes the same once more.
+func (m *madeTables) withArchives(dir string, want wanted, p *progress) (*scorep.Result, error) {
+	opts, err := unifyOptions(dir, func(phase string, done, total int) { p.say("%s: %d of %d", phase, done, total) })
+	if err != nil {
+		return nil, err
+	}
+	defer opts.Hold.Release()
+	opts.Sync = want.sync
+	res, err := scorep.Unify(dir, opts)
+	if err != nil || !want.tables {
+		return res, err
+	}
+	for i := range res.Runs {
+		m.write(res.Runs[i].Archive, p)
+	}
+	return res, nil
+}
+
+// write writes the tables of an archive into the folder beside it.
+func (m *madeTables) write(anchor string, p *progress) {
+	folder := filepath.Join(filepath.Dir(anchor), sql.FolderName)
+	a, err := openArchive(anchor)
+	if a != nil {
+		defer a.Close()
+		var res *export.Result
+		if err != nil { // definitions are damaged; what is there counts
+			m.TableProblems = append(m.TableProblems, oneLine(err.Error()))
+		}
+		res, err = export.Parquet(a, folder, export.Codecs()[0], &export.Options{
+			Version: toolVersion, Progress: func(what string, records uint64) { p.say("%s (%d written)", what, records) },
+		})
+		if err == nil {
+			m.Tables, m.TableProblems = append(m.Tables, folder), append(m.TableProblems, res.Problems...)
+			return
+		}
+	}
+	m.TableProblems = append(m.TableProblems, fmt.Sprintf("tables of %s were not written: %s", anchor, oneLine(err.Error())))
+}
+
+// failure is an error if something is not in the tables that should be.
+func (m *madeTables) failure() error {
+	if len(m.TableProblems) == 0 {
+		return nil
+	}
+	return errors.New(strings.Join(m.TableProblems, "; "))
+}
+
+func (m *madeTables) print(w io.Writer) {
+	for _, folder := range m.Tables {
+		printable.Fprintf(w, "%s\n  tables: nccl-otf2 query %s waits\n", paint(w, bold, relative(folder)), relative(filepath.Dir(folder)))
+	}
+	for _, problem := range m.TableProblems {
+		printable.Fprintf(w, "%s %s\n", paint(w, yellow, "!"), oneLine(problem))
+	}
+}
