@@ -4,10 +4,10 @@ package analysis
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -124,7 +124,7 @@ func appendRanks(ranks []Rank, defs *otf2.Definitions, u unit, several bool, abs
 		r.Together = defs.String(g.Name)
 	}
 	for i, rank := range of {
-		r.Name, r.nth = fmt.Sprintf("Rank %d (no data)", rank), i
+		r.Name, r.nth = units.RankName(rank)+" "+units.NoData, i
 		ranks = append(ranks, r)
 	}
 	return ranks

@@ -11,6 +11,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/analysis"
 	"github.com/nccl-otf2/nccl-otf2/analysis/matrix"
 	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -148,7 +149,7 @@ func (p *perfettoWriter) describe() {
 	hosts := make(map[string]uint64)
 	processes := make(map[*process]uint64)
 	for i, u := range p.rows.units() {
-		host := cmp.Or(u.process.host, "unknown host")
+		host := cmp.Or(u.process.host, units.UnknownHost)
 		if hosts[host] == 0 {
 			hosts[host] = p.root(host)
 		}

@@ -5,11 +5,11 @@ package export
 import (
 	"cmp"
 	"slices"
-	"strconv"
 
 	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/analysis/verdict"
 	"github.com/nccl-otf2/nccl-otf2/analysis/waits"
+	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -58,7 +58,7 @@ func (p *perfettoWriter) verdict(v *verdict.Verdict, to *lanes, begin otf2.Times
 	}
 	for i := range v.Culprits {
 		c := &v.Culprits[i]
-		name := "Rank " + strconv.Itoa(c.Rank) + ": " + string(c.Kind)
+		name := units.RankName(c.Rank) + ": " + string(c.Kind)
 		if c.Rank >= 0 && c.Rank < len(p.rows.world) {
 			name = p.rows.world[c.Rank].Name + ": " + string(c.Kind)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/analysis/waits"
+	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
 // reportMetric is one of those that Inspector has not: what the report says.
@@ -61,7 +62,7 @@ var reportMetrics = []reportMetric{
 	{"nccl_otf2_culprit_share", "Whom the verdict names: share of all waiting that goes back to it.", func(r *operations.Report) (all []reportSample) {
 		for i := range r.Verdict.Culprits {
 			c := &r.Verdict.Culprits[i]
-			all = append(all, reportSample{[][2]string{{"node", c.Host}, {"rank", "Rank " + strconv.Itoa(c.Rank)}, {"kind", string(c.Kind)}}, c.Share})
+			all = append(all, reportSample{[][2]string{{"node", c.Host}, {"rank", units.RankName(c.Rank)}, {"kind", string(c.Kind)}}, c.Share})
 		}
 		return all
 	}},

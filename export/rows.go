@@ -12,6 +12,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/analysis"
 	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -199,9 +200,8 @@ func (r *rows) addProcesses() {
 // worldOfProcess is a process's rank in the job and the number of processes, if the job's launcher set them: then it is
 // named by it.
 func (r *rows) worldOfProcess(p *process) (rank, size int, ok bool) {
-	number, named := strings.CutPrefix(p.name, "Rank ")
-	rank, err := strconv.Atoi(number)
-	return rank, r.size, named && err == nil && rank >= 0 && rank < r.size
+	rank, ok = units.RankOf(p.name)
+	return rank, r.size, ok && rank < r.size
 }
 
 // deviceNumber is the number of a device in its process, which stands behind its class: "CUDA Device 3".

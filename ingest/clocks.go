@@ -12,6 +12,8 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
 // processKey is a process of the minimal profiler: one file may hold several.
@@ -33,10 +35,8 @@ func (c *clocks) of(k processKey) hostClock {
 	if h, ok := c.by[k]; ok {
 		return h
 	}
-	return hostClock{host: unknownHost}
+	return hostClock{host: units.UnknownHost}
 }
-
-const unknownHost = "unknown host"
 
 // initSlack is by how much the ranks of a communicator may differ in when they make it, on one clock.
 const initSlack = 30_000_000_000
@@ -114,9 +114,9 @@ func (im *importer) arrange(processes []processKey, inits []initRecord, begin in
 	for _, k := range processes {
 		g := group[k]
 		if names[g] == "" {
-			names[g] = unknownHost
+			names[g] = units.UnknownHost
 			if len(names) > 1 {
-				names[g] = fmt.Sprintf("%s %d", unknownHost, len(names))
+				names[g] = fmt.Sprintf("%s %d", units.UnknownHost, len(names))
 			}
 		}
 		out.by[k] = hostClock{names[g], base + shift[g]}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
+	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
 // Options say how to import; nil means the zero value.
@@ -375,7 +376,7 @@ func (im *importer) inspect(l *line) {
 
 func (im *importer) inspected(k inspectedKey, in *inspected) error {
 	const mask = 1<<0 | 1<<1 | 1<<2 // Group, Coll, P2p
-	p, err := newProcessWriter(im.dir, fmt.Sprintf("inspector %s %d", k.host, k.pid), cmp.Or(k.host, "unknown host"), "import "+k.host, k.pid,
+	p, err := newProcessWriter(im.dir, fmt.Sprintf("inspector %s %d", k.host, k.pid), cmp.Or(k.host, units.UnknownHost), "import "+k.host, k.pid,
 		strings.TrimSpace("JSON of NCCL Inspector "+in.version), in.missing(), mask)
 	if err != nil {
 		return err

@@ -71,6 +71,6 @@
 // # One table
 //
 // Every record is described once, in internal/schema: id, version, fields with their encodings, types and id spaces.
-// The writers' methods, the typed events and definitions, the enumerations and the tables by which readers decode
-// (files zz_*.go) are generated from it by go generate.
+// The tables by which records are read and written are made of it at start; the writers' methods, the typed events and
+// definitions and the enumerations (files zz_*.go) are generated from it by go generate.
 package otf2

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/nccl-otf2/nccl-otf2/otf2/internal/schema"
 )
 
 //go:generate go run ./internal/gen
@@ -26,7 +28,21 @@ type enumInfo struct {
 type enumValue struct {
 	value uint32
 	name  string
-	since Version
+}
+
+// enumTable finds an enumeration by the type name that a Field gives.
+var enumTable = enumsOf(schema.Enums)
+
+func enumsOf(described []schema.Enum) map[string]*enumInfo {
+	all := make(map[string]*enumInfo, len(described))
+	for _, d := range described {
+		e := &enumInfo{d.Name, d.Flags, make([]enumValue, len(d.Values))}
+		for i, v := range d.Values {
+			e.values[i] = enumValue{uint32(v.Value), v.Name}
+		}
+		all[d.Name] = e
+	}
+	return all
 }
 
 // lookup returns the name of a single value.

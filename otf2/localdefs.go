@@ -141,11 +141,8 @@ func mappingOfType(t Type) MappingType {
 var typeSpaces = func() (s [TypeLocationGroup + 1]MappingType) {
 	for t := range s {
 		s[t] = NoSpace
-		name, _ := enumType.lookup(uint32(t))
-		for _, v := range enumMappingType.values {
-			if v.name == name && Type(t).IsReference() {
-				s[t] = MappingType(v.value)
-			}
+		if name, _ := enumTable["Type"].lookup(uint32(t)); Type(t).IsReference() {
+			s[t] = spaceOf(name)
 		}
 	}
 	return s

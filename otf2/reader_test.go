@@ -284,6 +284,9 @@ func TestFutureRecords(t *testing.T) {
 	if len(events) != 4 || events[0].Kind != 200 || len(events[0].Args) != 0 || events[2].Args[0] != 9 || events[3].Args[0] != 3 {
 		t.Errorf("read %v", events)
 	}
+	if k := EventMpiIrecvRequest; k.UpperName() != "MPI_IRECV_REQUEST" || EventMpiProbe.Since() != 0x0302 || DefClockProperties.Since() != 0x0100 {
+		t.Errorf("%s of %s, %s, %s", k.UpperName(), k.Since(), EventMpiProbe.Since(), DefClockProperties.Since())
+	}
 	if k := EventKind(200); k.Known() || k.String() != "Unknown(200)" || k.UpperName() != "UNKNOWN" {
 		t.Errorf("kind 200: %v", k)
 	}

@@ -2,7 +2,13 @@
 
 package otf2
 
-import "strconv"
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/nccl-otf2/nccl-otf2/otf2/internal/schema"
+)
 
 // EventKind is the kind of an event, its record id in event files. The constants list the kinds with their
 // fields; [EventKind.Fields] gives the fields with their types.
@@ -101,6 +107,69 @@ type recordSpec struct {
 
 // recordTable describes the records of one file kind, by record id. Name is empty for ids without a record.
 type recordTable [256]recordSpec
+
+// The records of each file kind.
+var (
+	eventTable     = tableOf(schema.Events)
+	globalDefTable = tableOf(schema.GlobalOnly, schema.Definitions)
+	localDefTable  = tableOf(schema.LocalOnly, schema.Definitions)
+	snapshotTable  = tableOf(schema.Snapshots)
+	markerTable    = tableOf(schema.Markers)
+	thumbnailTable = tableOf(schema.Thumbnails)
+)
+
+func tableOf(lists ...[]schema.Record) (t recordTable) {
+	for _, list := range lists {
+		for _, r := range list {
+			spec := recordSpec{r.Name, upperName(r.Name), versionOf(r.Since), r.NoLength, make([]Field, len(r.Fields))}
+			for i, f := range r.Fields {
+				spec.Fields[i] = Field{f.Name, encodings[f.Encoding], f.Type, spaceOf(f.Space), versionOf(f.Since), f.Repeated, f.Legacy}
+			}
+			t[r.ID] = spec
+		}
+	}
+	return t
+}
+
+// encodings are the words that descriptions have for encodings.
+var encodings = map[string]Encoding{"u8": EncodingU8, "c32": EncodingC32, "c64": EncodingC64, "s64": EncodingS64, "f64": EncodingF64,
+	"dbl": EncodingDouble, "str": EncodingString, "val": EncodingValue, "idmap": EncodingIDMap}
+
+// versionOf reads "3.1"; "" is 0.
+func versionOf(text string) Version {
+	if text == "" {
+		return 0
+	}
+	before, behind, _ := strings.Cut(text, ".")
+	major, errMajor := strconv.ParseUint(before, 10, 8)
+	minor, errMinor := strconv.ParseUint(behind, 10, 8)
+	if errMajor != nil || errMinor != nil {
+		panic(fmt.Sprintf("otf2: version %q of a record or field", text))
+	}
+	return Version(major<<8 | minor)
+}
+
+// spaceOf finds the id space that is called so; NoSpace of "".
+func spaceOf(name string) MappingType {
+	for _, v := range enumTable["MappingType"].values {
+		if v.name == name {
+			return MappingType(v.value)
+		}
+	}
+	return NoSpace
+}
+
+// upperName turns NameOfRecord into NAME_OF_RECORD, the spelling of otf2-print.
+func upperName(name string) string {
+	var b strings.Builder
+	for i, r := range name {
+		if i > 0 && r >= 'A' && r <= 'Z' {
+			b.WriteByte('_')
+		}
+		b.WriteRune(r)
+	}
+	return strings.ToUpper(b.String())
+}
 
 func (t *recordTable) name(id uint8) string {
 	if n := t[id].Name; n != "" {

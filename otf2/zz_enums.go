@@ -14,13 +14,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v Compression) String() string { return enumCompression.text(uint32(v)) }
-
-var enumCompression = &enumInfo{name: "Compression", flags: false, values: []enumValue{
-	{0x0, "UNDEFINED", 0},
-	{0x1, "NONE", 0},
-	{0x2, "ZLIB", 0},
-}}
+func (v Compression) String() string { return enumTable["Compression"].text(uint32(v)) }
 
 // FileSubstrate is OTF2's enumeration of that name, uint8 on disk.
 type FileSubstrate uint8
@@ -34,14 +28,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v FileSubstrate) String() string { return enumFileSubstrate.text(uint32(v)) }
-
-var enumFileSubstrate = &enumInfo{name: "FileSubstrate", flags: false, values: []enumValue{
-	{0x0, "UNDEFINED", 0},
-	{0x1, "POSIX", 0},
-	{0x2, "SION", 0},
-	{0x3, "NONE", 0},
-}}
+func (v FileSubstrate) String() string { return enumTable["FileSubstrate"].text(uint32(v)) }
 
 // MappingType is OTF2's enumeration of that name, uint8 on disk.
 type MappingType uint8
@@ -66,25 +53,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v MappingType) String() string { return enumMappingType.text(uint32(v)) }
-
-var enumMappingType = &enumInfo{name: "MappingType", flags: false, values: []enumValue{
-	{0x0, "STRING", 0},
-	{0x1, "ATTRIBUTE", 0},
-	{0x2, "LOCATION", 0},
-	{0x3, "REGION", 0},
-	{0x4, "GROUP", 0},
-	{0x5, "METRIC", 0},
-	{0x6, "COMM", 0},
-	{0x7, "PARAMETER", 0},
-	{0x8, "RMA_WIN", 0x0102},
-	{0x9, "SOURCE_CODE_LOCATION", 0x0105},
-	{0xa, "CALLING_CONTEXT", 0x0105},
-	{0xb, "INTERRUPT_GENERATOR", 0x0105},
-	{0xc, "IO_FILE", 0x0201},
-	{0xd, "IO_HANDLE", 0x0201},
-	{0xe, "LOCATION_GROUP", 0x0300},
-}}
+func (v MappingType) String() string { return enumTable["MappingType"].text(uint32(v)) }
 
 // Type is OTF2's enumeration of that name, uint8 on disk.
 type Type uint8
@@ -120,36 +89,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v Type) String() string { return enumType.text(uint32(v)) }
-
-var enumType = &enumInfo{name: "Type", flags: false, values: []enumValue{
-	{0x0, "NONE", 0},
-	{0x1, "UINT8", 0},
-	{0x2, "UINT16", 0},
-	{0x3, "UINT32", 0},
-	{0x4, "UINT64", 0},
-	{0x5, "INT8", 0},
-	{0x6, "INT16", 0},
-	{0x7, "INT32", 0},
-	{0x8, "INT64", 0},
-	{0x9, "FLOAT", 0},
-	{0xa, "DOUBLE", 0},
-	{0xb, "STRING", 0},
-	{0xc, "ATTRIBUTE", 0},
-	{0xd, "LOCATION", 0},
-	{0xe, "REGION", 0},
-	{0xf, "GROUP", 0},
-	{0x10, "METRIC", 0},
-	{0x11, "COMM", 0},
-	{0x12, "PARAMETER", 0},
-	{0x13, "RMA_WIN", 0x0102},
-	{0x14, "SOURCE_CODE_LOCATION", 0x0105},
-	{0x15, "CALLING_CONTEXT", 0x0105},
-	{0x16, "INTERRUPT_GENERATOR", 0x0105},
-	{0x17, "IO_FILE", 0x0201},
-	{0x18, "IO_HANDLE", 0x0201},
-	{0x19, "LOCATION_GROUP", 0x0300},
-}}
+func (v Type) String() string { return enumTable["Type"].text(uint32(v)) }
 
 // Paradigm is OTF2's enumeration of that name, uint8 on disk.
 type Paradigm uint8
@@ -185,36 +125,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v Paradigm) String() string { return enumParadigm.text(uint32(v)) }
-
-var enumParadigm = &enumInfo{name: "Paradigm", flags: false, values: []enumValue{
-	{0x0, "UNKNOWN", 0},
-	{0x1, "USER", 0},
-	{0x2, "COMPILER", 0},
-	{0x3, "OPENMP", 0},
-	{0x4, "MPI", 0},
-	{0x5, "CUDA", 0},
-	{0x6, "MEASUREMENT_SYSTEM", 0x0102},
-	{0x7, "PTHREAD", 0x0103},
-	{0x8, "HMPP", 0x0103},
-	{0x9, "OMPSS", 0x0103},
-	{0xa, "HARDWARE", 0x0103},
-	{0xb, "GASPI", 0x0104},
-	{0xc, "UPC", 0x0104},
-	{0xd, "SHMEM", 0x0104},
-	{0xe, "WINTHREAD", 0x0105},
-	{0xf, "QTTHREAD", 0x0105},
-	{0x10, "ACETHREAD", 0x0105},
-	{0x11, "TBBTHREAD", 0x0105},
-	{0x12, "OPENACC", 0x0105},
-	{0x13, "OPENCL", 0x0105},
-	{0x14, "MTAPI", 0x0105},
-	{0x15, "SAMPLING", 0x0105},
-	{0x16, "NONE", 0x0200},
-	{0x17, "HIP", 0x0203},
-	{0x18, "KOKKOS", 0x0203},
-	{0x19, "OPENMP_TARGET", 0x0301},
-}}
+func (v Paradigm) String() string { return enumTable["Paradigm"].text(uint32(v)) }
 
 // ParadigmClass is OTF2's enumeration of that name, uint8 on disk.
 type ParadigmClass uint8
@@ -228,14 +139,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v ParadigmClass) String() string { return enumParadigmClass.text(uint32(v)) }
-
-var enumParadigmClass = &enumInfo{name: "ParadigmClass", flags: false, values: []enumValue{
-	{0x0, "PROCESS", 0},
-	{0x1, "THREAD_FORK_JOIN", 0},
-	{0x2, "THREAD_CREATE_WAIT", 0},
-	{0x3, "ACCELERATOR", 0},
-}}
+func (v ParadigmClass) String() string { return enumTable["ParadigmClass"].text(uint32(v)) }
 
 // ParadigmProperty is OTF2's enumeration of that name, uint8 on disk.
 type ParadigmProperty uint8
@@ -248,13 +152,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v ParadigmProperty) String() string { return enumParadigmProperty.text(uint32(v)) }
-
-var enumParadigmProperty = &enumInfo{name: "ParadigmProperty", flags: false, values: []enumValue{
-	{0x0, "COMM_NAME_TEMPLATE", 0},
-	{0x1, "RMA_WIN_NAME_TEMPLATE", 0},
-	{0x2, "RMA_ONLY", 0},
-}}
+func (v ParadigmProperty) String() string { return enumTable["ParadigmProperty"].text(uint32(v)) }
 
 // ThumbnailType is OTF2's enumeration of that name, uint8 on disk.
 type ThumbnailType uint8
@@ -270,16 +168,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v ThumbnailType) String() string { return enumThumbnailType.text(uint32(v)) }
-
-var enumThumbnailType = &enumInfo{name: "ThumbnailType", flags: false, values: []enumValue{
-	{0x0, "REGION", 0},
-	{0x1, "METRIC", 0},
-	{0x2, "ATTRIBUTES", 0},
-	{0x3, "COMM", 0x0301},
-	{0x4, "RMA_WIN", 0x0301},
-	{0x5, "IO_HANDLE", 0x0301},
-}}
+func (v ThumbnailType) String() string { return enumTable["ThumbnailType"].text(uint32(v)) }
 
 // SystemTreeDomain is OTF2's enumeration of that name, uint8 on disk.
 type SystemTreeDomain uint8
@@ -298,19 +187,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v SystemTreeDomain) String() string { return enumSystemTreeDomain.text(uint32(v)) }
-
-var enumSystemTreeDomain = &enumInfo{name: "SystemTreeDomain", flags: false, values: []enumValue{
-	{0x0, "MACHINE", 0},
-	{0x1, "SHARED_MEMORY", 0},
-	{0x2, "NUMA", 0},
-	{0x3, "SOCKET", 0},
-	{0x4, "CACHE", 0},
-	{0x5, "CORE", 0},
-	{0x6, "PU", 0},
-	{0x7, "ACCELERATOR_DEVICE", 0x0300},
-	{0x8, "NETWORKING_DEVICE", 0x0300},
-}}
+func (v SystemTreeDomain) String() string { return enumTable["SystemTreeDomain"].text(uint32(v)) }
 
 // LocationGroupType is OTF2's enumeration of that name, uint8 on disk.
 type LocationGroupType uint8
@@ -323,13 +200,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v LocationGroupType) String() string { return enumLocationGroupType.text(uint32(v)) }
-
-var enumLocationGroupType = &enumInfo{name: "LocationGroupType", flags: false, values: []enumValue{
-	{0x0, "UNKNOWN", 0},
-	{0x1, "PROCESS", 0},
-	{0x2, "ACCELERATOR", 0x0300},
-}}
+func (v LocationGroupType) String() string { return enumTable["LocationGroupType"].text(uint32(v)) }
 
 // LocationType is OTF2's enumeration of that name, uint8 on disk.
 type LocationType uint8
@@ -343,14 +214,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v LocationType) String() string { return enumLocationType.text(uint32(v)) }
-
-var enumLocationType = &enumInfo{name: "LocationType", flags: false, values: []enumValue{
-	{0x0, "UNKNOWN", 0},
-	{0x1, "CPU_THREAD", 0},
-	{0x2, "ACCELERATOR_STREAM", 0},
-	{0x3, "METRIC", 0},
-}}
+func (v LocationType) String() string { return enumTable["LocationType"].text(uint32(v)) }
 
 // RegionRole is OTF2's enumeration of that name, uint8 on disk.
 type RegionRole uint8
@@ -401,51 +265,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v RegionRole) String() string { return enumRegionRole.text(uint32(v)) }
-
-var enumRegionRole = &enumInfo{name: "RegionRole", flags: false, values: []enumValue{
-	{0x0, "UNKNOWN", 0},
-	{0x1, "FUNCTION", 0},
-	{0x2, "WRAPPER", 0},
-	{0x3, "LOOP", 0},
-	{0x4, "CODE", 0},
-	{0x5, "PARALLEL", 0},
-	{0x6, "SECTIONS", 0},
-	{0x7, "SECTION", 0},
-	{0x8, "WORKSHARE", 0},
-	{0x9, "SINGLE", 0},
-	{0xa, "SINGLE_SBLOCK", 0},
-	{0xb, "MASTER", 0},
-	{0xc, "CRITICAL", 0},
-	{0xd, "CRITICAL_SBLOCK", 0},
-	{0xe, "ATOMIC", 0},
-	{0xf, "BARRIER", 0},
-	{0x10, "IMPLICIT_BARRIER", 0},
-	{0x11, "FLUSH", 0},
-	{0x12, "ORDERED", 0},
-	{0x13, "ORDERED_SBLOCK", 0},
-	{0x14, "TASK", 0},
-	{0x15, "TASK_CREATE", 0},
-	{0x16, "TASK_WAIT", 0},
-	{0x17, "COLL_ONE2ALL", 0},
-	{0x18, "COLL_ALL2ONE", 0},
-	{0x19, "COLL_ALL2ALL", 0},
-	{0x1a, "COLL_OTHER", 0},
-	{0x1b, "FILE_IO", 0},
-	{0x1c, "POINT2POINT", 0},
-	{0x1d, "RMA", 0},
-	{0x1e, "DATA_TRANSFER", 0},
-	{0x1f, "ARTIFICIAL", 0x0102},
-	{0x20, "THREAD_CREATE", 0x0103},
-	{0x21, "THREAD_WAIT", 0x0103},
-	{0x22, "TASK_UNTIED", 0x0105},
-	{0x23, "ALLOCATE", 0x0200},
-	{0x24, "DEALLOCATE", 0x0200},
-	{0x25, "REALLOCATE", 0x0200},
-	{0x26, "FILE_IO_METADATA", 0x0201},
-	{0x27, "CANCEL", 0x0301},
-	{0x28, "KERNEL", 0x0301},
-}}
+func (v RegionRole) String() string { return enumTable["RegionRole"].text(uint32(v)) }
 
 // RegionFlag is OTF2's enumeration of that name, uint32 on disk.
 // Its values are bits that may be combined.
@@ -459,13 +279,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v RegionFlag) String() string { return enumRegionFlag.text(uint32(v)) }
-
-var enumRegionFlag = &enumInfo{name: "RegionFlag", flags: true, values: []enumValue{
-	{0x0, "NONE", 0},
-	{0x1, "DYNAMIC", 0},
-	{0x2, "PHASE", 0},
-}}
+func (v RegionFlag) String() string { return enumTable["RegionFlag"].text(uint32(v)) }
 
 // GroupType is OTF2's enumeration of that name, uint8 on disk.
 type GroupType uint8
@@ -483,18 +297,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v GroupType) String() string { return enumGroupType.text(uint32(v)) }
-
-var enumGroupType = &enumInfo{name: "GroupType", flags: false, values: []enumValue{
-	{0x0, "UNKNOWN", 0},
-	{0x1, "LOCATIONS", 0},
-	{0x2, "REGIONS", 0},
-	{0x3, "METRIC", 0},
-	{0x4, "COMM_LOCATIONS", 0},
-	{0x5, "COMM_GROUP", 0},
-	{0x6, "COMM_SELF", 0},
-	{0x7, "COMM_LOCATION_GROUPS", 0x0302},
-}}
+func (v GroupType) String() string { return enumTable["GroupType"].text(uint32(v)) }
 
 // GroupFlag is OTF2's enumeration of that name, uint32 on disk.
 // Its values are bits that may be combined.
@@ -507,12 +310,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v GroupFlag) String() string { return enumGroupFlag.text(uint32(v)) }
-
-var enumGroupFlag = &enumInfo{name: "GroupFlag", flags: true, values: []enumValue{
-	{0x0, "NONE", 0},
-	{0x1, "GLOBAL_MEMBERS", 0},
-}}
+func (v GroupFlag) String() string { return enumTable["GroupFlag"].text(uint32(v)) }
 
 // Base is OTF2's enumeration of that name, uint8 on disk.
 type Base uint8
@@ -524,12 +322,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v Base) String() string { return enumBase.text(uint32(v)) }
-
-var enumBase = &enumInfo{name: "Base", flags: false, values: []enumValue{
-	{0x0, "BINARY", 0},
-	{0x1, "DECIMAL", 0},
-}}
+func (v Base) String() string { return enumTable["Base"].text(uint32(v)) }
 
 // MetricOccurrence is OTF2's enumeration of that name, uint8 on disk.
 type MetricOccurrence uint8
@@ -542,13 +335,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v MetricOccurrence) String() string { return enumMetricOccurrence.text(uint32(v)) }
-
-var enumMetricOccurrence = &enumInfo{name: "MetricOccurrence", flags: false, values: []enumValue{
-	{0x0, "SYNCHRONOUS_STRICT", 0},
-	{0x1, "SYNCHRONOUS", 0},
-	{0x2, "ASYNCHRONOUS", 0},
-}}
+func (v MetricOccurrence) String() string { return enumTable["MetricOccurrence"].text(uint32(v)) }
 
 // MetricType is OTF2's enumeration of that name, uint8 on disk.
 type MetricType uint8
@@ -562,14 +349,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v MetricType) String() string { return enumMetricType.text(uint32(v)) }
-
-var enumMetricType = &enumInfo{name: "MetricType", flags: false, values: []enumValue{
-	{0x0, "OTHER", 0},
-	{0x1, "PAPI", 0},
-	{0x2, "RUSAGE", 0},
-	{0x3, "USER", 0},
-}}
+func (v MetricType) String() string { return enumTable["MetricType"].text(uint32(v)) }
 
 // MetricMode is OTF2's enumeration of that name, uint8 on disk.
 type MetricMode uint8
@@ -589,20 +369,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v MetricMode) String() string { return enumMetricMode.text(uint32(v)) }
-
-var enumMetricMode = &enumInfo{name: "MetricMode", flags: false, values: []enumValue{
-	{0x0, "ACCUMULATED_START", 0},
-	{0x10, "ACCUMULATED_POINT", 0},
-	{0x20, "ACCUMULATED_LAST", 0},
-	{0x30, "ACCUMULATED_NEXT", 0},
-	{0x11, "ABSOLUTE_POINT", 0},
-	{0x21, "ABSOLUTE_LAST", 0},
-	{0x31, "ABSOLUTE_NEXT", 0},
-	{0x12, "RELATIVE_POINT", 0},
-	{0x22, "RELATIVE_LAST", 0},
-	{0x32, "RELATIVE_NEXT", 0},
-}}
+func (v MetricMode) String() string { return enumTable["MetricMode"].text(uint32(v)) }
 
 // MetricScope is OTF2's enumeration of that name, uint8 on disk.
 type MetricScope uint8
@@ -616,14 +383,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v MetricScope) String() string { return enumMetricScope.text(uint32(v)) }
-
-var enumMetricScope = &enumInfo{name: "MetricScope", flags: false, values: []enumValue{
-	{0x0, "LOCATION", 0},
-	{0x1, "LOCATION_GROUP", 0},
-	{0x2, "SYSTEM_TREE_NODE", 0},
-	{0x3, "GROUP", 0},
-}}
+func (v MetricScope) String() string { return enumTable["MetricScope"].text(uint32(v)) }
 
 // RecorderKind is OTF2's enumeration of that name, uint8 on disk.
 type RecorderKind uint8
@@ -637,14 +397,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v RecorderKind) String() string { return enumRecorderKind.text(uint32(v)) }
-
-var enumRecorderKind = &enumInfo{name: "RecorderKind", flags: false, values: []enumValue{
-	{0x0, "UNKNOWN", 0},
-	{0x1, "ABSTRACT", 0},
-	{0x2, "CPU", 0},
-	{0x3, "GPU", 0},
-}}
+func (v RecorderKind) String() string { return enumTable["RecorderKind"].text(uint32(v)) }
 
 // ParameterType is OTF2's enumeration of that name, uint8 on disk.
 type ParameterType uint8
@@ -657,13 +410,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v ParameterType) String() string { return enumParameterType.text(uint32(v)) }
-
-var enumParameterType = &enumInfo{name: "ParameterType", flags: false, values: []enumValue{
-	{0x0, "STRING", 0},
-	{0x1, "INT64", 0},
-	{0x2, "UINT64", 0},
-}}
+func (v ParameterType) String() string { return enumTable["ParameterType"].text(uint32(v)) }
 
 // CartPeriodicity is OTF2's enumeration of that name, uint8 on disk.
 type CartPeriodicity uint8
@@ -675,12 +422,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v CartPeriodicity) String() string { return enumCartPeriodicity.text(uint32(v)) }
-
-var enumCartPeriodicity = &enumInfo{name: "CartPeriodicity", flags: false, values: []enumValue{
-	{0x0, "FALSE", 0},
-	{0x1, "TRUE", 0},
-}}
+func (v CartPeriodicity) String() string { return enumTable["CartPeriodicity"].text(uint32(v)) }
 
 // InterruptGeneratorMode is OTF2's enumeration of that name, uint8 on disk.
 type InterruptGeneratorMode uint8
@@ -692,12 +434,9 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v InterruptGeneratorMode) String() string { return enumInterruptGeneratorMode.text(uint32(v)) }
-
-var enumInterruptGeneratorMode = &enumInfo{name: "InterruptGeneratorMode", flags: false, values: []enumValue{
-	{0x0, "TIME", 0},
-	{0x1, "COUNT", 0},
-}}
+func (v InterruptGeneratorMode) String() string {
+	return enumTable["InterruptGeneratorMode"].text(uint32(v))
+}
 
 // IoParadigmClass is OTF2's enumeration of that name, uint8 on disk.
 type IoParadigmClass uint8
@@ -709,12 +448,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v IoParadigmClass) String() string { return enumIoParadigmClass.text(uint32(v)) }
-
-var enumIoParadigmClass = &enumInfo{name: "IoParadigmClass", flags: false, values: []enumValue{
-	{0x0, "SERIAL", 0},
-	{0x1, "PARALLEL", 0},
-}}
+func (v IoParadigmClass) String() string { return enumTable["IoParadigmClass"].text(uint32(v)) }
 
 // IoParadigmFlag is OTF2's enumeration of that name, uint32 on disk.
 // Its values are bits that may be combined.
@@ -727,12 +461,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v IoParadigmFlag) String() string { return enumIoParadigmFlag.text(uint32(v)) }
-
-var enumIoParadigmFlag = &enumInfo{name: "IoParadigmFlag", flags: true, values: []enumValue{
-	{0x0, "NONE", 0},
-	{0x1, "OS", 0},
-}}
+func (v IoParadigmFlag) String() string { return enumTable["IoParadigmFlag"].text(uint32(v)) }
 
 // IoParadigmProperty is OTF2's enumeration of that name, uint8 on disk.
 type IoParadigmProperty uint8
@@ -743,11 +472,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v IoParadigmProperty) String() string { return enumIoParadigmProperty.text(uint32(v)) }
-
-var enumIoParadigmProperty = &enumInfo{name: "IoParadigmProperty", flags: false, values: []enumValue{
-	{0x0, "VERSION", 0},
-}}
+func (v IoParadigmProperty) String() string { return enumTable["IoParadigmProperty"].text(uint32(v)) }
 
 // IoHandleFlag is OTF2's enumeration of that name, uint32 on disk.
 // Its values are bits that may be combined.
@@ -761,13 +486,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v IoHandleFlag) String() string { return enumIoHandleFlag.text(uint32(v)) }
-
-var enumIoHandleFlag = &enumInfo{name: "IoHandleFlag", flags: true, values: []enumValue{
-	{0x0, "NONE", 0},
-	{0x1, "PRE_CREATED", 0},
-	{0x2, "ALL_PROXY", 0},
-}}
+func (v IoHandleFlag) String() string { return enumTable["IoHandleFlag"].text(uint32(v)) }
 
 // IoAccessMode is OTF2's enumeration of that name, uint8 on disk.
 type IoAccessMode uint8
@@ -782,15 +501,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v IoAccessMode) String() string { return enumIoAccessMode.text(uint32(v)) }
-
-var enumIoAccessMode = &enumInfo{name: "IoAccessMode", flags: false, values: []enumValue{
-	{0x0, "READ_ONLY", 0},
-	{0x1, "WRITE_ONLY", 0},
-	{0x2, "READ_WRITE", 0},
-	{0x3, "EXECUTE_ONLY", 0},
-	{0x4, "SEARCH_ONLY", 0},
-}}
+func (v IoAccessMode) String() string { return enumTable["IoAccessMode"].text(uint32(v)) }
 
 // IoStatusFlag is OTF2's enumeration of that name, uint32 on disk.
 // Its values are bits that may be combined.
@@ -811,20 +522,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v IoStatusFlag) String() string { return enumIoStatusFlag.text(uint32(v)) }
-
-var enumIoStatusFlag = &enumInfo{name: "IoStatusFlag", flags: true, values: []enumValue{
-	{0x0, "NONE", 0},
-	{0x1, "CLOSE_ON_EXEC", 0},
-	{0x2, "APPEND", 0},
-	{0x4, "NON_BLOCKING", 0},
-	{0x8, "ASYNC", 0},
-	{0x10, "SYNC", 0},
-	{0x20, "DATA_SYNC", 0},
-	{0x40, "AVOID_CACHING", 0},
-	{0x80, "NO_ACCESS_TIME", 0},
-	{0x100, "DELETE_ON_CLOSE", 0},
-}}
+func (v IoStatusFlag) String() string { return enumTable["IoStatusFlag"].text(uint32(v)) }
 
 // CommFlag is OTF2's enumeration of that name, uint32 on disk.
 // Its values are bits that may be combined.
@@ -837,12 +535,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v CommFlag) String() string { return enumCommFlag.text(uint32(v)) }
-
-var enumCommFlag = &enumInfo{name: "CommFlag", flags: true, values: []enumValue{
-	{0x0, "NONE", 0},
-	{0x1, "CREATE_DESTROY_EVENTS", 0},
-}}
+func (v CommFlag) String() string { return enumTable["CommFlag"].text(uint32(v)) }
 
 // RmaWinFlag is OTF2's enumeration of that name, uint32 on disk.
 // Its values are bits that may be combined.
@@ -855,12 +548,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v RmaWinFlag) String() string { return enumRmaWinFlag.text(uint32(v)) }
-
-var enumRmaWinFlag = &enumInfo{name: "RmaWinFlag", flags: true, values: []enumValue{
-	{0x0, "NONE", 0},
-	{0x1, "CREATE_DESTROY_EVENTS", 0},
-}}
+func (v RmaWinFlag) String() string { return enumTable["RmaWinFlag"].text(uint32(v)) }
 
 // MeasurementMode is OTF2's enumeration of that name, uint8 on disk.
 type MeasurementMode uint8
@@ -872,12 +560,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v MeasurementMode) String() string { return enumMeasurementMode.text(uint32(v)) }
-
-var enumMeasurementMode = &enumInfo{name: "MeasurementMode", flags: false, values: []enumValue{
-	{0x1, "ON", 0},
-	{0x2, "OFF", 0},
-}}
+func (v MeasurementMode) String() string { return enumTable["MeasurementMode"].text(uint32(v)) }
 
 // CollectiveOp is OTF2's enumeration of that name, uint8 on disk.
 type CollectiveOp uint8
@@ -910,33 +593,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v CollectiveOp) String() string { return enumCollectiveOp.text(uint32(v)) }
-
-var enumCollectiveOp = &enumInfo{name: "CollectiveOp", flags: false, values: []enumValue{
-	{0x0, "BARRIER", 0},
-	{0x1, "BCAST", 0},
-	{0x2, "GATHER", 0},
-	{0x3, "GATHERV", 0},
-	{0x4, "SCATTER", 0},
-	{0x5, "SCATTERV", 0},
-	{0x6, "ALLGATHER", 0},
-	{0x7, "ALLGATHERV", 0},
-	{0x8, "ALLTOALL", 0},
-	{0x9, "ALLTOALLV", 0},
-	{0xa, "ALLTOALLW", 0},
-	{0xb, "ALLREDUCE", 0},
-	{0xc, "REDUCE", 0},
-	{0xd, "REDUCE_SCATTER", 0},
-	{0xe, "SCAN", 0},
-	{0xf, "EXSCAN", 0},
-	{0x10, "REDUCE_SCATTER_BLOCK", 0},
-	{0x11, "CREATE_HANDLE", 0},
-	{0x12, "DESTROY_HANDLE", 0},
-	{0x13, "ALLOCATE", 0},
-	{0x14, "DEALLOCATE", 0},
-	{0x15, "CREATE_HANDLE_AND_ALLOCATE", 0},
-	{0x16, "DESTROY_HANDLE_AND_DEALLOCATE", 0},
-}}
+func (v CollectiveOp) String() string { return enumTable["CollectiveOp"].text(uint32(v)) }
 
 // RmaSyncType is OTF2's enumeration of that name, uint8 on disk.
 type RmaSyncType uint8
@@ -949,13 +606,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v RmaSyncType) String() string { return enumRmaSyncType.text(uint32(v)) }
-
-var enumRmaSyncType = &enumInfo{name: "RmaSyncType", flags: false, values: []enumValue{
-	{0x0, "MEMORY", 0},
-	{0x1, "NOTIFY_IN", 0},
-	{0x2, "NOTIFY_OUT", 0},
-}}
+func (v RmaSyncType) String() string { return enumTable["RmaSyncType"].text(uint32(v)) }
 
 // RmaSyncLevel is OTF2's enumeration of that name, uint32 on disk.
 // Its values are bits that may be combined.
@@ -969,13 +620,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v RmaSyncLevel) String() string { return enumRmaSyncLevel.text(uint32(v)) }
-
-var enumRmaSyncLevel = &enumInfo{name: "RmaSyncLevel", flags: true, values: []enumValue{
-	{0x0, "NONE", 0},
-	{0x1, "PROCESS", 0},
-	{0x2, "MEMORY", 0},
-}}
+func (v RmaSyncLevel) String() string { return enumTable["RmaSyncLevel"].text(uint32(v)) }
 
 // LockType is OTF2's enumeration of that name, uint8 on disk.
 type LockType uint8
@@ -987,12 +632,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v LockType) String() string { return enumLockType.text(uint32(v)) }
-
-var enumLockType = &enumInfo{name: "LockType", flags: false, values: []enumValue{
-	{0x0, "EXCLUSIVE", 0},
-	{0x1, "SHARED", 0},
-}}
+func (v LockType) String() string { return enumTable["LockType"].text(uint32(v)) }
 
 // RmaAtomicType is OTF2's enumeration of that name, uint8 on disk.
 type RmaAtomicType uint8
@@ -1010,18 +650,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v RmaAtomicType) String() string { return enumRmaAtomicType.text(uint32(v)) }
-
-var enumRmaAtomicType = &enumInfo{name: "RmaAtomicType", flags: false, values: []enumValue{
-	{0x0, "ACCUMULATE", 0},
-	{0x1, "INCREMENT", 0},
-	{0x2, "TEST_AND_SET", 0},
-	{0x3, "COMPARE_AND_SWAP", 0},
-	{0x4, "SWAP", 0x0104},
-	{0x5, "FETCH_AND_ADD", 0x0104},
-	{0x6, "FETCH_AND_INCREMENT", 0x0104},
-	{0x7, "FETCH_AND_ACCUMULATE", 0x0201},
-}}
+func (v RmaAtomicType) String() string { return enumTable["RmaAtomicType"].text(uint32(v)) }
 
 // IoCreationFlag is OTF2's enumeration of that name, uint32 on disk.
 // Its values are bits that may be combined.
@@ -1044,22 +673,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v IoCreationFlag) String() string { return enumIoCreationFlag.text(uint32(v)) }
-
-var enumIoCreationFlag = &enumInfo{name: "IoCreationFlag", flags: true, values: []enumValue{
-	{0x0, "NONE", 0},
-	{0x1, "CREATE", 0},
-	{0x2, "TRUNCATE", 0},
-	{0x4, "DIRECTORY", 0},
-	{0x8, "EXCLUSIVE", 0},
-	{0x10, "NO_CONTROLLING_TERMINAL", 0},
-	{0x20, "NO_FOLLOW", 0},
-	{0x40, "PATH", 0},
-	{0x80, "TEMPORARY_FILE", 0},
-	{0x100, "LARGEFILE", 0},
-	{0x200, "NO_SEEK", 0},
-	{0x400, "UNIQUE", 0},
-}}
+func (v IoCreationFlag) String() string { return enumTable["IoCreationFlag"].text(uint32(v)) }
 
 // IoSeekOption is OTF2's enumeration of that name, uint8 on disk.
 type IoSeekOption uint8
@@ -1074,15 +688,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v IoSeekOption) String() string { return enumIoSeekOption.text(uint32(v)) }
-
-var enumIoSeekOption = &enumInfo{name: "IoSeekOption", flags: false, values: []enumValue{
-	{0x0, "FROM_START", 0},
-	{0x1, "FROM_CURRENT", 0},
-	{0x2, "FROM_END", 0},
-	{0x3, "DATA", 0},
-	{0x4, "HOLE", 0},
-}}
+func (v IoSeekOption) String() string { return enumTable["IoSeekOption"].text(uint32(v)) }
 
 // IoOperationMode is OTF2's enumeration of that name, uint8 on disk.
 type IoOperationMode uint8
@@ -1095,13 +701,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v IoOperationMode) String() string { return enumIoOperationMode.text(uint32(v)) }
-
-var enumIoOperationMode = &enumInfo{name: "IoOperationMode", flags: false, values: []enumValue{
-	{0x0, "READ", 0},
-	{0x1, "WRITE", 0},
-	{0x2, "FLUSH", 0},
-}}
+func (v IoOperationMode) String() string { return enumTable["IoOperationMode"].text(uint32(v)) }
 
 // IoOperationFlag is OTF2's enumeration of that name, uint32 on disk.
 // Its values are bits that may be combined.
@@ -1115,13 +715,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v IoOperationFlag) String() string { return enumIoOperationFlag.text(uint32(v)) }
-
-var enumIoOperationFlag = &enumInfo{name: "IoOperationFlag", flags: true, values: []enumValue{
-	{0x0, "NONE", 0},
-	{0x1, "NON_BLOCKING", 0},
-	{0x2, "COLLECTIVE", 0},
-}}
+func (v IoOperationFlag) String() string { return enumTable["IoOperationFlag"].text(uint32(v)) }
 
 // Values of a root field that are no rank.
 const (
@@ -1129,12 +723,6 @@ const (
 	CollectiveRootSelf      uint32 = 0xfffffffe
 	CollectiveRootThisGroup uint32 = 0xfffffffd
 )
-
-var enumCollectiveRoot = &enumInfo{name: "CollectiveRoot", flags: false, values: []enumValue{
-	{0xffffffff, "NONE", 0},
-	{0xfffffffe, "SELF", 0},
-	{0xfffffffd, "THIS_GROUP", 0},
-}}
 
 // MarkerSeverity is OTF2's enumeration of that name, uint8 on disk.
 type MarkerSeverity uint8
@@ -1148,14 +736,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v MarkerSeverity) String() string { return enumMarkerSeverity.text(uint32(v)) }
-
-var enumMarkerSeverity = &enumInfo{name: "MarkerSeverity", flags: false, values: []enumValue{
-	{0x0, "NONE", 0},
-	{0x1, "LOW", 0},
-	{0x2, "MEDIUM", 0},
-	{0x3, "HIGH", 0},
-}}
+func (v MarkerSeverity) String() string { return enumTable["MarkerSeverity"].text(uint32(v)) }
 
 // MarkerScope is OTF2's enumeration of that name, uint8 on disk.
 type MarkerScope uint8
@@ -1171,62 +752,4 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v MarkerScope) String() string { return enumMarkerScope.text(uint32(v)) }
-
-var enumMarkerScope = &enumInfo{name: "MarkerScope", flags: false, values: []enumValue{
-	{0x0, "GLOBAL", 0},
-	{0x1, "LOCATION", 0},
-	{0x2, "LOCATION_GROUP", 0},
-	{0x3, "SYSTEM_TREE_NODE", 0},
-	{0x4, "GROUP", 0},
-	{0x5, "COMM", 0},
-}}
-
-// enumTable finds an enumeration by the type name that a Field gives.
-var enumTable = map[string]*enumInfo{
-	"Compression":            enumCompression,
-	"FileSubstrate":          enumFileSubstrate,
-	"MappingType":            enumMappingType,
-	"Type":                   enumType,
-	"Paradigm":               enumParadigm,
-	"ParadigmClass":          enumParadigmClass,
-	"ParadigmProperty":       enumParadigmProperty,
-	"ThumbnailType":          enumThumbnailType,
-	"SystemTreeDomain":       enumSystemTreeDomain,
-	"LocationGroupType":      enumLocationGroupType,
-	"LocationType":           enumLocationType,
-	"RegionRole":             enumRegionRole,
-	"RegionFlag":             enumRegionFlag,
-	"GroupType":              enumGroupType,
-	"GroupFlag":              enumGroupFlag,
-	"Base":                   enumBase,
-	"MetricOccurrence":       enumMetricOccurrence,
-	"MetricType":             enumMetricType,
-	"MetricMode":             enumMetricMode,
-	"MetricScope":            enumMetricScope,
-	"RecorderKind":           enumRecorderKind,
-	"ParameterType":          enumParameterType,
-	"CartPeriodicity":        enumCartPeriodicity,
-	"InterruptGeneratorMode": enumInterruptGeneratorMode,
-	"IoParadigmClass":        enumIoParadigmClass,
-	"IoParadigmFlag":         enumIoParadigmFlag,
-	"IoParadigmProperty":     enumIoParadigmProperty,
-	"IoHandleFlag":           enumIoHandleFlag,
-	"IoAccessMode":           enumIoAccessMode,
-	"IoStatusFlag":           enumIoStatusFlag,
-	"CommFlag":               enumCommFlag,
-	"RmaWinFlag":             enumRmaWinFlag,
-	"MeasurementMode":        enumMeasurementMode,
-	"CollectiveOp":           enumCollectiveOp,
-	"RmaSyncType":            enumRmaSyncType,
-	"RmaSyncLevel":           enumRmaSyncLevel,
-	"LockType":               enumLockType,
-	"RmaAtomicType":          enumRmaAtomicType,
-	"IoCreationFlag":         enumIoCreationFlag,
-	"IoSeekOption":           enumIoSeekOption,
-	"IoOperationMode":        enumIoOperationMode,
-	"IoOperationFlag":        enumIoOperationFlag,
-	"CollectiveRoot":         enumCollectiveRoot,
-	"MarkerSeverity":         enumMarkerSeverity,
-	"MarkerScope":            enumMarkerScope,
-}
+func (v MarkerScope) String() string { return enumTable["MarkerScope"].text(uint32(v)) }

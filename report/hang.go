@@ -167,16 +167,16 @@ func sentenceOn(h *hang.Stuck) string {
 	}
 	var parts []string
 	if l := by["missing"]; len(l) > 0 {
-		parts = append(parts, rankList(l)+" missing")
+		parts = append(parts, units.NameList(l)+" missing")
 	}
 	if l := by["inside"]; len(l) > 0 {
-		parts = append(parts, rankList(l)+" inside")
+		parts = append(parts, units.NameList(l)+" inside")
 	}
 	if l := by["done"]; len(l) > 0 {
-		parts = append(parts, rankList(l)+" done")
+		parts = append(parts, units.NameList(l)+" done")
 	}
 	if l := by["no data"]; len(l) > 0 {
-		parts = append(parts, "no data of "+rankList(l))
+		parts = append(parts, "no data of "+units.NameList(l))
 	}
 	age := units.Time(float64(h.Age))
 	if h.AtLeast {
@@ -203,25 +203,4 @@ func verdictWords(v hang.Verdict) string {
 		return "called, and its other end is not known"
 	}
 	return string(v)
-}
-
-// maxRankList is how many ranks a sentence names.
-const maxRankList = 16
-
-// rankList names ranks: "Ranks 0, 2", and those that are not numbered one by one.
-func rankList(names []string) string {
-	short := make([]string, 0, len(names))
-	for _, name := range names {
-		if number, ok := strings.CutPrefix(name, "Rank "); ok && !strings.Contains(number, " ") {
-			short = append(short, number)
-		}
-	}
-	head := "Ranks "
-	if len(short) < len(names) || len(names) == 1 {
-		head, short = "", names
-	}
-	if len(names) > maxRankList {
-		return fmt.Sprintf("%d ranks (%s%s, …)", len(names), head, strings.Join(short[:maxRankList], ", "))
-	}
-	return head + strings.Join(short, ", ")
 }

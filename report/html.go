@@ -141,7 +141,7 @@ var kindNames = map[verdict.Kind]string{
 }
 
 func culpritOf(c *verdict.Culprit, clock Clock) culprit {
-	out := culprit{Who: fmt.Sprintf("Rank %d on %s", c.Rank, units.OrDash(c.Host)), Kind: kindNames[c.Kind], Evidence: c.Evidence}
+	out := culprit{Who: units.RankName(c.Rank) + " on " + units.OrDash(c.Host), Kind: kindNames[c.Kind], Evidence: c.Evidence}
 	if c.GPU != "" {
 		out.Who += ", " + c.GPU
 	}

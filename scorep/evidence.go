@@ -10,9 +10,9 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
-	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
+	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
 // evidence lists what is said of each process's recording: the properties' names and where the values
@@ -147,7 +147,7 @@ func processWords(indices []int) string {
 	if len(indices) == 1 {
 		return fmt.Sprintf("process %d", indices[0])
 	}
-	return "processes " + jobs.FormatRanks(indices)
+	return "processes " + units.Ranks(indices)
 }
 
 // describeCosts sums up what the callbacks took in all processes.

@@ -8,6 +8,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -31,7 +32,7 @@ func (d *definer) defineLocations(t *systemTree) {
 		}
 		ranks := facts.UnknownRanks
 		if pl.Ranks != nil {
-			ranks = jobs.FormatRanks(pl.Ranks)
+			ranks = units.Ranks(pl.Ranks)
 		}
 		d.LocationGroupProperties = append(d.LocationGroupProperties, otf2.LocationGroupProperty{
 			LocationGroup: group, Name: d.text(facts.PropNoData.Key()), Type: otf2.TypeString, Value: otf2.Value(d.text(ranks)),

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
+	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -120,7 +121,7 @@ func (x *extent) whole(severity otf2.MarkerSeverity, category, text string, scop
 func (r *remarks) markCommunicators() {
 	for _, in := range r.instances {
 		if missing := in.Missing(); len(missing) > 0 {
-			text := fmt.Sprintf("%s: no data of %s of %d", in.Name, jobs.RankWords(missing), in.Nranks)
+			text := fmt.Sprintf("%s: no data of %s of %d", in.Name, units.RankWords(missing), in.Nranks)
 			r.markers = append(r.markers, r.whole(otf2.MarkerSeverityHigh, categoryMissing, text, otf2.MarkerScopeComm, uint64(in.Ref)))
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/clocks"
 	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -224,5 +225,5 @@ func (h *HostSync) String() string {
 			h.Reference, h.OffsetStart, h.OffsetEnd, h.DriftPPM,
 			ns(h.UncertaintyStart), ns(h.UncertaintyEnd), ns(h.UncertaintyMost), h.Constraints, h.Outliers)
 	}
-	return text + " " + processWords(h.Processes) + " " + strconv.Quote(cmp.Or(h.Host, "unknown host"))
+	return text + " " + processWords(h.Processes) + " " + strconv.Quote(cmp.Or(h.Host, units.UnknownHost))
 }

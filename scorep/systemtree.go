@@ -9,6 +9,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
+	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -36,7 +37,7 @@ func newSystemTree(d *definitions, w *jobs.World, on ground) *systemTree {
 		}
 	}
 	if slices.ContainsFunc(w.Places, func(pl *jobs.Place) bool { return pl.Process == nil }) {
-		t.unknown = d.node("unknown host", "node", t.machine, otf2.SystemTreeDomainSharedMemory)
+		t.unknown = d.node(units.UnknownHost, "node", t.machine, otf2.SystemTreeDomainSharedMemory)
 	}
 	t.gpus(w)
 	return t

@@ -157,7 +157,7 @@ func TestHangUntilTheEnd(t *testing.T) {
 		culprit   int
 		says      string
 	}{
-		{"c10-missing-4p", "AllReduce", 16, []int{2}, verdict.Missing, 2, "Rank 2 never called AllReduce 16 on hang, which Ranks 0-1, 3 are in (for "},
+		{"c10-missing-4p", "AllReduce", 16, []int{2}, verdict.Missing, 2, "Rank 2 never called AllReduce 16 on hang, which Ranks 0-1,3 are in (for "},
 		{"c11-order-3p", "AllReduce", 7, nil, verdict.Order, 0, // on one of the two communicators
 			"Rank 0 called AllReduce 7 on order before AllReduce 7 on order.1, Ranks 1-2 the other way round: each waits for the other (for "},
 	} {

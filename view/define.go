@@ -3,9 +3,11 @@
 package view
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -131,11 +133,7 @@ func (j *job) defineSystem(d *definitions) {
 	for _, l := range j.locations {
 		if _, ok := nodes[l.host]; !ok {
 			nodes[l.host] = otf2.SystemTreeNodeRef(1 + len(nodes))
-			name := l.host
-			if name == "" {
-				name = "unknown host"
-			}
-			_ = d.w.SystemTreeNode(nodes[l.host], d.text(name), d.text("node"), machine)
+			_ = d.w.SystemTreeNode(nodes[l.host], d.text(cmp.Or(l.host, units.UnknownHost)), d.text("node"), machine)
 			_ = d.w.SystemTreeNodeDomain(nodes[l.host], otf2.SystemTreeDomainSharedMemory)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/analysis"
 	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -275,12 +276,9 @@ func (r *SimpleResult) add(x *SimpleResult) {
 	r.Problems = append(r.Problems, x.Problems...)
 }
 
-// noData is the region and the row of a rank that nothing was recorded of: readers want an event of each.
-const noData = "(no data)"
-
-// emptyRow gives a process without events a row with one region.
+// emptyRow gives a process without events a row with one region, both called units.NoData: readers want an event of each.
 func (s *simple) emptyRow(w *otf2.ArchiveWriter, d *simpleDefinitions, process int) (*simpleRow, error) {
-	r := &simpleRow{native: otf2.UndefinedLocation, name: d.text(noData), id: otf2.LocationRef(len(s.rows)), process: process}
+	r := &simpleRow{native: otf2.UndefinedLocation, name: d.text(units.NoData), id: otf2.LocationRef(len(s.rows)), process: process}
 	s.rows = append(s.rows, r)
 	ew, err := w.Events(r.id)
 	if err != nil {
@@ -294,4 +292,4 @@ func (s *simple) emptyRow(w *otf2.ArchiveWriter, d *simpleDefinitions, process i
 	return r, ew.Close()
 }
 
-func processName(p *simpleProcess, i int) string { return cmp.Or(p.name, "Rank "+strconv.Itoa(i)) }
+func processName(p *simpleProcess, i int) string { return cmp.Or(p.name, units.RankName(i)) }

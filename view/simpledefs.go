@@ -5,6 +5,7 @@ package view
 import (
 	"slices"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -37,7 +38,7 @@ func (d *simpleDefinitions) noData() otf2.RegionRef {
 		for _, r := range d.native.Regions {
 			d.empty = max(d.empty, r.Self+1)
 		}
-		name := d.text(noData)
+		name := d.text(units.NoData)
 		_ = d.w.Region(d.empty, name, name, d.text("nothing was recorded of this rank"), otf2.RegionRoleArtificial, otf2.ParadigmMeasurementSystem,
 			otf2.RegionFlagNone, otf2.UndefinedString, 0, 0)
 	}

@@ -37,11 +37,11 @@ func TestHangVerdicts(t *testing.T) {
 	}{
 		{"nothing", seesEnds, nil, nil, "", "", "", "no operation is under way"},
 		{"one is missing", seesEnds, map[int][]experiment.Pending{0: {pending("AllReduce", 2, "running")}, 2: {pending("AllReduce", 2, "enqueued")}}, nil,
-			"AllReduce 2", hang.NotReached, "running missing enqueued", "world: AllReduce 2 is not reached by all: Rank 1 missing, Ranks 0, 2 inside; for 16 s"},
+			"AllReduce 2", hang.NotReached, "running missing enqueued", "world: AllReduce 2 is not reached by all: Rank 1 missing, Ranks 0,2 inside; for 16 s"},
 		{"all are inside", seesEnds, map[int][]experiment.Pending{
 			0: {pending("AllReduce", 2, "running")}, 1: {pending("AllReduce", 2, "running")}, 2: {pending("AllReduce", 2, "running"), {Function: "AllGather", Ordinal: 1, Since: t0 + 710*us, State: "enqueued"}},
 		}, nil, "AllReduce 2", hang.AllInside, "running running running", ", 1 further operation behind it"},
-		{"one has ended it", seesEnds, map[int][]experiment.Pending{0: {pending("Broadcast", 0, "running")}}, nil, "Broadcast 0", hang.AllInside, "running done done", "Rank 0 inside, Ranks 1, 2 done"},
+		{"one has ended it", seesEnds, map[int][]experiment.Pending{0: {pending("Broadcast", 0, "running")}}, nil, "Broadcast 0", hang.AllInside, "running done done", "Rank 0 inside, Ranks 1-2 done"},
 		{"programs differ", seesEnds, map[int][]experiment.Pending{0: {pending("AllReduce", 2, "running")}, 1: {pending("AllReduce", 2, "running")}, 2: {{Function: "Broadcast", Ordinal: 1, Since: t0 + 720*us, State: "running"}}}, nil,
 			"AllReduce 2", hang.Different, "running running missing", "in another one instead"},
 		{"a message without its receiver", seesEnds, map[int][]experiment.Pending{0: {pending("Send>2", 0, "running")}}, nil, "Send 0>2 0", hang.NotReached, "running missing", "Send 0 from Rank 0 to Rank 2 is not reached by all: Rank 2 missing, Rank 0 inside"},
@@ -83,7 +83,7 @@ func TestHangVerdicts(t *testing.T) {
 			}
 			p.Shard.End.Status = &status
 		}, "AllReduce 2", hang.NotReached, "running missing running",
-			"Rank 1 was the first to end, 16.0 s before the next: killed by SIGSEGV\nRanks 0,2 killed by SIGTERM\nworld: AllReduce 2 is not reached by all: Rank 1 missing, Ranks 0, 2 inside; for 16 s"},
+			"Rank 1 was the first to end, 16.0 s before the next: killed by SIGSEGV\nRanks 0,2 killed by SIGTERM\nworld: AllReduce 2 is not reached by all: Rank 1 missing, Ranks 0,2 inside; for 16 s"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			path := archivetest.Make(t, func(rank int, p *shardtest.Process) {

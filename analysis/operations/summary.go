@@ -4,13 +4,12 @@ package operations
 
 import (
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/analysis"
 	"github.com/nccl-otf2/nccl-otf2/analysis/selection"
 	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
+	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -138,24 +137,6 @@ func (o *operations) summary(a *otf2.Archive, ps analysis.Properties, comms map[
 	return s
 }
 
-// formatRanks writes an ascending list of ranks as facts.AbsentRanks reads it.
-func formatRanks(ranks []int) string {
-	var parts []string
-	for i := 0; i < len(ranks); {
-		j := i
-		for j+1 < len(ranks) && ranks[j+1] == ranks[j]+1 {
-			j++
-		}
-		text := strconv.Itoa(ranks[i])
-		if j > i {
-			text += "-" + strconv.Itoa(ranks[j])
-		}
-		parts = append(parts, text)
-		i = j + 1
-	}
-	return strings.Join(parts, ",")
-}
-
 // NotRecorded are the ranks that an archive has no data of.
 type NotRecorded struct {
 	Processes int    `json:"processes"` // of those of which only the communicator is known, as many as one lacks at least
@@ -176,6 +157,6 @@ func notRecorded(defs *otf2.Definitions, missing uint64) *NotRecorded {
 	}
 	slices.Sort(all)
 	all = slices.Compact(all)
-	n.Ranks, n.Unknown = formatRanks(all), len(all) < n.Processes
+	n.Ranks, n.Unknown = units.Ranks(all), len(all) < n.Processes
 	return n
 }

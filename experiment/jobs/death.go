@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
@@ -75,7 +74,7 @@ func DeathWords(all []death) (lines []string) {
 				continue
 			}
 		}
-		lines = append(lines, joinNames(names)+" "+how)
+		lines = append(lines, units.NameList(names)+" "+how)
 	}
 	return lines
 }
@@ -97,25 +96,4 @@ func leadOf(all []death) time.Duration {
 		least = min(least, lead)
 	}
 	return least
-}
-
-// joinNames joins names of processes: "Ranks 0-2,5", and others one by one.
-func joinNames(names []string) string {
-	var ranks []int
-	for _, name := range names {
-		var rank int
-		if text, ok := strings.CutPrefix(name, "Rank "); ok {
-			if _, err := fmt.Sscanf(text, "%d", &rank); err == nil && fmt.Sprint(rank) == text {
-				ranks = append(ranks, rank)
-			}
-		}
-	}
-	if len(names) > 1 && len(ranks) == len(names) {
-		slices.Sort(ranks)
-		return "Ranks " + FormatRanks(ranks)
-	}
-	if most := 16; len(names) > most {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
-	}
-	return strings.Join(names, ", ")
 }

@@ -178,14 +178,14 @@ func (in *Communicator) rankNames(n *numbering, kept []Slot) []string {
 		if m == nil {
 			names[rank] = fmt.Sprintf("%s rank %d", in.Name, rank)
 			if world := kept[rank].world(); world >= 0 {
-				names[rank] = fmt.Sprintf("Rank %d", world)
+				names[rank] = units.RankName(world)
 			}
 			continue
 		}
 		names[rank] = m.Process.Name
 		gpu := m.Comm().GPU
 		if world, ok := n.device[Device{m.Process, gpu}]; ok {
-			names[rank] = fmt.Sprintf("Rank %d", world)
+			names[rank] = units.RankName(world)
 		} else if of[m.Process] > 1 && gpu >= 0 && gpu < len(m.Process.Shard.GPUs) {
 			names[rank] += fmt.Sprintf(" GPU %d", m.Process.Shard.GPUs[gpu].Device)
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
 // Pause is a run of a communicator's operations that its members did not record, on request or because they could not be written.
@@ -162,11 +163,11 @@ func (in *Communicator) describeGaps(i int, replays bool) string {
 	parts := make([]string, len(order))
 	for j, k := range order {
 		if k.lacks {
-			parts[j] = RankWords(groups[k]) + " did not pause"
+			parts[j] = units.RankWords(groups[k]) + " did not pause"
 		} else if k.gap.Lost {
-			parts[j] = fmt.Sprintf("%s lost %s", RankWords(groups[k]), pauseRange(k.gap.From, k.gap.To))
+			parts[j] = fmt.Sprintf("%s lost %s", units.RankWords(groups[k]), pauseRange(k.gap.From, k.gap.To))
 		} else {
-			parts[j] = fmt.Sprintf("%s paused at %s", RankWords(groups[k]), pauseRange(k.gap.From, k.gap.To))
+			parts[j] = fmt.Sprintf("%s paused at %s", units.RankWords(groups[k]), pauseRange(k.gap.From, k.gap.To))
 		}
 	}
 	return "recording was paused differently: " + strings.Join(parts, ", ")

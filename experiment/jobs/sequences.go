@@ -357,9 +357,9 @@ func describeTracks(tracks []track, index int) string {
 			if len(ranks) == 1 {
 				verb = "has"
 			}
-			parts = append(parts, fmt.Sprintf("%s %s %s", RankWords(ranks), verb, units.Plural(k.count, "operation")))
+			parts = append(parts, fmt.Sprintf("%s %s %s", units.RankWords(ranks), verb, units.Plural(k.count, "operation")))
 		} else {
-			parts = append(parts, RankWords(ranks))
+			parts = append(parts, units.RankWords(ranks))
 		}
 	}
 	if len(counts) > 1 {
@@ -367,28 +367,3 @@ func describeTracks(tracks []track, index int) string {
 	}
 	return fmt.Sprintf("%s, but of other sizes on %s", units.Plural(tracks[0].of.Count, "operation"), strings.Join(parts, " than on "))
 }
-
-// RankWords names ranks in a text: "rank 3", "ranks 0-7", and how many there are where the list would be too long.
-func RankWords(ranks []int) string {
-	if len(ranks) == 1 {
-		return fmt.Sprintf("rank %d", ranks[0])
-	}
-	text := FormatRanks(ranks)
-	if len(text) > maxRankText {
-		cut := strings.LastIndexByte(text[:maxRankText], ',')
-		return fmt.Sprintf("%d ranks (%s,…)", len(ranks), text[:max(cut, 0)])
-	}
-	return "ranks " + text
-}
-
-// RankNames names ranks of the world by their names: "Rank 3", "Ranks 0-7"; of many as RankWords.
-func RankNames(ranks []int) string {
-	text := RankWords(ranks)
-	if text[0] == 'r' {
-		text = "R" + text[1:]
-	}
-	return text
-}
-
-// maxRankText bounds a list of ranks: properties must fit into the anchor.
-const maxRankText = 120

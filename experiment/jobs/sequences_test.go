@@ -4,7 +4,6 @@ package jobs
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
@@ -59,21 +58,6 @@ func TestSequencesAreCompared(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
 		})
-	}
-}
-
-func TestRanksAreWrittenAsRanges(t *testing.T) {
-	for want, ranks := range map[string][]int{"": nil, "3": {3}, "0-2": {0, 1, 2}, "0,2-3,9": {0, 2, 3, 9}} {
-		if got := FormatRanks(ranks); got != want {
-			t.Errorf("%v: %q", ranks, got)
-		}
-	}
-	var odd []int
-	for i := range 1000 {
-		odd = append(odd, 2*i)
-	}
-	if got := RankWords(odd); !strings.HasPrefix(got, "1000 ranks (0,2,4,") || len(got) > 150 {
-		t.Errorf("%q", got)
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"maps"
 	"math"
 	"slices"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
 // World is a run's processes in the order in which the archive numbers them.
@@ -15,9 +17,6 @@ type World struct {
 	Places  []*Place
 	Unknown *Place // where ranks stand of which nothing is known but their communicator; nil: there are none
 }
-
-// noData ends the names of places without data.
-const noData = " (no data)"
 
 // Place is one PROCESS location group: a process with data, or all those together that are known only because a
 // communicator has more ranks than data was found for, and between which there is none with data. They have one
@@ -151,7 +150,7 @@ func (in *Communicator) inWorld(n *numbering, kept []Slot) []int {
 // processName is "Rank r", or the ranks that the process holds in the spanning communicator.
 func (n *numbering) processName(p *Process) string {
 	if n.spanning == nil {
-		return fmt.Sprintf("Rank %d", n.rank[p])
+		return units.RankName(n.rank[p])
 	}
 	var ranks []int
 	for m := range n.spanning.Present() {
@@ -160,9 +159,9 @@ func (n *numbering) processName(p *Process) string {
 		}
 	}
 	if len(ranks) == 1 {
-		return fmt.Sprintf("Rank %d", ranks[0])
+		return units.RankName(ranks[0])
 	}
-	return "Ranks " + FormatRanks(ranks)
+	return "Ranks " + units.Ranks(ranks)
 }
 
 // order puts unranked processes with data by host and pid, and those without data last.
@@ -314,9 +313,9 @@ func (w *World) addMissing(present []int, per map[int]int) map[int]Slot {
 		case 0:
 			continue
 		case 1:
-			p.Name = fmt.Sprintf("Rank %d", p.rank) + noData
+			p.Name = units.RankName(p.rank) + " " + units.NoData
 		default:
-			p.Name = "Ranks " + FormatRanks(p.Ranks) + noData
+			p.Name = "Ranks " + units.Ranks(p.Ranks) + " " + units.NoData
 		}
 		p.Idle, p.Missing = p.per*len(p.Ranks), len(p.Ranks)
 	}
@@ -325,7 +324,7 @@ func (w *World) addMissing(present []int, per map[int]int) map[int]Slot {
 
 // AddUnknown makes the place of those that nobody knows, with n entries.
 func (w *World) AddUnknown(n int) *Place {
-	w.Unknown = &Place{rank: -1, Name: "Unknown ranks" + noData, Idle: n, Missing: n}
+	w.Unknown = &Place{rank: -1, Name: "Unknown ranks " + units.NoData, Idle: n, Missing: n}
 	w.Places = append(w.Places, w.Unknown)
 	return w.Unknown
 }
@@ -375,25 +374,4 @@ func between(list []int, after, before int) []int {
 	i, _ := slices.BinarySearch(list, after+1)
 	j, _ := slices.BinarySearch(list, before)
 	return list[i:max(i, j)]
-}
-
-// FormatRanks writes an ascending list with its runs as ranges: "0-3,7".
-func FormatRanks(ranks []int) string {
-	var out []byte
-	for i := 0; i < len(ranks); {
-		j := i
-		for j+1 < len(ranks) && ranks[j+1] == ranks[j]+1 {
-			j++
-		}
-		if i > 0 {
-			out = append(out, ',')
-		}
-		if j > i {
-			out = fmt.Appendf(out, "%d-%d", ranks[i], ranks[j])
-		} else {
-			out = fmt.Appendf(out, "%d", ranks[i])
-		}
-		i = j + 1
-	}
-	return string(out)
 }

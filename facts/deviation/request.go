@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -62,7 +61,7 @@ func Describe(function string, all []Asked, world []int) (text string, deviants 
 		if c != most && 2*len(most.Ranks) > members {
 			deviants = append(deviants, c.Ranks...)
 		}
-		parts = append(parts, jobs.RankNames(c.Ranks)+" "+c.words(&camps[(i+1)%len(camps)].Request, world))
+		parts = append(parts, units.RankNames(c.Ranks)+" "+c.words(&camps[(i+1)%len(camps)].Request, world))
 	}
 	slices.Sort(deviants)
 	return strings.Join(parts[:min(len(parts), maxCamps)], ", "), deviants, true
@@ -83,7 +82,7 @@ func (r *Request) words(other *Request, world []int) string {
 	if r.Root != other.Root {
 		root := fmt.Sprintf("rank %d", r.Root)
 		if r.Root >= 0 && r.Root < len(world) && world[r.Root] >= 0 {
-			root = jobs.RankNames([]int{world[r.Root]})
+			root = units.RankNames([]int{world[r.Root]})
 		}
 		parts = append(parts, fmt.Sprintf("named %s as root", root))
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package units writes numbers as people read them: bytes, times, shares, counts of things.
+// Package units writes numbers as people read them: bytes, times, shares, counts of things, ranks and lists of them.
 package units
 
 import (

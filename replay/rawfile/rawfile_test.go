@@ -19,6 +19,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/recording"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/replay"
 )
@@ -220,7 +221,7 @@ func TestHandlesOfOtherProcesses(t *testing.T) {
 func TestGuessedRelease(t *testing.T) {
 	line := `{"seq":0,"f":"open","pid":4,"api":6,"mask":65535,"t":1000,"mono":1000,"real":5000}` + "\n"
 	for run, want := range map[string]int32{`{"nccl":"2.29.2"}`: 22902, `{"nccl":"2.29.2","ncclGuessed":true}`: 0} {
-		if h := write(t, lay(t, run, line), 0).Header(); h.LibraryVersion != want || h.Library != shm.LibraryNCCL || h.Host() != unknownHost {
+		if h := write(t, lay(t, run, line), 0).Header(); h.LibraryVersion != want || h.Library != shm.LibraryNCCL || h.Host() != units.UnknownHost {
 			t.Errorf("%s: library %v %d of host %q", run, h.Library, h.LibraryVersion, h.Host())
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/plugin/api"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/replay"
@@ -36,9 +37,6 @@ func New(rec *replay.Recording) (*Recording, error) {
 	}
 	return &Recording{rec, numbers, version}, nil
 }
-
-// unknownHost is the name of the host of recordings that do not tell it.
-const unknownHost = "unknown host"
 
 // Write writes the raw file of process k. Times are those of the recording: CLOCK_MONOTONIC_RAW and its relation to the time of day
 // when the plugin was loaded.
@@ -98,7 +96,7 @@ func (r *Recording) header(p *replay.Process) *shm.Header {
 	case "rccl":
 		h.Library = shm.LibraryRCCL
 	}
-	copy(h.Hostname[:len(h.Hostname)-1], cmp.Or(open.Host, unknownHost))
+	copy(h.Hostname[:len(h.Hostname)-1], cmp.Or(open.Host, units.UnknownHost))
 	copy(h.BootID[:len(h.BootID)-1], cmp.Or(open.Boot, "recording "+r.Name))
 	return h
 }

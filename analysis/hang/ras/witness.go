@@ -12,6 +12,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/analysis/hang/waitfor"
 	"github.com/nccl-otf2/nccl-otf2/analysis/verdict"
 	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
+	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
 // What RAS says of a job whose shards are there, in ranks of the world.
@@ -59,16 +60,13 @@ func (w *witness) name(rank int) string {
 func (w *witness) names(ranks []int) string {
 	if world := w.world(ranks); len(world) == len(ranks) && len(world) > 0 {
 		slices.Sort(world)
-		return waitfor.Ranks(world)
+		return units.RankNames(world)
 	}
 	var all []string
-	for _, r := range ranks[:min(len(ranks), 16)] {
+	for _, r := range ranks {
 		all = append(all, w.name(r))
 	}
-	if len(ranks) > len(all) {
-		all = append(all, "…")
-	}
-	return strings.Join(all, ", ")
+	return units.NameList(all)
 }
 
 func (w *witness) world(ranks []int) (all []int) {

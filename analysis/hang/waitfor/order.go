@@ -10,6 +10,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/analysis/verdict"
 	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
+	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
 // order describes a cycle: ranks are in the operations of several communicators in orders that do not fit together.
@@ -100,7 +101,7 @@ func orderSides(all []sequence) (sides []side) {
 		h := &all[i]
 		who := "a process"
 		if len(h.ranks) > 0 {
-			who = Ranks(h.ranks)
+			who = units.RankNames(h.ranks)
 		}
 		what := h.words()
 		switch {

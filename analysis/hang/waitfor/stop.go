@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/analysis/verdict"
@@ -156,28 +155,16 @@ func (o *operation) number(p *part) int {
 	return p.rank
 }
 
-// names joins the names of members: "Rank 2", "Ranks 0, 2".
+// names joins the names of members: "Rank 2", "Ranks 0,2".
 func names(o *operation, parts []*part) string {
 	if w := worlds(o, parts); len(w) == len(parts) && len(w) > 0 {
-		return Ranks(w)
+		return units.RankNames(w)
 	}
 	var all []string
 	for _, p := range parts {
 		all = append(all, o.comm.Names[p.rank])
 	}
-	return strings.Join(all[:min(len(all), maxNames)], ", ")
-}
-
-// maxNames bounds how many members a sentence names one by one.
-const maxNames = 16
-
-// Ranks names ranks of the world: "Rank 2", "Ranks 0-1, 3".
-func Ranks(ranks []int) string {
-	head := "Ranks "
-	if len(ranks) == 1 {
-		head = "Rank "
-	}
-	return head + strings.ReplaceAll(jobs.FormatRanks(ranks), ",", ", ")
+	return units.NameList(all)
 }
 
 // with selects the members of an operation that are in a state.

@@ -87,7 +87,7 @@ func TestWhatKeepsAJobFromGoingOn(t *testing.T) {
 		says     string
 	}{
 		{"nothing", worlds(1), nil, nil, "", nil, -1, ""},
-		{"one is missing", worlds(1), missing, nil, verdict.Missing, []int{2}, -1, "Rank 2 never called AllReduce 0 on A, which Ranks 0-1, 3 are in"},
+		{"one is missing", worlds(1), missing, nil, verdict.Missing, []int{2}, -1, "Rank 2 never called AllReduce 0 on A, which Ranks 0-1,3 are in"},
 		{"one of a part of the world is missing", pairs, list{1: {in(1, "Broadcast", "running", 0)}}, nil, verdict.Missing, []int{3}, -1, "Rank 3 never called Broadcast 0 on B, which Rank 1 is in"},
 		{"a receiver is missing", pairs, list{2: {in(1, "Send>0", "running", 0)}}, nil, verdict.Missing, []int{0}, -1, "Rank 0 never came to message 0 from Rank 2 to Rank 0 on A, which Rank 2 is in"},
 		{"two that are not at the same place", pairs, list{
@@ -115,7 +115,7 @@ func TestWhatKeepsAJobFromGoingOn(t *testing.T) {
 			1: {in(1, "AllReduce", "running", 0), in(0, "AllReduce", "enqueued", 1)},
 			2: {in(1, "AllReduce", "running", 0), in(0, "AllReduce", "enqueued", 1)},
 			3: {in(0, "AllReduce", "running", 0), in(1, "AllReduce", "enqueued", 1)},
-		}, nil, verdict.Order, []int{0, 1, 2, 3}, -1, "Ranks 0, 3 called AllReduce 0 on A before AllReduce 0 on B, Ranks 1-2 the other way round: each waits for the other"},
+		}, nil, verdict.Order, []int{0, 1, 2, 3}, -1, "Ranks 0,3 called AllReduce 0 on A before AllReduce 0 on B, Ranks 1-2 the other way round: each waits for the other"},
 		{"a cycle of three communicators", worlds(3), list{
 			0: {in(0, "AllReduce", "running", 0), in(1, "AllReduce", "enqueued", 1), in(2, "AllReduce", "enqueued", 2)},
 			1: {in(0, "AllReduce", "running", 0), in(1, "AllReduce", "enqueued", 1), in(2, "AllReduce", "enqueued", 2)},

@@ -36,18 +36,6 @@ func goName(name string) string {
 	return b.String()
 }
 
-// upperName turns NameOfRecord into NAME_OF_RECORD, the spelling of otf2-print.
-func upperName(name string) string {
-	var b strings.Builder
-	for i, r := range name {
-		if i > 0 && r >= 'A' && r <= 'Z' {
-			b.WriteByte('_')
-		}
-		b.WriteRune(r)
-	}
-	return strings.ToUpper(b.String())
-}
-
 // exported turns a field name into the name of a struct field.
 func exported(name string) string { return strings.ToUpper(name[:1]) + name[1:] }
 
