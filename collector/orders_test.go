@@ -216,7 +216,7 @@ func TestForeignControlFilesAreRefused(t *testing.T) {
 			need.Root(t, "give files away")
 			return errors.Join(os.WriteFile(path, good, 0o600), os.Chown(path, 12345, -1))
 		}},
-		{"a folder", "it is no file", func(path string) error { return os.Mkdir(path, 0o700) }},
+		{"a folder", "it is not a file", func(path string) error { return os.Mkdir(path, 0o700) }},
 		{"rubbish", "invalid character", func(path string) error { return os.WriteFile(path, []byte("rubbish"), 0o600) }},
 		{"of the future", "has version 9", func(path string) error { return os.WriteFile(path, []byte(`{"version":9}`), 0o600) }},
 	} {

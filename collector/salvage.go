@@ -149,7 +149,7 @@ func lockLeft(fd int, deadline time.Time) (inode, error) {
 		return inode{}, err
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG || int(st.Uid) != os.Geteuid() {
-		return inode{}, errors.New("it is no file of this user")
+		return inode{}, errors.New("it is not a file of this user")
 	}
 	if err := experiment.AwaitLock(fd, deadline); err != nil {
 		return inode{}, errors.New("it is in use: the process, or a collector of it, lives, or somebody else saves it: unify again when they have ended")

@@ -111,7 +111,7 @@ func TestErrorsNameTheirPlace(t *testing.T) {
 		{"window", []string{"NCCL_OTF2_WINDOW=1000-2000"}, "", `NCCL_OTF2_WINDOW: "1000-2000" is not a window such as ops:1000-2000, ops:1000- or ops:-2000`},
 		{"window without numbers", []string{"NCCL_OTF2_WINDOW=ops:-"}, "", `NCCL_OTF2_WINDOW: "ops:-" is not a window`},
 		{"window of a word", []string{"NCCL_OTF2_WINDOW=ops:few-"}, "", `NCCL_OTF2_WINDOW: "ops:few-" is not a window`},
-		{"empty window", []string{"NCCL_OTF2_WINDOW=ops:7-7"}, "", `NCCL_OTF2_WINDOW: no operation is in "ops:7-7"`},
+		{"empty window", []string{"NCCL_OTF2_WINDOW=ops:7-7"}, "", `NCCL_OTF2_WINDOW: "ops:7-7" contains no operation`},
 		{"window and pause", []string{"NCCL_OTF2_WINDOW=ops:7-8", "NCCL_OTF2_START=paused"}, "", `NCCL_OTF2_START=paused and NCCL_OTF2_WINDOW exclude each other`},
 		{"mode", []string{"NCCL_OTF2_MODE=raw"}, "", `NCCL_OTF2_MODE: "raw" is none of trace, profile, record`},
 		{"disk", []string{"NCCL_OTF2_DISK=-1"}, "", `NCCL_OTF2_DISK: "-1" is not a size`},

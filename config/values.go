@@ -242,7 +242,7 @@ func parseWindow(text string) (*Window, error) {
 		}
 	}
 	if w.First >= w.Last {
-		return nil, fmt.Errorf("no operation is in %q: the first number must be less than the last, which is outside", text)
+		return nil, fmt.Errorf("%q contains no operation: the first number must be less than the last, which is not included", text)
 	}
 	return &w, nil
 }

@@ -49,7 +49,7 @@ void ncclotf2_consumer_messages(void) {
   const int problem = ncclotf2_spool_problem();
   if (problem && !problem_logged) {
     problem_logged = true;
-    ncclotf2_log(NCCLOTF2_LOG_WARN, "the spool file cannot be written (%s); records wait in memory: make room in %s", strerror(problem), header()->place);
+    ncclotf2_log(NCCLOTF2_LOG_WARN, "the raw file cannot be written (%s); records wait in memory: make room in %s", strerror(problem), header()->place);
   }
 }
 
@@ -190,7 +190,7 @@ static bool start_collector(void) {
                    (unsigned)ncclotf2_setting(NCCLOTF2_SETTING_START_LIMIT).number);
       return false;
     default:
-      ncclotf2_log(NCCLOTF2_LOG_WARN, "%s; spool files are written instead, for `nccl-otf2 unify`", why);
+      ncclotf2_log(NCCLOTF2_LOG_WARN, "%s; raw files are written instead: run `nccl-otf2 unify` after the job", why);
       return start_spool();
   }
 }
@@ -212,7 +212,7 @@ bool ncclotf2_consumer_check(void) {
   ncclotf2_consumer_messages(); /* its last words */
   in_vain = 0;
   if (restarted) {
-    ncclotf2_log(NCCLOTF2_LOG_WARN, "the collector ended again; spool files are written instead, for `nccl-otf2 unify`");
+    ncclotf2_log(NCCLOTF2_LOG_WARN, "the collector ended again; raw files are written instead: run `nccl-otf2 unify` after the job");
     start_spool();
     return true;
   }
@@ -239,17 +239,17 @@ static void tell_in_vain(double seconds) {
   static bool reported;
   const char *why = state == COLLECTOR ? ncclotf2_process_holdup(collector) : "";
   if (!why) { /* the machine is busy, and nothing is amiss */
-    ncclotf2_log(NCCLOTF2_LOG_INFO, "the collector, process %d, was not given a processor to answer within %.1f s: it writes the records later", (int)collector, seconds);
+    ncclotf2_log(NCCLOTF2_LOG_INFO, "the collector, process %d, got no processor to answer within %.1f s: it writes the records later", (int)collector, seconds);
     return;
   }
   if (reported || !ncclotf2_log_is_there()) return;
   reported = true;
   if (state == SPOOL_THREAD) {
-    ncclotf2_log(NCCLOTF2_LOG_WARN, "the spool file was not written within %.1f s; it is not waited for again until it is, and what is not written when this process ends is lost: "
-                 "see what keeps the disk of %s", seconds, header()->place);
+    ncclotf2_log(NCCLOTF2_LOG_WARN, "the raw file was not written within %.1f s; the job does not wait for it again, and what is not written when this process ends is lost: "
+                 "see why the disk of %s does not respond", seconds, header()->place);
   } else {
-    ncclotf2_log(NCCLOTF2_LOG_WARN, "the collector, process %d, did not answer within %.1f s (%s); it is not waited for again until it does. Records stay in memory (NCCL_OTF2_MEMORY) "
-                 "and are written when it goes on, also after the job: kill -CONT %d, or see what keeps the disk of %s", (int)collector, seconds, why, (int)collector, header()->place);
+    ncclotf2_log(NCCLOTF2_LOG_WARN, "the collector, process %d, did not answer within %.1f s (%s); the job does not wait for it again until it does. Records stay in memory (NCCL_OTF2_MEMORY) "
+                 "and are written when it continues, even after the job: kill -CONT %d, or see why the disk of %s does not respond", (int)collector, seconds, why, (int)collector, header()->place);
   }
 }
 

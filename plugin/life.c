@@ -195,10 +195,10 @@ ncclotf2_result ncclotf2_init(const struct ncclotf2_init_args *args) {
     static bool said[2];
     const bool full = header->comm_used == NCCLOTF2_COMM_MAX;
     if (!said[full] && full)
-      ncclotf2_log(NCCLOTF2_LOG_WARN, "more than %u communicators in this process: what is called on further ones is not recorded, and counted",
+      ncclotf2_log(NCCLOTF2_LOG_WARN, "more than %u communicators in this process: calls on further ones are counted, not recorded",
                    NCCLOTF2_COMM_MAX);
     else if (!said[full])
-      ncclotf2_log(NCCLOTF2_LOG_WARN, "no memory for a communicator: what is called on further ones is not recorded, and counted");
+      ncclotf2_log(NCCLOTF2_LOG_WARN, "no memory for a communicator: calls on further ones are counted, not recorded; record less with NCCL_OTF2_EVENTS");
     said[full] = true;
     *args->context =
         (void *)(uintptr_t)(ncclotf2_fast.context_bits | NCCLOTF2_NUMBER_MASK); /* ours, and counted as lost */

@@ -13,12 +13,12 @@ static const struct {
     [NCCLOTF2_LOSS_MEMORY] = {"events: memory was full (NCCL_OTF2_MEMORY)",
                               "memory is full: raise NCCL_OTF2_MEMORY, or record less with NCCL_OTF2_EVENTS"},
     [NCCLOTF2_LOSS_STOP_MEMORY] = {"stops and states: even the reserve was full", NULL}, /* memory was full long before */
-    [NCCLOTF2_LOSS_RING] = {"events: too many threads", "too many threads call NCCL at one time"},
+    [NCCLOTF2_LOSS_RING] = {"events: too many threads", "too many threads call NCCL at the same time"},
     [NCCLOTF2_LOSS_COMM] = {"events: too many communicators", NULL}, /* init has said so */
     [NCCLOTF2_LOSS_FORK] = {"events: in forked processes", NULL},    /* in them nobody logs */
     [NCCLOTF2_LOSS_DISK] = {"events: recording had stopped", NULL},  /* the collector says why */
-    [NCCLOTF2_NOTICE_STAMPS] = {NULL, "RAS, or another that writes NCCL's activation mask, has switched stamps of kernels on (KernelCh): NCCL 2.31 can "
-                                      "crash with them from now on, and its GPU times are wrong; do not use PROFILER_MASK all, nor kernelch"},
+    [NCCLOTF2_NOTICE_STAMPS] = {NULL, "RAS, or another writer of NCCL's activation mask, has switched on stamps of kernels (KernelCh): NCCL 2.31 can "
+                                      "crash from now on, and its GPU times are wrong; do not use PROFILER_MASK all or kernelch"},
 };
 
 static uint32_t noticed; /* bit per reason */

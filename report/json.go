@@ -25,7 +25,7 @@ func WriteJSON(w io.Writer, v any, indent string) error {
 	}
 	members, isObject := bytes.CutPrefix(text.Bytes(), []byte("{"))
 	if !isObject {
-		return fmt.Errorf("%T is no object of JSON", v)
+		return fmt.Errorf("%T is not a JSON object", v)
 	}
 	if bytes.HasPrefix(bytes.TrimSpace(members), []byte(`"schema":`)) {
 		_, err := w.Write(text.Bytes())

@@ -132,7 +132,7 @@ func mayReplace(out string) error {
 		slices.ContainsFunc(a.Properties, func(p otf2.Property) bool { return p.Name == facts.PropMerged.Key() }) {
 		return nil
 	}
-	return fmt.Errorf("%s is there and holds something else than a merged archive: name a new folder", out)
+	return fmt.Errorf("%s exists and is not a merged archive: give a new folder", out)
 }
 
 // merger adds a run's archive to that of a measurement.

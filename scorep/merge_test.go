@@ -754,7 +754,7 @@ func TestMergeRefusals(t *testing.T) {
 	for _, c := range []struct {
 		name, measurement, dir, want string
 	}{
-		{"no trace", empty, dir, `is no Score-P experiment directory with a trace: there is no traces.otf2$`},
+		{"no trace", empty, dir, `is not a Score-P experiment directory with a trace: there is no traces.otf2$`},
 		{"profile only", profile, dir, `holds a profile and no trace: measure with SCOREP_ENABLE_TRACING=true$`},
 		{"nothing pairs", measurement, changed(func(rank int, p *shardtest.Process) { p.Shard.PID = 5 + rank }),
 			`^nothing pairs: Score-P measured MPI Rank 0 \(vm:13575\), .*; NCCL was recorded in vm:5, vm:6, vm:7, vm:8$`},
@@ -785,7 +785,7 @@ func TestMergeRefusals(t *testing.T) {
 		})
 	}
 	for _, out := range []string{measurement, dir} {
-		if _, err := Merge(measurement, dir, out, nil); err == nil || !strings.Contains(err.Error(), "holds something else than a merged archive: name a new folder") {
+		if _, err := Merge(measurement, dir, out, nil); err == nil || !strings.Contains(err.Error(), "exists and is not a merged archive: give a new folder") {
 			t.Errorf("into %s: %v", out, err)
 		}
 	}

@@ -91,7 +91,7 @@ func TestSandboxes(t *testing.T) {
 				said := atEase(j.stderr.String())
 				want := c.said
 				if want == "?" && said != "" {
-					want = "ended before it was ready; spool files are written instead"
+					want = "ended before it was ready; raw files are written instead"
 				}
 				if (said == "") != (want == "" || want == "?") || want != "?" && !strings.Contains(said, want) {
 					t.Errorf("the plugin said %q, want %q", said, want)

@@ -75,7 +75,7 @@ const sweep = 10
 
 // systemFaults are the cases. The loader opens so many files before the collector runs.
 func systemFaults(opened int) []systemFault {
-	const cannot, ends, instead = "nothing can be recorded in", "cannot be written: what is recorded waits", "spool files are written instead"
+	const cannot, ends, instead = "nothing can be recorded in", "cannot be written: what is recorded waits", "raw files are written instead"
 	cases := []systemFault{
 		{name: "no room", failures: writing(unix.ENOSPC, 0), effect: refused, says: cannot},
 		{name: "no quota", failures: writing(unix.EDQUOT, 0), effect: refused, says: cannot},

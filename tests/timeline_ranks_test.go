@@ -54,7 +54,7 @@ func TestTimelineRanks(t *testing.T) {
 	}
 	eval[any](tb, `app.ranks.show("late", "caused")`)
 	tb.await("!app.ranks.pending && app.ranks.pixels > 0")
-	if got := eval[[]any](tb, `[app.ranks.rows.of(0)[0], document.querySelector(".scale").innerText.replace(/\s+/g, " ")]`); got[0] != 2.0 || got[1] != "0 5.00 ms" {
+	if got := eval[[]any](tb, `[app.ranks.rows.of(0)[0], document.querySelector(".scale").innerText.replace(/\s+/g, " ")]`); got[0] != 2.0 || got[1] != "0 5 ms" {
 		t.Errorf("who was waited for most, and how late ranks came: %v", got)
 	}
 	tb.await(`location.hash.includes("ranks=late,caused") || location.hash.includes("ranks=late%2Ccaused")`)

@@ -231,7 +231,7 @@ func (l *Follower) Look(now time.Time) (*View, error) {
 	v.Problems = append(v.Problems, problems...)
 	if errors.Is(err, fs.ErrNotExist) {
 		if len(experiment.RawFiles(l.dir)) > 0 {
-			v.Problems = append(v.Problems, "the job is recorded without collectors, into spool files: they can only be read when it has ended")
+			v.Problems = append(v.Problems, "the job is recorded without collectors, into raw files: run `nccl-otf2 unify` when it has ended")
 		}
 		return v, nil
 	}

@@ -372,7 +372,7 @@ func runningJob() (string, error) {
 
 func ctlError(err error) error {
 	if errors.Is(err, fs.ErrPermission) {
-		return fmt.Errorf("%w: only the user who runs the job can give orders", err)
+		return fmt.Errorf("%w: only the user who runs the job can control it", err)
 	}
 	return err
 }

@@ -44,7 +44,7 @@ func joinMeasurement(dir string, env *environment, began time.Time) (string, err
 	}
 	to := filepath.Join(there, ncclFolder)
 	if _, err := os.Lstat(to); err == nil {
-		return dir, fmt.Errorf("there is a %s already", relative(to))
+		return dir, fmt.Errorf("%s already exists", relative(to))
 	}
 	switch err := os.Rename(dir, to); {
 	case errors.Is(err, unix.EXDEV):
@@ -98,7 +98,7 @@ func madeByScorep(dir, name string, began time.Time) (string, error) {
 	case len(made) == 1:
 		return made[0], nil
 	case len(made) > 1:
-		return "", fmt.Errorf("%d experiment directories of Score-P were made meanwhile: %s", len(made), relativeList(made))
+		return "", fmt.Errorf("Score-P made %d experiment directories during the job: %s", len(made), relativeList(made))
 	case len(others) > 0:
 		return "", fmt.Errorf("no process of this job is in Score-P's %s", relativeList(others))
 	case name != "":

@@ -87,7 +87,7 @@ func (c *Controller) live() ([]experiment.Entry, error) {
 		return nil, err
 	}
 	if int(st.Uid) != os.Geteuid() {
-		return nil, fmt.Errorf("%s: the job belongs to %s: only that user can give it orders", c.Dir, userName(int(st.Uid)))
+		return nil, fmt.Errorf("%s: the job belongs to %s: only that user can control it", c.Dir, userName(int(st.Uid)))
 	}
 	return entries, nil
 }
@@ -108,7 +108,7 @@ func (c *Controller) lock() (unlock func(), err error) {
 	err = unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		dir.Close()
-		return nil, fmt.Errorf("%s: somebody else is giving orders: try again", c.Dir)
+		return nil, fmt.Errorf("%s: another command is controlling this job: try again", c.Dir)
 	}
 	// Where there are no locks, two users of one account have to see for themselves.
 	return func() { _ = experiment.Unlock(dir) }, nil
@@ -288,7 +288,7 @@ func (c *Controller) Record(ctx context.Context, on bool) (*Change, error) {
 		}
 		changes, waiting := chooseWindows(before, now, on, lead, round == 0)
 		if len(waiting) > 0 && time.Now().After(deadline) {
-			return nil, fmt.Errorf("%s is a few operations before the one from which the last order holds: try again when it has passed it",
+			return nil, fmt.Errorf("%s is still a few operations before the one at which the last command takes effect: try again later",
 				strings.Join(waiting, ", "))
 		}
 		if len(changes) == 0 && len(waiting) == 0 && round > 0 {

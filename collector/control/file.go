@@ -69,7 +69,7 @@ func Read(directory string) (*File, error) {
 	}
 	switch {
 	case st.Mode&unix.S_IFMT != unix.S_IFREG:
-		return nil, fmt.Errorf("%s: it is no file", path)
+		return nil, fmt.Errorf("%s: it is not a file", path)
 	case int(st.Uid) != os.Geteuid():
 		return nil, fmt.Errorf("%s: it belongs to user %d, the job to user %d", path, st.Uid, os.Geteuid())
 	case st.Mode&0o022 != 0:

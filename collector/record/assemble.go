@@ -86,7 +86,7 @@ func lockFolder(path string) (unlock func(), err error) {
 		return func() { _ = experiment.Unlock(dir) }, nil
 	case errors.Is(err, unix.EWOULDBLOCK):
 		dir.Close()
-		return nil, fmt.Errorf("another process is at work in %s", path)
+		return nil, fmt.Errorf("another process is working in %s", path)
 	default:
 		dir.Close()
 		return nil, fmt.Errorf("lock %s: %w", path, err)

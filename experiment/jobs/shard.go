@@ -171,7 +171,7 @@ func checkProcess(p *experiment.Process) error {
 	numbers := make(map[uint32]bool, len(p.Locations))
 	for i, l := range p.Locations {
 		if numbers[l.Number] {
-			return fmt.Errorf("location number %d is there twice", l.Number)
+			return fmt.Errorf("location number %d occurs twice", l.Number)
 		}
 		numbers[l.Number] = true
 		if l.Number >= maxLocation {

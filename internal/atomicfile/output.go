@@ -60,7 +60,7 @@ func destination(path string) (target string, through bool, err error) {
 			return path, false, nil
 		}
 		if st, ok := info.Sys().(*syscall.Stat_t); ok && st.Uid != 0 && int(st.Uid) != os.Geteuid() {
-			return "", false, fmt.Errorf("%s is %s of user %d, who could lead anywhere with it: name another file", path, KindOf(info.Mode()), st.Uid)
+			return "", false, fmt.Errorf("%s is %s of user %d, who could redirect it anywhere: give another file", path, KindOf(info.Mode()), st.Uid)
 		}
 		if info.Mode()&fs.ModeSymlink == 0 {
 			return path, true, nil

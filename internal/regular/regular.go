@@ -102,7 +102,7 @@ type bounded struct {
 func (b *bounded) Read(p []byte) (int, error) {
 	n, err := b.in.Read(p)
 	if b.left -= int64(n); b.left < 0 {
-		return 0, fmt.Errorf("what it unfolds to is %w", ErrTooLarge)
+		return 0, fmt.Errorf("its decompressed content is %w", ErrTooLarge)
 	}
 	return n, err
 }

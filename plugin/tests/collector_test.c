@@ -129,7 +129,7 @@ static void ends_at_once(void) {
   setenv("NCCL_OTF2_EVENTS", "light", 1);
   host_use_stub("exit", 0);
   void *context = host_init(1, 2, 0);
-  CHECK(host_logged("ended before it was ready; spool files"), "%s", host_line);
+  CHECK(host_logged("ended before it was ready; raw files"), "%s", host_line);
   EQUAL(host_mask, 0xf07, "mask");
   EQUAL(host_header()->collector_state, NCCLOTF2_COLLECTOR_SPOOL, "state");
   CHECK(host_start(context, host_descr(NCCLOTF2_COLL)), "refused");
@@ -141,7 +141,7 @@ static void missing(void) {
   const char *directory = use_directory();
   setenv("NCCL_OTF2_COLLECTOR", "/nonexistent/nccl-otf2", 1);
   host_init(1, 2, 0);
-  CHECK(host_logged("/nonexistent/nccl-otf2 cannot be executed; spool files"), "%s", host_line);
+  CHECK(host_logged("/nonexistent/nccl-otf2 cannot be executed; raw files"), "%s", host_line);
   EQUAL(host_mask, 0xf47, "mask");
   EQUAL(spool_files(directory), 1, "spool files");
   EQUAL(host_lines, 1, "lines");
@@ -200,7 +200,7 @@ static void dies(void) {
   ncclProfiler_v6.finalize(context);
   EQUAL(stub_runs(), 2, "starts");
   CHECK(host_logged("a new one is started"), "%s", host_line);
-  CHECK(host_logged("ended again; spool files"), "%s", host_line);
+  CHECK(host_logged("ended again; raw files"), "%s", host_line);
   EQUAL(host_header()->answered, host_header()->request, "answers");
   EQUAL(host_header()->collector_state, NCCLOTF2_COLLECTOR_SPOOL, "state");
   EQUAL(spool_files(directory), 1, "spool files");
@@ -219,7 +219,7 @@ static void dies_in_the_middle(void) {
   }
   EQUAL(stub_runs(), 2, "starts");
   EQUAL(spool_files(directory), 1, "spool files");
-  CHECK(host_logged("ended again; spool files"), "%s", host_line);
+  CHECK(host_logged("ended again; raw files"), "%s", host_line);
   /* The spool makes room again. */
   void *handle = NULL;
   EVENTUALLY((handle = host_start(context, host_descr(NCCLOTF2_GROUP))));

@@ -165,7 +165,7 @@ static void mask_changed_by_ras(void) {
 /* Stamps that RAS switches on make 2.31 count otherwise than the GPU has. Its "all" does that, asked for by us or not. */
 static void stamps_switched_on_by_ras(void) {
   enum { CHANNELS = 1 << NCCLOTF2_KERNEL_CH };
-  static const char said[] = "has switched stamps of kernels on";
+  static const char said[] = "has switched on stamps of kernels";
   for (unsigned asked = 0; asked < 2; asked++) {
     setenv("NCCL_ALLGATHERV_ENABLE", asked ? "0" : "1", 1);
     const pid_t child = fork();

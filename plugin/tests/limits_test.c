@@ -200,7 +200,7 @@ static void no_process(void) {
   refuse_clone(PROCESSES);
   CHECK(threads_can_be_had(), "the filter refuses threads, too");
   CHECK(live(), "nothing was recorded");
-  CHECK(host_logged("could not be started (Resource temporarily unavailable); spool files are written instead"), "%s", host_line);
+  CHECK(host_logged("could not be started (Resource temporarily unavailable); raw files are written instead"), "%s", host_line);
   EQUAL(spool_files(), 1, "spool files");
   EQUAL(host_header()->answered, host_header()->request, "answers");
 }

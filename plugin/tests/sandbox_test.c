@@ -67,7 +67,7 @@ static const struct forbidden {
     {"statfs", SYS_statfs, SHM, IN_MEMFD, "no memory in /dev/shm (statfs: "},
     {"ftruncate", SYS_ftruncate, ALL, SPOOLED, "no memory that a collector could share (ftruncate: "},
     {"execve", SYS_execve, COLLECTOR | SHM, SPOOLED, "could not be started ("},
-    {"pwritev", SYS_pwritev, SPOOL, UNWRITTEN, "the spool file cannot be written ("},
+    {"pwritev", SYS_pwritev, SPOOL, UNWRITTEN, "the raw file cannot be written ("},
     {"mkdirat", SYS_mkdirat, SPOOL, NOTHING, "cannot be made ("},
     {"pidfd_open", 434, 0, AS_EVER, NULL},
     {"close_range", 436, 0, AS_EVER, NULL},
@@ -91,7 +91,7 @@ static const struct forbidden {
     {"poll", SYS_poll, 0, AS_EVER, NULL},
     {"readlink", SYS_readlink, 0, AS_EVER, NULL},
     {"unlink", SYS_unlink, 0, AS_EVER, NULL},
-    {"access", SYS_access, COLLECTOR | SHM, SPOOLED, "cannot be executed; spool files are written instead"},
+    {"access", SYS_access, COLLECTOR | SHM, SPOOLED, "cannot be executed; raw files are written instead"},
 #endif
 };
 
@@ -159,7 +159,7 @@ static void nothing_to_share(void) {
   sandbox_forbid(SYS_fallocate, EPERM, SANDBOX_ANY, 0);
   CHECK(live(), "not recorded: %s", host_line);
   CHECK(host_logged("no memory that a collector could share (memfd_create: Function not implemented; /dev/shm: Operation not permitted)"), "%s", host_line);
-  CHECK(host_logged("the collector cannot share the memory; spool files are written instead"), "%s", host_line);
+  CHECK(host_logged("the collector cannot share the memory; raw files are written instead"), "%s", host_line);
   EQUAL(host_lines, 2, "warnings");
   CHECK(host_spooled() > EVENTS * (128 + 32), "the spool file has %llu bytes", (unsigned long long)host_spooled());
 }

@@ -114,7 +114,7 @@ static void busy(void) {
   live(1);
   live(2);
   EQUAL(host_header()->unanswered, 2, "unanswered");
-  CHECK(host_logged("was not given a processor to answer within"), "%s", host_line);
+  CHECK(host_logged("got no processor to answer within"), "%s", host_line);
   EQUAL(host_lines, lines + 1, "warnings"); /* the stub's own "ready" */
   kill(collector(), SIGKILL);
 }
@@ -167,7 +167,7 @@ static void hanging_disk(void) {
   const int lines = host_lines;
   for (uint64_t life = 2; life < 2 + LIFES; life++) live(life);
   EQUAL(host_header()->unanswered, LIFES, "unanswered");
-  CHECK(host_logged("the spool file was not written within"), "%s", host_line);
+  CHECK(host_logged("the raw file was not written within"), "%s", host_line);
   EQUAL(host_lines, lines + 1, "warnings");
   atomic_store(&hangs, false);
   await_answer();

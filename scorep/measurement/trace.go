@@ -84,7 +84,7 @@ func Open(dir string) (*Trace, error) {
 		if _, err := os.Stat(filepath.Join(dir, "profile.cubex")); err == nil {
 			return nil, fmt.Errorf("%s holds a profile and no trace: measure with SCOREP_ENABLE_TRACING=true", dir)
 		}
-		return nil, fmt.Errorf("%s is no Score-P experiment directory with a trace: there is no %s.otf2", dir, archiveName)
+		return nil, fmt.Errorf("%s is not a Score-P experiment directory with a trace: there is no %s.otf2", dir, archiveName)
 	}
 	// Small windows: of most locations only the first event is read.
 	a, err := otf2.Open(anchor, &otf2.ReadOptions{Memory: 1})

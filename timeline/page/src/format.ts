@@ -15,7 +15,7 @@ export function time(ns: number): string {
   if (a >= 3600e9) return `${digits(ns / 3600e9)} h`;
   if (a >= 300e9) return `${digits(ns / 60e9)} min`;
   const [factor, unit] = units.find(([f]) => a >= f) ?? units[3]!;
-  return `${digits(ns / factor)} ${unit}`;
+  return `${factor === 1 ? ns.toFixed(0) : digits(ns / factor)} ${unit}`;
 }
 
 // exact writes a length of time to the nanosecond.
@@ -26,12 +26,11 @@ export function exact(ns: number): string {
   return `${group((ns / factor).toFixed(places))} ${unit}`;
 }
 
+// digits writes three significant digits, none of them after a point if the number is whole: as the tool does (units.Number).
 export function digits(v: number): string {
   const a = Math.abs(v);
-  if (a === 0) return "0";
-  if (a >= 100) return v.toFixed(0);
-  if (a >= 10) return v.toFixed(1);
-  return v.toFixed(2);
+  if (Number.isInteger(v) || a >= 99.95) return v.toFixed(0);
+  return v.toFixed(a >= 9.995 ? 1 : 2);
 }
 
 // group puts thin spaces between thousands, on both sides of the point.

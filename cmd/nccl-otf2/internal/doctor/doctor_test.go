@@ -533,7 +533,7 @@ func TestOrphans(t *testing.T) {
 
 	left := fmt.Sprintf(none, os.Geteuid(), 4711, 1) // of a process whose number is another's by now, or nobody's
 	f.write(t, left, "begun")
-	expect(t, f.examine(), "left in /dev/shm", Warn, "in 1 files of processes that were killed")
+	expect(t, f.examine(), "left in /dev/shm", Warn, "in 1 file of processes that were killed")
 	if c := find(t, f.examine(), "left in /dev/shm"); c.Advice != "rm "+filepath.Join(f.root, left) {
 		t.Errorf("%+v", c)
 	}

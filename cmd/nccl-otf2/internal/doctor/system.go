@@ -84,7 +84,7 @@ func (e *examiner) directory() {
 	free, err := freeBytes(parent)
 	switch {
 	case err != nil:
-		e.add(group, name, Warn, fmt.Sprintf("%s: free space unknown: %v", dir, err), "see that there is room for the archive")
+		e.add(group, name, Warn, fmt.Sprintf("%s: free space unknown: %v", dir, err), "make sure that there is room for the archive")
 	case free < leastDirectory:
 		e.add(group, name, Warn, fmt.Sprintf("%s: only %s free", dir, units.Bytes(free)), "make room, or set NCCL_OTF2_DIR to another file system")
 	default:
@@ -98,7 +98,7 @@ func (e *examiner) sharedMemory() {
 	free, err := freeBytes(shm)
 	switch {
 	case err != nil:
-		e.add(group, "/dev/shm", Warn, fmt.Sprintf("cannot be looked at: %v", err), "NCCL needs it for ranks that share a node")
+		e.add(group, "/dev/shm", Warn, fmt.Sprintf("cannot be read: %v", err), "NCCL needs it for ranks that share a node")
 	case e.settings.Shared && free/4 < e.settings.Memory+sharedTables:
 		e.add(group, "/dev/shm", Warn, fmt.Sprintf("%s free; NCCL_OTF2_RING=shm takes %s of it for each process, and no more than a quarter for all", units.Bytes(free), units.Bytes(e.settings.Memory)),
 			"lower NCCL_OTF2_MEMORY, or in a container raise --shm-size; processes for which there is not enough room use memory that ends with them and their collectors")
@@ -113,7 +113,7 @@ func (e *examiner) sharedMemory() {
 	// The plugin's rings lie in a memfd, which seccomp profiles of old containers forbid.
 	fd, err := unix.MemfdCreate("nccl-otf2-doctor", unix.MFD_CLOEXEC)
 	if err != nil {
-		e.add(group, "memfd", Warn, "memfd_create: "+err.Error(), "the plugin takes memory in /dev/shm in its place: give it room there, or allow memfd_create in the container's seccomp profile")
+		e.add(group, "memfd", Warn, "memfd_create: "+err.Error(), "the plugin uses memory in /dev/shm instead: make room there, or allow memfd_create in the container's seccomp profile")
 		return
 	}
 	unix.Close(fd)
@@ -140,9 +140,9 @@ func (e *examiner) orphans(folder string) {
 	}
 	for _, experiment := range slices.Sorted(maps.Keys(found)) {
 		l := found[experiment]
-		text := fmt.Sprintf("%s in %d files of processes that were killed, and their collectors", units.Bytes(l.bytes), len(l.files))
+		text := fmt.Sprintf("%s in %s of processes that were killed, and their collectors", units.Bytes(l.bytes), units.Plural(uint64(len(l.files)), "file"))
 		if experiment == "" {
-			e.add("directory", "left in /dev/shm", Warn, text+"; where they were recorded is not there any more", "rm "+strings.Join(l.files, " "))
+			e.add("directory", "left in /dev/shm", Warn, text+"; the directory of that recording no longer exists", "rm "+strings.Join(l.files, " "))
 		} else {
 			e.add("directory", "left in /dev/shm", Warn, text+", recorded in "+experiment, "nccl-otf2 unify "+experiment+" (saves what is in them, and removes them)")
 		}
@@ -160,7 +160,7 @@ const unlimited = ^uint64(0)
 var limits = []limit{
 	{"Max address space", "RLIMIT_AS", func(e *examiner, soft, _ uint64) (Status, string) {
 		if soft < leastAddress+e.settings.Memory {
-			return Warn, fmt.Sprintf("the collector needs %s beside the shared memory of %s, else the plugin writes spool files for `unify`: raise `ulimit -v`",
+			return Warn, fmt.Sprintf("the collector needs %s in addition to the shared memory of %s; without it, the plugin writes raw files for `unify`: raise `ulimit -v`",
 				units.Bytes(leastAddress), units.Bytes(e.settings.Memory))
 		}
 		return OK, ""
@@ -176,7 +176,7 @@ var limits = []limit{
 			return OK, ""
 		}
 		if used := e.threadsOfUser(); used+leastProcesses > soft {
-			return Warn, fmt.Sprintf("%d of them are in use; if the collector cannot start, the plugin writes spool files for `unify`: raise `ulimit -u`", used)
+			return Warn, fmt.Sprintf("%d of them are in use; if the collector cannot start, the plugin writes raw files for `unify`: raise `ulimit -u`", used)
 		}
 		return OK, ""
 	}},
@@ -200,7 +200,7 @@ func (e *examiner) limits() {
 		rows, err = readLimits(e.path("/proc/self/limits"))
 	}
 	if err != nil {
-		e.add(group, "limits", Warn, "unknown: "+err.Error(), "look at them with `ulimit -a`")
+		e.add(group, "limits", Warn, "unknown: "+err.Error(), "check them with `ulimit -a`")
 		return
 	}
 	for _, l := range limits {
@@ -259,7 +259,7 @@ func readLimits(path string) (map[string][2]uint64, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("%s has no rows of the known form", path)
+		return nil, fmt.Errorf("%s has no rows of the expected form", path)
 	}
 	return out, nil
 }
