@@ -25,6 +25,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/analysis/verdict"
 	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/replay"
 	"github.com/nccl-otf2/nccl-otf2/report"
@@ -323,11 +324,7 @@ func (h *hanging) fault(dir string, alive bool) string {
 	}
 	var text strings.Builder
 	_ = report.Hang(r).WriteText(&text) // to memory
-	list := "Ranks"
-	if len(missing) == 1 {
-		list = "Rank"
-	}
-	want := fmt.Sprintf("%s %s missing", list, strings.Trim(strings.Join(strings.Fields(fmt.Sprint(missing)), ", "), "[]"))
+	want := units.RankNames(missing) + " missing"
 	if !strings.Contains(text.String(), want) {
 		return fmt.Sprintf("no %q in\n%s", want, text.String())
 	}

@@ -44,13 +44,15 @@ type acknowledged struct {
 	calls  uint64 // that were put off, and are on the disk so: there are more events of them than one each
 }
 
-// tracedJobs are jobs whose collectors take records as they come, and put them off.
+// tracedJobs are jobs of four or five processes whose collectors take records as they come, and put them off. What is put off has to be on
+// the disk before it is taken, so that job calls NCCL all the time for seven seconds: collectors bring checkpoints to the disk 0, 1, 3 and
+// 7 s after their start, or later, if nothing has come meanwhile.
 var tracedJobs = map[string]func() (*recordedJob, error){
-	"off": sync.OnceValues(func() (*recordedJob, error) { return traceJob("off") }),
-	"on":  sync.OnceValues(func() (*recordedJob, error) { return traceJob("on") }),
+	"off": sync.OnceValues(func() (*recordedJob, error) { return traceJob("off", "nccl-callbacks/09-straggler-4p", 1) }),
+	"on":  sync.OnceValues(func() (*recordedJob, error) { return traceJob("on", "nccl-causes/c06-two-culprits-5p", 4) }),
 }
 
-func traceJob(backlog string) (*recordedJob, error) {
+func traceJob(backlog, recording string, slower int) (*recordedJob, error) {
 	root, err := os.MkdirTemp("", "powercut-")
 	if err != nil {
 		return nil, err
@@ -59,8 +61,7 @@ func traceJob(backlog string) (*recordedJob, error) {
 	if err != nil {
 		return nil, err
 	}
-	recording, err := filepath.Abs("../testdata/nccl-callbacks/09-straggler-4p")
-	if err != nil {
+	if recording, err = filepath.Abs(filepath.Join("../testdata", recording)); err != nil {
 		return nil, err
 	}
 	strace, err := straceWorks()
@@ -71,7 +72,7 @@ func traceJob(backlog string) (*recordedJob, error) {
 	defer os.RemoveAll(root)
 	trace := filepath.Join(root, "trace")
 	cmd := powercut.Command(strace, trace, 0, "sh", "-c", `"$0" replay "$1" --pace recorded --dir "$2" && "$0" unify "$2"`, tool, recording, job.dir)
-	cmd.Env = append(os.Environ(), "NCCL_OTF2_BACKLOG="+backlog)
+	cmd.Env = append(os.Environ(), "NCCL_OTF2_BACKLOG="+backlog, "REPLAY_HOST_SLOWER="+strconv.Itoa(slower))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("%w: %s", err, out)
 	}

@@ -29,7 +29,8 @@ static const char usage_text[] =
   "  --clock recorded|live  recorded: calls in recorded order, the exported clock tells recorded times;\n"
   "                         live (default): threads run freely\n"
   "  --pace fast|recorded   recorded: keep the recorded distances in time (default fast)\n"
-  "                         REPLAY_HOST_FASTER=N in the environment: N times as fast\n"
+  "                         REPLAY_HOST_FASTER=N in the environment: N times as fast; REPLAY_HOST_SLOWER=N:\n"
+  "                         N times as long\n"
   "  --start-at NS          with --pace recorded: CLOCK_MONOTONIC time of the recording's first call\n"
   "  --api N                look only for versions up to N of the plugin interface\n"
   "  --library self|nccl|rccl  who seems to call: this program (default), or callers/libnccl.so.2 or\n"
@@ -91,9 +92,10 @@ int main(int argc, char **argv)
     { "library", required_argument, NULL, LIBRARY }, { "published", required_argument, NULL, PUBLISHED },
     { "kernels", required_argument, NULL, KERNELS }, { "gpu", required_argument, NULL, GPU }, { "ledger", required_argument, NULL, LEDGER }, { NULL, 0, NULL, 0 },
   };
-  struct play_options options = { .finalize = true, .faster = 1 };
-  const char *stop_at = getenv("REPLAY_HOST_STOP_AT"), *faster = getenv("REPLAY_HOST_FASTER");
+  struct play_options options = { .finalize = true, .faster = 1, .slower = 1 };
+  const char *stop_at = getenv("REPLAY_HOST_STOP_AT"), *faster = getenv("REPLAY_HOST_FASTER"), *slower = getenv("REPLAY_HOST_SLOWER");
   if (faster && *faster) options.faster = positive(faster);
+  if (slower && *slower) options.slower = positive(slower);
   if (stop_at && *stop_at) options.stop_after = positive(stop_at);
   const char *together = NULL, *published = NULL, *ledger = NULL, *kernels = NULL, *gpu = NULL, *library = "self";
   int api = 0;

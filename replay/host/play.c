@@ -349,7 +349,7 @@ static void run_player(struct player *p)
     uint32_t index = p->calls[i];
     const struct call *c = &prog->calls[index];
     if (opt.in_order && index > 0) wait_for_call(index - 1);
-    if (opt.paced) clock_pace(opt.start_at, prog->base, prog->base + (c->time - prog->base) / opt.faster);
+    if (opt.paced) clock_pace(opt.start_at, prog->base, prog->base + (c->time - prog->base) / opt.faster * opt.slower);
     for (uint32_t k = 0; k < c->after_count; k++) wait_for_call(c->after[k]);
     if (c->kind != CALL_INIT && c->context.how == VALUE_CONTEXT) meeting_wait(&prog->contexts[c->context.bits]);
     clock_enter(c->time);

@@ -14,6 +14,7 @@ struct play_options {
                        freely, held back only by the calls that a call says it comes after */
   bool paced;       /* keep the recorded distances in time; else as fast as that allows */
   uint64_t faster;  /* paced: so many times as fast as recorded */
+  uint64_t slower;  /* paced: so many times as long as recorded */
   uint64_t start_at; /* paced: CLOCK_MONOTONIC time, ns, that stands for program->base */
   bool finalize;    /* else finalize is never called, and the library stays open */
   uint64_t stop_after; /* SIGSTOP to itself after so many calls, for somebody to look or do harm, and when those are made of the
