@@ -278,7 +278,7 @@ func TestControllerSaysWhatIsWrong(t *testing.T) {
 	testkit.Must(t, err)
 	defer held.Close()
 	testkit.Must(t, unix.Flock(int(held.Fd()), unix.LOCK_EX|unix.LOCK_NB))
-	if _, err := c.Record(ctx, true); err == nil || !strings.Contains(err.Error(), "somebody else") {
+	if _, err := c.Record(ctx, true); err == nil || !strings.Contains(err.Error(), "another command is controlling this job") {
 		t.Errorf("%v", err)
 	}
 }
