@@ -63,6 +63,14 @@ type archive struct {
 	kernels    []kernel
 	properties facts.Properties
 	shards     int
+	sensors    map[string]*sensor
+	memory     map[string]int // operations by the kind of memory of their send buffer; none where that was not recorded
+}
+
+// sensor is what one quantity of a GPU was, in its unit.
+type sensor struct {
+	values      int
+	least, most float64
 }
 
 // kernelRow begins the names of rows of CUDA streams: CUDA[device:stream].
@@ -78,7 +86,7 @@ func readArchive(dir string) (*archive, error) {
 		return nil, err
 	}
 	defer a.Close()
-	r := &reader{archive: &archive{properties: facts.PropertiesOf(a.Anchor)}, defs: a.Defs, rows: make(map[otf2.LocationRef]*row), attributes: facts.FindAttributes(a.Defs)}
+	r := &reader{archive: &archive{properties: facts.PropertiesOf(a.Anchor), sensors: make(map[string]*sensor), memory: make(map[string]int)}, defs: a.Defs, rows: make(map[otf2.LocationRef]*row), attributes: facts.FindAttributes(a.Defs)}
 	if err := r.clock(dir); err != nil {
 		return nil, err
 	}
@@ -174,8 +182,35 @@ func (r *reader) communicators() error {
 }
 
 func (r *reader) event(ev *otf2.Event) {
+	if ev.Kind == otf2.EventMetric {
+		r.metric(ev.Metric())
+	}
 	if l := r.defs.Location(ev.Location); r.rows[ev.Location] != nil || l != nil && l.Type == otf2.LocationTypeCPUThread {
 		r.events.Event(ev)
+	}
+}
+
+// metric takes the values of sensors: those of metrics that are a GPU's.
+func (r *reader) metric(m otf2.Metric) {
+	class := r.defs.MetricClass(m.Metric)
+	if i := r.defs.MetricInstance(m.Metric); i != nil {
+		class = r.defs.MetricClass(i.MetricClass)
+	}
+	for i := range min(m.Len(), len(class.Members)) {
+		member := r.defs.MetricMember(class.Members[i])
+		typ, bits := m.At(i)
+		value := float64(bits)
+		if typ == otf2.TypeDouble {
+			value = math.Float64frombits(bits)
+		}
+		value *= math.Pow(float64(10), float64(member.Exponent))
+		name := r.defs.String(member.Name)
+		s := r.sensors[name]
+		if s == nil {
+			s = &sensor{least: value, most: value}
+			r.sensors[name] = s
+		}
+		s.values, s.least, s.most = s.values+1, min(s.least, value), max(s.most, value)
 	}
 }
 
@@ -232,8 +267,11 @@ func (r *reader) operation(f *facts.Operation) {
 		o.root = int(f.Root)
 	}
 	for _, a := range f.Attributes { // a launch of one has its operation's
-		if id, ok := r.attributes.Of(a.ID); ok && (id == regions.AttrPlanID || id == regions.AttrEventID) {
+		switch id, _ := r.attributes.Of(a.ID); id {
+		case regions.AttrPlanID, regions.AttrEventID:
 			o.ids = append(o.ids, a.Bits)
+		case regions.AttrSendBuffClass:
+			r.memory[r.defs.String(otf2.StringRef(a.Bits))]++
 		}
 	}
 	for len(w.open) <= f.Index {

@@ -5,6 +5,14 @@ package main
 import (
 	"fmt"
 	"regexp"
+
+	diagnosis "github.com/nccl-otf2/nccl-otf2/analysis/verdict"
+)
+
+// Whom the others wait for in job.py, where somebody is to be waited for.
+const (
+	lateRank = 1
+	nobody   = -1
 )
 
 // testCase is one job with one way of recording it.
@@ -15,8 +23,12 @@ type testCase struct {
 	ranks  int
 	cupti  bool
 	keep   bool           // the process groups are not destroyed
+	also   string         // one more setting, "NAME=VALUE" without NCCL_OTF2_
 	says   *regexp.Regexp // what the plugin must say in NCCL's log; nil: no warning
 	more   func(v *verdict, logs []*jobLog, a *archive)
+	// What report must answer. nil: what it says is only noted.
+	answer *answer
+	hangs  bool // the job does not end by itself
 }
 
 func (c *testCase) name() string {
@@ -26,6 +38,9 @@ func (c *testCase) name() string {
 	}
 	if c.keep {
 		name += "/kept"
+	}
+	if c.also != "" {
+		name += "/" + c.also
 	}
 	return name
 }
@@ -44,12 +59,19 @@ var cases = []testCase{
 	{mode: "training", events: "gpu", ranks: 2},
 	{mode: "graphs", events: "gpu", ranks: 2},
 	{mode: "exchange", events: "gpu", ranks: 2},
+	{mode: "late-host", events: "gpu", ranks: 3, answer: &answer{rank: lateRank, kind: diagnosis.HostLate}},
+	{mode: "late-gpu", events: "gpu", ranks: 3, answer: &answer{rank: lateRank, kind: diagnosis.GPULate}},
+	{mode: "hang", events: "gpu", ranks: 3, hangs: true, answer: &answer{rank: lateRank, kind: diagnosis.Missing}},
+	{mode: "training", events: "gpu", ranks: 2, also: "NVML=on:20ms", more: sensorsRead},
 	{mode: "collectives", events: "gpu", ranks: 2, cupti: true, more: linked},
 	{mode: "graphs", events: "gpu", ranks: 2, cupti: true, more: linked},
 	{mode: "profiled", events: "gpu", ranks: 2, cupti: true, says: regexp.MustCompile(`(?i)cupti`), more: profilerSeesKernels},
 	{mode: "profiled-later", events: "gpu", ranks: 2, cupti: true, more: linked},
 	{mode: "profiled-later", events: "gpu", ranks: 2, more: profilerSeesKernels},
 	{mode: "profiled", events: "gpu", ranks: 2, more: profilerSeesKernels},
+	{mode: "late-never", events: "gpu", ranks: 3, answer: &answer{rank: nobody}},
+	{mode: "collectives", events: "gpu", ranks: 2, also: "CUPTI=all", more: memoryKnown},
+	{mode: "training", events: "all", ranks: 2, also: "BACKLOG=on"},
 	{mode: "groups", events: "gpu", ranks: 3},
 	{mode: "loader", events: "gpu", ranks: 2},
 	{mode: "collectives", events: "gpu", ranks: 2, keep: true},

@@ -41,6 +41,9 @@ func (h *harness) settings(c *testCase, experiment string) []string {
 	if c.cupti {
 		set = append(set, "NCCL_OTF2_CUPTI=on")
 	}
+	if c.also != "" {
+		set = append(set, "NCCL_OTF2_"+c.also)
+	}
 	return set
 }
 
@@ -50,6 +53,9 @@ func (h *harness) play(ctx context.Context, c *testCase, dir string, v *verdict)
 	j := &job{mode: c.mode, ranks: c.ranks, settings: h.settings(c, experiment)}
 	if c.keep {
 		j.args = []string{"--keep"}
+	}
+	if c.hangs {
+		j.hanging = func() { h.whileItHangs(ctx, v, c.answer, experiment, dir) }
 	}
 	logs, said, err := h.run(ctx, j, dir)
 	if err != nil {
@@ -71,11 +77,16 @@ func (h *harness) play(ctx context.Context, c *testCase, dir string, v *verdict)
 		v.fail("%v", err)
 		return logs
 	}
-	if c.plugin == "record" {
+	switch {
+	case c.plugin == "record":
 		v.recording(filepath.Join(experiment, "recording"), logs)
-	} else {
+		return logs
+	case c.hangs:
+		v.hung(ctx, h, c.answer, experiment)
+	default:
 		v.archive(ctx, c, experiment, logs)
 	}
+	v.answered(ctx, h, c.answer, experiment)
 	return logs
 }
 

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	diagnosis "github.com/nccl-otf2/nccl-otf2/analysis/verdict"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/replay"
 	"github.com/nccl-otf2/nccl-otf2/tests/bench/caller"
@@ -330,7 +332,7 @@ func TestJobProgramOnTheCPU(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, mode := range []string{"collectives", "exchange", "groups", "training", "loader"} {
+	for _, mode := range []string{"collectives", "exchange", "groups", "training", "loader", "late-host", "late-never"} {
 		t.Run(mode, func(t *testing.T) {
 			h := &harness{python: python, job: job0}
 			logs, said, err := h.run(context.Background(), &job{mode: mode, ranks: 3, args: []string{"--backend", "gloo"}}, t.TempDir())
@@ -343,5 +345,62 @@ func TestJobProgramOnTheCPU(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Whom a report names is held against who it was, and what it says of each rank against who is missing.
+func TestAnswers(t *testing.T) {
+	culprit := func(rank int, kind diagnosis.Kind) []diagnosis.Culprit {
+		return []diagnosis.Culprit{{Rank: rank, Kind: kind}}
+	}
+	both := append(culprit(1, diagnosis.HostLate), culprit(2, diagnosis.HostLate)...)
+	for _, test := range []struct {
+		name     string
+		want     answer
+		culprits []diagnosis.Culprit
+		says     string
+	}{
+		{"the right one", answer{1, diagnosis.HostLate}, culprit(1, diagnosis.HostLate), ""},
+		{"another rank", answer{1, diagnosis.HostLate}, culprit(2, diagnosis.HostLate), `report names "rank 2 (host_late)", it was rank 1 (host_late) alone`},
+		{"another kind", answer{1, diagnosis.HostLate}, culprit(1, diagnosis.GPULate), `report names "rank 1 (gpu_late)", it was rank 1 (host_late) alone`},
+		{"one more", answer{1, diagnosis.HostLate}, both, `report names "rank 1 (host_late), rank 2 (host_late)", it was`},
+		{"nobody", answer{1, diagnosis.HostLate}, nil, `report names "", it was`},
+		{"nobody, rightly", answer{rank: nobody}, nil, ""},
+		{"an innocent", answer{rank: nobody}, culprit(0, diagnosis.GPULate), "report names rank 0 (gpu_late), and nobody held up the others"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var v verdict
+			v.names(&test.want, test.culprits, "report")
+			said := strings.Join(v.failures, "\n")
+			if (test.says == "") != (said == "") || !strings.HasPrefix(said, test.says) {
+				t.Errorf("said %q, want %q", said, test.says)
+			}
+		})
+	}
+	var r hangReport
+	testkit.Must(t, json.Unmarshal([]byte(`{"hang":{"jobs":[{"culprits":[{"rank":1,"kind":"missing"}],"communicators":[{"operation":"AllReduce",
+		"members":[{"rank":0,"state":"running"},{"rank":1,"state":"missing"},{"rank":2,"state":"missing"}]}]}]}}`), &r))
+	var v verdict
+	v.missing(&answer{1, diagnosis.Missing}, &r, "report")
+	if !slices.Equal(v.failures, []string{"report: rank 2 is missing"}) {
+		t.Errorf("a rank that is said to be missing: %q", v.failures)
+	}
+}
+
+// Sensors' values are held against what a GPU can have, and memory against what PyTorch uses.
+func TestSensorsAndMemory(t *testing.T) {
+	all := map[string]*sensor{"GPU power": {20, 90, 400}, "GPU temperature": {20, 31, 45}, "GPU SM clock": {20, 345e6, 1.98e9},
+		"GPU memory clock": {20, 3.2e9, 3.2e9}, "GPU utilization": {20, 0, 100}, "GPU memory used": {20, 1e9, 3e9}}
+	var v verdict
+	if sensorsRead(&v, nil, &archive{sensors: all}); !v.passed() {
+		t.Errorf("a GPU at work: %q", v.failures)
+	}
+	all["GPU power"].least, all["GPU utilization"].values = 0.09, 3
+	if sensorsRead(&v, nil, &archive{sensors: all}); len(v.failures) != 2 {
+		t.Errorf("a power in other units, and three values: %q", v.failures)
+	}
+	v = verdict{}
+	if memoryKnown(&v, nil, &archive{memory: map[string]int{"unknown": 2, "managed": 1}}); len(v.failures) != 2 {
+		t.Errorf("no memory of the device, some managed: %q", v.failures)
 	}
 }

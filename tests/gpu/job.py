@@ -18,6 +18,7 @@ phase    name: a phase that was marked with nccl_otf2
 profiler kernels: of NCCL's, that torch.profiler saw
 cost     op, bytes, calls; host_ns and gpu_ns per call, a list of both
 wrong    text: a result was not what it should be
+hanging  the rank is about to wait for one that never comes
 end      the job came to its end
 """
 import argparse
@@ -381,6 +382,43 @@ def profiled_later(job):
     job.all_reduce("world", 1000)
 
 
+LATE = 1  # the rank that others wait for
+
+
+def late(job, delay):
+    """Every third time, one rank is late by about 15 ms."""
+    job.init()
+    for i in range(31):
+        if i % 3 == 1 and job.rank == LATE:
+            delay()
+        job.all_reduce("world", 65536)
+
+
+def late_host(job):
+    late(job, lambda: time.sleep(0.015))
+
+
+def late_gpu(job):
+    """It calls in time, but its stream has something else to do first."""
+    late(job, lambda: torch.cuda._sleep(25_000_000))
+
+
+def late_never(job):
+    """All do the same."""
+    late(job, lambda: None)
+
+
+def hang(job):
+    """One rank never makes the last call. Somebody has to end the job."""
+    job.init()
+    for _ in range(5):
+        job.all_reduce("world", 1000)
+    job.write("hanging")
+    if job.rank != LATE:
+        job.all_reduce("world", 1000)
+    time.sleep(300)
+
+
 def cost(job):
     """Time per call, on the host until it returns and on the GPU, of calls that are made without waiting in between."""
     job.init()
@@ -409,7 +447,8 @@ def cost(job):
 
 
 MODES = {f.__name__.replace("_", "-"): f for f in
-         (collectives, few, exchange, groups, training, loader, graphs, profiled, profiled_later, cost)}
+         (collectives, few, exchange, groups, training, loader, graphs, profiled, profiled_later, late_host, late_gpu, late_never, hang,
+          cost)}
 
 
 def main():

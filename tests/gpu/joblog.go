@@ -58,7 +58,8 @@ type jobLog struct {
 	phases                 map[string]int
 	wrong                  []string
 	costs                  []*cost
-	profiled               int // kernels of NCCL's that torch.profiler saw, −1: it was not used
+	profiled               int  // kernels of NCCL's that torch.profiler saw, −1: it was not used
+	hanging                bool // it was about to wait for ever
 	ended                  bool
 }
 
@@ -117,6 +118,8 @@ func (l *jobLog) add(line []byte) error {
 		c := new(cost)
 		l.costs = append(l.costs, c)
 		return json.Unmarshal(line, c)
+	case "hanging":
+		l.hanging = true
 	case "end":
 		l.ended = true
 	default:

@@ -31,6 +31,7 @@ const (
 	caseLimit    = 90 * time.Second
 	graceLimit   = 5 * time.Second  // for the other ranks when one has failed, and for a dump of stacks
 	collectLimit = 20 * time.Second // for collectors, after the last process
+	hangTime     = 8 * time.Second  // until a job that hangs is looked at and killed: a hang counts after 5 s
 )
 
 // job is one start of job.py on all ranks.
@@ -39,6 +40,8 @@ type job struct {
 	ranks    int
 	settings []string // environment, beside what every job has
 	args     []string
+	// Called when all ranks wait for what never comes; then they are killed, as a launcher's time limit does it. nil: the job ends.
+	hanging func()
 }
 
 // environment is that of every rank: ranks on one GPU are let pass for ranks on several hosts, so that NCCL connects them, through
@@ -99,8 +102,23 @@ func (h *harness) run(ctx context.Context, j *job, dir string) (logs []*jobLog, 
 			ended <- fault
 		}()
 	}
+	looked := make(chan bool)
+	go func() {
+		defer close(looked)
+		if j.hanging == nil || len(commands) < j.ranks || !j.waitUntilItHangs(ctx, dir) {
+			return
+		}
+		j.hanging()
+		for _, cmd := range commands {
+			_ = cmd.Process.Kill() // it may have ended, which is found below
+		}
+	}()
 	for range commands {
-		if fault := <-ended; fault != nil {
+		fault := <-ended
+		if j.hanging != nil && fault != nil && strings.HasSuffix(fault.Error(), "signal: killed") {
+			continue
+		}
+		if fault != nil {
 			err = errors.Join(err, fault)
 			time.AfterFunc(graceLimit, cancel) // the others wait for it in vain
 		}
@@ -108,17 +126,41 @@ func (h *harness) run(ctx context.Context, j *job, dir string) (logs []*jobLog, 
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		err = errors.Join(err, fmt.Errorf("not done after %v", caseLimit))
 	}
+	cancel()
+	<-looked
 	for rank := range j.ranks {
 		text, _ := os.ReadFile(outputFile(dir, rank)) // what is missing was said above
 		said = append(said, string(text))
 		l, fault := readJobLog(logFile(dir, rank))
-		if fault == nil && !l.ended {
+		if fault == nil && !l.ended && j.hanging == nil {
 			fault = fmt.Errorf("rank %d did not come to its end", rank)
 		}
 		err = errors.Join(err, fault)
 		logs = append(logs, l)
 	}
 	return logs, said, err
+}
+
+// waitUntilItHangs waits until all ranks have said that they are about to hang, and for as long as makes it certain for whoever
+// looks. It is false if that does not come.
+func (j *job) waitUntilItHangs(ctx context.Context, dir string) bool {
+	for rank := 0; rank < j.ranks; {
+		if l, err := readJobLog(logFile(dir, rank)); err == nil && l.hanging {
+			rank++
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(hangTime):
+		return true
+	}
 }
 
 func logFile(dir string, rank int) string {

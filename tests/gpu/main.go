@@ -24,6 +24,7 @@ type options struct {
 	cases          string
 	time           time.Duration
 	out, build     string
+	keep           string
 	python, script string
 	rounds         int
 	list           bool
@@ -40,6 +41,7 @@ func main() {
 	flag.StringVar(&o.cases, "cases", "", "run only cases whose name matches `REGEXP`; \""+overheadName+"\" is one")
 	flag.DurationVar(&o.time, "time", 9*time.Minute, "begin nothing that might not end within this `time`")
 	flag.StringVar(&o.out, "out", "", "write the report and what is worth keeping to `folder` (default: the report to standard output)")
+	flag.StringVar(&o.keep, "keep", "", "leave all logs and archives in `folder`, which must not exist")
 	flag.StringVar(&o.build, "build", "build", "`folder` with what make gpu-test-build makes")
 	flag.StringVar(&o.python, "python", "python3", "`interpreter` that has PyTorch")
 	flag.StringVar(&o.script, "job", "tests/gpu/job.py", "the job's `program`")
@@ -79,7 +81,9 @@ func (o *options) run(ctx context.Context) (bad int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	defer os.RemoveAll(h.work)
+	if o.keep == "" {
+		defer os.RemoveAll(h.work)
+	}
 	r := &run{began: time.Now(), commit: commit}
 	if r.machine, err = h.probe(ctx); err != nil {
 		return 0, err
@@ -126,6 +130,12 @@ func (o *options) harness() (*harness, error) {
 		if _, err := os.Stat(*f.to); err != nil {
 			return nil, fmt.Errorf("%w: %s", err, f.hint)
 		}
+	}
+	if o.keep != "" {
+		if h.work, err = filepath.Abs(o.keep); err == nil {
+			err = os.Mkdir(h.work, 0o777)
+		}
+		return h, err
 	}
 	h.work, err = os.MkdirTemp("", "nccl-otf2-gputest-")
 	return h, err
