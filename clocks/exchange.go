@@ -25,7 +25,7 @@ type instant struct {
 // Which times are good for that depends on what they are (TIMING_SOURCE):
 //
 //   - A GPU's begin is when the kernel ran first, its end when it was done: both hold. They are widened by
-//     their UNCERTAINTY.
+//     their UNCERTAINTY. An end that is only that of a part of the kernel (END_IS_EARLY) says nothing.
 //   - The begin of an enqueue was before the kernel's, so it holds, only less tightly; its end says nothing.
 //   - The network's times are those of the rank's proxies. A rank whose proxies only receive may be late
 //     with that although its contribution has left through shared memory, and one whose proxies only
@@ -110,6 +110,7 @@ func sampleOf(o *facts.Operation, rank int, origin otf2.Timestamp) (s opSample, 
 	case facts.SourceGPU:
 		s.begin -= float64(o.Uncertainty)
 		s.end += float64(o.Uncertainty)
+		s.hasEnd = s.hasEnd && !o.EndsEarly
 	case facts.SourceNetwork:
 		if s.kind != opAllReduce && s.kind != opSend && s.kind != opRecv {
 			s.hasBegin, s.hasEnd = false, false

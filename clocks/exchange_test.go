@@ -20,6 +20,7 @@ func TestWhatTimesBind(t *testing.T) {
 	}{
 		{"GPU", facts.Operation{Function: "AllReduce", Details: facts.Details{Source: facts.SourceGPU}}, 0, 100, 200},
 		{"GPU, uncertain", facts.Operation{Function: "AllReduce", Details: facts.Details{Source: facts.SourceGPU, Uncertainty: 7}}, 0, 93, 207},
+		{"GPU, a part's end", facts.Operation{Function: "AllReduce", Details: facts.Details{Source: facts.SourceGPU, EndsEarly: true}}, 0, 100, math.NaN()},
 		{"enqueue", facts.Operation{Function: "AllReduce", Details: facts.Details{Source: facts.SourceEnqueue}}, 0, 100, math.NaN()},
 		{"network", facts.Operation{Function: "AllReduce", Details: facts.Details{Source: facts.SourceNetwork}}, 0, 100, 200},
 		{"network, not on every link", facts.Operation{Function: "AllGather", Details: facts.Details{Source: facts.SourceNetwork}}, 0, math.NaN(), math.NaN()},

@@ -165,7 +165,7 @@ func (r *recording) describeLost() error {
 		p.Markers, p.End, p.Clock, p.Costs, p.Masks, p.Cupti = now.Markers, now.End, now.Clock, now.Costs, now.Masks, now.Cupti
 		p.Counts = now.Counts
 		p.Counts.Starts, p.Counts.Stops, p.Counts.States = safe.Counts.Starts, safe.Counts.Stops, safe.Counts.States
-		p.Counts.Timing, p.Counts.Network, p.Counts.CUPTI = safe.Counts.Timing, safe.Counts.Network, safe.Counts.CUPTI
+		p.Counts.Timing, p.Counts.Ends, p.Counts.Network, p.Counts.CUPTI = safe.Counts.Timing, safe.Counts.Ends, safe.Counts.Network, safe.Counts.CUPTI
 		p.Counts.Starts = maps.Clone(p.Counts.Starts)
 		for i := range p.Comms {
 			for key, n := range safe.Unwritten(i) { // in no file then, as they waited for their times

@@ -98,6 +98,7 @@ type Details struct {
 	Numbered              bool                  // it was
 	Counted               bool                  // Count is known
 	Stated                bool                  // Uncertainty is known
+	EndsEarly             bool                  // the end of its GPU times is that of a part of the kernel: it ended then or later
 	Device                bool                  // a buffer is in a GPU's memory
 	Graph                 bool                  // captured into or replayed from a CUDA graph
 	Unfinished            bool                  // it was open when the data ended
@@ -165,6 +166,8 @@ func (r *Reader) Read(ev *otf2.Event, d *Details) {
 			d.Source = r.source(otf2.StringRef(a.Bits))
 		case regions.AttrUncertainty:
 			d.Uncertainty, d.Stated = a.Bits, true
+		case regions.AttrEndsEarly:
+			d.EndsEarly = a.Bits != 0
 		case regions.AttrOperations:
 			d.Together = uint32(a.Bits)
 		case regions.AttrEventID:

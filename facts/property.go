@@ -45,6 +45,8 @@ const (
 	PropNullHandles   Property = "NULL_HANDLES"
 	PropOddities      Property = "ODDITIES"
 	PropTiming        Property = "TIMING"
+	PropEnds          Property = "ENDS" // operations whose ends are those of parts of kernels: EARLY, and
+	PropEndsMoved     Property = "ENDS::MOVED"
 	PropNetwork       Property = "NETWORK"
 	PropCUPTI         Property = "CUPTI"
 	PropScorep        Property = "SCOREP"

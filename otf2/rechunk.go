@@ -8,6 +8,11 @@ import "fmt"
 // size, ids and times as they stand, and returns their number. Events of kinds that this package does not know are an
 // error (ErrNotSupported): an archive's chunks have one size, so they could not be read with it either.
 func RewriteEvents(from, to string, fromChunk, toChunk uint64) (uint64, error) {
+	return RewriteEventsWith(from, to, fromChunk, toChunk, func(*Event) {})
+}
+
+// RewriteEventsWith does so, and lets change each event before it is written: its time, and its arguments in place. Times must not go back.
+func RewriteEventsWith(from, to string, fromChunk, toChunk uint64, change func(*Event)) (uint64, error) {
 	chunk, err := checkChunkSize(fromChunk, DefaultEventChunkSize)
 	if err != nil {
 		return 0, err
@@ -29,10 +34,11 @@ func RewriteEvents(from, to string, fromChunk, toChunk uint64) (uint64, error) {
 			n := w.Events()
 			return n, w.Close()
 		}
-		e := &r.event
+		e := r.event // a copy: the reader goes on from its own
 		if !e.Kind.Known() {
 			err = fmt.Errorf("otf2: event of kind %d: %w", e.Kind, ErrNotSupported)
 		} else {
+			change(&e)
 			attributes.Reset()
 			attributes.list = append(attributes.list, e.Attributes...)
 			err = w.Write(e.Kind, e.Time, &attributes, e.Args)

@@ -93,6 +93,7 @@ const (
 	AttrArgument                               // of a state: bytes, operations, the GPU's clock, or what a network plugin passed
 	AttrRealigned                              // by how many kernels at most NCCL had handed the stamps of a "gpu" interval to later operations
 	AttrOperations                             // of a launch of several: how many
+	AttrEndsEarly                              // 1: the end of a "gpu" interval is that of a part of the kernel, see endsEarly
 	numAttributes
 )
 
@@ -189,4 +190,5 @@ var Attributes = [numAttributes]Attribute{
 	{AttrArgument, "ARGUMENT", otf2.TypeUint64, "Argument of the state: bytes, operations, GPU clock, or the network plugin's own"},
 	{AttrRealigned, "REALIGNED", otf2.TypeUint32, "By how many works of a channel, at most, NCCL had handed out the stamps of GPU times too late"},
 	{AttrOperations, "GROUP_SIZE", otf2.TypeUint32, "Number of operations that were launched together"},
+	{AttrEndsEarly, "END_IS_EARLY", otf2.TypeUint8, "1 if NCCL's stamp of the end is that of a part of the kernel: it ended then or later"},
 }

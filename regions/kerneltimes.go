@@ -20,7 +20,7 @@ const (
 )
 
 // planTimes decides when a plan ran, and which of the GPU's sources says so: CUPTI where NCCL's own stamps do not
-// tell. Where both do, they must agree. gpuSource is empty unless CUPTI's records are there.
+// tell, or tell the end of a part only. Where both do, they must agree. gpuSource is empty unless CUPTI's records are there.
 func (ti *timing) planTimes(c *commRank, p *plan, now uint64) (when gpuclock.Interval, source, gpuSource string) {
 	when, source = ti.interval(c, p, now)
 	if !ti.cuda.Active() {
@@ -41,6 +41,11 @@ func (ti *timing) planTimes(c *commRank, p *plan, now uint64) (when gpuclock.Int
 	case !ok && source != TimingGPU:
 		return when, source, ""
 	case source != TimingGPU:
+		return kernel, TimingGPU, sourceCUPTI
+	case ok && p.endsEarly():
+		stamps := when
+		stamps.End = kernel.End
+		ti.compare(c, p, stamps, kernel)
 		return kernel, TimingGPU, sourceCUPTI
 	case ok:
 		ti.compare(c, p, when, kernel)

@@ -79,6 +79,7 @@ type ledger struct {
 	states        [stateCount]uint64
 	oddities      [numOddities]uint64
 	sources       map[string]uint64 // operations by timing source
+	early         uint64            // operations whose end stamps are those of parts
 	markers       int               // of NCCL's side
 	points        int               // of the application's
 }

@@ -53,7 +53,7 @@ func (pw *planWriter) writePlan(c *commRank, p *plan, now uint64) {
 		pw.sources[source] += uint64(len(p.ops))
 	}
 	shown := source != TimingEnqueue && pw.metrics.beginBandwidth(c, loc, p, when.Begin, when.End)
-	stamped := source == TimingGPU && gpuSource != sourceCUPTI && p.imported() == nil
+	stamped := stamped(p, source, gpuSource)
 	if stamped {
 		pw.writeKernelPhases(c, loc, p, enter, leave)
 	}
@@ -70,6 +70,11 @@ func (pw *planWriter) writePlan(c *commRank, p *plan, now uint64) {
 	}
 }
 
+// stamped tells whether a plan's times are NCCL's stamps.
+func stamped(p *plan, source, gpuSource string) bool {
+	return source == TimingGPU && gpuSource != sourceCUPTI && p.imported() == nil
+}
+
 // planAttributes describe a plan's region, with its operation if it has but one.
 func (pw *planWriter) planAttributes(c *commRank, p *plan, when gpuclock.Interval, source, gpuSource string) *otf2.AttributeList {
 	single := len(p.ops) == 1
@@ -84,8 +89,12 @@ func (pw *planWriter) planAttributes(c *commRank, p *plan, when gpuclock.Interva
 	if p.uncertain(source) {
 		a.Uint64(AttrUncertainty, when.Uncertainty)
 	}
-	if n := p.stamps.Realigned; n > 0 && source == TimingGPU && gpuSource != sourceCUPTI {
+	if n := p.stamps.Realigned; n > 0 && stamped(p, source, gpuSource) {
 		a.Uint32(AttrRealigned, uint32(n))
+	}
+	if stamped(p, source, gpuSource) && p.endsEarly() {
+		a.Uint8(AttrEndsEarly, 1)
+		pw.early += uint64(len(p.ops))
 	}
 	pw.timing.kernelAttributes(a, p, gpuSource)
 	p.turnAttributes(a, when, source)

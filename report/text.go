@@ -97,6 +97,7 @@ func SummaryLines(s *operations.Summary) []Line {
 	l.operations(s)
 	l.line("duration", "%s, %d events in %d locations", units.Time(float64(s.Duration)), s.Events, s.Locations)
 	l.line("timing", "%s", analysis.CountersText(s.Timing))
+	l.ends(s.Ends)
 	for _, w := range s.Withheld {
 		if w.Processes != "all" {
 			w.Value += " (process " + w.Processes + ")"
@@ -124,6 +125,19 @@ type summaryLines struct{ all []Line }
 
 func (l *summaryLines) line(name, format string, args ...any) {
 	l.all = append(l.all, Line{Name: name, Text: fmt.Sprintf(format, args...)})
+}
+
+// ends tells of operations that NCCL says to have ended when a part of them had.
+func (l *summaryLines) ends(n map[string]uint64) {
+	early, moved := n["EARLY"], n["MOVED"]
+	if early == 0 {
+		return
+	}
+	text := fmt.Sprintf("of %s NCCL stamps the end of a part only (trees, NVLS, several messages)", units.Plural(early, "operation"))
+	if moved > 0 {
+		text += fmt.Sprintf("; %d ended later by the stamps of other ranks", moved)
+	}
+	l.line("ends", "%s", text)
 }
 
 // alarm adds a line of something that is missing or strange.

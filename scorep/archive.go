@@ -39,6 +39,7 @@ type findings struct {
 	damaged      []string   // of the problems, and what of the directory was damaged: what should be in the archive, and is not
 	sync         *ClockSync // how the hosts' clocks were brought together, nil: they were not
 	syncProblems []string
+	movedEnds    uint64 // operations whose ends were brought to where others show that they were
 }
 
 func newArchive(run *jobs.Run, opts *UnifyOptions, on ground) (*archive, error) {

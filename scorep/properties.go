@@ -155,6 +155,7 @@ func (d *description) properties() (all properties) {
 	ps.positive(facts.PropPXN, uint64(len(d.origins.of)+len(d.origins.unknown)))
 	ps.positive(facts.PropPXNUnresolved, uint64(len(d.origins.unknown)))
 	d.describeSync(ps)
+	ps.positive(facts.PropEndsMoved, d.movedEnds)
 	ps.positive(facts.PropTagCollisions, uint64(len(slices.Concat(d.origins.collisions...))))
 	*ps = append(*ps, otf2.Property{Name: facts.CompleteProperty, Value: strconv.FormatBool(d.complete(sum))})
 	return all
@@ -188,7 +189,7 @@ func (c *counts) add(of *experiment.Counts) {
 		n  map[string]uint64
 	}{
 		{facts.PropStarts, of.Starts}, {facts.PropStops, of.Stops}, {facts.PropStates, of.States}, {facts.PropFiltered, of.Filtered},
-		{facts.PropPaused, of.Paused}, {facts.PropOddities, of.Oddities}, {facts.PropTiming, of.Timing}, {facts.PropNetwork, of.Network}, {facts.PropCUPTI, of.CUPTI}, {facts.PropScorep, of.Scorep}, {facts.PropImport, of.Import},
+		{facts.PropPaused, of.Paused}, {facts.PropOddities, of.Oddities}, {facts.PropTiming, of.Timing}, {facts.PropEnds, of.Ends}, {facts.PropNetwork, of.Network}, {facts.PropCUPTI, of.CUPTI}, {facts.PropScorep, of.Scorep}, {facts.PropImport, of.Import},
 		{facts.PropNullHandles, map[string]uint64{"": of.NullHandles}},
 	} {
 		for key, n := range kind.n {

@@ -234,6 +234,11 @@ func writeArchive(r *jobs.Run, dir string, opts *UnifyOptions) (*RunResult, erro
 			return nil, err
 		}
 	}
+	if a.moveEnds(filepath.Join(staging, files.ArchiveName+".otf2"), events, placed) {
+		if err := a.write(staging, placed); err != nil {
+			return nil, err
+		}
+	}
 	result := a.result(placed)
 	result.DamagedFiles = len(placed.Damaged)
 	if err := s.Replace(dir); err != nil {

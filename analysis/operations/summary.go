@@ -47,6 +47,7 @@ type Summary struct {
 	Lost     map[string]uint64 `json:"lost"`     // "REASON::TYPE"
 	Oddities map[string]uint64 `json:"oddities"`
 	Timing   map[string]uint64 `json:"timing"` // operations by timing source, as the processes counted them
+	Ends     map[string]uint64 `json:"ends"`   // EARLY: operations whose GPU time ends with a part of their kernel, MOVED: brought to where others show that it ended
 	Filtered map[string]uint64 `json:"filtered"`
 	Network  map[string]uint64 `json:"network"` // PUTS, PUT_BYTES, RECEIVED_BYTES, …; empty if proxies were not recorded
 	CUPTI    map[string]uint64 `json:"cupti"`   // KERNELS, KERNELS_LINKED, NCCL_KERNELS_UNLINKED, …; empty if CUPTI told nothing
@@ -97,7 +98,7 @@ func (o *operations) summary(a *otf2.Archive, ps analysis.Properties, comms map[
 		Archive: a.Path(), Creator: a.Anchor.Creator, Locations: len(defs.Locations), Events: o.events,
 		Unfinished: o.unfinished, Open: o.open, Alone: o.alone, LeftOut: o.leftOut, Begin: o.begin, Selection: o.selected.Describe(), Duration: uint64(o.last - o.first),
 		Complete: !ps.Incomplete(), Lost: ps.Below(facts.PropLost), Oddities: ps.Below(facts.PropOddities),
-		Timing: ps.Below(facts.PropTiming), Filtered: ps.Below(facts.PropFiltered),
+		Timing: ps.Below(facts.PropTiming), Ends: ps.Below(facts.PropEnds), Filtered: ps.Below(facts.PropFiltered),
 		Network: ps.Below(facts.PropNetwork), CUPTI: ps.Below(facts.PropCUPTI), CUPTIStates: ps.Values(facts.PropCUPTIState), Withheld: ps.Values(facts.PropWithheld), Paused: ps.Below(facts.PropPaused), Gaps: ps.Gaps(), Hidden: ps.Hidden(),
 	}
 	s.Missing, _ = ps.Number(facts.PropProcessesMissing)

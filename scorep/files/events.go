@@ -218,6 +218,14 @@ func (out *Events) count(linked bool) {
 	}
 }
 
+// Moved counts files that were linked and then written anew.
+func (out *Events) Moved(files int) {
+	out.mu.Lock()
+	defer out.mu.Unlock()
+	moved := min(files, out.Linked)
+	out.Linked, out.Copied = out.Linked-moved, out.Copied+moved
+}
+
 // fits tells whether an event file can be read in the archive as it is: its chunks have the archive's size, or it has one.
 func (out *Events) fits(size int64, chunk uint64) bool {
 	return chunk == out.chunk || uint64(size) <= min(chunk, out.chunk)

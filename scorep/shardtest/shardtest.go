@@ -209,6 +209,8 @@ type Op struct {
 	Channels       uint32
 	Memory         string // class of both buffers, such as regions.ClassDevice; "" if not known
 	Parent         uint64 // event of the call that asked for it, see CallFor; 0: not known
+	Uncertainty    uint64 // of its times; 0: not stated
+	EndsEarly      bool   // its end is that of a part
 }
 
 // Collective draws an operation as a plan of its own.
@@ -239,6 +241,12 @@ func (p *Process) Plan(comm int, ops []Op) {
 	a.String(regions.AttrTimingSource, p.String(source))
 	if !single {
 		a.Uint32(regions.AttrOperations, uint32(len(ops)))
+	}
+	if u := ops[0].Uncertainty; u > 0 {
+		a.Uint64(regions.AttrUncertainty, u)
+	}
+	if ops[0].EndsEarly {
+		p.endsEarly(a, len(ops))
 	}
 	p.check(w.Enter(begin, a, region))
 	root := func(op Op) uint32 {
@@ -272,6 +280,15 @@ func (p *Process) Plan(comm int, ops []Op) {
 		}
 	}
 	p.check(w.Leave(end, nil, region))
+}
+
+// endsEarly marks a launch whose end is that of a part.
+func (p *Process) endsEarly(a *otf2.AttributeList, operations int) {
+	a.Uint8(regions.AttrEndsEarly, 1)
+	if p.Shard.Counts.Ends == nil {
+		p.Shard.Counts.Ends = make(map[string]uint64)
+	}
+	p.Shard.Counts.Ends["EARLY"] += uint64(operations)
 }
 
 // Lose leaves the places of n equal collectives that died with the collector before.
@@ -351,15 +368,20 @@ func (p *Process) GatherAndScatter(comm int, begin, end, elements uint64) {
 
 // Send and Recv draw one end of a message of length bytes.
 func (p *Process) Send(comm, peer int, begin, end, length uint64) {
-	p.message(comm, peer, begin, end, length, true)
+	p.message(comm, peer, begin, end, length, true, false)
 }
 
 // Recv is the other end of Send.
 func (p *Process) Recv(comm, peer int, begin, end, length uint64) {
-	p.message(comm, peer, begin, end, length, false)
+	p.message(comm, peer, begin, end, length, false, false)
 }
 
-func (p *Process) message(comm, peer int, begin, end, length uint64, send bool) {
+// RecvInPart is a Recv whose end is that of a part of its kernel.
+func (p *Process) RecvInPart(comm, peer int, begin, end, length uint64) {
+	p.message(comm, peer, begin, end, length, false, true)
+}
+
+func (p *Process) message(comm, peer int, begin, end, length uint64, send, early bool) {
 	c := &p.Shard.Comms[comm]
 	w := p.writers[c.Location]
 	name, key := "Recv", experiment.Pair{From: peer}.RecvKey()
@@ -373,6 +395,9 @@ func (p *Process) message(comm, peer int, begin, end, length uint64, send bool) 
 	a.String(regions.AttrDatatype, p.String("ncclInt8"))
 	a.Uint64(regions.AttrCount, length)
 	a.String(regions.AttrTimingSource, p.String("gpu"))
+	if early {
+		p.endsEarly(a, 1)
+	}
 	p.Shard.Counts.Timing["gpu"]++
 	t0, t1 := otf2.Timestamp(begin), otf2.Timestamp(end)
 	p.check(w.Enter(t0, a, region))

@@ -61,6 +61,8 @@ var cases = []testCase{
 	{mode: "exchange", events: "gpu", ranks: 2},
 	{mode: "late-host", events: "gpu", ranks: 3, answer: &answer{rank: lateRank, kind: diagnosis.HostLate}},
 	{mode: "late-gpu", events: "gpu", ranks: 3, answer: &answer{rank: lateRank, kind: diagnosis.GPULate}},
+	{mode: "trees", events: "gpu", ranks: 3, answer: &answer{rank: lateRank, kind: diagnosis.HostLate}},
+	{mode: "trees", events: "gpu", ranks: 4, cupti: true, more: linked, answer: &answer{rank: lateRank, kind: diagnosis.HostLate}},
 	{mode: "hang", events: "gpu", ranks: 3, hangs: true, answer: &answer{rank: lateRank, kind: diagnosis.Missing}},
 	{mode: "training", events: "gpu", ranks: 2, also: "NVML=on:20ms", more: sensorsRead},
 	{mode: "collectives", events: "gpu", ranks: 2, cupti: true, more: linked},
@@ -72,6 +74,7 @@ var cases = []testCase{
 	{mode: "late-never", events: "gpu", ranks: 3, answer: &answer{rank: nobody}},
 	{mode: "collectives", events: "gpu", ranks: 2, also: "CUPTI=all", more: memoryKnown},
 	{mode: "training", events: "all", ranks: 2, also: "BACKLOG=on"},
+	{mode: "exchange", events: "gpu", ranks: 3, cupti: true, more: linked},
 	{mode: "groups", events: "gpu", ranks: 3},
 	{mode: "loader", events: "gpu", ranks: 2},
 	{mode: "collectives", events: "gpu", ranks: 2, keep: true},
@@ -85,6 +88,9 @@ var cases = []testCase{
 	{mode: "groups", events: "all", ranks: 4},
 	{mode: "loader", events: "all", ranks: 2, cupti: true, more: linked},
 	{mode: "training", events: "net", ranks: 2, keep: true},
+	{mode: "trees", plugin: "record", ranks: 4},
+	{mode: "late-gpu", plugin: "record", ranks: 3},
+	{mode: "late-never", plugin: "record", ranks: 3},
 }
 
 func linked(v *verdict, logs []*jobLog, a *archive) {

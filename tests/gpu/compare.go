@@ -326,7 +326,7 @@ func (v *verdict) complete(a *archive, ranks int) {
 		switch p := facts.Property(kind); {
 		case ours && (of && (p == facts.PropDiffer || p == facts.PropLost) || p == facts.PropGaps || p == facts.PropGapsDiffer):
 			v.fail("%s: %s", name, a.properties[name])
-		case ours && (of && (p == facts.PropOddities || p == facts.PropCost || p == facts.PropCUPTI) || p == facts.PropLibraryVersion || p == facts.PropAPIVersion):
+		case ours && (of && (p == facts.PropOddities || p == facts.PropCost || p == facts.PropCUPTI || p == facts.PropEnds) || p == facts.PropLibraryVersion || p == facts.PropAPIVersion):
 			v.note("%s: %s", short, a.properties[name])
 		case name == facts.CompleteProperty && a.properties[name] == "false":
 			v.fail("the archive says that communication is missing in it")

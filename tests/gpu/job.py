@@ -408,6 +408,19 @@ def late_never(job):
     late(job, lambda: None)
 
 
+def trees(job):
+    """AllReduces by NCCL's tree, where ranks have sent their part long before they have the result."""
+    os.environ["NCCL_ALGO"] = "allreduce:tree"
+    job.init()
+    for count in COUNTS:
+        for timed in (False, True):
+            job.all_reduce("world", count, timed=timed)
+    for i in range(31):
+        if i % 3 == 1 and job.rank == LATE:
+            time.sleep(0.015)
+        job.all_reduce("world", 1000)
+
+
 def hang(job):
     """One rank never makes the last call. Somebody has to end the job."""
     job.init()
@@ -447,7 +460,7 @@ def cost(job):
 
 
 MODES = {f.__name__.replace("_", "-"): f for f in
-         (collectives, few, exchange, groups, training, loader, graphs, profiled, profiled_later, late_host, late_gpu, late_never, hang,
+         (collectives, few, exchange, groups, training, loader, graphs, profiled, profiled_later, late_host, late_gpu, late_never, trees, hang,
           cost)}
 
 

@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package ends moves the ends of operations to where other members show that they were.
+//
+// By some algorithms, NCCL stamps the end of a kernel when a part of it is done (regions.AttrEndsEarly). A rank that has sent its data up
+// the tree of an AllReduce, say, seems to be done, and waits for the result until all others have come. No member of an AllReduce has the
+// result before all have given their parts, so none has ended before the last stamp of any. A message has not arrived before it was sent.
+//
+// Find reads an archive's rows once, in the order of time, and says which ends are to be moved; Rewrite writes a row's event file anew.
+package ends
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
+
+// Limits of what is kept: launches whose other members have not come, and ends to be moved.
+const (
+	mostPending = 1 << 20
+	mostMoves   = 1 << 24
+)
+
+// Clocks tells how well times of two rows compare: by how much they may be off against each other, ns, beside their own uncertainty; false:
+// they do not compare.
+type Clocks func(a, b otf2.LocationRef) (ns uint64, ok bool)
+
+// Found is what is to be moved.
+type Found struct {
+	Moves      map[otf2.LocationRef][]Move // by row, in the order of its events
+	Operations uint64                      // that end in them
+	Problems   []string
+}
+
+// Move is one launch of a row. Numbers of events count from 0.
+type Move struct {
+	Enter       uint64 // the event that it begins with
+	First, Last uint64 // the events at its end
+	By          uint64 // ns
+	Longer      float64
+}
+
+// launch is one of a row that has ended, and to what its end is to be moved.
+type launch struct {
+	Move
+	at          otf2.LocationRef
+	begin, end  otf2.Timestamp
+	uncertainty uint64
+	early       bool
+	operations  uint64
+	waits       int            // for members, and the next event of its row
+	to          otf2.Timestamp // the latest end that shows that it was later; 0: none does
+	room        uint64         // ns to the next event of its row
+}
+
+// part names an operation that several rows have a part in: a collective, or a message with its ends.
+type part struct {
+	comm     otf2.CommRef
+	from, to int // of messages, else −1
+	ordinal  uint64
+}
+
+// pending is an operation whose members have not all come.
+type pending struct{ members []*launch }
+
+// row is a communicator rank's on its way through the archive.
+type row struct {
+	events uint64 // read
+	time   otf2.Timestamp
+	since  uint64 // the first event of that time
+	enter  uint64
+	ops    []operation
+	last   *launch // that ended, before anything else came
+}
+
+// operation is one of the launch that is open.
+type operation struct {
+	part
+	send, message bool
+}
+
+type finder struct {
+	names     facts.Names
+	comms     map[otf2.CommRef]*facts.Communicator
+	expected  map[otf2.CommRef]int
+	stretches []facts.Stretch
+	clocks    Clocks
+	rows      map[otf2.LocationRef]*row
+	open      map[part]*pending
+	out       *Found
+	moves     int
+}
+
+// Find reads the archive of an anchor. progress, if set, is called with how many of its events have been read.
+func Find(anchor string, clocks Clocks, progress func(done, total int)) (*Found, error) {
+	a, err := otf2.Open(anchor, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer a.Close()
+	f := &finder{
+		comms: facts.Communicators(a.Defs), expected: make(map[otf2.CommRef]int), clocks: clocks,
+		rows: make(map[otf2.LocationRef]*row), open: make(map[part]*pending), out: &Found{Moves: make(map[otf2.LocationRef][]Move)},
+	}
+	f.stretches, _ = facts.Stretches(a.Anchor)
+	total := 0
+	for ref, c := range f.comms {
+		for _, l := range c.Members {
+			if d := a.Defs.Location(l); d != nil && d.Events > 0 && !c.Self {
+				f.expected[ref]++
+				if f.rows[l] == nil {
+					f.rows[l] = new(row)
+					total += int(d.Events)
+				}
+			}
+		}
+	}
+	f.names = facts.ArchiveNames(a.Defs, f.comms)
+	reader := facts.NewReader(f.names, facts.FindAttributes(a.Defs))
+	reader.Operation, reader.Enter, reader.Leave = f.operation, f.entered, f.left
+	rows := slices.Sorted(maps.Keys(f.rows))
+	if len(rows) == 0 {
+		return f.out, nil
+	}
+	done := 0
+	for ev, err := range a.Events(&otf2.Selection{Locations: rows}) {
+		if err != nil {
+			f.out.Problems = append(f.out.Problems, fmt.Sprintf("ends of operations: %v", err))
+			continue
+		}
+		f.next(ev)
+		reader.Event(ev)
+		f.rows[ev.Location].events++
+		if done++; progress != nil && done%(1<<16) == 0 {
+			progress(done, total)
+		}
+	}
+	f.finish()
+	return f.out, nil
+}
+
+// next notes at which time an event of a row is.
+func (f *finder) next(ev *otf2.Event) {
+	w := f.rows[ev.Location]
+	if ev.Time != w.time {
+		w.time, w.since = ev.Time, w.events
+	}
+	if l := w.last; l != nil {
+		w.last, l.room = nil, uint64(ev.Time-l.end)
+		f.came(l)
+	}
+}
+
+func (f *finder) entered(r *facts.Region) {
+	if r.Number > 0 {
+		w := f.rows[r.Location]
+		w.enter, w.ops = w.events, w.ops[:0]
+	}
+}
+
+func (f *finder) operation(o *facts.Operation) {
+	c, w := f.comms[o.Comm], f.rows[o.Location]
+	if c == nil || w == nil || o.Launch == 0 {
+		return
+	}
+	me := c.RankOf(o.Location)
+	op := operation{part: part{comm: o.Comm, from: -1, to: -1, ordinal: o.Ordinal}, message: o.Message}
+	switch {
+	case o.Message && o.Peer == me:
+		return // a copy
+	case o.Message && o.Function == "Send":
+		op.send, op.from, op.to = true, me, o.Peer
+	case o.Message:
+		op.from, op.to = o.Peer, me
+	case o.Function != "AllReduce":
+		op.comm = otf2.UndefinedComm // nothing is known of its other members' ends
+	}
+	if facts.Excluded(f.stretches, o.Comm, f.sequence(o, me), o.Ordinal) {
+		op.comm = otf2.UndefinedComm
+	}
+	w.ops = append(w.ops, op)
+}
+
+// sequence names the sequence of an operation as an archive's properties do.
+func (f *finder) sequence(o *facts.Operation, rank int) string {
+	if o.Message {
+		return o.PairName(rank)
+	}
+	return o.Function
+}
+
+// left takes a launch that has ended, with what it knows of others and others of it.
+func (f *finder) left(r *facts.Region) {
+	w := f.rows[r.Location]
+	if r.Number == 0 || w == nil {
+		return
+	}
+	if r.Source != facts.SourceGPU || r.Unfinished || r.Lost || r.End <= r.Begin {
+		return
+	}
+	l := &launch{
+		Move: Move{Enter: w.enter, First: w.since, Last: w.events}, at: r.Location, begin: r.Begin, end: r.End, uncertainty: r.Uncertainty,
+		early: r.EndsEarly, operations: max(r.Operations, uint64(len(w.ops))), room: math.MaxUint64,
+	}
+	if l.early {
+		l.waits, w.last = 1, l
+	}
+	sends := 0
+	for i := range w.ops {
+		if w.ops[i].send {
+			sends++
+		}
+	}
+	for i := range w.ops {
+		op := &w.ops[i]
+		switch {
+		case op.comm == otf2.UndefinedComm, !op.message && len(w.ops) > 1:
+			// Of a launch of several, an end says nothing of each.
+		case !op.message:
+			f.collective(op.part, l)
+		case op.send && sends == 1, !op.send:
+			f.message(op, l)
+		}
+	}
+}
+
+// collective takes a member's part in an AllReduce.
+func (f *finder) collective(key part, l *launch) {
+	p := f.pending(key)
+	p.members = append(p.members, l)
+	l.waits++
+	if len(p.members) < f.expected[key.comm] {
+		return
+	}
+	delete(f.open, key)
+	for _, m := range p.members {
+		for _, other := range p.members {
+			f.shows(other, m)
+		}
+		f.came(m)
+	}
+}
+
+// message takes one end of a message. What was sent has not arrived before.
+func (f *finder) message(op *operation, l *launch) {
+	if !op.send && !l.early {
+		return
+	}
+	p := f.pending(op.part)
+	p.members = append(p.members, l)
+	l.waits++
+	if len(p.members) < 2 {
+		return
+	}
+	delete(f.open, op.part)
+	sender, receiver := p.members[0], l
+	if op.send {
+		sender, receiver = l, p.members[0]
+	}
+	f.shows(sender, receiver)
+	f.came(sender)
+	f.came(receiver)
+}
+
+func (f *finder) pending(key part) *pending {
+	p := f.open[key]
+	if p != nil {
+		return p
+	}
+	if len(f.open) >= mostPending {
+		f.forget()
+	}
+	p = new(pending)
+	f.open[key] = p
+	return p
+}
+
+// forget gives up what others have not come to: their parts are not there, or far away.
+func (f *finder) forget() {
+	for key, p := range f.open {
+		delete(f.open, key)
+		for _, m := range p.members {
+			f.came(m)
+		}
+	}
+}
+
+// shows takes that a launch has not ended before another one's stamp.
+func (f *finder) shows(other, l *launch) {
+	if !l.early || other == l || other.end <= max(l.end, l.to) {
+		return
+	}
+	apart, ok := f.clocks(other.at, l.at)
+	if ok && uint64(other.end-l.end) > other.uncertainty+l.uncertainty+apart {
+		l.to = other.end
+	}
+}
+
+// came counts down what a launch waits for. Its end is moved when nothing is left, but not beyond what comes next on its row.
+func (f *finder) came(l *launch) {
+	if l.waits--; l.waits > 0 || !l.early || l.to == 0 || f.moves >= mostMoves {
+		return
+	}
+	l.By = min(uint64(l.to-l.end), l.room)
+	if l.By == 0 {
+		return
+	}
+	l.Longer = float64(uint64(l.end-l.begin)+l.By) / float64(l.end-l.begin)
+	f.out.Moves[l.at] = append(f.out.Moves[l.at], l.Move)
+	f.out.Operations += l.operations
+	f.moves++
+}
+
+// finish ends what is open, and puts moves in order.
+func (f *finder) finish() {
+	f.forget()
+	for _, w := range f.rows {
+		if w.last != nil {
+			f.came(w.last)
+		}
+	}
+	for _, moves := range f.out.Moves {
+		slices.SortFunc(moves, func(a, b Move) int { return int(a.Enter) - int(b.Enter) })
+	}
+	if f.moves >= mostMoves {
+		f.out.Problems = append(f.out.Problems, fmt.Sprintf("ends of operations: only the first %d that are early by others' stamps were moved", mostMoves))
+	}
+}
