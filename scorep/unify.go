@@ -32,11 +32,12 @@ type UnifyOptions struct {
 	// to be merged with one of Score-P.
 	OwnParadigm bool
 	// Sync compares the clocks of the hosts of a run that ran on more than one (package clocks), from an archive made
-	// without; what is found is written as clock offsets. It is all of unifying that reads events. Without it the
-	// archive has what the hosts' clocks said.
-	Sync    bool
-	Creator string // of the archive; default "nccl-otf2"
-	Workers int    // goroutines; default 2
+	// without; what is found is written as clock offsets. Without it the archive has what the hosts' clocks said.
+	Sync bool
+	// StampedEnds leaves the ends of operations where NCCL stamped them, also where that is the end of a part (package ends).
+	StampedEnds bool
+	Creator     string // of the archive; default "nccl-otf2"
+	Workers     int    // goroutines; default 2
 	// Progress, if set, is called with how much of a phase is done. It is called from several goroutines.
 	Progress func(phase string, done, total int)
 
@@ -234,7 +235,7 @@ func writeArchive(r *jobs.Run, dir string, opts *UnifyOptions) (*RunResult, erro
 			return nil, err
 		}
 	}
-	if a.moveEnds(filepath.Join(staging, files.ArchiveName+".otf2"), events, placed) {
+	if !opts.StampedEnds && a.moveEnds(filepath.Join(staging, files.ArchiveName+".otf2"), events, placed) {
 		if err := a.write(staging, placed); err != nil {
 			return nil, err
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
@@ -33,6 +34,32 @@ func BenchmarkUnify(b *testing.B) {
 				}
 			}
 			b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*c.processes*10), "µs/location")
+		})
+	}
+}
+
+// BenchmarkMovedEnds unifies a job of Tree AllReduces, whose ends have to be looked for in the events and moved on all ranks but one.
+func BenchmarkMovedEnds(b *testing.B) {
+	for _, early := range []bool{false, true} {
+		b.Run(fmt.Sprintf("early=%v", early), func(b *testing.B) {
+			const ranks, operations = 64, 2000
+			dir := b.TempDir()
+			for r := range ranks {
+				p := shardtest.New(b, dir, fmt.Sprintf("%05d", r)).Launched("slurm", r, ranks)
+				comm := p.Comm(experiment.Comm{ID: 1, Name: "world", NRanks: ranks, Rank: r, InitTime: t0})
+				for k := range uint64(operations) {
+					begin := t0 + 1_000_000*(k+1)
+					p.Collective(comm, shardtest.Op{Function: "AllReduce", Kind: otf2.CollectiveOpAllreduce, Begin: begin, End: begin + uint64(10_000*(r+1)),
+						Sent: 4, Received: 4, Count: 1, Algo: "TREE", Uncertainty: 1000, EndsEarly: early})
+				}
+				p.Finish()
+			}
+			for b.Loop() {
+				if _, err := Unify(dir, nil); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*ranks*operations), "ns/operation")
 		})
 	}
 }

@@ -32,7 +32,7 @@ func (m *madeTables) withArchives(dir string, want wanted, p *progress) (*scorep
 		return nil, err
 	}
 	defer opts.Hold.Release()
-	opts.Sync = want.sync
+	opts.Sync, opts.StampedEnds = want.sync, want.stamped
 	res, err := scorep.Unify(dir, opts)
 	if err != nil || !want.tables {
 		return res, err

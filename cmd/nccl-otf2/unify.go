@@ -40,9 +40,13 @@ with NCCL_OTF2_RING=shm, it first saves what they left in /dev/shm; run it on th
 
 If a job ran on more than one host, their clocks are aligned (--sync), because no collective can end before its last
 rank has entered it, and no message can arrive before it was sent. The result is written as clock offsets beside the
-event files, for readers to apply; the event files are not changed. Only this step reads events, namely those of
-communicators that span hosts (some seconds for ten million), and needs some 100 MiB of memory. --no-sync leaves the
-clocks as they are, and undoes an earlier correction.
+event files, for readers to apply; the event files are not changed. This step reads the events of communicators that
+span hosts (some seconds for ten million), and needs some 100 MiB of memory. --no-sync leaves the clocks as they are,
+and undoes an earlier correction.
+
+NCCL stamps the ends of some operations (trees, NVLS, several messages) when a part of them is done. They are moved to
+where other ranks show that they ended (docs/gpu.md), which reads events, too, if there are such operations. --no-ends
+leaves them where NCCL stamped them.
 
 --tables also writes the archive's Parquet tables, for which there is "nccl-otf2 query" (docs/tables.md). With
 NCCL_OTF2_TABLES=on they are written without any command when the job has ended.
@@ -74,14 +78,16 @@ Processes whose data is damaged are named and left out, and the exit code is 1; 
 	cmd.Flags().BoolVar(&sync, "sync", sync, "align the clocks of several hosts")
 	cmd.Flags().BoolVar(&noSync, "no-sync", noSync, "leave the hosts' clocks as they are")
 	cmd.MarkFlagsMutuallyExclusive("sync", "no-sync")
+	cmd.Flags().BoolVar(&want.stamped, "no-ends", false, "leave ends of operations where NCCL stamped them")
 	cmd.Flags().BoolVar(&want.tables, "tables", false, "also write the archive's Parquet tables, as 'nccl-otf2 export --parquet' does")
 	return cmd
 }
 
 // wanted is what is to be made of an experiment directory.
 type wanted struct {
-	sync   bool // the clocks of several hosts are brought together
-	tables bool // of each archive its tables are written, too
+	sync    bool // the clocks of several hosts are brought together
+	stamped bool // ends of operations stay where NCCL stamped them
+	tables  bool // of each archive its tables are written, too
 }
 
 // makeArchives converts what processes without a collector wrote, then unifies: for everybody who does, this tool and the last

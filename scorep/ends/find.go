@@ -84,7 +84,6 @@ type operation struct {
 }
 
 type finder struct {
-	names     facts.Names
 	comms     map[otf2.CommRef]*facts.Communicator
 	expected  map[otf2.CommRef]int
 	stretches []facts.Stretch
@@ -119,8 +118,7 @@ func Find(anchor string, clocks Clocks, progress func(done, total int)) (*Found,
 			}
 		}
 	}
-	f.names = facts.ArchiveNames(a.Defs, f.comms)
-	reader := facts.NewReader(f.names, facts.FindAttributes(a.Defs))
+	reader := facts.NewReader(facts.ArchiveNames(a.Defs, f.comms), facts.FindAttributes(a.Defs))
 	reader.Operation, reader.Enter, reader.Leave = f.operation, f.entered, f.left
 	rows := slices.Sorted(maps.Keys(f.rows))
 	if len(rows) == 0 {

@@ -360,11 +360,13 @@ func TestAnswers(t *testing.T) {
 		culprits []diagnosis.Culprit
 		says     string
 	}{
-		{"the right one", answer{1, diagnosis.HostLate}, culprit(1, diagnosis.HostLate), ""},
-		{"another rank", answer{1, diagnosis.HostLate}, culprit(2, diagnosis.HostLate), `report names "rank 2 (host_late)", it was rank 1 (host_late) alone`},
-		{"another kind", answer{1, diagnosis.HostLate}, culprit(1, diagnosis.GPULate), `report names "rank 1 (gpu_late)", it was rank 1 (host_late) alone`},
-		{"one more", answer{1, diagnosis.HostLate}, both, `report names "rank 1 (host_late), rank 2 (host_late)", it was`},
-		{"nobody", answer{1, diagnosis.HostLate}, nil, `report names "", it was`},
+		{"the right one", answer{rank: 1, kind: diagnosis.HostLate}, culprit(1, diagnosis.HostLate), ""},
+		{"another rank", answer{rank: 1, kind: diagnosis.HostLate}, culprit(2, diagnosis.HostLate), `report names "rank 2 (host_late)", it was rank 1 (host_late)`},
+		{"another kind", answer{rank: 1, kind: diagnosis.HostLate}, culprit(1, diagnosis.GPULate), `report names "rank 1 (gpu_late)", it was rank 1 (host_late)`},
+		{"one more", answer{rank: 1, kind: diagnosis.HostLate}, both, `report names "rank 1 (host_late), rank 2 (host_late)", it was`},
+		{"one more, behind it", answer{rank: 1, kind: diagnosis.HostLate, first: true}, both, ""},
+		{"one more, before it", answer{rank: 2, kind: diagnosis.HostLate, first: true}, both, `report names "rank 1 (host_late), rank 2 (host_late)", it was rank 2`},
+		{"nobody", answer{rank: 1, kind: diagnosis.HostLate}, nil, `report names "", it was`},
 		{"nobody, rightly", answer{rank: nobody}, nil, ""},
 		{"an innocent", answer{rank: nobody}, culprit(0, diagnosis.GPULate), "report names rank 0 (gpu_late), and nobody held up the others"},
 	} {
@@ -381,7 +383,7 @@ func TestAnswers(t *testing.T) {
 	testkit.Must(t, json.Unmarshal([]byte(`{"hang":{"jobs":[{"culprits":[{"rank":1,"kind":"missing"}],"communicators":[{"operation":"AllReduce",
 		"members":[{"rank":0,"state":"running"},{"rank":1,"state":"missing"},{"rank":2,"state":"missing"}]}]}]}}`), &r))
 	var v verdict
-	v.missing(&answer{1, diagnosis.Missing}, &r, "report")
+	v.missing(&answer{rank: 1, kind: diagnosis.Missing}, &r, "report")
 	if !slices.Equal(v.failures, []string{"report: rank 2 is missing"}) {
 		t.Errorf("a rank that is said to be missing: %q", v.failures)
 	}

@@ -106,11 +106,13 @@ func (r *run) pack(out string) error {
 		return err
 	}
 	var failed, kept []string
+	recorded := false
 	for _, res := range r.results {
 		switch {
 		case !res.passed():
 			failed = append(failed, res.dir)
-		case res.plugin == "record":
+		case res.plugin == "record" && !recorded:
+			recorded = true // there is room for one
 			if err := packRecording(res, r.machine, filepath.Join(out, "recording")); err != nil {
 				res.fail("the recording is not kept: %v", err)
 				failed = append(failed, res.dir)
