@@ -292,6 +292,9 @@ func (ev *Evidence) text(v *Verdict) string {
 	case by == 0:
 		return fmt.Sprintf("Nobody stands out: ranks waited %s in all, and none was late by itself.", units.Time(c.Waited))
 	}
+	if once := ev.once(worst); once != "" {
+		return once
+	}
 	if by < c.Waited/100 {
 		return fmt.Sprintf("Nobody stands out: ranks waited %s in all, and none caused as much as 1 %% of it by itself.", units.Time(c.Waited))
 	}
