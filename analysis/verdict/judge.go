@@ -76,7 +76,7 @@ func Judge(ev *Evidence) *Verdict {
 	v.SharedGPUs = ev.shared(waited)
 	v.Text = ev.text(v)
 	if !v.stopped() {
-		v.Text = v.withSharing(v.Text)
+		v.Text = ev.withSharing(v, v.Text)
 	}
 	return v
 }

@@ -54,39 +54,47 @@ func (v *Verdict) sharing() (share float64) {
 // stopped tells whether something stopped the job, of which the text is then.
 func (v *Verdict) stopped() bool { return len(v.Culprits) > 0 && v.Culprits[0].Stops() }
 
-// withSharing adds to a text that ranks share GPUs, if they do. Without a text that is all there is to say. Where MPS runs their processes together, which
-// nobody has recorded, there are no turns.
-func (v *Verdict) withSharing(text string) string {
+// withSharing adds to a verdict's text that ranks share GPUs, if they do. Without a text that is all there is to say. Where MPS runs their processes together,
+// which nobody has recorded, there are no turns.
+func (ev *Evidence) withSharing(v *Verdict, text string) string {
 	if len(v.SharedGPUs) == 0 {
 		return text
 	}
-	most, ranks := &v.SharedGPUs[0], 0
-	for i := range v.SharedGPUs {
-		g := &v.SharedGPUs[i]
-		ranks += len(g.Ranks)
-		if g.Share > most.Share {
-			most = g
-		}
+	said, share := ev.whoShares(v.SharedGPUs), v.sharing()
+	turns := "it runs them in turns"
+	if len(v.SharedGPUs) > 1 {
+		turns = "each runs its ranks in turns"
 	}
-	said, runs := fmt.Sprintf("%s share a GPU (%s)", units.RankNames(most.Ranks), most.where()), "it runs them"
-	if others := len(v.SharedGPUs) - 1; others > 0 {
-		more := "another GPU"
-		if others > 1 {
-			more = fmt.Sprintf("%d other GPUs", others)
-		}
-		said += fmt.Sprintf(", and so do %d ranks on %s", ranks-len(most.Ranks), more)
-		runs = "each runs its ranks"
-	}
-	share := v.sharing()
-	switch waited := units.Time(float64(v.Waited)); {
+	switch {
 	case text == "":
-		said += fmt.Sprintf(". Unless MPS is on, %s in turns: that, and not a rank, explains %.0f %% of the %s of waiting.", runs, 100*share, waited)
+		said += fmt.Sprintf(" Unless MPS is on, %s: that, and not a rank, explains %.0f %% of the %s of waiting.", turns, 100*share, units.Time(float64(v.Waited)))
 	case share >= leastSaid:
-		said += fmt.Sprintf(". Unless MPS is on, %s in turns: that explains %.0f %% of the waiting.", runs, 100*share)
-	default:
-		said += "."
+		said += fmt.Sprintf(" Unless MPS is on, %s: that explains %.0f %% of the waiting.", turns, 100*share)
 	}
 	return strings.TrimSpace(text + " " + said + " Give each rank its own GPU (LOCAL_RANK, CUDA_VISIBLE_DEVICES).")
+}
+
+// whoShares names the ranks on the GPU whose turns explain most, and counts those on others.
+func (ev *Evidence) whoShares(all []SharedGPU) string {
+	most, ranks := &all[0], 0
+	for i := range all {
+		ranks += len(all[i].Ranks)
+		if all[i].Share > most.Share {
+			most = &all[i]
+		}
+	}
+	names := make([]string, len(most.Ranks))
+	for i, rank := range most.Ranks {
+		names[i] = ev.Ranks[rank].Name
+	}
+	more := ""
+	switch others := len(all) - 1; {
+	case others == 1:
+		more = fmt.Sprintf(", and so do %d ranks on another GPU", ranks-len(names))
+	case others > 1:
+		more = fmt.Sprintf(", and so do %d ranks on %d other GPUs", ranks-len(names), others)
+	}
+	return fmt.Sprintf("%s share a GPU (%s)%s.", units.NameList(names), most.where(), more)
 }
 
 // leastSaid is the part of all waiting that turns must explain for that to be said beside something else.

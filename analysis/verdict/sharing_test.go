@@ -74,6 +74,14 @@ func TestSharedGPUs(t *testing.T) {
 			ev.Slow = []Slow{{Rank: 1, Kind: GPULate, Cost: 300e6, Delay: 200e6, Confidence: 1, Because: "It held transfers up.", Turns: true}}
 			return ev
 		}(), []float64{1}, isOne + " Unless MPS is on, it runs them in turns: that, and not a rank, explains 100 % of the 300 ms of waiting. " + ownGPUs},
+		{"GPUs of processes with several", func() *Evidence {
+			ev := turned(480e6, causes.Host)
+			for i, name := range []string{"Rank 0 GPU 0", "Rank 0 GPU 1", "Rank 1 GPU 0", "Rank 1 GPU 1"} {
+				ev.Ranks[i].Name = name
+			}
+			ev.Shared[0].Ranks, ev.Causes.Ranks[2].Costs[causes.Turns] = []int{0, 2}, 360e6
+			return ev
+		}(), []float64{0.8}, "Rank 0 GPU 0, Rank 1 GPU 0 share a GPU (GPU-12345678, node0). Unless MPS is on"},
 		{"no GPU is shared", evidence(4, 20, -1), nil, "Nobody stands out: nobody waited."},
 	} {
 		v := Judge(c.evidence)
