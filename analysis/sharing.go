@@ -22,58 +22,67 @@ type SharedGPU struct {
 	Ranks []int
 }
 
-// SharedGPUs finds the GPUs of an archive's ranks that several of them share. The UUIDs tell that CUDA reported: GPUs that were guessed are never
-// called shared, nor are divided ones (MIG) of which it is not known which part a rank has.
-func SharedGPUs(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator) []SharedGPU {
-	ranks, of := Ranks(defs, comms)
-	uuids := reportedUUIDs(defs)
-	type machine struct{ boot, uuid string }
-	boots := bootsOf(defs)
-	at := func(rank int) (m machine, known bool) {
-		g := defs.LocationGroup(ranks[rank].group)
-		if g == nil || ranks[rank].Gpu == "" || ranks[rank].Absent {
-			return m, false
-		}
-		m.uuid, known = uuids[g.SystemTreeParent]
-		if n := defs.SystemTreeNode(g.SystemTreeParent); n != nil {
-			m.boot = boots(n.Parent)
-		}
-		return m, known
+// SharedGPUs finds the GPUs of an archive's ranks that several of them share; ranks and of are what Ranks gives. The UUIDs tell that CUDA reported: GPUs
+// that were guessed are never called shared, nor are divided ones (MIG) of which it is not known which part a rank has.
+func SharedGPUs(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator, ranks []Rank, of map[otf2.LocationRef]int) []SharedGPU {
+	devices, repeated := devicesOf(defs, ranks)
+	if !repeated {
+		return nil
 	}
-	shared := make(map[machine]map[int]bool)
+	shared := make(map[deviceID]map[int]bool)
 	for _, c := range comms {
 		if c.Network || len(c.Members) < 2 {
 			continue
 		}
-		first := make(map[machine]int) // of the members on it
+		first := make(map[deviceID]int) // of the members on it
 		for _, l := range c.Members {
 			rank, ok := of[l]
-			if !ok {
+			if !ok || devices[rank].uuid == "" {
 				continue
 			}
-			m, known := at(rank)
-			if !known {
-				continue
-			}
-			before, again := first[m]
+			id := devices[rank]
+			before, again := first[id]
 			if !again {
-				first[m] = rank
+				first[id] = rank
 			} else if before != rank {
-				if shared[m] == nil {
-					shared[m] = make(map[int]bool)
+				if shared[id] == nil {
+					shared[id] = make(map[int]bool)
 				}
-				shared[m][before], shared[m][rank] = true, true
+				shared[id][before], shared[id][rank] = true, true
 			}
 		}
 	}
 	all := make([]SharedGPU, 0, len(shared))
-	for m, on := range shared {
-		s := SharedGPU{UUID: m.uuid, Ranks: slices.Sorted(maps.Keys(on))}
+	for id, on := range shared {
+		s := SharedGPU{UUID: id.uuid, Ranks: slices.Sorted(maps.Keys(on))}
 		s.Host, s.GPU = ranks[s.Ranks[0]].Host, ranks[s.Ranks[0]].Gpu
 		all = append(all, s)
 	}
 	slices.SortFunc(all, func(a, b SharedGPU) int { return cmp.Compare(a.Ranks[0], b.Ranks[0]) })
 	return all
+}
+
+// deviceID tells a GPU from all others; the uuid is "" if that is not certain.
+type deviceID struct{ boot, uuid string }
+
+// devicesOf gives the GPUs of ranks; repeated tells whether any of them is that of several.
+func devicesOf(defs *otf2.Definitions, ranks []Rank) (all []deviceID, repeated bool) {
+	uuids, boots := reportedUUIDs(defs), bootsOf(defs)
+	all, seen := make([]deviceID, len(ranks)), make(map[deviceID]bool)
+	for i := range ranks {
+		g := defs.LocationGroup(ranks[i].group)
+		if g == nil || ranks[i].Gpu == "" || ranks[i].Absent {
+			continue
+		}
+		n := defs.SystemTreeNode(g.SystemTreeParent)
+		if n == nil || uuids[g.SystemTreeParent] == "" {
+			continue
+		}
+		all[i] = deviceID{boots(n.Parent), uuids[g.SystemTreeParent]}
+		repeated = repeated || seen[all[i]]
+		seen[all[i]] = true
+	}
+	return all, repeated
 }
 
 // reportedUUIDs are those of devices that are certain.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/nccl-otf2/nccl-otf2/analysis"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
@@ -70,11 +71,13 @@ func TestSharedGPUs(t *testing.T) {
 			p.Comm(experiment.Comm{ID: 1 + d.comm, Name: "comm", NRanks: size[d.comm], Rank: members[d.comm], InitTime: shardtest.Epoch + 1_000_000})
 			members[d.comm]++
 		}))
-		got := analysis.SharedGPUs(a.Defs, facts.Communicators(a.Defs))
+		comms := facts.Communicators(a.Defs)
+		ranks, of := analysis.Ranks(a.Defs, comms)
+		got := analysis.SharedGPUs(a.Defs, comms, ranks, of)
 		for i := range got {
 			got[i].GPU, _, _ = strings.Cut(got[i].GPU, " (") // devices of one number have more of a name
 		}
-		if diff := cmp.Diff(append([]analysis.SharedGPU{}, c.want...), got); diff != "" {
+		if diff := cmp.Diff(c.want, got, cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s: %s", c.name, diff)
 		}
 	}

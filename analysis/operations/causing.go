@@ -33,7 +33,7 @@ func newCausing(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicat
 	processes := analysis.Processes(defs)
 	engine, path := causes.NewEngine(len(ranks)), criticalpath.New(len(ranks))
 	engine.Followed(path)
-	shared := analysis.SharedGPUs(defs, comms)
+	shared := analysis.SharedGPUs(defs, comms, ranks, of)
 	on := make([][]int, len(shared))
 	for i := range shared {
 		on[i] = shared[i].Ranks
