@@ -14,7 +14,7 @@ import (
 // is "" if there is no such time: its lateness is too little of the run, or not more than the uncertainty of times; or the rank did not work longer than others.
 func (ev *Evidence) once(rank int) string {
 	c, r := ev.Causes, ev.Causes.Ranks[rank]
-	if r.Heaviest < MostShare*c.Waited || len(r.Occurrences) == 0 {
+	if len(r.Occurrences) == 0 {
 		return ""
 	}
 	worst := r.Occurrences[0]
@@ -24,7 +24,7 @@ func (ev *Evidence) once(rank int) string {
 		}
 	}
 	work := newWork(c, rank, nil)
-	if worst.Late < MuchTime*float64(ev.Duration) || worst.Cost < MostShare*r.Heaviest || work.cost(&r) < MostShare*r.Heaviest {
+	if worst.Cost < MostShare*c.Waited || worst.Late < MuchTime*float64(ev.Duration) || work.cost(&r) < MostShare*worst.Cost {
 		return ""
 	}
 	kind := GPULate
@@ -37,5 +37,5 @@ func (ev *Evidence) once(rank int) string {
 		return ""
 	}
 	return fmt.Sprintf("Nobody stands out again and again, but %.0f %% of the %s of waiting goes back to one time that %s was late. %s",
-		100*min(1, r.Heaviest/c.Waited), units.Time(c.Waited), ev.Ranks[rank].Name, strings.Replace(h.sentence, ", once, ", ", ", 1))
+		100*worst.Cost/c.Waited, units.Time(c.Waited), ev.Ranks[rank].Name, strings.Replace(h.sentence, ", once, ", ", ", 1))
 }
