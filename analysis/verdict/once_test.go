@@ -25,14 +25,14 @@ func single(change func(r *causes.Rank, o *causes.Occurrence)) *Evidence {
 
 // One time that most of the waiting goes back to is told, though it is no habit: but only if it is certain, long, and the rank's own work.
 func TestOneTime(t *testing.T) {
-	const told = "Nobody stands out again and again, but 90 % of the 100 ms of waiting goes back to one time that Rank 1 was late. "
+	const sentence = "Nobody stands out again and again, but 90 % of the 100 ms of waiting goes back to one time that Rank 1 was late. "
 	for _, c := range []struct {
 		name   string
 		change func(r *causes.Rank, o *causes.Occurrence)
 		want   string
 	}{
-		{"its host", nil, told + "It called ncclAllReduce 89 ms after the others, 1 of 5 times, at 400 ms."},
-		{"its GPU", func(_ *causes.Rank, o *causes.Occurrence) { o.Kind, o.Called = causes.GPU, 0 }, told + "Its GPU began ncclAllReduce 90 ms after the others, though it was called in time, 1 of 5 times, at 400 ms."},
+		{"its host", nil, sentence + "It called ncclAllReduce 89 ms after the others, 1 of 5 times, at 400 ms."},
+		{"its GPU", func(_ *causes.Rank, o *causes.Occurrence) { o.Kind, o.Called = causes.GPU, 0 }, sentence + "Its GPU began ncclAllReduce 90 ms after the others, though it was called in time, 1 of 5 times, at 400 ms."},
 		{"less than the uncertainty of times", func(_ *causes.Rank, o *causes.Occurrence) { o.Uncertainty = 80e6 }, ""},
 		{"not half of the waiting, though of one occasion with others", func(_ *causes.Rank, o *causes.Occurrence) { o.Cost = 49e6 }, ""},
 		{"a trifle of the run", func(_ *causes.Rank, o *causes.Occurrence) { o.Late = 9e6 }, ""},
