@@ -21,6 +21,7 @@ const (
 	Transfer             // operations of other members took longer on it, from the last arrival to the end
 	Link                 // operations took longer because what it sent was long on the way
 	Moving               // operations took longer because its GPU moved data slowly
+	Turns                // others share its GPU, and their turns explain what it was late
 	NumKinds
 )
 

@@ -82,7 +82,11 @@ func (e *Engine) slowed(op *Operation, s *state, took float64, earlier uint64) (
 	e.sum.addAll(s.waits, 1)
 	for i := range op.Slow {
 		x := &op.Slow[i]
-		e.sum.add(e.causes.of(x.Rank, x.Kind), held*float64(x.Excess)/float64(all))
+		kind := x.Kind
+		if kind == Moving {
+			kind = e.turns(x.Rank, kind, float64(x.Excess), x.Steps)
+		}
+		e.sum.add(e.causes.of(x.Rank, kind), held*float64(x.Excess)/float64(all))
 	}
 	s.waits = e.sum.amounts(e.causes.unknown())
 	s.wait += held
@@ -295,30 +299,35 @@ func (e *Engine) compare(late, early party, source facts.Source) (through float6
 	for k := range more {
 		more[k] = (s.own[k] - l.own[k]) - (t.own[k] - m.own[k])
 	}
-	if ahead := withoutHeadStart(late, early, &more); ahead > 0 {
+	if ahead := e.withoutHeadStart(late, early, &more); ahead > 0 {
 		w.add(e.causes.unknown(), ahead-e.headStart(late, early, ahead))
 	}
 	for k := range more {
 		sum += more[k]
 	}
-	rank, sign := late.Rank, 1.0
+	who, sign := late, 1.0
 	if sum < 0 {
-		rank, sign = early.Rank, -1
+		who, sign = early, -1
 	}
 	parts := 0.0
 	for k := range more {
 		parts += max(sign*more[k], 0)
 	}
+	onGPU := sum / parts * (max(sign*more[GPU], 0) + max(sign*more[Own], 0))
 	for k := range more {
 		if part := max(sign*more[k], 0); part > 0 {
-			w.add(e.causes.of(rank, Kind(k)), sum*part/parts)
+			kind := Kind(k)
+			if kind == GPU || kind == Own {
+				kind = e.turns(who.Rank, kind, onGPU, who.since())
+			}
+			w.add(e.causes.of(who.Rank, kind), sum*part/parts)
 		}
 	}
 	switch transfer := (s.transfer - l.transfer) - (t.transfer - m.transfer); {
 	case transfer > 0:
-		w.add(e.causes.of(late.Rank, Transfer), transfer)
+		w.add(e.causes.of(late.Rank, e.turns(late.Rank, Transfer, transfer, e.hops(&late))), transfer)
 	case transfer < 0:
-		w.add(e.causes.of(early.Rank, Transfer), transfer)
+		w.add(e.causes.of(early.Rank, e.turns(early.Rank, Transfer, transfer, e.hops(&early))), transfer)
 	}
 	w.add(e.causes.unknown(), (s.loose-l.loose)-(t.loose-m.loose))
 	all := w.positive()
@@ -336,8 +345,9 @@ func (e *Engine) compare(late, early party, source facts.Source) (through float6
 
 // withoutHeadStart corrects what the later one has more of by the times of calls. Where the early one's host had gone ahead of its GPU, it took as long
 // for its calls, too, and only by how much longer the later one took from call to call has its host been slower: the rest is a head
-// start, which it returns. And where the later one's call came later by as much as its GPU, that was its host, which launches what the GPU has to do before.
-func withoutHeadStart(late, early party, more *[ownKinds]float64) (ahead float64) {
+// start, which it returns. And where the later one's call came later by as much as its GPU, that was its host, which launches what the GPU has to do before:
+// unless turns on a shared GPU explain that, for which hosts wait, too.
+func (e *Engine) withoutHeadStart(late, early party, more *[ownKinds]float64) (ahead float64) {
 	if !late.Called || !early.Called || !late.met.called || !early.met.called {
 		return 0
 	}
@@ -348,7 +358,7 @@ func withoutHeadStart(late, early party, more *[ownKinds]float64) (ahead float64
 		more[Host] -= ahead
 	}
 	slower = longer
-	if slower -= max(more[Host], 0); more[GPU] > 0 && late.Ready > early.Ready && slower >= more[GPU]/2 {
+	if slower -= max(more[Host], 0); more[GPU] > 0 && late.Ready > early.Ready && slower >= more[GPU]/2 && !e.sharing.Explains(int(late.Rank), more[GPU], late.since()) {
 		moved := min(more[GPU], slower)
 		more[Host] += moved
 		more[GPU] -= moved

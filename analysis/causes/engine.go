@@ -27,6 +27,7 @@ type Slow struct {
 	Rank   int32  // of the world
 	Kind   Kind   // Link or Moving
 	Excess uint64 // ns
+	Steps  uint64 // of the GPU, if that was slow: each may have waited for the turns of others
 }
 
 // Member is one member's part.
@@ -52,6 +53,7 @@ type Engine struct {
 
 	launches []*launch // that can be used again
 
+	sharing  Sharing
 	follower Follower  // if set, told of what is looked at
 	own      []Delay   // that it is given
 	others   []*Member // the same
@@ -144,12 +146,13 @@ type meeting struct {
 	state                 // when it came
 	late   amounts        // later than the first, by causes
 	ready  otf2.Timestamp // when it had been called
+	seq    uint32         // of its part
 	called bool           // ready is known
 }
 
 // meet sets it to how a member came.
 func (m *meeting) meet(s *state, l *Local) {
-	m.state, m.late, m.ready, m.called = *s, nil, l.Ready, l.Called
+	m.state, m.late, m.ready, m.seq, m.called = *s, nil, l.Ready, l.Seq, l.Called
 }
 
 // at gives the part, nil if it is not kept any more.

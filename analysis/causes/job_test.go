@@ -23,6 +23,7 @@ import (
 //	2?50        the same, and no call is known
 //	ar(0,1,2)   an AllReduce on the communicator of these ranks, which takes 10 from the last arrival on
 //	sl1(0,1,2)  the same, which takes 500 longer as what rank 1 sends is long on the way
+//	sg1(0,1,2)  the same, as rank 1's GPU moves data slowly, in one step
 //	rd1(0,1,2)  a Reduce to rank 1: the others leave when rank 1 and those between have come, in the order of the list
 //	m(0,1)      a message from the first to the second, which ends on both 10 after both have begun
 //	b(0,1)      the same, and the sender does not wait
@@ -138,7 +139,11 @@ func (j *job) collective(what string, members []int) {
 	}
 	took := float64(transferTime)
 	if slow, ok := strings.CutPrefix(what, "sl"); ok {
-		op.Slow = []Slow{{int32(number(slow)), Link, 500_000}}
+		op.Slow = []Slow{{Rank: int32(number(slow)), Kind: Link, Excess: 500_000}}
+		took += 500
+	}
+	if slow, ok := strings.CutPrefix(what, "sg"); ok {
+		op.Slow = []Slow{{Rank: int32(number(slow)), Kind: Moving, Excess: 500_000, Steps: 1}}
 		took += 500
 	}
 	all := make([]Member, len(members))

@@ -310,7 +310,7 @@ func (r *Rank) Cost() (sum float64) {
 // Transfers is what was waited because operations took longer, for a reason that is known or on some members than on others, ns, of Waited.
 func (r *Result) Transfers() (sum float64) {
 	for i := range r.Ranks {
-		for k := Transfer; k < NumKinds; k++ {
+		for k := Transfer; k < Turns; k++ {
 			sum += r.Ranks[i].Costs[k]
 		}
 	}

@@ -21,6 +21,8 @@ type causing struct {
 	engine   *causes.Engine
 	path     *criticalpath.Path
 	lanes    *causes.Lanes
+	shared   []analysis.SharedGPU
+	sharing  causes.Sharing // the same, as package causes takes it
 	ranks    []analysis.Rank
 	unstated bool // the archive does not state sources of times
 	members  []causes.Member
@@ -31,7 +33,15 @@ func newCausing(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicat
 	processes := analysis.Processes(defs)
 	engine, path := causes.NewEngine(len(ranks)), criticalpath.New(len(ranks))
 	engine.Followed(path)
+	shared := analysis.SharedGPUs(defs, comms, ranks, of)
+	on := make([][]int, len(shared))
+	for i := range shared {
+		on[i] = shared[i].Ranks
+	}
+	sharing := causes.NewSharing(len(ranks), on)
+	engine.InTurns(sharing)
 	return &causing{
+		shared: shared, sharing: sharing,
 		engine: engine, path: path, ranks: ranks, unstated: !facts.FindAttributes(defs).Has(regions.AttrTimingSource),
 		lanes: causes.NewLanes(defs, of, func(l otf2.LocationRef) otf2.LocationGroupRef { return processes[l] }),
 	}
@@ -93,7 +103,7 @@ func (c *causing) collective(members []analysis.Operation, slowed []transfers.Ch
 func slowBy(charges []transfers.Charge) (all []causes.Slow) {
 	for i := range charges {
 		if kind, known := slowCauses[charges[i].Kind]; known {
-			all = append(all, causes.Slow{Rank: int32(charges[i].Rank), Kind: kind, Excess: charges[i].Excess})
+			all = append(all, causes.Slow{Rank: int32(charges[i].Rank), Kind: kind, Excess: charges[i].Excess, Steps: charges[i].Steps})
 		}
 	}
 	return all
@@ -127,7 +137,10 @@ func (r *Report) judge(a *otf2.Archive, o *operations) {
 	for _, rank := range o.causing.ranks {
 		ev.Ranks = append(ev.Ranks, verdict.Place{Name: rank.Name, Host: rank.Host, GPU: rank.Gpu})
 	}
-	ev.Slow = r.slow(func(rank int) string { return ev.Ranks[rank].Name })
+	for _, g := range o.causing.shared {
+		ev.Shared = append(ev.Shared, verdict.SharedGPU{Ranks: g.Ranks, Host: g.Host, GPU: g.GPU, UUID: g.UUID})
+	}
+	ev.Slow = r.slow(func(rank int) string { return ev.Ranks[rank].Name }, o.causing.sharing)
 	r.Verdict = verdict.Judge(ev)
 	r.WaitStates.Verdict = r.Verdict
 	if o.selected == nil { // what is followed is the whole run
@@ -162,7 +175,9 @@ func (c *causing) critical(r *Report, o *operations) *criticalpath.Result {
 		return nil
 	}
 	for i := range r.WaitStates.Slow.Rows {
-		p.Slow(&r.WaitStates.Slow.Rows[i].Finding, name)
+		if f := &r.WaitStates.Slow.Rows[i].Finding; !inTurns(f, c.sharing) {
+			p.Slow(f, name)
+		}
 	}
 	p.Sure(r.Verdict)
 	return p

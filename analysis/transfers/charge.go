@@ -77,6 +77,7 @@ type Charge struct {
 	Rank   int    // in the world; Nobody if the kind is Unknown
 	Peer   int    // to which the link leads; Nobody if the kind is none of a link
 	Excess uint64 // ns
+	Steps  uint64 // in which, of a GPU or a link; 0 if the kind is Unknown
 }
 
 // Limits of what is called slow in one operation.
@@ -187,7 +188,7 @@ func (c *Counter) judge(op *Operation, left uint64) uint64 {
 		excess := s.excess(op.Transfer)
 		c.seen(s, excess)
 		if excess > 0 && left > 0 {
-			c.charges = append(c.charges, Charge{s.kind, s.rank, s.peer, excess})
+			c.charges = append(c.charges, Charge{s.kind, s.rank, s.peer, excess, s.steps})
 			total += excess
 		}
 	}

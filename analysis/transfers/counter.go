@@ -84,7 +84,7 @@ func (c *Counter) Add(op *Operation) []Charge {
 		return c.charges
 	}
 	if longer := u.longer(op.Transfer); longer > op.Transfer-left {
-		c.charges = append(c.charges, Charge{Unknown, Nobody, Nobody, longer - (op.Transfer - left)})
+		c.charges = append(c.charges, Charge{Unknown, Nobody, Nobody, longer - (op.Transfer - left), 0})
 		c.work.Longer += float64(longer - (op.Transfer - left))
 	}
 	u.add(float64(op.Transfer))
@@ -127,7 +127,7 @@ func (c *Counter) seen(s *suspect, excess uint64) {
 	}
 	t.operations++
 	if excess > 0 {
-		t.was(excess, float64(s.took), s.usual*float64(s.steps))
+		t.was(excess, slowness{took: float64(s.took), usual: s.usual * float64(s.steps), steps: float64(s.steps)})
 	}
 }
 

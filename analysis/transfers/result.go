@@ -20,6 +20,7 @@ type Finding struct {
 	Slow       uint64  `json:"slow"`       // of them
 	Took       float64 `json:"took_ns"`    // its part in a slow operation, on average
 	Usual      float64 `json:"usual_ns"`   // what the others would have taken for it
+	Steps      float64 `json:"-"`          // of it in a slow operation, on average: transfers of a link, buffers that a GPU filled or emptied
 	Delay      float64 `json:"delay_ns"`   // by how much slow operations were longer, together
 	Cost       float64 `json:"cost_ns"`    // of all their members
 	Share      float64 `json:"share"`      // of the time of all operations, from their last arrivals on
@@ -82,7 +83,7 @@ func (c *Counter) Result() ([]Finding, Work) {
 		}
 		n := float64(slow.times)
 		all = append(all, Finding{
-			Kind: r.kind, Rank: r.rank, Peer: r.peer, Operations: operations, Slow: slow.times, Took: slow.took / n, Usual: slow.usual / n,
+			Kind: r.kind, Rank: r.rank, Peer: r.peer, Operations: operations, Slow: slow.times, Took: slow.took / n, Usual: slow.usual / n, Steps: slow.steps / n,
 			Delay: t.delay, Cost: t.cost, Share: t.cost / c.work.Taken, Chance: chance, Parts: []Part{{r.rank, t.delay / delays[r.owner()]}},
 		})
 	}
@@ -161,7 +162,7 @@ func (c *Counter) together(all []Finding) []Finding {
 // add takes another link of the same rank into a finding.
 func (f *Finding) add(o *Finding) {
 	n, m := float64(f.Slow), float64(o.Slow)
-	f.Took, f.Usual = (f.Took*n+o.Took*m)/(n+m), (f.Usual*n+o.Usual*m)/(n+m)
+	f.Took, f.Usual, f.Steps = (f.Took*n+o.Took*m)/(n+m), (f.Usual*n+o.Usual*m)/(n+m), (f.Steps*n+o.Steps*m)/(n+m)
 	if f.Rank != o.Rank {
 		f.Operations += o.Operations
 	}

@@ -12,21 +12,27 @@ type slowness struct {
 	level       int // of by how much
 	times       uint64
 	took, usual float64 // ns, and what the others would have taken
+	steps       float64
 }
 
 // levelOf is that of ns: each is of four times as much as the one before.
 func levelOf(ns uint64) int { return bits.Len64(ns) / 2 }
 
 // was counts an operation in which it was slow.
-func (t *tally) was(excess uint64, took, usual float64) {
+func (t *tally) was(excess uint64, once slowness) {
 	level := levelOf(excess)
 	for i := range t.slow {
 		if s := &t.slow[i]; s.level == level {
-			s.times, s.took, s.usual = s.times+1, s.took+took, s.usual+usual
+			s.add(1, &once)
 			return
 		}
 	}
-	t.slow = append(t.slow, slowness{level, 1, took, usual})
+	once.level, once.times = level, 1
+	t.slow = append(t.slow, once)
+}
+
+func (s *slowness) add(times uint64, o *slowness) {
+	s.times, s.took, s.usual, s.steps = s.times+times, s.took+o.took, s.usual+o.usual, s.steps+o.steps
 }
 
 // mostOfExcess is the part of all by which somebody was slow, that the times make up that are looked at.
@@ -52,7 +58,7 @@ func (t *tally) from(level int) (sum slowness) {
 	sum.level = level
 	for i := range t.slow {
 		if s := &t.slow[i]; s.level >= level {
-			sum.times, sum.took, sum.usual = sum.times+s.times, sum.took+s.took, sum.usual+s.usual
+			sum.add(s.times, s)
 		}
 	}
 	return sum

@@ -26,6 +26,7 @@ type Evidence struct {
 	Begin    otf2.Timestamp // of the run
 	Duration uint64         // of the run, ns
 	Slow     []Slow         // links and ranks whose transfers were slow
+	Shared   []SharedGPU    // by their first ranks; Share is not set
 	Stuck    []Culprit      // who stopped the job, or called it wrongly: named first, as they are
 	// Enqueued is how many collectives have times that say when they were enqueued and nothing else; Compared how many have better ones.
 	Enqueued, Compared uint64
@@ -48,6 +49,7 @@ type Slow struct {
 	Delay            float64 // by which operations would have ended earlier
 	Confidence       float64
 	Pattern, Because string // as of Culprit
+	Turns            bool   // the GPU is shared, and the turns of others explain it
 }
 
 // Judge makes the verdict.
@@ -63,7 +65,7 @@ func Judge(ev *Evidence) *Verdict {
 	}
 	v.Culprits = append(v.Culprits, ev.Stuck...)
 	for i := range ev.Slow {
-		if s := &ev.Slow[i]; ev.material(s.Cost+s.Inherited, waited, s.Delay) && s.Confidence >= LeastConfidence {
+		if s := &ev.Slow[i]; !s.Turns && ev.material(s.Cost+s.Inherited, waited, s.Delay) && s.Confidence >= LeastConfidence {
 			v.Culprits = append(v.Culprits, ev.slow(s, waited))
 		}
 	}
@@ -71,7 +73,11 @@ func Judge(ev *Evidence) *Verdict {
 	slices.SortFunc(v.Culprits, func(a, b Culprit) int { return a.Compare(&b) })
 	v.Culprits = joined(v.Culprits)
 	v.StandsOut = len(v.Culprits) > 0
+	v.SharedGPUs = ev.shared(waited)
 	v.Text = ev.text(v)
+	if !v.stopped() {
+		v.Text = ev.withSharing(v, v.Text)
+	}
 	return v
 }
 
@@ -281,8 +287,13 @@ func (ev *Evidence) text(v *Verdict) string {
 	case !ev.Transfers && longer >= MostShare*c.Waited && longer >= MuchTime*float64(ev.Duration):
 		return fmt.Sprintf("Not enough is known to say who made others wait: %.0f %% of %s goes back to operations that took longer on %s than on others, "+
 			"by a slow link to it or something of its own, and what transfers took was not recorded. Record with NCCL_OTF2_EVENTS=net.", 100*longer/c.Waited, units.Time(c.Waited), ev.Ranks[on].Name)
+	case v.sharing() >= MostShare: // is said instead
+		return ""
 	case by == 0:
 		return fmt.Sprintf("Nobody stands out: ranks waited %s in all, and none was late by itself.", units.Time(c.Waited))
+	}
+	if once := ev.once(worst); once != "" {
+		return once
 	}
 	if by < c.Waited/100 {
 		return fmt.Sprintf("Nobody stands out: ranks waited %s in all, and none caused as much as 1 %% of it by itself.", units.Time(c.Waited))

@@ -37,6 +37,8 @@ type Verdict struct {
 	Waited  uint64 `json:"waited_ns"`   // by all ranks, start-up left out
 	// Unknown is the share of Waited whose cause is not known.
 	Unknown float64 `json:"unknown_share"`
+	// SharedGPUs are those on which several ranks work at the same time; none: no GPU is known to be shared.
+	SharedGPUs []SharedGPU `json:"shared_gpus,omitempty"`
 }
 
 // Culprit is a rank, or a link between two, that held the others up by more than chance explains.

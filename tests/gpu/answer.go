@@ -42,7 +42,8 @@ func (h *harness) report(ctx context.Context, into any, file, experiment string,
 	return json.Unmarshal(out, into)
 }
 
-// answered holds what report answers against what was done to the job; where nothing was, it is noted.
+// answered holds what report answers against what was done to the job. Where nothing was, it is noted: a host may be late by chance, but no rank may be
+// named for a GPU that all of them share.
 func (v *verdict) answered(ctx context.Context, h *harness, want *answer, experiment string) {
 	var r struct{ Verdict diagnosis.Verdict }
 	if err := h.report(ctx, &r, "", experiment); err != nil {
@@ -52,7 +53,16 @@ func (v *verdict) answered(ctx context.Context, h *harness, want *answer, experi
 	v.note("report: %s", r.Verdict.Text)
 	if want != nil {
 		v.names(want, r.Verdict.Culprits, "report")
+		return
 	}
+	v.names(&answer{rank: nobody}, ofGPUs(r.Verdict.Culprits), "report")
+}
+
+// ofGPUs are the culprits that are named for what their GPUs did.
+func ofGPUs(culprits []diagnosis.Culprit) []diagnosis.Culprit {
+	return slices.DeleteFunc(slices.Clone(culprits), func(c diagnosis.Culprit) bool {
+		return c.Kind != diagnosis.GPULate && c.Kind != diagnosis.SlowTransfer
+	})
 }
 
 // names holds culprits against whom must be named: that rank alone, or nobody.

@@ -379,6 +379,9 @@ func TestAnswers(t *testing.T) {
 			}
 		})
 	}
+	if got := ofGPUs(append(both, culprit(0, diagnosis.GPULate)...)); !slices.EqualFunc(got, culprit(0, diagnosis.GPULate), func(a, b diagnosis.Culprit) bool { return a.Rank == b.Rank && a.Kind == b.Kind }) {
+		t.Errorf("%+v are named for what their GPUs did", got)
+	}
 	var r hangReport
 	testkit.Must(t, json.Unmarshal([]byte(`{"hang":{"jobs":[{"culprits":[{"rank":1,"kind":"missing"}],"communicators":[{"operation":"AllReduce",
 		"members":[{"rank":0,"state":"running"},{"rank":1,"state":"missing"},{"rank":2,"state":"missing"}]}]}]}}`), &r))

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package causes
+
+import (
+	"math"
+	"testing"
+)
+
+// What a rank's GPU is late for others' turns on it is told apart, and is in no cost of the rank itself; what is longer, or is its host's, stays.
+func TestTurnsOfOthers(t *testing.T) {
+	two, three := [][]int{{0, 1}}, [][]int{{0, 1, 2}}
+	for _, c := range []struct {
+		name  string
+		ranks int
+		gpus  [][]int // shared ones, by their ranks
+		play  string
+		rank  int  // who was late
+		kind  Kind // of all of it
+	}{
+		{"a GPU that is shared, for a turn", 2, two, "ar(0,1) 5*[ 1~2300 ar(0,1) ]", 1, Turns},
+		{"no GPU is shared", 2, nil, "ar(0,1) 5*[ 1~2300 ar(0,1) ]", 1, GPU},
+		{"no call is known", 2, two, "ar(0,1) 5*[ 1?2300 ar(0,1) ]", 1, Turns},
+		{"for longer than a turn", 2, two, "ar(0,1) 5*[ 1~3500 ar(0,1) ]", 1, GPU},
+		{"for the turns of two others", 3, three, "ar(0,1,2) 5*[ 2~5900 ar(0,1,2) ]", 2, Turns},
+		{"for longer than these", 3, three, "ar(0,1,2) 5*[ 2~6500 ar(0,1,2) ]", 2, GPU},
+		{"a host", 2, two, "ar(0,1) 5*[ 1:2300 ar(0,1) ]", 1, Host},
+		{"a rank with a GPU of its own", 3, two, "ar(0,1,2) 5*[ 2~2300 ar(0,1,2) ]", 2, GPU},
+		{"of four on two GPUs", 4, [][]int{{0, 1}, {2, 3}}, "ar(0,1,2,3) 5*[ 3~2300 ar(0,1,2,3) ]", 3, Turns},
+		{"in each operation since both met", 3, [][]int{{1, 2}}, "ar(0,1) ar(1,2) 5*[ 3*[ 1~2300 ar(1,2) ] ar(0,1) ]", 1, Turns},
+		{"a message", 2, two, "m(0,1) 5*[ 1~2300 m(0,1) ]", 1, Turns},
+		{"a slow GPU, passed on", 4, two, "ar(0,1) ar(0,2) ar(1,3) 5*[ sg1(0,1) ar(0,2) ar(1,3) ]", 1, Turns},
+		{"a slow GPU of its own, passed on", 4, nil, "ar(0,1) ar(0,2) ar(1,3) 5*[ sg1(0,1) ar(0,2) ar(1,3) ]", 1, Moving},
+		{"a slow link of a GPU that is shared", 4, two, "ar(0,1) ar(0,2) ar(1,3) 5*[ sl1(0,1) ar(0,2) ar(1,3) ]", 1, Link},
+	} {
+		j := newJob(c.ranks)
+		j.engine.InTurns(NewSharing(c.ranks, c.gpus))
+		r := j.play(c.play).engine.Result()
+		if got := r.Ranks[c.rank].Costs[c.kind]; r.Waited == 0 || math.Abs(got-r.Waited) > 0.03*r.Waited {
+			t.Errorf("%s: %.0f of %.0f ns: %+v", c.name, got, r.Waited, r.Ranks)
+		}
+		if r.Transfers() > 0.03*r.Waited != (c.kind == Moving || c.kind == Link) {
+			t.Errorf("%s: %.0f ns go back to transfers", c.name, r.Transfers())
+		}
+	}
+}
+
+func TestWhatTurnsExplain(t *testing.T) {
+	s := NewSharing(4, [][]int{{0, 2, 3}})
+	for _, c := range []struct {
+		rank  int
+		ns    float64
+		times uint64
+		want  bool
+	}{
+		{0, 2 * LongestTurn, 1, true}, {3, 2*LongestTurn + 1, 1, false}, {3, 2*LongestTurn + 1, 2, true}, {1, 1, 1, false}, {-1, 1, 1, false}, {4, 1, 1, false}, {0, 1, 0, false},
+	} {
+		if got := s.Explains(c.rank, c.ns, c.times); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+	if NewSharing(4, nil).Explains(0, 1, 1) {
+		t.Error("no GPU is shared, and its turns explain something")
+	}
+}
