@@ -25,8 +25,8 @@ const (
 	mostMoves   = 1 << 24
 )
 
-// Clocks tells how well times of two rows compare: by how much they may be off against each other, ns, beside their own uncertainty; false:
-// they do not compare.
+// Clocks tells how well times of two rows compare: by how much their clocks may differ, ns, beside the uncertainty of each; false: they do
+// not compare.
 type Clocks func(a, b otf2.LocationRef) (ns uint64, ok bool)
 
 // Found is what is to be moved.
@@ -207,21 +207,15 @@ func (f *finder) left(r *facts.Region) {
 	if l.early {
 		l.waits, w.last = 1, l
 	}
-	sends := 0
-	for i := range w.ops {
-		if w.ops[i].send {
-			sends++
-		}
-	}
 	for i := range w.ops {
 		op := &w.ops[i]
 		switch {
-		case op.comm == otf2.UndefinedComm, !op.message && len(w.ops) > 1:
+		case op.comm == otf2.UndefinedComm, l.operations > 1 && (op.send || !op.message):
 			// Of a launch of several, an end says nothing of each.
-		case !op.message:
-			f.collective(op.part, l)
-		case op.send && sends == 1, !op.send:
+		case op.message:
 			f.message(op, l)
+		default:
+			f.collective(op.part, l)
 		}
 	}
 }
@@ -292,8 +286,8 @@ func (f *finder) shows(other, l *launch) {
 	if !l.early || other == l || other.end <= max(l.end, l.to) {
 		return
 	}
-	apart, ok := f.clocks(other.at, l.at)
-	if ok && uint64(other.end-l.end) > other.uncertainty+l.uncertainty+apart {
+	differ, ok := f.clocks(other.at, l.at)
+	if ok && uint64(other.end-l.end) > other.uncertainty+l.uncertainty+differ {
 		l.to = other.end
 	}
 }
