@@ -107,11 +107,8 @@ func (v *verdict) compareRow(who string, want []expectation, row []*operation, u
 	}
 	paired := make(map[*expectation]*operation)
 	for _, k := range order {
-		w, g := expected[k], got[k]
+		w, g := there(expected[k], got[k]), got[k]
 		delete(got, k)
-		if len(g) == 0 && !slices.ContainsFunc(w, func(e *expectation) bool { return !e.optional }) {
-			continue
-		}
 		if len(w) != len(g) {
 			v.fail("%s: %d × %s in the archive, %d were called", who, len(g), k, len(w))
 			continue
@@ -121,7 +118,7 @@ func (v *verdict) compareRow(who string, want []expectation, row []*operation, u
 		}
 		for i, e := range w {
 			o := g[i]
-			if o.count != e.count || o.dtype != e.dtype || o.root != e.root {
+			if !e.is(o) {
 				v.fail("%s: %s number %d is count %d, %s, root or peer %d; called was count %d, %s, root or peer %d",
 					who, k, i, o.count, o.dtype, o.root, e.count, e.dtype, e.root)
 				break // what follows is shifted
@@ -148,16 +145,44 @@ func (v *verdict) compareRow(who string, want []expectation, row []*operation, u
 	return pairs
 }
 
+// there leaves those expectations out that may be missing, as few and as late ones as can be, so that one is left for each
+// operation in the same order. If that is not possible all are left.
+func there(want []*expectation, got []*operation) []*expectation {
+	fits := make([][]bool, len(want)+1) // [i][j]: those from i on can be the operations from j on
+	for i := len(want); i >= 0; i-- {
+		fits[i] = make([]bool, len(got)+1)
+		for j := len(got); j >= 0; j-- {
+			switch {
+			case i == len(want):
+				fits[i][j] = j == len(got)
+			case j < len(got) && want[i].is(got[j]) && fits[i+1][j+1]:
+				fits[i][j] = true
+			default:
+				fits[i][j] = want[i].optional && fits[i+1][j]
+			}
+		}
+	}
+	if !fits[0][0] {
+		return want
+	}
+	var left []*expectation
+	for i, e := range want {
+		if j := len(left); j < len(got) && e.is(got[j]) && fits[i+1][j+1] {
+			left = append(left, e)
+		}
+	}
+	return left
+}
+
 // nearest orders operations so that each has the place of the call like it, if there is one: the first
 // of equals for the first.
 func nearest(want []*expectation, got []*operation) []*operation {
 	rest := slices.Clone(got)
 	var out []*operation
 	for _, e := range want {
-		like := func(o *operation) bool { return o.count == e.count && o.dtype == e.dtype && o.root == e.root }
-		i := slices.IndexFunc(rest, func(o *operation) bool { return like(o) && o.graph == (e.call.Graph != nil) })
+		i := slices.IndexFunc(rest, func(o *operation) bool { return e.is(o) && o.graph == (e.call.Graph != nil) })
 		if i < 0 {
-			i = max(slices.IndexFunc(rest, like), 0)
+			i = max(slices.IndexFunc(rest, e.is), 0)
 		}
 		out = append(out, rest[i])
 		rest = slices.Delete(rest, i, i+1)

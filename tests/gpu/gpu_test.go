@@ -389,6 +389,72 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// RAS must have said something of the rank that is missing, or nobody knows whether it was heard.
+func TestAnswersOfRAS(t *testing.T) {
+	for said, right := range map[string]bool{
+		"RAS counts AllReduce begun on ncclComm 0x3829f5cb85cadb4a: 5 by Rank 1; 6 by Ranks 0,2":    true,
+		"RAS counts AllReduce begun on ncclComm 0x3829f5cb85cadb4a: 5 by Rank 2; 6 by Ranks 0,1":    false,
+		"RAS knows of nothing that is wrong with the communicators of this job":                     false,
+		"RAS gets no answer from Rank 1 (process 7 on vm)":                                          false,
+		"RAS counts AllReduce begun on ncclComm 0x3829f5cb85cadb4a: 5 by Ranks 1,3; 6 by Ranks 0,2": false,
+	} {
+		text, err := json.Marshal(map[string]any{"hang": map[string]any{"jobs": []any{map[string]any{"ras": []string{said},
+			"culprits":      []any{map[string]any{"rank": 1, "kind": diagnosis.Missing}},
+			"communicators": []any{map[string]any{"members": []any{map[string]any{"rank": 1, "state": "missing"}}}}}}}})
+		testkit.Must(t, err)
+		var r hangReport
+		testkit.Must(t, json.Unmarshal(text, &r))
+		var v verdict
+		if v.missingByRAS(&answer{rank: 1, kind: diagnosis.Missing}, &r, "report"); v.passed() != right {
+			t.Errorf("%q: %q", said, v.failures)
+		}
+	}
+}
+
+// NCCL may be asked for a rank's messages to itself, or the caller copies them, call by call.
+func TestMessagesThatMayBeMissing(t *testing.T) {
+	call := func(optional bool, counts ...uint64) (all []expectation) {
+		for _, n := range counts {
+			all = append(all, expectation{function: "Send", count: n, optional: optional, call: new(call)})
+		}
+		return all
+	}
+	both := append(call(true, 5), call(false, 5)...)
+	for _, test := range []struct {
+		name   string
+		want   []expectation
+		got    []uint64
+		paired []int // by number of the expectation
+		says   string
+	}{
+		{"all", call(true, 1, 1, 2, 2), []uint64{1, 1, 2, 2}, []int{0, 1, 2, 3}, ""},
+		{"none", call(true, 1, 1, 2, 2), nil, nil, ""},
+		{"every other", call(true, 1, 1, 2, 2), []uint64{1, 2}, []int{0, 2}, ""},
+		{"one that must be there", both, []uint64{5}, []int{1}, ""},
+		{"and one that need not", both, []uint64{5, 5}, []int{0, 1}, ""},
+		{"not the one that must be there", both, nil, nil, "0 × Send 0 in the archive, 2 were called"},
+		{"in another order", call(true, 1, 2), []uint64{2, 1}, nil, "Send 0 number 0 is count 2"},
+		{"one that was not called", call(true, 1, 2), []uint64{3}, nil, "1 × Send 0 in the archive, 2 were called"},
+		{"one more than called", call(true, 1), []uint64{1, 1}, nil, "2 × Send 0 in the archive, 1 were called"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var row []*operation
+			for i, n := range test.got {
+				row = append(row, &operation{function: "Send", count: n, plan: i})
+			}
+			var v verdict
+			var paired []int
+			for _, p := range v.compareRow("rank 0", test.want, row, false) {
+				paired = append(paired, slices.IndexFunc(test.want, func(e expectation) bool { return e.call == p.want.call }))
+			}
+			said := strings.Join(v.failures, "\n")
+			if test.says == "" && (said != "" || !slices.Equal(paired, test.paired)) || !strings.Contains(said, test.says) {
+				t.Errorf("paired %v, want %v; said %q, want %q", paired, test.paired, said, test.says)
+			}
+		})
+	}
+}
+
 // Sensors' values are held against what a GPU can have, and memory against what PyTorch uses.
 func TestSensorsAndMemory(t *testing.T) {
 	all := map[string]*sensor{"GPU power": {20, 90, 400}, "GPU temperature": {20, 31, 45}, "GPU SM clock": {20, 345e6, 1.98e9},
