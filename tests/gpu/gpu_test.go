@@ -137,6 +137,29 @@ func TestDifferencesAreFound(t *testing.T) {
 	}
 }
 
+// NCCL may leave a kernel out. That is allowed if the archive says so, and seldom.
+func TestOperationsThatNCCLDoesNotReport(t *testing.T) {
+	for _, test := range []struct {
+		missing int
+		stated  string
+		says    string // "": nothing to find
+	}{
+		{1, "1", ""}, {1, "", "1 of "}, {2, "1", "2 of "}, {9, "9", "9 of "},
+	} {
+		v := checkedRecording(t, "12-gpu-few-2p", func(_ []*jobLog, a *archive) {
+			for _, o := range a.comms[0].rows[1][:test.missing] {
+				o.source = "network"
+			}
+			if test.stated != "" {
+				a.properties["NCCL_OTF2::ODDITIES::INCOMPLETE_OPERATIONS"] = test.stated
+			}
+		}, nil)
+		if said := strings.Join(v.failures, "\n"); (test.says == "") != (said == "") || test.says != "" && !strings.Contains(said, test.says) {
+			t.Errorf("%d operations without GPU time, the archive says %q: %q", test.missing, test.stated, v.failures)
+		}
+	}
+}
+
 // checkedRecording plays a recording, changes log or archive, and checks one against the other.
 func checkedRecording(t *testing.T, name string, change func([]*jobLog, *archive), more func(*verdict, []*jobLog, *archive)) *verdict {
 	t.Helper()
