@@ -148,6 +148,12 @@ func (c *Correlator[T]) Activity(number uint32, activity T, now uint64) {
 	c.settle(e)
 }
 
+// Identified tells whether an external id has come for a correlation id.
+func (c *Correlator[T]) Identified(number uint32) bool {
+	e := c.entries[number]
+	return e != nil && e.identified
+}
+
 // entry finds or makes what is known of a correlation id; nil for 0, which is none.
 func (c *Correlator[T]) entry(number uint32, now uint64) *correlation[T] {
 	if number == 0 {

@@ -240,6 +240,13 @@ static bool enable(uint64_t kinds) {
   return true;
 }
 
+/* Programs that make and end communicators all the time hear it once. */
+static void say_on(void) {
+  static bool said;
+  if (!said) ncclotf2_log(NCCLOTF2_LOG_INFO, "kernels are recorded by CUPTI, version %u (%s)", version, path);
+  said = true;
+}
+
 static bool attach(uint64_t kinds) {
   int result = cupti.subscribe(&subscriber, ignore, NULL);
   if (result == CUPTI_MULTIPLE_SUBSCRIBERS) {
@@ -264,7 +271,10 @@ static bool attach(uint64_t kinds) {
       set_state(NCCLOTF2_CUPTI_ON, 0, "");
       ncclotf2_cupti_clock(&cupti); /* before any launch: on a loaded machine the thread may begin late */
       __atomic_store_n(&ncclotf2_fast.cupti, 1, __ATOMIC_RELEASE);
-      if (ncclotf2_thread_start(run)) return true;
+      if (ncclotf2_thread_start(run)) {
+        say_on();
+        return true;
+      }
       __atomic_store_n(&ncclotf2_fast.cupti, 0, __ATOMIC_RELAXED);
       __atomic_store_n(&works, NO_THREAD, __ATOMIC_RELAXED);
       give_up(NCCLOTF2_CUPTI_FAILED, 0, "no thread can be started (see ulimit -u)");
@@ -291,7 +301,6 @@ static bool find_functions(void) {
     return false;
   }
   __atomic_store_n(&header()->cupti_version, version, __ATOMIC_RELAXED);
-  ncclotf2_log(NCCLOTF2_LOG_INFO, "kernels are recorded by CUPTI, version %u (%s)", version, path);
   return true;
 }
 

@@ -98,6 +98,12 @@ func (s *scene) cupti(want map[string]uint64) {
 	if !s.ended {
 		s.lines(experiment.KindThread)
 	}
+	s.cuptiNow(want)
+}
+
+// cuptiNow does so as they are by now.
+func (s *scene) cuptiNow(want map[string]uint64) {
+	s.t.Helper()
 	got := make(map[string]uint64)
 	for name := range want {
 		got[name] = s.p.Counts.CUPTI[name]
@@ -443,7 +449,7 @@ func TestStreams(t *testing.T) {
 		300 Enter axpy
 		310 Leave axpy`)
 	s.cupti(map[string]uint64{
-		"RECORDS": 20, "KERNELS": 6, "KERNELS_NO_EXTERNAL_ID": 5, "KERNELS_NO_API_CALL": 1, "COPIES": 2, "MEMSETS": 1, "GRAPHS": 1, "SYNCHRONIZATIONS": 3,
+		"RECORDS": 20, "KERNELS": 6, "KERNELS_OTHER": 6, "COPIES": 2, "MEMSETS": 1, "GRAPHS": 1, "SYNCHRONIZATIONS": 3,
 		"UNKNOWN_RECORDS": 1, "BROKEN_RECORDS": 1, "WITHOUT_TIMES": 1, "WITHOUT_DEVICE": 1, "OVERLAPS": 2, "NCCL_KERNELS_UNLINKED": 0,
 	})
 	if want := []experiment.GPU{{Device: 0}, {Device: 3}}; cmp.Diff(want, s.p.GPUs) != "" {
@@ -470,7 +476,7 @@ func TestLateActivities(t *testing.T) {
 		100 Leave c
 		120 Enter b
 		130 Leave b`)
-	s.cupti(map[string]uint64{"WRITTEN_LATE": 1, "WITHOUT_CLOCK": 1, "KERNELS": 4, "KERNELS_NO_API_CALL": 4, "OVERLAPS": 2})
+	s.cupti(map[string]uint64{"WRITTEN_LATE": 1, "WITHOUT_CLOCK": 1, "KERNELS": 4, "KERNELS_OTHER": 4, "OVERLAPS": 2})
 }
 
 // Strings of archives are UTF-8, whatever the names of kernels are, or where they were cut off.
@@ -502,7 +508,7 @@ func TestNamesOfKernels(t *testing.T) {
 func TestUndecidedKernelsAreCounted(t *testing.T) {
 	s := newScene(t, 4)
 	s.reading(1)
-	s.activity(500, gpuKernel{begin: 100, end: 150, stream: 7, correlation: 3, name: "a"}.record())
+	s.activity(500, gpuKernel{begin: 100, end: 150, stream: 7, correlation: 3, name: allReduceKernel}.record())
 	s.activity(500, gpuKernel{begin: 100, end: 150, stream: 8, correlation: 4, graph: 1, name: "b"}.record())
 	s.activity(500, gpuKernel{begin: 100, end: 150, stream: 8, name: "c"}.record())
 	s.m.Snapshot()
@@ -510,7 +516,32 @@ func TestUndecidedKernelsAreCounted(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	s.reading(1000)
-	s.cupti(map[string]uint64{"KERNELS": 3, "KERNELS_UNDECIDED": 0, "UNDRAWN": 0, "KERNELS_NO_API_CALL": 1, "KERNELS_AGED_OUT": 1, "KERNELS_GRAPH_OTHER": 1})
+	s.cupti(map[string]uint64{"KERNELS": 3, "KERNELS_UNDECIDED": 0, "UNDRAWN": 0, "KERNELS_OTHER": 1, "KERNELS_AGED_OUT": 1, "KERNELS_GRAPH_OTHER": 1, "NCCL_KERNELS_UNLINKED": 1})
+}
+
+// The application's kernels wait for no launch of NCCL's, whether CUPTI tells of their calls (the driver's) or not (the runtime's). Those
+// whose names are not known do, as do all for which an id has come.
+func TestOtherKernelsWaitForNothing(t *testing.T) {
+	s := newScene(t, 4)
+	s.reading(1)
+	s.allReduce(100, "a")
+	s.activity(400, apiRecord(3, 100, 90, 91))
+	s.activity(400, externalRecord(7, s.id("launch of a")))
+	for i, k := range []gpuKernel{{correlation: 2, name: "by the runtime"}, {correlation: 3, name: "by the driver"}, {name: "by nobody"}} {
+		k.begin, k.end, k.stream = float64(100+20*i), float64(110+20*i), 8
+		s.activity(500, k.record())
+	}
+	s.m.Snapshot()
+	s.cuptiNow(map[string]uint64{"KERNELS": 3, "KERNELS_OTHER": 3, "KERNELS_UNDECIDED": 0})
+	for i, k := range []gpuKernel{{correlation: 5}, {correlation: 6, name: allReduceKernel}, {correlation: 7, name: "ours"}} {
+		k.begin, k.end, k.stream = float64(200+20*i), float64(210+20*i), 8
+		s.activity(500, k.record())
+	}
+	s.m.Snapshot()
+	s.cuptiNow(map[string]uint64{"KERNELS": 6, "KERNELS_OTHER": 3, "KERNELS_UNDECIDED": 3})
+	s.activity(600, apiRecord(7, 100, 104.2, 105.8))
+	s.reading(1000)
+	s.cupti(map[string]uint64{"KERNELS": 6, "KERNELS_OTHER": 4, "KERNELS_AGED_OUT": 1, "KERNELS_LINKED": 1, "NCCL_KERNELS_UNLINKED": 1, "KERNELS_UNDECIDED": 0})
 }
 
 // What comes so late that its kernel has been drawn without it links nothing, and is counted as what it looks like.

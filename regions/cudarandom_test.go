@@ -69,8 +69,10 @@ func TestNoKernelIsLinkedWrongly(t *testing.T) {
 				want["KERNELS"]++
 				kernels[n] = truth{}
 				give(now, gpuKernel{begin: float64(now) + 5, end: float64(now + length), stream: 7, correlation: n, name: "axpy"}.record())
-				give(now, apiRecord(n, 100, float64(now), float64(now)+2))
-				want["KERNELS_NO_EXTERNAL_ID"]++
+				if rapid.Bool().Draw(rt, "by the driver") { // of calls of the runtime nothing is told
+					give(now, apiRecord(n, 100, float64(now), float64(now)+2))
+				}
+				want["KERNELS_OTHER"]++
 			case 1: // a launch that failed, and left its id; the application goes on
 				name := fmt.Sprint("failed", i)
 				s.start(0, now, shm.EventKernelLaunch, name, "", shm.Record{Stream: 7})

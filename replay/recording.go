@@ -244,6 +244,8 @@ type Issue struct {
 	Op        string // program word
 	Count     uint64
 	Args      []string `json:"a"` // of the program word
+	Done      uint64   // all of it had ended then, on the same clock; 0: not known
+	EventNs   uint64   // passed between CUDA events around it on its stream; 0: not measured
 }
 
 // Kernel is one batch and channel that the pretended GPU ran, from the reference file.

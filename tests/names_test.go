@@ -7,6 +7,7 @@ import (
 	"go/parser"
 	"go/token"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -104,6 +105,43 @@ func literals(t *testing.T, file string) (all []literal) {
 		return true
 	})
 	return all
+}
+
+// Commands write structs as JSON. A field without a name for it would come out under its Go name.
+func TestFieldsOfJSONHaveNames(t *testing.T) {
+	seen := 0
+	eachGoFile(t, func(file string, _ []string) {
+		// Tests and package replay read what others wrote, under any case of its members' names.
+		if strings.HasPrefix(file, "tests/") || strings.HasPrefix(file, "replay/") || strings.HasSuffix(file, "_test.go") {
+			return
+		}
+		f, set := parsed(t, file)
+		ast.Inspect(f, func(n ast.Node) bool {
+			if s, ok := n.(*ast.StructType); ok && slices.ContainsFunc(s.Fields.List, namedInJSON) {
+				for _, field := range s.Fields.List {
+					seen++
+					for _, name := range field.Names {
+						if name.IsExported() && !namedInJSON(field) {
+							t.Errorf("%v: %s has no name in JSON", set.Position(name.Pos()), name.Name)
+						}
+					}
+				}
+			}
+			return true
+		})
+	})
+	if seen < 300 {
+		t.Errorf("%d fields have names in JSON: are they found?", seen)
+	}
+}
+
+func namedInJSON(field *ast.Field) bool {
+	if field.Tag == nil {
+		return false
+	}
+	tag, err := strconv.Unquote(field.Tag.Value)
+	_, named := reflect.StructTag(tag).Lookup("json")
+	return err == nil && named
 }
 
 // constants lists the strings that a file's exported constants are.

@@ -84,6 +84,9 @@ var products = []product{
 	{"view --scalasca, its archive", []string{"print", "--json", "--show-all", "DIR/scalasca/traces.otf2"}, "", readViewed},
 }
 
+// goName is a member of JSON that is written as Go writes names. Those of properties, which are members of some objects, are in capitals.
+var goName = regexp.MustCompile(`(?m)^\s*"[A-Z][a-z]\w*":`)
+
 // outputs runs the tool for all products, and reads what it wrote, by the product's name.
 func outputs(t *testing.T, dir string) map[string]map[string][]byte {
 	t.Helper()
@@ -99,6 +102,11 @@ func outputs(t *testing.T, dir string) map[string]map[string][]byte {
 		out, err := cmd.Output()
 		if err != nil {
 			t.Fatalf("%s: %v: %s", p.name, err, stderr.String())
+		}
+		if slices.Contains(p.args, "json") {
+			if name := goName.Find(out); name != nil {
+				t.Errorf("%s has a member %s, a name of the code's", p.name, name)
+			}
 		}
 		all[p.name] = map[string][]byte{"": out}
 		if p.file == "" {

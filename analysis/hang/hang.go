@@ -55,11 +55,11 @@ type Stuck struct {
 	Communicator string    `json:"communicator"`
 	Ranks        int       `json:"ranks"`
 	Operation    string    `json:"operation"` // "AllReduce", or "Send 0>3" for a message from rank 0 to 3 of the communicator
-	Words        [2]string // the same for people, what comes before the ordinal and behind it
-	Ordinal      uint64    `json:"ordinal"`  // among the communicator's operations of this function, from 0
-	Since        uint64    `json:"since"`    // when the first member began it
-	Age          uint64    `json:"age_ns"`   // from then to the end of the last process that is in it, or to now
-	AtLeast      bool      `json:"at_least"` // it is older: Since is when a later one was begun, or nobody saw when the processes ended
+	Words        [2]string `json:"-"`         // the same for people, what comes before the ordinal and behind it
+	Ordinal      uint64    `json:"ordinal"`   // among the communicator's operations of this function, from 0
+	Since        uint64    `json:"since"`     // when the first member began it
+	Age          uint64    `json:"age_ns"`    // from then to the end of the last process that is in it, or to now
+	AtLeast      bool      `json:"at_least"`  // it is older: Since is when a later one was begun, or nobody saw when the processes ended
 	Verdict      Verdict   `json:"verdict"`
 	Members      []Member  `json:"members"` // by rank
 	// Behind is the greatest number of operations that a member has begun on this communicator after this one.

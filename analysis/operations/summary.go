@@ -143,7 +143,7 @@ type NotRecorded struct {
 	Processes int    `json:"processes"` // of those of which only the communicator is known, as many as one lacks at least
 	Ranks     string `json:"ranks"`     // of the world: "4-15,20"; "" if that is not known of any
 
-	Unknown bool // there are some of which only the communicator is known
+	Unknown bool `json:"without_rank"` // there are some of which only the communicator is known
 }
 
 // notRecorded collects the ranks without data. missing is how many processes the archive says have none.

@@ -360,6 +360,7 @@ static void refused(const char *variable, const char *value, const char *faults,
     EQUAL(host_header()->cupti_error, error, "error");
     EQUAL(is_on(), 0, "on");
     CHECK(host_logged(line), "no line like \"%s\": %s", line, host_line);
+    CHECK(!host_logged("kernels are recorded by CUPTI"), "it is said that kernels are recorded");
     CHECK(*host_header()->cupti_why, "no reason");
     EQUAL(host_mask, 0xf47, "mask");
     CHECK(host_start(context, host_descr(NCCLOTF2_KERNEL_LAUNCH)), "not recorded");
@@ -430,6 +431,26 @@ static void refused_again(void) {
     if (life == 1) lines = host_lines;
   }
   EQUAL(host_lines, lines, "lines");
+}
+
+/* Who uses CUPTI may let go of it between two communicators. That kernels are recorded is said when they are. */
+static void free_later(void) {
+  prepare(22, "", KERNELS);
+  void *handle = dlopen(getenv("NCCL_OTF2_CUPTI_LIBRARY"), RTLD_NOW | RTLD_LOCAL), *other = NULL;
+  CHECK(handle, "%s", dlerror());
+  int (*subscribe)(void **, cupti_callback, void *) = (int (*)(void **, cupti_callback, void *))dlsym(handle, "cuptiSubscribe");
+  int (*unsubscribe)(void *) = (int (*)(void *))dlsym(handle, "cuptiUnsubscribe");
+  EQUAL(subscribe(&other, (cupti_callback)(uintptr_t)&other, NULL), 0, "another client");
+  void *context = host_init(1, 2, 0);
+  EQUAL(host_header()->cupti_state, NCCLOTF2_CUPTI_BUSY, "state");
+  CHECK(host_logged("another profiler"), "%s", host_line);
+  CHECK(!host_logged("kernels are recorded by CUPTI"), "it is said that kernels are recorded");
+  ncclProfiler_v6.finalize(context);
+  EQUAL(unsubscribe(other), 0, "unsubscribe");
+  context = host_init(2, 2, 0);
+  check_on();
+  CHECK(host_logged("kernels are recorded by CUPTI, version 22"), "%s", host_line);
+  EQUAL(ncclProfiler_v6.finalize(context), 0, "finalize");
 }
 
 static void scorep_without_cuda(void) {
@@ -973,6 +994,7 @@ TEST_MAIN({"records of every version come as they are, launches with their handl
           {"what another thread pushed is not popped", stop_elsewhere},
           {"what keeps CUPTI off is said, and nothing else happens", refusals},
           {"what keeps it off again and again is said once", refused_again},
+          {"it is said to be on when it is", free_later},
           {"without memory for buffers it stays off", no_memory_for_buffers},
           {"without a thread it stays off", no_thread},
           {"Score-P without CUDA is no obstacle", scorep_without_cuda},

@@ -15,9 +15,10 @@ const (
 	countBroken                     // cut off
 	countKernels                    // kernels; what follows says what became of them, and adds up to this
 	countLinked                     // linked to their ncclKernelLaunch
-	countNoExternal                 // launched by a call that was not under any: the application's own
+	countOther                      // not NCCL's, launched under no external id: the application's own
+	countNoExternal                 // NCCL's, launched by a call that no external id came for
 	countNoCall                     // their API calls are not known
-	countAged                       // neither API call nor external id came in time
+	countAged                       // NCCL's, and neither API call nor external id came in time
 	countImplausible                // the external id cannot be that of their call
 	countAmbiguous                  // their correlation id was used twice
 	countGraphLinked                // of a graph, linked to the replayed plan
@@ -54,6 +55,7 @@ const (
 	CountRecords     = "RECORDS"
 	CountKernels     = "KERNELS"
 	CountLinked      = "KERNELS_LINKED"
+	CountOther       = "KERNELS_OTHER"
 	CountGraphLinked = "KERNELS_GRAPH_LINKED"
 	CountUnlinked    = "NCCL_KERNELS_UNLINKED"
 	CountNoTimes     = "WITHOUT_TIMES"
@@ -67,7 +69,7 @@ const (
 // CountNames are the keys of Counts; docs/gpu.md explains them.
 var CountNames = [numCounts]string{
 	CountRecords, "UNKNOWN_RECORDS", "BROKEN_RECORDS",
-	CountKernels, CountLinked, "KERNELS_NO_EXTERNAL_ID", "KERNELS_NO_API_CALL", "KERNELS_AGED_OUT", "KERNELS_IMPLAUSIBLE",
+	CountKernels, CountLinked, CountOther, "KERNELS_NO_EXTERNAL_ID", "KERNELS_NO_API_CALL", "KERNELS_AGED_OUT", "KERNELS_IMPLAUSIBLE",
 	"KERNELS_AMBIGUOUS", CountGraphLinked, "KERNELS_GRAPH_UNLINKED", "KERNELS_GRAPH_OTHER", CountUnlinked,
 	"REPLAYS_UNLINKED", "LINKED_WITHOUT_PLAN", "LAUNCHES_WITHOUT_KERNEL",
 	"COPIES", "MEMSETS", "SYNCHRONIZATIONS", "GRAPHS", CountNoTimes, CountNoClock, CountNoDevice, CountNoRow, "KERNELS_BEFORE_LAUNCH", "WRITTEN_EARLY", "WRITTEN_LATE",
@@ -80,6 +82,10 @@ var outcomes = [cupti.NumOutcomes]count{
 	cupti.Linked: countLinked, cupti.NoExternal: countNoExternal, cupti.NoCall: countNoCall, cupti.Aged: countAged,
 	cupti.Implausible: countImplausible, cupti.Ambiguous: countAmbiguous,
 }
+
+// withoutID are the outcomes of activities that no external id came for. Those of kernels that are not NCCL's are what is to be expected:
+// most are launched by calls of the CUDA runtime, which CUPTI does not report to who asks for calls of the driver.
+var withoutID = [cupti.NumOutcomes]bool{cupti.NoExternal: true, cupti.Aged: true}
 
 // Counts gives the counts of what CUPTI told, by name, without those that are 0; nil if it told nothing.
 func (g *Recorder) Counts() map[string]uint64 {
@@ -99,7 +105,7 @@ func (g *Recorder) Counts() map[string]uint64 {
 
 // decided is the number of kernels that it is known of what became of them.
 func (g *Recorder) decided() uint64 {
-	n := g.counts[countGraphLinked] + g.counts[countGraphUnlinked] + g.counts[countGraphOther]
+	n := g.counts[countGraphLinked] + g.counts[countGraphUnlinked] + g.counts[countGraphOther] + g.counts[countOther]
 	for _, c := range outcomes {
 		n += g.counts[c]
 	}

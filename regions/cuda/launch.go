@@ -113,6 +113,10 @@ func (g *Recorder) correlated(a *Activity, o cupti.Outcome, id uint64) {
 	if a.drawn && o == cupti.Linked {
 		o = cupti.Aged
 	}
+	if !a.nccl && withoutID[o] {
+		g.counts[countOther]++
+		return
+	}
 	g.counts[outcomes[o]]++
 	if o != cupti.Linked {
 		if a.nccl {

@@ -108,7 +108,11 @@ func (g *Recorder) Take(t uint64, record []byte, version uint32, name string) {
 		a := on(countKernels, rec.Device, rec.Context, rec.Stream, rec.Start, rec.End)
 		a.Name, a.nccl = name, isNCCL(name)
 		g.place(a)
-		if rec.Graph == 0 { // one of a graph was launched by nobody in particular: the ids are those of the call that launched the graph
+		switch {
+		case rec.Graph != 0: // launched by nobody in particular: the ids are those of the call that launched the graph
+		case name != "" && !a.nccl && !g.correlator.Identified(rec.Correlation):
+			g.counts[countOther]++ // no id will come: only NCCL's launches have one
+		default:
 			g.correlator.Activity(rec.Correlation, a, t)
 		}
 	case *cupti.Copy:

@@ -25,9 +25,9 @@ struct gpu_memory {
 };
 
 struct gpu_hooks {
-  /* A call that launches a kernel, on this thread: of the driver (domain 1) or of the runtime (2), within which a call of
-   * the driver follows. Returns the correlation id. Between capture_begin and capture_end of this thread it makes a node
-   * of a graph instead, and no kernel. */
+  /* A call that launches a kernel, on this thread: of the driver (domain 1), or of the runtime (2), of which a client that
+   * asks for calls of the driver hears nothing (so it is on an H200 with CUPTI 13.0). Returns the correlation id. Between
+   * capture_begin and capture_end of this thread it makes a node of a graph instead, and no kernel. */
   uint32_t (*launch)(int domain, uint32_t cbid, const struct gpu_kernel *kernel);
   void (*capture_begin)(void);
   uint32_t (*capture_end)(void); /* a graph */

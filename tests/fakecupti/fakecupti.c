@@ -416,12 +416,6 @@ static void emit_call(int domain, uint32_t cbid, uint32_t correlation, uint64_t 
   buffers_put(&item);
 }
 
-static void call_records(int domain, uint32_t cbid, uint32_t nested, uint32_t correlation, uint64_t start)
-{
-  emit_call(domain, cbid, correlation, start);
-  if (domain == 2 && nested) emit_call(1, nested, correlation, start);
-}
-
 static void run(struct truth *t, uint64_t launched)
 {
   if (t->end > latest_end) latest_end = t->end;
@@ -465,7 +459,7 @@ static uint32_t launch(int domain, uint32_t cbid, const struct gpu_kernel *k)
   pthread_mutex_lock(&lock);
   const uint64_t now = clock_now();
   const uint32_t id = correlate();
-  call_records(domain, cbid, cbid == 430 || cbid == 431 ? 652 : 307, id, now);
+  emit_call(domain, cbid, id, now);
   if (capturing) {
     struct graph *g = &graphs[capturing];
     if (g->count == 64) fault("too many nodes in a graph");
@@ -519,7 +513,7 @@ static uint32_t graph_launch(int domain, uint32_t cbid, uint32_t exec, const str
   pthread_mutex_lock(&lock);
   const uint64_t now = clock_now();
   const uint32_t id = correlate();
-  call_records(domain, cbid, 514, id, now);
+  emit_call(domain, cbid, id, now);
   const struct graph *g = &graphs[exec];
   for (uint32_t i = 0; i < g->count && i < count; i++) {
     struct truth *t = truth_add();
@@ -539,7 +533,7 @@ static uint32_t call(int domain, uint32_t cbid)
 {
   pthread_mutex_lock(&lock);
   const uint32_t id = correlate();
-  call_records(domain, cbid, 0, id, clock_now());
+  emit_call(domain, cbid, id, clock_now());
   pthread_mutex_unlock(&lock);
   return id;
 }

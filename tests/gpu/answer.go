@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -88,6 +89,7 @@ type hangReport struct {
 	Hang struct {
 		Jobs []struct {
 			Culprits      []diagnosis.Culprit
+			RAS           []string
 			Communicators []struct {
 				Operation string
 				Members   []struct {
@@ -96,7 +98,6 @@ type hangReport struct {
 				}
 			}
 		}
-		RAS json.RawMessage
 	}
 }
 
@@ -105,16 +106,17 @@ func (h *harness) whileItHangs(ctx context.Context, v *verdict, want *answer, ex
 	for _, with := range []struct {
 		name  string
 		flags []string
+		check func(v *verdict, want *answer, r *hangReport, who string)
 	}{
-		{"hang-live", []string{"--hang"}},
-		{"hang-ras", []string{"--hang", "--ras", rasAddress}},
+		{"hang-live", []string{"--hang"}, (*verdict).missing},
+		{"hang-ras", []string{"--hang", "--ras", rasAddress}, (*verdict).missingByRAS},
 	} {
 		var r hangReport
 		if err := h.report(ctx, &r, filepath.Join(dir, with.name+".json"), experiment, with.flags...); err != nil {
 			v.fail("while it hangs: %v", err)
 			continue
 		}
-		v.missing(want, &r, "while it hangs, report "+strings.Join(with.flags, " "))
+		with.check(v, want, &r, "while it hangs, report "+strings.Join(with.flags, " "))
 	}
 }
 
@@ -144,6 +146,18 @@ func (v *verdict) missing(want *answer, r *hangReport, who string) {
 			v.fail("%s: rank %d is %s", who, m.Rank, m.State)
 		}
 	}
+}
+
+// missingByRAS demands besides that NCCL's RAS counts the calls of the rank that did not come apart from the others'.
+func (v *verdict) missingByRAS(want *answer, r *hangReport, who string) {
+	v.missing(want, r, who)
+	counts := regexp.MustCompile(fmt.Sprintf(`^RAS counts AllReduce begun on .*: \d+ by Rank %d; `, want.rank))
+	for i := range r.Hang.Jobs {
+		if slices.ContainsFunc(r.Hang.Jobs[i].RAS, counts.MatchString) {
+			return
+		}
+	}
+	v.fail("%s: RAS does not say how many calls rank %d has begun", who, want.rank)
 }
 
 // sensorsRead demands that the GPU's sensors were read, and that they read what a GPU at work can have.

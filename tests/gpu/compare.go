@@ -107,11 +107,8 @@ func (v *verdict) compareRow(who string, want []expectation, row []*operation, u
 	}
 	paired := make(map[*expectation]*operation)
 	for _, k := range order {
-		w, g := expected[k], got[k]
+		w, g := there(expected[k], got[k]), got[k]
 		delete(got, k)
-		if len(g) == 0 && !slices.ContainsFunc(w, func(e *expectation) bool { return !e.optional }) {
-			continue
-		}
 		if len(w) != len(g) {
 			v.fail("%s: %d × %s in the archive, %d were called", who, len(g), k, len(w))
 			continue
@@ -121,7 +118,7 @@ func (v *verdict) compareRow(who string, want []expectation, row []*operation, u
 		}
 		for i, e := range w {
 			o := g[i]
-			if o.count != e.count || o.dtype != e.dtype || o.root != e.root {
+			if !e.is(o) {
 				v.fail("%s: %s number %d is count %d, %s, root or peer %d; called was count %d, %s, root or peer %d",
 					who, k, i, o.count, o.dtype, o.root, e.count, e.dtype, e.root)
 				break // what follows is shifted
@@ -148,16 +145,44 @@ func (v *verdict) compareRow(who string, want []expectation, row []*operation, u
 	return pairs
 }
 
+// there leaves those expectations out that may be missing, as few and as late ones as can be, so that one is left for each
+// operation in the same order. If that is not possible all are left.
+func there(want []*expectation, got []*operation) []*expectation {
+	fits := make([][]bool, len(want)+1) // [i][j]: those from i on can be the operations from j on
+	for i := len(want); i >= 0; i-- {
+		fits[i] = make([]bool, len(got)+1)
+		for j := len(got); j >= 0; j-- {
+			switch {
+			case i == len(want):
+				fits[i][j] = j == len(got)
+			case j < len(got) && want[i].is(got[j]) && fits[i+1][j+1]:
+				fits[i][j] = true
+			default:
+				fits[i][j] = want[i].optional && fits[i+1][j]
+			}
+		}
+	}
+	if !fits[0][0] {
+		return want
+	}
+	var left []*expectation
+	for i, e := range want {
+		if j := len(left); j < len(got) && e.is(got[j]) && fits[i+1][j+1] {
+			left = append(left, e)
+		}
+	}
+	return left
+}
+
 // nearest orders operations so that each has the place of the call like it, if there is one: the first
 // of equals for the first.
 func nearest(want []*expectation, got []*operation) []*operation {
 	rest := slices.Clone(got)
 	var out []*operation
 	for _, e := range want {
-		like := func(o *operation) bool { return o.count == e.count && o.dtype == e.dtype && o.root == e.root }
-		i := slices.IndexFunc(rest, func(o *operation) bool { return like(o) && o.graph == (e.call.Graph != nil) })
+		i := slices.IndexFunc(rest, func(o *operation) bool { return e.is(o) && o.graph == (e.call.Graph != nil) })
 		if i < 0 {
-			i = max(slices.IndexFunc(rest, like), 0)
+			i = max(slices.IndexFunc(rest, e.is), 0)
 		}
 		out = append(out, rest[i])
 		rest = slices.Delete(rest, i, i+1)
@@ -165,14 +190,15 @@ func nearest(want []*expectation, got []*operation) []*operation {
 	return out
 }
 
-// Tolerances of times. docs/gpu-runs.md gives the reasons.
+// Tolerances of times. docs/gpu-runs.md says what was measured.
 const (
 	earlySlack = 20 * time.Microsecond  // before the host's call
-	lateSlack  = 100 * time.Microsecond // behind the moment when all was known to have ended, and of overlaps
-	eventSlack = 20 * time.Microsecond  // longer than between the CUDA events around it
-	launchTime = 100 * time.Microsecond // between the first event and the kernel
+	doneSlack  = 20 * time.Microsecond  // behind the moment when all was known to have ended
+	lateSlack  = 100 * time.Microsecond // of members' overlaps
+	eventSlack = 10 * time.Microsecond  // longer than between the CUDA events around it
+	launchTime = 50 * time.Microsecond  // shorter than that, of half of the operations
 	// Between a kernel's times by CUPTI and its plan's by NCCL.
-	kernelSlack = 100 * time.Microsecond
+	kernelSlack = 30 * time.Microsecond
 )
 
 // intervals holds GPU times against what the host knows: no operation runs before it is called nor after all is
@@ -188,7 +214,7 @@ func (v *verdict) intervals(pairs []pair) {
 		if early := time.Duration(c.T0 - p.got.begin); early > earlySlack {
 			v.fail("%s: GPU time of %s (count %d) begins %v before its call", p.who, p.want.key(), p.want.count, early)
 		}
-		if late := time.Duration(p.got.end - c.Done); c.Done > 0 && late > lateSlack {
+		if late := time.Duration(p.got.end - c.Done); c.Done > 0 && late > doneSlack {
 			v.fail("%s: GPU time of %s (count %d) ends %v after all had ended", p.who, p.want.key(), p.want.count, late)
 		}
 		if c.EventNs == 0 {
@@ -200,7 +226,7 @@ func (v *verdict) intervals(pairs []pair) {
 		if took > event+eventSlack {
 			v.fail("%s: %s (count %d) takes %v of GPU time, %v passed between the events around it", p.who, p.want.key(), p.want.count, took, event)
 		}
-		if took >= event/2-launchTime {
+		if took >= event-launchTime {
 			long++
 		}
 	}
@@ -211,7 +237,7 @@ func (v *verdict) intervals(pairs []pair) {
 	v.note("GPU time against CUDA events, %d operations: shorter by %v (median), %v (least), %v (most)", timed,
 		margins[timed/2], margins[0], margins[timed-1])
 	if 2*long < timed {
-		v.fail("of %d operations between CUDA events only %d have more than half of that time as GPU time", timed, long)
+		v.fail("of %d operations between CUDA events only %d have that time as GPU time, but for %v", timed, long, launchTime)
 	}
 }
 
@@ -249,9 +275,10 @@ func (v *verdict) overlaps(a *archive) {
 }
 
 // timing holds what intervals come from against what was recorded: with GPU events all operations have GPU times, unless NCCL
-// is known to report those of other kernels on that communicator.
+// is known to report those of other kernels on that communicator, or the archive says that it reported nothing of a few of them.
 func (v *verdict) timing(a *archive, gpu bool, nccl string) {
 	v.sources = make(map[string]int)
+	unreported := a.unreported()
 	for _, c := range a.comms {
 		n, without := 0, 0
 		for _, row := range c.rows {
@@ -270,6 +297,9 @@ func (v *verdict) timing(a *archive, gpu bool, nccl string) {
 			v.fail("%q: %d operations have GPU times that were not recorded", c.name, n-without)
 		case gpu && why != "":
 			v.note("%q: %d of %d operations have no GPU time; not demanded: %s", c.name, without, n, why)
+		case gpu && without*100 > n && without <= unreported:
+			unreported -= without
+			v.note("%q: %d of %d operations have no GPU time; the archive says that NCCL has not reported all of them", c.name, without, n)
 		case gpu && without*100 > n:
 			v.fail("%q: %d of %d operations have no GPU time", c.name, without, n)
 		}
@@ -277,6 +307,18 @@ func (v *verdict) timing(a *archive, gpu bool, nccl string) {
 	if v.sources[""] > 0 {
 		v.fail("%d operations do not say where their time comes from", v.sources[""])
 	}
+}
+
+// unreported is of how many operations the archive says that NCCL did not report all, as long as they are few: 2 of 100.
+func (a *archive) unreported() int {
+	all := 0
+	for _, c := range a.comms {
+		for _, row := range c.rows {
+			all += len(row)
+		}
+	}
+	n, _ := a.properties.Number(facts.PropOddities.Below("INCOMPLETE_OPERATIONS"))
+	return min(int(n), all/50)
 }
 
 // unsound says why NCCL's GPU stamps cannot be relied on for a communicator, "" if they can.

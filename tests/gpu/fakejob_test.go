@@ -100,7 +100,7 @@ func logOf(rec *replay.Recording, k int) (lines []string) {
 			if r, err := strconv.Atoi(a); err == nil {
 				root = r
 			} else if a != "" {
-				dtype = map[string]string{"f16": "ncclFloat16", "i32": "ncclInt32", "f64": "ncclFloat64"}[a]
+				dtype = cmp.Or(map[string]string{"f16": "ncclFloat16", "i32": "ncclInt32", "f64": "ncclFloat64"}[a], a)
 			}
 		}
 		c := map[string]any{"comm": fmt.Sprint(is.Comm), "op": op, "count": is.Count, "dtype": dtype, "root": root, "t0": is.T0, "t1": is.T1, "done": end}
@@ -136,6 +136,8 @@ func logOf(rec *replay.Recording, k int) (lines []string) {
 		}
 		if graph >= 0 {
 			c["graph"] = graph
+		} else if is.Done > 0 { // of a real GPU
+			c["done"], c["event_ns"] = is.Done, is.EventNs
 		} else if g := gpu[op]; n[op] < len(g) && rec.Name != "10-graph-3p" {
 			c["done"], c["event_ns"] = g[n[op]].reported, g[n[op]].duration
 		}

@@ -133,9 +133,14 @@ type expectation struct {
 	function string
 	count    uint64
 	dtype    string
-	root     int // of collectives; the peer of messages
-	optional bool
+	root     int  // of collectives; the peer of messages
+	optional bool // NCCL may have been asked for it or not
 	call     *call
+}
+
+// is says whether the archive's operation is what was called.
+func (e *expectation) is(o *operation) bool {
+	return o.count == e.count && o.dtype == e.dtype && o.root == e.root
 }
 
 // key is what NCCL numbers operations by: the function, of messages with the peer.

@@ -214,9 +214,16 @@ func writeIssues(l *jobLog, path string) error {
 			root = strconv.Itoa(c.Root)
 		}
 		ranks := l.ranks[c.Comm]
-		line, err := json.Marshal(map[string]any{"t0": c.T0, "t1": c.T1, "worldRank": l.Rank, "comm": slices.Index(l.comms, c.Comm),
+		fields := map[string]any{"t0": c.T0, "t1": c.T1, "worldRank": l.Rank, "comm": slices.Index(l.comms, c.Comm),
 			"commRank": slices.Index(ranks, l.Rank), "nranks": len(ranks), "stream": 0, "op": words[c.Op], "count": c.Count,
-			"a": []string{root, c.Dtype}})
+			"a": []string{root, c.Dtype}}
+		if c.Done > 0 {
+			fields["done"] = c.Done
+		}
+		if c.EventNs > 0 {
+			fields["eventNs"] = c.EventNs
+		}
+		line, err := json.Marshal(fields)
 		if err != nil {
 			return err
 		}

@@ -63,7 +63,7 @@ func tool(t *testing.T, env []string, args ...string) []byte {
 func recordings(t *testing.T) []string {
 	t.Helper()
 	var all []string
-	for folder, least := range map[string]int{"nccl-callbacks": 11, "nccl-causes": 15} {
+	for folder, least := range map[string]int{"nccl-callbacks": 12, "nccl-causes": 15} {
 		files, err := filepath.Glob(filepath.Join("../../testdata", folder, "*/run.json"))
 		if err != nil || len(files) < least {
 			t.Fatalf("%d recordings in %s: %v", len(files), folder, err)
