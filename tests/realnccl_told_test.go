@@ -137,7 +137,7 @@ func TestOtherTimesAreFound(t *testing.T) {
 
 // The end of a launch is known to lie between its last stamp and its end where thread 0 may be done before others; a batch that is
 // followed by another one is whole.
-func TestStampsOfAPart(t *testing.T) {
+func TestEndsOfThreadZero(t *testing.T) {
 	batch := func(channel int, function string, parts int, done, end uint64) suite.Kernel {
 		k := suite.Kernel{WorldRank: 1, Parts: parts, TDone: done}
 		k.Func, k.Channel, k.T0, k.T1 = function, channel, 100, end
