@@ -24,7 +24,7 @@ var collectives = []Program{
 	{Group: "collectives", Name: "ring-simple", Args: on(3), Env: ringSimple, Text: everyCollective},
 	{Group: "collectives", Name: "tree-ll", Args: on(3), Env: treeLL, Text: someReductions},
 	{Group: "collectives", Name: "tree-simple", Args: on(4), Env: treeSimple, Text: someReductions},
-	{Group: "collectives", Name: "tree-late-root", Args: on(4), Env: treeSimple, Text: "!ar:1000 sync 4*[ 0?[ sleep:40 ] ar:1000 sync ]", Short: true, EndsLater: true},
+	{Group: "collectives", Name: "tree-late-root", Args: on(4), Env: treeLL, Text: "!ar:1000 sync 4*[ 0?[ sleep:40 ] ar:1000 sync ]", Short: true, EndsLater: true},
 	{Group: "collectives", Name: "tree-late-roots", Args: options(4, "-H"), Env: append(treeLL, "NCCL_MIN_NCHANNELS=2"), Text: "!ar:4k sync 4*[ 0?[ sleep:40 ] ar:4k sync ]", Seconds: 40, EndsLater: true},
 	{Group: "collectives", Name: "chosen", Args: on(2), Text: everyCollective, Short: true},
 	{Group: "collectives", Name: "types", Args: on(2), Text: "!ar:100:f16 !ar:100:bf16 !ar:100:i8 !ar:100:u8 !ar:100:i32 !ar:100:u32 !ar:100:i64 !ar:100:u64 !ar:100:f64 !ag:100:f16 !rs:100:i32 !bc:100:0:u8 !rd:100:1:f64"},
