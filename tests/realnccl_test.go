@@ -202,6 +202,9 @@ func (r *realRun) recorded() string {
 	}
 	if !r.program.Unfinished {
 		r.times = timesAgainstTruth(r.t, logs, rows, r.shards)
+		if r.program.EndsLater && len(r.times.errors) > 0 && endedLater(logs) == 0 {
+			r.t.Error("all kernels ended before the ends of others that wait for a late rank were stamped")
+		}
 	}
 	if r.t.Failed() {
 		return "times"

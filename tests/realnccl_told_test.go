@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/replay"
 	"github.com/nccl-otf2/nccl-otf2/tests/realnccl/suite"
@@ -112,7 +113,8 @@ func TestOtherTimesAreFound(t *testing.T) {
 	for launch, begin := range []uint64{100, 200, 300} {
 		for channel := range 2 {
 			k := suite.Kernel{Launch: launch, WorldRank: 1}
-			k.T0, k.T1, k.Channel = begin+uint64(channel), begin+50+uint64(channel), channel
+			k.T0, k.T1, k.Channel, k.Func = begin+uint64(channel), begin+50+uint64(channel), channel, "AllReduce_Sum_f32_RING_LL"
+			k.TDone = k.T1
 			p.Kernels = append(p.Kernels, k)
 		}
 	}
@@ -130,5 +132,44 @@ func TestOtherTimesAreFound(t *testing.T) {
 	off := offs(plans, runs, func(t uint64) int64 { return int64(t) + 3 })
 	if len(plans) != 3 || len(off) != 4 || slices.Max(off) != 3 || slices.Min(off) != 3 {
 		t.Errorf("%d plans are off by %v", len(plans), off)
+	}
+}
+
+// The end of a launch is known to lie between its last stamp and its end where thread 0 may be done before others; a batch that is
+// followed by another one is whole.
+func TestEndsOfThreadZero(t *testing.T) {
+	batch := func(channel int, function string, parts int, done, end uint64) suite.Kernel {
+		k := suite.Kernel{WorldRank: 1, Parts: parts, TDone: done}
+		k.Func, k.Channel, k.T0, k.T1 = function, channel, 100, end
+		return k
+	}
+	for _, test := range []struct {
+		name    string
+		batches []suite.Kernel
+		whole   bool
+	}{
+		{"ring", []suite.Kernel{batch(0, "AllGather_RING_SIMPLE", 1, 150, 150), batch(1, "AllReduce_Sum_f32_RING_LL128", 1, 200, 200)}, true},
+		{"uneven all-gather", []suite.Kernel{batch(0, "AllGatherV_RING_LL", 1, 200, 200)}, true},
+		{"tree", []suite.Kernel{batch(0, "AllReduce_Sum_f32_TREE_LL", 2, 150, 200)}, false},
+		{"tree's root", []suite.Kernel{batch(0, "AllReduce_Sum_f32_TREE_LL", 1, 150, 200)}, false},
+		{"ring and tree", []suite.Kernel{batch(0, "AllReduce_Sum_f32_RING_LL", 1, 150, 150), batch(1, "AllReduce_Sum_f32_TREE_LL", 2, 150, 200)}, false},
+		{"tree before ring", []suite.Kernel{batch(0, "AllReduce_Sum_f32_TREE_LL", 2, 150, 151), batch(0, "AllReduce_Sum_f32_RING_LL", 1, 200, 200)}, true},
+		{"message", []suite.Kernel{batch(0, "SendRecv", 1, 200, 200)}, true},
+		{"messages", []suite.Kernel{batch(0, "SendRecv", 1, 100, 100), batch(1, "SendRecv", 3, 150, 200)}, false},
+	} {
+		runs := launched(&suite.Process{Kernels: test.batches}, calledRank{worldRank: 1})
+		if len(runs) != 1 || runs[0].whole() != test.whole {
+			t.Errorf("%s: the stamps of %v are its end: %v, want %v", test.name, runs, !test.whole, test.whole)
+			continue
+		}
+		at150 := time.Duration(0)
+		if test.whole {
+			at150 = 50
+		}
+		for end, want := range map[int64]time.Duration{200: 0, 210: 10, 150: at150, 140: at150 + 10} {
+			if off := runs[0].off(end); off != want {
+				t.Errorf("%s: an end at %d is off by %d, want %d", test.name, end, off, want)
+			}
+		}
 	}
 }

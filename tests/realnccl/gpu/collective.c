@@ -46,6 +46,7 @@ struct job {
   const char *in;
   char *out;
   int root;
+  int last; /* of its batch */
 };
 
 /* Chunks travel backwards around the ring: the first half of the way they are summed up, the second they are spread. */
@@ -113,11 +114,12 @@ static void ring_reduce_scatter(const struct job *j)
   }
 }
 
-/* Up the tree chunks are summed, down it the sum is spread. Kernels do both ways at once with half of their threads each; one
- * thread has to keep a few chunks on their way, or neighbors would wait for each other. */
+/* Up the tree chunks are summed, down it the sum is spread. Kernels do both ways at once with half of their threads each, thread 0
+ * being one of those that go up; one thread has to keep a few chunks on their way, or neighbors would wait for each other. */
 static void tree_all_reduce(const struct job *j, struct ports *up_ports, struct ports *down_ports)
 {
   const struct tree *t = &j->channel->tree;
+  struct kernel *k = up_ports->kernel;
   const int root = t->up < 0, leaf = up_ports->receives == 0;
   size_t summed = 0, spread = 0;
   while ((summed < j->part.count || spread < j->part.count) && !j->kernel->aborted) {
@@ -132,6 +134,7 @@ static void tree_all_reduce(const struct job *j, struct ports *up_ports, struct 
       spread = summed;
     } else if (sum) {
       move(up_ports, OWN | SEND | (leaf ? 0 : RECEIVE), j->in + o, NULL, count);
+      if (j->last && summed >= j->part.count && k->parts > 1) stamp_part(k);
     } else {
       move(down_ports, RECEIVE | (leaf ? 0 : SEND), NULL, j->out + o, count);
     }
@@ -150,6 +153,7 @@ static void on_tree(struct job *j, const struct function *f, const struct work_c
   ports_open(&downward, k, f, operand, 1, 1);
   ports_receive_from(&downward, &t->up, 1, which);
   ports_send_to(&downward, t->down, 3, which);
+  if (t->up >= 0 && tree_is_split(f->protocol)) k->parts = 2;
   tree_all_reduce(j, &upward, &downward);
   ports_close(&upward);
   ports_close(&downward);
@@ -170,7 +174,7 @@ static void on_ring(struct job *j, const struct function *f, const struct work_c
   ports_close(j->ports);
 }
 
-void run_collective(struct kernel *k, const struct function *f, const struct work_collective *w)
+void run_collective(struct kernel *k, const struct function *f, const struct work_collective *w, int last)
 {
   struct ports ports = {.kernel = k};
   struct job j = {.ports = &ports,
@@ -181,7 +185,8 @@ void run_collective(struct kernel *k, const struct function *f, const struct wor
                   .ranks = (size_t)k->communicator->ranks,
                   .in = w->send,
                   .out = w->receive,
-                  .root = w->root};
+                  .root = w->root,
+                  .last = last};
   uint64_t operand = w->operand;
   if (w->operand_is_pointer) memcpy(&operand, (const void *)w->operand, f->operation == SUM_POST_DIV ? sizeof operand : j.size);
   (f->algorithm == TREE ? on_tree : on_ring)(&j, f, w, operand);

@@ -82,24 +82,21 @@ static const struct function *emulated(unsigned number)
 static void run_batch(struct kernel *k)
 {
   const struct function *f = emulated(k->function);
-  const uint64_t begin = raw_ns(), first = k->counter;
-  k->stamped_first = k->stamped_last = 0;
+  const uint64_t first = k->counter;
+  k->parts = f->collective != SEND_RECV;
   stamp_begin(k);
   if (f->collective == SEND_RECV) {
     run_p2p(k);
   } else if (f->collective == ALL_GATHER_V) {
     run_broadcasts(k, f);
   } else {
-    stamp_within(k, 1);
     for (int i = 0; i < k->works && !k->aborted; i++) {
       const struct work_collective w = work_collective(k->storage + (size_t)i * work_bytes(k->type));
-      run_collective(k, f, &w);
+      run_collective(k, f, &w, i == k->works - 1);
     }
-    stamp_within(k, 2);
   }
   stamp_end(k);
-  if (k->stamped_first) truth_batch(k, f, k->stamped_first, k->stamped_last, first);
-  else truth_batch(k, f, begin, raw_ns(), first);
+  truth_batch(k, f, k->parts > 1 ? raw_ns() : k->done, first);
 }
 
 static void *run_channel(void *argument)

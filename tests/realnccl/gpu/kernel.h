@@ -30,7 +30,8 @@ struct kernel {
   enum work_type type;
   unsigned function;
   int works, next; /* next: index of the batch after this, -1: none */
-  uint64_t stamped_first, stamped_last; /* when (CLOCK_MONOTONIC_RAW) its first and last stamps were taken; 0: none was */
+  int parts;            /* into which its threads are divided: these wait for each other only where another batch follows */
+  uint64_t begun, done; /* when (CLOCK_MONOTONIC_RAW) it began, and when thread 0 had done its part; 0: it has not */
   char storage[16384] __attribute__((aligned(16)));
 };
 
@@ -43,18 +44,19 @@ void kernel_relax(struct kernel *k, unsigned *spins);
 /* Memory of the thread's own; the call before this one's is given up. */
 void *kernel_scratch(struct kernel *k, size_t bytes);
 
-void run_collective(struct kernel *k, const struct function *f, const struct work_collective *w);
+/* last: of the batch's works. */
+void run_collective(struct kernel *k, const struct function *f, const struct work_collective *w, int last);
 void run_broadcasts(struct kernel *k, const struct function *f);
 void run_p2p(struct kernel *k);
 
-/* What the library asked to be stamped of the batch at hand; the counter moves on at its end. */
+/* What the library asked to be stamped of the batch at hand. Thread 0 stamps: before the batch; when it has done its own part of
+ * the last batch, and after the whole of any other. The counter moves on with the batch's end. */
 void stamp_begin(struct kernel *k);
+void stamp_part(struct kernel *k);
 void stamp_end(struct kernel *k);
-/* Of a collective's kernel: 1 when it begins to move data, 2 when it has. */
-void stamp_within(struct kernel *k, int phase);
 
-/* Writes down what a batch did and when (CLOCK_MONOTONIC_RAW, ns). first: the counter before it. */
-void truth_batch(const struct kernel *k, const struct function *f, uint64_t begin, uint64_t end, uint64_t first);
+/* Writes down what a batch did, and when it really ended (CLOCK_MONOTONIC_RAW, ns). first: the counter before it. */
+void truth_batch(const struct kernel *k, const struct function *f, uint64_t end, uint64_t first);
 
 /* Holds a launch up, or says how long its slices are to take more, where REALNCCL_SLOW wants it (us). */
 long disturb(int device);

@@ -187,6 +187,8 @@ size_t work_bytes(enum work_type type)
 
 struct phases *phases_of(const struct communicator *c, int number) { return layout->has_phases ? &c->phases[number] : NULL; }
 
+int tree_is_split(enum protocol protocol) { return !layout->rccl || protocol != SIMPLE; }
+
 uint64_t stamp_unit_ns(void) { return layout->rccl ? 10 : 1; }
 
 int is_rccl(const char *library)

@@ -140,6 +140,9 @@ size_t work_bytes(enum work_type type);
 struct work_p2p work_p2p(const char *work);
 struct work_collective work_collective(const char *work);
 int work_is_stamped(enum work_type type, const char *works, int index);
+/* Whether of a kernel on a tree some threads go up and others down, but at its root: RCCL's go up together and then down where
+ * it has SIMPLE. */
+int tree_is_split(enum protocol protocol);
 /* Nanoseconds of a stamp's unit: NCCL's kernels read a clock in ns, RCCL's one of 100 MHz. */
 uint64_t stamp_unit_ns(void);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Point to point: all sends and receives of a batch go on together, each as far as it can.
+ * Point to point: all sends and receives of a batch go on together, each as far as it can. Of a kernel's threads each has a
+ * part of its own; thread 0 is in that of the first work: its send, if it has one.
  */
 #include <string.h>
 
@@ -97,11 +98,14 @@ static int transfers_of(struct kernel *k, struct transfer *t)
       bounds(w->send_bytes, w->send_channels, part, &from, &count_from);
       bounds(w->receive_bytes, w->receive_channels, part, &to, &count_to);
       if (part < w->send_channels) memmove(w->receive_address + to, w->send_address + from, count_from);
+      if (i == 0) stamp_part(k);
+      k->parts++;
       continue;
     }
     if (part < w->send_channels) t[count++] = transfer_of(k, w, 1, part);
     if (part < w->receive_channels) t[count++] = transfer_of(k, w, 0, part);
   }
+  k->parts += count;
   return count;
 }
 
@@ -117,6 +121,7 @@ void run_p2p(struct kernel *k)
       if (t[i].over) continue;
       moved |= go_on(k, &t[i]);
       left += !t[i].over;
+      if (i == 0 && t[i].over) stamp_part(k); /* the first work's, or that is done already */
     }
     if (moved) spins = 0;
     else if (left) kernel_relax(k, &spins);

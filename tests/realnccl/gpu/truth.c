@@ -23,7 +23,7 @@ static void write_stamps(const struct kernel *k, uint64_t first)
   }
 }
 
-void truth_batch(const struct kernel *k, const struct function *f, uint64_t begin, uint64_t end, uint64_t first)
+void truth_batch(const struct kernel *k, const struct function *f, uint64_t end, uint64_t first)
 {
   static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
   pthread_mutex_lock(&lock);
@@ -34,10 +34,10 @@ void truth_batch(const struct kernel *k, const struct function *f, uint64_t begi
   if (file) {
     fprintf(
       file,
-      "{\"dev\":%d,\"launch\":%u,%s\"commRank\":%d,\"nranks\":%d,\"channel\":%d,\"func\":\"%s\",\"works\":%d,\"firstCounter\":%" PRIu64
-      ",\"t0\":%" PRIu64 ",\"t1\":%" PRIu64 ",\"aborted\":%d,\"pTimers\":[",
-      k->device, k->launch, k->label, k->communicator->rank, k->communicator->ranks, k->number, f->name, k->works, first + 1,
-      begin, end, k->aborted);
+      "{\"dev\":%d,\"launch\":%u,%s\"commRank\":%d,\"nranks\":%d,\"channel\":%d,\"func\":\"%s\",\"works\":%d,\"parts\":%d,\"firstCounter\":%" PRIu64
+      ",\"t0\":%" PRIu64 ",\"tDone\":%" PRIu64 ",\"t1\":%" PRIu64 ",\"aborted\":%d,\"pTimers\":[",
+      k->device, k->launch, k->label, k->communicator->rank, k->communicator->ranks, k->number, f->name, k->works, k->parts,
+      first + 1, k->begun, k->done, end, k->aborted);
     write_stamps(k, first);
     fputs("]}\n", file);
   }

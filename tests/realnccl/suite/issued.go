@@ -28,7 +28,9 @@ type Kernel struct {
 	replay.Kernel
 	Launch    int // what a device launched at once has one number
 	WorldRank int
-	Comm      int // as in Issue
+	Comm      int    // as in Issue
+	Parts     int    // into which the device divides the kernel's threads
+	TDone     uint64 // when thread 0 had done its part and stamped the end; T1: when all had
 }
 
 // Process is what one of the driver's processes logged.

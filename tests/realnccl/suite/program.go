@@ -24,6 +24,8 @@ type Program struct {
 	Since   string // first release that can do it; "": all
 	Source  string // programs that do as a framework does: repository at a tag, file, function
 	Exit    int    // of the driver
+	// EndsLater: some kernels wait for a rank that is late when their ends have been stamped.
+	EndsLater bool
 	// Unfinished: operations are called that never run.
 	Unfinished bool
 }

@@ -24,6 +24,8 @@ var collectives = []Program{
 	{Group: "collectives", Name: "ring-simple", Args: on(3), Env: ringSimple, Text: everyCollective},
 	{Group: "collectives", Name: "tree-ll", Args: on(3), Env: treeLL, Text: someReductions},
 	{Group: "collectives", Name: "tree-simple", Args: on(4), Env: treeSimple, Text: someReductions},
+	{Group: "collectives", Name: "tree-late-root", Args: on(4), Env: treeLL, Text: "!ar:1000 sync 4*[ 0?[ sleep:40 ] ar:1000 sync ]", Short: true, EndsLater: true},
+	{Group: "collectives", Name: "tree-late-roots", Args: options(4, "-H"), Env: append(treeLL, "NCCL_MIN_NCHANNELS=2"), Text: "!ar:4k sync 4*[ 0?[ sleep:40 ] ar:4k sync ]", Seconds: 40, EndsLater: true},
 	{Group: "collectives", Name: "chosen", Args: on(2), Text: everyCollective, Short: true},
 	{Group: "collectives", Name: "types", Args: on(2), Text: "!ar:100:f16 !ar:100:bf16 !ar:100:i8 !ar:100:u8 !ar:100:i32 !ar:100:u32 !ar:100:i64 !ar:100:u64 !ar:100:f64 !ag:100:f16 !rs:100:i32 !bc:100:0:u8 !rd:100:1:f64"},
 	{Group: "collectives", Name: "reductions", Args: on(2), Text: "!ar:100:f32:prod !ar:100:f32:max !ar:100:f32:min !ar:100:f32:avg !rs:100:f32:max !rs:100:f32:avg"},
@@ -39,6 +41,7 @@ var collectives = []Program{
 
 var messages = []Program{
 	{Group: "messages", Name: "ring-shift", Args: on(3), Text: "!sr:100 !sr:50k 4*[ sr:500 ] sync"},
+	{Group: "messages", Name: "late-shift", Args: on(3), Text: "!sr:1000 sync 4*[ 1?[ sleep:40 ] sr:1000 sync ]", Short: true, EndsLater: true},
 	{Group: "messages", Name: "pairs", Args: on(3), Text: "pair:500:0:1 pair:700:1:2 pair:300:2:0 sync 3*[ pair:100:0:2 ] sync"},
 	{Group: "messages", Name: "all-to-all", Args: on(3), Text: "!a2a:500 3*[ a2a:1000 ] sync", Short: true},
 	{Group: "messages", Name: "all-to-all-call", Args: on(3), Text: "3*[ !alltoall:500 ] sync", Since: "2.28"},
