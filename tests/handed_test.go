@@ -78,6 +78,7 @@ var takers = map[taker]string{
 	{"regions/kerneltimes.go", "regions/cuda"}:              "plans and rows of the timeline, which take what kernels are linked to",
 	{"regions/plan.go", "regions/cuda"}:                     "the same",
 	{"scorep/events.go", "experiment/jobs"}:                 "one step of a loop over rows",
+	{"scorep/ends.go", "experiment/jobs"}:                   "the same",
 	{"scorep/merge.go", "experiment/jobs"}:                  "the same",
 	{"view/phases.go", "otf2"}:                              "takes events",
 	{"view/read.go", "otf2"}:                                "takes events",
