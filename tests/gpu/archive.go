@@ -27,6 +27,7 @@ type operation struct {
 	plan       int      // number of the launch on its row: operations launched together have one
 	ids        []uint64 // by which kernels name it, or that plan
 	graph      bool
+	early      bool // its end is that of a part of its kernel
 }
 
 // communicator is one of the archive, without networks.
@@ -258,7 +259,7 @@ func (r *reader) operation(f *facts.Operation) {
 		return
 	}
 	o := &operation{
-		function: f.Function, count: f.Count, source: f.Source.String(), graph: f.Graph, root: f.Peer,
+		function: f.Function, count: f.Count, source: f.Source.String(), graph: f.Graph, early: f.EndsEarly, root: f.Peer,
 	}
 	if f.Datatype != otf2.UndefinedString {
 		o.dtype = r.defs.String(f.Datatype)
