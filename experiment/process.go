@@ -459,14 +459,14 @@ type Counts struct {
 	Starts   map[string]uint64            `json:"starts"`
 	Stops    map[string]uint64            `json:"stops"`
 	States   map[string]uint64            `json:"states"`
-	Filtered map[string]uint64            `json:"filtered"` // started by NCCL although not asked for
-	Paused   map[string]uint64            `json:"paused"`   // started outside the window that was to be recorded
-	Lost     map[string]map[string]uint64 `json:"lost"`     // reason → event type → number
-	Oddities map[string]uint64            `json:"oddities"` // see package regions
-	Timing   map[string]uint64            `json:"timing"`   // operations by timing source
-	Ends map[string]uint64 `json:"ends,omitempty"` // EARLY: operations of the source "gpu" whose ends are those of parts of kernels, see regions.AttrEndsEarly
-	Network   map[string]uint64 `json:"network,omitempty"` // see package regions, Model.Network
-	CUPTI     map[string]uint64 `json:"cupti,omitempty"`   // what CUPTI told, see package regions
+	Filtered map[string]uint64            `json:"filtered"`          // started by NCCL although not asked for
+	Paused   map[string]uint64            `json:"paused"`            // started outside the window that was to be recorded
+	Lost     map[string]map[string]uint64 `json:"lost"`              // reason → event type → number
+	Oddities map[string]uint64            `json:"oddities"`          // see package regions
+	Timing   map[string]uint64            `json:"timing"`            // operations by timing source
+	Ends     map[string]uint64            `json:"ends,omitempty"`    // EARLY: operations of the source "gpu" whose ends are those of parts of kernels, see regions.AttrEndsEarly
+	Network  map[string]uint64            `json:"network,omitempty"` // see package regions, Model.Network
+	CUPTI    map[string]uint64            `json:"cupti,omitempty"`   // what CUPTI told, see package regions
 
 	// Import is what became of the input of an import: LINES, MALFORMED, TRUNCATED, …
 	Import map[string]uint64 `json:"import,omitempty"`
