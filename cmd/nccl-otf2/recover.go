@@ -5,6 +5,7 @@ package main
 import (
 	"errors"
 	"io"
+	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -31,7 +32,8 @@ func recoverCommand() *cobra.Command {
 		Long: `Cuts event and snapshot files after their last complete record and terminates them properly, keeps the complete
 records of damaged definition files, corrects counts, and creates a missing anchor file. Originals of changed files
 are kept as <file>.orig. Nothing is invented: what is lost is reported. This repairs archives of any OTF2 writer; none
-may write to them at the same time.
+may write to them at the same time. Of an experiment directory without an archive, it makes one first, as "nccl-otf2
+unify" does.
 
 It prints a line for each file that was changed or cannot be repaired, and then what is missing. The exit code is 1 if
 files could not be repaired.`,
@@ -40,7 +42,7 @@ files could not be repaired.`,
 		Args: exactly("an experiment directory or archive"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !opts.DryRun && isDir(filepath.Join(args[0], experiment.Folder)) {
-				if err := saveMemory(cmd.ErrOrStderr(), args[0]); err != nil {
+				if err := makeMissing(cmd.ErrOrStderr(), args[0]); err != nil {
 					return err
 				}
 			}
@@ -74,19 +76,23 @@ files could not be repaired.`,
 	return cmd
 }
 
-// saveMemory brings what killed processes left in shared memory into the archive, if there is anything.
-func saveMemory(w io.Writer, dir string) error {
+// makeMissing makes the archive of an experiment directory, with what killed processes left in shared memory, if they have left anything or
+// there is no archive. What cannot be made from shards may still be repaired.
+func makeMissing(w io.Writer, dir string) error {
 	saved, err := collector.Salvage(dir)
 	if err != nil {
 		printable.Fprintln(w, "nccl-otf2:", oneLine(err.Error()))
 	}
-	if saved == 0 {
+	if saved > 0 {
+		printSaved(w, saved)
+	} else if _, err := os.Stat(recoverPath(dir)); err == nil && recoverPath(dir) != dir {
 		return nil
 	}
-	printSaved(w, saved)
 	u, err := unify(dir, wanted{sync: true})
 	if err == nil {
 		printUnified(w, u)
+	} else if saved == 0 {
+		return nil
 	}
 	return err
 }
