@@ -38,7 +38,15 @@ func builtFile(t *testing.T, name string) string {
 
 func newFakeJob(t *testing.T, name string, more ...string) *fakeJob {
 	t.Helper()
-	rec, err := replay.Load(filepath.Join("../../testdata/nccl-callbacks", name))
+	return fakeJobOf(t, filepath.Join("../../testdata/nccl-callbacks", name), func(rec *replay.Recording, k int) []byte {
+		return []byte(strings.Join(append(logOf(rec, k), more...), "\n") + "\n")
+	})
+}
+
+// fakeJobOf plays the recording of a folder; log gives what a rank leaves.
+func fakeJobOf(t *testing.T, folder string, log func(rec *replay.Recording, k int) []byte) *fakeJob {
+	t.Helper()
+	rec, err := replay.Load(folder)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,8 +57,7 @@ func newFakeJob(t *testing.T, name string, more ...string) *fakeJob {
 			t.Fatal(err)
 		}
 		testkit.Write(t, filepath.Join(f.dir, fmt.Sprintf("p%d.program", k)), program)
-		lines := append(logOf(rec, k), more...)
-		testkit.Write(t, filepath.Join(f.dir, fmt.Sprintf("rank%d.jsonl", k)), []byte(strings.Join(lines, "\n")+"\n"))
+		testkit.Write(t, filepath.Join(f.dir, fmt.Sprintf("rank%d.jsonl", k)), log(rec, k))
 	}
 	f.python = filepath.Join(f.dir, "python")
 	testkit.Script(t, f.python, fmt.Sprintf(`#!/bin/sh

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	diagnosis "github.com/nccl-otf2/nccl-otf2/analysis/verdict"
+	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/replay"
 	"github.com/nccl-otf2/nccl-otf2/tests/bench/caller"
@@ -500,5 +502,55 @@ func TestSensorsAndMemory(t *testing.T) {
 	v = verdict{}
 	if memoryKnown(&v, nil, &archive{memory: map[string]int{"unknown": 2, "managed": 1}}); len(v.failures) != 2 {
 		t.Errorf("no memory of the device, some managed: %q", v.failures)
+	}
+}
+
+// What an H200 did by NCCL's tree, where end stamps come when ranks have sent their parts: the archive's intervals are within what the host
+// and CUDA events say, members' intervals overlap, and report names the rank that was late. testdata/trees-4p is a recording of
+// `gputest --cases trees/record`, with what its ranks logged; host name, boot id and UUID are replaced.
+func TestTreesOfAGPU(t *testing.T) {
+	const folder = "testdata/trees-4p"
+	f := fakeJobOf(t, folder, func(_ *replay.Recording, k int) []byte {
+		return testkit.Read(t, filepath.Join(folder, fmt.Sprintf("rank%d.jsonl", k)))
+	})
+	moved := uint64(0)
+	c := &testCase{mode: "trees", events: "gpu", ranks: f.ranks, answer: &answer{rank: lateRank, kind: diagnosis.HostLate, first: true},
+		more: func(v *verdict, _ []*jobLog, a *archive) {
+			moved, _ = a.properties.Number(facts.PropEndsMoved)
+			kinds := make(map[bool]int)
+			for _, row := range a.comms[0].rows {
+				for _, o := range row {
+					kinds[o.early]++
+				}
+			}
+			if kinds[false] > 0 || kinds[true] != 4*39 {
+				v.fail("%v operations are marked as those whose ends are those of parts, want all 156", kinds)
+			}
+		}}
+	var v verdict
+	dir := t.TempDir()
+	f.harness(t).play(context.Background(), c, dir, &v)
+	for _, failure := range v.failures {
+		t.Error(failure)
+	}
+	if moved < 100 {
+		t.Errorf("%d ends of 156 operations were moved", moved)
+	}
+	for _, note := range v.notes {
+		t.Log(note)
+	}
+
+	// Where NCCL stamped them, ends come before other members began.
+	experiment := filepath.Join(dir, "experiment")
+	if out, err := exec.Command(f.harness(t).tool, "unify", "--no-ends", experiment).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	a, err := readArchive(experiment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v = verdict{}
+	if v.overlaps(a); v.passed() {
+		t.Error("the stamped ends overlap, too: the recording shows nothing")
 	}
 }
