@@ -464,7 +464,7 @@ type Counts struct {
 	Lost     map[string]map[string]uint64 `json:"lost"`              // reason → event type → number
 	Oddities map[string]uint64            `json:"oddities"`          // see package regions
 	Timing   map[string]uint64            `json:"timing"`            // operations by timing source
-	Ends     map[string]uint64            `json:"ends,omitempty"`    // EARLY: operations of the source "gpu" whose ends are those of parts of kernels, see regions.AttrEndsEarly
+	Ends     map[string]uint64            `json:"ends,omitempty"`    // EarlyEnds: operations of the source "gpu" whose ends are those of parts of kernels, see regions.AttrEndsEarly
 	Network  map[string]uint64            `json:"network,omitempty"` // see package regions, Model.Network
 	CUPTI    map[string]uint64            `json:"cupti,omitempty"`   // what CUPTI told, see package regions
 
@@ -476,6 +476,12 @@ type Counts struct {
 
 	NullHandles uint64 `json:"nullHandles"` // stops and states of events that were refused
 }
+
+// Keys of ends of operations: of Counts.Ends, and below the property ENDS of archives.
+const (
+	EarlyEnds = "EARLY" // those of parts of kernels
+	MovedEnds = "MOVED" // of these, in archives: brought to where other ranks show that they were
+)
 
 // Pending is an operation that has begun and not ended.
 type Pending struct {

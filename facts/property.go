@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -45,8 +46,8 @@ const (
 	PropNullHandles   Property = "NULL_HANDLES"
 	PropOddities      Property = "ODDITIES"
 	PropTiming        Property = "TIMING"
-	PropEnds          Property = "ENDS" // operations whose ends are those of parts of kernels: EARLY, and
-	PropEndsMoved     Property = "ENDS::MOVED"
+	PropEnds          Property = "ENDS" // operations whose ends are those of parts of kernels, by experiment.EarlyEnds and MovedEnds
+	PropEndsMoved     Property = PropEnds + "::" + experiment.MovedEnds
 	PropNetwork       Property = "NETWORK"
 	PropCUPTI         Property = "CUPTI"
 	PropScorep        Property = "SCOREP"

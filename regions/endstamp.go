@@ -10,9 +10,6 @@ import "slices"
 // docs/nccl-profiler-api.md §7.7). By the ring algorithm all threads take part in every step, so it is the kernel's
 // end. By other algorithms, and for messages, warps have different parts: what thread 0 does can be over long before the rest.
 
-// earlyEnds is the key of experiment.Counts.Ends that counts operations whose ends are those of parts.
-const earlyEnds = "EARLY"
-
 // earlyAlgorithms are those by which thread 0 does not have the last part, by function.
 var earlyAlgorithms = map[string][]string{
 	"AllReduce":     {"TREE", "COLLNET_CHAIN", "NVLS", "NVLS_TREE"}, // sending up, or scattering; what comes back, other warps receive

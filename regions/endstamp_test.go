@@ -64,7 +64,7 @@ func TestEndsOfParts(t *testing.T) {
 		if !strings.Contains(lines, want) {
 			t.Errorf("CUPTI %v: no %q in:\n%s", cupti, want, lines)
 		}
-		if got := s.p.Counts.Ends[earlyEnds]; got != early {
+		if got := s.p.Counts.Ends[experiment.EarlyEnds]; got != early {
 			t.Errorf("CUPTI %v: %d ends are counted as early, want %d", cupti, got, early)
 		}
 	}

@@ -45,7 +45,7 @@ func (m *Model) Snapshot() {
 	p.Counts.Oddities = named(m.oddities[:], oddityNames[:])
 	p.Counts.Timing = maps.Clone(m.sources)
 	if m.early > 0 {
-		p.Counts.Ends = map[string]uint64{earlyEnds: m.early}
+		p.Counts.Ends = map[string]uint64{experiment.EarlyEnds: m.early}
 	}
 	p.Counts.CUPTI = m.cuda.Counts()
 }

@@ -5,7 +5,6 @@ package scorep
 import (
 	"fmt"
 	"path/filepath"
-	"sync/atomic"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/facts"
@@ -30,50 +29,50 @@ func (a *archive) moveEnds(anchor, events string, placed *files.Events) bool {
 	found, err := ends.Find(anchor, a.comparable(), func(done, total int) { a.opts.progress("ends of operations, events read", done, total) })
 	if err != nil {
 		a.problems = append(a.problems, fmt.Sprintf("ends of operations that are early by NCCL's stamps were left as they are: %v", err))
+		a.describe()
 		return true
 	}
 	a.problems = append(a.problems, found.Problems...)
-	var rows []otf2.LocationRef
+	var rows []*location
 	for _, l := range a.locations {
 		if len(found.Moves[l.Self]) > 0 {
-			rows = append(rows, l.Self)
+			rows = append(rows, l)
 		}
 	}
-	var failed atomic.Pointer[error]
+	failed := make([]error, len(rows))
 	_ = jobs.ForEach(len(rows), a.opts.workers(), func(i int) error {
-		if err := ends.Rewrite(filepath.Join(events, files.Name(rows[i], ".evt")), a.chunk, found.Moves[rows[i]]); err != nil {
-			failed.Store(&err)
-		}
+		failed[i] = ends.Rewrite(filepath.Join(events, files.Name(rows[i].Self, ".evt")), a.chunk, found.Moves[rows[i].Self])
 		return nil
 	})
-	if err := failed.Load(); err != nil {
-		a.problems = append(a.problems, fmt.Sprintf("some ends of operations that are early by NCCL's stamps were left as they are: %v", *err))
+	moved := 0
+	for i, l := range rows {
+		if err := failed[i]; err != nil {
+			a.problems = append(a.problems, fmt.Sprintf("%s, location %d: ends of operations that are early by NCCL's stamps were left as they are: %v", l.owner(), l.number, err))
+			continue
+		}
+		moved++
+		for _, m := range found.Moves[l.Self] {
+			a.movedEnds += m.Operations
+		}
 	}
-	placed.Moved(len(rows))
-	a.movedEnds = found.Operations
+	placed.Moved(moved)
 	a.describe()
 	return true
 }
 
 // comparable tells how well times of two rows compare: those of one host's clock do, those of several where clocks were compared.
-func (a *archive) comparable() ends.Clocks {
+func (a *archive) comparable() *ends.Clocks {
 	of, _ := a.clocks()
-	host := make(map[otf2.LocationRef]int, len(a.locations))
+	c := &ends.Clocks{Host: make(map[otf2.LocationRef]int, len(a.locations))}
 	for _, l := range a.locations {
 		if l.part != nil {
-			host[l.Self] = of[l.part]
+			c.Host[l.Self] = of[l.part]
 		}
 	}
-	between, known := uint64(0), false
 	if a.sync != nil {
-		if c := facts.HostClocksOf(&otf2.Anchor{Properties: a.properties}); c != nil && c.Bounded() {
-			between, known = c.Most, true
+		if h := facts.HostClocksOf(&otf2.Anchor{Properties: a.properties}); h != nil && h.Bounded() {
+			c.Between, c.Known = 2*h.Most, true // of each against the clock that both were brought to
 		}
 	}
-	return func(x, y otf2.LocationRef) (uint64, bool) {
-		if host[x] == host[y] {
-			return 0, true
-		}
-		return 2 * between, known // of each against the clock that both were brought to
-	}
+	return c
 }

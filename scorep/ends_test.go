@@ -62,6 +62,17 @@ func TestEarlyEndsAreMoved(t *testing.T) {
 				p.RecvInPart(0, 0, begin, begin+4*us, 100)
 			}
 		}, "[1000 21000 490]", "1"},
+		{"a message whose end is all of it", func(rank int, p *shardtest.Process) {
+			switch rank {
+			case 0:
+				p.Send(0, 1, begin+20*ms, begin+21*ms, 100)
+			case 1:
+				p.Recv(0, 0, begin, begin+4*us, 100)
+			}
+			if rank == 2 {
+				p.RecvInPart(0, 0, begin, begin+4*us, 100) // that nobody has sent
+			}
+		}, "[1000 4 4]", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			dir := t.TempDir()

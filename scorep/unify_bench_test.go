@@ -40,16 +40,19 @@ func BenchmarkUnify(b *testing.B) {
 
 // BenchmarkMovedEnds unifies a job of Tree AllReduces, whose ends have to be looked for in the events and moved on all ranks but one.
 func BenchmarkMovedEnds(b *testing.B) {
-	for _, early := range []bool{false, true} {
-		b.Run(fmt.Sprintf("early=%v", early), func(b *testing.B) {
-			const ranks, operations = 64, 2000
+	for _, c := range []struct {
+		ranks, operations int
+		early             bool
+	}{{64, 2000, false}, {64, 2000, true}, {2048, 60, true}} {
+		ranks, operations, early := c.ranks, c.operations, c.early
+		b.Run(fmt.Sprintf("ranks=%d/early=%v", ranks, early), func(b *testing.B) {
 			dir := b.TempDir()
 			for r := range ranks {
 				p := shardtest.New(b, dir, fmt.Sprintf("%05d", r)).Launched("slurm", r, ranks)
 				comm := p.Comm(experiment.Comm{ID: 1, Name: "world", NRanks: ranks, Rank: r, InitTime: t0})
 				for k := range uint64(operations) {
 					begin := t0 + 1_000_000*(k+1)
-					p.Collective(comm, shardtest.Op{Function: "AllReduce", Kind: otf2.CollectiveOpAllreduce, Begin: begin, End: begin + uint64(10_000*(r+1)),
+					p.Collective(comm, shardtest.Op{Function: "AllReduce", Kind: otf2.CollectiveOpAllreduce, Begin: begin, End: begin + uint64(10_000+400*r),
 						Sent: 4, Received: 4, Count: 1, Algo: "TREE", Uncertainty: 1000, EndsEarly: early})
 				}
 				p.Finish()

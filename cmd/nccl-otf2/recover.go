@@ -5,7 +5,6 @@ package main
 import (
 	"errors"
 	"io"
-	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -85,7 +84,7 @@ func makeMissing(w io.Writer, dir string) error {
 	}
 	if saved > 0 {
 		printSaved(w, saved)
-	} else if _, err := os.Stat(recoverPath(dir)); err == nil && recoverPath(dir) != dir {
+	} else if _, err := anchorPath(dir); err == nil {
 		return nil
 	}
 	u, err := unify(dir, wanted{sync: true})

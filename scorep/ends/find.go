@@ -10,6 +10,7 @@
 package ends
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -25,23 +26,26 @@ const (
 	mostMoves   = 1 << 24
 )
 
-// Clocks tells how well times of two rows compare: by how much their clocks may differ, ns, beside the uncertainty of each; false: they do
-// not compare.
-type Clocks func(a, b otf2.LocationRef) (ns uint64, ok bool)
+// Clocks tells how well times of rows compare: those of one host do.
+type Clocks struct {
+	Host    map[otf2.LocationRef]int
+	Between uint64 // ns that clocks of two hosts may differ by, beside the uncertainty of each time
+	Known   bool   // Between is known; else times of two hosts do not compare
+}
 
 // Found is what is to be moved.
 type Found struct {
-	Moves      map[otf2.LocationRef][]Move // by row, in the order of its events
-	Operations uint64                      // that end in them
-	Problems   []string
+	Moves    map[otf2.LocationRef][]Move // by row, in the order of its events
+	Problems []string
 }
 
 // Move is one launch of a row. Numbers of events count from 0.
 type Move struct {
-	Enter       uint64 // the event that it begins with
-	First, Last uint64 // the events at its end
-	By          uint64 // ns
-	Longer      float64
+	Enter       uint64  // the event that it begins with
+	First, Last uint64  // the events at its end
+	By          uint64  // ns
+	Longer      float64 // its time then, in its time before
+	Operations  uint64  // that end in it
 }
 
 // launch is one of a row that has ended, and to what its end is to be moved.
@@ -87,7 +91,7 @@ type finder struct {
 	comms     map[otf2.CommRef]*facts.Communicator
 	expected  map[otf2.CommRef]int
 	stretches []facts.Stretch
-	clocks    Clocks
+	clocks    *Clocks
 	rows      map[otf2.LocationRef]*row
 	open      map[part]*pending
 	out       *Found
@@ -95,7 +99,7 @@ type finder struct {
 }
 
 // Find reads the archive of an anchor. progress, if set, is called with how many of its events have been read.
-func Find(anchor string, clocks Clocks, progress func(done, total int)) (*Found, error) {
+func Find(anchor string, clocks *Clocks, progress func(done, total int)) (*Found, error) {
 	a, err := otf2.Open(anchor, nil)
 	if err != nil {
 		return nil, err
@@ -210,7 +214,7 @@ func (f *finder) left(r *facts.Region) {
 	for i := range w.ops {
 		op := &w.ops[i]
 		switch {
-		case op.comm == otf2.UndefinedComm, l.operations > 1 && (op.send || !op.message):
+		case op.comm == otf2.UndefinedComm, l.operations > 1 && !op.message:
 			// Of a launch of several, an end says nothing of each.
 		case op.message:
 			f.message(op, l)
@@ -229,19 +233,25 @@ func (f *finder) collective(key part, l *launch) {
 		return
 	}
 	delete(f.open, key)
+	var latest *launch
+	byHost := make(map[int]*launch)
 	for _, m := range p.members {
-		for _, other := range p.members {
-			f.shows(other, m)
+		if latest == nil || m.end > latest.end {
+			latest = m
 		}
+		if host := f.clocks.Host[m.at]; byHost[host] == nil || m.end > byHost[host].end {
+			byHost[host] = m
+		}
+	}
+	for _, m := range p.members {
+		f.shows(latest, m)
+		f.shows(byHost[f.clocks.Host[m.at]], m)
 		f.came(m)
 	}
 }
 
-// message takes one end of a message. What was sent has not arrived before.
+// message takes one end of a message, whose launch says something of the other end, or is told by it. What was sent has not arrived before.
 func (f *finder) message(op *operation, l *launch) {
-	if !op.send && !l.early {
-		return
-	}
 	p := f.pending(op.part)
 	p.members = append(p.members, l)
 	l.waits++
@@ -253,7 +263,9 @@ func (f *finder) message(op *operation, l *launch) {
 	if op.send {
 		sender, receiver = l, p.members[0]
 	}
-	f.shows(sender, receiver)
+	if sender.operations == 1 { // else its end says nothing of each
+		f.shows(sender, receiver)
+	}
 	f.came(sender)
 	f.came(receiver)
 }
@@ -286,8 +298,14 @@ func (f *finder) shows(other, l *launch) {
 	if !l.early || other == l || other.end <= max(l.end, l.to) {
 		return
 	}
-	differ, ok := f.clocks(other.at, l.at)
-	if ok && uint64(other.end-l.end) > other.uncertainty+l.uncertainty+differ {
+	differ := uint64(0)
+	if f.clocks.Host[other.at] != f.clocks.Host[l.at] {
+		if !f.clocks.Known {
+			return
+		}
+		differ = f.clocks.Between
+	}
+	if uint64(other.end-l.end) > other.uncertainty+l.uncertainty+differ {
 		l.to = other.end
 	}
 }
@@ -302,8 +320,8 @@ func (f *finder) came(l *launch) {
 		return
 	}
 	l.Longer = float64(uint64(l.end-l.begin)+l.By) / float64(l.end-l.begin)
+	l.Operations = l.operations
 	f.out.Moves[l.at] = append(f.out.Moves[l.at], l.Move)
-	f.out.Operations += l.operations
 	f.moves++
 }
 
@@ -316,7 +334,7 @@ func (f *finder) finish() {
 		}
 	}
 	for _, moves := range f.out.Moves {
-		slices.SortFunc(moves, func(a, b Move) int { return int(a.Enter) - int(b.Enter) })
+		slices.SortFunc(moves, func(a, b Move) int { return cmp.Compare(a.Enter, b.Enter) })
 	}
 	if f.moves >= mostMoves {
 		f.out.Problems = append(f.out.Problems, fmt.Sprintf("ends of operations: only the first %d that are early by others' stamps were moved", mostMoves))

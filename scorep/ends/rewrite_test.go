@@ -3,8 +3,10 @@
 package ends
 
 import (
+	"bytes"
 	"fmt"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -55,6 +57,19 @@ func TestRewrite(t *testing.T) {
 	want := []string{"100", "100", "100", "100 2 B/s", "500", "500", "500 0 B/s", "500", "1100", "1100", "1100", "1100 8 B/s", "1200", "1200", "1200 0 B/s", "1200"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q\nwant %q", got, want)
+	}
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Times that would go back are refused, and the file stays as it is.
+	if err := Rewrite(path, chunk, []Move{{Enter: 1, First: 4, Last: 7, By: 1 << 40, Longer: 2}}); err == nil {
+		t.Error("a move beyond what follows was made")
+	}
+	after, err := os.ReadFile(path)
+	left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "*"))
+	if err != nil || !bytes.Equal(before, after) || len(left) != 1 {
+		t.Errorf("after an error the file has changed (%v), or there are others: %q", err, left)
 	}
 	if err := Rewrite(filepath.Join(t.TempDir(), "none.evt"), chunk, nil); err == nil {
 		t.Error("a file that is not there was written anew")

@@ -288,7 +288,7 @@ func (p *Process) endsEarly(a *otf2.AttributeList, operations int) {
 	if p.Shard.Counts.Ends == nil {
 		p.Shard.Counts.Ends = make(map[string]uint64)
 	}
-	p.Shard.Counts.Ends["EARLY"] += uint64(operations)
+	p.Shard.Counts.Ends[experiment.EarlyEnds] += uint64(operations)
 }
 
 // Lose leaves the places of n equal collectives that died with the collector before.
