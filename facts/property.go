@@ -34,6 +34,12 @@ const (
 	PropRanksUnsized       Property = "RANKS_OF_UNKNOWN_SIZE"
 )
 
+// Keys of ends, below PropEnds.
+const (
+	EndsEarly = experiment.EarlyEnds
+	EndsMoved = experiment.MovedEnds
+)
+
 // Properties of archives: what was counted.
 const (
 	PropStarts        Property = "STARTS"
@@ -46,8 +52,8 @@ const (
 	PropNullHandles   Property = "NULL_HANDLES"
 	PropOddities      Property = "ODDITIES"
 	PropTiming        Property = "TIMING"
-	PropEnds          Property = "ENDS" // operations whose ends are those of parts of kernels, by experiment.EarlyEnds and MovedEnds
-	PropEndsMoved     Property = PropEnds + "::" + experiment.MovedEnds
+	PropEnds          Property = "ENDS" // operations whose ends are those of parts of kernels, by EndsEarly and EndsMoved
+	PropEndsMoved     Property = PropEnds + "::" + EndsMoved
 	PropNetwork       Property = "NETWORK"
 	PropCUPTI         Property = "CUPTI"
 	PropScorep        Property = "SCOREP"

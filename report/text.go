@@ -17,7 +17,6 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/analysis"
 	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/analysis/waits"
-	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/folding"
 	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
@@ -130,7 +129,7 @@ func (l *summaryLines) line(name, format string, args ...any) {
 
 // ends tells of operations that NCCL says to have ended when a part of them had.
 func (l *summaryLines) ends(n map[string]uint64) {
-	early, moved := n[experiment.EarlyEnds], n[experiment.MovedEnds]
+	early, moved := n[facts.EndsEarly], n[facts.EndsMoved]
 	if early == 0 {
 		return
 	}
