@@ -117,8 +117,8 @@ func TestRawEventsShowEveryMember(t *testing.T) {
 // Of each recording all events and all states are drawn that NCCL delivered.
 func TestRawEventsOfRecordings(t *testing.T) {
 	dirs, _ := filepath.Glob("../testdata/nccl-callbacks/*/run.json")
-	if len(dirs) != 12 {
-		t.Fatalf("%d recordings found, want 12", len(dirs))
+	if len(dirs) != 13 {
+		t.Fatalf("%d recordings found, want 13", len(dirs))
 	}
 	total := uint64(0)
 	for _, d := range dirs {

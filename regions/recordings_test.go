@@ -169,8 +169,8 @@ func recordOf(c *replay.Call) (shm.Record, bool) {
 // What the model makes of each recording: locations, communicators, sequences, counts, markers.
 func TestRecordings(t *testing.T) {
 	dirs, _ := filepath.Glob("../testdata/nccl-callbacks/*/run.json")
-	if len(dirs) != 12 {
-		t.Fatalf("%d recordings found, want 12", len(dirs))
+	if len(dirs) != 13 {
+		t.Fatalf("%d recordings found, want 13", len(dirs))
 	}
 	for _, d := range dirs {
 		rec, err := replay.Load(filepath.Dir(d))

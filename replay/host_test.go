@@ -18,11 +18,11 @@ const recordings = "../testdata/nccl-callbacks"
 var names = []string{
 	"01-allreduce-2p", "02-allcoll-4p-net", "03-onethread-4r-groups", "04-threads-4r", "05-p2p-3p",
 	"06-twohosts-2x2", "07-twocomms-streams", "08-v5-nccl228-3p", "09-straggler-4p", "10-graph-3p",
-	"11-starved-2p", onGPU,
+	"11-starved-2p", "12-gpu-few-2p", "13-gpu-few-2p-v7",
 }
 
-// onGPU is the one of a real GPU. Nobody knows when it ran its kernels.
-const onGPU = "12-gpu-few-2p"
+// onGPU tells whether a recording is of a real GPU. Nobody knows when that ran its kernels.
+func onGPU(name string) bool { return strings.Contains(name, "-gpu-few-2p") }
 
 func load(t testing.TB, name string) *Recording {
 	t.Helper()

@@ -29,7 +29,7 @@ func TestEachRecordingLoads(t *testing.T) {
 			for i, p := range rec.Processes {
 				calls["open"] += len(p.Opens)
 				referenced := rec.Run.Program != "" // not of what the record mode wrote
-				if len(p.Contexts) == 0 || p.PID != rec.Run.Files[i].PID || (len(p.Issues) > 0) != referenced || (len(p.Kernels) > 0) != (referenced && name != onGPU) {
+				if len(p.Contexts) == 0 || p.PID != rec.Run.Files[i].PID || (len(p.Issues) > 0) != referenced || (len(p.Kernels) > 0) != (referenced && !onGPU(name)) {
 					t.Errorf("process %d: pid %d, %d contexts, %d issues, %d kernels", i, p.PID, len(p.Contexts), len(p.Issues), len(p.Kernels))
 				}
 				for n, c := range p.Calls {

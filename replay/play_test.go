@@ -73,7 +73,7 @@ func (c *comparison) inits(rec *Recording) {
 	}
 	// Concurrent inits see each other's mask or not; one after the other they see what was recorded.
 	// Record mode, which made that of the GPU, does not write it down.
-	if len(c.p.Threads) > 0 && rec.Run.RanksPerProcess == 1 && rec.Name != onGPU {
+	if len(c.p.Threads) > 0 && rec.Run.RanksPerProcess == 1 && !onGPU(rec.Name) {
 		for _, x := range c.p.Contexts {
 			if h := c.of[x.Init]; h.MaskBefore != x.MaskBefore {
 				c.t.Errorf("process %d: mask %d before init of %s, recorded %d", c.p.Index, h.MaskBefore, x.Name(), x.MaskBefore)

@@ -44,8 +44,8 @@ func recordings(t *testing.T, names ...string) (out []*replay.Recording) {
 	t.Helper()
 	if len(names) == 0 {
 		files, err := filepath.Glob("../testdata/nccl-callbacks/*/run.json")
-		if err != nil || len(files) != 12 {
-			t.Fatalf("%d recordings found, want 12: %v", len(files), err)
+		if err != nil || len(files) != 13 {
+			t.Fatalf("%d recordings found, want 13: %v", len(files), err)
 		}
 		for _, f := range files {
 			names = append(names, filepath.Base(filepath.Dir(f)))

@@ -93,6 +93,7 @@ type state struct {
 	loose    float64         // waits that are too small to be told apart by causes
 	waits    amounts
 	saved    float64 // by which it would be earlier, see ideal
+	turned   float64 // of what its GPU was late, what the turns of others may have been
 	floating
 }
 
@@ -352,13 +353,22 @@ func (e *Engine) arrive(s *state, l *Local, begin otf2.Timestamp, of series) {
 	for k := range own {
 		s.own[k] += own[k]
 	}
+	s.turned += e.sharing.turn(l.Rank, own[GPU]+own[Own])
 	if l.Called {
 		e.beside(l, s, of)
 	}
 }
 
-// worked is how long the rank did something by itself: between operations, and on its host while it waited in one.
-func (s *state) worked() float64 { return sum(s.own[:]) }
+// worked is how long the rank did something by itself, by kinds: between operations, and on its host while it waited in one. What the turns of others on
+// its GPU may have been is left out.
+func (s *state) worked() (own [ownKinds]float64) {
+	own = s.own
+	own[GPU] -= s.turned
+	if own[GPU] < 0 {
+		own[Own], own[GPU] = own[Own]+own[GPU], 0
+	}
+	return own
+}
 
 // leave sets a member's state when it has ended an operation.
 func (e *Engine) leave(l *Local, s *state) {
@@ -368,8 +378,9 @@ func (e *Engine) leave(l *Local, s *state) {
 	}
 	p.known, p.left, p.launch = true, *s, nil
 	if !l.Outside || e.aside.own[l.Rank] == 0 { // what is outside and comes later is of no interest
-		if worked := s.worked(); worked > e.ledger.own[l.Rank] {
-			e.ledger.own[l.Rank], e.ledger.ownBy[l.Rank] = worked, s.own
+		own := s.worked()
+		if worked := sum(own[:]); worked > e.ledger.own[l.Rank] {
+			e.ledger.own[l.Rank], e.ledger.ownBy[l.Rank] = worked, own
 		}
 	}
 	e.ends[l.Rank].see(l.Seq, s.saved)

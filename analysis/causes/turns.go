@@ -26,6 +26,14 @@ func NewSharing(ranks int, gpus [][]int) Sharing {
 	return s
 }
 
+// turn is what of so many ns that a rank's GPU was late the turns of the others may have been: each other one's once.
+func (s Sharing) turn(rank int32, ns float64) float64 {
+	if rank < 0 || int(rank) >= len(s) {
+		return 0
+	}
+	return min(ns, float64(s[rank])*LongestTurn)
+}
+
 // Explains tells whether a rank's GPU can have been late by so many ns as it was the others' turn so many times: each other one's once each time.
 func (s Sharing) Explains(rank int, ns float64, times uint64) bool {
 	return rank >= 0 && rank < len(s) && s[rank] > 0 && ns <= float64(s[rank])*LongestTurn*float64(times)

@@ -45,6 +45,34 @@ func TestTurnsOfOthers(t *testing.T) {
 	}
 }
 
+// What a rank's GPU was late each time, the turns of others may have been: it did not work for that, only for what is more.
+func TestWorkBesideTurns(t *testing.T) {
+	two, three := [][]int{{0, 1}}, [][]int{{0, 1, 2}}
+	for _, c := range []struct {
+		name  string
+		gpus  [][]int
+		late  string
+		by    [ownKinds]float64 // µs that rank 2 worked longer than rank 0
+		ranks string
+	}{
+		{"a GPU of its own", nil, "2~2300", [ownKinds]float64{GPU: 5 * 2300}, "0,1,2"},
+		{"another GPU is shared", two, "2~2300", [ownKinds]float64{GPU: 5 * 2300}, "0,1,2"},
+		{"for the turns of two others", three, "2~5900", [ownKinds]float64{}, "0,1,2"},
+		{"for longer than these", three, "2~7000", [ownKinds]float64{GPU: 5 * 1000}, "0,1,2"},
+		{"no call is known", three, "2?7000", [ownKinds]float64{Own: 5 * 1000}, "0,1,2"},
+		{"a host", three, "2:2300", [ownKinds]float64{Host: 5 * 2300}, "0,1,2"},
+	} {
+		j := newJob(3)
+		j.engine.InTurns(NewSharing(3, c.gpus))
+		r := j.play("ar(" + c.ranks + ") 5*[ " + c.late + " ar(" + c.ranks + ") ]").engine.Result()
+		for k, want := range c.by {
+			if got := (r.Ranks[2].WorkedBy[k] - r.Ranks[0].WorkedBy[k]) / 1e3; math.Abs(got-want) > 300 {
+				t.Errorf("%s: by kind %d %.0f µs longer, want %.0f", c.name, k, got, want)
+			}
+		}
+	}
+}
+
 func TestWhatTurnsExplain(t *testing.T) {
 	s := NewSharing(4, [][]int{{0, 2, 3}})
 	for _, c := range []struct {

@@ -170,7 +170,7 @@ func (ev *Evidence) late(waited float64) (named []Culprit) {
 		}
 		longer := work.longer(&ranks[i])
 		often := 1 - ranks[i].Heaviest/ranks[i].Cost()
-		if share < LeastShare || work.cost(&ranks[i]) < LeastWork*ranks[i].Cost() || longer*often < LeastTime*float64(ev.Duration) {
+		if share*ev.besideTurns(i) < LeastShare || work.cost(&ranks[i]) < LeastWork*ranks[i].Cost() || longer*often < LeastTime*float64(ev.Duration) {
 			continue
 		}
 		p := ev.Ranks[i]

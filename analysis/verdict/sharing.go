@@ -43,6 +43,31 @@ func (ev *Evidence) shared(waited float64) []SharedGPU {
 	return all
 }
 
+// besideTurns is the part of what a rank cost by being late that remains when its host was late each time for the others' turns on its GPU, for which hosts
+// wait, too: for the results of what came before, once. Kernels of the application are not always recorded, so that nothing tells when it did.
+func (ev *Evidence) besideTurns(rank int) float64 {
+	cycle := 0.0
+	for i := range ev.Shared {
+		if g := &ev.Shared[i]; slices.Contains(g.Ranks, rank) {
+			cycle = float64(len(g.Ranks)-1) * causes.LongestTurn
+		}
+	}
+	cost, left := 0.0, 0.0
+	for i := range ev.Causes.Ranks[rank].Occurrences {
+		o := &ev.Causes.Ranks[rank].Occurrences[i]
+		cost += o.Cost
+		if o.Kind != causes.Host { // what its GPU was late for turns is not in these costs
+			left += o.Cost
+		} else if o.Late > cycle {
+			left += o.Cost * (o.Late - cycle) / o.Late
+		}
+	}
+	if cost <= 0 {
+		return 1
+	}
+	return left / cost
+}
+
 // sharing is the part of all waiting that turns explain.
 func (v *Verdict) sharing() (share float64) {
 	for i := range v.SharedGPUs {

@@ -68,6 +68,25 @@ func TestSharedGPUs(t *testing.T) {
 			return ev
 		}(), []float64{0.25}, "Rank 2 on node0 made the others wait: 75 % of 800 ms. It called ncclAllReduce 10 ms after the others, 20 of 20 times, always. Confidence: over 99.9 %. " +
 			isOne + " Unless MPS is on, it runs them in turns: that explains 25 % of the waiting. " + ownGPUs},
+		{
+			"a host that may have waited for turns", func() *Evidence {
+				ev := evidence(4, 20, 1)
+				ev.Shared = []SharedGPU{{Ranks: []int{0, 1, 2, 3}, UUID: "GPU-12345678-1", Host: "node0"}}
+				for i := range ev.Causes.Ranks[1].Occurrences {
+					ev.Causes.Ranks[1].Occurrences[i].Late = 9e6
+				}
+				return ev
+			}(), []float64{0},
+			"Nobody stands out: ranks waited 600 ms in all, and the one that caused the most, Rank 1, caused 100 % of it. Ranks 0-3 share a GPU (GPU-12345678, node0). " + ownGPUs,
+		},
+		{
+			"a host that was late for longer than these", func() *Evidence {
+				ev := evidence(4, 20, 1)
+				ev.Shared = []SharedGPU{{Ranks: []int{0, 1, 2, 3}, UUID: "GPU-12345678-1", Host: "node0"}}
+				return ev
+			}(), []float64{0},
+			"Rank 1 on node0 made the others wait: 100 % of 600 ms.",
+		},
 		{"a GPU that is slow for that", func() *Evidence {
 			ev := turned(0, causes.Host)
 			ev.Causes.Waited, ev.Causes.Ranks[2].Costs[causes.Host] = 0, 0

@@ -194,11 +194,14 @@ func (v *verdict) recording(folder string, logs []*jobLog) {
 
 // probe asks PyTorch what there is. The error says what is missing.
 func (h *harness) probe(ctx context.Context) (text string, err error) {
-	const program = `import torch
+	const program = `import ctypes, torch
 assert torch.cuda.is_available(), "PyTorch finds no GPU"
-d = torch.cuda.get_device_properties(0)
-print(f"{d.name}, {d.total_memory >> 20} MiB; PyTorch {torch.__version__}, CUDA {torch.version.cuda}, NCCL {'.'.join(map(str, torch.cuda.nccl.version()))}")`
-	out, err := exec.CommandContext(ctx, h.python, "-c", program).CombinedOutput()
+d, v = torch.cuda.get_device_properties(0), ctypes.c_int()
+ctypes.CDLL("libnccl.so.2").ncclGetVersion(ctypes.byref(v))  # the one that is loaded; PyTorch knows the one that it was built with
+print(f"{d.name}, {d.total_memory >> 20} MiB; PyTorch {torch.__version__}, CUDA {torch.version.cuda}, NCCL {v.value // 10000}.{v.value // 100 % 100}.{v.value % 100}")`
+	cmd := exec.CommandContext(ctx, h.python, "-c", program)
+	cmd.Env = append(os.Environ(), h.instead()...)
+	out, err := cmd.CombinedOutput()
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
 	text = lines[len(lines)-1]
 	if err != nil {

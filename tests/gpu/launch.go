@@ -24,6 +24,7 @@ type harness struct {
 	plugin, empty string // libraries
 	tool          string // nccl-otf2
 	work          string // folder for the cases
+	nccl          string // library in the place of PyTorch's own, "": none
 }
 
 // Limits of waiting.
@@ -65,6 +66,14 @@ func (j *job) environment(rank int) []string {
 	return append(env, j.settings...)
 }
 
+// instead is the environment in which another NCCL takes the place of PyTorch's own.
+func (h *harness) instead() []string {
+	if h.nccl == "" {
+		return nil
+	}
+	return []string{"LD_PRELOAD=" + h.nccl}
+}
+
 // run starts the ranks and waits for them. It returns what they wrote, log and output, as far as they came; the error
 // says which ended otherwise than well. Output and logs are kept in dir.
 func (h *harness) run(ctx context.Context, j *job, dir string) (logs []*jobLog, said []string, err error) {
@@ -75,7 +84,7 @@ func (h *harness) run(ctx context.Context, j *job, dir string) (logs []*jobLog, 
 	for rank := range j.ranks {
 		args := append([]string{h.job, "--mode", j.mode, "--store", filepath.Join(dir, "store"), "--log", logFile(dir, rank)}, j.args...)
 		cmd := exec.CommandContext(ctx, h.python, args...)
-		cmd.Env = j.environment(rank)
+		cmd.Env = append(j.environment(rank), h.instead()...)
 		cmd.Dir = dir
 		// Python's stacks first, then the end.
 		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGABRT) }

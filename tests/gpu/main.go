@@ -26,6 +26,7 @@ type options struct {
 	out, build     string
 	keep           string
 	python, script string
+	nccl           string
 	rounds         int
 	list           bool
 }
@@ -44,6 +45,7 @@ func main() {
 	flag.StringVar(&o.keep, "keep", "", "leave all logs and archives in `folder`, which must not exist")
 	flag.StringVar(&o.build, "build", "build", "`folder` with what make gpu-test-build makes")
 	flag.StringVar(&o.python, "python", "python3", "`interpreter` that has PyTorch")
+	flag.StringVar(&o.nccl, "nccl", "", "have jobs use this NCCL `library` in the place of PyTorch's own")
 	flag.StringVar(&o.script, "job", "tests/gpu/job.py", "the job's `program`")
 	flag.IntVar(&o.rounds, "rounds", 5, "how often the cost is measured in turn")
 	flag.BoolVar(&o.list, "list", false, "list the cases and end")
@@ -123,7 +125,11 @@ func (o *options) harness() (*harness, error) {
 		{&h.tool, filepath.Join(o.build, "nccl-otf2"), "run `make gpu-test-build` where there is Go"},
 		{&h.empty, filepath.Join(o.build, "gpu", "libnccl-profiler-empty.so"), "run `make gpu-test-build` where there is Go"},
 		{&h.job, o.script, "run this in the repository's root, or name it with --job"},
+		{&h.nccl, o.nccl, "name a file with --nccl"},
 	} {
+		if f.path == "" {
+			continue
+		}
 		if *f.to, err = filepath.Abs(f.path); err != nil {
 			return nil, err
 		}
