@@ -21,6 +21,7 @@ tools=(
   "pkg-config and CMake|command -v pkg-config && command -v cmake|pkg-config cmake|pkgconf cmake"
   "Slurm|command -v slurmctld && command -v slurmd && command -v srun && command -v munged && compgen -G '/usr/lib/*/pmix2/lib/libpmix.so'|slurm-wlm munge libpmix-dev|slurm-slurmd slurm-slurmctld munge pmix-devel"
   "MPI launchers|command -v mpirun.openmpi && command -v mpirun.mpich|openmpi-bin mpich|openmpi mpich"
+  "Java|command -v java|openjdk-17-jre-headless|java-17-openjdk-headless" # Spark runs on it
   "ViTE|command -v vite|vite|" # a viewer of traces; Fedora has none
   "Chromium|compgen -G '/usr/bin/*chrom*'|chromium fonts-dejavu-core|chromium"
 )

@@ -11,7 +11,7 @@ import (
 
 // garbage is how much there may be then, in percent of what is held. Hardly anything is allocated for events, so that collecting it
 // oftener takes little time.
-const garbage = 5
+const garbage = 4
 
 // beThrifty has garbage collected oftener where there are many rows, unless the user has said how often.
 func beThrifty(rows int) {
