@@ -26,9 +26,6 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions/cuda"
 )
 
-// WriteText writes the report for people, with all rows.
-func WriteText(r *operations.Report, w io.Writer) error { return WriteStyled(r, w, Style{}) }
-
 // WriteStyled writes the report for people: summary, operations, phases if there are any, waiting, and what to look at next.
 func WriteStyled(r *operations.Report, w io.Writer, style Style) error {
 	lines := folding.NewWriter(w, style.Width)
