@@ -538,7 +538,7 @@ const timesRemark = "count and times are of operations, of a collective the mean
 
 // Operations gives the report as tables; for people WriteText has more to say.
 func Operations(r *operations.Report) *Document {
-	d := &Document{Title: r.Summary.Archive}
+	d := &Document{title: r.Summary.Archive}
 	var b strings.Builder
 	writeSummary(&r.Summary, &b, Style{})
 	for _, line := range strings.Split(strings.TrimRight(b.String(), "\n"), "\n")[1:] {

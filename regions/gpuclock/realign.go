@@ -246,8 +246,8 @@ func (f *Filter) take(s *share, k report) bool {
 	s.got++
 	begin, off, ok := f.Clock.Host(k.Begin, k.Began)
 	b := &s.of.bounds
-	early := begin+uint64(off.Most)+slackNs < b.Launched
-	late := b.NetStop != 0 && begin > b.NetStop+uint64(off.Most)+networkSlackNs
+	early := begin+uint64(off.most)+slackNs < b.Launched
+	late := b.NetStop != 0 && begin > b.NetStop+uint64(off.most)+networkSlackNs
 	return ok && !early && !late
 }
 
@@ -267,7 +267,7 @@ func (f *Filter) see(l *lane) {
 		return
 	}
 	begin, off, ok := f.Clock.Host(l.previous.Begin, l.previous.Began)
-	if ok && begin+uint64(off.Most)+slackNs < next.of.bounds.Launched {
+	if ok && begin+uint64(off.most)+slackNs < next.of.bounds.Launched {
 		l.seen = l.at
 	}
 }

@@ -41,10 +41,10 @@ type Found struct {
 
 // Move is one launch of a row. Numbers of events count from 0.
 type Move struct {
-	Enter       uint64  // the event that it begins with
-	First, Last uint64  // the events at its end
-	By          uint64  // ns
-	Longer      float64 // its time then, in its time before
+	enter       uint64  // the event that it begins with
+	first, last uint64  // the events at its end
+	by          uint64  // ns
+	longer      float64 // its time then, in its time before
 	Operations  uint64  // that end in it
 }
 
@@ -205,7 +205,7 @@ func (f *finder) left(r *facts.Region) {
 		return
 	}
 	l := &launch{
-		Move: Move{Enter: w.enter, First: w.since, Last: w.events}, at: r.Location, begin: r.Begin, end: r.End, uncertainty: r.Uncertainty,
+		Move: Move{enter: w.enter, first: w.since, last: w.events}, at: r.Location, begin: r.Begin, end: r.End, uncertainty: r.Uncertainty,
 		early: r.EndsEarly, operations: max(r.Operations, uint64(len(w.ops))), room: math.MaxUint64,
 	}
 	if l.early {
@@ -315,11 +315,11 @@ func (f *finder) came(l *launch) {
 	if l.waits--; l.waits > 0 || !l.early || l.to == 0 || f.moves >= mostMoves {
 		return
 	}
-	l.By = min(uint64(l.to-l.end), l.room)
-	if l.By == 0 {
+	l.by = min(uint64(l.to-l.end), l.room)
+	if l.by == 0 {
 		return
 	}
-	l.Longer = float64(uint64(l.end-l.begin)+l.By) / float64(l.end-l.begin)
+	l.longer = float64(uint64(l.end-l.begin)+l.by) / float64(l.end-l.begin)
 	l.Operations = l.operations
 	f.out.Moves[l.at] = append(f.out.Moves[l.at], l.Move)
 	f.moves++
@@ -334,7 +334,7 @@ func (f *finder) finish() {
 		}
 	}
 	for _, moves := range f.out.Moves {
-		slices.SortFunc(moves, func(a, b Move) int { return cmp.Compare(a.Enter, b.Enter) })
+		slices.SortFunc(moves, func(a, b Move) int { return cmp.Compare(a.enter, b.enter) })
 	}
 	if f.moves >= mostMoves {
 		f.out.Problems = append(f.out.Problems, fmt.Sprintf("ends of operations: only the first %d that are early by others' stamps were moved", mostMoves))
