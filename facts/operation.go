@@ -556,3 +556,6 @@ func functionOf(op otf2.CollectiveOp) (string, *regions.Collective) {
 
 // IsMessage tells whether a function is one end of a message.
 func IsMessage(function string) bool { return function == "Send" || function == "Recv" }
+
+// SendAndRecv is the function of messages that were launched together, and have one time.
+const SendAndRecv = "Send and Recv"
