@@ -4,8 +4,8 @@ package criticalpath
 
 import "github.com/nccl-otf2/nccl-otf2/otf2"
 
-// part is how a rank left an operation: by which path, and how much earlier it would have been for each candidate.
-type part struct {
+// departure is how a rank left an operation: by which path, and how much earlier it would have been for each candidate.
+type departure struct {
 	seq  uint32 // causes.Local.Seq; 0: none
 	node int32  // the path until the operation's last arrival
 	what int32  // the operation, from there to end
@@ -16,51 +16,51 @@ type part struct {
 	wait uint64 // ns that it waited in the operation
 }
 
-// rank is the last parts of a rank of the world.
+// rank is how a rank of the world left its last operations.
 type rank struct {
-	parts   []part         // by seq; as many as a power of two
+	left    []departure    // by seq; as many as a power of two
 	covered otf2.Timestamp // of whose time is in totals
 }
 
 const (
 	leastParts = 16
-	mostParts  = 64 // as far back causes.Lane looks
+	mostLeft   = 64 // as far back causes.Lane looks
 )
 
-// find gives the part that a rank had before; ok is false if it is not there.
-func (r *rank) find(seq uint32) (p *part, ok bool) {
-	if seq == 0 || len(r.parts) == 0 {
+// find gives how a rank left the operation before; ok is false if it is not there.
+func (r *rank) find(seq uint32) (p *departure, ok bool) {
+	if seq == 0 || len(r.left) == 0 {
 		return nil, false
 	}
-	if p = &r.parts[seq&uint32(len(r.parts)-1)]; p.seq == seq {
+	if p = &r.left[seq&uint32(len(r.left)-1)]; p.seq == seq {
 		return p, true
 	}
-	if len(r.parts) < mostParts && p.seq > seq {
-		r.grow(2 * len(r.parts))
+	if len(r.left) < mostLeft && p.seq > seq {
+		r.grow(2 * len(r.left))
 	}
 	return nil, false
 }
 
 func (r *rank) grow(n int) {
-	old := r.parts
-	r.parts = make([]part, n)
-	for i := range r.parts {
-		r.parts[i].node = noNode
+	old := r.left
+	r.left = make([]departure, n)
+	for i := range r.left {
+		r.left[i].node = noNode
 	}
 	for i := range old {
 		if old[i].seq != 0 {
-			r.parts[old[i].seq&uint32(n-1)] = old[i]
+			r.left[old[i].seq&uint32(n-1)] = old[i]
 		}
 	}
 }
 
-// put keeps a part, in the place of one that is older.
-func (p *Path) put(at int32, x part) {
+// put keeps a departure, in place of one that is older.
+func (p *Path) put(at int32, x departure) {
 	r := &p.ranks[at]
-	if r.parts == nil {
+	if r.left == nil {
 		r.grow(leastParts)
 	}
-	old := &r.parts[x.seq&uint32(len(r.parts)-1)]
+	old := &r.left[x.seq&uint32(len(r.left)-1)]
 	p.tree.take(x.node)
 	if old.seq >= x.seq {
 		p.tree.drop(x.node)
@@ -76,9 +76,9 @@ func (p *Path) put(at int32, x part) {
 }
 
 // latest is how a rank left the last of its operations; nil: it had none.
-func (r *rank) latest() (last *part) {
-	for i := range r.parts {
-		if x := &r.parts[i]; x.seq != 0 && (last == nil || x.end > last.end) {
+func (r *rank) latest() (last *departure) {
+	for i := range r.left {
+		if x := &r.left[i]; x.seq != 0 && (last == nil || x.end > last.end) {
 			last = x
 		}
 	}
