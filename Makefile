@@ -225,7 +225,7 @@ real-nccl-short: test-build real-nccl-bed ## a dozen of them
 sanitize: plugin-test-asan plugin-test-tsan ## the C tests under the address and the thread sanitizer
 
 generate: ## write generated files and golden texts anew
-	$(GO) test ./config -run TestPluginTable -update
+	$(GO) test ./config -run 'TestPluginTable|TestREADME' -update
 	$(MAKE) --no-print-directory test-build
 	$(GO) generate ./...
 	$(GO) test ./cmd/nccl-otf2 -run TestREADME -update

@@ -7,9 +7,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// CallTimes tells how long the application's thread was in the call that asked for an operation: of a group of
+// callTimes tells how long the application's thread was in the call that asked for an operation: of a group of
 // calls, in the whole group. It is given the events of whole processes in order of time.
-type CallTimes struct {
+type callTimes struct {
 	api           map[otf2.RegionRef]string
 	defs          *otf2.Definitions
 	threads       map[otf2.LocationRef]*apiThread
@@ -33,15 +33,15 @@ type apiCall struct {
 }
 
 // newCallTimes makes a reader of an archive's calls that gives done each operation once the time of its call is known, or will not be.
-func newCallTimes(defs *otf2.Definitions, done func(*Operation)) *CallTimes {
-	return &CallTimes{
+func newCallTimes(defs *otf2.Definitions, done func(*Operation)) *callTimes {
+	return &callTimes{
 		api: facts.CallRegions(defs), defs: defs, threads: make(map[otf2.LocationRef]*apiThread), waiting: make(map[*apiCall]bool),
 		operationDone: done,
 	}
 }
 
-// Enter takes a region that begins.
-func (c *CallTimes) Enter(r *facts.Region) {
+// enter takes a region that begins.
+func (c *callTimes) enter(r *facts.Region) {
 	if _, called := c.api[r.Region]; !called {
 		return
 	}
@@ -60,8 +60,8 @@ func (c *CallTimes) Enter(r *facts.Region) {
 	}
 }
 
-// Leave takes a region that ends.
-func (c *CallTimes) Leave(r *facts.Region) {
+// leave takes a region that ends.
+func (c *callTimes) leave(r *facts.Region) {
 	if _, called := c.api[r.Region]; !called {
 		return
 	}
@@ -72,7 +72,7 @@ func (c *CallTimes) Leave(r *facts.Region) {
 	}
 }
 
-func (c *CallTimes) returned(call *apiCall, at otf2.Timestamp) {
+func (c *callTimes) returned(call *apiCall, at otf2.Timestamp) {
 	call.took, call.returned = uint64(at-call.begin), true
 	delete(c.waiting, call)
 	for i := range call.held {
@@ -81,13 +81,13 @@ func (c *CallTimes) returned(call *apiCall, at otf2.Timestamp) {
 	call.held = nil
 }
 
-func (c *CallTimes) finish(o *Operation, call *apiCall) {
+func (c *callTimes) finish(o *Operation, call *apiCall) {
 	o.CallTime, o.Called = call.took, true
 	c.operationDone(o)
 }
 
-// Operation takes an operation that has ended, and hands it on when its call has returned, too.
-func (c *CallTimes) Operation(o *Operation) {
+// operation takes an operation that has ended, and hands it on when its call has returned, too.
+func (c *callTimes) operation(o *Operation) {
 	var call *apiCall
 	if o.Parent != 0 {
 		call = c.calls.Take(CallKey{ProcessAt(c.defs, o.Location), o.Parent})
@@ -103,8 +103,8 @@ func (c *CallTimes) Operation(o *Operation) {
 	}
 }
 
-// End hands on the operations of calls that have not returned.
-func (c *CallTimes) End() {
+// end hands on the operations of calls that have not returned.
+func (c *callTimes) end() {
 	for call := range c.waiting {
 		for i := range call.held {
 			c.operationDone(&call.held[i])
@@ -129,7 +129,7 @@ func ReadOperations(a *otf2.Archive, comms map[otf2.CommRef]*facts.Communicator,
 	}, take)
 	for _, r := range readers {
 		r.found = nil
-		r.calls.End()
+		r.calls.end()
 		for i := range r.found {
 			take(&r.found[i])
 		}
@@ -139,7 +139,7 @@ func ReadOperations(a *otf2.Archive, comms map[otf2.CommRef]*facts.Communicator,
 
 // callReader finds the operations of a lane, and how long their calls took.
 type callReader struct {
-	calls      *CallTimes
+	calls      *callTimes
 	operations *OperationReader
 	found      []Operation
 }
@@ -147,7 +147,7 @@ type callReader struct {
 func newCallReader(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator) *callReader {
 	r := new(callReader)
 	r.calls = newCallTimes(defs, func(o *Operation) { r.found = append(r.found, *o) })
-	r.operations = NewOperationReader(defs, comms, r.calls.Operation)
-	r.operations.Enter, r.operations.Leave = r.calls.Enter, r.calls.Leave
+	r.operations = NewOperationReader(defs, comms, r.calls.operation)
+	r.operations.Enter, r.operations.Leave = r.calls.enter, r.calls.leave
 	return r
 }

@@ -195,10 +195,58 @@ func (m *memberStream) fill(n int) {
 	}
 }
 
+// communicator compares what its members have of the same operations, in step.
 func (r *exchangeReader) communicator(c *facts.Communicator) {
+	members := r.members(c)
+	for _, m := range members {
+		defer m.events.Close()
+	}
+	match := exchangeMatcher{comm: c, members: len(members), out: r.out, stretches: r.stretches,
+		open: make(map[exchangeKey]*openExchange), limit: r.pending, hosts: make(map[int]int32, len(members))}
+	for _, m := range members {
+		match.hosts[m.rank] = m.host
+	}
+	for left := len(members); left > 0; {
+		r.fill(members)
+		left = 0
+		for _, m := range members {
+			for i := range m.ops {
+				match.add(m, &m.ops[i])
+			}
+			m.ops = m.ops[:0]
+			r.events += m.read
+			m.read = 0
+			if m.err != nil {
+				r.problems = append(r.problems, m.err.Error())
+				m.err = nil
+			}
+			if !m.ended {
+				left++
+			}
+		}
+		r.progress(r.events, max(r.events, r.expected))
+	}
+	match.closeAll()
+}
+
+// fill has all members read on, several at once.
+func (r *exchangeReader) fill(members []*memberStream) {
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range min(r.workers, len(members)) {
+		wg.Go(func() {
+			for i := int(next.Add(1)) - 1; i < len(members); i = int(next.Add(1)) - 1 {
+				members[i].fill(r.window)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// members are those of a communicator that have events. The caller closes them.
+func (r *exchangeReader) members(c *facts.Communicator) (members []*memberStream) {
 	origin := otf2.Timestamp(r.archive.Defs.Clock.Offset)
 	comms := map[otf2.CommRef]*facts.Communicator{c.Ref: c}
-	var members []*memberStream
 	rows := networkRows(r.archive.Defs, c, r.hosts)
 	names, attributes := facts.ArchiveNames(r.archive.Defs, comms), facts.FindAttributes(r.archive.Defs)
 	phases, wins := facts.NetPhaseRegions(r.archive.Defs), facts.Windows(r.archive.Defs)
@@ -228,44 +276,9 @@ func (r *exchangeReader) communicator(c *facts.Communicator) {
 			m.net = newTransferReader(names, attributes, phases, wins, c, func(s opSample) { m.ops = append(m.ops, s) })
 		}
 		m.events = r.archive.Cursor(&otf2.Selection{Locations: append(rows[rank], l)})
-		defer m.events.Close()
 		members = append(members, m)
 	}
-	match := exchangeMatcher{comm: c, members: len(members), out: r.out, stretches: r.stretches,
-		open: make(map[exchangeKey]*openExchange), limit: r.pending, hosts: make(map[int]int32, len(members))}
-	for _, m := range members {
-		match.hosts[m.rank] = m.host
-	}
-	for left := len(members); left > 0; {
-		var next atomic.Int64
-		var wg sync.WaitGroup
-		for range min(r.workers, len(members)) {
-			wg.Go(func() {
-				for i := int(next.Add(1)) - 1; i < len(members); i = int(next.Add(1)) - 1 {
-					members[i].fill(r.window)
-				}
-			})
-		}
-		wg.Wait()
-		left = 0
-		for _, m := range members {
-			for i := range m.ops {
-				match.add(m, &m.ops[i])
-			}
-			m.ops = m.ops[:0]
-			r.events += m.read
-			m.read = 0
-			if m.err != nil {
-				r.problems = append(r.problems, m.err.Error())
-				m.err = nil
-			}
-			if !m.ended {
-				left++
-			}
-		}
-		r.progress(r.events, max(r.events, r.expected))
-	}
-	match.closeAll()
+	return members
 }
 
 type exchangeKey struct {

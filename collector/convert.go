@@ -51,12 +51,8 @@ func Convert(spoolFile, directory string) (err error) {
 	h := spool.Header()
 	name := spooledShard(&h)
 	size := strconv.FormatInt(bytes, 10)
-	if before := experiment.Find(directory, name); before.State == experiment.Done && before.Process != nil && before.Process.Settings[settingSpooled] == size {
-		if memory, left, err := openLeft(before.Process, time.Now()); err == nil && memory != nil { // a conversion was killed before it did that
-			left.remove(before.Process.Memory)
-			memory.Close()
-		}
-		return converted(spoolFile, before.Process)
+	if before := convertedBefore(directory, name, size); before != nil {
+		return converted(spoolFile, before)
 	}
 	if err := experiment.Remove(directory, name); err != nil {
 		return err
@@ -75,46 +71,68 @@ func Convert(spoolFile, directory string) (err error) {
 	if err := r.takeSpool(spool); err != nil {
 		return err
 	}
-	writing := written && !spool.Orderly()
-	var memory *shm.Memory
-	var left inode
-	saved := true
-	if !writing {
-		if memory, left, err = openLeft(r.process, time.Now().Add(releaseLimit)); err != nil {
-			r.notSaved(err)
-			saved = false
-		}
+	if written && !spool.Orderly() {
+		err = r.pauseConversion(spoolFile, size)
+	} else {
+		err = r.endConversion(spool, size)
+	}
+	if err != nil {
+		return err
+	}
+	return converted(spoolFile, r.process)
+}
+
+// convertedBefore is the process of a shard that was made of as many bytes; nil if there is none.
+func convertedBefore(directory, name, size string) *experiment.Process {
+	before := experiment.Find(directory, name)
+	if before.State != experiment.Done || before.Process == nil || before.Process.Settings[settingSpooled] != size {
+		return nil
+	}
+	if memory, left, err := openLeft(before.Process, time.Now()); err == nil && memory != nil { // a conversion was killed before it did that
+		left.remove(before.Process.Memory)
+		memory.Close()
+	}
+	return before.Process
+}
+
+// pauseConversion finishes the shard of a raw file that its process is still writing.
+func (r *recording) pauseConversion(spoolFile, size string) error {
+	r.process.Settings[settingSpooled], r.process.Settings[settingWhole] = size, "false"
+	if err := r.finish(false); err != nil {
+		return err
+	}
+	// Its lock says of the shard, too, that there will be more. Without links it looks as if the process had been killed.
+	_ = r.store.LockLike(spoolFile)
+	return nil
+}
+
+// endConversion takes what an ended process left in its memory, and finishes the shard.
+func (r *recording) endConversion(spool *shm.Spool, size string) error {
+	memory, left, err := openLeft(r.process, time.Now().Add(releaseLimit))
+	saved := err == nil
+	if err != nil {
+		r.notSaved(err)
 	}
 	if memory != nil {
 		defer memory.Close()
 		if err := r.takeOn(memory, spool); err != nil {
 			r.notSaved(err)
 		}
-	} else if cut := spool.Cut(); cut != "" && !writing {
-		r.markers = append(r.markers, experiment.Marker{
-			Time: r.given, Severity: severityHigh, Category: "NCCL spool file", Location: -1, Text: "the raw file ends early: " + cut,
-		})
+	} else if cut := spool.Cut(); cut != "" {
+		r.mark("the raw file ends early: " + cut)
 	}
-	if !writing {
-		h := r.source.Header()
-		r.end = &experiment.End{Called: spool.Orderly() || h.Ended != 0}
-	}
+	h := r.source.Header()
+	r.end = &experiment.End{Called: spool.Orderly() || h.Ended != 0}
 	if saved { // else the next conversion makes the shard anew, with what is in the memory then
 		r.process.Settings[settingSpooled] = size
 	}
 	r.process.Settings[settingWhole] = strconv.FormatBool(spool.Orderly() && saved)
-	if err := r.finish(!writing); err != nil {
+	if err := r.finish(true); err != nil {
 		return err
 	}
 	left.remove(r.process.Memory)
-	if !writing {
-		r.dropBacklogs()
-	}
-	if writing {
-		// Its lock says of the shard, too, that there will be more. Without links it looks as if the process had been killed.
-		_ = r.store.LockLike(spoolFile)
-	}
-	return converted(spoolFile, r.process)
+	r.dropBacklogs()
+	return nil
 }
 
 // openSpool opens a spool file as far as it has come, and tells whether its process may still write it; nil if it is empty. Where nobody does
@@ -189,9 +207,12 @@ type continued struct {
 }
 
 func (r *recording) notSaved(err error) {
-	r.markers = append(r.markers, experiment.Marker{
-		Time: r.given, Severity: severityHigh, Category: "NCCL spool file", Location: -1, Text: "what the process had in memory is not saved: " + err.Error(),
-	})
+	r.mark("what the process had in memory is not saved: " + err.Error())
+}
+
+// mark says at the end of the shard what is missing of a raw file.
+func (r *recording) mark(text string) {
+	r.markers = append(r.markers, experiment.Marker{Time: r.given, Severity: severityHigh, Category: "NCCL raw file", Location: -1, Text: text})
 }
 
 // takeOn goes on with the process's memory behind its spool file.

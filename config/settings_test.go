@@ -304,7 +304,7 @@ func TestLauncher(t *testing.T) {
 
 // Every row is documented, has a value that its own parser takes, and changes something.
 func TestTableIsComplete(t *testing.T) {
-	text := Markdown()
+	text := markdown()
 	for i := range Table {
 		row := &Table[i]
 		if row.Key != strings.ToUpper(row.Key) || row.Help == "" || !strings.HasSuffix(row.Help, ".") || row.parse == nil {

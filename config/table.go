@@ -3,7 +3,6 @@
 package config
 
 import (
-	"fmt"
 	"strings"
 )
 
@@ -16,7 +15,6 @@ type Kind string
 // Kinds of settings.
 const (
 	Path    Kind = "path"
-	Text    Kind = "text"
 	Switch  Kind = "on/off"
 	Size    Kind = "size"   // "256M", "1GiB"
 	Choice  Kind = "choice" // one of Setting.Choices
@@ -167,32 +165,4 @@ func lookupSetting(key string) *Setting {
 		}
 	}
 	return nil
-}
-
-// Markdown renders the table for the documentation.
-func Markdown() string {
-	var b strings.Builder
-	b.WriteString("| variable | key in a file | kind | default | meaning |\n|---|---|---|---|---|\n")
-	for i := range Table {
-		s := &Table[i]
-		key, kind, def := "`"+strings.ToLower(s.Key)+"`", string(s.Kind), "–"
-		switch {
-		case s.Key == "CONFIG":
-			key = "–"
-		case s.Early:
-			key += " ¹"
-		}
-		if s.Kind == Choice {
-			kind = "`" + strings.Join(s.Choices, "`, `") + "`"
-		}
-		if s.Default != "" {
-			def = "`" + s.Default + "`"
-		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", s.Env(), key, kind, def, s.Help)
-	}
-	b.WriteString("\nSizes are bytes, or units of 1024 (`K`, `M`, `G`, also as `MB` and `MiB`): `512M` is `512 MiB`. Words may be in upper case, and lists may use commas or blanks. " +
-		"Blanks around a value are ignored; a value of blanks alone counts as not set.\n")
-	b.WriteString("\n¹ The plugin reads it before anything else, from the environment only; `nccl-otf2 run` passes it on from a file.\n\n" +
-		"`" + maskVariable + "` (decimal or 0x), which other profiler plugins use, is honored where `" + Prefix + "EVENTS` is not set.\n")
-	return b.String()
 }

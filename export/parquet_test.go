@@ -28,7 +28,7 @@ func readTable[T any](t *testing.T, path string) []T {
 
 func TestTablesReadBack(t *testing.T) {
 	a := job(t)
-	report, err := operations.Read(a)
+	report, err := operations.Observe(a, new(operations.Observer))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -99,7 +99,7 @@ func TestMetricsOfTheReport(t *testing.T) {
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(&out)
 	testkit.Must(t, err)
-	report, err := operations.Read(a)
+	report, err := operations.Observe(a, new(operations.Observer))
 	testkit.Must(t, err)
 	type sample struct{ name, node, rank string }
 	got := make(map[sample]int64)

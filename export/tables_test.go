@@ -145,7 +145,7 @@ func TestPhasesAreATable(t *testing.T) {
 		Total, NCCL float64
 	}
 	want, got := make(map[string]sum), make(map[string]sum)
-	report, err := operations.Read(a)
+	report, err := operations.Observe(a, new(operations.Observer))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,8 +54,8 @@ func (b *ByLocation[V]) Set(l otf2.LocationRef, v V) {
 	}
 }
 
-// Delete takes what a location has.
-func (b *ByLocation[V]) Delete(l otf2.LocationRef) {
+// delete takes what a location has.
+func (b *ByLocation[V]) delete(l otf2.LocationRef) {
 	delete(b.all, l)
 	if b.recent != nil {
 		*b.slot(l) = recentLocation[V]{}

@@ -204,7 +204,7 @@ func (r *Reader) Row(l otf2.LocationRef) *Row {
 func (row *Row) Depth() int { return len(row.open) }
 
 // Forget drops the state of a location.
-func (r *Reader) Forget(l otf2.LocationRef) { r.rows.Delete(l) }
+func (r *Reader) Forget(l otf2.LocationRef) { r.rows.delete(l) }
 
 // Event takes the next event of the location.
 func (row *Row) Event(ev *otf2.Event) {
@@ -556,3 +556,6 @@ func functionOf(op otf2.CollectiveOp) (string, *regions.Collective) {
 
 // IsMessage tells whether a function is one end of a message.
 func IsMessage(function string) bool { return function == "Send" || function == "Recv" }
+
+// SendAndRecv is the function of messages that were launched together, and have one time.
+const SendAndRecv = "Send and Recv"

@@ -81,53 +81,53 @@ type MIG struct {
 	ComputeInstance int    // −1 if unknown
 }
 
-// ID is a UUID as CUDA and NVML write it.
-type ID struct {
-	MIG      bool   // of a part of a GPU
-	UUID     string // canonical, in lower case, without prefix
-	Instance bool   // MIG-GPU-<uuid of the GPU>/<GPU instance>/<compute instance>, as drivers before R470 named parts
+// identity is a UUID as CUDA and NVML write it.
+type identity struct {
+	mig      bool   // of a part of a GPU
+	uuid     string // canonical, in lower case, without prefix
+	instance bool   // MIG-GPU-<uuid of the GPU>/<GPU instance>/<compute instance>, as drivers before R470 named parts
 
-	GPUInstance, ComputeInstance int // if Instance
+	gpuInstance, computeInstance int // if instance
 }
 
 // parseID reads "GPU-<uuid>", "MIG-<uuid>", "MIG-GPU-<uuid>/<gi>/<ci>" and a UUID without prefix.
-func parseID(text string) (ID, error) {
-	var id ID
+func parseID(text string) (identity, error) {
+	var id identity
 	rest := text
 	if r, ok := cutPrefix(rest, "MIG-"); ok {
-		id.MIG, rest = true, r
+		id.mig, rest = true, r
 		if r, ok := cutPrefix(rest, "GPU-"); ok {
 			parts := strings.Split(r, "/")
 			if len(parts) != 3 {
-				return ID{}, fmt.Errorf("%q is no UUID of a MIG device", text)
+				return identity{}, fmt.Errorf("%q is no UUID of a MIG device", text)
 			}
 			gi, err1 := strconv.ParseUint(parts[1], 10, 16)
 			ci, err2 := strconv.ParseUint(parts[2], 10, 16)
 			if err1 != nil || err2 != nil {
-				return ID{}, fmt.Errorf("%q is no UUID of a MIG device", text)
+				return identity{}, fmt.Errorf("%q is no UUID of a MIG device", text)
 			}
-			id.Instance, id.GPUInstance, id.ComputeInstance, rest = true, int(gi), int(ci), parts[0]
+			id.instance, id.gpuInstance, id.computeInstance, rest = true, int(gi), int(ci), parts[0]
 		}
 	} else if r, ok := cutPrefix(rest, "GPU-"); ok {
 		rest = r
 	}
 	u, err := uuid.Parse(rest)
 	if err != nil || len(rest) != 36 { // the package takes other forms of UUIDs, too
-		return ID{}, fmt.Errorf("%q is no UUID of a GPU", text)
+		return identity{}, fmt.Errorf("%q is no UUID of a GPU", text)
 	}
-	id.UUID = u.String()
+	id.uuid = u.String()
 	return id, nil
 }
 
 // String is the form that parseID read, in small letters but for the prefix.
-func (id ID) String() string {
+func (id identity) String() string {
 	switch {
-	case id.Instance:
-		return fmt.Sprintf("MIG-GPU-%s/%d/%d", id.UUID, id.GPUInstance, id.ComputeInstance)
-	case id.MIG:
-		return "MIG-" + id.UUID
+	case id.instance:
+		return fmt.Sprintf("MIG-GPU-%s/%d/%d", id.uuid, id.gpuInstance, id.computeInstance)
+	case id.mig:
+		return "MIG-" + id.uuid
 	}
-	return "GPU-" + id.UUID
+	return "GPU-" + id.uuid
 }
 
 // cutPrefix is strings.CutPrefix for a prefix in capitals, in any case: CUDA takes both.

@@ -94,7 +94,7 @@ func (l *library) Find(w Wanted) (Device, error) {
 		if d := l.byID(id); d != nil {
 			return d, nil
 		}
-		if d := l.byID(ID{MIG: true, UUID: id.UUID}); d != nil {
+		if d := l.byID(identity{mig: true, uuid: id.uuid}); d != nil {
 			return d, nil
 		}
 		return nil, fmt.Errorf("%w: UUID %s", ErrNoDevice, w.UUID)
@@ -174,8 +174,8 @@ func (l *library) located(at located) *device {
 	return found
 }
 
-func (l *library) byID(id ID) *device {
-	if id.Instance {
+func (l *library) byID(id identity) *device {
+	if id.instance {
 		return l.instance(id)
 	}
 	if !l.has("nvmlDeviceGetHandleByUUID") {
@@ -186,15 +186,15 @@ func (l *library) byID(id ID) *device {
 		return nil
 	}
 	d := l.device(h)
-	if id.MIG {
+	if id.mig {
 		d.mig = l.part(h)
 	}
 	return d
 }
 
 // instance finds a part by the GPU that it is part of.
-func (l *library) instance(id ID) *device {
-	parent := l.byID(ID{UUID: id.UUID})
+func (l *library) instance(id identity) *device {
+	parent := l.byID(identity{uuid: id.uuid})
 	if parent == nil || !l.has("nvmlDeviceGetMaxMigDeviceCount") || !l.has("nvmlDeviceGetMigDeviceHandleByIndex") {
 		return nil
 	}
@@ -207,7 +207,7 @@ func (l *library) instance(id ID) *device {
 		if ret != nvml.SUCCESS {
 			continue
 		}
-		if m := l.part(h); m.GPUInstance == id.GPUInstance && m.ComputeInstance == id.ComputeInstance {
+		if m := l.part(h); m.GPUInstance == id.gpuInstance && m.ComputeInstance == id.computeInstance {
 			d := l.device(h)
 			d.mig = m
 			return d

@@ -75,7 +75,7 @@ func transfersOf(a *otf2.Archive) map[string][]matrix.Cell {
 
 func waitsOf(t testing.TB, a *otf2.Archive) waits.Sums {
 	t.Helper()
-	r, err := operations.Read(a)
+	r, err := operations.Observe(a, new(operations.Observer))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -94,7 +94,7 @@ func TestInspectorWithoutEventTraces(t *testing.T) {
 		t.Errorf("problems %v", res.Problems)
 	}
 	a := unify(t, dir, false)
-	report, err := operations.Read(a)
+	report, err := operations.Observe(a, new(operations.Observer))
 	if err != nil {
 		t.Fatal(err)
 	}

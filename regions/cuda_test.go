@@ -237,7 +237,7 @@ func TestKernelInterval(t *testing.T) {
 
 // A plan waits for CUPTI's records, but not for ever, and not again and again.
 func TestPlansWaitForTheirKernels(t *testing.T) {
-	s := newSceneWith(t, 4, 5, &Options{RecordMask: 1<<shm.EventColl | 1<<shm.EventKernelLaunch, CUPTIHold: 2e9, OperationLimit: 4e9})
+	s := newSceneWith(t, 4, 5, &Options{RecordMask: 1<<shm.EventColl | 1<<shm.EventKernelLaunch, cuptiHold: 2e9, operationLimit: 4e9})
 	s.reading(1)
 	s.reading(500)
 	waiting := func() int { return len(s.m.ranks.all[0].queue) }

@@ -83,7 +83,7 @@ func (ti *timing) judge(p *plan) {
 func (ti *timing) bounds(p *plan) gpuclock.Bounds {
 	b := gpuclock.Bounds{Start: p.start}
 	b.Launched, b.Replayed = ti.launched(p)
-	if p.proxiesOpen == 0 && ti.Records(shm.EventProxyOp) {
+	if p.proxiesOpen == 0 && ti.records(shm.EventProxyOp) {
 		b.NetStop = p.netStop
 	}
 	return b
@@ -166,7 +166,7 @@ func (ti *timing) launched(p *plan) (t uint64, replayed bool) {
 	switch {
 	case p.launch != nil && !p.deferred:
 		return max(p.floor, p.launch.Start), false
-	case ti.callsReported() && ti.Records(shm.EventKernelLaunch) && p.handle != 0:
+	case ti.callsReported() && ti.records(shm.EventKernelLaunch) && p.handle != 0:
 		return p.start, false
 	}
 	first := uint64(0)

@@ -78,9 +78,9 @@ func (ti *timing) kernelHold(c *commRank, p *plan) uint64 {
 	}
 	switch {
 	case p.launch != nil && len(p.stamps.Kernels) == 0:
-		return ti.opts.OperationLimit
+		return ti.opts.operationLimit
 	case p.launch != nil || p.graph:
-		return ti.opts.CUPTIHold
+		return ti.opts.cuptiHold
 	}
 	return 0
 }

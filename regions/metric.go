@@ -146,7 +146,7 @@ type outstanding struct {
 
 // showsOutstanding tells whether ends of operations are seen at all.
 func (ms *metrics) showsOutstanding(c *commRank) bool {
-	return ms.opts.Metrics && c.NRanks > 1 && (ms.Records(shm.EventKernelCh) || ms.Records(shm.EventProxyOp))
+	return ms.opts.Metrics && c.NRanks > 1 && (ms.records(shm.EventKernelCh) || ms.records(shm.EventProxyOp))
 }
 
 // weight is the number of operations that a plan stands for.

@@ -21,19 +21,19 @@ type Sink interface {
 
 // Options of a Model; nil means the defaults.
 type Options struct {
-	// OperationLimit (ns) is how long the oldest operation of a communicator rank waits for children
+	// operationLimit (ns) is how long the oldest operation of a communicator rank waits for children
 	// that have not begun. Children that have begun are always waited for. Default 10 s.
-	OperationLimit uint64
-	// GPUHold (ns) is how long GPU stamps wait for later ones, which make the GPU's clock better
+	operationLimit uint64
+	// gpuHold (ns) is how long GPU stamps wait for later ones, which make the GPU's clock better
 	// known. Default 2 s.
-	GPUHold uint64
+	gpuHold uint64
 	// Paradigm of the regions: otf2.ParadigmCUDA (default) or otf2.ParadigmHIP.
 	Paradigm otf2.Paradigm
 	// RecordMask holds the event types (bits) that the plugin records: what need not be waited for.
 	RecordMask uint32
-	// CUPTIHold (ns) is how long a plan waits for what CUPTI tells of its kernel, where CUPTI tells anything: its
+	// cuptiHold (ns) is how long a plan waits for what CUPTI tells of its kernel, where CUPTI tells anything: its
 	// records come in bursts, about one a second. Default 3 s.
-	CUPTIHold uint64
+	cuptiHold uint64
 	// Channels asks for a location per communicator rank and channel with the intervals of its kernels.
 	Channels bool
 	// Raw asks for rows with each event as NCCL reports it.
@@ -98,14 +98,14 @@ func New(sink Sink, p *experiment.Process, opts *Options) *Model {
 	if opts != nil {
 		o = *opts
 	}
-	o.OperationLimit = cmp.Or(o.OperationLimit, 10e9)
-	o.GPUHold = cmp.Or(o.GPUHold, 2e9)
-	o.CUPTIHold = cmp.Or(o.CUPTIHold, 3e9)
+	o.operationLimit = cmp.Or(o.operationLimit, 10e9)
+	o.gpuHold = cmp.Or(o.gpuHold, 2e9)
+	o.cuptiHold = cmp.Or(o.cuptiHold, 3e9)
 	o.Paradigm = cmp.Or(o.Paradigm, otf2.ParadigmCUDA)
 	b := newBoard(sink, &setup{o, p})
 	m := &Model{board: b, metrics: &metrics{board: b}, ranks: &ranks{board: b}, changed: true}
 	// Activities wait longer for what belongs to them than plans do for activities.
-	hold := max(o.CUPTIHold, o.GPUHold) + 1e9
+	hold := max(o.cuptiHold, o.gpuHold) + 1e9
 	m.cuda = cuda.New(&streams{board: b, ranks: m.ranks, kernels: make(map[string]otf2.RegionRef)}, cuda.Options{Hold: hold, Functions: kernelFunctions()})
 	t := &timing{b, m.cuda}
 	m.ops = newOperations(b, m.ranks, m.cuda, t, &planWriter{board: b, ranks: m.ranks, cuda: m.cuda, timing: t, metrics: m.metrics})
@@ -119,8 +119,8 @@ func New(sink Sink, p *experiment.Process, opts *Options) *Model {
 	return m
 }
 
-// Records tells whether events of a type are recorded at all.
-func (s *setup) Records(t shm.EventType) bool { return s.opts.RecordMask&(1<<t) != 0 }
+// records tells whether events of a type are recorded at all.
+func (s *setup) records(t shm.EventType) bool { return s.opts.RecordMask&(1<<t) != 0 }
 
 // callsReported tells whether NCCL reports the application's calls: since API v5. Version 0 is an unknown one.
 // Without them nothing tells which threads are the application's, and plans stand on the enqueue row.

@@ -337,7 +337,7 @@ func (ops *operations) progress(p *plan, t uint64) {
 		return
 	}
 	due, missing := 0, 0
-	if ops.Records(shm.EventKernelCh) && p.comm.kernelTimeouts < maxKernelTimeouts {
+	if ops.records(shm.EventKernelCh) && p.comm.kernelTimeouts < maxKernelTimeouts {
 		for _, op := range p.ops {
 			due += op.kernelsDue()
 			missing += max(0, op.kernelsDue()-op.kernelsDone)
@@ -356,12 +356,12 @@ func (ops *operations) awaitsNetwork(p *plan, t uint64) bool {
 	if p.proxiesOpen > 0 {
 		return true
 	}
-	return !p.comm.ending && ops.mayHaveNetwork(p) && p.netStop == 0 && p.comm.quietPlans < maxQuietPlans && t < p.stop+ops.opts.GPUHold
+	return !p.comm.ending && ops.mayHaveNetwork(p) && p.netStop == 0 && p.comm.quietPlans < maxQuietPlans && t < p.stop+ops.opts.gpuHold
 }
 
 // mayHaveNetwork tells whether ProxyOps of a plan would be seen.
 func (ops *operations) mayHaveNetwork(p *plan) bool {
-	return ops.Records(shm.EventProxyOp) && !p.callOnly && len(p.ops) > 0 && !p.ops[0].copied
+	return ops.records(shm.EventProxyOp) && !p.callOnly && len(p.ops) > 0 && !p.ops[0].copied
 }
 
 // maxQuietPlans is after how many plans in a row without network traffic none is expected any more.
@@ -388,12 +388,12 @@ func (ops *operations) overdue(c *commRank, p *plan, now uint64) bool {
 	if !p.stopped || p.kernelsOpen > 0 {
 		return false
 	}
-	if now > max(p.stop, c.headAt)+ops.opts.OperationLimit {
+	if now > max(p.stop, c.headAt)+ops.opts.operationLimit {
 		return true
 	}
 	for _, later := range c.queue[1:] {
 		if !later.callOnly && later.completeAt != 0 && len(later.stamps.Kernels) > 0 {
-			return now > later.completeAt+ops.opts.GPUHold/2
+			return now > later.completeAt+ops.opts.gpuHold/2
 		}
 	}
 	return false
@@ -422,7 +422,7 @@ func (ops *operations) drain(c *commRank, now uint64, mode drainMode) {
 		p := c.queue[0]
 		if p.measurement != 0 {
 			// Plans may come that belong before it, see issue.
-			if mode == drainDue && len(c.queue) == 1 && p.measurement == otf2.MeasurementOff && now < p.start+ops.opts.OperationLimit {
+			if mode == drainDue && len(c.queue) == 1 && p.measurement == otf2.MeasurementOff && now < p.start+ops.opts.operationLimit {
 				return
 			}
 			ops.timing.follow(c)
@@ -472,9 +472,9 @@ func (ops *operations) drain(c *commRank, now uint64, mode drainMode) {
 func (ops *operations) hold(p *plan) uint64 {
 	switch {
 	case len(p.stamps.Kernels) > 0:
-		return ops.opts.GPUHold
+		return ops.opts.gpuHold
 	case p.netStop != 0:
-		return ops.opts.GPUHold / 8
+		return ops.opts.gpuHold / 8
 	}
 	return 0
 }

@@ -27,20 +27,20 @@ const (
 
 // Bounds of what is kept: NCCL does not stop every event that it starts.
 const (
-	maxRawOpen  = 65536
-	maxRawLanes = 256 // rows of one place
+	maxRawOpen = 65536
+	maxRawRows = 256 // rows of one kind
 )
 
-// rawPlace is what events have in common that may share rows.
-type rawPlace struct {
+// rawKind is what events have in common that may share rows.
+type rawKind struct {
 	comm    int // index into Process.Comms; −1: none of this process
 	event   shm.EventType
 	channel int // −1: it has none
 	way     string
 }
 
-// rawLane is a row of a place. Events of a place overlap; each has the row for itself from its start to its stop.
-type rawLane struct {
+// rawRow is a row of a kind. Events of a kind overlap; each has the row for itself from its start to its stop.
+type rawRow struct {
 	loc  *location
 	busy bool
 }
@@ -57,10 +57,10 @@ type rawState struct {
 
 // rawEvent is an event that has not stopped.
 type rawEvent struct {
-	place  rawPlace
-	lane   *rawLane // nil: there are too many rows
-	tid    int      // of the thread that reported its start; 0: not known
-	start  uint64   // ns
+	kind   rawKind
+	row    *rawRow // nil: there are too many rows
+	tid    int     // of the thread that reported its start; 0: not known
+	start  uint64  // ns
 	record shm.Record
 	states []rawState
 }
@@ -70,12 +70,12 @@ type raw struct {
 	*board
 	ranks *ranks
 	open  bounded.Map[*rawEvent]
-	lanes map[rawPlace][]*rawLane
+	rows  map[rawKind][]*rawRow
 	free  []*rawEvent
 }
 
 func newRaw(b *board, rs *ranks) *raw {
-	return &raw{board: b, ranks: rs, open: bounded.New[*rawEvent](maxRawOpen), lanes: make(map[rawPlace][]*rawLane)}
+	return &raw{board: b, ranks: rs, open: bounded.New[*rawEvent](maxRawOpen), rows: make(map[rawKind][]*rawRow)}
 }
 
 // take takes a start, stop or state. The record is not kept.
@@ -103,16 +103,16 @@ func (w *raw) start(th *thread, t uint64, r *shm.Record) {
 	if n := len(w.free); n > 0 {
 		e, w.free = w.free[n-1], w.free[:n-1]
 	}
-	*e = rawEvent{place: w.placeOf(r), tid: th.tid, start: t, record: *r, states: e.states[:0]}
-	e.lane = w.lane(e.place, t)
+	*e = rawEvent{kind: w.kindOf(r), tid: th.tid, start: t, record: *r, states: e.states[:0]}
+	e.row = w.row(e.kind, t)
 	if oldest, full := w.open.Put(r.Handle, e); full {
 		w.write(oldest, t, oldest.tid, true)
 	}
 }
 
-// placeOf is where an event belongs. Transfers, and what network plugins say of them, are on the channel and in the direction of their ProxyOp.
-func (w *raw) placeOf(r *shm.Record) rawPlace {
-	p := rawPlace{comm: -1, event: r.Type, channel: -1}
+// kindOf is what an event is of. Transfers, and what network plugins say of them, are on the channel and in the direction of their ProxyOp.
+func (w *raw) kindOf(r *shm.Record) rawKind {
+	p := rawKind{comm: -1, event: r.Type, channel: -1}
 	if c := w.ranks.comm(r.Aux); c != nil {
 		p.comm = c.index
 	}
@@ -126,22 +126,22 @@ func (w *raw) placeOf(r *shm.Record) rawPlace {
 		p.channel = int(r.Channel)
 	case shm.EventProxyStep, shm.EventNetPlugin:
 		if parent := w.open.Get(r.Arg); parent != nil {
-			p.comm, p.channel, p.way = parent.place.comm, parent.place.channel, parent.place.way
+			p.comm, p.channel, p.way = parent.kind.comm, parent.kind.channel, parent.kind.way
 		}
 	}
 	return p
 }
 
-// lane is a row of the place that is free at a time: a new one if there is none. nil if there are too many.
-func (w *raw) lane(p rawPlace, t uint64) *rawLane {
-	for _, l := range w.lanes[p] {
+// row is a row of the kind that is free at a time: a new one if there is none. nil if there are too many.
+func (w *raw) row(p rawKind, t uint64) *rawRow {
+	for _, l := range w.rows[p] {
 		if !l.busy && uint64(l.loc.w.LastTime()) <= t {
 			l.busy = true
 			return l
 		}
 	}
-	n := len(w.lanes[p])
-	if n == maxRawLanes {
+	n := len(w.rows[p])
+	if n == maxRawRows {
 		w.oddity(oddNoRow)
 		return nil
 	}
@@ -149,12 +149,12 @@ func (w *raw) lane(p rawPlace, t uint64) *rawLane {
 	if w.board.fail(err) {
 		return nil
 	}
-	l := &rawLane{loc, true}
-	w.lanes[p] = append(w.lanes[p], l)
+	l := &rawRow{loc, true}
+	w.rows[p] = append(w.rows[p], l)
 	return l
 }
 
-func (w *raw) rowName(p rawPlace, n int) string {
+func (w *raw) rowName(p rawKind, n int) string {
 	label := PXNRow[:len(PXNRow)-1]
 	if p.comm >= 0 {
 		label = w.ranks.all[p.comm].label
@@ -168,8 +168,8 @@ func (w *raw) rowName(p rawPlace, n int) string {
 
 // write draws an event that stops, as a thread reported, and gives back its row.
 func (w *raw) write(e *rawEvent, t uint64, tid int, unfinished bool) {
-	if e.lane != nil {
-		loc := e.lane.loc
+	if e.row != nil {
+		loc := e.row.loc
 		region := w.defs.region(EventPrefix+e.record.Type.String(), GroupEvents, otf2.RegionRoleFunction)
 		a := w.blank()
 		w.describe(a, &e.record)
@@ -186,9 +186,9 @@ func (w *raw) write(e *rawEvent, t uint64, tid int, unfinished bool) {
 		a = w.blank()
 		rawThread(a, tid, e.tid)
 		w.board.fail(loc.w.Leave(loc.at(t), a, region))
-		e.lane.busy = false
+		e.row.busy = false
 	}
-	if len(w.free) < maxRawLanes {
+	if len(w.free) < maxRawRows {
 		e.record = shm.Record{} // its strings
 		w.free = append(w.free, e)
 	}
@@ -214,7 +214,7 @@ func (w *raw) point(loc *location, a *otf2.AttributeList, s *rawState) {
 
 // stray draws a state of an event that is not open: before its start, after its stop.
 func (w *raw) stray(r *shm.Record, s rawState) {
-	l := w.lane(rawPlace{comm: -1, event: r.Type, channel: -1, way: strayEvents}, s.at)
+	l := w.row(rawKind{comm: -1, event: r.Type, channel: -1, way: strayEvents}, s.at)
 	if l == nil {
 		return
 	}

@@ -79,7 +79,7 @@ func TestRawEventsThatNeverStop(t *testing.T) {
 	p := &experiment.Process{}
 	m := New(sink, p, &Options{RecordMask: 0xffff, Raw: true})
 	m.Comm(0, experiment.Comm{ID: 1, NRanks: 2}, experiment.GPU{})
-	for i := range uint64(2 * maxRawLanes) {
+	for i := range uint64(2 * maxRawRows) {
 		testkit.Must(t, m.Record(0, base+i, &shm.Record{Kind: shm.RecordStart, Type: shm.EventKernelCh, Handle: i + 1, Channel: 1}))
 	}
 	testkit.Must(t, m.Finish())
@@ -91,7 +91,7 @@ func TestRawEventsThatNeverStop(t *testing.T) {
 			rows++
 		}
 	}
-	if rows != maxRawLanes || m.oddities[oddNoRow] == 0 {
+	if rows != maxRawRows || m.oddities[oddNoRow] == 0 {
 		t.Errorf("%d rows, %d were too many", rows, m.oddities[oddNoRow])
 	}
 }

@@ -74,7 +74,7 @@ func (p *plan) uncertainCount() bool { return p.graph || p.captureOnly || p.gone
 func (ti *timing) works(p *plan) (w gpuclock.Works) {
 	v := ti.release()
 	switch {
-	case v < firstParting || v >= firstCounted || ti.opts.Paradigm != otf2.ParadigmCUDA || !ti.Records(shm.EventKernelCh) || ti.opts.Resume != nil,
+	case v < firstParting || v >= firstCounted || ti.opts.Paradigm != otf2.ParadigmCUDA || !ti.records(shm.EventKernelCh) || ti.opts.Resume != nil,
 		ti.opts.LostParts != nil && ti.opts.LostParts():
 		w.Uncounted = true
 		return w

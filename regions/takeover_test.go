@@ -310,7 +310,7 @@ func TestRoundsDoNotDecide(t *testing.T) {
 				n := 0
 				return func(g *given) {
 					if n == late {
-						m.Advance(g.t + 3*m.opts.OperationLimit)
+						m.Advance(g.t + 3*m.opts.operationLimit)
 					}
 					n++
 				}

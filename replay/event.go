@@ -3,10 +3,7 @@
 package replay
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
-	"reflect"
 
 	"github.com/nccl-otf2/nccl-otf2/plugin/api"
 )
@@ -121,60 +118,8 @@ func kindOf(k api.Kind) fieldKind {
 	return fieldNumber
 }
 
-// TypeOf is the event type that a descriptor, or a pointer to one, is of; false if it is none.
-func TypeOf(descr any) (EventType, bool) {
-	t := reflect.TypeOf(descr)
-	if t != nil && t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	for i := range eventTypes {
-		if t == reflect.TypeOf(eventTypes[i].descr) {
-			return EventType(i), true
-		}
-	}
-	return 0, false
-}
-
 // Descriptor is an empty descriptor of a type, as Event.Descr points to.
 func Descriptor(t EventType) any { return eventTypes[t].descr }
-
-// MarshalDescr writes a descriptor as the member "d" of a start line, without the ids of other
-// events. A string "" is NULL, but for the protocol of a symmetric collective, which NCCL leaves empty.
-func MarshalDescr(descr any) ([]byte, error) {
-	t, ok := TypeOf(descr)
-	if !ok {
-		return nil, fmt.Errorf("%T is not a descriptor", descr)
-	}
-	plain, err := json.Marshal(descr)
-	if err != nil {
-		return nil, err
-	}
-	members := map[string]json.RawMessage{}
-	if err := json.Unmarshal(plain, &members); err != nil {
-		return nil, err
-	}
-	var out bytes.Buffer
-	out.WriteString(`{"_":0`)
-	for _, f := range eventTypes[t].fields {
-		v, ok := members[f.name]
-		switch {
-		case !ok:
-			continue
-		case string(v) == `""` && !(f.name == "proto" && string(members["isSymColl"]) == "1"):
-			v = json.RawMessage("null")
-		}
-		fmt.Fprintf(&out, ",%q:%s", f.name, v)
-		if f.kind == fieldNet {
-			for _, content := range []string{"sock", "ib"} {
-				if v, ok := members[content]; ok {
-					fmt.Fprintf(&out, ",%q:%s", content, v)
-				}
-			}
-		}
-	}
-	out.WriteByte('}')
-	return out.Bytes(), nil
-}
 
 // Descriptors that are not of NCCL's types, and parts of them.
 type (

@@ -321,7 +321,7 @@ func TestWaysToEnd(t *testing.T) {
 	}{
 		{"to the end", Options{}, 0, total, 2},
 		{"without finalize", Options{NoFinalize: true}, 0, total - finalizes, 1},
-		{"by _exit", Options{NoFinalize: true, QuickExit: true}, 0, total - finalizes, 0},
+		{"by _exit", Options{NoFinalize: true, quickExit: true}, 0, total - finalizes, 0},
 		{"killed after the last call", Options{Die: DieAfterLast}, syscall.SIGKILL, total - finalizes, 0},
 		{"killed after 100 calls", Options{Die: "100", Clock: ClockRecorded}, syscall.SIGKILL, 100, 0},
 	} {
@@ -519,7 +519,7 @@ func TestThePluginsWordsReachTheUser(t *testing.T) {
 	rec := load(t, "01-allreduce-2p")
 	for _, verbose := range []bool{false, true} {
 		var stderr bytes.Buffer
-		res, out := mustPlay(t, rec, Options{Verbose: verbose, NoCUDA: true, Stderr: &stderr})
+		res, out := mustPlay(t, rec, Options{verbose: verbose, noCUDA: true, Stderr: &stderr})
 		for k := range rec.Processes {
 			line := fmt.Sprintf("recorder: rank %d of 2", k)
 			if got := strings.Count(stderr.String(), line); got != map[bool]int{false: 0, true: 1}[verbose] {

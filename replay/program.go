@@ -9,8 +9,6 @@ import (
 	"hash/fnv"
 	"strconv"
 	"strings"
-
-	"github.com/nccl-otf2/nccl-otf2/plugin/api"
 )
 
 // Compile makes the program of one process for the host: what to call, from which thread, and after
@@ -143,22 +141,6 @@ func parseRelease(text string) (release, error) {
 
 // code is what ncclGetVersion tells: 22907.
 func (r release) code() int { return r[0]*10000 + r[1]*100 + r[2] }
-
-// NativeAPI is the version of the plugin interface that an NCCL release ("2.29.7") speaks without
-// adapting: 1 (2.23), 2 (2.24, 2.25), 3 (2.26), 4 (2.27), 5 (2.28), 6 (2.29, 2.30), 7 (2.31 and later).
-func NativeAPI(nccl string) (int, error) {
-	r, err := parseRelease(nccl)
-	if err != nil {
-		return 0, err
-	}
-	version := 1
-	for _, v := range api.Versions {
-		if since, err := parseRelease(v.Release); err == nil && r[1] >= since[1] {
-			version = v.Number
-		}
-	}
-	return version, nil
-}
 
 // VersionCode is what ncclGetVersion tells of a release: 22907 of "2.29.7".
 func VersionCode(nccl string) (int, error) {

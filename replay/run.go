@@ -84,10 +84,10 @@ type Options struct {
 	Stopped    func(process, pid int)
 	Ledger     bool // ProcessResult.Returned is wanted
 	NoFinalize bool // finalize is not called; the process ends in order otherwise
-	QuickExit  bool // the process ends by _exit, without exit handlers
-	NoCUDA     bool // the CUDA driver's functions answer that there is no driver
+	quickExit  bool // the process ends by _exit, without exit handlers
+	noCUDA     bool // the CUDA driver's functions answer that there is no driver
 	Spool      bool // NCCL_OTF2_COLLECTOR=spool: the plugin writes files instead of starting collectors
-	Verbose    bool // the plugin's INFO lines go to Stderr, too
+	verbose    bool // the plugin's INFO lines go to Stderr, too
 
 	// Stderr gets what the hosts write there: at once if it is an *os.File, otherwise process after
 	// process when all have ended. Nil: it is only kept in the Result.
@@ -435,9 +435,9 @@ func arguments(opt *Options) []string {
 		args []string
 	}{
 		{opt.NoFinalize, []string{"--no-finalize"}},
-		{opt.QuickExit, []string{"--exit", "_exit"}},
-		{opt.NoCUDA, []string{"--no-cuda"}},
-		{opt.Verbose, []string{"--verbose"}},
+		{opt.quickExit, []string{"--exit", "_exit"}},
+		{opt.noCUDA, []string{"--no-cuda"}},
+		{opt.verbose, []string{"--verbose"}},
 	} {
 		if flag.on {
 			args = append(args, flag.args...)

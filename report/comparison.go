@@ -16,7 +16,7 @@ import (
 
 // Comparison makes the comparison's tables. limit is the slowdown that is too much, as a part (see Over); 0: none.
 func Comparison(c *compare.Comparison, limit float64) *Document {
-	d := &Document{Title: fmt.Sprintf("%s → %s", c.A.Archive, c.B.Archive)}
+	d := &Document{title: fmt.Sprintf("%s → %s", c.A.Archive, c.B.Archive)}
 	describeRun(&c.A, d, "A")
 	describeRun(&c.B, d, "B")
 	kinds := func(n int) string { return units.Count(n, "kind of operations", "kinds of operations") }

@@ -44,8 +44,8 @@ func analyze(t testing.TB, path string) {
 	defer a.Close()
 	var documents []*Document
 	var objects []any
-	if r, err := operations.Read(a); err == nil {
-		if err := cmp.Or(WriteText(r, io.Discard), WriteHTML(r, io.Discard, HTML{})); err != nil {
+	if r, err := operations.Observe(a, new(operations.Observer)); err == nil {
+		if err := cmp.Or(WriteStyled(r, io.Discard, Style{}), WriteHTML(r, io.Discard, HTML{})); err != nil {
 			t.Error(err)
 		}
 		documents = append(documents, Operations(r), Waits(r.WaitStates, Clock{}))

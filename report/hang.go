@@ -89,7 +89,7 @@ const maxHangRanks = 64
 
 // Hang gives the report as tables.
 func Hang(h *hang.Report) *Document {
-	d := &Document{Title: "Operations that are not complete: " + h.Directory}
+	d := &Document{title: "Operations that are not complete: " + h.Directory}
 	var rows []hangRow
 	for i := range h.Jobs {
 		j := &h.Jobs[i]

@@ -158,7 +158,7 @@ func culpritOf(c *verdict.Culprit, clock Clock) culprit {
 		fact("when", c.Pattern)
 	}
 	if w := c.Worst; w != nil {
-		text := fmt.Sprintf("%s at %s, %s late", w.Function, clock.At(uint64(w.At)), units.Time(float64(w.Late)))
+		text := fmt.Sprintf("%s at %s, %s late", w.Function, clock.at(uint64(w.At)), units.Time(float64(w.Late)))
 		if w.Phase != "" {
 			text += ", in " + w.Phase
 		}
@@ -301,7 +301,7 @@ func overTimePicture(windows []overtime.Window, clock Clock) template.HTML {
 		share  float64
 		anchor string
 	}{{0, "start"}, {0.5, "middle"}, {1, "end"}} {
-		svgLabel(w, "dim", x(at.share), timeBottom+22, at.anchor, clock.At(uint64(begin)+uint64(at.share*whole)))
+		svgLabel(w, "dim", x(at.share), timeBottom+22, at.anchor, clock.at(uint64(begin)+uint64(at.share*whole)))
 	}
 	fmt.Fprintln(w, "</svg>")
 	_ = w.Flush() // a Builder has no errors

@@ -17,7 +17,7 @@ import (
 // Live makes the view's lines and tables. Of operations and ranks at most so many are shown (0: all), of ranks those
 // that are waited for or wait the most. Lines of what is out of order begin with "!".
 func Live(v *live.View, operations, ranks int) *Document {
-	d := &Document{Title: v.Directory + ": " + describeView(v)}
+	d := &Document{title: v.Directory + ": " + describeView(v)}
 	for _, p := range v.Problems {
 		d.say("! %s", p)
 	}

@@ -77,7 +77,7 @@ const maxGrid = 16
 
 // Matrix gives the matrix as tables.
 func Matrix(r *matrix.Report) *Document {
-	d := &Document{Title: "Who sent how much to whom"}
+	d := &Document{title: "Who sent how much to whom"}
 	if len(r.Networks)+len(r.Nominal) == 0 {
 		d.say("Nothing was sent.")
 	}

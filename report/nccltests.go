@@ -309,7 +309,7 @@ func writeDevices(w io.Writer, devices []analysis.Device, style Style) {
 
 // NCCLTestsDocument gives the report as text in nccl-tests' form, and as tables of CSV and Markdown. average is one of Averages.
 func NCCLTestsDocument(r *NCCLTests, average string) *Document {
-	d := &Document{Title: r.Archive + ", as nccl-tests prints it"}
+	d := &Document{title: r.Archive + ", as nccl-tests prints it"}
 	d.text = func(out io.Writer, style Style) error {
 		w := bufio.NewWriter(out)
 		printable.Fprintf(w, "# %s\n# times: median of the operations, %s; start-up is left out unless --first\n#\n", r.Archive, averages[average].text)

@@ -20,7 +20,7 @@ func overlapColumns[T any](of func(*T) *overlap.Overlap) []column[T] {
 
 // Overlap gives the report as tables.
 func Overlap(r *overlap.Report) *Document {
-	d := &Document{Title: "Communication hidden behind computation"}
+	d := &Document{title: "Communication hidden behind computation"}
 	switch {
 	case len(r.GPUs) == 0:
 		d.say("n/a: the archive has no kernels but NCCL's; record the job with NCCL_OTF2_CUPTI=on")

@@ -209,7 +209,7 @@ func whatIfColumns(steady uint64) []column[criticalpath.WhatIf] {
 
 // CriticalPath gives the critical path as tables; r may be nil.
 func CriticalPath(r *criticalpath.Result) *Document {
-	d := &Document{Title: "Critical path"}
+	d := &Document{title: "Critical path"}
 	if r == nil {
 		d.say("There are no operations along which to follow it.")
 		r = new(criticalpath.Result)

@@ -19,7 +19,7 @@ import (
 
 // Document is a part of the report in a form that can be written as text, comma-separated values or Markdown.
 type Document struct {
-	Title  string
+	title  string
 	intro  []string // lines before the tables
 	sheets []sheet
 	notes  []string // lines behind them
@@ -106,7 +106,7 @@ func (d *Document) WriteStyled(w io.Writer, style Style) error {
 	}
 	lines := folding.NewWriter(w, style.Width)
 	b := bufio.NewWriter(lines)
-	printable.Fprintln(b, d.Title)
+	printable.Fprintln(b, d.title)
 	for _, line := range d.intro {
 		printable.Fprintln(b, line)
 	}
@@ -151,7 +151,7 @@ func (s *sheet) write(w io.Writer, style Style) {
 // WriteMarkdown writes Markdown, a heading for each table.
 func (d *Document) WriteMarkdown(w io.Writer) error {
 	m := newMarkdown(w)
-	printable.Fprintf(m, "# %s\n", m.escape.Replace(d.Title))
+	printable.Fprintf(m, "# %s\n", m.escape.Replace(d.title))
 	m.paragraphs(d.intro...)
 	for _, s := range d.sheets {
 		if len(s.text) == 0 {

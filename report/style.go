@@ -49,8 +49,8 @@ type Clock struct {
 // oldest is where times since 1970 begin: archives of others count from where they like.
 const oldest = 1_000_000_000_000_000_000
 
-// At writes a point in time, ns on the archive's clock.
-func (c Clock) At(t uint64) string {
+// at writes a point in time, ns on the archive's clock.
+func (c Clock) at(t uint64) string {
 	switch {
 	case !c.Absolute && t < c.Begin:
 		return fmt.Sprintf("-%.6f s", float64(c.Begin-t)/1e9)

@@ -36,7 +36,7 @@ func things(n int) *Document {
 	})
 	s.by("the weight", func(i int) float64 { return float64(all[i].weight) })
 	s.optional = []string{"of less use"}
-	return &Document{Title: "Made up", sheets: []sheet{s}}
+	return &Document{title: "Made up", sheets: []sheet{s}}
 }
 
 func styled(t *testing.T, d *Document, style Style) []string {
@@ -102,7 +102,7 @@ func TestPointsInTime(t *testing.T) {
 		{Clock{Begin: begin, Absolute: true}, begin + 1_234_567_890, "2025-10-09 08:53:21.234567"},
 		{Clock{Begin: 5, Absolute: true}, 2_000_000_000, "2.000000 s"},
 	} {
-		if got := tc.clock.At(tc.t); got != tc.want {
+		if got := tc.clock.at(tc.t); got != tc.want {
 			t.Errorf("%+v: %q instead of %q", tc, got, tc.want)
 		}
 	}

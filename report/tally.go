@@ -63,7 +63,7 @@ func tallyColumns(counts string) []column[tallyLine] {
 
 // Tally gives the report as tables: one of CSV, one for each group for people.
 func Tally(r *tally.Report) *Document {
-	d := &Document{Title: "Time by name"}
+	d := &Document{title: "Time by name"}
 	var all []tallyLine
 	marked, launched := false, false
 	for i := range r.Groups {

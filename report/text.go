@@ -26,9 +26,6 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions/cuda"
 )
 
-// WriteText writes the report for people, with all rows.
-func WriteText(r *operations.Report, w io.Writer) error { return WriteStyled(r, w, Style{}) }
-
 // WriteStyled writes the report for people: summary, operations, phases if there are any, waiting, and what to look at next.
 func WriteStyled(r *operations.Report, w io.Writer, style Style) error {
 	lines := folding.NewWriter(w, style.Width)
@@ -541,7 +538,7 @@ const timesRemark = "count and times are of operations, of a collective the mean
 
 // Operations gives the report as tables; for people WriteText has more to say.
 func Operations(r *operations.Report) *Document {
-	d := &Document{Title: r.Summary.Archive}
+	d := &Document{title: r.Summary.Archive}
 	var b strings.Builder
 	writeSummary(&r.Summary, &b, Style{})
 	for _, line := range strings.Split(strings.TrimRight(b.String(), "\n"), "\n")[1:] {

@@ -98,7 +98,7 @@ func worstColumns(clock Clock, all []waits.Instance) []column[waits.Instance] {
 		label("communicator", "communicator", func(i *waits.Instance) string { return i.Communicator }),
 		label("operation", "operation", func(i *waits.Instance) string { return i.Operation }),
 		number("ordinal", "number", func(i *waits.Instance) uint64 { return i.Ordinal }),
-		{"at", "at", func(i *waits.Instance) string { return clock.At(uint64(i.At)) }, func(i *waits.Instance) any { return uint64(i.At) }},
+		{"at", "at", func(i *waits.Instance) string { return clock.at(uint64(i.At)) }, func(i *waits.Instance) any { return uint64(i.At) }},
 		phase,
 		label("rank", "waited for", func(i *waits.Instance) string { return i.Rank }),
 		label("host", "host", func(i *waits.Instance) string { return i.Host }),
@@ -153,7 +153,7 @@ var worstOptional = []string{"host", "±", "transfer", "skew"}
 
 // Waits gives the waits as tables. Points in time are shown by a clock.
 func Waits(w *waits.States, clock Clock) *Document {
-	d := &Document{Title: "Waiting"}
+	d := &Document{title: "Waiting"}
 	d.say("%s", comparedLine(w))
 	if left := leftOut(&w.NotCompared); len(left) > 0 {
 		d.say("n/a: %s", strings.Join(left, ", "))

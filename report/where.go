@@ -151,7 +151,7 @@ func slowToo(s *waits.States) string {
 }
 
 func worstWindow(w *overtime.Window, clock Clock) string {
-	text := fmt.Sprintf("%s to %s: ranks waited %s of the time", clock.At(uint64(w.Begin)), clock.At(uint64(w.End)), units.Percent(w.Share, 1))
+	text := fmt.Sprintf("%s to %s: ranks waited %s of the time", clock.at(uint64(w.Begin)), clock.at(uint64(w.End)), units.Percent(w.Share, 1))
 	if w.Rank >= 0 && w.GoesBack >= leastPart*float64(w.Waited) {
 		text += fmt.Sprintf(", %s of it goes back to %s", units.Percent(min(w.GoesBack, float64(w.Waited)), float64(w.Waited)), w.Name)
 	}
@@ -273,8 +273,8 @@ func whereSheets(s *waits.States, clock Clock) []sheet {
 	pairs.by("the waiting", func(i int) float64 { return float64(s.Pairs[i].Waited) })
 	pairs.optional = waitOptional
 	over := sheetOf("over_time", "Over time", s.OverTime, []column[overtime.Window]{
-		{"begin", "from", func(w *overtime.Window) string { return clock.At(uint64(w.Begin)) }, func(w *overtime.Window) any { return uint64(w.Begin) }},
-		{"end", "to", func(w *overtime.Window) string { return clock.At(uint64(w.End)) }, func(w *overtime.Window) any { return uint64(w.End) }},
+		{"begin", "from", func(w *overtime.Window) string { return clock.at(uint64(w.Begin)) }, func(w *overtime.Window) any { return uint64(w.Begin) }},
+		{"end", "to", func(w *overtime.Window) string { return clock.at(uint64(w.End)) }, func(w *overtime.Window) any { return uint64(w.End) }},
 		number("waits", "waits", func(w *overtime.Window) uint64 { return w.Waits }),
 		duration("waited_ns", "waited", func(w *overtime.Window) uint64 { return w.Waited }),
 		{"share", "of the ranks' time", func(w *overtime.Window) string { return units.Percent(w.Share, 1) }, func(w *overtime.Window) any { return w.Share }},

@@ -63,7 +63,7 @@ func newArchive(run *jobs.Run, opts *UnifyOptions, on ground) (*archive, error) 
 // define builds all but the event files. These must have been placed: their counts and times are part of the definitions.
 func (a *archive) define() {
 	a.setClock()
-	d := &definer{roster: a.roster, definitions: a.definitions, rows: a.rows, tables: a.tables, ownParadigm: a.opts.OwnParadigm}
+	d := &definer{roster: a.roster, definitions: a.definitions, rows: a.rows, tables: a.tables, ownParadigm: a.opts.ownParadigm}
 	d.define()
 	a.pauses = jobs.FindPauses(a.instances) // marks communicators whose members paused differently, of which sequences cannot be compared
 	a.differences = deviation.Narrow(jobs.CompareSequences(a.instances))

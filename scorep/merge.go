@@ -83,7 +83,7 @@ func Merge(measurementDir, dir, out string, opts *MergeOptions) (*MergeResult, e
 		return nil, err
 	}
 	unifyOpts := opts.UnifyOptions
-	unifyOpts.OwnParadigm = true
+	unifyOpts.ownParadigm = true
 	runs, left, release, err := readRuns(dir, &unifyOpts)
 	if err != nil {
 		return nil, err

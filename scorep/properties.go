@@ -90,11 +90,32 @@ type description struct {
 // properties are all of them.
 func (d *description) properties() (all properties) {
 	ps := &all
-	var states [3]uint64
 	sum := newCounts()
 	for _, p := range d.run.Processes {
-		states[slices.Index([]jobs.State{jobs.Finished, jobs.Running, jobs.Crashed}, p.State)]++
 		sum.add(&p.Shard.Counts)
+	}
+	d.describeProcesses(ps)
+	d.describeEvidence(ps)
+	d.describeHidden(ps)
+	d.describeLosses(ps, sum)
+	d.describeDifferences(ps)
+	d.describeGaps(ps)
+	d.describeBirths(ps)
+	ps.positive(facts.PropMetricsLeft, d.repeated.rows())
+	ps.positive(facts.PropPXN, uint64(len(d.origins.of)+len(d.origins.unknown)))
+	ps.positive(facts.PropPXNUnresolved, uint64(len(d.origins.unknown)))
+	d.describeSync(ps)
+	ps.positive(facts.PropEndsMoved, d.movedEnds)
+	ps.positive(facts.PropTagCollisions, uint64(len(slices.Concat(d.origins.collisions...))))
+	*ps = append(*ps, otf2.Property{Name: facts.CompleteProperty, Value: strconv.FormatBool(d.complete(sum))})
+	return all
+}
+
+// describeProcesses says which processes and communicators there are, and how the processes ended.
+func (d *description) describeProcesses(ps *properties) {
+	var states [3]uint64
+	for _, p := range d.run.Processes {
+		states[slices.Index([]jobs.State{jobs.Finished, jobs.Running, jobs.Crashed}, p.State)]++
 	}
 	ps.number(facts.PropProcesses, uint64(len(d.run.Processes)))
 	ps.number(facts.PropProcessesFinished, states[0])
@@ -109,8 +130,10 @@ func (d *description) properties() (all properties) {
 	ps.number(facts.PropProcessesMissing, uint64(d.missingProcesses()))
 	ps.number(facts.PropRanksMissing, uint64(d.missingRanks()))
 	ps.number(facts.PropCommunicators, uint64(len(d.instances)))
-	d.describeEvidence(ps)
-	d.describeHidden(ps)
+}
+
+// describeLosses says what was not recorded, and of which processes, or could not be read. sum has the counts of all processes.
+func (d *description) describeLosses(ps *properties, sum *counts) {
 	ps.number(facts.PropLost, sum.total(facts.PropLost))
 	sum.list(ps)
 	losers := 0
@@ -128,6 +151,10 @@ func (d *description) properties() (all properties) {
 	for i, text := range damaged[:min(len(damaged), maxDifferences)] {
 		ps.add(facts.PropDamaged.Nth(i), text)
 	}
+}
+
+// describeDifferences says where members did not record the same, and which stopped.
+func (d *description) describeDifferences(ps *properties) {
 	ps.number(facts.PropDiffer, uint64(len(d.differences)))
 	for i, d := range d.differences[:min(len(d.differences), maxDifferences)] {
 		ps.add(facts.PropDiffer.Nth(i), d.String())
@@ -136,6 +163,10 @@ func (d *description) properties() (all properties) {
 	for i, value := range waitfor.Values(d.stopped) {
 		ps.add(facts.PropStopped.Nth(i), value)
 	}
+}
+
+// describeGaps says where nothing was recorded, and on which communicators ranks differ in that.
+func (d *description) describeGaps(ps *properties) {
 	ps.positive(facts.PropGaps, uint64(len(d.pauses)))
 	for i := range d.pauses[:min(len(d.pauses), maxDifferences)] {
 		ps.add(facts.PropGaps.Nth(i), d.pauses[i].String())
@@ -150,15 +181,6 @@ func (d *description) properties() (all properties) {
 		}
 	}
 	ps.positive(facts.PropGapsDiffer, uint64(parted))
-	d.describeBirths(ps)
-	ps.positive(facts.PropMetricsLeft, d.repeated.rows())
-	ps.positive(facts.PropPXN, uint64(len(d.origins.of)+len(d.origins.unknown)))
-	ps.positive(facts.PropPXNUnresolved, uint64(len(d.origins.unknown)))
-	d.describeSync(ps)
-	ps.positive(facts.PropEndsMoved, d.movedEnds)
-	ps.positive(facts.PropTagCollisions, uint64(len(slices.Concat(d.origins.collisions...))))
-	*ps = append(*ps, otf2.Property{Name: facts.CompleteProperty, Value: strconv.FormatBool(d.complete(sum))})
-	return all
 }
 
 // complete tells whether all that belongs to the job's communication is in the archive, as far as

@@ -28,9 +28,9 @@ type UnifyOptions struct {
 	// Raw is what came of the directory's raw files, which are to be converted before (collector.ConvertAll). Those that are not
 	// in it are named as problems.
 	Raw []experiment.RawFile
-	// OwnParadigm gives communicators the paradigm regions.ParadigmNCCL instead of MPI: for archives that are
+	// ownParadigm gives communicators the paradigm regions.ParadigmNCCL instead of MPI: for archives that are
 	// to be merged with one of Score-P.
-	OwnParadigm bool
+	ownParadigm bool
 	// Sync compares the clocks of the hosts of a run that ran on more than one (package clocks), from an archive made
 	// without; what is found is written as clock offsets. Without it the archive has what the hosts' clocks said.
 	Sync bool

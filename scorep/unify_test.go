@@ -560,7 +560,7 @@ func TestClocksOfOneBootAreAligned(t *testing.T) {
 func TestParadigmOfItsOwn(t *testing.T) {
 	dir := t.TempDir()
 	finish(job(t, dir, 2, 1, nil))
-	run := unify(t, dir, &UnifyOptions{OwnParadigm: true}).Runs[0]
+	run := unify(t, dir, &UnifyOptions{ownParadigm: true}).Runs[0]
 	defs := accept(t, run.Archive)
 	if strings.Contains(defs, "MPI") || strings.Contains(defs, "INVALID") || strings.Count(defs, `Paradigm: "NCCL" <11>`) != 3 {
 		t.Errorf("definitions:\n%s", defs)

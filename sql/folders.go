@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// Tables are the tables that questions are asked of, by their names; a folder of tables has a file NAME.parquet of each, or its parts,
+// tables are the tables that questions are asked of, by their names; a folder of tables has a file NAME.parquet of each, or its parts,
 // NAME-0001-of-0008.parquet and so on.
-var Tables = []string{"operations", "transfers", "waits", "phases", "runs"}
+var tables = []string{"operations", "transfers", "waits", "phases", "runs"}
 
 // FolderName is the folder of tables beside an archive.
 const FolderName = "parquet"
@@ -35,8 +35,8 @@ func Folders(path string) ([]string, error) {
 	}
 	for _, folder := range all {
 		var missing []string
-		for _, t := range Tables {
-			files, err := Files(folder, t)
+		for _, t := range tables {
+			files, err := filesOf(folder, t)
 			if err != nil {
 				return nil, err
 			}
@@ -54,16 +54,16 @@ func Folders(path string) ([]string, error) {
 // folderOf is a folder of tables, or the one in it; nil if there is neither.
 func folderOf(path string) []string {
 	for _, folder := range []string{path, filepath.Join(path, FolderName)} {
-		if files, err := Files(folder, Tables[0]); files != nil || err != nil {
+		if files, err := filesOf(folder, tables[0]); files != nil || err != nil {
 			return []string{folder}
 		}
 	}
 	return nil
 }
 
-// Files are those of a table in a folder, its parts in their order; nil if there are none. The error says which parts are missing, or that the
+// filesOf are those of a table in a folder, its parts in their order; nil if there are none. The error says which parts are missing, or that the
 // table is there more than once.
-func Files(folder, table string) (files []string, err error) {
+func filesOf(folder, table string) (files []string, err error) {
 	entries, _ := os.ReadDir(folder) // no folder has no files
 	of := 0
 	for _, e := range entries { // by name, and so by number

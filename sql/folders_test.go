@@ -31,7 +31,7 @@ func TestFilesOfATable(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		got, err := Files(dir, "operations")
+		got, err := filesOf(dir, "operations")
 		for i, path := range got {
 			got[i] = filepath.Base(path)
 		}

@@ -164,7 +164,7 @@ func productsAgree(t *testing.T, rec *replay.Recording, events, channels string)
 		t.Fatal(err)
 	}
 	defer a.Close()
-	report, err := operations.Read(a)
+	report, err := operations.Observe(a, new(operations.Observer))
 	if err != nil {
 		t.Fatal(err)
 	}

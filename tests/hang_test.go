@@ -262,7 +262,7 @@ func TestOneOtherCountLeavesOutOneOperation(t *testing.T) {
 	if c := waitfor.OfArchive(a.Anchor); len(c) != 1 || c[0].Kind != verdict.Mismatch || c[0].Rank != 1 {
 		t.Errorf("%+v", c)
 	}
-	r, err := operations.Read(a)
+	r, err := operations.Observe(a, new(operations.Observer))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
-	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
 	"github.com/nccl-otf2/nccl-otf2/replay"
 	"github.com/nccl-otf2/nccl-otf2/tests/scenario"
 )
@@ -58,7 +57,7 @@ func TestHazards(t *testing.T) {
 	t.Parallel()
 	for _, h := range hazards {
 		for _, release := range h.releases {
-			native, err := replay.NativeAPI(release)
+			native, err := scenario.NativeAPI(release)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -89,7 +88,7 @@ func TestHazardsPage(t *testing.T) {
 	for _, h := range hazards {
 		var versions []string
 		for _, r := range h.releases {
-			n, _ := replay.NativeAPI(r)
+			n, _ := scenario.NativeAPI(r)
 			versions = append(versions, fmt.Sprintf("v%d", n))
 		}
 		api := versions[0]
@@ -99,5 +98,4 @@ func TestHazardsPage(t *testing.T) {
 		fmt.Fprintf(&table, "| `%s` | %s | %s | %s |\n", h.name, h.what, h.outcome, api)
 	}
 	golden.Section(t, "../docs/hazards.md", "scenarios", table.String())
-	golden.Section(t, "../docs/hazards.md", "hidden", hidden.Markdown())
 }

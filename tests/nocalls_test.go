@@ -56,15 +56,13 @@ func TestJobWithoutCalls(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer a.Close()
-	r, err := operations.Read(a)
+	r, err := operations.Observe(a, new(operations.Observer))
 	if err != nil || len(r.Problems) > 0 {
 		t.Fatal(err, r.Problems)
 	}
 	o.want("operations", int(r.Summary.Operations), 12+4)
 	w := r.WaitStates
-	if i := w.Culprit(); i < 0 || w.Ranks[i].Name != "Rank 2" || 2*w.Ranks[i].Caused < w.Total.Waited {
-		t.Errorf("culprit %d of %+v", i, w.Ranks)
-	}
+	causedMost(t, w, "Rank 2")
 	if h := r.Summary.Hidden; len(h) == 0 || h[0].Key != "application-calls" {
 		t.Errorf("not visible: %+v", h)
 	}

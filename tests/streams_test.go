@@ -245,12 +245,12 @@ func TestStreamsReachTheArchive(t *testing.T) {
 	}
 	checkDevices(t, a)
 
-	found, err := operations.Read(a)
+	found, err := operations.Observe(a, new(operations.Observer))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var text bytes.Buffer
-	if err := report.WriteText(found, &text); err != nil {
+	if err := report.WriteStyled(found, &text, report.Style{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, line := range []string{

@@ -69,7 +69,7 @@ func TestTimelineOfAMergedArchive(t *testing.T) {
 	a, err := otf2.Open(anchor, &otf2.ReadOptions{Nanoseconds: true})
 	testkit.Must(t, err)
 	defer a.Close()
-	r, err := operations.Read(a)
+	r, err := operations.Observe(a, new(operations.Observer))
 	testkit.Must(t, err)
 	tb, _ := showPage(t, anchor, desktop)
 	for _, what := range []string{"MPI_Allreduce", "AllReduce"} {

@@ -73,7 +73,7 @@ func TestTimelinePath(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer a.Close()
-	r, err := operations.Read(a)
+	r, err := operations.Observe(a, new(operations.Observer))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -100,7 +100,7 @@ func TestTimelineFollows(t *testing.T) {
 	}
 	tb.key("0")
 	tb.await(fmt.Sprintf(`app.waitsShown.total === %d`, func() uint64 {
-		r, err := operations.Read(a)
+		r, err := operations.Observe(a, new(operations.Observer))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -287,7 +287,7 @@ func TestTimelinePage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	report, err := operations.Read(a)
+	report, err := operations.Observe(a, new(operations.Observer))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -652,7 +652,7 @@ func TestTimelineVerdict(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := operations.Read(a)
+	r, err := operations.Observe(a, new(operations.Observer))
 	a.Close()
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ package tests
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -27,14 +28,12 @@ func TestWaitsAgainstTruth(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer a.Close()
-	r, err := operations.Read(a)
+	r, err := operations.Observe(a, new(operations.Observer))
 	if err != nil || len(r.Problems) > 0 {
 		t.Fatal(err, r.Problems)
 	}
 	w := r.WaitStates
-	if i := w.Culprit(); i < 0 || w.Ranks[i].Name != "Rank 2" || 2*w.Ranks[i].Caused < w.Total.Waited {
-		t.Errorf("culprit %d of %+v", i, w.Ranks)
-	}
+	causedMost(t, w, "Rank 2")
 
 	want := expect(rec)
 	if len(want.ranks) != 1 {
@@ -118,4 +117,13 @@ func TestWaitsAgainstTruth(t *testing.T) {
 		}
 	}
 	t.Logf("greatest error of a wait, mean of a collective's three: %v", largest)
+}
+
+// causedMost says that half of all waiting, or more, was for a rank.
+func causedMost(t *testing.T, w *waits.States, rank string) {
+	t.Helper()
+	i := slices.IndexFunc(w.Ranks, func(r waits.Row) bool { return r.Name == rank })
+	if i < 0 || w.Total.Waited == 0 || 2*w.Ranks[i].Caused < w.Total.Waited {
+		t.Errorf("%s did not make ranks wait the most: %+v", rank, w.Ranks)
+	}
 }

@@ -59,7 +59,7 @@ func TestAnswer(t *testing.T) {
 		t.Fatalf("%d lines, the report has %d", len(got.Lines), len(said))
 	}
 	var text strings.Builder
-	if err := report.WriteText(d.report, &text); err != nil {
+	if err := report.WriteStyled(d.report, &text, report.Style{}); err != nil {
 		t.Fatal(err)
 	}
 	for i, l := range got.Lines {

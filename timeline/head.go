@@ -83,7 +83,7 @@ type headAttribute struct {
 
 type headRow struct {
 	Name       string     `json:"name"`
-	Kind       Kind       `json:"kind"`
+	Kind       rowKind    `json:"kind"`
 	Parent     int        `json:"parent"`
 	Location   string     `json:"location,omitempty"` // a number that may be too large for JSON's readers
 	Lanes      [2]int     `json:"lanes"`              // first and behind the last

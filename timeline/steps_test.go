@@ -233,7 +233,7 @@ func TestPhasesOfRanks(t *testing.T) {
 		t.Errorf("phases:\n%q\nwant\n%q", got, want)
 	}
 	var rows uint64
-	report, err := operations.Read(a)
+	report, err := operations.Observe(a, new(operations.Observer))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,28 +15,28 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Kind says what a row of the page is.
-type Kind string
+// rowKind says what a row of the page is.
+type rowKind string
 
 // Kinds of rows, from the outermost on.
 const (
-	kindHost    Kind = "host"
-	kindProcess Kind = "process"
-	kindDevice  Kind = "device" // a GPU, in processes that have several
-	kindThread  Kind = "thread"
-	kindRank    Kind = "rank" // of a communicator
-	kindChannel Kind = "channel"
-	kindNetwork Kind = "network"
-	kindEvent   Kind = "event"
-	kindStream  Kind = "stream"
-	kindSensors Kind = "sensors" // a location of nothing but metrics
-	kindMetric  Kind = "metric"
+	kindHost    rowKind = "host"
+	kindProcess rowKind = "process"
+	kindDevice  rowKind = "device" // a GPU, in processes that have several
+	kindThread  rowKind = "thread"
+	kindRank    rowKind = "rank" // of a communicator
+	kindChannel rowKind = "channel"
+	kindNetwork rowKind = "network"
+	kindEvent   rowKind = "event"
+	kindStream  rowKind = "stream"
+	kindSensors rowKind = "sensors" // a location of nothing but metrics
+	kindMetric  rowKind = "metric"
 )
 
 // row is a line of the page. Rows that have a location have bars.
 type row struct {
 	name     string
-	kind     Kind
+	kind     rowKind
 	parent   int // index, −1
 	location otf2.LocationRef
 	group    otf2.LocationGroupRef
@@ -124,7 +124,7 @@ func (t *tree) add(r row) int {
 	return len(t.rows) - 1
 }
 
-func (t *tree) addLocation(parent int, l *otf2.Location, kind Kind) int {
+func (t *tree) addLocation(parent int, l *otf2.Location, kind rowKind) int {
 	name := t.defs.String(l.Name)
 	if name == "" {
 		name = "(no name)"
@@ -133,13 +133,13 @@ func (t *tree) addLocation(parent int, l *otf2.Location, kind Kind) int {
 }
 
 // pageKinds are the kinds of rows; what is not in it is a thread.
-var pageKinds = map[experiment.LocationKind]Kind{
+var pageKinds = map[experiment.LocationKind]rowKind{
 	experiment.KindRank: kindRank, experiment.KindChannel: kindChannel, experiment.KindNetSend: kindNetwork, experiment.KindNetRecv: kindNetwork, experiment.KindStream: kindStream,
 	experiment.KindEvent: kindEvent,
 }
 
 // place is what a location is for, and the label and rank of the communicator that it belongs to, as far as its name has them.
-func (t *tree) place(l *otf2.Location) (kind Kind, comm, rank string) {
+func (t *tree) place(l *otf2.Location) (kind rowKind, comm, rank string) {
 	kind = cmp.Or(pageKinds[t.kinds.Kind(l.Self)], kindThread)
 	switch name := t.defs.String(l.Name); kind {
 	case kindRank, kindChannel, kindNetwork:
@@ -149,7 +149,7 @@ func (t *tree) place(l *otf2.Location) (kind Kind, comm, rank string) {
 }
 
 // order is that of kinds within a process.
-var order = map[Kind]int{kindThread: 0, kindRank: 1, kindNetwork: 2, kindChannel: 3, kindStream: 4, kindEvent: 5}
+var order = map[rowKind]int{kindThread: 0, kindRank: 1, kindNetwork: 2, kindChannel: 3, kindStream: 4, kindEvent: 5}
 
 func (t *tree) addProcess(host int, process otf2.LocationGroupRef, locations []*otf2.Location) {
 	at := t.add(row{name: cmp.Or(t.groupName(process), "(no process)"), kind: kindProcess, parent: host, group: process})

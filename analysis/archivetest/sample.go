@@ -286,7 +286,7 @@ func Operations(t testing.TB, path string) *operations.Report {
 		t.Fatal(err)
 	}
 	defer a.Close()
-	r, err := operations.Read(a)
+	r, err := operations.Observe(a, new(operations.Observer))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ func TestRowsAreThoseOfTheReport(t *testing.T) {
 	} {
 		for _, first := range []bool{false, true} {
 			a := jobtest.Open(t, path)
-			r, err := operations.Read(a)
+			r, err := operations.Observe(a, new(operations.Observer))
 			if err != nil {
 				t.Fatal(err)
 			}

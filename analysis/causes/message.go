@@ -41,9 +41,6 @@ type launch struct {
 	left     bool      // it has been looked at
 }
 
-// severalMessages is the function of launches with both ends.
-const severalMessages = "Send and Recv"
-
 // pairKey is two members of a communicator, the lower rank first.
 type pairKey struct{ a, b int32 }
 
@@ -67,7 +64,7 @@ func (e *Engine) Message(end *End) {
 	l.Outside = l.Outside && end.Outside // a launch is what any of its messages is
 	l.begins = l.begins || facts.IsStartUp(true, end.Ordinal)
 	if l.function != end.Function {
-		l.function = severalMessages
+		l.function = facts.SendAndRecv // both ends
 	}
 	if end.Paired {
 		l.open++

@@ -462,8 +462,8 @@ func (r *Row) judge() string {
 	return Faster
 }
 
-// Worst is the greatest slowdown of any figure that has changed, as part of the operation's time; 0 if none has.
-func (r *Row) Worst() float64 {
+// worst is the greatest slowdown of any figure that has changed, as part of the operation's time; 0 if none has.
+func (r *Row) worst() float64 {
 	worst := 0.0
 	for _, c := range r.Figures() {
 		if c != nil && c.Changed {
@@ -498,7 +498,7 @@ func (v OrInfinite) MarshalJSON() ([]byte, error) {
 // Over counts the kinds of which a figure has slowed down by more than a part of limit.
 func (c *Comparison) Over(limit float64) (n int) {
 	for i := range c.Operations {
-		n += int(analysis.BoolCount(c.Operations[i].Worst() > limit))
+		n += int(analysis.BoolCount(c.Operations[i].worst() > limit))
 	}
 	return n
 }

@@ -246,7 +246,7 @@ func (s *samples) add(op *analysis.Operation) {
 		return
 	}
 	sequence, expected := op.Function, s.expected[op.Communicator.Ref]
-	message := op.Collective == nil && (op.Function == "Send" || op.Function == "Recv")
+	message := op.Collective == nil && facts.IsMessage(op.Function)
 	if message {
 		sequence, expected = op.Sequence(), 2
 	}
@@ -269,7 +269,7 @@ func (s *samples) finish(members []analysis.Operation) {
 	var t facts.Timing
 	x := observation{identity: identity{s.number[op.Communicator.Ref], -1, -1, op.Ordinal}, begin: op.Begin}
 	key := sampleKey{sampleFamily: sampleFamily{shape: s.shapes[op.Communicator.Ref], function: op.Function, source: op.Source}}
-	message := op.Function == "Send" || op.Function == "Recv"
+	message := facts.IsMessage(op.Function)
 	if message {
 		x.from, x.to, key.function = int32(op.Rank), int32(op.Peer), analysis.SendRecv
 	}

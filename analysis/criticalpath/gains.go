@@ -2,7 +2,11 @@
 
 package criticalpath
 
-import "math"
+import (
+	"math"
+
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
 
 // What would go: for each candidate, how much earlier operations would have ended if it had been as fast as those that it came later than.
 
@@ -113,14 +117,35 @@ type group struct {
 	second int64 // when the one before it came, after the base
 }
 
-// gained is how much earlier the operation of some arrivals would have ended, which none could before all of them had come. base is when the
-// last of them came.
+// gained is how much earlier the operation of some arrivals would have ended, which none could before all of them had come.
 func (p *Path) gained(all []arrival, last int32) *gains {
+	base := all[last].begin // when the last of them came
+	if moved := p.group(all, base); len(p.groups) == 1 && !moved {
+		return p.groups[0].gains
+	}
+	out := p.newGains()
+	for c := int32(1); int(c) < len(p.candidates); c++ {
+		out.ns[c] = max(0, -p.lastWithout(all, base, c))
+	}
+	latest := int64(math.MinInt64)
+	for i := range all {
+		a := &all[i]
+		begin := int64(a.begin-base) - a.gain.at(everybody)
+		if a.own > 0 {
+			begin -= p.shortened(all, a, everybody)
+		}
+		latest = max(latest, begin)
+	}
+	out.ns[everybody] = max(0, -latest)
+	p.note(all, last, out)
+	return out
+}
+
+// group makes the groups of arrivals, and tells whether one of them was late by itself.
+func (p *Path) group(all []arrival, base otf2.Timestamp) (moved bool) {
 	p.turn++
 	p.groups = p.groups[:0]
 	none := int32(-1)
-	base := all[last].begin
-	moved := false // somebody was late by itself
 	for i := range all {
 		a := &all[i]
 		p.fresh(a.gain)
@@ -149,40 +174,27 @@ func (p *Path) gained(all []arrival, last int32) *gains {
 			g.second = max(g.second, begin)
 		}
 	}
-	if len(p.groups) == 1 && !moved {
-		return p.groups[0].gains
-	}
-	out := p.newGains()
-	for c := int32(1); int(c) < len(p.candidates); c++ {
-		latest := int64(math.MinInt64)
-		rank := p.candidates[c].rank
-		for i := range p.groups {
-			g := &p.groups[i]
-			gain := g.at(c)
-			top := &all[g.top]
-			begin := int64(top.begin-base) - gain
-			if top.rank == rank && top.own > 0 {
-				begin -= p.shortened(all, top, c)
-				if g.second != math.MinInt64 {
-					begin = max(begin, g.second-gain)
-				}
-			}
-			latest = max(latest, begin)
-		}
-		out.ns[c] = max(0, -latest)
-	}
+	return moved
+}
+
+// lastWithout is when the last of the groups would have come, after the base, if a candidate had not been late.
+func (p *Path) lastWithout(all []arrival, base otf2.Timestamp, candidate int32) int64 {
 	latest := int64(math.MinInt64)
-	for i := range all {
-		a := &all[i]
-		begin := int64(a.begin-base) - a.gain.at(everybody)
-		if a.own > 0 {
-			begin -= p.shortened(all, a, everybody)
+	rank := p.candidates[candidate].rank
+	for i := range p.groups {
+		g := &p.groups[i]
+		gain := g.at(candidate)
+		top := &all[g.top]
+		begin := int64(top.begin-base) - gain
+		if top.rank == rank && top.own > 0 {
+			begin -= p.shortened(all, top, candidate)
+			if g.second != math.MinInt64 {
+				begin = max(begin, g.second-gain)
+			}
 		}
 		latest = max(latest, begin)
 	}
-	out.ns[everybody] = max(0, -latest)
-	p.note(all, last, out)
-	return out
+	return latest
 }
 
 // shortened is by how much an arrival that was late by itself would have come earlier: by no more than what it did itself right before, and not

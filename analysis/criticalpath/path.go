@@ -85,8 +85,8 @@ func New(ranks int) *Path {
 type arrival struct {
 	rank        int32
 	begin, end  otf2.Timestamp
-	before      *part  // nil: not known
-	seq         uint32 // of before
+	before      *departure // nil: not known
+	seq         uint32     // of before
 	gain        *gains
 	own         int64 // ns that it came later than by because of what it did itself
 	by          int32
@@ -121,12 +121,12 @@ func (p *Path) arrive(m *causes.Local, begin, end otf2.Timestamp) arrival {
 const hiddenPart = 8
 
 // before is how a rank left the operation before one; nil if it is not known.
-func (p *Path) before(m *causes.Local, begin otf2.Timestamp) *part {
+func (p *Path) before(m *causes.Local, begin otf2.Timestamp) *departure {
 	r := &p.ranks[m.Rank]
 	x, ok := r.find(m.Before)
 	if !ok && m.Before != 0 { // the last one before it that is known
-		for i := range r.parts {
-			if y := &r.parts[i]; y.seq != 0 && y.end <= begin && (x == nil || y.end > x.end) {
+		for i := range r.left {
+			if y := &r.left[i]; y.seq != 0 && y.end <= begin && (x == nil || y.end > x.end) {
 				x = y
 			}
 		}
@@ -212,7 +212,7 @@ func (p *Path) name(comm otf2.CommRef, function string) int32 {
 
 // leave keeps how a member left an operation: by a path until some moment, and then in the operation.
 func (p *Path) leave(a *arrival, m *causes.Local, node, what int32, g *gains, wait uint64) {
-	p.put(a.rank, part{seq: m.Seq, node: node, what: what, rank: nobody, end: a.end, gain: g, own: a.worked, wait: wait})
+	p.put(a.rank, departure{seq: m.Seq, node: node, what: what, rank: nobody, end: a.end, gain: g, own: a.worked, wait: wait})
 }
 
 // Collective takes a collective; see causes.Follower.

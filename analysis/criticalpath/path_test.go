@@ -313,7 +313,7 @@ func (p *Path) audit(t *rapid.T) {
 	}
 	users := make([]int32, len(p.tree.nodes))
 	for i := range p.ranks {
-		for _, x := range p.ranks[i].parts {
+		for _, x := range p.ranks[i].left {
 			if x.seq != 0 {
 				users[x.node]++
 			}

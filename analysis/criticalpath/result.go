@@ -168,7 +168,7 @@ func (p *Path) Result(run *Run) *Result {
 }
 
 // end is how the rank that ended last left its last operation.
-func (p *Path) end() (last *part, rank int) {
+func (p *Path) end() (last *departure, rank int) {
 	for i := range p.ranks {
 		if x := p.ranks[i].latest(); x != nil && (last == nil || x.end > last.end) {
 			last, rank = x, i

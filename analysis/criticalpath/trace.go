@@ -53,7 +53,7 @@ func (p *Path) trace(n int32, s *Step) {
 }
 
 // traced is the path that leads to the last operation; nil: nobody asked.
-func (p *Path) traced(end *part, rank int, first Activity) *Trace {
+func (p *Path) traced(end *departure, rank int, first Activity) *Trace {
 	if p.tracer == nil {
 		return nil
 	}

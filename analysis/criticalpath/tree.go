@@ -81,7 +81,7 @@ type node struct {
 	lost   bool           // what was before it is not known
 	step   uint64         // with which it ends, as the tracer numbers it; 0: nobody asked
 
-	users    int32 // parts of ranks, and children
+	users    int32 // departures of ranks, and children
 	children int32
 	which    int32 // the numbers of the children, in exclusive or: of one child its number
 }

@@ -29,8 +29,8 @@ type Share struct {
 	Ideal    float64 // at least Useful
 }
 
-// Of gives the efficiencies of ranks; nil if nothing was observed. Without ideal times serialization and transfer are not known.
-func Of(ranks []Share, ideal bool) *Factors {
+// factorsOf gives the efficiencies of ranks; nil if nothing was observed. Without ideal times serialization and transfer are not known.
+func factorsOf(ranks []Share, ideal bool) *Factors {
 	var sum, most, best float64
 	n := 0
 	for _, r := range ranks {
@@ -69,21 +69,21 @@ type DeviceFactors struct {
 	Parallel      float64 `json:"parallel"`
 }
 
-// DeviceShare is a GPU's part: ns.
-type DeviceShare struct{ Observed, Computing, Active float64 }
+// deviceShare is a GPU's part: ns.
+type deviceShare struct{ observed, computing, active float64 }
 
 // ofDevices gives the efficiencies of GPUs; nil if no kernel was observed.
-func ofDevices(gpus []DeviceShare) *DeviceFactors {
+func ofDevices(gpus []deviceShare) *DeviceFactors {
 	var sum, most, active float64
 	n := 0
 	for _, g := range gpus {
-		if g.Observed <= 0 {
+		if g.observed <= 0 {
 			continue
 		}
 		n++
-		sum += g.Computing / g.Observed
-		most = max(most, g.Computing/g.Observed)
-		active = max(active, g.Active/g.Observed)
+		sum += g.computing / g.observed
+		most = max(most, g.computing/g.observed)
+		active = max(active, g.active/g.observed)
 	}
 	if n == 0 || most == 0 {
 		return nil

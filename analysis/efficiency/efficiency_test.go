@@ -12,14 +12,14 @@ import (
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-12*max(math.Abs(a), math.Abs(b)) }
 
 func TestOfABalancedJob(t *testing.T) {
-	f := Of([]Share{{100, 100, 100}, {100, 100, 100}, {250, 250, 250}}, true)
+	f := factorsOf([]Share{{100, 100, 100}, {100, 100, 100}, {250, 250, 250}}, true)
 	if f == nil || f.LoadBalance != 1 || f.Communication != 1 || *f.Serialization != 1 || *f.Transfer != 1 || f.Parallel != 1 {
 		t.Fatalf("%+v", f)
 	}
-	if Of(nil, true) != nil || Of([]Share{{0, 0, 0}}, true) != nil {
+	if factorsOf(nil, true) != nil || factorsOf([]Share{{0, 0, 0}}, true) != nil {
 		t.Error("nothing was observed, and there are efficiencies")
 	}
-	if d := ofDevices([]DeviceShare{{100, 100, 100}, {50, 50, 50}}); *d != (DeviceFactors{1, 1, 1, 1}) {
+	if d := ofDevices([]deviceShare{{100, 100, 100}, {50, 50, 50}}); *d != (DeviceFactors{1, 1, 1, 1}) {
 		t.Errorf("%+v", d)
 	}
 }
@@ -27,21 +27,21 @@ func TestOfABalancedJob(t *testing.T) {
 // One of four ranks works f times as long as the others, who wait for it in operations that take no time.
 func TestOfOneSlowerRank(t *testing.T) {
 	for _, f := range []float64{1.5, 2, 10} {
-		got := Of([]Share{{100, 100 / f, 100}, {100, 100, 100}, {100, 100 / f, 100}, {100, 100 / f, 100}}, true)
+		got := factorsOf([]Share{{100, 100 / f, 100}, {100, 100, 100}, {100, 100 / f, 100}, {100, 100 / f, 100}}, true)
 		if want := (1 + 3/f) / 4; !near(got.LoadBalance, want) || got.Communication != 1 || *got.Serialization != 1 || !near(got.Parallel, want) {
 			t.Errorf("%g times as slow: %+v", f, got)
 		}
 	}
 	// Useful 60 of 100 on the busiest rank; without transfers the run would have taken 80.
-	got := Of([]Share{{100, 60, 80}, {100, 30, 75}}, true)
+	got := factorsOf([]Share{{100, 60, 80}, {100, 30, 75}}, true)
 	if !near(got.LoadBalance, 0.75) || !near(got.Communication, 0.6) || !near(*got.Transfer, 0.8) || !near(*got.Serialization, 0.75) || !near(got.Parallel, 0.45) {
 		t.Errorf("%+v", got)
 	}
-	if got := Of([]Share{{100, 60, 0}}, false); got.Transfer != nil || got.Serialization != nil || got.Communication != 0.6 {
+	if got := factorsOf([]Share{{100, 60, 0}}, false); got.Transfer != nil || got.Serialization != nil || got.Communication != 0.6 {
 		t.Errorf("%+v", got)
 	}
 	// A GPU computes 40 of 100, and is idle 30; the other one computes 20.
-	d := ofDevices([]DeviceShare{{100, 40, 70}, {100, 20, 80}})
+	d := ofDevices([]deviceShare{{100, 40, 70}, {100, 20, 80}})
 	if !near(d.LoadBalance, 0.75) || !near(d.Orchestration, 0.8) || !near(d.Communication, 0.5) || !near(d.Parallel, 0.3) {
 		t.Errorf("%+v", d)
 	}
@@ -51,15 +51,15 @@ func TestOfOneSlowerRank(t *testing.T) {
 func TestProducts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var ranks []Share
-		var gpus []DeviceShare
+		var gpus []deviceShare
 		for range rapid.IntRange(1, 20).Draw(t, "ranks") {
 			observed := rapid.Float64Range(1, 1e12).Draw(t, "observed")
 			useful := observed * rapid.Float64Range(0.001, 1).Draw(t, "useful")
 			ideal := useful + (observed-useful)*rapid.Float64Range(0, 1).Draw(t, "ideal")
 			ranks = append(ranks, Share{observed, useful, ideal})
-			gpus = append(gpus, DeviceShare{observed, useful, ideal})
+			gpus = append(gpus, deviceShare{observed, useful, ideal})
 		}
-		f := Of(ranks, true)
+		f := factorsOf(ranks, true)
 		if !near(f.Parallel, f.LoadBalance*f.Communication) || !near(f.Communication, *f.Serialization**f.Transfer) {
 			t.Fatalf("%+v", f)
 		}

@@ -53,7 +53,7 @@ func (c *Counter) Result(run *Run) *Result {
 	res := &Result{ByRank: []Row{}}
 	ideal := run.Compared > 0 && float64(run.NotCompared) <= mostUnknown*float64(run.Compared+run.NotCompared)
 	var shares []Share
-	var gpus []DeviceShare
+	var gpus []deviceShare
 	var operations, untimed uint64
 	for at, name := range run.Names {
 		r := c.ranks[at]
@@ -73,7 +73,7 @@ func (c *Counter) Result(run *Run) *Result {
 		shares = append(shares, share)
 		if t.kernels > 0 {
 			one.Computing, one.Active = &t.computing, &t.active
-			gpus = append(gpus, DeviceShare{float64(one.Observed), float64(t.computing), float64(t.active)})
+			gpus = append(gpus, deviceShare{float64(one.Observed), float64(t.computing), float64(t.active)})
 		}
 		res.ByRank = append(res.ByRank, one)
 	}
@@ -85,7 +85,7 @@ func (c *Counter) Result(run *Run) *Result {
 		res.NotKnown, res.ByRank = res.Untimed, []Row{} // what ranks did outside of operations is not known either
 		return res
 	default:
-		res.Ranks = Of(shares, ideal)
+		res.Ranks = factorsOf(shares, ideal)
 		if !ideal && res.Ranks != nil {
 			res.NotKnown = "serialization and transfer: too few operations have comparable times of their members; record all ranks with NCCL_OTF2_EVENTS=gpu"
 		}
@@ -105,7 +105,7 @@ func OfPhase(ranks []Share, timed, untimed uint64) *Factors {
 			return nil
 		}
 	}
-	return Of(ranks, false)
+	return factorsOf(ranks, false)
 }
 
 // untimedText says of how many launches it is not known how long they ran, and what to record where it is not known of any.

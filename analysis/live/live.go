@@ -118,7 +118,7 @@ type Follower struct {
 
 	shards   map[string]*liveShard // by path; nil before the first look
 	comms    map[otf2.CommRef]*liveComm
-	known    map[livePart]otf2.CommRef
+	known    map[shardComm]otf2.CommRef
 	assembly *analysis.Assembly
 	waits.Arrivals
 	rankOf map[liveUnit]int // numbers in the order in which ranks were first seen
@@ -136,8 +136,8 @@ type Follower struct {
 	asked    time.Time              // when they were looked for
 }
 
-// livePart is a communicator in a shard.
-type livePart struct {
+// shardComm is a communicator in a shard.
+type shardComm struct {
 	path string
 	comm int
 }
@@ -351,7 +351,7 @@ func doneOn(c *jobs.JobCommunicator) (n uint64) {
 // follow takes over what the shards' descriptions say.
 func (l *Follower) follow(j *jobs.Job) {
 	if !l.follows(j) {
-		l.shards, l.comms, l.known = make(map[string]*liveShard), make(map[otf2.CommRef]*liveComm), make(map[livePart]otf2.CommRef)
+		l.shards, l.comms, l.known = make(map[string]*liveShard), make(map[otf2.CommRef]*liveComm), make(map[shardComm]otf2.CommRef)
 		l.rankOf = make(map[liveUnit]int)
 		l.buckets = make(map[uint64]*liveBucket)
 		l.begin, l.newest, l.advanced = 0, 0, time.Time{}
@@ -397,7 +397,7 @@ func (l *Follower) communicator(c *jobs.JobCommunicator) *liveComm {
 			continue
 		}
 		for _, p := range r.Parts {
-			if known, ok := l.known[livePart{p.Path, p.Comm}]; ok {
+			if known, ok := l.known[shardComm{p.Path, p.Comm}]; ok {
 				ref = known
 			}
 		}
@@ -413,7 +413,7 @@ func (l *Follower) communicator(c *jobs.JobCommunicator) *liveComm {
 			continue
 		}
 		for _, p := range r.Parts {
-			l.known[livePart{p.Path, p.Comm}] = ref
+			l.known[shardComm{p.Path, p.Comm}] = ref
 		}
 	}
 	return lc

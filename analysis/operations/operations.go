@@ -44,14 +44,11 @@ type Report struct {
 // Row is a row of the table of operations.
 type Row = bandwidth.Row
 
-// Read reads all events of an archive and gives its summary, the operations with their times
+// Observe reads all events of an archive, shows an observer what it reads, and gives the archive's summary, the operations with their times
 // and bandwidths, the application's phases, and who waited for whom.
 //
 // Operations that the archive says were not recorded alike by all members are left out of everything
 // that compares members, and counted. The error is that of the archive's definitions only.
-func Read(a *otf2.Archive) (*Report, error) { return Observe(a, new(Observer)) }
-
-// Observe makes the report of Operations, and shows an observer what it reads.
 func Observe(a *otf2.Archive, see *Observer) (*Report, error) {
 	ps := analysis.PropertiesOf(a.Anchor)
 	comms := facts.Communicators(a.Defs)

@@ -117,7 +117,7 @@ func fillPart(p *Part, o *analysis.Operation, defs *otf2.Definitions, stretches 
 	}
 	sequence := o.Function
 	switch {
-	case o.Collective == nil && (o.Function == "Send" || o.Function == "Recv"):
+	case o.Collective == nil && facts.IsMessage(o.Function):
 		p.Peer, sequence = o.Peer, o.Sequence()
 		p.Sent, p.Received = o.Size, o.Size
 	case int64(o.Root) < int64(o.Communicator.Size()):

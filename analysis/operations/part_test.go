@@ -21,7 +21,7 @@ import (
 // What is passed on one by one adds up to the report.
 func TestPartsAddUpToTheReport(t *testing.T) {
 	a := jobtest.Open(t, archivetest.WithNetwork(t))
-	report, err := operations.Read(a)
+	report, err := operations.Observe(a, new(operations.Observer))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func TestPartsAddUpToTheReport(t *testing.T) {
 // Waits that are passed on are those that the report sums up, in the same order whatever the machine.
 func TestWaitsAddUpToTheReport(t *testing.T) {
 	a := jobtest.Open(t, archivetest.WithWaits(t))
-	report, err := operations.Read(a)
+	report, err := operations.Observe(a, new(operations.Observer))
 	if err != nil {
 		t.Fatal(err)
 	}

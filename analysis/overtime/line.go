@@ -38,13 +38,6 @@ type window struct {
 // NewLine makes a line for a number of ranks of the world.
 func NewLine(ranks int) *Line { return &Line{ranks: ranks, shift: narrowest} }
 
-// Extend makes the windows reach to a time.
-func (l *Line) Extend(t otf2.Timestamp) {
-	if l != nil {
-		l.at(t)
-	}
-}
-
 // Add takes a wait. Each window gets the part that is in it.
 func (l *Line) Add(begin otf2.Timestamp, waited uint64) {
 	if l == nil || waited == 0 {

@@ -126,7 +126,7 @@ func phaseJob(t testing.TB, run func(rank int, g *program)) *otf2.Archive {
 
 func phasesOf(t testing.TB, a *otf2.Archive) []phases.Row {
 	t.Helper()
-	r, err := operations.Read(a)
+	r, err := operations.Observe(a, new(operations.Observer))
 	if err != nil || len(r.Problems) > 0 {
 		t.Fatal(r, err)
 	}
@@ -214,7 +214,7 @@ func TestPhasesInTheReport(t *testing.T) {
 			{From: 10, To: 20, FromTime: t0 + 5001*us, ToTime: t0 + 5002*us}, {From: 30, FromTime: t0 + 5003*us},
 		}
 	})
-	r, err := operations.Read(a)
+	r, err := operations.Observe(a, new(operations.Observer))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +229,7 @@ func TestPhasesInTheReport(t *testing.T) {
 	}
 	r.Summary.Archive = "traces.otf2"
 	var b bytes.Buffer
-	if err := report.WriteText(r, &b); err != nil {
+	if err := report.WriteStyled(r, &b, report.Style{}); err != nil {
 		t.Fatal(err)
 	}
 	golden.Text(t, "testdata/phases.txt", b.String())

@@ -176,70 +176,90 @@ func (s *scoutNotices) replay(tracks []*scoutTrack, size func(otf2.CommRef) int)
 	if !found {
 		return nil
 	}
-	sent := make([]bool, len(s.sends))
-	waiting := make(map[noticeStep]int) // rank that waits for a send to be sent, or a receive to be posted
-	arrived := make(map[uint32][]int)
-	ready := make([]int, len(tracks))
+	r := noticeReplay{
+		scoutNotices: s, tracks: tracks, size: size,
+		sent: make([]bool, len(s.sends)), waiting: make(map[noticeStep]int), arrived: make(map[uint32][]int), ready: make([]int, len(tracks)),
+	}
 	for i := range tracks {
-		ready[i] = i
+		r.ready[i] = i
 	}
-	wake := func(w noticeStep) {
-		if rank, ok := waiting[w]; ok {
-			delete(waiting, w)
-			ready = append(ready, rank)
-		}
-	}
-	// do tells what the step waits for, if it does.
-	do := func(rank int, st noticeStep) (wait noticeStep, waits bool) {
-		switch st.kind {
-		case otf2.EventMpiSend:
-			sent[st.index] = true
-			wake(st)
-		case otf2.EventMpiIrecvRequest:
-			if st.index != noReceive {
-				s.receives[st.index].noticed = true
-				wake(st)
-			}
-		case otf2.EventMpiRecv:
-			if send := s.receives[st.index].send; send >= 0 && !sent[send] {
-				return noticeStep{otf2.EventMpiSend, uint32(send)}, true
-			}
-		case otf2.EventMpiIsendComplete:
-			if receive := s.sends[st.index].receive; s.late(st.index) && !s.receives[receive].noticed {
-				return noticeStep{otf2.EventMpiIrecvRequest, uint32(receive)}, true
-			}
-		case otf2.EventMpiCollectiveEnd:
-			members := append(arrived[st.index], rank)
-			if len(members) < size(otf2.CommRef(st.index)) {
-				arrived[st.index] = members
-				tracks[rank].notices.next++ // it goes on behind
-				return noticeStep{kind: otf2.EventMpiCollectiveEnd}, true
-			}
-			ready = append(ready, members[:len(members)-1]...)
-			delete(arrived, st.index)
-		}
-		return noticeStep{}, false
-	}
-	for len(ready) > 0 {
-		rank := ready[len(ready)-1]
-		ready = ready[:len(ready)-1]
-		q := &tracks[rank].notices
-		for q.next < len(q.steps) {
-			wait, waits := do(rank, q.steps[q.next])
-			if !waits {
-				q.next++
-				continue
-			}
-			if wait.kind != otf2.EventMpiCollectiveEnd {
-				waiting[wait] = rank
-			}
-			break
-		}
-	}
-	for wait, rank := range waiting {
+	r.run()
+	for wait, rank := range r.waiting {
 		if wait.kind == otf2.EventMpiIrecvRequest {
 			stuck = append(stuck, tracks[rank])
 		}
 	}
 	return stuck
+}
+
+// noticeReplay is how far the ranks have come.
+type noticeReplay struct {
+	*scoutNotices
+	tracks []*scoutTrack
+	size   func(otf2.CommRef) int
+
+	sent    []bool
+	waiting map[noticeStep]int // rank that waits for a send to be sent, or a receive to be posted
+	arrived map[uint32][]int   // ranks that wait in a communicator's collective
+	ready   []int              // ranks that can go on
+}
+
+// run lets ranks go on until none can.
+func (r *noticeReplay) run() {
+	for len(r.ready) > 0 {
+		rank := r.ready[len(r.ready)-1]
+		r.ready = r.ready[:len(r.ready)-1]
+		q := &r.tracks[rank].notices
+		for q.next < len(q.steps) {
+			wait, waits := r.do(rank, q.steps[q.next])
+			if !waits {
+				q.next++
+				continue
+			}
+			if wait.kind != otf2.EventMpiCollectiveEnd {
+				r.waiting[wait] = rank
+			}
+			break
+		}
+	}
+}
+
+// do takes a rank's step, and tells what it waits for, if it does.
+func (r *noticeReplay) do(rank int, st noticeStep) (wait noticeStep, waits bool) {
+	switch st.kind {
+	case otf2.EventMpiSend:
+		r.sent[st.index] = true
+		r.wake(st)
+	case otf2.EventMpiIrecvRequest:
+		if st.index != noReceive {
+			r.receives[st.index].noticed = true
+			r.wake(st)
+		}
+	case otf2.EventMpiRecv:
+		if send := r.receives[st.index].send; send >= 0 && !r.sent[send] {
+			return noticeStep{otf2.EventMpiSend, uint32(send)}, true
+		}
+	case otf2.EventMpiIsendComplete:
+		if receive := r.sends[st.index].receive; r.late(st.index) && !r.receives[receive].noticed {
+			return noticeStep{otf2.EventMpiIrecvRequest, uint32(receive)}, true
+		}
+	case otf2.EventMpiCollectiveEnd:
+		members := append(r.arrived[st.index], rank)
+		if len(members) < r.size(otf2.CommRef(st.index)) {
+			r.arrived[st.index] = members
+			r.tracks[rank].notices.next++ // it goes on behind
+			return noticeStep{kind: otf2.EventMpiCollectiveEnd}, true
+		}
+		r.ready = append(r.ready, members[:len(members)-1]...)
+		delete(r.arrived, st.index)
+	}
+	return noticeStep{}, false
+}
+
+// wake lets the rank go on that waits for a step.
+func (r *noticeReplay) wake(w noticeStep) {
+	if rank, ok := r.waiting[w]; ok {
+		delete(r.waiting, w)
+		r.ready = append(r.ready, rank)
+	}
 }

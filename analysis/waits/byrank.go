@@ -62,17 +62,6 @@ func (b *Blame) merge(o *Blame) {
 	}
 }
 
-// Culprit is the index of the rank that the others waited for most, −1 if nobody waited.
-func (ws *ByRank) Culprit() int {
-	best := -1
-	for i := range ws.Ranks {
-		if c := ws.Ranks[i].Caused; c > 0 && (best < 0 || c > ws.Ranks[best].Caused) {
-			best = i
-		}
-	}
-	return best
-}
-
 // startUpOf sums up the first collectives of communicators.
 func startUpOf(ranks []Rank, first []Arrival) StartUp {
 	s := StartUp{Collectives: uint64(len(first))}

@@ -64,9 +64,6 @@ type messagePlan struct {
 // Outside tells whether the message is not of what was selected.
 func (e *MessageEnd) Outside() bool { return e.outside }
 
-// groupedMessages is the operation of launches with several messages.
-const groupedMessages = "Send and Recv"
-
 // messageTable remembers ends of messages. Of those whose other end never comes it forgets the oldest.
 type messageTable struct{ young, old map[messageEndKey]MessageEnd }
 
@@ -88,7 +85,7 @@ func (w *Counter) Message(op *analysis.Operation) {
 	}
 	p.local.Outside = p.local.Outside && op.Local.Outside // a launch is what any of its messages is
 	if p.messages++; p.messages > 1 {
-		p.function, p.place.Grouped = named(op.Communicator, groupedMessages), true
+		p.function, p.place.Grouped = named(op.Communicator, facts.SendAndRecv), true
 	}
 	if op.Peer == op.Rank {
 		return // a copy on the GPU

@@ -35,6 +35,15 @@ func (n *NetworkRow) phase(p facts.NetPhase) *uint64 {
 	return [facts.NumNetPhases]*uint64{&n.SendGPU, &n.SendPeer, &n.SendNetwork, &n.RecvNetwork, &n.RecvFlush, &n.RecvGPU}[p]
 }
 
+// take adds what a location has.
+func (n *NetworkRow) take(r *rowState) {
+	for p := range r.times {
+		*n.phase(facts.NetPhase(p)) += r.times[p]
+	}
+	n.Phases += r.phases
+	n.Unfinished += r.unfinished
+}
+
 // NetworkPhases sums up the phases of network rows. A row is in one lane.
 type NetworkPhases struct {
 	defs    *otf2.Definitions
@@ -114,26 +123,9 @@ func (n *NetworkPhases) result() (all []NetworkRow, unknown uint64) {
 	if len(n.rows.All()) == 0 {
 		return all, 0
 	}
-	ranks := facts.NetworkRanks(n.defs)
-	home := make(map[otf2.LocationRef]*facts.Communicator)
-	for _, c := range facts.AllCommunicators(n.defs) {
-		if c.Network {
-			for l := range c.Ranks {
-				if _, several := home[l]; several { // one after the other: which of them a phase was of is not told
-					home[l] = nil
-				} else {
-					home[l] = c
-				}
-			}
-		}
-	}
-	type key struct {
-		comm otf2.CommRef
-		rank int
-		by   otf2.LocationGroupRef
-	}
-	index := make(map[key]int)
-	awaited := make(map[key]uint64)
+	ranks, home := facts.NetworkRanks(n.defs), n.homes()
+	index := make(map[networkKey]int)
+	awaited := make(map[networkKey]uint64)
 	for l, r := range n.rows.All() {
 		c, rank := home[l], -1
 		if v, ok := ranks[l]; ok {
@@ -147,40 +139,69 @@ func (n *NetworkPhases) result() (all []NetworkRow, unknown uint64) {
 			}
 			c = &facts.Communicator{Ref: otf2.UndefinedComm, Name: ""}
 		}
-		process := otf2.UndefinedLocationGroup
-		if d := n.defs.Location(l); d != nil {
-			process = analysis.ProcessOf(n.defs, d.Group)
-		}
-		k := key{c.Ref, rank, process}
+		k := networkKey{c.Ref, rank, n.processOf(l)}
 		at, known := index[k]
 		if !known {
 			at = len(all)
 			index[k] = at
-			w := NetworkRow{Communicator: networkOf(n.defs, c), Comm: c.Ref, CommRank: rank, Host: analysis.HostOf(n.defs, process)}
-			if g := n.defs.LocationGroup(process); g != nil {
-				w.Rank = n.defs.String(g.Name)
-			}
-			all = append(all, w)
+			all = append(all, n.named(c, k))
 		}
-		w := &all[at]
-		for p := range r.times {
-			*w.phase(facts.NetPhase(p)) += r.times[p]
-		}
-		w.Phases += r.phases
-		w.Unfinished += r.unfinished
+		all[at].take(r)
 		for peer, ns := range r.peerWaits {
-			awaited[key{c.Ref, peer, 0}] += ns
+			awaited[networkKey{c.Ref, peer, 0}] += ns
 		}
 	}
 	slices.SortFunc(all, func(a, b NetworkRow) int {
 		return cmp.Or(cmp.Compare(a.Comm, b.Comm), cmp.Compare(a.CommRank, b.CommRank), cmp.Compare(a.Rank, b.Rank))
 	})
 	for i := range all { // a rank may have several rows with PXN: the first of them has it
-		k := key{all[i].Comm, all[i].CommRank, 0}
+		k := networkKey{all[i].Comm, all[i].CommRank, 0}
 		all[i].AwaitedBy = awaited[k]
 		delete(awaited, k)
 	}
 	return all, unknown
+}
+
+// networkKey is a rank of a communicator, and the process that moved its data.
+type networkKey struct {
+	comm otf2.CommRef
+	rank int
+	by   otf2.LocationGroupRef
+}
+
+// homes are the communicators of the networks' locations; nil where one location served several, one after the other: which of them a phase was
+// of is not told.
+func (n *NetworkPhases) homes() map[otf2.LocationRef]*facts.Communicator {
+	home := make(map[otf2.LocationRef]*facts.Communicator)
+	for _, c := range facts.AllCommunicators(n.defs) {
+		if !c.Network {
+			continue
+		}
+		for l := range c.Ranks {
+			if _, several := home[l]; several {
+				home[l] = nil
+			} else {
+				home[l] = c
+			}
+		}
+	}
+	return home
+}
+
+func (n *NetworkPhases) processOf(l otf2.LocationRef) otf2.LocationGroupRef {
+	if d := n.defs.Location(l); d != nil {
+		return analysis.ProcessOf(n.defs, d.Group)
+	}
+	return otf2.UndefinedLocationGroup
+}
+
+// named is a row without figures.
+func (n *NetworkPhases) named(c *facts.Communicator, k networkKey) NetworkRow {
+	w := NetworkRow{Communicator: networkOf(n.defs, c), Comm: c.Ref, CommRank: k.rank, Host: analysis.HostOf(n.defs, k.by)}
+	if g := n.defs.LocationGroup(k.by); g != nil {
+		w.Rank = n.defs.String(g.Name)
+	}
+	return w
 }
 
 // networkOf names the communicator that a network belongs to.

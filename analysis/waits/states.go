@@ -759,14 +759,3 @@ func (w *States) Explain(r *causes.Result) {
 		}
 	}
 }
-
-// Culprit is the index of the rank that the others waited for most, −1 if nobody waited.
-func (w *States) Culprit() int {
-	best := -1
-	for i := range w.Ranks {
-		if c := w.Ranks[i].Caused; c > 0 && (best < 0 || c > w.Ranks[best].Caused) {
-			best = i
-		}
-	}
-	return best
-}

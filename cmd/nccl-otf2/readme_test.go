@@ -11,14 +11,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/config"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 )
 
 const readme = "../../README.md"
-
-// TestREADMEHasTheSettings keeps the settings table of the README equal to package config's.
-func TestREADMEHasTheSettings(t *testing.T) { golden.Section(t, readme, "settings", config.Markdown()) }
 
 // TestREADMEHasTheDemo keeps the example in the README equal to what the demo prints, and the answer at its top equal to that of the example.
 func TestREADMEHasTheDemo(t *testing.T) {

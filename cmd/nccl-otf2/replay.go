@@ -128,10 +128,8 @@ func play(out io.Writer, o *replayOptions, name string) error {
 		return fmt.Errorf("replay of %s: %w", rec.Name, err)
 	}
 	starts := 0
-	for _, p := range res.Processes {
-		for _, n := range p.Report.Delivered.Starts {
-			starts += n
-		}
+	for _, n := range res.Total().Delivered.Starts {
+		starts += n
 	}
 	printable.Fprintf(out, "replayed %s: NCCL %s, %s, %s\n", rec.Name, rec.Run.NCCL,
 		count(len(res.Processes), "process", "processes"), count(starts, "event", "events")+" of NCCL")

@@ -65,42 +65,13 @@ much as the archive has.`,
 			return exactly("an experiment directory or archive")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			switch {
-			case q.serve && q.output != "":
-				return usagef("--serve writes no file: omit --output")
-			case !q.serve && cmd.Flags().Changed("port"):
-				return usagef("--port is for --serve")
-			case q.serve && len(args) == 2:
-				return usagef("--serve is for one run: leave it out, or serve each by itself")
-			}
-			if err := q.spec.Check(); err != nil {
-				return usagef("%v", err)
+			if err := q.check(len(args), cmd.Flags().Changed("port")); err != nil {
+				return err
 			}
 			if len(args) == 2 {
 				return timelinesBeside(cmd, &q, args)
 			}
-			a, damage := openArchive(args[0])
-			if a == nil {
-				return damage
-			}
-			defer a.Close()
-			p := newProgress()
-			run, err := readRun(a, damage, q.spec, p)
-			if err != nil {
-				return err
-			}
-			defer run.Close()
-			d, opts := run.Data, run.Options
-			if q.serve {
-				return serveTimeline(cmd, d, opts, q.port, p)
-			}
-			output := cmp.Or(q.output, filepath.Join(filepath.Dir(a.Path()), timelineFile))
-			err = writeTimeline(d, output, opts)
-			p.done()
-			if err != nil {
-				return err
-			}
-			return announceTimeline(cmd.OutOrStdout(), d, output, q.spec)
+			return makeTimeline(cmd, &q, args[0])
 		},
 	}
 	cmd.Flags().StringVarP(&q.output, "output", "o", "", "file to write (default: "+timelineFile+" beside the archive; of two "+besideFile+" beside the first)")
@@ -108,6 +79,48 @@ much as the archive has.`,
 	cmd.Flags().BoolVar(&q.serve, "serve", false, "write no file; serve the page from this machine, until interrupted")
 	cmd.Flags().IntVar(&q.port, "port", 0, "port for --serve (0: any free port)")
 	return cmd
+}
+
+// check finds flags that contradict each other.
+func (q *timelineRequest) check(runs int, port bool) error {
+	switch {
+	case q.serve && q.output != "":
+		return usagef("--serve writes no file: omit --output")
+	case !q.serve && port:
+		return usagef("--port is for --serve")
+	case q.serve && runs == 2:
+		return usagef("--serve is for one run: leave it out, or serve each by itself")
+	}
+	if err := q.spec.Check(); err != nil {
+		return usagef("%v", err)
+	}
+	return nil
+}
+
+// makeTimeline writes or serves the page of one run.
+func makeTimeline(cmd *cobra.Command, q *timelineRequest, path string) error {
+	a, damage := openArchive(path)
+	if a == nil {
+		return damage
+	}
+	defer a.Close()
+	p := newProgress()
+	run, err := readRun(a, damage, q.spec, p)
+	if err != nil {
+		return err
+	}
+	defer run.Close()
+	d, opts := run.Data, run.Options
+	if q.serve {
+		return serveTimeline(cmd, d, opts, q.port, p)
+	}
+	output := cmp.Or(q.output, filepath.Join(filepath.Dir(a.Path()), timelineFile))
+	err = writeTimeline(d, output, opts)
+	p.done()
+	if err != nil {
+		return err
+	}
+	return announceTimeline(cmd.OutOrStdout(), d, output, q.spec)
 }
 
 // announceTimeline says where the page is, and what is in it.

@@ -5,7 +5,6 @@
 package hidden
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 )
@@ -198,35 +197,4 @@ func Used(all []Traffic) string {
 		}
 	}
 	return strings.Join(names, "; ")
-}
-
-// Markdown is the table for the documentation.
-func Markdown() string {
-	var b strings.Builder
-	b.WriteString("| what is not reported | of | why, and what is there | what helps |\n|---|---|---|---|\n")
-	for i := range table {
-		r := &table[i]
-		cure := r.Cure
-		if cure == "" {
-			cure = "–"
-		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", r.What, r.where(), r.Why, cure)
-	}
-	return b.String()
-}
-
-// where words the libraries and releases of a row.
-func (r *row) where() string {
-	library := r.library
-	if library == "" {
-		library = "NCCL, RCCL"
-	}
-	if r.from == 0 {
-		return library
-	}
-	release := fmt.Sprintf("%d.%d", r.from/10000, r.from/100%100)
-	if patch := r.from % 100; patch != 0 {
-		release += fmt.Sprintf(".%d", patch)
-	}
-	return library + " from " + release + " on"
 }

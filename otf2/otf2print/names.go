@@ -200,83 +200,113 @@ func appendFlags(b []byte, enum string, v uint64) []byte {
 	return append(b, '}')
 }
 
-// add takes a definition's name into the tables.
+// named says how definitions of a kind get their names: from a string of theirs, which most have, or composed of others' names.
+var named = map[otf2.DefKind]func(n *names, i int){
+	otf2.DefString:   func(n *names, i int) { n.call(spaceString, uint64(n.defs.Strings[i].Self), n.defs.Strings[i].Text) },
+	otf2.DefParadigm: func(n *names, i int) { n.paradigms[n.defs.Paradigms[i].Paradigm] = n.text(n.defs.Paradigms[i].Name) },
+	otf2.DefGroup:    (*names).group,
+
+	otf2.DefIoParadigm: func(n *names, i int) {
+		n.name(spaceIoParadigm, uint64(n.defs.IoParadigms[i].Self), n.defs.IoParadigms[i].Name)
+	},
+	otf2.DefAttribute: func(n *names, i int) {
+		n.name(spaceAttribute, uint64(n.defs.Attributes[i].Self), n.defs.Attributes[i].Name)
+	},
+	otf2.DefLocationGroup: func(n *names, i int) {
+		n.name(spaceLocationGroup, uint64(n.defs.LocationGroups[i].Self), n.defs.LocationGroups[i].Name)
+	},
+	otf2.DefLocation: func(n *names, i int) {
+		n.name(spaceLocation, uint64(n.defs.Locations[i].Self), n.defs.Locations[i].Name)
+	},
+	otf2.DefRegion: func(n *names, i int) { n.name(spaceRegion, uint64(n.defs.Regions[i].Self), n.defs.Regions[i].Name) },
+	otf2.DefMetricMember: func(n *names, i int) {
+		n.name(spaceMetricMember, uint64(n.defs.MetricMembers[i].Self), n.defs.MetricMembers[i].Name)
+	},
+	otf2.DefComm:      func(n *names, i int) { n.name(spaceComm, uint64(n.defs.Comms[i].Self), n.defs.Comms[i].Name) },
+	otf2.DefInterComm: func(n *names, i int) { n.name(spaceComm, uint64(n.defs.InterComms[i].Self), n.defs.InterComms[i].Name) },
+	otf2.DefParameter: func(n *names, i int) {
+		n.name(spaceParameter, uint64(n.defs.Parameters[i].Self), n.defs.Parameters[i].Name)
+	},
+	otf2.DefRmaWin: func(n *names, i int) { n.name(spaceRmaWin, uint64(n.defs.RmaWins[i].Self), n.defs.RmaWins[i].Name) },
+	otf2.DefCartDimension: func(n *names, i int) {
+		n.name(spaceCartDimension, uint64(n.defs.CartDimensions[i].Self), n.defs.CartDimensions[i].Name)
+	},
+	otf2.DefCartTopology: func(n *names, i int) {
+		n.name(spaceCartTopology, uint64(n.defs.CartTopologies[i].Self), n.defs.CartTopologies[i].Name)
+	},
+	otf2.DefInterruptGenerator: func(n *names, i int) {
+		n.name(spaceInterruptGenerator, uint64(n.defs.InterruptGenerators[i].Self), n.defs.InterruptGenerators[i].Name)
+	},
+
+	otf2.DefCallsite:       func(n *names, i int) { n.nameless(spaceCallsite, uint64(n.defs.Callsites[i].Self)) },
+	otf2.DefCallpath:       func(n *names, i int) { n.nameless(spaceCallpath, uint64(n.defs.Callpaths[i].Self)) },
+	otf2.DefMetricClass:    func(n *names, i int) { n.nameless(spaceMetric, uint64(n.defs.MetricClasses[i].Self)) },
+	otf2.DefMetricInstance: func(n *names, i int) { n.nameless(spaceMetric, uint64(n.defs.MetricInstances[i].Self)) },
+
+	otf2.DefSystemTreeNode:     (*names).systemTreeNode,
+	otf2.DefSourceCodeLocation: (*names).sourceCodeLocation,
+	otf2.DefCallingContext:     (*names).callingContext,
+	otf2.DefIoRegularFile:      func(n *names, i int) { n.file("file://", n.defs.IoRegularFiles[i].Self, n.defs.IoRegularFiles[i].Name) },
+	otf2.DefIoDirectory: func(n *names, i int) {
+		n.file("directory://", n.defs.IoDirectories[i].Self, n.defs.IoDirectories[i].Name)
+	},
+	otf2.DefIoHandle: (*names).ioHandle,
+}
+
+// add takes a definition's name into the tables; i counts the definitions of its kind.
 func (n *names) add(kind otf2.DefKind, i int) {
-	d := n.defs
-	str := func(ref otf2.StringRef) string { return n.raw(spaceString, uint64(ref)) }
-	switch kind {
-	case otf2.DefString:
-		n.call(spaceString, uint64(d.Strings[i].Self), d.Strings[i].Text)
-	case otf2.DefParadigm:
-		n.paradigms[d.Paradigms[i].Paradigm] = str(d.Paradigms[i].Name)
-	case otf2.DefIoParadigm:
-		n.name(spaceIoParadigm, uint64(d.IoParadigms[i].Self), d.IoParadigms[i].Name)
-	case otf2.DefAttribute:
-		n.name(spaceAttribute, uint64(d.Attributes[i].Self), d.Attributes[i].Name)
-	case otf2.DefSystemTreeNode:
-		v := &d.SystemTreeNodes[i]
-		n.call(spaceSystemTreeNode, uint64(v.Self), str(v.Class)+"::"+str(v.Name))
-	case otf2.DefLocationGroup:
-		n.name(spaceLocationGroup, uint64(d.LocationGroups[i].Self), d.LocationGroups[i].Name)
-	case otf2.DefLocation:
-		n.name(spaceLocation, uint64(d.Locations[i].Self), d.Locations[i].Name)
-	case otf2.DefRegion:
-		n.name(spaceRegion, uint64(d.Regions[i].Self), d.Regions[i].Name)
-	case otf2.DefCallsite:
-		n.name(spaceCallsite, uint64(d.Callsites[i].Self), otf2.UndefinedString)
-	case otf2.DefCallpath:
-		n.name(spaceCallpath, uint64(d.Callpaths[i].Self), otf2.UndefinedString)
-	case otf2.DefGroup:
-		v := &d.Groups[i]
-		n.name(spaceGroup, uint64(v.Self), v.Name)
-		if v.Type == otf2.GroupTypeCommLocations {
-			n.world[v.Paradigm] = v
-		}
-	case otf2.DefMetricMember:
-		n.name(spaceMetricMember, uint64(d.MetricMembers[i].Self), d.MetricMembers[i].Name)
-	case otf2.DefMetricClass:
-		n.name(spaceMetric, uint64(d.MetricClasses[i].Self), otf2.UndefinedString)
-	case otf2.DefMetricInstance:
-		n.name(spaceMetric, uint64(d.MetricInstances[i].Self), otf2.UndefinedString)
-	case otf2.DefComm:
-		n.name(spaceComm, uint64(d.Comms[i].Self), d.Comms[i].Name)
-	case otf2.DefInterComm:
-		n.name(spaceComm, uint64(d.InterComms[i].Self), d.InterComms[i].Name)
-	case otf2.DefParameter:
-		n.name(spaceParameter, uint64(d.Parameters[i].Self), d.Parameters[i].Name)
-	case otf2.DefRmaWin:
-		n.name(spaceRmaWin, uint64(d.RmaWins[i].Self), d.RmaWins[i].Name)
-	case otf2.DefCartDimension:
-		n.name(spaceCartDimension, uint64(d.CartDimensions[i].Self), d.CartDimensions[i].Name)
-	case otf2.DefCartTopology:
-		n.name(spaceCartTopology, uint64(d.CartTopologies[i].Self), d.CartTopologies[i].Name)
-	case otf2.DefSourceCodeLocation:
-		v := &d.SourceCodeLocations[i]
-		n.call(spaceSourceCodeLocation, uint64(v.Self), str(v.File)+":"+strconv.FormatInt(int64(int32(v.LineNumber)), 10))
-	case otf2.DefCallingContext:
-		v := &d.CallingContexts[i]
-		name := "UNDEFINED"
-		if e := n.tables[spaceRegion].get(uint64(v.Region)); e.known {
-			name = e.name
-		}
-		if line := n.raw(spaceSourceCodeLocation, uint64(v.SourceCodeLocation)); line != "" {
-			name += "@" + path.Base(line)
-		}
-		n.call(spaceCallingContext, uint64(v.Self), name)
-	case otf2.DefInterruptGenerator:
-		n.name(spaceInterruptGenerator, uint64(d.InterruptGenerators[i].Self), d.InterruptGenerators[i].Name)
-	case otf2.DefIoRegularFile:
-		n.call(spaceIoFile, uint64(d.IoRegularFiles[i].Self), "file://"+str(d.IoRegularFiles[i].Name))
-	case otf2.DefIoDirectory:
-		n.call(spaceIoFile, uint64(d.IoDirectories[i].Self), "directory://"+str(d.IoDirectories[i].Name))
-	case otf2.DefIoHandle:
-		v := &d.IoHandles[i]
-		if str(v.Name) != "" {
-			n.name(spaceIoHandle, uint64(v.Self), v.Name)
-		} else {
-			n.call(spaceIoHandle, uint64(v.Self), "["+n.raw(spaceIoParadigm, uint64(v.IoParadigm))+"]"+n.raw(spaceIoFile, uint64(v.File)))
-		}
+	if take := named[kind]; take != nil {
+		take(n, i)
 	}
+}
+
+// text is what a string definition has, empty if there is none.
+func (n *names) text(ref otf2.StringRef) string { return n.raw(spaceString, uint64(ref)) }
+
+// nameless defines id of a kind that has no names.
+func (n *names) nameless(s space, id uint64) { n.name(s, id, otf2.UndefinedString) }
+
+func (n *names) group(i int) {
+	g := &n.defs.Groups[i]
+	n.name(spaceGroup, uint64(g.Self), g.Name)
+	if g.Type == otf2.GroupTypeCommLocations {
+		n.world[g.Paradigm] = g
+	}
+}
+
+func (n *names) systemTreeNode(i int) {
+	v := &n.defs.SystemTreeNodes[i]
+	n.call(spaceSystemTreeNode, uint64(v.Self), n.text(v.Class)+"::"+n.text(v.Name))
+}
+
+func (n *names) sourceCodeLocation(i int) {
+	v := &n.defs.SourceCodeLocations[i]
+	n.call(spaceSourceCodeLocation, uint64(v.Self), n.text(v.File)+":"+strconv.FormatInt(int64(int32(v.LineNumber)), 10))
+}
+
+func (n *names) callingContext(i int) {
+	v := &n.defs.CallingContexts[i]
+	name := "UNDEFINED"
+	if e := n.tables[spaceRegion].get(uint64(v.Region)); e.known {
+		name = e.name
+	}
+	if line := n.raw(spaceSourceCodeLocation, uint64(v.SourceCodeLocation)); line != "" {
+		name += "@" + path.Base(line)
+	}
+	n.call(spaceCallingContext, uint64(v.Self), name)
+}
+
+func (n *names) file(kind string, self otf2.IoFileRef, name otf2.StringRef) {
+	n.call(spaceIoFile, uint64(self), kind+n.text(name))
+}
+
+func (n *names) ioHandle(i int) {
+	v := &n.defs.IoHandles[i]
+	if n.text(v.Name) != "" {
+		n.name(spaceIoHandle, uint64(v.Self), v.Name)
+		return
+	}
+	n.call(spaceIoHandle, uint64(v.Self), "["+n.raw(spaceIoParadigm, uint64(v.IoParadigm))+"]"+n.raw(spaceIoFile, uint64(v.File)))
 }
 
 // complete takes in all definitions.

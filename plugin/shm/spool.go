@@ -64,11 +64,11 @@ func OpenSpool(r io.Reader, size int64) (*Spool, error) {
 	kind, err := s.frame()
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("spool file: %w", err)
+		return nil, fmt.Errorf("raw file: %w", err)
 	case kind == 0:
-		return nil, fmt.Errorf("spool file: %w: %s", ErrCorrupt, s.cut)
+		return nil, fmt.Errorf("raw file: %w: %s", ErrCorrupt, s.cut)
 	case kind != frameHeaderKind:
-		return nil, fmt.Errorf("spool file: %w: it begins with a frame of kind %d", ErrCorrupt, kind)
+		return nil, fmt.Errorf("raw file: %w: it begins with a frame of kind %d", ErrCorrupt, kind)
 	}
 	s.clocks = [3]ClockTuple{s.header.Created, s.header.Created, s.header.Created}
 	return s, nil
@@ -115,7 +115,7 @@ func (s *Spool) Refresh() (Round, error) {
 	for !s.ended {
 		kind, err := s.frame()
 		if err != nil {
-			return Round{}, fmt.Errorf("spool file: %w", err)
+			return Round{}, fmt.Errorf("raw file: %w", err)
 		}
 		switch kind {
 		case 0:

@@ -119,6 +119,6 @@ func (s *SpoolWriter) frame(kind uint32, index, at uint64, body []byte) {
 
 func (s *SpoolWriter) fail(err error) {
 	if s.err == nil && err != nil {
-		s.err = fmt.Errorf("spool file: %w", err)
+		s.err = fmt.Errorf("raw file: %w", err)
 	}
 }

@@ -24,7 +24,7 @@ import (
 //	                 accelerator  the ranks of communicators on a GPU, and its streams
 //
 // Names say what a location is in all runs alike: processes are numbered in world order, communicators named by the user's name
-// and the places of their members among all ranks. Communicators of one name that are there at one time are numbered; those that
+// and the byName of their members among all ranks. Communicators of one name that are there at one time are numbered; those that
 // come after another one is gone share its location.
 type system struct {
 	nodes      []cube.SystemTreeNode
@@ -36,8 +36,8 @@ type system struct {
 	topologies []cube.Topology
 }
 
-// place is a location in the making: a name in a group.
-type place struct {
+// namedLocation is a location in the making: a name in a group.
+type namedLocation struct {
 	group otf2.LocationGroupRef
 	order int // of its kind
 	typ   cube.LocationType
@@ -49,14 +49,14 @@ var kindOrder = map[experiment.LocationKind]int{experiment.KindThread: 0, experi
 
 func newSystem(defs *otf2.Definitions, rows map[otf2.LocationRef]*rowSum) *system {
 	s := &system{ids: make(map[otf2.LocationRef]cube.LocationID), comms: nameCommunicators(defs, rows)}
-	places := make(map[place][]otf2.LocationRef)
+	byName := make(map[namedLocation][]otf2.LocationRef)
 	seen := make(map[otf2.LocationGroupRef]bool)
 	for ref, r := range rows {
-		pl := place{group: groupOf(defs, ref), order: kindOrder[r.Kind], name: s.rowName(defs, ref, &r.Row)}
+		pl := namedLocation{group: groupOf(defs, ref), order: kindOrder[r.Kind], name: s.rowName(defs, ref, &r.Row)}
 		if d := defs.Location(ref); d != nil && d.Type == otf2.LocationTypeAcceleratorStream {
 			pl.typ = cube.LocationStream
 		}
-		places[pl] = append(places[pl], ref)
+		byName[pl] = append(byName[pl], ref)
 		seen[pl.group] = true
 	}
 	hosts := s.defineNodes(defs)
@@ -98,21 +98,21 @@ func newSystem(defs *otf2.Definitions, rows map[otf2.LocationRef]*rowSum) *syste
 			s.groups = append(s.groups, out)
 		}
 	}
-	s.defineLocations(places, groups)
+	s.defineLocations(byName, groups)
 	s.defineTopologies(rows)
 	return s
 }
 
 // defineLocations numbers the locations, group by group.
-func (s *system) defineLocations(places map[place][]otf2.LocationRef, groups map[otf2.LocationGroupRef]cube.LocationGroupID) {
+func (s *system) defineLocations(byName map[namedLocation][]otf2.LocationRef, groups map[otf2.LocationGroupRef]cube.LocationGroupID) {
 	type entry struct {
-		place
+		namedLocation
 		in   cube.LocationGroupID
 		refs []otf2.LocationRef
 	}
 	var all []entry
 	used := make(map[cube.LocationGroupID]bool)
-	for pl, refs := range places {
+	for pl, refs := range byName {
 		in, ok := groups[pl.group]
 		if !ok { // an accelerator of nobody's: its process is the first
 			in = 0
@@ -122,7 +122,7 @@ func (s *system) defineLocations(places map[place][]otf2.LocationRef, groups map
 	}
 	for i := range s.groups {
 		if id := cube.LocationGroupID(i); !used[id] {
-			all = append(all, entry{place: place{name: "no data"}, in: id})
+			all = append(all, entry{namedLocation: namedLocation{name: "no data"}, in: id})
 		}
 	}
 	slices.SortFunc(all, func(x, y entry) int {

@@ -47,8 +47,8 @@ type Plan interface {
 // Links are the kernels that are linked to a plan.
 type Links struct{ kernels []*Activity }
 
-// Linked tells whether there are any.
-func (l *Links) Linked() bool { return len(l.kernels) > 0 }
+// linked tells whether there are any.
+func (l *Links) linked() bool { return len(l.kernels) > 0 }
 
 // Keep keeps a launch for what CUPTI will tell of it.
 func (g *Recorder) Keep(l *Launch) { g.launches.Put(l.Handle, l) }

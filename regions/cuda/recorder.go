@@ -32,8 +32,8 @@ type Recorder struct {
 	correlator *cupti.Correlator[*Activity]
 	times      times
 
-	rows      map[Stream]*row
-	order     []*row         // the same, as they came
+	rows      map[Stream]*streamRows
+	order     []*streamRows  // the same, as they came
 	locations int            // of rows
 	held      int            // activities in rows
 	written   uint64         // when rows were written last: what was due then is gone
@@ -58,7 +58,7 @@ const (
 func New(t Timeline, opts Options) *Recorder {
 	g := &Recorder{
 		opts: opts, timeline: t, functions: make(map[string]bool), launches: bounded.New[*Launch](firstLaunches),
-		rows: make(map[Stream]*row), devices: make(map[uint32]int), contexts: make(map[uint32]uint32), replays: newReplays(),
+		rows: make(map[Stream]*streamRows), devices: make(map[uint32]int), contexts: make(map[uint32]uint32), replays: newReplays(),
 	}
 	for _, f := range opts.Functions {
 		g.functions[f] = true

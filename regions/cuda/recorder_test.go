@@ -132,7 +132,7 @@ func TestKernelOfALaunch(t *testing.T) {
 		t.Errorf("the sources are %d ns apart", ns)
 	}
 	Written(p, l)
-	if p.links.Linked() {
+	if p.links.linked() {
 		t.Error("a written plan has links")
 	}
 	j.expect(t, "3:9+0 "+allReduce+" 1020000 1050000 launch=7 plan=20 operation=21")

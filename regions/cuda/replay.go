@@ -88,7 +88,7 @@ func (g *Recorder) Replayed(p Plan) {
 
 // LinkReplay links a replayed plan; by the times of its stamps, if they are believed, as long as all kernels that ran then are still here.
 func (g *Recorder) LinkReplay(p Plan, when gpuclock.Interval, stamped bool) {
-	if p.Links().Linked() { // with another plan of its launch
+	if p.Links().linked() { // with another plan of its launch
 		return
 	}
 	linked := false
@@ -160,7 +160,7 @@ func (g *Recorder) linkByOrder(p Plan) bool {
 			return false
 		}
 		once[q.Captured()] = true
-		if l := q.Links(); l.Linked() && l.kernels[0] != a || a.claimed && a.planID != q.ID() {
+		if l := q.Links(); l.linked() && l.kernels[0] != a || a.claimed && a.planID != q.ID() {
 			return false
 		}
 	}

@@ -67,23 +67,23 @@ func (a *Activity) LinkedTo() (launch, plan, operation uint64) {
 	return l.Handle, l.planID, l.operation
 }
 
-// row is a stream. What begins before the one before has ended (kernels of parallel branches of a graph, or launched to overlap) stands on
-// a further lane.
-type row struct {
+// streamRows are the rows of a stream. What begins before the one before has ended (kernels of parallel branches of a graph, or launched to overlap) stands on
+// a further row.
+type streamRows struct {
 	id    Stream
 	queue activityQueue
 	last  uint64 // beginning of the last one written
-	lanes []lane
+	rows  []drawnRow
 }
 
-// lane is one row of the timeline.
-type lane struct {
+// drawnRow is one of them on the timeline.
+type drawnRow struct {
 	row Row
 	end uint64
 }
 
 const (
-	maxLanes = 4
+	maxRowsOfStream = 4
 	// MaxRows bounds the rows: each is a file.
 	MaxRows = 1024
 	// stepNs is by how much activities that follow each other may seem to overlap: stamps have steps of 32 ns.
@@ -131,7 +131,7 @@ func (g *Recorder) placeTimed(a *Activity) error {
 	a.begin, a.end, a.off, a.timed = begin, max(begin, end), max(off, more), true
 	r := g.rows[a.Stream]
 	if r == nil {
-		r = &row{id: a.Stream}
+		r = &streamRows{id: a.Stream}
 		g.rows[a.Stream] = r
 		g.order = append(g.order, r)
 	}
@@ -161,9 +161,9 @@ func (g *Recorder) writeRows(now uint64) {
 	if now != noTime {
 		g.written = now
 	}
-	g.order = slices.DeleteFunc(g.order, func(r *row) bool {
+	g.order = slices.DeleteFunc(g.order, func(r *streamRows) bool {
 		g.writeRow(r, now)
-		if len(r.queue) > 0 || len(r.lanes) > 0 {
+		if len(r.queue) > 0 || len(r.rows) > 0 {
 			return false
 		}
 		delete(g.rows, r.id) // there was no place for it
@@ -171,7 +171,7 @@ func (g *Recorder) writeRows(now uint64) {
 	})
 }
 
-func (g *Recorder) writeRow(r *row, now uint64) {
+func (g *Recorder) writeRow(r *streamRows, now uint64) {
 	for len(r.queue) > 0 {
 		a := r.queue[0]
 		if now != noTime && now < max(a.arrived, a.end)+g.opts.Hold {
@@ -190,7 +190,7 @@ func (g *Recorder) writeRow(r *row, now uint64) {
 }
 
 // write draws an activity.
-func (g *Recorder) write(r *row, a *Activity) {
+func (g *Recorder) write(r *streamRows, a *Activity) {
 	if a.beforeLaunch() {
 		g.counts[countBeforeLaunch]++
 	}
@@ -209,44 +209,44 @@ func (g *Recorder) write(r *row, a *Activity) {
 		begin = r.last
 	}
 	r.last = begin
-	if l := g.laneFor(id, r, begin); l != nil {
+	if l := g.rowFor(id, r, begin); l != nil {
 		l.end = l.row.Draw(a, begin)
 	}
 }
 
-// laneFor finds a lane that is free from a time on; the first to be free if there are too many. nil if
+// rowFor finds a row that is free from a time on; the first to be free if there are too many. nil if
 // there can be none.
-func (g *Recorder) laneFor(id Stream, r *row, begin uint64) *lane {
+func (g *Recorder) rowFor(id Stream, r *streamRows, begin uint64) *drawnRow {
 	first := 0
-	for i := range r.lanes {
-		if r.lanes[i].end <= begin+stepNs {
+	for i := range r.rows {
+		if r.rows[i].end <= begin+stepNs {
 			if i > 0 {
 				g.counts[countOverlaps]++
 			}
-			return &r.lanes[i]
+			return &r.rows[i]
 		}
-		if r.lanes[i].end < r.lanes[first].end {
+		if r.rows[i].end < r.rows[first].end {
 			first = i
 		}
 	}
-	if len(r.lanes) > 0 {
+	if len(r.rows) > 0 {
 		g.counts[countOverlaps]++
 	}
-	if len(r.lanes) >= maxLanes {
+	if len(r.rows) >= maxRowsOfStream {
 		g.counts[countMoved]++
-		return &r.lanes[first]
+		return &r.rows[first]
 	}
 	if g.locations >= MaxRows {
 		g.counts[countNoRow]++
 		return nil
 	}
 	g.locations++
-	made := g.timeline.Row(id, len(r.lanes), g.gpuOf(id.Device), g.further(id))
+	made := g.timeline.Row(id, len(r.rows), g.gpuOf(id.Device), g.further(id))
 	if made == nil {
 		return nil
 	}
-	r.lanes = append(r.lanes, lane{row: made})
-	return &r.lanes[len(r.lanes)-1]
+	r.rows = append(r.rows, drawnRow{row: made})
+	return &r.rows[len(r.rows)-1]
 }
 
 // further tells whether a stream's device has contexts that came before the stream's.

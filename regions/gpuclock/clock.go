@@ -106,10 +106,10 @@ func (k *Clock) grainNs() float64 {
 	return k.grain.ns(1)
 }
 
-// Add takes one pair: a stamp, reported at host time c. 0 is no stamp: NCCL hands it out when it never read one.
+// add takes one pair: a stamp, reported at host time c. 0 is no stamp: NCCL hands it out when it never read one.
 // The stamp may be in doubt, an earlier kernel's: reported later than it seems, so that it bounds the offset all the
 // same. But where there are no others, the line does not follow such.
-func (k *Clock) Add(stamp, c uint64, doubtful bool) {
+func (k *Clock) add(stamp, c uint64, doubtful bool) {
 	if stamp == 0 {
 		return
 	}
@@ -341,7 +341,7 @@ func (s *segment) at(g uint64) (t uint64, off Margin, ok bool) {
 	t = g + uint64(oa+int64(math.Round(w*float64(ob-oa))))
 	// Beyond its block a line may be wrong by what the other one says.
 	ua, ub, between := a.uncertainty(g), b.uncertainty(g), min(w, 1-w)*math.Abs(float64(ob-oa))
-	return t, Margin{(1-w)*ua.Most + w*ub.Most + between, (1-w)*ua.Usual + w*ub.Usual + between}, true
+	return t, Margin{(1-w)*ua.most + w*ub.most + between, (1-w)*ua.usual + w*ub.usual + between}, true
 }
 
 // Host maps a stamp that was reported at host time seen to the time line, and tells what that may be off by. False if no pair has come
@@ -359,7 +359,7 @@ func (k *Clock) Host(stamp, seen uint64) (t uint64, uncertainty Margin, ok bool)
 		}
 		t, uncertainty, ok = at, off, true
 		// Taken or reported before the jump: an older segment's, unless that fits no better.
-		slack := uint64(uncertainty.Most) + stepSlackNs
+		slack := uint64(uncertainty.most) + stepSlackNs
 		if i > 0 && (seen < s.from || t+slack < s.from || t > seen+slack) {
 			continue
 		}

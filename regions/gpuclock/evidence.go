@@ -99,10 +99,10 @@ func (f *Filter) examine(p *Plan, b Bounds, inOrder bool) evidence {
 			e.off = max(e.off, float64(a-b-off))
 		}
 	}
-	beyond(doubtLate, end, s.ended, uint64(endOff.Most)+slackNs)
+	beyond(doubtLate, end, s.ended, uint64(endOff.most)+slackNs)
 	if b.NetStop != 0 {
-		beyond(doubtLate, begin, b.NetStop, uint64(beginOff.Most)+networkSlackNs)
+		beyond(doubtLate, begin, b.NetStop, uint64(beginOff.most)+networkSlackNs)
 	}
-	beyond(doubtEarly, b.Launched, begin, uint64(beginOff.Most)+slackNs)
+	beyond(doubtEarly, b.Launched, begin, uint64(beginOff.most)+slackNs)
 	return e
 }

@@ -88,7 +88,7 @@ type Queue interface {
 }
 
 // Report takes a stamp for the clock; 0 is none. seen is when NCCL reported it.
-func (f *Filter) Report(stamp, seen uint64) { f.Clock.Add(stamp, seen, f.parted) }
+func (f *Filter) Report(stamp, seen uint64) { f.Clock.add(stamp, seen, f.parted) }
 
 // believes tells whether a judged plan's stamps are used.
 func (f *Filter) believes(p *Plan) bool {
@@ -290,7 +290,7 @@ func (f *Filter) mapped(p *Plan, b Bounds) (Interval, bool) {
 		return Interval{}, false
 	}
 	// The clock is known better now than when the plan was judged.
-	if begin+uint64(beginMargin.Most)+slackNs < b.Launched || end > s.ended+uint64(endMargin.Most)+slackNs {
+	if begin+uint64(beginMargin.most)+slackNs < b.Launched || end > s.ended+uint64(endMargin.most)+slackNs {
 		p.verdict = implausible
 		return Interval{}, false
 	}
@@ -298,7 +298,7 @@ func (f *Filter) mapped(p *Plan, b Bounds) (Interval, bool) {
 	if b.NetStop != 0 {
 		within.most = max(min(within.most, int64(b.NetStop-begin)), within.least)
 	}
-	moved, off := within.nearest(int64(math.Ceil(min(max(beginMargin.Usual, endMargin.Usual), unknownNs))))
+	moved, off := within.nearest(int64(math.Ceil(min(max(beginMargin.usual, endMargin.usual), unknownNs))))
 	begin, end = begin+uint64(moved), end+uint64(moved)
 	return Interval{begin, max(begin, min(end, s.ended)), off}, true
 }

@@ -87,12 +87,12 @@ func (l *clockLine) uncertainty(g uint64) Margin {
 	of := func(slopeOff float64) float64 {
 		return min(math.Hypot(l.stat, slopeOff*(x-l.pivot)), l.limit+slopeOff*math.Abs(x-l.limitAt))
 	}
-	return Margin{of(l.slopeOff.Most), of(l.slopeOff.Usual)}
+	return Margin{of(l.slopeOff.most), of(l.slopeOff.usual)}
 }
 
-// Margin is what a mapped time may be off by, in ns either way: Most, which decides whether stamps can be believed; and Usual, in 95
+// Margin is what a mapped time may be off by, in ns either way: most, which decides whether stamps can be believed; and usual, in 95
 // of 100 cases, given that two clocks seldom run apart by more than usualSlope.
-type Margin struct{ Most, Usual float64 }
+type Margin struct{ most, usual float64 }
 
 // fitScratch is what a fit works with.
 type fitScratch struct {
@@ -444,7 +444,7 @@ func (f *fitScratch) slope(known, span, grain float64) (best float64, off Margin
 	better := least * math.Exp(-slopeGain/float64(m-1))
 	for step := least / 16 / span; step < maxSlope; step *= 1.5 {
 		most, usual := least*math.Exp(slopeDoubt/float64(m-1)), least*math.Exp((slopeDoubt-unusual(step))/float64(m-1))
-		if off.Usual != 0 {
+		if off.usual != 0 {
 			usual = math.Inf(1)
 		}
 		// Either side must be worse: by the lower bound at least, to be asked.
@@ -454,21 +454,21 @@ func (f *fitScratch) slope(known, span, grain float64) (best float64, off Margin
 			u, m := worse(spread(best - step))
 			usually, mostly = usually && u, mostly && m
 		}
-		if off.Usual == 0 && usually {
-			off.Usual = step
+		if off.usual == 0 && usually {
+			off.usual = step
 		}
 		if mostly {
-			off.Most = step
+			off.most = step
 			break
 		}
 	}
-	if off.Most == 0 {
-		off.Most = maxSlope
+	if off.most == 0 {
+		off.most = maxSlope
 	}
-	if off.Usual == 0 {
-		off.Usual = off.Most
+	if off.usual == 0 {
+		off.usual = off.most
 	}
-	return best, Margin{off.Most + wander, off.Usual + wander}
+	return best, Margin{off.most + wander, off.usual + wander}
 }
 
 // disbelief is what must be made up for by reports that agree to within spread for a slope, before it is believed that

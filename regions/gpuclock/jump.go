@@ -86,7 +86,7 @@ func (k *Clock) jumpedAhead(line *clockLine, g, c uint64) bool {
 // launches allow. What they do not bound can all have been late, unless it is by many times what the line may be off by.
 func (l *clockLine) contradicted(g uint64) float64 {
 	x := float64(int64(g - l.g))
-	return min(math.Hypot(lateBeyond*l.stat, 3*l.slopeOff.Most*(x-l.pivot)), l.limit+l.slopeOff.Most*math.Abs(x-l.limitAt))
+	return min(math.Hypot(lateBeyond*l.stat, 3*l.slopeOff.most*(x-l.pivot)), l.limit+l.slopeOff.most*math.Abs(x-l.limitAt))
 }
 
 // early takes a kernel that seems to have begun before its launch, at host time t, and has nothing else

@@ -25,12 +25,12 @@ import (
 //
 // The first contradiction ends it for good, as does what makes counters part in ways that nobody can count (Works.Uncounted).
 type realigner struct {
-	on    bool
-	ended bool // for good
-	lanes map[uint8]*lane
-	plans []*placed // that wait, in order
-	last  uint64    // latest end of the plans before them, by the GPU's clock
-	jumps int       // of the clock when it began
+	on       bool
+	ended    bool // for good
+	channels map[uint8]*channelWorks
+	plans    []*placed // that wait, in order
+	last     uint64    // latest end of the plans before them, by the GPU's clock
+	jumps    int       // of the clock when it began
 
 	bounded  uint64 // number of the last plan of whose launch the clock knows
 	boundEnd uint64 // its last stamp
@@ -52,9 +52,9 @@ type Works struct {
 	Uncounted bool
 }
 
-// lane is a channel: its works as the device counts them, and the stamps that the host's works had, both numbered alike from the
+// channelWorks are a channel's works as the device counts them, and the stamps that the host's works had, both numbered alike from the
 // beginning of a stretch on.
-type lane struct {
+type channelWorks struct {
 	shift    int // works of messages to oneself so far
 	total    int // works in this stretch, and the shift at its beginning
 	changed  int // the work from which on the shift is what it is; −1: there is none
@@ -83,13 +83,13 @@ type placed struct {
 
 // share is what a plan has on a channel.
 type share struct {
-	*lane
+	*channelWorks
 	of      *placed
 	channel uint8
 	last    int // number of its last work
 	due     int // works
 	got     int // of them with stamps
-	changed int // of the lane, then, as the next one
+	changed int // of the channel, then, as the next one
 	moved   int // shift
 	kernel  Kernel
 }
@@ -128,25 +128,25 @@ func (r *realigner) end() {
 func (r *realigner) cut(own []int) {
 	for _, channels := range own {
 		for c := range channels {
-			r.lane(uint8(c)).shift++
+			r.works(uint8(c)).shift++
 		}
 	}
-	for _, l := range r.lanes {
-		*l = lane{shift: l.shift, total: l.shift, first: l.shift, changed: l.shift, seen: l.shift}
+	for _, l := range r.channels {
+		*l = channelWorks{shift: l.shift, total: l.shift, first: l.shift, changed: l.shift, seen: l.shift}
 		if l.shift == 0 {
 			l.changed = -1
 		}
 	}
 }
 
-func (r *realigner) lane(channel uint8) *lane {
-	if r.lanes == nil {
-		r.lanes = make(map[uint8]*lane)
+func (r *realigner) works(channel uint8) *channelWorks {
+	if r.channels == nil {
+		r.channels = make(map[uint8]*channelWorks)
 	}
-	l := r.lanes[channel]
+	l := r.channels[channel]
 	if l == nil {
-		l = &lane{changed: -1}
-		r.lanes[channel] = l
+		l = &channelWorks{changed: -1}
+		r.channels[channel] = l
 	}
 	return l
 }
@@ -160,7 +160,7 @@ func (f *Filter) place(p *Plan, b Bounds, w Works) {
 		i := slices.IndexFunc(at.shares, func(s *share) bool { return s.channel == channel })
 		if i < 0 {
 			i = len(at.shares)
-			at.shares = append(at.shares, &share{lane: r.lane(channel), of: at, channel: channel})
+			at.shares = append(at.shares, &share{channelWorks: r.works(channel), of: at, channel: channel})
 		}
 		return at.shares[i]
 	}
@@ -169,7 +169,7 @@ func (f *Filter) place(p *Plan, b Bounds, w Works) {
 			s := shareOn(uint8(c))
 			s.adds()
 			s.shift++
-			s.lane.changed = s.last
+			s.channelWorks.changed = s.last
 		}
 	}
 	for _, k := range w.Host {
@@ -182,13 +182,13 @@ func (f *Filter) place(p *Plan, b Bounds, w Works) {
 		return
 	}
 	for _, s := range at.shares {
-		s.changed, s.moved = s.lane.changed, s.shift
+		s.changed, s.moved = s.channelWorks.changed, s.shift
 		for i := range s.stamps {
 			if o := &s.stamps[i]; o.bound == 0 {
 				o.bound = s.total + p.behind
 			}
 		}
-		if !f.look(s.lane) {
+		if !f.look(s.channelWorks) {
 			r.end()
 			return
 		}
@@ -203,7 +203,7 @@ func (s *share) adds() {
 }
 
 // look gives the stamps of a channel to the works whose they are, as far as these are known; false if something contradicts that.
-func (f *Filter) look(l *lane) bool {
+func (f *Filter) look(l *channelWorks) bool {
 	for {
 		f.see(l)
 		n := l.at - l.first
@@ -233,7 +233,7 @@ func (f *Filter) look(l *lane) bool {
 
 // take gives a share the stamps of one of its works.
 func (f *Filter) take(s *share, k report) bool {
-	if k.bound-(s.lane.at-1) >= ringPlaces { // a later round of the ring may have been seen
+	if k.bound-(s.channelWorks.at-1) >= ringPlaces { // a later round of the ring may have been seen
 		s.of.unsure = true
 	}
 	if s.got == 0 {
@@ -246,14 +246,14 @@ func (f *Filter) take(s *share, k report) bool {
 	s.got++
 	begin, off, ok := f.Clock.Host(k.Begin, k.Began)
 	b := &s.of.bounds
-	early := begin+uint64(off.Most)+slackNs < b.Launched
-	late := b.NetStop != 0 && begin > b.NetStop+uint64(off.Most)+networkSlackNs
+	early := begin+uint64(off.most)+slackNs < b.Launched
+	late := b.NetStop != 0 && begin > b.NetStop+uint64(off.most)+networkSlackNs
 	return ok && !early && !late
 }
 
 // see looks whether the last stamps lie before the launch of the plan that has the next work, or before the plan that has
 // them has ended on a channel without messages to oneself, after which no other can begin.
-func (f *Filter) see(l *lane) {
+func (f *Filter) see(l *channelWorks) {
 	n := l.at - l.first
 	if n < 0 || n >= len(l.shared) || l.at == 0 || l.seen >= l.at || l.previous.Begin == 0 {
 		return
@@ -267,7 +267,7 @@ func (f *Filter) see(l *lane) {
 		return
 	}
 	begin, off, ok := f.Clock.Host(l.previous.Begin, l.previous.Began)
-	if ok && begin+uint64(off.Most)+slackNs < next.of.bounds.Launched {
+	if ok && begin+uint64(off.most)+slackNs < next.of.bounds.Launched {
 		l.seen = l.at
 	}
 }
@@ -278,7 +278,7 @@ func (at *placed) outlasts(stamp uint64) bool {
 }
 
 // drop forgets the works whose stamps have been given.
-func (l *lane) drop() {
+func (l *channelWorks) drop() {
 	if n := l.at - l.first; n >= 2*ringPlaces {
 		l.shared, l.first = slices.Clone(l.shared[n:]), l.at
 	}

@@ -22,7 +22,7 @@ func newShifted() *shifted {
 	s := &shifted{Filter: Filter{Clock: New(false)}, now: beginning}
 	for n := range uint64(100) {
 		s.now += beat
-		s.Clock.Add(s.now+offset, s.now+late+n%7*100, false)
+		s.Clock.add(s.now+offset, s.now+late+n%7*100, false)
 		s.Clock.notBefore(s.now+offset, s.now-launch, true)
 	}
 	return s

@@ -25,7 +25,7 @@ func TestPlansAreMovedAsAWhole(t *testing.T) {
 			f := Filter{Clock: New(false)}
 			begin := beginning
 			// A report and a launch, with the truth not in their middle.
-			f.Clock.Add(begin+offset, begin+uint64(3*off+c.error), false)
+			f.Clock.add(begin+offset, begin+uint64(3*off+c.error), false)
 			f.Clock.notBefore(begin+offset, begin-uint64(3*off-c.error), true)
 			f.Clock.Fit(true)
 			p := &Plan{Kernels: []Kernel{{Begin: begin + offset, End: begin + length + offset, Began: begin + c.began, Ended: begin + length + c.ended}}}

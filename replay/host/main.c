@@ -79,7 +79,35 @@ static void __attribute__((format(printf, 5, 6))) own_log(int level, unsigned lo
   va_end(ap);
 }
 
-int main(int argc, char **argv)
+/* What the command line asks for. */
+struct request {
+  struct play_options play;
+  const char *together, *published, *ledger, *kernels, *gpu, *library;
+  int api; /* 0: any */
+  bool at_once, no_cuda, dump;
+};
+
+/* What the environment asks for. */
+static void read_environment(struct play_options *play)
+{
+  const char *stop_at = getenv("REPLAY_HOST_STOP_AT"), *faster = getenv("REPLAY_HOST_FASTER"), *slower = getenv("REPLAY_HOST_SLOWER");
+  if (faster && *faster) play->faster = positive(faster);
+  if (slower && *slower) play->slower = positive(slower);
+  if (stop_at && *stop_at) play->stop_after = positive(stop_at);
+}
+
+static void read_death(const char *value, struct play_options *play)
+{
+  if (strcmp(value, "after-last") == 0) {
+    play->die_after = UINT64_MAX;
+    play->finalize = false;
+  } else {
+    play->die_after = positive(value);
+  }
+}
+
+/* Reads the options, and leaves the program's name at optind. */
+static void read_options(int argc, char **argv, struct request *r)
 {
   enum { CLOCK = 256, PACE, START_AT, TOGETHER, DIE, STOP_AT, NO_FINALIZE, EXIT, NO_CUDA, VERBOSE, DUMP, API, LIBRARY, PUBLISHED, KERNELS, GPU, LEDGER };
   static const struct option names[] = {
@@ -92,74 +120,67 @@ int main(int argc, char **argv)
     { "library", required_argument, NULL, LIBRARY }, { "published", required_argument, NULL, PUBLISHED },
     { "kernels", required_argument, NULL, KERNELS }, { "gpu", required_argument, NULL, GPU }, { "ledger", required_argument, NULL, LEDGER }, { NULL, 0, NULL, 0 },
   };
-  struct play_options options = { .finalize = true, .faster = 1, .slower = 1 };
-  const char *stop_at = getenv("REPLAY_HOST_STOP_AT"), *faster = getenv("REPLAY_HOST_FASTER"), *slower = getenv("REPLAY_HOST_SLOWER");
-  if (faster && *faster) options.faster = positive(faster);
-  if (slower && *slower) options.slower = positive(slower);
-  if (stop_at && *stop_at) options.stop_after = positive(stop_at);
-  const char *together = NULL, *published = NULL, *ledger = NULL, *kernels = NULL, *gpu = NULL, *library = "self";
-  int api = 0;
-  bool at_once = false, no_cuda = false, dump = false;
+  struct play_options *play = &r->play;
   for (int o; (o = getopt_long(argc, argv, "", names, NULL)) != -1;) {
     switch (o) {
-    case CLOCK: options.in_order = choice(optarg, "live", "recorded"); break;
-    case PACE: options.paced = choice(optarg, "fast", "recorded"); break;
-    case START_AT: options.start_at = positive(optarg); break;
-    case TOGETHER: together = optarg; break;
-    case DIE:
-      if (strcmp(optarg, "after-last") == 0) {
-        options.die_after = UINT64_MAX;
-        options.finalize = false;
-      } else {
-        options.die_after = positive(optarg);
-      }
-      break;
-    case STOP_AT: options.stop_after = positive(optarg); break;
-    case NO_FINALIZE: options.finalize = false; break;
-    case EXIT: at_once = choice(optarg, "exit", "_exit"); break;
-    case NO_CUDA: no_cuda = true; break;
-    case VERBOSE: options.verbose = true; break;
-    case DUMP: dump = true; break;
+    case CLOCK: play->in_order = choice(optarg, "live", "recorded"); break;
+    case PACE: play->paced = choice(optarg, "fast", "recorded"); break;
+    case START_AT: play->start_at = positive(optarg); break;
+    case TOGETHER: r->together = optarg; break;
+    case DIE: read_death(optarg, play); break;
+    case STOP_AT: play->stop_after = positive(optarg); break;
+    case NO_FINALIZE: play->finalize = false; break;
+    case EXIT: r->at_once = choice(optarg, "exit", "_exit"); break;
+    case NO_CUDA: r->no_cuda = true; break;
+    case VERBOSE: play->verbose = true; break;
+    case DUMP: r->dump = true; break;
     case API:
-      api = (int)positive(optarg);
-      if (api > VERSION_COUNT) usage();
+      r->api = (int)positive(optarg);
+      if (r->api > VERSION_COUNT) usage();
       break;
     case LIBRARY:
-      library = optarg;
-      if (strcmp(library, "self") != 0) choice(library, "nccl", "rccl");
+      r->library = optarg;
+      if (strcmp(r->library, "self") != 0) choice(r->library, "nccl", "rccl");
       break;
-    case PUBLISHED: published = optarg; break;
-    case KERNELS: kernels = optarg; break;
-    case GPU: gpu = optarg; break;
-    case LEDGER: ledger = optarg; break;
+    case PUBLISHED: r->published = optarg; break;
+    case KERNELS: r->kernels = optarg; break;
+    case GPU: r->gpu = optarg; break;
+    case LEDGER: r->ledger = optarg; break;
     default: usage();
     }
   }
-  if (optind + 1 != argc || !kernels != !gpu) usage();
+  if (optind + 1 != argc || !r->kernels != !r->gpu) usage();
+}
+
+int main(int argc, char **argv)
+{
+  struct request r = { .play = { .finalize = true, .faster = 1, .slower = 1 }, .library = "self" };
+  read_environment(&r.play);
+  read_options(argc, argv, &r);
 
   /* Kept to the end: NCCL's strings stay where they are, and exit handlers may still look at them. */
   static struct program program;
   program_read(&program, argv[optind]);
-  if (dump) {
+  if (r.dump) {
     program_dump(&program, stdout);
     return fflush(stdout) == 0 ? 0 : 1;
   }
-  if (options.paced && options.start_at == 0) {
+  if (r.play.paced && r.play.start_at == 0) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
-    options.start_at = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+    r.play.start_at = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
   }
-  clock_begin(&program, options.in_order);
-  cuda_begin(no_cuda);
-  int native = adapt_native(program_minor(&program)), newest = api ? api : program.api;
-  loader_begin(newest < native ? newest : native, strcmp(library, "rccl") == 0);
-  options.log = strcmp(library, "self") == 0 ? own_log : library_open(library, program.release, play_log);
-  meeting_begin(&program, together);
-  publish_begin(&program, published);
-  ledger_begin(&program, ledger);
-  if (kernels) kernels_begin(&program, kernels, gpu, options.in_order, options.paced);
-  play(&program, &options);
+  clock_begin(&program, r.play.in_order);
+  cuda_begin(r.no_cuda);
+  int native = adapt_native(program_minor(&program)), newest = r.api ? r.api : program.api;
+  loader_begin(newest < native ? newest : native, strcmp(r.library, "rccl") == 0);
+  r.play.log = strcmp(r.library, "self") == 0 ? own_log : library_open(r.library, program.release, play_log);
+  meeting_begin(&program, r.together);
+  publish_begin(&program, r.published);
+  ledger_begin(&program, r.ledger);
+  if (r.kernels) kernels_begin(&program, r.kernels, r.gpu, r.play.in_order, r.play.paced);
+  play(&program, &r.play);
   tally_report(loader_version(), play_mask());
-  if (at_once) _exit(0);
+  if (r.at_once) _exit(0);
   return 0;
 }

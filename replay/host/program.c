@@ -351,6 +351,51 @@ static void push_field(struct reader *r, struct value v)
   r->program->values[r->value_used++] = v;
 }
 
+/* What a start has beside its context. */
+static void read_start(struct reader *r, struct call *c)
+{
+  struct program *p = r->program;
+  uint32_t e = index_in(r, next_token(r), "event", 1, p->event_count + 1);
+  if (r->started[e]) broken(r, "event %u starts twice", e);
+  c->event = (struct value){ VALUE_EVENT, e };
+  c->type = next_below(r, "event type", TYPE_COUNT);
+  p->event_types[e] = c->type;
+  c->root = next_below(r, "event", p->event_count + 1);
+  if (c->root && (!r->started[c->root] || (p->event_types[c->root] != TYPE_GROUP_API && p->event_types[c->root] != TYPE_GROUP)))
+    broken(r, "event %u carries no mask", c->root);
+  c->parent = next_value(r);
+  c->before = next_value(r);
+  c->rank = (int)next_number(r);
+  c->fields = p->values + r->value_used;
+  for (const struct field *f = event_info[c->type].fields; f->name; f++) {
+    struct value v = next_value(r);
+    bool text = f->kind >= FIELD_STRING && f->kind <= FIELD_PROTO;
+    if (text ? v.how != VALUE_STRING && v.how != VALUE_NULL : v.how == VALUE_STRING) broken(r, "%s is or is not a string", f->name);
+    push_field(r, v);
+  }
+  r->started[e] = true;
+}
+
+/* The rest of call n's line: what is published of it, and which calls it comes after. */
+static void read_order(struct reader *r, struct call *c, uint32_t n)
+{
+  struct program *p = r->program;
+  c->after = p->afters + r->after_used;
+  c->publish = NOT_PUBLISHED;
+  while (r->token) {
+    char *t = next_token(r);
+    if (*t == '!' && (c->kind == CALL_INIT || c->kind == CALL_START)) {
+      c->publish = published_in(r, t + 1);
+      continue;
+    }
+    if (*t != '@') broken(r, "there is more in the line than expected: '%s'", t);
+    if (r->after_used == r->after_room) broken(r, "too many @");
+    /* Only what came earlier: so the calls can always be made, whatever the threads do. */
+    p->afters[r->after_used++] = index_in(r, t + 1, "earlier call", 0, n);
+    c->after_count++;
+  }
+}
+
 static void read_call(struct reader *r, uint32_t n)
 {
   struct program *p = r->program;
@@ -375,28 +420,9 @@ static void read_call(struct reader *r, uint32_t n)
     if (c->kind == CALL_FINALIZE && c->context.how == VALUE_NULL) broken(r, "finalize of no context");
   }
   switch (c->kind) {
-  case CALL_START: {
-    uint32_t e = index_in(r, next_token(r), "event", 1, p->event_count + 1);
-    if (r->started[e]) broken(r, "event %u starts twice", e);
-    c->event = (struct value){ VALUE_EVENT, e };
-    c->type = next_below(r, "event type", TYPE_COUNT);
-    p->event_types[e] = c->type;
-    c->root = next_below(r, "event", p->event_count + 1);
-    if (c->root && (!r->started[c->root] || (p->event_types[c->root] != TYPE_GROUP_API && p->event_types[c->root] != TYPE_GROUP)))
-      broken(r, "event %u carries no mask", c->root);
-    c->parent = next_value(r);
-    c->before = next_value(r);
-    c->rank = (int)next_number(r);
-    c->fields = p->values + r->value_used;
-    for (const struct field *f = event_info[c->type].fields; f->name; f++) {
-      struct value v = next_value(r);
-      bool text = f->kind >= FIELD_STRING && f->kind <= FIELD_PROTO;
-      if (text ? v.how != VALUE_STRING && v.how != VALUE_NULL : v.how == VALUE_STRING) broken(r, "%s is or is not a string", f->name);
-      push_field(r, v);
-    }
-    r->started[e] = true;
+  case CALL_START:
+    read_start(r, c);
     break;
-  }
   case CALL_STOP:
     c->event = next_value(r);
     break;
@@ -408,20 +434,7 @@ static void read_call(struct reader *r, uint32_t n)
   default:
     break;
   }
-  c->after = p->afters + r->after_used;
-  c->publish = NOT_PUBLISHED;
-  while (r->token) {
-    char *t = next_token(r);
-    if (*t == '!' && (c->kind == CALL_INIT || c->kind == CALL_START)) {
-      c->publish = published_in(r, t + 1);
-      continue;
-    }
-    if (*t != '@') broken(r, "there is more in the line than expected: '%s'", t);
-    if (r->after_used == r->after_room) broken(r, "too many @");
-    /* Only what came earlier: so the calls can always be made, whatever the threads do. */
-    p->afters[r->after_used++] = index_in(r, t + 1, "earlier call", 0, n);
-    c->after_count++;
-  }
+  read_order(r, c, n);
 }
 
 void program_read(struct program *program, const char *path)

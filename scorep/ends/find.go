@@ -41,10 +41,10 @@ type Found struct {
 
 // Move is one launch of a row. Numbers of events count from 0.
 type Move struct {
-	Enter       uint64  // the event that it begins with
-	First, Last uint64  // the events at its end
-	By          uint64  // ns
-	Longer      float64 // its time then, in its time before
+	enter       uint64  // the event that it begins with
+	first, last uint64  // the events at its end
+	by          uint64  // ns
+	longer      float64 // its time then, in its time before
 	Operations  uint64  // that end in it
 }
 
@@ -61,8 +61,8 @@ type launch struct {
 	room        uint64         // ns to the next event of its row
 }
 
-// part names an operation that several rows have a part in: a collective, or a message with its ends.
-type part struct {
+// opName names an operation of several members: a collective, or a message with its ends.
+type opName struct {
 	comm     otf2.CommRef
 	from, to int // of messages, else −1
 	ordinal  uint64
@@ -83,7 +83,7 @@ type row struct {
 
 // operation is one of the launch that is open.
 type operation struct {
-	part
+	opName
 	send, message bool
 }
 
@@ -93,7 +93,7 @@ type finder struct {
 	stretches []facts.Stretch
 	clocks    *Clocks
 	rows      map[otf2.LocationRef]*row
-	open      map[part]*pending
+	open      map[opName]*pending
 	out       *Found
 	moves     int
 }
@@ -107,7 +107,7 @@ func Find(anchor string, clocks *Clocks, progress func(done, total int)) (*Found
 	defer a.Close()
 	f := &finder{
 		comms: facts.Communicators(a.Defs), expected: make(map[otf2.CommRef]int), clocks: clocks,
-		rows: make(map[otf2.LocationRef]*row), open: make(map[part]*pending), out: &Found{Moves: make(map[otf2.LocationRef][]Move)},
+		rows: make(map[otf2.LocationRef]*row), open: make(map[opName]*pending), out: &Found{Moves: make(map[otf2.LocationRef][]Move)},
 	}
 	f.stretches, _ = facts.Stretches(a.Anchor)
 	total := 0
@@ -170,7 +170,7 @@ func (f *finder) operation(o *facts.Operation) {
 		return
 	}
 	me := c.RankOf(o.Location)
-	op := operation{part: part{comm: o.Comm, from: -1, to: -1, ordinal: o.Ordinal}, message: o.Message}
+	op := operation{opName: opName{comm: o.Comm, from: -1, to: -1, ordinal: o.Ordinal}, message: o.Message}
 	switch {
 	case o.Message && o.Peer == me:
 		return // a copy
@@ -205,7 +205,7 @@ func (f *finder) left(r *facts.Region) {
 		return
 	}
 	l := &launch{
-		Move: Move{Enter: w.enter, First: w.since, Last: w.events}, at: r.Location, begin: r.Begin, end: r.End, uncertainty: r.Uncertainty,
+		Move: Move{enter: w.enter, first: w.since, last: w.events}, at: r.Location, begin: r.Begin, end: r.End, uncertainty: r.Uncertainty,
 		early: r.EndsEarly, operations: max(r.Operations, uint64(len(w.ops))), room: math.MaxUint64,
 	}
 	if l.early {
@@ -219,13 +219,13 @@ func (f *finder) left(r *facts.Region) {
 		case op.message:
 			f.message(op, l)
 		default:
-			f.collective(op.part, l)
+			f.collective(op.opName, l)
 		}
 	}
 }
 
 // collective takes a member's part in an AllReduce.
-func (f *finder) collective(key part, l *launch) {
+func (f *finder) collective(key opName, l *launch) {
 	p := f.pending(key)
 	p.members = append(p.members, l)
 	l.waits++
@@ -252,13 +252,13 @@ func (f *finder) collective(key part, l *launch) {
 
 // message takes one end of a message, whose launch says something of the other end, or is told by it. What was sent has not arrived before.
 func (f *finder) message(op *operation, l *launch) {
-	p := f.pending(op.part)
+	p := f.pending(op.opName)
 	p.members = append(p.members, l)
 	l.waits++
 	if len(p.members) < 2 {
 		return
 	}
-	delete(f.open, op.part)
+	delete(f.open, op.opName)
 	sender, receiver := p.members[0], l
 	if op.send {
 		sender, receiver = l, p.members[0]
@@ -270,7 +270,7 @@ func (f *finder) message(op *operation, l *launch) {
 	f.came(receiver)
 }
 
-func (f *finder) pending(key part) *pending {
+func (f *finder) pending(key opName) *pending {
 	p := f.open[key]
 	if p != nil {
 		return p
@@ -315,11 +315,11 @@ func (f *finder) came(l *launch) {
 	if l.waits--; l.waits > 0 || !l.early || l.to == 0 || f.moves >= mostMoves {
 		return
 	}
-	l.By = min(uint64(l.to-l.end), l.room)
-	if l.By == 0 {
+	l.by = min(uint64(l.to-l.end), l.room)
+	if l.by == 0 {
 		return
 	}
-	l.Longer = float64(uint64(l.end-l.begin)+l.By) / float64(l.end-l.begin)
+	l.longer = float64(uint64(l.end-l.begin)+l.by) / float64(l.end-l.begin)
 	l.Operations = l.operations
 	f.out.Moves[l.at] = append(f.out.Moves[l.at], l.Move)
 	f.moves++
@@ -334,7 +334,7 @@ func (f *finder) finish() {
 		}
 	}
 	for _, moves := range f.out.Moves {
-		slices.SortFunc(moves, func(a, b Move) int { return cmp.Compare(a.Enter, b.Enter) })
+		slices.SortFunc(moves, func(a, b Move) int { return cmp.Compare(a.enter, b.enter) })
 	}
 	if f.moves >= mostMoves {
 		f.out.Problems = append(f.out.Problems, fmt.Sprintf("ends of operations: only the first %d that are early by others' stamps were moved", mostMoves))

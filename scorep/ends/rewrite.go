@@ -16,7 +16,7 @@ func Rewrite(path string, chunk uint64, moves []Move) error {
 	n := uint64(0)
 	_, err := otf2.RewriteEventsWith(path, made, chunk, chunk, func(ev *otf2.Event) {
 		if len(moves) > 0 {
-			if moves[0].take(n, ev); n >= moves[0].Last {
+			if moves[0].take(n, ev); n >= moves[0].last {
 				moves = moves[1:]
 			}
 		}
@@ -32,9 +32,9 @@ func Rewrite(path string, chunk uint64, moves []Move) error {
 // take makes what the move makes of event n.
 func (m *Move) take(n uint64, ev *otf2.Event) {
 	switch {
-	case n < m.Enter:
-	case n >= m.First:
-		ev.Time += otf2.Timestamp(m.By)
+	case n < m.enter:
+	case n >= m.first:
+		ev.Time += otf2.Timestamp(m.by)
 	case ev.Kind == otf2.EventMetric:
 		m.slow(ev)
 	}
@@ -48,7 +48,7 @@ func (m *Move) slow(ev *otf2.Event) {
 	}
 	for values := ev.Args[2:]; len(values) > 1; values = values[2:] {
 		if otf2.Type(values[0]) == otf2.TypeDouble {
-			values[1] = math.Float64bits(math.Float64frombits(values[1]) / m.Longer)
+			values[1] = math.Float64bits(math.Float64frombits(values[1]) / m.longer)
 		}
 	}
 }

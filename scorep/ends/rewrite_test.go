@@ -39,7 +39,7 @@ func TestRewrite(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := Rewrite(path, chunk, []Move{{Enter: 1, First: 4, Last: 7, By: 300, Longer: 4}}); err != nil {
+	if err := Rewrite(path, chunk, []Move{{enter: 1, first: 4, last: 7, by: 300, longer: 4}}); err != nil {
 		t.Fatal(err)
 	}
 	var got []string
@@ -63,7 +63,7 @@ func TestRewrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Times that would go back are refused, and the file stays as it is.
-	if err := Rewrite(path, chunk, []Move{{Enter: 1, First: 4, Last: 7, By: 1 << 40, Longer: 2}}); err == nil {
+	if err := Rewrite(path, chunk, []Move{{enter: 1, first: 4, last: 7, by: 1 << 40, longer: 2}}); err == nil {
 		t.Error("a move beyond what follows was made")
 	}
 	after, err := os.ReadFile(path)

@@ -50,7 +50,7 @@ type Process struct {
 type Thread struct {
 	Location otf2.LocationRef
 	Name     string
-	TID      int // 0 if no event says
+	tid      int // 0 if no event says
 }
 
 func (m *Process) id() string {
@@ -165,7 +165,7 @@ func (m *Trace) readProcesses() error {
 				tid = pid // a program begins on its main thread
 			}
 		}
-		t.TID = tid
+		t.tid = tid
 	}
 	for _, p := range m.Processes {
 		if p.pid != 0 {
@@ -247,7 +247,7 @@ func configuredTimer(path string) Timer {
 // in turn) by what the substrate plugin has noted. nil: it is none of them.
 func (m *Process) Thread(p *jobs.Process, tid int) *Thread {
 	for _, t := range m.Threads {
-		if t.TID == tid {
+		if t.tid == tid {
 			return t
 		}
 	}

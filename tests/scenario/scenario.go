@@ -75,7 +75,7 @@ func New(name, release string) *Scenario {
 	if _, err := fmt.Sscanf(release, "2.%d", &s.minor); err != nil {
 		s.fail("%q is not an NCCL release", release)
 	}
-	if _, err := replay.NativeAPI(release); err != nil {
+	if _, err := NativeAPI(release); err != nil {
 		s.fail("%v", err)
 	}
 	return s
@@ -293,7 +293,7 @@ var ranked = map[replay.EventType]bool{
 // Start starts an event. descr is one of replay's descriptors (replay.Coll, replay.ProxyOp, …), or a
 // pointer to one.
 func (t *Thread) Start(context Ref, descr any, options ...Option) *Event {
-	typ, ok := replay.TypeOf(descr)
+	typ, ok := typeOf(descr)
 	if !ok {
 		t.p.s.fail("%T is not a descriptor", descr)
 	}

@@ -25,7 +25,7 @@ func (s *Scenario) Write(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("scenario %s: %w", s.Name, err)
 	}
-	api, err := replay.NativeAPI(s.Release)
+	api, err := NativeAPI(s.Release)
 	if err != nil {
 		return fmt.Errorf("scenario %s: %w", s.Name, err)
 	}
@@ -376,7 +376,7 @@ func (w *writer) descr(st *start) ([]byte, error) {
 			more = []member{{"pidFrom", st.pid.number}}
 		}
 	}
-	text, err := replay.MarshalDescr(own.Interface())
+	text, err := marshalDescr(own.Interface())
 	if err != nil {
 		return nil, err
 	}

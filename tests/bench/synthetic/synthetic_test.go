@@ -26,7 +26,7 @@ func TestSyntheticArchive(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer a.Close()
-	r, err := operations.Read(a)
+	r, err := operations.Observe(a, new(operations.Observer))
 	if err != nil || len(r.Problems) > 0 {
 		t.Fatal(err, r.Problems)
 	}

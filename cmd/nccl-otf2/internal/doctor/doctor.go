@@ -62,9 +62,9 @@ type Options struct {
 	Tool string
 	// Libraries are NCCL libraries, or folders that hold one, to look at before the usual places.
 	Libraries []string
-	// Root is put before every absolute path of the system (/proc, /sys, /etc, /usr …); "" is the
+	// root is put before every absolute path of the system (/proc, /sys, /etc, /usr …); "" is the
 	// machine itself. Paths from the environment are not changed.
-	Root string
+	root string
 	// NVML says that the tool was built to use NVML.
 	NVML bool
 	// CheckSettings reads the settings as the collector would: a one-line summary, warnings, and an
@@ -110,10 +110,10 @@ func Examine(o *Options) *Report {
 }
 
 func (e *examiner) path(p string) string {
-	if e.Root == "" {
+	if e.root == "" {
 		return p
 	}
-	return filepath.Join(e.Root, p)
+	return filepath.Join(e.root, p)
 }
 
 func (e *examiner) checkSettings() {

@@ -99,10 +99,10 @@ func TestReadLibrary(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if l.Version != c.version || l.Learned != c.learned || l.exports("ncclGetVersion") != c.nccl {
-				t.Errorf("version %q by %q, ncclGetVersion %v; want %q by %q, %v", l.Version, l.Learned, l.exports("ncclGetVersion"), c.version, c.learned, c.nccl)
+			if l.version != c.version || l.learned != c.learned || l.exports("ncclGetVersion") != c.nccl {
+				t.Errorf("version %q by %q, ncclGetVersion %v; want %q by %q, %v", l.version, l.learned, l.exports("ncclGetVersion"), c.version, c.learned, c.nccl)
 			}
-			if d := cmp.Diff(c.looksFor, l.Profiler); d != "" {
+			if d := cmp.Diff(c.looksFor, l.profiler); d != "" {
 				t.Errorf("looks for (-want +got):\n%s", d)
 			}
 			if d := cmp.Diff(c.offers, l.profilerVersions()); d != "" {
@@ -209,7 +209,7 @@ func (f *installationFixture) write(t *testing.T, path, text string) {
 
 func (f *installationFixture) examine() *Report {
 	return Examine(&Options{
-		Getenv: func(k string) string { return f.env[k] }, Tool: filepath.Join(f.bin, "nccl-otf2"), Root: f.root, Libraries: f.libraries, NVML: f.nvml,
+		Getenv: func(k string) string { return f.env[k] }, Tool: filepath.Join(f.bin, "nccl-otf2"), root: f.root, Libraries: f.libraries, NVML: f.nvml,
 		CheckSettings: func() (Settings, error) { return f.settings, f.settingsErr },
 	})
 }

@@ -13,7 +13,7 @@ import (
 // hides says what a library does not tell a plugin, here and with these settings. How many ranks a node will have is not known.
 func (e *examiner) hides(group, name string, l *library) {
 	all := hidden.Of(hidden.Place{
-		Library: libraryName(name), Version: versionCode(l.Version), GPUs: gpu.AMD(e.Root), Getenv: e.Getenv,
+		Library: libraryName(name), Version: versionCode(l.version), GPUs: gpu.AMD(e.root), Getenv: e.Getenv,
 		Network: e.settings.Network,
 	})
 	for _, t := range all {

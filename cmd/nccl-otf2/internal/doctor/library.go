@@ -18,11 +18,11 @@ import (
 
 // library is what an ELF file says of itself.
 type library struct {
-	Machine  elf.Machine
-	Exports  []string // names of defined dynamic symbols
-	Profiler []int    // N of each string "ncclProfiler_vN" in its constant data, ascending: what NCCL looks up
-	Version  string   // of NCCL, such as "2.29.7"; "" if it could not be learned
-	Learned  string   // how: "version string in its constant data", "its file name"
+	machine  elf.Machine
+	symbols  []string // names of defined dynamic symbols
+	profiler []int    // N of each string "ncclProfiler_vN" in its constant data, ascending: what NCCL looks up
+	version  string   // of NCCL, such as "2.29.7"; "" if it could not be learned
+	learned  string   // how: "version string in its constant data", "its file name"
 }
 
 var (
@@ -38,14 +38,14 @@ func readLibrary(path string) (*library, error) {
 		return nil, err
 	}
 	defer f.Close()
-	l := &library{Machine: f.Machine}
+	l := &library{machine: f.Machine}
 	syms, err := f.DynamicSymbols()
 	if err != nil {
 		return nil, fmt.Errorf("%s has no table of dynamic symbols: %w", path, err)
 	}
 	for _, s := range syms {
 		if s.Section != elf.SHN_UNDEF && elf.ST_BIND(s.Info) != elf.STB_LOCAL {
-			l.Exports = append(l.Exports, s.Name)
+			l.symbols = append(l.symbols, s.Name)
 		}
 	}
 	for _, s := range f.Sections {
@@ -57,34 +57,34 @@ func readLibrary(path string) (*library, error) {
 		if err != nil {
 			continue
 		}
-		if m := versionString.FindSubmatch(data); m != nil && l.Version == "" {
-			l.Version, l.Learned = string(m[1]), "version string in its constant data"
+		if m := versionString.FindSubmatch(data); m != nil && l.version == "" {
+			l.version, l.learned = string(m[1]), "version string in its constant data"
 		}
 		for _, m := range profilerSymbol.FindAllSubmatch(data, -1) {
-			if n, err := strconv.Atoi(string(m[1])); err == nil && !slices.Contains(l.Profiler, n) {
-				l.Profiler = append(l.Profiler, n)
+			if n, err := strconv.Atoi(string(m[1])); err == nil && !slices.Contains(l.profiler, n) {
+				l.profiler = append(l.profiler, n)
 			}
 		}
 	}
-	slices.Sort(l.Profiler)
-	if l.Version == "" {
+	slices.Sort(l.profiler)
+	if l.version == "" {
 		real, err := filepath.EvalSymlinks(path)
 		if err != nil {
 			real = path
 		}
 		if m := versionInName.FindStringSubmatch(filepath.Base(real)); m != nil {
-			l.Version, l.Learned = m[1], "its file name"
+			l.version, l.learned = m[1], "its file name"
 		}
 	}
 	return l, nil
 }
 
-func (l *library) exports(name string) bool { return slices.Contains(l.Exports, name) }
+func (l *library) exports(name string) bool { return slices.Contains(l.symbols, name) }
 
 // profilerVersions gives N of each exported ncclProfiler_vN, ascending.
 func (l *library) profilerVersions() []int {
 	var out []int
-	for _, s := range l.Exports {
+	for _, s := range l.symbols {
 		if m := profilerSymbol.FindStringSubmatch(s); m != nil && m[0] == s {
 			if n, err := strconv.Atoi(m[1]); err == nil && !slices.Contains(out, n) {
 				out = append(out, n)

@@ -166,22 +166,22 @@ func (e *examiner) examineLibrary(group string, f place, pluginExports []int) {
 		return
 	}
 	found := fmt.Sprintf("%s (%s)", f.path, f.how)
-	if l.Version == "" {
+	if l.version == "" {
 		found += ", version unknown"
 	} else {
-		found += fmt.Sprintf(", version %s (%s)", l.Version, l.Learned)
+		found += fmt.Sprintf(", version %s (%s)", l.version, l.learned)
 	}
 	// The names that the library itself holds decide; the table of releases stands in where they were
 	// not found (a library may hide its strings).
-	taken, why := l.Profiler, "names in its constant data"
+	taken, why := l.profiler, "names in its constant data"
 	if len(taken) == 0 {
-		for n := 1; n <= newestProfiler(l.Version); n++ {
+		for n := 1; n <= newestProfiler(l.version); n++ {
 			taken = append(taken, n)
 		}
 		why = "by its version"
 	}
 	if len(taken) == 0 {
-		if l.Version == "" {
+		if l.version == "" {
 			e.add(group, name, Warn, found, "NCCL takes profiler plugins from 2.23 on; find the version with NCCL_DEBUG=VERSION")
 		} else {
 			least := 1

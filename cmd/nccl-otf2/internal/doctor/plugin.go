@@ -47,8 +47,8 @@ func (e *examiner) installation() []int {
 		switch {
 		case len(exports) == 0:
 			e.add(group, "plugin", Fail, plugin+" exports no ncclProfiler_v symbol", "build it again")
-		case l.Machine != ownMachine() && ownMachine() != 0:
-			e.add(group, "plugin", Fail, fmt.Sprintf("%s is for %v, this machine is %v", plugin, l.Machine, ownMachine()), "build it on this machine")
+		case l.machine != ownMachine() && ownMachine() != 0:
+			e.add(group, "plugin", Fail, fmt.Sprintf("%s is for %v, this machine is %v", plugin, l.machine, ownMachine()), "build it on this machine")
 		case len(plugin) > maxPluginName:
 			e.add(group, "plugin", Fail, fmt.Sprintf("%s: the path has %d bytes, NCCL cuts it at %d", plugin, len(plugin), maxPluginName), "move it to a shorter path")
 		default:

@@ -33,7 +33,7 @@ const (
 	leastFiles     = 1024           // open files: the collector holds one per location
 	leastProcesses = 64             // processes and threads left to the user: the collector has about ten
 	// Address space of the collector beside the shared memory: its Go runtime reserves about 1 GiB.
-	// With less the plugin falls back to spool files.
+	// With less the plugin falls back to raw files.
 	leastAddress = gibibyte + 512*mebibyte
 )
 

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package replay
+package scenario
 
 import (
 	"encoding/json"
 	"reflect"
 	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/replay"
 )
 
 // TestDescriptorsAreWrittenAsTheyAreRead: each member of each type's descriptor comes back.
 func TestDescriptorsAreWrittenAsTheyAreRead(t *testing.T) {
-	for i, info := range eventTypes {
-		d := reflect.New(reflect.TypeOf(info.descr))
+	for i := range replay.TypeOther + 1 {
+		d := reflect.New(reflect.TypeOf(replay.Descriptor(i)))
 		for k := range d.Elem().NumField() {
 			switch f := d.Elem().Field(k); f.Kind() {
 			case reflect.String:
@@ -25,22 +27,22 @@ func TestDescriptorsAreWrittenAsTheyAreRead(t *testing.T) {
 				f.SetUint(uint64(k + 1))
 			}
 		}
-		text, err := MarshalDescr(d.Interface())
+		text, err := marshalDescr(d.Interface())
 		if err != nil {
 			t.Fatal(err)
 		}
 		again := reflect.New(d.Elem().Type())
 		if err := json.Unmarshal(text, again.Interface()); err != nil {
-			t.Fatalf("%s: %v", info.name, err)
+			t.Fatalf("%s: %v", i, err)
 		}
 		if !reflect.DeepEqual(d.Interface(), again.Interface()) {
-			t.Errorf("%s: %+v became %+v by %s", info.name, d.Elem(), again.Elem(), text)
+			t.Errorf("%s: %+v became %+v by %s", i, d.Elem(), again.Elem(), text)
 		}
-		if typ, ok := TypeOf(d.Interface()); !ok || typ != EventType(i) {
-			t.Errorf("%s is taken for %s", info.name, typ)
+		if typ, ok := typeOf(d.Interface()); !ok || typ != i {
+			t.Errorf("%s is taken for %s", i, typ)
 		}
 	}
-	if _, err := MarshalDescr(5); err == nil {
+	if _, err := marshalDescr(5); err == nil {
 		t.Error("5 is a descriptor")
 	}
 }
