@@ -118,42 +118,81 @@ static uint32_t make_spare(uint8_t *base, const struct ncclotf2_header *header, 
 
 bool ncclotf2_chunks_by_hand;
 
-/* How many spare slots there should be when so many were taken since the last round. A round can come late, and what is at hand must
- * last; but of little memory most is left to whoever needs it first. */
-static unsigned wanted(const struct ncclotf2_header *header, unsigned before, unsigned taken) {
-  enum { LEAST = 32, TIMES = 4, PART = 8 };
+/* How many spare slots there should be. Where chunks are taken a burst may follow, and until it is noticed what is at hand must last: all slots.
+ * But of little memory most is left to whoever needs it first. */
+static unsigned wanted(const struct ncclotf2_header *header, bool idle) {
+  enum { IDLE = 32, PART = 8 };
   const unsigned part = header->chunk_count / PART, most = part < NCCLOTF2_SPARE_MAX ? part : NCCLOTF2_SPARE_MAX;
-  const unsigned some = taken * TIMES >= before ? taken * TIMES : before - 1, least = some > LEAST ? some : LEAST;
-  return least < most ? least : most;
+  return idle && IDLE < most ? IDLE : most;
 }
 
-bool ncclotf2_chunks_prepare(void) {
-  static unsigned want, had;
-  if (ncclotf2_chunks_by_hand) return false;
-  uint8_t *base = ncclotf2_session.base;
-  struct ncclotf2_header *header = ncclotf2_header_at(base);
+/* A chunk that is not wanted any more. Nobody has written to it if its head is empty: then it was made ready for a burst that did not come, and
+ * its pages go back to the system. What was used keeps them for the next burst; the collector sees to how much that is. */
+static void put_back(uint8_t *base, uint32_t index) {
+  struct ncclotf2_chunk *chunk = ncclotf2_chunk_at(base, index);
+  if (!__atomic_load_n(&chunk->committed, __ATOMIC_RELAXED)) ncclotf2_memory_return(chunk, NCCLOTF2_CHUNK_SIZE);
+  make_free(base, index);
+}
+
+static unsigned filled_slots(const struct ncclotf2_header *header) {
   unsigned filled = 0;
   for (unsigned i = 0; i < NCCLOTF2_SPARE_MAX; i++) filled += __atomic_load_n(&header->spare[i], __ATOMIC_RELAXED) != 0;
-  const unsigned taken = had > filled ? had - filled : 0;
-  want = wanted(header, want, taken);
+  return filled;
+}
+
+/* Fills so many empty slots, if there are as many chunks; how many it did. */
+static unsigned fill(uint8_t *base, unsigned count) {
+  struct ncclotf2_header *header = ncclotf2_header_at(base);
   uint32_t from = 0;
-  for (unsigned i = 0; i < NCCLOTF2_SPARE_MAX && filled != want; i++) {
-    uint32_t chunk = __atomic_load_n(&header->spare[i], __ATOMIC_ACQUIRE);
-    if (filled > want && chunk) {
-      if (!__atomic_compare_exchange_n(&header->spare[i], &chunk, 0, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) continue;
-      make_free(base, chunk - 1);
-      filled--;
-    } else if (filled < want && !chunk) {
-      const uint32_t spare = make_spare(base, header, &from);
-      if (!spare) break;
-      if (__atomic_compare_exchange_n(&header->spare[i], &chunk, spare, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-        filled++;
-      else
-        make_free(base, spare - 1);
-    }
+  unsigned done = 0;
+  for (unsigned i = 0; i < NCCLOTF2_SPARE_MAX && done < count; i++) {
+    uint32_t empty = 0;
+    if (__atomic_load_n(&header->spare[i], __ATOMIC_RELAXED)) continue;
+    const uint32_t spare = make_spare(base, header, &from);
+    if (!spare) break;
+    if (__atomic_compare_exchange_n(&header->spare[i], &empty, spare, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+      done++;
+    else
+      make_free(base, spare - 1);
   }
+  return done;
+}
+
+/* Empties so many slots, from the last on: what is taken, and used again, lies in the first. */
+static void empty(uint8_t *base, unsigned count) {
+  struct ncclotf2_header *header = ncclotf2_header_at(base);
+  for (unsigned i = NCCLOTF2_SPARE_MAX; i-- && count;) {
+    uint32_t chunk = __atomic_load_n(&header->spare[i], __ATOMIC_RELAXED);
+    if (!chunk || !__atomic_compare_exchange_n(&header->spare[i], &chunk, 0, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) continue;
+    put_back(base, chunk - 1);
+    count--;
+  }
+}
+
+enum ncclotf2_use ncclotf2_chunks_prepare(uint64_t now) {
+  enum { LATELY_MS = 1000, KEPT_MS = 5000 }; /* steps of a training that call nothing in between leave what is at hand as it is */
+  static unsigned had;
+  static uint64_t used; /* when any was taken last; the first call counts */
+  if (ncclotf2_chunks_by_hand) return NCCLOTF2_USE_IDLE;
+  uint8_t *base = ncclotf2_session.base;
+  const unsigned filled = filled_slots(ncclotf2_header_at(base));
+  const bool taken = filled < had;
+  if (taken || !used) used = now;
+  const uint64_t unused_ms = (now - used) / 1000000;
+  const unsigned want = wanted(ncclotf2_header_at(base), unused_ms >= KEPT_MS);
   had = filled;
-  return taken > 0;
+  if (filled < want) had += fill(base, want - filled);
+  if (filled > want) {
+    empty(base, filled - want);
+    had = want;
+  }
+  return taken ? NCCLOTF2_USE_NOW : unused_ms < LATELY_MS ? NCCLOTF2_USE_LATELY : NCCLOTF2_USE_IDLE;
+}
+
+bool ncclotf2_chunks_prepare_one(void) {
+  if (ncclotf2_chunks_by_hand) return false;
+  uint8_t *base = ncclotf2_session.base;
+  return filled_slots(ncclotf2_header_at(base)) < wanted(ncclotf2_header_at(base), true) && fill(base, 1);
 }
 
 void ncclotf2_chunk_free(uint32_t chunk) {

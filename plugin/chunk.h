@@ -23,9 +23,19 @@ uint32_t ncclotf2_chunk_take(uint8_t *base, enum ncclotf2_class class);
 /* Whether a recording thread has found no prepared chunk since this was last asked: who prepares them may have died. */
 bool ncclotf2_chunks_ran_out(void);
 
-/* Keeps spare chunks in the slots, with their pages in place in this process, so that no recording thread has to see to it: several
- * times as many as were taken since it was last called. Whether any was. For one thread of this library. */
-bool ncclotf2_chunks_prepare(void);
+/* Whether recording threads take chunks. */
+enum ncclotf2_use {
+  NCCLOTF2_USE_IDLE,   /* none in the last second */
+  NCCLOTF2_USE_LATELY, /* in the last second, or the process begins */
+  NCCLOTF2_USE_NOW     /* since this was last asked */
+};
+
+/* Keeps spare chunks in the slots, with their pages in place in this process, so that no recording thread has to see to it: as many as there
+ * are slots while chunks are taken, few when none have been for some seconds. now: CLOCK_MONOTONIC, ns. For one thread of this library. */
+enum ncclotf2_use ncclotf2_chunks_prepare(uint64_t now);
+
+/* Fills one more slot, as long as there are fewer than in an idle process; false if none was. Before that thread begins. */
+bool ncclotf2_chunks_prepare_one(void);
 
 /* For tests, which fill the slots themselves: set before init. */
 extern bool ncclotf2_chunks_by_hand;

@@ -280,7 +280,7 @@ static bool memory_is_open(void) {
          info.st_ino == ncclotf2_session.memfd_inode;
 }
 
-static enum ncclotf2_start wait_ready(pid_t pid) {
+static enum ncclotf2_start wait_ready(pid_t pid, bool (*meanwhile)(void)) {
   uint32_t *word = &ncclotf2_header_at(ncclotf2_session.base)->collector_state;
   const uint64_t deadline = ncclotf2_clock_monotonic() + ncclotf2_setting(NCCLOTF2_SETTING_START_LIMIT).number * 1000000000;
   for (;;) {
@@ -292,11 +292,11 @@ static enum ncclotf2_start wait_ready(pid_t pid) {
     }
     if (!alive) return NCCLOTF2_START_FAILED;
     if (ncclotf2_clock_monotonic() >= deadline) return NCCLOTF2_START_LATE;
-    ncclotf2_futex_wait(word, NCCLOTF2_COLLECTOR_NONE, 10);
+    if (!meanwhile || !meanwhile()) ncclotf2_futex_wait(word, NCCLOTF2_COLLECTOR_NONE, 10);
   }
 }
 
-enum ncclotf2_start ncclotf2_collector_start(pid_t *pid, char *why, size_t why_size) {
+enum ncclotf2_start ncclotf2_collector_start(pid_t *pid, bool (*meanwhile)(void), char *why, size_t why_size) {
   *pid = 0;
   char path[PATH_MAX];
   if (!find(path, sizeof path, why, why_size)) return NCCLOTF2_START_FAILED;
@@ -332,7 +332,7 @@ enum ncclotf2_start ncclotf2_collector_start(pid_t *pid, char *why, size_t why_s
     return NCCLOTF2_START_FAILED;
   }
   *pid = launch.pid;
-  enum ncclotf2_start start = wait_ready(launch.pid);
+  enum ncclotf2_start start = wait_ready(launch.pid, meanwhile);
   if (start == NCCLOTF2_START_FAILED) snprintf(why, why_size, "%s ended before it was ready", path);
   return start;
 }

@@ -16,9 +16,9 @@ enum ncclotf2_start {
   NCCLOTF2_START_LATE     /* runs, but is not ready in time */
 };
 
-/* Starts it and waits until it is ready, at most 2 s. *why is one line for FAILED. Leaves *pid 0 if
- * there is no process. */
-enum ncclotf2_start ncclotf2_collector_start(pid_t *pid, char *why, size_t why_size);
+/* Starts it and waits until it is ready, at most 2 s. meanwhile does some microseconds of work at a time while there
+ * is any, and returns whether it did; may be NULL. *why is one line for FAILED. Leaves *pid 0 if there is no process. */
+enum ncclotf2_start ncclotf2_collector_start(pid_t *pid, bool (*meanwhile)(void), char *why, size_t why_size);
 
 /* False once the process has ended, even if nobody has reaped it. */
 bool ncclotf2_process_alive(pid_t pid);

@@ -85,7 +85,7 @@ static void *write_spool(void *unused) {
   ncclotf2_thread_stays();
   for (unsigned round = 1; round % ROUNDS || !ncclotf2_thread_is_left_alone(); round++) {
     if (round % ROUNDS == 0) look();
-    if (!__atomic_load_n(&prepares, __ATOMIC_RELAXED)) ncclotf2_chunks_prepare(); /* a collector that has died has left that thread */
+    if (!__atomic_load_n(&prepares, __ATOMIC_RELAXED)) ncclotf2_chunks_prepare(ncclotf2_clock_monotonic()); /* a collector that has died has left that thread */
     ncclotf2_spool_round();
   }
   /* The C library now ends the process from here; its exit handlers write the rest. */
@@ -97,19 +97,22 @@ static void *write_spool(void *unused) {
 }
 
 /* Pages are in place per process, so the collector cannot see to it. Without this thread recording threads put them in place themselves.
- * It is back soon while chunks are used up, and seldom else: what is at hand lasts for 2 MiB. */
+ * It is back soon while chunks are used up, or were lately, and seldom in an idle process. */
 static void *prepare_pages(void *unused) {
-  enum { PERIOD_MS = 1000, SHORTEST_MS = 2, LONGEST_MS = 64 }; /* PERIOD_MS: how late it notices what there is to tell, and that the program is over */
+  enum { PERIOD_MS = 1000 }; /* how late it notices what there is to tell, and that the program is over */
+  enum { SHORTEST_MS = 2 };
+  static const long longest_ms[] = {[NCCLOTF2_USE_IDLE] = 64, [NCCLOTF2_USE_LATELY] = 8, [NCCLOTF2_USE_NOW] = SHORTEST_MS};
   pthread_setname_np(pthread_self(), "nccl-otf2 pages");
   ncclotf2_thread_stays();
-  long pause = SHORTEST_MS;
-  for (uint64_t looked = ncclotf2_clock_monotonic();;) {
-    const bool used = ncclotf2_chunks_prepare();
-    pause = used ? SHORTEST_MS : 2 * pause < LONGEST_MS ? 2 * pause : LONGEST_MS;
-    if (ncclotf2_clock_monotonic() - looked >= PERIOD_MS * 1000000ULL) {
+  uint64_t looked = ncclotf2_clock_monotonic();
+  for (long pause = SHORTEST_MS;;) {
+    const uint64_t now = ncclotf2_clock_monotonic();
+    const long longest = longest_ms[ncclotf2_chunks_prepare(now)];
+    pause = 2 * pause < longest ? 2 * pause : longest;
+    if (now - looked >= PERIOD_MS * 1000000ULL) {
       if (ncclotf2_thread_is_left_alone()) break;
       look();
-      looked = ncclotf2_clock_monotonic();
+      looked = now;
     }
     nanosleep(&(struct timespec){.tv_nsec = pause * 1000000}, NULL);
   }
@@ -173,7 +176,8 @@ static void works(void) {
 
 static bool start_collector(void) {
   char why[512] = "";
-  switch (ncclotf2_collector_start(&collector, why, sizeof why)) {
+  /* A burst may begin with the first operation: while the collector gets ready, so do the first chunks. */
+  switch (ncclotf2_collector_start(&collector, prepares ? NULL : ncclotf2_chunks_prepare_one, why, sizeof why)) {
     case NCCLOTF2_START_READY:
       works();
       return true;

@@ -105,6 +105,8 @@ static bool is_accounted_strictly(void) {
   return mode == '2';
 }
 
+static bool reserved;
+
 /* All of it from the beginning. A signal makes the call give back all that it had; a profiler's timer
  * would never let it end. */
 static bool reserve(int fd, uint64_t size) {
@@ -114,7 +116,12 @@ static bool reserve(int fd, uint64_t size) {
   const int problem = posix_fallocate(fd, 0, (off_t)size);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   if (problem) errno = problem;
-  return problem == 0;
+  reserved = problem == 0;
+  return reserved;
+}
+
+void ncclotf2_memory_return(void *at, size_t size) {
+  if (!reserved) madvise(at, size, MADV_REMOVE); /* what cannot be returned is kept */
 }
 
 static bool scarce;

@@ -41,6 +41,10 @@ bool ncclotf2_memory_open(const struct ncclotf2_memory_wish *wish, struct ncclot
  * a system call. `at` is the begin of a page. */
 bool ncclotf2_memory_place(void *at, size_t size);
 
+/* Gives the pages back to the system, where they may be had again later: not those that were reserved as a whole. Reads as zero afterwards where
+ * they were given back. For who owns what lies there; a system call. */
+void ncclotf2_memory_return(void *at, size_t size);
+
 /* Whether a page may not be had when it is touched, be it only for reading: under strict accounting (vm.overcommit_memory=2), where not
  * all are reserved. */
 bool ncclotf2_memory_is_scarce(void);

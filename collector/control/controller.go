@@ -29,6 +29,9 @@ import (
 // ErrNoJob is wrapped by errors about directories in which no collector works.
 var ErrNoJob = errors.New("no job is recorded in it at the moment")
 
+// errEnded is wrapped by errors about jobs that ended before they answered.
+var errEnded = errors.New("the job has ended")
+
 // Controller gives orders to the collectors of a running job, through its experiment directory. It is for the user
 // who runs the job.
 type Controller struct {
@@ -219,7 +222,7 @@ func (c *Controller) ask(ctx context.Context, o *File, order bool) (answers []St
 		return nil, nil, err
 	}
 	if answers, silent, err = c.gather(ctx, o.Ask, entries); err == nil && len(answers)+len(silent) == 0 {
-		err = fmt.Errorf("%s: the job has ended", c.Dir)
+		err = fmt.Errorf("%s: %w", c.Dir, errEnded)
 	}
 	return answers, silent, err
 }

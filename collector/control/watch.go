@@ -19,7 +19,7 @@ const watchPause = 200 * time.Millisecond
 
 // Watch has the collectors of a running job take what they have put off (setting BACKLOG), for somebody who looks at the job: at once, and from
 // now on for some seconds. It waits for that as long as patience says, and returns how many bytes of records are not in the shards even
-// so. Where nobody has put anything off it does nothing, also where there is no job.
+// so. Where nobody has put anything off it does nothing, also where there is no job; of one that ends meanwhile all is there.
 func (c *Controller) Watch(ctx context.Context, patience time.Duration) (behind uint64, err error) {
 	entries, err := experiment.List(c.Dir)
 	if err != nil || !slices.ContainsFunc(entries, putsOff) {
@@ -36,7 +36,7 @@ func (c *Controller) Watch(ctx context.Context, patience time.Duration) (behind 
 		} else {
 			behind, err = c.behind(ctx)
 		}
-		if errors.Is(err, ErrNoJob) || errors.Is(err, fs.ErrNotExist) {
+		if errors.Is(err, ErrNoJob) || errors.Is(err, errEnded) || errors.Is(err, fs.ErrNotExist) {
 			return 0, nil
 		}
 		if err != nil || behind == 0 || !time.Now().Before(deadline) {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"sync"
 	"unsafe"
 
 	"github.com/nccl-otf2/nccl-otf2/plugin/api"
@@ -144,8 +145,10 @@ type recordLayout struct {
 // rec gives the offsets of Record's fields.
 var rec Record
 
-// starts describes the records of kind START by event type, as plugin/api lays them out.
-var starts = func() (rows [TypeCount]recordLayout) {
+// starts describes the records of kind START by event type, as plugin/api lays them out. It is made when the first is read: a job waits for its
+// collector's start.
+var starts = sync.OnceValue(func() *[TypeCount]recordLayout {
+	rows := new([TypeCount]recordLayout)
 	record := reflect.TypeFor[Record]()
 	for i := range rows {
 		fields, units := api.Events[i].Record()
@@ -161,7 +164,7 @@ var starts = func() (rows [TypeCount]recordLayout) {
 		}
 	}
 	return rows
-}()
+})
 
 // others describes the records of the other kinds.
 var others = [...]recordLayout{
@@ -200,7 +203,7 @@ func layoutOf(kind RecordKind, typ EventType) *recordLayout {
 	case typed && int(typ) >= TypeCount:
 		return nil
 	case kind == RecordStart:
-		return &starts[typ]
+		return &starts()[typ]
 	case kind >= RecordThread && int(kind) < len(others):
 		return &others[kind]
 	}

@@ -387,8 +387,8 @@ static void identity(void) {
   EQUAL(info.st_size, header->total_size, "size");
   for (unsigned i = 0; i < 8; i++) /* one went to this thread */
     CHECK(header->spare[i] || i == 0, "slot %u is empty", i);
-  /* What lies idle must be small. */
-  CHECK((uint64_t)info.st_blocks * 512 < 4u << 20, "%llu bytes are in use", (unsigned long long)info.st_blocks * 512);
+  /* What is ready for a burst must be small; memory_test sees to what lies idle. */
+  CHECK((uint64_t)info.st_blocks * 512 < 10u << 20, "%llu bytes are in use", (unsigned long long)info.st_blocks * 512);
 }
 
 static void standard_streams_closed(void) {

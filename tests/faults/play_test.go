@@ -116,9 +116,11 @@ func (p *play) prepare() {
 	if p.profile {
 		p.opt.Env = append(p.opt.Env, "NCCL_OTF2_MODE=profile")
 	}
+	backlog := "off" // not by how busy the machine is: it runs again as it did
 	if p.backlog {
-		p.opt.Env = append(p.opt.Env, "NCCL_OTF2_BACKLOG=on")
+		backlog = "on"
 	}
+	p.opt.Env = append(p.opt.Env, "NCCL_OTF2_BACKLOG="+backlog)
 	if p.lasts > 0 {
 		p.opt.Pace = replay.PaceRecorded
 		stretch(p.rec, p.lasts)

@@ -33,6 +33,7 @@ func TestNoPageFaults(t *testing.T) {
 		{"net", []string{"NCCL_OTF2_EVENTS=net"}},
 		{"all", []string{"NCCL_OTF2_EVENTS=all"}},
 		{spooled, []string{"NCCL_OTF2_EVENTS=all", "NCCL_OTF2_COLLECTOR=spool"}},
+		{"put off", []string{"NCCL_OTF2_BACKLOG=on"}},
 		{"in shm", []string{"NCCL_OTF2_EVENTS=net", "NCCL_OTF2_RING=shm"}},
 		{"profile", []string{"NCCL_OTF2_EVENTS=net", "NCCL_OTF2_MODE=profile"}},
 	} {
