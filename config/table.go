@@ -43,13 +43,19 @@ func (k Kind) wrong() string {
 	case Ordinal:
 		return "is not a window such as ops:1000-2000, ops:1000- or ops:-2000"
 	case Kinds:
-		all := "is none of off, on, " + everyActivity
+		words := []string{"off", "on", everyActivity}
 		for _, a := range activities {
-			all += ", " + a.name
+			words = append(words, a.name)
 		}
-		return all
+		return Unknown(words)
 	}
 	return ""
+}
+
+// Unknown is what is said of a text that is none of some words, behind it: is unknown; use a, b or c.
+func Unknown(words []string) string {
+	last := len(words) - 1
+	return "is unknown; use " + strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
 // Setting is one row of the table. Of kinds that the plugin reads, too, plugin/settings.c has a parser: the words, units and
