@@ -203,7 +203,7 @@ func Used(all []Traffic) string {
 // Markdown is the table for the documentation.
 func Markdown() string {
 	var b strings.Builder
-	b.WriteString("| what is not reported | of | why, and what is there | what helps |\n|---|---|---|---|\n")
+	b.WriteString("| what is not reported | by | why, and what is there instead | what helps |\n|---|---|---|---|\n")
 	for i := range table {
 		r := &table[i]
 		cure := r.Cure
