@@ -180,7 +180,7 @@ func byHead(table string, heads, cells []string) map[string]string {
 
 var (
 	waitingLine = regexp.MustCompile(`(?m)^Where the waiting went: ([\d.]+ [nµm]?s) of `)
-	judgedLine  = regexp.MustCompile(`(?m)^  (?:start-up|slow) +.*the answer above is of (?:the other )?([\d.]+ [nµm]?s)`)
+	judgedLine  = regexp.MustCompile(`(?m)^  (?:start-up|slow) +.*the answer above covers (?:the other )?([\d.]+ [nµm]?s)`)
 	pathLine    = regexp.MustCompile(`(?m)^Critical path of ([\d.]+ [nµm]?s)`)
 )
 
