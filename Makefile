@@ -83,8 +83,8 @@ uninstall: ## take it away again
 packages: build ## deb, rpm and tar archives for x86-64 and arm64, for glibc 2.17 and newer, in build/packages; fetches a cross compiler (100 MB) the first time
 	@MAKE='$(MAKE)' GO='$(GO)' BUILD='$(BUILD)' packaging/packages.sh
 
-packages-test: packages ## installs them in roots without Go and gcc, records, reports, removes them again
-	$(GO) test -count=1 -v -timeout 60m ./tests/packages -packages $(abspath $(BUILD))/packages
+packages-test: packages ## installs them in roots without Go and gcc, records, reports, removes them again (PACKAGES_TEST='-releases "stable buster=MIRROR"')
+	$(GO) test -count=1 -v -timeout 60m ./tests/packages -packages $(abspath $(BUILD))/packages $(PACKAGES_TEST)
 
 site: ## a web site of all pages, with a search, in build/site: opens from disk
 	@rm -rf $(BUILD)/site

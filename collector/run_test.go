@@ -521,7 +521,7 @@ func TestRefusals(t *testing.T) {
 	file := filepath.Join(dir, "file")
 	testkit.Write(t, file, nil)
 	for _, tc := range []struct{ name, variable, want string }{
-		{"setting", "NCCL_OTF2_EVENTS=Cool", `NCCL_OTF2_EVENTS: no event or preset is called "Cool"`},
+		{"setting", "NCCL_OTF2_EVENTS=Cool", `NCCL_OTF2_EVENTS: "Cool" is neither a preset nor an event`},
 		{"directory", "NCCL_OTF2_DIR=" + file, "nothing can be recorded in " + file},
 		{"cpus", "NCCL_OTF2_CPUS=1000", "NCCL_OTF2_CPUS: none of these CPUs may be used"},
 	} {

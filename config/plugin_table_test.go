@@ -41,7 +41,7 @@ func pluginTable() string {
 		fmt.Fprintf(&b, "  NCCLOTF2_SETTING_%s,\n", row.Key)
 		wrong, most := row.Kind.wrong(), "UINT64_MAX"
 		if row.Kind == Choice {
-			wrong = "is none of " + strings.Join(row.Choices, ", ")
+			wrong = Unknown(row.Choices)
 		}
 		if row.Least != 0 || row.Most != 0 {
 			wrong += ", or is out of bounds"

@@ -138,7 +138,7 @@ func (row *Setting) check(s *Settings, value string) error {
 	if row.Kind == Choice {
 		i := slices.IndexFunc(row.Choices, func(c string) bool { return same(c, trim(value)) })
 		if i < 0 {
-			return fmt.Errorf("%q is none of %s", value, strings.Join(row.Choices, ", "))
+			return fmt.Errorf("%q %s", value, Unknown(row.Choices))
 		}
 		value = row.Choices[i]
 	}

@@ -41,13 +41,19 @@ func (k Kind) wrong() string {
 	case Ordinal:
 		return "is not a window such as ops:1000-2000, ops:1000- or ops:-2000"
 	case Kinds:
-		all := "is none of off, on, " + everyActivity
+		words := []string{"off", "on", everyActivity}
 		for _, a := range activities {
-			all += ", " + a.name
+			words = append(words, a.name)
 		}
-		return all
+		return Unknown(words)
 	}
 	return ""
+}
+
+// Unknown is what is said of a text that is none of some words, behind it: is unknown; use a, b or c.
+func Unknown(words []string) string {
+	last := len(words) - 1
+	return "is unknown; use " + strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
 // Setting is one row of the table. Of kinds that the plugin reads, too, plugin/settings.c has a parser: the words, units and
@@ -72,7 +78,7 @@ func (row *Setting) Env() string { return Prefix + row.Key }
 // Table lists all settings. It is not to be changed.
 var Table = []Setting{
 	{Key: "DIR", Kind: Path, Alone: true,
-		Help:  "Experiment directory. Default: `nccl-otf2-<id>` in the working directory, where id names the job step and attempt (Slurm, PMIx, LSF, PBS, Flux, torchrun), else the first communicator.",
+		Help:  "Experiment directory. Default: `nccl-otf2-<id>` in the working directory, where id names the job step and attempt (Slurm, PMIx, LSF, PBS, Flux, torchrun), otherwise the first communicator.",
 		parse: func(s *Settings, v string) error { s.Dir = v; return nil }},
 	{Key: "EVENTS", Default: "gpu", Kind: Events, Alone: true,
 		Help:  "What to record: a preset (`light`: calls and operations; `gpu`: with GPU times; `net`: with network activity; `all`), or a list of NCCL's event names. Presets and names can be mixed.",
@@ -96,7 +102,7 @@ var Table = []Setting{
 		Help:  "Rows with each event of EVENTS as NCCL reports it: a region of its own, from its start to its stop, with what its descriptor holds, and its states as points. For a look inside NCCL, with EVENTS `all`; archives become several times as large.",
 		parse: func(s *Settings, v string) (err error) { s.Raw, err = parseSwitch(v); return err }},
 	{Key: "CUPTI", Default: "off", Kind: Kinds, Alone: true,
-		Help:  "Kernels on the GPU, recorded with CUPTI and linked with the operations that launched them. `on`: kernels; `memcpy`, `memset`, `sync`, `memory`, or a list of them: also copies, settings, synchronizations, allocations; `all`: all of these. No other profiler can then use CUPTI in the same process. Links need KernelLaunch among EVENTS, which all presets include.",
+		Help:  "Kernels on the GPU, recorded with CUPTI and linked with the operations that launched them. `on`: kernels; `memcpy`, `memset`, `sync`, `memory`, or a list of them: also copies, memory sets, synchronizations, allocations; `all`: all of these. No other profiler can then use CUPTI in the same process. Links need KernelLaunch among EVENTS, which all presets include.",
 		parse: func(s *Settings, v string) (err error) { s.CUPTI, err = parseActivities(v); return err }},
 	{Key: "METRICS", Default: "on", Kind: Switch,
 		Help:  "Metrics derived from what NCCL reports: bandwidths of operations and the number of outstanding ones, on the rows of ranks; bytes in flight, on those of the network.",
@@ -123,7 +129,7 @@ var Table = []Setting{
 		Help:  "CPUs for the collector, such as `62,63`. Default: those of the job process.",
 		parse: func(s *Settings, v string) (err error) { s.CPUs, err = parseNumbers(v); return err }},
 	{Key: "BACKLOG", Default: "off", Kind: Choice, Choices: []string{"auto", "on", "off"},
-		Help:  "`on`: the collector puts off what need not be done while the job runs. It appends records to a file in the shard, which costs a fraction of a processor's time, and makes events of them when none have come for a second, when somebody looks at the job (`top`, `report --hang`, `unify`, `ctl`), after ten minutes, when the file has 256 MiB, and when the process has ended. `auto`: only where processors are scarce. No effect with MODE=`profile` and `record`, and with DISK.",
+		Help:  "`on`: the collector puts off what need not be done while the job runs. It appends records to a file in the shard, which costs a fraction of a processor's time, and turns them into events when none have come for a second, when somebody looks at the job (`top`, `report --hang`, `unify`, `ctl`), after ten minutes, when the file has 256 MiB, and when the process has ended. `auto`: only where processors are scarce. No effect with MODE=`profile` and `record`, and with DISK.",
 		parse: func(s *Settings, v string) error { s.Backlog = v; return nil }},
 	{Key: "DEBUG", Default: "off", Kind: Switch, Alone: true,
 		Help:  "The collector prints what it does to standard error.",
@@ -150,7 +156,7 @@ var Table = []Setting{
 		Help:  "Whether calls of NCCL become regions of a Score-P measurement in the process. `auto`: if there is one that can take them; `on`: also report it if there is none. See docs/scorep.md.",
 		parse: func(s *Settings, v string) error { s.Scorep = v; return nil }},
 	{Key: "CUPTI_LIBRARY", Kind: Path, Early: true,
-		Help:  "The libcupti.so to use. Default: the one that the program has loaded (then always), else the one beside NCCL in Python's packages, else what the loader finds, else the one under CUDA_HOME.",
+		Help:  "The libcupti.so to use. If the program has loaded one, that is always used. Default: the one beside NCCL in Python's packages, otherwise the one that the loader finds, otherwise the one under CUDA_HOME.",
 		parse: func(s *Settings, v string) error { s.CUPTILibrary = v; return nil }},
 	{Key: "CONFIG", Kind: Path,
 		Help:  "Settings file, `.yaml`, `.toml` or `.json`, with these keys in lower or upper case. Only from the environment.",

@@ -36,7 +36,7 @@ type preset struct {
 // ParseEvents reads a list as the setting EVENTS takes it: presets and event names.
 func ParseEvents(text string) (mask uint32, err error) {
 	if mask, err = parseEvents(text); err == nil && mask == 0 {
-		err = fmt.Errorf("%q names no event", text)
+		err = fmt.Errorf("%q selects no event", text)
 	}
 	return mask, err
 }
@@ -46,7 +46,7 @@ func parseEvents(text string) (mask uint32, err error) {
 	for _, name := range words(text) {
 		m, ok := eventMask(name)
 		if !ok {
-			return 0, fmt.Errorf("no event or preset is called %q; there are %s", name, strings.Join(append(presetNames(), events...), ", "))
+			return 0, fmt.Errorf("%q is neither a preset nor an event; use one of %s", name, strings.Join(append(presetNames(), events...), ", "))
 		}
 		mask |= m
 	}
@@ -261,7 +261,7 @@ func parsePeriod(text string) (time.Duration, error) {
 	on, err := parseSwitch(state)
 	switch {
 	case err != nil || given && !on:
-		return 0, fmt.Errorf("%q is none of off, on, and on with a period such as on:50ms", text)
+		return 0, fmt.Errorf("%q is unknown; use off, on, or on with a period such as on:50ms", text)
 	case !on:
 		return 0, nil
 	case !given:

@@ -8,6 +8,7 @@ import (
 	"io"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/compress"
@@ -145,7 +146,7 @@ func Codecs() []string { return []string{"zstd", "snappy", "none"} }
 func Parquet(a *otf2.Archive, dir, codec string, opts *Options) (*Result, error) {
 	c, ok := codecs[codec]
 	if !ok {
-		return nil, fmt.Errorf("compression %q is none of %v", codec, Codecs())
+		return nil, fmt.Errorf("compression %q is unknown; use one of %s", codec, strings.Join(Codecs(), ", "))
 	}
 	e := newExporter(a, opts)
 	if err := e.inParts(dir, c); err != nil {

@@ -299,7 +299,7 @@ func (im *importer) minimal(path string, m *minimal, clocks *clocks, counts map[
 		base = lowest - first
 	}
 	if base > math.MaxInt64-max(last, 0) || last-first > maxSpan {
-		return errors.New("its times are centuries from each other")
+		return errors.New("its times are centuries apart")
 	}
 	host, from := cmp.Or(m.host, c.host), "JSONL of the minimal profiler"
 	boot := "import " + host

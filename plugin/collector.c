@@ -193,7 +193,7 @@ const char *ncclotf2_process_holdup(pid_t pid) {
     if (thread->d_name[0] != '.' && (states[count] = thread_state(task, thread->d_name))) count++;
   if (threads) closedir(threads);
   states[count] = '\0';
-  return !count                 ? "what it does is not to be seen"
+  return !count                 ? "what it is doing cannot be seen"
          : strchr(states, 'R')  ? NULL
          : strpbrk(states, "Tt") ? "it is stopped"
          : strchr(states, 'D')  ? "it waits for a disk or a network file system"

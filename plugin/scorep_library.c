@@ -61,7 +61,7 @@ bool ncclotf2_scorep_library(struct scorep_functions *functions, enum ncclotf2_s
     return false;
   }
   if (!functions->phase) {
-    snprintf(why, why_size, "this Score-P does not tell its state (scorep_measurement_phase); use Score-P 8 or newer");
+    snprintf(why, why_size, "this Score-P does not report its state (scorep_measurement_phase); use Score-P 8 or newer");
     return false;
   }
   *model = find_model();

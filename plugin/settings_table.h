@@ -33,17 +33,17 @@ enum { NCCLOTF2_CHOICE_SCOREP_AUTO, NCCLOTF2_CHOICE_SCOREP_ON, NCCLOTF2_CHOICE_S
 #define NCCLOTF2_SETTING_ROWS(X) \
   X(DIR, PATH, "", 0, UINT64_MAX, "", "") \
   X(EVENTS, EVENTS, "gpu", 0, UINT64_MAX, "", "is not a list of presets (light, gpu, net, all) and events") \
-  X(START, CHOICE, "on", 0, UINT64_MAX, "on paused", "is none of on, paused") \
+  X(START, CHOICE, "on", 0, UINT64_MAX, "on paused", "is unknown; use on or paused") \
   X(WINDOW, WINDOW, "", 0, UINT64_MAX, "", "is not a window such as ops:1000-2000, ops:1000- or ops:-2000") \
-  X(CUPTI, ACTIVITIES, "off", 0, UINT64_MAX, "", "is none of off, on, all, memcpy, memset, sync, memory") \
+  X(CUPTI, ACTIVITIES, "off", 0, UINT64_MAX, "", "is unknown; use off, on, all, memcpy, memset, sync or memory") \
   X(DEBUG, SWITCH, "off", 0, UINT64_MAX, "", "is neither on nor off") \
   X(ENABLE, SWITCH, "on", 0, UINT64_MAX, "", "is neither on nor off") \
   X(MEMORY, SIZE, "256MiB", 4194304, UINT64_MAX, "", "is not a size such as 256M or 1GiB, or is out of bounds") \
-  X(RING, CHOICE, "memfd", 0, UINT64_MAX, "memfd shm", "is none of memfd, shm") \
-  X(CLOCK, CHOICE, "auto", 0, UINT64_MAX, "auto tsc monotonic host", "is none of auto, tsc, monotonic, host") \
+  X(RING, CHOICE, "memfd", 0, UINT64_MAX, "memfd shm", "is unknown; use memfd or shm") \
+  X(CLOCK, CHOICE, "auto", 0, UINT64_MAX, "auto tsc monotonic host", "is unknown; use auto, tsc, monotonic or host") \
   X(COLLECTOR, PATH, "", 0, UINT64_MAX, "", "") \
   X(START_LIMIT, SECONDS, "2", 1, 600, "", "is not a number of seconds, or is out of bounds") \
-  X(SCOREP, CHOICE, "auto", 0, UINT64_MAX, "auto on off", "is none of auto, on, off") \
+  X(SCOREP, CHOICE, "auto", 0, UINT64_MAX, "auto on off", "is unknown; use auto, on or off") \
   X(CUPTI_LIBRARY, PATH, "", 0, UINT64_MAX, "", "")
 
 /* Words of a switch. */

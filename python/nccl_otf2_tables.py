@@ -5,7 +5,7 @@
     tables.rows("waits")                  # a question by its name, of a table, or any SQL: a list of dicts
     tables.pandas("SELECT function, count(*) FROM operations GROUP BY function")
 
-docs/tables.md says what is in the tables. Needed is the engine alone: duckdb, or pyspark; pandas or pyarrow for results of theirs.
+docs/tables.md says what is in the tables. Only the engine is needed: duckdb or pyspark; results as pandas or pyarrow need these.
 """
 import argparse
 import csv
@@ -194,7 +194,7 @@ def _cell(value: Any) -> Any:
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
     """python -m nccl_otf2: exit code 1 where there are no tables or no such question, 2 for wrong arguments."""
-    parser = argparse.ArgumentParser(prog="python -m nccl_otf2", description="Asks the tables of recorded runs.")
+    parser = argparse.ArgumentParser(prog="python -m nccl_otf2", description="Queries the tables of recorded runs.")
     parser.add_argument("query", nargs="?", help="name of a question, or SQL")
     parser.add_argument("dir", nargs="*", help="a folder of tables, an experiment directory, or a folder of several")
     parser.add_argument("--engine", choices=ENGINES, default=ENGINES[0])

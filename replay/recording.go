@@ -341,10 +341,10 @@ func Find(name string) (string, error) {
 		known = append(known, filepath.Base(folder))
 	}
 	if len(known) == 0 {
-		return "", fmt.Errorf("recording: %s: no such recording (a folder with %s)", name, recording.RunFile)
+		return "", fmt.Errorf("recording: %s: no such recording: give a folder with %s", name, recording.RunFile)
 	}
 	slices.Sort(known)
-	return "", fmt.Errorf("recording: %s: no such recording (a folder with %s, or one of %s)", name, recording.RunFile, strings.Join(slices.Compact(known), ", "))
+	return "", fmt.Errorf("recording: %s: no such recording: give a folder with %s, or one of %s", name, recording.RunFile, strings.Join(slices.Compact(known), ", "))
 }
 
 // namedRecordings are the folders of the recordings that are known by their names; the first of a name is the one to take.

@@ -10,7 +10,7 @@ const (
 	TypeP2p          EventType = 2  // one send or receive of a plan
 	TypeProxyOp      EventType = 3  // one channel's network transfers of an operation, in one direction
 	TypeProxyStep    EventType = 4  // one network transfer
-	TypeProxyCtrl    EventType = 5  // the progress thread's own doing
+	TypeProxyCtrl    EventType = 5  // the progress thread's own activity
 	TypeKernelCh     EventType = 6  // one channel of a kernel on the GPU
 	TypeNetPlugin    EventType = 7  // what a network plugin reports under a ProxyStep
 	TypeGroupApi     EventType = 8  // an outermost group, or a call outside any
@@ -28,7 +28,7 @@ const (
 
 // The states.
 const (
-	StateProxyOpSendPosted      State = 0 // to NCCL 2.26, as all of ProxyOp before its InProgress
+	StateProxyOpSendPosted      State = 0 // up to NCCL 2.26, like all states of ProxyOp before InProgress
 	StateProxyOpSendRemFifoWait State = 1
 	StateProxyOpSendTransmitted State = 2
 	StateProxyOpSendDone        State = 3
@@ -48,12 +48,12 @@ const (
 	StateProxyCtrlAppend        State = 17
 	StateProxyCtrlAppendEnd     State = 18 // the only one with a number
 	StateProxyOpInProgress      State = 19
-	StateProxyStepSendPeerWait  State = 20 // data there, refused by the network
+	StateProxyStepSendPeerWait  State = 20 // data ready, but refused by the network
 	StateNetPluginUpdate        State = 21
 	StateKernelChStop           State = 22
 	StateGroupStartApiStop      State = 23
-	StateGroupEndApiStart       State = 24 // no more operations come, they are launched
-	StateCeCollStart            State = 25 // never emitted, as all of CE's
+	StateGroupEndApiStart       State = 24 // all operations have been called; they are now launched
+	StateCeCollStart            State = 25 // never emitted, like all states of CE events
 	StateCeCollComplete         State = 26
 	StateCeSyncStart            State = 27
 	StateCeSyncComplete         State = 28
@@ -80,7 +80,7 @@ type (
 		Count         uint64  `json:"count"`
 		Root          int     `json:"root"`
 		Datatype      string  `json:"datatype"`
-		NChannels     int     `json:"nChannels"` // versions 1 to 3: a most
+		NChannels     int     `json:"nChannels"` // versions 1 to 3: a maximum
 		NWarps        int     `json:"nWarps"`
 		Algo          string  `json:"algo"`
 		Proto         string  `json:"proto"`
@@ -116,7 +116,7 @@ type (
 		ChannelID       int     `json:"channelId"`
 		Peer            int     `json:"peer"` // rank in the communicator
 		NSteps          int     `json:"nSteps"`
-		ChunkSize       int     `json:"chunkSize"` // bytes, a most per step
+		ChunkSize       int     `json:"chunkSize"` // bytes, the maximum per step
 		IsSend          Flag    `json:"isSend"`
 		CommHash        Pointer `json:"commHash,omitempty"`        // RCCL's version 6
 		OpCount         int64   `json:"opCount,omitempty"`         // RCCL's version 6
@@ -133,7 +133,7 @@ type (
 		Step int `json:"step"` // from 0 in each ProxyOp
 	}
 
-	// ProxyCtrl is the progress thread's own doing.
+	// ProxyCtrl is the progress thread's own activity.
 	ProxyCtrl struct {
 	}
 

@@ -14,16 +14,16 @@ import (
 func clocksRemark(hosts int, c *facts.HostClocks, inexact bool) string {
 	but := "."
 	if inexact {
-		but = ", and not in what is said of their exactness."
+		but = ", but not in their stated uncertainty."
 	}
 	switch {
 	case c == nil:
-		return fmt.Sprintf("Times of %d hosts are compared as recorded; errors of their clocks are in these figures%s", hosts, but)
+		return fmt.Sprintf("Times of %d hosts are compared as recorded; errors of their clocks are contained in these figures%s", hosts, but)
 	case c.Bounded():
-		return fmt.Sprintf("Times of %d hosts are compared on corrected clocks, which may be off by %s at most; that is in these figures%s",
+		return fmt.Sprintf("Times of %d hosts are compared on corrected clocks, which may be off by up to %s; this error is contained in these figures%s",
 			hosts, units.Time(float64(c.Most)), but)
 	}
-	text := fmt.Sprintf("Times of %d hosts are compared on corrected clocks, which may be off by %s at most where they are bounded", hosts, units.Time(float64(c.Most)))
+	text := fmt.Sprintf("Times of %d hosts are compared on corrected clocks, which may be off by up to %s where they are bounded", hosts, units.Time(float64(c.Most)))
 	if c.OneSided > 0 {
 		text += fmt.Sprintf("; for %s there is no bound", units.Count(int(c.OneSided), "clock", "clocks"))
 	}
@@ -33,5 +33,5 @@ func clocksRemark(hosts int, c *facts.HostClocks, inexact bool) string {
 	if c.Groups > 1 {
 		text += fmt.Sprintf("; nothing ties %d groups of hosts to each other", c.Groups)
 	}
-	return text + fmt.Sprintf(". That is in these figures%s", but)
+	return text + fmt.Sprintf(". This error is contained in these figures%s", but)
 }

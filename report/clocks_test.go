@@ -17,9 +17,9 @@ func TestReportsSayHowWellClocksAreKnown(t *testing.T) {
 		properties map[facts.Property]string
 		want       []string
 	}{
-		{"as recorded", nil, []string{"compared as recorded; errors of their clocks are in these figures."}},
+		{"as recorded", nil, []string{"compared as recorded; errors of their clocks are contained in these figures."}},
 		{"corrected", map[facts.Property]string{facts.PropSyncMost: "1500", facts.PropSyncReference: "1", facts.PropClockSync.Below("CORRECTED"): "2"},
-			[]string{"on corrected clocks, which may be off by 1.50 µs at most; that is in these figures."}},
+			[]string{"on corrected clocks, which may be off by up to 1.50 µs; this error is contained in these figures."}},
 		{"one-sided", map[facts.Property]string{facts.PropSyncMost: "1500", facts.PropSyncReference: "1", facts.PropSyncOneSided: "2"},
 			[]string{"where they are bounded; for 2 clocks there is no bound. "}},
 		{"untied", map[facts.Property]string{facts.PropSyncMost: "1500", facts.PropSyncReference: "1", facts.PropSyncUntied: "1"},

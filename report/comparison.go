@@ -24,15 +24,15 @@ func Comparison(c *compare.Comparison, limit float64) *Document {
 	case len(c.Operations) == 0:
 		d.say("The runs have no operations of one kind in common: nothing is compared.")
 	case c.Compared == 0:
-		d.say("Nothing can be compared: no kind of operations has the %d pairs that it takes, or more.", c.LeastPairs)
+		d.say("Nothing can be compared: no kind of operations has at least %d pairs.", c.LeastPairs)
 	case c.Slower+c.Faster == 0:
 		d.say("No change found in %s.", kinds(c.Compared))
 	default:
 		d.say("%d of %s changed: %d slower, %d faster.", c.Slower+c.Faster, kinds(c.Compared), c.Slower, c.Faster)
 	}
 	if c.Compared > 0 {
-		d.say("A change is one of %s or more whose interval leaves out 0; %s with %s.",
-			share(c.MinChange), units.Count(c.Tests, "interval, which holds", "intervals, which hold all together"), share(c.Confidence))
+		d.say("A change is at least %s, and its interval does not contain 0; %s with %s confidence.",
+			share(c.MinChange), units.Count(c.Tests, "interval holds", "intervals hold together"), share(c.Confidence))
 	}
 	if limit > 0 {
 		blind := 0
@@ -41,7 +41,7 @@ func Comparison(c *compare.Comparison, limit float64) *Document {
 		}
 		d.say("More than %s slower: %s.", share(limit), kinds(c.Over(limit)))
 		if blind > 0 {
-			d.say("Of %s such a slowdown of the time could have been missed: they vary too much, or are too few.", kinds(blind))
+			d.say("In %s, such a slowdown could have been missed: times vary too much, or there are too few operations.", kinds(blind))
 		}
 	}
 	of := func(verdicts ...string) []compare.Row {
@@ -53,7 +53,7 @@ func Comparison(c *compare.Comparison, limit float64) *Document {
 	}{
 		{"Changed", []string{compare.Slower, compare.Faster}},
 		{"Not changed", []string{compare.Unchanged}},
-		{fmt.Sprintf("Too few to tell: a change can be found from %d pairs on", c.LeastPairs), []string{compare.TooFew}},
+		{fmt.Sprintf("Too few to tell: finding a change takes at least %d pairs", c.LeastPairs), []string{compare.TooFew}},
 	} {
 		table := sheetOf("operations", s.title, of(s.verdicts...), comparedColumns(s.verdicts[0]))
 		table.fields = nil
@@ -71,7 +71,7 @@ func Comparison(c *compare.Comparison, limit float64) *Document {
 		d.note("/n behind the name: n equal ones launched together; the time is that of the launch, divided by n")
 	}
 	if slices.ContainsFunc(c.Operations, func(r compare.Row) bool { return !facts.SourceOf(r.TimingSource).HasLength() }) {
-		d.note("enqueue: only when they were launched is known; the times are of enqueueing, not how long they ran")
+		d.note("enqueue: it is known when these were launched, but not how long they ran; the times are those of enqueueing")
 	}
 	return d
 }
@@ -87,7 +87,7 @@ func describeRun(r *compare.Run, d *Document, name string) {
 		n    uint64
 		text string
 	}{
-		{r.Coupled, "launched with others, whose time they have"}, {r.Unfinished, "not ended by all members, or with one end only"},
+		{r.Coupled, "launched together with others, with the same time"}, {r.Unfinished, "not ended by all members, or with one end only"},
 		{r.LeftOut, "left out: recorded differently by the members"}, {r.Lost, "events of NCCL lost"},
 	} {
 		if n.n > 0 {

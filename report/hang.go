@@ -97,7 +97,7 @@ func Hang(h *hang.Report) *Document {
 		if len(h.Jobs) > 1 {
 			job = fmt.Sprintf("job %d: ", i+1)
 		}
-		d.say("%s%s (%d running, %d ended, %d crashed), %s looked at", job, units.Count(j.Processes, "process", "processes"), j.Running, j.Ended, j.Crashed,
+		d.say("%s%s (%d running, %d ended, %d crashed), %s examined", job, units.Count(j.Processes, "process", "processes"), j.Running, j.Ended, j.Crashed,
 			units.Count(j.Looked, "communicator", "communicators"))
 		certain := false
 		for i := range j.Stops {
@@ -124,7 +124,7 @@ func Hang(h *hang.Report) *Document {
 		case j.Running > 0:
 			d.say("%sall of this is younger than %s: look again to see whether it is stuck or just running", job, units.Time(slowNotHung))
 		case j.Communicators[0].AtLeast:
-			d.say("%snobody saw when the processes ended: it may be older", job)
+			d.say("%sit is not known when the processes ended: all of this may be older", job)
 		case certain: // it could not have gone on
 		default:
 			d.say("%sall of this is younger than %s: it may just be where the job was when it ended", job, units.Time(slowNotHung))
@@ -133,7 +133,7 @@ func Hang(h *hang.Report) *Document {
 			d.say("%sevents of %s were lost, or its collector was replaced: its numbers of operations may be off", job, strings.Join(j.Inexact, ", "))
 		}
 		if len(j.Partial) > 0 {
-			d.say("%s%s did not record some operations, on request: what is not recorded is not seen here", job, strings.Join(j.Partial, ", "))
+			d.say("%s%s left out some operations on request; these do not appear here", job, strings.Join(j.Partial, ", "))
 		}
 	}
 	d.sheets = []sheet{sheetOf("hang", "Members", rows, hangColumns(len(h.Jobs) > 1))}
@@ -192,15 +192,15 @@ func sentenceOn(h *hang.Stuck) string {
 func verdictWords(v hang.Verdict) string {
 	switch v {
 	case hang.AllInside:
-		return "not complete, all are inside"
+		return "not complete; all members are inside"
 	case hang.NoDataOf:
-		return "not complete, all that are known are inside"
+		return "not complete; all known members are inside"
 	case hang.Different:
-		return "not reached by all, and the missing are in another one instead"
+		return "not reached by all; the missing members are in another operation instead"
 	case hang.CalledOnly:
 		return "called by all, and NCCL does not report when such operations end"
 	case hang.NoPeer:
-		return "called, and its other end is not known"
+		return "called; its other end is not known"
 	}
 	return string(v)
 }

@@ -219,7 +219,7 @@ func (p *page) tables(r *operations.Report, clock Clock, style Style) {
 		add("phases", "Phases of the application", phaseSheet(r.Phases), phaseRemarks(r.Phases)...)
 	}
 	if len(r.Communicators) > 1 {
-		add("communicators", "Communicators: what they may be for", communicatorSheet(r.Communicators))
+		add("communicators", "Communicators and their likely roles", communicatorSheet(r.Communicators))
 	}
 }
 

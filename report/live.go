@@ -38,10 +38,10 @@ func Live(v *live.View, operations, ranks int) *Document {
 		d.say("! losses      %d events: %s", v.Lost, analysis.CountersText(v.LostBy))
 	}
 	if v.Partial > 0 {
-		line("recording", "in part only, on request, in %s", units.Count(v.Partial, "process", "processes"))
+		line("recording", "only in part, on request, in %s", units.Count(v.Partial, "process", "processes"))
 	}
 	if v.Skipped {
-		d.say("! there is more than can be followed: parts were not looked at")
+		d.say("! there are too many events to follow: some were skipped")
 	}
 	for i := range v.Stops {
 		d.say("! stopped     %s", v.Stops[i].Sentence())
@@ -85,7 +85,7 @@ func waitingText(v *live.View) string {
 	}
 	switch {
 	case v.Compared == 0:
-		return "n/a: of no collective it is known when members began it"
+		return "n/a: for no collective is it known when its members began"
 	case worst < 0:
 		return "nobody waits"
 	}

@@ -236,7 +236,7 @@ func testTitle(t *bandwidth.Test) string {
 	}
 	switch t.TimingSource {
 	case facts.SourceEnqueue.String():
-		text += "; only when they were launched is known"
+		text += "; it is known when they were launched, but not how long they ran"
 	case "":
 	default:
 		text += "; times: " + t.TimingSource
@@ -272,10 +272,10 @@ func writeTest(w io.Writer, t *bandwidth.Test, average string, style Style) {
 		line("no room for: %s", strings.Join(left, ", "))
 	}
 	if unknown {
-		line("Buffers of which nothing is known stand as out-of-place.")
+		line("Unknown buffers are shown as out-of-place.")
 	}
 	if approximate {
-		line("Of more than 4096 operations figures are right to 2 %%.")
+		line("For more than 4096 operations, figures are accurate to 2 %%.")
 	}
 	if v := averages[average].average(&t.Average); v != nil {
 		line("Avg bus bandwidth    : %.6g", *v)

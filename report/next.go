@@ -40,7 +40,7 @@ func stopped(r *operations.Report) string {
 	if r.Verdict == nil || !slices.ContainsFunc(r.Verdict.Culprits, func(c verdict.Culprit) bool { return c.Stops() }) {
 		return ""
 	}
-	return fmt.Sprintf("nccl-otf2 report --hang %s (who was where in what did not end)", filepath.Dir(r.Summary.Archive))
+	return fmt.Sprintf("nccl-otf2 report --hang %s (which rank was where in operations that did not end)", filepath.Dir(r.Summary.Archive))
 }
 
 // enqueued: without GPU times there is no bandwidth, and nobody is known to have waited.

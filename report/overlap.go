@@ -23,9 +23,9 @@ func Overlap(r *overlap.Report) *Document {
 	d := &Document{title: "Communication hidden behind computation"}
 	switch {
 	case len(r.GPUs) == 0:
-		d.say("n/a: the archive has no kernels but NCCL's; record the job with NCCL_OTF2_CUPTI=on")
+		d.say("n/a: the archive has no kernels other than NCCL's; record the job with NCCL_OTF2_CUPTI=on")
 	case r.WithoutKernels > 0:
-		d.say("n/a: %s of which no kernels are known", units.Count(r.WithoutKernels, "GPU", "GPUs"))
+		d.say("n/a: no kernels are known for %s", units.Count(r.WithoutKernels, "GPU", "GPUs"))
 	}
 	if r.Untimed > 0 {
 		d.say("not counted: %s without GPU times", units.Count(int(r.Untimed), "launch of operations", "launches of operations"))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The critical path, and what would go; what they are is decided in analysis/criticalpath.
+// The critical path, and gains; what they are is decided in analysis/criticalpath.
 
 package report
 
@@ -18,11 +18,11 @@ import (
 const (
 	mostOfPath  = 3    // ranks' activities that it names
 	leastOfPath = 0.05 // part of the path that they make up
-	mostFaster  = 3    // ranks and links of which it says what would go
-	leastGain   = 0.01 // part of the path that must go to be said where nobody is named
+	mostFaster  = 3    // ranks and links of which it says the gain
+	leastGain   = 0.01 // part of the path that a gain must be to be said where nobody is named
 )
 
-// pathLines are the critical path in a line, and in another one what would go; or one line that says why it is not known.
+// pathLines are the critical path in a line, and in another one the gains; or one line that says why it is not known.
 func pathLines(r *criticalpath.Result) []string {
 	switch {
 	case r == nil:
@@ -72,7 +72,7 @@ func operationOnPath(x *criticalpath.OperationRow) string {
 	return x.Operation + " on " + x.Communicator
 }
 
-// fasterLine says what would go if whom the verdict names were as fast as others.
+// fasterLine says how much shorter the run would be if whom the verdict names were as fast as others.
 func fasterLine(r *criticalpath.Result) string {
 	var parts []string
 	for i := range r.WhatIf {
@@ -80,7 +80,7 @@ func fasterLine(r *criticalpath.Result) string {
 		if w.Confidence == nil || len(parts) == mostFaster {
 			continue
 		}
-		text := fmt.Sprintf("if %s were as fast as the others, %s of it would go", changed(w), units.Time(float64(w.Gain)))
+		text := fmt.Sprintf("if %s were as fast as the others, the run would be %s shorter", changed(w), units.Time(float64(w.Gain)))
 		if w.Least != nil && float64(*w.Least) < 0.95*float64(w.Gain) {
 			text += fmt.Sprintf(" (at least %s)", units.Time(float64(*w.Least)))
 		}
@@ -91,7 +91,7 @@ func fasterLine(r *criticalpath.Result) string {
 	}
 	for i := range r.WhatIf {
 		if w := &r.WhatIf[i]; w.Change == criticalpath.FasterRanks && float64(w.Gain) >= leastGain*float64(r.Steady) {
-			return fmt.Sprintf("If no rank came later than the middle one, %s of it would go.", units.Time(float64(w.Gain)))
+			return fmt.Sprintf("If no rank came later than the median rank, the run would be %s shorter.", units.Time(float64(w.Gain)))
 		}
 	}
 	return "No single rank makes it longer by much."
@@ -180,7 +180,7 @@ func whatIfColumns(steady uint64) []column[criticalpath.WhatIf] {
 		{"rank", "", nil, func(w *row) any { return w.Rank }},
 		label("host", "host", func(w *row) string { return w.Host }),
 		{"peer", "", nil, func(w *row) any { return optional(w.Peer) }},
-		{"gain_ns", "would go", func(w *row) string {
+		{"gain_ns", "gain", func(w *row) string {
 			if w.Partial {
 				return "> " + units.Time(float64(w.Gain))
 			}
@@ -211,7 +211,7 @@ func whatIfColumns(steady uint64) []column[criticalpath.WhatIf] {
 func CriticalPath(r *criticalpath.Result) *Document {
 	d := &Document{title: "Critical path"}
 	if r == nil {
-		d.say("There are no operations along which to follow it.")
+		d.say("There are no operations to follow it through.")
 		r = new(criticalpath.Result)
 	}
 	for _, line := range pathLines(r) {
@@ -222,21 +222,21 @@ func CriticalPath(r *criticalpath.Result) *Document {
 			units.Time(float64(r.Length)), units.Time(float64(r.StartUp)), units.Time(float64(r.After)), unknownOnPath(r), r.Changes)
 	}
 	if r.Doubtful > 0 {
-		d.say("Of the ranks' own %s may be another rank's: they came together, as far as their times are exact.", units.Time(float64(r.Doubtful)))
+		d.say("%s of the ranks' own time may belong to another rank that came at the same time, within the uncertainty.", units.Time(float64(r.Doubtful)))
 	}
 	d.sheets = []sheet{
-		sheetOf("what_if", "What would go of it", r.WhatIf, whatIfColumns(r.Steady)),
-		sheetOf("activities", "By activity, and how much less it is on the mean of all ranks", r.Activities, pathActivityColumns(r.Steady)),
-		sheetOf("ranks", "Ranks' own, on the path", r.Ranks, pathRankColumns(r.Steady, r.Ranks)),
+		sheetOf("what_if", "What would shorten it", r.WhatIf, whatIfColumns(r.Steady)),
+		sheetOf("activities", "By activity, compared with the mean of all ranks", r.Activities, pathActivityColumns(r.Steady)),
+		sheetOf("ranks", "Ranks' own time on the path", r.Ranks, pathRankColumns(r.Steady, r.Ranks)),
 		sheetOf("path_operations", "Operations on the path, from the last arrival on", r.Operations, pathOperationColumns(r.Steady)),
 	}
-	d.sheets[0].by("what would go", func(i int) float64 { return float64(r.WhatIf[i].Gain) })
+	d.sheets[0].by("all gains", func(i int) float64 { return float64(r.WhatIf[i].Gain) })
 	d.sheets[0].optional = []string{"host", "operations", "of the path"}
 	d.sheets[2].by("the path", func(i int) float64 { return float64(r.Ranks[i].Time) })
 	d.sheets[2].optional = []string{"host", "busy with"}
 	d.sheets[3].by("the path", func(i int) float64 { return float64(r.Operations[i].Time) })
 	if r.Unstated > 0 {
-		d.note("Of %s on it nobody says how exact their times are.", units.Count(int(r.Unstated), "operation", "operations"))
+		d.note("For %s on it, the uncertainty of the times is not stated.", units.Count(int(r.Unstated), "operation", "operations"))
 	}
 	return d
 }

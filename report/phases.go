@@ -91,13 +91,13 @@ func phaseRemarks(rows []phases.Row) (lines []string) {
 		approximate = approximate || p.Approximate
 	}
 	if approximate {
-		lines = append(lines, "~ right to 2 %")
+		lines = append(lines, "~ accurate to 2 %")
 	}
 	if unfinished > 0 {
-		lines = append(lines, units.Count(int(unfinished), "phase had", "phases had")+" not ended in the data and not in these times.")
+		lines = append(lines, units.Count(int(unfinished), "phase had", "phases had")+" not ended in the data, and these times leave them out.")
 	}
 	if captured > 0 {
-		lines = append(lines, "Calls that were captured into graphs are in the calls; what their replays took is in no phase.")
+		lines = append(lines, "Calls that graphs captured are counted as calls; no phase includes the time of their replays.")
 	}
 	return lines
 }

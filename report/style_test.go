@@ -144,7 +144,7 @@ func TestWhatToLookAtNext(t *testing.T) {
 	for want, r := range map[string]*operations.Report{
 		"":                                    {Summary: operations.Summary{Archive: "exp/traces.otf2", Timing: map[string]uint64{"GPU": 4, "ENQUEUE": 1}}},
 		"Next: nccl-otf2 report --hang exp (": {Summary: crashed},
-		"Next: nccl-otf2 report --hang exp (who": {Summary: operations.Summary{Archive: "exp/traces.otf2"},
+		"Next: nccl-otf2 report --hang exp (which": {Summary: operations.Summary{Archive: "exp/traces.otf2"},
 			Verdict: &verdict.Verdict{Culprits: []verdict.Culprit{{Kind: verdict.Missing}}}},
 		"Next: record with NCCL_OTF2_EVENTS=gpu (": {Summary: operations.Summary{Timing: map[string]uint64{"ENQUEUE": 4}}},
 		"Next: nccl-otf2 report --waits exp (":     {Summary: operations.Summary{Archive: "exp/traces.otf2"}, Verdict: &late, WaitStates: inMessages(51)},

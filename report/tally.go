@@ -15,8 +15,8 @@ import (
 
 // tallyNotes say what is easily mistaken.
 var tallyNotes = map[string]string{
-	regions.GroupCollectives: "Launches are of each rank: a collective of 4 ranks is 4, several operations that NCCL launched together are one.",
-	regions.GroupNetwork:     "Stretches are of a row, in which the oldest transfer under way was in that phase: not transfers, of which report --matrix has the number.",
+	regions.GroupCollectives: "Each rank has its own launches: a collective of 4 ranks has 4, and several operations that NCCL launched together have one.",
+	regions.GroupNetwork:     "A stretch is a time in which a row's oldest outstanding transfer was in that phase. It is not a transfer; report --matrix has the number of those.",
 	tally.GroupChannels:      "Channels show the parts of operations that are in the other tables.",
 }
 
@@ -115,17 +115,17 @@ func Tally(r *tally.Report) *Document {
 		d.say("There are no regions.")
 	}
 	if marked {
-		d.note("* a buffer is in GPU memory, or memory that it shares (managed); of a call: of an operation that came of it")
+		d.note("* a buffer is in GPU memory, or memory that it shares (managed); for a call: a buffer of an operation that resulted from it")
 	}
 	if launched {
-		d.note("%s: only when they were launched is known; the times are of enqueueing, not how long they ran", strings.TrimSpace(facts.LaunchedOnly))
+		d.note("%s: it is known when these were launched, but not how long they ran; the times are those of enqueueing", strings.TrimSpace(facts.LaunchedOnly))
 	}
 	for i := range r.Groups {
 		if note := tallyNotes[r.Groups[i].Group]; note != "" {
 			d.note("%s", note)
 		}
 	}
-	d.note("Times are from enter to leave, with what is inside. Threads are rows of the timeline: also those of GPUs and networks.")
+	d.note("Times are from enter to leave, including nested regions. Threads are rows of the timeline, including those of GPUs and networks.")
 	return d
 }
 

@@ -55,7 +55,7 @@ func WriteStyled(r *operations.Report, w io.Writer, style Style) error {
 	writeWaiting(r, b, style)
 	if len(r.Communicators) > 1 {
 		s := communicatorSheet(r.Communicators)
-		printable.Fprintf(b, "\nCommunicators: what they may be for, by their names or members\n")
+		printable.Fprintf(b, "\nCommunicators and their likely roles, by their names or members\n")
 		s.write(b, style)
 	}
 	if line := next(r); line != "" {
@@ -130,9 +130,9 @@ func (l *summaryLines) ends(n map[string]uint64) {
 	if early == 0 {
 		return
 	}
-	text := fmt.Sprintf("of %s NCCL stamps the end of a part only (trees, NVLS, several messages)", units.Plural(early, "operation"))
+	text := fmt.Sprintf("for %s, NCCL stamps the end of only a part (trees, NVLS, several messages)", units.Plural(early, "operation"))
 	if moved > 0 {
-		text += fmt.Sprintf("; %d ended later by the stamps of other ranks", moved)
+		text += fmt.Sprintf("; %d ended later according to other ranks' stamps", moved)
 	}
 	l.line("ends", "%s", text)
 }
@@ -256,7 +256,7 @@ func (l *summaryLines) paused(s *operations.Summary) {
 	}
 	onRequest := maps.Clone(s.Paused)
 	if n := onRequest[analysis.ByRAS]; n > 0 {
-		l.line(head, "paused by RAS: %s", units.Count(int(n), "operation that NCCL made and did not tell", "operations that NCCL made and did not tell"))
+		l.line(head, "paused by RAS: %s", units.Count(int(n), "operation that NCCL ran without reporting it", "operations that NCCL ran without reporting them"))
 		head = ""
 		delete(onRequest, analysis.ByRAS)
 	}
@@ -486,9 +486,9 @@ var operationMarks = []struct {
 	{func(o *operations.Row) bool { return o.Device }, "* before the name: a buffer is in GPU memory, or memory that it shares (managed)"},
 	{func(o *operations.Row) bool { return o.Grouped && o.Equal == 0 }, "* launched together with others: the times are those of the whole launch"},
 	{func(o *operations.Row) bool { return o.Equal > 0 }, "/n: n equal ones launched together: the times are those of the launch, divided by n"},
-	{func(o *operations.Row) bool { return o.Approximate }, "~ right to 2 %"},
-	{func(o *operations.Row) bool { return o.StartUp > 0 }, "n of m: the first launch of each communicator is in no time (start-up; --first counts it)"},
-	{func(o *operations.Row) bool { return o.Mixed > 0 }, "n of m: operations whose members have times of different sources are in no time"},
+	{func(o *operations.Row) bool { return o.Approximate }, "~ accurate to 2 %"},
+	{func(o *operations.Row) bool { return o.StartUp > 0 }, "n of m: times leave out the first launch of each communicator (start-up; --first includes it)"},
+	{func(o *operations.Row) bool { return o.Mixed > 0 }, "n of m: times leave out operations whose members have times from different sources"},
 	{func(o *operations.Row) bool { return o.Transfer != nil }, "nobody late: from the last arrival to the end"},
 }
 
@@ -500,7 +500,7 @@ func operationSheet(r *operations.Report) sheet {
 		}
 	}
 	if slices.ContainsFunc(r.Operations, func(o operations.Row) bool { return onlyEnqueued(&o) }) {
-		s.more = append(s.more, "enqueue: only when they were launched is known, not how long they ran")
+		s.more = append(s.more, "enqueue: it is known when these operations were launched, but not how long they ran")
 	}
 	s.by("the time", func(i int) float64 {
 		if o := &r.Operations[i]; !onlyEnqueued(o) {
@@ -534,7 +534,7 @@ func writeOperations(r *operations.Report, w io.Writer, style Style) {
 }
 
 // timesRemark says what is counted: others count members.
-const timesRemark = "count and times are of operations, of a collective the mean over its members; bandwidths are of the median. Profiles have each member's times."
+const timesRemark = "count and times are those of operations; a collective's time is the mean over its members, and bandwidths are those of the median time. Profiles have the times of each member."
 
 // Operations gives the report as tables; for people WriteText has more to say.
 func Operations(r *operations.Report) *Document {
@@ -591,7 +591,7 @@ var waitsColumns = func(total uint64) []column[waits.Rank] {
 }
 
 func waitsSheet(ws *waits.ByRank) sheet {
-	title := fmt.Sprintf("Waiting at the start of collectives: %d looked at", ws.Collectives)
+	title := fmt.Sprintf("Waiting at the start of collectives: %d examined", ws.Collectives)
 	if ws.LeftOut > 0 {
 		title += fmt.Sprintf(", %d left out (no times of two members that can be compared, or not ended by all)", ws.LeftOut)
 	}
@@ -630,7 +630,7 @@ func notRecordedText(n *operations.NotRecorded) string {
 	text := "ranks " + n.Ranks
 	switch {
 	case n.Ranks == "":
-		return fmt.Sprintf("of %s nothing was recorded; which ranks they are is not known", units.Count(n.Processes, "process", "processes"))
+		return fmt.Sprintf("nothing was recorded of %s whose ranks are not known", units.Count(n.Processes, "process", "processes"))
 	case len(parts) > maxRanksText:
 		text = fmt.Sprintf("ranks %s and %d more stretches", strings.Join(parts[:maxRanksText], ","), len(parts)-maxRanksText)
 	}

@@ -212,14 +212,14 @@ func waitedLine(t *waits.Sums) string {
 	switch {
 	case t.Waits == 0:
 	case t.Unstated == t.Waits:
-		line += "; how exact that is the archive does not say"
+		line += "; the archive does not state the uncertainty of that"
 	case t.Unstated > 0:
-		line += fmt.Sprintf(", ± more than %s: %d of %s say how exact they are", units.Time(float64(t.Uncertainty)), t.Waits-t.Unstated, units.Count(int(t.Waits), "wait", "waits"))
+		line += fmt.Sprintf(", ± more than %s: the uncertainty of %d of %s is stated", units.Time(float64(t.Uncertainty)), t.Waits-t.Unstated, units.Count(int(t.Waits), "wait", "waits"))
 	default:
 		line += fmt.Sprintf(", ± %s", units.Time(float64(t.Uncertainty)))
 	}
 	if t.Below > 0 {
-		line += fmt.Sprintf("; %s of it in %s not longer than what they may be off by", units.Time(float64(t.BelowTime)), units.Count(int(t.Below), "wait", "waits"))
+		line += fmt.Sprintf("; %s of it in %s no longer than the uncertainty", units.Time(float64(t.BelowTime)), units.Count(int(t.Below), "wait", "waits"))
 	}
 	return line
 }
@@ -236,7 +236,7 @@ func waitSheets(w *waits.States, clock Clock) []sheet {
 		sheetOf("operations", "By operation", w.Operations, waitGroupColumns("operation", true)),
 		sheetOf("phases", "By phase of the application", w.Phases, waitGroupColumns("phase", false)),
 		sheetOf("worst", "Operations that cost the most", w.Worst, worstColumns(clock, w.Worst)),
-		sheetOf("slow", "Slow links and GPUs: what made operations take long once all had come", w.Slow.Rows, slowColumns),
+		sheetOf("slow", "Slow links and GPUs: what made operations take long after all members had arrived", w.Slow.Rows, slowColumns),
 		sheetOf("network", "Transfers over the network: what the oldest one of each rank waited for", w.Network, networkWaitColumns),
 		sheetOf("enqueue", "Enqueue arrival: who called last; this is not waiting", recorded(w.Enqueue.Ranks, func(r waits.EnqueueRow) bool { return r.NoData }), enqueueColumns),
 	}
@@ -288,6 +288,6 @@ func waitNotes(d *Document, w *waits.States) {
 		d.note("%s", clocksRemark(w.Hosts, w.Clocks, true))
 	}
 	if w.NetworkUnknown > 0 {
-		d.note("Of %s it is not known whose transfers they show.", units.Count(int(w.NetworkUnknown), "network row", "network rows"))
+		d.note("For %s, it is not known whose transfers they show.", units.Count(int(w.NetworkUnknown), "network row", "network rows"))
 	}
 }

@@ -137,7 +137,7 @@ func startUpLater(s *waits.States) string {
 	if slowToo(s) != "" { // that says what the answer is of
 		return text
 	}
-	return text + "; the answer above is of the other " + units.Time(j.all)
+	return text + "; the answer above covers the other " + units.Time(j.all)
 }
 
 // slowToo says that the verdict is of more than waits for others: of what slow links and GPUs held ranks up, too; "" if that is little.
@@ -146,7 +146,7 @@ func slowToo(s *waits.States) string {
 	if !ok || j.slow == 0 || j.slow < leastPart*j.all {
 		return ""
 	}
-	return fmt.Sprintf("the answer above is of %s: %s of waiting for others, and %s for which slow links and GPUs held ranks up in operations",
+	return fmt.Sprintf("the answer above covers %s: %s of waiting for others, and %s for which slow links and GPUs held ranks up in operations",
 		units.Time(j.all), units.Time(j.waited), units.Time(j.slow))
 }
 

@@ -349,7 +349,7 @@ func TestDisagreementsAreFound(t *testing.T) {
 		{"view --scalasca, its archive", "", bump(`"time":(\d+),"kind":"Leave","fields":{"region":{"id":\d+,"name":"ncclAllGather"`)},
 		{"report, text", "", bump(`caused (\d+) % of it`)},
 		{"report, text", "", bump(`Where the waiting went: ([\d.]+)`)},
-		{"report, text", "", bump(`the answer above is of the other ([\d.]+) ms`)},
+		{"report, text", "", bump(`the answer above covers the other ([\d.]+) ms`)},
 		{"report, text", "", bump(`Critical path of ([\d.]+)`)},
 		{"report", "", bump(`"length_ns": (\d+)`)},
 		{"report --path", "", bump(`"steady_ns": (\d+)`)},

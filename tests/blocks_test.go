@@ -34,6 +34,7 @@ var unrun = map[string]map[string]struct{ why, test string }{
 		"make build PREFIX=/opt/nccl-otf2":                    {"builds; installing what is built", "tests.TestInstall"},
 		"tar xzf nccl-otf2-0.1.0-linux-x86_64.tar.gz -C /opt": {"needs the packages", "tests/packages.TestArchiveRecords"},
 		"pip install nccl_otf2-0.1.0-*.whl":                   {"needs the packages", "tests/packages.TestWheel"},
+		"dpkg -i nccl-otf2_0.1.0_amd64.deb":                   {"needs the packages, and changes the machine", "tests/packages.TestDebInACleanRoot"},
 	},
 	"docs/answers.md":     {"go test ./tests/answers ": {"runs a test", "tests/answers.TestJobs"}},
 	"docs/reliability.md": {"go test ./tests/faults ": {"runs a test, and the second one for an hour", "tests/faults.TestFaults"}},

@@ -646,7 +646,7 @@ func (a *gpuTable) check(t *testing.T) {
 		t.Errorf("%d of %d errors in all labeled recordings are within the uncertainty, want 95 %%", covered, ends)
 	}
 	var b strings.Builder
-	b.WriteString("| recording | operations | stamps told | with GPU time: nothing given back | with GPU time | of these realigned | error median, max (µs) | uncertainty median, max (µs) | covered |\n")
+	b.WriteString("| recording | operations | stamps delivered | with GPU time: not realigned | with GPU time | of these realigned | error median, max (µs) | uncertainty median, max (µs) | covered |\n")
 	b.WriteString("|---|--:|--:|--:|--:|--:|--:|--:|--:|\n")
 	us := func(d []time.Duration, q float64) string {
 		return strconv.FormatFloat(float64(quantile(d, q))/1e3, 'g', 3, 64)

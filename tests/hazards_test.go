@@ -84,7 +84,7 @@ func TestHazardNamesAreUnique(t *testing.T) {
 // The page lists what the tests play (go test ./tests -run TestHazardsPage -update).
 func TestHazardsPage(t *testing.T) {
 	var table strings.Builder
-	table.WriteString("| scenario | what NCCL does | what comes of it | API |\n|---|---|---|---|\n")
+	table.WriteString("| scenario | what NCCL does | how it is handled | API |\n|---|---|---|---|\n")
 	for _, h := range hazards {
 		var versions []string
 		for _, r := range h.releases {

@@ -71,7 +71,7 @@ var (
 	matrixCSV  = []sheet{{"ranks", twoCells("from", " to ", "to"), map[string]string{"transfers": "%s: transfers", "bytes": "%s: bytes", "busy_ns": "%s: busy", "bandwidth": "%s: bandwidth"}}}
 	diffText   = []sheet{
 		{"Not changed", diffRow, diffMedians},
-		{"Too few to tell: a change can be found from 10 pairs on", diffRow, diffMedians},
+		{"Too few to tell: finding a change takes at least 10 pairs", diffRow, diffMedians},
 	}
 	diffMedians = map[string]string{"median A": "median A of %s", "median B": "median B of %s"}
 )
@@ -180,7 +180,7 @@ func byHead(table string, heads, cells []string) map[string]string {
 
 var (
 	waitingLine = regexp.MustCompile(`(?m)^Where the waiting went: ([\d.]+ [nµm]?s) of `)
-	judgedLine  = regexp.MustCompile(`(?m)^  (?:start-up|slow) +.*the answer above is of (?:the other )?([\d.]+ [nµm]?s)`)
+	judgedLine  = regexp.MustCompile(`(?m)^  (?:start-up|slow) +.*the answer above covers (?:the other )?([\d.]+ [nµm]?s)`)
 	pathLine    = regexp.MustCompile(`(?m)^Critical path of ([\d.]+ [nµm]?s)`)
 )
 

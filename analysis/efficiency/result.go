@@ -111,7 +111,7 @@ func OfPhase(ranks []Share, timed, untimed uint64) *Factors {
 // untimedText says of how many launches it is not known how long they ran, and what to record where it is not known of any.
 func untimedText(untimed, timed uint64) string {
 	if timed == 0 {
-		return fmt.Sprintf("of %s it is not known how long they ran: record with NCCL_OTF2_EVENTS=gpu", units.Count(int(untimed), "launch", "launches"))
+		return fmt.Sprintf("the duration of %s was not recorded: record with NCCL_OTF2_EVENTS=gpu", units.Count(int(untimed), "launch", "launches"))
 	}
-	return fmt.Sprintf("of %d of %s it is not known how long they ran", untimed, units.Count(int(untimed+timed), "launch", "launches"))
+	return fmt.Sprintf("the duration of %d of %s was not recorded", untimed, units.Count(int(untimed+timed), "launch", "launches"))
 }

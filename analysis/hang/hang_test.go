@@ -43,7 +43,7 @@ func TestHangVerdicts(t *testing.T) {
 		}, nil, "AllReduce 2", hang.AllInside, "running running running", ", 1 further operation behind it"},
 		{"one has ended it", seesEnds, map[int][]experiment.Pending{0: {pending("Broadcast", 0, "running")}}, nil, "Broadcast 0", hang.AllInside, "running done done", "Rank 0 inside, Ranks 1-2 done"},
 		{"programs differ", seesEnds, map[int][]experiment.Pending{0: {pending("AllReduce", 2, "running")}, 1: {pending("AllReduce", 2, "running")}, 2: {{Function: "Broadcast", Ordinal: 1, Since: t0 + 720*us, State: "running"}}}, nil,
-			"AllReduce 2", hang.Different, "running running missing", "in another one instead"},
+			"AllReduce 2", hang.Different, "running running missing", "in another operation instead"},
 		{"a message without its receiver", seesEnds, map[int][]experiment.Pending{0: {pending("Send>2", 0, "running")}}, nil, "Send 0>2 0", hang.NotReached, "running missing", "Send 0 from Rank 0 to Rank 2 is not reached by all: Rank 2 missing, Rank 0 inside"},
 		{"a message without its sender", seesEnds, map[int][]experiment.Pending{2: {pending("Recv<1", 1, "running")}}, nil, "Send 1>2 1", hang.NotReached, "missing running", "Rank 1 missing, Rank 2 inside"},
 		{"a message that is being called", seesEnds, map[int][]experiment.Pending{2: {pending("Send", 0, "calling")}}, nil, "Send of rank 2 0", hang.NoPeer, "calling", "its other end is not known"},
@@ -75,7 +75,7 @@ func TestHangVerdicts(t *testing.T) {
 			}
 		}, "AllReduce 2", hang.NotReached, "running missing missing", "events of Rank 1 were lost"},
 		{"nobody saw the end", seesEnds, map[int][]experiment.Pending{0: {pending("AllReduce", 2, "running")}}, func(_ int, p *shardtest.Process) { p.Shard.End = nil },
-			"AllReduce 2", hang.NotReached, "running missing missing", "for at least 300 µs\nnobody saw when the processes ended"},
+			"AllReduce 2", hang.NotReached, "running missing missing", "for at least 300 µs\nit is not known when the processes ended"},
 		{"one died long before", seesEnds, map[int][]experiment.Pending{0: {pending("AllReduce", 2, "running")}, 2: {pending("AllReduce", 2, "running")}}, func(rank int, p *shardtest.Process) {
 			status := uint32(15)
 			if rank == 1 {

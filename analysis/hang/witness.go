@@ -22,7 +22,7 @@ func (h *Job) hear(j *jobs.Job, status *ras.Status) {
 	w := status.Witness(j)
 	h.RAS = append([]string{}, w.Sentences...)
 	if len(h.RAS)+len(w.Silent) == 0 {
-		h.RAS = append(h.RAS, "RAS knows of nothing that is wrong with the communicators of this job")
+		h.RAS = append(h.RAS, "RAS reports no problem with the communicators of this job")
 	}
 	h.Stops = append(h.Stops, w.Silent...)
 	for _, c := range waitfor.Culprits(j, w.Silent) {

@@ -293,19 +293,19 @@ func (m *matrix) result(ps analysis.Properties) *Report {
 
 	remark := func(format string, args ...any) { r.Remarks = append(r.Remarks, fmt.Sprintf(format, args...)) }
 	if len(r.Networks) > 0 {
-		remark("Transfers of proxies over the network, with the padding of their protocols. What goes from GPU to GPU without (NVLink, PCIe, shared memory) is not in them.")
+		remark("Transfers that proxies made over the network, including the padding of their protocols. Data that goes directly from GPU to GPU (NVLink, PCIe, shared memory) is not included.")
 	}
 	if len(r.Nominal) > 0 {
-		remark("Nominal: of communicators without recorded transfers; what each rank would send every other if operations had no intermediaries.")
+		remark("Nominal: for communicators without recorded transfers, what each rank would send to every other if operations had no intermediaries.")
 	}
 	if unknown.Transfers > 0 {
-		remark("Incomplete: of %d transfers, %s, the sender is not known.", unknown.Transfers, units.Bytes(unknown.Bytes))
+		remark("Incomplete: the sender of %d transfers, %s, is not known.", unknown.Transfers, units.Bytes(unknown.Bytes))
 	}
 	if m.unended > 0 {
-		remark("Incomplete: %d transfers have no end; they are in no time.", m.unended)
+		remark("Incomplete: %d transfers have no end; no time includes them.", m.unended)
 	}
 	if tooLarge > 0 {
-		remark("Incomplete: the nominal matrix leaves out %s of %d ranks and more, which would be too many pairs.", units.Count(tooLarge, "communicator", "communicators"), least)
+		remark("Incomplete: the nominal matrix leaves out %s of %d or more ranks, which would have too many pairs.", units.Count(tooLarge, "communicator", "communicators"), least)
 	}
 	if lost := analysis.CountersText(ps.Below(facts.PropLost)); lost != "none" {
 		remark("Incomplete: events were lost: %s.", lost)

@@ -96,8 +96,8 @@ func TestMatrixSaysWhatIsMissing(t *testing.T) {
 	r := matrix.Read(jobtest.Open(t, s.Write()), nil)
 	want := []string{
 		r.Remarks[0],
-		"Incomplete: of 4 transfers, 2.94 KiB, the sender is not known.",
-		"Incomplete: 1 transfers have no end; they are in no time.",
+		"Incomplete: the sender of 4 transfers, 2.94 KiB, is not known.",
+		"Incomplete: 1 transfers have no end; no time includes them.",
 		"Incomplete: events were lost: 3 ring proxystep.",
 	}
 	if diff := cmp.Diff(want, r.Remarks); diff != "" {

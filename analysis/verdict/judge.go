@@ -279,14 +279,14 @@ func (ev *Evidence) text(v *Verdict) string {
 	on, longer := ev.longest()
 	switch {
 	case v.Waited == 0 && ev.Enqueued > 0 && ev.Compared == 0:
-		return "Not enough is known to say who made others wait: times are those of enqueueing. Record with NCCL_OTF2_EVENTS=gpu, the default."
+		return "Not enough is known to say who made others wait: only the times of enqueueing are known. Record with NCCL_OTF2_EVENTS=gpu, the default."
 	case v.Waited == 0 && v.StartUp > 0:
 		return fmt.Sprintf("Nobody stands out: ranks waited %s at the first operations of communicators, and not later.", units.Time(c.StartUp))
 	case v.Waited == 0:
 		return "Nobody stands out: nobody waited."
 	case !ev.Transfers && longer >= MostShare*c.Waited && longer >= MuchTime*float64(ev.Duration):
 		return fmt.Sprintf("Not enough is known to say who made others wait: %.0f %% of %s goes back to operations that took longer on %s than on others, "+
-			"by a slow link to it or something of its own, and what transfers took was not recorded. Record with NCCL_OTF2_EVENTS=net.", 100*longer/c.Waited, units.Time(c.Waited), ev.Ranks[on].Name)
+			"because of a slow link to it or for a reason of its own, and how long transfers took was not recorded. Record with NCCL_OTF2_EVENTS=net.", 100*longer/c.Waited, units.Time(c.Waited), ev.Ranks[on].Name)
 	case v.sharing() >= MostShare: // is said instead
 		return ""
 	case by == 0:

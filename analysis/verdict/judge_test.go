@@ -108,7 +108,7 @@ func TestJudge(t *testing.T) {
 			ev.Causes.Ranks[2].Costs[causes.Transfer] = 601e6
 			ev.Causes.Waited += 601e6
 			return ev
-		}(), "", "by a slow link to it or something of its own"},
+		}(), "", "because of a slow link to it or for a reason of its own"},
 		{"of two ranks often enough", evidence(2, 12, 1), "1 always", ""},
 		{"longer on one, no transfers", longer(1), "", "Not enough is known to say who made others wait: 90 % of 600 ms goes back to operations that took longer on Rank 2 than on others"},
 		{"longer on all, no transfers", longer(4), "", "Nobody stands out"},

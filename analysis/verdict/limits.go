@@ -44,15 +44,15 @@ type Limit struct {
 // Limits are all of them.
 var Limits = []Limit{
 	{"LeastShare", LeastShare, "part of all waiting that goes back to it"},
-	{"TimesUsual", TimesUsual, "times what goes back to the middle one of the other ranks"},
+	{"TimesUsual", TimesUsual, "times the median of what goes back to the other ranks"},
 	{"TimesNext", TimesNext, "times what any rank that is not named caused, or worked longer"},
-	{"LeastTime", LeastTime, "part of the run that operations would have begun earlier by"},
-	{"LeastTimes", LeastTimes, "occasions that it was late on"},
+	{"LeastTime", LeastTime, "part of the run by which operations would have begun earlier"},
+	{"LeastTimes", LeastTimes, "occasions on which it was late"},
 	{"LeastConfidence", LeastConfidence, "one less the probability of being named by chance"},
-	{"EnoughConfidence", EnoughConfidence, "the same, where the next two are reached"},
+	{"EnoughConfidence", EnoughConfidence, "the same, if the next two are reached"},
 	{"MostShare", MostShare, "part of all waiting for which that is enough"},
 	{"MuchTime", MuchTime, "part of the run for which that is enough"},
-	{"LeastWork", LeastWork, "part of what goes back to it for which it worked longer than the middle one of the others"},
-	{"HostPart", HostPart, "part of what goes back to it for which its host worked longer, for it to be its host"},
-	{"MainPart", MainPart, "part of the middle cost of a time that it was late, for that time to be evidence"},
+	{"LeastWork", LeastWork, "part of what goes back to it for which it worked longer than the median of the others"},
+	{"HostPart", HostPart, "part of what goes back to it for which its host worked longer, for its host to be the cause"},
+	{"MainPart", MainPart, "part of the median cost of an occasion, for the occasion to be evidence"},
 }

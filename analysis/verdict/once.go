@@ -36,6 +36,6 @@ func (ev *Evidence) once(rank int) string {
 	if h.certainty < 1 {
 		return ""
 	}
-	return fmt.Sprintf("Nobody stands out again and again, but %.0f %% of the %s of waiting goes back to one time that %s was late. %s",
+	return fmt.Sprintf("Nobody stands out repeatedly, but %.0f %% of the %s of waiting goes back to one occasion on which %s was late. %s",
 		100*worst.Cost/c.Waited, units.Time(c.Waited), ev.Ranks[rank].Name, strings.Replace(h.sentence, ", once, ", ", ", 1))
 }

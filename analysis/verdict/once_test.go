@@ -25,7 +25,7 @@ func single(change func(r *causes.Rank, o *causes.Occurrence)) *Evidence {
 
 // One time that most of the waiting goes back to is told, though it is no habit: but only if it is certain, long, and the rank's own work.
 func TestOneTime(t *testing.T) {
-	const sentence = "Nobody stands out again and again, but 90 % of the 100 ms of waiting goes back to one time that Rank 1 was late. "
+	const sentence = "Nobody stands out repeatedly, but 90 % of the 100 ms of waiting goes back to one occasion on which Rank 1 was late. "
 	for _, c := range []struct {
 		name   string
 		change func(r *causes.Rank, o *causes.Occurrence)
@@ -39,7 +39,7 @@ func TestOneTime(t *testing.T) {
 		{"others worked as long", func(r *causes.Rank, _ *causes.Occurrence) { r.Worked = 0 }, ""},
 	} {
 		v := Judge(single(c.change))
-		if c.want == "" && strings.Contains(v.Text, "again and again") || c.want != "" && v.Text != c.want {
+		if c.want == "" && strings.Contains(v.Text, "repeatedly") || c.want != "" && v.Text != c.want {
 			t.Errorf("%s: %s", c.name, v.Text)
 		}
 		if len(v.Culprits) > 0 || v.StandsOut {

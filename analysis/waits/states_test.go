@@ -132,7 +132,7 @@ func TestUncertaintyOfWaits(t *testing.T) {
 	}
 	var b bytes.Buffer
 	archivetest.Try(t, report.Waits(w, report.Clock{Begin: archivetest.T0}).WriteText(&b))
-	if want := "waited 255 µs of 940 µs, 27.1 %, ± 114 µs; 50 µs of it in 6 waits not longer than what they may be off by\n"; !bytes.Contains(b.Bytes(), []byte(want)) {
+	if want := "waited 255 µs of 940 µs, 27.1 %, ± 114 µs; 50 µs of it in 6 waits no longer than the uncertainty\n"; !bytes.Contains(b.Bytes(), []byte(want)) {
 		t.Errorf("%s\nwant: %s", b.String(), want)
 	}
 }

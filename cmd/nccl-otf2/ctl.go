@@ -125,18 +125,18 @@ func printChange(w io.Writer, c *control.Change, on bool) {
 		}
 		printable.Fprintf(w, "communicator %s (%s): %s %s\n", name, ranks, what, from)
 		if m.Mixed {
-			printable.Fprintf(w, "  it has calls and replayed graphs: each come to that number in their own time\n")
+			printable.Fprintf(w, "  it has both calls and replayed graphs, which reach that number separately\n")
 		}
 	}
 	if len(c.Comms) == 0 {
-		printable.Fprintln(w, map[bool]string{true: "all communicators are recorded, and so are those to come", false: "no communicator is recorded, nor those to come"}[on])
+		printable.Fprintln(w, map[bool]string{true: "all communicators are recorded, including new ones", false: "no communicator is recorded, not even new ones"}[on])
 	}
 	printUnconfirmed(w, c)
 }
 
 func printUnconfirmed(w io.Writer, c *control.Change) {
 	for _, name := range c.Late {
-		printable.Fprintf(w, "%s %s learned of it too late: its recording changes elsewhere than that of the others (try --lead)\n", paint(w, yellow, "!"), name)
+		printable.Fprintf(w, "%s %s learned of it too late: its recording changes at another operation than that of the others (try --lead)\n", paint(w, yellow, "!"), name)
 	}
 	for _, name := range c.Silent {
 		printable.Fprintf(w, "%s %s has not confirmed it\n", paint(w, yellow, "!"), name)
@@ -179,7 +179,7 @@ immediately, in each process separately. Only events that NCCL was asked for whe
 			}
 			printable.Fprintf(out, "recorded from now on: %s\n", config.EventList(mask&^maskOfNames(missing)))
 			if len(missing) > 0 {
-				printable.Fprintf(out, "%s NCCL was not asked for %s when the job began: they cannot be had any more\n", paint(out, yellow, "!"), strings.Join(missing, ", "))
+				printable.Fprintf(out, "%s NCCL was not asked for %s when the job began: they are not available in this run\n", paint(out, yellow, "!"), strings.Join(missing, ", "))
 			}
 			printUnconfirmed(out, change)
 			return confirmed(change, nil)

@@ -102,6 +102,6 @@ func printImported(w io.Writer, r *ingest.Result, made *scorep.Result) {
 	for _, p := range r.Problems {
 		printable.Fprintf(w, "  %s %s\n", paint(w, yellow, "!"), oneLine(p))
 	}
-	printable.Fprintf(w, "  such data does not tell: %s\n", strings.Join(r.Missing, "; "))
+	printable.Fprintf(w, "  such data does not contain: %s\n", strings.Join(r.Missing, "; "))
 	printArchives(w, made)
 }

@@ -241,7 +241,7 @@ func TestNoTimeOfEnqueueingIsTakenForTheOperations(t *testing.T) {
 			t.Errorf("%v: no %q in\n%s", args, want, out)
 		}
 	}
-	seen("The critical path is not known: of 182 launches it is not known how long they ran", "report", "--path")
+	seen("The critical path is not known: the duration of 182 launches was not recorded", "report", "--path")
 	seen("Total (launch only)", "report", "--tally")
-	seen("enqueue: only when they were launched is known", "diff", long)
+	seen("enqueue: it is known when", "diff", long)
 }

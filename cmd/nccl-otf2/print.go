@@ -121,7 +121,7 @@ With --cube, the argument is a CUBE profile (*.cubex), written by any program.`,
 	o.timestamps = timestampsPlain
 	fl.Var(&o.timestamps, "timestamps", "times as they are, or from the global offset on")
 	o.form = "3.0"
-	fl.Var(&o.form, "form", "text as otf2-print of this OTF2 has it")
+	fl.Var(&o.form, "form", "print the text as otf2-print of this OTF2 version does")
 	fl.BoolVar(&o.silent, "silent", false, "read all events without printing them")
 	fl.BoolVar(&o.unwind, "unwind-calling-context", false, "callers behind each calling context event")
 	fl.BoolVar(&o.cube, "cube", false, "print a CUBE profile instead: definitions and stored values")

@@ -31,7 +31,7 @@ func recoverCommand() *cobra.Command {
 		Long: `Cuts event and snapshot files after their last complete record and terminates them properly, keeps the complete
 records of damaged definition files, corrects counts, and creates a missing anchor file. Originals of changed files
 are kept as <file>.orig. Nothing is invented: what is lost is reported. This repairs archives of any OTF2 writer; none
-may write to them at the same time. Of an experiment directory without an archive, it makes one first, as "nccl-otf2
+may write to them at the same time. If an experiment directory has no archive, it makes one first, as "nccl-otf2
 unify" does.
 
 It prints a line for each file that was changed or cannot be repaired, and then what is missing. The exit code is 1 if

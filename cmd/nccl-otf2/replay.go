@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nccl-otf2/nccl-otf2/cmd/nccl-otf2/internal/doctor"
+	"github.com/nccl-otf2/nccl-otf2/config"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
 	"github.com/nccl-otf2/nccl-otf2/replay"
 )
@@ -38,7 +39,7 @@ func (c *choice) String() string { return c.value }
 func (c *choice) Type() string   { return "string" }
 func (c *choice) Set(s string) error {
 	if !slices.Contains(c.of, s) {
-		return fmt.Errorf("%q is none of %v", s, c.of)
+		return fmt.Errorf("%q %s", s, config.Unknown(c.of))
 	}
 	c.value = s
 	return nil

@@ -48,7 +48,7 @@ type part struct {
 var reportSections = []reportSection{
 	{"nccl-tests", "operations in the columns of nccl-tests: out of place beside in place, call times, devices", makeNCCLTests},
 	{"waits", "who waited for whom: by cause, rank, GPU, host, communicator, operation, phase; transfers", makeWaits},
-	{"path", "the critical path: what the run's length consists of, and what would go if a rank were faster", makePath},
+	{"path", "the critical path: what the run's length consists of, and how much shorter it would be if a rank were faster", makePath},
 	{"tally", "time by name, as iprof tabulates: calls, operations, transfers, phases", makeTally},
 	{"matrix", "bytes and bandwidth from rank to rank, from host to host, by channel", makeMatrix},
 	{"overlap", "how much communication was hidden behind computation, where kernels were recorded", makeOverlap},

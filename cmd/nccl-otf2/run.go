@@ -333,7 +333,7 @@ func runChild(args, env []string) (int, *os.ProcessState, error) {
 	path, err := exec.LookPath(args[0])
 	if err != nil {
 		if errors.Is(err, os.ErrPermission) {
-			return exitCannotRun, nil, fmt.Errorf("%s cannot be started: no right to execute it", args[0])
+			return exitCannotRun, nil, fmt.Errorf("%s cannot be started: no permission to execute it", args[0])
 		}
 		return exitNotFound, nil, fmt.Errorf("%s: no such command", args[0])
 	}

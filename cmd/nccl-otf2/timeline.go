@@ -51,8 +51,8 @@ diff says it.
 
 A recording of NCCL's calls (NCCL_OTF2_MODE=record) is played first, and the page shows the resulting archive; the page is written beside the recording.
 
-Of what it reads the tool keeps little in memory. The rest lies in the temporary folder (TMPDIR) meanwhile, about as
-much as the archive has.`,
+The tool keeps little of what it reads in memory. While it works, the rest is in the temporary folder (TMPDIR), and takes
+about as much space as the archive.`,
 		Example: `  nccl-otf2 timeline exp1
   nccl-otf2 timeline exp1 -o page.html
   nccl-otf2 timeline exp1 --serve
@@ -74,7 +74,7 @@ much as the archive has.`,
 			return makeTimeline(cmd, &q, args[0])
 		},
 	}
-	cmd.Flags().StringVarP(&q.output, "output", "o", "", "file to write (default: "+timelineFile+" beside the archive; of two "+besideFile+" beside the first)")
+	cmd.Flags().StringVarP(&q.output, "output", "o", "", "file to write (default: "+timelineFile+" beside the archive; for two archives "+besideFile+" beside the first)")
 	addSelection(cmd, &q.spec)
 	cmd.Flags().BoolVar(&q.serve, "serve", false, "write no file; serve the page from this machine, until interrupted")
 	cmd.Flags().IntVar(&q.port, "port", 0, "port for --serve (0: any free port)")
@@ -179,7 +179,7 @@ func serveTimeline(cmd *cobra.Command, d *timeline.Data, opts timeline.Options, 
 	signal.Notify(end, os.Interrupt, unix.SIGTERM)
 	defer signal.Stop(end)
 	out := cmd.OutOrStdout()
-	printable.Fprintf(out, "%s\n  %s; only this machine can reach it, and who knows the address. Ctrl-C ends it.\n", paint(out, bold, s.URL()), d)
+	printable.Fprintf(out, "%s\n  %s; only this machine can reach it, and only with this address. Ctrl-C ends it.\n", paint(out, bold, s.URL()), d)
 	go func() {
 		<-end
 		_ = l.Close()

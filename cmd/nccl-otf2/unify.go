@@ -44,9 +44,9 @@ event files, for readers to apply; the event files are not changed. This step re
 span hosts (some seconds for ten million), and needs some 100 MiB of memory. --no-sync leaves the clocks as they are,
 and undoes an earlier correction.
 
-NCCL stamps the ends of some operations (trees, NVLS, several messages) when a part of them is done. They are moved to
-where other ranks show that they ended (docs/gpu.md), which reads events, too, if there are such operations. --no-ends
-leaves them where NCCL stamped them.
+NCCL stamps the ends of some operations (trees, NVLS, several messages) when a part of them is done. If there
+are any, unify moves them to the times that other ranks' stamps prove (docs/gpu.md), which means reading events, too.
+--no-ends leaves them where NCCL stamped them.
 
 --tables also writes the archive's Parquet tables, for which there is "nccl-otf2 query" (docs/tables.md). With
 NCCL_OTF2_TABLES=on they are written without any command when the job has ended.

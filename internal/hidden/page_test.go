@@ -18,7 +18,7 @@ func TestHazardsPage(t *testing.T) {
 // markdown is the table for the documentation.
 func markdown() string {
 	var b strings.Builder
-	b.WriteString("| what is not reported | of | why, and what is there | what helps |\n|---|---|---|---|\n")
+	b.WriteString("| what is not reported | by | why, and what is there instead | what helps |\n|---|---|---|---|\n")
 	for i := range table {
 		r := &table[i]
 		cure := r.Cure

@@ -84,7 +84,7 @@ var Events = []Event{
 			{Name: "root", Kind: I32, Go: "Root", At: at(1, 80, 4, 64)},
 			{Name: "datatype", Kind: Datatype, Go: "Datatype", At: at(1, 84, 2, 88, 4, 72)},
 			{Name: "nChannels", Kind: U8, Go: "NChannels", At: []Place{{1, 104, "nMaxChannels"}, {3, 96, "nMaxChannels"}, {Since: 4, Offset: 80}},
-				Doc: "versions 1 to 3: a most"},
+				Doc: "versions 1 to 3: a maximum"},
 			{Name: "nWarps", Kind: U8, Go: "NWarps", At: at(1, 105, 3, 97, 4, 81)},
 			{Name: "algo", Kind: Algo, Go: "Algo", At: at(1, 106, 2, 112, 3, 104, 4, 88)},
 			{Name: "proto", Kind: Proto, Go: "Proto", At: at(1, 107, 2, 120, 3, 112, 4, 96)},
@@ -125,7 +125,7 @@ var Events = []Event{
 			{Name: "channelId", Kind: U8, Go: "Channel", At: at(1, 28)},
 			{Name: "peer", Kind: I32, Go: "Peer", At: at(1, 32), Doc: "rank in the communicator"},
 			{Name: "nSteps", Kind: I32, Go: "NSteps", At: at(1, 36)},
-			{Name: "chunkSize", Kind: I32, Go: "ChunkSize", At: at(1, 40), Doc: "bytes, a most per step"},
+			{Name: "chunkSize", Kind: I32, Go: "ChunkSize", At: at(1, 40), Doc: "bytes, the maximum per step"},
 			{Name: "isSend", Kind: I32, Flag: "SEND", At: at(1, 44)},
 			{Name: "commHash", Kind: Hash, At: rccl(48), RCCL: true},
 			{Name: "opCount", Kind: I64, At: rccl(56), RCCL: true},
@@ -143,7 +143,7 @@ var Events = []Event{
 		Members: []Member{{Name: "step", Kind: I32, Go: "Step", At: at(1, 24), Doc: "from 0 in each ProxyOp"}},
 	},
 	{
-		Name: "ProxyCtrl", Doc: "the progress thread's own doing", Since: 1, Start: and("ProxyCtrl"), Preset: "all", Class: "CONTROL", Depth: 6,
+		Name: "ProxyCtrl", Doc: "the progress thread's own activity", Since: 1, Start: and("ProxyCtrl"), Preset: "all", Class: "CONTROL", Depth: 6,
 	},
 	{
 		Name: "KernelCh", Doc: "one channel of a kernel on the GPU", Member: "kernelCh", Since: 3, Start: and("KernelCh"),
@@ -257,7 +257,7 @@ var Events = []Event{
 
 // States are the states in the order of their numbers. Source: src/include/plugin/nccl_profiler.h.
 var States = []State{
-	{"ProxyOpSendPosted", 1, OpProgress, "to NCCL 2.26, as all of ProxyOp before its InProgress"},
+	{"ProxyOpSendPosted", 1, OpProgress, "up to NCCL 2.26, like all states of ProxyOp before InProgress"},
 	{"ProxyOpSendRemFifoWait", 1, OpProgress, ""},
 	{"ProxyOpSendTransmitted", 1, OpProgress, ""},
 	{"ProxyOpSendDone", 1, OpProgress, ""},
@@ -277,12 +277,12 @@ var States = []State{
 	{"ProxyCtrlAppend", 1, AppendedOps, ""},
 	{"ProxyCtrlAppendEnd", 1, AppendedOps, "the only one with a number"},
 	{"ProxyOpInProgress", 4, None, ""},
-	{"ProxyStepSendPeerWait", 4, TransSize, "data there, refused by the network"},
+	{"ProxyStepSendPeerWait", 4, TransSize, "data ready, but refused by the network"},
 	{"NetPluginUpdate", 4, NetArg, ""},
 	{"KernelChStop", 4, GPUTimer, ""},
 	{"GroupStartApiStop", 5, None, ""},
-	{"GroupEndApiStart", 5, None, "no more operations come, they are launched"},
-	{"CeCollStart", 6, None, "never emitted, as all of CE's"},
+	{"GroupEndApiStart", 5, None, "all operations have been called; they are now launched"},
+	{"CeCollStart", 6, None, "never emitted, like all states of CE events"},
 	{"CeCollComplete", 6, None, ""},
 	{"CeSyncStart", 6, None, ""},
 	{"CeSyncComplete", 6, None, ""},

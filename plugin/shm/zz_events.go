@@ -10,7 +10,7 @@ const (
 	EventP2p          EventType = 2  // one send or receive of a plan
 	EventProxyOp      EventType = 3  // one channel's network transfers of an operation, in one direction
 	EventProxyStep    EventType = 4  // one network transfer
-	EventProxyCtrl    EventType = 5  // the progress thread's own doing
+	EventProxyCtrl    EventType = 5  // the progress thread's own activity
 	EventKernelCh     EventType = 6  // one channel of a kernel on the GPU
 	EventNetPlugin    EventType = 7  // what a network plugin reports under a ProxyStep
 	EventGroupApi     EventType = 8  // an outermost group, or a call outside any
@@ -67,7 +67,7 @@ type Record struct {
 	Peer          int32 // rank in the communicator
 	PID           int32 // of the process whose operation it is
 	NSteps        int32
-	ChunkSize     int32 // bytes, a most per step
+	ChunkSize     int32 // bytes, the maximum per step
 	Step          int32 // from 0 in each ProxyOp
 	DeviceOrFD    int32
 	Opcode        int32
@@ -78,7 +78,7 @@ type Record struct {
 	CeSeq         uint32
 	NRanks        int32
 	NumOps        int32
-	NChannels     uint8 // versions 1 to 3: a most
+	NChannels     uint8 // versions 1 to 3: a maximum
 	NWarps        uint8
 	Channel       uint8
 	Phase         uint8

@@ -562,7 +562,7 @@ static void reasons(void) {
   expect("none", false, "auto", 0xffff, NCCLOTF2_SCOREP_UNUSABLE, preload);
   expect("none", false, "off", 0xffff, NCCLOTF2_SCOREP_OFF, NULL);
   expect("no-user", false, "auto", 0xffff, NCCLOTF2_SCOREP_UNUSABLE, "without user regions; link it by scorep --user");
-  expect("old", true, "auto", 0xffff, NCCLOTF2_SCOREP_UNUSABLE, "does not tell its state");
+  expect("old", true, "auto", 0xffff, NCCLOTF2_SCOREP_UNUSABLE, "does not report its state");
   expect("none", true, "auto", 0x0040, NCCLOTF2_SCOREP_NO_CALLS, "NCCL_OTF2_EVENTS must have CollApi and P2pApi");
   setenv("SCOREP_ENABLE_TRACING", "true", 1);
   expect("", false, "auto", 0xffff, NCCLOTF2_SCOREP_ABSENT, "instrument the program (scorep --user)");

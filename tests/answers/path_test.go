@@ -212,7 +212,7 @@ func goneTable(all []gone) (text string, off float64) {
 			plans["all causes"] = append(plans["all causes"], g)
 		}
 	}
-	text = "| what holds up | causes | goes in truth, median | off by, median | 90 % | most | more than is true | \"at least\" is too much |\n|---|--:|--:|--:|--:|--:|--:|--:|\n"
+	text = "| what holds others up | causes | true gain, median | off by, median | 90th percentile | at most | gain too high | \"at least\" too high |\n|---|--:|--:|--:|--:|--:|--:|--:|\n"
 	for _, name := range slices.SortedFunc(maps.Keys(plans), func(a, b string) int {
 		return cmp.Or(cmp.Compare(btoi(a == "all causes"), btoi(b == "all causes")), cmp.Compare(a, b))
 	}) {

@@ -139,7 +139,7 @@ func quantile(values []float64, q float64) float64 {
 // tables of the page.
 func (s *score) tables() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "| kind | to be named | named | not named | named, and not so | precision | recall | share off by: median | 95th percentile | at most |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n")
+	fmt.Fprintf(&b, "| kind | to be named | named | not named | wrongly named | precision | recall | share off by: median | 95th percentile | at most |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n")
 	var sum tally
 	for _, kind := range kinds {
 		k := s.kinds[kind]
@@ -150,7 +150,7 @@ func (s *score) tables() string {
 		fmt.Fprintf(&b, "| `%s` | %d | %d | %d | %d | %.3f | %.3f | %s |\n", kind, k.found+k.missed, k.found, k.missed, k.wrongly, k.precision(), k.recall(), of(k.shares))
 	}
 	fmt.Fprintf(&b, "| all | %d | %d | %d | %d | %.3f | %.3f | %s |\n", sum.found+sum.missed, sum.found, sum.missed, sum.wrongly, sum.precision(), sum.recall(), of(s.shares))
-	fmt.Fprintf(&b, "\n| jobs | number | with anything wrong | named | not named | named, and not so |\n|---|--:|--:|--:|--:|--:|\n")
+	fmt.Fprintf(&b, "\n| jobs | number | with anything wrong | named | not named | wrongly named |\n|---|--:|--:|--:|--:|--:|\n")
 	for _, of := range slices.Concat(plans, odd) {
 		p := s.plans[of.name]
 		if p == nil || p.jobs == 0 {

@@ -31,7 +31,8 @@ import (
 )
 
 var (
-	folder = flag.String("packages", "", "look at the packages in this `folder`")
+	folder   = flag.String("packages", "", "look at the packages in this `folder`")
+	releases = flag.String("releases", "stable bullseye", "Debian `releases` to install them in, older ones as name=mirror")
 )
 
 // oldest is the newest version of the C library whose functions may be needed.
@@ -224,15 +225,16 @@ func files(t *testing.T, root string) map[string]bool {
 // Debian systems without Go and gcc, the current one and one with a C library of 2020 (glibc 2.31, as Ubuntu 20.04 has it), install the
 // package, record, and have nothing left of it when it is removed; so they do with the rpm.
 func TestDebInACleanRoot(t *testing.T) {
-	for _, release := range []string{"stable", "bullseye"} {
-		t.Run(release, func(t *testing.T) {
+	for _, release := range strings.Fields(*releases) {
+		name, mirror, _ := strings.Cut(release, "=")
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			debInACleanRoot(t, release)
+			debInACleanRoot(t, name, mirror)
 		})
 	}
 }
 
-func debInACleanRoot(t *testing.T, release string) {
+func debInACleanRoot(t *testing.T, release, mirror string) {
 	t.Helper()
 	machine := nativeMachine(t)
 	arch := map[string]string{"x86_64": "amd64", "aarch64": "arm64"}[machine]
@@ -240,7 +242,11 @@ func debInACleanRoot(t *testing.T, release string) {
 	need.Root(t, "makes a root of its own")
 	need.Program(t, "debootstrap", "package debootstrap")
 	root := filepath.Join(t.TempDir(), "root")
-	out, err := exec.Command("debootstrap", "--variant=minbase", release, root).CombinedOutput()
+	bootstrap := []string{"--variant=minbase", release, root}
+	if mirror != "" {
+		bootstrap = append(bootstrap, mirror)
+	}
+	out, err := exec.Command("debootstrap", bootstrap...).CombinedOutput()
 	if err != nil {
 		need.NoError(t, "Debian "+release, fmt.Errorf("debootstrap: %w\n%s", err, out[max(0, len(out)-500):])) // mirrors drop old ones some day
 	}

@@ -85,7 +85,7 @@ func (w *witness) silent() (all []waitfor.Stop) {
 		is   func(m *MissingRank) bool
 		text string
 	}{
-		{func(m *MissingRank) bool { return m.Status.Dead }, "RAS takes %s for dead (process %d on %s)"},
+		{func(m *MissingRank) bool { return m.Status.Dead }, "RAS considers %s dead (process %d on %s)"},
 		{func(m *MissingRank) bool { return m.Status.Unresponsive && !m.Status.Dead }, "RAS gets no answer from %s (process %d on %s)"},
 	} {
 		for i := range w.ras.Missing {

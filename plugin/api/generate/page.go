@@ -32,7 +32,7 @@ func impliedPage(s *source) {
 		slices.SortFunc(types, func(a, b string) int { return api.Number(a) - api.Number(b) })
 		text := strings.Join(types, ", ")
 		if len(types) > 12 {
-			text = "any of those up to CeBatch, but ProxyCtrl"
+			text = "any of the types up to CeBatch, except ProxyCtrl"
 		}
 		s.line("| %s | %s |", e.Name, text)
 	}
@@ -47,7 +47,7 @@ func layoutPage(s *source) {
 	for _, v := range api.Versions {
 		s.line("| v%d | %s | %d | %d | %d | `%s` |", v.Number, v.Release, v.Descr, v.Type, v.Args, v.Source)
 	}
-	s.line("\nOffsets by version, – where a version has not got the member. Version 1 has one byte for names.")
+	s.line("\nOffsets by version; –: the version does not have the member. Version 1 has one byte for names.")
 	for _, e := range api.Events {
 		if e.Member == "" {
 			continue

@@ -112,7 +112,7 @@ func (e *examiner) pluginVariable() {
 			e.add(group, name, Warn, fmt.Sprintf("not set; NCCL would load %s (%s)", p.path, p.how), set)
 			return
 		}
-		e.add(group, name, Info, "not set; `nccl-otf2 run` sets it (by hand: export "+name+"="+e.plugin()+")", "")
+		e.add(group, name, Info, "not set; `nccl-otf2 run` sets it (to set it yourself: export "+name+"="+e.plugin()+")", "")
 		return
 	}
 	switch {
