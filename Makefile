@@ -30,7 +30,7 @@ include replay/host/host.mk
 include tests/faults/inject/inject.mk
 include tests/realnccl/realnccl.mk
 
-.PHONY: site packages packages-test query test-build install uninstall vulnerabilities agreements answers faults page page-check pictures help build demo test test-loaded lint race fuzz cover size bench soak gpu-test gpu-test-build real-nccl real-nccl-short spark-test sanitize generate clean setup tool slurm-test demo-cluster
+.PHONY: site packages packages-test query test-build install uninstall vulnerabilities agreements page-points answers faults page page-check pictures help build demo test test-loaded lint race fuzz cover size bench soak gpu-test gpu-test-build real-nccl real-nccl-short spark-test sanitize generate clean setup tool slurm-test demo-cluster
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -169,6 +169,9 @@ faults: test-build ## FAULTS (2000) random jobs of SEED (1) in which something i
 
 agreements: test-build ## every number that two products both show, of all recordings, presets and channels; make test has a part of it
 	$(GO) test -count=1 -timeout 120m -run 'TestProductsAgree$$' ./tests -agreements
+
+page-points: test-build ## each point of the timeline's page in Chromium: the demonstration, all labeled recordings, a merged archive, and generated runs of 256 and 2048 ranks; make test has a part of it
+	$(GO) test -count=1 -timeout 120m -v -run 'TestTimelinePoints$$' ./tests -pages
 
 ANSWERS ?= 600
 NOBODY ?= 900

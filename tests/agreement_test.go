@@ -372,6 +372,11 @@ func TestDisagreementsAreFound(t *testing.T) {
 		{"profile --summary", "", bump(`"duration_ns": (\d+)`)},
 		{"export --parquet", export.RunsFile, ofTable(func(r *export.RunRow) { r.Duration++ })},
 		{"timeline", "", ofPage(`"busbw":"([\d.]+)"`)},
+		{"timeline", "", ofPage(`"back":([1-9]\d*)`)},
+		{"timeline", "", ofPage(`"backBy":\[(\d+)`)},
+		{"timeline", "", ofPage(`"waiting":\[\{[^}]*"waits":(\d+)`)},
+		{"timeline", "", ofPage(`"waiting":\[\{[^}]*"waited":(\d+)`)},
+		{"report --waits", "", bump(`"goes_back_ns": ([1-9][\d.]*)`)},
 		{"timeline", "", ofPage(`"text":"Nobody stands out: ranks waited ([\d.]+)`)},
 	} {
 		changed := maps.Clone(all)

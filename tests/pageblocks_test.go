@@ -85,7 +85,7 @@ func (p *pageBlocks) path(f figures, name string, path *pagePath) error {
 }
 
 // waits notes what a page has waits in the order of time of.
-func (p *pageBlocks) waits(f figures, name string, waits *pageSeries, ranks func(at int) string) error {
+func (p *pageBlocks) waits(f figures, name string, waits *pageSeries, ranks func(at int) string, of func(comm, function uint64) string) error {
 	f.add(name+", waits in time", "waited", 0)
 	for k := range waits.Starts {
 		c, err := p.columns(waits.Block+k, 7)
@@ -99,6 +99,8 @@ func (p *pageBlocks) waits(f figures, name string, waits *pageSeries, ranks func
 			f.add(name+", waits in time", "waited", float64(length))
 			f.add(name+", waits in time", ranks(int(c[2][i])-1)+": waited", float64(length))
 			f.add(name+", waits in time", ranks(int(c[3][i])-1)+": caused", float64(length))
+			f.add(name+", waits in time", of(c[5][i], c[6][i])+": waited", float64(length))
+			f.add(name+", waits in time", of(c[5][i], c[6][i])+": waits", 1)
 		}
 	}
 	return nil

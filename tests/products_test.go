@@ -309,6 +309,10 @@ func readReport(f figures, name string, outputs map[string][]byte) error {
 	}
 	for _, p := range r.Phases {
 		f.add(name, "phases", float64(p.Count+p.Points))
+		if p.Depth <= 1 { // a page has no deeper ones
+			f.add(name, p.Phase+": ended", float64(p.Count))
+			f.near(name, p.Phase+": time", p.Time.Avg*float64(p.Count), 1e-9)
+		}
 	}
 	return nil
 }
@@ -479,6 +483,9 @@ func readWaits(f figures, name string, outputs map[string][]byte) error {
 		f.add(name, row.Name+": caused", float64(row.Caused))
 		f.add(name, row.Name+": late arrivals", float64(row.Last))
 		f.add(name, row.Name+": compared", float64(row.Parts))
+		if row.GoesBack != nil {
+			f.near(name, row.Name+": goes back to it", *row.GoesBack, 0)
+		}
 	}
 	f.add(name, "collectives compared", float64(w.Collectives))
 	f.add(name, "waited", float64(w.Total.Waited))
@@ -494,6 +501,8 @@ func readWaits(f figures, name string, outputs map[string][]byte) error {
 	}
 	for _, pair := range w.Pairs {
 		f.add(name+", by communicator and operation", "waited", float64(pair.Waited))
+		f.add(name, pair.Name+" on "+pair.Communicator+": waited", float64(pair.Waited))
+		f.add(name, pair.Name+" on "+pair.Communicator+": waits", float64(pair.Waits))
 	}
 	for _, c := range w.Communicators {
 		f.add(name+", by communicator", "waited", float64(c.Waited))
@@ -554,6 +563,10 @@ func readMatrix(f figures, name string, outputs map[string][]byte) error {
 		if flows == 0 && len(r.Matrix.Networks) > 0 && r.Matrix.Networks[0].Total.Transfers > 0 {
 			return fmt.Errorf("no %s", of)
 		}
+	}
+	for _, flow := range r.Matrix.Nominal {
+		f.add(name, flow.From+" to "+flow.To+": bytes of operations", float64(flow.Bytes))
+		f.add(name, flow.From+" to "+flow.To+": operations", float64(flow.Transfers))
 	}
 	for _, c := range r.Matrix.Channels {
 		f.add(name+", channels", "transfers", float64(c.Transfers))
@@ -997,6 +1010,19 @@ func (f figures) verdict(product string, v *verdict.Verdict) {
 
 var pageHead = regexp.MustCompile(`<script type="application/octet-stream" id="head">([^<]*)</script>`)
 
+// pageFlow is what went from one rank of a page's head to another one.
+type pageFlow struct {
+	From, To     int
+	Count, Bytes float64
+}
+
+func sumOf(all []float64) (n float64) {
+	for _, v := range all {
+		n += v
+	}
+	return n
+}
+
 // A page begins with its head, which has the figures that it shows from the start.
 func readTimeline(f figures, name string, outputs map[string][]byte) error {
 	m := pageHead.FindSubmatch(outputs["timeline.html"])
@@ -1013,14 +1039,21 @@ func readTimeline(f figures, name string, outputs map[string][]byte) error {
 	}
 	var h struct {
 		Ranks []struct {
-			Name           string
-			Waited, Caused float64
+			Name                 string
+			Waited, Caused, Back float64
+			BackBy               []float64
 		}
-		Matrix struct {
-			Transfers []struct {
-				From, To     int
-				Count, Bytes float64
-			}
+		Matrix  struct{ Transfers, Nominal []pageFlow }
+		Waiting []struct {
+			Comm          int
+			Name          string
+			Waits, Waited float64
+		}
+		Comms     []struct{ Name string }
+		Functions []string
+		Phases    []struct {
+			Kind        string
+			Count, Time float64
 		}
 		Totals  struct{ Operations, Transfers, Events, Collectives, Waited, Hosts, Comms float64 }
 		Verdict verdict.Verdict
@@ -1060,6 +1093,27 @@ func readTimeline(f figures, name string, outputs map[string][]byte) error {
 	for _, r := range h.Ranks {
 		f.add(name, r.Name+": waited", r.Waited)
 		f.add(name, r.Name+": caused", r.Caused)
+		const rounded = 0.6 // ns
+		f.near(name, r.Name+": goes back to it", r.Back, rounded/max(1, r.Back))
+		if r.BackBy != nil {
+			f.near(name+", by kinds", r.Name+": goes back to it", sumOf(r.BackBy), 2*rounded/max(1, r.Back))
+		}
+	}
+	comm := func(at int) string { return h.Comms[at].Name }
+	for _, w := range h.Waiting {
+		f.add(name, w.Name+" on "+comm(w.Comm)+": waited", w.Waited)
+		f.add(name, w.Name+" on "+comm(w.Comm)+": waits", w.Waits)
+	}
+	for _, p := range h.Phases {
+		f.add(name, p.Kind+": ended", p.Count)
+		f.near(name, p.Kind+": time", f[p.Kind+": time"][name].value+p.Time, 1e-9)
+	}
+	for _, flow := range h.Matrix.Nominal {
+		if flow.From >= 0 && flow.To >= 0 {
+			pair := h.Ranks[flow.From].Name + " to " + h.Ranks[flow.To].Name
+			f.add(name, pair+": bytes of operations", flow.Bytes)
+			f.add(name, pair+": operations", flow.Count)
+		}
 	}
 	blocks := pageBlocks{outputs["timeline.html"], h.Blocks}
 	if h.Path != nil {
@@ -1068,7 +1122,8 @@ func readTimeline(f figures, name string, outputs map[string][]byte) error {
 		}
 	}
 	if h.Waits != nil {
-		if err := blocks.waits(f, name, h.Waits, func(at int) string { return h.Ranks[at].Name }); err != nil {
+		of := func(comm, function uint64) string { return h.Functions[function] + " on " + h.Comms[comm].Name }
+		if err := blocks.waits(f, name, h.Waits, func(at int) string { return h.Ranks[at].Name }, of); err != nil {
 			return err
 		}
 	}

@@ -86,6 +86,11 @@ func TestTimelineOfAMergedArchive(t *testing.T) {
 	if got, want := eval[bool](tb, `!document.getElementById("tab-path").hidden`), r.CriticalPath != nil && r.CriticalPath.NotKnown == ""; got != want {
 		t.Errorf("there is a path: %v, in the report %v", got, want)
 	}
+	// In a part of the run MPI's operations are told apart from NCCL's by their names, too.
+	names := `[...document.querySelectorAll("#waits td:first-child")].map((e) => e.innerText)`
+	tb.key("0")
+	eval[any](tb, "app.go(app.view.duration * 0.2, app.view.duration * 0.9)")
+	tb.await(`app.waitsShown.from > 0 && ` + names + `.includes("AllReduce (MPI)") && ` + names + `.includes("AllReduce")`)
 	tb.key("g")
 	tb.await("app.ranks.on && app.ranks.pixels > 0")
 	tb.noErrors()

@@ -678,6 +678,11 @@ func TestTimelineVerdict(t *testing.T) {
 		if !eval[bool](tb, fmt.Sprintf(`app.focused === app.store.head.ranks[%d].row`, c.Rank)) {
 			t.Errorf("%d wide: the culprit's row is not chosen", o.Width)
 		}
+		// In what it is late is said of what is shown, too.
+		if o.Width > 900 {
+			tb.do(chromedp.Click("#tab-waits", chromedp.ByQuery))
+			tb.await(`/goes back to Rank [0-9]+: .*host late/.test(document.querySelector("#waits .origin")?.innerText ?? "")`)
+		}
 		tb.noErrors()
 	}
 }

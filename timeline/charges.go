@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/nccl-otf2/nccl-otf2/analysis/causes"
+	"github.com/nccl-otf2/nccl-otf2/analysis/verdict"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -16,46 +18,58 @@ type charges struct {
 	feed
 	order      uint64
 	begin, end otf2.Timestamp
-	at         map[int32]int // by rank: index into list
+	at         map[charged]int // index into list
 	list       []charge
 	since      func(otf2.Timestamp) uint64
 }
 
-// charge is what goes back to a rank.
-type charge struct {
+// charged is to what something goes back: a rank, and in what that was late, as an index into chargedKinds.
+type charged struct {
 	rank int32
-	ns   float64
+	kind uint8
 }
 
-// mostCharged bounds the ranks of an operation that are told apart; what goes back to others is of rank −1.
+// charge is what goes back to it.
+type charge struct {
+	charged
+	ns float64
+}
+
+// chargedKinds are those in which a rank is late by itself.
+var chargedKinds = []verdict.Kind{verdict.HostLate, verdict.GPULate}
+
+// mostCharged bounds what is told apart of an operation; what goes back to others is of rank −1.
 const mostCharged = 32
 
 // take takes a charge; see operations.Observer.
-func (c *charges) take(rank int, begin, end otf2.Timestamp, ns float64) {
+func (c *charges) take(rank int, of causes.Kind, begin, end otf2.Timestamp, ns float64) {
 	if begin != c.begin || end != c.end {
 		c.put()
 		c.begin, c.end = begin, end
 	}
 	if c.at == nil {
-		c.at = make(map[int32]int)
+		c.at = make(map[charged]int)
 	}
-	i, known := c.at[int32(rank)]
+	to := charged{int32(rank), uint8(slices.Index(chargedKinds, verdict.KindOf(of)))}
+	i, known := c.at[to]
 	if !known {
 		i = len(c.list)
-		c.at[int32(rank)] = i
-		c.list = append(c.list, charge{rank: int32(rank)})
+		c.at[to] = i
+		c.list = append(c.list, charge{charged: to})
 	}
 	c.list[i].ns += ns
 }
 
-// put keeps what has been gathered: length, number of ranks, rank + 1 and ns of each.
+// put keeps what has been gathered: length, number of charges, rank + 1, kind and ns of each.
 func (c *charges) put() {
 	if len(c.list) == 0 {
 		return
 	}
-	slices.SortFunc(c.list, func(a, b charge) int { return cmp.Or(cmp.Compare(b.ns, a.ns), cmp.Compare(a.rank, b.rank)) })
+	slices.SortFunc(c.list, func(a, b charge) int {
+		return cmp.Or(cmp.Compare(b.ns, a.ns), cmp.Compare(a.rank, b.rank), cmp.Compare(a.kind, b.kind))
+	})
 	if len(c.list) > mostCharged {
-		rest := charge{rank: -1}
+		rest := charge{charged: charged{rank: -1}}
 		for _, one := range c.list[mostCharged-1:] {
 			rest.ns += one.ns
 		}
@@ -63,7 +77,7 @@ func (c *charges) put() {
 	}
 	numbers := []uint64{uint64(c.end - min(c.end, c.begin)), uint64(len(c.list))}
 	for _, one := range c.list {
-		numbers = append(numbers, uint64(one.rank+1), uint64(one.ns+0.5))
+		numbers = append(numbers, uint64(one.rank+1), uint64(one.kind), uint64(one.ns+0.5))
 	}
 	c.order++
 	c.add(c.since(c.begin), c.order, numbers...)
@@ -74,14 +88,15 @@ func (c *charges) put() {
 // headCharges is what the page knows of them from the start.
 type headCharges struct {
 	headSeries
-	Starts []uint64 `json:"starts"` // by block: when the first one begins
+	Starts []uint64       `json:"starts"` // by block: when the first one begins
+	Kinds  []verdict.Kind `json:"kinds"`
 }
 
-// charges writes them: start (differences), length, number of ranks, ranks + 1, ns.
+// allCharges writes them: start (differences), length, number of charges, ranks + 1, kinds, ns.
 func (w *writer) allCharges() {
-	h := &headCharges{headSeries: headSeries{Block: w.made}, Starts: []uint64{}}
-	var start, length, count, rank, ns column
-	write := func() { w.block(newBlock(&start, &length, &count, &rank, &ns)) }
+	h := &headCharges{headSeries: headSeries{Block: w.made}, Starts: []uint64{}, Kinds: chargedKinds}
+	var start, length, count, rank, kind, ns column
+	write := func() { w.block(newBlock(&start, &length, &count, &rank, &kind, &ns)) }
 	for m := w.chargesOf.sorted(); m.more; m.next() {
 		if h.Count%chunk == 0 {
 			h.Starts = append(h.Starts, m.a)
@@ -92,6 +107,7 @@ func (w *writer) allCharges() {
 		count.add(n)
 		for range n {
 			rank.add(m.entry.number())
+			kind.add(m.entry.number())
 			ns.add(m.entry.number())
 		}
 		if h.Count++; h.Count%chunk == 0 {

@@ -30,10 +30,11 @@ import (
 //	             that of the same place in the instance before)
 //	path         up to chunk segments of the critical path, one behind the other: length, rank + 1 (signed differences),
 //	             what (index into the head's list)
-//	waiting      up to chunk waits in the order of their begins: begin (differences; from 0), length, rank + 1, rank that was
-//	             waited for + 1, whether in start-up, communicator, function
-//	charges      up to chunk operations: begin (differences; from 0), last begin (from the first), number of ranks, ranks + 1,
-//	             ns that go back to each
+//	waiting      up to chunk waits in the order of their operations' begins: begin of the operation's first member
+//	             (differences; from 0), length, rank + 1, rank that was waited for + 1, whether in start-up, communicator,
+//	             function, begin of the wait (from that of the operation)
+//	charges      up to chunk operations: begin (differences; from 0), last begin (from the first), number of charges; of each
+//	             rank + 1, kind (index into the head's list), ns that go back to that
 //	metrics      of a series, up to chunk intervals: time of the points around them (differences; one more than there are
 //	             intervals), then of each member its values there: integers as signed differences in 64 bits that wrap,
 //	             doubles as they are, in 8 bytes, the lowest first

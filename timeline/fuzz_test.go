@@ -5,6 +5,7 @@ package timeline
 import (
 	"bufio"
 	"bytes"
+	"encoding/binary"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -46,15 +47,15 @@ func TestUndefinedLocations(t *testing.T) {
 func FuzzRequests(f *testing.F) {
 	for _, line := range []string{
 		"GET /TOKEN/", "HEAD /TOKEN/", "GET /TOKEN", "GET /", "GET /TOKEN/head", "HEAD /TOKEN/head", "GET /TOKEN/head?a=b&c=%zz#d",
-		"GET /TOKEN/block/0", "HEAD /TOKEN/block/1", "GET /TOKEN/block/007", "GET /TOKEN/block/-1", "GET /TOKEN/block/99999999999999999999",
-		"GET /TOKEN/block/", "GET /TOKEN/block/0/../../head", "GET /TOKEN%2fhead", "GET //TOKEN/head", "GET /%2e%2e/etc/passwd",
+		"GET /TOKEN/blocks/0", "HEAD /TOKEN/blocks/1", "GET /TOKEN/blocks/007,1,0", "GET /TOKEN/blocks/-1", "GET /TOKEN/blocks/99999999999999999999",
+		"GET /TOKEN/blocks/", "GET /TOKEN/blocks/0,", "GET /TOKEN/blocks/0/../../head", "GET /TOKEN%2fhead", "GET //TOKEN/head", "GET /%2e%2e/etc/passwd",
 		"GET http://HOST/TOKEN/head", "GET http://elsewhere/TOKEN/head", "POST /TOKEN/head", "OPTIONS *", "CONNECT HOST:1", "GET /%00TOKEN/",
 	} {
 		f.Add([]byte(line + " HTTP/1.1\r\nHost: HOST\r\n\r\n"))
 	}
 	f.Add([]byte("GET /TOKEN/head HTTP/1.0\r\n\r\n"))
 	f.Add([]byte("GET /TOKEN/head HTTP/1.1\r\nHost: elsewhere\r\n\r\n"))
-	f.Add([]byte("GET /TOKEN/block/0 HTTP/1.1\r\nHost: HOST\r\nRange: bytes=5-1,-7\r\nIf-None-Match: *\r\nContent-Length: 3\r\n\r\nabc"))
+	f.Add([]byte("GET /TOKEN/blocks/0 HTTP/1.1\r\nHost: HOST\r\nRange: bytes=5-1,-7\r\nIf-None-Match: *\r\nContent-Length: 3\r\n\r\nabc"))
 	s := serve(f)
 	f.Fuzz(func(t *testing.T, request []byte) {
 		request = bytes.ReplaceAll(request, []byte("TOKEN"), []byte(s.token))
@@ -90,21 +91,36 @@ func FuzzRequests(f *testing.F) {
 	})
 }
 
+// blocksOf are blocks with their lengths; nil if one is not there, or there are too many.
+func (s *Server) blocksOf(t *testing.T, numbers []string) (body []byte) {
+	t.Helper()
+	if len(numbers) > mostAtOnce {
+		return nil
+	}
+	for _, number := range numbers {
+		digits, found := strings.TrimLeft(number, "0"), false
+		for i := range s.blocks {
+			if strconv.Itoa(i) == digits || i == 0 && digits == "" && number != "" {
+				b := make([]byte, s.blocks[i].size)
+				if _, err := s.spool.file.ReadAt(b, s.blocks[i].at); err != nil {
+					t.Fatal(err)
+				}
+				body, found = append(binary.LittleEndian.AppendUint32(body, uint32(len(b))), b...), true
+			}
+		}
+		if !found {
+			return nil
+		}
+	}
+	return body
+}
+
 // answer is what a request must be answered with.
 func (s *Server) answer(t *testing.T, r *http.Request) (status int, body []byte) {
 	t.Helper()
 	name, known := strings.CutPrefix(r.URL.Path, "/"+s.token+"/")
-	if number, ok := strings.CutPrefix(name, "block/"); ok {
-		digits := strings.TrimLeft(number, "0")
-		name = ""
-		for i := range s.blocks {
-			if strconv.Itoa(i) == digits || i == 0 && digits == "" && number != "" {
-				body = make([]byte, s.blocks[i].size)
-				if _, err := s.spool.file.ReadAt(body, s.blocks[i].at); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
+	if numbers, ok := strings.CutPrefix(name, "blocks/"); ok {
+		body = s.blocksOf(t, strings.Split(numbers, ","))
 	} else if name == "head" {
 		body = s.head
 	} else if name == "" {

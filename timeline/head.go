@@ -6,8 +6,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/analysis/bandwidth"
+	"github.com/nccl-otf2/nccl-otf2/analysis/causes"
 	"github.com/nccl-otf2/nccl-otf2/analysis/matrix"
 	"github.com/nccl-otf2/nccl-otf2/analysis/verdict"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -15,7 +17,7 @@ import (
 )
 
 // formatVersion is that of the blocks; page and tool belong together, so it only has to tell them apart.
-const formatVersion = 2
+const formatVersion = 3
 
 // head is what the page knows from the start. page/src/head.ts has the same fields.
 type head struct {
@@ -112,16 +114,17 @@ type headComm struct {
 }
 
 type headRank struct {
-	Name    string `json:"name"`
-	Host    string `json:"host"`
-	Row     int64  `json:"row"`
-	Time    uint64 `json:"time"`   // in operations that were compared, ns
-	Waited  uint64 `json:"waited"` // of that
-	Caused  uint64 `json:"caused"` // what others waited for it
-	Back    uint64 `json:"back"`   // what others waited because of what it did itself
-	Last    uint64 `json:"last"`   // operations in which others waited for it
-	Worst   uint64 `json:"worst"`  // the most that one operation waited for it, in all
-	WorstAt uint64 `json:"worstAt"`
+	Name    string   `json:"name"`
+	Host    string   `json:"host"`
+	Row     int64    `json:"row"`
+	Time    uint64   `json:"time"`             // in operations that were compared, ns
+	Waited  uint64   `json:"waited"`           // of that
+	Caused  uint64   `json:"caused"`           // what others waited for it
+	Back    uint64   `json:"back"`             // what others waited because of what it did itself
+	BackBy  []uint64 `json:"backBy,omitempty"` // the same by the kinds of charges; nil: nothing does
+	Last    uint64   `json:"last"`             // operations in which others waited for it
+	Worst   uint64   `json:"worst"`            // the most that one operation waited for it, in all
+	WorstAt uint64   `json:"worstAt"`
 }
 
 type headMarker struct {
@@ -273,6 +276,7 @@ func (d *Data) ranksOf(h *head) (place func(name, host string) int) {
 			one.WorstAt = d.since(s.WorstAt)
 			if back := s.GoesBack; back != nil {
 				one.Back = uint64(*back + 0.5)
+				one.BackBy = d.backBy(i)
 			}
 		}
 		h.Ranks = append(h.Ranks, one)
@@ -284,6 +288,23 @@ func (d *Data) ranksOf(h *head) (place func(name, host string) int) {
 		}
 		return -1
 	}
+}
+
+// backBy is what goes back to a rank by in what it was late; nil: nothing.
+func (d *Data) backBy(rank int) []uint64 {
+	c := d.report.Causes
+	if c == nil || rank >= len(c.Ranks) || c.Ranks[rank].Cost() < 0.5 {
+		return nil
+	}
+	by := make([]float64, len(chargedKinds))
+	for _, k := range causes.OwnKinds {
+		by[slices.Index(chargedKinds, verdict.KindOf(k))] += c.Ranks[rank].Costs[k]
+	}
+	out := make([]uint64, len(by))
+	for i, ns := range by {
+		out[i] = uint64(ns + 0.5)
+	}
+	return out
 }
 
 // flowsOf are what went between pairs of ranks.

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"crypto/rand"
 	"crypto/subtle"
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"io"
@@ -85,7 +86,33 @@ func (s *Server) Serve(l net.Listener) error {
 	return server.Serve(l)
 }
 
-// ServeHTTP answers GET /TOKEN/, /TOKEN/head and /TOKEN/block/N, and nothing else. A request whose Host is not this
+// mostAtOnce is how many blocks are asked for at once; page/src/source.ts has the same.
+const mostAtOnce = 64
+
+// some are the blocks of a list of numbers, one behind the other, each with its length before it: four bytes, the lowest first. The status is
+// http.StatusNotFound if one is not there, or there are too many.
+func (s *Server) some(list string) (body []byte, status int) {
+	numbers := strings.Split(list, ",")
+	if len(numbers) > mostAtOnce {
+		return nil, http.StatusNotFound
+	}
+	for _, number := range numbers {
+		n, err := strconv.ParseUint(number, 10, 31)
+		if err != nil || n >= uint64(len(s.blocks)) {
+			return nil, http.StatusNotFound
+		}
+		b := s.blocks[n]
+		body = binary.LittleEndian.AppendUint32(body, uint32(b.size))
+		from := len(body)
+		body = append(body, make([]byte, b.size)...)
+		if _, err := s.spool.file.ReadAt(body[from:], b.at); err != nil {
+			return nil, http.StatusInternalServerError
+		}
+	}
+	return body, http.StatusOK
+}
+
+// ServeHTTP answers GET /TOKEN/, /TOKEN/head and /TOKEN/blocks/N,N…, and nothing else. A request whose Host is not this
 // address comes from a page of another site whose name was made to point here, and is refused.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
@@ -116,20 +143,19 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(w, body) // a reader that has gone needs no answer
 		}
 	}
-	number, isBlock := strings.CutPrefix(path, "block/")
+	numbers, isBlocks := strings.CutPrefix(path, "blocks/")
 	switch {
 	case path == "":
 		send("text/html; charset=utf-8", int64(len(s.page)), bytes.NewReader(s.page))
 	case path == "head":
 		send("application/octet-stream", int64(len(s.head)), bytes.NewReader(s.head))
-	case isBlock:
-		n, err := strconv.ParseUint(number, 10, 31)
-		if err != nil || n >= uint64(len(s.blocks)) {
-			http.NotFound(w, r)
+	case isBlocks:
+		body, status := s.some(numbers)
+		if status != http.StatusOK {
+			http.Error(w, http.StatusText(status), status)
 			return
 		}
-		b := s.blocks[n]
-		send("application/octet-stream", int64(b.size), io.NewSectionReader(s.spool.file, b.at, int64(b.size)))
+		send("application/octet-stream", int64(len(body)), bytes.NewReader(body))
 	default:
 		http.NotFound(w, r)
 	}

@@ -5,6 +5,7 @@ package timeline
 import (
 	"bytes"
 	"compress/flate"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -49,15 +50,20 @@ func TestServerAnswers(t *testing.T) {
 		{"GET", good + "/", at.Host, 200},
 		{"HEAD", good + "/", at.Host, 200},
 		{"GET", good + "/head", at.Host, 200},
-		{"GET", good + "/block/0", at.Host, 200},
+		{"GET", good + "/blocks/0", at.Host, 200},
 		{"GET", good + "/", "localhost:" + at.Port(), 200},
 		{"GET", good, at.Host, 404},
 		{"GET", "/", at.Host, 404},
 		{"GET", bad + "/", at.Host, 404},
 		{"GET", good[:len(good)-1] + "/", at.Host, 404},
-		{"GET", good + "/block/999999", at.Host, 404},
-		{"GET", good + "/block/-1", at.Host, 404},
-		{"GET", good + "/block/../head", at.Host, 404},
+		{"GET", good + "/blocks/999999", at.Host, 404},
+		{"GET", good + "/blocks/0,0", at.Host, 200},
+		{"GET", good + "/blocks/0,999999", at.Host, 404},
+		{"GET", good + "/blocks/0,", at.Host, 404},
+		{"GET", good + "/blocks/" + strings.Repeat("0,", mostAtOnce-1) + "0", at.Host, 200},
+		{"GET", good + "/blocks/" + strings.Repeat("0,", mostAtOnce) + "0", at.Host, 404},
+		{"GET", good + "/blocks/-1", at.Host, 404},
+		{"GET", good + "/blocks/../head", at.Host, 404},
 		{"GET", good + "/../../etc/passwd", at.Host, 404},
 		{"GET", good + "/traces.otf2", at.Host, 404},
 		{"POST", good + "/head", at.Host, 405},
@@ -114,8 +120,17 @@ func TestServerSendsTheBlocks(t *testing.T) {
 		t.Fatalf("%d blocks, want %d: %v", len(s.blocks), len(want), err)
 	}
 	for i := range want {
-		if got := get(fmt.Sprint("/block/", i)); !bytes.Equal(got, want[i]) {
-			t.Errorf("block %d: %d bytes, want %d", i, len(got), len(want[i]))
+		other := (i + 3) % len(want)
+		got := get(fmt.Sprintf("/blocks/%d,%d", i, other))
+		for _, block := range [][]byte{want[i], want[other]} {
+			length := int(binary.LittleEndian.Uint32(got))
+			if length != len(block) || !bytes.Equal(got[4:4+length], block) {
+				t.Fatalf("blocks %d and %d: %d bytes, want %d", i, other, length, len(block))
+			}
+			got = got[4+length:]
+		}
+		if len(got) > 0 {
+			t.Errorf("%d bytes too many", len(got))
 		}
 	}
 }

@@ -8,8 +8,10 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/analysis/archivetest"
+	"github.com/nccl-otf2/nccl-otf2/analysis/causes"
 	"github.com/nccl-otf2/nccl-otf2/analysis/criticalpath"
 	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
+	"github.com/nccl-otf2/nccl-otf2/analysis/verdict"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
@@ -134,14 +136,18 @@ func TestChargesAreTheReports(t *testing.T) {
 	if h.Charges == nil {
 		t.Fatal("nothing goes back to anybody")
 	}
-	by := make(map[int]uint64)
+	by, kinds := make(map[int]uint64), make(map[verdict.Kind]uint64) // by rank; of rank 2 by in what it was late
 	for k := range h.Charges.Starts {
-		c := unpack(t, all[h.Charges.Block+k]).columns(5)
+		c := unpack(t, all[h.Charges.Block+k]).columns(6)
 		for c[2].more() {
 			c[0].difference()
 			c[1].next()
 			for range c[2].next() {
-				by[int(c[3].next())-1] += c[4].next()
+				rank, kind, ns := int(c[3].next())-1, h.Charges.Kinds[c[4].next()], c[5].next()
+				if rank == 2 {
+					kinds[kind] += ns
+				}
+				by[rank] += ns
 			}
 		}
 	}
@@ -153,6 +159,16 @@ func TestChargesAreTheReports(t *testing.T) {
 	}
 	if own := by[2]; back == 0 || own+uint64(len(h.Charges.Starts)*chunk) < back || own > back*11/10 {
 		t.Errorf("%d ns go back to rank 2, %d in the windows where it is the most", own, back)
+	}
+	sum := uint64(0)
+	for i, ns := range h.Ranks[2].BackBy {
+		sum += ns
+		if got := kinds[h.Charges.Kinds[i]]; got < ns*9/10 || got > ns*11/10+chunk {
+			t.Errorf("%d ns go back to rank 2 as it was %s, in the report %d", got, h.Charges.Kinds[i], ns)
+		}
+	}
+	if sum+2 < h.Ranks[2].Back || sum > h.Ranks[2].Back+2 || kinds[verdict.HostLate] == 0 || kinds[verdict.GPULate] == 0 {
+		t.Errorf("of %d ns that go back to rank 2 %v are told apart, in all %d", h.Ranks[2].Back, kinds, sum)
 	}
 	if h.Ranks[2].Back == 0 || by[2] < h.Ranks[2].Back*9/10 || by[2] > h.Ranks[2].Back*11/10 {
 		t.Errorf("%d ns go back to rank 2, in the report %d", by[2], h.Ranks[2].Back)
@@ -166,8 +182,8 @@ func TestManyAreCharged(t *testing.T) {
 	c := &charges{feed: feed{to: s.chargesOf}, since: func(t otf2.Timestamp) uint64 { return uint64(t) }}
 	for _, begin := range []otf2.Timestamp{200, 100} {
 		for r := range 100 {
-			c.take(r, begin, begin+10, float64(r))
-			c.take(r, begin, begin+10, 1)
+			c.take(r, causes.GPU, begin, begin+10, float64(r))
+			c.take(r, causes.GPU, begin, begin+10, 1)
 		}
 	}
 	c.put()
@@ -179,7 +195,10 @@ func TestManyAreCharged(t *testing.T) {
 		length, n := m.entry.number(), m.entry.number()
 		sum, least := uint64(0), uint64(1000)
 		for range n {
-			rank, ns := m.entry.number(), m.entry.number()
+			rank, kind, ns := m.entry.number(), m.entry.number(), m.entry.number()
+			if rank > 0 && chargedKinds[kind] != verdict.GPULate {
+				t.Errorf("rank %d has kind %d", rank-1, kind)
+			}
 			sum += ns
 			if rank > 0 {
 				least = min(least, rank-1)

@@ -19,7 +19,7 @@ type store struct {
 	asked       *sorter // address, event: attributes of an operation that was launched together with others
 	ends        *sorter // transfer: length
 	askers      *sorter // transfer: address of what asked for it
-	waitsInTime *sorter // begin of a wait, order: see reader.keepWait
+	waitsInTime *sorter // begin of a wait's operation, order: see reader.keepWait
 	chargesOf   *sorter // begin of an operation, order: see charges.put
 
 	instances     stream // kind, communicator, function, ordinal, expected parts

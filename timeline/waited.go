@@ -12,12 +12,13 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// All waits in the order of their begins, beside those of bars: who asks for those of a range of time reads only that, however many ranks there are.
+// All waits in the order of the begins of their operations, beside those of bars: who asks for those of a range of time reads only that, however many ranks
+// there are. An operation begins with its first member, also for those that begin it later: so do selections of the report choose.
 
 // headWaits is what the page knows of them from the start.
 type headWaits struct {
 	headSeries
-	Starts []uint64 `json:"starts"` // by block: when the first one begins
+	Starts []uint64 `json:"starts"` // by block: when the operation of the first one begins
 	Ends   []uint64 `json:"ends"`   // by block: when the last one of it and of those before ends
 }
 
@@ -65,21 +66,22 @@ func (r *reader) functionNumber(name string) uint16 {
 	return fn
 }
 
-// keepWait keeps a wait: length, rank + 1, rank that was waited for + 1, whether in start-up, communicator, function.
+// keepWait keeps a wait: length, rank + 1, rank that was waited for + 1, whether in start-up, communicator, function, begin from that of the operation.
 func (r *reader) keepWait(w *waits.Wait) {
 	r.order++
-	r.waited.add(r.since(w.Begin), r.order, r.scale(w.Waited), uint64(w.World+1), uint64(w.For+1), analysis.BoolCount(w.StartUp), uint64(r.commOf[w.Comm]), uint64(r.functionNumber(w.Function)))
+	since := r.since(w.Since)
+	r.waited.add(since, r.order, r.scale(w.Waited), uint64(w.World+1), uint64(w.For+1), analysis.BoolCount(w.StartUp), uint64(r.commOf[w.Comm]), uint64(r.functionNumber(w.Function)), r.since(w.Begin)-since)
 }
 
-// allWaits writes them: begin (differences), and a column for each of the others.
+// allWaits writes them: begin of the operation (differences), and a column for each of the others.
 func (w *writer) allWaits() {
-	const others = 6
+	const others = 7
 	h := &headWaits{headSeries: headSeries{Block: w.made}, Starts: []uint64{}, Ends: []uint64{}}
-	var start, length, rank, by, first, comm, function column
-	columns := [others]*column{&length, &rank, &by, &first, &comm, &function}
+	var start, length, rank, by, first, comm, function, after column
+	columns := [others]*column{&length, &rank, &by, &first, &comm, &function, &after}
 	last := uint64(0)
 	write := func() {
-		w.block(newBlock(&start, &length, &rank, &by, &first, &comm, &function))
+		w.block(newBlock(&start, &length, &rank, &by, &first, &comm, &function, &after))
 		h.Ends = append(h.Ends, last)
 	}
 	for m := w.waitsInTime.sorted(); m.more; m.next() {
@@ -87,13 +89,15 @@ func (w *writer) allWaits() {
 			h.Starts = append(h.Starts, m.a)
 		}
 		start.difference(m.a)
+		lasts := m.a
 		for _, c := range columns {
 			n := m.entry.number()
-			if c == &length {
-				last = max(last, m.a+n)
+			if c == &length || c == &after {
+				lasts += n
 			}
 			c.add(n)
 		}
+		last = max(last, lasts)
 		if h.Count++; h.Count%chunk == 0 {
 			write()
 		}

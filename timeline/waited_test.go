@@ -25,14 +25,14 @@ func TestWaitsInTimeAreTheReports(t *testing.T) {
 			waited, caused, in := make([]uint64, len(h.Ranks)), make([]uint64, len(h.Ranks)), make(map[of]headWaiting)
 			var total, startUp, last, before uint64
 			for k := range h.Waits.Starts {
-				c := unpack(t, all[h.Waits.Block+k]).columns(7)
+				c := unpack(t, all[h.Waits.Block+k]).columns(8)
 				for i := 0; c[1].more(); i++ {
-					begin, length := c[0].difference(), c[1].next()
+					since, length, after := c[0].difference(), c[1].next(), c[7].next()
 					rank, by, first, comm, function := int(c[2].next())-1, int(c[3].next())-1, c[4].next(), int(c[5].next()), h.Functions[c[6].next()]
-					if begin < before || i == 0 && begin != h.Waits.Starts[k] {
-						t.Fatalf("a wait begins at %d, the one before at %d, the block at %d", begin, before, h.Waits.Starts[k])
+					if since < before || i == 0 && since != h.Waits.Starts[k] {
+						t.Fatalf("an operation begins at %d, the one before at %d, the block at %d", since, before, h.Waits.Starts[k])
 					}
-					before, last = begin, max(last, begin+length)
+					before, last = since, max(last, since+after+length)
 					if first == 1 {
 						startUp += length
 						continue

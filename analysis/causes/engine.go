@@ -82,6 +82,12 @@ func NewEngine(ranks int) *Engine {
 	return e
 }
 
+// Charged has a function told of each part of the waiting between two times that goes back to what a rank did itself, ns of all that waited, and in what it
+// was late; what is told of one operation follows each other.
+func (e *Engine) Charged(see func(rank int, of Kind, begin, end otf2.Timestamp, ns float64)) {
+	e.ledger.charged = see
+}
+
 // OverTime has a line given each part of the waiting that goes back to what a rank did itself.
 func (e *Engine) OverTime(l *overtime.Line) { e.ledger.over = l }
 

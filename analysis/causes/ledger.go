@@ -24,7 +24,8 @@ type ledger struct {
 	beside  []float64       // by cause, ns of costs that cost nothing: hosts worked beside
 	through [worlds]float64 // of waited, by the paradigm of the operation: for ranks that came late because they had waited in one of another
 
-	over *overtime.Line // given what goes back to ranks; nil: nobody asks
+	over    *overtime.Line                                                 // given what goes back to ranks; nil: nobody asks
+	charged func(rank int, of Kind, begin, end otf2.Timestamp, ns float64) // the same; nil: nobody asks
 
 	spent       []float64           // by rank, ns in operations
 	own         []float64           // by rank, ns between operations
@@ -202,6 +203,9 @@ func (e *Engine) charge(b *blame, rank int32, begin, end otf2.Timestamp) (s stri
 			continue
 		}
 		l.over.Charge(r, begin, end, b.charge*why.ns)
+		if l.charged != nil && why.ns > 0 {
+			l.charged(r, of, begin, end, b.charge*why.ns)
+		}
 		if int32(r) == rank {
 			s.cost += b.charge * why.ns
 			s.kinds[of] += b.charge * why.ns

@@ -3,6 +3,7 @@
 package operations
 
 import (
+	"github.com/nccl-otf2/nccl-otf2/analysis/causes"
 	"github.com/nccl-otf2/nccl-otf2/analysis/criticalpath"
 	"github.com/nccl-otf2/nccl-otf2/analysis/phases"
 	"github.com/nccl-otf2/nccl-otf2/analysis/selection"
@@ -23,8 +24,9 @@ type Observer struct {
 	// Waited, if set, is given the waits that are in the report's WaitStates, on the caller's goroutine.
 	Waited func(*waits.Wait)
 	// Charged, if set, is given what goes back to a rank of the world of the waits between two times, ns of all that waited, on the caller's
-	// goroutine: what the windows of WaitStates.OverTime are sums of. What is charged for one operation follows each other.
-	Charged func(rank int, begin, end otf2.Timestamp, ns float64)
+	// goroutine: what the windows of WaitStates.OverTime are sums of; of is one of causes.OwnKinds. What is charged for one operation
+	// follows each other.
+	Charged func(rank int, of causes.Kind, begin, end otf2.Timestamp, ns float64)
 	// Path, if set, keeps the steps of critical paths; the report's CriticalPath then has a Trace.
 	Path criticalpath.Tracer
 	// Phase, if set, is given the phases that have ended, as phases.Each has them, those of a location in order, on the goroutines of the

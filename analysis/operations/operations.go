@@ -57,9 +57,10 @@ func Observe(a *otf2.Archive, see *Observer) (*Report, error) {
 	o.choose(see.Selection, see.Waited)
 	o.causing = newCausing(a.Defs, comms)
 	line := overtime.NewLine(len(o.causing.ranks))
-	o.waits.Over, line.Charged = line, see.Charged
+	o.waits.Over = line
 	o.causing.path.Traced(see.Path)
 	o.causing.engine.OverTime(line)
+	o.causing.engine.Charged(see.Charged)
 	places := efficiency.NewPlaces(a.Defs, o.waits.Of)
 	times := efficiency.NewCounter(places)
 	o.waits.Met, o.waits.Lost = o.causing.engine.Pair, o.causing.engine.Lost

@@ -23,9 +23,6 @@ type Line struct {
 	shift   uint // windows are 1<<shift ns wide
 	first   uint64
 	windows []window
-
-	// Charged, if set, is told of all that Charge takes.
-	Charged func(rank int, begin, end otf2.Timestamp, ns float64)
 }
 
 // window is one of them.
@@ -58,9 +55,6 @@ func (l *Line) Add(begin otf2.Timestamp, waited uint64) {
 func (l *Line) Charge(rank int, begin, end otf2.Timestamp, ns float64) {
 	if l == nil || ns <= 0 || rank < 0 || rank >= l.ranks {
 		return
-	}
-	if l.Charged != nil {
-		l.Charged(rank, begin, end, ns)
 	}
 	l.at(begin)
 	l.at(max(begin, end))

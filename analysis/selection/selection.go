@@ -47,6 +47,7 @@ type interval struct{ from, to otf2.Timestamp }
 type sequence struct {
 	comm otf2.CommRef
 	name string
+	tag  uint32 // of MPI's messages
 }
 
 // ordinals are those from first on, below end.
@@ -139,9 +140,9 @@ func (s *Selection) Operation(o *analysis.Operation) bool {
 
 func sequenceOf(o *analysis.Operation) sequence {
 	if facts.IsMessage(o.Function) {
-		return sequence{o.Communicator.Ref, o.Sequence()}
+		return sequence{o.Communicator.Ref, o.Sequence(), uint32(o.Ordinal >> 32)} // see facts.Operation
 	}
-	return sequence{o.Communicator.Ref, o.Function}
+	return sequence{comm: o.Communicator.Ref, name: o.Function}
 }
 
 // peer tells whether the other end of a message is a chosen rank.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/nccl-otf2/nccl-otf2/analysis"
 	"github.com/nccl-otf2/nccl-otf2/analysis/archivetest"
 	"github.com/nccl-otf2/nccl-otf2/analysis/bandwidth"
 	"github.com/nccl-otf2/nccl-otf2/analysis/matrix"
@@ -223,5 +224,67 @@ func TestPhasesAreSelected(t *testing.T) {
 	_, err = selection.Resolve(jobtest.Open(t, path), selection.Spec{Phase: "epoch"})
 	if err == nil || !strings.Contains(err.Error(), "there are step 1, step 2, step 3") {
 		t.Error(err)
+	}
+}
+
+// Messages of MPI are chosen by when they begin, whatever their tags: those of one tag are no sequence with those of another one.
+func TestMessagesOfSeveralTagsAreSelected(t *testing.T) {
+	a, err := otf2.Open("../archivetest/testdata/scorep-mpi/traces.otf2", &otf2.ReadOptions{Nanoseconds: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	type message struct {
+		comm     otf2.CommRef
+		src, dst int
+		ordinal  uint64
+	}
+	of := func(s *selection.Selection) map[message]otf2.Timestamp { // when the first of the two ends began
+		all := make(map[message]otf2.Timestamp)
+		if _, err := operations.EachPart(a, s, analysis.Slice{}, func(p *operations.Part) error {
+			if p.Peer < 0 {
+				return nil
+			}
+			m := message{p.Comm, p.Rank, p.Peer, p.Ordinal}
+			if p.Function != "Send" {
+				m.src, m.dst = p.Peer, p.Rank
+			}
+			if begin, known := all[m]; !known || p.Begin < begin {
+				all[m] = p.Begin
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	all, tags := of(nil), make(map[uint64]bool)
+	for m := range all {
+		tags[m.ordinal>>32] = true
+	}
+	if len(tags) < 2 {
+		t.Fatalf("the messages have %d tags", len(tags))
+	}
+	const steps = 10
+	chosen := 0
+	begin, length := a.Defs.Clock.Offset, a.Defs.Clock.Length
+	for step := range uint64(steps) {
+		at := func(step uint64) string {
+			return fmt.Sprintf("@%dns", begin+step*length/steps)
+		}
+		got := make(map[message]otf2.Timestamp)
+		if s, err := selection.Resolve(a, selection.Spec{From: at(step), To: at(step + 1)}); err == nil { // else there is no operation
+			got = of(s)
+		}
+		for m, t0 := range all {
+			inside := uint64(t0)-begin >= step*length/steps && uint64(t0)-begin < (step+1)*length/steps
+			if _, chosen := got[m]; chosen != inside {
+				t.Errorf("step %d: a message of tag %d that begins at %d of %d is chosen: %t", step, m.ordinal>>32, uint64(t0)-begin, length, chosen)
+			}
+		}
+		chosen += len(got)
+	}
+	if chosen != len(all) {
+		t.Errorf("%d messages are chosen, there are %d", chosen, len(all))
 	}
 }

@@ -27,10 +27,7 @@ func (ev *Evidence) once(rank int) string {
 	if worst.Cost < MostShare*c.Waited || worst.Late < MuchTime*float64(ev.Duration) || work.cost(&r) < MostShare*worst.Cost {
 		return ""
 	}
-	kind := GPULate
-	if worst.Kind == causes.Host || worst.Kind == causes.Call {
-		kind = HostLate
-	}
+	kind := KindOf(worst.Kind)
 	r.Occurrences, r.All = []causes.Occurrence{worst}, true
 	h := habitOf(ev, &r, rank, kind)
 	if h.certainty < 1 {

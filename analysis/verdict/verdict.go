@@ -26,6 +26,14 @@ const (
 	Mismatch     Kind = "mismatch"      // it called with other arguments than the others
 )
 
+// KindOf is in what a rank was late by itself, as users are told it. A rank of which no call is known is taken to have called in time.
+func KindOf(k causes.Kind) Kind {
+	if k == causes.Host || k == causes.Call {
+		return HostLate
+	}
+	return GPULate
+}
+
 // Verdict is the answer to "what made us wait?". Times are ns, shares are 0 to 1.
 type Verdict struct {
 	StandsOut bool      `json:"stands_out"` // somebody does

@@ -58,7 +58,8 @@ type messagePlan struct {
 	at       otf2.Timestamp
 	ordinal  uint64 // of the message that waited longest, with peer
 	peer     int
-	held     []heldUp // in its messages
+	since    otf2.Timestamp // its begin on this end
+	held     []heldUp       // in its messages
 }
 
 // Outside tells whether the message is not of what was selected.
@@ -160,7 +161,7 @@ func (p *messagePlan) waited(kind facts.WaitKind, own, other *MessageEnd) {
 		return
 	}
 	o := other.Plan
-	p.ordinal, p.peer = own.Ordinal, own.peer
+	p.ordinal, p.peer, p.since = own.Ordinal, own.peer, own.Begin
 	p.Waits, p.kind, p.culprit, p.at, p.awaited = wait, kind, o.Rank, other.Begin, o.during
 	p.uncertainty, p.stated = p.own+o.own, p.ownKnown && o.ownKnown
 }

@@ -253,6 +253,7 @@ type Arrival struct {
 	Parts     []part
 	Culprit   int // rank of the world for which the others waited
 	at        otf2.Timestamp
+	since     otf2.Timestamp // the first begin of all members, also of those whose times are not compared
 	lastBegin otf2.Timestamp
 	caused    uint64
 	skew      uint64
@@ -366,11 +367,12 @@ func (w *Arrivals) Arrive(members []analysis.Operation) *Arrival {
 	a := &w.work
 	*a = Arrival{
 		comm: op.Communicator, function: named(op.Communicator, op.Function), ordinal: op.Ordinal, source: l.Source, kind: l.Kind, Parts: a.Parts[:0],
-		Culprit: w.Of[by.Location], at: by.Begin, caused: l.Caused,
+		Culprit: w.Of[by.Location], at: by.Begin, caused: l.Caused, since: members[l.Last].Begin,
 		lastBegin: members[l.Last].Begin, skew: uint64(members[l.Last].Begin - l.First), transfer: uint64(l.End - min(l.End, members[l.Last].Begin)),
 	}
 	for i := range members {
 		m := &members[i]
+		a.since = min(a.since, m.Begin)
 		if m.Source != l.Source {
 			continue
 		}

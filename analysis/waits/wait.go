@@ -21,13 +21,14 @@ type Wait struct {
 	World        int // the rank that waited, an index into WorldRanks
 	For          int // the rank that was waited for, likewise
 	Begin        otf2.Timestamp
-	Time         uint64 // ns that the member was in the operation
-	Waited       uint64 // of that, ns
-	Uncertainty  uint64 // of Waited
-	Stated       bool   // Uncertainty is known
-	Source       string // of the times that were compared: "gpu", "network", "recorded"
-	StartUp      bool   // the first collective of a communicator that has more: not in the report's sums
-	Skew         uint64 // of a collective: ns from the first to the last begin
+	Since        otf2.Timestamp // when the first member began the operation, by which a selection has it or has it not; not after Begin
+	Time         uint64         // ns that the member was in the operation
+	Waited       uint64         // of that, ns
+	Uncertainty  uint64         // of Waited
+	Stated       bool           // Uncertainty is known
+	Source       string         // of the times that were compared: "gpu", "network", "recorded"
+	StartUp      bool           // the first collective of a communicator that has more: not in the report's sums
+	Skew         uint64         // of a collective: ns from the first to the last begin
 	Place        Place
 }
 
@@ -65,7 +66,7 @@ func (w *Counter) tell(a *Arrival, startUp bool) {
 func (a *Arrival) wait(p *part, startUp bool) *Wait {
 	return &Wait{
 		Kind: waitKindName(a.kind), Comm: a.comm.Ref, Communicator: a.comm.Name, Function: a.function, Ordinal: a.ordinal,
-		Rank: p.member, Peer: -1, World: p.Rank, For: a.Culprit, Begin: p.Begin, Time: p.Time, Waited: p.Waits,
+		Rank: p.member, Peer: -1, World: p.Rank, For: a.Culprit, Begin: p.Begin, Since: a.since, Time: p.Time, Waited: p.Waits,
 		Uncertainty: p.uncertainty, Stated: p.stated, Source: timesName(a.source), StartUp: startUp, Skew: a.skew, Place: p.place,
 	}
 }
@@ -73,7 +74,7 @@ func (a *Arrival) wait(p *part, startUp bool) *Wait {
 func (p *messagePlan) wait() *Wait {
 	return &Wait{
 		Kind: waitKindName(p.kind), Comm: p.Comm.Ref, Communicator: p.Comm.Name, Function: p.function, Ordinal: p.ordinal,
-		Rank: p.member, Peer: p.peer, World: p.part.Rank, For: p.culprit, Begin: p.Begin, Time: p.Time, Waited: p.Waits,
+		Rank: p.member, Peer: p.peer, World: p.part.Rank, For: p.culprit, Begin: p.Begin, Since: min(p.since, p.Begin), Time: p.Time, Waited: p.Waits,
 		Uncertainty: p.uncertainty, Stated: p.stated, Source: timesName(p.source), Place: p.place,
 	}
 }

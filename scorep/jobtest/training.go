@@ -7,7 +7,9 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
@@ -76,12 +78,23 @@ func run(ranks, late int) [][]interval {
 // WriteTraining writes the shards of a training job into a directory. ranks is a multiple of PerHost; rank late is late.
 func WriteTraining(t testing.TB, dir string, ranks, late int) {
 	t.Helper()
+	writeTraining(t, dir, ranks, late, false)
+}
+
+// WriteMarkedTraining writes the same, with each step marked by the application as a phase: "step 0", "step 1" and so on.
+func WriteMarkedTraining(t testing.TB, dir string, ranks, late int) {
+	t.Helper()
+	writeTraining(t, dir, ranks, late, true)
+}
+
+func writeTraining(t testing.TB, dir string, ranks, late int, marked bool) {
+	t.Helper()
 	for r, intervals := range run(ranks, late) {
-		writeRank(t, dir, r, ranks, intervals)
+		writeRank(t, dir, r, ranks, intervals, marked)
 	}
 }
 
-func writeRank(t testing.TB, dir string, r, ranks int, intervals []interval) {
+func writeRank(t testing.TB, dir string, r, ranks int, intervals []interval, marked bool) {
 	p := shardtest.New(t, dir, fmt.Sprintf("%05d", r)).On(fmt.Sprintf("node%04d", r/PerHost), 1000+r).Launched("slurm", r, ranks)
 	p.GPU(r%PerHost, fmt.Sprint("GPU-", r), "")
 	var comms []int
@@ -91,14 +104,29 @@ func writeRank(t testing.TB, dir string, r, ranks int, intervals []interval) {
 			ID: uint64(k+1)<<32 | uint64(number), Name: fmt.Sprint(g.name, number), NRanks: g.size(ranks), Rank: place, InitTime: begin - 1_000_000 + uint64(k),
 		}))
 	}
+	since := uint64(begin)
 	for i, at := range intervals {
 		kind, event := step[i%len(step)], uint64(i+1)
+		if marked && i%len(step) == 0 {
+			testkit.Must(t, p.Writer(0).Enter(otf2.Timestamp(since), nil, phase(p, i/len(step))))
+		}
 		bytes := 4 * elements * uint64(groups[kind].size(ranks)) // OTF2 counts those of all members
 		p.CallFor("ncclAllReduce", event, at.begin-10_000, at.begin-5_000)
 		p.Collective(comms[kind], shardtest.Op{
 			Function: "AllReduce", Kind: otf2.CollectiveOpAllreduce, Begin: at.begin, End: at.end, Sent: bytes, Received: bytes, Count: elements,
 			Algo: "RING", Proto: "SIMPLE", Channels: 4, Parent: event,
 		})
+		if marked && i%len(step) == len(step)-1 {
+			testkit.Must(t, p.Writer(0).Leave(otf2.Timestamp(at.end), nil, phase(p, i/len(step))))
+			since = at.end
+		}
 	}
 	p.Finish()
+}
+
+// phase is the region of a step.
+func phase(p *shardtest.Process, number int) otf2.RegionRef {
+	region := p.Region(fmt.Sprint("step ", number), regions.GroupApplication, otf2.RegionRoleCode)
+	p.Shard.Regions[region].Paradigm = otf2.ParadigmUser
+	return region
 }

@@ -205,10 +205,14 @@ func (p *Page) Settle() error {
 	})`, nil)
 }
 
-// Picture is what the tab shows, as PNG.
-func (p *Page) Picture() ([]byte, error) {
+// Picture is what the tab shows, as PNG: all of it, or the element of a selector.
+func (p *Page) Picture(of string) ([]byte, error) {
 	var b []byte
-	err := p.Run(chromedp.CaptureScreenshot(&b))
+	if of == "" {
+		err := p.Run(chromedp.CaptureScreenshot(&b))
+		return b, err
+	}
+	err := p.Run(chromedp.Screenshot(of, &b, chromedp.ByQuery))
 	return b, err
 }
 

@@ -21,6 +21,7 @@ type picture struct {
 	dark          bool
 	scale         float64
 	prepare       string // expression; a promise is waited for
+	of            string // selector of the element that is taken; "": all of the page
 }
 
 // The part of the run in which a rank comes late, with that collective selected.
@@ -47,11 +48,32 @@ const path = `(async () => {
 	document.getElementById("tab-path").click();
 })()`
 
+// chart shows a tab, after something else.
+func chart(tab, first string) string {
+	return `(async () => {
+	const app = window.__timeline;
+	` + first + `;
+	document.getElementById("tab-` + tab + `").click();
+	await new Promise((done) => setTimeout(done, 500)); // charts follow when it has been calm
+})()`
+}
+
+// All ranks in one picture.
+const ranks = `(async () => {
+	const app = window.__timeline;
+	app.ranks.toggle(true);
+	app.ranks.show("waiting", "rank");
+})()`
+
 var pictures = []picture{
-	{"timeline-light.png", 1280, 800, false, 1, late},
-	{"timeline-dark.png", 1280, 800, true, 1, late},
-	{"timeline-path.png", 1280, 720, false, 1, path},
-	{"timeline-narrow.png", 390, 780, false, 1.5, late},
+	{"timeline-light.png", 1280, 800, false, 1, late, ""},
+	{"timeline-dark.png", 1280, 800, true, 1, late, ""},
+	{"timeline-path.png", 1280, 720, false, 1, path, ""},
+	{"timeline-narrow.png", 390, 780, false, 1.5, late, ""},
+	{"timeline-ranks.png", 1280, 480, false, 1, ranks, ""},
+	{"timeline-waits.png", 1280, 900, false, 1, chart("waits", ""), "#panel"},
+	{"timeline-operations.png", 1280, 900, false, 1, chart("operations", ""), "#panel"},
+	{"timeline-matrix.png", 1280, 900, false, 1, chart("matrix", `await app.matrix.show("waiting")`), "#panel"},
 }
 
 func main() {
@@ -95,7 +117,7 @@ func take(b *browser.Browser, url, folder string, pic *picture) error {
 	if err := p.Settle(); err != nil {
 		return err
 	}
-	png, err := p.Picture()
+	png, err := p.Picture(pic.of)
 	if err != nil {
 		return err
 	}

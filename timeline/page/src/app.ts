@@ -66,6 +66,7 @@ export class App {
       tab: (name) => panel.show(name),
       list: (filter) => void this.commands.list(filter),
       focus: (row) => state.focusRow(row),
+      focused: () => state.focus,
       highlight: (c) => this.commands.highlight(c),
       highlighted: () => state.category,
       pathShown: () => stage.path.on,
@@ -80,7 +81,7 @@ export class App {
     const trail = new Trail(() => hereIs(this.parts), (place) => showPlace(this.parts, this.commands, place));
     state.onJump = () => trail.jump();
     const { ranges } = this.parts;
-    scope.charts.push({ visible: () => !byId("range").hidden && !state.range, update: () => void ranges.shown({ from: Math.max(0, state.view.from), to: Math.min(state.view.to, store.head.duration) }) });
+    scope.charts.push({ visible: () => !byId("range").hidden, ofRow: true, update: () => ranges.update() });
     ranges.onNone = () => scope.update();
     const twin = new Twin(store.head, state.view, (from, to) => state.go(from, to));
     panel.onTab = () => trail.changed();

@@ -6,12 +6,13 @@ import type { Store } from "./store";
 
 export interface Backs {
   by: Float64Array; // by rank
+  kinds: Float64Array[]; // the same by kinds, as the head lists them
   rest: number; // of ranks that are not told apart
 }
 
 export async function goesBackIn(store: Store, from: number, to: number, going: () => boolean = () => true): Promise<Backs | undefined> {
   const { charges, ranks } = store.head;
-  const out: Backs = { by: new Float64Array(ranks.length), rest: 0 };
+  const out: Backs = { by: new Float64Array(ranks.length), kinds: (charges?.kinds ?? []).map(() => new Float64Array(ranks.length)), rest: 0 };
   if (!charges) return out;
   for (let k = Math.max(0, lastAtMost(charges.starts, from) - 1); k < charges.starts.length && charges.starts[k]! < to; k++) {
     const c = await store.charges(k);
@@ -20,7 +21,10 @@ export async function goesBackIn(store: Store, from: number, to: number, going: 
       for (let j = c.first[i]!; j < c.first[i + 1]!; j++) {
         const rank = c.rank[j]!;
         if (rank < 0) out.rest += c.ns[j]!;
-        else out.by[rank]! += c.ns[j]!;
+        else {
+          out.by[rank]! += c.ns[j]!;
+          out.kinds[c.kind[j]!]![rank]! += c.ns[j]!;
+        }
       }
     }
   }

@@ -3,7 +3,7 @@
 
 import { byId, el, svg } from "./dom";
 import * as f from "./format";
-import type { Plot, PlotLine, PlotPoint } from "./head";
+import type { Plot, PlotLine, PlotPoint, Tick } from "./head";
 import type { Host } from "./host";
 
 // Size of the picture and of the plot in it, in its own units: px where the panel is as wide as on large screens.
@@ -59,10 +59,12 @@ const stroke = (line: PlotLine) => (line.replayed ? "line replayed" : "line");
 
 function picture(plot: Plot, say: (line: PlotLine, p: PlotPoint) => void): SVGElement {
   const grid = (d: string) => svg("path", { class: "grid", d });
+  const half = 24; // of the widest text below the picture
+  const sizeLabel = (t: Tick) => (Number(x(t.at)) > width - half ? label(String(width), String(bottom + 16), "end", t.text) : label(x(t.at), String(bottom + 16), "middle", t.text));
   const label = (x: string, y: string, anchor: string, text: string) => svg("text", { x, y, "text-anchor": anchor }, text);
   return svg(
     "svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": describe(plot) },
-    ...plot.sizes.flatMap((t) => [grid(`M${x(t.at)} ${top}V${bottom}`), label(x(t.at), String(bottom + 16), "middle", t.text)]),
+    ...plot.sizes.flatMap((t) => [grid(`M${x(t.at)} ${top}V${bottom}`), sizeLabel(t)]),
     ...plot.bandwidths.flatMap((t) => [grid(`M${left} ${y(t.at)}H${right}`), label(String(left - 5), String(Number(y(t.at)) + 4), "end", t.text)]),
     svg("path", { class: "axis", d: `M${left} ${top}V${bottom}H${right}` }),
     ...plot.lines.map((line) =>

@@ -5,7 +5,7 @@ import { Columns } from "./columns";
 import type { Head } from "./head";
 import type { Source } from "./source";
 
-// atOnce is how many blocks are unpacked at the same time.
+// atOnce is how many blocks are unpacked at the same time, of a source that gives one after the other.
 const atOnce = 4;
 
 export interface Entry<T> {
@@ -76,7 +76,7 @@ export class Cache {
             this.waiting.pop()?.();
           });
       });
-      if (this.running < atOnce) this.waiting.pop()!();
+      if (this.running < (this.source.atOnce ?? atOnce)) this.waiting.pop()!();
     });
   }
 

@@ -87,6 +87,11 @@ export function percent(part: number, whole: number): string {
   return whole > 0 ? `${((100 * part) / whole).toFixed(1)} %` : "–";
 }
 
+// cause is what a kind of causes is called: "host late" of "host_late".
+export function cause(kind: string): string {
+  return kind.replaceAll("_", " ").replace(/^gpu\b/, "GPU");
+}
+
 export function plural(n: number, one: string, many: string): string {
   return `${count(n)} ${n === 1 ? one : many}`;
 }

@@ -75,6 +75,7 @@ export interface Rank {
   waited: number;
   caused: number;
   back: number; // what others waited because of what it did itself
+  backBy?: number[]; // the same by the kinds of charges; not there: nothing
   last: number;
   worst: number;
   worstAt: number;
@@ -227,10 +228,10 @@ export interface Head {
   path?: Path; // not there: not known
   waits?: TimedSeries & { ends: number[] }; // ends: by block, when the last wait of it and of those before ends; not there: nobody waited
   waiting?: { comm: number; name: string; waits: number; waited: number }[]; // by operation and communicator, those with the most waiting
-  charges?: TimedSeries; // not there: nothing goes back to anybody
+  charges?: TimedSeries & { kinds: string[] }; // in what ranks were late: "host_late"; not there: nothing goes back to anybody
   phases?: Phase[]; // in the order of their begins
   blocks?: [number, number, number][];
 }
 
 // formatVersion is the one this page understands.
-export const formatVersion = 2;
+export const formatVersion = 3;

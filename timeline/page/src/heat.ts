@@ -28,6 +28,7 @@ const atOnce = 32; // lanes
 
 export class Heat {
   readonly lanes: Lane[][] = []; // of communicator ranks, by rank of the job
+  readonly waiting: Lane[][] = []; // the same, and those of threads that wait in operations of another tool
   readonly curves: Curve[][] = []; // bus bandwidths, by rank
   coarse = 0; // entries whose bars have not been unpacked yet
   private fine = false;
@@ -37,10 +38,14 @@ export class Heat {
     private readonly lister: Lister,
   ) {
     const { head } = store;
-    head.ranks.forEach(() => (this.lanes.push([]), this.curves.push([])));
+    head.ranks.forEach(() => (this.lanes.push([]), this.waiting.push([]), this.curves.push([])));
     for (const lane of store.lanes) {
-      const rank = head.rows[lane.row]!.kind === "rank" && lane.depth === 0 ? lister.rank(lane.row) : -1;
-      if (rank >= 0) this.lanes[rank]!.push(lane);
+      const row = head.rows[lane.row]!;
+      const rank = lister.rank(lane.row);
+      if (rank < 0) continue;
+      const own = row.kind === "rank" && lane.depth === 0;
+      if (own) this.lanes[rank]!.push(lane);
+      if (own || (row.kind !== "rank" && row.operations.count > 0)) this.waiting[rank]!.push(lane);
     }
     for (const curve of store.curves.all) {
       const rank = head.rows[curve.row]!.name === "NCCL busbw" ? lister.rank(curve.row) : -1;
@@ -50,14 +55,19 @@ export class Heat {
 
   // has tells whether there is anything to be shown of a measure.
   has(measure: Measure): boolean {
-    return (measure === "bandwidth" ? this.curves : this.lanes).some((l) => l.length > 0);
+    return (measure === "bandwidth" ? this.curves : this.of(measure)).some((l) => l.length > 0);
+  }
+
+  // of are the lanes that a measure is taken from.
+  private of(measure: Measure): Lane[][] {
+    return measure === "waiting" ? this.waiting : this.lanes;
   }
 
   // begin tells which ranks are asked for next.
   begin(ranks: number[]): void {
     this.coarse = 0;
     const { chunk } = this.store.head;
-    const sum = (of: (lane: Lane) => number) => ranks.reduce((n, r) => n + this.lanes[r]!.reduce((m, l) => m + of(l), 0), 0);
+    const sum = (of: (lane: Lane) => number) => ranks.reduce((n, r) => n + this.waiting[r]!.reduce((m, l) => m + of(l), 0), 0);
     this.fine = sum((l) => Math.min(l.count, chunk)) <= fewBars && sum((l) => Math.min(1, l.count)) <= fewBlocks;
   }
 
@@ -77,7 +87,7 @@ export class Heat {
     const each = (cells.to - cells.from) / cells.columns;
     for (const w of blocks) {
       for (let i = 0; i < w!.start.length; i++) {
-        const [s, length, rank] = [w!.start[i]!, w!.length[i]!, w!.rank[i]!];
+        const [s, length, rank] = [w!.begin[i]!, w!.length[i]!, w!.rank[i]!];
         if (rank < 0 || rank >= ranks.length || s + length < cells.from || s > cells.to) continue;
         add(cells, each, out, s, s + length, length / each, rank * cells.columns);
       }
@@ -95,7 +105,7 @@ export class Heat {
       for (let i = 0; i < out.length; i++) out[i] = time[i]! > 0 ? out[i]! / time[i]! : NaN;
       return out;
     }
-    for (const lane of this.lanes[rank]!) {
+    for (const lane of this.of(measure)[rank]!) {
       const top = lane.levels.length - 1;
       if (lane.count > 0 && top >= 0) this.walk(lane, top, 0, lane.levels[top]!.start.length, measure === "waiting", cells, each, out);
     }
@@ -168,7 +178,7 @@ export class Heat {
   async exact(rank: number, measure: "waiting" | "operations", from: number, to: number): Promise<number> {
     const { chunk, leaf } = this.store.head;
     let sum = 0;
-    for (const lane of this.lanes[rank]!) {
+    for (const lane of this.of(measure)[rank]!) {
       const level = lane.levels[0]!;
       for (let k = Math.floor((firstAfter(level.end, from) * leaf) / chunk); k * chunk < lane.count && level.start[(k * chunk) / leaf]! < to; k++) {
         const bars = await this.store.bars(lane, k);

@@ -15,6 +15,7 @@ export interface Host {
   selectAt(row: number, time: number): void; // what begins at that time below a row
   go(from: number, to: number): void;
   focus(row: number): void;
+  focused(): number; // the row that is chosen, −1: none
   highlight(category: number): void;
   highlighted(): number;
   tab(name: Tab): void;

@@ -75,7 +75,7 @@ export class Lister {
     const lanes = this.lanes();
     let shown = performance.now();
     for (const [n, lane] of lanes.entries()) {
-      if (n % atOnce === 0) await this.store.ahead(lanes.slice(n, n + atOnce), from, to, { operations: true, notes: filter.attributes });
+      if (n % atOnce === 0) await this.store.ahead(lanes.slice(n, n + atOnce), from, to, { operations: true, notes: true }); // for whom was waited is in these
       await this.lane(lane, filter, most, out);
       if (out.left) break;
       if (performance.now() - shown > 50) {

@@ -69,7 +69,7 @@ class Pause {
   }
 }
 
-// waitingIn adds up the waits that begin in a range.
+// waitingIn adds up the waits in operations that begin in a range: with their first members, as the report's --from and --to choose.
 export async function waitingIn(store: Store, from: number, to: number, going: Going): Promise<Waiting | undefined> {
   const { ranks, waits } = store.head;
   const out: Waiting = { waited: new Float64Array(ranks.length), caused: new Float64Array(ranks.length), pairs: [], total: 0, startUp: 0, of: new Map() };

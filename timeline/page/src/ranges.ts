@@ -2,6 +2,7 @@
 // A range of time that is chosen, and its statistics.
 
 import { firstAfter, lowerBound } from "./bounds";
+import * as f from "./format";
 import type { Panel } from "./panel";
 import { addBars, type Range, type RangeSums } from "./rangesums";
 import type { State } from "./state";
@@ -10,9 +11,12 @@ import type { Lane } from "./store";
 // Bars, and rows that have them, of which there are statistics without being asked for: each row's lie in blocks of their own.
 const mostShown = 500_000;
 const mostRows = 2048;
+const atOnce = 32; // lanes that are read ahead where there are many
+const manyLanes = 256;
 
 export class Ranges {
   private asked = 0;
+  private last = ""; // range and row that are added up, or are being
 
   constructor(
     private readonly state: State,
@@ -26,9 +30,17 @@ export class Ranges {
     state.onChange();
     if (!state.range) {
       this.asked++;
-      this.panel.range.none();
+      this.last = "";
+      this.panel.range.none("No range is selected.");
       this.onNone();
     }
+  }
+
+  // update follows what is shown and chosen.
+  update(): void {
+    const { range, view, store, focus } = this.state;
+    if (range && this.last === keyOf(range, focus)) return;
+    void (range ? this.of(range) : this.shown({ from: Math.max(0, view.from), to: Math.min(view.to, store.head.duration) }));
   }
 
   onNone: () => void = () => {};
@@ -41,27 +53,42 @@ export class Ranges {
     return this.of(range);
   }
 
-  // shown works out the statistics of what is shown, where that is not too much.
-  async shown(range: Range): Promise<void> {
-    const { store } = this.state;
-    const { leaf } = store.head;
-    const entries = store.lanes.map((l) => Math.max(0, lowerBound(l.levels[0]!.start, range.to) - firstAfter(l.levels[0]!.end, range.from)));
-    if (leaf * entries.reduce((n, e) => n + e, 0) > mostShown || entries.filter((e) => e > 0).length > mostRows) {
+  // shown works out the statistics of what is shown, of the row that is chosen or of all, where that is not too much.
+  private async shown(range: Range): Promise<void> {
+    const { leaf } = this.state.store.head;
+    const entries = this.lanes().map((l) => Math.max(0, lowerBound(l.levels[0]!.start, range.to) - firstAfter(l.levels[0]!.end, range.from)));
+    const bars = leaf * entries.reduce((n, e) => n + e, 0);
+    const rows = entries.filter((e) => e > 0).length;
+    if (bars > mostShown || rows > mostRows) {
       this.asked++;
-      this.panel.range.none();
+      this.last = "";
+      this.panel.range.none(`About ${f.plural(bars, "region", "regions")} on ${f.plural(rows, "row", "rows")} are shown: zoom in, choose a row, or`, () => void this.of(range));
     } else await this.of(range);
+  }
+
+  // inside tells whether a row is the one that is chosen, or in it.
+  private inside(row: number): boolean {
+    const { focus, store } = this.state;
+    return row >= 0 && (row === focus || this.inside(store.head.rows[row]!.parent));
+  }
+
+  // lanes are those of the row that is chosen and of what it holds, or of all.
+  private lanes(): Lane[] {
+    const { focus, store } = this.state;
+    return store.lanes.filter((l) => (focus < 0 || this.inside(l.row)) && (l.row === focus || !store.repeats(l)));
   }
 
   private async of(range: Range): Promise<RangeSums | undefined> {
     const { store, focus, rows } = this.state;
     const table = this.panel.range;
     const ask = ++this.asked;
-    const inside = (row: number): boolean => row >= 0 && (row === focus || inside(store.head.rows[row]!.parent));
-    const lanes = store.lanes.filter((l) => (focus < 0 || inside(l.row)) && (l.row === focus || !store.repeats(l)));
+    this.last = keyOf(range, focus);
+    const lanes = this.lanes();
     const sums: RangeSums = { ...range, scope: focus >= 0 ? `on ${store.head.rows[focus]!.name}` : "on all rows", count: 0, waited: 0, regions: new Map(), metrics: [] };
     try {
       let shown = performance.now();
       for (const [n, lane] of lanes.entries()) {
+        if (lanes.length > manyLanes && n % atOnce === 0) await store.ahead(lanes.slice(n, n + atOnce), range.from, range.to, {});
         await this.lane(lane, sums);
         if (ask !== this.asked) return undefined;
         if (performance.now() - shown > 100) {
@@ -71,12 +98,13 @@ export class Ranges {
       }
       for (const item of rows.items) {
         const curve = store.curves.of(item.row);
-        if (!curve || (focus >= 0 && !inside(item.row))) continue;
+        if (!curve || (focus >= 0 && !this.inside(item.row))) continue;
         sums.metrics.push({ curve, sums: await store.curves.sums(curve, range.from, range.to) });
         if (ask !== this.asked) return undefined;
       }
       table.show(sums, range === this.state.range);
     } catch (e) {
+      this.last = "";
       this.state.fail(e);
     }
     return sums;
@@ -93,3 +121,5 @@ export class Ranges {
     }
   }
 }
+
+const keyOf = (range: Range, row: number) => `${range.from} ${range.to} ${row}`;

@@ -12,12 +12,15 @@ export class RangeTable {
 
   constructor(private readonly host: Host) {
     this.head = host.store.head;
-    this.none();
+    this.none("No range is selected.");
   }
 
-  // none is shown while there is no range.
-  none(): void {
-    byId("range").replaceChildren(el("p", { class: "hint" }, "No range is selected, and too much is shown. Drag on the ruler, or hold Shift and drag in the picture; on a touch screen press long, then drag."));
+  // none is shown while there are no sums; all asks for them.
+  none(why: string, all?: () => void): void {
+    byId("range").replaceChildren(
+      el("p", { class: "sub" }, `${why} `, all ? el("button", { type: "button", class: "sentence", onclick: all }, "add up all of them") : "", all ? "." : ""),
+      el("p", { class: "hint" }, "To select a range, drag on the ruler, or hold Shift and drag in the picture; on a touch screen press long, then drag."),
+    );
   }
 
   underWay(share: number): void {

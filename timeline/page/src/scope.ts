@@ -10,6 +10,7 @@ import type { State } from "./state";
 export interface Scoped {
   visible(): boolean;
   update(): void;
+  ofRow?: boolean; // it is of the row that is chosen, too
 }
 
 const calm = 150; // ms without a change after which charts follow
@@ -19,6 +20,7 @@ export class Scope {
   whole = false; // charts are of the whole run
   private timer = 0;
   private last = "";
+  private row = -1; // that was chosen then
 
   constructor(private readonly state: State) {}
 
@@ -63,7 +65,13 @@ export class Scope {
   follow(): void {
     const { from, to } = this.range;
     const key = `${from} ${to}`;
-    if (key === this.last) return;
+    const { focus } = this.state;
+    if (key === this.last) {
+      if (focus === this.row) return;
+      this.row = focus;
+      for (const c of this.charts) if (c.ofRow && c.visible()) c.update();
+      return;
+    }
     this.last = key;
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.update(), calm) as unknown as number;
@@ -74,6 +82,7 @@ export class Scope {
     clearTimeout(this.timer);
     const { from, to } = this.range;
     this.last = `${from} ${to}`;
+    this.row = this.state.focus;
     for (const c of this.charts) if (c.visible()) c.update();
   }
 }

@@ -32,14 +32,15 @@ export function readSegments(c: Columns, n: number, begin: number): Segments {
 // Charges are operations for which somebody waited, in the order of their first arrivals.
 export interface Charges {
   start: Float64Array;
-  first: Uint32Array; // by operation and one more: index into rank and ns
+  first: Uint32Array; // by operation and one more: index into rank, kind and ns
   rank: Int32Array; // −1: the ones with the least
+  kind: Uint8Array; // index into the head's list
   ns: Float64Array;
 }
 
 export function readCharges(c: Columns, n: number): Charges {
-  const [start, , count, rank, ns] = [c.next(), c.next(), c.next(), c.next(), c.next()];
-  const out: Charges = { start: new Float64Array(n), first: new Uint32Array(n + 1), rank: new Int32Array(0), ns: new Float64Array(0) };
+  const [start, , count, rank, kind, ns] = [c.next(), c.next(), c.next(), c.next(), c.next(), c.next()];
+  const out: Charges = { start: new Float64Array(n), first: new Uint32Array(n + 1), rank: new Int32Array(0), kind: new Uint8Array(0), ns: new Float64Array(0) };
   let at = 0;
   for (let i = 0; i < n; i++) {
     at += start.next();
@@ -48,17 +49,20 @@ export function readCharges(c: Columns, n: number): Charges {
   }
   const all = out.first[n]!;
   out.rank = new Int32Array(all);
+  out.kind = new Uint8Array(all);
   out.ns = new Float64Array(all);
   for (let i = 0; i < all; i++) {
     out.rank[i] = rank.next() - 1;
+    out.kind[i] = kind.next();
     out.ns[i] = ns.next();
   }
   return out;
 }
 
-// TimedWaits are waits in the order of their begins.
+// TimedWaits are waits in the order in which their operations begin.
 export interface TimedWaits {
-  start: Float64Array;
+  start: Float64Array; // of the operation: when its first member begins it
+  begin: Float64Array; // of the wait
   length: Float64Array;
   rank: Int32Array; // −1: not known
   by: Int32Array; // that was waited for; −1: not known
@@ -68,9 +72,9 @@ export interface TimedWaits {
 }
 
 export function readWaits(c: Columns, n: number): TimedWaits {
-  const [start, length, rank, by, first, comm, fn] = [c.next(), c.next(), c.next(), c.next(), c.next(), c.next(), c.next()];
+  const [start, length, rank, by, first, comm, fn, after] = [c.next(), c.next(), c.next(), c.next(), c.next(), c.next(), c.next(), c.next()];
   const w: TimedWaits = {
-    start: new Float64Array(n), length: new Float64Array(n), rank: new Int32Array(n), by: new Int32Array(n), first: new Uint8Array(n), comm: new Uint32Array(n), fn: new Uint16Array(n),
+    start: new Float64Array(n), begin: new Float64Array(n), length: new Float64Array(n), rank: new Int32Array(n), by: new Int32Array(n), first: new Uint8Array(n), comm: new Uint32Array(n), fn: new Uint16Array(n),
   };
   let at = 0;
   for (let i = 0; i < n; i++) {
@@ -82,6 +86,7 @@ export function readWaits(c: Columns, n: number): TimedWaits {
     w.first[i] = first.next();
     w.comm[i] = comm.next();
     w.fn[i] = fn.next();
+    w.begin[i] = at + after.next();
   }
   return w;
 }

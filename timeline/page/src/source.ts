@@ -7,6 +7,7 @@ import { decode, inflate } from "./unpack";
 export interface Source {
   head: Head;
   block(n: number): Promise<Uint8Array>;
+  atOnce?: number; // blocks that it gives as soon as one; not there: it gives one after the other
 }
 
 function parse(bytes: Uint8Array): Head {
@@ -40,9 +41,49 @@ async function get(path: string): Promise<Uint8Array> {
   return new Uint8Array(await answer.arrayBuffer());
 }
 
+// mostAtOnce is how many blocks the tool gives in one answer; ../../serve.go has the same.
+const mostAtOnce = 64;
+
+// Asker asks for the blocks that are wanted at the same time in one request: of many ranks they are many small ones.
+export class Asker {
+  private wanted: { n: number; resolve: (b: Uint8Array) => void; reject: (e: unknown) => void }[] = [];
+
+  constructor(private readonly get: (path: string) => Promise<Uint8Array>) {}
+
+  block(n: number): Promise<Uint8Array> {
+    return new Promise((resolve, reject) => {
+      if (this.wanted.push({ n, resolve, reject }) === 1) setTimeout(() => this.ask(), 0);
+    });
+  }
+
+  private ask(): void {
+    const all = this.wanted;
+    this.wanted = [];
+    for (let i = 0; i < all.length; i += mostAtOnce) void this.some(all.slice(i, i + mostAtOnce));
+  }
+
+  // some takes an answer apart: before each block stands its length, in four bytes, the lowest first.
+  private async some(all: Asker["wanted"]): Promise<void> {
+    try {
+      const answer = await this.get("blocks/" + all.map((w) => w.n).join(","));
+      const view = new DataView(answer.buffer, answer.byteOffset, answer.byteLength);
+      let at = 0;
+      for (const w of all) {
+        const length = view.getUint32(at, true);
+        if (at + 4 + length > answer.length) throw new Error("the tool's answer ends too early");
+        w.resolve(answer.subarray(at + 4, at + 4 + length));
+        at += 4 + length;
+      }
+    } catch (e) {
+      for (const w of all) w.reject(e);
+    }
+  }
+}
+
 async function served(): Promise<Source> {
   const head = parse(await inflate(await get("head")));
-  return { head, block: async (n) => inflate(await get("block/" + n)) };
+  const asker = new Asker(get);
+  return { head, atOnce: mostAtOnce, block: async (n) => inflate(await asker.block(n)) };
 }
 
 export function open(): Promise<Source> {

@@ -15,12 +15,13 @@ export interface StepSums {
   waiting: Waiting;
   backs: Backs;
   path: PathSums | undefined; // undefined: there is none
-  regions: RangeSums["regions"] | undefined; // of operations; undefined: there are too many rows to be looked at
+  regions: RangeSums["regions"] | undefined; // of operations; undefined: they are on too many rows, and nobody asked for them
 }
 
 const mostRows = 2048;
 
-export async function stepSums(store: Store, lister: Lister, phase: Phase, going: (share: number) => boolean): Promise<StepSums | undefined> {
+// stepSums adds up a phase; all: also where operations are on too many rows to be looked at without being asked to.
+export async function stepSums(store: Store, lister: Lister, phase: Phase, all: boolean, going: (share: number) => boolean): Promise<StepSums | undefined> {
   const { from, to } = phase;
   const waiting = await waitingIn(store, from, to, going);
   const backs = await goesBackIn(store, from, to, () => going(0.5));
@@ -29,7 +30,7 @@ export async function stepSums(store: Store, lister: Lister, phase: Phase, going
   const sums: RangeSums = { from, to, scope: "", count: 0, waited: 0, regions: new Map(), metrics: [] };
   const { chunk, leaf } = store.head;
   const lanes = lister.lanes();
-  if (lanes.length > mostRows) return { phase, waiting, backs, path, regions: undefined };
+  if (lanes.length > mostRows && !all) return { phase, waiting, backs, path, regions: undefined };
   for (const [n, lane] of lanes.entries()) {
     if (n % 32 === 0) {
       if (!going(0.5 + (0.5 * n) / lanes.length)) return undefined;

@@ -22,6 +22,7 @@ export class StepTable {
   private kind: string;
   private all: Phase[] = []; // of the kind
   private asked = 0;
+  private everything = false; // operations are added up however many rows they are on
   compared: [StepSums, StepSums] | undefined;
   readonly pair: (Phase | undefined)[] = [undefined, undefined];
   onPair: (pair: Phase[]) => void = () => {};
@@ -147,6 +148,12 @@ export class StepTable {
     return canvas;
   }
 
+  private addUpAll(): void {
+    this.everything = true;
+    byId("versus").append(el("p", { class: "sub progress" }, "Reading…"));
+    void this.compare();
+  }
+
   private async compare(): Promise<void> {
     const ask = ++this.asked;
     const [a, b] = this.pair;
@@ -157,8 +164,8 @@ export class StepTable {
       return ask === this.asked;
     };
     try {
-      const first = await stepSums(store, this.lister, a, going(0));
-      const second = first && (await stepSums(store, this.lister, b, going(0.5)));
+      const first = await stepSums(store, this.lister, a, this.everything, going(0));
+      const second = first && (await stepSums(store, this.lister, b, this.everything, going(0.5)));
       if (!first || !second || ask !== this.asked) return;
       this.compared = [first, second];
       byId("versus").replaceChildren(this.table(first, second));
@@ -177,7 +184,7 @@ export class StepTable {
     const [p, q] = [sums(a), sums(b)];
     const of = (s: StepSums, region: number) => s.regions?.get(region)?.time ?? 0;
     const differ = [...new Set([...(a.regions?.keys() ?? []), ...(b.regions?.keys() ?? [])])].sort((x, y) => Math.abs(of(a, y) - of(b, y)) - Math.abs(of(a, x) - of(b, x)) || x - y);
-    const left = a.regions ? "" : el("p", { class: "sub" }, "There are too many rows to add up their operations: the tab Range has those of a row that is chosen.");
+    const left = a.regions ? "" : el("p", { class: "sub" }, "What operations took is not added up, as they are on many rows: the tab Range has those of a row that is chosen, or ", el("button", { type: "button", class: "sentence", onclick: () => this.addUpAll() }, "add up all of them"), ".");
     return el("div", null, el(
       "table", { class: "compared" }, header("", a.phase.name, b.phase.name, "more"),
       row("first begin to last end", a.phase.to - a.phase.from, b.phase.to - b.phase.from),

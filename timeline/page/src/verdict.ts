@@ -17,7 +17,7 @@ function row(host: Host, c: Culprit): HTMLElement {
   const rank = host.store.head.ranks[c.rank];
   const name = rank?.name ?? `Rank ${c.rank}`;
   const figures = [
-    c.kind.replaceAll("_", " "),
+    f.cause(c.kind),
     c.share > 0 && `${f.percent(c.share, 1)} of all waiting`,
     c.time_share > 0 && `${f.percent(c.time_share, 1)} of the run`,
     c.pattern !== "" && c.pattern,

@@ -5,6 +5,7 @@ import { goesBackIn, most as greatestOf } from "./backs";
 import { byId, el, swatch } from "./dom";
 import * as f from "./format";
 import type { Host } from "./host";
+import { Lister } from "./listing";
 import { waitingIn, type WaitingOf } from "./rangeflows";
 import type { Scope } from "./scope";
 
@@ -15,6 +16,7 @@ export interface Sums {
   waited: ArrayLike<number>;
   caused: ArrayLike<number>;
   back: ArrayLike<number>; // what goes back to each rank
+  kinds: ArrayLike<number>[]; // the same by in what it was late, as the head lists that
   total: number;
   startUp: number; // −1: not told
   of: In[]; // by operation and communicator, those with the most waiting first
@@ -30,20 +32,22 @@ interface In {
 
 export class Waits {
   private asked = 0;
-  shown: Sums & { from: number } = { waited: [], caused: [], back: [], of: [], total: 0, startUp: -1, from: 0 };
+  private readonly lister: Lister;
+  shown: Sums & { from: number } = { waited: [], caused: [], back: [], kinds: [], of: [], total: 0, startUp: -1, from: 0 };
 
   constructor(
     private readonly host: Host,
     private readonly scope: Scope,
   ) {
-    scope.charts.push({ visible: () => !byId("waits").hidden, update: () => void this.update() });
+    this.lister = new Lister(host.store);
+    scope.charts.push({ visible: () => !byId("waits").hidden, ofRow: host.store.head.ranks.length > most, update: () => void this.update() });
     this.draw(this.whole());
   }
 
   // whole is what the report has.
   private whole(): Sums {
     const { ranks } = this.host.store.head;
-    return { waited: ranks.map((r) => r.waited), caused: ranks.map((r) => r.caused), back: ranks.map((r) => r.back), of: this.host.store.head.waiting ?? [], total: ranks.reduce((n, r) => n + r.waited, 0), startUp: -1 };
+    return { waited: ranks.map((r) => r.waited), caused: ranks.map((r) => r.caused), back: ranks.map((r) => r.back), kinds: (this.host.store.head.charges?.kinds ?? []).map((_, k) => ranks.map((r) => r.backBy?.[k] ?? 0)), of: this.host.store.head.waiting ?? [], total: ranks.reduce((n, r) => n + r.waited, 0), startUp: -1 };
   }
 
   // update adds up what begins in what is shown. The whole run is as the report has it.
@@ -59,7 +63,7 @@ export class Waits {
         return ask === this.asked;
       });
       const backs = sums && (await goesBackIn(store, from, to, () => ask === this.asked));
-      if (backs && ask === this.asked) this.draw({ ...sums, back: backs.by, of: this.named(sums.of) }, text, from);
+      if (backs && ask === this.asked) this.draw({ ...sums, back: backs.by, kinds: backs.kinds, of: this.named(sums.of) }, text, from);
     } catch (e) {
       byId("waits").replaceChildren(el("p", { class: "alarm" }, e instanceof Error ? e.message : String(e)));
     }
@@ -83,7 +87,9 @@ export class Waits {
     const all = ranks.map((_, i) => i);
     const culprit = all.reduce((a, b) => (sums.caused[b]! > sums.caused[a]! ? b : a));
     const greatest = Math.max(1, ...all.map((r) => Math.max(sums.waited[r]!, sums.caused[r]!, sums.back[r]!)));
-    const shown = ranks.length > most ? [...all].sort((a, b) => weight(b) - weight(a)).slice(0, most) : all;
+    const chosen = this.host.focused() < 0 ? -1 : this.lister.rank(this.host.focused());
+    const worst = ranks.length > most ? [...all].sort((a, b) => weight(b) - weight(a)).slice(0, most) : all;
+    const shown = chosen < 0 || worst.includes(chosen) ? worst : [chosen, ...worst];
     const without = sums.startUp <= 0 ? "without the first collective of each communicator" : `without ${f.time(sums.startUp)} in the first operations of communicators`;
     section.replaceChildren(
       choice, el("h2", null, `Others waited ${f.time(sums.caused[culprit]!)} for ${ranks[culprit]!.name}`),
@@ -92,7 +98,7 @@ export class Waits {
       el("p", { class: "keys" }, ...[["--wait", "waited for others"], ["--faint", "others waited, as it came last"], ["--path", "goes back to it"]].map(([color, text]) => el("span", null, swatch(`var(${color})`), text!))),
       ...shown.map((r) => this.row(r, sums, greatest)),
       ...this.operations(sums),
-      shown.length < ranks.length ? el("p", { class: "sub" }, `The ${shown.length} of ${ranks.length} ranks with the most waiting.`) : "",
+      worst.length < ranks.length ? el("p", { class: "sub" }, `The ${worst.length} of ${f.count(ranks.length)} ranks with the most waiting${shown.length > worst.length ? ", and above them the one whose row is chosen" : "; one whose row is chosen stands above them"}.`) : "",
     );
   }
 
@@ -100,7 +106,15 @@ export class Waits {
   private origin(sums: Sums): HTMLElement[] {
     const rank = greatestOf(sums.back);
     if (rank < 0) return [el("p", { class: "sub" }, "It goes back to no rank that is known.")];
-    return [el("p", null, `Most of it goes back to ${this.host.store.head.ranks[rank]!.name}: ${f.time(sums.back[rank]!)}, ${f.percent(Math.min(sums.back[rank]!, sums.total), sums.total)}.`)];
+    return [el("p", { class: "origin" }, `Most of it goes back to ${this.host.store.head.ranks[rank]!.name}: ${f.time(sums.back[rank]!)}, ${f.percent(Math.min(sums.back[rank]!, sums.total), sums.total)}${this.lateIn(rank, sums)}.`)];
+  }
+
+  // lateIn is in what a rank was late: "", where nothing goes back to it.
+  private lateIn(rank: number, sums: Sums): string {
+    const names = this.host.store.head.charges?.kinds ?? [];
+    const parts = names.map((name, k) => ({ name: f.cause(name), ns: sums.kinds[k]![rank]! })).filter((p) => p.ns > 0).sort((a, b) => b.ns - a.ns);
+    if (parts.length === 0) return "";
+    return parts.length === 1 ? `, ${parts[0]!.name}` : `; ${parts.map((p) => `${p.name} ${f.time(p.ns)}`).join(", ")}`;
   }
 
   private named(of: ReadonlyMap<number, WaitingOf>): In[] {
@@ -137,7 +151,7 @@ export class Waits {
     return el(
       "button",
       {
-        class: "wait-row", type: "button", title: r.worst > 0 ? `Go to the longest wait of the run that it caused: ${f.time(r.worst)}` : "Show its row",
+        class: "wait-row", type: "button", title: `${r.worst > 0 ? `Go to the longest wait of the run that it caused: ${f.time(r.worst)}` : "Show its row"}${sums.back[rank]! > 0 ? `. Goes back to it: ${f.time(sums.back[rank]!)}${this.lateIn(rank, sums)}` : ""}`,
         onclick: () => {
           if (r.worst > 0) this.host.go(r.worstAt - 3 * r.worst, r.worstAt + 2 * r.worst);
           if (r.row >= 0) this.host.focus(r.row);

@@ -112,7 +112,7 @@ export interface Run {
   rows: Row[];
   instances?: Instance[];
   series?: Series[];
-  waits?: [start: number, length: number, rank: number, by: number, first: number][]; // on communicator 0, of function 0
+  waits?: [since: number, length: number, rank: number, by: number, first: number, begin?: number][]; // on communicator 0, of function 0; begin: since
 }
 
 // groups cuts a list into pieces of n.
@@ -230,9 +230,9 @@ export function archive(run: Run): Source {
   const waits = { block: blocks.length, count: run.waits?.length ?? 0, starts: [] as number[], ends: [] as number[] };
   for (const part of groups(run.waits ?? [], chunk)) {
     waits.starts.push(part[0]![0]);
-    waits.ends.push(Math.max(...waits.ends, ...part.map((w) => w[0] + w[1])));
+    waits.ends.push(Math.max(...waits.ends, ...part.map((w) => (w[5] ?? w[0]) + w[1])));
     const column = (of: (w: (typeof part)[0]) => number) => new Bytes().add(...part.map(of));
-    blocks.push(block(new Bytes().difference(...part.map((w) => w[0])), column((w) => w[1]), column((w) => w[2] + 1), column((w) => w[3] + 1), column((w) => w[4]), column(() => 0), column(() => 0)));
+    blocks.push(block(new Bytes().difference(...part.map((w) => w[0])), column((w) => w[1]), column((w) => w[2] + 1), column((w) => w[3] + 1), column((w) => w[4]), column(() => 0), column(() => 0), column((w) => (w[5] ?? w[0]) - w[0])));
   }
   const series = (run.series ?? []).map((s) => {
     const first = blocks.length;

@@ -75,3 +75,7 @@ test("times on a ruler have the digits that its steps need", () => {
   assert.equal(f.onRuler(1_500_000_000, 1000), `1.500${thin}000 s`);
   assert.equal(f.onRuler(-2000, 1000), "-2 µs");
 });
+
+test("kinds of causes have the glossary's names", () => {
+  assert.deepEqual(["host_late", "gpu_late", "slow_transfer"].map(f.cause), ["host late", "GPU late", "slow transfer"]);
+});

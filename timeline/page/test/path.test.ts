@@ -41,9 +41,10 @@ test("segments follow each other, on ranks or on nobody", () => {
 });
 
 test("charges are of one operation or of the next", () => {
-  const c = readCharges(new Columns(block(new Bytes().difference(50, 90), new Bytes().add(5, 6), new Bytes().add(2, 1), new Bytes().add(3, 0, 1), new Bytes().add(70, 8, 9))), 2);
+  const c = readCharges(new Columns(block(new Bytes().difference(50, 90), new Bytes().add(5, 6), new Bytes().add(2, 1), new Bytes().add(3, 0, 1), new Bytes().add(1, 0, 0), new Bytes().add(70, 8, 9))), 2);
   assert.deepEqual([...c.start], [50, 90]);
   assert.deepEqual([...c.first], [0, 2, 3]);
   assert.deepEqual([...c.rank], [2, -1, 0]);
+  assert.deepEqual([...c.kind], [1, 0, 0]);
   assert.deepEqual([...c.ns], [70, 8, 9]);
 });
