@@ -56,3 +56,18 @@ func TestOrderOfGPUs(t *testing.T) {
 		}
 	}
 }
+
+// Where others share a GPU, what times show may be their turns: it is not held to be the rank's work.
+func TestSharedGPUsDoNotComputeBesideWaits(t *testing.T) {
+	for _, c := range []struct {
+		gpus [][]int
+		want float64 // µs each time
+	}{{nil, 3 * 70}, {[][]int{{1, 2}}, 3 * 70}, {[][]int{{0, 1, 2}}, 0}} {
+		j := newJob(3)
+		j.engine.InTurns(NewSharing(3, c.gpus))
+		r := j.play("40*[ 0=70 m(0,1) 1~20 m(1,2) 0=70 m(0,1) 1~65 m(1,2) 0=70 m(0,1) 1~55 m(1,2) ]").engine.Result()
+		if got := r.Ranks[0].WorkedBy[GPU] / 1000; math.Abs(got-40*c.want) > 0.06*40*c.want+40 {
+			t.Errorf("GPUs shared by %v: that of rank 0 worked %.0f µs, want %.0f", c.gpus, got, 40*c.want)
+		}
+	}
+}
