@@ -195,11 +195,12 @@ func tail(k, n, p float64) (sum float64) {
 	if p <= 0 || p >= 1 || k < n*p+1 {
 		return 1
 	}
+	term, odds := math.Exp(logChoose(n, k)+k*math.Log(p)+(n-k)*math.Log1p(-p)), p/(1-p)
 	for i := k; i <= n; i++ {
-		term := math.Exp(logChoose(n, i) + i*math.Log(p) + (n-i)*math.Log1p(-p))
-		if sum += term; term < sum*negligible {
+		if sum += term; term <= sum*negligible { // also of what is too little for a number
 			break
 		}
+		term *= (n - i) / (i + 1) * odds
 	}
 	return min(sum, 1)
 }

@@ -25,6 +25,9 @@ func TestTail(t *testing.T) {
 			t.Errorf("%g of %g with %g: %g, want %g", c.k, c.n, c.p, got, c.want)
 		}
 	}
+	if got := tail(900_000, 1e6, 0.125); got != 0 { // less than any number
+		t.Errorf("%g", got)
+	}
 	if a, b, c := tail(8, 10, 0.3), tail(8.5, 10, 0.3), tail(9, 10, 0.3); a <= b || b <= c {
 		t.Errorf("%g, %g, %g do not become less", a, b, c)
 	}
