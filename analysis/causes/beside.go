@@ -16,8 +16,9 @@ import (
 type floating struct {
 	felt   amounts // all waits before them
 	wait   float64 // ns
-	hidden float64 // ns of all waits beside which the host worked; in own, too
+	hidden float64 // ns of all waits beside which the host worked, or the GPU; in own, too
 	host   float64 // ns that the host took from call to call
+	gpu    computing
 }
 
 // series is an operation of a communicator, again and again.
@@ -34,6 +35,7 @@ type hostTimes struct {
 	open [keptOpen]openTime // when it may have
 	m    uint32
 	mid  float64 // the usual one of these, see middle
+	gpu  gpuTimes
 }
 
 // openTime is until a call that came after the end of the operation before, ns: since the call before, and since that end.
@@ -50,17 +52,9 @@ func (e *Engine) called(l *Local, of series) {
 	if l.Rank < 0 || !l.Called || l.Free == 0 || l.Ready < l.Free || l.Free >= l.Ended {
 		return
 	}
-	r := &e.ranks[l.Rank]
-	t := r.times(of)
+	t := e.ranks[l.Rank].timesOf(of)
 	if t == nil {
-		if len(r.hosts) == mostSeries {
-			return
-		}
-		more := make([]hostTimes, len(r.hosts)+1) // few come, to many ranks: no room ahead
-		copy(more, r.hosts)
-		r.hosts = more
-		t = &r.hosts[len(r.hosts)-1]
-		t.series = of
+		return
 	}
 	took := float64(l.Ready - l.Free)
 	if l.Ready >= l.Ended {
@@ -71,6 +65,22 @@ func (e *Engine) called(l *Local, of series) {
 		t.n++
 	}
 	t.mid = t.middle()
+}
+
+// timesOf are those of a series, which are made; nil if there are too many.
+func (r *rank) timesOf(of series) *hostTimes {
+	if t := r.times(of); t != nil {
+		return t
+	}
+	if len(r.hosts) == mostSeries {
+		return nil
+	}
+	more := make([]hostTimes, len(r.hosts)+1) // few come, to many ranks: no room ahead
+	copy(more, r.hosts)
+	r.hosts = more
+	t := &r.hosts[len(r.hosts)-1]
+	t.series = of
+	return t
 }
 
 func (r *rank) times(of series) *hostTimes {
@@ -95,7 +105,11 @@ func (t *hostTimes) middle() float64 {
 	if t.n < keptTimes {
 		return t.steady()
 	}
-	a, b, c := t.ns[0], t.ns[1], t.ns[2]
+	return middleOf(&t.ns)
+}
+
+func middleOf(of *[keptTimes]float64) float64 {
+	a, b, c := of[0], of[1], of[2]
 	return max(min(a, b), min(max(a, b), c))
 }
 
@@ -123,8 +137,8 @@ const steadier = 2
 
 // beside makes the part of the last waits beside which the host worked its own time. A host that calls later than what was before has ended may have
 // waited for that: then it worked beside as much as it usually takes, but for what it took after the end.
-func (e *Engine) beside(l *Local, s *state, of series) {
-	usual := e.ranks[l.Rank].times(of).usual()
+func (e *Engine) beside(l *Local, s *state, t *hostTimes) {
+	usual := t.usual()
 	s.host += took(l, usual)
 	hidden := s.wait - float64(l.Ended-min(l.Ready, l.Ended)) // what is left of the wait when the host called is not
 	if l.Ready >= l.Ended {
@@ -133,19 +147,25 @@ func (e *Engine) beside(l *Local, s *state, of series) {
 			hidden = min(s.wait, max(0, usual-float64(l.Ready-l.Ended)), float64(l.Ended-min(l.Free, l.Ended)))
 		}
 	}
-	if hidden > 0 {
-		part := hidden / s.wait
-		e.sum.clear()
-		e.sum.addAll(s.waits, 1-part)
-		e.sum.addAll(s.felt, part)
-		s.waits = e.sum.amounts(e.causes.unknown())
-		s.own[Host] += hidden
-		s.hidden += hidden
-		s.wait -= hidden
-	}
+	e.hide(s, Host, hidden)
 	if l.Ready >= l.Ended {
 		s.felt, s.wait = s.waits, 0
 	}
+}
+
+// hide makes a part of the last waits time that the rank worked.
+func (e *Engine) hide(s *state, k Kind, hidden float64) {
+	if hidden <= 0 {
+		return
+	}
+	part := hidden / s.wait
+	e.sum.clear()
+	e.sum.addAll(s.waits, 1-part)
+	e.sum.addAll(s.felt, part)
+	s.waits = e.sum.amounts(e.causes.unknown())
+	s.own[k] += hidden
+	s.hidden += hidden
+	s.wait -= hidden
 }
 
 // took is how long a host took for a call since the one before: where it may have waited for the operation before, what is between the least that

@@ -29,7 +29,7 @@ func TestBeside(t *testing.T) {
 		e.ranks[0].hosts = []hostTimes{{series: of, ns: [keptTimes]float64{c.usual, c.usual, c.usual}, n: keptTimes, mid: c.usual}}
 		culprit := e.causes.of(1, GPU)
 		s := state{waits: amounts{{culprit, 3000}}, floating: floating{felt: amounts{{culprit, 2000}}, wait: 1000}}
-		e.beside(&c.at, &s, of)
+		e.beside(&c.at, &s, e.ranks[0].times(of))
 		waits := 0.0
 		for _, a := range s.waits {
 			waits += a.ns

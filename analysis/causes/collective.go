@@ -34,6 +34,7 @@ func (e *Engine) collective(op *Operation, members []Member) {
 		m := &members[i]
 		e.arrive(&e.arrived[i], &m.Local, m.Begin, of)
 		e.called(&m.Local, of)
+		e.computed(&m.Local, m.Begin, of)
 		e.costless(&m.Local, &e.arrived[i])
 		e.came = append(e.came, m.Arrival)
 	}
@@ -62,6 +63,7 @@ func (e *Engine) collective(op *Operation, members []Member) {
 			rest = e.slowed(op, s, rest, uint64(late.End-min(m.End, late.End)))
 		}
 		s.transfer += rest
+		s.gpu.moved += rest
 		s.waited[worldOf(m.Source)] += float64(e.came[i].Wait)
 		e.leave(&m.Local, s)
 	}
@@ -90,6 +92,7 @@ func (e *Engine) slowed(op *Operation, s *state, took float64, earlier uint64) (
 	}
 	s.waits = e.sum.amounts(e.causes.unknown())
 	s.wait += held
+	s.gpu.waited += held
 	return took - held
 }
 
@@ -168,6 +171,7 @@ func (e *Engine) connect(c *comm, late *facts.Lateness, members []Member, startU
 				e.ledger.startUp += float64(m.Wait)
 			}
 			s.wait += float64(m.Wait)
+			s.gpu.waited += float64(m.Wait)
 		}
 	}
 }
@@ -410,6 +414,7 @@ func (e *Engine) pass(c *comm, late *facts.Lateness, members []Member) {
 		distance := float64(next - m.Begin)
 		if m.Wait > 0 && m.Wait >= uint64(last-first)/smallWait {
 			e.arrived[b.member].wait += float64(m.Wait)
+			e.arrived[b.member].gpu.waited += float64(m.Wait)
 			if m.Begin+otf2.Timestamp(m.Wait) == last {
 				e.sum.clear()
 				e.sum.addAll(e.arrived[b.member].waits, 1)

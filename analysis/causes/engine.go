@@ -54,6 +54,7 @@ type Engine struct {
 	launches []*launch // that can be used again
 
 	sharing  Sharing
+	orders   map[functions]*order
 	follower Follower  // if set, told of what is looked at
 	own      []Delay   // that it is given
 	others   []*Member // the same
@@ -74,7 +75,7 @@ type Engine struct {
 // NewEngine makes an engine for a number of ranks of the world.
 func NewEngine(ranks int) *Engine {
 	n := causesOf(ranks)
-	e := &Engine{causes: n, ranks: make([]rank, ranks), ends: make([]ended, ranks), comms: make(map[otf2.CommRef]*comm), begun: make(facts.StartUps)}
+	e := &Engine{causes: n, ranks: make([]rank, ranks), ends: make([]ended, ranks), comms: make(map[otf2.CommRef]*comm), begun: make(facts.StartUps), orders: make(map[functions]*order)}
 	for _, s := range []**scratch{&e.window, &e.sum, &e.waits, &e.late} {
 		*s = newScratch(n.all())
 	}
@@ -360,12 +361,16 @@ func (e *Engine) arrive(s *state, l *Local, begin otf2.Timestamp, of series) {
 		s.own[k] += own[k]
 	}
 	s.turned += e.sharing.turn(l.Rank, own[GPU]+own[Own])
-	if l.Called {
-		e.beside(l, s, of)
+	if !l.Called {
+		s.gpu = computing{}
+		return
 	}
+	t := e.ranks[l.Rank].times(of)
+	e.beside(l, s, t)
+	e.computedBeside(l, begin, s, of, t)
 }
 
-// worked is how long the rank did something by itself, by kinds: between operations, and on its host while it waited in one. What the turns of others on
+// worked is how long the rank did something by itself, by kinds: between operations, and on its host or GPU while it waited in one. What the turns of others on
 // its GPU may have been is left out.
 func (s *state) worked() (own [ownKinds]float64) {
 	own = s.own

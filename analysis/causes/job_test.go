@@ -21,6 +21,7 @@ import (
 //	2:50        the host of rank 2 works for 50
 //	2~50        its GPU works for 50 after the call
 //	2?50        the same, and no call is known
+//	2=50        its GPU works for 50 from the begin of the operation before, whatever becomes of that; it was called at once
 //	ar(0,1,2)   an AllReduce on the communicator of these ranks, which takes 10 from the last arrival on
 //	sl1(0,1,2)  the same, which takes 500 longer as what rank 1 sends is long on the way
 //	sg1(0,1,2)  the same, as rank 1's GPU moves data slowly, in one step
@@ -33,6 +34,8 @@ type job struct {
 	now      []float64 // by rank
 	host     []float64 // work before the next call
 	gpu      []float64 // after it
+	beside   []float64 // from the begin of the operation before; 0: none
+	began    []float64
 	uncalled []bool
 	seq      []uint32
 	ended    []otf2.Timestamp
@@ -51,7 +54,7 @@ const transferTime = 10
 
 func newJob(ranks int) *job {
 	j := &job{
-		engine: NewEngine(ranks), now: make([]float64, ranks), host: make([]float64, ranks), gpu: make([]float64, ranks), uncalled: make([]bool, ranks),
+		engine: NewEngine(ranks), now: make([]float64, ranks), host: make([]float64, ranks), gpu: make([]float64, ranks), beside: make([]float64, ranks), began: make([]float64, ranks), uncalled: make([]bool, ranks),
 		seq: make([]uint32, ranks), ended: make([]otf2.Timestamp, ranks), comms: make(map[string]otf2.CommRef), ordinals: make(map[string]uint64),
 	}
 	for i := range j.now {
@@ -102,6 +105,9 @@ func (j *job) step(word string) {
 		switch c {
 		case ':':
 			j.host[number(word[:i])] += float64(number(word[i+1:]))
+			return
+		case '=':
+			j.beside[number(word[:i])] += float64(number(word[i+1:]))
 			return
 		case '~', '?':
 			j.gpu[number(word[:i])] += float64(number(word[i+1:]))
@@ -179,13 +185,17 @@ func (j *job) collective(what string, members []int) {
 func (j *job) begin(r, member int) Member {
 	ready := j.now[r] + j.host[r]
 	begin := ready + 1 + j.gpu[r]
+	if beside := j.beside[r]; beside > 0 {
+		ready = j.began[r]
+		begin = max(j.now[r], ready+beside)
+	}
 	l := Local{Rank: int32(r), Before: j.seq[r], Ended: j.ended[r], Ready: at(ready), Returned: at(ready + 1), Called: !j.uncalled[r]}
 	if l.Before == 0 {
 		l.Ended = at(begin)
 	}
 	j.seq[r]++
 	l.Seq = j.seq[r]
-	j.host[r], j.gpu[r], j.uncalled[r] = 0, 0, false
+	j.host[r], j.gpu[r], j.beside[r], j.uncalled[r], j.began[r] = 0, 0, 0, false, begin
 	return Member{There: at(begin), Arrival: facts.Arrival{Rank: member, Begin: at(begin), Source: facts.SourceGPU}, Local: l}
 }
 

@@ -21,7 +21,7 @@ type ledger struct {
 	small   float64         // of waited, in operations whose arrivals are not further apart than their uncertainty
 	costs   []float64       // by cause, ns that others waited; together waited and what was caused by start-up
 	delays  []float64       // by cause, ns by which operations would have begun earlier, at most
-	beside  []float64       // by cause, ns of costs that cost nothing: hosts worked beside
+	beside  []float64       // by cause, ns of costs that cost nothing: hosts or GPUs worked beside
 	through [worlds]float64 // of waited, by the paradigm of the operation: for ranks that came late because they had waited in one of another
 
 	over    *overtime.Line                                                 // given what goes back to ranks; nil: nobody asks
@@ -292,11 +292,11 @@ type Through struct{ NCCL, MPI float64 }
 // Rank is what a rank of the world caused.
 type Rank struct {
 	Costs       [NumKinds]float64 // that others waited for it, of Waited
-	Beside      [NumKinds]float64 // of Costs, waits beside which the hosts of those that waited worked: they made nothing later
+	Beside      [NumKinds]float64 // of Costs, waits beside which the hosts or GPUs of those that waited worked: they made nothing later
 	Delays      [NumKinds]float64 // by which operations would have begun earlier, at most; what is Beside is left out
 	Spent       float64           // in operations
 	Saved       float64           // by which its last operation would have ended earlier if nothing but lateness took time in operations, see ideal
-	Worked      float64           // by itself: on the host, in calls, and on the GPU before operations begin; its host also while it waited
+	Worked      float64           // by itself: on the host, in calls, and on the GPU before operations begin; its host and its GPU also while it waited
 	WorkedBy    [ownKinds]float64 // the same by kinds
 	Heaviest    float64           // of the cost, that of the one occasion that cost the most
 	Occurrences []Occurrence      // in which it was late most of all by itself: those of the greatest cost, in order of time
@@ -382,6 +382,8 @@ func (e *Engine) Result() *Result {
 		for k := range rank.WorkedBy {
 			rank.WorkedBy[k] = l.ownBy[i][k] - e.aside.ownBy[i][k]
 		}
+		early := e.ranks[i].computedEarly()
+		rank.Worked, rank.WorkedBy[GPU] = rank.Worked+early, rank.WorkedBy[GPU]+early
 		rank.Heaviest = l.burstsOf[i].heaviest(anew[i])
 		rank.Occurrences, rank.All = l.occurrences[i], len(l.occurrences[i]) < l.kept
 		slices.SortFunc(rank.Occurrences, func(a, b Occurrence) int {

@@ -173,6 +173,7 @@ func (e *Engine) messages(l *launch) {
 	var s state
 	e.arrive(&s, &l.Local, l.Begin, of)
 	e.called(&l.Local, of)
+	e.computed(&l.Local, l.Begin, of)
 	e.costless(&l.Local, &s)
 	c := e.comm(l.comm, l.members)
 	slices.SortFunc(l.others, func(a, b *launch) int {
@@ -200,6 +201,7 @@ func (e *Engine) messages(l *launch) {
 		wait = float64(late[len(late)-1].There - l.Begin)
 		s.waits = e.heldUp(c, l, late, &s)
 		s.wait += wait
+		s.gpu.waited += wait
 		e.ledger.waits.add(l.Local.Rank, l.Begin, uint64(wait))
 	} else {
 		e.metOnTime(c, l, &s)
@@ -209,6 +211,7 @@ func (e *Engine) messages(l *launch) {
 		e.ledger.goesOn(&l.Local, &first.Local, of, l.Begin, float64(l.Begin)-float64(first.There))
 	}
 	s.transfer += took - wait
+	s.gpu.moved += took - wait
 	s.waited[worldOf(l.Source)] += wait
 	e.idealLaunch(l, &s)
 	for _, o := range l.others {

@@ -26,6 +26,9 @@ func NewSharing(ranks int, gpus [][]int) Sharing {
 	return s
 }
 
+// shares tells whether others work on a rank's GPU.
+func (s Sharing) shares(rank int32) bool { return rank >= 0 && int(rank) < len(s) && s[rank] > 0 }
+
 // turn is what of so many ns that a rank's GPU was late the turns of the others may have been: each other one's once.
 func (s Sharing) turn(rank int32, ns float64) float64 {
 	if rank < 0 || int(rank) >= len(s) {

@@ -18,9 +18,8 @@ import (
 // the members, and too unlikely among all ranks that are in communicators of so many members.
 type trial struct {
 	causes    *causes.Result
-	of        [][]membership       // by rank
-	levels    [len(levelParts)]int // of costs: occasions of so much and more
-	found     map[int]bool         // ranks that are suspected, too: occasions on which they were late are left out
+	of        [][]membership // by rank
+	found     map[int]bool   // ranks that are suspected, too: occasions on which they were late are left out
 	all       pools
 	suspected pools // of those, what is of ranks that are suspected
 }
@@ -52,37 +51,50 @@ type membership struct {
 
 func newTrial(c *causes.Result, suspects map[int]bool) *trial {
 	t := &trial{causes: c, of: make([][]membership, len(c.Ranks)), found: make(map[int]bool), all: make(pools), suspected: make(pools)}
-	var costs [causes.Levels]float64 // about, by level
 	for i := range c.Comms {
 		comm := &c.Comms[i]
 		for m, r := range comm.Ranks {
-			if r >= 0 {
-				t.of[r] = append(t.of[r], membership{comm, m})
-				if comm.Took == nil {
-					t.all.add(comm, m)
-					if suspects[int(r)] {
-						t.suspected.add(comm, m)
-					}
+			if r < 0 {
+				continue
+			}
+			t.of[r] = append(t.of[r], membership{comm, m})
+			if comm.Took == nil {
+				t.all.add(comm, m)
+				if suspects[int(r)] {
+					t.suspected.add(comm, m)
 				}
 			}
-			for l := range costs {
-				costs[l] += float64(comm.Struck[m][l]) * float64(uint64(1)<<l)
-			}
-		}
-	}
-	sum, part := 0.0, 0.0
-	for _, cost := range costs {
-		sum += cost
-	}
-	at := 0
-	for l := len(costs) - 1; l >= 0 && at < len(t.levels); l-- {
-		part += costs[l]
-		for at < len(t.levels) && part >= levelParts[at]*sum {
-			t.levels[at] = l
-			at++
 		}
 	}
 	return t
+}
+
+// levels are those of costs so that occasions of so much and more are what is looked at; those of ranks that are found are left out.
+func (t *trial) levels() (levels [len(levelParts)]int) {
+	var costs [causes.Levels]float64 // about, by level
+	sum := 0.0
+	for i := range t.causes.Comms {
+		comm := &t.causes.Comms[i]
+		for m, r := range comm.Ranks {
+			if t.found[int(r)] {
+				continue
+			}
+			for l := range costs {
+				cost := float64(comm.Struck[m][l]) * float64(uint64(1)<<l)
+				costs[l] += cost
+				sum += cost
+			}
+		}
+	}
+	part, at := 0.0, 0
+	for l := len(costs) - 1; l >= 0 && at < len(levels); l-- {
+		part += costs[l]
+		for at < len(levels) && part >= levelParts[at]*sum {
+			levels[at] = l
+			at++
+		}
+	}
+	return levels
 }
 
 // levelParts are the parts of all cost that the occasions make up that are looked at.
@@ -91,10 +103,11 @@ var levelParts = [...]float64{0.5, 0.9}
 // chance bounds the probability that any rank would be late as often as this one, at any level of costs, and gives how often it was. Occasions
 // on which others were late that are suspected are left out, and once more they are not: so few ranks can be left that it is more likely for each.
 func (t *trial) chance(rank int) (probability, times float64) {
-	probability, times = t.against(rank)
+	ranks := len(t.causes.Ranks)
+	probability, times = t.against(rank, ranks)
 	if found := t.found; len(found) > 0 {
 		t.found = nil
-		all, _ := t.against(rank)
+		all, _ := t.against(rank, ranks)
 		t.found = found
 		if all != probability { // of two tests either may be passed by chance
 			probability = min(1, 2*min(probability, all))
@@ -103,12 +116,19 @@ func (t *trial) chance(rank int) (probability, times float64) {
 	return probability, times
 }
 
-// against is chance with the occasions of those that are found left out.
-func (t *trial) against(rank int) (probability, times float64) {
+// besides is chance where it is known that those that are found were late, not by chance: what they did is left out, and so many fewer ranks could have been
+// late as often (Holm 1979).
+func (t *trial) besides(rank int) (probability, times float64) {
+	return t.against(rank, len(t.causes.Ranks)-len(t.found))
+}
+
+// against is chance, of so many ranks, with the occasions of those that are found left out.
+func (t *trial) against(rank, ranks int) (probability, times float64) {
 	among, of := 1.0, 1.0           // the members of its communicators; all ranks in such communicators
 	var n, expected, struck float64 // of the levels from here on
 	var pooled, byChance float64
-	for level := causes.Levels - 1; level >= t.levels[len(t.levels)-1]; level-- {
+	levels := t.levels()
+	for level := causes.Levels - 1; level >= levels[len(levels)-1]; level-- {
 		seats := make(map[int]float64)
 		for _, m := range t.of[rank] {
 			occasions, usual := t.occasions(m, level)
@@ -124,13 +144,13 @@ func (t *trial) against(rank int) (probability, times float64) {
 			occasions, usual := t.pool(rank, members, level, own)
 			pooled, byChance = pooled+occasions, byChance+usual
 		}
-		if n > 0 && slices.Contains(t.levels[:], level) {
+		if n > 0 && slices.Contains(levels[:], level) {
 			among = min(among, tail(struck, n, expected/n))
 			of = min(of, tail(struck, pooled, byChance/pooled))
 		}
 	}
-	levels, ranks := float64(len(t.levels)), float64(len(t.causes.Ranks))
-	return min(1, among*levels*ranks, max(among*levels, of*levels*ranks)), struck
+	tests, all := float64(len(levels)), float64(ranks)
+	return min(1, among*tests*all, max(among*tests, of*tests*all)), struck
 }
 
 // pool is how many occasions of a level there are in communicators of so many members, and on how many of them a rank with so many seats in them would
@@ -175,11 +195,12 @@ func tail(k, n, p float64) (sum float64) {
 	if p <= 0 || p >= 1 || k < n*p+1 {
 		return 1
 	}
+	term, odds := math.Exp(logChoose(n, k)+k*math.Log(p)+(n-k)*math.Log1p(-p)), p/(1-p)
 	for i := k; i <= n; i++ {
-		term := math.Exp(logChoose(n, i) + i*math.Log(p) + (n-i)*math.Log1p(-p))
-		if sum += term; term < sum*negligible {
+		if sum += term; term <= sum*negligible { // also of what is too little for a number
 			break
 		}
+		term *= (n - i) / (i + 1) * odds
 	}
 	return min(sum, 1)
 }

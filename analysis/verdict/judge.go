@@ -154,37 +154,64 @@ func (ev *Evidence) late(waited float64) (named []Culprit) {
 			maps.Copy(t.found, suspects)
 			delete(t.found, i)
 		}
-		work := newWork(ev.Causes, i, t.found)
-		h := habitOf(ev, &ranks[i], i, work.kind(&ranks[i], likeWork(ranks, i)))
-		chance, times := t.chance(i)
-		confidence, share, delay := (1-chance)*h.certainty, work.cost(&ranks[i])/waited, delayOf(&ranks[i])/float64(ev.Duration)
-		least := LeastConfidence
-		if share >= MostShare && delay >= MuchTime {
-			least = EnoughConfidence
+		if c, ok := ev.culprit(t, i, waited, t.chance); ok {
+			named = append(named, c)
 		}
-		if ev.held(i) > ranks[i].Cost() {
-			continue
-		}
-		if confidence < least || math.Round(times) < LeastTimes || ranks[i].Cost() < TimesUsual*middle(ranks, work.cost, i, t.found) {
-			continue
-		}
-		longer := work.longer(&ranks[i])
-		often := 1 - ranks[i].Heaviest/ranks[i].Cost()
-		if share*ev.besideTurns(i) < LeastShare || work.cost(&ranks[i]) < LeastWork*ranks[i].Cost() || longer*often < LeastTime*float64(ev.Duration) {
-			continue
-		}
-		p := ev.Ranks[i]
-		named = append(named, Culprit{
-			Rank: i, Host: p.Host, GPU: p.GPU, Kind: h.kind, Share: share, TimeShare: min(1, delay, longer/float64(ev.Duration)),
-			Confidence: confidence, Pattern: h.pattern, Evidence: h.sentence, Worst: worstOf(ranks[i].Occurrences),
-		})
 	}
+	for known := 0; len(named) > known && len(named) < len(ranks); { // Of those that are left it is asked once more, as some are known now.
+		known = len(named)
+		clear(t.found)
+		for i := range named {
+			t.found[named[i].Rank] = true
+		}
+		for _, i := range order {
+			if t.found[i] {
+				continue
+			}
+			if c, ok := ev.culprit(t, i, waited, t.besides); ok {
+				named = append(named, c)
+			}
+		}
+	}
+	slices.SortFunc(named, func(a, b Culprit) int {
+		return cmp.Compare(slices.Index(order, a.Rank), slices.Index(order, b.Rank))
+	})
 	work := newWork(ev.Causes, -1, suspects)
 	least := LeastTime * float64(ev.Duration)
 	if named = standingOut(named, ranks, work, least); len(named) > mostOf(len(ranks)) { // so many do not stand out, but some of them may
 		named = standingOut(named[:mostOf(len(ranks))], ranks, work, least)
 	}
 	return named
+}
+
+// culprit names a rank if it matters, if it was late more often than by chance, and if it worked longer.
+func (ev *Evidence) culprit(t *trial, i int, waited float64, by func(rank int) (chance, times float64)) (c Culprit, ok bool) {
+	ranks := ev.Causes.Ranks
+	r := &ranks[i]
+	work := newWork(ev.Causes, i, t.found)
+	h := habitOf(ev, r, i, work.kind(r, likeWork(ranks, i)))
+	chance, times := by(i)
+	confidence, share, delay := (1-chance)*h.certainty, work.cost(r)/waited, delayOf(r)/float64(ev.Duration)
+	least := LeastConfidence
+	if share >= MostShare && delay >= MuchTime {
+		least = EnoughConfidence
+	}
+	if ev.held(i) > r.Cost() {
+		return c, false
+	}
+	if confidence < least || math.Round(times) < LeastTimes || r.Cost() < TimesUsual*middle(ranks, work.cost, i, t.found) {
+		return c, false
+	}
+	longer := work.longer(r)
+	often := 1 - r.Heaviest/r.Cost()
+	if share*ev.besideTurns(i) < LeastShare || work.cost(r) < LeastWork*r.Cost() || longer*often < LeastTime*float64(ev.Duration) {
+		return c, false
+	}
+	p := ev.Ranks[i]
+	return Culprit{
+		Rank: i, Host: p.Host, GPU: p.GPU, Kind: h.kind, Share: share, TimeShare: min(1, delay, longer/float64(ev.Duration)),
+		Confidence: confidence, Pattern: h.pattern, Evidence: h.sentence, Worst: worstOf(r.Occurrences),
+	}, true
 }
 
 // held is what others waited because operations took longer on a rank, or by what it transferred: it leaves them late, and may come late for that.

@@ -15,7 +15,7 @@ const (
 	// LeastTimes is on how many occasions it must have been late.
 	LeastTimes = 5
 	// LeastConfidence is one less the probability that a rank is named by chance, of all ranks together.
-	LeastConfidence = 0.995
+	LeastConfidence = 0.99
 	// EnoughConfidence is the same of one that made most of the waiting (MostShare) and cost much of the run (MuchTime).
 	EnoughConfidence = 0.95
 	// MostShare is the part of all waiting that is most of it.

@@ -76,6 +76,26 @@ func TestDelaysThatSlackHides(t *testing.T) {
 	}
 }
 
+// What a cause adds before a communicator's first collective is start-up, also where messages came before that.
+func TestTimesAreWithoutStartUp(t *testing.T) {
+	for function, want := range map[string]int{"AllReduce": 4, messageName: 5} { // after a message in each round
+		const rounds = 5
+		j := &job{ranks: 2, groups: []group{{"both", []int{0, 1}}}, programs: make([][]action, 2), causes: []cause{{kind: verdict.HostLate, peer: -1}}}
+		for round := range rounds {
+			for i, f := range []string{messageName, function} {
+				j.operations = append(j.operations, operation{function: f, members: []int{0, 1}, first: round == 0 && i == 0})
+				j.programs[0] = append(j.programs[0], action{does: calls, op: len(j.operations) - 1, round: round})
+				if i == 0 {
+					j.programs[0] = append(j.programs[0], action{does: hostWorks, extra: []extra{{0, 1}}, round: round})
+				}
+			}
+		}
+		if got := j.times(0); got != want {
+			t.Errorf("before a %s it strikes %d times, want %d", function, got, want)
+		}
+	}
+}
+
 // What waits for itself never comes.
 func TestJobsThatHang(t *testing.T) {
 	j := small()

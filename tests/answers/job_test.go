@@ -66,8 +66,9 @@ func (c *cause) takes(round int) int64 {
 }
 
 // times is in how many rounds a cause strikes so that others can be held against it: what it adds before the first operation of a communicator, or in that,
-// is start-up.
+// is start-up, and so it is with its first collective, if messages came before that (facts.IsStartUp).
 func (j *job) times(c int) int {
+	met := make(map[int]bool) // groups with collectives
 	rounds := make(map[int]bool)
 	open := make(map[int]bool) // rounds of what it has added since the rank's last operation
 	for i := range j.programs[j.causes[c].rank] {
@@ -86,7 +87,12 @@ func (j *job) times(c int) int {
 				open[a.round] = true
 			}
 		}
-		if !o.first {
+		first := o.first
+		if isCollective(o.function) {
+			first = first || !met[o.group]
+			met[o.group] = true
+		}
+		if !first {
 			maps.Copy(rounds, open)
 		}
 		clear(open)
