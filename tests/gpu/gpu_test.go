@@ -426,7 +426,7 @@ func TestAnswersOfRAS(t *testing.T) {
 	for said, right := range map[string]bool{
 		"RAS counts AllReduce begun on ncclComm 0x3829f5cb85cadb4a: 5 by Rank 1; 6 by Ranks 0,2":    true,
 		"RAS counts AllReduce begun on ncclComm 0x3829f5cb85cadb4a: 5 by Rank 2; 6 by Ranks 0,1":    false,
-		"RAS reports no problem with the communicators of this job":                     false,
+		"RAS reports no problem with the communicators of this job":                                 false,
 		"RAS gets no answer from Rank 1 (process 7 on vm)":                                          false,
 		"RAS counts AllReduce begun on ncclComm 0x3829f5cb85cadb4a: 5 by Ranks 1,3; 6 by Ranks 0,2": false,
 	} {
