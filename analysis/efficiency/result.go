@@ -40,6 +40,7 @@ type Run struct {
 	Saved []float64 // ns by which each rank would have been earlier, if operations took no longer than their members need to come
 	// Compared is how many operations Saved is known of, NotCompared of how many it is not.
 	Compared, NotCompared uint64
+	Untimed               string // why operations have no times, if they have none: a clause
 }
 
 // Name is where a rank is.
@@ -81,7 +82,7 @@ func (c *Counter) Result(run *Run) *Result {
 	case operations == 0 && untimed == 0:
 		res.NotKnown = "no rank has more operations of NCCL than those of start-up"
 	case float64(untimed) > mostUnknown*float64(operations+untimed):
-		res.Untimed = untimedText(untimed, operations)
+		res.Untimed = untimedText(untimed, operations, run.Untimed)
 		res.NotKnown, res.ByRank = res.Untimed, []Row{} // what ranks did outside of operations is not known either
 		return res
 	default:
@@ -108,10 +109,10 @@ func OfPhase(ranks []Share, timed, untimed uint64) *Factors {
 	return factorsOf(ranks, false)
 }
 
-// untimedText says of how many launches it is not known how long they ran, and what to record where it is not known of any.
-func untimedText(untimed, timed uint64) string {
+// untimedText says of how many launches it is not known how long they ran, and why where it is not known of any.
+func untimedText(untimed, timed uint64, why string) string {
 	if timed == 0 {
-		return fmt.Sprintf("the duration of %s was not recorded: record with NCCL_OTF2_EVENTS=gpu", units.Count(int(untimed), "launch", "launches"))
+		return fmt.Sprintf("the duration of %s was not recorded: %s", units.Count(int(untimed), "launch", "launches"), why)
 	}
 	return fmt.Sprintf("the duration of %d of %s was not recorded", untimed, units.Count(int(untimed+timed), "launch", "launches"))
 }

@@ -126,6 +126,7 @@ func (r *Report) judge(a *otf2.Archive, o *operations) {
 		MPI:    make(map[otf2.CommRef]bool),
 		Causes: r.Causes, Begin: o.first, Duration: r.Summary.Duration, Stuck: waitfor.OfArchive(a.Anchor),
 		Compared: r.WaitStates.Collectives + r.WaitStates.Messages, Enqueued: r.WaitStates.Enqueue.Collectives,
+		Untimed:   r.Summary.Untimed,
 		Transfers: r.WaitStates.Slow.Seen > 0,
 		Kernel:    regionNames(a.Defs),
 	}

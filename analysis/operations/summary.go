@@ -55,7 +55,9 @@ type Summary struct {
 	CUPTIStates []analysis.SelfValue `json:"cupti_states,omitempty"`
 	// Withheld says what was wanted and could not be asked of NCCL safely, by processes; empty if nothing was.
 	Withheld []analysis.SelfValue `json:"withheld,omitempty"`
-	Paused   map[string]uint64    `json:"paused"` // starts that were not recorded on request, by type
+	// Untimed says why operations have no times on the GPU, if they have none, or what to record: a clause.
+	Untimed string            `json:"-"`
+	Paused  map[string]uint64 `json:"paused"` // starts that were not recorded on request, by type
 	// Gaps are the operations that were not recorded on request, or could not be written. The archive names the first ones only;
 	// GapCount is their number.
 	Gaps     []analysis.Gap `json:"gaps"`
@@ -99,7 +101,7 @@ func (o *operations) summary(a *otf2.Archive, ps analysis.Properties, comms map[
 		Unfinished: o.unfinished, Open: o.open, Alone: o.alone, LeftOut: o.leftOut, Begin: o.begin, Selection: o.selected.Describe(), Duration: uint64(o.last - o.first),
 		Complete: !ps.Incomplete(), Lost: ps.Below(facts.PropLost), Oddities: ps.Below(facts.PropOddities),
 		Timing: ps.Below(facts.PropTiming), Ends: ps.Below(facts.PropEnds), Filtered: ps.Below(facts.PropFiltered),
-		Network: ps.Below(facts.PropNetwork), CUPTI: ps.Below(facts.PropCUPTI), CUPTIStates: ps.Values(facts.PropCUPTIState), Withheld: ps.Values(facts.PropWithheld), Paused: ps.Below(facts.PropPaused), Gaps: ps.Gaps(), Hidden: ps.Hidden(),
+		Network: ps.Below(facts.PropNetwork), CUPTI: ps.Below(facts.PropCUPTI), CUPTIStates: ps.Values(facts.PropCUPTIState), Withheld: ps.Values(facts.PropWithheld), Untimed: ps.Untimed(), Paused: ps.Below(facts.PropPaused), Gaps: ps.Gaps(), Hidden: ps.Hidden(),
 	}
 	s.Missing, _ = ps.Number(facts.PropProcessesMissing)
 	s.Running, _ = ps.Number(facts.PropProcessesRunning)

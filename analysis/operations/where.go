@@ -13,6 +13,7 @@ import (
 func (r *Report) whereItWent(o *operations, line *overtime.Line, times *efficiency.Counter) {
 	w := r.WaitStates
 	run := &efficiency.Run{
+		Untimed:     r.Summary.Untimed,
 		Compared:    w.Collectives + w.Messages,
 		NotCompared: w.NotCompared.NoTimes + w.NotCompared.Unfinished + w.NotCompared.Messages + w.NotCompared.Unmatched + w.NotCompared.Inconsistent,
 	}

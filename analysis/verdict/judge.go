@@ -30,6 +30,7 @@ type Evidence struct {
 	Stuck    []Culprit      // who stopped the job, or called it wrongly: named first, as they are
 	// Enqueued is how many collectives have times that say when they were enqueued and nothing else; Compared how many have better ones.
 	Enqueued, Compared uint64
+	Untimed            string                      // why no better times are known, or what to record for that: a clause
 	Transfers          bool                        // some operations have what their transfers took (preset net)
 	Kernel             func(otf2.RegionRef) string // the name of a kernel
 }
@@ -306,7 +307,7 @@ func (ev *Evidence) text(v *Verdict) string {
 	on, longer := ev.longest()
 	switch {
 	case v.Waited == 0 && ev.Enqueued > 0 && ev.Compared == 0:
-		return "Not enough is known to say who made others wait: only the times of enqueueing are known. Record with NCCL_OTF2_EVENTS=gpu, the default."
+		return "Not enough is known to say who made others wait: only the times of enqueueing are known. " + sentence(ev.Untimed)
 	case v.Waited == 0 && v.StartUp > 0:
 		return fmt.Sprintf("Nobody stands out: ranks waited %s at the first operations of communicators, and not later.", units.Time(c.StartUp))
 	case v.Waited == 0:
@@ -332,7 +333,7 @@ func (ev *Evidence) text(v *Verdict) string {
 func (ev *Evidence) named(v *Verdict) string {
 	first := &v.Culprits[0]
 	if first.Stops() {
-		return strings.ToUpper(first.Evidence[:min(1, len(first.Evidence))]) + first.Evidence[min(1, len(first.Evidence)):] + ". " + Sureness(first.Confidence)
+		return sentence(first.Evidence) + " " + Sureness(first.Confidence)
 	}
 	name := func(c *Culprit) string {
 		p := ev.Ranks[c.Rank]
@@ -358,6 +359,12 @@ func (ev *Evidence) named(v *Verdict) string {
 		text += fmt.Sprintf(" So did %s.", strings.Join(more, ", "))
 	}
 	return text
+}
+
+// sentence makes one of a clause.
+func sentence(clause string) string {
+	n := min(1, len(clause))
+	return strings.ToUpper(clause[:n]) + clause[n:] + "."
 }
 
 // Sureness says how sure a name is, as a sentence.

@@ -113,7 +113,11 @@ func TestJudge(t *testing.T) {
 		{"longer on one, no transfers", longer(1), "", "Not enough is known to say who made others wait: 90 % of 600 ms goes back to operations that took longer on Rank 2 than on others"},
 		{"longer on all, no transfers", longer(4), "", "Nobody stands out"},
 		{"longer on one, but transfers tell nothing", func() *Evidence { ev := longer(1); ev.Transfers = true; return ev }(), "", "Nobody stands out"},
-		{"times of enqueueing alone", func() *Evidence { ev := evidence(2, 1, -1); ev.Enqueued = 7; return ev }(), "", "Record with NCCL_OTF2_EVENTS=gpu"},
+		{"times of enqueueing alone", func() *Evidence {
+			ev := evidence(2, 1, -1)
+			ev.Enqueued, ev.Untimed = 7, "record with NCCL_OTF2_EVENTS=gpu"
+			return ev
+		}(), "", "only the times of enqueueing are known. Record with NCCL_OTF2_EVENTS=gpu."},
 	} {
 		v := Judge(c.evidence)
 		var got []string

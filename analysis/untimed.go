@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/nccl-otf2/nccl-otf2/facts"
+)
+
+// kernelCh is the bit of KernelCh in masks of events (docs/nccl-profiler-api.md §2.2).
+const kernelCh = 1 << 6
+
+// Untimed says why operations have no times on the GPU, or what to record: a clause for the end of a sentence that says that they have none.
+func (ps Properties) Untimed() string {
+	for _, v := range ps.Values(facts.PropWithheld) {
+		if _, why, ok := strings.Cut(v.Value, ": "); ok {
+			return "NCCL was not asked for GPU times: " + why
+		}
+	}
+	for _, v := range ps.Values(facts.PropRecordMask) {
+		if mask, err := strconv.ParseUint(v.Value, 0, 64); err == nil && mask&kernelCh != 0 {
+			return "the GPU times that were recorded cannot be used: markers in the archive say why"
+		}
+	}
+	return "record with NCCL_OTF2_EVENTS=gpu, the default"
+}
