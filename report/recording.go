@@ -21,23 +21,27 @@ type section struct {
 	title string
 	heads []string // as newTable takes them
 	rows  [][]string
+	note  string // below the table
 }
 
+// measuredCallbacks says which callbacks the costs are of: those of short jobs are much the first ones (plugin/shm.h: NCCLOTF2_COST_PERIOD).
+const measuredCallbacks = "measured: each thread's first event, with which its memory is set up, and every 256th after it"
+
 func recordingSections(s *analysis.Self) []section {
-	recording := section{"Recording", []string{"<what", "<value", "<processes"}, nil}
+	recording := section{"Recording", []string{"<what", "<value", "<processes"}, nil, ""}
 	for _, v := range s.Recording {
 		recording.rows = append(recording.rows, []string{words(v.Name), v.Value, v.Processes})
 	}
-	costs := section{"Callbacks", []string{"<callback", "<event", "samples", "mean ns", "most ns"}, nil}
+	costs := section{"Callbacks", []string{"<callback", "<event", "samples", "mean ns", "most ns"}, nil, measuredCallbacks}
 	for _, c := range s.Costs {
 		costs.rows = append(costs.rows, []string{words(c.Callback), words(c.Type), strconv.FormatUint(c.Samples, 10),
 			strconv.FormatFloat(c.MeanNs, 'f', 1, 64), strconv.FormatFloat(c.MostNs, 'f', 1, 64)})
 	}
-	counts := section{"Counts", []string{"<of", "<what", "number"}, nil}
+	counts := section{"Counts", []string{"<of", "<what", "number"}, nil, ""}
 	for _, c := range s.Counts {
 		counts.rows = append(counts.rows, []string{words(c.Kind), words(c.Name), strconv.FormatUint(c.Count, 10)})
 	}
-	remarks := section{"Remarks", []string{"<of", "<text"}, nil}
+	remarks := section{"Remarks", []string{"<of", "<text"}, nil, ""}
 	for _, r := range s.Remarks {
 		remarks.rows = append(remarks.rows, []string{words(r.Kind), r.Text})
 	}
@@ -69,6 +73,9 @@ func WriteRecordingText(s *analysis.Self, w io.Writer) error {
 		t := newTable(part.heads...)
 		t.rows = part.rows
 		_ = t.write(b) // a buffered writer keeps its error
+		if part.note != "" {
+			printable.Fprintln(b, part.note)
+		}
 	}
 	return b.Flush()
 }
@@ -80,6 +87,9 @@ func WriteRecordingMarkdown(s *analysis.Self, w io.Writer) error {
 	for _, part := range recordingSections(s) {
 		if len(part.rows) > 0 {
 			m.table(part.title, part.heads, part.rows)
+			if part.note != "" {
+				printable.Fprintf(m, "\n%s\n", m.escape.Replace(part.note))
+			}
 		}
 	}
 	return m.Flush()
