@@ -97,6 +97,9 @@ func (p *Plugin) Look(dir string) (Left, error) {
 			return err
 		}
 		text, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) { // who writes for the plugin may still be at work, and rename it
+			return nil
+		}
 		left.Bytes += int64(len(text))
 		if p.Kept != nil {
 			for line := range bytes.Lines(text) {
