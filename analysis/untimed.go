@@ -16,7 +16,7 @@ const kernelCh = 1 << 6
 func (ps Properties) Untimed() string {
 	for _, v := range ps.Values(facts.PropWithheld) {
 		if _, why, ok := strings.Cut(v.Value, ": "); ok {
-			return "NCCL was not asked for GPU times: " + why
+			return "NCCL was not asked for GPU times (" + why + ")"
 		}
 	}
 	for _, v := range ps.Values(facts.PropRecordMask) {

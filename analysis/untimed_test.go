@@ -20,11 +20,11 @@ func TestWhyOperationsHaveNoTimes(t *testing.T) {
 		{[]otf2.Property{{Name: "NCCL_OTF2::RECORD_MASK", Value: "0xf43"}}, "the GPU times that were recorded cannot be used: markers in the archive say why"},
 		{
 			[]otf2.Property{{Name: "NCCL_OTF2::RECORD_MASK", Value: "0xf03"}, {Name: "NCCL_OTF2::WITHHELD", Value: unsafe}},
-			"NCCL was not asked for GPU times: NCCL 2.29 and newer can hang or crash with them; NCCL_ALLGATHERV_ENABLE=0 in all processes makes them safe",
+			"NCCL was not asked for GPU times (NCCL 2.29 and newer can hang or crash with them; NCCL_ALLGATHERV_ENABLE=0 in all processes makes them safe)",
 		},
 		{
 			[]otf2.Property{{Name: "NCCL_OTF2::WITHHELD::0", Value: "nothing: process 0"}, {Name: "NCCL_OTF2::WITHHELD::1", Value: unsafe + ": process 1"}},
-			"NCCL was not asked for GPU times: NCCL 2.29 and newer can hang or crash with them; NCCL_ALLGATHERV_ENABLE=0 in all processes makes them safe",
+			"NCCL was not asked for GPU times (NCCL 2.29 and newer can hang or crash with them; NCCL_ALLGATHERV_ENABLE=0 in all processes makes them safe)",
 		},
 	} {
 		if got := PropertiesOf(&otf2.Anchor{Properties: c.properties}).Untimed(); got != c.want {

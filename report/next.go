@@ -49,7 +49,7 @@ func enqueued(r *operations.Report) string {
 	if n := timing[strings.ToUpper(facts.SourceEnqueue.String())]; n == 0 || len(timing) > 1 {
 		return ""
 	}
-	return r.Summary.Untimed + " (only launches were recorded: not how long operations ran)"
+	return r.Summary.Untimed + "; only launches were recorded, not how long operations ran"
 }
 
 // messages: who waited for whom in them is in detail elsewhere.

@@ -146,8 +146,8 @@ func TestWhatToLookAtNext(t *testing.T) {
 		"Next: nccl-otf2 report --hang exp (": {Summary: crashed},
 		"Next: nccl-otf2 report --hang exp (which": {Summary: operations.Summary{Archive: "exp/traces.otf2"},
 			Verdict: &verdict.Verdict{Culprits: []verdict.Culprit{{Kind: verdict.Missing}}}},
-		"Next: record with NCCL_OTF2_EVENTS=gpu (": {Summary: operations.Summary{Timing: map[string]uint64{"ENQUEUE": 4}, Untimed: "record with NCCL_OTF2_EVENTS=gpu"}},
-		"Next: nccl-otf2 report --waits exp (":     {Summary: operations.Summary{Archive: "exp/traces.otf2"}, Verdict: &late, WaitStates: inMessages(51)},
+		"Next: record with NCCL_OTF2_EVENTS=gpu; only launches": {Summary: operations.Summary{Timing: map[string]uint64{"ENQUEUE": 4}, Untimed: "record with NCCL_OTF2_EVENTS=gpu"}},
+		"Next: nccl-otf2 report --waits exp (":                  {Summary: operations.Summary{Archive: "exp/traces.otf2"}, Verdict: &late, WaitStates: inMessages(51)},
 		"Next: nccl-otf2 timeline exp --from 1.998s --to 2.502s (": {Summary: operations.Summary{Archive: "exp/traces.otf2", Begin: 5_000_000_000}, Verdict: &late,
 			WaitStates: inMessages(49)},
 	} {

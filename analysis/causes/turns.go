@@ -9,6 +9,9 @@ package causes
 // be somewhat longer. NVIDIA gives no figure; who has had the driver make them longer (nvidia-smi compute-policy --set-timeslice) has longer waits for them.
 const LongestTurn = 3e6
 
+// Cycle is how long a rank may wait for the turns of so many others on its GPU, each other one's once, ns.
+func Cycle(others int) float64 { return float64(others) * LongestTurn }
+
 // Sharing is how many other ranks work on a rank's GPU at the same time, by rank of the world; nil: no GPU is shared.
 type Sharing []int
 
@@ -34,12 +37,12 @@ func (s Sharing) turn(rank int32, ns float64) float64 {
 	if rank < 0 || int(rank) >= len(s) {
 		return 0
 	}
-	return min(ns, float64(s[rank])*LongestTurn)
+	return min(ns, Cycle(s[rank]))
 }
 
 // Explains tells whether a rank's GPU can have been late by so many ns as it was the others' turn so many times: each other one's once each time.
 func (s Sharing) Explains(rank int, ns float64, times uint64) bool {
-	return rank >= 0 && rank < len(s) && s[rank] > 0 && ns <= float64(s[rank])*LongestTurn*float64(times)
+	return rank >= 0 && rank < len(s) && s[rank] > 0 && ns <= Cycle(s[rank])*float64(times)
 }
 
 // InTurns tells the engine which ranks share GPUs.

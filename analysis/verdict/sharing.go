@@ -49,7 +49,7 @@ func (ev *Evidence) besideTurns(rank int) float64 {
 	cycle := 0.0
 	for i := range ev.Shared {
 		if g := &ev.Shared[i]; slices.Contains(g.Ranks, rank) {
-			cycle = float64(len(g.Ranks)-1) * causes.LongestTurn
+			cycle = causes.Cycle(len(g.Ranks) - 1)
 		}
 	}
 	cost, left := 0.0, 0.0
