@@ -14,7 +14,7 @@
 #   scripts/bench.sh real-nccl    what the plugin costs a job on the real NCCL library with emulated GPUs (make real-nccl-bed), 15 minutes
 #
 # Further arguments go to the program: --json, --markdown, and --case REGEXP, --rounds N, --scale FACTOR (report: --events MILLIONS; timeline: --regions
-# MILLIONS; real-nccl: --bed DIR, --operations N, --communicators N), or
+# MILLIONS; real-nccl: --bed DIR, --operations N, --communicators N; peers: --ranks N,N), or
 #
 #   scripts/bench.sh --update docs/performance.md      puts the tables into that page
 set -euo pipefail

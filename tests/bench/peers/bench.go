@@ -23,6 +23,7 @@ type bench struct {
 	host       *caller.Host
 	dir        string
 	rounds     int
+	ranks      numbers // of a process, one after the other
 	operations int     // of each rank in a burst
 	seconds    float64 // of what is paced
 	events     string
@@ -30,36 +31,45 @@ type bench struct {
 	runs       int
 }
 
-const (
-	ranks = 2 // of a process
-	limit = 5 * time.Minute
-)
+const limit = 5 * time.Minute
 
-// storms are how fast operations come, of each rank.
-func (b *bench) storms() []storm {
-	return []storm{
-		{"paced, 300 operations a second", 300, b.seconds},
-		{"burst", 1e6, float64(b.operations) / 1e6},
+// storms are how many ranks call, and how fast operations come, of each rank.
+func (b *bench) storms() (all []storm) {
+	for _, ranks := range b.ranks {
+		of := fmt.Sprintf("%d ranks: ", ranks)
+		if ranks == 1 {
+			of = "1 rank: "
+		}
+		all = append(all,
+			storm{of + "paced, 300 operations a second", ranks, 300, b.seconds},
+			storm{of + "burst", ranks, 1e6, float64(b.operations) / 1e6})
 	}
+	return all
 }
 
 type storm struct {
 	name          string
+	ranks         int // of one process
 	rate, seconds float64
 }
 
 // run is what one run took, of all that it called.
 type run struct {
-	loop      float64 // µs per operation of a rank
-	processor float64 // µs of the job's threads per operation, init and finalize included
-	init      float64 // ms
-	finalize  float64 // ms
-	faults    float64
-	bytes     float64 // per operation
-	kept      float64 // part of the operations; -1: nobody can tell
+	loop       float64 // µs per operation of a rank
+	processor  float64 // µs of the job's threads per operation, init and finalize included
+	init       float64 // ms
+	finalize   float64 // ms
+	faults     float64
+	bytes      float64 // per operation
+	collecting float64 // the collector's processor time per operation, µs, up to its end
+	memory
+	kept float64 // part of the operations; -1: nobody can tell
 }
 
 func (b *bench) run(ctx context.Context, peers []peer.Plugin) (*result, error) {
+	if err := adopt(); err != nil {
+		return nil, err
+	}
 	mask, err := config.ParseEvents(b.events)
 	if err != nil {
 		return nil, err
@@ -99,17 +109,19 @@ func (b *bench) one(ctx context.Context, p *peer.Plugin, s storm) (one run, err 
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return one, err
 	}
-	r, err := b.host.Start(ctx, p.File, p.Environment(dir), "job", ranks, 0, ranks, s.rate, s.seconds, 0)
+	r, err := b.host.Start(ctx, p.File, p.Environment(dir), "job", s.ranks, 0, s.ranks, s.rate, s.seconds, 0)
 	if err != nil {
 		return one, err
 	}
+	seen := watch(r.PID())
 	var job caller.Job
 	if _, err := r.Wait(&job); err != nil {
 		return one, err
 	}
 	operations := float64(job.Operations)
 	one = run{
-		loop: job.Seconds * 1e6 / (operations / ranks), processor: float64(r.Processor().Nanoseconds()) / 1e3 / operations,
+		memory: <-seen,
+		loop:   job.Seconds * 1e6 / (operations / float64(s.ranks)), processor: float64(r.Processor().Nanoseconds()) / 1e3 / operations,
 		init: job.Init / 1e6, finalize: job.Finalize / 1e6, faults: float64(job.Faults), kept: -1,
 	}
 	if p.File == b.host.Plugin {
@@ -128,6 +140,11 @@ func (b *bench) one(ctx context.Context, p *peer.Plugin, s storm) (one run, err 
 			one.kept = float64(left.Operations) / operations
 		}
 	}
+	spent, err := reap()
+	if err != nil {
+		return one, err
+	}
+	one.collecting = float64(spent.Nanoseconds()) / 1e3 / operations
 	for os.RemoveAll(dir) != nil { // a collector clears up behind itself, too
 		time.Sleep(10 * time.Millisecond)
 	}

@@ -106,14 +106,25 @@ var presets = []string{"light", defaultPreset, "net", "all"}
 // defaultPreset is what is recorded where nothing else is asked for (setting EVENTS).
 const defaultPreset = "gpu"
 
-// kinds are all that is compared, in the order in which they run: with others' plugins ours with its defaults.
-func kinds(peers []peer.Plugin) (all []*plugin) {
-	all = []*plugin{{}}
-	of := presets
-	if len(peers) > 0 {
-		of = []string{defaultPreset}
+// aLoop is what operations in a loop are measured with.
+type aLoop struct {
+	call    string // that the job makes
+	presets []string
+}
+
+// loops are all: with others' plugins ours with its defaults.
+func (b *bench) loops() []aLoop {
+	byDefault := []string{defaultPreset}
+	if len(b.peers) > 0 {
+		return []aLoop{{"AllReduce", byDefault}, {"SendRecv", byDefault}}
 	}
-	for _, p := range of {
+	return []aLoop{{"AllReduce", presets}, {"SendRecv", byDefault}}
+}
+
+// kinds are all that is compared, in the order in which they run.
+func kinds(presets []string, peers []peer.Plugin) (all []*plugin) {
+	all = []*plugin{{}}
+	for _, p := range presets {
 		all = append(all, &plugin{preset: p}, &plugin{preset: p, ours: true})
 	}
 	for i := range peers {
@@ -124,8 +135,10 @@ func kinds(peers []peer.Plugin) (all []*plugin) {
 
 func (b *bench) run(ctx context.Context) (*result, error) {
 	r := &result{Machine: measure.Machine(), Library: filepath.Base(b.bed), Rounds: b.rounds, Ranks: b.ranks, Operations: b.operations}
-	if err := b.perOperation(ctx, r); err != nil {
-		return nil, err
+	for _, l := range b.loops() {
+		if err := b.perOperation(ctx, r, l); err != nil {
+			return nil, err
+		}
 	}
 	if len(b.peers) > 0 { // it is NCCL's own cost, whatever the plugin
 		return r, nil
@@ -137,13 +150,13 @@ func (b *bench) run(ctx context.Context) (*result, error) {
 }
 
 // perOperation runs the loop with all plugins in turn.
-func (b *bench) perOperation(ctx context.Context, r *result) error {
-	all := kinds(b.peers)
+func (b *bench) perOperation(ctx context.Context, r *result, l aLoop) error {
+	all := kinds(l.presets, b.peers)
 	runs := make([][]*job, len(all))
 	for range b.rounds {
 		for i, p := range all {
-			b.say("%s ", p.title())
-			j, err := b.job(ctx, request{plugin: p, communicators: 1, operations: b.operations})
+			b.say("%s, %s ", l.call, p.title())
+			j, err := b.job(ctx, request{plugin: p, communicators: 1, operations: b.operations, call: l.call})
 			if err != nil {
 				return err
 			}
@@ -152,7 +165,9 @@ func (b *bench) perOperation(ctx context.Context, r *result) error {
 		b.say("\n")
 	}
 	for i, p := range all {
-		r.Loops = append(r.Loops, loopOf(p, runs, i))
+		row := loopOf(p, runs, i)
+		row.Call = l.call
+		r.Loops = append(r.Loops, row)
 	}
 	return nil
 }
@@ -206,16 +221,17 @@ func (b *bench) firstOperation(ctx context.Context, r *result) error {
 	for _, how := range []struct {
 		title          string
 		spin, oneByOne bool
+		communicators  int
 	}{
-		{"threads that wait nap", false, false},
-		{"threads that wait spin", true, false},
-		{"threads that wait spin, one rank calls at a time", true, true},
+		{"threads that wait nap", false, false, b.communicators},
+		{"threads that wait spin", true, false, (b.communicators + 3) / 4}, // each takes seconds
+		{"threads that wait spin, one rank calls at a time", true, true, b.communicators},
 	} {
 		runs := make([][]*job, len(firstCases))
 		for range b.rounds {
 			for i, c := range firstCases {
 				b.say("first, %s, %s ", how.title, c.title)
-				j, err := b.job(ctx, request{plugin: &plugin{preset: c.preset, ours: c.preset != ""}, communicators: b.communicators, operations: 1,
+				j, err := b.job(ctx, request{plugin: &plugin{preset: c.preset, ours: c.preset != ""}, communicators: how.communicators, operations: 1, call: "AllReduce",
 					settings: c.settings, spin: how.spin, oneByOne: how.oneByOne})
 				if err != nil {
 					return err
@@ -229,7 +245,7 @@ func (b *bench) firstOperation(ctx context.Context, r *result) error {
 			for _, j := range runs[i] {
 				all = append(all, j.First...)
 			}
-			r.Firsts = append(r.Firsts, firstRow{How: how.title, Case: c.title, Communicators: b.communicators, Median: median(all), Least: slices.Min(all),
+			r.Firsts = append(r.Firsts, firstRow{How: how.title, Case: c.title, Communicators: how.communicators, Median: median(all), Least: slices.Min(all),
 				Most: slices.Max(all), Sum: medianOf(runs[i], func(j *job) float64 { return sum(j.First) }), Init: medianOf(runs[i], func(j *job) float64 { return sum(j.Init) })})
 		}
 	}

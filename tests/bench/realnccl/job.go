@@ -44,6 +44,7 @@ type request struct {
 	plugin        *plugin
 	communicators int
 	operations    int
+	call          string   // of the operations
 	settings      []string // of NCCL
 	spin          bool     // threads that wait do not nap
 	oneByOne      bool     // first calls come one after the other
@@ -62,7 +63,7 @@ func (b *bench) job(ctx context.Context, q request) (*job, error) {
 	if q.oneByOne {
 		how = "apart"
 	}
-	cmd := exec.CommandContext(ctx, b.program, strconv.Itoa(b.ranks), strconv.Itoa(q.communicators), strconv.Itoa(q.operations), how)
+	cmd := exec.CommandContext(ctx, b.program, strconv.Itoa(b.ranks), strconv.Itoa(q.communicators), strconv.Itoa(q.operations), how, q.call)
 	for _, kv := range os.Environ() {
 		if !strings.HasPrefix(kv, "NCCL_") {
 			cmd.Env = append(cmd.Env, kv)
@@ -115,11 +116,13 @@ func (b *bench) follow(q request, out *bufio.Reader, in io.Writer) (*job, error)
 	}
 	collector := 0
 	var before float64
-	if q.plugin.ours {
+	if q.plugin.ours || q.plugin.peer != nil {
 		var err error
-		if collector, err = usage.Collector(j.PID, 10*time.Second); err != nil {
+		if collector, err = q.plugin.collector(j.PID); err != nil {
 			return nil, err
 		}
+	}
+	if collector != 0 {
 		time.Sleep(settle)
 		before = usage.Processor(collector)
 	}
@@ -131,7 +134,7 @@ func (b *bench) follow(q request, out *bufio.Reader, in io.Writer) (*job, error)
 		return nil, err
 	}
 	j.own = float64(u.Own) / (1 << 20)
-	if q.plugin.ours {
+	if collector != 0 {
 		time.Sleep(settle)
 		j.processor = (usage.Processor(collector) - before) * 1e6 / float64(q.operations)
 		if u, err = usage.Of(collector); err != nil {
@@ -140,4 +143,16 @@ func (b *bench) follow(q request, out *bufio.Reader, in io.Writer) (*job, error)
 		j.collector = float64(u.Own) / (1 << 20)
 	}
 	return j, goOn()
+}
+
+// collector finds the process beside a job. Another plugin may have none, or be an earlier version of ours.
+func (p *plugin) collector(job int) (int, error) {
+	if p.ours {
+		return usage.Collector(job, 10*time.Second)
+	}
+	pid, err := usage.Collector(job, time.Second)
+	if errors.Is(err, usage.ErrNoCollector) {
+		return 0, nil
+	}
+	return pid, err
 }

@@ -32,7 +32,9 @@ func main() {
 	flag.IntVar(&b.communicators, "communicators", 16, "`number` of communicators whose first operations are measured")
 	flag.Var(&b.peers, "plugin", peer.Usage+"; then the default preset alone is run beside")
 	command := measure.NewCommand("real-nccl", "what is recorded, some 100 MB")
-	valid := func() bool { return b.rounds >= 1 && b.ranks >= 2 && b.operations >= 1 && b.communicators >= 1 }
+	valid := func() bool {
+		return b.rounds >= 1 && b.ranks >= 2 && b.operations >= 1 && b.communicators >= 1
+	}
 	command.Run(valid, func(ctx context.Context, dir string) (measure.Findings, error) {
 		if !*quiet {
 			b.log = os.Stderr

@@ -17,7 +17,7 @@ import (
 
 func TestPluginsAskForTheSame(t *testing.T) {
 	b := &bench{host: &caller.Host{Plugin: "ours.so", Empty: "empty.so"}}
-	if got := kinds(nil)[0].environment(b, "dir"); len(got) != 1 || got[0] != "NCCL_PROFILER_PLUGIN=none" {
+	if got := kinds(presets, nil)[0].environment(b, "dir"); len(got) != 1 || got[0] != "NCCL_PROFILER_PLUGIN=none" {
 		t.Errorf("no plugin: %q", got)
 	}
 	for _, preset := range presets {
@@ -39,7 +39,7 @@ func TestPluginsAskForTheSame(t *testing.T) {
 // Beside others' plugins ours runs with its defaults, and they are held against the empty one that asks for the same.
 func TestPeersStandBesideTheDefaults(t *testing.T) {
 	peers := []peer.Plugin{{Name: "another", File: "/another.so", Settings: []string{"OUT={dir}/out"}}}
-	all := kinds(peers)
+	all := kinds((&bench{peers: peers}).loops()[0].presets, peers)
 	if len(all) != 4 || all[1].ours || all[1].preset != defaultPreset || !all[2].ours || all[2].preset != defaultPreset || all[3].title() != "another" {
 		t.Fatalf("%+v", all)
 	}
@@ -73,10 +73,10 @@ func TestRatiosAreOfOneRound(t *testing.T) {
 }
 
 func TestPageHasATableForEachWay(t *testing.T) {
-	r := &result{Loops: []loopRow{{Plugin: "no plugin"}, {Plugin: "gpu", CallRatio: 1.2, Aim: callAim}}, Firsts: []firstRow{
+	r := &result{Loops: []loopRow{{Call: "a", Plugin: "no plugin"}, {Call: "a", Plugin: "gpu", CallRatio: 1.2, Aim: callAim}, {Call: "b"}}, Firsts: []firstRow{
 		{How: "one way", Case: "light"}, {How: "one way", Case: "gpu"}, {How: "another", Case: "light"}}}
 	p := r.Page()
-	if len(p.Tables) != 4 || len(p.Tables[2].Rows) != 2 || len(p.Tables[3].Rows) != 1 {
+	if len(p.Tables) != 6 || len(p.Tables[0].Rows) != 2 || len(p.Tables[2].Rows) != 1 || len(p.Tables[4].Rows) != 2 || len(p.Tables[5].Rows) != 1 {
 		t.Fatalf("%+v", p.Tables)
 	}
 	if text := p.Text(); !strings.Contains(text, "missed by 14 %") {

@@ -24,6 +24,7 @@ type result struct {
 
 // loopRow is what operations in a loop took; times in microseconds, ratios to the empty plugin with the same events.
 type loopRow struct {
+	Call       string  `json:"call"` // AllReduce, or SendRecv: a group of a message to the next rank and one from the rank before
 	Plugin     string  `json:"plugin"`
 	CallMedian float64 `json:"call_median_us"`
 	CallMean   float64 `json:"call_mean_us"`
@@ -75,19 +76,28 @@ func (l *loopRow) verdict() string {
 	return fmt.Sprintf("≤ %g, missed by %.0f %%", l.Aim, 100*(l.CallRatio/l.Aim-1))
 }
 
-// Page shows all tables.
-func (r *result) Page() *measure.Page {
-	calls := measure.Table{Title: "Operations in a loop", Columns: []string{"plugin", "call: median, µs", "mean, µs", "ratio to empty: median", "mean", "loop, µs/operation",
-		"ratio to empty", "aim (median of calls)"}}
-	rest := measure.Table{Title: "Start, memory, the collector", Figures: true, Columns: []string{"plugin", "communicator's initialization, ms", "first operation, ms",
-		"job without rings, MiB", "collector, MiB", "collector's processor, µs/operation"}}
+// loopTables are two for each call: what the job notices, and what the collector does.
+func (r *result) loopTables() (tables []measure.Table) {
 	for i := range r.Loops {
 		l := &r.Loops[i]
+		if i == 0 || l.Call != r.Loops[i-1].Call {
+			tables = append(tables,
+				measure.Table{Title: l.Call + " in a loop", Columns: []string{"plugin", "call: median, µs", "mean, µs", "ratio to empty: median", "mean", "loop, µs/operation",
+					"ratio to empty", "aim (median of calls)"}},
+				measure.Table{Title: l.Call + ": start, memory, the collector", Figures: true, Columns: []string{"plugin", "communicator's initialization, ms",
+					"first operation (AllReduce), ms", "job without rings, MiB", "collector, MiB", "collector's processor, µs/operation"}})
+		}
+		calls, rest := &tables[len(tables)-2], &tables[len(tables)-1]
 		calls.Rows = append(calls.Rows, []string{l.Plugin, measure.Digits(l.CallMedian), measure.Digits(l.CallMean), ratio(l.CallRatio), ratio(l.MeanRatio), measure.Digits(l.Loop),
 			ratio(l.LoopRatio), l.verdict()})
 		rest.Rows = append(rest.Rows, []string{l.Plugin, measure.Digits(l.Init / 1e3), measure.Digits(l.First / 1e3), measure.Digits(l.Own), figure(l.Collector), figure(l.Processor)})
 	}
-	tables := []measure.Table{calls, rest}
+	return tables
+}
+
+// Page shows all tables.
+func (r *result) Page() *measure.Page {
+	tables := r.loopTables()
 	for _, f := range r.Firsts {
 		if last := &tables[len(tables)-1]; last.Title != firstTitle(&f) {
 			tables = append(tables, measure.Table{Title: firstTitle(&f), Figures: true,
