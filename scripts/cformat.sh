@@ -10,7 +10,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-tool=${CLANG_FORMAT:-clang-format}
+tool=${CLANG_FORMAT:-$(command -v clang-format-14 || echo clang-format)}
 if ! "$tool" --version 2>/dev/null | grep -q 'version 14\.'; then
   echo "clang-format 14 is not there: the layout of the C code is not checked" >&2
   exit 0

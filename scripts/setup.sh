@@ -5,18 +5,19 @@
 # otherwise. Exit code 1 if something is missing in the end and CI=true, or if the compilers are.
 set -euo pipefail
 
-# what | how to see that it is there | Debian, Ubuntu | Fedora, RHEL
+# what | how to see that it is there, without | in it | Debian, Ubuntu | Fedora, RHEL (empty: they have none)
 tools=(
   "otf2-print|command -v otf2-print|otf2-tools|otf2"
   "Python reader of OTF2|/usr/bin/python3 -I -c 'import otf2'|python3-otf2 python3-six|python3-otf2 python3-six" # the package does not name six, which it imports
   "OTF2 C library|command -v otf2-config|libotf2-trace-dev|otf2-devel"
   "cppcheck|command -v cppcheck|cppcheck|cppcheck"
+  "clang-format 14|command -v clang-format-14|clang-format-14|"
   "valgrind|command -v valgrind|valgrind|valgrind"
   "strace|command -v strace|strace|strace"
   "debootstrap|command -v debootstrap|debootstrap|debootstrap" # a root to install packages in
   "rpm|command -v rpm|rpm|rpm"
   "buildah|command -v buildah|buildah|buildah" # builds an image without a daemon
-  "Environment Modules|command -v modulecmd || test -d /usr/share/lmod|environment-modules|environment-modules"
+  "Environment Modules|! { ! command -v modulecmd && ! test -d /usr/share/lmod; }|environment-modules|environment-modules"
   "arm64 programs|command -v qemu-aarch64-static && test -e /usr/aarch64-linux-gnu/lib/ld-linux-aarch64.so.1|qemu-user-static libc6-arm64-cross|qemu-user-static"
   "pkg-config and CMake|command -v pkg-config && command -v cmake|pkg-config cmake|pkgconf cmake"
   "Slurm|command -v slurmctld && command -v slurmd && command -v srun && command -v munged && compgen -G '/usr/lib/*/pmix2/lib/libpmix.so'|slurm-wlm munge libpmix-dev|slurm-slurmd slurm-slurmctld munge pmix-devel"
