@@ -561,9 +561,30 @@ func TestMergeByRealTime(t *testing.T) {
 			p.Shard.Clock.Tuples[i].Real = real(uint64(i) * 31_000_000)
 		}
 	})
+	mergeByReadings(t, measurement, dir, "gettimeofday", func(c *experiment.ClockTuple) float64 { return float64(c.Real) / 1000 })
+}
+
+// From release 9 on, Score-P's "clock_gettime" is the clock that the machine's time service steers.
+func TestMergeBySteeredClock(t *testing.T) {
+	measurement := linkable(t, mpiRaw.dir)
+	a := open(t, filepath.Join(measurement, "traces.otf2"))
+	a.Anchor.Creator = "Score-P 9.0"
+	testkit.Must(t, otf2.WriteAnchor(a.Path(), a.Anchor))
+	dir := mpiRaw.job(t, func(rank int, p *shardtest.Process) {
+		for i := range p.Shard.Clock.Tuples {
+			c := &p.Shard.Clock.Tuples[i]
+			c.Mono = c.Raw + 700_000 + uint64(i)*3_000
+		}
+	})
+	mergeByReadings(t, measurement, dir, "clock_gettime", func(c *experiment.ClockTuple) float64 { return float64(c.Mono) })
+}
+
+// mergeByReadings merges four processes, and compares the first one's times with the lines through its readings of a clock.
+func mergeByReadings(t *testing.T, measurement, dir, timer string, clock func(c *experiment.ClockTuple) float64) {
+	t.Helper()
 	res, merged := merge(t, measurement, dir, nil)
 	accept(t, res.Archive)
-	if res.Timer != "gettimeofday" || res.Paired != 4 {
+	if res.Timer != timer || res.Paired != 4 {
 		t.Errorf("%+v", res)
 	}
 	p, err := experiment.Read(filepath.Join(dir, "shards", "uuid-0"))
@@ -572,17 +593,20 @@ func TestMergeByRealTime(t *testing.T) {
 	}
 	self := rowOf(t, merged, 0, 4, 0)
 	mapped, raw := eventsWithTimes(t, merged, self, false), eventsWithTimes(t, merged, self, true)
-	a, b := p.Clock.Tuples[0], p.Clock.Tuples[1]
+	if len(raw) == 0 {
+		t.Fatal("no events")
+	}
+	a, b := &p.Clock.Tuples[0], &p.Clock.Tuples[1]
 	k := 0
 	for i := range raw {
 		r := raw[i] - p.Clock.AnchorReal + p.Clock.AnchorRaw
 		for r > b.Raw {
 			k++
-			a, b = p.Clock.Tuples[k], p.Clock.Tuples[k+1]
+			a, b = &p.Clock.Tuples[k], &p.Clock.Tuples[k+1]
 		}
-		want := (float64(a.Real) + float64(r-a.Raw)*float64(b.Real-a.Real)/float64(b.Raw-a.Raw)) / 1000
+		want := clock(a) + float64(r-a.Raw)*(clock(b)-clock(a))/float64(b.Raw-a.Raw)
 		if off := float64(mapped[i]) - want; off < -1.01 || off > 1.01 {
-			t.Fatalf("event %d: %d µs, want %.3f", i, mapped[i], want)
+			t.Fatalf("event %d: %d, want %.3f", i, mapped[i], want)
 		}
 	}
 }

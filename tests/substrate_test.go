@@ -4,6 +4,7 @@ package tests
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,8 +28,10 @@ func runPauses(t *testing.T, program, dir string, env ...string) (*experiment.Pr
 	directory := filepath.Join(dir, "experiment")
 	out, errs := execPauses(t, []string{program}, append([]string{"NCCL_OTF2_DIR=" + directory, "NCCL_OTF2_UNIFY=off",
 		"SCOREP_SUBSTRATE_PLUGINS=nccl_otf2", "LD_LIBRARY_PATH=" + filepath.Dir(builtFile(t, "libscorep_substrate_nccl_otf2.so"))}, env...))
-	if errs != "" {
-		t.Fatal(errs)
+	for line := range strings.Lines(errs) {
+		if !isLateThread(line) {
+			t.Fatal(errs)
+		}
 	}
 	tids := tidsOf(t, out)
 	waitDone(t, directory, 1)
@@ -158,7 +161,7 @@ func TestRealScorepSubstrate(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			dir := t.TempDir()
 			program := buildRealPauses(t, kind, dir)
-			p, _ := runPauses(t, program, dir, "SCOREP_ENABLE_TRACING=true", "SCOREP_EXPERIMENT_DIRECTORY="+filepath.Join(dir, "scorep"))
+			p, tids := runPauses(t, program, dir, "SCOREP_ENABLE_TRACING=true", "SCOREP_EXPERIMENT_DIRECTORY="+filepath.Join(dir, "scorep"))
 			checkPauses(t, p, dir)
 			if p.Scorep == nil || p.Scorep.Substrate == nil {
 				t.Fatal("nothing is known of Score-P")
@@ -168,7 +171,15 @@ func TestRealScorepSubstrate(t *testing.T) {
 				id := otf2.LocationRef(thread.Location)<<32 | otf2.LocationRef(p.Scorep.Substrate.Rank)
 				got[id] = append(got[id], thread.TID)
 			}
-			if d := gocmp.Diff(threadsInTrace(t, filepath.Join(dir, "scorep")), got); d != "" {
+			// Score-P 9 has locations of the plugin's own thread, too.
+			ofApplication := func(byLocation map[otf2.LocationRef][]int) map[otf2.LocationRef][]int {
+				maps.DeleteFunc(byLocation, func(_ otf2.LocationRef, threads []int) bool {
+					return !slices.ContainsFunc(threads, func(tid int) bool { return slices.Contains(tids, tid) })
+				})
+				return byLocation
+			}
+			want := ofApplication(threadsInTrace(t, filepath.Join(dir, "scorep")))
+			if d := gocmp.Diff(want, ofApplication(got)); d != "" || len(want) == 0 {
 				t.Errorf("threads by location: %s", d)
 			}
 		})

@@ -7,6 +7,8 @@ import (
 	"math"
 	"math/big"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
@@ -19,13 +21,14 @@ type Timer uint8
 const (
 	unknownTimer Timer = iota
 	tickTimer          // "tsc": the processor's counter, as it stands
-	rawTimer           // "clock_gettime": CLOCK_MONOTONIC_RAW, ns
+	rawTimer           // "clock_gettime" before release 9: CLOCK_MONOTONIC_RAW, ns
+	steeredTimer       // "clock_gettime" from release 9 on: CLOCK_MONOTONIC, ns
 	realTimer          // "gettimeofday": CLOCK_REALTIME, µs
 )
 
 // String is the timer as SCOREP_TIMER names it.
 func (t Timer) String() string {
-	return [...]string{"unknown", "tsc", "clock_gettime", "gettimeofday"}[t]
+	return [...]string{"unknown", "tsc", "clock_gettime", "clock_gettime", "gettimeofday"}[t]
 }
 
 // ticks per second of timers that have a fixed number.
@@ -37,15 +40,38 @@ const (
 // timers lists what the measurement's timer can be, likeliest first. Without its settings the resolution tells: Score-P
 // estimates that of the processor's counter, which may happen to be a round number.
 func (m *Trace) timers() []Timer {
+	nanoseconds := rawTimer
+	if release(m.Archive.Anchor.Creator) >= steeredSince {
+		nanoseconds = steeredTimer
+	}
 	switch {
+	case m.timer == rawTimer:
+		return []Timer{nanoseconds}
 	case m.timer != unknownTimer:
 		return []Timer{m.timer}
 	case m.Archive.Defs.Clock.Resolution == nanosecondTicks:
-		return []Timer{rawTimer, tickTimer}
+		return []Timer{nanoseconds, tickTimer}
 	case m.Archive.Defs.Clock.Resolution == microsecondTicks:
 		return []Timer{realTimer, tickTimer}
 	}
 	return []Timer{tickTimer}
+}
+
+// steeredSince is the first release of Score-P that prefers CLOCK_MONOTONIC to CLOCK_MONOTONIC_RAW.
+const steeredSince = 9
+
+// release is the major release of Score-P that made a trace; 0 if another tool did.
+func release(creator string) int {
+	version, ok := strings.CutPrefix(creator, "Score-P ")
+	if !ok {
+		return 0
+	}
+	major, _, _ := strings.Cut(version, ".")
+	n, err := strconv.Atoi(major)
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 // counters are the values of experiment.Clock.Source whose ticks are those of Score-P's "tsc".
@@ -84,7 +110,10 @@ func newTransfer(p *experiment.Process, by Timer, clock []otf2.ClockOffset) (*Tr
 	}
 	for _, k := range c.Tuples {
 		x, y := c.AnchorReal+(k.Raw-c.AnchorRaw), k.Ticks
-		if by == realTimer {
+		switch by {
+		case steeredTimer:
+			y = k.Mono
+		case realTimer:
 			y = k.Real
 		}
 		if n := len(t.x); n > 0 && (x <= t.x[n-1] || y <= t.y[n-1]) {
