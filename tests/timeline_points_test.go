@@ -154,9 +154,10 @@ func drive(t *testing.T, anchor string) *driven {
 // serve gives the address at which a timeline is served until the test ends.
 func serve(t *testing.T, data *timeline.Data) string {
 	t.Helper()
-	s, err := data.NewServer(timeline.Options{Title: "a test", Tool: "tests"})
+	s, err := timeline.NewServer("a test")
 	testkit.Must(t, err)
 	t.Cleanup(func() { s.Close() })
+	testkit.Must(t, s.Fill(data, timeline.Options{Title: "a test", Tool: "tests"}))
 	l, err := s.Listen(0)
 	testkit.Must(t, err)
 	t.Cleanup(func() { l.Close() })

@@ -835,11 +835,12 @@ func TestTimelineServed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	s, err := d.NewServer(timeline.Options{Title: "served"})
+	s, err := timeline.NewServer("served")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
+	testkit.Must(t, s.Fill(d, timeline.Options{Title: "served"}))
 	l, err := s.Listen(0)
 	if err != nil {
 		t.Fatal(err)
