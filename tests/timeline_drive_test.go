@@ -289,10 +289,15 @@ func driveOperations(d *driven) {
 	d.showPart()
 	list := func(filter string) (n, waited float64) {
 		got := eval[[]float64](d.tab, fmt.Sprintf(`{
-			const all = (await app.list(%q)).all.filter((o) => app.store.head.rows[o.row].kind === "rank"), waits = new Map(all.map((o) => [o.bar, o.startUp ? 0 : o.wait]));
+			const all = (await app.list(%q, %t)).all.filter((o) => app.store.head.rows[o.row].kind === "rank"), waits = new Map(all.map((o) => [o.bar, o.startUp ? 0 : o.wait]));
 			return [all.length, [...waits.values()].reduce((n, ns) => n + ns, 0)];
-		}`, filter))
+		}`, filter, filter == ""))
 		return got[0], got[1]
+	}
+	// Of many rows it asks first, but not if ranks are chosen.
+	many := eval[int](d.tab, `app.store.head.rows.filter((r) => r.operations.count > 0).length`) > 2048
+	if asks := eval[bool](d.tab, `(await app.list("")) === undefined && document.querySelector("#operations [role=status] button") !== null`); asks != many {
+		d.Errorf("more than 2048 rows: %t; it asks: %t", many, asks)
 	}
 	parts, waitedIn, ofRank := d.operationsIn()
 	n, waited := list("")

@@ -22,7 +22,7 @@ import (
 
 var (
 	allPages  = flag.Bool("pages", false, "drive the page of each labeled recording, and of -page-ranks; without, some of them")
-	pageRanks = flag.String("page-ranks", "256,2048", "with -pages: numbers of ranks of generated runs")
+	pageRanks = flag.String("page-ranks", "256,2048,10000", "with -pages: numbers of ranks of generated runs")
 )
 
 // driven is a page that is tried, with the archive that it is of and what the report says of that.

@@ -116,9 +116,14 @@ func (d *Data) read(a *otf2.Archive) error {
 	d.runs = newPhaseRuns()
 	d.steps.origin = d.origin
 	charged := &charges{feed: feed{to: d.chargesOf}, since: d.since}
-	report, err := operations.Observe(a, &operations.Observer{
+	observer := operations.Observer{
 		Selection: d.selected, Lane: r.lane, Part: r.operation, Waited: r.wait, Charged: charged.take, Path: &d.steps, Phase: d.runs.take,
-	})
+	}
+	sent := matrix.OfOperations(a, d.selected)
+	if sent != nil {
+		observer.Operation = sent.Add
+	}
+	report, err := operations.Observe(a, &observer)
 	if err != nil {
 		return err
 	}
@@ -131,8 +136,13 @@ func (d *Data) read(a *otf2.Archive) error {
 	if err := d.temp.failed(); err != nil {
 		return err
 	}
-	d.say("Adding up who sends whom how much", 0, 0)
-	d.report, d.matrix = report, matrix.Read(a, d.selected)
+	d.report = report
+	if sent != nil {
+		d.matrix = sent.Report()
+	} else {
+		d.say("Adding up who sends whom how much", 0, 0)
+		d.matrix = matrix.Read(a, d.selected)
+	}
 	d.problems = append(d.problems, report.Problems...)
 	d.problems = append(d.problems, d.matrix.Problems...)
 	slices.Sort(d.problems)

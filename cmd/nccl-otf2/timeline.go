@@ -37,7 +37,8 @@ func timelineCommand() *cobra.Command {
 sent to others. In the page, press ? for help.
 
 For archives of more than about ten million regions, use --serve: the tool then sends the page only what it shows, on
-this machine only, at an address that contains a secret, until it is interrupted.
+this machine only, at an address that contains a secret, until it is interrupted. The address is printed at once; until
+the archive has been read, the page says how far that is, and then shows the timeline by itself.
 
 With two archives, the page shows both, one below the other or side by side, and keeps them at the same place: in the
 phase of the same name, or else at the same distance from the beginning of their steady part. It also has what differs, as
