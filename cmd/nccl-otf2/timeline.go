@@ -99,6 +99,7 @@ func makeTimeline(cmd *cobra.Command, q *timelineRequest, path string) error {
 		return damage
 	}
 	defer a.Close()
+	beThrifty(len(a.Defs.Locations), timelineGarbage)
 	if q.serve {
 		return serveTimeline(cmd, a, damage, q)
 	}
