@@ -97,9 +97,9 @@ export class Rows {
     this.layout();
   }
 
+  // show chooses which rows are shown from the next layout on.
   show(filter: ((row: number) => boolean) | undefined): void {
     this.filter = filter;
-    this.layout();
   }
 
   // fit makes rows higher where all of them have room for it.
