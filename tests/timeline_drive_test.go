@@ -56,6 +56,9 @@ func driveAnswer(d *driven) {
 		if !eval[bool](d.tab, fmt.Sprintf(`app.store.peekBar(app.selected.bar).start === Number(BigInt("%d") - BigInt(app.store.head.origin))`, worst[0].At)) {
 			d.Error("what cost the most is not what is selected")
 		}
+		if !eval[bool](d.tab, `{ const item = app.rows.of(app.store.laneOf(app.selected.bar).row); return item !== undefined && item.y + item.height > app.view.top && item.y < app.view.top + app.view.height; }`) {
+			d.Error("what cost the most is not in the picture")
+		}
 		eval[any](d.tab, "void history.back()")
 		d.await("!app.selected")
 	}

@@ -124,7 +124,9 @@ export class Selection {
         const chunk = Math.floor((n * head.leaf) / head.chunk);
         const bars = await store.bars(lane, chunk);
         const i = bars.start.indexOf(time);
-        if (i >= 0) return await this.select(lane.first + chunk * head.chunk + i, "stay");
+        if (i < 0) continue;
+        this.state.reveal(lane.row); // of many ranks it hardly is in the picture
+        return await this.select(lane.first + chunk * head.chunk + i, "stay");
       }
     } catch (e) {
       this.state.fail(e);
