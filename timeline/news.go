@@ -110,6 +110,6 @@ func (n *news) next(ctx context.Context, known int) []byte {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	told, _ := json.Marshal(&n.now) // numbers and texts
-	return told
+	body, _ := json.Marshal(&n.now) // numbers and texts
+	return body
 }

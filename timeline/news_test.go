@@ -22,8 +22,8 @@ func ask(s *Server, path string) *httptest.ResponseRecorder {
 	return w
 }
 
-// told is what a page that waits is told, which knows of the news before version.
-func told(t *testing.T, s *Server, version string) (news progress) {
+// newest is what a page that waits is told, which knows of the news before version.
+func newest(t *testing.T, s *Server, version string) (news progress) {
 	t.Helper()
 	if err := json.Unmarshal(ask(s, "/progress/"+version).Body.Bytes(), &news); err != nil {
 		t.Fatal(err)
@@ -38,11 +38,11 @@ func TestServerTellsHowFarItIs(t *testing.T) {
 		t.Errorf("%d: %s", w.Code, w.Body)
 	}
 	s.Say("Reading events", 3210, 40_000)
-	if got := told(t, s, "-1"); got.Title != "job" || got.What != "Reading events" || got.Done != 3210 || got.Total != 40_000 || got.Ready || got.Failed != "" {
+	if got := newest(t, s, "-1"); got.Title != "job" || got.What != "Reading events" || got.Done != 3210 || got.Total != 40_000 || got.Ready || got.Failed != "" {
 		t.Errorf("it tells %+v", got)
 	}
 	waits := make(chan progress)
-	go func() { waits <- told(t, s, "1") }()
+	go func() { waits <- newest(t, s, "1") }()
 	data := make(chan int)
 	go func() { data <- ask(s, "/head").Code }()
 	if err := s.Fill(readJob(t), Options{Title: "job"}); err != nil {
@@ -63,7 +63,7 @@ func TestServerTellsHowFarItIs(t *testing.T) {
 func TestServerTellsWhyThereIsNothing(t *testing.T) {
 	s := unfilled(t)
 	waits := make(chan progress)
-	go func() { waits <- told(t, s, "0") }()
+	go func() { waits <- newest(t, s, "0") }()
 	s.Fail(errors.New("no room"))
 	if got := <-waits; got.Failed != "no room" || got.Ready {
 		t.Errorf("it tells %+v", got)

@@ -38,7 +38,7 @@ func serveTimeline(cmd *cobra.Command, a *otf2.Archive, damage error, q *timelin
 	var failed error
 	ended := make(chan bool) // reading has
 	go func() {
-		defer l.Close()
+		defer func() { _ = l.Close() }()
 		defer close(ended)
 		select {
 		case <-end:
