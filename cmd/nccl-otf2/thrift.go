@@ -13,7 +13,7 @@ import (
 // oftener takes little time.
 const garbage = 4
 
-// timelineGarbage is how much of it timeline lets be: what it makes of events is garbage soon, and collecting it as often takes half as long again.
+// timelineGarbage is how much of it timeline lets be: what it makes of events is garbage soon, and collecting it as often takes a third longer.
 const timelineGarbage = 25
 
 // beThrifty has garbage collected oftener where there are many rows, unless the user has said how often.

@@ -40,9 +40,9 @@ var looked = []struct{ name, do string }{
 	{"statistics of one rank, of a tenth of the run", `app.focusRow(app.store.head.ranks[3].row); select(0.2); if (!await app.sumRange()) throw new Error("it asks")`},
 	{"operations of one rank, of a tenth of the run", `app.setRange(undefined); app.focusRow(-1); part(0.4); if (!await app.list("rank:3")) throw new Error("it asks")`},
 	{"until it asks: operations of all ranks, of a tenth of the run", `part(0.8); if (await app.list("")) throw new Error("it does not ask")`},
-	{"the first 20 000 of these", `await app.list("", true)`},
+	{"the first 20 000 of these, when it is told to look at all", `await app.list("", true)`},
 	{"until it asks: statistics of all ranks, of a tenth of the run", `select(0.8); if (await app.sumRange()) throw new Error("it does not ask")`},
-	{"these", `document.querySelector("#range button").click(); while (!document.querySelector("#range table")) await new Promise((done) => setTimeout(done, 5))`},
+	{"statistics of all ranks, of a tenth of the run, when it is told to add up all", `document.querySelector("#range button").click(); while (!document.querySelector("#range table")) await new Promise((done) => setTimeout(done, 5))`},
 	{"a selected part of a collective of all ranks", `app.setRange(undefined); document.querySelector("#answer .worst td:first-child button").click(); while (!app.selected) await new Promise((done) => setTimeout(done, 5)); await settled()`},
 	{"a search by name", `app.unselect(); app.search("AllReduce rank 3"); await settled()`},
 }
