@@ -71,6 +71,7 @@ var takers = map[taker]string{
 	{"collector/recording.go", "otf2"}:                      "how long a disk that fails is waited for",
 	{"collector/recording.go", "regions"}:                   "where the timeline goes: to event files, or in profile mode to sums",
 	{"profile/cubex/archive.go", "analysis/operations"}:     "takes waits and operations",
+	{"timeline/read.go", "analysis/operations"}:             "takes operations, for the matrix",
 	{"export/walk.go", "facts"}:                             "takes regions and transfers that are selected",
 	{"export/tables.go", "analysis/phases"}:                 "takes phases that are selected",
 	{"export/jsonl.go", "facts"}:                            "takes operations, regions and transfers",

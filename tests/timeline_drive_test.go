@@ -56,6 +56,9 @@ func driveAnswer(d *driven) {
 		if !eval[bool](d.tab, fmt.Sprintf(`app.store.peekBar(app.selected.bar).start === Number(BigInt("%d") - BigInt(app.store.head.origin))`, worst[0].At)) {
 			d.Error("what cost the most is not what is selected")
 		}
+		if !eval[bool](d.tab, `{ const item = app.rows.of(app.store.laneOf(app.selected.bar).row); return item !== undefined && item.y + item.height > app.view.top && item.y < app.view.top + app.view.height; }`) {
+			d.Error("what cost the most is not in the picture")
+		}
 		eval[any](d.tab, "void history.back()")
 		d.await("!app.selected")
 	}
@@ -289,10 +292,15 @@ func driveOperations(d *driven) {
 	d.showPart()
 	list := func(filter string) (n, waited float64) {
 		got := eval[[]float64](d.tab, fmt.Sprintf(`{
-			const all = (await app.list(%q)).all.filter((o) => app.store.head.rows[o.row].kind === "rank"), waits = new Map(all.map((o) => [o.bar, o.startUp ? 0 : o.wait]));
+			const all = (await app.list(%q, %t)).all.filter((o) => app.store.head.rows[o.row].kind === "rank"), waits = new Map(all.map((o) => [o.bar, o.startUp ? 0 : o.wait]));
 			return [all.length, [...waits.values()].reduce((n, ns) => n + ns, 0)];
-		}`, filter))
+		}`, filter, filter == ""))
 		return got[0], got[1]
+	}
+	// Of many rows it asks first, but not if ranks are chosen.
+	many := eval[int](d.tab, `app.store.head.rows.filter((r) => r.operations.count > 0).length`) > 2048
+	if asks := eval[bool](d.tab, `(await app.list("")) === undefined && document.querySelector("#operations [role=status] button") !== null`); asks != many {
+		d.Errorf("more than 2048 rows: %t; it asks: %t", many, asks)
 	}
 	parts, waitedIn, ofRank := d.operationsIn()
 	n, waited := list("")

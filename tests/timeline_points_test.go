@@ -22,7 +22,7 @@ import (
 
 var (
 	allPages  = flag.Bool("pages", false, "drive the page of each labeled recording, and of -page-ranks; without, some of them")
-	pageRanks = flag.String("page-ranks", "256,2048", "with -pages: numbers of ranks of generated runs")
+	pageRanks = flag.String("page-ranks", "256,2048,10000", "with -pages: numbers of ranks of generated runs")
 )
 
 // driven is a page that is tried, with the archive that it is of and what the report says of that.
@@ -154,9 +154,10 @@ func drive(t *testing.T, anchor string) *driven {
 // serve gives the address at which a timeline is served until the test ends.
 func serve(t *testing.T, data *timeline.Data) string {
 	t.Helper()
-	s, err := data.NewServer(timeline.Options{Title: "a test", Tool: "tests"})
+	s, err := timeline.NewServer("a test")
 	testkit.Must(t, err)
 	t.Cleanup(func() { s.Close() })
+	testkit.Must(t, s.Fill(data, timeline.Options{Title: "a test", Tool: "tests"}))
 	l, err := s.Listen(0)
 	testkit.Must(t, err)
 	t.Cleanup(func() { l.Close() })

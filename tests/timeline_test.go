@@ -68,7 +68,7 @@ func openTab(t *testing.T, url string, o browser.Options) *tab {
 	if o.Width == 0 {
 		o.Width, o.Height = 1400, 1000
 	}
-	o.Timeout = 10 * time.Minute // what is tested is not how busy the machine is
+	o.Timeout = 30 * time.Minute // what is tested is not how busy the machine is
 	p, err := needBrowser(t).Open(url, o)
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +102,7 @@ func (t *tab) do(actions ...chromedp.Action) {
 func (t *tab) await(condition string) {
 	t.Helper()
 	if !eval[bool](t, `new Promise((done) => {
-		const end = Date.now() + 60000;
+		const end = Date.now() + 300000;
 		const look = () => (`+condition+`) ? done(true) : Date.now() > end ? done(false) : setTimeout(look, 10);
 		look();
 	})`) {
@@ -835,11 +835,12 @@ func TestTimelineServed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	s, err := d.NewServer(timeline.Options{Title: "served"})
+	s, err := timeline.NewServer("served")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
+	testkit.Must(t, s.Fill(d, timeline.Options{Title: "served"}))
 	l, err := s.Listen(0)
 	if err != nil {
 		t.Fatal(err)

@@ -8,7 +8,7 @@
 // only what it shows (format.go says how they look). The same blocks stand in the page, or are sent to it by a server
 // on this machine when it asks for them.
 //
-// An archive is read once (a second time for who sent whom how much). Memory does not grow with it: what is read lies in
+// An archive is read once (a second time for who sent whom how much, if it can have transfers). Memory does not grow with it: what is read lies in
 // temporary files without names, in two forms.
 //
 //   - Streams (spool.go) have what is known when a region ends, by location and depth: regions of one depth follow each

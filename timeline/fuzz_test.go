@@ -5,7 +5,9 @@ package timeline
 import (
 	"bufio"
 	"bytes"
+	"compress/flate"
 	"encoding/binary"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -105,7 +107,11 @@ func (s *Server) blocksOf(t *testing.T, numbers []string) (body []byte) {
 				if _, err := s.spool.file.ReadAt(b, s.blocks[i].at); err != nil {
 					t.Fatal(err)
 				}
-				body, found = append(binary.LittleEndian.AppendUint32(body, uint32(len(b))), b...), true
+				plain, err := io.ReadAll(flate.NewReader(bytes.NewReader(b)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				body, found = append(binary.LittleEndian.AppendUint32(body, uint32(len(plain))), plain...), true
 			}
 		}
 		if !found {
@@ -121,6 +127,10 @@ func (s *Server) answer(t *testing.T, r *http.Request) (status int, body []byte)
 	name, known := strings.CutPrefix(r.URL.Path, "/"+s.token+"/")
 	if numbers, ok := strings.CutPrefix(name, "blocks/"); ok {
 		body = s.blocksOf(t, strings.Split(numbers, ","))
+	} else if known, ok := strings.CutPrefix(name, "progress/"); ok {
+		if _, err := strconv.Atoi(known); err == nil {
+			body = s.next(t.Context(), -1) // there will be no more of it
+		}
 	} else if name == "head" {
 		body = s.head
 	} else if name == "" {

@@ -28,6 +28,7 @@ var (
 	dataMark    = []byte("<!--data-->")
 	programMark = []byte("<!--program-->")
 	connectMark = []byte("connect-src 'none'")
+	connectSelf = []byte("connect-src 'self'") // of pages that are served
 )
 
 // withProgram is the asset with the program in it.

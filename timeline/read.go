@@ -10,6 +10,7 @@ import (
 	"math/bits"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/analysis"
@@ -46,6 +47,7 @@ type Data struct {
 
 	problems []string
 	layout   *layout
+	tell     func(what string, done, total uint64) // may be nil
 	*store
 }
 
@@ -78,12 +80,17 @@ type marker struct {
 //
 // Of a selection it is the regions and transfers that begin in it, and operations with the members' parts that do.
 func Read(a *otf2.Archive, selected *selection.Selection) (*Data, error) {
-	return readKeeping(a, selected, keptBytes)
+	return ReadTelling(a, selected, nil)
+}
+
+// ReadTelling is Read that tells what it does, and how far it is; 0 of 0: it does not know. tell is called by several goroutines; it may be nil.
+func ReadTelling(a *otf2.Archive, selected *selection.Selection, tell func(what string, done, total uint64)) (*Data, error) {
+	return readKeeping(a, selected, keptBytes, tell)
 }
 
 // readKeeping keeps that many bytes of entries in each sorter.
-func readKeeping(a *otf2.Archive, selected *selection.Selection, kept int) (*Data, error) {
-	d := &Data{selected: selected, begin: math.MaxUint64, defs: a.Defs, origin: otf2.Timestamp(a.Defs.Clock.Offset), attributes: a.Defs.Attributes, rows: chosen(makeRows(a.Defs), selected), store: newStore(kept)}
+func readKeeping(a *otf2.Archive, selected *selection.Selection, kept int, tell func(string, uint64, uint64)) (*Data, error) {
+	d := &Data{tell: tell, selected: selected, begin: math.MaxUint64, defs: a.Defs, origin: otf2.Timestamp(a.Defs.Clock.Offset), attributes: a.Defs.Attributes, rows: chosen(makeRows(a.Defs), selected), store: newStore(kept)}
 	if err := d.read(a); err != nil {
 		d.Close()
 		return nil, err
@@ -104,15 +111,23 @@ func (d *Data) read(a *otf2.Archive) error {
 	}
 	d.defineRegions()
 	r := newReader(d)
+	r.total = total
+	d.say("Opening the files", 0, 0)
 	d.runs = newPhaseRuns()
 	d.steps.origin = d.origin
 	charged := &charges{feed: feed{to: d.chargesOf}, since: d.since}
-	report, err := operations.Observe(a, &operations.Observer{
+	observer := operations.Observer{
 		Selection: d.selected, Lane: r.lane, Part: r.operation, Waited: r.wait, Charged: charged.take, Path: &d.steps, Phase: d.runs.take,
-	})
+	}
+	sent := matrix.OfOperations(a, d.selected)
+	if sent != nil {
+		observer.Operation = sent.Add
+	}
+	report, err := operations.Observe(a, &observer)
 	if err != nil {
 		return err
 	}
+	d.say("Sorting what was read", 0, 0)
 	charged.put()
 	charged.flush()
 	d.runs.rounds = nil
@@ -121,7 +136,13 @@ func (d *Data) read(a *otf2.Archive) error {
 	if err := d.temp.failed(); err != nil {
 		return err
 	}
-	d.report, d.matrix = report, matrix.Read(a, d.selected)
+	d.report = report
+	if sent != nil {
+		d.matrix = sent.Report()
+	} else {
+		d.say("Adding up who sends whom how much", 0, 0)
+		d.matrix = matrix.Read(a, d.selected)
+	}
 	d.problems = append(d.problems, report.Problems...)
 	d.problems = append(d.problems, d.matrix.Problems...)
 	slices.Sort(d.problems)
@@ -131,6 +152,12 @@ func (d *Data) read(a *otf2.Archive) error {
 	}
 	d.layout = newLayout(d)
 	return nil
+}
+
+func (d *Data) say(what string, done, total uint64) {
+	if d.tell != nil {
+		d.tell(what, done, total)
+	}
 }
 
 // Names for groups of regions, where the archive has none.
@@ -201,6 +228,9 @@ type reader struct {
 	kindOf     map[string]uint8
 
 	recorders map[otf2.LocationRef]*recorder
+
+	done  atomic.Uint64 // events, as lanes say it
+	total uint64
 }
 
 type instanceKey struct {
@@ -354,12 +384,21 @@ func (r *reader) withData(rows []uint32) (n int) {
 	return n
 }
 
+// tellEach is after how many events a lane tells of them.
+const tellEach = 1 << 12
+
 // lane gives what takes the events of one more lane.
 func (r *reader) lane() func(*otf2.Event) {
 	lane := &laneReader{processes: make(map[otf2.LocationGroupRef]*process)}
 	lane.deep.to, lane.kids.to, lane.asked.to, lane.ends.to, lane.names.to, lane.fallback.to = r.deep, r.kids, r.asked, r.ends, r.names, r.claims
 	r.lanes = append(r.lanes, lane)
-	return func(ev *otf2.Event) { r.event(lane, ev) }
+	said := uint64(0)
+	return func(ev *otf2.Event) {
+		r.event(lane, ev)
+		if said++; said%tellEach == 0 {
+			r.say("Reading events", min(r.done.Add(tellEach), r.total), r.total)
+		}
+	}
 }
 
 // event takes an event of a lane.

@@ -304,7 +304,7 @@ func TestPagesOfRandomArchives(t *testing.T) {
 		n++
 		a := randomArchive(t, filepath.Join(os.Getenv("TMPDIR"), fmt.Sprint(n)))
 		defer a.Close()
-		d, err := readKeeping(a, nil, rapid.SampledFrom([]int{1, 200, keptBytes}).Draw(t, "kept"))
+		d, err := readKeeping(a, nil, rapid.SampledFrom([]int{1, 200, keptBytes}).Draw(t, "kept"), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -344,7 +344,7 @@ func TestLargeArchive(t *testing.T) {
 		if a, err = otf2.Open(anchor, nil); err != nil {
 			t.Fatal(err)
 		}
-		if d, err = readKeeping(a, nil, 64<<10); err != nil {
+		if d, err = readKeeping(a, nil, 64<<10, nil); err != nil {
 			t.Fatal(err)
 		}
 		if d.layout.total != uint32(size.Regions()) {

@@ -18,7 +18,17 @@ import (
 
 func serve(t testing.TB) *Server {
 	t.Helper()
-	s, err := readJob(t).NewServer(Options{Title: "job", Tool: "test"})
+	s := unfilled(t)
+	if err := s.Fill(readJob(t), Options{Title: "job", Tool: "test"}); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// unfilled is a server of which the timeline has not been read.
+func unfilled(t testing.TB) *Server {
+	t.Helper()
+	s, err := NewServer("job")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +132,11 @@ func TestServerSendsTheBlocks(t *testing.T) {
 	for i := range want {
 		other := (i + 3) % len(want)
 		got := get(fmt.Sprintf("/blocks/%d,%d", i, other))
-		for _, block := range [][]byte{want[i], want[other]} {
+		for _, packed := range [][]byte{want[i], want[other]} {
+			block, err := io.ReadAll(flate.NewReader(bytes.NewReader(packed)))
+			if err != nil {
+				t.Fatal(err)
+			}
 			length := int(binary.LittleEndian.Uint32(got))
 			if length != len(block) || !bytes.Equal(got[4:4+length], block) {
 				t.Fatalf("blocks %d and %d: %d bytes, want %d", i, other, length, len(block))

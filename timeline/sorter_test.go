@@ -119,9 +119,13 @@ func TestNoRoomForTemporaryFiles(t *testing.T) {
 	room := t.TempDir()
 	t.Setenv("TMPDIR", filepath.Join(room, "nowhere"))
 	t.Run("no folder", func(t *testing.T) {
-		_, err := readKeeping(a, nil, 1)
+		_, err := readKeeping(a, nil, 1, nil)
 		advice(t, err, os.ErrNotExist)
-		_, err = d.NewServer(Options{})
+		s, err := NewServer("")
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = s.Fill(d, Options{})
 		advice(t, err, os.ErrNotExist)
 	})
 	t.Run("disk full", func(t *testing.T) {

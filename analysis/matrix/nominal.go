@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/analysis/selection"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -23,6 +24,28 @@ type nominalKey struct {
 	comm otf2.CommRef
 	rank int
 }
+
+// Operations makes the matrix of an archive without recorded transfers out of its operations alone, which somebody else reads.
+type Operations struct {
+	m *matrix
+	a *otf2.Archive
+}
+
+// OfOperations makes one, of what is selected; nil: the archive can have transfers, for which Read has to read all events.
+func OfOperations(a *otf2.Archive, selected *selection.Selection) *Operations {
+	m := newMatrix(a.Defs)
+	if len(m.networks) > 0 {
+		return nil
+	}
+	m.selected = selected
+	return &Operations{m, a}
+}
+
+// Add takes the next operation that is selected.
+func (o *Operations) Add(op *analysis.Operation) { o.m.nominal.add(op) }
+
+// Report is what Read would give, but for Problems: there are none.
+func (o *Operations) Report() *Report { return o.m.result(analysis.PropertiesOf(o.a.Anchor)) }
 
 func newNominal() *nominal {
 	return &nominal{make(map[nominalKey]*Traffic), make(map[[2]nominalKey]*Traffic)}

@@ -3,6 +3,7 @@
 package operations
 
 import (
+	"github.com/nccl-otf2/nccl-otf2/analysis"
 	"github.com/nccl-otf2/nccl-otf2/analysis/causes"
 	"github.com/nccl-otf2/nccl-otf2/analysis/criticalpath"
 	"github.com/nccl-otf2/nccl-otf2/analysis/phases"
@@ -21,6 +22,8 @@ type Observer struct {
 	// Part, if set, is given each part of an operation, those of a location in the order of their ends, on the caller's
 	// goroutine. It is valid during the call.
 	Part func(*Part)
+	// Operation, if set, is given each of these parts as package analysis has it, before Part.
+	Operation func(*analysis.Operation)
 	// Waited, if set, is given the waits that are in the report's WaitStates, on the caller's goroutine.
 	Waited func(*waits.Wait)
 	// Charged, if set, is given what goes back to a rank of the world of the waits between two times, ns of all that waited, on the caller's

@@ -53,7 +53,7 @@ func Observe(a *otf2.Archive, see *Observer) (*Report, error) {
 	ps := analysis.PropertiesOf(a.Anchor)
 	comms := facts.Communicators(a.Defs)
 	o := newOperations(a, comms)
-	o.see = see.Part
+	o.see, o.seeWhole = see.Part, see.Operation
 	o.choose(see.Selection, see.Waited)
 	o.causing = newCausing(a.Defs, comms)
 	line := overtime.NewLine(len(o.causing.ranks))
@@ -213,7 +213,8 @@ type operations struct {
 	waits       *waits.Counter
 	causing     *causing    // nil: not asked for
 	see         func(*Part) // if set, gets each part
-	part        Part        // that see is given
+	seeWhole    func(*analysis.Operation)
+	part        Part // that see is given
 	selected    *selection.Selection
 	events      uint64
 	first, last otf2.Timestamp
@@ -244,6 +245,9 @@ func (o *operations) absorb(r *laneReader) {
 func (o *operations) add(op *analysis.Operation) {
 	inside := !op.Local.Outside
 	shown := inside && o.selected.Shown(op.Location)
+	if o.seeWhole != nil && shown {
+		o.seeWhole(op)
+	}
 	if o.see != nil && shown {
 		fillPart(&o.part, op, o.defs, o.stretches)
 		o.see(&o.part)

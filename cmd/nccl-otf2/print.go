@@ -310,7 +310,7 @@ func openArchiveWith(arg string, opts *otf2.ReadOptions) (*otf2.Archive, error) 
 	}
 	a, err := otf2.Open(path, &named)
 	if a != nil {
-		beThrifty(len(a.Defs.Locations))
+		beThrifty(len(a.Defs.Locations), garbage)
 	}
 	switch {
 	case err == nil:

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -35,6 +36,24 @@ func TestServedPageCanBeEndedAtOnce(t *testing.T) {
 	cmd.SetArgs([]string{anchors[0], "--serve"})
 	if err := cmd.Execute(); err != nil {
 		t.Fatal(err)
+	}
+	if !bytes.Contains(out.Bytes(), []byte("http://127.0.0.1:")) {
+		t.Errorf("no address: %s", out.Bytes())
+	}
+}
+
+// What goes wrong while the archive is read ends the tool, which has told its address by then.
+func TestServedPageThatCannotBeReadEnds(t *testing.T) {
+	anchors, err := filepath.Glob("../../otf2/testdata/*/*.otf2")
+	if err != nil || len(anchors) == 0 {
+		t.Fatal("no archives", err)
+	}
+	cmd := timelineCommand()
+	var out bytes.Buffer
+	cmd.SetOut(&out)
+	cmd.SetArgs([]string{anchors[0], "--serve", "--phase", "no such phase"})
+	if err := cmd.Execute(); err == nil || !strings.Contains(err.Error(), "no such phase") {
+		t.Errorf("it ends with %v", err)
 	}
 	if !bytes.Contains(out.Bytes(), []byte("http://127.0.0.1:")) {
 		t.Errorf("no address: %s", out.Bytes())

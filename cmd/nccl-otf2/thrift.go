@@ -13,9 +13,12 @@ import (
 // oftener takes little time.
 const garbage = 4
 
+// timelineGarbage is how much of it timeline lets be: what it makes of events is garbage soon, and collecting it as often takes a third longer.
+const timelineGarbage = 25
+
 // beThrifty has garbage collected oftener where there are many rows, unless the user has said how often.
-func beThrifty(rows int) {
+func beThrifty(rows, percent int) {
 	if os.Getenv("GOGC") == "" && rows > analysis.ManyRows {
-		debug.SetGCPercent(garbage)
+		debug.SetGCPercent(percent)
 	}
 }

@@ -4,16 +4,9 @@ package main
 
 import (
 	"cmp"
-	"errors"
 	"io"
-	"net"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"runtime/debug"
-
-	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
 	"github.com/nccl-otf2/nccl-otf2/analysis/selection"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
@@ -21,6 +14,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/timeline"
+	"github.com/spf13/cobra"
 )
 
 // timelineFile is where the page of an experiment directory is written by default.
@@ -43,7 +37,8 @@ func timelineCommand() *cobra.Command {
 sent to others. In the page, press ? for help.
 
 For archives of more than about ten million regions, use --serve: the tool then sends the page only what it shows, on
-this machine only, at an address that contains a secret, until it is interrupted.
+this machine only, at an address that contains a secret, until it is interrupted. The address is printed at once; until
+the archive has been read, the page says how far that is, and then shows the timeline by itself.
 
 With two archives, the page shows both, one below the other or side by side, and keeps them at the same place: in the
 phase of the same name, or else at the same distance from the beginning of their steady part. It also has what differs, as
@@ -104,6 +99,10 @@ func makeTimeline(cmd *cobra.Command, q *timelineRequest, path string) error {
 		return damage
 	}
 	defer a.Close()
+	beThrifty(len(a.Defs.Locations), timelineGarbage)
+	if q.serve {
+		return serveTimeline(cmd, a, damage, q)
+	}
 	p := newProgress()
 	run, err := readRun(a, damage, q.spec, p)
 	if err != nil {
@@ -111,9 +110,6 @@ func makeTimeline(cmd *cobra.Command, q *timelineRequest, path string) error {
 	}
 	defer run.Close()
 	d, opts := run.Data, run.Options
-	if q.serve {
-		return serveTimeline(cmd, d, opts, q.port, p)
-	}
 	output := cmp.Or(q.output, filepath.Join(filepath.Dir(a.Path()), timelineFile))
 	err = writeTimeline(d, output, opts)
 	p.done()
@@ -137,12 +133,12 @@ func announceTimeline(out io.Writer, d *timeline.Data, output string, spec selec
 }
 
 // readTimeline reads what is selected of an archive.
-func readTimeline(a *otf2.Archive, spec selection.Spec) (*timeline.Data, error) {
+func readTimeline(a *otf2.Archive, spec selection.Spec, tell func(what string, done, total uint64)) (*timeline.Data, error) {
 	selected, err := selection.Resolve(a, spec)
 	if err != nil {
 		return nil, err
 	}
-	return timeline.Read(a, selected)
+	return timeline.ReadTelling(a, selected, tell)
 }
 
 // titleOf names an archive by its folder.
@@ -161,45 +157,16 @@ func writeTimeline(d *timeline.Data, path string, opts timeline.Options) error {
 	return writeOutput(path, func(w io.Writer) error { return d.WritePage(w, opts) })
 }
 
-func serveTimeline(cmd *cobra.Command, d *timeline.Data, opts timeline.Options, port int, p *progress) error {
-	s, err := d.NewServer(opts)
-	p.done()
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	_ = d.Close()        // the server has all it needs
-	debug.FreeOSMemory() // it may run for days
-	l, err := s.Listen(port)
-	if err != nil {
-		return err
-	}
-	// Before the address is told: who has it may end the server at once.
-	end := make(chan os.Signal, 1)
-	signal.Notify(end, os.Interrupt, unix.SIGTERM)
-	defer signal.Stop(end)
-	out := cmd.OutOrStdout()
-	printable.Fprintf(out, "%s\n  %s; only this machine can reach it, and only with this address. Ctrl-C ends it.\n", paint(out, bold, s.URL()), d)
-	go func() {
-		<-end
-		_ = l.Close()
-	}()
-	if err := s.Serve(l); !errors.Is(err, net.ErrClosed) {
-		return err
-	}
-	return nil
-}
-
 // readRun reads what a page shows of an archive, of which damage is known, and says how the page is to be written.
 func readRun(a *otf2.Archive, damage error, spec selection.Spec, p *progress) (timeline.Beside, error) {
 	stop := p.working("reading " + a.Path())
-	d, err := readTimeline(a, spec)
+	d, err := readTimeline(a, spec, nil)
 	stop()
 	if err != nil {
 		return timeline.Beside{}, err
 	}
 	d.Damage(damage)
 	return timeline.Beside{Data: d, Options: timeline.Options{
-		Title: titleOf(a.Path()), Tool: "nccl-otf2 " + toolVersion, Progress: func(done, total int) { p.say("writing: %d of %d", done, total) },
+		Title: titleOf(a.Path()), Tool: creator(), Progress: func(done, total int) { p.say("writing: %d of %d", done, total) },
 	}}, nil
 }

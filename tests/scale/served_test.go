@@ -31,16 +31,32 @@ var looked = []struct{ name, do string }{
 	{"waits and what they go back to, of a tenth of the run", `document.getElementById("tab-waits").click(); await of(0.1, () => app.waitsShown.from)`},
 	{"critical path of a tenth of the run", `document.getElementById("tab-path").click(); await of(0.3, () => app.pathSums?.from)`},
 	{"matrix of waiting, of a tenth of the run", `await app.matrix.show("waiting"); document.getElementById("tab-matrix").click(); await of(0.5, () => app.matrix.shownFrom)`},
-	{"rows again, a tenth of the run", `app.ranks.toggle(false); await settled()`},
+	{"matrix of transfers, of a tenth of the run (which has none)", `await app.matrix.show("network"); await of(0.7, () => app.matrix.shownFrom)`},
+	{"by how much ranks were late, of a thousandth of the run (of 10000 ranks the page says that these are too many)", `
+		app.go(0.62 * app.view.duration, 0.621 * app.view.duration);
+		app.ranks.show("late", "rank");
+		for (app.draw(); app.ranks.pending; ) await new Promise((done) => setTimeout(done, 5));`},
+	{"rows again, a tenth of the run", `app.ranks.show("waiting", "rank"); app.ranks.toggle(false); part(0.7); await settled()`},
+	{"statistics of one rank, of a tenth of the run", `app.focusRow(app.store.head.ranks[3].row); select(0.2); if (!await app.sumRange()) throw new Error("it asks")`},
+	{"operations of one rank, of a tenth of the run", `app.setRange(undefined); app.focusRow(-1); part(0.4); if (!await app.list("rank:3")) throw new Error("it asks")`},
+	{"until it asks: operations of all ranks, of a tenth of the run", `part(0.8); if (await app.list("")) throw new Error("it does not ask")`},
+	{"the first 20 000 of these, when it is told to look at all", `await app.list("", true)`},
+	{"until it asks: statistics of all ranks, of a tenth of the run", `select(0.8); if (await app.sumRange()) throw new Error("it does not ask")`},
+	{"statistics of all ranks, of a tenth of the run, when it is told to add up all", `document.querySelector("#range button").click(); while (!document.querySelector("#range table")) await new Promise((done) => setTimeout(done, 5))`},
+	{"a selected part of a collective of all ranks", `app.setRange(undefined); document.querySelector("#answer .worst td:first-child button").click(); while (!app.selected) await new Promise((done) => setTimeout(done, 5)); await settled()`},
+	{"a search by name", `app.unselect(); app.search("AllReduce rank 3"); await settled()`},
 }
 
 const helpers = `
 	const settled = async () => {
 		for (let calm = 0; calm < 2; calm += app.store.loading === 0 && app.painted.coarse === 0 ? 1 : -calm) await new Promise((done) => requestAnimationFrame(done));
 	};
+	const begins = (at) => Math.round(app.view.duration * at);
+	const part = (at) => app.go(begins(at), begins(at) + app.view.duration / 10);
+	const select = (at) => app.setRange({ from: begins(at), to: begins(at) + app.view.duration / 10 });
 	const of = async (at, from) => {
-		const begin = Math.round(app.view.duration * at);
-		app.go(begin, begin + app.view.duration / 10);
+		const begin = begins(at);
+		part(at);
 		while (Math.abs((from() ?? -1) - begin) > 1) await new Promise((done) => setTimeout(done, 5));
 	};`
 
@@ -53,7 +69,7 @@ func TestServed(t *testing.T) {
 	b, err := browser.Start(context.Background())
 	testkit.Must(t, err)
 	defer b.Close()
-	rows := make([]string, len(looked)+2)
+	rows := make([]string, len(looked)+4)
 	head, rule := "| seconds, of the page's processor |", "|---|"
 	for number := range strings.SplitSeq(*many, ",") {
 		ranks := numberOf(t, number)
@@ -64,7 +80,7 @@ func TestServed(t *testing.T) {
 		look(t, b, dir, rows)
 	}
 	table := head + "\n" + rule + "\n"
-	for i, name := range append([]string{"from the command to the address", "first picture"}, namesOf()...) {
+	for i, name := range append([]string{"from the command to the address", "from the command until the archive has been read", "from the command to the first picture", "first picture, of an archive that has been read"}, namesOf()...) {
 		table += "| " + name + " |" + rows[i] + "\n"
 	}
 	t.Log("\n" + table)
@@ -94,23 +110,37 @@ func look(t *testing.T, b *browser.Browser, dir string, rows []string) {
 		testkit.Must(t, cmd.Process.Signal(syscall.SIGTERM))
 		testkit.Must(t, cmd.Wait())
 	}()
-	url := ""
+	var url string
 	lines := bufio.NewScanner(out)
-	for !strings.Contains(lines.Text(), "Ctrl-C") {
-		if !lines.Scan() {
-			t.Fatal("the tool does not say where it serves")
-		}
-		for word := range strings.FieldsSeq(lines.Text()) {
-			if strings.HasPrefix(word, "http://") {
-				url = strings.TrimRight(word, ".,:")
+	said := func(what string) {
+		t.Helper()
+		for !strings.Contains(lines.Text(), what) {
+			if !lines.Scan() {
+				t.Fatalf("the tool does not say %q", what)
+			}
+			for word := range strings.FieldsSeq(lines.Text()) {
+				if strings.HasPrefix(word, "http://") {
+					url = word
+				}
 			}
 		}
 	}
-	rows[0] += fmt.Sprintf(" %.2f |", time.Since(began).Seconds())
-	p, err := b.Blank(browser.Options{Width: 1440, Height: 900, Timeout: 10 * time.Minute})
+	row := 0
+	since := func() {
+		rows[row] += fmt.Sprintf(" %.2f |", time.Since(began).Seconds())
+		row++
+	}
+	said("Ctrl-C")
+	since()
+	first := make(chan float64, 1) // seconds from the command to a picture in a page that was opened at once
+	go func() { first <- firstPicture(t, b, url, began) }()
+	said("regions in")
+	since()
+	rows[row] += fmt.Sprintf(" %.2f |", <-first)
+	p, err := b.Blank(browser.Options{Width: 1440, Height: 900, Timeout: 20 * time.Minute})
 	testkit.Must(t, err)
 	defer p.Close()
-	at := 1
+	at := row + 1
 	measure := func(name string, do func() error) {
 		t.Helper()
 		before, err := p.Processor()
@@ -128,10 +158,7 @@ func look(t *testing.T, b *browser.Browser, dir string, rows []string) {
 		if err := p.Run(chromedp.Navigate(url)); err != nil {
 			return err
 		}
-		return p.Eval(`new Promise((done) => {
-			const look = () => window.__timeline?.frames.length > 0 || window.__failure ? requestAnimationFrame(() => done(true)) : setTimeout(look, 5);
-			look();
-		})`, nil)
+		return p.Eval(pictured, nil)
 	})
 	for _, l := range looked {
 		measure(l.name, func() error {
@@ -141,4 +168,29 @@ func look(t *testing.T, b *browser.Browser, dir string, rows []string) {
 	if errs := p.Errors(); len(errs) > 0 {
 		t.Errorf("the page complains: %q", errs)
 	}
+}
+
+const pictured = `new Promise((done) => {
+	const look = () => window.__timeline?.frames.length > 0 || window.__failure ? requestAnimationFrame(() => done(true)) : setTimeout(look, 5);
+	look();
+})`
+
+// firstPicture is how many seconds after a time a page shows the timeline that waits for it from now on, and loads itself again meanwhile.
+func firstPicture(t *testing.T, b *browser.Browser, url string, began time.Time) float64 {
+	p, err := b.Blank(browser.Options{Width: 1440, Height: 900, Timeout: 20 * time.Minute})
+	if err != nil {
+		t.Error(err)
+		return 0
+	}
+	defer p.Close()
+	if err := p.Run(chromedp.Navigate(url)); err != nil {
+		t.Error(err)
+	}
+	for p.Err() == nil && p.Eval(pictured, nil) != nil { // what was asked of the page that waited is gone with it
+		time.Sleep(20 * time.Millisecond)
+	}
+	if p.Err() != nil {
+		t.Error(p.Err())
+	}
+	return time.Since(began).Seconds()
 }

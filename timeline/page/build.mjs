@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Makes of src/ ../asset/page.html, with markup, style and what unpacks the program, ../asset/page.js, the program, which the tool packs into the page, and
-// ../asset/beside.html, in which two of it lie. Called by `make page`. With --check it writes nothing and fails where a file is not what it would write.
+// Makes of src/ ../asset/page.html, with markup, style and what unpacks the program, ../asset/page.js, the program, which the tool packs into the page,
+// ../asset/waiting.html, which is served until there is a page, and ../asset/beside.html, in which two pages lie. Called by `make page`. With --check it writes nothing and fails where a file is not what it would write.
 import { createHash } from "node:crypto";
 import { readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -63,4 +63,5 @@ async function make(name, entry, styles, programs = [], inside = []) {
 const program = await bundle("main.ts");
 put("page.js", program);
 const page = await make("page.html", "loader.ts", "style.css", [program]);
+await make("waiting.html", "waiting.ts", "waiting.css");
 await make("beside.html", "beside.ts", "beside.css", [], [page]);

@@ -143,9 +143,9 @@ func (o *outcome) serve(ctx context.Context, tool, archive string) (err error) {
 			err = ended
 		}
 	}()
-	for lines := bufio.NewScanner(out); !strings.Contains(lines.Text(), "Ctrl-C"); {
+	for lines := bufio.NewScanner(out); !strings.Contains(lines.Text(), " regions in "); { // the address comes first
 		if !lines.Scan() {
-			return errors.New("the tool does not say where it serves")
+			return errors.New("the tool does not say what it serves")
 		}
 	}
 	o.Serve = time.Since(began).Seconds()

@@ -198,8 +198,8 @@ export class App {
   toggleShown(name: keyof Shown): void {
     this.parts.toggles.shown(name);
   }
-  list(filter: string): Promise<Listing | undefined> {
-    return this.commands.list(filter);
+  list(filter: string, all?: boolean): Promise<Listing | undefined> {
+    return this.commands.list(filter, all);
   }
   get matrix(): Matrix {
     return this.parts.panel.matrix;

@@ -194,9 +194,9 @@ export class Commands {
   }
 
   // list shows the operations that meet a filter.
-  list(filter: string): Promise<Listing | undefined> {
+  list(filter: string, all = false): Promise<Listing | undefined> {
     this.parts.panel.show("operations");
-    return this.parts.panel.operations.filter(filter);
+    return this.parts.panel.operations.filter(filter, all);
   }
 
   // unselect goes back to where nothing is chosen.

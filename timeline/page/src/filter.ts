@@ -19,6 +19,7 @@ export interface Filter {
   attributes: boolean; // it asks for some, which have to be unpacked
   conditional: boolean; // it has more than words
   wrong: string[]; // parts that cannot be understood
+  onRank(rank: number): boolean; // operations of a rank can meet it
   meets(o: Subject): boolean;
 }
 
@@ -91,6 +92,7 @@ const own = new Set([...Object.keys(figures), "rank", "number", "comm", "communi
 export function parseFilter(text: string): Filter {
   const tests: Test[] = [];
   const wrong: string[] = [];
+  const ofRank: Test[] = [];
   let attributes = false;
   let conditional = false;
   for (const part of text.toLowerCase().split(/\s+/).filter((w) => w !== "")) {
@@ -106,7 +108,8 @@ export function parseFilter(text: string): Filter {
     else {
       attributes ||= !own.has(key);
       tests.push(test);
+      if (key === "rank") ofRank.push(test);
     }
   }
-  return { text, attributes, conditional, wrong, meets: (o) => tests.every((t) => t(o)) };
+  return { text, attributes, conditional, wrong, meets: (o) => tests.every((t) => t(o)), onRank: (rank) => ofRank.every((t) => t({ rank } as Subject)) };
 }

@@ -196,7 +196,7 @@ export class Heat {
   async late(cells: Cells, going: () => boolean): Promise<Float64Array[] | undefined> {
     const { store } = this;
     const { leaf, chunk } = store.head;
-    if (this.lister.count(cells.from, cells.to) > mostLate) return undefined;
+    if (this.lister.count(cells.from, cells.to).operations > mostLate) return undefined;
     const each = (cells.to - cells.from) / cells.columns;
     const first = new Map<number, { start: number; members: number }>(); // by operation
     const parts: { rank: number; start: number; instance: number }[] = [];

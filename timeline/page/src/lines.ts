@@ -4,6 +4,7 @@
 import type { Instance } from "./blocks";
 import { lowerBound } from "./bounds";
 import type { Box } from "./boxes";
+import { Courses } from "./course";
 import type { Family } from "./family";
 import { arrowHead, distance, type Point } from "./geometry";
 import type { Rows } from "./rows";
@@ -33,18 +34,19 @@ export interface Wire {
 export class Lines {
   colors!: Colors;
   wires: Wire[] = [];
+  private readonly courses: Courses;
   constructor(
     private readonly store: Store,
     private readonly rows: Rows,
     private readonly view: View,
-  ) {}
+  ) {
+    this.courses = new Courses(store, rows);
+  }
 
   // height is where a lane is in the picture: the middle of its bars, or of the closed group that it is in.
   height(lane: Lane): number | undefined {
-    const item = this.rows.of(lane.row);
-    if (!item) return undefined;
-    const at = item.lanes.find((l) => l.lane === lane);
-    return item.y - this.view.top + (at ? at.y + at.height / 2 : item.height / 2);
+    const y = this.courses.height(lane);
+    return y === undefined ? undefined : y - this.view.top;
   }
 
   // rowHeight is where a row is in the picture, or the closed group that it is in.
@@ -160,16 +162,16 @@ export class Lines {
 
   // through draws the path through the begins of a collective's parts, or from a message's sender to its receiver.
   private through(c: CanvasRenderingContext2D, i: Instance): number {
+    const { top, height } = this.view;
+    const parts = i.message ? i.parts.map((p) => ({ bar: p.bar, y: this.courses.height(this.store.laneOf(p.bar)) })) : (this.courses.between(i, top, top + height) ?? []);
     const points: Point[] = [];
-    for (const [n, part] of i.parts.entries()) {
+    for (const [n, part] of parts.entries()) {
       const b = this.store.peekBar(part.bar);
-      const y = b && this.height(b.lane);
-      if (!b || y === undefined) return 0;
+      if (!b || part.y === undefined) return 0;
       // A message goes from the sender's begin to the receiver's end.
-      points.push({ x: this.view.x(i.message && n === 1 ? b.start + b.length : b.start), y });
+      points.push({ x: this.view.x(i.message && n === 1 ? b.start + b.length : b.start), y: part.y - top });
     }
     if (points.length < 2) return 0;
-    if (!i.message) points.sort((p, q) => p.y - q.y);
     let n = 0;
     for (let k = 1; k < points.length; k++) {
       const [p, q] = [points[k - 1]!, points[k]!];

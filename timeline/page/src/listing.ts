@@ -35,6 +35,9 @@ export interface Listing {
 
 const atOnce = 32; // lanes
 
+// mostRows are rows that are looked at without being asked to: each one's bars lie in blocks of their own.
+export const mostRows = 2048;
+
 export class Lister {
   private readonly words: Words;
   private readonly rankOf = new Map<number, number>(); // by row
@@ -55,24 +58,28 @@ export class Lister {
     return this.rankOf.get(row) ?? -1;
   }
 
-  // count is about how many operations begin in a range, without looking at them.
-  count(from: number, to: number): number {
+  // count is about how many operations begin in a range, and on how many rows, without looking at them: of ranks that can meet a filter.
+  count(from: number, to: number, filter?: Filter): { operations: number; rows: number } {
     const { leaf } = this.store.head;
-    return this.lanes().reduce((n, lane) => {
+    const out = { operations: 0, rows: 0 };
+    for (const lane of this.lanes(filter)) {
       const level = lane.levels[0]!;
-      return n + Math.min(lane.count, leaf * (lowerBound(level.start, to) - Math.max(0, lowerBound(level.end, from))));
-    }, 0);
+      const n = Math.min(lane.count, leaf * (lowerBound(level.start, to) - Math.max(0, lowerBound(level.end, from))));
+      out.operations += Math.max(0, n);
+      if (n > 0) out.rows++;
+    }
+    return out;
   }
 
-  // lanes are those with operations.
-  lanes(): Lane[] {
-    return this.store.lanes.filter((l) => this.store.head.rows[l.row]!.operations.count > 0);
+  // lanes are those with operations, of ranks that can meet a filter.
+  lanes(filter?: Filter): Lane[] {
+    return this.store.lanes.filter((l) => this.store.head.rows[l.row]!.operations.count > 0 && (!filter || filter.onRank(this.rank(l.row))));
   }
 
   // list lists what meets a filter, at most so many, rank by rank. going is asked from time to time whether the list is still wanted.
   async list(from: number, to: number, filter: Filter, most: number, going: (share: number) => boolean = () => true): Promise<Listing | undefined> {
     const out: Listing = { from, to, all: [], looked: 0, left: false };
-    const lanes = this.lanes();
+    const lanes = this.lanes(filter);
     let shown = performance.now();
     for (const [n, lane] of lanes.entries()) {
       if (n % atOnce === 0) await this.store.ahead(lanes.slice(n, n + atOnce), from, to, { operations: true, notes: true }); // for whom was waited is in these

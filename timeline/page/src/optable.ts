@@ -6,7 +6,7 @@ import { byId, el, tell } from "./dom";
 import { parseFilter } from "./filter";
 import * as f from "./format";
 import type { Host } from "./host";
-import { Lister, type Listing, type Operation } from "./listing";
+import { Lister, mostRows, type Listing, type Operation } from "./listing";
 import type { Scope } from "./scope";
 
 const page = 200; // rows that are shown at first, and more each time
@@ -66,10 +66,10 @@ export class OperationTable {
     return this.query.value;
   }
 
-  // filter lists what meets it.
-  filter(text: string): Promise<Listing | undefined> {
+  // filter lists what meets it; all: however much there is to look at.
+  filter(text: string, all = false): Promise<Listing | undefined> {
     this.query.value = text;
-    return this.update();
+    return this.update(all);
   }
 
   // csv is the table as it is sorted, all of it.
@@ -117,11 +117,11 @@ export class OperationTable {
     const choice = this.scope.choice();
     this.choice.replaceWith(choice);
     this.choice = choice;
-    const about = this.lister.count(from, to);
-    if (about > tooMany && !all) {
+    const about = this.lister.count(from, to, filter);
+    if (!all && (about.operations > tooMany || about.rows > mostRows)) {
       this.listing = undefined;
       this.sorted = [];
-      this.say(`About ${f.count(about)} operations begin in ${when}: zoom in, or `);
+      this.say(`About ${f.plural(about.operations, "operation", "operations")} on ${f.plural(about.rows, "row", "rows")} begin in ${when}: zoom in, choose ranks (rank:0-7), or `);
       this.said.append(el("button", { type: "button", class: "sentence", onclick: () => void this.update(true) }, "look at all of them"));
       this.body.replaceChildren();
       return undefined;

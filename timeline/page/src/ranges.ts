@@ -2,15 +2,14 @@
 // A range of time that is chosen, and its statistics.
 
 import { firstAfter, lowerBound } from "./bounds";
+import { mostRows } from "./listing";
 import * as f from "./format";
 import type { Panel } from "./panel";
 import { addBars, type Range, type RangeSums } from "./rangesums";
 import type { State } from "./state";
 import type { Lane } from "./store";
 
-// Bars, and rows that have them, of which there are statistics without being asked for: each row's lie in blocks of their own.
-const mostShown = 500_000;
-const mostRows = 2048;
+const mostShown = 500_000; // bars of which there are statistics without being asked for
 const atOnce = 32; // lanes that are read ahead where there are many
 const manyLanes = 256;
 
@@ -40,30 +39,32 @@ export class Ranges {
   update(): void {
     const { range, view, store, focus } = this.state;
     if (range && this.last === keyOf(range, focus)) return;
-    void (range ? this.of(range) : this.shown({ from: Math.max(0, view.from), to: Math.min(view.to, store.head.duration) }));
+    void this.orAsk(range ?? { from: Math.max(0, view.from), to: Math.min(view.to, store.head.duration) });
   }
 
   onNone: () => void = () => {};
 
-  // sum works out the statistics of the range: of the row that is chosen and what it holds, or of all.
+  // sum works out the statistics of the range: of the row that is chosen and what it holds, or of all. undefined: it asks first.
   async sum(): Promise<RangeSums | undefined> {
     const { range } = this.state;
     if (!range) return undefined;
     this.panel.show("range");
-    return this.of(range);
+    return this.orAsk(range);
   }
 
-  // shown works out the statistics of what is shown, of the row that is chosen or of all, where that is not too much.
-  private async shown(range: Range): Promise<void> {
+  // orAsk works out the statistics of a range, of the row that is chosen or of all, where that is not too much.
+  private async orAsk(range: Range): Promise<RangeSums | undefined> {
     const { leaf } = this.state.store.head;
     const entries = this.lanes().map((l) => Math.max(0, lowerBound(l.levels[0]!.start, range.to) - firstAfter(l.levels[0]!.end, range.from)));
     const bars = leaf * entries.reduce((n, e) => n + e, 0);
     const rows = entries.filter((e) => e > 0).length;
-    if (bars > mostShown || rows > mostRows) {
+    if (rows > mostRows || (bars > mostShown && range !== this.state.range)) {
       this.asked++;
       this.last = "";
-      this.panel.range.none(`About ${f.plural(bars, "region", "regions")} on ${f.plural(rows, "row", "rows")} are shown: zoom in, choose a row, or`, () => void this.of(range));
-    } else await this.of(range);
+      this.panel.range.none(`About ${f.plural(bars, "region", "regions")} on ${f.plural(rows, "row", "rows")} are ${range === this.state.range ? "in the range" : "shown"}: ${range === this.state.range ? "" : "zoom in, "}choose a row, or`, () => void this.of(range));
+      return undefined;
+    }
+    return this.of(range);
   }
 
   // inside tells whether a row is the one that is chosen, or in it.

@@ -4,7 +4,7 @@
 import { byId, el } from "./dom";
 import * as f from "./format";
 import { Heat, measures, type Cells, type Measure } from "./heat";
-import { Lister } from "./listing";
+import { Lister, mostRows } from "./listing";
 import { byCommunicator, byLikeness } from "./rankorders";
 import { orders, RankRows, type Order } from "./rankrows";
 import type { State } from "./state";
@@ -236,7 +236,7 @@ export class RankMap {
     this.legend.replaceChildren("0", gradient, this.top > 0 ? scale.write(this.top) : "–");
     const { per, whole, count } = this.rows;
     const several = per > 1 ? `${per} ranks a line, the ${this.measure === "bandwidth" ? "least" : "most"} of them; click for fewer` : "";
-    const missing = this.measure === "late" && this.late && !this.late.lines && !this.pending ? "Too many operations to tell: zoom in" : this.pending ? "Looking…" : "";
+    const missing = this.measure === "late" && this.late && !this.late.lines && !this.pending ? (this.rows.order.length > mostRows ? "Too many ranks to tell: the tab Waits has for whom others waited" : "Too many operations to tell: zoom in") : this.pending ? "Looking…" : "";
     this.note.textContent = [whole ? "" : `${f.count(count)} of ${f.plural(this.rows.order.length, "rank", "ranks")}`, missing || several].filter((s) => s).join(" · ");
     this.everybody.hidden = whole;
     byId("base").setAttribute("aria-label", this.on ? `All ranks over time: ${scale.name}. ${scale.asks} The tab Waits has the sums by rank.` : rowsLabel);

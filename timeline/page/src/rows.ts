@@ -97,9 +97,9 @@ export class Rows {
     this.layout();
   }
 
+  // show chooses which rows are shown from the next layout on.
   show(filter: ((row: number) => boolean) | undefined): void {
     this.filter = filter;
-    this.layout();
   }
 
   // fit makes rows higher where all of them have room for it.
@@ -119,7 +119,13 @@ export class Rows {
     this.items = [];
     this.place.clear();
     let y = 0;
-    const wanted = (i: number): boolean => !this.hidden.has(i) && (this.metrics || !this.isMetric(i)) && (!this.filter || this.filter(i) || this.children[i]!.some(wanted));
+    const known = new Map<number, boolean>();
+    const wanted = (i: number): boolean => {
+      let is = known.get(i);
+      if (is === undefined) known.set(i, (is = wants(i)));
+      return is;
+    };
+    const wants = (i: number): boolean => !this.hidden.has(i) && (this.metrics || !this.isMetric(i)) && (!this.filter || this.filter(i) || this.children[i]!.some(wanted));
     const add = (i: number, level: number) => {
       if (!wanted(i) || this.place.has(i)) return;
       const r = this.head.rows[i]!;

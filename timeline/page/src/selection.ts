@@ -33,7 +33,7 @@ export class Selection {
       state.selected = family;
       if (go !== "stay") this.show(b.lane.row, b.start, b.length, go);
       // What the lines lead to is wanted at once.
-      await Promise.all([...family.parents, ...family.children.slice(0, 400), ...family.instances.flatMap((i) => i.parts.map((p) => p.bar)).slice(0, 2000)].map((n) => store.bar(n)));
+      await Promise.all([...family.parents, ...family.children.slice(0, 400), ...family.instances.flatMap((i) => i.parts.map((p) => p.bar)).slice(0, 256)].map((n) => store.bar(n)));
       if (ask !== this.asked) return;
       state.onChange();
       panel.reveal();
@@ -124,7 +124,9 @@ export class Selection {
         const chunk = Math.floor((n * head.leaf) / head.chunk);
         const bars = await store.bars(lane, chunk);
         const i = bars.start.indexOf(time);
-        if (i >= 0) return await this.select(lane.first + chunk * head.chunk + i, "stay");
+        if (i < 0) continue;
+        this.state.reveal(lane.row); // of many ranks it hardly is in the picture
+        return await this.select(lane.first + chunk * head.chunk + i, "stay");
       }
     } catch (e) {
       this.state.fail(e);

@@ -83,7 +83,7 @@ export class Asker {
 async function served(): Promise<Source> {
   const head = parse(await inflate(await get("head")));
   const asker = new Asker(get);
-  return { head, atOnce: mostAtOnce, block: async (n) => inflate(await asker.block(n)) };
+  return { head, atOnce: mostAtOnce, block: (n) => asker.block(n) }; // it unpacks them: of many ranks they are many small ones
 }
 
 export function open(): Promise<Source> {

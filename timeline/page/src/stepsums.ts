@@ -4,7 +4,7 @@
 import { goesBackIn, type Backs } from "./backs";
 import { firstAfter } from "./bounds";
 import type { Phase } from "./head";
-import type { Lister } from "./listing";
+import { mostRows, type Lister } from "./listing";
 import { pathIn, type PathSums } from "./path";
 import { waitingIn, type Waiting } from "./rangeflows";
 import { addBars, type RangeSums } from "./rangesums";
@@ -17,8 +17,6 @@ export interface StepSums {
   path: PathSums | undefined; // undefined: there is none
   regions: RangeSums["regions"] | undefined; // of operations; undefined: they are on too many rows, and nobody asked for them
 }
-
-const mostRows = 2048;
 
 // stepSums adds up a phase; all: also where operations are on too many rows to be looked at without being asked to.
 export async function stepSums(store: Store, lister: Lister, phase: Phase, all: boolean, going: (share: number) => boolean): Promise<StepSums | undefined> {

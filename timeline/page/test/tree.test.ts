@@ -44,6 +44,7 @@ test("metrics can be left out, and rows that are not looked for", async () => {
   state.rows.layout();
   assert(!names(state).some((n) => n.includes("NCCL b")));
   state.rows.show((row) => row === 5);
+  state.rows.layout();
   assert.deepEqual(names(state), ["node a", "  Rank 1", "    world rank 1"]);
 });
 

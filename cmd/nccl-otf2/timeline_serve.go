@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"net"
+	"os"
+	"os/signal"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/printable"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/timeline"
+)
+
+// serveTimeline serves the page of an archive, of which damage is known, at once; it reads the archive meanwhile.
+func serveTimeline(cmd *cobra.Command, a *otf2.Archive, damage error, q *timelineRequest) error {
+	s, err := timeline.NewServer(titleOf(a.Path()))
+	if err != nil {
+		return err
+	}
+	l, err := s.Listen(q.port)
+	if err != nil {
+		return err
+	}
+	// Before the address is told: who has it may end the server at once.
+	end := make(chan os.Signal, 1)
+	signal.Notify(end, os.Interrupt, unix.SIGTERM)
+	defer signal.Stop(end)
+	out := cmd.OutOrStdout()
+	printable.Fprintf(out, "%s\n  Only this machine can reach it, and only with this address. Ctrl-C ends it.\n", paint(out, bold, s.URL()))
+	read := make(chan filled, 1)
+	go func() { read <- fillServer(s, a, damage, q) }()
+	var failed error
+	ended := make(chan bool) // reading has
+	go func() {
+		defer func() { _ = l.Close() }()
+		defer close(ended)
+		select {
+		case <-end:
+			return // a goroutine that still reads ends with the tool
+		case f := <-read:
+			if failed = f.err; failed == nil {
+				printable.Fprintf(out, "  %s\n", f.what)
+				<-end
+			}
+		}
+	}()
+	err = s.Serve(l)
+	<-ended
+	switch {
+	case failed != nil:
+		return failed
+	case errors.Is(err, net.ErrClosed):
+		return nil
+	}
+	return err
+}
+
+// filled is what is in a page that is served, or why there is none.
+type filled struct {
+	what string
+	err  error
+}
+
+// fillServer reads an archive and lets its page be served.
+func fillServer(s *timeline.Server, a *otf2.Archive, damage error, q *timelineRequest) filled {
+	p := newProgress()
+	defer p.done()
+	tell := func(what string, done, total uint64) {
+		s.Say(what, done, total)
+		if total > 0 {
+			p.say("%s: %d of %d", what, done, total)
+		} else {
+			p.say("%s", what)
+		}
+	}
+	d, err := readTimeline(a, q.spec, tell)
+	if err != nil {
+		s.Fail(err)
+		return filled{err: err}
+	}
+	d.Damage(damage)
+	what := d.String()
+	err = s.Fill(d, timeline.Options{Title: titleOf(a.Path()), Tool: creator(), Progress: func(done, total int) {
+		tell("Writing", uint64(done), uint64(total))
+	}})
+	_ = d.Close()        // the server has all it needs
+	debug.FreeOSMemory() // it may run for days
+	return filled{what, err}
+}

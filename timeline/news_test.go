@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package timeline
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
+)
+
+// ask asks a server for what is behind the token.
+func ask(s *Server, path string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest("GET", "/", nil)
+	r.URL.Path, r.Host = "/"+s.token+path, s.hosts[0]
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	return w
+}
+
+// newest is what a page that waits is told, which knows of the news before version.
+func newest(t *testing.T, s *Server, version string) (news progress) {
+	t.Helper()
+	if err := json.Unmarshal(ask(s, "/progress/"+version).Body.Bytes(), &news); err != nil {
+		t.Fatal(err)
+	}
+	return news
+}
+
+// Before the timeline is there, its page says how far reading is; who asks for data waits for them.
+func TestServerTellsHowFarItIs(t *testing.T) {
+	s := unfilled(t)
+	if w := ask(s, "/"); w.Code != 202 || !strings.Contains(w.Body.String(), "progress") || !strings.Contains(w.Body.String(), "connect-src 'self'") {
+		t.Errorf("%d: %s", w.Code, w.Body)
+	}
+	s.Say("Reading events", 3210, 40_000)
+	if got := newest(t, s, "-1"); got.Title != "job" || got.What != "Reading events" || got.Done != 3210 || got.Total != 40_000 || got.Ready || got.Failed != "" {
+		t.Errorf("it tells %+v", got)
+	}
+	waits := make(chan progress)
+	go func() { waits <- newest(t, s, "1") }()
+	data := make(chan int)
+	go func() { data <- ask(s, "/head").Code }()
+	if err := s.Fill(readJob(t), Options{Title: "job"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-waits; !got.Ready || got.Failed != "" {
+		t.Errorf("it tells %+v", got)
+	}
+	if code := <-data; code != 200 {
+		t.Errorf("the head: %d", code)
+	}
+	if w := ask(s, "/"); w.Code != 200 || !strings.Contains(w.Body.String(), `id="program"`) {
+		t.Errorf("%d: no timeline", w.Code)
+	}
+}
+
+// Why there is no timeline is told to pages that wait, and there are no data.
+func TestServerTellsWhyThereIsNothing(t *testing.T) {
+	s := unfilled(t)
+	waits := make(chan progress)
+	go func() { waits <- newest(t, s, "0") }()
+	s.Fail(errors.New("no room"))
+	if got := <-waits; got.Failed != "no room" || got.Ready {
+		t.Errorf("it tells %+v", got)
+	}
+	for path, want := range map[string]int{"/": 202, "/head": 503, "/blocks/0": 503, "/progress/x": 404} {
+		if w := ask(s, path); w.Code != want {
+			t.Errorf("%s: %d, want %d", path, w.Code, want)
+		}
+	}
+}
+
+// Reading tells what it does, and how far it is of all events.
+func TestReadingTellsHowFarItIs(t *testing.T) {
+	const ranks = 64
+	dir := t.TempDir()
+	jobtest.WriteTraining(t, dir, ranks, 3)
+	a := jobtest.Open(t, jobtest.Unify(t, dir))
+	total := uint64(0)
+	for i := range a.Defs.Locations {
+		total += a.Defs.Locations[i].Events
+	}
+	var mu sync.Mutex
+	most := make(map[string]uint64)
+	d, err := ReadTelling(a, nil, func(what string, done, of uint64) {
+		mu.Lock()
+		defer mu.Unlock()
+		if done > of || of != 0 && of != total {
+			t.Errorf("%s: %d of %d, there are %d", what, done, of, total)
+		}
+		most[what] = max(most[what], done)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Close()
+	if got := most["Reading events"]; got < total/2 || len(most) != 3 {
+		t.Errorf("of %d events it tells: %v", total, most)
+	}
+}

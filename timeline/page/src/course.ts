@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the parts of a collective are among the rows that are shown. It can have ten thousand, each with its bar in a block of its own: only what is
+// in the picture is worth unpacking.
+
+import type { Instance } from "./blocks";
+import { lowerBound } from "./bounds";
+import type { Rows } from "./rows";
+import type { Lane, Store } from "./store";
+
+interface Course {
+  bars: number[]; // from top to bottom
+  heights: Float64Array; // of these, from the top of all rows
+}
+
+export class Courses {
+  private items: unknown; // for which the courses hold
+  private known = new WeakMap<Instance, Course | false>();
+
+  constructor(
+    private readonly store: Store,
+    private readonly rows: Rows,
+  ) {}
+
+  // height is where a lane is, from the top of all rows: the middle of its bars, or of the closed group that it is in.
+  height(lane: Lane): number | undefined {
+    const item = this.rows.of(lane.row);
+    if (!item) return undefined;
+    const at = item.lanes.find((l) => l.lane === lane);
+    return item.y + (at ? at.y + at.height / 2 : item.height / 2);
+  }
+
+  // between are the parts of a collective between two heights, and the next one above and below; undefined: one of all is on a row that is not shown.
+  between(i: Instance, top: number, bottom: number): { bar: number; y: number }[] | undefined {
+    const course = this.of(i);
+    if (!course) return undefined;
+    const { bars, heights } = course;
+    const first = Math.max(0, lowerBound(heights, top) - 1);
+    return bars.slice(first, lowerBound(heights, bottom) + 1).map((bar, k) => ({ bar, y: heights[first + k]! }));
+  }
+
+  private of(i: Instance): Course | false {
+    if (this.items !== this.rows.items) {
+      this.items = this.rows.items;
+      this.known = new WeakMap();
+    }
+    let course = this.known.get(i);
+    if (course === undefined) this.known.set(i, (course = this.make(i)));
+    return course;
+  }
+
+  private make(i: Instance): Course | false {
+    const all: [number, number][] = [];
+    for (const { bar } of i.parts) {
+      const y = this.height(this.store.laneOf(bar));
+      if (y === undefined) return false;
+      all.push([bar, y]);
+    }
+    all.sort((p, q) => p[1] - q[1]);
+    return { bars: all.map((p) => p[0]), heights: Float64Array.from(all, (p) => p[1]) };
+  }
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is served until the timeline has been read: how far that is.
+
+import { byId } from "./dom";
+import { count } from "./format";
+
+// News is what the tool tells; ../../news.go has the same.
+interface News {
+  version: number;
+  title: string;
+  what: string;
+  done: number;
+  total: number;
+  ready: boolean;
+  failed: string;
+}
+
+function fail(text: string): void {
+  const said = byId("said");
+  said.textContent = text;
+  said.className = "alarm";
+  byId("share").hidden = true;
+  byId("then").hidden = true;
+}
+
+async function follow(): Promise<void> {
+  for (let version = -1; ; ) {
+    const answer = await fetch("progress/" + version);
+    if (!answer.ok) throw new Error(answer.statusText);
+    const news = (await answer.json()) as News;
+    version = news.version;
+    document.title = `${news.title} – timeline`;
+    byId("title").textContent = news.title;
+    if (news.failed) return fail(`This timeline cannot be shown: ${news.failed}`);
+    if (news.ready) return location.reload();
+    if (!news.what) continue;
+    const known = news.total > 0;
+    byId("said").textContent = news.what + (known ? `: ${count(news.done)} of ${count(news.total)}` : "…");
+    const share = byId<HTMLProgressElement>("share");
+    if (known) share.value = news.done / news.total;
+    else share.removeAttribute("value");
+  }
+}
+
+follow().catch(() => fail("The tool does not answer any more: its terminal says why."));
