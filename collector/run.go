@@ -171,6 +171,7 @@ type live struct {
 
 	chosen   selection
 	listener listener
+	ahead    ahead
 	profiles profiles
 	gpus     *gpuWatch // nil: they are not looked at
 
@@ -272,6 +273,7 @@ func (c *live) startRecording() (err error) {
 
 // run drains the memory until the process has ended.
 func (c *live) run(ctx context.Context) error {
+	defer c.endAhead()
 	sleep, hot := shortSleep, c.memory.Capacity()/hotPart
 	for !c.stop(ctx) {
 		// The number before the clock, so that the round's time is later than the request.
@@ -282,6 +284,7 @@ func (c *live) run(ctx context.Context) error {
 			return errors.Join(err, c.finish(false))
 		}
 		c.heed()
+		c.lookAhead(time.Now())
 		if request != c.answered {
 			if err := c.answer(request); err != nil {
 				return errors.Join(err, c.finish(false))
@@ -497,6 +500,7 @@ func (c *live) flush() {
 
 // end takes everything that is left and finishes the shard.
 func (c *live) end() error {
+	c.endAhead()
 	round, err := c.memory.Refresh()
 	if err != nil {
 		return errors.Join(err, c.finish(false))
