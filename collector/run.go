@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nccl-otf2/nccl-otf2/config"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/gpu"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
@@ -116,10 +117,9 @@ func Run(ctx context.Context, o Options) (out Outcome, err error) {
 	if o.Processors == nil {
 		o.Processors = func(int) {}
 	}
-	o.Processors(1)
-	defer o.Processors(mostProcessors)
 	debug.SetGCPercent(100)
 
+	go experiment.PrepareDescriptions() // on another processor, if there is one, while the shard is made
 	inode := inodeOf(o.FD)
 	memory, err := shm.Map(o.FD)
 	if err != nil {
@@ -132,6 +132,10 @@ func Run(ctx context.Context, o Options) (out Outcome, err error) {
 		memory.SetState(shm.CollectorRefused)
 		return out, err
 	}
+	// What the job does not wait for.
+	o.Processors(1)
+	defer o.Processors(mostProcessors)
+	c.lookForRoom()
 	nudged := make(chan struct{})
 	go func() { // a sleep does not outlast the process
 		defer close(nudged)
@@ -229,10 +233,6 @@ func (c *live) begin(lookup config.Lookup) (err error) {
 		return fmt.Errorf("nothing can be recorded in %s: %w: set NCCL_OTF2_DIR to where this process can write", c.experiment, err)
 	}
 	c.recording.notePlace(lookup)
-	c.scarcity.pressure, c.scarcity.room = cpuPressure, newRoom("/")
-	if comm, ok := c.memory.Comm(0); ok && comm.NNodes > 0 {
-		c.scarcity.expect((comm.NRanks + comm.NNodes - 1) / comm.NNodes)
-	}
 	if c.script == nil && c.profile == nil && c.cap == 0 {
 		c.backlog.when = c.settings.Backlog
 	}
@@ -256,6 +256,14 @@ func (c *live) begin(lookup config.Lookup) (err error) {
 	c.memory.SetState(shm.CollectorReady)
 	c.say("records process %d in %s, events %s", h.PID, c.store.Path(), config.EventList(c.chosen.record&allTypes))
 	return nil
+}
+
+// lookForRoom begins to look how scarce processors are.
+func (c *live) lookForRoom() {
+	c.scarcity.pressure, c.scarcity.room = cpuPressure, newRoom("/")
+	if comm, ok := c.memory.Comm(0); ok && comm.NNodes > 0 {
+		c.scarcity.expect((comm.NRanks + comm.NNodes - 1) / comm.NNodes)
+	}
 }
 
 // startRecording makes the shard. One error of the disk does not keep a job from being recorded.

@@ -289,6 +289,9 @@ func (s *Store) rewrite(p *Process) error {
 	return s.replace(ProcessFile, text, atomicfile.Durable)
 }
 
+// PrepareDescriptions does what only the first description takes: finding out how its parts are written.
+func PrepareDescriptions() { _, _ = new(Process).text() }
+
 // text is the description as a file has it.
 func (p *Process) text() ([]byte, error) {
 	text, err := json.Marshal(p)
