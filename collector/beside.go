@@ -10,21 +10,24 @@ import (
 	"os/signal"
 	"runtime"
 	"strconv"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
 
 // Beside is the whole life of the program beside a process of the job, whose shared memory is descriptor fd: it records the
 // process, has profiles of the running job made when they are due, and, as the job's last collector, what the job's mode asks
-// for. Both are work of the program tool, which reads what all collectors have written.
-func Beside(ctx context.Context, fd int, tool string) error {
+// for. Both are work of a program, which reads what all collectors have written: tool gives its path once, which may be later than the job's
+// process waits for this one.
+func Beside(ctx context.Context, fd int, tool <-chan string) error {
 	// Launchers send SIGTERM to what is left when their processes have ended: the collector heeds it, the archive is made all the same.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGTERM)
+	path := sync.OnceValue(func() string { return <-tool })
 	due, made := make(chan string), make(chan error, 1)
 	go func() {
 		var failed error
 		for dir := range due {
-			if err := finish(tool, &Outcome{Experiment: dir}); err != nil {
+			if err := finish(path(), &Outcome{Experiment: dir}); err != nil {
 				failed = fmt.Errorf("profile of %s: %w", dir, err)
 			}
 		}
@@ -39,7 +42,7 @@ func Beside(ctx context.Context, fd int, tool string) error {
 	if err != nil || !out.Unify {
 		return err
 	}
-	if err := finish(tool, &out); err != nil {
+	if err := finish(path(), &out); err != nil {
 		return fmt.Errorf("unify %s: %w", out.Experiment, err)
 	}
 	return nil

@@ -77,6 +77,9 @@ func (c *live) heed() {
 	}
 	if o.Ask != c.listener.ask {
 		c.backlog.asked = time.Now()
+		if o.Watch {
+			c.ahead.asked = time.Now()
+		}
 	}
 	c.listener.ask = o.Ask
 	if err := c.publish(); err != nil {

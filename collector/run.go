@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nccl-otf2/nccl-otf2/config"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/gpu"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
@@ -116,10 +117,9 @@ func Run(ctx context.Context, o Options) (out Outcome, err error) {
 	if o.Processors == nil {
 		o.Processors = func(int) {}
 	}
-	o.Processors(1)
-	defer o.Processors(mostProcessors)
 	debug.SetGCPercent(100)
 
+	go experiment.PrepareDescriptions() // on another processor, if there is one, while the shard is made
 	inode := inodeOf(o.FD)
 	memory, err := shm.Map(o.FD)
 	if err != nil {
@@ -132,6 +132,10 @@ func Run(ctx context.Context, o Options) (out Outcome, err error) {
 		memory.SetState(shm.CollectorRefused)
 		return out, err
 	}
+	// What the job does not wait for.
+	o.Processors(1)
+	defer o.Processors(mostProcessors)
+	c.lookForRoom()
 	nudged := make(chan struct{})
 	go func() { // a sleep does not outlast the process
 		defer close(nudged)
@@ -171,6 +175,7 @@ type live struct {
 
 	chosen   selection
 	listener listener
+	ahead    ahead
 	profiles profiles
 	gpus     *gpuWatch // nil: they are not looked at
 
@@ -228,10 +233,6 @@ func (c *live) begin(lookup config.Lookup) (err error) {
 		return fmt.Errorf("nothing can be recorded in %s: %w: set NCCL_OTF2_DIR to where this process can write", c.experiment, err)
 	}
 	c.recording.notePlace(lookup)
-	c.scarcity.pressure, c.scarcity.room = cpuPressure, newRoom("/")
-	if comm, ok := c.memory.Comm(0); ok && comm.NNodes > 0 {
-		c.scarcity.expect((comm.NRanks + comm.NNodes - 1) / comm.NNodes)
-	}
 	if c.script == nil && c.profile == nil && c.cap == 0 {
 		c.backlog.when = c.settings.Backlog
 	}
@@ -257,6 +258,14 @@ func (c *live) begin(lookup config.Lookup) (err error) {
 	return nil
 }
 
+// lookForRoom begins to look how scarce processors are.
+func (c *live) lookForRoom() {
+	c.scarcity.pressure, c.scarcity.room = cpuPressure, newRoom("/")
+	if comm, ok := c.memory.Comm(0); ok && comm.NNodes > 0 {
+		c.scarcity.expect((comm.NRanks + comm.NNodes - 1) / comm.NNodes)
+	}
+}
+
 // startRecording makes the shard. One error of the disk does not keep a job from being recorded.
 func (c *live) startRecording() (err error) {
 	for failures := range uint64(4) {
@@ -272,6 +281,7 @@ func (c *live) startRecording() (err error) {
 
 // run drains the memory until the process has ended.
 func (c *live) run(ctx context.Context) error {
+	defer c.endAhead()
 	sleep, hot := shortSleep, c.memory.Capacity()/hotPart
 	for !c.stop(ctx) {
 		// The number before the clock, so that the round's time is later than the request.
@@ -282,6 +292,7 @@ func (c *live) run(ctx context.Context) error {
 			return errors.Join(err, c.finish(false))
 		}
 		c.heed()
+		c.lookAhead(time.Now())
 		if request != c.answered {
 			if err := c.answer(request); err != nil {
 				return errors.Join(err, c.finish(false))
@@ -497,6 +508,7 @@ func (c *live) flush() {
 
 // end takes everything that is left and finishes the shard.
 func (c *live) end() error {
+	c.endAhead()
 	round, err := c.memory.Refresh()
 	if err != nil {
 		return errors.Join(err, c.finish(false))

@@ -285,6 +285,21 @@ func startOutcome(t *testing.T, job *shmtest.Job, o Options) (wait func() (Outco
 	return wait
 }
 
+// The job waits for a collector that is ready, not for what that does then.
+func TestReadyBeforeAllElse(t *testing.T) {
+	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64})
+	states := make(chan uint32, 16)
+	wait := startRun(t, job, Options{
+		Lookup:     environment("NCCL_OTF2_DIR="+t.TempDir(), "NCCL_OTF2_EVENTS=light"),
+		Processors: func(int) { states <- uint32(job.State()) },
+	})
+	process.end()
+	testkit.Must(t, wait())
+	if n := len(states); n == 0 || <-states != uint32(shm.CollectorReady) {
+		t.Errorf("the number of processors was set %d times, first when it was not ready", n)
+	}
+}
+
 func TestRunFollowsAProcessToItsEnd(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "experiment")
 	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 128, Reserve: 8})

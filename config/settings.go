@@ -3,16 +3,10 @@
 package config
 
 import (
-	"bytes"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/spf13/viper"
-
-	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 )
 
 // Lookup gives the value of an environment variable, and whether it is set: os.LookupEnv, or a
@@ -79,29 +73,24 @@ const (
 // Load reads the settings. Errors are one line each and name the variable, or the file and the key.
 func Load(lookup Lookup) (*Settings, error) {
 	s := &Settings{texts: make(map[string]string), source: make(map[string]source)}
-	v := viper.New()
-	for _, row := range Table {
-		v.SetDefault(row.Key, row.Default)
-	}
 	path := lookup.value(Prefix + "CONFIG")
+	var file map[string]any
 	if path != "" {
-		if err := readFile(v, path); err != nil {
+		var err error
+		if file, err = readFile(path); err != nil {
 			return nil, err
 		}
 	}
 	for i := range Table {
 		row := &Table[i]
-		if v.InConfig(row.Key) {
+		var err error
+		value := row.Default
+		if set := lookup.value(row.Env()); set != "" {
+			value, s.source[row.Key] = set, fromEnvironment
+		} else if inFile, ok := file[row.Key]; ok {
+			value, err = plain(inFile)
 			s.source[row.Key] = fromFile
 		}
-		if value := lookup.value(row.Env()); value != "" {
-			v.Set(row.Key, value)
-			s.source[row.Key] = fromEnvironment
-		}
-	}
-	for i := range Table {
-		row := &Table[i]
-		value, err := plain(v.Get(row.Key))
 		if row.Kind != Path {
 			value = trim(value)
 		}
@@ -151,66 +140,6 @@ func (s *Settings) place(row *Setting, path string) string {
 		return fmt.Sprintf("%s: %s", path, strings.ToLower(row.Key))
 	}
 	return row.Env()
-}
-
-// maxFile bounds a settings file (bytes): parsers take many times its size in memory.
-const maxFile = 1 << 20
-
-// readFile reads the settings file into v and refuses keys that are no settings.
-func readFile(v *viper.Viper, path string) error {
-	switch ext := strings.ToLower(filepath.Ext(path)); ext {
-	case ".yaml", ".yml", ".toml", ".json":
-	default:
-		return fmt.Errorf("%sCONFIG=%s: the name must end in .yaml, .toml or .json", Prefix, path)
-	}
-	text, err := regular.Read(path, maxFile)
-	if err != nil {
-		return fmt.Errorf("%sCONFIG: %w", Prefix, err)
-	}
-	// What is in the file alone, too: v knows the defaults' keys.
-	file := viper.New()
-	for _, to := range []*viper.Viper{v, file} {
-		to.SetConfigFile(path)
-		if err := to.ReadConfig(bytes.NewReader(text)); err != nil {
-			return fmt.Errorf("%s: %s", path, oneLine(err.Error()))
-		}
-	}
-	keys := file.AllKeys()
-	slices.Sort(keys)
-	for _, key := range keys {
-		switch row := lookupSetting(key); {
-		case row == nil:
-			return fmt.Errorf("%s: unknown setting %q%s", path, key, suggestion(key))
-		case row.Key == "CONFIG":
-			return fmt.Errorf("%s: %q cannot be set in a file", path, key)
-		}
-	}
-	return nil
-}
-
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
-
-// plain is a value of a settings file as the text that a variable would have. Lists are joined by
-// commas.
-func plain(value any) (string, error) {
-	switch v := value.(type) {
-	case nil:
-		return "", nil
-	case string:
-		return v, nil
-	case bool, int, int64, uint64, float64:
-		return fmt.Sprint(v), nil
-	case []any:
-		parts := make([]string, len(v))
-		for i := range v {
-			var err error
-			if parts[i], err = plain(v[i]); err != nil {
-				return "", err
-			}
-		}
-		return strings.Join(parts, ","), nil
-	}
-	return "", fmt.Errorf("a %T cannot be the value of a setting", value)
 }
 
 // suggestion names the setting that an unknown key resembles, else all of them.

@@ -346,3 +346,18 @@ func TestPeriods(t *testing.T) {
 		t.Errorf("from a file: %+v, %v", s, err)
 	}
 }
+
+// Numbers of a JSON file are as they are written, and a setting is there once.
+func TestValuesOfFiles(t *testing.T) {
+	s, err := Load(env("NCCL_OTF2_CONFIG=" + file(t, "a.json", `{"Memory": 1073741824, "nvml": null}`)))
+	if err != nil || s.Memory != 1<<30 || s.NVML != 0 {
+		t.Errorf("%+v, %v", s, err)
+	}
+	for name, text := range map[string]string{
+		"twice.yaml": "ring: shm\nRing: memfd\n", "more.json": `{"ring": "shm"} {}`, "list.yaml": "- ring\n", "table.toml": "[ring]\n", "date.toml": "dir = 2026-01-02\n",
+	} {
+		if s, err := Load(env("NCCL_OTF2_CONFIG=" + file(t, name, text))); err == nil || !strings.Contains(err.Error(), name+": ") {
+			t.Errorf("%s: %+v, %v", name, s, err)
+		}
+	}
+}

@@ -46,6 +46,7 @@ type Store struct {
 	secured bool             // and these are on the disk
 	there   map[string]int64 // event files that are on the disk, with the sizes that they had
 	files   *eventFiles
+	ahead   *eventFiles // see Ahead; nil: none
 
 	described int // bytes of shard.json
 }
@@ -287,6 +288,9 @@ func (s *Store) rewrite(p *Process) error {
 	}
 	return s.replace(ProcessFile, text, atomicfile.Durable)
 }
+
+// PrepareDescriptions does what only the first description takes: finding out how its parts are written.
+func PrepareDescriptions() { _, _ = new(Process).text() }
 
 // text is the description as a file has it.
 func (p *Process) text() ([]byte, error) {

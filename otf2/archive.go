@@ -143,7 +143,7 @@ type Marker struct {
 // what came before it.
 func (a *Archive) Markers() (defs []MarkerDef, markers []Marker, err error) {
 	path := a.archiveFile(".marker")
-	err = readRecords(path, UndefinedLocation, a.Anchor.DefChunkSize, &markerTable, func(id uint8, d *fieldDecoder) error {
+	err = readRecords(path, UndefinedLocation, a.Anchor.DefChunkSize, markerTable(), func(id uint8, d *fieldDecoder) error {
 		switch id {
 		case markerDef:
 			m := MarkerDef{MarkerRef(d.c32()), d.str(), d.str(), MarkerSeverity(d.u8())}
@@ -188,7 +188,7 @@ type ThumbnailSample struct {
 func (a *Archive) Thumbnail(i uint32) (*Thumbnail, error) {
 	t := &Thumbnail{}
 	path := a.archiveFile("." + strconv.FormatUint(uint64(i), 10) + ".thumb")
-	err := readRecords(path, UndefinedLocation, ThumbnailChunkSize, &thumbnailTable, func(id uint8, d *fieldDecoder) error {
+	err := readRecords(path, UndefinedLocation, ThumbnailChunkSize, thumbnailTable(), func(id uint8, d *fieldDecoder) error {
 		switch id {
 		case thumbnailHeader:
 			t.Name, t.Description = d.str(), d.str()

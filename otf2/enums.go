@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/nccl-otf2/nccl-otf2/otf2/internal/schema"
 )
@@ -31,7 +32,7 @@ type enumValue struct {
 }
 
 // enumTable finds an enumeration by the type name that a Field gives.
-var enumTable = enumsOf(schema.Enums)
+var enumTable = sync.OnceValue(func() map[string]*enumInfo { return enumsOf(schema.Enums()) })
 
 func enumsOf(described []schema.Enum) map[string]*enumInfo {
 	all := make(map[string]*enumInfo, len(described))
@@ -82,7 +83,7 @@ func (e *enumInfo) text(v uint32) string {
 // EnumName returns OTF2's name of a value of the enumeration that a [Field] names as its Type, and whether
 // there is one: EnumName("CollectiveOp", 11) is "ALLREDUCE". It knows single flags, not combinations.
 func EnumName(enum string, value uint64) (string, bool) {
-	e, ok := enumTable[enum]
+	e, ok := enumTable()[enum]
 	if !ok || value > 1<<32-1 {
 		return "", false
 	}
@@ -91,7 +92,7 @@ func EnumName(enum string, value uint64) (string, bool) {
 
 // EnumFlags returns the names of all flags set in value, lowest first, and the bits without a name.
 func EnumFlags(enum string, value uint64) (names []string, rest uint64) {
-	e, ok := enumTable[enum]
+	e, ok := enumTable()[enum]
 	if !ok || !e.flags {
 		return nil, value
 	}

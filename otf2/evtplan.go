@@ -5,6 +5,7 @@ package otf2
 import (
 	"encoding/binary"
 	"fmt"
+	"sync"
 )
 
 // plan is a record of the event table prepared for decoding.
@@ -45,9 +46,9 @@ const decodeSlack = 16
 var lowBytes = [16]uint64{1: 1<<8 - 1, 1<<16 - 1, 1<<24 - 1, 1<<32 - 1, 1<<40 - 1, 1<<48 - 1, 1<<56 - 1, 1<<64 - 1}
 
 var (
-	eventPlans    = newPlans(&eventTable)
-	snapshotPlans = newPlans(&snapshotTable)
-	mostFixed     = max(fixedOf(eventPlans), fixedOf(snapshotPlans))
+	eventPlans    = sync.OnceValue(func() *[256]plan { return newPlans(eventTable()) })
+	snapshotPlans = sync.OnceValue(func() *[256]plan { return newPlans(snapshotTable()) })
+	mostFixed     = sync.OnceValue(func() int { return max(fixedOf(eventPlans()), fixedOf(snapshotPlans())) })
 )
 
 // fixedOf is the most fields that a record has before its repetition. A reader has room for them, and there may be many readers.

@@ -91,7 +91,7 @@ func (a *Archive) eventReader(loc LocationRef, window int) (*eventReader, error)
 }
 
 func newEventReader(src *fileSource, chunk uint64, window int) *eventReader {
-	return &eventReader{win: newWindow(src, chunk, window), plans: eventPlans, table: &eventTable, args: make([]uint64, mostFixed)}
+	return &eventReader{win: newWindow(src, chunk, window), plans: eventPlans(), table: eventTable(), args: make([]uint64, mostFixed())}
 }
 
 func (r *eventReader) close() { r.win.src.close() }

@@ -74,7 +74,7 @@ func FuzzEvents(f *testing.F) {
 		bounded(t, len(b), func() {
 			s, err := ScanEventFile(path, DefaultEventChunkSize)
 			expected(t, err)
-			if n := wholeRecords(t, path, &eventTable, true, DefaultEventChunkSize); s.Events != n && !misnumbered(err, s.Events, n) {
+			if n := wholeRecords(t, path, eventTable(), true, DefaultEventChunkSize); s.Events != n && !misnumbered(err, s.Events, n) {
 				t.Errorf("%d events, the file has %d", s.Events, n)
 			}
 		})
@@ -143,7 +143,7 @@ func FuzzSnapshots(f *testing.F) {
 				}
 			}
 		})
-		if want := wholeRecords(t, path, &snapshotTable, true, DefaultEventChunkSize); n != want {
+		if want := wholeRecords(t, path, snapshotTable(), true, DefaultEventChunkSize); n != want {
 			t.Errorf("%d records, the file has %d", n, want)
 		}
 	})
@@ -161,7 +161,7 @@ func FuzzGlobalDefs(f *testing.F) {
 			defs, err = ReadGlobalDefs(path, 0)
 			expected(t, err)
 		})
-		if n := wholeRecords(t, path, &globalDefTable, false, DefaultDefChunkSize); uint64(len(defs.Order)) != n {
+		if n := wholeRecords(t, path, globalDefTable(), false, DefaultDefChunkSize); uint64(len(defs.Order)) != n {
 			t.Errorf("%d definitions, the file has %d", len(defs.Order), n)
 		}
 		for i := range defs.Regions {
@@ -190,10 +190,10 @@ func FuzzMarkers(f *testing.F) {
 			expected(t, err)
 			n = uint64(len(defs) + len(markers))
 		})
-		walk := frames{table: &markerTable, chunk: DefaultDefChunkSize}
+		walk := frames{table: markerTable(), chunk: DefaultDefChunkSize}
 		want := uint64(0)
 		walk.record = func(_ bool, raw []byte, _ int) {
-			if markerTable[raw[0]].Name != "" {
+			if markerTable()[raw[0]].Name != "" {
 				want++
 			}
 		}
@@ -218,7 +218,7 @@ func FuzzThumbnails(f *testing.F) {
 			expected(t, err)
 			n = len(thumbnail.Samples)
 		})
-		walk := frames{table: &thumbnailTable, chunk: ThumbnailChunkSize}
+		walk := frames{table: thumbnailTable(), chunk: ThumbnailChunkSize}
 		want := 0
 		walk.record = func(_ bool, raw []byte, _ int) {
 			if raw[0] == 11 {

@@ -21,7 +21,7 @@ func ReadLocalDefs(path string, loc LocationRef, chunkSize uint64) ([]MappingTab
 	var maps []MappingTable
 	var clocks []ClockOffset
 	var flaw error
-	err = readRecords(path, loc, uint64(chunk), &localDefTable, func(id uint8, d *fieldDecoder) error {
+	err = readRecords(path, loc, uint64(chunk), localDefTable(), func(id uint8, d *fieldDecoder) error {
 		switch id {
 		case localMappingTable:
 			m, err := readMapping(d)
@@ -141,7 +141,7 @@ func mappingOfType(t Type) MappingType {
 var typeSpaces = func() (s [TypeLocationGroup + 1]MappingType) {
 	for t := range s {
 		s[t] = NoSpace
-		if name, _ := enumTable["Type"].lookup(uint32(t)); Type(t).IsReference() {
+		if name, _ := enumTable()["Type"].lookup(uint32(t)); Type(t).IsReference() {
 			s[t] = spaceOf(name)
 		}
 	}

@@ -6,10 +6,10 @@ import "slices"
 
 // BigEndianEvents, BigEndianSnapshots, BigEndianGlobalDefs and BigEndianLocalDefs turn a whole little-endian file into the same file as
 // a big-endian machine writes it. Sizes stay, so it is done in place.
-func BigEndianEvents(b []byte, chunk uint64)     { toBigEndian(b, chunk, &eventTable, true) }
-func BigEndianSnapshots(b []byte, chunk uint64)  { toBigEndian(b, chunk, &snapshotTable, true) }
-func BigEndianGlobalDefs(b []byte, chunk uint64) { toBigEndian(b, chunk, &globalDefTable, false) }
-func BigEndianLocalDefs(b []byte, chunk uint64)  { toBigEndian(b, chunk, &localDefTable, false) }
+func BigEndianEvents(b []byte, chunk uint64)     { toBigEndian(b, chunk, eventTable(), true) }
+func BigEndianSnapshots(b []byte, chunk uint64)  { toBigEndian(b, chunk, snapshotTable(), true) }
+func BigEndianGlobalDefs(b []byte, chunk uint64) { toBigEndian(b, chunk, globalDefTable(), false) }
+func BigEndianLocalDefs(b []byte, chunk uint64)  { toBigEndian(b, chunk, localDefTable(), false) }
 
 func toBigEndian(b []byte, chunk uint64, table *recordTable, stamped bool) {
 	for start := 0; start < len(b); start += int(chunk) {

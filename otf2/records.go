@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/nccl-otf2/nccl-otf2/otf2/internal/schema"
 )
@@ -16,37 +17,37 @@ type EventKind uint8
 
 // String returns libotf2's name of the record, "MpiCollectiveEnd", or "Unknown(93)" for a kind this package
 // does not know.
-func (k EventKind) String() string { return eventTable.name(uint8(k)) }
+func (k EventKind) String() string { return eventTable().name(uint8(k)) }
 
 // UpperName returns the name in the spelling of otf2-print, "MPI_COLLECTIVE_END", or "UNKNOWN".
-func (k EventKind) UpperName() string { return eventTable.upper(uint8(k)) }
+func (k EventKind) UpperName() string { return eventTable().upper(uint8(k)) }
 
 // Known reports whether this package knows the kind.
-func (k EventKind) Known() bool { return eventTable[k].Name != "" }
+func (k EventKind) Known() bool { return eventTable()[k].Name != "" }
 
 // Since returns the OTF2 version that introduced the kind.
-func (k EventKind) Since() Version { return eventTable[k].Since }
+func (k EventKind) Since() Version { return eventTable()[k].Since }
 
 // Fields returns the fields in the order of [Event].Args. The slice must not be modified.
-func (k EventKind) Fields() []Field { return eventTable[k].Fields }
+func (k EventKind) Fields() []Field { return eventTable()[k].Fields }
 
 // DefKind is the kind of a global definition, its record id in the global definition file.
 type DefKind uint8
 
 // String returns libotf2's name of the record, "LocationGroup".
-func (k DefKind) String() string { return globalDefTable.name(uint8(k)) }
+func (k DefKind) String() string { return globalDefTable().name(uint8(k)) }
 
 // UpperName returns the name in the spelling of otf2-print, "LOCATION_GROUP".
-func (k DefKind) UpperName() string { return globalDefTable.upper(uint8(k)) }
+func (k DefKind) UpperName() string { return globalDefTable().upper(uint8(k)) }
 
 // Known reports whether this package knows the kind.
-func (k DefKind) Known() bool { return globalDefTable[k].Name != "" }
+func (k DefKind) Known() bool { return globalDefTable()[k].Name != "" }
 
 // Since returns the OTF2 version that introduced the kind.
-func (k DefKind) Since() Version { return globalDefTable[k].Since }
+func (k DefKind) Since() Version { return globalDefTable()[k].Since }
 
 // Fields returns the fields in on-disk order, superseded ones included. The slice must not be modified.
-func (k DefKind) Fields() []Field { return globalDefTable[k].Fields }
+func (k DefKind) Fields() []Field { return globalDefTable()[k].Fields }
 
 // Encoding is the form of a field on disk.
 type Encoding uint8
@@ -81,7 +82,7 @@ type Field struct {
 // Text returns the value as OTF2's name if the field is an enumeration, else as a decimal number (signed where
 // the field is).
 func (f *Field) Text(value uint64) string {
-	if e, ok := enumTable[f.Type]; ok {
+	if e, ok := enumTable()[f.Type]; ok {
 		if f.Type == "CollectiveRoot" {
 			if name, ok := e.lookup(uint32(value)); ok {
 				return name
@@ -108,19 +109,26 @@ type recordSpec struct {
 // recordTable describes the records of one file kind, by record id. Name is empty for ids without a record.
 type recordTable [256]recordSpec
 
-// The records of each file kind.
+// The records of each file kind. They are made when somebody asks for them: a program that only writes events starts without.
 var (
-	eventTable     = tableOf(schema.Events)
-	globalDefTable = tableOf(schema.GlobalOnly, schema.Definitions)
-	localDefTable  = tableOf(schema.LocalOnly, schema.Definitions)
-	snapshotTable  = tableOf(schema.Snapshots)
-	markerTable    = tableOf(schema.Markers)
-	thumbnailTable = tableOf(schema.Thumbnails)
+	eventTable     = lazyTable(schema.Events)
+	globalDefTable = lazyTable(schema.GlobalOnly, schema.Definitions)
+	localDefTable  = lazyTable(schema.LocalOnly, schema.Definitions)
+	snapshotTable  = lazyTable(schema.Snapshots)
+	markerTable    = lazyTable(schema.Markers)
+	thumbnailTable = lazyTable(schema.Thumbnails)
 )
 
-func tableOf(lists ...[]schema.Record) (t recordTable) {
+func lazyTable(lists ...func() []schema.Record) func() *recordTable {
+	return sync.OnceValue(func() *recordTable {
+		t := tableOf(lists...)
+		return &t
+	})
+}
+
+func tableOf(lists ...func() []schema.Record) (t recordTable) {
 	for _, list := range lists {
-		for _, r := range list {
+		for _, r := range list() {
 			spec := recordSpec{r.Name, upperName(r.Name), versionOf(r.Since), r.NoLength, make([]Field, len(r.Fields))}
 			for i, f := range r.Fields {
 				spec.Fields[i] = Field{f.Name, encodings[f.Encoding], f.Type, spaceOf(f.Space), versionOf(f.Since), f.Repeated, f.Legacy}
@@ -151,7 +159,7 @@ func versionOf(text string) Version {
 
 // spaceOf finds the id space that is called so; NoSpace of "".
 func spaceOf(name string) MappingType {
-	for _, v := range enumTable["MappingType"].values {
+	for _, v := range enumTable()["MappingType"].values {
 		if v.name == name {
 			return MappingType(v.value)
 		}

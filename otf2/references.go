@@ -114,7 +114,7 @@ var (
 
 // definition checks a global definition and takes it over.
 func (r *references) definition(id uint8, fields []byte) error {
-	spec := &globalDefTable[id]
+	spec := &globalDefTable()[id]
 	var self reference
 	var attributeType Type
 	var uses []reference // what it refers to, and the fields

@@ -58,7 +58,7 @@ func TestDefinitionFilesRoundTrip(t *testing.T) {
 		out := filepath.Join(t.TempDir(), "g.def")
 		w, err := CreateGlobalDefWriter(out, anchor.DefChunkSize)
 		testkit.Must(t, err)
-		for _, r := range recordsOf(t, path, anchor.DefChunkSize, &globalDefTable) {
+		for _, r := range recordsOf(t, path, anchor.DefChunkSize, globalDefTable()) {
 			testkit.Must(t, w.Write(&r))
 		}
 		if w.Count() != anchor.GlobalDefs {
@@ -138,8 +138,8 @@ func TestLocalDefinitionFilesRoundTrip(t *testing.T) {
 			if strings.Contains(anchorPath, "all-defs") {
 				w, err := createRecordFile(out, a.Anchor.DefChunkSize, 0)
 				testkit.Must(t, err)
-				for _, r := range recordsOf(t, path, a.Anchor.DefChunkSize, &localDefTable) {
-					testkit.Must(t, w.writeRecord(&localDefTable[r.ID], &r))
+				for _, r := range recordsOf(t, path, a.Anchor.DefChunkSize, localDefTable()) {
+					testkit.Must(t, w.writeRecord(&localDefTable()[r.ID], &r))
 				}
 				testkit.Must(t, w.finish())
 				equalBytes(t, path, testkit.Read(t, out), testkit.Read(t, path))
@@ -177,7 +177,7 @@ func TestAnchorsAndMarkersRoundTrip(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "a.marker")
 	w, err := CreateMarkerWriter(out, 0)
 	testkit.Must(t, err)
-	records := recordsOf(t, path, DefaultDefChunkSize, &markerTable)
+	records := recordsOf(t, path, DefaultDefChunkSize, markerTable())
 	for _, r := range records {
 		switch r.ID {
 		case markerDef:
@@ -225,7 +225,7 @@ func TestSnapshotsAndThumbnailsRoundTrip(t *testing.T) {
 		for s, err := range a.SnapshotsOf(loc) {
 			testkit.Must(t, err)
 			// Not by Write, because their starts announce other numbers of records than there are.
-			testkit.Must(t, w.file.write(&snapshotTable[s.Kind], uint8(s.Kind), s.Time, attributeList(s.Attributes), s.Args))
+			testkit.Must(t, w.file.write(&snapshotTable()[s.Kind], uint8(s.Kind), s.Time, attributeList(s.Attributes), s.Args))
 		}
 		testkit.Must(t, w.Close())
 		path := a.locationFile(loc, ".snap")

@@ -14,7 +14,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v Compression) String() string { return enumTable["Compression"].text(uint32(v)) }
+func (v Compression) String() string { return enumTable()["Compression"].text(uint32(v)) }
 
 // FileSubstrate is OTF2's enumeration of that name, uint8 on disk.
 type FileSubstrate uint8
@@ -28,7 +28,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v FileSubstrate) String() string { return enumTable["FileSubstrate"].text(uint32(v)) }
+func (v FileSubstrate) String() string { return enumTable()["FileSubstrate"].text(uint32(v)) }
 
 // MappingType is OTF2's enumeration of that name, uint8 on disk.
 type MappingType uint8
@@ -53,7 +53,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v MappingType) String() string { return enumTable["MappingType"].text(uint32(v)) }
+func (v MappingType) String() string { return enumTable()["MappingType"].text(uint32(v)) }
 
 // Type is OTF2's enumeration of that name, uint8 on disk.
 type Type uint8
@@ -89,7 +89,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v Type) String() string { return enumTable["Type"].text(uint32(v)) }
+func (v Type) String() string { return enumTable()["Type"].text(uint32(v)) }
 
 // Paradigm is OTF2's enumeration of that name, uint8 on disk.
 type Paradigm uint8
@@ -125,7 +125,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v Paradigm) String() string { return enumTable["Paradigm"].text(uint32(v)) }
+func (v Paradigm) String() string { return enumTable()["Paradigm"].text(uint32(v)) }
 
 // ParadigmClass is OTF2's enumeration of that name, uint8 on disk.
 type ParadigmClass uint8
@@ -139,7 +139,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v ParadigmClass) String() string { return enumTable["ParadigmClass"].text(uint32(v)) }
+func (v ParadigmClass) String() string { return enumTable()["ParadigmClass"].text(uint32(v)) }
 
 // ParadigmProperty is OTF2's enumeration of that name, uint8 on disk.
 type ParadigmProperty uint8
@@ -152,7 +152,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v ParadigmProperty) String() string { return enumTable["ParadigmProperty"].text(uint32(v)) }
+func (v ParadigmProperty) String() string { return enumTable()["ParadigmProperty"].text(uint32(v)) }
 
 // ThumbnailType is OTF2's enumeration of that name, uint8 on disk.
 type ThumbnailType uint8
@@ -168,7 +168,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v ThumbnailType) String() string { return enumTable["ThumbnailType"].text(uint32(v)) }
+func (v ThumbnailType) String() string { return enumTable()["ThumbnailType"].text(uint32(v)) }
 
 // SystemTreeDomain is OTF2's enumeration of that name, uint8 on disk.
 type SystemTreeDomain uint8
@@ -187,7 +187,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v SystemTreeDomain) String() string { return enumTable["SystemTreeDomain"].text(uint32(v)) }
+func (v SystemTreeDomain) String() string { return enumTable()["SystemTreeDomain"].text(uint32(v)) }
 
 // LocationGroupType is OTF2's enumeration of that name, uint8 on disk.
 type LocationGroupType uint8
@@ -200,7 +200,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v LocationGroupType) String() string { return enumTable["LocationGroupType"].text(uint32(v)) }
+func (v LocationGroupType) String() string { return enumTable()["LocationGroupType"].text(uint32(v)) }
 
 // LocationType is OTF2's enumeration of that name, uint8 on disk.
 type LocationType uint8
@@ -214,7 +214,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v LocationType) String() string { return enumTable["LocationType"].text(uint32(v)) }
+func (v LocationType) String() string { return enumTable()["LocationType"].text(uint32(v)) }
 
 // RegionRole is OTF2's enumeration of that name, uint8 on disk.
 type RegionRole uint8
@@ -265,7 +265,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v RegionRole) String() string { return enumTable["RegionRole"].text(uint32(v)) }
+func (v RegionRole) String() string { return enumTable()["RegionRole"].text(uint32(v)) }
 
 // RegionFlag is OTF2's enumeration of that name, uint32 on disk.
 // Its values are bits that may be combined.
@@ -279,7 +279,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v RegionFlag) String() string { return enumTable["RegionFlag"].text(uint32(v)) }
+func (v RegionFlag) String() string { return enumTable()["RegionFlag"].text(uint32(v)) }
 
 // GroupType is OTF2's enumeration of that name, uint8 on disk.
 type GroupType uint8
@@ -297,7 +297,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v GroupType) String() string { return enumTable["GroupType"].text(uint32(v)) }
+func (v GroupType) String() string { return enumTable()["GroupType"].text(uint32(v)) }
 
 // GroupFlag is OTF2's enumeration of that name, uint32 on disk.
 // Its values are bits that may be combined.
@@ -310,7 +310,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v GroupFlag) String() string { return enumTable["GroupFlag"].text(uint32(v)) }
+func (v GroupFlag) String() string { return enumTable()["GroupFlag"].text(uint32(v)) }
 
 // Base is OTF2's enumeration of that name, uint8 on disk.
 type Base uint8
@@ -322,7 +322,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v Base) String() string { return enumTable["Base"].text(uint32(v)) }
+func (v Base) String() string { return enumTable()["Base"].text(uint32(v)) }
 
 // MetricOccurrence is OTF2's enumeration of that name, uint8 on disk.
 type MetricOccurrence uint8
@@ -335,7 +335,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v MetricOccurrence) String() string { return enumTable["MetricOccurrence"].text(uint32(v)) }
+func (v MetricOccurrence) String() string { return enumTable()["MetricOccurrence"].text(uint32(v)) }
 
 // MetricType is OTF2's enumeration of that name, uint8 on disk.
 type MetricType uint8
@@ -349,7 +349,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v MetricType) String() string { return enumTable["MetricType"].text(uint32(v)) }
+func (v MetricType) String() string { return enumTable()["MetricType"].text(uint32(v)) }
 
 // MetricMode is OTF2's enumeration of that name, uint8 on disk.
 type MetricMode uint8
@@ -369,7 +369,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v MetricMode) String() string { return enumTable["MetricMode"].text(uint32(v)) }
+func (v MetricMode) String() string { return enumTable()["MetricMode"].text(uint32(v)) }
 
 // MetricScope is OTF2's enumeration of that name, uint8 on disk.
 type MetricScope uint8
@@ -383,7 +383,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v MetricScope) String() string { return enumTable["MetricScope"].text(uint32(v)) }
+func (v MetricScope) String() string { return enumTable()["MetricScope"].text(uint32(v)) }
 
 // RecorderKind is OTF2's enumeration of that name, uint8 on disk.
 type RecorderKind uint8
@@ -397,7 +397,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v RecorderKind) String() string { return enumTable["RecorderKind"].text(uint32(v)) }
+func (v RecorderKind) String() string { return enumTable()["RecorderKind"].text(uint32(v)) }
 
 // ParameterType is OTF2's enumeration of that name, uint8 on disk.
 type ParameterType uint8
@@ -410,7 +410,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v ParameterType) String() string { return enumTable["ParameterType"].text(uint32(v)) }
+func (v ParameterType) String() string { return enumTable()["ParameterType"].text(uint32(v)) }
 
 // CartPeriodicity is OTF2's enumeration of that name, uint8 on disk.
 type CartPeriodicity uint8
@@ -422,7 +422,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v CartPeriodicity) String() string { return enumTable["CartPeriodicity"].text(uint32(v)) }
+func (v CartPeriodicity) String() string { return enumTable()["CartPeriodicity"].text(uint32(v)) }
 
 // InterruptGeneratorMode is OTF2's enumeration of that name, uint8 on disk.
 type InterruptGeneratorMode uint8
@@ -435,7 +435,7 @@ const (
 
 // String returns OTF2's short name of the value.
 func (v InterruptGeneratorMode) String() string {
-	return enumTable["InterruptGeneratorMode"].text(uint32(v))
+	return enumTable()["InterruptGeneratorMode"].text(uint32(v))
 }
 
 // IoParadigmClass is OTF2's enumeration of that name, uint8 on disk.
@@ -448,7 +448,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v IoParadigmClass) String() string { return enumTable["IoParadigmClass"].text(uint32(v)) }
+func (v IoParadigmClass) String() string { return enumTable()["IoParadigmClass"].text(uint32(v)) }
 
 // IoParadigmFlag is OTF2's enumeration of that name, uint32 on disk.
 // Its values are bits that may be combined.
@@ -461,7 +461,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v IoParadigmFlag) String() string { return enumTable["IoParadigmFlag"].text(uint32(v)) }
+func (v IoParadigmFlag) String() string { return enumTable()["IoParadigmFlag"].text(uint32(v)) }
 
 // IoParadigmProperty is OTF2's enumeration of that name, uint8 on disk.
 type IoParadigmProperty uint8
@@ -472,7 +472,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v IoParadigmProperty) String() string { return enumTable["IoParadigmProperty"].text(uint32(v)) }
+func (v IoParadigmProperty) String() string { return enumTable()["IoParadigmProperty"].text(uint32(v)) }
 
 // IoHandleFlag is OTF2's enumeration of that name, uint32 on disk.
 // Its values are bits that may be combined.
@@ -486,7 +486,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v IoHandleFlag) String() string { return enumTable["IoHandleFlag"].text(uint32(v)) }
+func (v IoHandleFlag) String() string { return enumTable()["IoHandleFlag"].text(uint32(v)) }
 
 // IoAccessMode is OTF2's enumeration of that name, uint8 on disk.
 type IoAccessMode uint8
@@ -501,7 +501,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v IoAccessMode) String() string { return enumTable["IoAccessMode"].text(uint32(v)) }
+func (v IoAccessMode) String() string { return enumTable()["IoAccessMode"].text(uint32(v)) }
 
 // IoStatusFlag is OTF2's enumeration of that name, uint32 on disk.
 // Its values are bits that may be combined.
@@ -522,7 +522,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v IoStatusFlag) String() string { return enumTable["IoStatusFlag"].text(uint32(v)) }
+func (v IoStatusFlag) String() string { return enumTable()["IoStatusFlag"].text(uint32(v)) }
 
 // CommFlag is OTF2's enumeration of that name, uint32 on disk.
 // Its values are bits that may be combined.
@@ -535,7 +535,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v CommFlag) String() string { return enumTable["CommFlag"].text(uint32(v)) }
+func (v CommFlag) String() string { return enumTable()["CommFlag"].text(uint32(v)) }
 
 // RmaWinFlag is OTF2's enumeration of that name, uint32 on disk.
 // Its values are bits that may be combined.
@@ -548,7 +548,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v RmaWinFlag) String() string { return enumTable["RmaWinFlag"].text(uint32(v)) }
+func (v RmaWinFlag) String() string { return enumTable()["RmaWinFlag"].text(uint32(v)) }
 
 // MeasurementMode is OTF2's enumeration of that name, uint8 on disk.
 type MeasurementMode uint8
@@ -560,7 +560,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v MeasurementMode) String() string { return enumTable["MeasurementMode"].text(uint32(v)) }
+func (v MeasurementMode) String() string { return enumTable()["MeasurementMode"].text(uint32(v)) }
 
 // CollectiveOp is OTF2's enumeration of that name, uint8 on disk.
 type CollectiveOp uint8
@@ -593,7 +593,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v CollectiveOp) String() string { return enumTable["CollectiveOp"].text(uint32(v)) }
+func (v CollectiveOp) String() string { return enumTable()["CollectiveOp"].text(uint32(v)) }
 
 // RmaSyncType is OTF2's enumeration of that name, uint8 on disk.
 type RmaSyncType uint8
@@ -606,7 +606,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v RmaSyncType) String() string { return enumTable["RmaSyncType"].text(uint32(v)) }
+func (v RmaSyncType) String() string { return enumTable()["RmaSyncType"].text(uint32(v)) }
 
 // RmaSyncLevel is OTF2's enumeration of that name, uint32 on disk.
 // Its values are bits that may be combined.
@@ -620,7 +620,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v RmaSyncLevel) String() string { return enumTable["RmaSyncLevel"].text(uint32(v)) }
+func (v RmaSyncLevel) String() string { return enumTable()["RmaSyncLevel"].text(uint32(v)) }
 
 // LockType is OTF2's enumeration of that name, uint8 on disk.
 type LockType uint8
@@ -632,7 +632,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v LockType) String() string { return enumTable["LockType"].text(uint32(v)) }
+func (v LockType) String() string { return enumTable()["LockType"].text(uint32(v)) }
 
 // RmaAtomicType is OTF2's enumeration of that name, uint8 on disk.
 type RmaAtomicType uint8
@@ -650,7 +650,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v RmaAtomicType) String() string { return enumTable["RmaAtomicType"].text(uint32(v)) }
+func (v RmaAtomicType) String() string { return enumTable()["RmaAtomicType"].text(uint32(v)) }
 
 // IoCreationFlag is OTF2's enumeration of that name, uint32 on disk.
 // Its values are bits that may be combined.
@@ -673,7 +673,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v IoCreationFlag) String() string { return enumTable["IoCreationFlag"].text(uint32(v)) }
+func (v IoCreationFlag) String() string { return enumTable()["IoCreationFlag"].text(uint32(v)) }
 
 // IoSeekOption is OTF2's enumeration of that name, uint8 on disk.
 type IoSeekOption uint8
@@ -688,7 +688,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v IoSeekOption) String() string { return enumTable["IoSeekOption"].text(uint32(v)) }
+func (v IoSeekOption) String() string { return enumTable()["IoSeekOption"].text(uint32(v)) }
 
 // IoOperationMode is OTF2's enumeration of that name, uint8 on disk.
 type IoOperationMode uint8
@@ -701,7 +701,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v IoOperationMode) String() string { return enumTable["IoOperationMode"].text(uint32(v)) }
+func (v IoOperationMode) String() string { return enumTable()["IoOperationMode"].text(uint32(v)) }
 
 // IoOperationFlag is OTF2's enumeration of that name, uint32 on disk.
 // Its values are bits that may be combined.
@@ -715,7 +715,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v IoOperationFlag) String() string { return enumTable["IoOperationFlag"].text(uint32(v)) }
+func (v IoOperationFlag) String() string { return enumTable()["IoOperationFlag"].text(uint32(v)) }
 
 // Values of a root field that are no rank.
 const (
@@ -736,7 +736,7 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v MarkerSeverity) String() string { return enumTable["MarkerSeverity"].text(uint32(v)) }
+func (v MarkerSeverity) String() string { return enumTable()["MarkerSeverity"].text(uint32(v)) }
 
 // MarkerScope is OTF2's enumeration of that name, uint8 on disk.
 type MarkerScope uint8
@@ -752,4 +752,4 @@ const (
 )
 
 // String returns OTF2's short name of the value.
-func (v MarkerScope) String() string { return enumTable["MarkerScope"].text(uint32(v)) }
+func (v MarkerScope) String() string { return enumTable()["MarkerScope"].text(uint32(v)) }

@@ -8,13 +8,13 @@ import "fmt"
 // BufferFlush writes an event that says that the measurement wrote its buffer to disk from the event's time to
 // stopTime. Since OTF2 1.0; errors are those of [EventWriter.Write].
 func (w *EventWriter) BufferFlush(t Timestamp, a *AttributeList, stopTime Timestamp) error {
-	return w.write(&eventTable[EventBufferFlush], uint8(EventBufferFlush), t, a, []uint64{uint64(stopTime)})
+	return w.write(&eventTable()[EventBufferFlush], uint8(EventBufferFlush), t, a, []uint64{uint64(stopTime)})
 }
 
 // MeasurementOnOff writes an event that says that recording was resumed or paused. Since OTF2 1.0; errors are those
 // of [EventWriter.Write].
 func (w *EventWriter) MeasurementOnOff(t Timestamp, a *AttributeList, measurementMode MeasurementMode) error {
-	return w.write(&eventTable[EventMeasurementOnOff], uint8(EventMeasurementOnOff), t, a, []uint64{uint64(measurementMode)})
+	return w.write(&eventTable()[EventMeasurementOnOff], uint8(EventMeasurementOnOff), t, a, []uint64{uint64(measurementMode)})
 }
 
 // Enter writes an event that says that a region was entered. Since OTF2 1.0; errors are those of
@@ -193,13 +193,13 @@ func (w *EventWriter) MpiIrecv(t Timestamp, a *AttributeList, sender uint32, com
 // MpiRequestTest writes an event that says that a request was tested without success. Since OTF2 1.0; errors are
 // those of [EventWriter.Write].
 func (w *EventWriter) MpiRequestTest(t Timestamp, a *AttributeList, requestID uint64) error {
-	return w.write(&eventTable[EventMpiRequestTest], uint8(EventMpiRequestTest), t, a, []uint64{requestID})
+	return w.write(&eventTable()[EventMpiRequestTest], uint8(EventMpiRequestTest), t, a, []uint64{requestID})
 }
 
 // MpiRequestCancelled writes an event that says that a request was cancelled. Since OTF2 1.0; errors are those of
 // [EventWriter.Write].
 func (w *EventWriter) MpiRequestCancelled(t Timestamp, a *AttributeList, requestID uint64) error {
-	return w.write(&eventTable[EventMpiRequestCancelled], uint8(EventMpiRequestCancelled), t, a, []uint64{requestID})
+	return w.write(&eventTable()[EventMpiRequestCancelled], uint8(EventMpiRequestCancelled), t, a, []uint64{requestID})
 }
 
 // MpiCollectiveBegin writes an event that says that the location began its part of a collective operation. Since
@@ -248,43 +248,43 @@ func (w *EventWriter) MpiCollectiveEnd(t Timestamp, a *AttributeList, collective
 // OmpFork writes an event that says that a thread team was requested (deprecated, see ThreadFork). Since OTF2 1.0;
 // errors are those of [EventWriter.Write].
 func (w *EventWriter) OmpFork(t Timestamp, a *AttributeList, numberOfRequestedThreads uint32) error {
-	return w.write(&eventTable[EventOmpFork], uint8(EventOmpFork), t, a, []uint64{uint64(numberOfRequestedThreads)})
+	return w.write(&eventTable()[EventOmpFork], uint8(EventOmpFork), t, a, []uint64{uint64(numberOfRequestedThreads)})
 }
 
 // OmpJoin writes an event that says that a thread team ended (deprecated, see ThreadJoin). Since OTF2 1.0; errors
 // are those of [EventWriter.Write].
 func (w *EventWriter) OmpJoin(t Timestamp, a *AttributeList) error {
-	return w.write(&eventTable[EventOmpJoin], uint8(EventOmpJoin), t, a, nil)
+	return w.write(&eventTable()[EventOmpJoin], uint8(EventOmpJoin), t, a, nil)
 }
 
 // OmpAcquireLock writes an event that says that a lock was acquired, as the acquisitionOrder-th time (deprecated,
 // see ThreadAcquireLock). Since OTF2 1.0; errors are those of [EventWriter.Write].
 func (w *EventWriter) OmpAcquireLock(t Timestamp, a *AttributeList, lockID uint32, acquisitionOrder uint32) error {
-	return w.write(&eventTable[EventOmpAcquireLock], uint8(EventOmpAcquireLock), t, a, []uint64{uint64(lockID), uint64(acquisitionOrder)})
+	return w.write(&eventTable()[EventOmpAcquireLock], uint8(EventOmpAcquireLock), t, a, []uint64{uint64(lockID), uint64(acquisitionOrder)})
 }
 
 // OmpReleaseLock writes an event that says that a lock was released (deprecated, see ThreadReleaseLock). Since OTF2
 // 1.0; errors are those of [EventWriter.Write].
 func (w *EventWriter) OmpReleaseLock(t Timestamp, a *AttributeList, lockID uint32, acquisitionOrder uint32) error {
-	return w.write(&eventTable[EventOmpReleaseLock], uint8(EventOmpReleaseLock), t, a, []uint64{uint64(lockID), uint64(acquisitionOrder)})
+	return w.write(&eventTable()[EventOmpReleaseLock], uint8(EventOmpReleaseLock), t, a, []uint64{uint64(lockID), uint64(acquisitionOrder)})
 }
 
 // OmpTaskCreate writes an event that says that a task was created (deprecated, see ThreadTaskCreate). Since OTF2
 // 1.0; errors are those of [EventWriter.Write].
 func (w *EventWriter) OmpTaskCreate(t Timestamp, a *AttributeList, taskID uint64) error {
-	return w.write(&eventTable[EventOmpTaskCreate], uint8(EventOmpTaskCreate), t, a, []uint64{taskID})
+	return w.write(&eventTable()[EventOmpTaskCreate], uint8(EventOmpTaskCreate), t, a, []uint64{taskID})
 }
 
 // OmpTaskSwitch writes an event that says that the location turned to a task (deprecated, see ThreadTaskSwitch).
 // Since OTF2 1.0; errors are those of [EventWriter.Write].
 func (w *EventWriter) OmpTaskSwitch(t Timestamp, a *AttributeList, taskID uint64) error {
-	return w.write(&eventTable[EventOmpTaskSwitch], uint8(EventOmpTaskSwitch), t, a, []uint64{taskID})
+	return w.write(&eventTable()[EventOmpTaskSwitch], uint8(EventOmpTaskSwitch), t, a, []uint64{taskID})
 }
 
 // OmpTaskComplete writes an event that says that a task completed (deprecated, see ThreadTaskComplete). Since OTF2
 // 1.0; errors are those of [EventWriter.Write].
 func (w *EventWriter) OmpTaskComplete(t Timestamp, a *AttributeList, taskID uint64) error {
-	return w.write(&eventTable[EventOmpTaskComplete], uint8(EventOmpTaskComplete), t, a, []uint64{taskID})
+	return w.write(&eventTable()[EventOmpTaskComplete], uint8(EventOmpTaskComplete), t, a, []uint64{taskID})
 }
 
 // Metric writes an event that gives the values of a metric class's members; types must be those of the members,
@@ -320,85 +320,85 @@ func (w *EventWriter) Metric(t Timestamp, a *AttributeList, metric MetricRef, ty
 // ParameterString writes an event that gives a text parameter of the region entered last. Since OTF2 1.0; errors
 // are those of [EventWriter.Write].
 func (w *EventWriter) ParameterString(t Timestamp, a *AttributeList, parameter ParameterRef, text StringRef) error {
-	return w.write(&eventTable[EventParameterString], uint8(EventParameterString), t, a, []uint64{uint64(parameter), uint64(text)})
+	return w.write(&eventTable()[EventParameterString], uint8(EventParameterString), t, a, []uint64{uint64(parameter), uint64(text)})
 }
 
 // ParameterInt writes an event that gives a signed parameter of the region entered last. Since OTF2 1.0; errors are
 // those of [EventWriter.Write].
 func (w *EventWriter) ParameterInt(t Timestamp, a *AttributeList, parameter ParameterRef, value int64) error {
-	return w.write(&eventTable[EventParameterInt], uint8(EventParameterInt), t, a, []uint64{uint64(parameter), uint64(value)})
+	return w.write(&eventTable()[EventParameterInt], uint8(EventParameterInt), t, a, []uint64{uint64(parameter), uint64(value)})
 }
 
 // ParameterUnsignedInt writes an event that gives an unsigned parameter of the region entered last. Since OTF2 1.0;
 // errors are those of [EventWriter.Write].
 func (w *EventWriter) ParameterUnsignedInt(t Timestamp, a *AttributeList, parameter ParameterRef, value uint64) error {
-	return w.write(&eventTable[EventParameterUnsignedInt], uint8(EventParameterUnsignedInt), t, a, []uint64{uint64(parameter), value})
+	return w.write(&eventTable()[EventParameterUnsignedInt], uint8(EventParameterUnsignedInt), t, a, []uint64{uint64(parameter), value})
 }
 
 // RmaWinCreate writes an event that says that a window was created. Since OTF2 1.2; errors are those of
 // [EventWriter.Write].
 func (w *EventWriter) RmaWinCreate(t Timestamp, a *AttributeList, win RmaWinRef) error {
-	return w.write(&eventTable[EventRmaWinCreate], uint8(EventRmaWinCreate), t, a, []uint64{uint64(win)})
+	return w.write(&eventTable()[EventRmaWinCreate], uint8(EventRmaWinCreate), t, a, []uint64{uint64(win)})
 }
 
 // RmaWinDestroy writes an event that says that a window was destroyed. Since OTF2 1.2; errors are those of
 // [EventWriter.Write].
 func (w *EventWriter) RmaWinDestroy(t Timestamp, a *AttributeList, win RmaWinRef) error {
-	return w.write(&eventTable[EventRmaWinDestroy], uint8(EventRmaWinDestroy), t, a, []uint64{uint64(win)})
+	return w.write(&eventTable()[EventRmaWinDestroy], uint8(EventRmaWinDestroy), t, a, []uint64{uint64(win)})
 }
 
 // RmaCollectiveBegin writes an event that says that the location began its part of a collective operation on a
 // window. Since OTF2 1.2; errors are those of [EventWriter.Write].
 func (w *EventWriter) RmaCollectiveBegin(t Timestamp, a *AttributeList) error {
-	return w.write(&eventTable[EventRmaCollectiveBegin], uint8(EventRmaCollectiveBegin), t, a, nil)
+	return w.write(&eventTable()[EventRmaCollectiveBegin], uint8(EventRmaCollectiveBegin), t, a, nil)
 }
 
 // RmaCollectiveEnd writes an event that ends the part begun last and names the operation; root is a rank of the
 // window's communicator or a CollectiveRoot constant. Since OTF2 1.2; errors are those of [EventWriter.Write].
 func (w *EventWriter) RmaCollectiveEnd(t Timestamp, a *AttributeList, collectiveOp CollectiveOp, syncLevel RmaSyncLevel, win RmaWinRef, root uint32, bytesSent uint64, bytesReceived uint64) error {
-	return w.write(&eventTable[EventRmaCollectiveEnd], uint8(EventRmaCollectiveEnd), t, a, []uint64{uint64(collectiveOp), uint64(syncLevel), uint64(win), uint64(root), bytesSent, bytesReceived})
+	return w.write(&eventTable()[EventRmaCollectiveEnd], uint8(EventRmaCollectiveEnd), t, a, []uint64{uint64(collectiveOp), uint64(syncLevel), uint64(win), uint64(root), bytesSent, bytesReceived})
 }
 
 // RmaGroupSync writes an event that says that a subgroup of a window synchronized. Since OTF2 1.2; errors are those
 // of [EventWriter.Write].
 func (w *EventWriter) RmaGroupSync(t Timestamp, a *AttributeList, syncLevel RmaSyncLevel, win RmaWinRef, group GroupRef) error {
-	return w.write(&eventTable[EventRmaGroupSync], uint8(EventRmaGroupSync), t, a, []uint64{uint64(syncLevel), uint64(win), uint64(group)})
+	return w.write(&eventTable()[EventRmaGroupSync], uint8(EventRmaGroupSync), t, a, []uint64{uint64(syncLevel), uint64(win), uint64(group)})
 }
 
 // RmaRequestLock writes an event that says that a lock on a remote part of a window was requested. Since OTF2 1.2;
 // errors are those of [EventWriter.Write].
 func (w *EventWriter) RmaRequestLock(t Timestamp, a *AttributeList, win RmaWinRef, remote uint32, lockId uint64, lockType LockType) error {
-	return w.write(&eventTable[EventRmaRequestLock], uint8(EventRmaRequestLock), t, a, []uint64{uint64(win), uint64(remote), lockId, uint64(lockType)})
+	return w.write(&eventTable()[EventRmaRequestLock], uint8(EventRmaRequestLock), t, a, []uint64{uint64(win), uint64(remote), lockId, uint64(lockType)})
 }
 
 // RmaAcquireLock writes an event that says that a lock was granted. Since OTF2 1.2; errors are those of
 // [EventWriter.Write].
 func (w *EventWriter) RmaAcquireLock(t Timestamp, a *AttributeList, win RmaWinRef, remote uint32, lockId uint64, lockType LockType) error {
-	return w.write(&eventTable[EventRmaAcquireLock], uint8(EventRmaAcquireLock), t, a, []uint64{uint64(win), uint64(remote), lockId, uint64(lockType)})
+	return w.write(&eventTable()[EventRmaAcquireLock], uint8(EventRmaAcquireLock), t, a, []uint64{uint64(win), uint64(remote), lockId, uint64(lockType)})
 }
 
 // RmaTryLock writes an event that says that a lock was tried. Since OTF2 1.2; errors are those of
 // [EventWriter.Write].
 func (w *EventWriter) RmaTryLock(t Timestamp, a *AttributeList, win RmaWinRef, remote uint32, lockId uint64, lockType LockType) error {
-	return w.write(&eventTable[EventRmaTryLock], uint8(EventRmaTryLock), t, a, []uint64{uint64(win), uint64(remote), lockId, uint64(lockType)})
+	return w.write(&eventTable()[EventRmaTryLock], uint8(EventRmaTryLock), t, a, []uint64{uint64(win), uint64(remote), lockId, uint64(lockType)})
 }
 
 // RmaReleaseLock writes an event that says that a lock was released. Since OTF2 1.2; errors are those of
 // [EventWriter.Write].
 func (w *EventWriter) RmaReleaseLock(t Timestamp, a *AttributeList, win RmaWinRef, remote uint32, lockId uint64) error {
-	return w.write(&eventTable[EventRmaReleaseLock], uint8(EventRmaReleaseLock), t, a, []uint64{uint64(win), uint64(remote), lockId})
+	return w.write(&eventTable()[EventRmaReleaseLock], uint8(EventRmaReleaseLock), t, a, []uint64{uint64(win), uint64(remote), lockId})
 }
 
 // RmaSync writes an event that says that the location synchronized with a remote one. Since OTF2 1.2; errors are
 // those of [EventWriter.Write].
 func (w *EventWriter) RmaSync(t Timestamp, a *AttributeList, win RmaWinRef, remote uint32, syncType RmaSyncType) error {
-	return w.write(&eventTable[EventRmaSync], uint8(EventRmaSync), t, a, []uint64{uint64(win), uint64(remote), uint64(syncType)})
+	return w.write(&eventTable()[EventRmaSync], uint8(EventRmaSync), t, a, []uint64{uint64(win), uint64(remote), uint64(syncType)})
 }
 
 // RmaWaitChange writes an event that says that the location waits for a change of its window. Since OTF2 1.2;
 // errors are those of [EventWriter.Write].
 func (w *EventWriter) RmaWaitChange(t Timestamp, a *AttributeList, win RmaWinRef) error {
-	return w.write(&eventTable[EventRmaWaitChange], uint8(EventRmaWaitChange), t, a, []uint64{uint64(win)})
+	return w.write(&eventTable()[EventRmaWaitChange], uint8(EventRmaWaitChange), t, a, []uint64{uint64(win)})
 }
 
 // RmaPut writes an event that says that bytes were written to a remote part of a window; remote is a rank of its
@@ -426,19 +426,19 @@ func (w *EventWriter) RmaPut(t Timestamp, a *AttributeList, win RmaWinRef, remot
 // RmaGet writes an event that says that bytes were read from a remote part of a window. Since OTF2 1.2; errors are
 // those of [EventWriter.Write].
 func (w *EventWriter) RmaGet(t Timestamp, a *AttributeList, win RmaWinRef, remote uint32, bytes uint64, matchingId uint64) error {
-	return w.write(&eventTable[EventRmaGet], uint8(EventRmaGet), t, a, []uint64{uint64(win), uint64(remote), bytes, matchingId})
+	return w.write(&eventTable()[EventRmaGet], uint8(EventRmaGet), t, a, []uint64{uint64(win), uint64(remote), bytes, matchingId})
 }
 
 // RmaAtomic writes an event that says that an atomic operation on a remote part of a window began. Since OTF2 1.2;
 // errors are those of [EventWriter.Write].
 func (w *EventWriter) RmaAtomic(t Timestamp, a *AttributeList, win RmaWinRef, remote uint32, typ RmaAtomicType, bytesSent uint64, bytesReceived uint64, matchingId uint64) error {
-	return w.write(&eventTable[EventRmaAtomic], uint8(EventRmaAtomic), t, a, []uint64{uint64(win), uint64(remote), uint64(typ), bytesSent, bytesReceived, matchingId})
+	return w.write(&eventTable()[EventRmaAtomic], uint8(EventRmaAtomic), t, a, []uint64{uint64(win), uint64(remote), uint64(typ), bytesSent, bytesReceived, matchingId})
 }
 
 // RmaOpCompleteBlocking writes an event that says that a blocking operation on a window completed. Since OTF2 1.2;
 // errors are those of [EventWriter.Write].
 func (w *EventWriter) RmaOpCompleteBlocking(t Timestamp, a *AttributeList, win RmaWinRef, matchingId uint64) error {
-	return w.write(&eventTable[EventRmaOpCompleteBlocking], uint8(EventRmaOpCompleteBlocking), t, a, []uint64{uint64(win), matchingId})
+	return w.write(&eventTable()[EventRmaOpCompleteBlocking], uint8(EventRmaOpCompleteBlocking), t, a, []uint64{uint64(win), matchingId})
 }
 
 // RmaOpCompleteNonBlocking writes an event that says that a non-blocking operation completed locally. Since OTF2
@@ -464,192 +464,192 @@ func (w *EventWriter) RmaOpCompleteNonBlocking(t Timestamp, a *AttributeList, wi
 // RmaOpTest writes an event that says that an operation was tested without success. Since OTF2 1.2; errors are
 // those of [EventWriter.Write].
 func (w *EventWriter) RmaOpTest(t Timestamp, a *AttributeList, win RmaWinRef, matchingId uint64) error {
-	return w.write(&eventTable[EventRmaOpTest], uint8(EventRmaOpTest), t, a, []uint64{uint64(win), matchingId})
+	return w.write(&eventTable()[EventRmaOpTest], uint8(EventRmaOpTest), t, a, []uint64{uint64(win), matchingId})
 }
 
 // RmaOpCompleteRemote writes an event that says that an operation completed at the remote side. Since OTF2 1.2;
 // errors are those of [EventWriter.Write].
 func (w *EventWriter) RmaOpCompleteRemote(t Timestamp, a *AttributeList, win RmaWinRef, matchingId uint64) error {
-	return w.write(&eventTable[EventRmaOpCompleteRemote], uint8(EventRmaOpCompleteRemote), t, a, []uint64{uint64(win), matchingId})
+	return w.write(&eventTable()[EventRmaOpCompleteRemote], uint8(EventRmaOpCompleteRemote), t, a, []uint64{uint64(win), matchingId})
 }
 
 // ThreadFork writes an event that says that a team of threads was requested. Since OTF2 1.2; errors are those of
 // [EventWriter.Write].
 func (w *EventWriter) ThreadFork(t Timestamp, a *AttributeList, model Paradigm, numberOfRequestedThreads uint32) error {
-	return w.write(&eventTable[EventThreadFork], uint8(EventThreadFork), t, a, []uint64{uint64(model), uint64(numberOfRequestedThreads)})
+	return w.write(&eventTable()[EventThreadFork], uint8(EventThreadFork), t, a, []uint64{uint64(model), uint64(numberOfRequestedThreads)})
 }
 
 // ThreadJoin writes an event that says that the team ended. Since OTF2 1.2; errors are those of
 // [EventWriter.Write].
 func (w *EventWriter) ThreadJoin(t Timestamp, a *AttributeList, model Paradigm) error {
-	return w.write(&eventTable[EventThreadJoin], uint8(EventThreadJoin), t, a, []uint64{uint64(model)})
+	return w.write(&eventTable()[EventThreadJoin], uint8(EventThreadJoin), t, a, []uint64{uint64(model)})
 }
 
 // ThreadTeamBegin writes an event that says that the location joined a team of threads. Since OTF2 1.2; errors are
 // those of [EventWriter.Write].
 func (w *EventWriter) ThreadTeamBegin(t Timestamp, a *AttributeList, threadTeam CommRef) error {
-	return w.write(&eventTable[EventThreadTeamBegin], uint8(EventThreadTeamBegin), t, a, []uint64{uint64(threadTeam)})
+	return w.write(&eventTable()[EventThreadTeamBegin], uint8(EventThreadTeamBegin), t, a, []uint64{uint64(threadTeam)})
 }
 
 // ThreadTeamEnd writes an event that says that the location left a team of threads. Since OTF2 1.2; errors are
 // those of [EventWriter.Write].
 func (w *EventWriter) ThreadTeamEnd(t Timestamp, a *AttributeList, threadTeam CommRef) error {
-	return w.write(&eventTable[EventThreadTeamEnd], uint8(EventThreadTeamEnd), t, a, []uint64{uint64(threadTeam)})
+	return w.write(&eventTable()[EventThreadTeamEnd], uint8(EventThreadTeamEnd), t, a, []uint64{uint64(threadTeam)})
 }
 
 // ThreadAcquireLock writes an event that says that a lock was acquired, as the acquisitionOrder-th time. Since OTF2
 // 1.2; errors are those of [EventWriter.Write].
 func (w *EventWriter) ThreadAcquireLock(t Timestamp, a *AttributeList, model Paradigm, lockID uint32, acquisitionOrder uint32) error {
-	return w.write(&eventTable[EventThreadAcquireLock], uint8(EventThreadAcquireLock), t, a, []uint64{uint64(model), uint64(lockID), uint64(acquisitionOrder)})
+	return w.write(&eventTable()[EventThreadAcquireLock], uint8(EventThreadAcquireLock), t, a, []uint64{uint64(model), uint64(lockID), uint64(acquisitionOrder)})
 }
 
 // ThreadReleaseLock writes an event that says that a lock was released. Since OTF2 1.2; errors are those of
 // [EventWriter.Write].
 func (w *EventWriter) ThreadReleaseLock(t Timestamp, a *AttributeList, model Paradigm, lockID uint32, acquisitionOrder uint32) error {
-	return w.write(&eventTable[EventThreadReleaseLock], uint8(EventThreadReleaseLock), t, a, []uint64{uint64(model), uint64(lockID), uint64(acquisitionOrder)})
+	return w.write(&eventTable()[EventThreadReleaseLock], uint8(EventThreadReleaseLock), t, a, []uint64{uint64(model), uint64(lockID), uint64(acquisitionOrder)})
 }
 
 // ThreadTaskCreate writes an event that says that a task was created; it is named by team, creating thread and
 // generation number. Since OTF2 1.2; errors are those of [EventWriter.Write].
 func (w *EventWriter) ThreadTaskCreate(t Timestamp, a *AttributeList, threadTeam CommRef, creatingThread uint32, generationNumber uint32) error {
-	return w.write(&eventTable[EventThreadTaskCreate], uint8(EventThreadTaskCreate), t, a, []uint64{uint64(threadTeam), uint64(creatingThread), uint64(generationNumber)})
+	return w.write(&eventTable()[EventThreadTaskCreate], uint8(EventThreadTaskCreate), t, a, []uint64{uint64(threadTeam), uint64(creatingThread), uint64(generationNumber)})
 }
 
 // ThreadTaskSwitch writes an event that says that the location turned to a task. Since OTF2 1.2; errors are those
 // of [EventWriter.Write].
 func (w *EventWriter) ThreadTaskSwitch(t Timestamp, a *AttributeList, threadTeam CommRef, creatingThread uint32, generationNumber uint32) error {
-	return w.write(&eventTable[EventThreadTaskSwitch], uint8(EventThreadTaskSwitch), t, a, []uint64{uint64(threadTeam), uint64(creatingThread), uint64(generationNumber)})
+	return w.write(&eventTable()[EventThreadTaskSwitch], uint8(EventThreadTaskSwitch), t, a, []uint64{uint64(threadTeam), uint64(creatingThread), uint64(generationNumber)})
 }
 
 // ThreadTaskComplete writes an event that says that a task completed. Since OTF2 1.2; errors are those of
 // [EventWriter.Write].
 func (w *EventWriter) ThreadTaskComplete(t Timestamp, a *AttributeList, threadTeam CommRef, creatingThread uint32, generationNumber uint32) error {
-	return w.write(&eventTable[EventThreadTaskComplete], uint8(EventThreadTaskComplete), t, a, []uint64{uint64(threadTeam), uint64(creatingThread), uint64(generationNumber)})
+	return w.write(&eventTable()[EventThreadTaskComplete], uint8(EventThreadTaskComplete), t, a, []uint64{uint64(threadTeam), uint64(creatingThread), uint64(generationNumber)})
 }
 
 // ThreadCreate writes an event that says that a thread was created, to begin with the same sequenceCount. Since
 // OTF2 1.3; errors are those of [EventWriter.Write].
 func (w *EventWriter) ThreadCreate(t Timestamp, a *AttributeList, threadContingent CommRef, sequenceCount uint64) error {
-	return w.write(&eventTable[EventThreadCreate], uint8(EventThreadCreate), t, a, []uint64{uint64(threadContingent), sequenceCount})
+	return w.write(&eventTable()[EventThreadCreate], uint8(EventThreadCreate), t, a, []uint64{uint64(threadContingent), sequenceCount})
 }
 
 // ThreadBegin writes an event that says that a created thread began. Since OTF2 1.3; errors are those of
 // [EventWriter.Write].
 func (w *EventWriter) ThreadBegin(t Timestamp, a *AttributeList, threadContingent CommRef, sequenceCount uint64) error {
-	return w.write(&eventTable[EventThreadBegin], uint8(EventThreadBegin), t, a, []uint64{uint64(threadContingent), sequenceCount})
+	return w.write(&eventTable()[EventThreadBegin], uint8(EventThreadBegin), t, a, []uint64{uint64(threadContingent), sequenceCount})
 }
 
 // ThreadWait writes an event that says that the location waits for a thread to end. Since OTF2 1.3; errors are
 // those of [EventWriter.Write].
 func (w *EventWriter) ThreadWait(t Timestamp, a *AttributeList, threadContingent CommRef, sequenceCount uint64) error {
-	return w.write(&eventTable[EventThreadWait], uint8(EventThreadWait), t, a, []uint64{uint64(threadContingent), sequenceCount})
+	return w.write(&eventTable()[EventThreadWait], uint8(EventThreadWait), t, a, []uint64{uint64(threadContingent), sequenceCount})
 }
 
 // ThreadEnd writes an event that says that a thread ended. Since OTF2 1.3; errors are those of [EventWriter.Write].
 func (w *EventWriter) ThreadEnd(t Timestamp, a *AttributeList, threadContingent CommRef, sequenceCount uint64) error {
-	return w.write(&eventTable[EventThreadEnd], uint8(EventThreadEnd), t, a, []uint64{uint64(threadContingent), sequenceCount})
+	return w.write(&eventTable()[EventThreadEnd], uint8(EventThreadEnd), t, a, []uint64{uint64(threadContingent), sequenceCount})
 }
 
 // CallingContextEnter writes an event that says that calling contexts were entered; unwindDistance counts those
 // since the last event, the current one included. Since OTF2 2.0; errors are those of [EventWriter.Write].
 func (w *EventWriter) CallingContextEnter(t Timestamp, a *AttributeList, callingContext CallingContextRef, unwindDistance uint32) error {
-	return w.write(&eventTable[EventCallingContextEnter], uint8(EventCallingContextEnter), t, a, []uint64{uint64(callingContext), uint64(unwindDistance)})
+	return w.write(&eventTable()[EventCallingContextEnter], uint8(EventCallingContextEnter), t, a, []uint64{uint64(callingContext), uint64(unwindDistance)})
 }
 
 // CallingContextLeave writes an event that says that a calling context was left. Since OTF2 2.0; errors are those
 // of [EventWriter.Write].
 func (w *EventWriter) CallingContextLeave(t Timestamp, a *AttributeList, callingContext CallingContextRef) error {
-	return w.write(&eventTable[EventCallingContextLeave], uint8(EventCallingContextLeave), t, a, []uint64{uint64(callingContext)})
+	return w.write(&eventTable()[EventCallingContextLeave], uint8(EventCallingContextLeave), t, a, []uint64{uint64(callingContext)})
 }
 
 // CallingContextSample writes an event that says that a sample was taken in a calling context. Since OTF2 1.5;
 // errors are those of [EventWriter.Write].
 func (w *EventWriter) CallingContextSample(t Timestamp, a *AttributeList, callingContext CallingContextRef, unwindDistance uint32, interruptGenerator InterruptGeneratorRef) error {
-	return w.write(&eventTable[EventCallingContextSample], uint8(EventCallingContextSample), t, a, []uint64{uint64(callingContext), uint64(unwindDistance), uint64(interruptGenerator)})
+	return w.write(&eventTable()[EventCallingContextSample], uint8(EventCallingContextSample), t, a, []uint64{uint64(callingContext), uint64(unwindDistance), uint64(interruptGenerator)})
 }
 
 // IoCreateHandle writes an event that says that an I/O handle was created. Since OTF2 2.1; errors are those of
 // [EventWriter.Write].
 func (w *EventWriter) IoCreateHandle(t Timestamp, a *AttributeList, handle IoHandleRef, mode IoAccessMode, creationFlags IoCreationFlag, statusFlags IoStatusFlag) error {
-	return w.write(&eventTable[EventIoCreateHandle], uint8(EventIoCreateHandle), t, a, []uint64{uint64(handle), uint64(mode), uint64(creationFlags), uint64(statusFlags)})
+	return w.write(&eventTable()[EventIoCreateHandle], uint8(EventIoCreateHandle), t, a, []uint64{uint64(handle), uint64(mode), uint64(creationFlags), uint64(statusFlags)})
 }
 
 // IoDestroyHandle writes an event that says that an I/O handle was closed. Since OTF2 2.1; errors are those of
 // [EventWriter.Write].
 func (w *EventWriter) IoDestroyHandle(t Timestamp, a *AttributeList, handle IoHandleRef) error {
-	return w.write(&eventTable[EventIoDestroyHandle], uint8(EventIoDestroyHandle), t, a, []uint64{uint64(handle)})
+	return w.write(&eventTable()[EventIoDestroyHandle], uint8(EventIoDestroyHandle), t, a, []uint64{uint64(handle)})
 }
 
 // IoDuplicateHandle writes an event that says that an I/O handle was duplicated. Since OTF2 2.1; errors are those
 // of [EventWriter.Write].
 func (w *EventWriter) IoDuplicateHandle(t Timestamp, a *AttributeList, oldHandle IoHandleRef, newHandle IoHandleRef, statusFlags IoStatusFlag) error {
-	return w.write(&eventTable[EventIoDuplicateHandle], uint8(EventIoDuplicateHandle), t, a, []uint64{uint64(oldHandle), uint64(newHandle), uint64(statusFlags)})
+	return w.write(&eventTable()[EventIoDuplicateHandle], uint8(EventIoDuplicateHandle), t, a, []uint64{uint64(oldHandle), uint64(newHandle), uint64(statusFlags)})
 }
 
 // IoSeek writes an event that says that the position of a handle changed. Since OTF2 2.1; errors are those of
 // [EventWriter.Write].
 func (w *EventWriter) IoSeek(t Timestamp, a *AttributeList, handle IoHandleRef, offsetRequest int64, whence IoSeekOption, offsetResult uint64) error {
-	return w.write(&eventTable[EventIoSeek], uint8(EventIoSeek), t, a, []uint64{uint64(handle), uint64(offsetRequest), uint64(whence), offsetResult})
+	return w.write(&eventTable()[EventIoSeek], uint8(EventIoSeek), t, a, []uint64{uint64(handle), uint64(offsetRequest), uint64(whence), offsetResult})
 }
 
 // IoChangeStatusFlags writes an event that says that the status flags of a handle changed. Since OTF2 2.1; errors
 // are those of [EventWriter.Write].
 func (w *EventWriter) IoChangeStatusFlags(t Timestamp, a *AttributeList, handle IoHandleRef, statusFlags IoStatusFlag) error {
-	return w.write(&eventTable[EventIoChangeStatusFlags], uint8(EventIoChangeStatusFlags), t, a, []uint64{uint64(handle), uint64(statusFlags)})
+	return w.write(&eventTable()[EventIoChangeStatusFlags], uint8(EventIoChangeStatusFlags), t, a, []uint64{uint64(handle), uint64(statusFlags)})
 }
 
 // IoDeleteFile writes an event that says that a file was deleted. Since OTF2 2.1; errors are those of
 // [EventWriter.Write].
 func (w *EventWriter) IoDeleteFile(t Timestamp, a *AttributeList, ioParadigm IoParadigmRef, file IoFileRef) error {
-	return w.write(&eventTable[EventIoDeleteFile], uint8(EventIoDeleteFile), t, a, []uint64{uint64(ioParadigm), uint64(file)})
+	return w.write(&eventTable()[EventIoDeleteFile], uint8(EventIoDeleteFile), t, a, []uint64{uint64(ioParadigm), uint64(file)})
 }
 
 // IoOperationBegin writes an event that says that an I/O operation began; completion has the same matchingId. Since
 // OTF2 2.1; errors are those of [EventWriter.Write].
 func (w *EventWriter) IoOperationBegin(t Timestamp, a *AttributeList, handle IoHandleRef, mode IoOperationMode, operationFlags IoOperationFlag, bytesRequest uint64, matchingId uint64) error {
-	return w.write(&eventTable[EventIoOperationBegin], uint8(EventIoOperationBegin), t, a, []uint64{uint64(handle), uint64(mode), uint64(operationFlags), bytesRequest, matchingId})
+	return w.write(&eventTable()[EventIoOperationBegin], uint8(EventIoOperationBegin), t, a, []uint64{uint64(handle), uint64(mode), uint64(operationFlags), bytesRequest, matchingId})
 }
 
 // IoOperationTest writes an event that says that an I/O operation was tested without success. Since OTF2 2.1;
 // errors are those of [EventWriter.Write].
 func (w *EventWriter) IoOperationTest(t Timestamp, a *AttributeList, handle IoHandleRef, matchingId uint64) error {
-	return w.write(&eventTable[EventIoOperationTest], uint8(EventIoOperationTest), t, a, []uint64{uint64(handle), matchingId})
+	return w.write(&eventTable()[EventIoOperationTest], uint8(EventIoOperationTest), t, a, []uint64{uint64(handle), matchingId})
 }
 
 // IoOperationIssued writes an event that says that a non-blocking I/O operation was issued. Since OTF2 2.1; errors
 // are those of [EventWriter.Write].
 func (w *EventWriter) IoOperationIssued(t Timestamp, a *AttributeList, handle IoHandleRef, matchingId uint64) error {
-	return w.write(&eventTable[EventIoOperationIssued], uint8(EventIoOperationIssued), t, a, []uint64{uint64(handle), matchingId})
+	return w.write(&eventTable()[EventIoOperationIssued], uint8(EventIoOperationIssued), t, a, []uint64{uint64(handle), matchingId})
 }
 
 // IoOperationComplete writes an event that says that an I/O operation completed. Since OTF2 2.1; errors are those
 // of [EventWriter.Write].
 func (w *EventWriter) IoOperationComplete(t Timestamp, a *AttributeList, handle IoHandleRef, bytesResult uint64, matchingId uint64) error {
-	return w.write(&eventTable[EventIoOperationComplete], uint8(EventIoOperationComplete), t, a, []uint64{uint64(handle), bytesResult, matchingId})
+	return w.write(&eventTable()[EventIoOperationComplete], uint8(EventIoOperationComplete), t, a, []uint64{uint64(handle), bytesResult, matchingId})
 }
 
 // IoOperationCancelled writes an event that says that an I/O operation was cancelled. Since OTF2 2.1; errors are
 // those of [EventWriter.Write].
 func (w *EventWriter) IoOperationCancelled(t Timestamp, a *AttributeList, handle IoHandleRef, matchingId uint64) error {
-	return w.write(&eventTable[EventIoOperationCancelled], uint8(EventIoOperationCancelled), t, a, []uint64{uint64(handle), matchingId})
+	return w.write(&eventTable()[EventIoOperationCancelled], uint8(EventIoOperationCancelled), t, a, []uint64{uint64(handle), matchingId})
 }
 
 // IoAcquireLock writes an event that says that a lock on a handle was acquired. Since OTF2 2.1; errors are those of
 // [EventWriter.Write].
 func (w *EventWriter) IoAcquireLock(t Timestamp, a *AttributeList, handle IoHandleRef, lockType LockType) error {
-	return w.write(&eventTable[EventIoAcquireLock], uint8(EventIoAcquireLock), t, a, []uint64{uint64(handle), uint64(lockType)})
+	return w.write(&eventTable()[EventIoAcquireLock], uint8(EventIoAcquireLock), t, a, []uint64{uint64(handle), uint64(lockType)})
 }
 
 // IoReleaseLock writes an event that says that a lock on a handle was released. Since OTF2 2.1; errors are those of
 // [EventWriter.Write].
 func (w *EventWriter) IoReleaseLock(t Timestamp, a *AttributeList, handle IoHandleRef, lockType LockType) error {
-	return w.write(&eventTable[EventIoReleaseLock], uint8(EventIoReleaseLock), t, a, []uint64{uint64(handle), uint64(lockType)})
+	return w.write(&eventTable()[EventIoReleaseLock], uint8(EventIoReleaseLock), t, a, []uint64{uint64(handle), uint64(lockType)})
 }
 
 // IoTryLock writes an event that says that a lock on a handle was tried without success. Since OTF2 2.1; errors are
 // those of [EventWriter.Write].
 func (w *EventWriter) IoTryLock(t Timestamp, a *AttributeList, handle IoHandleRef, lockType LockType) error {
-	return w.write(&eventTable[EventIoTryLock], uint8(EventIoTryLock), t, a, []uint64{uint64(handle), uint64(lockType)})
+	return w.write(&eventTable()[EventIoTryLock], uint8(EventIoTryLock), t, a, []uint64{uint64(handle), uint64(lockType)})
 }
 
 // ProgramBegin writes an event that says that the program began, with its name and arguments. Since OTF2 2.1;
@@ -676,7 +676,7 @@ func (w *EventWriter) ProgramBegin(t Timestamp, a *AttributeList, programName St
 // ProgramEnd writes an event that says that the program ended. Since OTF2 2.1; errors are those of
 // [EventWriter.Write].
 func (w *EventWriter) ProgramEnd(t Timestamp, a *AttributeList, exitStatus int64) error {
-	return w.write(&eventTable[EventProgramEnd], uint8(EventProgramEnd), t, a, []uint64{uint64(exitStatus)})
+	return w.write(&eventTable()[EventProgramEnd], uint8(EventProgramEnd), t, a, []uint64{uint64(exitStatus)})
 }
 
 // NonBlockingCollectiveRequest writes an event that says that a non-blocking collective began, to be completed by
@@ -727,35 +727,35 @@ func (w *EventWriter) NonBlockingCollectiveComplete(t Timestamp, a *AttributeLis
 // CommCreate writes an event that says that a communicator was created; it must be defined with
 // CommFlagCreateDestroyEvents. Since OTF2 3.0; errors are those of [EventWriter.Write].
 func (w *EventWriter) CommCreate(t Timestamp, a *AttributeList, communicator CommRef) error {
-	return w.write(&eventTable[EventCommCreate], uint8(EventCommCreate), t, a, []uint64{uint64(communicator)})
+	return w.write(&eventTable()[EventCommCreate], uint8(EventCommCreate), t, a, []uint64{uint64(communicator)})
 }
 
 // CommDestroy writes an event that says that a communicator was destroyed. Since OTF2 3.0; errors are those of
 // [EventWriter.Write].
 func (w *EventWriter) CommDestroy(t Timestamp, a *AttributeList, communicator CommRef) error {
-	return w.write(&eventTable[EventCommDestroy], uint8(EventCommDestroy), t, a, []uint64{uint64(communicator)})
+	return w.write(&eventTable()[EventCommDestroy], uint8(EventCommDestroy), t, a, []uint64{uint64(communicator)})
 }
 
 // MpiProbe writes an event that says that a message was found; receiving it has the same messageId. Since OTF2 3.2;
 // errors are those of [EventWriter.Write].
 func (w *EventWriter) MpiProbe(t Timestamp, a *AttributeList, sender uint32, communicator CommRef, tag uint32, messageId uint64) error {
-	return w.write(&eventTable[EventMpiProbe], uint8(EventMpiProbe), t, a, []uint64{uint64(sender), uint64(communicator), uint64(tag), messageId})
+	return w.write(&eventTable()[EventMpiProbe], uint8(EventMpiProbe), t, a, []uint64{uint64(sender), uint64(communicator), uint64(tag), messageId})
 }
 
 // MpiMrecv writes an event that says that a found message was received. Since OTF2 3.2; errors are those of
 // [EventWriter.Write].
 func (w *EventWriter) MpiMrecv(t Timestamp, a *AttributeList, messageId uint64, msgLength uint64) error {
-	return w.write(&eventTable[EventMpiMrecv], uint8(EventMpiMrecv), t, a, []uint64{messageId, msgLength})
+	return w.write(&eventTable()[EventMpiMrecv], uint8(EventMpiMrecv), t, a, []uint64{messageId, msgLength})
 }
 
 // MpiImrecvRequest writes an event that says that the receive of a found message was posted. Since OTF2 3.2; errors
 // are those of [EventWriter.Write].
 func (w *EventWriter) MpiImrecvRequest(t Timestamp, a *AttributeList, messageId uint64, requestId uint64) error {
-	return w.write(&eventTable[EventMpiImrecvRequest], uint8(EventMpiImrecvRequest), t, a, []uint64{messageId, requestId})
+	return w.write(&eventTable()[EventMpiImrecvRequest], uint8(EventMpiImrecvRequest), t, a, []uint64{messageId, requestId})
 }
 
 // MpiImrecv writes an event that says that the receive of a found message completed. Since OTF2 3.2; errors are
 // those of [EventWriter.Write].
 func (w *EventWriter) MpiImrecv(t Timestamp, a *AttributeList, requestId uint64, msgLength uint64) error {
-	return w.write(&eventTable[EventMpiImrecv], uint8(EventMpiImrecv), t, a, []uint64{requestId, msgLength})
+	return w.write(&eventTable()[EventMpiImrecv], uint8(EventMpiImrecv), t, a, []uint64{requestId, msgLength})
 }

@@ -40,17 +40,18 @@ type fakeGPU struct {
 
 	// The kernels.
 	n      int
-	burst  int     // kernels that follow one another closely
-	pause  float64 // between bursts, ns
-	even   bool    // all kernels take equally long, and pauses are within jitter of each other
-	length float64 // of a kernel, if even; ns
-	jitter float64 // ns
-	chain  bool    // each is launched when the one before has ended, and waits for the pause on the GPU
-	graph  bool    // replayed: callbacks of the stream, no launches
-	queued bool    // a burst's kernels are all launched before its first begins
-	parted int     // from this kernel on, stamps are those of an earlier kernel; 0: never
-	shift  int     // by how many; 0: 1
-	stall  int     // from this kernel on, 100 kernels are reported only when the last of them has ended; 0: never
+	burst  int                           // kernels that follow one another closely
+	pause  float64                       // between bursts, ns
+	even   bool                          // all kernels take equally long, and pauses are within jitter of each other
+	length float64                       // of a kernel, if even; ns
+	jitter float64                       // ns
+	chain  bool                          // each is launched when the one before has ended, and waits for the pause on the GPU
+	graph  bool                          // replayed: callbacks of the stream, no launches
+	queued bool                          // a burst's kernels are all launched before its first begins
+	parted int                           // from this kernel on, stamps are those of an earlier kernel; 0: never
+	shift  int                           // by how many; 0: 1
+	watch  func(*scene) func(now uint64) // somebody looks on: what it returns is called after each round; nil: nobody does
+	stall  int                           // from this kernel on, 100 kernels are reported only when the last of them has ended; 0: never
 }
 
 // jump is a step of the GPU's clock, or a change of its rate, at a time.
@@ -225,11 +226,16 @@ func (f *fakeGPU) play(t *testing.T, kernels []fakeKernel, paradigm otf2.Paradig
 			callback{k.ended, 1, shm.Record{Kind: shm.RecordStop, Type: shm.EventKernelCh, Handle: channel}})
 	}
 	slices.SortStableFunc(calls, func(a, b callback) int { return cmp.Compare(a.at, b.at) })
+	looked := func(uint64) {}
+	if f.watch != nil {
+		looked = f.watch(s)
+	}
 	for i := range calls {
 		now := base + uint64(calls[i].at)
 		testkit.Must(t, s.m.Record(calls[i].ring, now, &calls[i].r))
 		if i%16 == 0 {
 			testkit.Must(t, s.m.Advance(now))
+			looked(now)
 		}
 	}
 	return s, s.shown()

@@ -27,6 +27,8 @@ type Options struct {
 	// gpuHold (ns) is how long GPU stamps wait for later ones, which make the GPU's clock better
 	// known. Default 2 s.
 	gpuHold uint64
+	// aheadHold (ns) is how long a complete operation is kept before it is written ahead of time. Default AheadHold.
+	aheadHold uint64
 	// Paradigm of the regions: otf2.ParadigmCUDA (default) or otf2.ParadigmHIP.
 	Paradigm otf2.Paradigm
 	// RecordMask holds the event types (bits) that the plugin records: what need not be waited for.
@@ -79,8 +81,9 @@ type Model struct {
 	ops     *operations
 	threads *threads
 	net     *network
-	raw     *raw // nil: not asked for
-	changed bool // something has come since the last Snapshot that may be in what is under way
+	raw     *raw   // nil: not asked for
+	watches uint32 // that there have been, see Ahead
+	changed bool   // something has come since the last Snapshot that may be in what is under way
 
 	handlers [shm.TypeCount]handlers
 }
@@ -100,6 +103,7 @@ func New(sink Sink, p *experiment.Process, opts *Options) *Model {
 	}
 	o.operationLimit = cmp.Or(o.operationLimit, 10e9)
 	o.gpuHold = cmp.Or(o.gpuHold, 2e9)
+	o.aheadHold = cmp.Or(o.aheadHold, AheadHold)
 	o.cuptiHold = cmp.Or(o.cuptiHold, 3e9)
 	o.Paradigm = cmp.Or(o.Paradigm, otf2.ParadigmCUDA)
 	b := newBoard(sink, &setup{o, p})
@@ -108,7 +112,7 @@ func New(sink Sink, p *experiment.Process, opts *Options) *Model {
 	hold := max(o.cuptiHold, o.gpuHold) + 1e9
 	m.cuda = cuda.New(&streams{board: b, ranks: m.ranks, kernels: make(map[string]otf2.RegionRef)}, cuda.Options{Hold: hold, Functions: kernelFunctions()})
 	t := &timing{b, m.cuda}
-	m.ops = newOperations(b, m.ranks, m.cuda, t, &planWriter{board: b, ranks: m.ranks, cuda: m.cuda, timing: t, metrics: m.metrics})
+	m.ops = newOperations(b, m.ranks, m.cuda, t, newPlanWriter(b, m.ranks, m.cuda, t, m.metrics))
 	m.threads = newThreads(b, m.ranks, m.ops, m.cuda)
 	m.net = newNetwork(b, m.ranks, m.ops, m.metrics)
 	if o.Raw {
@@ -241,6 +245,9 @@ func (m *Model) Advance(t uint64) error {
 			m.ops.resolveCalls(c, c.calls[len(c.calls)/2].groupNumber()+1)
 		}
 		m.ops.drain(c, t, drainDue)
+	}
+	if a := m.ops.writer.ahead; a != nil {
+		a.advance(t)
 	}
 	m.net.eachNet(func(n *netRank) {
 		if n.polls.times > 0 && t > n.polls.first+pollsLimit {

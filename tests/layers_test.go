@@ -55,7 +55,7 @@ var layers = []folder{
 	{dir: "internal/hidden"},
 	{dir: "cupti", external: []string{"github.com/ianlancetaylor/demangle"}},
 	{dir: "gpu", external: []string{"github.com/google/uuid", "github.com/NVIDIA/go-nvml"}},
-	{dir: "config", own: []string{"internal/regular", "plugin/api"}, tests: []string{"internal/hidden"}, external: []string{"github.com/spf13/viper", "github.com/spf13/cast", "github.com/go-viper/mapstructure", "github.com/google/uuid"}},
+	{dir: "config", own: []string{"internal/regular", "plugin/api"}, tests: []string{"internal/hidden"}, external: []string{"github.com/pelletier/go-toml", "go.yaml.in/yaml", "github.com/google/uuid"}},
 	{dir: "experiment", own: []string{"internal/regular", "internal/atomicfile", "otf2", "plugin/shm"}, external: []string{"golang.org/x/sys"}},
 	{dir: "internal/bounded"},
 	{dir: "experiment/commid"},

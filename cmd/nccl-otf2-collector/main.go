@@ -24,7 +24,9 @@ func main() {
 		fmt.Fprintln(os.Stderr, "nccl-otf2-collector: the plugin starts it, with the shared memory as --fd; see nccl-otf2 --help")
 		os.Exit(2)
 	}
-	if err := collector.Beside(context.Background(), fd, tool()); err != nil {
+	path := make(chan string, 1)
+	go func() { path <- tool() }()
+	if err := collector.Beside(context.Background(), fd, path); err != nil {
 		fmt.Fprintln(os.Stderr, "nccl-otf2 collect:", err)
 		os.Exit(1)
 	}

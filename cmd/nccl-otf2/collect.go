@@ -60,7 +60,9 @@ func collectCommand() *cobra.Command {
 			if err != nil { // no /proc
 				tool = os.Args[0]
 			}
-			return collector.Beside(cmd.Context(), fd, tool)
+			path := make(chan string, 1)
+			path <- tool
+			return collector.Beside(cmd.Context(), fd, path)
 		},
 	}
 	cmd.Flags().IntVar(&fd, "fd", fd, "descriptor of the shared memory")

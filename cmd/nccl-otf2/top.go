@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/analysis/live"
+	"github.com/nccl-otf2/nccl-otf2/collector/control"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
 	"github.com/nccl-otf2/nccl-otf2/report"
 	"github.com/spf13/cobra"
@@ -35,9 +36,10 @@ func topCommand() *cobra.Command {
 		Use:   "top [DIR]",
 		Short: "Watch a running job: operations per second, bandwidths, who waits, losses",
 		Long: `Shows what a job is doing while it is recorded, from its experiment directory DIR (default: as for ctl): operations per
-second, sizes and bandwidths, which ranks wait and for whom, what was lost. If the directory does not exist yet, it waits for it. It ends when the job ends, or when you press q. It only reads
-what the job's collectors have written, so it lags a few seconds behind and does not disturb the job. Collectors that postpone
-work (NCCL_OTF2_BACKLOG) catch up when somebody looks. docs/top.md explains the columns and the fields of the JSON form.
+second, sizes and bandwidths, which ranks wait and for whom, what was lost. If the directory does not exist yet, it waits for it. It ends when the job ends, or when you press q. It reads
+what the job's collectors write, and does not disturb the job's processes. Collectors that are told so by the user who runs the job write
+operations within a second of their end, with provisional GPU times; with --once, and for other users, it lags a few seconds behind. Collectors
+that postpone work (NCCL_OTF2_BACKLOG) catch up when somebody looks. docs/top.md explains the columns and the fields of the JSON form.
 
 If the output is not a terminal, or with --once, it prints the state of the job once: the first 20 rows of each table,
 and of the ranks those that wait, or are waited for, the most. With --format json it prints one line for each update,
@@ -83,8 +85,22 @@ with all data.`,
 
 type top struct {
 	topOptions
-	live *live.Follower
-	dir  string
+	live  *live.Follower
+	dir   string
+	asked time.Time // when collectors were told that somebody watches
+}
+
+// followEvery is how often collectors are told: they heed it for ten seconds.
+const followEvery = 3 * time.Second
+
+// follow has collectors write operations ahead of time. Where that cannot be asked for the view is some seconds older, as it says.
+func (t *top) follow(now time.Time) {
+	if now.Sub(t.asked) < followEvery {
+		return
+	}
+	if (&control.Controller{Dir: t.dir}).Follow() == nil {
+		t.asked = now
+	}
 }
 
 func (t *top) run(ctx context.Context, out io.Writer) error {
@@ -105,8 +121,11 @@ func (t *top) run(ctx context.Context, out io.Writer) error {
 	return t.watch(ctx, terminal)
 }
 
-// look has collectors take what they put off, and looks then.
+// look has collectors take what they put off, and looks then. Without patience it is one of many looks.
 func (t *top) look(ctx context.Context, now time.Time, patience time.Duration) (*live.View, error) {
+	if patience == 0 {
+		t.follow(now)
+	}
 	behind, watching := watched(ctx, t.dir, patience)
 	v, err := t.live.Look(now)
 	if err == nil && (behind > 0 || watching != nil) {

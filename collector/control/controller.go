@@ -102,13 +102,21 @@ func userName(uid int) string {
 	return fmt.Sprintf("user %d", uid)
 }
 
+// lockPatience is how long another controller is waited for: one that only asks has the lock for some milliseconds.
+const lockPatience = 200 * time.Millisecond
+
 // lock keeps two controllers of one directory apart.
 func (c *Controller) lock() (unlock func(), err error) {
 	dir, err := os.Open(c.Dir)
 	if err != nil {
 		return nil, err
 	}
-	err = unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	for deadline := time.Now().Add(lockPatience); ; time.Sleep(10 * time.Millisecond) {
+		err = unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if !errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(deadline) {
+			break
+		}
+	}
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		dir.Close()
 		return nil, fmt.Errorf("%s: another command is controlling this job: try again", c.Dir)

@@ -32,6 +32,8 @@ type File struct {
 	Job     []string `json:"job"`   // the shards of the job that it is for
 	Ask     uint64   `json:"ask"`   // raised with each request for a status
 	Order   uint64   `json:"order"` // raised with each order; 0: there has been none
+	// Watch: who asks watches the job, and wants operations ahead of time for some seconds.
+	Watch bool `json:"watch,omitempty"`
 
 	// The last order.
 	Windows []Window    `json:"windows,omitempty"`

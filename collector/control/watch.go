@@ -50,6 +50,22 @@ func (c *Controller) Watch(ctx context.Context, patience time.Duration) (behind 
 	}
 }
 
+// Follow tells the collectors of a running job that somebody watches it: for the next ten seconds they write operations down as soon as
+// these have ended, with provisional times (experiment.AheadFiles). It does not wait for answers. Where there is no job, or it is somebody
+// else's, or the directory cannot be written, the error tells so.
+func (c *Controller) Follow() error {
+	entries, err := c.live()
+	if err != nil {
+		return err
+	}
+	unlock, err := c.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return c.send(&File{Watch: true}, false, entries)
+}
+
 // putsOff tells that a shard's collector works, and has put off records, or did.
 func putsOff(e experiment.Entry) bool {
 	if e.State != experiment.Writing {

@@ -282,17 +282,36 @@ func (f *Filter) Interval(p *Plan, b Bounds) (Interval, Notice, bool) {
 	return i, NoticeNone, ok
 }
 
+// Ahead is what Interval would say by now, if the plan were written at once, and changes nothing: the clock may be known better when it is
+// written. False also where stamps that NCCL handed to other plans are being given back.
+func (f *Filter) Ahead(p *Plan, b Bounds) (Interval, bool) {
+	if !f.Clock.known() || p.placed != nil || !f.believes(p) {
+		return Interval{}, false
+	}
+	i, known, plausible := f.located(p, b)
+	return i, known && plausible
+}
+
+// mapped is where the clock puts a plan; false, and for good, if it cannot have run then.
 func (f *Filter) mapped(p *Plan, b Bounds) (Interval, bool) {
+	i, known, plausible := f.located(p, b)
+	if known && !plausible {
+		p.verdict = implausible
+	}
+	return i, known && plausible
+}
+
+// located is where the clock puts a plan, if it is known there.
+func (f *Filter) located(p *Plan, b Bounds) (i Interval, known, plausible bool) {
 	s := p.ends()
 	begin, beginMargin, _ := f.Clock.Host(s.first, s.began)
 	end, endMargin, ok := f.Clock.Host(s.last, s.ended)
 	if !ok {
-		return Interval{}, false
+		return Interval{}, false, false
 	}
 	// The clock is known better now than when the plan was judged.
 	if begin+uint64(beginMargin.most)+slackNs < b.Launched || end > s.ended+uint64(endMargin.most)+slackNs {
-		p.verdict = implausible
-		return Interval{}, false
+		return Interval{}, true, false
 	}
 	within := window{least: int64(b.Launched - begin), most: min(int64(s.began-begin), int64(s.ended-end))}
 	if b.NetStop != 0 {
@@ -300,7 +319,7 @@ func (f *Filter) mapped(p *Plan, b Bounds) (Interval, bool) {
 	}
 	moved, off := within.nearest(int64(math.Ceil(min(max(beginMargin.usual, endMargin.usual), unknownNs))))
 	begin, end = begin+uint64(moved), end+uint64(moved)
-	return Interval{begin, max(begin, min(end, s.ended)), off}, true
+	return Interval{begin, max(begin, min(end, s.ended)), off}, true, true
 }
 
 // window is by how much a plan may lie later than the clock says, by what has been seen of the plan itself: none of its kernels has

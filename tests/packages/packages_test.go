@@ -342,7 +342,7 @@ func TestChecksumsAndContents(t *testing.T) {
 	for _, c := range contents.Components {
 		named[c.Name] = true
 	}
-	if contents.Format != "CycloneDX" || !named["github.com/spf13/viper"] || !named["github.com/NVIDIA/go-nvml"] {
+	if contents.Format != "CycloneDX" || !named["go.yaml.in/yaml/v3"] || !named["github.com/NVIDIA/go-nvml"] {
 		t.Errorf("%s names %v", contents.Format, named)
 	}
 }

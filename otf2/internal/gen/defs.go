@@ -11,7 +11,7 @@ import (
 
 // globalDefs returns all records of a global definition file.
 func globalDefs() []schema.Record {
-	return append(append([]schema.Record(nil), schema.GlobalOnly...), schema.Definitions...)
+	return append(append([]schema.Record(nil), schema.GlobalOnly()...), schema.Definitions()...)
 }
 
 // argumentOrder names the records whose writer takes its arguments in libotf2's order, which differs from the

@@ -10,7 +10,7 @@ import (
 
 // genEnums writes one type per enumeration, its constants and String.
 func genEnums(s *source) {
-	for _, e := range schema.Enums {
+	for _, e := range schema.Enums() {
 		typed := e.Name != "CollectiveRoot" // ranks share the value space, so there is no type
 		typeName := e.Name
 		if typed {
@@ -37,7 +37,7 @@ func genEnums(s *source) {
 		s.line("")
 		if typed {
 			s.line("// String returns OTF2's short name of the value.")
-			s.line("func (v %s) String() string { return enumTable[%q].text(uint32(v)) }", e.Name, e.Name)
+			s.line("func (v %s) String() string { return enumTable()[%q].text(uint32(v)) }", e.Name, e.Name)
 			s.line("")
 		}
 	}

@@ -17,7 +17,7 @@ import (
 func genEventMethods(s *source) {
 	s.line(`import "fmt"`)
 	s.line("")
-	for _, r := range schema.Events {
+	for _, r := range schema.Events() {
 		comment(s, fmt.Sprintf("%s writes an event that %s. Since OTF2 %s; errors are those of [EventWriter.Write].", r.Name, schema.EventMeanings[r.Name], r.Since))
 		genEventMethod(s, r)
 	}
@@ -75,7 +75,7 @@ func genByTable(s *source, r schema.Record, fields []schema.Field) {
 	if len(args) > 0 {
 		list = "[]uint64{" + strings.Join(args, ", ") + "}"
 	}
-	s.line("return w.write(&eventTable[Event%s], uint8(Event%[1]s), t, a, %s)", r.Name, list)
+	s.line("return w.write(&eventTable()[Event%s], uint8(Event%[1]s), t, a, %s)", r.Name, list)
 }
 
 func genFixedEvent(s *source, r schema.Record, fields []schema.Field) {

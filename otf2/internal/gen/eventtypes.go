@@ -12,7 +12,7 @@ import (
 // genEventTypes writes one struct per event record and the method of Event that fills it, by value, so that typed
 // reading does not allocate. The members of a repetition stay where they are, behind an accessor of their own.
 func genEventTypes(s *source) {
-	for _, r := range schema.Events {
+	for _, r := range schema.Events() {
 		before, repeated, _ := split(r)
 		fixed := before
 		if len(repeated) > 0 {

@@ -13,7 +13,7 @@ import (
 func genSnapshotMethods(s *source) {
 	s.line(`import "fmt"`)
 	s.line("")
-	for _, r := range schema.Snapshots {
+	for _, r := range schema.Snapshots() {
 		comment(s, snapshotComment(r))
 		before, repeated, _ := split(r)
 		fixed := before

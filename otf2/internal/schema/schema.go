@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package schema holds the one description of OTF2's records and enumerations. Package otf2 makes its tables of it at
-// start; the generator derives writer methods, typed definitions and constants from it.
+// Package schema holds the one description of OTF2's records and enumerations. Package otf2 makes its tables of it when
+// it needs them; the generator derives writer methods, typed definitions and constants from it.
 //
 // Source of the facts: the trace format as libotf2 3.0 writes it (trace format 2, anchor format 3) and the
 // records that 3.1 and 3.2 added.
@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // Record describes one record of a file kind.
@@ -51,13 +52,17 @@ type EnumValue struct {
 	Since string
 }
 
-func records(rs []Record) []Record {
-	for i := range rs {
-		for _, text := range strings.Fields(rs[i].Text) {
-			rs[i].Fields = append(rs[i].Fields, parseField(rs[i].Name, text))
+// records are descriptions with the fields of their texts, made when they are asked for.
+func records(described func() []Record) func() []Record {
+	return sync.OnceValue(func() []Record {
+		rs := described()
+		for i := range rs {
+			for _, text := range strings.Fields(rs[i].Text) {
+				rs[i].Fields = append(rs[i].Fields, parseField(rs[i].Name, text))
+			}
 		}
-	}
-	return rs
+		return rs
+	})
 }
 
 func parseField(record, text string) Field {
@@ -77,17 +82,20 @@ func parseField(record, text string) Field {
 	return f
 }
 
-func enums(es []Enum) []Enum {
-	for i := range es {
-		for _, text := range strings.Fields(es[i].Text) {
-			text, since, _ := strings.Cut(text, "@")
-			name, number, _ := strings.Cut(text, "=")
-			value, err := strconv.ParseUint(number, 0, 64)
-			if err != nil {
-				panic(fmt.Sprintf("schema: enumeration %s: value %q: %v", es[i].Name, text, err))
+func enums(described func() []Enum) func() []Enum {
+	return sync.OnceValue(func() []Enum {
+		es := described()
+		for i := range es {
+			for _, text := range strings.Fields(es[i].Text) {
+				text, since, _ := strings.Cut(text, "@")
+				name, number, _ := strings.Cut(text, "=")
+				value, err := strconv.ParseUint(number, 0, 64)
+				if err != nil {
+					panic(fmt.Sprintf("schema: enumeration %s: value %q: %v", es[i].Name, text, err))
+				}
+				es[i].Values = append(es[i].Values, EnumValue{name, value, since})
 			}
-			es[i].Values = append(es[i].Values, EnumValue{name, value, since})
 		}
-	}
-	return es
+		return es
+	})
 }

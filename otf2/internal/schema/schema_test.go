@@ -10,7 +10,7 @@ import (
 // The tables are consistent with themselves and with what the format fixes.
 func TestTables(t *testing.T) {
 	enumNames := map[string]bool{}
-	for _, e := range Enums {
+	for _, e := range Enums() {
 		enumNames[e.Name] = true
 		seen := map[uint64]string{}
 		for _, v := range e.Values {
@@ -25,8 +25,8 @@ func TestTables(t *testing.T) {
 	}
 	encodings := map[string]bool{"u8": true, "c32": true, "c64": true, "s64": true, "f64": true, "dbl": true, "str": true, "val": true, "idmap": true}
 	for name, table := range map[string][]Record{
-		"events": Events, "global": GlobalOnly, "local": LocalOnly, "definitions": Definitions,
-		"snapshots": Snapshots, "markers": Markers, "thumbnails": Thumbnails,
+		"events": Events(), "global": GlobalOnly(), "local": LocalOnly(), "definitions": Definitions(),
+		"snapshots": Snapshots(), "markers": Markers(), "thumbnails": Thumbnails(),
 	} {
 		for i, r := range table {
 			if i > 0 && r.ID <= table[i-1].ID {
@@ -60,7 +60,7 @@ func TestTables(t *testing.T) {
 		}
 	}
 	var short []uint8
-	for _, r := range Events {
+	for _, r := range Events() {
 		if r.NoLength {
 			short = append(short, r.ID)
 		}
@@ -68,8 +68,8 @@ func TestTables(t *testing.T) {
 	if want := []uint8{12, 13, 16, 17, 20, 21, 24, 28, 29, 30}; string(short) != string(want) {
 		t.Errorf("events without length field: %v, want %v", short, want)
 	}
-	if first, last := Events[0].ID, Events[len(Events)-1].ID; first != 10 || last != 92 || len(Events) != 83 {
-		t.Errorf("%d events from %d to %d, want all of 10 to 92", len(Events), first, last)
+	if first, last := Events()[0].ID, Events()[len(Events())-1].ID; first != 10 || last != 92 || len(Events()) != 83 {
+		t.Errorf("%d events from %d to %d, want all of 10 to 92", len(Events()), first, last)
 	}
 }
 
@@ -78,7 +78,7 @@ func TestMeanings(t *testing.T) {
 	for name, c := range map[string]struct {
 		meanings map[string]string
 		records  []Record
-	}{"events": {EventMeanings, Events}, "definitions": {DefinitionMeanings, append(append([]Record(nil), GlobalOnly...), Definitions...)}} {
+	}{"events": {EventMeanings, Events()}, "definitions": {DefinitionMeanings, append(append([]Record(nil), GlobalOnly()...), Definitions()...)}} {
 		for _, r := range c.records {
 			if c.meanings[r.Name] == "" {
 				t.Errorf("%s: %s has no meaning", name, r.Name)
@@ -91,7 +91,7 @@ func TestMeanings(t *testing.T) {
 }
 
 func hasValue(enum, name string) bool {
-	for _, e := range Enums {
+	for _, e := range Enums() {
 		for _, v := range e.Values {
 			if e.Name == enum && v.Name == name {
 				return true
