@@ -33,6 +33,14 @@ func launchesIn(t *testing.T, path string) (n int) {
 	return n
 }
 
+// stops counts the ends of events that have been taken.
+func stops(p *experiment.Process) (n uint64) {
+	for _, k := range p.Counts.Stops {
+		n += k
+	}
+	return n
+}
+
 // generations are those of the files that a shard has ahead of time.
 func generations(shard string) (all []uint64) {
 	for _, f := range experiment.AheadFiles(shard) {
@@ -58,7 +66,7 @@ func TestAheadForWhoWatches(t *testing.T) {
 			a.allReduce(uint64(calls))
 			calls++
 		}
-		for taken := uint64(0); taken < uint64(calls)*perCall; taken = starts(c.process) {
+		for taken := uint64(0); taken < uint64(calls)*perCall; taken = stops(c.process) {
 			_, err := c.round()
 			testkit.Must(t, err)
 			c.model.Snapshot()
