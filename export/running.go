@@ -294,7 +294,7 @@ var rankMetrics = []struct {
 	{"nccl_otf2_operations_total", "Operations of a rank.", func(s *rankSums) (float64, bool) { return float64(s.operations), true }},
 	{"nccl_otf2_operations_seconds_total", "Time of a rank in its operations.", func(s *rankSums) (float64, bool) { return seconds(float64(s.time)), true }},
 	{"nccl_otf2_waited_seconds_total", "Of that, waiting for others in collectives, without start-up; estimated from samples.", func(s *rankSums) (float64, bool) { return seconds(float64(s.waited)), s.hasWaitable }},
-	{"nccl_otf2_caused_wait_seconds_total", "What others waited for a rank in collectives; estimated from samples.", func(s *rankSums) (float64, bool) { return seconds(s.caused), s.hasWaitable }},
+	{"nccl_otf2_caused_wait_seconds_total", "How long others waited in collectives because a rank came later; estimated from samples.", func(s *rankSums) (float64, bool) { return seconds(s.caused), s.hasWaitable }},
 	{"nccl_otf2_bus_bytes_total", "Bytes of a rank's operations times the factor of nccl-tests for the bus, of those that have a bandwidth.", func(s *rankSums) (float64, bool) { return s.busBytes, s.busTime > 0 }},
 	{"nccl_otf2_bus_seconds_total", "Time of the same operations.", func(s *rankSums) (float64, bool) { return seconds(s.busTime), s.busTime > 0 }},
 }

@@ -42,7 +42,7 @@ type metricsKeeper struct {
 }
 
 // keepMetrics writes the metrics of a job that runs, or is about to, each time that the interval is over, and removes them an interval after
-// its end, or when it is told to end. beside: the end of standard input says that a process of the job has ended, and has it look at once.
+// its end, or when it is ended. beside: the end of standard input says that a process of the job has ended, and has it look at once.
 func keepMetrics(cmd *cobra.Command, dir, output, job string, every time.Duration, beside bool) error {
 	if output == "-" {
 		return usagef("--every writes a file: -o must name it, or its folder")
@@ -86,7 +86,7 @@ func metricsName(directory string) string {
 
 func (k *metricsKeeper) keep(interrupted context.Context, over <-chan struct{}) error {
 	idle := time.Time{} // since when no process has run
-	for last, told := false, false; ; {
+	for last, closing := false, false; ; {
 		began := time.Now()
 		running, waits, err := k.look(began, last)
 		switch {
@@ -97,11 +97,11 @@ func (k *metricsKeeper) keep(interrupted context.Context, over <-chan struct{}) 
 		case idle.IsZero():
 			idle = began
 		}
-		if k.began && !running && !last && (told || !waits || began.Sub(idle) >= metricsPatience) {
+		if k.began && !running && !last && (closing || !waits || began.Sub(idle) >= metricsPatience) {
 			last = true
 			continue // once more, as that of a job that has ended
 		}
-		if told && !k.began {
+		if closing && !k.began {
 			return nil // it has left nothing
 		}
 		took := time.Since(began)
@@ -109,7 +109,7 @@ func (k *metricsKeeper) keep(interrupted context.Context, over <-chan struct{}) 
 		case <-interrupted.Done():
 			return k.remove()
 		case <-over:
-			told, over = true, nil
+			closing, over = true, nil
 		case <-time.After(max(k.every-took, time.Duration(float64(took)/topShare)-took)):
 			if last {
 				return k.remove()
