@@ -58,12 +58,23 @@ type profiles struct {
 
 // startProfiles begins to ask for profiles if that was asked for, and here.
 func (c *live) startProfiles(due chan<- string) {
-	first := c.launcher.Rank == 0
-	if comm, ok := c.memory.Comm(0); c.launcher.Rank < 0 && ok {
-		first = comm.Rank == 0
-	}
-	if first && c.settings.Profile && c.settings.ProfileInterval > 0 {
+	if c.isFirst() && c.settings.Profile && c.settings.ProfileInterval > 0 {
 		c.profiles = profiles{due, c.settings.ProfileInterval, time.Now().Add(c.settings.ProfileInterval)}
+	}
+}
+
+// isFirst tells that the process is the job's first rank.
+func (c *live) isFirst() bool {
+	if comm, ok := c.memory.Comm(0); c.launcher.Rank < 0 && ok {
+		return comm.Rank == 0
+	}
+	return c.launcher.Rank == 0
+}
+
+// startMetrics has the metrics of the job kept, where that is asked for and here.
+func (c *live) startMetrics(keep func(experiment, folder string)) {
+	if keep != nil && c.settings.Prometheus != "" && c.script == nil && c.isFirst() {
+		keep(c.experiment, c.settings.Prometheus)
 	}
 }
 

@@ -142,6 +142,34 @@ func TestProfilesOfARunningJob(t *testing.T) {
 	}
 }
 
+// The collector of the first rank has the metrics of the job kept, if it is asked to.
+func TestMetricsAreKeptByTheFirstRank(t *testing.T) {
+	for _, c := range []struct {
+		rank, folder, mode string
+		want               bool
+	}{{"0", "/metrics", "trace", true}, {"0", "/metrics", "profile", true}, {"1", "/metrics", "trace", false}, {"0", "", "trace", false}} {
+		job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64})
+		newApplication(job, 0, monotonic)
+		live := &live{recording: &recording{}, experiment: "/job", memory: mapped(t, job)}
+		vars := environment("NCCL_OTF2_PROMETHEUS="+c.folder, "NCCL_OTF2_MODE="+c.mode, "RANK="+c.rank, "WORLD_SIZE=2")
+		var err error
+		live.settings, err = config.Load(vars)
+		testkit.Must(t, err)
+		live.launcher = config.FindLauncher(vars)
+		kept := 0
+		live.startMetrics(func(experiment, folder string) {
+			if experiment != "/job" || folder != c.folder {
+				t.Errorf("metrics of %s in %s", experiment, folder)
+			}
+			kept++
+		})
+		if c.want != (kept == 1) {
+			t.Errorf("%+v: kept %d times", c, kept)
+		}
+		process.end()
+	}
+}
+
 // A profile is on disk a moment before the checkpoint that goes with it. Where the collector dies in between, at whatever record: each
 // operation is in a profile, or counted as one that the collector had in memory.
 func TestProfileAheadOfItsCheckpoint(t *testing.T) {

@@ -36,6 +36,9 @@ type Options struct {
 	// Profiles, if set, is sent the experiment directory each time that a profile of the running job is due: in the collector
 	// of its first rank, at the setting PROFILE_INTERVAL. As long as nobody receives it is not due.
 	Profiles chan<- string
+	// Metrics, if set, is called with the experiment directory and a folder, in the collector of the job's first rank, if the setting
+	// PROMETHEUS asks for metrics of the running job there. It must not block.
+	Metrics func(experiment, folder string)
 	// Processors is told how many processors the program should use at once at most: one as long as the job runs, as a second one would be
 	// taken from the job and make the collector's work dearer, not shorter. Nil means that it is as it is.
 	Processors func(n int)
@@ -151,6 +154,7 @@ func Run(ctx context.Context, o Options) (out Outcome, err error) {
 	c.service = c.watchTime(o.TimeService, o.TimePatience)
 	defer c.service.stop()
 	c.startProfiles(o.Profiles)
+	c.startMetrics(o.Metrics)
 	out.Experiment, out.Record, out.Tables, out.Debug = c.experiment, c.script != nil, c.settings.Tables, c.settings.Debug
 	if err := c.run(ctx); err != nil {
 		return out, err

@@ -53,6 +53,7 @@ type Settings struct {
 	Scorep          string        // "auto", "on" or "off"
 	CUPTILibrary    string        // path; "": the plugin searches
 	Config          string        // path of the settings file, "" if there is none
+	Prometheus      string        // folder in which metrics of the running job are kept; "" is nowhere
 	ProfileInterval time.Duration // between profiles of a running job; 0: only at its end
 	Metrics         bool          // made of NCCL's events
 	NVML            time.Duration // between readings of the GPUs' sensors; 0: they are not read

@@ -40,6 +40,18 @@ func (k promKey) compare(o promKey) int {
 		cmp.Compare(k.function, o.function), cmp.Compare(k.size, o.size), cmp.Compare(k.algoProto, o.algoProto))
 }
 
+// labels are those of a sample, as Inspector has them.
+func (k promKey) labels(version, job string) [][2]string {
+	labels := [][2]string{
+		{"version", version}, {"slurm_job_id", cmp.Or(job, "unknown")}, {"node", k.node}, {"gpu", k.gpu}, {"comm_name", k.comm},
+		{"n_nodes", k.nodes}, {"nranks", strconv.Itoa(k.ranks)},
+	}
+	if k.message {
+		return append(labels, [2]string{"p2p_operation", k.function}, [2]string{"message_size", sizeRange(k.size)})
+	}
+	return append(labels, [2]string{"collective", k.function}, [2]string{"message_size", sizeRange(k.size)}, [2]string{"algo_proto", k.algoProto})
+}
+
 // promSum is a bucket: of each size the times on the GPU. Inspector has means; here an operation counts with the median of its size, as in
 // the report, but on one GPU.
 type promSum struct {
@@ -205,15 +217,7 @@ func (e *exporter) writeSums(out io.Writer, sums map[promKey]*promSum, report *o
 				fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s gauge\n", m.name, m.help, m.name)
 				head = true
 			}
-			labels := [][2]string{
-				{"version", version}, {"slurm_job_id", cmp.Or(e.opts.Job, "unknown")}, {"node", k.node}, {"gpu", k.gpu}, {"comm_name", k.comm},
-				{"n_nodes", k.nodes}, {"nranks", strconv.Itoa(k.ranks)},
-			}
-			if k.message {
-				labels = append(labels, [2]string{"p2p_operation", k.function}, [2]string{"message_size", sizeRange(k.size)})
-			} else {
-				labels = append(labels, [2]string{"collective", k.function}, [2]string{"message_size", sizeRange(k.size)}, [2]string{"algo_proto", k.algoProto})
-			}
+			labels := k.labels(version, e.opts.Job)
 			writeSample(w, m.name, labels, m.value(sums[k]), 6)
 			e.result.Records["samples"]++
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 	"github.com/nccl-otf2/nccl-otf2/internal/stats"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // version is the schema version of aggregates on disk. A reader refuses other versions.
@@ -45,6 +46,14 @@ type Row struct {
 	// Strata are samples of the collectives, FirstSample is the first of all; nil where none are kept.
 	Strata      []Stratum    `json:"strata,omitempty"`
 	FirstSample *FirstSample `json:"firstSample,omitempty"`
+}
+
+// RankRow is a row of a job: what a location of the job's definitions came to.
+type RankRow struct {
+	Location otf2.LocationRef
+	Nodes    []Node // of the cells
+	*Row
+	Caused float64 // ns that others waited for it, as far as that is estimated
 }
 
 // CellAt is a cell and its node, an index into Aggregate.Nodes.

@@ -103,6 +103,15 @@ func (s *Speeds) Sums() (alg, bus facts.Moved) {
 	return alg, bus
 }
 
+// Each calls with each size: nccl-tests' factor times the size for the bus, and the times of one member's operations in ns. Sizes beyond
+// those that are told apart are not among them.
+func (s *Speeds) Each(with func(size uint64, bus float64, times *Histogram)) {
+	for _, size := range slices.Sorted(maps.Keys(s.bySize)) {
+		x := s.bySize[size]
+		with(size, x.Bus, &x.Time)
+	}
+}
+
 // IsZero tells that there are none.
 func (s Speeds) IsZero() bool { return len(s.bySize) == 0 && s.others == speedOthers{} }
 

@@ -3,6 +3,8 @@
 package profile
 
 import (
+	"strings"
+
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -50,6 +52,28 @@ type Node struct {
 	Role   otf2.RegionRole `json:"role,omitempty"`
 	// Paradigm is that of regions of the kind Other, in Score-P's word.
 	Paradigm string `json:"paradigm,omitempty"`
+}
+
+// TreeOf is the kind of the root that a node is below.
+func TreeOf(nodes []Node, at int32) Kind {
+	for nodes[at].Parent != None {
+		at = nodes[at].Parent
+	}
+	return nodes[at].Kind
+}
+
+// OperationOf is the function that a node's operations are of, and how they were carried out: "RING/LL", "" if that is not known. The
+// function of other nodes is "".
+func OperationOf(nodes []Node, at int32) (function, variant string) {
+	for ; at != None; at = nodes[at].Parent {
+		switch n := &nodes[at]; n.Kind {
+		case Variant:
+			variant = n.Name
+		case Operation:
+			return n.Name, strings.TrimPrefix(strings.TrimPrefix(variant, n.Name), " ")
+		}
+	}
+	return "", ""
 }
 
 // Bounds of the tree, so that a program that makes names for weeks does not fill memory with them. What would be more shares a

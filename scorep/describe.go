@@ -25,6 +25,7 @@ type Description struct {
 	Crashed    int // processes that ended without completing
 	Running    int
 	Missing    int // of which only their places in communicators are known
+	Ended      int // processes that ended in order
 }
 
 // DescribedShard is a process of the job and what its locations are called in the definitions.
@@ -54,9 +55,25 @@ func Describe(dir string) (all []*Description, left jobs.Unused, err error) {
 	if parts = profiled(parts, true); len(parts) == 0 {
 		return nil, left, fmt.Errorf("no process of %s was in profile mode: %w", dir, fs.ErrNotExist)
 	}
-	runs, err := jobs.Separate(parts)
+	all, err = describe(dir, parts, opts)
+	return all, left, err
+}
+
+// DescribeRunning defines the jobs of an experiment directory as they are now, whatever their processes' mode. Errors: as of Describe.
+func DescribeRunning(dir string) (all []*Description, left jobs.Unused, err error) {
+	opts := new(UnifyOptions)
+	parts, left, err := jobs.Read(dir, opts.workers(), opts.now())
 	if err != nil {
 		return nil, left, err
+	}
+	all, err = describe(dir, parts, opts)
+	return all, left, err
+}
+
+func describe(dir string, parts []*jobs.Process, opts *UnifyOptions) (all []*Description, err error) {
+	runs, err := jobs.Separate(parts)
+	if err != nil {
+		return nil, err
 	}
 	for i, r := range runs {
 		d := &Description{Dir: dir}
@@ -65,7 +82,7 @@ func Describe(dir string) (all []*Description, left jobs.Unused, err error) {
 		}
 		a, err := newArchive(r, opts, alone{})
 		if err != nil {
-			return nil, left, err
+			return nil, err
 		}
 		a.define()
 		d.Defs, d.Properties = &a.Definitions, a.properties
@@ -89,10 +106,12 @@ func Describe(dir string) (all []*Description, left jobs.Unused, err error) {
 				d.Crashed++
 			case jobs.Running:
 				d.Running++
+			default:
+				d.Ended++
 			}
 		}
 		d.Hosts = len(hosts)
 		all = append(all, d)
 	}
-	return all, left, nil
+	return all, nil
 }

@@ -5,8 +5,10 @@ package tests
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -16,6 +18,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -36,30 +39,34 @@ func TestDashboard(t *testing.T) {
 	testkit.Must(t, err)
 	_, err = os.Stat(filepath.Join(tools, "fetched"))
 	need.NoError(t, "Prometheus (make setup)", err)
-	metrics := make(map[string][]byte) // by job
+	metrics := make(map[string][][]byte) // by job, one after the other
 	for job, name := range map[string]string{"1": "09-straggler-4p", "2": "05-p2p-3p"} {
 		dir, _ := play(t, recording(t, name))
 		out, err := exec.Command(builtFile(t, "nccl-otf2"), "export", "--prometheus", "--job", job, "-o", "-", dir).Output()
 		testkit.Must(t, err)
-		check := exec.Command(filepath.Join(tools, "promtool"), "check", "metrics")
-		check.Stdin = bytes.NewReader(out)
-		said, err := check.CombinedOutput()
-		for line := range strings.Lines(string(said)) {
-			if !inspectorUnits.MatchString(line) {
-				t.Errorf("promtool check metrics: %s", line)
-			}
-		}
-		if code := check.ProcessState.ExitCode(); err != nil && code != lint {
-			t.Errorf("promtool check metrics: %v", err)
-		}
-		metrics[job] = out
+		metrics[job] = [][]byte{out}
 	}
+	metrics["3"] = metricsOfRestartedJob(t)
+	for _, texts := range metrics {
+		for _, text := range texts {
+			lintMetrics(t, tools, text)
+		}
+	}
+	var later atomic.Bool
 	served := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4")
-		_, _ = w.Write(metrics[strings.TrimPrefix(r.URL.Path, "/")])
+		texts := metrics[strings.TrimPrefix(r.URL.Path, "/")]
+		if later.Load() {
+			texts = texts[len(texts)-1:]
+		}
+		_, _ = w.Write(texts[0])
 	}))
 	defer served.Close()
-	prometheus := startPrometheus(t, tools, strings.TrimPrefix(served.URL, "http://"), "1", "2")
+	prometheus := startPrometheus(t, tools, strings.TrimPrefix(served.URL, "http://"), "1", "2", "3")
+	later.Store(true)
+	for len(prometheus.ask(t, `nccl_otf2_operations_total{slurm_job_id="3"} == 48`)) < 4 {
+		time.Sleep(50 * time.Millisecond)
+	}
 	board := readDashboard(t)
 	for _, v := range board.Templating.List {
 		if v.Type != "query" {
@@ -73,7 +80,7 @@ func TestDashboard(t *testing.T) {
 	asked := 0
 	for _, p := range board.Panels {
 		for _, target := range p.Targets {
-			expr := strings.NewReplacer("$job", ".*", "$node", ".*", "$communicator", ".*").Replace(target.Expr)
+			expr := strings.NewReplacer("$__rate_interval", "5m", "$job", ".*", "$node", ".*", "$communicator", ".*").Replace(target.Expr)
 			if strings.Contains(expr, "$") {
 				t.Errorf("%s: %s has a variable that the dashboard has not", p.Title, expr)
 			}
@@ -89,6 +96,146 @@ func TestDashboard(t *testing.T) {
 	if named := prometheus.ask(t, `nccl_otf2_culprit_share{slurm_job_id="1"}`); len(named) != 1 || named[0]["rank"] != "Rank 2" || named[0]["kind"] != "host_late" {
 		t.Errorf("the straggler's job names %v", named)
 	}
+}
+
+// lintMetrics has promtool look at metrics.
+func lintMetrics(t *testing.T, tools string, text []byte) {
+	t.Helper()
+	check := exec.Command(filepath.Join(tools, "promtool"), "check", "metrics")
+	check.Stdin = bytes.NewReader(text)
+	said, err := check.CombinedOutput()
+	for line := range strings.Lines(string(said)) {
+		if !inspectorUnits.MatchString(line) {
+			t.Errorf("promtool check metrics: %s", line)
+		}
+	}
+	if code := check.ProcessState.ExitCode(); err != nil && code != lint {
+		t.Errorf("promtool check metrics: %v", err)
+	}
+}
+
+// metricsOfRestartedJob gives the metrics of a job in profile mode after its processes ended, and after they were started anew in the same
+// directory and ended again.
+func metricsOfRestartedJob(t *testing.T) (texts [][]byte) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "job")
+	for range 2 {
+		cmd := exec.Command(builtFile(t, "nccl-otf2"), "replay", "../testdata/nccl-callbacks/09-straggler-4p", "--clock", "recorded", "--dir", dir)
+		cmd.Env = append(os.Environ(), "NCCL_OTF2_MODE=profile")
+		if said, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("replay: %v\n%s", err, said)
+		}
+		texts = append(texts, keptMetrics(t, dir, "3"))
+	}
+	return texts
+}
+
+// keptMetrics is what is kept of a directory's jobs once they have ended, until whoever keeps it is interrupted: then the file is gone.
+func keptMetrics(t *testing.T, dir, job string) []byte {
+	t.Helper()
+	folder := t.TempDir()
+	keep := exec.Command(builtFile(t, "nccl-otf2"), "export", "--prometheus", "--every", "1m", "--job", job, "-o", folder, dir)
+	var said bytes.Buffer
+	keep.Stderr = &said
+	testkit.Must(t, keep.Start())
+	ended := make(chan error, 1)
+	go func() { ended <- keep.Wait() }()
+	text := metricsIn(t, folder, "nccl_otf2_job_running{.*} 0\n", ended)
+	testkit.Must(t, keep.Process.Signal(os.Interrupt))
+	if err := <-ended; err != nil {
+		t.Errorf("export --every: %v: %s", err, said.String())
+	}
+	if left, _ := os.ReadDir(folder); len(left) > 0 {
+		t.Errorf("%s is left", left[0].Name())
+	}
+	return text
+}
+
+// metricsIn waits for a file of metrics in which something stands.
+func metricsIn(t *testing.T, folder, pattern string, ended <-chan error) []byte {
+	t.Helper()
+	want := regexp.MustCompile(pattern)
+	for {
+		names, _ := filepath.Glob(filepath.Join(folder, "*.prom"))
+		for _, name := range names {
+			if text, err := os.ReadFile(name); err == nil && want.Match(text) {
+				return text
+			}
+		}
+		select {
+		case err := <-ended:
+			t.Fatalf("nobody keeps the metrics any more: %v", err)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// passing are the lines of metrics that differ between directories, and from moment to moment.
+var passing = regexp.MustCompile(`(?m)^nccl_otf2_written_timestamp_seconds.*\n|,?directory="[^"]*"`)
+
+// While a job runs, a trace gives the same metrics as a profile: the counters, what waits are estimated, and whom they were for.
+func TestMetricsOfTracesAndProfiles(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"09-straggler-4p", "05-p2p-3p", "06-twohosts-2x2"} {
+		of := make(map[string]string)
+		for _, mode := range []string{"trace", "profile"} {
+			dir := filepath.Join(t.TempDir(), mode)
+			cmd := exec.Command(builtFile(t, "nccl-otf2"), "replay", "../testdata/nccl-callbacks/"+name, "--clock", "recorded", "--dir", dir)
+			cmd.Env = append(os.Environ(), "NCCL_OTF2_MODE="+mode)
+			if said, err := cmd.CombinedOutput(); err != nil {
+				t.Fatalf("replay: %v\n%s", err, said)
+			}
+			of[mode] = passing.ReplaceAllString(string(keptMetrics(t, dir, "1")), "")
+		}
+		if of["trace"] != of["profile"] {
+			t.Errorf("%s: of the trace\n%s\nof the profile\n%s", name, of["trace"], of["profile"])
+		}
+		if !strings.Contains(of["trace"], "nccl_otf2_operations_total{") {
+			t.Errorf("%s: there are no operations", name)
+		}
+	}
+}
+
+// One setting has the metrics of a job kept: by the first rank, in a file that is replaced, and that goes with the job.
+func TestMetricsBySetting(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"trace", "profile"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			keptBySetting(t, mode)
+		})
+	}
+}
+
+func keptBySetting(t *testing.T, mode string) {
+	t.Helper()
+	dir, folder := filepath.Join(t.TempDir(), "job"), t.TempDir()
+	stale := filepath.Join(folder, "nccl-otf2-gone-00000000.prom")
+	testkit.Write(t, stale, []byte("# of a job whose node failed\n"))
+	testkit.Must(t, os.Chtimes(stale, time.Time{}, time.Now().Add(-time.Hour)))
+	others := filepath.Join(folder, "other.prom")
+	testkit.Write(t, others, nil)
+	testkit.Must(t, os.Chtimes(others, time.Time{}, time.Now().Add(-time.Hour)))
+	cmd := exec.Command(builtFile(t, "nccl-otf2"), "replay", "../testdata/nccl-callbacks/09-straggler-4p", "--clock", "recorded", "--dir", dir)
+	cmd.Env = append(os.Environ(), "NCCL_OTF2_MODE="+mode, "NCCL_OTF2_PROMETHEUS="+folder, "SLURM_JOB_ID=77")
+	seen := make(chan []byte, 1)
+	go func() {
+		seen <- metricsIn(t, folder, `nccl_otf2_operations_total{slurm_job_id="77",.*rank="Rank 2"} 24\n(?s:.*)nccl_otf2_job_running{.*} 0\n`, nil)
+	}()
+	if said, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("replay: %v\n%s", err, said)
+	}
+	<-seen
+	if _, err := os.Stat(stale); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%s: the file of a job that is gone: %v", mode, err)
+	}
+	_, err := os.Stat(others)
+	testkit.Must(t, err)
+	names, _ := filepath.Glob(filepath.Join(folder, "nccl-otf2-*.prom"))
+	if len(names) != 1 {
+		t.Fatalf("%s: %q", mode, names)
+	}
+	testkit.Must(t, os.Remove(names[0])) // whoever keeps it ends: somebody else has taken it
 }
 
 type dashboard struct {

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"maps"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -58,6 +60,7 @@ func exportCommand() *cobra.Command {
 	var output, job, parts string
 	var spec selection.Spec
 	codec := choice{export.Codecs()[0], export.Codecs()}
+	every, beside := time.Duration(0), false
 	wanted := make([]bool, len(exportForms))
 	cmd := &cobra.Command{
 		Use:   "export ARCHIVE|DIR",
@@ -72,7 +75,8 @@ func exportCommand() *cobra.Command {
   --chrome       the same as trace-event JSON, for other viewers; gzip if the name ends in .gz
   --parquet      a folder of five tables (docs/tables.md), which the queries in sql/ read; with --parts, several CPUs or
                  machines write it at the same time
-  --prometheus   a file for the node exporter's textfile collector, put in place when it is complete
+  --prometheus   a file for the node exporter's textfile collector, put in place when it is complete; with --every, of a
+                 job that runs, as the setting NCCL_OTF2_PROMETHEUS keeps it
 
 docs/export.md has the schemas, which are stable, and example queries. What a format cannot express, and what the
 archive does not contain, is left out and never made up; the tool says how much was left out. Archives may be larger
@@ -85,7 +89,8 @@ than memory. The same archive always gives the same bytes.`,
   duckdb -c "SELECT function, count(*), median(busbw_gbs) FROM 'tables/operations.parquet' GROUP BY ALL"
   nccl-otf2 export exp1 --perfetto --phase 'step 7' --rank 0-3
   nccl-otf2 export exp1 --jsonl --job $SLURM_JOB_ID -o minimal_profiler_dump
-  nccl-otf2 export exp1 --prometheus -o /var/lib/node_exporter/nccl_otf2.prom`,
+  nccl-otf2 export exp1 --prometheus -o /var/lib/node_exporter/nccl_otf2.prom
+  nccl-otf2 export exp1 --prometheus --every 15s -o /var/lib/node_exporter`,
 		Args: exactly("an experiment directory or archive"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			i := slices.Index(wanted, true)
@@ -109,6 +114,15 @@ than memory. The same archive always gives the same bytes.`,
 			if output == "-" && form.folder {
 				return usagef("--%s makes several files: -o must name a folder", form.name)
 			}
+			if cmd.Flags().Changed("every") {
+				switch {
+				case form.name != "prometheus" || spec != (selection.Spec{}):
+					return usagef("--every is for --prometheus, without a selection")
+				case every < leastEvery || every > mostEvery:
+					return usagef("--every must be between %v and %v, not %v", leastEvery, mostEvery, every)
+				}
+				return keepMetrics(cmd, args[0], output, cmp.Or(job, os.Getenv("SLURM_JOB_ID")), every, beside)
+			}
 			return runExport(cmd, form, args[0], output, codec.value, &opts, spec, f)
 		},
 	}
@@ -118,6 +132,9 @@ than memory. The same archive always gives the same bytes.`,
 	cmd.Flags().StringVarP(&output, "output", "o", "", "file or folder to write; - for standard output (default: jsonl, trace.pftrace, trace.json.gz, parquet or nccl_otf2.prom beside the archive)")
 	cmd.Flags().StringVar(&job, "job", "", "id of the job, used in file names and labels")
 	addSelection(cmd, &spec)
+	cmd.Flags().DurationVar(&every, "every", 0, "with --prometheus: keep metrics of the job that runs in DIR, written anew after this time (1s to 1m), until it ends")
+	cmd.Flags().BoolVar(&beside, "beside", false, "with --every: a collector started it")
+	_ = cmd.Flags().MarkHidden("beside")
 	cmd.Flags().StringVar(&parts, "parts", "", "split the large Parquet tables into N files, written in parallel; K/N: write only part K")
 	cmd.Flags().Var(&codec, "compression", "compression of Parquet tables: zstd, snappy or none")
 	_ = cmd.RegisterFlagCompletionFunc("compression", cobra.FixedCompletions(codec.of, cobra.ShellCompDirectiveNoFileComp))

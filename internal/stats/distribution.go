@@ -83,6 +83,32 @@ func (d *Distribution[T]) Merge(o *Distribution[T]) {
 	}
 }
 
+// Since is what has been counted after earlier, the same distribution as it was then: in classes, with extremes that are as good as those.
+// If it was not the same, all of d is.
+func (d *Distribution[T]) Since(earlier *Distribution[T]) Distribution[T] {
+	later, before := Distribution[T]{}, Distribution[T]{}
+	later.Merge(d)
+	later.classify()
+	before.Merge(earlier)
+	before.classify()
+	whole := later
+	whole.classes = maps.Clone(later.classes)
+	for c, n := range before.classes {
+		if later.classes[c] < n || later.Sum < before.Sum {
+			return whole
+		}
+		if later.classes[c] -= n; later.classes[c] == 0 {
+			delete(later.classes, c)
+		}
+	}
+	later.Count, later.Sum = later.Count-before.Count, later.Sum-before.Sum
+	later.Min, later.Max = 0, 0
+	if of := slices.Sorted(maps.Keys(later.classes)); len(of) > 0 {
+		later.Min, later.Max = max(whole.Min, T(middleOf(of[0]))), min(whole.Max, T(middleOf(of[len(of)-1])))
+	}
+	return later
+}
+
 // Total is the sum, of values that are kept one by one in their order: it is the same in whatever order they came.
 func (d *Distribution[T]) Total() (sum T) {
 	if d.classes != nil {

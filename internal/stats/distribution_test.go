@@ -56,6 +56,35 @@ func TestPercentilesAreAsGoodAsStated(t *testing.T) {
 	})
 }
 
+// What has come since is what was added since.
+func TestSince(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		before := rapid.SliceOf(rapid.Uint64Range(0, 1e9)).Draw(t, "before")
+		later := rapid.SliceOf(rapid.Uint64Range(0, 1e9)).Draw(t, "later")
+		var then, now, want Distribution[uint64]
+		for _, v := range before {
+			then.Add(v)
+			now.Add(v)
+		}
+		for _, v := range later {
+			now.Add(v)
+			want.Add(v)
+		}
+		got := now.Since(&then)
+		if got.Count != want.Count || got.Sum != want.Sum || now.Count != then.Count+want.Count {
+			t.Fatalf("%d with sum %d, want %d with sum %d", got.Count, got.Sum, want.Count, want.Sum)
+		}
+		if a, b := got.Percentile(50), want.Percentile(50); math.Abs(a-b) > 2*PercentileError*b+1 {
+			t.Fatalf("median %g, want %g", a, b)
+		}
+		if len(later) > 0 {
+			if again := then.Since(&now); again.Count != then.Count || again.Sum != then.Sum {
+				t.Fatalf("of another distribution %d are left of %d", again.Count, then.Count)
+			}
+		}
+	})
+}
+
 func TestClasses(t *testing.T) {
 	last := classOf(math.MaxUint64)
 	if last > 2000 {

@@ -36,6 +36,8 @@ type sampledRow struct {
 	*profile.Row
 	cells map[int32]*profile.Cell
 	at    func(uint64) uint64 // from the process's clock to the job's
+	// caused is what others waited for this rank, in ns, as far as that is estimated.
+	caused float64
 }
 
 // collectiveKey names a collective on its communicator.
@@ -60,6 +62,7 @@ type collective struct {
 type estimateSum struct {
 	n     uint64
 	waits profile.WaitsByKind
+	of    map[*sampledRow]uint64 // the same, by whom they were for
 }
 
 type estimateKey struct {
@@ -147,10 +150,13 @@ func (e *estimator) communicator(ref otf2.CommRef, rows []*sampledRow, most uint
 			}
 			key := estimateKey{m.row, m.node}
 			if sums[key] == nil {
-				sums[key] = new(estimateSum)
+				sums[key] = &estimateSum{of: make(map[*sampledRow]uint64)}
 			}
 			sums[key].n++
 			sums[key].waits[late.Kind] += wait
+			if wait > 0 {
+				sums[key].of[one.members[late.Awaited].row] += wait
+			}
 		}
 	}
 	for _, r := range rows {
@@ -202,10 +208,17 @@ func (r *sampledRow) extrapolate(sums map[estimateKey]*estimateSum, most uint64)
 		if r.FirstSample.Node == st.Node && most > 1 {
 			count--
 		}
+		each := float64(count) / float64(sum.n)
 		for kind, ns := range sum.waits {
-			c.Waits[kind] += uint64(math.Round(float64(ns) * float64(count) / float64(sum.n)))
+			c.Waits[kind] += uint64(math.Round(float64(ns) * each))
+		}
+		if total := c.Waits.Total(); total > c.Time {
+			each *= float64(c.Time) / float64(total)
 		}
 		c.LimitWaits()
+		for of, ns := range sum.of {
+			of.caused += float64(ns) * each
+		}
 	}
 }
 

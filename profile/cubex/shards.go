@@ -43,33 +43,14 @@ func FromShards(dir string) (jobs []*Job, left jobs.Unused, err error) {
 	}
 	var unreadable error
 	for _, d := range described {
-		b := newBuilder(d.Defs)
-		e := &estimator{rows: make(map[otf2.LocationRef]*sampledRow), out: Estimate{Hosts: d.Hosts}}
-		e.stretches, _ = facts.Stretches(&otf2.Anchor{Properties: d.Properties})
-		var broken error
-		var all []*profile.Aggregate
-		var locations []func(uint64) (otf2.LocationRef, bool)
-		for _, s := range d.Shards {
-			a, instead, err := profile.OpenShard(s.Dir)
-			if errors.Is(err, fs.ErrNotExist) {
-				continue // it has just begun
-			} else if err != nil {
-				left.Add(true, "process %s:%d is left out: %v", s.Process.Host, s.Process.PID, err)
-				broken = err
-				continue
-			} else if instead != nil {
-				left.Add(true, "process %s:%d: what it summed up last is missing, an earlier profile was used: %v", s.Process.Host, s.Process.PID, instead)
-			}
-			e.addRows(a, s.Location, s.At)
-			all, locations = append(all, a), append(locations, s.Location)
-		}
-		if len(all) == 0 && broken != nil {
+		sums, broken := sumUp(d, func(s *scorep.DescribedShard) (*profile.Aggregate, error, error) { return profile.OpenShard(s.Dir) }, &left)
+		if len(sums.all) == 0 && broken != nil {
 			unreadable = fmt.Errorf("of %s nothing can be read: %w", d.Dir, broken)
 			continue
 		}
-		e.estimate(d.Defs)
-		for i, a := range all {
-			b.add(a, locations[i])
+		b, e := newBuilder(d.Defs), sums.estimator
+		for i, a := range sums.all {
+			b.add(a, sums.locations[i])
 		}
 		p := b.build()
 		p.Estimate = &e.out
@@ -80,6 +61,38 @@ func FromShards(dir string) (jobs []*Job, left jobs.Unused, err error) {
 		return nil, left, unreadable
 	}
 	return jobs, left, nil
+}
+
+// summedUp is what the processes of a job have summed up, with the waits that are estimated of it.
+type summedUp struct {
+	all       []*profile.Aggregate
+	locations []func(uint64) (otf2.LocationRef, bool) // of each its locations
+	*estimator
+}
+
+// sumUp puts together what open gives of each shard: its sums, why they are earlier ones (or nil), or an error. broken is the last one of
+// those that left does not have to be complete without.
+func sumUp(d *scorep.Description, open func(s *scorep.DescribedShard) (a *profile.Aggregate, instead, err error), left *jobs.Unused) (s summedUp, broken error) {
+	e := &estimator{rows: make(map[otf2.LocationRef]*sampledRow), out: Estimate{Hosts: d.Hosts}}
+	e.stretches, _ = facts.Stretches(&otf2.Anchor{Properties: d.Properties})
+	s.estimator = e
+	for i := range d.Shards {
+		one := &d.Shards[i]
+		a, instead, err := open(one)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // it has just begun
+		} else if err != nil {
+			left.Add(true, "process %s:%d is left out: %v", one.Process.Host, one.Process.PID, err)
+			broken = err
+			continue
+		} else if instead != nil {
+			left.Add(true, "process %s:%d: what it summed up last is missing, an earlier profile was used: %v", one.Process.Host, one.Process.PID, instead)
+		}
+		e.addRows(a, one.Location, one.At)
+		s.all, s.locations = append(s.all, a), append(s.locations, one.Location)
+	}
+	e.estimate(d.Defs)
+	return s, broken
 }
 
 // WriteSummary writes a summary as JSON. It replaces an older file when it is whole.
