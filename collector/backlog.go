@@ -26,15 +26,15 @@ type backlog struct {
 	path   string
 	failed time.Time // when the disk failed last
 
-	since   time.Time // when the oldest that waits was put off; zero: nothing waits
-	news    time.Time // when records came last
-	lined   time.Time // when the time line was given a reading last
-	bytes   uint64    // of records that have been put off so far
-	secured uint64    // of those, as of the last flush
-	waited  longTimes // from the first record put off to when all had been taken
-	taking  bool      // what has been put off
-	told    time.Time // at the end of the process: when it was told last how much is left
-	spent   spent
+	since    time.Time // when the oldest that waits was put off; zero: nothing waits
+	news     time.Time // when records came last
+	lined    time.Time // when the time line was given a reading last
+	bytes    uint64    // of records that have been put off so far
+	secured  uint64    // of those, as of the last flush
+	waited   longTimes // from the first record put off to when all had been taken
+	taking   bool      // what has been put off
+	reported time.Time // at the end of the process: when it was told last how much is left
+	spent    spent
 }
 
 // spent says that all which had been put off at some time is in event files.
@@ -81,7 +81,7 @@ func (b *backlog) bytesWaiting() uint64 {
 
 // left is how many bytes are to be told to those who wait: at the end of the process, those that have not been taken.
 func (c *live) left() uint64 {
-	if c.process.Ended {
+	if c.ended {
 		return c.memory.StoredBytes()
 	}
 	return c.backlog.bytesWaiting()
@@ -209,8 +209,8 @@ const tellPeriod = 200 * time.Millisecond
 func (c *live) takeStored() {
 	c.atOnce = catchUp
 	for c.memory.Stored() && c.writes() && c.take(math.MaxUint64) > 0 {
-		if now := time.Now(); now.Sub(c.backlog.told) >= tellPeriod {
-			c.backlog.told = now
+		if now := time.Now(); now.Sub(c.backlog.reported) >= tellPeriod {
+			c.backlog.reported = now
 			c.heed()
 			_ = c.publish() // it is of use only for those who look
 		}
@@ -224,7 +224,7 @@ func (c *live) storedTaken() {
 		c.process.Ended = false
 		c.backlog.end(time.Now())
 	}
-	if !c.backlog.told.IsZero() {
+	if !c.backlog.reported.IsZero() {
 		_ = c.publish()
 	}
 }
