@@ -6,6 +6,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -22,7 +23,8 @@ const Patience = 10 * time.Second
 // Await says which collectors to wait for, and for how long. Its zero value is for somebody who knows nothing of the job.
 type Await struct {
 	Patience time.Duration // while nothing changes in any of their shards; 0: Patience
-	// Over: all processes have ended, as the caller knows. So those are waited for, too, of which that cannot be seen from here.
+	// Over: all processes of the caller's job have ended. So those are waited for, too, of which that cannot be seen from here; but no longer
+	// than for the time of patience, whatever they write: they may be another job's.
 	Over bool
 	// Here: collectors of other machines are not waited for.
 	Here bool
@@ -53,11 +55,12 @@ func (a *Await) Collectors(ctx context.Context, directory string) (late []string
 	var before standing
 	progress := clock()
 	for pause := firstLook; ; pause = min(2*pause, lastLook) {
-		shards := a.look(directory, settled)
+		known, others := a.look(directory, settled)
+		shards := slices.Concat(known, others)
 		if len(shards) == 0 {
 			return nil
 		}
-		if now := standingOf(shards); now != before {
+		if now := standingOf(known); now != before {
 			before, progress = now, clock()
 		}
 		if a.Progress != nil {
@@ -80,11 +83,12 @@ func doze(ctx context.Context, d time.Duration) {
 	}
 }
 
-// look finds the shards that are waited for, and notes those that will not be any more.
-func (a *Await) look(directory string, settled map[string]bool) (shards []string) {
+// look finds the shards that are waited for, of processes that are known to have ended and of others, and notes those that will not be any
+// more.
+func (a *Await) look(directory string, settled map[string]bool) (known, others []string) {
 	names, err := Names(directory)
 	if err != nil {
-		return nil // who reads the directory says so
+		return nil, nil // who reads the directory says so
 	}
 	for _, name := range names {
 		path := filepath.Join(directory, Folder, name)
@@ -99,25 +103,26 @@ func (a *Await) look(directory string, settled map[string]bool) (shards []string
 		switch {
 		case e.State == Done, a.Here && e.Process != nil && e.Process.BootID != BootID():
 			settled[name] = true
-		case a.lags(&e):
-			shards = append(shards, path)
+		case e.State != Writing && e.State != Starting, e.Guess:
+		case e.isLeft():
+			known = append(known, path)
+		case a.Over && !e.ProcessLives():
+			others = append(others, path)
 		}
 	}
-	return shards
+	return known, others
 }
 
-// lags tells that somebody writes a shard whose process has ended.
-func (a *Await) lags(e *Entry) bool {
-	switch {
-	case e.State != Writing && e.State != Starting, e.Guess:
-		return false
-	case e.Process != nil && e.Process.Ended:
+// isLeft tells that the process of a shard that somebody writes has ended, as far as that can be seen.
+func (e *Entry) isLeft() bool {
+	switch p := e.Process; {
+	case p == nil: // it says whose it is in an instant
+		return e.WriterLives()
+	case p.Ended:
 		return true
-	case e.ProcessLives():
-		return false
+	default:
+		return p.BootID == BootID() && !e.ProcessLives() && e.WriterLives()
 	}
-	// A shard whose process is not known yet says whose it is in an instant.
-	return a.Over || (e.Process == nil || e.Process.BootID == BootID()) && e.WriterLives()
 }
 
 // standing is how far collectors have come, as far as their files tell.

@@ -125,8 +125,19 @@ func TestCollectorsAreWaitedForAsLongAsTheyMakeProgress(t *testing.T) {
 	if waited := clock.now.Sub(lastProgress); waited < 10*time.Second || waited > 11*time.Second {
 		t.Errorf("waited for %v after the last progress", waited)
 	}
-	testkit.Must(t, hangs.Close())
+	// Of what a process of another machine's collector writes nobody knows whether it ends.
+	far := written(t, dir, "far", &Process{BootID: "another boot", PID: 1})
+	began, looks = clock.now, 0
+	testkit.Must(t, hangs.Finish())
+	late = clock.of(Await{Over: true, Patience: 10 * time.Second, Progress: func([]string) {
+		looks++
+		testkit.Must(t, os.WriteFile(filepath.Join(far.Path(), "0.evt"), make([]byte, looks), FileMode))
+	}}).Collectors(context.Background(), dir)
+	if waited := clock.now.Sub(began); !slices.Equal(late, []string{"far"}) || waited < 10*time.Second || waited > 11*time.Second {
+		t.Errorf("late %v after %v", late, waited)
+	}
+	testkit.Must(t, far.Close())
 	if late := clock.of(Await{}).Collectors(context.Background(), dir); late != nil {
-		t.Errorf("late %v although the last one has died", late)
+		t.Errorf("late %v although the last one has ended", late)
 	}
 }
