@@ -4,6 +4,7 @@ package collector
 
 import (
 	"io"
+	"math"
 	"path/filepath"
 	"time"
 
@@ -25,14 +26,15 @@ type backlog struct {
 	path   string
 	failed time.Time // when the disk failed last
 
-	since   time.Time // when the oldest that waits was put off; zero: nothing waits
-	news    time.Time // when records came last
-	lined   time.Time // when the time line was given a reading last
-	bytes   uint64    // of records that have been put off so far
-	secured uint64    // of those, as of the last flush
-	waited  longTimes // from the first record put off to when all had been taken
-	taking  bool      // what has been put off
-	spent   spent
+	since    time.Time // when the oldest that waits was put off; zero: nothing waits
+	news     time.Time // when records came last
+	lined    time.Time // when the time line was given a reading last
+	bytes    uint64    // of records that have been put off so far
+	secured  uint64    // of those, as of the last flush
+	waited   longTimes // from the first record put off to when all had been taken
+	taking   bool      // what has been put off
+	reported time.Time // at the end of the process: when it was told last how much is left
+	spent    spent
 }
 
 // spent says that all which had been put off at some time is in event files.
@@ -75,6 +77,14 @@ func (b *backlog) bytesWaiting() uint64 {
 		return 0
 	}
 	return b.size()
+}
+
+// left is how many bytes are to be told to those who wait: at the end of the process, those that have not been taken.
+func (c *live) left() uint64 {
+	if c.ended {
+		return c.memory.StoredBytes()
+	}
+	return c.backlog.bytesWaiting()
 }
 
 // size is how many bytes the file has.
@@ -187,7 +197,35 @@ func (c *live) putOff(clock shm.ClockTuple) int {
 // before there is one (see widen), and it has been long since a flush.
 func (c *live) beforeStored() {
 	if c.memory.Stored() && c.writes() {
+		c.process.Ended = c.ended
 		_ = c.hold(c.describe())
+	}
+}
+
+// tellPeriod is how often a collector that takes the rest of a process tells how much is left: those who wait for it see that it goes on.
+const tellPeriod = 200 * time.Millisecond
+
+// takeStored takes what a process that has ended had put off, and tells how far it is meanwhile. A disk that fails is left to who takes the rest.
+func (c *live) takeStored() {
+	c.atOnce = catchUp
+	for c.memory.Stored() && c.writes() && c.take(math.MaxUint64) > 0 {
+		if now := time.Now(); now.Sub(c.backlog.reported) >= tellPeriod {
+			c.backlog.reported = now
+			c.heed()
+			_ = c.publish() // it is of use only for those who look
+		}
+	}
+	c.atOnce = allAtOnce
+}
+
+// storedTaken is behind the last record of a process.
+func (c *live) storedTaken() {
+	if !c.unread() {
+		c.process.Ended = false
+		c.backlog.end(time.Now())
+	}
+	if !c.backlog.reported.IsZero() {
+		_ = c.publish()
 	}
 }
 

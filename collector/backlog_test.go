@@ -104,6 +104,63 @@ func TestBacklogUntilTheEnd(t *testing.T) {
 	if sizes := backlogs(t, dir); sizes != nil {
 		t.Errorf("left: backlogs of %v bytes", sizes)
 	}
+	if n := timesPutOff(e.Process); n != 1 || e.Process.Ended {
+		t.Errorf("records waited %d times, want that they did from the first to the end; still taking what waits: %v", n, e.Process.Ended)
+	}
+}
+
+// timesPutOff is how often records waited, as the shard says.
+func timesPutOff(p *experiment.Process) (n uint64) {
+	for _, c := range p.Costs {
+		if c.Type == "PutOff" {
+			n += c.Samples
+		}
+	}
+	return n
+}
+
+// While a collector takes what an ended process had put off, its shard says that, and how much is left: those who wait for it know that it works.
+func TestRestIsReported(t *testing.T) {
+	lazily(t, time.Hour, mostBacklog)
+	dir := t.TempDir()
+	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 512})
+	a := newApplication(job, 0, monotonic)
+	r := collect(t, job, dir)
+	c := &live{recording: r, memory: r.source.(*shm.Memory), settings: &config.Settings{}}
+	c.listen()
+	c.backlog.when = "on"
+	const calls = 3 * catchUp / (2 * perCall)
+	for i := range uint64(calls) {
+		a.allReduce(i)
+	}
+	_, err := c.round()
+	testkit.Must(t, err)
+	whole := c.memory.StoredBytes()
+	process.end()
+	c.ended = true
+	c.beforeStored()
+	if p := onlyShard(t, dir).Process; whole == 0 || !p.Ended {
+		t.Errorf("%d bytes wait, the shard says that the process has ended: %v", whole, p.Ended)
+	}
+	left := func() uint64 {
+		s, err := control.ReadStatus(c.store.Path())
+		if err != nil || s == nil {
+			t.Fatalf("status %v, %v", s, err)
+		}
+		return s.Backlog
+	}
+	c.takeStored()
+	if n := left(); n == 0 || n >= whole {
+		t.Errorf("%d bytes of %d were told to be left", n, whole)
+	}
+	c.rest()
+	if n := left(); n != 0 {
+		t.Errorf("%d bytes are said to be left in the end", n)
+	}
+	testkit.Must(t, c.finish(true))
+	if p := onlyShard(t, dir).Process; p.Ended || starts(p) != calls*perCall {
+		t.Errorf("%d starts of %d, still taking what waits: %v", starts(p), calls*perCall, p.Ended)
+	}
 }
 
 // When the job idles, all that was put off comes to the shard, and the backlog is emptied.
@@ -129,13 +186,7 @@ func TestBacklogWhenTheJobIdles(t *testing.T) {
 	}
 	process.end()
 	testkit.Must(t, wait())
-	waited := uint64(0)
-	for _, c := range onlyShard(t, dir).Process.Costs {
-		if c.Type == "PutOff" {
-			waited = c.Samples
-		}
-	}
-	if waited < 3 {
+	if waited := timesPutOff(onlyShard(t, dir).Process); waited < 3 {
 		t.Errorf("records waited %d times, want 3", waited)
 	}
 }

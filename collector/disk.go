@@ -173,7 +173,7 @@ func (r *recording) describeLost() error {
 			}
 		}
 	}
-	p.Finished = false
+	p.Finished, p.Ended = false, false
 	p.Markers = slices.Clone(p.Markers)
 	for i := range p.Markers {
 		if m := &p.Markers[i]; m.Location >= len(p.Locations) {
@@ -341,6 +341,7 @@ func (c *live) rest() {
 	c.disk.end = time.Now().Add(endPatience)
 	c.memory.TakeLive()
 	c.beforeStored()
+	c.takeStored()
 	for {
 		c.takeRest()
 		if c.failed != nil || c.disk.err == nil {
@@ -360,6 +361,7 @@ func (c *live) rest() {
 		}
 		c.memory.Release()
 	}
+	c.storedTaken()
 	if o := c.disk.outage; o != nil && c.failed == nil {
 		c.disk.outage = nil
 		c.disk.stretch++

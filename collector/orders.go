@@ -165,7 +165,7 @@ func (c *live) status() *control.Status {
 		Mode: "trace", Asked: control.EventNames(c.chosen.event), Recorded: control.EventNames(c.chosen.record),
 		Records: c.records, Lost: make(map[string]uint64),
 		MemoryUsed: uint64(total-free) * shm.ChunkSize, MemoryTotal: uint64(total) * shm.ChunkSize,
-		Backlog: c.backlog.bytesWaiting(), DiskUsed: c.onDisk(), DiskLimit: c.cap, Comms: []control.CommStatus{},
+		Backlog: c.left(), DiskUsed: c.onDisk(), DiskLimit: c.cap, Comms: []control.CommStatus{},
 	}
 	if c.script != nil {
 		s.Mode = "record"

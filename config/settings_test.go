@@ -53,7 +53,7 @@ func TestDefaults(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	want := map[string]string{
-		"EVENTS": "gpu", "MODE": "trace", "PROFILE_INTERVAL": "off", "RAW": "off", "START": "on", "CHANNELS": "off", "CUPTI": "off", "METRICS": "on", "NVML": "off", "TIME_SERVICE": "auto", "UNIFY": "auto", "TABLES": "off", "BACKLOG": "off", "DEBUG": "off", "ENABLE": "on",
+		"EVENTS": "gpu", "MODE": "trace", "PROFILE_INTERVAL": "off", "RAW": "off", "START": "on", "CHANNELS": "off", "CUPTI": "off", "METRICS": "on", "NVML": "off", "TIME_SERVICE": "auto", "UNIFY": "auto", "TABLES": "off", "BACKLOG": "auto", "DEBUG": "off", "ENABLE": "on",
 		"MEMORY": "256MiB", "RING": "memfd", "CLOCK": "auto", "START_LIMIT": "2", "SCOREP": "auto",
 	}
 	if d := cmp.Diff(want, s.Texts()); d != "" {

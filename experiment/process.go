@@ -81,6 +81,8 @@ type Process struct {
 	Resume Resume `json:"resume"` // what a collector that takes over needs
 
 	End *End `json:"end,omitempty"` // nil: nobody has seen the process's end, or it is still there
+	// Ended: the process has, and its collector takes what it has put off (setting BACKLOG). False again when all is in the shard.
+	Ended bool `json:"ended,omitempty"`
 
 	// Instead is set by Read where this is not what shard.json says; nil: it is.
 	Instead *Instead `json:"-"`

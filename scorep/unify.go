@@ -3,6 +3,7 @@
 package scorep
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -23,7 +24,8 @@ import (
 
 // UnifyOptions says how to unify; nil means the zero value.
 type UnifyOptions struct {
-	// Hold is that of the directory, where the caller has it, from before Raw on; nil: it is taken for the time of unifying.
+	// Hold is that of the directory, where the caller has it, from before Raw on; nil: it is taken for the time of unifying. Whoever has it
+	// has waited for collectors before (experiment.Await).
 	Hold *experiment.Hold
 	// Raw is what came of the directory's raw files, which are to be converted before (collector.ConvertAll). Those that are not
 	// in it are named as problems.
@@ -117,7 +119,7 @@ func (r *RunResult) Processes() int { return r.Finished + r.Running + r.Crashed 
 
 // Unify makes the archive of the experiment directory dir from its shards: traces.otf2 in it, or
 // run-1/traces.otf2, run-2/… if several jobs left their shards there. An older archive is replaced,
-// its anchor last.
+// its anchor last. It waits for collectors of processes that have ended as long as these make progress, unless UnifyOptions.Hold is set.
 //
 // Errors: experiment.ErrBusy if another process unifies the directory at the time; fs.ErrNotExist if there are
 // no shards; else what kept the archive from being written. Shards that cannot be read do not keep
@@ -181,6 +183,7 @@ func readRuns(dir string, opts *UnifyOptions) (runs []*jobs.Run, left jobs.Unuse
 	}
 	release = func() {}
 	if opts.Hold == nil {
+		new(experiment.Await).Collectors(context.Background(), dir) // what is late counts as running
 		hold, err := experiment.Lock(dir)
 		if err != nil {
 			return nil, left, nil, err

@@ -68,6 +68,7 @@ var takers = map[taker]string{
 	{"analysis/phases/each.go", "facts"}:                    "takes regions",
 	{"analysis/selection/selection.go", "facts"}:            "takes regions",
 	{"analysis/tally/tally.go", "analysis"}:                 "takes regions that are selected",
+	{"cmd/nccl-otf2/experiment.go", "experiment"}:           "shows how far collectors are",
 	{"collector/recording.go", "otf2"}:                      "how long a disk that fails is waited for",
 	{"collector/recording.go", "regions"}:                   "where the timeline goes: to event files, or in profile mode to sums",
 	{"profile/cubex/archive.go", "analysis/operations"}:     "takes waits and operations",

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,6 +26,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+	"github.com/nccl-otf2/nccl-otf2/scorep"
 )
 
 // lifeDir is where programs of life/ are compiled to.
@@ -519,6 +521,77 @@ func TestBothAreKilled(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// allProcessors is how a host's job says that it has as many ranks here as there are processors: until there is better knowledge these count
+// as scarce, so that a collector with the default settings puts off what it can.
+func allProcessors() string { return fmt.Sprintf("LIFE_RANKS=%d", runtime.NumCPU()) }
+
+// putsOff waits until a collector of an experiment directory puts off what it can.
+func putsOff(t *testing.T, dir string) {
+	t.Helper()
+	eventually(t, "a collector puts off records", func() bool {
+		files, _ := filepath.Glob(filepath.Join(dir, experiment.Folder, "*", experiment.BacklogFile))
+		return len(files) > 0
+	})
+}
+
+// Launchers and containers kill all that is left when the job's last process ends. What was recorded up to its last finalize is on disk, also
+// where the collector has put off the rest of its work, as it does by itself where processors are scarce.
+func TestAllAreKilledBehindTheLastFinalize(t *testing.T) {
+	const count = 3000
+	for _, order := range []string{"collector first", "job first"} {
+		t.Run(order, func(t *testing.T) {
+			t.Parallel()
+			dir := filepath.Join(t.TempDir(), "experiment")
+			j := begin(t, dir, byCollector, count, "finalize-and-wait", 0, allProcessors())
+			putsOff(t, dir)
+			j.goOn()
+			j.ready() // behind the finalize
+			victims := []int{j.collector, j.cmd.Process.Pid}
+			if order == "job first" {
+				slices.Reverse(victims)
+			}
+			for _, pid := range victims {
+				if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && order == "collector first" {
+					t.Fatal(err) // after the job's end the collector may have ended in order
+				}
+			}
+			j.end()
+			gone(t, j.collector)
+			oneToN(t, dir, count)
+		})
+	}
+}
+
+// Whoever makes the archive right after the job's end has all of it: what collectors have put off is waited for.
+func TestArchivesRightBehindTheEnd(t *testing.T) {
+	const count = 20000
+	for name, unify := range map[string]func(t *testing.T, dir string) string{
+		"the tool": unified,
+		"package scorep": func(t *testing.T, dir string) string {
+			res, err := scorep.Unify(dir, nil)
+			testkit.Must(t, err)
+			if res.Runs[0].Running > 0 {
+				t.Errorf("%d processes are still recorded", res.Runs[0].Running)
+			}
+			return res.Runs[0].Archive
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := filepath.Join(t.TempDir(), "experiment")
+			j := begin(t, dir, byCollector, count, "finalize", 0, allProcessors())
+			putsOff(t, dir)
+			j.goOn()
+			if got := j.end(); got != 0 {
+				t.Errorf("the host ended with %d\n%s", got, j.stderr.String())
+			}
+			for process, c := range called(t, unify(t, dir)) {
+				holds(t, process, c, count)
+			}
+		})
 	}
 }
 

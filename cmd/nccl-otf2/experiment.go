@@ -12,10 +12,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nccl-otf2/nccl-otf2/collector/control"
 	"github.com/nccl-otf2/nccl-otf2/collector/record"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/recording"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
+	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/profile/cubex"
 )
 
@@ -115,40 +117,27 @@ func isDir(path string) bool {
 	return err == nil && st.IsDir()
 }
 
-// waitForCollectors waits until no collector works any more for a process that has ended, or until ctx ends; then it names the
-// shards that are not complete. Collectors of processes that still run on this machine are not waited for. Of processes of other
-// machines it cannot be seen whether they run: with hereOnly their collectors are not waited for either.
-func waitForCollectors(ctx context.Context, dir string, hereOnly bool, p *progress) (late []string) {
-	boot := experiment.BootID()
-	pause := 5 * time.Millisecond
-	settled := make(map[string]bool) // shards that need not be looked at again
-	for {
-		late = late[:0]
-		names, _ := experiment.Names(dir)
-		for _, name := range names {
-			if settled[name] {
-				continue
-			}
-			e := experiment.Find(dir, name)
-			if e.State == experiment.Done || hereOnly && e.Process != nil && e.Process.BootID != boot {
-				settled[name] = true
-				continue
-			}
-			if (e.State == experiment.Writing || e.State == experiment.Starting) && !e.Guess && !e.ProcessLives() {
-				late = append(late, filepath.Base(e.Path))
-			}
-		}
-		if len(late) == 0 {
-			return nil
-		}
-		p.say("waiting for %d collectors to write what the job left", len(late))
-		select {
-		case <-ctx.Done():
-			return late
-		case <-time.After(pause):
-			pause = min(2*pause, 200*time.Millisecond)
+// waitForCollectors waits until no collector works any more for a process that has ended, as long as these make progress, or until ctx
+// ends; then it names the shards that are not complete. It shows how much is left.
+func waitForCollectors(ctx context.Context, dir string, a experiment.Await, p *progress) (late []string) {
+	a.Progress = func(shards []string) {
+		p.say("waiting for %s to write what the job left%s", count(len(shards), "collector", "collectors"), left(shards))
+	}
+	return a.Collectors(ctx, dir)
+}
+
+// left says how much collectors have put off and not taken yet, as far as they tell.
+func left(shards []string) string {
+	bytes := uint64(0)
+	for _, path := range shards {
+		if s, err := control.ReadStatus(path); err == nil && s != nil {
+			bytes += s.Backlog
 		}
 	}
+	if bytes == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%s of records)", units.Bytes(bytes))
 }
 
 // archiveState tells whether all processes of a job have finished their shards, and whether there is an archive, or a profile, that was

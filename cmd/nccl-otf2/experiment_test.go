@@ -98,11 +98,11 @@ func TestWaitForCollectors(t *testing.T) {
 
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
-	if late := waitForCollectors(ended, dir, false, newProgress()); len(late) != 1 || late[0] != "late" {
+	if late := waitForCollectors(ended, dir, experiment.Await{Over: true}, newProgress()); len(late) != 1 || late[0] != "late" {
 		t.Fatalf("late: %v, want [late]", late)
 	}
 	time.AfterFunc(10*time.Millisecond, release)
-	if late := waitForCollectors(context.Background(), dir, false, newProgress()); late != nil {
+	if late := waitForCollectors(context.Background(), dir, experiment.Await{Over: true}, newProgress()); late != nil {
 		t.Fatalf("late: %v after the last lock was given back", late)
 	}
 }
@@ -121,10 +121,10 @@ func TestARankDoesNotWaitForOtherMachines(t *testing.T) {
 
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
-	if late := waitForCollectors(ended, dir, true, newProgress()); late != nil {
+	if late := waitForCollectors(ended, dir, experiment.Await{Over: true, Here: true}, newProgress()); late != nil {
 		t.Errorf("a rank waits for %v", late)
 	}
-	if late := waitForCollectors(ended, dir, false, newProgress()); len(late) != 1 {
+	if late := waitForCollectors(ended, dir, experiment.Await{Over: true}, newProgress()); len(late) != 1 {
 		t.Errorf("the job's own `run` waits for %v", late)
 	}
 }

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -85,6 +86,7 @@ func merge(measurement, dir, output string, keep bool) (*scorep.MergeResult, err
 	}
 	p := newProgress()
 	defer p.done()
+	waitForCollectors(context.Background(), dir, experiment.Await{}, p)
 	opts, err := unifyOptions(dir, func(phase string, done, total int) { p.say("%s: %d of %d", phase, done, total) })
 	var res *scorep.MergeResult
 	if err == nil {

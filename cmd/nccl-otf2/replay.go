@@ -19,6 +19,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/cmd/nccl-otf2/internal/doctor"
 	"github.com/nccl-otf2/nccl-otf2/config"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
 	"github.com/nccl-otf2/nccl-otf2/replay"
 )
@@ -155,16 +156,14 @@ func keepPrograms(rec *replay.Recording, dir string) error {
 
 // concludeReplay waits for the collectors and makes the archive.
 func concludeReplay(ctx context.Context, out io.Writer, dir string, began time.Time) error {
-	wait, cancel := context.WithTimeout(ctx, collectorsLimit)
-	defer cancel()
 	p := newProgress()
-	late := waitForCollectors(wait, dir, false, p)
+	late := waitForCollectors(ctx, dir, experiment.Await{Over: true, Patience: collectorsLimit}, p)
 	p.done()
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("interrupted; make the archive with `nccl-otf2 unify %s`", relative(dir))
 	}
 	if len(late) > 0 {
-		return fmt.Errorf("%s not finished after %v: see what they do with NCCL_OTF2_DEBUG=on", count(len(late), "collector has", "collectors have"), collectorsLimit)
+		return fmt.Errorf("%s not finished, nor got any further in %v: see what they do with NCCL_OTF2_DEBUG=on", count(len(late), "collector has", "collectors have"), collectorsLimit)
 	}
 	if !recordedSince(dir, began) {
 		return errors.New("nothing was recorded: run with NCCL_OTF2_DEBUG=on to see why")

@@ -25,6 +25,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/analysis/overlap"
 	"github.com/nccl-otf2/nccl-otf2/analysis/selection"
 	"github.com/nccl-otf2/nccl-otf2/analysis/tally"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/report"
@@ -190,6 +191,9 @@ func makeHang(in *reportInput) (part, error) {
 			return part{}, err
 		}
 	}
+	p := newProgress()
+	waitForCollectors(context.Background(), dir, experiment.Await{}, p)
+	p.done()
 	behind, watching := watched(context.Background(), dir, watchPatience)
 	r, err := hang.Find(dir, time.Now(), status)
 	if errors.Is(err, fs.ErrNotExist) {

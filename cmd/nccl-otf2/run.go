@@ -27,7 +27,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
 )
 
-// collectorsLimit bounds the wait for collectors after a command has ended.
+// collectorsLimit bounds the wait for collectors that make no progress after a command has ended, and that for others who make the archive.
 const collectorsLimit = 60 * time.Second
 
 // Exit codes of `run` when the command could not be started, as shells and env(1) have them.
@@ -211,11 +211,11 @@ func conclude(dir string, env *environment, o ending, began time.Time, child *os
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
+	p := newProgress()
+	late := waitForCollectors(ctx, dir, experiment.Await{Over: true, Here: member, Patience: collectorsLimit}, p)
+	p.done()
 	wait, cancel := context.WithTimeout(ctx, collectorsLimit)
 	defer cancel()
-	p := newProgress()
-	late := waitForCollectors(wait, dir, member, p)
-	p.done()
 	if status, ok := child.Sys().(syscall.WaitStatus); ok {
 		if err := experiment.TellStatus(dir, child.Pid(), uint32(status)); err != nil {
 			say("how %s ended was not noted: %s", command, oneLine(err.Error()))

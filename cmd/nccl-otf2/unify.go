@@ -31,8 +31,9 @@ func unifyCommand() *cobra.Command {
 		Use:   "unify DIR",
 		Short: "Make the archive of an experiment directory",
 		Long: `Makes the archive from what the processes of a job have written to the experiment directory DIR. You can do this while
-the job runs (the archive then contains what is on disk so far), after a crash, and again at any time. Jobs that
-shared the directory get an archive each, in run-1, run-2, ….
+the job runs (the archive then contains what is on disk so far), after a crash, and again at any time. Collectors of
+processes that have ended are waited for as long as they make progress. Jobs that shared the directory get an archive
+each, in run-1, run-2, ….
 
 For a job in profile mode (NCCL_OTF2_MODE=profile) it makes DIR/profile.cubex and DIR/profile.json instead, and for a
 job that was recorded for replay (NCCL_OTF2_MODE=record) DIR/recording. If processes and their collectors were killed
@@ -140,6 +141,9 @@ func unify(dir string, want wanted) (*unified, error) {
 	}
 	experiment.Tidy(dir)
 	u := new(unified)
+	waiting := newProgress()
+	waitForCollectors(context.Background(), dir, experiment.Await{}, waiting) // of those that are late the result says so
+	waiting.done()
 	found, err := u.prepare(dir)
 	if err != nil {
 		return nil, err

@@ -153,6 +153,16 @@ func (m *Memory) PutsOff() bool { return m.putsOff }
 // Stored tells that something that was put off has not been read yet.
 func (m *Memory) Stored() bool { return slices.ContainsFunc(m.rings, (*Ring).Stored) }
 
+// StoredBytes is how many bytes of records were put off and have not been read yet.
+func (m *Memory) StoredBytes() (n uint64) {
+	for _, r := range m.rings {
+		for i := range r.stored {
+			n += uint64(r.stored[i].length)
+		}
+	}
+	return n
+}
+
 // livePiece are records of one chunk that are to be put off.
 type livePiece struct {
 	ring     int

@@ -145,6 +145,10 @@ static unsigned long further;
 
 static void way_return(void) {}
 static void way_finalize(void) { plugin->finalize(context); }
+static void way_finalize_and_wait(void) {
+  plugin->finalize(context);
+  wait_for_line();
+}
 static void way_exit(void) { exit(3); }
 static void way_quick_exit(void) { quick_exit(4); }
 static void way_exit_at_once(void) { _exit(5); }
@@ -300,6 +304,7 @@ static const struct {
   void (*run)(void);
 } ways[] = {
     {"return", way_return},          {"finalize", way_finalize},
+    {"finalize-and-wait", way_finalize_and_wait},
     {"exit", way_exit},              {"quick_exit", way_quick_exit},
     {"_exit", way_exit_at_once},     {"abort", way_abort},
     {"fault", way_fault},            {"terminated", way_terminated},

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package experiment
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// Whether a collector still writes what a process left that has ended, and whether it makes progress with that, is decided here, for all who
+// make something of a directory: unify, package scorep, run, replay, report --hang.
+//
+// A process has ended if its collector says so (Process.Ended), wherever that runs, or if this machine has no such process although its
+// collector can be seen from here. One that runs is never waited for: it may run for weeks. A collector that has died is not waited for
+// either: its lock is free. One makes progress as long as files of its shard change.
+
+// Patience is for how long collectors that make no progress are waited for, where nothing else is said.
+const Patience = 10 * time.Second
+
+// Await says which collectors to wait for, and for how long. Its zero value is for somebody who knows nothing of the job.
+type Await struct {
+	Patience time.Duration // while nothing changes in any of their shards; 0: Patience
+	// Over: all processes of the caller's job have ended. So those are waited for, too, of which that cannot be seen from here; but no longer
+	// than for the time of patience, whatever they write: they may be another job's.
+	Over bool
+	// Here: collectors of other machines are not waited for.
+	Here bool
+	// Progress, if set, is called now and then with the shards (paths) that are waited for.
+	Progress func(shards []string)
+
+	now   func() time.Time                              // of tests
+	sleep func(ctx context.Context, time time.Duration) // of tests
+}
+
+// Pauses between two looks.
+const (
+	firstLook = 5 * time.Millisecond
+	lastLook  = 200 * time.Millisecond
+)
+
+// Collectors waits until nobody writes a shard of the experiment directory any more whose process has ended. It returns early when none of
+// those who do has made progress for the time of patience, or when ctx ends, with the names of their shards.
+func (a *Await) Collectors(ctx context.Context, directory string) (late []string) {
+	patience, clock, sleep := a.Patience, a.now, a.sleep
+	if patience == 0 {
+		patience = Patience
+	}
+	if clock == nil {
+		clock, sleep = time.Now, doze
+	}
+	settled := make(map[string]bool) // shards that need not be looked at again
+	var before standing
+	progress := clock()
+	for pause := firstLook; ; pause = min(2*pause, lastLook) {
+		known, others := a.look(directory, settled)
+		shards := slices.Concat(known, others)
+		if len(shards) == 0 {
+			return nil
+		}
+		if now := standingOf(known); now != before {
+			before, progress = now, clock()
+		}
+		if a.Progress != nil {
+			a.Progress(shards)
+		}
+		if clock().Sub(progress) >= patience || ctx.Err() != nil {
+			for _, path := range shards {
+				late = append(late, filepath.Base(path))
+			}
+			return late
+		}
+		sleep(ctx, pause)
+	}
+}
+
+func doze(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// look finds the shards that are waited for, of processes that are known to have ended and of others, and notes those that will not be any
+// more.
+func (a *Await) look(directory string, settled map[string]bool) (known, others []string) {
+	names, err := Names(directory)
+	if err != nil {
+		return nil, nil // who reads the directory says so
+	}
+	for _, name := range names {
+		path := filepath.Join(directory, Folder, name)
+		if settled[name] {
+			continue
+		}
+		if _, err := os.Lstat(filepath.Join(path, doneFile)); err == nil { // most of them, and their descriptions are long
+			settled[name] = true
+			continue
+		}
+		e := At(path, time.Now())
+		switch {
+		case e.State == Done, a.Here && e.Process != nil && e.Process.BootID != BootID():
+			settled[name] = true
+		case e.State != Writing && e.State != Starting, e.Guess:
+		case e.isLeft():
+			known = append(known, path)
+		case a.Over && !e.ProcessLives():
+			others = append(others, path)
+		}
+	}
+	return known, others
+}
+
+// isLeft tells that the process of a shard that somebody writes has ended, as far as that can be seen.
+func (e *Entry) isLeft() bool {
+	switch p := e.Process; {
+	case p == nil: // it says whose it is in an instant
+		return e.WriterLives()
+	case p.Ended:
+		return true
+	default:
+		return p.BootID == BootID() && !e.ProcessLives() && e.WriterLives()
+	}
+}
+
+// standing is how far collectors have come, as far as their files tell.
+type standing struct {
+	shards, files int
+	bytes         int64
+	changed       time.Time
+}
+
+func standingOf(shards []string) standing {
+	s := standing{shards: len(shards)}
+	for _, path := range shards {
+		files, _ := os.ReadDir(path)
+		for _, f := range files {
+			info, err := f.Info()
+			if err != nil {
+				continue
+			}
+			s.files++
+			s.bytes += info.Size()
+			if t := info.ModTime(); t.After(s.changed) {
+				s.changed = t
+			}
+		}
+	}
+	return s
+}
