@@ -128,7 +128,7 @@ func newRecording(source shm.Source, settings *config.Settings, launcher config.
 		Clock:          experiment.Clock{Source: h.ClockSource.String(), AnchorRaw: h.Created.Raw, AnchorReal: h.Created.Real},
 		Settings:       settings.Texts(),
 		EventChunkSize: chunkSize,
-		Masks:          experiment.Masks{NetSums: settings.NetSums},
+		Masks:          experiment.Masks{NetSums: settings.NetSums && !settings.Profile},
 		Markers:        []experiment.Marker{},
 	}
 	if r.line.host {
@@ -144,7 +144,8 @@ func newRecording(source shm.Source, settings *config.Settings, launcher config.
 		Paradigm: regions.PlatformOf(r.process.Library).Paradigm, Resume: r.resume, Lost: r.lostCollectives, LostParts: r.lostParts, ThreadName: r.threadName,
 	}
 	if settings.Profile {
-		options.Channels, options.Raw, options.Metrics, options.Lasting = false, false, false, true
+		// Sums are what a profile is made of in any case, and of single phases it knows the longest, too.
+		options.Channels, options.Raw, options.Metrics, options.NetSums, options.Lasting = false, false, false, false, true
 		r.profile = profile.NewProcess(r.process)
 	}
 	r.model = regions.New(r, r.process, &options)

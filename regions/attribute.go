@@ -101,8 +101,12 @@ const (
 	AttrPeerWait                               // for the receiver
 	AttrNetworkTime                            // for the network
 	AttrFlushTime                              // until data was visible to the GPU
-	AttrStretches                              // how many such phases
-	AttrOpenStretches                          // and how many were open when the data ended; they are in no time
+	AttrGPUWaits                               // how many such phases these times are of; those of which there are none are left out
+	AttrPeerWaits                              // for the receiver
+	AttrNetworkTimes                           // for the network
+	AttrFlushTimes                             // until data was visible
+	AttrOpenPhase                              // the phase that was open when the data ended; it is in no time
+	AttrOpenTime                               // ns: for how long
 	AttrBusy                                   // ns for which something was under way to the peer, since the record before
 	AttrLongest                                // ns: a single step's longest time in one phase
 	AttrLongestPhase                           // that phase
@@ -206,13 +210,17 @@ var Attributes = [numAttributes]Attribute{
 	{AttrEndsEarly, "END_IS_EARLY", otf2.TypeUint8, "1 if NCCL's stamp of the end is that of a part of the kernel: it ended then or later"},
 	{AttrWindow, "WINDOW", otf2.TypeRmaWin, "Window of the transfers that were sent"},
 	{AttrProxyOps, "PROXY_OPS", otf2.TypeUint32, "Proxy operations that the transfers were made in"},
-	{AttrTransfers, "TRANSFERS", otf2.TypeUint64, "Transfers with bytes"},
+	{AttrTransfers, "TRANSFERS", otf2.TypeUint64, "Transfers with bytes; all that there were, without STEPS"},
 	{AttrGPUWait, "GPU_WAIT", otf2.TypeUint64, "How long (ns) the oldest transfer waited for the GPU"},
 	{AttrPeerWait, "PEER_WAIT", otf2.TypeUint64, "How long (ns) it waited for the receiver to be ready"},
 	{AttrNetworkTime, "NETWORK", otf2.TypeUint64, "How long (ns) the network had it"},
 	{AttrFlushTime, "FLUSH", otf2.TypeUint64, "How long (ns) until its data was visible to the GPU"},
-	{AttrStretches, "STRETCHES", otf2.TypeUint64, "Phases of the oldest transfer that these times are the sums of"},
-	{AttrOpenStretches, "OPEN_STRETCHES", otf2.TypeUint64, "Phases that were open when the recording ended; they are in no sum"},
+	{AttrGPUWaits, "GPU_WAIT_TIMES", otf2.TypeUint64, "How many times it waited for the GPU"},
+	{AttrPeerWaits, "PEER_WAIT_TIMES", otf2.TypeUint64, "How many times it waited for the receiver"},
+	{AttrNetworkTimes, "NETWORK_TIMES", otf2.TypeUint64, "How many times the network had it"},
+	{AttrFlushTimes, "FLUSH_TIMES", otf2.TypeUint64, "How many times it was to become visible to the GPU"},
+	{AttrOpenPhase, "OPEN_PHASE", otf2.TypeString, "Phase that was open when the recording ended; it is in no sum"},
+	{AttrOpenTime, "OPEN_TIME", otf2.TypeUint64, "How long (ns) OPEN_PHASE had lasted"},
 	{AttrBusy, "BUSY", otf2.TypeUint64, "How long (ns) something was under way to this peer, since the record before"},
 	{AttrLongest, "LONGEST", otf2.TypeUint64, "Longest time (ns) of a single transfer in one phase"},
 	{AttrLongestPhase, "LONGEST_PHASE", otf2.TypeString, "That phase"},

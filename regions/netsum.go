@@ -39,8 +39,9 @@ type netSum struct {
 // figures are what a record says.
 type figures struct {
 	proxyOps, steps, transfers, bytes uint64
-	times                             [numNetPhases]uint64
-	stretches, openStretches          uint64
+	times, stretches                  [numNetPhases]uint64 // by phase
+	openPhase                         netPhase             // that the data ended in; a side has no more than one
+	openTime                          uint64
 	sent                              bool // something was sent: the link's meter may have time
 	longest                           uint64
 	longestPhase                      netPhase
@@ -159,10 +160,10 @@ func (net *network) closeSums(n *netRank, t uint64) {
 // stretch takes a phase of the oldest transfer that lasted so long (ns).
 func (s *netSum) stretch(phase netPhase, took uint64, unfinished bool) {
 	if unfinished {
-		s.openStretches++
+		s.openPhase, s.openTime = phase, took
 		return
 	}
-	s.stretches++
+	s.stretches[phase]++
 	s.times[phase] += took
 }
 
@@ -241,7 +242,7 @@ func (s *netSum) write(t uint64) {
 	if sums := s.side.rank.sums; s.open == 0 && sums[s.key] == s {
 		delete(sums, s.key)
 	}
-	if f := &s.figures; f.steps == 0 && f.transfers == 0 && f.stretches == 0 && f.openStretches == 0 && f.bytes == 0 && !f.sent {
+	if (s.figures == figures{proxyOps: s.proxyOps}) {
 		return
 	}
 	loc, net := s.side.loc, s.net
@@ -259,14 +260,15 @@ func (s *netSum) write(t uint64) {
 // sumNames are the names of the regions, by whether they are of what is sent.
 var sumNames = map[bool]string{true: NameSendSums, false: NameRecvSums}
 
-// phaseTimes are the attributes that hold the times of phases.
-var phaseTimes = [numNetPhases]otf2.AttributeRef{
-	netSendGPU: AttrGPUWait, netSendPeer: AttrPeerWait, netSend: AttrNetworkTime,
-	netRecv: AttrNetworkTime, netRecvFlush: AttrFlushTime, netRecvGPU: AttrGPUWait,
+// sumAttributes are the attributes that hold the times of phases, and their numbers.
+var sumAttributes = [numNetPhases]struct{ time, times otf2.AttributeRef }{
+	netSendGPU: {AttrGPUWait, AttrGPUWaits}, netSendPeer: {AttrPeerWait, AttrPeerWaits}, netSend: {AttrNetworkTime, AttrNetworkTimes},
+	netRecv: {AttrNetworkTime, AttrNetworkTimes}, netRecvFlush: {AttrFlushTime, AttrFlushTimes}, netRecvGPU: {AttrGPUWait, AttrGPUWaits},
 }
 
-// attributes tell the figures; those that are 0 are left out, but for that by which a record is known.
+// attributes tell the figures. Left out are those that are 0, but for that by which a record is known, and the number of steps where all had bytes.
 func (s *netSum) attributes(a *otf2.AttributeList, t uint64) *otf2.AttributeList {
+	net := s.net
 	a.Uint32(AttrProxyOps, uint32(s.proxyOps))
 	if s.key.parent != 0 {
 		a.Uint64(AttrParentID, s.key.parent)
@@ -278,22 +280,35 @@ func (s *netSum) attributes(a *otf2.AttributeList, t uint64) *otf2.AttributeList
 		a.RmaWin(AttrWindow, otf2.RmaWinRef(n.window))
 		number(a, AttrBusy, n.meters[s.key.peer].take(t))
 	}
-	a.Uint32(AttrSteps, uint32(s.steps))
+	if s.steps != s.transfers {
+		a.Uint32(AttrSteps, uint32(s.steps))
+	}
 	number(a, AttrTransfers, s.transfers)
 	number(a, AttrBytes, s.bytes)
-	for phase, ref := range phaseTimes {
-		if phase != int(netNone) {
-			number(a, ref, s.times[phase])
+	for phase := netNone + 1; phase < numNetPhases; phase++ {
+		if s.stretches[phase] > 0 {
+			net.phaseRegion(phase) // defined, for those who tell what the sums are of
+			number(a, sumAttributes[phase].time, s.times[phase])
+			number(a, sumAttributes[phase].times, s.stretches[phase])
 		}
 	}
-	number(a, AttrStretches, s.stretches)
-	number(a, AttrOpenStretches, s.openStretches)
+	if s.openPhase != netNone {
+		net.phaseRegion(s.openPhase)
+		a.String(AttrOpenPhase, net.defs.string(netPhases[s.openPhase].name))
+		a.Uint64(AttrOpenTime, s.openTime)
+	}
 	if s.longest > 0 {
 		a.Uint64(AttrLongest, s.longest)
-		a.String(AttrLongestPhase, s.net.defs.string(netPhases[s.longestPhase].name))
-		a.Uint32(AttrLongestOn, uint32(s.longestChannel))
+		a.String(AttrLongestPhase, net.defs.string(netPhases[s.longestPhase].name))
+		number32(a, AttrLongestOn, uint32(s.longestChannel))
 	}
 	return a
+}
+
+func number32(a *otf2.AttributeList, ref otf2.AttributeRef, n uint32) {
+	if n != 0 {
+		a.Uint32(ref, n)
+	}
 }
 
 // number adds a number that is not 0.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
-	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -27,8 +26,9 @@ type carriedKey struct {
 
 // carriedSum is what a row shows of them, in one form or the other.
 type carriedSum struct {
-	Times            [numNetPhases]uint64
-	Stretches, Open  uint64
+	Times, Stretches [numNetPhases]uint64
+	Open             [numNetPhases]bool
+	OpenTime         uint64
 	Transfers, Bytes uint64
 }
 
@@ -101,19 +101,22 @@ func (r *netRow) change(k carriedKey, f func(*carriedSum)) {
 	r.watch.sums[k] = s
 }
 
+// phaseNamed is the phase of a name, numNetPhases if there is none.
+func phaseNamed(name string) netPhase {
+	phase := netNone + 1
+	for phase < numNetPhases && netPhases[phase].name != name {
+		phase++
+	}
+	return phase
+}
+
 func (r *netRow) Enter(t otf2.Timestamp, a *otf2.AttributeList, region otf2.RegionRef) error {
 	name, of := r.watch.p.Regions[region].Name, values(a)
-	phase := netPhase(slices.IndexFunc(netPhases[:], func(p struct {
-		name  string
-		send  bool
-		state string
-	}) bool {
-		return p.name == name
-	}))
+	phase := phaseNamed(name)
 	switch {
 	case name == NameSendSums || name == NameRecvSums:
 		r.record(of)
-	case int(phase) < len(netPhases):
+	case phase < numNetPhases:
 		r.open = append(r.open, netRowPhase{t, r.key(of), phase})
 	}
 	return r.EventWriter.Enter(t, a, region)
@@ -123,14 +126,21 @@ func (r *netRow) Enter(t otf2.Timestamp, a *otf2.AttributeList, region otf2.Regi
 func (r *netRow) record(of map[otf2.AttributeRef]uint64) {
 	k := r.key(of)
 	r.watch.records++
-	r.watch.steps += of[AttrSteps]
+	if steps, ok := of[AttrSteps]; ok {
+		r.watch.steps += steps
+	} else {
+		r.watch.steps += of[AttrTransfers]
+	}
 	r.watch.proxyOps += of[AttrProxyOps]
 	r.change(k, func(s *carriedSum) {
-		s.Stretches += of[AttrStretches]
-		s.Open += of[AttrOpenStretches]
+		if name, ok := of[AttrOpenPhase]; ok {
+			s.Open[phaseNamed(r.watch.p.Strings[name])] = true
+			s.OpenTime += of[AttrOpenTime]
+		}
 		for phase := netSendGPU; phase < numNetPhases; phase++ {
 			if netPhases[phase].send == r.send {
-				s.Times[phase] += of[phaseTimes[phase]]
+				s.Times[phase] += of[sumAttributes[phase].time]
+				s.Stretches[phase] += of[sumAttributes[phase].times]
 			}
 		}
 		if r.send {
@@ -149,10 +159,11 @@ func (r *netRow) Leave(t otf2.Timestamp, a *otf2.AttributeList, region otf2.Regi
 		r.open = r.open[:n-1]
 		r.change(p.key, func(s *carriedSum) {
 			if values(a)[AttrUnfinished] != 0 {
-				s.Open++
+				s.Open[p.phase] = true
+				s.OpenTime += uint64(t - p.at)
 				return
 			}
-			s.Stretches++
+			s.Stretches[p.phase]++
 			s.Times[p.phase] += uint64(t - p.at)
 		})
 	}
@@ -326,7 +337,7 @@ func TestSumsOfAnyStreamAreThoseOfTheRows(t *testing.T) {
 // sumsOf are the lines of a row's records of sums.
 func (s *scene) sumsOf(kind experiment.LocationKind) []string {
 	return s.lines(kind, AttrParentID, AttrPeer, AttrProxyOps, AttrSteps, AttrTransfers, AttrBytes, AttrGPUWait, AttrPeerWait, AttrNetworkTime, AttrFlushTime,
-		AttrStretches, AttrOpenStretches, AttrBusy, AttrLongest, AttrLongestPhase, AttrLongestOn, AttrUnfinished)
+		AttrGPUWaits, AttrPeerWaits, AttrNetworkTimes, AttrFlushTimes, AttrOpenPhase, AttrOpenTime, AttrBusy, AttrLongest, AttrLongestPhase, AttrLongestOn, AttrUnfinished)
 }
 
 func newSummedScene(t *testing.T) *scene {
@@ -339,10 +350,10 @@ func TestOneRecordForAnOperationPeerAndDirection(t *testing.T) {
 	s.transfers()
 	op := fmt.Sprint(s.id("a"))
 	s.expect(s.sumsOf(experiment.KindNetSend), `
-		181 Enter Send sums PROXY_OPS=1 PARENT_ID=`+op+` PEER=2 BUSY=20000 STEPS=2 TRANSFERS=2 BYTES=1500 GPU_WAIT=8000 PEER_WAIT=10000 NETWORK=20000 STRETCHES=3 LONGEST=20000 LONGEST_PHASE=Send network LONGEST_CHANNEL=3
+		181 Enter Send sums PROXY_OPS=1 PARENT_ID=`+op+` PEER=2 BUSY=20000 TRANSFERS=2 BYTES=1500 GPU_WAIT=8000 GPU_WAIT_TIMES=1 PEER_WAIT=10000 PEER_WAIT_TIMES=1 NETWORK=20000 NETWORK_TIMES=1 LONGEST=20000 LONGEST_PHASE=Send network LONGEST_CHANNEL=3
 		181 Leave Send sums`)
 	s.expect(s.sumsOf(experiment.KindNetRecv), `
-		181 Enter Recv sums PROXY_OPS=1 PARENT_ID=`+op+` PEER=0 STEPS=1 TRANSFERS=1 BYTES=300 NETWORK=7000 FLUSH=1000 GPU_WAIT=4000 STRETCHES=3 LONGEST=7000 LONGEST_PHASE=Recv network LONGEST_CHANNEL=3
+		181 Enter Recv sums PROXY_OPS=1 PARENT_ID=`+op+` PEER=0 TRANSFERS=1 BYTES=300 NETWORK=7000 NETWORK_TIMES=1 FLUSH=1000 FLUSH_TIMES=1 GPU_WAIT=4000 GPU_WAIT_TIMES=1 LONGEST=7000 LONGEST_PHASE=Recv network LONGEST_CHANNEL=3
 		181 Leave Recv sums`)
 	s.oddities(nil)
 }
@@ -365,9 +376,9 @@ func TestWhatOutlivesItsOperationIsSummedUpToo(t *testing.T) {
 	s.give(0, 3_000_100, shm.Record{Kind: shm.RecordFinalize})
 	op := fmt.Sprint(s.id("a"))
 	s.expect(s.sumsOf(experiment.KindNetSend), `
-		3000000 Enter Send sums PROXY_OPS=1 PARENT_ID=`+op+` PEER=2 BUSY=2999870000 STEPS=1 TRANSFERS=1 BYTES=1000 GPU_WAIT=8000 STRETCHES=1 LONGEST=8000 LONGEST_PHASE=Send GPU wait LONGEST_CHANNEL=3
+		3000000 Enter Send sums PROXY_OPS=1 PARENT_ID=`+op+` PEER=2 BUSY=2999870000 TRANSFERS=1 BYTES=1000 GPU_WAIT=8000 GPU_WAIT_TIMES=1 LONGEST=8000 LONGEST_PHASE=Send GPU wait LONGEST_CHANNEL=3
 		3000000 Leave Send sums
-		3000100 Enter Send sums PROXY_OPS=0 PARENT_ID=`+op+` PEER=2 BUSY=80000 STEPS=1 TRANSFERS=1 BYTES=500 GPU_WAIT=10000 NETWORK=2999880000 STRETCHES=2 OPEN_STRETCHES=1 LONGEST=2999880000 LONGEST_PHASE=Send network LONGEST_CHANNEL=3
+		3000100 Enter Send sums PROXY_OPS=0 PARENT_ID=`+op+` PEER=2 BUSY=80000 TRANSFERS=1 BYTES=500 GPU_WAIT=10000 GPU_WAIT_TIMES=1 NETWORK=2999880000 NETWORK_TIMES=1 OPEN_PHASE=Send network OPEN_TIME=70000 LONGEST=2999880000 LONGEST_PHASE=Send network LONGEST_CHANNEL=3
 		3000100 Leave Send sums`)
 	s.oddities(map[string]uint64{"UNSTOPPED_STEPS": 1})
 }
