@@ -104,7 +104,7 @@ func labeled(t *testing.T) (all []*replay.Recording) {
 }
 
 // presets are the events that are recorded; with light there are no operations' times but of enqueueing.
-var presets = []string{"light", "net", "gpu", "all", "net-sums"}
+var presets = []string{"light", "net", "gpu", "all"}
 
 // Whatever products show of the same recording is the same number: with the presets, with channels shown and not, from the archive's
 // events and from profile mode. Where two products mean different things by a word their outputs say so, and the readers of products_test.go

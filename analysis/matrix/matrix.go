@@ -29,6 +29,8 @@ type Report struct {
 	// if all operations were done without intermediaries. NCCL's algorithms move the bytes on other ways.
 	Nominal      []Flow `json:"nominal"`
 	NominalHosts []Flow `json:"nominal_hosts"`
+	// Summed is how many of the transfers were not recorded one by one.
+	Summed uint64 `json:"-"`
 	// Remarks say what is not in it.
 	Remarks  []string `json:"remarks"`
 	Problems []string `json:"problems"`
@@ -114,9 +116,8 @@ type matrix struct {
 	channels map[channelKey]*flow
 	nominal  *nominal
 	unended  uint64
-	// summedRows is the number of rows and peers of which sums were recorded, and not single transfers.
-	summedRows int
-	selected   *selection.Selection
+	summed   uint64 // transfers that were recorded in sums
+	selected *selection.Selection
 }
 
 type channelKey struct {
@@ -309,7 +310,7 @@ func (m *matrix) result(ps analysis.Properties) *Report {
 	if len(r.Networks) > 0 {
 		remark("Transfers that proxies made over the network, including the padding of their protocols. Data that goes directly from GPU to GPU (NVLink, PCIe, shared memory) is not included.")
 	}
-	if m.summedRows > 0 {
+	if r.Summed = m.summed; m.summed > 0 {
 		remark("Recorded in sums (NCCL_OTF2_EVENTS=net-sums): channels are not known, and for how long there was something under way only from rank to rank, in one communicator. Record with NCCL_OTF2_EVENTS=net for the rest.")
 	}
 	if len(r.Nominal) > 0 {

@@ -42,7 +42,7 @@ func (m *matrix) addSums(all map[summedKey]*summed) {
 		if s.Transfers == 0 {
 			continue // of an operation that is not selected
 		}
-		m.summedRows++
+		m.summed += s.Transfers
 		n := m.networks[key.network]
 		from, known := m.ranks[key.location]
 		if !known {
