@@ -62,7 +62,7 @@ type SelfText struct {
 
 // The kinds of what archives say of themselves, in the order of reports.
 var (
-	selfValues = []facts.Property{facts.PropLibrary, facts.PropLibraryVersion, facts.PropLibraryPath, facts.PropAPIVersion, facts.PropEventMask, facts.PropWithheld, facts.PropRecordMask, facts.PropClockSource, facts.PropMemoryKind,
+	selfValues = []facts.Property{facts.PropLibrary, facts.PropLibraryVersion, facts.PropLibraryPath, facts.PropAPIVersion, facts.PropEventMask, facts.PropWithheld, facts.PropRecordMask, facts.PropNetSteps, facts.PropClockSource, facts.PropMemoryKind,
 		facts.PropCUPTIState, facts.PropCUPTIVersion, facts.PropScorepState, facts.PropImportedFrom, facts.PropImportMissing}
 	selfCounts = []facts.Property{
 		facts.PropProcessesFinished, facts.PropProcessesRunning, facts.PropProcessesCrashed, facts.PropProcessesContinued, facts.PropProcessesDied, facts.PropProcessesMissing, facts.PropCommunicators, facts.PropRanksMissing, facts.PropRanksUnsized,

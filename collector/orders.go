@@ -131,12 +131,20 @@ func (c *live) obey(o *control.File) {
 			c.chosen.record = c.chosen.record&^allTypes | types
 			c.markers = append(c.markers, experiment.Marker{
 				Time: c.line.time(c.now.Ticks), Category: categoryChanged, Location: -1, Severity: regions.SeverityLow,
-				Text: fmt.Sprintf("from here on %s are recorded, before %s", orNothing(config.EventList(types)), orNothing(config.EventList(was))),
+				Text: fmt.Sprintf("from here on %s are recorded, before %s", orNothing(c.eventList(types)), orNothing(c.eventList(was))),
 			})
 		}
 	}
 	c.memory.SetMasks(c.chosen.event, c.chosen.record)
 	c.say("order %d obeyed, %d communicators late", o.Order, c.listener.late)
+}
+
+// eventList names types that are recorded, as EVENTS would have them.
+func (c *live) eventList(types uint32) string {
+	if types == 0 {
+		return ""
+	}
+	return config.EventList(types | c.chosen.record&shm.RecordNetSums)
 }
 
 func orNothing(events string) string {

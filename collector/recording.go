@@ -128,6 +128,7 @@ func newRecording(source shm.Source, settings *config.Settings, launcher config.
 		Clock:          experiment.Clock{Source: h.ClockSource.String(), AnchorRaw: h.Created.Raw, AnchorReal: h.Created.Real},
 		Settings:       settings.Texts(),
 		EventChunkSize: chunkSize,
+		Masks:          experiment.Masks{NetSums: settings.NetSums && !settings.Profile},
 		Markers:        []experiment.Marker{},
 	}
 	if r.line.host {
@@ -139,11 +140,12 @@ func newRecording(source shm.Source, settings *config.Settings, launcher config.
 		}
 	}
 	options := regions.Options{
-		RecordMask: chosenEvents(settings, launcher, &h) &^ h.Withheld, Channels: settings.Channels, Raw: settings.Raw, Metrics: settings.Metrics,
+		RecordMask: chosenEvents(settings, launcher, &h) &^ h.Withheld, Channels: settings.Channels, Raw: settings.Raw, Metrics: settings.Metrics, NetSums: settings.NetSums,
 		Paradigm: regions.PlatformOf(r.process.Library).Paradigm, Resume: r.resume, Lost: r.lostCollectives, LostParts: r.lostParts, ThreadName: r.threadName,
 	}
 	if settings.Profile {
-		options.Channels, options.Raw, options.Metrics, options.Lasting = false, false, false, true
+		// Sums are what a profile is made of in any case, and of single phases it knows the longest, too.
+		options.Channels, options.Raw, options.Metrics, options.NetSums, options.Lasting = false, false, false, false, true
 		r.profile = profile.NewProcess(r.process)
 	}
 	r.model = regions.New(r, r.process, &options)
@@ -627,7 +629,7 @@ func (r *recording) snapshot() {
 	p.End = r.end
 
 	h := r.source.Header()
-	p.Masks = experiment.Masks{Event: h.EventMask &^ h.Withheld, Record: h.RecordMask & allTypes, Withheld: h.Withheld & h.EventMask}
+	p.Masks = experiment.Masks{Event: h.EventMask &^ h.Withheld, Record: h.RecordMask & allTypes, Withheld: h.Withheld & h.EventMask, NetSums: p.Masks.NetSums}
 	r.describeSources(&h)
 	p.Costs = append(append(r.costs(&h), r.scarcity.costs()...), r.backlog.costs()...)
 	p.Waited = time.Duration(h.Waited)

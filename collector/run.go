@@ -265,7 +265,7 @@ func (c *live) begin(lookup config.Lookup) (err error) {
 	}
 	c.memory.SetPlace(c.experiment)
 	c.memory.SetState(shm.CollectorReady)
-	c.say("records process %d in %s, events %s", h.PID, c.store.Path(), config.EventList(c.chosen.record&allTypes))
+	c.say("records process %d in %s, events %s", h.PID, c.store.Path(), c.eventList(c.chosen.record&allTypes))
 	return nil
 }
 

@@ -11,7 +11,7 @@ import (
 // selection is what NCCL is asked for, and what the plugin records of it.
 type selection struct {
 	event  uint32     // types
-	record uint32     // types, and shm.RecordRaw, RecordInWindow, RecordFull
+	record uint32     // types, and shm.RecordRaw, RecordInWindow, RecordFull, RecordNetSums
 	window shm.Window // of all communicators at first
 	cupti  uint64     // kinds of CUPTI's activities; 0: none
 }
@@ -38,6 +38,9 @@ func selectBy(s *config.Settings, l config.Launcher, h *shm.Header) selection {
 		sel.record |= shm.RecordRaw
 	case types != 0:
 		sel.cupti = s.CUPTI
+	}
+	if s.NetSums && !s.Record && types != 0 {
+		sel.record |= shm.RecordNetSums
 	}
 	switch {
 	case s.Paused:

@@ -82,6 +82,7 @@ func pluginTable() string {
 		}
 		entries = append(entries, fmt.Sprintf("X(%q, %s)", p.name, eventBits(p.mask)))
 	}
+	entries = append(entries, fmt.Sprintf("X(%q, %s | NCCLOTF2_RECORD_NET_SUMS)", summed.name, eventBits(summed.mask)))
 	for i, e := range events {
 		entries = append(entries, fmt.Sprintf("X(%q, %s)", e, eventBits(1<<i)))
 	}

@@ -129,7 +129,7 @@ func goReads(key, text string) reading {
 	case "START":
 		r.Number = bit(s.Paused)
 	case "EVENTS", mask:
-		r.Number = uint64(s.Events)
+		r.Number = uint64(s.chosen())
 	case "CUPTI":
 		r.Number = s.CUPTI
 	case "WINDOW":
@@ -169,7 +169,7 @@ var texts = []string{
 	"9223372036854775807", "9223372036854775808", "18446744073709551615", "18446744073709551616", "99999999999999999999", "8589934591G", "8589934592G", "9999999999G",
 	"1", "2", "600", "601", "0600", "00000000000000000000000000000002", "-3", "+5", "5s", "5 s", "2.0", "soon", " 7", "7 ", "4294967298",
 	"memfd", "MEMFD", "shm", "Shm", " shm ", "ſhm", "disk", "auto", "AUTO", "tsc", "TSC", "monotonic", "Monotonic", "host", "HOST", "paused", "Paused", "PAUSED ",
-	"gpu", "GPU", "light", "net", "all", "All", " all ", "light,net", "light net", "light\tnet", "light\nnet", "light;net", "light\u00a0net", "coll", "Coll,KernelPhase", "COLL, kernelch ,,ProxyCtrl",
+	"gpu", "GPU", "light", "net", "net-sums", "Net-Sums,all", "all", "All", " all ", "light,net", "light net", "light\tnet", "light\nnet", "light;net", "light\u00a0net", "coll", "Coll,KernelPhase", "COLL, kernelch ,,ProxyCtrl",
 	"Coll,Kernel", "ProxyStep\u200b", "proxyſtep", "\u212aernelCh", "KernelLaunch,", ",gpu", "Group\x00", "Group\xff", "\xff",
 	"memcpy", "MEMSET", "sync", "ſync", "memory", "sync, memory", "memcpy memset", "memcpy,nvtx", "on,memcpy", "all,memcpy", "kernels", "off,sync",
 	"ops:1000-2000", "ops:1000-", "ops:-2000", "OPS:0-1", "Ops:1-2", " ops:1-2 ", "ops:1 - 2", "ops: 1-2", "ops:-", "ops:", "ops:2-1", "ops:1-1", "ops:1", "ops:1-2-3", "ops:+1-2", "ops:1-2x",

@@ -30,6 +30,7 @@ const maskVariable = "NCCL_PROFILE_EVENT_MASK"
 type Settings struct {
 	Dir             string // experiment directory; "" leaves it to Directory
 	Events          uint32 // bit mask of event types, as NCCL's activation mask
+	NetSums         bool   // the network's steps are summed up
 	Profile         bool   // events are summed up; no timeline
 	Record          bool   // callbacks are written down as they are; no timeline
 	Paused          bool   // nothing is recorded until the job's user says so

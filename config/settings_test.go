@@ -99,7 +99,7 @@ func TestErrorsNameTheirPlace(t *testing.T) {
 		want string
 	}{
 		{"event", []string{"NCCL_OTF2_EVENTS=Coll,Kernel"}, "",
-			`NCCL_OTF2_EVENTS: "Kernel" is neither a preset nor an event; use one of light, gpu, net, all, Group, Coll,`},
+			`NCCL_OTF2_EVENTS: "Kernel" is neither a preset nor an event; use one of light, gpu, net, net-sums, all, Group, Coll,`},
 		{"size", []string{"NCCL_OTF2_MEMORY=lots"}, "", `NCCL_OTF2_MEMORY: "lots" is not a size such as 256M or 1GiB`},
 		{"no time", []string{"NCCL_OTF2_START_LIMIT=0"}, "", `NCCL_OTF2_START_LIMIT: "0" is not a number of seconds from 1 to 600`},
 		{"small size", []string{"NCCL_OTF2_MEMORY=1M"}, "", `NCCL_OTF2_MEMORY: "1M" is less than 4 MiB`},
@@ -235,6 +235,9 @@ func TestParseEvents(t *testing.T) {
 func TestEventListsReadBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		mask := rapid.Uint32Range(1, 0xffff).Draw(t, "mask")
+		if rapid.Bool().Draw(t, "sums") {
+			mask |= summed.mask
+		}
 		got, err := parseEvents(EventList(mask))
 		if err != nil || got != mask {
 			t.Fatalf("%#x became %q and %#x, %v", mask, EventList(mask), got, err)
@@ -359,5 +362,25 @@ func TestValuesOfFiles(t *testing.T) {
 		if s, err := Load(env("NCCL_OTF2_CONFIG=" + file(t, name, text))); err == nil || !strings.Contains(err.Error(), name+": ") {
 			t.Errorf("%s: %+v, %v", name, s, err)
 		}
+	}
+}
+
+// net-sums is net with another form of writing it down; the form is none of the events that are recorded, and goes with others, too.
+func TestNetSums(t *testing.T) {
+	for text, want := range map[string]string{"net-sums": "net-sums", "Net-Sums, light": "net-sums", "all net-sums": "all,net-sums", "net": "net", "ProxyCtrl,net-sums": "Group,Coll,P2p,ProxyOp,ProxyStep,ProxyCtrl,KernelCh,GroupApi,CollApi,P2pApi,KernelLaunch,net-sums"} {
+		s, err := Load(env("NCCL_OTF2_EVENTS=" + text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.NetSums != (text != "net") || s.Events&net != net || s.Events>>len(events) != 0 || s.EventsText() != want {
+			t.Errorf("%s: events %#x, sums %v, text %q", text, s.Events, s.NetSums, s.EventsText())
+		}
+		again, err := Load(env("NCCL_OTF2_EVENTS=" + want))
+		if err != nil || again.Events != s.Events || again.NetSums != s.NetSums {
+			t.Errorf("%s is not what %s is", want, text)
+		}
+	}
+	if _, err := ParseEvents("net-sums"); err == nil || !strings.Contains(err.Error(), "settled when the job begins") {
+		t.Errorf("as a list of types: %v", err)
 	}
 }

@@ -33,12 +33,37 @@ type preset struct {
 	mask uint32
 }
 
-// ParseEvents reads a list as the setting EVENTS takes it: presets and event names.
+// summed is the preset whose network steps are summed up.
+var summed = preset{api.NetSums, api.Preset("net") | api.NetSumsBit}
+
+// ParseEvents reads a list of event types: presets and event names, as in the setting EVENTS.
 func ParseEvents(text string) (mask uint32, err error) {
-	if mask, err = parseEvents(text); err == nil && mask == 0 {
+	mask, err = parseEvents(text)
+	switch {
+	case err == nil && mask == 0:
 		err = fmt.Errorf("%q selects no event", text)
+	case mask&api.NetSumsBit != 0:
+		return 0, fmt.Errorf("%s says how the network's steps are written, which is settled when the job begins; the events themselves are those of net", api.NetSums)
 	}
 	return mask, err
+}
+
+// parseEventsSetting reads the setting EVENTS.
+func parseEventsSetting(s *Settings, text string) error {
+	mask, err := parseEvents(text)
+	s.Events, s.NetSums = mask&^api.NetSumsBit, mask&api.NetSumsBit != 0
+	return err
+}
+
+// EventsText is the events that are chosen, as EVENTS would have them.
+func (s *Settings) EventsText() string { return EventList(s.chosen()) }
+
+// chosen is the events that are chosen, with api.NetSumsBit where the network's steps are summed up.
+func (s *Settings) chosen() uint32 {
+	if s.NetSums {
+		return s.Events | api.NetSumsBit
+	}
+	return s.Events
 }
 
 // parseEvents reads presets and event names, in any case, separated by commas or blanks.
@@ -53,15 +78,19 @@ func parseEvents(text string) (mask uint32, err error) {
 	return mask, nil
 }
 
+// presetNames are the names of presets, that of the summed one behind that of its events.
 func presetNames() (names []string) {
 	for _, p := range presets {
 		names = append(names, p.name)
+		if p.mask == summed.mask&^api.NetSumsBit {
+			names = append(names, summed.name)
+		}
 	}
 	return names
 }
 
 func eventMask(name string) (uint32, bool) {
-	for _, p := range presets {
+	for _, p := range append(presets, summed) {
 		if same(p.name, name) {
 			return p.mask, true
 		}
@@ -74,9 +103,15 @@ func eventMask(name string) (uint32, bool) {
 	return 0, false
 }
 
-// EventList writes a mask as EVENTS would have it: a preset's name if it is one, else names of events.
-// Bits that are no event are left out.
+// EventList writes a mask as EVENTS would have it: a preset's name if it is one, else names of events; with api.NetSumsBit, net-sums behind
+// them. Bits that are neither are left out.
 func EventList(mask uint32) string {
+	if mask&api.NetSumsBit != 0 {
+		if mask == summed.mask {
+			return summed.name
+		}
+		return EventList(mask&^api.NetSumsBit) + "," + summed.name
+	}
 	for _, p := range presets {
 		if p.mask == mask {
 			return p.name

@@ -136,6 +136,7 @@ type Masks struct {
 	Event    uint32 `json:"event"`              // what NCCL was asked for
 	Record   uint32 `json:"record"`             // what of it was written down, at the last flush
 	Withheld uint32 `json:"withheld,omitempty"` // what was wanted besides, and could have hung or crashed the job
+	NetSums  bool   `json:"net_sums,omitempty"` // the network's steps are summed up
 }
 
 // Memory is how the plugin and the collector shared their memory.

@@ -76,6 +76,13 @@ func (e *exporter) count(kind string) {
 
 func (e *exporter) leaveOut(what string) { e.result.LeftOut[what]++ }
 
+// leaveSums counts transfers that are not there one by one.
+func (e *exporter) leaveSums(s *facts.NetSums) {
+	if s.Send && s.Transfers > 0 && e.opts.Selection.At(s.Location, s.Time) {
+		e.result.LeftOut[summedTransfers] += s.Transfers
+	}
+}
+
 func (e *exporter) problems(all []string) {
 	for _, p := range all {
 		if !slices.Contains(e.result.Problems, p) {

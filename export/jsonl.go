@@ -107,7 +107,7 @@ func newLines(e *exporter, p *process, out *jsonWriter) *lines {
 	l.parts = operations.NewPartReader(e.archive, true, l.operation)
 	l.parts.Selection = e.opts.Selection
 	r := l.parts.Reader()
-	r.Enter, r.Leave, r.Life = l.enter, l.leave, l.life
+	r.Enter, r.Leave, r.Life, r.Sums = l.enter, l.leave, l.life, e.leaveSums
 	ps := facts.PropertiesOf(e.archive.Anchor)
 	l.api = ps.Text(facts.PropAPIVersion)
 	if mask := ps.Text(facts.PropEventMask); mask != "" {

@@ -19,6 +19,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/analysis/waits"
 	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // schemaVersion is the version of the tables. It counts up when tables or columns are added; none is removed, renamed or given another
@@ -266,6 +267,9 @@ func bandwidth(p *operations.Part, duration int64) (algbw float64, ok bool) {
 func (e *exporter) transfers(w io.Writer, codec compress.Codec) error {
 	t := newTable[TransferRow](e, w, "transfers", codec)
 	r, clock := e.rows, &e.rows.clock
+	if ps := facts.PropertiesOf(e.archive.Anchor); ps.NetStepsSummed() && e.opts.Selection == nil {
+		e.result.LeftOut[summedTransfers], _ = ps.Number(facts.PropNetwork.Below(regions.NetPuts))
+	}
 	problems, err := matrix.EachTransfer(e.archive, e.slice, func(x *matrix.Transfer) error {
 		if !e.opts.Selection.At(x.Location, x.Begin) {
 			return nil

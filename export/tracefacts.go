@@ -133,6 +133,8 @@ func (r *rows) markerFigures(out figures, m *otf2.Marker) {
 const (
 	openRegions   = "ends of regions that were open at the end"
 	openTransfers = "ends of transfers"
+	// summedTransfers are shown by their sums, in the regions that tell them.
+	summedTransfers = "transfers that were recorded in sums"
 )
 
 // idOf is a number for what belongs together, the same at each export of an archive.

@@ -195,6 +195,7 @@ func (w *walker) listen(reader *facts.Reader) {
 			w.to.put(w.rows[t.Location], t)
 		}
 	}
+	reader.Sums = w.exporter.leaveSums
 	reader.Transfer = func(t *facts.Transfer) {
 		switch {
 		case !w.selected(t.Location, t.Begin):

@@ -107,6 +107,8 @@ type Reader struct {
 	Begun func(d *Details, in *Region)
 	// Put, if set, is given each transfer when it begins, and Transfer when it ends. It is valid during the call.
 	Put, Transfer func(*Transfer)
+	// Sums, if set, is given what transfers come to where they were recorded in sums. It is valid during the call.
+	Sums func(*NetSums)
 	// Life, if set, is given when a communicator begins and when it ends on a row.
 	Life func(ev *otf2.Event, comm otf2.CommRef, begins bool)
 	Keep bool // attributes, in Details.Attributes
@@ -118,6 +120,7 @@ type Reader struct {
 	sources    map[otf2.StringRef]Source
 	sizes      map[otf2.StringRef]uint64
 	launched   ByRegion[uint64] // operations that regions' names tell, and one
+	sums       ByRegion[int]    // place in sumRegions, and two; 1: none
 	op         Operation
 	done       Transfer
 	begun      started // the operation that begins now
@@ -284,6 +287,9 @@ func (row *Row) enter(ev *otf2.Event) {
 	}
 	if row.reader.Enter != nil {
 		row.reader.Enter(l)
+	}
+	if row.reader.Sums != nil && len(ev.Attributes) > 0 {
+		row.netSums(ev)
 	}
 }
 

@@ -105,6 +105,7 @@ const (
 	PropEventMask      Property = "EVENT_MASK"
 	PropWithheld       Property = "WITHHELD"
 	PropRecordMask     Property = "RECORD_MASK"
+	PropNetSteps       Property = "NETWORK_STEPS" // NetStepsSummed, where they are
 	PropClockSource    Property = "CLOCK_SOURCE"
 	PropMemoryKind     Property = "MEMORY_KIND"
 	PropCUPTIState     Property = "CUPTI_STATE"
@@ -113,6 +114,9 @@ const (
 	PropImportedFrom   Property = "IMPORTED_FROM"
 	PropImportMissing  Property = "IMPORT_MISSING"
 )
+
+// NetStepsSummed is said of processes whose network steps were summed up by operation (NCCL_OTF2_EVENTS=net-sums).
+const NetStepsSummed = "summed up by operation"
 
 // Properties of definitions.
 const (

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "settings.h"
+#include "shm.h"
 
 bool ncclotf2_config_spool(void) {
   const char *collector = ncclotf2_setting(NCCLOTF2_SETTING_COLLECTOR).text;
@@ -34,7 +35,7 @@ uint32_t ncclotf2_config_events(uint32_t known, char *why, size_t why_size) {
   if (!events.text && mask.text && mask.understood) return (uint32_t)mask.number & known;
   if (!events.text && mask.text)
     snprintf(why, why_size, "%s=%.64s is not a decimal or 0x number of 32 bits; it is as if it were unset", NCCLOTF2_MASK_VARIABLE, mask.text);
-  return (uint32_t)events.number & known;
+  return (uint32_t)events.number & (known | NCCLOTF2_RECORD_NET_SUMS);
 }
 
 bool ncclotf2_config_window(uint64_t *first, uint64_t *last, char *why, size_t why_size) {

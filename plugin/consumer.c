@@ -156,7 +156,7 @@ static bool start_spool(void) {
     set_window(first, last);
   }
   if (*why) ncclotf2_log(NCCLOTF2_LOG_WARN, "%s", why);
-  __atomic_store_n(&header()->event_mask, mask, __ATOMIC_RELEASE);
+  __atomic_store_n(&header()->event_mask, mask & known_types, __ATOMIC_RELEASE);
   __atomic_store_n(&header()->record_mask, (mask & ~header()->withheld) | window, __ATOMIC_RELEASE);
   __atomic_store_n(&header()->collector_state, NCCLOTF2_COLLECTOR_SPOOL, __ATOMIC_RELEASE);
   state = ncclotf2_thread_start(write_spool) ? SPOOL_THREAD : SPOOL_CALLER;

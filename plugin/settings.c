@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "abi.h"
+#include "shm.h"
 
 enum kind { PATH, SWITCH, SIZE, CHOICE, EVENTS, SECONDS, WINDOW, ACTIVITIES };
 

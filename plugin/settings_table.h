@@ -32,7 +32,7 @@ enum { NCCLOTF2_CHOICE_SCOREP_AUTO, NCCLOTF2_CHOICE_SCOREP_ON, NCCLOTF2_CHOICE_S
 /* Key, kind, default, least, most, choices, what a text is that is not understood. */
 #define NCCLOTF2_SETTING_ROWS(X) \
   X(DIR, PATH, "", 0, UINT64_MAX, "", "") \
-  X(EVENTS, EVENTS, "gpu", 0, UINT64_MAX, "", "is not a list of presets (light, gpu, net, all) and events") \
+  X(EVENTS, EVENTS, "gpu", 0, UINT64_MAX, "", "is not a list of presets (light, gpu, net, net-sums, all) and events") \
   X(START, CHOICE, "on", 0, UINT64_MAX, "on paused", "is unknown; use on or paused") \
   X(WINDOW, WINDOW, "", 0, UINT64_MAX, "", "is not a window such as ops:1000-2000, ops:1000- or ops:-2000") \
   X(CUPTI, ACTIVITIES, "off", 0, UINT64_MAX, "", "is unknown; use off, on, all, memcpy, memset, sync or memory") \
@@ -80,6 +80,7 @@ enum { NCCLOTF2_CHOICE_SCOREP_AUTO, NCCLOTF2_CHOICE_SCOREP_ON, NCCLOTF2_CHOICE_S
   X("gpu", 1u << NCCLOTF2_GROUP | 1u << NCCLOTF2_COLL | 1u << NCCLOTF2_P2P | 1u << NCCLOTF2_KERNEL_CH | 1u << NCCLOTF2_GROUP_API | 1u << NCCLOTF2_COLL_API | 1u << NCCLOTF2_P2P_API | 1u << NCCLOTF2_KERNEL_LAUNCH) \
   X("net", 1u << NCCLOTF2_GROUP | 1u << NCCLOTF2_COLL | 1u << NCCLOTF2_P2P | 1u << NCCLOTF2_PROXY_OP | 1u << NCCLOTF2_PROXY_STEP | 1u << NCCLOTF2_KERNEL_CH | 1u << NCCLOTF2_GROUP_API | 1u << NCCLOTF2_COLL_API | 1u << NCCLOTF2_P2P_API | 1u << NCCLOTF2_KERNEL_LAUNCH) \
   X("all", 1u << NCCLOTF2_GROUP | 1u << NCCLOTF2_COLL | 1u << NCCLOTF2_P2P | 1u << NCCLOTF2_PROXY_OP | 1u << NCCLOTF2_PROXY_STEP | 1u << NCCLOTF2_PROXY_CTRL | 1u << NCCLOTF2_KERNEL_CH | 1u << NCCLOTF2_NET_PLUGIN | 1u << NCCLOTF2_GROUP_API | 1u << NCCLOTF2_COLL_API | 1u << NCCLOTF2_P2P_API | 1u << NCCLOTF2_KERNEL_LAUNCH | 1u << NCCLOTF2_CE_COLL | 1u << NCCLOTF2_CE_SYNC | 1u << NCCLOTF2_CE_BATCH | 1u << NCCLOTF2_KERNEL_PHASE) \
+  X("net-sums", 1u << NCCLOTF2_GROUP | 1u << NCCLOTF2_COLL | 1u << NCCLOTF2_P2P | 1u << NCCLOTF2_PROXY_OP | 1u << NCCLOTF2_PROXY_STEP | 1u << NCCLOTF2_KERNEL_CH | 1u << NCCLOTF2_GROUP_API | 1u << NCCLOTF2_COLL_API | 1u << NCCLOTF2_P2P_API | 1u << NCCLOTF2_KERNEL_LAUNCH | NCCLOTF2_RECORD_NET_SUMS) \
   X("Group", 1u << NCCLOTF2_GROUP) \
   X("Coll", 1u << NCCLOTF2_COLL) \
   X("P2p", 1u << NCCLOTF2_P2P) \

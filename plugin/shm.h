@@ -86,6 +86,7 @@ enum ncclotf2_loss {             /* why something was not recorded */
 #define NCCLOTF2_RECORD_RAW (1u << 28)    /* record mode: also what *eHandle held, and calls with handles of none */
 #define NCCLOTF2_RECORD_WINDOW (1u << 29) /* operations are chosen by their ordinals (struct ncclotf2_comm) */
 #define NCCLOTF2_RECORD_FULL (1u << 30)   /* nothing new is recorded: NCCLOTF2_LOSS_DISK */
+#define NCCLOTF2_RECORD_NET_SUMS (1u << 31) /* the collector sums the network's steps up; the plugin does nothing else for it */
 
 /* The library that calls the plugin, by the file that its logger lies in. */
 enum ncclotf2_library { NCCLOTF2_LIBRARY_UNKNOWN = 0, NCCLOTF2_LIBRARY_NCCL = 1, NCCLOTF2_LIBRARY_RCCL = 2 };

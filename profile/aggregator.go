@@ -61,6 +61,7 @@ type region struct {
 	kind     Kind
 	title    string // of its node
 	nccl     bool   // a kernel of NCCL's
+	sums     bool   // a record of sums, see Aggregator.sums
 	paradigm string // of kind Other
 	sizeNode string // prefix of the class of sizes of a call
 }
@@ -124,7 +125,7 @@ func NewAggregator(names Names, attributes *facts.Attributes) *Aggregator {
 		further: make(map[otf2.RegionRef]*region), steps: make(map[step]int32), leaves: make(map[leafKey]int32),
 	}
 	g.reader.Operation, g.reader.Enter, g.reader.Leave, g.reader.Put = g.operation, g.enter, g.leave, g.put
-	g.reader.Life = g.life
+	g.reader.Life, g.reader.Sums = g.life, g.sums
 	return g
 }
 
@@ -246,6 +247,7 @@ func (g *Aggregator) region(ref otf2.RegionRef) *region {
 		r.kind = Proxy
 	case regions.GroupNetwork:
 		r.kind = NetPhase
+		r.sums = facts.IsNetSums(r.Name)
 	case regions.GroupAPI:
 		r.kind = Call
 		r.sizeNode = r.Name
@@ -287,7 +289,11 @@ func (g *Aggregator) enter(l *facts.Region) {
 				class = int32(regions.SizeClassOf(bytes))
 			}
 		}
-		r.stack = append(r.stack, frame{region: region, begin: uint64(l.Begin), node: g.path(r.top(), l.Region, region, class)})
+		node := int32(None)
+		if !region.sums {
+			node = g.path(r.top(), l.Region, region, class)
+		}
+		r.stack = append(r.stack, frame{region: region, begin: uint64(l.Begin), node: node})
 	}
 }
 
@@ -300,17 +306,42 @@ func (g *Aggregator) leave(l *facts.Region) {
 	g.at.pop(uint64(l.End), l.Lost || l.Unfinished)
 }
 
+// sums takes transfers that were recorded in sums: their phases, and what was sent. The longest phase is not known.
+func (g *Aggregator) sums(s *facts.NetSums) {
+	r := g.at
+	for phase, n := range s.Phases {
+		open := s.Unfinished && s.OpenPhase == facts.NetPhase(phase)
+		if n == 0 && !open {
+			continue
+		}
+		c := r.cell(g.tree.child(r.base, NetPhase, facts.NetPhase(phase).Name(), otf2.RegionRoleDataTransfer))
+		c.Visits += n
+		c.Time += s.Times[phase]
+		if open {
+			c.visit(s.OpenTime, 0, true)
+		}
+	}
+	if s.Send && s.Transfers > 0 {
+		g.sent(r, s.Transfers, s.Bytes)
+	}
+}
+
 // put takes a transfer.
 func (g *Aggregator) put(t *facts.Transfer) {
 	r := g.at
 	if r.Kind != experiment.KindNetSend && r.Kind != experiment.KindNetRecv {
 		return
 	}
+	g.sent(r, 1, t.Bytes)
+}
+
+// sent counts transfers.
+func (g *Aggregator) sent(r *row, transfers, bytes uint64) {
 	if r.transfers == nil {
 		r.transfers = r.cell(g.tree.child(r.base, Transfer, "transfer", otf2.RegionRoleDataTransfer))
 	}
-	r.transfers.Visits++
-	r.transfers.Put += t.Bytes
+	r.transfers.Visits += transfers
+	r.transfers.Put += bytes
 }
 
 // top is the node of the innermost open region, or what outermost ones are below.

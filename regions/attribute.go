@@ -31,7 +31,7 @@ const (
 	AttrStep                                   // number of a network transfer within its ProxyOp
 	AttrPeer                                   // rank in the communicator that a network transfer goes to or comes from
 	AttrQP                                     // InfiniBand queue pair of a transfer
-	AttrBytes                                  // bytes of a copy-engine batch
+	AttrBytes                                  // bytes of a copy-engine batch, or of transfers
 	AttrTimes                                  // how many events of NCCL a region stands for
 	AttrKernelVariant                          // symmetric kernel, "AllReduce_AGxLL_R"
 	AttrSyncStrategy                           // of copy-engine collectives: "MC", "UC"
@@ -94,6 +94,23 @@ const (
 	AttrRealigned                              // by how many kernels at most NCCL had handed the stamps of a "gpu" interval to later operations
 	AttrOperations                             // of a launch of several: how many
 	AttrEndsEarly                              // 1: the end of a "gpu" interval is that of a part of the kernel, see endsEarly
+	AttrWindow                                 // of transfers that are summed up, as all below (netsum.go): the window of those that were sent
+	AttrProxyOps                               // ProxyOps that they were made in
+	AttrTransfers                              // those that were sent, or of which something arrived, with bytes
+	AttrGPUWait                                // ns of the row's phases, see netPhases: for the GPU
+	AttrPeerWait                               // for the receiver
+	AttrNetworkTime                            // for the network
+	AttrFlushTime                              // until data was visible to the GPU
+	AttrGPUWaits                               // how many such phases these times are of; those of which there are none are left out
+	AttrPeerWaits                              // for the receiver
+	AttrNetworkTimes                           // for the network
+	AttrFlushTimes                             // until data was visible
+	AttrOpenPhase                              // the phase that was open when the data ended; it is in no time
+	AttrOpenTime                               // ns: for how long
+	AttrBusy                                   // ns for which something was under way to the peer, since the record before
+	AttrLongest                                // ns: a single step's longest time in one phase
+	AttrLongestPhase                           // that phase
+	AttrLongestOn                              // the step's channel
 	numAttributes
 )
 
@@ -128,7 +145,7 @@ var Attributes = [numAttributes]Attribute{
 	{AttrStep, "STEP", otf2.TypeUint32, "Number of the transfer within its proxy operation"},
 	{AttrPeer, "PEER", otf2.TypeUint32, "The other end's rank in the communicator"},
 	{AttrQP, "QP", otf2.TypeUint32, "InfiniBand queue pair"},
-	{AttrBytes, "BYTES", otf2.TypeUint64, "Bytes copied"},
+	{AttrBytes, "BYTES", otf2.TypeUint64, "Bytes copied, or carried by the network"},
 	{AttrTimes, "TIMES", otf2.TypeUint64, "NCCL events that this region stands for"},
 	{AttrKernelVariant, "KERNEL_VARIANT", otf2.TypeString, "Symmetric kernel"},
 	{AttrSyncStrategy, "SYNC_STRATEGY", otf2.TypeString, "How a copy-engine collective synchronizes: MC or UC"},
@@ -171,7 +188,7 @@ var Attributes = [numAttributes]Attribute{
 	{AttrGroupDepth, "GROUP_DEPTH", otf2.TypeUint32, "How deep groups were nested; 1 if it is a plain call"},
 	{AttrSymmetric, "SYMMETRIC", otf2.TypeUint8, "1 if a symmetric kernel runs it"},
 	{AttrProxyPID, "PROXY_PID", otf2.TypeUint32, "Process whose operation the proxy works for"},
-	{AttrSteps, "STEPS", otf2.TypeUint32, "Transfers: of a proxy operation those that it is to make, of its states those made so far"},
+	{AttrSteps, "STEPS", otf2.TypeUint32, "Transfers: of a proxy operation those that it is to make, of its states those made so far; of sums those made, also without bytes"},
 	{AttrChunkSize, "CHUNK_SIZE", otf2.TypeUint32, "Maximum bytes of a transfer"},
 	{AttrSend, "IS_SEND", otf2.TypeUint8, "1 if it sends"},
 	{AttrNetID, "NET_ID", otf2.TypeUint64, "Network plugin's event: kind in bits 16 to 31, version in bits 0 to 15"},
@@ -191,4 +208,21 @@ var Attributes = [numAttributes]Attribute{
 	{AttrRealigned, "REALIGNED", otf2.TypeUint32, "By how many works of a channel, at most, NCCL had handed out the stamps of GPU times too late"},
 	{AttrOperations, "GROUP_SIZE", otf2.TypeUint32, "Number of operations that were launched together"},
 	{AttrEndsEarly, "END_IS_EARLY", otf2.TypeUint8, "1 if NCCL's stamp of the end is that of a part of the kernel: it ended then or later"},
+	{AttrWindow, "WINDOW", otf2.TypeRmaWin, "Window of the transfers that were sent"},
+	{AttrProxyOps, "PROXY_OPS", otf2.TypeUint32, "Proxy operations that the transfers were made in"},
+	{AttrTransfers, "TRANSFERS", otf2.TypeUint64, "Transfers with bytes; all that there were, without STEPS"},
+	{AttrGPUWait, "GPU_WAIT", otf2.TypeUint64, "How long (ns) the oldest transfer waited for the GPU"},
+	{AttrPeerWait, "PEER_WAIT", otf2.TypeUint64, "How long (ns) it waited for the receiver to be ready"},
+	{AttrNetworkTime, "NETWORK", otf2.TypeUint64, "How long (ns) the network had it"},
+	{AttrFlushTime, "FLUSH", otf2.TypeUint64, "How long (ns) until its data was visible to the GPU"},
+	{AttrGPUWaits, "GPU_WAIT_TIMES", otf2.TypeUint64, "How many times it waited for the GPU"},
+	{AttrPeerWaits, "PEER_WAIT_TIMES", otf2.TypeUint64, "How many times it waited for the receiver"},
+	{AttrNetworkTimes, "NETWORK_TIMES", otf2.TypeUint64, "How many times the network had it"},
+	{AttrFlushTimes, "FLUSH_TIMES", otf2.TypeUint64, "How many times it was to become visible to the GPU"},
+	{AttrOpenPhase, "OPEN_PHASE", otf2.TypeString, "Phase that was open when the recording ended; it is in no sum"},
+	{AttrOpenTime, "OPEN_TIME", otf2.TypeUint64, "How long (ns) OPEN_PHASE had lasted"},
+	{AttrBusy, "BUSY", otf2.TypeUint64, "How long (ns) something was under way to this peer, since the record before"},
+	{AttrLongest, "LONGEST", otf2.TypeUint64, "Longest time (ns) of a single transfer in one phase"},
+	{AttrLongestPhase, "LONGEST_PHASE", otf2.TypeString, "That phase"},
+	{AttrLongestOn, "LONGEST_CHANNEL", otf2.TypeUint32, "NCCL channel of that transfer"},
 }

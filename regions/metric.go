@@ -214,8 +214,11 @@ func (o *outstanding) leaves(p *plan) {
 	o.seen = max(0, o.seen-1)
 }
 
-// inFlight notes that a transfer has so many bytes in flight from now on.
+// inFlight notes that a transfer has so many bytes in flight from now on. Where transfers are summed up it notes nothing.
 func (net *network) inFlight(s *netSide, step *proxyStep, t, bytes uint64) {
+	if net.opts.NetSums {
+		return // as many values as transfers
+	}
 	if !net.opts.Metrics || int64(bytes) == step.bytes || s.loc == nil {
 		return
 	}

@@ -54,6 +54,8 @@ type Options struct {
 	// ThreadName gives the name that a thread of the process has now, "" if nobody knows it. Nil: nobody does. Then it has the one that it had
 	// at its first callback.
 	ThreadName func(tid int) string
+	// NetSums asks for the network's transfers summed up by operation, direction and peer, in the place of rows of what they waited for.
+	NetSums bool
 	// Metrics asks for the derived metrics: bandwidths, operations outstanding, bytes in flight.
 	Metrics bool
 }
@@ -67,7 +69,7 @@ type Options struct {
 //	operations   what was enqueued, from its Group or call to the end of its last child (plan.go, kernel.go)
 //	timing       when operations ran (interval.go, kerneltimes.go)
 //	planWriter   operations on the rows of communicator ranks and channels (write.go, channel.go, buffer.go)
-//	network      transfers and what proxy threads do (netrank.go, proxy.go, proxyctrl.go, netplugin.go)
+//	network      transfers and what proxy threads do (netrank.go, netsum.go, proxy.go, proxyctrl.go, netplugin.go)
 //	metrics      values on rows (metric.go, gpumetric.go)
 //	streams      CUDA streams, as package cuda gives them out (stream.go)
 //	raw          on request: every event as it was reported (raw.go)

@@ -30,6 +30,9 @@ type netRank struct {
 	oldest, newest *proxyOp // open
 	ops            int
 	loose          bounded.Map[*proxyStep] // open steps of no known ProxyOp
+
+	sums   map[sumKey]*netSum   // where transfers are summed up
+	meters map[int32]*linkMeter // by peer
 }
 
 // network is what the proxy threads of the process carry.
@@ -72,7 +75,8 @@ type netSide struct {
 
 	head, tail *proxyStep
 	steps      int
-	bytes      int64 // of transfers under way, see Model.inFlight
+	bytes      int64  // of transfers under way, see Model.inFlight
+	clock      uint64 // where transfers are summed up: the latest time of it, as the row's would be
 	phase      openNetPhase
 }
 
@@ -84,6 +88,7 @@ type openNetPhase struct {
 	channel uint8
 	peer    int32
 	parent  uint64
+	op      *proxyOp // nil if unknown
 	written bool
 }
 
@@ -313,7 +318,7 @@ func (net *network) follow(s *netSide, t uint64) {
 	}
 	s.phase = openNetPhase{phase: p.phase, start: t, peer: -1}
 	if p.op != nil {
-		s.phase.channel, s.phase.peer, s.phase.parent = p.op.channel, p.op.peer, p.op.parent
+		s.phase.channel, s.phase.peer, s.phase.parent, s.phase.op = p.op.channel, p.op.peer, p.op.parent, p.op
 	}
 }
 
@@ -325,6 +330,11 @@ func (net *network) leavePhase(s *netSide, t uint64, unfinished bool) {
 	}
 	if p.written || t > p.start {
 		net.reach(s)
+		if net.opts.NetSums {
+			net.sumOf(p.op, s).stretch(p.phase, s.tick(t)-p.start, unfinished)
+			p.phase = netNone
+			return
+		}
 		a := net.blank()
 		if unfinished {
 			a.Uint8(AttrUnfinished, 1)
@@ -341,6 +351,10 @@ func (net *network) reach(s *netSide) {
 		return
 	}
 	p.written = true
+	if net.opts.NetSums {
+		p.start = s.tick(p.start)
+		return
+	}
 	a := net.blank()
 	if p.peer >= 0 {
 		a.Uint64(AttrParentID, p.parent)
@@ -388,4 +402,5 @@ func (net *network) closeNet(n *netRank, t uint64) {
 	for h := range n.loose.Handles() { // those without a phase; the others are gone
 		net.endStep(net.steps[h], t, true)
 	}
+	net.closeSums(n, t)
 }

@@ -39,6 +39,7 @@ type plan struct {
 	proxiesOpen int           // ProxyOps that are under way, of the network transport
 	proxies     []*proxyOp    // all its ProxyOps
 	turns       []*gpuTurn    // of the GPU, by channel
+	netSums     []*netSum     // of its transfers, where they are summed up
 	stamps      gpuclock.Plan // of the GPU
 	shares      []kernelShare // of its kernels, where they are to be drawn
 	netStart    uint64        // network activity: first ProxyOp start … last ProxyOp stop
@@ -349,6 +350,7 @@ func (ops *operations) progress(p *plan, t uint64) {
 	}
 	p.completeAt = t
 	ops.timing.judge(p)
+	p.settleSums(t)
 }
 
 // awaitsNetwork tells whether a plan without kernel events may still have network traffic to come: some is
@@ -492,6 +494,7 @@ func (ops *operations) unqueue(c *commRank, now uint64, p *plan) {
 	for _, o := range p.proxies {
 		o.op = nil
 	}
+	p.leaveSums(now)
 	delete(ops.plans, p.handle)
 	p.written()
 	c.headAt = max(c.headAt, min(now, p.completeAt))

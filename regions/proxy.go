@@ -25,6 +25,7 @@ type proxyOp struct {
 	unsized        uint64       // transfers whose own states did not tell their size
 	link           *link        // of what it sends; nil before the first step, and where op is not known, as the next one
 	turn           *gpuTurn
+	sum            *netSum // that it is counted in; nil before the first step
 
 	older, newer *proxyOp
 }
@@ -125,7 +126,7 @@ func (net *network) stopProxyOp(_ *thread, t uint64, r *shm.Record) {
 		o.unsized = 0
 		side := net.side(o.rank, true)
 		if id := net.put(side, o, o.sent, nil, t); id != 0 {
-			net.completePut(side, id, t, false)
+			net.completePut(side, o, id, t, false)
 		}
 	}
 	if o.op != nil {
@@ -155,6 +156,7 @@ func (net *network) endOp(o *proxyOp, t uint64) {
 	}
 	n.ops--
 	delete(net.proxies, o.handle)
+	defer net.leaveSum(o, t)
 	if o.op != nil {
 		p := o.op.plan
 		o.op = nil
@@ -230,6 +232,7 @@ func (net *network) stateStep(_ *thread, t uint64, r *shm.Record) {
 	}
 	sized := r.Flags&shm.FlagHasArg != 0 // API v4 and later
 	s.passes(phase, t, r.Arg, sized)
+	net.sumStep(s, t)
 	s.phase, s.since = phase, t
 	if s.op != nil && s.op.op != nil {
 		s.op.op.lastNet = netPhases[phase].name
@@ -245,6 +248,9 @@ func (net *network) stateStep(_ *thread, t uint64, r *shm.Record) {
 			net.endStep(side.head, t, true)
 		}
 		side.add(s)
+		if net.opts.NetSums {
+			net.sumOf(s.op, side).steps++
+		}
 	}
 	if side.head == s {
 		net.follow(side, t)
@@ -252,6 +258,9 @@ func (net *network) stateStep(_ *thread, t uint64, r *shm.Record) {
 	switch {
 	case phase == netRecvFlush && sized:
 		net.counts[netRecvBytes] += r.Arg
+		if net.opts.NetSums {
+			net.sumOf(s.op, side).arrived(r.Arg)
+		}
 		net.inFlight(side, s, t, r.Arg)
 	case phase == netSend && s.put == 0:
 		switch {
@@ -283,6 +292,7 @@ func (net *network) endStep(s *proxyStep, t uint64, unfinished bool) {
 		s.leaveLink(t)
 	} else {
 		s.passes(netNone, t, 0, false)
+		net.sumStep(s, t)
 	}
 	if o := s.op; o != nil {
 		for i, x := range o.steps {
@@ -296,7 +306,7 @@ func (net *network) endStep(s *proxyStep, t uint64, unfinished bool) {
 	}
 	if side := s.side; side != nil {
 		if s.put != 0 {
-			net.completePut(side, s.put, t, unfinished)
+			net.completePut(side, s.op, s.put, t, unfinished)
 		}
 		net.inFlight(side, s, t, 0)
 		first := side.head == s
@@ -304,6 +314,7 @@ func (net *network) endStep(s *proxyStep, t uint64, unfinished bool) {
 		if first {
 			net.follow(side, t)
 		}
+		net.leaveLoose(s, side, t)
 	}
 	*s = proxyStep{next: net.freeSteps}
 	net.freeSteps = s
@@ -325,6 +336,9 @@ func (net *network) put(side *netSide, o *proxyOp, bytes uint64, s *proxyStep, t
 	net.counts[netPutBytes] += bytes
 	net.flushPolls(o.rank)
 	net.reach(side)
+	if net.opts.NetSums {
+		return net.sumPut(side, o, bytes, t)
+	}
 	a := net.blank()
 	a.Uint64(AttrParentID, o.parent)
 	a.Uint32(AttrChannel, uint32(o.channel))
@@ -339,9 +353,13 @@ func (net *network) put(side *netSide, o *proxyOp, bytes uint64, s *proxyStep, t
 	return side.loc.matching
 }
 
-func (net *network) completePut(side *netSide, id, t uint64, unfinished bool) {
+func (net *network) completePut(side *netSide, o *proxyOp, id, t uint64, unfinished bool) {
 	net.flushPolls(side.rank)
 	net.reach(side)
+	if net.opts.NetSums {
+		net.sumComplete(side, o, t)
+		return
+	}
 	var a *otf2.AttributeList
 	if unfinished {
 		a = net.blank()

@@ -39,6 +39,9 @@ const (
 	NameRecvNetwork  = "Recv network"   // until the data has arrived
 	NameRecvFlush    = "Recv flush"     // until it is visible to the GPU
 	NameRecvGPUWait  = "Recv GPU wait"  // until the GPU has taken it
+	// Where transfers are summed up: what those of one operation with one rank waited for.
+	NameSendSums = "Send sums"
+	NameRecvSums = "Recv sums"
 	// What a proxy thread does beside transfers.
 	NameProxyIdle   = "Proxy idle"
 	NameProxyActive = "Proxy active"

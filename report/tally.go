@@ -34,6 +34,12 @@ func tallyColumns(counts string) []column[tallyLine] {
 		}
 		return units.Time(ns)
 	}
+	single := func(l *tallyLine, ns uint64) string {
+		if l.Summed {
+			return "–"
+		}
+		return known(l, float64(ns))
+	}
 	return []column[tallyLine]{
 		label("group", "", func(l *tallyLine) string { return l.group.Group }),
 		{"name", "<Name", func(l *tallyLine) string {
@@ -55,8 +61,9 @@ func tallyColumns(counts string) []column[tallyLine] {
 		{"share", "Time(%)", func(l *tallyLine) string { return units.Percent(float64(l.Time), float64(l.group.Total)) }, func(l *tallyLine) any { return l.Share }},
 		number("calls", counts, func(l *tallyLine) uint64 { return l.Calls }),
 		{"average_ns", "Average", func(l *tallyLine) string { return known(l, l.Average) }, func(l *tallyLine) any { return l.Average }},
-		{"min_ns", "Min", func(l *tallyLine) string { return known(l, float64(l.Min)) }, func(l *tallyLine) any { return l.Min }},
-		{"max_ns", "Max", func(l *tallyLine) string { return known(l, float64(l.Max)) }, func(l *tallyLine) any { return l.Max }},
+		{"min_ns", "Min", func(l *tallyLine) string { return single(l, l.Min) }, func(l *tallyLine) any { return l.Min }},
+		{"max_ns", "Max", func(l *tallyLine) string { return single(l, l.Max) }, func(l *tallyLine) any { return l.Max }},
+		{"summed", "", nil, func(l *tallyLine) any { return l.Summed }},
 		number("unfinished", "Unfinished", func(l *tallyLine) uint64 { return l.Unfinished }),
 	}
 }
@@ -119,6 +126,9 @@ func Tally(r *tally.Report) *Document {
 	}
 	if launched {
 		d.note("%s: it is known when these were launched, but not how long they ran; the times are those of enqueueing", strings.TrimSpace(facts.LaunchedOnly))
+	}
+	if slices.ContainsFunc(all, func(l tallyLine) bool { return l.Summed }) {
+		d.note("Network: recorded in sums (NCCL_OTF2_EVENTS=net-sums), so the shortest and the longest stretch are not known.")
 	}
 	for i := range r.Groups {
 		if note := tallyNotes[r.Groups[i].Group]; note != "" {

@@ -29,6 +29,7 @@ var evidence = []struct {
 	{facts.PropEventMask, func(p *experiment.Process) string { return fmt.Sprintf("%#x", p.Masks.Event) }, ""},
 	{facts.PropWithheld, withheld, nothingWithheld},
 	{facts.PropRecordMask, func(p *experiment.Process) string { return fmt.Sprintf("%#x", p.Masks.Record) }, ""},
+	{facts.PropNetSteps, netSteps, eachStep},
 	{facts.PropClockSource, func(p *experiment.Process) string { return p.Clock.Source }, ""},
 	{facts.PropMemoryKind, func(p *experiment.Process) string { return p.Memory.Kind }, ""},
 	{facts.PropCUPTIState, cuptiState, cuptiOff},
@@ -50,6 +51,16 @@ func withheld(p *experiment.Process) string {
 		return "GPU times (KernelCh): " + hidden.Danger + "; " + hidden.AllGatherV + "=0 in all processes makes them safe"
 	}
 	return "GPU times (KernelCh): the collector was ready late, and NCCL cannot begin with them later"
+}
+
+// eachStep is said of processes whose network steps were recorded one by one, or not at all.
+const eachStep = "one by one"
+
+func netSteps(p *experiment.Process) string {
+	if p.Masks.NetSums {
+		return facts.NetStepsSummed
+	}
+	return eachStep
 }
 
 // unknownValue stands for what could not be learned.

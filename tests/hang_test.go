@@ -48,6 +48,7 @@ var hangs = []hanging{
 	{"01-allreduce-2p", "AllReduce", 4, []int{1}, "gpu", "kill"},
 	{"01-allreduce-2p", "AllReduce", 0, []int{0}, "light", "abort"},
 	{"02-allcoll-4p-net", "AllReduce", 3, []int{2}, "net", "kill"},
+	{"02-allcoll-4p-net", "AllReduce", 3, []int{2}, "net-sums", "kill"},
 	{"02-allcoll-4p-net", "ReduceScatter", 1, []int{0, 3}, "all", "abort"},
 	{"02-allcoll-4p-net", "AllGather", 1, []int{1}, "light", "finalize"},
 	{"07-twocomms-streams", "AllReduce", 2, []int{0}, "gpu", "finalize"},
@@ -307,7 +308,7 @@ func (h *hanging) fault(dir string, alive bool) string {
 			if h.events != "light" && m.State != "running" {
 				return fmt.Sprintf("rank %d is %s, and its kernel has begun", m.Rank, m.State)
 			}
-			if (h.events == "net" || h.events == "all") && m.LastNet == "" {
+			if (strings.HasPrefix(h.events, "net") || h.events == "all") && m.LastNet == "" {
 				return fmt.Sprintf("nothing is said of the network of rank %d", m.Rank)
 			}
 		default:

@@ -80,7 +80,7 @@ func TestRecordings(t *testing.T) {
 func TestSelectionsOfEvents(t *testing.T) {
 	t.Parallel()
 	for _, rec := range recordings(t, "02-allcoll-4p-net", "03-onethread-4r-groups", "07-twocomms-streams", "10-graph-3p") {
-		for _, events := range []string{"light", "gpu", "net", "GroupApi", "CollApi,P2pApi", "Coll", "P2p,Group", "KernelCh", "KernelLaunch", "ProxyOp", "ProxyStep", "ProxyCtrl", "light,NetPlugin"} {
+		for _, events := range []string{"light", "gpu", "net", "net-sums", "all,net-sums", "GroupApi", "CollApi,P2pApi", "Coll", "P2p,Group", "KernelCh", "KernelLaunch", "ProxyOp", "ProxyStep", "ProxyCtrl", "light,NetPlugin"} {
 			t.Run(rec.Name+"/"+events, func(t *testing.T) {
 				t.Parallel()
 				dir, res := play(t, rec, clock(replay.ClockLive), env("NCCL_OTF2_EVENTS="+events))

@@ -323,6 +323,7 @@ func (d *Data) totals(h *head) {
 		h.Totals.Transfers += h.Rows[i].Transfers.Count
 		h.Totals.Operations += h.Rows[i].Operations.Count
 	}
+	h.Totals.Transfers += int(d.matrix.Summed) // those are drawn on no row
 	s := &d.report.Summary
 	h.Totals.Hosts, h.Totals.Comms, h.Totals.Events = s.Hosts, s.Communicators, s.Events
 	h.Totals.Collectives, h.Totals.Waited = d.report.WaitStates.Collectives, d.report.WaitStates.Total.Waited

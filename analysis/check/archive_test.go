@@ -60,7 +60,7 @@ func TestEachDefectIsFound(t *testing.T) {
 			"reference: location 2, event 3, time 1760000000001200000: Enter: region 77 is not defined"},
 		{"undefined communicator in an event", func(s *archivetest.Sample) { s.Find(archivetest.Stream(2), otf2.EventMpiCollectiveEnd, 1).Args[1] = 9 },
 			"reference: location 4294967298, event 8, time 1760000000001250000: MpiCollectiveEnd: communicator 9 is not defined"},
-		{"undefined attribute", func(s *archivetest.Sample) { s.Find(archivetest.Stream(0), otf2.EventEnter, 0).Attributes[0].ID = 99 }, "Enter: attribute 99 is not defined"},
+		{"undefined attribute", func(s *archivetest.Sample) { s.Find(archivetest.Stream(0), otf2.EventEnter, 0).Attributes[0].ID = 999 }, "Enter: attribute 999 is not defined"},
 		{"undefined string in an attribute", func(s *archivetest.Sample) {
 			s.Find(archivetest.Stream(0), otf2.EventEnter, 0).Attributes[1].Bits = 5000
 		}, `value of attribute "ALGO": STRING 5000 is not defined`},

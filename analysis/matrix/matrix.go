@@ -29,6 +29,8 @@ type Report struct {
 	// if all operations were done without intermediaries. NCCL's algorithms move the bytes on other ways.
 	Nominal      []Flow `json:"nominal"`
 	NominalHosts []Flow `json:"nominal_hosts"`
+	// Summed is how many of the transfers were not recorded one by one.
+	Summed uint64 `json:"-"`
 	// Remarks say what is not in it.
 	Remarks  []string `json:"remarks"`
 	Problems []string `json:"problems"`
@@ -68,6 +70,7 @@ func Read(a *otf2.Archive, selected *selection.Selection) *Report {
 	readers := make([]*matrixLane, len(lanes))
 	for i := range readers {
 		readers[i] = m.lane()
+		readers[i].operations.Sums = readers[i].sums
 	}
 	problems := analysis.ReadLanes(a, lanes, func(i int, ev *otf2.Event, done []transfer) []transfer {
 		return readers[i].event(ev, done)
@@ -84,6 +87,7 @@ func Read(a *otf2.Archive, selected *selection.Selection) *Report {
 			m.add(&r.done[i])
 		}
 		m.nominal.absorb(r.nominal)
+		m.addSums(r.summed)
 	}
 	r := m.result(analysis.PropertiesOf(a.Anchor))
 	r.Problems = append(r.Problems, problems...)
@@ -112,6 +116,7 @@ type matrix struct {
 	channels map[channelKey]*flow
 	nominal  *nominal
 	unended  uint64
+	summed   uint64 // transfers that were recorded in sums
 	selected *selection.Selection
 }
 
@@ -122,11 +127,15 @@ type channelKey struct {
 
 type flow struct {
 	Traffic
-	busy union
+	busy   union  // of single transfers
+	single uint64 // number of them
+	parts  int    // rows and peers of which sums were recorded, and how long these were busy
+	summed uint64
 }
 
 func (f *flow) take(t *transfer) {
 	f.Add(t.Bytes)
+	f.single++
 	f.busy.add(t.Begin, t.End)
 }
 
@@ -136,6 +145,8 @@ type networkCount struct {
 	cells  map[[2]int]*Traffic
 	parent *facts.Communicator // nil: not known
 }
+
+func (n *networkCount) cell(from, to int) *Traffic { return analysis.Entry(n.cells, [2]int{from, to}) }
 
 func newMatrix(defs *otf2.Definitions) *matrix {
 	comms := facts.Communicators(defs)
@@ -168,10 +179,11 @@ type matrixLane struct {
 	operations *analysis.OperationReader
 	nominal    *nominal
 	done       []transfer
+	summed     map[summedKey]*summed
 }
 
 func (m *matrix) lane() *matrixLane {
-	l := &matrixLane{matrix: m, nominal: newNominal()}
+	l := &matrixLane{matrix: m, nominal: newNominal(), summed: make(map[summedKey]*summed)}
 	l.operations = analysis.NewOperationReader(m.defs, m.comms, func(o *analysis.Operation) {
 		if m.selected.Operation(o) && m.selected.Shown(o.Location) {
 			l.nominal.add(o)
@@ -209,12 +221,7 @@ func (m *matrix) add(t *transfer) {
 	if t.from < 0 {
 		n.UnknownSender.Add(t.Bytes)
 	} else {
-		cell := n.cells[[2]int{t.from, t.To}]
-		if cell == nil {
-			cell = new(Traffic)
-			n.cells[[2]int{t.from, t.To}] = cell
-		}
-		cell.Add(t.Bytes)
+		n.cell(t.from, t.To).Add(t.Bytes)
 	}
 	from, to := m.place(n, t.from), m.place(n, t.To)
 	analysis.Entry(m.flows, [2]int{from, to}).take(t)
@@ -246,8 +253,16 @@ func (m *matrix) name(world int) string {
 	return m.world[world].Name
 }
 
+// rates are how long at least one transfer was under way, and the bytes by that; 0 where it is not known, as of several parts that may have been under
+// way at the same time.
 func (f *flow) rates() (busy uint64, bandwidth float64) {
-	if busy = f.busy.time(); busy > 0 {
+	switch {
+	case f.parts == 0:
+		busy = f.busy.time()
+	case f.parts == 1 && f.single == 0:
+		busy = f.summed
+	}
+	if busy > 0 {
 		bandwidth = float64(f.Bytes) / float64(busy) // bytes per ns are GB/s
 	}
 	return busy, bandwidth
@@ -294,6 +309,9 @@ func (m *matrix) result(ps analysis.Properties) *Report {
 	remark := func(format string, args ...any) { r.Remarks = append(r.Remarks, fmt.Sprintf(format, args...)) }
 	if len(r.Networks) > 0 {
 		remark("Transfers that proxies made over the network, including the padding of their protocols. Data that goes directly from GPU to GPU (NVLink, PCIe, shared memory) is not included.")
+	}
+	if r.Summed = m.summed; m.summed > 0 {
+		remark("Recorded in sums (NCCL_OTF2_EVENTS=net-sums): channels are not known, and for how long there was something under way only from rank to rank, in one communicator. Record with NCCL_OTF2_EVENTS=net for the rest.")
 	}
 	if len(r.Nominal) > 0 {
 		remark("Nominal: for communicators without recorded transfers, what each rank would send to every other if operations had no intermediaries.")

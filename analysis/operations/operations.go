@@ -178,6 +178,11 @@ func newLaneReader(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communi
 		r.network.Leave(region)
 		times.Leave(region)
 	}
+	reader.Sums = func(s *facts.NetSums) {
+		if selected.At(s.Location, s.Time) {
+			r.network.Sums(s)
+		}
+	}
 	if phases {
 		reader.Begun = func(d *facts.Details, in *facts.Region) {
 			if in == nil || selected.At(in.Location, in.Begin) {

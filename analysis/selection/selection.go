@@ -181,6 +181,13 @@ func (s *Selection) Regions(r *facts.Reader) {
 			}
 		}
 	}
+	if of := r.Sums; of != nil {
+		r.Sums = func(sums *facts.NetSums) {
+			if s.At(sums.Location, sums.Time) {
+				of(sums)
+			}
+		}
+	}
 	if of := r.Begun; of != nil {
 		r.Begun = func(d *facts.Details, in *facts.Region) {
 			if in == nil || s.At(in.Location, in.Begin) {

@@ -65,6 +65,8 @@ type Row struct {
 	Max      uint64  `json:"max_ns"`
 	// Unfinished were open when the data ended. They are in no time and no number of calls.
 	Unfinished uint64 `json:"unfinished"`
+	// Summed: of some only the sum was recorded, so that the least and the most are not known.
+	Summed bool `json:"summed"`
 }
 
 // Read reads all events and sums up the regions. Files that cannot be read to their end are named in Problems; what
@@ -76,7 +78,7 @@ func Read(a *otf2.Archive, selected *selection.Selection) *Report {
 	processes := analysis.Processes(a.Defs)
 	problems := analysis.ReadRegions(a, lanes, func(i int, r *facts.Reader) {
 		tallies[i] = newTally(a.Defs, kinds, processes)
-		r.Enter, r.Leave, r.Begun = tallies[i].enter, tallies[i].leave, tallies[i].begun
+		r.Enter, r.Leave, r.Begun, r.Sums = tallies[i].enter, tallies[i].leave, tallies[i].begun, tallies[i].netSums
 		selected.Regions(r)
 	})
 	sum := newTally(a.Defs, kinds, processes)
@@ -97,6 +99,9 @@ type tally struct {
 	sums  map[tallyKey]*Row
 	rows  map[otf2.LocationRef]*tallyRowState
 	calls *joined
+
+	phases [facts.NumNetPhases]otf2.RegionRef // of transfers
+	netSum map[otf2.RegionRef]bool            // records of sums of them
 }
 
 type tallyKey struct {
@@ -124,7 +129,10 @@ type tallyFrame struct {
 func newTally(defs *otf2.Definitions, kinds *facts.Rows, processes map[otf2.LocationRef]otf2.LocationGroupRef) *tally {
 	t := &tally{
 		defs: defs, kinds: kinds, group: make(map[otf2.RegionRef]int), sums: make(map[tallyKey]*Row), rows: make(map[otf2.LocationRef]*tallyRowState),
-		calls: newJoined(defs, processes),
+		calls: newJoined(defs, processes), netSum: facts.NetSumRegions(defs),
+	}
+	for ref, phase := range facts.NetPhaseRegions(defs) {
+		t.phases[phase] = ref
 	}
 	for _, g := range defs.Groups {
 		if g.Type != otf2.GroupTypeRegions {
@@ -186,8 +194,26 @@ func (t *tally) leave(region *facts.Region) {
 		t.row(r, &f).Unfinished++
 		return
 	}
+	if t.netSum[region.Region] {
+		return // see netSums
+	}
 	if !t.calls.keeps(region) {
 		t.row(r, &f).ended(uint64(region.End - region.Begin))
+	}
+}
+
+// netSums takes the phases of transfers that were recorded in sums.
+func (t *tally) netSums(s *facts.NetSums) {
+	for phase, n := range s.Phases {
+		if n > 0 {
+			row := t.sum(tallyKey{region: t.phases[phase]})
+			row.Time += s.Times[phase]
+			row.Calls += n
+			row.Summed = true
+		}
+	}
+	if s.Unfinished {
+		t.sum(tallyKey{region: t.phases[s.OpenPhase]}).Unfinished++
 	}
 }
 
@@ -243,6 +269,9 @@ func (r *Row) Add(o *Row) {
 	r.Time += o.Time
 	r.Calls += o.Calls
 	r.Unfinished += o.Unfinished
+	if r.Summed = r.Summed || o.Summed; r.Summed {
+		r.Min, r.Max = 0, 0
+	}
 }
 
 func (t *tally) result(of map[otf2.LocationRef]otf2.LocationGroupRef) *Report {

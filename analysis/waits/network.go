@@ -79,12 +79,16 @@ func (n *NetworkPhases) Enter(r *facts.Region) {
 	if !n.regions.Get(r.Region).is {
 		return
 	}
-	row := n.rows.Get(r.Location)
+	n.row(r.Location).open++
+}
+
+func (n *NetworkPhases) row(l otf2.LocationRef) *rowState {
+	row := n.rows.Get(l)
 	if row == nil {
 		row = &rowState{peerWaits: make(map[int]uint64)}
-		n.rows.Set(r.Location, row)
+		n.rows.Set(l, row)
 	}
-	row.open++
+	return row
 }
 
 // Leave takes a region that ends.
@@ -105,6 +109,21 @@ func (n *NetworkPhases) Leave(r *facts.Region) {
 	row.times[phase] += took
 	if phase == facts.NetSendPeer && r.Peer >= 0 {
 		row.peerWaits[int(r.Peer)] += took
+	}
+}
+
+// Sums takes what transfers waited for, where they were recorded in sums.
+func (n *NetworkPhases) Sums(s *facts.NetSums) {
+	row := n.row(s.Location)
+	for phase, took := range s.Times {
+		row.times[phase] += took
+		row.phases += s.Phases[phase]
+	}
+	if s.Unfinished {
+		row.unfinished++
+	}
+	if waited := s.Times[facts.NetSendPeer]; waited > 0 && s.Peer >= 0 {
+		row.peerWaits[s.Peer] += waited
 	}
 }
 

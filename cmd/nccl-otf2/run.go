@@ -74,7 +74,7 @@ its folder ` + ncclFolder + `; ` + "`nccl-otf2 merge`" + ` then makes one archiv
 	}
 	cmd.Flags().SetInterspersed(false)
 	cmd.Flags().StringVar(&o.dir, "dir", "", "experiment directory (default: NCCL_OTF2_DIR, else a new nccl-otf2-<time>-<pid>)")
-	cmd.Flags().StringVar(&o.events, "events", "", "what to record: light, gpu, net, all, or a list of event names (default: NCCL_OTF2_EVENTS, else gpu)")
+	cmd.Flags().StringVar(&o.events, "events", "", "what to record: light, gpu, net, net-sums, all, or a list of event names (default: NCCL_OTF2_EVENTS, else gpu)")
 	cmd.Flags().StringVar(&o.config, "config", "", "settings file (default: NCCL_OTF2_CONFIG)")
 	cmd.Flags().BoolVar(&o.unify, "unify", true, "make the archive after the command; --unify=false leaves it to 'nccl-otf2 unify'")
 	return cmd

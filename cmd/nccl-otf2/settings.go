@@ -59,7 +59,7 @@ func settingsForDoctor() (doctor.Settings, error) {
 		source = "settings file " + s.Config
 	}
 	out := doctor.Settings{
-		Summary:   fmt.Sprintf("events %s, memory %d MiB per process, %s", config.EventList(s.Events), s.Memory>>20, source),
+		Summary:   fmt.Sprintf("events %s, memory %d MiB per process, %s", s.EventsText(), s.Memory>>20, source),
 		Directory: dir, Memory: s.Memory, Shared: s.Ring == "shm", NVML: s.NVML > 0, Collector: s.Collector,
 		Network: s.Events&(1<<shm.EventNetPlugin) != 0,
 	}
@@ -67,7 +67,7 @@ func settingsForDoctor() (doctor.Settings, error) {
 		out.Summary = fmt.Sprintf("callbacks for replay, memory %d MiB per process, %s", s.Memory>>20, source)
 	}
 	if s.Profile {
-		out.Summary = fmt.Sprintf("profile of events %s, memory %d MiB per process, %s", config.EventList(s.Events), s.Memory>>20, source)
+		out.Summary = fmt.Sprintf("profile of events %s, memory %d MiB per process, %s", s.EventsText(), s.Memory>>20, source)
 	}
 	if s.Paused {
 		out.Warnings = append(out.Warnings, config.Prefix+"START=paused: nothing is recorded until `nccl-otf2 ctl start`")

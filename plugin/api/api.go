@@ -188,6 +188,13 @@ func Preset(name string) (mask uint32) {
 	return mask
 }
 
+// NetSums names what is recorded as with the preset net, with the network's steps summed up by operation instead of one by one. It is no preset of
+// events of its own; in masks of what is to be recorded, NetSumsBit, which is no event's, stands for it.
+const (
+	NetSums    = "net-sums"
+	NetSumsBit = 1 << 31
+)
+
 // Place is where a version has the member.
 func (m *Member) Place(version int) (p Place, ok bool) {
 	for _, at := range m.At {

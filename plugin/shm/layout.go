@@ -102,9 +102,10 @@ const LossReasons = int(lossReasons)
 
 // Bits of Header.RecordMask beyond those of the event types.
 const (
-	RecordRaw      = 1 << 28 // record mode: also what *eHandle held, and calls with handles of none
-	RecordInWindow = 1 << 29 // operations are chosen by their ordinals, see Window
-	RecordFull     = 1 << 30 // nothing new is recorded: LossDisk
+	RecordRaw      = 1 << 28        // record mode: also what *eHandle held, and calls with handles of none
+	RecordInWindow = 1 << 29        // operations are chosen by their ordinals, see Window
+	RecordFull     = 1 << 30        // nothing new is recorded: LossDisk
+	RecordNetSums  = api.NetSumsBit // the collector sums the network's steps up
 )
 
 // Library is the library that called the plugin.

@@ -110,7 +110,7 @@ func TestLayoutMatchesC(t *testing.T) {
 		"NCCLOTF2_CUPTI_MOST":          ActivityMost,
 		"NCCLOTF2_EDGE_INSIDE":         uint64(FlagInside), "NCCLOTF2_EDGE_REPLAY": uint64(FlagReplay),
 		"NCCLOTF2_FLAG_NO_CHANNELS": uint64(FlagUnknownChannels), "NCCLOTF2_CAPTURED_BIT": CapturedBit, "NCCLOTF2_SILENT_BIT": SilentBit,
-		"NCCLOTF2_RECORD_RAW": RecordRaw, "NCCLOTF2_RECORD_WINDOW": RecordInWindow, "NCCLOTF2_RECORD_FULL": RecordFull,
+		"NCCLOTF2_RECORD_RAW": RecordRaw, "NCCLOTF2_RECORD_WINDOW": RecordInWindow, "NCCLOTF2_RECORD_FULL": RecordFull, "NCCLOTF2_RECORD_NET_SUMS": RecordNetSums,
 		"NCCLOTF2_LOSS_DISK": uint64(LossDisk), "NCCLOTF2_COST_PERIOD": CostPeriod,
 		"NCCLOTF2_LIBRARY_UNKNOWN": uint64(LibraryUnknown), "NCCLOTF2_LIBRARY_NCCL": uint64(LibraryNCCL),
 		"NCCLOTF2_LIBRARY_RCCL": uint64(LibraryRCCL), "NCCLOTF2_MEMORY_MEMFD": uint64(MemoryMemfd),

@@ -555,7 +555,7 @@ func (m *Memory) FreeChunks() (free, total int) {
 }
 
 // SetMasks tells the plugin what to ask NCCL for, and what to record: event types, and RecordRaw,
-// RecordInWindow, RecordFull. NCCL is asked once, when its first communicator is made; what is recorded
+// RecordInWindow, RecordFull, RecordNetSums. NCCL is asked once, when its first communicator is made; what is recorded
 // may change at any time.
 func (m *Memory) SetMasks(event, record uint32) {
 	atomic.StoreUint32(&m.header.EventMask, event)

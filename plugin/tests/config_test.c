@@ -7,6 +7,7 @@
 #include "../abi.h"
 #include "../cupti_abi.h"
 #include "../settings.h"
+#include "../shm.h"
 #include "test.h"
 
 static void set(const char *name, const char *value) {
@@ -68,6 +69,9 @@ static void events(void) {
       {"gpu", NULL, NCCLOTF2_KNOWN_V6, 0x0f47, false},
       {"light", NULL, NCCLOTF2_KNOWN_V6, 0x0f07, false},
       {"net", NULL, NCCLOTF2_KNOWN_V6, 0x0f5f, false},
+      {"net-sums", NULL, NCCLOTF2_KNOWN_V6, 0x0f5f | NCCLOTF2_RECORD_NET_SUMS, false},
+      {"all, Net-Sums", NULL, NCCLOTF2_KNOWN_V5, 0x0fff | NCCLOTF2_RECORD_NET_SUMS, false},
+      {NULL, "0x80000fff", NCCLOTF2_KNOWN_V6, 0x0fff, false},
       {"all", NULL, NCCLOTF2_KNOWN_V6, 0x7fff, false},
       {"all", NULL, NCCLOTF2_KNOWN_V5, 0x0fff, false},
       {"ALL", NULL, NCCLOTF2_KNOWN_V5, 0x0fff, false},

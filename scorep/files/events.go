@@ -170,7 +170,7 @@ func nameIn(p *jobs.Piece, file string) string {
 // event file than in the description.
 func definedIn(p *experiment.Process) func(*otf2.Event) error {
 	known := map[string]int{"StringRef": len(p.Strings), "RegionRef": len(p.Regions), "RmaWinRef": len(p.Wins), "MetricRef": len(p.Metrics), "CommRef": len(p.Comms)}
-	values := map[otf2.Type]int{otf2.TypeString: len(p.Strings), otf2.TypeComm: len(p.Comms)}
+	values := map[otf2.Type]int{otf2.TypeString: len(p.Strings), otf2.TypeComm: len(p.Comms), otf2.TypeRmaWin: len(p.Wins)}
 	return func(e *otf2.Event) error {
 		fields := e.Kind.Fields()
 		for k := 0; k < len(fields) && k < len(e.Args); k++ {

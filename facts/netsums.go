@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package facts
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
+)
+
+// NetSums is what the transfers of one operation with one rank in one direction come to, where they were recorded in sums
+// (NCCL_OTF2_EVENTS=net-sums) and not one by one. An operation may have several for a rank: each tells what no other one does.
+type NetSums struct {
+	Location  otf2.LocationRef
+	Time      otf2.Timestamp // when nothing more of them was to come
+	Send      bool
+	Parent    uint64         // id of the operation's event, 0: not known
+	Peer      int            // rank in the communicator, −1: not known
+	Window    otf2.RmaWinRef // of what was sent; UndefinedRmaWin: nothing was
+	ProxyOps  uint64
+	Steps     uint64
+	Transfers uint64 // steps with bytes; of what is sent, those that would be a Transfer each
+	Bytes     uint64
+	// Phases of the row are those of the oldest transfer under way: ns of those that have ended, and how many of them.
+	Times  [NumNetPhases]uint64
+	Phases [NumNetPhases]uint64
+	// Unfinished is set if a phase was open when the data ended: OpenPhase, for OpenTime ns, which are in no sum.
+	Unfinished bool
+	OpenPhase  NetPhase
+	OpenTime   uint64
+	Busy       uint64 // ns for which something was under way from this row to the peer, since its record before
+	// Longest is the longest time (ns) of a single step in one phase, 0: none is known; LongestPhase and LongestChannel are of that step.
+	Longest        uint64
+	LongestPhase   NetPhase
+	LongestChannel int
+}
+
+// sumRegions are the names of the regions that tell sums.
+var sumRegions = []string{regions.NameSendSums, regions.NameRecvSums}
+
+// IsNetSums tells whether regions of a name, in the group of networks, are records of sums.
+func IsNetSums(name string) bool { return slices.Contains(sumRegions, name) }
+
+// isSums tells whether a region's name is that of sums.
+func (r *Reader) isSums(region otf2.RegionRef) (send, is bool) {
+	known := r.sums.Get(region)
+	if known == 0 {
+		known = 2 + slices.Index(sumRegions, r.Names.RegionName(region)) // 1: none of them
+		r.sums.Set(region, known)
+	}
+	return known == 2, known > 1
+}
+
+// netSums takes a region that may tell sums. Those of others with such a name have no PROXY_OPS.
+func (row *Row) netSums(ev *otf2.Event) {
+	r := row.reader
+	send, is := r.isSums(otf2.RegionRef(ev.Args[0]))
+	if !is {
+		return
+	}
+	s := NetSums{Location: ev.Location, Time: ev.Time, Send: send, Peer: -1, Window: otf2.UndefinedRmaWin}
+	phases := [3]NetPhase{NetRecvGPU, NetRecvFlush, NetRecv}
+	if send {
+		phases = [3]NetPhase{NetSendGPU, NetSendPeer, NetSend}
+	}
+	is, stated := false, false
+	for i := range ev.Attributes {
+		a := &ev.Attributes[i]
+		ref, ok := r.attributes.Of(a.ID)
+		if !ok {
+			continue
+		}
+		switch ref {
+		case regions.AttrProxyOps:
+			s.ProxyOps, is = a.Bits, true
+		case regions.AttrParentID:
+			s.Parent = a.Bits
+		case regions.AttrPeer:
+			s.Peer = int(a.Bits)
+		case regions.AttrWindow:
+			s.Window = otf2.RmaWinRef(a.Bits)
+		case regions.AttrSteps:
+			s.Steps, stated = a.Bits, true
+		case regions.AttrTransfers:
+			s.Transfers = a.Bits
+		case regions.AttrBytes:
+			s.Bytes = a.Bits
+		case regions.AttrGPUWait:
+			s.Times[phases[0]] = a.Bits
+		case regions.AttrPeerWait, regions.AttrFlushTime:
+			s.Times[phases[1]] = a.Bits
+		case regions.AttrNetworkTime:
+			s.Times[phases[2]] = a.Bits
+		case regions.AttrGPUWaits:
+			s.Phases[phases[0]] = a.Bits
+		case regions.AttrPeerWaits, regions.AttrFlushTimes:
+			s.Phases[phases[1]] = a.Bits
+		case regions.AttrNetworkTimes:
+			s.Phases[phases[2]] = a.Bits
+		case regions.AttrOpenPhase:
+			s.Unfinished, s.OpenPhase = true, r.phaseNamed(a)
+		case regions.AttrOpenTime:
+			s.OpenTime = a.Bits
+		case regions.AttrBusy:
+			s.Busy = a.Bits
+		case regions.AttrLongest:
+			s.Longest = a.Bits
+		case regions.AttrLongestPhase:
+			s.LongestPhase = r.phaseNamed(a)
+		case regions.AttrLongestOn:
+			s.LongestChannel = int(a.Bits)
+		}
+	}
+	if !stated {
+		s.Steps = s.Transfers
+	}
+	if is {
+		r.Sums(&s)
+	}
+}
+
+// phaseNamed is the phase that an attribute names; the first one if it names none.
+func (r *Reader) phaseNamed(a *otf2.AttributeValue) NetPhase {
+	return NetPhase(max(slices.Index(netPhaseNames[:], r.Names.String(otf2.StringRef(a.Bits))), 0))
+}
+
+// Name is what the phase's regions are called.
+func (p NetPhase) Name() string { return netPhaseNames[p] }
+
+// NetSumRegions tells which regions are records of sums.
+func NetSumRegions(defs *otf2.Definitions) map[otf2.RegionRef]bool {
+	all := make(map[otf2.RegionRef]bool)
+	for ref, name := range regionsOf(defs, regions.GroupNetwork, hostParadigms...) {
+		if IsNetSums(name) {
+			all[ref] = true
+		}
+	}
+	return all
+}
+
+// NetStepsSummed tells whether the network's steps of some processes were recorded in sums.
+func (ps Properties) NetStepsSummed() bool {
+	return slices.ContainsFunc(append(ps.Numbered(PropNetSteps), ps.Text(PropNetSteps)), func(value string) bool {
+		return strings.HasPrefix(value, NetStepsSummed)
+	})
+}

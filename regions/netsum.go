@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package regions
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
+
+// Transfers summed up: one region without duration on the network's row for those of an operation with one peer in one direction, written when no
+// more of them will come. Its sums are those of the regions and transfers that would be there otherwise (netrank.go, proxy.go), so that they are
+// times of the row.
+//
+// An operation's sums are written when it is complete and none of its ProxyOps is open, or else when it is written itself. What comes of it
+// afterwards, and what belongs to no operation that is known (another process's, one whose event was refused), is written when its last ProxyOp ends.
+// So there may be several for one operation, and all of them count.
+
+// sumKey is what transfers are summed up by.
+type sumKey struct {
+	parent uint64 // handle of the operation, 0 if there is none
+	peer   int32  // −1 if there is none
+	send   bool
+}
+
+// netSum is the sum of some transfers.
+type netSum struct {
+	net  *network
+	side *netSide
+	key  sumKey
+	open int   // ProxyOps that are counted in it and have not ended
+	plan *plan // nil: not known, or written
+
+	figures
+}
+
+// figures are what a record says.
+type figures struct {
+	proxyOps, steps, transfers, bytes uint64
+	times, stretches                  [numNetPhases]uint64 // by phase
+	openPhase                         netPhase             // that the data ended in; a side has no more than one
+	openTime                          uint64
+	sent                              bool // something was sent: the link's meter may have time
+	longest                           uint64
+	longestPhase                      netPhase
+	longestChannel                    uint8
+}
+
+// linkMeter measures for how long something was under way to a peer.
+type linkMeter struct {
+	open  int
+	since uint64
+	busy  uint64 // of which no record has told
+}
+
+// maxSums is how many sums of a communicator rank may wait for their operations to be complete.
+const maxSums = 65536
+
+// tick is the time at which the row would have an event of time t: events of a row never go back.
+func (s *netSide) tick(t uint64) uint64 {
+	s.clock = max(s.clock, t)
+	return s.clock
+}
+
+// sumOf finds or adds the sum of what a ProxyOp carries, nil: of one that is not known, on a side.
+func (net *network) sumOf(o *proxyOp, side *netSide) *netSum {
+	if o != nil && o.sum != nil && o.sum.side == side {
+		return o.sum
+	}
+	n := side.rank
+	key := sumKey{peer: -1, send: side == &n.send}
+	if o != nil {
+		key.parent, key.peer = o.parent, o.peer
+	}
+	s := n.sums[key]
+	if s == nil {
+		if n.sums == nil {
+			n.sums = make(map[sumKey]*netSum)
+		}
+		s = &netSum{net: net, side: side, key: key}
+		n.sums[key] = s
+	}
+	if o == nil {
+		return s
+	}
+	if s.plan == nil && o.op != nil {
+		s.plan = o.op.plan
+		s.plan.netSums = append(s.plan.netSums, s)
+	}
+	o.leave()
+	o.sum = s
+	s.open++
+	s.proxyOps++
+	return s
+}
+
+// leave takes a ProxyOp out of its sum.
+func (o *proxyOp) leave() {
+	if o.sum != nil {
+		o.sum.open--
+		o.sum = nil
+	}
+}
+
+// leaveSum takes a ProxyOp that has ended out of its sum.
+func (net *network) leaveSum(o *proxyOp, t uint64) {
+	s := o.sum
+	o.leave()
+	if s != nil && s.open == 0 && (s.plan == nil || s.plan.completeAt != 0 || len(s.side.rank.sums) > maxSums) {
+		s.write(t)
+	}
+}
+
+// leaveLoose notes that a step has left its row; if it belongs to no ProxyOp and is the last one there, nothing more of its sum is known to come.
+func (net *network) leaveLoose(s *proxyStep, side *netSide, t uint64) {
+	if s.op != nil || side.head != nil || !net.opts.NetSums {
+		return
+	}
+	if sum := side.rank.sums[sumKey{peer: -1, send: side == &side.rank.send}]; sum != nil && sum.open == 0 {
+		sum.write(t)
+	}
+}
+
+// settleSums writes the sums of a plan that is complete, as far as nothing of them is open.
+func (p *plan) settleSums(t uint64) {
+	waiting := p.netSums[:0]
+	for _, s := range p.netSums {
+		if s.open == 0 {
+			s.write(t)
+		} else {
+			waiting = append(waiting, s)
+		}
+	}
+	clear(p.netSums[len(waiting):])
+	p.netSums = waiting
+}
+
+// leaveSums writes what there is of a plan that is written itself, and not known any more.
+func (p *plan) leaveSums(t uint64) {
+	for _, s := range p.netSums {
+		s.write(t)
+		s.plan = nil
+	}
+	p.netSums = nil
+}
+
+// closeSums writes what is left of a network: it is finalized, or the data ends.
+func (net *network) closeSums(n *netRank, t uint64) {
+	all := slices.SortedFunc(maps.Values(n.sums), func(a, b *netSum) int {
+		return cmp.Or(cmp.Compare(a.key.parent, b.key.parent), cmp.Compare(a.key.peer, b.key.peer))
+	})
+	for _, s := range all {
+		s.write(t)
+	}
+	n.sums, n.meters = nil, nil
+}
+
+// stretch takes a phase of the oldest transfer that lasted so long (ns).
+func (s *netSum) stretch(phase netPhase, took uint64, unfinished bool) {
+	if unfinished {
+		s.openPhase, s.openTime = phase, took
+		return
+	}
+	s.stretches[phase]++
+	s.times[phase] += took
+}
+
+// arrived takes the bytes that a transfer brought.
+func (s *netSum) arrived(bytes uint64) {
+	if bytes > 0 {
+		s.transfers++
+		s.bytes += bytes
+	}
+}
+
+// sumStep takes a step from its phase to another, or to its end, by which it is known how long it was in it.
+func (net *network) sumStep(s *proxyStep, t uint64) {
+	if !net.opts.NetSums || s.side == nil || t <= s.since {
+		return
+	}
+	sum := net.sumOf(s.op, s.side)
+	if took := t - s.since; took > sum.longest {
+		sum.longest, sum.longestPhase, sum.longestChannel = took, s.phase, 0
+		if s.op != nil {
+			sum.longestChannel = s.op.channel
+		}
+	}
+}
+
+// sumPut takes a transfer that is handed to the network, and returns an id that is not 0.
+func (net *network) sumPut(side *netSide, o *proxyOp, bytes, t uint64) uint64 {
+	net.win(o.rank, o.peer)
+	s := net.sumOf(o, side)
+	s.transfers++
+	s.bytes += bytes
+	s.sent = true
+	n := side.rank
+	m := n.meters[o.peer]
+	if m == nil {
+		if n.meters == nil {
+			n.meters = make(map[int32]*linkMeter)
+		}
+		m = &linkMeter{}
+		n.meters[o.peer] = m
+	}
+	if m.open == 0 {
+		m.since = side.tick(t)
+	}
+	m.open++
+	return 1
+}
+
+// sumComplete takes the end of a transfer.
+func (net *network) sumComplete(side *netSide, o *proxyOp, t uint64) {
+	net.sumOf(o, side).sent = true
+	if m := side.rank.meters[o.peer]; m != nil && m.open > 0 {
+		m.busy += m.upTo(side.tick(t))
+		m.open--
+	}
+}
+
+// upTo is the time since the last one that was asked for.
+func (m *linkMeter) upTo(t uint64) uint64 {
+	took := t - min(m.since, t)
+	m.since = max(m.since, t)
+	return took
+}
+
+// take is the time of which no record has told.
+func (m *linkMeter) take(t uint64) (busy uint64) {
+	if m.open > 0 {
+		m.busy += m.upTo(t)
+	}
+	busy, m.busy = m.busy, 0
+	return busy
+}
+
+// write writes the record of a sum, if there is anything in it, and forgets it if nothing more is expected of it.
+func (s *netSum) write(t uint64) {
+	if sums := s.side.rank.sums; s.open == 0 && sums[s.key] == s {
+		delete(sums, s.key)
+	}
+	if (s.figures == figures{proxyOps: s.proxyOps}) {
+		return
+	}
+	loc, net := s.side.loc, s.net
+	if loc == nil {
+		return // no event of it has a row either
+	}
+	if s.key.send {
+		net.flushPolls(s.side.rank)
+	}
+	region := net.defs.region(sumNames[s.key.send], GroupNetwork, otf2.RegionRoleDataTransfer)
+	net.draw(loc, t, t, s.attributes(net.blank(), t), region)
+	s.figures = figures{}
+}
+
+// sumNames are the names of the regions, by whether they are of what is sent.
+var sumNames = map[bool]string{true: NameSendSums, false: NameRecvSums}
+
+// sumAttributes are the attributes that hold the times of phases, and their numbers.
+var sumAttributes = [numNetPhases]struct{ time, times otf2.AttributeRef }{
+	netSendGPU: {AttrGPUWait, AttrGPUWaits}, netSendPeer: {AttrPeerWait, AttrPeerWaits}, netSend: {AttrNetworkTime, AttrNetworkTimes},
+	netRecv: {AttrNetworkTime, AttrNetworkTimes}, netRecvFlush: {AttrFlushTime, AttrFlushTimes}, netRecvGPU: {AttrGPUWait, AttrGPUWaits},
+}
+
+// attributes tell the figures. Left out are those that are 0, but for that by which a record is known, and the number of steps where all had bytes.
+func (s *netSum) attributes(a *otf2.AttributeList, t uint64) *otf2.AttributeList {
+	net := s.net
+	a.Uint32(AttrProxyOps, uint32(s.proxyOps))
+	if s.key.parent != 0 {
+		a.Uint64(AttrParentID, s.key.parent)
+	}
+	if s.key.peer >= 0 {
+		a.Uint32(AttrPeer, uint32(s.key.peer))
+	}
+	if n := s.side.rank; s.sent {
+		a.RmaWin(AttrWindow, otf2.RmaWinRef(n.window))
+		number(a, AttrBusy, n.meters[s.key.peer].take(t))
+	}
+	if s.steps != s.transfers {
+		a.Uint32(AttrSteps, uint32(s.steps))
+	}
+	number(a, AttrTransfers, s.transfers)
+	number(a, AttrBytes, s.bytes)
+	for phase := netNone + 1; phase < numNetPhases; phase++ {
+		if s.stretches[phase] > 0 {
+			net.phaseRegion(phase) // defined, for those who tell what the sums are of
+			number(a, sumAttributes[phase].time, s.times[phase])
+			number(a, sumAttributes[phase].times, s.stretches[phase])
+		}
+	}
+	if s.openPhase != netNone {
+		net.phaseRegion(s.openPhase)
+		a.String(AttrOpenPhase, net.defs.string(netPhases[s.openPhase].name))
+		a.Uint64(AttrOpenTime, s.openTime)
+	}
+	if s.longest > 0 {
+		a.Uint64(AttrLongest, s.longest)
+		a.String(AttrLongestPhase, net.defs.string(netPhases[s.longestPhase].name))
+		number32(a, AttrLongestOn, uint32(s.longestChannel))
+	}
+	return a
+}
+
+func number32(a *otf2.AttributeList, ref otf2.AttributeRef, n uint32) {
+	if n != 0 {
+		a.Uint32(ref, n)
+	}
+}
+
+// number adds a number that is not 0.
+func number(a *otf2.AttributeList, ref otf2.AttributeRef, n uint64) {
+	if n != 0 {
+		a.Uint64(ref, n)
+	}
+}
