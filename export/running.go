@@ -243,7 +243,7 @@ type promWriter struct {
 }
 
 func (w *promWriter) head(name, kind, help string) {
-	fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
+	fmt.Fprintf(w.Writer, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
 }
 
 // own are the labels that all metrics of ours begin with.

@@ -38,6 +38,7 @@ var unrun = map[string]map[string]struct{ why, test string }{
 	},
 	"docs/answers.md":     {"go test ./tests/answers ": {"runs a test", "tests/answers.TestJobs"}},
 	"docs/reliability.md": {"go test ./tests/faults ": {"runs a test, and the second one for an hour", "tests/faults.TestFaults"}},
+	"docs/export.md":      {"export NCCL_OTF2_PROMETHEUS=": {"needs a node exporter's folder", "tests.TestMetricsBySetting"}},
 	"docs/cube.md": {"scalasca -examine exp1 ": {
 		"needs Scalasca and CubeLib", "tests.TestRealCubeLib"}},
 	"docs/scalasca.md": {
