@@ -95,7 +95,7 @@ func (t *phaseThread) leave(r *facts.Region) {
 	if n < 0 {
 		return
 	}
-	if _, is := t.names[r.Region]; is && !r.Lost && !r.Unfinished {
+	if _, is := t.names[r.Region]; is && !r.Unfinished { // one whose own end is not there ends with what is around it
 		t.all[t.open[n]].end = r.End
 	}
 	t.open = t.open[:n]
