@@ -59,6 +59,13 @@ func (th *thread) leave(at uint64, name string) {
 // call calls an AllReduce at a time, which the GPU runs from begin to end.
 func (th *thread) call(at, begin, end uint64, graph bool) {
 	th.t.Helper()
+	event := th.asks(at, "ncclAllReduce", graph)
+	th.m.plan(th.t, begin, end, regions.TimingGPU, "", item{fn: "AllReduce", sent: 8, received: 8, parent: event})
+}
+
+// asks calls a function of NCCL, and gives the call's event.
+func (th *thread) asks(at uint64, function string, graph bool) uint64 {
+	th.t.Helper()
 	th.m.parent++
 	var a otf2.AttributeList
 	a.Uint64(regions.AttrCount, 1)
@@ -66,15 +73,15 @@ func (th *thread) call(at, begin, end uint64, graph bool) {
 	if graph {
 		a.Uint8(regions.AttrGraph, 1)
 	}
-	region := th.m.p.Region("ncclAllReduce", regions.GroupAPI, otf2.RegionRoleFunction)
+	region := th.m.p.Region(function, regions.GroupAPI, otf2.RegionRoleFunction)
 	th.check(th.w.Enter(otf2.Timestamp(t0+at), &a, region))
 	th.check(th.w.Leave(otf2.Timestamp(t0+at), nil, region))
-	th.m.plan(th.t, begin, end, regions.TimingGPU, "", item{fn: "AllReduce", sent: 8, received: 8, parent: th.m.parent})
+	return th.m.parent
 }
 
 // pathsOf lists what a rank of the view does: "enter" and "leave" of phases with their times, from t0, and of each operation the regions
-// around it.
-func pathsOf(t testing.TB, anchor string, rank int) (list []string) {
+// around it; all without calls, if they are not wanted.
+func pathsOf(t testing.TB, anchor string, rank int, calls bool) (list []string) {
 	t.Helper()
 	a, err := otf2.Open(anchor, nil)
 	if err != nil {
@@ -91,6 +98,9 @@ func pathsOf(t testing.TB, anchor string, rank int) (list []string) {
 		}
 		d := a.Defs.Region(otf2.RegionRef(ev.Args[0]))
 		name, shown := a.Defs.String(d.Name), a.Defs.String(d.SourceFile) != sourceMPI
+		if !calls && strings.HasPrefix(name, callPrefix) {
+			continue
+		}
 		if ev.Kind == otf2.EventEnter {
 			path = append(path, name)
 		}
@@ -191,11 +201,45 @@ func TestPhasesAreCallPaths(t *testing.T) {
 			}
 			res := viewOf(t, m.unify(), nil)
 			for rank := range 2 {
-				if diff := gocmp.Diff(c.want, pathsOf(t, res.Archive, rank)); diff != "" {
+				if diff := gocmp.Diff(c.want, pathsOf(t, res.Archive, rank, false)); diff != "" {
 					t.Errorf("rank %d: %s", rank, diff)
 				}
 			}
 		})
+	}
+}
+
+// Calls of NCCL's API are below the phases, from when the host called until the GPU ended: so time before the host called is the phase's, time
+// from then on the call's. Groups are around the calls in them, and messages of one launch are in what they have in common.
+func TestCallsAreCallPaths(t *testing.T) {
+	m := makeJob(t, 2)
+	for rank, r := range m.comm("", 0, 1) {
+		th := r.thread(t, 0)
+		group := r.p.Region("ncclGroup", regions.GroupAPI, otf2.RegionRoleFunction)
+		th.enter(10, "step")
+		th.call(20, 50, 60, false)
+		th.call(55, 70, 80, false) // while the GPU is at the first
+		th.check(th.w.Enter(t0+90, nil, group))
+		th.call(91, 100, 110, false)
+		first := th.asks(92, "ncclSend", false)
+		second := th.asks(93, "ncclRecv", false)
+		th.check(th.w.Leave(t0+95, nil, group))
+		r.plan(t, 120, 130, regions.TimingGPU, "", item{fn: "Send", peer: 1 - rank, sent: 8, parent: first}, item{fn: "Recv", peer: 1 - rank, sent: 8, parent: second})
+		th.leave(140, "step")
+	}
+	res := viewOf(t, m.unify(), nil)
+	want := []string{
+		"10 enter step", "20 enter step > call of ncclAllReduce", "50 step > call of ncclAllReduce > ncclAllReduce", "60 leave step > call of ncclAllReduce",
+		"60 enter step > call of ncclAllReduce", "70 step > call of ncclAllReduce > ncclAllReduce", "80 leave step > call of ncclAllReduce",
+		"90 enter step > call of ncclGroup", "91 enter step > call of ncclGroup > call of ncclAllReduce",
+		"100 step > call of ncclGroup > call of ncclAllReduce > ncclAllReduce", "110 leave step > call of ncclGroup > call of ncclAllReduce",
+		"120 step > call of ncclGroup > ncclSend", "120 step > call of ncclGroup > ncclRecv", "120 step > call of ncclGroup > ncclSend/ncclRecv kernel",
+		"130 leave step > call of ncclGroup", "140 leave step",
+	}
+	for rank := range 2 {
+		if diff := gocmp.Diff(want, pathsOf(t, res.Archive, rank, true)); diff != "" {
+			t.Errorf("rank %d: %s", rank, diff)
+		}
 	}
 }
 
@@ -219,7 +263,7 @@ func TestPhasesOfSeveralThreads(t *testing.T) {
 		"60 enter step 0", "70 step 0 > ncclAllReduce", "90 leave step 0",
 	}
 	for rank := range 2 {
-		if diff := gocmp.Diff(want, pathsOf(t, res.Archive, rank)); diff != "" {
+		if diff := gocmp.Diff(want, pathsOf(t, res.Archive, rank, false)); diff != "" {
 			t.Errorf("rank %d: %s", rank, diff)
 		}
 	}
@@ -243,7 +287,7 @@ func TestPhasesThatDifferBetweenRanks(t *testing.T) {
 		t.Errorf("%d collectives, waits %+v", res.Collectives, res.Waits)
 	}
 	for rank, want := range [][]string{{"10 enter stage 0", "30 stage 0 > ncclAllReduce", "60 leave stage 0"}, {"40 ncclAllReduce"}} {
-		if diff := gocmp.Diff(want, pathsOf(t, res.Archive, rank)); diff != "" {
+		if diff := gocmp.Diff(want, pathsOf(t, res.Archive, rank, false)); diff != "" {
 			t.Errorf("rank %d: %s", rank, diff)
 		}
 	}
@@ -278,7 +322,7 @@ func TestManyPhasesShareAName(t *testing.T) {
 			for step := range c.steps {
 				want = append(want, fmt.Sprintf("%d epoch 1 > %s > ncclAllReduce", 10*step+3, c.names(step)))
 			}
-			got := slices.DeleteFunc(pathsOf(t, res.Archive, 1), func(s string) bool { return strings.Contains(s, "enter") || strings.Contains(s, "leave") })
+			got := slices.DeleteFunc(pathsOf(t, res.Archive, 1, false), func(s string) bool { return strings.Contains(s, "enter") || strings.Contains(s, "leave") })
 			if diff := gocmp.Diff(want, got); diff != "" {
 				t.Error(diff)
 			}
@@ -341,13 +385,13 @@ func TestAnyPhasesAreCallPaths(t *testing.T) {
 				gpu = begin + rapid.Uint64Range(0, 20).Draw(rt, "duration")
 				all[n].call(now, begin, gpu, false)
 				begins[rank], ends[rank] = append(begins[rank], begin), append(ends[rank], gpu)
-				want[rank] = append(want[rank], fmt.Sprintf("%d %s", begin, strings.Join(append(slices.Clone(open[n]), "ncclAllReduce"), " > ")))
+				want[rank] = append(want[rank], fmt.Sprintf("%d %s", begin, strings.Join(append(slices.Clone(open[n]), "call of ncclAllReduce", "ncclAllReduce"), " > ")))
 			}
 			mark()
 		}
 		res := soundView(rt, m.unify(), nil, func(anchor string) {
 			for rank := range want {
-				got := slices.DeleteFunc(pathsOf(t, anchor, rank), func(s string) bool { return strings.Contains(s, " enter ") || strings.Contains(s, " leave ") })
+				got := slices.DeleteFunc(pathsOf(t, anchor, rank, true), func(s string) bool { return strings.Contains(s, " enter ") || strings.Contains(s, " leave ") })
 				if diff := gocmp.Diff(want[rank], got); diff != "" {
 					rt.Errorf("rank %d: %s", rank, diff)
 				}
