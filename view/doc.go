@@ -8,7 +8,7 @@
 // only operations that all members have, in an order in which no rank waits for ever. And as scout computes waiting
 // from any times, only operations whose begins can be compared may look like ones that ranks wait in.
 //
-//	read    operations of each communicator rank, compactly (56 bytes each), and the phases they were called in, locations in parallel
+//	read    operations of each communicator rank (56 bytes each), with the phases and calls they are of (90 bytes each), locations in parallel
 //	match   what not every member has, or in another order, is dropped; messages get their other end
 //	settle  which times can be compared
 //	spread  operations of a rank that overlap go to processes of their own

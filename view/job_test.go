@@ -39,6 +39,7 @@ type member struct {
 	ranks  int
 	counts map[string]uint64
 	next   uint64 // request
+	parent uint64 // event of its last call
 }
 
 // item is an operation of a plan.
@@ -47,6 +48,7 @@ type item struct {
 	peer           int // root, or the other end
 	sent, received uint64
 	skip           uint64 // operations left out before it, that others have
+	parent         uint64 // event of the call that asked for it; 0: not known
 }
 
 func makeJob(t testing.TB, ranks int) *made {
@@ -111,6 +113,9 @@ func (r *member) plan(t testing.TB, begin, end uint64, source, name string, item
 		a.Reset()
 		a.Uint64(regions.AttrOrdinal, r.counts[key])
 		r.counts[key]++
+		if it.parent != 0 {
+			a.Uint64(regions.AttrParentID, it.parent)
+		}
 		r.p.Shard.Counts.Timing[source]++
 		switch request := r.next; functionNamed(it.fn) {
 		case fnSend:

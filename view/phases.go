@@ -5,6 +5,7 @@ package view
 import (
 	"context"
 	"iter"
+	"maps"
 	"slices"
 	"sync"
 
@@ -13,10 +14,10 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// phases are those that the application marked, with what was called in them: the call paths of the view.
+// phases are those that the application marked, and calls of NCCL's API, which are treated like phases: the call paths of the view.
 type phases struct {
 	all   []phase
-	calls map[analysis.CallKey]int32 // of NCCL, in phases
+	calls map[analysis.CallKey]int32 // of NCCL: the innermost phase, which is the call itself
 }
 
 // phase is one time that a phase was run through on a thread.
@@ -29,13 +30,20 @@ type phase struct {
 
 const noPhase = -1
 
+// How phases are shown. Operations have the names of the calls themselves.
+const (
+	phaseText  = "phase of the application, in which the operations were called"
+	callPrefix = "call of "
+	callText   = "from the call of NCCL's API until the GPU ends the operation"
+)
+
 // maxNames is how many phases whose names differ in a number at their ends have regions of their own; more share one ("step *").
 const maxNames = 100
 
 // readPhases finds the phases in which operations were called, if there are any. Damage is told by who reads the operations.
 func (j *job) readPhases(workers int) error {
-	names := facts.PhaseRegions(j.archive.Defs)
-	if len(names) == 0 {
+	marked, calls := facts.PhaseRegions(j.archive.Defs), facts.CallRegions(j.archive.Defs)
+	if len(calls) == 0 {
 		return nil
 	}
 	attributes := facts.FindAttributes(j.archive.Defs)
@@ -53,7 +61,7 @@ func (j *job) readPhases(workers int) error {
 	j.phases.calls = make(map[analysis.CallKey]int32)
 	var mu sync.Mutex
 	return j.archive.EachLocation(context.Background(), workers, sel, func(loc otf2.LocationRef, events iter.Seq2[*otf2.Event, error]) error {
-		t := phaseThread{names: names, calls: make(map[uint64]int32)}
+		t := phaseThread{marked: marked, called: calls, calls: make(map[uint64]int32)}
 		r := facts.NewReader(archive, attributes)
 		r.Enter, r.Leave = t.enter, t.leave
 		for ev, err := range events {
@@ -68,26 +76,38 @@ func (j *job) readPhases(workers int) error {
 	})
 }
 
+// opened is an open region of a thread: the innermost phase, and whether that is the region itself.
+type opened struct {
+	in  int32
+	own bool
+}
+
 // phaseThread finds the phases of one thread.
 type phaseThread struct {
-	names map[otf2.RegionRef]string
-	all   []phase
-	open  []int32 // of each open region the innermost phase
-	calls map[uint64]int32
+	marked, called map[otf2.RegionRef]string // regions of phases, and of calls
+	all            []phase
+	open           []opened
+	calls          map[uint64]int32
 }
 
 func (t *phaseThread) enter(r *facts.Region) {
 	within := int32(noPhase)
 	if n := len(t.open); n > 0 {
-		within = t.open[n-1]
+		within = t.open[n-1].in
 	}
-	if _, is := t.names[r.Region]; is {
+	_, marked := t.marked[r.Region]
+	_, called := t.called[r.Region]
+	if called && r.Graph { // what a graph runs was not called when it was captured
+		marked, called = false, false
+	}
+	if marked || called {
 		t.all = append(t.all, phase{around: within, region: r.Region, begin: r.Begin, end: otf2.UndefinedTimestamp})
 		within = int32(len(t.all) - 1)
-	} else if r.Event != 0 && within != noPhase && !r.Graph {
+	}
+	if called && r.Event != 0 {
 		t.calls[r.Event] = within
 	}
-	t.open = append(t.open, within)
+	t.open = append(t.open, opened{within, marked || called})
 }
 
 func (t *phaseThread) leave(r *facts.Region) {
@@ -95,8 +115,8 @@ func (t *phaseThread) leave(r *facts.Region) {
 	if n < 0 {
 		return
 	}
-	if _, is := t.names[r.Region]; is && !r.Lost && !r.Unfinished {
-		t.all[t.open[n]].end = r.End
+	if o := t.open[n]; o.own && !r.Unfinished {
+		t.all[o.in].end = r.End // one whose own end is not there ends with what is around it
 	}
 	t.open = t.open[:n]
 }
@@ -133,7 +153,7 @@ func (p *phases) define(d *definitions, j *job) {
 			}
 		}
 	}
-	names := facts.PhaseRegions(j.archive.Defs)
+	names, calls := facts.PhaseRegions(j.archive.Defs), facts.CallRegions(j.archive.Defs)
 	kinds := make(map[string]int)
 	for ref := range used {
 		if stem, numbered := facts.Numbered(names[ref]); numbered {
@@ -142,18 +162,15 @@ func (p *phases) define(d *definitions, j *job) {
 	}
 	regions := make(map[string]otf2.RegionRef)
 	shown := make(map[otf2.RegionRef]otf2.RegionRef)
-	refs := make([]otf2.RegionRef, 0, len(used))
-	for ref := range used {
-		refs = append(refs, ref)
-	}
-	slices.Sort(refs)
-	for _, ref := range refs {
-		name := names[ref]
+	for _, ref := range slices.Sorted(maps.Keys(used)) {
+		name, text := names[ref], phaseText
 		if stem, numbered := facts.Numbered(name); numbered && kinds[stem] > maxNames {
 			name = stem + "*"
+		} else if call, is := calls[ref]; is {
+			name, text = callPrefix+call, callText
 		}
 		if _, known := regions[name]; !known {
-			regions[name] = d.region(name, name, "phase of the application, in which the operations were called", otf2.RegionRoleFunction, otf2.ParadigmUser, "")
+			regions[name] = d.region(name, name, text, otf2.RegionRoleFunction, otf2.ParadigmUser, "")
 		}
 		shown[ref] = regions[name]
 	}
@@ -169,4 +186,19 @@ func (p *phases) path(in int32) (path []int32) {
 	}
 	slices.Reverse(path)
 	return path
+}
+
+// common is the innermost phase that all parts in the view were called in. The first part is in the view.
+func (p *phases) common(parts []part) int32 {
+	in := parts[0].phase
+	for i := range parts {
+		if in == noPhase || parts[i].is(flagDropped) || parts[i].phase == in {
+			continue
+		}
+		path := p.path(parts[i].phase)
+		for in != noPhase && !slices.Contains(path, in) {
+			in = p.all[in].around
+		}
+	}
+	return in
 }

@@ -157,7 +157,7 @@ func (lw *locationWriter) write(l *location, t span) error {
 	_ = w.Leave(t.initEnd, nil, d.init)
 	l.each(func(r *row, u unit) {
 		p := &r.parts[u.from]
-		lw.within(p.phase, p.begin)
+		lw.within(lw.phases.common(r.parts[u.from:u.to]), p.begin)
 		lw.last = p.end
 		if r.parts[u.from].message() {
 			lw.messages(r, u)
