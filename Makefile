@@ -170,8 +170,8 @@ faults: test-build ## FAULTS (2000) random jobs of SEED (1) in which something i
 agreements: test-build ## every number that two products both show, of all recordings, presets and channels; make test has a part of it
 	$(GO) test -count=1 -timeout 120m -run 'TestProductsAgree$$' ./tests -agreements
 
-page-points: test-build ## each point of the timeline's page in Chromium: the demonstration, all labeled recordings, a merged archive, and generated runs of 256, 2048 and 10 000 ranks; make test has a part of it
-	$(GO) test -count=1 -timeout 120m -v -run 'TestTimelinePoints$$' ./tests -pages
+page-points: test-build ## each point of the timeline's page in Chromium: the demonstration, all labeled recordings, a merged archive, and generated runs of 256, 2048 and 10 000 ranks; two runs on one page; make test has a part of it
+	$(GO) test -count=1 -timeout 120m -v -run 'TestTimelinePoints$$|TestTimelinesBeside$$' ./tests -pages
 
 ANSWERS ?= 600
 NOBODY ?= 900

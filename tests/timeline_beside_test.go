@@ -6,27 +6,90 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/tests/browser"
 	"github.com/nccl-otf2/nccl-otf2/timeline"
 )
 
-// Two runs lie in one page: where one goes the other goes, too, to its phase of the same name; apart they stay.
+// Two runs lie in one page: where one goes the other goes, too, to its phase of the same name; apart they stay. With
+// -pages, also runs of many ranks.
 func TestTimelinesBeside(t *testing.T) {
 	t.Parallel()
-	var runs [2]timeline.Beside
-	for i, anchor := range []string{steppedJob(t), steppedJob(t)} {
-		a, err := otf2.Open(anchor, nil)
+	sizes := []browser.Options{{Width: 1440, Height: 900}, {Width: 390, Height: 800, Dark: true}}
+	t.Run("a few ranks", func(t *testing.T) {
+		t.Parallel()
+		driveBeside(t, [2]string{steppedJob(t), steppedJob(t)}, sizes)
+	})
+	if !*allPages {
+		return
+	}
+	for number := range strings.SplitSeq(*pageRanks, ",") {
+		t.Run(number+" ranks", func(t *testing.T) {
+			ranks, err := strconv.Atoi(number)
+			testkit.Must(t, err)
+			var anchors [2]string
+			for i, late := range []int{ranks/2 + 3, ranks / 4} {
+				dir := t.TempDir()
+				jobtest.WriteMarkedTraining(t, dir, ranks, late)
+				anchors[i] = jobtest.Unify(t, dir)
+			}
+			driveBeside(t, anchors, sizes[:1])
+		})
+	}
+}
+
+// driveBeside tries the page of two runs.
+func driveBeside(t *testing.T, anchors [2]string, sizes []browser.Options) {
+	t.Helper()
+	page, verdicts := writeBeside(t, anchors)
+	for _, o := range sizes {
+		p, err := needBrowser(t).Blank(o)
 		testkit.Must(t, err)
+		t.Cleanup(p.Close)
+		tb := &tab{t, p}
+		began := time.Now()
+		tb.do(chromedp.Navigate(page))
+		tb.await(`frames.length === 2 && [0, 1].every((i) => frames[i].__timeline && frames[i].__timeline.frames.length > 0)`)
+		t.Logf("%d px wide: both runs drawn after %.2f s", o.Width, time.Since(began).Seconds())
+		if got := eval[string](tb, `document.querySelector("h1").innerText + ": " + document.querySelector("pre").textContent`); got != "before and after <b>: AllReduce: 3 % slower" {
+			t.Errorf("said: %q", got)
+		}
+		if got := eval[[2]string](tb, `[0, 1].map((i) => frames[i].document.querySelector("#verdict .answer").innerText)`); got != verdicts {
+			t.Errorf("the runs' verdicts are %q, in their reports %q", got, verdicts)
+		}
+		driveTogether(tb)
+		driveAlone(tb)
+		if errs := p.Errors(); len(errs) > 0 {
+			t.Errorf("the page complains: %q", errs)
+		}
+		p.Close()
+	}
+}
+
+// writeBeside writes the page of two runs. verdicts are what their reports say.
+func writeBeside(t *testing.T, anchors [2]string) (address string, verdicts [2]string) {
+	t.Helper()
+	var runs [2]timeline.Beside
+	for i, anchor := range anchors {
+		a, err := otf2.Open(anchor, &otf2.ReadOptions{Nanoseconds: true}) // as the tool does
+		testkit.Must(t, err)
+		r, err := operations.Observe(a, &operations.Observer{})
+		testkit.Must(t, err)
+		verdicts[i] = r.Verdict.Text
 		d, err := timeline.Read(a, nil)
 		testkit.Must(t, err)
-		a.Close()
-		defer d.Close()
+		testkit.Must(t, a.Close())
+		t.Cleanup(func() { d.Close() })
 		runs[i] = timeline.Beside{Data: d, Options: timeline.Options{Title: []string{"before", "after <b>"}[i]}}
 	}
 	page := filepath.Join(t.TempDir(), "both.html")
@@ -34,43 +97,50 @@ func TestTimelinesBeside(t *testing.T) {
 	testkit.Must(t, err)
 	testkit.Must(t, timeline.WriteBeside(f, runs, "AllReduce: 3 % slower"))
 	testkit.Must(t, f.Close())
-	for _, o := range []browser.Options{{Width: 1440, Height: 900}, {Width: 390, Height: 800, Dark: true}} {
-		p, err := needBrowser(t).Blank(o)
-		testkit.Must(t, err)
-		t.Cleanup(p.Close)
-		tb := &tab{t, p}
-		tb.do(chromedp.Navigate((&url.URL{Scheme: "file", Path: page}).String()))
-		tb.await(`frames.length === 2 && [0, 1].every((i) => frames[i].__timeline && frames[i].__timeline.frames.length > 0)`)
-		if got := eval[string](tb, `document.querySelector("h1").innerText + ": " + document.querySelector("pre").textContent`); got != "before and after <b>: AllReduce: 3 % slower" {
-			t.Errorf("said: %q", got)
-		}
-		show := func(frame, step string) {
-			eval[any](tb, `{ const run = frames[`+frame+`].__timeline, p = run.store.head.phases.find((p) => p.name === "`+step+`"); run.go(p.from, p.to); run.draw(); return 1; }`)
-		}
-		at := func(frame string) string {
-			return `(() => { const app = frames[` + frame + `].__timeline, p = app.store.head.phases.find((p) => p.depth === 0 && p.from <= (app.view.from + app.view.to) / 2 && (app.view.from + app.view.to) / 2 <= p.to); return p ? p.name : ""; })()`
-		}
-		show("0", "step 3")
-		tb.await(at("1") + ` === "step 3"`)
-		show("1", "step 6")
-		tb.await(at("0") + ` === "step 6"`)
-		tb.do(chromedp.Click("#together", chromedp.ByQuery))
-		show("0", "step 2")
-		tb.await(at("0") + ` === "step 2"`)
-		if got := eval[string](tb, at("1")); got != "step 6" {
-			t.Errorf("apart, the other run went to %q", got)
-		}
-		tb.do(chromedp.Click("#together", chromedp.ByQuery)) // a message that was under way would have arrived
-		show("1", "step 7")
-		tb.await(at("0") + ` === "step 7"`)
-		height := `document.querySelector("iframe").clientHeight`
-		before := eval[float64](tb, height)
-		tb.do(chromedp.Click("#columns", chromedp.ByQuery))
-		if after := eval[float64](tb, height); after < 1.5*before {
-			t.Errorf("side by side a run is %v px high, before %v", after, before)
-		}
-		if errs := p.Errors(); len(errs) > 0 {
-			t.Errorf("the page complains: %q", errs)
-		}
+	return (&url.URL{Scheme: "file", Path: page}).String(), verdicts
+}
+
+// driveTogether: where one run goes the other goes, too, unless they are apart.
+func driveTogether(tb *tab) {
+	tb.Helper()
+	names := eval[[]string](tb, `frames[0].__timeline.store.head.phases.filter((p) => p.depth === 0).map((p) => p.name)`)
+	if len(names) < 8 {
+		tb.Fatalf("the run has the phases %q", names)
+	}
+	show := func(frame, step string) {
+		eval[any](tb, `{ const run = frames[`+frame+`].__timeline, p = run.store.head.phases.find((p) => p.name === "`+step+`"); run.go(p.from, p.to); run.draw(); return 1; }`)
+	}
+	at := func(frame string) string {
+		return `(() => { const app = frames[` + frame + `].__timeline, p = app.store.head.phases.find((p) => p.depth === 0 && p.from <= (app.view.from + app.view.to) / 2 && (app.view.from + app.view.to) / 2 <= p.to); return p ? p.name : ""; })()`
+	}
+	show("0", "step 3")
+	tb.await(at("1") + ` === "step 3"`)
+	show("1", "step 6")
+	tb.await(at("0") + ` === "step 6"`)
+	tb.do(chromedp.Click("#together", chromedp.ByQuery))
+	show("0", "step 2")
+	tb.await(at("0") + ` === "step 2"`)
+	if got := eval[string](tb, at("1")); got != "step 6" {
+		tb.Errorf("apart, the other run went to %q", got)
+	}
+	tb.do(chromedp.Click("#together", chromedp.ByQuery)) // a message that was under way would have arrived
+	show("1", "step 7")
+	tb.await(at("0") + ` === "step 7"`)
+	height := `document.querySelector("iframe").clientHeight`
+	before := eval[float64](tb, height)
+	tb.do(chromedp.Click("#columns", chromedp.ByQuery))
+	if after := eval[float64](tb, height); after < 1.5*before {
+		tb.Errorf("side by side a run is %v px high, before %v", after, before)
+	}
+}
+
+// driveAlone: each run has all its ranks in one picture, and its waits by rank.
+func driveAlone(tb *tab) {
+	tb.Helper()
+	for _, frame := range []string{"0", "1"} {
+		app := "frames[" + frame + "].__timeline"
+		eval[any](tb, `{ const w = frames[`+frame+`]; w.document.getElementById("show-ranks").click(); w.document.getElementById("tab-waits").click(); return 1; }`)
+		tb.await(app + `.ranks.on && ` + app + `.ranks.rows.order.length === ` + app + `.store.head.ranks.length`)
+		tb.await(`frames[` + frame + `].document.querySelectorAll("#waits .wait-row, #waits .hint").length > 0`)
 	}
 }

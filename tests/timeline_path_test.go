@@ -170,7 +170,7 @@ func TestTimelineSteps(t *testing.T) {
 		second.dispatchEvent(new Event("change"));
 	}`)
 	tb.await(`app.steps.compared?.[1].phase.name === "step 6" && document.querySelector("#steps .compared")`)
-	if got := eval[string](tb, `[...document.querySelectorAll("#steps .compared tr:first-child th")].map((e) => e.innerText).join("|")`); got != "|step 3|step 6|more" {
+	if got := eval[string](tb, `[...document.querySelectorAll("#steps .compared tr:first-child th")].map((e) => e.innerText).join("|")`); got != "|step 3|step 6|difference" {
 		t.Errorf("compared: %s", got)
 	}
 	if wide := eval[int](tb, `{ const e = document.getElementById("steps"); return e.scrollWidth - e.clientWidth; }`); wide > 0 {

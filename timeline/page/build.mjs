@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Makes of src/ ../asset/page.html, with markup, style and what unpacks the program, ../asset/page.js, the program, which the tool packs into the page,
-// ../asset/waiting.html, which is served until there is a page, and ../asset/beside.html, in which two pages lie. Called by `make page`. With --check it writes nothing and fails where a file is not what it would write.
+// Makes of src/ ../asset/page.html, with markup, the style of its first moment and what unpacks the program,
+// ../asset/page.js, the program with its style, which the tool packs into the page,
+// ../asset/waiting.html, which is served until there is a page, and ../asset/beside.html, in which two pages lie.
+// Called by `make page`. With --check it writes nothing and fails where a file is not what it would write.
 import { createHash } from "node:crypto";
 import { readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -20,9 +22,9 @@ for (const name of sources) {
 }
 const made = hash.digest("hex");
 
-async function bundle(entry) {
+async function bundle(entry, define = {}) {
   const out = await build({
-    entryPoints: [join(here, "src", entry)], bundle: true, write: false, minify: true, format: "iife", target: "es2022", charset: "ascii", legalComments: "none",
+    entryPoints: [join(here, "src", entry)], bundle: true, write: false, minify: true, format: "iife", target: "es2022", charset: "ascii", legalComments: "none", define,
   });
   return out.outputFiles[0].text.trim();
 }
@@ -41,27 +43,31 @@ function put(name, content) {
   }
 }
 
-// make makes a file. Its policy lets nothing run but its own programs, and those of what lies in it.
-async function make(name, entry, styles, programs = [], inside = []) {
+// make makes a file. Its policy lets nothing run but its own programs, and those of what lies in it, and the same for styles.
+// packed: what lies packed in it.
+async function make(name, entry, style, packed = { scripts: [], styles: [] }, inside = []) {
   const script = (await bundle(entry)).replaceAll("</script", "<\\/script");
-  const style = await bundle(styles);
-  const all = [{ scripts: [script, ...programs], style }, ...inside];
+  const first = await bundle(style);
+  const own = { scripts: [script, ...packed.scripts], styles: [first, ...packed.styles] };
+  const all = [own, ...inside];
   const policy = [
-    "default-src 'none'", `script-src ${all.flatMap((a) => a.scripts).map(sha).join(" ")}`, `style-src ${all.map((a) => sha(a.style)).join(" ")}`,
+    "default-src 'none'", `script-src ${all.flatMap((a) => a.scripts).map(sha).join(" ")}`, `style-src ${all.flatMap((a) => a.styles).map(sha).join(" ")}`,
     "img-src data:", "connect-src 'none'", "base-uri 'none'", "form-action 'none'",
   ].join("; ");
   // Functions, because $ means something in replacement texts.
   const page = readFileSync(join(here, "src", name), "utf8")
+    .replace(/\n +/g, "\n")
     .replace("<!--policy-->", () => `<meta http-equiv="Content-Security-Policy" content="${policy}">`)
     .replace("<!--sources-->", () => `<meta name="sources" content="sha256:${made}">`)
-    .replace("<!--style-->", () => `<style>${style}</style>`)
+    .replace("<!--style-->", () => `<style>${first}</style>`)
     .replace("<!--script-->", () => `<script>${script}</script>`);
   put(name, page);
-  return all[0];
+  return own;
 }
 
-const program = await bundle("main.ts");
+const style = await bundle("style.css");
+const program = await bundle("main.ts", { STYLE: JSON.stringify(style) });
 put("page.js", program);
-const page = await make("page.html", "loader.ts", "style.css", [program]);
+const page = await make("page.html", "loader.ts", "first.css", { scripts: [program], styles: [style] });
 await make("waiting.html", "waiting.ts", "waiting.css");
-await make("beside.html", "beside.ts", "beside.css", [], [page]);
+await make("beside.html", "beside.ts", "beside.css", undefined, [page]);

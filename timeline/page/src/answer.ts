@@ -43,7 +43,7 @@ function overTime(host: Host): Node[] {
     g.addEventListener("click", () => host.go(w.from, w.to));
     return g;
   });
-  const label = `Waiting over time, the most ${f.percent(most, 1)} of the ranks' time: ${place(host, worst)}`;
+  const label = `Waiting over time, at most ${f.percent(most, 1)} of the ranks' time: ${place(host, worst)}`;
   return [
     el("h3", null, "Waiting over time"),
     svg("svg", { class: "over-time", viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img", "aria-label": label }, ...bars, svg("path", { class: "axis", d: `M0 ${height}H${width}` })),
@@ -66,7 +66,7 @@ function worst(host: Host): Node[] {
   return [
     el("h3", null, "What cost the most"),
     el(
-      "table", { class: "worst" }, el("tr", null, head("operation"), head("waited for"), head("all waited"), el("th", { scope: "col", title: "What the waiting may be off by, of what is known of the times" }, "±")),
+      "table", { class: "worst" }, el("tr", null, head("operation"), head("waited for"), head("all waited"), el("th", { scope: "col", title: "The uncertainty of the waiting, as far as that of the times is known" }, "±")),
       ...answer.worst.map((w) =>
         el(
           "tr", null,
@@ -91,5 +91,5 @@ function go(host: Host, w: Worst): void {
 function more(host: Host): Node[] {
   const link = (text: string, tab: "waits" | "path" | "steps" | "bandwidth") => el("button", { type: "button", class: "link", onclick: () => host.tab(tab) }, text);
   const { head } = host.store;
-  return [el("h3", null, "More"), link("Waiting by rank", "waits"), ...(head.path ? [link("Critical path by rank and operation", "path")] : []), ...((head.phases ?? []).length > 0 ? [link("Phases, and one against another", "steps")] : []), ...(head.bandwidth ? [link("Bandwidth over size", "bandwidth")] : [])];
+  return [el("h3", null, "More"), link("Waiting by rank", "waits"), ...(head.path ? [link("Critical path by rank and operation", "path")] : []), ...((head.phases ?? []).length > 0 ? [link("Phases, and a comparison of two", "steps")] : []), ...(head.bandwidth ? [link("Bandwidth over size", "bandwidth")] : [])];
 }

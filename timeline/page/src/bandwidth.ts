@@ -22,7 +22,7 @@ export function fillBandwidth(host: Host): void {
   const plot = host.store.head.bandwidth;
   byId("tab-bandwidth").hidden = plot === undefined;
   if (!plot) return;
-  const readout = el("p", { class: "hint" }, "Point at a mark for its figures.");
+  const readout = el("p", { class: "hint" }, "Point to a mark to see its figures.");
   const say = (line: PlotLine, p: PlotPoint) => void (readout.textContent = `${line.name}: ${figures(p)}`);
   byId("bandwidth").replaceChildren(
     el("h2", null, "Bus bandwidth over size"),

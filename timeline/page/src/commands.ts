@@ -140,7 +140,7 @@ export class Commands {
     const { rows } = this.parts.state;
     if (row < 0) return;
     const pinned = rows.pinned.has(row) ? [...rows.pinned].filter((r) => r !== row) : [...rows.pinned, row];
-    this.arrange(pinned, rows.hidden, rows.pinned.has(row) ? "no longer pinned" : "pinned", row);
+    this.arrange(pinned, rows.hidden, rows.pinned.has(row) ? "unpinned" : "pinned", row);
   }
 
   // hideRow hides the chosen row with what is in it, and chooses the one that follows.

@@ -91,8 +91,8 @@ export class Details {
           rows.push(["sent", f.bytes(operations.sent[i]!)], ["received", f.bytes(operations.received[i]!)]);
           if (operations.root[i]! >= 0) rows.push(["root", String(operations.root[i])]);
         }
-        if (instance.unlike) rows.push(["not matched", "the ranks did not record this operation alike"]);
-        else if (instance.parts.length < instance.expected) rows.push(["parts", `${instance.parts.length} of ${instance.expected} are there`]);
+        if (instance.unlike) rows.push(["not matched", "the ranks' records of this operation are not consistent"]);
+        else if (instance.parts.length < instance.expected) rows.push(["members", `${instance.parts.length} of ${instance.expected} were recorded`]);
         const name = instance.message ? (instance.parts[0]!.bar === bar && instance.parts[0]!.rank === rank && fn === "Send" ? "Send" : fn) : fn;
         sections.push(
           el("h3", null, instance.message ? "Message" : "Collective"),
@@ -138,6 +138,6 @@ export class Details {
 // What the modes of metrics mean for what is shown.
 const modes = {
   next: "a value holds until the next one",
-  last: "a value is of the time since the one before",
+  last: "a value is for the time since the one before",
   rate: "the counter's growth per second between two values",
 };

@@ -31,7 +31,7 @@ export class Kin {
     return [
       el(
         "table", null,
-        el("tr", null, ...["rank", "came", "length", "waited"].map((h) => el("th", { scope: "col" }, h))),
+        el("tr", null, ...["rank", "arrival", "length", "waited"].map((h) => el("th", { scope: "col" }, h))),
         ...shown.map((p, i) => {
           const b = bars[i]!;
           const name = el("button", { class: "link", type: "button", onclick: () => this.host.select(p.bar, true) }, p.bar === bar ? `${p.rank} (this)` : String(p.rank));

@@ -29,12 +29,12 @@ export function showLegend(host: Host): void {
   const section = byId("details");
   section.classList.add("empty");
   section.replaceChildren(
-    el("p", { class: "hint" }, "Click a bar for all that is known of it. Shift and drag, or drag on the ruler, for statistics of a range. ? for all keys."),
+    el("p", { class: "hint" }, "Click a bar to see all that is known about it. Drag on the ruler, or drag with Shift, for statistics of a range. Press ? for all keys."),
     el("h3", null, "Regions"),
     ...(legend.length > 0 ? legend : [el("p", { class: "sub" }, "The archive has no regions.")]),
     el("h3", null, "Marks"),
     mark(colors.wait, "waiting for another rank"),
-    mark(colors.collective, "parts of one collective"),
+    mark(colors.collective, "members of one collective"),
     mark(colors.message, "message, sender to receiver"),
     mark(colors.transfer, "transfer over the network"),
     mark(colors.parent, "call to what it caused"),

@@ -12,6 +12,15 @@ declare global {
   }
 }
 
+declare const STYLE: string; // style.css: build.mjs puts it here, as it is packed with the program
+
+// dress replaces the style of the first moment.
+function dress(): void {
+  const style = document.createElement("style");
+  style.textContent = STYLE;
+  document.querySelector("style")!.replaceWith(style);
+}
+
 async function start(): Promise<void> {
   try {
     const store = new Store(await open());
@@ -22,4 +31,5 @@ async function start(): Promise<void> {
   }
 }
 
+dress();
 void start();

@@ -31,8 +31,8 @@ const measures = {
   bytes: { name: "Bytes", of: (s: Sums) => s.bytes, write: (s: Sums) => f.bytes(s.bytes), short: (s: Sums) => short(f.bytes(s.bytes)) },
   count: { name: "Transfers", of: (s: Sums) => s.count, write: (s: Sums) => f.plural(s.count, "transfer", "transfers"), short: (s: Sums) => f.count(s.count) },
   operations: { name: "Operations", of: (s: Sums) => s.count, write: (s: Sums) => f.plural(s.count, "operation", "operations"), short: (s: Sums) => f.count(s.count) },
-  bandwidth: { name: "Bandwidth", of: gigabytes, write: (s: Sums) => (s.time > 0 ? `${f.digits(gigabytes(s))} GB/s` : "no end is known"), short: (s: Sums) => f.digits(gigabytes(s)) },
-  under: { name: "Time", of: (s: Sums) => s.time, write: (s: Sums) => (s.time > 0 ? `${f.time(s.time)} in transfers` : "no end is known"), short: (s: Sums) => f.time(s.time) },
+  bandwidth: { name: "Bandwidth", of: gigabytes, write: (s: Sums) => (s.time > 0 ? `${f.digits(gigabytes(s))} GB/s` : "no end was recorded"), short: (s: Sums) => f.digits(gigabytes(s)) },
+  under: { name: "Time", of: (s: Sums) => s.time, write: (s: Sums) => (s.time > 0 ? `${f.time(s.time)} in transfers` : "no end was recorded"), short: (s: Sums) => f.time(s.time) },
   waits: { name: "Waits", of: (s: Sums) => s.count, write: (s: Sums) => f.plural(s.count, "wait", "waits"), short: (s: Sums) => f.count(s.count) },
   waited: { name: "Time", of: (s: Sums) => s.time, write: (s: Sums) => `${f.time(s.time)} in ${f.plural(s.count, "wait", "waits")}`, short: (s: Sums) => f.time(s.time) },
 } satisfies Record<string, Measure>;
@@ -47,12 +47,12 @@ interface Kind {
 }
 
 const kinds = {
-  network: { name: "Network", about: "Transfers over the network that were recorded, sender by receiver", none: "No transfers were recorded: NCCL_OTF2_EVENTS=net records them.", measures: ["bytes", "count", "bandwidth", "under"], follows: true },
+  network: { name: "Network", about: "Recorded transfers over the network, by sender and receiver", none: "No transfers were recorded: NCCL_OTF2_EVENTS=net records them.", measures: ["bytes", "count", "bandwidth", "under"], follows: true },
   operations: {
-    name: "Operations", about: "Operations of the whole run, sender by receiver",
+    name: "Operations", about: "Operations of the whole run, by sender and receiver",
     none: "There are no such operations.", measures: ["bytes", "operations"], follows: false,
   },
-  waiting: { name: "Waiting", about: "Who waited (from top to bottom) for whom (from left to right), without the first operation of each communicator", none: "No rank waited for another.", measures: ["waited", "waits"], follows: true },
+  waiting: { name: "Waiting", about: "Who waited (rows) for whom (columns), without the first operation of each communicator", none: "No rank waited for another.", measures: ["waited", "waits"], follows: true },
 } satisfies Record<string, Kind>;
 
 export class Matrix {
@@ -146,22 +146,22 @@ export class Matrix {
     const { names } = this.groups;
     const { pairs, window } = this;
     const head = [
-      this.choice("What flows", Object.keys(kinds) as (keyof typeof kinds)[], (k) => kinds[k].name, this.kind, (k) => void this.show(k)),
+      this.choice("What the matrix shows", Object.keys(kinds) as (keyof typeof kinds)[], (k) => kinds[k].name, this.kind, (k) => void this.show(k)),
       el(
-        "div", { class: "tools" }, this.choice("What cells show", kind.measures, (k) => measures[k].name, this.measure, (k) => void this.show(this.kind, k)),
+        "div", { class: "tools" }, this.choice("Measure", kind.measures, (k) => measures[k].name, this.measure, (k) => void this.show(this.kind, k)),
         kind.follows ? this.scope.choice() : "",
       ),
-      this.choice("Of what", groupings, (k) => ({ ranks: "Ranks", hosts: "Hosts", places: "Places on hosts" })[k], this.grouping, (k) => void this.group(k)),
+      this.choice("Rows and columns", groupings, (k) => ({ ranks: "Ranks", hosts: "Hosts", places: "Places on hosts" })[k], this.grouping, (k) => void this.group(k)),
     ];
     const about = el("p", { class: "sub" }, kind.follows ? `${kind.about}; what begins in ${this.when}.` : `${kind.about}.`, el("span", { class: "progress" }));
     if (pairs.length === 0) {
-      const none = this.kind === "network" && this.head.matrix.transfers.length > 0 ? "No transfer begins in this time." : this.kind === "waiting" && !this.scope.all ? "Nobody waits in operations that begin in this time." : kind.none;
+      const none = this.kind === "network" && this.head.matrix.transfers.length > 0 ? "No transfer begins in this time." : this.kind === "waiting" && !this.scope.all ? "No rank waits in operations that begin in this time." : kind.none;
       byId("matrix").replaceChildren(...head, el("p", { class: "hint" }, none), about);
       return;
     }
     const { total } = this;
     const lost = pairs.filter((x) => x.from < 0 || x.to < 0);
-    const readout = el("p", { class: "hint", role: "status" }, `Point at a cell for its numbers.${measure === measures.bytes && names.length <= cells && names.length > roomyCells ? " K, M, G are KiB, MiB, GiB." : ""}`);
+    const readout = el("p", { class: "hint", role: "status" }, `Point to a cell to see its numbers.${measure === measures.bytes && names.length <= cells && names.length > roomyCells ? " K, M, G are KiB, MiB, GiB." : ""}`);
     const width = Math.max(side, byId("matrix").clientWidth - 30);
     const bins = new Bins(window, Math.floor(width / fewest), pairs, measure.of);
     let most = 0;
@@ -173,8 +173,8 @@ export class Matrix {
     byId("matrix").replaceChildren(
       ...head, el("h2", null, measure.write(total)), about, body, readout,
       whole ? "" : el("button", { type: "button", class: "link", onclick: () => this.zoom({ first: 0, count: names.length }) }, `All ${what} (shown: ${window.first} to ${window.first + window.count - 1})`),
-      bins.per > 1 ? el("p", { class: "sub" }, `Each cell stands for ${bins.per} × ${bins.per} ${what}; a click shows fewer.`) : "",
-      lost.length > 0 ? el("p", { class: "alarm" }, `${measure.write(lost.reduce(plus, { count: 0, bytes: 0, time: 0, timed: 0 }))} are of ranks that are not known.`) : "",
+      bins.per > 1 ? el("p", { class: "sub" }, `Each cell stands for ${bins.per} × ${bins.per} ${what}; click to see fewer.`) : "",
+      lost.length > 0 ? el("p", { class: "alarm" }, `${measure.write(lost.reduce(plus, { count: 0, bytes: 0, time: 0, timed: 0 }))} belong to unknown ranks.`) : "",
       ...this.remarks.map((r) => el("p", { class: "sub" }, r)),
     );
   }

@@ -20,7 +20,7 @@ interface Column {
 
 export class OperationTable {
   private readonly lister: Lister;
-  private readonly query = el("input", { type: "search", class: "filter", id: "operations-query", placeholder: "AllReduce >1MiB rank:3 wait>1ms algo:ring", "aria-label": "Filter of operations" });
+  private readonly query = el("input", { type: "search", class: "filter", id: "operations-query", placeholder: "AllReduce >1MiB rank:3 wait>1ms algo:ring", "aria-label": "Filter operations" });
   private readonly said = el("p", { class: "sub", role: "status" });
   private readonly body = el("div", { class: "wide" });
   private readonly tools = el("div", { class: "tools" });
@@ -128,7 +128,7 @@ export class OperationTable {
     }
     try {
       const listing = await this.lister.list(from, to, filter, most, (share) => {
-        if (ask === this.asked) this.say(`Looking… ${Math.round(100 * share)} %`);
+        if (ask === this.asked) this.say(`Reading… ${Math.round(100 * share)} %`);
         return ask === this.asked;
       });
       if (!listing || ask !== this.asked) return undefined;

@@ -81,7 +81,7 @@ export class Picture {
       p.paint(c, fine);
       to.drawImage(own, p.x * fine, p.y * fine);
     }
-    return new Promise((done, fail) => canvas.toBlob((b) => (b ? done(b) : fail(new Error("the browser makes no PNG of this size"))), "image/png"));
+    return new Promise((done, fail) => canvas.toBlob((b) => (b ? done(b) : fail(new Error("the browser cannot make a PNG of this size"))), "image/png"));
   }
 
   private name(): string {

@@ -19,7 +19,7 @@ export class RangeTable {
   none(why: string, all?: () => void): void {
     byId("range").replaceChildren(
       el("p", { class: "sub" }, `${why} `, all ? el("button", { type: "button", class: "sentence", onclick: all }, "add up all of them") : "", all ? "." : ""),
-      el("p", { class: "hint" }, "To select a range, drag on the ruler, or hold Shift and drag in the picture; on a touch screen press long, then drag."),
+      el("p", { class: "hint" }, "To select a range, drag on the ruler, or hold Shift and drag in the picture; on a touch screen, press and hold, then drag."),
     );
   }
 
@@ -55,7 +55,7 @@ export class RangeTable {
                 ),
               ),
             ),
-            el("p", { class: "sub" }, "Time is what lies in the range; mean and max are of whole regions that touch it. Regions within others count in both."),
+            el("p", { class: "sub" }, "Time counts only what lies in the range; mean and max are those of whole regions that overlap it. The time of a nested region also counts in the region around it."),
           ]),
       ...this.metricSums(r.metrics),
     );
@@ -76,7 +76,7 @@ export class RangeTable {
           return el("tr", null, name, ...texts.map((text) => el("td", null, text)));
         }),
       ),
-      el("p", { class: "sub" }, "Of the metrics that are shown; means are over time."),
+      el("p", { class: "sub" }, "Only metrics that are shown; means are over time."),
     ];
   }
 }

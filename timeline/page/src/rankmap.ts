@@ -26,7 +26,7 @@ const scales: Record<Measure, Scale> = {
   late: { name: "Late by", light: [150, 30, 24], dark: [246, 116, 98], write: f.time, asks: "Who comes late, and by how much?" },
 };
 
-const orderNames: Record<Order, string> = { rank: "rank", host: "host", waiting: "waited most", caused: "waited for most", back: "what goes back to them", role: "communicator", likeness: "likeness" };
+const orderNames: Record<Order, string> = { rank: "rank", host: "host", waiting: "waiting", caused: "wait caused", back: "what goes back to them", role: "communicator", likeness: "likeness" };
 const cell = 2; // pixels of a column
 const manyRanks = 128;
 
@@ -235,8 +235,8 @@ export class RankMap {
     gradient.style.background = `linear-gradient(to right, rgb(${r} ${g} ${b} / .06), rgb(${r} ${g} ${b} / .4) 15%, rgb(${r} ${g} ${b}))`;
     this.legend.replaceChildren("0", gradient, this.top > 0 ? scale.write(this.top) : "–");
     const { per, whole, count } = this.rows;
-    const several = per > 1 ? `${per} ranks a line, the ${this.measure === "bandwidth" ? "least" : "most"} of them; click for fewer` : "";
-    const missing = this.measure === "late" && this.late && !this.late.lines && !this.pending ? (this.rows.order.length > mostRows ? "Too many ranks to tell: the tab Waits has for whom others waited" : "Too many operations to tell: zoom in") : this.pending ? "Looking…" : "";
+    const several = per > 1 ? `each line: the ${this.measure === "bandwidth" ? "least" : "most"} of ${per} ranks; click to see fewer` : "";
+    const missing = this.measure === "late" && this.late && !this.late.lines && !this.pending ? (this.rows.order.length > mostRows ? "Too many ranks: the tab Waits shows for whom others waited" : "Too many operations: zoom in") : this.pending ? "Looking…" : "";
     this.note.textContent = [whole ? "" : `${f.count(count)} of ${f.plural(this.rows.order.length, "rank", "ranks")}`, missing || several].filter((s) => s).join(" · ");
     this.everybody.hidden = whole;
     byId("base").setAttribute("aria-label", this.on ? `All ranks over time: ${scale.name}. ${scale.asks} The tab Waits has the sums by rank.` : rowsLabel);
@@ -291,4 +291,4 @@ function greatest(lines: ArrayLike<number>[]): number {
 
 const keyOf = (c: Cells) => `${c.from} ${c.to} ${c.columns}`;
 
-const rowsLabel = "Timeline. Arrow keys move, plus and minus zoom, full stop selects a bar, question mark for help.";
+const rowsLabel = "Timeline. Arrow keys move, plus and minus zoom, period selects a bar, question mark for help.";

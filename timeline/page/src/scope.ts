@@ -40,7 +40,7 @@ export class Scope {
 
   get text(): string {
     const { from, to } = this.range;
-    const what = this.whole ? "the whole run" : this.state.range ? "the selected range" : "what is shown";
+    const what = this.whole ? "the whole run" : this.state.range ? "the selected range" : "the part shown";
     return `${what}, ${f.time(from)} to ${f.time(Math.max(from, to - (this.whole ? 1 : 0)))}`;
   }
 
@@ -58,7 +58,7 @@ export class Scope {
         },
         text,
       );
-    return el("div", { class: "choice", role: "group", "aria-label": "Of what time" }, button(false, this.state.range ? "Range" : "Shown", "The selected range, or else what is shown"), button(true, "Whole run", "All that is on the page"));
+    return el("div", { class: "choice", role: "group", "aria-label": "Part of the run" }, button(false, this.state.range ? "Range" : "Shown", "The selected range, or else the part shown"), button(true, "Whole run", "Everything on the page"));
   }
 
   // follow tells that something else is shown.

@@ -12,7 +12,7 @@ export interface Source {
 
 function parse(bytes: Uint8Array): Head {
   const head = JSON.parse(new TextDecoder().decode(bytes)) as Head;
-  if (head.version !== formatVersion) throw new Error(`the data are of version ${head.version}, the page of ${formatVersion}`);
+  if (head.version !== formatVersion) throw new Error(`the data have version ${head.version}, and the page reads version ${formatVersion}`);
   return head;
 }
 

@@ -87,7 +87,7 @@ export class StepTable {
     const longest = [...this.all].sort((a, b) => b.time / b.count - a.time / a.count).slice(0, listed);
     section.replaceChildren(
       this.kinds.length > 1 ? el("label", null, "Phases ", select) : el("h2", null, this.kind), names,
-      el("p", { class: "sub" }, `${f.plural(this.all.length, "phase", "phases")}: mean time of the ranks, and above it that of the slowest. A click compares a phase with the second one, with Shift it becomes the second one.`),
+      el("p", { class: "sub" }, `${f.plural(this.all.length, "phase", "phases")}: mean time of the ranks, and above it that of the slowest. Click a phase to compare it with the second one; Shift and click to make it the second one.`),
       this.chart(), el("div", { class: "versus" }, this.input(0), el("span", null, "and"), this.input(1)), el("div", { id: "versus", role: "status" }, el("p", { class: "sub progress" }, "Reading…")),
       el("h3", null, "The longest"),
       el(
@@ -119,7 +119,7 @@ export class StepTable {
   }
 
   private chart(): HTMLElement {
-    const canvas = el("canvas", { class: "steps-chart", role: "img", "aria-label": `How long each phase took, in order of time; the longest ${this.pair[0]?.name ?? ""}. The longest are in the table below.` });
+    const canvas = el("canvas", { class: "steps-chart", role: "img", "aria-label": `Time of each phase, in order of time; the longest ${this.pair[0]?.name ?? ""}. The longest are in the table below.` });
     const top = this.all.reduce((n, p) => Math.max(n, p.most), 1);
     const at = (x: number) => this.all[Math.min(this.all.length - 1, Math.max(0, Math.floor((x / Math.max(1, canvas.clientWidth)) * this.all.length)))]!;
     canvas.addEventListener("mousemove", (e) => {
@@ -184,14 +184,14 @@ export class StepTable {
     const [p, q] = [sums(a), sums(b)];
     const of = (s: StepSums, region: number) => s.regions?.get(region)?.time ?? 0;
     const differ = [...new Set([...(a.regions?.keys() ?? []), ...(b.regions?.keys() ?? [])])].sort((x, y) => Math.abs(of(a, y) - of(b, y)) - Math.abs(of(a, x) - of(b, x)) || x - y);
-    const left = a.regions ? "" : el("p", { class: "sub" }, "What operations took is not added up, as they are on many rows: the tab Range has those of a row that is chosen, or ", el("button", { type: "button", class: "sentence", onclick: () => this.addUpAll() }, "add up all of them"), ".");
+    const left = a.regions ? "" : el("p", { class: "sub" }, "Times of operations are not added up, as they are on many rows: the tab Range shows those of the chosen row, or ", el("button", { type: "button", class: "sentence", onclick: () => this.addUpAll() }, "add up all of them"), ".");
     return el("div", null, el(
-      "table", { class: "compared" }, header("", a.phase.name, b.phase.name, "more"),
+      "table", { class: "compared" }, header("", a.phase.name, b.phase.name, "difference"),
       row("first begin to last end", a.phase.to - a.phase.from, b.phase.to - b.phase.from),
       row("mean of the ranks", a.phase.time / a.phase.count, b.phase.time / b.phase.count),
       row("slowest rank", a.phase.most, b.phase.most, `${rank(a.phase.slowest)}; ${rank(b.phase.slowest)}`),
       row("waited, all ranks", a.waiting.total, b.waiting.total),
-      row("of it goes back most to one", a.backs.by[backs[0]] ?? 0, b.backs.by[backs[1]] ?? 0, `${rank(backs[0])}; ${rank(backs[1])}`),
+      row("largest part that goes back to one rank", a.backs.by[backs[0]] ?? 0, b.backs.by[backs[1]] ?? 0, `${rank(backs[0])}; ${rank(backs[1])}`),
       ...(a.path ? [row("critical path: ranks' own", p.own, q.own), row("critical path: operations", p.operations, q.operations)] : []),
       ...differ.slice(0, regions).map((r) => row(`${names[r]!.name}, all ranks`, of(a, r), of(b, r))),
     ), left);

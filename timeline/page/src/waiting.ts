@@ -42,4 +42,4 @@ async function follow(): Promise<void> {
   }
 }
 
-follow().catch(() => fail("The tool does not answer any more: its terminal says why."));
+follow().catch(() => fail("The tool no longer answers: its terminal says why."));

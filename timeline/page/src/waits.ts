@@ -78,8 +78,8 @@ export class Waits {
     choice.append(el("span", { class: "sub progress" }));
     if (sums.total === 0) {
       const why = !this.scope.all
-        ? "Nobody waits in operations that begin in this time."
-        : head.totals.collectives > 0 ? "No rank waited for another." : "Nothing could be compared: waits need operations whose times two ranks have from their GPUs or networks.";
+        ? "No rank waits in operations that begin in this time."
+        : head.totals.collectives > 0 ? "No rank waited for another." : "No operation could be compared: this needs times of two or more of its ranks, from their GPUs or networks.";
       section.replaceChildren(choice, el("p", { class: "hint" }, why));
       return;
     }
@@ -95,7 +95,7 @@ export class Waits {
       choice, el("h2", null, `Others waited ${f.time(sums.caused[culprit]!)} for ${ranks[culprit]!.name}`),
       el("p", { class: "sub" }, `${f.percent(sums.caused[culprit]!, sums.total)} of all waiting (${f.time(sums.total)}) in operations that begin in ${when}, ${without}.`),
       ...this.origin(sums),
-      el("p", { class: "keys" }, ...[["--wait", "waited for others"], ["--faint", "others waited, as it came last"], ["--path", "goes back to it"]].map(([color, text]) => el("span", null, swatch(`var(${color})`), text!))),
+      el("p", { class: "keys" }, ...[["--wait", "waited for others"], ["--faint", "wait caused, as it came last"], ["--path", "goes back to it"]].map(([color, text]) => el("span", null, swatch(`var(${color})`), text!))),
       ...shown.map((r) => this.row(r, sums, greatest)),
       ...this.operations(sums),
       worst.length < ranks.length ? el("p", { class: "sub" }, `The ${worst.length} of ${f.count(ranks.length)} ranks with the most waiting${shown.length > worst.length ? ", and above them the one whose row is chosen" : "; one whose row is chosen stands above them"}.`) : "",
@@ -105,7 +105,7 @@ export class Waits {
   // origin is to whom most goes back: who came last may have waited itself.
   private origin(sums: Sums): HTMLElement[] {
     const rank = greatestOf(sums.back);
-    if (rank < 0) return [el("p", { class: "sub" }, "It goes back to no rank that is known.")];
+    if (rank < 0) return [el("p", { class: "sub" }, "It is not known to which rank it goes back.")];
     return [el("p", { class: "origin" }, `Most of it goes back to ${this.host.store.head.ranks[rank]!.name}: ${f.time(sums.back[rank]!)}, ${f.percent(Math.min(sums.back[rank]!, sums.total), sums.total)}${this.lateIn(rank, sums)}.`)];
   }
 
