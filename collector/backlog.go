@@ -203,7 +203,8 @@ func (c *live) beforeStored() {
 }
 
 // tellPeriod is how often a collector that takes the rest of a process tells how much is left: those who wait for it see that it goes on.
-const tellPeriod = 200 * time.Millisecond
+// Variable for the tests.
+var tellPeriod = 200 * time.Millisecond
 
 // takeStored takes what a process that has ended had put off, and tells how far it is meanwhile. A disk that fails is left to who takes the rest.
 func (c *live) takeStored() {

@@ -122,6 +122,9 @@ func timesPutOff(p *experiment.Process) (n uint64) {
 // While a collector takes what an ended process had put off, its shard says that, and how much is left: those who wait for it know that it works.
 func TestRestIsReported(t *testing.T) {
 	lazily(t, time.Hour, mostBacklog)
+	was := tellPeriod
+	tellPeriod = time.Hour // it is told once, when some has been taken
+	t.Cleanup(func() { tellPeriod = was })
 	dir := t.TempDir()
 	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 512})
 	a := newApplication(job, 0, monotonic)

@@ -28,7 +28,7 @@ func TestBothWaysRecordAll(t *testing.T) {
 		need.NoError(t, "plugin and compiler", err)
 	}
 	testkit.Must(t, err)
-	b := &bench{host: host, dir: t.TempDir(), processes: 2, operations: 50, seconds: 0.5}
+	b := &bench{host: host, dir: t.TempDir(), processes: 2, operations: 25, seconds: 2}
 	for name, way := range map[string]func(context.Context) (*cost, error){"each": b.each, "node": b.node} {
 		c, err := way(t.Context())
 		if err != nil {
