@@ -201,6 +201,21 @@ func eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
+// standStill stops a process, and waits until all of its threads stand: they go on until the one that takes the signal, which may be waiting for the
+// disk, comes to it.
+func standStill(t *testing.T, pid int) {
+	t.Helper()
+	testkit.Must(t, syscall.Kill(pid, syscall.SIGSTOP))
+	eventually(t, fmt.Sprintf("process %d stands still", pid), func() bool {
+		tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+		return len(tasks) > 0 && !slices.ContainsFunc(tasks, func(path string) bool {
+			stat, err := os.ReadFile(path)
+			_, after, _ := strings.Cut(string(stat), ") ")
+			return err == nil && !strings.HasPrefix(after, "T")
+		})
+	})
+}
+
 // gone waits until a process that is not ours has ended, and has let go of its files: the last of its threads does
 // that, when the first is already shown as ended.
 func gone(t *testing.T, pid int) {
@@ -392,7 +407,7 @@ func TestCollectorIsHeldUp(t *testing.T) {
 		t.Run("stopped/"+k.name, func(t *testing.T) {
 			t.Parallel()
 			j, dir := begins(t, k)
-			testkit.Must(t, syscall.Kill(j.collector, syscall.SIGSTOP))
+			standStill(t, j.collector)
 			t.Cleanup(func() { _ = syscall.Kill(j.collector, syscall.SIGCONT) })
 			j.goOn()
 			if got := j.end(); got != 0 {

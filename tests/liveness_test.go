@@ -46,7 +46,7 @@ func TestCommandsAgreeOnWhoLives(t *testing.T) {
 				want := lifeCounts{Running: 1}
 				switch how {
 				case "killed":
-					_ = unix.Kill(j.collector, unix.SIGSTOP) // it is not to write that the process has ended
+					standStill(t, j.collector) // it is not to write that the process has ended
 					_ = j.cmd.Process.Kill()
 					_ = j.cmd.Wait()
 					_ = unix.Kill(j.collector, unix.SIGKILL)
