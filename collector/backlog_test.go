@@ -428,6 +428,56 @@ func TestBacklogWhereProcessorsAreScarce(t *testing.T) {
 	}
 }
 
+// Where processors are not scarce, much that came before a request is put off until that is answered, and taken after it; a little is taken at once.
+func TestMuchIsPutOffForARequest(t *testing.T) {
+	lazily(t, time.Hour, mostBacklog)
+	dir := t.TempDir()
+	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 128})
+	a := newApplication(job, 0, monotonic)
+	r := collect(t, job, dir)
+	c := &live{recording: r, memory: r.source.(*shm.Memory), settings: &config.Settings{}}
+	c.disk.patient = true
+	c.backlog.when = "auto"
+	n := uint64(0)
+	round := func(pending, putsOff bool) {
+		t.Helper()
+		c.heedRequest(pending)
+		_, err := c.round()
+		testkit.Must(t, err)
+		if c.memory.PutsOff() != putsOff || pending && c.allPutOff() != putsOff {
+			t.Errorf("puts off: %v, all of it: %v, want %v", c.memory.PutsOff(), c.allPutOff(), putsOff)
+		}
+	}
+	much := func() {
+		for used := 0; used < mostAtRequest; n++ {
+			a.allReduce(n)
+			free, total := c.memory.FreeChunks()
+			used = (total - free) * shm.ChunkSize
+		}
+	}
+	a.allReduce(n)
+	n++
+	round(true, false)
+	much()
+	round(true, true)
+	if got := c.memory.StoredBytes(); got == 0 {
+		t.Error("nothing of it waits")
+	}
+	for c.memory.PutsOff() {
+		c.heedRequest(false)
+		_, err := c.round()
+		testkit.Must(t, err)
+	}
+	much()
+	round(false, false)
+	process.end()
+	c.rest()
+	testkit.Must(t, c.finish(true))
+	if total := allStarts(t, dir); total != n*perCall {
+		t.Errorf("%d starts, want %d", total, n*perCall)
+	}
+}
+
 // Who looks at a running job has collectors take what they have put off, and sees all of it.
 func TestBacklogIsTakenForWhoLooks(t *testing.T) {
 	lazily(t, time.Hour, mostBacklog)

@@ -298,6 +298,7 @@ func (c *live) run(ctx context.Context) error {
 		// The number before the clock, so that the round's time is later than the request.
 		request, _ := c.memory.Requested()
 		read := c.memory.BytesRead()
+		c.heedRequest(request != c.answered)
 		n, err := c.round()
 		if err != nil {
 			return errors.Join(err, c.finish(false))

@@ -225,7 +225,7 @@ func (b *bench) firstOperation(ctx context.Context, r *result) error {
 	}{
 		{"threads that wait nap", false, false, b.communicators},
 		{"threads that wait spin", true, false, (b.communicators + 3) / 4}, // each takes seconds
-		{"threads that wait spin, one rank calls at a time", true, true, b.communicators},
+		{"threads that wait spin, one rank calls at a time", true, true, (b.communicators + 1) / 2},
 	} {
 		runs := make([][]*job, len(firstCases))
 		for range b.rounds {
