@@ -38,7 +38,10 @@ var unrun = map[string]map[string]struct{ why, test string }{
 	},
 	"docs/answers.md":     {"go test ./tests/answers ": {"runs a test", "tests/answers.TestJobs"}},
 	"docs/reliability.md": {"go test ./tests/faults ": {"runs a test, and the second one for an hour", "tests/faults.TestFaults"}},
-	"docs/export.md":      {"export NCCL_OTF2_PROMETHEUS=": {"needs a node exporter's folder", "tests.TestMetricsBySetting"}},
+	"docs/export.md": {
+		"export NCCL_OTF2_PROMETHEUS=":             {"needs a node exporter's folder", "tests.TestMetricsBySetting"},
+		"nccl-otf2 export exp1 --perfetto --with ": {"needs traces of PyTorch's profiler", "cmd/nccl-otf2.TestExportMergesTraces"},
+	},
 	"docs/cube.md": {"scalasca -examine exp1 ": {
 		"needs Scalasca and CubeLib", "tests.TestRealCubeLib"}},
 	"docs/scalasca.md": {

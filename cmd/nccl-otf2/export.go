@@ -61,6 +61,7 @@ func exportCommand() *cobra.Command {
 	var spec selection.Spec
 	codec := choice{export.Codecs()[0], export.Codecs()}
 	every, beside := time.Duration(0), false
+	var with []string
 	wanted := make([]bool, len(exportForms))
 	cmd := &cobra.Command{
 		Use:   "export ARCHIVE|DIR",
@@ -88,6 +89,7 @@ than memory. The same archive always gives the same bytes.`,
   nccl-otf2 export exp1 --parquet --parts 16
   duckdb -c "SELECT function, count(*), median(busbw_gbs) FROM 'tables/operations.parquet' GROUP BY ALL"
   nccl-otf2 export exp1 --perfetto --phase 'step 7' --rank 0-3
+  nccl-otf2 export exp1 --perfetto --with torch-0.json.gz@node1 --with torch-8.json.gz@node2
   nccl-otf2 export exp1 --jsonl --job $SLURM_JOB_ID -o minimal_profiler_dump
   nccl-otf2 export exp1 --prometheus -o /var/lib/node_exporter/nccl_otf2.prom
   nccl-otf2 export exp1 --prometheus --every 15s -o /var/lib/node_exporter`,
@@ -123,6 +125,12 @@ than memory. The same archive always gives the same bytes.`,
 				}
 				return keepMetrics(cmd, args[0], output, cmp.Or(job, os.Getenv("SLURM_JOB_ID")), every, beside)
 			}
+			if len(with) > 0 {
+				if form.name != "perfetto" || output == "-" {
+					return usagef("--with is for --perfetto, and makes a file")
+				}
+				form = withOthers(form, with)
+			}
 			return runExport(cmd, form, args[0], output, codec.value, &opts, spec, f)
 		},
 	}
@@ -135,11 +143,26 @@ than memory. The same archive always gives the same bytes.`,
 	cmd.Flags().DurationVar(&every, "every", 0, "with --prometheus: keep metrics of the job that runs in DIR, written anew after this time (1s to 1m), until it ends")
 	cmd.Flags().BoolVar(&beside, "beside", false, "with --every: a collector started it")
 	_ = cmd.Flags().MarkHidden("beside")
+	cmd.Flags().StringArrayVar(&with, "with", nil, "with --perfetto: another tool's trace (`FILE@HOST`: PyTorch's profiler, Perfetto), on the same clock; a tar file with all is made; may be repeated")
 	cmd.Flags().StringVar(&parts, "parts", "", "split the large Parquet tables into N files, written in parallel; K/N: write only part K")
 	cmd.Flags().Var(&codec, "compression", "compression of Parquet tables: zstd, snappy or none")
 	_ = cmd.RegisterFlagCompletionFunc("compression", cobra.FixedCompletions(codec.of, cobra.ShellCompDirectiveNoFileComp))
 	addFormat(cmd, &f)
 	return cmd
+}
+
+// withOthers is Perfetto's form with traces of other tools.
+func withOthers(form *exportForm, texts []string) *exportForm {
+	f := *form
+	f.output = "trace.tar"
+	f.write = func(a *otf2.Archive, path string, _ io.Writer, opts *export.Options, _ string) (*export.Result, error) {
+		others, err := besides(a, texts)
+		if err != nil {
+			return nil, err
+		}
+		return export.Merged(a, path, others, opts)
+	}
+	return &f
 }
 
 // readParts reads "8", all parts, or "3/8", one of them.

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
+	"github.com/nccl-otf2/nccl-otf2/export"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
+
+// hostClock is how a host's real-time clock is related to an archive's times.
+type hostClock struct{ shift, middle int64 }
+
+// besides reads --with: traces of other tools as FILE@HOST, or FILE if the job ran on one host.
+func besides(a *otf2.Archive, texts []string) (all []export.Beside, err error) {
+	hosts, err := hostClocks(a)
+	if err != nil {
+		return nil, err
+	}
+	names := slices.Sorted(maps.Keys(hosts))
+	for _, text := range texts {
+		b := export.Beside{Path: text}
+		if at := strings.LastIndex(text, "@"); at >= 0 {
+			b.Path, b.Host = text[:at], text[at+1:]
+		} else if len(names) == 1 {
+			b.Host = names[0]
+		}
+		clock, known := hosts[b.Host]
+		if !known {
+			return nil, usagef("--with %s: say on which host it was recorded, as FILE@HOST: %s", text, strings.Join(names, ", "))
+		}
+		b.Shift, b.Middle = clock.shift, clock.middle
+		all = append(all, b)
+	}
+	return all, nil
+}
+
+// hostClocks are those of the archive's hosts, by what its shards say.
+func hostClocks(a *otf2.Archive) (map[string]hostClock, error) {
+	dir := filepath.Dir(a.Path())
+	if strings.HasPrefix(filepath.Base(dir), "run-") { // of several jobs in one directory
+		if names, err := experiment.Names(dir); err != nil || len(names) == 0 {
+			dir = filepath.Dir(dir)
+		}
+	}
+	list, _, err := jobs.List(dir)
+	if err != nil {
+		return nil, fmt.Errorf("--with needs what the job's processes wrote, beside the archive: there it stands what their hosts' clocks showed: %w", err)
+	}
+	rows := rowsOf(a)
+	hosts := make(map[string]hostClock)
+	for _, j := range list {
+		for _, comm := range j.Communicators {
+			for _, rank := range comm.Ranks {
+				if rank == nil || len(rank.Parts) == 0 {
+					continue
+				}
+				row, there := rows[rank.Process.Name]
+				if clock, ok := clockOf(a, row, rank.Parts[0].Shard); ok && there {
+					hosts[rank.Process.Host] = cmp.Or(hosts[rank.Process.Host], clock)
+				}
+			}
+		}
+	}
+	if len(hosts) == 0 {
+		return nil, fmt.Errorf("--with: no process in %s read its host's real-time clock while the archive's events were recorded", relative(dir))
+	}
+	return hosts, nil
+}
+
+// rowsOf has a row of each process by the process's name.
+func rowsOf(a *otf2.Archive) map[string]otf2.LocationRef {
+	rows := make(map[string]otf2.LocationRef)
+	for _, l := range a.Defs.Locations {
+		if g := a.Defs.LocationGroup(l.Group); g != nil {
+			rows[a.Defs.String(g.Name)] = l.Self
+		}
+	}
+	return rows
+}
+
+// clockOf relates the real-time clock of a process's host to the archive's times in the middle of its readings, if that is in the archive.
+func clockOf(a *otf2.Archive, row otf2.LocationRef, p *experiment.Process) (hostClock, bool) {
+	c := &p.Clock
+	if len(c.Tuples) == 0 || c.AnchorReal == 0 || c.AnchorRaw == 0 {
+		return hostClock{}, false
+	}
+	t := c.Tuples[len(c.Tuples)/2]
+	_, corrections, err := a.LocalDefs(row)
+	if t.Real == 0 || err != nil {
+		return hostClock{}, false
+	}
+	of := a.Defs.Clock
+	common := otf2.Corrected(corrections, c.AnchorReal+t.Raw-c.AnchorRaw)
+	return hostClock{int64(common + of.Realtime - of.Offset - t.Real), int64(t.Real)}, common >= of.Offset && common <= of.Offset+of.Length
+}
