@@ -19,6 +19,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -50,6 +51,8 @@ func Merged(a *otf2.Archive, to string, others []Beside, opts *Options) (*Result
 	if err != nil {
 		return nil, err
 	}
+	held := atomicfile.Temporary(folder)
+	defer held.Forget()
 	defer func() { _ = os.RemoveAll(folder) }()
 	m := &merged{folder: folder, manifest: manifest{Version: 1, TraceTime: reference{File: oursName, Clock: "REALTIME"}}}
 	if err := m.keep(oursName, e.perfetto); err != nil {
@@ -187,9 +190,9 @@ func (m *merged) add(t *tar.Writer, name, path string) error {
 
 // traceTimes finds what the times of a trace count from, while it is copied.
 type traceTimes struct {
-	binary bool   // Perfetto's own format, which has clocks of its own
-	base   int64  // of PyTorch's profiler: ns since 1970 of time 0; 0: the trace has none
-	first  string // time of the first event, µs
+	binary bool    // Perfetto's own format, which has clocks of its own
+	base   int64   // of PyTorch's profiler: ns since 1970 of time 0; 0: the trace has none
+	first  float64 // time of the first event, µs; those at 0 are descriptions
 }
 
 var (
@@ -236,8 +239,13 @@ func (t *traceTimes) look(block []byte) {
 	if m := baseTime.FindSubmatch(block); t.base == 0 && m != nil {
 		t.base, _ = strconv.ParseInt(string(m[1]), 10, 64)
 	}
-	if m := eventTime.FindSubmatch(block); t.first == "" && m != nil {
-		t.first = string(m[1])
+	for at := block; t.first == 0; {
+		m := eventTime.FindSubmatchIndex(at)
+		if m == nil {
+			return
+		}
+		t.first, _ = strconv.ParseFloat(string(at[m[2]:m[3]]), 64)
+		at = at[m[3]:]
 	}
 }
 
@@ -250,13 +258,12 @@ func (t *traceTimes) clocks(b *Beside) (*clocks, error) {
 	if t.binary {
 		return &clocks{Clock: "REALTIME", Offset: b.Shift, Is: ours}, nil
 	}
-	first, _ := strconv.ParseFloat(t.first, 64)
 	shows := int64(0)
 	switch {
 	case t.base != 0:
 		ours.TS = new(int64)
 		*ours.TS = t.base + b.Shift
-	case first >= leastSince1970:
+	case t.first >= leastSince1970:
 		shows = b.Middle
 		ours.TS = new(int64)
 		*ours.TS = b.Middle + b.Shift

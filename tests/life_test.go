@@ -501,6 +501,22 @@ func TestCollectorIsKilled(t *testing.T) {
 	}
 }
 
+// killBoth kills a job and its collector, in an order, and waits until they are gone.
+func killBoth(t *testing.T, j *job, order string) {
+	t.Helper()
+	victims := []int{j.collector, j.cmd.Process.Pid}
+	if order == "job first" {
+		slices.Reverse(victims)
+	}
+	for _, pid := range victims {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && order == "collector first" {
+			t.Fatal(err) // after the job's end the collector may have ended in order
+		}
+	}
+	j.end()
+	gone(t, j.collector)
+}
+
 // Job and collector killed: what is on disk is an archive. With the memory in /dev/shm nothing is missing.
 func TestBothAreKilled(t *testing.T) {
 	const count = 5000
@@ -510,17 +526,7 @@ func TestBothAreKilled(t *testing.T) {
 				t.Parallel()
 				dir := filepath.Join(t.TempDir(), "experiment")
 				j := begin(t, dir, k, count, "killed", 0)
-				victims := []int{j.collector, j.cmd.Process.Pid}
-				if order == "job first" {
-					slices.Reverse(victims)
-				}
-				for _, pid := range victims {
-					if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && order == "collector first" {
-						t.Fatal(err) // after the job's end the collector may have ended in order
-					}
-				}
-				j.end()
-				gone(t, j.collector)
+				killBoth(t, j, order)
 				if k.name == inShm.name {
 					oneToN(t, dir, count)
 					if left := leftInShm(t, j.pid); len(left) > 0 {
@@ -564,17 +570,7 @@ func TestAllAreKilledBehindTheLastFinalize(t *testing.T) {
 			putsOff(t, dir)
 			j.goOn()
 			j.ready() // behind the finalize
-			victims := []int{j.collector, j.cmd.Process.Pid}
-			if order == "job first" {
-				slices.Reverse(victims)
-			}
-			for _, pid := range victims {
-				if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && order == "collector first" {
-					t.Fatal(err) // after the job's end the collector may have ended in order
-				}
-			}
-			j.end()
-			gone(t, j.collector)
+			killBoth(t, j, order)
 			oneToN(t, dir, count)
 		})
 	}

@@ -87,18 +87,22 @@ func rowsOf(a *otf2.Archive) map[string]otf2.LocationRef {
 	return rows
 }
 
-// clockOf relates the real-time clock of a process's host to the archive's times in the middle of its readings, if that is in the archive.
+// clockOf relates the real-time clock of a process's host to the archive's times, by the reading that is closest to the middle of the archive; false
+// if none is in it: the process is another job's.
 func clockOf(a *otf2.Archive, row otf2.LocationRef, p *experiment.Process) (hostClock, bool) {
-	c := &p.Clock
-	if len(c.Tuples) == 0 || c.AnchorReal == 0 || c.AnchorRaw == 0 {
-		return hostClock{}, false
-	}
-	t := c.Tuples[len(c.Tuples)/2]
+	c, of := &p.Clock, a.Defs.Clock
 	_, corrections, err := a.LocalDefs(row)
-	if t.Real == 0 || err != nil {
+	if err != nil || c.AnchorReal == 0 || c.AnchorRaw == 0 {
 		return hostClock{}, false
 	}
-	of := a.Defs.Clock
-	common := otf2.Corrected(corrections, c.AnchorReal+t.Raw-c.AnchorRaw)
-	return hostClock{int64(common + of.Realtime - of.Offset - t.Real), int64(t.Real)}, common >= of.Offset && common <= of.Offset+of.Length
+	closest, clock := of.Length/2+1, hostClock{}
+	for i := range c.Tuples {
+		t := &c.Tuples[i]
+		common := otf2.Corrected(corrections, c.AnchorReal+t.Raw-c.AnchorRaw)
+		off := max(common, of.Offset+of.Length/2) - min(common, of.Offset+of.Length/2)
+		if t.Real != 0 && off < closest {
+			closest, clock = off, hostClock{int64(common + of.Realtime - of.Offset - t.Real), int64(t.Real)}
+		}
+	}
+	return clock, clock != hostClock{}
 }

@@ -68,7 +68,7 @@ func TestExportMergesTraces(t *testing.T) {
 	}
 	const base = shardtest.Epoch - 1_000_000_000
 	torch := `{"schemaVersion": 1, "traceEvents": [` + strings.Repeat(" ", 3<<20) + `{"ph": "X", "ts": 12.5, "dur": 1, "pid": 1, "tid": 1, "name": "aten::mm"}], "baseTimeNanoseconds": ` + fmt.Sprint(int64(base)) + `}`
-	absolute := fmt.Sprintf(`{"traceEvents": [{"ph": "X", "ts": %d.5, "pid": 1, "tid": 1, "name": "x"}]}`, int64(shardtest.Epoch)/1000)
+	absolute := fmt.Sprintf(`{"traceEvents": [{"ph": "M", "ts": 0, "pid": 1, "name": "process_name"}, {"ph": "X", "ts": %d.5, "pid": 1, "tid": 1, "name": "x"}]}`, int64(shardtest.Epoch)/1000)
 	ours := filepath.Join(dir, "ours.pftrace")
 	exported(t, "export", anchor, "--perfetto", "-o", ours)
 	merged := filepath.Join(dir, "merged.tar")
