@@ -7,9 +7,11 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +20,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/analysis"
 	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
+	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 	"github.com/nccl-otf2/nccl-otf2/internal/stats"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/profile"
@@ -391,11 +394,18 @@ func (w *promWriter) state(jobs []RunningJob, now time.Time, ended bool) {
 	}
 }
 
-// RunningSuffix and RunningPrefix are what names of running jobs' files have in a folder.
-const (
-	RunningPrefix = "nccl-otf2-"
-	RunningSuffix = ".prom"
-)
+// RunningSuffix is what names of files end in that the node exporter reads.
+const RunningSuffix = ".prom"
+
+// RunningName is the name of the file of a directory's jobs, which no other directory has.
+func RunningName(directory string) string {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(directory))
+	return fmt.Sprintf("nccl-otf2-%.100s-%08x%s", filepath.Base(directory), h.Sum32(), RunningSuffix)
+}
+
+// runningName are the names that RunningName gives. Files of other names may be what somebody exported of a job that has ended.
+var runningName = regexp.MustCompile(`^nccl-otf2-.+-[0-9a-f]{8}\.prom$`)
 
 // ReplaceMetrics puts a text in the place of a file of metrics at once.
 func ReplaceMetrics(path string, text []byte) error {
@@ -418,8 +428,10 @@ const staleAfter = 10 * time.Minute
 
 // RemoveStale removes files of jobs that have ended from a folder: those whose writer was killed before it could.
 func RemoveStale(folder string, now time.Time) (removed []string) {
-	names, _ := filepath.Glob(filepath.Join(folder, RunningPrefix+"*"+RunningSuffix))
-	for _, path := range names {
+	for _, path := range regular.Matches(folder, "*"+RunningSuffix) {
+		if !runningName.MatchString(filepath.Base(path)) {
+			continue
+		}
 		if st, err := os.Lstat(path); err == nil && st.Mode().IsRegular() && now.Sub(st.ModTime()) > staleAfter && os.Remove(path) == nil {
 			removed = append(removed, path)
 		}

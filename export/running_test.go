@@ -5,6 +5,9 @@ package export
 import (
 	"bytes"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -105,5 +108,19 @@ func TestSeriesOfLargeJobsAreBounded(t *testing.T) {
 	}
 	if n := bytes.Count(text, []byte("\n")); n > 60 {
 		t.Errorf("%d lines", n)
+	}
+}
+
+// Only files that keepers name are removed when nobody writes them any more: what somebody exported after a job stays.
+func TestOnlyKeptFilesAreStale(t *testing.T) {
+	folder, now := t.TempDir(), time.Now()
+	kept := RunningName("/scratch/run 7")
+	for _, name := range []string{kept, "nccl-otf2-job-77.prom", "nccl-otf2-00000000.prom.bak", "other.prom"} {
+		path := filepath.Join(folder, name)
+		testkit.Write(t, path, nil)
+		testkit.Must(t, os.Chtimes(path, time.Time{}, now.Add(-time.Hour)))
+	}
+	if removed := RemoveStale(folder, now); !slices.Equal(removed, []string{filepath.Join(folder, kept)}) {
+		t.Errorf("removed %q", removed)
 	}
 }

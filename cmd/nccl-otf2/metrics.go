@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"hash/fnv"
 	"io"
 	"os"
 	"os/signal"
@@ -58,7 +57,7 @@ func keepMetrics(cmd *cobra.Command, dir, output, job string, every time.Duratio
 		for _, path := range export.RemoveStale(output, time.Now()) {
 			printable.Fprintf(cmd.ErrOrStderr(), "removed %s, which nobody has written any more\n", path)
 		}
-		output = filepath.Join(output, metricsName(directory))
+		output = filepath.Join(output, export.RunningName(directory))
 	}
 	if !strings.HasSuffix(output, export.RunningSuffix) {
 		return fmt.Errorf("%s is no folder, and no name that ends in %s, as the node exporter takes them", output, export.RunningSuffix)
@@ -75,13 +74,6 @@ func keepMetrics(cmd *cobra.Command, dir, output, job string, every time.Duratio
 		}()
 	}
 	return k.keep(interrupted, over)
-}
-
-// metricsName is the name of the file of a directory's jobs, which no other directory has.
-func metricsName(directory string) string {
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(directory))
-	return fmt.Sprintf("%s%.100s-%08x%s", export.RunningPrefix, filepath.Base(directory), h.Sum32(), export.RunningSuffix)
 }
 
 func (k *metricsKeeper) keep(interrupted context.Context, over <-chan struct{}) error {
