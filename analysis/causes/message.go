@@ -145,13 +145,14 @@ func (e *Engine) settleLaunch(l *launch) {
 	e.awaits(l, func(p *part) { e.wait(p, h) })
 }
 
-// awaits lists what must be known before a launch is looked at: what was before it on its own rank, and on those that it waited for.
+// awaits lists what must be known before a launch is looked at: what was before it on its own rank, and on those at the other ends of its
+// messages. Those that came before it count, too: without the delay that is asked about, they might have come later than it did.
 func (e *Engine) awaits(l *launch, do func(*part)) {
 	if p := e.before(&l.Local); p != nil && !p.known {
 		do(p)
 	}
 	for _, o := range l.others {
-		if l.waitsFor(o) {
+		if o.There <= l.End {
 			if p := e.before(&o.Local); p != nil && !p.known {
 				do(p)
 			}
