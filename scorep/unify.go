@@ -97,6 +97,7 @@ type RunResult struct {
 	Communicators int               `json:"communicators"` // of more than one rank
 	Events        uint64            `json:"events"`
 	Lost          uint64            `json:"lost"`
+	Uncounted     []string          `json:"lost_uncounted,omitempty"`       // processes of which more is missing, and nobody knows how much: why
 	LostWith      uint64            `json:"lost_with_collectors,omitempty"` // of these: operations in the memory of collectors that died
 	First         uint64            `json:"first"`                          // time of the first event, ns since 1970
 	Last          uint64            `json:"last"`
@@ -205,8 +206,15 @@ func readRuns(dir string, opts *UnifyOptions) (runs []*jobs.Run, left jobs.Unuse
 		release()
 		return nil, left, nil, err
 	}
+	ofAll := left.Damaged
 	for _, r := range runs {
-		r.Damaged = left.Damaged
+		r.Damaged = slices.Clone(ofAll)
+		for _, p := range r.Processes {
+			if text := p.Uncounted(); text != "" && p.State == jobs.Finished && !p.Shard.End.Died() {
+				r.Damaged = append(r.Damaged, text)
+				left.Damaged = append(left.Damaged, text) // said with the archive
+			}
+		}
 	}
 	return runs, left, release, nil
 }
@@ -305,6 +313,7 @@ func (a *archive) result(placed *files.Events) *RunResult {
 			r.Crashed++
 		}
 	}
+	r.Uncounted = a.uncounted()
 	r.Hosts, r.Lost, r.Complete = len(hosts), sum.total(facts.PropLost), (&description{roster: a.roster, findings: a.findings}).complete(sum)
 	r.MissingRanks = a.missingRanks()
 	for _, l := range a.locations {

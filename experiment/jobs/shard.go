@@ -65,6 +65,18 @@ func (p *Process) substituted() string {
 	return text + "what was recorded after " + p.lastSeen() + " is missing"
 }
 
+// Uncounted says why more of the process is missing than its losses count, and nobody knows how much; "" if that is not so.
+func (p *Process) Uncounted() string {
+	why := p.Shard.Counts.Uncounted
+	if p.State == Crashed {
+		why = append(slices.Clone(why), "what was in memory when its recording broke off is lost")
+	}
+	if len(why) == 0 {
+		return ""
+	}
+	return p.ID() + ": " + strings.Join(why, "; ")
+}
+
 // lastSeen is the time of the last event that the description speaks of.
 func (p *Process) lastSeen() string {
 	return time.Unix(0, int64(p.Shard.LastTime)).UTC().Format("2006-01-02 15:04:05.000 UTC")
@@ -241,7 +253,9 @@ func NotConverted(dir string, raw []experiment.RawFile) (left Unused) {
 	tried := make(map[string]bool)
 	for _, f := range raw {
 		tried[filepath.Base(f.Path)] = true
-		if f.Err != nil {
+		if errors.Is(f.Err, experiment.ErrNothingWritten) {
+			left.Add(false, "%v", f.Err)
+		} else if f.Err != nil {
 			left.Add(true, "convert %s: %v", f.Path, f.Err)
 		}
 	}
