@@ -139,9 +139,8 @@ func Unify(dir string, opts *UnifyOptions) (*Result, error) {
 		res.Problems = append(res.Problems, fmt.Sprintf("%d jobs have left data in %s; each gets an archive of its own, run-1 to run-%d", len(runs), dir, len(runs)))
 	}
 	for i, r := range runs {
-		target := dir
+		target := experiment.JobFolder(dir, i, len(runs))
 		if len(runs) > 1 {
-			target = filepath.Join(dir, fmt.Sprintf("run-%d", i+1))
 			if err := files.OwnFolder(target); err != nil {
 				return nil, fmt.Errorf("unify %s: %w", dir, err)
 			}
@@ -160,13 +159,18 @@ func Unify(dir string, opts *UnifyOptions) (*Result, error) {
 		}
 	}
 	if len(runs) > 1 {
-		// An archive of the time when there was one job holds nothing that run-1 does not, nor does one that was never finished.
+		// An archive of the time when there was one job holds nothing that theirs do not, nor does one that was never finished.
+		former := filepath.Join(dir, files.ArchiveName+".otf2")
+		if _, err := os.Stat(former); err == nil {
+			res.Problems = append(res.Problems, fmt.Sprintf("%s was of the time when there was one job, and is replaced by these: what is given %s reads the newest, %s",
+				former, dir, res.Runs[len(runs)-1].Archive))
+		}
 		if err := errors.Join(removeArchive(dir), os.RemoveAll(filepath.Join(dir, files.NewDir))); err != nil {
 			res.Problems = append(res.Problems, fmt.Sprintf("remove the former archive: %v", err))
 		}
 	}
 	for i := len(runs) + 1; i > 1; i++ {
-		old := filepath.Join(dir, fmt.Sprintf("run-%d", i))
+		old := experiment.JobFolder(dir, i-1, i)
 		if _, err := os.Stat(filepath.Join(old, files.ArchiveName+".otf2")); err != nil {
 			break
 		}
