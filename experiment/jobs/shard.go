@@ -127,13 +127,16 @@ func Read(dir string, workers int, now time.Time) (parts []*Process, left Unused
 	})
 	for i, err := range failures {
 		if err != nil {
-			left.Add(!errors.Is(err, errUndescribed), "shard %s is left out: %v", filepath.Base(dirs[i]), err)
+			left.Add(!errors.Is(err, errUndescribed) && !errors.Is(err, errEarly), "shard %s is left out: %v", filepath.Base(dirs[i]), err)
 		} else if text := parts[i].substituted(); text != "" {
 			left.Add(true, "%s", text)
 		}
 	}
 	parts = slices.DeleteFunc(parts, func(p *Process) bool { return p == nil })
 	if len(parts) == 0 {
+		if slices.ContainsFunc(failures, func(err error) bool { return errors.Is(err, errEarly) }) {
+			return nil, left, fmt.Errorf("the job in %s is being recorded, and no process has described itself yet: try again in a moment", dir)
+		}
 		if len(left.Problems) > 0 {
 			return nil, left, fmt.Errorf("no usable shard in %s: %s", root, left.Problems[0])
 		}
@@ -142,6 +145,9 @@ func Read(dir string, workers int, now time.Time) (parts []*Process, left Unused
 	slices.SortFunc(parts, func(a, b *Process) int { return strings.Compare(a.Shard.UUID, b.Shard.UUID) })
 	return parts, left, nil
 }
+
+// errEarly is of processes that are being recorded, and whose description is not complete yet.
+var errEarly = errors.New("its process is being recorded, and has not described itself yet")
 
 // errUndescribed: there is nothing in the shard yet, or there never was.
 var errUndescribed = errors.New("no " + experiment.ProcessFile)
@@ -156,11 +162,14 @@ func readShard(dir string, now time.Time) (*Process, error) {
 	case e.Err != nil:
 		return nil, e.Err
 	case e.State == experiment.Starting && !e.Guess:
-		return nil, fmt.Errorf("its process has not described itself yet (%w)", errUndescribed)
+		return nil, errEarly
 	case p == nil:
 		return nil, fmt.Errorf("its process ended before it described itself (%w)", errUndescribed)
 	}
 	if err := checkProcess(p); err != nil {
+		if state == Running { // by a writer of another version
+			return nil, fmt.Errorf("%w (%v)", errEarly, err)
+		}
 		return nil, fmt.Errorf("%s: %w", experiment.ProcessFile, err)
 	}
 	if p.UUID == "" {
