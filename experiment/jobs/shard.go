@@ -35,6 +35,8 @@ type Process struct {
 	Pieces []*Piece // what several collectors wrote of the process, in their order; nil: one did
 
 	Offset int64              // nanoseconds to add to its times, see alignClocks
+	lead   int64              // of its machine's clock, see measureLeads; for telling jobs apart only
+	tied   bool               // the lead was measured
 	Knots  []otf2.ClockOffset // and then these, see synchronize; nil: none
 	Onto   []otf2.ClockOffset // instead of both, from its own times to those of another archive, see transfer; nil: none
 	Index  int                // of its location group in the archive
