@@ -69,7 +69,7 @@ var (
 		facts.PropStarts, facts.PropStops, facts.PropStates, facts.PropFiltered, facts.PropPaused, facts.PropLost, facts.PropLostByProcess, facts.PropNullHandles, facts.PropOddities, facts.PropTiming, facts.PropCUPTI, facts.PropScorep, facts.PropImport,
 		facts.PropPXN, facts.PropPXNUnresolved, facts.PropTagCollisions,
 	}
-	selfRemarks = []facts.Property{facts.PropDied, facts.PropGaps, facts.PropGapsDiffer, facts.PropDiffer}
+	selfRemarks = []facts.Property{facts.PropDied, facts.PropUncounted, facts.PropGaps, facts.PropGapsDiffer, facts.PropDiffer}
 )
 
 // SelfReport collects what an archive says of its own making. An archive of another tool says nothing.

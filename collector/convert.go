@@ -28,8 +28,8 @@ const (
 )
 
 // Convert makes a shard in the experiment directory of a spool file. The same file always makes the same shard, so that
-// whatever was in it before, and a conversion that was killed, is replaced and nothing is there twice. Of an empty file, whose process
-// was killed before it wrote, nothing is made. A file whose process has ended in order is renamed; any other one stays as it is, for
+// whatever was in it before, and a conversion that was killed, is replaced and nothing is there twice. Of an empty file
+// nothing is made; if its process has ended, the error is experiment.ErrNothingWritten. A file whose process has ended in order is renamed; any other one stays as it is, for
 // its process may still be writing it. If Convert fails there is no shard.
 //
 // Where the process was killed and its memory is a file (setting RING=shm), what it had recorded and not yet written is taken
@@ -46,7 +46,10 @@ func Convert(spoolFile, directory string) (err error) {
 	if err != nil {
 		return fmt.Errorf("%s: %w", spoolFile, err)
 	} else if spool == nil {
-		return nil
+		if written {
+			return nil
+		}
+		return fmt.Errorf("%s is %w", spoolFile, experiment.ErrNothingWritten)
 	}
 	h := spool.Header()
 	name := spooledShard(&h)
@@ -118,11 +121,13 @@ func (r *recording) endConversion(spool *shm.Spool, size string) error {
 		if err := r.takeOn(memory, spool); err != nil {
 			r.notSaved(err)
 		}
-	} else if cut := spool.Cut(); cut != "" {
-		r.mark("the raw file ends early: " + cut)
+	} else if !spool.Orderly() {
+		r.describeBreak(spool)
 	}
 	h := r.source.Header()
-	r.end = &experiment.End{Called: spool.Orderly() || h.Ended != 0}
+	if r.end = (&experiment.End{Called: spool.Orderly() || h.Ended != 0}); !r.end.Called && spool.Failed() != nil {
+		r.end = nil // its exit may not have got to the disk either
+	}
 	if saved { // else the next conversion makes the shard anew, with what is in the memory then
 		r.process.Settings[settingSpooled] = size
 	}
@@ -135,13 +140,28 @@ func (r *recording) endConversion(spool *shm.Spool, size string) error {
 	return nil
 }
 
+// describeBreak says why a raw file lacks its end, and that nobody knows how much is missing, unless the process could still count that.
+func (r *recording) describeBreak(spool *shm.Spool) {
+	h, text := spool.Header(), "the raw file ends early"
+	if cut := spool.Cut(); cut != "" {
+		text += ": " + cut
+	}
+	if err := spool.Failed(); err != nil {
+		text += fmt.Sprintf(": the rest could not be written (%v)", err)
+	}
+	r.mark(text)
+	if spool.Failed() == nil || h.Ended == 0 {
+		r.uncounted = append(r.uncounted, text+"; what the process recorded after that is lost")
+	}
+}
+
 // openSpool opens a spool file as far as it has come, and tells whether its process may still write it; nil if it is empty. Where nobody does
 // any more that is all of it: what a process wrote last, before it was killed, is nowhere else.
 func openSpool(file *os.File) (spool *shm.Spool, bytes int64, written bool, err error) {
 	for {
 		before, err := file.Stat()
 		if err != nil || before.Size() == 0 {
-			return nil, 0, false, err
+			return nil, 0, err == nil && experiment.Locked(file), err
 		}
 		if _, err := file.Seek(0, io.SeekStart); err != nil {
 			return nil, 0, false, err

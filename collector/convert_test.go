@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
@@ -144,11 +146,18 @@ func TestConvertWhatIsWhole(t *testing.T) {
 	}
 }
 
-// A process that was killed before it wrote anything has left nothing that could be damaged.
+// A process that was killed before it wrote anything has left nothing that could be damaged; it is named, once it has ended.
 func TestConvertNothing(t *testing.T) {
 	file, dir := writeSpool(t, nil)
-	if err := Convert(file, dir); err != nil || len(shards(t, dir)) != 0 {
+	if err := Convert(file, dir); !errors.Is(err, experiment.ErrNothingWritten) || len(shards(t, dir)) != 0 {
 		t.Errorf("%v, %v", err, shards(t, dir))
+	}
+	held, err := os.Open(file)
+	testkit.Must(t, err)
+	defer held.Close()
+	testkit.Must(t, unix.Flock(int(held.Fd()), unix.LOCK_EX))
+	if err := Convert(file, dir); err != nil || len(shards(t, dir)) != 0 {
+		t.Errorf("while its process lives: %v, %v", err, shards(t, dir))
 	}
 }
 

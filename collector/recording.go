@@ -80,6 +80,7 @@ type recording struct {
 	failed         error  // nothing is written any more
 	disk           disk
 	lost           [shm.TypeCount]uint64
+	uncounted      []string // see experiment.Counts.Uncounted
 	markers        []experiment.Marker
 	activities     map[uint32]uint64 // records of CUPTI's taken, by kind
 	scorepThreads  []experiment.ScorepThread
@@ -703,7 +704,7 @@ func (r *recording) describeLosses(h *shm.Header) {
 	if len(r.died) > 0 {
 		lost[experiment.LostWithCollector] = r.died
 	}
-	r.process.Counts.Lost = lost
+	r.process.Counts.Lost, r.process.Counts.Uncounted = lost, r.uncounted
 }
 
 // describeOddities states what of the collector's own and the plugin's counts contradicts the rules.

@@ -477,6 +477,9 @@ type Counts struct {
 	// Calls forwarded to Score-P (FORWARDED), and by why they were not: OTHER_THREADS, OUTSIDE, PAUSED, UNDEFINED, MEMORY.
 	Scorep map[string]uint64 `json:"scorep,omitempty"`
 
+	// Uncounted says, one line each, why more is missing than Lost has, and nobody knows how much.
+	Uncounted []string `json:"uncounted,omitempty"`
+
 	NullHandles uint64 `json:"nullHandles"` // stops and states of events that were refused
 }
 

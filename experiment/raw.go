@@ -2,13 +2,20 @@
 
 package experiment
 
-import "github.com/nccl-otf2/nccl-otf2/internal/regular"
+import (
+	"errors"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/regular"
+)
 
 // RawFile is a file of raw records, which a process wrote that had no collector, and what came of converting it to a shard.
 type RawFile struct {
 	Path string
 	Err  error // nil: its shard is there
 }
+
+// ErrNothingWritten is of a raw file that is empty, and whose process has ended.
+var ErrNothingWritten = errors.New("empty: its process was killed before it wrote, or the disk took nothing; nobody knows how much is missing")
 
 // RawFiles lists the raw files of an experiment directory: those of processes that have not ended in order, and those that have not
 // been converted.

@@ -40,18 +40,10 @@ static pid_t collector;
 static bool restarted;
 static uint32_t in_vain; /* the request that was last waited for in vain; until it is answered no other is waited for */
 static uint32_t known_types;
-static bool problem_logged;
 
 static struct ncclotf2_header *header(void) { return ncclotf2_header_at(ncclotf2_session.base); }
 
-void ncclotf2_consumer_messages(void) {
-  ncclotf2_message_tell();
-  const int problem = ncclotf2_spool_problem();
-  if (problem && !problem_logged) {
-    problem_logged = true;
-    ncclotf2_log(NCCLOTF2_LOG_WARN, "the raw file cannot be written (%s); records wait in memory: make room in %s", strerror(problem), header()->place);
-  }
-}
+void ncclotf2_consumer_messages(void) { ncclotf2_message_tell(); }
 
 void ncclotf2_consumer_introduce(void) {
   static bool introduced;

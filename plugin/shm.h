@@ -422,14 +422,16 @@ struct ncclotf2_cupti_clock {   /* 2 units */
 /* ---- spool files ----------------------------------------------------------------------------
  * <directory>/shards/<hostname>-<pid>-<tag in hex>.spool: frames, each 8-aligned, written by the
  * plugin's own thread where no collector could be started. A file cut off anywhere is readable up
- * to its last whole frame. */
+ * to its last whole frame. Without an END, nobody knows what is missing, unless it begins with FAILED. */
 enum ncclotf2_frame_kind {
   NCCLOTF2_FRAME_HEADER = 1,  /* struct ncclotf2_header: first frame, and again at each flush */
   NCCLOTF2_FRAME_COMM = 2,    /* index, then struct ncclotf2_comm: again whenever it changed */
   NCCLOTF2_FRAME_STRINGS = 3, /* index: offset in the heap; the bytes from there */
   NCCLOTF2_FRAME_RING = 4,    /* index: ring; position: sequence of the chunk << 32 | bytes of records in it before these */
   NCCLOTF2_FRAME_CLOCK = 5,   /* struct ncclotf2_clock_tuple */
-  NCCLOTF2_FRAME_END = 6      /* the process ended in order */
+  NCCLOTF2_FRAME_END = 6,     /* the process ended in order */
+  NCCLOTF2_FRAME_FAILED = 7   /* in place of the first header frame, as long as the file has `position` bytes and no more: what follows
+                                 could not be written (index: errno). The header counts that, too, as NCCLOTF2_LOSS_DISK */
 };
 struct ncclotf2_frame {
   uint32_t magic;  /* NCCLOTF2_FRAME_MAGIC */

@@ -20,6 +20,7 @@
 #include "clock.h"
 #include "config.h"
 #include "futex.h"
+#include "log.h"
 #include "session.h"
 
 enum {
@@ -48,12 +49,10 @@ static struct {
   uint64_t header_written, clock_written; /* CLOCK_MONOTONIC, ns; 0 never */
   uint64_t retry; /* not before that time, after a failure */
   bool ended;
-  int problem;
+  int problem;  /* errno of the latest flush, 0 if it wrote all that was there */
+  off_t failed; /* the size for which the file says that it failed */
+  bool ours;    /* whether the descriptor was ours in that flush */
 } spool = {.fd = -1};
-
-static int shared_problem;
-
-int ncclotf2_spool_problem(void) { return __atomic_load_n(&shared_problem, __ATOMIC_RELAXED); }
 
 /* The descriptor under a high number, if there is one to be had. */
 static int high(int fd) {
@@ -124,17 +123,21 @@ static bool put(uint32_t kind, uint64_t index, uint64_t position, const void *bo
   return true;
 }
 
-static bool put_header(uint8_t *base) {
-  struct ncclotf2_header copy;
-  memcpy(&copy, base, offsetof(struct ncclotf2_header, ring_used));
+static void copy_header(uint8_t *base, struct ncclotf2_header *copy) {
+  memcpy(copy, base, offsetof(struct ncclotf2_header, ring_used));
   /* From here on words change under us; each is right by itself. */
   const uint32_t *from = (const uint32_t *)(const void *)(base + offsetof(struct ncclotf2_header, ring_used));
-  uint32_t *to = (uint32_t *)(void *)((uint8_t *)&copy + offsetof(struct ncclotf2_header, ring_used));
-  const size_t words = (sizeof copy - offsetof(struct ncclotf2_header, ring_used)) / sizeof *to;
+  uint32_t *to = (uint32_t *)(void *)((uint8_t *)copy + offsetof(struct ncclotf2_header, ring_used));
+  const size_t words = (sizeof *copy - offsetof(struct ncclotf2_header, ring_used)) / sizeof *to;
   for (size_t i = 0; i < words; i += 2) {
     uint64_t pair = __atomic_load_n((const uint64_t *)(const void *)(from + i), __ATOMIC_RELAXED);
     memcpy(to + i, &pair, sizeof pair);
   }
+}
+
+static bool put_header(uint8_t *base) {
+  struct ncclotf2_header copy;
+  copy_header(base, &copy);
   return put(NCCLOTF2_FRAME_HEADER, 0, 0, &copy, sizeof copy);
 }
 
@@ -226,10 +229,71 @@ static bool put_ring(uint8_t *base, uint32_t index) {
   }
 }
 
+/* Adds what a ring has that is not in the file to the losses of a header; returns the number of events. */
+static uint64_t count_unwritten(uint8_t *base, uint32_t index, struct ncclotf2_header *into) {
+  const struct progress *ring = &spool.rings[index];
+  uint32_t at = ring->chunk ? ring->chunk : __atomic_load_n(&ncclotf2_ring_at(base, index)->first, __ATOMIC_ACQUIRE);
+  uint32_t from = ring->chunk ? ring->bytes : 0;
+  uint64_t events = 0;
+  while (at) {
+    struct ncclotf2_chunk *chunk = ncclotf2_chunk_at(base, at - 1);
+    at = __atomic_load_n(&chunk->next, __ATOMIC_ACQUIRE);
+    const uint32_t end = __atomic_load_n(&chunk->committed, __ATOMIC_ACQUIRE);
+    while (from < end) {
+      const struct ncclotf2_record *record = (const void *)((const uint8_t *)chunk + NCCLOTF2_CHUNK_HEAD + from);
+      if (record->kind == NCCLOTF2_RECORD_START && record->type < NCCLOTF2_TYPES) {
+        into->lost[NCCLOTF2_LOSS_DISK][record->type]++;
+        events++;
+      }
+      into->lost_marks += record->kind == NCCLOTF2_RECORD_MARK;
+      into->cupti_lost += record->kind == NCCLOTF2_RECORD_CUPTI;
+      if (!record->units) break;
+      from += record->units * NCCLOTF2_UNIT;
+    }
+    from = 0;
+  }
+  return events;
+}
+
+/* Says at the file's beginning that what is in memory could not be written, and how much that is. It takes no room that the file does not
+ * have. Returns the number of events; it grows with those that are yet to come. */
+static uint64_t state_failure(uint8_t *base) {
+  struct ncclotf2_header copy;
+  copy_header(base, &copy);
+  uint64_t events = 0;
+  for (uint32_t i = 0; i < copy.ring_used; i++) events += count_unwritten(base, i, &copy);
+  struct ncclotf2_frame frame = {.magic = NCCLOTF2_FRAME_MAGIC,
+                                 .kind = NCCLOTF2_FRAME_FAILED,
+                                 .index = (uint64_t)spool.problem,
+                                 .position = (uint64_t)spool.size,
+                                 .length = sizeof copy};
+  const struct iovec parts[] = {{&frame, sizeof frame}, {&copy, sizeof copy}};
+  if (!spool.ours || !spool.header_written || TEMP_FAILURE_RETRY(pwritev(spool.fd, parts, 2, 0)) < 0) return events; /* the missing END says it alone */
+  spool.failed = spool.size;
+  return events;
+}
+
+/* Each is said once: that records wait, and that the program has asked for them in vain. */
+static void tell_failure(const struct ncclotf2_header *header, bool asked, uint64_t events) {
+  static bool told_waiting, told_lost;
+  const char *why = strerror(spool.problem);
+  if (asked && !told_lost) {
+    told_lost = true;
+    ncclotf2_log(NCCLOTF2_LOG_WARN, *header->memory_path ? "%llu events could not be written to the raw file (%s) and stay in memory: make room in %s, then run `nccl-otf2 unify` on this machine"
+                                                         : "%llu events could not be written to the raw file (%s); they are lost when this process ends, unless there is room in %s before that",
+                 (unsigned long long)events, why, header->place);
+  } else if (!told_waiting && !told_lost) {
+    ncclotf2_log(NCCLOTF2_LOG_WARN, "the raw file cannot be written (%s); records wait in memory, and are lost if it cannot be when this process ends: make room in %s",
+                 why, header->place);
+  }
+  told_waiting = true;
+}
+
 /* A round: the header now and then, the clock, then what was recorded by that time. */
 static bool flush(uint8_t *base, bool asked) {
   spool.problem = 0;
-  if (!reopen_if_lost()) {
+  spool.ours = reopen_if_lost();
+  if (!spool.ours) {
     spool.problem = errno;
     return false;
   }
@@ -259,8 +323,11 @@ static bool flush(uint8_t *base, bool asked) {
 /* A file at the size limit raises a signal at each write, which would kill the program. */
 static void flush_quietly(uint8_t *base, bool asked) {
   if (spool.ended || (!asked && spool.problem && ncclotf2_clock_monotonic() < spool.retry)) return;
-  if (!flush(base, asked)) spool.retry = ncclotf2_clock_monotonic() + RETRY_MS * 1000000ULL;
-  __atomic_store_n(&shared_problem, spool.problem, __ATOMIC_RELAXED);
+  if (flush(base, asked)) return;
+  spool.retry = ncclotf2_clock_monotonic() + RETRY_MS * 1000000ULL;
+  uint64_t events = 0;
+  if (asked || spool.failed != spool.size) events = state_failure(base); /* seldom otherwise: what is in memory may be much */
+  tell_failure(ncclotf2_header_at(base), asked, events);
 }
 
 void ncclotf2_spool_flush(void) {
@@ -340,6 +407,8 @@ bool ncclotf2_spool_open(char *why, size_t why_size) {
   }
   spool.device = info.st_dev;
   spool.inode = info.st_ino;
+  /* Room for the first header, see state_failure; what comes of it shows when that is written. */
+  (void)!fallocate(spool.fd, FALLOC_FL_KEEP_SIZE, 0, sizeof(struct ncclotf2_frame) + sizeof *header);
   hold();
   /* The program may change its working directory; the file must be found again all the same. */
   char absolute[PATH_MAX];

@@ -5,6 +5,9 @@
  *
  * Where the spool takes over from a collector that died, it begins with the oldest chunk that the
  * collector had not given back; the collector may have written the first records of it as well.
+ *
+ * What cannot be written stays in memory and is tried again. NCCL's log says so, and the file itself: at its beginning there is room for
+ * that and for the number of events that are missing, also where the disk is full.
  */
 #ifndef NCCLOTF2_SPOOL_H
 #define NCCLOTF2_SPOOL_H
@@ -20,8 +23,5 @@ void ncclotf2_spool_round(void);
 
 /* Writes what is new, from the calling thread; only where no thread goes its rounds. */
 void ncclotf2_spool_flush(void);
-
-/* errno of the latest write if it failed, else 0. What was not written stays in memory. */
-int ncclotf2_spool_problem(void);
 
 #endif

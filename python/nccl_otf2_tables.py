@@ -14,6 +14,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import warnings
 from typing import Any, Dict, List, Optional, Sequence, TextIO, Tuple, Union
 
 TABLES = ("operations", "transfers", "waits", "phases", "runs")
@@ -45,8 +46,10 @@ def question(text: str) -> str:
 
 
 def folders(path: Path) -> List[pathlib.Path]:
-    """The folders of tables that a path stands for: itself, that in an experiment directory, or those of the folders in it."""
-    top = pathlib.Path(path)
+    """The folders of tables that a path stands for: itself, that in an experiment directory, or those of the folders in it.
+
+    Of jobs that share an experiment directory it is the newest's; a warning names the others."""
+    top = newest(pathlib.Path(path))
 
     def of(folder: pathlib.Path) -> List[pathlib.Path]:
         return [f for f in (folder, folder / FOLDER) if files(f, TABLES[0])][:1]
@@ -59,6 +62,23 @@ def folders(path: Path) -> List[pathlib.Path]:
         if missing:
             raise TablesError(f"{folder} has no {', '.join(missing)}: it was written by an earlier version; export the archive again")
     return found
+
+
+def newest(directory: pathlib.Path) -> pathlib.Path:
+    """The folder of the job that began last, of those that share an experiment directory; the directory itself if there is one job."""
+    anchor = "traces.otf2"
+    if (directory / anchor).is_file() or not (directory / "shards").is_dir():
+        return directory
+    jobs = {int(f.parent.name[len("run-"):]): f for f in directory.glob(f"run-*/{anchor}") if f.parent.name[len("run-"):].isdigit()}
+    if not jobs:
+        return directory
+    oldest = jobs[1].stat().st_mtime if 1 in jobs else 0
+    order = sorted(jobs, key=lambda n: (jobs[n].stat().st_mtime >= oldest, n))  # an earlier unify may have left folders behind
+    last = jobs[order.pop()].parent
+    if order:
+        others = ", ".join(str(jobs[n].parent) for n in reversed(order))
+        warnings.warn(f"{directory} holds {len(jobs)} jobs: this is {last}, the newest; the others are {others}", stacklevel=4)
+    return last
 
 
 def files(folder: pathlib.Path, table: str) -> List[pathlib.Path]:

@@ -580,6 +580,27 @@ func TestLastingProcessesStaySmall(t *testing.T) {
 	}
 }
 
+// The description of a process is written whenever there are definitions that events need, not just after a snapshot: it must refer to rows that are
+// in it at any time.
+func TestDescriptionsReferToRowsThatAreThere(t *testing.T) {
+	s := newSceneOfHeir(t, 2, 0, &Options{})
+	complete := func(us uint64) {
+		t.Helper()
+		for i, c := range s.p.Comms {
+			if c.Location >= 0 && !slices.ContainsFunc(s.p.Locations, func(l experiment.Location) bool { return int(l.Number) == c.Location }) {
+				t.Fatalf("after %d µs communicator %d refers to location %d, of %d", us, i, c.Location, len(s.p.Locations))
+			}
+		}
+	}
+	for us := uint64(100); us < 3_000_000; us += 100_000 {
+		s.allReduce(us, fmt.Sprint(us))
+		complete(us)
+	}
+	if s.p.Comms[0].Location < 0 {
+		t.Fatal("no operation was written")
+	}
+}
+
 // A record that was published late can be older than the first one that came.
 func TestFirstTimeIsTheEarliest(t *testing.T) {
 	s := newSceneOfHeir(t, 2, 0, &Options{})

@@ -112,6 +112,7 @@ func (b *board) newLocation(kind experiment.LocationKind, typ otf2.LocationType,
 	}
 	l.w = w
 	b.locations = append(b.locations, l)
+	b.process.Locations = append(b.process.Locations, l.Location) // at once: other parts of the description refer to it before the next snapshot
 	return l, nil
 }
 

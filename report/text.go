@@ -101,7 +101,7 @@ func SummaryLines(s *operations.Summary) []Line {
 		}
 		l.alarm("withheld", "%s", w.Value)
 	}
-	l.counted("losses", s.Lost)
+	l.losses(s)
 	l.counted("oddities", s.Oddities)
 	if text := networkText(s.Network); text != "" {
 		l.line("network", "%s", text)
@@ -149,6 +149,23 @@ func (l *summaryLines) counted(name string, counts map[string]uint64) {
 		add = l.alarm
 	}
 	add(name, "%s", analysis.CountersText(counts))
+}
+
+// losses says what is missing, and of which processes nobody knows how much that is.
+func (l *summaryLines) losses(s *operations.Summary) {
+	if len(s.LostUncounted) == 0 {
+		l.counted("losses", s.Lost)
+		return
+	}
+	name := "losses"
+	if len(s.Lost) > 0 {
+		l.counted(name, s.Lost)
+		name = ""
+	}
+	for _, text := range s.LostUncounted {
+		l.alarm(name, "an unknown number: %s", text)
+		name = ""
+	}
 }
 
 // processes says how many processes there are, and how many of them ended badly or left nothing.

@@ -5,7 +5,6 @@ package scorep
 import (
 	"fmt"
 	"io/fs"
-	"path/filepath"
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
@@ -76,10 +75,7 @@ func describe(dir string, parts []*jobs.Process, opts *UnifyOptions) (all []*Des
 		return nil, err
 	}
 	for i, r := range runs {
-		d := &Description{Dir: dir}
-		if len(runs) > 1 {
-			d.Dir = filepath.Join(dir, fmt.Sprintf("run-%d", i+1))
-		}
+		d := &Description{Dir: experiment.JobFolder(dir, i, len(runs))}
 		a, err := newArchive(r, opts, alone{})
 		if err != nil {
 			return nil, err

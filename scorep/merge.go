@@ -217,7 +217,7 @@ func (g *merger) transferOf(p *jobs.Process, parts []*jobs.Process) *measurement
 	}
 	var by *jobs.Process
 	for _, q := range parts {
-		if g.pairs[q] != nil && (by == nil || clockKey(q) == clockKey(p) && clockKey(by) != clockKey(p)) {
+		if g.pairs[q] != nil && (by == nil || q.ClockName() == p.ClockName() && by.ClockName() != p.ClockName()) {
 			by = q
 		}
 	}

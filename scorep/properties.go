@@ -29,6 +29,7 @@ import (
 //	PAUSED::<TYPE>            starts outside the window that was to be recorded
 //	LOST, LOST::<REASON>::<TYPE>                                          events not recorded
 //	LOST_BY_PROCESS::<n>      of them, those of process n (its location group)
+//	LOST_UNCOUNTED            processes of which more is missing, and nobody knows how much; LOST_UNCOUNTED::<n> tells why
 //	NULL_HANDLES              stops and states of events that were refused
 //	ODDITIES::<KIND>          see package regions
 //	TIMING::<SOURCE>          operations by the source of their times
@@ -145,6 +146,11 @@ func (d *description) describeLosses(ps *properties, sum *counts) {
 			losers++
 		}
 	}
+	uncounted := d.uncounted()
+	ps.positive(facts.PropUncounted, uint64(len(uncounted)))
+	for i, text := range uncounted[:min(len(uncounted), maxDifferences)] {
+		ps.add(facts.PropUncounted.Nth(i), text)
+	}
 	ps.positive(facts.PropRanksUnsized, d.ranksOfUnknownSize())
 	damaged := slices.Concat(d.run.Damaged, d.damaged)
 	ps.positive(facts.PropDamaged, uint64(len(damaged)))
@@ -196,7 +202,7 @@ func (d *description) complete(sum *counts) bool {
 			return false
 		}
 	}
-	return sum.total(facts.PropLost) == 0 && sum.total(facts.PropPaused) == 0 && len(d.pauses) == 0 &&
+	return sum.total(facts.PropLost) == 0 && len(d.uncounted()) == 0 && sum.total(facts.PropPaused) == 0 && len(d.pauses) == 0 &&
 		len(d.differences) == 0 && len(d.problems) == 0 && len(d.origins.unknown) == 0 && d.ranksOfUnknownSize() == 0
 }
 

@@ -52,23 +52,15 @@ const (
 	SyncUntied    = "untied"    // nothing ties it to another host; it is as it was
 )
 
-// clockKey names the clock that a process's times come from: processes of one boot share it.
-func clockKey(p *jobs.Process) string {
-	if p.Shard.BootID == "" {
-		return "process " + p.Shard.UUID
-	}
-	return "boot " + p.Shard.BootID
-}
-
 // clocks numbers the clocks of a run by their first processes.
 func (r *roster) clocks() (of map[*jobs.Process]int, first []*jobs.Process) {
 	of = make(map[*jobs.Process]int)
 	known := make(map[string]int)
 	for _, p := range r.ordered() {
-		n, ok := known[clockKey(p)]
+		n, ok := known[p.ClockName()]
 		if !ok {
 			n = len(known)
-			known[clockKey(p)] = n
+			known[p.ClockName()] = n
 			first = append(first, p)
 		}
 		of[p] = n

@@ -97,6 +97,7 @@ type RunResult struct {
 	Communicators int               `json:"communicators"` // of more than one rank
 	Events        uint64            `json:"events"`
 	Lost          uint64            `json:"lost"`
+	Uncounted     []string          `json:"lost_uncounted,omitempty"`       // processes of which more is missing, and nobody knows how much: why
 	LostWith      uint64            `json:"lost_with_collectors,omitempty"` // of these: operations in the memory of collectors that died
 	First         uint64            `json:"first"`                          // time of the first event, ns since 1970
 	Last          uint64            `json:"last"`
@@ -138,9 +139,8 @@ func Unify(dir string, opts *UnifyOptions) (*Result, error) {
 		res.Problems = append(res.Problems, fmt.Sprintf("%d jobs have left data in %s; each gets an archive of its own, run-1 to run-%d", len(runs), dir, len(runs)))
 	}
 	for i, r := range runs {
-		target := dir
+		target := experiment.JobFolder(dir, i, len(runs))
 		if len(runs) > 1 {
-			target = filepath.Join(dir, fmt.Sprintf("run-%d", i+1))
 			if err := files.OwnFolder(target); err != nil {
 				return nil, fmt.Errorf("unify %s: %w", dir, err)
 			}
@@ -159,13 +159,18 @@ func Unify(dir string, opts *UnifyOptions) (*Result, error) {
 		}
 	}
 	if len(runs) > 1 {
-		// An archive of the time when there was one job holds nothing that run-1 does not, nor does one that was never finished.
+		// An archive of the time when there was one job holds nothing that theirs do not, nor does one that was never finished.
+		former := filepath.Join(dir, files.ArchiveName+".otf2")
+		if _, err := os.Stat(former); err == nil {
+			res.Problems = append(res.Problems, fmt.Sprintf("%s was of the time when there was one job, and is replaced by these: what is given %s reads the newest, %s",
+				former, dir, res.Runs[len(runs)-1].Archive))
+		}
 		if err := errors.Join(removeArchive(dir), os.RemoveAll(filepath.Join(dir, files.NewDir))); err != nil {
 			res.Problems = append(res.Problems, fmt.Sprintf("remove the former archive: %v", err))
 		}
 	}
 	for i := len(runs) + 1; i > 1; i++ {
-		old := filepath.Join(dir, fmt.Sprintf("run-%d", i))
+		old := experiment.JobFolder(dir, i-1, i)
 		if _, err := os.Stat(filepath.Join(old, files.ArchiveName+".otf2")); err != nil {
 			break
 		}
@@ -205,8 +210,15 @@ func readRuns(dir string, opts *UnifyOptions) (runs []*jobs.Run, left jobs.Unuse
 		release()
 		return nil, left, nil, err
 	}
+	ofAll := left.Damaged
 	for _, r := range runs {
-		r.Damaged = left.Damaged
+		r.Damaged = slices.Clone(ofAll)
+		for _, p := range r.Processes {
+			if text := p.Uncounted(); text != "" && p.State == jobs.Finished && !p.Shard.End.Died() {
+				r.Damaged = append(r.Damaged, text)
+				left.Damaged = append(left.Damaged, text) // said with the archive
+			}
+		}
 	}
 	return runs, left, release, nil
 }
@@ -305,6 +317,7 @@ func (a *archive) result(placed *files.Events) *RunResult {
 			r.Crashed++
 		}
 	}
+	r.Uncounted = a.uncounted()
 	r.Hosts, r.Lost, r.Complete = len(hosts), sum.total(facts.PropLost), (&description{roster: a.roster, findings: a.findings}).complete(sum)
 	r.MissingRanks = a.missingRanks()
 	for _, l := range a.locations {

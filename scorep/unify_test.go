@@ -428,7 +428,7 @@ func TestRunsThatShareADirectoryAreSeparated(t *testing.T) {
 	if res.Runs[1].First != t0+hour {
 		t.Errorf("second run begins at %d", res.Runs[1].First)
 	}
-	if len(res.Problems) != 1 || !strings.Contains(res.Problems[0], "2 jobs") {
+	if len(res.Problems) != 2 || !strings.Contains(res.Problems[0], "2 jobs") || !strings.Contains(res.Problems[1], "is replaced by these") {
 		t.Errorf("problems: %q", res.Problems)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "traces.otf2")); !errors.Is(err, fs.ErrNotExist) {

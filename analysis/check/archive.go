@@ -78,6 +78,10 @@ func Archive(anchorPath string, opts *Options) (*Result, error) {
 		fs.Add(Finding{Severity: Note, Rule: rule, Text: saidToDiffer + differ})
 	}
 
+	for _, uncounted := range ps.Numbered(facts.PropUncounted) {
+		fs.Add(Finding{Severity: Note, Rule: RuleLoss, Text: "missing, an unknown number: " + uncounted})
+	}
+
 	if lost := ps.Below(facts.PropLost); len(lost) > 0 {
 		fs.Add(Finding{Severity: Note, Rule: RuleLoss, Text: "missing: " + analysis.CountersText(lost)})
 	}

@@ -45,12 +45,14 @@ type Summary struct {
 	Duration uint64            `json:"duration_ns"`
 	Complete bool              `json:"complete"` // the archive does not say that communication is missing
 	Lost     map[string]uint64 `json:"lost"`     // "REASON::TYPE"
-	Oddities map[string]uint64 `json:"oddities"`
-	Timing   map[string]uint64 `json:"timing"` // operations by timing source, as the processes counted them
-	Ends     map[string]uint64 `json:"ends"`   // EARLY: operations whose GPU time ends with a part of their kernel, MOVED: brought to where others show that it ended
-	Filtered map[string]uint64 `json:"filtered"`
-	Network  map[string]uint64 `json:"network"` // PUTS, PUT_BYTES, RECEIVED_BYTES, …; empty if proxies were not recorded
-	CUPTI    map[string]uint64 `json:"cupti"`   // KERNELS, KERNELS_LINKED, NCCL_KERNELS_UNLINKED, …; empty if CUPTI told nothing
+	// LostUncounted says, one line for each process of which more is missing and nobody knows how much, why that is so.
+	LostUncounted []string          `json:"lost_uncounted,omitempty"`
+	Oddities      map[string]uint64 `json:"oddities"`
+	Timing        map[string]uint64 `json:"timing"` // operations by timing source, as the processes counted them
+	Ends          map[string]uint64 `json:"ends"`   // EARLY: operations whose GPU time ends with a part of their kernel, MOVED: brought to where others show that it ended
+	Filtered      map[string]uint64 `json:"filtered"`
+	Network       map[string]uint64 `json:"network"` // PUTS, PUT_BYTES, RECEIVED_BYTES, …; empty if proxies were not recorded
+	CUPTI         map[string]uint64 `json:"cupti"`   // KERNELS, KERNELS_LINKED, NCCL_KERNELS_UNLINKED, …; empty if CUPTI told nothing
 	// CUPTIStates says what became of CUPTI in which processes; empty if none was to use it.
 	CUPTIStates []analysis.SelfValue `json:"cupti_states,omitempty"`
 	// Withheld says what was wanted and could not be asked of NCCL safely, by processes; empty if nothing was.
@@ -99,7 +101,7 @@ func (o *operations) summary(a *otf2.Archive, ps analysis.Properties, comms map[
 	s := Summary{
 		Archive: a.Path(), Creator: a.Anchor.Creator, Locations: len(defs.Locations), Events: o.events,
 		Unfinished: o.unfinished, Open: o.open, Alone: o.alone, LeftOut: o.leftOut, Begin: o.begin, Selection: o.selected.Describe(), Duration: uint64(o.last - o.first),
-		Complete: !ps.Incomplete(), Lost: ps.Below(facts.PropLost), Oddities: ps.Below(facts.PropOddities),
+		Complete: !ps.Incomplete(), Lost: ps.Below(facts.PropLost), LostUncounted: ps.Numbered(facts.PropUncounted), Oddities: ps.Below(facts.PropOddities),
 		Timing: ps.Below(facts.PropTiming), Ends: ps.Below(facts.PropEnds), Filtered: ps.Below(facts.PropFiltered),
 		Network: ps.Below(facts.PropNetwork), CUPTI: ps.Below(facts.PropCUPTI), CUPTIStates: ps.Values(facts.PropCUPTIState), Withheld: ps.Values(facts.PropWithheld), Untimed: ps.Untimed(), Paused: ps.Below(facts.PropPaused), Gaps: ps.Gaps(), Hidden: ps.Hidden(),
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/collector/control"
 	"github.com/nccl-otf2/nccl-otf2/collector/record"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/printable"
 	"github.com/nccl-otf2/nccl-otf2/internal/recording"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
@@ -48,26 +49,21 @@ func anchorPath(arg string) (string, error) {
 		}
 		return arg, nil
 	}
-	path := filepath.Join(arg, anchorName)
-	if isFile(path) {
-		return path, nil
+	if newest := newestOf(arg, anchorName); newest != "" {
+		return newest, nil
 	}
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrPermission) {
+	if _, err := os.Stat(filepath.Join(arg, anchorName)); errors.Is(err, fs.ErrPermission) {
 		return "", fmt.Errorf("%w: its owner can let you read it (chmod)", err)
 	}
-	// Jobs that share a directory have their archives in run-1, run-2, …; other tools name anchors otherwise.
-	anchors := regular.Matches(arg, filepath.Join("run-*", anchorName))
-	if len(anchors) == 0 {
-		anchors = regular.Matches(arg, "*.otf2")
-	}
+	anchors := regular.Matches(arg, "*.otf2") // other tools name anchors otherwise
 	switch {
 	case len(anchors) == 1:
 		return anchors[0], nil
 	case len(anchors) > 1:
 		return "", fmt.Errorf("%s holds %d archives: name one of %s", arg, len(anchors), strings.Join(anchors, ", "))
 	case inProfileMode(arg):
-		if isFile(filepath.Join(arg, cubex.FileName)) {
-			return "", fmt.Errorf("%s was recorded in profile mode, without events: its figures are in %s (print --cube, CUBE tools) and %s", arg, cubex.FileName, cubex.SummaryName)
+		if profile := newestOf(arg, cubex.FileName); profile != "" {
+			return "", fmt.Errorf("%s was recorded in profile mode, without events: its figures are in %s (print --cube, CUBE tools) and %s", arg, profile, cubex.SummaryName)
 		}
 		return "", fmt.Errorf("%s was recorded in profile mode, without events: make its profile with `nccl-otf2 unify %s`", arg, arg)
 	case recordedForReplay(arg) != "":
@@ -76,6 +72,20 @@ func anchorPath(arg string) (string, error) {
 		return "", fmt.Errorf("%s has no archive yet: make it with `nccl-otf2 unify %s`", arg, arg)
 	}
 	return "", fmt.Errorf("%s holds no archive (no %s) and no recording (no shards)", arg, anchorName)
+}
+
+// othersNamed are the directories of which has been said that they hold several jobs.
+var othersNamed = make(map[string]bool)
+
+// newestOf finds a file that is made of each job of an experiment directory, see experiment.Newest, and names those of other jobs; "" if there is
+// none.
+func newestOf(dir, name string) string {
+	newest, others := experiment.Newest(dir, name)
+	if len(others) > 0 && !othersNamed[dir] {
+		othersNamed[dir] = true
+		printable.Fprintln(os.Stderr, "nccl-otf2:", experiment.Others(dir, newest, others))
+	}
+	return newest
 }
 
 // recordedForReplay says what to do with a recording of NCCL's calls, or the directory of a job in record mode: neither has a
@@ -153,13 +163,15 @@ func archiveState(dir string, tables bool) (complete, made bool) {
 			newest = st.ModTime()
 		}
 	}
-	st, err := os.Stat(filepath.Join(dir, anchorName))
-	switch {
-	case errors.Is(err, fs.ErrNotExist): // of a job in profile mode
-		st, err = os.Stat(filepath.Join(dir, cubex.FileName))
-	case err == nil && tables && !st.ModTime().Before(newest):
+	product, _ := experiment.Newest(dir, anchorName)
+	if product == "" { // of a job in profile mode
+		tables = false
+		product, _ = experiment.Newest(dir, cubex.FileName)
+	}
+	st, err := os.Stat(product)
+	if err == nil && tables && !st.ModTime().Before(newest) {
 		newest = st.ModTime()
-		st, err = os.Stat(lastTable(dir))
+		st, err = os.Stat(lastTable(filepath.Dir(product)))
 	}
 	return true, err == nil && !st.ModTime().Before(newest)
 }

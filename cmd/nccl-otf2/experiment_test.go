@@ -29,15 +29,22 @@ func TestPathArgument(t *testing.T) {
 	dir := t.TempDir()
 	at := func(p string) string { return filepath.Join(dir, p) }
 	for _, p := range []string{"exp/traces.otf2", "exp/shards/x/shard.json", "shared/run-1/traces.otf2", "shared/run-2/traces.otf2",
+		"many/run-1/traces.otf2", "many/run-9/traces.otf2", "many/run-10/traces.otf2", "many/run-own/traces.otf2",
+		"left/run-1/traces.otf2", "left/run-2/traces.otf2", "left/run-3/traces.otf2", "others/a.otf2", "others/b.otf2",
 		"single/run-1/traces.otf2", "scorep/other.otf2", "fresh/shards/x/shard.json", "text/readme.txt"} {
 		write(t, at(p), "")
 	}
+	old := time.Now().Add(-time.Hour)
+	testkit.Must(t, os.Chtimes(at("left/run-3/traces.otf2"), old, old)) // of an earlier unify
 	for _, c := range []struct{ arg, want, failure string }{
 		{"exp", "exp/traces.otf2", ""},
 		{"exp/traces.otf2", "exp/traces.otf2", ""},
 		{"single", "single/run-1/traces.otf2", ""},
 		{"scorep", "scorep/other.otf2", ""},
-		{"shared", "", "holds 2 archives"},
+		{"shared", "shared/run-2/traces.otf2", ""},
+		{"many", "many/run-10/traces.otf2", ""},
+		{"left", "left/run-2/traces.otf2", ""},
+		{"others", "", "holds 2 archives"},
 		{"fresh", "", "nccl-otf2 unify"},
 		{"text", "", "no archive"},
 		{"text/readme.txt", "", "not an anchor"},

@@ -12,11 +12,13 @@ type losses struct {
 	all           uint64
 	fromDisk      uint64 // of these: had been written
 	withCollector uint64 // of these: operations in the memory of a collector that died
+
+	uncounted []string // beside all: processes of which nobody knows how much is missing
 }
 
 // lossesIn are those of a profile.
 func lossesIn(p *cubex.Profile) losses {
-	return losses{all: p.Lost(), fromDisk: p.LostBy(experiment.LostFromDisk), withCollector: p.LostBy(experiment.LostWithCollector)}
+	return losses{all: p.Lost(), fromDisk: p.LostBy(experiment.LostFromDisk), withCollector: p.LostBy(experiment.LostWithCollector), uncounted: p.LostUncounted()}
 }
 
 // lines says each of them with its reason. Of an archive the report tells which events those were.
@@ -34,6 +36,9 @@ func (l losses) lines(archive bool) (list []string) {
 	}
 	if l.withCollector > 0 {
 		list = append(list, count(l.withCollector, "operation is", "operations are")+" missing: a collector that died had them in memory")
+	}
+	for _, text := range l.uncounted {
+		list = append(list, "an unknown number of events is missing: "+text)
 	}
 	return list
 }

@@ -46,7 +46,7 @@ func besides(a *otf2.Archive, texts []string) (all []export.Beside, err error) {
 // hostClocks are those of the archive's hosts, by what its shards say.
 func hostClocks(a *otf2.Archive) (map[string]hostClock, error) {
 	dir := filepath.Dir(a.Path())
-	if strings.HasPrefix(filepath.Base(dir), "run-") { // of several jobs in one directory
+	if experiment.IsJobFolder(dir) { // of several jobs in one directory
 		if names, err := experiment.Names(dir); err != nil || len(names) == 0 {
 			dir = filepath.Dir(dir)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/collector"
 	"github.com/nccl-otf2/nccl-otf2/config"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
 	"github.com/nccl-otf2/nccl-otf2/internal/recording"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
@@ -46,12 +47,8 @@ func readable(arg string) (anchor, name string, err error) {
 }
 
 func hasArchive(dir string) bool {
-	for _, pattern := range []string{"*.otf2", filepath.Join("run-*", anchorName)} {
-		if len(regular.Matches(dir, pattern)) > 0 {
-			return true
-		}
-	}
-	return false
+	newest, _ := experiment.Newest(dir, anchorName)
+	return newest != "" || len(regular.Matches(dir, "*.otf2")) > 0
 }
 
 // newScratch makes a folder that is gone when the command ends.

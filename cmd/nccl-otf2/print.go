@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -141,7 +142,7 @@ func printCube(cmd *cobra.Command, path string) error {
 		return other
 	}
 	if isDir(path) {
-		path = filepath.Join(path, cubex.FileName)
+		path = cmp.Or(newestOf(path, cubex.FileName), filepath.Join(path, cubex.FileName))
 	}
 	p, err := cube.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -3,14 +3,16 @@
 package main
 
 import (
-	"fmt"
 	"io"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/nccl-otf2/nccl-otf2/cube"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
 	"github.com/nccl-otf2/nccl-otf2/profile/cubex"
 )
@@ -98,11 +100,16 @@ func profileOf(arg string) (*profiledInput, error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(jobs) != 1 {
-			return nil, fmt.Errorf("%d jobs in profile mode share %s: `nccl-otf2 unify %s` makes a profile of each", len(jobs), arg, arg)
+		newest := jobs[len(jobs)-1]
+		if len(jobs) > 1 {
+			var others []string
+			for _, j := range slices.Backward(jobs[:len(jobs)-1]) {
+				others = append(others, j.Dir)
+			}
+			printable.Fprintln(os.Stderr, "nccl-otf2:", experiment.Others(arg, newest.Dir, others))
 		}
-		jobs[0].Creator = creator()
-		return &profiledInput{jobs[0].Profile, jobs[0].Dir, (&madeProfile{Job: jobs[0]}).remarks(), left.Problems, len(left.Damaged) > 0}, nil
+		newest.Creator = creator()
+		return &profiledInput{newest.Profile, newest.Dir, (&madeProfile{Job: newest}).remarks(), left.Problems, len(left.Damaged) > 0}, nil
 	}
 	a, err := openArchive(arg)
 	if a == nil {

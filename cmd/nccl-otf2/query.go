@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/export"
 	"github.com/nccl-otf2/nccl-otf2/internal/installed"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
@@ -111,6 +112,11 @@ func runQuery(cmd *cobra.Command, dirs []string, question, form, output string) 
 // tablesOf gives the folders of tables that a path stands for. Of a recording of NCCL's calls that has none they are made in a temporary
 // folder, like the archive that they are exported from.
 func tablesOf(dir string) ([]string, error) {
+	if isDir(filepath.Join(dir, experiment.Folder)) { // else folders in it may be of several experiments, whose tables are read as one
+		if newest := newestOf(dir, anchorName); newest != "" {
+			dir = filepath.Dir(newest) // tables of the time when there was one job are not it
+		}
+	}
 	folders, err := sql.Folders(dir)
 	if err == nil || len(recordings(dir)) == 0 || hasArchive(dir) {
 		return folders, err

@@ -75,15 +75,33 @@ func life(p *experiment.Process) Lifespan {
 	return l
 }
 
+// roughly brings a time of the process near to those of others, for telling jobs apart: as At, and where clocks have not been compared by events,
+// without the lead of its machine's.
+func (p *Process) roughly(t uint64) uint64 {
+	at := p.At(t)
+	if t == 0 || p.Knots != nil || p.Onto != nil {
+		return at
+	}
+	return Lifespan{Begin: at}.Earlier(p.lead).Begin
+}
+
+// ClockName names the clock that a process's times come from: processes of one boot share it.
+func (p *Process) ClockName() string {
+	if p.Shard.BootID == "" {
+		return "process " + p.Shard.UUID
+	}
+	return "boot " + p.Shard.BootID
+}
+
 // Begin is when the process began as far as it is known, archive time in ns.
-func (p *Process) Begin() uint64 { return p.At(p.Life.Begin) }
+func (p *Process) Begin() uint64 { return p.roughly(p.Life.Begin) }
 
 // End is when the process ended as far as it is known, archive time in ns; of a running one the greatest time.
 func (p *Process) End() uint64 {
 	if p.State == Running {
 		return math.MaxUint64
 	}
-	return p.At(p.Life.End)
+	return p.roughly(p.Life.End)
 }
 
 // ClockOffsets are the records that make readers correct the process's times: at least two of them, because a

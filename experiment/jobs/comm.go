@@ -14,9 +14,6 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// clockSlack is by how much the clocks of two machines may differ when lifetimes are compared, in ns.
-const clockSlack = 1_000_000_000
-
 // Communicator is one communicator: the ranks that one collective ncclCommInit… made.
 //
 // NCCL's commId alone does not name it: ids come back (communicators made and destroyed in turn,
@@ -64,13 +61,13 @@ func (in *Communicator) world(rank int) int {
 	return rank
 }
 
-func (m *Rank) begin() uint64 { return m.Process.At(m.Comm().InitTime) }
+func (m *Rank) begin() uint64 { return m.Process.roughly(m.Comm().InitTime) }
 
 // end is when the rank was finalized. Without that it lived on after its process's last event,
 // nobody knows how long; the members of a communicator begin within less than endSlack.
 func (m *Rank) end() uint64 {
 	if t := m.Comm().FinalTime; t != 0 {
-		return m.Process.At(t)
+		return m.Process.roughly(t)
 	}
 	end := m.Process.End()
 	return max(end, end+endSlack) // not beyond the largest number
@@ -111,7 +108,7 @@ func (in *Communicator) Missing() []int {
 
 // admits tells whether a communicator rank can belong to the instance: its place is free and it
 // lived together with every member. All members of a communicator are alive at one time at least,
-// when its initialization ends. Between machines the clocks' difference is allowed for.
+// when its initialization ends. Between machines clocks are compared as exactly as their leads are known.
 func (in *Communicator) admits(m *Rank) bool {
 	rank := m.Comm().Rank
 	if rank < len(in.Members) && in.Members[rank] != nil {
@@ -164,29 +161,16 @@ func later(t, limit, slack uint64) bool { return t > limit && t-limit > slack }
 //
 // The error tells of more ranks without data than can be shown.
 func findInstances(parts []*Process) ([]*Communicator, error) {
-	type key struct {
-		id     uint64
-		nranks int
-	}
 	type user struct {
 		key  key
 		part *Process
 		gpu  int
 	}
-	var order []*Rank
-	for _, p := range parts {
-		for i := range p.Shard.Comms {
-			if m := (&Rank{Process: p, Index: i}); !unannounced(m.Comm()) {
-				order = append(order, m)
-			}
-		}
-	}
-	slices.SortStableFunc(order, func(a, b *Rank) int { return cmp.Compare(a.begin(), b.begin()) })
-
+	order := ranksByBegin(parts)
 	var all []*Communicator
 	free := Absentees(MaxAbsent + len(order))
 	open := make(map[key][]*Communicator)
-	turns := make(map[user]int)
+	calls := make(map[user]int)
 	turn := make(map[*Communicator]int) // of its first member
 	for _, m := range order {
 		c := m.Comm()
@@ -196,12 +180,12 @@ func findInstances(parts []*Process) ([]*Communicator, error) {
 		}
 		k := key{c.ID, c.NRanks}
 		u := user{k, m.Process, c.GPU}
-		mine := turns[u]
-		turns[u]++
+		mine := calls[u]
+		calls[u]++
 		var home *Communicator
 		open[k] = withoutPast(open[k], m.begin())
 		for _, in := range slices.Backward(open[k]) {
-			if in.admits(m) && (home == nil || turn[in] == mine && turn[home] != mine) {
+			if in.admits(m) && (home == nil || cmp.Or(cmp.Compare(turns(turn[in], mine), turns(turn[home], mine)), cmp.Compare(in.started(m), home.started(m))) < 0) {
 				home = in
 			}
 		}
@@ -221,6 +205,39 @@ func findInstances(parts []*Process) ([]*Communicator, error) {
 		home.add(m)
 	}
 	return all, nil
+}
+
+// turns is 0 for a communicator whose turn it is, else 1.
+func turns(of, mine int) int {
+	if of == mine {
+		return 0
+	}
+	return 1
+}
+
+// started is by how much the starts of a rank's process and of the nearest of a communicator's on its machine differ, in the system's ticks. It decides
+// between jobs of equal times: a program's own clock says nothing of when it ran.
+func (in *Communicator) started(m *Rank) uint64 {
+	nearest := uint64(math.MaxUint64)
+	for o := range in.Present() {
+		if p, q := o.Process.Shard, m.Process.Shard; p.BootID == q.BootID && p.BootID != "" {
+			nearest = min(nearest, max(p.PIDStart, q.PIDStart)-min(p.PIDStart, q.PIDStart))
+		}
+	}
+	return nearest
+}
+
+// ranksByBegin are the communicator ranks of processes in the order of their initialization.
+func ranksByBegin(parts []*Process) (order []*Rank) {
+	for _, p := range parts {
+		for i := range p.Shard.Comms {
+			if m := (&Rank{Process: p, Index: i}); !unannounced(m.Comm()) {
+				order = append(order, m)
+			}
+		}
+	}
+	slices.SortStableFunc(order, func(a, b *Rank) int { return cmp.Compare(a.begin(), b.begin()) })
+	return order
 }
 
 // MaxAbsent bounds how many ranks without data all communicators of a directory have together: each is an entry in the

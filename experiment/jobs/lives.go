@@ -360,6 +360,7 @@ func (j *joined) addMetric(m experiment.Metric, out *Piece, gpu func(int) int) i
 // has it all.
 func (j *joined) addCounts(q *experiment.Counts) {
 	c := &j.process.Counts
+	c.Uncounted = append(c.Uncounted, q.Uncounted...)
 	for _, m := range []struct {
 		to   *map[string]uint64
 		from map[string]uint64

@@ -26,6 +26,14 @@ func (r *Run) Begin() uint64 {
 	return first
 }
 
+// compareRuns orders jobs by their begin. Where their programs' own clocks say the same, the starts of their processes decide.
+func compareRuns(r, o *Run) int {
+	first := func(r *Run) uint64 {
+		return slices.MinFunc(r.Processes, func(a, b *Process) int { return cmp.Compare(a.Shard.PIDStart, b.Shard.PIDStart) }).Shard.PIDStart
+	}
+	return cmp.Or(cmp.Compare(r.Begin(), o.Begin()), cmp.Compare(first(r), first(o)))
+}
+
 func (r *Run) end() uint64 {
 	last := uint64(0)
 	for _, p := range r.Processes {
@@ -49,12 +57,13 @@ func (r *Run) overlaps(o *Run) bool {
 func Separate(parts []*Process) ([]*Run, error) {
 	parts = joinLives(parts)
 	alignClocks(parts)
+	measureLeads(parts)
 	instances, err := findInstances(parts)
 	if err != nil {
 		return nil, err
 	}
 	components := connect(parts, instances)
-	slices.SortStableFunc(components, func(a, b *Run) int { return cmp.Compare(a.Begin(), b.Begin()) })
+	slices.SortStableFunc(components, compareRuns)
 
 	var runs, strays []*Run
 	for _, c := range components {
@@ -69,13 +78,16 @@ func Separate(parts []*Process) ([]*Run, error) {
 	}
 	for _, s := range strays {
 		i := slices.IndexFunc(runs, s.overlaps)
+		if i < 0 && len(runs) == 1 && !s.Processes[0].tied { // its times say nothing
+			i = 0
+		}
 		if i < 0 {
 			runs = append(runs, s)
 			continue
 		}
 		runs[i].Join(s)
 	}
-	slices.SortStableFunc(runs, func(a, b *Run) int { return cmp.Compare(a.Begin(), b.Begin()) })
+	slices.SortStableFunc(runs, compareRuns)
 	for _, r := range runs {
 		r.Settle()
 	}

@@ -35,6 +35,8 @@ type Process struct {
 	Pieces []*Piece // what several collectors wrote of the process, in their order; nil: one did
 
 	Offset int64              // nanoseconds to add to its times, see alignClocks
+	lead   int64              // of its machine's clock, see measureLeads; for telling jobs apart only
+	tied   bool               // the lead was measured
 	Knots  []otf2.ClockOffset // and then these, see synchronize; nil: none
 	Onto   []otf2.ClockOffset // instead of both, from its own times to those of another archive, see transfer; nil: none
 	Index  int                // of its location group in the archive
@@ -63,6 +65,18 @@ func (p *Process) substituted() string {
 		return text + "it says the same, nothing is missing"
 	}
 	return text + "what was recorded after " + p.lastSeen() + " is missing"
+}
+
+// Uncounted says why more of the process is missing than its losses count, and nobody knows how much; "" if that is not so.
+func (p *Process) Uncounted() string {
+	why := p.Shard.Counts.Uncounted
+	if p.State == Crashed {
+		why = append(slices.Clone(why), "what was in memory when its recording broke off is lost")
+	}
+	if len(why) == 0 {
+		return ""
+	}
+	return p.ID() + ": " + strings.Join(why, "; ")
 }
 
 // lastSeen is the time of the last event that the description speaks of.
@@ -115,13 +129,16 @@ func Read(dir string, workers int, now time.Time) (parts []*Process, left Unused
 	})
 	for i, err := range failures {
 		if err != nil {
-			left.Add(!errors.Is(err, errUndescribed), "shard %s is left out: %v", filepath.Base(dirs[i]), err)
+			left.Add(!errors.Is(err, errUndescribed) && !errors.Is(err, errEarly), "shard %s is left out: %v", filepath.Base(dirs[i]), err)
 		} else if text := parts[i].substituted(); text != "" {
 			left.Add(true, "%s", text)
 		}
 	}
 	parts = slices.DeleteFunc(parts, func(p *Process) bool { return p == nil })
 	if len(parts) == 0 {
+		if slices.ContainsFunc(failures, func(err error) bool { return errors.Is(err, errEarly) }) {
+			return nil, left, fmt.Errorf("the job in %s is being recorded, and no process has described itself yet: try again in a moment", dir)
+		}
 		if len(left.Problems) > 0 {
 			return nil, left, fmt.Errorf("no usable shard in %s: %s", root, left.Problems[0])
 		}
@@ -130,6 +147,9 @@ func Read(dir string, workers int, now time.Time) (parts []*Process, left Unused
 	slices.SortFunc(parts, func(a, b *Process) int { return strings.Compare(a.Shard.UUID, b.Shard.UUID) })
 	return parts, left, nil
 }
+
+// errEarly is of processes that are being recorded, and whose description is not complete yet.
+var errEarly = errors.New("its process is being recorded, and has not described itself yet")
 
 // errUndescribed: there is nothing in the shard yet, or there never was.
 var errUndescribed = errors.New("no " + experiment.ProcessFile)
@@ -144,11 +164,14 @@ func readShard(dir string, now time.Time) (*Process, error) {
 	case e.Err != nil:
 		return nil, e.Err
 	case e.State == experiment.Starting && !e.Guess:
-		return nil, fmt.Errorf("its process has not described itself yet (%w)", errUndescribed)
+		return nil, errEarly
 	case p == nil:
 		return nil, fmt.Errorf("its process ended before it described itself (%w)", errUndescribed)
 	}
 	if err := checkProcess(p); err != nil {
+		if state == Running { // by a writer of another version
+			return nil, fmt.Errorf("%w (%v)", errEarly, err)
+		}
 		return nil, fmt.Errorf("%s: %w", experiment.ProcessFile, err)
 	}
 	if p.UUID == "" {
@@ -241,7 +264,9 @@ func NotConverted(dir string, raw []experiment.RawFile) (left Unused) {
 	tried := make(map[string]bool)
 	for _, f := range raw {
 		tried[filepath.Base(f.Path)] = true
-		if f.Err != nil {
+		if errors.Is(f.Err, experiment.ErrNothingWritten) {
+			left.Add(false, "%v", f.Err)
+		} else if f.Err != nil {
 			left.Add(true, "convert %s: %v", f.Path, f.Err)
 		}
 	}

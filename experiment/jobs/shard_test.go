@@ -4,12 +4,30 @@ package jobs
 
 import (
 	"os"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
+
+// What a collector is about to write is not damaged: with nothing else there, the job is said to be recorded yet.
+func TestUnfinishedDescriptionsAreEarly(t *testing.T) {
+	dir := t.TempDir()
+	p := shardtest.New(t, dir, "p")
+	p.Comm(experiment.Comm{ID: 1, NRanks: 1, InitTime: shardtest.Epoch})
+	p.Shard.Comms[0].Location = 17
+	p.Flush()
+	_, left, err := Read(dir, 1, time.Now())
+	if err == nil || !strings.Contains(err.Error(), "is being recorded") || len(left.Problems) != 1 || len(left.Damaged) > 0 {
+		t.Errorf("%v; problems %q, damaged %q", err, left.Problems, left.Damaged)
+	}
+	p.Crash(-1, nil)
+	if _, left, err = Read(dir, 1, time.Now().Add(2*experiment.YoungFor)); err == nil || !strings.Contains(err.Error(), "no usable shard") || len(left.Damaged) != 1 {
+		t.Errorf("after its collector's death: %v; damaged %q", err, left.Damaged)
+	}
+}
 
 func TestUnfinishedShardsOfOtherHosts(t *testing.T) {
 	dir := t.TempDir()

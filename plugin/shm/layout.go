@@ -452,6 +452,7 @@ const (
 	frameRing       = 4
 	frameClock      = 5
 	frameEnd        = 6
+	frameFailed     = 7
 )
 
 const (

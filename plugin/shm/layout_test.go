@@ -121,7 +121,7 @@ func TestLayoutMatchesC(t *testing.T) {
 		"NCCLOTF2_FLAG_SYM": uint64(FlagSym), "NCCLOTF2_FLAG_SEND": uint64(FlagSend),
 		"NCCLOTF2_FLAG_COMPLETE": uint64(FlagComplete), "NCCLOTF2_FLAG_KNOWN_NET": uint64(FlagKnownNet),
 		"NCCLOTF2_FRAME_HEADER": frameHeaderKind, "NCCLOTF2_FRAME_COMM": frameComm, "NCCLOTF2_FRAME_STRINGS": frameStrings,
-		"NCCLOTF2_FRAME_RING": frameRing, "NCCLOTF2_FRAME_CLOCK": frameClock, "NCCLOTF2_FRAME_END": frameEnd,
+		"NCCLOTF2_FRAME_RING": frameRing, "NCCLOTF2_FRAME_CLOCK": frameClock, "NCCLOTF2_FRAME_END": frameEnd, "NCCLOTF2_FRAME_FAILED": frameFailed,
 		"sizeof(struct ncclotf2_header)": headerSize, "sizeof(struct ncclotf2_ring)": ringSize,
 		"sizeof(struct ncclotf2_comm)": commSize, "sizeof(struct ncclotf2_frame)": frameHeadSize,
 		"sizeof(struct ncclotf2_chunk)": ChunkHead, "sizeof(struct ncclotf2_record)": Unit,

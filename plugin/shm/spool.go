@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 // Spool reads the frames of a spool file as a Source.
@@ -32,7 +34,15 @@ type Spool struct {
 	orderly bool
 	lacking uint64
 	within  bool // rings may begin anywhere in a chunk
+	failed  *failure
 	cut     string
+}
+
+// failure is what the plugin says of a file that it could not go on with.
+type failure struct {
+	why    unix.Errno
+	size   uint64 // of the file; it says nothing of a file that has become larger since
+	header Header // counts also what is missing
 }
 
 // spoolRing collects a ring's records of a round.
@@ -67,7 +77,7 @@ func OpenSpool(r io.Reader, size int64) (*Spool, error) {
 		return nil, fmt.Errorf("raw file: %w", err)
 	case kind == 0:
 		return nil, fmt.Errorf("raw file: %w: %s", ErrCorrupt, s.cut)
-	case kind != frameHeaderKind:
+	case kind != frameHeaderKind && kind != frameFailed:
 		return nil, fmt.Errorf("raw file: %w: it begins with a frame of kind %d", ErrCorrupt, kind)
 	}
 	s.clocks = [3]ClockTuple{s.header.Created, s.header.Created, s.header.Created}
@@ -80,6 +90,16 @@ func (s *Spool) Within() { s.within = true }
 // Orderly says whether the file ends with the frame that the plugin writes when the process ends.
 // It is meaningful after a Round with Ended.
 func (s *Spool) Orderly() bool { return s.orderly }
+
+// Failed is what the plugin could not write the rest of the file for, nil if it does not say so. Then Header and Lost count what is missing
+// beside other losses: all of it if the process has ended (Header.Ended), at least that much otherwise. It is meaningful after a Round with
+// Ended.
+func (s *Spool) Failed() error {
+	if s.failed == nil {
+		return nil
+	}
+	return s.failed.why
+}
 
 // Cut says why reading stopped before the end of the file; "" if it did not.
 func (s *Spool) Cut() string { return s.cut }
@@ -126,7 +146,19 @@ func (s *Spool) Refresh() (Round, error) {
 			return Round{Clock: s.clocks[0]}, nil
 		}
 	}
+	s.endFailure()
 	return Round{Clock: s.clocks[2], Ended: true}, nil
+}
+
+// endFailure has the losses of a file that could not be written to its end count, and forgets a failure that the file has overcome.
+func (s *Spool) endFailure() {
+	switch f := s.failed; {
+	case f == nil:
+	case s.orderly || f.size != uint64(s.at):
+		s.failed = nil
+	default:
+		s.header = f.header
+	}
 }
 
 // maxFrame is what a frame holds at most: the plugin's largest are all the strings.
@@ -178,7 +210,7 @@ func (s *Spool) stop(err error, reason string) (uint32, error) {
 // apply takes a frame's content over; a reason means that it is not what its kind says.
 func (s *Spool) apply(f *frameHeader, body []byte) (reason string) {
 	switch f.Kind {
-	case frameHeaderKind:
+	case frameHeaderKind, frameFailed:
 		if len(body) != headerSize {
 			return fmt.Sprintf("a header frame of %d bytes", len(body))
 		}
@@ -187,6 +219,9 @@ func (s *Spool) apply(f *frameHeader, body []byte) (reason string) {
 			return err.Error()
 		}
 		s.header = h
+		if f.Kind == frameFailed {
+			s.failed = &failure{unix.Errno(f.Index), f.Position, h}
+		}
 	case frameComm:
 		if len(body) != commSize || f.Index >= CommMax {
 			return fmt.Sprintf("a communicator frame of %d bytes for entry %d", len(body), f.Index)

@@ -17,7 +17,7 @@ import (
 // keptProperties are those of an archive, or of what would be one, that a profile has as attributes: what is missing, and what it was recorded
 // with.
 var keptProperties = []facts.Property{
-	facts.PropProcesses, facts.PropRanksMissing, facts.PropRanksUnsized, facts.PropLibrary, facts.PropLibraryVersion, facts.PropLost, facts.PropPaused, facts.PropNullHandles, facts.PropOddities,
+	facts.PropProcesses, facts.PropRanksMissing, facts.PropRanksUnsized, facts.PropLibrary, facts.PropLibraryVersion, facts.PropLost, facts.PropUncounted, facts.PropPaused, facts.PropNullHandles, facts.PropOddities,
 	facts.PropDiffer, facts.PropGaps, facts.PropGapsDiffer,
 }
 
@@ -51,6 +51,16 @@ func (p *Profile) complete() bool { return p.property(facts.CompleteProperty) !=
 
 // Lost is the number of events that were not recorded.
 func (p *Profile) Lost() uint64 { return p.number(facts.PropLost) }
+
+// LostUncounted says of which processes more is missing, and nobody knows how much.
+func (p *Profile) LostUncounted() (lines []string) {
+	for _, a := range p.properties {
+		if strings.HasPrefix(a.Key, facts.PropUncounted.Below("").Key()) {
+			lines = append(lines, a.Value)
+		}
+	}
+	return lines
+}
 
 // LostBy is how many of Lost there are for a reason, a key of experiment.Counts.Lost.
 func (p *Profile) LostBy(reason string) (n uint64) {

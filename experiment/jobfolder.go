@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package experiment
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/regular"
+)
+
+// jobFolder begins the names of folders of jobs that share an experiment directory: run-1, run-2, … in the order of their begin.
+const jobFolder = "run-"
+
+// JobFolder is where what is made of a job belongs, of several in an experiment directory: the n-th one, counted from 0, by its begin.
+func JobFolder(directory string, n, of int) string {
+	if of == 1 {
+		return directory
+	}
+	return filepath.Join(directory, jobFolder+strconv.Itoa(n+1))
+}
+
+// IsJobFolder tells whether a folder is named as one of several jobs' in an experiment directory.
+func IsJobFolder(path string) bool {
+	_, err := jobNumber(path)
+	return err == nil
+}
+
+func jobNumber(path string) (int, error) {
+	number, ok := strings.CutPrefix(filepath.Base(path), jobFolder)
+	if !ok {
+		return 0, strconv.ErrSyntax
+	}
+	return strconv.Atoi(number)
+}
+
+// Newest finds a file that is made of each job, in an experiment directory or in its jobs' folders: that of the job that began last, and those of
+// the others, the newest first. What is older than the first folder's file is of an earlier unify, when there were other jobs, and comes last. It
+// is "" if there is none.
+func Newest(directory, name string) (newest string, others []string) {
+	type made struct {
+		path   string
+		number int // 0: in the directory itself, then it is the only job's
+		stale  bool
+	}
+	var all []made
+	first, _ := os.Stat(filepath.Join(JobFolder(directory, 0, 2), name))
+	add := func(path string, number int) {
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+			all = append(all, made{path, number, first != nil && info.ModTime().Before(first.ModTime())})
+		}
+	}
+	add(filepath.Join(directory, name), 0)
+	if len(all) == 1 && !all[0].stale {
+		return all[0].path, nil
+	}
+	for _, path := range regular.Matches(directory, filepath.Join(jobFolder+"*", name)) {
+		if number, err := jobNumber(filepath.Dir(path)); err == nil {
+			add(path, number)
+		}
+	}
+	if len(all) == 0 {
+		return "", nil
+	}
+	slices.SortFunc(all, func(a, b made) int {
+		if a.stale != b.stale {
+			return map[bool]int{true: 1, false: -1}[a.stale]
+		}
+		return b.number - a.number
+	})
+	for _, m := range all[1:] {
+		others = append(others, m.path)
+	}
+	return all[0].path, others
+}
+
+// Others says of several jobs in a directory which one was chosen, and where the others are.
+func Others(directory, newest string, others []string) string {
+	return fmt.Sprintf("%s holds %d jobs: this is %s, of the newest; the others are %s", directory, len(others)+1, newest, strings.Join(others, ", "))
+}
