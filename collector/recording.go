@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -243,7 +244,7 @@ func (r *recording) takeOver(directory string) error {
 		}
 	}
 	for _, c := range last.Resume.Calls {
-		if c.Open {
+		if c.Open && c.Group != 0 { // else its end is still to come, and with that its region
 			r.diedCalls++
 		}
 	}
@@ -686,9 +687,12 @@ func (r *recording) describeCounts(h *shm.Header) {
 	p.Counts.Filtered = shm.ByName(&h.Filtered)
 }
 
-// describeLosses states what was lost, by reason.
+// describeLosses states what was lost, by reason, beside what the model could not draw.
 func (r *recording) describeLosses(h *shm.Header) {
-	lost := make(map[string]map[string]uint64)
+	lost := maps.Clone(r.process.Counts.Lost)
+	if lost == nil {
+		lost = make(map[string]map[string]uint64)
+	}
 	for reason := range h.Lost {
 		if n := shm.ByName(&h.Lost[reason]); len(n) > 0 {
 			lost[shm.LossReason(reason).String()] = n

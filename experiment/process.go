@@ -526,6 +526,10 @@ type Transfer struct {
 // instead of event type.
 const LostWithCollector = "collector died"
 
+// LostUndrawn is the reason, in Counts.Lost, of events that were recorded and could not be drawn, by event type: of calls and operations. There was no
+// row for them, their communicator was gone or not known, or their end was not seen.
+const LostUndrawn = "not drawn"
+
 // LostFromDisk is the reason, in Counts.Lost, of records of event files that were written and are not there any more, as far as they can be
 // counted; by LostRecords instead of event type.
 const (

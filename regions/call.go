@@ -27,6 +27,7 @@ type thread struct {
 
 	application bool // it had a row when another model went; see resumeThread
 
+	single []*call          // calls without a group, open
 	phases []otf2.RegionRef // of the application, open
 	deep   int              // further ones that are not drawn
 
@@ -66,6 +67,7 @@ const (
 // of a captured graph at each replay.
 type call struct {
 	handle, parent uint64
+	thread         *thread // that began it; nil if another model saw that
 	comm           *commRank
 	group          *groupCall // nil if NCCL named none
 	before         int64      // without: the number that it counts as, below all of this model's groups; see earlier
@@ -77,6 +79,10 @@ type call struct {
 	stream, tag    uint64
 	graph          bool
 	start, stop    uint64
+	stopped        bool // its own stop has come, or nobody waits for it
+	unfinished     bool // it has not come
+	dropped        bool // no operation is of it any more
+	listed         int  // its number in the list of its communicator rank's, see callList
 }
 
 // groupNumber is the number of the call's group.
@@ -87,7 +93,13 @@ func (c *call) groupNumber() int64 {
 	return c.group.number
 }
 
-func (c *call) over() bool { return c.group == nil || c.group.stopped }
+// over tells whether the application has come back from the call, and from the group that it is part of.
+func (c *call) over() bool {
+	if c.group == nil {
+		return c.stopped
+	}
+	return c.group.stopped
+}
 
 // launch is a KernelLaunch event.
 type launch struct {
@@ -140,6 +152,9 @@ func (ts *threads) end(th *thread, t uint64) {
 	ts.closeCE(th, t, true)
 	if th.group != nil {
 		ts.closeGroupCall(th, t, true)
+	}
+	for len(th.single) > 0 {
+		ts.endCall(th.single[0], th, t, true)
 	}
 	ts.endPhases(th, t)
 	ts.release(th.loc)
@@ -195,12 +210,16 @@ func (ts *threads) startCall(th *thread, t uint64, r *shm.Record) {
 	comm := ts.ranks.comm(r.Aux)
 	if comm == nil {
 		ts.oddity(oddForeign)
+		ts.loseUndrawn(r.Type)
 		return
+	}
+	if again := ts.ops.calls[r.Handle]; again != nil && !again.stopped {
+		ts.endCall(again, th, t, true)
 	}
 	g := ts.groups[r.Arg]
 	c := g.place()
 	*c = call{
-		handle: r.Handle, parent: r.Arg, comm: comm, group: g, p2p: r.Type == shm.EventP2pApi,
+		handle: r.Handle, parent: r.Arg, thread: th, comm: comm, group: g, p2p: r.Type == shm.EventP2pApi,
 		name: r.Func, count: r.Count, datatype: r.Datatype, root: r.Root, stream: r.Stream, tag: r.UserTag,
 		graph: r.Flags&shm.FlagGraph != 0, start: t, stop: t, before: ungrouped,
 	}
@@ -210,39 +229,77 @@ func (ts *threads) startCall(th *thread, t uint64, r *shm.Record) {
 	}
 	if g != nil {
 		g.calls = append(g.calls, c)
+	} else {
+		if len(th.single) == maxSingle {
+			ts.endCall(th.single[0], th, t, true)
+		}
+		th.single = append(th.single, c)
 	}
 	if c.graph {
 		if gone, full := comm.captured.Put(c.handle, c); full {
-			delete(ts.ops.calls, gone.handle)
+			ts.ops.dropCall(gone)
 			ts.oddity(oddForgottenCall)
 		}
 	} else {
-		comm.calls = append(comm.calls, c)
+		comm.calls.add(c)
 	}
 }
 
+// maxSingle is how many calls without a group a thread has open at most: NCCL does not end all that it begins.
+const maxSingle = 64
+
 func (ts *threads) stopCall(th *thread, t uint64, r *shm.Record) {
 	c := ts.ops.calls[r.Handle]
-	if c == nil {
+	if c == nil || c.stopped { // a second stop of the same call (docs/nccl-profiler-api.md §3.4, 3), or one after its group
 		ts.oddity(oddStrayStop)
 		return
 	}
-	if c.over() {
-		if c.stop != c.start || c.group != nil {
-			ts.oddity(oddStrayStop) // a second stop of the same call (docs/nccl-profiler-api.md §3.4, 3), or one after its group
-			return
-		}
-		c.stop = t
-		if loc := ts.threadLocation(th); loc != nil {
-			ts.writeAlone(th, loc, ts.callSpan(c, c.start, c.stop, false))
-		}
+	ts.endCall(c, th, t, false)
+}
+
+// endCall ends a call. One of a group is drawn with that; any other now, on the row of the thread that began it, or of this one where
+// another model saw that.
+func (ts *threads) endCall(c *call, th *thread, t uint64, unfinished bool) {
+	c.stop, c.stopped, c.unfinished = t, true, unfinished
+	if c.dropped {
+		ts.ops.dropCall(c)
+	}
+	if unfinished {
+		ts.oddity(oddUnfinishedCall)
+	}
+	if c.group != nil {
 		return
 	}
-	if c.stop != c.start {
-		ts.oddity(oddStrayStop)
-		return
+	if c.thread != nil {
+		th = c.thread
+		i := slices.Index(th.single, c)
+		th.single = slices.Delete(th.single, i, i+1)
 	}
-	c.stop = t
+	s := ts.callSpan(c, c.start, c.stop, unfinished)
+	if th.group != nil {
+		th.group.spans = append(th.group.spans, s)
+	} else if loc := ts.threadLocation(th); loc != nil {
+		ts.writeAlone(th, loc, s)
+	} else {
+		ts.loseUndrawn(c.eventType())
+	}
+}
+
+// loseOpen counts calls as lost that another model saw begin, and nobody end.
+func (ts *threads) loseOpen() {
+	for _, c := range ts.ops.calls {
+		if c.group == nil && !c.stopped {
+			ts.loseUndrawn(c.eventType())
+		}
+	}
+}
+
+// eventType is the type of the call's event.
+func (c *call) eventType() shm.EventType {
+	if c.p2p {
+		return shm.EventP2pApi
+	}
+	return shm.EventCollApi
 }
 
 func (ts *threads) startLaunch(th *thread, t uint64, r *shm.Record) {
@@ -318,8 +375,17 @@ func (ts *threads) closeGroupCall(th *thread, t uint64, unfinished bool) {
 	if unfinished {
 		ts.oddity(oddUnfinishedCall)
 	}
+	for _, c := range g.calls {
+		if !c.stopped {
+			ts.endCall(c, th, t, !g.plain())
+		}
+	}
 	loc := ts.threadLocation(th)
 	if loc == nil {
+		ts.loseSpans(g.spans)
+		for _, c := range g.calls {
+			ts.loseUndrawn(c.eventType())
+		}
 		return
 	}
 	spans := th.written[:0]
@@ -330,7 +396,7 @@ func (ts *threads) closeGroupCall(th *thread, t uint64, unfinished bool) {
 			spans = append(spans, ts.groupSpan(g, unfinished))
 		}
 		for _, c := range g.calls {
-			spans = append(spans, ts.callSpan(c, c.start, c.stop, false))
+			spans = append(spans, ts.callSpan(c, c.start, c.stop, c.unfinished))
 		}
 	}
 	spans = append(spans, g.spans...)
@@ -465,12 +531,20 @@ func (l *launch) describe(_ *board, a *otf2.AttributeList, _ bool) {
 // takeCall gives an operation the call that asked for it, which is then no operation of its own.
 func (ops *operations) takeCall(handle uint64) *call {
 	call := ops.calls[handle]
+	if call != nil && call.dropped {
+		return nil
+	}
 	if call != nil && !call.graph {
-		c := call.comm
-		if i := slices.Index(c.calls, call); i >= 0 {
-			c.calls = slices.Delete(c.calls, i, i+1)
-		}
-		delete(ops.calls, call.handle)
+		call.comm.calls.remove(call)
+		ops.dropCall(call)
 	}
 	return call
+}
+
+// dropCall forgets a call that no operation is of any more, once it has been stopped.
+func (ops *operations) dropCall(c *call) {
+	c.dropped = true
+	if c.stopped && ops.calls[c.handle] == c {
+		delete(ops.calls, c.handle)
+	}
 }

@@ -30,6 +30,7 @@ func (ts *threads) startCE(th *thread, t uint64, r *shm.Record) {
 	comm := ts.ranks.comm(r.Aux)
 	if comm == nil {
 		ts.oddity(oddForeign)
+		ts.loseUndrawn(r.Type)
 		return
 	}
 	ts.closeCE(th, t, true)

@@ -39,7 +39,7 @@ type commRank struct {
 	net          *netRank // nil before there is anything of it
 
 	off      bool               // recording is, as the row last said or is about to say
-	calls    []*call            // not captured, in the order of the application; no operation seen yet
+	calls    callList           // not captured, in the order of the application; no operation seen yet
 	captured bounded.Map[*call] // kept for the replays of their graphs
 	queue    []*plan            // in issue order, not yet written
 	headAt   uint64             // when the present head of the queue became it
@@ -75,6 +75,7 @@ type ranks struct {
 	left     []experiment.Pending // what was not complete when their communicator ranks were finalized
 	clocks   []*gpuclock.Clock    // by index into process.GPUs
 	reported []experiment.GPU     // what CUDA reported of the GPUs, by their indices
+	kin      kin                  // all that are announced
 	masked   bool                 // somebody else has changed the activation mask
 }
 
@@ -91,7 +92,11 @@ func (rs *ranks) announce(i int, c experiment.Comm, gpu experiment.GPU) *commRan
 	if len(r.label) > maxLabel {
 		r.label = r.label[:maxLabel]
 	}
+	if c.ID != 0 {
+		rs.kin.join(r)
+	}
 	r.GPU = rs.gpu(r, gpu)
+	rs.kin.settle(r)
 	r.stamps.Clock = rs.clocks[r.GPU]
 	r.kernels.GPU, r.kernels.Known = r.GPU, true
 	r.Location = -1
@@ -160,6 +165,7 @@ func (rs *ranks) sweep() {
 	rs.live = slices.DeleteFunc(rs.live, func(c *commRank) bool {
 		if c.closed {
 			rs.all[c.index] = closedRank
+			rs.kin.vacate(c)
 		}
 		return c.closed
 	})
@@ -180,5 +186,9 @@ func (rs *ranks) afterFinalize(r *shm.Record) bool {
 		return false
 	}
 	rs.oddity(oddAfterFinalize)
+	switch r.Type {
+	case shm.EventCollApi, shm.EventP2pApi, shm.EventColl, shm.EventP2p, shm.EventCeColl:
+		rs.loseUndrawn(r.Type)
+	}
 	return r.Type != shm.EventGroupApi
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
-	"github.com/nccl-otf2/nccl-otf2/experiment/commid"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
 )
@@ -38,15 +37,18 @@ func (rs *ranks) gpu(c *commRank, gpu experiment.GPU) int {
 func (rs *ranks) unknownGPU(c *commRank, gpu experiment.GPU) int {
 	parents := rs.findParent(c)
 	taken := make(map[int]bool)
-	for _, o := range rs.live {
-		if o != c && o.announced && !o.final && (o.ID == c.ID || c.parent != 0 && o.parent == c.parent && o.birth.Count == c.birth.Count) {
+	for _, o := range rs.kin.instances[c.ID].ranks {
+		taken[o.GPU] = taken[o.GPU] || o != c
+	}
+	if c.parent != 0 {
+		for _, o := range rs.kin.siblings[split{c.parent, c.birth.Count}] {
 			taken[o.GPU] = true
 		}
 	}
 	free := func(i int) bool { return !taken[i] && rs.reported[i] == gpu }
-	for _, o := range rs.live {
-		if o != c && o.announced && c.takesThePlaceOf(o) && free(o.GPU) {
-			return o.GPU
+	for _, o := range rs.kin.places[c.place()] {
+		if free(o.gpu) {
+			return o.gpu
 		}
 	}
 	for _, o := range parents {
@@ -62,38 +64,14 @@ func (rs *ranks) unknownGPU(c *commRank, gpu experiment.GPU) int {
 	return rs.addGPU(gpu)
 }
 
-// takesThePlaceOf tells whether a communicator rank is likely where another one was: the same rank of as many, after all inits or after
-// splits of one communicator into the same color.
-func (c *commRank) takesThePlaceOf(o *commRank) bool {
-	return o.Rank == c.Rank && o.NRanks == c.NRanks && o.parent == c.parent && o.birth.Color == c.birth.Color
-}
-
-// What a search for a parent takes at most.
-const (
-	maxParents = 256
-	maxSplits  = 1024 // of a parent
-)
-
 // findParent finds the communicator that another one comes from, and its ranks in this process, in order.
 func (rs *ranks) findParent(c *commRank) (parents []*commRank) {
 	if len(rs.reported) < 2 { // there is no other device that it could be on
 		return nil
 	}
-	looked := make(map[uint64]bool)
-	for _, o := range rs.live {
-		if o == c || !o.announced || o.final || o.ID == 0 || o.ID == c.ID || o.NRanks < c.NRanks || looked[o.ID] || len(looked) == maxParents {
-			continue
-		}
-		looked[o.ID] = true
-		if b, ok := commid.Find(o.ID, c.ID, maxSplits); ok {
-			c.parent, c.birth = o.ID, b
-			break
-		}
-	}
-	for _, o := range rs.live {
-		if o != c && o.announced && !o.final && o.ID == c.parent && o.ID != 0 {
-			parents = append(parents, o)
-		}
+	c.parent, c.birth = rs.kin.parentOf(c)
+	if parent := rs.kin.instances[c.parent]; parent != nil {
+		parents = slices.Clone(parent.ranks)
 	}
 	slices.SortStableFunc(parents, func(a, b *commRank) int { return cmp.Compare(a.Rank, b.Rank) })
 	return parents

@@ -50,3 +50,44 @@ func TestGPUsThatCUDADoesNotTell(t *testing.T) {
 		})
 	}
 }
+
+// What placing a communicator rank takes does not grow with the number of others, related or not, and nothing is kept of those that are gone.
+func TestManyCommunicatorsOfUnknownGPUs(t *testing.T) {
+	const world, most = 0x1234_5678_9abc_def0, 1 << 14
+	for name, id := range map[string]func(i uint32) uint64{
+		"inits":  func(i uint32) uint64 { return uint64(i)*0x9e3779b97f4a7c15 | 1 },
+		"splits": func(i uint32) uint64 { return commid.Child(world, commid.Birth{Count: i, Color: 1}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, 2)
+			k := &s.m.ranks.kin
+			n := 1
+			announce := func(id uint64) {
+				for rank := range 2 {
+					s.m.Comm(n, experiment.Comm{ID: id, NRanks: 2, Rank: rank}, experiment.GPU{Device: -1})
+					n++
+				}
+			}
+			announce(world)
+			for i := range uint32(most) {
+				announce(id(i + 1))
+				if gpus := [2]int{s.p.Comms[n-2].GPU, s.p.Comms[n-1].GPU}; gpus != [2]int{1, 2} {
+					t.Fatalf("communicator %d is on GPUs %v", i, gpus)
+				}
+			}
+			if limit := uint64(maxTries + maxSplits + most*maxParents*(1+maxSkipped)); k.tries > limit {
+				t.Errorf("%d splits were looked at, at most %d should be", k.tries, limit)
+			}
+			if n := len(k.places); n > 2+most {
+				t.Errorf("%d places", n)
+			}
+			for i := range n {
+				s.m.finalizeComm(at(10), s.m.ranks.all[i])
+			}
+			s.m.ranks.sweep()
+			if n := len(k.instances) + k.alive.Len() + len(k.siblings) + len(k.places); n != 0 {
+				t.Errorf("%d communicators and places are kept", n)
+			}
+		})
+	}
+}

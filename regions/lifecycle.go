@@ -29,6 +29,7 @@ func (m *Model) finalizeComm(t uint64, c *commRank) {
 	m.ranks.leave(c)
 	m.ops.resolveCalls(c, noGroup)
 	c.FinalTime, c.final = t, true
+	m.ranks.kin.finalize(c)
 	if n := c.net; n != nil {
 		m.net.closeNet(n, t)
 	}
@@ -74,7 +75,7 @@ func (m *Model) forget(c *commRank) {
 	m.threads.forget(c)
 	m.cuda.Forget(&c.kernels)
 	c.captured = bounded.New[*call](0)
-	c.calls, c.queue, c.followed, c.stamps = nil, nil, 0, gpuclock.Filter{Clock: c.stamps.Clock}
+	c.calls, c.queue, c.followed, c.stamps = callList{}, nil, 0, gpuclock.Filter{Clock: c.stamps.Clock}
 	if n := c.net; n != nil {
 		n.loose = bounded.New[*proxyStep](maxSteps)
 	}

@@ -109,7 +109,7 @@ func New(sink Sink, p *experiment.Process, opts *Options) *Model {
 	o.cuptiHold = cmp.Or(o.cuptiHold, 3e9)
 	o.Paradigm = cmp.Or(o.Paradigm, otf2.ParadigmCUDA)
 	b := newBoard(sink, &setup{o, p})
-	m := &Model{board: b, metrics: &metrics{board: b}, ranks: &ranks{board: b}, changed: true}
+	m := &Model{board: b, metrics: &metrics{board: b}, ranks: &ranks{board: b, kin: newKin()}, changed: true}
 	// Activities wait longer for what belongs to them than plans do for activities.
 	hold := max(o.cuptiHold, o.gpuHold) + 1e9
 	m.cuda = cuda.New(&streams{board: b, ranks: m.ranks, kernels: make(map[string]otf2.RegionRef)}, cuda.Options{Hold: hold, Functions: kernelFunctions()})
@@ -243,8 +243,10 @@ func (m *Model) Advance(t uint64) error {
 		}
 		// A plan can follow its calls late (a callback behind long work on the stream), so time says nothing;
 		// but thousands of calls and no plan are broadcasts.
-		if len(c.calls) > maxUnseen {
-			m.ops.resolveCalls(c, c.calls[len(c.calls)/2].groupNumber()+1)
+		if c.calls.count > maxUnseen {
+			if middle := c.calls.middle(); middle.over() || !c.calls.oneGroup(middle) {
+				m.ops.resolveCalls(c, middle.groupNumber()+1)
+			}
 		}
 		m.ops.drain(c, t, drainDue)
 	}
@@ -279,6 +281,7 @@ func (m *Model) Finish() error {
 	for _, th := range m.threads.byRing {
 		m.endThread(th, m.last)
 	}
+	m.threads.loseOpen()
 	m.cuda.LinkRest()
 	for _, c := range m.ranks.live {
 		switch {

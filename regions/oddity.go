@@ -78,10 +78,11 @@ type ledger struct {
 	starts, stops [shm.TypeCount]uint64
 	states        [stateCount]uint64
 	oddities      [numOddities]uint64
-	sources       map[string]uint64 // operations by timing source
-	early         uint64            // operations whose end stamps are those of parts
-	markers       int               // of NCCL's side
-	points        int               // of the application's
+	undrawn       [shm.TypeCount]uint64 // see experiment.LostUndrawn
+	sources       map[string]uint64     // operations by timing source
+	early         uint64                // operations whose end stamps are those of parts
+	markers       int                   // of NCCL's side
+	points        int                   // of the application's
 }
 
 func newLedger(s *setup) *ledger { return &ledger{setup: s, sources: make(map[string]uint64)} }
@@ -94,6 +95,18 @@ func (l *ledger) begins(t uint64) {
 }
 
 func (l *ledger) oddity(o oddity) { l.oddities[o]++ }
+
+// loseUndrawn counts an event of a type that cannot be drawn as lost.
+func (l *ledger) loseUndrawn(t shm.EventType) { l.undrawn[t]++ }
+
+// loseSpans counts the calls among regions that cannot be drawn as lost.
+func (l *ledger) loseSpans(spans []span) {
+	for _, s := range spans {
+		if c, ok := s.by.(*call); ok {
+			l.loseUndrawn(c.eventType())
+		}
+	}
+}
 
 // Late counts a record that came after later ones had been given.
 func (m *Model) Late() { m.oddity(oddLateRecord) }

@@ -3,7 +3,7 @@
 package regions
 
 import (
-	"maps"
+	"cmp"
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/bounded"
@@ -106,7 +106,7 @@ type operations struct {
 	writer *planWriter
 
 	// By handle, as long as something may refer to them.
-	calls    map[uint64]*call
+	calls    map[uint64]*call // also until they are stopped
 	plans    map[uint64]*plan
 	byHandle map[uint64]*operation
 	kernels  bounded.Map[*kernel]
@@ -124,8 +124,12 @@ func newOperations(b *board, rs *ranks, c *cuda.Recorder, t *timing, w *planWrit
 
 // forget drops what is kept of a communicator rank that is gone.
 func (ops *operations) forget(c *commRank) {
-	maps.DeleteFunc(ops.plans, func(_ uint64, p *plan) bool { return p.comm == c })
-	maps.DeleteFunc(ops.calls, func(_ uint64, call *call) bool { return call.comm == c })
+	for call := range c.calls.all() {
+		ops.dropCall(call)
+	}
+	for handle := range c.captured.Handles() {
+		ops.dropCall(c.captured.Get(handle))
+	}
 	ops.kernels.RemoveFunc(func(_ uint64, k *kernel) bool { return k.comm == c })
 	ops.phases.RemoveFunc(func(_ uint64, k *kernel) bool { return k.comm == c })
 }
@@ -223,6 +227,7 @@ func (ops *operations) startTask(th *thread, t uint64, r *shm.Record) {
 	comm := ops.ranks.comm(r.Aux)
 	if comm == nil {
 		ops.oddity(oddForeign)
+		ops.loseUndrawn(r.Type)
 		return
 	}
 	p := ops.plans[r.ParentGroup]
@@ -272,23 +277,24 @@ func (ops *operations) stopTask(_ *thread, t uint64, r *shm.Record) {
 // their own: broadcasts since 2.29, symmetric kernels, copy-engine collectives. They stand behind the
 // plans of their own group and before those of later ones, the same on all members.
 func (ops *operations) resolveCalls(c *commRank, before int64) {
-	at := len(c.queue)
-	for at > 0 && before != noGroup && (!c.queue[at-1].stopped || c.queue[at-1].measurement != 0) {
-		at--
+	place := len(c.queue)
+	for place > 0 && before != noGroup && (!c.queue[place-1].stopped || c.queue[place-1].measurement != 0) {
+		place--
 	}
-	if at > 0 && before != noGroup {
-		at-- // before the plan that just ended
+	if place > 0 && before != noGroup {
+		place-- // before the plan that just ended
 	}
-	if before == noGroup && at > 0 && c.queue[at-1].measurement == otf2.MeasurementOff {
-		at--
+	if before == noGroup && place > 0 && c.queue[place-1].measurement == otf2.MeasurementOff {
+		place--
 	}
-	rest := c.calls[:0]
-	for _, call := range c.calls {
-		if call.groupNumber() >= before || before != noGroup && !call.over() {
-			rest = append(rest, call)
+
+	var alone []*plan
+	for call := range c.calls.before(before) {
+		if before != noGroup && !call.over() {
 			continue
 		}
-		delete(ops.calls, call.handle)
+		c.calls.remove(call)
+		ops.dropCall(call)
 		if call.p2p { // a message to oneself with one buffer: dropped by NCCL (docs/nccl-profiler-api.md §4.3)
 			ops.oddity(oddDroppedMessage)
 			continue
@@ -302,29 +308,43 @@ func (ops *operations) resolveCalls(c *commRank, before int64) {
 			parent: call.handle, plan: p, call: call, name: call.name, count: call.count,
 			datatype: call.datatype, root: call.root, tag: call.tag, stopped: true,
 		})
-		if len(c.queue) == 0 {
-			c.headAt = stop
-		}
-		place := at
-		if before == noGroup { // nobody has seen the last plans stop
-			place = min(at, c.firstAfter(call))
-		}
-		c.queue = slices.Insert(c.queue, place, p)
-		ops.timing.countsAlone(p, place)
-		at++
+		alone = append(alone, p)
 	}
-	clear(c.calls[len(rest):])
-	c.calls = rest
+	if len(alone) == 0 {
+		return
+	}
+	if len(c.queue) == 0 {
+		c.headAt = alone[0].stop
+	}
+	if before == noGroup {
+		ops.mergeAlone(c, alone, place) // nobody has seen the last plans stop
+		return
+	}
+	c.queue = slices.Insert(c.queue, place, alone...)
+	places := make([]int, len(alone))
+	for i := range places {
+		places[i] = place + i
+	}
+	ops.timing.countsAlone(c, places)
 }
 
-// firstAfter is the place in the queue of the first plan with operations of a later group than a call's.
-func (c *commRank) firstAfter(call *call) int {
-	for i, p := range c.queue {
-		if p.newest() > call.groupNumber() {
-			return i
+// mergeAlone puts calls that have become operations of their own into a queue: each before the first plan with operations of a later group,
+// and before the plan that is at a place.
+func (ops *operations) mergeAlone(c *commRank, alone []*plan, last int) {
+	slices.SortStableFunc(alone, func(a, b *plan) int { return cmp.Compare(a.newest(), b.newest()) })
+	rest := c.queue
+	c.queue = make([]*plan, 0, len(rest)+len(alone))
+	places := make([]int, len(alone))
+	for i, p := range alone {
+		for last > 0 && rest[0].newest() <= p.newest() {
+			c.queue, rest = append(c.queue, rest[0]), rest[1:]
+			last--
 		}
+		places[i] = len(c.queue)
+		c.queue = append(c.queue, p)
 	}
-	return len(c.queue)
+	c.queue = append(c.queue, rest...)
+	ops.timing.countsAlone(c, places)
 }
 
 // progress notes when the last child of a plan has ended. Proxy work is waited for only where no

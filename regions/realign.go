@@ -41,19 +41,23 @@ func (ti *timing) follow(c *commRank) {
 // releases are the first that ask for a version of the API.
 var releases = map[int]int{4: 22700, 5: 22800, 6: 22900, 7: 23100}
 
-// countsAlone takes note of a call of which nothing more was reported, at its place in the queue. Several in one group are Broadcasts
-// of several roots, which the device alone counts.
-func (ti *timing) countsAlone(p *plan, place int) {
-	c := p.comm
-	if place < c.followed {
-		c.followed++
-		c.stamps.Uncounted()
+// countsAlone takes note of calls of which nothing more was reported, which have come to ascending places in the queue. Several in one group
+// are Broadcasts of several roots, which the device alone counts.
+func (ti *timing) countsAlone(c *commRank, places []int) {
+	for _, place := range places {
+		if place < c.followed {
+			c.followed++
+			c.stamps.Uncounted()
+		}
 	}
-	if place == 0 || ti.release() >= firstCounted || !c.queue[place-1].callOnly || c.queue[place-1].newest() != p.newest() {
+	first := slices.IndexFunc(places, func(place int) bool {
+		return place > 0 && c.queue[place-1].callOnly && c.queue[place-1].newest() == c.queue[place].newest()
+	})
+	if first < 0 || ti.release() >= firstCounted {
 		return
 	}
 	next := c.issued + 1
-	for _, later := range c.queue[place+1:] {
+	for _, later := range c.queue[places[first]+1:] {
 		if later.stamps.Number > 0 {
 			next = later.stamps.Number
 			break
@@ -100,7 +104,7 @@ func (ti *timing) works(p *plan) (w gpuclock.Works) {
 // the group's.
 func (p *plan) sharesGroup() bool {
 	c, group := p.comm, p.newest()
-	if slices.ContainsFunc(c.calls, func(call *call) bool { return !call.p2p && call.groupNumber() == group }) {
+	if c.calls.collectives[group] > 0 {
 		return true
 	}
 	for _, o := range c.queue[c.followed+1:] {

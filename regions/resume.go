@@ -119,13 +119,13 @@ func (m *Model) resumeComm(c *commRank) {
 	for _, l := range h.calls {
 		call := &call{
 			before: m.threads.earlier(l.Group), handle: l.Handle, parent: l.Parent, comm: c, p2p: l.P2P, name: l.Function, count: l.Count, datatype: l.Datatype, root: l.Root,
-			stream: l.Stream, tag: l.Tag, start: l.Start, stop: l.Stop,
+			stream: l.Stream, tag: l.Tag, start: l.Start, stop: l.Stop, stopped: !l.Open,
 		}
 		if l.Open {
 			call.group = m.threads.groups[l.Parent]
 		}
 		m.ops.calls[l.Handle] = call
-		c.calls = append(c.calls, call)
+		c.calls.add(call)
 	}
 	for _, l := range h.plans {
 		m.resumePlan(c, &l, last.LastTime)
@@ -169,7 +169,7 @@ func (m *Model) resumable() (r experiment.Resume) {
 		if c.final {
 			continue
 		}
-		for _, call := range c.calls {
+		for call := range c.calls.all() {
 			r.Calls = append(r.Calls, experiment.Call{
 				Comm: c.index, Handle: call.handle, Parent: call.parent, P2P: call.p2p, Function: call.name, Count: call.count, Datatype: call.datatype,
 				Root: call.root, Stream: call.stream, Tag: call.tag, Start: call.start, Stop: call.stop, Group: reported(call.groupNumber()), Open: !call.over(),

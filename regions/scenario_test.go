@@ -350,7 +350,7 @@ func TestCallsWaitForTheirPlansHoweverLong(t *testing.T) {
 		s.start(0, 100+4*i, shm.EventGroupApi, g, "", shm.Record{GroupDepth: 1})
 		s.api(101+4*i, fmt.Sprint("call ", i), g, "Broadcast", 0)
 		s.stop(0, 103+4*i, shm.EventGroupApi, g)
-		if n := len(s.m.ranks.all[0].calls); n > maxUnseen+1 {
+		if n := s.m.ranks.all[0].calls.count; n > maxUnseen+1 {
 			t.Fatalf("%d calls wait", n)
 		}
 	}

@@ -43,6 +43,10 @@ func (m *Model) Snapshot() {
 		}
 	}
 	p.Counts.Oddities = named(m.oddities[:], oddityNames[:])
+	p.Counts.Lost = nil
+	if undrawn := shm.ByName(&m.undrawn); len(undrawn) > 0 {
+		p.Counts.Lost = map[string]map[string]uint64{experiment.LostUndrawn: undrawn}
+	}
 	p.Counts.Timing = maps.Clone(m.sources)
 	if m.early > 0 {
 		p.Counts.Ends = map[string]uint64{experiment.EarlyEnds: m.early}
@@ -118,10 +122,10 @@ func (c *commRank) underWay(out []experiment.Pending) []experiment.Pending {
 			}
 		}
 	}
-	for _, call := range c.calls {
+	for call := range c.calls.all() {
 		// A message's peer is not known before its task begins, so it is numbered among all calls of its function.
 		state := "called"
-		if !call.over() || call.group == nil && call.stop == call.start {
+		if !call.over() {
 			state = "calling"
 		}
 		out = append(out, experiment.Pending{

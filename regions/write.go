@@ -7,6 +7,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/regions/cuda"
 	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
 )
@@ -45,6 +46,11 @@ func (pw *planWriter) writePlan(c *commRank, p *plan, now uint64) {
 	}
 	loc := pw.rankLocation(c)
 	if loc == nil {
+		for _, op := range p.ops {
+			if op.task {
+				pw.loseUndrawn(op.eventType())
+			}
+		}
 		return
 	}
 	if pw.ahead != nil {
@@ -313,6 +319,17 @@ func (op *operation) bytes(f *Collective, c *commRank) (sent, received uint64) {
 		return (ranks - 1) * share, (ranks - 1) * share
 	}
 	return f.Bytes(share, ranks, int(op.root) == c.Rank)
+}
+
+// eventType is the type of the event that reported the operation.
+func (op *operation) eventType() shm.EventType {
+	switch {
+	case op.copied:
+		return shm.EventCeColl
+	case op.p2p:
+		return shm.EventP2p
+	}
+	return shm.EventColl
 }
 
 // sequenceKey names the sequence in which the operation is numbered, see experiment.Comm.

@@ -51,14 +51,14 @@ func Child(parent uint64, b Birth) uint64 {
 	return families(parent).eat(4, uint64(b.Count)).eat(4, uint64(b.Color)).digest()
 }
 
-// Find tells how a child can come from a parent with another id: as its shrink, or as one of its first splits, up to most; false if in neither
-// way.
-func Find(parent, child uint64, most uint32) (Birth, bool) {
+// Find tells how a child can come from a parent with another id: as its shrink, or as one of its splits from first to last, which count from 1;
+// false if in neither way.
+func Find(parent, child uint64, first, last uint32) (Birth, bool) {
 	if shrunk := (Birth{}); Child(parent, shrunk) == child {
 		return shrunk, true
 	}
 	h := families(parent)
-	for count := uint32(1); count <= most; count++ {
+	for count := first; count <= last; count++ {
 		if color, ok := h.eat(4, uint64(count)).colorOf(child); ok {
 			return Birth{count, color}, true
 		}

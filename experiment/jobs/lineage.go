@@ -78,7 +78,7 @@ func (s *search) find(in *Communicator) {
 		if s.left -= int(most); s.left < 0 {
 			return
 		}
-		if b, ok := commid.Find(p.id, in.id, most); ok {
+		if b, ok := commid.Find(p.id, in.id, 1, most); ok {
 			in.Parent, in.Birth = p, b
 			s.counts[p.id] = max(s.counts[p.id], b.Count)
 			return

@@ -22,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -222,6 +223,38 @@ static void way_short_threads(void) {
   plugin->finalize(context);
 }
 
+/* A call that is no part of a group's. */
+static void single_call(void) {
+  struct ncclotf2_descr_v6 d;
+  memset(&d, 0, sizeof d);
+  d.collApi.func = "AllReduce";
+  d.collApi.datatype = "ncclFloat32";
+  d.collApi.count = __atomic_add_fetch(&called, 1, __ATOMIC_RELAXED);
+  plugin->stopEvent(start(&d, NCCLOTF2_COLL_API, NULL));
+}
+
+static void interrupted(int unused) { (void)unused; }
+
+static void *single_calls(void *count) {
+  for (unsigned long i = 0; i < *(unsigned long *)count; i++) single_call();
+  return NULL;
+}
+
+/* So many calls of four threads, in the midst of which signals come, as from a sampling profiler. */
+static void way_single_calls(void) {
+  enum { TOGETHER = 4, PERIOD_US = 1000 };
+  const struct sigaction action = {.sa_handler = interrupted, .sa_flags = SA_RESTART};
+  const struct itimerval period = {.it_interval.tv_usec = PERIOD_US, .it_value.tv_usec = PERIOD_US}, none = {0};
+  if (sigaction(SIGPROF, &action, NULL) != 0 || setitimer(ITIMER_PROF, &period, NULL) != 0) fail("setitimer");
+  unsigned long each = further / TOGETHER;
+  pthread_t threads[TOGETHER];
+  for (int k = 0; k < TOGETHER; k++)
+    if (pthread_create(&threads[k], NULL, single_calls, &each) != 0) fail("pthread_create");
+  for (int k = 0; k < TOGETHER; k++) pthread_join(threads[k], NULL);
+  if (setitimer(ITIMER_PROF, &none, NULL) != 0) fail("setitimer");
+  plugin->finalize(context);
+}
+
 /* As many communicators, one after another beside the first: each has one collective. */
 static void way_communicators(void) {
   for (unsigned long i = 0; i < further; i++) {
@@ -314,7 +347,7 @@ static const struct {
     {"go-on", way_go_on},            {"after-finalize", way_after_finalize},
     {"children", way_children},      {"short-threads", way_short_threads},
     {"communicators", way_communicators}, {"communicators-together", way_communicators_together},
-    {"communicators-alone", way_communicators_alone},
+    {"communicators-alone", way_communicators_alone}, {"single-calls", way_single_calls},
 };
 
 /* Making a communicator is collective: nobody uses it before all have joined. */
