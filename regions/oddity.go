@@ -80,6 +80,7 @@ type ledger struct {
 	oddities      [numOddities]uint64
 	sources       map[string]uint64 // operations by timing source
 	early         uint64            // operations whose end stamps are those of parts
+	changes       uint64            // see Model.Changes
 	markers       int               // of NCCL's side
 	points        int               // of the application's
 }
