@@ -131,7 +131,8 @@ func (c *live) putsOff() bool {
 	case c.memory.Stored() || b.size() >= uint64(mostBacklog) || time.Since(b.failed) < backlogRetry || !b.wanted(c.scarcity.scarce, time.Now()):
 		return false
 	}
-	if c.disk.safe == nil || c.records+c.sampled != c.flushed {
+	c.settle() // it could wait for as long as records are put off
+	if c.disk.safe == nil || !c.unchanged() {
 		if c.flush(); !c.writes() {
 			return false
 		}

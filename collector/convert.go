@@ -20,12 +20,9 @@ import (
 // convertedSuffix is added to the name of a complete spool file that has become a shard.
 const convertedSuffix = ".done"
 
-// settingSpooled is the key of experiment.Process.Settings that says how many bytes of a spool file a shard was made of, and
-// settingWhole that the process had written all of them when it ended.
-const (
-	settingSpooled = "SPOOLED_BYTES"
-	settingWhole   = "SPOOLED_WHOLE"
-)
+// settingWhole is the key of experiment.Process.Settings that says of a shard made of a raw file whether the process had written all of that
+// when it ended.
+const settingWhole = "SPOOLED_WHOLE"
 
 // Convert makes a shard in the experiment directory of a spool file. The same file always makes the same shard, so that
 // whatever was in it before, and a conversion that was killed, is replaced and nothing is there twice. Of an empty file
@@ -88,7 +85,7 @@ func Convert(spoolFile, directory string) (err error) {
 // convertedBefore is the process of a shard that was made of as many bytes; nil if there is none.
 func convertedBefore(directory, name, size string) *experiment.Process {
 	before := experiment.Find(directory, name)
-	if before.State != experiment.Done || before.Process == nil || before.Process.Settings[settingSpooled] != size {
+	if before.State != experiment.Done || before.Process == nil || before.Process.Settings[experiment.SettingSpooled] != size {
 		return nil
 	}
 	if memory, left, err := openLeft(before.Process, time.Now()); err == nil && memory != nil { // a conversion was killed before it did that
@@ -100,7 +97,7 @@ func convertedBefore(directory, name, size string) *experiment.Process {
 
 // pauseConversion finishes the shard of a raw file that its process is still writing.
 func (r *recording) pauseConversion(spoolFile, size string) error {
-	r.process.Settings[settingSpooled], r.process.Settings[settingWhole] = size, "false"
+	r.process.Settings[experiment.SettingSpooled], r.process.Settings[settingWhole] = size, "false"
 	if err := r.finish(false); err != nil {
 		return err
 	}
@@ -129,7 +126,7 @@ func (r *recording) endConversion(spool *shm.Spool, size string) error {
 		r.end = nil // its exit may not have got to the disk either
 	}
 	if saved { // else the next conversion makes the shard anew, with what is in the memory then
-		r.process.Settings[settingSpooled] = size
+		r.process.Settings[experiment.SettingSpooled] = size
 	}
 	r.process.Settings[settingWhole] = strconv.FormatBool(spool.Orderly() && saved)
 	if err := r.finish(true); err != nil {

@@ -95,7 +95,7 @@ func TestConvertTakesTheLastWords(t *testing.T) {
 	if n := starts(e.Process); e.State != experiment.Done || n != calls*perCall {
 		t.Errorf("state %v, %d starts of %d", e.State, n, calls*perCall)
 	}
-	if got, want := e.Process.Settings[settingSpooled], strconv.Itoa(len(content)-frameHead); got != want {
+	if got, want := e.Process.Settings[experiment.SettingSpooled], strconv.Itoa(len(content)-frameHead); got != want {
 		t.Errorf("%s bytes of %s were converted", got, want)
 	}
 }

@@ -80,11 +80,31 @@ func (c *live) heed() {
 		if o.Watch {
 			c.ahead.asked = time.Now()
 		}
+		if o.Settle {
+			c.showAll()
+		}
 	}
 	c.listener.ask = o.Ask
 	if err := c.publish(); err != nil {
 		c.say("status: %v", err)
 	}
+}
+
+// showAll brings what is complete by now into the shard, for somebody who looks. Of what has been put off the answer says that there is more:
+// who asks does so again.
+func (c *live) showAll() {
+	if c.ended || c.memory.Stored() || !c.writes() {
+		return
+	}
+	c.memory.TakeLive()
+	if !c.line.host {
+		if err := c.awaitWindow(shm.ReadClock(shm.ClockMonotonic).Raw); err != nil {
+			c.say("%v", err)
+			return
+		}
+	}
+	c.settle()
+	c.flush()
 }
 
 func (c *live) refuseControl(err error) {

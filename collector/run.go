@@ -55,13 +55,13 @@ type Options struct {
 }
 
 // Flush intervals: the first flush comes soon after the first record, so that a job that dies young
-// leaves something; the interval then doubles.
+// leaves something; the interval then doubles. Operations wait in memory for two seconds before they are written (regions), so together with
+// that the longest interval says how much of them a kill of everything takes.
 const (
 	firstFlush = 100 * time.Millisecond
-	lastFlush  = 2 * time.Second
+	nearFlush  = 500 * time.Millisecond // where the file system is in this machine's memory
+	lastFlush  = 2 * time.Second        // where a flush is messages to a server, which thousands may send
 	hurryFlush = 200 * time.Millisecond
-
-	lastProfileFlush = 10 * time.Second // each writes the whole profile of the process
 )
 
 // Sleeps between rounds where much comes, or the collector prepares the job's memory: while records come, and the longest. Else scarcity
@@ -199,7 +199,8 @@ type live struct {
 	lately   time.Time // the last flush
 	spares   int       // chunks that are kept prepared
 	answered uint32
-	flushed  uint64 // records and samples as of the last flush
+	flushed  uint64 // what had come as of the last flush, see came
+	changed  uint64 // what time had brought about by then, see regions.Model.Changes
 	sampled  uint64 // values of GPUs' sensors
 
 	processors func(n int) // see Options
@@ -433,12 +434,8 @@ func (c *live) answer(request uint32) error {
 		// NCCL is in no call of a communicator's that could publish anything older, and the job waits.
 		c.advance(c.now, 0)
 	default:
-		// c.now was read after the request.
-		for asked := c.now.Raw; c.now.Raw < asked+c.window+c.window/4; {
-			time.Sleep(time.Duration(c.window) / 4)
-			if _, err := c.round(); err != nil {
-				return err
-			}
+		if err := c.awaitWindow(c.now.Raw); err != nil { // which was read after the request
+			return err
 		}
 	}
 	c.settle()
@@ -457,6 +454,17 @@ func (c *live) answer(request uint32) error {
 	return nil
 }
 
+// awaitWindow takes all that had been recorded at a time of the raw clock. A writer may be held up between reading the clock and publishing as long as the window.
+func (c *live) awaitWindow(asked uint64) error {
+	for c.now.Raw < asked+c.window+c.window/4 {
+		time.Sleep(time.Duration(c.window) / 4)
+		if _, err := c.round(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // waits tells that what a request asks for can wait for the next flush: the process goes on, what it recorded outlives it, and all of a large
 // shard has just been described.
 func (c *live) waits() bool {
@@ -469,10 +477,13 @@ func (c *live) flushDue() bool {
 	if c.spentDue(time.Now()) {
 		return true
 	}
-	if c.records+c.sampled == c.flushed {
-		return c.backlog.unsecured() && time.Since(c.lately) >= lastSecure
-	}
 	now := time.Now()
+	if c.unchanged() {
+		return c.backlog.unsecured() && now.Sub(c.lately) >= lastSecure
+	}
+	if c.came() == c.flushed && now.Sub(c.lately) >= hurryFlush && !c.model.Holds() {
+		return true // nothing more comes by waiting
+	}
 	if c.backlog.looked(now) && c.backlog.waits() != "" && !c.memory.PutsOff() && !c.memory.Stored() {
 		return true // who looks waits for it
 	}
@@ -488,6 +499,12 @@ func (c *live) flushDue() bool {
 	free, total := c.memory.FreeChunks()
 	return free < total/2 && c.memory.Behind() >= max(1, total/16)
 }
+
+// came is what has come so far: records, and samples.
+func (c *live) came() uint64 { return c.records + c.sampled }
+
+// unchanged tells that all is on the disk: nothing has come since the last flush, and nothing that was waiting has been written.
+func (c *live) unchanged() bool { return c.came() == c.flushed && c.model.Changes() == c.changed }
 
 // flush brings everything taken so far to disk and gives its memory back. When recording has ended
 // it only gives memory back, so that the plugin does not count the same losses for want of memory.
@@ -506,13 +523,13 @@ func (c *live) flush() {
 	c.memory.Release()
 	c.noteSpent(secured)
 	c.backlog.secured = c.backlog.bytes
-	c.flushed = c.records + c.sampled
+	c.flushed, c.changed = c.came(), c.model.Changes()
 	c.flushAt, c.lately = time.Time{}, time.Now()
 	if c.deadline.IsZero() {
 		// Seldom enough to cost little on a slow file system, too.
 		last := lastFlush
-		if c.profile != nil {
-			last = lastProfileFlush
+		if c.profile == nil && c.listener.Near() { // a profile is written as a whole each time
+			last = nearFlush
 		}
 		c.interval = max(min(2*max(c.interval, firstFlush), last), 20*time.Since(began))
 	}

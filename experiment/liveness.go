@@ -132,6 +132,9 @@ func At(path string, now time.Time) Entry {
 	return e
 }
 
+// LastFlush is when the collector of a shard last brought all that it had written to the disk; the zero time if it never did.
+func LastFlush(path string) time.Time { return changed(filepath.Join(path, CheckpointFile)) }
+
 // changed is when a file was changed; one that is not there, long ago.
 func changed(path string) time.Time {
 	st, err := os.Stat(path)

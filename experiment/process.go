@@ -92,6 +92,12 @@ type Process struct {
 // names that one's shard by its uuid: both shards are of one life of one process.
 const SettingContinues = "CONTINUES"
 
+// SettingSpooled is the key of Process.Settings that says how many bytes of a raw file a shard was made of.
+const SettingSpooled = "SPOOLED_BYTES"
+
+// IsSpooled tells that a shard was made of a raw file: there is no collector that writes it.
+func (p *Process) IsSpooled() bool { return p != nil && p.Settings[SettingSpooled] != "" }
+
 // Launcher is what the job's launcher said of this process in its environment.
 type Launcher struct {
 	Name string `json:"name"` // "slurm", "openmpi", "pmix", "torchrun", … or "" if nothing was found

@@ -4,6 +4,7 @@ package regions
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -260,6 +261,17 @@ func (m *Model) Advance(t uint64) error {
 	})
 	m.cuda.Advance(t)
 	return m.err
+}
+
+// Changes is a number that is another one when the passing of time, or Settle, has changed what is to be seen of the process since:
+// something that waited has been written, or an operation is complete.
+func (m *Model) Changes() uint64 { return m.changes }
+
+// Holds tells that operations which are complete are not written yet.
+func (m *Model) Holds() bool {
+	return slices.ContainsFunc(m.ranks.live, func(c *commRank) bool {
+		return slices.ContainsFunc(c.queue, func(p *plan) bool { return p.completeAt != 0 })
+	})
 }
 
 // Settle writes what is complete without waiting for better knowledge of the GPU's clock.

@@ -81,6 +81,7 @@ type ledger struct {
 	undrawn       [shm.TypeCount]uint64 // see experiment.LostUndrawn
 	sources       map[string]uint64     // operations by timing source
 	early         uint64                // operations whose end stamps are those of parts
+	changes       uint64                // see Model.Changes
 	markers       int                   // of NCCL's side
 	points        int                   // of the application's
 }

@@ -369,6 +369,7 @@ func (ops *operations) progress(p *plan, t uint64) {
 		return
 	}
 	p.completeAt = t
+	ops.changes++
 	ops.timing.judge(p)
 	p.settleSums(t)
 }
@@ -504,6 +505,7 @@ func (ops *operations) hold(p *plan) uint64 {
 
 // unqueue drops the head of a queue: nothing refers to its operations by handle any more.
 func (ops *operations) unqueue(c *commRank, now uint64, p *plan) {
+	ops.changes++
 	c.outstanding.leaves(p)
 	c.queue[0] = nil
 	c.queue = c.queue[1:]

@@ -133,6 +133,7 @@ func (net *network) flushPolls(n *netRank) {
 		return
 	}
 	n.polls = polls{}
+	net.changes++
 	net.reach(&n.send)
 	if p.inside {
 		p.last = p.first

@@ -59,6 +59,7 @@ func (s *streams) name(id cuda.Stream, n int, further bool) string {
 }
 
 func (s *streamRow) Draw(a *cuda.Activity, begin uint64) uint64 {
+	s.streams.changes++
 	enter := s.loc.at(begin)
 	leave := max(enter, otf2.Timestamp(a.End()))
 	region := s.streams.region(a)

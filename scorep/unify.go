@@ -89,8 +89,9 @@ type RunResult struct {
 	Finished      int               `json:"finished"`
 	Running       int               `json:"running"`
 	Crashed       int               `json:"crashed"`
-	Died          []string          `json:"died,omitempty"` // of those that did not end in order, in words, the first one first
-	Missing       int               `json:"missing"`        // processes of which only their places in communicators are known
+	Flushed       []time.Time       `json:"last_flushes,omitempty"` // of those that crashed, as far as there was one: what came later is missing
+	Died          []string          `json:"died,omitempty"`         // of those that did not end in order, in words, the first one first
+	Missing       int               `json:"missing"`                // processes of which only their places in communicators are known
 	MissingRanks  int               `json:"missing_ranks"`
 	Hosts         int               `json:"hosts"`
 	Locations     int               `json:"locations"`
@@ -315,6 +316,10 @@ func (a *archive) result(placed *files.Events) *RunResult {
 			r.Running++
 		case jobs.Crashed:
 			r.Crashed++
+			pieces := p.Shards()
+			if at := experiment.LastFlush(pieces[len(pieces)-1].Dir); !at.IsZero() {
+				r.Flushed = append(r.Flushed, at)
+			}
 		}
 	}
 	r.Uncounted = a.uncounted()

@@ -278,7 +278,18 @@ func TestACrashedProcessGivesWhatIsWhole(t *testing.T) {
 				at = -1
 			}
 			procs[2].Crash(at, c.rubbish)
+			flushed := time.Unix(1_700_000_000, 0)
+			entries, err := experiment.List(dir)
+			testkit.Must(t, err)
+			for _, e := range entries {
+				checkpoint := filepath.Join(e.Path, experiment.CheckpointFile)
+				testkit.Must(t, os.WriteFile(checkpoint, testkit.Read(t, filepath.Join(e.Path, experiment.ProcessFile)), 0o600))
+				testkit.Must(t, os.Chtimes(checkpoint, flushed, flushed))
+			}
 			run := unify(t, dir, muchLater).Runs[0]
+			if len(run.Flushed) != 1 || !run.Flushed[0].Equal(flushed) {
+				t.Errorf("last flushes %v, want %v", run.Flushed, flushed)
+			}
 			if run.Finished != 2 || run.Crashed != 1 || run.Complete || run.Copied != 2 || run.Linked != 4 {
 				t.Errorf("%+v", run)
 			}

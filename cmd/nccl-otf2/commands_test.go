@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -145,5 +146,23 @@ func TestPagesCallWhatIsThere(t *testing.T) {
 	}
 	if seen["commands"] < 150 || seen["targets"] < 60 || seen["scripts"] < 5 {
 		t.Errorf("only %v were found: does the search see them?", seen)
+	}
+}
+
+// Of processes that were killed it is said how old what they left is.
+func TestAgesOfLastFlushes(t *testing.T) {
+	now := time.Now()
+	early, late := now.Add(-90*time.Second), now.Add(-60*time.Second)
+	for _, c := range []struct {
+		at   []time.Time
+		want string
+	}{
+		{nil, "^$"},
+		{[]time.Time{late}, `^ \(last flushed ` + late.Format(time.DateTime) + `, 1m\ds ago\)$`},
+		{[]time.Time{late, early}, `^ \(last flushed between ` + early.Format(time.DateTime) + " and " + late.Format(time.DateTime) + `, 1m\ds ago\)$`},
+	} {
+		if got := lastFlushes(c.at); !regexp.MustCompile(c.want).MatchString(got) {
+			t.Errorf("%v: %q", c.at, got)
+		}
 	}
 }

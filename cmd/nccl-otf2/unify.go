@@ -248,6 +248,19 @@ func modesOf(dir string, entries []experiment.Entry) (found foundModes) {
 	return found
 }
 
+// lastFlushes says how old what a process left can be that ended without completing.
+func lastFlushes(at []time.Time) string {
+	if len(at) == 0 {
+		return ""
+	}
+	first, last := slices.MinFunc(at, time.Time.Compare), slices.MaxFunc(at, time.Time.Compare)
+	text := last.Format(time.DateTime)
+	if earlier := first.Format(time.DateTime); earlier != text {
+		text = "between " + earlier + " and " + text
+	}
+	return fmt.Sprintf(" (last flushed %s, %v ago)", text, time.Since(last).Round(time.Second))
+}
+
 // printUnified says what was made and what is missing in it.
 func printUnified(w io.Writer, u *unified) {
 	for _, folder := range append(u.Recordings, u.Kept...) {
@@ -303,7 +316,7 @@ func printArchives(w io.Writer, res *scorep.Result) {
 			warn("%s still recorded: unify again later for the rest", count(r.Running, "process is", "processes are"))
 		}
 		if r.Crashed > 0 {
-			warn("%s ended without completing: what had reached the disk is in the archive", count(r.Crashed, "process", "processes"))
+			warn("%s ended without completing: what had reached the disk is in the archive%s", count(r.Crashed, "process", "processes"), lastFlushes(r.Flushed))
 		}
 		for _, line := range r.Died {
 			warn("%s", line)

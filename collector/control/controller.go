@@ -78,7 +78,7 @@ func (c *Controller) live() ([]experiment.Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	entries = slices.DeleteFunc(entries, func(e experiment.Entry) bool { return e.State != experiment.Writing })
+	entries = slices.DeleteFunc(entries, func(e experiment.Entry) bool { return !collects(e) })
 	if len(entries) == 0 {
 		if _, err := os.Stat(c.Dir); err != nil {
 			return nil, err
@@ -106,12 +106,12 @@ func userName(uid int) string {
 const lockPatience = 200 * time.Millisecond
 
 // lock keeps two controllers of one directory apart.
-func (c *Controller) lock() (unlock func(), err error) {
+func (c *Controller) lock(patience time.Duration) (unlock func(), err error) {
 	dir, err := os.Open(c.Dir)
 	if err != nil {
 		return nil, err
 	}
-	for deadline := time.Now().Add(lockPatience); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		err = unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if !errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(deadline) {
 			break
@@ -213,7 +213,7 @@ func (s *Status) name() string {
 // Status asks all collectors how they stand, twice, so that the counts give rates; before is the earlier answers. silent
 // names processes that did not answer.
 func (c *Controller) Status(ctx context.Context) (before, now []Status, silent []string, err error) {
-	unlock, err := c.lock()
+	unlock, err := c.lock(lockPatience)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -253,7 +253,7 @@ func (c *Controller) sample(ctx context.Context) (before, now []Status, silent [
 // Events orders which event types (bits) are recorded from now on. missing are those that NCCL was not asked
 // for in some process, which cannot be had.
 func (c *Controller) Events(ctx context.Context, mask uint32) (change *Change, missing []string, err error) {
-	unlock, err := c.lock()
+	unlock, err := c.lock(lockPatience)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -274,7 +274,7 @@ func (c *Controller) Events(ctx context.Context, mask uint32) (change *Change, m
 // for all its members and that none of them has come to yet. Communicators to come are recorded from their beginning, or
 // not at all.
 func (c *Controller) Record(ctx context.Context, on bool) (*Change, error) {
-	unlock, err := c.lock()
+	unlock, err := c.lock(lockPatience)
 	if err != nil {
 		return nil, err
 	}

@@ -34,6 +34,8 @@ type File struct {
 	Order   uint64   `json:"order"` // raised with each order; 0: there has been none
 	// Watch: who asks watches the job, and wants operations ahead of time for some seconds.
 	Watch bool `json:"watch,omitempty"`
+	// Settle: who asks wants all operations that are complete to be in the shards before the answers.
+	Settle bool `json:"settle,omitempty"`
 
 	// The last order.
 	Windows []Window    `json:"windows,omitempty"`

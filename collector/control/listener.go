@@ -35,6 +35,9 @@ func pollInterval(dir string) time.Duration {
 	return pollFar
 }
 
+// Near tells that the directory's file system is in this machine: to look at a file costs no message to a server.
+func (l *Listener) Near() bool { return l.Interval == pollNear }
+
 // Listener follows the control file for one collector.
 type Listener struct {
 	Interval time.Duration // between two looks

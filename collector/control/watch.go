@@ -3,12 +3,15 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
@@ -17,15 +20,20 @@ import (
 // watchPause is the time between two questions of Watch.
 const watchPause = 200 * time.Millisecond
 
-// Watch has the collectors of a running job take what they have put off (setting BACKLOG), for somebody who looks at the job: at once, and from
-// now on for some seconds. It waits for that as long as patience says, and returns how many bytes of records are not in the shards even
-// so. Where nobody has put anything off it does nothing, also where there is no job; of one that ends meanwhile all is there.
+// Watch has the collectors of a running job write down all that is complete, for somebody who looks at the job: what they hold in memory, and
+// what they have put off (setting BACKLOG), that at once and from now on for some seconds. It waits for that as long as patience says, and
+// returns how many bytes of records are not in the shards even so; the error names collectors that do not answer. Without patience it only
+// asks those that have put off something. Where there is no job it does nothing; of one that ends meanwhile all is there.
 func (c *Controller) Watch(ctx context.Context, patience time.Duration) (behind uint64, err error) {
+	asked := collects
+	if patience == 0 {
+		asked = putsOff
+	}
 	entries, err := experiment.List(c.Dir)
-	if err != nil || !slices.ContainsFunc(entries, putsOff) {
+	if err != nil || !slices.ContainsFunc(entries, asked) {
 		return 0, nil // who looks at it says what is wrong
 	}
-	unlock, err := c.lock()
+	unlock, err := c.lock(max(patience, lockPatience))
 	if err != nil {
 		return 0, err
 	}
@@ -34,7 +42,7 @@ func (c *Controller) Watch(ctx context.Context, patience time.Duration) (behind 
 		if patience == 0 {
 			err = c.request()
 		} else {
-			behind, err = c.behind(ctx)
+			behind, err = c.behind(ctx, patience)
 		}
 		if errors.Is(err, ErrNoJob) || errors.Is(err, errEnded) || errors.Is(err, fs.ErrNotExist) {
 			return 0, nil
@@ -58,7 +66,7 @@ func (c *Controller) Follow() error {
 	if err != nil {
 		return err
 	}
-	unlock, err := c.lock()
+	unlock, err := c.lock(lockPatience)
 	if err != nil {
 		return err
 	}
@@ -66,9 +74,14 @@ func (c *Controller) Follow() error {
 	return c.send(&File{Watch: true}, false, entries)
 }
 
-// putsOff tells that a shard's collector works, and has put off records, or did.
+// collects tells that a shard has a collector that works.
+func collects(e experiment.Entry) bool {
+	return e.State == experiment.Writing && !e.Process.IsSpooled()
+}
+
+// putsOff tells that such a collector has put off records, or did.
 func putsOff(e experiment.Entry) bool {
-	if e.State != experiment.Writing {
+	if !collects(e) {
 		return false
 	}
 	_, err := os.Lstat(filepath.Join(e.Path, experiment.BacklogFile))
@@ -84,11 +97,22 @@ func (c *Controller) request() error {
 	return c.send(&File{}, false, entries)
 }
 
-// behind asks how many bytes the collectors have put off; those that do not answer are left out.
-func (c *Controller) behind(ctx context.Context) (n uint64, err error) {
-	answers, _, err := c.ask(ctx, &File{}, false)
+// mostSilent is how many collectors without an answer are named.
+const mostSilent = 4
+
+// behind has the collectors write down what is complete, and asks how many bytes they have put off.
+func (c *Controller) behind(ctx context.Context, patience time.Duration) (n uint64, err error) {
+	patient := Controller{Dir: c.Dir, Timeout: cmp.Or(c.Timeout, patience)}
+	answers, silent, err := patient.ask(ctx, &File{Settle: true}, false)
 	for i := range answers {
 		n += answers[i].Backlog
+	}
+	if err == nil && len(silent) > 0 {
+		further := ""
+		if n := len(silent) - mostSilent; n > 0 {
+			silent, further = silent[:mostSilent], fmt.Sprintf(" and %d more", n)
+		}
+		err = fmt.Errorf("there is no answer from %s%s", strings.Join(silent, ", "), further)
 	}
 	return n, err
 }
