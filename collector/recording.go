@@ -43,6 +43,9 @@ const (
 	mostWindow  = 50e6
 )
 
+// withheldWhy are the shard's words for why NCCL was not asked for all that was wanted.
+var withheldWhy = map[shm.WithheldWhy]string{shm.WithheldLate: experiment.WithheldLate, shm.WithheldRoom: experiment.WithheldRoom}
+
 // Keys of experiment.Process.Settings that are not settings: what a collector that takes over from a dead
 // one needs to know of it.
 const settingTaken = "TAKEN" // what was in the shard, or pending, at its last flush, see taken
@@ -632,6 +635,9 @@ func (r *recording) snapshot() {
 
 	h := r.source.Header()
 	p.Masks = experiment.Masks{Event: h.EventMask &^ h.Withheld, Record: h.RecordMask & allTypes, Withheld: h.Withheld & h.EventMask, NetSums: p.Masks.NetSums}
+	if p.Masks.Withheld != 0 {
+		p.Masks.WithheldWhy = withheldWhy[h.WithheldWhy]
+	}
 	r.describeSources(&h)
 	p.Costs = append(append(r.costs(&h), r.scarcity.costs()...), r.backlog.costs()...)
 	p.Waited = time.Duration(h.Waited)

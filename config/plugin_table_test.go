@@ -114,6 +114,9 @@ func pluginTable() string {
 	}
 	list("Settings of NCCL's that make stamps of kernels safe: from which version of the API on, name, default, whether it must be on.", "NCCLOTF2_SAFE_STAMPS", entries)
 	fmt.Fprintf(&b, "\n/* The first version of the API that needs one of them. */\n#define NCCLOTF2_UNSAFE_STAMPS %d\n", hidden.FirstUnsafe)
+	fmt.Fprintf(&b, "\n/* The last version of the API whose releases read stamps in their proxy's thread; more than a pool of its operations takes, bytes; the part of\n * /dev/shm that pools may take; NCCL's setting with which they are made with the communicator. */\n"+
+		"#define NCCLOTF2_PROXIED_STAMPS %d\n#define NCCLOTF2_PROXY_POOL UINT64_C(%d)\n#define NCCLOTF2_POOLS_SHARE %d\n#define NCCLOTF2_RUNTIME_CONNECT %q\n",
+		hidden.LastProxied, hidden.PoolBytes, hidden.PoolsShare, hidden.RuntimeConnect)
 	fmt.Fprintf(&b, "\n/* The least memory for records, bytes. */\n#define NCCLOTF2_MEMORY_LEAST UINT64_C(%d)\n", memoryLeast)
 	fmt.Fprintf(&b, "\n/* How a window begins, what a job without an id is called, and the variable of other profilers. */\n#define NCCLOTF2_WINDOW_UNIT %q\n#define NCCLOTF2_NO_JOB %q\n#define NCCLOTF2_MASK_VARIABLE %q\n\n#endif\n", windowUnit, noJob, maskVariable)
 	return b.String()

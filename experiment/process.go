@@ -142,8 +142,16 @@ type Masks struct {
 	Event    uint32 `json:"event"`              // what NCCL was asked for
 	Record   uint32 `json:"record"`             // what of it was written down, at the last flush
 	Withheld uint32 `json:"withheld,omitempty"` // what was wanted besides, and could have hung or crashed the job
-	NetSums  bool   `json:"net_sums,omitempty"` // the network's steps are summed up
+	// WithheldWhy is the reason, one of the words below; "": Broadcasts.
+	WithheldWhy string `json:"withheld_why,omitempty"`
+	NetSums     bool   `json:"net_sums,omitempty"` // the network's steps are summed up
 }
+
+// Values of Masks.WithheldWhy.
+const (
+	WithheldLate = "late" // the collector was not ready in time
+	WithheldRoom = "room" // NCCL's proxies lacked room when some communicator was made
+)
 
 // Memory is how the plugin and the collector shared their memory.
 type Memory struct {

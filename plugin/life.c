@@ -206,6 +206,7 @@ ncclotf2_result ncclotf2_init(const struct ncclotf2_init_args *args) {
   }
   *args->context = (void *)(uintptr_t)(ncclotf2_fast.context_bits | index);
   __atomic_add_fetch(&header->live_comms, 1, __ATOMIC_ACQ_REL);
+  ncclotf2_mask_admit(args->api.version, index);
 
   /* Only now: the collector names its directory after the first communicator. */
   if (first)

@@ -6,8 +6,10 @@
 #include "config.h"
 #include "log.h"
 #include "losses.h"
+#include "proxy_pool.h"
 #include "ring.h"
 #include "session.h"
+#include "settings.h"
 
 enum { WORDS_MOST = 8 }; /* copies of libnccl in one process */
 
@@ -25,35 +27,67 @@ struct ncclotf2_watched ncclotf2_watched;
 /* Asked for phases, NCCL reports the channels as well. */
 enum { STAMPS = 1u << NCCLOTF2_KERNEL_CH | 1u << NCCLOTF2_KERNEL_PHASE };
 
+static char no_room[192];
+
+static void withhold(enum ncclotf2_withheld_why why) {
+  struct ncclotf2_header *header = ncclotf2_header_at(ncclotf2_session.base);
+  if (header->withheld & STAMPS) return;
+  __atomic_store_n(&header->withheld_why, why, __ATOMIC_RELAXED);
+  __atomic_fetch_or(&header->withheld, STAMPS, __ATOMIC_RELEASE);
+}
+
 /* A thread of NCCL's looks for the stamps of kernels. It finds a kernel's by counting the work on its channel, as the GPU
  * does. Where the two counts differ it waits for ever, and ncclCommDestroy for it (to 2.30), or takes stamps of
  * earlier kernels and reads memory that ncclCommDestroy has freed (2.31). To ask for stamps all the same and take it back
  * in time is no way: operations of the same group, and graphs, may have been enqueued with the bit, and a pair of a send
  * with it and a receive without is enough. */
 void ncclotf2_mask_open(unsigned version) {
-  if (!ncclotf2_config_stamps(version))
-    __atomic_store_n(&ncclotf2_header_at(ncclotf2_session.base)->withheld, STAMPS, __ATOMIC_RELEASE);
+  if (!ncclotf2_config_stamps(version)) withhold(NCCLOTF2_WITHHELD_BROADCASTS);
 }
 
-static void tell(uint32_t stamps, bool late) {
+/* Up to 2.30 the thread that looks for stamps is the proxy's, and NCCL crashes if it cannot make the memory in which that gets its
+ * work. It makes that for other reasons, too: at init without NCCL_RUNTIME_CONNECT, and then a failure is one of init. */
+void ncclotf2_mask_admit(unsigned version, uint32_t comm) {
+  if (version > NCCLOTF2_PROXIED_STAMPS || !ncclotf2_nccl_switch(NCCLOTF2_RUNTIME_CONNECT, true)) return;
+  struct ncclotf2_header *header = ncclotf2_header_at(ncclotf2_session.base);
+  if (!(header->withheld & STAMPS) && !ncclotf2_proxy_pools_fit(comm, no_room, sizeof no_room)) withhold(NCCLOTF2_WITHHELD_ROOM);
+}
+
+static void tell(uint32_t stamps) {
   static bool reported;
   if (!stamps || reported) return;
   reported = true;
-  ncclotf2_log(NCCLOTF2_LOG_INFO, "no GPU times are recorded: %s",
-               late ? "the collector was ready late (NCCL_OTF2_START_LIMIT), and NCCL cannot begin with them later"
-                    : "NCCL 2.29 and newer can hang or crash with them after Broadcasts; "
-                      "NCCL_ALLGATHERV_ENABLE=0 in all processes of the job makes them safe");
+  switch (ncclotf2_header_at(ncclotf2_session.base)->withheld_why) {
+    case NCCLOTF2_WITHHELD_ROOM:
+      ncclotf2_log(NCCLOTF2_LOG_WARN, "no GPU times are recorded from here on: NCCL up to 2.30 crashes with them if it lacks room for its proxies, and %s", no_room);
+      return;
+    case NCCLOTF2_WITHHELD_LATE:
+      ncclotf2_log(NCCLOTF2_LOG_INFO,
+                   "no GPU times are recorded: the collector was ready late (NCCL_OTF2_START_LIMIT), and NCCL cannot begin with them later");
+      return;
+    default:
+      ncclotf2_log(NCCLOTF2_LOG_INFO, "no GPU times are recorded: NCCL 2.29 and newer can hang or crash with them after Broadcasts; "
+                                      "NCCL_ALLGATHERV_ENABLE=0 in all processes of the job makes them safe");
+  }
+}
+
+/* What had been asked for before there was no more room. Communicators with a pool go on as they were; those without one do not
+ * come to need it. */
+static void take_back(int *word) {
+  const uint32_t withheld = __atomic_load_n(&ncclotf2_header_at(ncclotf2_session.base)->withheld, __ATOMIC_RELAXED);
+  const uint32_t before = (uint32_t)__atomic_load_n(word, __ATOMIC_RELAXED);
+  if (!(before & withheld & STAMPS)) return;
+  __atomic_fetch_and(word, (int)~withheld, __ATOMIC_RELAXED);
+  tell(STAMPS);
 }
 
 static void ask(int *word, unsigned version, uint32_t known, bool late) {
   struct ncclotf2_header *header = ncclotf2_header_at(ncclotf2_session.base);
-  uint32_t withheld = __atomic_load_n(&header->withheld, __ATOMIC_RELAXED);
-  const bool stated = withheld & STAMPS;
-  if (late) withheld |= STAMPS; /* the GPU has counted what the host has not */
+  if (late) withhold(NCCLOTF2_WITHHELD_LATE); /* the GPU has counted what the host has not */
+  const uint32_t withheld = __atomic_load_n(&header->withheld, __ATOMIC_RELAXED);
   uint32_t wanted = __atomic_load_n(&header->event_mask, __ATOMIC_ACQUIRE) & known;
   if (wanted & STAMPS) wanted |= CHANNELS; /* NCCL would add it by itself */
-  __atomic_store_n(&header->withheld, withheld, __ATOMIC_RELEASE);
-  tell(wanted & withheld & STAMPS, !stated);
+  tell(wanted & withheld & STAMPS);
   __atomic_store_n(word, (int)(wanted & ~withheld), __ATOMIC_RELAXED);
   if (version < 7 || word_count != 1) return;
   ncclotf2_watched.seen = wanted & ~withheld;
@@ -86,7 +120,11 @@ void ncclotf2_mask_ask(int *word, unsigned version, uint32_t known, bool ready) 
     word_count++;
     if (word_count > 1) __atomic_store_n(&ncclotf2_watched.word, NULL, __ATOMIC_RELAXED); /* it is not known whose callback it is */
   }
-  if (!ready || words[i].asked) return;
+  if (!ready) return;
+  if (words[i].asked) {
+    take_back(word);
+    return;
+  }
   ask(word, version, known, late);
   words[i].asked = true;
 }

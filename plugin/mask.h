@@ -12,9 +12,12 @@
  * Caller holds the life lock. */
 void ncclotf2_mask_open(unsigned version);
 
+/* The same for what a new communicator makes dangerous. Caller holds the life lock. */
+void ncclotf2_mask_admit(unsigned version, uint32_t comm);
+
 /* Asks for what the settings choose, if a consumer is `ready` for it, once per word and life of the communicators:
  * NCCL passes the same word to every init, and it may have been changed since by whoever pauses recording. What has been
- * withheld is left out. Caller holds the life lock. */
+ * withheld is left out, and taken back from a word that has it. Caller holds the life lock. */
 void ncclotf2_mask_ask(int *word, unsigned version, uint32_t known, bool ready);
 
 /* The word that is watched, NULL for none, the types that are, and what of them was last seen in it: from API v7 on (NCCL

@@ -131,6 +131,13 @@ enum { NCCLOTF2_CHOICE_SCOREP_AUTO, NCCLOTF2_CHOICE_SCOREP_ON, NCCLOTF2_CHOICE_S
 /* The first version of the API that needs one of them. */
 #define NCCLOTF2_UNSAFE_STAMPS 6
 
+/* The last version of the API whose releases read stamps in their proxy's thread; more than a pool of its operations takes, bytes; the part of
+ * /dev/shm that pools may take; NCCL's setting with which they are made with the communicator. */
+#define NCCLOTF2_PROXIED_STAMPS 6
+#define NCCLOTF2_PROXY_POOL UINT64_C(37748736)
+#define NCCLOTF2_POOLS_SHARE 2
+#define NCCLOTF2_RUNTIME_CONNECT "NCCL_RUNTIME_CONNECT"
+
 /* The least memory for records, bytes. */
 #define NCCLOTF2_MEMORY_LEAST UINT64_C(4194304)
 

@@ -205,7 +205,7 @@ struct ncclotf2_header {
   uint32_t cupti_state;        /* enum ncclotf2_cupti_state */
   uint32_t cupti_version;      /* as cuptiGetVersion gives it; 0 before */
   int32_t cupti_error;         /* the CUptiResult that ended it; 0 if none did */
-  uint32_t pad_cupti;
+  uint32_t withheld_why;       /* enum ncclotf2_withheld_why */
   uint64_t cupti_lost;         /* activity records for want of memory, or with the disk full */
   uint64_t cupti_dropped;      /* activity records that CUPTI dropped itself */
   uint64_t cupti_unknown;      /* places in buffers where CUPTI could not tell the next record */
@@ -244,6 +244,13 @@ struct ncclotf2_header {
   char message[512];           /* one line for NCCL's logger, NUL-terminated: what is amiss */
   char place[512];             /* the experiment directory, NUL-terminated; before READY or SPOOL, then constant */
   uint8_t pad2[8192 - 6144 - 60 - 4 * NCCLOTF2_SPARE_MAX - 512 - 512];
+};
+
+enum ncclotf2_withheld_why {
+  NCCLOTF2_WITHHELD_NOTHING = 0,
+  NCCLOTF2_WITHHELD_BROADCASTS = 1, /* NCCL counts them wrongly */
+  NCCLOTF2_WITHHELD_LATE = 2,       /* the collector was not ready in time */
+  NCCLOTF2_WITHHELD_ROOM = 3        /* NCCL's proxies lack room, since some communicator */
 };
 
 /* ---- chunks and rings ----------------------------------------------------------------------- */

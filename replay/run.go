@@ -181,8 +181,11 @@ func environment(opt *Options, k, n int) []string {
 			env = append(env, kv)
 		}
 	}
-	if !slices.ContainsFunc(env, func(kv string) bool { return strings.HasPrefix(kv, hidden.AllGatherV+"=") }) {
-		env = append(env, hidden.AllGatherV+"=0") // recordings have what NCCL 2.29 and newer are not asked for without
+	// Recordings have what NCCL is not asked for without these.
+	for _, name := range []string{hidden.AllGatherV, hidden.RuntimeConnect} {
+		if !slices.ContainsFunc(env, func(kv string) bool { return strings.HasPrefix(kv, name+"=") }) {
+			env = append(env, name+"=0")
+		}
 	}
 	env = append(env,
 		"RANK="+strconv.Itoa(k), "LOCAL_RANK="+strconv.Itoa(k),

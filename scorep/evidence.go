@@ -47,10 +47,14 @@ func withheld(p *experiment.Process) string {
 	if p.Masks.Withheld == 0 {
 		return nothingWithheld
 	}
-	if asked, _ := hidden.Stamps(p.APIVersion, func(name string) string { return p.LibrarySettings[name] }); !asked {
-		return "GPU times (KernelCh): " + hidden.Danger + "; " + hidden.AllGatherV + "=0 in all processes makes them safe"
+	const what = "GPU times (KernelCh): "
+	switch p.Masks.WithheldWhy {
+	case experiment.WithheldRoom:
+		return what + hidden.NoRoom
+	case experiment.WithheldLate:
+		return what + "the collector was ready late, and NCCL cannot begin with them later"
 	}
-	return "GPU times (KernelCh): the collector was ready late, and NCCL cannot begin with them later"
+	return what + hidden.Danger + "; " + hidden.AllGatherV + "=0 in all processes makes them safe"
 }
 
 // eachStep is said of processes whose network steps were recorded one by one, or not at all.

@@ -5,12 +5,30 @@ package tests
 import (
 	"strings"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
 	"github.com/nccl-otf2/nccl-otf2/replay"
 	"github.com/nccl-otf2/nccl-otf2/tests/scenario"
 )
 
 // Network activity, PXN and network plugins (docs/nccl-profiler-api.md §3.2, §6, §8).
 var proxyHazards = []hazard{
+	{
+		name: "no-room-for-proxies", releases: withKern[:4], env: []string{hidden.RuntimeConnect + "=1"}, limits: "-n 110",
+		what: "up to 2.30, KernelCh makes a pool of 34 MB in /dev/shm for each rank of each communicator, with its first operation. NCCL does not notice that it could not make it " +
+			"(little room, read-only, limits on files and descriptors), and crashes (#2326)",
+		outcome: "the plugin does not ask for KernelCh where the pools of all ranks would take more than half of the room, or another limit is in the way, and asks no longer once a communicator would need more than that; " +
+			"a line in NCCL's log says so, and so do the archive (marker Withheld, property WITHHELD) and the report",
+		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) { reduceAgain(s, ranks, 6) }),
+		check: func(o *outcome) {
+			o.want("reductions", o.reductions(), 12)
+			o.want("with GPU times", sources(o.operationsOf("AllReduce"))["gpu"], 0)
+			o.want("KernelCh events", o.sum(starts, "KernelCh"), 0)
+			if said := o.properties()["NCCL_OTF2::WITHHELD"]; !strings.Contains(said, hidden.NoRoom) {
+				o.t.Errorf("the archive says of what was withheld: %q", said)
+			}
+			o.want("markers", o.markers("Withheld"), 1)
+		},
+	},
 	{
 		name: "transfers", releases: withSize,
 		what:    "steps of many ProxyOps are open at once and end in any order; only two states have sizes",

@@ -21,6 +21,7 @@ type hazard struct {
 	outcome  string   // what the user gets, for the page
 	releases []string // of NCCL: the first of each API version that can show it
 	env      []string
+	limits   string // of the processes, as the shell's ulimit takes them
 	script   func(s *scenario.Scenario)
 	check    func(o *outcome)
 }
@@ -65,7 +66,7 @@ func TestHazards(t *testing.T) {
 				t.Parallel()
 				s := scenario.New(h.name, release)
 				h.script(s)
-				h.check(playScenario(t, s, env(h.env...)))
+				h.check(playScenario(t, s, env(h.env...), limited(h.limits)))
 			})
 		}
 	}

@@ -76,6 +76,23 @@ func clock(c replay.Clock) change { return func(o *replay.Options) { o.Clock = c
 func spool(o *replay.Options)   { o.Spool = true }
 func kernels(o *replay.Options) { o.GPU = "../build/fakecupti/libcupti.so.12" }
 
+// limited starts the hosts under limits of the shell's ulimit, "" for none.
+func limited(limits string) change {
+	return func(o *replay.Options) {
+		if limits == "" {
+			return
+		}
+		host, err := filepath.Abs(o.Host)
+		if err != nil {
+			panic(err)
+		}
+		o.Host = filepath.Join(filepath.Dir(strings.TrimPrefix(o.Env[0], "NCCL_OTF2_DIR=")), "limited-host")
+		if err := os.WriteFile(o.Host, []byte("#!/bin/sh\nulimit "+limits+" && exec "+host+" \"$@\"\n"), 0o777); err != nil {
+			panic(err)
+		}
+	}
+}
+
 // settings are the plugin's in nearly all tests: everything is recorded into the directory, and not yet unified.
 func settings(dir string) []string {
 	return []string{"NCCL_OTF2_DIR=" + dir, "NCCL_OTF2_EVENTS=all", "NCCL_OTF2_UNIFY=off", "NCCL_OTF2_START_LIMIT=60"}

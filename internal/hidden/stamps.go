@@ -34,6 +34,21 @@ const Unsafe = "NCCL 2.29 and newer"
 // Danger says why not.
 const Danger = Unsafe + " can hang or crash with them"
 
+// Up to this version of the profiler API, NCCL reads stamps in the thread of its proxy, and crashes if that cannot have its memory: a
+// pool for each rank of each communicator.
+const (
+	LastProxied = 6
+	// PoolBytes are more than a pool takes in any release that has it.
+	PoolBytes = 36 << 20
+	// PoolsShare is the part of what is free in /dev/shm that pools may take: one in so many. The rest is for what the job puts there.
+	PoolsShare = 2
+	// RuntimeConnect is NCCL's setting with which, if it is 0, communicators make their pools when they are made, or fail then.
+	RuntimeConnect = "NCCL_RUNTIME_CONNECT"
+)
+
+// NoRoom says why GPU times are not asked for then, and what helps.
+const NoRoom = "NCCL up to 2.30 crashes with them if its proxies' memory finds no room, or no file can be made, in /dev/shm; make room there (in a container: --shm-size=1g or --ipc=host)"
+
 // Stamps tells whether NCCL of a version of the profiler API is asked for GPU times in an environment, and which of its settings allow that, "" if none is needed.
 func Stamps(api int, getenv func(string) string) (asked bool, by string) {
 	if api < FirstUnsafe {

@@ -202,6 +202,17 @@ func (s CuptiState) String() string {
 	return fmt.Sprintf("CuptiState(%d)", uint32(s))
 }
 
+// WithheldWhy tells why Header.Withheld was not asked for.
+type WithheldWhy uint32
+
+// Reasons of plugin/shm.h.
+const (
+	WithheldNothing    WithheldWhy = 0
+	WithheldBroadcasts WithheldWhy = 1 // NCCL counts them wrongly
+	WithheldLate       WithheldWhy = 2 // the collector was not ready in time
+	WithheldRoom       WithheldWhy = 3 // NCCL's proxies lack room, since some communicator
+)
+
 // ScorepState tells whether NCCL's calls are forwarded to a Score-P measurement in the process.
 type ScorepState uint32
 
@@ -318,7 +329,7 @@ type Header struct {
 	CuptiState    CuptiState
 	CuptiVersion  uint32 // as cuptiGetVersion gives it; 0 before
 	CuptiError    int32  // the CUptiResult that ended it; 0 if none did
-	_             uint32
+	WithheldWhy   WithheldWhy
 	CuptiLost     uint64 // activity records for want of memory
 	CuptiDropped  uint64 // activity records that CUPTI dropped itself
 	CuptiUnknown  uint64 // places in buffers where CUPTI could not tell the next record

@@ -158,6 +158,7 @@ func (m *Memory) Header() Header {
 	c.ScorepMeasured = atomic.LoadUint32(&h.ScorepMeasured)
 	c.ScorepPoints = atomic.LoadUint32(&h.ScorepPoints)
 	c.Withheld = atomic.LoadUint32(&h.Withheld)
+	c.WithheldWhy = WithheldWhy(atomic.LoadUint32((*uint32)(&h.WithheldWhy)))
 	c.Preparer = atomic.LoadUint32(&h.Preparer)
 	c.Unanswered = atomic.LoadUint32(&h.Unanswered)
 	c.Waited = atomic.LoadUint64(&h.Waited)

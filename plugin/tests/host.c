@@ -110,8 +110,11 @@ static void clean(void) {
     fprintf(stderr, "%s is left behind: %s\n", folder, strerror(errno));
 }
 
-/* As if grouped Broadcasts were harmless, so that v6 is asked for all that the settings say. */
-static __attribute__((constructor)) void no_allgatherv(void) { setenv("NCCL_ALLGATHERV_ENABLE", "0", 1); }
+/* As if grouped Broadcasts were harmless and /dev/shm had room for everybody, so that v6 is asked for all that the settings say. */
+static __attribute__((constructor)) void no_dangers(void) {
+  setenv("NCCL_ALLGATHERV_ENABLE", "0", 1);
+  setenv("NCCL_RUNTIME_CONNECT", "0", 1);
+}
 
 const char *host_folder(void) {
   if (!*folder) {

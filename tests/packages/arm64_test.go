@@ -29,7 +29,7 @@ func TestArchiveRecordsOnArm64(t *testing.T) {
 	for recording, events := range map[string]string{"09-straggler-4p": "gpu", "02-allcoll-4p-net": "all"} {
 		t.Run(recording, func(t *testing.T) {
 			p := place{dir: t.TempDir(), env: []string{"NCCL_PROFILER_PLUGIN=" + filepath.Join(root, "lib/libnccl-profiler-otf2.so"),
-				"NCCL_ALLGATHERV_ENABLE=0", "NCCL_OTF2_CLOCK=host", "NCCL_OTF2_DIR=exp", "NCCL_OTF2_EVENTS=" + events}}
+				"NCCL_ALLGATHERV_ENABLE=0", "NCCL_RUNTIME_CONNECT=0", "NCCL_OTF2_CLOCK=host", "NCCL_OTF2_DIR=exp", "NCCL_OTF2_EVENTS=" + events}}
 			tool := func(args ...string) string {
 				return p.run(t, qemu, append([]string{"-L", sysroot, filepath.Join(root, "bin/nccl-otf2")}, args...)...)
 			}

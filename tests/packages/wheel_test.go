@@ -41,7 +41,7 @@ func TestWheel(t *testing.T) {
 		t.Errorf("phases: %q", said)
 	}
 	plugin := strings.TrimSpace(p.run(t, python, "-B", "-m", "nccl_otf2", "plugin"))
-	one := place{dir: t.TempDir(), env: []string{"NCCL_PROFILER_PLUGIN=" + plugin, "NCCL_ALLGATHERV_ENABLE=0", "NCCL_OTF2_CLOCK=host"}}
+	one := place{dir: t.TempDir(), env: []string{"NCCL_PROFILER_PLUGIN=" + plugin, "NCCL_ALLGATHERV_ENABLE=0", "NCCL_RUNTIME_CONNECT=0", "NCCL_OTF2_CLOCK=host"}}
 	one.plays(t, "09-straggler-4p", filepath.Join(venv, replay.HostFile))
 	answers(t, one.run(t, tool, "report", one.made(t)))
 	p.run(t, python, append(pip, "uninstall", "--yes", "nccl-otf2")...)

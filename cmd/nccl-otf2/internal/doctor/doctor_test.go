@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
@@ -255,6 +256,22 @@ func TestSoundInstallation(t *testing.T) {
 	}
 	f.env[hidden.AllGatherV] = "0"
 	expect(t, f.examine(), "GPU times", OK, "NCCL_ALLGATHERV_ENABLE=0")
+}
+
+// A container's /dev/shm has no room for what NCCL makes for GPU times.
+func TestLittleRoomForGPUTimes(t *testing.T) {
+	need.Root(t, "mount a small /dev/shm")
+	f := newInstallation(t)
+	f.env["LD_LIBRARY_PATH"] = f.nccl
+	for _, c := range f.examine().Checks {
+		if c.Name == "room for GPU times" {
+			t.Errorf("with much room: %+v", c)
+		}
+	}
+	shm := filepath.Join(f.root, "dev/shm")
+	testkit.Must(t, unix.Mount("tmpfs", shm, "tmpfs", 0, "size=64m"))
+	t.Cleanup(func() { testkit.Must(t, unix.Unmount(shm, unix.MNT_DETACH)) })
+	expect(t, f.examine(), "room for GPU times", Warn, "is enough for 0 ranks")
 }
 
 func TestBrokenInstallation(t *testing.T) {

@@ -10,7 +10,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nccl-otf2/nccl-otf2/collector"
 	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
+	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
 // ncclNames are the sonames of the libraries that take profiler plugins: NVIDIA's and AMD's.
@@ -151,6 +153,17 @@ func (e *examiner) gpuTimes(group string, api int) {
 			"start the job with `nccl-otf2 run`, which sets it, or set it for all processes")
 	case by != "":
 		e.add(group, "GPU times", OK, by, "")
+	}
+	e.proxyPools(group, api)
+}
+
+// proxyPools says for how many ranks on this machine there is room in /dev/shm for what GPU times take there, if there is little.
+func (e *examiner) proxyPools(group string, api int) {
+	if free, err := freeBytes(e.path(collector.ShmFolder)); err == nil && api >= 3 && api <= hidden.LastProxied {
+		if ranks := free / hidden.PoolsShare / hidden.PoolBytes; ranks < enoughPools {
+			e.add(group, "room for GPU times", Warn, fmt.Sprintf("/dev/shm has %s free, which is enough for %d ranks on this machine (one for each communicator); with more, GPU times are not recorded: NCCL up to 2.30 crashes with them if its proxies' memory finds no room",
+				units.Bytes(free), ranks), "in a container: --shm-size=2g or --ipc=host")
+		}
 	}
 }
 

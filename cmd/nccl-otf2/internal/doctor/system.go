@@ -30,6 +30,7 @@ const (
 	leastDirectory = gibibyte       // free bytes where archives go
 	leastShared    = 256 * mebibyte // free bytes of /dev/shm; NCCL takes about 10 MB per pair of ranks on a node
 	sharedTables   = 22 * mebibyte  // of a process's memory beside records
+	enoughPools    = 16             // of proxies in /dev/shm: two communicators of eight ranks
 	leastFiles     = 1024           // open files: the collector holds one per location
 	leastProcesses = 64             // processes and threads left to the user: the collector has about ten
 	// Address space of the collector beside the shared memory: its Go runtime reserves about 1 GiB.
