@@ -136,24 +136,10 @@ func openShards(directory string) (*os.Root, error) {
 	if err != nil {
 		return nil, errors.Join(err, shards.Close())
 	}
-	if why := foreign(info); why != "" {
+	if why := atomicfile.Foreign(info); why != "" {
 		return nil, errors.Join(fmt.Errorf("%s %s: somebody else could redirect what is written there; name another directory", filepath.Join(directory, Folder), why), shards.Close())
 	}
 	return shards, nil
-}
-
-// foreign says why a folder is not this user's alone to rename and remove things in; "" if it is. In a sticky folder, as /tmp is,
-// nobody can take away what another has made there.
-func foreign(info fs.FileInfo) string {
-	const othersWrite = 0o022
-	st, ok := info.Sys().(*syscall.Stat_t)
-	switch {
-	case ok && int(st.Uid) != os.Geteuid() && st.Uid != 0:
-		return fmt.Sprintf("belongs to user %d", st.Uid)
-	case info.Mode().Perm()&othersWrite != 0 && info.Mode()&fs.ModeSticky == 0:
-		return fmt.Sprintf("can be written by others (mode %#o)", info.Mode().Perm())
-	}
-	return ""
 }
 
 // createNew makes a file that is not there yet, not even as a symbolic link to somewhere.

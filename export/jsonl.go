@@ -14,6 +14,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/analysis/matrix"
 	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -33,6 +34,9 @@ func JSONL(a *otf2.Archive, dir string, opts *Options) (*Result, error) {
 	}
 	if strings.ContainsAny(id, "/\x00") {
 		return nil, fmt.Errorf("job %q cannot be part of a file's name", id)
+	}
+	if err := atomicfile.MakeFolder(dir); err != nil {
+		return nil, err
 	}
 	taken := make(map[string]bool)
 	for _, p := range e.rows.processes {

@@ -18,6 +18,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/analysis/waits"
 	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -148,6 +149,9 @@ func Parquet(a *otf2.Archive, dir, codec string, opts *Options) (*Result, error)
 	c, ok := codecs[codec]
 	if !ok {
 		return nil, fmt.Errorf("compression %q is unknown; use one of %s", codec, strings.Join(Codecs(), ", "))
+	}
+	if err := atomicfile.MakeFolder(dir); err != nil {
+		return nil, err
 	}
 	e := newExporter(a, opts)
 	if err := e.inParts(dir, c); err != nil {

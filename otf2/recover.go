@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 )
 
@@ -103,6 +104,11 @@ func Recover(anchorOrDir string, opts *RecoverOptions) (*RecoverResult, error) {
 	}
 	r.res.Anchor, r.res.Lost = path, []string{}
 	r.base = strings.TrimSuffix(path, filepath.Ext(path))
+	if info, err := os.Lstat(r.base); err == nil && info.Mode()&fs.ModeSymlink != 0 { // the files that it leads to would be changed
+		if err := atomicfile.RefuseOthers(r.base, info); err != nil {
+			return nil, err
+		}
+	}
 	if err := r.readAnchor(); err != nil {
 		return nil, err
 	}

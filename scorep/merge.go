@@ -16,7 +16,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/facts"
-	"github.com/nccl-otf2/nccl-otf2/internal/regular"
+	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
@@ -121,6 +121,9 @@ func SameJob(measurementDir, dir string) (bool, error) {
 
 // mayReplace tells whether an archive may be written into a folder: one that is not there, empty, or of Merge.
 func mayReplace(out string) error {
+	if err := atomicfile.RefuseFolder(out); err != nil {
+		return err
+	}
 	entries, err := os.ReadDir(out)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0:
@@ -128,11 +131,10 @@ func mayReplace(out string) error {
 	case err != nil:
 		return err
 	}
-	if a, err := otf2.ReadAnchor(filepath.Join(out, files.ArchiveName+".otf2")); err == nil &&
-		slices.ContainsFunc(a.Properties, func(p otf2.Property) bool { return p.Name == facts.PropMerged.Key() }) {
-		return nil
+	if _, err := os.Lstat(filepath.Join(out, files.ArchiveName+".otf2")); err != nil || files.MayReplace(out, facts.PropMerged.Key()) != nil {
+		return fmt.Errorf("%s exists and is not a merged archive: give a new folder", out)
 	}
-	return fmt.Errorf("%s exists and is not a merged archive: give a new folder", out)
+	return nil
 }
 
 // merger adds a run's archive to that of a measurement.
@@ -374,7 +376,7 @@ func (g *merger) clock(x *extent) (otf2.ClockProperties, bool) {
 
 // write makes the archive in a folder beside out, then puts it in its place.
 func (g *merger) write(r *jobs.Run, out string, opts *UnifyOptions) (*MergeResult, error) {
-	if err := os.MkdirAll(out, regular.Folder); err != nil {
+	if err := atomicfile.MakeFolder(out); err != nil {
 		return nil, err
 	}
 	s, events, err := files.StageArchive(out)

@@ -16,6 +16,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
 	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -146,6 +147,9 @@ func Unify(dir string, opts *UnifyOptions) (*Result, error) {
 				return nil, fmt.Errorf("unify %s: %w", dir, err)
 			}
 		}
+		if err := MayUnify(target); err != nil {
+			return nil, err
+		}
 		made, err := writeArchive(r, target, opts)
 		if err != nil {
 			return nil, fmt.Errorf("unify %s: %w", dir, err)
@@ -178,6 +182,30 @@ func Unify(dir string, opts *UnifyOptions) (*Result, error) {
 		res.Problems = append(res.Problems, fmt.Sprintf("%s is of an earlier time and has no shards any more; it was left alone", old))
 	}
 	return res, nil
+}
+
+// MayUnify is an error where an archive lies in a folder that Unify has not made: of another tool, a view, a merged one. What is too
+// damaged to tell is taken to be of shards. So is a folder that is a part of an archive or a shard itself.
+func MayUnify(dir string) error {
+	if err := atomicfile.RefuseFolder(dir); err != nil {
+		return err
+	}
+	a, err := otf2.ReadAnchor(filepath.Join(dir, files.ArchiveName+".otf2"))
+	if err != nil {
+		return nil
+	}
+	ours := false
+	for _, p := range a.Properties {
+		ours = ours || strings.HasPrefix(p.Name, facts.PropertyPrefix)
+		if p.Name == facts.PropView.Key() || p.Name == facts.PropMerged.Key() {
+			ours = false
+			break
+		}
+	}
+	if !ours {
+		return fmt.Errorf("%s holds another archive, which no recording may replace: name another folder", dir)
+	}
+	return nil
 }
 
 // readRuns locks an experiment directory, unless that has been done, and finds the jobs in it, as far as they can be read.

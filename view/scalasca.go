@@ -11,7 +11,7 @@ import (
 	"strconv"
 
 	"github.com/nccl-otf2/nccl-otf2/facts"
-	"github.com/nccl-otf2/nccl-otf2/internal/regular"
+	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/scorep/files"
 )
@@ -127,7 +127,7 @@ func (opts *Options) ready(anchor, dir string) (*Options, error) {
 	} else if same {
 		return nil, fmt.Errorf("the view would replace the archive %s itself: give another folder", anchor)
 	}
-	return &o, nil
+	return &o, files.MayReplace(dir, facts.PropView.Key())
 }
 
 func stage(o *Options, name string) func(done, total int) {
@@ -148,7 +148,10 @@ func sameFolder(a, b string) (bool, error) {
 
 // replace has an archive written beside the present one in dir, then puts it in its place.
 func replace(dir string, write func(staging string) error) error {
-	if err := os.MkdirAll(dir, regular.Folder); err != nil {
+	if err := atomicfile.MakeFolder(dir); err != nil {
+		return err
+	}
+	if err := files.MayReplace(dir, facts.PropView.Key()); err != nil { // what a link leads to by now
 		return err
 	}
 	staging, err := files.NewStaging(dir)

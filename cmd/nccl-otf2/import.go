@@ -60,6 +60,9 @@ other hosts; with --separate-clocks, each is assumed to be on a host of its own.
 				base := filepath.Base(filepath.Clean(args[0]))
 				dir = strings.TrimSuffix(base, filepath.Ext(base)) + "-otf2"
 			}
+			if err := scorep.MayUnify(dir); err != nil {
+				return err
+			}
 			p := newProgress()
 			opts.Progress = func(what string, done, total int) { p.say("%s (%d of %d)", what, done, total) }
 			read, err := ingest.Import(args, dir, &opts)

@@ -28,8 +28,8 @@ func besides(a *otf2.Archive, texts []string) (all []export.Beside, err error) {
 	names := slices.Sorted(maps.Keys(hosts))
 	for _, text := range texts {
 		b := export.Beside{Path: text}
-		if at := strings.LastIndex(text, "@"); at >= 0 {
-			b.Path, b.Host = text[:at], text[at+1:]
+		if file, host, found := cutLast(text, "@"); found {
+			b.Path, b.Host = file, host
 		} else if len(names) == 1 {
 			b.Host = names[0]
 		}
@@ -41,6 +41,14 @@ func besides(a *otf2.Archive, texts []string) (all []export.Beside, err error) {
 		all = append(all, b)
 	}
 	return all, nil
+}
+
+// cutLast is strings.Cut at the last separator.
+func cutLast(text, separator string) (before, after string, found bool) {
+	if at := strings.LastIndex(text, separator); at >= 0 {
+		return text[:at], text[at+len(separator):], true
+	}
+	return text, "", false
 }
 
 // hostClocks are those of the archive's hosts, by what its shards say.

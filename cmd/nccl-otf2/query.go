@@ -9,14 +9,17 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/export"
+	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
 	"github.com/nccl-otf2/nccl-otf2/internal/installed"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
+	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 	"github.com/nccl-otf2/nccl-otf2/sql"
 )
 
@@ -88,25 +91,44 @@ func runQuery(cmd *cobra.Command, dirs []string, question, form, output string) 
 	if err != nil {
 		return err
 	}
-	args := []string{"-format", form, "-o", output, "--"}
+	var all []string
+	inputs := slices.Clone(dirs)
 	for _, dir := range dirs {
 		folders, err := tablesOf(dir)
 		if err != nil {
 			return err
 		}
-		args = append(args, folders...)
+		all = append(all, folders...)
+		for _, folder := range folders {
+			inputs = append(inputs, regular.Matches(folder, "*"+sql.Suffix)...)
+		}
 	}
-	program, err := findQueryProgram()
+	atomicfile.ProtectInputs(inputs)
+	ask := func(output string) error {
+		program, err := findQueryProgram()
+		if err != nil {
+			return err
+		}
+		run := exec.CommandContext(cmd.Context(), program, append([]string{"-format", form, "-o", output, "--"}, all...)...)
+		run.Stdin, run.Stdout, run.Stderr = strings.NewReader(text), cmd.OutOrStdout(), os.Stderr
+		err = run.Run()
+		if exit := new(exec.ExitError); errors.As(err, &exit) {
+			return exitCode(exitInput) // it has said why
+		}
+		return err
+	}
+	if output == "" {
+		return ask("")
+	}
+	f, err := atomicfile.Output(output, regular.File)
 	if err != nil {
 		return err
 	}
-	run := exec.CommandContext(cmd.Context(), program, args...)
-	run.Stdin, run.Stdout, run.Stderr = strings.NewReader(text), cmd.OutOrStdout(), os.Stderr
-	err = run.Run()
-	if exit := new(exec.ExitError); errors.As(err, &exit) {
-		return exitCode(exitInput) // it has said why
+	defer f.Abandon()
+	if err := ask(f.Name()); err != nil {
+		return err
 	}
-	return err
+	return f.Commit(atomicfile.Durable)
 }
 
 // tablesOf gives the folders of tables that a path stands for. Of a recording of NCCL's calls that has none they are made in a temporary

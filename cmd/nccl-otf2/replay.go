@@ -20,7 +20,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/cmd/nccl-otf2/internal/doctor"
 	"github.com/nccl-otf2/nccl-otf2/config"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
+	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 	"github.com/nccl-otf2/nccl-otf2/replay"
 )
 
@@ -139,7 +141,7 @@ func play(out io.Writer, o *replayOptions, name string) error {
 }
 
 func keepPrograms(rec *replay.Recording, dir string) error {
-	if err := os.MkdirAll(dir, 0o777); err != nil {
+	if err := atomicfile.MakeFolder(dir); err != nil {
 		return err
 	}
 	for k := range rec.Processes {
@@ -147,7 +149,7 @@ func keepPrograms(rec *replay.Recording, dir string) error {
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("p%d.program", k)), program, 0o666); err != nil {
+		if err := atomicfile.Write(filepath.Join(dir, fmt.Sprintf("p%d.program", k)), regular.File, program, atomicfile.Volatile); err != nil {
 			return err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
 )
@@ -85,7 +86,8 @@ func rootCommand() *cobra.Command {
 			return noCommand(cmd, args[0])
 		},
 	}
-	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) {
+	root.PersistentPreRun = func(cmd *cobra.Command, args []string) {
+		atomicfile.ProtectInputs(inputsOf(cmd, args))
 		if !slices.Contains(ownSignals, cmd.Name()) {
 			atomicfile.RemoveOnSignals()
 		}
@@ -115,6 +117,25 @@ func rootCommand() *cobra.Command {
 	root.Version = toolVersion
 	root.SetVersionTemplate(versionLine() + "\n")
 	return root
+}
+
+// outputFlags are the flags that name what a command writes: what is there may be what it wrote before.
+var outputFlags = []string{"output", "summary", "svg", "dir"}
+
+// inputsOf are the files and folders that a command may read: its arguments, and what flags name that are not its outputs.
+func inputsOf(cmd *cobra.Command, args []string) []string {
+	paths := slices.Clone(args)
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			for _, text := range list.GetSlice() {
+				file, _, _ := cutLast(text, "@") // --with FILE@HOST
+				paths = append(paths, text, file)
+			}
+		} else if !slices.Contains(outputFlags, f.Name) {
+			paths = append(paths, f.Value.String())
+		}
+	})
+	return slices.DeleteFunc(paths, func(path string) bool { return path == "" })
 }
 
 // noCommand is the error for a name that no command has.

@@ -25,6 +25,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
 	"github.com/nccl-otf2/nccl-otf2/internal/installed"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
+	"github.com/nccl-otf2/nccl-otf2/scorep"
 )
 
 // collectorsLimit bounds the wait for collectors that make no progress after a command has ended, and that for others who make the archive.
@@ -407,7 +408,7 @@ func writable(dir string) error {
 	if _, err := doctor.Writable(dir); err != nil {
 		return fmt.Errorf("experiment directory %s: %w: give another one with --dir", dir, err)
 	}
-	return nil
+	return scorep.MayUnify(dir)
 }
 
 // recordedSince reports whether a process has recorded in dir since a time.

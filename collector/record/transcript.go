@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
 	"github.com/nccl-otf2/nccl-otf2/internal/recording"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 	"github.com/nccl-otf2/nccl-otf2/plugin/api"
@@ -88,6 +89,8 @@ func Create(directory string, p *experiment.Process, source shm.Source, h *shm.H
 	}
 	if st, err := os.Lstat(folder); err != nil || !st.IsDir() {
 		return nil, fmt.Errorf("%s is not a directory itself", folder)
+	} else if why := atomicfile.Foreign(st); why != "" {
+		return nil, fmt.Errorf("%s %s: name another directory", folder, why)
 	}
 	t, err := newTranscript(Path(directory, p.UUID), p, source, h)
 	if err != nil {

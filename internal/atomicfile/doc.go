@@ -11,5 +11,5 @@
 // [Output] is for names that a user gave: what is not a regular file (a terminal, a pipe, /dev/null, /dev/stdout) is written to as it
 // is, and a symbolic link is followed, so that the file that it names is replaced and the link stays. It is followed only where it
 // belongs to this user or to root: in a folder that others may write to, theirs could name anything; so with pipes, which could keep
-// the program waiting for ever.
+// the program waiting for ever. Neither it nor [MakeFolder], which is for folders that a user gave, lets a result replace data.
 package atomicfile

@@ -14,7 +14,7 @@ import (
 // Output begins what a user asked to be written to a name, see the package. A mode that the umask is taken off is that of a new
 // regular file.
 func Output(path string, mode fs.FileMode) (*File, error) {
-	target, through, err := destination(path)
+	target, through, err := destination(path, false)
 	if err != nil {
 		return nil, err
 	}
@@ -29,10 +29,10 @@ func Output(path string, mode fs.FileMode) (*File, error) {
 	return &File{File: f}, nil
 }
 
-// OutputFile is Output for what can only be written to a regular file: where the name stands for anything else nothing is written,
-// and that stays as it is.
+// OutputFile is Output for profiles, which can only be written to a regular file: where the name stands for anything else nothing is
+// written, and that stays as it is.
 func OutputFile(path string, mode fs.FileMode) (*File, error) {
-	target, through, err := destination(path)
+	target, through, err := destination(path, true)
 	if err != nil {
 		return nil, err
 	}
@@ -46,21 +46,19 @@ func OutputFile(path string, mode fs.FileMode) (*File, error) {
 const mostLinks = 40
 
 // destination follows a user's name to the one that is to be written. through says that it stands for something that cannot be
-// replaced: written to is what is there.
-func destination(path string) (target string, through bool, err error) {
+// replaced: written to is what is there. Data is replaced by nothing, see refuseData.
+func destination(path string, profile bool) (target string, through bool, err error) {
 	named := path
 	for range mostLinks {
 		info, err := os.Lstat(path)
 		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			return path, false, nil
+		case errors.Is(err, fs.ErrNotExist), err == nil && info.Mode().IsRegular():
+			return path, false, refuseData(path, profile)
 		case err != nil:
 			return "", false, err
-		case info.Mode().IsRegular():
-			return path, false, nil
 		}
-		if st, ok := info.Sys().(*syscall.Stat_t); ok && st.Uid != 0 && int(st.Uid) != os.Geteuid() {
-			return "", false, fmt.Errorf("%s is %s of user %d, who could redirect it anywhere: give another file", path, KindOf(info.Mode()), st.Uid)
+		if err := RefuseOthers(path, info); err != nil {
+			return "", false, err
 		}
 		if info.Mode()&fs.ModeSymlink == 0 {
 			return path, true, nil

@@ -120,8 +120,10 @@ func MakeFiles(dir, creator string) (jobs []*Job, left jobs.Unused, err error) {
 	}
 	for _, j := range jobs {
 		j.Creator = creator
-		if err := j.description.MakeDir(); err != nil {
-			return nil, left, err
+		if len(jobs) > 1 {
+			if err := j.description.MakeDir(); err != nil {
+				return nil, left, err
+			}
 		}
 		if err := j.Write(filepath.Join(j.Dir, FileName), false); err != nil {
 			return nil, left, err

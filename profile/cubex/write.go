@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/cube"
 	"github.com/nccl-otf2/nccl-otf2/facts"
@@ -164,6 +165,9 @@ func (p *Profile) waitAttributes() []cube.Attribute {
 
 // Write writes the profile to a file, whose name must end in .cubex. It replaces an older one when it is whole.
 func (p *Profile) Write(path string, compress bool) error {
+	if err := mayReplace(path); err != nil {
+		return err
+	}
 	w, err := cube.Create(path, p.definitions(), &cube.Options{Compress: compress})
 	if err != nil {
 		return err
@@ -219,3 +223,22 @@ func (m *metric) fill(n *node, row *cube.Row) {
 }
 
 func inSeconds(ns uint64) float64 { return float64(ns) / 1e9 }
+
+// mayReplace is an error where a profile lies at a path that is of another tool.
+func mayReplace(path string) error {
+	there, err := cube.Open(path)
+	if err != nil {
+		return nil // none, or what does not count as one
+	}
+	defer there.Close()
+	ours := slices.ContainsFunc(there.Attributes, func(a cube.Attribute) bool {
+		return a.Key == cube.AttributeCreator && strings.HasPrefix(a.Value, toolName)
+	})
+	if !ours {
+		return fmt.Errorf("%s is a profile of another tool, which no result may replace: name another place", path)
+	}
+	return nil
+}
+
+// toolName begins what profiles that nccl-otf2 made say of their creator.
+const toolName = "nccl-otf2"

@@ -7,10 +7,14 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -25,20 +29,29 @@ const (
 // (O_EXCL) or replaced by its name (rename), and no symbolic link is followed below the directory that
 // the user named.
 
-// OwnFolder makes a folder unless it is there. A symbolic link, also to a folder, is an error.
+// OwnFolder makes a folder unless it is there, see atomicfile.MakeFolder. A symbolic link, also to a folder, is an error.
 func OwnFolder(path string) error {
-	err := os.Mkdir(path, regular.Folder)
-	if !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	info, err := os.Lstat(path)
-	if err != nil {
-		return err
-	}
-	if !info.IsDir() {
+	if info, err := os.Lstat(path); err == nil && !info.IsDir() {
 		return &fs.PathError{Op: "use", Path: path, Err: unix.ENOTDIR}
 	}
-	return nil
+	return atomicfile.MakeFolder(path)
+}
+
+// MayReplace is an error where an archive lies in a folder that does not have a property: it is not of those that what is to be written
+// there replaces. A recorded job's data is an error, too.
+func MayReplace(dir, property string) error {
+	present := []string{experiment.Folder}
+	for _, suffix := range Parts {
+		present = append(present, ArchiveName+suffix)
+	}
+	if !slices.ContainsFunc(present, func(name string) bool { _, err := os.Lstat(filepath.Join(dir, name)); return err == nil }) {
+		return nil
+	}
+	if a, err := otf2.ReadAnchor(filepath.Join(dir, ArchiveName+anchorSuffix)); err == nil &&
+		slices.ContainsFunc(a.Properties, func(p otf2.Property) bool { return p.Name == property }) {
+		return nil
+	}
+	return fmt.Errorf("%s holds another archive, which no result may replace: name another folder", dir)
 }
 
 // newFile makes a file that is not there yet.

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package atomicfile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/regular"
+)
+
+// MakeFolder makes the folder that results go to, with those that lead to it, or reuses the one that is there. As with files, a
+// symbolic link is followed only where it belongs to this user or to root. A folder in which others could exchange what is written
+// is refused (see Foreign), and so is one that data is in (see Output).
+func MakeFolder(path string) error {
+	if err := RefuseFolder(path); err != nil {
+		return err
+	}
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := os.MkdirAll(path, regular.Folder); err != nil {
+			return err
+		}
+		info, err = os.Lstat(path) // somebody may have been faster
+	}
+	if err != nil {
+		return err
+	}
+	if info.Mode()&fs.ModeSymlink != 0 {
+		if err := RefuseOthers(path, info); err != nil {
+			return err
+		}
+		if info, err = os.Stat(path); err != nil {
+			return err
+		}
+	}
+	if !info.IsDir() {
+		return &fs.PathError{Op: "use", Path: path, Err: syscall.ENOTDIR}
+	}
+	if why := Foreign(info); why != "" {
+		return fmt.Errorf("%s %s, who could exchange what is written there: name another folder", path, why)
+	}
+	return nil
+}
+
+// Foreign says why a folder is not this user's alone to rename and remove things in; "" if it is. In a sticky folder, as /tmp is,
+// nobody can take away what another has made there.
+func Foreign(info fs.FileInfo) string {
+	const othersWrite = 0o022
+	st, ok := info.Sys().(*syscall.Stat_t)
+	switch {
+	case ok && int(st.Uid) != os.Geteuid() && st.Uid != 0:
+		return fmt.Sprintf("belongs to user %d", st.Uid)
+	case info.Mode().Perm()&othersWrite != 0 && info.Mode()&fs.ModeSticky == 0:
+		return fmt.Sprintf("can be written by others (mode %#o)", info.Mode().Perm())
+	}
+	return ""
+}
+
+// RefuseOthers is an error where a link, or what else is no regular file, belongs to neither this user nor root.
+func RefuseOthers(path string, info fs.FileInfo) error {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok && st.Uid != 0 && int(st.Uid) != os.Geteuid() {
+		return fmt.Errorf("%s is %s of user %d, who could redirect it anywhere: give another file", path, KindOf(info.Mode()), st.Uid)
+	}
+	return nil
+}
