@@ -209,11 +209,10 @@ func (c *chromeWriter) instant(l *row, name string, t otf2.Timestamp) {
 	c.count("instants")
 }
 
-func (c *chromeWriter) value(l *row, metric otf2.MetricMemberRef, t otf2.Timestamp, v float64) {
-	member := c.rows.defs.MetricMember(metric)
-	c.event("C", l.name+": "+c.rows.defs.String(member.Name), "metric", l, t)
+func (c *chromeWriter) value(l *row, q *facts.Quantity, t otf2.Timestamp, v float64) {
+	c.event("C", l.name+": "+q.Name, "metric", l, t)
 	c.out.object("args")
-	c.out.number(cmp.Or(c.rows.defs.String(member.Unit), "value"), v)
+	c.out.number(cmp.Or(q.Unit, "value"), v)
 	c.out.raw("}")
 	c.close()
 	c.count("counter values")

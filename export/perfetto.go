@@ -303,12 +303,10 @@ func (p *perfettoWriter) instant(l *row, name string, t otf2.Timestamp) {
 	p.count("instants")
 }
 
-func (p *perfettoWriter) value(l *row, metric otf2.MetricMemberRef, t otf2.Timestamp, v float64) {
-	key := counterKey{l, metric}
+func (p *perfettoWriter) value(l *row, q *facts.Quantity, t otf2.Timestamp, v float64) {
+	key := counterKey{l, q.Member}
 	if p.counters[key] == 0 {
-		member := p.rows.defs.MetricMember(metric)
-		unit := p.rows.defs.String(member.Unit)
-		p.counters[key] = p.newTrack(p.tracks[l], p.rows.defs.String(member.Name), "", countersPlace+len(p.counters), &unit)
+		p.counters[key] = p.newTrack(p.tracks[l], q.Name, "", countersPlace+len(p.counters), &q.Unit)
 	}
 	p.counter(p.counters[key], p.at(t), v)
 }

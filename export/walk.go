@@ -26,7 +26,7 @@ type timeline interface {
 	sent(r *walkRow, t *facts.Transfer)
 	unsent(r *walkRow, t *facts.Transfer)
 	// value is given a metric's value, which is a number.
-	value(l *row, metric otf2.MetricMemberRef, t otf2.Timestamp, v float64)
+	value(l *row, q *facts.Quantity, t otf2.Timestamp, v float64) // in the quantity's unit
 	// instant is given where recording went on or off.
 	instant(l *row, name string, t otf2.Timestamp)
 }
@@ -123,11 +123,14 @@ type walker struct {
 	rows    map[otf2.LocationRef]*walkRow
 	parents recent
 	last    otf2.Timestamp
+
+	quantities map[otf2.MetricRef][]facts.Quantity // nil: not defined as numbers
+	stored     []uint64                            // values of the event under way
 }
 
 // walk tells to what is on the rows of a process.
 func (e *exporter) walk(p *process, to timeline) {
-	w := &walker{exporter: e, to: to, rows: make(map[otf2.LocationRef]*walkRow)}
+	w := &walker{exporter: e, to: to, rows: make(map[otf2.LocationRef]*walkRow), quantities: make(map[otf2.MetricRef][]facts.Quantity)}
 	locations := make([]otf2.LocationRef, len(p.rows))
 	for i, l := range p.rows {
 		w.rows[l.location] = &walkRow{row: l, puts: make(map[facts.PutName]uint64)}
@@ -292,37 +295,30 @@ func (w *walker) other(ev *otf2.Event) {
 	}
 }
 
-// metric passes on the values of a metric event.
+// metric passes on the values of a metric event, in their units.
 func (w *walker) metric(l *row, ev *otf2.Event) {
 	m := ev.Metric()
-	defs := w.exporter.rows.defs
-	class := defs.MetricClass(m.Metric)
-	if class == nil {
-		if in := defs.MetricInstance(m.Metric); in != nil {
-			class = defs.MetricClass(in.MetricClass)
-		}
+	quantities, known := w.quantities[m.Metric]
+	if !known {
+		quantities = facts.Quantities(w.exporter.rows.defs, m.Metric)
+		w.quantities[m.Metric] = quantities
 	}
-	if class == nil {
-		w.leaveOut("values of metrics that are not defined")
+	if quantities == nil {
+		w.leaveOut("values of metrics that are not defined as numbers")
 		return
 	}
-	for i := range min(m.Len(), len(class.Members)) {
-		if defs.MetricMember(class.Members[i]) == nil {
-			continue
-		}
-		typ, bits := m.At(i)
-		value := float64(bits)
-		switch typ {
-		case otf2.TypeDouble:
-			value = math.Float64frombits(bits)
-		case otf2.TypeInt64:
-			value = float64(int64(bits))
-		}
+	values, fits := facts.StoredValues(w.stored[:0], quantities, m)
+	if w.stored = values; !fits {
+		w.leaveOut("values of metrics that are not as their metrics are defined")
+		return
+	}
+	for i, bits := range values {
+		value := quantities[i].Number(bits)
 		if math.IsNaN(value) || math.IsInf(value, 0) {
 			w.leaveOut("values of metrics that are not numbers")
 			continue
 		}
-		w.to.value(l, class.Members[i], ev.Time, value)
+		w.to.value(l, &quantities[i], ev.Time, value)
 	}
 }
 

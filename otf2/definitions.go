@@ -2,6 +2,8 @@
 
 package otf2
 
+import "fmt"
+
 // find returns the index of the definition named ref among n. Without an index the ids are 0 … n-1 in order, as
 // writers are asked to number them.
 func find[R ~uint8 | ~uint32 | ~uint64](index map[R]int, ref R, n int) (int, bool) {
@@ -42,12 +44,12 @@ func (defs *Definitions) String(ref StringRef) string {
 	return ""
 }
 
-// RegionName returns the name of a region; "" if there is none of that id.
+// RegionName returns the name of a region, "undefined region 7" if none is defined that has the id 7.
 func (defs *Definitions) RegionName(ref RegionRef) string {
 	if d := defs.Region(ref); d != nil {
 		return defs.String(d.Name)
 	}
-	return ""
+	return fmt.Sprintf("undefined region %d", ref)
 }
 
 // ReadGlobalDefs reads a global definition file. With an error it returns what came before it.

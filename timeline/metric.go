@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -40,56 +41,6 @@ func timingOf(m otf2.MetricMode) timing {
 	return timingNext
 }
 
-// quantity is a member of a metric class.
-type quantity struct {
-	name, description, unit string
-	mode                    otf2.MetricMode
-	timing                  timing
-	typ                     otf2.Type // uint64, int64 or double
-	factor, divisor         float64   // of stored values, to get the unit; one of them is 1
-}
-
-// maxExponent bounds the powers of ten (and of two) that units are multiplied with, so that they are numbers.
-const maxExponent = 300
-
-func newQuantity(defs *otf2.Definitions, m *otf2.MetricMember) quantity {
-	q := quantity{
-		name: cmp.Or(defs.String(m.Name), "(no name)"), description: defs.String(m.Description), unit: defs.String(m.Unit),
-		mode: m.Mode, timing: timingOf(m.Mode), typ: m.ValueType, factor: 1, divisor: 1,
-	}
-	base := 10.0
-	if m.Base == otf2.BaseBinary {
-		base = 2
-	}
-	// Dividing by a power of ten is exact to the last digit, multiplying with its inverse is not.
-	if power := math.Pow(base, math.Abs(float64(max(-maxExponent, min(m.Exponent, maxExponent))))); m.Exponent < 0 {
-		q.divisor = power
-	} else {
-		q.factor = power
-	}
-	return q
-}
-
-// number is a stored value in the quantity's unit.
-func (q *quantity) number(bits uint64) float64 {
-	v := float64(bits)
-	switch q.typ {
-	case otf2.TypeInt64:
-		v = float64(int64(bits))
-	case otf2.TypeDouble:
-		v = math.Float64frombits(bits)
-	}
-	return v * q.factor / q.divisor
-}
-
-// growth is the difference of two stored values in the quantity's unit. That of integers is exact, also of large ones.
-func (q *quantity) growth(from, to uint64) float64 {
-	if q.typ == otf2.TypeDouble {
-		return q.number(to) - q.number(from)
-	}
-	return float64(int64(to-from)) * q.factor / q.divisor
-}
-
 // sum sums up intervals that follow each other.
 type sum struct {
 	min, max float64 // +Inf and -Inf: there is no value
@@ -98,25 +49,26 @@ type sum struct {
 }
 
 // add takes an interval between two values. last: behind the last value, where only those hold that hold until the next.
-func (s *sum) add(q *quantity, from, to, length uint64, last bool) {
+func (s *sum) add(q *facts.Quantity, from, to, length uint64, last bool) {
 	v, area := 0.0, 0.0
-	switch q.timing {
+	timing := timingOf(q.Mode)
+	switch timing {
 	case timingNext:
-		v = q.number(from)
+		v = q.Number(from)
 		area = v * float64(length)
 	case timingLast:
-		v = q.number(to)
+		v = q.Number(to)
 		area = v * float64(length)
 	case timingRate:
-		area = q.growth(from, to) * 1e9
+		area = q.Growth(from, to) * 1e9
 		v = area / float64(length) // of nothing: no number
 	}
-	if last && q.timing != timingNext || math.IsNaN(area) || math.IsInf(area, 0) {
+	if last && timing != timingNext || math.IsNaN(area) || math.IsInf(area, 0) {
 		s.missing += length
 		return
 	}
 	s.area += area
-	if length > 0 || q.timing == timingLast {
+	if length > 0 || timing == timingLast {
 		s.min, s.max = min(s.min, v), max(s.max, v)
 	}
 }
@@ -135,7 +87,7 @@ const metricLeaf = 32
 // series is what a location recorded of a metric. Blocks are made as soon as they are full.
 type series struct {
 	metric     otf2.MetricRef
-	quantities []quantity
+	quantities []facts.Quantity
 	rows       []int // by quantity
 
 	time   []uint64   // ns, of the points of the block under way
@@ -150,20 +102,9 @@ type series struct {
 }
 
 func newSeries(defs *otf2.Definitions, ref otf2.MetricRef, to *spool) *series {
-	class := defs.MetricClass(ref)
-	if in := defs.MetricInstance(ref); class == nil && in != nil {
-		class = defs.MetricClass(in.MetricClass)
-	}
-	if class == nil {
+	s := &series{metric: ref, to: to, quantities: facts.Quantities(defs, ref)}
+	if s.quantities == nil {
 		return nil
-	}
-	s := &series{metric: ref, to: to}
-	for _, m := range class.Members {
-		member := defs.MetricMember(m)
-		if member == nil || member.ValueType != otf2.TypeUint64 && member.ValueType != otf2.TypeInt64 && member.ValueType != otf2.TypeDouble {
-			return nil
-		}
-		s.quantities = append(s.quantities, newQuantity(defs, member))
 	}
 	s.bits, s.sums = make([][]uint64, len(s.quantities)), make([][]sum, len(s.quantities))
 	return s
@@ -212,7 +153,7 @@ func (s *series) flush() {
 	for i := range s.bits {
 		values := new(column)
 		for _, v := range s.bits[i] {
-			if s.quantities[i].typ == otf2.TypeDouble {
+			if s.quantities[i].Type == otf2.TypeDouble {
 				values.raw(v)
 			} else {
 				values.signed(v)
@@ -299,13 +240,8 @@ func (r *reader) metric(time uint64, ev *otf2.Event) {
 		rec.undefined++
 		return
 	}
-	rec.values = rec.values[:0]
-	for i := range m.Len() {
-		if typ, bits := m.At(i); i < len(s.quantities) && typ == s.quantities[i].typ {
-			rec.values = append(rec.values, bits)
-		}
-	}
-	if len(rec.values) != m.Len() || len(rec.values) != len(s.quantities) {
+	values, fits := facts.StoredValues(rec.values[:0], s.quantities, m)
+	if rec.values = values; !fits {
 		rec.unlike++
 		return
 	}
@@ -339,7 +275,7 @@ func (r *reader) endMetrics() {
 			parent := places.of(l, ref)
 			for i := range s.quantities {
 				s.rows = append(s.rows, len(r.rows))
-				r.rows = append(r.rows, row{name: places.unique(parent, s.quantities[i].name, l), kind: kindMetric, parent: parent})
+				r.rows = append(r.rows, row{name: places.unique(parent, s.quantities[i].Name, l), kind: kindMetric, parent: parent})
 			}
 			r.series = append(r.series, s)
 		}
@@ -473,7 +409,7 @@ func (d *Data) writeMetrics(to sink, first int) (headMetrics, error) {
 		one := headMetricSeries{headSeries: headSeries{first, s.count}, End: s.finish, Closed: s.closed}
 		for i := range s.quantities {
 			q := &s.quantities[i]
-			one.Members = append(one.Members, headMetric{s.rows[i], q.description, q.unit, q.mode.String(), timingNames[q.timing], q.typ.String(), q.factor, q.divisor})
+			one.Members = append(one.Members, headMetric{s.rows[i], q.Description, q.Unit, q.Mode.String(), timingNames[timingOf(q.Mode)], q.Type.String(), q.Factor, q.Divisor})
 		}
 		h.Series = append(h.Series, one)
 		for _, e := range s.blocks {

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/scorep"
 	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
@@ -314,10 +315,10 @@ func TestMetricBlocksHoldAllValues(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, n := range []int{1, 2, metricLeaf - 1, metricLeaf, metricLeaf + 1, chunk - 1, chunk, chunk + 1, 2*chunk + 40} {
 		temporary := &spool{temp: new(temp)}
-		s := &series{to: temporary, quantities: []quantity{
-			{typ: otf2.TypeUint64, timing: timingRate, factor: 1, divisor: 1},
-			{typ: otf2.TypeInt64, timing: timingLast, factor: 1, divisor: 1000},
-			{typ: otf2.TypeDouble, timing: timingNext, factor: 1, divisor: 1},
+		s := &series{to: temporary, quantities: []facts.Quantity{
+			{Type: otf2.TypeUint64, Mode: otf2.MetricAccumulatedStart, Factor: 1, Divisor: 1},
+			{Type: otf2.TypeInt64, Mode: otf2.MetricAbsoluteLast, Factor: 1, Divisor: 1000},
+			{Type: otf2.TypeDouble, Mode: otf2.MetricAbsolutePoint, Factor: 1, Divisor: 1},
 		}}
 		s.bits, s.sums = make([][]uint64, 3), make([][]sum, 3)
 		var times []uint64

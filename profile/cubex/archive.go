@@ -50,7 +50,7 @@ func newArchiveNames(defs *otf2.Definitions) *archiveNames {
 func (n *archiveNames) RegionOf(ref otf2.RegionRef) profile.Region {
 	d := n.defs.Region(ref)
 	if d == nil {
-		return profile.Region{Name: "(undefined region)"}
+		return profile.Region{Name: n.defs.RegionName(ref)}
 	}
 	return profile.Region{Name: n.defs.String(d.Name), Group: n.groups[ref], Role: d.Role, Paradigm: d.Paradigm}
 }

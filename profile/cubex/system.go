@@ -5,6 +5,7 @@ package cubex
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -82,7 +83,7 @@ func newSystem(defs *otf2.Definitions, rows map[otf2.LocationRef]*rowSum) *syste
 			} else {
 				creator := processName[g.Creator]
 				if creator == "" {
-					continue // nobody knows whose it is: readers leave such groups out
+					continue // nobody knows whose it is: defineOwnerless
 				}
 				out.Type = cube.GroupAccelerator
 				out.Name = creator + " " + deviceName(out.Name)
@@ -98,9 +99,33 @@ func newSystem(defs *otf2.Definitions, rows map[otf2.LocationRef]*rowSum) *syste
 			s.groups = append(s.groups, out)
 		}
 	}
+	s.defineOwnerless(defs, seen, groups, hosts)
 	s.defineLocations(byName, groups)
 	s.defineTopologies(rows)
 	return s
+}
+
+// defineOwnerless gives groups to the locations whose group has none: the archive does not define it, or it is an
+// accelerator that belongs to no process. They are processes here, as tools leave out accelerators of nobody.
+func (s *system) defineOwnerless(defs *otf2.Definitions, seen map[otf2.LocationGroupRef]bool, groups map[otf2.LocationGroupRef]cube.LocationGroupID, hosts *hostNodes) {
+	for _, ref := range slices.Sorted(maps.Keys(seen)) {
+		if _, known := groups[ref]; known {
+			continue
+		}
+		out := cube.LocationGroup{Name: fmt.Sprintf("undefined location group %d", ref), Rank: len(s.groups)}
+		if g := defs.LocationGroup(ref); g != nil {
+			out.Name = fmt.Sprintf("location group %d of no process, %q", ref, clean(defs.String(g.Name)))
+			out.Node = hosts.of(defs, g.SystemTreeParent)
+		} else {
+			out.Node = hosts.unknownNode()
+			if ref == otf2.UndefinedLocationGroup {
+				out.Name = "no location group"
+			}
+		}
+		groups[ref] = cube.LocationGroupID(len(s.groups))
+		s.groups = append(s.groups, out)
+		s.processes++
+	}
 }
 
 // defineLocations numbers the locations, group by group.
@@ -113,10 +138,7 @@ func (s *system) defineLocations(byName map[namedLocation][]otf2.LocationRef, gr
 	var all []entry
 	used := make(map[cube.LocationGroupID]bool)
 	for pl, refs := range byName {
-		in, ok := groups[pl.group]
-		if !ok { // an accelerator of nobody's: its process is the first
-			in = 0
-		}
+		in := groups[pl.group]
 		used[in] = true
 		all = append(all, entry{pl, in, refs})
 	}
@@ -154,7 +176,7 @@ func groupOf(defs *otf2.Definitions, ref otf2.LocationRef) otf2.LocationGroupRef
 	if d := defs.Location(ref); d != nil {
 		return d.Group
 	}
-	return 0
+	return otf2.UndefinedLocationGroup
 }
 
 // deviceName is what a group of an accelerator is called behind its process: its own name without the process's.
@@ -177,8 +199,18 @@ func deviceAttributes(defs *otf2.Definitions, node otf2.SystemTreeNodeRef) (list
 
 // hostNodes are the system tree nodes of hosts.
 type hostNodes struct {
+	system  *system
 	ids     map[otf2.SystemTreeNodeRef]cube.SystemTreeNodeID
-	unknown cube.SystemTreeNodeID
+	unknown cube.SystemTreeNodeID // 0: no node was needed for what is on none
+}
+
+// unknownNode is the node of what is on none that the archive knows.
+func (h *hostNodes) unknownNode() cube.SystemTreeNodeID {
+	if h.unknown == 0 {
+		h.unknown = cube.SystemTreeNodeID(len(h.system.nodes))
+		h.system.nodes = append(h.system.nodes, cube.SystemTreeNode{Parent: 0, Name: "node unknown", Class: cube.ClassNode})
+	}
+	return h.unknown
 }
 
 // of is the nearest node of class "node" at or above one.
@@ -193,11 +225,11 @@ func (h *hostNodes) of(defs *otf2.Definitions, ref otf2.SystemTreeNodeRef) cube.
 		}
 		ref = n.Parent
 	}
-	return h.unknown
+	return h.unknownNode()
 }
 
 func (s *system) defineNodes(defs *otf2.Definitions) *hostNodes {
-	h := &hostNodes{ids: make(map[otf2.SystemTreeNodeRef]cube.SystemTreeNodeID)}
+	h := &hostNodes{system: s, ids: make(map[otf2.SystemTreeNodeRef]cube.SystemTreeNodeID)}
 	s.nodes = append(s.nodes, cube.SystemTreeNode{Parent: cube.None, Name: "machine", Class: cube.ClassMachine})
 	for _, n := range defs.SystemTreeNodes {
 		class := defs.String(n.Class)
@@ -209,12 +241,8 @@ func (s *system) defineNodes(defs *otf2.Definitions) *hostNodes {
 			s.nodes = append(s.nodes, cube.SystemTreeNode{Parent: 0, Name: "node " + clean(defs.String(n.Name)), Class: cube.ClassNode})
 		}
 	}
-	needed := len(s.nodes) == 1 || slices.ContainsFunc(defs.LocationGroups, func(g otf2.LocationGroup) bool {
-		return g.Type != otf2.LocationGroupTypeAccelerator && h.of(defs, g.SystemTreeParent) == 0
-	})
-	if needed {
-		h.unknown = cube.SystemTreeNodeID(len(s.nodes))
-		s.nodes = append(s.nodes, cube.SystemTreeNode{Parent: 0, Name: "node unknown", Class: cube.ClassNode})
+	if len(s.nodes) == 1 {
+		h.unknownNode()
 	}
 	return h
 }
