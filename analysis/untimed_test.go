@@ -17,7 +17,16 @@ func TestWhyOperationsHaveNoTimes(t *testing.T) {
 	}{
 		{nil, "record with NCCL_OTF2_EVENTS=gpu, the default"},
 		{[]otf2.Property{{Name: "NCCL_OTF2::RECORD_MASK", Value: "0xf03"}}, "record with NCCL_OTF2_EVENTS=gpu, the default"},
-		{[]otf2.Property{{Name: "NCCL_OTF2::RECORD_MASK", Value: "0xf43"}}, "the GPU times that were recorded cannot be used: markers in the archive say why"},
+		{[]otf2.Property{{Name: "NCCL_OTF2::RECORD_MASK", Value: "0xf43"}}, "no GPU times were recorded: NCCL was asked for them and reported none"},
+		{
+			[]otf2.Property{{Name: "NCCL_OTF2::RECORD_MASK", Value: "0xf43"}, {Name: "NCCL_OTF2::API_VERSION", Value: "3"}, {Name: "NCCL_OTF2::STARTS::KERNEL_CH", Value: "12"}},
+			"no GPU times were recorded: version 3 of NCCL's profiler API has none; NCCL 2.27 and newer report them",
+		},
+		{
+			[]otf2.Property{{Name: "NCCL_OTF2::RECORD_MASK", Value: "0xf43"}, {Name: "NCCL_OTF2::IMPORTED_FROM", Value: "Inspector"}},
+			"no GPU times were recorded: the imported files have none",
+		},
+		{[]otf2.Property{{Name: "NCCL_OTF2::RECORD_MASK", Value: "0xf43"}, {Name: "NCCL_OTF2::STARTS::KERNEL_CH", Value: "12"}}, "the GPU times that were recorded cannot be used: markers in the archive say why"},
 		{
 			[]otf2.Property{{Name: "NCCL_OTF2::RECORD_MASK", Value: "0xf03"}, {Name: "NCCL_OTF2::WITHHELD", Value: unsafe}},
 			"NCCL was not asked for GPU times (NCCL 2.29 and newer can hang or crash with them; NCCL_ALLGATHERV_ENABLE=0 in all processes makes them safe)",

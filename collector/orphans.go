@@ -13,6 +13,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/config"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
@@ -31,9 +32,8 @@ type Orphan struct {
 
 // Orphans lists the files of this user in a folder (ShmFolder) that are orphans. It touches none.
 func Orphans(folder string) []Orphan {
-	files, _ := filepath.Glob(filepath.Join(folder, fmt.Sprintf("nccl-otf2-%d-*", os.Geteuid())))
 	var out []Orphan
-	for _, path := range files {
+	for _, path := range regular.Matches(folder, fmt.Sprintf("nccl-otf2-%d-*", os.Geteuid())) {
 		if o, ok := orphan(path); ok {
 			out = append(out, o)
 		}

@@ -5,17 +5,17 @@ package gpu
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 )
 
 // AMD tells the architectures of the AMD GPUs that a machine's kernel driver knows, as "gfx942", each once. root is put before the
 // path of the system; "" is the machine itself. None, if there are none or nothing tells.
 func AMD(root string) (architectures []string) {
-	files, _ := filepath.Glob(filepath.Join(root, "/sys/class/kfd/kfd/topology/nodes/*/properties"))
-	for _, f := range files {
+	for _, f := range regular.Matches(root, "/sys/class/kfd/kfd/topology/nodes/*/properties") {
 		text, err := os.ReadFile(f)
 		if err != nil {
 			continue

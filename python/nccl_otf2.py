@@ -70,11 +70,13 @@ def plugin() -> str:
     raise FileNotFoundError("the plugin was not installed together with nccl_otf2.py: it is none of " + ", ".join(paths))
 
 
-def open(*paths: Any, engine: str = "duckdb", session: Optional[Any] = None) -> Any:
-    """The tables of runs: a nccl_otf2_tables.Tables. engine: "duckdb" or "spark"; session: a connection or SparkSession of your own."""
+def open(*paths: Any, engine: str = "duckdb", session: Optional[Any] = None, unsafe: bool = False) -> Any:
+    """The tables of runs: a nccl_otf2_tables.Tables. engine: "duckdb" or "spark"; session: a connection or SparkSession of your own.
+
+    Without a session of your own, SQL can only read the tables, unless unsafe."""
     import nccl_otf2_tables
 
-    return nccl_otf2_tables.Tables(paths, engine, session)
+    return nccl_otf2_tables.Tables(paths, engine, session, unsafe)
 
 
 def verdict(path: Any, tool: str = "nccl-otf2") -> Dict[str, Any]:

@@ -15,7 +15,7 @@ import re
 import subprocess
 import sys
 import warnings
-from typing import Any, Dict, List, Optional, Sequence, TextIO, Tuple, Union
+from typing import Any, Dict, Iterator, List, Optional, Sequence, TextIO, Tuple, Union
 
 TABLES = ("operations", "transfers", "waits", "phases", "runs")
 ENGINES = ("duckdb", "spark")
@@ -95,18 +95,62 @@ def files(folder: pathlib.Path, table: str) -> List[pathlib.Path]:
     return [file for _, _, file in found]
 
 
+# What SQL may do in a database that was opened here: read the tables, and nothing else. As in query/main.go, with the same functions of tables.
+LOCK = ("SET allow_persistent_secrets = false", "SET enable_external_access = false", "SET lock_configuration = true")
+FUNCTIONS = (
+    "range", "generate_series", "unnest", "repeat", "repeat_row", "json_each", "json_tree", "pragma_table_info", "pragma_version",
+    "duckdb_tables", "duckdb_views", "duckdb_columns", "duckdb_functions", "duckdb_types", "duckdb_settings",
+)
+UNSAFE = "a query reads the tables and nothing else; unsafe=True, or --unsafe, lets it read and write files, load extensions and use the network"
+
+
+def _refuse(session: Any, query: str) -> None:
+    """Raises an error for SQL that is not one SELECT, or calls other functions of tables."""
+    tree = json.loads(session.execute("SELECT json_serialize_sql(?)", [query]).fetchone()[0])
+    if tree.get("error_type") == "parser":
+        return  # DuckDB says it better when it is to run that
+    if tree["error"] or len(tree["statements"]) != 1:
+        raise TablesError(f"this is more than a SELECT: {UNSAFE}")
+
+    def calls(node: Any) -> Iterator[str]:
+        if isinstance(node, dict) and node.get("type") == "TABLE_FUNCTION" and isinstance(node.get("function"), dict):
+            yield str(node["function"].get("function_name")).lower()
+        for child in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+            yield from calls(child)
+
+    for name in calls(tree["statements"]):
+        if name not in FUNCTIONS:
+            raise TablesError(f"{name}() is none of the functions of tables that a query may call: {UNSAFE}")
+
+
+def _literal(path: str, engine: str) -> str:
+    """A path as a pattern of the engine that only it matches."""
+    if engine == "spark":
+        return re.sub(r"([][*?{}\\\\])", r"\\\1", path)
+    return re.sub(r"([*?[])", r"[\1]", path)
+
+
 class Tables:
     """The tables of one run or of several, each as a view of an engine."""
 
-    def __init__(self, paths: Sequence[Path], engine: str = "duckdb", session: Optional[Any] = None) -> None:
-        """session: a DuckDB connection or a SparkSession to use; None: one of its own."""
+    def __init__(self, paths: Sequence[Path], engine: str = "duckdb", session: Optional[Any] = None, unsafe: bool = False) -> None:
+        """session: a DuckDB connection or a SparkSession to use; None: one of its own, in which SQL for DuckDB can only read the tables.
+
+        unsafe: it can do there whatever DuckDB can, as in a session of the caller, and on Spark."""
         if engine not in ENGINES:
             raise TablesError(f"engine {engine!r} is none of {', '.join(ENGINES)}")
         where = [folder for path in paths for folder in folders(path)]
         self.engine = engine
         self.session = session if session is not None else _session(engine)
-        for table in TABLES:
-            of_table = [str(file) for folder in where for file in files(folder, table)]
+        self.locked = engine == "duckdb" and session is None and not unsafe
+        paths_of = {t: [str(file.absolute()) for folder in where for file in files(folder, t)] for t in TABLES}
+        if self.locked:  # DuckDB looks at patterns, and at what it opens
+            forms = {form for of_table in paths_of.values() for path in of_table for form in (path, _literal(path, engine))}
+            reached = ", ".join("'" + form.replace("'", "''") + "'" for form in sorted(forms))
+            for setting in (f"SET allowed_paths = [{reached}]", *LOCK):
+                self.session.execute(setting)
+        for table, named in paths_of.items():
+            of_table = [_literal(path, engine) for path in named]
             if engine == "spark":
                 self.session.read.option("mergeSchema", "true").parquet(*of_table).createOrReplaceTempView(table)
             else:
@@ -122,7 +166,15 @@ class Tables:
             if query not in known:
                 raise TablesError(f"there is no query {query!r}: there are {', '.join(known)}")
             text = known[query]
-        return self.session.sql(text)
+        if not self.locked:
+            return self.session.sql(text)
+        _refuse(self.session, text)
+        import duckdb
+
+        try:
+            return self.session.sql(text)
+        except (duckdb.PermissionException, duckdb.HTTPException) as e:
+            raise TablesError(f"{str(e).splitlines()[0]}: {UNSAFE}") from e
 
     def columns_and_rows(self, query: str) -> Tuple[List[str], List[Tuple[Any, ...]]]:
         """The result as names of columns, and rows."""
@@ -177,7 +229,7 @@ def _session(engine: str) -> Any:
         import duckdb
     except ImportError as e:
         raise TablesError("the engine duckdb needs duckdb: pip install duckdb") from e
-    return duckdb.connect()
+    return duckdb.connect(config={"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"})
 
 
 def write(out: TextIO, columns: Sequence[str], rows: Sequence[Sequence[Any]], form: str) -> None:
@@ -219,6 +271,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     parser.add_argument("dir", nargs="*", help="a folder of tables, an experiment directory, or a folder of several")
     parser.add_argument("--engine", choices=ENGINES, default=ENGINES[0])
     parser.add_argument("--format", choices=("table", "csv", "json"), default="table")
+    parser.add_argument("--unsafe", action="store_true", help="let SQL read and write files, load extensions and use the network")
     parser.add_argument("--list", action="store_true", help="list the questions")
     args = parser.parse_args(argv)
     try:
@@ -229,8 +282,10 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
             return 0
         if not args.query or not args.dir:
             parser.error("name a question and a folder; --list lists the questions")
-        columns, rows = Tables(args.dir, args.engine).columns_and_rows(args.query)
-    except TablesError as e:
+        columns, rows = Tables(args.dir, args.engine, unsafe=args.unsafe).columns_and_rows(args.query)
+    except Exception as e:
+        if not isinstance(e, TablesError) and type(e).__module__.partition(".")[0] not in ("duckdb", "_duckdb", "pyspark"):
+            raise
         print(f"nccl_otf2: {e}", file=sys.stderr)
         return 1
     write(sys.stdout, columns, rows, args.format)

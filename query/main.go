@@ -8,10 +8,12 @@ package main
 import (
 	"bufio"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -19,20 +21,28 @@ import (
 	"strings"
 	"syscall"
 
-	_ "github.com/duckdb/duckdb-go/v2"
+	"github.com/duckdb/duckdb-go/v2"
 )
 
 // tables are the views that SQL can use; each folder has a file of each, or several, which are its parts.
 var tables = []string{"operations", "transfers", "waits", "phases", "runs"}
 
-// configuration keeps DuckDB from fetching code: what is not in the program is not there.
-const configuration = "?autoinstall_known_extensions=false&autoload_known_extensions=false&allow_community_extensions=false"
+// configuration keeps DuckDB from fetching code that nobody asked for: what is not in the program is not there.
+const configuration = "?autoinstall_known_extensions=false&autoload_known_extensions=false"
+
+// locked are the settings with which SQL reaches the files that it was given and nothing else, and cannot change that.
+const locked = "SET allow_persistent_secrets = false; SET enable_external_access = false; SET lock_configuration = true"
+
+// unsafeHint is what follows the reason why SQL was refused.
+const unsafeHint = "a query reads the tables and nothing else; with --unsafe it may read and write files, load extensions and use the network"
 
 func main() {
-	format := flag.String("format", "table", "table, csv, json or parquet")
-	output := flag.String("o", "", "file to write (default: standard output)")
+	var o options
+	flag.StringVar(&o.format, "format", "table", "table, csv, json or parquet")
+	flag.StringVar(&o.output, "o", "", "file to write (default: standard output)")
+	flag.BoolVar(&o.unsafe, "unsafe", false, "let SQL do all that DuckDB can: read and write files, load extensions, use the network")
 	flag.Parse()
-	err := run(flag.Args(), os.Stdin, os.Stdout, *format, *output)
+	err := run(flag.Args(), os.Stdin, os.Stdout, o)
 	if err != nil && !errors.Is(err, syscall.EPIPE) {
 		for i, line := range strings.Split(strings.TrimRight(err.Error(), "\n"), "\n") { // DuckDB points at the place in the SQL
 			if i == 0 {
@@ -44,66 +54,244 @@ func main() {
 	}
 }
 
+type options struct {
+	format, output string
+	unsafe         bool // SQL may do all that DuckDB can
+}
+
 // run asks the tables of some folders what is read from in.
-func run(folders []string, in io.Reader, stdout io.Writer, format, output string) error {
-	if len(folders) == 0 {
+func run(names []string, in io.Reader, stdout io.Writer, o options) error {
+	if len(names) == 0 {
 		return errors.New("name the folders of tables; or use nccl-otf2 query")
+	}
+	write, known := writers[o.format]
+	switch {
+	case !known && o.format != "parquet":
+		return fmt.Errorf("format %q is none of table, csv, json, parquet", o.format)
+	case !known && o.output == "":
+		return errors.New("--format parquet needs -o FILE")
 	}
 	text, err := io.ReadAll(in)
 	if err != nil {
 		return err
 	}
+	var folders opened
+	defer folders.close()
+	if err := folders.open(names); err != nil {
+		return err
+	}
+	var parquet *target
+	if !known {
+		if parquet, err = openTarget(o.output); err != nil {
+			return err
+		}
+		defer func() { parquet.close(err) }()
+	}
+	err = query(folders, string(text), parquet, o, func(db *sql.DB) error {
+		columns, rows, err := ask(db, string(text))
+		if err != nil {
+			return err
+		}
+		return to(stdout, o.output, func(w io.Writer) error { return write(w, columns, rows) })
+	})
+	if !o.unsafe {
+		err = explained(err)
+	}
+	return folders.named(err, parquet)
+}
+
+// query makes the views, looks whether the SQL may be run, and runs it: into a file of Parquet, or with the function.
+func query(folders opened, text string, parquet *target, o options, answer func(*sql.DB) error) error {
 	db, err := sql.Open("duckdb", configuration)
 	if err != nil {
 		return err
 	}
 	defer db.Close()
 	db.SetMaxOpenConns(1) // one connection has the views
+	var views, reached []string
 	for _, t := range tables {
-		var files []string
-		for _, f := range folders {
-			files = append(files, filesOf(f, t)...)
-		}
-		_, err := db.Exec(fmt.Sprintf("CREATE VIEW %s AS SELECT * FROM read_parquet([%s], union_by_name = true)", t, strings.Join(files, ", ")))
-		if err != nil {
+		files := folders.files(t)
+		views = append(views, fmt.Sprintf("CREATE VIEW %s AS SELECT * FROM read_parquet([%s], union_by_name = true)", t, strings.Join(files, ", ")))
+		reached = append(reached, files...)
+	}
+	if parquet != nil {
+		reached = append(reached, quoted(parquet.path()))
+	}
+	if !o.unsafe {
+		if _, err := db.Exec("SET allowed_paths = [" + strings.Join(reached, ", ") + "]; " + locked); err != nil {
 			return err
 		}
 	}
-	if format == "parquet" {
-		if output == "" {
-			return errors.New("--format parquet needs -o FILE")
+	for _, view := range views {
+		if _, err := db.Exec(view); err != nil {
+			return err
 		}
-		_, err := db.Exec(fmt.Sprintf("COPY (%s\n) TO %s (FORMAT parquet, COMPRESSION zstd)", strings.TrimRight(string(text), "; \n\t"), quoted(output)))
+	}
+	if !o.unsafe {
+		if err := refuse(db, text); err != nil {
+			return err
+		}
+	}
+	if parquet == nil {
+		return answer(db)
+	}
+	// What stands in brackets has been parsed by itself, or may do anything: it cannot end the bracket to any advantage.
+	_, err = db.Exec(fmt.Sprintf("COPY (%s\n) TO %s (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false)",
+		strings.TrimRight(text, "; \n\t"), quoted(parquet.path())))
+	return err
+}
+
+// functions of tables that SQL may call: they read nothing but what they are given. Others, such as glob and parquet_metadata, reach files
+// although the settings lock DuckDB.
+var functions = []string{
+	"range", "generate_series", "unnest", "repeat", "repeat_row", "json_each", "json_tree", "pragma_table_info", "pragma_version",
+	"duckdb_tables", "duckdb_views", "duckdb_columns", "duckdb_functions", "duckdb_types", "duckdb_settings",
+}
+
+// refuse says why SQL may not be run: it must be one statement that reads, and call no other functions of tables. The settings that lock
+// DuckDB do not tell reading from writing, so that another statement could overwrite the tables.
+func refuse(db *sql.DB, text string) error {
+	var tree string
+	if err := db.QueryRow("SELECT json_serialize_sql(?::VARCHAR)::VARCHAR", text).Scan(&tree); err != nil {
 		return err
 	}
-	write, known := writers[format]
-	if !known {
-		return fmt.Errorf("format %q is none of table, csv, json, parquet", format)
+	var parsed struct {
+		Kind       string `json:"error_type"`
+		Statements []any  `json:"statements"`
 	}
-	return to(stdout, output, func(w io.Writer) error {
-		columns, rows, err := ask(db, string(text))
+	if err := json.Unmarshal([]byte(tree), &parsed); err != nil {
+		return err
+	}
+	switch {
+	case parsed.Kind == "parser":
+		return nil // DuckDB says it better when it is to run that
+	case parsed.Kind != "":
+		return errors.New("this is more than a SELECT: " + unsafeHint)
+	case len(parsed.Statements) != 1:
+		return fmt.Errorf("these are %d statements, and a query is one; --unsafe allows several", len(parsed.Statements))
+	}
+	if name := called(parsed.Statements[0]); name != "" {
+		return fmt.Errorf("%s() is none of the functions of tables that a query may call: %s", name, unsafeHint)
+	}
+	return nil
+}
+
+// called is a function of tables in a tree of SQL that is none of those that may be called; "" if there is none.
+func called(tree any) string {
+	switch node := tree.(type) {
+	case []any:
+		for _, child := range node {
+			if name := called(child); name != "" {
+				return name
+			}
+		}
+	case map[string]any:
+		if function, is := node["function"].(map[string]any); is && node["type"] == "TABLE_FUNCTION" {
+			if name := strings.ToLower(fmt.Sprint(function["function_name"])); !slices.Contains(functions, name) {
+				return name
+			}
+		}
+		for _, child := range node {
+			if name := called(child); name != "" {
+				return name
+			}
+		}
+	}
+	return ""
+}
+
+// explained says of what DuckDB refuses because of its settings how to have it all the same.
+func explained(err error) error {
+	fault := new(duckdb.Error)
+	if errors.As(err, &fault) && slices.Contains([]duckdb.ErrorType{duckdb.ErrorTypePermission, duckdb.ErrorTypeMissingExtension, duckdb.ErrorTypeAutoLoad}, fault.Type) {
+		line, _, _ := strings.Cut(err.Error(), "\n")
+		return fmt.Errorf("%s: %s", line, unsafeHint)
+	}
+	return err
+}
+
+// opened are folders of tables. DuckDB reaches them as /proc/self/fd/N: in the path of a folder it would take "*", "?", "[" and "~" for patterns
+// and places, and read what other folders hold.
+type opened []*os.File
+
+func (o *opened) open(names []string) error {
+	for _, name := range names {
+		dir, err := os.Open(name)
 		if err != nil {
 			return err
 		}
-		return write(w, columns, rows)
-	})
+		*o = append(*o, dir)
+	}
+	return nil
+}
+
+func (o opened) close() {
+	for _, dir := range o {
+		dir.Close() // only read
+	}
+}
+
+func pathOf(f *os.File) string { return fmt.Sprintf("/proc/self/fd/%d", f.Fd()) }
+
+// named gives an error with the paths that its reader knows.
+func (o opened) named(err error, parquet *target) error {
+	if err == nil {
+		return nil
+	}
+	text := err.Error()
+	for _, dir := range o {
+		text = strings.ReplaceAll(text, pathOf(dir)+"/", filepath.Clean(dir.Name())+"/")
+	}
+	if parquet != nil {
+		text = strings.ReplaceAll(text, `"`+parquet.path()+`"`, `"`+parquet.file.Name()+`"`)
+	}
+	if text == err.Error() {
+		return err
+	}
+	return errors.New(text)
 }
 
 // part is the name of a part of a table, behind the table's.
 var part = regexp.MustCompile(`^-\d{4}-of-\d{4}\.parquet$`)
 
-// filesOf are a table's files in a folder, quoted for SQL. The tool has looked whether all parts are there.
-func filesOf(folder, table string) (files []string) {
-	entries, _ := os.ReadDir(folder) // DuckDB says what is missing
-	for _, e := range entries {
-		if rest, ok := strings.CutPrefix(e.Name(), table); ok && part.MatchString(rest) {
-			files = append(files, quoted(filepath.Join(folder, e.Name())))
+// files are a table's in all folders, quoted for SQL. The tool has looked whether all parts are there.
+func (o opened) files(table string) (files []string) {
+	for _, dir := range o {
+		entries, _ := os.ReadDir(pathOf(dir)) // DuckDB says what is missing
+		before := len(files)
+		for _, e := range entries {
+			if rest, ok := strings.CutPrefix(e.Name(), table); ok && part.MatchString(rest) {
+				files = append(files, quoted(pathOf(dir)+"/"+e.Name()))
+			}
+		}
+		if len(files) == before {
+			files = append(files, quoted(pathOf(dir)+"/"+table+".parquet"))
 		}
 	}
-	if files == nil {
-		files = []string{quoted(filepath.Join(folder, table+".parquet"))}
-	}
 	return files
+}
+
+// target is a file that DuckDB writes.
+type target struct {
+	file *os.File
+	made bool // it was not there before
+}
+
+func openTarget(name string) (*target, error) {
+	_, err := os.Stat(name)
+	made := errors.Is(err, fs.ErrNotExist)
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o666) // DuckDB empties it, once the SQL is good
+	return &target{file, made}, err
+}
+
+func (t *target) path() string { return pathOf(t.file) }
+
+// close takes a file away again that was made and not written.
+func (t *target) close(err error) {
+	t.file.Close() // DuckDB has written through a file of its own
+	if err != nil && t.made {
+		os.Remove(t.file.Name())
+	}
 }
 
 // to calls write with the output.

@@ -119,7 +119,7 @@ func New(sink Sink, p *experiment.Process, opts *Options) *Model {
 	m.threads = newThreads(b, m.ranks, m.ops, m.cuda)
 	m.net = newNetwork(b, m.ranks, m.ops, m.metrics)
 	if o.Raw {
-		m.raw = newRaw(b, m.ranks)
+		m.raw = newRaw(b, p, m.ranks)
 	}
 	m.handlers = m.handlersOf()
 	m.threads.resume()

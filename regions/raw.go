@@ -68,14 +68,15 @@ type rawEvent struct {
 // raw draws the events as they were reported.
 type raw struct {
 	*board
-	ranks *ranks
-	open  bounded.Map[*rawEvent]
-	rows  map[rawKind][]*rawRow
-	free  []*rawEvent
+	process *experiment.Process
+	ranks   *ranks
+	open    bounded.Map[*rawEvent]
+	rows    map[rawKind][]*rawRow
+	free    []*rawEvent
 }
 
-func newRaw(b *board, rs *ranks) *raw {
-	return &raw{board: b, ranks: rs, open: bounded.New[*rawEvent](maxRawOpen), rows: make(map[rawKind][]*rawRow)}
+func newRaw(b *board, p *experiment.Process, rs *ranks) *raw {
+	return &raw{board: b, process: p, ranks: rs, open: bounded.New[*rawEvent](maxRawOpen), rows: make(map[rawKind][]*rawRow)}
 }
 
 // take takes a start, stop or state. The record is not kept.
@@ -252,7 +253,9 @@ func (w *raw) describe(a *otf2.AttributeList, r *shm.Record) {
 		if r.Type == shm.EventNetPlugin && !knownOfNet(r, m.attribute) {
 			continue
 		}
-		w.member(a, m.attribute, v.Field(m.field))
+		if m.reported(w.process) {
+			w.member(a, m.attribute, v.Field(m.field))
+		}
 	}
 }
 
@@ -305,6 +308,12 @@ type rawMember struct {
 	attribute otf2.AttributeRef
 	field     int             // of shm.Record
 	flag      shm.RecordFlags // in place of a field
+	of        *api.Member
+}
+
+// reported tells whether the process's NCCL has the member in its descriptors: a record of another has 0 there, which nobody said.
+func (m *rawMember) reported(p *experiment.Process) bool {
+	return p.APIVersion == 0 || len(m.of.At) == 0 || m.of.Delivered(p.APIVersion)
 }
 
 // memberAttributes are the attributes that show members of descriptors, by the field or flag of the record that has them. Left out is Data, an
@@ -331,11 +340,11 @@ var rawMembers = func() (all [shm.TypeCount][]rawMember) {
 		for i := range api.Events[t].Members {
 			m := &api.Events[t].Members[i]
 			if attribute, ok := memberAttributes[m.Flag]; ok {
-				all[t] = append(all[t], rawMember{attribute: attribute, flag: shm.FlagsByName[m.Flag]})
+				all[t] = append(all[t], rawMember{attribute: attribute, flag: shm.FlagsByName[m.Flag], of: m})
 			}
 			if attribute, ok := memberAttributes[m.Go]; ok {
 				f, _ := record.FieldByName(m.Go)
-				all[t] = append(all[t], rawMember{attribute: attribute, field: f.Index[0]})
+				all[t] = append(all[t], rawMember{attribute: attribute, field: f.Index[0], of: m})
 			}
 		}
 		if shm.EventType(t) == shm.EventNetPlugin { // a socket's op

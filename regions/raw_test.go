@@ -114,6 +114,20 @@ func TestRawEventsShowEveryMember(t *testing.T) {
 	}
 }
 
+// A member that the process's version of NCCL's API does not have is not shown as 0.
+func TestRawEventsShowWhatNCCLReported(t *testing.T) {
+	for version, tagged := range map[int]bool{4: false, 5: false, 6: false, 7: true} {
+		s := newSceneWith(t, 4, 0, &Options{RecordMask: 0xffff, Raw: true})
+		s.p.APIVersion = version
+		s.start(1, 10, shm.EventColl, "coll", "", shm.Record{Func: "AllReduce", Count: 8, NChannels: 2})
+		s.stop(1, 11, shm.EventColl, "coll")
+		lines := strings.Join(s.lines(experiment.KindEvent, AttrCount, AttrChannels, AttrUserTag), "\n")
+		if got := strings.Contains(lines, "USER_TAG=0"); got != tagged || !strings.Contains(lines, "COUNT=8") || !strings.Contains(lines, "CHANNELS=2") {
+			t.Errorf("version %d:\n%s", version, lines)
+		}
+	}
+}
+
 // Of each recording all events and all states are drawn that NCCL delivered.
 func TestRawEventsOfRecordings(t *testing.T) {
 	dirs, _ := filepath.Glob("../testdata/nccl-callbacks/*/run.json")

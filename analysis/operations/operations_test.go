@@ -141,7 +141,7 @@ func TestSummaryOfAJob(t *testing.T) {
 		Network: map[string]uint64{}, CUPTI: map[string]uint64{}, Paused: map[string]uint64{}, Gaps: []analysis.Gap{}, Deviations: []operations.Deviation{},
 		Timing: map[string]uint64{"GPU": 18, "ENQUEUE": 3}, Ends: map[string]uint64{},
 		Hidden:  hidden.Of(hidden.Place{Library: "NCCL", Version: 22907, Network: true}),
-		Untimed: "the GPU times that were recorded cannot be used: markers in the archive say why",
+		Untimed: "no GPU times were recorded: NCCL was asked for them and reported none",
 	}
 	if diff := cmp.Diff(want, s); diff != "" {
 		t.Error(diff)

@@ -236,22 +236,39 @@ func (s *Selection) chooseRanks(world []analysis.Rank) error {
 	return nil
 }
 
+// fitting are the names that a pattern stands for: the one that it is to the letter, or else those that it matches.
+func fitting(pattern string, names []string) (fit []string, err error) {
+	if slices.Contains(names, pattern) {
+		return []string{pattern}, nil
+	}
+	for _, name := range names {
+		matches, err := path.Match(pattern, name)
+		if err != nil {
+			return nil, err
+		}
+		if matches {
+			fit = append(fit, name)
+		}
+	}
+	return fit, nil
+}
+
 func (s *Selection) chooseComms(comms map[otf2.CommRef]*facts.Communicator) error {
 	if s.spec.Comm != "" {
 		id, noID := strconv.ParseUint(s.spec.Comm, 10, 32)
 		s.comms = make(map[otf2.CommRef]bool)
 		var names []string
 		for _, ref := range slices.Sorted(maps.Keys(comms)) {
-			c := comms[ref]
-			if c.Self {
-				continue
+			if c := comms[ref]; !c.Self {
+				names = append(names, c.Name)
 			}
-			names = append(names, c.Name)
-			fits, err := path.Match(s.spec.Comm, c.Name)
-			if err != nil {
-				return fmt.Errorf("--comm: %q is not a pattern: * stands for any characters, ? for one", s.spec.Comm)
-			}
-			if fits || c.Name == s.spec.Comm || noID == nil && uint64(ref) == id {
+		}
+		fit, err := fitting(s.spec.Comm, names)
+		if err != nil {
+			return fmt.Errorf("--comm: %q is not a pattern: * stands for any characters, ? for one", s.spec.Comm)
+		}
+		for ref, c := range comms {
+			if !c.Self && (slices.Contains(fit, c.Name) || noID == nil && uint64(ref) == id) {
 				s.comms[ref] = true
 			}
 		}
@@ -367,14 +384,13 @@ func (s *Selection) chooseTimes(a *otf2.Archive) error {
 func (s *Selection) choosePhases(a *otf2.Archive, whole interval) error {
 	name, nth := parsePhase(s.spec.Phase)
 	regions := facts.PhaseRegions(a.Defs)
-	var names []string
+	names := slices.Collect(maps.Values(regions))
+	fit, _ := fitting(name, names) // what is no pattern matches nothing
 	wanted := make(map[otf2.RegionRef]bool)
 	for ref, n := range regions {
-		names = append(names, n)
-		fits, err := path.Match(name, n)
-		wanted[ref] = n == name || err == nil && fits
+		wanted[ref] = slices.Contains(fit, n)
 	}
-	if !slices.Contains(slices.Collect(maps.Values(wanted)), true) {
+	if len(fit) == 0 {
 		if len(names) == 0 {
 			return fmt.Errorf("--phase %s: the program marked no phases", s.spec.Phase)
 		}

@@ -29,7 +29,7 @@ const queryProgram = "nccl-otf2-query"
 func queryCommand() *cobra.Command {
 	form := choice{"table", []string{"table", "csv", "json", "parquet"}}
 	var output string
-	var list bool
+	var list, unsafe bool
 	cmd := &cobra.Command{
 		Use:   "query DIR… NAME|SQL",
 		Short: "Query exported tables: a named question, or any SQL",
@@ -38,6 +38,9 @@ understands. The tables are operations, transfers, waits, phases and runs; docs/
 
 DIR is a folder of tables, an experiment directory with its folder parquet, or a folder that contains several of these. Tables of several runs are read as one; the column run distinguishes the
 runs. For a recording of NCCL's calls (NCCL_OTF2_MODE=record), the tables are made on the fly.
+
+SQL is one SELECT that reads these tables and nothing else. With --unsafe, it may be any statements of DuckDB, which can
+read and write files, load extensions and use the network with the rights of the user.
 
 DuckDB is part of a separate program, nccl-otf2-query, which lies beside the tool ("make query" builds it). Without
 that program, Python can run the same queries: python3 -m nccl_otf2 NAME DIR.`,
@@ -58,13 +61,14 @@ that program, Python can run the same queries: python3 -m nccl_otf2 NAME DIR.`,
 			case form.value == "parquet" && output == "":
 				return usagef("--format parquet needs -o FILE")
 			}
-			return runQuery(cmd, args[:len(args)-1], args[len(args)-1], form.value, output)
+			return runQuery(cmd, args[:len(args)-1], args[len(args)-1], form.value, output, unsafe)
 		},
 	}
 	cmd.Flags().Var(&form, "format", "table, csv, json or parquet")
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(form.of, cobra.ShellCompDirectiveNoFileComp))
 	cmd.Flags().StringVarP(&output, "output", "o", "", "file to write (default: standard output)")
 	cmd.Flags().BoolVar(&list, "list", false, "list the questions")
+	cmd.Flags().BoolVar(&unsafe, "unsafe", false, "let SQL read and write files, load extensions and use the network")
 	return cmd
 }
 
@@ -86,7 +90,7 @@ func queryText(question string) (string, error) {
 	return q.Text, nil
 }
 
-func runQuery(cmd *cobra.Command, dirs []string, question, form, output string) error {
+func runQuery(cmd *cobra.Command, dirs []string, question, form, output string, unsafe bool) error {
 	text, err := queryText(question)
 	if err != nil {
 		return err
@@ -109,7 +113,7 @@ func runQuery(cmd *cobra.Command, dirs []string, question, form, output string) 
 		if err != nil {
 			return err
 		}
-		run := exec.CommandContext(cmd.Context(), program, append([]string{"-format", form, "-o", output, "--"}, all...)...)
+		run := exec.CommandContext(cmd.Context(), program, append([]string{"-format", form, "-o", output, fmt.Sprintf("-unsafe=%v", unsafe), "--"}, all...)...)
 		run.Stdin, run.Stdout, run.Stderr = strings.NewReader(text), cmd.OutOrStdout(), os.Stderr
 		err = run.Run()
 		if exit := new(exec.ExitError); errors.As(err, &exit) {

@@ -164,7 +164,11 @@ func (b *bench) anchor(c *benchCase) string { return filepath.Join(b.dir, c.arch
 func (b *bench) prepare(c *benchCase) error {
 	if c.does == "print" && b.printer == "" {
 		tool := filepath.Join(b.dir, "nccl-otf2")
-		if out, err := exec.Command(cmp.Or(os.Getenv("GO"), "go"), "build", "-o", tool, "github.com/nccl-otf2/nccl-otf2/cmd/nccl-otf2").CombinedOutput(); err != nil {
+		build := exec.Command(cmp.Or(os.Getenv("GO"), "go"), "build", "-o", tool, "github.com/nccl-otf2/nccl-otf2/cmd/nccl-otf2")
+		if _, file, _, known := runtime.Caller(0); known && filepath.IsAbs(file) {
+			build.Dir = filepath.Dir(file) // wherever this program was started
+		}
+		if out, err := build.CombinedOutput(); err != nil {
 			return fmt.Errorf("go build: %w\n%s", err, out)
 		}
 		b.printer = tool

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/nccl-otf2/nccl-otf2/export"
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
@@ -188,5 +189,83 @@ func TestPartsAnswerAsWholeTables(t *testing.T) {
 	cmd.Env = append(os.Environ(), "PYTHONPATH=../../python")
 	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "transfers is not whole") {
 		t.Errorf("a part is missing: %v: %s", err, out)
+	}
+}
+
+// A folder is what it is called, whatever an engine takes its name for: the tables are its own.
+func TestFoldersOfAnyName(t *testing.T) {
+	dir := play(t, "../../testdata/nccl-callbacks/09-straggler-4p", "net")
+	top := t.TempDir()
+	var all []ask
+	for _, name := range []string{
+		"run[1]", "a*b", "a?b", "{x,y}", "**", "[!a]", `a\b`, "it's", `a"b`, "a b", "~", "$x", "%20", "run1", "aXb", "x", "b", "a",
+	} {
+		to := filepath.Join(top, name)
+		testkit.Must(t, os.Rename(changed(t, dir, export.RunsFile, func(r *export.RunRow) { r.Run = name }), to))
+		all = append(all, ask{[]string{to}, "SELECT run FROM runs"})
+	}
+	for i, rows := range answers(t, all) {
+		if want := filepath.Base(all[i].Dirs[0]); len(rows) != 1 || rows[0].text("run") != want {
+			t.Errorf("%q: %v", want, rows)
+		}
+	}
+}
+
+// In a database that the Python package has opened SQL reads the tables and nothing else; who says so has all that DuckDB can.
+func TestPythonRefusesHostileStatements(t *testing.T) {
+	const program = `import json, os, sys
+import duckdb, nccl_otf2, nccl_otf2_tables
+dir, secret, target = sys.argv[1:]
+hostile = [
+    "INSTALL httpfs", "LOAD httpfs", "ATTACH 'https://localhost:1/x.db'", f"ATTACH '{target}'", f"COPY waits TO '{target}'", f"EXPLAIN ANALYZE COPY waits TO '{target}'",
+    f"COPY waits TO '{dir}/parquet/waits.parquet' (USE_TMP_FILE false)", f"EXPORT DATABASE '{target}'", f"PRAGMA import_database('{dir}')", "SELECT 1; SELECT 2",
+    f"SELECT * FROM read_csv('{secret}')", f"FROM read_text('{secret}')", f"FROM '{secret}'", f"FROM glob('{dir}/*')", f"FROM parquet_metadata('{dir}/parquet/waits.parquet')",
+    f"SELECT (SELECT count(*) FROM read_text('{secret}')) FROM waits", "FROM 'https://localhost:1/x.csv'", "SET enable_external_access = true", "RESET lock_configuration",
+    "PRAGMA enable_profiling = 'json'", f"FROM enable_logging(storage = 'file', storage_path = '{target}')", f"CREATE TABLE t AS FROM read_text('{secret}')",
+]
+said = {}
+for text in hostile:
+    tables = nccl_otf2.open(dir)
+    try:
+        said[text] = repr(tables.rows(text))
+    except nccl_otf2_tables.TablesError as e:
+        said[text] = "refused" if "--unsafe" in str(e) else str(e)
+assert nccl_otf2.open(dir).rows("SELECT count(*) AS n FROM waits, range(2)")[0]["n"] > 0
+assert nccl_otf2.open(dir, unsafe=True).rows(f"SELECT a FROM read_csv('{secret}')") == [{"a": "secret"}]
+assert nccl_otf2.open(dir, session=duckdb.connect()).rows(f"SELECT a FROM '{secret}'") == [{"a": "secret"}]
+assert nccl_otf2_tables.main([f"FROM '{secret}'", dir]) == 1 and nccl_otf2_tables.main(["SELEC 1", dir]) == 1
+assert nccl_otf2_tables.main([f"FROM '{secret}'", dir, "--unsafe"]) == 0
+json.dump(said, sys.stderr)`
+	dir, folder := play(t, "../../testdata/nccl-callbacks/09-straggler-4p", "net"), t.TempDir()
+	secret, before := filepath.Join(folder, "secret.csv"), testkit.Read(t, filepath.Join(dir, "parquet", export.WaitsFile))
+	testkit.Write(t, secret, []byte("a,b\nsecret,1\n"))
+	testkit.Watch(t, "../../python")
+	cmd := exec.Command("python3", "-B", "-c", program, dir, secret, filepath.Join(folder, "made"))
+	path, err := filepath.Abs("../../python")
+	testkit.Must(t, err)
+	cmd.Env = append(os.Environ(), "PYTHONPATH="+strings.Join(append(engines(t, "duckdb"), path), ":"), "HOME="+folder)
+	cmd.Dir = folder
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v: %s", err, stderr.String())
+	}
+	lines := strings.Split(stderr.String(), "\n")
+	var said map[string]string
+	testkit.Must(t, json.Unmarshal([]byte(lines[len(lines)-1]), &said))
+	for text, how := range said {
+		if how != "refused" {
+			t.Errorf("%s: %s", text, how)
+		}
+	}
+	if len(said) < 20 || !strings.Contains(string(out), "secret") {
+		t.Errorf("%d statements; with --unsafe: %q", len(said), out)
+	}
+	if after := testkit.Read(t, filepath.Join(dir, "parquet", export.WaitsFile)); !bytes.Equal(before, after) {
+		t.Error("the table is another one")
+	}
+	if entries, err := os.ReadDir(folder); err != nil || len(entries) != 1 {
+		t.Errorf("%v beside the secret: %v", entries, err)
 	}
 }

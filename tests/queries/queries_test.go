@@ -357,6 +357,19 @@ func TestTheToolAsks(t *testing.T) {
 	if n < 100 {
 		t.Errorf("%d figures are compared", n)
 	}
+	// SQL does more than read the tables only for who says so.
+	made := filepath.Join(t.TempDir(), "made")
+	export := "COPY waits TO '" + made + "'"
+	if out, err := exec.Command(built(t, "nccl-otf2"), "query", dir, export).CombinedOutput(); err == nil || !strings.Contains(string(out), "--unsafe") {
+		t.Errorf("%s: %v: %s", export, err, out)
+	}
+	if _, err := os.Stat(made); err == nil {
+		t.Error("it is written")
+	}
+	tool(t, nil, "query", dir, export, "--unsafe")
+	if _, err := os.Stat(made); err != nil {
+		t.Error(err)
+	}
 	if out := tool(t, nil, "query", filepath.Dir(dir), "waits"); !strings.Contains(string(out), "Rank 2") {
 		t.Errorf("a folder of runs: %s", out)
 	}

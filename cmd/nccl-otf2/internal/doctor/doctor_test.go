@@ -427,7 +427,7 @@ func TestClockSource(t *testing.T) {
 
 func TestNCCLInAPythonPackage(t *testing.T) {
 	f := newInstallation(t)
-	venv := filepath.Join(f.root, "venv")
+	venv := filepath.Join(f.root, "venv[1]") // a name that would be a pattern
 	compile(t, filepath.Join(venv, "lib", "python3.12", "site-packages", "nvidia", "nccl", "lib", "libnccl.so.2"), ncclSource)
 	f.env["VIRTUAL_ENV"] = venv
 	expect(t, f.examine(), "libnccl.so.2", OK, "in a Python package")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/collector"
 	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
+	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
@@ -55,12 +56,9 @@ func (e *examiner) findNCCL() (found []place, missing []string) {
 	for _, d := range splitFolders(e.Getenv("LD_LIBRARY_PATH")) {
 		inFolder(d, "in LD_LIBRARY_PATH")
 	}
-	for _, pattern := range e.pythonFolders() {
-		dirs, _ := filepath.Glob(pattern)
-		for _, d := range dirs {
-			inFolder(filepath.Join(d, "nvidia", "nccl", "lib"), "in a Python package")
-			inFolder(filepath.Join(d, "torch", "lib"), "in a Python package")
-		}
+	for _, d := range e.pythonFolders() {
+		inFolder(filepath.Join(d, "nvidia", "nccl", "lib"), "in a Python package")
+		inFolder(filepath.Join(d, "torch", "lib"), "in a Python package")
 	}
 	for _, p := range e.cache {
 		if slices.Contains(ncclNames, filepath.Base(p)) {
@@ -82,12 +80,12 @@ func (e *examiner) findNCCL() (found []place, missing []string) {
 	return found, missing
 }
 
-// pythonFolders are patterns of the folders that hold Python packages.
+// pythonFolders are the folders that hold Python packages.
 func (e *examiner) pythonFolders() []string {
 	var out []string
 	prefix := func(p string) {
 		for _, d := range []string{"site-packages", "dist-packages"} {
-			out = append(out, filepath.Join(p, "lib*", "python3*", d))
+			out = append(out, regular.Matches(p, filepath.Join("lib*", "python3*", d))...)
 		}
 	}
 	for _, v := range []string{"VIRTUAL_ENV", "CONDA_PREFIX"} {
