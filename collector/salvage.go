@@ -15,6 +15,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/config"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
@@ -112,7 +113,7 @@ func salvage(p *experiment.Process, finished bool, directory string, deadline ti
 
 // spools tells that a process wrote a raw file.
 func spools(directory string, p *experiment.Process) bool {
-	info, err := os.Lstat(filepath.Join(directory, experiment.Folder, fmt.Sprintf("%s-%d-%04x%s", p.Host, p.PID, p.Tag, experiment.SpoolSuffix)))
+	info, err := os.Lstat(filepath.Join(directory, experiment.Folder, fmt.Sprintf("%s-%d-%04x%s", regular.FileName(p.Host), p.PID, p.Tag, experiment.SpoolSuffix)))
 	return err == nil && info.Size() > 0
 }
 

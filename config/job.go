@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 )
 
 // steps says how systems that start jobs name one job, its step, and the attempt at it. The first whose
@@ -38,7 +39,7 @@ func StepID(lookup Lookup) string {
 		if v := lookup.value(s.attempt); v != "" {
 			id += "." + v
 		}
-		return strings.ReplaceAll(id, "/", "_")
+		return regular.FileName(id)
 	}
 	return ""
 }

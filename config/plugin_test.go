@@ -292,7 +292,7 @@ func TestPluginNamesTheSameDirectory(t *testing.T) {
 		}
 	}
 	rapid.Check(t, func(rt *rapid.T) {
-		value := rapid.SampledFrom(append([]string{"", " ", "1", "none", "None", " 7", "a/b", "prterun-a/1@1", "../..", "é", "\t"}, noSteps...))
+		value := rapid.SampledFrom(append([]string{"", " ", "1", "none", "None", " 7", "a/b", "prterun-a/1@1", "../..", ".x", "é", "\t", "a\x1b[2Jb\rc", "\x7f", "\xff", strings.Repeat("long/", 50), strings.Repeat("é", 150)}, noSteps...))
 		vars, words := map[string]string{}, []string{"directory"}
 		for _, name := range rapid.SliceOfDistinct(rapid.SampledFrom(names), rapid.ID).Draw(rt, "names") {
 			vars[name] = value.Draw(rt, name)

@@ -20,6 +20,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
+	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -134,10 +135,11 @@ func (m *merged) other(b *Beside) error {
 		}
 		r = bufio.NewReaderSize(z, 256<<10)
 	}
-	name := path.Join(b.Host, strings.TrimSuffix(filepath.Base(b.Path), ".gz"))
+	folder := regular.FileName(b.Host)
+	name := path.Join(folder, strings.TrimSuffix(filepath.Base(b.Path), ".gz"))
 	for _, taken := range m.names {
 		if taken == name {
-			name = path.Join(b.Host, fmt.Sprintf("%d-%s", len(m.names), path.Base(name)))
+			name = path.Join(folder, fmt.Sprintf("%d-%s", len(m.names), path.Base(name)))
 		}
 	}
 	var times traceTimes

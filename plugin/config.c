@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -50,6 +51,18 @@ bool ncclotf2_config_window(uint64_t *first, uint64_t *last, char *why, size_t w
   return true;
 }
 
+void ncclotf2_config_file_name(char *text) {
+  enum { LONGEST = 200 }; /* bytes; a name can have 255 */
+  if (!*text) memcpy(text, "_", 2);
+  if (*text == '.') *text = '_';
+  size_t i = 0;
+  for (; text[i] && i < LONGEST; i++) {
+    const unsigned char c = (unsigned char)text[i];
+    if (c == '/' || c < ' ' || c == 0x7f) text[i] = '_';
+  }
+  text[i] = '\0';
+}
+
 bool ncclotf2_config_directory(uint64_t first_comm_id, char *path, size_t size) {
   const char *directory = ncclotf2_setting(NCCLOTF2_SETTING_DIR).text;
   if (directory) return (size_t)snprintf(path, size, "%s", directory) < size;
@@ -71,11 +84,10 @@ bool ncclotf2_config_directory(uint64_t first_comm_id, char *path, size_t size) 
     const char *step = ncclotf2_variable(jobs[i].step), *attempt = ncclotf2_variable(jobs[i].attempt);
     for (unsigned k = 0; step && k < sizeof no_steps / sizeof *no_steps; k++)
       if (strcmp(step, no_steps[k]) == 0) step = NULL;
-    int length = snprintf(path, size, "nccl-otf2-%s%s%s%s%s", id, step ? "." : "", step ? step : "",
-                          attempt ? "." : "", attempt ? attempt : "");
-    for (char *at = path; *at; at++)
-      if (*at == '/') *at = '_'; /* one directory, whatever the id */
-    return length > 0 && (size_t)length < size;
+    char name[PATH_MAX];
+    snprintf(name, sizeof name, "%s%s%s%s%s", id, step ? "." : "", step ? step : "", attempt ? "." : "", attempt ? attempt : "");
+    ncclotf2_config_file_name(name);
+    return (size_t)snprintf(path, size, "nccl-otf2-%s", name) < size;
   }
   return (size_t)snprintf(path, size, "nccl-otf2-%016" PRIx64, first_comm_id) < size;
 }

@@ -31,4 +31,8 @@ bool ncclotf2_config_window(uint64_t *first, uint64_t *last, char *why, size_t w
  * after the first communicator. False if it does not fit. */
 bool ncclotf2_config_directory(uint64_t first_comm_id, char *path, size_t size);
 
+/* Makes of a text that others chose (the name of a host, the id of a job) a part of a file's name, in place: nothing in it leads to
+ * another folder, hides the file, or is acted upon by a terminal. The buffer has room for a byte and the end. */
+void ncclotf2_config_file_name(char *text);
+
 #endif

@@ -427,7 +427,7 @@ struct ncclotf2_cupti_clock {   /* 2 units */
 };
 
 /* ---- spool files ----------------------------------------------------------------------------
- * <directory>/shards/<hostname>-<pid>-<tag in hex>.spool: frames, each 8-aligned, written by the
+ * <directory>/shards/<hostname as a file's name>-<pid>-<tag in hex>.spool: frames, each 8-aligned, written by the
  * plugin's own thread where no collector could be started. A file cut off anywhere is readable up
  * to its last whole frame. Without an END, nobody knows what is missing, unless it begins with FAILED. */
 enum ncclotf2_frame_kind {

@@ -387,12 +387,14 @@ static int create_file(const char *folder, const char *name, const char **reason
 bool ncclotf2_spool_open(char *why, size_t why_size) {
   uint8_t *base = ncclotf2_session.base;
   const struct ncclotf2_header *header = ncclotf2_header_at(base);
-  char folder[PATH_MAX], name[sizeof header->hostname + 64];
+  char folder[PATH_MAX], host[sizeof header->hostname], name[sizeof host + 64];
   if (!ncclotf2_config_directory(ncclotf2_comm_at(base, 0)->comm_id, folder, sizeof folder)) {
     snprintf(why, why_size, "the experiment directory's name is too long");
     return false;
   }
-  snprintf(name, sizeof name, "%s-%u-%04x.spool", header->hostname, header->pid, header->tag);
+  memcpy(host, header->hostname, sizeof host);
+  ncclotf2_config_file_name(host);
+  snprintf(name, sizeof name, "%s-%u-%04x.spool", host, header->pid, header->tag);
   int length = snprintf(spool.path, sizeof spool.path, "%s/shards/%s", folder, name);
   if (length < 0 || (size_t)length >= sizeof spool.path) {
     snprintf(why, why_size, "the experiment directory's name is too long");

@@ -13,6 +13,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/collector"
 	"github.com/nccl-otf2/nccl-otf2/internal/installed"
+	"github.com/nccl-otf2/nccl-otf2/internal/printable"
 )
 
 func main() {
@@ -27,7 +28,7 @@ func main() {
 	path := make(chan string, 1)
 	go func() { path <- tool() }()
 	if err := collector.Beside(context.Background(), fd, path); err != nil {
-		fmt.Fprintln(os.Stderr, "nccl-otf2 collect:", err)
+		printable.Fprintln(os.Stderr, "nccl-otf2 collect:", err)
 		os.Exit(1)
 	}
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"github.com/nccl-otf2/nccl-otf2/cmd/nccl-otf2/internal/doctor"
 	"github.com/nccl-otf2/nccl-otf2/config"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
@@ -83,7 +82,7 @@ func play(out io.Writer, o *replayOptions, name string) error {
 	if err != nil {
 		return err
 	}
-	plugin, err := ownLibrary(doctor.PluginName)
+	plugin, err := loadablePlugin()
 	if err != nil {
 		return err
 	}

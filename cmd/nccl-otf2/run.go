@@ -49,7 +49,7 @@ func runCommand() *cobra.Command {
 		Short: "Run a job and record what NCCL does in it",
 		Long: `Runs COMMAND with the plugin switched on (NCCL_PROFILER_PLUGIN and NCCL_OTF2_DIR are set for it), makes
 one archive of what its processes recorded, and exits as COMMAND did: with its exit code, with 128+n if signal n ended it, or with 127 or 126 if it could not be
-found or started.
+found or started. If the plugin cannot be loaded, because its file is damaged, say, the command runs all the same, and a line says that nothing will be recorded.
 
 With ` + hidden.Unsafe + `, GPU times need ` + hidden.AllGatherV + `=0. Unless you have set this variable yourself, it
 is set if GPU times are to be recorded, and if nothing indicates that the job has processes on other hosts, which
@@ -86,6 +86,18 @@ func run(o *runOptions, args []string) error {
 	if err != nil {
 		return err
 	}
+	// Slurm sends SIGTERM twice when it ends a job, and SIGKILL some time later: the time between is the collectors'.
+	if !signal.Ignored(unix.SIGTERM) {
+		signal.Notify(make(chan os.Signal, 1), unix.SIGTERM)
+	}
+	plugin, err := loadablePlugin()
+	if err != nil {
+		printable.Fprintf(os.Stderr, "nccl-otf2: nothing will be recorded: %s\n", oneLine(err.Error()))
+		withoutPlugin(env)
+		code, _, err := runChild(args, env.list())
+		return ended(code, err)
+	}
+	env.set(pluginVariable, plugin)
 	// Started per rank by a launcher, all ranks must agree on the directory, and the last one that is
 	// done makes the archive: the collectors do so, and this tool waits for it, because launchers kill
 	// what is left when their processes have ended.
@@ -100,15 +112,10 @@ func run(o *runOptions, args []string) error {
 	}
 	sayOfRun(settings, env, args)
 
-	// Slurm sends SIGTERM twice when it ends a job, and SIGKILL some time later: the time between is the collectors'.
-	if !signal.Ignored(unix.SIGTERM) {
-		signal.Notify(make(chan os.Signal, 1), unix.SIGTERM)
-	}
 	began := time.Now()
 	code, child, err := runChild(args, env.list())
 	if err != nil {
-		printable.Fprintln(os.Stderr, "nccl-otf2:", oneLine(err.Error()))
-		return exitCode(code)
+		return ended(code, err)
 	}
 	dirs := []string{dir}
 	if dir == "" {
@@ -120,14 +127,39 @@ func run(o *runOptions, args []string) error {
 	return exitCode(code)
 }
 
-// environment is that of the command, with the plugin and what the flags set, and the settings that it makes.
-func (o *runOptions) environment() (*environment, *config.Settings, error) {
+// ended is how the tool exits for a command that has ended, or could not be started, which it says.
+func ended(code int, err error) error {
+	if err != nil {
+		printable.Fprintln(os.Stderr, "nccl-otf2:", oneLine(err.Error()))
+	}
+	return exitCode(code)
+}
+
+// pluginVariable names NCCL's profiler plugin.
+const pluginVariable = "NCCL_PROFILER_PLUGIN"
+
+// loadablePlugin is the absolute path of this installation's plugin. The error says why no process could load it.
+func loadablePlugin() (string, error) {
 	plugin, err := ownLibrary(doctor.PluginName)
 	if err != nil {
-		return nil, nil, err
+		return "", err
 	}
+	if _, err := doctor.CheckPlugin(plugin); err != nil {
+		return "", fmt.Errorf("%s %w: install it anew (`nccl-otf2 doctor` looks at the rest)", plugin, err)
+	}
+	return plugin, nil
+}
+
+// withoutPlugin sees to it that a command does not load our plugin, which would kill it. Another profiler's stays.
+func withoutPlugin(env *environment) {
+	if strings.Contains(env.get(pluginVariable), "nccl-profiler-otf2") {
+		env.set(pluginVariable, "none")
+	}
+}
+
+// environment is that of the command, with what the flags set, and the settings that it makes.
+func (o *runOptions) environment() (*environment, *config.Settings, error) {
 	env := newEnvironment(os.Environ())
-	env.set("NCCL_PROFILER_PLUGIN", plugin)
 	if o.events != "" {
 		env.set("NCCL_OTF2_EVENTS", o.events)
 	}

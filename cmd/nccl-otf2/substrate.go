@@ -3,10 +3,12 @@
 package main
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/nccl-otf2/nccl-otf2/cmd/nccl-otf2/internal/doctor"
 	"github.com/nccl-otf2/nccl-otf2/config"
 )
 
@@ -30,6 +32,9 @@ func ensureSubstrate(env *environment) string {
 	library, err := ownLibrary(substrateLibrary)
 	if err != nil {
 		return ""
+	}
+	if err := doctor.CheckLibrary(library); err != nil {
+		return fmt.Sprintf("Score-P's pauses will not be followed: %s %v: install it anew", library, err)
 	}
 	separator := env.get(substrateSeparator)
 	if separator == "" {

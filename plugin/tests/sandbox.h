@@ -37,13 +37,22 @@ static inline void sandbox_forbid(long call, int error, int argument, uint32_t v
   CHECK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0, "seccomp: %s", strerror(errno));
 }
 
-/* Mounts of its own for this process. Where they cannot be had the case ends, loudly; as a failure where that may not be. */
-static inline void sandbox_mounts(void) {
-  if (unshare(getuid() == 0 ? CLONE_NEWNS : CLONE_NEWNS | CLONE_NEWUSER) == 0 && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0) return;
-  printf("     NOT TESTED: no mounts of one's own can be made here: %s\n", strerror(errno));
+/* Where a case cannot have something of its own it ends, loudly; as a failure where that may not be. */
+static inline void sandbox_lacks(const char *what) {
+  printf("     NOT TESTED: no %s of one's own can be had here: %s\n", what, strerror(errno));
   fflush(stdout);
   const char *ci = getenv("CI");
   _exit(getuid() == 0 && ci && strcmp(ci, "true") == 0);
+}
+
+/* Mounts of its own for this process. */
+static inline void sandbox_mounts(void) {
+  if (unshare(getuid() == 0 ? CLONE_NEWNS : CLONE_NEWNS | CLONE_NEWUSER) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0) sandbox_lacks("mounts");
+}
+
+/* A name of the host that only this process, and what it starts, sees. */
+static inline void sandbox_names(void) {
+  if (unshare(getuid() == 0 ? CLONE_NEWUTS : CLONE_NEWUTS | CLONE_NEWUSER) != 0) sandbox_lacks("host name");
 }
 
 /* A /dev/shm of this size. */

@@ -11,6 +11,7 @@
 
 #include "../clock.h"
 #include "host.h"
+#include "sandbox.h"
 #include "test.h"
 
 static char directory[PATH_MAX];
@@ -402,6 +403,67 @@ static void own_clock(void) {
   CHECK(last->ticks >= before && last->ticks <= ncclotf2_clock_monotonic(), "ticks %llu", (unsigned long long)last->ticks);
 }
 
+/* Files and folders below a folder, links not followed. */
+static unsigned below(const char *folder) {
+  DIR *entries = opendir(folder);
+  unsigned count = 0;
+  for (const struct dirent *entry; entries && (entry = readdir(entries));) {
+    if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
+    for (const char *at = entry->d_name; *at; at++) CHECK((unsigned char)*at >= ' ' && *at != 0x7f, "a control character in a file's name");
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+    count += 1 + (entry->d_type == DT_DIR ? below(path) : 0);
+  }
+  if (entries) closedir(entries);
+  return count;
+}
+
+/* Whatever the host is called, the file lies in the folder of shards, and a line has nothing that a terminal acts upon. */
+static void names_of_hosts(void) {
+  static const char *const names[] = {"../../x", "a/../../b", "/etc", "..", ".", "", " ", "two words", "\x1b[31mred\x1b[0m\n", "\xff\xfe", "\xc3\xa9", "-rf",
+                                      "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"};
+  sandbox_names();
+  for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
+    CHECK(sethostname(names[i], strlen(names[i])) == 0, "%s", strerror(errno));
+    fflush(NULL);
+    const pid_t child = fork();
+    if (child == 0) {
+      char outer[PATH_MAX];
+      snprintf(outer, sizeof outer, "%s/%u", host_folder(), i);
+      CHECK(mkdir(outer, 0777) == 0, "%s", strerror(errno));
+      snprintf(directory, sizeof directory, "%s/outer", outer);
+      CHECK(mkdir(directory, 0777) == 0, "%s", strerror(errno));
+      snprintf(directory, sizeof directory, "%s/outer/experiment", outer);
+      setenv("NCCL_OTF2_DIR", directory, 1);
+      setenv("NCCL_OTF2_COLLECTOR", "spool", 1);
+      setenv("NCCL_OTF2_EVENTS", "gpu", 1);
+      void *context = host_init(0xabcdef, 2, 1);
+      record(context, 0, 1);
+      ncclProfiler_v6.finalize(context);
+      char shards[PATH_MAX + 8];
+      snprintf(shards, sizeof shards, "%s/shards", directory);
+      EQUAL(below(shards), 1, "files of shards");
+      EQUAL(below(outer), 4, "files and folders"); /* outer, experiment, shards, the file */
+      EQUAL(host_lines, 0, "warnings");
+      _exit(0);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && status == 0, "host name %u", i);
+  }
+}
+
+/* A line of the log says what is in a path, and does not do it. */
+static void lines_are_escaped(void) {
+  snprintf(directory, sizeof directory, "%s/file", host_folder());
+  FILE *file = fopen(directory, "w");
+  CHECK(file && fclose(file) == 0, "%s: %s", directory, strerror(errno));
+  strcat(directory, "/a\x1b[31m\nb\xff\xe2\x80\xae\xc3\xa9");
+  setenv("NCCL_OTF2_DIR", directory, 1);
+  setenv("NCCL_OTF2_COLLECTOR", "spool", 1);
+  host_init(1, 2, 0);
+  CHECK(host_logged("/a\\x1b[31m\\x0ab\\xff\\xe2\\x80\\xae\xc3\xa9/shards/"), "%s", host_line);
+}
+
 TEST_MAIN({"everything recorded is in the file, once and in order", all_is_there},
           {"a program that never finalizes has a whole file", at_exit},
           {"several threads are written", several_threads_run},
@@ -412,4 +474,6 @@ TEST_MAIN({"everything recorded is in the file, once and in order", all_is_there
           {"on a full disk the records wait", full_disk},
           {"a file that was removed is not written", removed_directory},
           {"nothing is written to a file that is not ours", closed_descriptors},
+          {"whatever a host is called, its file lies where it is to lie", names_of_hosts},
+          {"nothing in a line of the log is acted upon", lines_are_escaped},
           {"ticks can be CLOCK_MONOTONIC", own_clock})

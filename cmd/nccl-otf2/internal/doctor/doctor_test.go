@@ -28,9 +28,14 @@ import (
 // compile makes a shared library of a few lines of C.
 func compile(t *testing.T, path, source string) string {
 	t.Helper()
+	return compileWith(t, path, source, "-shared")
+}
+
+func compileWith(t *testing.T, path, source, kind string) string {
+	t.Helper()
 	cc := need.Program(t, "gcc", "to make libraries to look at")
 	testkit.Must(t, os.MkdirAll(filepath.Dir(path), 0o777))
-	c := exec.Command(cc, "-shared", "-fPIC", "-x", "c", "-o", path, "-")
+	c := exec.Command(cc, kind, "-fPIC", "-x", "c", "-o", path, "-")
 	c.Stdin = strings.NewReader(source)
 	if out, err := c.CombinedOutput(); err != nil {
 		t.Fatalf("gcc: %v\n%s", err, out)
@@ -196,7 +201,7 @@ func newInstallation(t *testing.T) *installationFixture {
 	}
 	compile(t, filepath.Join(f.bin, PluginName), pluginSource)
 	compile(t, filepath.Join(f.nccl, "libnccl.so.2"), ncclSource)
-	testkit.Must(t, os.WriteFile(filepath.Join(f.bin, "nccl-otf2"), nil, 0o777))
+	testkit.Must(t, os.WriteFile(filepath.Join(f.bin, "nccl-otf2"), []byte("#!/bin/sh\n"), 0o777))
 	f.write(t, "/dev/shm/x", "")
 	return f
 }
@@ -285,7 +290,7 @@ func TestBrokenInstallation(t *testing.T) {
 		{"no plugin beside the tool", func(t *testing.T, f *installationFixture) { os.Remove(filepath.Join(f.bin, PluginName)) }, "plugin", Fail, "is missing"},
 		{"a plugin that is no library", func(t *testing.T, f *installationFixture) {
 			os.WriteFile(filepath.Join(f.bin, PluginName), []byte("x"), 0o666)
-		}, "plugin", Fail, "cannot be read"},
+		}, "plugin", Fail, "is no ELF file (1 bytes)"},
 		{"a library without profiler symbols", func(t *testing.T, f *installationFixture) {
 			compile(t, filepath.Join(f.bin, PluginName), otherSource)
 		}, "plugin", Fail, "exports no ncclProfiler_v symbol"},
@@ -344,7 +349,7 @@ func TestValueOfPluginVariable(t *testing.T) {
 		{"libnccl-profiler-nothere.so", Fail, "neither a library"},
 		{"/nowhere/x.so", Fail, "is not there"},
 		{"/" + strings.Repeat("x", maxPluginName), Fail, "cuts it"},
-		{filepath.Join(f.bin, "nccl-otf2"), Fail, "cannot be read as a library"},
+		{filepath.Join(f.bin, "nccl-otf2"), Fail, "is no ELF file (10 bytes)"},
 		{filepath.Join(f.nccl, "libnccl.so.2"), Fail, "exports no ncclProfiler_v symbol"},
 	} {
 		f.env = map[string]string{"LD_LIBRARY_PATH": f.nccl, "NCCL_PROFILER_PLUGIN": c.value}

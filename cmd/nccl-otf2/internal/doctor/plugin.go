@@ -4,13 +4,13 @@ package doctor
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/installed"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
@@ -34,37 +34,34 @@ func (e *examiner) plugin() string {
 // installation checks the plugin and the collector, and gives the profiler APIs that the plugin exports.
 func (e *examiner) installation() []int {
 	const group = "installation"
-	var exports []int
 	plugin := e.plugin()
-	l, err := readLibrary(plugin)
+	exports, err := CheckPlugin(plugin)
 	switch {
-	case os.IsNotExist(err):
+	case errors.Is(err, fs.ErrNotExist):
 		e.add(group, "plugin", Fail, plugin+" is missing, and there is none in the prefix's lib or lib64", "copy "+PluginName+" beside nccl-otf2 (`make build` makes both), or `make install PREFIX=…`")
 	case err != nil:
-		e.add(group, "plugin", Fail, fmt.Sprintf("%s cannot be read: %v", plugin, err), "build or copy it again")
+		e.add(group, "plugin", Fail, fmt.Sprintf("%s %v", plugin, err), "build it on this machine, or copy it again, to a folder from which programs may run")
+	case len(plugin) > maxPluginName:
+		e.add(group, "plugin", Fail, fmt.Sprintf("%s: the path has %d bytes, NCCL cuts it at %d", plugin, len(plugin), maxPluginName), "move it to a shorter path")
 	default:
-		exports = l.profilerVersions()
-		switch {
-		case len(exports) == 0:
-			e.add(group, "plugin", Fail, plugin+" exports no ncclProfiler_v symbol", "build it again")
-		case l.machine != ownMachine() && ownMachine() != 0:
-			e.add(group, "plugin", Fail, fmt.Sprintf("%s is for %v, this machine is %v", plugin, l.machine, ownMachine()), "build it on this machine")
-		case len(plugin) > maxPluginName:
-			e.add(group, "plugin", Fail, fmt.Sprintf("%s: the path has %d bytes, NCCL cuts it at %d", plugin, len(plugin), maxPluginName), "move it to a shorter path")
-		default:
-			e.add(group, "plugin", OK, fmt.Sprintf("%s exports ncclProfiler %s", plugin, versionList(exports)), "")
-		}
-		e.mappable(group, plugin)
+		e.add(group, "plugin", OK, fmt.Sprintf("%s exports ncclProfiler %s", plugin, versionList(exports)), "")
 	}
+	e.pluginForRCCL(group, plugin)
 	e.collector(group)
 	return exports
 }
 
-// mappable reports a file system that forbids to map code or start programs.
-func (e *examiner) mappable(group, path string) {
-	var fs unix.Statfs_t
-	if unix.Statfs(path, &fs) == nil && fs.Flags&unix.ST_NOEXEC != 0 {
-		e.add(group, "file system", Fail, filepath.Dir(path)+" is mounted noexec", "copy the plugin and nccl-otf2 to a folder where programs may run")
+// rcclPluginName is the plugin's other name, by which some releases of RCCL find it.
+const rcclPluginName = "librccl-profiler-otf2.so"
+
+// pluginForRCCL looks at that, if it is there.
+func (e *examiner) pluginForRCCL(group, plugin string) {
+	path := filepath.Join(filepath.Dir(plugin), rcclPluginName)
+	if _, err := os.Lstat(path); err != nil || sameFile(path, plugin) {
+		return
+	}
+	if _, err := CheckPlugin(path); err != nil {
+		e.add(group, rcclPluginName, Warn, fmt.Sprintf("%s %v", path, err), fmt.Sprintf("ln -sf %s %s", PluginName, path))
 	}
 }
 
@@ -83,9 +80,13 @@ func (e *examiner) collector(group string) {
 	switch {
 	case err != nil:
 		e.add(group, name, Fail, fmt.Sprintf("%s (%s) is missing", path, how), "install nccl-otf2 with the plugin, or set NCCL_OTF2_COLLECTOR to its path")
-	case st.IsDir() || unix.Access(path, unix.X_OK) != nil:
+	case st.IsDir() || st.Mode()&0o111 == 0:
 		e.add(group, name, Fail, fmt.Sprintf("%s (%s) is not an executable file", path, how), "chmod +x it, or set NCCL_OTF2_COLLECTOR to the right path")
 	default:
+		if err := checkProgram(path); err != nil {
+			e.add(group, name, Warn, fmt.Sprintf("%s (%s) %v: the plugin writes raw files in its place", path, how, err), "install nccl-otf2 anew, in a folder from which programs may run; until then, `nccl-otf2 unify` converts the raw files")
+			return
+		}
 		e.add(group, name, OK, fmt.Sprintf("%s (%s)", path, how), "")
 	}
 }
@@ -150,12 +151,9 @@ func (e *examiner) judgeLibrary(verdict func(Status, string), path, text string,
 	if text != "" {
 		text += "; "
 	}
-	l, err := readLibrary(path)
-	switch {
+	switch _, err := CheckPlugin(path); {
 	case err != nil:
-		verdict(Fail, fmt.Sprintf("%scannot be read as a library: %v", text, err))
-	case len(l.profilerVersions()) == 0:
-		verdict(Fail, text+"exports no ncclProfiler_v symbol")
+		verdict(Fail, fmt.Sprintf("%s%v", text, err))
 	case sameFile(path, e.plugin()):
 		verdict(status, text+"the plugin of this installation")
 	case strings.Contains(filepath.Base(path), "nccl-profiler-otf2"):
