@@ -44,8 +44,10 @@ type Archive struct {
 	ticks uint64 // per second, if they are to be converted to nanoseconds; else 0
 	open  *openFiles
 
-	mu   sync.Mutex
-	maps map[uint64]*localMaps // by hash
+	mu             sync.Mutex
+	maps           map[uint64]*localMaps // by hash
+	localDefsKnown bool                  // localDefsThere has been looked for
+	localDefsThere bool
 }
 
 // Open reads the anchor at anchorPath and the global definitions beside it. opts may be nil.
@@ -115,8 +117,8 @@ func locationFile(folder string, loc LocationRef, ext string) string {
 // EventFile returns the path of a location's event file.
 func (a *Archive) EventFile(loc LocationRef) string { return a.locationFile(loc, ".evt") }
 
-// LocalDefs reads a location's mapping tables and clock offsets; without a file there are none. With an error it
-// returns what came before it. The tables must not be modified.
+// LocalDefs reads a location's mapping tables and clock offsets. There are none in archives where no location has a file
+// of them; where others have one, its lack is an error. With an error it returns what came before it. The tables must not be modified.
 func (a *Archive) LocalDefs(loc LocationRef) ([]MappingTable, []ClockOffset, error) {
 	l, err := a.localDefs(loc)
 	return l.maps, l.clocks, err

@@ -61,11 +61,8 @@ const checkEvery = 1 << 10
 // stream iterates over the selected events of one location.
 func (a *Archive) stream(ctx context.Context, loc LocationRef, sel *Selection) iter.Seq2[*Event, error] {
 	return func(yield func(*Event, error) bool) {
-		r, err := a.eventReader(loc, maxWindow)
+		r := a.eventReader(loc, maxWindow)
 		defer r.close()
-		if err != nil && !yield(nil, err) {
-			return
-		}
 		if err := r.seek(sel.From); err != nil {
 			r.fail(err)
 		}

@@ -74,20 +74,23 @@ type eventReader struct {
 	err      error
 }
 
-func (a *Archive) eventReader(loc LocationRef, window int) (*eventReader, error) {
-	var err error
+func (a *Archive) eventReader(loc LocationRef, window int) *eventReader {
 	r := newEventReader(&fileSource{path: a.EventFile(loc), budget: a.open, size: -1}, a.Anchor.EventChunkSize, window)
 	r.event.Location = loc
 	if a.Defs.Location(loc) == nil {
 		r.fail(fmt.Errorf("%w: location %d is not defined", ErrCorrupt, loc))
-		return r, nil
+		return r
 	}
 	if !a.opts.Raw {
-		if r.maps, err = a.localDefs(loc); r.maps.identity() {
-			r.maps = nil
+		maps, err := a.localDefs(loc)
+		if !maps.identity() {
+			r.maps = maps
+		}
+		if err != nil { // its ids and times would be taken for those of the archive
+			r.fast, r.err = false, err
 		}
 	}
-	return r, err
+	return r
 }
 
 func newEventReader(src *fileSource, chunk uint64, window int) *eventReader {

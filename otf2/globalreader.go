@@ -28,11 +28,7 @@ func (a *Archive) fill(m *merge, sel *Selection, failed func(error) bool) bool {
 	locations := a.selected(sel)
 	window := a.window(max(len(locations), sel.Among))
 	for _, loc := range locations {
-		r, err := a.eventReader(loc, window)
-		if err != nil && !failed(err) {
-			r.close()
-			return false
-		}
+		r := a.eventReader(loc, window)
 		if err := r.seek(sel.From); err != nil {
 			r.fail(err)
 		}

@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // ReadLocalDefs reads a location's definition file. With an error it returns what came before it. Other records
@@ -153,9 +156,40 @@ func (a *Archive) localDefs(loc LocationRef) (*localMaps, error) {
 	path := a.locationFile(loc, ".def")
 	maps, clocks, err := ReadLocalDefs(path, loc, a.Anchor.DefChunkSize)
 	if errors.Is(err, fs.ErrNotExist) {
-		return a.share(newLocalMaps(nil, nil, a.ticks)), nil // libotf2 reads unmapped, too
+		if err = nil; a.hasLocalDefs() {
+			err = &FormatError{File: path, Location: loc, Err: fmt.Errorf("the location's ids and times are not known without its definitions: %w", fs.ErrNotExist)}
+		}
 	}
 	return a.share(newLocalMaps(maps, clocks, a.ticks)), err
+}
+
+// localDefWriters are how the creator of an archive begins, or the name of a property of it, if its writer makes a file
+// of local definitions for every location, also for those that need none.
+var localDefWriters = []string{"Score-P", "NCCL_OTF2::"}
+
+// promisesLocalDefs tells whether an archive's writer makes a file of local definitions for every location.
+func (a *Anchor) promisesLocalDefs() bool {
+	marks := []string{a.Creator}
+	for _, p := range a.Properties {
+		marks = append(marks, p.Name)
+	}
+	return slices.ContainsFunc(marks, func(m string) bool {
+		return slices.ContainsFunc(localDefWriters, func(w string) bool { return strings.HasPrefix(m, w) })
+	})
+}
+
+// hasLocalDefs tells whether locations of the archive have files of definitions, so that one that has none has lost
+// it. The format does not require them: in archives where no location has one, ids and times are the archive's own.
+func (a *Archive) hasLocalDefs() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.localDefsKnown {
+		a.localDefsKnown = true
+		entries, err := os.ReadDir(a.base())
+		a.localDefsThere = err != nil || a.Anchor.promisesLocalDefs() ||
+			slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return filepath.Ext(e.Name()) == ".def" })
+	}
+	return a.localDefsThere
 }
 
 // share returns an equal set of definitions that was read before, if there is one: the locations of a process

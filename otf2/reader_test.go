@@ -158,8 +158,7 @@ func TestSeek(t *testing.T) {
 				t.Errorf("from %d: %d events, want %d", from, n, want)
 			}
 		}
-		r, err := a.eventReader(1, maxWindow)
-		testkit.Must(t, err)
+		r := a.eventReader(1, maxWindow)
 		testkit.Must(t, r.seek(times[len(times)-1]))
 		if last := int64(len(w.Bytes())-1) / DefaultEventChunkSize * DefaultEventChunkSize; r.win.chunkEnd != last+DefaultEventChunkSize || last == 0 {
 			t.Errorf("sought to the chunk that ends at %d, want the last one, at %d", r.win.chunkEnd, last)

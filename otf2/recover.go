@@ -314,10 +314,28 @@ func (r *recovery) location(loc LocationRef) {
 	if has(".def") {
 		r.records(locationFile(r.base, loc, ".def"), localDefTable(), r.defChunk, "local definition",
 			fmt.Sprintf("location %d: mapping tables or clock offsets may be lost; without them its ids and times are its own", loc))
+	} else if defined && r.hasLocalDefs() {
+		path := locationFile(r.base, loc, ".def")
+		if n, known := r.events[loc]; known && n == 0 {
+			r.createEmpty(path, "the location has no local definitions, and no events that need some: an empty file")
+		} else {
+			r.fail(path, 0, "the location's local definitions are missing: without them its events cannot be read")
+			r.lost("location %d: mapping tables and clock offsets, and with them its events", loc)
+		}
 	}
 	if n := r.events[loc]; !defined && n > 0 {
 		r.lost("location %d: %d events, but no Location definition: they are not read with the archive", loc, n)
 	}
+}
+
+// hasLocalDefs is [Archive.hasLocalDefs] of the archive as it was found.
+func (r *recovery) hasLocalDefs() bool {
+	for _, found := range r.files {
+		if slices.Contains(found, ".def") {
+			return true
+		}
+	}
+	return r.anchor != nil && r.anchor.promisesLocalDefs() || r.old != nil && r.old.promisesLocalDefs()
 }
 
 // countedChange is what has to be done to an event or snapshot file.

@@ -424,7 +424,18 @@ func (g *merger) linkFiles(opts *UnifyOptions, staging string) (*files.Events, e
 			if suffix == ".evt" {
 				placed = out
 			}
-			if err := placed.Link(from, to); err != nil && (suffix == ".evt" || !errors.Is(err, fs.ErrNotExist)) {
+			err := placed.Link(from, to)
+			if errors.Is(err, fs.ErrNotExist) {
+				switch suffix {
+				case ".def": // in the merged archive, locations have one
+					if _, _, err = g.Archive.LocalDefs(all[i].Self); err == nil {
+						err = otf2.WriteLocalDefs(to, nil, nil, g.Archive.Anchor.DefChunkSize)
+					}
+				case ".snap":
+					err = nil
+				}
+			}
+			if err != nil {
 				return err
 			}
 		}

@@ -978,10 +978,12 @@ func TestMergeOfDamagedTraces(t *testing.T) {
 			}
 		}
 	}
-	measurement := linkable(t, mpiTSC.dir)
-	testkit.Must(t, os.Remove(filepath.Join(measurement, "traces", "2.evt")))
-	if _, err := Merge(measurement, dir, filepath.Join(t.TempDir(), "merged"), nil); err == nil || !strings.Contains(err.Error(), "2.evt: no such file") {
-		t.Errorf("without an event file: %v", err)
+	for _, name := range []string{"2.evt", "2.def"} {
+		measurement := linkable(t, mpiTSC.dir)
+		testkit.Must(t, os.Remove(filepath.Join(measurement, "traces", name)))
+		if _, err := Merge(measurement, dir, filepath.Join(t.TempDir(), "merged"), nil); err == nil || !strings.Contains(err.Error(), name+": ") {
+			t.Errorf("without %s: %v", name, err)
+		}
 	}
 }
 

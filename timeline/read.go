@@ -45,7 +45,8 @@ type Data struct {
 	begin      uint64         // ns, of what is selected; 0: everything is
 	selected   *selection.Selection
 
-	problems []string
+	problems []string // what could not be read
+	hidden   []string // what could, and is not shown
 	layout   *layout
 	tell     func(what string, done, total uint64) // may be nil
 	*store
@@ -682,6 +683,11 @@ func (d *Data) Damage(err error) {
 	if err != nil {
 		d.problems = append(d.problems, err.Error())
 	}
+}
+
+// Problems are the lines of the page about what is not on it. damaged: some of that could not be read.
+func (d *Data) Problems() (lines []string, damaged bool) {
+	return append(slices.Clone(d.problems), d.hidden...), len(d.problems) > 0
 }
 
 // String says how much there is to be seen.

@@ -208,8 +208,9 @@ func (s *Sample) Write() string {
 			continue
 		}
 		s.Drop[l.Self] = true // a test may define it twice
-		path := filepath.Join(dir, "traces", strconv.FormatUint(uint64(l.Self), 10)+".evt")
-		w, err := otf2.CreateEventWriter(path, &otf2.EventWriterOptions{ChunkSize: s.Anchor.EventChunkSize})
+		path := filepath.Join(dir, "traces", strconv.FormatUint(uint64(l.Self), 10))
+		must(otf2.WriteLocalDefs(path+".def", nil, nil, s.Anchor.DefChunkSize))
+		w, err := otf2.CreateEventWriter(path+".evt", &otf2.EventWriterOptions{ChunkSize: s.Anchor.EventChunkSize})
 		must(err)
 		for i := range s.Events[l.Self] {
 			ev := &s.Events[l.Self][i]

@@ -53,6 +53,9 @@ from the sums of its processes, both while it runs and after its end.`,
 				in.SingleRoot()
 			}
 			if err := in.Write(out, compress); err != nil {
+				if len(in.problems) > 0 {
+					err = fmt.Errorf("%w (%s)", err, strings.Join(in.problems, "; "))
+				}
 				return err
 			}
 			if summary != "" {

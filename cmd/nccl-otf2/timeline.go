@@ -129,7 +129,19 @@ func announceTimeline(out io.Writer, d *timeline.Data, output string, spec selec
 	if !spec.Empty() {
 		printable.Fprintf(out, "  selection: %s\n", spec.String())
 	}
-	return readerGone(nil)
+	return announceProblems(out, d)
+}
+
+// announceProblems says what is not on the page of a run. It gives an error if some of that could not be read.
+func announceProblems(out io.Writer, d *timeline.Data) error {
+	lines, damaged := d.Problems()
+	for _, line := range lines {
+		printable.Fprintf(out, "  %s %s\n", paint(out, yellow, "!"), oneLine(line))
+	}
+	if damaged {
+		return exitCode(exitInput)
+	}
+	return nil
 }
 
 // readTimeline reads what is selected of an archive.

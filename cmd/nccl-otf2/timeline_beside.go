@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -56,7 +57,7 @@ func timelinesBeside(cmd *cobra.Command, q *timelineRequest, args []string) erro
 	}
 	out := cmd.OutOrStdout()
 	printable.Fprintf(out, "%s\n  %s; %s, %s: open it in a browser\n", paint(out, bold, relative(output)), runs[0], runs[1], units.Bytes(uint64(st.Size())))
-	return readerGone(nil)
+	return errors.Join(announceProblems(out, runs[0].Data), announceProblems(out, runs[1].Data))
 }
 
 // differences is what `diff` says of two runs.

@@ -4,6 +4,7 @@ package main
 
 import (
 	"errors"
+	"io"
 	"net"
 	"os"
 	"os/signal"
@@ -46,6 +47,7 @@ func serveTimeline(cmd *cobra.Command, a *otf2.Archive, damage error, q *timelin
 		case f := <-read:
 			if failed = f.err; failed == nil {
 				printable.Fprintf(out, "  %s\n", f.what)
+				failed = f.problems(out)
 				<-end
 			}
 		}
@@ -63,8 +65,9 @@ func serveTimeline(cmd *cobra.Command, a *otf2.Archive, damage error, q *timelin
 
 // filled is what is in a page that is served, or why there is none.
 type filled struct {
-	what string
-	err  error
+	what     string
+	problems func(out io.Writer) error // says what is not on the page
+	err      error
 }
 
 // fillServer reads an archive and lets its page be served.
@@ -91,5 +94,5 @@ func fillServer(s *timeline.Server, a *otf2.Archive, damage error, q *timelineRe
 	}})
 	_ = d.Close()        // the server has all it needs
 	debug.FreeOSMemory() // it may run for days
-	return filled{what, err}
+	return filled{what, func(out io.Writer) error { return announceProblems(out, d) }, err}
 }
