@@ -101,7 +101,7 @@ func SummaryLines(s *operations.Summary) []Line {
 		}
 		l.alarm("withheld", "%s", w.Value)
 	}
-	l.counted("losses", s.Lost)
+	l.losses(s)
 	l.counted("oddities", s.Oddities)
 	if text := networkText(s.Network); text != "" {
 		l.line("network", "%s", text)
@@ -150,6 +150,41 @@ func (l *summaryLines) counted(name string, counts map[string]uint64) {
 	}
 	add(name, "%s", analysis.CountersText(counts))
 }
+
+// losses says what was lost, and of which processes.
+func (l *summaryLines) losses(s *operations.Summary) {
+	if len(s.Lost) == 0 {
+		l.counted("losses", nil)
+		return
+	}
+	names := make(map[uint64][]string)
+	var order []uint64
+	for _, p := range s.LostByProcess {
+		if names[p.Lost] == nil {
+			order = append(order, p.Lost)
+		}
+		names[p.Lost] = append(names[p.Lost], p.Process)
+	}
+	var parts []string
+	for _, n := range order {
+		each := ""
+		if len(names[n]) > 1 {
+			each = " each"
+		}
+		parts = append(parts, fmt.Sprintf("%d%s of %s", n, each, units.NameList(names[n])))
+	}
+	text := analysis.CountersText(s.Lost)
+	if more := len(parts) - maxLosers; more > 0 {
+		parts = append(parts[:maxLosers], "others")
+	}
+	if len(parts) > 0 {
+		text += ": " + strings.Join(parts, ", ")
+	}
+	l.alarm("losses", "%s", text)
+}
+
+// maxLosers is how many groups of processes that lack equally much the line of losses names.
+const maxLosers = 4
 
 // processes says how many processes there are, and how many of them ended badly or left nothing.
 func (l *summaryLines) processes(s *operations.Summary) {

@@ -4,6 +4,7 @@ package operations
 
 import (
 	"slices"
+	"strconv"
 
 	"github.com/nccl-otf2/nccl-otf2/analysis"
 	"github.com/nccl-otf2/nccl-otf2/analysis/selection"
@@ -45,12 +46,14 @@ type Summary struct {
 	Duration uint64            `json:"duration_ns"`
 	Complete bool              `json:"complete"` // the archive does not say that communication is missing
 	Lost     map[string]uint64 `json:"lost"`     // "REASON::TYPE"
-	Oddities map[string]uint64 `json:"oddities"`
-	Timing   map[string]uint64 `json:"timing"` // operations by timing source, as the processes counted them
-	Ends     map[string]uint64 `json:"ends"`   // EARLY: operations whose GPU time ends with a part of their kernel, MOVED: brought to where others show that it ended
-	Filtered map[string]uint64 `json:"filtered"`
-	Network  map[string]uint64 `json:"network"` // PUTS, PUT_BYTES, RECEIVED_BYTES, …; empty if proxies were not recorded
-	CUPTI    map[string]uint64 `json:"cupti"`   // KERNELS, KERNELS_LINKED, NCCL_KERNELS_UNLINKED, …; empty if CUPTI told nothing
+	// LostByProcess are the same by the process that lacks them, as far as the archive tells.
+	LostByProcess []LostOf          `json:"lost_by_process,omitempty"`
+	Oddities      map[string]uint64 `json:"oddities"`
+	Timing        map[string]uint64 `json:"timing"` // operations by timing source, as the processes counted them
+	Ends          map[string]uint64 `json:"ends"`   // EARLY: operations whose GPU time ends with a part of their kernel, MOVED: brought to where others show that it ended
+	Filtered      map[string]uint64 `json:"filtered"`
+	Network       map[string]uint64 `json:"network"` // PUTS, PUT_BYTES, RECEIVED_BYTES, …; empty if proxies were not recorded
+	CUPTI         map[string]uint64 `json:"cupti"`   // KERNELS, KERNELS_LINKED, NCCL_KERNELS_UNLINKED, …; empty if CUPTI told nothing
 	// CUPTIStates says what became of CUPTI in which processes; empty if none was to use it.
 	CUPTIStates []analysis.SelfValue `json:"cupti_states,omitempty"`
 	// Withheld says what was wanted and could not be asked of NCCL safely, by processes; empty if nothing was.
@@ -82,6 +85,23 @@ type Deviation struct {
 	Detail       string       `json:"detail"` // which ranks of the world recorded what
 }
 
+// LostOf is how much was lost of a process.
+type LostOf struct {
+	Process string `json:"process"`
+	Lost    uint64 `json:"lost"`
+}
+
+// lostByProcess names the processes that events, or operations, are missing of.
+func lostByProcess(defs *otf2.Definitions, ps analysis.Properties) (all []LostOf) {
+	lost := ps.Below(facts.PropLostByProcess)
+	for i, g := range defs.LocationGroups {
+		if n := lost[strconv.Itoa(i)]; n > 0 && g.Type == otf2.LocationGroupTypeProcess {
+			all = append(all, LostOf{defs.String(g.Name), n})
+		}
+	}
+	return all
+}
+
 // maxDeviations is how many of them a summary names.
 const maxDeviations = 8
 
@@ -109,6 +129,7 @@ func (o *operations) summary(a *otf2.Archive, ps analysis.Properties, comms map[
 	s.Died = append([]string{}, ps.Numbered(facts.PropDied)...)
 	s.Differences, _ = ps.Number(facts.PropDiffer)
 	s.Deviations = deviationsOf(a)
+	s.LostByProcess = lostByProcess(defs, ps)
 	s.GapCount, _ = ps.Number(facts.PropGaps)
 	hosts := make(map[otf2.SystemTreeNodeRef]bool)
 	for _, g := range defs.LocationGroups {
