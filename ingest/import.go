@@ -151,7 +151,7 @@ func (im *importer) run(paths []string) error {
 		return err
 	}
 	if im.result.Processes == 0 {
-		text := "no record of a kind that is known in it: see docs/export.md"
+		text := "no record that import knows in it (docs/export.md lists them)"
 		if im.result.First != "" {
 			text += ": " + im.result.First
 		}
