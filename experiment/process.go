@@ -176,8 +176,11 @@ type Cupti struct {
 type Import struct {
 	From    string   `json:"from"`    // the format: "minimal profiler JSONL", …
 	Missing []string `json:"missing"` // what such data does not tell, each a few words
-	Partial bool     `json:"partial"` // operations may be missing
+	Partial bool     `json:"partial"` // operations may be missing: that one is not there does not say that it was not called
 }
+
+// Lossy tells whether operations are missing in what is there of the process, or may be without anybody having counted them.
+func (p *Process) Lossy() bool { return len(p.Counts.Lost) > 0 || p.Import != nil && p.Import.Partial }
 
 // Scorep tells whether NCCL's calls were forwarded to a Score-P measurement in the process.
 type Scorep struct {
@@ -287,6 +290,9 @@ type Comm struct {
 	// changed the activation mask. They have their places in Sequences.
 	Unreported uint64 `json:"untold,omitempty"`
 
+	// LostMessages are those that the input of an import is known to lack, and not between which others.
+	LostMessages uint64 `json:"lostMessages,omitempty"`
+
 	// Gaps are the parts of its operations that were not recorded, in order.
 	Gaps []Gap `json:"gaps,omitempty"`
 }
@@ -324,8 +330,11 @@ type Sequence struct {
 	Recent []byte `json:"recent,omitempty"`
 	Bytes  uint64 `json:"bytes"` // point-to-point: sum of message lengths
 
-	// Holes are the operations, of those that Count and the hashes know, that are missing because a collector died: it held them in memory.
+	// Holes are the operations, of those that Count knows, that are missing, ascending: a collector died that held them in memory, or, of a
+	// Numbered sequence, the input has not got them.
 	Holes []Hole `json:"holes,omitempty"`
+	// Numbered: the input of an import gives the ordinals. Operations behind the last one may exist, too.
+	Numbered bool `json:"numbered,omitempty"`
 }
 
 // After is recentSize bytes of the running hash as of the n-th operation, nil if it is not known.
@@ -543,6 +552,13 @@ const LostWithCollector = "collector died"
 // LostUndrawn is the reason, in Counts.Lost, of events that were recorded and could not be drawn, by event type: of calls and operations. There was no
 // row for them, their communicator was gone or not known, or their end was not seen.
 const LostUndrawn = "not drawn"
+
+// Reasons, in Counts.Lost, of operations that an import has not got: their writer counted them; or their numbers are in no record, and nobody says
+// whether the writer dropped them, left them out for their size, or wrote them elsewhere.
+const (
+	LostByWriter  = "dropped by profiler"
+	LostFromInput = "not in input"
+)
 
 // LostFromDisk is the reason, in Counts.Lost, of records of event files that were written and are not there any more, as far as they can be
 // counted; by LostRecords instead of event type.

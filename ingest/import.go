@@ -3,6 +3,7 @@
 package ingest
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -16,6 +17,7 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/mend"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
@@ -115,12 +117,14 @@ type importer struct {
 	inspectors map[inspectedKey]*inspected
 	order      []inspectedKey
 	missing    map[string]bool
+	traces     []*exampleTrace
 	unclaimed  map[string]uint64 // counts of files of which no shard has been made yet
 }
 
 type inspectedKey struct {
 	host string
 	pid  int
+	path string // where nothing tells the process
 }
 
 func (im *importer) run(paths []string) error {
@@ -135,14 +139,19 @@ func (im *importer) run(paths []string) error {
 		}
 		im.result.Files++
 	}
+	base := im.firstMessage()
 	for i, k := range im.order {
-		im.progress("Inspector's operations", i, len(im.order))
+		im.inspectors[k].base = base
+		im.progress("operations", i, len(im.order))
 		if err := im.inspected(k, im.inspectors[k]); err != nil {
 			return err
 		}
 	}
+	if err := im.examples(); err != nil {
+		return err
+	}
 	if im.result.Processes == 0 {
-		text := "no record of the minimal profiler or of NCCL Inspector in it"
+		text := "no record that import knows in it (docs/export.md lists them)"
 		if im.result.First != "" {
 			text += ": " + im.result.First
 		}
@@ -178,6 +187,8 @@ type input struct {
 	pids   []int64 // in the order in which they came
 	counts map[string]uint64
 	marker line // Inspector's last one with a header
+	accl   *acclFile
+	trace  *exampleTrace
 }
 
 // file reads one file and writes the shards of the processes whose records of the minimal profiler are in it.
@@ -186,13 +197,16 @@ func (im *importer) file(path string, clocks *clocks) error {
 	if err := eachLine(path, in.line); err != nil {
 		return err
 	}
+	if in.trace != nil {
+		in.count(in.trace.close(0, micros{}))
+	}
 	for _, pid := range in.pids {
 		m := in.byPID[pid]
 		if len(m.events) == 0 {
 			im.result.NotUsed["STATES_WITHOUT_EVENT"] += uint64(len(m.states))
 			continue
 		}
-		if err := im.minimal(path, m, clocks, in.counts); err != nil {
+		if err := im.minimal(m, clocks.of(processKey{path, int64(m.pid)}), in.counts); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 		in.counts = nil // the file's own counts go to its first process
@@ -207,12 +221,18 @@ func (im *importer) file(path string, clocks *clocks) error {
 func (in *input) line(number int, text []byte, last bool) error {
 	in.result.Lines++
 	in.counts["LINES"]++
+	if text = in.framed(number, text); len(text) == 0 {
+		return nil
+	}
 	var l line
-	err := json.Unmarshal(text, &l)
+	err := decode(text, &l)
 	var kind lineKind
 	if err == nil {
 		l.inherit(&in.marker)
 		kind, err = l.kind()
+	}
+	if err == nil && kind == lineAccl {
+		err = in.addACCL(text)
 	}
 	if err != nil {
 		in.malformed(number, text, last, err)
@@ -220,8 +240,11 @@ func (in *input) line(number int, text []byte, last bool) error {
 	}
 	why := ""
 	switch kind {
+	case lineAccl:
 	case lineInspector:
-		in.inspect(&l)
+		in.inspectorOf(inspectedKey{host: l.Metadata.Host, pid: l.Metadata.PID}, strings.TrimSpace("JSON of NCCL Inspector "+l.Metadata.Version), inspectorLacks).add(&l)
+	case lineExample:
+		why = in.example(&l)
 	case lineOther:
 		why = "OTHER_RECORDS"
 	case lineState:
@@ -229,16 +252,36 @@ func (in *input) line(number int, text []byte, last bool) error {
 	default:
 		why = in.process(&l).add(&l)
 	}
+	in.count(why)
+	return nil
+}
+
+// count counts a record that is of no use, by why; "": it is of use.
+func (in *input) count(why string) {
 	if why != "" {
 		in.notUsed(why)
 		in.counts[why]++
 	}
-	return nil
+}
+
+// framed leaves out what frames the objects of a trace, one in a line, and the empty one at its end.
+func (in *input) framed(number int, text []byte) []byte {
+	text = bytes.TrimSpace(bytes.TrimSuffix(text, []byte(",")))
+	if number == 1 && bytes.HasPrefix(text, []byte("[")) {
+		text = bytes.TrimSpace(text[1:])
+	}
+	if in.trace == nil {
+		return text
+	}
+	if text = bytes.TrimSpace(bytes.TrimSuffix(text, []byte("]"))); string(text) == "{}" {
+		return nil
+	}
+	return text
 }
 
 // malformed counts a line that is not what it should be; the last one may have been cut off.
 func (in *input) malformed(number int, text []byte, last bool, err error) {
-	if last && !json.Valid(text) {
+	if last && !json.Valid(mend.JSON(text)) {
 		in.result.Truncated++
 		in.counts["TRUNCATED"]++
 		return
@@ -288,8 +331,8 @@ func pidOf(l *line) int64 {
 	return 0
 }
 
-func (im *importer) minimal(path string, m *minimal, clocks *clocks, counts map[string]uint64) error {
-	c := clocks.of(processKey{path, int64(m.pid)})
+// minimal writes the shard of a process. c is its clock, as far as its records do not tell.
+func (im *importer) minimal(m *minimal, c hostClock, counts map[string]uint64) error {
 	base := c.base
 	if m.epoch.known {
 		base = m.epoch.ns
@@ -302,6 +345,9 @@ func (im *importer) minimal(path string, m *minimal, clocks *clocks, counts map[
 		return errors.New("its times are centuries apart")
 	}
 	host, from := cmp.Or(m.host, c.host), "JSONL of the minimal profiler"
+	if m.numbered {
+		from = "Chrome trace of NCCL's example plugin"
+	}
 	boot := "import " + host
 	if m.ours { // its times are of one clock already
 		from, boot = "JSONL of nccl-otf2 export", "import"
@@ -317,10 +363,15 @@ func (im *importer) minimal(path string, m *minimal, clocks *clocks, counts map[
 	for what, n := range counts {
 		p.count(what, n)
 	}
+	if m.numbered {
+		n := m.absent()
+		p.lose(experiment.LostFromInput, "Coll", n)
+		p.count("ABSENT_OPERATIONS", n)
+	}
 	if err := m.write(p, uint64(base)); err != nil {
 		return err
 	}
-	return im.finish(p, counts["MALFORMED"] > 0 || counts["TRUNCATED"] > 0)
+	return im.finish(p, !m.ours || counts["MALFORMED"] > 0 || counts["TRUNCATED"] > 0)
 }
 
 // finish completes a shard and adds up what became of its input.
@@ -341,13 +392,15 @@ func (im *importer) finish(p *processWriter, partial bool) error {
 		case what == "COMMUNICATORS_WITHOUT_INIT":
 			im.problem("process %d: %d communicators without ProfilerInit: their size is not known, and their operations are not matched", p.process.PID, n)
 		case what == droppedCollectives, what == droppedMessages:
-			im.problem("process %d: Inspector dropped %d %s, as it had no room for them", p.process.PID, n, strings.ToLower(strings.TrimPrefix(what, "DROPPED_")))
+			im.problem("process %d: the profiler dropped %d %s, as it had no room for them", p.process.PID, n, strings.ToLower(strings.TrimPrefix(what, "DROPPED_")))
 		case what == "PROXY_RECORDS":
 			im.result.NotUsed[what] += n
-		case what == "SEQUENCE_GAPS":
-			im.problem("process %d: operations are missing in %d places, as Inspector numbers them", p.process.PID, n)
+		case what == "ABSENT_OPERATIONS":
+			im.problem("process %d: %s not in the input, as its numbers show", p.process.PID, units.Count(int(min(n, math.MaxInt32)), "operation is", "operations are"))
+		case what == "REPEATED_OPERATIONS":
+			im.result.NotUsed[what] += n
 		case what == "OPERATIONS_WITHOUT_ROOT":
-			im.problem("process %d: %d operations with a root that Inspector does not tell: they are regions only", p.process.PID, n)
+			im.problem("process %d: %d operations with a root that is not told: they are regions only", p.process.PID, n)
 		}
 	}
 	for _, m := range p.process.Import.Missing {
@@ -363,21 +416,32 @@ const (
 	maxSpan = math.MaxInt64 / 4
 )
 
-func (im *importer) inspect(l *line) {
-	k := inspectedKey{l.Metadata.Host, l.Metadata.PID}
+// firstMessage is the number that Inspector gives to the first message of a communicator rank: 1, or 0 where any message has it.
+func (im *importer) firstMessage() uint64 {
+	for _, in := range im.inspectors {
+		if slices.ContainsFunc(in.samples, func(s sample) bool { return s.message && s.number == 0 }) {
+			return 0
+		}
+	}
+	return 1
+}
+
+// inspectorOf finds or adds the process whose operations are known by their lengths.
+func (im *importer) inspectorOf(k inspectedKey, from string, lacks []string) *inspected {
 	in := im.inspectors[k]
 	if in == nil {
-		in = &inspected{host: k.host, pid: k.pid, version: l.Metadata.Version}
+		in = &inspected{host: k.host, pid: k.pid, from: from, lacks: lacks}
 		im.inspectors[k] = in
 		im.order = append(im.order, k)
 	}
-	in.add(l)
+	return in
 }
 
+// inspected writes the shard of such a process.
 func (im *importer) inspected(k inspectedKey, in *inspected) error {
 	const mask = 1<<0 | 1<<1 | 1<<2 // Group, Coll, P2p
-	p, err := newProcessWriter(im.dir, fmt.Sprintf("inspector %s %d", k.host, k.pid), cmp.Or(k.host, units.UnknownHost), "import "+k.host, k.pid,
-		strings.TrimSpace("JSON of NCCL Inspector "+in.version), in.missing(), mask)
+	p, err := newProcessWriter(im.dir, fmt.Sprintf("inspector %s %d %s", k.host, k.pid, filepath.Base(k.path)), cmp.Or(k.host, units.UnknownHost), "import "+k.host, k.pid,
+		in.from, in.missing(), mask)
 	if err != nil {
 		return err
 	}

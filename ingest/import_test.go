@@ -276,7 +276,7 @@ func TestWhatCannotBeImported(t *testing.T) {
 	write("taken/shards/x", "")
 	for _, c := range []struct{ name, in, out, want string }{
 		{"nothing there", filepath.Join(dir, "none"), "out", "no such file"},
-		{"empty", write("empty.jsonl", ""), "out", "no record of the minimal profiler"},
+		{"empty", write("empty.jsonl", ""), "out", "no record that import knows"},
 		{"text", write("text.jsonl", "hello\nworld\n"), "out", "text.jsonl:1: no JSON"},
 		{"folder without such files", filepath.Dir(write("f/readme.txt", "x")), "out", "no files whose names end in"},
 		{"states alone", write("s.jsonl", `{"recordType":"state","eventAddr":"0x1","ts":1,"id":3}`+"\n"), "out", "no record"},

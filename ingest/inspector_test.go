@@ -138,11 +138,11 @@ func TestMissingOperationsOfInspectorAreSeen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(res.Problems) != 2 || !strings.Contains(res.Problems[0], "operations are missing in 1 places") {
+	if len(res.Problems) != 2 || !strings.Contains(res.Problems[0], "1 operation is not in the input") {
 		t.Errorf("problems %v", res.Problems)
 	}
 	a := unify(t, dir, false)
-	if property(a, "SEQUENCES_DIFFER") != "1" {
+	if property(a, "SEQUENCES_DIFFER") != "2" || property(a, "LOST::NOT_IN_INPUT::COLL") != "2" {
 		t.Errorf("properties %v", a.Anchor.Properties)
 	}
 }

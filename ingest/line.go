@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/mend"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 )
 
@@ -51,6 +52,15 @@ type line struct {
 	P2P      *inspectorP2P      `json:"p2p_perf"`
 	Stats    *inspectorStats    `json:"dump_stats"`
 	Proxy    json.RawMessage    `json:"proxy_trace"`
+
+	// accl-profiler, see accl.go: a collective without Inspector's frame, and the end of a file.
+	Collective string          `json:"coll"`
+	Summary    json.RawMessage `json:"summary"`
+
+	// NCCL's example plugin, see example.go.
+	Category string       `json:"cat"`
+	Phase    string       `json:"ph"`
+	Args     *exampleArgs `json:"args"`
 }
 
 // stamp is one end of an event.
@@ -204,6 +214,8 @@ const (
 	lineEvent lineKind = iota
 	lineState
 	lineInspector
+	lineAccl
+	lineExample
 	lineOther // a record of a kind that there is no use for
 )
 
@@ -212,6 +224,12 @@ func (l *line) kind() (lineKind, error) {
 	switch {
 	case l.Header != nil && l.Metadata != nil && (l.Coll != nil || l.P2P != nil || l.Stats != nil || l.Proxy != nil):
 		return lineInspector, l.inspectable()
+	case l.Header != nil && l.Metadata != nil:
+		return lineOther, nil
+	case l.Summary != nil || l.Collective != "" || l.Header != nil && l.Coll != nil:
+		return lineAccl, nil
+	case l.Category != "" && l.Phase != "":
+		return lineExample, l.traceable()
 	case l.RecordType == "state":
 		if l.Address == 0 || !l.Time.known || l.ID == nil && l.Name == "" {
 			return 0, errors.New("a state record without eventAddr, ts, or id and name")
@@ -234,8 +252,36 @@ func (l *line) kind() (lineKind, error) {
 	case l.RecordType != "":
 		return lineOther, nil
 	}
-	return 0, errors.New("neither a record of the minimal profiler nor one of NCCL Inspector")
+	return 0, errors.New("no record of a kind that is known: see docs/export.md")
 }
+
+// measure is a number that an operation was measured to be, with any decimals; not known where what is there is no number.
+type measure struct {
+	value float64
+	known bool
+}
+
+// UnmarshalJSON takes numbers from 0 on; anything else is not known.
+func (m *measure) UnmarshalJSON(b []byte) error {
+	v, err := strconv.ParseFloat(string(b), 64)
+	if err == nil && v >= 0 {
+		m.value, m.known = v, true
+	}
+	return nil
+}
+
+// decode reads a line. What only lacks quotes or commas, or has numbers that JSON has not got, is mended.
+func decode(text []byte, l any) error {
+	err := json.Unmarshal(text, l)
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) && json.Unmarshal(mend.JSON(text), l) == nil {
+		return nil
+	}
+	return err
+}
+
+// bom begins files of some editors and shells, and says nothing.
+var bom = []byte("\ufeff")
 
 // eachLine calls f with each line of a file and its number, from 1. last tells that the line has no end: it is the last, and
 // possibly cut off. Empty lines are left out.
@@ -266,6 +312,9 @@ func eachLine(path string, f func(number int, text []byte, last bool) error) err
 		last := errors.Is(err, io.EOF)
 		if err != nil && !last {
 			return fmt.Errorf("read %s: %w", path, err)
+		}
+		if number == 1 {
+			text = bytes.TrimPrefix(text, bom)
 		}
 		text = bytes.TrimSpace(text)
 		switch {

@@ -21,6 +21,7 @@ type minimal struct {
 	epoch    micros              // since 1970, of time 0; not known to the minimal profiler
 	ours     bool                // written by our export
 	raw      bool                // … of events as they were reported
+	numbered bool                // collectives have ordinals that the writer gave, see example.go
 	api      int                 // version of NCCL's profiler API, 0: not stated
 	world    experiment.Launcher // the process's rank in the job; Size 0: not stated
 	mask     uint32              // event mask as ProfilerInit returned it
@@ -189,6 +190,9 @@ func (m *minimal) addState(l *line) (unused string) {
 
 // missing lists what the data does not tell.
 func (m *minimal) missing() []string {
+	if m.numbered {
+		return []string{"date and time of day", "names of hosts", "API version", "library", "sizes of communicators: taken from the greatest rank that is named"}
+	}
 	if m.raw {
 		return []string{"metrics of GPUs", "kernels of other programs", "phases of the application", "communicators of one rank", "markers"}
 	}

@@ -135,6 +135,9 @@ func (w *minimalWriter) start(e *event) error {
 		r.Arg = live.op
 	}
 	w.live[e.handle] = live
+	if n := e.details.Ordinal; n != nil && w.numbered && e.typ == shm.EventColl {
+		w.p.model.Import(e.handle, regions.Imported{Ordinal: *n, Numbered: true})
+	}
 	return w.p.record(e.thread(0), t, r)
 }
 

@@ -83,7 +83,27 @@ func (p *processWriter) EventWriter(loc experiment.Location) (regions.EventWrite
 // Finished implements regions.Sink. Files stay open until the end, as definitions are written then.
 func (p *processWriter) Finished(uint32) {}
 
-func (p *processWriter) count(what string, n uint64) { p.counts[what] += n }
+func (p *processWriter) count(what string, n uint64) {
+	if n > 0 {
+		p.counts[what] += n
+	}
+}
+
+// lose counts operations that the input is known to lack, by reason and type of event.
+func (p *processWriter) lose(reason, typ string, n uint64) {
+	if n == 0 {
+		return
+	}
+	lost := p.process.Counts.Lost
+	if lost == nil {
+		lost = make(map[string]map[string]uint64)
+		p.process.Counts.Lost = lost
+	}
+	if lost[reason] == nil {
+		lost[reason] = make(map[string]uint64)
+	}
+	lost[reason][typ] += n
+}
 
 // handle makes the next handle of an event type.
 func (p *processWriter) handle(t shm.EventType) uint64 {

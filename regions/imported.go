@@ -7,13 +7,13 @@ package regions
 // Imported is what somebody else than NCCL's callbacks tells of an operation: a trace that is imported.
 type Imported struct {
 	Begin, End  uint64 // on the process's line
-	Source      string // TimingGPU, …
+	Source      string // TimingGPU, …; "": the times are those of NCCL's callbacks
 	Uncertainty uint64 // ns
 	Stated      bool   // Uncertainty is known
 	Graph       bool   // it was replayed from a graph
-	// Number is the operation's in a numbering that all members share, where there is one: then members that lack
-	// different operations are seen to differ.
-	Number   uint64
+	// Ordinal is the operation's among those of its function on the communicator, where the input tells it (Numbered): all members count alike,
+	// whatever is missing in what they wrote.
+	Ordinal  uint64
 	Numbered bool
 }
 
@@ -40,7 +40,7 @@ func (ops *operations) takeImported(op *operation) {
 
 // imported is what was reported of a plan's times, nil if nothing was.
 func (p *plan) imported() *Imported {
-	if len(p.ops) == 0 {
+	if len(p.ops) == 0 || p.ops[0].imported == nil || p.ops[0].imported.Source == "" {
 		return nil
 	}
 	return p.ops[0].imported
@@ -55,7 +55,7 @@ func (p *plan) uncertain(source string) bool {
 }
 
 // mostShared is how many values shared lists at most.
-const mostShared = 3
+const mostShared = 2
 
 // shared lists, behind other values, what must be equal in all members of a collective beside its size, for the digest of their sequence.
 func (op *operation) shared(values []uint64) []uint64 {
@@ -63,9 +63,6 @@ func (op *operation) shared(values []uint64) []uint64 {
 	if f := CollectiveNamed(op.name); f != nil && f.Reduces {
 		_, datatype := op.elements()
 		values = append(values, text(datatype))
-	}
-	if op.imported != nil && op.imported.Numbered {
-		values = append(values, op.imported.Number)
 	}
 	return values
 }

@@ -96,6 +96,17 @@ func (s *sequence) lose(mark uint32) {
 	}
 }
 
+// place takes the operation of an ordinal that the input gives; they ascend. Those between it and the one before are holes, and digests
+// cannot be compared from the first hole on.
+func (s *sequence) place(ordinal uint64, mark uint32) uint64 {
+	s.Numbered = true
+	if ordinal > s.Count {
+		s.Holes = append(s.Holes, experiment.Hole{From: s.Count, To: ordinal}) // what others have of the list stays as it is
+		s.blank, s.Last, s.Recent, s.Count = true, 0, nil, ordinal
+	}
+	return s.next(mark)
+}
+
 // skip leaves places for operations that were not reported. What they were is not known, so digests are 0 from there on.
 func (s *sequence) skip(n uint64) {
 	s.blank, s.Last, s.Recent = true, 0, nil

@@ -351,6 +351,9 @@ func (pw *planWriter) ordinal(c *commRank, op *operation) uint64 {
 		s.Bytes += op.share()
 		return s.next(op.mark())
 	}
+	if t := op.imported; t != nil && t.Numbered {
+		return s.place(t.Ordinal, op.mark())
+	}
 	if n := pw.ranks.unreported(c, s, op); n > 0 {
 		pw.ranks.missing(c, op, s.Count, n)
 		s.skip(n)

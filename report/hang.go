@@ -130,7 +130,7 @@ func Hang(h *hang.Report) *Document {
 			d.say("%sall of this is younger than %s: it may just be where the job was when it ended", job, units.Time(slowNotHung))
 		}
 		if len(j.Inexact) > 0 {
-			d.say("%sevents of %s were lost, or its collector was replaced: its numbers of operations may be off", job, strings.Join(j.Inexact, ", "))
+			d.say("%sevents of %s were lost, or may be missing in what was imported, or its collector was replaced: its numbers of operations may be off", job, strings.Join(j.Inexact, ", "))
 		}
 		if len(j.Partial) > 0 {
 			d.say("%s%s left out some operations on request; these do not appear here", job, strings.Join(j.Partial, ", "))
@@ -177,6 +177,9 @@ func sentenceOn(h *hang.Stuck) string {
 	}
 	if l := by["no data"]; len(l) > 0 {
 		parts = append(parts, "no data of "+units.NameList(l))
+	}
+	if l := by["not known"]; len(l) > 0 {
+		parts = append(parts, "not known of "+units.NameList(l)+", whose record lacks operations")
 	}
 	age := units.Time(float64(h.Age))
 	if h.AtLeast {

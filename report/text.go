@@ -151,22 +151,52 @@ func (l *summaryLines) counted(name string, counts map[string]uint64) {
 	add(name, "%s", analysis.CountersText(counts))
 }
 
-// losses says what is missing, and of which processes nobody knows how much that is.
+// losses says what was lost, by which processes, and which processes lost nobody knows how much.
 func (l *summaryLines) losses(s *operations.Summary) {
-	if len(s.LostUncounted) == 0 {
-		l.counted("losses", s.Lost)
-		return
-	}
 	name := "losses"
-	if len(s.Lost) > 0 {
-		l.counted(name, s.Lost)
+	switch {
+	case len(s.Lost) > 0:
+		l.alarm(name, "%s", lossesByProcess(s))
 		name = ""
+	case len(s.LostUncounted) == 0:
+		l.counted(name, nil)
 	}
 	for _, text := range s.LostUncounted {
 		l.alarm(name, "an unknown number: %s", text)
 		name = ""
 	}
 }
+
+// lossesByProcess counts what was lost by reason, and names the processes that lost it.
+func lossesByProcess(s *operations.Summary) string {
+	names := make(map[uint64][]string)
+	var order []uint64
+	for _, p := range s.LostByProcess {
+		if names[p.Lost] == nil {
+			order = append(order, p.Lost)
+		}
+		names[p.Lost] = append(names[p.Lost], p.Process)
+	}
+	var parts []string
+	for _, n := range order {
+		each := ""
+		if len(names[n]) > 1 {
+			each = " each"
+		}
+		parts = append(parts, fmt.Sprintf("%d%s of %s", n, each, units.NameList(names[n])))
+	}
+	text := analysis.CountersText(s.Lost)
+	if more := len(parts) - maxLosers; more > 0 {
+		parts = append(parts[:maxLosers], "others")
+	}
+	if len(parts) > 0 {
+		text += ": " + strings.Join(parts, ", ")
+	}
+	return text
+}
+
+// maxLosers is how many groups of processes that lack equally much the line of losses names.
+const maxLosers = 4
 
 // processes says how many processes there are, and how many of them ended badly or left nothing.
 func (l *summaryLines) processes(s *operations.Summary) {

@@ -113,8 +113,9 @@ type RunResult struct {
 	// Hidden is what is gravest of what the libraries did not tell.
 	Hidden []hidden.Traffic `json:"hidden,omitempty"`
 
-	LostFromDisk uint64 `json:"lost_from_disk,omitempty"` // of Lost: records of event files that are missing or damaged
-	DamagedFiles int    `json:"damaged_files,omitempty"`  // event files that are missing, or not as long as they should be
+	LostFromDisk uint64 `json:"lost_from_disk,omitempty"`     // of Lost: records of event files that are missing or damaged
+	LostBefore   uint64 `json:"lost_before_import,omitempty"` // of Lost: operations that the input of an import has not got
+	DamagedFiles int    `json:"damaged_files,omitempty"`      // event files that are missing, or not as long as they should be
 }
 
 // Processes is the number of processes with data.
@@ -356,22 +357,10 @@ func (a *archive) result(placed *files.Events) *RunResult {
 	for _, l := range a.locations {
 		r.Events += l.Events
 	}
-	for name, n := range sum.byName {
-		switch {
-		case strings.HasPrefix(string(name), lostWithCollector):
-			r.LostWith += n
-		case strings.HasPrefix(string(name), lostFromDisk):
-			r.LostFromDisk += n
-		}
-	}
+	r.LostWith, r.LostFromDisk = sum.total(PropertyOfLoss(experiment.LostWithCollector)), sum.total(PropertyOfLoss(experiment.LostFromDisk))
+	r.LostBefore = sum.total(PropertyOfLoss(experiment.LostByWriter)) + sum.total(PropertyOfLoss(experiment.LostFromInput))
 	return r
 }
-
-// lostWithCollector begins the properties that count operations which died with a collector.
-var lostWithCollector = string(PropertyOfLoss(experiment.LostWithCollector).Below(""))
-
-// lostFromDisk begins the one that counts records which were in event files.
-var lostFromDisk = string(PropertyOfLoss(experiment.LostFromDisk).Below(""))
 
 // PropertyOfLoss begins the properties that count what was lost for a reason, a key of experiment.Counts.Lost.
 func PropertyOfLoss(reason string) facts.Property { return facts.PropLost.Below(component(reason)) }

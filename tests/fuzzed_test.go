@@ -32,7 +32,7 @@ var fuzzedReaders = map[string][]string{
 	"timeline": {"archive", "timeline FuzzRead", "timeline FuzzRequests"},
 	"print":    {"archive", "otf2/otf2print FuzzPrint", "cube FuzzAnchor", "cube FuzzIndex", "cube FuzzProfile", "internal/printable FuzzName"},
 	"export":   {"archive", "export FuzzExports"},
-	"import":   {"ingest FuzzImport"},
+	"import":   {"ingest FuzzImport", "internal/mend FuzzJSON"},
 	"merge":    {"archive", "scorep FuzzMerge"},
 	"view":     {"archive", "view FuzzView", "view FuzzSimple"},
 	"doctor":   {"cmd/nccl-otf2/internal/doctor FuzzLibrary", "cmd/nccl-otf2/internal/doctor FuzzLoaderCache", "config FuzzSettings"},

@@ -90,7 +90,7 @@ type Member struct {
 	// no data.
 	ProcessState string `json:"process_state"`
 	// State: "missing", "calling" (inside NCCL's call), "called" (and NCCL has not told of its launch), "enqueued",
-	// "running", "done", "no data".
+	// "running", "done", "no data", "not known" (operations are missing in its record: it may have called it).
 	State   string `json:"state"`
 	Since   uint64 `json:"since"`             // when it began the operation; 0 if it has not
 	LastNet string `json:"last_net"`          // the last phase of its network traffic, "" if none was seen
@@ -130,7 +130,7 @@ func hangOf(j *jobs.Job, now uint64) Job {
 		default:
 			h.Ended++
 		}
-		if p.Lost > 0 || p.Continued {
+		if p.Lossy || p.Continued {
 			h.Inexact = append(h.Inexact, p.Name)
 		}
 		if p.Paused {
@@ -182,7 +182,7 @@ func (h *Stuck) age(c *jobs.JobCommunicator, now uint64) {
 
 // Inside tells that the member has begun the operation and is not known to have ended it.
 func (m *Member) Inside() bool {
-	return m.State != "missing" && m.State != "done" && m.State != "no data"
+	return m.State != "missing" && m.State != "done" && m.State != "no data" && m.State != "not known"
 }
 
 // compare orders operations by what they tell of a hang: those that are known not to have ended by age, then the
@@ -269,6 +269,7 @@ func look(c *jobs.JobCommunicator, s *jobs.Sequence, ordinal uint64, doing map[*
 				left = left && p.Left
 			case m.State == "missing":
 				elsewhere += int(analysis.BoolCount(m.lookElsewhere(r, doing)))
+			case m.State == "not known":
 			default:
 				seen(r.Begun, true)
 			}
@@ -289,7 +290,7 @@ func look(c *jobs.JobCommunicator, s *jobs.Sequence, ordinal uint64, doing map[*
 		h.Verdict = NoPeer
 	case inside == 0:
 		h.Verdict = CalledOnly
-	case states["no data"] > 0:
+	case states["no data"]+states["not known"] > 0:
 		h.Verdict = NoDataOf
 	default:
 		h.Verdict = AllInside
@@ -312,7 +313,7 @@ func behind(r *jobs.JobRank, key string, ordinal uint64) (n int) {
 }
 
 // states are the states of members by their standing; of those that have the operation under way it says more.
-var states = map[jobs.Standing]string{jobs.NotBegun: "missing", jobs.Ended: "done", jobs.Begun: "enqueued"}
+var states = map[jobs.Standing]string{jobs.StandingUnknown: "not known", jobs.NotBegun: "missing", jobs.Ended: "done", jobs.Begun: "enqueued"}
 
 // of takes where a member stands in an operation, and gives what is known of it if it has it under way.
 func (m *Member) of(r *jobs.JobRank, key string, ordinal uint64) *experiment.Pending {

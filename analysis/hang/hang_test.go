@@ -73,7 +73,7 @@ func TestHangVerdicts(t *testing.T) {
 			case 2:
 				p.Shard.Comms[0].Gaps = []experiment.Gap{{From: 2, FromTime: t0}}
 			}
-		}, "AllReduce 2", hang.NotReached, "running missing missing", "events of Rank 1 were lost"},
+		}, "AllReduce 2", hang.NotReached, "running not known missing", "events of Rank 1 were lost"},
 		{"nobody saw the end", seesEnds, map[int][]experiment.Pending{0: {pending("AllReduce", 2, "running")}}, func(_ int, p *shardtest.Process) { p.Shard.End = nil },
 			"AllReduce 2", hang.NotReached, "running missing missing", "for at least 300 µs\nit is not known when the processes ended"},
 		{"one died long before", seesEnds, map[int][]experiment.Pending{0: {pending("AllReduce", 2, "running")}, 2: {pending("AllReduce", 2, "running")}}, func(rank int, p *shardtest.Process) {

@@ -126,9 +126,12 @@ func (r *Report) judge(a *otf2.Archive, o *operations) {
 		MPI:    make(map[otf2.CommRef]bool),
 		Causes: r.Causes, Begin: o.first, Duration: r.Summary.Duration, Stuck: waitfor.OfArchive(a.Anchor),
 		Compared: r.WaitStates.Collectives + r.WaitStates.Messages, Enqueued: r.WaitStates.Enqueue.Collectives,
-		Untimed:   r.Summary.Untimed,
+		Untimed: r.Summary.Untimed, Uncompared: r.WaitStates.Total.Parts+r.WaitStates.StartUp.Collectives == 0,
 		Transfers: r.WaitStates.Slow.Seen > 0,
 		Kernel:    regionNames(a.Defs),
+	}
+	for _, n := range r.Summary.Lost {
+		ev.Lost += n
 	}
 	for ref, c := range o.comms {
 		if c.Calls {

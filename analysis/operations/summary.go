@@ -4,6 +4,7 @@ package operations
 
 import (
 	"slices"
+	"strconv"
 
 	"github.com/nccl-otf2/nccl-otf2/analysis"
 	"github.com/nccl-otf2/nccl-otf2/analysis/selection"
@@ -46,7 +47,9 @@ type Summary struct {
 	Complete bool              `json:"complete"` // the archive does not say that communication is missing
 	Lost     map[string]uint64 `json:"lost"`     // "REASON::TYPE"
 	// LostUncounted says, one line for each process of which more is missing and nobody knows how much, why that is so.
-	LostUncounted []string          `json:"lost_uncounted,omitempty"`
+	LostUncounted []string `json:"lost_uncounted,omitempty"`
+	// LostByProcess are the same by the process that lacks them, as far as the archive tells.
+	LostByProcess []LostOf          `json:"lost_by_process,omitempty"`
 	Oddities      map[string]uint64 `json:"oddities"`
 	Timing        map[string]uint64 `json:"timing"` // operations by timing source, as the processes counted them
 	Ends          map[string]uint64 `json:"ends"`   // EARLY: operations whose GPU time ends with a part of their kernel, MOVED: brought to where others show that it ended
@@ -84,6 +87,23 @@ type Deviation struct {
 	Detail       string       `json:"detail"` // which ranks of the world recorded what
 }
 
+// LostOf is how much was lost of a process.
+type LostOf struct {
+	Process string `json:"process"`
+	Lost    uint64 `json:"lost"`
+}
+
+// lostByProcess names the processes that events, or operations, are missing of.
+func lostByProcess(defs *otf2.Definitions, ps analysis.Properties) (all []LostOf) {
+	lost := ps.Below(facts.PropLostByProcess)
+	for i, g := range defs.LocationGroups {
+		if n := lost[strconv.Itoa(i)]; n > 0 && g.Type == otf2.LocationGroupTypeProcess {
+			all = append(all, LostOf{defs.String(g.Name), n})
+		}
+	}
+	return all
+}
+
 // maxDeviations is how many of them a summary names.
 const maxDeviations = 8
 
@@ -111,6 +131,7 @@ func (o *operations) summary(a *otf2.Archive, ps analysis.Properties, comms map[
 	s.Died = append([]string{}, ps.Numbered(facts.PropDied)...)
 	s.Differences, _ = ps.Number(facts.PropDiffer)
 	s.Deviations = deviationsOf(a)
+	s.LostByProcess = lostByProcess(defs, ps)
 	s.GapCount, _ = ps.Number(facts.PropGaps)
 	hosts := make(map[otf2.SystemTreeNodeRef]bool)
 	for _, g := range defs.LocationGroups {

@@ -30,6 +30,8 @@ type Evidence struct {
 	Stuck    []Culprit      // who stopped the job, or called it wrongly: named first, as they are
 	// Enqueued is how many collectives have times that say when they were enqueued and nothing else; Compared how many have better ones.
 	Enqueued, Compared uint64
+	Uncompared         bool                        // no operation has times of two members that can be compared
+	Lost               uint64                      // events, or operations, that are missing
 	Untimed            string                      // why no better times are known, or what to record for that: a clause
 	Transfers          bool                        // some operations have what their transfers took (preset net)
 	Kernel             func(otf2.RegionRef) string // the name of a kernel
@@ -307,13 +309,15 @@ func (ev *Evidence) text(v *Verdict) string {
 	on, longer := ev.longest()
 	switch {
 	case v.Waited == 0 && ev.Enqueued > 0 && ev.Compared == 0:
-		return "Not enough is known to say who made others wait: only the times of enqueueing are known. " + sentence(ev.Untimed)
+		return notKnown + "only the times of enqueueing are known. " + sentence(ev.Untimed) + ev.rests()
 	case v.Waited == 0 && v.StartUp > 0:
 		return fmt.Sprintf("Nobody stands out: ranks waited %s at the first operations of communicators, and not later.", units.Time(c.StartUp))
+	case v.Waited == 0 && ev.Uncompared:
+		return notKnown + "no operation has times of two members that can be compared." + ev.rests()
 	case v.Waited == 0:
-		return "Nobody stands out: nobody waited."
+		return "Nobody stands out: nobody waited." + ev.rests()
 	case !ev.Transfers && longer >= MostShare*c.Waited && longer >= MuchTime*float64(ev.Duration):
-		return fmt.Sprintf("Not enough is known to say who made others wait: %.0f %% of %s goes back to operations that took longer on %s than on others, "+
+		return fmt.Sprintf(notKnown+"%.0f %% of %s goes back to operations that took longer on %s than on others, "+
 			"because of a slow link to it or for a reason of its own, and how long transfers took was not recorded. Record with NCCL_OTF2_EVENTS=net.", 100*longer/c.Waited, units.Time(c.Waited), ev.Ranks[on].Name)
 	case v.sharing() >= MostShare: // is said instead
 		return ""
@@ -327,6 +331,17 @@ func (ev *Evidence) text(v *Verdict) string {
 		return fmt.Sprintf("Nobody stands out: ranks waited %s in all, and none caused as much as 1 %% of it by itself.", units.Time(c.Waited))
 	}
 	return fmt.Sprintf("Nobody stands out: ranks waited %s in all, and the one that caused the most, %s, caused %.0f %% of it.", units.Time(c.Waited), ev.Ranks[worst].Name, 100*by/c.Waited)
+}
+
+// notKnown begins the sentence where what was recorded does not tell who made others wait.
+const notKnown = "Not known who made the others wait: "
+
+// rests says what a verdict without a name rests on where something is missing; "" where nothing is.
+func (ev *Evidence) rests() string {
+	if ev.Lost == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" It rests on what was recorded: %s missing.", units.Count(int(min(ev.Lost, math.MaxInt32)), "event is", "events are"))
 }
 
 // named says who it was.

@@ -61,6 +61,10 @@ func TestJudge(t *testing.T) {
 		text     string // a part of it
 	}{
 		{"nobody waited", evidence(4, 20, -1), "", "nobody waited"},
+		{"nothing can be compared", func() *Evidence { ev := evidence(4, 20, -1); ev.Uncompared = true; return ev }(), "",
+			"Not known who made the others wait: no operation has times of two members that can be compared."},
+		{"nothing can be compared, and something is lost", func() *Evidence { ev := evidence(4, 20, -1); ev.Uncompared, ev.Lost = true, 124; return ev }(), "",
+			"It rests on what was recorded: 124 events are missing."},
 		{"in turn", evidence(4, 40, 0, 1, 2, 3), "", "Nobody stands out: ranks waited 1.20 s in all, and the one that caused the most, Rank 0, caused 25 % of it."},
 		{"always the same", evidence(4, 20, 2), "2 always", "Rank 2 on node0 made the others wait: 100 % of 600 ms. It called ncclAllReduce 10 ms after the others, 20 of 20 times, always."},
 		{"every third", evidence(4, 60, -1, -1, 1), "1 every third call", "20 of 60 times, every third call."},
@@ -110,7 +114,7 @@ func TestJudge(t *testing.T) {
 			return ev
 		}(), "", "because of a slow link to it or for a reason of its own"},
 		{"of two ranks often enough", evidence(2, 12, 1), "1 always", ""},
-		{"longer on one, no transfers", longer(1), "", "Not enough is known to say who made others wait: 90 % of 600 ms goes back to operations that took longer on Rank 2 than on others"},
+		{"longer on one, no transfers", longer(1), "", "Not known who made the others wait: 90 % of 600 ms goes back to operations that took longer on Rank 2 than on others"},
 		{"longer on all, no transfers", longer(4), "", "Nobody stands out"},
 		{"longer on one, but transfers tell nothing", func() *Evidence { ev := longer(1); ev.Transfers = true; return ev }(), "", "Nobody stands out"},
 		{"times of enqueueing alone", func() *Evidence {

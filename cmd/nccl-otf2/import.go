@@ -30,7 +30,8 @@ func importCommand() *cobra.Command {
 		Use:   "import FILE|DIR…",
 		Short: "Make an archive from another profiler's files",
 		Long: `Makes an experiment directory with an archive from the JSONL files of the minimal profiler, from those of nccl-otf2
-export --jsonl, or from NCCL Inspector's JSON files, as far as these files allow. In folders, it reads the files that
+export --jsonl, from NCCL Inspector's JSON files, from those of RCCL's accl-profiler, or from traces of NCCL's example
+plugin, as far as these files allow. What a file is shows in its content. In folders, it reads the files that
 end in .jsonl, .json and .log; each file may contain several processes, or be a merge of several files. The archive is
 like any other: check, report, view, export and other tools work on it. Its properties say what it was made from, and
 what such data does not contain.

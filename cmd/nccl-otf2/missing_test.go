@@ -57,7 +57,7 @@ func outcomeOf(t *testing.T, args []string, out string) outcome {
 	testkit.Must(t, os.RemoveAll(out))
 	testkit.Must(t, os.MkdirAll(out, 0o777))
 	p := outcome{files: make(map[string]string)}
-	p.out, p.errs, p.code = runTool(t, args...)
+	p.out, p.errs, p.code = runCaptured(t, args...)
 	testkit.Must(t, filepath.WalkDir(out, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err

@@ -185,11 +185,9 @@ func makeHang(in *reportInput) (part, error) {
 		}
 	}
 	var status *ras.Status
+	var unread error // the shards answer without RAS, too
 	if in.ras != "" {
-		var err error
-		if status, err = ras.Read(in.ras); err != nil {
-			return part{}, err
-		}
+		status, unread = ras.Read(in.ras)
 	}
 	p := newProgress()
 	waitForCollectors(context.Background(), dir, experiment.Await{}, p)
@@ -201,6 +199,9 @@ func makeHang(in *reportInput) (part, error) {
 	}
 	if err != nil {
 		return part{}, err
+	}
+	if unread != nil {
+		r.Problems = append(r.Problems, "what RAS says is left out: "+oneLine(unread.Error()))
 	}
 	if behind > 0 || watching != nil {
 		r.Problems = append(r.Problems, behindText(behind, watching))
@@ -271,7 +272,7 @@ func (q *reportRequest) flags(cmd *cobra.Command) {
 		f.BoolVar(&q.wanted[i], s.name, false, s.help)
 	}
 	addSelection(cmd, &q.spec)
-	f.StringVar(&q.ras, "ras", "", "with --hang: also use NCCL's RAS, from a file written by ncclras -f json or from the job's RAS at HOST:PORT")
+	f.StringVar(&q.ras, "ras", "", "with --hang: also use NCCL's RAS, from a file of what ncclras printed (JSON or text) or from the job's RAS at HOST:PORT")
 	f.BoolVar(&q.self, "self", false, "say how the archive was recorded")
 	f.StringVar(&q.picture, "svg", "", "draw bus bandwidth over size into this SVG file instead of printing the report; - for standard output")
 	f.BoolVar(&q.page, "html", false, "write the report as a page: one file without scripts, which prints well")

@@ -16,8 +16,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
-// runTool gives what a command writes to standard output and to standard error, and its exit code.
-func runTool(t *testing.T, args ...string) (stdout, stderr string, code int) {
+// runCaptured gives what a command writes to standard output and to standard error, and its exit code.
+func runCaptured(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	files := [2]*os.File{}
 	for i := range files {
@@ -103,7 +103,7 @@ func TestUndefinedDefinitions(t *testing.T) {
 							t.Errorf("%s: %q: %v", what, args, p)
 						}
 					}()
-					out, errs, code := runTool(t, args...)
+					out, errs, code := runCaptured(t, args...)
 					if code != exitDone && code != exitInput || code == exitInput && strings.TrimSpace(out+errs) == "" {
 						t.Errorf("%s: %q ends with exit code %d and says %q", what, args, code, out+errs)
 					}

@@ -327,7 +327,7 @@ func printArchives(w io.Writer, res *scorep.Result) {
 		if r.MissingRanks > 0 {
 			warn("%s without data", count(r.MissingRanks, "communicator rank is", "communicator ranks are"))
 		}
-		for _, line := range (losses{all: r.Lost, fromDisk: r.LostFromDisk, withCollector: r.LostWith, uncounted: r.Uncounted}).lines(true) {
+		for _, line := range (losses{all: r.Lost, fromDisk: r.LostFromDisk, withCollector: r.LostWith, beforeImport: r.LostBefore, uncounted: r.Uncounted}).lines(true) {
 			warn("%s", line)
 		}
 		for _, d := range r.Differences {

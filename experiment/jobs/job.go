@@ -38,6 +38,7 @@ type JobProcess struct {
 	Ended     uint64 // when it had ended; 0 if it runs, or nobody saw that
 	How       string // how it ended, if that was not in order: "killed by SIGKILL"; else ""
 	Lost      uint64 // events that could not be recorded
+	Lossy     bool   // operations may be missing: it cannot be said that it did not call one
 	Continued bool   // another collector took over: counts of operations may be off by those under way then
 	Ends      bool   // the ends of operations were recorded, not just that they were called
 	Paused    bool   // recording is, or parts were left out on request
@@ -142,7 +143,7 @@ func newJob(r *Run) *Job {
 		jp := &JobProcess{
 			Name: p.Name, Host: p.Shard.Host, PID: p.Shard.PID, Size: p.Shard.Launcher.Size, Shard: p.Shard.UUID, State: p.State,
 			Last: p.At(p.Shard.LastTime), Ended: p.Ended(), How: HowEnded(p.Shard), Continued: p.Pieces != nil,
-			Ends: regions.SeesEnds(p.Shard.Masks.Record), Losses: make(map[string]uint64),
+			Lossy: p.Shard.Lossy(), Ends: regions.SeesEnds(p.Shard.Masks.Record), Losses: make(map[string]uint64),
 		}
 		for reason, types := range p.Shard.Counts.Lost {
 			for _, n := range types {

@@ -396,31 +396,6 @@ func sum(a, b map[string]uint64, most bool) map[string]uint64 {
 	return out
 }
 
-// holes lists what is missing of a communicator's operations because collectors died, by the keys of its functions and pairs.
-func (in *Communicator) holes() (all []Difference) {
-	for m := range in.Present() {
-		name := in.nameOf(m)
-		for _, key := range slices.Sorted(maps.Keys(m.Comm().Sequences)) {
-			function := key
-			if pair, ok := experiment.PairOf(key, m.Comm().Rank); ok {
-				function = pair.Name()
-			}
-			for _, h := range m.Comm().Sequences[key].Holes {
-				all = append(all, Difference{Comm: in.Ref, Name: in.Name, Function: function, First: h.From, Last: h.To - 1, Died: true,
-					Detail: name + " lacks them: they were in the memory of a collector that died"})
-			}
-		}
-	}
-	return all
-}
-
-func (in *Communicator) nameOf(m *Rank) string {
-	if m.Process.Name != "" {
-		return m.Process.Name
-	}
-	return fmt.Sprintf("rank %d", m.Comm().Rank)
-}
-
 // ProcessLife names one life of a process, whatever became of its collectors.
 type ProcessLife struct {
 	host, boot string

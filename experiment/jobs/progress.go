@@ -71,7 +71,7 @@ func (s *Sequence) Members(yield func(rank int, key string) bool) {
 }
 
 // Incomplete lists the ordinals of operations that may not be complete, ascending: those that a member has under way, and the first that not
-// all members have begun.
+// all members have begun, of those that it can be said of.
 func (s *Sequence) Incomplete() (all []uint64) {
 	least, most, known := uint64(0), uint64(0), false
 	for rank, key := range s.Members {
@@ -80,17 +80,16 @@ func (s *Sequence) Incomplete() (all []uint64) {
 			continue
 		}
 		n := r.Reached[key]
-		if !known || n < least {
-			least = n
+		if most = max(most, n); !r.Process.Lossy && (!known || n < least) {
+			least, known = n, true
 		}
-		most, known = max(most, n), true
 		for _, p := range r.Pending {
 			if p.Function == key {
 				all = append(all, p.Ordinal)
 			}
 		}
 	}
-	if least < most {
+	if known && least < most {
 		all = append(all, least)
 	}
 	slices.Sort(all)
@@ -102,7 +101,7 @@ type Standing int
 
 // Standings.
 const (
-	StandingUnknown Standing = iota // nothing was recorded of the member
+	StandingUnknown Standing = iota // nothing was recorded of the member, or not everything: it may have called the operation
 	NotBegun
 	UnderWay // see [experiment.Pending]
 	Ended
@@ -118,6 +117,8 @@ func (r *JobRank) Standing(key string, ordinal uint64) (Standing, *experiment.Pe
 		return UnderWay, p
 	}
 	switch {
+	case ordinal >= r.Reached[key] && r.Process.Lossy:
+		return StandingUnknown, nil
 	case ordinal >= r.Reached[key]:
 		return NotBegun, nil
 	case r.Process.Ends:

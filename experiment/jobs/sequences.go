@@ -71,6 +71,7 @@ func CompareSequences(instances []*Communicator) []Difference {
 			for m := range in.Present() {
 				tracks = append(tracks, in.track(m, f))
 			}
+			all = append(all, in.lacking(f, tracks)...)
 			first, last, detail, differ := compareTracks(tracks)
 			if in.Parted != nil {
 				first, last, detail, differ = afterParting(in, tracks, in.shifted(f), first, last, detail, differ)
@@ -87,6 +88,9 @@ func CompareSequences(instances []*Communicator) []Difference {
 			first, last, detail, differ := compareTracks(tracks)
 			if in.Parted != nil { // messages are chosen by the collectives around them
 				first, last, detail, differ = afterParting(in, tracks, 0, first, last, detail, differ)
+			}
+			if text, some := unpaired(tracks); some {
+				first, last, detail, differ = 0, max(tracks[0].of.Count, tracks[1].of.Count)-1, text, true
 			}
 			if differ {
 				d := Difference{
@@ -242,6 +246,8 @@ func compareTracks(tracks []track) (first, last uint64, detail string, differ bo
 			return 0, 0, "", false
 		}
 		return most / experiment.DigestStep * experiment.DigestStep, most - 1, describeTracks(tracks, -1), true
+	case givenOrdinals(tracks):
+		return 0, 0, "", false
 	case running:
 		// Of those that are equally far the last digests can be compared, too.
 		count, differ := firstLast(tracks)

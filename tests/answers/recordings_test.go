@@ -171,7 +171,7 @@ func TestRecordingsByDefault(t *testing.T) {
 				}
 				return
 			}
-			if len(v.Culprits) > 0 || !strings.HasPrefix(v.Text, "Not enough is known") || !strings.HasSuffix(v.Text, "Record with NCCL_OTF2_EVENTS=net.") || v.Unknown < 0.9 {
+			if len(v.Culprits) > 0 || !strings.HasPrefix(v.Text, "Not known who made the others wait") || !strings.HasSuffix(v.Text, "Record with NCCL_OTF2_EVENTS=net.") || v.Unknown < 0.9 {
 				t.Errorf("%s (%.2f unknown)", v.Text, v.Unknown)
 			}
 		})

@@ -22,6 +22,9 @@ func FuzzStatus(f *testing.F) {
 	} {
 		f.Add(bytes.Replace(text, []byte(change[0]), []byte(change[1]), 1))
 	}
+	f.Add(testkit.Read(f, "testdata/text.txt"))
+	f.Add(testkit.Read(f, "testdata/no-comma.json"))
+	f.Add([]byte("#0-0 (ae94423cfbb2ef4a) MISMATCH\n  Communicator ranks have different X operation counts\n  Rank 99999999999 has not launched any operations\n  Rank 1 has status ABORT\n"))
 	j := job(f)
 	f.Fuzz(func(t *testing.T, answer []byte) {
 		s, err := ras.Parse(bytes.NewReader(answer))

@@ -4,11 +4,12 @@
 // begun fewer collectives than others, which had errors.
 //
 // The form is the JSON of `ncclras -f json`, which NCCL has since 2.28.7 (its user guide, "RAS", section "JSON Output"; written by
-// src/ras/client_support.cc). RAS knows ranks of communicators by their communicator's hash, which is the commId that plugins are given.
+// src/ras/client_support.cc), also where a comma is missing in it as in 2.28.9, or the text of `ncclras`. RAS knows ranks of communicators by their communicator's hash, which is the commId that plugins are given.
 package ras
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,6 +20,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/mend"
 )
 
 // Status is the health of a job's communicators at a moment.
@@ -35,9 +38,13 @@ type Status struct {
 // Communicator is what RAS knows of one.
 type Communicator struct {
 	Hash    Hash          `json:"hash"`
-	Size    int           `json:"size"`
+	Size    int           `json:"size"` // 0: not told
 	Ranks   []Rank        `json:"ranks"`
 	Missing []MissingRank `json:"missing_ranks"`
+
+	Troubles []string                   `json:"-"` // of text: "INCOMPLETE", "ERROR", "MISMATCH"
+	begun    map[string]map[uint64]bool // numbers of operations that ranks are said to have begun, by function
+	index    map[int]int                // of Ranks, by rank
 }
 
 // Place is where a rank of a communicator is.
@@ -109,11 +116,31 @@ func Read(source string) (*Status, error) {
 	return ask(source)
 }
 
-// Parse reads the JSON form.
+// Parse reads the JSON form, or the text.
 func Parse(r io.Reader) (*Status, error) {
+	var text bytes.Buffer
+	all := io.TeeReader(io.LimitReader(r, maxBytes), &text)
 	s := new(Status)
-	if err := json.NewDecoder(io.LimitReader(r, maxBytes)).Decode(s); err != nil {
-		return nil, fmt.Errorf("RAS: no JSON of ncclras -f json: %w", err)
+	err := json.NewDecoder(all).Decode(s)
+	if err == nil && (s.NCCL != "" || s.Communicators != nil) {
+		return s, nil
+	}
+	if _, err := io.Copy(io.Discard, all); err != nil {
+		return nil, fmt.Errorf("RAS: %w", err)
+	}
+	content := bytes.TrimPrefix(text.Bytes(), []byte("\ufeff"))
+	if bytes.HasPrefix(bytes.TrimSpace(content), []byte("{")) {
+		s = new(Status)
+		if err := json.Unmarshal(mend.JSON(content), s); err != nil {
+			return nil, fmt.Errorf("RAS: no JSON of ncclras -f json: %w", err)
+		}
+		if s.NCCL == "" && s.Communicators == nil {
+			return nil, errors.New("RAS: no JSON of ncclras -f json: it names no communicators")
+		}
+		return s, nil
+	}
+	if s, err = parseText(content); err != nil {
+		return nil, fmt.Errorf("RAS: %w: give what ncclras printed, or HOST:PORT", err)
 	}
 	return s, nil
 }
@@ -129,9 +156,10 @@ func ask(address string) (*Status, error) {
 		return nil, fmt.Errorf("RAS: %w", err)
 	}
 	answers := bufio.NewReader(io.LimitReader(c, maxBytes))
-	for _, step := range []struct{ say, want string }{
-		{fmt.Sprintf("CLIENT PROTOCOL %d\n", protocol), "SERVER PROTOCOL "}, {"SET FORMAT json\n", "OK"},
-	} {
+	for _, step := range []struct {
+		say, want string
+		optional  bool // else it is not RAS that answers
+	}{{fmt.Sprintf("CLIENT PROTOCOL %d\n", protocol), "SERVER PROTOCOL ", false}, {"SET FORMAT json\n", "OK", true}} { // before 2.28.7 there is text alone
 		if _, err := io.WriteString(c, step.say); err != nil {
 			return nil, fmt.Errorf("RAS at %s: %w", address, err)
 		}
@@ -139,8 +167,8 @@ func ask(address string) (*Status, error) {
 		if err != nil {
 			return nil, fmt.Errorf("RAS at %s: %w", address, err)
 		}
-		if !strings.HasPrefix(answer, step.want) {
-			return nil, fmt.Errorf("RAS at %s answers %q to %q; JSON needs NCCL 2.28.7 or newer", address, strings.TrimSpace(answer), strings.TrimSpace(step.say))
+		if !strings.HasPrefix(answer, step.want) && !step.optional {
+			return nil, fmt.Errorf("RAS at %s answers %q to %q: is it NCCL's RAS?", address, strings.TrimSpace(answer), strings.TrimSpace(step.say))
 		}
 	}
 	if _, err := io.WriteString(c, "STATUS\n"); err != nil {

@@ -5,6 +5,7 @@ package ras_test
 import (
 	"bufio"
 	"fmt"
+	"maps"
 	"net"
 	"path/filepath"
 	"slices"
@@ -28,6 +29,9 @@ func serve(t *testing.T, refuse bool) (address string) {
 	}
 	t.Cleanup(func() { l.Close() })
 	text := testkit.Read(t, sample)
+	if refuse {
+		text = testkit.Read(t, "testdata/text.txt")
+	}
 	go func() {
 		c, err := l.Accept()
 		if err != nil {
@@ -71,13 +75,67 @@ func TestTheSampleOfNCCLsUserGuide(t *testing.T) {
 
 func TestWhatIsNoAnswerOfRAS(t *testing.T) {
 	other := filepath.Join(t.TempDir(), "text")
-	testkit.Write(t, other, []byte("NCCL version 2.27.3"))
+	testkit.Write(t, other, []byte("version 2.27.3 of something"))
 	for source, want := range map[string]string{
-		other: "no JSON of ncclras", "no/such/file": "give a file, or HOST:PORT", "127.0.0.1:1": "connection refused", serve(t, true): "needs NCCL 2.28.7",
+		other: "neither the JSON nor the text of ncclras", "no/such/file": "give a file, or HOST:PORT", "127.0.0.1:1": "connection refused",
 	} {
 		if _, err := ras.Read(source); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", source, err)
 		}
+	}
+}
+
+// NCCL 2.28.9 leaves out a comma before the status of missing ranks.
+func TestJSONWithoutComma(t *testing.T) {
+	s, err := ras.Read("testdata/no-comma.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := s.Communicators[0]
+	if w := s.Witness(job(t)); len(w.Sentences) != 2 || w.Sentences[1] != "RAS gets no answer from rank 2 of communicator 0x97baf99a3daae59f (process 1002 on 10.0.0.1)" {
+		t.Errorf("%q", w.Sentences)
+	}
+	if s.NCCL != "2.28.9" || c.Size != 4 || len(c.Ranks) != 3 || len(c.Missing) != 1 || c.Missing[0].Rank != 2 || c.Missing[0].PID != 1002 || !c.Missing[0].Status.Unresponsive {
+		t.Errorf("%+v", s)
+	}
+}
+
+// Before NCCL 2.28.7 RAS has text alone: it names ranks in trouble, and says how far the others are.
+func TestTextOfRAS(t *testing.T) {
+	for _, source := range []string{"testdata/text.txt", serve(t, true)} {
+		s, err := ras.Read(source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.NCCL != "2.26.2" || len(s.Communicators) != 1 {
+			t.Fatalf("%+v", s)
+		}
+		c := s.Communicators[0]
+		if c.Hash != 0xae94423cfbb2ef4a || c.Size != 4 || len(c.Missing) != 1 || c.Missing[0].Rank != 3 || c.Missing[0].PID != 103 || !c.Missing[0].Status.Dead {
+			t.Errorf("%+v", c)
+		}
+		counts := make(map[int]uint64)
+		for _, r := range c.Ranks {
+			counts[r.Rank] = r.Collectives["AllReduce"]
+		}
+		if !maps.Equal(counts, map[int]uint64{0: 17, 1: 16, 2: 17}) {
+			t.Errorf("%v", counts)
+		}
+	}
+	s, err := ras.Parse(strings.NewReader("NCCL version 2.26.2\n#0-0 (ae94423cfbb2ef4a) MISMATCH\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w := s.Witness(job(t)); len(w.Sentences) != 1 || w.Sentences[0] != "RAS reports MISMATCH on tp, and not of whom" || w.Foreign {
+		t.Errorf("%+v", w)
+	}
+	s, err = ras.Parse(strings.NewReader("NCCL version 2.24.3\n#0-0 (ae94423cfbb2ef4a) INCOMPLETE\n  Missing communicator data from 1 rank\n  The missing rank: 1\n\n#0-0 (ae94423cfbb2ef4a) ERROR\n  Asynchronous error on 1 rank\n  Rank 0 reported Remote process error -- GPU 0 managed by process 5 on node 10.0.0.1\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w := s.Witness(job(t)); len(w.Silent) != 1 || w.Silent[0].Text != "RAS gets no answer from Rank 0" ||
+		!slices.Equal(w.Sentences, []string{"RAS: Rank 1 has asynchronous error 6 on tp"}) {
+		t.Errorf("%+v", w)
 	}
 }
 
@@ -122,7 +180,7 @@ func TestItsWordIsOfRanksOfTheWorld(t *testing.T) {
 	}
 
 	s.Communicators[0].Hash++
-	if w := s.Witness(j); len(w.Sentences)+len(w.Silent)+len(w.Behind) > 0 {
+	if w := s.Witness(j); !w.Foreign || len(w.Sentences) != 1 || len(w.Silent)+len(w.Behind) > 0 {
 		t.Errorf("of another job: %+v", w)
 	}
 }

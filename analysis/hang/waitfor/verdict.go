@@ -14,7 +14,7 @@ import (
 // [Young] is left out, and so is what processes were in for an instant when they were killed together.
 func Culprits(j *jobs.Job, stops []Stop) []verdict.Culprit {
 	all := []verdict.Culprit{}
-	inexact := slices.ContainsFunc(j.Processes, func(p *jobs.JobProcess) bool { return p.Lost > 0 || p.Continued || p.Paused })
+	inexact := slices.ContainsFunc(j.Processes, func(p *jobs.JobProcess) bool { return p.Lossy || p.Continued || p.Paused })
 	running := slices.ContainsFunc(j.Processes, func(p *jobs.JobProcess) bool { return p.State == jobs.Running })
 	begin, end := span(j)
 	for i := range stops {
