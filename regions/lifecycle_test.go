@@ -5,6 +5,7 @@ package regions
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
