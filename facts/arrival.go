@@ -52,6 +52,7 @@ type Arrival struct {
 	Begin, End otf2.Timestamp
 	Source     Source // of these times
 	Root       bool   // it is the collective's root
+	Certain    bool   // its end is by a GPU's times, and not that of a part of the kernel: NCCL's operation had ended
 	Wait       uint64 // ns that it waited; Arrive sets it
 }
 
@@ -81,13 +82,20 @@ func Comparable(members []Arrival, unstated bool) (Source, bool) {
 	return SourceUnknown, unstated && n[SourceUnknown] > 1
 }
 
+// contradicts tells that a member had ended so long before another began, for which it had to wait, that it could have done its operation twice. Then
+// the times are of clocks that were not brought together, and nobody knows who waited.
+func (a *Arrival) contradicts(by otf2.Timestamp) bool {
+	return a.Certain && a.End > a.Begin && a.End < by && by-a.End > a.End-a.Begin
+}
+
 // HeldUp is how long a member was held up in an operation that took longer by so much: one that left it earlier than the last one, by so much less.
 func HeldUp(longer, earlier uint64) uint64 { return longer - min(longer, earlier) }
 
 // Arrive tells who was late to a collective, and sets what each member waited: from its own begin to that of the member that
 // it had to wait for, its own end at most. In a Broadcast or Scatter that is the root, for the root of a Reduce or Gather the last of
 // the others; and for each member of these that has not ended before it, the last one of all: NCCL hands their data on from
-// member to member, so that one that does not come holds up those before it. MPI tells nothing of its ways: there only the root waits, or is waited for. ok is false if the members' times do not compare.
+// member to member, so that one that does not come holds up those before it. MPI tells nothing of its ways: there only the root waits, or is waited for. ok is false if the members' times do not
+// compare, or contradict each other.
 func Arrive(kind WaitKind, members []Arrival, unstated bool) (l Lateness, ok bool) {
 	l = Lateness{Kind: kind, Last: -1, Awaited: -1}
 	if l.Source, ok = Comparable(members, unstated); !ok {
@@ -138,6 +146,12 @@ func Arrive(kind WaitKind, members []Arrival, unstated bool) (l Lateness, ok boo
 		case kind != WaitCollective && m.Source != SourceCall && i != l.Last && m.Begin < last && m.End >= last:
 			m.Wait, held = uint64(last-m.Begin), true
 		case i != l.Awaited && m.Begin < by && (kind != WaitEarlyReduce || i == root):
+			if m.contradicts(by) {
+				for i := range members {
+					members[i].Wait = 0
+				}
+				return l, false
+			}
 			m.Wait = min(uint64(by-m.Begin), uint64(max(m.End, m.Begin)-m.Begin))
 		}
 		l.Caused += m.Wait

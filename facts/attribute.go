@@ -118,6 +118,9 @@ type Details struct {
 	Attributes            []otf2.AttributeValue // of the events that tell it, the outer ones first; only if Reader.Keep
 }
 
+// Certain tells that NCCL's operation had ended when the times say so, see Arrival.
+func (d *Details) Certain() bool { return d.Source == SourceGPU && !d.EndsEarly }
+
 // Carried is what an operation says of its transfers over the network, where each of them was seen.
 type Carried struct {
 	Known        bool   // there were some, and what follows is known

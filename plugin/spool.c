@@ -275,18 +275,18 @@ static uint64_t state_failure(uint8_t *base) {
 
 /* Each is said once: that records wait, and that the program has asked for them in vain. */
 static void tell_failure(const struct ncclotf2_header *header, bool asked, uint64_t events) {
-  static bool told_waiting, told_lost;
+  static bool said_waiting, said_lost;
   const char *why = strerror(spool.problem);
-  if (asked && !told_lost) {
-    told_lost = true;
+  if (asked && !said_lost) {
+    said_lost = true;
     ncclotf2_log(NCCLOTF2_LOG_WARN, *header->memory_path ? "%llu events could not be written to the raw file (%s) and stay in memory: make room in %s, then run `nccl-otf2 unify` on this machine"
                                                          : "%llu events could not be written to the raw file (%s); they are lost when this process ends, unless there is room in %s before that",
                  (unsigned long long)events, why, header->place);
-  } else if (!told_waiting && !told_lost) {
+  } else if (!said_waiting && !said_lost) {
     ncclotf2_log(NCCLOTF2_LOG_WARN, "the raw file cannot be written (%s); records wait in memory, and are lost if it cannot be when this process ends: make room in %s",
                  why, header->place);
   }
-  told_waiting = true;
+  said_waiting = true;
 }
 
 /* A round: the header now and then, the clock, then what was recorded by that time. */

@@ -100,7 +100,9 @@ func (a *archive) synchronize(anchor string) bool {
 		a.sync.Hosts = append(a.sync.Hosts, h.describe(n, &fit.Hosts[n], lives[n].Begin, lives[n].End))
 	}
 	for p, n := range of {
-		p.Knots = corrections(&fit.Hosts[n])
+		if fit.Hosts[n].Tied {
+			p.Correct(corrections(&fit.Hosts[n]))
+		}
 	}
 	a.retime()
 	return true

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -511,5 +512,55 @@ func TestClocksAreLeftAloneOnRequest(t *testing.T) {
 	unifyWithTool(t, dir, "--no-sync")
 	if !same(never, files(), "") {
 		t.Error("the archive is not what it was before")
+	}
+}
+
+// Hosts whose clocks are further apart than the job lasts are one job, what the report says is what it says of clocks that agree, and the distance is
+// stated.
+func TestClocksThatDifferByMoreThanTheJobLasts(t *testing.T) {
+	rec := recording(t, "09-straggler-4p")
+	played, _ := play(t, rec)
+	truth := readArchive(t, filepath.Join(played, "traces.otf2"))
+	verdict := regexp.MustCompile(`(?m)^Rank 2 on .* made the others wait: [^\n]*`)
+	want := ""
+	for _, seconds := range []float64{0, 30, 3600, -3600} {
+		dir := filepath.Join(t.TempDir(), "experiment")
+		if out, err := exec.Command("cp", "-a", played, dir).CombinedOutput(); err != nil { // with its links
+			t.Fatalf("%v: %s", err, out)
+		}
+		clocks := make([]hostClock, len(rec.Processes))
+		for p := range clocks {
+			clocks[p].origin = float64(truth.clockOffset)
+			if p >= 2 {
+				clocks[p].offset = seconds * 1e9
+			}
+		}
+		pretendHosts(t, dir, clocks)
+		run := unifyWithTool(t, dir)
+		if run.Processes() != len(clocks) || run.ClockSync == nil || run.ClockSync.Broken > 0 {
+			t.Errorf("%v s: %d processes, clocks %+v", seconds, run.Processes(), run.ClockSync)
+			continue
+		}
+		for p, h := range run.ClockSync.Hosts {
+			if off := math.Abs(float64(h.OffsetStart) + clocks[p].offset - clocks[h.Reference].offset); off > 100e3 {
+				t.Errorf("%v s: host %d is off by %.1f µs: %s", seconds, p, off/1e3, h.String())
+			}
+		}
+		said, _ := toolSays(t, "report", dir)
+		got := verdict.FindString(said)
+		if want == "" {
+			want = got
+		}
+		if got == "" || got != want {
+			t.Errorf("%v s: the verdict is %q, want %q:\n%s", seconds, got, want, said)
+		}
+		// Left as they are, clocks that contradict the operations tell of nobody that he was waited for.
+		unifyWithTool(t, dir, "--no-sync")
+		said, _ = toolSays(t, "report", dir)
+		waited, _ := toolSays(t, "report", "--waits", dir)
+		left := strings.Contains(waited, "no collectives and no messages compared") && strings.Contains(waited, "24 collectives without comparable times")
+		if seconds != 0 && (!left || strings.Contains(said, "made the others wait")) || seconds == 0 && verdict.FindString(said) == "" {
+			t.Errorf("%v s, clocks as recorded:\n%s\n%s", seconds, waited, said)
+		}
 	}
 }

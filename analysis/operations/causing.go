@@ -73,7 +73,8 @@ func (c *causing) message(op *analysis.Operation, paired bool) {
 
 func (c *causing) member(m *analysis.Operation) causes.Member {
 	return causes.Member{
-		Arrival:     facts.Arrival{Rank: m.Rank, Begin: m.Since, End: m.End, Source: m.Source, Root: int64(m.Root) == int64(m.Rank)},
+		Arrival: facts.Arrival{Rank: m.Rank, Begin: m.Since, End: m.End, Source: m.Source, Root: int64(m.Root) == int64(m.Rank),
+			Certain: m.Certain()},
 		There:       m.Begin,
 		Uncertainty: m.Uncertainty, Stated: m.Stated, Local: m.Local,
 	}

@@ -356,7 +356,7 @@ func (w *Arrivals) Arrive(members []analysis.Operation) *Arrival {
 	w.came = w.came[:0]
 	for i := range members {
 		m := &members[i]
-		w.came = append(w.came, facts.Arrival{Rank: m.Rank, Begin: m.Begin, End: m.End, Source: m.Source, Root: int64(m.Root) == int64(m.Rank)})
+		w.came = append(w.came, facts.Arrival{Rank: m.Rank, Begin: m.Begin, End: m.End, Source: m.Source, Root: int64(m.Root) == int64(m.Rank), Certain: m.Certain()})
 	}
 	op := &members[0]
 	l, ok := facts.Arrive(facts.WaitKindOf(op.Collective), w.came, w.unknown)

@@ -85,6 +85,9 @@ func (p *Process) roughly(t uint64) uint64 {
 	return Lifespan{Begin: at}.Earlier(p.lead).Begin
 }
 
+// Correct has times of the process corrected as events show, which makes its machine's lead superfluous.
+func (p *Process) Correct(knots []otf2.ClockOffset) { p.Knots, p.lead = knots, 0 }
+
 // ClockName names the clock that a process's times come from: processes of one boot share it.
 func (p *Process) ClockName() string {
 	if p.Shard.BootID == "" {

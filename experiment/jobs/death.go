@@ -18,6 +18,8 @@ type death struct {
 	how  string
 	boot string
 	time uint64 // on the job's clock, 0 if unknown
+	// leads: the machine's clock is known to lead others', by about how much alone.
+	leads bool
 }
 
 // Leads by which a death is said to have been the first: that of what the collectors of one machine see it by, and that of
@@ -31,7 +33,7 @@ const (
 func Deaths(parts []*Process) (all []death) {
 	for _, p := range parts {
 		if e := p.Shard.End; e.Died() {
-			all = append(all, death{p.Name, e.String(), p.Shard.BootID, p.Ended()})
+			all = append(all, death{p.Name, e.String(), p.Shard.BootID, p.Ended(), p.lead != 0})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b death) int { return cmp.Compare(a.time-1, b.time-1) }) // 0 becomes the greatest number
@@ -88,6 +90,9 @@ func leadOf(all []death) time.Duration {
 	for _, d := range all[1:] {
 		lead, needed := time.Duration(d.time-all[0].time), leadHere
 		if d.boot != all[0].boot {
+			if d.leads || all[0].leads {
+				return 0
+			}
 			needed = leadElsewhere
 		}
 		if lead < needed {

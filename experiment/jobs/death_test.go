@@ -14,15 +14,19 @@ func TestDeathWords(t *testing.T) {
 		want []string
 	}{
 		"none": {},
-		"one":  {[]death{{"Rank 2", "killed by SIGSEGV", "a", 5 * ms}}, []string{"Rank 2 killed by SIGSEGV"}},
-		"the first": {[]death{{"Rank 2", "killed by SIGSEGV", "a", 5 * ms}, {"Rank 0", "killed by SIGTERM", "a", 36 * ms}, {"Rank 1", "killed by SIGTERM", "a", 36 * ms}},
+		"one":  {[]death{{"Rank 2", "killed by SIGSEGV", "a", 5 * ms, false}}, []string{"Rank 2 killed by SIGSEGV"}},
+		"the first": {[]death{{"Rank 2", "killed by SIGSEGV", "a", 5 * ms, false}, {"Rank 0", "killed by SIGTERM", "a", 36 * ms, false}, {"Rank 1", "killed by SIGTERM", "a", 36 * ms, false}},
 			[]string{"Rank 2 was the first to end, 31 ms before the next: killed by SIGSEGV", "Ranks 0-1 killed by SIGTERM"}},
-		"the first of many": {[]death{{"Rank 2", "killed by SIGKILL", "a", 5 * ms}, {"Rank 0", "killed by SIGKILL", "a", 7 * ms}},
+		"the first of many": {[]death{{"Rank 2", "killed by SIGKILL", "a", 5 * ms, false}, {"Rank 0", "killed by SIGKILL", "a", 7 * ms, false}},
 			[]string{"Rank 2 was the first to end, 2 ms before the next: killed by SIGKILL", "Rank 0 killed by SIGKILL"}},
-		"together":         {[]death{{"Rank 1", "killed by SIGKILL", "a", 5 * ms}, {"Rank 0", "killed by SIGKILL", "a", 5*ms + 1}}, []string{"Ranks 0-1 killed by SIGKILL"}},
-		"on two hosts":     {[]death{{"Rank 1", "killed by SIGKILL", "a", 5 * ms}, {"Rank 0", "exited with code 1", "b", 36 * ms}}, []string{"Rank 1 killed by SIGKILL", "Rank 0 exited with code 1"}},
-		"nobody knows":     {[]death{{"Rank 1", "killed by SIGKILL", "a", 5 * ms}, {"Process h:2", "exited with code 1", "a", 0}}, []string{"Rank 1 killed by SIGKILL", "Process h:2 exited with code 1"}},
-		"several in order": {[]death{{"Ranks 0-1", "killed by SIGKILL", "a", 1}, {"Rank 7", "killed by SIGKILL", "a", 2}}, []string{"Ranks 0-1, Rank 7 killed by SIGKILL"}},
+		"together":     {[]death{{"Rank 1", "killed by SIGKILL", "a", 5 * ms, false}, {"Rank 0", "killed by SIGKILL", "a", 5*ms + 1, false}}, []string{"Ranks 0-1 killed by SIGKILL"}},
+		"on two hosts": {[]death{{"Rank 1", "killed by SIGKILL", "a", 5 * ms, false}, {"Rank 0", "exited with code 1", "b", 36 * ms, false}}, []string{"Rank 1 killed by SIGKILL", "Rank 0 exited with code 1"}},
+		"far apart on two hosts": {[]death{{"Rank 1", "killed by SIGKILL", "a", 5 * ms, false}, {"Rank 0", "exited with code 1", "b", 3600 * ms, false}},
+			[]string{"Rank 1 was the first to end, 3.60 s before the next: killed by SIGKILL", "Rank 0 exited with code 1"}},
+		"on hosts whose clocks differ": {[]death{{"Rank 1", "killed by SIGKILL", "a", 5 * ms, false}, {"Rank 0", "exited with code 1", "b", 3600 * ms, true}},
+			[]string{"Rank 1 killed by SIGKILL", "Rank 0 exited with code 1"}},
+		"nobody knows":     {[]death{{"Rank 1", "killed by SIGKILL", "a", 5 * ms, false}, {"Process h:2", "exited with code 1", "a", 0, false}}, []string{"Rank 1 killed by SIGKILL", "Process h:2 exited with code 1"}},
+		"several in order": {[]death{{"Ranks 0-1", "killed by SIGKILL", "a", 1, false}, {"Rank 7", "killed by SIGKILL", "a", 2, false}}, []string{"Ranks 0-1, Rank 7 killed by SIGKILL"}},
 	} {
 		if got := DeathWords(tc.of); !slices.Equal(got, tc.want) {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)

@@ -57,7 +57,7 @@ func (a *appearance) take(b *appearance, lead int64) {
 }
 
 // Earlier is the stretch on a clock which is behind the one that it was seen on.
-func (l Lifespan) Earlier(by int64) Lifespan {
+func (a Lifespan) Earlier(by int64) Lifespan {
 	at := func(t uint64) uint64 {
 		switch {
 		case t == math.MaxUint64: // nobody knows when
@@ -67,7 +67,7 @@ func (l Lifespan) Earlier(by int64) Lifespan {
 		}
 		return t + min(uint64(-by), math.MaxUint64-t)
 	}
-	return Lifespan{at(l.Begin), at(l.End)}
+	return Lifespan{at(a.Begin), at(a.End)}
 }
 
 // seen is what a clock has seen: communicators by their keys, in the order of their begin.
@@ -89,7 +89,7 @@ func (s seen) add(m *Rank) {
 type fit struct {
 	lead     int64
 	pairs    int    // communicators that then lived at one time
-	alike    int    // of them, those whose members recorded as many operations
+	agreeing int    // of them, those whose members recorded as many operations
 	mismatch uint64 // by how much their lives differ in length, ns
 }
 
@@ -102,7 +102,7 @@ func (a fit) better(b fit) bool {
 		}
 		return 0
 	}
-	return cmp.Or(cmp.Compare(a.pairs, b.pairs), cmp.Compare(agreed(a), agreed(b)), cmp.Compare(a.alike, b.alike),
+	return cmp.Or(cmp.Compare(a.pairs, b.pairs), cmp.Compare(agreed(a), agreed(b)), cmp.Compare(a.agreeing, b.agreeing),
 		cmp.Compare(b.mismatch, a.mismatch), cmp.Compare(size(b.lead), size(a.lead))) > 0
 }
 
@@ -129,7 +129,7 @@ func (s seen) explain(other seen, lead int64) fit {
 			used[a] = true
 			f.pairs++
 			if a.operations() == b.operations() {
-				f.alike++
+				f.agreeing++
 			}
 			if a.finalized && b.finalized {
 				x, y := a.together.End-a.together.Begin, b.together.End-b.together.Begin

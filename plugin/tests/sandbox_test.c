@@ -67,7 +67,7 @@ static const struct forbidden {
     {"statfs", SYS_statfs, SHM, IN_MEMFD, "no memory in /dev/shm (statfs: "},
     {"ftruncate", SYS_ftruncate, ALL, SPOOLED, "no memory that a collector could share (ftruncate: "},
     {"execve", SYS_execve, COLLECTOR | SHM, SPOOLED, "could not be started ("},
-    {"pwritev", SYS_pwritev, SPOOL, UNWRITTEN, "the raw file cannot be written ("},
+    {"pwritev", SYS_pwritev, SPOOL, UNWRITTEN, "events could not be written to the raw file ("},
     {"mkdirat", SYS_mkdirat, SPOOL, NOTHING, "cannot be made ("},
     {"pidfd_open", 434, 0, AS_EVER, NULL},
     {"close_range", 436, 0, AS_EVER, NULL},

@@ -31,7 +31,7 @@ static void spool_path(char *path, size_t size) {
 }
 
 struct found {
-  uint64_t frames[8];
+  uint64_t frames[NCCLOTF2_FRAME_FAILED + 1];
   uint64_t positions[NCCLOTF2_RING_MAX];
   uint64_t kinds[8];
   uint64_t stops_of[16];
@@ -76,9 +76,11 @@ static void check_file(struct found *found) {
   struct ncclotf2_frame frame;
   while (fread(&frame, sizeof frame, 1, file) == 1) {
     EQUAL(frame.magic, NCCLOTF2_FRAME_MAGIC, "magic");
-    CHECK(frame.kind >= 1 && frame.kind <= 6, "kind %u", frame.kind);
+    CHECK(frame.kind >= 1 && frame.kind <= 7, "kind %u", frame.kind);
     CHECK(!found->ended, "frames after the last one");
-    CHECK(found->frames[NCCLOTF2_FRAME_HEADER] || frame.kind == NCCLOTF2_FRAME_HEADER, "the first frame is of kind %u", frame.kind);
+    const bool first = !found->frames[NCCLOTF2_FRAME_HEADER] && !found->frames[NCCLOTF2_FRAME_FAILED];
+    CHECK(!first || frame.kind == NCCLOTF2_FRAME_HEADER || frame.kind == NCCLOTF2_FRAME_FAILED, "the first frame is of kind %u", frame.kind);
+    CHECK(first || frame.kind != NCCLOTF2_FRAME_FAILED, "a failure within the file");
     uint64_t padded = (frame.length + 7) & ~7ULL;
     uint8_t *body = malloc(padded + 1);
     if (fread(body, 1, padded, file) != padded) {
@@ -88,6 +90,9 @@ static void check_file(struct found *found) {
     }
     found->frames[frame.kind]++;
     switch (frame.kind) {
+      case NCCLOTF2_FRAME_FAILED:
+        CHECK(frame.index, "a failure without a reason");
+        /* fall through */
       case NCCLOTF2_FRAME_HEADER:
         EQUAL(frame.length, sizeof found->header, "header");
         memcpy(&found->header, body, sizeof found->header);
@@ -323,6 +328,7 @@ static void full_disk(void) {
   found->may_be_cut = true; /* seen while a write is being taken back */
   check_file(found);
   CHECK(found->count_next > 0 && found->count_next < 30000, "%llu events", (unsigned long long)found->count_next);
+  CHECK(found->frames[NCCLOTF2_FRAME_FAILED], "the file does not say that the rest is missing");
   limit.rlim_cur = RLIM_INFINITY;
   setrlimit(RLIMIT_FSIZE, &limit);
   EVENTUALLY((check_file(found), found->count_next >= 30000));
