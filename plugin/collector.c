@@ -53,6 +53,7 @@ extern char **environ;
 enum {
   STACK = 64 << 10,
   COLLECTOR_FD = 3, /* where the collector finds the memory */
+  FILES = 64, /* descriptors without which the collector may lack one; it raises its limit as far as it may */
   NICE = 5
 };
 
@@ -308,13 +309,17 @@ enum ncclotf2_start ncclotf2_collector_start(pid_t *pid, bool (*meanwhile)(void)
     snprintf(why, why_size, "the program has closed the shared memory's descriptor");
     return NCCLOTF2_START_FAILED;
   }
+  struct rlimit files = {.rlim_cur = 1024, .rlim_max = 1024};
+  getrlimit(RLIMIT_NOFILE, &files);
+  if (files.rlim_max < FILES) {
+    snprintf(why, why_size, "a collector needs %d descriptors, and may have %llu (ulimit -n)", FILES, (unsigned long long)files.rlim_max);
+    return NCCLOTF2_START_FAILED;
+  }
   char **envp = environment();
   if (!envp) {
     snprintf(why, why_size, "no memory");
     return NCCLOTF2_START_FAILED;
   }
-  struct rlimit files = {.rlim_cur = 1024};
-  getrlimit(RLIMIT_NOFILE, &files);
   char command[] = "collect", option[] = "--fd", number[] = {'0' + COLLECTOR_FD, '\0'};
   char *argv[] = {path, command, option, number, NULL};
   struct launch launch = {.path = path,

@@ -56,7 +56,7 @@ void ncclotf2_config_file_name(char *text) {
   if (!*text) memcpy(text, "_", 2);
   if (*text == '.') *text = '_';
   size_t i = 0;
-  for (; text[i] && i < LONGEST; i++) {
+  for (; i < LONGEST && text[i]; i++) {
     const unsigned char c = (unsigned char)text[i];
     if (c == '/' || c < ' ' || c == 0x7f) text[i] = '_';
   }

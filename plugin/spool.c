@@ -376,11 +376,17 @@ static bool others_own(int directory) {
 static int create_file(const char *folder, const char *name, const char **reason) {
   int file = -1, experiment = open_directory(AT_FDCWD, folder, 0755, 0);
   int shards = experiment < 0 ? -1 : open_directory(experiment, "shards", 0700, O_NOFOLLOW);
+  int problem = errno;
+  if (experiment >= 0) close(experiment); /* descriptors can be few */
   const bool foreign = shards >= 0 && others_own(shards);
-  if (shards >= 0 && !foreign) file = (int)TEMP_FAILURE_RETRY(openat(shards, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-  *reason = foreign ? "the folder belongs to another user or can be written by others" : strerror(errno);
+  if (shards >= 0 && !foreign) {
+    file = (int)TEMP_FAILURE_RETRY(openat(shards, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    problem = errno;
+  }
+  *reason = foreign ? "the folder belongs to another user or can be written by others"
+            : problem == EMFILE ? "too many open files: raise ulimit -n"
+                                : strerror(problem);
   if (shards >= 0) close(shards);
-  if (experiment >= 0) close(experiment);
   return high(file);
 }
 

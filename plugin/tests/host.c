@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "../chunk.h"
+#include "../config.h"
 #include "../ring.h"
 #include "test.h"
 
@@ -155,7 +156,10 @@ const char *host_gate(void) {
 
 uint64_t host_spooled(void) {
   char path[PATH_MAX + 300];
-  snprintf(path, sizeof path, "%s/shards/%s-%d-%04x.spool", getenv("NCCL_OTF2_DIR"), host_header()->hostname, (int)host_header()->pid,
+  char host[sizeof host_header()->hostname];
+  memcpy(host, host_header()->hostname, sizeof host);
+  ncclotf2_config_file_name(host);
+  snprintf(path, sizeof path, "%s/shards/%s-%d-%04x.spool", getenv("NCCL_OTF2_DIR"), host, (int)host_header()->pid,
            host_header()->tag);
   struct stat file;
   return stat(path, &file) == 0 ? (uint64_t)file.st_size : 0;
