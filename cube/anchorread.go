@@ -46,9 +46,6 @@ func (p *Profile) parseAnchor(text []byte) ([]int, error) {
 	if !slices.Contains(versions, p.Version) {
 		return nil, unsupported("version %q of the format: known are %s", p.Version, strings.Join(versions, ", "))
 	}
-	if cube.child("severity") != nil {
-		return nil, unsupported("values in the anchor, as the older format has them")
-	}
 	r := &anchorReader{&p.Definitions}
 	p.Attributes = cube.attributeList()
 	if doc := cube.child("doc"); doc != nil && doc.child("mirrors") != nil {
@@ -70,9 +67,9 @@ func (p *Profile) parseAnchor(text []byte) ([]int, error) {
 	return ids, r.system(cube.child("system"))
 }
 
-// each goes through the elements of a name below e and below each other, depth first. It gives visit what visit gave for
+// each goes through the elements of some names below e and below each other, depth first. It gives visit what visit gave for
 // the element around, None for the first.
-func (e *element) each(name string, visit func(e *element, parent int) (int, error)) error {
+func (e *element) each(names []string, visit func(e *element, parent int) (int, error)) error {
 	type waiting struct {
 		e      *element
 		parent int
@@ -89,7 +86,7 @@ func (e *element) each(name string, visit func(e *element, parent int) (int, err
 			}
 		}
 		for _, c := range slices.Backward(w.e.children) {
-			if c.name == name {
+			if slices.Contains(names, c.name) {
 				stack = append(stack, waiting{c, id})
 			}
 		}
@@ -115,7 +112,7 @@ func (r *anchorReader) metrics(metrics *element) ([]int, error) {
 	d.MetricsTitle = metrics.attributes["title"]
 	var ids []int
 	seen := make(map[int]bool)
-	err := metrics.each("metric", func(e *element, parent int) (int, error) {
+	err := metrics.each([]string{"metric"}, func(e *element, parent int) (int, error) {
 		id, err := e.number("id", e.attributes["id"], 0)
 		if err != nil {
 			return 0, err
@@ -235,7 +232,7 @@ func (r *anchorReader) callTree(program *element) (*forest, error) {
 	d := r.d
 	var order, parents []int32
 	var elements []*element
-	err := program.each("cnode", func(e *element, parent int) (int, error) {
+	err := program.each([]string{"cnode"}, func(e *element, parent int) (int, error) {
 		id, err := e.number("id", e.attributes["id"], 0)
 		order, parents, elements = append(order, int32(id)), append(parents, int32(parent)), append(elements, e)
 		return id, err
@@ -292,20 +289,26 @@ func (r *anchorReader) cnode(e *element) (Cnode, error) {
 	return c, nil
 }
 
+// systemNodes are the elements that nodes of the system tree are.
+var systemNodes = append([]string{"node"}, systemRoots...)
+
 // system reads the system tree: nodes and groups in the order of the file, as readers number them, locations by their ids.
 func (r *anchorReader) system(system *element) error {
 	d := r.d
 	d.SystemTitle = system.attributes["title"]
 	var locations []Location
 	var elements []*element
-	err := system.each("systemtreenode", func(e *element, parent int) (int, error) {
+	err := system.each(systemNodes, func(e *element, parent int) (int, error) {
 		n := SystemTreeNode{Parent: SystemTreeNodeID(parent), Attributes: e.attributeList()}
 		n.Name, _ = e.tag("name")
-		n.Class, _ = e.tag("class")
+		n.Class = e.name // a machine, or a node of it
+		if class, there := e.tag("class"); there {
+			n.Class = class
+		}
 		n.Description, _ = e.tag("descr")
 		id := d.AddNode(n)
 		for _, g := range e.children {
-			if g.name != "locationgroup" {
+			if g.name != "locationgroup" && g.name != "process" {
 				continue
 			}
 			group := LocationGroup{Node: id, Attributes: g.attributeList()}
@@ -316,7 +319,7 @@ func (r *anchorReader) system(system *element) error {
 			group.Type = LocationGroupType(kind)
 			groupID := d.AddGroup(group)
 			for _, l := range g.children {
-				if l.name != "location" {
+				if l.name != "location" && l.name != "thread" {
 					continue
 				}
 				location := Location{Group: groupID, Attributes: l.attributeList()}
@@ -357,7 +360,11 @@ func (e *element) ranked(name *string, rank *int, types []string) (int, error) {
 	if *rank, err = e.number("rank", text, 0); err != nil {
 		return 0, err
 	}
-	text, _ = e.tag("type")
+	text, there := e.tag("type")
+	if !there { // a process or thread of CUBE 4.0, which need not have a name
+		text = e.name
+		*name = orElse(*name, strings.ToUpper(text[:1])+text[1:]+" "+strconv.Itoa(*rank))
+	}
 	if text == locationTypeGPU {
 		text = locationTypes[LocationStream]
 	}
@@ -404,6 +411,9 @@ func (r *anchorReader) topologies(list *element) error {
 	return nil
 }
 
+// olderPlaces are the names that CUBE 4.0 has for attributes of places.
+var olderPlaces = map[string]string{"thrdId": placeAttributes[PlaceOfLocation], "procId": placeAttributes[PlaceOfGroup]}
+
 func (e *element) place() (Place, error) {
 	var p Place
 	if len(e.attributes) != 1 {
@@ -413,6 +423,9 @@ func (e *element) place() (Place, error) {
 		id, err := e.number(name, text, 0)
 		if err != nil {
 			return p, err
+		}
+		if today := olderPlaces[name]; today != "" {
+			name = today
 		}
 		p.Of, p.ID = PlaceOf(slices.Index(placeAttributes[:], name)), int32(id)
 	}

@@ -169,7 +169,7 @@ func TestDamagedContainersAreRefused(t *testing.T) {
 		{"empty", nil, ErrCorrupt, "there is no anchor.xml"},
 		{"text", []byte("<cube>"), ErrTruncated, "a tar header of 6 bytes"},
 		{"magic", replaced(whole, 257, "posix"), ErrCorrupt, "byte 0: malformed profile: no tar header of the format ustar"},
-		{"checksum", replaced(whole, 0, "1"), ErrCorrupt, "a tar header with checksum"},
+		{"name of a member", replaced(whole, 0, "1"), ErrCorrupt, `0.data: malformed profile: values of metric "visits" without .index or the other way round`},
 		{"size", rechecked(replaced(whole, 124, "9")), ErrCorrupt, "is not octal"},
 		{"binary size", rechecked(replaced(whole, 124, "\x80")), ErrCorrupt, "is not octal"},
 		{"large size", rechecked(replaced(whole, 124, "77777777777")), ErrTruncated, "member 0.data of 8589934591 bytes begins at byte 512"},
@@ -261,7 +261,8 @@ func TestDamagedAnchorsAreRefused(t *testing.T) {
 		{`<coord locId="9">3</coord>`, `<coord>3</coord>`, "it is of one thing, not of 0"},
 		{`<coord locId="9">3</coord>`, `<coord locId="9">3 1</coord>`, "2 coordinates in 1 dimensions"},
 		{`<coord locId="9">3</coord>`, `<coord locId="9">x</coord>`, `a coordinate is "x"`},
-		{`</cube>`, "<severity></severity></cube>", "values in the anchor"},
+		{`</cube>`, "<severity><matrix></matrix></severity></cube>", "<matrix> is not expected here"},
+		{`<systemtreenode Id="0">`, `<machine Id="0"><name>m</name></machine><systemtreenode Id="0">`, "<machine> has no <node>"},
 	}
 	for _, c := range cases {
 		if !strings.Contains(anchor, c.old) {

@@ -23,6 +23,7 @@ type Profile struct {
 	tree     *forest // in the order of the file
 	rows     map[MetricKind][]uint32
 	severity []*severity // by metric; nil for metrics without values
+	unread   []error     // by metric: why its values cannot be read, nil if they can
 	names    []string    // of the metrics' data members
 }
 
@@ -80,7 +81,8 @@ func read(r io.ReaderAt, size int64, path string) (*Profile, error) {
 		p.rows[kind] = numbers
 	}
 	p.rows[Simple] = p.rows[Inclusive] // as reference readers take them
-	return p, p.openValues(ids)
+	p.openValues(ids)
+	return p, nil
 }
 
 // maxAnchor is what an anchor has at most: trees of a million call paths take a tenth.
@@ -107,38 +109,48 @@ func anchorText(anchor section) ([]byte, error) {
 }
 
 // openValues looks at index and data of each metric, whose ids in the file are ids.
-func (p *Profile) openValues(ids []int) error {
+func (p *Profile) openValues(ids []int) {
 	p.severity = make([]*severity, len(p.Metrics))
+	p.unread = make([]error, len(p.Metrics))
 	p.names = make([]string, len(p.Metrics))
 	for i := range p.Metrics {
-		m := &p.Metrics[i]
-		name := memberPrefix(ids[i], m.Hidden)
-		p.names[i] = name + suffixData
-		indexMember, hasIndex := p.member(name + suffixIndex)
-		data, hasData := p.member(name + suffixData)
-		l, known := m.Type.layout()
-		switch {
-		case m.Kind.Derived() || !hasIndex && !hasData:
-			continue
-		case hasIndex != hasData:
-			return p.failed(name+suffixData, corrupt("values of metric %q without %s or the other way round: readers take them for zeros", m.UniqueName, suffixIndex))
-		case !known:
-			return p.failed(name+suffixData, unsupported("values of metric %q are of type %q", m.UniqueName, string(m.Type)))
-		}
-		b, err := indexMember.read(0, indexMember.size)
-		if err != nil {
-			return p.failed(name+suffixIndex, err)
-		}
-		x, err := readIndex(b, len(p.Cnodes))
-		if err != nil {
-			return p.failed(name+suffixIndex, err)
-		}
-		p.severity[i], err = openSeverity(x, data, int64(l.size)*int64(len(p.Locations)), len(p.Cnodes))
-		if err != nil {
-			return p.failed(name+suffixData, err)
-		}
+		p.severity[i], p.unread[i] = p.openMetric(MetricID(i), memberPrefix(ids[i], p.Metrics[i].Hidden))
 	}
-	return nil
+}
+
+// openMetric looks at the values of a metric; nil if it has none.
+func (p *Profile) openMetric(id MetricID, name string) (*severity, error) {
+	m := &p.Metrics[id]
+	p.names[id] = name + suffixData
+	indexMember, hasIndex := p.member(name + suffixIndex)
+	data, hasData := p.member(name + suffixData)
+	l, known := m.Type.layout()
+	switch {
+	case m.Kind.Derived():
+		return nil, p.failed(name+suffixData, unsupported("metric %q is %s: only stored numbers are read", m.UniqueName, m.Kind))
+	case !hasIndex && !hasData:
+		if !known {
+			return nil, p.failed(name+suffixData, unsupported("metric %q is of type %q", m.UniqueName, string(m.Type)))
+		}
+		return nil, nil
+	case hasIndex != hasData:
+		return nil, p.failed(name+suffixData, corrupt("values of metric %q without %s or the other way round: readers take them for zeros", m.UniqueName, suffixIndex))
+	case !known:
+		return nil, p.failed(name+suffixData, unsupported("values of metric %q are of type %q", m.UniqueName, string(m.Type)))
+	}
+	b, err := indexMember.read(0, indexMember.size)
+	if err != nil {
+		return nil, p.failed(name+suffixIndex, err)
+	}
+	x, err := readIndex(b, len(p.Cnodes))
+	if err != nil {
+		return nil, p.failed(name+suffixIndex, err)
+	}
+	s, err := openSeverity(x, data, int64(l.size)*int64(len(p.Locations)), len(p.Cnodes))
+	if err != nil {
+		return nil, p.failed(name+suffixData, err)
+	}
+	return s, nil
 }
 
 func (p *Profile) failed(member string, err error) error {
@@ -183,10 +195,10 @@ func (p *Profile) Row(m MetricID, c CnodeID, row *Row) (stored bool, err error) 
 	if m < 0 || int(m) >= len(p.Metrics) || c < 0 || int(c) >= len(p.Cnodes) {
 		return false, invalid("there is no metric %d at cnode %d: %d and %d are defined", m, c, len(p.Metrics), len(p.Cnodes))
 	}
-	metric := &p.Metrics[m]
-	if _, known := metric.Type.layout(); metric.Kind.Derived() || !known {
-		return false, p.failed(p.names[m], unsupported("metric %q is %s of type %q: only stored numbers are read", metric.UniqueName, metric.Kind, string(metric.Type)))
+	if err := p.unread[m]; err != nil {
+		return false, err
 	}
+	metric := &p.Metrics[m]
 	if row.metric != metric || row.Locations() != len(p.Locations) {
 		*row = *newRow(metric, len(p.Locations))
 	}

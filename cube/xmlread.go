@@ -60,7 +60,7 @@ var grammars = func() map[string]*grammar {
 			children: []phase{
 				tags("disp_name", "uniq_name", "dtype", "uom", "val", "url", "descr", "cubepl", "cubeplinit", "cubeplaggr", "attr"),
 				some("metric")}},
-		{name: "cubepl", attributes: map[string]bool{"rowwise": false}, text: true},
+		{name: "cubepl", attributes: map[string]bool{"rowwise": false, "locationwise": false}, text: true},
 		{name: "cubeplaggr", attributes: map[string]bool{"cubeplaggrtype": true}, text: true},
 		{name: "program", attributes: title, children: []phase{many("region"), many("cnode")}},
 		{name: "region", attributes: map[string]bool{"id": true, "mod": false, "begin": false, "end": false},
@@ -68,16 +68,20 @@ var grammars = func() map[string]*grammar {
 		{name: "cnode", attributes: map[string]bool{"id": true, "calleeId": true, "line": false, "mod": false},
 			children: []phase{some("parameter"), some("attr"), some("cnode")}},
 		{name: "parameter", attributes: map[string]bool{"partype": true, "parkey": true, "parvalue": true}, empty: true},
-		{name: "system", attributes: title, children: []phase{many("systemtreenode"), option("topologies")}},
+		{name: "system", attributes: title, children: []phase{{names: systemRoots, min: 1}, option("topologies")}},
 		{name: "systemtreenode", attributes: id,
 			children: []phase{one("name"), one("class"), option("descr"), some("attr"), some("locationgroup"), some("systemtreenode")}},
 		{name: "locationgroup", attributes: id,
 			children: []phase{one("name"), one("rank"), one("type"), some("attr"), many("location")}},
 		{name: "location", attributes: id, children: []phase{one("name"), one("rank"), one("type"), some("attr")}},
+		{name: "machine", attributes: id, children: []phase{tags("name", "descr", "attr"), many("node")}},
+		{name: "node", attributes: id, children: []phase{tags("name", "descr", "attr"), many("process")}},
+		{name: "process", attributes: id, children: []phase{tags("name", "rank", "attr"), many("thread")}},
+		{name: "thread", attributes: id, children: []phase{tags("name", "rank", "attr")}},
 		{name: "topologies", children: []phase{some("cart")}},
 		{name: "cart", attributes: map[string]bool{"name": false, "ndims": true}, children: []phase{many("dim"), some("coord")}},
 		{name: "dim", attributes: map[string]bool{"size": true, "periodic": true, "name": false}, empty: true},
-		{name: "coord", attributes: map[string]bool{"locId": false, "lgId": false, "stnId": false}, text: true},
+		{name: "coord", attributes: map[string]bool{"locId": false, "lgId": false, "stnId": false, "thrdId": false, "procId": false}, text: true},
 		{name: "severity"},
 	}
 	table := make(map[string]*grammar)
@@ -95,6 +99,10 @@ var grammars = func() map[string]*grammar {
 	}
 	return table
 }()
+
+// systemRoots are the elements that a system tree begins with, those of CUBE 4.0 (machine, node, process, thread) behind
+// today's.
+var systemRoots = []string{"systemtreenode", "machine"}
 
 // repeated are the elements that may come several times among tags of a phase.
 var repeated = []string{"attr", "cubeplaggr"}
@@ -276,10 +284,8 @@ func (e *element) mayHave(name string) bool {
 // complete says what is missing when an element ends.
 func (e *element) complete() error {
 	for _, p := range e.grammar.children {
-		for _, name := range p.names {
-			if p.min > 0 && e.child(name) == nil {
-				return fmt.Errorf("line %d: %w", e.line, corrupt("<%s> has no <%s>", e.name, name))
-			}
+		if p.min > 0 && !slices.ContainsFunc(p.names, func(name string) bool { return e.child(name) != nil }) {
+			return fmt.Errorf("line %d: %w", e.line, corrupt("<%s> has no <%s>", e.name, p.names[0]))
 		}
 	}
 	return nil

@@ -163,19 +163,17 @@ func (a *Archive) localDefs(loc LocationRef) (*localMaps, error) {
 	return a.share(newLocalMaps(maps, clocks, a.ticks)), err
 }
 
-// localDefWriters are how the creator of an archive begins, or the name of a property of it, if its writer makes a file
-// of local definitions for every location, also for those that need none.
-var localDefWriters = []string{"Score-P", "NCCL_OTF2::"}
+// localDefWriters are how the creator of an archive begins if it makes a file of local definitions for every location,
+// also for those that need none.
+var localDefWriters = []string{"Score-P", "nccl-otf2"}
 
-// promisesLocalDefs tells whether an archive's writer makes a file of local definitions for every location.
+// creatorOfRecovered is what an anchor names as creator that was made anew, when nobody knows any more who it was.
+const creatorOfRecovered = "nccl-otf2 recover"
+
+// promisesLocalDefs tells whether an archive's creator makes a file of local definitions for every location.
 func (a *Anchor) promisesLocalDefs() bool {
-	marks := []string{a.Creator}
-	for _, p := range a.Properties {
-		marks = append(marks, p.Name)
-	}
-	return slices.ContainsFunc(marks, func(m string) bool {
-		return slices.ContainsFunc(localDefWriters, func(w string) bool { return strings.HasPrefix(m, w) })
-	})
+	return a.Creator != creatorOfRecovered &&
+		slices.ContainsFunc(localDefWriters, func(w string) bool { return strings.HasPrefix(a.Creator, w) })
 }
 
 // hasLocalDefs tells whether locations of the archive have files of definitions, so that one that has none has lost

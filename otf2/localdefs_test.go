@@ -18,17 +18,16 @@ import (
 func TestMissingLocalDefinitions(t *testing.T) {
 	for _, c := range []struct {
 		name, creator string
-		properties    []Property
 		kept          []LocationRef // that keep their definitions
 		damaged       []LocationRef
 	}{
-		{"all are there", "sample", nil, []LocationRef{0, 1}, nil},
-		{"none is there", "sample", nil, nil, nil},
-		{"one is missing", "sample", nil, []LocationRef{1}, []LocationRef{0}},
-		{"none of Score-P's is there", "Score-P 8.4", nil, nil, []LocationRef{0, 1}},
-		{"none of this project's is there", "sample", []Property{{Name: "NCCL_OTF2::PRESET", Value: "trace"}}, nil, []LocationRef{0, 1}},
+		{"all are there", "sample", []LocationRef{0, 1}, nil},
+		{"none is there", "sample", nil, nil},
+		{"one is missing", "sample", []LocationRef{1}, []LocationRef{0}},
+		{"none of Score-P's is there", "Score-P 8.4", nil, []LocationRef{0, 1}},
+		{"none of this project's is there", "nccl-otf2 2.0", nil, []LocationRef{0, 1}},
 	} {
-		archive, err := Create(t.TempDir(), "traces", &ArchiveOptions{Creator: c.creator, Properties: c.properties})
+		archive, err := Create(t.TempDir(), "traces", &ArchiveOptions{Creator: c.creator})
 		testkit.Must(t, err)
 		defs := archive.Definitions()
 		testkit.Must(t, defs.ClockProperties(1e9, 0, 100, 0))

@@ -192,7 +192,7 @@ func (r *recovery) rebuildAnchor(locations, defs uint64) {
 	a.Locations, a.GlobalDefs = locations, defs
 	a.Snapshots, a.Thumbnails = r.snapshots, r.thumbnails
 	if a.Creator == "" {
-		a.Creator = "nccl-otf2 recover"
+		a.Creator = creatorOfRecovered
 	}
 	if a.TraceID == 0 {
 		a.TraceID = r.traceID()

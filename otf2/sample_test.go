@@ -76,7 +76,7 @@ func sampleArchive(t testing.TB, dir string, calls int) string {
 	anchor := filepath.Join(dir, "traces.otf2")
 	ok(otf2.WriteAnchor(anchor, &otf2.Anchor{
 		Locations: 2, GlobalDefs: count, MachineName: "m", Creator: "test", Description: "sample", TraceID: 1,
-		Properties: []otf2.Property{{Name: "SAMPLE::VERSION", Value: "1"}},
+		Properties: []otf2.Property{{Name: "NCCL_OTF2::VERSION", Value: "1"}},
 	}))
 	return anchor
 }

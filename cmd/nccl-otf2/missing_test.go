@@ -138,4 +138,14 @@ func TestDamageIsInEveryAnswer(t *testing.T) {
 			testkit.Must(t, os.WriteFile(file, content, 0o666))
 		}
 	}
+	all, err := filepath.Glob(filepath.Join(folder, "*.def"))
+	testkit.Must(t, err)
+	for _, file := range all {
+		testkit.Must(t, os.Remove(file))
+	}
+	for _, args := range commands {
+		if got := outcomeOf(t, args, out); got.code != exitInput || !strings.Contains(got.out+got.errs, ".def: ") {
+			t.Errorf("without any local definitions, %q ends with exit code %d: %.300s %.300s", args[:len(args)-1], got.code, got.errs, got.out)
+		}
+	}
 }

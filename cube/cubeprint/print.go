@@ -5,6 +5,7 @@ package cubeprint
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -27,6 +28,7 @@ type printer struct {
 // Print writes a profile as text. Values are those stored: of a cnode alone for exclusive metrics, with all below it for
 // inclusive ones. Rows that are not stored are left out, and "-" is a minimum or maximum of nothing.
 func Print(w io.Writer, p *cube.Profile, o *Options) error {
+	var damage []error
 	out := &printer{bufio.NewWriter(w), p}
 	out.line(0, "profile, format %s: %d metrics, %d regions, %d cnodes, %d locations", p.Version, len(p.Metrics), len(p.Regions), len(p.Cnodes), len(p.Locations))
 	out.attributes(0, p.Attributes)
@@ -45,11 +47,11 @@ func Print(w io.Writer, p *cube.Profile, o *Options) error {
 	if o == nil || !o.NoValues {
 		for m := range p.Metrics {
 			if err := out.values(cube.MetricID(m)); err != nil {
-				return err
+				damage = append(damage, err)
 			}
 		}
 	}
-	return out.Flush()
+	return errors.Join(append(damage, out.Flush())...)
 }
 
 func (o *printer) line(depth int, format string, args ...any) {
@@ -187,6 +189,14 @@ func (o *printer) values(id cube.MetricID) error {
 		}
 		o.WriteByte('\n')
 	})
+	switch {
+	case failed == nil:
+		return nil
+	case errors.Is(failed, cube.ErrNotSupported):
+		o.line(1, "not read: %v", failed)
+		return nil
+	}
+	o.line(1, "damaged: %v", failed)
 	return failed
 }
 

@@ -58,3 +58,26 @@ func TestVariantsHaveOneText(t *testing.T) {
 		}
 	}
 }
+
+// A metric of a type that has no numbers is named as not read, one with damaged values as damaged, and all others are
+// printed.
+func TestUnreadableMetricsAreNamed(t *testing.T) {
+	whole := testkit.Read(t, "../testdata/minimal.cubex")
+	for _, c := range []struct{ old, new, want, fault string }{
+		{"<dtype>UINT64</dtype>", "<dtype>UINT99</dtype>", "  not read: cube: 0.data: not supported: values of metric \"visits\" are of type \"UINT99\"\n", ""},
+		{"CUBEX.DATA", "CUBEX.DATE", "  damaged: cube: 0.data: malformed profile: values begin with", "0.data"},
+	} {
+		b := bytes.Replace(whole, []byte(c.old), []byte(c.new), 1)
+		p, err := cube.Read(bytes.NewReader(b), int64(len(b)))
+		testkit.Must(t, err)
+		var text strings.Builder
+		err = Print(&text, p, nil)
+		if (err == nil) != (c.fault == "") || err != nil && !strings.Contains(err.Error(), c.fault) {
+			t.Errorf("%s: error %v", c.new, err)
+		}
+		head, rest, _ := strings.Cut(text.String(), "values of visits\n")
+		if head == "" || !strings.HasPrefix(rest, c.want) || !strings.Contains(rest, "\nvalues of time\n  0 ") {
+			t.Errorf("%s: %s", c.new, rest)
+		}
+	}
+}
