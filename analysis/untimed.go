@@ -24,5 +24,10 @@ func (ps Properties) Untimed() string {
 			return "the GPU times that were recorded cannot be used: markers in the archive say why"
 		}
 	}
+	for _, v := range ps.Values(facts.PropImportedFrom) {
+		if v.Value != "nothing" {
+			return "the data that was imported does not tell"
+		}
+	}
 	return "record with NCCL_OTF2_EVENTS=gpu, the default"
 }

@@ -17,6 +17,7 @@ func TestWhyOperationsHaveNoTimes(t *testing.T) {
 	}{
 		{nil, "record with NCCL_OTF2_EVENTS=gpu, the default"},
 		{[]otf2.Property{{Name: "NCCL_OTF2::RECORD_MASK", Value: "0xf03"}}, "record with NCCL_OTF2_EVENTS=gpu, the default"},
+		{[]otf2.Property{{Name: "NCCL_OTF2::RECORD_MASK", Value: "0x7"}, {Name: "NCCL_OTF2::IMPORTED_FROM", Value: "JSON of NCCL Inspector v4.0"}}, "the data that was imported does not tell"},
 		{[]otf2.Property{{Name: "NCCL_OTF2::RECORD_MASK", Value: "0xf43"}}, "the GPU times that were recorded cannot be used: markers in the archive say why"},
 		{
 			[]otf2.Property{{Name: "NCCL_OTF2::RECORD_MASK", Value: "0xf03"}, {Name: "NCCL_OTF2::WITHHELD", Value: unsafe}},
