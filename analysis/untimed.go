@@ -22,6 +22,11 @@ func (ps Properties) Untimed() string {
 			return "NCCL was not asked for GPU times (" + why + ")"
 		}
 	}
+	for _, v := range ps.Values(facts.PropImportedFrom) {
+		if v.Value != "nothing" {
+			return "the imported files have none"
+		}
+	}
 	for _, v := range ps.Values(facts.PropRecordMask) {
 		if mask, err := strconv.ParseUint(v.Value, 0, 64); err == nil && mask&kernelCh != 0 {
 			return ps.unusable()
@@ -39,9 +44,6 @@ func (ps Properties) unusable() string {
 	}
 	if n, _ := ps.Number(facts.PropStarts.Below("KERNEL_CH")); n > 0 {
 		return "the GPU times that were recorded cannot be used: markers in the archive say why"
-	}
-	if len(ps.Values(facts.PropImportedFrom)) > 0 {
-		return "no GPU times were recorded: the imported files have none"
 	}
 	return "no GPU times were recorded: NCCL was asked for them and reported none"
 }

@@ -86,13 +86,14 @@ type lines struct {
 	out     *jsonWriter
 	parts   *operations.PartReader
 
-	transfers *matrix.TransferReader
-	open      map[otf2.LocationRef][]uint64 // events of the open regions, 0: not told
-	raw       bool                          // the archive has raw events: records are of these alone
-	rawOpen   map[otf2.LocationRef]rawOpen
-	made      uint64 // ids made
-	mask      string // event mask, "" if not known
-	api       string
+	transfers  *matrix.TransferReader
+	open       map[otf2.LocationRef][]uint64 // events of the open regions, 0: not told
+	raw        bool                          // the archive has raw events: records are of these alone
+	rawOpen    map[otf2.LocationRef]rawOpen
+	made       uint64 // ids made
+	mask       string // event mask, "" if not known
+	incomplete bool   // the archive lacks parts of the communication, or what is written is a part of it
+	api        string
 
 	// Calls tell their communicator only when an operation names them as its parent. Until then, or until there are
 	// too many, they are held, by the id of the group call that they are in.
@@ -113,6 +114,7 @@ func newLines(e *exporter, p *process, out *jsonWriter) *lines {
 	r := l.parts.Reader()
 	r.Enter, r.Leave, r.Life, r.Sums = l.enter, l.leave, l.life, e.leaveSums
 	ps := facts.PropertiesOf(e.archive.Anchor)
+	l.incomplete = ps.Incomplete() || e.opts.Selection != nil
 	l.api = ps.Text(facts.PropAPIVersion)
 	if mask := ps.Text(facts.PropEventMask); mask != "" {
 		if _, err := strconv.ParseUint(mask, 0, 32); err == nil {
@@ -437,6 +439,9 @@ func (l *lines) lifecycle(function string, row *row, t otf2.Timestamp) {
 			}
 			j.micros("epoch", l.rows.clock.since1970(otf2.Timestamp(l.rows.clock.Offset)))
 			j.text("source", l.source())
+			if l.incomplete {
+				j.boolean("incomplete", true)
+			}
 		}
 	}
 	l.event(&one)

@@ -371,7 +371,7 @@ func (im *importer) minimal(m *minimal, c hostClock, counts map[string]uint64) e
 	if err := m.write(p, uint64(base)); err != nil {
 		return err
 	}
-	return im.finish(p, !m.ours || counts["MALFORMED"] > 0 || counts["TRUNCATED"] > 0)
+	return im.finish(p, !m.ours || m.partial || counts["MALFORMED"] > 0 || counts["TRUNCATED"] > 0)
 }
 
 // finish completes a shard and adds up what became of its input.
@@ -390,7 +390,7 @@ func (im *importer) finish(p *processWriter, partial bool) error {
 		case what == "STATES_WITHOUT_EVENT", what == "ENDS_OF_UNKNOWN_COMMUNICATORS":
 			im.result.NotUsed[what] += n
 		case what == "COMMUNICATORS_WITHOUT_INIT":
-			im.problem("process %d: %d communicators without ProfilerInit: their size is not known, and their operations are not matched", p.process.PID, n)
+			im.problem("process %d: %s whose size nothing tells: their operations are not matched", p.process.PID, units.Count(int(min(n, math.MaxInt32)), "communicator", "communicators"))
 		case what == droppedCollectives, what == droppedMessages:
 			im.problem("process %d: the profiler dropped %d %s, as it had no room for them", p.process.PID, n, strings.ToLower(strings.TrimPrefix(what, "DROPPED_")))
 		case what == "PROXY_RECORDS":

@@ -124,6 +124,7 @@ type details struct {
 	WorldSize   int     `json:"worldSize"`
 	Epoch       micros  `json:"epoch"`
 	Writer      string  `json:"source"`
+	Incomplete  boolean `json:"incomplete"`
 }
 
 // micros is a time that stands in the input in microseconds, with any number of decimals: nanoseconds.

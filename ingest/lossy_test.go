@@ -12,6 +12,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/analysis/hang"
 	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
+	"github.com/nccl-otf2/nccl-otf2/export"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
@@ -147,5 +148,35 @@ func TestTheRestOfTheFileStays(t *testing.T) {
 	res, report := importText(t, "dirt.jsonl", text)
 	if res.Malformed != 1 || res.Truncated != 1 || res.NotUsed["OTHER_RECORDS"] != 4 || res.NotUsed["REPEATED_OPERATIONS"] != 4 || report.Summary.Operations != 1 {
 		t.Errorf("%+v, %+v", res, report.Summary)
+	}
+}
+
+// An export says where its archive is incomplete, so that nobody is accused of what it lacks.
+func TestExportsOfIncompleteArchives(t *testing.T) {
+	text := ""
+	for rank := range 4 {
+		for number := range uint64(10) {
+			if rank == 0 || number < 7 {
+				text += framedLine(rank, "v4.0", lossyCollective(number))
+			}
+		}
+	}
+	in := filepath.Join(t.TempDir(), "in.jsonl")
+	testkit.Write(t, in, []byte(text))
+	dir := filepath.Join(t.TempDir(), "made")
+	if _, err := Import([]string{in}, dir, nil); err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(t.TempDir(), "jsonl")
+	if _, err := export.JSONL(unify(t, dir, false), out, nil); err != nil {
+		t.Fatal(err)
+	}
+	again := filepath.Join(t.TempDir(), "again")
+	if _, err := Import([]string{out}, again, nil); err != nil {
+		t.Fatal(err)
+	}
+	held, err := hang.Find(again, time.Now(), nil)
+	if err != nil || len(held.Jobs) != 1 || len(held.Jobs[0].Stops)+len(held.Jobs[0].Culprits) > 0 {
+		t.Errorf("%+v, %v", held, err)
 	}
 }

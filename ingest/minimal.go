@@ -21,6 +21,7 @@ type minimal struct {
 	epoch    micros              // since 1970, of time 0; not known to the minimal profiler
 	ours     bool                // written by our export
 	raw      bool                // … of events as they were reported
+	partial  bool                // … of an archive that lacks parts of the communication
 	numbered bool                // collectives have ordinals that the writer gave, see example.go
 	api      int                 // version of NCCL's profiler API, 0: not stated
 	world    experiment.Launcher // the process's rank in the job; Size 0: not stated
@@ -129,6 +130,7 @@ func (m *minimal) add(l *line) (unused string) {
 		if e.life == lifeInit {
 			m.raw = m.raw || d.Writer == "nccl-otf2 raw"
 			m.ours = m.ours || m.raw || d.Writer == "nccl-otf2"
+			m.partial = m.partial || bool(d.Incomplete)
 			m.host = cmp.Or(m.host, d.Host)
 			if d.Epoch.known {
 				m.epoch = d.Epoch

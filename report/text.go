@@ -233,7 +233,11 @@ func (l *summaryLines) operations(s *operations.Summary) {
 		l.alarm("", "%d of them had not ended when the recording did", s.Open)
 	}
 	if s.Alone > 0 {
-		l.line("", "%d on communicators of one rank are not in the table", s.Alone)
+		of := "of one rank"
+		if s.Oddities["UNKNOWN_COMM_SIZE"] > 0 {
+			of = "whose size is not known, or of one rank,"
+		}
+		l.line("", "%d on communicators %s are not in the table", s.Alone, of)
 	}
 	if s.Unfinished > 0 {
 		l.alarm("", "%s not ended by all members", units.Count(int(s.Unfinished), "collective", "collectives"))
