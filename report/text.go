@@ -240,7 +240,11 @@ func (l *summaryLines) operations(s *operations.Summary) {
 		l.line("", "%d on communicators %s are not in the table", s.Alone, of)
 	}
 	if s.Unfinished > 0 {
-		l.alarm("", "%s not ended by all members", units.Count(int(s.Unfinished), "collective", "collectives"))
+		how := "ended"
+		if len(s.Lost) > 0 {
+			how = "ended, or recorded,"
+		}
+		l.alarm("", "%s not %s by all members", units.Count(int(s.Unfinished), "collective", "collectives"), how)
 	}
 	if s.LeftOut > 0 {
 		l.alarm("", "%d calls left out: their members did not record the same operations", s.LeftOut)

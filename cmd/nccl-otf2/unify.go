@@ -287,6 +287,9 @@ func printUnified(w io.Writer, u *unified) {
 	u.print(w)
 }
 
+// maxDifferences is how many stretches of operations that ranks recorded differently are named, of one archive.
+const maxDifferences = 16
+
 // printArchives says what archives were made and what is missing in them.
 func printArchives(w io.Writer, res *scorep.Result) {
 	for i := range res.Runs {
@@ -330,10 +333,17 @@ func printArchives(w io.Writer, res *scorep.Result) {
 		for _, line := range (losses{all: r.Lost, fromDisk: r.LostFromDisk, withCollector: r.LostWith, beforeImport: r.LostBefore, uncounted: r.Uncounted}).lines(true) {
 			warn("%s", line)
 		}
+		said := 0
 		for _, d := range r.Differences {
-			if !d.Died { // it has been said how many
+			if d.Died { // it has been said how many
+				continue
+			}
+			if said++; said <= maxDifferences {
 				warn("ranks differ: %s", d)
 			}
+		}
+		if more := said - maxDifferences; more > 0 {
+			warn("ranks differ in %s", count(more, "further stretch of operations", "further stretches of operations"))
 		}
 		for _, p := range r.Problems {
 			warn("%s", p)

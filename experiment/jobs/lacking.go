@@ -88,7 +88,7 @@ func (in *Communicator) lacking(function string, tracks []track) (all []Differen
 			continue
 		}
 		d := Difference{Comm: in.Ref, Name: in.Name, Function: function, First: b.at, Last: borders[i+1].at - 1}
-		if d.Detail = fmt.Sprintf("%d ranks lack them", n); len(all) < mostDescribed {
+		if d.Detail = fmt.Sprintf("lacking in %s", units.Plural(uint64(n), "rank")); len(all) < mostDescribed {
 			d.Detail = describeLacking(tracks, lacks)
 		}
 		all = append(all, d)

@@ -4,6 +4,7 @@ package jobs
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
@@ -72,4 +73,32 @@ func digest(n int, size func(i int) uint64) experiment.Sequence {
 		}
 	}
 	return s
+}
+
+// Where ordinals are given, what each member lacks is found by its holes and its end, what nobody has is not listed, and long lists stay short.
+func TestWhatMembersLack(t *testing.T) {
+	of := func(count uint64, holes ...experiment.Hole) experiment.Sequence {
+		return experiment.Sequence{Count: count, Holes: holes, Numbered: true}
+	}
+	in := new(Communicator)
+	all := in.lacking("AllReduce", []track{
+		{rank: 0, of: of(20, experiment.Hole{From: 0, To: 4}, experiment.Hole{From: 9, To: 10})},
+		{rank: 1, of: of(18, experiment.Hole{From: 0, To: 6})},
+	})
+	var got []string
+	for _, d := range all {
+		got = append(got, fmt.Sprintf("%d-%d %s", d.First, d.Last, d.Detail))
+	}
+	if want := []string{"4-5 rank 1 lacks them", "9-9 rank 0 lacks them", "18-19 rank 1 lacks them"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+
+	var holes []experiment.Hole
+	for i := range uint64(2 * mostDescribed) {
+		holes = append(holes, experiment.Hole{From: 2 * i, To: 2*i + 1})
+	}
+	all = in.lacking("AllReduce", []track{{rank: 0, of: of(4*mostDescribed, holes...)}, {rank: 1, of: of(4 * mostDescribed)}})
+	if last := all[len(all)-1]; len(all) != 2*mostDescribed || last.Detail != "lacking in 1 rank" {
+		t.Errorf("%d, the last %+v", len(all), last)
+	}
 }
