@@ -204,12 +204,12 @@ func (s *Sample) Write() string {
 	}
 	must(w.Close())
 	for _, l := range d.Locations {
+		path := filepath.Join(dir, "traces", strconv.FormatUint(uint64(l.Self), 10))
+		must(otf2.WriteLocalDefs(path+".def", nil, nil, s.Anchor.DefChunkSize))
 		if s.Drop[l.Self] {
 			continue
 		}
 		s.Drop[l.Self] = true // a test may define it twice
-		path := filepath.Join(dir, "traces", strconv.FormatUint(uint64(l.Self), 10))
-		must(otf2.WriteLocalDefs(path+".def", nil, nil, s.Anchor.DefChunkSize))
 		w, err := otf2.CreateEventWriter(path+".evt", &otf2.EventWriterOptions{ChunkSize: s.Anchor.EventChunkSize})
 		must(err)
 		for i := range s.Events[l.Self] {
