@@ -159,9 +159,16 @@ func (c *chromeWriter) end(r *walkRow, s *span) {
 	}
 }
 
+// slice draws a region. One that overlaps with others of its row is drawn by its begin and its end, as slices of a thread nest.
 func (c *chromeWriter) slice(r *walkRow, s *span) {
-	c.event("X", c.rows.nameOfSlice(s), c.rows.group[s.region], r.row, s.begin)
-	c.out.micros("dur", c.rows.clock.fromBegin(s.end)-c.rows.clock.fromBegin(s.begin))
+	if s.beside {
+		c.flows++
+		c.event("b", c.rows.nameOfSlice(s), c.rows.group[s.region], r.row, s.begin)
+		c.id(c.flows)
+	} else {
+		c.event("X", c.rows.nameOfSlice(s), c.rows.group[s.region], r.row, s.begin)
+		c.out.micros("dur", c.rows.clock.fromBegin(s.end)-c.rows.clock.fromBegin(s.begin))
+	}
 	if len(s.attributes) > 0 || s.ended.operations > 0 {
 		c.out.object("args")
 		c.rows.writeAttributes(c.out, s.attributes)
@@ -169,6 +176,11 @@ func (c *chromeWriter) slice(r *walkRow, s *span) {
 		c.out.raw("}")
 	}
 	c.close()
+	if s.beside {
+		c.event("e", c.rows.nameOfSlice(s), c.rows.group[s.region], r.row, s.end)
+		c.id(c.flows)
+		c.close()
+	}
 	c.count("slices")
 	if s.cut {
 		c.leaveOut(openRegions)

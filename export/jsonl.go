@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -79,6 +80,9 @@ func (e *exporter) processLines(p *process, path string) error {
 	return nil
 }
 
+// openEvent is the event of a region that is open, 0: not told.
+type openEvent struct{ event, entered uint64 }
+
 // lines writes the records of one process.
 type lines struct {
 	*exporter
@@ -87,8 +91,8 @@ type lines struct {
 	parts   *operations.PartReader
 
 	transfers  *matrix.TransferReader
-	open       map[otf2.LocationRef][]uint64 // events of the open regions, 0: not told
-	raw        bool                          // the archive has raw events: records are of these alone
+	open       map[otf2.LocationRef][]openEvent
+	raw        bool // the archive has raw events: records are of these alone
 	rawOpen    map[otf2.LocationRef]rawOpen
 	made       uint64 // ids made
 	mask       string // event mask, "" if not known
@@ -104,7 +108,7 @@ type lines struct {
 
 func newLines(e *exporter, p *process, out *jsonWriter) *lines {
 	l := &lines{
-		exporter: e, process: p, out: out, open: make(map[otf2.LocationRef][]uint64),
+		exporter: e, process: p, out: out, open: make(map[otf2.LocationRef][]openEvent),
 		held: make(map[uint64]*heldGroup), calls: make(map[uint64]uint64),
 		raw: e.rows.hasRaw(), rawOpen: make(map[otf2.LocationRef]rawOpen),
 	}
@@ -158,21 +162,16 @@ func (l *lines) enter(r *facts.Region) {
 	if l.raw {
 		l.rawEnter(r)
 	}
-	l.open[r.Location] = append(l.open[r.Location], r.Event)
+	l.open[r.Location] = append(l.open[r.Location], openEvent{r.Event, r.Entered})
 }
 
 func (l *lines) leave(r *facts.Region) {
-	outer := l.open[r.Location]
-	outer = outer[:len(outer)-1]
-	l.open[r.Location] = outer
+	at := facts.IndexOpen(l.open[r.Location], r, func(o *openEvent) uint64 { return o.entered })
+	l.open[r.Location] = slices.Delete(l.open[r.Location], at, at+1)
 	if !l.opts.Selection.At(r.Location, r.Begin) {
 		return
 	}
-	if r.Lost {
-		l.leaveOut("regions that were open at the end")
-		return
-	}
-	l.region(l.rows.of[r.Location], r, outer)
+	l.region(l.rows.of[r.Location], r, l.open[r.Location][:at])
 }
 
 // life takes the begin or the end of a communicator rank.
@@ -185,7 +184,7 @@ func (l *lines) life(ev *otf2.Event, comm otf2.CommRef, begins bool) {
 }
 
 // region takes a region that has ended; outer are the events of those around it.
-func (l *lines) region(row *row, r *facts.Region, outer []uint64) {
+func (l *lines) region(row *row, r *facts.Region, outer []openEvent) {
 	name, group := l.rows.defs.RegionName(r.Region), l.rows.group[r.Region]
 	one := record{row: row, begin: r.Begin, end: r.End, event: r.Event, parent: r.Parent}
 	attributes := r.Attributes

@@ -25,7 +25,7 @@ const maxHeld = 1 << 14
 
 // call takes a call of the API. One that was made by itself has the interval of its group call, whose id is its parent's:
 // both are written.
-func (l *lines) call(one *record, function string, r *facts.Region, outer []uint64) {
+func (l *lines) call(one *record, function string, r *facts.Region, outer []openEvent) {
 	one.function = function
 	graph := r.Graph
 	if !r.Counted { // it consists of several, or of none
@@ -70,7 +70,7 @@ func (l *lines) call(one *record, function string, r *facts.Region, outer []uint
 			j.unsigned("cudaDevice", device)
 		}
 	}
-	if one.parent != 0 && !slices.Contains(outer, one.parent) {
+	if one.parent != 0 && !slices.ContainsFunc(outer, func(o openEvent) bool { return o.event == one.parent }) {
 		group := record{typ: "ncclProfileGroupApi", function: "Group", row: one.row, begin: one.begin, end: one.end, event: one.parent}
 		group.details = func(j *jsonWriter) {
 			j.integer("depth", 1)

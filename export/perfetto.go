@@ -78,10 +78,11 @@ const (
 	transfersName = "transfers"
 	arrivalsName  = "arrivals"
 	markersName   = "markers"
+	overlapsName  = "overlapping"
 )
 
 // places are where tracks below a row's stand.
-var places = map[string]int{waitingName: 0, transfersName: 1 << 8, arrivalsName: 1 << 10}
+var places = map[string]int{waitingName: 0, transfersName: 1 << 8, arrivalsName: 1 << 10, overlapsName: 1 << 9}
 
 const countersPlace = 1 << 11
 
@@ -195,6 +196,12 @@ func (p *perfettoWriter) slice(track uint64, begin, end int64) {
 }
 
 func (p *perfettoWriter) begin(r *walkRow, s *span) {
+	if s.beside {
+		if !s.open {
+			p.overlapping(r, s)
+		}
+		return
+	}
 	p.out.event(typeBegin, p.tracks[r.row])
 	p.out.named(p.rows.nameOfSlice(s), p.rows.group[s.region])
 	if !s.passedOn {
@@ -205,11 +212,31 @@ func (p *perfettoWriter) begin(r *walkRow, s *span) {
 }
 
 func (p *perfettoWriter) end(r *walkRow, s *span) {
+	if s.beside {
+		if s.passedOn {
+			p.overlapping(r, s)
+		}
+		return
+	}
 	p.out.event(typeEnd, p.tracks[r.row])
 	if s.passedOn {
 		p.say(s)
 	}
 	p.finish(p.at(s.end))
+	if s.cut {
+		p.leaveOut(openRegions)
+	}
+}
+
+// overlapping draws a region that overlaps with others of its row below that: slices of one track nest.
+func (p *perfettoWriter) overlapping(r *walkRow, s *span) {
+	begin, end := p.at(s.begin), p.at(s.end)
+	track := p.track(p.beside(r.row, overlapsName), begin, end)
+	p.out.event(typeBegin, track)
+	p.out.named(p.rows.nameOfSlice(s), p.rows.group[s.region])
+	p.say(s)
+	p.slice(track, begin, end)
+	p.count("slices")
 	if s.cut {
 		p.leaveOut(openRegions)
 	}

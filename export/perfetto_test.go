@@ -5,6 +5,7 @@ package export
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -203,5 +204,45 @@ func TestPerfettoTracesAreTheSameAndPacked(t *testing.T) {
 	testkit.Must(t, err)
 	if !bytes.Equal(one.Bytes(), two.Bytes()) || !bytes.Equal(one.Bytes(), packed.Bytes()) || !slices.Equal(res.Files, []string{path}) {
 		t.Errorf("traces of %d, %d and %d bytes, files %v", one.Len(), two.Len(), packed.Len(), res.Files)
+	}
+}
+
+// Kernels that overlap on a row keep their times: those that began in another one and outlast it are on a track of their own.
+func TestTracesShowKernelsThatOverlap(t *testing.T) {
+	dir := t.TempDir()
+	p := shardtest.New(t, dir, "p")
+	a, b := p.Region("a", "Application", otf2.RegionRoleCode), p.Region("b", "Application", otf2.RegionRoleCode)
+	w := p.Writer(0)
+	for i := range otf2.Timestamp(20) {
+		begin := t0 + 1000*i
+		testkit.Must(t, errors.Join(w.Enter(begin, nil, a), w.Enter(begin+10, nil, b), w.Leave(begin+230, nil, a), w.Leave(begin+330, nil, b)))
+	}
+	p.Finish()
+	archive := jobtest.Open(t, jobtest.Unify(t, dir))
+	took := make(map[string]int64)
+	trace, res := perfetto(t, archive)
+	for _, s := range trace.Slices {
+		took[s.Name] += s.End - s.Begin
+	}
+	if took["a"] != 4600 || took["b"] != 6400 || res.LeftOut["ends of regions that were open at the end"] != 0 {
+		t.Errorf("%v, left out %v", took, res.LeftOut)
+	}
+	var out bytes.Buffer
+	_, err := Chrome(archive, "-", &out, nil)
+	testkit.Must(t, err)
+	events, _ := readTrace(t, &out)
+	clear(took)
+	for _, e := range events {
+		switch e.Phase {
+		case "X":
+			took[e.Name] += nanoseconds(t, e.Duration)
+		case "b":
+			took[e.Name] -= nanoseconds(t, e.Time)
+		case "e":
+			took[e.Name] += nanoseconds(t, e.Time)
+		}
+	}
+	if took["a"] != 4600 || took["b"] != 6400 {
+		t.Errorf("trace events: %v", took)
 	}
 }

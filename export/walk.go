@@ -39,6 +39,7 @@ type span struct {
 	open       bool
 	cut        bool // open when the data ended
 	passedOn   bool // its begin was passed on while it was open
+	beside     bool // it overlaps with a region that began before it and ended in it
 	launched   bool // only when it was launched is known
 	attributes []otf2.AttributeValue
 	events     []uint64 // ids of the NCCL events that it shows
@@ -186,11 +187,15 @@ func (w *walker) listen(reader *facts.Reader) {
 			return
 		}
 		r := w.rows[region.Location]
-		n := len(r.stack) - 1
-		at := r.stack[n]
-		s := &r.spans[at]
-		s.end, s.open, s.cut, s.attributes = region.End, false, region.Lost, region.Attributes
-		r.stack, r.steps = r.stack[:n], append(r.steps, step{span: at, end: true})
+		at := facts.IndexOpen(r.stack, region, func(i *int) uint64 { return r.spans[*i].enter })
+		if at < 0 {
+			return // it ended with the one around it, see overlap
+		}
+		w.overlap(r, at+1, region.End)
+		n := r.stack[at]
+		s := &r.spans[n]
+		s.end, s.open, s.attributes = region.End, false, region.Attributes
+		r.stack, r.steps = slices.Delete(r.stack, at, at+1), append(r.steps, step{span: n, end: true})
 		w.release(r)
 	}
 	reader.Put = func(t *facts.Transfer) {
@@ -220,6 +225,22 @@ func (w *walker) part(p *operations.Part) {
 			s.ended.add(p, algbw)
 			return
 		}
+	}
+}
+
+// overlap has what is open from a place on shown beside the region before it, which ends. What was passed on as lying in that ends with it.
+func (w *walker) overlap(r *walkRow, from int, t otf2.Timestamp) {
+	for i := len(r.stack) - 1; i >= from; i-- {
+		s := &r.spans[r.stack[i]]
+		if !s.passedOn {
+			if !s.beside {
+				s.beside, s.end = true, t // should it never be left
+			}
+			continue
+		}
+		s.end, s.open, s.cut = t, false, true
+		r.steps = append(r.steps, step{span: r.stack[i], end: true})
+		r.stack = slices.Delete(r.stack, i, i+1)
 	}
 }
 
@@ -272,7 +293,9 @@ func (w *walker) finish(r *walkRow) {
 	for len(r.stack) > 0 {
 		at := r.stack[len(r.stack)-1]
 		s := &r.spans[at]
-		s.end, s.open, s.cut = w.last, false, true
+		if s.open, s.cut = false, true; !s.beside {
+			s.end = w.last
+		}
 		r.stack, r.steps = r.stack[:len(r.stack)-1], append(r.steps, step{span: at, end: true})
 	}
 	w.release(r)

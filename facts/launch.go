@@ -2,6 +2,8 @@
 
 package facts
 
+import "slices"
+
 // Whether all operations of a launch are equal, so that each has its part of the launch's time. One member's row says so.
 
 // deliver passes an operation on. Those of a launch of several are held until it is known whether they are equal.
@@ -18,20 +20,29 @@ func (row *Row) deliver(o *Operation) {
 	first := len(row.held) - l.held
 	if l.held > 0 && !o.equal(&row.held[first]) {
 		l.differs = true
-		row.release(l)
+		row.release(n - 1)
 		row.reader.Operation(o)
 		return
 	}
 	row.held = append(row.held, *o)
 	if l.held++; uint64(l.held) == l.Operations {
-		row.release(l)
+		row.release(n - 1)
 	}
 }
 
-// release passes on what is held of the innermost region. If that is all of it the operations are equal.
-func (row *Row) release(l *Region) {
+// release passes on what is held of an open region. If that is all of it the operations are equal.
+func (row *Row) release(at int) {
+	l := &row.open[at]
 	if l.held == 0 {
 		return
+	}
+	if behind := row.open[at+1:]; len(behind) > 0 { // what these hold comes behind it
+		to := len(row.held)
+		for i := range behind {
+			to -= behind[i].held
+		}
+		held := slices.Clone(row.held[to-l.held : to])
+		row.held = append(slices.Delete(row.held, to-l.held, to), held...)
 	}
 	all := row.held[len(row.held)-l.held:]
 	equal := 0

@@ -3,6 +3,8 @@
 package facts
 
 import (
+	"slices"
+
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
@@ -80,9 +82,8 @@ type Region struct {
 	Begun      int    // operations that began in it
 	Ended      int    // and those that ended
 	Operations uint64 // that the launch states, or else the region's name tells; 1 where neither tells a number
-	Lost       bool   // its own end is not there: it ended with the region around it
+	Entered    uint64 // number of its Enter on the row, from 0
 
-	enter    uint64
 	requests int
 	led      map[otf2.CommRef]bool
 	held     int  // operations in the row's held
@@ -123,6 +124,7 @@ type Reader struct {
 	sums       ByRegion[int]    // place in sumRegions, and two; 1: none
 	op         Operation
 	done       Transfer
+	left       Region  // that ends while others that began in it are open
 	begun      started // the operation that begins now
 
 	// Room of rows in which nothing is open: of many rows few have something at a time.
@@ -276,7 +278,7 @@ func (row *Row) enter(ev *otf2.Event) {
 	}
 	l := &row.open[n]
 	*l = noRegion // set in place: a literal would be made elsewhere and copied
-	l.Location, l.Region, l.Begin, l.Depth, l.enter = ev.Location, otf2.RegionRef(ev.Args[0]), ev.Time, n, row.enters
+	l.Location, l.Region, l.Begin, l.Depth, l.Entered = ev.Location, otf2.RegionRef(ev.Args[0]), ev.Time, n, row.enters
 	row.enters++
 	if len(ev.Attributes) > 0 {
 		row.reader.Read(ev, &l.Details)
@@ -294,31 +296,30 @@ func (row *Row) enter(ev *otf2.Event) {
 }
 
 func (row *Row) leave(ev *otf2.Event) {
-	at := len(row.open) - 1
-	for at >= 0 && row.open[at].Region != otf2.RegionRef(ev.Args[0]) {
-		at--
-	}
+	at := NewestOpen(row.open, otf2.RegionRef(ev.Args[0]), func(l *Region) otf2.RegionRef { return l.Region })
 	if at < 0 {
 		return // its beginning is not there
-	}
-	for len(row.open) > at+1 {
-		row.pop(ev.Time, true)
 	}
 	if len(ev.Attributes) > 0 {
 		row.reader.Read(ev, &row.open[at].Details)
 	}
-	row.pop(ev.Time, false)
+	row.end(at, ev.Time)
 }
 
-// pop ends the innermost region.
-func (row *Row) pop(t otf2.Timestamp, lost bool) {
+// end ends one of the open regions.
+func (row *Row) end(at int, t otf2.Timestamp) {
 	n := len(row.open)
-	l := &row.open[n-1]
-	row.release(l)
-	row.callReturns(t)
-	row.open = row.open[:n-1]
+	l := &row.open[at]
+	row.release(at)
+	if at == n-1 {
+		row.callReturns(t)
+		row.open = row.open[:n-1]
+	} else { // those that began in it go on
+		row.reader.left = *l
+		l, row.open = &row.reader.left, slices.Delete(row.open, at, at+1)
+	}
 	if row.reader.Leave != nil {
-		l.End, l.Lost = t, lost
+		l.End = t
 		if l.Operations == 0 {
 			l.Operations = row.reader.operations(l)
 		}
@@ -418,7 +419,7 @@ func (row *Row) place(o *Operation) {
 		return
 	}
 	l := &row.open[n-1]
-	o.Enter, o.Region = l.enter, l.Region
+	o.Enter, o.Region = l.Entered, l.Region
 	l.Ended++
 	o.Last = l.Ended == l.Begun
 	if l.Number > 0 {

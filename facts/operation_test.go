@@ -205,3 +205,16 @@ func FuzzReader(f *testing.F) {
 		}
 	})
 }
+
+// Regions that overlap are each left by their own Leave: it is that of the newest open one of the region that it names.
+func TestRegionsOverlap(t *testing.T) {
+	reduce, group, send := named.of("AllReduce"), named.of("Group (2 ops)"), named.of("Send")
+	got := listed(
+		event(1, otf2.EventEnter, nil, reduce), event(2, otf2.EventEnter, nil, group), event(3, otf2.EventEnter, nil, reduce), event(4, otf2.EventLeave, nil, group),
+		event(5, otf2.EventLeave, nil, send), event(6, otf2.EventLeave, nil, reduce), event(7, otf2.EventLeave, nil, reduce), event(8, otf2.EventLeave, nil, reduce),
+	)
+	want := "Group (2 ops) 0: 2-4, 0 of 0 ended, grouped true\nAllReduce 0: 3-6, 0 of 0 ended, grouped false\nAllReduce 0: 1-7, 0 of 0 ended, grouped false"
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}

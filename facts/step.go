@@ -11,7 +11,7 @@ type StepKind uint8
 const (
 	NoStep      StepKind = iota // nothing of the following
 	StepEnter                   // a region begins
-	StepLeave                   // the innermost region ends
+	StepLeave                   // a region ends, see NewestOpen
 	StepRequest                 // an operation begins within the innermost region, one of several
 	StepPut                     // a transfer begins
 	StepPutDone                 // a transfer ends

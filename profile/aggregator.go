@@ -89,6 +89,7 @@ type row struct {
 	stack       []frame
 	first, last uint64
 	outer       uint64 // time in outermost regions
+	covered     uint64 // up to when it counts
 	ended       bool
 	others      uint64 // retired locations in it
 	sampling    *sampling
@@ -104,10 +105,17 @@ type statsKey struct {
 
 // frame is an open region.
 type frame struct {
-	region *region
-	begin  uint64
-	inside uint64 // time of regions inside
-	node   int32  // None: it is not counted
+	region  *region
+	ref     otf2.RegionRef
+	entered uint64 // see facts.Region
+	linked  bool   // by a stream's kernel to an operation
+	class   int32  // of its size, −1: none
+	begin   uint64
+	inside  uint64 // time of regions inside
+	covered uint64 // up to when that counts: regions inside that overlap count once
+	until   uint64 // when the first region around it ended, while this one went on; 0: none has
+	owed    []debt
+	node    int32 // None: it is not counted
 }
 
 // leafKey is the call path of an operation below that of a launch or tree.
@@ -276,25 +284,102 @@ func (g *Aggregator) enter(l *facts.Region) {
 	r := g.at
 	switch r.Kind {
 	case experiment.KindRank:
-	case experiment.KindStream:
-		region, node := g.region(l.Region), int32(None)
-		if !region.nccl && !l.Linked && len(r.stack) == 0 {
-			node = g.tree.child(g.tree.root(Kernels), Kernel, region.title, region.Role)
-		}
-		r.stack = append(r.stack, frame{region: region, begin: uint64(l.Begin), node: node})
 	default:
-		region, class := g.region(l.Region), int32(-1)
-		if region.sizeNode != "" && l.Counted && r.Kind != experiment.KindNetSend && r.Kind != experiment.KindNetRecv {
+		f := frame{region: g.region(l.Region), ref: l.Region, entered: l.Entered, linked: l.Linked, class: -1, begin: uint64(l.Begin)}
+		if f.region.sizeNode != "" && l.Counted && r.Kind != experiment.KindStream && r.Kind != experiment.KindNetSend && r.Kind != experiment.KindNetRecv {
 			if bytes := l.Count * g.reader.ElementSize(l.Datatype); bytes > 0 || l.Count == 0 {
-				class = int32(regions.SizeClassOf(bytes))
+				f.class = int32(regions.SizeClassOf(bytes))
 			}
 		}
-		node := int32(None)
-		if !region.sums {
-			node = g.path(r.top(), l.Region, region, class)
-		}
-		r.stack = append(r.stack, frame{region: region, begin: uint64(l.Begin), node: node})
+		r.stack = append(r.stack, f)
+		g.placeFrame(r, len(r.stack)-1)
 	}
+}
+
+// placeFrame gives an open region its node, below that of the one around it.
+func (g *Aggregator) placeFrame(r *row, at int) {
+	f, around := &r.stack[at], around(r.stack, at)
+	f.node = None
+	switch {
+	case r.Kind == experiment.KindStream:
+		if !f.region.nccl && !f.linked && around < 0 {
+			f.node = g.tree.child(g.tree.root(Kernels), Kernel, f.region.title, f.region.Role)
+		}
+	case f.region.sums:
+	case around >= 0:
+		f.node = g.path(r.stack[around].node, f.ref, f.region, f.class)
+	default:
+		f.node = g.path(r.base, f.ref, f.region, f.class)
+	}
+}
+
+// around gives the place of the region that an open one lies in; −1: it is an outermost one. What goes on although the region around it had ended
+// when this one began is none.
+func around(open []frame, at int) int {
+	i := at - 1
+	for i >= 0 && open[i].until != 0 && open[i].until <= open[at].begin {
+		i--
+	}
+	return i
+}
+
+// leaveOpen counts an open region that ends. What began in it and is still open overlaps with it and is not called by it, if it is ever left; if
+// not, its end is lost, and it lasted as long as the region around it. So its time is taken off that until it is left.
+func (g *Aggregator) leaveOpen(l *facts.Region) {
+	r, t := g.at, uint64(l.End)
+	at := facts.IndexOpen(r.stack, l, func(f *frame) uint64 { return f.entered })
+	for i := at + 1; i < len(r.stack); i++ {
+		in := &r.stack[i]
+		if in.until == 0 {
+			in.until = max(t, 1)
+		}
+		if f := &r.stack[at]; around(r.stack, i) == at {
+			in.owed = append(in.owed, debt{f.node, f.cover(in.begin, in.until)})
+		}
+	}
+	if len(r.stack[at].owed) > 0 {
+		for _, d := range r.stack[at].owed {
+			if d.node != None {
+				r.cell(d.node).Time += d.time
+			}
+		}
+		g.placeFrame(r, at)
+	}
+	f, outside := r.stack[at], around(r.stack, at)
+	r.stack = slices.Delete(r.stack, at, at+1)
+	if f.node != None {
+		r.cell(f.node).visit(t-min(f.begin, t), f.inside, l.Unfinished)
+	}
+	if outside >= 0 {
+		r.stack[outside].cover(f.begin, t)
+	} else {
+		r.cover(f.begin, t)
+	}
+}
+
+// debt is what a call path gets back when a region that was taken to lie in it turns out to overlap with it.
+type debt struct {
+	node int32
+	time uint64
+}
+
+// cover counts the time of a region inside, as far as no other one has covered it, and gives how much that is.
+func (f *frame) cover(begin, end uint64) uint64 {
+	more := uncovered(begin, end, f.covered)
+	f.inside += more
+	f.covered = max(f.covered, end)
+	return more
+}
+
+// cover counts the time of an outermost region in the same way.
+func (r *row) cover(begin, end uint64) {
+	r.outer += uncovered(begin, end, r.covered)
+	r.covered = max(r.covered, end)
+}
+
+func uncovered(begin, end, covered uint64) uint64 {
+	begin = max(begin, covered)
+	return end - min(begin, end)
 }
 
 // leave takes a region that ends.
@@ -303,7 +388,7 @@ func (g *Aggregator) leave(l *facts.Region) {
 		g.launch(l)
 		return
 	}
-	g.at.pop(uint64(l.End), l.Lost || l.Unfinished)
+	g.leaveOpen(l)
 }
 
 // sums takes transfers that were recorded in sums: their phases, and what was sent. The longest phase is not known.
@@ -344,14 +429,6 @@ func (g *Aggregator) sent(r *row, transfers, bytes uint64) {
 	r.transfers.Put += bytes
 }
 
-// top is the node of the innermost open region, or what outermost ones are below.
-func (r *row) top() int32 {
-	if n := len(r.stack); n > 0 {
-		return r.stack[n-1].node
-	}
-	return r.base
-}
-
 // path gives the node of a region entered from another.
 func (g *Aggregator) path(from int32, ref otf2.RegionRef, region *region, class int32) int32 {
 	s := step{from, ref, class}
@@ -366,21 +443,6 @@ func (g *Aggregator) path(from int32, ref otf2.RegionRef, region *region, class 
 		g.steps[s] = n
 	}
 	return n
-}
-
-// pop counts the innermost region.
-func (r *row) pop(t uint64, unfinished bool) {
-	f := r.stack[len(r.stack)-1]
-	r.stack = r.stack[:len(r.stack)-1]
-	took := t - min(f.begin, t)
-	if f.node != None {
-		r.cell(f.node).visit(took, f.inside, unfinished)
-	}
-	if n := len(r.stack); n > 0 {
-		r.stack[n-1].inside += took
-	} else {
-		r.outer += took
-	}
 }
 
 // Aggregate gives what has been summed up so far. Regions that are open count up to the last event of their location, as
@@ -401,17 +463,23 @@ func (g *Aggregator) snapshot(l uint64, r *row) Row {
 	for n, c := range r.cells {
 		cells[n] = *c
 	}
-	outer, inside := r.outer, uint64(0)
-	for i := len(r.stack) - 1; i >= 0; i-- {
-		f := &r.stack[i]
-		took := r.last - min(f.begin, r.last)
-		if f.node != None {
-			c := cells[f.node]
-			c.visit(took, f.inside+inside, true)
-			cells[f.node] = c
+	outer, covered, open := r.outer, r.covered, slices.Clone(r.stack)
+	for i := range open {
+		f := &open[i]
+		if f.until == 0 {
+			f.until = r.last
 		}
-		if inside = took; i == 0 {
-			outer += took
+		if at := around(r.stack, i); at >= 0 {
+			open[at].cover(f.begin, f.until)
+		} else {
+			outer, covered = outer+uncovered(f.begin, f.until, covered), max(covered, f.until)
+		}
+	}
+	for i := range open {
+		if f := &open[i]; f.node != None {
+			c := cells[f.node]
+			c.visit(f.until-min(f.begin, f.until), f.inside, true)
+			cells[f.node] = c
 		}
 	}
 	if r.Kind == experiment.KindThread && r.last > r.first {

@@ -355,3 +355,32 @@ func TestWaitsAreWithinTime(t *testing.T) {
 		t.Errorf("waits %v", c.Waits)
 	}
 }
+
+// Regions that overlap on a row keep their times, beside each other. What is around them has its own time once.
+func TestRegionsThatOverlap(t *testing.T) {
+	p := newProcess(t)
+	a, b, around := p.region("a", "other"), p.region("b", "other"), p.region("around", "other")
+	for _, outer := range []bool{false, true} {
+		w := p.writer(experiment.KindThread, -1)
+		if outer {
+			p.check(w.Enter(900, nil, around))
+		}
+		for i := range otf2.Timestamp(20) {
+			t0 := 1000 + 1000*i
+			p.check(w.Enter(t0, nil, a))
+			p.check(w.Enter(t0+10, nil, b))
+			p.check(w.Leave(t0+230, nil, a))
+			p.check(w.Leave(t0+330, nil, b))
+		}
+		if outer {
+			p.check(w.Leave(22900, nil, around))
+		}
+	}
+	expect(t, paths(p.to.Aggregate()), `
+host/a: 20 in 4600 ns, at most 230
+host/around/a: 20 in 4600 ns, at most 230
+host/around/b: 20 in 6400 ns, at most 320
+host/around: 1 in 15400 ns, at most 22000
+host/b: 20 in 6400 ns, at most 320
+host: 2 in 12730 ns, at most 22000`)
+}

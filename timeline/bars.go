@@ -5,6 +5,7 @@ package timeline
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -33,14 +34,15 @@ func numbered(row, number uint32) uint64 { return uint64(row)<<32 | uint64(numbe
 
 // bars is what a location has: its regions by depth, and its transfers. One goroutine fills it from the events.
 type bars struct {
-	row    uint32
-	levels []*level // by depth
-	count  uint32   // of regions that were entered, those that are not shown too: numbers of regions count them
-	open   []frame  // regions under way that are shown
-	shown  []bool   // of all regions under way, where some are not shown
-	first  uint64   // ns of the first event; the greatest time: there was none
-	last   uint64   // ns of the last event
-	cut    int      // regions without an end
+	row     uint32
+	levels  []*level   // by depth
+	count   uint32     // of regions that were entered, those that are not shown too: numbers of regions count them
+	open    []frame    // regions under way that are shown
+	under   []underway // all regions under way, those that are not shown, too
+	first   uint64     // ns of the first event; the greatest time: there was none
+	last    uint64     // ns of the last event
+	cut     int        // regions without an end, and ends without a region
+	overlap bool       // of those under way one does not lie in the one before
 
 	// depths are the depths of the regions in the order in which they were entered: depth, and how many with it follow
 	// each other.
@@ -64,6 +66,13 @@ type level struct {
 	enclosing uint32 // index of the region that it is in
 }
 
+// underway is a region under way, shown or not.
+type underway struct {
+	ref    otf2.RegionRef
+	shown  bool
+	number uint32 // of the row's regions
+}
+
 // frame is a region under way.
 type frame struct {
 	at        address
@@ -71,6 +80,7 @@ type frame struct {
 	number    uint32 // of the row's regions
 	region    uint32 // index into Data.regions
 	start     uint64 // ns since the begin of the archive
+	until     uint64 // when the first region around it ended, while this one went on; 0: none has
 	notes     notes
 }
 
@@ -91,8 +101,8 @@ func newBars(row uint32, to *spool, piece int) *bars {
 const hiddenDepth = maxDepth + 1
 
 // begins notes that a region begins, and tells whether it is shown.
-func (b *bars) begins(shown bool) bool {
-	b.shown = append(b.shown, shown)
+func (b *bars) begins(ref otf2.RegionRef, shown bool) bool {
+	b.under = append(b.under, underway{ref, shown, b.count})
 	if !shown {
 		b.goOn(hiddenDepth)
 		b.count++
@@ -101,13 +111,48 @@ func (b *bars) begins(shown bool) bool {
 }
 
 // inner tells whether the innermost region is shown.
-func (b *bars) inner() bool { return len(b.shown) == 0 || b.shown[len(b.shown)-1] }
+func (b *bars) inner() bool { return len(b.under) == 0 || b.under[len(b.under)-1].shown }
 
-// ends notes that the innermost region ends, and tells whether it is shown.
-func (b *bars) ends() bool {
-	shown := b.inner()
-	b.shown = b.shown[:max(len(b.shown)-1, 0)]
-	return shown
+// ends notes that a region ends, and gives its place among those under way that are shown; −1 where it is not, or has no begin: it is not found.
+func (b *bars) ends(ref otf2.RegionRef) (place int, found bool) {
+	at := facts.NewestOpen(b.under, ref, func(u *underway) otf2.RegionRef { return u.ref })
+	if at < 0 {
+		b.cut++
+		return -1, false
+	}
+	of := b.under[at]
+	b.under = slices.Delete(b.under, at, at+1)
+	if !of.shown {
+		return -1, true
+	}
+	shown := len(b.open) - 1
+	for shown >= 0 && b.open[shown].number != of.number {
+		shown--
+	}
+	return shown, true
+}
+
+// free gives the least depth at which nothing is open, and the region under way above it, nil where there is none. That is the innermost one,
+// unless regions overlap.
+func (b *bars) free() (depth int, above *frame) {
+	switch n := len(b.open); {
+	case n == 0:
+		return 0, nil
+	case !b.overlap:
+		return min(n, maxDepth), &b.open[n-1]
+	}
+	var used [maxDepth + 1]*frame
+	for i := range b.open {
+		used[b.open[i].at.depth()] = &b.open[i]
+	}
+	for depth < maxDepth && used[depth] != nil {
+		above = used[depth]
+		depth++
+	}
+	if depth == maxDepth {
+		above = &b.open[len(b.open)-1]
+	}
+	return depth, above
 }
 
 // goOn counts a region in the run of those of a depth.
@@ -121,15 +166,15 @@ func (b *bars) goOn(depth uint64) {
 
 // enter begins a region that is shown.
 func (b *bars) enter(time uint64, region uint32, attributes []otf2.AttributeValue) *frame {
-	depth := min(len(b.open), maxDepth)
+	depth, above := b.free()
 	if depth == len(b.levels) {
 		b.levels = append(b.levels, &level{stream: stream{to: b.depths.to, piece: b.depths.piece}})
 	}
 	level := b.levels[depth]
 	b.goOn(uint64(depth))
 	enclosing := nowhere
-	if n := len(b.open); n > 0 {
-		enclosing = b.open[n-1].at
+	if above != nil {
+		enclosing = above.at
 	}
 	if n := len(b.open); n < cap(b.open) {
 		b.open = b.open[:n+1]
@@ -137,7 +182,7 @@ func (b *bars) enter(time uint64, region uint32, attributes []otf2.AttributeValu
 		b.open = append(b.open, frame{})
 	}
 	f := &b.open[len(b.open)-1]
-	*f = frame{addressOf(b.row, depth, level.count), enclosing, b.count, region, time, notes{bytes: f.notes.bytes[:0]}}
+	*f = frame{addressOf(b.row, depth, level.count), enclosing, b.count, region, time, 0, notes{bytes: f.notes.bytes[:0]}}
 	f.notes.add(attributes)
 	level.count++
 	b.count++
@@ -153,16 +198,24 @@ func (b *bars) endRun() {
 	}
 }
 
-// leave ends the innermost region. Attributes that come with the end are put behind those of the begin. deep takes the
+// leave ends one of the regions under way that are shown. Attributes that come with the end are put behind those of the begin. deep takes the
 // regions that lie too deep to follow each other.
-func (b *bars) leave(time uint64, attributes []otf2.AttributeValue, deep *feed) {
+func (b *bars) leave(at int, time uint64, attributes []otf2.AttributeValue, deep *feed) {
 	n := len(b.open)
-	if n == 0 {
-		b.cut++
-		return
-	}
 	f := &b.open[n-1]
-	b.open = b.open[:n-1]
+	for i := at + 1; i < n; i++ {
+		if b.open[i].until == 0 {
+			b.open[i].until = max(time, 1)
+		}
+	}
+	if at < n-1 { // its notes' room is kept, as that of the innermost one
+		ended := b.open[at]
+		copy(b.open[at:], b.open[at+1:])
+		b.open[n-1] = ended
+	}
+	if b.open = b.open[:n-1]; at < n-1 || n == 1 {
+		b.overlap = n > 1
+	}
 	f.notes.add(attributes)
 	if f.at.depth() == maxDepth {
 		from := len(deep.data)
@@ -190,7 +243,12 @@ func (f *frame) record(b []byte, base, end, enclosing uint64) []byte {
 func (b *bars) end(deep *feed) {
 	b.cut += len(b.open)
 	for len(b.open) > 0 {
-		b.leave(b.last, nil, deep)
+		n := len(b.open) - 1
+		end := b.last
+		if lost := b.open[n].until; lost != 0 {
+			end = lost
+		}
+		b.leave(n, end, nil, deep)
 	}
 	b.endRun()
 	b.open, b.puts = nil, nil

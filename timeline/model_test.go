@@ -39,6 +39,16 @@ type modelRow struct {
 	operations []*modelOperation
 }
 
+// at is what is open at a depth.
+func (row *modelRow) at(depth int) *modelRegion {
+	for _, r := range row.open {
+		if r.depth == depth {
+			return r
+		}
+	}
+	return nil
+}
+
 type modelProcess struct {
 	host int
 	ids  map[uint64]*modelRegion
@@ -53,6 +63,7 @@ type modelName struct {
 type modelRegion struct {
 	row, depth         int
 	start, end, region uint64
+	ref, lost          uint64 // lost: its end, if it has none of its own
 	notes              []uint64
 	around, parent     *modelRegion
 	names              []modelName
@@ -127,7 +138,7 @@ func expect(t fatals, a *otf2.Archive, d *Data) shown {
 	}
 	for i := range m.rows {
 		for _, r := range m.rows[i].open {
-			r.end = max(m.rows[i].last, r.start)
+			r.end = max(cmp.Or(r.lost, m.rows[i].last), r.start)
 		}
 	}
 	if _, err := operations.Observe(a, &operations.Observer{Part: m.operation, Waited: m.wait}); err != nil {
@@ -182,16 +193,31 @@ func (m *model) event(ev *otf2.Event) {
 		if region < 0 {
 			region = len(m.d.defs.Regions)
 		}
-		r := &modelRegion{row: at, depth: min(len(row.open), maxDepth), start: time, region: uint64(region), around: top, names: names, notes: m.notes(ev), asked: make(map[uint64][]uint64)}
+		depth, around := 0, (*modelRegion)(nil)
+		for above := row.at(0); depth < maxDepth && above != nil; above = row.at(depth) {
+			depth, around = depth+1, above
+		}
+		if depth == maxDepth {
+			around = top
+		}
+		r := &modelRegion{row: at, depth: depth, ref: ev.Args[0], start: time, region: uint64(region), around: around, names: names, notes: m.notes(ev), asked: make(map[uint64][]uint64)}
 		row.regions, row.open = append(row.regions, r), append(row.open, r)
 		if id != 0 {
 			row.process.ids[id] = r
 		}
 	case otf2.EventLeave:
-		if top != nil {
-			top.end = max(time, top.start)
-			top.notes = append(top.notes, m.notes(ev)...)
-			row.open = row.open[:len(row.open)-1]
+		for i := len(row.open) - 1; i >= 0; i-- {
+			r := row.open[i]
+			if r.ref != ev.Args[0] {
+				continue
+			}
+			r.end = max(time, r.start)
+			r.notes = append(r.notes, m.notes(ev)...)
+			for _, in := range row.open[i+1:] {
+				in.lost = cmp.Or(in.lost, max(time, 1))
+			}
+			row.open = slices.Delete(row.open, i, i+1)
+			break
 		}
 	case otf2.EventNonBlockingCollectiveRequest, otf2.EventMpiIrecvRequest, otf2.EventMpiIsend:
 		if top == nil || len(ev.Attributes) == 0 {

@@ -415,12 +415,14 @@ func (r *reader) event(lane *laneReader, ev *otf2.Event) {
 	row := &r.rows[at]
 	b := row.bars
 	time := r.scale(uint64(ev.Time - min(ev.Time, r.origin)))
-	step := facts.StepOf(ev)
+	step, ended := facts.StepOf(ev), -1
 	switch step.Kind {
 	case facts.StepEnter:
-		shown = b.begins(shown)
+		shown = b.begins(step.Region, shown)
 	case facts.StepLeave:
-		shown = b.ends()
+		found := false
+		ended, found = b.ends(step.Region)
+		shown = ended >= 0 || !found && r.selected == nil
 	case facts.StepRequest:
 		shown = b.inner()
 	case facts.StepPutDone:
@@ -458,7 +460,9 @@ func (r *reader) event(lane *laneReader, ev *otf2.Event) {
 		}
 		r.register(lane, p, ev, f.at)
 	case facts.StepLeave:
-		b.leave(time, ev.Attributes, &lane.deep)
+		if ended >= 0 {
+			b.leave(ended, time, ev.Attributes, &lane.deep)
+		}
 	case facts.StepRequest:
 		r.request(lane, row, ev)
 	case facts.StepPut:

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/analysis/waits"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
@@ -254,7 +256,7 @@ func randomArchive(t *rapid.T, dir string) *otf2.Archive {
 		}
 	}
 	deep := rapid.IntRange(0, maxDepth+3).Draw(t, "depth")
-	var depth [len(writers)]int
+	var open [len(writers)][]otf2.RegionRef
 	time := otf2.Timestamp(1000)
 	put := uint64(0)
 	for range rapid.IntRange(0, 200).Draw(t, "events") {
@@ -277,16 +279,27 @@ func randomArchive(t *rapid.T, dir string) *otf2.Archive {
 			must(writers[l].RmaPut(time, &list, 0, rapid.Uint32Range(0, processes).Draw(t, "remote"), put, put))
 		case what == 2 && put > 0:
 			must(writers[l].RmaOpCompleteNonBlocking(time, nil, 0, rapid.Uint64Range(1, put).Draw(t, "matching")))
-		case what == 3 && l%threads == 0 && depth[l] > 0:
+		case what == 3 && l%threads == 0 && len(open[l]) > 0:
 			must(writers[l].MpiCollectiveBegin(time, nil))
 			time++
 			must(writers[l].MpiCollectiveEnd(time, nil, otf2.CollectiveOpBarrier, 0, otf2.CollectiveRootNone, put, 2*put))
-		case depth[l] < deep && (what < 7 || depth[l] == 0):
-			must(writers[l].Enter(time, &list, otf2.RegionRef(rapid.IntRange(0, 2).Draw(t, "region"))))
-			depth[l]++
-		case depth[l] > 0:
-			must(writers[l].Leave(time, &list, 0))
-			depth[l]--
+		case len(open[l]) < deep && (what < 7 || len(open[l]) == 0):
+			region := otf2.RegionRef(rapid.IntRange(0, 2).Draw(t, "region"))
+			must(writers[l].Enter(time, &list, region))
+			open[l] = append(open[l], region)
+		case len(open[l]) > 0: // mostly the innermost one, some that overlap, and one that is not open
+			at := len(open[l]) - 1
+			if what == 9 {
+				at = rapid.IntRange(-1, at).Draw(t, "left")
+			}
+			if at < 0 {
+				must(writers[l].Leave(time, &list, 3))
+				break
+			}
+			region := open[l][at]
+			must(writers[l].Leave(time, &list, region))
+			at = facts.NewestOpen(open[l], region, func(r *otf2.RegionRef) otf2.RegionRef { return *r })
+			open[l] = slices.Delete(open[l], at, at+1)
 		}
 	}
 	must(w.Close())

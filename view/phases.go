@@ -78,8 +78,9 @@ func (j *job) readPhases(workers int) error {
 
 // opened is an open region of a thread: the innermost phase, and whether that is the region itself.
 type opened struct {
-	in  int32
-	own bool
+	in      int32
+	own     bool
+	entered uint64 // see facts.Region
 }
 
 // phaseThread finds the phases of one thread.
@@ -107,18 +108,18 @@ func (t *phaseThread) enter(r *facts.Region) {
 	if called && r.Event != 0 {
 		t.calls[r.Event] = within
 	}
-	t.open = append(t.open, opened{within, marked || called})
+	t.open = append(t.open, opened{within, marked || called, r.Entered})
 }
 
 func (t *phaseThread) leave(r *facts.Region) {
-	n := len(t.open) - 1
-	if n < 0 {
+	at := facts.IndexOpen(t.open, r, func(o *opened) uint64 { return o.entered })
+	if at < 0 {
 		return
 	}
-	if o := t.open[n]; o.own && !r.Unfinished {
-		t.all[o.in].end = r.End // one whose own end is not there ends with what is around it
+	if o := t.open[at]; o.own && !r.Unfinished {
+		t.all[o.in].end = r.End
 	}
-	t.open = t.open[:n]
+	t.open = slices.Delete(t.open, at, at+1)
 }
 
 // take adds the phases of a thread.

@@ -5,6 +5,7 @@ package check
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/analysis"
@@ -330,10 +331,11 @@ func (c *eventCheck) leave(t *track, region otf2.RegionRef) {
 		c.report(t, RuleNesting, "region %q is left, but none is open", c.defs.RegionName(region))
 		return
 	}
-	top := t.stack[len(t.stack)-1]
-	t.stack = t.stack[:len(t.stack)-1]
-	if top.region != region {
+	if top := t.stack[len(t.stack)-1]; top.region != region {
 		c.report(t, RuleNesting, "region %q is left, but %q is open (event %d)", c.defs.RegionName(region), c.defs.RegionName(top.region), top.at.Event)
+	}
+	if at := facts.NewestOpen(t.stack, region, func(o *openRegion) otf2.RegionRef { return o.region }); at >= 0 {
+		t.stack = slices.Delete(t.stack, at, at+1)
 	}
 	if t.begun.open && len(t.stack) < t.begun.depth {
 		c.report(t, RuleCollective, "region %q is left before the collective begun in it (event %d) has ended", c.defs.RegionName(region), t.begun.at.Event)

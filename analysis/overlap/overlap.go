@@ -102,9 +102,15 @@ type overlapCounter struct {
 	untimed uint64
 }
 
+// openActivity is what a region is that is open.
+type openActivity struct {
+	activity
+	entered uint64 // see facts.Region
+}
+
 // overlapRow is one row of a GPU.
 type overlapRow struct {
-	open []activity
+	open []openActivity
 	busy int // open regions of communication
 	Overlap
 	operations uint64
@@ -147,7 +153,7 @@ func (c *overlapCounter) enter(region *facts.Region) {
 		r = new(overlapRow)
 		c.rows[region.Location] = r
 	}
-	r.open = append(r.open, what)
+	r.open = append(r.open, openActivity{what, region.Entered})
 	if what == activityNone {
 		return
 	}
@@ -168,8 +174,9 @@ func (c *overlapCounter) enter(region *facts.Region) {
 // leave takes a region that ends.
 func (c *overlapCounter) leave(region *facts.Region) {
 	r := c.rows[region.Location]
-	what := r.open[len(r.open)-1]
-	r.open = r.open[:len(r.open)-1]
+	at := facts.IndexOpen(r.open, region, func(o *openActivity) uint64 { return o.entered })
+	what := r.open[at].activity
+	r.open = slices.Delete(r.open, at, at+1)
 	switch what {
 	case activityComputation:
 		c.advance(region.Location, region.End).computes--

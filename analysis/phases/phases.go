@@ -150,9 +150,10 @@ type Counter struct {
 type phaseThread struct{ open []phaseFrame }
 
 type phaseFrame struct {
-	phase  *phaseNode // nil: no phase
-	within *occasion  // of the innermost phase, this one included; nil: none
-	nccl   uint64     // in NCCL's outermost calls inside
+	entered uint64     // see facts.Region
+	phase   *phaseNode // nil: no phase
+	within  *occasion  // of the innermost phase, this one included; nil: none
+	nccl    uint64     // in NCCL's outermost calls inside
 }
 
 // phasePlan is an open plan of NCCL on a communicator rank's location.
@@ -192,7 +193,7 @@ func (c *Counter) Enter(r *facts.Region) {
 		t = new(phaseThread)
 		c.threads[r.Location] = t
 	}
-	var f phaseFrame
+	f := phaseFrame{entered: r.Entered}
 	if n := len(t.open); n > 0 {
 		f.within = t.open[n-1].within
 	}
@@ -272,13 +273,9 @@ func (c *Counter) call(r *facts.Region, within *occasion) {
 
 func (c *Counter) leaveThread(r *facts.Region) {
 	t := c.threads[r.Location]
-	at := len(t.open) - 1
+	at := facts.IndexOpen(t.open, r, func(f *phaseFrame) uint64 { return f.entered })
 	f := t.open[at]
-	t.open = t.open[:at]
-	if r.Lost {
-		f.abandon()
-		return
-	}
+	t.open = slices.Delete(t.open, at, at+1)
 	took := uint64(r.End - r.Begin)
 	if f.phase != nil {
 		c.endPhase(r, &f, took)

@@ -122,6 +122,7 @@ type tallyRowState struct {
 
 type tallyFrame struct {
 	region   otf2.RegionRef
+	entered  uint64 // see facts.Region
 	device   bool
 	launched bool
 }
@@ -166,7 +167,7 @@ func (t *tally) enter(region *facts.Region) {
 		r = &tallyRowState{groups: make(map[int]bool), kind: t.kinds.Kind(region.Location)}
 		t.rows[region.Location] = r
 	}
-	r.open = append(r.open, tallyFrame{region.Region, region.Device, region.Source == facts.SourceEnqueue})
+	r.open = append(r.open, tallyFrame{region.Region, region.Entered, region.Device, region.Source == facts.SourceEnqueue})
 	if region.Device {
 		t.calls.works(region.Location, region.Parent)
 	}
@@ -188,9 +189,10 @@ func (t *tally) begun(d *facts.Details, in *facts.Region) {
 // leave takes a region that ends.
 func (t *tally) leave(region *facts.Region) {
 	r := t.rows[region.Location]
-	f := r.open[len(r.open)-1]
-	r.open = r.open[:len(r.open)-1]
-	if region.Unfinished || region.Lost || region.End < region.Begin {
+	at := facts.IndexOpen(r.open, region, func(f *tallyFrame) uint64 { return f.entered })
+	f := r.open[at]
+	r.open = slices.Delete(r.open, at, at+1)
+	if region.Unfinished || region.End < region.Begin {
 		t.row(r, &f).Unfinished++
 		return
 	}
