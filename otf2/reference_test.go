@@ -81,7 +81,7 @@ func compareAll(t *testing.T, anchor string) {
 			case c.args[0] == "-G":
 				return otf2print.Definitions(b, a, &c.opts)
 			case c.args[0] == "-I":
-				return otf2print.Anchor(b, a)
+				return otf2print.Anchor(b, a, nil)
 			}
 			return otf2print.LocalDefs(b, a, &c.opts)
 		})
@@ -99,7 +99,7 @@ func TestReferenceToolReadsOurArchive(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	testkit.Must(t, otf2print.Markers(&b, a))
+	testkit.Must(t, otf2print.Markers(&b, a, nil))
 	golden.SameLines(t, "markers", b.String(), output(t, need.Reference(t, "otf2-marker"), anchor))
 }
 

@@ -78,13 +78,30 @@ func tool(t *testing.T, args ...string) string {
 	return string(<-seen)
 }
 
+// toolOnTerminal runs a command whose standard output is a terminal.
+func toolOnTerminal(t *testing.T, args ...string) string {
+	t.Helper()
+	master, slave := openTerminal(t)
+	stdout := os.Stdout
+	os.Stdout = slave
+	defer func() { os.Stdout = stdout }()
+	seen := make(chan []byte)
+	go func() {
+		b, _ := io.ReadAll(master) // ends with an error when the other end is closed
+		seen <- b
+	}()
+	Main(args)
+	slave.Close()
+	return string(<-seen)
+}
+
 // Nothing that a job or an archive names reaches a terminal as it is, in no command that writes for people.
 func TestEvilNames(t *testing.T) {
 	dir := evilJob(t)
 	plain := filepath.Join(t.TempDir(), "plain")
 	commands := [][]string{
 		{"report", "--hang", dir}, {"top", "--once", dir}, {"unify", dir}, {"check", dir}, {"unify", dir},
-		{"print", "-A", dir}, {"print", "--show-markers", "-M", "-C", "-T", dir}, {"ctl", "status", dir}, {"ctl", "start", dir},
+		{"ctl", "status", dir}, {"ctl", "start", dir},
 		{"profile", dir}, {"print", "--cube", dir}, {"export", "--jsonl", dir, "--output", plain + ".jsonl"},
 		{"export", "--parquet", dir, "--output", plain}, {"export", "--chrome", dir, "--output", plain + ".json"}, {"view", "--scalasca", dir, "--output", plain + "-scalasca"},
 		{"view", "--simple", dir, "--output", plain + "-simple"}, {"query", dir, "waits"}, {"query", dir + "/none" + evil, "waits"},
@@ -98,8 +115,14 @@ func TestEvilNames(t *testing.T) {
 		}
 	}
 	shown := 0
-	for _, args := range commands {
-		out := tool(t, args...)
+	onTerminal := [][]string{{"print", "-A", dir}, {"print", "--show-markers", "-M", "-C", "-T", dir}} // elsewhere they write what the archive has
+	for i, args := range append(commands, onTerminal...) {
+		var out string
+		if i < len(commands) {
+			out = tool(t, args...)
+		} else {
+			out = strings.ReplaceAll(toolOnTerminal(t, args...), "\r\n", "\n")
+		}
 		if strings.Contains(out, `\x1b]0;x\a`) || strings.Contains(out, "x1b]0;x") {
 			shown++
 		}

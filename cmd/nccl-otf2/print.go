@@ -80,7 +80,8 @@ func printCommand() *cobra.Command {
 in order of time. The options --step, --system-tree, -Werror and --debug do not exist; nccl-otf2 check finds what
 -Werror would refuse.
 
-The text is that of otf2-print 3.0, or with --form 3.2 that of 3.2, which prints UNDEFINED for undefined numbers.
+The text is that of otf2-print 3.0, or with --form 3.2 that of 3.2, which prints UNDEFINED for undefined numbers. Names
+are written as they are, but on a terminal, control characters in them are shown as "\x1b" and the like.
 
 With --json each record is one object on a line of its own. Its "record" is anchor, definition, mappingTable,
 clockOffset, event, snapshot, markerDef, marker or thumbnail; events, snapshots and definitions have a "kind" and
@@ -191,6 +192,7 @@ func printArchive(w io.Writer, o *printOptions, arg string) error {
 	opts := otf2print.Options{
 		From: otf2.Timestamp(o.from), To: otf2.Timestamp(o.to), NoMappings: !o.mappings, NoClockOffsets: !o.offsets,
 		Relative: o.timestamps == timestampsOffset, Unwind: o.unwind, As: printForms[o.form],
+		Printable: isTerminal(w),
 	}
 	for _, text := range o.locations {
 		id, err := strconv.ParseUint(text, 10, 64)
@@ -258,13 +260,13 @@ type printSections struct {
 
 func textSections(w io.Writer, a *otf2.Archive, opts *otf2print.Options) printSections {
 	return printSections{
-		anchor:      func() error { return otf2print.Anchor(w, a) },
-		thumbnails:  func() error { return otf2print.Thumbnails(w, a) },
+		anchor:      func() error { return otf2print.Anchor(w, a, opts) },
+		thumbnails:  func() error { return otf2print.Thumbnails(w, a, opts) },
 		definitions: func() error { return otf2print.Definitions(w, a, opts) },
 		localDefs:   func() error { return otf2print.LocalDefs(w, a, opts) },
 		events:      func() error { return otf2print.Events(w, a, opts) },
 		snapshots:   func() error { return otf2print.Snapshots(w, a, opts) },
-		markers:     func() error { return otf2print.Markers(w, a) },
+		markers:     func() error { return otf2print.Markers(w, a, opts) },
 	}
 }
 

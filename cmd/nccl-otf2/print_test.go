@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -129,6 +130,64 @@ func TestPrintTime(t *testing.T) {
 	for _, args := range [][]string{{"--time", "1200", anchor}, {"--time", "1250,1200", anchor}, {"--time", "1,x", anchor}, {"--timestamps=x", anchor}} {
 		if got, err := outputOf(printCommand(), args...); err == nil {
 			t.Errorf("%v: no error, %q", args, got)
+		}
+	}
+}
+
+// Where the output is no terminal, texts are written as they are, byte for byte, like otf2-print's: control characters, bytes that are no UTF-8,
+// characters that turn others round, quotes.
+func TestPrintWritesTextsAsTheyAre(t *testing.T) {
+	t.Setenv("TZ", "UTC")
+	texts := []string{"tab\there", "\x1b[31mred", "line\nend\rback", "rtl\u202eno", "zero\u200bwidth\ufeff", "line\u2028end", "csi\u009b", "del\x7f", "latin \xe4\xff", "\xc3", "\xf0\x9f", "quote\"back\\slash", "percent %s %n", "ünï 大 🙂", strings.Repeat("x", 5000) + "\t"}
+	for c := 1; c < 32; c++ {
+		texts = append(texts, "control "+string(rune(c))+" character")
+	}
+	dir := t.TempDir()
+	w, err := otf2.Create(dir, "traces", &otf2.ArchiveOptions{
+		MachineName: texts[0], Creator: texts[1], Description: texts[8], Properties: []otf2.Property{{Name: "a::b", Value: texts[2]}},
+	})
+	testkit.Must(t, err)
+	defs := w.Definitions()
+	testkit.Must(t, errors.Join(defs.ClockProperties(1_000_000_000, 0, 1000, 0), defs.String(0, "")))
+	for i, text := range texts {
+		testkit.Must(t, defs.String(otf2.StringRef(i+1), text))
+	}
+	testkit.Must(t, errors.Join(
+		defs.SystemTreeNode(0, 1, 0, otf2.UndefinedSystemTreeNode), defs.LocationGroup(0, 2, otf2.LocationGroupTypeProcess, 0, otf2.UndefinedLocationGroup),
+		defs.Location(0, 3, otf2.LocationTypeCPUThread, 0, 0), defs.Attribute(0, 1, otf2.TypeString, 2), defs.Parameter(0, 3, otf2.ParameterTypeString),
+		defs.LocationProperty(0, 1, otf2.TypeString, 2),
+	))
+	for i := range texts {
+		testkit.Must(t, defs.Region(otf2.RegionRef(i), otf2.StringRef(i+1), otf2.StringRef(i+1), 0, otf2.RegionRoleFunction, otf2.ParadigmUser, 0, otf2.StringRef(i+1), 0, 0))
+	}
+	events, err := w.Events(0)
+	testkit.Must(t, err)
+	attributes := new(otf2.AttributeList)
+	for i := range texts {
+		attributes.Reset()
+		attributes.String(0, otf2.StringRef(i+1))
+		testkit.Must(t, errors.Join(events.Enter(otf2.Timestamp(i), attributes, otf2.RegionRef(i)), events.ParameterString(otf2.Timestamp(i), nil, 0, otf2.StringRef(i+1)), events.Leave(otf2.Timestamp(i), nil, otf2.RegionRef(i))))
+	}
+	testkit.Must(t, w.Close())
+	anchor := filepath.Join(dir, "traces.otf2")
+	for form, reference := range map[string]string{"3.0": need.Reference(t, "otf2-print"), "3.2": need.Tool(t, "otf2-3.2/otf2-print")} {
+		for _, options := range []string{"", "-G", "-I", "-A", "-A -M -C", "-L 0"} {
+			args := append(strings.Fields(options), anchor)
+			got, err := outputOf(printCommand(), append(args, "--form", form)...)
+			if err != nil {
+				t.Errorf("%s: %v", options, err)
+			}
+			want, err := exec.Command(reference, args...).Output()
+			testkit.Must(t, err)
+			if got != string(want) {
+				a, b := strings.Split(got, "\n"), strings.Split(string(want), "\n")
+				for i := range min(len(a), len(b)) {
+					if a[i] != b[i] {
+						t.Errorf("print %s --form %s\n got %.300q\nwant %.300q", options, form, a[i], b[i])
+						break
+					}
+				}
+			}
 		}
 	}
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package need is for tests that need something of the machine: a compiler, the reference tools. Where that is missing they are
-// left out, loudly; with CI=true they fail.
+// left out, and `make test` lists them; with CI=true they fail.
 package need
 
 import (
@@ -30,8 +30,7 @@ func NoError(t testing.TB, what string, err error) {
 	}
 }
 
-// Root leaves out what only root can do: make things that are another user's, or become one. At the end of `make test` a line names the files
-// with such tests where they were left out.
+// Root leaves out what only root can do: make things that are another user's, or become one.
 func Root(t testing.TB, why string) {
 	t.Helper()
 	if os.Geteuid() != 0 {

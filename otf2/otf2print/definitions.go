@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/printable"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -20,9 +19,9 @@ func Definitions(w io.Writer, a *otf2.Archive, opts *Options) error {
 	opts = orDefault(opts)
 	out := bufio.NewWriterSize(w, 64<<10)
 	out.WriteString("\n=== Global Definitions =========================================================\n\n")
-	printable.Fprintf(out, "%-27s %12s  Attributes\n", "Definition", "ID")
+	fmt.Fprintf(out, "%-27s %12s  Attributes\n", "Definition", "ID")
 	out.WriteString(rule)
-	p := &defPrinter{names: newNames(a.Defs), zone: opts.Zone, as: opts.As}
+	p := &defPrinter{names: newNames(a.Defs, opts), zone: opts.Zone, as: opts.As}
 	if p.zone == nil {
 		p.zone = time.Local
 	}
@@ -32,7 +31,7 @@ func Definitions(w io.Writer, a *otf2.Archive, opts *Options) error {
 		p.names.add(kind, i)
 		text, known := defTexts[kind]
 		if !known {
-			printable.Fprintf(out, "%-27s\n", "UNKNOWN")
+			fmt.Fprintf(out, "%-27s\n", "UNKNOWN")
 			return
 		}
 		v := values[kind.String()]
@@ -46,7 +45,7 @@ func Definitions(w io.Writer, a *otf2.Archive, opts *Options) error {
 		if self := idOf(kind, v); self.IsValid() {
 			id = strconv.FormatUint(self.Uint(), 10)
 		}
-		printable.Fprintf(out, "%-27s %12s  %s\n", kind.UpperName(), id, string(layouts[kind].append(nil, p, v)))
+		opts.write(out, "%-27s %12s  %s\n", kind.UpperName(), id, string(layouts[kind].append(nil, p, v)))
 	})
 	return out.Flush()
 }

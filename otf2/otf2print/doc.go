@@ -9,8 +9,11 @@
 package otf2print
 
 import (
+	"fmt"
+	"io"
 	"time"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/printable"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -28,10 +31,23 @@ type Options struct {
 	NoMappings     bool // LocalDefs leaves out mapping tables
 	NoClockOffsets bool // LocalDefs leaves out clock offsets
 
+	// Printable writes texts of the archive without what a terminal would act upon: control characters, for example, as "\x1b". Otherwise they
+	// are written as they are, as otf2-print does.
+	Printable bool
+
 	// As is the version whose otf2-print has the text: 3.0 (the zero value), or from 3.2 on, which says UNDEFINED for numbers that are.
 	As otf2.Version
 
 	Zone *time.Location // for the date of the clock properties; nil: the local one
+}
+
+// write is fmt.Fprintf, or printable.Fprintf.
+func (o *Options) write(w io.Writer, format string, args ...any) {
+	if o.Printable {
+		printable.Fprintf(w, format, args...)
+	} else {
+		fmt.Fprintf(w, format, args...)
+	}
 }
 
 const rule = "--------------------------------------------------------------------------------\n"

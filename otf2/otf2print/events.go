@@ -118,7 +118,7 @@ func NewPrinter(a *otf2.Archive) *Printer { return newEventPrinter(a, &Options{}
 func (p *Printer) Event(e *otf2.Event) []byte { return p.event(e) }
 
 func newEventPrinter(a *otf2.Archive, opts *Options) *Printer {
-	p := &Printer{names: newNames(a.Defs).complete(), unwind: opts.Unwind}
+	p := &Printer{names: newNames(a.Defs, opts).complete(), unwind: opts.Unwind}
 	if opts.Relative {
 		p.names.epoch = a.Defs.Clock.Offset
 	}

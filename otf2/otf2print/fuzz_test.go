@@ -26,9 +26,9 @@ func FuzzPrint(f *testing.F) {
 			return
 		}
 		defer a.Close()
-		_ = Anchor(io.Discard, a)
-		_ = Thumbnails(io.Discard, a)
-		_ = Markers(io.Discard, a)
+		_ = Anchor(io.Discard, a, nil)
+		_ = Thumbnails(io.Discard, a, nil)
+		_ = Markers(io.Discard, a, nil)
 		for _, print := range []func(io.Writer, *otf2.Archive, *Options) error{Definitions, LocalDefs, Events, Snapshots} {
 			_ = print(io.Discard, a, &Options{})
 		}

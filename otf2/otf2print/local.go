@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/printable"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -19,7 +19,7 @@ func LocalDefs(w io.Writer, a *otf2.Archive, opts *Options) error {
 	opts = orDefault(opts)
 	out := bufio.NewWriterSize(w, 64<<10)
 	out.WriteString("\n=== Per Location Definitions ===================================================\n\n")
-	printable.Fprintf(out, "%-27s %12s  Attributes\n", "Definition", "Location")
+	fmt.Fprintf(out, "%-27s %12s  Attributes\n", "Definition", "Location")
 	out.WriteString(rule)
 	var damage []error
 	var b []byte
@@ -78,11 +78,12 @@ func appendMapping(b []byte, m *otf2.MappingTable) []byte {
 	return append(b, end...)
 }
 
-// Anchor writes the content of the anchor file.
-func Anchor(w io.Writer, a *otf2.Archive) error {
+// Anchor writes the content of the anchor file. opts may be nil.
+func Anchor(w io.Writer, a *otf2.Archive, opts *Options) error {
+	opts = orDefault(opts)
 	out := bufio.NewWriter(w)
 	out.WriteString("\nContent of OTF2 anchor file:\n")
-	line := func(name string, value any) { printable.Fprintf(out, "%-30s %v\n", name, value) }
+	line := func(name string, value any) { opts.write(out, "%-30s %v\n", name, value) }
 	n := a.Anchor
 	line("Version", fmt.Sprintf("%d.%d.%d", n.Version[0], n.Version[1], n.Version[2]))
 	line("Chunk size events", n.EventChunkSize)
@@ -96,7 +97,7 @@ func Anchor(w io.Writer, a *otf2.Archive) error {
 	line("Description", n.Description)
 	line("Number of properties", len(n.Properties))
 	for _, p := range n.Properties {
-		line("Property name", p.Name)
+		line("Property name", strings.ToUpper(p.Name)) // as libotf2 reads them
 		line("Property value", p.Value)
 	}
 	line("Trace identifier", strconv.FormatUint(n.TraceID, 16))
@@ -107,7 +108,8 @@ func Anchor(w io.Writer, a *otf2.Archive) error {
 
 // Thumbnails writes the headers of the archive's thumbnails, nothing if there are none. Thumbnails that cannot be
 // read are left out and their errors returned joined.
-func Thumbnails(w io.Writer, a *otf2.Archive) error {
+func Thumbnails(w io.Writer, a *otf2.Archive, opts *Options) error {
+	opts = orDefault(opts)
 	if a.Anchor.Thumbnails == 0 {
 		return nil
 	}
@@ -115,10 +117,10 @@ func Thumbnails(w io.Writer, a *otf2.Archive) error {
 	out.WriteString("\nThumbnail headers:\n")
 	damage := a.EachThumbnail(func(i uint32, t *otf2.Thumbnail) error {
 		n := len(t.Refs)
-		printable.Fprintf(out, "%-16s %12d  Name: \"%s\", Description: \"%s\", Type: %s, Samples: %d, %d%s", "THUMBNAIL_HEADER", i,
+		opts.write(out, "%-16s %12d  Name: \"%s\", Description: \"%s\", Type: %s, Samples: %d, %d%s", "THUMBNAIL_HEADER", i,
 			t.Name, t.Description, appendEnum(nil, "ThumbnailType", uint64(t.Type)), t.Declared, n, plural(" Metric", uint64(n)))
 		for k, ref := range t.Refs {
-			printable.Fprintf(out, "%s%d", separator(k), ref)
+			fmt.Fprintf(out, "%s%d", separator(k), ref)
 		}
 		out.WriteString("\n")
 		return nil
@@ -130,11 +132,12 @@ func Thumbnails(w io.Writer, a *otf2.Archive) error {
 }
 
 // Markers writes the archive's markers in the form of the tool otf2-marker: each definition, then its markers.
-func Markers(w io.Writer, a *otf2.Archive) error {
+func Markers(w io.Writer, a *otf2.Archive, opts *Options) error {
+	opts = orDefault(opts)
 	defs, markers, damage := a.Markers()
 	out := bufio.NewWriter(w)
 	for _, d := range defs {
-		printable.Fprintf(out, "MARKER_DEF  Group: \"%s\", Category: \"%s\", Severity: %s\n", d.Group, d.Category,
+		opts.write(out, "MARKER_DEF  Group: \"%s\", Category: \"%s\", Severity: %s\n", d.Group, d.Category,
 			appendEnum(nil, "MarkerSeverity", uint64(d.Severity)))
 		for _, m := range markers {
 			if m.Marker != d.Self {
@@ -144,7 +147,7 @@ func Markers(w io.Writer, a *otf2.Archive) error {
 			if m.ScopeType != otf2.MarkerScopeGlobal {
 				scope += ":" + strconv.FormatUint(m.Scope, 10)
 			}
-			printable.Fprintf(out, "MARKER      Time: %d, Duration %d, Scope: %s, Text: \"%s\"\n", m.Time, m.Duration, scope, m.Text)
+			opts.write(out, "MARKER      Time: %d, Duration %d, Scope: %s, Text: \"%s\"\n", m.Time, m.Duration, scope, m.Text)
 		}
 	}
 	if err := out.Flush(); err != nil {

@@ -103,10 +103,11 @@ type names struct {
 	paradigms map[otf2.Paradigm]string
 	world     map[otf2.Paradigm]*otf2.Group // COMM_LOCATIONS by paradigm
 	epoch     uint64                        // subtracted from times among the fields
+	printable bool                          // see Options
 }
 
-func newNames(defs *otf2.Definitions) *names {
-	return &names{defs: defs, paradigms: map[otf2.Paradigm]string{}, world: map[otf2.Paradigm]*otf2.Group{}}
+func newNames(defs *otf2.Definitions, opts *Options) *names {
+	return &names{defs: defs, printable: opts.Printable, paradigms: map[otf2.Paradigm]string{}, world: map[otf2.Paradigm]*otf2.Group{}}
 }
 
 // undefined reports whether an id of the space is the undefined one.
@@ -129,11 +130,14 @@ func (n *names) appendRef(b []byte, s space, id uint64) []byte {
 	case !e.named:
 		return strconv.AppendUint(b, id, 10)
 	}
-	return appendNamed(b, e.name, id)
+	return n.appendNamed(b, e.name, id)
 }
 
-func appendNamed(b []byte, name string, id uint64) []byte {
-	b = append(append(b, '"'), printable.Name(name)...)
+func (n *names) appendNamed(b []byte, name string, id uint64) []byte {
+	if n.printable {
+		name = printable.Name(name)
+	}
+	b = append(append(b, '"'), name...)
 	b = append(b, "\" <"...)
 	b = strconv.AppendUint(b, id, 10)
 	return append(b, '>')
@@ -164,7 +168,7 @@ func (n *names) call(s space, id uint64, name string) {
 // appendParadigm writes a paradigm by the name its definition gives it, else by OTF2's.
 func (n *names) appendParadigm(b []byte, p otf2.Paradigm) []byte {
 	if name, ok := n.paradigms[p]; ok {
-		return appendNamed(b, name, uint64(p))
+		return n.appendNamed(b, name, uint64(p))
 	}
 	return appendEnum(b, "Paradigm", uint64(p))
 }

@@ -45,7 +45,7 @@ func definitionsText(t *testing.T, a *otf2.Archive) string {
 	var b bytes.Buffer
 	opts := &otf2print.Options{Zone: time.UTC}
 	b.WriteString(otf2print.Title)
-	testkit.Must(t, otf2print.Anchor(&b, a))
+	testkit.Must(t, otf2print.Anchor(&b, a, nil))
 	b.WriteString(otf2print.Title)
 	testkit.Must(t, otf2print.Definitions(&b, a, opts))
 	b.WriteString(otf2print.Title)
@@ -89,7 +89,7 @@ func TestThumbnails(t *testing.T) {
 	a, err := otf2.Open("../testdata/aux-files/aux.otf2", nil)
 	testkit.Must(t, err)
 	var b bytes.Buffer
-	testkit.Must(t, otf2print.Thumbnails(&b, a))
+	testkit.Must(t, otf2print.Thumbnails(&b, a, nil))
 	all := reference(t, "../testdata/aux-files/aux-files.all-3.2.txt")
 	if got := b.String(); !strings.Contains(all, got) || strings.Count(got, "THUMBNAIL_HEADER") != 3 {
 		t.Errorf("thumbnails:\n%s", got)
@@ -108,7 +108,7 @@ func TestMarkers(t *testing.T) {
 	a, err := otf2.Open("../testdata/aux-files/aux.otf2", nil)
 	testkit.Must(t, err)
 	var b bytes.Buffer
-	testkit.Must(t, otf2print.Markers(&b, a))
+	testkit.Must(t, otf2print.Markers(&b, a, nil))
 	want := strings.Split(strings.TrimSpace(reference(t, "../testdata/aux-files/aux-files.markers.txt")), "\n")
 	got := b.String()
 	for _, line := range want {
