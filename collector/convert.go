@@ -118,7 +118,7 @@ func (r *recording) endConversion(spool *shm.Spool, size string) error {
 		if err := r.takeOn(memory, spool); err != nil {
 			r.notSaved(err)
 		}
-	} else if !spool.Orderly() {
+	} else if saved && !spool.Orderly() {
 		r.describeBreak(spool)
 	}
 	h := r.source.Header()
@@ -224,7 +224,9 @@ type continued struct {
 }
 
 func (r *recording) notSaved(err error) {
-	r.mark("what the process had in memory is not saved: " + err.Error())
+	text := "what the process had in memory is not saved: " + err.Error()
+	r.mark(text)
+	r.uncounted = append(r.uncounted, text)
 }
 
 // mark says at the end of the shard what is missing of a raw file.

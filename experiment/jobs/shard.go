@@ -70,7 +70,7 @@ func (p *Process) substituted() string {
 // Uncounted says why more of the process is missing than its losses count, and nobody knows how much; "" if that is not so.
 func (p *Process) Uncounted() string {
 	why := p.Shard.Counts.Uncounted
-	if p.State == Crashed {
+	if p.State == Crashed && !slices.ContainsFunc(p.Shards(), (*Piece).CutBack) { // else its collector has counted to the end
 		why = append(slices.Clone(why), "what was in memory when its recording broke off is lost")
 	}
 	if len(why) == 0 {

@@ -40,6 +40,8 @@ struct found {
   struct ncclotf2_comm comm[8];
   struct ncclotf2_header header;
   uint64_t count_next; /* of coll.count */
+  struct ncclotf2_header first; /* of a file that failed */
+  uint64_t failed, size;        /* bytes of whole frames: when it failed, and now */
   bool ended;
   bool may_be_cut; /* set by the caller: the file may end within a frame */
 };
@@ -89,9 +91,13 @@ static void check_file(struct found *found) {
       break;
     }
     found->frames[frame.kind]++;
+    found->size += sizeof frame + padded;
     switch (frame.kind) {
       case NCCLOTF2_FRAME_FAILED:
         CHECK(frame.index, "a failure without a reason");
+        EQUAL(frame.length, sizeof found->first, "header");
+        memcpy(&found->first, body, sizeof found->first);
+        found->failed = frame.position;
         /* fall through */
       case NCCLOTF2_FRAME_HEADER:
         EQUAL(frame.length, sizeof found->header, "header");
@@ -336,6 +342,23 @@ static void full_disk(void) {
   free(found);
 }
 
+/* As long as it lasts, what is in the file and what it counts as lost are together what was recorded, and one line says so. */
+static void full_to_the_end(void) {
+  host_folder();
+  void *context = begin("gpu");
+  const struct rlimit limit = {1 << 20, RLIM_INFINITY};
+  setrlimit(RLIMIT_FSIZE, &limit);
+  record(context, 0, 30000);
+  ncclProfiler_v6.finalize(context);
+  CHECK(host_logged("events could not be written to the raw file (File too large)"), "%s", host_line);
+  struct found *found = calloc(1, sizeof *found);
+  check_file(found);
+  CHECK(found->frames[NCCLOTF2_FRAME_FAILED], "the file does not say that the rest is missing");
+  EQUAL(found->failed, found->size, "bytes of the file when it failed");
+  EQUAL(found->count_next + found->first.lost[NCCLOTF2_LOSS_DISK][NCCLOTF2_COLL], 30000, "events in the file and counted");
+  free(found);
+}
+
 /* Whoever removes the directory wants no more of it: nothing goes on filling the disk under no name, the memory for records is all
  * that is taken, and one line says so. */
 static void removed_directory(void) {
@@ -478,6 +501,7 @@ TEST_MAIN({"everything recorded is in the file, once and in order", all_is_there
           {"a folder that somebody else could change is refused", planted_folders},
           {"an unknown event is named, and the default holds", unknown_event},
           {"on a full disk the records wait", full_disk},
+          {"on a disk that stays full the missing ones are counted", full_to_the_end},
           {"a file that was removed is not written", removed_directory},
           {"nothing is written to a file that is not ours", closed_descriptors},
           {"whatever a host is called, its file lies where it is to lie", names_of_hosts},
