@@ -3,6 +3,7 @@
 package collector
 
 import (
+	"errors"
 	"io"
 	"math"
 	"path/filepath"
@@ -35,6 +36,8 @@ type backlog struct {
 	taking   bool      // what has been put off
 	pressed  bool      // somebody waits for the answer to a request, before which much came
 	reported time.Time // at the end of the process: when it was told last how much is left
+	full     bool      // it is as large as it may be, and has not been emptied since
+	filled   uint64    // how often that was so
 	spent    spent
 }
 
@@ -46,7 +49,8 @@ type spent struct {
 
 // Variables for the tests.
 var (
-	// mostBacklog is from how many bytes on the collector takes what it has put off although more comes.
+	// mostBacklog is how many bytes the file has at most. Then the collector takes what it has put off, and all that comes as it comes: where that
+	// is not quick enough the memory for records fills up, and the plugin counts what it refuses. When all is in event files the file is emptied.
 	mostBacklog int64 = 256 << 20
 	// mostAtRequest is from how many bytes of records in memory on a request is answered sooner if they are put off: as they come they take some
 	// 8 ns a byte.
@@ -56,10 +60,10 @@ var (
 )
 
 const (
-	longestBacklog = 10 * time.Minute // as mostBacklog
+	longestBacklog = 10 * time.Minute // for which anything is put off before the collector takes it although more comes
 	// lookedFor is how long after a question somebody is taken to look at the job.
 	lookedFor = 10 * time.Second
-	// catchUp is how many records are taken in a round of those that were put off: some 20 ms.
+	// catchUp is how many records are taken in a step: some 20 ms. Between steps a collector heeds what it is asked and told.
 	catchUp = 1 << 15
 	// backlogRetry is how long nothing is put off after an error of the disk.
 	backlogRetry = 10 * time.Second
@@ -128,7 +132,7 @@ func (c *live) putsOff() bool {
 		return false
 	case c.memory.PutsOff():
 		return true
-	case c.memory.Stored() || b.size() >= uint64(mostBacklog) || time.Since(b.failed) < backlogRetry || !b.wanted(c.scarcity.scarce, time.Now()):
+	case c.memory.Stored() || b.full || time.Since(b.failed) < backlogRetry || !b.wanted(c.scarcity.scarce, time.Now()):
 		return false
 	}
 	c.settle() // it could wait for as long as records are put off
@@ -153,7 +157,7 @@ func (c *live) makeBacklog() error {
 	if err != nil {
 		return err
 	}
-	b.file, b.handle, b.path = shm.NewBacklog(file), file, filepath.Join(c.store.Path(), experiment.BacklogFile)
+	b.file, b.handle, b.path = shm.NewBacklog(file, mostBacklog), file, filepath.Join(c.store.Path(), experiment.BacklogFile)
 	return nil
 }
 
@@ -182,7 +186,7 @@ func (c *live) putOff(clock shm.ClockTuple) int {
 		return n
 	}
 	idle := now.Sub(b.news) >= idleAfter
-	over = over || b.file.Size() >= mostBacklog || now.Sub(b.since) >= longestBacklog
+	over = over || now.Sub(b.since) >= longestBacklog
 	if !idle && !over {
 		b.taking = false
 		if now.Sub(b.lined) >= seldomLined {
@@ -194,9 +198,9 @@ func (c *live) putOff(clock shm.ClockTuple) int {
 	if !b.taking {
 		c.beforeStored()
 	}
-	b.taking, c.atOnce = true, catchUp
+	b.taking = true
 	n := c.advanceTo(clock)
-	if c.atOnce = allAtOnce; n < catchUp && over {
+	if n < catchUp && over {
 		// All but the latest has been taken. The rest is as soon as it is old enough; then the file is emptied.
 		b.end(now)
 		c.memory.TakeLive()
@@ -220,7 +224,7 @@ var tellPeriod = 200 * time.Millisecond
 // takeStored takes what a process that has ended had put off, and tells how far it is meanwhile. A disk that fails is left to who takes the rest.
 func (c *live) takeStored() {
 	c.atOnce = catchUp
-	for c.memory.Stored() && c.writes() && c.take(math.MaxUint64) > 0 {
+	for c.memory.Stored() && c.writes() && c.take(math.MaxUint64) > 0 && !c.interrupted() {
 		if now := time.Now(); now.Sub(c.backlog.reported) >= tellPeriod {
 			c.backlog.reported = now
 			c.heed()
@@ -254,7 +258,14 @@ func (b *backlog) end(now time.Time) {
 func (c *live) append(clock shm.ClockTuple) bool {
 	b := &c.backlog
 	n, err := c.memory.PutOff(b.file, clock)
-	if err != nil {
+	switch {
+	case errors.Is(err, shm.ErrFull):
+		b.full = b.size() > 0 // else it is just too much at once
+		b.filled++
+		c.memory.TakeLive()
+		c.say("the backlog has %d bytes: records are decoded as they come until it has been emptied", b.size())
+		return false
+	case err != nil:
 		c.backlogFailed(err)
 		return false
 	}
@@ -311,14 +322,30 @@ func (c *live) forgetSpent() {
 	if b.bytes == b.spent.bytes && b.size() > 0 && b.file.Reset() != nil {
 		return // it is tried again
 	}
-	b.spent = spent{}
+	b.spent, b.full = spent{}, b.full && b.size() > 0
 }
 
-// leaveBacklog puts the rest off at the end, as what comes before it cannot be read now: `unify` may be able to.
+// leaveRest leaves to `unify` what has not been decoded by now: all before is in event files.
+func (c *live) leaveRest() {
+	c.leaving = true
+	c.settle()
+	c.memory.Mark()
+	if err := c.recording.flush(); err != nil {
+		c.say("%v", err)
+		return
+	}
+	c.memory.Release()
+	c.leaveBacklog()
+	c.say("told to end: %d bytes of records are left to unify", c.memory.StoredBytes())
+}
+
+// leaveBacklog puts the rest off at the end, as what comes before it cannot be read now, or there is no time for it: `unify` may be able to. All
+// of it is put off, however large the file becomes: it would be lost.
 func (c *live) leaveBacklog() {
 	if err := c.makeBacklog(); err != nil {
 		c.say("%v", err)
 		return
 	}
+	c.backlog.file.Most = math.MaxInt64
 	c.append(c.now)
 }

@@ -560,3 +560,52 @@ func TestBacklogThatWasJustBegun(t *testing.T) {
 		t.Errorf("%d saved, %v; backlogs of %v bytes", saved, err, backlogs(t, dir))
 	}
 }
+
+// At the bound of a backlog nothing is appended any more, however much comes: it is decoded as it comes, what finds no room in the memory is
+// counted by the plugin, and the file is emptied. So all that happened is in the shard or counted.
+func TestFullBacklogs(t *testing.T) {
+	const most = 256 << 10
+	lazily(t, time.Hour, most)
+	dir := t.TempDir()
+	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64})
+	a := newApplication(job, 0, monotonic)
+	r := collect(t, job, dir)
+	c := &live{recording: r, memory: r.source.(*shm.Memory), settings: &config.Settings{}}
+	c.disk.patient = true
+	c.backlog.when = "on"
+	n, counted := uint64(0), uint64(0)
+	for round, emptied := 1, 0; emptied < 3; round++ {
+		calls := 100
+		if round%8 == 0 {
+			calls = 10_000 // more than ten times what a backlog has room for, and more than the memory has
+		}
+		for range calls {
+			a.allReduce(n)
+			n++
+		}
+		before := c.backlog.size()
+		_, err := c.round()
+		testkit.Must(t, err)
+		for _, size := range backlogs(t, dir) {
+			if size > most {
+				t.Fatalf("a backlog of %d bytes", size)
+			}
+		}
+		if c.flush(); c.backlog.size() < before {
+			emptied++
+		}
+	}
+	process.end()
+	c.rest()
+	testkit.Must(t, c.finish(true))
+	p := onlyShard(t, dir).Process
+	for _, by := range p.Counts.Lost {
+		for _, m := range by {
+			counted += m
+		}
+	}
+	if starts(p)+a.refused != n*perCall || a.refused == 0 || counted < a.refused || // ends find no room, too
+		p.Counts.Oddities["BACKLOG_FULL"] == 0 {
+		t.Errorf("%d starts and %d refused, %d counted, of %d; full %d times", starts(p), a.refused, counted, n*perCall, p.Counts.Oddities["BACKLOG_FULL"])
+	}
+}

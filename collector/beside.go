@@ -4,6 +4,7 @@ package collector
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"strconv"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -24,14 +26,16 @@ import (
 // for. All of this is work of a program, which reads what all collectors have written: tool gives its path once, which may be later than the
 // job's process waits for this one.
 func Beside(ctx context.Context, fd int, tool <-chan string) error {
-	// Launchers send SIGTERM to what is left when their processes have ended: the collector heeds it, the archive is made all the same.
-	signal.Notify(make(chan os.Signal, 1), unix.SIGTERM)
+	// Launchers send SIGTERM to what is left when their processes have ended: the collector heeds it, and an archive that is quickly made is made
+	// all the same.
+	term := make(chan os.Signal, 1)
+	signal.Notify(term, unix.SIGTERM)
 	path := sync.OnceValue(func() string { return <-tool })
 	due, made := make(chan string), make(chan error, 1)
 	go func() {
 		var failed error
 		for dir := range due {
-			if err := finish(path(), &Outcome{Experiment: dir}); err != nil {
+			if err := finish(path(), &Outcome{Experiment: dir}, term); err != nil {
 				failed = fmt.Errorf("profile of %s: %w", dir, err)
 			}
 		}
@@ -51,7 +55,7 @@ func Beside(ctx context.Context, fd int, tool <-chan string) error {
 	if err != nil || !out.Unify {
 		return err
 	}
-	if err := finish(path(), &out); err != nil {
+	if err := finish(path(), &out, term); err != nil {
 		return fmt.Errorf("unify %s: %w", out.Experiment, err)
 	}
 	return nil
@@ -88,9 +92,31 @@ func (k *keeper) over() {
 	}
 }
 
-// finish has the tool make what the mode of a job asks for, and tables if they are wanted.
-func finish(tool string, out *Outcome) error {
-	cmd := exec.Command(tool, "collect", "--finish", out.Experiment, "--record="+strconv.FormatBool(out.Record), "--tables="+strconv.FormatBool(out.Tables))
+// finish has the tool make what the mode of a job asks for, and tables if they are wanted. If it was told to end, or is now, it gives that up
+// after a while: "nccl-otf2 unify" makes it later.
+func finish(tool string, out *Outcome, term chan os.Signal) error {
+	ctx, giveUp := context.WithCancelCause(context.Background())
+	defer giveUp(nil)
+	go func() {
+		select {
+		case s := <-term:
+			term <- s // it holds for all that is still to be made
+		case <-ctx.Done():
+			return
+		}
+		select {
+		case <-time.After(graceAfterTerm):
+			giveUp(errGivenUp)
+		case <-ctx.Done():
+		}
+	}()
+	cmd := exec.CommandContext(ctx, tool, "collect", "--finish", out.Experiment, "--record="+strconv.FormatBool(out.Record), "--tables="+strconv.FormatBool(out.Tables))
 	cmd.Stderr = os.Stderr
-	return cmd.Run()
+	err := cmd.Run()
+	if errors.Is(context.Cause(ctx), errGivenUp) {
+		return errGivenUp
+	}
+	return err
 }
+
+var errGivenUp = errors.New("told to end before it was made: run nccl-otf2 unify")

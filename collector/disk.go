@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"slices"
 	"time"
@@ -290,7 +291,8 @@ func (c *live) goOn() {
 	if o == nil {
 		return
 	}
-	if c.advanceTo(c.now); !c.writes() {
+	c.line.add(c.now)
+	if c.takeSteps(func() int { return c.advance(c.now, c.window) }); !c.writes() {
 		return // at fault again: the outage goes on
 	}
 	c.disk.outage = nil
@@ -339,11 +341,19 @@ func (c *live) refused(i int, o *outage) (from, to uint64, ok bool) {
 // rest takes everything that is left of a process that has ended, trying the disk again as long as that is worth it.
 func (c *live) rest() {
 	c.disk.end = time.Now().Add(endPatience)
+	if !c.deadline.IsZero() {
+		c.deadline = time.Now().Add(graceOfRest)
+	}
 	c.memory.TakeLive()
 	c.beforeStored()
 	c.takeStored()
 	for {
-		c.takeRest()
+		if c.script != nil { // it is quicker copied than put off
+			c.takeRest()
+		} else if !c.takeSteps(func() int { return c.take(math.MaxUint64) }) {
+			c.leaveRest()
+			break
+		}
 		if c.failed != nil || c.disk.err == nil {
 			break
 		}

@@ -20,8 +20,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
-// errUnread ends a recording whose backlog cannot be read. What is in the shard, and in the backlog, stays for `unify`.
-var errUnread = errors.New("what was put off cannot be read")
+// errUnread ends a recording of whose backlog something is left: it cannot be read, or there was no time for it. What is in the shard, and in the
+// backlog, stays for `unify`.
+var errUnread = errors.New("not all that was recorded has been decoded: unify makes events of the rest, which is in the backlog")
 
 // adopted is a dead collector's backlog, of which this one takes what is not in a shard.
 type adopted struct {

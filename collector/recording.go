@@ -99,6 +99,7 @@ type recording struct {
 	securing       securing
 	scarcity       scarcity
 	backlog        backlog
+	leaving        bool            // what is not decoded is left to others
 	adopted        []*adopted      // backlogs of dead collectors of this process
 	summed         []byte          // profile mode: the profile as it was last written
 	end            *experiment.End // of the process; nil: it is still there, or nobody knows
@@ -729,6 +730,7 @@ func (r *recording) describeOddities(h *shm.Header) {
 		"DISK_SYNC_FAILURES":      r.securing.failures,
 		"SENSOR_LOSSES":           r.sensorLosses,
 		"DIED_CALLS":              r.diedCalls,
+		"BACKLOG_FULL":            r.backlog.filled,
 		experiment.Unanswered:     uint64(h.Unanswered),
 		"BROKEN_COMMS":            r.brokenComms,
 		experiment.MissingBytes:   missingBytes(r.source),
@@ -809,7 +811,7 @@ func (r *recording) finish(finished bool) error {
 	if r.failed == nil {
 		r.fail(r.model.Finish())
 	}
-	if r.unread() { // the next reader goes on from the last checkpoint
+	if r.leaving || r.unread() { // the next reader goes on from the last checkpoint
 		r.fail(errUnread)
 		r.close()
 		return r.failed

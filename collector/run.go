@@ -90,8 +90,16 @@ const (
 	garbageAtEnd = 400
 )
 
-// graceAfterTerm is how long a collector that was told to end goes on if its process does.
-const graceAfterTerm = 10 * time.Second
+// graceAfterTerm is how long a collector that was told to end goes on if its process does, and graceOfRest how long it decodes what is left
+// of one that has ended; what it does not come to is left to `unify`. Variables for the tests.
+var (
+	graceAfterTerm = 10 * time.Second
+	graceOfRest    = 3 * time.Second
+)
+
+// heapBudget (bytes) is beyond which garbage is collected as often as it takes: what the model holds in memory has a bound far below
+// (regions), chunks of events have 256 KiB a row.
+const heapBudget = 192 << 20
 
 // Outcome is what is left to be done when a process's shard is finished.
 type Outcome struct {
@@ -128,6 +136,7 @@ func Run(ctx context.Context, o Options) (out Outcome, err error) {
 		o.Processors = func(int) {}
 	}
 	debug.SetGCPercent(garbage)
+	debug.SetMemoryLimit(heapBudget)
 
 	go experiment.PrepareDescriptions() // on another processor, if there is one, while the shard is made
 	inode := inodeOf(o.FD)
@@ -322,7 +331,7 @@ func (c *live) run(ctx context.Context) error {
 		c.profileDue()
 		read = c.memory.BytesRead() - read
 		c.scarcity.busy = c.scarcity.busy || n > 0 || read > 0
-		if read > hot {
+		if read > hot || n >= catchUp {
 			continue
 		}
 		seldom := time.Duration(0)
@@ -357,18 +366,40 @@ func (c *live) stop(ctx context.Context) bool {
 		c.ended = true
 		return true
 	}
+	return ctx.Err() != nil || c.mustEnd()
+}
+
+// mustEnd tells that the collector was told to end, and has gone on as long as it may since.
+func (c *live) mustEnd() bool {
 	select {
-	case <-ctx.Done():
-		return true
 	case <-c.term:
-		if c.deadline.IsZero() {
+		switch {
+		case !c.deadline.IsZero():
+		case c.ended:
+			c.deadline = time.Now().Add(graceOfRest)
+		default:
 			c.say("asked to end; waiting for the process")
-			c.deadline = time.Now().Add(graceAfterTerm)
-			c.interval = hurryFlush
+			c.deadline, c.interval = time.Now().Add(graceAfterTerm), hurryFlush
 		}
 	default:
 	}
 	return !c.deadline.IsZero() && time.Now().After(c.deadline)
+}
+
+// interrupted tells, between the steps of what may take long, not to go on: the collector is to end, or there is nothing left to write to.
+func (c *live) interrupted() bool { return c.mustEnd() || c.store.Gone() }
+
+// takeSteps takes all that there is, in steps between which it can be interrupted; then it returns false. take takes recording.atOnce records at
+// most.
+func (c *live) takeSteps(take func() int) (all bool) {
+	c.atOnce = catchUp
+	defer func() { c.atOnce = allAtOnce }()
+	for take() >= catchUp && (c.failed != nil || c.disk.err == nil) {
+		if c.interrupted() {
+			return false
+		}
+	}
+	return true
 }
 
 // round takes what has been recorded up to now less the window, and keeps the plugin in memory.
@@ -378,6 +409,7 @@ func (c *live) round() (n int, err error) {
 		return 0, err
 	}
 	c.now = round.Clock
+	c.atOnce = catchUp
 	switch {
 	case c.disk.err != nil && c.failed == nil:
 		c.line.add(round.Clock)
@@ -385,7 +417,11 @@ func (c *live) round() (n int, err error) {
 		n = c.putOff(round.Clock)
 	default:
 		n = c.advanceTo(round.Clock)
+		if !c.memory.Stored() {
+			c.backlog.end(time.Now())
+		}
 	}
+	c.atOnce = allAtOnce
 	c.forgetSpent()
 	c.takeGPUs()
 	c.checkCap()
@@ -432,7 +468,7 @@ func (c *live) answer(request uint32) error {
 		c.takeRest()
 	case c.memory.LiveComms() == 0:
 		// NCCL is in no call of a communicator's that could publish anything older, and the job waits.
-		c.advance(c.now, 0)
+		c.takeSteps(func() int { return c.advance(c.now, 0) })
 	default:
 		if err := c.awaitWindow(c.now.Raw); err != nil { // which was read after the request
 			return err
@@ -462,6 +498,7 @@ func (c *live) awaitWindow(asked uint64) error {
 			return err
 		}
 	}
+	c.takeSteps(func() int { return c.advance(c.now, c.window) }) // a round takes but one
 	return nil
 }
 

@@ -99,6 +99,8 @@ type application struct {
 	comm   uint32
 	now    func() uint64
 	number uint64 // of handles; each application has its own range
+
+	refused uint64 // starts that found no room
 }
 
 func newJob(t *testing.T, o shmtest.Options) (*shmtest.Job, *process) {
@@ -169,6 +171,7 @@ func (a *application) start(t shm.EventType, r shm.Record) uint64 {
 	a.number++
 	r.Kind, r.Type, r.Aux, r.Handle = shm.RecordStart, t, a.comm, a.job.Handle(t, a.number)
 	if !a.write(r) {
+		a.refused++
 		return 0
 	}
 	return r.Handle

@@ -3,6 +3,8 @@
 package regions
 
 import (
+	"unsafe"
+
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
 )
@@ -58,6 +60,7 @@ func (p *plan) turnOn(channel uint8) *gpuTurn {
 	}
 	t := &gpuTurn{channel: channel}
 	p.turns = append(p.turns, t)
+	p.grow(unsafe.Sizeof(*t))
 	return t
 }
 

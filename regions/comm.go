@@ -44,6 +44,8 @@ type commRank struct {
 	queue    []*plan            // in issue order, not yet written
 	headAt   uint64             // when the present head of the queue became it
 	issued   uint64             // plans so far
+	bytes    int                // that the queue takes, see plan.grow
+	allBytes *int               // that all queues of the process take
 	enqueued uint64             // when the last of them had been enqueued
 	stamps   gpuclock.Filter    // on the clock of its GPU
 	followed int                // plans at the head of the queue that have been told to it, see follow
@@ -76,6 +78,7 @@ type ranks struct {
 	clocks   []*gpuclock.Clock    // by index into process.GPUs
 	reported []experiment.GPU     // what CUDA reported of the GPUs, by their indices
 	kin      kin                  // all that are announced
+	bytes    int                  // that all queues take
 	masked   bool                 // somebody else has changed the activation mask
 }
 
@@ -117,7 +120,7 @@ func (rs *ranks) comm(aux uint32) *commRank {
 	if c == nil {
 		c = &commRank{
 			Comm: experiment.Comm{Location: -1}, index: int(aux), label: fmt.Sprintf("comm #%d", aux), stamps: gpuclock.Filter{Clock: gpuclock.New(false)},
-			captured: bounded.New[*call](maxCaptured), sequences: make(map[string]*sequence), lasting: rs.opts.Lasting,
+			captured: bounded.New[*call](maxCaptured), sequences: make(map[string]*sequence), lasting: rs.opts.Lasting, allBytes: &rs.bytes,
 		}
 		rs.all[aux] = c
 		at, _ := slices.BinarySearchFunc(rs.live, c.index, func(o *commRank, i int) int { return cmp.Compare(o.index, i) })

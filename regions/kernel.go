@@ -3,6 +3,8 @@
 package regions
 
 import (
+	"unsafe"
+
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
 )
@@ -95,11 +97,13 @@ func (ops *operations) stopKernel(_ *thread, t uint64, r *shm.Record) {
 	if k.stamped {
 		if ops.opts.Channels || len(k.phases) > 0 {
 			p.shares = append(p.shares, kernelShare{len(p.stamps.Kernels), k.op, k.phases})
+			p.grow(unsafe.Sizeof(kernelShare{}) + uintptr(len(k.phases))*unsafe.Sizeof(kernelPhase{}))
 		}
 		if p.stamps.Kernels == nil {
 			p.stamps.Kernels = p.firstKernel[:0]
 		}
 		p.stamps.Kernels = append(p.stamps.Kernels, k.Kernel)
+		p.grow(unsafe.Sizeof(k.Kernel))
 	} else { // API v3 has no stamps at all
 		p.stamps.Unstamped++
 	}

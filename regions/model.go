@@ -230,6 +230,9 @@ func (m *Model) Record(ring int, t uint64, r *shm.Record) error {
 			h(th, t, r)
 		}
 	}
+	if m.ranks.bytes > m.ops.relieveAt {
+		m.ops.relieve(t)
+	}
 	return m.err
 }
 

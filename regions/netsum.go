@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"unsafe"
 
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -88,6 +89,7 @@ func (net *network) sumOf(o *proxyOp, side *netSide) *netSum {
 	if s.plan == nil && o.op != nil {
 		s.plan = o.op.plan
 		s.plan.netSums = append(s.plan.netSums, s)
+		s.plan.grow(unsafe.Sizeof(*s))
 	}
 	o.leave()
 	o.sum = s

@@ -42,6 +42,7 @@ const (
 	oddDeepPhase                         // application phase inside too many others: not drawn
 	oddTimesDiffer                       // plan whose kernel ran at other times by NCCL's stamps than by CUPTI
 	oddMaskChanged                       // change of NCCL's activation mask by somebody else than the plugin: RAS
+	oddShortHold                         // operation written before its GPU's clock could be known as well as else: too many waited
 	oddNoRow                             // thing to draw that would have needed one row more than there may be
 	numOddities
 )
@@ -57,7 +58,7 @@ var oddityNames = [numOddities]string{
 	"REPEATED_STEPS", "UNSTOPPED_STEPS", "FORGOTTEN_EVENTS", "UNPLACED_TRANSFERS", "UNSIZED_TRANSFERS",
 	"REPEATED_NET_STOPS", "UNKNOWN_NET_EVENTS", "IMPLAUSIBLE_CHANNEL_TIMES",
 	"STRAY_PHASE_ENDS", "UNFINISHED_PHASES", "CROSSING_PHASES", "DEEP_PHASES",
-	"GPU_TIMES_DIFFER", "MASK_CHANGED_BY_RAS", "NO_ROW",
+	"GPU_TIMES_DIFFER", "MASK_CHANGED_BY_RAS", "SHORT_HOLDS", "NO_ROW",
 }
 
 // named gives counts their names, without those that are 0.

@@ -5,6 +5,7 @@ package regions
 import (
 	"cmp"
 	"slices"
+	"unsafe"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/bounded"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -49,6 +50,8 @@ type plan struct {
 	completeAt  uint64     // when the last child ended; 0 before
 	incomplete  bool       // closed by a limit or at the end
 
+	bytes   int    // that it takes, with what belongs to it
+	written bool   // nothing waits for it any more
 	floor   uint64 // when the plan before had been enqueued
 	counted int    // operations of it that are counted as outstanding
 	ahead   uint32 // the watch for which it was written ahead of time; 0: none
@@ -112,13 +115,15 @@ type operations struct {
 	kernels  bounded.Map[*kernel]
 	phases   bounded.Map[*kernel] // KernelPhase: the kernel it is part of
 	reports  map[uint64]*Imported // of operations to come, see Import
+
+	relieveAt int // from how many bytes in queues on too much waits
 }
 
 func newOperations(b *board, rs *ranks, c *cuda.Recorder, t *timing, w *planWriter) *operations {
 	return &operations{
 		board: b, ranks: rs, cuda: c, timing: t, writer: w,
 		calls: make(map[uint64]*call), plans: make(map[uint64]*plan), byHandle: make(map[uint64]*operation),
-		kernels: bounded.New[*kernel](maxKernels), phases: bounded.New[*kernel](maxLaunches),
+		kernels: bounded.New[*kernel](maxKernels), phases: bounded.New[*kernel](maxLaunches), relieveAt: maxHeld + mostRelief(),
 	}
 }
 
@@ -211,12 +216,30 @@ func (p *plan) findLaunch() {
 	}
 }
 
+// grow counts the memory that a plan in a queue takes.
+func (p *plan) grow(bytes uintptr) {
+	if p.written {
+		return
+	}
+	p.bytes += int(bytes)
+	p.comm.bytes += int(bytes)
+	*p.comm.allBytes += int(bytes)
+}
+
+// What a plan takes with its first operation, and what each further one does. A group has room for the first call and the first launch.
+const (
+	planBytes      = unsafe.Sizeof(plan{}) + unsafe.Sizeof(groupCall{})
+	operationBytes = unsafe.Sizeof(operation{}) + unsafe.Sizeof(call{})
+)
+
 // add adds a copy of an operation to the plan, and returns it.
 func (p *plan) add(op *operation) (added *operation) {
 	if p.ops == nil {
 		p.ops, added = p.firstOp[:0], &p.own
+		p.grow(planBytes)
 	} else {
 		added = new(operation)
+		p.grow(operationBytes)
 	}
 	*added = *op
 	p.ops = append(p.ops, added)
@@ -391,12 +414,34 @@ func (ops *operations) mayHaveNetwork(p *plan) bool {
 // maxQuietPlans is after how many plans in a row without network traffic none is expected any more.
 const maxQuietPlans = 3
 
-// maxUnseen and maxQueue bound the memory of what waits: for a communicator rank that has never had a
-// KernelCh event, and for any.
+// maxUnseen and maxQueue bound how many plans wait: of a communicator rank that has never had a
+// KernelCh event, and of any.
 const (
 	maxUnseen = 4096
 	maxQueue  = 65536
 )
+
+// maxHeld bounds the memory (bytes) of complete operations that wait for the GPU's clock to be better known: beyond, those of communicator
+// ranks with more than their share are written at once, and counted. Twice as much may wait together with what is not complete. In between,
+// mostRelief may come, and one group of calls, however large. Variable for the tests.
+var maxHeld = 48 << 20
+
+func mostRelief() int { return maxHeld / 8 }
+
+// crowded tells that more waits than a bound (bytes), and of a communicator rank more than its share.
+func (ops *operations) crowded(c *commRank, bound int) bool {
+	return ops.ranks.bytes > bound && c.bytes > bound/len(ops.ranks.live)
+}
+
+// relieve writes what is complete if too much waits. It depends on the records alone, as all that the model writes.
+func (ops *operations) relieve(now uint64) {
+	for _, c := range ops.ranks.live {
+		if !c.final {
+			ops.drain(c, now, drainDue)
+		}
+	}
+	ops.relieveAt = max(maxHeld, ops.ranks.bytes) + mostRelief()
+}
 
 // maxKernelTimeouts is after how many plans in a row without any KernelCh a communicator rank is no
 // longer expected to have them.
@@ -406,7 +451,7 @@ const maxKernelTimeouts = 3
 // have not begun: as long as the limit says, or until a later plan of the same communicator, whose
 // kernels run after its own, has been complete for a while.
 func (ops *operations) overdue(c *commRank, p *plan, now uint64) bool {
-	if len(c.queue) > maxQueue {
+	if len(c.queue) > maxQueue || len(c.queue) > 1 && ops.crowded(c, 2*maxHeld) {
 		return true
 	}
 	if !p.stopped || p.kernelsOpen > 0 {
@@ -468,7 +513,10 @@ func (ops *operations) drain(c *commRank, now uint64, mode drainMode) {
 				c.kernelTimeouts++
 			}
 		} else if mode == drainDue && now < p.completeAt+ops.hold(p) || (mode == drainDue || mode == drainEnded) && now < p.completeAt+ops.timing.kernelHold(c, p) {
-			return
+			if !ops.crowded(c, maxHeld) {
+				return
+			}
+			ops.oddities[oddShortHold] += uint64(len(p.ops))
 		}
 		if ops.mayHaveNetwork(p) && p.netStop == 0 {
 			c.quietPlans++
@@ -518,12 +566,15 @@ func (ops *operations) unqueue(c *commRank, now uint64, p *plan) {
 	}
 	p.leaveSums(now)
 	delete(ops.plans, p.handle)
-	p.written()
+	p.tellWritten()
+	p.written = true
+	c.bytes -= p.bytes
+	ops.ranks.bytes -= p.bytes
 	c.headAt = max(c.headAt, min(now, p.completeAt))
 }
 
-// written tells a plan's launch that the plan has been written.
-func (p *plan) written() {
+// tellWritten tells a plan's launch that the plan has been written.
+func (p *plan) tellWritten() {
 	var l *cuda.Launch
 	if p.launch != nil {
 		l = &p.launch.Launch

@@ -3,6 +3,8 @@
 package regions
 
 import (
+	"unsafe"
+
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
@@ -77,6 +79,7 @@ func (net *network) startProxyOp(th *thread, t uint64, r *shm.Record) {
 	if o.op = net.ops.byHandle[r.Arg]; o.op != nil {
 		p := o.op.plan
 		p.proxies = append(p.proxies, o)
+		p.grow(unsafe.Sizeof(*o))
 		if p.netStart == 0 {
 			p.netStart = t
 		}

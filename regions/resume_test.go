@@ -18,7 +18,7 @@ import (
 func TestLeftPlansAreJoined(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		c := &commRank{index: int(seed % 3)}
+		c := &commRank{index: int(seed % 3), allBytes: new(int)}
 		left := leftPlans{copying: make(map[*plan]int)}
 		var want []experiment.Plan
 		for range r.IntN(9) {

@@ -3,6 +3,7 @@
 package shm
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -20,6 +21,8 @@ type BacklogFile interface {
 // Backlog is a spool file to which a collector appends records instead of decoding them, and from which rings give them later. What
 // it holds are the frames that plugin/spool.c writes, so that Spool reads the file where nobody is left who knows what is in it.
 type Backlog struct {
+	Most int64 // bytes that the file may have
+
 	file BacklogFile
 	size int64  // of whole frames
 	buf  []byte // of the round being written
@@ -37,8 +40,11 @@ const headerPeriod = 2e9
 // mostBuffered is how many bytes of frames are written at once.
 const mostBuffered = 1 << 20
 
-// NewBacklog begins an empty file.
-func NewBacklog(file BacklogFile) *Backlog { return &Backlog{file: file} }
+// ErrFull is why nothing more is appended to a backlog that has as many bytes as it may have.
+var ErrFull = errors.New("the file is as large as it may be")
+
+// NewBacklog begins an empty file, of as many bytes at most.
+func NewBacklog(file BacklogFile, most int64) *Backlog { return &Backlog{Most: most, file: file} }
 
 // Size is how many bytes the file has.
 func (b *Backlog) Size() int64 { return b.size }
@@ -48,7 +54,7 @@ func (b *Backlog) Reset() error {
 	if err := b.file.Truncate(0); err != nil {
 		return err
 	}
-	*b = Backlog{file: b.file, buf: b.buf[:0]}
+	*b = Backlog{Most: b.Most, file: b.file, buf: b.buf[:0]}
 	return nil
 }
 
@@ -65,6 +71,9 @@ func (b *Backlog) frame(kind uint32, index, position uint64, body []byte) (offse
 }
 
 func (b *Backlog) write() error {
+	if b.at+int64(len(b.buf)) > b.Most {
+		return ErrFull
+	}
 	_, err := b.file.WriteAt(b.buf, b.at)
 	b.at += int64(len(b.buf))
 	b.buf = b.buf[:0]
@@ -110,6 +119,12 @@ func (m *Memory) PutOff(b *Backlog, clock ClockTuple) (n uint64, err error) {
 	if len(pieces) == 0 {
 		return 0, nil
 	}
+	for i := range pieces {
+		n += uint64(len(pieces[i].bytes))
+	}
+	if b.size+int64(n) > b.Most { // it need not be tried
+		return 0, ErrFull
+	}
 	if err := m.append(b, clock, pieces); err != nil {
 		b.undo()
 		return 0, fmt.Errorf("backlog: %w", err)
@@ -117,7 +132,6 @@ func (m *Memory) PutOff(b *Backlog, clock ClockTuple) (n uint64, err error) {
 	for i := range pieces {
 		p := &pieces[i]
 		m.rings[p.ring].put(extent{b.file, p.at, p.position, uint32(len(p.bytes))})
-		n += uint64(len(p.bytes))
 	}
 	for i, l := range m.live {
 		l.goAhead(m.rings[i])

@@ -44,7 +44,7 @@ func newBacklog(t *testing.T) (*faulty, *shm.Backlog) {
 	testkit.Must(t, err)
 	t.Cleanup(func() { file.Close() })
 	f := &faulty{File: file}
-	return f, shm.NewBacklog(f)
+	return f, shm.NewBacklog(f, 1<<40)
 }
 
 // writer has two threads write numbered records.

@@ -91,7 +91,7 @@ func putOffAll(t *testing.T, memory, folder string) []byte {
 	defer file.Close()
 	round, err := m.Refresh()
 	testkit.Must(t, err)
-	_, err = m.PutOff(shm.NewBacklog(file), round.Clock)
+	_, err = m.PutOff(shm.NewBacklog(file, 1<<40), round.Clock)
 	testkit.Must(t, err)
 	return testkit.Read(t, path)
 }
