@@ -45,7 +45,8 @@ type Data struct {
 	begin      uint64         // ns, of what is selected; 0: everything is
 	selected   *selection.Selection
 
-	problems []string
+	problems []string // files that are damaged or missing, and what is not there
+	notes    []string // what the page has no form for
 	layout   *layout
 	tell     func(what string, done, total uint64) // may be nil
 	*store
@@ -688,6 +689,14 @@ func (d *Data) Damage(err error) {
 	}
 }
 
+// Problems are what of the archive is not shown, a line each, and why.
+func (d *Data) Problems() []string { return d.problems }
+
+// Empty tells that there is nothing to be seen: no region, no transfer, no value of a metric.
+func (d *Data) Empty() bool {
+	return d.layout.total == 0 && len(d.series) == 0 && !slices.ContainsFunc(d.rows, func(r row) bool { return r.bars != nil && r.bars.transferCount > 0 })
+}
+
 // String says how much there is to be seen.
 func (d *Data) String() string {
 	rows := 0
@@ -696,5 +705,5 @@ func (d *Data) String() string {
 			rows++
 		}
 	}
-	return fmt.Sprintf("%d regions in %d rows over %v", d.layout.total, rows, time.Duration(d.duration-d.begin))
+	return fmt.Sprintf("%d regions in %d rows over %v", d.layout.total, rows, time.Duration(min(d.duration-d.begin, math.MaxInt64)))
 }

@@ -310,6 +310,8 @@ func (ev *Evidence) text(v *Verdict) string {
 		return "Not enough is known to say who made others wait: only the times of enqueueing are known. " + sentence(ev.Untimed)
 	case v.Waited == 0 && v.StartUp > 0:
 		return fmt.Sprintf("Nobody stands out: ranks waited %s at the first operations of communicators, and not later.", units.Time(c.StartUp))
+	case v.Waited == 0 && ev.Compared == 0:
+		return "Not known who waited for whom: there is no operation of two ranks whose times can be compared."
 	case v.Waited == 0:
 		return "Nobody stands out: nobody waited."
 	case !ev.Transfers && longer >= MostShare*c.Waited && longer >= MuchTime*float64(ev.Duration):
