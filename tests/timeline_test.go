@@ -794,6 +794,21 @@ func TestTimelineNamesAreText(t *testing.T) {
 	tb.noErrors()
 }
 
+// Where a file of the archive is missing the page says so above all else.
+func TestTimelineOfADamagedArchive(t *testing.T) {
+	anchor := lateJob(t)
+	testkit.Must(t, os.Remove(filepath.Join(filepath.Dir(anchor), "traces", "0.evt")))
+	tb, _ := showPage(t, anchor, browser.Options{})
+	const banner = `document.querySelector("#verdict .damage")`
+	if text := eval[string](tb, banner+".innerText"); !strings.HasPrefix(text, "Not all of the archive is shown: ") || !strings.Contains(text, "0.evt") {
+		t.Errorf("the page says %q", text)
+	}
+	if !eval[bool](tb, `{ const b = `+banner+`.getBoundingClientRect(); return b.width > 0 && b.height > 0 && b.top >= 0 && b.bottom <= innerHeight; }`) {
+		t.Error("it is not to be seen")
+	}
+	tb.noErrors()
+}
+
 // An archive without regions gives a page that says so.
 func TestTimelineOfNothing(t *testing.T) {
 	t.Parallel()

@@ -200,11 +200,10 @@ func rowNumber(at uint32) int64 {
 }
 
 func (d *Data) head(p *plan, o *Options) *head {
-	problems, _ := d.Problems()
 	h := &head{
 		Version: formatVersion, Tool: o.Tool, Title: o.Title, Origin: fmt.Sprint(uint64(d.origin)), Realtime: d.defs.Clock.Resolution == 1e9 && d.origin > 1e18,
 		Duration: d.duration, Begin: d.begin, Chunk: chunk, Leaf: d.layout.leaf, Categories: orEmpty(d.categories), Functions: orEmpty(d.functions), WaitKinds: orEmpty(d.waitKinds),
-		Texts: make(map[uint64]any), Problems: orEmpty(problems), Rows: []headRow{}, Lanes: []headLane{}, Nodes: p.nodes, Instances: headSeries{p.instances, int(d.instanceCount)},
+		Texts: make(map[uint64]any), Problems: orEmpty(slices.Concat(d.problems, d.notes)), Rows: []headRow{}, Lanes: []headLane{}, Nodes: p.nodes, Instances: headSeries{p.instances, int(d.instanceCount)},
 		Metrics: p.metrics, Path: p.path, Waits: p.waiting, Waiting: d.waiting(), Charges: p.charges, Phases: d.phasesOf(), Comms: []headComm{}, Ranks: []headRank{}, Markers: []headMarker{}, Regions: []headRegion{}, Attributes: []headAttribute{},
 	}
 	d.describe(h, p)

@@ -279,7 +279,7 @@ func TestMetricsThatAreNotShown(t *testing.T) {
 		"2 events of metrics are not shown: the archive does not define their metrics as numbers",
 		"3 events of metrics are not shown: their values are not as their metrics are defined",
 	}
-	if diff := cmp.Diff(want, d.hidden); diff != "" {
+	if diff := cmp.Diff(want, d.notes); diff != "" {
 		t.Error(diff)
 	}
 	if len(d.series) != 1 || d.series[0].count != 2 {

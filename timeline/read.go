@@ -45,8 +45,8 @@ type Data struct {
 	begin      uint64         // ns, of what is selected; 0: everything is
 	selected   *selection.Selection
 
-	problems []string // what could not be read
-	hidden   []string // what could, and is not shown
+	problems []string // files that are damaged or missing, and what is not there
+	notes    []string // what the page has no form for
 	layout   *layout
 	tell     func(what string, done, total uint64) // may be nil
 	*store
@@ -689,9 +689,12 @@ func (d *Data) Damage(err error) {
 	}
 }
 
-// Problems are the lines of the page about what is not on it. damaged: some of that could not be read.
-func (d *Data) Problems() (lines []string, damaged bool) {
-	return append(slices.Clone(d.problems), d.hidden...), len(d.problems) > 0
+// Problems are what of the archive is not shown, a line each, and why.
+func (d *Data) Problems() []string { return d.problems }
+
+// Empty tells that there is nothing to be seen: no region, no transfer, no value of a metric.
+func (d *Data) Empty() bool {
+	return d.layout.total == 0 && len(d.series) == 0 && !slices.ContainsFunc(d.rows, func(r row) bool { return r.bars != nil && r.bars.transferCount > 0 })
 }
 
 // String says how much there is to be seen.
@@ -702,5 +705,5 @@ func (d *Data) String() string {
 			rows++
 		}
 	}
-	return fmt.Sprintf("%d regions in %d rows over %v", d.layout.total, rows, time.Duration(d.duration-d.begin))
+	return fmt.Sprintf("%d regions in %d rows over %v", d.layout.total, rows, time.Duration(min(d.duration-d.begin, math.MaxInt64)))
 }

@@ -312,7 +312,7 @@ func (ev *Evidence) text(v *Verdict) string {
 		return notKnown + "only the times of enqueueing are known. " + sentence(ev.Untimed) + ev.rests()
 	case v.Waited == 0 && v.StartUp > 0:
 		return fmt.Sprintf("Nobody stands out: ranks waited %s at the first operations of communicators, and not later.", units.Time(c.StartUp))
-	case v.Waited == 0 && ev.Uncompared:
+	case v.Waited == 0 && (ev.Uncompared || ev.Compared == 0):
 		return notKnown + "no operation has times of two members that can be compared." + ev.rests()
 	case v.Waited == 0:
 		return "Nobody stands out: nobody waited." + ev.rests()

@@ -17,7 +17,7 @@ import (
 func evidence(n, operations int, who ...int) *Evidence {
 	c := causes.Comm{Ranks: make([]int32, n), Calls: map[string]uint64{"AllReduce": uint64(operations)}}
 	c.Led, c.Struck = make([][causes.Levels]uint32, n), make([][causes.Levels]float32, n)
-	ev := &Evidence{Causes: &causes.Result{Ranks: make([]causes.Rank, n)}, Duration: uint64(operations) * 20e6}
+	ev := &Evidence{Causes: &causes.Result{Ranks: make([]causes.Rank, n)}, Duration: uint64(operations) * 20e6, Compared: uint64(operations)}
 	for i := range n {
 		c.Ranks[i] = int32(i)
 		ev.Ranks = append(ev.Ranks, Place{Name: fmt.Sprint("Rank ", i), Host: "node0"})
@@ -65,6 +65,7 @@ func TestJudge(t *testing.T) {
 			"Not known who made the others wait: no operation has times of two members that can be compared."},
 		{"nothing can be compared, and something is lost", func() *Evidence { ev := evidence(4, 20, -1); ev.Uncompared, ev.Lost = true, 124; return ev }(), "",
 			"It rests on what was recorded: 124 events are missing."},
+		{"no operations", evidence(2, 0, -1), "", "Not known who made the others wait: no operation has times of two members that can be compared."},
 		{"in turn", evidence(4, 40, 0, 1, 2, 3), "", "Nobody stands out: ranks waited 1.20 s in all, and the one that caused the most, Rank 0, caused 25 % of it."},
 		{"always the same", evidence(4, 20, 2), "2 always", "Rank 2 on node0 made the others wait: 100 % of 600 ms. It called ncclAllReduce 10 ms after the others, 20 of 20 times, always."},
 		{"every third", evidence(4, 60, -1, -1, 1), "1 every third call", "20 of 60 times, every third call."},
@@ -119,7 +120,7 @@ func TestJudge(t *testing.T) {
 		{"longer on one, but transfers tell nothing", func() *Evidence { ev := longer(1); ev.Transfers = true; return ev }(), "", "Nobody stands out"},
 		{"times of enqueueing alone", func() *Evidence {
 			ev := evidence(2, 1, -1)
-			ev.Enqueued, ev.Untimed = 7, "record with NCCL_OTF2_EVENTS=gpu"
+			ev.Enqueued, ev.Compared, ev.Untimed = 7, 0, "record with NCCL_OTF2_EVENTS=gpu"
 			return ev
 		}(), "", "only the times of enqueueing are known. Record with NCCL_OTF2_EVENTS=gpu."},
 	} {

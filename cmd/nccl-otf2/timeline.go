@@ -4,9 +4,11 @@ package main
 
 import (
 	"cmp"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/analysis/selection"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
@@ -110,6 +112,10 @@ func makeTimeline(cmd *cobra.Command, q *timelineRequest, path string) error {
 	}
 	defer run.Close()
 	d, opts := run.Data, run.Options
+	if err := nothingShown(a, d, q.spec); err != nil {
+		p.done()
+		return err
+	}
 	output := cmp.Or(q.output, filepath.Join(filepath.Dir(a.Path()), timelineFile))
 	err = writeTimeline(d, output, opts)
 	p.done()
@@ -129,19 +135,30 @@ func announceTimeline(out io.Writer, d *timeline.Data, output string, spec selec
 	if !spec.Empty() {
 		printable.Fprintf(out, "  selection: %s\n", spec.String())
 	}
-	return announceProblems(out, d)
+	return sayDamage(out, d)
 }
 
-// announceProblems says what is not on the page of a run. It gives an error if some of that could not be read.
-func announceProblems(out io.Writer, d *timeline.Data) error {
-	lines, damaged := d.Problems()
-	for _, line := range lines {
-		printable.Fprintf(out, "  %s %s\n", paint(out, yellow, "!"), oneLine(line))
+// sayDamage says what of an archive is not on a page. That makes the exit code.
+func sayDamage(out io.Writer, of ...*timeline.Data) error {
+	var err error
+	for _, d := range of {
+		for _, problem := range d.Problems() {
+			printable.Fprintf(out, "  %s %s\n", paint(out, yellow, "!"), oneLine(problem))
+			err = exitCode(exitInput)
+		}
 	}
-	if damaged {
-		return exitCode(exitInput)
+	return cmp.Or(err, readerGone(nil))
+}
+
+// nothingShown is an error where a page of the archive would be empty, although nothing was selected.
+func nothingShown(a *otf2.Archive, d *timeline.Data, spec selection.Spec) error {
+	switch problems := d.Problems(); {
+	case !spec.Empty() || !d.Empty():
+		return nil
+	case len(problems) > 0:
+		return fmt.Errorf("%s: nothing of it can be shown: %s", a.Path(), strings.Join(problems, "; "))
 	}
-	return nil
+	return fmt.Errorf("%s holds no regions, transfers or metrics: there is nothing to show", a.Path())
 }
 
 // readTimeline reads what is selected of an archive.

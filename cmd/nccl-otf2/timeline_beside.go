@@ -39,6 +39,10 @@ func timelinesBeside(cmd *cobra.Command, q *timelineRequest, args []string) erro
 			return err
 		}
 		defer run.Close()
+		if err := nothingShown(a, run.Data, q.spec); err != nil {
+			p.done()
+			return err
+		}
 		archives[i], runs[i] = a, run
 	}
 	text, err := differences(archives)
@@ -57,7 +61,7 @@ func timelinesBeside(cmd *cobra.Command, q *timelineRequest, args []string) erro
 	}
 	out := cmd.OutOrStdout()
 	printable.Fprintf(out, "%s\n  %s; %s, %s: open it in a browser\n", paint(out, bold, relative(output)), runs[0], runs[1], units.Bytes(uint64(st.Size())))
-	return errors.Join(announceProblems(out, runs[0].Data), announceProblems(out, runs[1].Data))
+	return sayDamage(out, runs[0].Data, runs[1].Data)
 }
 
 // differences is what `diff` says of two runs.

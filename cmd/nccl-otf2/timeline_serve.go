@@ -88,11 +88,19 @@ func fillServer(s *timeline.Server, a *otf2.Archive, damage error, q *timelineRe
 		return filled{err: err}
 	}
 	d.Damage(damage)
+	if err := nothingShown(a, d, q.spec); err != nil {
+		_ = d.Close()
+		s.Fail(err)
+		return filled{err: err}
+	}
 	what := d.String()
+	for _, problem := range d.Problems() {
+		what += "\n  ! " + oneLine(problem)
+	}
 	err = s.Fill(d, timeline.Options{Title: titleOf(a.Path()), Tool: creator(), Progress: func(done, total int) {
 		tell("Writing", uint64(done), uint64(total))
 	}})
 	_ = d.Close()        // the server has all it needs
 	debug.FreeOSMemory() // it may run for days
-	return filled{what, func(out io.Writer) error { return announceProblems(out, d) }, err}
+	return filled{what, func(out io.Writer) error { return sayDamage(out, d) }, err}
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What made the ranks wait, above all else: the report's sentence, and each culprit with what speaks for it.
+// What made the ranks wait, above all else: the report's sentence, and each culprit with what speaks for it. Where files of the archive are damaged
+// or missing, that comes first: what is shown is not all.
 
 import { byId, el } from "./dom";
 import * as f from "./format";
@@ -7,10 +8,12 @@ import type { Culprit } from "./head";
 import type { Host } from "./host";
 
 export function fillVerdict(host: Host): void {
-  const { verdict } = host.store.head;
+  const { verdict, problems } = host.store.head;
   const section = byId("verdict");
-  section.hidden = verdict.text === "";
-  section.replaceChildren(el("p", { class: verdict.culprits.length > 0 ? "answer found" : "answer" }, verdict.text), ...verdict.culprits.map((c) => row(host, c)));
+  section.hidden = verdict.text === "" && problems.length === 0;
+  const more = problems.length > 1 ? ` (and ${problems.length - 1} more, see About)` : "";
+  const damage = problems.length > 0 ? [el("p", { class: "damage alarm", role: "alert" }, `Not all of the archive is shown: ${problems[0]}${more}`)] : [];
+  section.replaceChildren(...damage, el("p", { class: verdict.culprits.length > 0 ? "answer found" : "answer" }, verdict.text), ...verdict.culprits.map((c) => row(host, c)));
 }
 
 function row(host: Host, c: Culprit): HTMLElement {
