@@ -5,7 +5,6 @@ package main
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"io"
 	"os"
 	"path/filepath"
