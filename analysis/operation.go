@@ -62,6 +62,10 @@ func NewOperationsOf(names facts.Names, attributes *facts.Attributes, comms map[
 	for _, c := range comms {
 		if c.Calls {
 			r.Calls = func(ref otf2.CommRef) bool { c := comms[ref]; return c != nil && c.Calls }
+			r.Lacks = func(ref otf2.CommRef, l otf2.LocationRef, function string, ordinal uint64) bool {
+				c := comms[ref]
+				return c != nil && c.Lacks(l, function, ordinal)
+			}
 			break
 		}
 	}

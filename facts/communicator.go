@@ -31,6 +31,8 @@ type Communicator struct {
 	// nth tells, of locations that stand for several ranks of the world without data, which one the member is; nil: there are
 	// no such among the members.
 	nth []int32
+
+	missing map[otf2.LocationRef]map[string][]uint64 // see Missing
 }
 
 // Place is the index of a member among the ranks of the world; of gives that of locations, of one that stands for several ranks
@@ -141,6 +143,7 @@ func AllCommunicators(defs *otf2.Definitions) map[otf2.CommRef]*Communicator {
 			all[def.Self] = c
 		}
 	}
+	readMissing(defs, all)
 	return all
 }
 

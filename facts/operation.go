@@ -115,6 +115,8 @@ type Reader struct {
 	Keep bool // attributes, in Details.Attributes
 	// Calls, if set, tells which communicators' operations are calls of threads, see Communicator.Calls.
 	Calls func(otf2.CommRef) bool
+	// Lacks, if set, tells whether a call that is counted is not in the archive, see Communicator.Lacks.
+	Lacks func(comm otf2.CommRef, l otf2.LocationRef, function string, ordinal uint64) bool
 
 	attributes *Attributes
 	rows       ByLocation[*Row]
@@ -222,8 +224,9 @@ func (row *Row) Event(ev *otf2.Event) {
 		row.beginBlocking(ev)
 		row.blocks = true
 	case otf2.EventMpiCollectiveEnd:
-		if !row.blocks { // its begin is missing
+		if !row.blocks { // its begin is missing; it did not begin before the region around it
 			row.beginBlocking(ev)
+			row.blocking.begin = row.blocking.entered
 		}
 		row.blocks = false
 		row.collective(ev, row.blocking)
@@ -491,6 +494,9 @@ func (row *Row) number(o *Operation) {
 	o.Ordinal = o.Recorded
 	if !o.Numbered {
 		o.Ordinal = *row.next
+		for row.reader.Lacks != nil && row.reader.Lacks(o.Comm, o.Location, o.Function, o.Ordinal) {
+			o.Ordinal++
+		}
 	}
 	*row.next = o.Ordinal + 1
 	o.StartUp = row.startUp(o)

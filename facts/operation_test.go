@@ -130,7 +130,7 @@ Send 0 on 2: 14-15 , 64 B, sent 64, received 0, launch 0, place 0, peer 0`},
 			event(10, otf2.EventNonBlockingCollectiveComplete, nil, uint64(otf2.CollectiveOpBcast), 2, 0, 0, 400, 1),
 			event(20, otf2.EventEnter, attrs{gpu}, reduce),
 			event(30, otf2.EventMpiCollectiveEnd, nil, uint64(otf2.CollectiveOpAllreduce), 2, none, 1600, 1600),
-		}, "AllReduce 0 on 2: 30-30 gpu, 400 B, sent 1600, received 1600, launch 1, place 0, leads"},
+		}, "AllReduce 0 on 2: 20-30 gpu, 400 B, sent 1600, received 1600, launch 1, place 0, leads"},
 	} {
 		if got := listed(c.events...); got != c.want {
 			t.Errorf("%s: got\n%s\nwant\n%s", c.name, got, c.want)

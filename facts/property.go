@@ -75,6 +75,7 @@ const (
 	PropDamaged      Property = "DAMAGED"
 	PropDiffer       Property = "SEQUENCES_DIFFER"
 	PropStopped      Property = "STOPPED"
+	PropMissing      Property = "MISSING_CALLS" // of a location, see Missing
 	PropGaps         Property = "GAPS"
 	PropGapsDiffer   Property = "GAPS_DIFFER"
 	PropHidden       Property = "HIDDEN"

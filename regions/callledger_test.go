@@ -24,7 +24,7 @@ type caller struct {
 	open   [callerRings][]uint64 // of them, by the thread that began them
 	groups [callerRings]uint64   // open ones
 	closed []uint64              // groups
-	plans  int
+
 }
 
 const (

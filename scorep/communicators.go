@@ -66,7 +66,9 @@ func (d *definer) defineComms() {
 		d.Comms = append(d.Comms, otf2.Comm{Self: ref, Name: d.text(name), Group: g, Parent: parent, Flags: flags})
 		return ref
 	}
+	defined := make(map[*jobs.Communicator]bool, len(d.instances))
 	for i, in := range d.instances {
+		defined[in] = true
 		parent := otf2.UndefinedComm
 		if in.Parent != nil { // which is before it
 			parent = in.Parent.Ref
@@ -75,7 +77,7 @@ func (d *definer) defineComms() {
 	}
 	for i, n := range d.networks.all {
 		parent := otf2.UndefinedComm
-		if n.of != nil && slices.Contains(d.instances, n.of) {
+		if n.of != nil && defined[n.of] {
 			parent = n.of.Ref
 		}
 		ref := comm(n.name, members[len(d.instances)+i], parent, otf2.CommFlagNone)

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
 
+	"github.com/nccl-otf2/nccl-otf2/analysis"
 	"github.com/nccl-otf2/nccl-otf2/cube"
 	"github.com/nccl-otf2/nccl-otf2/cube/cubeprint"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -295,10 +296,14 @@ func readerGone(err error) error {
 }
 
 // openArchive opens the archive that a path argument means, with times in nanoseconds, also one that has to be made of a recording
-// (readable). If its definitions are damaged it
+// (readable). What it lacks on some ranks is found, so that no later operation is taken for another. If its definitions are damaged it
 // gives what could be read, and an error.
 func openArchive(arg string) (*otf2.Archive, error) {
-	return openArchiveWith(arg, &otf2.ReadOptions{Nanoseconds: true})
+	a, err := openArchiveWith(arg, &otf2.ReadOptions{Nanoseconds: true})
+	if a != nil {
+		analysis.FindMissingCalls(a) // whoever reads the events after that says which of them cannot be read
+	}
+	return a, err
 }
 
 func openArchiveWith(arg string, opts *otf2.ReadOptions) (*otf2.Archive, error) {

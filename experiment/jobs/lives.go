@@ -186,13 +186,22 @@ func (j *joined) addGPUs(q *experiment.Process) []int {
 // addForeign joins a shard's communicators of other processes, and gives their indices among all.
 func (j *joined) addForeign(q *experiment.Process) []int {
 	p := &j.process
+	type key struct {
+		tag   uint16
+		index int
+	}
+	known := make(map[key]int, len(p.Foreign))
+	for i, f := range p.Foreign {
+		known[key{f.Tag, f.Index}] = i
+	}
 	foreign := make([]int, len(q.Foreign))
 	for i, f := range q.Foreign {
-		foreign[i] = slices.IndexFunc(p.Foreign, func(o experiment.ForeignComm) bool { return o.Tag == f.Tag && o.Index == f.Index })
-		if foreign[i] < 0 {
-			foreign[i] = len(p.Foreign)
-			p.Foreign = append(p.Foreign, f)
+		at, ok := known[key{f.Tag, f.Index}]
+		if !ok {
+			at = len(p.Foreign)
+			p.Foreign, known[key{f.Tag, f.Index}] = append(p.Foreign, f), at
 		}
+		foreign[i] = at
 	}
 	return foreign
 }
@@ -200,15 +209,20 @@ func (j *joined) addForeign(q *experiment.Process) []int {
 // addWins joins a shard's windows of transfers, and gives their indices among all.
 func (j *joined) addWins(q *experiment.Process, foreign []int) []uint64 {
 	p := &j.process
+	type key struct{ comm, foreign int }
+	known := make(map[key]int, len(p.Wins))
+	for i, w := range p.Wins {
+		known[key{w.Comm, w.Foreign}] = i
+	}
 	wins := make([]uint64, len(q.Wins))
 	for i, w := range q.Wins {
 		if w.Foreign >= 0 {
 			w.Foreign = foreign[w.Foreign]
 		}
-		at := slices.IndexFunc(p.Wins, func(o experiment.Win) bool { return o.Comm == w.Comm && o.Foreign == w.Foreign })
-		if at < 0 {
+		at, ok := known[key{w.Comm, w.Foreign}]
+		if !ok {
 			at = len(p.Wins)
-			p.Wins = append(p.Wins, w)
+			p.Wins, known[key{w.Comm, w.Foreign}] = append(p.Wins, w), at
 		}
 		p.Wins[at].Ranks = max(p.Wins[at].Ranks, w.Ranks)
 		wins[i] = uint64(at)
@@ -376,7 +390,7 @@ func (j *joined) addCounts(q *experiment.Counts) {
 		if c.Lost == nil {
 			c.Lost = make(map[string]map[string]uint64)
 		}
-		c.Lost[reason] = sum(c.Lost[reason], n, reason != experiment.LostWithCollector)
+		c.Lost[reason] = sum(c.Lost[reason], n, reason != experiment.LostWithCollector && reason != experiment.LostUndrawn)
 	}
 }
 
