@@ -115,6 +115,9 @@ func runQuery(cmd *cobra.Command, dirs []string, question, form, output string, 
 // tablesOf gives the folders of tables that a path stands for. Of a recording of NCCL's calls that has none they are made in a temporary
 // folder, like the archive that they are exported from.
 func tablesOf(dir string) ([]string, error) {
+	if err := existsFolder(dir, "a folder of tables or an experiment directory"); err != nil {
+		return nil, err
+	}
 	folders, err := sql.Folders(dir)
 	if err == nil || len(recordings(dir)) == 0 || hasArchive(dir) {
 		return folders, err
