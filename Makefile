@@ -77,7 +77,7 @@ $(BUILD)/share: $(shell find cmd/nccl-otf2 -name '*.go' -not -name '*_test.go' 2
 install: ## what make build made, into PREFIX (/usr/local), behind DESTDIR; LIBDIR: of libraries
 	@BUILD='$(BUILD)' PREFIX='$(PREFIX)' LIBDIR='$(LIBDIR)' DESTDIR='$(DESTDIR)' packaging/install.sh install
 
-uninstall: ## take it away again
+uninstall: ## remove what make install installed
 	@BUILD='$(BUILD)' PREFIX='$(PREFIX)' LIBDIR='$(LIBDIR)' DESTDIR='$(DESTDIR)' packaging/install.sh uninstall
 
 packages: build ## deb, rpm and tar archives for x86-64 and arm64, for glibc 2.17 and newer, in build/packages; fetches a cross compiler (100 MB) the first time

@@ -146,41 +146,68 @@ func (s *Settings) place(row *Setting, path string) string {
 
 // suggestion names the setting that an unknown key resembles, else all of them.
 func suggestion(key string) string {
-	key = strings.TrimPrefix(strings.ToUpper(key), Prefix)
-	best, distance := "", 4
 	var all []string
 	for _, row := range Table {
-		if row.Key == "CONFIG" {
-			continue
-		}
-		all = append(all, strings.ToLower(row.Key))
-		if d := editDistance(key, row.Key); d < distance {
-			best, distance = strings.ToLower(row.Key), d
+		if row.Key != "CONFIG" {
+			all = append(all, strings.ToLower(row.Key))
 		}
 	}
-	if best != "" {
-		return fmt.Sprintf("; did you mean %q?", best)
+	if near := Near(strings.TrimPrefix(strings.ToLower(key), strings.ToLower(Prefix)), all); near != "" {
+		return fmt.Sprintf("; did you mean %q?", near)
 	}
 	return "; there are " + strings.Join(all, ", ")
 }
 
-// editDistance is Levenshtein's.
+// Mistyped is an error for a variable whose name is none of the settings', but near that of one: it would be without effect.
+func Mistyped(variables []string) error {
+	var all []string
+	for _, row := range Table {
+		all = append(all, row.Key)
+	}
+	for _, name := range variables {
+		key, ours := strings.CutPrefix(name, Prefix)
+		if !ours || slices.Contains(all, key) {
+			continue
+		}
+		if near := Near(key, all); near != "" {
+			return fmt.Errorf("unknown setting %s, did you mean %s%s?", name, Prefix, near)
+		}
+	}
+	return nil
+}
+
+// Near is the name that another one was probably meant to be, "" if none is: one letter of three at most is another one, missing, too many, or
+// in the place of its neighbor.
+func Near(name string, names []string) (near string) {
+	least := max(1, len(name)/3) + 1
+	for _, n := range names {
+		if d := editDistance(name, n); d < least {
+			near, least = n, d
+		}
+	}
+	return near
+}
+
+// editDistance is how many letters are to be changed, added or taken away, or neighbors exchanged.
 func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
+	before, row := []int(nil), make([]int, len(b)+1) // of the beginnings of a and all beginnings of b
 	for j := range row {
 		row[j] = j
 	}
 	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
+		next := make([]int, len(b)+1)
+		next[0] = i + 1
 		for j := range len(b) {
-			substitute := diagonal
+			substitute := row[j]
 			if a[i] != b[j] {
 				substitute++
 			}
-			diagonal = row[j+1]
-			row[j+1] = min(substitute, row[j]+1, row[j+1]+1)
+			next[j+1] = min(substitute, next[j]+1, row[j+1]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				next[j+1] = min(next[j+1], before[j-1]+1)
+			}
 		}
+		before, row = row, next
 	}
 	return row[len(b)]
 }

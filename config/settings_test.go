@@ -384,3 +384,26 @@ func TestNetSums(t *testing.T) {
 		t.Errorf("as a list of types: %v", err)
 	}
 }
+
+// A name is near another one that differs by a slip of the hand; there need not be one.
+func TestNear(t *testing.T) {
+	names := []string{"top", "report", "timeline", "query"}
+	for name, want := range map[string]string{"foo": "", "tpo": "top", "to": "top", "reprot": "report", "rport": "report", "reports": "report", "x": "", "": "", "tmeline": "timeline", "clocks": "", "metrics": ""} {
+		if got := Near(name, names); got != want {
+			t.Errorf("%q: %q, want %q", name, got, want)
+		}
+	}
+}
+
+// A variable that is nearly a setting's would be without effect, and is refused; others are nobody's business.
+func TestMistyped(t *testing.T) {
+	for name, want := range map[string]string{
+		"NCCL_OTF2_MEMROY": "unknown setting NCCL_OTF2_MEMROY, did you mean NCCL_OTF2_MEMORY?", "NCCL_OTF2_EVENT": "unknown setting NCCL_OTF2_EVENT, did you mean NCCL_OTF2_EVENTS?",
+		"NCCL_OTF2_MEMORY": "", "NCCL_OTF2_CONFIG": "", "NCCL_OTF2_HOME": "", "NCCL_OTF2_TEST_ROLE": "", "NCCL_OTF2_PLUGIN": "", "NCCL_EVENT": "", "OTF2_MEMROY": "",
+	} {
+		err := Mistyped([]string{"PATH", name})
+		if err == nil && want != "" || err != nil && err.Error() != want {
+			t.Errorf("%s: %v, want %q", name, err, want)
+		}
+	}
+}

@@ -589,7 +589,7 @@ func writeOperations(r *operations.Report, w io.Writer, style Style) {
 }
 
 // timesRemark says what is counted: others count members.
-const timesRemark = "count and times are those of operations; a collective's time is the mean over its members, and bandwidths are those of the median time. Profiles have the times of each member."
+const timesRemark = "count and times are those of operations; a collective's time is the mean over its members, and bandwidths are those of the median time. Per-rank times: nccl-otf2 profile."
 
 // Operations gives the report as tables; for people WriteText has more to say.
 func Operations(r *operations.Report) *Document {

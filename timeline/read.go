@@ -11,7 +11,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/analysis"
 	"github.com/nccl-otf2/nccl-otf2/analysis/matrix"
@@ -19,6 +18,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/analysis/selection"
 	"github.com/nccl-otf2/nccl-otf2/analysis/waits"
 	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -705,5 +705,5 @@ func (d *Data) String() string {
 			rows++
 		}
 	}
-	return fmt.Sprintf("%d regions in %d rows over %v", d.layout.total, rows, time.Duration(min(d.duration-d.begin, math.MaxInt64)))
+	return fmt.Sprintf("%d regions in %d rows over %s", d.layout.total, rows, units.Duration(d.duration-d.begin, 1))
 }

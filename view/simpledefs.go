@@ -49,7 +49,7 @@ func (d *simpleDefinitions) noData() otf2.RegionRef {
 func (s *simple) define(w *otf2.ArchiveWriter) error {
 	d := &simpleDefinitions{w: w.Definitions(), native: s.defs, strings: make(map[string]otf2.StringRef), empty: otf2.UndefinedRegion}
 	c := s.defs.Clock
-	_ = d.w.ClockProperties(c.Resolution, c.Offset, c.Length+s.res.MaxShift, c.Realtime)
+	_ = d.w.ClockProperties(c.Resolution, c.Offset, max(c.Length+s.res.MaxShift, c.Length), c.Realtime)
 	d.copyPlain()
 	empty := make(map[int]*simpleRow)
 	for i := range s.processes {

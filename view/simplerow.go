@@ -59,11 +59,13 @@ func (sw *simpleWriter) event(ev *otf2.Event) {
 	form(sw, ev)
 }
 
-// time is that of an event, behind the one before: readers that sort events by time keep their order then.
+// time is that of an event, behind the one before: readers that sort events by time keep their order then. Behind the last time that there is
+// are no others.
 func (sw *simpleWriter) time(t otf2.Timestamp) otf2.Timestamp {
 	if sw.any && t <= sw.last {
-		sw.res.MaxShift = max(sw.res.MaxShift, uint64(sw.last+1-t))
-		t = sw.last + 1
+		later := max(sw.last+1, sw.last)
+		sw.res.MaxShift = max(sw.res.MaxShift, uint64(later-t))
+		t = later
 	}
 	sw.last, sw.any = t, true
 	return t

@@ -80,7 +80,7 @@ func (c *Counter) Result(run *Run) *Result {
 	}
 	switch {
 	case operations == 0 && untimed == 0:
-		res.NotKnown = "no rank has more operations of NCCL than those of start-up"
+		res.NotKnown = "there are no operations of NCCL, or those of start-up only; --tally and timeline show what is there"
 	case float64(untimed) > mostUnknown*float64(operations+untimed):
 		res.Untimed = untimedText(untimed, operations, run.Untimed)
 		res.NotKnown, res.ByRank = res.Untimed, []Row{} // what ranks did outside of operations is not known either

@@ -61,7 +61,7 @@ func described(ctx context.Context, dir string) (entries []experiment.Entry, err
 
 // whyNothing says why a command may have recorded nothing.
 func whyNothing(command string) string {
-	return command + " did not load the plugin (no NCCL, NCCL older than 2.23, or another plugin in force); `nccl-otf2 doctor` looks for the reason"
+	return command + " did not load the plugin (no NCCL, no GPU, NCCL older than 2.23, another backend such as gloo, one rank only, workers that did not inherit the environment, or another plugin in force); `nccl-otf2 doctor` looks for the reason"
 }
 
 // recordedByTask tells whether a process of a launcher's task, on a machine of some boot, is among those that left something. Processes that have ranks of another launcher's, torchrun's under Slurm, may be anybody's on the machine.

@@ -336,8 +336,8 @@ func (o *ctlOptions) controller(args []string) (*control.Controller, error) {
 			return nil, err
 		}
 	}
-	if !isDir(dir) {
-		return nil, fmt.Errorf("%s is not a folder: give the experiment directory of a running job", dir)
+	if err := existsFolder(dir, "the experiment directory of a running job"); err != nil {
+		return nil, err
 	}
 	return &control.Controller{Dir: dir, Timeout: o.timeout, Lead: o.lead}, nil
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// percentage is a flag such as "5%"; its value is a part of 1.
+// percentage is a flag such as "5%", or "5"; its value is a part of 1.
 type percentage float64
 
 func (p *percentage) String() string {
@@ -25,9 +25,9 @@ func (p *percentage) String() string {
 }
 func (p *percentage) Type() string { return "percentage" }
 func (p *percentage) Set(s string) error {
-	number, percent := strings.CutSuffix(s, "%")
+	number := strings.TrimSuffix(s, "%")
 	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
-	if err != nil || !percent || v < 0 || math.IsNaN(v) || math.IsInf(v, 0) {
+	if err != nil || v < 0 || math.IsNaN(v) || math.IsInf(v, 0) {
 		return fmt.Errorf("%q is not a percentage such as 5%%", s)
 	}
 	*p = percentage(v / 100)
@@ -58,7 +58,12 @@ the input, or if nothing in the two runs can be compared.`,
 		Example: `  nccl-otf2 diff before after
   nccl-otf2 diff before after --fail-above 5%
   nccl-otf2 diff before after --format markdown`,
-		Args: exactly("the experiment directory or archive of a run", "that of another run to compare it with"),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) < 2 {
+				return usagef("diff needs two runs: nccl-otf2 diff A B")
+			}
+			return exactly("A", "B")(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if warmUp < 0 {
 				return usagef("--warm-up is a number of operations, not %d", warmUp)

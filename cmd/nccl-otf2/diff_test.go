@@ -54,8 +54,10 @@ func TestDiffSaysWithItsExitCodeWhetherARunIsTooSlow(t *testing.T) {
 		{[]string{before, short}, exitDone, ""},
 		{[]string{before, short, "--fail-above", "5%"}, exitInput, "nothing can be compared"},
 		{[]string{before, filepath.Join(after, "nowhere")}, exitInput, "does not exist"},
-		{[]string{before}, exitUsage, "needs that of another run"},
-		{[]string{before, after, "--fail-above", "5"}, exitUsage, "not a percentage"},
+		{[]string{before}, exitUsage, "needs two runs"},
+		{[]string{before, after, "--fail-above", "5"}, exitExceeded, ""}, // percent, too
+		{[]string{before, after, "--fail-above", "10"}, exitDone, ""},
+		{[]string{before, after, "--fail-above", "x"}, exitUsage, "not a percentage"},
 		{[]string{before, after, "--warm-up", "-1"}, exitUsage, "a number of operations"},
 	} {
 		err := run(tc.args...)

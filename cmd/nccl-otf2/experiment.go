@@ -33,6 +33,23 @@ func exists(path, give string) error {
 	return nil
 }
 
+// existsFolder refuses a path that is no folder, or one that may not be read, and says what can be given.
+func existsFolder(path, give string) error {
+	if err := exists(path, give); err != nil {
+		return err
+	}
+	_, err := os.Stat(path + "/.")
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%s may not be read: its owner can let you read it (chmod)", path)
+	case !isDir(path):
+		return fmt.Errorf("%s is not a folder: give %s", path, give)
+	}
+	return err
+}
+
 // anchorPath gives the anchor file that a path argument means: the file itself, or the one in an
 // experiment directory.
 func anchorPath(arg string) (string, error) {

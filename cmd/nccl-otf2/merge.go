@@ -73,12 +73,13 @@ of each kind of data.`,
 
 // merge checks the folders that people mix up, and shows progress.
 func merge(measurement, dir, output string, keep bool) (*scorep.MergeResult, error) {
-	switch {
-	case !isDir(measurement):
-		return nil, fmt.Errorf("%s is not a folder: give Score-P's experiment directory", measurement)
-	case !isDir(dir):
-		return nil, fmt.Errorf("%s is not a folder: give the experiment directory of NCCL", dir)
-	case !isDir(filepath.Join(dir, experiment.Folder)):
+	if err := existsFolder(measurement, "Score-P's experiment directory"); err != nil {
+		return nil, err
+	}
+	if err := existsFolder(dir, "the experiment directory of NCCL"); err != nil {
+		return nil, err
+	}
+	if !isDir(filepath.Join(dir, experiment.Folder)) {
 		if isDir(filepath.Join(measurement, experiment.Folder)) {
 			return nil, fmt.Errorf("%s holds no recording (no shards), %s does: Score-P's directory comes first", dir, measurement)
 		}

@@ -3,8 +3,12 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
@@ -28,7 +32,12 @@ func (o *output) Write(p []byte) (int, error) {
 // writeOutput makes a file that appears as a whole, or writes to what the path names that is none.
 func writeOutput(path string, write func(io.Writer) error) error {
 	f, err := atomicfile.Output(path, regular.File)
-	if err != nil {
+	switch dir := filepath.Dir(path); {
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%s may not be written: name a file elsewhere with -o", dir)
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s does not exist: name a file elsewhere with -o", dir)
+	case err != nil:
 		return err
 	}
 	defer f.Abandon()

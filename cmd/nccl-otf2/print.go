@@ -20,6 +20,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/analysis"
 	"github.com/nccl-otf2/nccl-otf2/cube"
 	"github.com/nccl-otf2/nccl-otf2/cube/cubeprint"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/otf2/otf2print"
 	"github.com/nccl-otf2/nccl-otf2/profile/cubex"
@@ -323,7 +324,13 @@ func openArchiveWith(arg string, opts *otf2.ReadOptions) (*otf2.Archive, error) 
 	switch {
 	case err == nil:
 	case errors.Is(err, fs.ErrNotExist):
-		err = fmt.Errorf("%w: the archive is not complete; make it again with `nccl-otf2 unify`", err)
+		err = fmt.Errorf("%w: the archive is not complete", err)
+		for _, dir := range []string{filepath.Dir(path), filepath.Dir(filepath.Dir(path))} { // the second of one run of several
+			if isDir(filepath.Join(dir, experiment.Folder)) { // other archives are made by other tools
+				err = fmt.Errorf("%w; make it again with `nccl-otf2 unify %s`", err, dir)
+				break
+			}
+		}
 	case errors.Is(err, otf2.ErrNotSupported):
 		err = fmt.Errorf("%w: this tool does not read such archives", err)
 	}

@@ -138,6 +138,9 @@ func runQuery(cmd *cobra.Command, dirs []string, question, form, output string, 
 // tablesOf gives the folders of tables that a path stands for. Of a recording of NCCL's calls that has none they are made in a temporary
 // folder, like the archive that they are exported from.
 func tablesOf(dir string) ([]string, error) {
+	if err := existsFolder(dir, "a folder of tables or an experiment directory"); err != nil {
+		return nil, err
+	}
 	if isDir(filepath.Join(dir, experiment.Folder)) { // else folders in it may be of several experiments, whose tables are read as one
 		if newest := newestOf(dir, anchorName); newest != "" {
 			dir = filepath.Dir(newest) // tables of the time when there was one job are not it

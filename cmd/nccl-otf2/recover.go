@@ -40,6 +40,10 @@ files could not be repaired.`,
   nccl-otf2 recover exp1/traces.otf2`,
 		Args: exactly("an experiment directory or archive"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if filepath.Ext(args[0]) != ".otf2" && !isDir(args[0]) { // an anchor need not be there
+				_, err := anchorPath(args[0])
+				return err
+			}
 			if !opts.DryRun && isDir(filepath.Join(args[0], experiment.Folder)) {
 				if err := makeMissing(cmd.ErrOrStderr(), args[0]); err != nil {
 					return err

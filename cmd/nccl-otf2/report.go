@@ -173,6 +173,9 @@ func makeOverlap(in *reportInput) (part, error) {
 // makeHang looks at the shards, not at the archive: there may be none.
 func makeHang(in *reportInput) (part, error) {
 	dir := in.arg
+	if err := exists(dir, "the experiment directory of a job"); err != nil {
+		return part{}, err
+	}
 	if anchor, name, err := readable(dir); err == nil && anchor != name { // of a recording
 		dir = anchor
 	}

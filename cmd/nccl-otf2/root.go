@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/nccl-otf2/nccl-otf2/config"
 	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
 )
 
@@ -92,7 +93,6 @@ func rootCommand() *cobra.Command {
 			atomicfile.RemoveOnSignals()
 		}
 	}
-	root.SuggestionsMinimumDistance = 2
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usagef("%w: see %s --help", err, cmd.CommandPath())
 	})
@@ -141,8 +141,14 @@ func inputsOf(cmd *cobra.Command, args []string) []string {
 // noCommand is the error for a name that no command has.
 func noCommand(root *cobra.Command, name string) error {
 	hint := "see nccl-otf2 --help"
-	if s := root.SuggestionsFor(name); len(s) > 0 {
-		hint = "did you mean " + strings.Join(s, " or ") + "?"
+	var names []string
+	for _, c := range root.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+		}
+	}
+	if near := config.Near(name, names); near != "" {
+		hint = "did you mean " + near + "?"
 	}
 	return usagef("there is no command %q: %s", name, hint)
 }

@@ -17,6 +17,9 @@ import (
 // jobSettings reads the settings that a job with this environment would have, and puts into it what
 // the plugin reads from the environment only.
 func jobSettings(env *environment) (*config.Settings, error) {
+	if err := config.Mistyped(env.names()); err != nil {
+		return nil, err
+	}
 	s, err := config.Load(env.lookup)
 	if err != nil {
 		return nil, err

@@ -20,6 +20,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/collector/record"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
+	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/scorep"
 )
 
@@ -130,8 +131,8 @@ func (u *unified) incomplete() bool {
 // unify makes the archives of an experiment directory, and the recordings of jobs in record mode, and shows
 // progress.
 func unify(dir string, want wanted) (*unified, error) {
-	if !isDir(dir) {
-		return nil, fmt.Errorf("%s is not a folder: give the experiment directory", dir)
+	if err := existsFolder(dir, "the experiment directory of a job"); err != nil {
+		return nil, err
 	}
 	if !isDir(filepath.Join(dir, experiment.Folder)) {
 		if text := recordedForReplay(dir); text != "" {
@@ -298,7 +299,7 @@ func printArchives(w io.Writer, res *scorep.Result) {
 		printable.Fprintf(w, "  %s on %s, %s, %s, %s", count(r.Processes(), "process", "processes"), count(r.Hosts, "host", "hosts"),
 			count(r.Communicators, "communicator", "communicators"), count(r.Locations, "location", "locations"), count(r.Events, "event", "events"))
 		if r.Last > r.First {
-			printable.Fprintf(w, " over %v", time.Duration(r.Last-r.First).Round(10*time.Microsecond))
+			printable.Fprintf(w, " over %s", units.Duration(uint64(r.Last-r.First), 10*time.Microsecond))
 		}
 		printable.Fprintln(w)
 		warn := func(format string, args ...any) {

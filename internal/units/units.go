@@ -5,8 +5,10 @@ package units
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Unknown stands in tables where a number is not known.
@@ -50,6 +52,15 @@ func Time(ns float64) string {
 		i++
 	}
 	return Number(v, i == 0) + " " + units[i]
+}
+
+// Duration writes nanoseconds with all that is known of them, as [time.Duration] does, which has no room for 2^63 of them and more; these are
+// written as Time does.
+func Duration(ns uint64, round time.Duration) string {
+	if ns > math.MaxInt64 {
+		return Time(float64(ns))
+	}
+	return time.Duration(ns).Round(round).String()
 }
 
 // Number writes three significant digits, none of them after a point if the number is whole.

@@ -16,3 +16,12 @@ func TestHumanNumbers(t *testing.T) {
 		}
 	}
 }
+
+// A time that the standard library has no room for is not a negative one.
+func TestDuration(t *testing.T) {
+	for ns, want := range map[uint64]string{0: "0s", 1_500: "1.5µs", 2_526_844_999: "2.526844999s", 1<<63 - 1: "2562047h47m16.854775807s", 1 << 63: "9223372037 s", 1<<64 - 7: "18446744074 s"} {
+		if got := Duration(ns, 1); got != want {
+			t.Errorf("%d: %q, want %q", ns, got, want)
+		}
+	}
+}
