@@ -64,3 +64,28 @@ func TestCallsOfSendsAndReceivesSayOnWhichCommunicatorTheyAre(t *testing.T) {
 		100 Enter ncclAlltoAll DEVICE=0 COMM=0 RANK=1
 		110 Enter ncclSend DEVICE=0 COMM=0 RANK=1`)
 }
+
+// So many calls wait that half of them are given up waiting for, while one is under way: it has its region when it ends.
+func TestCallsUnderWayAreNotGivenUp(t *testing.T) {
+	s := newScene(t, 4)
+	const calls = maxUnseen + 1
+	for i := range uint64(calls) {
+		r := shm.Record{Kind: shm.RecordStart, Type: shm.EventCollApi, Handle: 2 + i, Func: "AllReduce", Count: 1, Datatype: "ncclInt8"}
+		if err := s.m.Record(0, at(100+2*i), &r); err != nil {
+			t.Fatal(err)
+		}
+		if i == maxUnseen {
+			if err := s.m.Advance(at(100 + 2*i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r = shm.Record{Kind: shm.RecordStop, Type: shm.EventCollApi, Handle: 2 + i}
+		if err := s.m.Record(0, at(101+2*i), &r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(s.lines(experiment.KindThread)); n != 2*calls {
+		t.Errorf("%d events of %d calls, want two of each", n, calls)
+	}
+	s.oddities(nil)
+}

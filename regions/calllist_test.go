@@ -88,9 +88,9 @@ func TestCallsAloneFindTheirPlaces(t *testing.T) {
 	})
 }
 
-// A million calls that become no operation, with and without groups, are written in the time that their number takes: if each looked at the others,
+// Very many calls that become no operation, with and without groups, are written in the time that their number takes: if each looked at the others,
 // this test would not end.
-func TestAMillionCallsWithoutPlans(t *testing.T) {
+func TestManyCallsWithoutPlans(t *testing.T) {
 	const calls = 1 << 18
 	for _, grouped := range []bool{false, true} {
 		s := newScene(t, 4)
