@@ -98,6 +98,10 @@ func newSystem(defs *otf2.Definitions, rows map[otf2.LocationRef]*rowSum) *syste
 			s.groups = append(s.groups, out)
 		}
 	}
+	if len(s.groups) == 0 && len(byName) > 0 { // no location's process is defined
+		s.groups = append(s.groups, cube.LocationGroup{Name: "Process 0", Node: hosts.of(defs, otf2.UndefinedSystemTreeNode)})
+		s.processes++
+	}
 	s.defineLocations(byName, groups)
 	s.defineTopologies(rows)
 	return s
@@ -209,8 +213,9 @@ func (s *system) defineNodes(defs *otf2.Definitions) *hostNodes {
 			s.nodes = append(s.nodes, cube.SystemTreeNode{Parent: 0, Name: "node " + clean(defs.String(n.Name)), Class: cube.ClassNode})
 		}
 	}
-	needed := len(s.nodes) == 1 || slices.ContainsFunc(defs.LocationGroups, func(g otf2.LocationGroup) bool {
-		return g.Type != otf2.LocationGroupTypeAccelerator && h.of(defs, g.SystemTreeParent) == 0
+	process := func(g otf2.LocationGroup) bool { return g.Type != otf2.LocationGroupTypeAccelerator }
+	needed := len(s.nodes) == 1 || !slices.ContainsFunc(defs.LocationGroups, process) || slices.ContainsFunc(defs.LocationGroups, func(g otf2.LocationGroup) bool {
+		return process(g) && h.of(defs, g.SystemTreeParent) == 0
 	})
 	if needed {
 		h.unknown = cube.SystemTreeNodeID(len(s.nodes))
