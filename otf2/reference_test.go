@@ -17,7 +17,6 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
-	"github.com/nccl-otf2/nccl-otf2/internal/printable"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/otf2/otf2print"
@@ -36,12 +35,7 @@ func output(t *testing.T, name string, args ...string) string {
 	if err != nil || stderr.Len() > 0 {
 		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, stderr.Bytes())
 	}
-	// Names that hold a tab or worse are shown otherwise; all else is the same byte for byte.
-	lines := strings.Split(string(out), "\n")
-	for i := range lines {
-		lines[i] = printable.Name(lines[i])
-	}
-	return strings.Join(lines, "\n")
+	return string(out)
 }
 
 func text(t *testing.T, write func(*bytes.Buffer) error) string {

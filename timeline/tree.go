@@ -13,6 +13,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // rowKind says what a row of the page is.
@@ -117,6 +118,7 @@ type tree struct {
 	rows  []row
 	ranks map[otf2.LocationRef]string // of network locations
 	seen  map[otf2.LocationRef]bool
+	only  map[rankOfComm]string // made when it is asked for
 }
 
 func (t *tree) add(r row) int {
@@ -129,7 +131,50 @@ func (t *tree) addLocation(parent int, l *otf2.Location, kind rowKind) int {
 	if name == "" {
 		name = "(no name)"
 	}
+	if kind == kindEvent {
+		name = t.eventName(name, l)
+	}
 	return t.add(row{name: name, kind: kind, parent: parent, location: l.Self, group: l.Group, bars: new(bars)})
+}
+
+// eventName is the name of a row of events: what they are, as there are many such rows, then of which communicator and rank; without that where
+// the process has several of the communicator and the location's name does not say which.
+func (t *tree) eventName(name string, l *otf2.Location) string {
+	label, what, _ := strings.Cut(name, regions.EventRow)
+	comm, rank := facts.RowLabel(label)
+	if rank == "" {
+		rank = t.rankIn(t.process(l.Group), comm)
+	}
+	if rank != "" {
+		rank = regions.RankRow + rank
+	}
+	return what + " · " + comm + rank
+}
+
+// rankOfComm is the rank that a process is in a communicator of a label.
+type rankOfComm struct {
+	process otf2.LocationGroupRef
+	comm    string
+}
+
+// rankIn is that rank, "" if it is not known or there are several.
+func (t *tree) rankIn(process otf2.LocationGroupRef, comm string) string {
+	if t.only == nil {
+		t.only = make(map[rankOfComm]string)
+		for i := range t.defs.Locations {
+			l := &t.defs.Locations[i]
+			kind, comm, rank := t.place(l)
+			if kind != kindRank {
+				continue
+			}
+			key := rankOfComm{t.process(l.Group), comm}
+			if _, several := t.only[key]; several {
+				rank = ""
+			}
+			t.only[key] = rank
+		}
+	}
+	return t.only[rankOfComm{process, comm}]
 }
 
 // pageKinds are the kinds of rows; what is not in it is a thread.

@@ -135,7 +135,22 @@ func (s *simple) place() error {
 			s.addProcess(s.defs.String(g.Name), g.Self)
 		}
 	}
+	for _, l := range s.defs.Locations { // and what is of no process, such as GPUs of which nobody says whose they are
+		p := analysis.ProcessOf(s.defs, l.Group)
+		_, placed := groups[l.Group]
+		if _, known := processes[p]; !placed && !known && l.Type != otf2.LocationTypeMetric {
+			processes[p] = len(s.processes)
+			name := "(no process)"
+			if g := s.defs.LocationGroup(p); g != nil {
+				name = s.defs.String(g.Name)
+			}
+			s.addProcess(name, p)
+		}
+	}
 	s.placeRows(groups, processes)
+	if len(s.rows) == 0 {
+		return errors.New("it has no location with events: there is nothing to make a view of")
+	}
 	return nil
 }
 

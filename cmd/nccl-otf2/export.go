@@ -5,6 +5,7 @@ package main
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"os"
@@ -207,6 +208,9 @@ func runExport(cmd *cobra.Command, form *exportForm, arg, output, codec string, 
 	p.done()
 	if err != nil {
 		return readerGone(err)
+	}
+	if form.folder && len(res.Files) == 0 && damage == nil {
+		return fmt.Errorf("%s holds no events: there is nothing to export", a.Path())
 	}
 	if damage != nil {
 		res.Problems = append([]string{oneLine(damage.Error())}, res.Problems...)

@@ -16,6 +16,14 @@ export interface Box {
   wait: number; // pixels of it
 }
 
+// Mark is a moment in a bar, a state of an event.
+export interface Mark {
+  region: number;
+  x: number;
+  y: number;
+  height: number;
+}
+
 const font = "11px system-ui, -apple-system, 'Segoe UI', sans-serif";
 
 // Boxes draws them: the bar, what of it was waiting, its name.
@@ -50,6 +58,17 @@ export class Boxes {
       const ink = this.colors.text[b.region]!;
       if (ink !== style) c.fillStyle = style = ink;
       c.fillText(text, x + 4, b.y + b.height / 2 + 0.5);
+    }
+  }
+
+  // mark draws marks: a line with a head, that stands out from the bar that it is on.
+  mark(c: CanvasRenderingContext2D, marks: Mark[]): void {
+    for (const m of marks) {
+      c.fillStyle = this.colors.paper;
+      c.fillRect(m.x - 2, m.y, 4, m.height);
+      c.fillStyle = this.colors.css[m.region]!;
+      c.fillRect(m.x - 1, m.y, 2, m.height);
+      c.fillRect(m.x - 3, m.y, 6, 3);
     }
   }
 

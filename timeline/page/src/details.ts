@@ -9,6 +9,7 @@ import * as f from "./format";
 import type { Head } from "./head";
 import type { Host } from "./host";
 import { Kin } from "./kin";
+import { statesOf } from "./states";
 import type { Tips } from "./tips";
 import type { Words } from "./words";
 
@@ -71,7 +72,9 @@ export class Details {
     const notes = await store.notes(b.lane, Math.floor(at / chunk));
     const operations = await store.operations(b.lane.row, bar);
     const parents = await Promise.all(family.parents.map((p) => this.kin.link(p)));
-    const children = await this.kin.caused(family.children);
+    const isEvent = this.head.rows[b.lane.row]!.kind === "event";
+    const children = await this.kin.caused(isEvent ? family.children.filter((c) => store.laneOf(c).row !== b.lane.row) : family.children);
+    const states = isEvent && b.lane.depth === 0 ? await this.states(await statesOf(store, b.lane.row, b.start, b.start + b.length), b.start) : [];
     const sections: Node[] = [];
     if (operations) {
       const first = lowerBound(operations.bar, bar);
@@ -112,6 +115,7 @@ export class Details {
       el("p", { class: "sub" }, this.words.path(b.lane.row)),
       el(
         "dl", null,
+        ...(isEvent ? [el("dt", null, "type"), el("dd", null, this.head.regions[b.region]!.name.replace(/^ncclProfiler?/, ""))] : []),
         el("dt", null, "begin"), el("dd", null, f.exact(b.start)),
         el("dt", null, "end"), el("dd", null, f.exact(b.start + b.length)),
         el("dt", null, "length"), el("dd", null, f.exact(b.length)),
@@ -128,10 +132,26 @@ export class Details {
       ),
       ...sections,
       ...(notes.attributes.of(at % chunk).length > 0 ? [el("h3", null, "Attributes"), el("dl", null, ...this.words.notes(notes.attributes.of(at % chunk)))] : []),
-      ...(parents.length > 0 ? [el("h3", null, "Caused by"), ...parents] : []),
+      ...states,
+      ...(parents.length > 0 ? [el("h3", null, isEvent ? (b.lane.depth > 0 ? "State of" : "Parent") : "Caused by"), ...parents] : []),
       ...children,
     );
     section.scrollTop = 0;
+  }
+
+  // states lists the states of an event that begins at a time.
+  private async states(bars: number[], begin: number): Promise<Node[]> {
+    if (bars.length === 0) return [];
+    const found = await Promise.all(bars.map((bar) => this.host.store.bar(bar)));
+    return [
+      el("h3", null, `States (${bars.length})`),
+      ...found.map((s, i) =>
+        el(
+          "button", { class: "link state", type: "button", onclick: () => this.host.select(bars[i]!, true) },
+          el("span", { class: "sub" }, "+" + f.time(s.start - begin)), swatch(this.host.colors().css[s.region]!), this.head.regions[s.region]!.name,
+        ),
+      ),
+    ];
   }
 }
 

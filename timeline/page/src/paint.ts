@@ -3,7 +3,7 @@
 // the highest level of detail that is no coarser than the picture, so that a picture costs about the same however many
 // events there are.
 
-import { Boxes, type Box } from "./boxes";
+import { Boxes, type Box, type Mark } from "./boxes";
 import { CurvePainter } from "./curvepainter";
 import { fan, type Level } from "./levels";
 import type { Item, Rows } from "./rows";
@@ -14,6 +14,7 @@ import type { View } from "./view";
 
 export interface Painted {
   boxes: Box[];
+  marks: Mark[];
   pixels: number; // entries that were added up
   coarse: number; // entries whose bars have not been unpacked yet
 }
@@ -35,6 +36,7 @@ export class Painter {
   private from = 0;
   private to = 0;
   private flat = false; // no boxes: everything is added up
+  private marking = false; // marks, no boxes
   private fine = true; // bars may be looked at
   private y = 0;
   private boxHeight = 0;
@@ -57,11 +59,12 @@ export class Painter {
     c.fillRect(0, 0, view.width, view.height);
     for (const item of shown) this.background(c, view, item, focus, store);
     for (const item of shown) {
-      for (const l of item.lanes) this.single(l.lane, item.y - view.top + l.y, l.height);
+      for (const l of item.lanes) this.single(l.lane, item.y - view.top + l.y, l.height, l.marks);
       if (item.strip.length > 0) this.sum(item, item.y - view.top);
     }
     this.strip.blit(c);
     this.boxes.draw(c, ratio, view, this.out.boxes, store.head.regions);
+    this.boxes.mark(c, this.out.marks);
     this.out.pixels = this.strip.pixels;
     this.curves ??= new CurvePainter(store, view);
     this.curves.colors = this.colors;
@@ -71,7 +74,7 @@ export class Painter {
   }
 
   private begin(ratio: number, view: View, store: Store): void {
-    this.out = { boxes: [], pixels: 0, coarse: 0 };
+    this.out = { boxes: [], marks: [], pixels: 0, coarse: 0 };
     this.store = store;
     this.ratio = ratio;
     this.scale = view.scale * ratio;
@@ -110,13 +113,24 @@ export class Painter {
     }
   }
 
-  private single(lane: Lane, y: number, height: number): void {
+  private single(lane: Lane, y: number, height: number, marks: boolean): void {
     this.y = y;
     this.boxHeight = height;
     this.flat = false;
     this.fine = true;
+    this.marking = marks;
     this.add(lane);
-    this.strip.line(y, height);
+    this.marking = false;
+    if (!marks) this.strip.line(y, height);
+  }
+
+  // mark draws a moment, unless the one before it is in the same pixel.
+  private mark(x: number, region: number): void {
+    const { marks } = this.out;
+    const last = marks[marks.length - 1];
+    const at = Math.round(x) / this.ratio;
+    if (x < 0 || x > this.strip.room || (last && last.x === at && last.y === this.y)) return;
+    marks.push({ region, x: at, y: this.y, height: this.boxHeight });
   }
 
   // sum paints a closed group: what is in it side by side, several to a line where they are many.
@@ -152,7 +166,8 @@ export class Painter {
       const e = level.end[i]!;
       if (e < this.from) continue;
       const w = (e - s) * this.scale;
-      if (w < smallest) this.strip.point((s - this.from) * this.scale, w * level.busy[i]!, level.region[i]!, level.wait[i]!);
+      if (w < smallest && this.marking) this.mark((s - this.from) * this.scale, level.region[i]!);
+      else if (w < smallest) this.strip.point((s - this.from) * this.scale, w * level.busy[i]!, level.region[i]!, level.wait[i]!);
       else if (depth > 0) this.walk(depth - 1, i * fan, Math.min(i * fan + fan, this.lane.levels[depth - 1]!.start.length));
       else if (!this.fine || !this.bars(i)) this.smear(level, i);
     }
@@ -177,7 +192,8 @@ export class Painter {
       const w = length * this.scale;
       const x = (s - this.from) * this.scale;
       const wait = bars.wait[i]!;
-      if (w < smallest) this.strip.point(x, w, bars.region[i]!, length > 0 ? wait / length : 0);
+      if (this.marking) this.mark(x, bars.region[i]!);
+      else if (w < smallest) this.strip.point(x, w, bars.region[i]!, length > 0 ? wait / length : 0);
       else if (this.flat) this.strip.spread(x, x + w, bars.region[i]!, 1, wait / length);
       else {
         this.out.boxes.push({
@@ -190,6 +206,7 @@ export class Painter {
   }
 
   private smear(level: Level, i: number): void {
+    if (this.marking) return;
     this.strip.spread((level.start[i]! - this.from) * this.scale, (level.end[i]! - this.from) * this.scale, level.region[i]!, level.busy[i]!, level.wait[i]!);
   }
 }

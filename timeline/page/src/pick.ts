@@ -11,7 +11,12 @@ export function pick(state: State, boxes: Box[], x: number, y: number, within = 
   const { rows, view } = state;
   const item = rows.at(y + view.top);
   const inside = y + view.top - (item?.y ?? 0);
-  const lane = item?.lanes.find((l) => inside >= l.y - 1 && inside <= l.y + l.height + 1)?.lane;
+  const lanes = item?.lanes.filter((l) => inside >= l.y - 1 && inside <= l.y + l.height + 1) ?? [];
+  for (const { lane } of lanes.filter((l) => l.marks)) {
+    const mark = nearest(state, lane, x, Math.min(within, 3));
+    if (mark !== undefined) return mark;
+  }
+  const lane = lanes[0]?.lane;
   if (!lane) return undefined;
   let best: number | undefined;
   let distance = within + 1;
@@ -27,13 +32,23 @@ export function pick(state: State, boxes: Box[], x: number, y: number, within = 
 }
 
 // small looks among bars that are less than a pixel wide for the longest one near a point.
-function small({ store, view }: State, lane: Lane, x: number, within: number): number | undefined {
+function small(state: State, lane: Lane, x: number, within: number): number | undefined {
+  return look(state, lane, x, within, (_, length) => length);
+}
+
+// nearest looks among marks for the one that is nearest to a point.
+function nearest(state: State, lane: Lane, x: number, within: number): number | undefined {
+  const at = state.view.time(x);
+  return look(state, lane, x, within, (start) => -Math.abs(start - at));
+}
+
+function look({ store, view }: State, lane: Lane, x: number, within: number, worth: (start: number, length: number) => number): number | undefined {
   const from = view.time(x - within);
   const to = view.time(x + within);
   const level = lane.levels[0]!;
   const { leaf, chunk } = store.head;
-  let best: number | undefined;
-  let longest = -1;
+  let found: number | undefined;
+  let most = -Infinity;
   let looked = 0;
   for (let n = firstAfter(level.end, from); n < level.start.length && level.start[n]! <= to && looked < 4000; n++) {
     const bars = store.peekBars(lane, Math.floor((n * leaf) / chunk));
@@ -41,10 +56,10 @@ function small({ store, view }: State, lane: Lane, x: number, within: number): n
     const first = (n * leaf) % chunk;
     for (let i = first; i < Math.min(first + leaf, bars.start.length); i++, looked++) {
       const s = bars.start[i]!;
-      if (s + bars.length[i]! < from || s > to || bars.length[i]! <= longest) continue;
-      longest = bars.length[i]!;
-      best = lane.first + n * leaf + i - first;
+      if (s + bars.length[i]! < from || s > to || worth(s, bars.length[i]!) <= most) continue;
+      most = worth(s, bars.length[i]!);
+      found = lane.first + n * leaf + i - first;
     }
   }
-  return best;
+  return found;
 }

@@ -8,7 +8,7 @@ import type { Lane, Store } from "./store";
 export const curveGap = 2;
 
 // Heights in pixels.
-export const heights = { group: 24, strip: 34, lane: { rank: 22, thread: 18, stream: 18, network: 14, channel: 12, metric: 18 } as Record<string, number>, nested: 14, gap: 6 };
+export const heights = { group: 24, strip: 34, lane: { rank: 22, thread: 18, stream: 18, network: 14, channel: 12, event: 16, metric: 18 } as Record<string, number>, nested: 14, gap: 6 };
 
 export interface Item {
   row: number;
@@ -17,7 +17,7 @@ export interface Item {
   height: number;
   open: boolean; // its children are shown
   parent: boolean; // it has children
-  lanes: { lane: Lane; y: number; height: number }[]; // y within the item
+  lanes: { lane: Lane; y: number; height: number; marks: boolean }[]; // y within the item; marks: on the bars of the first one
   strip: Lane[]; // of a closed group: what is summed up in it
 }
 
@@ -137,8 +137,13 @@ export class Rows {
       if (first !== undefined) {
         let at = heights.gap / 2;
         for (let l = r.lanes[0]; l < r.lanes[1]; l++) {
+          // The states of an event are moments in it.
+          if (r.kind === "event" && l > r.lanes[0]) {
+            item.lanes.push({ ...item.lanes[0]!, lane: this.store.lanes[l]!, marks: true });
+            continue;
+          }
           const h = Math.round((l === r.lanes[0] ? first : heights.nested) * this.stretch);
-          item.lanes.push({ lane: this.store.lanes[l]!, y: at, height: h });
+          item.lanes.push({ lane: this.store.lanes[l]!, y: at, height: h, marks: false });
           at += h + 1;
         }
         item.height = Math.max(at + heights.gap / 2, Math.round(first * this.stretch) + (r.kind === "metric" ? 2 * curveGap : heights.gap));

@@ -16,7 +16,7 @@ import { Status } from "./status";
 import type { Tree } from "./tree";
 
 export class Stage {
-  painted: Painted = { boxes: [], pixels: 0, coarse: 0 };
+  painted: Painted = { boxes: [], marks: [], pixels: 0, coarse: 0 };
   drawn: Drawn = { parents: 0, collectives: 0, transfers: 0, crowded: [] };
   strong: Drawn = { parents: 0, collectives: 0, transfers: 0, crowded: [] }; // of what is selected
   readonly frames: number[] = []; // ms that pictures took to draw, the last ones
@@ -95,7 +95,7 @@ export class Stage {
     this.painter.colors = this.lines.colors = this.path.colors = colors;
     this.painter.showWaits = shown.waits;
     if (this.ranks.on) {
-      this.painted = { boxes: [], pixels: 0, coarse: 0 };
+      this.painted = { boxes: [], marks: [], pixels: 0, coarse: 0 };
       this.ranks.draw(c, ratio);
       this.painted.coarse = this.ranks.heat.coarse;
     } else this.painted = this.painter.paint(c, ratio, view, rows, store, this.state.focus);
