@@ -43,9 +43,13 @@ func (m *Model) Snapshot() {
 		}
 	}
 	p.Counts.Oddities = named(m.oddities[:], oddityNames[:])
-	p.Counts.Lost = nil
 	if undrawn := shm.ByName(&m.undrawn); len(undrawn) > 0 {
-		p.Counts.Lost = map[string]map[string]uint64{experiment.LostUndrawn: undrawn}
+		lost := maps.Clone(p.Counts.Lost) // what somebody else has counted stays; a description that is being written keeps its own
+		if lost == nil {
+			lost = make(map[string]map[string]uint64)
+		}
+		lost[experiment.LostUndrawn] = undrawn
+		p.Counts.Lost = lost
 	}
 	p.Counts.Timing = maps.Clone(m.sources)
 	if m.early > 0 {
