@@ -81,7 +81,7 @@ func (p *player) deliver(rankByRank bool) {
 	}
 }
 
-func (p *player) told(tell func(), ranks ...int) {
+func (p *player) addDelivery(tell func(), ranks ...int) {
 	p.deliveries = append(p.deliveries, delivery{ranks, tell})
 }
 
@@ -151,9 +151,9 @@ func (p *player) collective(s *step) {
 		}
 		p.now[r] = uint64(m.End)
 		p.end = max(p.end, p.now[r])
-		p.told(func() { p.engine.Part(&m.Local) }, r)
+		p.addDelivery(func() { p.engine.Part(&m.Local) }, r)
 	}
-	p.told(func() { p.engine.Collective(&o, all) }, s.members...)
+	p.addDelivery(func() { p.engine.Collective(&o, all) }, s.members...)
 }
 
 func (p *player) message(s *step) {
@@ -167,12 +167,12 @@ func (p *player) message(s *step) {
 		}
 		p.now[r] = uint64(e.End)
 		p.end = max(p.end, p.now[r])
-		p.told(func() {
+		p.addDelivery(func() {
 			p.engine.Part(&e.Local)
 			p.engine.Message(e)
 		}, r)
 	}
-	p.told(func() { p.engine.Pair(&ends[0].Local, &ends[1].Local, true) }, s.members...)
+	p.addDelivery(func() { p.engine.Pair(&ends[0].Local, &ends[1].Local, true) }, s.members...)
 }
 
 func (p *player) result() *Result {
