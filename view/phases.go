@@ -116,10 +116,12 @@ func (t *phaseThread) leave(r *facts.Region) {
 	if at < 0 {
 		return
 	}
-	if o := t.open[at]; o.own && !r.Unfinished {
-		t.all[o.in].end = r.End
+	for _, o := range t.open[at:] {
+		if o.own && !r.Unfinished {
+			t.all[o.in].end = r.End // call paths nest: a phase that is not left ends with the one around it
+		}
 	}
-	t.open = slices.Delete(t.open, at, at+1)
+	t.open = t.open[:at]
 }
 
 // take adds the phases of a thread.

@@ -46,7 +46,7 @@ func (o *Options) write(w io.Writer, format string, args ...any) {
 	if o.Printable {
 		printable.Fprintf(w, format, args...)
 	} else {
-		fmt.Fprintf(w, format, args...)
+		_, _ = fmt.Fprintf(w, format, args...) // whoever flushes the writer learns of its errors
 	}
 }
 
