@@ -171,6 +171,10 @@ func (l *lines) leave(r *facts.Region) {
 	if !l.opts.Selection.At(r.Location, r.Begin) {
 		return
 	}
+	if r.Lost {
+		l.leaveOut("regions that were open at the end")
+		return
+	}
 	l.region(l.rows.of[r.Location], r, l.open[r.Location][:at])
 }
 

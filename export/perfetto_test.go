@@ -209,16 +209,25 @@ func TestPerfettoTracesAreTheSameAndPacked(t *testing.T) {
 
 // Kernels that overlap on a row keep their times: those that began in another one and outlast it are on a track of their own.
 func TestTracesShowKernelsThatOverlap(t *testing.T) {
-	dir := t.TempDir()
-	p := shardtest.New(t, dir, "p")
-	a, b := p.Region("a", "Application", otf2.RegionRoleCode), p.Region("b", "Application", otf2.RegionRoleCode)
-	w := p.Writer(0)
+	made, err := otf2.Create(t.TempDir(), "traces", &otf2.ArchiveOptions{Creator: "another tool"})
+	testkit.Must(t, err)
+	defs := made.Definitions()
+	for i, text := range []string{"", "node", "a", "b"} {
+		testkit.Must(t, defs.String(otf2.StringRef(i), text))
+	}
+	testkit.Must(t, errors.Join(defs.ClockProperties(1e9, t0, 30000, 0), defs.SystemTreeNode(0, 1, 1, otf2.UndefinedSystemTreeNode),
+		defs.LocationGroup(0, 1, otf2.LocationGroupTypeProcess, 0, otf2.UndefinedLocationGroup), defs.Location(0, 1, otf2.LocationTypeAcceleratorStream, 80, 0)))
+	for r := range otf2.RegionRef(2) {
+		testkit.Must(t, defs.Region(r, 2+otf2.StringRef(r), 0, 0, otf2.RegionRoleFunction, otf2.ParadigmHIP, 0, otf2.UndefinedString, 0, 0))
+	}
+	w, err := made.Events(0)
+	testkit.Must(t, err)
 	for i := range otf2.Timestamp(20) {
 		begin := t0 + 1000*i
-		testkit.Must(t, errors.Join(w.Enter(begin, nil, a), w.Enter(begin+10, nil, b), w.Leave(begin+230, nil, a), w.Leave(begin+330, nil, b)))
+		testkit.Must(t, errors.Join(w.Enter(begin, nil, 0), w.Enter(begin+10, nil, 1), w.Leave(begin+230, nil, 0), w.Leave(begin+330, nil, 1)))
 	}
-	p.Finish()
-	archive := jobtest.Open(t, jobtest.Unify(t, dir))
+	testkit.Must(t, made.Close())
+	archive := jobtest.Open(t, made.Path())
 	took := make(map[string]int64)
 	trace, res := perfetto(t, archive)
 	for _, s := range trace.Slices {
@@ -228,7 +237,7 @@ func TestTracesShowKernelsThatOverlap(t *testing.T) {
 		t.Errorf("%v, left out %v", took, res.LeftOut)
 	}
 	var out bytes.Buffer
-	_, err := Chrome(archive, "-", &out, nil)
+	_, err = Chrome(archive, "-", &out, nil)
 	testkit.Must(t, err)
 	events, _ := readTrace(t, &out)
 	clear(took)

@@ -194,7 +194,7 @@ func (w *walker) listen(reader *facts.Reader) {
 		w.overlap(r, at+1, region.End)
 		n := r.stack[at]
 		s := &r.spans[n]
-		s.end, s.open, s.attributes = region.End, false, region.Attributes
+		s.end, s.open, s.cut, s.attributes = region.End, false, region.Lost, region.Attributes
 		r.stack, r.steps = slices.Delete(r.stack, at, at+1), append(r.steps, step{span: n, end: true})
 		w.release(r)
 	}

@@ -4,8 +4,9 @@ package facts
 
 import "github.com/nccl-otf2/nccl-otf2/otf2"
 
-// Regions of a row nest where they are a thread's calls. On rows of GPUs that other tools record, kernels overlap: Enter A, Enter B, Leave A,
-// Leave B. So a Leave ends the region that it names, and others that are open stay so. Here is the one rule for which that is.
+// Regions of a row nest in the archives that are made here: where one is left before another that began in it, the end of that is lost, and it
+// ended with the one around it. On rows that other tools record, regions overlap, as kernels on a queue do: Enter A, Enter B, Leave A, Leave B.
+// There a Leave ends the region that it names, and others that are open stay so. Here is the one rule for which that is.
 
 // NewestOpen gives the place, among the open regions of a row, the newest last, of the one that a Leave ends: the newest of that region. It is
 // −1 where none is open.

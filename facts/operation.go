@@ -83,6 +83,7 @@ type Region struct {
 	Ended      int    // and those that ended
 	Operations uint64 // that the launch states, or else the region's name tells; 1 where neither tells a number
 	Entered    uint64 // number of its Enter on the row, from 0
+	Lost       bool   // its own end is not there: it ended with the region around it
 
 	requests int
 	led      map[otf2.CommRef]bool
@@ -119,6 +120,7 @@ type Reader struct {
 	Lacks func(comm otf2.CommRef, l otf2.LocationRef, function string, ordinal uint64) bool
 
 	attributes *Attributes
+	nested     bool // regions of a row nest, see NewestOpen
 	rows       ByLocation[*Row]
 	sources    map[otf2.StringRef]Source
 	sizes      map[otf2.StringRef]uint64
@@ -137,7 +139,7 @@ type Reader struct {
 // NewReader makes a reader of events with the ids that names tells. attributes is nil for those of a process.
 func NewReader(names Names, attributes *Attributes) *Reader {
 	return &Reader{
-		Names: names, attributes: attributes, sources: make(map[otf2.StringRef]Source),
+		Names: names, attributes: attributes, nested: attributes.Has(regions.AttrTimingSource), sources: make(map[otf2.StringRef]Source),
 		sizes: make(map[otf2.StringRef]uint64),
 	}
 }
@@ -303,14 +305,17 @@ func (row *Row) leave(ev *otf2.Event) {
 	if at < 0 {
 		return // its beginning is not there
 	}
+	for row.reader.nested && len(row.open) > at+1 {
+		row.end(len(row.open)-1, ev.Time, true)
+	}
 	if len(ev.Attributes) > 0 {
 		row.reader.Read(ev, &row.open[at].Details)
 	}
-	row.end(at, ev.Time)
+	row.end(at, ev.Time, false)
 }
 
 // end ends one of the open regions.
-func (row *Row) end(at int, t otf2.Timestamp) {
+func (row *Row) end(at int, t otf2.Timestamp, lost bool) {
 	n := len(row.open)
 	l := &row.open[at]
 	row.release(at)
@@ -322,7 +327,7 @@ func (row *Row) end(at int, t otf2.Timestamp) {
 		l, row.open = &row.reader.left, slices.Delete(row.open, at, at+1)
 	}
 	if row.reader.Leave != nil {
-		l.End = t
+		l.End, l.Lost = t, lost
 		if l.Operations == 0 {
 			l.Operations = row.reader.operations(l)
 		}

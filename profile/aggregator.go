@@ -113,9 +113,7 @@ type frame struct {
 	begin   uint64
 	inside  uint64 // time of regions inside
 	covered uint64 // up to when that counts: regions inside that overlap count once
-	until   uint64 // when the first region around it ended, while this one went on; 0: none has
-	owed    []debt
-	node    int32 // None: it is not counted
+	node    int32  // None: it is not counted
 }
 
 // leafKey is the call path of an operation below that of a launch or tree.
@@ -298,77 +296,44 @@ func (g *Aggregator) enter(l *facts.Region) {
 
 // placeFrame gives an open region its node, below that of the one around it.
 func (g *Aggregator) placeFrame(r *row, at int) {
-	f, around := &r.stack[at], around(r.stack, at)
+	f := &r.stack[at]
 	f.node = None
 	switch {
 	case r.Kind == experiment.KindStream:
-		if !f.region.nccl && !f.linked && around < 0 {
+		if !f.region.nccl && !f.linked && at == 0 {
 			f.node = g.tree.child(g.tree.root(Kernels), Kernel, f.region.title, f.region.Role)
 		}
 	case f.region.sums:
-	case around >= 0:
-		f.node = g.path(r.stack[around].node, f.ref, f.region, f.class)
+	case at > 0:
+		f.node = g.path(r.stack[at-1].node, f.ref, f.region, f.class)
 	default:
 		f.node = g.path(r.base, f.ref, f.region, f.class)
 	}
 }
 
-// around gives the place of the region that an open one lies in; −1: it is an outermost one. What goes on although the region around it had ended
-// when this one began is none.
-func around(open []frame, at int) int {
-	i := at - 1
-	for i >= 0 && open[i].until != 0 && open[i].until <= open[at].begin {
-		i--
-	}
-	return i
-}
-
-// leaveOpen counts an open region that ends. What began in it and is still open overlaps with it and is not called by it, if it is ever left; if
-// not, its end is lost, and it lasted as long as the region around it. So its time is taken off that until it is left.
+// leaveOpen counts an open region that ends. What began in it and is still open overlaps with it, and is not called by it: it goes on beside it.
 func (g *Aggregator) leaveOpen(l *facts.Region) {
 	r, t := g.at, uint64(l.End)
 	at := facts.IndexOpen(r.stack, l, func(f *frame) uint64 { return f.entered })
-	for i := at + 1; i < len(r.stack); i++ {
-		in := &r.stack[i]
-		if in.until == 0 {
-			in.until = max(t, 1)
-		}
-		if f := &r.stack[at]; around(r.stack, i) == at {
-			in.owed = append(in.owed, debt{f.node, f.cover(in.begin, in.until)})
-		}
-	}
-	if len(r.stack[at].owed) > 0 {
-		for _, d := range r.stack[at].owed {
-			if d.node != None {
-				r.cell(d.node).Time += d.time
-			}
-		}
-		g.placeFrame(r, at)
-	}
-	f, outside := r.stack[at], around(r.stack, at)
+	f := r.stack[at]
 	r.stack = slices.Delete(r.stack, at, at+1)
-	if f.node != None {
-		r.cell(f.node).visit(t-min(f.begin, t), f.inside, l.Unfinished)
+	for i := at; i < len(r.stack); i++ {
+		g.placeFrame(r, i)
 	}
-	if outside >= 0 {
-		r.stack[outside].cover(f.begin, t)
+	if f.node != None {
+		r.cell(f.node).visit(t-min(f.begin, t), f.inside, l.Unfinished || l.Lost)
+	}
+	if at > 0 {
+		r.stack[at-1].cover(f.begin, t)
 	} else {
 		r.cover(f.begin, t)
 	}
 }
 
-// debt is what a call path gets back when a region that was taken to lie in it turns out to overlap with it.
-type debt struct {
-	node int32
-	time uint64
-}
-
-// cover counts the time of a region inside, as far as no other one has covered it, and gives how much that is.
-func (f *frame) cover(begin, end uint64) uint64 {
-	more := uncovered(begin, end, f.covered)
-	f.inside += more
+// cover counts the time of a region inside, as far as no other one has covered it.
+func (f *frame) cover(begin, end uint64) {
+	f.inside += uncovered(begin, end, f.covered)
 	f.covered = max(f.covered, end)
-	return more
 }
 
 // cover counts the time of an outermost region in the same way.
@@ -463,22 +428,18 @@ func (g *Aggregator) snapshot(l uint64, r *row) Row {
 	for n, c := range r.cells {
 		cells[n] = *c
 	}
-	outer, covered, open := r.outer, r.covered, slices.Clone(r.stack)
+	outer, open := r.outer, slices.Clone(r.stack)
 	for i := range open {
-		f := &open[i]
-		if f.until == 0 {
-			f.until = r.last
-		}
-		if at := around(r.stack, i); at >= 0 {
-			open[at].cover(f.begin, f.until)
+		if f := &open[i]; i > 0 {
+			open[i-1].cover(f.begin, r.last)
 		} else {
-			outer, covered = outer+uncovered(f.begin, f.until, covered), max(covered, f.until)
+			outer += uncovered(f.begin, r.last, r.covered)
 		}
 	}
 	for i := range open {
 		if f := &open[i]; f.node != None {
 			c := cells[f.node]
-			c.visit(f.until-min(f.begin, f.until), f.inside, true)
+			c.visit(r.last-min(f.begin, r.last), f.inside, true)
 			cells[f.node] = c
 		}
 	}

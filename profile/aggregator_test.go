@@ -356,9 +356,10 @@ func TestWaitsAreWithinTime(t *testing.T) {
 	}
 }
 
-// Regions that overlap on a row keep their times, beside each other. What is around them has its own time once.
+// Regions that overlap on a row of another tool's archive keep their times, beside each other. What is around them has its own time once.
 func TestRegionsThatOverlap(t *testing.T) {
 	p := newProcess(t)
+	p.to.Aggregator = NewAggregator(p.to.names, facts.FindAttributes(new(otf2.Definitions))) // of an archive of another tool
 	a, b, around := p.region("a", "other"), p.region("b", "other"), p.region("around", "other")
 	for _, outer := range []bool{false, true} {
 		w := p.writer(experiment.KindThread, -1)

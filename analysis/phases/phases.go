@@ -276,6 +276,10 @@ func (c *Counter) leaveThread(r *facts.Region) {
 	at := facts.IndexOpen(t.open, r, func(f *phaseFrame) uint64 { return f.entered })
 	f := t.open[at]
 	t.open = slices.Delete(t.open, at, at+1)
+	if r.Lost {
+		f.abandon()
+		return
+	}
 	took := uint64(r.End - r.Begin)
 	if f.phase != nil {
 		c.endPhase(r, &f, took)

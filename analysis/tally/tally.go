@@ -192,7 +192,7 @@ func (t *tally) leave(region *facts.Region) {
 	at := facts.IndexOpen(r.open, region, func(f *tallyFrame) uint64 { return f.entered })
 	f := r.open[at]
 	r.open = slices.Delete(r.open, at, at+1)
-	if region.Unfinished || region.End < region.Begin {
+	if region.Unfinished || region.Lost || region.End < region.Begin {
 		t.row(r, &f).Unfinished++
 		return
 	}

@@ -100,7 +100,7 @@ func (n *NetworkPhases) Leave(r *facts.Region) {
 	phase := of.phase
 	row := n.rows.Get(r.Location)
 	row.open--
-	if r.Unfinished {
+	if r.Unfinished || r.Lost {
 		row.unfinished++
 		return
 	}

@@ -201,7 +201,7 @@ func (f *finder) left(r *facts.Region) {
 	if r.Number == 0 || w == nil {
 		return
 	}
-	if r.Source != facts.SourceGPU || r.Unfinished || r.End <= r.Begin {
+	if r.Source != facts.SourceGPU || r.Unfinished || r.Lost || r.End <= r.Begin {
 		return
 	}
 	l := &launch{
