@@ -21,12 +21,12 @@ TOOL   := $(BUILD)/nccl-otf2
 PLUGIN := $(BUILD)/libnccl-profiler-otf2.so
 
 # Packages whose code runs in several goroutines or beside another process.
-RACE_PACKAGES ?= ./collector/... ./gpu/... ./scorep/... ./timeline/... ./replay/... ./plugin/shm/...
+RACE_PACKAGES ?= ./internal/collector/... ./internal/gpu/... ./scorep/... ./internal/timeline/... ./internal/replay/... ./plugin/shm/...
 
 export CGO_ENABLED ?= 0
 
 include plugin/plugin.mk
-include replay/host/host.mk
+include internal/replay/host/host.mk
 include tests/faults/inject/inject.mk
 include tests/realnccl/realnccl.mk
 
@@ -111,12 +111,12 @@ demo-cluster: build ## record a job of four ranks on a Slurm of three nodes that
 	$(GO) run ./tests/slurm/demo $(BUILD) $(RECORDING)
 
 # The timeline's page is made of TypeScript; what is made is committed, so that nobody needs node who does not change it.
-PAGE := timeline/page
+PAGE := internal/timeline/page
 
-page: $(PAGE)/node_modules/.package-lock.json ## make the timeline's page (timeline/asset) of timeline/page; needs node and npm
+page: $(PAGE)/node_modules/.package-lock.json ## make the timeline's page (internal/timeline/asset) of internal/timeline/page; needs node and npm
 	cd $(PAGE) && npm run --silent check && npm run --silent build
 
-page-check: ## the page's types and unit tests, and whether timeline/asset is what timeline/page gives
+page-check: ## the page's types and unit tests, and whether internal/timeline/asset is what internal/timeline/page gives
 	@scripts/page.sh
 
 $(PAGE)/node_modules/.package-lock.json: $(PAGE)/package-lock.json $(PAGE)/package.json
@@ -152,12 +152,12 @@ lint: ## gofmt, go vet, staticcheck; cppcheck for the C code
 	$(GO) tool staticcheck ./...
 	$(GO) tool errcheck -ignoretests -exclude .errcheck $$($(GO) list ./... | grep -v '/nccl-otf2/tests')
 	$(MAKE) --no-print-directory page-check
-	CGO_ENABLED=1 $(GO) vet ./gpu/... ./collector/...
-	CGO_ENABLED=1 $(GO) tool staticcheck ./gpu/... ./collector/...
+	CGO_ENABLED=1 $(GO) vet ./internal/gpu/... ./internal/collector/...
+	CGO_ENABLED=1 $(GO) tool staticcheck ./internal/gpu/... ./internal/collector/...
 	$(MAKE) --no-print-directory plugin-lint
 	scripts/cformat.sh
 	GO='$(GO)' scripts/workflows.sh
-	$(CPPCHECK) --std=c11 --quiet --error-exitcode=1 --enable=warning,performance,portability --inline-suppr -D_GNU_SOURCE -D__x86_64__ -I. replay/host/*.c tests/recorder/*.c tests/fakecupti/*.c tests/fakescorep/*.c tests/realnccl/*/*.c tests/bench/host/*.c tests/bench/realnccl/job/*.c tests/life/*.c tests/faults/inject/*.c
+	$(CPPCHECK) --std=c11 --quiet --error-exitcode=1 --enable=warning,performance,portability --inline-suppr -D_GNU_SOURCE -D__x86_64__ -I. internal/replay/host/*.c tests/recorder/*.c tests/fakecupti/*.c tests/fakescorep/*.c tests/realnccl/*/*.c tests/bench/host/*.c tests/bench/realnccl/job/*.c tests/life/*.c tests/faults/inject/*.c
 
 race: test-build ## the tests of the concurrent packages under Go's race detector
 	CGO_ENABLED=1 $(GO) test -race -ldflags=$(LAZY) $(RACE_PACKAGES)

@@ -95,7 +95,7 @@ def files(folder: pathlib.Path, table: str) -> List[pathlib.Path]:
     return [file for _, _, file in found]
 
 
-# What SQL may do in a database that was opened here: read the tables, and nothing else. As in query/main.go, with the same functions of tables.
+# What SQL may do in a database that was opened here: read the tables, and nothing else. As in cmd/nccl-otf2-query/main.go, with the same functions of tables.
 LOCK = ("SET allow_persistent_secrets = false", "SET enable_external_access = false", "SET lock_configuration = true")
 FUNCTIONS = (
     "range", "generate_series", "unnest", "repeat", "repeat_row", "json_each", "json_tree", "pragma_table_info", "pragma_version",

@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
-	"github.com/nccl-otf2/nccl-otf2/replay"
 )
 
 // recordedHead is what stands before each record of FuzzRecords' inputs: its ring, what is done after it, and

@@ -7,8 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/nccl-otf2/nccl-otf2/experiment"
-	"github.com/nccl-otf2/nccl-otf2/experiment/commid"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/commid"
 )
 
 // TestGPUsThatCUDADoesNotTell: ranks of one communicator are on different GPUs, and so are those of all children of one split; a rank is

@@ -6,7 +6,7 @@ import (
 	"container/list"
 	"slices"
 
-	"github.com/nccl-otf2/nccl-otf2/experiment/commid"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/commid"
 )
 
 // kin has the communicator ranks of the process by what tells which of them are related, so that one more is placed in a time that does not grow

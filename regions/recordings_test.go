@@ -11,11 +11,11 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
-	"github.com/nccl-otf2/nccl-otf2/replay"
 )
 
 // memorySink keeps the event files of a model in memory.

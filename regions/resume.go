@@ -7,7 +7,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 )
 
 // What one model takes over from another that died in the midst of a process: ordinals, calls without their operations, threads. What it

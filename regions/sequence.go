@@ -5,7 +5,7 @@ package regions
 import (
 	"slices"
 
-	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 )
 
 // Ordinals: the n-th collective of a function on a communicator is the n-th on all its members (docs/architecture.md, "Windows"). NCCL's

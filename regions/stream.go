@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/cupti"
-	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions/cuda"
 )

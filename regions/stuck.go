@@ -6,7 +6,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 )
 
 // What the network of an operation waits for at a moment: what tells, of a job that hangs, which transfer is stuck. It is taken from the

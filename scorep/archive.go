@@ -7,10 +7,10 @@ import (
 	"math"
 	"slices"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis/hang/waitfor"
-	"github.com/nccl-otf2/nccl-otf2/analysis/verdict"
-	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
-	"github.com/nccl-otf2/nccl-otf2/facts/deviation"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/hang/waitfor"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/deviation"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 

@@ -2,7 +2,7 @@
 
 package scorep
 
-import "github.com/nccl-otf2/nccl-otf2/facts"
+import "github.com/nccl-otf2/nccl-otf2/internal/facts"
 
 // maxBirths bounds the list of them in properties; the parents themselves are in the definitions of communicators.
 const maxBirths = 4096

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 

@@ -5,7 +5,7 @@ package scorep
 import (
 	"math"
 
-	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
 )
 
 // extent is the time that an archive's events take, by the processes' present corrections.

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -35,7 +35,7 @@ type trace struct {
 }
 
 var (
-	mpiTSC  = trace{dir: "../analysis/archivetest/testdata/scorep-mpi", pids: []int{13575, 13576, 13577, 13578}, host: "vm", ticksPerNs: 2.5}
+	mpiTSC  = trace{dir: "../internal/analysis/archivetest/testdata/scorep-mpi", pids: []int{13575, 13576, 13577, 13578}, host: "vm", ticksPerNs: 2.5}
 	mpiRaw  = trace{dir: "testdata/mpi4-clock_gettime", host: "vm", ticksPerNs: 1}
 	pthread = trace{dir: "testdata/user-pthread", pids: []int{13727}, host: "vm", ticksPerNs: 2.5}
 )

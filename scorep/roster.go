@@ -5,7 +5,7 @@ package scorep
 import (
 	"slices"
 
-	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
 )
 
 // roster is who is in an archive: the processes of a run, their places in the world, and the communicators.

@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/nccl-otf2/nccl-otf2/clocks"
-	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
-	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/clocks"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Checks the timeline's page: its types, its unit tests, and that timeline/asset is what timeline/page gives. Called by `make page-check`.
+# Checks the timeline's page: its types, its unit tests, and that internal/timeline/asset is what internal/timeline/page gives. Called by `make page-check`.
 # Where that cannot be done one line says so; with CI=true that is a failure.
 set -euo pipefail
-cd "$(dirname "$0")/../timeline/page"
+cd "$(dirname "$0")/../internal/timeline/page"
 
 missing() {
   echo "NOT CHECKED: the timeline's page: $1" >&2
@@ -20,4 +20,4 @@ fi
 npm run --silent check
 npm run --silent test
 npm run --silent build -- --check
-echo "timeline/page: timeline/asset is what it gives"
+echo "internal/timeline/page: internal/timeline/asset is what it gives"

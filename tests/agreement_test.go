@@ -24,13 +24,13 @@ import (
 	"github.com/parquet-go/parquet-go"
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
-	"github.com/nccl-otf2/nccl-otf2/analysis/tally"
-	"github.com/nccl-otf2/nccl-otf2/export"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/tally"
+	"github.com/nccl-otf2/nccl-otf2/internal/export"
+	"github.com/nccl-otf2/nccl-otf2/internal/profile/cubex/cubextest"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
-	"github.com/nccl-otf2/nccl-otf2/profile/cubex/cubextest"
-	"github.com/nccl-otf2/nccl-otf2/replay"
 )
 
 // figure is a number as a product shows it, and by how much the shown one may differ, relatively, from what it is of.

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 )
 
 // memoryClassOf is what each of CUPTI's kinds of memory is called, as its header has them.

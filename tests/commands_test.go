@@ -64,3 +64,17 @@ func testCode(t *testing.T, dir string) string {
 	}
 	return all.String()
 }
+
+// docPages are the pages that people read, as paths from here.
+func docPages(t *testing.T) []string {
+	t.Helper()
+	pages := []string{"../README.md", "../CONTRIBUTING.md", "../SECURITY.md", "../packaging/README.md"}
+	for _, pattern := range []string{"../docs/*.md", "../docs/*/*.md"} {
+		more, err := filepath.Glob(pattern)
+		if err != nil || len(more) == 0 {
+			t.Fatalf("no pages %s (%v)", pattern, err)
+		}
+		pages = append(pages, more...)
+	}
+	return pages
+}

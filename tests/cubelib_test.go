@@ -13,9 +13,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/profile/cubex"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
-	"github.com/nccl-otf2/nccl-otf2/profile/cubex"
-	"github.com/nccl-otf2/nccl-otf2/replay"
 )
 
 // notFinite finds numbers that are none, and what stands for no minimum or maximum.

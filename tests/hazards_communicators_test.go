@@ -3,7 +3,7 @@
 package tests
 
 import (
-	"github.com/nccl-otf2/nccl-otf2/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/tests/scenario"
 )
 

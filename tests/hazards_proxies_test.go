@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
-	"github.com/nccl-otf2/nccl-otf2/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/tests/scenario"
 )
 

@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
-	"github.com/nccl-otf2/nccl-otf2/replay"
 )
 
 // loops are processes that do nothing but keep the machine busy. What need not be starved is not to run beside them: other tests are

@@ -10,10 +10,10 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
-	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
-	"github.com/nccl-otf2/nccl-otf2/replay"
 )
 
 // Of every communicator of the labeled recordings that came from another one, archive and report say of which, and how; of

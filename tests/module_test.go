@@ -51,6 +51,8 @@ func put(t *testing.T, dir string, files map[string]string) {
 	}
 }
 
+const module = "github.com/nccl-otf2/nccl-otf2"
+
 // As README.md says it is done until the module is published.
 func TestLibrariesServeOtherModules(t *testing.T) {
 	t.Parallel()

@@ -7,15 +7,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis/hang"
-	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
-	"github.com/nccl-otf2/nccl-otf2/analysis/scalasca"
-	"github.com/nccl-otf2/nccl-otf2/analysis/tally"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/hang"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/scalasca"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/tally"
+	"github.com/nccl-otf2/nccl-otf2/internal/profile/cubex"
+	"github.com/nccl-otf2/nccl-otf2/internal/profile/cubex/cubextest"
+	"github.com/nccl-otf2/nccl-otf2/internal/view"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
-	"github.com/nccl-otf2/nccl-otf2/profile/cubex"
-	"github.com/nccl-otf2/nccl-otf2/profile/cubex/cubextest"
 	"github.com/nccl-otf2/nccl-otf2/tests/scenario"
-	"github.com/nccl-otf2/nccl-otf2/view"
 )
 
 // withoutCalls is a job of NCCL 2.31 with NCCL_ENQUEUE_REARCH_ENABLE=1: rank 2 comes 2 ms late to each second operation.

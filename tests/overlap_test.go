@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis/overlap"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/overlap"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 

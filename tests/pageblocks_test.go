@@ -24,7 +24,7 @@ type pagePath struct {
 	What []struct{ Activity string }
 }
 
-// pageBlocks reads blocks of a page, as timeline/format.go describes them.
+// pageBlocks reads blocks of a page, as internal/timeline/format.go describes them.
 type pageBlocks struct {
 	page   []byte
 	places [][3]int // by block: element, first byte, number of bytes

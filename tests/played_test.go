@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/nccl-otf2/nccl-otf2/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 )
 
 // What is said of a recording that is looked at is what is said of the archive that playing it makes: the plugin and its host add

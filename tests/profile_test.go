@@ -6,10 +6,10 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis/tally"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/tally"
+	"github.com/nccl-otf2/nccl-otf2/internal/profile/cubex"
+	"github.com/nccl-otf2/nccl-otf2/internal/profile/cubex/cubextest"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
-	"github.com/nccl-otf2/nccl-otf2/profile/cubex"
-	"github.com/nccl-otf2/nccl-otf2/profile/cubex/cubextest"
 )
 
 // Profiles of all recordings' archives are sound, and their sums are those of the reports. That profile mode gives the same is

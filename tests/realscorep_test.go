@@ -15,8 +15,8 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/nccl-otf2/nccl-otf2/cube"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
-	"github.com/nccl-otf2/nccl-otf2/replay"
 )
 
 const noRealScorep = "SKIPPED, NOT TESTED: no Score-P on the PATH; tests/fakescorep stands for it"
@@ -83,7 +83,7 @@ func buildRealHost(dir string, kind realHostKind) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	sources, err := filepath.Glob("../replay/host/*.c")
+	sources, err := filepath.Glob("../internal/replay/host/*.c")
 	if err != nil {
 		return err
 	}

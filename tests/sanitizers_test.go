@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
-	"github.com/nccl-otf2/nccl-otf2/replay"
 )
 
 // checker is a way to run host and plugin such that faults in them come to light.

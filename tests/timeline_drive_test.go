@@ -10,12 +10,12 @@ import (
 
 	"github.com/chromedp/cdproto/emulation"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis"
-	"github.com/nccl-otf2/nccl-otf2/analysis/matrix"
-	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/matrix"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
+	"github.com/nccl-otf2/nccl-otf2/internal/report"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
-	"github.com/nccl-otf2/nccl-otf2/report"
 )
 
 // driveAnswer: the panel says what the report says, and each sentence leads to what it is of.

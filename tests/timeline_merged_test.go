@@ -9,8 +9,8 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
-	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/scorep"
@@ -21,7 +21,7 @@ import (
 func mergedJob(t *testing.T) string {
 	t.Helper()
 	const ticksPerNs = 2.5 // of the trace's timer
-	measurement := "../analysis/archivetest/testdata/scorep-mpi"
+	measurement := "../internal/analysis/archivetest/testdata/scorep-mpi"
 	a, err := otf2.Open(filepath.Join(measurement, "traces.otf2"), nil)
 	testkit.Must(t, err)
 	defer a.Close()

@@ -11,9 +11,9 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+	"github.com/nccl-otf2/nccl-otf2/internal/timeline"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/browser"
-	"github.com/nccl-otf2/nccl-otf2/timeline"
 )
 
 // waitingPage opens the page of a server that has nothing yet.

@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
-	"github.com/nccl-otf2/nccl-otf2/replay"
 	"github.com/nccl-otf2/nccl-otf2/tests/walk"
 )
 
@@ -53,6 +53,12 @@ export NCCL_OTF2_CLOCK=host WORLD_SIZE=4
 for rank in 0 1 2 3; do RANK=$rank LOCAL_RANK=$rank %[1]s --clock recorded %[2]s/p$rank.program >/dev/null & jobs="$jobs $!"; done
 for job in $jobs; do wait "$job" || exit 1; done
 `
+
+// walkers are the tests elsewhere that run the blocks of a page.
+var walkers = map[string]string{
+	"docs/slurm.md":           "tests/slurm.TestPage",
+	"docs/tutorials/slurm.md": "tests/slurm.TestTutorial",
+}
 
 // A reader who does what a page says, with an installed tool in an empty directory, sees what it shows.
 func TestTutorials(t *testing.T) {

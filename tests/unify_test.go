@@ -3,8 +3,8 @@
 package tests
 
 import (
-	"github.com/nccl-otf2/nccl-otf2/collector"
-	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/collector"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/scorep"
 )
 

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis/bandwidth"
-	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/bandwidth"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 )
 
 // shownAlone is the members' time of an operation that was so often launched alone. A view has no groups: where it has as many of an

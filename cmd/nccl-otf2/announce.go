@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/config"
-	"github.com/nccl-otf2/nccl-otf2/experiment"
-	"github.com/nccl-otf2/nccl-otf2/profile/cubex"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/profile/cubex"
 )
 
 // `nccl-otf2 run` that a launcher starts once per rank: what became of the job's recording is said by one of them, and not by each.

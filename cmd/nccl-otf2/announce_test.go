@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/config"
-	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 

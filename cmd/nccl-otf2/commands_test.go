@@ -87,7 +87,7 @@ func TestPagesCallWhatIsThere(t *testing.T) {
 	root := rootCommand()
 	root.InitDefaultCompletionCmd()
 	targets := map[string]bool{}
-	for _, file := range []string{"Makefile", "plugin/plugin.mk", "replay/host/host.mk", "tests/faults/inject/inject.mk", "tests/realnccl/realnccl.mk"} {
+	for _, file := range []string{"Makefile", "plugin/plugin.mk", "internal/replay/host/host.mk", "tests/faults/inject/inject.mk", "tests/realnccl/realnccl.mk"} {
 		for _, m := range target.FindAllStringSubmatch(string(testkit.Read(t, "../../"+file)), -1) {
 			for name := range strings.FieldsSeq(m[1]) {
 				targets[name] = true

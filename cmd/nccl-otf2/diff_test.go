@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis/compare"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/compare"
 	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )

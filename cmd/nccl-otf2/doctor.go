@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nccl-otf2/nccl-otf2/cmd/nccl-otf2/internal/doctor"
-	"github.com/nccl-otf2/nccl-otf2/gpu"
+	"github.com/nccl-otf2/nccl-otf2/internal/gpu"
 	"github.com/nccl-otf2/nccl-otf2/internal/installed"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
 )

@@ -12,14 +12,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nccl-otf2/nccl-otf2/collector/control"
-	"github.com/nccl-otf2/nccl-otf2/collector/record"
-	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/collector/control"
+	"github.com/nccl-otf2/nccl-otf2/internal/collector/record"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
+	"github.com/nccl-otf2/nccl-otf2/internal/profile/cubex"
 	"github.com/nccl-otf2/nccl-otf2/internal/recording"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
-	"github.com/nccl-otf2/nccl-otf2/profile/cubex"
 )
 
 // anchorName is the anchor file of an experiment directory's archive.

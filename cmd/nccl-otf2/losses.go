@@ -3,8 +3,8 @@
 package main
 
 import (
-	"github.com/nccl-otf2/nccl-otf2/experiment"
-	"github.com/nccl-otf2/nccl-otf2/profile/cubex"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/profile/cubex"
 )
 
 // losses are what is missing in an archive or a profile, of events, by what became of them.

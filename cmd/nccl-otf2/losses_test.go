@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/profile/cubex"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
-	"github.com/nccl-otf2/nccl-otf2/profile/cubex"
 )
 
 // A profile says why something is missing in the words of unify: what a dead collector had in memory is not for want of any.

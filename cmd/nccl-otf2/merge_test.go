@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -158,7 +158,7 @@ func TestMergeOfRecordings(t *testing.T) {
 		direct           bool
 		row              string // of the first process's thread
 	}{
-		{"tsc", "../../analysis/archivetest/testdata/scorep-mpi", four, []int{13575, 13576, 13577, 13578}, big.NewRat(2500037534, 1e9), false, "Master thread NCCL"},
+		{"tsc", "../../internal/analysis/archivetest/testdata/scorep-mpi", four, []int{13575, 13576, 13577, 13578}, big.NewRat(2500037534, 1e9), false, "Master thread NCCL"},
 		{"clock_gettime", "../../scorep/testdata/mpi4-clock_gettime", four, nil, big.NewRat(1, 1), true, "Master thread NCCL"},
 		{"pthread", "../../scorep/testdata/user-pthread", one, []int{13727}, big.NewRat(2501787807, 1e9), false, "Thread 0"},
 	} {

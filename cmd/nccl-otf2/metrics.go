@@ -15,9 +15,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"github.com/nccl-otf2/nccl-otf2/export"
+	"github.com/nccl-otf2/nccl-otf2/internal/export"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
-	"github.com/nccl-otf2/nccl-otf2/profile/cubex"
+	"github.com/nccl-otf2/nccl-otf2/internal/profile/cubex"
 )
 
 // Bounds of the time between two writings of the metrics of a running job.

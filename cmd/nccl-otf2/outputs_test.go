@@ -18,7 +18,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
@@ -95,7 +95,7 @@ func TestNoOutputReplacesData(t *testing.T) {
 	lines := filepath.Join(links, "lines")
 	testkit.Must(t, errors.Join(runTool("export", dir, "--jsonl", "-o", lines), runTool("export", dir, "--parquet"), runTool("export", other, "--parquet"), runTool("profile", dir),
 		runTool("view", other, "--simple", "-o", filepath.Join(links, "view"))))
-	scorep, err := filepath.Abs("../../analysis/archivetest/testdata/scorep-mpi")
+	scorep, err := filepath.Abs("../../internal/analysis/archivetest/testdata/scorep-mpi")
 	testkit.Must(t, err)
 	theirs := filepath.Join(links, "theirs")
 	testkit.Must(t, os.CopyFS(theirs, os.DirFS(scorep)))

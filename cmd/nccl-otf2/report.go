@@ -16,19 +16,19 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis"
-	"github.com/nccl-otf2/nccl-otf2/analysis/bandwidth"
-	"github.com/nccl-otf2/nccl-otf2/analysis/hang"
-	"github.com/nccl-otf2/nccl-otf2/analysis/hang/ras"
-	"github.com/nccl-otf2/nccl-otf2/analysis/matrix"
-	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
-	"github.com/nccl-otf2/nccl-otf2/analysis/overlap"
-	"github.com/nccl-otf2/nccl-otf2/analysis/selection"
-	"github.com/nccl-otf2/nccl-otf2/analysis/tally"
-	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/bandwidth"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/hang"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/hang/ras"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/matrix"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/overlap"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selection"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/tally"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
+	"github.com/nccl-otf2/nccl-otf2/internal/report"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
-	"github.com/nccl-otf2/nccl-otf2/report"
 )
 
 // reportSection is a part of the report that is made on request.

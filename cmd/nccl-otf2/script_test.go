@@ -19,10 +19,10 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/nccl-otf2/nccl-otf2/cmd/nccl-otf2/internal/doctor"
-	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
-	"github.com/nccl-otf2/nccl-otf2/replay"
 )
 
 func TestMain(m *testing.M) {
@@ -62,7 +62,7 @@ func TestSessions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	trace, err := filepath.Abs("../../analysis/archivetest/testdata/scorep-mpi")
+	trace, err := filepath.Abs("../../internal/analysis/archivetest/testdata/scorep-mpi")
 	if err != nil {
 		t.Fatal(err)
 	}

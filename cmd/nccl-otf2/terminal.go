@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
-	"github.com/nccl-otf2/nccl-otf2/report"
+	"github.com/nccl-otf2/nccl-otf2/internal/report"
 )
 
 // isTerminal reports whether a stream is a terminal.

@@ -6,7 +6,7 @@ import (
 	"os"
 	"runtime/debug"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
 )
 
 // garbage is how much there may be then, in percent of what is held. Hardly anything is allocated for events, so that collecting it

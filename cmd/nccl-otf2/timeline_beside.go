@@ -11,12 +11,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis/compare"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/compare"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
+	"github.com/nccl-otf2/nccl-otf2/internal/report"
+	"github.com/nccl-otf2/nccl-otf2/internal/timeline"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
-	"github.com/nccl-otf2/nccl-otf2/report"
-	"github.com/nccl-otf2/nccl-otf2/timeline"
 )
 
 // besideFile is where the page of two runs is written by default: beside the first archive.

@@ -12,10 +12,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis/live"
-	"github.com/nccl-otf2/nccl-otf2/collector/control"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/live"
+	"github.com/nccl-otf2/nccl-otf2/internal/collector/control"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
-	"github.com/nccl-otf2/nccl-otf2/report"
+	"github.com/nccl-otf2/nccl-otf2/internal/report"
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 )

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
-	"github.com/nccl-otf2/nccl-otf2/view"
+	"github.com/nccl-otf2/nccl-otf2/internal/view"
 )
 
 // Folders in which views lie in their experiment directory.

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/nccl-otf2/nccl-otf2/collector/control"
+	"github.com/nccl-otf2/nccl-otf2/internal/collector/control"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 

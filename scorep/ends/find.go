@@ -16,7 +16,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 

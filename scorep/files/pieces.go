@@ -6,7 +6,7 @@ import (
 	"os"
 	"strconv"
 
-	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis/verdict"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
 )
 
 // page says how answers are held against the truth, and how often they are right.

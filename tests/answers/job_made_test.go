@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis/verdict"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
 )
 
 // small is a job of three ranks without noise: each computes 1 ms, then sums up with its neighbors, {0, 1} and then {1, 2}.

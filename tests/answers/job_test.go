@@ -8,7 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis/verdict"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
 )
 
 // job is a made-up job: what each rank's host and GPU do, what holds them up, and on what machines.

@@ -15,7 +15,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis/verdict"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 )
 

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis/verdict"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
 )
 
 // What is aimed at: of those named so many are right, of those to be named so many are; of jobs in which nobody held the others up, somebody is named in no

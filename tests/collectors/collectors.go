@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 )
 
 // Programs are the names that the kernel has for collectors: the program that the plugin starts, and the tool in its place, or as

@@ -32,7 +32,7 @@
 #ifndef FAKECUPTI_H
 #define FAKECUPTI_H
 
-#include "../../replay/host/gpu.h"
+#include "../../internal/replay/host/gpu.h"
 
 extern const struct gpu_hooks replay_gpu;
 

@@ -10,7 +10,7 @@ BUILD ?= build
 
 FAKECUPTI_DIR := tests/fakecupti
 FAKECUPTI_SOURCES := $(addprefix $(FAKECUPTI_DIR)/,fakecupti.c buffers.c records.c truth.c)
-FAKECUPTI_HEADERS := $(wildcard $(FAKECUPTI_DIR)/*.h) replay/host/gpu.h plugin/shm.h
+FAKECUPTI_HEADERS := $(wildcard $(FAKECUPTI_DIR)/*.h) internal/replay/host/gpu.h plugin/shm.h
 FAKECUPTI_CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Wshadow -Wstrict-prototypes -Werror -fvisibility=hidden -fPIC \
 	$(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer)
 FAKECUPTI := $(addprefix $(BUILD)/fakecupti/,libcupti.so.12 lacking/libcupti.so.12 broken/libcupti.so.12)

@@ -5,7 +5,7 @@ package faults
 import (
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 )
 
 // Where operations may be missing they are the last ones of their communicator rank; those in the midst of it a collector had

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nccl-otf2/nccl-otf2/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/tests/collectors"
 	"github.com/nccl-otf2/nccl-otf2/tests/scenario"
 )

@@ -14,7 +14,7 @@ import (
 	"slices"
 	"strings"
 
-	diagnosis "github.com/nccl-otf2/nccl-otf2/analysis/verdict"
+	diagnosis "github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
 )
 
 // answer is whom report must name, and in what way that rank held up the others.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"regexp"
 
-	diagnosis "github.com/nccl-otf2/nccl-otf2/analysis/verdict"
+	diagnosis "github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
 )
 
 // Whom the others wait for in job.py, where somebody is to be waited for.

@@ -13,8 +13,8 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis/check"
-	"github.com/nccl-otf2/nccl-otf2/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/check"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 )
 
 // result is a case and what became of it.

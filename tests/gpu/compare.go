@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 )
 
 // pair is a call's operation and what the archive shows of it.

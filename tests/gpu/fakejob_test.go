@@ -13,8 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
-	"github.com/nccl-otf2/nccl-otf2/replay"
 )
 
 // fakeJob is a recording in a job's place: a program that is started as Python is plays each rank's calls through the plugin,

@@ -15,10 +15,10 @@ import (
 	"testing"
 	"time"
 
-	diagnosis "github.com/nccl-otf2/nccl-otf2/analysis/verdict"
-	"github.com/nccl-otf2/nccl-otf2/facts"
+	diagnosis "github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
-	"github.com/nccl-otf2/nccl-otf2/replay"
 	"github.com/nccl-otf2/nccl-otf2/tests/bench/caller"
 )
 

@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 )
 
 // harness is where everything is.

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
-	"github.com/nccl-otf2/nccl-otf2/replay"
 )
 
 // phases is what the README shows, and says whether it is in a recorded process.

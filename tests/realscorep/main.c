@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The host of recordings (replay/host, compiled with -Dmain=replay_host_main) as a program that is instrumented with a real Score-P: it plays
+ * The host of recordings (internal/replay/host, compiled with -Dmain=replay_host_main) as a program that is instrumented with a real Score-P: it plays
  * within a region of the program's own, and with -DWITH_MPI within a job of MPI.
  */
 #include <scorep/SCOREP_User.h>

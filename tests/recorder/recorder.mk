@@ -4,7 +4,7 @@
 # (librecorder-v5.so), and the host that calls it. From the repository's root:
 #
 #	make -f tests/recorder/recorder.mk recorder [BUILD=dir] [SANITIZE=thread|address,undefined]
-include replay/host/host.mk
+include internal/replay/host/host.mk
 
 RECORDER_SOURCES := tests/recorder/recorder_plugin.c $(HOST_DIR)/api.c
 RECORDERS := $(BUILD)/librecorder.so $(patsubst %,$(BUILD)/librecorder-v%.so,1 2 3 4 5 6 7)

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "../../plugin/shm.h"
-#include "../../replay/host/layouts.h"
+#include "../../internal/replay/host/layouts.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 

@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"reflect"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/plugin/api"
-	"github.com/nccl-otf2/nccl-otf2/replay"
 )
 
 // typeOf is the event type that a descriptor, or a pointer to one, is of; false if it is none.

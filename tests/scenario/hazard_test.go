@@ -7,7 +7,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 )
 
 var clocks = []replay.Clock{replay.ClockRecorded, replay.ClockLive}

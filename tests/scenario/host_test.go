@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nccl-otf2/nccl-otf2/replay"
-	"github.com/nccl-otf2/nccl-otf2/replay/replaytest"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay/replaytest"
 )
 
 func TestMain(m *testing.M) { replaytest.Main(m) }

@@ -3,8 +3,8 @@
 package scenario
 
 import (
+	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/plugin/api"
-	"github.com/nccl-otf2/nccl-otf2/replay"
 )
 
 // NativeAPI is the version of the plugin interface that an NCCL release ("2.29.7") speaks without

@@ -3,7 +3,7 @@
 package scenario
 
 import (
-	"github.com/nccl-otf2/nccl-otf2/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 )
 
 // work makes what happens after the launch, on the progress thread (and from 2.31 on the profiler's):

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/replay"
-	"github.com/nccl-otf2/nccl-otf2/replay/replaytest"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay/replaytest"
 )
 
 // TestTheHostIsCleanUnderSanitizers plays what recordings do not have: every version, hazards, RCCL.

@@ -44,7 +44,7 @@ import (
 	"fmt"
 	"math/bits"
 
-	"github.com/nccl-otf2/nccl-otf2/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 )
 
 // Scenario is one run. Not for several goroutines.

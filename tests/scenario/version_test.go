@@ -7,7 +7,7 @@ import (
 	"maps"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 )
 
 // releases are one of each release whose calls differ, with the version that it speaks.

@@ -14,7 +14,7 @@ import (
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/recording"
-	"github.com/nccl-otf2/nccl-otf2/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 )
 
 // Write makes the recording's folder. It may be called again.

@@ -130,7 +130,7 @@ func TestAVersionIsAddedByAFewEdits(t *testing.T) {
 	flags := []string{"-std=gnu11", "-O0", "-Wall", "-Wextra", "-Werror", "-Wno-format-truncation", "-D_GNU_SOURCE", "-pthread"}
 	run(nil, cc, append(append(flags, "-fPIC", "-fvisibility=hidden", "-ftls-model=initial-exec", "-shared", "-Wl,-z,nodelete",
 		"-Wl,--version-script=plugin/export.map", "-o", plugin), append(sources("plugin/*.c"), "-ldl")...)...)
-	run(nil, cc, append(flags, "-fsyntax-only", "replay/host/api.c")...)
+	run(nil, cc, append(flags, "-fsyntax-only", "internal/replay/host/api.c")...)
 	program, err := filepath.Abs("testdata/trial.c")
 	if err != nil {
 		t.Fatal(err)

@@ -18,7 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/nccl-otf2/nccl-otf2/collector"
+	"github.com/nccl-otf2/nccl-otf2/internal/collector"
 )
 
 // socketVariable names the socket of the node's collector in the environment of the node's processes.

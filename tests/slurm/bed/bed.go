@@ -20,7 +20,7 @@ import (
 	"text/template"
 	"time"
 
-	"github.com/nccl-otf2/nccl-otf2/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 )
 
 // needed are the programs that have to be installed (Debian: slurm-wlm, munge; util-linux).

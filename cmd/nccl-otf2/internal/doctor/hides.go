@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/nccl-otf2/nccl-otf2/gpu"
+	"github.com/nccl-otf2/nccl-otf2/internal/gpu"
 	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
 )
 

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"maps"
+	"math/bits"
+	"slices"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
+
+// maxPendingParts bounds what is kept of collectives that some members have not ended. When there are more, the
+// oldest of the communicator that has just got one are given up as unfinished.
+const maxPendingParts = 1 << 21
+
+// Assembly brings together the parts of operations that several members have. finish is called with those of an
+// operation that all have ended, abandon with those of one that some have not.
+type Assembly struct {
+	finish, abandon func(members []Operation)
+	Most            int // parts that are kept
+
+	sequences map[sequenceKey]*partSequence
+	last      *partSequence // that a part was of
+	order     map[otf2.CommRef]*partOrder
+	Parts     int                        // that are pending
+	free      [33][]*pendingParts        // by the magnitude of how many members they had room for: large ones are not kept for small ones
+	empty     []map[uint64]*pendingParts // of sequences of which nothing is pending
+}
+
+// PartKey names an operation of an archive. The sequence is a function of collectives, or what pairName says.
+type PartKey struct {
+	Comm     otf2.CommRef
+	Sequence string
+	Ordinal  uint64
+}
+
+type sequenceKey struct {
+	comm otf2.CommRef
+	name string
+}
+
+// partSequence is the pending operations of a sequence, by their ordinals.
+type partSequence struct {
+	key     sequenceKey
+	order   *partOrder
+	pending map[uint64]*pendingParts // nil: none
+}
+
+// pendingParts is an operation that some members have ended.
+type pendingParts struct {
+	members      []Operation
+	sequence     *partSequence
+	ordinal      uint64
+	magnitude    int           // of the number of members, in bits
+	older, newer *pendingParts // of the communicator
+}
+
+// partOrder is the pending operations of a communicator in the order in which they were first heard of.
+type partOrder struct{ oldest, newest *pendingParts }
+
+// NewAssembly makes an assembly without any parts. What finish and abandon get is valid until they return.
+func NewAssembly(finish, abandon func([]Operation)) *Assembly {
+	return &Assembly{
+		finish: finish, abandon: abandon, Most: maxPendingParts,
+		sequences: make(map[sequenceKey]*partSequence), order: make(map[otf2.CommRef]*partOrder),
+	}
+}
+
+// MembersWithData counts the members of each communicator whose locations have events.
+func MembersWithData(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator) map[otf2.CommRef]int {
+	n := make(map[otf2.CommRef]int, len(comms))
+	for ref, c := range comms {
+		for _, l := range c.Members {
+			if d := defs.Location(l); d != nil && d.Events > 0 {
+				n[ref]++
+			}
+		}
+	}
+	return n
+}
+
+// Add takes the part of one of expected members.
+func (as *Assembly) Add(key PartKey, op *Operation, expected int) {
+	q := as.sequence(sequenceKey{key.Comm, key.Sequence})
+	p := q.pending[key.Ordinal]
+	if p == nil {
+		p = as.begin(q, key.Ordinal, bits.Len32(uint32(expected)))
+	}
+	p.members = append(p.members, *op)
+	as.Parts++
+	if len(p.members) >= expected {
+		as.end(p, as.finish)
+		return
+	}
+	for as.Parts > as.Most && q.order.oldest != q.order.newest {
+		as.end(q.order.oldest, as.abandon)
+	}
+}
+
+// sequence gives the pending operations of a sequence. Parts of one sequence often follow each other.
+func (as *Assembly) sequence(key sequenceKey) *partSequence {
+	if as.last != nil && as.last.key == key {
+		return as.last
+	}
+	q := as.sequences[key]
+	if q == nil {
+		q = &partSequence{key: key, order: Entry(as.order, key.comm)}
+		as.sequences[key] = q
+	}
+	as.last = q
+	return q
+}
+
+// begin makes an operation pending.
+func (as *Assembly) begin(q *partSequence, ordinal uint64, magnitude int) *pendingParts {
+	var p *pendingParts
+	free := &as.free[magnitude]
+	if n := len(*free); n > 0 {
+		p, *free = (*free)[n-1], (*free)[:n-1]
+	} else {
+		p = new(pendingParts)
+	}
+	*p = pendingParts{members: p.members[:0], sequence: q, ordinal: ordinal, magnitude: magnitude, older: q.order.newest}
+	if p.older == nil {
+		q.order.oldest = p
+	} else {
+		p.older.newer = p
+	}
+	q.order.newest = p
+	if q.pending == nil {
+		q.pending = as.emptyMap()
+	}
+	q.pending[ordinal] = p
+	return p
+}
+
+// emptyMap is a map for the pending operations of a sequence. There may be many communicators, of which few have any at one time.
+func (as *Assembly) emptyMap() map[uint64]*pendingParts {
+	n := len(as.empty)
+	if n == 0 {
+		return make(map[uint64]*pendingParts)
+	}
+	m := as.empty[n-1]
+	as.empty = as.empty[:n-1]
+	return m
+}
+
+// end hands an operation on that is pending no more.
+func (as *Assembly) end(p *pendingParts, to func([]Operation)) {
+	o := p.sequence.order
+	if p.older == nil {
+		o.oldest = p.newer
+	} else {
+		p.older.newer = p.newer
+	}
+	if p.newer == nil {
+		o.newest = p.older
+	} else {
+		p.newer.older = p.older
+	}
+	q := p.sequence
+	delete(q.pending, p.ordinal)
+	if len(q.pending) == 0 {
+		as.empty, q.pending = append(as.empty, q.pending), nil
+	}
+	as.Parts -= len(p.members)
+	to(p.members)
+	as.free[p.magnitude] = append(as.free[p.magnitude], p)
+}
+
+// AbandonBefore abandons the operations that somebody ended before a time.
+func (as *Assembly) AbandonBefore(t otf2.Timestamp) {
+	as.abandonIf(func(p *pendingParts) bool { return p.members[0].End < t })
+}
+
+// End abandons what is pending.
+func (as *Assembly) End() { as.abandonIf(func(*pendingParts) bool { return true }) }
+
+func (as *Assembly) abandonIf(is func(*pendingParts) bool) {
+	for _, ref := range slices.Sorted(maps.Keys(as.order)) {
+		for p := as.order[ref].oldest; p != nil; {
+			next := p.newer
+			if is(p) {
+				as.end(p, as.abandon)
+			}
+			p = next
+		}
+	}
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bandwidth_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/archivetest"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/bandwidth"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
+	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
+)
+
+// Read has the rows that the report has: the same operations, times and bandwidths.
+func TestRowsAreThoseOfTheReport(t *testing.T) {
+	for name, path := range map[string]string{
+		"plain": archivetest.Make(t, nil), "waits": archivetest.WithWaits(t), "kernels": archivetest.WithKernels(t), "network": archivetest.WithNetwork(t),
+	} {
+		for _, first := range []bool{false, true} {
+			a := jobtest.Open(t, path)
+			r, err := operations.Observe(a, new(operations.Observer))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if first {
+				r.KeepFirst()
+			}
+			rows, problems := bandwidth.Read(jobtest.Open(t, path), first, nil)
+			if diff := cmp.Diff(r.Operations, rows, cmpopts.IgnoreFields(bandwidth.Row{}, "Role", "CallTime")); diff != "" || len(problems) > 0 {
+				t.Errorf("%s, first %t: %v\n%s", name, first, problems, diff)
+			}
+		}
+	}
+}
+
+func TestSidesStandInOneRow(t *testing.T) {
+	yes, no, root := true, false, 1
+	rows := []bandwidth.Row{
+		{Operation: "AllReduce", Size: 8, Timed: 2, Time: analysis.Times{P50: 4}, AlgBW: 2, BusBW: 3, InPlace: &no},
+		{Operation: "AllReduce", Size: 8, Timed: 2, Time: analysis.Times{P50: 8}, AlgBW: 1, BusBW: 1.5, InPlace: &yes},
+		{Operation: "AllReduce", Size: 8, Timed: 2, Time: analysis.Times{P50: 8}, AlgBW: 1, BusBW: 1.5, InPlace: &yes, Replayed: true},
+		{Operation: "Broadcast", Size: 8, Timed: 1, Time: analysis.Times{P50: 8}, AlgBW: 1, BusBW: 1, Root: &root},
+		{Operation: "Broadcast", Size: 8, Timed: 1, Time: analysis.Times{P50: 8}, AlgBW: 1, BusBW: 1, Root: &root, Algorithms: []string{"RING"}},
+		{Operation: "Broadcast", Size: 8, Timed: 1, Time: analysis.Times{P50: 8}, TimingSource: "enqueue", CallTime: 5},
+	}
+	tests := bandwidth.Tests(rows)
+	if len(tests) != 4 || len(tests[0].Rows) != 1 || len(tests[2].Rows) != 2 {
+		t.Fatalf("%+v", tests)
+	}
+	r := tests[0].Rows[0]
+	if r.OutOfPlace.Avg.Time != 4 || r.InPlace.Avg.Time != 8 || r.Unknown != nil {
+		t.Errorf("%+v", r)
+	}
+	if got := *tests[0].Average.Avg; got != 2.25 {
+		t.Errorf("the average bus bandwidth is %v", got)
+	}
+	launched := tests[3].Rows[0].Unknown
+	if launched.Avg != nil || tests[3].Average.Avg != nil || *launched.CallTime != 5 {
+		t.Errorf("of launches there are times of calls alone: %+v", launched)
+	}
+}
+
+func TestCurvesJoinRowsOfASize(t *testing.T) {
+	yes, no := true, false
+	rows := []bandwidth.Row{
+		{Operation: "AllReduce", Size: 16, Timed: 1, Time: analysis.Times{P50: 4}, AlgBW: 4, BusBW: 6, InPlace: &no},
+		{Operation: "AllReduce", Size: 8, Timed: 3, Time: analysis.Times{P50: 4}, AlgBW: 2, BusBW: 3, InPlace: &no},
+		{Operation: "AllReduce", Size: 8, Timed: 1, Time: analysis.Times{P50: 8}, AlgBW: 1, BusBW: 1.5, InPlace: &yes},
+		{Operation: "AllReduce", Size: 8, Timed: 1, Time: analysis.Times{P50: 8}, AlgBW: 1, BusBW: 1.5, Algorithms: []string{"TREE"}},
+		{Operation: "Reduce", Size: 8, Timed: 1, Time: analysis.Times{P50: 8}, TimingSource: "enqueue"},
+	}
+	want := []bandwidth.Curve{
+		{Operation: "AllReduce", Points: []bandwidth.Point{{Size: 8, Operations: 4, AlgBW: 1.6, BusBW: 1.6 * 1.5}, {Size: 16, Operations: 1, AlgBW: 4, BusBW: 6}}},
+		{Operation: "AllReduce", Algorithm: "TREE", Points: []bandwidth.Point{{Size: 8, Operations: 1, AlgBW: 1, BusBW: 1.5}}},
+	}
+	if diff := cmp.Diff(want, bandwidth.Curves(rows), cmpopts.EquateApprox(1e-12, 0)); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package causes
+
+import (
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/overtime"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
+
+// The order in which operations are looked at: each after what came before it on its members. What a member had before is
+// known from its timeline; an operation is held back until the last one before it on each member has been looked at.
+
+// Operation is a collective, as all its members know it.
+type Operation struct {
+	Comm     otf2.CommRef
+	Members  int // of the communicator
+	Function string
+	Ordinal  uint64
+	Kind     facts.WaitKind
+	Unstated bool // the archive does not state sources of times: they are of one kind
+	Slow     []Slow
+}
+
+// Slow is by how much an operation took longer because of a rank's transfers.
+type Slow struct {
+	Rank   int32  // of the world
+	Kind   Kind   // Link or Moving
+	Excess uint64 // ns
+	Steps  uint64 // of the GPU, if that was slow: each may have waited for the turns of others
+}
+
+// Member is one member's part.
+type Member struct {
+	facts.Arrival
+	There       otf2.Timestamp // of a message: when it was there for its other end; Begin is when its rank was there for it alone
+	Uncertainty uint64         // of Begin and End, ns
+	Stated      bool           // Uncertainty is known
+	Local
+}
+
+// Engine charges waits to causes.
+type Engine struct {
+	causes causesOf
+	ranks  []rank
+	comms  map[otf2.CommRef]*comm
+	begun  facts.StartUps
+	ledger ledger
+	aside  ledger  // of what is outside, while that is looked at the ledger; as a whole only when there is something outside
+	ready  []*held // held back no more
+	free   []*held
+	unused *behind
+
+	launches []*launch // that can be used again
+
+	sharing  Sharing
+	orders   map[functions]*order
+	follower Follower  // if set, told of what is looked at
+	own      []Delay   // that it is given
+	others   []*Member // the same
+	lateness facts.Lateness
+
+	ends []ended // by rank, of its last operation
+
+	// Of the operation that is looked at, by member:
+	arrived []state // that it has come with
+	came    []facts.Arrival
+	order   []int32  // indices of those that compare, as they came
+	blames  []blame  // in that order
+	found   []amount // why of all of them
+
+	window, sum, waits, late *scratch
+}
+
+// NewEngine makes an engine for a number of ranks of the world.
+func NewEngine(ranks int) *Engine {
+	n := causesOf(ranks)
+	e := &Engine{causes: n, ranks: make([]rank, ranks), ends: make([]ended, ranks), comms: make(map[otf2.CommRef]*comm), begun: make(facts.StartUps), orders: make(map[functions]*order)}
+	for _, s := range []**scratch{&e.window, &e.sum, &e.waits, &e.late} {
+		*s = newScratch(n.all())
+	}
+	e.ledger, e.aside = newLedger(n), ledger{own: make([]float64, n), ownBy: make([][ownKinds]float64, n)}
+	return e
+}
+
+// Charged has a function told of each part of the waiting between two times that goes back to what a rank did itself, ns of all that waited, and in what it
+// was late; what is told of one operation follows each other.
+func (e *Engine) Charged(see func(rank int, of Kind, begin, end otf2.Timestamp, ns float64)) {
+	e.ledger.charged = see
+}
+
+// OverTime has a line given each part of the waiting that goes back to what a rank did itself.
+func (e *Engine) OverTime(l *overtime.Line) { e.ledger.over = l }
+
+// state is what a rank's time was made of along the chain that leads to a moment, ns.
+type state struct {
+	own      [ownKinds]float64
+	transfer float64
+	waited   [worlds]float64 // in operations of each paradigm
+	loose    float64         // waits that are too small to be told apart by causes
+	waits    amounts
+	saved    float64 // by which it would be earlier, see ideal
+	turned   float64 // of what its GPU was late, what the turns of others may have been
+	floating
+}
+
+// rank is the last parts of a rank, by their sequence.
+type rank struct {
+	parts []part // as many as a power of two
+	first uint32 // of those that are kept
+	known uint32 // of those before it all have been looked at
+	next  uint32
+	hosts []hostTimes // from call to call, by series
+}
+
+type part struct {
+	known  bool // it has been looked at
+	left   state
+	behind *behind // operations that wait for it
+	launch *launch // it is one of messages that has not been looked at
+}
+
+// behind is the last one of a list of operations, and its next one the first. Few parts have a list at a time: its room is not theirs.
+type behind struct {
+	held *held
+	next *behind
+}
+
+const (
+	leastParts = 16
+	mostParts  = 1 << 12
+)
+
+// held is an operation that is held back.
+type held struct {
+	op      Operation
+	members []Member
+	launch  *launch // of messages; nil: a collective
+	missing int     // parts
+}
+
+// comm is a communicator.
+type comm struct {
+	met     bool // there was an operation
+	members []meeting
+	commLedger
+
+	pairs map[pairKey]*pair // that have exchanged messages
+	ends  *commLedger       // of messages, nil: there are none
+}
+
+// meeting is how a member came to the last operation.
+type meeting struct {
+	state                 // when it came
+	late   amounts        // later than the first, by causes
+	ready  otf2.Timestamp // when it had been called
+	seq    uint32         // of its part
+	called bool           // ready is known
+}
+
+// meet sets it to how a member came.
+func (m *meeting) meet(s *state, l *Local) {
+	m.state, m.late, m.ready, m.seq, m.called = *s, nil, l.Ready, l.Seq, l.Called
+}
+
+// at gives the part, nil if it is not kept any more.
+func (r *rank) at(seq uint32) *part {
+	if seq < r.first || seq >= r.next {
+		return nil
+	}
+	return &r.parts[seq&uint32(len(r.parts)-1)]
+}
+
+// Part tells of a part of a member that has ended. Parts of a rank come in the order of Local.Seq, and each before its operation, or
+// that there is none to come.
+func (e *Engine) Part(l *Local) {
+	if l.Rank < 0 {
+		return
+	}
+	r := &e.ranks[l.Rank]
+	if r.parts == nil {
+		r.parts, r.first, r.next = make([]part, leastParts), l.Seq, l.Seq
+	}
+	for ; r.next <= l.Seq; r.next++ {
+		if r.next-r.first == uint32(len(r.parts)) {
+			e.makeRoom(r)
+		}
+		r.parts[r.next&uint32(len(r.parts)-1)] = part{}
+	}
+	e.goOn()
+}
+
+// makeRoom forgets the oldest part, or if it has not been looked at, keeps more of them.
+func (e *Engine) makeRoom(r *rank) {
+	old := r.at(r.first)
+	if !r.settled() && len(r.parts) < mostParts {
+		more := make([]part, 2*len(r.parts))
+		for seq := r.first; seq < r.next; seq++ {
+			more[seq&uint32(len(more)-1)] = *r.at(seq)
+		}
+		r.parts = more
+		return
+	}
+	e.release(old)
+	r.first++
+}
+
+// settled tells whether nobody asks for the oldest part any more: it has been looked at, and so have those that may have begun right after it.
+func (r *rank) settled() bool {
+	until := min(r.first+leastParts/2, r.next)
+	for r.known = max(r.known, r.first); r.known < until; r.known++ {
+		if !r.at(r.known).known {
+			return false
+		}
+	}
+	return true
+}
+
+// Collective takes a collective that all its members with data have ended.
+func (e *Engine) Collective(op *Operation, members []Member) {
+	missing := 0
+	for i := range members {
+		if p := e.before(&members[i].Local); p != nil && !p.known {
+			missing++
+		}
+	}
+	if missing == 0 {
+		e.collectiveIn(op, members)
+		e.goOn()
+		return
+	}
+	h := e.hold()
+	h.op, h.members, h.missing = *op, append(h.members[:0], members...), missing
+	for i := range members {
+		if p := e.before(&members[i].Local); p != nil && !p.known {
+			e.wait(p, h)
+		}
+	}
+}
+
+// collectiveIn looks at a collective, in the ledger that it is of.
+func (e *Engine) collectiveIn(op *Operation, members []Member) {
+	if members[0].Outside {
+		e.swap()
+		defer e.swap()
+	}
+	e.collective(op, members)
+}
+
+// swap makes the other ledger the one that is written to.
+func (e *Engine) swap() {
+	if e.aside.costs == nil {
+		e.aside = newLedger(e.causes)
+	}
+	e.ledger, e.aside = e.aside, e.ledger
+}
+
+func (e *Engine) hold() *held {
+	n := len(e.free)
+	if n == 0 {
+		return new(held)
+	}
+	h := e.free[n-1]
+	e.free = e.free[:n-1]
+	return h
+}
+
+// before is the part before one on its rank, nil if there is none, or it is not kept.
+func (e *Engine) before(l *Local) *part {
+	if l.Rank < 0 || l.Before == 0 {
+		return nil
+	}
+	return e.ranks[l.Rank].at(l.Before)
+}
+
+// release notes that what was held back by a part need not wait for it any more.
+func (e *Engine) release(p *part) {
+	last := p.behind
+	if last == nil {
+		return
+	}
+	p.behind = nil
+	for b := last.next; ; b = b.next {
+		if b.held.missing--; b.held.missing == 0 {
+			e.ready = append(e.ready, b.held)
+		}
+		b.held = nil
+		if b == last {
+			break
+		}
+	}
+	last.next, e.unused = e.unused, last.next
+}
+
+// wait makes an operation wait for a part.
+func (e *Engine) wait(p *part, h *held) {
+	b := e.unused
+	if b == nil {
+		b = new(behind)
+	} else {
+		e.unused = b.next
+	}
+	b.held, b.next = h, b
+	if p.behind != nil {
+		b.next, p.behind.next = p.behind.next, b
+	}
+	p.behind = b
+}
+
+// goOn looks at what is held back no more.
+func (e *Engine) goOn() {
+	for len(e.ready) > 0 {
+		n := len(e.ready) - 1
+		h := e.ready[n]
+		e.ready = e.ready[:n]
+		if h.launch != nil {
+			e.messages(h.launch)
+			h.launch = nil
+		} else {
+			e.collectiveIn(&h.op, h.members)
+		}
+		e.free = append(e.free, h)
+	}
+}
+
+// Alone tells that nothing more is to come of a part: its operation is not compared.
+func (e *Engine) Alone(l *Local, begin, end otf2.Timestamp) {
+	if l.Rank < 0 {
+		return
+	}
+	if e.follower != nil {
+		e.follower.Alone(l, begin, end)
+	}
+	e.alone(l, begin, end)
+	e.goOn()
+}
+
+func (e *Engine) alone(l *Local, begin, end otf2.Timestamp) {
+	if l.Outside {
+		e.swap()
+		defer e.swap()
+	}
+	if b := &e.ledger.bursts[l.Rank]; b.first > 0 && l.Before <= b.until { // it tells nothing
+		b.until = max(b.until, l.Seq)
+	}
+	var s state
+	e.arrive(&s, l, begin, series{})
+	s.transfer += float64(end - min(begin, end))
+	e.leave(l, &s)
+}
+
+// arrive sets a member's state when it begins an operation.
+func (e *Engine) arrive(s *state, l *Local, begin otf2.Timestamp, of series) {
+	if p := e.before(l); p != nil {
+		*s = p.left
+	} else {
+		*s = state{}
+	}
+	own := l.own(begin)
+	for k := range own {
+		s.own[k] += own[k]
+	}
+	s.turned += e.sharing.turn(l.Rank, own[GPU]+own[Own])
+	if !l.Called {
+		s.gpu = computing{}
+		return
+	}
+	t := e.ranks[l.Rank].times(of)
+	e.beside(l, s, t)
+	e.computedBeside(l, begin, s, of, t)
+}
+
+// worked is how long the rank did something by itself, by kinds: between operations, and on its host or GPU while it waited in one. What the turns of others on
+// its GPU may have been is left out.
+func (s *state) worked() (own [ownKinds]float64) {
+	own = s.own
+	own[GPU] -= s.turned
+	if own[GPU] < 0 {
+		own[Own], own[GPU] = own[Own]+own[GPU], 0
+	}
+	return own
+}
+
+// leave sets a member's state when it has ended an operation.
+func (e *Engine) leave(l *Local, s *state) {
+	p := e.ranks[l.Rank].at(l.Seq)
+	if p == nil || p.known {
+		return
+	}
+	p.known, p.left, p.launch = true, *s, nil
+	if !l.Outside || e.aside.own[l.Rank] == 0 { // what is outside and comes later is of no interest
+		own := s.worked()
+		if worked := sum(own[:]); worked > e.ledger.own[l.Rank] {
+			e.ledger.own[l.Rank], e.ledger.ownBy[l.Rank] = worked, own
+		}
+	}
+	e.ends[l.Rank].see(l.Seq, s.saved)
+	e.release(p)
+}
+
+// comm gives a communicator.
+func (e *Engine) comm(ref otf2.CommRef, members int) *comm {
+	c := e.comms[ref]
+	if c == nil {
+		c = &comm{members: make([]meeting, members), commLedger: newCommLedger(members)}
+		e.comms[ref] = c
+	}
+	return c
+}

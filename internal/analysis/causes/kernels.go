@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package causes
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
+
+// What a GPU computed before an operation began on it: kernels of the application, where the rows of CUDA streams have them.
+
+// Kernel is how long kernels of one name ran, ns; of those that run beside each other each counts.
+type Kernel struct {
+	Region otf2.RegionRef
+	Time   uint64
+}
+
+// Kernels are those that ran on a rank's GPU from when its operation was called, and what was before it had ended, to its begin. The longest
+// come first; those behind the first one without a time are none.
+type Kernels [mostKernels]Kernel
+
+// mostKernels bounds the names that are told apart for one operation.
+const mostKernels = 8
+
+// most is the longest time that kernels of a region can have run.
+func (k *Kernels) most(region otf2.RegionRef) uint64 {
+	if k == nil {
+		return 0
+	}
+	for i := range k {
+		if k[i].Region == region && k[i].Time > 0 {
+			return k[i].Time
+		}
+	}
+	return k[mostKernels-1].Time // one that is left out ran no longer
+}
+
+// beyond gives by how much kernels ran longer than they did before another operation.
+func (k *Kernels) beyond(o *Kernels) (more Kernels) {
+	if k == nil {
+		return more
+	}
+	for i, x := range k {
+		other := o.most(x.Region)
+		more[i] = Kernel{x.Region, x.Time - min(x.Time, other)}
+	}
+	more.sort()
+	return more
+}
+
+func (k *Kernels) sort() {
+	slices.SortFunc(k[:], func(a, b Kernel) int { return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.Region, b.Region)) })
+}
+
+// gpu follows the kernels of one GPU of a process since the last operation of its rank ended.
+type gpu struct {
+	streams []*stream
+	spans   []span // in order of time; the last one goes on
+	spare   []map[otf2.RegionRef]uint64
+}
+
+// stream is a row of kernels.
+type stream struct {
+	gpu   *gpu
+	depth int            // kernels that are open
+	what  otf2.RegionRef // the outermost
+	since otf2.Timestamp // up to which its time has been added up
+}
+
+// span is a time in which no call returned.
+type span struct {
+	from    otf2.Timestamp
+	kernels map[otf2.RegionRef]uint64 // ns
+}
+
+// mostSpans bounds those that are kept. Of more the oldest are made one: an operation that was called since then is told of earlier kernels, too.
+const mostSpans = 64
+
+func (s *stream) enter(r *facts.Region) {
+	if s.depth == 0 {
+		s.what, s.since = r.Region, r.Begin
+	}
+	s.depth++
+}
+
+func (s *stream) leave(r *facts.Region) {
+	if s.depth == 0 {
+		return
+	}
+	s.addUp(r.End)
+	s.depth--
+}
+
+// addUp counts what runs until a moment.
+func (s *stream) addUp(now otf2.Timestamp) {
+	if s.depth == 0 || now <= s.since {
+		return
+	}
+	if g := s.gpu; len(g.spans) > 0 {
+		g.spans[len(g.spans)-1].kernels[s.what] += uint64(now - s.since)
+	}
+	s.since = now
+}
+
+func (g *gpu) addUp(now otf2.Timestamp) {
+	for _, s := range g.streams {
+		s.addUp(now)
+	}
+}
+
+// restart forgets what was before the end of an operation of the rank.
+func (g *gpu) restart(now otf2.Timestamp) {
+	if g == nil {
+		return
+	}
+	g.addUp(now)
+	for i := range g.spans {
+		g.put(g.spans[i].kernels)
+	}
+	g.spans = append(g.spans[:0], span{now, g.take()})
+}
+
+// cut begins a new span: a call has returned.
+func (g *gpu) cut(now otf2.Timestamp) {
+	if len(g.spans) == 0 || now <= g.spans[len(g.spans)-1].from {
+		return
+	}
+	g.addUp(now)
+	if len(g.spans) == mostSpans {
+		old, next := g.spans[0].kernels, g.spans[1].kernels
+		for region, ns := range next {
+			old[region] += ns
+		}
+		g.put(next)
+		g.spans = slices.Delete(g.spans, 1, 2)
+	}
+	g.spans = append(g.spans, span{now, g.take()})
+}
+
+// ran gives what ran between two moments, the second one being now; nil if that is nothing.
+func (g *gpu) ran(from, now otf2.Timestamp) *Kernels {
+	if g == nil || from >= now {
+		return nil
+	}
+	g.addUp(now)
+	sums := g.take()
+	for i := range g.spans {
+		if i+1 == len(g.spans) || g.spans[i+1].from > from {
+			for region, ns := range g.spans[i].kernels {
+				sums[region] += ns
+			}
+		}
+	}
+	defer g.put(sums)
+	if len(sums) == 0 {
+		return nil
+	}
+	all := make([]Kernel, 0, len(sums))
+	for region, ns := range sums {
+		all = append(all, Kernel{region, ns})
+	}
+	slices.SortFunc(all, func(a, b Kernel) int { return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.Region, b.Region)) })
+	k := new(Kernels)
+	copy(k[:], all)
+	return k
+}
+
+func (g *gpu) take() map[otf2.RegionRef]uint64 {
+	n := len(g.spare)
+	if n == 0 {
+		return make(map[otf2.RegionRef]uint64)
+	}
+	m := g.spare[n-1]
+	g.spare = g.spare[:n-1]
+	return m
+}
+
+func (g *gpu) put(m map[otf2.RegionRef]uint64) {
+	clear(m)
+	g.spare = append(g.spare, m)
+}
+
+// Busy is a kernel that a rank's GPU was busy with.
+type Busy struct {
+	Region otf2.RegionRef
+	Share  float64 // of the time by which operations began late, at most 1
+}
+
+// leastBusy is the share of the time below which a kernel explains nothing.
+const leastBusy = 0.05
+
+// BusyWith gives the kernels that ran longer before late operations than before those they are compared with, the longest first. Where those
+// have no kernels, all that ran is told.
+func BusyWith(all []Occurrence) (busy []Busy) {
+	late := 0.0
+	sums := make(map[otf2.RegionRef]float64)
+	for i := range all {
+		o := &all[i]
+		late += o.Late
+		for _, k := range o.late.beyond(o.early) {
+			if k.Time > 0 {
+				sums[k.Region] += math.Min(float64(k.Time), o.Late)
+			}
+		}
+	}
+	for region, ns := range sums {
+		if ns >= leastBusy*late {
+			busy = append(busy, Busy{region, min(ns/late, 1)})
+		}
+	}
+	slices.SortFunc(busy, func(a, b Busy) int { return cmp.Or(cmp.Compare(b.Share, a.Share), cmp.Compare(a.Region, b.Region)) })
+	return busy
+}

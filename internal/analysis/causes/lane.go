@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package causes
+
+import (
+	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
+
+// How an operation stands on its rank: what ended before it, and when it was called. Decided from the operations of one rank
+// and the calls of its process, in the order of their ends.
+
+// Local is an operation, or a launch of several, among those of its rank.
+type Local struct {
+	Rank   int32  // of the world
+	Seq    uint32 // from 1, in the order of ends; the operations of a launch have one
+	Before uint32 // Seq of the last one that had ended when this one began, 0: none
+	Called bool   // Ready and Returned are known
+	// Outside what was selected it is in no figure, and what came of it may be.
+	Outside bool
+	Ended   otf2.Timestamp // when that one ended; without one when this one began
+	// Ready is when the application had made the call: a single one when it was entered, of a group when the last call in it had returned.
+	Ready    otf2.Timestamp
+	Returned otf2.Timestamp // when the application went on; the greatest time: not known yet
+	Free     otf2.Timestamp // when the application had come back from the call before, 0: not known
+	Kernels  *Kernels       // that ran on its GPU from then, and from Ended, to its begin; nil: none, or they were not recorded
+	During   Phase          // in which it was called; nil: none, or not known
+}
+
+// Phase is one of the application.
+type Phase interface {
+	Path() string // its name after those of the phases around it
+}
+
+const never = ^otf2.Timestamp(0)
+
+// own divides the time from the end of what was before to the operation's begin.
+func (l *Local) own(begin otf2.Timestamp) (own [ownKinds]float64) {
+	at := min(l.Ended, begin)
+	if !l.Called {
+		own[Own] = float64(begin - at)
+		return own
+	}
+	till := func(k Kind, t otf2.Timestamp) {
+		if t = min(t, begin); t > at {
+			own[k], at = float64(t-at), t
+		}
+	}
+	till(Host, l.Ready)
+	till(Call, l.Returned)
+	till(GPU, begin)
+	return own
+}
+
+// keptEnds is how many operations of a rank may have ended since another one of it began, for that one to be found.
+const keptEnds = 64
+
+// Lane follows the calls and operations of some processes. It is given all regions, and the operations of members, of
+// each process in the order of time.
+type Lane struct {
+	calls   *facts.ByRegion[bool] // of NCCL's API
+	kernels *facts.Kernels
+	places  facts.ByLocation[*place]
+}
+
+// place is a location.
+type place struct {
+	process *process
+	rank    *timeline
+	stream  *stream        // it is a row of kernels, of a GPU with a rank
+	before  *Kernels       // of the launch that is open or was
+	begun   otf2.Timestamp // when that began
+	last    Local          // of the launch
+	launch  uint64         // that it is of, 0: none
+	thread  *thread        // it has made calls
+}
+
+// thread is where calls are made. Few of the locations are.
+type thread struct {
+	depth int            // calls that are open
+	free  otf2.Timestamp // the call before it had returned, 0: there was none
+	left  otf2.Timestamp // the last one has returned, 0: none has
+	ready otf2.Timestamp // the last inner call had returned
+	made  []uint64       // events of the calls in the outermost one
+}
+
+type process struct {
+	calls callTable
+	gpus  []*gpu
+}
+
+// timeline is a rank's last operations.
+type timeline struct {
+	rank int32
+	seq  uint32
+	gpu  *gpu                     // nil: no kernels of it are known
+	ends [keptEnds]otf2.Timestamp // of seq, by seq modulo keptEnds
+}
+
+// Lanes makes lanes for an archive's locations; ranks gives the rank of the world of the members' locations, process the process of each.
+type Lanes struct {
+	calls   facts.ByRegion[bool]
+	kernels *facts.Kernels
+	groups  map[otf2.LocationRef]otf2.LocationGroupRef // of rows that may have kernels, or ranks on their GPU
+	ranks   map[otf2.LocationRef]int
+	process func(otf2.LocationRef) otf2.LocationGroupRef
+}
+
+// NewLanes prepares lanes of an archive.
+func NewLanes(defs *otf2.Definitions, ranks map[otf2.LocationRef]int, process func(otf2.LocationRef) otf2.LocationGroupRef) *Lanes {
+	l := &Lanes{kernels: facts.KernelsOf(defs), ranks: ranks, process: process}
+	if l.kernels.Known() {
+		l.groups = acceleratorRows(defs)
+	}
+	for ref := range facts.CallRegions(defs) {
+		l.calls.Set(ref, true)
+	}
+	return l
+}
+
+// Lane makes one for some locations, of whole processes.
+func (l *Lanes) Lane(locations []otf2.LocationRef) *Lane {
+	lane := &Lane{calls: &l.calls, kernels: l.kernels}
+	processes := make(map[otf2.LocationGroupRef]*process)
+	ranks := make(map[int]*timeline)
+	for _, at := range locations {
+		group := l.process(at)
+		if processes[group] == nil {
+			processes[group] = new(process)
+		}
+		p := &place{process: processes[group]}
+		if rank, member := l.ranks[at]; member {
+			if ranks[rank] == nil {
+				ranks[rank] = &timeline{rank: int32(rank)}
+			}
+			p.rank = ranks[rank]
+		}
+		lane.places.Set(at, p)
+	}
+	l.follow(lane, locations)
+	return lane
+}
+
+func (l *Lane) isCall(r *facts.Region) bool { return r.Number == 0 && l.calls.Get(r.Region) }
+
+// Enter takes a region that begins.
+func (l *Lane) Enter(r *facts.Region) {
+	p := l.places.Get(r.Location)
+	if p == nil {
+		return
+	}
+	if !l.isCall(r) {
+		switch {
+		case r.Number > 0:
+			p.launched(r)
+		case p.stream != nil && l.kernels.Computes(r):
+			p.stream.enter(r)
+		}
+		return
+	}
+	if p.thread == nil {
+		p.thread = new(thread)
+	}
+	t := p.thread
+	if t.depth == 0 {
+		t.ready, t.free, t.made = r.Begin, t.left, t.made[:0]
+	}
+	t.depth++
+	if r.Counted && !r.Graph && r.Event != 0 { // calls that were captured into a graph are over when it is replayed
+		t.made = append(t.made, r.Event)
+		p.process.calls.put(call{event: r.Event, free: t.free, ready: r.Begin, returned: never})
+	}
+}
+
+// Leave takes a region that ends.
+func (l *Lane) Leave(r *facts.Region) {
+	p := l.places.Get(r.Location)
+	if p == nil {
+		return
+	}
+	if p.stream != nil && l.kernels.Computes(r) {
+		p.stream.leave(r)
+	}
+	t := p.thread
+	if t == nil || t.depth == 0 || !l.isCall(r) {
+		return
+	}
+	if t.depth--; t.depth > 0 {
+		t.ready = r.End
+		return
+	}
+	for _, event := range t.made {
+		p.process.calls.set(call{event: event, free: t.free, ready: t.ready, returned: r.End})
+	}
+	t.left = r.End
+	for _, g := range p.process.gpus {
+		g.cut(r.End)
+	}
+}
+
+// Operation takes an operation of a member that has ended.
+func (l *Lane) Operation(o *facts.Operation) Local {
+	p := l.places.Get(o.Location)
+	if p == nil || p.rank == nil {
+		return Local{Rank: -1}
+	}
+	if o.Launch > 0 && p.launch == o.Launch {
+		if o.Parent != 0 {
+			p.process.calls.take(o.Parent)
+		}
+		return p.last
+	}
+	t := p.rank
+	at := Local{Rank: t.rank, Seq: t.seq + 1, Ended: o.Since, Returned: never}
+	if o.Source == facts.SourceCall { // what comes before the call is the thread's own doing
+		at.Ready, at.Returned, at.Called = o.Since, o.Since, true
+	}
+	if seq, end := t.before(o.Since); seq > 0 {
+		at.Before, at.Ended = seq, end
+	}
+	if p.begun == o.Since {
+		at.Kernels = p.before
+	}
+	t.seq++
+	t.ends[t.seq%keptEnds] = o.End
+	t.gpu.restart(o.End)
+	if o.Parent != 0 {
+		if c, ok := p.process.calls.take(o.Parent); ok {
+			at.Ready, at.Returned, at.Called, at.Free = c.ready, c.returned, true, c.free
+		}
+	}
+	p.launch, p.last = o.Launch, at
+	return at
+}
+
+// before finds the last operation that had ended at a moment; seq is 0 if none is known.
+func (t *timeline) before(at otf2.Timestamp) (seq uint32, end otf2.Timestamp) {
+	for seq := t.seq; seq > 0 && seq+keptEnds > t.seq; seq-- {
+		if end := t.ends[seq%keptEnds]; end <= at {
+			return seq, end
+		}
+	}
+	return 0, 0
+}
+
+// launched notes what the GPU has computed when a launch begins on it.
+func (p *place) launched(r *facts.Region) {
+	p.before, p.begun = nil, r.Begin
+	if p.rank == nil || p.rank.gpu == nil || !r.Source.HasPlace() || r.Source == facts.SourceCall {
+		return
+	}
+	seq, from := p.rank.before(r.Begin)
+	if seq == 0 {
+		return
+	}
+	if c, known := p.process.calls.get(r.Parent); known {
+		from = max(from, c.returned)
+	}
+	p.before = p.rank.gpu.ran(from, r.Begin)
+}
+
+// acceleratorRows gives the groups of the rows that are a GPU's.
+func acceleratorRows(defs *otf2.Definitions) map[otf2.LocationRef]otf2.LocationGroupRef {
+	rows := make(map[otf2.LocationRef]otf2.LocationGroupRef)
+	for _, l := range defs.Locations {
+		if l.Type == otf2.LocationTypeAcceleratorStream {
+			rows[l.Self] = l.Group
+		}
+	}
+	return rows
+}
+
+// follow finds the rows of kernels of the GPUs that ranks are on.
+func (l *Lanes) follow(lane *Lane, locations []otf2.LocationRef) {
+	gpus := make(map[otf2.LocationGroupRef]*gpu)
+	for _, at := range locations {
+		p := lane.places.Get(at)
+		group, row := l.groups[at]
+		if p.rank == nil || !row {
+			continue
+		}
+		if gpus[group] == nil {
+			gpus[group] = new(gpu)
+			p.process.gpus = append(p.process.gpus, gpus[group])
+		}
+		p.rank.gpu = gpus[group]
+	}
+	for _, at := range locations {
+		p := lane.places.Get(at)
+		if group, row := l.groups[at]; row && p.rank == nil && gpus[group] != nil {
+			p.stream = &stream{gpu: gpus[group]}
+			gpus[group].streams = append(gpus[group].streams, p.stream)
+		}
+	}
+}
+
+// call is one of NCCL's API whose operation has not ended.
+type call struct {
+	event                 uint64
+	free, ready, returned otf2.Timestamp
+}
+
+// callTable finds calls by their events. Of calls whose operations never come it forgets some.
+type callTable struct {
+	calls []call // event 0: free
+	shift uint
+}
+
+const (
+	callsBeside = 4 // places in which a call can be
+	leastCalls  = 1 << 2
+	mostCalls   = 1 << 13
+)
+
+func (t *callTable) at(event uint64) []call {
+	if t.calls == nil {
+		t.grow(leastCalls)
+	}
+	i := int(event * 0x9e3779b97f4a7c15 >> t.shift)
+	return t.calls[i : i+callsBeside]
+}
+
+func (t *callTable) grow(size int) {
+	old := t.calls
+	t.calls, t.shift = make([]call, size+callsBeside-1), 64
+	for n := size; n > 1; n /= 2 {
+		t.shift--
+	}
+	for _, c := range old {
+		if c.event != 0 {
+			t.put(c)
+		}
+	}
+}
+
+func (t *callTable) put(c call) {
+	all := t.at(c.event)
+	for i := range all {
+		if all[i].event == 0 || all[i].event == c.event {
+			all[i] = c
+			return
+		}
+	}
+	if size := 2 * (len(t.calls) - callsBeside + 1); size <= mostCalls {
+		t.grow(size)
+		t.put(c)
+		return
+	}
+	copy(all, all[1:])
+	all[callsBeside-1] = c
+}
+
+// set changes a call that is there.
+func (t *callTable) set(c call) {
+	all := t.at(c.event)
+	for i := range all {
+		if all[i].event == c.event {
+			all[i] = c
+			return
+		}
+	}
+}
+
+// get finds a call; known is false if it is not there.
+func (t *callTable) get(event uint64) (c call, known bool) {
+	if event == 0 {
+		return c, false
+	}
+	for _, c := range t.at(event) {
+		if c.event == event {
+			return c, true
+		}
+	}
+	return call{}, false
+}
+
+func (t *callTable) take(event uint64) (c call, ok bool) {
+	all := t.at(event)
+	for i := range all {
+		if all[i].event == event {
+			c, all[i].event = all[i], 0
+			return c, true
+		}
+	}
+	return call{}, false
+}

@@ -1,0 +1,456 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package causes
+
+import (
+	"cmp"
+	"math"
+	"math/bits"
+	"slices"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/overtime"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
+
+// What is added up of all operations.
+
+// ledger is of the whole job.
+type ledger struct {
+	waited  float64 // ns of all members, start-up left out
+	startUp float64
+	small   float64         // of waited, in operations whose arrivals are not further apart than their uncertainty
+	costs   []float64       // by cause, ns that others waited; together waited and what was caused by start-up
+	delays  []float64       // by cause, ns by which operations would have begun earlier, at most
+	beside  []float64       // by cause, ns of costs that cost nothing: hosts or GPUs worked beside
+	through [worlds]float64 // of waited, by the paradigm of the operation: for ranks that came late because they had waited in one of another
+
+	over    *overtime.Line                                                 // given what goes back to ranks; nil: nobody asks
+	charged func(rank int, of Kind, begin, end otf2.Timestamp, ns float64) // the same; nil: nobody asks
+
+	spent       []float64           // by rank, ns in operations
+	own         []float64           // by rank, ns between operations
+	ownBy       [][ownKinds]float64 // the same by kinds
+	waits       waiting             // of all ranks
+	bursts      []burst             // by rank
+	passed      []passed            // by rank
+	burstsOf    []bursts            // by rank, those that have ended
+	rows        []steadiness        // by rank
+	paces       []pace              // by rank
+	occurrences [][]Occurrence      // by rank, those of the greatest cost, as a heap
+	kept        int                 // occurrences of each rank
+}
+
+// waiting adds up how long ranks waited, and for how much of that time: where operations run beside each other, a rank waits in several at once.
+type waiting struct {
+	until    []otf2.Timestamp // by rank
+	all, any float64          // ns
+}
+
+func (w *waiting) add(rank int32, from otf2.Timestamp, ns uint64) {
+	until := from + otf2.Timestamp(ns)
+	w.all += float64(ns)
+	if since := max(from, w.until[rank]); until > since {
+		w.any += float64(until - since)
+		w.until[rank] = until
+	}
+}
+
+// atOnce is in how many operations a rank waited when it waited, on average; 1 or more.
+func (w *waiting) atOnce() float64 {
+	if w.any <= 0 {
+		return 1
+	}
+	return max(1, w.all/w.any)
+}
+
+// Occurrence is a time that a rank was late by itself.
+type Occurrence struct {
+	At       otf2.Timestamp // when it came
+	Comm     otf2.CommRef
+	Function string
+	Ordinal  uint64
+	Nth      uint64  // among the operations of this function on the communicator that are looked at
+	Kind     Kind    // in which it was late most
+	Late     float64 // ns after the one it is compared with
+	Called   float64 // ns that it was called after that one; NaN: not known
+	Cost     float64 // ns that others waited for it by its own doing
+	Message  bool    // it was late to a message, for the rank at the other end
+	Stated   bool    // Uncertainty is known
+	During   Phase   // in which it was called; nil: none, or not known
+	// Uncertainty of Late, ns.
+	Uncertainty uint64
+
+	late, early *Kernels // that ran before it, and before the one that it is compared with
+}
+
+// keptOccurrences is how many are kept of all ranks; each has at least leastOccurrences, and at most mostOccurrences.
+const (
+	keptOccurrences  = 1 << 15
+	leastOccurrences = 16
+	mostOccurrences  = 256
+)
+
+func newLedger(n causesOf) ledger {
+	return ledger{
+		costs: make([]float64, n.all()), delays: make([]float64, n.all()), beside: make([]float64, n.all()), waits: waiting{until: make([]otf2.Timestamp, n)}, spent: make([]float64, n), own: make([]float64, n), ownBy: make([][ownKinds]float64, n), occurrences: make([][]Occurrence, n),
+		bursts: make([]burst, n), passed: make([]passed, n), burstsOf: make([]bursts, n), rows: make([]steadiness, n), paces: make([]pace, n),
+		kept: min(max(keptOccurrences/max(int(n), 1), leastOccurrences), mostOccurrences),
+	}
+}
+
+// time counts what the members spent in an operation.
+func (l *ledger) time(members []Member) {
+	for i := range members {
+		if m := &members[i]; m.Local.Rank >= 0 {
+			l.spent[m.Local.Rank] += float64(m.End - min(m.Begin, m.End))
+		}
+	}
+}
+
+// commLedger counts the operations of a communicator by the cost of lateness that began in them: who was late most by itself. Levels are
+// powers of two.
+type commLedger struct {
+	led    [][Levels]uint32  // by member, operations
+	struck []counted         // by member, occasions: bursts of operations
+	ranks  []int32           // of the world, by member; −1: not seen
+	calls  map[string]uint64 // operations by function
+
+	// Of messages, which have two members each:
+	lost map[pairKey]*counted // by the one that was late (a) and the one that waited (b), of mostPairs
+	made map[ownCalls]uint64  // launches
+}
+
+// Levels is how many levels there are: the lowest is of costs below 2 µs, the highest of 8 s and more.
+const (
+	Levels      = 24
+	lowestLevel = 11
+)
+
+// Level is that of a cost in ns.
+func Level(ns float64) int {
+	return min(max(bits.Len64(uint64(ns))-lowestLevel, 0), Levels-1)
+}
+
+func newCommLedger(members int) commLedger {
+	c := commLedger{led: make([][Levels]uint32, members), struck: make([]counted, members), ranks: make([]int32, members), calls: make(map[string]uint64)}
+	for i := range c.ranks {
+		c.ranks[i] = -1
+	}
+	return c
+}
+
+// see notes the members.
+func (c *commLedger) see(members []Member) {
+	for i := range members {
+		c.ranks[members[i].Arrival.Rank] = members[i].Local.Rank
+	}
+}
+
+// settle adds up the costs of an operation whose blames have been explained.
+func (e *Engine) settle(op *Operation, c *comm, members []Member) {
+	var leader *blame
+	var most strike
+	begin, end := e.came[e.order[0]].Begin, e.came[e.order[len(e.order)-1]].Begin
+	for k := range e.blames {
+		b := &e.blames[k]
+		m := &members[b.member]
+		s := e.charge(b, m.Local.Rank, begin, end)
+		e.ledger.through[worldOf(m.Source)] += b.charge * b.through
+		if b.charge <= 0 || m.Outside {
+			continue
+		}
+		s.local, s.ledger, s.member, s.waiter = &m.Local, &c.commLedger, int(m.Arrival.Rank), -1
+		if s.cost < b.charge/2 && e.byOthers(b, m.Local.Rank) >= mostly {
+			s.since(m, &members[b.by], float64(m.Begin-members[b.by].Begin))
+			e.ledger.given(&s, e.why(b))
+		}
+		if s.cost <= 0 {
+			continue
+		}
+		s.since(m, &members[b.by], s.cost/b.charge*float64(m.Begin-members[b.by].Begin))
+		e.ledger.strike(&s)
+		if s.cost > most.cost {
+			leader, most = b, s
+		}
+	}
+	if leader == nil {
+		return
+	}
+	m, by := &members[leader.member], &members[leader.by]
+	c.led[m.Arrival.Rank][Level(most.cost)]++
+	o := occurrence(m, by)
+	o.Comm, o.Function, o.Ordinal, o.Nth, o.Kind, o.Cost = op.Comm, op.Function, op.Ordinal, c.calls[op.Function], most.kind, most.cost
+	e.ledger.remember(m.Local.Rank, &o)
+}
+
+// charge adds up what a member costs that others waited for between two times, and gives the part that is its own, by kinds.
+func (e *Engine) charge(b *blame, rank int32, begin, end otf2.Timestamp) (s strike) {
+	l := &e.ledger
+	s.kind = Own
+	if b.charge <= 0 {
+		return s
+	}
+	if !b.asked {
+		l.costs[e.causes.unknown()] += b.charge
+		return s
+	}
+	best := 0.0
+	for _, why := range e.why(b) {
+		l.costs[why.of] += b.charge * why.ns
+		l.delays[why.of] += b.delay * why.ns
+		r, of, ok := e.causes.rank(why.of)
+		if !ok || int(of) >= ownKinds {
+			continue
+		}
+		l.over.Charge(r, begin, end, b.charge*why.ns)
+		if l.charged != nil && why.ns > 0 {
+			l.charged(r, of, begin, end, b.charge*why.ns)
+		}
+		if int32(r) == rank {
+			s.cost += b.charge * why.ns
+			s.kinds[of] += b.charge * why.ns
+			if why.ns > best {
+				s.kind, best = of, why.ns
+			}
+		}
+	}
+	return s
+}
+
+// mostly is the share of a lateness that is most of it.
+const mostly = 0.5
+
+// byOthers is the share of a blame that goes back to others than the rank itself, as far as it is known.
+func (e *Engine) byOthers(b *blame, rank int32) (share float64) {
+	for _, why := range e.why(b) {
+		if r, of, ok := e.causes.rank(why.of); ok && (int32(r) != rank || int(of) >= ownKinds) || why.of == e.causes.startUp() {
+			share += why.ns
+		}
+	}
+	return share
+}
+
+// occurrence is that one came later than another.
+func occurrence(late, early *Member) Occurrence {
+	o := Occurrence{
+		At: late.Begin, Late: float64(late.Begin - early.Begin), Called: math.NaN(), Stated: late.Stated && early.Stated, Uncertainty: late.Uncertainty + early.Uncertainty,
+		late: late.Kernels, early: early.Kernels, During: late.During,
+	}
+	if late.Called && early.Called {
+		o.Called = float64(late.Ready) - float64(early.Ready)
+	}
+	return o
+}
+
+// remember keeps an occurrence if its cost is among the greatest of the rank.
+func (l *ledger) remember(rank int32, o *Occurrence) {
+	all := l.occurrences[rank]
+	if len(all) < l.kept {
+		all = append(all, *o)
+		for i := len(all) - 1; i > 0 && all[i].Cost < all[(i-1)/2].Cost; i = (i - 1) / 2 {
+			all[i], all[(i-1)/2] = all[(i-1)/2], all[i]
+		}
+		l.occurrences[rank] = all
+		return
+	}
+	if o.Cost <= all[0].Cost {
+		return
+	}
+	all[0] = *o
+	for i := 0; ; {
+		least := i
+		for child := 2*i + 1; child <= 2*i+2 && child < len(all); child++ {
+			if all[child].Cost < all[least].Cost {
+				least = child
+			}
+		}
+		if least == i {
+			return
+		}
+		all[i], all[least] = all[least], all[i]
+		i = least
+	}
+}
+
+// Result is what all waits go back to. Times are ns.
+type Result struct {
+	Waited  float64 // by all members, start-up left out
+	StartUp float64 // in the first operations of communicators, and what these caused later
+	Unknown float64 // of Waited
+	Small   float64 // of Unknown: not longer than the times' uncertainty
+	AtOnce  float64 // in how many operations a rank waited when it waited, on average
+	Ranks   []Rank  // of the world
+	Comms   []Comm
+	// Through is, of waits in operations of NCCL and in those of MPI, what was for ranks that came late because they had waited in operations of
+	// the other one.
+	Through Through
+}
+
+// Through is ns by paradigm.
+type Through struct{ NCCL, MPI float64 }
+
+// Rank is what a rank of the world caused.
+type Rank struct {
+	Costs       [NumKinds]float64 // that others waited for it, of Waited
+	Beside      [NumKinds]float64 // of Costs, waits beside which the hosts or GPUs of those that waited worked: they made nothing later
+	Delays      [NumKinds]float64 // by which operations would have begun earlier, at most; what is Beside is left out
+	Spent       float64           // in operations
+	Saved       float64           // by which its last operation would have ended earlier if nothing but lateness took time in operations, see ideal
+	Worked      float64           // by itself: on the host, in calls, and on the GPU before operations begin; its host and its GPU also while it waited
+	WorkedBy    [ownKinds]float64 // the same by kinds
+	Heaviest    float64           // of the cost, that of the one occasion that cost the most
+	Occurrences []Occurrence      // in which it was late most of all by itself: those of the greatest cost, in order of time
+	All         bool              // Occurrences are all there were
+}
+
+// Cost is what others waited for the rank by its own doing.
+func (r *Rank) Cost() (sum float64) {
+	for _, k := range OwnKinds {
+		sum += r.Costs[k]
+	}
+	return sum
+}
+
+// Transfers is what was waited because operations took longer, for a reason that is known or on some members than on others, ns, of Waited.
+func (r *Result) Transfers() (sum float64) {
+	for i := range r.Ranks {
+		for k := Transfer; k < Turns; k++ {
+			sum += r.Ranks[i].Costs[k]
+		}
+	}
+	return sum
+}
+
+// Comm counts the operations of a communicator by the cost of lateness that began in them, in powers of two.
+type Comm struct {
+	Ref    otf2.CommRef
+	Ranks  []int32           // of the world, by member; −1: nothing is known of it
+	Led    [][Levels]uint32  // by member: operations in which it was late most by itself
+	Struck [][Levels]float32 // by member: occasions on which it was late by itself; a burst of operations that has one origin is one
+	Calls  map[string]uint64 // operations by function
+	// Took is, of messages, the occasions that a member had a part in, by member; nil: the row is of collectives.
+	Took []occasions
+	lost map[pairKey]*[Levels]float32
+	made map[ownCalls]uint64
+}
+
+// Part is how many occasions of a level a member of messages had a part in, and on how many of them it would be the one that was late if all that had
+// were alike.
+func (c *Comm) Part(member, level int) (times, expected float64) {
+	t := &c.Took[member]
+	return float64(t.times[level]), float64(t.expected[level])
+}
+
+// Count is how many operations of a function there are, of messages how many launches with it a member has.
+func (c *Comm) Count(member int, function string) uint64 {
+	if c.Took != nil {
+		return c.made[ownCalls{member, function}]
+	}
+	return c.Calls[function]
+}
+
+// Waited is on how many occasions of a level a member of messages waited for others that were late by themselves.
+func (c *Comm) Waited(member, level int, whom func(rank int) bool) (n float64) {
+	for i, rank := range c.Ranks {
+		if rank >= 0 && whom(int(rank)) {
+			if levels := c.lost[pairKey{int32(i), int32(member)}]; levels != nil {
+				n += float64(levels[level])
+			}
+		}
+	}
+	return n
+}
+
+// Result gives what has come together; the engine is then done with.
+func (e *Engine) Result() *Result {
+	l := &e.ledger
+	anew := l.anew()
+	r := &Result{Waited: l.waited, StartUp: l.startUp, Unknown: l.costs[e.causes.unknown()], Small: l.small, AtOnce: l.waits.atOnce(), Ranks: make([]Rank, e.causes), Through: Through{l.through[0], l.through[1]}}
+	later := l.costs[e.causes.startUp()]
+	r.Waited -= later
+	r.StartUp += later
+	for i := range r.Ranks {
+		rank := &r.Ranks[i]
+		for k := range NumKinds {
+			of := e.causes.of(int32(i), k)
+			rank.Costs[k], rank.Beside[k] = l.costs[of], min(l.beside[of], l.costs[of])
+			if cost := rank.Costs[k]; cost > 0 {
+				rank.Delays[k] = l.delays[of] * (cost - rank.Beside[k]) / cost
+			}
+		}
+		rank.Saved, rank.Spent, rank.Worked = e.ends[i].saved, l.spent[i], max(l.own[i]-e.aside.own[i], 0)
+		for k := range rank.WorkedBy {
+			rank.WorkedBy[k] = l.ownBy[i][k] - e.aside.ownBy[i][k]
+		}
+		early := e.ranks[i].computedEarly()
+		rank.Worked, rank.WorkedBy[GPU] = rank.Worked+early, rank.WorkedBy[GPU]+early
+		rank.Heaviest = l.burstsOf[i].heaviest(anew[i])
+		rank.Occurrences, rank.All = l.occurrences[i], len(l.occurrences[i]) < l.kept
+		slices.SortFunc(rank.Occurrences, func(a, b Occurrence) int {
+			return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Comm, b.Comm), cmp.Compare(a.Ordinal, b.Ordinal))
+		})
+	}
+	for i := range r.Ranks {
+		l.move(e.causes, r, i, 1-anew[i])
+	}
+	for ref, c := range e.comms {
+		r.Comms = append(r.Comms, c.result(ref, anew))
+		if c.ends != nil {
+			r.Comms = append(r.Comms, c.ends.result(ref, anew))
+		}
+	}
+	slices.SortFunc(r.Comms, func(a, b Comm) int {
+		return cmp.Or(cmp.Compare(a.Ref, b.Ref), cmp.Compare(len(a.Took), len(b.Took)))
+	})
+	return r
+}
+
+// move charges what a rank carried along to what it began with.
+func (l *ledger) move(causes causesOf, r *Result, i int, part float64) {
+	left := r.Ranks[i].move(&l.burstsOf[i].moved, part)
+	given := l.burstsOf[i].given
+	all := 0.0
+	for _, ns := range given {
+		all += ns
+	}
+	for of, ns := range given {
+		rank, kind, ok := causes.rank(of)
+		switch {
+		case ok:
+			r.Ranks[rank].Costs[kind] += part * ns
+			r.Ranks[rank].Delays[kind] += left * ns / all
+		case of == causes.startUp():
+			r.StartUp += part * ns
+			r.Waited -= part * ns
+		default:
+			r.Unknown += part * ns
+		}
+	}
+}
+
+// result gives the row of a communicator; anew is by rank.
+func (c *commLedger) result(ref otf2.CommRef, anew []float64) Comm {
+	r := Comm{Ref: ref, Ranks: c.ranks, Led: c.led, Struck: make([][Levels]float32, len(c.ranks)), Calls: c.calls, made: c.made}
+	own := make([]occasions, len(c.ranks))
+	for i, rank := range c.ranks {
+		if rank >= 0 {
+			c.struck[i].into(&own[i], anew[rank])
+			r.Struck[i] = own[i].times
+		}
+	}
+	if c.lost == nil {
+		return r
+	}
+	r.Took, r.lost = own, make(map[pairKey]*[Levels]float32, len(c.lost))
+	for key, counted := range c.lost {
+		var o occasions
+		counted.into(&o, anew[c.ranks[key.a]])
+		r.lost[key] = &o.times
+		took := &own[key.b]
+		for level := range o.times {
+			took.times[level] += o.times[level]
+			took.expected[level] += o.expected[level]
+		}
+	}
+	return r
+}

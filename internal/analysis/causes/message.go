@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package causes
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
+
+// Messages: those of one launch have one time, so a launch is what waits, for the other ends of its messages that have not begun. A launch is
+// looked at when the other ends of all its messages are known.
+
+// End is one end of a message that has ended.
+type End struct {
+	Member   // Arrival.Rank is that in the communicator
+	Comm     otf2.CommRef
+	Members  int // of the communicator
+	Function string
+	Ordinal  uint64 // among the pair's messages
+	Last     bool   // of its launch
+	Paired   bool   // Pair or Lost will tell of its other end
+	Follows  bool   // there are collectives in its launch, whose times are the launch's
+}
+
+// launch is one with messages.
+type launch struct {
+	Member
+	comm     otf2.CommRef
+	members  int
+	function string
+	nth      uint64 // of this function on its rank and communicator
+	open     int    // ends whose other end is not known
+	sealed   bool   // all ends are known
+	follows  bool
+	begins   bool      // it has the first message of a pair
+	others   []*launch // at the other ends
+	unmet    int       // launches that have it among their others, and have not been looked at
+	left     bool      // it has been looked at
+}
+
+// pairKey is two members of a communicator, the lower rank first.
+type pairKey struct{ a, b int32 }
+
+// pair is how two members came to their last message.
+type pair struct{ a, b meeting }
+
+// mostPairs bounds the pairs of a communicator that are told apart.
+const mostPairs = 1 << 14
+
+// Message takes an end of a message. Those of a launch come one after the other on its rank.
+func (e *Engine) Message(end *End) {
+	p := e.partOf(&end.Local)
+	if p == nil || p.known {
+		return
+	}
+	l := p.launch
+	if l == nil {
+		l = e.newLaunch(end)
+		p.launch = l
+	}
+	l.Outside = l.Outside && end.Outside // a launch is what any of its messages is
+	l.begins = l.begins || facts.IsStartUp(true, end.Ordinal)
+	if l.function != end.Function {
+		l.function = facts.SendAndRecv // both ends
+	}
+	if end.Paired {
+		l.open++
+	}
+	if end.Last && !l.sealed {
+		l.sealed = true
+		if ends := e.comm(l.comm, l.members).ledgerOfEnds(); !l.Outside {
+			l.nth = ends.call(l)
+		}
+	}
+	e.settleLaunch(l)
+	e.goOn()
+}
+
+func (e *Engine) newLaunch(end *End) *launch {
+	l := new(launch)
+	if n := len(e.launches); n > 0 {
+		l, e.launches = e.launches[n-1], e.launches[:n-1]
+	}
+	*l = launch{Member: end.Member, comm: end.Comm, members: end.Members, function: end.Function, follows: end.Follows, others: l.others[:0]}
+	return l
+}
+
+func (e *Engine) partOf(l *Local) *part {
+	if l.Rank < 0 {
+		return nil
+	}
+	return e.ranks[l.Rank].at(l.Seq)
+}
+
+// launchOf finds a launch that has not been looked at.
+func (e *Engine) launchOf(l *Local) *launch {
+	if p := e.partOf(l); p != nil {
+		return p.launch
+	}
+	return nil
+}
+
+// Pair tells that two ends are those of one message; compared tells whether their times compare.
+func (e *Engine) Pair(a, b *Local, compared bool) {
+	x, y := e.launchOf(a), e.launchOf(b)
+	if x != nil && y != nil && compared {
+		x.others, y.others = append(x.others, y), append(y.others, x)
+		x.unmet++
+		y.unmet++
+	}
+	for _, l := range [...]*launch{x, y} {
+		if l != nil {
+			l.open--
+			e.settleLaunch(l)
+		}
+	}
+	e.goOn()
+}
+
+// Lost tells that the other end of a message will not come.
+func (e *Engine) Lost(at *Local) {
+	if l := e.launchOf(at); l != nil {
+		l.open--
+		e.settleLaunch(l)
+		e.goOn()
+	}
+}
+
+// settleLaunch looks at a launch when all of it is known, and what came before it.
+func (e *Engine) settleLaunch(l *launch) {
+	if !l.sealed || l.open > 0 || l.follows {
+		return
+	}
+	missing := 0
+	e.awaits(l, func(*part) { missing++ })
+	if missing == 0 {
+		e.messages(l)
+		return
+	}
+	h := e.hold()
+	h.launch, h.missing = l, missing
+	e.awaits(l, func(p *part) { e.wait(p, h) })
+}
+
+// awaits lists what must be known before a launch is looked at: what was before it on its own rank, and on those at the other ends of its
+// messages. Those that came before it count, too: without the delay that is asked about, they might have come later than it did.
+func (e *Engine) awaits(l *launch, do func(*part)) {
+	if p := e.before(&l.Local); p != nil && !p.known {
+		do(p)
+	}
+	for _, o := range l.others {
+		if o.There <= l.End {
+			if p := e.before(&o.Local); p != nil && !p.known {
+				do(p)
+			}
+		}
+	}
+}
+
+// waitsFor tells whether a launch was held up by one at another end: it began earlier, and ended later than that began.
+func (l *launch) waitsFor(o *launch) bool { return o.There > l.Begin && o.There <= l.End }
+
+// messages looks at a launch. What came before it, and before those that it waited for, has been looked at.
+func (e *Engine) messages(l *launch) {
+	if l.Outside {
+		e.swap()
+		defer e.swap()
+	}
+	l.left = true
+	of := series{l.comm, l.function}
+	var s state
+	e.arrive(&s, &l.Local, l.Begin, of)
+	e.called(&l.Local, of)
+	e.computed(&l.Local, l.Begin, of)
+	e.costless(&l.Local, &s)
+	c := e.comm(l.comm, l.members)
+	slices.SortFunc(l.others, func(a, b *launch) int {
+		return cmp.Or(cmp.Compare(a.There, b.There), cmp.Compare(a.Arrival.Rank, b.Arrival.Rank), cmp.Compare(a.Seq, b.Seq))
+	})
+	if e.follower != nil {
+		e.others = e.others[:0]
+		for i, o := range l.others {
+			if i == 0 || l.others[i-1] != o {
+				e.others = append(e.others, &o.Member)
+			}
+		}
+		e.follower.Launch(l.comm, l.function, &l.Member, e.others)
+	}
+	late := l.others[:0:0]
+	for i, o := range l.others {
+		if l.waitsFor(o) && (i == 0 || l.others[i-1] != o) {
+			late = append(late, o)
+		}
+	}
+	took := float64(l.End - min(l.Begin, l.End))
+	e.ledger.spent[l.Local.Rank] += took
+	wait := 0.0
+	if len(late) > 0 {
+		wait = float64(late[len(late)-1].There - l.Begin)
+		s.waits = e.heldUp(c, l, late, &s)
+		s.wait += wait
+		s.gpu.waited += wait
+		e.ledger.waits.add(l.Local.Rank, l.Begin, uint64(wait))
+	} else {
+		e.metOnTime(c, l, &s)
+	}
+	if len(l.others) > 0 && !l.Outside {
+		first := l.others[0]
+		e.ledger.goesOn(&l.Local, &first.Local, of, l.Begin, float64(l.Begin)-float64(first.There))
+	}
+	s.transfer += took - wait
+	s.gpu.moved += took - wait
+	s.waited[worldOf(l.Source)] += wait
+	e.idealLaunch(l, &s)
+	for _, o := range l.others {
+		o.unmet--
+		e.recycle(o)
+	}
+	l.others = l.others[:0]
+	e.leave(&l.Local, &s)
+	e.recycle(l)
+}
+
+// recycle keeps a launch for another one when nobody knows it any more.
+func (e *Engine) recycle(l *launch) {
+	if l.left && l.unmet <= 0 {
+		e.launches = append(e.launches, l)
+		l.left = false
+	}
+}
+
+// heldUp charges the wait of a launch to those that it waited for, and gives the waits of its rank with it by causes.
+func (e *Engine) heldUp(c *comm, l *launch, late []*launch, s *state) amounts {
+	e.found, e.blames = e.found[:0], e.blames[:0]
+	wait := float64(late[len(late)-1].There - l.Begin)
+	ends := c.ledgerOfEnds()
+	charge, at := 0.0, l.Begin
+	e.late.clear()
+	var starting float64
+	var leader *launch
+	var most strike
+	significant := !l.Stated || wait > float64(l.Uncertainty+late[len(late)-1].Uncertainty)
+	for k, o := range late {
+		charge += float64(o.There-at) / float64(len(late)-k)
+		at = o.There
+		var t state
+		e.arrive(&t, &o.Local, o.There, series{o.comm, o.function})
+		mine, others, met := c.pair(int32(l.Arrival.Rank), int32(o.Arrival.Rank))
+		b := blame{charge: charge, delay: charge, asked: significant}
+		if !met {
+			why := e.causes.startUp()
+			if l.begins {
+				starting += charge
+			} else { // recording began later
+				why = e.causes.unknown()
+				e.ledger.costs[why] += charge
+			}
+			e.late.add(why, charge)
+			e.ledger.paces[l.Local.Rank].forget()
+			e.ledger.paces[o.Local.Rank].forget()
+			others.meet(&t, &o.Local)
+			mine.meet(s, &l.Local)
+			others.late = amounts{{why, float64(o.There - l.Begin)}}
+			continue
+		}
+		if significant {
+			b.from = len(e.found)
+			b.through = e.compare(party{&o.Local, others, &t}, party{&l.Local, mine, s}, l.Source)
+			b.to = len(e.found)
+		}
+		x := e.charge(&b, o.Local.Rank, l.Begin, o.There)
+		e.ledger.through[worldOf(l.Source)] += charge * b.through
+		if x.local = &o.Local; x.cost < charge/2 && !l.Outside && e.byOthers(&b, o.Local.Rank) >= mostly {
+			x.since(&o.Member, &l.Member, float64(o.There-l.Begin))
+			e.ledger.given(&x, e.why(&b))
+		}
+		if x.cost > 0 && !l.Outside {
+			x.local, x.ledger, x.member, x.waiter = &o.Local, ends, int(o.Arrival.Rank), int(l.Arrival.Rank)
+			x.since(&o.Member, &l.Member, x.cost/charge*float64(o.There-l.Begin))
+			ends.ranks[l.Arrival.Rank], ends.ranks[o.Arrival.Rank] = l.Local.Rank, o.Local.Rank
+			e.ledger.strike(&x)
+			if x.cost > most.cost {
+				leader, most = o, x
+			}
+		}
+		e.late.addAll(e.why(&b), charge)
+		others.meet(&t, &o.Local)
+		mine.meet(s, &l.Local)
+		others.late = e.added(nil, e.why(&b), float64(o.There-l.Begin))
+	}
+	e.ledger.startUp += starting
+	e.ledger.waited += wait - starting
+	if leader != nil {
+		ends.led[leader.Arrival.Rank][Level(most.cost)]++
+		o := occurrence(&leader.Member, &l.Member)
+		o.At, o.Late = leader.There, float64(leader.There-l.Begin)
+		o.Comm, o.Function, o.Nth, o.Kind, o.Cost, o.Message = l.comm, leader.function, leader.nth, most.kind, most.cost, true
+		e.ledger.remember(leader.Local.Rank, &o)
+	}
+	e.sum.clear()
+	e.sum.addAll(s.waits, 1)
+	e.sum.addScratch(e.late, 1)
+	return e.sum.amounts(e.causes.unknown())
+}
+
+// metOnTime notes that a launch met others without waiting for them.
+func (e *Engine) metOnTime(c *comm, l *launch, s *state) {
+	for _, o := range l.others {
+		if o.Begin == l.Begin && !o.left {
+			mine, _, _ := c.pair(int32(l.Arrival.Rank), int32(o.Arrival.Rank))
+			mine.meet(s, &l.Local)
+		}
+	}
+}
+
+// pair gives how two members came to their last message, of too many pairs to the communicator's last collective; met tells whether there was one.
+func (c *comm) pair(a, b int32) (of, other *meeting, met bool) {
+	key := pairKey{min(a, b), max(a, b)}
+	p := c.pairs[key]
+	if p == nil {
+		if len(c.pairs) >= mostPairs {
+			return &c.members[a], &c.members[b], true
+		}
+		if c.pairs == nil {
+			c.pairs = make(map[pairKey]*pair)
+		}
+		p = new(pair)
+		c.pairs[key] = p
+	} else {
+		met = true
+	}
+	if a == key.a {
+		return &p.a, &p.b, met
+	}
+	return &p.b, &p.a, met
+}
+
+// ledgerOfEnds counts the launches of messages.
+func (c *comm) ledgerOfEnds() *commLedger {
+	if c.ends == nil {
+		l := newCommLedger(len(c.members))
+		l.made = make(map[ownCalls]uint64)
+		l.lost = make(map[pairKey]*counted)
+		c.ends = &l
+	}
+	return c.ends
+}
+
+// lose gives the occasions on which one member waited for another one; of too many pairs they are not told apart.
+func (c *commLedger) lose(late, waited int) *counted {
+	key := pairKey{int32(late), int32(waited)}
+	n := c.lost[key]
+	if n == nil {
+		n = new(counted)
+		if len(c.lost) < mostPairs {
+			c.lost[key] = n
+		}
+	}
+	return n
+}
+
+// ownCalls is a function that a member called.
+type ownCalls struct {
+	member   int
+	function string
+}
+
+// call counts a launch among those of its function on its rank.
+func (c *commLedger) call(l *launch) uint64 {
+	key := ownCalls{l.Arrival.Rank, l.function}
+	c.made[key]++
+	return c.made[key]
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package check says whether an archive is sound: its definitions, each event by itself, and whether what ranks recorded
+// fits together. It reads events by their own grammar, not through package facts, so that it does not inherit its errors.
+package check
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/regular"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
+
+// Options says how to check; nil means the zero value.
+type Options struct {
+	// Limit is the number of findings of one rule and severity that are kept; further ones are only counted. 0: 20.
+	Limit int
+}
+
+// OpenForCheck opens an archive, which the caller closes. That definitions are damaged is the first finding.
+func OpenForCheck(anchorPath string, opts *Options) (*otf2.Archive, *Findings, error) {
+	if opts == nil {
+		opts = new(Options)
+	}
+	limit := uint64(opts.Limit)
+	if limit == 0 {
+		limit = 20
+	}
+	fs := &Findings{count: make(map[kind]uint64), limit: limit}
+	a, err := otf2.Open(anchorPath, nil)
+	if a == nil {
+		return nil, nil, err
+	}
+	if err != nil {
+		fs.General(RuleFile, "global definitions: %v", err)
+	}
+	return a, fs, nil
+}
+
+// Archive looks for whatever readers of the archive would stumble over: in the definitions, in every
+// location's events, and between locations (collectives and messages that do not match). It reads
+// all events once.
+//
+// Where the archive says of itself that communication is incomplete (OTF2::MPI_COMMUNICATION_COMPLETE
+// false), missing counterparts are notes instead of errors.
+//
+// The error is that of opening the archive. A damaged file further on is a finding; what it leaves
+// out is then not demanded of it.
+func Archive(anchorPath string, opts *Options) (*Result, error) {
+	a, fs, err := OpenForCheck(anchorPath, opts)
+	if err != nil {
+		return nil, err
+	}
+	defer a.Close()
+	ps := analysis.PropertiesOf(a.Anchor)
+	fs.lenient = ps.Incomplete()
+	(&definitionCheck{Findings: fs, anchor: a.Anchor, defs: a.Defs}).run()
+
+	for _, died := range ps.Numbered(facts.PropDied) {
+		fs.Add(Finding{Severity: Note, Rule: RuleProcess, Text: died})
+	}
+
+	for _, damaged := range ps.Numbered(facts.PropDamaged) {
+		fs.Add(Finding{Severity: Error, Rule: RuleFile, Text: "when the archive was made: " + damaged})
+	}
+
+	for _, differ := range ps.Numbered(facts.PropDiffer) { // the matching leaves these operations out
+		rule := RuleCollectiveMate
+		if strings.Contains(differ, " Send ") {
+			rule = RuleMessage
+		}
+		fs.Add(Finding{Severity: Note, Rule: rule, Text: saidToDiffer + differ})
+	}
+
+	for _, uncounted := range ps.Numbered(facts.PropUncounted) {
+		fs.Add(Finding{Severity: Note, Rule: RuleLoss, Text: "missing, an unknown number: " + uncounted})
+	}
+
+	if lost := ps.Below(facts.PropLost); len(lost) > 0 {
+		fs.Add(Finding{Severity: Note, Rule: RuleLoss, Text: "missing: " + analysis.CountersText(lost)})
+	}
+
+	c := newEventCheck(a, fs)
+	c.markers()
+	c.run()
+	c.counters(ps)
+
+	return fs.Result(c.events), nil
+}
+
+// saidToDiffer begins findings of what the archive says of itself.
+const saidToDiffer = "not compared, as members differ: "
+
+// counters compares what the archive counts of itself with what is in it.
+func (c *eventCheck) counters(ps analysis.Properties) {
+	compare := func(name facts.Property, want uint64, what string) {
+		if n, ok := ps.Number(name); ok && n != want {
+			c.Add(Finding{Severity: c.pairing(), Rule: RuleCounter, Text: fmt.Sprintf("%s is %d, but there are %d %s", name.Key(), n, want, what)})
+		}
+	}
+	processes := uint64(0)
+	for _, g := range c.defs.LocationGroups {
+		if g.Type == otf2.LocationGroupTypeProcess {
+			processes++
+		}
+	}
+	if missing, ok := ps.Number(facts.PropProcessesMissing); ok && !ps.Merged() {
+		compare(facts.PropProcesses, processes-analysis.AbsentGroups(c.defs, missing), "processes with data")
+	}
+	networks := 0
+	for _, comm := range facts.AllCommunicators(c.defs) {
+		networks += int(analysis.BoolCount(comm.Network))
+	}
+	if !ps.Merged() {
+		compare(facts.PropCommunicators, uint64(len(c.defs.Comms)-networks), "communicators")
+	}
+	if _, ok := ps.Number(facts.PropProcesses); !ok {
+		return // not an archive of ours
+	}
+	timing := ps.Below(facts.PropTiming)
+	names := make([]string, 0, len(timing)+len(c.timed))
+	for name := range timing {
+		names = append(names, name)
+	}
+	for name := range c.timed {
+		if _, ok := timing[name]; !ok {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if timing[name] != c.timed[name] {
+			c.Add(Finding{Severity: c.pairing(), Rule: RuleCounter,
+				Text: fmt.Sprintf("%s is %d, but %d operations have that timing source", facts.PropTiming.Below(name).Key(), timing[name], c.timed[name])})
+		}
+	}
+}
+
+// markers checks what the markers refer to.
+func (c *eventCheck) markers() {
+	defs, markers, err := c.archive.Markers()
+	if err != nil {
+		c.General(RuleFile, "markers: %v", err)
+	}
+	kinds := make(map[otf2.MarkerRef]bool)
+	for _, d := range defs {
+		kinds[d.Self] = true
+	}
+	spaces := map[otf2.MarkerScope]otf2.MappingType{
+		otf2.MarkerScopeLocation: otf2.MappingLocation, otf2.MarkerScopeLocationGroup: otf2.MappingLocationGroup,
+		otf2.MarkerScopeGroup: otf2.MappingGroup, otf2.MarkerScopeComm: otf2.MappingComm,
+	}
+	for i, m := range markers {
+		if !kinds[m.Marker] {
+			c.General(RuleReference, "marker %d: its kind %d is not defined", i, m.Marker)
+		}
+		if space, ok := spaces[m.ScopeType]; ok && !c.refs.defined(space, m.Scope) {
+			c.General(RuleReference, "marker %d: its scope, %v %d, is not defined", i, m.ScopeType, m.Scope)
+		}
+		if !c.within(m.Time) {
+			c.General(RuleTimeRange, "marker %d at %d is outside the clock properties", i, m.Time)
+		} else if end := m.Time + otf2.Timestamp(m.Duration); end < m.Time || !c.within(end) {
+			c.General(RuleTimeRange, "marker %d at %d lasts %d, beyond the clock properties", i, m.Time, m.Duration)
+		}
+	}
+}
+
+// headerEvents reads the number of the last event from the header of an event file's last chunk.
+func headerEvents(path string, chunkSize uint64) (uint64, error) {
+	f, err := regular.Open(path)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	const headerSize, lastEvent, bigEndian = 18, 10, 0x23
+	if info.Size() < headerSize {
+		return 0, errors.New("no chunk header")
+	}
+	var header [headerSize]byte
+	chunk := (info.Size() - 1) / int64(chunkSize) * int64(chunkSize)
+	if _, err := f.ReadAt(header[:], chunk); err != nil {
+		return 0, err
+	}
+	if header[1] == bigEndian {
+		return binary.BigEndian.Uint64(header[lastEvent:]), nil
+	}
+	return binary.LittleEndian.Uint64(header[lastEvent:]), nil
+}

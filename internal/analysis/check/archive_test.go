@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check_test
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/archivetest"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/check"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/scorep"
+	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
+	"pgregory.net/rapid"
+)
+
+func TestSoundArchivesHaveNoFindings(t *testing.T) {
+	path := archivetest.Make(t, nil)
+	if res := archivetest.Check(t, path); len(res.Findings) > 0 || res.Events == 0 {
+		t.Errorf("as unified, %d events:\n%s", res.Events, archivetest.Lines(res))
+	}
+	if res := archivetest.Check(t, archivetest.Load(t, path).Write()); len(res.Findings) > 0 {
+		t.Errorf("written again:\n%s", archivetest.Lines(res))
+	}
+}
+
+// defect is something that is wrong with an archive, and what a check is to say of it, see FindDefect.
+type defect struct {
+	name  string
+	spoil func(s *archivetest.Sample)
+	want  string
+}
+
+const incomplete = "OTF2::MPI_COMMUNICATION_COMPLETE"
+
+func TestEachDefectIsFound(t *testing.T) {
+	original := archivetest.Make(t, nil)
+	for _, d := range []defect{
+		{"regions left in the wrong order", func(s *archivetest.Sample) {
+			s.Find(archivetest.Thread(0), otf2.EventLeave, 0).Args[0] = 1
+		}, `error: nesting: location 0, event 2, time 1760000000001105000: region "AllReduce" is left, but "ncclAllReduce" is open (event 1)`},
+		{"leave without enter", func(s *archivetest.Sample) { s.Remove(archivetest.Thread(1), 0, 1) },
+			`nesting: location 1, event 1, time 1760000000001105000: region "ncclAllReduce" is left, but none is open`},
+		{"enter without leave", func(s *archivetest.Sample) { s.Remove(archivetest.Thread(1), 3, 1) }, `nesting: location 1, event 3, time 1760000000001200000: region "ncclAllReduce" is never left`},
+		{"time that goes back", func(s *archivetest.Sample) {
+			s.Patch(archivetest.Thread(0), func(b []byte) []byte {
+				// Header, stamp and Enter; then the second stamp.
+				binary.LittleEndian.PutUint64(b[18+9+2+1:], t0+1)
+				return b
+			})
+		}, "time-order: location 0, event 2, time 1760000000001000001: time goes back by 99999, from 1760000000001100000"},
+		{"event before the clock's begin", func(s *archivetest.Sample) { s.Defs.Clock.Offset += 50 * us }, "error: time-range: location 4294967296, event 1,"},
+		{"event after the clock's end", func(s *archivetest.Sample) { s.Defs.Clock.Length -= 50 * us }, "error: time-range: location 4294967296, event"},
+		{"resolution 0", func(s *archivetest.Sample) { s.Defs.Clock.Resolution = 0 }, "clock: the timer's resolution is 0"},
+		{"undefined region in an event", func(s *archivetest.Sample) { s.Find(archivetest.Thread(2), otf2.EventEnter, 1).Args[0] = 77 },
+			"reference: location 2, event 3, time 1760000000001200000: Enter: region 77 is not defined"},
+		{"undefined communicator in an event", func(s *archivetest.Sample) { s.Find(archivetest.Stream(2), otf2.EventMpiCollectiveEnd, 1).Args[1] = 9 },
+			"reference: location 4294967298, event 8, time 1760000000001250000: MpiCollectiveEnd: communicator 9 is not defined"},
+		{"undefined attribute", func(s *archivetest.Sample) { s.Find(archivetest.Stream(0), otf2.EventEnter, 0).Attributes[0].ID = 999 }, "Enter: attribute 999 is not defined"},
+		{"undefined string in an attribute", func(s *archivetest.Sample) {
+			s.Find(archivetest.Stream(0), otf2.EventEnter, 0).Attributes[1].Bits = 5000
+		}, `value of attribute "ALGO": STRING 5000 is not defined`},
+		{"attribute of another type", func(s *archivetest.Sample) {
+			s.Find(archivetest.Stream(0), otf2.EventEnter, 0).Attributes[0].Type = otf2.TypeUint32
+		}, `attribute: location 4294967296, event 2, time 1760000000001110000: Enter: attribute "ORDINAL" is a UINT32 here, a UINT64 by definition`},
+		{"ids that are not dense", func(s *archivetest.Sample) {
+			s.Defs.Regions[2].Self = 40
+		}, "ids: region 40 stands at place 2"},
+		{"location defined twice", func(s *archivetest.Sample) { s.Defs.Locations[1].Self = s.Defs.Locations[0].Self }, "ids: location 0 is defined twice"},
+		{"string that is not defined", func(s *archivetest.Sample) { s.Defs.Regions[0].Name = 7777 }, "reference: name of region 0: string 7777 is not defined"},
+		{"parent after child", func(s *archivetest.Sample) { s.Defs.SystemTreeNodes[1].Parent = 3 }, "system tree node 1: its parent 3 is not defined before it"},
+		{"group member out of range", func(s *archivetest.Sample) { s.Group(otf2.GroupTypeCommGroup).Members[1] = 17 }, "members: group"},
+		{"communicator of a group of regions", func(s *archivetest.Sample) { s.Defs.Comms[0].Group = s.Group(otf2.GroupTypeRegions).Self }, "is a REGIONS, no group of ranks"},
+		{"location that is not defined in COMM_LOCATIONS", func(s *archivetest.Sample) { s.Group(otf2.GroupTypeCommLocations).Members[0] = 999 }, "is location 999, which is not there"},
+		{"process without a thread", func(s *archivetest.Sample) { s.Defs.Locations[0].Type = otf2.LocationTypeMetric }, "location-group: PROCESS group 0 has no CPU_THREAD"},
+		{"stream in a process", func(s *archivetest.Sample) { s.Location(archivetest.Stream(1)).Group = 1 }, "location-group: PROCESS group 1 has 1 ACCELERATOR_STREAM"},
+		{"accelerator that nobody created", func(s *archivetest.Sample) { s.Defs.LocationGroups[4].Creator = otf2.UndefinedLocationGroup }, "location-group: ACCELERATOR group 4 was not created by a PROCESS"},
+		{"wrong number of events in a definition", func(s *archivetest.Sample) { s.Location(archivetest.Stream(1)).Events++ }, "event-count: location 4294967297: the definition announces 33 events, the file has 32"},
+		{"wrong number of events in a header", func(s *archivetest.Sample) {
+			s.Patch(archivetest.Stream(1), func(b []byte) []byte { b[10]++; return b })
+		}, "event-count: location 4294967297: the last chunk's header counts 33 events, the file has 32"},
+		{"wrong number of definitions", func(s *archivetest.Sample) { s.Anchor.GlobalDefs = 12345 }, "anchor: the anchor announces 12345 global definitions"},
+		{"wrong number of locations", func(s *archivetest.Sample) { s.Anchor.Locations = 7 }, "anchor: the anchor announces 7 locations, 6 are defined"},
+		{"truncated event file", func(s *archivetest.Sample) {
+			s.Patch(archivetest.Stream(1), func(b []byte) []byte { return b[:len(b)-20] })
+		}, "error: file: location 4294967297: otf2:"},
+		{"missing event file", func(s *archivetest.Sample) { s.Drop[archivetest.Thread(1)] = true }, "error: file: location 1: "},
+		{"collective end without begin", func(s *archivetest.Sample) {
+			s.Remove(archivetest.Stream(0), s.Index(archivetest.Stream(0), otf2.EventMpiCollectiveBegin, 0), 1)
+		},
+			"collective: location 4294967296, event 3, time 1760000000001150000: a collective ends that has not begun"},
+		{"collective begun twice", func(s *archivetest.Sample) {
+			i := s.Index(archivetest.Stream(0), otf2.EventMpiCollectiveBegin, 0)
+			s.Insert(archivetest.Stream(0), i, s.Events[archivetest.Stream(0)][i].Clone())
+		}, "collective: location 4294967296, event 4, time 1760000000001110000: a collective begins before the one of event 3 has ended"},
+		{"collective without end", func(s *archivetest.Sample) {
+			s.Remove(archivetest.Stream(0), s.Index(archivetest.Stream(0), otf2.EventMpiCollectiveEnd, 2), 1)
+		},
+			`collective: location 4294967296, event 12, time 1760000000001330000: region "Broadcast" is left before the collective begun in it (event 11) has ended`},
+		{"collective outside a region", func(s *archivetest.Sample) {
+			i := s.Index(archivetest.Stream(0), otf2.EventMpiCollectiveBegin, 0)
+			s.Events[archivetest.Stream(0)][i], s.Events[archivetest.Stream(0)][i-1] = s.Events[archivetest.Stream(0)][i-1], s.Events[archivetest.Stream(0)][i]
+		}, "event 2, time 1760000000001110000: a collective begins outside any region"},
+		{"request never completed", func(s *archivetest.Sample) {
+			s.Remove(archivetest.Stream(0), s.Index(archivetest.Stream(0), otf2.EventMpiIsendComplete, 1), 1)
+		},
+			"request: location 4294967296, event 25, time 1760000000001520000: request 4 is never completed"},
+		{"request completed twice", func(s *archivetest.Sample) {
+			i := s.Index(archivetest.Stream(0), otf2.EventMpiIsendComplete, 0)
+			s.Insert(archivetest.Stream(0), i, s.Events[archivetest.Stream(0)][i].Clone())
+		}, "request 3 is completed, but is not open"},
+		{"request used twice", func(s *archivetest.Sample) {
+			s.Find(archivetest.Stream(0), otf2.EventNonBlockingCollectiveRequest, 1).Args[0] = s.Find(archivetest.Stream(0), otf2.EventNonBlockingCollectiveRequest, 0).Args[0]
+		}, "NonBlockingCollectiveRequest: request 1 is open already (event 15)"},
+		{"request of another kind", func(s *archivetest.Sample) {
+			*s.Find(archivetest.Stream(0), otf2.EventMpiIsendComplete, 0) = s.With(archivetest.Stream(0), otf2.EventMpiIsendComplete, 0, otf2.EventNonBlockingCollectiveComplete, 7, 0, uint64(otf2.CollectiveRootNone), 1200, 1200, 3)
+		},
+			"request 3 is completed as of NonBlockingCollectiveRequest, but was made by MpiIsend"},
+		{"communicator used before its creation", func(s *archivetest.Sample) { s.Remove(archivetest.Stream(0), 0, 1) }, `communicator: location 4294967296, event 3, time 1760000000001150000: communicator "world" is used before its CommCreate`},
+		{"communicator created twice", func(s *archivetest.Sample) {
+			s.Insert(archivetest.Stream(0), 1, s.Events[archivetest.Stream(0)][0].Clone())
+		}, `second CommCreate of communicator "world"`},
+		{"communicator that one member does not destroy", func(s *archivetest.Sample) {
+			s.Remove(archivetest.Stream(1), len(s.Events[archivetest.Stream(1)])-1, 1)
+		},
+			`note: communicator: location 4294967297: no CommDestroy of communicator "world" at 1 of its 3 members`},
+		{"communicator created by a member too few", func(s *archivetest.Sample) {
+			e := s.Events[archivetest.Stream(1)]
+			i := s.Index(archivetest.Stream(1), otf2.EventEnter, 0)
+			s.Events[archivetest.Stream(1)] = []otf2.Event{e[i], e[i+3]} // a region in which nothing happens
+			s.Recount()
+		}, `error: communicator: location 4294967297: no CommCreate of communicator "world"`},
+		{"communicator used after its end", func(s *archivetest.Sample) {
+			n := len(s.Events[archivetest.Stream(0)])
+			d := s.Events[archivetest.Stream(0)][n-1].Clone()
+			s.Remove(archivetest.Stream(0), n-1, 1)
+			d.Time = t0 + 460*us
+			s.Insert(archivetest.Stream(0), s.Index(archivetest.Stream(0), otf2.EventMpiIsend, 0)-1, d)
+		}, `communicator "world" is used after its CommDestroy`},
+		{"communicator used by no member", func(s *archivetest.Sample) {
+			s.Insert(archivetest.Thread(0), 1, otf2.Event{Kind: otf2.EventMpiSend, Time: t0 + 102*us, Args: []uint64{1, 0, 0, 4}})
+		}, `communicator: location 0, event 2, time 1760000000001102000: communicator "world" is used by a location that is not a member`},
+		{"root out of range", func(s *archivetest.Sample) { s.Find(archivetest.Stream(0), otf2.EventMpiCollectiveEnd, 2).Args[2] = 3 }, `rank: location 4294967296, event 12, time 1760000000001330000: root 3 of communicator "world", which has 3 ranks`},
+		{"peer out of range", func(s *archivetest.Sample) { s.Find(archivetest.Stream(0), otf2.EventMpiIsend, 0).Args[0] = 5 }, "peer 5 of communicator"},
+		{"collective that one member lacks", func(s *archivetest.Sample) {
+			s.Remove(archivetest.Stream(1), s.Index(archivetest.Stream(1), otf2.EventEnter, 2), 4)
+		},
+			`error: collective-match: location 4294967296, event 12, time 1760000000001330000: Broadcast 0 on "world": rank 1 has no such operation`},
+		{"collective recorded twice", func(s *archivetest.Sample) {
+			i := s.Index(archivetest.Stream(1), otf2.EventEnter, 0)
+			for k := range 4 {
+				s.Insert(archivetest.Stream(1), i+4+k, s.Events[archivetest.Stream(1)][i+k].Clone())
+				s.Events[archivetest.Stream(1)][i+4+k].Time = t0 + 160*us
+			}
+		}, `collective-match: location 4294967297, event 8, time 1760000000001160000: AllReduce 0 on "world" comes after 0`},
+		{"different roots", func(s *archivetest.Sample) {
+			e := s.Find(archivetest.Stream(2), otf2.EventMpiCollectiveEnd, 2)
+			e.Args[2] = 0
+		}, `collective-root: location 4294967298, event 12, time 1760000000001330000: Broadcast 0 on "world" has root 0 here, 1 at location 4294967296, event 12`},
+		{"different sizes", func(s *archivetest.Sample) {
+			e := s.Find(archivetest.Stream(2), otf2.EventMpiCollectiveEnd, 1)
+			e.Args[3], e.Args[4] = 6000, 6000
+		}, `collective-size: location 4294967298, event 8, time 1760000000001250000: AllReduce 1 on "world" has 2000 bytes per rank here, 4000 at location 4294967296, event 8`},
+		{"sizes of no such operation", func(s *archivetest.Sample) {
+			s.Find(archivetest.Stream(1), otf2.EventMpiCollectiveEnd, 2).Args[3] = 800
+		},
+			`Broadcast 0 on "world" sends 800 and receives 800 bytes: no such operation of 3 ranks does`},
+		{"message without receive", func(s *archivetest.Sample) {
+			s.Remove(archivetest.Stream(2), s.Index(archivetest.Stream(2), otf2.EventMpiIrecvRequest, 0)-1, 4)
+		}, `error: message-match: location 4294967297, event 29, time 1760000000001540000: 1 message(s) 1>2 on "world" without receive`},
+		{"message of another length", func(s *archivetest.Sample) { s.Find(archivetest.Stream(1), otf2.EventMpiIrecv, 1).Args[3] = 65 },
+			`message-length: location 4294967297, event 26, time 1760000000001532000: message 0>1 on "world" has 65 bytes here, 64 at location 4294967296, event 25`},
+		{"counter that is not right", func(s *archivetest.Sample) { s.Property("NCCL_OTF2::TIMING::GPU", "4") }, "counter: NCCL_OTF2::TIMING::GPU is 4, but 18 operations have that timing source"},
+		{"number of processes that is not right", func(s *archivetest.Sample) { s.Property("NCCL_OTF2::PROCESSES", "4") }, "counter: NCCL_OTF2::PROCESSES is 4, but there are 3 processes"},
+		{"what is missing where that is told", func(s *archivetest.Sample) {
+			s.Property(incomplete, "false")
+			s.Remove(archivetest.Stream(1), s.Index(archivetest.Stream(1), otf2.EventEnter, 2), 4)
+		}, `note: collective-match: location 4294967296, event 12, time 1760000000001330000: Broadcast 0 on "world": rank 1 has no such operation`},
+		{"RMA window that is not defined", func(s *archivetest.Sample) {
+			s.Insert(archivetest.Thread(0), 1, otf2.Event{Kind: otf2.EventRmaPut, Time: t0 + 102*us, Args: []uint64{0, 1, 8, 1}})
+		}, "reference: location 0, event 2, time 1760000000001102000: RmaPut: win 0 is not defined"},
+		{"RMA operation never completed", func(s *archivetest.Sample) {
+			s.Defs.RmaWins = []otf2.RmaWin{{Name: 0}}
+			s.Insert(archivetest.Thread(0), 1, otf2.Event{Kind: otf2.EventRmaPut, Time: t0 + 102*us, Args: []uint64{0, 1, 8, 1}})
+		}, "request: location 0, event 2, time 1760000000001102000: the RMA operation of matching id 1 is never completed"},
+		{"RMA completion of nothing", func(s *archivetest.Sample) {
+			s.Defs.RmaWins = []otf2.RmaWin{{Name: 0}}
+			s.Insert(archivetest.Thread(0), 1, otf2.Event{Kind: otf2.EventRmaOpCompleteNonBlocking, Time: t0 + 102*us, Args: []uint64{0, 7}})
+		}, "RmaOpCompleteNonBlocking of matching id 7, which is not under way in window 0"},
+		{"marker outside the clock and of nothing", func(s *archivetest.Sample) {
+			s.Markers = []otf2.Marker{{Time: t0 - 5, Marker: 0, ScopeType: otf2.MarkerScopeComm, Scope: 4}}
+		}, "reference: marker 0: its scope, COMM 4, is not defined"},
+	} {
+		t.Run(d.name, func(t *testing.T) {
+			archivetest.FindDefect(t, archivetest.Check, archivetest.Load(t, original), d.spoil, d.want)
+		})
+	}
+}
+
+func TestFindingsAreLimitedByRule(t *testing.T) {
+	s := archivetest.Load(t, archivetest.Make(t, nil))
+	for i := range s.Events[archivetest.Stream(0)] {
+		if ev := &s.Events[archivetest.Stream(0)][i]; ev.Kind == otf2.EventEnter || ev.Kind == otf2.EventLeave {
+			ev.Args[0] = 500
+		}
+	}
+	res, err := check.Archive(s.Write(), &check.Options{Limit: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := uint64(2*6 - 3); res.Dropped[check.RuleReference] != n || res.Errors() < int(n)+3 {
+		t.Errorf("dropped %v, %d errors:\n%s", res.Dropped, res.Errors(), archivetest.Lines(res))
+	}
+}
+
+func TestNoArchiveIsAnError(t *testing.T) {
+	if _, err := check.Archive(filepath.Join(t.TempDir(), "traces.otf2"), nil); err == nil {
+		t.Error("no error")
+	}
+	path := filepath.Join(t.TempDir(), "traces.otf2")
+	if err := os.WriteFile(path, []byte("no archive"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := check.Archive(path, nil); err == nil {
+		t.Error("no error")
+	}
+}
+
+func TestArchivesOfIncompleteJobsHaveNotesOnly(t *testing.T) {
+	dir := t.TempDir()
+	for r := range 3 {
+		p := shardtest.New(t, dir, fmt.Sprint("p", r)).Launched("slurm", r, 4) // rank 3 left nothing
+		p.Shard.Host, _ = os.Hostname()
+		p.GPU(r, "", "")
+		c := p.Comm(experiment.Comm{ID: 1, NRanks: 4, Rank: r, InitTime: t0})
+		for i := range uint64(100 - r) { // and they were not equally far
+			p.AllReduce(c, t0+i*1000+10, t0+i*1000+900, 100)
+		}
+		p.Flush()
+		p.Crash(-1, nil)
+	}
+	out, err := scorep.Unify(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out.Runs[0].Crashed != 3 || out.Runs[0].Missing != 1 {
+		t.Errorf("%+v", out.Runs[0])
+	}
+	res := archivetest.Check(t, out.Runs[0].Archive)
+	if res.Errors() > 0 {
+		t.Errorf("findings:\n%s", archivetest.Lines(res))
+	}
+	rep := archivetest.Operations(t, out.Runs[0].Archive)
+	if rep.Summary.Complete || rep.Summary.Crashed != 3 || rep.Summary.Missing != 1 || rep.Summary.Differences != 1 {
+		t.Errorf("%+v", rep.Summary)
+	}
+	// What all have is compared, whatever their digests reach to.
+	if len(rep.Operations) != 1 || rep.Operations[0].Count != 98 || rep.Summary.LeftOut != 2+1 {
+		t.Errorf("%+v, %d left out", rep.Operations, rep.Summary.LeftOut)
+	}
+}
+
+// What the tools of the field write must pass: an archive check that cries wolf is of no use.
+func TestArchivesOfOthersAreSound(t *testing.T) {
+	for _, name := range []string{"scorep-mpi/traces.otf2", "scalasca-min/traces.otf2", "collectives/nccl.otf2"} {
+		res := archivetest.Check(t, filepath.Join("..", "archivetest", "testdata", name))
+		if len(res.Findings) > 0 || res.Events == 0 {
+			t.Errorf("%s, %d events:\n%s", name, res.Events, archivetest.Lines(res))
+		}
+	}
+}
+
+// Any job that is recorded whole gives an archive without findings, whatever communicators and
+// operations it has, and the report counts what was done.
+func TestWholeJobsAreSound(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		size := rapid.IntRange(1, 5).Draw(rt, "processes")
+		perProcess := rapid.IntRange(1, 2).Draw(rt, "GPUs per process")
+		launched := rapid.Bool().Draw(rt, "launched")
+		ranks := size * perProcess
+		dir, err := os.MkdirTemp(t.TempDir(), "job")
+		if err != nil {
+			rt.Fatal(err)
+		}
+		var procs []*shardtest.Process
+		for i := range size {
+			p := shardtest.New(t, dir, fmt.Sprint("p", i)).On(fmt.Sprint("node", i%2), 50-i)
+			if launched {
+				p.Launched("pmix", i, size)
+			}
+			for g := range perProcess {
+				p.GPU(g, "", "")
+			}
+			procs = append(procs, p)
+		}
+		// at is a rank's process and local communicator.
+		type at struct {
+			p    *shardtest.Process
+			comm int
+		}
+		now := uint64(t0)
+		operations := uint64(0)
+		for c := range rapid.IntRange(1, 4).Draw(rt, "communicators") {
+			var members []int
+			if c == 0 { // spans the job
+				for r := range ranks {
+					members = append(members, r)
+				}
+			} else {
+				members = rapid.Permutation(sequence(ranks)).Draw(rt, "members")[:rapid.IntRange(1, ranks).Draw(rt, "size")]
+			}
+			id := rapid.Uint64Range(1, 2).Draw(rt, "id")
+			var all []at
+			for rank, r := range members {
+				p := procs[r/perProcess]
+				all = append(all, at{p, p.Comm(experiment.Comm{ID: id, NRanks: len(members), Rank: rank, GPU: r % perProcess, InitTime: now})})
+			}
+			for range rapid.IntRange(0, 5).Draw(rt, "operations") {
+				now += 1000
+				n := rapid.Uint64Range(1, 1<<20).Draw(rt, "elements")
+				kind := rapid.IntRange(0, 2).Draw(rt, "kind")
+				if len(members) < 2 {
+					kind = 0
+				} else {
+					operations += uint64([]int{1, 2, 1}[kind])
+				}
+				if kind == 2 {
+					dst := rapid.IntRange(1, len(members)-1).Draw(rt, "receiver")
+					all[0].p.Send(all[0].comm, dst, now, now+500, n)
+					all[dst].p.Recv(all[dst].comm, 0, now, now+500, n)
+					continue
+				}
+				for rank, m := range all {
+					delay := rapid.Uint64Range(0, 400).Draw(rt, "delay")
+					if kind == 0 {
+						m.p.AllReduce(m.comm, now+delay, now+500, n)
+						continue
+					}
+					root := uint32(n % uint64(len(members)))
+					b := shardtest.Op{Function: "Broadcast", Kind: otf2.CollectiveOpBcast, Begin: now + delay, End: now + 500, Rooted: true, Root: root, Received: 4 * n, Count: n}
+					if int(root) == rank {
+						b.Sent = 4 * n * uint64(len(members))
+					}
+					g := shardtest.Op{Function: "AllGather", Kind: otf2.CollectiveOpAllgather, Begin: now + delay, End: now + 500, Sent: 4 * n * uint64(len(members)), Received: 4 * n * uint64(len(members)), Count: n}
+					m.p.Plan(m.comm, []shardtest.Op{b, g})
+				}
+			}
+			now += 1000
+			if c > 0 && rapid.Bool().Draw(rt, "destroyed") {
+				for _, m := range all {
+					m.p.Destroy(m.comm, now)
+				}
+				now += 1000
+			}
+		}
+		for _, p := range procs {
+			p.Finish()
+		}
+		out, err := scorep.Unify(dir, nil)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		if len(out.Runs) != 1 || !out.Runs[0].Complete {
+			rt.Fatalf("%+v", out)
+		}
+		res := archivetest.Check(t, out.Runs[0].Archive)
+		for _, f := range res.Findings {
+			if f.Severity == check.Error {
+				rt.Errorf("%v", f)
+			}
+		}
+		rep := archivetest.Operations(t, out.Runs[0].Archive)
+		if rep.Summary.Operations != operations || rep.Summary.Unfinished != 0 {
+			rt.Errorf("%d operations, want %d; %d unfinished", rep.Summary.Operations, operations, rep.Summary.Unfinished)
+		}
+	})
+}
+
+func sequence(n int) []int {
+	s := make([]int, n)
+	for i := range s {
+		s[i] = i
+	}
+	return s
+}
+
+// Times of made-up jobs.
+const (
+	t0 = archivetest.T0
+	us = archivetest.Microsecond
+)

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package criticalpath
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/transfers"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
+)
+
+// Slow adds what would go if a slow link or GPU were as fast as others: by how much it made operations longer, as far as operations are on the path.
+func (r *Result) Slow(f *transfers.Finding, name func(rank int) (name, host string)) {
+	w := WhatIf{Change: FasterGPU, Rank: f.Rank, Gain: uint64(max(0, f.Delay)), Operations: f.Slow}
+	if f.Kind == transfers.Link {
+		w.Change = FasterLink
+	}
+	if peer := f.Peer; peer != transfers.Nobody {
+		w.Peer = &peer
+		w.PeerName, _ = name(peer)
+	}
+	w.Name, w.Host = name(f.Rank)
+	for _, a := range r.Activities {
+		if a.Activity == Operation.String() {
+			w.Gain = min(w.Gain, a.Time)
+		}
+	}
+	if w.Gain == 0 {
+		return
+	}
+	r.WhatIf = append(r.WhatIf, w)
+	r.sort()
+}
+
+// Sure takes over how sure a verdict is of those whom it names.
+func (r *Result) Sure(v *verdict.Verdict) {
+	for i := range r.WhatIf {
+		w := &r.WhatIf[i]
+		for k := range v.Culprits {
+			if c := &v.Culprits[k]; w.is(c) {
+				confidence := c.Confidence
+				w.Confidence = &confidence
+				break
+			}
+		}
+	}
+}
+
+// is tells whether a change is that of a culprit.
+func (w *WhatIf) is(c *verdict.Culprit) bool {
+	if w.Rank != c.Rank {
+		return false
+	}
+	switch w.Change {
+	case FasterRank:
+		return c.Kind == verdict.HostLate || c.Kind == verdict.GPULate
+	case FasterGPU:
+		return c.Kind == verdict.GPULate
+	case FasterLink:
+		return c.Kind == verdict.SlowTransfer && (c.Peer == nil) == (w.Peer == nil) && (c.Peer == nil || *c.Peer == *w.Peer)
+	}
+	return false
+}
+
+func (r *Result) sort() {
+	slices.SortFunc(r.WhatIf, func(a, b WhatIf) int {
+		return cmp.Or(cmp.Compare(b.Gain, a.Gain), cmp.Compare(a.Change, b.Change), cmp.Compare(a.Rank, b.Rank))
+	})
+}

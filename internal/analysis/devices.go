@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"slices"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
+
+// Device is a rank of the world and the GPU that it works on: what nccl-tests lists before its tables. What the archive does not tell is "".
+type Device struct {
+	Rank int    `json:"rank"` // of the world
+	Name string `json:"name"` // "Rank 3"
+	PID  uint64 `json:"pid"`  // 0: not known
+	Host string `json:"host"`
+	GPU  string `json:"gpu"` // "CUDA Device 0"
+	PCI  string `json:"pci"`
+	// Product is the GPU's name, "NVIDIA H200".
+	Product string `json:"product"`
+}
+
+// Devices lists the ranks of an archive in world order, without those of which nothing was recorded.
+func Devices(defs *otf2.Definitions) []Device {
+	ranks, _ := Ranks(defs, facts.Communicators(defs))
+	pids := make(map[otf2.LocationGroupRef]uint64)
+	for _, p := range defs.LocationGroupProperties {
+		if defs.String(p.Name) == facts.PropPID.Key() {
+			pids[p.LocationGroup] = uint64(p.Value)
+		}
+	}
+	type property struct {
+		node otf2.SystemTreeNodeRef
+		name string
+	}
+	values := make(map[property]string)
+	for _, p := range defs.SystemTreeNodeProperties {
+		if p.Type == otf2.TypeString {
+			values[property{p.Node, defs.String(p.Name)}] = NameOf(defs, otf2.StringRef(p.Value))
+		}
+	}
+	all := make([]Device, 0, len(ranks))
+	for i, r := range ranks {
+		d := Device{Rank: i, Name: r.Name, PID: pids[r.Process], Host: r.Host, GPU: r.Gpu}
+		if g := defs.LocationGroup(r.group); g != nil && r.Gpu != "" {
+			d.PCI, d.Product = values[property{g.SystemTreeParent, "PCI"}], values[property{g.SystemTreeParent, "NAME"}]
+		}
+		all = append(all, d)
+	}
+	return slices.DeleteFunc(all, func(d Device) bool { return ranks[d.Rank].Absent })
+}

@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package hang finds which operations of a job are not complete, and whose doing that is, from the tables of pending
+// operations in its shards.
+package hang
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/hang/ras"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/hang/waitfor"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
+)
+
+// Report tells which operations of the jobs in an experiment directory are not complete, and whose doing
+// that is. It comes from the tables of pending operations that every flush leaves on disk, and from the numbers of
+// operations that each rank has begun; so it works while the job runs, and when it has been killed.
+type Report struct {
+	Directory string   `json:"directory"`
+	Jobs      []Job    `json:"jobs"`
+	Problems  []string `json:"problems"`
+}
+
+// Job is one job of the directory. Times are nanoseconds since 1970 on its common clock.
+type Job struct {
+	Processes int `json:"processes"` // with data
+	Running   int `json:"running"`
+	Ended     int `json:"ended"`
+	Crashed   int `json:"crashed"` // whose collector died, too
+	// Died tells of those that did not end in order: how, and who was first.
+	Died []string `json:"died"`
+	Last uint64   `json:"last"` // the last event of all, or the end of a process; of a running job now
+	// Communicators that were looked at, and those on which operations are under way or not reached by all.
+	Looked        int     `json:"communicators_looked_at"`
+	Communicators []Stuck `json:"communicators"` // the longest first
+	// Inexact: processes whose counts may be off, because events were lost or another collector took over.
+	Inexact []string `json:"inexact"`
+	// Stops are what keeps the job from going on, and who is to blame; Culprits the same as a verdict has it.
+	Stops    []waitfor.Stop    `json:"stops"`
+	Culprits []verdict.Culprit `json:"culprits"`
+	// RAS is what NCCL's RAS says of the job's communicators, if it was asked.
+	RAS []string `json:"ras,omitempty"`
+	// Partial: processes that did not record some operations, on request. What they do since is not seen.
+	Partial []string `json:"partial"`
+}
+
+// Stuck is the oldest operation of a communicator that is not complete.
+type Stuck struct {
+	Communicator string    `json:"communicator"`
+	Ranks        int       `json:"ranks"`
+	Operation    string    `json:"operation"` // "AllReduce", or "Send 0>3" for a message from rank 0 to 3 of the communicator
+	Words        [2]string `json:"-"`         // the same for people, what comes before the ordinal and behind it
+	Ordinal      uint64    `json:"ordinal"`   // among the communicator's operations of this function, from 0
+	Since        uint64    `json:"since"`     // when the first member began it
+	Age          uint64    `json:"age_ns"`    // from then to the end of the last process that is in it, or to now
+	AtLeast      bool      `json:"at_least"`  // it is older: Since is when a later one was begun, or nobody saw when the processes ended
+	Verdict      Verdict   `json:"verdict"`
+	Members      []Member  `json:"members"` // by rank
+	// Behind is the greatest number of operations that a member has begun on this communicator after this one.
+	Behind int `json:"behind"`
+}
+
+// Verdict is what is the matter with an operation.
+type Verdict string
+
+// Verdicts.
+const (
+	NotReached Verdict = "not reached by all"   // at least one member with data has not called it
+	AllInside  Verdict = "all inside"           // every member has called it, and not all have ended it
+	NoDataOf   Verdict = "members without data" // all known members have called it
+	Different  Verdict = "different operations" // the missing members are in other operations of the communicator
+	CalledOnly Verdict = "called by all"        // the calls have returned; NCCL does not report the end of such operations
+	NoPeer     Verdict = "called by one"        // a message whose other end is not known yet
+)
+
+// Member is where one member stands.
+type Member struct {
+	Rank    int    `json:"rank"` // in the communicator
+	Name    string `json:"name"` // in the world: "Rank 3"
+	Process string `json:"process"`
+	Host    string `json:"host"`
+	PID     int    `json:"pid"`
+	// Process state: "running", "ended", "crashed", or how it ended if that was not in order ("killed by SIGKILL"); "" if there is
+	// no data.
+	ProcessState string `json:"process_state"`
+	// State: "missing", "calling" (inside NCCL's call), "called" (and NCCL has not told of its launch), "enqueued",
+	// "running", "done", "no data", "not known" (operations are missing in its record: it may have called it).
+	State   string `json:"state"`
+	Since   uint64 `json:"since"`             // when it began the operation; 0 if it has not
+	LastNet string `json:"last_net"`          // the last phase of its network traffic, "" if none was seen
+	Reached uint64 `json:"reached"`           // operations of this function that it has begun
+	Instead string `json:"instead"`           // of missing ones: what they are in, "" if nothing is known
+	LastAgo uint64 `json:"last_event_ago_ns"` // from its process's last event to Last of the job
+}
+
+// Find looks for operations that are not complete in the shards of an experiment directory. now is the time to
+// count ages of running jobs to. What NCCL's RAS says is one more witness; nil: it was not asked.
+func Find(dir string, now time.Time, status *ras.Status) (*Report, error) {
+	all, problems, err := jobs.List(dir)
+	if err != nil {
+		return nil, err
+	}
+	r := &Report{Directory: dir, Jobs: []Job{}, Problems: append([]string{}, problems...)}
+	for _, j := range all {
+		h := hangOf(j, uint64(max(now.UnixNano(), 0)))
+		h.Stops = append([]waitfor.Stop{}, waitfor.Find(j, now)...)
+		h.Culprits = waitfor.Culprits(j, h.Stops)
+		h.hear(j, status)
+		r.Jobs = append(r.Jobs, h)
+	}
+	return r, nil
+}
+
+func hangOf(j *jobs.Job, now uint64) Job {
+	h := Job{Processes: len(j.Processes), Looked: len(j.Communicators), Communicators: []Stuck{}, Inexact: []string{}, Partial: []string{},
+		Died: append([]string{}, j.Deaths...)}
+	for _, p := range j.Processes {
+		h.Last = max(h.Last, p.Last, p.Ended)
+		switch p.State {
+		case jobs.Running:
+			h.Running++
+		case jobs.Crashed:
+			h.Crashed++
+		default:
+			h.Ended++
+		}
+		if p.Lossy || p.Continued {
+			h.Inexact = append(h.Inexact, p.Name)
+		}
+		if p.Paused {
+			h.Partial = append(h.Partial, p.Name)
+		}
+	}
+	if h.Running > 0 {
+		h.Last = max(h.Last, now)
+	}
+	doing := whatRanksDo(j)
+	for _, c := range j.Communicators {
+		if found := stuck(c, doing); found != nil {
+			found.age(c, h.Last)
+			for i := range found.Members {
+				if r := c.Ranks[found.Members[i].Rank]; r != nil {
+					found.Members[i].LastAgo = h.Last - min(h.Last, r.Process.Last)
+				}
+			}
+			h.Communicators = append(h.Communicators, *found)
+		}
+	}
+	slices.SortStableFunc(h.Communicators, func(a, b Stuck) int { return a.compare(&b) })
+	return h
+}
+
+// age counts to the end of the last process that is in the operation, of one that runs to now. Of one whose end nobody saw only
+// the last event is known.
+func (h *Stuck) age(c *jobs.JobCommunicator, now uint64) {
+	end, seen := uint64(0), false
+	for i := range h.Members {
+		r := c.Ranks[h.Members[i].Rank]
+		if r == nil || !h.Members[i].Inside() {
+			continue
+		}
+		until, known := r.Process.Ended, true
+		switch {
+		case r.Process.State == jobs.Running:
+			until = now
+		case until == 0:
+			until, known = r.Process.Last, false
+		}
+		if until > end || until == end && known {
+			end, seen = max(until, end), known
+		}
+	}
+	h.Age = end - min(end, h.Since)
+	h.AtLeast = h.AtLeast || !seen
+}
+
+// Inside tells that the member has begun the operation and is not known to have ended it.
+func (m *Member) Inside() bool {
+	return m.State != "missing" && m.State != "done" && m.State != "no data" && m.State != "not known"
+}
+
+// compare orders operations by what they tell of a hang: those that are known not to have ended by age, then the
+// others.
+func (h *Stuck) compare(o *Stuck) int {
+	return cmp.Or(cmp.Compare(analysis.BoolCount(h.Verdict == CalledOnly), analysis.BoolCount(o.Verdict == CalledOnly)), cmp.Compare(h.Since, o.Since))
+}
+
+// pendingOf is what a rank of a process has under way on a communicator.
+type pendingOf struct {
+	comm *jobs.JobCommunicator
+	rank *jobs.JobRank
+	experiment.Pending
+}
+
+// whatRanksDo lists what each process has under way, the oldest first.
+func whatRanksDo(j *jobs.Job) map[*jobs.JobProcess][]pendingOf {
+	all := make(map[*jobs.JobProcess][]pendingOf)
+	for _, c := range j.Communicators {
+		for _, r := range c.Ranks {
+			if r == nil {
+				continue
+			}
+			for _, p := range r.Pending {
+				all[r.Process] = append(all[r.Process], pendingOf{c, r, p})
+			}
+		}
+	}
+	for _, list := range all {
+		slices.SortStableFunc(list, func(a, b pendingOf) int { return cmp.Compare(a.Since, b.Since) })
+	}
+	return all
+}
+
+// namesOf are the names of a sequence: as results show it, and for people what comes before the ordinal and behind it.
+func namesOf(c *jobs.JobCommunicator, s *jobs.Sequence) (name string, words [2]string) {
+	switch {
+	case s.Pair != nil:
+		return s.Name, [2]string{"Send", fmt.Sprintf(" from %s to %s", c.Names[s.Pair.From], c.Names[s.Pair.To])}
+	case s.Rank >= 0:
+		return fmt.Sprintf("%s of rank %d", s.Name, s.Rank), [2]string{s.Name, " of " + c.Names[s.Rank]}
+	}
+	return s.Name, [2]string{s.Name}
+}
+
+// stuck finds the operation of a communicator that has been under way the longest; nil if none is.
+func stuck(c *jobs.JobCommunicator, doing map[*jobs.JobProcess][]pendingOf) *Stuck {
+	var oldest *Stuck
+	for _, s := range c.Sequences() {
+		for _, ordinal := range s.Incomplete() {
+			h := look(c, &s, ordinal, doing)
+			if h == nil {
+				continue
+			}
+			if oldest == nil || h.compare(oldest) < 0 {
+				oldest = h
+			}
+			if h.Verdict != CalledOnly {
+				break
+			}
+		}
+	}
+	return oldest
+}
+
+// look tells where the members of an operation stand; nil if nothing speaks against its being complete.
+func look(c *jobs.JobCommunicator, s *jobs.Sequence, ordinal uint64, doing map[*jobs.JobProcess][]pendingOf) *Stuck {
+	h := &Stuck{Communicator: c.Name, Ranks: c.Size, Ordinal: ordinal}
+	h.Operation, h.Words = namesOf(c, s)
+	seen := func(since uint64, later bool) {
+		if since != 0 && (h.Since == 0 || h.AtLeast && !later || h.AtLeast == later && since < h.Since) {
+			h.Since, h.AtLeast = since, later
+		}
+	}
+	left := true // all members that are in it have finalized the communicator
+	states := make(map[string]int)
+	elsewhere := 0
+	for rank, key := range s.Members {
+		m := Member{Rank: rank, Name: c.Names[rank], State: "no data"}
+		if r := c.Ranks[rank]; r != nil {
+			switch p := m.of(r, key, ordinal); {
+			case p != nil:
+				seen(p.Since, false)
+				left = left && p.Left
+			case m.State == "missing":
+				elsewhere += int(analysis.BoolCount(m.lookElsewhere(r, doing)))
+			case m.State == "not known":
+			default:
+				seen(r.Begun, true)
+			}
+			h.Behind = max(h.Behind, behind(r, key, ordinal))
+		}
+		states[m.State]++
+		h.Members = append(h.Members, m)
+	}
+	inside := states["calling"] + states["enqueued"] + states["running"]
+	switch missing := states["missing"]; {
+	case missing > 0 && elsewhere == missing:
+		h.Verdict = Different
+	case missing > 0:
+		h.Verdict = NotReached
+	case left:
+		return nil
+	case s.Rank >= 0:
+		h.Verdict = NoPeer
+	case inside == 0:
+		h.Verdict = CalledOnly
+	case states["no data"]+states["not known"] > 0:
+		h.Verdict = NoDataOf
+	default:
+		h.Verdict = AllInside
+	}
+	return h
+}
+
+// behind counts what a rank has under way on the communicator that it began after an operation.
+func behind(r *jobs.JobRank, key string, ordinal uint64) (n int) {
+	this := r.UnderWay(key, ordinal)
+	if this == nil {
+		return 0
+	}
+	for i := range r.Pending {
+		if p := &r.Pending[i]; p != this && p.Since > this.Since {
+			n++
+		}
+	}
+	return n
+}
+
+// states are the states of members by their standing; of those that have the operation under way it says more.
+var states = map[jobs.Standing]string{jobs.StandingUnknown: "not known", jobs.NotBegun: "missing", jobs.Ended: "done", jobs.Begun: "enqueued"}
+
+// of takes where a member stands in an operation, and gives what is known of it if it has it under way.
+func (m *Member) of(r *jobs.JobRank, key string, ordinal uint64) *experiment.Pending {
+	p := r.Process
+	m.Process, m.Host, m.PID = p.Name, p.Host, p.PID
+	m.ProcessState = p.Is()
+	m.Reached = r.Reached[key]
+	standing, pending := r.Standing(key, ordinal)
+	m.State = states[standing]
+	if pending != nil {
+		m.State, m.Since, m.LastNet = pending.State, pending.Since, pending.LastNet
+	}
+	return pending
+}
+
+// lookElsewhere tells what a member is in instead of an operation, on its GPU, the oldest first, those of the same communicator before
+// others, and whether it is one of the same.
+func (m *Member) lookElsewhere(r *jobs.JobRank, doing map[*jobs.JobProcess][]pendingOf) bool {
+	for _, d := range doing[r.Process] {
+		if d.rank == r {
+			m.Instead = d.words() + " on this communicator"
+			return true
+		}
+		if m.Instead == "" && r.SameGPU(d.rank) {
+			m.Instead = d.words() + " on " + d.comm.Name
+		}
+	}
+	if m.Instead == "" && r.Finalized {
+		m.Instead = "nothing: it has finalized the communicator"
+	}
+	return false
+}
+
+// words names the operation for people.
+func (d *pendingOf) words() string {
+	if pair, ok := experiment.PairOf(d.Function, -1); ok {
+		switch peer := max(pair.From, pair.To); {
+		case peer >= len(d.comm.Names):
+		case pair.To == peer:
+			return fmt.Sprintf("Send %d to %s", d.Ordinal, d.comm.Names[peer])
+		default:
+			return fmt.Sprintf("Recv %d from %s", d.Ordinal, d.comm.Names[peer])
+		}
+	}
+	return fmt.Sprintf("%s %d", d.Function, d.Ordinal)
+}

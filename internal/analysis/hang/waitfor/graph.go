@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package waitfor
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
+)
+
+// What operations of a job that hangs wait for. Who is in what comes from the shards' tables of pending operations; that a rank comes to
+// operations on one stream one after the other is CUDA's.
+
+// edge says why an operation waits for another one: a member has not come to it, and is in the other one.
+type edge struct {
+	to     *operation
+	member *part // of the operation that waits
+	// queued: the member has called it behind the other one, on a stream that is the same as far as is known; else it has not called it.
+	queued bool
+}
+
+// graph is the operations of a job that are not complete, and what they wait for.
+type graph struct {
+	operations []*operation
+	queues     map[*jobs.JobProcess][]queued // what each process is in, in the order in which it was called
+}
+
+// queued is an operation that a process is in.
+type queued struct {
+	of   *operation
+	part *part
+}
+
+func newGraph(j *jobs.Job) *graph {
+	g := &graph{queues: make(map[*jobs.JobProcess][]queued)}
+	for _, c := range j.Communicators {
+		g.operations = append(g.operations, operationsOf(c)...)
+	}
+	for _, o := range g.operations {
+		for i := range o.parts {
+			if p := &o.parts[i]; p.pending != nil {
+				g.queues[p.member.Process] = append(g.queues[p.member.Process], queued{o, p})
+			}
+		}
+	}
+	for _, q := range g.queues {
+		slices.SortStableFunc(q, func(a, b queued) int { return cmp.Compare(a.part.pending.Since, b.part.pending.Since) })
+	}
+	for _, o := range g.operations {
+		for i := range o.parts {
+			g.link(o, &o.parts[i])
+		}
+	}
+	return g
+}
+
+// link adds what keeps a member from an operation.
+func (g *graph) link(o *operation, p *part) {
+	switch p.state {
+	case missing:
+		for _, q := range g.queues[p.member.Process] {
+			if q.of != o && p.member.SameGPU(q.part.member) {
+				o.waits = append(o.waits, edge{to: q.of, member: p})
+				return
+			}
+		}
+	case called, running:
+		if p.pending == nil || !p.member.Process.Ends {
+			return
+		}
+		for _, q := range g.queues[p.member.Process] {
+			if q.part == p {
+				return
+			}
+			if p.member.SameGPU(q.part.member) && behind(p, q.part) {
+				o.waits = append(o.waits, edge{to: q.of, member: p, queued: true})
+				return
+			}
+		}
+	}
+}
+
+// behind tells whether an operation that a process has called has to wait for one that it called before. On one stream it has, also where its
+// transfers are set up (it is then shown as running: NCCL's proxy thread begins with them when they are called). Where a stream is not known it
+// is taken to be the same, unless the operation runs.
+func behind(p, before *part) bool {
+	if a, b := p.pending.Stream, before.pending.Stream; a != 0 && b != 0 {
+		return a == b
+	}
+	return p.state == called
+}
+
+// cycles lists the cycles of the graph, each once, the operations in the order in which they wait; and ends, the operations that wait for
+// no other one.
+func (g *graph) cycles() (cycles [][]edge, ends []*operation) {
+	const (
+		unseen = iota
+		open
+		closed
+	)
+	seen := make(map[*operation]int)
+	var way []edge // into each operation that is open, but the first
+	var visit func(o *operation)
+	visit = func(o *operation) {
+		seen[o] = open
+		for _, e := range o.waits {
+			way = append(way, e)
+			switch seen[e.to] {
+			case unseen:
+				visit(e.to)
+			case open:
+				at := len(way) - 1
+				for at > 0 && way[at-1].to != e.to {
+					at--
+				}
+				if !known(cycles, way[at:]) {
+					cycles = append(cycles, slices.Clone(way[at:]))
+				}
+			}
+			way = way[:len(way)-1]
+		}
+		seen[o] = closed
+	}
+	for _, o := range g.operations {
+		if seen[o] == unseen {
+			visit(o)
+		}
+		if len(o.waits) == 0 {
+			ends = append(ends, o)
+		}
+	}
+	return cycles, ends
+}
+
+// known tells whether a cycle of the same operations has been found.
+func known(cycles [][]edge, c []edge) bool {
+	return slices.ContainsFunc(cycles, func(o []edge) bool {
+		return len(o) == len(c) && !slices.ContainsFunc(c, func(e edge) bool {
+			return !slices.ContainsFunc(o, func(f edge) bool { return f.to == e.to })
+		})
+	})
+}

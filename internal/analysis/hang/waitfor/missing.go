@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package waitfor
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
+)
+
+// absent says who never came to an operation that the others are in, without being in another one; not ok if all whose data is there did.
+func absent(o *operation) (s Stop, ok bool) {
+	inside := o.with(called, running)
+	away := slices.DeleteFunc(o.with(missing), func(p *part) bool {
+		return slices.ContainsFunc(o.waits, func(e edge) bool { return e.member == p })
+	})
+	if len(away) == 0 || len(inside) == 0 {
+		return s, false
+	}
+	s = Stop{Kind: verdict.Missing, Culprits: worlds(o, away), Among: worlds(o, inside), of: []*operation{o}}
+	did := "never called"
+	if o.ends != "" {
+		did = "never came to"
+	}
+	s.Text = fmt.Sprintf("%s %s %s, which %s %s in", names(o, away), did, o.words(), names(o, inside), are(len(inside)))
+	if how := deathOf(away, inside); how != "" {
+		s.Text += ": " + how
+	}
+	s.Certain = gone(away)
+	return s, true
+}
+
+func are(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
+}
+
+// gone tells whether nobody of the missing can come any more because it ended by itself.
+func gone(away []*part) bool {
+	for _, p := range away {
+		if q := p.member.Process; q.State == jobs.Running || q.How != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// leadOfDeath is by how much a process must have ended before the others for that to be told, ns: clocks of hosts differ.
+const leadOfDeath = 100_000_000
+
+// deathOf says how missing members ended, if all ended before those that wait for them.
+func deathOf(away, inside []*part) string {
+	how, last := "", uint64(0)
+	for _, p := range away {
+		q := p.member.Process
+		if q.State == jobs.Running || q.Ended == 0 || how != "" && how != q.Is() {
+			return ""
+		}
+		how, last = q.Is(), max(last, q.Ended)
+	}
+	for _, p := range inside {
+		if q := p.member.Process; q.State != jobs.Running && q.Ended < last+leadOfDeath {
+			return ""
+		}
+	}
+	if how == "ended" {
+		how = "had ended"
+	}
+	return how
+}

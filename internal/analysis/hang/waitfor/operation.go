@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package waitfor
+
+import (
+	"fmt"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
+)
+
+// Which operations are not complete, and where their members stand.
+
+// operation is a collective, or a message, that not all its members have ended: a node of the graph.
+type operation struct {
+	comm    *jobs.JobCommunicator
+	name    string // "AllReduce"
+	ends    string // of a message "from Rank 0 to Rank 3"; "": it is none
+	ordinal uint64 // in its sequence
+	parts   []part // the members; of a message sender and receiver
+
+	waits []edge
+}
+
+// part is where a member of an operation stands.
+type part struct {
+	member  *jobs.JobRank // nil: no data of it
+	rank    int           // in the communicator
+	state   state
+	pending *experiment.Pending // nil unless it is in the operation
+}
+
+// state is how far a member has come with an operation.
+type state int
+
+const (
+	noData  state = iota
+	missing       // has not called it
+	called        // has called it, and its GPU is not known to have begun
+	running       // its GPU, or its network, has
+	done          // has ended it
+)
+
+// words name the operation in sentences.
+func (o *operation) words() string {
+	if o.ends != "" {
+		return fmt.Sprintf("message %d %s on %s", o.ordinal, o.ends, o.comm.Name)
+	}
+	return fmt.Sprintf("%s %d on %s", o.name, o.ordinal, o.comm.Name)
+}
+
+// in is the part of a process's member that is in the operation; nil if none is.
+func (o *operation) in(p *jobs.JobProcess) *part {
+	for i := range o.parts {
+		if q := &o.parts[i]; q.member != nil && q.member.Process == p && q.pending != nil {
+			return q
+		}
+	}
+	return nil
+}
+
+// operationsOf lists the operations of a communicator that may not be complete. Messages that have only been called are left out: their other
+// ends are not known.
+func operationsOf(c *jobs.JobCommunicator) (all []*operation) {
+	for _, s := range c.Sequences() {
+		if s.Rank >= 0 {
+			continue
+		}
+		for _, ordinal := range s.Incomplete() {
+			if o := operationOf(c, &s, ordinal); o != nil {
+				all = append(all, o)
+			}
+		}
+	}
+	return all
+}
+
+// operationOf describes one; nil if nothing speaks against its being complete: all that are in it have left the communicator, or have only
+// called it and NCCL does not say when such operations end.
+func operationOf(c *jobs.JobCommunicator, s *jobs.Sequence, ordinal uint64) *operation {
+	o := &operation{comm: c, name: s.Name, ordinal: ordinal}
+	if s.Pair != nil {
+		o.ends = fmt.Sprintf("from %s to %s", c.Names[s.Pair.From], c.Names[s.Pair.To])
+	}
+	left, absent, begun := true, false, false
+	for rank, key := range s.Members {
+		p := partOf(c.Ranks[rank], rank, key, ordinal)
+		o.parts = append(o.parts, p)
+		absent = absent || p.state == missing
+		if p.pending != nil {
+			left = left && p.pending.Left
+			begun = begun || p.pending.State != "called"
+		}
+	}
+	if !absent && (left || !begun) {
+		return nil
+	}
+	return o
+}
+
+// states are the states of members by their standing.
+var states = map[jobs.Standing]state{jobs.StandingUnknown: noData, jobs.NotBegun: missing, jobs.UnderWay: called, jobs.Ended: done, jobs.Begun: called}
+
+func partOf(r *jobs.JobRank, rank int, key string, ordinal uint64) part {
+	standing, pending := r.Standing(key, ordinal)
+	p := part{member: r, rank: rank, state: states[standing], pending: pending}
+	if pending != nil && pending.State == "running" {
+		p.state = running
+	}
+	return p
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package waitfor
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
+	"github.com/nccl-otf2/nccl-otf2/internal/units"
+)
+
+// order describes a cycle: ranks are in the operations of several communicators in orders that do not fit together.
+func order(g *graph, cycle []edge) Stop {
+	one := true
+	for _, e := range cycle {
+		one = one && e.to.comm == cycle[0].to.comm
+	}
+	if one {
+		return functions(cycle)
+	}
+	s := Stop{Kind: verdict.Order, Certain: true}
+	for _, e := range cycle {
+		s.of = append(s.of, e.to)
+		s.Certain = s.Certain && (!e.queued || sameQueue(e))
+	}
+	s.Culprits, s.Among, s.Text = minority(orderSides(g.sequences(s.of)))
+	if n := len(s.of); n > 2 {
+		s.Text += fmt.Sprintf(": a cycle, each of the %d operations waits for another one of them", n)
+	} else {
+		s.Text += ": each waits for the other"
+	}
+	return s
+}
+
+// sameQueue tells whether both operations of an edge are known to be on one stream.
+func sameQueue(e edge) bool {
+	p := e.to.in(e.member.member.Process)
+	return p != nil && p.pending.Stream != 0 && p.pending.Stream == e.member.pending.Stream
+}
+
+// sequence is operations of a cycle in the order in which ranks have them: those that they called, then those that nobody of them has called.
+type sequence struct {
+	ranks  []int // of the world, ascending
+	order  []*operation
+	called int // how many of them a rank has called, at most
+}
+
+// sequences groups the ranks that are in, or have not come to, at least two operations of a cycle by the order in which they have them: those
+// that are fewest first.
+func (g *graph) sequences(of []*operation) (all []sequence) {
+	for _, p := range g.processes(of) {
+		h, rank := g.sequence(p, of)
+		if h.called == 0 || len(h.order) < 2 {
+			continue
+		}
+		at := slices.IndexFunc(all, func(o sequence) bool { return slices.Equal(o.order, h.order) })
+		if at < 0 {
+			all, at = append(all, h), len(all)
+		}
+		all[at].called = max(all[at].called, h.called)
+		if rank >= 0 {
+			all[at].ranks = append(all[at].ranks, rank)
+		}
+	}
+	for i := range all {
+		slices.Sort(all[i].ranks)
+		all[i].ranks = slices.Compact(all[i].ranks)
+	}
+	slices.SortStableFunc(all, func(a, b sequence) int {
+		return cmp.Or(cmp.Compare(len(a.ranks), len(b.ranks)), slices.Compare(a.ranks, b.ranks))
+	})
+	return all
+}
+
+// sequence is that of one process, and its rank in the world, −1 if nobody knows it.
+func (g *graph) sequence(p *jobs.JobProcess, of []*operation) (h sequence, rank int) {
+	rank = -1
+	for _, q := range g.queues[p] {
+		if slices.Contains(of, q.of) {
+			h.order = append(h.order, q.of)
+			rank = h.order[0].world(h.order[0].in(p))
+		}
+	}
+	h.called = len(h.order)
+	for _, o := range of {
+		absent := slices.ContainsFunc(o.parts, func(q part) bool { return q.state == missing && q.member.Process == p })
+		if absent && !slices.Contains(h.order, o) {
+			h.order = append(h.order, o)
+		}
+	}
+	return h, rank
+}
+
+// orderSides says who calls what before what: the first in full, those with the opposite order of two operations by that.
+func orderSides(all []sequence) (sides []side) {
+	for i := range all {
+		h := &all[i]
+		who := "a process"
+		if len(h.ranks) > 0 {
+			who = units.RankNames(h.ranks)
+		}
+		what := h.words()
+		switch {
+		case i == 0:
+			what = "called " + what
+		case h.reverses(&all[0]):
+			what = "the other way round"
+		}
+		sides = append(sides, side{h.ranks, who + " " + what})
+	}
+	return sides
+}
+
+// words name the operations in their order.
+func (h *sequence) words() string {
+	var called, not []string
+	for i, o := range h.order {
+		if i < h.called {
+			called = append(called, o.words())
+		} else {
+			not = append(not, o.words())
+		}
+	}
+	text := strings.Join(called, " before ")
+	if len(not) > 0 {
+		text += " and has not come to " + strings.Join(not, " or ")
+	}
+	return text
+}
+
+// reverses tells whether two operations are in one order here and in the other one there.
+func (h *sequence) reverses(o *sequence) bool {
+	return len(h.order) == 2 && len(o.order) == 2 && h.order[0] == o.order[1] && h.order[1] == o.order[0] && h.called == o.called
+}
+
+// processes lists those that are in one of some operations, or have not come to it.
+func (g *graph) processes(of []*operation) (all []*jobs.JobProcess) {
+	for _, o := range of {
+		for i := range o.parts {
+			if p := &o.parts[i]; p.member != nil && !slices.Contains(all, p.member.Process) {
+				all = append(all, p.member.Process)
+			}
+		}
+	}
+	return all
+}

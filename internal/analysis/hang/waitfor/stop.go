@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package waitfor
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts/deviation"
+	"github.com/nccl-otf2/nccl-otf2/internal/units"
+)
+
+// What was found, of all kinds: the search through the graph, and sentences for people. Ranks are those of the world.
+
+// Stop is something that keeps a job from going on, or has damaged what it computed.
+type Stop struct {
+	Kind     verdict.Kind `json:"kind"`
+	Culprits []int        `json:"culprits"` // ranks of the world; empty where nobody departs from the others more than they from it
+	Among    []int        `json:"among"`    // those that are concerned
+	Peer     *int         `json:"peer"`     // of a transfer: the rank at its other end
+	Text     string       `json:"text"`     // one sentence
+	Since    uint64       `json:"since"`    // ns since 1970, on the job's clock; 0: nobody saw
+	Age      uint64       `json:"age_ns"`   // from then to the end of the processes that are in it, or to now
+	Victims  int          `json:"victims"`  // members that are held up
+	// Certain tells that it would not have gone on by itself; else only its age says so.
+	Certain bool `json:"certain"`
+	// Passed tells that the job went on all the same.
+	Passed bool `json:"passed"`
+	// Seen tells that somebody else than the shards says so, whatever its age.
+	Seen bool `json:"seen,omitempty"`
+
+	of []*operation // the operations that it holds up
+}
+
+// Sentence says what it is, for how long, and whose doing.
+func (s *Stop) Sentence() string {
+	text := kinds[s.Kind] + ": " + s.Text
+	if s.Age > 0 {
+		text += heldFor(s.Age)
+	}
+	return text + "."
+}
+
+// heldFor says for how long it has been so.
+func heldFor(ns uint64) string { return " (for " + units.Time(float64(ns)) + ")" }
+
+// kinds are the heads of sentences.
+var kinds = map[verdict.Kind]string{
+	verdict.Missing: "missing", verdict.Order: "order", verdict.Mismatch: "mismatch", verdict.SlowTransfer: "stuck transfer",
+}
+
+// Young is an age, ns, below which an operation that a running job is in may just take its time: shards are flushed every 2 s.
+const Young = 5_000_000_000
+
+// Find looks for what keeps a job from going on. now is the time to count ages of running processes to.
+func Find(j *jobs.Job, now time.Time) []Stop {
+	g := newGraph(j)
+	var stops []Stop
+	stops = append(stops, arguments(g)...)
+	cycles, ends := g.cycles()
+	for _, c := range cycles {
+		stops = append(stops, order(g, c))
+	}
+	for _, o := range g.operations {
+		if s, ok := absent(o); ok {
+			stops = append(stops, s)
+		}
+	}
+	for _, o := range ends {
+		if s, ok := transfer(o); ok && !explained(stops, o) {
+			stops = append(stops, s)
+		}
+	}
+	for i := range stops {
+		stops[i].age(uint64(max(now.UnixNano(), 0)))
+	}
+	stops = append(stops, passed(j)...)
+	slices.SortStableFunc(stops, func(a, b Stop) int { return cmp.Compare(b.Age, a.Age) })
+	return stops
+}
+
+// explained tells whether something is known already that holds an operation up.
+func explained(stops []Stop, o *operation) bool {
+	return slices.ContainsFunc(stops, func(s Stop) bool { return slices.Contains(s.of, o) })
+}
+
+// age counts from the first operation that is held up to the end of the last process that is in one.
+func (s *Stop) age(now uint64) {
+	begin, end := uint64(math.MaxUint64), uint64(0)
+	for _, o := range s.of {
+		for i := range o.parts {
+			p := &o.parts[i]
+			if p.pending == nil {
+				continue
+			}
+			s.Victims++
+			begin = min(begin, p.pending.Since)
+			switch q := p.member.Process; {
+			case q.State == jobs.Running:
+				end = max(end, now)
+			default:
+				end = max(end, q.Ended, q.Last)
+			}
+		}
+	}
+	if end > 0 {
+		s.Since, s.Age = begin, end-min(begin, end)
+	}
+}
+
+// passed lists the operations that members had asked for with arguments that do not fit together, and that ended all the same.
+func passed(j *jobs.Job) (stops []Stop) {
+	for _, d := range deviation.Narrow(j.Differences()) {
+		if len(d.Deviants) == 0 {
+			continue
+		}
+		which := fmt.Sprintf("%s %d on %s", d.Function, d.First, d.Name)
+		if d.Last > d.First {
+			which = fmt.Sprintf("%s %d-%d on %s", d.Function, d.First, d.Last, d.Name)
+		}
+		stops = append(stops, Stop{Kind: verdict.Mismatch, Culprits: d.Deviants, Text: which + ": " + d.Detail, Certain: true, Passed: true})
+	}
+	return stops
+}
+
+// worlds are the ranks of the world of parts, ascending; those that nobody knows are left out.
+func worlds(o *operation, parts []*part) (ranks []int) {
+	for _, p := range parts {
+		if r := o.world(p); r >= 0 {
+			ranks = append(ranks, r)
+		}
+	}
+	slices.Sort(ranks)
+	return slices.Compact(ranks)
+}
+
+// world is a member's rank in the world, −1 if nobody knows it.
+func (o *operation) world(p *part) int {
+	if p.rank < len(o.comm.World) {
+		return o.comm.World[p.rank]
+	}
+	return -1
+}
+
+// number is a member's rank in the world, or in the communicator where nobody knows that.
+func (o *operation) number(p *part) int {
+	if w := o.world(p); w >= 0 {
+		return w
+	}
+	return p.rank
+}
+
+// names joins the names of members: "Rank 2", "Ranks 0,2".
+func names(o *operation, parts []*part) string {
+	if w := worlds(o, parts); len(w) == len(parts) && len(w) > 0 {
+		return units.RankNames(w)
+	}
+	var all []string
+	for _, p := range parts {
+		all = append(all, o.comm.Names[p.rank])
+	}
+	return units.NameList(all)
+}
+
+// with selects the members of an operation that are in a state.
+func (o *operation) with(states ...state) (parts []*part) {
+	for i := range o.parts {
+		if slices.Contains(states, o.parts[i].state) {
+			parts = append(parts, &o.parts[i])
+		}
+	}
+	return parts
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hang
+
+import (
+	"slices"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/hang/ras"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/hang/waitfor"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
+)
+
+// What RAS adds to the shards' word: processes that do not answer are missing, whatever their shards say. That a rank has begun fewer
+// collectives than others is so at any moment of a job that goes on, so it only confirms what the shards say, too.
+
+// hear takes what RAS says of the job.
+func (h *Job) hear(j *jobs.Job, status *ras.Status) {
+	if status == nil {
+		return
+	}
+	w := status.Witness(j)
+	h.RAS = append([]string{}, w.Sentences...)
+	if len(h.RAS)+len(w.Silent) == 0 {
+		h.RAS = append(h.RAS, "RAS reports no problem with the communicators of this job")
+	}
+	h.Stops = append(h.Stops, w.Silent...)
+	for _, c := range waitfor.Culprits(j, w.Silent) {
+		h.confirm(c.Rank, c.Evidence)
+		if !slices.ContainsFunc(h.Culprits, func(o verdict.Culprit) bool { return o.Rank == c.Rank }) {
+			h.Culprits = append(h.Culprits, c)
+		}
+	}
+	for _, s := range w.Behind {
+		for _, rank := range s.Culprits {
+			h.confirm(rank, s.Text)
+		}
+	}
+}
+
+// confirm adds RAS' word to what is known of a missing rank.
+func (h *Job) confirm(rank int, text string) {
+	for i := range h.Culprits {
+		if c := &h.Culprits[i]; c.Rank == rank && c.Kind == verdict.Missing && c.Evidence != text {
+			c.Evidence += "; " + text
+			c.Confidence = 1 - (1-c.Confidence)/2
+		}
+	}
+}

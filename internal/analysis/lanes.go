@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"cmp"
+	"runtime"
+	"slices"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
+
+// Reading in lanes: an archive's processes are dealt out to a few lanes, which are read at the same time. A
+// lane is in order of time, so whatever concerns one process can be worked out in it. What has to be
+// compared between processes goes on in batches to one consumer, in order of the batches' ends: lanes wait
+// for each other, so that the consumer never holds more than what is pending and some batches.
+
+const (
+	lanesPerProcessor = 3
+	batchItems        = 64
+	batchEvents       = 1 << 14 // a lane that finds little still says how far it is
+)
+
+// LanesOf deals out the locations of an archive to as many lanes as keep the processors busy.
+func LanesOf(defs *otf2.Definitions) [][]otf2.LocationRef {
+	return DealOut(defs, lanesPerProcessor*runtime.GOMAXPROCS(0))
+}
+
+// DealOut deals out the locations of an archive by process, the largest first, to the lane with the fewest
+// events. What is taken from lanes comes in an order that depends on their number alone.
+func DealOut(defs *otf2.Definitions, most int) [][]otf2.LocationRef {
+	type process struct {
+		locations []otf2.LocationRef
+		events    uint64
+	}
+	var all []*process
+	index := make(map[otf2.LocationGroupRef]*process)
+	seen := make(map[otf2.LocationRef]bool, len(defs.Locations))
+	for i := range defs.Locations {
+		l := &defs.Locations[i]
+		if seen[l.Self] {
+			continue
+		}
+		seen[l.Self] = true
+		group := ProcessOf(defs, l.Group)
+		p := index[group]
+		if p == nil {
+			p = new(process)
+			index[group] = p
+			all = append(all, p)
+		}
+		p.locations = append(p.locations, l.Self)
+		p.events += l.Events
+	}
+	slices.SortStableFunc(all, func(a, b *process) int { return cmp.Compare(b.events, a.events) })
+	lanes := make([][]otf2.LocationRef, min(len(all), most))
+	load := make([]uint64, len(lanes))
+	for _, p := range all {
+		least := 0
+		for i := range load {
+			if load[i] < load[least] {
+				least = i
+			}
+		}
+		lanes[least] = append(lanes[least], p.locations...)
+		load[least] += p.events + 1
+	}
+	return lanes
+}
+
+// batch is what a lane found in a stretch of its events.
+type batch[T any] struct {
+	items []T
+	until otf2.Timestamp // of the last event of the stretch
+}
+
+// stream is a lane that is being read.
+type stream[T any] struct {
+	batches  chan batch[T]
+	free     chan []T // used slices
+	problems []string
+	head     batch[T]
+}
+
+// read finds what is for all in a lane's events, and passes it on in batches.
+func (s *stream[T]) read(a *otf2.Archive, of *otf2.Selection, event func(ev *otf2.Event, items []T) []T) {
+	defer close(s.batches)
+	items, n := make([]T, 0, batchItems), 0
+	var last otf2.Timestamp
+	for ev, err := range a.Events(of) {
+		if err != nil {
+			s.problems = append(s.problems, err.Error())
+			continue
+		}
+		items = event(ev, items)
+		last = ev.Time
+		if n++; len(items) < batchItems && n < batchEvents {
+			continue
+		}
+		s.batches <- batch[T]{items, last}
+		n = 0
+		select {
+		case items = <-s.free:
+		default:
+			items = make([]T, 0, batchItems)
+		}
+	}
+	if len(items) > 0 {
+		s.batches <- batch[T]{items, last}
+	}
+}
+
+// next drops the batch that has been taken, and gets a further one; false: there is none.
+func (s *stream[T]) next() (ok bool) {
+	clear(s.head.items)
+	select {
+	case s.free <- s.head.items[:0]:
+	default:
+	}
+	s.head, ok = <-s.batches
+	return ok
+}
+
+// ReadLanes reads the lanes of an archive. event is called for every event of lane i, on the lane's own
+// goroutine, and appends what is for all to items; take is called with each of them on the caller's goroutine.
+// Files that cannot be read to their end are named in problems.
+func ReadLanes[T any](a *otf2.Archive, lanes [][]otf2.LocationRef, event func(i int, ev *otf2.Event, items []T) []T, take func(*T)) (problems []string) {
+	streams := make([]*stream[T], len(lanes))
+	all := 0
+	for _, locations := range lanes {
+		all += len(locations)
+	}
+	for i := range lanes {
+		streams[i] = &stream[T]{batches: make(chan batch[T], 1), free: make(chan []T, 3)}
+		go streams[i].read(a, &otf2.Selection{Locations: lanes[i], Among: all}, func(ev *otf2.Event, items []T) []T { return event(i, ev, items) })
+	}
+	var live []*stream[T]
+	for _, s := range streams {
+		var ok bool
+		if s.head, ok = <-s.batches; ok {
+			live = append(live, s)
+		}
+	}
+	for len(live) > 0 {
+		at := 0
+		for i, s := range live {
+			if s.head.until < live[at].head.until {
+				at = i
+			}
+		}
+		s := live[at]
+		for i := range s.head.items {
+			take(&s.head.items[i])
+		}
+		if !s.next() {
+			live = slices.Delete(live, at, at+1)
+		}
+	}
+	for _, s := range streams {
+		problems = append(problems, s.problems...)
+	}
+	return problems
+}
+
+// ReadRegions reads the lanes of an archive by means of package facts; want sets what is wanted of a lane.
+func ReadRegions(a *otf2.Archive, lanes [][]otf2.LocationRef, want func(i int, r *facts.Reader)) (problems []string) {
+	names, attributes := facts.ArchiveNames(a.Defs, facts.Communicators(a.Defs)), facts.FindAttributes(a.Defs)
+	readers := make([]*facts.Reader, len(lanes))
+	for i := range readers {
+		readers[i] = facts.NewReader(names, attributes)
+		want(i, readers[i])
+	}
+	return ReadLanes(a, lanes, func(i int, ev *otf2.Event, none []struct{}) []struct{} {
+		readers[i].Event(ev)
+		return none
+	}, func(*struct{}) {})
+}

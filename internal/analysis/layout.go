@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
+
+// WorldRanks lists the ranks of an archive in world order, and tells which of them a communicator's
+// location belongs to: of one that stands for several ranks without data the first.
+func WorldRanks(defs *otf2.Definitions) ([]Rank, map[otf2.LocationRef]int) {
+	return Ranks(defs, facts.Communicators(defs))
+}
+
+// Communicator is a communicator of NCCL.
+type Communicator struct {
+	Ref     otf2.CommRef
+	Name    string
+	Members []otf2.LocationRef // by rank; one location stands for several ranks without data
+	World   []int              // by rank: indices into WorldRanks, −1 if it is not known
+	Places  string             // of the members among all ranks, as CommunicatorRow.Members
+}
+
+// Communicators lists an archive's communicators by id, without those of networks.
+func Communicators(defs *otf2.Definitions) []Communicator {
+	var all []Communicator
+	comms := facts.Communicators(defs)
+	_, of := Ranks(defs, comms)
+	for _, c := range comms {
+		if c.Self {
+			continue
+		}
+		var places []int
+		world := make([]int, len(c.Members))
+		for rank := range c.Members {
+			place, ok := c.Place(of, rank)
+			if !ok {
+				world[rank] = -1
+				continue
+			}
+			world[rank] = place
+			places = append(places, place)
+		}
+		all = append(all, Communicator{Ref: c.Ref, Name: c.Name, Members: c.Members, World: world, Places: PlacesText(places)})
+	}
+	slices.SortFunc(all, func(a, b Communicator) int { return cmp.Compare(a.Ref, b.Ref) })
+	return all
+}

@@ -1,0 +1,927 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package live follows a job that is being recorded: what it does now, and did in the last seconds, from its shards.
+package live
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/hang/waitfor"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/waits"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
+
+// View is how a job stands that is being recorded, and what it did in the last seconds.
+//
+// It comes from what its processes' collectors have written so far. They write every 2 s at most, and operations with
+// GPU times 2 s after these have ended; where they know that somebody watches, also operations ahead of time, within a second. So the view is
+// somewhat behind: the last seconds are those before the latest operation that is known to have ended on all its ranks (Age ago).
+type View struct {
+	Time      time.Time         `json:"time"`
+	Directory string            `json:"directory"`
+	State     State             `json:"state"`
+	Jobs      int               `json:"jobs"`      // in the directory; the view is of the one that began last of those that run
+	Processes int               `json:"processes"` // with data
+	Running   int               `json:"running"`
+	Ended     int               `json:"ended"`
+	Crashed   int               `json:"crashed"` // whose collector died, too
+	Died      []string          `json:"died"`    // of processes that did not end in order: how, and who was first
+	Hosts     int               `json:"hosts"`
+	Done      uint64            `json:"operations"` // that have ended so far on some rank; messages count at their sender
+	Lost      uint64            `json:"lost"`       // events that could not be recorded so far
+	LostBy    map[string]uint64 `json:"lost_by"`    // by reason
+	Partial   int               `json:"partial"`    // processes that do not record everything, on request
+	// Window is the time that the following is about; it ends Age before Time. 0: nothing was seen.
+	Window uint64 `json:"window_ns"`
+	Age    uint64 `json:"age_ns"`
+	// Provisional is how many of the members' operations in the window have times that the archive may have more exactly.
+	Provisional uint64      `json:"provisional"`
+	Rate        float64     `json:"operations_per_second"`
+	Bytes       float64     `json:"bytes_per_second"` // sizes of operations, as nccl-tests counts them
+	Operations  []Operation `json:"by_operation"`     // those that take the most time first
+	Ranks       []Rank      `json:"ranks"`
+	Compared    uint64      `json:"compared"`     // collectives in which it is known who waited; the first of several of a communicator is not looked at
+	NotCompared uint64      `json:"not_compared"` // others: without comparable times, or rooted ones on several hosts
+	// Skipped: there was more than could be followed, and parts were not looked at.
+	Skipped bool `json:"skipped"`
+	// Stops are what keeps the job from going on, as hang.Report says it: at most some seconds old. Of a running job those that would not have gone
+	// on by themselves, or are older than operations usually are.
+	Stops    []waitfor.Stop `json:"stops"`
+	Over     bool           `json:"-"` // no process has run for a while, nor is one to be expected
+	Problems []string       `json:"problems"`
+}
+
+// State is the state of a job.
+type State string
+
+// States of a job.
+const (
+	LiveWaiting State = "waiting" // there is none yet
+	LiveRunning State = "running"
+	LiveEnded   State = "ended" // no process runs
+)
+
+// Operation is a function on a communicator.
+type Operation struct {
+	Communicator string  `json:"communicator"`
+	Ranks        int     `json:"ranks"`
+	Operation    string  `json:"operation"` // a message is a "SendRecv", with the sender's times
+	Rate         float64 `json:"operations_per_second"`
+	Size         uint64  `json:"size"`          // mean
+	Timed        uint64  `json:"timed"`         // operations that Avg is of: not those of start-up, nor of which it is not known how long they ran
+	Avg          float64 `json:"avg_ns"`        // mean over members and operations; 0: of none
+	TimingSource string  `json:"timing_source"` // what the times are, the weakest of all members: "gpu", "network"; "enqueue": only when they were launched is known, and there is no time
+	BusBW        float64 `json:"busbw"`         // GB/s, as in the report: each operation with the median of its size; 0: of none
+	Waiting      float64 `json:"waiting"`       // part of the members' time in them that they waited for the last one; 0 also if it is not known
+	Compared     uint64  `json:"compared"`      // operations in which it is
+	busy         float64
+}
+
+// Rank is a process, or a GPU of a process with several.
+type Rank struct {
+	Rank    string  `json:"rank"`
+	Host    string  `json:"host"`
+	PID     int     `json:"pid"`
+	State   string  `json:"state"` // "running", "ended", how it died ("killed by SIGKILL"), "crashed"
+	Rate    float64 `json:"operations_per_second"`
+	Inside  float64 `json:"inside"`  // part of the window that it was in operations, of those of which it is known how long they ran; more than 1 if they overlap
+	Waiting float64 `json:"waiting"` // part of the window that it waited in collectives
+	Caused  float64 `json:"caused"`  // part of all waiting that was for it
+	Lost    uint64  `json:"lost"`    // of the process
+}
+
+const (
+	// liveBuckets is into how many parts the window is divided, as which it moves on.
+	liveBuckets = 20
+	// livePending bounds the parts of operations that are kept until all members' are there.
+	livePending = 1 << 16
+	// liveBytes is how much is read at once of all event files. What is more is not looked at.
+	liveBytes = 48 << 20
+	// liveLag is how late operations may become known while the job goes on: two flushes of a collector, and some.
+	liveLag = 5 * time.Second
+)
+
+// Follower follows the job of an experiment directory. It only reads, and keeps a window's worth of sums, operations that
+// are not complete, and the descriptions of the job's processes.
+type Follower struct {
+	dir    string
+	window time.Duration
+	bytes  int64 // liveBytes
+
+	shards   map[string]*liveShard // by path; nil before the first look
+	comms    map[otf2.CommRef]*liveComm
+	known    map[shardComm]otf2.CommRef
+	assembly *analysis.Assembly
+	waits.Arrivals
+	rankOf map[liveUnit]int // numbers in the order in which ranks were first seen
+	ranks  []Rank           // in world order
+	order  []int            // their numbers
+
+	buckets  map[uint64]*liveBucket // by time / (window / liveBuckets)
+	begin    otf2.Timestamp         // of what has been seen without a break
+	newest   otf2.Timestamp         // end of the latest operation that all members ended
+	advanced time.Time              // when that was last seen to move
+	moved    bool                   // newest did, in this look
+	skipped  bool                   // parts were not looked at, in this look
+	ended    time.Time              // since when no process has run
+	stops    []waitfor.Stop         // that were found
+	asked    time.Time              // when they were looked for
+}
+
+// shardComm is a communicator in a shard.
+type shardComm struct {
+	path string
+	comm int
+}
+
+// New follows the directory, which need not be there yet. The view is of a window of time.
+func New(dir string, window time.Duration) *Follower {
+	return &Follower{dir: dir, window: window, bytes: liveBytes}
+}
+
+// liveUnit is a GPU of a process, as one of the job's ranks.
+type liveUnit struct {
+	shard string // the process's first
+	gpu   int
+}
+
+type liveRowKey struct {
+	comm     otf2.CommRef
+	function string
+}
+
+// liveSize is what operations of a function are told apart by for their bandwidth.
+type liveSize struct {
+	size   uint64
+	factor float64 // nccl-tests', for the bus
+}
+
+// liveSizes bounds the sizes of a function in a part of the window; further ones are in no bandwidth.
+const liveSizes = 64
+
+// liveComm is a communicator of the job.
+type liveComm struct {
+	facts.Communicator
+	expected     int                  // members with data
+	started      bool                 // its first collective has been seen
+	only         []analysis.Operation // that collective's members, until a second follows: the one collective of a communicator is not its start-up
+	severalHosts bool                 // members are on several hosts
+	hosts        map[otf2.LocationRef]string
+}
+
+// liveShard is what is kept of a shard between looks.
+type liveShard struct {
+	reader *analysis.OperationReader
+	names  liveNames
+	at     func(uint64) uint64
+	tails  map[otf2.LocationRef]*liveTail
+	number uint64
+	next   map[liveSequence]uint64 // the number behind that of the last operation that was counted
+	early  *early
+}
+
+// liveTail is a location that is being followed.
+type liveTail struct {
+	*otf2.EventTail
+	location otf2.LocationRef
+	plan     uint64 // the last one whose time has been counted
+	synced   bool   // it stands between operations
+	size     int64  // of the file, as its shard says: that of the flush before
+	bad      bool   // damage has been met
+}
+
+// liveBucket sums up a part of the window.
+type liveBucket struct {
+	rows  map[liveRowKey]*liveSum
+	ranks []liveRankSum
+
+	compared, notCompared uint64
+}
+
+type liveSum struct {
+	source          facts.Source // the weakest
+	n, compared     uint64
+	bytes           float64                   // of all
+	timed           uint64                    // that time is of
+	timedSource     facts.Source              // of these
+	time            float64                   // the mean of the members, start-up left out
+	busy            float64                   // time of all members together
+	speeds          map[liveSize]*facts.Speed // of those whose bandwidth is known
+	inside, waiting float64                   // of the members that were compared
+}
+
+type liveRankSum struct {
+	operations, provisional uint64
+	inside, waited, caused  float64
+}
+
+// Look reads what has been written since the last look.
+func (l *Follower) Look(now time.Time) (*View, error) {
+	v := &View{
+		Time: now, Directory: l.dir, State: LiveWaiting, LostBy: make(map[string]uint64),
+		Operations: []Operation{}, Ranks: []Rank{}, Problems: []string{}, Died: []string{}, Stops: []waitfor.Stop{},
+	}
+	all, problems, err := jobs.List(l.dir)
+	v.Problems = append(v.Problems, problems...)
+	if errors.Is(err, fs.ErrNotExist) {
+		if len(experiment.RawFiles(l.dir)) > 0 {
+			v.Problems = append(v.Problems, "the job is recorded without collectors, into raw files: run `nccl-otf2 unify` when it has ended")
+		}
+		return v, nil
+	}
+	if err != nil {
+		if len(problems) > 0 { // shards that nobody has described yet
+			return v, nil
+		}
+		return v, err
+	}
+	job := latest(all)
+	v.Jobs = len(all)
+	l.follow(job)
+	l.state(v, job, now)
+	l.read(job, v)
+	if v.State == LiveEnded {
+		l.compareOnly()
+	}
+	l.sum(v)
+	l.stop(v, job, now)
+	return v, nil
+}
+
+// stop tells what keeps the job from going on. Looking for it takes the tables of all processes, so it is not done at each look.
+func (l *Follower) stop(v *View, j *jobs.Job, now time.Time) {
+	if l.asked.IsZero() || now.Sub(l.asked) >= liveLag || v.State == LiveEnded {
+		l.stops, l.asked = waitfor.Find(j, now), now
+	}
+	for _, s := range l.stops {
+		if s.Certain || s.Seen || s.Age >= waitfor.Young || v.State == LiveEnded {
+			v.Stops = append(v.Stops, s)
+		}
+	}
+}
+
+// latest is the job that runs and began last, or if none runs the last one.
+func latest(all []*jobs.Job) *jobs.Job {
+	best := all[0]
+	for _, j := range all[1:] {
+		if runs, r := running(j) > 0, running(best) > 0; runs != r && runs || runs == r && j.Last() > best.Last() {
+			best = j
+		}
+	}
+	return best
+}
+
+func running(j *jobs.Job) (n int) {
+	for _, p := range j.Processes {
+		n += int(analysis.BoolCount(p.State == jobs.Running))
+	}
+	return n
+}
+
+// state tells how the processes stand.
+func (l *Follower) state(v *View, j *jobs.Job, now time.Time) {
+	hosts := make(map[string]bool)
+	size := 0
+	for _, p := range j.Processes {
+		hosts[p.Host] = true
+		size = max(size, p.Size)
+		switch p.State {
+		case jobs.Running:
+			v.Running++
+		case jobs.Crashed:
+			v.Crashed++
+		default:
+			v.Ended++
+		}
+		v.Lost += p.Lost
+		for reason, n := range p.Losses {
+			v.LostBy[reason] += n
+		}
+		v.Partial += int(analysis.BoolCount(p.Paused))
+	}
+	v.Died = append([]string{}, j.Deaths...)
+	v.Processes, v.Hosts, v.State = len(j.Processes), len(hosts), LiveRunning
+	for _, c := range j.Communicators {
+		v.Done += doneOn(c)
+	}
+	if v.Running > 0 {
+		l.ended = time.Time{}
+		return
+	}
+	v.State = LiveEnded
+	// Processes of a job need not run at the same time: others may be about to start.
+	if l.ended.IsZero() {
+		l.ended = now
+	}
+	patience := 2 * time.Second
+	if size > len(j.Processes) {
+		patience = 30 * time.Second
+	}
+	v.Over = now.Sub(l.ended) >= patience
+}
+
+// doneOn counts the operations that have ended on a communicator.
+func doneOn(c *jobs.JobCommunicator) (n uint64) {
+	collectives := make(map[string]uint64)
+	for _, r := range c.Ranks {
+		if r == nil {
+			continue
+		}
+		for key, done := range r.Done {
+			switch function := experiment.FunctionOf(key); {
+			case function != key && function == "Send":
+				n += done
+			case !facts.IsMessage(function):
+				collectives[key] = max(collectives[key], done)
+			}
+		}
+	}
+	for _, done := range collectives {
+		n += done
+	}
+	return n
+}
+
+// follow takes over what the shards' descriptions say.
+func (l *Follower) follow(j *jobs.Job) {
+	if !l.follows(j) {
+		l.shards, l.comms, l.known = make(map[string]*liveShard), make(map[otf2.CommRef]*liveComm), make(map[shardComm]otf2.CommRef)
+		l.rankOf = make(map[liveUnit]int)
+		l.buckets = make(map[uint64]*liveBucket)
+		l.begin, l.newest, l.advanced = 0, 0, time.Time{}
+		l.assembly = analysis.NewAssembly(l.finish, func([]analysis.Operation) {})
+		l.assembly.Most = livePending
+	}
+	l.describeRanks(j)
+	l.Of = make(map[otf2.LocationRef]int)
+	for _, c := range j.Communicators {
+		lc := l.communicator(c)
+		hosts := make(map[string]bool)
+		for rank, r := range c.Ranks {
+			if r == nil {
+				continue
+			}
+			lc.expected++
+			hosts[r.Process.Host] = true
+			for _, p := range r.Parts {
+				l.followRank(lc, rank, r, &p)
+			}
+		}
+		lc.severalHosts = len(hosts) > 1
+	}
+}
+
+// follows tells whether the job is the one that was looked at before.
+func (l *Follower) follows(j *jobs.Job) bool {
+	for _, c := range j.Communicators {
+		for _, r := range c.Ranks {
+			if r != nil && slices.ContainsFunc(r.Parts, func(p jobs.JobPart) bool { return l.shards[p.Path] != nil }) {
+				return true
+			}
+		}
+	}
+	return l.shards != nil && len(l.shards) == 0
+}
+
+// communicator finds what is kept of a communicator, by any of its parts that was there before.
+func (l *Follower) communicator(c *jobs.JobCommunicator) *liveComm {
+	ref := otf2.CommRef(len(l.comms))
+	for _, r := range c.Ranks {
+		if r == nil {
+			continue
+		}
+		for _, p := range r.Parts {
+			if known, ok := l.known[shardComm{p.Path, p.Comm}]; ok {
+				ref = known
+			}
+		}
+	}
+	lc := l.comms[ref]
+	if lc == nil {
+		lc = &liveComm{Communicator: facts.Communicator{Ref: ref, Members: make([]otf2.LocationRef, c.Size), Ranks: make(map[otf2.LocationRef]int)}}
+		l.comms[ref] = lc
+	}
+	lc.Name, lc.expected, lc.hosts = c.Name, 0, make(map[otf2.LocationRef]string)
+	for _, r := range c.Ranks {
+		if r == nil {
+			continue
+		}
+		for _, p := range r.Parts {
+			l.known[shardComm{p.Path, p.Comm}] = ref
+		}
+	}
+	return lc
+}
+
+// followRank follows the row of a communicator rank.
+func (l *Follower) followRank(lc *liveComm, rank int, r *jobs.JobRank, p *jobs.JobPart) {
+	number := p.Shard.Comms[p.Comm].Location
+	at := slices.IndexFunc(p.Shard.Locations, func(l experiment.Location) bool { return int(l.Number) == number })
+	if at < 0 {
+		return // it has no events yet
+	}
+	where := &p.Shard.Locations[at]
+	s := l.shards[p.Path]
+	if s == nil {
+		s = &liveShard{tails: make(map[otf2.LocationRef]*liveTail), number: uint64(len(l.shards)), next: make(map[liveSequence]uint64)}
+		s.names.CommTable = make(map[otf2.CommRef]*facts.Communicator)
+		s.reader = analysis.NewOperationsOf(&s.names, nil, s.names.CommTable, func(o *analysis.Operation) { l.final(s, o) })
+		s.early = newEarly(s)
+		l.shards[p.Path] = s
+	}
+	s.at = p.At
+	s.names.process = facts.ShardNames(p.Shard)
+	location := otf2.LocationRef(uint64(number)<<32 | s.number)
+	lc.Members[rank], lc.Ranks[location], lc.hosts[location] = location, rank, r.Process.Host
+	s.reader.Comms[otf2.CommRef(p.Comm)] = &lc.Communicator
+	s.reader.Member[location] = true
+	l.Of[location] = l.rankOf[liveUnit{r.Process.Shard, p.Shard.Comms[p.Comm].GPU}]
+	t := s.tails[location]
+	if t == nil {
+		tail, err := otf2.NewEventTail(experiment.EventFile(p.Path, where.Number), location, p.Shard.EventChunkSize)
+		if err != nil {
+			return // its description is not to be trusted; Jobs has checked the size of chunks
+		}
+		t = &liveTail{EventTail: tail, location: location}
+		s.tails[location] = t
+	}
+	t.size = where.Bytes
+}
+
+// liveNames tells what ids mean in a shard, by what it has described by now. Unlike [facts.ShardNames], which has one process alone, it knows
+// communicators with all their members, at the follower's own ids of locations.
+type liveNames struct {
+	process
+	facts.CommTable
+}
+
+// process tells the names of regions and strings.
+type process interface {
+	String(otf2.StringRef) string
+	RegionName(otf2.RegionRef) string
+}
+
+// describeRanks lists the ranks: processes, or the GPUs of processes that have communicators on several.
+func (l *Follower) describeRanks(j *jobs.Job) {
+	gpus := make(map[*jobs.JobProcess]map[int]int) // GPU → its number for people
+	for _, c := range j.Communicators {
+		for _, r := range c.Ranks {
+			if r == nil {
+				continue
+			}
+			for _, p := range r.Parts {
+				if gpus[r.Process] == nil {
+					gpus[r.Process] = make(map[int]int)
+				}
+				gpu, device := p.Shard.Comms[p.Comm].GPU, -1
+				if gpu >= 0 && gpu < len(p.Shard.GPUs) {
+					device = p.Shard.GPUs[gpu].Device
+				}
+				gpus[r.Process][gpu] = device
+			}
+		}
+	}
+	l.ranks, l.order = l.ranks[:0], l.order[:0]
+	for _, p := range j.Processes {
+		row := Rank{Rank: p.Name, Host: p.Host, PID: p.PID, State: p.Is(), Lost: p.Lost}
+		units := slices.Sorted(maps.Keys(gpus[p]))
+		if len(units) == 0 {
+			units = []int{-1} // no communicator yet
+		}
+		for _, gpu := range units {
+			if len(units) > 1 {
+				row.Rank = fmt.Sprintf("%s GPU %d", p.Name, gpus[p][gpu])
+			}
+			unit := liveUnit{p.Shard, gpu}
+			if _, known := l.rankOf[unit]; !known {
+				l.rankOf[unit] = len(l.rankOf)
+			}
+			l.ranks, l.order = append(l.ranks, row), append(l.order, l.rankOf[unit])
+		}
+	}
+}
+
+// read takes what is new in the event files.
+func (l *Follower) read(j *jobs.Job, v *View) {
+	backlog := int64(0)
+	var tails []*liveTail
+	var of []*liveShard
+	for _, path := range slices.Sorted(maps.Keys(l.shards)) {
+		s := l.shards[path]
+		for _, at := range slices.Sorted(maps.Keys(s.tails)) {
+			t := s.tails[at]
+			tails, of = append(tails, t), append(of, s)
+			backlog += max(0, t.size-t.Offset())
+		}
+	}
+	// At first, and when there is too much to follow, only the last stretch is looked at: the same on all ranks.
+	switch {
+	case backlog > l.bytes:
+		l.skip(j, tails, of, uint64(l.window)*uint64(l.bytes)/uint64(backlog)/2)
+	case l.begin == 0:
+		l.skip(j, tails, of, uint64(l.window))
+	}
+	v.Skipped, l.skipped = l.skipped, false
+	for i, t := range tails {
+		if t.bad {
+			continue
+		}
+		for ev, err := range t.Events() {
+			if err != nil {
+				t.bad = true
+				v.Problems = append(v.Problems, err.Error())
+				break
+			}
+			if !t.synced {
+				if !facts.Resumes(ev) {
+					continue
+				}
+				t.synced = true
+			}
+			of[i].reader.Event(ev)
+		}
+	}
+	l.readAhead(j.Last())
+	if reach := otf2.Timestamp(max(3*l.window, 30*time.Second)); l.newest > reach {
+		l.assembly.AbandonBefore(l.newest - reach)
+	}
+}
+
+// skip goes on where less than a stretch of time is left, if that is further on.
+func (l *Follower) skip(j *jobs.Job, tails []*liveTail, of []*liveShard, stretch uint64) {
+	last := j.Last()
+	began := first(j)
+	if last < began+stretch { // all of it is to be read
+		l.begin = otf2.Timestamp(max(began, 1))
+		return
+	}
+	from := last - stretch
+	moved := false
+	for i, t := range tails {
+		// The shard's own clock differs by as much at all times.
+		own := from - (of[i].at(from) - from)
+		before := t.Offset()
+		if err := t.SkipTo(otf2.Timestamp(own)); err != nil {
+			continue // reading will tell
+		}
+		if t.Offset() != before {
+			moved, t.synced, t.plan = true, false, 0
+			of[i].reader.Forget(t.location)
+		}
+	}
+	if l.begin == 0 || moved {
+		l.skipped = l.begin != 0
+		l.begin = otf2.Timestamp(from)
+	}
+}
+
+// first is when the job's first communicator was made; what was recorded before it is of no rank.
+func first(j *jobs.Job) (t uint64) {
+	for _, c := range j.Communicators {
+		for _, r := range c.Ranks {
+			if r == nil {
+				continue
+			}
+			for _, p := range r.Parts {
+				if at := p.At(p.Shard.Comms[p.Comm].InitTime); t == 0 || at < t {
+					t = at
+				}
+			}
+		}
+	}
+	return t
+}
+
+// add takes a member's operation; plan is the launch on its row whose time was counted last.
+func (l *Follower) add(s *liveShard, o *analysis.Operation, plan *uint64) {
+	lc := l.comms[o.Communicator.Ref]
+	o.Begin, o.End = otf2.Timestamp(s.at(uint64(o.Begin))), otf2.Timestamp(s.at(uint64(o.End)))
+	rank := l.Of[o.Location]
+	l.bucket(o.End).ranks[rank].operations++
+	if o.Source.HasPlace() && (o.Launch == 0 || o.Launch != *plan) { // those that were launched together have one time
+		*plan = o.Launch
+		l.spread(o.Begin, o.End, func(b *liveBucket, ns float64) { b.ranks[rank].inside += ns })
+	}
+	switch o.Function {
+	case "Recv":
+	case "Send":
+		var t facts.Timing
+		t.Add(&o.Operation)
+		t.Close(false)
+		l.count(o, liveRowKey{o.Communicator.Ref, analysis.SendRecv}, 1, &t)
+	default:
+		l.assembly.Add(analysis.PartKey{Comm: o.Communicator.Ref, Sequence: o.Function, Ordinal: o.Ordinal}, o, lc.expected)
+	}
+}
+
+// finish takes a collective that all members have ended.
+func (l *Follower) finish(members []analysis.Operation) {
+	o := members[0]
+	var t facts.Timing
+	for i := range members {
+		m := &members[i]
+		o.End, o.Begin, o.Size = max(o.End, m.End), min(o.Begin, m.Begin), max(o.Size, m.Size)
+		t.Add(&m.Operation)
+	}
+	t.Close(false)
+	l.count(&o, liveRowKey{o.Communicator.Ref, o.Function}, len(members), &t)
+	if slices.ContainsFunc(members, func(m analysis.Operation) bool { return !m.Leads }) {
+		return // its launch is counted with the first of it
+	}
+	c := l.comms[o.Communicator.Ref]
+	startUp := facts.IsStartUp(!c.started, o.Ordinal)
+	c.started = true
+	if startUp {
+		c.only = slices.Clone(members)
+		return
+	}
+	c.only = nil
+	l.compare(c, o.End, members)
+}
+
+// compareOnly looks at the collectives that were the only ones of their communicators, when there will be no more.
+func (l *Follower) compareOnly() {
+	for _, ref := range slices.Sorted(maps.Keys(l.comms)) {
+		c := l.comms[ref]
+		if len(c.only) == 0 {
+			continue
+		}
+		end := otf2.Timestamp(0)
+		for i := range c.only {
+			end = max(end, c.only[i].End)
+		}
+		l.compare(c, end, c.only)
+		c.only = nil
+	}
+}
+
+// compare tells who waited in a collective that ended at a time.
+func (l *Follower) compare(c *liveComm, end otf2.Timestamp, members []analysis.Operation) {
+	b := l.bucket(end)
+	sum := b.rows[liveRowKey{c.Ref, members[0].Function}]
+	if sum == nil {
+		return // it is in no window any more
+	}
+	var a *waits.Arrival
+	if c.align(members) {
+		a = l.Arrive(members)
+	}
+	if a == nil {
+		b.notCompared++
+		return
+	}
+	b.compared++
+	sum.compared++
+	for i := range a.Parts {
+		p := &a.Parts[i]
+		sum.inside += float64(p.Time)
+		sum.waiting += float64(p.Waits)
+		if p.Waits > 0 {
+			l.spread(p.Begin, p.Begin+otf2.Timestamp(p.Waits), func(b *liveBucket, ns float64) {
+				b.ranks[p.Rank].waited += ns
+				b.ranks[a.Culprit].caused += ns
+			})
+		}
+	}
+}
+
+// align brings the clocks of several hosts together for one collective, by its ends: where everybody waits for everybody,
+// all are done at about the same time. While a job runs nothing better is known. It returns false where that does not
+// hold.
+func (c *liveComm) align(members []analysis.Operation) bool {
+	if !c.severalHosts {
+		return true
+	}
+	if members[0].Collective == nil || facts.WaitKindOf(members[0].Collective) != facts.WaitCollective {
+		return false
+	}
+	ends, end := make(map[string]otf2.Timestamp), otf2.Timestamp(0)
+	for i := range members {
+		m := &members[i]
+		host := c.hosts[m.Location]
+		ends[host], end = max(ends[host], m.End), max(end, m.End)
+	}
+	for i := range members {
+		m := &members[i]
+		by := end - ends[c.hosts[m.Location]]
+		m.Begin, m.End = m.Begin+by, m.End+by
+	}
+	return true
+}
+
+// count adds an operation of several members to its row.
+func (l *Follower) count(o *analysis.Operation, key liveRowKey, members int, t *facts.Timing) {
+	if o.End > l.newest {
+		l.newest, l.moved = o.End, true
+	}
+	b := l.bucket(o.End)
+	s := b.rows[key]
+	if s == nil {
+		s = new(liveSum)
+		b.rows[key] = s
+	}
+	if s.n++; s.n == 1 || t.Source < s.source {
+		s.source = t.Source
+	}
+	s.bytes += float64(o.Size)
+	s.take(t)
+	s.busy += t.Time * float64(members)
+	if t.HasBandwidth() && t.Time > 0 {
+		s.speed(liveSize{o.Size, o.BusFactor(o.Communicator.Size())}).Add(t, false)
+	}
+}
+
+// take adds a time, unless it is of start-up, of incomparable sources, or not how long the operation ran: as in the report.
+func (s *liveSum) take(t *facts.Timing) {
+	if t.StartUp || t.Mixed || !t.Source.HasLength() {
+		return
+	}
+	if s.timed++; s.timed == 1 || t.Source < s.timedSource {
+		s.timedSource = t.Source
+	}
+	s.time += t.Time
+}
+
+// speed is that of a size, one that is not looked at if there are too many.
+func (s *liveSum) speed(size liveSize) *facts.Speed {
+	x := s.speeds[size]
+	if x == nil {
+		speed := facts.NewSpeed()
+		x = &speed
+		if s.speeds == nil {
+			s.speeds = make(map[liveSize]*facts.Speed)
+		}
+		if len(s.speeds) < liveSizes {
+			s.speeds[size] = x
+		}
+	}
+	return x
+}
+
+func (l *Follower) width() uint64 { return max(uint64(l.window)/liveBuckets, 1) }
+
+// bucket is the part of the window that a time lies in.
+func (l *Follower) bucket(t otf2.Timestamp) *liveBucket {
+	at := uint64(t) / l.width()
+	b := l.buckets[at]
+	if b == nil {
+		b = &liveBucket{rows: make(map[liveRowKey]*liveSum)}
+		l.buckets[at] = b
+	}
+	for len(b.ranks) < len(l.rankOf) {
+		b.ranks = append(b.ranks, liveRankSum{})
+	}
+	return b
+}
+
+// spread gives each part of the window its share of a time.
+func (l *Follower) spread(from, to otf2.Timestamp, add func(b *liveBucket, ns float64)) {
+	width := otf2.Timestamp(l.width())
+	oldest := to/width - min(to/width, 2*liveBuckets) // what lies before is in no window any more
+	for from = max(from, oldest*width); from < to; {
+		end := from - from%width + width
+		if end < from || end > to { // < : beyond the last time that there is
+			end = to
+		}
+		add(l.bucket(from), float64(end-from))
+		from = end
+	}
+}
+
+// until is the end of the window: the latest operation, and later where the job has done nothing since then for longer than
+// it takes to hear of it.
+func (l *Follower) until(v *View) otf2.Timestamp {
+	if l.newest == 0 {
+		return 0
+	}
+	ago := time.Duration(uint64(v.Time.UnixNano()) - uint64(l.newest))
+	switch {
+	case l.advanced.IsZero(): // what has been there before the first look
+		l.advanced = v.Time.Add(-max(ago, 0))
+	case l.moved:
+		l.advanced = v.Time
+	}
+	l.moved = false
+	v.Age = uint64(max(ago, 0))
+	if quiet := v.Time.Sub(l.advanced); v.Running > 0 && quiet > liveLag {
+		return l.newest + otf2.Timestamp(quiet-liveLag)
+	}
+	return l.newest
+}
+
+// sum makes the view of the window, and forgets what lies before it.
+func (l *Follower) sum(v *View) {
+	until := l.until(v)
+	v.Ranks = append(v.Ranks, l.ranks...)
+	if until == 0 {
+		return
+	}
+	width := l.width()
+	first := (max(uint64(until), uint64(l.window))-uint64(l.window))/width + 1
+	if begin := uint64(l.begin) / width; begin > first { // that part is not whole
+		first = begin + analysis.BoolCount(uint64(l.begin)%width > 0)
+	}
+	from := first * width
+	if first > uint64(until)/width { // all that there is lies in the part that is not whole
+		first, from = uint64(l.begin)/width, uint64(l.begin)
+	}
+	v.Window = max(uint64(until)-min(from, uint64(until)), 1)
+	rows, ranks := make(map[liveRowKey]*liveSum), make([]liveRankSum, len(l.rankOf))
+	waited := 0.0
+	for at, b := range l.buckets {
+		if at < first {
+			delete(l.buckets, at)
+			continue
+		}
+		if at > uint64(until)/width {
+			continue // not all ranks are that far
+		}
+		v.Compared += b.compared
+		v.NotCompared += b.notCompared
+		for key, s := range b.rows {
+			if rows[key] == nil {
+				rows[key] = new(liveSum)
+			}
+			rows[key].add(s)
+		}
+		for i := range b.ranks {
+			ranks[i].add(&b.ranks[i])
+			v.Provisional += b.ranks[i].provisional
+			waited += b.ranks[i].waited
+		}
+	}
+	seconds := float64(v.Window) / 1e9
+	for key, s := range rows {
+		v.Rate += float64(s.n) / seconds
+		v.Bytes += s.bytes / seconds
+		v.Operations = append(v.Operations, s.row(l.comms[key.comm], key.function, seconds))
+	}
+	slices.SortFunc(v.Operations, func(a, b Operation) int {
+		return cmp.Or(cmp.Compare(b.busy, a.busy), cmp.Compare(a.Communicator, b.Communicator), cmp.Compare(a.Operation, b.Operation))
+	})
+	for i := range v.Ranks {
+		r, s := &v.Ranks[i], &ranks[l.order[i]]
+		r.Rate, r.Inside, r.Waiting = float64(s.operations)/seconds, s.inside/float64(v.Window), s.waited/float64(v.Window)
+		if waited > 0 {
+			r.Caused = s.caused / waited
+		}
+	}
+}
+
+func (s *liveSum) add(o *liveSum) {
+	if s.n == 0 || o.source < s.source {
+		s.source = o.source
+	}
+	s.n += o.n
+	s.compared += o.compared
+	s.bytes += o.bytes
+	if o.timed > 0 && (s.timed == 0 || o.timedSource < s.timedSource) {
+		s.timedSource = o.timedSource
+	}
+	s.timed += o.timed
+	s.time += o.time
+	s.busy += o.busy
+	for size, x := range o.speeds {
+		s.speed(size).Merge(x)
+	}
+	s.inside += o.inside
+	s.waiting += o.waiting
+}
+
+func (s *liveRankSum) add(o *liveRankSum) {
+	s.operations += o.operations
+	s.provisional += o.provisional
+	s.inside += o.inside
+	s.waited += o.waited
+	s.caused += o.caused
+}
+
+func (s *liveSum) row(c *liveComm, function string, seconds float64) Operation {
+	n := float64(s.n)
+	row := Operation{
+		Communicator: c.Name, Ranks: c.Size(), Operation: function, Rate: n / seconds, Size: uint64(s.bytes / n),
+		TimingSource: s.source.String(), Compared: s.compared, busy: s.busy,
+	}
+	if s.timed > 0 {
+		row.Timed, row.Avg, row.TimingSource = s.timed, s.time/float64(s.timed), s.timedSource.String()
+	}
+	var bus facts.Moved
+	for size, x := range s.speeds {
+		bus.Add(x.Times.Count, float64(size.size)*size.factor, x.Median())
+	}
+	row.BusBW = bus.Bandwidth()
+	if s.inside > 0 {
+		row.Waiting = s.waiting / s.inside
+	}
+	return row
+}

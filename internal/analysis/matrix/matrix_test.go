@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package matrix_test
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/archivetest"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/matrix"
+	"github.com/nccl-otf2/nccl-otf2/internal/golden"
+	"github.com/nccl-otf2/nccl-otf2/internal/report"
+	"github.com/nccl-otf2/nccl-otf2/internal/units"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
+)
+
+func TestMatrixOfTransfers(t *testing.T) {
+	r := matrix.Read(jobtest.Open(t, archivetest.WithNetwork(t)), nil)
+	flow := func(from, to int, transfers, bytes, busy uint64) matrix.Flow {
+		host := []string{"node0", "node0", "node1"}
+		name := []string{"Rank 0", "Rank 1", "Rank 2"}
+		return matrix.Flow{name[from], host[from], name[to], host[to], matrix.Traffic{transfers, bytes}, busy, float64(bytes) / float64(busy)}
+	}
+	if diff := cmp.Diff([]matrix.Flow{
+		flow(0, 1, 3, 3000, 30*us), flow(0, 2, 2, 507, 6*us), flow(1, 0, 1, 7, 5*us),
+		flow(1, 2, 3, 3003, 30*us), flow(2, 0, 3, 3006, 30*us), flow(2, 1, 1, 7, 5*us),
+	}, r.Ranks); diff != "" {
+		t.Error(diff)
+	}
+	host := func(from, to string, transfers, bytes, busy uint64) matrix.Flow {
+		return matrix.Flow{from, from, to, to, matrix.Traffic{transfers, bytes}, busy, float64(bytes) / float64(busy)}
+	}
+	// Transfers of several ranks at one time are one time of the hosts.
+	if diff := cmp.Diff([]matrix.Flow{
+		host("node0", "node0", 4, 3007, 35*us), host("node0", "node1", 5, 3510, 36*us), host("node1", "node0", 4, 3013, 35*us),
+	}, r.Hosts); diff != "" {
+		t.Error(diff)
+	}
+	if len(r.Channels) != 1 || r.Channels[0].Channel != -1 || r.Channels[0].Transfers != 13 || r.Channels[0].Busy != 36*us {
+		t.Errorf("channels %+v", r.Channels)
+	}
+	if len(r.Nominal)+len(r.NominalHosts) > 0 || len(r.Remarks) != 1 {
+		t.Errorf("%+v", r)
+	}
+	var text bytes.Buffer
+	archivetest.Try(t, report.Matrix(r).WriteText(&text))
+	golden.Text(t, "testdata/matrix.txt", text.String())
+	text.Reset()
+	archivetest.Try(t, report.Matrix(r).WriteCSV(&text))
+	golden.Text(t, "testdata/matrix.csv", text.String())
+}
+
+// Without recorded transfers the operations tell what each rank has for the others.
+func TestNominalMatrix(t *testing.T) {
+	r := matrix.Read(jobtest.Open(t, archivetest.Make(t, nil)), nil)
+	if len(r.Ranks)+len(r.Hosts)+len(r.Channels)+len(r.Networks) > 0 {
+		t.Errorf("%+v", r)
+	}
+	got := make(map[[2]string]matrix.Traffic)
+	for _, f := range r.Nominal {
+		got[[2]string{f.From, f.To}] = f.Traffic
+	}
+	// Of every rank: two AllReduces of 4000 bytes, 2 × 4000 × 2/3 to all others together; an AllGather and a
+	// ReduceScatter. Rank 1 is root of a Broadcast of 800 bytes. Then messages.
+	const base = 2*(2*4000/3) + 400 + 800
+	want := map[[2]string]matrix.Traffic{
+		{"Rank 0", "Rank 1"}: {6, base + 4160}, {"Rank 0", "Rank 2"}: {4, base},
+		{"Rank 1", "Rank 0"}: {5, base + 800}, {"Rank 1", "Rank 2"}: {6, base + 800 + 100},
+		{"Rank 2", "Rank 0"}: {4, base}, {"Rank 2", "Rank 1"}: {4, base},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	sum := uint64(0)
+	for _, f := range r.NominalHosts {
+		sum += f.Bytes
+	}
+	for _, f := range r.Nominal {
+		sum -= f.Bytes
+	}
+	if sum != 0 {
+		t.Errorf("hosts %+v", r.NominalHosts)
+	}
+}
+
+func TestMatrixSaysWhatIsMissing(t *testing.T) {
+	s := archivetest.Load(t, archivetest.WithNetwork(t))
+	sends := otf2.LocationRef(2 << 32) // of rank 0
+	s.Remove(sends, s.Index(sends, otf2.EventRmaOpCompleteNonBlocking, 1), 1)
+	s.Defs.LocationProperties = slices.DeleteFunc(s.Defs.LocationProperties, func(p otf2.LocationProperty) bool { return p.Location == sends|1 })
+	s.Property("NCCL_OTF2::LOST::RING::ProxyStep", "3")
+	r := matrix.Read(jobtest.Open(t, s.Write()), nil)
+	want := []string{
+		r.Remarks[0],
+		"Incomplete: the sender of 4 transfers, 2.94 KiB, is not known.",
+		"Incomplete: 1 transfers have no end; no time includes them.",
+		"Incomplete: events were lost: 3 ring proxystep.",
+	}
+	if diff := cmp.Diff(want, r.Remarks); diff != "" {
+		t.Error(diff)
+	}
+	if f := r.Ranks[0]; f.From != units.Unknown || f.To != "Rank 0" {
+		t.Errorf("%+v", r.Ranks)
+	}
+}
+
+// Times of made-up jobs.
+const (
+	t0 = archivetest.T0
+	us = archivetest.Microsecond
+)

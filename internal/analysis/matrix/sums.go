@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package matrix
+
+import (
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
+
+// Transfers that were recorded in sums: numbers and bytes are as those of single ones. Of times only the busy ones of each row and peer are told, so
+// that a flow of several of them has none that is known; and no channels are told.
+
+// summedKey is what sums are of.
+type summedKey struct {
+	network  otf2.CommRef
+	location otf2.LocationRef
+	to       int
+}
+
+// summed is what the records of sums of one row tell of one peer.
+type summed struct {
+	Traffic
+	busy uint64
+}
+
+// sums takes the sums of an operation's transfers.
+func (l *matrixLane) sums(s *facts.NetSums) {
+	c := l.windows[s.Window]
+	if !s.Send || c == nil || !c.Network || s.Peer < 0 || !l.selected.At(s.Location, s.Time) {
+		return
+	}
+	of := analysis.Entry(l.summed, summedKey{c.Ref, s.Location, s.Peer})
+	of.Transfers += s.Transfers
+	of.Bytes += s.Bytes
+	of.busy += s.Busy
+}
+
+// addSums takes what the records of sums of a lane tell.
+func (m *matrix) addSums(all map[summedKey]*summed) {
+	for key, s := range all {
+		if s.Transfers == 0 {
+			continue // of an operation that is not selected
+		}
+		m.summed += s.Transfers
+		n := m.networks[key.network]
+		from, known := m.ranks[key.location]
+		if !known {
+			from = -1
+		}
+		n.Total.join(s.Traffic)
+		n.Ranks = max(n.Ranks, key.to+1, from+1)
+		if known {
+			n.cell(from, key.to).join(s.Traffic)
+		} else {
+			n.UnknownSender.join(s.Traffic)
+		}
+		at, to := m.place(n, from), m.place(n, key.to)
+		analysis.Entry(m.channels, channelKey{n.Comm, -1}).join(s)
+		analysis.Entry(m.flows, [2]int{at, to}).join(s)
+		analysis.Entry(m.hosts, [2]string{m.host(at), m.host(to)}).join(s)
+	}
+}
+
+// join adds what was recorded in sums.
+func (f *flow) join(s *summed) {
+	f.Traffic.join(s.Traffic)
+	f.parts++
+	f.summed += s.busy
+}
+
+func (t *Traffic) join(o Traffic) {
+	t.Transfers += o.Transfers
+	t.Bytes += o.Bytes
+}

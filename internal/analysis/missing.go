@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
+
+// Collectives of MPI that an archive does not have on all members. The members of a communicator call its collectives in one order, so those that
+// one lacks show in the others' functions and roots, and in times: nobody leaves an Allreduce before the last one has entered it.
+
+// calledOnce is a member's call of a collective.
+type calledOnce struct {
+	function   string
+	root       uint32
+	begin, end otf2.Timestamp
+	together   bool // nobody leaves it before all have come
+}
+
+func (c *calledOnce) same(o *calledOnce) bool { return c.function == o.function && c.root == o.root }
+
+// FindMissingCalls finds which collectives of MPI an archive lacks on some members, and has its definitions and properties say so: those are counted
+// on all members and compared on none, and so are those of which it cannot be told. Call it before anything else is read from the archive's
+// events. Files that cannot be read to their end are named in problems.
+func FindMissingCalls(a *otf2.Archive) (problems []string) {
+	comms := facts.Communicators(a.Defs)
+	members := make(map[otf2.CommRef][][]calledOnce)
+	for ref, c := range comms {
+		if c.Calls && !c.Self && len(c.Members) > 1 {
+			members[ref] = make([][]calledOnce, len(c.Members))
+		}
+	}
+	if len(members) == 0 {
+		return nil
+	}
+	lanes := LanesOf(a.Defs)
+	readers := make([]*OperationReader, len(lanes))
+	for i := range lanes {
+		readers[i] = NewOperationReader(a.Defs, comms, func(o *Operation) {
+			if of := members[o.Comm]; of != nil && !o.Message {
+				of[o.Rank] = append(of[o.Rank], calledOnce{o.Function, o.Root, o.Begin, o.End, isTogether(o)})
+			}
+		})
+	}
+	problems = ReadLanes(a, lanes, func(i int, ev *otf2.Event, none []struct{}) []struct{} {
+		readers[i].Event(ev)
+		return none
+	}, func(*struct{}) {})
+
+	var missing []facts.Missing
+	var stretches []facts.Stretch
+	for _, d := range a.Defs.Comms {
+		if of := members[d.Self]; of != nil {
+			m := matchCalls(of)
+			missing = append(missing, m.missing(comms[d.Self])...)
+			stretches = append(stretches, m.stretches(comms[d.Self])...)
+		}
+	}
+	if len(stretches) == 0 {
+		return problems
+	}
+	facts.DefineMissing(a.Defs, missing)
+	addStretches(a.Anchor, stretches)
+	return problems
+}
+
+// isHandling tells whether a collective makes or ends a handle: not all members of a communicator need to take part.
+func isHandling(function string) bool {
+	return strings.Contains(function, "HANDLE") || strings.Contains(function, "ALLOCATE")
+}
+
+// isTogether tells whether nobody leaves a collective before all have come to it.
+func isTogether(o *Operation) bool {
+	return o.Root == otf2.CollectiveRootNone && o.Source == facts.SourceCall && !strings.HasSuffix(o.Function, "SCAN") && !strings.HasPrefix(o.Function, "DE")
+}
+
+// addStretches adds to what an archive says that its members recorded differently.
+func addStretches(a *otf2.Anchor, all []facts.Stretch) {
+	ps := facts.PropertiesOf(a)
+	known := len(ps.Numbered(facts.PropDiffer))
+	n, _ := ps.Number(facts.PropDiffer)
+	replaced := []string{facts.PropDiffer.Key(), facts.CompleteProperty}
+	a.Properties = slices.DeleteFunc(slices.Clone(a.Properties), func(p otf2.Property) bool { return slices.Contains(replaced, p.Name) })
+	a.Properties = append(a.Properties, otf2.Property{Name: facts.CompleteProperty, Value: "false"},
+		otf2.Property{Name: facts.PropDiffer.Key(), Value: strconv.FormatUint(n+uint64(len(all)), 10)})
+	for i, s := range all {
+		text := fmt.Sprintf("comm %d %s %d-%d %q: %s", s.Comm, s.Function, s.First, s.Last, s.Name, s.Detail)
+		a.Properties = append(a.Properties, otf2.Property{Name: facts.PropDiffer.Nth(known + i).Key(), Value: text})
+	}
+}
+
+// callMatch is what is found about the calls of a communicator.
+type callMatch struct {
+	members [][]calledOnce
+	next    []int    // of each member
+	vague   []uint64 // of each member: its latest calls, of one function, each of which may as well be the one that the others made next
+	steps   []callStep
+	stopped bool // further ones cannot be told
+
+	counted map[string]uint64 // calls, by function
+	lost    []lostCall
+	unsure  []facts.Stretch // of which members' calls belong together
+}
+
+// callStep is a call as members made it.
+type callStep struct {
+	call          *calledOnce
+	with, without []int
+	vague         uint64 // calls before it of which one may be the one that is missing
+	early         bool   // some members ended it before others began it: clocks differ, or each lacks the other's
+}
+
+// lostCall is a call that some members lack.
+type lostCall struct {
+	function string
+	ordinal  uint64
+	ranks    []int
+}
+
+// Of calls that are missing.
+const (
+	mostLost   = 4 // one of so many, and two more: members with more are not told by their times, which may be those of clocks that differ
+	mostInARow = 8 // of one member
+
+	mostStretches = 256 // of a communicator, that are told one by one
+)
+
+// matchCalls finds which calls of members belong together. Members without any are not recorded. Where all made the same calls, and times do not
+// say clearly that different ones are missing, none are.
+func matchCalls(members [][]calledOnce) *callMatch {
+	m := &callMatch{members: members, next: make([]int, len(members)), vague: make([]uint64, len(members)), counted: make(map[string]uint64)}
+	for m.step() {
+	}
+	m.mergeSteps()
+	all, lost, early := 0, 0, 0
+	segment := make(map[string]*facts.Stretch) // calls since the last one that is made together, by function
+	lacking := make(map[string]bool)           // functions of them of which members lack some
+	for _, s := range m.steps {
+		function, n := s.call.function, m.counted[s.call.function]
+		m.counted[function]++
+		all += len(s.with)
+		switch {
+		case !s.call.together && segment[function] == nil:
+			segment[function] = &facts.Stretch{Function: function, First: n, Last: n, Detail: "ranks did not record as many, and which they lack cannot be told"}
+		case !s.call.together:
+			segment[function].Last = n
+		case s.early:
+			early++
+			m.unsure = append(m.unsure, facts.Stretch{Function: function, First: n, Last: n, Detail: "ranks' times contradict each other"})
+		case len(s.without) == 0:
+			m.settle(segment, lacking, false)
+		case s.vague > 0:
+			m.unsure = append(m.unsure, facts.Stretch{Function: function, First: n - min(n, s.vague), Last: n, Detail: "one of these is " + detailOf(s.without)})
+		}
+		if len(s.without) > 0 {
+			m.lost = append(m.lost, lostCall{function, n, s.without})
+			lacking[function] = true
+		}
+		if !isHandling(function) {
+			lost += len(s.without)
+		}
+	}
+	m.settle(segment, lacking, m.stopped)
+	strange := lost > 2+all/mostLost || lost > 0 && early > 0 || len(m.lost)+len(m.unsure) > mostStretches
+	switch {
+	case !strange && !m.stopped && early <= 2+len(m.steps)/mostLost:
+	case m.equal():
+		m.lost, m.unsure = nil, nil
+	default:
+		m.giveUp(strange)
+	}
+	return m
+}
+
+// settle ends a stretch of calls that are not made together: of several of a function of which members lack some none is sure, and where it could not
+// be told how to go on none of any.
+func (m *callMatch) settle(segment map[string]*facts.Stretch, lacking map[string]bool, all bool) {
+	for _, function := range slices.Sorted(maps.Keys(segment)) {
+		if s := segment[function]; all || lacking[function] && s.First < s.Last {
+			m.unsure = append(m.unsure, *s)
+		}
+	}
+	clear(segment)
+	clear(lacking)
+}
+
+// mergeSteps makes one of two steps between which members are divided: all made the call, but some by their clocks later than others had left it; or
+// each of two members lacks the other's call.
+func (m *callMatch) mergeSteps() {
+	merged := m.steps[:0]
+	for _, s := range m.steps {
+		if n := len(merged); n > 0 {
+			before := &merged[n-1]
+			if before.call.same(s.call) && slices.Equal(before.with, s.without) && slices.Equal(before.without, s.with) {
+				*before = callStep{call: before.call, with: slices.Concat(before.with, s.with), early: true}
+				continue
+			}
+		}
+		merged = append(merged, s)
+	}
+	m.steps = merged
+}
+
+// head is the call that a member makes so many calls after its next one, nil if there is none.
+func (m *callMatch) head(rank, further int) *calledOnce {
+	if i := m.next[rank] + further; i < len(m.members[rank]) {
+		return &m.members[rank][i]
+	}
+	return nil
+}
+
+// step takes the call that ended first, with those of the others that belong to it; false: there is none, or it cannot be told.
+func (m *callMatch) step() bool {
+	var first *calledOnce
+	for rank := range m.members {
+		if h := m.head(rank, 0); h != nil && (first == nil || h.end < first.end) {
+			first = h
+		}
+	}
+	if first == nil {
+		return false
+	}
+	var with, without []int
+	for rank, calls := range m.members {
+		switch h := m.head(rank, 0); {
+		case len(calls) == 0:
+		case h != nil && h.same(first) && (!first.together || h.begin <= first.end):
+			with = append(with, rank)
+		default:
+			without = append(without, rank)
+		}
+	}
+	missed := len(without)
+	later := slices.DeleteFunc(without, func(rank int) bool {
+		h := m.head(rank, 0)
+		early := h != nil && h.same(first) && !m.isLater(h, with, false)
+		if early { // clocks differ
+			with = append(with, rank)
+		}
+		return early
+	})
+	for _, rank := range later {
+		if h := m.head(rank, 0); h != nil && !isHandling(first.function) && !m.mayLack(rank, first, with) {
+			m.stopped = true
+			return false
+		}
+	}
+	slices.Sort(with)
+	s := callStep{call: first, with: with, without: later, early: len(later) < missed}
+	for _, rank := range later {
+		s.vague = max(s.vague, m.vague[rank])
+		if m.vague[rank] > 0 { // others of them may be missing, too
+			m.vague[rank]++
+		}
+	}
+	for _, rank := range with {
+		if m.isLater(m.head(rank, 0), with, true) {
+			m.vague[rank]++
+		} else {
+			m.vague[rank] = 0
+		}
+	}
+	for _, rank := range with {
+		m.next[rank]++
+	}
+	m.steps = append(m.steps, s)
+	return true
+}
+
+// isLater tells whether a call may be the one that members with the present one make next; with sameOnly only if that is of the same function and root.
+func (m *callMatch) isLater(c *calledOnce, with []int, sameOnly bool) bool {
+	return slices.ContainsFunc(with, func(rank int) bool {
+		next := m.head(rank, 1)
+		return next != nil && c.end >= next.begin && (!sameOnly || c.together && next.same(c))
+	})
+}
+
+// mayLack tells whether a member may lack the present call, and not the others one that it makes now: it has made that after the call.
+func (m *callMatch) mayLack(rank int, c *calledOnce, with []int) bool {
+	h := m.head(rank, 0)
+	if !h.same(c) && h.begin <= c.begin && m.comes(c, rank) {
+		return false
+	}
+	return c.together && h.begin > c.end || slices.ContainsFunc(with, func(other int) bool { return m.comes(h, other) })
+}
+
+// comes tells whether a member soon makes a call, after its next one.
+func (m *callMatch) comes(c *calledOnce, rank int) bool {
+	for further := 1; further <= mostInARow; further++ {
+		if next := m.head(rank, further); next != nil && next.same(c) {
+			return true
+		}
+	}
+	return false
+}
+
+// giveUp leaves out all that has not been told, or all.
+func (m *callMatch) giveUp(all bool) {
+	if all {
+		m.lost, m.unsure, m.counted = nil, nil, make(map[string]uint64)
+		clear(m.next)
+	} else if steps := len(m.steps); steps > 0 {
+		function := m.steps[steps-1].call.function
+		n := m.counted[function]
+		m.unsure = append(m.unsure, facts.Stretch{Function: function, First: n - min(n, slices.Max(m.vague)), Last: n, Detail: "which of these ranks lack cannot be told"})
+	}
+	most := make(map[string]uint64)
+	for rank, calls := range m.members {
+		left := make(map[string]uint64)
+		for i := m.next[rank]; i < len(calls); i++ {
+			left[calls[i].function]++
+			most[calls[i].function] = max(most[calls[i].function], left[calls[i].function])
+		}
+	}
+	for function, n := range most {
+		first := m.counted[function]
+		m.unsure = append(m.unsure, facts.Stretch{
+			Function: function, First: first, Last: first + min(2*n, math.MaxUint32), Detail: "members made different calls: from here on none are compared",
+		})
+	}
+	slices.SortFunc(m.unsure, func(a, b facts.Stretch) int {
+		return cmp.Or(cmp.Compare(a.First, b.First), cmp.Compare(a.Function, b.Function))
+	})
+}
+
+// equal tells whether all members made the same calls.
+func (m *callMatch) equal() bool {
+	var first []calledOnce
+	for _, calls := range m.members {
+		switch {
+		case len(calls) == 0:
+		case first == nil:
+			first = calls
+		case !slices.EqualFunc(first, calls, func(a, b calledOnce) bool { return a.same(&b) }):
+			return false
+		}
+	}
+	return true
+}
+
+// missing lists what members lack.
+func (m *callMatch) missing(c *facts.Communicator) (all []facts.Missing) {
+	type sequence struct {
+		rank     int
+		function string
+	}
+	at := make(map[sequence]int)
+	for _, l := range m.lost {
+		for _, rank := range l.ranks {
+			of := sequence{rank, l.function}
+			if _, known := at[of]; !known {
+				at[of] = len(all)
+				all = append(all, facts.Missing{Location: c.Members[rank], Comm: c.Ref, Function: l.function})
+			}
+			all[at[of]].Ordinals = append(all[at[of]].Ordinals, l.ordinal)
+		}
+	}
+	return all
+}
+
+// stretches lists what is not to be compared, and why.
+func (m *callMatch) stretches(c *facts.Communicator) (all []facts.Stretch) {
+	for _, l := range m.lost {
+		all = append(all, facts.Stretch{Function: l.function, First: l.ordinal, Last: l.ordinal, Detail: detailOf(l.ranks)})
+	}
+	all = append(all, m.unsure...)
+	for i := range all {
+		all[i].Comm, all[i].Name = c.Ref, c.Name
+	}
+	return all
+}
+
+// detailOf says which ranks lack a call.
+func detailOf(ranks []int) string {
+	shown := make([]string, min(len(ranks), 8))
+	for i := range shown {
+		shown[i] = strconv.Itoa(ranks[i])
+	}
+	more := ""
+	if n := len(ranks) - len(shown); n > 0 {
+		more = fmt.Sprintf(" and %d more", n)
+	}
+	return "not in the archive of rank " + strings.Join(shown, ", ") + more
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"slices"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/causes"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
+
+// Operation is one member's part in a collective, or one end of a message, with what is known of its member.
+type Operation struct {
+	facts.Operation
+	Communicator *facts.Communicator
+	Rank         int          // in the communicator
+	During       Occasion     // the phase that it was called in; nil: none, or not known
+	CallTime     uint64       // how long the call took that asked for it, see callTimes
+	Called       bool         // call is known
+	Local        causes.Local // among the others of its rank; set where causes of waits are asked for
+}
+
+// Phase is a phase of the application, as those who count phases know it; the same one is the same value.
+type Phase interface {
+	Path() string  // its name after those of the phases around it
+	Around() Phase // the phase around it; nil: none
+}
+
+// Occasion is one time that a phase was run through.
+type Occasion interface {
+	Phase() Phase
+	Path() string // its name after those of the phases around it, each as it was that time
+}
+
+// Sequence names the sequence of a message as sequences of an archive's properties do.
+func (op *Operation) Sequence() string { return op.PairName(op.Rank) }
+
+// OperationReader finds the operations of communicators' members in events.
+type OperationReader struct {
+	*facts.Reader
+	Comms  map[otf2.CommRef]*facts.Communicator
+	Member map[otf2.LocationRef]bool // of any communicator; of an archive's only those that somebody has asked for
+	whole  bool                      // Comms are all that there are
+	emit   func(*Operation)
+	Alone  uint64 // operations on communicators of one rank, which have no events of their own
+	op     Operation
+}
+
+// NewOperationReader makes a reader of an archive's events that gives emit each operation of a member when it ends. What emit gets is valid
+// until it returns.
+func NewOperationReader(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator, emit func(*Operation)) *OperationReader {
+	r := NewOperationsOf(facts.ArchiveNames(defs, comms), facts.FindAttributes(defs), comms, emit)
+	r.whole = true
+	return r
+}
+
+// NewOperationsOf is newOperationReader for events with other names than an archive's; the caller sets the members.
+func NewOperationsOf(names facts.Names, attributes *facts.Attributes, comms map[otf2.CommRef]*facts.Communicator, emit func(*Operation)) *OperationReader {
+	r := &OperationReader{Reader: facts.NewReader(names, attributes), Comms: comms, Member: make(map[otf2.LocationRef]bool), emit: emit}
+	r.Operation, r.Leave = r.operation, r.launch
+	for _, c := range comms {
+		if c.Calls {
+			r.Calls = func(ref otf2.CommRef) bool { c := comms[ref]; return c != nil && c.Calls }
+			r.Lacks = func(ref otf2.CommRef, l otf2.LocationRef, function string, ordinal uint64) bool {
+				c := comms[ref]
+				return c != nil && c.Lacks(l, function, ordinal)
+			}
+			break
+		}
+	}
+	return r
+}
+
+// operation passes on the operations of members. A collective that a location does with itself is left out.
+func (r *OperationReader) operation(f *facts.Operation) {
+	comm := r.Comms[f.Comm]
+	if comm == nil || comm.Self && !f.Message {
+		return
+	}
+	rank := comm.RankOf(f.Location)
+	if rank < 0 {
+		return
+	}
+	o := &r.op // set in place: a literal would be made elsewhere and copied
+	o.Operation, o.Communicator, o.Rank = *f, comm, rank
+	o.During, o.CallTime, o.Called, o.Local = nil, 0, false, causes.Local{}
+	r.emit(o)
+}
+
+func (r *OperationReader) launch(l *facts.Region) {
+	if l.Number > 0 && l.Ended == 0 && !r.isMember(l.Location) {
+		r.Alone += l.Operations
+	}
+}
+
+// isMember tells whether a location is a member of any communicator.
+func (r *OperationReader) isMember(l otf2.LocationRef) bool {
+	is, known := r.Member[l]
+	if known || !r.whole {
+		return is
+	}
+	for _, c := range r.Comms {
+		is = is || !c.Self && c.RankOf(l) >= 0
+	}
+	r.Member[l] = is
+	return is
+}
+
+// NameOf is a string's text, "" if it is not defined.
+func NameOf(defs *otf2.Definitions, ref otf2.StringRef) string {
+	if ref == otf2.UndefinedString {
+		return ""
+	}
+	if d := defs.StringDef(ref); d != nil {
+		return d.Text
+	}
+	return ""
+}
+
+// Ascending lists locations in the order of their ids.
+func Ascending(locations map[otf2.LocationRef]bool) []otf2.LocationRef {
+	all := make([]otf2.LocationRef, 0, len(locations))
+	for l := range locations {
+		all = append(all, l)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// SendRecv is the name of messages, as of nccl-tests' program for them: a Send and its Recv are one operation.
+const SendRecv = "SendRecv"

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operations
+
+import (
+	"fmt"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/causes"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/criticalpath"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/hang/waitfor"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/transfers"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
+)
+
+// causing hands operations to the engine that charges waits to their causes. nil: nobody asks for them.
+type causing struct {
+	engine   *causes.Engine
+	path     *criticalpath.Path
+	lanes    *causes.Lanes
+	shared   []analysis.SharedGPU
+	sharing  causes.Sharing // the same, as package causes takes it
+	ranks    []analysis.Rank
+	unstated bool // the archive does not state sources of times
+	members  []causes.Member
+}
+
+func newCausing(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator) *causing {
+	ranks, of := analysis.Ranks(defs, comms)
+	processes := analysis.Processes(defs)
+	engine, path := causes.NewEngine(len(ranks)), criticalpath.New(len(ranks))
+	engine.Followed(path)
+	shared := analysis.SharedGPUs(defs, comms, ranks, of)
+	on := make([][]int, len(shared))
+	for i := range shared {
+		on[i] = shared[i].Ranks
+	}
+	sharing := causes.NewSharing(len(ranks), on)
+	engine.InTurns(sharing)
+	return &causing{
+		shared: shared, sharing: sharing,
+		engine: engine, path: path, ranks: ranks, unstated: !facts.FindAttributes(defs).Has(regions.AttrTimingSource),
+		lanes: causes.NewLanes(defs, of, func(l otf2.LocationRef) otf2.LocationGroupRef { return processes[l] }),
+	}
+}
+
+// part takes each operation of a member when it has ended, before it is brought together with those of others.
+func (c *causing) part(op *analysis.Operation) {
+	if c != nil {
+		c.engine.Part(&op.Local)
+	}
+}
+
+// alone takes an operation that is not compared.
+func (c *causing) alone(op *analysis.Operation) {
+	if c != nil {
+		c.engine.Alone(&op.Local, op.Since, op.End)
+	}
+}
+
+// message takes one end of a message; paired tells whether its other end will be told of.
+func (c *causing) message(op *analysis.Operation, paired bool) {
+	if c == nil {
+		return
+	}
+	c.engine.Message(&causes.End{
+		Member: c.member(op), Comm: op.Communicator.Ref, Members: op.Communicator.Size(), Function: op.Function, Ordinal: op.Ordinal, Last: op.Last, Paired: paired, Follows: op.Follows,
+	})
+}
+
+func (c *causing) member(m *analysis.Operation) causes.Member {
+	return causes.Member{
+		Arrival: facts.Arrival{Rank: m.Rank, Begin: m.Since, End: m.End, Source: m.Source, Root: int64(m.Root) == int64(m.Rank),
+			Certain: m.Certain()},
+		There:       m.Begin,
+		Uncertainty: m.Uncertainty, Stated: m.Stated, Local: m.Local,
+	}
+}
+
+// collective takes a collective that all its members have ended, with those by whom it was longer. Of those of one launch the first counts.
+func (c *causing) collective(members []analysis.Operation, slowed []transfers.Charge) {
+	if c == nil {
+		return
+	}
+	op := &members[0]
+	c.members = c.members[:0]
+	for i := range members {
+		m := &members[i]
+		if !m.Leads {
+			return
+		}
+		c.members = append(c.members, c.member(m))
+	}
+	c.engine.Collective(&causes.Operation{
+		Comm: op.Communicator.Ref, Members: op.Communicator.Size(), Function: op.Function, Ordinal: op.Ordinal, Kind: facts.WaitKindOf(op.Collective), Unstated: c.unstated,
+		Slow: slowBy(slowed),
+	}, c.members)
+}
+
+// slowBy is what an operation was longer by, as package causes takes it; of what nobody is known for, nothing.
+func slowBy(charges []transfers.Charge) (all []causes.Slow) {
+	for i := range charges {
+		if kind, known := slowCauses[charges[i].Kind]; known {
+			all = append(all, causes.Slow{Rank: int32(charges[i].Rank), Kind: kind, Excess: charges[i].Excess, Steps: charges[i].Steps})
+		}
+	}
+	return all
+}
+
+// abandoned takes a collective that not all members have ended.
+func (c *causing) abandoned(members []analysis.Operation) {
+	for i := range members {
+		if members[i].Leads {
+			c.alone(&members[i])
+		}
+	}
+}
+
+// judge says what made the ranks wait.
+func (r *Report) judge(a *otf2.Archive, o *operations) {
+	r.Causes = o.causing.engine.Result()
+	r.WaitStates.Explain(r.Causes)
+	ev := &verdict.Evidence{
+		MPI:    make(map[otf2.CommRef]bool),
+		Causes: r.Causes, Begin: o.first, Duration: r.Summary.Duration, Stuck: waitfor.OfArchive(a.Anchor),
+		Compared: r.WaitStates.Collectives + r.WaitStates.Messages, Enqueued: r.WaitStates.Enqueue.Collectives,
+		Untimed: r.Summary.Untimed, Uncompared: r.WaitStates.Total.Parts+r.WaitStates.StartUp.Collectives == 0,
+		Transfers: r.WaitStates.Slow.Seen > 0,
+		Kernel:    regionNames(a.Defs),
+	}
+	for _, n := range r.Summary.Lost {
+		ev.Lost += n
+	}
+	for ref, c := range o.comms {
+		if c.Calls {
+			ev.MPI[ref] = true
+		}
+	}
+	for _, rank := range o.causing.ranks {
+		ev.Ranks = append(ev.Ranks, verdict.Place{Name: rank.Name, Host: rank.Host, GPU: rank.Gpu})
+	}
+	for _, g := range o.causing.shared {
+		ev.Shared = append(ev.Shared, verdict.SharedGPU{Ranks: g.Ranks, Host: g.Host, GPU: g.GPU, UUID: g.UUID})
+	}
+	ev.Slow = r.slow(func(rank int) string { return ev.Ranks[rank].Name }, o.causing.sharing)
+	r.Verdict = verdict.Judge(ev)
+	r.WaitStates.Verdict = r.Verdict
+	if o.selected == nil { // what is followed is the whole run
+		r.CriticalPath = o.causing.critical(r, o)
+	}
+}
+
+// regionNames gives the names of an archive's regions.
+func regionNames(defs *otf2.Definitions) func(otf2.RegionRef) string {
+	return func(ref otf2.RegionRef) string {
+		if r := defs.Region(ref); r != nil {
+			return defs.String(r.Name)
+		}
+		return fmt.Sprintf("region %d", ref)
+	}
+}
+
+// critical gives the critical path, and what would go if what the verdict and package transfers name were as fast as others.
+func (c *causing) critical(r *Report, o *operations) *criticalpath.Result {
+	name := func(rank int) (name, host string) { return c.ranks[rank].Name, c.ranks[rank].Host }
+	p := c.path.Result(&criticalpath.Run{
+		Begin: o.first, Duration: r.Summary.Duration, Causes: r.Causes, Name: name,
+		Comm: func(ref otf2.CommRef) string {
+			if comm := o.comms[ref]; comm != nil {
+				return comm.Name
+			}
+			return ""
+		},
+		Kernel: regionNames(o.defs),
+	})
+	if p == nil {
+		return nil
+	}
+	for i := range r.WaitStates.Slow.Rows {
+		if f := &r.WaitStates.Slow.Rows[i].Finding; !inTurns(f, c.sharing) {
+			p.Slow(f, name)
+		}
+	}
+	p.Sure(r.Verdict)
+	return p
+}

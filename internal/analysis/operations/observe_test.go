@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operations_test
+
+import (
+	"sync/atomic"
+	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/archivetest"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/waits"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
+
+// An observer is shown every event, operation and wait that the report counts, and of the regions that they are in.
+func TestObserve(t *testing.T) {
+	a, err := otf2.Open(archivetest.Make(t, nil), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var events atomic.Uint64
+	parts, waited := uint64(0), map[bool]uint64{}
+	type region struct {
+		location otf2.LocationRef
+		number   uint64
+	}
+	// The regions by their numbers, read again.
+	begins := map[region]otf2.Timestamp{}
+	for _, l := range a.Defs.Locations {
+		n := uint64(0)
+		for ev, err := range a.EventsOf(l.Self) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ev.Kind == otf2.EventEnter {
+				begins[region{l.Self, n}] = ev.Time
+				n++
+			}
+		}
+	}
+	r, err := operations.Observe(a, &operations.Observer{
+		Lane: func() func(*otf2.Event) { return func(*otf2.Event) { events.Add(1) } },
+		Part: func(p *operations.Part) {
+			parts++
+			if _, known := begins[region{p.Location, p.Enter}]; !known {
+				t.Errorf("%+v is in no region", p)
+			}
+			if !p.Consistent {
+				t.Errorf("%+v is not alike", p)
+			}
+		},
+		Waited: func(w *waits.Wait) {
+			waited[w.StartUp] += w.Waited
+			if begins[region{w.Place.Location, w.Place.Enter}] != w.Begin || w.Kind == "" {
+				t.Errorf("%+v is in no region", w)
+			}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if events.Load() != r.Summary.Events || parts != r.Summary.Calls {
+		t.Errorf("%d events and %d parts, the report counts %d and %d", events.Load(), parts, r.Summary.Events, r.Summary.Calls)
+	}
+	if w := r.WaitStates; waited[false] != w.Total.Waited || waited[true] != w.StartUp.Waited || w.Total.Waited == 0 || w.StartUp.Waited == 0 {
+		t.Errorf("waited %v, the report says %d and at the start %d", waited, w.Total.Waited, w.StartUp.Waited)
+	}
+}
+
+// Times of made-up jobs.
+const (
+	t0 = archivetest.T0
+	us = archivetest.Microsecond
+)

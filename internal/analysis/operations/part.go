@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operations
+
+import (
+	"slices"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selection"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/waits"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
+
+// Part is one member's part in a collective, or one end of a message: what the archive tells of it. Parts of one
+// collective have communicator, function and ordinal in common; the two ends of a message have communicator, sender,
+// receiver and ordinal.
+type Part struct {
+	Comm         otf2.CommRef
+	Communicator string
+	Ranks        int // of the communicator
+	Rank         int // in it
+	Location     otf2.LocationRef
+	Function     string // "AllReduce", "Send"
+	Ordinal      uint64
+	Begin, End   otf2.Timestamp
+	Root         int // rank, −1 if the operation has none
+	// Enter is the number of the innermost region that it ended in: that of the n-th Enter of the location, from 0;
+	// facts.NoRegion without one.
+	Enter       uint64
+	Peer        int // of a message: the other end's rank, else −1
+	Size        uint64
+	Sent        uint64 // bytes, as the events tell; of a message both are its length
+	Received    uint64
+	Count       uint64 // elements, as given in the call
+	Counted     bool   // Count is known
+	Datatype    string // "" if not known, as the following ones
+	Algorithm   string
+	Protocol    string
+	Channels    uint32 // 0: not known
+	Source      string // of the times: "gpu", "network", "enqueue", "duration", "" if the archive does not say
+	Uncertainty uint64 // of the times, ns
+	Stated      bool   // Uncertainty is known
+	Event       uint64 // id of NCCL's event, 0: not told
+	Parent      uint64 // id of the event that asked for it, 0: not told
+	Graph       bool   // replayed from a CUDA graph
+	Grouped     bool   // launched together with others; the times are those of all
+	Plan        uint64 // number of the launch on the location, from 1; 0: it belongs to none
+	Consistent  bool   // the members recorded their operations alike, so that ordinals name the same one
+	Equal       int    // operations of its launch, all equal: each has its part of the time; 0: it is alone, or they differ
+	StartUp     bool   // of the member's first launch on the communicator, in which NCCL makes its connections
+	InPlace     facts.InPlace
+	Variant     string // symmetric kernel, or how copy engines synchronize; "" if not told
+	Device      bool   // a buffer of its is known to be in a GPU's memory
+	Leads       bool   // the first collective of its launch on its communicator: of those of one launch arrivals take that one
+	WaitKind    string // of collectives, whom their members wait for: "collective", "late broadcast", "early reduce"; "" of messages
+	Share       uint64 // bytes that one rank contributes or gets, of Size
+	BusFactor   float64
+	// Attributes are those of the events that describe it, the outer ones first. A reader of them sees the last one of
+	// an id; they are there if they were asked for.
+	Attributes []otf2.AttributeValue
+}
+
+// HasBandwidth tells whether the time is how long this operation ran, and no other.
+func (p *Part) HasBandwidth() bool {
+	return facts.HasBandwidth(facts.SourceOf(p.Source), p.Grouped, p.Equal)
+}
+
+// Message tells whether it is one end of a message.
+func (p *Part) Message() bool { return p.Peer >= 0 }
+
+// PartReader finds the operations in events of one or several locations, each in order of time.
+type PartReader struct {
+	// Selection is what parts are passed on of; nil: of everything.
+	Selection *selection.Selection
+
+	reader    *analysis.OperationReader
+	defs      *otf2.Definitions
+	stretches []facts.Stretch
+	emit      func(*Part)
+	part      Part
+}
+
+// NewPartReader makes a reader that passes operations to emit when they end. What emit gets is valid until it returns.
+func NewPartReader(a *otf2.Archive, attributes bool, emit func(*Part)) *PartReader {
+	r := &PartReader{defs: a.Defs, stretches: analysis.StretchesOf(a.Anchor), emit: emit}
+	r.reader = analysis.NewOperationReader(a.Defs, facts.Communicators(a.Defs), r.take)
+	r.reader.Keep = attributes
+	return r
+}
+
+// Reader decodes the events: who wants regions, transfers, or the lives of communicators, too, asks there.
+func (r *PartReader) Reader() *facts.Reader { return r.reader.Reader }
+
+// Event takes the next event.
+func (r *PartReader) Event(ev *otf2.Event) { r.reader.Event(ev) }
+
+func (r *PartReader) take(o *analysis.Operation) {
+	if !r.Selection.Operation(o) || !r.Selection.Shown(o.Location) {
+		return
+	}
+	fillPart(&r.part, o, r.defs, r.stretches)
+	r.emit(&r.part)
+}
+
+func fillPart(p *Part, o *analysis.Operation, defs *otf2.Definitions, stretches []facts.Stretch) {
+	*p = Part{
+		Comm: o.Communicator.Ref, Communicator: o.Communicator.Name, Ranks: o.Communicator.Size(), Rank: o.Rank, Location: o.Location,
+		Function: o.Function, Ordinal: o.Ordinal, Begin: o.Begin, End: o.End, Root: -1, Peer: -1, Size: o.Size,
+		Enter: o.Enter, Sent: o.Sent, Received: o.Received,
+		Count: o.Count, Counted: o.Counted, Datatype: analysis.NameOf(defs, o.Datatype), Algorithm: analysis.NameOf(defs, o.Algo),
+		Protocol: analysis.NameOf(defs, o.Proto), Channels: o.Channels, Source: o.Source.String(), Uncertainty: o.Uncertainty,
+		Stated: o.Stated, Event: o.Event, Parent: o.Parent, Graph: o.Graph, Grouped: o.Grouped, Plan: o.Launch, BusFactor: o.BusFactor(o.Communicator.Size()),
+		Equal: o.Equal, StartUp: o.StartUp, InPlace: o.InPlace, Variant: analysis.NameOf(defs, o.Variant), Share: o.Size,
+		Device: o.Device, Leads: o.Leads,
+		Attributes: o.Attributes,
+	}
+	sequence := o.Function
+	switch {
+	case o.Collective == nil && facts.IsMessage(o.Function):
+		p.Peer, sequence = o.Peer, o.Sequence()
+		p.Sent, p.Received = o.Size, o.Size
+	case int64(o.Root) < int64(o.Communicator.Size()):
+		p.Root = int(o.Root)
+	}
+	if !p.Message() {
+		p.WaitKind = facts.WaitKindOf(o.Collective).String()
+	}
+	if o.Collective != nil {
+		p.Share = o.Collective.Share(o.Size, uint64(o.Communicator.Size()))
+	}
+	p.Consistent = !facts.Excluded(stretches, o.Communicator.Ref, sequence, o.Ordinal)
+}
+
+// EachPart passes all operations of an archive to f, location by location in the order of their ids, on each in the order
+// of their ends. What f gets is valid until it returns; its first error ends the reading and is returned. Files that cannot
+// be read to their end are named in problems. It is what is selected, in a slice of the members' locations.
+func EachPart(a *otf2.Archive, selected *selection.Selection, slice analysis.Slice, f func(*Part) error) (problems []string, err error) {
+	r := NewPartReader(a, false, func(p *Part) {
+		if err == nil {
+			err = f(p)
+		}
+	})
+	r.Selection = selected
+	locations := make(map[otf2.LocationRef]bool)
+	for _, c := range r.reader.Comms {
+		for _, l := range c.Members {
+			locations[l] = true
+		}
+	}
+	for _, l := range slice.Cut(a.Defs, analysis.Ascending(locations)) {
+		for ev, damage := range a.EventsOf(l) {
+			if damage != nil {
+				problems = append(problems, damage.Error())
+				continue
+			}
+			if r.Event(ev); err != nil {
+				return problems, err
+			}
+		}
+		r.reader.Forget(l)
+	}
+	return problems, nil
+}
+
+// Matches says what of an archive's operations is wanted, brought together between locations. What is passed on is
+// valid until the function returns.
+type Matches struct {
+	Selection  *selection.Selection  // what is looked at; nil: everything
+	Collective func(parts []Part)    // all members with data have ended it
+	Message    func(send, recv *End) // both ends are there
+	Wait       func(w *waits.Wait)   // a member waited for another
+	Span       func(Span)            // from the first event to the last, when all have been read; not called if there are none
+}
+
+// Span is the time of an archive's events, as the report has it.
+type Span struct {
+	Begin       otf2.Timestamp // of all events
+	First, Last otf2.Timestamp // of those that are selected
+	events      bool
+}
+
+func (s *Span) add(ev *otf2.Event, selected *selection.Selection) {
+	s.Begin = min(s.Begin, ev.Time)
+	if selected.At(ev.Location, ev.Time) {
+		s.First, s.Last, s.events = min(s.First, ev.Time), max(s.Last, ev.Time), true
+	}
+}
+
+// End is one end of a message.
+type End struct {
+	Location otf2.LocationRef
+	Begin    otf2.Timestamp
+	End      otf2.Timestamp
+}
+
+// matchLanes is a fixed number, so that results come in the same order on every machine.
+const matchLanes = 8
+
+// EachMatch reads all events, brings operations together as the report does, and passes on what is wanted. The order
+// is the same whenever and wherever the archive is read.
+func EachMatch(a *otf2.Archive, m *Matches) (problems []string) {
+	comms := facts.Communicators(a.Defs)
+	o := newOperations(a, comms)
+	var parts []Part
+	if m.Collective != nil {
+		o.matched = func(members []analysis.Operation) {
+			parts = slices.Grow(parts[:0], len(members))[:len(members)]
+			for i := range members {
+				fillPart(&parts[i], &members[i], a.Defs, o.stretches)
+			}
+			m.Collective(parts)
+		}
+	}
+	if m.Message != nil {
+		o.waits.Paired = func(x, y *waits.MessageEnd) {
+			if !x.Send {
+				x, y = y, x
+			}
+			if m.Selection == nil || !x.Outside() {
+				m.Message(endOf(x), endOf(y))
+			}
+		}
+	}
+	o.choose(m.Selection, m.Wait)
+	lanes := analysis.DealOut(a.Defs, matchLanes)
+	readers := make([]*analysis.OperationReader, len(lanes))
+	found := make([][]analysis.Operation, len(lanes))
+	for i := range lanes {
+		readers[i] = analysis.NewOperationReader(a.Defs, comms, func(op *analysis.Operation) {
+			op.Local.Outside = !m.Selection.Operation(op)
+			found[i] = append(found[i], *op)
+		})
+	}
+	spans := slices.Repeat([]Span{{Begin: otf2.UndefinedTimestamp, First: otf2.UndefinedTimestamp}}, len(lanes)+1)
+	problems = analysis.ReadLanes(a, lanes, func(i int, ev *otf2.Event, items []analysis.Operation) []analysis.Operation {
+		found[i] = items
+		spans[i].add(ev, m.Selection)
+		readers[i].Event(ev)
+		return found[i]
+	}, o.add)
+	o.waits.Result() // what waited for more to come
+	all := &spans[len(lanes)]
+	for _, s := range spans[:len(lanes)] {
+		all.Begin, all.First, all.Last, all.events = min(all.Begin, s.Begin), min(all.First, s.First), max(all.Last, s.Last), all.events || s.events
+	}
+	if m.Span != nil && all.events {
+		m.Span(*all)
+	}
+	return problems
+}
+
+func endOf(e *waits.MessageEnd) *End {
+	return &End{Location: e.Plan.Location, Begin: e.Begin, End: e.Begin + otf2.Timestamp(e.Plan.Time)}
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operations_test
+
+import (
+	"errors"
+	"runtime"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/archivetest"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/matrix"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/waits"
+	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
+)
+
+// What is passed on one by one adds up to the report.
+func TestPartsAddUpToTheReport(t *testing.T) {
+	a := jobtest.Open(t, archivetest.WithNetwork(t))
+	report, err := operations.Observe(a, new(operations.Observer))
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls := make(map[string]uint64)
+	for _, r := range report.Operations {
+		calls[r.Operation] += r.Calls
+	}
+	got := make(map[string]uint64)
+	var last *operations.Part
+	problems, err := operations.EachPart(a, nil, analysis.Slice{}, func(p *operations.Part) error {
+		got[p.Function]++
+		if last != nil && (p.Location < last.Location || p.Location == last.Location && p.End < last.End) {
+			t.Errorf("%s %d on location %d comes after location %d", p.Function, p.Ordinal, p.Location, last.Location)
+		}
+		kept := *p
+		last = &kept
+		return nil
+	})
+	if err != nil || len(problems) > 0 {
+		t.Fatal(problems, err)
+	}
+	if diff := cmp.Diff(calls, got); diff != "" {
+		t.Errorf("operations (report, one by one):\n%s", diff)
+	}
+
+	var sum matrix.Traffic
+	if problems, err := matrix.EachTransfer(a, analysis.Slice{}, func(x *matrix.Transfer) error {
+		sum.Add(x.Bytes)
+		if x.From < 0 || x.Comm != last.Comm || a.Defs.Location(x.Target) == nil {
+			t.Errorf("transfer %+v", x)
+		}
+		return nil
+	}); err != nil || len(problems) > 0 {
+		t.Fatal(problems, err)
+	}
+	want := matrix.Traffic{}
+	for _, n := range matrix.Read(a, nil).Networks {
+		want.Transfers += n.Total.Transfers
+		want.Bytes += n.Total.Bytes
+	}
+	if sum != want || sum.Transfers == 0 {
+		t.Errorf("transfers %+v, the matrix has %+v", sum, want)
+	}
+
+	stop := errors.New("enough")
+	n := 0
+	if _, err := operations.EachPart(a, nil, analysis.Slice{}, func(*operations.Part) error { n++; return stop }); !errors.Is(err, stop) || n != 1 {
+		t.Errorf("%d operations passed on, then %v", n, err)
+	}
+}
+
+// Waits that are passed on are those that the report sums up, in the same order whatever the machine.
+func TestWaitsAddUpToTheReport(t *testing.T) {
+	a := jobtest.Open(t, archivetest.WithWaits(t))
+	report, err := operations.Observe(a, new(operations.Observer))
+	if err != nil {
+		t.Fatal(err)
+	}
+	gather := func() (all []waits.Wait) {
+		if problems := operations.EachMatch(a, &operations.Matches{Wait: func(w *waits.Wait) { all = append(all, *w) }}); len(problems) > 0 {
+			t.Fatal(problems)
+		}
+		return all
+	}
+	all := gather()
+	var waited, startUp, waits uint64
+	for _, w := range all {
+		if w.StartUp {
+			startUp += w.Waited
+			continue
+		}
+		waited += w.Waited
+		waits++
+		if w.World == w.For || w.Waited > w.Time {
+			t.Errorf("%+v", w)
+		}
+	}
+	s := report.WaitStates
+	if waited != s.Total.Waited || waits != s.Total.Waits || startUp != s.StartUp.Waited || waits == 0 || startUp == 0 {
+		t.Errorf("%d waits of %d ns, %d ns starting up; the report has %d of %d, %d", waits, waited, startUp, s.Total.Waits, s.Total.Waited, s.StartUp.Waited)
+	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	if again := gather(); !slices.Equal(all, again) {
+		t.Error("another order on one processor")
+	}
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operations
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
+)
+
+func TestRolesByName(t *testing.T) {
+	for name, want := range map[string]string{
+		"default_pg": "world", "world": "world", "train": "", "ncclComm 0x1dd": "", "pair.1": "", "": "", "deeper": "",
+		"TENSOR_MODEL_PARALLEL_GROUP": "tensor parallel", "PIPELINE_MODEL_PARALLEL_GROUP": "pipeline parallel", "DATA_PARALLEL_GROUP": "data parallel",
+		"DATA_PARALLEL_GROUP_WITH_CP": "context and data parallel", "MODEL_PARALLEL_GROUP": "model parallel", "mesh_tp": "tensor parallel", "mesh_dp": "data parallel",
+		"TENSOR_AND_DATA_PARALLEL_GROUP": "tensor and data parallel", "CONTEXT_PARALLEL_GROUP": "context parallel", "ExpertParallel": "expert parallel",
+		"EMBEDDING_GROUP": "embedding", "tp0": "tensor parallel", "fsdp:3": "data parallel",
+	} {
+		if got := roleByName(name); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}
+
+// grid makes the communicators of a job of several kinds of parallelism, from the inside, each of a size.
+func grid(hosts int, sizes ...int) (lists []*memberList, ranks int) {
+	ranks = 1
+	for _, s := range sizes {
+		ranks *= s
+	}
+	add := func(places []int) {
+		m := &memberList{row: &CommunicatorRow{Ranks: len(places)}, places: places, hosts: make(map[string]bool)}
+		for _, p := range places {
+			m.hosts[fmt.Sprint(p*hosts/ranks)] = true
+		}
+		lists = append(lists, m)
+	}
+	stride := 1
+	for _, size := range sizes {
+		for first := range ranks {
+			if first/stride%size == 0 && size > 1 {
+				var places []int
+				for i := range size {
+					places = append(places, first+i*stride)
+				}
+				add(places)
+			}
+		}
+		stride *= size
+	}
+	return lists, ranks
+}
+
+func TestRolesByMembers(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		hosts int
+		sizes []int
+		want  map[string]int // role of communicators → number
+	}{
+		{"tensor, data and pipeline", 4, []int{4, 2, 4}, map[string]int{"tensor parallel": 8, "data parallel": 16, "pipeline parallel": 8}},
+		{"tensor and data", 2, []int{8, 2}, map[string]int{"tensor parallel": 2, "data parallel": 8}},
+		{"all in one", 2, []int{16}, map[string]int{"world": 1}},
+		{"groups over several hosts are not taken for tensor parallel", 8, []int{4, 2}, map[string]int{"": 2, "data parallel": 4}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			lists, ranks := grid(tc.hosts, tc.sizes...)
+			suggest(lists, ranks)
+			got := make(map[string]int)
+			for _, m := range lists {
+				got[m.row.Role]++
+			}
+			if fmt.Sprint(got) != fmt.Sprint(tc.want) {
+				t.Errorf("got %v, want %v", got, tc.want)
+			}
+		})
+	}
+	// Where only messages go, it is a pipeline.
+	lists, ranks := grid(2, 4, 2)
+	for _, m := range lists {
+		m.messages = len(m.places) == 2
+	}
+	suggest(lists, ranks)
+	if r := lists[len(lists)-1].row.Role; r != "pipeline parallel" {
+		t.Errorf("messages only: %q", r)
+	}
+	// One of the groups is not there: nothing is said of the others.
+	lists, ranks = grid(2, 4, 2)
+	suggest(lists[1:], ranks)
+	if r := lists[1].row.Role; r != "" {
+		t.Errorf("incomplete: %q", r)
+	}
+}
+
+func TestMembersInWords(t *testing.T) {
+	for want, places := range map[string][]int{
+		"": nil, "3": {3}, "0,1": {0, 1}, "0-7": {0, 1, 2, 3, 4, 5, 6, 7}, "0-28/4": {0, 4, 8, 12, 16, 20, 24, 28}, "0,1,5": {0, 1, 5}, "2,1,0": {2, 1, 0},
+	} {
+		if got := analysis.PlacesText(places); got != want {
+			t.Errorf("%v: %q, want %q", places, got, want)
+		}
+	}
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
+
+// Properties is what an archive says of itself. The names are listed in package facts, and explained in scorep.
+type Properties struct{ facts.Properties }
+
+// PropertiesOf reads what an archive says of itself.
+func PropertiesOf(a *otf2.Anchor) Properties { return Properties{facts.PropertiesOf(a)} }
+
+// diedPrefix begins the names, below LOST, of operations that died with collectors, by function.
+const diedPrefix = "COLLECTOR_DIED::"
+
+// Hidden reads the property HIDDEN: key, key.
+func (ps Properties) Hidden() []hidden.Traffic {
+	all := []hidden.Traffic{}
+	for key := range strings.SplitSeq(ps.Text(facts.PropHidden), ", ") {
+		if key != "" {
+			all = append(all, hidden.Keyed(key))
+		}
+	}
+	return all
+}
+
+// Merged tells whether there are processes and communicators of others in the archive, too.
+func (ps Properties) Merged() bool { return ps.Has(facts.PropMerged) }
+
+// StretchesOf is the operations that the archive's members recorded differently.
+func StretchesOf(a *otf2.Anchor) []facts.Stretch {
+	all, _ := facts.Stretches(a)
+	return all
+}
+
+// Gaps reads the properties GAPS::<n>: comm 3 10-19 "name", comm 3 replayed 10- "name".
+func (ps Properties) Gaps() []Gap {
+	all := []Gap{}
+	for _, value := range ps.Numbered(facts.PropGaps) {
+		head, _, _ := strings.Cut(value, " \"")
+		g := Gap{}
+		rest, ok := strings.CutPrefix(head, "comm ")
+		comm, rest, cut := strings.Cut(rest, " ")
+		ref, err := strconv.ParseUint(comm, 10, 32)
+		if !ok || !cut || err != nil {
+			continue
+		}
+		g.Comm = otf2.CommRef(ref)
+		rest, g.Lost = strings.CutPrefix(rest, "lost ")
+		rest, g.Replayed = strings.CutPrefix(rest, "replayed ")
+		first, last, _ := strings.Cut(rest, "-")
+		if g.First, err = strconv.ParseUint(first, 10, 64); err != nil {
+			continue
+		}
+		if last != "" {
+			n, err := strconv.ParseUint(last, 10, 64)
+			if err != nil {
+				continue
+			}
+			g.Last = &n
+		}
+		g.Communicator, _ = strconv.Unquote(strings.TrimPrefix(value, head+" "))
+		all = append(all, g)
+	}
+	return all
+}
+
+// Gap is a run of a communicator's operations that were not recorded, on request or because they could not be written.
+type Gap struct {
+	Communicator string       `json:"communicator"`
+	Comm         otf2.CommRef `json:"comm"`
+	Replayed     bool         `json:"replayed"`       // operations of replayed graphs, which count by themselves
+	First        uint64       `json:"first"`          // ordinal on the communicator, from 0, of any function
+	Last         *uint64      `json:"last"`           // nil: up to the end
+	Lost         bool         `json:"lost,omitempty"` // not on request
+}
+
+// ByRAS is the counter of what is missing because somebody else has changed NCCL's activation mask.
+const ByRAS = "OPERATIONS_BY_RAS"
+
+// CountersText writes counters in one line, ordered by name.
+//
+// Those of operations that died with collectors say so behind their function.
+func CountersText(all map[string]uint64) string {
+	names := make([]string, 0, len(all))
+	for name, n := range all {
+		if n > 0 {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return "none"
+	}
+	slices.Sort(names)
+	for i, name := range names {
+		what, died := strings.CutPrefix(name, diedPrefix)
+		names[i] = fmt.Sprintf("%d %s", all[name], strings.ToLower(strings.NewReplacer("::", " ", "_", " ").Replace(what)))
+		if died {
+			names[i] += " with a collector that died"
+		}
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
+
+// Self is what an archive says of its own making: with what it was recorded, what that cost, and what
+// is not in it. It comes from the archive's properties alone (package scorep lists them), so it is
+// there at once, however many events there are.
+type Self struct {
+	Archive   string `json:"archive"`
+	Creator   string `json:"creator"`
+	Processes uint64 `json:"processes"` // with data
+	// Complete tells that the archive does not say of itself that communication is missing.
+	Complete  bool        `json:"complete"`
+	Recording []SelfValue `json:"recording"`
+	Costs     []SelfCost  `json:"costs"`
+	Counts    []SelfCount `json:"counts"`
+	Remarks   []SelfText  `json:"remarks"`
+}
+
+// SelfValue is something that each process has: the NCCL library, its version, the clock, ….
+type SelfValue struct {
+	Name  string `json:"name"` // of the property, "API_VERSION"
+	Value string `json:"value"`
+	// Processes are the location groups of the processes with this value, "0-3,7"; "all" if there is one
+	// value only.
+	Processes string `json:"processes"`
+}
+
+// SelfCost is what a callback of the plugin took for events of one type, in all processes, as the
+// plugin measured it on a sample. Names are those of the properties: "START", "PROXY_STEP".
+type SelfCost struct {
+	Callback string  `json:"callback"`
+	Type     string  `json:"type"`
+	Samples  uint64  `json:"samples"`
+	MeanNs   float64 `json:"mean_ns"`
+	MostNs   float64 `json:"most_ns"`
+}
+
+// SelfCount is a number of callbacks, losses, oddities, …, over all processes unless Kind says
+// otherwise. Name is "" where the kind is all: NULL_HANDLES.
+type SelfCount struct {
+	Kind  string `json:"kind"` // "STARTS", "LOST", …
+	Name  string `json:"name"` // "COLL", "RING::PROXY_STEP", …
+	Count uint64 `json:"count"`
+}
+
+// SelfText is a remark in words: a difference between members, a pause.
+type SelfText struct {
+	Kind string `json:"kind"`
+	Text string `json:"text"`
+}
+
+// The kinds of what archives say of themselves, in the order of reports.
+var (
+	selfValues = []facts.Property{facts.PropLibrary, facts.PropLibraryVersion, facts.PropLibraryPath, facts.PropAPIVersion, facts.PropEventMask, facts.PropWithheld, facts.PropRecordMask, facts.PropNetSteps, facts.PropClockSource, facts.PropMemoryKind,
+		facts.PropCUPTIState, facts.PropCUPTIVersion, facts.PropScorepState, facts.PropImportedFrom, facts.PropImportMissing}
+	selfCounts = []facts.Property{
+		facts.PropProcessesFinished, facts.PropProcessesRunning, facts.PropProcessesCrashed, facts.PropProcessesContinued, facts.PropProcessesDied, facts.PropProcessesMissing, facts.PropCommunicators, facts.PropRanksMissing, facts.PropRanksUnsized,
+		facts.PropStarts, facts.PropStops, facts.PropStates, facts.PropFiltered, facts.PropPaused, facts.PropLost, facts.PropLostByProcess, facts.PropNullHandles, facts.PropOddities, facts.PropTiming, facts.PropCUPTI, facts.PropScorep, facts.PropImport,
+		facts.PropPXN, facts.PropPXNUnresolved, facts.PropTagCollisions,
+	}
+	selfRemarks = []facts.Property{facts.PropDied, facts.PropUncounted, facts.PropGaps, facts.PropGapsDiffer, facts.PropDiffer}
+)
+
+// SelfReport collects what an archive says of its own making. An archive of another tool says nothing.
+func SelfReport(a *otf2.Archive) *Self {
+	ps := PropertiesOf(a.Anchor)
+	s := &Self{
+		Archive: a.Path(), Creator: a.Anchor.Creator, Complete: !ps.Incomplete(),
+		Recording: []SelfValue{}, Costs: ps.costs(), Counts: []SelfCount{}, Remarks: []SelfText{},
+	}
+	s.Processes, _ = ps.Number(facts.PropProcesses)
+	for _, name := range selfValues {
+		s.Recording = append(s.Recording, ps.Values(name)...)
+	}
+	for _, kind := range selfCounts {
+		below := ps.Below(kind)
+		if n, ok := ps.Number(kind); ok && len(below) == 0 {
+			s.Counts = append(s.Counts, SelfCount{string(kind), "", n})
+		}
+		at := len(s.Counts)
+		for name, n := range below {
+			s.Counts = append(s.Counts, SelfCount{string(kind), name, n})
+		}
+		slices.SortFunc(s.Counts[at:], func(a, b SelfCount) int {
+			x, xErr := strconv.Atoi(a.Name)
+			y, yErr := strconv.Atoi(b.Name)
+			if xErr == nil && yErr == nil {
+				return cmp.Compare(x, y) // processes
+			}
+			return cmp.Compare(a.Name, b.Name)
+		})
+	}
+	for _, kind := range selfRemarks {
+		for _, text := range ps.Numbered(kind) {
+			s.Remarks = append(s.Remarks, SelfText{string(kind), text})
+		}
+	}
+	return s
+}
+
+// Values lists what processes have of something, and which.
+func (ps Properties) Values(name facts.Property) (all []SelfValue) {
+	if ps.Has(name) {
+		all = append(all, SelfValue{string(name), ps.Text(name), "all"})
+	}
+	for _, v := range ps.Numbered(name) {
+		value, who := v, ""
+		if i := strings.LastIndex(v, ": process"); i >= 0 {
+			value, who = v[:i], strings.TrimPrefix(strings.TrimPrefix(v[i+2:], "processes "), "process ")
+		}
+		all = append(all, SelfValue{string(name), value, who})
+	}
+	return all
+}
+
+func (ps Properties) costs() []SelfCost {
+	all := []SelfCost{}
+	for name := range ps.Properties {
+		words := strings.Split(strings.TrimPrefix(name, facts.PropertyPrefix), "::")
+		if len(words) != 4 || words[0] != string(facts.PropCost) || words[3] != string(facts.PropCostSamples) {
+			continue
+		}
+		c := SelfCost{Callback: words[1], Type: words[2]}
+		of := facts.PropCost.Below(c.Callback).Below(c.Type)
+		c.Samples, _ = ps.Number(of.Below(string(facts.PropCostSamples)))
+		c.MeanNs, _ = strconv.ParseFloat(ps.Text(of.Below(string(facts.PropCostMean))), 64)
+		c.MostNs, _ = strconv.ParseFloat(ps.Text(of.Below(string(facts.PropCostMost))), 64)
+		all = append(all, c)
+	}
+	slices.SortFunc(all, func(a, b SelfCost) int {
+		return cmp.Or(cmp.Compare(a.Callback, b.Callback), cmp.Compare(a.Type, b.Type))
+	})
+	return all
+}

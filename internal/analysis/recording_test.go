@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis_test
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/archivetest"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/golden"
+	"github.com/nccl-otf2/nccl-otf2/internal/report"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
+	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
+)
+
+func TestArchivesTellOfTheirMaking(t *testing.T) {
+	path := archivetest.Make(t, func(r int, p *shardtest.Process) {
+		if r == 2 {
+			p.Shard.Clock.Source, p.Shard.LibraryPath = "monotonic", "/opt/a|b: processes 9/libnccl.so"
+		}
+		c := &p.Shard.Counts
+		c.Starts = map[string]uint64{"Coll": 4, "ProxyStep": 100}
+		c.Paused = map[string]uint64{"Coll": 3}
+		if r > 0 {
+			c.Lost = map[string]map[string]uint64{"ring": {"ProxyStep": uint64(r)}}
+		}
+		p.Shard.Comms[0].Gaps = []experiment.Gap{{From: 2, To: 4, FromTime: t0 + 200*us, ToTime: t0 + 300*us}}
+		p.Shard.Costs = []experiment.Cost{{Callback: "start", Type: "ProxyStep", Samples: 10, MeanNs: 17.5, MostNs: 90}}
+	})
+	a := jobtest.Open(t, path)
+	s := analysis.SelfReport(a)
+	s.Archive = "traces.otf2"
+	var text, table, markdown bytes.Buffer
+	for _, err := range []error{report.WriteRecordingText(s, &text), report.WriteRecordingCSV(s, &table), report.WriteRecordingMarkdown(s, &markdown)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	golden.Text(t, "testdata/self.txt", text.String())
+	golden.Text(t, "testdata/self.csv", table.String())
+	golden.Text(t, "testdata/self.md", markdown.String())
+	rows, err := csv.NewReader(&table).ReadAll()
+	if err != nil || len(rows) < 20 {
+		t.Errorf("%d rows, %v", len(rows), err)
+	}
+	var out bytes.Buffer
+	testkit.Must(t, report.WriteRecordingJSON(s, &out))
+	var back analysis.Self
+	testkit.Must(t, json.Unmarshal(out.Bytes(), &back))
+	if diff := cmp.Diff(*s, back); diff != "" {
+		t.Error(diff)
+	}
+	// An archive of another tool says nothing of itself.
+	other := analysis.SelfReport(jobtest.Open(t, filepath.Join("archivetest", "testdata", "scorep-mpi", "traces.otf2")))
+	if len(other.Recording)+len(other.Costs)+len(other.Counts)+len(other.Remarks) > 0 || !other.Complete {
+		t.Errorf("%+v", other)
+	}
+}
+
+// Times of made-up jobs.
+const (
+	t0 = archivetest.T0
+	us = archivetest.Microsecond
+)

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tally_test
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/archivetest"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/tally"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/golden"
+	"github.com/nccl-otf2/nccl-otf2/internal/report"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
+	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
+)
+
+func TestTally(t *testing.T) {
+	s := archivetest.Load(t, archivetest.WithNetwork(t))
+	last := len(s.Events[archivetest.Thread(0)]) - 1
+	s.Remove(archivetest.Thread(0), last, 1) // an end is missing
+	r := tally.Read(jobtest.Open(t, s.Write()), nil)
+	var text bytes.Buffer
+	archivetest.Try(t, report.Tally(r).WriteText(&text))
+	golden.Text(t, "testdata/tally.txt", text.String())
+	text.Reset()
+	archivetest.Try(t, report.Tally(r).WriteCSV(&text))
+	golden.Text(t, "testdata/tally.csv", text.String())
+}
+
+// Operations on device memory have rows of their own.
+func TestTallyOfDeviceMemory(t *testing.T) {
+	s := archivetest.Load(t, archivetest.Make(t, nil))
+	texts := otf2.StringRef(len(s.Defs.Strings))
+	s.Defs.Strings = append(s.Defs.Strings, otf2.String{Self: texts, Text: "device"})
+	ev := s.Find(archivetest.Stream(1), otf2.EventEnter, 0)
+	ev.Attributes = append(ev.Attributes, otf2.AttributeValue{ID: regions.AttrRecvBuffClass, Type: otf2.TypeString, Bits: uint64(texts)})
+	calls := make(map[bool]uint64)
+	for _, g := range tally.Read(jobtest.Open(t, s.Write()), nil).Groups {
+		for _, row := range g.Rows {
+			if row.Name == "AllReduce" {
+				calls[row.Device] += row.Calls
+			}
+		}
+	}
+	if calls[true] != 1 || calls[false] != 5 {
+		t.Errorf("calls %v", calls)
+	}
+}
+
+// Calls are marked by the operations that came of them: on a GPU's memory or on memory that it shares, launched alone or together; a
+// group is by any of its calls. Calls of other processes have the same numbers.
+func TestCallsOnDeviceMemory(t *testing.T) {
+	dir := t.TempDir()
+	const at = shardtest.Epoch + 2_000_000
+	for rank, memory := range []string{"managed", "pinned"} {
+		p := shardtest.New(t, dir, string(rune('a'+rank))).Launched("slurm", rank, 2)
+		p.World()
+		w := p.Location(experiment.KindThread, otf2.LocationTypeCPUThread, "Thread 1", -1)
+		group, call := p.Region("ncclGroup", regions.GroupAPI, otf2.RegionRoleFunction), p.Region("ncclBroadcast", regions.GroupAPI, otf2.RegionRoleFunction)
+		var in, alone otf2.AttributeList
+		in.Uint64(regions.AttrEventID, 7)
+		alone.Uint64(regions.AttrEventID, 8)
+		alone.Uint64(regions.AttrParentID, 7)
+		for _, err := range []error{w.Enter(at, &in, group), w.Enter(at+10, &alone, call), w.Leave(at+30, nil, call), w.Leave(at+100, nil, group)} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		p.CallFor("ncclAllReduce", 9, at+200, at+300)
+		p.CallFor("ncclAllGather", 10, at+400, at+500)
+		op := shardtest.Op{Function: "Broadcast", Kind: otf2.CollectiveOpBcast, Begin: at + 1000, End: at + 2000, Count: 10, Parent: 8, Memory: memory}
+		p.Collective(0, op)
+		op.Function, op.Kind, op.Begin, op.End, op.Parent = "AllReduce", otf2.CollectiveOpAllreduce, at+3000, at+4000, 9
+		p.Collective(0, op)
+		op.Function, op.Kind, op.Begin, op.End, op.Parent, op.Memory = "AllGather", otf2.CollectiveOpAllgather, at+5000, at+6000, 10, "pinned"
+		p.Collective(0, op)
+		p.Finish()
+	}
+	got := make(map[string]string)
+	for _, g := range tally.Read(jobtest.Open(t, jobtest.Unify(t, dir)), nil).Groups {
+		for _, row := range g.Rows {
+			name := row.Name
+			if row.Device {
+				name = "*" + name
+			}
+			got[name] = fmt.Sprintf("%d in %d ns", row.Calls, row.Time)
+		}
+	}
+	want := map[string]string{
+		"*ncclGroup": "1 in 100 ns", "*ncclBroadcast": "1 in 20 ns", "*ncclAllReduce": "1 in 100 ns", "*Broadcast": "1 in 1000 ns", "*AllReduce": "1 in 1000 ns",
+		"ncclGroup": "1 in 100 ns", "ncclBroadcast": "1 in 20 ns", "ncclAllReduce": "1 in 100 ns", "Broadcast": "1 in 1000 ns", "AllReduce": "1 in 1000 ns",
+		"ncclAllGather": "2 in 200 ns", "AllGather": "2 in 2000 ns",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Rows of channels show parts of the operations on the rows of ranks: they are a table of their own, and counts say what of.
+func TestTallyCountsOperationsOnce(t *testing.T) {
+	dir := t.TempDir()
+	for rank := range 2 {
+		p := shardtest.New(t, dir, string(rune('a'+rank))).Launched("slurm", rank, 2)
+		p.World()
+		p.AllReduce(0, shardtest.Epoch+2_000_000, shardtest.Epoch+3_000_000, 1000)
+		w, region := p.Location(experiment.KindChannel, otf2.LocationTypeAcceleratorStream, "world ch 00", 0), p.Region("AllReduce", regions.GroupCollectives, otf2.RegionRoleCollAll2All)
+		for _, err := range []error{w.Enter(shardtest.Epoch+2_000_100, nil, region), w.Leave(shardtest.Epoch+2_999_900, nil, region)} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		p.Finish()
+	}
+	got := make(map[string]string)
+	for _, g := range tally.Read(jobtest.Open(t, jobtest.Unify(t, dir)), nil).Groups {
+		got[g.Group] = fmt.Sprintf("%d %s, %d ns, %d of %s", g.Calls, g.Counts, g.Total, g.Rows[0].Calls, g.Rows[0].Name)
+	}
+	want := map[string]string{"NCCL collectives": "2 launches, 2000000 ns, 2 of AllReduce", "NCCL channels": "2 channels, 1999600 ns, 2 of AllReduce"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+)
+
+// kernelCh is the bit of KernelCh in masks of events (docs/nccl-profiler-api.md §2.2).
+const kernelCh = 1 << 6
+
+// firstStamps is the first version of the profiler API with stamps of the GPU (pTimer, there §2.5).
+const firstStamps = 4
+
+// Untimed says why operations have no times on the GPU, or what to record: a clause for the end of a sentence that says that they have none.
+func (ps Properties) Untimed() string {
+	for _, v := range ps.Values(facts.PropWithheld) {
+		if _, why, ok := strings.Cut(v.Value, ": "); ok {
+			return "NCCL was not asked for GPU times (" + why + ")"
+		}
+	}
+	for _, v := range ps.Values(facts.PropImportedFrom) {
+		if v.Value != "nothing" {
+			return "the imported files have none"
+		}
+	}
+	for _, v := range ps.Values(facts.PropRecordMask) {
+		if mask, err := strconv.ParseUint(v.Value, 0, 64); err == nil && mask&kernelCh != 0 {
+			return ps.unusable()
+		}
+	}
+	return "record with NCCL_OTF2_EVENTS=gpu, the default"
+}
+
+// unusable says why GPU times that were asked for are not there, or cannot be used.
+func (ps Properties) unusable() string {
+	for _, v := range ps.Values(facts.PropAPIVersion) {
+		if n, err := strconv.Atoi(v.Value); err == nil && n > 0 && n < firstStamps {
+			return "no GPU times were recorded: version " + v.Value + " of NCCL's profiler API has none; NCCL 2.27 and newer report them"
+		}
+	}
+	if n, _ := ps.Number(facts.PropStarts.Below("KERNEL_CH")); n > 0 {
+		return "the GPU times that were recorded cannot be used: markers in the archive say why"
+	}
+	return "no GPU times were recorded: NCCL was asked for them and reported none"
+}

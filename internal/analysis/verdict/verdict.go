@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package verdict says who made the others wait, in what way, and how sure that is.
+//
+// It decides nothing about times: package causes gives what each rank cost the others, package hang what kept a job from
+// ending. What both say is put into one form here, which report, its JSON, the page and the other products show.
+package verdict
+
+import (
+	"cmp"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/causes"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
+
+// Kind is the way in which a culprit held the others up.
+type Kind string
+
+// Kinds of causes, as docs/glossary.md defines them.
+const (
+	HostLate     Kind = "host_late"     // it called NCCL late
+	GPULate      Kind = "gpu_late"      // it called in time, its GPU began late or worked slowly
+	SlowTransfer Kind = "slow_transfer" // the operation itself took longer on one link or rank
+	Missing      Kind = "missing"       // it never came
+	Order        Kind = "order"         // it called operations in another order than the others
+	Mismatch     Kind = "mismatch"      // it called with other arguments than the others
+)
+
+// KindOf is in what a rank was late by itself, as users are told it. A rank of which no call is known is taken to have called in time.
+func KindOf(k causes.Kind) Kind {
+	if k == causes.Host || k == causes.Call {
+		return HostLate
+	}
+	return GPULate
+}
+
+// Verdict is the answer to "what made us wait?". Times are ns, shares are 0 to 1.
+type Verdict struct {
+	StandsOut bool      `json:"stands_out"` // somebody does
+	Culprits  []Culprit `json:"culprits"`   // the worst first; empty, never nil, when nobody stands out
+	// Text is the answer in one sentence, also that nobody stands out, or that not enough is known and what to record.
+	Text string `json:"text"`
+
+	StartUp uint64 `json:"start_up_ns"` // waiting that goes back to before the ranks' first common operation
+	Waited  uint64 `json:"waited_ns"`   // by all ranks, start-up left out
+	// Unknown is the share of Waited whose cause is not known.
+	Unknown float64 `json:"unknown_share"`
+	// SharedGPUs are those on which several ranks work at the same time; none: no GPU is known to be shared.
+	SharedGPUs []SharedGPU `json:"shared_gpus,omitempty"`
+}
+
+// Culprit is a rank, or a link between two, that held the others up by more than chance explains.
+type Culprit struct {
+	Rank int    `json:"rank"` // in the world
+	Host string `json:"host"`
+	GPU  string `json:"gpu"` // as the archive names it, "" if it is not known
+	Kind Kind   `json:"kind"`
+	Peer *int   `json:"peer"` // rank in the world at the other end of a slow link or a stuck transfer, else nil
+
+	Share      float64 `json:"share"`           // of Waited; of a late rank as far as it did more by itself than others
+	TimeShare  float64 `json:"time_share"`      // of the run's time: what the run would have been shorter by, at most
+	Confidence float64 `json:"confidence"`      // that it is no chance, and more than the uncertainty of the times
+	Pattern    string  `json:"pattern"`         // "always", "every third call", "since 12.4 s", "once"; "" if none is seen
+	Evidence   string  `json:"evidence"`        // one sentence
+	Worst      *Worst  `json:"worst,omitempty"` // where it cost the most; nil: not one time
+	// Stopped tells that the job did not go on for it: also of a transfer, which is stuck then.
+	Stopped bool `json:"stopped,omitempty"`
+}
+
+// Worst is the operation to which a culprit came late that cost the most.
+type Worst struct {
+	At       otf2.Timestamp `json:"at"`      // when it came
+	Late     uint64         `json:"late_ns"` // after the one that it is compared with
+	Function string         `json:"operation"`
+	Comm     otf2.CommRef   `json:"comm"`
+	Phase    string         `json:"phase,omitempty"` // of the application, in which it called it; "": none, or not known
+}
+
+// worstOf finds it among the times that a rank was late.
+func worstOf(all []causes.Occurrence) (w *Worst) {
+	most := 0.0
+	for i := range all {
+		if o := &all[i]; o.Cost > most {
+			most = o.Cost
+			w = &Worst{At: o.At, Late: uint64(max(o.Late, 0)), Function: o.Function, Comm: o.Comm}
+			if o.During != nil {
+				w.Phase = o.During.Path()
+			}
+		}
+	}
+	return w
+}
+
+// Compare orders culprits: what stopped the job first, then by share, then by rank.
+func (c *Culprit) Compare(o *Culprit) int {
+	return cmp.Or(cmp.Compare(c.delays(), o.delays()), cmp.Compare(o.Share, c.Share), cmp.Compare(c.Rank, o.Rank))
+}
+
+// Stops tells whether it has stopped the job or damaged its results.
+func (c *Culprit) Stops() bool { return c.delays() == 0 }
+
+// delays is 0 of those that have stopped a job or damaged its results, 1 of those that only cost time.
+func (c *Culprit) delays() int {
+	switch {
+	case c.Stopped, c.Kind == Missing, c.Kind == Order, c.Kind == Mismatch:
+		return 0
+	}
+	return 1
+}

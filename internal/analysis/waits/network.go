@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package waits
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
+
+// NetworkRow is what the transfers of one rank in one communicator waited for: the phases of the oldest
+// transfer under way, so that their sums are times of the row, not of each transfer.
+type NetworkRow struct {
+	Communicator string       `json:"communicator"`
+	Comm         otf2.CommRef `json:"comm"`      // of the network
+	CommRank     int          `json:"comm_rank"` // in the communicator
+	Rank         string       `json:"rank"`      // the process whose row it is
+	Host         string       `json:"host"`
+	SendGPU      uint64       `json:"send_gpu_wait_ns"`  // until the GPU had the data ready
+	SendPeer     uint64       `json:"send_peer_wait_ns"` // until the receiver was ready
+	SendNetwork  uint64       `json:"send_network_ns"`   // until the network had sent it
+	RecvNetwork  uint64       `json:"recv_network_ns"`   // until the data had arrived
+	RecvFlush    uint64       `json:"recv_flush_ns"`     // until it was visible to the GPU
+	RecvGPU      uint64       `json:"recv_gpu_wait_ns"`  // until the GPU had taken it
+	Phases       uint64       `json:"phases"`            // how many
+	Unfinished   uint64       `json:"unfinished"`        // open when the data ended; they are in no time
+	// AwaitedBy is how long other ranks' transfers waited until this one was ready to receive.
+	AwaitedBy uint64 `json:"awaited_by_ns"`
+}
+
+func (n *NetworkRow) phase(p facts.NetPhase) *uint64 {
+	return [facts.NumNetPhases]*uint64{&n.SendGPU, &n.SendPeer, &n.SendNetwork, &n.RecvNetwork, &n.RecvFlush, &n.RecvGPU}[p]
+}
+
+// take adds what a location has.
+func (n *NetworkRow) take(r *rowState) {
+	for p := range r.times {
+		*n.phase(facts.NetPhase(p)) += r.times[p]
+	}
+	n.Phases += r.phases
+	n.Unfinished += r.unfinished
+}
+
+// NetworkPhases sums up the phases of network rows. A row is in one lane.
+type NetworkPhases struct {
+	defs    *otf2.Definitions
+	regions facts.ByRegion[phaseOf]
+	rows    facts.ByLocation[*rowState]
+}
+
+// phaseOf is the phase that a region is.
+type phaseOf struct {
+	phase facts.NetPhase
+	is    bool
+}
+
+type rowState struct {
+	times      [facts.NumNetPhases]uint64
+	phases     uint64
+	unfinished uint64
+	peerWaits  map[int]uint64 // by the rank that was waited for
+	open       int            // phases
+}
+
+// NewNetworkPhases makes sums of an archive's rows, which are given regions of some of its processes.
+func NewNetworkPhases(defs *otf2.Definitions) *NetworkPhases {
+	n := &NetworkPhases{defs: defs}
+	for ref, phase := range facts.NetPhaseRegions(defs) {
+		n.regions.Set(ref, phaseOf{phase, true})
+	}
+	return n
+}
+
+// Enter takes a region that begins.
+func (n *NetworkPhases) Enter(r *facts.Region) {
+	if !n.regions.Get(r.Region).is {
+		return
+	}
+	n.row(r.Location).open++
+}
+
+func (n *NetworkPhases) row(l otf2.LocationRef) *rowState {
+	row := n.rows.Get(l)
+	if row == nil {
+		row = &rowState{peerWaits: make(map[int]uint64)}
+		n.rows.Set(l, row)
+	}
+	return row
+}
+
+// Leave takes a region that ends.
+func (n *NetworkPhases) Leave(r *facts.Region) {
+	of := n.regions.Get(r.Region)
+	if !of.is {
+		return
+	}
+	phase := of.phase
+	row := n.rows.Get(r.Location)
+	row.open--
+	if r.Unfinished || r.Lost {
+		row.unfinished++
+		return
+	}
+	took := uint64(r.End - r.Begin)
+	row.phases++
+	row.times[phase] += took
+	if phase == facts.NetSendPeer && r.Peer >= 0 {
+		row.peerWaits[int(r.Peer)] += took
+	}
+}
+
+// Sums takes what transfers waited for, where they were recorded in sums.
+func (n *NetworkPhases) Sums(s *facts.NetSums) {
+	row := n.row(s.Location)
+	for phase, took := range s.Times {
+		row.times[phase] += took
+		row.phases += s.Phases[phase]
+	}
+	if s.Unfinished {
+		row.unfinished++
+	}
+	if waited := s.Times[facts.NetSendPeer]; waited > 0 && s.Peer >= 0 {
+		row.peerWaits[s.Peer] += waited
+	}
+}
+
+// Absorb takes over the rows of another lane.
+func (n *NetworkPhases) Absorb(o *NetworkPhases) {
+	for l, r := range o.rows.All() {
+		r.unfinished += uint64(r.open)
+		r.open = 0
+		n.rows.Set(l, r)
+	}
+}
+
+// result lists what is known of each rank; unknown counts the rows of which nobody knows whose they are.
+func (n *NetworkPhases) result() (all []NetworkRow, unknown uint64) {
+	all = []NetworkRow{}
+	if len(n.rows.All()) == 0 {
+		return all, 0
+	}
+	ranks, home := facts.NetworkRanks(n.defs), n.homes()
+	index := make(map[networkKey]int)
+	awaited := make(map[networkKey]uint64)
+	for l, r := range n.rows.All() {
+		c, rank := home[l], -1
+		if v, ok := ranks[l]; ok {
+			rank = v
+		} else {
+			unknown++
+		}
+		if c == nil {
+			if rank >= 0 {
+				unknown++
+			}
+			c = &facts.Communicator{Ref: otf2.UndefinedComm, Name: ""}
+		}
+		k := networkKey{c.Ref, rank, n.processOf(l)}
+		at, known := index[k]
+		if !known {
+			at = len(all)
+			index[k] = at
+			all = append(all, n.named(c, k))
+		}
+		all[at].take(r)
+		for peer, ns := range r.peerWaits {
+			awaited[networkKey{c.Ref, peer, 0}] += ns
+		}
+	}
+	slices.SortFunc(all, func(a, b NetworkRow) int {
+		return cmp.Or(cmp.Compare(a.Comm, b.Comm), cmp.Compare(a.CommRank, b.CommRank), cmp.Compare(a.Rank, b.Rank))
+	})
+	for i := range all { // a rank may have several rows with PXN: the first of them has it
+		k := networkKey{all[i].Comm, all[i].CommRank, 0}
+		all[i].AwaitedBy = awaited[k]
+		delete(awaited, k)
+	}
+	return all, unknown
+}
+
+// networkKey is a rank of a communicator, and the process that moved its data.
+type networkKey struct {
+	comm otf2.CommRef
+	rank int
+	by   otf2.LocationGroupRef
+}
+
+// homes are the communicators of the networks' locations; nil where one location served several, one after the other: which of them a phase was
+// of is not told.
+func (n *NetworkPhases) homes() map[otf2.LocationRef]*facts.Communicator {
+	home := make(map[otf2.LocationRef]*facts.Communicator)
+	for _, c := range facts.AllCommunicators(n.defs) {
+		if !c.Network {
+			continue
+		}
+		for l := range c.Ranks {
+			if _, several := home[l]; several {
+				home[l] = nil
+			} else {
+				home[l] = c
+			}
+		}
+	}
+	return home
+}
+
+func (n *NetworkPhases) processOf(l otf2.LocationRef) otf2.LocationGroupRef {
+	if d := n.defs.Location(l); d != nil {
+		return analysis.ProcessOf(n.defs, d.Group)
+	}
+	return otf2.UndefinedLocationGroup
+}
+
+// named is a row without figures.
+func (n *NetworkPhases) named(c *facts.Communicator, k networkKey) NetworkRow {
+	w := NetworkRow{Communicator: networkOf(n.defs, c), Comm: c.Ref, CommRank: k.rank, Host: analysis.HostOf(n.defs, k.by)}
+	if g := n.defs.LocationGroup(k.by); g != nil {
+		w.Rank = n.defs.String(g.Name)
+	}
+	return w
+}
+
+// networkOf names the communicator that a network belongs to.
+func networkOf(defs *otf2.Definitions, c *facts.Communicator) string {
+	if parent := defs.Comm(c.Parent); parent != nil && c.Network {
+		return defs.String(parent.Name)
+	}
+	return c.Name
+}

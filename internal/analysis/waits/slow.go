@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package waits
+
+import (
+	"slices"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/transfers"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
+
+// slowness hands the operations whose members' times compare to package transfers.
+type slowness struct {
+	counter *transfers.Counter
+	of      map[otf2.LocationRef]int // rank of the world
+	hosts   []int                    // by rank of the world: equal numbers are one host
+	nodes   map[otf2.LocationRef]int // of the communicator of a row
+	ring    otf2.StringRef           // the algorithm's name
+	members []transfers.Member
+}
+
+func newSlowness(defs *otf2.Definitions, ranks []analysis.Rank, of map[otf2.LocationRef]int) *slowness {
+	s := &slowness{counter: transfers.New(), of: of, nodes: facts.NodesOf(defs), ring: otf2.UndefinedString}
+	for i := range defs.Strings {
+		if defs.Strings[i].Text == "RING" {
+			s.ring = defs.Strings[i].Self
+		}
+	}
+	hosts := make(map[string]int)
+	for _, r := range ranks {
+		n, known := hosts[r.Host]
+		if !known {
+			n = len(hosts)
+			hosts[r.Host] = n
+		}
+		s.hosts = append(s.hosts, n)
+	}
+	return s
+}
+
+// member fills in what is known of the transfers of a member that came this long before the last one.
+func (s *slowness) member(comm *facts.Communicator, l otf2.LocationRef, d *facts.Details, early uint64) transfers.Member {
+	rank := s.of[l]
+	m := transfers.Member{Rank: rank, Peer: transfers.Nobody, Node: s.hosts[rank], Early: early, Carried: d.Carried}
+	if peer := int(m.Link.Peer); peer >= 0 && peer < len(comm.Members) {
+		if at, ok := comm.Place(s.of, peer); ok {
+			m.Peer = at
+		}
+	}
+	return m
+}
+
+// network tells whether NCCL saw each of a communicator's ranks on a node of its own, so that all that they exchange goes over the network.
+func (s *slowness) network(comm *facts.Communicator, l otf2.LocationRef) bool {
+	return s.nodes[l] == comm.Size()
+}
+
+// collective takes one that its members came to, and tells by whom it was longer.
+func (s *slowness) collective(members []analysis.Operation, last otf2.Timestamp, transfer uint64) []transfers.Charge {
+	first := &members[0]
+	op := transfers.Operation{
+		Sort:    transfers.Sort{Comm: first.Communicator.Ref, Function: first.Function, Size: first.Size, Algo: first.Algo, Graph: first.Graph},
+		Ordinal: first.Ordinal, Transfer: transfer, Ring: first.Algo == s.ring && first.Root == otf2.CollectiveRootNone,
+	}
+	s.members = s.members[:0]
+	if carried(members) {
+		for i := range members {
+			m := &members[i]
+			s.members = append(s.members, s.member(first.Communicator, m.Location, &m.Details, uint64(max(last, m.Begin)-m.Begin)))
+		}
+		op.Network = s.network(first.Communicator, first.Location)
+	} else { // there is nothing to be said of any of them
+		s.members = slices.Grow(s.members, len(members))[:len(members)]
+		clear(s.members)
+	}
+	op.Members = s.members
+	return s.counter.Add(&op)
+}
+
+// carried tells whether anything is known of the transfers of one of them.
+func carried(members []analysis.Operation) bool {
+	for i := range members {
+		if d := &members[i].Carried; d.Known || d.Link.Transfers > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// held counts for how long the members of a collective were held up by those by whom it was longer.
+func (s *slowness) held(a *Arrival, charges []transfers.Charge) {
+	longer, end := longerBy(charges), a.lastBegin+otf2.Timestamp(a.transfer)
+	for i := range a.Parts {
+		p := &a.Parts[i]
+		s.counter.Took(p.Time - p.Waits)
+		if left := p.Begin + otf2.Timestamp(p.Time); longer > 0 {
+			s.share(charges, longer, min(facts.HeldUp(longer, uint64(end-min(left, end))), p.Time-p.Waits))
+		}
+	}
+}
+
+// longerBy is by how much an operation was longer because of links and GPUs.
+func longerBy(charges []transfers.Charge) (longer uint64) {
+	for i := range charges {
+		if charges[i].Kind != transfers.Unknown {
+			longer += charges[i].Excess
+		}
+	}
+	return longer
+}
+
+// share divides for how long a member was held up among those by whom the operation was longer.
+func (s *slowness) share(charges []transfers.Charge, longer, held uint64) {
+	for i := range charges {
+		if c := &charges[i]; c.Kind != transfers.Unknown {
+			s.counter.HeldUp(c, float64(held)*float64(c.Excess)/float64(longer))
+		}
+	}
+}
+
+// heldUp is for how long a launch of messages was held up by somebody in one of them, ns.
+type heldUp struct {
+	by transfers.Charge
+	ns float64
+}
+
+// settle counts for how long a launch was held up, in all its messages together not for longer than it took without waiting.
+func (s *slowness) settle(p *messagePlan) {
+	took, all := p.Time-p.Waits, 0.0
+	s.counter.Took(took)
+	for i := range p.held {
+		all += p.held[i].ns
+	}
+	for i := range p.held {
+		h := &p.held[i]
+		s.counter.HeldUp(&h.by, h.ns*min(1, float64(took)/all))
+	}
+}
+
+// message takes one whose ends' times compare. Of a launch's messages the first one tells of the GPU, as it is told of the launch. What a GPU does
+// for a message waits for no other GPU beside it.
+func (s *slowness) message(a, b *MessageEnd) {
+	comm := a.Plan.Comm
+	s.members = s.members[:0]
+	begin, end := max(a.Begin, b.Begin), otf2.Timestamp(0)
+	for _, e := range [...]*MessageEnd{a, b} {
+		m := transfers.Member{Rank: e.Plan.Rank, Peer: transfers.Nobody, Node: s.hosts[e.Plan.Rank], Early: uint64(begin - e.Begin), Carried: e.carried}
+		if other := b; m.Link.Peer >= 0 {
+			if e == b {
+				other = a
+			}
+			m.Peer = other.Plan.Rank
+		}
+		end = max(end, e.Begin+otf2.Timestamp(e.Plan.Time))
+		s.members = append(s.members, m)
+	}
+	charges := s.counter.Add(&transfers.Operation{
+		Sort:    transfers.Sort{Comm: comm.Ref, Function: "Send", Size: max(a.size, b.size), Algo: otf2.UndefinedString},
+		Ordinal: a.Ordinal, Members: s.members, Transfer: uint64(max(end, begin) - begin), Network: true,
+	})
+	for _, e := range [...]*MessageEnd{a, b} {
+		held := facts.HeldUp(longerBy(charges), uint64(end-e.Begin)-e.Plan.Time)
+		for i := range charges {
+			if c := charges[i]; c.Kind != transfers.Unknown && held > 0 {
+				e.Plan.held = append(e.Plan.held, heldUp{c, float64(held) * float64(c.Excess) / float64(longerBy(charges))})
+			}
+		}
+	}
+}
+
+// Slow are the links and GPUs that made operations take long once all had come, as package transfers finds them.
+type Slow struct {
+	transfers.Work
+	Cost float64   `json:"cost_ns"` // of all rows: with Total's waiting no more than its time
+	Rows []SlowRow `json:"rows"`
+}
+
+// SlowRow is one of them.
+type SlowRow struct {
+	What     string `json:"what"` // "link", "links from", "links to", "GPU"
+	Name     string `json:"rank"`
+	Host     string `json:"host"`
+	GPU      string `json:"gpu"`
+	PeerName string `json:"peer"` // "" if it is none of one link
+	PeerHost string `json:"peer_host"`
+	transfers.Finding
+}
+
+func (s *slowness) result(ranks []Row, gpus []string) (out Slow) {
+	var found []transfers.Finding
+	found, out.Work = s.counter.Result()
+	out.Rows = []SlowRow{}
+	for i := range found {
+		f := &found[i]
+		out.Cost += f.Cost
+		row := SlowRow{What: slowWhat(f), Name: ranks[f.Rank].Name, Host: ranks[f.Rank].Host, GPU: gpus[f.Rank], Finding: *f}
+		if f.Peer != transfers.Nobody {
+			row.PeerName, row.PeerHost = ranks[f.Peer].Name, ranks[f.Peer].Host
+		}
+		out.Rows = append(out.Rows, row)
+	}
+	return out
+}
+
+func slowWhat(f *transfers.Finding) string {
+	switch {
+	case f.Kind != transfers.Link || f.Peer != transfers.Nobody:
+		return f.Kind.String()
+	case f.Into:
+		return "links to"
+	}
+	return "links from"
+}

@@ -1,0 +1,763 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package waits finds who waited for whom in collectives and messages, as Scalasca defines it, from the begins and ends
+// of operations that package analysis brings together, and what transfers over the network waited for.
+package waits
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/causes"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/efficiency"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/overtime"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/transfers"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
+)
+
+// States tells in detail who waited for whom in collectives and messages, and on what transfers over the
+// network waited.
+//
+// A member arrives at an operation when its GPU begins it. Waits are those that Scalasca defines for MPI:
+//
+//	collective      each member waits from its own begin to that of the last one
+//	late broadcast  of a Broadcast or Scatter: each member waits for its root
+//	early reduce    of a Reduce or Gather: the root waits for the last of the others
+//	late sender     the receiver of a message waits until its sender begins
+//	late receiver   the sender waits until the receiver begins
+//
+// No wait is longer than the operation on the one that waits. Operations of one kernel plan have one time: of
+// the collectives on a communicator the first counts, of the messages the one whose other end came last. Only
+// times of one kind are compared, those of GPUs or else those of network activity (any, in archives that do not
+// know TIMING_SOURCE). All else is not compared, and counted. Times of enqueueing say nothing of the execution:
+// from them comes only who was called last, in Enqueue.
+//
+// The first collective of each communicator is in StartUp alone, as in Waits.
+type States struct {
+	Collectives uint64            `json:"collectives"` // compared
+	Messages    uint64            `json:"messages"`    // compared
+	Times       map[string]uint64 `json:"times"`       // operations compared, by the kind of their times
+	NotCompared NotCompared       `json:"not_compared"`
+	Hosts       int               `json:"hosts"`            // whose clocks are compared
+	Clocks      *facts.HostClocks `json:"clocks,omitempty"` // how well they are known; nil: they are as recorded
+	StartUp     StartUp           `json:"start_up"`
+	Total       Sums              `json:"total"`
+
+	Kinds         []Group    `json:"kinds"`
+	Paradigms     []Paradigm `json:"paradigms,omitempty"` // where there is more than NCCL
+	Ranks         []Row      `json:"ranks"`
+	GPUs          []Row      `json:"gpus"`
+	HostRows      []Row      `json:"by_host"`
+	Communicators []Group    `json:"communicators"`
+	Operations    []Group    `json:"operations"`
+	// Pairs are the operations of each communicator.
+	Pairs []Pair `json:"communicator_operations"`
+	// OverTime is Total's waiting by windows of time, from the begin of the run to its end.
+	OverTime       []overtime.Window `json:"over_time"`
+	Phases         []Group           `json:"phases"` // of the application, as Phases lists them
+	Worst          []Instance        `json:"worst"`  // the operations that cost the most
+	Slow           Slow              `json:"slow"`   // links and GPUs
+	Network        []NetworkRow      `json:"network"`
+	Enqueue        EnqueueArrival    `json:"enqueue"`
+	NetworkUnknown uint64            `json:"network_unknown"` // network rows of which nobody knows whose they are
+
+	// Efficiency is how well the ranks' time was used; nil: nobody asked.
+	Efficiency *efficiency.Result `json:"efficiency"`
+	Verdict    *verdict.Verdict   `json:"verdict"` // what made the ranks wait; nil: nobody asked
+}
+
+// NotCompared counts what is in no wait.
+type NotCompared struct {
+	NoTimes      uint64 `json:"no_times"`   // collectives without comparable times of two members, the root among them if it matters
+	Unfinished   uint64 `json:"unfinished"` // collectives that not every member ended
+	Members      uint64 `json:"members"`    // members without comparable times of collectives that were compared
+	Messages     uint64 `json:"messages"`   // without comparable times at both ends
+	Unmatched    uint64 `json:"unmatched"`  // ends of messages whose other end is not there
+	Inconsistent uint64 `json:"not_alike"`  // ends of messages, and members of collectives, that were not recorded alike
+}
+
+// Sums adds up waits.
+type Sums struct {
+	Parts  uint64 `json:"parts"` // members' operations that were compared; messages of one plan are one
+	Time   uint64 `json:"time_ns"`
+	Waits  uint64 `json:"waits"`
+	Waited uint64 `json:"waited_ns"`
+	// Uncertainty is the sum of what the waits may be off by, of those of which it is known.
+	Uncertainty uint64 `json:"uncertainty_ns"`
+	Unstated    uint64 `json:"unstated"` // waits of which it is not
+	Below       uint64 `json:"below"`    // waits that are not longer than their uncertainty
+	BelowTime   uint64 `json:"below_ns"` // waited in them; part of Waited
+}
+
+// Row is the waiting of a rank, GPU or host. Caused is what others, or other ranks of it, waited for it.
+type Row struct {
+	Name string `json:"name"`
+	Host string `json:"host"`
+	Sums
+	Blame
+
+	NoData bool `json:"no_data,omitempty"` // nothing was recorded of it
+
+	// GoesBack is, of ranks, what others waited because of what it did itself, as package causes finds it, ns; nil: nobody asked.
+	GoesBack *float64 `json:"goes_back_ns,omitempty"`
+}
+
+// Group is the waiting in operations of one kind, communicator or function. Skew and transfer are of its
+// collectives: from the first to the last member's begin, and from there to the last end.
+type Group struct {
+	Name string `json:"name"`
+	Sums
+	Collectives uint64  `json:"collectives"`
+	SkewAvg     float64 `json:"skew_avg_ns"`
+	SkewMax     uint64  `json:"skew_max_ns"`
+	TransferAvg float64 `json:"transfer_avg_ns"`
+	skew        float64
+	transfer    float64
+}
+
+// Paradigm is the waiting in operations of one paradigm.
+type Paradigm struct {
+	Group
+	// Through is, of the waiting, what was for ranks that came late because they had waited in operations of another paradigm, ns.
+	Through float64 `json:"through_others_ns"`
+}
+
+// Pair is the waiting in the operations of one function on one communicator.
+type Pair struct {
+	Communicator string       `json:"communicator"`
+	Comm         otf2.CommRef `json:"comm"`
+	Group                     // its name is that of the operation
+}
+
+// Instance is one collective, or one launch of messages on the rank that waited.
+type Instance struct {
+	Communicator string         `json:"communicator"`
+	Operation    string         `json:"operation"`
+	Ordinal      uint64         `json:"ordinal"`
+	Since        otf2.Timestamp `json:"since"` // the first begin
+	At           otf2.Timestamp `json:"at"`    // the last begin
+	Rank         string         `json:"rank"`
+	Host         string         `json:"host"`
+	Phase        string         `json:"phase"` // of the application, in which that rank called it; "": none, or not known
+	Caused       uint64         `json:"caused_ns"`
+	Skew         uint64         `json:"skew_ns"`
+	Transfer     uint64         `json:"transfer_ns"`
+	Uncertainty  *uint64        `json:"uncertainty_ns"` // of Caused; null if it is not stated for all waits
+}
+
+// EnqueueArrival tells who came last where it is only known when operations were enqueued. That is no waiting:
+// the GPU may have been busy with something else.
+type EnqueueArrival struct {
+	Collectives uint64       `json:"collectives"`
+	SkewAvg     float64      `json:"skew_avg_ns"`
+	SkewMax     uint64       `json:"skew_max_ns"`
+	Ranks       []EnqueueRow `json:"ranks"`
+	skew        float64
+}
+
+// EnqueueRow is one rank's share: how often it enqueued last, and how long after the first in all.
+type EnqueueRow struct {
+	Rank    string `json:"rank"`
+	Host    string `json:"host"`
+	Parts   uint64 `json:"parts"`
+	Last    uint64 `json:"last"`
+	Behind  uint64 `json:"behind_ns"`
+	MaxLate uint64 `json:"max_behind_ns"`
+
+	NoData bool `json:"no_data,omitempty"` // nothing was recorded of it
+}
+
+// waitMessages is the row of launches of messages in which nobody waited, beside those of the causes of waiting.
+const (
+	waitMessages = facts.NumWaitKinds
+	numWaitKinds = waitMessages + 1
+)
+
+func waitKindName(k facts.WaitKind) string {
+	if k == waitMessages {
+		return "messages without waiting"
+	}
+	return k.String()
+}
+
+const maxWorst = 20
+
+// Counter sums up waiting.
+type Counter struct {
+	ranks []Rank // of collectives alone
+	rows  []Row
+	gpus  []string
+	Arrivals
+	counted uint64
+
+	comms      map[otf2.CommRef]*Group
+	paradigms  map[string]*Group
+	operations map[string]*Group
+	phases     map[analysis.Phase]*Group
+	pairs      map[pairOf]*Group
+	last       [5]*Group // that were asked for last, of lastOf
+	lastOf     pairOf
+	kinds      [numWaitKinds]Group
+	names      map[otf2.CommRef]string
+
+	begun   facts.StartUps
+	first   map[otf2.CommRef]*Arrival // of communicators that begin, until a second follows: the only one is not start-up
+	startUp []Arrival
+	out     States
+	enqueue []EnqueueRow
+
+	Over *overtime.Line // if set, given the waits
+
+	See    func(*Wait)            // if set, told of each wait
+	Paired func(a, b *MessageEnd) // if set, told of the two ends of each message
+	// Met, if set, is told of the launches of the two ends of each message, and whether their times compare; Lost of that of an end whose
+	// other end does not come.
+	Met  func(a, b *causes.Local, compared bool)
+	Lost func(*causes.Local)
+
+	messages messageTable
+	plans    map[otf2.LocationRef]*messagePlan // the last of each location
+	Network  *NetworkPhases
+	slow     *slowness
+	Slowed   []transfers.Charge // by whom the last collective was longer; valid until the next one
+
+	Shown func(rank int) bool // if set, which ranks of the world have rows; sums are of all
+}
+
+// pairOf is a function on a communicator.
+type pairOf struct {
+	comm     otf2.CommRef
+	function string
+}
+
+// Arrivals tells how members came to collectives.
+type Arrivals struct {
+	Of      map[otf2.LocationRef]int // rank of the world
+	unknown bool                     // times of all kinds are taken for one, there is no TIMING_SOURCE
+	came    []facts.Arrival
+	work    Arrival
+}
+
+// Arrival is how the members of one collective came to it.
+type Arrival struct {
+	comm      *facts.Communicator
+	function  string
+	ordinal   uint64
+	kind      facts.WaitKind
+	source    facts.Source
+	Parts     []part
+	Culprit   int // rank of the world for which the others waited
+	at        otf2.Timestamp
+	since     otf2.Timestamp // the first begin of all members, also of those whose times are not compared
+	lastBegin otf2.Timestamp
+	caused    uint64
+	skew      uint64
+	transfer  uint64
+	outside   bool // of what was selected
+}
+
+// part is one timed member's share.
+type part struct {
+	place       Place
+	Rank        int               // index into waitCounter.ranks
+	member      int               // rank in the communicator
+	during      analysis.Occasion // nil: in no phase, or it is not known
+	Begin       otf2.Timestamp
+	Time, Waits uint64
+	uncertainty uint64 // of the wait
+	stated      bool
+}
+
+// NewCounter makes a counter of the waits in an archive; clocks is how well those of its hosts are known.
+func NewCounter(defs *otf2.Definitions, clocks *facts.HostClocks, comms map[otf2.CommRef]*facts.Communicator) *Counter {
+	ranks, of := analysis.Ranks(defs, comms)
+	w := &Counter{
+		Arrivals: Arrivals{Of: of, unknown: !facts.FindAttributes(defs).Has(regions.AttrTimingSource)}, first: make(map[otf2.CommRef]*Arrival), begun: make(facts.StartUps),
+		paradigms: make(map[string]*Group), comms: make(map[otf2.CommRef]*Group), operations: make(map[string]*Group), phases: make(map[analysis.Phase]*Group),
+		pairs: make(map[pairOf]*Group),
+		names: make(map[otf2.CommRef]string), plans: make(map[otf2.LocationRef]*messagePlan), Network: NewNetworkPhases(defs),
+	}
+	w.slow = newSlowness(defs, ranks, of)
+	hosts := make(map[string]bool)
+	for _, r := range ranks {
+		w.ranks = append(w.ranks, Rank{Rank: r.Name, Host: r.Host, NoData: r.Absent})
+		w.rows = append(w.rows, Row{Name: r.Name, Host: r.Host, NoData: r.Absent})
+		w.enqueue = append(w.enqueue, EnqueueRow{Rank: r.Name, Host: r.Host, NoData: r.Absent})
+		w.gpus = append(w.gpus, r.Gpu)
+		if !r.Absent {
+			hosts[r.Host] = true
+		}
+	}
+	for ref, c := range comms {
+		w.names[ref] = c.Name
+	}
+	w.out.Hosts, w.out.Clocks = len(hosts), clocks
+	w.out.Times = make(map[string]uint64)
+	for k := range w.kinds {
+		w.kinds[k].Name = waitKindName(facts.WaitKind(k))
+	}
+	return w
+}
+
+// Collective takes a collective that all its members have ended.
+func (w *Counter) Collective(members []analysis.Operation) {
+	w.Slowed = nil
+	for i := range members {
+		if !members[i].Leads {
+			return // its plan has been counted with its first collective
+		}
+	}
+	startUp := w.begun.Take(members[0].Communicator.Ref, members[0].Ordinal)
+	a, outside := w.Arrive(members), members[0].Local.Outside
+	if a == nil && outside {
+		return
+	}
+	if a == nil {
+		w.out.NotCompared.NoTimes++
+		if _, ok := facts.Comparable(w.came, w.unknown); !ok {
+			w.enqueued(members)
+		}
+		return
+	}
+	a.outside = outside
+	if !outside {
+		w.out.NotCompared.Members += uint64(len(members) - len(a.Parts))
+	}
+	if !outside && !a.comm.Calls {
+		w.Slowed = w.slow.collective(members, a.lastBegin, a.transfer)
+	}
+	if startUp {
+		kept := *a
+		w.first[a.comm.Ref] = &kept
+		w.work.Parts = nil
+		return
+	}
+	if held := w.first[a.comm.Ref]; held != nil {
+		if !held.outside {
+			w.startUp = append(w.startUp, *held)
+			w.tell(held, true)
+		}
+		delete(w.first, a.comm.Ref)
+	}
+	if !outside && !a.comm.Calls {
+		w.slow.held(a, w.Slowed)
+	}
+	w.count(a)
+}
+
+// Arrive tells how the members came to a collective; nil if their times do not compare. The result is valid until the
+// next call.
+func (w *Arrivals) Arrive(members []analysis.Operation) *Arrival {
+	w.came = w.came[:0]
+	for i := range members {
+		m := &members[i]
+		w.came = append(w.came, facts.Arrival{Rank: m.Rank, Begin: m.Begin, End: m.End, Source: m.Source, Root: int64(m.Root) == int64(m.Rank), Certain: m.Certain()})
+	}
+	op := &members[0]
+	l, ok := facts.Arrive(facts.WaitKindOf(op.Collective), w.came, w.unknown)
+	if !ok {
+		return nil
+	}
+	by := &members[l.Awaited]
+	a := &w.work
+	*a = Arrival{
+		comm: op.Communicator, function: named(op.Communicator, op.Function), ordinal: op.Ordinal, source: l.Source, kind: l.Kind, Parts: a.Parts[:0],
+		Culprit: w.Of[by.Location], at: by.Begin, caused: l.Caused, since: members[l.Last].Begin,
+		lastBegin: members[l.Last].Begin, skew: uint64(members[l.Last].Begin - l.First), transfer: uint64(l.End - min(l.End, members[l.Last].Begin)),
+	}
+	for i := range members {
+		m := &members[i]
+		a.since = min(a.since, m.Begin)
+		if m.Source != l.Source {
+			continue
+		}
+		a.Parts = append(a.Parts, part{
+			Rank: w.Of[m.Location], member: m.Rank, place: placeOf(m), during: m.During, Begin: m.Begin, Time: uint64(m.End - m.Begin), Waits: w.came[i].Wait,
+			uncertainty: m.Uncertainty + by.Uncertainty, stated: m.Stated && by.Stated,
+		})
+	}
+	return a
+}
+
+// Unfinished takes a collective that not every member ended.
+func (w *Counter) Unfinished(members []analysis.Operation) {
+	if members[0].Local.Outside {
+		return
+	}
+	for i := range members {
+		if !members[i].Leads {
+			return
+		}
+	}
+	w.out.NotCompared.Unfinished++
+}
+
+// Inconsistent takes a part of an operation that its members did not record alike.
+func (w *Counter) Inconsistent(op *analysis.Operation) {
+	if !op.Local.Outside {
+		w.out.NotCompared.Inconsistent++
+	}
+}
+
+// enqueued looks at when the members enqueued a collective.
+func (w *Counter) enqueued(members []analysis.Operation) {
+	n, last := 0, -1
+	var first otf2.Timestamp
+	for i := range members {
+		m := &members[i]
+		if m.Source != facts.SourceEnqueue {
+			continue
+		}
+		if n == 0 || m.Begin < first {
+			first = m.Begin
+		}
+		if last < 0 || m.Begin > members[last].Begin || m.Begin == members[last].Begin && m.Rank < members[last].Rank {
+			last = i
+		}
+		n++
+	}
+	if n < 2 {
+		return
+	}
+	e := &w.out.Enqueue
+	skew := uint64(members[last].Begin - first)
+	e.Collectives++
+	e.skew += float64(skew)
+	e.SkewMax = max(e.SkewMax, skew)
+	for i := range members {
+		if m := &members[i]; m.Source == facts.SourceEnqueue {
+			r := &w.enqueue[w.Of[m.Location]]
+			r.Parts++
+			r.Behind += uint64(m.Begin - first)
+			r.MaxLate = max(r.MaxLate, uint64(m.Begin-first))
+			if i == last && skew > 0 {
+				r.Last++
+			}
+		}
+	}
+}
+
+// add takes one part with its wait.
+func (s *Sums) add(p *part) {
+	s.Parts++
+	s.Time += p.Time
+	if p.Waits == 0 {
+		return
+	}
+	s.Waits++
+	s.Waited += p.Waits
+	if !p.stated {
+		s.Unstated++
+		return
+	}
+	s.Uncertainty += p.uncertainty
+	if p.Waits <= p.uncertainty {
+		s.Below++
+		s.BelowTime += p.Waits
+	}
+}
+
+func (s *Sums) sum(o *Sums) {
+	s.Parts += o.Parts
+	s.Time += o.Time
+	s.Waits += o.Waits
+	s.Waited += o.Waited
+	s.Uncertainty += o.Uncertainty
+	s.Unstated += o.Unstated
+	s.Below += o.Below
+	s.BelowTime += o.BelowTime
+}
+
+// groups are the sums that an operation is in. Operations of one function on one communicator often follow each other.
+func (w *Counter) groups(comm *facts.Communicator, function string, kind facts.WaitKind) *[5]*Group {
+	if of := (pairOf{comm.Ref, function}); w.last[0] == nil || w.lastOf != of {
+		w.lastOf = of
+		w.last = [...]*Group{
+			analysis.Entry(w.comms, comm.Ref), analysis.Entry(w.paradigms, comm.Paradigm()), analysis.Entry(w.operations, function), analysis.Entry(w.pairs, of), nil,
+		}
+	}
+	w.last[4] = &w.kinds[kind]
+	return &w.last
+}
+
+func (w *Counter) count(a *Arrival) {
+	if a.outside {
+		return
+	}
+	w.tell(a, false)
+	w.counted++
+	w.out.Collectives++
+	w.out.Times[timesName(a.source)]++
+	groups := w.groups(a.comm, a.function, a.kind)
+	for _, g := range groups {
+		g.Collectives++
+		g.skew += float64(a.skew)
+		g.SkewMax = max(g.SkewMax, a.skew)
+		g.transfer += float64(a.transfer)
+	}
+	var all Sums
+	for i := range a.Parts {
+		p := &a.Parts[i]
+		r := &w.ranks[p.Rank]
+		r.Collectives++
+		r.Time += p.Time
+		r.Waited += p.Waits
+		w.rows[p.Rank].add(p)
+		all.add(p)
+		w.inPhases(p)
+		w.Over.Add(p.Begin, p.Waits)
+	}
+	for _, g := range groups {
+		g.sum(&all)
+	}
+	if a.caused == 0 {
+		return
+	}
+	w.ranks[a.Culprit].blame(a.caused, a.at)
+	w.rows[a.Culprit].blame(a.caused, a.at)
+	w.remember(a)
+}
+
+// inPhases counts a part into the phase in which it was called and those around it.
+func (w *Counter) inPhases(p *part) {
+	if p.during == nil {
+		return
+	}
+	for n := p.during.Phase(); n != nil; n = n.Around() {
+		analysis.Entry(w.phases, n).add(p)
+	}
+}
+
+func timesName(s facts.Source) string {
+	if s == facts.SourceUnknown {
+		return "recorded"
+	}
+	return s.String()
+}
+
+// remember keeps a collective if it is among those that cost the most.
+func (w *Counter) remember(a *Arrival) {
+	if !w.isBad(a.caused) {
+		return
+	}
+	one := Instance{
+		Communicator: a.comm.Name, Operation: a.function, Ordinal: a.ordinal, Since: a.lastBegin - otf2.Timestamp(a.skew), At: a.lastBegin,
+		Rank: w.ranks[a.Culprit].Rank, Host: w.ranks[a.Culprit].Host, Caused: a.caused, Skew: a.skew, Transfer: a.transfer,
+	}
+	for i := range a.Parts {
+		if p := &a.Parts[i]; p.Rank == a.Culprit {
+			one.Phase = pathOf(p.during)
+		}
+	}
+	sum, stated := uint64(0), true
+	for i := range a.Parts {
+		if p := &a.Parts[i]; p.Waits > 0 {
+			sum += p.uncertainty
+			stated = stated && p.stated
+		}
+	}
+	if stated {
+		one.Uncertainty = &sum
+	}
+	w.keep(&one)
+}
+
+// rememberLaunch keeps a launch of messages in the same way.
+func (w *Counter) rememberLaunch(p *messagePlan) {
+	if !w.isBad(p.Waits) {
+		return
+	}
+	one := Instance{
+		Communicator: p.Comm.Name, Operation: p.function, Ordinal: p.ordinal, Since: p.Begin, At: p.at,
+		Rank: w.ranks[p.culprit].Rank, Host: w.ranks[p.culprit].Host, Caused: p.Waits, Skew: uint64(p.at - p.Begin), Transfer: p.Time - p.Waits, Phase: pathOf(p.awaited),
+	}
+	if p.stated {
+		uncertainty := p.uncertainty
+		one.Uncertainty = &uncertainty
+	}
+	w.keep(&one)
+}
+
+// pathOf names the phase of an occasion, which may be nil.
+func pathOf(o analysis.Occasion) string {
+	if o == nil {
+		return ""
+	}
+	return o.Path()
+}
+
+// isBad tells whether an operation that cost so much would be kept.
+func (w *Counter) isBad(caused uint64) bool {
+	worst := w.out.Worst
+	return len(worst) < maxWorst || caused >= worst[maxWorst-1].Caused
+}
+
+func (w *Counter) keep(one *Instance) {
+	worst := w.out.Worst
+	at, _ := slices.BinarySearchFunc(worst, *one, func(x, y Instance) int {
+		return cmp.Or(
+			cmp.Compare(y.Caused, x.Caused), cmp.Compare(x.At, y.At), cmp.Compare(x.Communicator, y.Communicator), cmp.Compare(x.Operation, y.Operation),
+			cmp.Compare(x.Ordinal, y.Ordinal), cmp.Compare(x.Rank, y.Rank), cmp.Compare(x.Since, y.Since),
+		)
+	})
+	worst = slices.Insert(worst, at, *one)
+	w.out.Worst = worst[:min(len(worst), maxWorst)]
+}
+
+// Result gives the waits by rank in collectives, and all in detail.
+func (w *Counter) Result() (ByRank, *States) {
+	for _, comm := range slices.Sorted(maps.Keys(w.first)) {
+		w.count(w.first[comm])
+	}
+	clear(w.first)
+	w.endMessages()
+	d := &w.out
+	short := ByRank{
+		Collectives: w.counted, LeftOut: d.NotCompared.NoTimes + d.NotCompared.Unfinished, Hosts: d.Hosts, Clocks: d.Clocks,
+		Ranks: w.ranks, StartUp: startUpOf(w.ranks, w.startUp),
+	}
+	for i := range w.ranks {
+		short.Total += w.ranks[i].Waited
+	}
+	d.StartUp = short.StartUp
+	d.Ranks = w.rows
+	for i := range d.Ranks {
+		d.Total.sum(&d.Ranks[i].Sums)
+	}
+	d.GPUs = w.gather(func(i int) (name, host string) { return w.gpus[i], w.rows[i].Host })
+	d.HostRows = w.gather(func(i int) (name, host string) {
+		if w.rows[i].NoData {
+			return "", ""
+		}
+		return w.rows[i].Host, w.rows[i].Host
+	})
+	d.Communicators = finished(w.comms, func(ref otf2.CommRef) string { return w.names[ref] }, cmp.Compare)
+	itself := func(name string) string { return name }
+	d.Operations = finished(w.operations, itself, cmp.Compare)
+	if all := finished(w.paradigms, itself, cmp.Compare); len(all) > 1 {
+		for _, g := range all {
+			d.Paradigms = append(d.Paradigms, Paradigm{Group: g})
+		}
+	}
+	d.Pairs = w.pairRows()
+	d.Phases = finished(w.phases, analysis.Phase.Path, func(a, b analysis.Phase) int {
+		return cmp.Compare(a.Path(), b.Path())
+	})
+	d.Phases = joined(d.Phases)
+	d.Kinds = []Group{}
+	for k := range w.kinds {
+		if g := &w.kinds[k]; g.Parts > 0 {
+			g.finish()
+			d.Kinds = append(d.Kinds, *g)
+		}
+	}
+	if d.OverTime == nil {
+		d.OverTime = []overtime.Window{}
+	}
+	if d.Worst == nil {
+		d.Worst = []Instance{}
+	}
+	d.Network, d.NetworkUnknown = w.Network.result()
+	d.Slow = w.slow.result(w.rows, w.gpus)
+	e := &d.Enqueue
+	e.Ranks = []EnqueueRow{}
+	if e.Collectives > 0 {
+		e.SkewAvg = e.skew / float64(e.Collectives)
+		e.Ranks = w.enqueue
+	}
+	if w.Shown != nil {
+		short.Ranks, d.Ranks, e.Ranks = shown(short.Ranks, w.Shown), shown(d.Ranks, w.Shown), shown(e.Ranks, w.Shown)
+	}
+	return short, d
+}
+
+// shown are the rows of some ranks.
+func shown[T any](rows []T, is func(rank int) bool) []T {
+	some := []T{}
+	for rank := range rows {
+		if is(rank) {
+			some = append(some, rows[rank])
+		}
+	}
+	return some
+}
+
+// pairRows lists the functions of each communicator.
+func (w *Counter) pairRows() []Pair {
+	list := []Pair{}
+	for _, of := range slices.SortedFunc(maps.Keys(w.pairs), func(a, b pairOf) int { return cmp.Or(cmp.Compare(a.comm, b.comm), cmp.Compare(a.function, b.function)) }) {
+		g := w.pairs[of]
+		g.Name = of.function
+		g.finish()
+		list = append(list, Pair{w.names[of.comm], of.comm, *g})
+	}
+	return list
+}
+
+// gather adds up ranks by a name and host; those without a name are left out.
+func (w *Counter) gather(of func(i int) (name, host string)) []Row {
+	index := make(map[[2]string]int)
+	all := []Row{}
+	for i := range w.rows {
+		name, host := of(i)
+		if name == "" || w.Shown != nil && !w.Shown(i) {
+			continue
+		}
+		at, known := index[[2]string{name, host}]
+		if !known {
+			at = len(all)
+			index[[2]string{name, host}] = at
+			all = append(all, Row{Name: name, Host: host})
+		}
+		r, o := &all[at], &w.rows[i]
+		r.sum(&o.Sums)
+		r.Blame.merge(&o.Blame)
+	}
+	return all
+}
+
+func (g *Group) finish() {
+	if g.Collectives > 0 {
+		g.SkewAvg, g.TransferAvg = g.skew/float64(g.Collectives), g.transfer/float64(g.Collectives)
+	}
+}
+
+// finished lists groups in the order of their keys.
+func finished[K comparable](all map[K]*Group, name func(K) string, order func(a, b K) int) []Group {
+	list := []Group{}
+	for _, k := range slices.SortedFunc(maps.Keys(all), order) {
+		g := all[k]
+		g.Name = name(k)
+		g.finish()
+		list = append(list, *g)
+	}
+	return list
+}
+
+// joined adds up neighbors of one name: lanes have their own nodes of a phase.
+func joined(all []Group) []Group {
+	out := all[:0]
+	for i := range all {
+		if n := len(out); n > 0 && out[n-1].Name == all[i].Name {
+			out[n-1].sum(&all[i].Sums)
+		} else {
+			out = append(out, all[i])
+		}
+	}
+	return out
+}
+
+// Explain takes what the waits go back to.
+func (w *States) Explain(r *causes.Result) {
+	for i := range w.Paradigms {
+		p := &w.Paradigms[i]
+		if p.Through = r.Through.NCCL; p.Name != facts.ParadigmNCCL {
+			p.Through = r.Through.MPI
+		}
+	}
+}

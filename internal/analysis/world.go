@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/units"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
+
+// Processes tells the process that each location belongs to, also those of its GPUs.
+func Processes(defs *otf2.Definitions) map[otf2.LocationRef]otf2.LocationGroupRef {
+	of := make(map[otf2.LocationRef]otf2.LocationGroupRef, len(defs.Locations))
+	for _, l := range defs.Locations {
+		of[l.Self] = ProcessOf(defs, l.Group)
+	}
+	return of
+}
+
+// ProcessAt is that of one location: many readers of an archive need not have the table of all. An undefined location has 0.
+func ProcessAt(defs *otf2.Definitions, l otf2.LocationRef) otf2.LocationGroupRef {
+	if d := defs.Location(l); d != nil {
+		return ProcessOf(defs, d.Group)
+	}
+	return 0
+}
+
+// Rank is a rank of the world: a process of the job, or one GPU of a process with communicator ranks on several.
+type Rank struct {
+	Name    string // "Rank 3", "Rank 0 GPU 1"
+	Host    string
+	Gpu     string // "" if it is not known to have one
+	Process otf2.LocationGroupRef
+	Absent  bool // nothing was recorded of it
+	// Together is the name of what stands for it and other ranks without data: "Ranks 4-15 (no data)"; "" if nothing does.
+	Together string
+
+	group otf2.LocationGroupRef
+	nth   int // of those that the group stands for
+}
+
+// unit is what a rank is: a process, or one of its GPUs.
+type unit struct{ process, group otf2.LocationGroupRef }
+
+// Ranks lists the ranks of the archive in world order, and which rank a communicator's location
+// belongs to: of one that stands for several ranks without data the first, see facts.Communicator.Place.
+func Ranks(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator) ([]Rank, map[otf2.LocationRef]int) {
+	units, gpus := unitsOf(defs, comms)
+	seen := make(map[unit]bool)
+	var ranks []Rank
+	absent := facts.AbsentRanks(defs)
+	for _, u := range units {
+		if !seen[u] {
+			seen[u] = true
+			ranks = appendRanks(ranks, defs, u, len(gpus[u.process]) > 1, absent)
+		}
+	}
+	slices.SortFunc(ranks, func(a, b Rank) int {
+		return cmp.Or(cmp.Compare(a.Process, b.Process), cmp.Compare(a.group, b.group), cmp.Compare(a.nth, b.nth))
+	})
+	index := make(map[unit]int)
+	for i, r := range ranks {
+		if r.nth == 0 {
+			index[unit{r.Process, r.group}] = i
+		}
+	}
+	of := make(map[otf2.LocationRef]int, len(units))
+	for l, u := range units {
+		of[l] = index[u]
+	}
+	return ranks, of
+}
+
+// unitsOf tells what the communicators' locations are rows of, and the GPUs of each process that are in communicators.
+func unitsOf(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator) (units map[otf2.LocationRef]unit, gpus map[otf2.LocationGroupRef]map[otf2.LocationGroupRef]bool) {
+	units = make(map[otf2.LocationRef]unit)
+	gpus = make(map[otf2.LocationGroupRef]map[otf2.LocationGroupRef]bool)
+	for _, c := range comms {
+		for _, l := range c.Members {
+			d := defs.Location(l)
+			if d == nil {
+				continue
+			}
+			u := unit{ProcessOf(defs, d.Group), d.Group}
+			units[l] = u
+			if u.group == u.process {
+				continue
+			}
+			if gpus[u.process] == nil {
+				gpus[u.process] = make(map[otf2.LocationGroupRef]bool)
+			}
+			gpus[u.process][u.group] = true
+		}
+	}
+	for l, u := range units { // a process with threads in communicators of MPI and one GPU in those of NCCL
+		if u.group == u.process && len(gpus[u.process]) == 1 {
+			for gpu := range gpus[u.process] {
+				units[l] = unit{u.process, gpu}
+			}
+		}
+	}
+	return units, gpus
+}
+
+// appendRanks adds the rank that is a unit, or those without data that it stands for. several: its process has other GPUs, too.
+func appendRanks(ranks []Rank, defs *otf2.Definitions, u unit, several bool, absent map[otf2.LocationGroupRef][]int) []Rank {
+	named := u.process
+	if several {
+		named = u.group
+	}
+	r := Rank{Process: u.process, group: u.group, Host: HostOf(defs, u.process), Gpu: GpuOf(defs, u.group)}
+	if g := defs.LocationGroup(named); g != nil {
+		r.Name = defs.String(g.Name)
+	}
+	of, isAbsent := absent[u.process]
+	r.Absent = isAbsent
+	if len(of) < 2 {
+		return append(ranks, r)
+	}
+	if g := defs.LocationGroup(u.process); g != nil {
+		r.Together = defs.String(g.Name)
+	}
+	for i, rank := range of {
+		r.Name, r.nth = units.RankName(rank)+" "+units.NoData, i
+		ranks = append(ranks, r)
+	}
+	return ranks
+}
+
+// GpuOf names the device of an accelerator group, "" if the group is none.
+func GpuOf(defs *otf2.Definitions, group otf2.LocationGroupRef) string {
+	g := defs.LocationGroup(group)
+	if g == nil || g.Type != otf2.LocationGroupTypeAccelerator {
+		return ""
+	}
+	if n := defs.SystemTreeNode(g.SystemTreeParent); n != nil {
+		for _, d := range defs.SystemTreeNodeDomains {
+			if d.Node == g.SystemTreeParent && d.Domain == otf2.SystemTreeDomainAcceleratorDevice {
+				return defs.String(n.Name)
+			}
+		}
+	}
+	return defs.String(g.Name)
+}
+
+// ProcessOf is the process that a location group is or belongs to.
+func ProcessOf(defs *otf2.Definitions, group otf2.LocationGroupRef) otf2.LocationGroupRef {
+	if g := defs.LocationGroup(group); g != nil && g.Type == otf2.LocationGroupTypeAccelerator {
+		return g.Creator
+	}
+	return group
+}
+
+// HostOf is the name of the machine a process runs on: the nearest node of class "node", else the
+// nearest at all.
+func HostOf(defs *otf2.Definitions, process otf2.LocationGroupRef) string {
+	g := defs.LocationGroup(process)
+	if g == nil {
+		return ""
+	}
+	name := ""
+	for ref, steps := g.SystemTreeParent, 0; steps < len(defs.SystemTreeNodes); steps++ {
+		n := defs.SystemTreeNode(ref)
+		if n == nil {
+			break
+		}
+		if name == "" {
+			name = defs.String(n.Name)
+		}
+		if defs.String(n.Class) == "node" {
+			return defs.String(n.Name)
+		}
+		ref = n.Parent
+	}
+	return name
+}

@@ -1,0 +1,611 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package collector
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/nccl-otf2/nccl-otf2/config"
+	"github.com/nccl-otf2/nccl-otf2/internal/collector/control"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm/shmtest"
+)
+
+// backlogs are the sizes of those in an experiment directory.
+func backlogs(t *testing.T, dir string) (sizes []int64) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, experiment.Folder, "*", experiment.BacklogFile))
+	testkit.Must(t, err)
+	for _, file := range files {
+		info, err := os.Stat(file)
+		testkit.Must(t, err)
+		sizes = append(sizes, info.Size())
+	}
+	return sizes
+}
+
+// allStarts counts them in all shards of a directory. Files of those that are still written need not be whole.
+func allStarts(t *testing.T, dir string) (n uint64) {
+	t.Helper()
+	entries, err := experiment.List(dir)
+	testkit.Must(t, err)
+	for _, e := range entries {
+		testkit.Must(t, e.Err)
+		n += starts(e.Process)
+	}
+	return n
+}
+
+// threadNames are those of the threads with rows of their own.
+func threadNames(p *experiment.Process) (names []string) {
+	for i := range p.Locations {
+		if l := &p.Locations[i]; l.Thread != "" && !slices.Contains(names, l.Thread) {
+			names = append(names, l.Thread)
+		}
+	}
+	return names
+}
+
+// lazily changes what a collector in this program goes by when it puts off.
+func lazily(t *testing.T, idle time.Duration, most int64) {
+	wasIdle, wasMost, wasFirst, wasLast := idleAfter, mostBacklog, firstSecure, lastSecure
+	idleAfter, mostBacklog, firstSecure, lastSecure = idle, most, 20*time.Millisecond, 20*time.Millisecond
+	t.Cleanup(func() { idleAfter, mostBacklog, firstSecure, lastSecure = wasIdle, wasMost, wasFirst, wasLast })
+}
+
+func backlogEnvironment(dir string) []string {
+	return []string{"NCCL_OTF2_DIR=" + dir, "NCCL_OTF2_EVENTS=light", "NCCL_OTF2_BACKLOG=on"}
+}
+
+// While the job runs records are in the backlog, and what asks for all to be on disk is answered; when it has ended they are in the
+// shard, which is as it would be without.
+func TestBacklogUntilTheEnd(t *testing.T) {
+	lazily(t, time.Hour, mostBacklog)
+	dir := t.TempDir()
+	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 16})
+	a := newApplication(job, 0, monotonic)
+	wait := startRun(t, job, Options{Lookup: environment(backlogEnvironment(dir)...)})
+	n := uint64(0)
+	for range 20 {
+		for range 200 { // of 16 chunks, so that all are given back several times
+			a.allReduce(n)
+			n++
+		}
+		flushAll(t, job)
+	}
+	if sizes := backlogs(t, dir); len(sizes) != 1 || sizes[0] < int64(n)*perCall*2*32 {
+		t.Errorf("backlogs of %v bytes", sizes)
+	}
+	if got := allStarts(t, dir); got > n*perCall/2 {
+		t.Errorf("%d starts of %d are in the shard already", got, n*perCall)
+	}
+	process.end()
+	testkit.Must(t, wait())
+	e := onlyShard(t, dir)
+	if e.State != experiment.Done || !e.Process.Finished || starts(e.Process) != n*perCall || len(e.Process.Counts.Lost) > 0 {
+		t.Errorf("state %v, finished %v, %d starts of %d, lost %v", e.State, e.Process.Finished, starts(e.Process), n*perCall, e.Process.Counts.Lost)
+	}
+	if names := threadNames(e.Process); !slices.Equal(names, []string{"app0"}) { // as it was in the first callback: the thread is gone
+		t.Errorf("threads %q", names)
+	}
+	if got := threadEvents(t, e); got != n*4 {
+		t.Errorf("%d events of calls, want %d", got, n*4)
+	}
+	if sizes := backlogs(t, dir); sizes != nil {
+		t.Errorf("left: backlogs of %v bytes", sizes)
+	}
+	if n := timesPutOff(e.Process); n != 1 || e.Process.Ended {
+		t.Errorf("records waited %d times, want that they did from the first to the end; still taking what waits: %v", n, e.Process.Ended)
+	}
+}
+
+// timesPutOff is how often records waited, as the shard says.
+func timesPutOff(p *experiment.Process) (n uint64) {
+	for _, c := range p.Costs {
+		if c.Type == "PutOff" {
+			n += c.Samples
+		}
+	}
+	return n
+}
+
+// While a collector takes what an ended process had put off, its shard says that, and how much is left: those who wait for it know that it works.
+func TestRestIsReported(t *testing.T) {
+	lazily(t, time.Hour, mostBacklog)
+	was := tellPeriod
+	tellPeriod = time.Hour // it is told once, when some has been taken
+	t.Cleanup(func() { tellPeriod = was })
+	dir := t.TempDir()
+	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 512})
+	a := newApplication(job, 0, monotonic)
+	r := collect(t, job, dir)
+	c := &live{recording: r, memory: r.source.(*shm.Memory), settings: &config.Settings{}}
+	c.listen()
+	c.backlog.when = "on"
+	const calls = 3 * catchUp / (2 * perCall)
+	for i := range uint64(calls) {
+		a.allReduce(i)
+	}
+	_, err := c.round()
+	testkit.Must(t, err)
+	whole := c.memory.StoredBytes()
+	process.end()
+	c.ended = true
+	c.beforeStored()
+	if p := onlyShard(t, dir).Process; whole == 0 || !p.Ended {
+		t.Errorf("%d bytes wait, the shard says that the process has ended: %v", whole, p.Ended)
+	}
+	left := func() uint64 {
+		s, err := control.ReadStatus(c.store.Path())
+		if err != nil || s == nil {
+			t.Fatalf("status %v, %v", s, err)
+		}
+		return s.Backlog
+	}
+	c.takeStored()
+	if n := left(); n == 0 || n >= whole {
+		t.Errorf("%d bytes of %d were told to be left", n, whole)
+	}
+	c.rest()
+	if n := left(); n != 0 {
+		t.Errorf("%d bytes are said to be left in the end", n)
+	}
+	testkit.Must(t, c.finish(true))
+	if p := onlyShard(t, dir).Process; p.Ended || starts(p) != calls*perCall {
+		t.Errorf("%d starts of %d, still taking what waits: %v", starts(p), calls*perCall, p.Ended)
+	}
+}
+
+// When the job idles, all that was put off comes to the shard, and the backlog is emptied.
+func TestBacklogWhenTheJobIdles(t *testing.T) {
+	lazily(t, 50*time.Millisecond, mostBacklog)
+	dir := t.TempDir()
+	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64})
+	a := newApplication(job, 0, monotonic)
+	wait := startRun(t, job, Options{Lookup: environment(backlogEnvironment(dir)...)})
+	n := uint64(0)
+	for range 3 {
+		for range 500 {
+			a.allReduce(n)
+			n++
+		}
+		flushAll(t, job)
+		if !shmtest.Await(func() bool {
+			sizes := backlogs(t, dir)
+			return allStarts(t, dir) == n*perCall && len(sizes) == 1 && sizes[0] == 0
+		}) {
+			t.Fatalf("%d starts of %d are in the shard, backlogs of %v bytes", allStarts(t, dir), n*perCall, backlogs(t, dir))
+		}
+	}
+	process.end()
+	testkit.Must(t, wait())
+	if waited := timesPutOff(onlyShard(t, dir).Process); waited < 3 {
+		t.Errorf("records waited %d times, want 3", waited)
+	}
+}
+
+// A backlog of which all is in event files stays until these are on the disk, however long that takes. Where job and collector die before that,
+// nothing is made of it a second time.
+func TestBacklogStaysUntilAllIsOnTheDisk(t *testing.T) {
+	lazily(t, time.Nanosecond, mostBacklog)
+	lastSecure = time.Hour
+	firstSecure = time.Hour
+	dir := t.TempDir()
+	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64})
+	a := newApplication(job, 0, monotonic)
+	r := collect(t, job, dir)
+	c := &live{recording: r, memory: r.source.(*shm.Memory), settings: &config.Settings{}}
+	c.disk.patient = true
+	c.backlog.when = "on"
+	const calls = 200
+	for i := range uint64(calls) {
+		a.allReduce(i)
+	}
+	for allStarts(t, dir) < calls*perCall || c.securing.over == 0 { // of the flush that comes before anything is put off
+		_, err := c.round()
+		testkit.Must(t, err)
+		if c.flushDue() {
+			c.flush()
+		}
+		c.takeSecured()
+	}
+	for range 3 {
+		_, err := c.round()
+		testkit.Must(t, err)
+	}
+	if sizes := backlogs(t, dir); len(sizes) != 1 || sizes[0] == 0 || c.backlog.bytesWaiting() != 0 {
+		t.Errorf("backlogs of %v bytes, of which %d wait", sizes, c.backlog.bytesWaiting())
+	}
+	testkit.Must(t, c.finish(false))
+	process.end()
+	if _, err := Salvage(dir); err != nil {
+		t.Fatal(err)
+	}
+	if e := onlyShard(t, dir); starts(e.Process) != calls*perCall || backlogs(t, dir) != nil {
+		t.Errorf("%d starts of %d, backlogs of %v bytes", starts(e.Process), calls*perCall, backlogs(t, dir))
+	}
+}
+
+// A backlog does not grow for ever: it is taken and begun anew.
+func TestBacklogIsBounded(t *testing.T) {
+	lazily(t, time.Hour, 256<<10)
+	dir := t.TempDir()
+	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64})
+	a := newApplication(job, 0, monotonic)
+	wait := startRun(t, job, Options{Lookup: environment(backlogEnvironment(dir)...)})
+	n, most, emptied, last := uint64(0), int64(0), 0, int64(0)
+	if !shmtest.Await(func() bool {
+		for range 100 {
+			a.allReduce(n)
+			n++
+		}
+		for _, size := range backlogs(t, dir) {
+			if most = max(most, size); size < last {
+				emptied++
+			}
+			last = size
+		}
+		return emptied >= 3
+	}) {
+		t.Errorf("emptied %d times, %d bytes at most", emptied, most)
+	}
+	process.end()
+	testkit.Must(t, wait())
+	e := onlyShard(t, dir)
+	lost := uint64(0)
+	for _, by := range e.Process.Counts.Lost {
+		for _, k := range by {
+			lost += k
+		}
+	}
+	if got := starts(e.Process); got != n*perCall && lost == 0 {
+		t.Errorf("%d starts, want %d", got, n*perCall)
+	}
+}
+
+// TestKillsAtAnyMoment with records put off.
+func TestKillsAtAnyMomentWithBacklogs(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	n := killedAgain(t, 6, 2500, 1024, backlogEnvironment(dir)...)
+	if total := allStarts(t, dir); total != n*perCall {
+		t.Errorf("%d starts, want %d", total, n*perCall)
+	}
+	if sizes := backlogs(t, dir); sizes != nil {
+		t.Errorf("left: backlogs of %v bytes", sizes)
+	}
+}
+
+// When all that there was of a process is dead, what its collectors had put off is saved, one after the other's, once.
+func TestBacklogsOfTheDeadAreSaved(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 512})
+	a := newApplication(job, 0, monotonic)
+	n := uint64(0)
+	for range 3 {
+		c := startCollector(t, job, "collector", backlogEnvironment(dir)...)
+		for range 2 {
+			for range 300 {
+				a.allReduce(n)
+				n++
+			}
+			flushAll(t, job)
+		}
+		c.Process.Kill()
+		c.Wait()
+	}
+	process.end()
+	if len(backlogs(t, dir)) == 0 {
+		t.Fatal("nothing was put off")
+	}
+	for range 2 {
+		if _, err := Salvage(dir); err != nil {
+			t.Fatal(err)
+		}
+		if total := allStarts(t, dir); total != n*perCall {
+			t.Errorf("%d starts, want %d", total, n*perCall)
+		}
+		if sizes := backlogs(t, dir); sizes != nil {
+			t.Errorf("left: backlogs of %v bytes", sizes)
+		}
+	}
+	for _, e := range shards(t, dir) {
+		if k := e.Process.Counts.Oddities["MISSING_BYTES"]; k > 0 || e.Process.Finished {
+			t.Errorf("%d bytes are missing, finished %v", k, e.Process.Finished)
+		}
+	}
+	unify(t, dir)
+}
+
+// What the plugin writes when collectors have died comes behind what they had put off, as often as it is converted.
+func TestBacklogsPrecedeRawFiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 512})
+	a := newApplication(job, 0, monotonic)
+	n := uint64(0)
+	for range 2 {
+		c := startCollector(t, job, "collector", backlogEnvironment(dir)...)
+		for range 300 {
+			a.allReduce(n)
+			n++
+		}
+		flushAll(t, job)
+		c.Process.Kill()
+		c.Wait()
+	}
+	for range 300 {
+		a.allReduce(n)
+		n++
+	}
+	var out bytes.Buffer
+	testkit.Must(t, job.SpoolRest(&out, shm.ReadClock(shm.ClockMonotonic)))
+	file := writeSpoolIn(t, dir, out.Bytes())
+	process.end()
+	for range 2 {
+		testkit.Must(t, Convert(file, dir))
+		if total := allStarts(t, dir); total != n*perCall {
+			t.Errorf("%d starts, want %d", total, n*perCall)
+		}
+	}
+}
+
+// The disk takes no backlog: records are taken as they come, and nothing is lost.
+func TestBacklogCannotBeWritten(t *testing.T) {
+	dir := t.TempDir()
+	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 512})
+	a := newApplication(job, 0, monotonic)
+	c := startCollector(t, job, "collector with small files", backlogEnvironment(dir)...)
+	n := uint64(0)
+	for range 4 {
+		for range 150 {
+			a.allReduce(n)
+			n++
+		}
+		flushAll(t, job)
+	}
+	process.end()
+	if err := c.Wait(); err != nil {
+		t.Fatalf("%v: %s", err, c.Stderr)
+	}
+	e := onlyShard(t, dir)
+	if got := starts(e.Process); got != n*perCall || e.Process.Counts.Oddities[oddDiskErrors] == 0 {
+		t.Errorf("%d starts, want %d; oddities %v", got, n*perCall, e.Process.Counts.Oddities)
+	}
+}
+
+// Where processors are scarce records are put off, until they are not, with nothing lost at either change.
+func TestBacklogWhereProcessorsAreScarce(t *testing.T) {
+	lazily(t, time.Hour, mostBacklog)
+	now := time.Now()
+	b := &backlog{when: "auto"}
+	if b.wanted(false, now) || !b.wanted(true, now) {
+		t.Errorf("wanted: %v where there are processors, %v where there are none", b.wanted(false, now), b.wanted(true, now))
+	}
+	if b.asked = now; b.wanted(true, now) || !b.wanted(true, now.Add(lookedFor)) {
+		t.Errorf("wanted while somebody looks: %v; after that: %v", b.wanted(true, now), b.wanted(true, now.Add(lookedFor)))
+	}
+	dir := t.TempDir()
+	job, err := shmtest.New(shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 16})
+	testkit.Must(t, err)
+	t.Cleanup(func() { job.Close() })
+	a := newApplication(job, 0, monotonic)
+	r := collect(t, job, dir)
+	c := &live{recording: r, memory: r.source.(*shm.Memory), settings: &config.Settings{}}
+	c.disk.patient = true
+	c.backlog.when = "auto"
+	n := uint64(0)
+	for i := range 12 {
+		c.scarcity.scarce = i/3%2 == 1
+		for range 200 {
+			a.allReduce(n)
+			n++
+		}
+		_, err := c.round()
+		testkit.Must(t, err)
+		if c.memory.PutsOff() != c.scarcity.scarce {
+			t.Errorf("round %d: puts off: %v", i, c.memory.PutsOff())
+		}
+		if c.flushDue() {
+			c.flush()
+		}
+	}
+	c.rest()
+	testkit.Must(t, c.finish(true))
+	if total := allStarts(t, dir); total != n*perCall {
+		t.Errorf("%d starts, want %d", total, n*perCall)
+	}
+}
+
+// Where processors are not scarce, much that came before a request is put off until that is answered, and taken after it; a little is taken at once.
+func TestMuchIsPutOffForARequest(t *testing.T) {
+	lazily(t, time.Hour, mostBacklog)
+	dir := t.TempDir()
+	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 128})
+	a := newApplication(job, 0, monotonic)
+	r := collect(t, job, dir)
+	c := &live{recording: r, memory: r.source.(*shm.Memory), settings: &config.Settings{}}
+	c.disk.patient = true
+	c.backlog.when = "auto"
+	n := uint64(0)
+	round := func(pending, putsOff bool) {
+		t.Helper()
+		c.heedRequest(pending)
+		_, err := c.round()
+		testkit.Must(t, err)
+		if c.memory.PutsOff() != putsOff || pending && c.allPutOff() != putsOff {
+			t.Errorf("puts off: %v, all of it: %v, want %v", c.memory.PutsOff(), c.allPutOff(), putsOff)
+		}
+	}
+	much := func() {
+		for used := 0; used < mostAtRequest; n++ {
+			a.allReduce(n)
+			free, total := c.memory.FreeChunks()
+			used = (total - free) * shm.ChunkSize
+		}
+	}
+	a.allReduce(n)
+	n++
+	round(true, false)
+	much()
+	round(true, true)
+	if got := c.memory.StoredBytes(); got == 0 {
+		t.Error("nothing of it waits")
+	}
+	for c.memory.PutsOff() {
+		c.heedRequest(false)
+		_, err := c.round()
+		testkit.Must(t, err)
+	}
+	much()
+	round(false, false)
+	process.end()
+	c.rest()
+	testkit.Must(t, c.finish(true))
+	if total := allStarts(t, dir); total != n*perCall {
+		t.Errorf("%d starts, want %d", total, n*perCall)
+	}
+}
+
+// Who looks at a running job has collectors take what they have put off, and sees all of it.
+func TestBacklogIsTakenForWhoLooks(t *testing.T) {
+	lazily(t, time.Hour, mostBacklog)
+	dir := t.TempDir()
+	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64})
+	a := newApplication(job, 0, monotonic)
+	wait := startRun(t, job, Options{Lookup: environment(backlogEnvironment(dir)...)})
+	n := uint64(0)
+	for range 500 {
+		a.allReduce(n)
+		n++
+	}
+	flushAll(t, job)
+	if got := allStarts(t, dir); got > 0 {
+		t.Errorf("%d starts are in the shard before anybody looked", got)
+	}
+	behind, err := (&control.Controller{Dir: dir, Timeout: time.Minute}).Watch(context.Background(), 5*time.Minute)
+	if got := allStarts(t, dir); err != nil || behind != 0 || got != n*perCall {
+		t.Errorf("%d starts of %d are in the shard, %d bytes behind, %v", got, n*perCall, behind, err)
+	}
+	process.end()
+	testkit.Must(t, wait())
+	if behind, err := (&control.Controller{Dir: dir}).Watch(context.Background(), 0); behind != 0 || err != nil {
+		t.Errorf("after the end: %d bytes behind, %v", behind, err)
+	}
+}
+
+// The disk takes what is put off, and fails when events are to be made of it at the end, for good: `unify` finds all in the backlog, and
+// what had been counted as lost is not.
+func TestBacklogOutlastsADiskThatFails(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 512})
+	a := newApplication(job, 0, monotonic)
+	c := startCollector(t, job, "collector", backlogEnvironment(dir)...)
+	n := uint64(0)
+	for range 1000 {
+		a.allReduce(n)
+		n++
+	}
+	flushAll(t, job)
+	const enough = 32 << 10 // for descriptions, and not for events
+	testkit.Must(t, unix.Prlimit(c.Process.Pid, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: enough, Max: enough}, nil))
+	process.end()
+	if err := c.Wait(); err == nil {
+		t.Error("the collector does not say that the disk failed")
+	}
+	e := onlyShard(t, dir)
+	if got := starts(e.Process); got == n*perCall || len(backlogs(t, dir)) != 1 {
+		t.Fatalf("%d starts of %d are in the shard, backlogs of %v bytes", got, n*perCall, backlogs(t, dir))
+	}
+	if _, err := Salvage(dir); err != nil {
+		t.Fatal(err)
+	}
+	if total := allStarts(t, dir); total != n*perCall || backlogs(t, dir) != nil {
+		t.Errorf("%d starts, want %d; backlogs of %v bytes", total, n*perCall, backlogs(t, dir))
+	}
+	for _, e := range shards(t, dir) {
+		if len(e.Process.Counts.Lost) > 0 {
+			t.Errorf("%s: lost %v", e.Path, e.Process.Counts.Lost)
+		}
+	}
+	unify(t, dir)
+}
+
+// A collector can be killed in the first write to its backlog: then all is in the memory still, or gone with it.
+func TestBacklogThatWasJustBegun(t *testing.T) {
+	dir := t.TempDir()
+	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic})
+	a := newApplication(job, 0, monotonic)
+	c := startCollector(t, job, "collector", backlogEnvironment(dir)...)
+	a.allReduce(0)
+	flushAll(t, job)
+	c.Process.Kill()
+	c.Wait()
+	process.end()
+	file := filepath.Join(onlyShard(t, dir).Path, experiment.BacklogFile)
+	testkit.Must(t, os.WriteFile(file, testkit.Read(t, file)[:5000], 0o600))
+	if saved, err := Salvage(dir); err != nil || backlogs(t, dir) != nil {
+		t.Errorf("%d saved, %v; backlogs of %v bytes", saved, err, backlogs(t, dir))
+	}
+}
+
+// At the bound of a backlog nothing is appended any more, however much comes: it is decoded as it comes, what finds no room in the memory is
+// counted by the plugin, and the file is emptied. So all that happened is in the shard or counted.
+func TestFullBacklogs(t *testing.T) {
+	const most = 256 << 10
+	lazily(t, time.Hour, most)
+	dir := t.TempDir()
+	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64})
+	a := newApplication(job, 0, monotonic)
+	r := collect(t, job, dir)
+	c := &live{recording: r, memory: r.source.(*shm.Memory), settings: &config.Settings{}}
+	c.disk.patient = true
+	c.backlog.when = "on"
+	n, counted := uint64(0), uint64(0)
+	for round, emptied := 1, 0; emptied < 3; round++ {
+		calls := 100
+		if round%8 == 0 {
+			calls = 10_000 // more than ten times what a backlog has room for, and more than the memory has
+		}
+		for range calls {
+			a.allReduce(n)
+			n++
+		}
+		before := c.backlog.size()
+		_, err := c.round()
+		testkit.Must(t, err)
+		for _, size := range backlogs(t, dir) {
+			if size > most {
+				t.Fatalf("a backlog of %d bytes", size)
+			}
+		}
+		if c.flush(); c.backlog.size() < before {
+			emptied++
+		}
+	}
+	process.end()
+	c.rest()
+	testkit.Must(t, c.finish(true))
+	p := onlyShard(t, dir).Process
+	for _, by := range p.Counts.Lost {
+		for _, m := range by {
+			counted += m
+		}
+	}
+	if starts(p)+a.refused != n*perCall || a.refused == 0 || counted < a.refused || // ends find no room, too
+		p.Counts.Oddities["BACKLOG_FULL"] == 0 {
+		t.Errorf("%d starts and %d refused, %d counted, of %d; full %d times", starts(p), a.refused, counted, n*perCall, p.Counts.Oddities["BACKLOG_FULL"])
+	}
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package collector
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+)
+
+// A checkpoint (shard.CheckpointFile) is shard.json as of the moment when everything taken so far was in the event files. What comes
+// after it is still in the process's memory, so a collector that takes over from a dead one brings the shard back to
+// it and goes on from there: no event is lost, and none is in both shards.
+func (r *recording) checkpoint() error {
+	r.taken = r.merge.taken.clone()
+	r.snapshot()
+	c, err := r.store.Checkpoint(r.process)
+	if err == nil {
+		r.keepSafe()
+		r.secure(c)
+	}
+	return err
+}
+
+// rewind brings the shard of a dead collector back to its last checkpoint and returns its description then; nil if
+// there never was one.
+func rewind(path string) (*experiment.Process, error) {
+	p, err := experiment.ReadCheckpoint(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	type size struct {
+		bytes  int64
+		events uint64
+	}
+	sizes := make(map[uint32]size)
+	for i := range p.Locations {
+		sizes[p.Locations[i].Number] = size{p.Locations[i].Bytes, p.Locations[i].Events}
+	}
+	for _, file := range experiment.EventFiles(path) {
+		number, err := strconv.ParseUint(strings.TrimSuffix(filepath.Base(file), filepath.Ext(file)), 10, 32)
+		if err != nil {
+			continue
+		}
+		s, known := sizes[uint32(number)]
+		if !known {
+			if err := os.Remove(file); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if err := cutEvents(file, int64(p.EventChunkSize), s.bytes, s.events); err != nil {
+			return nil, err
+		}
+	}
+	return p, experiment.Rewind(path, p)
+}
+
+// Of event files (docs/otf2-format.md): chunks begin with a header that has the number of the chunk's last event, and
+// a file ends with an end mark.
+const (
+	lastEventAt = 10
+	endMark     = "\x02\x01"
+)
+
+// cutEvents cuts an event file of chunks of a size to the length that it had when it held so many events.
+func cutEvents(path string, chunkSize, bytes int64, events uint64) error {
+	file, err := os.OpenFile(path, os.O_RDWR|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	st, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	end := bytes - int64(len(endMark))
+	if st.Size() < bytes || end < lastEventAt+8 || chunkSize <= 0 {
+		return fmt.Errorf("%s has %d bytes, %d when it was last flushed", path, st.Size(), bytes)
+	}
+	if _, err := file.WriteAt([]byte(endMark), end); err != nil {
+		return err
+	}
+	chunk := end / chunkSize * chunkSize
+	if _, err := file.WriteAt(binary.LittleEndian.AppendUint64(nil, events), chunk+lastEventAt); err != nil {
+		return err
+	}
+	return file.Truncate(bytes)
+}

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package collector
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/nccl-otf2/nccl-otf2/config"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/regular"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+)
+
+// convertedSuffix is added to the name of a complete spool file that has become a shard.
+const convertedSuffix = ".done"
+
+// settingWhole is the key of experiment.Process.Settings that says of a shard made of a raw file whether the process had written all of that
+// when it ended.
+const settingWhole = "SPOOLED_WHOLE"
+
+// Convert makes a shard in the experiment directory of a spool file. The same file always makes the same shard, so that
+// whatever was in it before, and a conversion that was killed, is replaced and nothing is there twice. Of an empty file
+// nothing is made; if its process has ended, the error is experiment.ErrNothingWritten. A file whose process has ended in order is renamed; any other one stays as it is, for
+// its process may still be writing it. If Convert fails there is no shard.
+//
+// Where the process was killed and its memory is a file (setting RING=shm), what it had recorded and not yet written is taken
+// from there, and the file is removed. One that is in use stays, for the next conversion.
+//
+// What the launcher said of the process is not in spool files.
+func Convert(spoolFile, directory string) (err error) {
+	file, err := regular.OpenOwn(spoolFile)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	spool, bytes, written, err := openSpool(file)
+	if err != nil {
+		return fmt.Errorf("%s: %w", spoolFile, err)
+	} else if spool == nil {
+		if written {
+			return nil
+		}
+		return fmt.Errorf("%s is %w", spoolFile, experiment.ErrNothingWritten)
+	}
+	h := spool.Header()
+	name := spooledShard(&h)
+	size := strconv.FormatInt(bytes, 10)
+	if before := convertedBefore(directory, name, size); before != nil {
+		return converted(spoolFile, before)
+	}
+	if err := experiment.Remove(directory, name); err != nil {
+		return err
+	}
+	settings, launcher := spooled(spool)
+	r, err := newRecording(spool, settings, launcher, directory, name)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			r.store.Remove()
+			err = fmt.Errorf("%s: %w", spoolFile, err)
+		}
+	}()
+	if err := r.takeSpool(spool); err != nil {
+		return err
+	}
+	if written && !spool.Orderly() {
+		err = r.pauseConversion(spoolFile, size)
+	} else {
+		err = r.endConversion(spool, size)
+	}
+	if err != nil {
+		return err
+	}
+	return converted(spoolFile, r.process)
+}
+
+// convertedBefore is the process of a shard that was made of as many bytes; nil if there is none.
+func convertedBefore(directory, name, size string) *experiment.Process {
+	before := experiment.Find(directory, name)
+	if before.State != experiment.Done || before.Process == nil || before.Process.Settings[experiment.SettingSpooled] != size {
+		return nil
+	}
+	if memory, left, err := openLeft(before.Process, time.Now()); err == nil && memory != nil { // a conversion was killed before it did that
+		left.remove(before.Process.Memory)
+		memory.Close()
+	}
+	return before.Process
+}
+
+// pauseConversion finishes the shard of a raw file that its process is still writing.
+func (r *recording) pauseConversion(spoolFile, size string) error {
+	r.process.Settings[experiment.SettingSpooled], r.process.Settings[settingWhole] = size, "false"
+	if err := r.finish(false); err != nil {
+		return err
+	}
+	// Its lock says of the shard, too, that there will be more. Without links it looks as if the process had been killed.
+	_ = r.store.LockLike(spoolFile)
+	return nil
+}
+
+// endConversion takes what an ended process left in its memory, and finishes the shard.
+func (r *recording) endConversion(spool *shm.Spool, size string) error {
+	memory, left, err := openLeft(r.process, time.Now().Add(releaseLimit))
+	saved := err == nil
+	if err != nil {
+		r.notSaved(err)
+	}
+	if memory != nil {
+		defer memory.Close()
+		if err := r.takeOn(memory, spool); err != nil {
+			r.notSaved(err)
+		}
+	} else if saved && !spool.Orderly() {
+		r.describeBreak(spool)
+	}
+	h := r.source.Header()
+	if r.end = (&experiment.End{Called: spool.Orderly() || h.Ended != 0}); !r.end.Called && spool.Failed() != nil {
+		r.end = nil // its exit may not have got to the disk either
+	}
+	if saved { // else the next conversion makes the shard anew, with what is in the memory then
+		r.process.Settings[experiment.SettingSpooled] = size
+	}
+	r.process.Settings[settingWhole] = strconv.FormatBool(spool.Orderly() && saved)
+	if err := r.finish(true); err != nil {
+		return err
+	}
+	left.remove(r.process.Memory)
+	r.dropBacklogs()
+	return nil
+}
+
+// describeBreak says why a raw file lacks its end, and that nobody knows how much is missing, unless the process could still count that.
+func (r *recording) describeBreak(spool *shm.Spool) {
+	h, text := spool.Header(), "the raw file ends early"
+	if cut := spool.Cut(); cut != "" {
+		text += ": " + cut
+	}
+	if err := spool.Failed(); err != nil {
+		text += fmt.Sprintf(": the rest could not be written (%v)", err)
+	}
+	r.mark(text)
+	if spool.Failed() == nil || h.Ended == 0 {
+		r.uncounted = append(r.uncounted, text+"; what the process recorded after that is lost")
+	}
+}
+
+// openSpool opens a spool file as far as it has come, and tells whether its process may still write it; nil if it is empty. Where nobody does
+// any more that is all of it: what a process wrote last, before it was killed, is nowhere else.
+func openSpool(file *os.File) (spool *shm.Spool, bytes int64, written bool, err error) {
+	for {
+		before, err := file.Stat()
+		if err != nil || before.Size() == 0 {
+			return nil, 0, err == nil && experiment.Locked(file), err
+		}
+		if _, err := file.Seek(0, io.SeekStart); err != nil {
+			return nil, 0, false, err
+		}
+		if spool, err = shm.OpenSpool(file, before.Size()); err != nil {
+			return nil, 0, false, err
+		}
+		h := spool.Header()
+		written = experiment.Locked(file) || lives(h.Boot(), int(h.PID), h.PIDStart)
+		after, err := file.Stat()
+		if err != nil || written || after.Size() == before.Size() {
+			return spool, before.Size(), written, err
+		}
+	}
+}
+
+// lives is replaced by tests whose processes end at a certain moment.
+var lives = experiment.Lives
+
+// ConvertAll converts all raw files of an experiment directory, see Convert, and tells what came of each.
+func ConvertAll(hold *experiment.Hold) []experiment.RawFile {
+	var files []experiment.RawFile
+	for _, path := range experiment.RawFiles(hold.Dir) {
+		files = append(files, experiment.RawFile{Path: path, Err: Convert(path, hold.Dir)})
+	}
+	return files
+}
+
+// converted gives a spool file that is complete its name.
+func converted(spoolFile string, p *experiment.Process) error {
+	if p.Settings[settingWhole] != "true" {
+		return nil
+	}
+	return os.Rename(spoolFile, spoolFile+convertedSuffix)
+}
+
+// takeSpool takes all that a spool file has.
+func (r *recording) takeSpool(spool *shm.Spool) error {
+	for {
+		round, err := spool.Refresh()
+		if err != nil {
+			return err
+		}
+		if round.Ended {
+			r.line.add(round.Clock)
+			r.takeRest()
+			return nil
+		}
+		// The program's clock says nothing of what other threads may still record: all at the end.
+		if !r.line.host {
+			r.advanceTo(round.Clock)
+		}
+		if r.failed != nil {
+			return r.failed
+		}
+	}
+}
+
+// continued is a spool file whose process was killed, with what is in its memory beyond.
+type continued struct {
+	*shm.Memory
+	spool *shm.Spool
+}
+
+func (r *recording) notSaved(err error) {
+	text := "what the process had in memory is not saved: " + err.Error()
+	r.mark(text)
+	r.uncounted = append(r.uncounted, text)
+}
+
+// mark says at the end of the shard what is missing of a raw file.
+func (r *recording) mark(text string) {
+	r.markers = append(r.markers, experiment.Marker{Time: r.given, Severity: severityHigh, Category: "NCCL raw file", Location: -1, Text: text})
+}
+
+// takeOn goes on with the process's memory behind its spool file.
+func (r *recording) takeOn(memory *shm.Memory, spool *shm.Spool) error {
+	for _, ring := range spool.Rings() {
+		if err := ring.Err(); err != nil {
+			return err
+		}
+	}
+	round, err := memory.Refresh()
+	if err != nil {
+		return err
+	}
+	r.source, r.skip = continued{memory, spool}, r.merge.taken.clone()
+	r.line.add(round.Clock)
+	r.takeRest()
+	return r.failed
+}
+
+// spooledShard is the name of the shard that a process's spool file becomes.
+func spooledShard(h *shm.Header) string {
+	return uuid.NewSHA1(uuid.Nil, fmt.Appendf(nil, "%s %s %d %d %x %d", h.Host(), h.Boot(), h.PID, h.PIDStart, h.Tag, h.Created.Real)).String()
+}
+
+// spooled gives the settings that a spool file's header tells of.
+func spooled(s *shm.Spool) (*config.Settings, config.Launcher) {
+	h := s.Header()
+	settings := statedSettings(&h)
+	settings["COLLECTOR"] = "spool"
+	return config.Recorded(settings), config.Launcher{Rank: -1, Size: -1}
+}

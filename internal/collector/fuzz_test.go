@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package collector
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/nccl-otf2/nccl-otf2/config"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm/shmtest"
+	"github.com/nccl-otf2/nccl-otf2/scorep"
+)
+
+// spoolHead is where the frames behind a spool file's first one, its header, begin.
+const (
+	frameHead = 32
+	spoolHead = frameHead + shm.HeaderSize
+)
+
+// FuzzSpool: whatever stands behind the header of a spool file, its conversion gives a whole shard, or an error that
+// says why not.
+func FuzzSpool(f *testing.F) {
+	heads := make(map[bool][]byte)
+	for _, host := range []bool{true, false} {
+		clock := shm.ClockMonotonic
+		if host {
+			clock = shm.ClockHost
+		}
+		file, _ := spoolOf(f, clock, 1)
+		heads[host] = file[:spoolHead:spoolHead]
+		f.Add(file[spoolHead:], host)
+		f.Add(file[spoolHead:len(file)-frameHead], host) // without its end
+		for _, stop := range []int{1, 2} {               // of a type that there is not
+			damaged := bytes.Clone(file)
+			damaged[len(damaged)-frameHead-stop*shm.Unit+9] = 200
+			f.Add(damaged[spoolHead:], host)
+		}
+	}
+	f.Fuzz(func(t *testing.T, frames []byte, host bool) {
+		name, dir := writeSpool(t, append(heads[host], frames...))
+		err := Convert(name, dir)
+		if err != nil {
+			if errors.Is(err, os.ErrNotExist) {
+				t.Fatal(err)
+			}
+			if list := shards(t, dir); len(list) > 0 {
+				t.Errorf("%v, and %d shards", err, len(list))
+			}
+			return
+		}
+		e := onlyShard(t, dir)
+		if e.State != experiment.Done || e.Err != nil {
+			t.Fatalf("state %v: %v", e.State, e.Err)
+		}
+		announced := uint64(0)
+		for _, l := range e.Process.Locations {
+			announced += l.Events
+		}
+		if n := eventsOf(t, e); n != announced {
+			t.Errorf("%d events, announced are %d", n, announced)
+		}
+		left, _ := filepath.Glob(filepath.Join(dir, experiment.Folder, "*"+experiment.SpoolSuffix))
+		if whole := e.Process.Settings[settingWhole] == "true"; len(left) > 0 == whole {
+			t.Errorf("whole: %v, left: %v", whole, left)
+		}
+	})
+}
+
+// FuzzCheckpoint: whatever a dead collector's checkpoint and description say, one that takes over records what comes, and what both
+// have left makes an archive or an error.
+func FuzzCheckpoint(f *testing.F) {
+	job, err := shmtest.New(shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 16})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { job.Close() })
+	a := newApplication(job, 0, monotonic)
+	for i := range uint64(5) {
+		a.allReduce(i)
+	}
+	base := f.TempDir()
+	first := collect(f, job, base)
+	first.takeRest()
+	if err := errors.Join(first.flush(), first.store.Close()); err != nil {
+		f.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(first.store.Path(), experiment.CheckpointFile))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(text, true)
+	f.Add(text, false)
+	for _, word := range []string{`"bytes":`, `"events":`, `"number":`, `"TAKEN":"`, `"nranks":`, `"eventChunkSize":`} {
+		f.Add(bytes.Replace(text, []byte(word), []byte(word+"7"), 1), false)
+		f.Add(bytes.ReplaceAll(text, []byte(word), []byte(word+"99")), true)
+	}
+	f.Add(text[:len(text)/2], false)
+	f.Fuzz(func(t *testing.T, text []byte, both bool) {
+		dir := t.TempDir()
+		testkit.Must(t, os.CopyFS(dir, os.DirFS(base)))
+		dead := filepath.Join(dir, experiment.Folder, filepath.Base(first.store.Path()))
+		names := []string{experiment.CheckpointFile}
+		if both {
+			names = append(names, "shard.json")
+		}
+		for _, name := range names {
+			testkit.Must(t, os.WriteFile(filepath.Join(dead, name), text, 0o600))
+		}
+		r := collect(t, job, dir)
+		r.takeRest()
+		testkit.Must(t, r.finish(true))
+		_, _ = scorep.Unify(dir, nil)
+	})
+}
+
+// FuzzMemory: whatever stands in the memory that a process left, taking what is whole of it gives a shard, or an error.
+func FuzzMemory(f *testing.F) {
+	job, err := shmtest.New(shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 8})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { job.Close() })
+	a := newApplication(job, 0, monotonic)
+	for i := range uint64(3) {
+		a.allReduce(i)
+	}
+	whole := job.Bytes()
+	var used []uint32 // what is worth changing: memory is large, and mostly empty
+	for i, b := range whole {
+		if b != 0 {
+			used = append(used, uint32(i))
+		}
+	}
+	places := 64
+	if underRace {
+		places = 8 // nothing runs at a time here
+	}
+	for i := range places {
+		f.Add(uint32(i*len(used)/places), []byte{0xff}, uint32(0), []byte{})
+		f.Add(uint32(i*len(used)/places), []byte{0xff, 0xff, 0xff, 0x7f}, uint32(i), []byte{1})
+	}
+	f.Fuzz(func(t *testing.T, at uint32, patch []byte, at2 uint32, patch2 []byte) {
+		fd, err := unix.MemfdCreate("fuzz", unix.MFD_CLOEXEC)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := bytes.Clone(whole)
+		copy(b[used[int(at)%len(used)]:], patch)
+		copy(b[used[int(at2)%len(used)]:], patch2)
+		if _, err := unix.Write(fd, b); err != nil {
+			t.Fatal(err)
+		}
+		memory, err := shm.Map(fd)
+		if err != nil {
+			return
+		}
+		defer memory.Close()
+		dir := t.TempDir()
+		r, err := newRecording(memory, config.Recorded(map[string]string{"EVENTS": "all"}), config.Launcher{Rank: -1, Size: -1}, dir, "one")
+		if err != nil {
+			return
+		}
+		if _, err := memory.Refresh(); err != nil {
+			t.Fatal(err)
+		}
+		r.takeRest()
+		testkit.Must(t, r.finish(true))
+		if e := onlyShard(t, dir); e.State != experiment.Done || e.Err != nil {
+			t.Fatalf("state %v: %v", e.State, e.Err)
+		}
+		res, err := scorep.Unify(dir, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res.Damaged > 0 && len(res.Problems) == 0 {
+			t.Errorf("%+v", res)
+		}
+	})
+}

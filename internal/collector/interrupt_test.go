@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package collector
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/nccl-otf2/nccl-otf2/config"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm/shmtest"
+)
+
+// muchWork is a collector whose process has ended and left more than is decoded in some steps, in a backlog or in its memory.
+func muchWork(t *testing.T, when string) (c *live, dir string, calls uint64) {
+	t.Helper()
+	lazily(t, time.Hour, mostBacklog)
+	was := graceOfRest
+	graceOfRest = 0
+	t.Cleanup(func() { graceOfRest = was })
+	dir = t.TempDir()
+	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 512})
+	a := newApplication(job, 0, monotonic)
+	r := collect(t, job, dir)
+	c = &live{recording: r, memory: r.source.(*shm.Memory), settings: &config.Settings{}, term: make(chan os.Signal, 1)}
+	c.disk.patient = true
+	c.backlog.when = when
+	for calls*2*perCall < 5*catchUp {
+		a.allReduce(calls)
+		calls++
+	}
+	n, err := c.round()
+	testkit.Must(t, err)
+	if n > catchUp {
+		t.Errorf("%d records in one round", n)
+	}
+	process.end()
+	c.ended = true
+	return c, dir, calls
+}
+
+// A collector that is told to end while it decodes what is left does so after the step at hand. What it has not come to is in the backlog, from
+// which everything is made later.
+func TestSignalWhileDecoding(t *testing.T) {
+	for _, when := range []string{"on", "off"} {
+		t.Run(when, func(t *testing.T) {
+			c, dir, calls := muchWork(t, when)
+			term := make(chan os.Signal, 1)
+			term <- unix.SIGTERM
+			c.term = term
+			before := c.records
+			c.rest()
+			if taken := c.records - before; taken > 3*catchUp {
+				t.Errorf("%d records were decoded after the signal", taken)
+			}
+			if err := c.finish(true); !errors.Is(err, errUnread) {
+				t.Errorf("%v", err)
+			}
+			if got := allStarts(t, dir); got >= calls*perCall {
+				t.Errorf("%d starts of %d are in the shard", got, calls*perCall)
+			}
+			saved, err := Salvage(dir)
+			testkit.Must(t, err)
+			if got := allStarts(t, dir); saved != 1 || got != calls*perCall || backlogs(t, dir) != nil {
+				t.Errorf("%d starts of %d, of %d processes; backlogs of %v bytes", got, calls*perCall, saved, backlogs(t, dir))
+			}
+		})
+	}
+}
+
+// What is left is not decoded when there is no folder any more to which it could be written.
+func TestDecodingEndsWithTheDirectory(t *testing.T) {
+	c, dir, _ := muchWork(t, "off")
+	testkit.Must(t, os.RemoveAll(filepath.Join(dir, experiment.Folder)))
+	before := c.records
+	c.rest()
+	if taken := c.records - before; taken > 3*catchUp {
+		t.Errorf("%d records were decoded", taken)
+	}
+	if err := c.finish(true); err == nil {
+		t.Error("nothing was wrong")
+	}
+}
+
+// What a job's last collector makes when it was told to end is given up after a while.
+func TestSignalWhileAnArchiveIsMade(t *testing.T) {
+	was := graceAfterTerm
+	graceAfterTerm = time.Millisecond
+	t.Cleanup(func() { graceAfterTerm = was })
+	tool := filepath.Join(t.TempDir(), "tool")
+	testkit.Must(t, os.WriteFile(tool, []byte("#!/bin/sh\nexec sleep 3600\n"), 0o700))
+	term := make(chan os.Signal, 1)
+	term <- unix.SIGTERM
+	for range 2 {
+		if err := finish(tool, &Outcome{Experiment: t.TempDir()}, term); !errors.Is(err, errGivenUp) {
+			t.Errorf("%v", err)
+		}
+	}
+}

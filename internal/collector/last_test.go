@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package collector
+
+import (
+	"fmt"
+	"os/exec"
+	"syscall"
+	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+)
+
+// part is a shard to be found: the launcher's rank, its communicators as id, ranks, rank; and how
+// far it is.
+type part struct {
+	rank      int
+	comms     [][3]int
+	state     experiment.State
+	locations int
+}
+
+func TestLastOfTheJob(t *testing.T) {
+	pair := func(rank int) [][3]int { return [][3]int{{1, 2, rank}} }
+	for _, tc := range []struct {
+		name  string
+		size  int
+		parts []part
+		want  bool
+	}{
+		{"one of one", 1, []part{{0, nil, experiment.Done, 1}}, true},
+		{"one of two", 2, []part{{0, pair(0), experiment.Done, 1}}, false},
+		{"two of two", 2, []part{{0, pair(0), experiment.Done, 1}, {1, pair(1), experiment.Done, 1}}, true},
+		{"the same rank twice", 2, []part{{0, pair(0), experiment.Dead, 1}, {0, pair(0), experiment.Done, 1}}, false},
+		{"the other one still writes", 2, []part{{0, pair(0), experiment.Done, 1}, {1, pair(1), experiment.Writing, 1}}, false},
+		{"another has just begun", 2, []part{{0, pair(0), experiment.Done, 1}, {1, pair(1), experiment.Starting, 1}}, false},
+		{"the other one died", 2, []part{{0, pair(0), experiment.Done, 1}, {1, pair(1), experiment.Dead, 1}}, true},
+		{"no launcher, one rank missing", -1, []part{{-1, pair(0), experiment.Done, 1}}, false},
+		{"no launcher, all there", -1, []part{{-1, pair(0), experiment.Done, 1}, {-1, pair(1), experiment.Done, 1}}, true},
+		{"no launcher, second communicator lacks one", -1, []part{
+			{-1, [][3]int{{1, 2, 0}, {2, 3, 0}}, experiment.Done, 1}, {-1, [][3]int{{1, 2, 1}, {2, 3, 1}}, experiment.Done, 1}}, false},
+		{"no launcher, all ranks in one process", -1, []part{{-1, [][3]int{{1, 2, 0}, {1, 2, 1}}, experiment.Done, 1}}, true},
+		{"too many locations", 1, []part{{0, nil, experiment.Done, 2001}}, false},
+		{"as many as may be", 1, []part{{0, nil, experiment.Done, 2000}}, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			dir := t.TempDir()
+			for i, p := range tc.parts {
+				s, err := experiment.Create(dir, fmt.Sprint(i))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer s.Close()
+				if p.state == experiment.Starting {
+					continue
+				}
+				d := &experiment.Process{Version: experiment.Version, Launcher: experiment.Launcher{Rank: p.rank, Size: tc.size}, Locations: make([]experiment.Location, p.locations)}
+				for _, c := range p.comms {
+					d.Comms = append(d.Comms, experiment.Comm{ID: uint64(c[0]), NRanks: c[1], Rank: c[2]})
+				}
+				testkit.Must(t, s.Write(d))
+				if p.state == experiment.Done {
+					testkit.Must(t, s.Finish())
+				}
+				if p.state != experiment.Writing {
+					s.Close()
+				}
+			}
+			if got, err := isLast(dir); err != nil || got != tc.want {
+				t.Errorf("%v, %v; want %v", got, err, tc.want)
+			}
+		})
+	}
+}
+
+func TestProcessWatch(t *testing.T) {
+	p := startProcess(t)
+	pid := p.cmd.Process.Pid
+	other, err := watchProcess(pid, 1)
+	if err != nil || !other.gone() {
+		t.Errorf("a later process of the same number: %v, %v", other, err)
+	}
+	other.close()
+	start, err := shm.ProcessStart(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := watchProcess(pid, start)
+	if err != nil || w.gone() {
+		t.Fatalf("a living process: %v, %v", w, err)
+	}
+	defer w.close()
+	old, err := watchDescriptor(-1, pid, start) // as on kernels without pidfd
+	if err != nil || old.gone() {
+		t.Errorf("a living process, without pidfd: %v", err)
+	}
+	defer old.close()
+	p.end()
+	<-w.over
+	<-old.over
+	if !w.gone() || !old.gone() {
+		t.Error("an ended process")
+	}
+	if w, err := watchProcess(1<<30, 1); err != nil || !w.gone() {
+		t.Errorf("no process: %v, %v", w, err)
+	}
+}
+
+// How a process ended is known whether its parent has fetched the status (which Linux tells others of since 6.15) or not yet,
+// and when it did.
+func TestProcessWatchTellsHowItEnded(t *testing.T) {
+	for _, signal := range []syscall.Signal{0, syscall.SIGKILL, syscall.SIGTERM, syscall.SIGSEGV, syscall.SIGABRT} {
+		for _, fetched := range []bool{false, true} {
+			if fetched && !tellsExits() {
+				continue
+			}
+			t.Run(fmt.Sprintf("%d-%v", signal, fetched), func(t *testing.T) {
+				// A signal to a Go program is the runtime's; to a shell it is the system's.
+				cmd := exec.Command("/bin/sh", "-c", "read line; exit 3")
+				stdin, err := cmd.StdinPipe()
+				testkit.Must(t, err)
+				testkit.Must(t, cmd.Start())
+				defer cmd.Wait()
+				start, err := shm.ProcessStart(cmd.Process.Pid)
+				testkit.Must(t, err)
+				w, err := watchProcess(cmd.Process.Pid, start)
+				testkit.Must(t, err)
+				defer w.close()
+				before := shm.ReadClock(shm.ClockMonotonic).Raw
+				want := uint32(signal)
+				if signal == 0 {
+					stdin.Close()
+					want = 3 << 8
+				} else {
+					testkit.Must(t, cmd.Process.Signal(signal))
+				}
+				if fetched {
+					cmd.Wait()
+				}
+				<-w.over
+				if !w.gone() || w.end.status == nil || *w.end.status&^0x80 != want {
+					t.Errorf("gone %v, %+v; want status %#x", w.gone(), w.end, want)
+				}
+				if now := shm.ReadClock(shm.ClockMonotonic).Raw; w.end.raw < before || w.end.raw > now {
+					t.Errorf("ended at %d, not between %d and %d", w.end.raw, before, now)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package collector
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/nccl-otf2/nccl-otf2/config"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/regular"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+)
+
+// errUnread ends a recording of whose backlog something is left: it cannot be read, or there was no time for it. What is in the shard, and in the
+// backlog, stays for `unify`.
+var errUnread = errors.New("not all that was recorded has been decoded: unify makes events of the rest, which is in the backlog")
+
+// adopted is a dead collector's backlog, of which this one takes what is not in a shard.
+type adopted struct {
+	path string
+	file *os.File
+}
+
+// leftBacklog is the backlog of a process that is gone, with its memory.
+type leftBacklog struct {
+	*shm.Spool
+	path string
+}
+
+// isOf tells that a source reads this file.
+func isOf(source shm.Source, path string) bool {
+	left, ok := source.(leftBacklog)
+	return ok && left.path == path
+}
+
+// hasBacklog tells that there is something in a shard's backlog.
+func hasBacklog(shard string) bool {
+	info, err := os.Lstat(filepath.Join(shard, experiment.BacklogFile))
+	return err == nil && info.Size() > 0
+}
+
+// adopt has the source give what is in the backlogs of dead collectors first, and takes care of them, of the empty ones, too. Those that
+// somebody else has taken have nothing to give.
+func (r *recording) adopt(paths []string) error {
+	changed := make(map[string]time.Time)
+	for _, path := range paths {
+		if info, err := os.Lstat(path); err == nil {
+			changed[path] = info.ModTime()
+		}
+	}
+	paths = slices.DeleteFunc(paths, func(path string) bool { return changed[path].IsZero() })
+	slices.SortFunc(paths, func(a, b string) int { return changed[a].Compare(changed[b]) }) // one after the other wrote them
+	for _, path := range paths {
+		file, size, err := openBacklog(path)
+		if err != nil {
+			return err
+		}
+		if file == nil {
+			continue
+		}
+		e, err := shm.Index(file, size)
+		if err != nil {
+			file.Close()
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		r.source.Precede(e)
+		r.adopted = append(r.adopted, &adopted{path, file})
+	}
+	return nil
+}
+
+// openBacklog opens a dead collector's backlog for whoever takes what is in it; nil if that is somebody else.
+func openBacklog(path string) (*os.File, int64, error) {
+	file, err := regular.OpenOwn(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, 0, nil
+	} else if err != nil {
+		return nil, 0, err
+	}
+	var info os.FileInfo
+	if err = experiment.AwaitLock(int(file.Fd()), time.Now().Add(releaseLimit)); err == nil {
+		info, err = file.Stat()
+	}
+	if err != nil {
+		file.Close()
+		return nil, 0, fmt.Errorf("%s: %w", path, err)
+	}
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		file.Close()
+		return nil, 0, nil
+	}
+	return file, info.Size(), nil
+}
+
+// unread tells that something that was put off has not been taken.
+func (r *recording) unread() bool { return slices.ContainsFunc(r.source.Rings(), (*shm.Ring).Stored) }
+
+// dropAdopted removes the backlogs of dead collectors, of which all is in this shard.
+func (r *recording) dropAdopted() {
+	for _, a := range r.adopted {
+		_ = os.Remove(a.path) // else the next `unify` does
+		_ = a.file.Close()
+	}
+	r.adopted = nil
+}
+
+// closeBacklogs is behind the last record.
+func (r *recording) closeBacklogs() {
+	for _, a := range r.adopted {
+		_ = a.file.Close()
+	}
+	if r.backlog.handle != nil {
+		_ = r.backlog.handle.Close()
+	}
+}
+
+// dropBacklogs removes all backlogs of a process whose shard is finished.
+func (r *recording) dropBacklogs() {
+	r.dropAdopted()
+	if r.backlog.path != "" {
+		_ = os.Remove(r.backlog.path)
+	}
+}
+
+// saveBacklogs makes shards of what was put off in processes of which nothing else is left: neither the collector nor the memory. It returns of how
+// many processes. Where another shard of the process is finished all is in it, and the
+// files are removed; empty ones are, too.
+func saveBacklogs(directory string, entries []experiment.Entry) (saved int, err error) {
+	var problems []error
+	for i, e := range entries {
+		path := filepath.Join(e.Path, experiment.BacklogFile)
+		if _, err := os.Lstat(path); e.Process == nil || err != nil {
+			continue
+		}
+		finished, gone, last := false, true, true
+		for k, o := range entries {
+			if o.Process == nil || !sameProcess(o.Process, e.Process) {
+				continue
+			}
+			finished = finished || o.Process.Finished
+			gone = gone && o.State != experiment.Writing && !o.ProcessLives()
+			last = last && (k == i || !hasBacklog(o.Path) || !laterBacklog(o.Path, e.Path))
+		}
+		switch {
+		case finished || gone && !hasBacklog(e.Path):
+			_ = os.Remove(path)
+		case !gone || !last || spools(directory, e.Process) || memoryIsLeft(e.Process):
+			// goes with what goes on behind it
+		default:
+			if err := saveBacklog(e.Process, path, directory); err != nil {
+				problems = append(problems, fmt.Errorf("%s: %w", path, err))
+			} else {
+				saved++
+			}
+		}
+	}
+	return saved, errors.Join(problems...)
+}
+
+// laterBacklog tells that the first of two shards' backlogs was written behind the other.
+func laterBacklog(a, b string) bool {
+	of := func(shard string) time.Time {
+		info, err := os.Lstat(filepath.Join(shard, experiment.BacklogFile))
+		if err != nil {
+			return time.Time{}
+		}
+		return info.ModTime()
+	}
+	return of(a).After(of(b)) || of(a).Equal(of(b)) && a > b
+}
+
+// memoryIsLeft tells that a process's memory is a file, which is there.
+func memoryIsLeft(p *experiment.Process) bool {
+	if p.Memory.Kind != memoryShm {
+		return false
+	}
+	_, err := os.Lstat(p.Memory.Path)
+	return err == nil
+}
+
+// saveBacklog makes a shard of the last backlog of a process, and of those before it. What the process recorded behind it is gone with its
+// memory, so the shard is not a finished one.
+func saveBacklog(p *experiment.Process, path, directory string) error {
+	file, size, err := openBacklog(path)
+	if err != nil || file == nil {
+		return err
+	}
+	defer file.Close()
+	spool, err := shm.OpenSpool(file, size)
+	if errors.Is(err, shm.ErrCorrupt) && size <= shm.HeaderSize { // its collector was killed in its first write
+		return os.Remove(path)
+	} else if err != nil {
+		return err
+	}
+	spool.Within()
+	r, err := newRecording(leftBacklog{spool, path}, config.Recorded(p.Settings), config.Launcher(p.Launcher), directory, uuid.NewString())
+	if err != nil {
+		return err
+	}
+	if err = r.takeSpool(spool); err == nil && r.records > 0 {
+		err = r.finish(false)
+	}
+	if err != nil {
+		r.store.Remove()
+		return err
+	}
+	if r.records == 0 { // all of it was in event files: the file was just going to be emptied
+		r.store.Remove()
+	}
+	if err := keepLosses(filepath.Dir(path), &p.Counts, r.process.Counts.Starts); err != nil {
+		return err
+	}
+	r.dropAdopted()
+	return os.Remove(path)
+}
+
+// keepLosses has a dead collector's shard say what it had counted as lost, but for what has come of its backlog since: that is all which its disk
+// had not taken otherwise.
+func keepLosses(shard string, before *experiment.Counts, saved map[string]uint64) error {
+	if len(before.Lost) == 0 {
+		return nil
+	}
+	p, err := experiment.Read(shard)
+	if err != nil {
+		return err
+	}
+	p.Counts.Lost = make(map[string]map[string]uint64)
+	for reason, by := range before.Lost {
+		by = maps.Clone(by)
+		if reason == shm.LossDisk.String() {
+			maps.DeleteFunc(by, func(name string, n uint64) bool { return n <= saved[name] })
+			for name := range by {
+				by[name] -= saved[name]
+			}
+		}
+		if len(by) > 0 {
+			p.Counts.Lost[reason] = by
+		}
+	}
+	return experiment.Rewind(shard, p)
+}

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package collector
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/check"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm/shmtest"
+	"github.com/nccl-otf2/nccl-otf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/scorep"
+)
+
+// crowd is a process of which many parts come and go while it is recorded, flushed every so often.
+type crowd struct {
+	*application
+	t       *testing.T
+	dir     string
+	r       *recording
+	ticks   uint64
+	calls   uint64
+	flushes int
+	open    int // event files at a time, most
+}
+
+const callsPerFlush = 500
+
+func newCrowd(t *testing.T) *crowd {
+	job, memory := newMemory(t, 0)
+	c := &crowd{t: t, dir: t.TempDir(), ticks: job.Header().Created.Ticks}
+	c.application = newApplication(job, 0, func() uint64 { c.ticks += pause; return c.ticks })
+	_ = memory.Close()
+	c.r = collect(t, job, c.dir)
+	return c
+}
+
+// call makes a call, and takes and flushes what has come every now and then.
+func (c *crowd) call() {
+	c.allReduce(c.calls)
+	if c.calls++; c.calls%callsPerFlush == 0 {
+		c.flush()
+	}
+}
+
+func (c *crowd) flush() {
+	c.t.Helper()
+	memory := c.r.source.(*shm.Memory)
+	_, err := memory.Refresh()
+	testkit.Must(c.t, err)
+	c.r.line.add(shm.ClockTuple{Ticks: c.ticks, Raw: c.ticks, Mono: c.ticks, Real: c.ticks})
+	c.r.takeRest()
+	c.r.settle()
+	memory.Mark()
+	testkit.Must(c.t, c.r.flush())
+	memory.Release()
+	c.flushes++
+	links, _ := filepath.Glob("/proc/self/fd/*")
+	n := 0
+	for _, l := range links {
+		if to, err := os.Readlink(l); err == nil && filepath.Dir(to) == c.r.store.Path() && filepath.Ext(to) == ".evt" {
+			n++
+		}
+	}
+	c.open = max(c.open, n)
+}
+
+// end finishes the shard and counts what it took. rows is how many locations there may be.
+func (c *crowd) end(rows int) *experiment.Process {
+	c.t.Helper()
+	c.flush()
+	testkit.Must(c.t, c.r.finish(true))
+	p := onlyShard(c.t, c.dir).Process
+	if n := p.Counts.Starts["CollApi"]; n != c.calls {
+		c.t.Errorf("%d calls in the shard, want %d", n, c.calls)
+	}
+	events := uint64(0)
+	for _, l := range p.Locations {
+		if l.Kind == experiment.KindThread {
+			events += l.Events
+		}
+	}
+	// A call is a region with a launch in it, and one with the enqueueing of its plan.
+	if least := 4 * c.calls; events < least {
+		c.t.Errorf("%d events on rows of threads, want at least %d", events, least)
+	}
+	if len(p.Counts.Lost) > 0 {
+		c.t.Errorf("losses: %v", p.Counts.Lost)
+	}
+	if n := len(p.Locations); n > rows {
+		c.t.Errorf("%d rows, want at most %d", n, rows)
+	}
+	// Two to begin and to end with, and one where a chunk is full.
+	if most := uint64(c.flushes + 4 + int(c.r.store.EventBytes()/chunkSize)); c.r.descriptions > most {
+		c.t.Errorf("shard.json was written %d times in %d flushes, want at most %d", c.r.descriptions, c.flushes, most)
+	}
+	const syncing = 32 // beside them, by threads that bring files to the disk
+	if most := c.r.store.FilesOpenAtOnce() + syncing; c.open > most {
+		c.t.Errorf("%d event files were open at one time, want at most %d", c.open, most)
+	}
+	if n, most := c.r.store.FilesOpened(), uint64(rows*(2+c.flushes)); n > most {
+		c.t.Errorf("event files were opened %d times, want at most %d", n, most)
+	}
+	return p
+}
+
+// Threads that come and go cost neither a row each, nor a file, nor a description.
+func TestManyShortThreads(t *testing.T) {
+	const threads = 10_000
+	c := newCrowd(t)
+	for i := range threads {
+		c.thread.Own(c.now(), 2000+i, "short")
+		c.call()
+	}
+	p := c.end(regions.OwnRows + 1)
+	owners := 0
+	for _, l := range p.Locations {
+		if l.Kind == experiment.KindThread {
+			owners += max(1, l.Owners)
+		}
+	}
+	if owners != threads {
+		t.Errorf("the rows say that %d threads had them, want %d", owners, threads)
+	}
+}
+
+// So do communicators, of any number.
+func TestManyCommunicators(t *testing.T) {
+	const comms = 5000
+	c := newCrowd(t)
+	first := c.comm
+	for i := range comms {
+		c.comm = uint32(c.job.Comm(shm.Comm{APIVersion: 6, ID: 0xdead0000 + uint64(i), NRanks: 2, Rank: i % 2, NNodes: 1, InitTicks: c.now()}, nil))
+		c.write(shm.Record{Kind: shm.RecordInit, Aux: c.comm})
+		c.call()
+		c.job.FinishComm(int(c.comm), c.now())
+		c.write(shm.Record{Kind: shm.RecordFinalize, Aux: c.comm})
+	}
+	c.comm = first
+	c.call()
+	p := c.end(regions.OwnRows + 1 + 1)
+	if n := len(p.Comms); n != comms+1 {
+		t.Fatalf("%d communicators, want %d", n, comms+1)
+	}
+	for i, k := range p.Comms {
+		if s := k.Sequences["AllReduce"]; s.Count != 1 || k.Location < 0 || (k.FinalTime == 0) != (i == 0) {
+			t.Fatalf("communicator %d: %+v", i, k)
+		}
+	}
+}
+
+// Those that are there together have a row each, and few of them have a file open.
+func TestManyCommunicatorsAtOneTime(t *testing.T) {
+	const comms = 1000
+	c := newCrowd(t)
+	var all []uint32
+	for i := range comms {
+		all = append(all, uint32(c.job.Comm(shm.Comm{APIVersion: 6, ID: 0xdead0000 + uint64(i), NRanks: 2, Rank: i % 2, NNodes: 1, InitTicks: c.now()}, nil)))
+		c.comm = all[i]
+		c.write(shm.Record{Kind: shm.RecordInit, Aux: c.comm})
+		c.call()
+	}
+	for _, c.comm = range all {
+		c.call()
+	}
+	p := c.end(comms + 2)
+	if n := len(p.Locations); n < comms {
+		t.Errorf("%d rows for %d communicators", n, comms)
+	}
+}
+
+// A collector dies while most rows have had several owners, and another goes on: what was alive is one row in the archive, and every
+// call and operation is there once.
+func TestSharedRowsOutliveACollector(t *testing.T) {
+	const some = 3 * regions.OwnRows
+	c := newCrowd(t)
+	first := c.comm
+	come := func(from int) {
+		for i := range some {
+			c.comm = uint32(c.job.Comm(shm.Comm{APIVersion: 6, ID: 0xdead0000 + uint64(from+i), NRanks: 2, Rank: 0, NNodes: 1, InitTicks: c.now()}, nil))
+			c.thread.Own(c.now(), 5000+from+i, "short")
+			c.write(shm.Record{Kind: shm.RecordInit, Aux: c.comm})
+			c.call()
+			if i == some-1 {
+				break // it lives on
+			}
+			c.job.FinishComm(int(c.comm), c.now())
+			c.write(shm.Record{Kind: shm.RecordFinalize, Aux: c.comm})
+		}
+	}
+	come(0)
+	survivor := c.comm
+	c.flush()
+	testkit.Must(t, c.r.store.Close()) // the collector is gone
+	c.r = collect(t, c.job, c.dir)
+	c.call() // by the thread, and on the communicator, that were there
+	c.job.FinishComm(int(survivor), c.now())
+	c.write(shm.Record{Kind: shm.RecordFinalize, Aux: survivor})
+	come(some)
+	c.comm = first
+	c.call()
+	c.flush()
+	testkit.Must(t, c.r.finish(true))
+
+	unified, err := scorep.Unify(c.dir, nil)
+	testkit.Must(t, err)
+	a, err := otf2.Open(filepath.Join(c.dir, "traces.otf2"), nil)
+	testkit.Must(t, err)
+	defer a.Close()
+	calls, operations := uint64(0), uint64(0)
+	for ev, err := range a.Events(nil) {
+		testkit.Must(t, err)
+		switch ev.Kind {
+		case otf2.EventEnter:
+			if a.Defs.String(a.Defs.Region(ev.Enter().Region).Name) == "ncclAllReduce" {
+				calls++
+			}
+		case otf2.EventMpiCollectiveEnd:
+			operations++
+		}
+	}
+	// The operation under way goes with the collector, and is counted.
+	if lost := unified.Runs[0].LostWith; calls != c.calls || operations+lost != c.calls || lost > 1 {
+		t.Errorf("%d calls and %d operations are in the archive, %d were lost, want %d of each", calls, operations, lost, c.calls)
+	}
+	if n, most := len(a.Defs.Locations), 4*regions.OwnRows+8; n > most {
+		t.Errorf("%d rows, want at most %d", n, most)
+	}
+	checked, err := check.Archive(filepath.Join(c.dir, "traces.otf2"), nil)
+	testkit.Must(t, err)
+	for _, f := range checked.Findings {
+		if f.Severity != check.Note {
+			t.Errorf("check: %v", f)
+		}
+	}
+}
+
+// A process that makes and ends communicators one after the other, each of which is the last one for now, is not described anew with each once
+// there are many: that would be quadratic. At its exit all is on disk before it goes on.
+func TestRequestsOfALargeProcess(t *testing.T) {
+	const comms, requests = 1000, 60
+	dir := t.TempDir()
+	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64})
+	a := newApplication(job, 0, monotonic)
+	wait := startRun(t, job, Options{Lookup: environment("NCCL_OTF2_DIR="+dir, "NCCL_OTF2_EVENTS=light")})
+	for i := range comms {
+		c := job.Comm(shm.Comm{APIVersion: 6, ID: 0xdead0000 + uint64(i), NRanks: 2, Rank: i % 2, NNodes: 1, InitTicks: monotonic()}, nil)
+		a.write(shm.Record{Kind: shm.RecordInit, Aux: uint32(c)})
+	}
+	flushAll(t, job)
+	before := onlyShard(t, dir).Process.Serial
+	calls := uint64(0)
+	for range requests {
+		a.allReduce(calls)
+		calls++
+		flushAll(t, job)
+	}
+	if n := onlyShard(t, dir).Process.Serial - before; n > requests/2 {
+		t.Errorf("%d descriptions for %d requests", n, requests)
+	}
+	job.End()
+	flushAll(t, job)
+	if n := starts(onlyShard(t, dir).Process); n != calls*perCall {
+		t.Errorf("%d starts of %d are on disk when the process goes on to its exit", n, calls*perCall)
+	}
+	process.end()
+	testkit.Must(t, wait())
+	if n := starts(onlyShard(t, dir).Process); n != calls*perCall {
+		t.Errorf("%d starts of %d", n, calls*perCall)
+	}
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package collector
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/nccl-otf2/nccl-otf2/config"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/profile"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm/shmtest"
+)
+
+// callsIn counts the calls and the operations in profiles.
+func callsIn(t *testing.T, entries ...experiment.Entry) (calls, operations uint64) {
+	t.Helper()
+	for _, e := range entries {
+		if files, _ := filepath.Glob(filepath.Join(e.Path, "*.evt")); len(files) > 0 {
+			t.Errorf("%s has event files", e.Path)
+		}
+		a, err := profile.Open(experiment.ProfileFile(e.Path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range a.Rows {
+			for _, c := range a.Rows[i].Cells {
+				switch n := a.Nodes[c.Node]; {
+				case n.Kind != profile.Size:
+				case a.Nodes[n.Parent].Kind == profile.Call:
+					calls += c.Visits
+				default:
+					operations += c.Visits
+				}
+			}
+		}
+	}
+	return calls, operations
+}
+
+// In profile mode nothing is on disk but what events came to: as much after one flush as after many.
+func TestProfileMode(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64})
+	now := monotonic()
+	a := newApplication(job, 0, func() uint64 { // all calls last equally long, however busy the machine is: other durations are other figures
+		now += 1000
+		return now
+	})
+	wait := startRun(t, job, Options{Lookup: environment("NCCL_OTF2_DIR="+dir, "NCCL_OTF2_EVENTS=light", "NCCL_OTF2_MODE=profile", "NCCL_OTF2_CHANNELS=on")})
+	sizes := make(map[uint64]int64)
+	n := uint64(0)
+	for range 40 {
+		for range 100 {
+			a.allReduce(n)
+			n++
+		}
+		flushAll(t, job)
+		info, err := os.Stat(experiment.ProfileFile(onlyShard(t, dir).Path))
+		testkit.Must(t, err)
+		sizes[n] = info.Size()
+	}
+	if first, last := sizes[1000], sizes[n]; last > first+first/10 {
+		t.Errorf("%d bytes after 1000 operations, %d after %d", first, last, n)
+	}
+	if calls, operations := callsIn(t, onlyShard(t, dir)); calls != n || operations != n {
+		t.Errorf("%d calls, %d operations of %d while the process runs", calls, operations, n)
+	}
+	process.end()
+	testkit.Must(t, wait())
+	e := onlyShard(t, dir)
+	if calls, operations := callsIn(t, e); calls != n || operations != n || e.State != experiment.Done || !e.Process.IsProfile() {
+		t.Errorf("%d calls, %d operations of %d, state %v", calls, operations, n, e.State)
+	}
+	for _, c := range e.Process.Comms {
+		for f, s := range c.Sequences {
+			if s.Count != n || len(s.Digests) > 0 {
+				t.Errorf("%s: %d operations, %d digests", f, s.Count, len(s.Digests))
+			}
+		}
+	}
+}
+
+// A collector is killed at any moment, again and again: each call is in the profiles once in the end.
+func TestProfileSurvivesKills(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	const kills = 4
+	n := killedAgain(t, kills, 1000, 512, "NCCL_OTF2_DIR="+dir, "NCCL_OTF2_EVENTS=light", "NCCL_OTF2_MODE=profile")
+	entries := shards(t, dir)
+	total := uint64(0)
+	for _, e := range entries {
+		total += starts(e.Process)
+	}
+	// The call that a kill falls into may be incomplete.
+	if got, _ := callsIn(t, entries...); total != n*perCall || got > n || got < n-kills {
+		t.Errorf("%d starts of %d, %d calls of %d in %d shards", total, n*perCall, got, n, len(entries))
+	}
+}
+
+// The collector of the first rank makes profiles while the process runs, if it is asked to.
+func TestProfilesOfARunningJob(t *testing.T) {
+	for _, c := range []struct {
+		rank string
+		want bool
+	}{{"0", true}, {"1", false}} {
+		dir := t.TempDir()
+		job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64})
+		newApplication(job, 0, monotonic)
+		made, due := 0, make(chan string, 1)
+		live := &live{experiment: dir, memory: mapped(t, job)}
+		vars := environment("NCCL_OTF2_MODE=profile", "NCCL_OTF2_PROFILE_INTERVAL=10s", "RANK="+c.rank, "WORLD_SIZE=2")
+		var err error
+		live.settings, err = config.Load(vars)
+		testkit.Must(t, err)
+		live.launcher = config.FindLauncher(vars)
+		live.startProfiles(due)
+		live.profileDue()
+		if len(due) != 0 {
+			t.Error("a profile was due before its time")
+		}
+		for range 2 {
+			live.profiles.next = time.Now().Add(-time.Second)
+			live.profileDue()
+			live.profileDue() // not again at once
+			for len(due) > 0 {
+				if got := <-due; got != dir {
+					t.Errorf("a profile of %s", got)
+				}
+				made++
+			}
+		}
+		if c.want != (made == 2) || !c.want && made != 0 {
+			t.Errorf("rank %s: %d profiles were due", c.rank, made)
+		}
+		process.end()
+	}
+}
+
+// The collector of the first rank has the metrics of the job kept, if it is asked to.
+func TestMetricsAreKeptByTheFirstRank(t *testing.T) {
+	for _, c := range []struct {
+		rank, folder, mode string
+		want               bool
+	}{{"0", "/metrics", "trace", true}, {"0", "/metrics", "profile", true}, {"1", "/metrics", "trace", false}, {"0", "", "trace", false}} {
+		job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64})
+		newApplication(job, 0, monotonic)
+		live := &live{recording: &recording{}, experiment: "/job", memory: mapped(t, job)}
+		vars := environment("NCCL_OTF2_PROMETHEUS="+c.folder, "NCCL_OTF2_MODE="+c.mode, "RANK="+c.rank, "WORLD_SIZE=2")
+		var err error
+		live.settings, err = config.Load(vars)
+		testkit.Must(t, err)
+		live.launcher = config.FindLauncher(vars)
+		kept := 0
+		live.startMetrics(func(experiment, folder string) {
+			if experiment != "/job" || folder != c.folder {
+				t.Errorf("metrics of %s in %s", experiment, folder)
+			}
+			kept++
+		})
+		if c.want != (kept == 1) {
+			t.Errorf("%+v: kept %d times", c, kept)
+		}
+		process.end()
+	}
+}
+
+// A profile is on disk a moment before the checkpoint that goes with it. Where the collector dies in between, at whatever record: each
+// operation is in a profile, or counted as one that the collector had in memory.
+func TestProfileAheadOfItsCheckpoint(t *testing.T) {
+	t.Parallel()
+	settings := config.Recorded(map[string]string{"EVENTS": "all", "MODE": "profile"})
+	settings.Profile = true
+	clock := shm.ReadClock(shm.ClockMonotonic)
+	records := int((newExchange(t, 0, clock).ticks - clock.Ticks) / pause)
+	counted := 0
+	for at := range records {
+		dir, e := t.TempDir(), newExchange(t, 0, clock)
+		first := collectBy(t, settings, e.Job, dir)
+		first.take(clock.Ticks + uint64(at/2)*pause)
+		testkit.Must(t, first.flush())
+		first.take(clock.Ticks + uint64(at)*pause)
+		testkit.Must(t, first.data())
+		if first.securing.busy != nil {
+			<-first.securing.busy
+		}
+		testkit.Must(t, first.store.Close())
+		second := collectBy(t, settings, e.Job, dir)
+		second.takeRest()
+		testkit.Must(t, second.finish(true))
+
+		died := 0
+		for _, n := range second.process.Counts.Lost[experiment.LostWithCollector] {
+			died += int(n)
+		}
+		if died > 0 {
+			counted++
+		}
+		if _, written := callsIn(t, shards(t, dir)...); int(written)+died != 2*exchanges {
+			t.Errorf("record %d: %d operations are in profiles and %d are counted as lost, of %d", at, written, died, 2*exchanges)
+		}
+	}
+	if counted == 0 {
+		t.Error("no operation was in memory anywhere")
+	}
+}

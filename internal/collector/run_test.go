@@ -1,0 +1,780 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package collector
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/nccl-otf2/nccl-otf2/config"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm/shmtest"
+)
+
+// The test program plays two more parts: a job process, which waits for its standard input to close,
+// and a collector that can be killed.
+const roleVariable = "NCCL_OTF2_TEST_ROLE"
+
+func TestMain(m *testing.M) {
+	switch role := os.Getenv(roleVariable); role {
+	case "":
+		os.Exit(m.Run())
+	case "job":
+		io.Copy(io.Discard, os.Stdin)
+	case "collector", "collector with small files":
+		if role != "collector" {
+			limit := uint64(128 << 10)
+			if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: limit, Max: limit}); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(3)
+			}
+		}
+		if _, err := Run(context.Background(), Options{FD: 3}); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
+}
+
+// takenAtOnce is what tests have that look at the shards of a process which still runs, or make its disk fail: whether records are put off
+// there would depend on how busy the machine is. Tests of what is put off say so (backlogEnvironment).
+const takenAtOnce = "NCCL_OTF2_BACKLOG=off"
+
+func environment(vars ...string) config.Lookup {
+	return func(name string) (string, bool) {
+		for _, v := range append(vars, takenAtOnce) {
+			if n, value, _ := strings.Cut(v, "="); n == name {
+				return value, true
+			}
+		}
+		return "", false
+	}
+}
+
+// process is a job process that can be ended.
+type process struct {
+	cmd   *exec.Cmd
+	stdin io.Closer
+}
+
+func startProcess(t *testing.T) *process {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = []string{roleVariable + "=job"}
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	testkit.Must(t, cmd.Start())
+	p := &process{cmd, stdin}
+	t.Cleanup(p.end)
+	return p
+}
+
+func (p *process) end() {
+	p.stdin.Close()
+	p.cmd.Wait()
+}
+
+// application writes what NCCL does in a thread that calls ncclAllReduce over and over.
+type application struct {
+	job    *shmtest.Job
+	thread *shmtest.Thread
+	comm   uint32
+	now    func() uint64
+	number uint64 // of handles; each application has its own range
+
+	refused uint64 // starts that found no room
+}
+
+func newJob(t *testing.T, o shmtest.Options) (*shmtest.Job, *process) {
+	t.Helper()
+	p := startProcess(t)
+	o.PID = p.cmd.Process.Pid
+	start, err := shm.ProcessStart(o.PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.PIDStart = start
+	job, err := shmtest.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { job.Close() })
+	return job, p
+}
+
+func monotonic() uint64 { return shm.ReadClock(shm.ClockMonotonic).Ticks }
+
+// killedAgain lets an application make calls under collectors that are killed at any moment, one after the other, and ends with
+// one that is not. It returns how many calls there were.
+func killedAgain(t *testing.T, kills, calls int, chunks int, vars ...string) (n uint64) {
+	t.Helper()
+	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: chunks})
+	a := newApplication(job, 0, monotonic)
+	call := func() {
+		for range calls {
+			a.allReduce(n)
+			n++
+		}
+	}
+	for k := range kills {
+		collector := startCollector(t, job, "collector", vars...)
+		call()
+		if k%2 == 1 {
+			flushAll(t, job)
+			call()
+		}
+		time.Sleep(time.Duration(k) * 30 * time.Millisecond) // some before their first flush, some after
+		collector.Process.Kill()
+		collector.Wait()
+	}
+	last := startCollector(t, job, "collector", vars...)
+	process.end()
+	if err := last.Wait(); err != nil {
+		t.Fatalf("%v: %s", err, last.Stderr)
+	}
+	return n
+}
+
+func newApplication(job *shmtest.Job, index int, now func() uint64) *application {
+	comm := job.Comm(shm.Comm{APIVersion: 6, ID: 0xc0ffee00 + uint64(index), NRanks: 2, Rank: index % 2, NNodes: 1, Device: index, InitTicks: now(),
+		Name: fmt.Sprintf("c%d", index)}, nil)
+	a := &application{job: job, comm: uint32(comm), now: now, number: uint64(index+1) << 32}
+	a.thread = job.Thread(now(), 1000+index, fmt.Sprintf("app%d", index))
+	a.write(shm.Record{Kind: shm.RecordInit, Aux: a.comm})
+	return a
+}
+
+func (a *application) write(r shm.Record) bool {
+	r.Ticks = a.now()
+	return a.thread.Write(&r)
+}
+
+func (a *application) start(t shm.EventType, r shm.Record) uint64 {
+	a.number++
+	r.Kind, r.Type, r.Aux, r.Handle = shm.RecordStart, t, a.comm, a.job.Handle(t, a.number)
+	if !a.write(r) {
+		a.refused++
+		return 0
+	}
+	return r.Handle
+}
+
+func (a *application) stop(h uint64) {
+	if h != 0 {
+		a.write(shm.Record{Kind: shm.RecordStop, Type: shm.TypeOf(h), Handle: h})
+	}
+}
+
+// allReduce is one call outside a group: GroupApi, in it CollApi and KernelLaunch, then Group and Coll.
+func (a *application) allReduce(seq uint64) {
+	group := a.start(shm.EventGroupApi, shm.Record{GroupDepth: 1})
+	call := a.start(shm.EventCollApi, shm.Record{Arg: group, Count: 1024, Func: "AllReduce", Datatype: "ncclFloat32", Stream: 7})
+	a.stop(call)
+	tasks := a.start(shm.EventGroup, shm.Record{Arg: group})
+	coll := a.start(shm.EventColl, shm.Record{Arg: call, ParentGroup: tasks, Seq: seq, Count: 1024, Func: "AllReduce", Datatype: "ncclFloat32",
+		Algo: "RING", Proto: "LL", NChannels: 1, NWarps: 16, Rank: 0})
+	launch := a.start(shm.EventKernelLaunch, shm.Record{Arg: group, Stream: 7})
+	a.stop(launch)
+	a.stop(coll)
+	a.stop(tasks)
+	a.stop(group)
+}
+
+// perCall is how many starts an allReduce has.
+const perCall = 5
+
+func starts(p *experiment.Process) (n uint64) {
+	for _, v := range p.Counts.Starts {
+		n += v
+	}
+	return n
+}
+
+// onlyShard reads the experiment directory's one shard, whose files must all be whole.
+func onlyShard(t *testing.T, dir string) experiment.Entry {
+	t.Helper()
+	list := shards(t, dir)
+	if len(list) != 1 {
+		t.Fatalf("%d shards, want 1", len(list))
+	}
+	return list[0]
+}
+
+func shards(t *testing.T, dir string) []experiment.Entry {
+	t.Helper()
+	list, err := experiment.List(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range list {
+		if e.Err != nil {
+			t.Fatal(e.Err)
+		}
+		files, err := filepath.Glob(filepath.Join(e.Path, "*.evt"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			if s, err := otf2.ScanEventFile(f, e.Process.EventChunkSize); err != nil || !s.Complete {
+				t.Errorf("%s: %+v, %v", f, s, err)
+			}
+		}
+	}
+	return list
+}
+
+// eventsOf counts the events in a shard's files.
+func eventsOf(t *testing.T, e experiment.Entry) (n uint64) {
+	t.Helper()
+	files, _ := filepath.Glob(filepath.Join(e.Path, "*.evt"))
+	for _, f := range files {
+		s, err := otf2.ScanEventFile(f, e.Process.EventChunkSize)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += s.Events
+	}
+	return n
+}
+
+// startRun runs a collector in this program.
+func startRun(t *testing.T, job *shmtest.Job, o Options) (wait func() error) {
+	t.Helper()
+	outcome := startOutcome(t, job, o)
+	return func() error {
+		_, err := outcome()
+		return err
+	}
+}
+
+// startOutcome is startRun for tests that look at the outcome.
+func startOutcome(t *testing.T, job *shmtest.Job, o Options) (wait func() (Outcome, error)) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	o.FD = job.FD()
+	ended := make(chan struct{})
+	var out Outcome
+	var err error
+	go func() {
+		defer close(ended)
+		out, err = Run(ctx, o)
+	}()
+	wait = func() (Outcome, error) {
+		<-ended
+		return out, err
+	}
+	t.Cleanup(func() { cancel(); wait() })
+	if !shmtest.Await(func() bool { return job.State() != shm.CollectorNone }) {
+		t.Fatal("the collector says nothing")
+	}
+	return wait
+}
+
+// The job waits for a collector that is ready, not for what that does then.
+func TestReadyBeforeAllElse(t *testing.T) {
+	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64})
+	states := make(chan uint32, 16)
+	wait := startRun(t, job, Options{
+		Lookup:     environment("NCCL_OTF2_DIR="+t.TempDir(), "NCCL_OTF2_EVENTS=light"),
+		Processors: func(int) { states <- uint32(job.State()) },
+	})
+	process.end()
+	testkit.Must(t, wait())
+	if n := len(states); n == 0 || <-states != uint32(shm.CollectorReady) {
+		t.Errorf("the number of processors was set %d times, first when it was not ready", n)
+	}
+}
+
+func TestRunFollowsAProcessToItsEnd(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "experiment")
+	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 128, Reserve: 8})
+	apps := []*application{newApplication(job, 0, monotonic), newApplication(job, 1, monotonic)}
+	wait := startOutcome(t, job, Options{Lookup: environment("NCCL_OTF2_DIR="+dir, "NCCL_OTF2_EVENTS=light", "RANK=0", "WORLD_SIZE=1")})
+	if event, record := job.Masks(); job.State() != shm.CollectorReady || event != 0x0f07 || record != 0x0f07 {
+		t.Fatalf("state %d, masks %#x, %#x", job.State(), event, record)
+	}
+
+	const calls = 300
+	write := func() {
+		var group sync.WaitGroup
+		for _, a := range apps {
+			group.Add(1)
+			go func() {
+				defer group.Done()
+				for i := range uint64(calls) {
+					a.allReduce(i)
+				}
+			}()
+		}
+		group.Wait()
+	}
+	write()
+	request := job.Request()
+	if !shmtest.Await(func() bool { return job.Answered(request) }) {
+		t.Fatal("the request is not answered")
+	}
+	// All that was recorded before the request is on disk, while the process lives.
+	e := onlyShard(t, dir)
+	if e.State != experiment.Writing || e.Process.Finished || starts(e.Process) != 2*calls*perCall {
+		t.Errorf("after the request: state %v, %d starts", e.State, starts(e.Process))
+	}
+	onDisk := eventsOf(t, e)
+	if onDisk < 2*calls*4 {
+		t.Errorf("%d events on disk after %d calls", onDisk, 2*calls)
+	}
+
+	write()
+	for i, a := range apps {
+		a.write(shm.Record{Kind: shm.RecordFinalize, Aux: a.comm})
+		job.FinishComm(i, monotonic())
+	}
+	process.end()
+	out, err := wait()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e = onlyShard(t, dir)
+	p := e.Process
+	if e.State != experiment.Done || !p.Finished || starts(p) != 4*calls*perCall || len(p.Pending) != 0 {
+		t.Errorf("at the end: state %v, finished %v, %d starts, pending %v", e.State, p.Finished, starts(p), p.Pending)
+	}
+	delete(p.Counts.Oddities, "LATE_RECORDS") // the scheduler's doing
+	if len(p.Counts.Lost) != 0 || len(p.Counts.Oddities) != 0 || len(p.Markers) != 0 {
+		t.Errorf("lost %v, oddities %v, markers %v", p.Counts.Lost, p.Counts.Oddities, p.Markers)
+	}
+	total := uint64(0)
+	for _, l := range p.Locations {
+		total += l.Events
+		if info, err := os.Stat(filepath.Join(e.Path, fmt.Sprint(l.Number)+".evt")); err != nil || info.Size() != l.Bytes {
+			t.Errorf("location %d: %d bytes, %v", l.Number, l.Bytes, err)
+		}
+	}
+	if got := eventsOf(t, e); got != total || got <= onDisk {
+		t.Errorf("%d events in files, %d in the description, %d before", got, total, onDisk)
+	}
+	if p.PID != process.cmd.Process.Pid || p.Host != "testhost" || p.Launcher != (experiment.Launcher{Name: "torchrun", Rank: 0, Size: 1}) ||
+		p.Settings["EVENTS"] != "light" || p.Clock.Source != "monotonic" {
+		t.Errorf("%+v", p)
+	}
+	if c := p.Comms; len(c) != 2 || c[1].Name != "c1" || c[1].NRanks != 2 || c[0].FinalTime == 0 || c[0].FinalTime < c[0].InitTime {
+		t.Errorf("communicators: %+v", c)
+	}
+	// Its clock is the machine's, anchored to real time.
+	if now := shm.ReadClock(shm.ClockMonotonic).Real; p.FirstTime > now || p.FirstTime < now-600e9 || p.LastTime < p.FirstTime || p.LastTime > now {
+		t.Errorf("events from %d to %d, now %d", p.FirstTime, p.LastTime, now)
+	}
+	if out != (Outcome{Experiment: dir, Unify: true}) {
+		t.Errorf("outcome: %+v", out)
+	}
+	if free, spare := job.Free(); free+spare < 120 {
+		t.Errorf("%d free and %d spare chunks of 128", free, spare)
+	}
+}
+
+// A job that records more than the memory holds, at a speed the collector keeps up with, loses nothing.
+func TestMemoryIsReused(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 32, Reserve: 2})
+	a := newApplication(job, 0, monotonic)
+	wait := startRun(t, job, Options{Lookup: environment("NCCL_OTF2_DIR=" + dir)})
+	const rounds, calls = 30, 600 // 600 calls are about 6 chunks
+	for range rounds {
+		for i := range uint64(calls) {
+			a.allReduce(i)
+		}
+		if !shmtest.Await(func() bool { free, spare := job.Free(); return free+spare > 16 }) {
+			t.Fatal("no memory comes back")
+		}
+	}
+	process.end()
+	testkit.Must(t, wait())
+	p := onlyShard(t, dir).Process
+	if starts(p) != rounds*calls*perCall || len(p.Counts.Lost) != 0 {
+		t.Errorf("%d starts of %d, lost %v", starts(p), rounds*calls*perCall, p.Counts.Lost)
+	}
+}
+
+// Where Score-P is in the process, event chunks are as large as its, also if that is known after the first events.
+func TestChunksOfScorepsSize(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		before, late int // batches of calls before and after Score-P is seen
+		state        shm.ScorepState
+		substrate    uint32
+		backlog      string
+		want         uint64
+	}{
+		{"without", 0, 1, shm.ScorepOff, 0, "off", chunkSize},
+		{"from the start", 0, 17, shm.ScorepOn, 0, "off", scorepChunkSize},
+		{"after the first events", 1, 17, shm.ScorepUnusable, 0, "off", scorepChunkSize},
+		{"after several chunks", 8, 9, shm.ScorepOn, 0, "off", chunkSize},
+		{"not forwarding", 0, 17, shm.ScorepOff, 1, "off", scorepChunkSize},
+		{"put off", 8, 9, shm.ScorepOn, 0, "on", scorepChunkSize},
+		{"put off, without", 8, 9, shm.ScorepOff, 0, "on", chunkSize},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 32, Reserve: 2})
+			a := newApplication(job, 0, monotonic)
+			wait := startRun(t, job, Options{Lookup: environment("NCCL_OTF2_DIR="+dir, "NCCL_OTF2_BACKLOG="+c.backlog)})
+			const calls = 600
+			play := func(batches int) {
+				for range batches {
+					for i := range uint64(calls) {
+						a.allReduce(i)
+					}
+					flushAll(t, job)
+				}
+			}
+			play(c.before)
+			atomic.StoreUint32((*uint32)(&job.Header().ScorepState), uint32(c.state))
+			atomic.StoreUint32(&job.Header().ScorepMeasured, c.substrate)
+			play(c.late)
+			process.end()
+			testkit.Must(t, wait())
+			e := onlyShard(t, dir)
+			if p := e.Process; p.EventChunkSize != c.want || starts(p) != uint64(c.before+c.late)*calls*perCall {
+				t.Errorf("chunks of %d, %d starts, lost %v", p.EventChunkSize, starts(p), p.Counts.Lost)
+			}
+			largest := int64(0)
+			events := uint64(0)
+			for _, l := range e.Process.Locations {
+				largest, events = max(largest, l.Bytes), events+l.Events
+			}
+			if c.late > 1 && largest < scorepChunkSize*5/4 {
+				t.Errorf("the largest file has %d bytes", largest)
+			}
+			if n := eventsOf(t, e); n != events { // reads all chunks
+				t.Errorf("%d events, the description says %d", n, events)
+			}
+		})
+	}
+}
+
+// A process that dies inside a call leaves what was under way.
+func TestPendingOperationsOfADeadProcess(t *testing.T) {
+	dir := t.TempDir()
+	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic})
+	a := newApplication(job, 0, monotonic)
+	wait := startRun(t, job, Options{Lookup: environment("NCCL_OTF2_DIR="+dir, "NCCL_OTF2_EVENTS=light")})
+	a.allReduce(0)
+	group := a.start(shm.EventGroupApi, shm.Record{GroupDepth: 1})
+	a.stop(a.start(shm.EventCollApi, shm.Record{Arg: group, Count: 8, Func: "Broadcast", Datatype: "ncclInt8"}))
+	process.end()
+	testkit.Must(t, wait())
+	e := onlyShard(t, dir)
+	if p := e.Process.Pending; e.State != experiment.Done || len(p) != 1 || p[0].Function != "Broadcast" || p[0].State != "calling" {
+		t.Errorf("state %v, pending %+v", e.State, p)
+	}
+}
+
+func TestLossesFiltersAndForeignHandlesAreCounted(t *testing.T) {
+	dir := t.TempDir()
+	job, process := newJob(t, shmtest.Options{})
+	h := job.Header()
+	h.Lost[shm.LossMemory][shm.EventProxyStep] = 5
+	h.Lost[shm.LossRing][shm.EventColl] = 1
+	h.Filtered[shm.EventGroup] = 7
+	h.Foreign = 3
+	process.end()
+	testkit.Must(t, startRun(t, job, Options{Lookup: environment("NCCL_OTF2_DIR=" + dir)})())
+	c := onlyShard(t, dir).Process.Counts
+	if c.Lost["memory"]["ProxyStep"] != 5 || c.Lost["ring"]["Coll"] != 1 || len(c.Lost) != 2 || c.Filtered["Group"] != 7 || c.Oddities["FOREIGN_HANDLES"] != 3 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// With the program's own clock, times are exactly what the program says.
+func TestHostClock(t *testing.T) {
+	dir := t.TempDir()
+	job, process := newJob(t, shmtest.Options{Created: shm.ClockTuple{Ticks: 1e9, Raw: 2e9, Mono: 3e9, Real: 4e18}})
+	now := uint64(1e9)
+	a := newApplication(job, 0, func() uint64 { now += 1000; return now })
+	wait := startRun(t, job, Options{Lookup: environment("NCCL_OTF2_DIR=" + dir)})
+	for i := range uint64(10) {
+		a.allReduce(i)
+	}
+	job.Tick(now)
+	request := job.Request()
+	if !shmtest.Await(func() bool { return job.Answered(request) }) {
+		t.Fatal("not answered")
+	}
+	if p := onlyShard(t, dir).Process; starts(p) != 10*perCall {
+		t.Errorf("%d starts after the request", starts(p))
+	}
+	process.end()
+	testkit.Must(t, wait())
+	p := onlyShard(t, dir).Process
+	if c := p.Clock; c.Source != "host" || c.AnchorRaw != 2e9 || c.AnchorReal != 4e18 || c.Tuples != nil {
+		t.Errorf("%+v", p.Clock)
+	}
+	// The first record is the thread's, at 2000 after the anchor; the communicator's INIT comes at 3000.
+	if p.FirstTime != 4e18+2000 || p.LastTime != 4e18+now-1e9 || p.Comms[0].InitTime != 4e18+3000 {
+		t.Errorf("first %d, last %d, init %d", p.FirstTime-4e18, p.LastTime-4e18, p.Comms[0].InitTime-4e18)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	testkit.Write(t, file, nil)
+	for _, tc := range []struct{ name, variable, want string }{
+		{"setting", "NCCL_OTF2_EVENTS=Cool", `NCCL_OTF2_EVENTS: "Cool" is neither a preset nor an event`},
+		{"directory", "NCCL_OTF2_DIR=" + file, "nothing can be recorded in " + file},
+		{"cpus", "NCCL_OTF2_CPUS=1000", "NCCL_OTF2_CPUS: none of these CPUs may be used"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			job, _ := newJob(t, shmtest.Options{})
+			vars := []string{tc.variable, "NCCL_OTF2_DIR=" + dir}
+			err := startRun(t, job, Options{Lookup: environment(vars...)})()
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error %v, want %s", err, tc.want)
+			}
+			if job.State() != shm.CollectorRefused {
+				t.Errorf("state %v", job.State())
+			}
+			memory, err := shm.Map(job.FD())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer memory.Close()
+			if text, n := memory.Message(); !strings.Contains(text, tc.want) || n != 1 {
+				t.Errorf("message %d: %q", n, text)
+			}
+			if list, _ := filepath.Glob(filepath.Join(dir, "shards", "*")); len(list) != 0 {
+				t.Errorf("left behind: %v", list)
+			}
+		})
+	}
+}
+
+func TestRanksAreSelected(t *testing.T) {
+	for _, tc := range []struct {
+		vars    string
+		want    uint32
+		message string
+	}{
+		{"NCCL_OTF2_RANKS=0,4-7 RANK=5 WORLD_SIZE=8", 0x0f47, ""},
+		{"NCCL_OTF2_RANKS=0,4-7 RANK=3 WORLD_SIZE=8", 0, ""},
+		{"NCCL_OTF2_RANKS=0,4-7", 0x0f47, "NCCL_OTF2_RANKS has no effect: no launcher tells this process's rank"},
+		{"NCCL_OTF2_EVENTS=all,KernelPhase", 0x7fff, ""}, // API v6 has no bit 15
+	} {
+		job, process := newJob(t, shmtest.Options{})
+		wait := startRun(t, job, Options{Lookup: environment(append(strings.Fields(tc.vars), "NCCL_OTF2_DIR="+t.TempDir())...)})
+		if event, record := job.Masks(); event != tc.want || record != tc.want {
+			t.Errorf("%s: masks %#x, %#x", tc.vars, event, record)
+		}
+		memory, err := shm.Map(job.FD())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, _ := memory.Message(); text != tc.message {
+			t.Errorf("%s: message %q", tc.vars, text)
+		}
+		memory.Close()
+		process.end()
+		if err := wait(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// startCollector runs a collector in a program of its own.
+func startCollector(t *testing.T, job *shmtest.Job, role string, vars ...string) *exec.Cmd {
+	t.Helper()
+	memory := os.NewFile(uintptr(job.FD()), "memory")
+	defer memory.Close()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append([]string{takenAtOnce, roleVariable + "=" + role}, vars...)
+	cmd.ExtraFiles = []*os.File{memory}
+	cmd.Stderr = &bytes.Buffer{}
+	testkit.Must(t, cmd.Start())
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	if !shmtest.Await(func() bool { return job.State() == shm.CollectorReady && job.CollectorPID() == cmd.Process.Pid }) {
+		t.Fatalf("not ready: %s", cmd.Stderr)
+	}
+	return cmd
+}
+
+// A collector that is killed leaves whole files; the next one goes on where it was, and no record is
+// in both shards or in none.
+func TestKilledCollectorIsReplaced(t *testing.T) {
+	dir := t.TempDir()
+	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 128})
+	a := newApplication(job, 0, monotonic)
+	first := startCollector(t, job, "collector", "NCCL_OTF2_DIR="+dir)
+	const calls = 500
+	for i := range uint64(calls) {
+		a.allReduce(i)
+	}
+	request := job.Request()
+	if !shmtest.Await(func() bool { return job.Answered(request) }) {
+		t.Fatal("not answered")
+	}
+	for i := range uint64(10) {
+		a.allReduce(calls + i) // perhaps taken, perhaps not
+	}
+	first.Process.Kill()
+	first.Wait()
+	dead := onlyShard(t, dir)
+	if dead.State != experiment.Dead || dead.Process.Finished || eventsOf(t, dead) < 4*calls {
+		t.Fatalf("after the kill: state %v, %d events", dead.State, eventsOf(t, dead))
+	}
+
+	second := startCollector(t, job, "collector", "NCCL_OTF2_DIR="+dir)
+	for i := range uint64(calls) {
+		a.allReduce(calls + 10 + i)
+	}
+	process.end()
+	if err := second.Wait(); err != nil {
+		t.Fatalf("%v: %s", err, second.Stderr)
+	}
+	total := uint64(0)
+	for _, e := range shards(t, dir) {
+		total += starts(e.Process)
+		if e.Process.UUID == dead.Process.UUID {
+			continue
+		}
+		p := e.Process
+		if e.State != experiment.Done || !p.Finished || p.Settings["CONTINUES"] != dead.Process.UUID {
+			t.Errorf("state %v, finished %v, settings %v", e.State, p.Finished, p.Settings)
+		}
+		if len(p.Markers) == 0 || p.Markers[0].Category != "NCCL collector" {
+			t.Errorf("markers %v", p.Markers)
+		}
+	}
+	if want := uint64((2*calls + 10) * perCall); total != want {
+		t.Errorf("%d starts in both shards, want %d", total, want)
+	}
+}
+
+// Where files cannot grow on, recording stops, the job goes on, and what is on disk is whole. What is lost is counted in any case, also where
+// it is the description that cannot grow by as much as that takes.
+func TestFullDisk(t *testing.T) {
+	for _, tc := range []struct {
+		name, role, events string
+		limited            func(t *testing.T, collector int, dir string) // after the first calls
+	}{
+		{"event files", "collector with small files", "light", func(*testing.T, int, string) {}},
+		{"description", "collector", "gpu", func(t *testing.T, collector int, dir string) {
+			// No operation ever ran on a GPU: the description names them all.
+			info, err := os.Stat(filepath.Join(onlyShard(t, dir).Path, experiment.CheckpointFile))
+			testkit.Must(t, err)
+			limit := uint64(info.Size()) + 64
+			testkit.Must(t, unix.Prlimit(collector, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: limit, Max: limit}, nil))
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			dir := t.TempDir()
+			job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 32})
+			a := newApplication(job, 0, monotonic)
+			collector := startCollector(t, job, tc.role, "NCCL_OTF2_DIR="+dir, "NCCL_OTF2_EVENTS="+tc.events)
+			written := uint64(0)
+			call := func(n int) {
+				for range n {
+					a.allReduce(written)
+					written++
+				}
+			}
+			call(100)
+			flushAll(t, job)
+			tc.limited(t, collector.Process.Pid, dir)
+			memory := mapped(t, job)
+			stopped := func() bool { text, _ := memory.Message(); return strings.Contains(text, dir+" cannot be written") }
+			for i := 0; i < 200 && !stopped(); i++ {
+				call(100)
+				flushAll(t, job)
+			}
+			if text, _ := memory.Message(); !stopped() || strings.Contains(text, "\n") {
+				t.Fatalf("message: %q", text)
+			}
+			call(50) // what threads record before they see that they should not
+			process.end()
+			if err := collector.Wait(); err == nil || !strings.Contains(fmt.Sprint(collector.Stderr), "file too large") {
+				t.Errorf("%v: %s", err, collector.Stderr)
+			}
+			e := onlyShard(t, dir)
+			p := e.Process
+			lost := uint64(0)
+			for _, n := range p.Counts.Lost["disk"] {
+				lost += n
+			}
+			if starts(p)+lost != written*perCall || lost < 50*perCall {
+				t.Errorf("%d starts and %d lost, want %d together", starts(p), lost, written*perCall)
+			}
+			if p.Finished || len(p.Markers) == 0 || p.Markers[len(p.Markers)-1].Category != "NCCL recording stopped" {
+				t.Errorf("finished %v, markers %v", p.Finished, p.Markers)
+			}
+			if eventsOf(t, e) == 0 {
+				t.Error("no events on disk")
+			}
+		})
+	}
+}
+
+// SIGTERM goes to whole process groups and cgroups: the collector lets the process end first.
+func TestTermWaitsForTheProcess(t *testing.T) {
+	dir := t.TempDir()
+	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic})
+	a := newApplication(job, 0, monotonic)
+	collector := startCollector(t, job, "collector", "NCCL_OTF2_DIR="+dir)
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE, syscall.SIGTERM} {
+		testkit.Must(t, collector.Process.Signal(s))
+	}
+	for i := range uint64(100) {
+		a.allReduce(i)
+	}
+	request := job.Request()
+	if !shmtest.Await(func() bool { return job.Answered(request) }) {
+		t.Fatal("not answered after SIGTERM")
+	}
+	a.allReduce(100)
+	process.end()
+	if err := collector.Wait(); err != nil {
+		t.Fatalf("%v: %s", err, collector.Stderr)
+	}
+	if e := onlyShard(t, dir); e.State != experiment.Done || starts(e.Process) != 101*perCall {
+		t.Errorf("state %v, %d starts", e.State, starts(e.Process))
+	}
+}
+
+// A ring that the job has damaged costs its own records, and the archive says so.
+func TestDamagedRing(t *testing.T) {
+	dir := t.TempDir()
+	job, process := newJob(t, shmtest.Options{})
+	now := uint64(1e9)
+	clock := func() uint64 { now += 1000; return now }
+	a, b := newApplication(job, 0, clock), newApplication(job, 1, clock)
+	a.allReduce(0)
+	b.allReduce(0)
+	job.Corrupt(job.Header().ChunkOffset+shm.ChunkHead+8, 99) // the first record of the first ring
+	process.end()
+	testkit.Must(t, startRun(t, job, Options{Lookup: environment("NCCL_OTF2_DIR=" + dir)})())
+	p := onlyShard(t, dir).Process
+	if starts(p) != perCall || p.Counts.Oddities["BROKEN_RINGS"] != 1 {
+		t.Errorf("%d starts, oddities %v", starts(p), p.Counts.Oddities)
+	}
+	if len(p.Markers) != 1 || !strings.HasPrefix(p.Markers[0].Text, "ring 0: ") {
+		t.Errorf("markers %v", p.Markers)
+	}
+}

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package collector
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm/shmtest"
+)
+
+// inFile makes a job say that its memory is a file; keep puts it there, as it is after the job's death.
+func inFile(t *testing.T, job *shmtest.Job) (path string, keep func()) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "memory")
+	h := job.Header()
+	h.MemoryKind = shm.MemoryShm
+	copy(h.MemoryPath[:], path)
+	copy(h.BootID[:], experiment.BootID())
+	return path, func() {
+		from := os.NewFile(uintptr(job.FD()), "memory")
+		defer from.Close()
+		if _, err := from.Seek(0, io.SeekStart); err != nil {
+			t.Fatal(err)
+		}
+		to, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(to, from); err != nil {
+			t.Fatal(err)
+		}
+		if err := to.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// What a disk that failed to the end of the process did not take lies in the memory yet: `unify` takes it from there when the disk works again.
+func TestSalvageAfterADiskThatStayedBroken(t *testing.T) {
+	impatient(t)
+	for _, tc := range []struct {
+		name  string
+		first int // calls that come to the disk
+		disk  func(t *testing.T, dir string) (fail, mend func())
+	}{
+		{"full", 100, func(t *testing.T, dir string) (fail, mend func()) {
+			return func() {}, smallDisk(t, dir, 192)
+		}},
+		{"something in the way", 100, func(t *testing.T, dir string) (fail, mend func()) {
+			way := ""
+			return func() {
+				way = filepath.Join(onlyShard(t, dir).Path, "shard.json")
+				testkit.Must(t, os.Remove(way))
+				testkit.Must(t, os.Mkdir(way, 0o700))
+			}, func() { testkit.Must(t, os.Remove(way)) }
+		}},
+		{"renamed from the start", 0, func(t *testing.T, dir string) (fail, mend func()) {
+			return func() { testkit.Must(t, os.Rename(dir, dir+".old")) }, func() { testkit.Must(t, os.Rename(dir+".old", dir)) }
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			folder := t.TempDir()
+			dir, path := filepath.Join(folder, "experiment"), filepath.Join(folder, "memory")
+			fail, mend := tc.disk(t, dir)
+			job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64, Path: path, Boot: experiment.BootID()})
+			a := newApplication(job, 0, monotonic)
+			wait := startRun(t, job, Options{Lookup: environment("NCCL_OTF2_DIR="+dir, "NCCL_OTF2_EVENTS=light")})
+			calls := uint64(0)
+			refuses := func() bool { _, record := job.Masks(); return record&shm.RecordFull != 0 }
+			call := func(n int) {
+				for range n {
+					a.allReduce(calls)
+					calls++
+				}
+			}
+			call(tc.first)
+			if !shmtest.Await(func() bool { return job.State() == shm.CollectorReady }) {
+				t.Fatal("not ready")
+			}
+			if tc.first > 0 {
+				flushAll(t, job)
+			}
+			fail()
+			for i := 0; i < 400 && !refuses(); i++ {
+				call(20)
+				flushAll(t, job)
+				time.Sleep(time.Millisecond)
+			}
+			if !refuses() {
+				t.Fatal("the plugin goes on recording")
+			}
+			call(300) // what other threads were writing
+			process.end()
+			if err := wait(); err == nil {
+				t.Error("the collector tells of no error")
+			}
+			mend()
+			if n, err := Salvage(dir); n != 1 || err != nil {
+				t.Errorf("%d, %v", n, err)
+			}
+			if _, err := os.Lstat(path); !os.IsNotExist(err) {
+				t.Errorf("the memory is still there: %v", err)
+			}
+			total, lost, finished := uint64(0), uint64(0), false
+			for _, e := range shards(t, dir) {
+				total += starts(e.Process)
+				finished = finished || e.Process.Finished
+				for _, byType := range e.Process.Counts.Lost {
+					for _, n := range byType {
+						lost += n
+					}
+				}
+			}
+			if total != calls*perCall || lost > 0 || !finished {
+				t.Errorf("%d starts of %d, %d lost, finished %v", total, calls*perCall, lost, finished)
+			}
+		})
+	}
+}
+
+// Job and collector are both killed: everything that was recorded is in the shards afterwards, each record once.
+func TestSalvage(t *testing.T) {
+	for _, mode := range []string{"trace", "record"} {
+		t.Run(mode, func(t *testing.T) {
+			dir := t.TempDir()
+			job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64})
+			path, keep := inFile(t, job)
+			a := newApplication(job, 0, monotonic)
+			collector := startCollector(t, job, "collector", "NCCL_OTF2_DIR="+dir, "NCCL_OTF2_EVENTS=light", "NCCL_OTF2_MODE="+mode, "RANK=3", "WORLD_SIZE=4")
+			const calls = 300
+			for i := range uint64(calls) {
+				a.allReduce(i)
+			}
+			flushAll(t, job)
+			if p := onlyShard(t, dir).Process; p.Memory != (experiment.Memory{Kind: "shm", Path: path}) {
+				t.Errorf("memory %+v", p.Memory)
+			}
+			collector.Process.Kill()
+			collector.Wait()
+			for i := range uint64(calls) {
+				a.allReduce(calls + i)
+			}
+			keep()
+			// The process lives: its plugin will see to it.
+			if n, err := Salvage(dir); n != 0 || err != nil {
+				t.Errorf("of a living process: %d, %v", n, err)
+			}
+			process.end()
+			if n, err := Salvage(dir); n != 1 || err != nil {
+				t.Fatalf("%d, %v", n, err)
+			}
+			if _, err := os.Lstat(path); !os.IsNotExist(err) {
+				t.Errorf("the file is still there: %v", err)
+			}
+			total, done := uint64(0), 0
+			for _, e := range shards(t, dir) {
+				total += starts(e.Process)
+				if e.State == experiment.Done {
+					done++
+					if e.Process.Launcher.Rank != 3 || e.Process.Settings["EVENTS"] != "light" || !e.Process.Finished {
+						t.Errorf("%+v", e.Process)
+					}
+				}
+			}
+			want := uint64(2 * calls * perCall)
+			if mode == "record" { // the second shard counts what is in the file that it goes on with
+				want += calls * perCall
+			}
+			if total != want || done != 1 {
+				t.Errorf("%d starts, want %d; %d shards are done", total, want, done)
+			}
+			if n, err := Salvage(dir); n != 0 || err != nil {
+				t.Errorf("a second time: %d, %v", n, err)
+			}
+		})
+	}
+}
+
+// In the usual course the collector removes the file; one that dies just before leaves it to Salvage.
+func TestMemoryFileIsRemoved(t *testing.T) {
+	dir := t.TempDir()
+	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic})
+	path, keep := inFile(t, job)
+	a := newApplication(job, 0, monotonic)
+	keep()
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	testkit.Must(t, err)
+	fd, err := unix.FcntlInt(file.Fd(), unix.F_DUPFD_CLOEXEC, 3)
+	testkit.Must(t, err)
+	testkit.Must(t, file.Close())
+	process.end()
+	_, err = Run(t.Context(), Options{FD: fd, Lookup: environment("NCCL_OTF2_DIR=" + dir)})
+	testkit.Must(t, err)
+	if _, err := os.Lstat(path); !os.IsNotExist(err) {
+		t.Errorf("the file is still there: %v", err)
+	}
+	before := starts(onlyShard(t, dir).Process)
+
+	a.allReduce(0)
+	keep()
+	if n, err := Salvage(dir); n != 0 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	if _, err := os.Lstat(path); !os.IsNotExist(err) {
+		t.Errorf("the file is still there: %v", err)
+	}
+	if after := starts(onlyShard(t, dir).Process); after != before {
+		t.Errorf("%d starts, before %d", after, before)
+	}
+}
+
+// Only the process's own file is touched.
+func TestSalvageTouchesNothingElse(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		put  func(path, other string) error
+		err  bool
+	}{
+		{"a link", func(path, other string) error { return os.Symlink(other, path) }, true},
+		{"another process's", func(path, other string) error { return os.Rename(other, path) }, false},
+		{"rubbish", func(path, _ string) error { return os.WriteFile(path, make([]byte, 9000), 0o600) }, true},
+		{"a folder", func(path, _ string) error { return os.Mkdir(path, 0o700) }, true},
+		{"nothing", func(string, string) error { return nil }, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			dir := t.TempDir()
+			job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic})
+			path, _ := inFile(t, job)
+			collector := startCollector(t, job, "collector", "NCCL_OTF2_DIR="+dir)
+			collector.Process.Kill()
+			collector.Wait()
+			process.end()
+			job.Header().PIDStart++ // in the file, not in the shard
+			job.Header().MemoryPath = [128]byte{}
+			other, keep := inFile(t, job)
+			keep()
+			testkit.Must(t, tc.put(path, other))
+			n, err := Salvage(dir)
+			if n != 0 || (err != nil) != tc.err {
+				t.Errorf("%d, %v", n, err)
+			}
+			if _, err := os.Lstat(path); tc.name != "nothing" && err != nil {
+				t.Error(err)
+			}
+			if len(shards(t, dir)) != 1 {
+				t.Error("a shard was made")
+			}
+		})
+	}
+}
+
+// inUse leaves a file of a killed job and a killed collector that is still in use, as it is until both are gone for good.
+func inUse(t *testing.T, dir string) (path string, calls uint64, letGo func()) {
+	t.Helper()
+	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic})
+	path, keep := inFile(t, job)
+	a := newApplication(job, 0, monotonic)
+	collector := startCollector(t, job, "collector", "NCCL_OTF2_DIR="+dir)
+	a.allReduce(0)
+	flushAll(t, job)
+	collector.Process.Kill()
+	collector.Wait()
+	a.allReduce(1)
+	keep()
+	process.end()
+	user, err := os.Open(path)
+	testkit.Must(t, err)
+	testkit.Must(t, unix.Flock(int(user.Fd()), unix.LOCK_SH|unix.LOCK_NB))
+	return path, 2, func() { user.Close() }
+}
+
+// A file that is in use for a moment more is waited for.
+func TestSalvageWaitsForTheKilled(t *testing.T) {
+	defer func(limit time.Duration) { releaseLimit = limit }(releaseLimit)
+	releaseLimit = 5 * time.Minute
+	dir := t.TempDir()
+	path, calls, letGo := inUse(t, dir)
+	go func() {
+		time.Sleep(100 * time.Millisecond)
+		letGo()
+	}()
+	if n, err := Salvage(dir); n != 1 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	if _, err := os.Lstat(path); !os.IsNotExist(err) {
+		t.Errorf("the file is still there: %v", err)
+	}
+	total := uint64(0)
+	for _, e := range shards(t, dir) {
+		total += starts(e.Process)
+	}
+	if total != calls*perCall {
+		t.Errorf("%d starts, want %d", total, calls*perCall)
+	}
+}
+
+// One that stays in use is named, and left for the next time.
+func TestSalvageTellsOfFilesInUse(t *testing.T) {
+	defer func(limit time.Duration) { releaseLimit = limit }(releaseLimit)
+	releaseLimit = 0
+	dir := t.TempDir()
+	path, _, letGo := inUse(t, dir)
+	if n, err := Salvage(dir); n != 0 || err == nil || !strings.Contains(err.Error(), path+": it is in use") {
+		t.Errorf("%d, %v", n, err)
+	}
+	if len(shards(t, dir)) != 1 {
+		t.Error("a shard was made")
+	}
+	letGo()
+	if n, err := Salvage(dir); n != 1 || err != nil {
+		t.Errorf("when nobody uses it: %d, %v", n, err)
+	}
+}
+
+// Two programs save one file: the second one, which had opened it before the first removed it, takes nothing.
+func TestSalvageOfAFileThatWasSavedMeanwhile(t *testing.T) {
+	defer func(limit time.Duration) { releaseLimit = limit }(releaseLimit)
+	releaseLimit = 5 * time.Minute
+	dir := t.TempDir()
+	path, calls, letGo := inUse(t, dir)
+	letGo()
+	e := onlyShard(t, dir)
+	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	testkit.Must(t, err)
+	if n, err := Salvage(dir); n != 1 || err != nil {
+		t.Fatalf("%d, %v", n, err)
+	}
+	if memory, _, err := takeLeft(fd, e.Process, time.Now()); memory != nil || err != nil {
+		t.Errorf("the second: %v, %v", memory, err)
+	}
+	total := uint64(0)
+	for _, e := range shards(t, dir) {
+		total += starts(e.Process)
+	}
+	if total != calls*perCall {
+		t.Errorf("%d starts, want %d", total, calls*perCall)
+	}
+}

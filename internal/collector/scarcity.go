@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package collector
+
+import (
+	"bytes"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+)
+
+// scarcity tells whether processors are scarce: where the collector runs, some other thread has to wait. Then it looks for records less
+// often, and puts off what it can (setting BACKLOG).
+//
+// They are where threads wait: the system tells for how long some thread has waited for a processor (pressure stall information,
+// /proc/pressure/cpu; of a cgroup's quota, too). Where it does not, the collector goes by its own sleeps: where they end late, it had
+// to wait itself. And they are where no thread waits yet, but none of the processors that the collector may use is left to it: see room.
+// Until that has been looked at, as many ranks on the host as processors make it likely.
+type scarcity struct {
+	scarce   bool
+	pressure func() (waited time.Duration, ok bool) // so far
+	room     roomLeft
+	busy     bool // something has been recorded since the system was asked last
+
+	waiting bool // threads wait
+	crowded bool // there is no room
+	calm    int  // answers in a row that there is
+
+	asked  time.Time // when the system was asked last
+	waited time.Duration
+	share  float64 // of the last sleeps, those that ended late
+
+	late, long longTimes
+}
+
+// roomLeft is what scarcity needs of room.
+type roomLeft interface {
+	usable() (processors float64, ok bool)
+	spare(now time.Time) (processors float64, ok bool)
+}
+
+const (
+	scarceFrom   = 1.0 / 4 // of the time, some thread waits
+	scarceUntil  = 1.0 / 10
+	scarcePeriod = time.Second // between questions
+
+	crowdedBelow = 1.0 / 2 // of a processor
+	roomyFrom    = 3.0 / 4 //
+	// roomyTimes is how many answers in a row must say that there is room: what other collectors do changes it.
+	roomyTimes = 3
+
+	lateBy     = 2 * time.Millisecond // a timer is off by far less where a processor is free
+	lateWeight = 1.0 / 16             // of the last sleep
+
+	// scarceSleep is how long the collector sleeps where they are: a tenth of what a view of the running job may lag behind. calmSleep is how
+	// long where they are not.
+	scarceSleep = 100 * time.Millisecond
+	calmSleep   = 50 * time.Millisecond
+	// coolPart: of what makes rounds follow at once, the part that must not have come for the collector to sleep so long.
+	coolPart = 16
+)
+
+// expect takes how many ranks this host has, as far as the job's first communicator tells; 0: it does not.
+func (s *scarcity) expect(ranks int) {
+	if usable, ok := s.room.usable(); ok && ranks > 0 && float64(ranks) >= usable {
+		s.crowded, s.scarce = true, true
+	}
+}
+
+// sleep is how long the collector may sleep, as far as it has to do with processors.
+func (s *scarcity) sleep() time.Duration {
+	if s.scarce {
+		return scarceSleep
+	}
+	return calmSleep
+}
+
+// slept takes a sleep that is over: how long it was to be, and how long it was. One that a request ended says nothing of processors.
+func (s *scarcity) slept(asked, took time.Duration, now time.Time) {
+	if asked == scarceSleep {
+		s.long.add(took)
+	}
+	if took >= asked {
+		late := 0.0
+		if took-asked >= lateBy {
+			late = 1
+			s.late.add(took - asked)
+		}
+		s.share += lateWeight * (late - s.share)
+	}
+	if now.Sub(s.asked) < scarcePeriod {
+		return
+	}
+	share := s.share
+	if waited, ok := s.pressure(); ok {
+		if s.asked.IsZero() {
+			share = 0
+		} else {
+			share = float64(waited-s.waited) / float64(now.Sub(s.asked))
+		}
+		s.waited = waited
+	}
+	s.asked = now
+	switch {
+	case share >= scarceFrom:
+		s.waiting = true
+	case share < scarceUntil:
+		s.waiting = false
+	}
+	if s.busy { // an idle collector takes nothing from anybody, and may ask for nothing that costs
+		s.look(now)
+	}
+	s.busy = false
+	s.scarce = s.waiting || s.crowded
+}
+
+// look asks how much room there is.
+func (s *scarcity) look(now time.Time) {
+	spare, ok := s.room.spare(now)
+	switch {
+	case !ok || spare >= crowdedBelow && spare < roomyFrom:
+	case spare < crowdedBelow:
+		s.crowded, s.calm = true, 0
+	default:
+		if s.calm++; s.calm >= roomyTimes {
+			s.crowded = false
+		}
+	}
+}
+
+// longTimes sums up times.
+type longTimes struct {
+	times     uint64
+	sum, most time.Duration
+}
+
+func (l *longTimes) add(d time.Duration) {
+	l.times++
+	l.sum += d
+	l.most = max(l.most, d)
+}
+
+// cost is what is said of them; nothing where there were none.
+func (l *longTimes) cost(what string) []experiment.Cost {
+	if l.times == 0 {
+		return nil
+	}
+	return []experiment.Cost{{
+		Callback: "collector", Type: what, Samples: l.times, MeanNs: float64(l.sum) / float64(l.times), MostNs: float64(l.most),
+	}}
+}
+
+// costs says how often the collector was kept waiting for a processor when a sleep was over, and how often it slept long because processors
+// were scarce.
+func (s *scarcity) costs() []experiment.Cost {
+	return append(s.late.cost("KeptWaiting"), s.long.cost("SleptLong")...)
+}
+
+// cpuPressure is for how long, since the machine began, some thread has waited for a processor. False where the system does not tell.
+func cpuPressure() (time.Duration, bool) {
+	fd, err := unix.Open("/proc/pressure/cpu", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return 0, false
+	}
+	defer unix.Close(fd)
+	var text [256]byte
+	n, _ := unix.Read(fd, text[:])
+	return someTotal(text[:max(n, 0)])
+}
+
+// someTotal reads the line "some avg10=0.00 avg60=0.00 avg300=0.00 total=0", in microseconds.
+func someTotal(text []byte) (time.Duration, bool) {
+	line, _, _ := bytes.Cut(text, []byte("\n"))
+	_, total, ok := bytes.Cut(line, []byte("total="))
+	us, err := strconv.ParseInt(string(total), 10, 64)
+	return time.Duration(us) * time.Microsecond, ok && err == nil && bytes.HasPrefix(line, []byte("some "))
+}

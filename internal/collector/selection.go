@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package collector
+
+import (
+	"github.com/nccl-otf2/nccl-otf2/config"
+	"github.com/nccl-otf2/nccl-otf2/internal/collector/control"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+)
+
+// selection is what NCCL is asked for, and what the plugin records of it.
+type selection struct {
+	event  uint32     // types
+	record uint32     // types, and shm.RecordRaw, RecordInWindow, RecordFull, RecordNetSums
+	window shm.Window // of all communicators at first
+	cupti  uint64     // kinds of CUPTI's activities; 0: none
+}
+
+// chosenEvents are the event types (bits) that the settings choose in this process, of those that the API
+// version has.
+func chosenEvents(s *config.Settings, l config.Launcher, h *shm.Header) uint32 {
+	if len(s.Ranks) > 0 && l.Rank >= 0 && !s.Ranks.Has(l.Rank) {
+		return 0
+	}
+	known := shm.KnownTypes(int(h.APIVersion))
+	if s.Record {
+		return known
+	}
+	return s.Events & known
+}
+
+// selectBy reads the settings.
+func selectBy(s *config.Settings, l config.Launcher, h *shm.Header) selection {
+	types := chosenEvents(s, l, h)
+	sel := selection{event: types, record: types &^ h.Withheld, window: control.Everything}
+	switch {
+	case s.Record: // a transcript has NCCL's callbacks and nothing else
+		sel.record |= shm.RecordRaw
+	case types != 0:
+		sel.cupti = s.CUPTI
+	}
+	if s.NetSums && !s.Record && types != 0 {
+		sel.record |= shm.RecordNetSums
+	}
+	switch {
+	case s.Paused:
+		sel.window = control.Nothing
+		sel.record |= shm.RecordInWindow
+	case s.Window != nil:
+		sel.window = shm.Window{First: s.Window.First, Last: s.Window.Last}
+		sel.record |= shm.RecordInWindow
+	}
+	return sel
+}
+
+// choose tells the plugin what to ask for and what to record. What an earlier collector of the process had
+// chosen stays: the user may have changed it since.
+func choose(m *shm.Memory, sel selection) selection {
+	h := m.Header()
+	if h.CollectorPID != 0 && h.EventMask != 0 {
+		sel = selection{event: h.EventMask, record: h.RecordMask &^ shm.RecordFull, window: shm.Window{First: h.WindowFirst, Last: h.WindowLast}, cupti: h.CuptiKinds}
+		m.SetMasks(sel.event, sel.record)
+		return sel
+	}
+	// The windows before the mask that puts them in force.
+	m.SetFirstWindow(sel.window)
+	for i := range m.Comms() {
+		m.SetWindow(i, sel.window)
+	}
+	m.SetCuptiKinds(sel.cupti)
+	m.SetMasks(sel.event, sel.record)
+	return sel
+}

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package jobs
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/units"
+	"github.com/nccl-otf2/nccl-otf2/regions"
+)
+
+// Job is one job of an experiment directory, as its processes' shards tell it: what can be said without an
+// archive and without reading events, while the job runs and after it has ended or died.
+type Job struct {
+	Processes     []*JobProcess      // in world order
+	Communicators []*JobCommunicator // of more than one rank, in the order of their begin
+	Deaths        []string           // of processes that did not end in order, in words, the first one first
+
+	run *Run
+}
+
+// Differences are the operations that the members of communicators did not record equally, see CompareSequences.
+func (j *Job) Differences() []Difference {
+	return CompareSequences(slices.DeleteFunc(slices.Clone(j.run.Communicators), func(in *Communicator) bool { return in.Nranks < 2 || in.Unsized }))
+}
+
+// JobProcess is one process of a job. Times are nanoseconds since 1970 on the job's common clock.
+type JobProcess struct {
+	Name      string // as in archives: "Rank 3"
+	Host      string
+	PID       int
+	State     State
+	Last      uint64 // time of its last event; 0 if there is none
+	Ended     uint64 // when it had ended; 0 if it runs, or nobody saw that
+	How       string // how it ended, if that was not in order: "killed by SIGKILL"; else ""
+	Lost      uint64 // events that could not be recorded
+	Lossy     bool   // operations may be missing: it cannot be said that it did not call one
+	Continued bool   // another collector took over: counts of operations may be off by those under way then
+	Ends      bool   // the ends of operations were recorded, not just that they were called
+	Paused    bool   // recording is, or parts were left out on request
+	Size      int    // processes of the job, as the launcher says; −1 if it does not
+	Shard     string // uuid of its first shard
+
+	Losses map[string]uint64 // events that could not be recorded, by reason
+}
+
+// JobCommunicator is a communicator of a job.
+type JobCommunicator struct {
+	Name  string
+	Size  int
+	Ranks []*JobRank // by rank; nil: no data of this rank was found
+	// Names are those of the ranks, in the world: "Rank 3"; where there is no world order, or a process has several GPUs without
+	// ranks of their own, what distinguishes them.
+	Names []string
+	World []int  // their ranks in the world, −1 where nobody knows it
+	ID    uint64 // NCCL's commId
+}
+
+// JobRank is one rank of a communicator: how far it has come.
+type JobRank struct {
+	Process   *JobProcess
+	Finalized bool
+	// Done are the operations that the rank has ended, one after the other, and Reached those that it has begun, by
+	// the keys of experiment.Comm.Sequences.
+	Done, Reached map[string]uint64
+	Begun         uint64 // when the latest of them began, on the job's clock; 0 if there is none
+	// Parts are where its operations are: one for each collector of its process, in their order.
+	Parts []JobPart
+	// Pending are those that it has begun and not ended, with ordinals that count on from Done and times on the
+	// job's clock.
+	Pending []experiment.Pending
+}
+
+// JobPart is what one collector wrote of a rank.
+type JobPart struct {
+	Path  string              // the shard's folder
+	Shard *experiment.Process // its description
+	Comm  int                 // index into Shard.Comms
+
+	part *Process
+}
+
+// At brings a time of the shard to the job's common clock.
+func (p *JobPart) At(t uint64) uint64 { return p.part.At(t) }
+
+// Is says in words how a process stands: "running", "ended" (in order), how it died ("killed by SIGKILL"), or "crashed": its
+// collector died, too.
+func (p *JobProcess) Is() string {
+	switch p.State {
+	case Running:
+		return "running"
+	case Crashed:
+		return "crashed"
+	}
+	return cmp.Or(p.How, "ended")
+}
+
+// Last is the time of the job's last event.
+func (j *Job) Last() (last uint64) {
+	for _, p := range j.Processes {
+		last = max(last, p.Last)
+	}
+	return last
+}
+
+// JobOf describes a job whose shards have been read.
+func JobOf(r *Run) *Job { return newJob(r) }
+
+// List reads the shards of an experiment directory. Problems, one line each, tell of shards that could not be
+// read. Errors: fs.ErrNotExist if there are no shards.
+func List(dir string) (jobs []*Job, problems []string, err error) {
+	parts, left, err := Read(dir, 2, time.Now())
+	problems = left.Problems
+	if err != nil {
+		return nil, problems, err
+	}
+	if raw := experiment.RawFiles(dir); len(raw) > 0 {
+		problems = append(problems, fmt.Sprintf("%s hold raw data that has not been looked at: unify %s first", units.Plural(uint64(len(raw)), "file"), dir))
+	}
+	runs, err := Separate(parts)
+	if err != nil {
+		return nil, problems, err
+	}
+	for _, r := range runs {
+		jobs = append(jobs, newJob(r))
+	}
+	return jobs, problems, nil
+}
+
+func newJob(r *Run) *Job {
+	job := &Job{run: r}
+	NameInstances(r.Communicators)
+	_, kept := Arrange(r)
+	numbers := numberWorld(r)
+	processes := make(map[*Process]*JobProcess)
+	ordered := slices.Clone(r.Processes)
+	slices.SortFunc(ordered, func(a, b *Process) int { return a.Index - b.Index })
+	for _, p := range ordered {
+		jp := &JobProcess{
+			Name: p.Name, Host: p.Shard.Host, PID: p.Shard.PID, Size: p.Shard.Launcher.Size, Shard: p.Shard.UUID, State: p.State,
+			Last: p.At(p.Shard.LastTime), Ended: p.Ended(), How: HowEnded(p.Shard), Continued: p.Pieces != nil,
+			Lossy: p.Shard.Lossy(), Ends: regions.SeesEnds(p.Shard.Masks.Record), Losses: make(map[string]uint64),
+		}
+		for reason, types := range p.Shard.Counts.Lost {
+			for _, n := range types {
+				jp.Losses[reason] += n
+				jp.Lost += n
+			}
+		}
+		processes[p] = jp
+		job.Processes = append(job.Processes, jp)
+	}
+	job.Deaths = DeathWords(Deaths(ordered))
+	for _, in := range r.Communicators {
+		if in.Nranks < 2 || in.Unsized {
+			continue
+		}
+		c := &JobCommunicator{Name: in.Name, Size: in.Nranks, Ranks: make([]*JobRank, in.Nranks), Names: in.rankNames(&numbers, kept[in]), World: in.World, ID: in.id}
+		job.Communicators = append(job.Communicators, c)
+		for m := range in.Present() {
+			c.Ranks[m.Comm().Rank] = newJobRank(processes[m.Process], m)
+		}
+	}
+	return job
+}
+
+// rankNames names the ranks of a communicator for people.
+func (in *Communicator) rankNames(n *numbering, kept []Slot) []string {
+	names := make([]string, in.Nranks)
+	of := make(map[*Process]int)
+	for m := range in.Present() {
+		of[m.Process]++
+	}
+	for rank, m := range in.Members {
+		if m == nil {
+			names[rank] = fmt.Sprintf("%s rank %d", in.Name, rank)
+			if world := kept[rank].world(); world >= 0 {
+				names[rank] = units.RankName(world)
+			}
+			continue
+		}
+		names[rank] = m.Process.Name
+		gpu := m.Comm().GPU
+		if world, ok := n.device[Device{m.Process, gpu}]; ok {
+			names[rank] = units.RankName(world)
+		} else if of[m.Process] > 1 && gpu >= 0 && gpu < len(m.Process.Shard.GPUs) {
+			names[rank] += fmt.Sprintf(" GPU %d", m.Process.Shard.GPUs[gpu].Device)
+		}
+	}
+	return names
+}
+
+// newJobRank tells how far a rank has come. A collector that took over knows nothing of the operations that were under way;
+// they are taken for done.
+func newJobRank(process *JobProcess, m *Rank) *JobRank {
+	c := m.Comm()
+	j := &JobRank{Process: process, Finalized: c.FinalTime != 0, Done: make(map[string]uint64), Reached: make(map[string]uint64), Begun: m.Process.At(c.Begun)}
+	process.Paused = process.Paused || len(c.Gaps) > 0
+	for _, p := range m.Process.Shards() {
+		if m.Index < len(p.Shard.Comms) {
+			j.Parts = append(j.Parts, JobPart{Path: p.Dir, Shard: p.Shard, Comm: m.Index, part: m.Process})
+		}
+	}
+	type open struct{ least, past, n uint64 } // pending ordinals
+	pending := make(map[string]open)
+	for _, p := range m.Process.Shard.Pending {
+		if p.Comm != m.Index {
+			continue
+		}
+		o, known := pending[p.Function]
+		if !known || p.Ordinal < o.least {
+			o.least = p.Ordinal
+		}
+		o.past = max(o.past, p.Ordinal+1)
+		if p.Ordinal >= c.Sequences[p.Function].Count { // others have been written, too
+			o.n++
+		}
+		pending[p.Function] = o
+		p.Since = m.Process.At(p.Since)
+		p.Transfers = slices.Clone(p.Transfers)
+		for i := range p.Transfers {
+			p.Transfers[i].Since = m.Process.At(p.Transfers[i].Since)
+		}
+		j.Pending = append(j.Pending, p)
+	}
+	functions := make(map[string]bool)
+	for f := range c.Sequences {
+		functions[f] = true
+	}
+	for f := range c.Held {
+		functions[f] = true
+	}
+	for f := range pending {
+		functions[f] = true
+	}
+	for f := range functions {
+		written := c.Sequences[f].Count
+		done, reached := written+c.Held[f], written+c.Held[f]
+		if o, known := pending[f]; known {
+			done = min(done, o.least)
+			reached = max(reached+o.n, o.past)
+		}
+		j.Done[f], j.Reached[f] = done, reached
+	}
+	return j
+}

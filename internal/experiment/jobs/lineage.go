@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package jobs
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment/commid"
+)
+
+// unseenChildren is how many of a parent's children in a row may be missing in what was recorded.
+const unseenChildren = 1024
+
+// What a search for parents takes at most.
+const (
+	maxRelatives = 256     // communicators of a GPU that may be parents of the next one
+	maxTrials    = 1 << 28 // of a parent and a count, together
+)
+
+// FindParents tells which of the communicators come from others, by their ids: those of splits and of shrinks are made of
+// the parent's id. A parent has the GPUs of all members of its children, and was alive when they were made. Where a
+// communicator was made in another way, or by a release of NCCL that makes ids in another way, there is none; nor where
+// several have the parent's id, as two shrinks of one communicator do.
+//
+// The communicators are in the order of their begin.
+func FindParents(all []*Communicator) {
+	s := search{relatives: make(map[Device][]membership), counts: make(map[uint64]uint32), left: maxTrials}
+	for _, in := range all {
+		if in.id == 0 || in.Unsized {
+			continue
+		}
+		s.find(in)
+		for m := range in.Present() {
+			s.join(in, m)
+		}
+	}
+}
+
+// search is a search for parents.
+type search struct {
+	relatives map[Device][]membership
+	counts    map[uint64]uint32 // the greatest one of a parent's children, by its id
+	left      int               // trials
+}
+
+// membership is a communicator of a GPU.
+type membership struct {
+	of *Communicator
+	as *Rank
+}
+
+// join makes a communicator one that later ones of the GPU may come from. Of too many the oldest without children goes.
+func (s *search) join(in *Communicator, m *Rank) {
+	d := Device{m.Process, m.Comm().GPU}
+	all := append(s.relatives[d], membership{in, m})
+	if len(all) > maxRelatives {
+		gone := slices.IndexFunc(all, func(o membership) bool { return s.counts[o.of.id] == 0 })
+		all = slices.Delete(all, max(gone, 0), max(gone, 0)+1)
+	}
+	s.relatives[d] = all
+}
+
+func (s *search) find(in *Communicator) {
+	older := s.olderRelatives(in)
+	slices.SortStableFunc(older, func(a, b *Communicator) int { // parents of others first
+		return cmp.Compare(min(s.counts[b.id], 1), min(s.counts[a.id], 1))
+	})
+	have := make(map[uint64]int) // of older ones with an id
+	for _, p := range older {
+		have[p.id]++
+	}
+	for _, p := range older {
+		if have[p.id] != 1 {
+			continue // which of them it is cannot be known
+		}
+		most := s.counts[p.id] + unseenChildren
+		if s.left -= int(most); s.left < 0 {
+			return
+		}
+		if b, ok := commid.Find(p.id, in.id, 1, most); ok {
+			in.Parent, in.Birth = p, b
+			s.counts[p.id] = max(s.counts[p.id], b.Count)
+			return
+		}
+	}
+}
+
+// olderRelatives are the communicators that all members had when they joined this one, the latest first.
+func (s *search) olderRelatives(in *Communicator) (older []*Communicator) {
+	first := true
+	for m := range in.Present() {
+		d, born := Device{m.Process, m.Comm().GPU}, m.Comm().InitTime
+		s.relatives[d] = slices.DeleteFunc(s.relatives[d], func(o membership) bool {
+			final := o.as.Comm().FinalTime
+			return final != 0 && final < born
+		})
+		had := make(map[*Communicator]bool)
+		for _, o := range s.relatives[d] {
+			if o.as.Comm().InitTime < born && o.of.Nranks >= in.Nranks {
+				had[o.of] = true
+				if first {
+					older = append(older, o.of)
+				}
+			}
+		}
+		if older = slices.DeleteFunc(older, func(c *Communicator) bool { return !had[c] }); len(older) == 0 {
+			return nil
+		}
+		first = false
+	}
+	slices.Reverse(older)
+	return older
+}
+
+// ParentsFirst orders communicators so that each parent that is among them is before its children, else as they are.
+func ParentsFirst(all []*Communicator) []*Communicator {
+	ordered := make([]*Communicator, 0, len(all))
+	among, done := make(map[*Communicator]bool, len(all)), make(map[*Communicator]bool, len(all))
+	for _, in := range all {
+		among[in] = true
+	}
+	var add func(in *Communicator)
+	add = func(in *Communicator) {
+		if in == nil || done[in] || !among[in] {
+			return
+		}
+		done[in] = true
+		add(in.Parent)
+		ordered = append(ordered, in)
+	}
+	for _, in := range all {
+		add(in)
+	}
+	return ordered
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package jobs
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+)
+
+// How far the members of communicators have come with their operations: from the numbers of operations that ranks have begun and ended, and
+// what is under way.
+
+// Sequence is a sequence of operations that its members number in the same way: the operations of a function on a communicator, or the
+// messages of a pair, of which each end has a key of its own.
+type Sequence struct {
+	// Name is "AllReduce"; "Send 0>3" for messages of a pair, by ranks of the communicator; "Send" where messages have only been called,
+	// and the other end is not known.
+	Name string
+	Pair *experiment.Pair // of messages whose ends are known, else nil
+	Rank int              // of messages that have only been called: whose calls they are, else −1
+
+	comm *JobCommunicator
+}
+
+// Sequences lists the sequences that members of a communicator have begun, in the order of their names.
+func (c *JobCommunicator) Sequences() (all []Sequence) {
+	seen := make(map[string]bool)
+	for rank, r := range c.Ranks {
+		if r == nil {
+			continue
+		}
+		for key := range r.Reached {
+			s := Sequence{Name: key, Rank: -1, comm: c}
+			switch pair, ok := experiment.PairOf(key, rank); {
+			case ok && (max(pair.From, pair.To) >= c.Size || pair.From == pair.To):
+				continue
+			case ok:
+				s.Name, s.Pair = pair.Name(), &pair
+			case key == "Send" || key == "Recv":
+				s.Rank = rank
+			case experiment.FunctionOf(key) != key: // names no rank
+				continue
+			}
+			if s.Rank < 0 && seen[s.Name] {
+				continue
+			}
+			seen[s.Name] = true
+			all = append(all, s)
+		}
+	}
+	slices.SortFunc(all, func(a, b Sequence) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Rank, b.Rank)) })
+	return all
+}
+
+// Members yields the ranks of the communicator that number the sequence, and their keys of it; of messages the sender first.
+func (s *Sequence) Members(yield func(rank int, key string) bool) {
+	switch {
+	case s.Pair != nil:
+		_ = yield(s.Pair.From, s.Pair.SendKey()) && yield(s.Pair.To, s.Pair.RecvKey())
+	case s.Rank >= 0:
+		yield(s.Rank, s.Name)
+	default:
+		for rank := range s.comm.Size {
+			if !yield(rank, s.Name) {
+				return
+			}
+		}
+	}
+}
+
+// Incomplete lists the ordinals of operations that may not be complete, ascending: those that a member has under way, and the first that not
+// all members have begun, of those that it can be said of.
+func (s *Sequence) Incomplete() (all []uint64) {
+	least, most, known := uint64(0), uint64(0), false
+	for rank, key := range s.Members {
+		r := s.comm.Ranks[rank]
+		if r == nil {
+			continue
+		}
+		n := r.Reached[key]
+		if most = max(most, n); !r.Process.Lossy && (!known || n < least) {
+			least, known = n, true
+		}
+		for _, p := range r.Pending {
+			if p.Function == key {
+				all = append(all, p.Ordinal)
+			}
+		}
+	}
+	if known && least < most {
+		all = append(all, least)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// Standing is how far a member has come with an operation.
+type Standing int
+
+// Standings.
+const (
+	StandingUnknown Standing = iota // nothing was recorded of the member, or not everything: it may have called the operation
+	NotBegun
+	UnderWay // see [experiment.Pending]
+	Ended
+	Begun // nobody records when it ends
+)
+
+// Standing tells how far a rank has come with an operation of a sequence, by its key there; of one that is under way what is known of it.
+func (r *JobRank) Standing(key string, ordinal uint64) (Standing, *experiment.Pending) {
+	if r == nil {
+		return StandingUnknown, nil
+	}
+	if p := r.UnderWay(key, ordinal); p != nil {
+		return UnderWay, p
+	}
+	switch {
+	case ordinal >= r.Reached[key] && r.Process.Lossy:
+		return StandingUnknown, nil
+	case ordinal >= r.Reached[key]:
+		return NotBegun, nil
+	case r.Process.Ends:
+		return Ended, nil
+	}
+	return Begun, nil
+}
+
+// UnderWay is what is known of an operation that a rank has under way, nil if it has not.
+func (r *JobRank) UnderWay(key string, ordinal uint64) *experiment.Pending {
+	for i := range r.Pending {
+		if p := &r.Pending[i]; p.Function == key && p.Ordinal == ordinal {
+			return p
+		}
+	}
+	return nil
+}
+
+// GPU is the index of the rank's GPU among its process's, −1 if it is not known.
+func (r *JobRank) GPU() int {
+	if len(r.Parts) == 0 {
+		return -1
+	}
+	last := r.Parts[len(r.Parts)-1]
+	return last.Shard.Comms[last.Comm].GPU
+}
+
+// SameGPU tells whether two communicator ranks of a process are on one GPU.
+func (r *JobRank) SameGPU(o *JobRank) bool { return r.GPU() == o.GPU() }

@@ -1,0 +1,451 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package export
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/matrix"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
+	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
+)
+
+// JSONL writes a file per process into a folder, which is made if it is not there, in the schema of the minimal
+// profiler: an event record for what has a begin and an end, a state record for what happens in between, and
+// lifecycle records for communicator ranks. What the archive does not tell is null in the members start, stop, pid, tid,
+// commId, and otherwise left out.
+//
+// Files are named trace_<job or unix time>_pid<PID>.jsonl. If two processes of different hosts have one PID, ".2" stands
+// behind the job of the second; where the archive does not tell PIDs, proc<place in world order> stands in place of pid<PID>.
+func JSONL(a *otf2.Archive, dir string, opts *Options) (*Result, error) {
+	e := newExporter(a, opts)
+	id := e.opts.Job
+	if id == "" {
+		id = strconv.FormatInt(e.rows.clock.since1970(otf2.Timestamp(e.rows.clock.Offset))/1_000_000_000, 10)
+	}
+	if strings.ContainsAny(id, "/\x00") {
+		return nil, fmt.Errorf("job %q cannot be part of a file's name", id)
+	}
+	if err := atomicfile.MakeFolder(dir); err != nil {
+		return nil, err
+	}
+	taken := make(map[string]bool)
+	for _, p := range e.rows.processes {
+		events := uint64(0)
+		for _, l := range p.rows {
+			events += l.events
+		}
+		if events == 0 {
+			e.leaveOut("processes without data")
+			continue
+		}
+		who := fmt.Sprintf("proc%d", p.number)
+		if p.pid != 0 {
+			who = fmt.Sprintf("pid%d", p.pid)
+		}
+		name := fmt.Sprintf("trace_%s_%s.jsonl", id, who)
+		for n := 2; taken[name]; n++ {
+			name = fmt.Sprintf("trace_%s.%d_%s.jsonl", id, n, who)
+		}
+		taken[name] = true
+		if err := e.processLines(p, filepath.Join(dir, name)); err != nil {
+			return nil, err
+		}
+	}
+	return &e.result, nil
+}
+
+func (e *exporter) processLines(p *process, path string) error {
+	f, err := create(path)
+	if err != nil {
+		return err
+	}
+	defer f.drop()
+	l := newLines(e, p, newJSONWriter(f))
+	l.read()
+	if err := errors.Join(l.out.flush(), f.commit()); err != nil {
+		return err
+	}
+	e.result.Files = append(e.result.Files, path)
+	return nil
+}
+
+// openEvent is the event of a region that is open, 0: not told.
+type openEvent struct{ event, entered uint64 }
+
+// lines writes the records of one process.
+type lines struct {
+	*exporter
+	process *process
+	out     *jsonWriter
+	parts   *operations.PartReader
+
+	transfers  *matrix.TransferReader
+	open       map[otf2.LocationRef][]openEvent
+	raw        bool // the archive has raw events: records are of these alone
+	rawOpen    map[otf2.LocationRef]rawOpen
+	made       uint64 // ids made
+	mask       string // event mask, "" if not known
+	incomplete bool   // the archive lacks parts of the communication, or what is written is a part of it
+	api        string
+
+	// Calls tell their communicator only when an operation names them as its parent. Until then, or until there are
+	// too many, they are held, by the id of the group call that they are in.
+	held   map[uint64]*heldGroup
+	groups []uint64          // in the order in which they came
+	calls  map[uint64]uint64 // group of each held call
+}
+
+func newLines(e *exporter, p *process, out *jsonWriter) *lines {
+	l := &lines{
+		exporter: e, process: p, out: out, open: make(map[otf2.LocationRef][]openEvent),
+		held: make(map[uint64]*heldGroup), calls: make(map[uint64]uint64),
+		raw: e.rows.hasRaw(), rawOpen: make(map[otf2.LocationRef]rawOpen),
+	}
+	l.transfers = matrix.NewTransferReader(e.archive)
+	l.parts = operations.NewPartReader(e.archive, true, l.operation)
+	l.parts.Selection = e.opts.Selection
+	r := l.parts.Reader()
+	r.Enter, r.Leave, r.Life, r.Sums = l.enter, l.leave, l.life, e.leaveSums
+	ps := facts.PropertiesOf(e.archive.Anchor)
+	l.incomplete = ps.Incomplete() || e.opts.Selection != nil
+	l.api = ps.Text(facts.PropAPIVersion)
+	if mask := ps.Text(facts.PropEventMask); mask != "" {
+		if _, err := strconv.ParseUint(mask, 0, 32); err == nil {
+			l.mask = mask
+		}
+	}
+	return l
+}
+
+func (l *lines) read() {
+	locations := make([]otf2.LocationRef, len(l.process.rows))
+	for i, r := range l.process.rows {
+		locations[i] = r.location
+	}
+	for ev, err := range l.archive.Events(&otf2.Selection{Locations: locations}) {
+		if err != nil {
+			l.problems([]string{err.Error()})
+			continue
+		}
+		l.parts.Event(ev)
+		if facts.TransferKinds.Has(ev.Kind) && !l.raw {
+			if x := l.transfers.Event(ev); x != nil && l.opts.Selection.At(x.Location, x.Begin) {
+				l.transfer(x)
+			}
+		}
+		if ev.Kind == otf2.EventMetric {
+			l.leaveOut("values of metrics")
+		}
+	}
+	for len(l.groups) > 0 {
+		l.letGo()
+	}
+	for _, stack := range l.open {
+		l.result.LeftOut["regions that were open at the end"] += uint64(len(stack))
+	}
+	l.result.LeftOut["transfers without an end"] += uint64(l.transfers.Unended())
+	maps.DeleteFunc(l.result.LeftOut, func(_ string, n uint64) bool { return n == 0 })
+}
+
+func (l *lines) enter(r *facts.Region) {
+	if l.raw {
+		l.rawEnter(r)
+	}
+	l.open[r.Location] = append(l.open[r.Location], openEvent{r.Event, r.Entered})
+}
+
+func (l *lines) leave(r *facts.Region) {
+	at := facts.IndexOpen(l.open[r.Location], r, func(o *openEvent) uint64 { return o.entered })
+	l.open[r.Location] = slices.Delete(l.open[r.Location], at, at+1)
+	if !l.opts.Selection.At(r.Location, r.Begin) {
+		return
+	}
+	if r.Lost {
+		l.leaveOut("regions that were open at the end")
+		return
+	}
+	l.region(l.rows.of[r.Location], r, l.open[r.Location][:at])
+}
+
+// life takes the begin or the end of a communicator rank.
+func (l *lines) life(ev *otf2.Event, comm otf2.CommRef, begins bool) {
+	function := "ProfilerFinalize"
+	if begins {
+		function = "ProfilerInit"
+	}
+	l.lifecycle(function, l.rows.on(ev.Location, comm), ev.Time)
+}
+
+// region takes a region that has ended; outer are the events of those around it.
+func (l *lines) region(row *row, r *facts.Region, outer []openEvent) {
+	name, group := l.rows.defs.RegionName(r.Region), l.rows.group[r.Region]
+	one := record{row: row, begin: r.Begin, end: r.End, event: r.Event, parent: r.Parent}
+	attributes := r.Attributes
+	switch {
+	case group == regions.GroupEvents:
+		l.rawEvent(row, r)
+	case group == regions.GroupStates:
+		l.rawState(row, r)
+	case l.raw && rawShown[group]: // their events are
+	case group == regions.GroupAPI:
+		l.call(&one, strings.TrimPrefix(name, regions.NameCall), r, outer)
+	case group == regions.GroupEnqueue && name == regions.NameKernelLaunch:
+		one.typ, one.function = "ncclProfileKernelLaunch", "KernelLaunch"
+		stream, known := l.rows.attributes.Last(attributes, regions.AttrStream)
+		one.details = func(j *jsonWriter) {
+			if known {
+				j.hex("stream", stream)
+			}
+		}
+		if one.parent == 0 {
+			l.event(&one)
+			return
+		}
+		g := l.hold(one.parent)
+		g.launches = append(g.launches, one)
+	case group == regions.GroupEnqueue:
+		one.typ, one.function, one.of = "ncclProfileGroup", "Group", nil
+		l.event(&one)
+	case row.comm != nil: // operations, see operation
+	case row.hasID && (group == regions.GroupCollectives || group == regions.GroupPointToPoint):
+		l.leaveOut("operations on communicators of one rank")
+	case group == regions.GroupCollectives || group == regions.GroupPointToPoint:
+		l.channel(&one, name)
+	case group == regions.GroupProxy:
+		l.control(&one, name, attributes)
+	case group == regions.GroupNetwork:
+		l.leaveOut("phases of the network rows")
+	default:
+		l.leaveOut("regions of " + cmp.Or(group, "no group"))
+	}
+}
+
+// operation takes an operation that has ended.
+func (l *lines) operation(p *operations.Part) {
+	if l.raw {
+		return
+	}
+	row := l.rows.on(p.Location, p.Comm)
+	l.belongs(p.Parent, row)
+	one := record{typ: "ncclProfileColl", function: p.Function, row: row, of: row, begin: p.Begin, end: p.End, event: p.Event, parent: p.Parent}
+	if _, copied := l.rows.attributes.Last(p.Attributes, regions.AttrSyncStrategy); copied {
+		one.typ = "ncclProfileCeColl"
+	}
+	if p.Message() {
+		one.typ = "ncclProfileP2p"
+	}
+	one.details = func(j *jsonWriter) {
+		l.arguments(j, p)
+		l.beyond(j, p)
+	}
+	l.event(&one)
+}
+
+// arguments writes what the minimal profiler has of an operation.
+func (l *lines) arguments(j *jsonWriter, p *operations.Part) {
+	// attribute writes the last value of an attribute, if the operation has it.
+	attribute := func(put func(name string, v uint64), name string, ref otf2.AttributeRef) {
+		if v, has := l.rows.attributes.Last(p.Attributes, ref); has {
+			put(name, v)
+		}
+	}
+	text := func(name, v string) {
+		if v != "" {
+			j.text(name, v)
+		}
+	}
+	j.text("func", p.Function)
+	attribute(j.unsigned, "seq", regions.AttrSeq)
+	text("algo", p.Algorithm)
+	text("proto", p.Protocol)
+	if p.Message() {
+		j.integer("peer", int64(p.Peer))
+	}
+	if p.Channels > 0 {
+		j.unsigned("channels", uint64(p.Channels))
+	}
+	attribute(j.unsigned, "warps", regions.AttrWarps)
+	if p.Counted {
+		j.unsigned("count", p.Count)
+	}
+	if p.Root >= 0 {
+		j.integer("root", int64(p.Root))
+	}
+	text("dtype", p.Datatype)
+	send, sends := l.rows.attributes.Last(p.Attributes, regions.AttrSendBuff)
+	recv, receives := l.rows.attributes.Last(p.Attributes, regions.AttrRecvBuff)
+	switch {
+	case p.Message() && sends:
+		j.hex("buff", send)
+	case p.Message() && receives:
+		j.hex("buff", recv)
+	case sends && receives:
+		j.hex("sendBuff", send)
+		j.hex("recvBuff", recv)
+	}
+	attribute(j.hex, "stream", regions.AttrStream)
+	attribute(j.unsigned, "userTag", regions.AttrUserTag)
+	if variant, has := l.rows.attributes.Last(p.Attributes, regions.AttrKernelVariant); has {
+		j.text("kernelVariant", l.rows.defs.String(otf2.StringRef(variant)))
+	}
+}
+
+// beyond writes what the minimal profiler has not got.
+func (l *lines) beyond(j *jsonWriter, p *operations.Part) {
+	j.unsigned("ordinal", p.Ordinal)
+	if p.Source != "" {
+		j.text("timingSource", p.Source)
+	}
+	if p.Stated {
+		j.unsigned("uncertaintyNs", p.Uncertainty)
+	}
+	if p.Plan > 0 {
+		j.unsigned("plan", p.Plan)
+	}
+	if p.Graph {
+		j.boolean("graph", true)
+	}
+	if unfinished, _ := l.rows.attributes.Last(p.Attributes, regions.AttrUnfinished); unfinished != 0 {
+		j.boolean("unfinished", true)
+	}
+}
+
+// channel takes the interval of a kernel on a row of a channel.
+func (l *lines) channel(one *record, name string) {
+	channel, ok := facts.RowChannel(one.row.name)
+	if !ok {
+		l.leaveOut("regions of unknown channels")
+		return
+	}
+	one.typ, one.function = "ncclProfileKernelCh", name
+	one.details = func(j *jsonWriter) {
+		j.integer("channel", int64(channel))
+		j.text("timingSource", "gpu")
+	}
+	l.event(one)
+}
+
+// controls are the regions of a proxy thread that stand for one ProxyCtrl event, with its state.
+var controls = map[string]string{regions.NameProxySleep: "ProxyCtrlSleep", regions.NameProxyAppend: "ProxyCtrlAppend"}
+
+func (l *lines) control(one *record, name string, attributes []otf2.AttributeValue) {
+	state, ok := controls[name]
+	if !ok {
+		times, _ := l.rows.attributes.Last(attributes, regions.AttrTimes)
+		l.result.LeftOut["turns of the proxy's loop"] += max(times, 1)
+		return
+	}
+	one.typ, one.function, one.of = "ncclProfileProxyCtrl", state, one.row.proxyOf
+	l.made++
+	one.event = madeID | l.made
+	l.state(one, state, "", 0)
+	l.event(one)
+}
+
+// transfer takes a transfer that has ended: the step of a proxy from where it was handed to the network. Its waits before
+// are in the archive as phases of the oldest step only. Ids of steps and proxy operations are not in archives: the step
+// gets one that no event of NCCL has, and its parent is the operation.
+func (l *lines) transfer(x *matrix.Transfer) {
+	row := l.rows.of[x.Location]
+	one := record{typ: "ncclProfileProxyStep", function: "ProxyStep", row: row, begin: x.Begin, end: x.End, parent: x.Parent}
+	if c := l.rows.comms[x.Comm]; c != nil && x.From >= 0 && x.From < len(c.Members) {
+		one.of = l.rows.on(c.Members[x.From], x.Comm)
+	}
+	one.details = func(j *jsonWriter) {
+		for _, f := range [...]struct {
+			name  string
+			value int
+		}{{"step", x.Step}, {"channel", x.Channel}, {"peer", x.To}, {"qp", x.QP}} {
+			if f.value >= 0 {
+				j.integer(f.name, int64(f.value))
+			}
+		}
+		j.boolean("isSend", true)
+	}
+	l.made++
+	one.event = madeID | l.made
+	l.state(&one, "ProxyStepSendWait", "transSize", x.Bytes)
+	l.event(&one)
+}
+
+// parent tells what a communicator came from: name and commId of the parent, and how.
+func (l *lines) parent(j *jsonWriter, c *comm) {
+	if c.parent == nil {
+		return
+	}
+	j.text("parentCommName", c.parent.Name)
+	for _, m := range c.parent.Members {
+		if row := l.rows.on(m, c.parent.Ref); row != nil && row.hasID {
+			j.unsigned("parentCommId", row.commID)
+			break
+		}
+	}
+	if c.birth.Parent != c.parent.Ref || c.birth.Comm != c.Ref {
+		return
+	}
+	j.integer("split", int64(c.birth.Split))
+	if c.birth.Split > 0 {
+		j.integer("color", int64(c.birth.Color))
+	}
+}
+
+// source says who wrote the records, and whether they are of events as they were reported.
+func (l *lines) source() string {
+	if l.raw {
+		return "nccl-otf2 raw"
+	}
+	return "nccl-otf2"
+}
+
+// lifecycle writes the begin or the end of a communicator rank.
+func (l *lines) lifecycle(function string, row *row, t otf2.Timestamp) {
+	if row.comm == nil {
+		l.leaveOut("ends of communicators that are not defined")
+		return
+	}
+	one := record{typ: "ProfilerLifecycle", function: function, row: row, of: row, begin: t, end: t}
+	if function == "ProfilerInit" {
+		one.details = func(j *jsonWriter) {
+			j.integer("nranks", int64(len(row.comm.Members)))
+			j.text("commName", row.comm.Name)
+			if l.mask != "" {
+				if n, err := strconv.ParseUint(l.mask, 0, 32); err == nil {
+					j.unsigned("eventMask", n)
+				}
+			}
+			// What the minimal profiler has not got.
+			j.text("host", l.process.host)
+			if rank, size, ok := l.rows.worldOfProcess(l.process); ok {
+				j.integer("worldRank", int64(rank))
+				j.integer("worldSize", int64(size))
+			}
+			if n, ok := deviceNumber(row.gpu); ok {
+				j.integer("cudaDevice", int64(n))
+			}
+			if row.comm.nodes > 0 {
+				j.integer("nnodes", int64(row.comm.nodes))
+			}
+			l.parent(j, row.comm)
+			if l.api != "" {
+				j.text("apiVersion", l.api)
+			}
+			j.micros("epoch", l.rows.clock.since1970(otf2.Timestamp(l.rows.clock.Offset)))
+			j.text("source", l.source())
+			if l.incomplete {
+				j.boolean("incomplete", true)
+			}
+		}
+	}
+	l.event(&one)
+}

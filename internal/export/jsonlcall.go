@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package export
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
+)
+
+// heldGroup is a group call with what stands in it.
+type heldGroup struct {
+	calls    map[uint64]record // whose communicator is not known yet, by event
+	launches []record
+	of       *row // of the first of these
+	mixed    bool // others are of other communicators
+}
+
+// maxHeld bounds the group calls that are held.
+const maxHeld = 1 << 14
+
+// call takes a call of the API. One that was made by itself has the interval of its group call, whose id is its parent's:
+// both are written.
+func (l *lines) call(one *record, function string, r *facts.Region, outer []openEvent) {
+	one.function = function
+	graph := r.Graph
+	if !r.Counted { // it consists of several, or of none
+		one.typ = "ncclProfileGroupApi"
+		one.details = func(j *jsonWriter) {
+			if function != "Group" { // a call that NCCL makes several of
+				j.integer("depth", 1)
+			}
+			j.boolean("graphCaptured", graph)
+		}
+		l.event(one)
+		return
+	}
+	one.typ = "ncclProfileCollApi"
+	if facts.IsMessage(function) {
+		one.typ = "ncclProfileP2pApi"
+	}
+	attributes, count := r.Attributes, r.Count
+	datatype, typed := l.rows.attributes.Last(attributes, regions.AttrDatatype)
+	stream, streamed := l.rows.attributes.Last(attributes, regions.AttrStream)
+	tag, tagged := l.rows.attributes.Last(attributes, regions.AttrUserTag)
+	root, rooted := l.rows.attributes.Last(attributes, regions.AttrRoot)
+	device, placed := l.rows.attributes.Last(attributes, regions.AttrDevice)
+	one.of = l.caller(attributes)
+	one.details = func(j *jsonWriter) {
+		j.text("func", function)
+		j.unsigned("count", count)
+		if typed {
+			j.text("dtype", l.rows.defs.String(otf2.StringRef(datatype)))
+		}
+		if streamed {
+			j.hex("stream", stream)
+		}
+		j.boolean("graphCaptured", graph)
+		if tagged {
+			j.unsigned("userTag", tag)
+		}
+		if rooted {
+			j.unsigned("root", root)
+		}
+		if placed {
+			j.unsigned("cudaDevice", device)
+		}
+	}
+	if one.parent != 0 && !slices.ContainsFunc(outer, func(o openEvent) bool { return o.event == one.parent }) {
+		group := record{typ: "ncclProfileGroupApi", function: "Group", row: one.row, begin: one.begin, end: one.end, event: one.parent}
+		group.details = func(j *jsonWriter) {
+			j.integer("depth", 1)
+			j.boolean("graphCaptured", graph)
+		}
+		l.event(&group)
+	}
+	if one.event == 0 { // nothing can name it
+		if one.of == nil {
+			l.leaveOut("communicators of calls")
+		}
+		l.event(one)
+		return
+	}
+	group := cmp.Or(one.parent, one.event)
+	l.hold(group).calls[one.event] = *one
+	l.calls[one.event] = group
+}
+
+// caller is the row of the communicator rank that a call says it is for, nil if it does not say so, or archives do not define the communicator.
+func (l *lines) caller(attributes []otf2.AttributeValue) *row {
+	ref, known := l.rows.attributes.Last(attributes, regions.AttrComm)
+	rank, placed := l.rows.attributes.Last(attributes, regions.AttrRank)
+	c := l.rows.comms[otf2.CommRef(ref)]
+	if !known || !placed || c == nil || rank >= uint64(len(c.Members)) {
+		return nil
+	}
+	of := l.rows.on(c.Members[rank], c.Ref)
+	if of == nil || of.comm == nil {
+		return nil
+	}
+	return of
+}
+
+// hold gives the group call of an id, which is held from now on.
+func (l *lines) hold(id uint64) *heldGroup {
+	g := l.held[id]
+	if g == nil {
+		if len(l.groups) >= maxHeld {
+			l.letGo()
+		}
+		g = &heldGroup{calls: make(map[uint64]record)}
+		l.held[id] = g
+		l.groups = append(l.groups, id)
+	}
+	return g
+}
+
+// letGo writes the calls of the oldest group call, which no operation has named.
+func (l *lines) letGo() {
+	id := l.groups[0]
+	l.groups = l.groups[1:]
+	g := l.held[id]
+	delete(l.held, id)
+	if g == nil {
+		return
+	}
+	for _, event := range slices.Sorted(maps.Keys(g.calls)) {
+		c := g.calls[event]
+		if c.of == nil {
+			l.leaveOut("communicators of calls")
+			g.mixed = true
+		} else {
+			g.add(c.of)
+		}
+		delete(l.calls, event)
+		l.event(&c)
+	}
+	g.release(l)
+}
+
+// add takes the communicator rank of one of its calls.
+func (g *heldGroup) add(of *row) {
+	g.mixed = g.mixed || g.of != nil && g.of != of
+	g.of = of
+}
+
+// release writes the launches of a group call. They are those of its calls' communicator, if that is one.
+func (g *heldGroup) release(l *lines) {
+	for i := range g.launches {
+		if !g.mixed {
+			g.launches[i].of = g.of
+		}
+		l.event(&g.launches[i])
+	}
+	g.launches = nil
+}
+
+// belongs tells of a call which communicator rank's it is.
+func (l *lines) belongs(call uint64, of *row) {
+	id, ok := l.calls[call]
+	if !ok {
+		return
+	}
+	delete(l.calls, call)
+	g := l.held[id]
+	c := g.calls[call]
+	delete(g.calls, call)
+	c.of = of
+	l.event(&c)
+	g.add(of)
+	if len(g.calls) == 0 {
+		g.release(l)
+	}
+}

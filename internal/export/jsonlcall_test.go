@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package export
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
+	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
+)
+
+// Calls that no operation names, as those that hang, say themselves on which communicator, rank and device they are.
+func TestCallsWithoutOperationsHaveTheirCommunicator(t *testing.T) {
+	dir := t.TempDir()
+	for rank := range 2 {
+		p := shardtest.New(t, dir, string(rune('a'+rank))).Launched("slurm", rank, 2)
+		comm := p.Comm(experiment.Comm{ID: 77, Name: "world", NRanks: 2, Rank: rank, InitTime: shardtest.Epoch})
+		p.AllReduce(comm, shardtest.Epoch+1000, shardtest.Epoch+2000, 1000)
+		region := p.Region("ncclBroadcast", regions.GroupAPI, otf2.RegionRoleCollOne2All)
+		a := &otf2.AttributeList{}
+		a.Uint64(regions.AttrCount, 1)
+		a.Uint64(regions.AttrEventID, uint64(500+rank))
+		a.Uint32(regions.AttrDevice, uint32(3+rank))
+		a.Comm(regions.AttrComm, otf2.CommRef(comm))
+		a.Uint32(regions.AttrRank, uint32(rank))
+		a.Uint32(regions.AttrRoot, 1)
+		testkit.Must(t, p.Writer(0).Enter(otf2.Timestamp(shardtest.Epoch+3000), a, region))
+		testkit.Must(t, p.Writer(0).Leave(otf2.Timestamp(shardtest.Epoch+4000), nil, region))
+		p.Finish()
+	}
+	res, err := JSONL(jobtest.Open(t, jobtest.Unify(t, dir)), filepath.Join(dir, "jsonl"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ranks := make(map[any]any)
+	for _, path := range res.Files {
+		events, _ := readLines(t, path)
+		for _, r := range events {
+			if r["type"] != "ncclProfileCollApi" {
+				continue
+			}
+			d := r["details"].(map[string]any)
+			ranks[r["rank"]] = d["cudaDevice"]
+			if r["commId"] != 77.0 || d["root"] != 1.0 {
+				t.Errorf("%v", r)
+			}
+		}
+	}
+	if len(ranks) != 2 || ranks[0.0] != 3.0 || ranks[1.0] != 4.0 {
+		t.Errorf("devices by rank: %v", ranks)
+	}
+	for what := range res.LeftOut {
+		if strings.Contains(what, "communicators of calls") {
+			t.Errorf("left out: %v", res.LeftOut)
+		}
+	}
+}

@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package export
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
+
+// timeline is a form that shows rows over time. A walker tells it what is on the rows of one process.
+type timeline interface {
+	// begin is given the regions of a row as they begin, outer ones before what lies in them. Of an open one only what it began with is known.
+	begin(r *walkRow, s *span)
+	// end is given them as they end.
+	end(r *walkRow, s *span)
+	// child is given what has a parent that is known and began no later.
+	child(r *walkRow, t otf2.Timestamp, parent origin)
+	// put, sent and unsent are given transfers: when they are handed to the network, when they are known to be sent, and those of which
+	// that is not known.
+	put(r *walkRow, t *facts.Transfer)
+	sent(r *walkRow, t *facts.Transfer)
+	unsent(r *walkRow, t *facts.Transfer)
+	// value is given a metric's value, which is a number.
+	value(l *row, q *facts.Quantity, t otf2.Timestamp, v float64) // in the quantity's unit
+	// instant is given where recording went on or off.
+	instant(l *row, name string, t otf2.Timestamp)
+}
+
+// span is a region on its way into a timeline.
+type span struct {
+	region     otf2.RegionRef
+	enter      uint64 // number of its Enter on the row
+	begin, end otf2.Timestamp
+	open       bool
+	cut        bool // open when the data ended
+	passedOn   bool // its begin was passed on while it was open
+	beside     bool // it overlaps with a region that began before it and ended in it
+	launched   bool // only when it was launched is known
+	attributes []otf2.AttributeValue
+	events     []uint64 // ids of the NCCL events that it shows
+	parents    []uint64 // and of those that asked for them, where they are known
+	ended      ended
+}
+
+// ended is what the operations that ended in a region say together.
+type ended struct {
+	operations int
+	differ     bool
+	size       uint64  // as nccl-tests counts it, of each of them if they are equal
+	algbw      float64 // GB/s, by the member's time; 0: not known
+	busbw      float64
+	comm       string
+	matches    []uint64 // what each has in common with its counterparts
+}
+
+// figures are the numbers that a slice shows beside the region's attributes.
+func (e *ended) figures(out figures) {
+	if e.operations == 0 || e.differ {
+		return
+	}
+	out.unsigned("size_bytes", e.size)
+	if e.algbw > 0 {
+		out.number("algbw_gbs", e.algbw)
+		out.number("busbw_gbs", e.busbw)
+	}
+}
+
+func (e *ended) add(p *operations.Part, algbw float64) {
+	if e.operations++; e.operations == 1 {
+		e.size, e.algbw, e.busbw, e.comm = p.Size, algbw, algbw*p.BusFactor, p.Communicator
+	} else if e.size != p.Size || e.busbw != algbw*p.BusFactor || e.comm != p.Communicator {
+		e.differ = true
+	}
+	if id, ok := matchOf(p); ok && !slices.Contains(e.matches, id) {
+		e.matches = append(e.matches, id)
+	}
+}
+
+// matchOf is the same number for all parts of a collective, or both ends of a message. There is none for what members did not record
+// alike: ordinals do not tell which belong together.
+func matchOf(p *operations.Part) (id uint64, ok bool) {
+	if !p.Consistent {
+		return 0, false
+	}
+	if !p.Message() {
+		return idOf("collective", p.Function, uint64(p.Comm), p.Ordinal), true
+	}
+	from, to := p.Rank, p.Peer
+	if p.Function == "Recv" {
+		from, to = to, from
+	}
+	return idOf("message", "", uint64(p.Comm), uint64(from), uint64(to), p.Ordinal), true
+}
+
+// walkRow is the state of one row.
+type walkRow struct {
+	row    *row
+	spans  []span // from the outermost open region on
+	steps  []step // their begins and ends that have not been passed on
+	stack  []int  // open ones
+	enters uint64
+	parent uint64                   // of what was told last
+	puts   map[facts.PutName]uint64 // the timeline's ids of transfers that have not ended
+}
+
+// step is a region's begin or end.
+type step struct {
+	span int
+	end  bool
+}
+
+// maxSlices bounds what is held of a region that is open for long.
+const maxSlices = 1 << 14
+
+// walker reads the rows of one process in the order of time. Regions are held until the outermost one ends.
+type walker struct {
+	*exporter
+	to      timeline
+	rows    map[otf2.LocationRef]*walkRow
+	parents recent
+	last    otf2.Timestamp
+
+	quantities map[otf2.MetricRef][]facts.Quantity // nil: not defined as numbers
+	stored     []uint64                            // values of the event under way
+}
+
+// walk tells to what is on the rows of a process.
+func (e *exporter) walk(p *process, to timeline) {
+	w := &walker{exporter: e, to: to, rows: make(map[otf2.LocationRef]*walkRow), quantities: make(map[otf2.MetricRef][]facts.Quantity)}
+	locations := make([]otf2.LocationRef, len(p.rows))
+	for i, l := range p.rows {
+		w.rows[l.location] = &walkRow{row: l, puts: make(map[facts.PutName]uint64)}
+		locations[i] = l.location
+	}
+	parts := operations.NewPartReader(e.archive, true, w.part)
+	parts.Selection = e.opts.Selection
+	w.listen(parts.Reader())
+	for ev, err := range e.archive.Events(&otf2.Selection{Locations: locations}) {
+		if err != nil {
+			e.problems([]string{err.Error()})
+			continue
+		}
+		w.last = max(w.last, ev.Time)
+		parts.Event(ev)
+		w.other(ev)
+	}
+	for _, l := range p.rows {
+		w.finish(w.rows[l.location])
+	}
+	unended := parts.Reader().Unended()
+	for i := range unended {
+		if t := &unended[i]; w.selected(t.Location, t.Begin) {
+			to.unsent(w.rows[t.Location], t)
+		}
+	}
+}
+
+func (w *walker) selected(l otf2.LocationRef, t otf2.Timestamp) bool {
+	return w.opts.Selection.At(l, t)
+}
+
+// listen has a reader of events tell of regions and transfers.
+func (w *walker) listen(reader *facts.Reader) {
+	reader.Enter = func(region *facts.Region) {
+		r := w.rows[region.Location]
+		r.enters++
+		if !w.selected(region.Location, region.Begin) {
+			return
+		}
+		n := len(r.spans)
+		r.stack, r.steps = append(r.stack, n), append(r.steps, step{span: n})
+		r.spans = append(r.spans, span{region: region.Region, enter: r.enters - 1, begin: region.Begin, open: true, launched: region.Source == facts.SourceEnqueue, attributes: region.Attributes})
+		w.lineage(r, &region.Details, region.Begin)
+	}
+	reader.Begun = func(d *facts.Details, in *facts.Region) { // of one of several operations in a launch
+		if in != nil && w.selected(in.Location, in.Begin) {
+			w.lineage(w.rows[in.Location], d, w.last)
+		}
+	}
+	reader.Leave = func(region *facts.Region) {
+		if !w.selected(region.Location, region.Begin) {
+			return
+		}
+		r := w.rows[region.Location]
+		at := facts.IndexOpen(r.stack, region, func(i *int) uint64 { return r.spans[*i].enter })
+		if at < 0 {
+			return // it ended with the one around it, see overlap
+		}
+		w.overlap(r, at+1, region.End)
+		n := r.stack[at]
+		s := &r.spans[n]
+		s.end, s.open, s.cut, s.attributes = region.End, false, region.Lost, region.Attributes
+		r.stack, r.steps = slices.Delete(r.stack, at, at+1), append(r.steps, step{span: n, end: true})
+		w.release(r)
+	}
+	reader.Put = func(t *facts.Transfer) {
+		if w.selected(t.Location, t.Begin) {
+			w.to.put(w.rows[t.Location], t)
+		}
+	}
+	reader.Sums = w.exporter.leaveSums
+	reader.Transfer = func(t *facts.Transfer) {
+		switch {
+		case !w.selected(t.Location, t.Begin):
+		case t.Ended:
+			w.to.sent(w.rows[t.Location], t)
+		default: // another one has taken its name
+			w.to.unsent(w.rows[t.Location], t)
+		}
+	}
+}
+
+// part takes an operation that ends: what it says goes to the region that it ended in.
+func (w *walker) part(p *operations.Part) {
+	r := w.rows[p.Location]
+	for i := len(r.stack) - 1; i >= 0; i-- {
+		if s := &r.spans[r.stack[i]]; s.enter == p.Enter {
+			clock := &w.exporter.rows.clock
+			algbw, _ := bandwidth(p, clock.since1970(p.End)-clock.since1970(p.Begin))
+			s.ended.add(p, algbw)
+			return
+		}
+	}
+}
+
+// overlap has what is open from a place on shown beside the region before it, which ends. What was passed on as lying in that ends with it.
+func (w *walker) overlap(r *walkRow, from int, t otf2.Timestamp) {
+	for i := len(r.stack) - 1; i >= from; i-- {
+		s := &r.spans[r.stack[i]]
+		if !s.passedOn {
+			if !s.beside {
+				s.beside, s.end = true, t // should it never be left
+			}
+			continue
+		}
+		s.end, s.open, s.cut = t, false, true
+		r.steps = append(r.steps, step{span: r.stack[i], end: true})
+		r.stack = slices.Delete(r.stack, i, i+1)
+	}
+}
+
+// lineage notes where an event stands, and that its parent is known where that began no later. Regions that show one thing of an
+// operation after the other count once.
+func (w *walker) lineage(r *walkRow, d *facts.Details, t otf2.Timestamp) {
+	s := &r.spans[r.stack[len(r.stack)-1]]
+	if d.Event != 0 {
+		w.parents.put(d.Event, origin{r.row, t})
+		s.events = append(s.events, d.Event)
+	}
+	if d.Parent == 0 || d.Parent == r.parent {
+		return
+	}
+	from, known := w.parents.get(d.Parent)
+	if !known {
+		w.leaveOut("lines from parents that are not in the archive, or began later")
+		return
+	}
+	r.parent = d.Parent
+	s.parents = append(s.parents, d.Parent)
+	w.to.child(r, t, from)
+}
+
+// release passes on the regions that are over, unless an outer one is open for which they wait.
+func (w *walker) release(r *walkRow) {
+	if len(r.stack) > 0 && len(r.spans) < maxSlices {
+		return
+	}
+	for _, st := range r.steps {
+		s := &r.spans[st.span]
+		if st.end {
+			w.to.end(r, s)
+			continue
+		}
+		s.passedOn = s.open
+		w.to.begin(r, s)
+	}
+	r.steps = r.steps[:0]
+	for i, at := range r.stack { // those that are open are kept
+		r.spans[i] = r.spans[at]
+		r.stack[i] = i
+	}
+	clear(r.spans[len(r.stack):])
+	r.spans = r.spans[:len(r.stack)]
+}
+
+// finish ends what is open on a row at the end of the data.
+func (w *walker) finish(r *walkRow) {
+	for len(r.stack) > 0 {
+		at := r.stack[len(r.stack)-1]
+		s := &r.spans[at]
+		if s.open, s.cut = false, true; !s.beside {
+			s.end = w.last
+		}
+		r.stack, r.steps = r.stack[:len(r.stack)-1], append(r.steps, step{span: at, end: true})
+	}
+	w.release(r)
+}
+
+// other takes an event that is of no operation.
+func (w *walker) other(ev *otf2.Event) {
+	if !w.selected(ev.Location, ev.Time) {
+		return
+	}
+	switch l := w.rows[ev.Location].row; ev.Kind {
+	case otf2.EventMetric:
+		w.metric(l, ev)
+	case otf2.EventMeasurementOnOff:
+		name := "recording on"
+		if ev.MeasurementOnOff().MeasurementMode == otf2.MeasurementOff {
+			name = "recording off"
+		}
+		w.to.instant(l, name, ev.Time)
+	}
+}
+
+// metric passes on the values of a metric event, in their units.
+func (w *walker) metric(l *row, ev *otf2.Event) {
+	m := ev.Metric()
+	quantities, known := w.quantities[m.Metric]
+	if !known {
+		quantities = facts.Quantities(w.exporter.rows.defs, m.Metric)
+		w.quantities[m.Metric] = quantities
+	}
+	if quantities == nil {
+		w.leaveOut("values of metrics that are not defined as numbers")
+		return
+	}
+	values, fits := facts.StoredValues(w.stored[:0], quantities, m)
+	if w.stored = values; !fits {
+		w.leaveOut("values of metrics that are not as their metrics are defined")
+		return
+	}
+	for i, bits := range values {
+		value := quantities[i].Number(bits)
+		if math.IsNaN(value) || math.IsInf(value, 0) {
+			w.leaveOut("values of metrics that are not numbers")
+			continue
+		}
+		w.to.value(l, &quantities[i], ev.Time, value)
+	}
+}
+
+// eachMarker passes on the archive's markers, with the row that they are of, nil if they are of none.
+func (e *exporter) eachMarker(f func(l *row, category string, m *otf2.Marker)) {
+	defs, all, err := e.archive.Markers()
+	if err != nil {
+		e.problems([]string{err.Error()})
+	}
+	category := make(map[otf2.MarkerRef]string)
+	for _, d := range defs {
+		category[d.Self] = d.Category
+	}
+	for i := range all {
+		m := &all[i]
+		var l *row
+		if m.ScopeType == otf2.MarkerScopeLocation {
+			l = e.rows.of[otf2.LocationRef(m.Scope)]
+		}
+		f(l, cmp.Or(category[m.Marker], "marker"), m)
+	}
+}
+
+// unit is a group of rows: a process, or one of its GPUs.
+type unit struct {
+	process *process
+	gpu     string // "": the process itself
+	rows    []*row
+}
+
+func (u *unit) name() string {
+	if u.gpu == "" {
+		return cmp.Or(u.process.name, unnamed)
+	}
+	return u.process.name + " " + u.gpu
+}
+
+// label is what tells it from others beside its name.
+func (u *unit) label() string {
+	if u.gpu == "" {
+		return u.process.host
+	}
+	return cmp.Or(u.rows[0].uuid, u.process.host)
+}
+
+// units gives each process of the job and, behind it, each of its GPUs, with their rows by their ids.
+func (r *rows) units() (all []unit) {
+	for _, p := range r.processes {
+		first := len(all)
+		for _, l := range p.rows {
+			at := slices.IndexFunc(all[first:], func(u unit) bool { return u.gpu == l.gpu })
+			if at < 0 {
+				at = len(all) - first
+				all = append(all, unit{process: p, gpu: l.gpu})
+			}
+			all[first+at].rows = append(all[first+at].rows, l)
+		}
+		slices.SortFunc(all[first:], func(a, b unit) int { return cmp.Compare(a.gpu, b.gpu) }) // the process itself first
+	}
+	return all
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package facts
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
+)
+
+// Rows are distinguished by their names, as package regions gives them: an archive does not state otherwise what a location is for. A
+// process with several ranks of a communicator has the rank in front of the suffix.
+var (
+	channelRow = regexp.MustCompile(regions.ChannelRow + `(\d+)$`)
+	rankRow    = regexp.MustCompile(regions.RankRow + `(\d+)$`)
+	eventRow   = regexp.MustCompile(regions.EventRow + `[A-Z]\w*( ch \d+)?( \w+)? \d+$`)
+	ownerRank  = regexp.MustCompile(` r(\d+)$`)
+)
+
+// Rows tells what the locations of an archive are for.
+type Rows struct {
+	defs  *otf2.Definitions
+	ranks map[otf2.LocationRef]bool // of communicators
+}
+
+// RowsOf makes the table of an archive with these communicators.
+func RowsOf(defs *otf2.Definitions, comms map[otf2.CommRef]*Communicator) *Rows {
+	r := &Rows{defs: defs, ranks: make(map[otf2.LocationRef]bool)}
+	for _, c := range comms {
+		for _, l := range c.Members {
+			r.ranks[l] = true
+		}
+	}
+	return r
+}
+
+// Kind is what a location is for; those of other tools, and ones that are not defined, are threads.
+func (r *Rows) Kind(l otf2.LocationRef) experiment.LocationKind {
+	d := r.defs.Location(l)
+	if d == nil {
+		return experiment.KindThread
+	}
+	name, stream := r.defs.String(d.Name), d.Type == otf2.LocationTypeAcceleratorStream
+	switch {
+	case d.Type == otf2.LocationTypeMetric:
+		return experiment.KindGPUMetrics
+	case stream && r.ranks[l]:
+		return experiment.KindRank
+	case stream && channelRow.MatchString(name):
+		return experiment.KindChannel
+	case stream && rankRow.MatchString(name):
+		return experiment.KindRank
+	case stream:
+		return experiment.KindStream
+	case eventRow.MatchString(name):
+		return experiment.KindEvent
+	case strings.HasPrefix(name, regions.EnqueueRow):
+		return experiment.KindEnqueue
+	case strings.HasSuffix(name, regions.SendRow), strings.HasPrefix(name, regions.PXNRow):
+		return experiment.KindNetSend
+	case strings.HasSuffix(name, regions.RecvRow):
+		return experiment.KindNetRecv
+	}
+	return experiment.KindThread
+}
+
+// IsPXN tells whether a row shows what its process sent for ranks of other processes.
+func IsPXN(name string) bool { return strings.HasPrefix(name, regions.PXNRow) }
+
+// RowLabel splits the name of a row of a communicator rank, or beside it, into the communicator's label and the rank, "" where the
+// name has none.
+func RowLabel(name string) (label, rank string) {
+	label = strings.TrimPrefix(name, regions.EnqueueRow)
+	if m := rankRow.FindStringSubmatch(label); m != nil {
+		return strings.TrimSuffix(label, m[0]), m[1]
+	}
+	label = strings.TrimSuffix(strings.TrimSuffix(label, regions.SendRow), regions.RecvRow)
+	if m := channelRow.FindString(label); m != "" {
+		return strings.TrimSuffix(label, m), ""
+	}
+	if m := ownerRank.FindStringSubmatch(label); m != nil {
+		return strings.TrimSuffix(label, m[0]), m[1]
+	}
+	return label, ""
+}
+
+// RowChannel is the channel that a row of one shows.
+func RowChannel(name string) (channel int, ok bool) {
+	m := channelRow.FindStringSubmatch(name)
+	if m == nil {
+		return 0, false
+	}
+	channel, err := strconv.Atoi(m[1])
+	return channel, err == nil
+}
+
+// OwnedRow is the name of a row of one of several ranks that a process has on a communicator; name is what the row is called where
+// there is one rank.
+func OwnedRow(name string, rank int) string {
+	owner := " r" + strconv.Itoa(rank)
+	for _, suffix := range []string{regions.SendRow, regions.RecvRow} {
+		if label, ok := strings.CutSuffix(name, suffix); ok {
+			return label + owner + suffix
+		}
+	}
+	return name + owner
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ingest
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/scorep"
+)
+
+// FuzzImport imports any bytes: every line is accounted for, and what comes of it is an archive that can be read.
+func FuzzImport(f *testing.F) {
+	rec, err := replay.Load("../../testdata/nccl-callbacks/08-v5-nccl228-3p")
+	if err != nil {
+		f.Fatal(err)
+	}
+	text := dump(rec.Processes[0]).out.String()
+	for at := 0; at < len(text); at += 20_000 { // pieces: an init, and what follows somewhere
+		head, _, _ := strings.Cut(text, "\n")
+		f.Add([]byte(head + "\n" + text[at:min(at+3000, len(text))]))
+	}
+	f.Add([]byte(goodInit + "\n" + goodCall))
+	f.Add([]byte(inspectorLine(0, "AllReduce", 1, 2, 3, "kernel_gpu", 1_760_000_000_000_000, "") + inspectorLine(1, "Broadcast", 1, 2, 3, "kernel_cpu", 1_760_000_000_000_000,
+		`{"coll_start_ts":1760000000000000,"coll_stop_ts":1760000000000001,"kernel_events":[{"kernel_start_ts":1760000000000002,"kernel_stop_ts":1760000000000009}]}`)))
+	f.Add([]byte(strings.Replace(goodInit, `"nranks":1`, `"nranks":2,"epoch":1760000000000000.5,"host":"h","source":"nccl-otf2","worldRank":0,"worldSize":1`, 1) + "\n" +
+		`{"recordType":"event","type":"ncclProfileColl","func":"AllReduce","commId":77,"rank":0,"start":{"ts":6,"tid":null},"stop":{"ts":7,"tid":null},"eventAddr":"0x5","details":{"func":"AllReduce","count":4,"dtype":"ncclFloat32","timingSource":"gpu","uncertaintyNs":1,"plan":1}}` + "\n" +
+		`{"recordType":"event","type":"ncclProfileProxyStep","func":"ProxyStep","commId":77,"rank":0,"start":{"ts":6},"stop":{"ts":7},"parentObj":"0x5","eventAddr":"0x6","details":{"peer":1,"channel":0,"isSend":true}}`))
+	f.Add([]byte(acclRecord(0, 1<<48, "1.50") + acclRecord(1, 3, "-nan") + `{"coll":"AllReduce","rank":0,"n_ranks":2,"comm_hash":"0xbeef"}` + "\n" + `{"summary":{"dropped_collectives":18446744073709551615}}`))
+	f.Add([]byte(exampleText(0, 7, 5, 2, true) + exampleText(1, 8, 0, 1, false)))
+	f.Add([]byte(framedLine(1, "v4.1", lossyCollective(1<<40)) + framedLine(2, "v4.1", lossyMessage("Send", 9, 1)) + framedLine(1, "v4.1", `"dump_stats":{"coll_dropped_total":7,"p2p_dropped_total":9}`)))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "trace_1_pid1.jsonl")
+		if err := os.WriteFile(path, b, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		out := filepath.Join(dir, "out")
+		res, err := Import([]string{path}, out, nil)
+		if err != nil {
+			if _, err := os.Stat(out); err == nil {
+				t.Error("a failed import leaves something")
+			}
+			return
+		}
+		if res.Malformed+res.Truncated > res.Lines || (res.First == "") != (res.Malformed == 0) {
+			t.Errorf("%+v", res)
+		}
+		entries, err := experiment.List(out)
+		if err != nil || len(entries) != res.Processes {
+			t.Fatal(len(entries), res.Processes, err)
+		}
+		for _, e := range entries {
+			if e.Err != nil || e.State != experiment.Done {
+				t.Fatal(e.State, e.Err)
+			}
+			for _, c := range e.Process.Comms {
+				if c.NRanks > 256 { // many members take time, and are nothing new
+					return
+				}
+			}
+		}
+		made, err := scorep.Unify(out, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range made.Runs {
+			a, err := otf2.Open(r.Archive, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, err := range a.Events(nil) {
+				if err != nil {
+					t.Error(err)
+				}
+			}
+			a.Close()
+		}
+	})
+}

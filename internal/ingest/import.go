@@ -1,0 +1,453 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ingest
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/mend"
+	"github.com/nccl-otf2/nccl-otf2/internal/regular"
+	"github.com/nccl-otf2/nccl-otf2/internal/units"
+)
+
+// Options say how to import; nil means the zero value.
+type Options struct {
+	// SeparateClocks takes every process to have a clock of its own, where the input does not name hosts.
+	SeparateClocks bool
+	// Progress, if set, is called now and then with what is being read, and how many files are done.
+	Progress func(what string, done, total int)
+}
+
+// Result tells what was read.
+type Result struct {
+	Files     int               `json:"files"`
+	Lines     uint64            `json:"lines"`
+	Malformed uint64            `json:"malformed"` // lines that were skipped
+	First     string            `json:"first_malformed,omitempty"`
+	Truncated uint64            `json:"truncated"`          // files whose last line is cut off
+	Processes int               `json:"processes"`          // shards made
+	Records   map[string]uint64 `json:"records"`            // that were used, by kind
+	NotUsed   map[string]uint64 `json:"not_used,omitempty"` // by why
+	Missing   []string          `json:"missing"`            // what the formats do not tell
+	// Problems, one line each: what keeps the archive from being as good as the input.
+	Problems []string `json:"problems,omitempty"`
+}
+
+// used are the counts that tell what became of records that were used.
+var used = []string{"EVENTS", "STATES", "OPERATIONS"}
+
+// extensions are those of the files that are taken from a folder.
+var extensions = []string{".jsonl", ".json", ".log"}
+
+// Import reads files, and the files of folders, and leaves a shard per process in the experiment directory dir, which unify
+// makes an archive of. dir must hold no shards. If nothing can be imported, or on an error, what was made is removed.
+func Import(inputs []string, dir string, opts *Options) (*Result, error) {
+	if opts == nil {
+		opts = new(Options)
+	}
+	paths, err := files(inputs)
+	if err != nil {
+		return nil, err
+	}
+	root := filepath.Join(dir, experiment.Folder)
+	if _, err := os.Lstat(root); err == nil {
+		return nil, fmt.Errorf("%s holds a recording: give another folder", dir)
+	}
+	im := &importer{
+		opts: opts, dir: dir, unclaimed: make(map[string]uint64), inspectors: make(map[inspectedKey]*inspected), missing: make(map[string]bool),
+		result: Result{Records: make(map[string]uint64), NotUsed: make(map[string]uint64)},
+	}
+	_, statErr := os.Lstat(dir)
+	if err := im.run(paths); err != nil {
+		_ = os.RemoveAll(root)
+		if errors.Is(statErr, fs.ErrNotExist) {
+			_ = os.Remove(dir)
+		}
+		return nil, err
+	}
+	return &im.result, nil
+}
+
+// files lists the input files. Of folders they are those with the extensions, in the order of their names.
+func files(inputs []string) ([]string, error) {
+	var all []string
+	for _, in := range inputs {
+		info, err := os.Stat(in)
+		if err != nil {
+			return nil, err
+		}
+		if !info.IsDir() {
+			all = append(all, in)
+			continue
+		}
+		found := len(all)
+		err = filepath.WalkDir(in, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && d.Type().IsRegular() && slices.Contains(extensions, filepath.Ext(path)) {
+				all = append(all, path)
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		if len(all) == found {
+			return nil, fmt.Errorf("%s holds no files whose names end in %s", in, strings.Join(extensions, ", "))
+		}
+	}
+	return all, nil
+}
+
+// importer reads input and writes shards.
+type importer struct {
+	opts       *Options
+	dir        string
+	result     Result
+	inspectors map[inspectedKey]*inspected
+	order      []inspectedKey
+	missing    map[string]bool
+	traces     []*exampleTrace
+	unclaimed  map[string]uint64 // counts of files of which no shard has been made yet
+}
+
+type inspectedKey struct {
+	host string
+	pid  int
+	path string // where nothing tells the process
+}
+
+func (im *importer) run(paths []string) error {
+	clocks, err := im.clocks(paths)
+	if err != nil {
+		return err
+	}
+	for i, path := range paths {
+		im.progress(path, i, len(paths))
+		if err := im.file(path, clocks); err != nil {
+			return err
+		}
+		im.result.Files++
+	}
+	base := im.firstMessage()
+	for i, k := range im.order {
+		im.inspectors[k].base = base
+		im.progress("operations", i, len(im.order))
+		if err := im.inspected(k, im.inspectors[k]); err != nil {
+			return err
+		}
+	}
+	if err := im.examples(); err != nil {
+		return err
+	}
+	if im.result.Processes == 0 {
+		text := "no record that import knows in it (docs/export.md lists them)"
+		if im.result.First != "" {
+			text += ": " + im.result.First
+		}
+		return fmt.Errorf("%s: %s", paths[0], text)
+	}
+	im.result.Missing = slices.Sorted(maps.Keys(im.missing))
+	if im.result.Malformed > 0 {
+		im.problem("%d lines could not be read, the first: %s", im.result.Malformed, im.result.First)
+	}
+	if im.result.Truncated > 0 {
+		im.problem("%d files end in the middle of a line: their processes died, or still run", im.result.Truncated)
+	}
+	return nil
+}
+
+func (im *importer) progress(what string, done, total int) {
+	if im.opts.Progress != nil {
+		im.opts.Progress(what, done, total)
+	}
+}
+
+func (im *importer) problem(format string, args ...any) {
+	im.result.Problems = append(im.result.Problems, fmt.Sprintf(format, args...))
+}
+
+func (im *importer) notUsed(why string) { im.result.NotUsed[why]++ }
+
+// input is what is read of one file.
+type input struct {
+	*importer
+	path   string
+	byPID  map[int64]*minimal
+	pids   []int64 // in the order in which they came
+	counts map[string]uint64
+	marker line // Inspector's last one with a header
+	accl   *acclFile
+	trace  *exampleTrace
+}
+
+// file reads one file and writes the shards of the processes whose records of the minimal profiler are in it.
+func (im *importer) file(path string, clocks *clocks) error {
+	in := &input{importer: im, path: path, byPID: make(map[int64]*minimal), counts: make(map[string]uint64)}
+	if err := eachLine(path, in.line); err != nil {
+		return err
+	}
+	if in.trace != nil {
+		in.count(in.trace.close(0, micros{}))
+	}
+	for _, pid := range in.pids {
+		m := in.byPID[pid]
+		if len(m.events) == 0 {
+			im.result.NotUsed["STATES_WITHOUT_EVENT"] += uint64(len(m.states))
+			continue
+		}
+		if err := im.minimal(m, clocks.of(processKey{path, int64(m.pid)}), in.counts); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		in.counts = nil // the file's own counts go to its first process
+	}
+	for what, n := range in.counts {
+		im.unclaimed[what] += n
+	}
+	return nil
+}
+
+// line takes a line of the file.
+func (in *input) line(number int, text []byte, last bool) error {
+	in.result.Lines++
+	in.counts["LINES"]++
+	if text = in.framed(number, text); len(text) == 0 {
+		return nil
+	}
+	var l line
+	err := decode(text, &l)
+	var kind lineKind
+	if err == nil {
+		l.inherit(&in.marker)
+		kind, err = l.kind()
+	}
+	if err == nil && kind == lineAccl {
+		err = in.addACCL(text)
+	}
+	if err != nil {
+		in.malformed(number, text, last, err)
+		return nil
+	}
+	why := ""
+	switch kind {
+	case lineAccl:
+	case lineInspector:
+		in.inspectorOf(inspectedKey{host: l.Metadata.Host, pid: l.Metadata.PID}, strings.TrimSpace("JSON of NCCL Inspector "+l.Metadata.Version), inspectorLacks).add(&l)
+	case lineExample:
+		why = in.example(&l)
+	case lineOther:
+		why = "OTHER_RECORDS"
+	case lineState:
+		why = in.process(&l).addState(&l)
+	default:
+		why = in.process(&l).add(&l)
+	}
+	in.count(why)
+	return nil
+}
+
+// count counts a record that is of no use, by why; "": it is of use.
+func (in *input) count(why string) {
+	if why != "" {
+		in.notUsed(why)
+		in.counts[why]++
+	}
+}
+
+// framed leaves out what frames the objects of a trace, one in a line, and the empty one at its end.
+func (in *input) framed(number int, text []byte) []byte {
+	text = bytes.TrimSpace(bytes.TrimSuffix(text, []byte(",")))
+	if number == 1 && bytes.HasPrefix(text, []byte("[")) {
+		text = bytes.TrimSpace(text[1:])
+	}
+	if in.trace == nil {
+		return text
+	}
+	if text = bytes.TrimSpace(bytes.TrimSuffix(text, []byte("]"))); string(text) == "{}" {
+		return nil
+	}
+	return text
+}
+
+// malformed counts a line that is not what it should be; the last one may have been cut off.
+func (in *input) malformed(number int, text []byte, last bool, err error) {
+	if last && !json.Valid(mend.JSON(text)) {
+		in.result.Truncated++
+		in.counts["TRUNCATED"]++
+		return
+	}
+	in.result.Malformed++
+	in.counts["MALFORMED"]++
+	if in.result.First == "" {
+		in.result.First = fmt.Sprintf("%s:%d: %s", in.path, number, describe(text, err))
+	}
+}
+
+// process finds or adds the process that a line is of.
+func (in *input) process(l *line) *minimal {
+	pid := pidOf(l)
+	m := in.byPID[pid]
+	if m == nil {
+		m = &minimal{identity: fmt.Sprintf("%s %d", in.path, pid), pid: int(pid)}
+		in.byPID[pid] = m
+		in.pids = append(in.pids, pid)
+	}
+	return m
+}
+
+// describe says what is wrong with a line.
+func describe(text []byte, err error) string {
+	var syntax *json.SyntaxError
+	switch {
+	case text == nil:
+		return fmt.Sprintf("a line of more than %d bytes", regular.MaxLine)
+	case errors.As(err, &syntax):
+		return fmt.Sprintf("no JSON at byte %d: %v", syntax.Offset, err)
+	}
+	return err.Error()
+}
+
+func pidOf(l *line) int64 {
+	for _, p := range []*int64{l.StatePID, l.PID} {
+		if p != nil {
+			return *p
+		}
+	}
+	for _, s := range []*stamp{l.Start, l.Stop} {
+		if s != nil && s.PID != nil {
+			return *s.PID
+		}
+	}
+	return 0
+}
+
+// minimal writes the shard of a process. c is its clock, as far as its records do not tell.
+func (im *importer) minimal(m *minimal, c hostClock, counts map[string]uint64) error {
+	base := c.base
+	if m.epoch.known {
+		base = m.epoch.ns
+	}
+	first, last := m.span()
+	if lowest := int64(minTime); base+first < lowest { // 0 means "no time"
+		base = lowest - first
+	}
+	if base > math.MaxInt64-max(last, 0) || last-first > maxSpan {
+		return errors.New("its times are centuries apart")
+	}
+	host, from := cmp.Or(m.host, c.host), "JSONL of the minimal profiler"
+	if m.numbered {
+		from = "Chrome trace of NCCL's example plugin"
+	}
+	boot := "import " + host
+	if m.ours { // its times are of one clock already
+		from, boot = "JSONL of nccl-otf2 export", "import"
+	}
+	mask := m.mask
+	if mask == 0 {
+		mask = m.seen
+	}
+	p, err := newProcessWriter(im.dir, m.identity, host, boot, m.pid, from, m.missing(), mask)
+	if err != nil {
+		return err
+	}
+	for what, n := range counts {
+		p.count(what, n)
+	}
+	if m.numbered {
+		n := m.absent()
+		p.lose(experiment.LostFromInput, "Coll", n)
+		p.count("ABSENT_OPERATIONS", n)
+	}
+	if err := m.write(p, uint64(base)); err != nil {
+		return err
+	}
+	return im.finish(p, !m.ours || m.partial || counts["MALFORMED"] > 0 || counts["TRUNCATED"] > 0)
+}
+
+// finish completes a shard and adds up what became of its input.
+func (im *importer) finish(p *processWriter, partial bool) error {
+	for what, n := range im.unclaimed { // of files before this one in which no process was found
+		p.count(what, n)
+	}
+	clear(im.unclaimed)
+	if err := p.finish(partial); err != nil {
+		return err
+	}
+	for what, n := range p.counts {
+		switch {
+		case slices.Contains(used, what):
+			im.result.Records[strings.ToLower(what)] += n
+		case what == "STATES_WITHOUT_EVENT", what == "ENDS_OF_UNKNOWN_COMMUNICATORS":
+			im.result.NotUsed[what] += n
+		case what == "COMMUNICATORS_WITHOUT_INIT":
+			im.problem("process %d: %s whose size nothing tells: their operations are not matched", p.process.PID, units.Count(int(min(n, math.MaxInt32)), "communicator", "communicators"))
+		case what == droppedCollectives, what == droppedMessages:
+			im.problem("process %d: the profiler dropped %d %s, as it had no room for them", p.process.PID, n, strings.ToLower(strings.TrimPrefix(what, "DROPPED_")))
+		case what == "PROXY_RECORDS":
+			im.result.NotUsed[what] += n
+		case what == "ABSENT_OPERATIONS":
+			im.problem("process %d: %s not in the input, as its numbers show", p.process.PID, units.Count(int(min(n, math.MaxInt32)), "operation is", "operations are"))
+		case what == "REPEATED_OPERATIONS":
+			im.result.NotUsed[what] += n
+		case what == "OPERATIONS_WITHOUT_ROOT":
+			im.problem("process %d: %d operations with a root that is not told: they are regions only", p.process.PID, n)
+		}
+	}
+	for _, m := range p.process.Import.Missing {
+		im.missing[m] = true
+	}
+	im.result.Processes++
+	return nil
+}
+
+// Times of imported data: not 0, and a span that OTF2's clocks and this program's arithmetic can hold.
+const (
+	minTime = 1_000_000_000
+	maxSpan = math.MaxInt64 / 4
+)
+
+// firstMessage is the number that Inspector gives to the first message of a communicator rank: 1, or 0 where any message has it.
+func (im *importer) firstMessage() uint64 {
+	for _, in := range im.inspectors {
+		if slices.ContainsFunc(in.samples, func(s sample) bool { return s.message && s.number == 0 }) {
+			return 0
+		}
+	}
+	return 1
+}
+
+// inspectorOf finds or adds the process whose operations are known by their lengths.
+func (im *importer) inspectorOf(k inspectedKey, from string, lacks []string) *inspected {
+	in := im.inspectors[k]
+	if in == nil {
+		in = &inspected{host: k.host, pid: k.pid, from: from, lacks: lacks}
+		im.inspectors[k] = in
+		im.order = append(im.order, k)
+	}
+	return in
+}
+
+// inspected writes the shard of such a process.
+func (im *importer) inspected(k inspectedKey, in *inspected) error {
+	const mask = 1<<0 | 1<<1 | 1<<2 // Group, Coll, P2p
+	p, err := newProcessWriter(im.dir, fmt.Sprintf("inspector %s %d %s", k.host, k.pid, filepath.Base(k.path)), cmp.Or(k.host, units.UnknownHost), "import "+k.host, k.pid,
+		in.from, in.missing(), mask)
+	if err != nil {
+		return err
+	}
+	p.begin(mask, minimalAPI)
+	if err := in.records(p); err != nil {
+		return err
+	}
+	return im.finish(p, true)
+}

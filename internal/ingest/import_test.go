@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ingest
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/parquet-go/parquet-go"
+	"pgregory.net/rapid"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/matrix"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/waits"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/export"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/scorep"
+	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
+	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
+)
+
+const (
+	t0 = shardtest.Epoch + 1_000_000
+	us = 1000
+)
+
+// canonical are the operations of an archive without what names places in its files.
+func canonical(t testing.TB, a *otf2.Archive) []export.Operation {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "tables")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	if _, err := export.Parquet(a, dir, "none", nil); err != nil {
+		t.Fatal(err)
+	}
+	all, err := parquet.ReadFile[export.Operation](filepath.Join(dir, export.OperationsFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range all {
+		all[i].Location, all[i].Plan, all[i].EventID, all[i].ParentID = 0, nil, nil, nil
+	}
+	slices.SortStableFunc(all, func(x, y export.Operation) int { return strings.Compare(keyOf(&x), keyOf(&y)) })
+	return all
+}
+
+func keyOf(o *export.Operation) string {
+	peer := int32(-1)
+	if o.Peer != nil {
+		peer = *o.Peer
+	}
+	return fmt.Sprintf("%d %08d %s %08d %08d", o.Comm, o.Rank, o.Function, peer, o.Ordinal)
+}
+
+// transfersOf is the network's matrix by communicator, where there is any traffic.
+func transfersOf(a *otf2.Archive) map[string][]matrix.Cell {
+	all := make(map[string][]matrix.Cell)
+	for _, n := range matrix.Read(a, nil).Networks {
+		if n.Total.Transfers > 0 {
+			all[n.Communicator] = n.Cells
+		}
+	}
+	return all
+}
+
+func waitsOf(t testing.TB, a *otf2.Archive) waits.Sums {
+	t.Helper()
+	r, err := operations.Observe(a, new(operations.Observer))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.WaitStates.Total
+}
+
+// randomJob draws a job: up to four ranks on two hosts, two communicators, launches of one or several operations, messages,
+// transfers, all kinds of times.
+func randomJob(t *rapid.T, tb testing.TB, dir string) {
+	ranks := rapid.IntRange(2, 4).Draw(t, "ranks")
+	comms := rapid.IntRange(1, 2).Draw(t, "communicators")
+	type op struct {
+		comm     int
+		kind     otf2.CollectiveOp
+		function string
+		elements uint64
+		together bool // with the one before
+		source   string
+		message  bool
+	}
+	functions := []struct {
+		name string
+		kind otf2.CollectiveOp
+	}{{"AllReduce", otf2.CollectiveOpAllreduce}, {"AllGather", otf2.CollectiveOpAllgather}, {"ReduceScatter", otf2.CollectiveOpReduceScatterBlock}, {"Broadcast", otf2.CollectiveOpBcast}, {"Reduce", otf2.CollectiveOpReduce}}
+	ops := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) op {
+		f := rapid.SampledFrom(functions).Draw(t, "function")
+		return op{
+			comm: rapid.IntRange(0, comms-1).Draw(t, "communicator"), kind: f.kind, function: f.name, elements: rapid.Uint64Range(0, 1<<22).Draw(t, "elements"),
+			together: rapid.Bool().Draw(t, "together"), source: rapid.SampledFrom([]string{"gpu", "network", "enqueue"}).Draw(t, "source"), message: rapid.IntRange(0, 3).Draw(t, "message") == 0,
+		}
+	}), 1, 12).Draw(t, "operations")
+	for r := range ranks {
+		p := shardtest.New(tb, dir, fmt.Sprint("p", r)).On("node"+fmt.Sprint(r%2), 100+r/2).Launched("slurm", r, ranks)
+		p.GPU(r%2, fmt.Sprint("GPU-", r), "")
+		for c := range comms {
+			p.Comm(experiment.Comm{ID: uint64(7+c) << 40, Name: fmt.Sprint("c", c), NRanks: ranks, Rank: r, InitTime: t0})
+			p.Network(c)
+		}
+		at := t0 + uint64(rapid.IntRange(1000, 90000).Draw(t, "late"))
+		for i := 0; i < len(ops); i++ {
+			o := ops[i]
+			at += rapid.Uint64Range(1, 1<<16).Draw(t, "pause")
+			end := at + rapid.Uint64Range(0, 1<<20).Draw(t, "length")
+			if o.message {
+				p.Send(o.comm, (r+1)%ranks, at, end, o.elements)
+				p.Recv(o.comm, (r+ranks-1)%ranks, end+1, end+2, o.elements)
+				put(p, o.comm, (r+1)%ranks, at, end, o.elements+1, uint64(i))
+				at = end + 2
+				continue
+			}
+			var plan []shardtest.Op
+			for n := i; n < len(ops) && ops[n].comm == o.comm && !ops[n].message && (n == i || ops[n].together); n++ {
+				one := shardtest.Op{Function: ops[n].function, Kind: ops[n].kind, Begin: at, End: end, Count: ops[n].elements, Source: o.source, Algo: "RING", Proto: "LL", Channels: 2}
+				size, all := ops[n].elements*4, ops[n].elements*4*uint64(ranks)
+				one.Sent, one.Received = all, all
+				switch ops[n].function {
+				case "Broadcast":
+					one.Rooted, one.Root, one.Sent, one.Received = true, 1, 0, size
+					if r == 1 {
+						one.Sent = all
+					}
+				case "Reduce":
+					one.Rooted, one.Sent, one.Received = true, size, 0
+					if r == 0 {
+						one.Received = all
+					}
+				}
+				plan = append(plan, one)
+				i = n
+			}
+			p.Plan(o.comm, plan)
+			at = end
+		}
+		for c := range comms {
+			p.Destroy(c, at+5)
+		}
+		p.Finish()
+	}
+}
+
+// put draws a transfer with its channel and step.
+func put(p *shardtest.Process, comm, peer int, begin, end, bytes, step uint64) {
+	at := slices.IndexFunc(p.Shard.Locations, func(l experiment.Location) bool { return l.Kind == experiment.KindNetSend && l.Comm == comm })
+	win := slices.IndexFunc(p.Shard.Wins, func(w experiment.Win) bool { return w.Comm == comm })
+	if win < 0 {
+		win = len(p.Shard.Wins)
+		p.Shard.Wins = append(p.Shard.Wins, experiment.Win{Comm: comm, Foreign: -1, Ranks: p.Shard.Comms[comm].NRanks})
+	}
+	var a otf2.AttributeList
+	a.Uint32(regions.AttrChannel, 3)
+	a.Uint32(regions.AttrStep, uint32(step))
+	_ = p.Writer(at).RmaPut(otf2.Timestamp(begin), &a, otf2.RmaWinRef(win), uint32(peer), bytes, begin)
+	_ = p.Writer(at).RmaOpCompleteNonBlocking(otf2.Timestamp(end), nil, otf2.RmaWinRef(win), begin)
+}
+
+// What an archive exports as JSONL and imports again has the same operations, waits and transfers.
+func TestOurOwnExportComesBack(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		dir, err := os.MkdirTemp(t.TempDir(), "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer os.RemoveAll(dir)
+		randomJob(rt, t, dir)
+		a, err := otf2.Open(jobtest.Unify(t, dir), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.Close()
+		lines := filepath.Join(dir, "jsonl")
+		if _, err := export.JSONL(a, lines, nil); err != nil {
+			t.Fatal(err)
+		}
+		back := filepath.Join(dir, "back")
+		res, err := Import([]string{lines}, back, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res.Malformed+res.Truncated > 0 || len(res.NotUsed) > 0 || len(res.Problems) > 0 {
+			rt.Fatalf("%+v", res)
+		}
+		b := unify(t, back, true)
+		if method := property(b, "CLOCK_SYNC"); method != "" {
+			rt.Fatalf("clocks that have been brought together are compared again: %s", method)
+		}
+		// They are two runs.
+		run := cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".Run" }, cmp.Ignore())
+		if diff := cmp.Diff(canonical(t, a), canonical(t, b), run); diff != "" {
+			rt.Fatalf("operations (recorded, imported):\n%s", diff)
+		}
+		if diff := cmp.Diff(waitsOf(t, a), waitsOf(t, b), run); diff != "" {
+			rt.Fatalf("waits (recorded, imported):\n%s", diff)
+		}
+		if diff := cmp.Diff(transfersOf(a), transfersOf(b), run); diff != "" {
+			rt.Fatalf("transfers (recorded, imported):\n%s", diff)
+		}
+		if property(b, "IMPORTED_FROM") != "JSONL of nccl-otf2 export" || property(b, "ODDITIES::STRAY_STOPS") != "" {
+			rt.Fatalf("properties %v", b.Anchor.Properties)
+		}
+	})
+}
+
+const (
+	goodInit = `{"recordType":"event","type":"ProfilerLifecycle","func":"ProfilerInit","gpuUuid":"","commId":77,"rank":0,"start":{"ts":5.000,"pid":9,"tid":9},"stop":{"ts":5.000,"pid":9,"tid":9},"duration":0.0,"myPid":9,"details":{"nranks":1,"commName":"c","eventMask":4095}}`
+	goodCall = `{"recordType":"event","type":"ncclProfileGroupApi","func":"","gpuUuid":"","commId":77,"rank":0,"start":{"ts":10.000,"pid":9,"tid":9},"stop":{"ts":20.000,"pid":9,"tid":9},"duration":10,"myPid":9,"parentObj":"null","eventAddr":"0x10","details":{"depth":2}}`
+)
+
+// Every line counts: what is damaged, cut off or of no use is counted separately, and the first damage is named.
+func TestEachLineIsAccountedFor(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "trace_4711_pid9.jsonl")
+	text := strings.Join([]string{
+		goodInit,
+		"",
+		`{"recordType":"event"`,             // 3: damage
+		`{"recordType":"event","type":"x"}`, // 4: damage
+		`{"recordType":"cuptiActivity","type":"KERNEL"}`,
+		goodCall,
+		strings.Replace(goodCall, "ncclProfileGroupApi", "ncclProfileWarp", 1),
+		`{"recordType":"state","eventAddr":"0x99","ts":11.5,"name":"ProxyCtrlIdle","id":13,"pid":9,"tid":9}`,
+		`{"recordType":"state","eventAddr":"0x99","ts":11.5,"name":"NoSuchState","pid":9,"tid":9}`,
+		strings.Replace(goodCall, `"stop":{"ts":20.000`, `"stop":{"ts":2.000`, 1), // damage: it stops before it starts
+		`[1,2]`, `{}`, // damage
+		goodCall[:60],
+	}, "\n")
+	testkit.Write(t, path, []byte(text))
+	out := filepath.Join(dir, "out")
+	res, err := Import([]string{path}, out, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.Lines != 12 || res.Malformed != 5 || res.Truncated != 1 || !strings.HasPrefix(res.First, path+":3: ") || res.Records["events"] != 2 ||
+		!cmp.Equal(res.NotUsed, map[string]uint64{"OTHER_RECORDS": 1, "UNKNOWN_TYPES": 1, "STATES_WITHOUT_EVENT": 1, "UNKNOWN_STATES": 1}) {
+		t.Errorf("%+v", res)
+	}
+	a := unify(t, out, false)
+	for name, want := range map[string]string{"IMPORT::LINES": "12", "IMPORT::MALFORMED": "5", "IMPORT::TRUNCATED": "1", "IMPORT::UNKNOWN_TYPES": "1"} {
+		if got := property(a, name); got != want {
+			t.Errorf("%s is %q, want %s", name, got, want)
+		}
+	}
+	complete := slices.ContainsFunc(a.Anchor.Properties, func(p otf2.Property) bool { return p.Name == "OTF2::MPI_COMMUNICATION_COMPLETE" && p.Value == "true" })
+	if complete {
+		t.Error("the archive claims to be complete")
+	}
+}
+
+// What cannot be imported leaves nothing behind, and the error says what to do.
+func TestWhatCannotBeImported(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		testkit.Must(t, os.MkdirAll(filepath.Dir(path), 0o777))
+		testkit.Write(t, path, []byte(text))
+		return path
+	}
+	taken := filepath.Join(dir, "taken")
+	write("taken/shards/x", "")
+	for _, c := range []struct{ name, in, out, want string }{
+		{"nothing there", filepath.Join(dir, "none"), "out", "no such file"},
+		{"empty", write("empty.jsonl", ""), "out", "no record that import knows"},
+		{"text", write("text.jsonl", "hello\nworld\n"), "out", "text.jsonl:1: no JSON"},
+		{"folder without such files", filepath.Dir(write("f/readme.txt", "x")), "out", "no files whose names end in"},
+		{"states alone", write("s.jsonl", `{"recordType":"state","eventAddr":"0x1","ts":1,"id":3}`+"\n"), "out", "no record"},
+		{"a recording is in the way", write("good.jsonl", goodInit+"\n"), taken, "holds a recording"},
+	} {
+		out := c.out
+		if !filepath.IsAbs(out) {
+			out = filepath.Join(dir, out)
+		}
+		if _, err := Import([]string{c.in}, out, nil); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "out")); err == nil {
+			t.Errorf("%s: something is left", c.name)
+		}
+	}
+}
+
+// Processes whose communicators were made at about the same time share a clock; others are on other hosts, whose clocks are
+// brought together.
+func TestClocksOfUnknownHosts(t *testing.T) {
+	dir := t.TempDir()
+	lines := func(pid int, comm uint64, rank int, at float64) string {
+		r := strings.NewReplacer(`"pid":9`, fmt.Sprintf(`"pid":%d`, pid), `"myPid":9`, fmt.Sprintf(`"myPid":%d`, pid), `"commId":77,"rank":0`, fmt.Sprintf(`"commId":%d,"rank":%d`, comm, rank),
+			`"nranks":1`, `"nranks":3`, `"ts":5.000`, fmt.Sprintf(`"ts":%.3f`, at))
+		return r.Replace(goodInit) + "\n"
+	}
+	for name, text := range map[string]string{
+		"trace_1760000000_pid1.jsonl": lines(1, 77, 0, 1e9), "trace_1760000000_pid2.jsonl": lines(2, 77, 1, 1e9+2e6), "trace_1760000000_pid3.jsonl": lines(3, 77, 2, 9e12),
+	} {
+		testkit.Write(t, filepath.Join(dir, name), []byte(text))
+	}
+	for _, c := range []struct {
+		separate bool
+		hosts    int
+	}{{false, 2}, {true, 3}} {
+		out := filepath.Join(t.TempDir(), "out")
+		res, err := Import([]string{dir}, out, &Options{SeparateClocks: c.separate})
+		if err != nil {
+			t.Fatal(err)
+		}
+		made, err := scorep.Unify(out, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := made.Runs[0]
+		if r.Hosts != c.hosts || len(res.Problems) != 1 || !strings.Contains(res.Problems[0], fmt.Sprintf("%d different clocks", c.hosts)) || r.Last-r.First > 3e9 || r.First/1e9 != 1760000000 {
+			t.Errorf("separate %v: %d hosts from %d to %d, %v", c.separate, r.Hosts, r.First, r.Last, res.Problems)
+		}
+	}
+}

@@ -1,0 +1,438 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ingest
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/regions"
+)
+
+// Inspector's JSON, formats v4.0 to v4.4 (inspector_json.cc of NCCL, 2026): an object per operation and rank, with header, metadata and
+// coll_perf or p2p_perf. Times are those of gettimeofday in microseconds. v4.1 tells what was dropped (dump_stats), v4.2 algorithms and
+// protocols. In v4.3 and v4.4 what follows a line with dump_stats has that line's header and metadata, and there is what the proxy did
+// (proxy_trace).
+type (
+	inspectorHeader struct {
+		ID    string `json:"id"` // commId in hexadecimal
+		Name  string `json:"comm_name"`
+		Rank  int    `json:"rank"`
+		Ranks int    `json:"n_ranks"`
+		Nodes int    `json:"nnodes"`
+	}
+	inspectorMetadata struct {
+		Version string `json:"inspector_output_format_version"`
+		Dumped  uint64 `json:"dump_timestamp_us"`
+		Host    string `json:"hostname"`
+		PID     int    `json:"pid"`
+	}
+	inspectorColl struct {
+		Function string          `json:"coll"`
+		Algo     string          `json:"coll_algo"` // "unknown": not told
+		Proto    string          `json:"coll_proto"`
+		Number   uint64          `json:"coll_sn"` // NCCL's sequence number
+		Size     uint64          `json:"coll_msg_size_bytes"`
+		Took     measure         `json:"coll_exec_time_us"`
+		Source   string          `json:"coll_timing_source"`
+		Trace    *inspectorTrace `json:"event_trace_ts"`
+	}
+	inspectorP2P struct {
+		Function string          `json:"p2p"`
+		Number   uint64          `json:"p2p_sn"` // counted by Inspector, per communicator rank
+		Peer     int32           `json:"p2p_peer"`
+		Size     uint64          `json:"p2p_msg_size_bytes"`
+		Took     measure         `json:"p2p_exec_time_us"`
+		Source   string          `json:"p2p_timing_source"`
+		Trace    *inspectorTrace `json:"event_trace_ts"`
+	}
+	// inspectorStats is what was dropped of a communicator rank before it was written, since the begin.
+	inspectorStats struct {
+		Coll uint64 `json:"coll_dropped_total"`
+		P2P  uint64 `json:"p2p_dropped_total"`
+	}
+	// inspectorTrace is when the host heard of an operation's events, if that was asked for (NCCL_INSPECTOR_DUMP_VERBOSE).
+	inspectorTrace struct {
+		CollStart uint64 `json:"coll_start_ts"`
+		CollStop  uint64 `json:"coll_stop_ts"`
+		P2PStart  uint64 `json:"p2p_start_ts"`
+		P2PStop   uint64 `json:"p2p_stop_ts"`
+		Kernels   []struct {
+			Start  uint64 `json:"kernel_start_ts"`
+			Stop   uint64 `json:"kernel_stop_ts"`
+			Record uint64 `json:"kernel_record_ts"`
+		} `json:"kernel_events"`
+	}
+)
+
+// maxMicros is the largest time, or length of time, that is taken: later ones are damage.
+const maxMicros = 9e15
+
+// maxOrdinal is the largest number of an operation that is taken.
+const maxOrdinal = 1 << 48
+
+// inherit gives a line of Inspector's the header and metadata of the last line that had some, if it has none.
+func (l *line) inherit(marker *line) {
+	switch {
+	case l.Header != nil && l.Metadata != nil:
+		marker.Header, marker.Metadata = l.Header, l.Metadata
+	case l.Header == nil && l.Metadata == nil && (l.Coll != nil || l.P2P != nil || l.Proxy != nil):
+		l.Header, l.Metadata = marker.Header, marker.Metadata
+	}
+}
+
+func (l *line) inspectable() error {
+	switch {
+	case l.Coll != nil && l.Coll.Function == "" || l.P2P != nil && l.P2P.Function == "":
+		return errors.New("an operation without name")
+	case l.P2P != nil && l.P2P.Function != "Send" && l.P2P.Function != "Recv":
+		return fmt.Errorf("a message that is %.40q, neither Send nor Recv", l.P2P.Function)
+	case l.Header.Rank < 0 || l.Header.Ranks < 1 || l.Header.Rank >= l.Header.Ranks:
+		return fmt.Errorf("rank %d of %d", l.Header.Rank, l.Header.Ranks)
+	case l.Header.Ranks > experiment.MaxRanks:
+		return tooManyRanks(l.Header.Ranks)
+	case l.Metadata.Dumped == 0 || l.Metadata.Dumped > maxMicros:
+		return errors.New("an operation without dump_timestamp_us")
+	case l.P2P != nil && (l.P2P.Peer < 0 || int(l.P2P.Peer) >= l.Header.Ranks):
+		return fmt.Errorf("a message with rank %d of %d", l.P2P.Peer, l.Header.Ranks)
+	case l.Coll != nil && l.Coll.Took.value > maxMicros || l.P2P != nil && l.P2P.Took.value > maxMicros:
+		return errors.New("an operation that takes centuries")
+	case l.Coll != nil && l.Coll.Number > maxOrdinal || l.P2P != nil && l.P2P.Number > maxOrdinal:
+		return errors.New("an operation whose number no job reaches")
+	}
+	if _, err := strconv.ParseUint(strings.TrimPrefix(l.Header.ID, "0x"), 16, 64); err != nil {
+		return fmt.Errorf("%.40q is not the id of a communicator", l.Header.ID)
+	}
+	return nil
+}
+
+// sample is an operation of Inspector's.
+type sample struct {
+	header   inspectorHeader
+	id       uint64
+	function string
+	algo     string // "" if it is not told, as proto
+	proto    string
+	message  bool
+	peer     int32
+	number   uint64
+	size     uint64
+	dumped   uint64 // ns, as the following
+	took     uint64
+	source   string // regions.Timing…; "": not even the length is known
+	begin    uint64 // 0: not known
+	end      uint64
+	slack    uint64 // uncertainty of begin and end
+	channels uint8  // 0: not known
+}
+
+func newSample(l *line) sample {
+	s := sample{header: *l.Header, dumped: l.Metadata.Dumped * 1000}
+	s.id, _ = strconv.ParseUint(strings.TrimPrefix(l.Header.ID, "0x"), 16, 64)
+	if s.header.Name == "unknown" { // what Inspector writes for none
+		s.header.Name = ""
+	}
+	source, trace := "", (*inspectorTrace)(nil)
+	if c := l.Coll; c != nil {
+		s.function, s.number, s.size, source, trace = c.Function, c.Number, c.Size, c.Source, c.Trace
+		s.measured(c.Took)
+		s.algo, s.proto = named(c.Algo), named(c.Proto)
+	} else {
+		p := l.P2P
+		s.function, s.number, s.size, source, trace = p.Function, p.Number, p.Size, p.Source, p.Trace
+		s.measured(p.Took)
+		s.message, s.peer = true, p.Peer
+	}
+	if trace != nil {
+		s.place(trace, source)
+	}
+	return s
+}
+
+// measured takes how long the operation was, in microseconds.
+func (s *sample) measured(took measure) {
+	if took.known {
+		s.took, s.source = uint64(math.Round(took.value*1000)), regions.TimingDuration
+	}
+}
+
+// named is a name, "" if Inspector does not know it.
+func named(name string) string {
+	if name == "unknown" {
+		return ""
+	}
+	return name
+}
+
+// place finds when the operation ran, from when the host heard of its events. A report comes some time after what it
+// reports: the operation ended when the last end was reported, or earlier; began when the first begin was reported, or
+// earlier; and not before it was enqueued.
+func (s *sample) place(t *inspectorTrace, source string) {
+	const never = math.MaxUint64
+	enqueued, stopped := max(t.CollStart, t.P2PStart), max(t.CollStop, t.P2PStop)
+	began, ended := uint64(never), uint64(0)
+	for _, k := range t.Kernels {
+		if k.Start != 0 {
+			began = min(began, k.Start)
+		}
+		ended = max(ended, k.Stop, k.Record)
+	}
+	if enqueued == 0 || max(enqueued, stopped, ended) > maxMicros {
+		return
+	}
+	enqueued, stopped = enqueued*1000, stopped*1000
+	switch {
+	case source == "collective_cpu" || began == never || ended < began:
+		s.begin, s.end, s.source = enqueued, max(enqueued, stopped), regions.TimingEnqueue
+	case source == "kernel_cpu" || s.source == "":
+		s.begin, s.end, s.source = began*1000, ended*1000, regions.TimingGPU
+	default:
+		s.end = min(ended*1000, began*1000+s.took)
+		s.begin = s.end - min(s.took, s.end)
+		s.source = regions.TimingGPU
+	}
+	if s.source == regions.TimingGPU {
+		s.slack = s.begin - min(s.begin, enqueued) + 1000 // times are whole microseconds
+	}
+}
+
+// inspected is what Inspector, or another that writes lengths of operations, wrote of one process.
+type inspected struct {
+	host    string
+	pid     int
+	from    string // the format
+	samples []sample
+	dropped map[string]inspectorStats // by communicator and rank, the last that was told
+	proxies uint64                    // records of what the proxy did
+	lacks   []string                  // what such data does not tell
+	base    uint64                    // number of the first message
+}
+
+// add takes a line of the process.
+func (in *inspected) add(l *line) {
+	switch {
+	case l.Stats != nil:
+		in.drop(fmt.Sprint(l.Header.ID, " ", l.Header.Rank), *l.Stats)
+	case l.Coll != nil || l.P2P != nil:
+		in.samples = append(in.samples, newSample(l))
+	default:
+		in.proxies++
+	}
+}
+
+// drop takes what was dropped of a communicator rank, in all.
+func (in *inspected) drop(of string, n inspectorStats) {
+	if in.dropped == nil {
+		in.dropped = make(map[string]inspectorStats)
+	}
+	d := in.dropped[of]
+	in.dropped[of] = inspectorStats{max(d.Coll, n.Coll), max(d.P2P, n.P2P)}
+}
+
+// What the writer dropped, as it had no room for it.
+const (
+	droppedCollectives = "DROPPED_COLLECTIVES"
+	droppedMessages    = "DROPPED_MESSAGES"
+)
+
+// tell counts what the process's data lacks. The numbers say that collectives and messages are absent.
+func (in *inspected) tell(p *processWriter, absent inspectorStats) {
+	var all inspectorStats
+	for _, d := range in.dropped {
+		all.Coll, all.P2P = all.Coll+d.Coll, all.P2P+d.P2P
+	}
+	for _, l := range []struct {
+		typ, dropped    string
+		written, absent uint64
+	}{{"Coll", droppedCollectives, all.Coll, absent.Coll}, {"P2p", droppedMessages, all.P2P, absent.P2P}} {
+		p.lose(experiment.LostByWriter, l.typ, l.written)
+		p.lose(experiment.LostFromInput, l.typ, l.absent-min(l.absent, l.written))
+		p.count(l.dropped, l.written)
+		p.count("ABSENT_OPERATIONS", l.absent)
+	}
+	p.count("PROXY_RECORDS", in.proxies)
+}
+
+// missing lists what the data does not tell.
+func (in *inspected) missing() []string {
+	out := slices.Clone(in.lacks)
+	if !slices.ContainsFunc(in.samples, func(s sample) bool { return s.algo != "" }) {
+		out = append(out, "algorithms and protocols")
+	}
+	if slices.ContainsFunc(in.samples, func(s sample) bool { return s.source == regions.TimingDuration }) {
+		when := "when operations ran: they are laid one behind the other"
+		if in.samples[0].dumped > 0 {
+			when += " before the time at which Inspector wrote them"
+		}
+		out = append(out, when)
+	}
+	return out
+}
+
+// inspectorLacks is what Inspector's data does not tell.
+var inspectorLacks = []string{"calls", "kernel launches", "network", "element types", "roots", "GPUs", "operations below Inspector's least size"}
+
+// records makes callbacks of the samples, communicator by communicator.
+func (in *inspected) records(p *processWriter) error {
+	type key struct {
+		id          uint64
+		rank, ranks int
+	}
+	index := make(map[key]int)
+	var byComm [][]sample
+	for _, s := range in.samples {
+		k := key{s.id, s.header.Rank, s.header.Ranks}
+		i, ok := index[k]
+		if !ok {
+			i = len(byComm)
+			index[k] = i
+			byComm = append(byComm, nil)
+		}
+		byComm[i] = append(byComm[i], s)
+	}
+	in.samples = nil
+	var all []placed
+	var absent inspectorStats
+	for comm, samples := range byComm {
+		whole := len(samples)
+		samples, lost := inOrder(samples, in.base)
+		absent.Coll, absent.P2P = absent.Coll+lost.Coll, absent.P2P+lost.P2P
+		p.count("REPEATED_OPERATIONS", uint64(whole-len(samples)))
+		layOut(samples)
+		first := samples[0].begin
+		for _, s := range samples {
+			first = min(first, s.begin)
+		}
+		h := samples[0].header
+		lost.P2P = max(lost.P2P, in.dropped[fmt.Sprint(h.ID, " ", h.Rank)].P2P)
+		p.comms = append(p.comms, experiment.Comm{
+			ID: samples[0].id, Name: h.Name, NRanks: h.Ranks, Rank: h.Rank, NNodes: h.Nodes, InitTime: first, LostMessages: lost.P2P,
+		})
+		for _, s := range samples {
+			all = append(all, placed{s, comm})
+		}
+	}
+	in.tell(p, absent)
+	slices.SortStableFunc(all, func(a, b placed) int { return cmp.Compare(a.begin, b.begin) })
+	for i := range all {
+		if err := p.sample(&all[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type placed struct {
+	sample
+	comm int
+}
+
+// inOrder puts the operations of each function, and the messages, of a communicator rank into the order of their numbers, in the places that they
+// have, and leaves out what is there twice. It tells how many numbers, below the greatest, are of no operation; base is the first one of messages.
+func inOrder(samples []sample, base uint64) (ordered []sample, absent inspectorStats) {
+	places := make(map[string][]int)
+	for i := range samples {
+		f := samples[i].function
+		if samples[i].message {
+			f = "" // messages are numbered together
+		}
+		places[f] = append(places[f], i)
+	}
+	twice := make([]bool, len(samples))
+	for _, at := range places {
+		group := make([]sample, len(at))
+		for i, k := range at {
+			group[i] = samples[k]
+		}
+		slices.SortStableFunc(group, func(a, b sample) int { return cmp.Compare(a.number, b.number) })
+		there := uint64(0)
+		for i, k := range at {
+			samples[k] = group[i]
+			if twice[k] = i > 0 && group[i].number == group[i-1].number; !twice[k] {
+				there++
+			}
+		}
+		last := &group[len(group)-1]
+		if n := last.number + 1; last.message {
+			absent.P2P += n - base - min(there, n-base)
+		} else {
+			absent.Coll += n - there
+		}
+	}
+	for i := range samples {
+		if !twice[i] {
+			ordered = append(ordered, samples[i])
+		}
+	}
+	return ordered, absent
+}
+
+// layOut puts operations of which only the length is known one behind the other, so that the last one that was written at
+// a time ends then; earlier ones that reach into these are moved back with them. Where nothing says when they were written, they begin at the
+// first time that there is. Others keep their times, but begin no earlier than those before them in their sequence.
+func layOut(samples []sample) {
+	if undated := samples[0].dumped == 0; undated {
+		sum := uint64(minTime)
+		for i := range samples {
+			sum = min(sum+samples[i].took, maxSpan)
+		}
+		for i := range samples {
+			samples[i].dumped = sum
+		}
+	}
+	until := uint64(math.MaxUint64)
+	for i := len(samples) - 1; i >= 0; i-- {
+		s := &samples[i]
+		if s.source != regions.TimingDuration && s.source != "" {
+			continue
+		}
+		s.end = min(s.dumped, until)
+		s.begin = s.end - min(s.took, s.end-1)
+		until = s.begin
+	}
+	latest := make(map[string]uint64)
+	for i := range samples {
+		s := &samples[i]
+		s.begin = max(s.begin, latest[s.function])
+		s.end = max(s.end, s.begin)
+		latest[s.function] = s.begin
+		s.source = cmp.Or(s.source, regions.TimingEnqueue)
+	}
+}
+
+// sample writes the records of one operation.
+func (p *processWriter) sample(o *placed) error {
+	typ := shm.EventColl
+	r := shm.Record{
+		Kind: shm.RecordStart, Aux: uint32(o.comm), Func: o.function, Seq: o.number, Count: o.size, Datatype: bytesType, Root: -1, Rank: int32(o.header.Rank),
+		Peer: o.peer, Algo: o.algo, Proto: o.proto, NChannels: o.channels,
+	}
+	times := regions.Imported{Begin: o.begin, End: o.end, Source: o.source, Uncertainty: o.slack, Stated: o.source == regions.TimingGPU}
+	if o.message {
+		typ = shm.EventP2p
+		r.Flags |= shm.FlagUnknownChannels
+	} else {
+		times.Ordinal, times.Numbered = o.number, true
+	}
+	switch o.function {
+	case "Broadcast", "Reduce", "Gather", "Scatter":
+		p.count("OPERATIONS_WITHOUT_ROOT", 1)
+	}
+	r.Type, r.Handle = typ, p.handle(typ)
+	p.model.Import(r.Handle, times)
+	if err := p.record(noThread, o.begin, &r); err != nil {
+		return err
+	}
+	p.count("OPERATIONS", 1)
+	return p.record(noThread, o.begin, &shm.Record{Kind: shm.RecordStop, Type: typ, Handle: r.Handle})
+}
+
+// bytesType is what NCCL prints for ncclUint8: the size in bytes is the number of elements.
+const bytesType = "Unknown"

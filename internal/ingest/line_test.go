@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ingest
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+)
+
+func TestRankIsBounded(t *testing.T) {
+	for rank, fine := range map[int32]bool{0: true, experiment.MaxRanks - 1: true, experiment.MaxRanks: false, 1_000_000: false} {
+		l := line{RecordType: "event", Type: "ncclProfileColl", Rank: &rank}
+		at := []byte(`{"start":{"ts":1},"stop":{"ts":2}}`)
+		if err := json.Unmarshal(at, &l); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.kind(); fine != (err == nil) {
+			t.Errorf("rank %d: %v", rank, err)
+		}
+		ranks := int(rank)
+		l.Rank, l.Details = nil, &details{Ranks: &ranks}
+		if _, err := l.kind(); (ranks <= experiment.MaxRanks) != (err == nil) {
+			t.Errorf("%d ranks: %v", ranks, err)
+		}
+	}
+}

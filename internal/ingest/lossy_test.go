@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ingest
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/hang"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
+	"github.com/nccl-otf2/nccl-otf2/internal/export"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+)
+
+// framedLine is a line of Inspector's of one of four ranks on two hosts.
+func framedLine(rank int, version, rest string) string {
+	return fmt.Sprintf(`{"header":{"id":"0x7f8c496ae9f661","comm_name":"dp","rank":%d,"n_ranks":4,"nnodes":2},"metadata":{"inspector_output_format_version":"%s","git_rev":"","rec_mechanism":"nccl_profiler_interface","dump_timestamp_us":1760000000000000,"hostname":"node%d","pid":%d},%s}`+"\n",
+		rank, version, rank/2, 4000+rank, rest)
+}
+
+func lossyCollective(number uint64) string {
+	return fmt.Sprintf(`"coll_perf":{"coll":"AllReduce","coll_sn":%d,"coll_msg_size_bytes":1048576,"coll_exec_time_us":120,"coll_timing_source":"kernel_gpu","coll_algobw_gbs":8.7,"coll_busbw_gbs":13.1}`, number)
+}
+
+func lossyMessage(function string, number, peer int) string {
+	return fmt.Sprintf(`"p2p_perf":{"p2p":"%s","p2p_sn":%d,"p2p_peer":%d,"p2p_msg_size_bytes":1048576,"p2p_exec_time_us":120,"p2p_timing_source":"kernel_gpu","p2p_algobw_gbs":8.7,"p2p_busbw_gbs":8.7}`, function, number, peer)
+}
+
+// importText imports a file and gives what the report says of it, and that nothing hangs in it.
+func importText(t *testing.T, name, text string) (*Result, *operations.Report) {
+	t.Helper()
+	in := filepath.Join(t.TempDir(), name)
+	testkit.Write(t, in, []byte(text))
+	dir := filepath.Join(t.TempDir(), "made")
+	res, err := Import([]string{in}, dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := operations.Observe(unify(t, dir, false), new(operations.Observer))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := report.Verdict; v.StandsOut || !strings.HasPrefix(v.Text, "Not known who made the others wait: ") {
+		t.Errorf("accused: %s", v.Text)
+	}
+	held, err := hang.Find(dir, time.Now(), nil)
+	if err != nil || len(held.Jobs) != 1 {
+		t.Fatal(held, err)
+	}
+	for _, s := range held.Jobs[0].Stops {
+		t.Errorf("stop: %s", s.Text)
+	}
+	if len(held.Jobs[0].Culprits)+len(held.Jobs[0].Communicators) > 0 || len(held.Jobs[0].Inexact) != res.Processes {
+		t.Errorf("%+v", held.Jobs[0])
+	}
+	return res, report
+}
+
+// Where a ring was overwritten, files begin anywhere and have holes: what all members have is matched by its numbers, what some lack is left out,
+// losses are counted of each process, and nobody is accused.
+func TestRingsThatWereOverwritten(t *testing.T) {
+	for _, c := range []struct {
+		version, loss string
+		tail          uint64 // operations at the end that ranks behind the first lack
+	}{{"v4.0", "NOT_IN_INPUT::COLL", 0}, {"v4.1", "DROPPED_BY_PROFILER::COLL", 0}, {"v4.0", "NOT_IN_INPUT::COLL", 7}} {
+		text := ""
+		for rank := range 4 {
+			kept := uint64(21)
+			if rank > 0 {
+				kept = 16
+			}
+			dropped := uint64(0)
+			for end := uint64(25); end <= 100; end += 25 {
+				for number := end - kept; number < end; number++ {
+					if rank == 0 || number < 100-c.tail {
+						text += framedLine(rank, c.version, lossyCollective(number))
+					}
+				}
+				if dropped += 25 - kept; c.version == "v4.1" {
+					text += framedLine(rank, c.version, fmt.Sprintf(`"dump_stats":{"coll_dropped_total":%d,"p2p_dropped_total":0}`, dropped))
+				}
+			}
+		}
+		_, report := importText(t, "rings.jsonl", text)
+		s := &report.Summary
+		if s.Operations != 64-c.tail || s.LeftOut != 20+c.tail || s.Lost[c.loss] != 124 || len(s.Lost) != 1 {
+			t.Errorf("%s: %d operations, %d calls left out, lost %v", c.version, s.Operations, s.LeftOut, s.Lost)
+		}
+		if want := []operations.LostOf{{Process: "Rank 0", Lost: 16}, {Process: "Rank 1", Lost: 36}, {Process: "Rank 2", Lost: 36}, {Process: "Rank 3", Lost: 36}}; !slices.Equal(s.LostByProcess, want) {
+			t.Errorf("%s: lost %+v", c.version, s.LostByProcess)
+		}
+		if d := s.Deviations[0]; d.First != 4 || d.Last != 8 || d.Detail != "ranks 1-3 lack them" {
+			t.Errorf("%s: %+v", c.version, d)
+		}
+	}
+}
+
+// Messages that one end lost are counted, those of the pair are not matched, and nobody is accused.
+func TestMessagesThatOneEndLost(t *testing.T) {
+	text := ""
+	for rank := range 4 {
+		for i := range 20 {
+			if rank != 2 || i >= 7 {
+				text += framedLine(rank, "v4.0", lossyMessage("Send", 2*i+1, (rank+1)%4))
+			}
+			text += framedLine(rank, "v4.0", lossyMessage("Recv", 2*i+2, (rank+3)%4))
+		}
+	}
+	_, report := importText(t, "messages.jsonl", text)
+	s := &report.Summary
+	if s.Lost["NOT_IN_INPUT::P2P"] != 7 || len(s.Lost) != 1 || s.Calls != 153 {
+		t.Errorf("%+v", s)
+	}
+	if len(s.Deviations) != 1 || s.Deviations[0].Function != "Send 2>3" || s.Deviations[0].First != 0 || s.Deviations[0].Last != 19 ||
+		!strings.HasSuffix(s.Deviations[0].Detail, "7 messages have no partner") {
+		t.Errorf("%+v", s.Deviations)
+	}
+}
+
+// Numbers that JSON has not got make a field unknown, and nothing else.
+func TestNumbersThatAreNone(t *testing.T) {
+	text := ""
+	for rank := range 4 {
+		text += framedLine(rank, "v4.0", lossyCollective(0)) + framedLine(rank, "v4.0", strings.NewReplacer("8.7", "inf", "13.1", "-nan").Replace(lossyCollective(1))) +
+			framedLine(rank, "v4.0", strings.Replace(lossyCollective(2), `_time_us":120`, `_time_us":nan`, 1)) +
+			framedLine(rank, "v4.0", strings.Replace(lossyCollective(3), `_time_us":120`, `_time_us":120.5`, 1))
+	}
+	res, report := importText(t, "numbers.jsonl", text)
+	s := &report.Summary
+	if res.Malformed != 0 || s.Operations != 4 || s.Calls != 16 || s.Timing["DURATION"] != 12 || s.Timing["ENQUEUE"] != 4 {
+		t.Errorf("%+v, %+v", res, s)
+	}
+}
+
+// What is in the way takes nothing else with it: a mark of the encoding, records of kinds that are not known, half lines, what is there twice.
+func TestTheRestOfTheFileStays(t *testing.T) {
+	text := "\ufeff"
+	for rank := range 4 {
+		text += framedLine(rank, "v4.9", lossyCollective(0)) + framedLine(rank, "v4.9", `"energy":{"joules":5}`) + framedLine(rank, "v4.9", lossyCollective(0))
+	}
+	half := framedLine(1, "v4.9", lossyCollective(7))
+	text += half[:len(half)/2] + framedLine(0, "v4.9", lossyCollective(7)) // of two writers
+	text += half[:len(half)/3]
+	res, report := importText(t, "dirt.jsonl", text)
+	if res.Malformed != 1 || res.Truncated != 1 || res.NotUsed["OTHER_RECORDS"] != 4 || res.NotUsed["REPEATED_OPERATIONS"] != 4 || report.Summary.Operations != 1 {
+		t.Errorf("%+v, %+v", res, report.Summary)
+	}
+}
+
+// An export says where its archive is incomplete, so that nobody is accused of what it lacks.
+func TestExportsOfIncompleteArchives(t *testing.T) {
+	text := ""
+	for rank := range 4 {
+		for number := range uint64(10) {
+			if rank == 0 || number < 7 {
+				text += framedLine(rank, "v4.0", lossyCollective(number))
+			}
+		}
+	}
+	in := filepath.Join(t.TempDir(), "in.jsonl")
+	testkit.Write(t, in, []byte(text))
+	dir := filepath.Join(t.TempDir(), "made")
+	if _, err := Import([]string{in}, dir, nil); err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(t.TempDir(), "jsonl")
+	if _, err := export.JSONL(unify(t, dir, false), out, nil); err != nil {
+		t.Fatal(err)
+	}
+	again := filepath.Join(t.TempDir(), "again")
+	if _, err := Import([]string{out}, again, nil); err != nil {
+		t.Fatal(err)
+	}
+	held, err := hang.Find(again, time.Now(), nil)
+	if err != nil || len(held.Jobs) != 1 || len(held.Jobs[0].Stops)+len(held.Jobs[0].Culprits) > 0 {
+		t.Errorf("%+v, %v", held, err)
+	}
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ingest
+
+import (
+	"errors"
+	"fmt"
+	"hash/fnv"
+
+	"github.com/google/uuid"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/regions"
+)
+
+// processWriter makes the shard of one process: records go through the timeline model into event files.
+type processWriter struct {
+	process *experiment.Process
+	store   *experiment.Store
+	model   *regions.Model
+	writers []*otf2.EventWriter
+	comms   []experiment.Comm // to be announced
+	gpus    []experiment.GPU  // by communicator
+	known   int               // communicators that the model knows
+
+	rings    map[int32]int // by thread id
+	number   uint64        // of the last handle
+	last     uint64        // time of the last record
+	advanced uint64
+	counts   map[string]uint64
+}
+
+// noThread stands for a thread of which nothing is known, as negative ids do.
+const noThread = int32(0)
+
+// chunkSize is that of event files, as collectors have it.
+const chunkSize = 256 << 10
+
+// advanceNs is how often the model may write what is complete.
+const advanceNs = 50_000_000
+
+// newProcessWriter begins a shard. identity makes its uuid: the same input gives the same names of files.
+func newProcessWriter(dir, identity, host, boot string, pid int, from string, missing []string, mask uint32) (*processWriter, error) {
+	h := fnv.New32a()
+	h.Write([]byte(identity))
+	p := &processWriter{
+		rings: make(map[int32]int), counts: make(map[string]uint64),
+		process: &experiment.Process{
+			Version: experiment.Version, UUID: uuid.NewSHA1(uuid.NameSpaceURL, []byte("nccl-otf2 import "+identity)).String(),
+			Host: host, BootID: boot, PID: pid, Tag: uint16(h.Sum32()%0xfffe) + 1,
+			Launcher: experiment.Launcher{Rank: -1, Size: -1},
+			Clock:    experiment.Clock{Source: "imported"}, Memory: experiment.Memory{Kind: "none"},
+			Masks:          experiment.Masks{Event: mask, Record: mask},
+			Settings:       map[string]string{},
+			EventChunkSize: chunkSize, Markers: []experiment.Marker{}, Pending: []experiment.Pending{},
+			Import: &experiment.Import{From: from, Missing: missing},
+		},
+	}
+	var err error
+	if p.store, err = experiment.Create(dir, p.process.UUID); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// begin makes the model. What follows are records. mask holds the event types (bits) that operations wait for.
+func (p *processWriter) begin(mask uint32, apiVersion int) {
+	p.process.APIVersion = apiVersion
+	p.model = regions.New(p, p.process, &regions.Options{RecordMask: mask})
+}
+
+// EventWriter implements regions.Sink.
+func (p *processWriter) EventWriter(loc experiment.Location) (regions.EventWriter, error) {
+	w, err := p.store.EventWriter(loc.Number, &otf2.EventWriterOptions{ChunkSize: chunkSize})
+	if err == nil {
+		p.writers = append(p.writers, w)
+	}
+	return w, err
+}
+
+// Finished implements regions.Sink. Files stay open until the end, as definitions are written then.
+func (p *processWriter) Finished(uint32) {}
+
+func (p *processWriter) count(what string, n uint64) {
+	if n > 0 {
+		p.counts[what] += n
+	}
+}
+
+// lose counts operations that the input is known to lack, by reason and type of event.
+func (p *processWriter) lose(reason, typ string, n uint64) {
+	if n == 0 {
+		return
+	}
+	lost := p.process.Counts.Lost
+	if lost == nil {
+		lost = make(map[string]map[string]uint64)
+		p.process.Counts.Lost = lost
+	}
+	if lost[reason] == nil {
+		lost[reason] = make(map[string]uint64)
+	}
+	lost[reason][typ] += n
+}
+
+// handle makes the next handle of an event type.
+func (p *processWriter) handle(t shm.EventType) uint64 {
+	p.number++
+	return uint64(p.process.Tag)<<shm.TagShift | uint64(t)<<shm.TypeShift | p.number&(shm.CapturedBit-1)
+}
+
+// record passes a record of a thread to the model. Records come in order of time.
+func (p *processWriter) record(tid int32, t uint64, r *shm.Record) error {
+	ring, ok := p.rings[tid]
+	if !ok {
+		ring = len(p.rings)
+		p.rings[tid] = ring
+		if tid > noThread {
+			if err := p.model.Record(ring, t, &shm.Record{Kind: shm.RecordThread, TID: tid}); err != nil {
+				return err
+			}
+		}
+	}
+	if (r.Kind == shm.RecordStart || r.Kind == shm.RecordInit) && r.Aux != shm.None {
+		p.announce(int(r.Aux))
+	}
+	p.last = max(p.last, t)
+	if err := p.model.Record(ring, t, r); err != nil {
+		return err
+	}
+	if t < p.advanced+advanceNs {
+		return nil
+	}
+	p.advanced = t
+	return p.model.Advance(t)
+}
+
+// announce tells the model of the communicators up to one.
+func (p *processWriter) announce(comm int) {
+	for ; p.known <= comm && p.known < len(p.comms); p.known++ {
+		gpu := experiment.GPU{Device: -1}
+		if p.known < len(p.gpus) {
+			gpu = p.gpus[p.known]
+		}
+		p.model.Comm(p.known, p.comms[p.known], gpu)
+	}
+}
+
+// finish writes the rest. partial tells that operations may be missing.
+func (p *processWriter) finish(partial bool) error {
+	defer p.store.Close()
+	p.announce(len(p.comms) - 1)
+	err := errors.Join(p.model.Settle(p.last), p.model.Finish())
+	p.model.Snapshot()
+	if p.process.Pending == nil {
+		p.process.Pending = []experiment.Pending{}
+	}
+	p.process.Counts.Network = p.model.Network()
+	p.process.Counts.Import = p.counts
+	p.process.Import.Partial = partial
+	p.process.Finished = true
+	err = errors.Join(err, p.store.Write(p.process)) // definitions before the events that use them
+	for _, w := range p.writers {
+		err = errors.Join(err, w.Close())
+	}
+	if err != nil {
+		return err
+	}
+	p.model.Snapshot() // sizes of the files
+	p.process.Counts.Import, p.process.Counts.Network = p.counts, p.model.Network()
+	if p.process.Pending == nil {
+		p.process.Pending = []experiment.Pending{}
+	}
+	if err := p.store.Write(p.process); err != nil {
+		return fmt.Errorf("%s: %w", p.store.Path(), err)
+	}
+	return p.store.Finish()
+}

@@ -1,0 +1,476 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profile
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
+)
+
+// Names tells what the ids in events mean.
+type Names interface {
+	facts.Names
+	RegionOf(otf2.RegionRef) Region
+	LocationOf(otf2.LocationRef) Location
+}
+
+// Region is what is known of a region.
+type Region struct {
+	Name  string
+	Group string // one of package regions; others have nothing to do with NCCL
+	Role  otf2.RegionRole
+	// Paradigm of regions of other groups, as OTF2 names it.
+	Paradigm otf2.Paradigm
+}
+
+// Location is what is known of a location.
+type Location struct {
+	Kind  experiment.LocationKind
+	Ranks int // of the communicator that it is a rank of, 0: none
+	Rank  int // in it
+}
+
+// Aggregator sums up events.
+type Aggregator struct {
+	names  Names
+	reader *facts.Reader
+	at     *row // whose event it reads
+	tree   *tree
+	rows   map[otf2.LocationRef]*row
+
+	samples bool // keep samples of collectives
+	strata  int
+	retired int
+	others  map[experiment.LocationKind]*row // what further retired locations share
+
+	regions []*region                  // by id, nil until it is looked at
+	further map[otf2.RegionRef]*region // of large ids
+	steps   map[step]int32
+	leaves  map[leafKey]int32
+}
+
+// region is a region with what follows from its name.
+type region struct {
+	Region
+	kind     Kind
+	title    string // of its node
+	nccl     bool   // a kernel of NCCL's
+	sums     bool   // a record of sums, see Aggregator.sums
+	paradigm string // of kind Other
+	sizeNode string // prefix of the class of sizes of a call
+}
+
+// sourceTrees says in which tree operations are, by the source of their times. Archives without TIMING_SOURCE have times of one
+// kind.
+var sourceTrees = [facts.NumSources]Kind{
+	facts.SourceUnknown: Kernels, facts.SourceDuration: ByDuration, facts.SourceEnqueue: ByEnqueue, facts.SourceNetwork: ByNetwork, facts.SourceGPU: Kernels,
+}
+
+// step is from a node into a region; class is that of what a call asks for, −1: none.
+type step struct {
+	from   int32
+	region otf2.RegionRef
+	class  int32
+}
+
+// row is the state of one location.
+type row struct {
+	Location
+	base        int32 // node that outermost regions are below, of threads and networks
+	cells       map[int32]*Cell
+	transfers   *Cell // of networks, one of cells
+	stats       map[statsKey]*Stats
+	stack       []frame
+	first, last uint64
+	outer       uint64 // time in outermost regions
+	covered     uint64 // up to when it counts
+	ended       bool
+	others      uint64 // retired locations in it
+	sampling    *sampling
+	events      *facts.Row        // nil: its events show again what stands elsewhere
+	ops         []facts.Operation // of its open launch
+}
+
+type statsKey struct {
+	function string
+	source   facts.Source
+	grouped  bool
+}
+
+// frame is an open region.
+type frame struct {
+	region  *region
+	ref     otf2.RegionRef
+	entered uint64 // see facts.Region
+	linked  bool   // by a stream's kernel to an operation
+	class   int32  // of its size, −1: none
+	begin   uint64
+	inside  uint64 // time of regions inside
+	covered uint64 // up to when that counts: regions inside that overlap count once
+	node    int32  // None: it is not counted
+}
+
+// leafKey is the call path of an operation below that of a launch or tree.
+type leafKey struct {
+	parent               int32
+	function             string
+	algo, proto, variant otf2.StringRef
+	class                int
+}
+
+// NewAggregator makes an aggregator of nothing. attributes is nil for events of a process.
+func NewAggregator(names Names, attributes *facts.Attributes) *Aggregator {
+	g := &Aggregator{
+		names: names, reader: facts.NewReader(names, attributes), tree: newTree(), rows: make(map[otf2.LocationRef]*row), others: make(map[experiment.LocationKind]*row),
+		further: make(map[otf2.RegionRef]*region), steps: make(map[step]int32), leaves: make(map[leafKey]int32),
+	}
+	g.reader.Operation, g.reader.Enter, g.reader.Leave, g.reader.Put = g.operation, g.enter, g.leave, g.put
+	g.reader.Life, g.reader.Sums = g.life, g.sums
+	return g
+}
+
+// Event takes the next event of a location.
+func (g *Aggregator) Event(ev *otf2.Event) { g.event(g.row(ev.Location), ev) }
+
+func (g *Aggregator) event(r *row, ev *otf2.Event) {
+	t := uint64(ev.Time)
+	if r.first == 0 {
+		r.first = t
+	}
+	r.last = max(r.last, t)
+	if r.events != nil {
+		g.at = r
+		r.events.Event(ev)
+	}
+}
+
+// life takes the end of a communicator.
+func (g *Aggregator) life(_ *otf2.Event, _ otf2.CommRef, begins bool) {
+	if !begins && g.at.Kind == experiment.KindRank {
+		g.at.ended = true
+	}
+}
+
+// shown are the kinds of locations whose events are summed up. Others show again what stands elsewhere, or nothing that can be summed up.
+var shown = []experiment.LocationKind{
+	experiment.KindThread, experiment.KindEnqueue, experiment.KindRank, experiment.KindStream, experiment.KindNetSend, experiment.KindNetRecv,
+}
+
+// maxRetired is how many locations of communicators that are gone keep values of their own.
+const maxRetired = 128
+
+// Retire tells that no more events of a location will come. Beyond a number of such locations their values go into one row for
+// each kind.
+func (g *Aggregator) Retire(l otf2.LocationRef) {
+	r := g.rows[l]
+	if r == nil {
+		return
+	}
+	if g.retired++; g.retired <= maxRetired {
+		return
+	}
+	all := g.others[r.Kind]
+	if all == nil {
+		r.ended, r.others = true, 1
+		g.others[r.Kind] = r
+		return
+	}
+	all.others++
+	for n, c := range r.cells {
+		all.cell(n).Add(c)
+	}
+	for k, s := range r.stats {
+		if all.stats[k] == nil {
+			all.stats[k] = s
+		} else {
+			all.stats[k].Merge(s)
+		}
+	}
+	if r.first != 0 && (all.first == 0 || r.first < all.first) {
+		all.first = r.first
+	}
+	all.last = max(all.last, r.last)
+	delete(g.rows, l)
+	g.reader.Forget(l)
+	*r = row{} // its writer still holds it
+}
+
+func (g *Aggregator) row(l otf2.LocationRef) *row {
+	r := g.rows[l]
+	if r == nil {
+		r = &row{Location: g.names.LocationOf(l), cells: make(map[int32]*Cell), stats: make(map[statsKey]*Stats)}
+		if slices.Contains(shown, r.Kind) {
+			r.events = g.reader.Row(l)
+		}
+		switch r.Kind {
+		case experiment.KindThread, experiment.KindEnqueue:
+			r.base = g.tree.root(Host)
+		case experiment.KindNetSend:
+			r.base = g.tree.child(g.tree.root(Network), Direction, "send", 0)
+		case experiment.KindNetRecv:
+			r.base = g.tree.child(g.tree.root(Network), Direction, "receive", 0)
+		}
+		g.rows[l] = r
+	}
+	return r
+}
+
+func (r *row) cell(node int32) *Cell {
+	c := r.cells[node]
+	if c == nil {
+		c = new(Cell)
+		r.cells[node] = c
+	}
+	return c
+}
+
+// region gives what a region is.
+func (g *Aggregator) region(ref otf2.RegionRef) *region {
+	if int(ref) < len(g.regions) {
+		if r := g.regions[ref]; r != nil {
+			return r
+		}
+	} else if r := g.further[ref]; r != nil {
+		return r
+	}
+	r := &region{Region: g.names.RegionOf(ref), kind: Other}
+	r.title = r.Name
+	switch r.Group {
+	case regions.GroupEnqueue:
+		r.kind = Call
+	case regions.GroupApplication:
+		r.kind = Phase
+		if stem, numbered := facts.Numbered(r.Name); numbered {
+			r.title = stem + "*"
+		}
+	case regions.GroupProxy:
+		r.kind = Proxy
+	case regions.GroupNetwork:
+		r.kind = NetPhase
+		r.sums = facts.IsNetSums(r.Name)
+	case regions.GroupAPI:
+		r.kind = Call
+		r.sizeNode = r.Name
+	}
+	if regions.LaunchSize(r.Name) > 1 {
+		r.title = regions.LaunchName
+	}
+	if r.kind == Other {
+		r.paradigm = strings.ToLower(r.Paradigm.String())
+	}
+	r.nccl = facts.IsNCCLKernel(r.Name)
+	const direct = 1 << 16
+	if ref >= direct {
+		g.further[ref] = r
+		return r
+	}
+	for int(ref) >= len(g.regions) {
+		g.regions = append(g.regions, nil)
+	}
+	g.regions[ref] = r
+	return r
+}
+
+// enter takes a region that begins.
+func (g *Aggregator) enter(l *facts.Region) {
+	r := g.at
+	switch r.Kind {
+	case experiment.KindRank:
+	default:
+		f := frame{region: g.region(l.Region), ref: l.Region, entered: l.Entered, linked: l.Linked, class: -1, begin: uint64(l.Begin)}
+		if f.region.sizeNode != "" && l.Counted && r.Kind != experiment.KindStream && r.Kind != experiment.KindNetSend && r.Kind != experiment.KindNetRecv {
+			if bytes := l.Count * g.reader.ElementSize(l.Datatype); bytes > 0 || l.Count == 0 {
+				f.class = int32(regions.SizeClassOf(bytes))
+			}
+		}
+		r.stack = append(r.stack, f)
+		g.placeFrame(r, len(r.stack)-1)
+	}
+}
+
+// placeFrame gives an open region its node, below that of the one around it.
+func (g *Aggregator) placeFrame(r *row, at int) {
+	f := &r.stack[at]
+	f.node = None
+	switch {
+	case r.Kind == experiment.KindStream:
+		if !f.region.nccl && !f.linked && at == 0 {
+			f.node = g.tree.child(g.tree.root(Kernels), Kernel, f.region.title, f.region.Role)
+		}
+	case f.region.sums:
+	case at > 0:
+		f.node = g.path(r.stack[at-1].node, f.ref, f.region, f.class)
+	default:
+		f.node = g.path(r.base, f.ref, f.region, f.class)
+	}
+}
+
+// leaveOpen counts an open region that ends. What began in it and is still open overlaps with it, and is not called by it: it goes on beside it.
+func (g *Aggregator) leaveOpen(l *facts.Region) {
+	r, t := g.at, uint64(l.End)
+	at := facts.IndexOpen(r.stack, l, func(f *frame) uint64 { return f.entered })
+	f := r.stack[at]
+	r.stack = slices.Delete(r.stack, at, at+1)
+	for i := at; i < len(r.stack); i++ {
+		g.placeFrame(r, i)
+	}
+	if f.node != None {
+		r.cell(f.node).visit(t-min(f.begin, t), f.inside, l.Unfinished || l.Lost)
+	}
+	if at > 0 {
+		r.stack[at-1].cover(f.begin, t)
+	} else {
+		r.cover(f.begin, t)
+	}
+}
+
+// cover counts the time of a region inside, as far as no other one has covered it.
+func (f *frame) cover(begin, end uint64) {
+	f.inside += uncovered(begin, end, f.covered)
+	f.covered = max(f.covered, end)
+}
+
+// cover counts the time of an outermost region in the same way.
+func (r *row) cover(begin, end uint64) {
+	r.outer += uncovered(begin, end, r.covered)
+	r.covered = max(r.covered, end)
+}
+
+func uncovered(begin, end, covered uint64) uint64 {
+	begin = max(begin, covered)
+	return end - min(begin, end)
+}
+
+// leave takes a region that ends.
+func (g *Aggregator) leave(l *facts.Region) {
+	if g.at.Kind == experiment.KindRank {
+		g.launch(l)
+		return
+	}
+	g.leaveOpen(l)
+}
+
+// sums takes transfers that were recorded in sums: their phases, and what was sent. The longest phase is not known.
+func (g *Aggregator) sums(s *facts.NetSums) {
+	r := g.at
+	for phase, n := range s.Phases {
+		open := s.Unfinished && s.OpenPhase == facts.NetPhase(phase)
+		if n == 0 && !open {
+			continue
+		}
+		c := r.cell(g.tree.child(r.base, NetPhase, facts.NetPhase(phase).Name(), otf2.RegionRoleDataTransfer))
+		c.Visits += n
+		c.Time += s.Times[phase]
+		if open {
+			c.visit(s.OpenTime, 0, true)
+		}
+	}
+	if s.Send && s.Transfers > 0 {
+		g.sent(r, s.Transfers, s.Bytes)
+	}
+}
+
+// put takes a transfer.
+func (g *Aggregator) put(t *facts.Transfer) {
+	r := g.at
+	if r.Kind != experiment.KindNetSend && r.Kind != experiment.KindNetRecv {
+		return
+	}
+	g.sent(r, 1, t.Bytes)
+}
+
+// sent counts transfers.
+func (g *Aggregator) sent(r *row, transfers, bytes uint64) {
+	if r.transfers == nil {
+		r.transfers = r.cell(g.tree.child(r.base, Transfer, "transfer", otf2.RegionRoleDataTransfer))
+	}
+	r.transfers.Visits += transfers
+	r.transfers.Put += bytes
+}
+
+// path gives the node of a region entered from another.
+func (g *Aggregator) path(from int32, ref otf2.RegionRef, region *region, class int32) int32 {
+	s := step{from, ref, class}
+	if n, ok := g.steps[s]; ok {
+		return n
+	}
+	n := g.tree.below(Node{Parent: from, Kind: region.kind, Name: region.title, Role: region.Role, Paradigm: region.paradigm})
+	if class >= 0 {
+		n = g.tree.child(n, Size, region.sizeNode+" "+regions.SizeClasses[class].String(), region.Role)
+	}
+	if len(g.steps) < maxNodes {
+		g.steps[s] = n
+	}
+	return n
+}
+
+// Aggregate gives what has been summed up so far. Regions that are open count up to the last event of their location, as
+// unfinished.
+func (g *Aggregator) Aggregate() *Aggregate {
+	a := &Aggregate{Version: version, Folded: g.tree.folded}
+	for l, r := range g.rows {
+		a.Rows = append(a.Rows, g.snapshot(uint64(l), r))
+	}
+	slices.SortFunc(a.Rows, func(x, y Row) int { return cmp.Compare(x.Location, y.Location) })
+	a.Nodes = slices.Clone(g.tree.nodes) // snapshots may have made some
+	return a
+}
+
+func (g *Aggregator) snapshot(l uint64, r *row) Row {
+	out := Row{Location: l, Kind: r.Kind, Ranks: r.Ranks, Rank: r.Rank, First: r.first, Last: r.last, Ended: r.ended, Others: r.others}
+	cells := make(map[int32]Cell, len(r.cells)+1)
+	for n, c := range r.cells {
+		cells[n] = *c
+	}
+	outer, open := r.outer, slices.Clone(r.stack)
+	for i := range open {
+		if f := &open[i]; i > 0 {
+			open[i-1].cover(f.begin, r.last)
+		} else {
+			outer += uncovered(f.begin, r.last, r.covered)
+		}
+	}
+	for i := range open {
+		if f := &open[i]; f.node != None {
+			c := cells[f.node]
+			c.visit(r.last-min(f.begin, r.last), f.inside, true)
+			cells[f.node] = c
+		}
+	}
+	if r.Kind == experiment.KindThread && r.last > r.first {
+		n := g.tree.root(Host)
+		c := cells[n]
+		c.visit(r.last-r.first, outer, false)
+		cells[n] = c
+	}
+	if r.sampling != nil && r.others == 0 {
+		out.Strata, out.FirstSample = r.sampling.snapshot(), r.sampling.first
+	}
+	for n, c := range cells {
+		out.Cells = append(out.Cells, CellAt{n, c})
+	}
+	slices.SortFunc(out.Cells, func(x, y CellAt) int { return cmp.Compare(x.Node, y.Node) })
+	for _, s := range r.stats {
+		out.Stats = append(out.Stats, *s)
+	}
+	slices.SortFunc(out.Stats, func(x, y Stats) int {
+		return cmp.Or(cmp.Compare(x.Function, y.Function), cmp.Compare(x.Source, y.Source), boolCompare(x.Grouped, y.Grouped))
+	})
+	return out
+}
+
+func boolCompare(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profile
+
+import (
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
+
+// Follower sums up the communicator ranks of a process that writes its events to files, while it writes them: each event once, at the
+// first [Follower.Read] that finds it. It keeps what an [Aggregator] keeps, whatever the length of the files.
+type Follower struct {
+	*Aggregator
+	names *followedNames
+	path  string
+	tails map[uint32]*otf2.EventTail
+}
+
+// followedNames tells what local ids mean, as far as the process has described them.
+type followedNames struct {
+	facts.Names
+	process   *experiment.Process
+	locations map[otf2.LocationRef]Location
+}
+
+func (n *followedNames) RegionOf(ref otf2.RegionRef) Region {
+	if int64(ref) >= int64(len(n.process.Regions)) {
+		return Region{}
+	}
+	r := &n.process.Regions[ref]
+	return Region{Name: r.Name, Group: r.Group, Role: r.Role}
+}
+
+func (n *followedNames) LocationOf(ref otf2.LocationRef) Location { return n.locations[ref] }
+
+// Follow makes what sums up the shard in a folder.
+func Follow(path string) *Follower {
+	names := &followedNames{locations: make(map[otf2.LocationRef]Location)}
+	g := NewAggregator(names, nil)
+	g.samples = true
+	return &Follower{Aggregator: g, names: names, path: path, tails: make(map[uint32]*otf2.EventTail)}
+}
+
+// Read takes what has been written since it was called last, as far as p describes it: the description of the shard as it is now. The
+// error is that of a file that is damaged; the others have been read.
+func (f *Follower) Read(p *experiment.Process) (damage error) {
+	f.names.Names, f.names.process = facts.ShardNames(p), p
+	for i := range p.Locations {
+		loc := &p.Locations[i]
+		if loc.Kind != experiment.KindRank {
+			continue
+		}
+		ref := otf2.LocationRef(loc.Number)
+		l := Location{Kind: loc.Kind}
+		if loc.Comm >= 0 && loc.Comm < len(p.Comms) {
+			l.Ranks, l.Rank = p.Comms[loc.Comm].NRanks, p.Comms[loc.Comm].Rank
+		}
+		f.names.locations[ref] = l
+		if err := f.read(loc, ref, p.EventChunkSize); err != nil && damage == nil {
+			damage = err
+		}
+	}
+	return damage
+}
+
+// read takes a location's events up to where its description ends: ids in what is behind may not be described yet.
+func (f *Follower) read(loc *experiment.Location, ref otf2.LocationRef, chunk uint64) error {
+	t := f.tails[loc.Number]
+	if t == nil {
+		var err error
+		if t, err = otf2.NewEventTail(experiment.EventFile(f.path, loc.Number), ref, chunk); err != nil {
+			return err
+		}
+		f.tails[loc.Number] = t
+	}
+	if t.Offset() >= loc.Bytes {
+		return nil
+	}
+	for ev, err := range t.Events() {
+		if err != nil {
+			return err
+		}
+		f.Event(ev)
+		if t.Offset() >= loc.Bytes {
+			break
+		}
+	}
+	return nil
+}

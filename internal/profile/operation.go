@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profile
+
+import (
+	"strings"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
+)
+
+// operation keeps an operation until its launch ends; those outside of regions belong to no launch.
+func (g *Aggregator) operation(o *facts.Operation) {
+	if g.at.Kind == experiment.KindRank && o.Enter != facts.NoRegion {
+		g.at.ops = append(g.at.ops, *o)
+	}
+}
+
+// speed counts an operation that has a bandwidth, but for start-up: what that is says package facts.
+func (g *Aggregator) speed(c *Cell, s *Stats, o *facts.Operation) {
+	took := o.TimeOf()
+	if o.StartUp || took <= 0 || !facts.HasBandwidth(o.Source, o.Grouped, o.Equal) {
+		return
+	}
+	bus := float64(o.Size) * o.BusFactor(g.names.CommSize(o.Comm))
+	c.Speeds.add(o.Size, bus, took)
+	s.Speeds.add(o.Size, bus, took)
+}
+
+// launch counts a launch; regions in it are part of it.
+func (g *Aggregator) launch(l *facts.Region) {
+	if l.Depth > 0 {
+		return
+	}
+	r := g.at
+	took := uint64(l.End - l.Begin)
+	root := g.tree.root(sourceTrees[l.Source])
+	node := int32(None)
+	if l.Grouped() {
+		node = g.grouped(r, l, root, took)
+	} else {
+		node = g.single(r, l, root, took)
+	}
+	g.sampleLead(r, node, l)
+	r.ops = r.ops[:0]
+}
+
+// single counts a launch of one operation.
+func (g *Aggregator) single(r *row, l *facts.Region, root int32, took uint64) (node int32) {
+	known := len(r.ops) > 0
+	if !known {
+		r.ops = append(r.ops, g.alone(r, l))
+	}
+	o := &r.ops[0]
+	node = g.leaf(root, o)
+	c := r.cell(node)
+	c.visit(took, 0, l.Unfinished)
+	c.Sent += o.Sent
+	c.Received += o.Received
+	s := r.statsOf(o.Function, l.Source, false)
+	s.Time.Add(took)
+	s.Size.Add(o.Size)
+	if known {
+		g.speed(c, s, o)
+	}
+	return node
+}
+
+// grouped counts a launch of several operations.
+func (g *Aggregator) grouped(r *row, l *facts.Region, root int32, took uint64) (node int32) {
+	title := g.region(l.Region).title
+	node = g.tree.child(root, Launch, title, 0)
+	r.cell(node).visit(took, 0, l.Unfinished)
+	r.statsOf(title, l.Source, true).Time.Add(took)
+	for i := range r.ops {
+		o := &r.ops[i]
+		c := r.cell(g.leaf(node, o))
+		c.Visits++
+		c.Sent += o.Sent
+		c.Received += o.Received
+		s := r.statsOf(o.Function, l.Source, true)
+		s.Size.Add(o.Size)
+		g.speed(c, s, o)
+	}
+	return node
+}
+
+// sampleLead samples the first collective of a launch: the others have its times.
+func (g *Aggregator) sampleLead(r *row, node int32, l *facts.Region) {
+	if !g.samples {
+		return
+	}
+	for i := range r.ops {
+		o := &r.ops[i]
+		if o.Message || !o.Numbered {
+			continue
+		}
+		root := int64(-1)
+		if o.Root != otf2.CollectiveRootNone {
+			root = int64(o.Root)
+		}
+		g.sample(r, node, Sample{Function: o.Function, Ordinal: o.Ordinal, Root: root, Begin: uint64(l.Begin), End: uint64(l.End), Source: l.Source.String()})
+		return
+	}
+}
+
+// alone is the operation of a launch that has no events of operations: on a communicator of one rank, and where NCCL did
+// not tell enough. Then the region tells.
+func (g *Aggregator) alone(r *row, l *facts.Region) facts.Operation {
+	return facts.Operation{Details: l.Details, Function: g.region(l.Region).Name, Message: true, Size: g.reader.AloneSize(l, r.Ranks)}
+}
+
+// leaf is the call path of an operation: function, algorithm and protocol if they are known, class of sizes.
+func (g *Aggregator) leaf(parent int32, o *facts.Operation) int32 {
+	key := leafKey{parent, o.Function, o.Algo, o.Proto, o.Variant, regions.SizeClassOf(o.Size)}
+	if n, ok := g.leaves[key]; ok {
+		return n
+	}
+	name := o.Function
+	n := g.tree.child(parent, Operation, name, 0)
+	if v := g.variant(o); v != "" {
+		name += " " + v
+		n = g.tree.child(n, Variant, name, 0)
+	}
+	n = g.tree.child(n, Size, name+" "+regions.SizeClasses[key.class].String(), 0)
+	if len(g.leaves) < maxNodes {
+		g.leaves[key] = n
+	}
+	return n
+}
+
+// variant says how an operation was carried out: "RING/LL", a symmetric kernel, or how copy engines synchronize.
+func (g *Aggregator) variant(o *facts.Operation) string {
+	text := func(ref otf2.StringRef) string {
+		if ref == otf2.UndefinedString {
+			return ""
+		}
+		return g.names.String(ref)
+	}
+	algo, proto, variant := text(o.Algo), text(o.Proto), text(o.Variant)
+	switch {
+	case variant != "":
+		return variant
+	case algo != "" && proto != "":
+		return algo + "/" + proto
+	}
+	return algo + proto
+}
+
+func (r *row) statsOf(function string, s facts.Source, grouped bool) *Stats {
+	key := statsKey{function, s, grouped}
+	st := r.stats[key]
+	if st == nil {
+		st = &Stats{Function: function, Source: s.String(), Grouped: grouped}
+		r.stats[key] = st
+	}
+	return st
+}
+
+// Place is an operation, or a launch of several, as an analysis of an archive knows it.
+type Place struct {
+	Location    otf2.LocationRef
+	Region      otf2.RegionRef // of the launch
+	Grouped     bool
+	Source      facts.Source
+	Function    string
+	Algo, Proto otf2.StringRef
+	Variant     otf2.StringRef
+	Size        uint64 // as nccl-tests counts it
+}
+
+// Wait adds time that was waited in an operation.
+func (g *Aggregator) Wait(p *Place, kind facts.WaitKind, ns uint64) {
+	root := g.tree.root(sourceTrees[p.Source])
+	var node int32
+	if p.Grouped {
+		node = g.tree.child(root, Launch, g.region(p.Region).title, 0)
+	} else {
+		node = g.leaf(root, &facts.Operation{Details: facts.Details{Algo: p.Algo, Proto: p.Proto, Variant: p.Variant}, Function: p.Function, Size: p.Size})
+	}
+	g.row(p.Location).cell(node).Waits[kind] += ns
+}
+
+// SizeOrder is the place of a node among its siblings as far as its class of sizes says; 0 for nodes of no class.
+func SizeOrder(n Node) int {
+	if n.Kind != Size {
+		return 0
+	}
+	for i, class := range regions.SizeClasses {
+		if strings.HasSuffix(n.Name, " "+class.String()) {
+			return i + 1
+		}
+	}
+	return 0
+}

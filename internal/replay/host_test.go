@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package replay
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/replay/replaytest"
+)
+
+const recordings = "../../testdata/nccl-callbacks"
+
+// names are the recordings kept with the project.
+var names = []string{
+	"01-allreduce-2p", "02-allcoll-4p-net", "03-onethread-4r-groups", "04-threads-4r", "05-p2p-3p",
+	"06-twohosts-2x2", "07-twocomms-streams", "08-v5-nccl228-3p", "09-straggler-4p", "10-graph-3p",
+	"11-starved-2p", "12-gpu-few-2p", "13-gpu-few-2p-v7",
+}
+
+// onGPU tells whether a recording is of a real GPU. Nobody knows when that ran its kernels.
+func onGPU(name string) bool { return strings.Contains(name, "-gpu-few-2p") }
+
+func load(t testing.TB, name string) *Recording {
+	t.Helper()
+	rec, err := Load(filepath.Join(recordings, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rec
+}
+
+func TestMain(m *testing.M) { replaytest.Main(m) }
+
+// play runs a recording with the recording plugin. It returns the plugin's output folder too.
+func play(t testing.TB, rec *Recording, opt Options) (*Result, string) {
+	t.Helper()
+	dir := replaytest.Build(t, "")
+	if opt.Host == "" {
+		opt.Host = filepath.Join(dir, HostFile)
+	}
+	if opt.Plugin == "" {
+		opt.Plugin = filepath.Join(strings.TrimSuffix(opt.Host, HostFile), "librecorder.so")
+	}
+	out := t.TempDir()
+	opt.Env = append([]string{"RECORDER_DIR=" + out}, opt.Env...)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	defer cancel()
+	res, err := Run(ctx, rec, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res, out
+}
+
+// mustPlay is play without any failure of a host, and without faults of the plugin.
+func mustPlay(t testing.TB, rec *Recording, opt Options) (*Result, string) {
+	t.Helper()
+	res, out := play(t, rec, opt)
+	if err := res.Err(); err != nil {
+		t.Fatal(err)
+	}
+	if sum := res.Total(); sum.Errors != 0 || sum.Unwritten != 0 {
+		t.Fatalf("faults of the plugin: %d errors, %d handles unwritten", sum.Errors, sum.Unwritten)
+	}
+	return res, out
+}
+
+// heard is one line of the recording plugin.
+type heard struct {
+	F            string
+	TID          int `json:"tid"`
+	Thread       string
+	T            uint64
+	Ctx          Pointer
+	CommID       Pointer `json:"commId"`
+	CommName     *string
+	NNodes       int
+	NRanks       int
+	Rank         int
+	MaskBefore   int
+	Mask         int
+	Cuda, Device int
+	UUID, PCI    string
+	TypeName     string
+	ParentObj    Pointer
+	HandleBefore Pointer
+	D            map[string]any
+	H            Pointer
+	State        int
+	StateName    string
+	Args         *struct {
+		U64 uint64
+		I32 int
+	}
+}

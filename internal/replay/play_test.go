@@ -1,0 +1,614 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package replay
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/replay/replaytest"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+)
+
+func TestEachRecordingPlaysAsRecorded(t *testing.T) {
+	for _, name := range names {
+		for _, clock := range []Clock{ClockLive, ClockRecorded} {
+			t.Run(name+"/"+string(clock), func(t *testing.T) {
+				t.Parallel()
+				rec := load(t, name)
+				res, out := mustPlay(t, rec, Options{Clock: clock})
+				sum := res.Total()
+				if !maps.Equal(sum.Delivered.Starts, rec.Run.Starts) {
+					t.Errorf("starts %v, recorded %v", sum.Delivered.Starts, rec.Run.Starts)
+				}
+				if !maps.Equal(sum.Delivered.States, rec.Run.States) {
+					t.Errorf("states %v, recorded %v", sum.Delivered.States, rec.Run.States)
+				}
+				stops := sum.NullHandles
+				for _, n := range sum.Delivered.Stops {
+					stops += n
+				}
+				if stops != rec.Run.Calls["stop"] || sum.Inits != rec.Run.Calls["init"] || sum.Finalizes != rec.Run.Calls["finalize"] || sum.Loads != rec.Run.Calls["open"] {
+					t.Errorf("%d stops, %d inits, %d finalizes, %d loads; recorded %v", stops, sum.Inits, sum.Finalizes, sum.Loads, rec.Run.Calls)
+				}
+				if len(sum.Delivered.Declined)+len(sum.Suppressed.Starts)+len(sum.Suppressed.Stops)+len(sum.Suppressed.States) != 0 {
+					t.Errorf("held back: %+v", sum)
+				}
+				if want := fmt.Sprintf("v%d", rec.Run.API); sum.Plugin != want {
+					t.Errorf("interface %s, want %s", sum.Plugin, want)
+				}
+				for k, p := range rec.Processes {
+					c := compare(t, p, res.Processes[k].PID, hear(t, out, k))
+					c.causal()
+					if clock == ClockRecorded {
+						c.inOrder()
+					}
+					c.inits(rec)
+				}
+			})
+		}
+	}
+}
+
+// inits checks what a plugin sees of mask and device when it is initialized.
+func (c *comparison) inits(rec *Recording) {
+	for _, x := range c.p.Contexts {
+		h := c.of[x.Init]
+		device := rec.Device(c.p, x)
+		if h.Cuda != 0 || h.Device != device || h.PCI != fmt.Sprintf("00000000:%02X:00.0", device) ||
+			h.UUID != fmt.Sprintf("4e43434c2d4f5446322d46414b452d%02x", device) {
+			c.t.Errorf("process %d, rank %d: device %d (%d) %s %s, want %d", c.p.Index, x.Rank, h.Device, h.Cuda, h.UUID, h.PCI, device)
+		}
+	}
+	// Concurrent inits see each other's mask or not; one after the other they see what was recorded.
+	// Record mode, which made that of the GPU, does not write it down.
+	if len(c.p.Threads) > 0 && rec.Run.RanksPerProcess == 1 && !onGPU(rec.Name) {
+		for _, x := range c.p.Contexts {
+			if h := c.of[x.Init]; h.MaskBefore != x.MaskBefore {
+				c.t.Errorf("process %d: mask %d before init of %s, recorded %d", c.p.Index, h.MaskBefore, x.Name(), x.MaskBefore)
+			}
+		}
+	}
+}
+
+func TestDumpSaysWhatIsPlayed(t *testing.T) {
+	host := filepath.Join(replaytest.Build(t, ""), HostFile)
+	for _, name := range names {
+		rec := load(t, name)
+		calls, starts, states := map[string]int{}, map[string]int{}, map[string]int{}
+		for k, p := range rec.Processes {
+			program, err := Compile(rec, k)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out, err := exec.Command(host, "--dump", programFile(t, program)).Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines := bytes.Split(bytes.TrimSpace(out), []byte("\n"))
+			if len(lines) != len(p.Calls)+1 {
+				t.Fatalf("%s: %d lines for %d calls", name, len(lines), len(p.Calls))
+			}
+			for i, call := range p.Calls {
+				var line struct {
+					Call   int
+					F      string
+					T      uint64
+					Thread int
+					Type   string
+					State  string
+				}
+				if err := json.Unmarshal(lines[i], &line); err != nil {
+					t.Fatalf("%s: %v in %s", name, err, lines[i])
+				}
+				if line.Call != i || line.F != call.Kind.String() || line.T != call.T || line.Thread != call.Thread.Index ||
+					call.Kind == CallStart && line.Type != call.Event.Type.String() || call.Kind == CallState && line.State != call.State.String() {
+					t.Fatalf("%s: call %d is dumped as %s", name, i, lines[i])
+				}
+			}
+			var sum struct{ Calls, Starts, States map[string]int }
+			testkit.Must(t, json.Unmarshal(lines[len(p.Calls)], &sum))
+			for to, from := range map[*map[string]int]map[string]int{&calls: sum.Calls, &starts: sum.Starts, &states: sum.States} {
+				for key, n := range from {
+					(*to)[key] += n
+				}
+			}
+		}
+		want := maps.Clone(rec.Run.Calls)
+		delete(want, "open")
+		delete(want, "thread")
+		if !maps.Equal(calls, want) || !maps.Equal(starts, rec.Run.Starts) || !maps.Equal(states, rec.Run.States) {
+			t.Errorf("%s: dumped %v %v %v, run.json says %v %v %v", name, calls, starts, states, want, rec.Run.Starts, rec.Run.States)
+		}
+	}
+}
+
+func programFile(t testing.TB, program []byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "program")
+	testkit.Must(t, os.WriteFile(path, program, 0o600))
+	return path
+}
+
+// only is the part of a recording's starts that are of these types.
+func only(all map[string]int, types ...EventType) map[string]int {
+	part := map[string]int{}
+	for _, t := range types {
+		if n := all[t.String()]; n > 0 {
+			part[t.String()] = n
+		}
+	}
+	return part
+}
+
+func TestTheMaskDecidesWhatIsStarted(t *testing.T) {
+	rec := load(t, "02-allcoll-4p-net")
+	null := 0 // stops that NCCL made with NULL
+	for _, p := range rec.Processes {
+		for _, c := range p.Calls {
+			if c.Kind == CallStop && c.Event == nil {
+				null++
+			}
+		}
+	}
+	net := rec.Run.Starts["NetPlugin"]
+	api := []EventType{TypeGroupApi, TypeCollApi, TypeP2pApi}
+	tasks := append([]EventType{TypeGroup, TypeColl, TypeP2p}, api...)
+	for _, test := range []struct {
+		mask uint64
+		want []EventType
+		null int
+	}{
+		{0, nil, null + net},
+		{TypeProxyCtrl.Bit(), []EventType{TypeProxyCtrl}, null + net},
+		{TypeGroupApi.Bit(), []EventType{TypeGroupApi}, null + net},
+		{TypeKernelLaunch.Bit(), []EventType{TypeGroupApi, TypeKernelLaunch}, null + net},
+		{TypeP2pApi.Bit(), []EventType{TypeGroupApi, TypeP2pApi}, null + net},
+		{TypeP2p.Bit(), []EventType{TypeGroupApi, TypeP2pApi, TypeGroup, TypeP2p}, null + net},
+		{TypeColl.Bit(), []EventType{TypeGroupApi, TypeCollApi, TypeGroup, TypeColl}, null + net},
+		{TypeGroup.Bit(), []EventType{TypeGroupApi, TypeGroup}, null + net},
+		{TypeKernelCh.Bit(), append([]EventType{TypeKernelCh}, tasks...), null + net},
+		{TypeProxyOp.Bit(), append([]EventType{TypeProxyOp}, tasks...), null + net},
+		{TypeProxyStep.Bit(), append([]EventType{TypeProxyOp, TypeProxyStep}, tasks...), null + net},
+		{TypeNetPlugin.Bit(), append([]EventType{TypeProxyOp, TypeProxyStep, TypeNetPlugin}, tasks...), null},
+		{TypeCeColl.Bit(), []EventType{TypeGroupApi, TypeCollApi}, null + net},
+	} {
+		t.Run(fmt.Sprintf("%#x", test.mask), func(t *testing.T) {
+			res, _ := mustPlay(t, rec, Options{Env: []string{fmt.Sprintf("RECORDER_MASK=%d", test.mask)}})
+			sum := res.Total()
+			want := only(rec.Run.Starts, test.want...)
+			if !maps.Equal(sum.Delivered.Starts, want) || !maps.Equal(sum.Delivered.Stops, want) {
+				t.Errorf("starts %v, stops %v, want %v", sum.Delivered.Starts, sum.Delivered.Stops, want)
+			}
+			if sum.NullHandles != test.null {
+				t.Errorf("%d calls with NULL, want %d", sum.NullHandles, test.null)
+			}
+			if sum.Mask != int(test.mask) {
+				t.Errorf("mask %d at the end", sum.Mask)
+			}
+			for name, n := range rec.Run.Starts {
+				if got := sum.Delivered.Starts[name] + sum.Suppressed.Starts[name]; got != n {
+					t.Errorf("%s: %d delivered or suppressed of %d", name, got, n)
+				}
+			}
+		})
+	}
+}
+
+func TestChildrenOfDeclinedEventsHaveNoParent(t *testing.T) {
+	rec := load(t, "02-allcoll-4p-net")
+	res, out := mustPlay(t, rec, Options{Env: []string{fmt.Sprintf("RECORDER_DECLINE=%d", TypeColl.Bit()|TypeNetPlugin.Bit()|TypeGroup.Bit())}})
+	sum := res.Total()
+	declined := only(rec.Run.Starts, TypeColl, TypeNetPlugin, TypeGroup)
+	if !maps.Equal(sum.Delivered.Declined, declined) {
+		t.Errorf("declined %v, want %v", sum.Delivered.Declined, declined)
+	}
+	if want := only(rec.Run.Starts, TypeColl, TypeGroup); !maps.Equal(sum.Suppressed.Stops, want) {
+		t.Errorf("stops held back %v, want %v", sum.Suppressed.Stops, want)
+	}
+	if want := rec.Run.Calls["stop"]; sum.NullHandles != want-sum.stops()-sum.Suppressed.Stops["Coll"]-sum.Suppressed.Stops["Group"] || sum.NullHandles < declined["NetPlugin"] {
+		t.Errorf("%d stops with NULL", sum.NullHandles)
+	}
+	orphans := 0
+	for k := range rec.Processes {
+		for _, h := range hear(t, out, k) {
+			switch h.TypeName {
+			case "Coll", "P2p":
+				if h.D["parentGroup"] != nil {
+					t.Fatalf("%s has a parentGroup though there is no Group", h.TypeName)
+				}
+			case "KernelCh":
+				if h.ParentObj == 0 {
+					orphans++
+				}
+			}
+		}
+	}
+	want := 0
+	for _, p := range rec.Processes {
+		for _, e := range p.Events {
+			if e.Type == TypeKernelCh && e.Parent.Type == TypeColl {
+				want++
+			}
+		}
+	}
+	if orphans != want || want == 0 {
+		t.Errorf("%d KernelCh without parent, want %d", orphans, want)
+	}
+}
+
+func (r *Report) stops() int {
+	n := 0
+	for _, k := range r.Delivered.Stops {
+		n += k
+	}
+	return n
+}
+
+func TestCollApiIsStoppedAgainWhenTheMaskIsTakenAway(t *testing.T) {
+	// NCCL keeps the CollApi handle after its stop; where the next start is left out by the mask, it
+	// stops the old one again.
+	rec := load(t, "01-allreduce-2p")
+	res, out := mustPlay(t, rec, Options{Clock: ClockRecorded, Env: []string{"RECORDER_SWITCH=3:0"}})
+	for k, p := range rec.Processes {
+		r := res.Processes[k].Report
+		// The third group still has the mask that was read before its start.
+		if got := r.Delivered.Starts["GroupApi"]; got != 3 {
+			t.Errorf("process %d: %d groups started", k, got)
+		}
+		groups := 0
+		for _, e := range p.Events {
+			if e.Type == TypeGroupApi {
+				groups++
+			}
+		}
+		if r.StaleStops != groups-3 {
+			t.Errorf("process %d: %d stale stops of %d groups", k, r.StaleStops, groups)
+		}
+		stops := map[Pointer]int{}
+		var last Pointer
+		for _, h := range hear(t, out, k) {
+			if h.F == "start" && h.TypeName == "CollApi" {
+				last = h.H
+			}
+			if h.F == "stop" {
+				stops[h.H]++
+			}
+		}
+		if stops[last] != 1+groups-3 {
+			t.Errorf("process %d: the last CollApi was stopped %d times", k, stops[last])
+		}
+	}
+}
+
+func TestAHandleThatThePluginDoesNotWriteIsReported(t *testing.T) {
+	rec := load(t, "01-allreduce-2p")
+	res, _ := play(t, rec, Options{Clock: ClockRecorded, Env: []string{fmt.Sprintf("RECORDER_UNWRITTEN=%d", TypeProxyCtrl.Bit())}})
+	want := 0
+	for _, p := range rec.Processes {
+		for _, e := range p.Events {
+			if e.Type == TypeProxyCtrl && e.Before != 0 && e.BeforeEvent == nil {
+				want++
+			}
+		}
+	}
+	if got := res.Total().Unwritten; got < want || want == 0 {
+		t.Errorf("%d handles unwritten, want at least the %d with garbage before", got, want)
+	}
+}
+
+func TestWaysToEnd(t *testing.T) {
+	rec := load(t, "07-twocomms-streams")
+	total := len(rec.Processes[0].Calls)
+	finalizes := len(rec.Processes[0].Contexts)
+	for _, test := range []struct {
+		name     string
+		opt      Options
+		signal   syscall.Signal
+		calls    int
+		unloaded int // lines of the plugin's destructor
+	}{
+		{"to the end", Options{}, 0, total, 2},
+		{"without finalize", Options{NoFinalize: true}, 0, total - finalizes, 1},
+		{"by _exit", Options{NoFinalize: true, quickExit: true}, 0, total - finalizes, 0},
+		{"killed after the last call", Options{Die: DieAfterLast}, syscall.SIGKILL, total - finalizes, 0},
+		{"killed after 100 calls", Options{Die: "100", Clock: ClockRecorded}, syscall.SIGKILL, 100, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			res, out := mustPlay(t, rec, test.opt)
+			p := res.Processes[0]
+			if p.Signal != test.signal || test.signal == 0 && p.ExitCode != 0 {
+				t.Errorf("status %d, signal %v", p.ExitCode, p.Signal)
+			}
+			calls, unloaded := 0, 0
+			for _, h := range hear(t, out, 0) {
+				if h.F == "unload" {
+					unloaded++
+				} else {
+					calls++
+				}
+			}
+			if calls != test.calls || unloaded != test.unloaded {
+				t.Errorf("%d calls, %d unloads; want %d, %d", calls, unloaded, test.calls, test.unloaded)
+			}
+			r := p.Report
+			made := r.Inits + r.Finalizes + r.NullHandles + r.stops()
+			for _, m := range []map[string]int{r.Delivered.Starts, r.Delivered.States} {
+				for _, n := range m {
+					made += n
+				}
+			}
+			if made != test.calls {
+				t.Errorf("the report counts %d calls, the plugin %d", made, test.calls)
+			}
+		})
+	}
+}
+
+func TestThePluginIsFoundAsNCCLFindsIt(t *testing.T) {
+	built := replaytest.Build(t, "")
+	rec := load(t, "01-allreduce-2p")
+	path := t.TempDir()
+	for link, to := range map[string]string{
+		"libnccl-profiler-rec.so": "librecorder.so",
+		"libnccl-profiler.so":     "librecorder.so",
+		"libnccl-profiler-s5.so":  "librecorder-v5.so",
+		"libown.so":               "librecorder.so",
+	} {
+		testkit.Must(t, os.Symlink(filepath.Join(built, to), filepath.Join(path, link)))
+	}
+	for _, test := range []struct {
+		name, value, plugin string
+		fails               string // part of the line that says why
+	}{
+		{"a path", filepath.Join(built, "librecorder.so"), "v6", ""},
+		{"a file on the loader's path", "libown.so", "v6", ""},
+		{"a short name", "rec", "v6", ""},
+		{"nothing", "", "v6", ""},
+		{"an older plugin", "s5", "v5", ""},
+		{"an unknown name", "nosuch", "", "libnccl-profiler-nosuch.so"},
+		{"an unknown file", "libnosuch.so", "", "libnosuch.so"},
+		{"an unknown path", "/nosuch/plugin", "", "/nosuch/plugin"},
+		{"no plugin", "NONE", "none", ""},
+		{"the program itself", "Static", "", "none of ncclProfiler_v1 to ncclProfiler_v6"},
+		{"a much older plugin", filepath.Join(built, "librecorder-v1.so"), "v1", ""},
+		{"a version that the release does not know", filepath.Join(built, "librecorder-v7.so"), "", "none of ncclProfiler_v1 to ncclProfiler_v6"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			res, _ := play(t, rec, Options{Env: []string{"NCCL_PROFILER_PLUGIN=" + test.value, "LD_LIBRARY_PATH=" + path}})
+			for _, p := range res.Processes {
+				if test.fails != "" {
+					if p.ExitCode != 1 || p.Report != nil || strings.Count(p.Stderr, "\n") != 1 || !strings.Contains(p.Stderr, test.fails) {
+						t.Errorf("status %d, %q; want status 1 and a line with %q", p.ExitCode, p.Stderr, test.fails)
+					}
+					continue
+				}
+				if p.Err() != nil || p.Report.Plugin != test.plugin {
+					t.Fatalf("%v; %+v", p.Err(), p.Report)
+				}
+				if test.plugin == "none" && (p.Report.Inits != 0 || len(p.Report.Delivered.Starts) != 0) {
+					t.Errorf("calls without a plugin: %+v", p.Report)
+				}
+			}
+		})
+	}
+}
+
+func TestAnOlderPluginIsAdaptedAsNCCLDoes(t *testing.T) {
+	rec := load(t, "01-allreduce-2p") // NCCL 2.29.7 speaks version 6
+	res, out := mustPlay(t, rec, Options{Plugin: filepath.Join(replaytest.Build(t, ""), "librecorder-v5.so")})
+	if mask := res.Total().Mask; mask != 36863 {
+		t.Errorf("mask %d, want 36863: copy-engine bits are taken out for version 5", mask)
+	}
+	for _, h := range hear(t, out, 0) {
+		if h.F == "state" && h.StateName == "GroupStartApiStop" && h.Args == nil {
+			t.Fatal("GroupApi states have arguments when a plugin is adapted")
+		}
+	}
+}
+
+func TestPacedCallsKeepTheirDistances(t *testing.T) {
+	rec := load(t, "01-allreduce-2p")
+	first, last := rec.firstTime(), uint64(0)
+	for _, p := range rec.Processes {
+		last = max(last, p.Calls[len(p.Calls)-1].T)
+	}
+	for _, clock := range []Clock{ClockLive, ClockRecorded} {
+		t.Run(string(clock), func(t *testing.T) {
+			t.Parallel()
+			begin := time.Now()
+			res, out := mustPlay(t, rec, Options{Clock: clock, Pace: PaceRecorded})
+			// Never faster; how much slower is the machine's business.
+			if took := time.Since(begin); took < time.Duration(last-first) {
+				t.Errorf("played in %v what took %v", took, time.Duration(last-first))
+			}
+			for k, p := range rec.Processes {
+				c := compare(t, p, res.Processes[k].PID, hear(t, out, k))
+				c.causal()
+				if clock == ClockRecorded {
+					c.inOrder()
+				}
+			}
+		})
+	}
+}
+
+func TestCancelKillsTheHosts(t *testing.T) {
+	rec := load(t, "09-straggler-4p")
+	dir := replaytest.Build(t, "")
+	ctx, cancel := context.WithCancel(context.Background())
+	out := t.TempDir()
+	go func() {
+		// Once the first host plays. The recording takes seconds at its own pace.
+		for {
+			if _, err := os.Stat(filepath.Join(out, "p0.jsonl")); err == nil || ctx.Err() != nil {
+				cancel()
+				return
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	defer cancel()
+	res, err := Run(ctx, rec, Options{
+		Host: filepath.Join(dir, HostFile), Plugin: filepath.Join(dir, "librecorder.so"), Pace: PaceRecorded,
+		Env: []string{"RECORDER_DIR=" + out},
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Fatalf("error %v", err)
+	}
+	if len(res.Processes) == 0 {
+		t.Error("nothing is said of the host that played")
+	}
+	wantKilled(t, res)
+}
+
+// wantKilled says that every host that was started was killed, and is gone.
+func wantKilled(t *testing.T, res *Result) {
+	t.Helper()
+	for _, p := range res.Processes {
+		if p.Signal != syscall.SIGKILL || p.Err() == nil {
+			t.Errorf("process %d: status %d, signal %v", p.Rank, p.ExitCode, p.Signal)
+		}
+		if err := syscall.Kill(p.PID, 0); !errors.Is(err, syscall.ESRCH) {
+			t.Errorf("process %d is still there: %v", p.Rank, err)
+		}
+	}
+}
+
+// However many hosts have been started by then.
+func TestCancelWhileHostsAreStarted(t *testing.T) {
+	rec := load(t, "09-straggler-4p")
+	dir := replaytest.Build(t, "")
+	for after := time.Duration(0); after < 8*time.Millisecond; after += 500 * time.Microsecond {
+		ctx, cancel := context.WithTimeout(context.Background(), after)
+		res, err := Run(ctx, rec, Options{
+			Host: filepath.Join(dir, HostFile), Plugin: filepath.Join(dir, "librecorder.so"), Pace: PaceRecorded,
+			Env: []string{"RECORDER_DIR=" + t.TempDir()},
+		})
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("after %s: error %v", after, err)
+		}
+		if res == nil {
+			t.Fatalf("after %s: no result", after)
+		}
+		wantKilled(t, res)
+	}
+}
+
+func TestAHostThatCannotBeStarted(t *testing.T) {
+	rec := load(t, "09-straggler-4p")
+	res, err := Run(context.Background(), rec, Options{Host: filepath.Join(t.TempDir(), "none")})
+	if !errors.Is(err, os.ErrNotExist) || res == nil || len(res.Processes) != 0 {
+		t.Errorf("result %v, error %v", res, err)
+	}
+}
+
+func TestThePluginsWordsReachTheUser(t *testing.T) {
+	rec := load(t, "01-allreduce-2p")
+	for _, verbose := range []bool{false, true} {
+		var stderr bytes.Buffer
+		res, out := mustPlay(t, rec, Options{verbose: verbose, noCUDA: true, Stderr: &stderr})
+		for k := range rec.Processes {
+			line := fmt.Sprintf("recorder: rank %d of 2", k)
+			if got := strings.Count(stderr.String(), line); got != map[bool]int{false: 0, true: 1}[verbose] {
+				t.Errorf("verbose %t: %q is %d times in %q", verbose, line, got, stderr.String())
+			}
+			if r := res.Processes[k].Report; r.Infos != 1 || r.Warnings != 0 {
+				t.Errorf("%d INFO lines, %d warnings", r.Infos, r.Warnings)
+			}
+			if h := hear(t, out, k)[0]; h.Cuda != 3 || h.Device != -1 {
+				t.Errorf("without CUDA the driver answers %d, device %d", h.Cuda, h.Device)
+			}
+		}
+	}
+}
+
+func TestHostsHaveTheEnvironmentOfALauncher(t *testing.T) {
+	t.Setenv("SLURM_PROCID", "7")
+	t.Setenv("RANK", "9")
+	t.Setenv("MV2_COMM_WORLD_RANK", "7")
+	t.Setenv("TORCHELASTIC_RUN_ID", "another")
+	t.Setenv("FLUX_JOB_SIZE", "8")
+	env := map[string]string{}
+	for _, kv := range environment(&Options{Plugin: "x", Spool: true, Clock: ClockRecorded, Env: []string{"WORLD_SIZE=5"}}, 1, 3) {
+		key, value, _ := strings.Cut(kv, "=")
+		env[key] = value
+	}
+	for key, want := range map[string]string{
+		"RANK": "1", "LOCAL_RANK": "1", "WORLD_SIZE": "5", "LOCAL_WORLD_SIZE": "3", "NCCL_PROFILER_PLUGIN": "x",
+		"NCCL_OTF2_CLOCK": "host", "NCCL_OTF2_COLLECTOR": "spool", "SLURM_PROCID": "", "MV2_COMM_WORLD_RANK": "", "TORCHELASTIC_RUN_ID": "", "FLUX_JOB_SIZE": "",
+	} {
+		if env[key] != want {
+			t.Errorf("%s is %q, want %q", key, env[key], want)
+		}
+	}
+}
+
+func TestABrokenProgramIsRefused(t *testing.T) {
+	host := filepath.Join(replaytest.Build(t, ""), HostFile)
+	rec := load(t, "05-p2p-3p")
+	good, err := Compile(rec, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := func(what string, program []byte) {
+		t.Helper()
+		cmd := exec.Command(host, programFile(t, program))
+		// There is no such plugin: playing anything would say so.
+		cmd.Env = append(os.Environ(), "NCCL_PROFILER_PLUGIN=/nosuch/plugin")
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		out, err := cmd.Output()
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || exit.ExitCode() != 1 || len(out) != 0 || bytes.Count(stderr.Bytes(), []byte("\n")) != 1 ||
+			strings.Contains(stderr.String(), "no plugin") {
+			t.Errorf("%s: %v, %q, %q", what, err, out, stderr.String())
+		}
+	}
+	for _, n := range []int{0, 1, 18, len(good) / 3, len(good) / 2, len(good) - 30, len(good) - 2, len(good) - 1} {
+		refused(fmt.Sprintf("cut off after %d of %d bytes", n, len(good)), good[:n])
+	}
+	for _, n := range []int{0, 30, len(good) / 2, len(good) - 40} {
+		bad := bytes.Clone(good)
+		bad[n] ^= 1
+		refused(fmt.Sprintf("byte %d changed", n), bad)
+	}
+	// With a good checksum, but senseless.
+	for _, edit := range []struct{ what, from, to string }{
+		{"an unknown call", "\nstop ", "\nstep "},
+		{"an unknown thread", "\ninit 0 ", "\ninit 77 "},
+		{"a call before the context", "\ninit 0 ", "\nfinalize 0 "},
+		{"an unknown version", "replay-program 2", "replay-program 1"},
+		{"too few calls", "\nstop ", "\n"},
+	} {
+		refused(edit.what, sealed(bytes.Replace(good, []byte(edit.from), []byte(edit.to), 1)))
+	}
+}
+
+// sealed gives a changed program a checksum that fits.
+func sealed(program []byte) []byte {
+	body := program[:bytes.LastIndex(program, []byte("\nend "))+1]
+	return seal(bytes.Clone(body))
+}
+
+func TestMissingFilesAreErrors(t *testing.T) {
+	rec := load(t, "01-allreduce-2p")
+	if _, err := Run(context.Background(), rec, Options{Host: "/nosuch/host"}); err == nil || !strings.Contains(err.Error(), "/nosuch/host") {
+		t.Errorf("error %v", err)
+	}
+	if _, err := Compile(rec, 2); err == nil {
+		t.Error("process 2 of two was compiled")
+	}
+}

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rawfile
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/collector/record"
+	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/recording"
+	"github.com/nccl-otf2/nccl-otf2/internal/replay"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+	"github.com/nccl-otf2/nccl-otf2/internal/units"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+)
+
+// write gives the raw file of a process, read to its end.
+func write(t *testing.T, rec *Recording, k int) *shm.Spool {
+	t.Helper()
+	var out bytes.Buffer
+	testkit.Must(t, rec.Write(&out, k))
+	s, err := shm.OpenSpool(&out, int64(out.Len()))
+	testkit.Must(t, err)
+	for ended := false; !ended; {
+		round, err := s.Refresh()
+		testkit.Must(t, err)
+		ended = round.Ended
+	}
+	if !s.Orderly() || s.Cut() != "" {
+		t.Fatalf("the raw file ends early: %q", s.Cut())
+	}
+	return s
+}
+
+// each gives the records of all rings, one ring after the other.
+func each(t *testing.T, s *shm.Spool, take func(ring int, r *shm.Record)) {
+	t.Helper()
+	for i, ring := range s.Rings() {
+		for r := new(shm.Record); ring.Next(r); {
+			take(i, r)
+		}
+		testkit.Must(t, ring.Err())
+	}
+	if n := s.Strings().Missing; n != 0 {
+		t.Errorf("%d strings are missing", n)
+	}
+}
+
+// Every callback of every recording has its record.
+func TestAllCallbacksAreThere(t *testing.T) {
+	folders, _ := filepath.Glob("../../../testdata/nccl-callbacks/*/" + recording.RunFile)
+	if len(folders) != 13 {
+		t.Fatalf("%d recordings, want 13", len(folders))
+	}
+	for _, file := range folders {
+		loaded, err := replay.Load(filepath.Dir(file))
+		testkit.Must(t, err)
+		rec, err := New(loaded)
+		testkit.Must(t, err)
+		if plugins := strings.Contains(rec.Name, "-gpu-few-2p"); rec.numbers.own != plugins { // 11-starved-2p has handles of an earlier layout
+			t.Errorf("%s: handles are taken for the plugin's: %v, which they are: %v", rec.Name, rec.numbers.own, plugins)
+		}
+		starts, states, stops := map[string]int{}, map[string]int{}, 0
+		for k, p := range rec.Processes {
+			s := write(t, rec, k)
+			if h := s.Header(); int(h.PID) != p.PID || s.Comms() != len(p.Contexts) || h.LibraryVersion < 22800 {
+				t.Errorf("%s: process %d: %d communicators of %d, library %d", rec.Name, k, s.Comms(), len(p.Contexts), h.LibraryVersion)
+			}
+			each(t, s, func(_ int, r *shm.Record) {
+				switch r.Kind {
+				case shm.RecordStart:
+					starts[r.Type.String()]++
+				case shm.RecordState:
+					states[shm.StateName(r.Aux)]++
+				case shm.RecordStop:
+					stops++
+				}
+			})
+		}
+		if !maps.Equal(starts, loaded.Run.Starts) || !maps.Equal(states, loaded.Run.States) {
+			t.Errorf("%s: starts %v of %v, states %v of %v", rec.Name, starts, loaded.Run.Starts, states, loaded.Run.States)
+		}
+		if nulls := nullStops(loaded); stops != loaded.Run.Calls["stop"]-nulls {
+			t.Errorf("%s: %d stops, want all %d but %d of NULL", rec.Name, stops, loaded.Run.Calls["stop"], nulls)
+		}
+	}
+}
+
+func nullStops(rec *replay.Recording) (n int) {
+	for _, p := range rec.Processes {
+		for _, c := range p.Calls {
+			if c.Kind == replay.CallStop && c.Event == nil {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// lay makes a recording of lines, one process for each.
+func lay(t *testing.T, run string, processes ...string) *Recording {
+	t.Helper()
+	dir := t.TempDir()
+	testkit.Write(t, filepath.Join(dir, recording.RunFile), []byte(run))
+	for k, lines := range processes {
+		var out bytes.Buffer
+		zip := gzip.NewWriter(&out)
+		_, err := zip.Write([]byte(lines))
+		testkit.Must(t, err)
+		testkit.Must(t, zip.Close())
+		testkit.Write(t, filepath.Join(dir, fmt.Sprintf("p%d.rec.jsonl.gz", k)), out.Bytes())
+	}
+	loaded, err := replay.Load(dir)
+	testkit.Must(t, err)
+	rec, err := New(loaded)
+	testkit.Must(t, err)
+	return rec
+}
+
+// What the plugin has written down in record mode, with an event of each type, comes back whole: as records, and as lines of them.
+func TestTranscriptsComeBack(t *testing.T) {
+	text, err := os.ReadFile("../../collector/testdata/transcript.jsonl")
+	testkit.Must(t, err)
+	text = bytes.ReplaceAll(text, []byte(`"pid":PID`), []byte(`"pid":4`))
+	rec := lay(t, `{"nccl":"2.31.2"}`, string(text))
+	if !rec.numbers.own {
+		t.Fatal("the plugin's handles are not known as such")
+	}
+	s := write(t, rec, 0)
+	h := s.Header()
+	if h.Host() != "testhost" || h.Boot() == "" || h.Tag != 0x1234 {
+		t.Errorf("host %q, boot %q, tag %#x", h.Host(), h.Boot(), h.Tag)
+	}
+
+	dir := t.TempDir()
+	testkit.Must(t, os.Mkdir(filepath.Join(dir, experiment.Folder), 0o700))
+	p := &experiment.Process{UUID: "p", Clock: experiment.Clock{AnchorRaw: h.Created.Raw, AnchorReal: h.Created.Real}, Settings: map[string]string{}}
+	again, err := record.Create(dir, p, s, &h)
+	testkit.Must(t, err)
+	each(t, s, func(ring int, r *shm.Record) {
+		testkit.Must(t, again.Take(ring, r.Ticks-h.Created.Raw+h.Created.Real, r))
+	})
+	testkit.Must(t, again.Flush())
+	var got []map[string]any
+	testkit.Must(t, record.EachLine(again.Path(), func(line []byte) error {
+		got = append(got, plain(t, line))
+		return nil
+	}))
+	var want []map[string]any
+	for line := range strings.Lines(string(text)) {
+		l := plain(t, []byte(line))
+		if (l["f"] == "stop" || l["f"] == "state") && l["id"] == nil {
+			continue // of NULL, or of an event that never was
+		}
+		want = append(want, l)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("written down (−) and read back (+):\n%s", diff)
+	}
+}
+
+// plain reads a line without what is not part of the callback: numbers of lines, and garbage of the slot.
+func plain(t *testing.T, line []byte) map[string]any {
+	t.Helper()
+	var l map[string]any
+	testkit.Must(t, json.Unmarshal(line, &l))
+	delete(l, "seq")
+	delete(l, "handleBefore")
+	return l
+}
+
+// Where one process carries out another's transfers, its records name the other's communicator and operation, and what is not
+// known of it stays as it was recorded.
+func TestHandlesOfOtherProcesses(t *testing.T) {
+	const open = `{"seq":0,"f":"open","pid":%d,"api":6,"mask":65535,"t":1000,"mono":1000,"real":5000}
+{"seq":1,"f":"thread","tid":%[1]d,"name":"main"}
+`
+	rec := lay(t, `{"nccl":"2.29.7"}`,
+		fmt.Sprintf(open, 11)+`{"seq":2,"f":"init","t":1010,"tid":11,"ctx":"0x10","ctxId":1,"commId":"0xa","mask":65535,"commName":"w","nNodes":1,"nranks":2,"rank":0,"publish":1}
+{"seq":3,"f":"start","t":1020,"tid":11,"ctx":"0x10","ctxId":1,"type":4,"typeName":"P2p","parentObj":null,"parentId":null,"rank":0,"d":{"func":"Send","buff":"0x1","datatype":"ncclInt8","count":1,"peer":1,"nChannels":1,"parentGroup":null,"parentGroupId":null},"h":"0x20","id":1,"publish":2}
+`,
+		fmt.Sprintf(open, 12)+`{"seq":2,"f":"init","t":1010,"tid":12,"ctx":"0x30","ctxId":1,"commId":"0xa","mask":65535,"commName":"w","nNodes":1,"nranks":2,"rank":1}
+{"seq":3,"f":"start","t":1030,"tid":12,"ctx":"0x10","ctxId":null,"ctxFrom":1,"type":8,"typeName":"ProxyOp","parentObj":"0x20","parentId":null,"parentFrom":2,"rank":0,"d":{"pid":11,"channelId":3,"peer":1,"nSteps":2,"chunkSize":4,"isSend":1},"h":"0x40","id":1}
+{"seq":4,"f":"start","t":1040,"tid":12,"ctx":"0x77","ctxId":null,"type":8,"typeName":"ProxyOp","parentObj":"0x78","parentId":null,"rank":0,"d":{"pid":13,"channelId":3,"peer":1,"nSteps":2,"chunkSize":4,"isSend":0},"h":"0x50","id":2}
+`)
+	var sent uint64
+	each(t, write(t, rec, 0), func(_ int, r *shm.Record) {
+		if r.Kind == shm.RecordStart {
+			sent = r.Handle
+		}
+	})
+	var got []shm.Record
+	each(t, write(t, rec, 1), func(_ int, r *shm.Record) {
+		if r.Kind == shm.RecordStart {
+			got = append(got, *r)
+		}
+	})
+	if len(got) != 2 {
+		t.Fatalf("%d starts", len(got))
+	}
+	if r := got[0]; r.Aux != shm.None || r.Arg != sent || shm.Tag(r.Context) != shm.Tag(sent) || r.Context&shm.ContextBit == 0 || r.PID != 11 ||
+		r.Flags&shm.FlagSend == 0 || r.Channel != 3 || r.NSteps != 2 || r.ChunkSize != 4 || shm.Tag(r.Handle) == shm.Tag(sent) {
+		t.Errorf("of the process that is known: %+v; it sent %#x", r, sent)
+	}
+	if r := got[1]; r.Aux != shm.None || r.Arg != 0x78 || r.Context != 0x77 || r.Flags&shm.FlagSend != 0 {
+		t.Errorf("of one that is not: %+v", r)
+	}
+}
+
+// A release that is only guessed is not passed on.
+func TestGuessedRelease(t *testing.T) {
+	line := `{"seq":0,"f":"open","pid":4,"api":6,"mask":65535,"t":1000,"mono":1000,"real":5000}` + "\n"
+	for run, want := range map[string]int32{`{"nccl":"2.29.2"}`: 22902, `{"nccl":"2.29.2","ncclGuessed":true}`: 0} {
+		if h := write(t, lay(t, run, line), 0).Header(); h.LibraryVersion != want || h.Library != shm.LibraryNCCL || h.Host() != units.UnknownHost {
+			t.Errorf("%s: library %v %d of host %q", run, h.Library, h.LibraryVersion, h.Host())
+		}
+	}
+}

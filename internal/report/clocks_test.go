@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
+
+// Reports say on which clocks times of several hosts are compared, and how well these are known, as the archive has it.
+func TestReportsSayHowWellClocksAreKnown(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		properties map[facts.Property]string
+		want       []string
+	}{
+		{"as recorded", nil, []string{"compared as recorded; errors of their clocks are contained in these figures."}},
+		{"corrected", map[facts.Property]string{facts.PropSyncMost: "1500", facts.PropSyncReference: "1", facts.PropClockSync.Below("CORRECTED"): "2"},
+			[]string{"on corrected clocks, which may be off by up to 1.50 µs; this error is contained in these figures."}},
+		{"one-sided", map[facts.Property]string{facts.PropSyncMost: "1500", facts.PropSyncReference: "1", facts.PropSyncOneSided: "2"},
+			[]string{"where they are bounded; for 2 clocks there is no bound. "}},
+		{"untied", map[facts.Property]string{facts.PropSyncMost: "1500", facts.PropSyncReference: "1", facts.PropSyncUntied: "1"},
+			[]string{"; nothing ties 1 host to the others. "}},
+		{"groups", map[facts.Property]string{facts.PropSyncMost: "1500", facts.PropSyncReference: "2"},
+			[]string{"; nothing ties 2 groups of hosts to each other. "}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var anchor otf2.Anchor
+			if c.properties != nil {
+				anchor.Properties = append(anchor.Properties, otf2.Property{Name: facts.PropClockSync.Key(), Value: "made up"})
+			}
+			for p, v := range c.properties {
+				anchor.Properties = append(anchor.Properties, otf2.Property{Name: p.Key(), Value: v})
+			}
+			text := clocksRemark(3, facts.HostClocksOf(&anchor), false)
+			for _, want := range append(c.want, "Times of 3 hosts are compared ") {
+				if !strings.Contains(text, want) {
+					t.Errorf("%q does not say %q", text, want)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/archivetest"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/compare"
+	"github.com/nccl-otf2/nccl-otf2/internal/golden"
+	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
+)
+
+func TestComparisonInAllFormats(t *testing.T) {
+	a := archivetest.MakeRun(t, 1, 40, archivetest.Unchanged)
+	b := archivetest.MakeRun(t, 2, 40, func(k *archivetest.RunKind, rank int, transfer, call, late *float64) {
+		switch {
+		case k.Function == "ReduceScatter":
+			*transfer *= 1.3
+		case k.Function == "AllGather" && k.Pair:
+			*call *= 4
+		}
+	})
+	c := compare.Runs(jobtest.Open(t, a), jobtest.Open(t, b), compare.Options{MinChange: 0.01, WarmUp: 3})
+	c.A.Archive, c.B.Archive = "before/traces.otf2", "after/traces.otf2"
+	var text, values, markdown bytes.Buffer
+	d := Comparison(c, 0.05)
+	archivetest.Try(t, d.WriteText(&text))
+	archivetest.Try(t, d.WriteCSV(&values))
+	archivetest.Try(t, d.WriteMarkdown(&markdown))
+	golden.Text(t, "testdata/compare.txt", text.String())
+	golden.Text(t, "testdata/compare.csv", values.String())
+	golden.Text(t, "testdata/compare.md", markdown.String())
+	j, err := json.MarshalIndent(c, "", "  ")
+	archivetest.Try(t, err)
+	golden.Text(t, "testdata/compare.json", string(j)+"\n")
+}
+
+// Times of made-up jobs.
+const (
+	t0 = archivetest.T0
+	us = archivetest.Microsecond
+)

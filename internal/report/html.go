@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"bufio"
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/bandwidth"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/efficiency"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/overtime"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
+	"github.com/nccl-otf2/nccl-otf2/internal/printable"
+	"github.com/nccl-otf2/nccl-otf2/internal/units"
+)
+
+// A page that says what the report says, which needs nothing beside itself: no script, nothing from a network. It is for people to
+// pass on and to print; its numbers are the report's.
+
+//go:embed html.tmpl
+var pageText string
+
+var pageTemplate = template.Must(template.New("report").Parse(pageText))
+
+// pageColumns is the room that tables have, in characters.
+const pageColumns = 150
+
+// HTML says how a page is made.
+type HTML struct {
+	Style   Style  // Width is not used: a page has its own
+	Version string // of the program that makes it
+}
+
+// page is what the template shows.
+type page struct {
+	Title, Version string
+	Verdict        *verdict.Verdict
+	Culprits       []culprit
+	Path           []string
+	Tiles          []Line
+	Summary        []Line
+	Problems       []string
+	Where          []Line
+	OverTime       template.HTML
+	Efficiency     []pageBar
+	NotKnown       string
+	Curves         template.HTML
+	Tables         []pageTable
+	Next           string
+}
+
+// culprit is one of those whom the verdict names.
+type culprit struct {
+	Who, Kind, Evidence string
+	Facts               []Line
+}
+
+// pageBar is a share that is drawn.
+type pageBar struct {
+	Name, Text string
+	Percent    float64 // of the bar's room
+	Indent     bool    // it is a factor of the one above
+}
+
+// pageTable is a table with its remarks.
+type pageTable struct {
+	ID, Title string
+	Heads     []pageHead
+	Rows      [][]string
+	Notes     []string
+}
+
+type pageHead struct {
+	Text string
+	Left bool
+}
+
+// WriteHTML writes the report as a page.
+func WriteHTML(r *operations.Report, out io.Writer, how HTML) error {
+	clock := Clock{Begin: uint64(r.Summary.Begin), Absolute: how.Style.Absolute}
+	p := &page{
+		Title: printable.Name(r.Summary.Archive), Version: how.Version, Verdict: r.Verdict, Path: pathLines(r.CriticalPath),
+		Summary: SummaryLines(&r.Summary), Problems: r.Problems, Next: next(r), Tiles: tiles(r),
+	}
+	if r.Verdict != nil {
+		for i := range r.Verdict.Culprits {
+			p.Culprits = append(p.Culprits, culpritOf(&r.Verdict.Culprits[i], clock))
+		}
+	}
+	if s := r.WaitStates; s.Total.Parts > 0 {
+		p.Where = whereLines(s, clock)
+		if at := slices.IndexFunc(p.Where, func(l Line) bool { return l.Name == saysEfficiency }); at >= 0 { // they are drawn, and come last
+			p.Where = p.Where[:at]
+		}
+		p.OverTime = overTimePicture(s.OverTime, clock)
+		p.Efficiency, p.NotKnown = efficiencyBars(s.Efficiency)
+	} else {
+		p.NotKnown = "where the waiting went: no operation has times of two members that can be compared"
+	}
+	if curves := bandwidth.Curves(r.Operations); NewPlot(curves, maxTicks).HasLine() {
+		var b strings.Builder
+		if err := WriteCurves(&b, "medians", curves); err != nil {
+			return err
+		}
+		p.Curves = template.HTML(b.String()) // what it names is escaped there
+	}
+	p.tables(r, clock, how.Style)
+	b := bufio.NewWriter(out)
+	if err := pageTemplate.Execute(b, p); err != nil {
+		return err
+	}
+	return b.Flush()
+}
+
+// tiles are the few numbers that stand at the top.
+func tiles(r *operations.Report) (all []Line) {
+	s, w := &r.Summary, r.WaitStates
+	all = append(all,
+		Line{Name: "duration", Text: units.Time(float64(s.Duration))},
+		Line{Name: "ranks", Text: fmt.Sprintf("%d on %s", s.Ranks, units.Count(s.Hosts, "host", "hosts"))},
+		Line{Name: "operations", Text: fmt.Sprintf("%d, %s", s.Operations, units.Bytes(s.Bytes))})
+	if w.Total.Parts > 0 {
+		all = append(all, Line{Name: "waited, of the time in operations", Text: fmt.Sprintf("%s, %s", units.Time(float64(w.Total.Waited)), units.Percent(float64(w.Total.Waited), float64(w.Total.Time)))})
+	}
+	if e := r.Efficiency; e != nil && e.Ranks != nil {
+		all = append(all, Line{Name: "parallel efficiency", Text: units.Percent(e.Ranks.Parallel, 1)})
+	}
+	return all
+}
+
+// kindNames say in words how somebody held the others up.
+var kindNames = map[verdict.Kind]string{
+	verdict.HostLate: "its host called late", verdict.GPULate: "its GPU began late or worked slowly", verdict.SlowTransfer: "slow transfers",
+	verdict.Missing: "it never came", verdict.Order: "another order of calls", verdict.Mismatch: "other arguments",
+}
+
+func culpritOf(c *verdict.Culprit, clock Clock) culprit {
+	out := culprit{Who: units.RankName(c.Rank) + " on " + units.OrDash(c.Host), Kind: kindNames[c.Kind], Evidence: c.Evidence}
+	if c.GPU != "" {
+		out.Who += ", " + c.GPU
+	}
+	if c.Peer != nil {
+		out.Who += fmt.Sprintf(", to rank %d", *c.Peer)
+	}
+	fact := func(name, text string) { out.Facts = append(out.Facts, Line{Name: name, Text: text}) }
+	if !c.Stops() {
+		fact("of all waiting", units.Percent(c.Share, 1))
+		fact("of the run's time, at most", units.Percent(c.TimeShare, 1))
+		fact("confidence", confidenceText(c.Confidence))
+	}
+	if c.Pattern != "" {
+		fact("when", c.Pattern)
+	}
+	if w := c.Worst; w != nil {
+		text := fmt.Sprintf("%s at %s, %s late", w.Function, clock.at(uint64(w.At)), units.Time(float64(w.Late)))
+		if w.Phase != "" {
+			text += ", in " + w.Phase
+		}
+		fact("the costliest time", text)
+	}
+	return out
+}
+
+// confidenceText never says 100 %.
+func confidenceText(v float64) string {
+	if v > 0.999 {
+		return "over 99.9 %"
+	}
+	return units.Percent(v, 1)
+}
+
+// efficiencyBars draw the efficiencies, each with the factors that it is the product of.
+func efficiencyBars(e *efficiency.Result) (all []pageBar, notKnown string) {
+	if e == nil {
+		return nil, ""
+	}
+	add := func(name string, v float64, indent bool) {
+		all = append(all, pageBar{name, units.Percent(v, 1), 100 * min(max(v, 0), 1), indent})
+	}
+	if f := e.Ranks; f != nil {
+		add("parallel efficiency of ranks", f.Parallel, false)
+		add("load balance", f.LoadBalance, true)
+		if f.Transfer != nil && f.Serialization != nil {
+			add("serialization", *f.Serialization, true)
+			add("transfer", *f.Transfer, true)
+		} else {
+			add("communication", f.Communication, true)
+		}
+	}
+	if g := e.GPUs; g != nil {
+		add("parallel efficiency of GPUs", g.Parallel, false)
+		add("load balance", g.LoadBalance, true)
+		add("communication", g.Communication, true)
+		add("orchestration", g.Orchestration, true)
+	}
+	return all, e.NotKnown
+}
+
+// tables are those of the report as text, in its order.
+func (p *page) tables(r *operations.Report, clock Clock, style Style) {
+	add := func(id, title string, s sheet, more ...string) {
+		if len(s.text) > 0 {
+			p.Tables = append(p.Tables, s.table(id, title, style.Top, more))
+		}
+	}
+	if s := r.WaitStates; s.Total.Parts > 0 {
+		worst := s.Worst[:min(mostWorst, len(s.Worst))]
+		add("worst", "What cost the most", sheetOf("worst", "", worst, worstColumns(clock, worst)))
+		add("ranks", "Who waited, and for whom", whereRanks(s), startUpRemark(s)...)
+	}
+	add("operations", "Operations", operationSheet(r), timesRemark)
+	if len(r.Phases) > 0 {
+		add("phases", "Phases of the application", phaseSheet(r.Phases), phaseRemarks(r.Phases)...)
+	}
+	if len(r.Communicators) > 1 {
+		add("communicators", "Communicators and their likely roles", communicatorSheet(r.Communicators))
+	}
+}
+
+// mostWorst is how many operations that cost the most a page has.
+const mostWorst = 20
+
+// table makes a sheet's rows fit a page.
+func (s *sheet) table(id, title string, top int, more []string) pageTable {
+	rows, rest := s.top(top)
+	t := newTable(s.heads...)
+	for _, row := range rows {
+		cells := make([]string, len(row))
+		for i, c := range row {
+			cells[i] = printable.Name(c)
+		}
+		t.rows = append(t.rows, cells)
+	}
+	left := t.fit(pageColumns, s.optional)
+	out := pageTable{ID: id, Title: title, Rows: t.rows}
+	for i, head := range t.heads {
+		out.Heads = append(out.Heads, pageHead{head, t.left[i]})
+	}
+	notes := []string{strings.Replace(rest, " (--top all)", "", 1)}
+	if len(left) > 0 {
+		notes = append(notes, "no room for: "+strings.Join(left, ", "))
+	}
+	for _, note := range slices.Concat(notes, s.more, more) {
+		if note != "" && !slices.ContainsFunc(left, func(head string) bool { return strings.HasPrefix(note, head+":") }) {
+			out.Notes = append(out.Notes, note)
+		}
+	}
+	return out
+}
+
+// Size of the picture of waiting over time, px.
+const (
+	timeWidth, timeHeight = 960, 190
+	timeLeft, timeRight   = 64, 944
+	timeTop, timeBottom   = 14, 150
+)
+
+// overTimePicture draws which part of the ranks' time was waiting, the worst window in another color; "" if nobody waited.
+func overTimePicture(windows []overtime.Window, clock Clock) template.HTML {
+	worst := overtime.Worst(windows)
+	if worst == nil || len(windows) < 2 {
+		return ""
+	}
+	begin, end := windows[0].Begin, windows[len(windows)-1].End
+	top := 1.0
+	for _, nice := range []float64{0.5, 0.2, 0.1, 0.05, 0.02, 0.01} {
+		if worst.Share <= nice {
+			top = nice
+		}
+	}
+	x := func(share float64) float64 { return timeLeft + share*(timeRight-timeLeft) }
+	y := func(share float64) float64 { return timeBottom - share/top*(timeBottom-timeTop) }
+	var b strings.Builder
+	w := bufio.NewWriter(&b)
+	fmt.Fprintf(w, `<svg class="overtime" viewBox="0 0 %d %d" width="%d" height="%d" role="img" aria-label="Waiting over time">`+"\n", timeWidth, timeHeight, timeWidth, timeHeight)
+	for _, share := range []float64{0, top / 2, top} {
+		fmt.Fprintf(w, `<path class="grid" d="M%d %sH%d"/>`, timeLeft, place(y(share)), timeRight)
+		svgLabel(w, "dim", timeLeft-8, y(share)+4, "end", units.Percent(share, 1))
+	}
+	whole := float64(end - begin)
+	for i := range windows {
+		v := &windows[i]
+		if v.Share <= 0 {
+			continue
+		}
+		class := "bar"
+		if v.Begin == worst.Begin {
+			class = "bar worst"
+		}
+		from, to := x(float64(v.Begin-begin)/whole), x(float64(v.End-begin)/whole)
+		fmt.Fprintf(w, `<rect class="%s" x="%s" y="%s" width="%s" height="%s"><title>%s</title></rect>`+"\n", class,
+			place(from), place(y(v.Share)), place(max(to-from-1, 1)), place(timeBottom-y(v.Share)), template.HTMLEscapeString(worstWindow(v, clock)))
+	}
+	for _, at := range []struct {
+		share  float64
+		anchor string
+	}{{0, "start"}, {0.5, "middle"}, {1, "end"}} {
+		svgLabel(w, "dim", x(at.share), timeBottom+22, at.anchor, clock.at(uint64(begin)+uint64(at.share*whole)))
+	}
+	fmt.Fprintln(w, "</svg>")
+	_ = w.Flush() // a Builder has no errors
+	return template.HTML(b.String())
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/archivetest"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
+	"github.com/nccl-otf2/nccl-otf2/internal/units"
+)
+
+// read is what stands in a page: tables by the ids of their headings, and all other text.
+type read struct {
+	tables   map[string][][]string
+	text     string
+	pictures []string // what they are called
+	bars     int
+}
+
+// readPage reads a page, which must be well-formed, have nothing from elsewhere and no script.
+func readPage(t *testing.T, page []byte) *read {
+	t.Helper()
+	d := xml.NewDecoder(bytes.NewReader(page))
+	d.Strict, d.AutoClose, d.Entity = false, xml.HTMLAutoClose, xml.HTMLEntity
+	out := &read{tables: make(map[string][][]string)}
+	var text strings.Builder
+	var open []string
+	id, cell := "", -1
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatalf("%v in\n%s", err, page)
+		}
+		switch e := token.(type) {
+		case xml.StartElement:
+			open = append(open, e.Name.Local)
+			for _, a := range e.Attr {
+				switch {
+				case a.Name.Local == "id":
+					id = a.Value
+				case a.Name.Local == "src", a.Name.Local == "href" && !strings.HasPrefix(a.Value, "#"), strings.HasPrefix(a.Name.Local, "on"):
+					t.Errorf("%s has %s=%q", e.Name.Local, a.Name.Local, a.Value)
+				case a.Name.Local == "class" && e.Name.Local == "svg":
+					out.pictures = append(out.pictures, a.Value)
+				case a.Name.Local == "class" && strings.HasPrefix(a.Value, "bar"):
+					out.bars++
+				}
+			}
+			switch e.Name.Local {
+			case "script", "link", "img", "iframe", "object":
+				t.Errorf("the page has a %s", e.Name.Local)
+			case "tr":
+				out.tables[id] = append(out.tables[id], nil)
+			case "td", "th":
+				cell = text.Len()
+			}
+		case xml.EndElement:
+			if n := len(open); n == 0 || open[n-1] != e.Name.Local {
+				t.Fatalf("</%s> in %q", e.Name.Local, open)
+			}
+			open = open[:len(open)-1]
+			if name := e.Name.Local; name == "td" || name == "th" {
+				rows := out.tables[id]
+				rows[len(rows)-1] = append(rows[len(rows)-1], text.String()[cell:])
+			}
+		case xml.CharData:
+			if !slices.Contains(open, "style") {
+				text.Write(e)
+			}
+		}
+	}
+	out.text = text.String()
+	return out
+}
+
+// same are the rows of a sheet, as a page of unlimited width has them.
+func same(s sheet, top int) [][]string {
+	rows, _ := s.top(top)
+	t := newTable(s.heads...)
+	for _, row := range rows {
+		t.rows = append(t.rows, slices.Clone(row))
+	}
+	t.fit(pageColumns, s.optional)
+	return append([][]string{t.heads}, t.rows...)
+}
+
+// A page has the answer, the rows and the pictures of what the report has, with the same numbers.
+func TestPageSaysWhatTheReportSays(t *testing.T) {
+	r := archivetest.Operations(t, archivetest.WithWaits(t))
+	var page bytes.Buffer
+	archivetest.Try(t, WriteHTML(r, &page, HTML{Version: "1.2.3"}))
+	got := readPage(t, page.Bytes())
+	w := r.WaitStates
+	for _, want := range []string{
+		r.Verdict.Text, r.Summary.Archive, "nccl-otf2 1.2.3", units.Time(float64(w.Total.Waited)), units.Percent(float64(w.Total.Waited), float64(w.Total.Time)),
+		units.Time(float64(r.Summary.Duration)),
+	} {
+		if !strings.Contains(got.text, want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+	for _, line := range slices.Concat(SummaryLines(&r.Summary), whereLines(w, Clock{Begin: uint64(r.Summary.Begin)})) {
+		if line.Name == saysEfficiency {
+			break // they are drawn, and come last
+		}
+		if !strings.Contains(got.text, line.Text) {
+			t.Errorf("the page does not say %q", line.Text)
+		}
+	}
+	worst := w.Worst[:min(mostWorst, len(w.Worst))]
+	for id, s := range map[string]sheet{
+		"ranks": whereRanks(w), "operations": operationSheet(r), "worst": sheetOf("worst", "", worst, worstColumns(Clock{Begin: uint64(r.Summary.Begin)}, worst)),
+	} {
+		want := same(s, 0)
+		if len(want) < 2 || !slices.EqualFunc(got.tables[id], want, slices.Equal) {
+			t.Errorf("table %s:\n%q\nwant\n%q", id, got.tables[id], want)
+		}
+	}
+	waiting := 0
+	for _, window := range w.OverTime {
+		if window.Share > 0 {
+			waiting++
+		}
+	}
+	if !slices.Contains(got.pictures, "overtime") || got.bars < waiting || waiting == 0 {
+		t.Errorf("pictures %q with %d bars, waiting in %d windows", got.pictures, got.bars, waiting)
+	}
+}
+
+// Names are texts, whatever is in them.
+func TestPageOfHostileNames(t *testing.T) {
+	const hostile = `</style></svg><script>alert(1)</script>"'&`
+	r := archivetest.Operations(t, archivetest.WithWaits(t))
+	r.Summary.Archive = hostile
+	r.Verdict.Text = hostile
+	for i := range r.Operations {
+		r.Operations[i].Communicator, r.Operations[i].Algorithms = hostile, []string{hostile}
+	}
+	for i := range r.WaitStates.OverTime {
+		r.WaitStates.OverTime[i].Name, r.WaitStates.OverTime[i].Rank, r.WaitStates.OverTime[i].GoesBack = hostile, 0, float64(r.WaitStates.OverTime[i].Waited)
+	}
+	var page bytes.Buffer
+	archivetest.Try(t, WriteHTML(r, &page, HTML{}))
+	if got := readPage(t, page.Bytes()); strings.Count(got.text, hostile) < 3 {
+		t.Errorf("the names are missing in %q", got.text)
+	}
+}
+
+// What an archive does not tell is not made up.
+func TestPageOfNothing(t *testing.T) {
+	r := archivetest.Operations(t, archivetest.Make(t, nil))
+	empty := &operations.Report{Summary: r.Summary, WaitStates: r.WaitStates}
+	empty.WaitStates.Total.Parts = 0
+	var page bytes.Buffer
+	archivetest.Try(t, WriteHTML(empty, &page, HTML{}))
+	got := readPage(t, page.Bytes())
+	if len(got.tables) > 0 || len(got.pictures) > 0 || !strings.Contains(got.text, "no operation has times of two members") {
+		t.Errorf("tables %v, pictures %q, text %q", got.tables, got.pictures, got.text)
+	}
+}

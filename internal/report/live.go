@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/live"
+	"github.com/nccl-otf2/nccl-otf2/internal/units"
+)
+
+// Live makes the view's lines and tables. Of operations and ranks at most so many are shown (0: all), of ranks those
+// that are waited for or wait the most. Lines of what is out of order begin with "!".
+func Live(v *live.View, operations, ranks int) *Document {
+	d := &Document{title: v.Directory + ": " + describeView(v)}
+	for _, p := range v.Problems {
+		d.say("! %s", p)
+	}
+	if v.State == live.LiveWaiting {
+		return d
+	}
+	line := func(name, format string, args ...any) { d.say("  %-10s  %s", name, fmt.Sprintf(format, args...)) }
+	if v.Window == 0 {
+		line("operations", "%d so far, none of them known in detail yet", v.Done)
+	} else {
+		line("operations", "%s/s, %s/s; %d so far", units.Number(v.Rate, false), formatRate(v.Bytes), v.Done)
+		provisional := ""
+		if v.Provisional > 0 {
+			provisional = "; GPU times are provisional"
+		}
+		line("window", "%s, until %s ago%s", units.Time(float64(v.Window)), roughly(time.Duration(v.Age)), provisional)
+		line("waiting", "%s", waitingText(v))
+	}
+	if v.Lost == 0 {
+		line("losses", "none")
+	} else {
+		d.say("! losses      %d events: %s", v.Lost, analysis.CountersText(v.LostBy))
+	}
+	if v.Partial > 0 {
+		line("recording", "only in part, on request, in %s", units.Count(v.Partial, "process", "processes"))
+	}
+	if v.Skipped {
+		d.say("! there are too many events to follow: some were skipped")
+	}
+	for i := range v.Stops {
+		d.say("! stopped     %s", v.Stops[i].Sentence())
+	}
+	for _, died := range v.Died {
+		d.say("! died        %s", died)
+	}
+	if v.Crashed > 0 {
+		d.say("! of %s the collector has died, too", units.Count(v.Crashed, "process", "processes"))
+	}
+	d.sheets = append(d.sheets, firstRows(sheetOf("operations", "Operations", v.Operations, liveOperationColumns), operations, "operation", "operations"),
+		liveRankSheet(v, ranks))
+	if v.Hosts > 1 && v.Compared+v.NotCompared > 0 {
+		d.note("Clocks of hosts are not known exactly while the job runs: between hosts, waiting is judged by the ends of operations.")
+	}
+	return d
+}
+
+func describeView(v *live.View) string {
+	if v.State == live.LiveWaiting {
+		return "waiting for a job to be recorded here"
+	}
+	text := fmt.Sprintf("%s, %s on %s", v.State, units.Count(v.Processes, "process", "processes"), units.Count(v.Hosts, "host", "hosts"))
+	if v.Ended > 0 && v.State == live.LiveRunning {
+		text += fmt.Sprintf(", %d ended", v.Ended)
+	}
+	if v.Jobs > 1 {
+		text += fmt.Sprintf(" (one of %d jobs in this directory)", v.Jobs)
+	}
+	return text
+}
+
+// waitingText says who makes the others wait.
+func waitingText(v *live.View) string {
+	worst, waited := -1, 0.0
+	for i := range v.Ranks {
+		waited += v.Ranks[i].Waiting
+		if c := v.Ranks[i].Caused; c > 0 && (worst < 0 || c > v.Ranks[worst].Caused) {
+			worst = i
+		}
+	}
+	switch {
+	case v.Compared == 0:
+		return "n/a: for no collective is it known when its members began"
+	case worst < 0:
+		return "nobody waits"
+	}
+	r := &v.Ranks[worst]
+	return fmt.Sprintf("%s of the ranks' time, %s of it for %s on %s", percentOf(waited/float64(len(v.Ranks))), percentOf(r.Caused), r.Rank, r.Host)
+}
+
+// roughly writes how long ago something was.
+func roughly(d time.Duration) string {
+	switch {
+	case d > 48*time.Hour:
+		return fmt.Sprintf("%d days", int(d.Hours())/24)
+	case d > 10*time.Second:
+		return d.Round(time.Second).String()
+	}
+	return fmt.Sprintf("%.1f s", d.Seconds())
+}
+
+// formatRate writes bytes per second in decimal units, as bandwidths are.
+func formatRate(v float64) string {
+	names := []string{"B", "kB", "MB", "GB", "TB", "PB"}
+	i := 0
+	for v >= 1000 && i < len(names)-1 {
+		v /= 1000
+		i++
+	}
+	return units.Number(v, i == 0) + " " + names[i]
+}
+
+// firstRows leaves the first of a sheet's rows.
+func firstRows(s sheet, most int, one, many string) sheet {
+	if left := len(s.text) - most; most > 0 && left > 0 {
+		s.text = s.text[:most]
+		s.more = []string{fmt.Sprintf("… and %s", units.Count(left, one, many))}
+	}
+	return s
+}
+
+// liveRankSheet is the table of ranks in world order; if they are too many, of those that matter most.
+func liveRankSheet(v *live.View, most int) sheet {
+	rows := v.Ranks
+	if most > 0 && len(rows) > most {
+		rows = slices.Clone(rows)
+		slices.SortStableFunc(rows, func(a, b live.Rank) int {
+			weight := func(r *live.Rank) float64 { return max(r.Caused, r.Waiting) }
+			switch x, y := weight(&a), weight(&b); {
+			case x > y:
+				return -1
+			case x < y:
+				return 1
+			}
+			return 0
+		})
+	}
+	return firstRows(sheetOf("ranks", "Ranks", rows, liveRankColumns), most, "rank", "ranks")
+}
+
+// barWidth is the length of a whole bar.
+const barWidth = 20
+
+// bar draws a part of 1.
+func bar(part float64) string {
+	eighths := int(math.Round(min(max(part, 0), 1) * barWidth * 8))
+	text := strings.Repeat("█", eighths/8)
+	if rest := eighths % 8; rest > 0 {
+		text += string([]rune("▏▎▍▌▋▊▉")[rest-1])
+	}
+	return text
+}
+
+func ofOne[T any](field, head string, of func(*T) float64) column[T] {
+	return column[T]{field, head, func(r *T) string {
+		if v := of(r); v > 0 {
+			return percentOf(v)
+		}
+		return "–"
+	}, func(r *T) any { return of(r) }}
+}
+
+var liveOperationColumns = []column[live.Operation]{
+	label("communicator", "communicator", func(o *live.Operation) string { return o.Communicator }),
+	number("ranks", "ranks", func(o *live.Operation) uint64 { return uint64(o.Ranks) }),
+	label("operation", "operation", func(o *live.Operation) string { return o.Operation }),
+	{"operations_per_second", "per second", func(o *live.Operation) string { return units.Number(o.Rate, false) }, func(o *live.Operation) any { return o.Rate }},
+	{"size", "size avg", func(o *live.Operation) string { return units.Bytes(o.Size) }, func(o *live.Operation) any { return o.Size }},
+	{"avg_ns", "time avg", func(o *live.Operation) string {
+		if o.Timed == 0 {
+			return "–"
+		}
+		return units.Time(o.Avg)
+	}, func(o *live.Operation) any { return o.Avg }},
+	number("timed", "", func(o *live.Operation) uint64 { return o.Timed }),
+	label("timing_source", "timing source", func(o *live.Operation) string { return units.OrDash(o.TimingSource) }),
+	{"busbw", "busbw GB/s", func(o *live.Operation) string { return bandwidthText(o.BusBW) }, func(o *live.Operation) any { return o.BusBW }},
+	ofOne("waiting", "waiting", func(o *live.Operation) float64 { return o.Waiting }),
+}
+
+var liveRankColumns = []column[live.Rank]{
+	label("rank", "rank", func(r *live.Rank) string { return r.Rank }),
+	label("host", "host", func(r *live.Rank) string { return r.Host }),
+	{"pid", "pid", nil, func(r *live.Rank) any { return r.PID }},
+	label("state", "state", func(r *live.Rank) string { return r.State }),
+	{"operations_per_second", "per second", func(r *live.Rank) string { return units.Number(r.Rate, false) }, func(r *live.Rank) any { return r.Rate }},
+	ofOne("inside", "in operations", func(r *live.Rank) float64 { return r.Inside }),
+	ofOne("waiting", "waiting", func(r *live.Rank) float64 { return r.Waiting }),
+	number("lost", "lost", func(r *live.Rank) uint64 { return r.Lost }),
+	ofOne("caused", "wait caused", func(r *live.Rank) float64 { return r.Caused }),
+	{"", "<", func(r *live.Rank) string { return bar(r.Caused) }, nil},
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/matrix"
+	"github.com/nccl-otf2/nccl-otf2/internal/units"
+)
+
+func flowColumns(hosts, times bool) []column[matrix.Flow] {
+	columns := []column[matrix.Flow]{
+		label("from", "from", func(f *matrix.Flow) string { return f.From }),
+		label("from_host", "host", func(f *matrix.Flow) string { return f.FromHost }),
+		label("to", "to", func(f *matrix.Flow) string { return f.To }),
+		label("to_host", "host", func(f *matrix.Flow) string { return f.ToHost }),
+		number("transfers", "transfers", func(f *matrix.Flow) uint64 { return f.Transfers }),
+		{"bytes", "bytes", func(f *matrix.Flow) string { return units.Bytes(f.Bytes) }, func(f *matrix.Flow) any { return f.Bytes }},
+	}
+	if hosts {
+		columns[1].head, columns[3].head = "", ""
+	}
+	if !times {
+		columns[4].head = "operations"
+		return columns
+	}
+	return append(columns,
+		column[matrix.Flow]{"busy_ns", "busy", func(f *matrix.Flow) string { return timeOrDash(f.Busy) }, func(f *matrix.Flow) any { return f.Busy }},
+		column[matrix.Flow]{"bandwidth", "GB/s", func(f *matrix.Flow) string { return bandwidthText(f.Bandwidth) }, func(f *matrix.Flow) any { return known(f.Bandwidth) }},
+	)
+}
+
+func timeOrDash(ns uint64) string {
+	if ns == 0 {
+		return "–"
+	}
+	return units.Time(float64(ns))
+}
+
+var channelColumns = []column[matrix.ChannelFlow]{
+	label("communicator", "communicator", func(c *matrix.ChannelFlow) string { return c.Communicator }),
+	number("comm", "", func(c *matrix.ChannelFlow) uint64 { return uint64(c.Comm) }),
+	{"channel", "channel", func(c *matrix.ChannelFlow) string {
+		if c.Channel < 0 {
+			return units.Unknown
+		}
+		return fmt.Sprint(c.Channel)
+	}, func(c *matrix.ChannelFlow) any { return c.Channel }},
+	number("transfers", "transfers", func(c *matrix.ChannelFlow) uint64 { return c.Transfers }),
+	{"bytes", "bytes", func(c *matrix.ChannelFlow) string { return units.Bytes(c.Bytes) }, func(c *matrix.ChannelFlow) any { return c.Bytes }},
+	{"busy_ns", "busy", func(c *matrix.ChannelFlow) string { return timeOrDash(c.Busy) }, func(c *matrix.ChannelFlow) any { return c.Busy }},
+	{"bandwidth", "GB/s", func(c *matrix.ChannelFlow) string { return bandwidthText(c.Bandwidth) }, func(c *matrix.ChannelFlow) any { return known(c.Bandwidth) }},
+}
+
+type networkCell struct {
+	*matrix.NetworkMatrix
+	matrix.Cell
+}
+
+var networkCellColumns = []column[networkCell]{
+	label("communicator", "communicator", func(c *networkCell) string { return c.Communicator }),
+	number("comm", "", func(c *networkCell) uint64 { return uint64(c.Comm) }),
+	{"from", "from rank", nil, func(c *networkCell) any { return c.From }},
+	{"to", "to rank", nil, func(c *networkCell) any { return c.To }},
+	number("transfers", "transfers", func(c *networkCell) uint64 { return c.Transfers }),
+	{"bytes", "bytes", func(c *networkCell) string { return units.Bytes(c.Bytes) }, func(c *networkCell) any { return c.Bytes }},
+}
+
+// maxFlows is how many rows a table of pairs has for people where nobody says how many: those with the most bytes.
+const maxFlows = 64
+
+// maxGrid is the greatest number of rows and columns of a matrix that the text draws as one.
+const maxGrid = 16
+
+// Matrix gives the matrix as tables.
+func Matrix(r *matrix.Report) *Document {
+	d := &Document{title: "Who sent how much to whom"}
+	if len(r.Networks)+len(r.Nominal) == 0 {
+		d.say("Nothing was sent.")
+	}
+	for _, line := range r.Remarks {
+		d.say("%s", line)
+	}
+	flows := func(name, title string, all []matrix.Flow, hosts, times bool) {
+		if grid, ok := gridOf(title, all); ok && !hosts {
+			d.sheets = append(d.sheets, grid)
+		}
+		d.sheets = append(d.sheets, sheetOf(name, title, all, flowColumns(hosts, times)))
+		d.sheets[len(d.sheets)-1].byBytes(func(i int) uint64 { return all[i].Bytes })
+	}
+	flows("ranks", "Transfers from rank to rank", r.Ranks, false, true)
+	flows("hosts", "Transfers from host to host", r.Hosts, true, true)
+	d.sheets = append(d.sheets, sheetOf("channels", "Transfers by channel", r.Channels, channelColumns))
+	d.sheets[len(d.sheets)-1].byBytes(func(i int) uint64 { return r.Channels[i].Bytes })
+	var cells []networkCell
+	for i := range r.Networks {
+		for _, c := range r.Networks[i].Cells {
+			cells = append(cells, networkCell{&r.Networks[i], c})
+		}
+	}
+	d.sheets = append(d.sheets, sheetOf("networks", "Transfers by communicator and its ranks", cells, networkCellColumns))
+	d.sheets[len(d.sheets)-1].byBytes(func(i int) uint64 { return cells[i].Bytes })
+	flows("nominal", "Nominal, from rank to rank", r.Nominal, false, false)
+	flows("nominal_hosts", "Nominal, from host to host", r.NominalHosts, true, false)
+	return d
+}
+
+// byBytes sorts pairs by what went between them, and bounds their number: there can be as many as ranks by ranks.
+func (s *sheet) byBytes(of func(row int) uint64) {
+	s.by("the bytes", func(i int) float64 { return float64(of(i)) })
+	s.order.bound = maxFlows
+	s.optional = []string{"busy", "host", "transfers"}
+}
+
+// gridOf draws flows as a matrix, if it is small.
+func gridOf(title string, all []matrix.Flow) (sheet, bool) {
+	var names []string
+	index := make(map[string]int)
+	for _, f := range all {
+		for _, n := range []string{f.From, f.To} {
+			if _, known := index[n]; !known {
+				index[n] = 0
+				names = append(names, n)
+			}
+		}
+	}
+	if len(names) < 2 || len(names) > maxGrid {
+		return sheet{}, false
+	}
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
+	s := sheet{title: title + ": bytes, from the left to the top", heads: []string{"<"}}
+	for i, n := range names {
+		index[n] = i
+		s.heads = append(s.heads, n)
+		row := make([]string, len(names)+1)
+		for k := range row {
+			row[k] = "–"
+		}
+		row[0] = n
+		s.text = append(s.text, row)
+	}
+	for _, f := range all {
+		s.text[index[f.From]][index[f.To]+1] = units.Bytes(f.Bytes)
+	}
+	return s, true
+}

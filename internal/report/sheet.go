@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/selection"
+	"github.com/nccl-otf2/nccl-otf2/internal/folding"
+	"github.com/nccl-otf2/nccl-otf2/internal/printable"
+	"github.com/nccl-otf2/nccl-otf2/internal/units"
+)
+
+// Document is a part of the report in a form that can be written as text, comma-separated values or Markdown.
+type Document struct {
+	title  string
+	intro  []string // lines before the tables
+	sheets []sheet
+	notes  []string // lines behind them
+	// text, if set, writes the text for people in a form of its own.
+	text func(w io.Writer, style Style) error
+}
+
+func (d *Document) say(format string, args ...any) {
+	d.intro = append(d.intro, fmt.Sprintf(format, args...))
+}
+
+// Selected says before the tables what of the archive they are of.
+func (d *Document) Selected(s *selection.Description) {
+	if s != nil && d.text == nil {
+		d.intro = slices.Insert(d.intro, 0, "selection: "+s.Text)
+	}
+}
+
+func (d *Document) note(format string, args ...any) {
+	d.notes = append(d.notes, fmt.Sprintf(format, args...))
+}
+
+// sheet is one table.
+type sheet struct {
+	name, title string
+	heads       []string // for people, as newTable takes them
+	text        [][]string
+	fields      []string // in CSV, where values are plain numbers
+	values      [][]string
+	more        []string // lines behind it
+	order       order    // of the rows for people
+	optional    []string // heads of columns that may be left out where there is no room, the least informative first
+}
+
+// column is one column of a table of T: its name in CSV, its head for people ("<": aligned to the left; "": not
+// for people), the text for people (nil: the value) and the value.
+type column[T any] struct {
+	field, head string
+	text        func(*T) string
+	value       func(*T) any
+}
+
+func sheetOf[T any](name, title string, rows []T, columns []column[T]) sheet {
+	s := sheet{name: name, title: title}
+	for _, c := range columns {
+		if c.field != "" {
+			s.fields = append(s.fields, c.field)
+		}
+		if c.head != "" {
+			s.heads = append(s.heads, c.head)
+		}
+	}
+	for i := range rows {
+		r := &rows[i]
+		var text, values []string
+		for _, c := range columns {
+			var plain string
+			if c.value != nil {
+				plain = units.Plain(c.value(r))
+			}
+			if c.field != "" {
+				values = append(values, printable.Cell(plain))
+			}
+			switch {
+			case c.head == "":
+			case c.text != nil:
+				text = append(text, c.text(r))
+			default:
+				text = append(text, plain)
+			}
+		}
+		s.text, s.values = append(s.text, text), append(s.values, values)
+	}
+	return s
+}
+
+// WriteText writes tables in aligned columns, with all rows.
+func (d *Document) WriteText(w io.Writer) error { return d.WriteStyled(w, Style{}) }
+
+// WriteStyled writes tables in aligned columns.
+func (d *Document) WriteStyled(w io.Writer, style Style) error {
+	if d.text != nil {
+		return d.text(w, style)
+	}
+	lines := folding.NewWriter(w, style.Width)
+	b := bufio.NewWriter(lines)
+	printable.Fprintln(b, d.title)
+	for _, line := range d.intro {
+		printable.Fprintln(b, line)
+	}
+	for _, s := range d.sheets {
+		if len(s.text) == 0 {
+			continue
+		}
+		printable.Fprintf(b, "\n%s\n", s.title)
+		s.write(b, style)
+	}
+	if len(d.notes) > 0 {
+		printable.Fprintln(b)
+	}
+	for _, line := range d.notes {
+		printable.Fprintln(b, line)
+	}
+	return cmp.Or(b.Flush(), lines.Flush())
+}
+
+// write writes the sheet's rows and what is to be said behind them. The writer is buffered and keeps its error.
+func (s *sheet) write(w io.Writer, style Style) {
+	rows, rest := s.top(style.Top)
+	t := newTable(s.heads...)
+	for _, row := range rows {
+		t.rows = append(t.rows, slices.Clone(row)) // they are shortened
+	}
+	left := t.fit(style.Width, s.optional)
+	_ = t.write(w)
+	if rest != "" {
+		printable.Fprintln(w, rest)
+	}
+	if len(left) > 0 {
+		printable.Fprintf(w, "no room for: %s\n", strings.Join(left, ", "))
+	}
+	for _, line := range s.more {
+		if !slices.ContainsFunc(left, func(head string) bool { return strings.HasPrefix(line, head+":") }) { // it is on a column that is not there
+			printable.Fprintln(w, line)
+		}
+	}
+}
+
+// WriteMarkdown writes Markdown, a heading for each table.
+func (d *Document) WriteMarkdown(w io.Writer) error {
+	m := newMarkdown(w)
+	printable.Fprintf(m, "# %s\n", m.escape.Replace(d.title))
+	m.paragraphs(d.intro...)
+	for _, s := range d.sheets {
+		if len(s.text) == 0 {
+			continue
+		}
+		rows, rest := s.top(0)
+		m.table(s.title, s.heads, rows)
+		if rest != "" {
+			m.paragraphs(rest)
+		}
+		if len(s.more) > 0 {
+			m.paragraphs(strings.Join(s.more, " "))
+		}
+	}
+	m.paragraphs(d.notes...)
+	return m.Flush()
+}
+
+// WriteCSV writes each table with a line of its field names first, an empty line between tables. The first
+// field of all of them is the table's name. Tables without rows are there, too.
+func (d *Document) WriteCSV(w io.Writer) error {
+	c := csv.NewWriter(w)
+	for i, s := range d.sheets {
+		if s.fields == nil { // for people only
+			continue
+		}
+		if i > 0 {
+			c.Flush()
+			if _, err := printable.Fprintln(w); err != nil {
+				return err
+			}
+		}
+		_ = c.Write(append([]string{"table"}, s.fields...)) // the writer keeps its error
+		for _, row := range s.values {
+			_ = c.Write(append([]string{s.name}, row...))
+		}
+	}
+	c.Flush()
+	return c.Error()
+}
+
+// Helpers for columns.
+
+func number[T any](field, head string, of func(*T) uint64) column[T] {
+	return column[T]{field, head, nil, func(r *T) any { return of(r) }}
+}
+
+func duration[T any](field, head string, of func(*T) uint64) column[T] {
+	return column[T]{field, head, func(r *T) string { return units.Time(float64(of(r))) }, func(r *T) any { return of(r) }}
+}
+
+func meanTime[T any](field, head string, of func(*T) float64) column[T] {
+	return column[T]{field, head, func(r *T) string { return units.Time(of(r)) }, func(r *T) any { return of(r) }}
+}
+
+func label[T any](field, head string, of func(*T) string) column[T] {
+	if head != "" {
+		head = "<" + head
+	}
+	return column[T]{field, head, nil, func(r *T) any { return of(r) }}
+}
+
+func percent[T any](head string, of func(*T) (part, whole float64)) column[T] {
+	return column[T]{"", head, func(r *T) string { return units.Percent(of(r)) }, nil}
+}

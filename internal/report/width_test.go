@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"bytes"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/archivetest"
+)
+
+// All that a report says fits the width, but for names that cannot be broken.
+func TestReportsAreFolded(t *testing.T) {
+	r := archivetest.Operations(t, "../analysis/archivetest/testdata/scalasca-min/traces.otf2")
+	for _, width := range []int{60, 80, 120} {
+		var b strings.Builder
+		if err := WriteStyled(r, &b, Style{Width: width}); err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(b.String()) {
+			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > width {
+				t.Errorf("width %d: %d characters: %s", width, n, line)
+			}
+		}
+	}
+}
+
+// Colors take no room: a text in color is broken where it is without, and nothing else of it changes.
+func TestColorsTakeNoRoom(t *testing.T) {
+	r := archivetest.Operations(t, archivetest.WithWaits(t))
+	r.Problems = []string{"a file that could not be read to its end, for a reason that takes more than a line of a narrow terminal to tell"}
+	for _, width := range []int{0, 40, 60, 80, 133} {
+		var plain, colored bytes.Buffer
+		archivetest.Try(t, WriteStyled(r, &plain, Style{Width: width}))
+		archivetest.Try(t, WriteStyled(r, &colored, Style{Width: width, Color: true}))
+		if n := bytes.Count(colored.Bytes(), []byte("\x1b[1m")); n != 1 {
+			t.Errorf("width %d: the answer stands out %d times", width, n)
+		}
+		if !bytes.Contains(colored.Bytes(), []byte("\x1b[33ma file")) {
+			t.Errorf("width %d: the problem does not stand out", width)
+		}
+		if got := regexp.MustCompile("\x1b\\[[0-9]+m").ReplaceAll(colored.Bytes(), nil); !bytes.Equal(got, plain.Bytes()) {
+			t.Errorf("width %d:\n%s\nwant\n%s", width, got, plain.Bytes())
+		}
+		if bytes.Contains(plain.Bytes(), []byte("\x1b")) {
+			t.Errorf("width %d: colors that nobody asked for", width)
+		}
+	}
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package timeline
+
+import (
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/overtime"
+	"github.com/nccl-otf2/nccl-otf2/internal/report"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
+
+// headAnswer is what the report says below its verdict, with the places that it speaks of.
+type headAnswer struct {
+	// From and To are the part of the run without its start-up and what came after the last operation, as the critical path has it; both are
+	// 0 where that is not known.
+	From    uint64       `json:"from"`
+	To      uint64       `json:"to"`
+	Lines   []headSaid   `json:"lines"`
+	Windows []headWindow `json:"windows"`
+	Worst   []headWorst  `json:"worst"`
+}
+
+// headSaid is a line, and what it is of.
+type headSaid struct {
+	report.Line
+	From   uint64 `json:"from,omitempty"`
+	To     uint64 `json:"to,omitempty"` // 0: of no time
+	Search string `json:"search,omitempty"`
+}
+
+// headWindow is how much was waited in a window of time.
+type headWindow struct {
+	From   uint64  `json:"from"`
+	To     uint64  `json:"to"`
+	Waits  uint64  `json:"waits"`
+	Waited uint64  `json:"waited"`
+	Share  float64 `json:"share"` // of the time of all ranks
+	Rank   int     `json:"rank"`  // to which most of it goes back, index into ranks; −1: not known
+	Back   float64 `json:"back"`  // how much, ns
+}
+
+// headWorst is an operation in which much was waited.
+type headWorst struct {
+	Comm        string  `json:"comm"`
+	Operation   string  `json:"operation"`
+	Ordinal     uint64  `json:"ordinal"`
+	Since       uint64  `json:"since"` // the first begin
+	At          uint64  `json:"at"`    // the last begin
+	Rank        int     `json:"rank"`  // that was waited for; −1: not known
+	Phase       string  `json:"phase,omitempty"`
+	Caused      uint64  `json:"caused"`
+	Uncertainty *uint64 `json:"uncertainty"` // of it; null: not stated
+}
+
+// since is a time on the page.
+func (d *Data) since(t otf2.Timestamp) uint64 { return uint64(t - min(t, d.origin)) }
+
+// answer tells what the report says. place finds a rank by its name and host.
+func (d *Data) answer(place func(name, host string) int) headAnswer {
+	s := d.report.WaitStates
+	a := headAnswer{Lines: []headSaid{}, Windows: []headWindow{}, Worst: []headWorst{}}
+	if p := d.report.CriticalPath; p != nil && p.Steady > 0 {
+		begin := d.since(d.report.Summary.Begin)
+		a.From, a.To = begin+p.StartUp+p.Unknown, begin+p.Length-min(p.Length, p.After)
+	}
+	for _, l := range report.Says(d.report) {
+		a.Lines = append(a.Lines, d.placed(l, &a))
+	}
+	for _, w := range s.OverTime {
+		one := headWindow{From: d.since(w.Begin), To: d.since(w.End), Waits: w.Waits, Waited: w.Waited, Share: w.Share, Rank: -1}
+		if w.Rank >= 0 && w.Rank < len(d.ranks) {
+			one.Rank, one.Back = w.Rank, w.GoesBack
+		}
+		a.Windows = append(a.Windows, one)
+	}
+	for _, w := range s.Worst {
+		a.Worst = append(a.Worst, headWorst{w.Communicator, w.Operation, w.Ordinal, d.since(w.Since), d.since(w.At), place(w.Rank, w.Host), w.Phase, w.Caused, w.Uncertainty})
+	}
+	return a
+}
+
+// placed is a line with the place that it is of.
+func (d *Data) placed(l report.Line, a *headAnswer) headSaid {
+	said := headSaid{Line: l}
+	s := d.report.WaitStates
+	switch l.Name {
+	case report.SaysPath:
+		said.From, said.To = a.From, a.To
+	case report.SaysMost:
+		if w := overtime.Worst(s.OverTime); w != nil {
+			said.From, said.To = d.since(w.Begin), d.since(w.End)
+		}
+	case report.SaysStartUp:
+		said.To = a.From
+	case report.SaysIn:
+		said.Search = "wait>0"
+	}
+	return said
+}

@@ -1,0 +1,445 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package timeline
+
+import (
+	"maps"
+	"runtime"
+	"slices"
+	"sync/atomic"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
+)
+
+// sink takes blocks in the order of their numbers.
+type sink interface{ block(packed []byte) error }
+
+// plan says which blocks were written: where those of each lane and row begin.
+type plan struct {
+	bars       []int // by lane: number of the first block; that of the notes follows each
+	transfers  []int // by row; −1
+	operations []int // by row; −1
+	firstOps   [][]uint32
+	instances  int
+	nodes      int
+	texts      map[uint64]bool // that attributes name
+	metrics    headMetrics
+	path       *headPath    // nil: there is none
+	waiting    *headWaits   // nil: nobody waited
+	charges    *headCharges // nil: nothing goes back to anybody
+}
+
+// press packs blocks, several at a time, and hands them on in order.
+type press struct {
+	queue  chan chan *block
+	made   int
+	broken atomic.Bool // the sink takes no more
+	end    chan error
+}
+
+// maxPacked bounds how many blocks are packed at a time: more than what makes them has to offer.
+const maxPacked = 8
+
+func newPress(to sink, progress func(done int)) *press {
+	p := &press{queue: make(chan chan *block, min(runtime.GOMAXPROCS(0), maxPacked)), end: make(chan error, 1)}
+	go func() {
+		var err error
+		done := 0
+		for result := range p.queue {
+			b := <-result
+			if err == nil {
+				if err = to.block(b.packed.Bytes()); err != nil {
+					p.broken.Store(true)
+				}
+			}
+			b.free()
+			done++
+			progress(done)
+		}
+		p.end <- err
+	}()
+	return p
+}
+
+// block takes a block and gives its number.
+func (p *press) block(b *block) int {
+	result := make(chan *block, 1)
+	p.queue <- result
+	go func() {
+		b.pack()
+		result <- b
+	}()
+	p.made++
+	return p.made - 1
+}
+
+func (p *press) close() error {
+	close(p.queue)
+	return <-p.end
+}
+
+// writer makes the blocks: those of lanes, of rows, of instances, and what sums up the lanes.
+type writer struct {
+	*Data
+	*press
+	plan
+
+	deep, kids, waits, operations, asked, ends, askers, parts *merge
+
+	parents       *cursor
+	child, parent address // the next one of parents, nowhere at its end
+
+	attributes shapes
+	list       []note
+	nodes      nodeColumns
+}
+
+// write makes all blocks. What is in memory meanwhile is some blocks, and pieces of what lies in the temporary folder.
+func (d *Data) write(to sink, progress func(done, total int)) (*plan, error) {
+	total := d.blocks()
+	p := newPress(to, func(done int) {
+		if progress != nil {
+			progress(done, max(done, total))
+		}
+	})
+	w := &writer{Data: d, press: p, parents: d.parents.open(), plan: plan{texts: make(map[uint64]bool)}}
+	w.attributes.texts = textsOf(d.attributes, w.texts)
+	for _, s := range []struct {
+		at   **merge
+		from *sorter
+	}{
+		{&w.deep, d.deep}, {&w.kids, d.kids}, {&w.waits, d.waits}, {&w.operations, d.store.operations}, {&w.asked, d.asked},
+		{&w.ends, d.ends}, {&w.askers, d.askers}, {&w.parts, d.parts},
+	} {
+		*s.at = s.from.sorted()
+	}
+	w.nextParent()
+	for i := range d.layout.lanes {
+		w.lane(&d.layout.lanes[i])
+	}
+	for i := range d.rows {
+		w.row(d.rows[i].bars)
+	}
+	w.plan.instances = p.made
+	w.allInstances()
+	w.path()
+	w.allWaits()
+	w.allCharges()
+	w.plan.nodes = p.block(w.nodes.block())
+	err := p.close()
+	if err == nil {
+		w.plan.metrics, err = d.writeMetrics(to, p.made)
+	}
+	if failed := d.temp.failed(); err == nil {
+		err = failed
+	}
+	return &w.plan, err
+}
+
+// blocks is how many blocks there will be, or some more.
+func (d *Data) blocks() int {
+	of := func(count int) int { return (count + chunk - 1) / chunk }
+	n := of(int(d.instanceCount)) + of(d.steps.count) + 1
+	for i := range d.layout.lanes {
+		n += 2 * of(d.layout.lanes[i].count)
+	}
+	for i := range d.rows {
+		if b := d.rows[i].bars; b != nil {
+			n += of(int(b.transferCount)) + of(b.operations)
+		}
+	}
+	return n
+}
+
+// wait is how long a region waited, and for which rank.
+type wait struct{ length, kind, rank, first uint64 }
+
+func (w *writer) nextParent() {
+	if !w.parents.more() {
+		w.child = nowhere
+		return
+	}
+	w.child += address(w.parents.number())
+	w.parent = address(w.parents.number())
+}
+
+// lane writes the bars of a lane and their notes, and sums them up.
+func (w *writer) lane(l *lane) {
+	w.plan.bars = append(w.plan.bars, w.made)
+	var start, length, region, waited column
+	var parent, kidCount, kid, waits column
+	level := w.rows[l.row].levels[l.depth]
+	records := level.open()
+	sum := newLaneSum()
+	w.nodes.begin = 0
+	var begin, end uint64
+	var enclosing uint32
+	for i := range l.count {
+		at := addressOf(uint32(l.row), l.depth, uint32(i))
+		record := records
+		if l.depth == maxDepth {
+			begin = 0
+			if record = &w.deep.entry; !w.deep.is(uint64(at)) {
+				break
+			}
+		} else if !records.more() {
+			break // of a file that cannot be read: write says so
+		}
+		begin += record.number()
+		long := record.number()
+		of := uint32(record.number())
+		around := nowhere
+		switch inside := record.number(); l.depth {
+		case 0:
+		case maxDepth:
+			around = address(inside)
+		default:
+			enclosing += uint32(inside)
+			around = addressOf(uint32(l.row), l.depth-1, enclosing)
+		}
+		w.list = record.notes(w.list)
+
+		from := max(begin, end) // only regions deeper than maxDepth overlap
+		start.add(from - end)
+		length.add(long)
+		region.add(uint64(of))
+		end = from + long
+		if w.child == at {
+			around = w.parent
+			w.nextParent()
+		}
+		parent.signed(w.layout.reference(around))
+		kidCount.add(w.kidsOf(at, &kid))
+		longest, waiting := w.waitsOf(at)
+		if longest.length > 0 {
+			waits.add(uint64(i % chunk))
+			waits.add(longest.kind)
+			waits.add(longest.rank)
+			waits.add(longest.first)
+		}
+		waited.add(longest.length)
+		w.attributes.add(w.list)
+		if l.depth == maxDepth {
+			w.deep.next()
+		}
+		if sum.add(begin, long, of, waiting); sum.count == w.layout.leaf || i == l.count-1 {
+			w.nodes.add(sum.take())
+		}
+		if i%chunk == chunk-1 || i == l.count-1 {
+			w.block(newBlock(&start, &length, &region, &waited))
+			notes := newBlock(&parent, &kidCount, &kid, &waits)
+			w.attributes.write(notes)
+			w.block(notes)
+			end = 0
+			if w.broken.Load() {
+				return
+			}
+		}
+	}
+	w.regionsOf(sum)
+}
+
+// kidsOf adds the bars that a bar is the parent of, and gives their number.
+func (w *writer) kidsOf(at address, kid *column) (kids uint64) {
+	for ; w.kids.is(uint64(at)); w.kids.next() {
+		kid.signed(uint64(w.layout.bar(address(w.kids.entry.number()))))
+		kids++
+	}
+	return kids
+}
+
+// waitsOf gives the wait that a region shows, the longest (an MPI_Sendrecv has one for each of its messages), and how long it waited in all.
+func (w *writer) waitsOf(at address) (longest wait, waiting uint64) {
+	for ; w.waits.is(uint64(at)); w.waits.next() {
+		e := &w.waits.entry
+		one := wait{e.number(), e.number(), e.number(), e.number()}
+		if waiting += one.length; one.length > longest.length {
+			longest = one
+		}
+	}
+	return longest, waiting
+}
+
+// regionsOf adds what a lane's regions are together.
+func (w *writer) regionsOf(sum *laneSum) {
+	w.nodes.regions.add(uint64(len(sum.regions)))
+	for _, id := range slices.Sorted(maps.Keys(sum.regions)) {
+		w.nodes.regions.add(uint64(id))
+		w.nodes.regions.add(sum.regions[id].count)
+		w.nodes.regions.add(sum.regions[id].time)
+	}
+}
+
+// row writes the transfers and operations of a row that has bars.
+func (w *writer) row(b *bars) {
+	transfers, operations := -1, -1
+	var firsts []uint32
+	if b != nil && !w.broken.Load() {
+		if b.transferCount > 0 {
+			transfers = w.made
+			w.transfers(b)
+		}
+		if b.operations > 0 {
+			operations = w.made
+			firsts = w.operationsOf(b)
+		}
+	}
+	p := &w.plan
+	p.transfers, p.operations, p.firstOps = append(p.transfers, transfers), append(p.operations, operations), append(p.firstOps, firsts)
+}
+
+func (w *writer) transfers(b *bars) {
+	var start, length, row, bytes, parent column
+	records := b.transfers.open()
+	sum := node{busy: 255} // they can overlap: the end of a node is the last one up to there
+	w.nodes.begin = 0
+	begin := uint64(0)
+	for i := range b.transferCount {
+		if !records.more() {
+			break
+		}
+		begin += records.number()
+		key := numbered(b.row, i)
+		long, ended := uint64(0), w.ends.is(key)
+		if ended {
+			long = w.ends.entry.number()
+		}
+		asker := nowhere
+		if w.askers.is(key) {
+			asker = address(w.askers.entry.number())
+		}
+		start.difference(begin)
+		length.add((long + 1) * analysis.BoolCount(ended))
+		bytes.add(records.number())
+		row.add(records.number())
+		parent.signed(w.layout.reference(asker))
+		w.list = records.notes(w.list)
+		w.attributes.add(w.list)
+		if int(i)%w.layout.leaf == 0 {
+			sum.start = begin
+		}
+		sum.end = max(sum.end, begin+long)
+		last := i == b.transferCount-1
+		if last || int(i)%w.layout.leaf == w.layout.leaf-1 {
+			w.nodes.add(sum)
+		}
+		if last || i%chunk == chunk-1 {
+			all := newBlock(&start, &length, &row, &bytes, &parent)
+			w.attributes.write(all)
+			w.block(all)
+		}
+	}
+}
+
+// operationsOf writes the operations of a row, and gives the first bar of each block.
+func (w *writer) operationsOf(b *bars) (firsts []uint32) {
+	var bar, instance, sent, received, root, size column
+	var asked []asking // of the region at hand
+	count, last := 0, nowhere
+	full := func() {
+		all := newBlock(&bar, &instance, &sent, &received, &root, &size)
+		w.attributes.write(all)
+		w.block(all)
+		count = 0
+	}
+	for m := w.operations; m.more && address(m.a).row() == b.row; m.next() {
+		at := address(m.a)
+		if at != last {
+			if count >= chunk {
+				full() // those of one region stay together
+			}
+			asked = asked[:0]
+			for ; w.asked.is(m.a); w.asked.next() {
+				asked = append(asked, asking{w.asked.b, w.asked.entry.notes(nil)})
+			}
+			last = at
+		}
+		number := w.layout.bar(at)
+		if count == 0 {
+			firsts = append(firsts, number)
+		}
+		count++
+		bar.difference(uint64(number))
+		e := &m.entry
+		instance.signed(e.number())
+		sent.add(e.number())
+		received.add(e.number())
+		root.add(uint64(uint32(e.number() + 1))) // none is the greatest number: 0
+		size.add(e.number())
+		w.attributes.add(lastOf(asked, e.number()))
+	}
+	if count > 0 {
+		full()
+	}
+	return firsts
+}
+
+// asking is the attributes with which an operation was asked for.
+type asking struct {
+	event uint64
+	notes []note
+}
+
+// lastOf finds the last attributes of an event.
+func lastOf(all []asking, event uint64) []note {
+	for _, a := range slices.Backward(all) {
+		if a.event == event {
+			return a.notes
+		}
+	}
+	return nil
+}
+
+func (w *writer) allInstances() {
+	var kind, comm, function, ordinal, expected, count, ranks, bar column
+	var before []uint64 // bars, by place in an instance
+	records := w.store.instances.open()
+	for i := range w.instanceCount {
+		if !records.more() {
+			break
+		}
+		kind.add(records.number())
+		comm.add(records.number())
+		function.add(records.number())
+		ordinal.signed(records.number())
+		expected.add(records.number())
+		parts := 0
+		for ; w.parts.is(i); w.parts.next() {
+			if parts == len(before) {
+				before = append(before, 0)
+			}
+			ranks.add(w.parts.entry.number())
+			n := uint64(w.layout.bar(address(w.parts.entry.number())))
+			bar.zigzag(n - before[parts])
+			before[parts] = n
+			parts++
+		}
+		count.add(uint64(parts))
+		if i%chunk == chunk-1 || i == w.instanceCount-1 {
+			w.block(newBlock(&kind, &comm, &function, &ordinal, &expected, &count, &ranks, &bar))
+			before = before[:0]
+			if w.broken.Load() {
+				return
+			}
+		}
+	}
+}
+
+// nodeColumns are the nodes of all lanes, then of all rows with transfers.
+type nodeColumns struct {
+	start, length, busy, region, waits, regions column
+	begin                                       uint64
+}
+
+func (c *nodeColumns) add(n node) {
+	c.start.add(n.start - c.begin)
+	c.begin = n.start
+	c.length.add(n.end - n.start)
+	c.busy.add(uint64(n.busy))
+	c.region.add(uint64(n.region))
+	c.waits.add(uint64(n.wait))
+}
+
+func (c *nodeColumns) block() *block {
+	return newBlock(&c.start, &c.length, &c.busy, &c.region, &c.waits, &c.regions)
+}

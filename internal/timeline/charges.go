@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package timeline
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/causes"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
+
+// To whom waits go back, operation by operation, as package causes charges them. What is told of one operation follows each other.
+
+// charges gathers what is charged for an operation.
+type charges struct {
+	feed
+	order      uint64
+	begin, end otf2.Timestamp
+	at         map[charged]int // index into list
+	list       []charge
+	since      func(otf2.Timestamp) uint64
+}
+
+// charged is to what something goes back: a rank, and in what that was late, as an index into chargedKinds.
+type charged struct {
+	rank int32
+	kind uint8
+}
+
+// charge is what goes back to it.
+type charge struct {
+	charged
+	ns float64
+}
+
+// chargedKinds are those in which a rank is late by itself.
+var chargedKinds = []verdict.Kind{verdict.HostLate, verdict.GPULate}
+
+// mostCharged bounds what is told apart of an operation; what goes back to others is of rank −1.
+const mostCharged = 32
+
+// take takes a charge; see operations.Observer.
+func (c *charges) take(rank int, of causes.Kind, begin, end otf2.Timestamp, ns float64) {
+	if begin != c.begin || end != c.end {
+		c.put()
+		c.begin, c.end = begin, end
+	}
+	if c.at == nil {
+		c.at = make(map[charged]int)
+	}
+	to := charged{int32(rank), uint8(slices.Index(chargedKinds, verdict.KindOf(of)))}
+	i, known := c.at[to]
+	if !known {
+		i = len(c.list)
+		c.at[to] = i
+		c.list = append(c.list, charge{charged: to})
+	}
+	c.list[i].ns += ns
+}
+
+// put keeps what has been gathered: length, number of charges, rank + 1, kind and ns of each.
+func (c *charges) put() {
+	if len(c.list) == 0 {
+		return
+	}
+	slices.SortFunc(c.list, func(a, b charge) int {
+		return cmp.Or(cmp.Compare(b.ns, a.ns), cmp.Compare(a.rank, b.rank), cmp.Compare(a.kind, b.kind))
+	})
+	if len(c.list) > mostCharged {
+		rest := charge{charged: charged{rank: -1}}
+		for _, one := range c.list[mostCharged-1:] {
+			rest.ns += one.ns
+		}
+		c.list = append(c.list[:mostCharged-1], rest)
+	}
+	numbers := []uint64{uint64(c.end - min(c.end, c.begin)), uint64(len(c.list))}
+	for _, one := range c.list {
+		numbers = append(numbers, uint64(one.rank+1), uint64(one.kind), uint64(one.ns+0.5))
+	}
+	c.order++
+	c.add(c.since(c.begin), c.order, numbers...)
+	clear(c.at)
+	c.list = c.list[:0]
+}
+
+// headCharges is what the page knows of them from the start.
+type headCharges struct {
+	headSeries
+	Starts []uint64       `json:"starts"` // by block: when the first one begins
+	Kinds  []verdict.Kind `json:"kinds"`
+}
+
+// allCharges writes them: start (differences), length, number of charges, ranks + 1, kinds, ns.
+func (w *writer) allCharges() {
+	h := &headCharges{headSeries: headSeries{Block: w.made}, Starts: []uint64{}, Kinds: chargedKinds}
+	var start, length, count, rank, kind, ns column
+	write := func() { w.block(newBlock(&start, &length, &count, &rank, &kind, &ns)) }
+	for m := w.chargesOf.sorted(); m.more; m.next() {
+		if h.Count%chunk == 0 {
+			h.Starts = append(h.Starts, m.a)
+		}
+		start.difference(m.a)
+		length.add(m.entry.number())
+		n := m.entry.number()
+		count.add(n)
+		for range n {
+			rank.add(m.entry.number())
+			kind.add(m.entry.number())
+			ns.add(m.entry.number())
+		}
+		if h.Count++; h.Count%chunk == 0 {
+			write()
+		}
+	}
+	if h.Count%chunk != 0 {
+		write()
+	}
+	if h.Count > 0 {
+		w.plan.charges = h
+	}
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package timeline
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/phases"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
+
+// The phases that the application marked, each with all ranks that ran through it.
+
+// occurrence is one of them.
+type occurrence struct {
+	path, kind  string
+	depth       int
+	begin, end  otf2.Timestamp // of the first rank, of the last one
+	count       uint64
+	time, most  uint64
+	slowest     otf2.LocationGroupRef
+	slowestSeen bool
+}
+
+// round tells apart phases of the same name: how often a location has come back to a name that it had had.
+type round struct {
+	path  string
+	round uint32
+}
+
+type occurrenceKey struct {
+	path  string
+	round uint32
+}
+
+// phaseRuns gathers them. Several goroutines tell it.
+type phaseRuns struct {
+	mu     sync.Mutex
+	rounds map[otf2.LocationRef]map[string]round // by kind
+	all    map[occurrenceKey]*occurrence
+	left   uint64 // occurrences that there was no room for
+}
+
+const (
+	deepestPhase = 1       // those within others that are shown: the outermost ones, and what is right in them
+	mostPhases   = 1 << 16 // that are told apart
+)
+
+func newPhaseRuns() *phaseRuns {
+	return &phaseRuns{rounds: make(map[otf2.LocationRef]map[string]round), all: make(map[occurrenceKey]*occurrence)}
+}
+
+// take takes a phase that has ended; see operations.Observer.
+func (p *phaseRuns) take(o *phases.Occurrence) {
+	if o.Depth > deepestPhase {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	key := occurrenceKey{o.Path, p.roundOf(o)}
+	one := p.all[key]
+	if one == nil {
+		if len(p.all) >= mostPhases {
+			p.left++
+			return
+		}
+		one = &occurrence{path: o.Path, kind: o.Kind, depth: o.Depth, begin: o.Begin, end: o.End}
+		p.all[key] = one
+	}
+	one.add(o)
+}
+
+func (one *occurrence) add(o *phases.Occurrence) {
+	one.begin, one.end = min(one.begin, o.Begin), max(one.end, o.End)
+	took := uint64(o.End - o.Begin)
+	one.count++
+	one.time += took
+	if !one.slowestSeen || took > one.most || took == one.most && o.Process < one.slowest {
+		one.most, one.slowest, one.slowestSeen = took, o.Process, true
+	}
+}
+
+// roundOf is how often the phase's location has come back to names that it had had. Numbers at the names' ends go up within a round.
+func (p *phaseRuns) roundOf(o *phases.Occurrence) uint32 {
+	kinds := p.rounds[o.Location]
+	if kinds == nil {
+		kinds = make(map[string]round)
+		p.rounds[o.Location] = kinds
+	}
+	last, known := kinds[o.Kind]
+	if known && !later(o.Path, last.path) {
+		last.round++
+	}
+	kinds[o.Kind] = round{o.Path, last.round}
+	return last.round
+}
+
+// later tells whether the numbers at the ends of the names of a path are greater than those of another one of its kind: the outermost that
+// differs counts.
+func later(path, than string) bool {
+	names, others := strings.Split(path, " / "), strings.Split(than, " / ")
+	for i := range min(len(names), len(others)) {
+		a, b := numberAt(names[i]), numberAt(others[i])
+		if a != b {
+			return a > b
+		}
+	}
+	return false
+}
+
+func numberAt(name string) uint64 {
+	stem, _ := facts.Numbered(name)
+	n, _ := strconv.ParseUint(name[len(stem):], 10, 64) // 0: it has none, or too large a one
+	return n
+}
+
+// headPhase is a phase on the page.
+type headPhase struct {
+	Name    string `json:"name"`
+	Kind    string `json:"kind"`
+	Depth   int    `json:"depth"`
+	From    uint64 `json:"from"` // where the first rank begins it
+	To      uint64 `json:"to"`   // where the last one ends it
+	Count   uint64 `json:"count"`
+	Time    uint64 `json:"time"`    // of all ranks together, ns
+	Most    uint64 `json:"most"`    // the longest of a rank, ns
+	Slowest int    `json:"slowest"` // that rank; −1: not known
+}
+
+// phasesOf are the phases in the order of their begins.
+func (d *Data) phasesOf() []headPhase {
+	all := []headPhase{}
+	if d.runs == nil {
+		return all
+	}
+	ranks := make(map[otf2.LocationGroupRef]int)
+	for i, r := range d.ranks {
+		if r.row != noRow {
+			ranks[d.rows[r.row].group] = i
+		}
+	}
+	for _, o := range d.runs.all {
+		one := headPhase{Name: o.path, Kind: o.kind, Depth: o.depth, From: d.since(o.begin), To: d.since(o.end), Count: o.count, Time: o.time, Most: o.most, Slowest: -1}
+		if at, ok := ranks[o.slowest]; ok {
+			one.Slowest = at
+		}
+		all = append(all, one)
+	}
+	slices.SortFunc(all, func(a, b headPhase) int {
+		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.Depth, b.Depth), cmp.Compare(a.To, b.To), cmp.Compare(a.Name, b.Name))
+	})
+	return all
+}

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package timeline
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/criticalpath"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
+
+// The critical path, as the report has it, step by step. All steps that are told of lie in a temporary file, as it is known at the end only which of
+// them are the path's. A step's number is the byte behind its first one; what it follows is before it in the file.
+
+// pathSteps keeps the steps of paths.
+type pathSteps struct {
+	spool  spool
+	buf    []byte // what is not written yet
+	at     uint64 // byte of the file with which buf begins
+	origin otf2.Timestamp
+
+	trace *criticalpath.Trace
+	own   []uint64 // numbers of the path's steps, from its begin on
+	count int      // of segments
+}
+
+const (
+	stepsPiece  = 64 << 10
+	stepNumbers = 12 // of a record, at most
+)
+
+// Step keeps a step; see criticalpath.Tracer.
+func (p *pathSteps) Step(s *criticalpath.Step) (number uint64) {
+	if len(p.buf) >= stepsPiece {
+		p.flush()
+	}
+	at := p.at + uint64(len(p.buf))
+	before := uint64(0)
+	if s.Before > 0 {
+		before = at + 1 - s.Before
+	}
+	for _, n := range [...]uint64{before, uint64(s.Rank), uint64(s.What), uint64(s.Start - min(s.Start, p.origin)), s.In, s.Unknown, s.StartUp} {
+		p.buf = binary.AppendUvarint(p.buf, n)
+	}
+	for _, n := range s.Own {
+		p.buf = binary.AppendUvarint(p.buf, n)
+	}
+	return at + 1
+}
+
+func (p *pathSteps) flush() {
+	if len(p.buf) > 0 {
+		p.spool.write(p.buf)
+		p.at += uint64(len(p.buf))
+		p.buf = p.buf[:0]
+	}
+}
+
+// follow finds the steps of the path.
+func (p *pathSteps) follow(r *criticalpath.Result) {
+	p.flush()
+	if r == nil || r.Trace == nil {
+		return
+	}
+	p.trace = r.Trace
+	read := stepReader{of: p}
+	for n := r.Trace.Last.Before; n > 0 && p.spool.temp.failed() == nil; {
+		p.own = append(p.own, n)
+		n = read.step(n).Before
+	}
+	slices.Reverse(p.own)
+	p.each(func(*segment) { p.count++ })
+}
+
+// stepReader reads steps that lie near each other.
+type stepReader struct {
+	of       *pathSteps
+	from, to uint64 // bytes of the file that are in buf
+	buf      []byte
+	step1    criticalpath.Step
+}
+
+// step gives a step; it is valid until the next one is asked for.
+func (r *stepReader) step(number uint64) *criticalpath.Step {
+	at := number - 1
+	if longest := min(at+stepNumbers*binary.MaxVarintLen64, r.of.at); at < r.from || longest > r.to {
+		r.from = at - min(at, stepsPiece)
+		r.to = min(at+stepsPiece, r.of.at)
+		r.buf = r.of.spool.read(extent{int64(r.from), int(r.to - r.from)}, r.buf)
+	}
+	c := cursor{buf: r.buf, at: int(min(at-r.from, uint64(len(r.buf))))}
+	s := &r.step1
+	*s = criticalpath.Step{}
+	if before := c.number(); before > 0 && before <= at {
+		s.Before = number - before
+	}
+	s.Rank, s.What = int32(c.number()), int32(c.number())
+	s.Start, s.In, s.Unknown, s.StartUp = r.of.origin+otf2.Timestamp(c.number()), c.number(), c.number(), c.number()
+	for k := range s.Own {
+		s.Own[k] = c.number()
+	}
+	return s
+}
+
+// segment is a part of the path: ns of what a rank did, −1: of nobody.
+type segment struct {
+	start  otf2.Timestamp
+	length uint64
+	rank   int32
+	what   int32 // as criticalpath numbers it
+}
+
+// each passes the segments of the path, one behind the other. What it gives is valid until it returns.
+func (p *pathSteps) each(f func(*segment)) {
+	if p.trace == nil {
+		return
+	}
+	one := segment{start: p.origin}
+	to := func(until otf2.Timestamp, rank int32, what criticalpath.Activity) {
+		if until > one.start {
+			one.length, one.rank, one.what = uint64(until-one.start), rank, int32(what)
+			f(&one)
+			one.start = until
+		}
+	}
+	to(p.trace.Since, -1, p.trace.First)
+	read := stepReader{of: p}
+	for _, n := range p.own {
+		one.step(read.step(n), f)
+	}
+	one.step(&p.trace.Last, f)
+}
+
+// step passes the segments of a step.
+func (one *segment) step(s *criticalpath.Step, f func(*segment)) {
+	one.start = s.Start
+	part := func(ns uint64, rank, what int32) {
+		if ns > 0 {
+			one.length, one.rank, one.what = ns, rank, what
+			f(one)
+			one.start += otf2.Timestamp(ns)
+		}
+	}
+	part(s.In, s.Rank, s.What)
+	part(s.Unknown, -1, int32(criticalpath.Unknown))
+	part(s.StartUp, -1, int32(criticalpath.StartUp))
+	for k, ns := range s.Own {
+		part(ns, s.Rank, int32(k))
+	}
+}
+
+// headPath is what the page knows of the critical path from the start.
+type headPath struct {
+	headSeries
+	Starts []uint64       `json:"starts"` // by block: where its first segment begins
+	What   []headActivity `json:"what"`   // what segments are in
+}
+
+type headActivity struct {
+	Activity  string `json:"activity"`
+	Operation string `json:"operation,omitempty"`
+	Comm      int    `json:"comm"` // index into comms; −1: none
+}
+
+// path writes the segments of the critical path: length, rank + 1 (signed differences), what.
+func (w *writer) path() {
+	h := &headPath{headSeries: headSeries{w.made, w.steps.count}, Starts: []uint64{}, What: []headActivity{}}
+	if h.Count == 0 {
+		return
+	}
+	comms := make(map[otf2.CommRef]int)
+	for i, c := range w.comms {
+		comms[c.ref] = i
+	}
+	numbers := make(map[int32]int)
+	number := func(what int32) int {
+		n, known := numbers[what]
+		if !known {
+			n = len(h.What)
+			numbers[what] = n
+			activity, op := w.steps.trace.Name(what)
+			one := headActivity{Activity: activity.String(), Operation: op.Function, Comm: -1}
+			if at, ok := comms[op.Comm]; ok && op.Function != "" {
+				one.Comm = at
+			}
+			h.What = append(h.What, one)
+		}
+		return n
+	}
+	var length, rank, what column
+	at := 0
+	w.steps.each(func(s *segment) {
+		if at%chunk == 0 {
+			h.Starts = append(h.Starts, w.since(s.start))
+		}
+		length.add(s.length)
+		rank.signed(uint64(s.rank + 1))
+		what.add(uint64(number(s.what)))
+		if at++; at%chunk == 0 || at == h.Count {
+			w.block(newBlock(&length, &rank, &what))
+		}
+	})
+	w.plan.path = h
+}

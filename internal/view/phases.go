@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"context"
+	"iter"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
+	"github.com/nccl-otf2/nccl-otf2/internal/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
+
+// phases are those that the application marked, and calls of NCCL's API, which are treated like phases: the call paths of the view.
+type phases struct {
+	all   []phase
+	calls map[analysis.CallKey]int32 // of NCCL: the innermost phase, which is the call itself
+}
+
+// phase is one time that a phase was run through on a thread.
+type phase struct {
+	around     int32 // index; noPhase: none
+	region     otf2.RegionRef
+	begin, end otf2.Timestamp
+	shown      otf2.RegionRef // in the view
+}
+
+const noPhase = -1
+
+// How phases are shown. Operations have the names of the calls themselves.
+const (
+	phaseText  = "phase of the application, in which the operations were called"
+	callPrefix = "call of "
+	callText   = "from the call of NCCL's API until the GPU ends the operation"
+)
+
+// maxNames is how many phases whose names differ in a number at their ends have regions of their own; more share one ("step *").
+const maxNames = 100
+
+// readPhases finds the phases in which operations were called, if there are any. Damage is told by who reads the operations.
+func (j *job) readPhases(workers int) error {
+	marked, calls := facts.PhaseRegions(j.archive.Defs), facts.CallRegions(j.archive.Defs)
+	if len(calls) == 0 {
+		return nil
+	}
+	attributes := facts.FindAttributes(j.archive.Defs)
+	archive := facts.ArchiveNames(j.archive.Defs, facts.Communicators(j.archive.Defs))
+	processes, network := analysis.Processes(j.archive.Defs), facts.NetworkRanks(j.archive.Defs)
+	sel := &otf2.Selection{Kinds: facts.RegionKinds}
+	for _, l := range j.archive.Defs.Locations {
+		if _, is := network[l.Self]; l.Type == otf2.LocationTypeCPUThread && !is {
+			sel.Locations = append(sel.Locations, l.Self)
+		}
+	}
+	if len(sel.Locations) == 0 {
+		return nil
+	}
+	j.phases.calls = make(map[analysis.CallKey]int32)
+	var mu sync.Mutex
+	return j.archive.EachLocation(context.Background(), workers, sel, func(loc otf2.LocationRef, events iter.Seq2[*otf2.Event, error]) error {
+		t := phaseThread{marked: marked, called: calls, calls: make(map[uint64]int32)}
+		r := facts.NewReader(archive, attributes)
+		r.Enter, r.Leave = t.enter, t.leave
+		for ev, err := range events {
+			if err == nil {
+				r.Event(ev)
+			}
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		j.phases.take(&t, processes[loc])
+		return nil
+	})
+}
+
+// opened is an open region of a thread: the innermost phase, and whether that is the region itself.
+type opened struct {
+	in      int32
+	own     bool
+	entered uint64 // see facts.Region
+}
+
+// phaseThread finds the phases of one thread.
+type phaseThread struct {
+	marked, called map[otf2.RegionRef]string // regions of phases, and of calls
+	all            []phase
+	open           []opened
+	calls          map[uint64]int32
+}
+
+func (t *phaseThread) enter(r *facts.Region) {
+	within := int32(noPhase)
+	if n := len(t.open); n > 0 {
+		within = t.open[n-1].in
+	}
+	_, marked := t.marked[r.Region]
+	_, called := t.called[r.Region]
+	if called && r.Graph { // what a graph runs was not called when it was captured
+		marked, called = false, false
+	}
+	if marked || called {
+		t.all = append(t.all, phase{around: within, region: r.Region, begin: r.Begin, end: otf2.UndefinedTimestamp})
+		within = int32(len(t.all) - 1)
+	}
+	if called && r.Event != 0 {
+		t.calls[r.Event] = within
+	}
+	t.open = append(t.open, opened{within, marked || called, r.Entered})
+}
+
+func (t *phaseThread) leave(r *facts.Region) {
+	at := facts.IndexOpen(t.open, r, func(o *opened) uint64 { return o.entered })
+	if at < 0 {
+		return
+	}
+	for _, o := range t.open[at:] {
+		if o.own && !r.Unfinished {
+			t.all[o.in].end = r.End // call paths nest: a phase that is not left ends with the one around it
+		}
+	}
+	t.open = t.open[:at]
+}
+
+// take adds the phases of a thread.
+func (p *phases) take(t *phaseThread, process otf2.LocationGroupRef) {
+	first := int32(len(p.all))
+	for _, f := range t.all {
+		if f.around != noPhase {
+			f.around += first
+		}
+		p.all = append(p.all, f)
+	}
+	for event, in := range t.calls {
+		p.calls[analysis.CallKey{Process: process, Event: event}] = first + in
+	}
+}
+
+// of is the phase in which an operation was called.
+func (p *phases) of(process otf2.LocationGroupRef, parent uint64) int32 {
+	if in, known := p.calls[analysis.CallKey{Process: process, Event: parent}]; known && parent != 0 {
+		return in
+	}
+	return noPhase
+}
+
+// define makes the regions of the phases in which something in the view was called.
+func (p *phases) define(d *definitions, j *job) {
+	used := make(map[otf2.RegionRef]bool)
+	for _, r := range j.rows {
+		for i := range r.parts {
+			for at := r.parts[i].phase; at != noPhase && !r.parts[i].is(flagDropped); at = p.all[at].around {
+				used[p.all[at].region] = true
+			}
+		}
+	}
+	names, calls := facts.PhaseRegions(j.archive.Defs), facts.CallRegions(j.archive.Defs)
+	kinds := make(map[string]int)
+	for ref := range used {
+		if stem, numbered := facts.Numbered(names[ref]); numbered {
+			kinds[stem]++
+		}
+	}
+	regions := make(map[string]otf2.RegionRef)
+	shown := make(map[otf2.RegionRef]otf2.RegionRef)
+	for _, ref := range slices.Sorted(maps.Keys(used)) {
+		name, text := names[ref], phaseText
+		if stem, numbered := facts.Numbered(name); numbered && kinds[stem] > maxNames {
+			name = stem + "*"
+		} else if call, is := calls[ref]; is {
+			name, text = callPrefix+call, callText
+		}
+		if _, known := regions[name]; !known {
+			regions[name] = d.region(name, name, text, otf2.RegionRoleFunction, otf2.ParadigmUser, "")
+		}
+		shown[ref] = regions[name]
+	}
+	for i := range p.all {
+		p.all[i].shown = shown[p.all[i].region]
+	}
+}
+
+// path lists a phase and those around it, the outermost first.
+func (p *phases) path(in int32) (path []int32) {
+	for ; in != noPhase; in = p.all[in].around {
+		path = append(path, in)
+	}
+	slices.Reverse(path)
+	return path
+}
+
+// common is the innermost phase that all parts in the view were called in. The first part is in the view.
+func (p *phases) common(parts []part) int32 {
+	in := parts[0].phase
+	for i := range parts {
+		if in == noPhase || parts[i].is(flagDropped) || parts[i].phase == in {
+			continue
+		}
+		path := p.path(parts[i].phase)
+		for in != noPhase && !slices.Contains(path, in) {
+			in = p.all[in].around
+		}
+	}
+	return in
+}
