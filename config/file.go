@@ -43,8 +43,8 @@ func readJSON(text []byte, into *map[string]any) error {
 	return nil
 }
 
-// readFile gives the values of a settings file by their settings' keys, and refuses keys that are no settings. Whether letters are small
-// or capital makes no difference.
+// readFile gives the values of a settings file by their settings' keys, and refuses keys that are no settings. Whether
+// letters are small or capital makes no difference.
 func readFile(path string) (map[string]any, error) {
 	read := formats[strings.ToLower(filepath.Ext(path))]
 	if read == nil {

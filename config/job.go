@@ -48,8 +48,8 @@ func StepID(lookup Lookup) string {
 // SLURM_INTERACTIVE_STEP, SLURM_BATCH_SCRIPT).
 var noSteps = []string{"4294967290", "4294967291"}
 
-// outsideOfSteps tells that a process belongs to a Slurm job but to none of its steps: it is in a batch script, or in a shell of
-// salloc. Slurm says that these are task 0 of as many as the job has, and what they start inherits that.
+// outsideOfSteps tells that a process belongs to a Slurm job but to none of its steps: it is in a batch script, or in a
+// shell of salloc. Slurm says that these are task 0 of as many as the job has, and what they start inherits that.
 func outsideOfSteps(lookup Lookup) bool {
 	step := lookup.value("SLURM_STEP_ID")
 	return lookup.value("SLURM_JOB_ID") != "" && (step == "" || slices.Contains(noSteps, step))
@@ -88,8 +88,8 @@ var launchers = []struct{ name, mark, rank, size string }{
 	{"torchrun", "", "RANK", "WORLD_SIZE"},
 }
 
-// NumberingVariables are those by which launchers number processes, their places on a node included: a process of a job that is started
-// inside another one must not have those of the outer job.
+// NumberingVariables are those by which launchers number processes, their places on a node included: a process of a job
+// that is started inside another one must not have those of the outer job.
 func NumberingVariables() []string {
 	names := slices.Clone(localVariables)
 	for _, l := range launchers {
@@ -99,7 +99,8 @@ func NumberingVariables() []string {
 	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" })
 }
 
-// localVariables number processes otherwise: on their node, in their group, or by names of which only the presence is looked at.
+// localVariables number processes otherwise: on their node, in their group, or by names of which only the presence is
+// looked at.
 var localVariables = []string{
 	"LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "ROLE_RANK", "SLURM_LOCALID", "SLURM_NPROCS", "PMIX_NAMESPACE",
 	"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "JSM_NAMESPACE_RANK", "PALS_RANKID",

@@ -31,7 +31,8 @@ func pluginTable() string {
 #define NCCLOTF2_SETTINGS_TABLE_H
 `)
 	var rows, choices []string
-	kinds := map[Kind]string{Path: "PATH", Switch: "SWITCH", Size: "SIZE", Choice: "CHOICE", Events: "EVENTS", Seconds: "SECONDS", Ordinal: "WINDOW", Kinds: "ACTIVITIES"}
+	kinds := map[Kind]string{Path: "PATH", Switch: "SWITCH", Size: "SIZE", Choice: "CHOICE", Events: "EVENTS",
+		Seconds: "SECONDS", Ordinal: "WINDOW", Kinds: "ACTIVITIES"}
 	b.WriteString("\nenum ncclotf2_setting {\n")
 	for i := range Table {
 		row := &Table[i]
@@ -49,7 +50,8 @@ func pluginTable() string {
 		if row.Most != 0 {
 			most = fmt.Sprint(row.Most)
 		}
-		rows = append(rows, fmt.Sprintf("X(%s, %s, %q, %d, %s, %q, %q)", row.Key, kinds[row.Kind], row.Default, row.Least, most, strings.Join(row.Choices, " "), wrong))
+		rows = append(rows, fmt.Sprintf("X(%s, %s, %q, %d, %s, %q, %q)", row.Key, kinds[row.Kind], row.Default,
+			row.Least, most, strings.Join(row.Choices, " "), wrong))
 		if row.Kind == Choice {
 			var names []string
 			for _, c := range row.Choices {
@@ -62,7 +64,8 @@ func pluginTable() string {
 	list := func(comment, name string, entries []string) {
 		fmt.Fprintf(&b, "\n/* %s */\n#define %s(X) \\\n  %s\n", comment, name, strings.Join(entries, " \\\n  "))
 	}
-	list("Key, kind, default, least, most, choices, what a text is that is not understood.", "NCCLOTF2_SETTING_ROWS", rows)
+	list("Key, kind, default, least, most, choices, what a text is that is not understood.", "NCCLOTF2_SETTING_ROWS",
+		rows)
 	var entries []string
 	for _, s := range switches {
 		entries = append(entries, fmt.Sprintf("X(%q, %v)", s.word, s.on))
@@ -93,11 +96,13 @@ func pluginTable() string {
 		}
 		return all
 	}()))}
-	fmt.Fprintf(&b, "\n/* Kinds of CUPTI's records of kernels alone. */\n#define NCCLOTF2_KERNEL_KINDS %s\n", hexadecimal(cuptiKernels))
+	fmt.Fprintf(&b, "\n/* Kinds of CUPTI's records of kernels alone. */\n#define NCCLOTF2_KERNEL_KINDS %s\n",
+		hexadecimal(cuptiKernels))
 	for _, a := range activities {
 		entries = append(entries, fmt.Sprintf("X(%q, %s)", a.name, hexadecimal(a.kinds)))
 	}
-	list("What CUPTI can record beside kernels, as bits of its kinds. The first stands alone, the others can be a list.", "NCCLOTF2_ACTIVITY_WORDS", entries)
+	list("What CUPTI can record beside kernels, as bits of its kinds. The first stands alone, the others can be a "+
+		"list.", "NCCLOTF2_ACTIVITY_WORDS", entries)
 	entries = nil
 	for _, s := range steps {
 		entries = append(entries, fmt.Sprintf("X(%q, %q, %q)", s.job, s.step, s.attempt))
@@ -112,13 +117,23 @@ func pluginTable() string {
 	for _, s := range hidden.Safe {
 		entries = append(entries, fmt.Sprintf("X(%d, %q, %v, %v)", s.API, s.Variable, s.Default, s.On))
 	}
-	list("Settings of NCCL's that make stamps of kernels safe: from which version of the API on, name, default, whether it must be on.", "NCCLOTF2_SAFE_STAMPS", entries)
-	fmt.Fprintf(&b, "\n/* The first version of the API that needs one of them. */\n#define NCCLOTF2_UNSAFE_STAMPS %d\n", hidden.FirstUnsafe)
-	fmt.Fprintf(&b, "\n/* The last version of the API whose releases read stamps in their proxy's thread; more than a pool of its operations takes, bytes; the part of\n * /dev/shm that pools may take; NCCL's setting with which they are made with the communicator. */\n"+
-		"#define NCCLOTF2_PROXIED_STAMPS %d\n#define NCCLOTF2_PROXY_POOL UINT64_C(%d)\n#define NCCLOTF2_POOLS_SHARE %d\n#define NCCLOTF2_RUNTIME_CONNECT %q\n",
+	list("Settings of NCCL's that make stamps of kernels safe: from which version of the API on, name, default, "+
+		"whether it must be on.", "NCCLOTF2_SAFE_STAMPS", entries)
+	fmt.Fprintf(&b, "\n/* The first version of the API that needs one of them. */\n#define NCCLOTF2_UNSAFE_STAMPS %d\n",
+		hidden.FirstUnsafe)
+	fmt.Fprintf(
+		&b, "\n/* The last version of the API whose releases read stamps in their proxy's thread; more than a pool "+
+			"of its operations takes, bytes; the part of\n * /dev/shm that pools may take; NCCL's setting with which "+
+			"they are made with the communicator. */\n"+
+			"#define NCCLOTF2_PROXIED_STAMPS %d\n#define NCCLOTF2_PROXY_POOL UINT64_C(%d)\n#define "+
+			"NCCLOTF2_POOLS_SHARE %d\n#define NCCLOTF2_RUNTIME_CONNECT %q\n",
 		hidden.LastProxied, hidden.PoolBytes, hidden.PoolsShare, hidden.RuntimeConnect)
-	fmt.Fprintf(&b, "\n/* The least memory for records, bytes. */\n#define NCCLOTF2_MEMORY_LEAST UINT64_C(%d)\n", memoryLeast)
-	fmt.Fprintf(&b, "\n/* How a window begins, what a job without an id is called, and the variable of other profilers. */\n#define NCCLOTF2_WINDOW_UNIT %q\n#define NCCLOTF2_NO_JOB %q\n#define NCCLOTF2_MASK_VARIABLE %q\n\n#endif\n", windowUnit, noJob, maskVariable)
+	fmt.Fprintf(&b, "\n/* The least memory for records, bytes. */\n#define NCCLOTF2_MEMORY_LEAST UINT64_C(%d)\n",
+		memoryLeast)
+	fmt.Fprintf(
+		&b, "\n/* How a window begins, what a job without an id is called, and the variable of other profilers. "+
+			"*/\n#define NCCLOTF2_WINDOW_UNIT %q\n#define NCCLOTF2_NO_JOB %q\n#define NCCLOTF2_MASK_VARIABLE "+
+			"%q\n\n#endif\n", windowUnit, noJob, maskVariable)
 	return b.String()
 }
 
@@ -129,7 +144,8 @@ func eventBits(mask uint32) string {
 	var terms []string
 	for i, e := range events {
 		if mask&(1<<i) != 0 {
-			terms = append(terms, "1u << NCCLOTF2_"+strings.ToUpper(regexp.MustCompile("([a-z0-9])([A-Z])").ReplaceAllString(e, "${1}_$2")))
+			terms = append(terms, "1u << NCCLOTF2_"+strings.ToUpper(
+				regexp.MustCompile("([a-z0-9])([A-Z])").ReplaceAllString(e, "${1}_$2")))
 		}
 	}
 	return strings.Join(terms, " | ")

@@ -43,7 +43,8 @@ var startPlugin = sync.OnceValues(func() (*plugin, error) {
 	}
 	defer os.RemoveAll(folder)
 	program := filepath.Join(folder, "host")
-	build := exec.Command("cc", "-std=gnu11", "-O1", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-o", program, "../plugin/tests/settings_host.c", "../plugin/settings.c", "../plugin/config.c")
+	build := exec.Command("cc", "-std=gnu11", "-O1", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-o", program,
+		"../plugin/tests/settings_host.c", "../plugin/settings.c", "../plugin/config.c")
 	if said, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("%v: %w\n%s", build, err, said)
 	}
@@ -162,19 +163,33 @@ func pluginKeys() (keys []string) {
 // texts are values as users write them, and as nobody should; all are tried as each setting.
 var texts = []string{
 	"", " ", "\t", "\n", ",", " , ", "\u00a0", "\u3000",
-	"0", "1", "on", "ON", "off", "Off", "true", "FALSE", "yes", "no", "No", " on", "off ", "\toff\n", "maybe", "o n", "ofﬀ", "enable",
-	"512M", "512 M", "512  M", "512\tM", "512M ", " 512M", "512\u00a0M", "512MB", "512MiB", "512Mi", "512mib", "512mIb", "512 MiB", "512 Mi B", "512iB",
-	"512B", "8388608B", "8388608 b", "524288K", "524288\u212a", "1G", "1g", "1GB", "1T", "1TiB", "512m", "512MM", "512Q", "M", "iB", "B", " M",
-	"4M", "4194304", "4194303", "4095K", "0M", "00512M", "+512M", "-512M", "512.5M", "5e8", "512_000_000", "0x20000000", "0X8", "４Ｍ", "٤M",
-	"9223372036854775807", "9223372036854775808", "18446744073709551615", "18446744073709551616", "99999999999999999999", "8589934591G", "8589934592G", "9999999999G",
-	"1", "2", "600", "601", "0600", "00000000000000000000000000000002", "-3", "+5", "5s", "5 s", "2.0", "soon", " 7", "7 ", "4294967298",
-	"memfd", "MEMFD", "shm", "Shm", " shm ", "ſhm", "disk", "auto", "AUTO", "tsc", "TSC", "monotonic", "Monotonic", "host", "HOST", "paused", "Paused", "PAUSED ",
-	"gpu", "GPU", "light", "net", "net-sums", "Net-Sums,all", "all", "All", " all ", "light,net", "light net", "light\tnet", "light\nnet", "light;net", "light\u00a0net", "coll", "Coll,KernelPhase", "COLL, kernelch ,,ProxyCtrl",
-	"Coll,Kernel", "ProxyStep\u200b", "proxyſtep", "\u212aernelCh", "KernelLaunch,", ",gpu", "Group\x00", "Group\xff", "\xff",
-	"memcpy", "MEMSET", "sync", "ſync", "memory", "sync, memory", "memcpy memset", "memcpy,nvtx", "on,memcpy", "all,memcpy", "kernels", "off,sync",
-	"ops:1000-2000", "ops:1000-", "ops:-2000", "OPS:0-1", "Ops:1-2", " ops:1-2 ", "ops:1 - 2", "ops: 1-2", "ops:-", "ops:", "ops:2-1", "ops:1-1", "ops:1", "ops:1-2-3", "ops:+1-2", "ops:1-2x",
-	"ops:0x1-0x2", "ops:0-9223372036854775807", "ops:0-9223372036854775808", "ops:0-18446744073709551615", "ops:0-18446744073709551616", "op:1-2", "1-2", "opſ:1-2", "ops:９-",
-	"3", "4095", "0xFfF", "0XF00", "010", "0x", "0xg", "x1", "65535", "65536", "4294967295", "4294967296", "0xffffffff", "0x100000000", "-1", "12 34", " 12", "12 ", "0x 1", "1_0", "0x1_0", "0b1", "0o7",
+	"0", "1", "on", "ON", "off", "Off", "true", "FALSE", "yes", "no", "No", " on", "off ", "\toff\n", "maybe", "o n",
+	"ofﬀ", "enable",
+	"512M", "512 M", "512  M", "512\tM", "512M ", " 512M", "512\u00a0M", "512MB", "512MiB", "512Mi", "512mib", "512mIb",
+	"512 MiB", "512 Mi B", "512iB",
+	"512B", "8388608B", "8388608 b", "524288K", "524288\u212a", "1G", "1g", "1GB", "1T", "1TiB", "512m", "512MM",
+	"512Q", "M", "iB", "B", " M",
+	"4M", "4194304", "4194303", "4095K", "0M", "00512M", "+512M", "-512M", "512.5M", "5e8", "512_000_000", "0x20000000",
+	"0X8", "４Ｍ", "٤M",
+	"9223372036854775807", "9223372036854775808", "18446744073709551615", "18446744073709551616",
+	"99999999999999999999", "8589934591G", "8589934592G", "9999999999G",
+	"1", "2", "600", "601", "0600", "00000000000000000000000000000002", "-3", "+5", "5s", "5 s", "2.0", "soon", " 7",
+	"7 ", "4294967298",
+	"memfd", "MEMFD", "shm", "Shm", " shm ", "ſhm", "disk", "auto", "AUTO", "tsc", "TSC", "monotonic", "Monotonic",
+	"host", "HOST", "paused", "Paused", "PAUSED ",
+	"gpu", "GPU", "light", "net", "net-sums", "Net-Sums,all", "all", "All", " all ", "light,net", "light net",
+	"light\tnet", "light\nnet", "light;net", "light\u00a0net", "coll", "Coll,KernelPhase",
+	"COLL, kernelch ,,ProxyCtrl",
+	"Coll,Kernel", "ProxyStep\u200b", "proxyſtep", "\u212aernelCh", "KernelLaunch,", ",gpu", "Group\x00", "Group\xff",
+	"\xff",
+	"memcpy", "MEMSET", "sync", "ſync", "memory", "sync, memory", "memcpy memset", "memcpy,nvtx", "on,memcpy",
+	"all,memcpy", "kernels", "off,sync",
+	"ops:1000-2000", "ops:1000-", "ops:-2000", "OPS:0-1", "Ops:1-2", " ops:1-2 ", "ops:1 - 2", "ops: 1-2", "ops:-",
+	"ops:", "ops:2-1", "ops:1-1", "ops:1", "ops:1-2-3", "ops:+1-2", "ops:1-2x",
+	"ops:0x1-0x2", "ops:0-9223372036854775807", "ops:0-9223372036854775808", "ops:0-18446744073709551615",
+	"ops:0-18446744073709551616", "op:1-2", "1-2", "opſ:1-2", "ops:９-",
+	"3", "4095", "0xFfF", "0XF00", "010", "0x", "0xg", "x1", "65535", "65536", "4294967295", "4294967296", "0xffffffff",
+	"0x100000000", "-1", "12 34", " 12", "12 ", "0x 1", "1_0", "0x1_0", "0b1", "0o7",
 }
 
 // The plugin takes each text for what the collector and the tool take it for.
@@ -205,9 +220,13 @@ func pluginOf(t testing.TB) *plugin {
 
 // text draws what a variable can hold: pieces of values, mostly, and any bytes.
 func text(t *rapid.T, label string) string {
-	pieces := rapid.SampledFrom(append(texts, "ops:", "-", "0x", "K", "M", "G", "i", "B", ",", " ", "\t", "1", "9", "00", "\u017f", "\u212a", "\xc3"))
+	pieces := rapid.SampledFrom(append(texts, "ops:", "-", "0x", "K", "M", "G", "i", "B", ",", " ", "\t", "1", "9",
+		"00", "\u017f", "\u212a", "\xc3"))
 	drawn := rapid.OneOf(
-		rapid.Custom(func(t *rapid.T) string { return strings.Join(rapid.SliceOfN(pieces, 1, 5).Draw(t, "pieces"), "") }),
+		rapid.Custom(func(t *rapid.T) string {
+			return strings.Join(
+				rapid.SliceOfN(pieces, 1, 5).Draw(t, "pieces"), "")
+		}),
 		rapid.String(),
 		rapid.Custom(func(t *rapid.T) string { return string(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")) }),
 	).Draw(t, label)
@@ -242,18 +261,22 @@ func FuzzPlugin(f *testing.F) {
 }
 
 // numbers are values of settings of NCCL's, which it reads with strtoll.
-var numbers = append([]string{"+1", "-1", "+0", "-0", "+-0", "- 0", "0x0", "0x1", "0X", "0xg", "00", "08", "01", "0b0", "0b1", "0B1", "0o1", "1_0", "0_1", "0 # quick", "12 # slow",
-	" 0", "\v0", "\u00a00", "-9223372036854775808", "-9223372036854775809", "-99999999999999999999", "0x7fffffffffffffff", "0x8000000000000000", "-0x8000000000000000", "0777777777777777777777", "01777777777777777777777"}, texts...)
+var numbers = append([]string{"+1", "-1", "+0", "-0", "+-0", "- 0", "0x0", "0x1", "0X", "0xg", "00", "08", "01", "0b0",
+	"0b1", "0B1", "0o1", "1_0", "0_1", "0 # quick", "12 # slow",
+	" 0", "\v0", "\u00a00", "-9223372036854775808", "-9223372036854775809", "-99999999999999999999",
+	"0x7fffffffffffffff", "0x8000000000000000", "-0x8000000000000000", "0777777777777777777777",
+	"01777777777777777777777"}, texts...)
 
-// Where GPU times are asked for is decided in the plugin, and reported by doctor, run and report: the same in all versions of the API and
-// with all settings.
+// Where GPU times are asked for is decided in the plugin, and reported by doctor, run and report: the same in all
+// versions of the API and with all settings.
 func TestPluginWithholdsStampsWhereTheTableSays(t *testing.T) {
 	p := pluginOf(t)
 	compare := func(t testing.TB, api int, allgatherv, rearch string) (asked bool) {
 		asked, _ = hidden.Stamps(api, func(name string) string {
 			return map[string]string{hidden.AllGatherV: allgatherv, hidden.Rearch: rearch}[name]
 		})
-		if got := p.ask(t, "stamps", fmt.Sprint(api), hidden.AllGatherV, allgatherv, hidden.Rearch, rearch); got != fmt.Sprint(bit(asked)) {
+		if got := p.ask(t, "stamps", fmt.Sprint(api), hidden.AllGatherV, allgatherv, hidden.Rearch,
+			rearch); got != fmt.Sprint(bit(asked)) {
 			t.Errorf("v%d, %q, %q: the plugin says %s, the table %v", api, allgatherv, rearch, got, asked)
 		}
 		return asked
@@ -274,7 +297,8 @@ func TestPluginWithholdsStampsWhereTheTableSays(t *testing.T) {
 		t.Errorf("only one answer: %v", count)
 	}
 	rapid.Check(t, func(rt *rapid.T) {
-		number := rapid.OneOf(rapid.SampledFrom(numbers), rapid.StringMatching(`[ +-]?(0x?)?[0-9a-f]{0,20}[ _x#]?`), rapid.Custom(func(t *rapid.T) string { return text(t, "text") }))
+		number := rapid.OneOf(rapid.SampledFrom(numbers), rapid.StringMatching(`[ +-]?(0x?)?[0-9a-f]{0,20}[ _x#]?`),
+			rapid.Custom(func(t *rapid.T) string { return text(t, "text") }))
 		value := func(label string) string { return strings.ReplaceAll(number.Draw(rt, label), "\x00", "") }
 		compare(t, rapid.IntRange(0, 9).Draw(rt, "api"), value("allgatherv"), value("rearch"))
 	})
@@ -292,7 +316,9 @@ func TestPluginNamesTheSameDirectory(t *testing.T) {
 		}
 	}
 	rapid.Check(t, func(rt *rapid.T) {
-		value := rapid.SampledFrom(append([]string{"", " ", "1", "none", "None", " 7", "a/b", "prterun-a/1@1", "../..", ".x", "é", "\t", "a\x1b[2Jb\rc", "\x7f", "\xff", strings.Repeat("long/", 50), strings.Repeat("é", 150)}, noSteps...))
+		value := rapid.SampledFrom(append([]string{"", " ", "1", "none", "None", " 7", "a/b", "prterun-a/1@1", "../..",
+			".x", "é", "\t", "a\x1b[2Jb\rc", "\x7f", "\xff", strings.Repeat("long/", 50), strings.Repeat("é", 150)},
+			noSteps...))
 		vars, words := map[string]string{}, []string{"directory"}
 		for _, name := range rapid.SliceOfDistinct(rapid.SampledFrom(names), rapid.ID).Draw(rt, "names") {
 			vars[name] = value.Draw(rt, name)

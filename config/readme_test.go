@@ -10,7 +10,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 )
 
-// TestREADMEHasTheSettings keeps the table of settings in the README equal to that of this package. `make generate` writes it anew.
+// TestREADMEHasTheSettings keeps the table of settings in the README equal to that of this package. `make generate`
+// writes it anew.
 func TestREADMEHasTheSettings(t *testing.T) {
 	golden.Section(t, "../README.md", "settings", markdown())
 }
@@ -36,9 +37,12 @@ func markdown() string {
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", s.Env(), key, kind, def, s.Help)
 	}
-	b.WriteString("\nSizes are bytes, or units of 1024 (`K`, `M`, `G`, also as `MB` and `MiB`): `512M` is `512 MiB`. Words may be in upper case, and lists may use commas or blanks. " +
-		"Blanks around a value are ignored; a value of blanks alone counts as not set.\n")
-	b.WriteString("\n¹ The plugin reads it before anything else, from the environment only; `nccl-otf2 run` passes it on from a file.\n\n" +
-		"`" + maskVariable + "` (decimal or 0x), which other profiler plugins use, is honored where `" + Prefix + "EVENTS` is not set.\n")
+	b.WriteString(
+		"\nSizes are bytes, or units of 1024 (`K`, `M`, `G`, also as `MB` and `MiB`): `512M` is `512 MiB`. Words may be in upper case, and lists may use commas or blanks. " +
+			"Blanks around a value are ignored; a value of blanks alone counts as not set.\n")
+	b.WriteString(
+		"\n¹ The plugin reads it before anything else, from the environment only; `nccl-otf2 run` passes it on from a file.\n\n" +
+			"`" + maskVariable + "` (decimal or 0x), which other profiler plugins use, is honored where `" + Prefix +
+			"EVENTS` is not set.\n")
 	return b.String()
 }

@@ -158,7 +158,8 @@ func suggestion(key string) string {
 	return "; there are " + strings.Join(all, ", ")
 }
 
-// Mistyped is an error for a variable whose name is none of the settings', but near that of one: it would be without effect.
+// Mistyped is an error for a variable whose name is none of the settings', but near that of one: it would be without
+// effect.
 func Mistyped(variables []string) error {
 	var all []string
 	for _, row := range Table {
@@ -176,8 +177,8 @@ func Mistyped(variables []string) error {
 	return nil
 }
 
-// Near is the name that another one was probably meant to be, "" if none is: one letter of three at most is another one, missing, too many, or
-// in the place of its neighbor.
+// Near is the name that another one was probably meant to be, "" if none is: one letter of three at most is another
+// one, missing, too many, or in the place of its neighbor.
 func Near(name string, names []string) (near string) {
 	least := max(1, len(name)/3) + 1
 	for _, n := range names {

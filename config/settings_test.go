@@ -48,12 +48,17 @@ func TestDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Dir != "" || s.Events != gpu || s.Ranks != nil || !s.Unify || s.Tables || s.CPUs != nil || s.Debug || !s.Enable ||
-		s.Record || s.Paused || s.Window != nil || s.Channels || !s.Metrics || s.NVML != 0 || !s.TimeService || s.CUPTI != 0 || s.CUPTILibrary != "" || s.Scorep != "auto" || s.Disk != 0 || s.Ring != "memfd" || s.Memory != 256<<20 || s.StartLimit != 2 || s.Clock != "auto" || s.Collector != "" || s.Config != "" {
+	if s.Dir != "" || s.Events != gpu || s.Ranks != nil || !s.Unify || s.Tables || s.CPUs != nil || s.Debug ||
+		!s.Enable ||
+		s.Record || s.Paused || s.Window != nil || s.Channels || !s.Metrics || s.NVML != 0 || !s.TimeService ||
+		s.CUPTI != 0 || s.CUPTILibrary != "" || s.Scorep != "auto" || s.Disk != 0 || s.Ring != "memfd" ||
+		s.Memory != 256<<20 || s.StartLimit != 2 || s.Clock != "auto" || s.Collector != "" || s.Config != "" {
 		t.Errorf("%+v", s)
 	}
 	want := map[string]string{
-		"EVENTS": "gpu", "MODE": "trace", "PROFILE_INTERVAL": "off", "RAW": "off", "START": "on", "CHANNELS": "off", "CUPTI": "off", "METRICS": "on", "NVML": "off", "TIME_SERVICE": "auto", "UNIFY": "auto", "TABLES": "off", "BACKLOG": "auto", "DEBUG": "off", "ENABLE": "on",
+		"EVENTS": "gpu", "MODE": "trace", "PROFILE_INTERVAL": "off", "RAW": "off", "START": "on", "CHANNELS": "off",
+		"CUPTI": "off", "METRICS": "on", "NVML": "off", "TIME_SERVICE": "auto", "UNIFY": "auto", "TABLES": "off",
+		"BACKLOG": "auto", "DEBUG": "off", "ENABLE": "on",
 		"MEMORY": "256MiB", "RING": "memfd", "CLOCK": "auto", "START_LIMIT": "2", "SCOREP": "auto",
 	}
 	if d := cmp.Diff(want, s.Texts()); d != "" {
@@ -66,10 +71,17 @@ func TestDefaults(t *testing.T) {
 
 func TestEnvironmentOverFileOverDefault(t *testing.T) {
 	for _, tc := range []struct{ name, text string }{
-		{"a.yaml", "events: [net, NetPlugin]\nmemory: 1GiB\nunify: off\ncpus: [3, 1]\ndebug: true\ndir: /from/file\nranks: 0-3\n"},
-		{"a.yml", "EVENTS: net NetPlugin\nMEMORY: 1G\nUNIFY: \"off\"\nCPUS: 1,3\nDebug: 1\nDIR: /from/file\nranks: [0, 1-3]\n"},
-		{"a.toml", "events = \"net,netplugin\"\nmemory = 1073741824\nunify = \"OFF\"\ncpus = [1, 3]\ndebug = true\ndir = \"/from/file\"\nranks = \"0-3\"\n"},
-		{"a.json", `{"events": ["net", "NetPlugin"], "memory": "1024MB", "unify": "off", "cpus": "1 3", "debug": "yes", "dir": "/from/file", "ranks": "0-3"}`},
+		{"a.yaml",
+			"events: [net, NetPlugin]\nmemory: 1GiB\nunify: off\ncpus: [3, 1]\ndebug: true\ndir: /from/file\nranks: " +
+				"0-3\n"},
+		{"a.yml",
+			"EVENTS: net NetPlugin\nMEMORY: 1G\nUNIFY: \"off\"\nCPUS: 1,3\nDebug: 1\nDIR: /from/file\nranks: [0, " +
+				"1-3]\n"},
+		{"a.toml",
+			"events = \"net,netplugin\"\nmemory = 1073741824\nunify = \"OFF\"\ncpus = [1, 3]\ndebug = true\ndir = " +
+				"\"/from/file\"\nranks = \"0-3\"\n"},
+		{"a.json",
+			`{"events": ["net", "NetPlugin"], "memory": "1024MB", "unify": "off", "cpus": "1 3", "debug": "yes", "dir": "/from/file", "ranks": "0-3"}`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			path := file(t, tc.name, tc.text)
@@ -77,7 +89,8 @@ func TestEnvironmentOverFileOverDefault(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if s.Dir != "/from/env" || s.Events != net|1<<7 || s.Memory != 1<<30 || s.Unify || !s.Debug || s.Config != path {
+			if s.Dir != "/from/env" || s.Events != net|1<<7 || s.Memory != 1<<30 || s.Unify || !s.Debug ||
+				s.Config != path {
 				t.Errorf("%+v", s)
 			}
 			if !s.CPUs.Has(1) || s.CPUs.Has(2) || !s.CPUs.Has(3) || !s.Ranks.Has(2) || s.Ranks.Has(4) {
@@ -101,32 +114,39 @@ func TestErrorsNameTheirPlace(t *testing.T) {
 		{"event", []string{"NCCL_OTF2_EVENTS=Coll,Kernel"}, "",
 			`NCCL_OTF2_EVENTS: "Kernel" is neither a preset nor an event; use one of light, gpu, net, net-sums, all, Group, Coll,`},
 		{"size", []string{"NCCL_OTF2_MEMORY=lots"}, "", `NCCL_OTF2_MEMORY: "lots" is not a size such as 256M or 1GiB`},
-		{"no time", []string{"NCCL_OTF2_START_LIMIT=0"}, "", `NCCL_OTF2_START_LIMIT: "0" is not a number of seconds from 1 to 600`},
+		{"no time", []string{"NCCL_OTF2_START_LIMIT=0"}, "",
+			`NCCL_OTF2_START_LIMIT: "0" is not a number of seconds from 1 to 600`},
 		{"small size", []string{"NCCL_OTF2_MEMORY=1M"}, "", `NCCL_OTF2_MEMORY: "1M" is less than 4 MiB`},
 		{"huge size", []string{"NCCL_OTF2_MEMORY=99999999999G"}, "", `NCCL_OTF2_MEMORY: "99999999999G" is not a size`},
 		{"choice", []string{"NCCL_OTF2_UNIFY=maybe"}, "", `NCCL_OTF2_UNIFY: "maybe" is unknown; use auto or off`},
 		{"switch", []string{"NCCL_OTF2_DEBUG=2"}, "", `NCCL_OTF2_DEBUG: "2" is neither on nor off`},
 		{"range", []string{"NCCL_OTF2_CPUS=7-4"}, "", `NCCL_OTF2_CPUS: "7-4" is not a number or a range such as 4-7`},
 		{"no number", []string{"NCCL_OTF2_RANKS=,"}, "", `NCCL_OTF2_RANKS: "," has no number`},
-		{"window", []string{"NCCL_OTF2_WINDOW=1000-2000"}, "", `NCCL_OTF2_WINDOW: "1000-2000" is not a window such as ops:1000-2000, ops:1000- or ops:-2000`},
+		{"window", []string{"NCCL_OTF2_WINDOW=1000-2000"}, "",
+			`NCCL_OTF2_WINDOW: "1000-2000" is not a window such as ops:1000-2000, ops:1000- or ops:-2000`},
 		{"window without numbers", []string{"NCCL_OTF2_WINDOW=ops:-"}, "", `NCCL_OTF2_WINDOW: "ops:-" is not a window`},
 		{"window of a word", []string{"NCCL_OTF2_WINDOW=ops:few-"}, "", `NCCL_OTF2_WINDOW: "ops:few-" is not a window`},
 		{"empty window", []string{"NCCL_OTF2_WINDOW=ops:7-7"}, "", `NCCL_OTF2_WINDOW: "ops:7-7" contains no operation`},
-		{"window and pause", []string{"NCCL_OTF2_WINDOW=ops:7-8", "NCCL_OTF2_START=paused"}, "", `NCCL_OTF2_START=paused and NCCL_OTF2_WINDOW exclude each other`},
+		{"window and pause", []string{"NCCL_OTF2_WINDOW=ops:7-8", "NCCL_OTF2_START=paused"}, "",
+			`NCCL_OTF2_START=paused and NCCL_OTF2_WINDOW exclude each other`},
 		{"mode", []string{"NCCL_OTF2_MODE=raw"}, "", `NCCL_OTF2_MODE: "raw" is unknown; use trace, profile or record`},
 		{"disk", []string{"NCCL_OTF2_DISK=-1"}, "", `NCCL_OTF2_DISK: "-1" is not a size`},
 		{"ring", nil, "c.yaml:ring: disk\n", `c.yaml: ring: "disk" is unknown; use memfd or shm`},
-		{"mask", []string{"NCCL_PROFILE_EVENT_MASK=0xzz"}, "", `NCCL_PROFILE_EVENT_MASK=0xzz: not a decimal or 0x number of 32 bits`},
+		{"mask", []string{"NCCL_PROFILE_EVENT_MASK=0xzz"}, "",
+			`NCCL_PROFILE_EVENT_MASK=0xzz: not a decimal or 0x number of 32 bits`},
 		{"unknown key", nil, "c.yaml:evnets: gpu\n", `c.yaml: unknown setting "evnets"; did you mean "events"?`},
-		{"prefixed key", nil, "c.yaml:nccl_otf2_dir: x\n", `c.yaml: unknown setting "nccl_otf2_dir"; did you mean "dir"?`},
-		{"far key", nil, "c.yaml:compression: 9\n", `c.yaml: unknown setting "compression"; there are dir, events, mode, profile_interval, start,`},
+		{"prefixed key", nil, "c.yaml:nccl_otf2_dir: x\n",
+			`c.yaml: unknown setting "nccl_otf2_dir"; did you mean "dir"?`},
+		{"far key", nil, "c.yaml:compression: 9\n",
+			`c.yaml: unknown setting "compression"; there are dir, events, mode, profile_interval, start,`},
 		{"nested key", nil, "c.yaml:events:\n  gpu: true\n", `c.yaml: unknown setting "events.gpu"`},
 		{"config in file", nil, "c.yaml:config: other.yaml\n", `c.yaml: "config" cannot be set in a file`},
 		{"value in file", nil, "c.toml:events = \"cpu\"\n", `c.toml: events: "cpu" is neither a preset nor an event`},
 		{"not yaml", nil, "c.yaml:a: [\n", `c.yaml: `},
 		{"not json", nil, "c.json:{", `c.json: `},
 		{"ending", nil, "c.ini:events=gpu\n", `c.ini: the name must end in .yaml, .toml or .json`},
-		{"no file", []string{"NCCL_OTF2_CONFIG=/does/not/exist.yaml"}, "", `NCCL_OTF2_CONFIG: open /does/not/exist.yaml`},
+		{"no file", []string{"NCCL_OTF2_CONFIG=/does/not/exist.yaml"}, "",
+			`NCCL_OTF2_CONFIG: open /does/not/exist.yaml`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			vars := tc.vars
@@ -148,7 +168,8 @@ func TestBlankIsUnset(t *testing.T) {
 	if err != nil || s.Memory != 1<<30 || s.Events != gpu || s.StartLimit != 2 || s.CPUs != nil || s.Dir != " x " {
 		t.Errorf("%+v, %v", s, err)
 	}
-	s, err = Load(env("NCCL_OTF2_MEMORY= 512 M\n", "NCCL_OTF2_EVENTS=  ", "NCCL_OTF2_RING=\tShm ", "NCCL_PROFILE_EVENT_MASK= 3 "))
+	s, err = Load(env("NCCL_OTF2_MEMORY= 512 M\n", "NCCL_OTF2_EVENTS=  ", "NCCL_OTF2_RING=\tShm ",
+		"NCCL_PROFILE_EVENT_MASK= 3 "))
 	if err != nil || s.Memory != 512<<20 || s.Events != 3 || s.Ring != "shm" {
 		t.Errorf("%+v, %v", s, err)
 	}
@@ -192,7 +213,8 @@ func TestWindows(t *testing.T) {
 }
 
 func TestRunTimeSettings(t *testing.T) {
-	s, err := Load(env("NCCL_OTF2_MODE=Record", "NCCL_OTF2_START=paused", "NCCL_OTF2_DISK=2G", "NCCL_OTF2_RING=shm", "NCCL_OTF2_CHANNELS=on"))
+	s, err := Load(env("NCCL_OTF2_MODE=Record", "NCCL_OTF2_START=paused", "NCCL_OTF2_DISK=2G", "NCCL_OTF2_RING=shm",
+		"NCCL_OTF2_CHANNELS=on"))
 	if err != nil || !s.Record || !s.Paused || s.Disk != 2<<30 || s.Ring != "shm" || !s.Channels {
 		t.Errorf("%+v, %v", s, err)
 	}
@@ -215,7 +237,8 @@ func TestActivities(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"kernels", "memcpy,nvtx", "on,memcpy", "all,memcpy"} {
-		if _, err := Load(env("NCCL_OTF2_CUPTI=" + text)); err == nil || !strings.Contains(err.Error(), "NCCL_OTF2_CUPTI") {
+		if _, err := Load(env("NCCL_OTF2_CUPTI=" + text)); err == nil ||
+			!strings.Contains(err.Error(), "NCCL_OTF2_CUPTI") {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -255,7 +278,8 @@ func TestDirectory(t *testing.T) {
 		{"setting", []string{"NCCL_OTF2_DIR=/x/y", "SLURM_JOB_ID=1"}, "/x/y"},
 		{"slurm batch", []string{"SLURM_JOB_ID=12"}, "nccl-otf2-12"},
 		{"slurm step", []string{"SLURM_JOB_ID=12", "SLURM_STEP_ID=3"}, "nccl-otf2-12.3"},
-		{"slurm restart", []string{"SLURM_JOB_ID=12", "SLURM_STEP_ID=3", "SLURM_RESTART_COUNT=1", "TORCHELASTIC_RUN_ID=x"}, "nccl-otf2-12.3.1"},
+		{"slurm restart", []string{"SLURM_JOB_ID=12", "SLURM_STEP_ID=3", "SLURM_RESTART_COUNT=1",
+			"TORCHELASTIC_RUN_ID=x"}, "nccl-otf2-12.3.1"},
 		{"slurm restart of a batch script", []string{"SLURM_JOB_ID=12", "SLURM_RESTART_COUNT=1"}, "nccl-otf2-12.1"},
 		{"shell of salloc", []string{"SLURM_JOB_ID=12", "SLURM_STEP_ID=4294967290"}, "nccl-otf2-12"},
 		{"pmix", []string{"PMIX_NAMESPACE=prterun-a/1@1"}, "nccl-otf2-prterun-a_1@1"},
@@ -263,7 +287,8 @@ func TestDirectory(t *testing.T) {
 		{"pbs", []string{"PBS_JOBID=77.server"}, "nccl-otf2-77.server"},
 		{"flux", []string{"FLUX_JOB_ID=f23"}, "nccl-otf2-f23"},
 		{"torchrun", []string{"TORCHELASTIC_RUN_ID=run-9", "TORCHELASTIC_RESTART_COUNT=2"}, "nccl-otf2-run-9.2"},
-		{"torchrun without id", []string{"TORCHELASTIC_RUN_ID=none", "TORCHELASTIC_RESTART_COUNT=0"}, "nccl-otf2-00000000000000ab"},
+		{"torchrun without id", []string{"TORCHELASTIC_RUN_ID=none", "TORCHELASTIC_RESTART_COUNT=0"},
+			"nccl-otf2-00000000000000ab"},
 	} {
 		s, err := Load(env(tc.vars...))
 		if err != nil {
@@ -310,7 +335,8 @@ func TestTableIsComplete(t *testing.T) {
 	text := markdown()
 	for i := range Table {
 		row := &Table[i]
-		if row.Key != strings.ToUpper(row.Key) || row.Help == "" || !strings.HasSuffix(row.Help, ".") || row.parse == nil {
+		if row.Key != strings.ToUpper(row.Key) || row.Help == "" || !strings.HasSuffix(row.Help, ".") ||
+			row.parse == nil {
 			t.Errorf("row %s is incomplete", row.Key)
 		}
 		if row.Default != "" {
@@ -332,7 +358,8 @@ func TestTableIsComplete(t *testing.T) {
 
 func TestPeriods(t *testing.T) {
 	for text, want := range map[string]time.Duration{
-		"off": 0, "on": 100 * time.Millisecond, "1": 100 * time.Millisecond, "on:10ms": 10 * time.Millisecond, "ON:1.5s": 1500 * time.Millisecond, "on:1m": time.Minute,
+		"off": 0, "on": 100 * time.Millisecond, "1": 100 * time.Millisecond, "on:10ms": 10 * time.Millisecond,
+		"ON:1.5s": 1500 * time.Millisecond, "on:1m": time.Minute,
 	} {
 		s, err := Load(env("NCCL_OTF2_NVML=" + text))
 		if err != nil || s.NVML != want {
@@ -340,7 +367,8 @@ func TestPeriods(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"off:1s", "50ms", "on:", "on:50", "on:9ms", "on:-1s", "on:61s", "on:1s:1s", "maybe"} {
-		if _, err := Load(env("NCCL_OTF2_NVML=" + text)); err == nil || !strings.HasPrefix(err.Error(), "NCCL_OTF2_NVML: ") {
+		if _, err := Load(env("NCCL_OTF2_NVML=" + text)); err == nil ||
+			!strings.HasPrefix(err.Error(), "NCCL_OTF2_NVML: ") {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
@@ -357,9 +385,11 @@ func TestValuesOfFiles(t *testing.T) {
 		t.Errorf("%+v, %v", s, err)
 	}
 	for name, text := range map[string]string{
-		"twice.yaml": "ring: shm\nRing: memfd\n", "more.json": `{"ring": "shm"} {}`, "list.yaml": "- ring\n", "table.toml": "[ring]\n", "date.toml": "dir = 2026-01-02\n",
+		"twice.yaml": "ring: shm\nRing: memfd\n", "more.json": `{"ring": "shm"} {}`, "list.yaml": "- ring\n",
+		"table.toml": "[ring]\n", "date.toml": "dir = 2026-01-02\n",
 	} {
-		if s, err := Load(env("NCCL_OTF2_CONFIG=" + file(t, name, text))); err == nil || !strings.Contains(err.Error(), name+": ") {
+		if s, err := Load(env("NCCL_OTF2_CONFIG=" + file(t, name, text))); err == nil ||
+			!strings.Contains(err.Error(), name+": ") {
 			t.Errorf("%s: %+v, %v", name, s, err)
 		}
 	}
@@ -367,7 +397,9 @@ func TestValuesOfFiles(t *testing.T) {
 
 // net-sums is net with another form of writing it down; the form is none of the events that are recorded, and goes with others, too.
 func TestNetSums(t *testing.T) {
-	for text, want := range map[string]string{"net-sums": "net-sums", "Net-Sums, light": "net-sums", "all net-sums": "all,net-sums", "net": "net", "ProxyCtrl,net-sums": "Group,Coll,P2p,ProxyOp,ProxyStep,ProxyCtrl,KernelCh,GroupApi,CollApi,P2pApi,KernelLaunch,net-sums"} {
+	for text, want := range map[string]string{"net-sums": "net-sums", "Net-Sums, light": "net-sums",
+		"all net-sums": "all,net-sums", "net": "net",
+		"ProxyCtrl,net-sums": "Group,Coll,P2p,ProxyOp,ProxyStep,ProxyCtrl,KernelCh,GroupApi,CollApi,P2pApi,KernelLaunch,net-sums"} {
 		s, err := Load(env("NCCL_OTF2_EVENTS=" + text))
 		if err != nil {
 			t.Fatal(err)
@@ -388,7 +420,8 @@ func TestNetSums(t *testing.T) {
 // A name is near another one that differs by a slip of the hand; there need not be one.
 func TestNear(t *testing.T) {
 	names := []string{"top", "report", "timeline", "query"}
-	for name, want := range map[string]string{"foo": "", "tpo": "top", "to": "top", "reprot": "report", "rport": "report", "reports": "report", "x": "", "": "", "tmeline": "timeline", "clocks": "", "metrics": ""} {
+	for name, want := range map[string]string{"foo": "", "tpo": "top", "to": "top", "reprot": "report",
+		"rport": "report", "reports": "report", "x": "", "": "", "tmeline": "timeline", "clocks": "", "metrics": ""} {
 		if got := Near(name, names); got != want {
 			t.Errorf("%q: %q, want %q", name, got, want)
 		}
@@ -398,8 +431,10 @@ func TestNear(t *testing.T) {
 // A variable that is nearly a setting's would be without effect, and is refused; others are nobody's business.
 func TestMistyped(t *testing.T) {
 	for name, want := range map[string]string{
-		"NCCL_OTF2_MEMROY": "unknown setting NCCL_OTF2_MEMROY, did you mean NCCL_OTF2_MEMORY?", "NCCL_OTF2_EVENT": "unknown setting NCCL_OTF2_EVENT, did you mean NCCL_OTF2_EVENTS?",
-		"NCCL_OTF2_MEMORY": "", "NCCL_OTF2_CONFIG": "", "NCCL_OTF2_HOME": "", "NCCL_OTF2_TEST_ROLE": "", "NCCL_OTF2_PLUGIN": "", "NCCL_EVENT": "", "OTF2_MEMROY": "",
+		"NCCL_OTF2_MEMROY": "unknown setting NCCL_OTF2_MEMROY, did you mean NCCL_OTF2_MEMORY?",
+		"NCCL_OTF2_EVENT":  "unknown setting NCCL_OTF2_EVENT, did you mean NCCL_OTF2_EVENTS?",
+		"NCCL_OTF2_MEMORY": "", "NCCL_OTF2_CONFIG": "", "NCCL_OTF2_HOME": "", "NCCL_OTF2_TEST_ROLE": "",
+		"NCCL_OTF2_PLUGIN": "", "NCCL_EVENT": "", "OTF2_MEMROY": "",
 	} {
 		err := Mistyped([]string{"PATH", name})
 		if err == nil && want != "" || err != nil && err.Error() != want {

@@ -56,8 +56,8 @@ func Unknown(words []string) string {
 	return "is unknown; use " + strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// Setting is one row of the table. Of kinds that the plugin reads, too, plugin/settings.c has a parser: the words, units and
-// bounds that both go by are in the tables of this package, of which `make generate` makes the plugin's.
+// Setting is one row of the table. Of kinds that the plugin reads, too, plugin/settings.c has a parser: the words,
+// units and bounds that both go by are in the tables of this package, of which `make generate` makes the plugin's.
 type Setting struct {
 	Key     string
 	Default string // as a user would write it; "" means unset
@@ -87,7 +87,8 @@ var Table = []Setting{
 		Help:  "`trace`: make an archive. `profile`: sum events up instead of writing them, for runs of any length; makes a CUBE profile and figures by operation, and CHANNELS, RAW, METRICS, NVML and DISK have no effect. `record`: write NCCL's callbacks down as they come, for `nccl-otf2 replay`; no archive, and EVENTS has no effect.",
 		parse: func(s *Settings, v string) error { s.Record, s.Profile = v == "record", v == "profile"; return nil }},
 	{Key: "PROFILE_INTERVAL", Default: "off", Kind: Period,
-		Help:  "How often the profile of a running job is rewritten (10s to 24h), in addition to the one at its end. Only with MODE=profile; the process of rank 0 does it.",
+		Help: "How often the profile of a running job is rewritten (10s to 24h), in addition to the one at its end. " +
+			"Only with MODE=profile; the process of rank 0 does it.",
 		parse: func(s *Settings, v string) (err error) { s.ProfileInterval, err = parseInterval(v); return err }},
 	{Key: "START", Default: "on", Kind: Choice, Choices: []string{"on", "paused"}, Alone: true,
 		Help:  "`paused`: record nothing until `nccl-otf2 ctl start`.",
@@ -105,7 +106,8 @@ var Table = []Setting{
 		Help:  "Kernels on the GPU, recorded with CUPTI and linked with the operations that launched them. `on`: kernels; `memcpy`, `memset`, `sync`, `memory`, or a list of them: also copies, memory sets, synchronizations, allocations; `all`: all of these. No other profiler can then use CUPTI in the same process. Links need KernelLaunch among EVENTS, which all presets include.",
 		parse: func(s *Settings, v string) (err error) { s.CUPTI, err = parseActivities(v); return err }},
 	{Key: "METRICS", Default: "on", Kind: Switch,
-		Help:  "Metrics derived from what NCCL reports: bandwidths of operations and the number of outstanding ones, on the rows of ranks; bytes in flight, on those of the network.",
+		Help: "Metrics derived from what NCCL reports: bandwidths of operations and the number of outstanding ones, " +
+			"on the rows of ranks; bytes in flight, on those of the network.",
 		parse: func(s *Settings, v string) (err error) { s.Metrics, err = parseSwitch(v); return err }},
 	{Key: "NVML", Default: "off", Kind: Periods,
 		Help:  "Sensors of the GPUs that communicators use (power, clocks, utilization, temperature, memory, NVLink and PCIe traffic) as metrics: `on`, or with the time between readings, as in `on:50ms` (10ms to 1m; default 100ms). Not available for AMD GPUs.",
@@ -126,7 +128,8 @@ var Table = []Setting{
 		Help:  "Folder of the node exporter's textfile collector (`--collector.textfile.directory`). The process of rank 0 keeps a file of metrics of the running job in it, written anew every 15 s and removed after the job's end (docs/export.md). Not with MODE=record.",
 		parse: func(s *Settings, v string) error { s.Prometheus = v; return nil }},
 	{Key: "DISK", Kind: Size,
-		Help:  "Maximum size of the event files of each process. Beyond it, nothing new is recorded (what is in memory is still written), and what NCCL reports is only counted. Default, and 0: no limit.",
+		Help: "Maximum size of the event files of each process. Beyond it, nothing new is recorded (what is in " +
+			"memory is still written), and what NCCL reports is only counted. Default, and 0: no limit.",
 		parse: func(s *Settings, v string) (err error) { s.Disk, err = parseSize(v); return err }},
 	{Key: "CPUS", Kind: Numbers,
 		Help:  "CPUs for the collector, such as `62,63`. Default: those of the job process.",
@@ -141,7 +144,8 @@ var Table = []Setting{
 		Help:  "`off` makes the plugin do nothing.",
 		parse: func(s *Settings, v string) (err error) { s.Enable, err = parseSwitch(v); return err }},
 	{Key: "MEMORY", Default: "256MiB", Kind: Size, Early: true, Least: memoryLeast,
-		Help:  "Maximum memory for event records per process, at least 4 MiB. Beyond it, events are dropped and counted; NCCL never waits.",
+		Help: "Maximum memory for event records per process, at least 4 MiB. Beyond it, events are dropped and " +
+			"counted; NCCL never waits.",
 		parse: func(s *Settings, v string) (err error) { s.Memory, err = parseMemory(v); return err }},
 	{Key: "RING", Default: "memfd", Kind: Choice, Choices: []string{"memfd", "shm"}, Early: true,
 		Help:  "Where records wait for the collector. `memfd`: memory that ends with job and collector. `shm`: a file in /dev/shm, from which `unify` recovers what is left when both were killed. All recordings together use at most a quarter of the free space there; if that is not enough, the plugin uses a memfd.",
@@ -153,13 +157,16 @@ var Table = []Setting{
 		Help:  "Program to start as collector. Default: that of the plugin's installation. `spool`: none; a thread of the plugin writes raw files, which `unify` converts.",
 		parse: func(s *Settings, v string) error { s.Collector = v; return nil }},
 	{Key: "START_LIMIT", Default: "2", Kind: Seconds, Early: true, Least: leastLimit, Most: mostLimit,
-		Help:  "How long the first communicator's initialization waits for the collector to be ready (1 to 600); after that nothing is recorded. Raise it where nodes are overloaded or programs are on a slow file system.",
+		Help: "How long the first communicator's initialization waits for the collector to be ready (1 to 600); " +
+			"after that nothing is recorded. Raise it where nodes are overloaded or programs are on a slow file " +
+			"system.",
 		parse: func(s *Settings, v string) (err error) { s.StartLimit, err = parseSeconds(v); return err }},
 	{Key: "SCOREP", Default: "auto", Kind: Choice, Choices: []string{"auto", "on", "off"}, Early: true,
 		Help:  "Whether calls of NCCL become regions of a Score-P measurement in the process. `auto`: if there is one that can take them; `on`: also report it if there is none. See docs/scorep.md.",
 		parse: func(s *Settings, v string) error { s.Scorep = v; return nil }},
 	{Key: "CUPTI_LIBRARY", Kind: Path, Early: true,
-		Help:  "The libcupti.so to use. If the program has loaded one, that is always used. Default: the one beside NCCL in Python's packages, otherwise the one that the loader finds, otherwise the one under CUDA_HOME.",
+		Help: "The libcupti.so to use. If the program has loaded one, that is always used. Default: the one beside " +
+			"NCCL in Python's packages, otherwise the one that the loader finds, otherwise the one under CUDA_HOME.",
 		parse: func(s *Settings, v string) error { s.CUPTILibrary = v; return nil }},
 	{Key: "CONFIG", Kind: Path,
 		Help:  "Settings file, `.yaml`, `.toml` or `.json`, with these keys in lower or upper case. Only from the environment.",

@@ -4,8 +4,8 @@ package config
 
 import "strings"
 
-// Texts of settings are bytes, and their words ASCII: the plugin reads them without a locale. Other characters are of no case
-// and no blanks, whatever Unicode says of them.
+// Texts of settings are bytes, and their words ASCII: the plugin reads them without a locale. Other characters are of
+// no case and no blanks, whatever Unicode says of them.
 
 const blanks = " \t\n\v\f\r"
 

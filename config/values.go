@@ -43,7 +43,10 @@ func ParseEvents(text string) (mask uint32, err error) {
 	case err == nil && mask == 0:
 		err = fmt.Errorf("%q selects no event", text)
 	case mask&api.NetSumsBit != 0:
-		return 0, fmt.Errorf("%s says how the network's steps are written, which is settled when the job begins; the events themselves are those of net", api.NetSums)
+		return 0,
+			fmt.Errorf(
+				"%s says how the network's steps are written, which is settled when the job begins; the events "+
+					"themselves are those of net", api.NetSums)
 	}
 	return mask, err
 }
@@ -71,7 +74,8 @@ func parseEvents(text string) (mask uint32, err error) {
 	for _, name := range words(text) {
 		m, ok := eventMask(name)
 		if !ok {
-			return 0, fmt.Errorf("%q is neither a preset nor an event; use one of %s", name, strings.Join(append(presetNames(), events...), ", "))
+			return 0, fmt.Errorf("%q is neither a preset nor an event; use one of %s", name,
+				strings.Join(append(presetNames(), events...), ", "))
 		}
 		mask |= m
 	}
@@ -103,8 +107,8 @@ func eventMask(name string) (uint32, bool) {
 	return 0, false
 }
 
-// EventList writes a mask as EVENTS would have it: a preset's name if it is one, else names of events; with api.NetSumsBit, net-sums behind
-// them. Bits that are neither are left out.
+// EventList writes a mask as EVENTS would have it: a preset's name if it is one, else names of events; with
+// api.NetSumsBit, net-sums behind them. Bits that are neither are left out.
 func EventList(mask uint32) string {
 	if mask&api.NetSumsBit != 0 {
 		if mask == summed.mask {
@@ -151,9 +155,9 @@ const (
 	cuptiMemory   = 1 << 49 // MEMORY2
 
 	// cuptiKernels are kernels and what links them with their launches: a launch is joined to its kernels through its
-	// driver record. The runtime's records are not asked for: the calls that KernelLaunch events lie around (NCCL 2.28 and
-	// later) are driver calls, a runtime call that launches a graph ends in a driver call under the same correlation id, and
-	// before CUPTI of CUDA 12.5 records of all runtime calls would have to be taken for it.
+	// driver record. The runtime's records are not asked for: the calls that KernelLaunch events lie around (NCCL 2.28
+	// and later) are driver calls, a runtime call that launches a graph ends in a driver call under the same
+	// correlation id, and before CUPTI of CUDA 12.5 records of all runtime calls would have to be taken for it.
 	cuptiKernels = cuptiKernel | cuptiDriver | cuptiExternal
 )
 
@@ -205,7 +209,8 @@ next:
 var switches = []struct {
 	word string
 	on   bool
-}{{"1", true}, {"on", true}, {"true", true}, {"yes", true}, {"0", false}, {"off", false}, {"false", false}, {"no", false}}
+}{{"1", true}, {"on", true}, {"true", true}, {"yes", true}, {"0", false}, {"off", false}, {"false", false},
+	{"no", false}}
 
 func parseSwitch(text string) (bool, error) {
 	for _, s := range switches {
@@ -231,7 +236,8 @@ func parseMemory(text string) (uint64, error) {
 var units = []struct {
 	name  string
 	shift int
-}{{"", 0}, {"B", 0}, {"K", 10}, {"KB", 10}, {"Ki", 10}, {"KiB", 10}, {"M", 20}, {"MB", 20}, {"Mi", 20}, {"MiB", 20}, {"G", 30}, {"GB", 30}, {"Gi", 30}, {"GiB", 30}}
+}{{"", 0}, {"B", 0}, {"K", 10}, {"KB", 10}, {"Ki", 10}, {"KiB", 10}, {"M", 20}, {"MB", 20}, {"Mi", 20}, {"MiB", 20},
+	{"G", 30}, {"GB", 30}, {"Gi", 30}, {"GiB", 30}}
 
 // parseSize reads a number of bytes with an optional unit, which blanks may precede.
 func parseSize(text string) (uint64, error) {
@@ -277,7 +283,9 @@ func parseWindow(text string) (*Window, error) {
 		}
 	}
 	if w.First >= w.Last {
-		return nil, fmt.Errorf("%q contains no operation: the first number must be less than the last, which is not included", text)
+		return nil,
+			fmt.Errorf("%q contains no operation: the first number must be less than the last, which is not included",
+				text)
 	}
 	return &w, nil
 }
@@ -322,7 +330,8 @@ func parseInterval(text string) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(trim(text))
 	if err != nil || d < leastInterval || d > mostInterval {
-		return 0, fmt.Errorf("%q is neither off nor a period from %v to %v, such as 10m", text, leastInterval, mostInterval)
+		return 0, fmt.Errorf("%q is neither off nor a period from %v to %v, such as 10m", text, leastInterval,
+			mostInterval)
 	}
 	return d, nil
 }

@@ -67,8 +67,8 @@ func (p *Profile) parseAnchor(text []byte) ([]int, error) {
 	return ids, r.system(cube.child("system"))
 }
 
-// each goes through the elements of some names below e and below each other, depth first. It gives visit what visit gave for
-// the element around, None for the first.
+// each goes through the elements of some names below e and below each other, depth first. It gives visit what visit
+// gave for the element around, None for the first.
 func (e *element) each(names []string, visit func(e *element, parent int) (int, error)) error {
 	type waiting struct {
 		e      *element
@@ -122,7 +122,8 @@ func (r *anchorReader) metrics(metrics *element) ([]int, error) {
 		}
 		seen[id] = true
 		ids = append(ids, id)
-		m := Metric{Parent: MetricID(parent), Hidden: e.attributes["viztype"] == "GHOST", Ratio: e.attributes["convertible"] == "false", Attributes: e.attributeList()}
+		m := Metric{Parent: MetricID(parent), Hidden: e.attributes["viztype"] == "GHOST",
+			Ratio: e.attributes["convertible"] == "false", Attributes: e.attributeList()}
 		for kind, k := range metricKinds {
 			if text := e.attributes["type"]; k.name != "" && (k.name == text || k.synonym == text && text != "") {
 				m.Kind = MetricKind(kind)
@@ -139,7 +140,8 @@ func (r *anchorReader) metrics(metrics *element) ([]int, error) {
 			name string
 			to   *string
 		}{
-			{"disp_name", &m.DisplayName}, {"uniq_name", &m.UniqueName}, {"dtype", &dtype}, {"uom", &m.Unit}, {"val", &m.Val},
+			{"disp_name", &m.DisplayName}, {"uniq_name", &m.UniqueName}, {"dtype", &dtype}, {"uom", &m.Unit},
+			{"val", &m.Val},
 			{"url", &m.URL}, {"descr", &m.Description}, {"cubepl", &m.Expression}, {"cubeplinit", &m.Init},
 		} {
 			*t.to, _ = e.tag(t.name)
@@ -147,7 +149,8 @@ func (r *anchorReader) metrics(metrics *element) ([]int, error) {
 		m.Type = DataType(dtype)
 		for _, c := range e.children {
 			if c.name == "cubeplaggr" {
-				i := slices.IndexFunc(aggregations[:], func(a aggregation) bool { return a.name == c.attributes["cubeplaggrtype"] })
+				i := slices.IndexFunc(aggregations[:],
+					func(a aggregation) bool { return a.name == c.attributes["cubeplaggrtype"] })
 				if i < 0 {
 					return 0, c.failed("cubeplaggrtype %q is unknown", c.attributes["cubeplaggrtype"])
 				}
@@ -215,7 +218,8 @@ func (r *anchorReader) regions(program *element) error {
 		for _, tag := range []struct {
 			name string
 			to   *string
-		}{{"name", &region.Name}, {"mangled_name", &region.MangledName}, {"paradigm", &region.Paradigm}, {"role", &region.Role},
+		}{{"name", &region.Name}, {"mangled_name", &region.MangledName}, {"paradigm", &region.Paradigm},
+			{"role", &region.Role},
 			{"url", &region.URL}, {"descr", &region.Description}} {
 			if text, there := e.tag(tag.name); there {
 				*tag.to = text
@@ -284,7 +288,8 @@ func (r *anchorReader) cnode(e *element) (Cnode, error) {
 		if partype != partypes[true] && partype != partypes[false] {
 			return c, p.failed("partype %q is neither %s nor %s", partype, partypes[true], partypes[false])
 		}
-		c.Parameters = append(c.Parameters, Parameter{p.attributes["parkey"], p.attributes["parvalue"], partype == partypes[true]})
+		c.Parameters = append(c.Parameters, Parameter{p.attributes["parkey"], p.attributes["parvalue"],
+			partype == partypes[true]})
 	}
 	return c, nil
 }
@@ -292,7 +297,8 @@ func (r *anchorReader) cnode(e *element) (Cnode, error) {
 // systemNodes are the elements that nodes of the system tree are.
 var systemNodes = append([]string{"node"}, systemRoots...)
 
-// system reads the system tree: nodes and groups in the order of the file, as readers number them, locations by their ids.
+// system reads the system tree: nodes and groups in the order of the file, as readers number them, locations by their
+// ids.
 func (r *anchorReader) system(system *element) error {
 	d := r.d
 	d.SystemTitle = system.attributes["title"]

@@ -35,7 +35,9 @@ func (d *Definitions) checkCallTree() error {
 		owner := fmt.Sprintf("cnode %d", i)
 		switch {
 		case c.Parent < None || int(c.Parent) >= i:
-			return invalid("%s has parent %d: parents stand before their children or tools show the children as roots, and roots have parent None", owner, c.Parent)
+			return invalid(
+				"%s has parent %d: parents stand before their children or tools show the children as roots, and "+
+					"roots have parent None", owner, c.Parent)
 		case c.Callee < 0 || int(c.Callee) >= len(d.Regions):
 			return invalid("%s calls region %d of %d", owner, c.Callee, len(d.Regions))
 		}
@@ -47,7 +49,8 @@ func (d *Definitions) checkCallTree() error {
 				return err
 			}
 			if _, err := strconv.ParseFloat(p.Value, 64); p.Key == "" || p.Numeric && err != nil {
-				return invalid("%s: parameter %q = %q needs a name, and a number if it is numeric", owner, p.Key, p.Value)
+				return invalid("%s: parameter %q = %q needs a name, and a number if it is numeric", owner, p.Key,
+					p.Value)
 			}
 		}
 		if err := checkAttributes(owner, c.Attributes); err != nil {
@@ -78,7 +81,8 @@ func (d *Definitions) writeCallTree(x *xmlWriter) {
 		}
 		x.open("cnode", append(attributes, Attribute{"calleeId", fmt.Sprint(c.Callee)})...)
 		for _, p := range c.Parameters {
-			x.empty("parameter", Attribute{"partype", partypes[p.Numeric]}, Attribute{"parkey", p.Key}, Attribute{"parvalue", p.Value})
+			x.empty("parameter", Attribute{"partype", partypes[p.Numeric]}, Attribute{"parkey", p.Key},
+				Attribute{"parvalue", p.Value})
 		}
 		x.attributes(c.Attributes)
 	}, func(int32) { x.close("cnode") })

@@ -73,7 +73,8 @@ func TestDamagedMembersAreRefused(t *testing.T) {
 		cause           error
 		want            string
 	}{
-		{"minimal", "0.index", flip(0, 'X'), ErrCorrupt, "0.index: malformed profile: an index begins with CUBEX.INDEX"},
+		{"minimal", "0.index", flip(0, 'X'), ErrCorrupt,
+			"0.index: malformed profile: an index begins with CUBEX.INDEX"},
 		{"minimal", "0.index", flip(11, 2), ErrCorrupt, "mark of byte order"},
 		{"minimal", "0.index", flip(15, 1), ErrNotSupported, "version 1"},
 		{"minimal", "0.index", flip(17, 2), ErrCorrupt, "format 2"},
@@ -111,7 +112,8 @@ func TestDamagedMembersAreRefused(t *testing.T) {
 	}
 	list := parts(t, "testdata/minimal.cubex")
 	check(t, readAll(tarOf(t, list...)))
-	wrong(t, readAll(tarOf(t, list[2:]...)), ErrCorrupt, `0.data: malformed profile: values of metric "visits" without .index or the other way round`)
+	wrong(t, readAll(tarOf(t, list[2:]...)), ErrCorrupt,
+		`0.data: malformed profile: values of metric "visits" without .index or the other way round`)
 	check(t, readAll(tarOf(t, list[4:]...))) // a metric with neither has no values
 }
 
@@ -168,15 +170,20 @@ func TestDamagedContainersAreRefused(t *testing.T) {
 	}{
 		{"empty", nil, ErrCorrupt, "there is no anchor.xml"},
 		{"text", []byte("<cube>"), ErrTruncated, "a tar header of 6 bytes"},
-		{"magic", replaced(whole, 257, "posix"), ErrCorrupt, "byte 0: malformed profile: no tar header of the format ustar"},
-		{"name of a member", replaced(whole, 0, "1"), ErrCorrupt, `0.data: malformed profile: values of metric "visits" without .index or the other way round`},
+		{"magic", replaced(whole, 257, "posix"), ErrCorrupt,
+			"byte 0: malformed profile: no tar header of the format ustar"},
+		{"name of a member", replaced(whole, 0, "1"), ErrCorrupt,
+			`0.data: malformed profile: values of metric "visits" without .index or the other way round`},
 		{"size", rechecked(replaced(whole, 124, "9")), ErrCorrupt, "is not octal"},
 		{"binary size", rechecked(replaced(whole, 124, "\x80")), ErrCorrupt, "is not octal"},
-		{"large size", rechecked(replaced(whole, 124, "77777777777")), ErrTruncated, "member 0.data of 8589934591 bytes begins at byte 512"},
+		{"large size", rechecked(replaced(whole, 124, "77777777777")), ErrTruncated,
+			"member 0.data of 8589934591 bytes begins at byte 512"},
 		{"folder", rechecked(replaced(whole, 156, "5")), ErrNotSupported, `is of type '5'`},
 		{"name", rechecked(replaced(whole, 0, "./0.data")), ErrCorrupt, "0.data: malformed profile: values"},
-		{"multiple of 512 as tar pads it", standard, ErrCorrupt, "member big has 512 bytes, a multiple of 512, and no block of zeros"},
-		{"extended header", append(rechecked(paxHeader("20 atime=123.456789\n")), whole...), ErrNotSupported, "an extended tar header"},
+		{"multiple of 512 as tar pads it", standard, ErrCorrupt,
+			"member big has 512 bytes, a multiple of 512, and no block of zeros"},
+		{"extended header", append(rechecked(paxHeader("20 atime=123.456789\n")), whole...), ErrNotSupported,
+			"an extended tar header"},
 	}
 	for n := 1; n < 4*1024+512+1749; n += 97 { // up to the end of the last member
 		cases = append(cases, struct {
@@ -189,7 +196,8 @@ func TestDamagedContainersAreRefused(t *testing.T) {
 	for _, c := range cases {
 		err := readAll(c.b)
 		var format *FormatError
-		if !errors.As(err, &format) || c.cause != nil && !errors.Is(err, c.cause) || !strings.Contains(err.Error(), c.want) {
+		if !errors.As(err, &format) || c.cause != nil && !errors.Is(err, c.cause) ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
 	}
@@ -225,12 +233,14 @@ func TestDamagedAnchorsAreRefused(t *testing.T) {
 		{`version="4.7">`, `version="4.6">`, `version "4.6" of the format: known are 4.0`},
 		{`version="4.7">`, `version="5.0">`, `version "5.0"`},
 		{`version="4.7">`, `>`, "<cube> has no attribute version"},
-		{`<metric id="0" type`, `<metric id="0" color="red" type`, "attribute color of <metric> is unknown or there twice"},
+		{`<metric id="0" type`, `<metric id="0" color="red" type`,
+			"attribute color of <metric> is unknown or there twice"},
 		{`<metric id="0"`, `<metric id='0'`, "is no tag"},
 		{`<metric id="0"`, `<metric id=zero`, "attribute id of <metric> is not in double quotes"},
 		{`<metric id="0"`, `<metric id="-1"`, `id is "-1": a number from 0 on`},
 		{`<metric id="1"`, `<metric id="0"`, "<metric>: malformed profile: id 0 is there twice"},
-		{`<metric id="0" type="EXCLUSIVE"`, `<metric id="0" type="OWN"`, `type "OWN" is unknown: readers would take it for EXCLUSIVE`},
+		{`<metric id="0" type="EXCLUSIVE"`, `<metric id="0" type="OWN"`,
+			`type "OWN" is unknown: readers would take it for EXCLUSIVE`},
 		{`<dtype>UINT64</dtype>`, `<dtype>uint64</dtype>`, `values of metric "visits" are of type "uint64"`},
 		{`<uom>occ</uom>`, `<uom>occ</uom><uom>occ</uom>`, "<uom> is not expected here, in <metric>"},
 		{`<uom>occ</uom>`, `<uom>o<c</uom>`, `"<c</uom>" is no tag`},
@@ -244,7 +254,8 @@ func TestDamagedAnchorsAreRefused(t *testing.T) {
 		{`<cnode id="10"`, `<cnode id="11"`, "id 11 among 11 cnodes: ids have no gaps"},
 		{`<cnode id="1" calleeId="7">`, `<cnode id="1" calleeId="11">`, "it calls region 11 of 11"},
 		{`<cnode id="1" calleeId="7">`, `<cnode id="1">`, "<cnode> has no attribute calleeId"},
-		{"<cnode id=\"1\" calleeId=\"7\">\n</cnode>", `<cnode id="1" calleeId="7"/>`, "<cnode/>: readers want an end tag"},
+		{"<cnode id=\"1\" calleeId=\"7\">\n</cnode>", `<cnode id="1" calleeId="7"/>`,
+			"<cnode/>: readers want an end tag"},
 		{`partype="numeric"`, `partype="number"`, `partype "number" is neither`},
 		{`<rank>0</rank>`, `<rank>-1</rank>`, `rank is "-1"`},
 		{"<rank>0</rank>\n", ``, "<locationgroup> has no <rank>"},
@@ -256,13 +267,15 @@ func TestDamagedAnchorsAreRefused(t *testing.T) {
 		{`<topologies>`, `<topologies></topologies><topologies>`, "<topologies> is not expected here"},
 		{`ndims="1"`, `ndims="2"`, `ndims is "2", there are 1 dimensions`},
 		{`periodic="true"`, `periodic="yes"`, `periodic is "yes"`},
-		{`<coord locId="9">3</coord>`, `<coord locId="9">4</coord>`, "coordinate 4 of locId 9 is outside of dimension 0 of size 4"},
+		{`<coord locId="9">3</coord>`, `<coord locId="9">4</coord>`,
+			"coordinate 4 of locId 9 is outside of dimension 0 of size 4"},
 		{`<coord locId="9">3</coord>`, `<coord locId="12">3</coord>`, "there is no locId 12"},
 		{`<coord locId="9">3</coord>`, `<coord>3</coord>`, "it is of one thing, not of 0"},
 		{`<coord locId="9">3</coord>`, `<coord locId="9">3 1</coord>`, "2 coordinates in 1 dimensions"},
 		{`<coord locId="9">3</coord>`, `<coord locId="9">x</coord>`, `a coordinate is "x"`},
 		{`</cube>`, "<severity><matrix></matrix></severity></cube>", "<matrix> is not expected here"},
-		{`<systemtreenode Id="0">`, `<machine Id="0"><name>m</name></machine><systemtreenode Id="0">`, "<machine> has no <node>"},
+		{`<systemtreenode Id="0">`, `<machine Id="0"><name>m</name></machine><systemtreenode Id="0">`,
+			"<machine> has no <node>"},
 	}
 	for _, c := range cases {
 		if !strings.Contains(anchor, c.old) {
@@ -275,7 +288,8 @@ func TestDamagedAnchorsAreRefused(t *testing.T) {
 			t.Errorf("%s → %s: %v, want %q", c.old, c.new, err, c.want)
 		}
 	}
-	for _, c := range []struct{ name, element string }{{"metric", "metrics"}, {"region", "program"}, {"systemtreenode", "system"}} {
+	for _, c := range []struct{ name, element string }{{"metric", "metrics"}, {"region", "program"},
+		{"systemtreenode", "system"}} {
 		from, to := strings.Index(anchor, "<"+c.element), strings.Index(anchor, "</"+c.element+">")
 		list[len(list)-1] = anchor[:from] + "<" + c.element + ">" + anchor[to:]
 		wrong(t, readAll(tarOf(t, list...)), ErrCorrupt, "<"+c.element+"> has no <"+c.name+">")
@@ -306,7 +320,9 @@ func TestAnchorsAsOthersWriteThem(t *testing.T) {
 	change(`mod="main.c" begin="1"`, "begin=\"1\" mod=\"ma\nin.c\"")
 	change("<topologies>\n</topologies>\n", "")
 	change(`type="INCLUSIVE"`, `type="DERIVED"`)
-	change("<descr>Total CPU allocation time</descr>", "<descr></descr><cubeplaggr cubeplaggrtype=plus>a</cubeplaggr><cubeplaggr cubeplaggrtype=\"minus\">b</cubeplaggr><cubepl rowwise=false>c</cubepl>")
+	change("<descr>Total CPU allocation time</descr>",
+		"<descr></descr><cubeplaggr cubeplaggrtype=plus>a</cubeplaggr><cubeplaggr "+
+			"cubeplaggrtype=\"minus\">b</cubeplaggr><cubepl rowwise=false>c</cubepl>")
 	list[len(list)-1] = anchor + "anything"
 	p, err := inMemory(tarOf(t, list...))
 	check(t, err)

@@ -113,7 +113,9 @@ func (d *Definitions) checkHead() error {
 	}
 	for _, a := range d.Attributes {
 		if a.Key == attributeClustering && strings.EqualFold(a.Value, "ON") {
-			return invalid("attribute %s=%s makes readers look for clustered iterations, which are not written here: leave it out", a.Key, a.Value)
+			return invalid(
+				"attribute %s=%s makes readers look for clustered iterations, which are not written here: leave it out",
+				a.Key, a.Value)
 		}
 	}
 	texts := []string{d.MetricsTitle, d.ProgramTitle, d.SystemTitle}
@@ -154,7 +156,8 @@ func checkText(owner, text string) error {
 	for i, r := range text {
 		switch {
 		case r < ' ' && r != '\t', r == 0xfffe, r == 0xffff:
-			return invalid("%s: the text %q has the character %U, which the format cannot hold: replace it", owner, text, r)
+			return invalid("%s: the text %q has the character %U, which the format cannot hold: replace it", owner,
+				text, r)
 		case r == utf8.RuneError && !strings.HasPrefix(text[i:], "\uFFFD"):
 			return invalid("%s: the text %q is not UTF-8: make it so, strings.ToValidUTF8 does", owner, text)
 		}

@@ -9,9 +9,10 @@
 // # Writing
 //
 // [Definitions] are plain tables in which the place of an entry is its id. [Create] checks them, and refuses what would
-// make readers crash or read something else than what was written: see [Definitions.Check]. [Writer.WriteMetric] asks for
-// the values of a metric row by row, in the order of the file. One row is held at a time (with Options.Compress also the
-// compressed values of one metric), beside the definitions and a few bytes per cnode. The same input gives the same bytes.
+// make readers crash or read something else than what was written: see [Definitions.Check]. [Writer.WriteMetric] asks
+// for the values of a metric row by row, in the order of the file. One row is held at a time (with Options.Compress
+// also the compressed values of one metric), beside the definitions and a few bytes per cnode. The same input gives the
+// same bytes.
 //
 // # Reading
 //

@@ -21,8 +21,10 @@ func Example() {
 	path := filepath.Join(dir, "profile.cubex")
 
 	d := new(cube.Definitions)
-	visits := d.AddMetric(cube.Metric{Parent: cube.None, UniqueName: "visits", Type: cube.Uint64, Unit: "occ", Kind: cube.Exclusive})
-	time := d.AddMetric(cube.Metric{Parent: cube.None, UniqueName: "time", Type: cube.Double, Unit: "sec", Kind: cube.Inclusive})
+	visits := d.AddMetric(cube.Metric{Parent: cube.None, UniqueName: "visits", Type: cube.Uint64, Unit: "occ",
+		Kind: cube.Exclusive})
+	time := d.AddMetric(cube.Metric{Parent: cube.None, UniqueName: "time", Type: cube.Double, Unit: "sec",
+		Kind: cube.Inclusive})
 	program := d.AddCnode(cube.Cnode{Parent: cube.None, Callee: d.AddRegion(cube.Region{Name: "main"})})
 	work := d.AddCnode(cube.Cnode{Parent: program, Callee: d.AddRegion(cube.Region{Name: "work"})})
 	machine := d.AddNode(cube.SystemTreeNode{Parent: cube.None, Name: "machine m", Class: cube.ClassMachine})

@@ -24,8 +24,10 @@ func TestFixturesReadAsByTheSecondReader(t *testing.T) {
 			p := open(t, path)
 			second, err := cubetest.Decode(readFile(t, path))
 			check(t, err)
-			if len(second.AllMetrics) != len(p.Metrics) || len(second.CnodeByID) != len(p.Cnodes) || len(second.LocationByID) != len(p.Locations) {
-				t.Fatalf("%d × %d × %d, the second reader has %d × %d × %d", len(p.Metrics), len(p.Cnodes), len(p.Locations),
+			if len(second.AllMetrics) != len(p.Metrics) || len(second.CnodeByID) != len(p.Cnodes) ||
+				len(second.LocationByID) != len(p.Locations) {
+				t.Fatalf("%d × %d × %d, the second reader has %d × %d × %d", len(p.Metrics), len(p.Cnodes),
+					len(p.Locations),
 					len(second.AllMetrics), len(second.CnodeByID), len(second.LocationByID))
 			}
 			compared := 0
@@ -48,7 +50,8 @@ func TestFixturesReadAsByTheSecondReader(t *testing.T) {
 					for l, numbers := range want[c] {
 						for i, bits := range numbers {
 							if got := row.NumberAt(LocationID(l), i).Bits(); got != bits {
-								t.Errorf("%s at cnode %d, location %d: number %d is %x, want %x", m.Name, c, l, i, got, bits)
+								t.Errorf("%s at cnode %d, location %d: number %d is %x, want %x", m.Name, c, l, i, got,
+									bits)
 							}
 							compared++
 						}
@@ -73,7 +76,8 @@ func TestCubeWFixturesHoldWhatWasWritten(t *testing.T) {
 				check(t, err)
 				for l := range p.Locations {
 					if got, want := row.At(LocationID(l)).Float64(), float64(10*c+l)+half; stored && got != want {
-						t.Errorf("%s: %s at cnode %d, location %d is %v, want %v", name, p.Metrics[metric].UniqueName, c, l, got, want)
+						t.Errorf("%s: %s at cnode %d, location %d is %v, want %v", name, p.Metrics[metric].UniqueName,
+							c, l, got, want)
 					}
 				}
 				if name == "cubew-dense" && !stored {
@@ -121,7 +125,8 @@ func TestStoredValuesAreThoseOfCubeDump(t *testing.T) {
 			for l, want := range cells {
 				got := dumped(p.Metrics[metric].Type, &row, LocationID(l), stored || p.severity[metric] == nil)
 				if !sameText(got, want) {
-					t.Errorf("%s: %s at cnode %d, location %d: %s, cube_dump has %s", path, p.Metrics[metric].UniqueName, c, l, got, want)
+					t.Errorf("%s: %s at cnode %d, location %d: %s, cube_dump has %s", path,
+						p.Metrics[metric].UniqueName, c, l, got, want)
 				}
 				compared++
 			}
@@ -161,8 +166,10 @@ func sameText(got, want string) bool {
 
 // Sums along the call tree, by the rules of the format, are those that cube_dump prints.
 func TestExclusiveAndInclusiveValuesAreThoseOfCubeDump(t *testing.T) {
-	cases := map[string]string{"minimal": "minimal", "nccl-2x2": "nccl-2x2", "nccl-2x2-dense": "nccl-2x2", "nccl-2x2-zdata": "nccl-2x2",
-		"nccl-2x2-bigendian": "nccl-2x2", "scorep-mpi3": "scorep-mpi3", "scorep-serial": "scorep-serial", "sample": "sample"}
+	cases := map[string]string{"minimal": "minimal", "nccl-2x2": "nccl-2x2", "nccl-2x2-dense": "nccl-2x2",
+		"nccl-2x2-zdata":     "nccl-2x2",
+		"nccl-2x2-bigendian": "nccl-2x2", "scorep-mpi3": "scorep-mpi3", "scorep-serial": "scorep-serial",
+		"sample": "sample"}
 	for name, expected := range cases {
 		for _, flavour := range []string{"excl", "incl"} {
 			p := open(t, "testdata/"+name+".cubex")
@@ -242,7 +249,8 @@ func along(t *testing.T, p *Profile, id MetricID, inclusive bool) [][]float64 {
 
 // The definitions are those that cube_dump prints.
 func TestDefinitionsAreThoseOfCubeDump(t *testing.T) {
-	for _, name := range []string{"minimal", "nccl-2x2", "cubew-dense", "cubew-sparse", "scorep-mpi3", "scorep-serial", "sample"} {
+	for _, name := range []string{"minimal", "nccl-2x2", "cubew-dense", "cubew-sparse", "scorep-mpi3", "scorep-serial",
+		"sample"} {
 		p := open(t, "testdata/"+name+".cubex")
 		text := string(readFile(t, "testdata/"+name+".dump-structure.txt"))
 		var want []string
@@ -273,13 +281,15 @@ func TestDefinitionsAreThoseOfCubeDump(t *testing.T) {
 				kind = Inclusive
 			}
 			dtype, _, _ := strings.Cut(string(m.Type), "(")
-			has("%s  ( id=%d, %s, %s, %s, %s, %s, %s", m.DisplayName, i, m.UniqueName, m.Unit, dtype, m.URL, m.Description, kind)
+			has("%s  ( id=%d, %s, %s, %s, %s, %s, %s", m.DisplayName, i, m.UniqueName, m.Unit, dtype, m.URL,
+				m.Description, kind)
 			if m.Expression != "" {
 				has(`"%s", "%s"`, m.Expression, m.Init)
 			}
 		}
 		for i, r := range p.Regions {
-			has("%s:%s\t   ( id=%d, %d, %d, paradigm=%s, role=%s, url=%s, descr=%s, mod=%s)", r.Name, r.MangledName, i, r.Begin, r.End,
+			has("%s:%s\t   ( id=%d, %d, %d, paradigm=%s, role=%s, url=%s, descr=%s, mod=%s)", r.Name, r.MangledName, i,
+				r.Begin, r.End,
 				r.Paradigm, r.Role, r.URL, r.Description, r.Module)
 			for _, a := range r.Attributes {
 				has(`Attribute: "%s"->"%s"`, a.Key, a.Value)
@@ -290,7 +300,8 @@ func TestDefinitionsAreThoseOfCubeDump(t *testing.T) {
 		i := 0
 		p.Walk(func(c CnodeID, depth int) {
 			region := p.Regions[p.Cnodes[c].Callee]
-			if m := lines[i]; m[2] != region.Name || m[3] != fmt.Sprint(c) || strings.Count(m[1], " ") != 2*depth || m[4] != p.Cnodes[c].Module {
+			if m := lines[i]; m[2] != region.Name || m[3] != fmt.Sprint(c) || strings.Count(m[1], " ") != 2*depth ||
+				m[4] != p.Cnodes[c].Module {
 				t.Errorf("%s: cnode %d %q at depth %d, cube_dump has %q", name, c, region.Name, depth, m)
 			}
 			i++
@@ -317,7 +328,8 @@ func TestDefinitionsAreThoseOfCubeDump(t *testing.T) {
 		for _, topology := range p.Topologies {
 			has("Topology name: %s", topology.Name)
 			for i, d := range topology.Dimensions {
-				has("Dimension %d: %d\t\t%s", i, d.Size, map[bool]string{true: "periodic", false: "non periodic"}[d.Periodic])
+				has("Dimension %d: %d\t\t%s", i, d.Size,
+					map[bool]string{true: "periodic", false: "non periodic"}[d.Periodic])
 			}
 		}
 		for _, f := range p.Files() {

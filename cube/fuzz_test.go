@@ -31,7 +31,8 @@ func bounded(t *testing.T, size int, read func()) {
 func expected(t *testing.T, err error) {
 	t.Helper()
 	var format *FormatError
-	if !errors.As(err, &format) || !errors.Is(err, ErrTruncated) && !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrNotSupported) {
+	if !errors.As(err, &format) || !errors.Is(err, ErrTruncated) && !errors.Is(err, ErrCorrupt) &&
+		!errors.Is(err, ErrNotSupported) {
 		t.Errorf("unexpected error %v", err)
 	}
 }

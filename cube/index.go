@@ -85,7 +85,8 @@ func readIndex(b []byte, cnodes int) (index, error) {
 		return x, nil
 	case formatSparse:
 	default:
-		return x, corrupt("index of format %d: neither sparse (%d) nor dense (%d)", b[indexFormat], formatSparse, formatDense)
+		return x, corrupt("index of format %d: neither sparse (%d) nor dense (%d)", b[indexFormat], formatSparse,
+			formatDense)
 	}
 	if len(b) < indexRows {
 		return x, truncated("an index of %d bytes without its number of rows", len(b))
@@ -98,7 +99,8 @@ func readIndex(b []byte, cnodes int) (index, error) {
 	for i := range x.rows {
 		r := x.order.Uint32(b[indexRows+4*i:])
 		if int64(r) >= int64(cnodes) || i > 0 && r <= x.rows[i-1] {
-			return x, corrupt("row number %d at place %d: they ascend and are less than %d, the number of cnodes", r, i, cnodes)
+			return x, corrupt("row number %d at place %d: they ascend and are less than %d, the number of cnodes", r, i,
+				cnodes)
 		}
 		x.rows[i] = r
 	}

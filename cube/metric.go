@@ -24,7 +24,8 @@ type Metric struct {
 	Ratio       bool // of a derived one: its values cannot be added up, and cube_remap2 -d is not to store them
 
 	// CubePL of derived metrics. Expression gives the value, Init is run once before. Plus, Minus and Aggregate replace
-	// how values are added along the call tree, subtracted, and added over the system: only PreDerived metrics have them.
+	// how values are added along the call tree, subtracted, and added over the system: only PreDerived metrics have
+	// them.
 	Expression, Init       string
 	Plus, Minus, Aggregate string
 }
@@ -33,13 +34,14 @@ type Metric struct {
 type MetricKind uint8
 
 const (
-	kindMissing         MetricKind = iota
-	Exclusive                      // of the cnode itself
-	Inclusive                      // of the cnode and all below it
-	Simple                         // read as Inclusive; not written, as the libraries disagree about its rows
-	PostDerived                    // from the expression, after adding up: ratios
-	PreDerivedExclusive            // from the expression, per cnode and location, then added up. Not written: cube_remap2 -d crashes
-	PreDerivedInclusive            // the same
+	kindMissing MetricKind = iota
+	Exclusive              // of the cnode itself
+	Inclusive              // of the cnode and all below it
+	Simple                 // read as Inclusive; not written, as the libraries disagree about its rows
+	PostDerived            // from the expression, after adding up: ratios
+	// from the expression, per cnode and location, then added up. Not written: cube_remap2 -d crashes
+	PreDerivedExclusive
+	PreDerivedInclusive // the same
 )
 
 // metricKinds is indexed by MetricKind. Names as in the anchor.
@@ -92,7 +94,9 @@ func (d *Definitions) checkMetrics() error {
 			open = open[:len(open)-1]
 		}
 		if len(open) == 0 && m.Parent != None {
-			return invalid("%s stands below metric %d but not behind it: list metrics in the order of their tree, roots with parent None", owner, m.Parent)
+			return invalid(
+				"%s stands below metric %d but not behind it: list metrics in the order of their tree, roots with "+
+					"parent None", owner, m.Parent)
 		}
 		open = append(open, MetricID(i))
 		switch {
@@ -101,13 +105,15 @@ func (d *Definitions) checkMetrics() error {
 		case seen[m.UniqueName]:
 			return invalid("%s: the unique name is there twice", owner)
 		case hidden >= 0 && !m.Hidden:
-			return invalid("%s stands behind the hidden metric %d: tools crash on that, put hidden metrics last", owner, hidden)
+			return invalid("%s stands behind the hidden metric %d: tools crash on that, put hidden metrics last", owner,
+				hidden)
 		}
 		seen[m.UniqueName] = true
 		if m.Hidden {
 			hidden = i
 		}
-		if err := checkTexts(owner, m.DisplayName, m.Unit, m.URL, m.Description, m.Val, m.Expression, m.Init, m.Plus, m.Minus, m.Aggregate); err != nil {
+		if err := checkTexts(owner, m.DisplayName, m.Unit, m.URL, m.Description, m.Val, m.Expression, m.Init, m.Plus,
+			m.Minus, m.Aggregate); err != nil {
 			return err
 		}
 		if err := checkAttributes(owner, m.Attributes); err != nil {
@@ -128,11 +134,14 @@ func (m *Metric) checkValues(owner string) error {
 	case strings.HasPrefix(m.Kind.String(), "MetricKind"):
 		return invalid("%s has no kind: Exclusive or Inclusive, or a derived one", owner)
 	case m.Kind == Simple:
-		return invalid("%s is of kind SIMPLE: libraries disagree about the rows of its values, use Inclusive or Exclusive", owner)
+		return invalid(
+			"%s is of kind SIMPLE: libraries disagree about the rows of its values, use Inclusive or Exclusive", owner)
 	case !known:
 		return invalid("%s has the unknown type %q", owner, string(m.Type))
 	case !l.written:
-		return invalid("%s is of type %s: cube_info and cube_sanity abort on values of several numbers, use several metrics", owner, m.Type)
+		return invalid(
+			"%s is of type %s: cube_info and cube_sanity abort on values of several numbers, use several metrics",
+			owner, m.Type)
 	case l.only != kindMissing && m.Kind != l.only:
 		return invalid("%s is %s of type %s: readers drop it, such metrics must be %s", owner, m.Kind, m.Type, l.only)
 	case m.Kind.Derived() && m.Expression == "":
@@ -142,13 +151,15 @@ func (m *Metric) checkValues(owner string) error {
 	case !m.Kind.Derived() && code != "":
 		return invalid("%s is %s and has an expression: only derived metrics do", owner, m.Kind)
 	case m.Kind.Derived() && m.Kind != PostDerived:
-		return invalid("%s is %s: cube_remap2 -d crashes on any such metric, use %s or write values", owner, m.Kind, PostDerived)
+		return invalid("%s is %s: cube_remap2 -d crashes on any such metric, use %s or write values", owner, m.Kind,
+			PostDerived)
 	case m.Ratio && !m.Kind.Derived():
 		return invalid("%s is %s and a ratio: only derived metrics are", owner, m.Kind)
 	case m.Plus+m.Minus+m.Aggregate != "":
 		return invalid("%s is %s and says how to add: its expression is evaluated behind that", owner, m.Kind)
 	case m.Val != "":
-		return invalid("%s has val %q: cube_part crashes on headings (VOID), nothing else means something", owner, m.Val)
+		return invalid("%s has val %q: cube_part crashes on headings (VOID), nothing else means something", owner,
+			m.Val)
 	}
 	return nil
 }

@@ -39,20 +39,24 @@ func TestContainersOfOtherWriters(t *testing.T) {
 		}
 	}
 	end := bytes.TrimRight(whole, "\x00")
-	end = append(bytes.Clone(end), make([]byte, (tarBlock-len(end)%tarBlock)%tarBlock)...) // the last member's block is whole
+	// the last member's block is whole
+	end = append(bytes.Clone(end), make([]byte, (tarBlock-len(end)%tarBlock)%tarBlock)...)
 	cases := map[string][]byte{
-		"a sum of blanks that leaves one out": headers(func(h []byte) { field(sum, fmt.Sprintf("%06o\x00 ", tarSum(h)-' '))(h) }),
-		"a sum without leading zeros":         headers(func(h []byte) { field(sum, fmt.Sprintf("%o", tarSum(h)))(h) }),
-		"a sum behind blanks":                 headers(func(h []byte) { field(sum, fmt.Sprintf("%7o\x00", tarSum(h)))(h) }),
-		"a sum of nothing":                    headers(field(sum, "")),
-		"a sum that is no number":             headers(field(sum, "abcdefgh")),
-		"sizes behind blanks":                 headers(size("%11o")),
-		"sizes that end in a blank":           headers(size("%010o ")),
-		"sizes of twelve digits":              headers(size("%012o")),
-		"GNU's mark of the format":            headers(field(tarFields.magic, "ustar  \x00")),
-		"a newline behind the end":            append(bytes.Clone(whole), '\n'),
-		"a newline in place of the end":       append(bytes.Clone(end), '\n'),
-		"a text behind the end":               append(bytes.Clone(whole), bytes.Repeat([]byte("behind the end "), 100)...),
+		"a sum of blanks that leaves one out": headers(
+			func(h []byte) { field(sum, fmt.Sprintf("%06o\x00 ", tarSum(h)-' '))(h) }),
+		"a sum without leading zeros": headers(func(h []byte) { field(sum, fmt.Sprintf("%o", tarSum(h)))(h) }),
+		"a sum behind blanks": headers(
+			func(h []byte) { field(sum, fmt.Sprintf("%7o\x00", tarSum(h)))(h) }),
+		"a sum of nothing":              headers(field(sum, "")),
+		"a sum that is no number":       headers(field(sum, "abcdefgh")),
+		"sizes behind blanks":           headers(size("%11o")),
+		"sizes that end in a blank":     headers(size("%010o ")),
+		"sizes of twelve digits":        headers(size("%012o")),
+		"GNU's mark of the format":      headers(field(tarFields.magic, "ustar  \x00")),
+		"a newline behind the end":      append(bytes.Clone(whole), '\n'),
+		"a newline in place of the end": append(bytes.Clone(end), '\n'),
+		"a text behind the end": append(
+			bytes.Clone(whole), bytes.Repeat([]byte("behind the end "), 100)...),
 	}
 	for name, b := range cases {
 		if err := readAll(b); err != nil {
@@ -76,17 +80,22 @@ func TestSystemTreeOfMachines(t *testing.T) {
 ` + anchor[to:]
 	p, err := inMemory(tarOf(t, list...))
 	check(t, err)
-	nodes := []SystemTreeNode{{Parent: None, Name: "cluster", Class: "machine"}, {Parent: 0, Name: "node07", Class: "node"}}
-	if len(p.Nodes) != 2 || p.Nodes[0].Class != nodes[0].Class || p.Nodes[1].Name != nodes[1].Name || p.Nodes[1].Class != nodes[1].Class || p.Nodes[1].Parent != 0 {
+	nodes := []SystemTreeNode{{Parent: None, Name: "cluster", Class: "machine"},
+		{Parent: 0, Name: "node07", Class: "node"}}
+	if len(p.Nodes) != 2 || p.Nodes[0].Class != nodes[0].Class || p.Nodes[1].Name != nodes[1].Name ||
+		p.Nodes[1].Class != nodes[1].Class || p.Nodes[1].Parent != 0 {
 		t.Errorf("nodes %+v, want %+v", p.Nodes, nodes)
 	}
-	if len(p.Groups) != 2 || p.Groups[0].Name != "Process 0" || p.Groups[1].Name != "Process 1" || p.Groups[1].Rank != 1 || p.Groups[1].Node != 1 || p.Groups[1].Type != GroupProcess {
+	if len(p.Groups) != 2 || p.Groups[0].Name != "Process 0" || p.Groups[1].Name != "Process 1" ||
+		p.Groups[1].Rank != 1 || p.Groups[1].Node != 1 || p.Groups[1].Type != GroupProcess {
 		t.Errorf("groups %+v", p.Groups)
 	}
-	if len(p.Locations) != 2 || p.Locations[0].Name != "Master thread" || p.Locations[1].Name != "Thread 0" || p.Locations[1].Group != 1 || p.Locations[1].Type != LocationThread {
+	if len(p.Locations) != 2 || p.Locations[0].Name != "Master thread" || p.Locations[1].Name != "Thread 0" ||
+		p.Locations[1].Group != 1 || p.Locations[1].Type != LocationThread {
 		t.Errorf("locations %+v", p.Locations)
 	}
-	if places := p.Topologies[0].Places; places[0].Of != PlaceOfLocation || places[0].ID != 1 || places[1].Of != PlaceOfGroup {
+	if places := p.Topologies[0].Places; places[0].Of != PlaceOfLocation || places[0].ID != 1 ||
+		places[1].Of != PlaceOfGroup {
 		t.Errorf("places %+v", places)
 	}
 	var row Row
@@ -95,7 +104,8 @@ func TestSystemTreeOfMachines(t *testing.T) {
 	}
 }
 
-// A metric that cannot be read, as its type is none of numbers or its values are damaged, keeps no other from being read.
+// A metric that cannot be read, as its type is none of numbers or its values are damaged, keeps no other from being
+// read.
 func TestOneUnreadableMetric(t *testing.T) {
 	list := parts(t, "testdata/minimal.cubex")
 	anchor := string(list[len(list)-1].([]byte))

@@ -14,7 +14,8 @@ import (
 
 // texts are names as programs have them, and as nobody would.
 var texts = rapid.OneOf(rapid.StringMatching(`[A-Za-z_:~<>&"'\[\]; \t!/.-]{0,20}`),
-	rapid.SampledFrom([]string{"", "&amp;", "&#65;", "]]>", "<![CDATA[x]]>", "</name>", "  ", "é→𝄞", "\ufffd", "a\u0085b"}))
+	rapid.SampledFrom([]string{"", "&amp;", "&#65;", "]]>", "<![CDATA[x]]>", "</name>", "  ", "é→𝄞", "\ufffd",
+		"a\u0085b"}))
 
 // drawDefinitions makes definitions that Check takes.
 func drawDefinitions(t *rapid.T) *Definitions {
@@ -40,8 +41,10 @@ func drawDefinitions(t *rapid.T) *Definitions {
 	var open []MetricID
 	for i := range metrics {
 		open = open[:rapid.IntRange(0, len(open)).Draw(t, "depth")]
-		m := Metric{Parent: None, UniqueName: fmt.Sprintf("m%d", i), DisplayName: text("display"), Type: rapid.SampledFrom(types).Draw(t, "type"), Unit: text("unit"),
-			Kind: rapid.SampledFrom([]MetricKind{Exclusive, Inclusive}).Draw(t, "kind"), Hidden: i >= hidden, URL: text("url"), Description: text("descr"), Attributes: attributes("metric")}
+		m := Metric{Parent: None, UniqueName: fmt.Sprintf("m%d", i), DisplayName: text("display"),
+			Type: rapid.SampledFrom(types).Draw(t, "type"), Unit: text("unit"),
+			Kind: rapid.SampledFrom([]MetricKind{Exclusive, Inclusive}).Draw(t, "kind"), Hidden: i >= hidden,
+			URL: text("url"), Description: text("descr"), Attributes: attributes("metric")}
 		if i == 0 {
 			m.UniqueName = metricTime
 		}
@@ -58,14 +61,18 @@ func drawDefinitions(t *rapid.T) *Definitions {
 	}
 	regions := rapid.IntRange(1, 5).Draw(t, "regions")
 	for range regions {
-		d.AddRegion(Region{Name: "r" + text("region"), MangledName: text("mangled"), Paradigm: text("paradigm"), Role: text("role"), Module: text("mod"),
-			Begin: rapid.IntRange(-1, 9).Draw(t, "begin"), End: rapid.IntRange(-1, 9).Draw(t, "end"), URL: text("url"), Description: text("descr"), Attributes: attributes("region")})
+		d.AddRegion(Region{Name: "r" + text("region"), MangledName: text("mangled"), Paradigm: text("paradigm"),
+			Role: text("role"), Module: text("mod"),
+			Begin: rapid.IntRange(-1, 9).Draw(t, "begin"), End: rapid.IntRange(-1, 9).Draw(t, "end"), URL: text("url"),
+			Description: text("descr"), Attributes: attributes("region")})
 	}
 	for i := range rapid.IntRange(1, 12).Draw(t, "cnodes") {
-		c := Cnode{Parent: CnodeID(below(i, "parent")), Callee: RegionID(rapid.IntRange(0, regions-1).Draw(t, "callee")), Attributes: attributes("cnode"),
+		c := Cnode{Parent: CnodeID(below(i, "parent")),
+			Callee: RegionID(rapid.IntRange(0, regions-1).Draw(t, "callee")), Attributes: attributes("cnode"),
 			Module: text("mod"), Line: rapid.IntRange(-1, 5).Draw(t, "line")}
 		for range rapid.IntRange(0, 2).Draw(t, "parameters") {
-			c.Parameters = append(c.Parameters, rapid.SampledFrom([]Parameter{{"n", "1e3", true}, {"s" + text("key"), text("value"), false}}).Draw(t, "parameter"))
+			c.Parameters = append(c.Parameters, rapid.SampledFrom(
+				[]Parameter{{"n", "1e3", true}, {"s" + text("key"), text("value"), false}}).Draw(t, "parameter"))
 		}
 		d.AddCnode(c)
 	}
@@ -75,10 +82,12 @@ func drawDefinitions(t *rapid.T) *Definitions {
 		if i > 0 {
 			class = text("class")
 		}
-		d.AddNode(SystemTreeNode{Parent: SystemTreeNodeID(below(i, "parent")), Name: text("node"), Class: class, Description: text("descr"), Attributes: attributes("node")})
+		d.AddNode(SystemTreeNode{Parent: SystemTreeNodeID(below(i, "parent")), Name: text("node"), Class: class,
+			Description: text("descr"), Attributes: attributes("node")})
 	}
 	for i := range rapid.IntRange(1, 4).Draw(t, "groups") {
-		g := LocationGroup{Node: SystemTreeNodeID(rapid.IntRange(0, nodes-1).Draw(t, "node")), Name: fmt.Sprint(i, text("group")), Rank: i, Attributes: attributes("group")}
+		g := LocationGroup{Node: SystemTreeNodeID(rapid.IntRange(0, nodes-1).Draw(t, "node")),
+			Name: fmt.Sprint(i, text("group")), Rank: i, Attributes: attributes("group")}
 		if i > 0 && rapid.Bool().Draw(t, "accelerator") {
 			g.Type = GroupAccelerator
 			g.Attributes = append(g.Attributes, Attribute{AttributeCreatingGroup, d.Groups[0].Name})
@@ -86,7 +95,8 @@ func drawDefinitions(t *rapid.T) *Definitions {
 		d.AddLocation(Location{Group: d.AddGroup(g), Name: text("location")})
 	}
 	for range rapid.IntRange(0, 3).Draw(t, "more locations") {
-		d.AddLocation(Location{Group: LocationGroupID(rapid.IntRange(0, len(d.Groups)-1).Draw(t, "group")), Name: text("location"), Rank: rapid.IntRange(0, 3).Draw(t, "rank"),
+		d.AddLocation(Location{Group: LocationGroupID(rapid.IntRange(0, len(d.Groups)-1).Draw(t, "group")),
+			Name: text("location"), Rank: rapid.IntRange(0, 3).Draw(t, "rank"),
 			Type: LocationType(rapid.IntRange(0, 2).Draw(t, "location type")), Attributes: attributes("location")})
 	}
 	return d
@@ -114,7 +124,8 @@ func drawValues(t *rapid.T, d *Definitions) values {
 				case numberFloat:
 					row[l] = math.Float64bits(rapid.Float64Range(-math.MaxFloat64, math.MaxFloat64).Draw(t, "double"))
 				case numberSigned:
-					row[l] = uint64(rapid.Int64Range(math.MinInt64>>(64-width), math.MaxInt64>>(64-width)).Draw(t, "signed"))
+					row[l] = uint64(rapid.Int64Range(math.MinInt64>>(64-width), math.MaxInt64>>(64-width)).Draw(
+						t, "signed"))
 				default:
 					row[l] = rapid.Uint64Range(0, math.MaxUint64>>(64-width)).Draw(t, "unsigned")
 				}

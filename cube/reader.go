@@ -127,16 +127,20 @@ func (p *Profile) openMetric(id MetricID, name string) (*severity, error) {
 	l, known := m.Type.layout()
 	switch {
 	case m.Kind.Derived():
-		return nil, p.failed(name+suffixData, unsupported("metric %q is %s: only stored numbers are read", m.UniqueName, m.Kind))
+		return nil, p.failed(name+suffixData, unsupported(
+			"metric %q is %s: only stored numbers are read", m.UniqueName, m.Kind))
 	case !hasIndex && !hasData:
 		if !known {
 			return nil, p.failed(name+suffixData, unsupported("metric %q is of type %q", m.UniqueName, string(m.Type)))
 		}
 		return nil, nil
 	case hasIndex != hasData:
-		return nil, p.failed(name+suffixData, corrupt("values of metric %q without %s or the other way round: readers take them for zeros", m.UniqueName, suffixIndex))
+		return nil, p.failed(name+suffixData, corrupt(
+			"values of metric %q without %s or the other way round: readers take them for zeros", m.UniqueName,
+			suffixIndex))
 	case !known:
-		return nil, p.failed(name+suffixData, unsupported("values of metric %q are of type %q", m.UniqueName, string(m.Type)))
+		return nil, p.failed(name+suffixData, unsupported(
+			"values of metric %q are of type %q", m.UniqueName, string(m.Type)))
 	}
 	b, err := indexMember.read(0, indexMember.size)
 	if err != nil {
@@ -189,11 +193,12 @@ func (p *Profile) ReadFile(name string) ([]byte, error) {
 	return b, nil
 }
 
-// Row reads the values of a metric at a cnode into row, which is made to fit. If none are stored there, stored is false and
-// row has what stands for no values. Derived metrics have no rows: [ErrNotSupported].
+// Row reads the values of a metric at a cnode into row, which is made to fit. If none are stored there, stored is false
+// and row has what stands for no values. Derived metrics have no rows: [ErrNotSupported].
 func (p *Profile) Row(m MetricID, c CnodeID, row *Row) (stored bool, err error) {
 	if m < 0 || int(m) >= len(p.Metrics) || c < 0 || int(c) >= len(p.Cnodes) {
-		return false, invalid("there is no metric %d at cnode %d: %d and %d are defined", m, c, len(p.Metrics), len(p.Cnodes))
+		return false, invalid("there is no metric %d at cnode %d: %d and %d are defined", m, c, len(p.Metrics),
+			len(p.Cnodes))
 	}
 	if err := p.unread[m]; err != nil {
 		return false, err

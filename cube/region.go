@@ -40,7 +40,8 @@ func (d *Definitions) checkRegions() error {
 		if r.Name == "" {
 			return invalid("%s has no name", owner)
 		}
-		if err := checkTexts(owner, r.Name, r.MangledName, r.Paradigm, r.Role, r.Module, r.URL, r.Description); err != nil {
+		if err := checkTexts(owner, r.Name, r.MangledName, r.Paradigm, r.Role, r.Module, r.URL,
+			r.Description); err != nil {
 			return err
 		}
 		if err := checkAttributes(owner, r.Attributes); err != nil {

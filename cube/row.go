@@ -165,7 +165,8 @@ func (r *Row) settable(l LocationID, a, b numberKind) bool {
 		r.err = invalid("there is no location %d among %d", l, r.Locations())
 		return false
 	case r.layout.parts[0].number != a && r.layout.parts[0].number != b:
-		r.err = invalid("values are of type %s: use SetFloat64 for doubles, SetUint64 or SetInt64 for integers", r.metric.Type)
+		r.err = invalid("values are of type %s: use SetFloat64 for doubles, SetUint64 or SetInt64 for integers",
+			r.metric.Type)
 		return false
 	}
 	return true

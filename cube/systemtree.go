@@ -70,7 +70,8 @@ const (
 	LocationStream
 )
 
-var locationTypes = [...]string{LocationThread: "thread", LocationMetric: "metric", LocationStream: "accelerator stream"}
+var locationTypes = [...]string{LocationThread: "thread", LocationMetric: "metric",
+	LocationStream: "accelerator stream"}
 
 // locationTypeGPU is how LocationStream was once spelled.
 const locationTypeGPU = "gpu"
@@ -99,7 +100,8 @@ func (d *Definitions) checkSystem() error {
 		n := &d.Nodes[i]
 		owner := fmt.Sprintf("system tree node %d %q", i, n.Name)
 		if n.Parent < None || int(n.Parent) >= i {
-			return invalid("%s has parent %d: parents stand before their children, and roots have parent None", owner, n.Parent)
+			return invalid("%s has parent %d: parents stand before their children, and roots have parent None", owner,
+				n.Parent)
 		}
 		if err := checkTexts(owner, n.Name, n.Class, n.Description); err != nil {
 			return err
@@ -145,7 +147,9 @@ func (d *Definitions) checkGroups() error {
 	for i := range d.Groups {
 		if g := &d.Groups[i]; g.Type == GroupProcess {
 			if processes[g.Name] {
-				return invalid("location group %d: another process is named %q, tools identify processes by their names", i, g.Name)
+				return invalid(
+					"location group %d: another process is named %q, tools identify processes by their names", i,
+					g.Name)
 			}
 			processes[g.Name] = true
 		}
@@ -170,7 +174,9 @@ func (d *Definitions) checkGroups() error {
 			return err
 		}
 		if g.Type == GroupAccelerator && !processes[attributeOf(g.Attributes, AttributeCreatingGroup)] {
-			return invalid("%s needs the attribute %q with the name of a process: scorep-score ignores accelerators without", owner, AttributeCreatingGroup)
+			return invalid(
+				"%s needs the attribute %q with the name of a process: scorep-score ignores accelerators without",
+				owner, AttributeCreatingGroup)
 		}
 	}
 	return nil
@@ -185,8 +191,8 @@ func attributeOf(list []Attribute, key string) string {
 	return ""
 }
 
-// writeSystem writes the system tree and the topologies. Readers number nodes and groups as they come, whatever their Id
-// says, so these numbers are written.
+// writeSystem writes the system tree and the topologies. Readers number nodes and groups as they come, whatever their
+// Id says, so these numbers are written.
 func (d *Definitions) writeSystem(x *xmlWriter) {
 	parents, order := make([]int32, len(d.Nodes)), make([]int32, len(d.Nodes))
 	for i := range d.Nodes {

@@ -19,13 +19,14 @@ const (
 // tarFields are the fields of a header: where they are, and what is written into those that are always the same. The
 // reference reader looks at the magic of the first header, and at names, sizes and types.
 var tarFields = struct{ name, mode, uid, gid, size, mtime, checksum, typeflag, magic, uname, gname tarField }{
-	name:     tarField{0, 100, ""},
-	mode:     tarField{100, 8, "0000600"},
-	uid:      tarField{108, 8, "0000000"},
-	gid:      tarField{116, 8, "0000000"},
-	size:     tarField{124, 12, ""},
-	mtime:    tarField{136, 12, "00000000000"}, // always the same, so that profiles of the same values are the same bytes
-	checksum: tarField{148, 8, "        "},     // counts as blanks in the sum
+	name:  tarField{0, 100, ""},
+	mode:  tarField{100, 8, "0000600"},
+	uid:   tarField{108, 8, "0000000"},
+	gid:   tarField{116, 8, "0000000"},
+	size:  tarField{124, 12, ""},
+	mtime: tarField{136, 12, "00000000000"},
+	// always the same, so that profiles of the same values are the same bytes
+	checksum: tarField{148, 8, "        "}, // counts as blanks in the sum
 	typeflag: tarField{156, 1, "0"},
 	magic:    tarField{257, 8, tarMagic + "\x0000"},
 	uname:    tarField{265, 32, "nouser"},
@@ -63,8 +64,8 @@ func tarSum(h []byte) (sum int) {
 	return sum
 }
 
-// tarNumber reads a number as the reference reader does: octal digits up to the first other byte. Blanks in front, which
-// other writers leave, are skipped.
+// tarNumber reads a number as the reference reader does: octal digits up to the first other byte. Blanks in front,
+// which other writers leave, are skipped.
 func tarNumber(field []byte) (int64, error) {
 	digits := bytes.TrimLeft(field, " ")
 	if i := bytes.IndexFunc(digits, func(r rune) bool { return r < '0' || r > '7' }); i >= 0 {

@@ -53,8 +53,8 @@ const maxBlank = 1 << 20
 // endOfTar is how many empty blocks end a tar file at least.
 const endOfTar = 2
 
-// scanTar lists the members of a file. It goes from header to header as the reference reader does, and refuses what that
-// reader would step over or read as something else. What stands behind the end is none of the file's.
+// scanTar lists the members of a file. It goes from header to header as the reference reader does, and refuses what
+// that reader would step over or read as something else. What stands behind the end is none of the file's.
 func scanTar(r io.ReaderAt, size int64) ([]member, error) {
 	var list []member
 	file := section{r, 0, size}
@@ -140,7 +140,9 @@ func extraBlock(file section, m member) error {
 		return err
 	}
 	if !zero(b) {
-		return corrupt("member %s has %d bytes, a multiple of %d, and no block of zeros behind its end: readers of profiles lose the next member", m.name, m.size, tarBlock)
+		return corrupt(
+			"member %s has %d bytes, a multiple of %d, and no block of zeros behind its end: readers of profiles "+
+				"lose the next member", m.name, m.size, tarBlock)
 	}
 	return nil
 }
@@ -152,8 +154,11 @@ func extendedSize(m member) (int64, error) {
 		return 0, err
 	}
 	var length, size int64
-	if n, err := fmt.Sscanf(string(b), "%d size=%d\n", &length, &size); n != 2 || err != nil || size < 0 || length != m.size {
-		return 0, unsupported("an extended tar header with %q: profiles have the size of a large member there and nothing else", b)
+	if n, err := fmt.Sscanf(string(b), "%d size=%d\n", &length, &size); n != 2 || err != nil || size < 0 ||
+		length != m.size {
+		return 0,
+			unsupported(
+				"an extended tar header with %q: profiles have the size of a large member there and nothing else", b)
 	}
 	return size, nil
 }

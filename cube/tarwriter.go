@@ -42,8 +42,8 @@ func (t *tarWriter) begin(name string) error {
 // size is that of the open member so far.
 func (t *tarWriter) size() int64 { return t.at - t.header - tarBlock }
 
-// end closes the open member. If its size is a multiple of 512, one byte of padding is added to it: readers of the format
-// and tar would look for the next member at different places.
+// end closes the open member. If its size is a multiple of 512, one byte of padding is added to it: readers of the
+// format and tar would look for the next member at different places.
 func (t *tarWriter) end(padding byte) error {
 	if size := t.size(); size > 0 && size%tarBlock == 0 {
 		if _, err := t.Write([]byte{padding}); err != nil {
@@ -52,7 +52,9 @@ func (t *tarWriter) end(padding byte) error {
 	}
 	size := t.size()
 	if size > maxMember {
-		return invalid("member %s would have %d bytes: members of 8 GiB and more are not supported, leave out rows or write compressed", t.name, size)
+		return invalid(
+			"member %s would have %d bytes: members of 8 GiB and more are not supported, leave out rows or write "+
+				"compressed", t.name, size)
 	}
 	if rest := size % tarBlock; rest != 0 {
 		if _, err := t.Write(make([]byte, tarBlock-rest)); err != nil {

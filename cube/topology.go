@@ -63,7 +63,9 @@ func (d *Definitions) checkTopologies() error {
 		}
 		for _, p := range t.Places {
 			if p.Of >= PlaceOfNode {
-				return invalid("%s has a place of %s: every tool crashes on others than of locations and location groups", owner, p.Of)
+				return invalid(
+					"%s has a place of %s: every tool crashes on others than of locations and location groups", owner,
+					p.Of)
 			}
 		}
 		if problem := d.topologyProblem(t); problem != "" {
@@ -88,11 +90,13 @@ func (d *Definitions) topologyProblem(t *Topology) string {
 			return fmt.Sprintf("there is no %s %d", p.Of, p.ID)
 		}
 		if len(p.Coordinates) != len(t.Dimensions) {
-			return fmt.Sprintf("%s %d has %d coordinates in %d dimensions", p.Of, p.ID, len(p.Coordinates), len(t.Dimensions))
+			return fmt.Sprintf("%s %d has %d coordinates in %d dimensions", p.Of, p.ID, len(p.Coordinates),
+				len(t.Dimensions))
 		}
 		for j, c := range p.Coordinates {
 			if c < 0 || c >= t.Dimensions[j].Size {
-				return fmt.Sprintf("coordinate %d of %s %d is outside of dimension %d of size %d", c, p.Of, p.ID, j, t.Dimensions[j].Size)
+				return fmt.Sprintf("coordinate %d of %s %d is outside of dimension %d of size %d", c, p.Of, p.ID, j,
+					t.Dimensions[j].Size)
 			}
 		}
 	}

@@ -27,8 +27,8 @@ type Options struct {
 	Compress bool
 }
 
-// Writer writes one profile: values of metrics in any order, then Close. It is for one goroutine. After an error it refuses
-// all else, and Close leaves no file behind.
+// Writer writes one profile: values of metrics in any order, then Close. It is for one goroutine. After an error it
+// refuses all else, and Close leaves no file behind.
 type Writer struct {
 	defs    *Definitions
 	options Options
@@ -75,10 +75,10 @@ func newWriter(out output, d *Definitions, o *Options) (*Writer, error) {
 	return w, nil
 }
 
-// WriteMetric writes the values of a metric that is not derived. It calls fill for each cnode, in the order of the file,
-// which sets what values there are at that cnode; row is good for that call only, and begins as "no values": zeros, or what
-// stands for no minimum or maximum. Values are those of the cnode alone, or with all below it, as the metric's kind says.
-// A metric that is never written, or without values, reads as no values.
+// WriteMetric writes the values of a metric that is not derived. It calls fill for each cnode, in the order of the
+// file, which sets what values there are at that cnode; row is good for that call only, and begins as "no values":
+// zeros, or what stands for no minimum or maximum. Values are those of the cnode alone, or with all below it, as the
+// metric's kind says. A metric that is never written, or without values, reads as no values.
 func (w *Writer) WriteMetric(id MetricID, fill func(c CnodeID, row *Row) error) error {
 	if err := w.refuse(); err != nil {
 		return err
@@ -99,7 +99,8 @@ func (w *Writer) WriteMetric(id MetricID, fill func(c CnodeID, row *Row) error) 
 	if err != nil {
 		return w.fail(fmt.Errorf("metric %d %q: %w", id, m.UniqueName, err))
 	}
-	if len(rows) == 0 { // as if it had never been written, which is what Score-P does: a reader refuses an index of nothing
+	// as if it had never been written, which is what Score-P does: a reader refuses an index of nothing
+	if len(rows) == 0 {
 		return nil
 	}
 	return w.fail(w.member(name+suffixIndex, writeIndex(rows, w.options.Dense)))
@@ -156,8 +157,8 @@ func (w *Writer) beginData(member string) (dataWriter, error) {
 	return d, err
 }
 
-// WriteFile adds a member of another kind: the format keeps it, tools list it. If its size is a multiple of 512 bytes, a
-// newline is added.
+// WriteFile adds a member of another kind: the format keeps it, tools list it. If its size is a multiple of 512 bytes,
+// a newline is added.
 func (w *Writer) WriteFile(name string, content []byte) error {
 	if err := w.refuse(); err != nil {
 		return err
@@ -249,8 +250,8 @@ func (w *Writer) writeDefinitions() error {
 	return w.tar.end('\n') // readers stop at </cube>
 }
 
-// packedAnchor compresses the anchor. Readers take the size of the text from the last four bytes, so that nothing can be
-// appended: the text itself is made longer until the size is not a multiple of 512.
+// packedAnchor compresses the anchor. Readers take the size of the text from the last four bytes, so that nothing can
+// be appended: the text itself is made longer until the size is not a multiple of 512.
 func (d *Definitions) packedAnchor() ([]byte, error) {
 	for newlines := 0; ; newlines++ {
 		var packed bytes.Buffer

@@ -98,7 +98,8 @@ func compareWithSecondReader(t tester, b []byte, d *Definitions, v values) {
 		check(t, err)
 		content, err := io.ReadAll(r)
 		check(t, err)
-		if !bytes.Equal(content, second.Members[h.Name]) || len(content)%512 == 0 && len(content) > 0 || h.ModTime.Unix() != 0 {
+		if !bytes.Equal(content, second.Members[h.Name]) || len(content)%512 == 0 && len(content) > 0 ||
+			h.ModTime.Unix() != 0 {
 			t.Errorf("member %s has %d bytes of %v", h.Name, len(content), h.ModTime)
 		}
 		names = append(names, h.Name)
@@ -109,8 +110,10 @@ func compareWithSecondReader(t tester, b []byte, d *Definitions, v values) {
 	if version := map[bool]string{true: "4.7", false: "4.4"}[d.accelerated()]; second.Version != version {
 		t.Errorf("version %s, want %s", second.Version, version)
 	}
-	if len(second.AllMetrics) != len(d.Metrics) || len(second.Regions) != len(d.Regions) || len(second.CnodeByID) != len(d.Cnodes) || len(second.LocationByID) != len(d.Locations) {
-		t.Fatalf("%d metrics, %d regions, %d cnodes, %d locations", len(second.AllMetrics), len(second.Regions), len(second.CnodeByID), len(second.LocationByID))
+	if len(second.AllMetrics) != len(d.Metrics) || len(second.Regions) != len(d.Regions) ||
+		len(second.CnodeByID) != len(d.Cnodes) || len(second.LocationByID) != len(d.Locations) {
+		t.Fatalf("%d metrics, %d regions, %d cnodes, %d locations", len(second.AllMetrics), len(second.Regions),
+			len(second.CnodeByID), len(second.LocationByID))
 	}
 	if got, want := second.Attrs[2:], d.Attributes; len(got) != len(want) {
 		t.Errorf("attributes %v, want %v", got, want)
@@ -124,7 +127,8 @@ func compareWithSecondReader(t tester, b []byte, d *Definitions, v values) {
 	for i, m := range d.Metrics {
 		got := second.AllMetrics[i]
 		hidden := map[bool]string{true: "GHOST"}[m.Hidden]
-		if got.ID != i || got.Name != m.UniqueName || got.Kind != m.Kind.String() || got.Type != string(m.Type) || got.Unit != m.Unit || got.Viztype != hidden ||
+		if got.ID != i || got.Name != m.UniqueName || got.Kind != m.Kind.String() || got.Type != string(m.Type) ||
+			got.Unit != m.Unit || got.Viztype != hidden ||
 			got.Code != m.Expression || got.Init != m.Init {
 			t.Errorf("metric %+v, want %+v", got, m)
 		}
@@ -150,7 +154,8 @@ func compareWithSecondReader(t tester, b []byte, d *Definitions, v values) {
 		if mangled == "" {
 			mangled = r.Name
 		}
-		if got.ID != i || got.Name != r.Name || got.Mangled != mangled || got.Mod != r.Module || got.Begin != begin || len(got.Attrs) != len(r.Attributes) {
+		if got.ID != i || got.Name != r.Name || got.Mangled != mangled || got.Mod != r.Module || got.Begin != begin ||
+			len(got.Attrs) != len(r.Attributes) {
 			t.Errorf("region %+v, want %+v", got, r)
 		}
 	}
@@ -180,10 +185,12 @@ func compareWithSecondReader(t tester, b []byte, d *Definitions, v values) {
 		for _, l := range g.Locations {
 			want := d.Locations[l.ID]
 			group := d.Groups[want.Group]
-			if l.Name != want.Name || l.Rank != want.Rank || l.Type != want.Type.String() || g.Name != group.Name || g.Type != group.Type.String() || n.Name != d.Nodes[group.Node].Name {
+			if l.Name != want.Name || l.Rank != want.Rank || l.Type != want.Type.String() || g.Name != group.Name ||
+				g.Type != group.Type.String() || n.Name != d.Nodes[group.Node].Name {
 				t.Errorf("location %+v of %s on %s, want %+v of %+v", l, g.Name, n.Name, want, group)
 			}
-			if g.Type == "accelerator" && !slices.ContainsFunc(g.Attrs, func(a cubetest.Attr) bool { return a.Key == "Creating location group" }) {
+			if g.Type == "accelerator" && !slices.ContainsFunc(
+				g.Attrs, func(a cubetest.Attr) bool { return a.Key == "Creating location group" }) {
 				t.Errorf("accelerator %+v", g)
 			}
 		}
@@ -194,7 +201,8 @@ func compareWithSecondReader(t tester, b []byte, d *Definitions, v values) {
 func TestRowsFollowTheTwoOrders(t *testing.T) {
 	d, _ := sample()
 	tree := d.callTree()
-	for kind, want := range map[MetricKind][]int32{Exclusive: {0, 1, 3, 6, 5, 2, 4, 7}, Inclusive: {0, 1, 2, 3, 5, 6, 4, 7}} {
+	for kind, want := range map[MetricKind][]int32{Exclusive: {0, 1, 3, 6, 5, 2, 4, 7},
+		Inclusive: {0, 1, 2, 3, 5, 6, 4, 7}} {
 		if got := tree.rowOrder(kind); !slices.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", kind, got, want)
 		}
@@ -328,7 +336,8 @@ func TestDefinitionsThatHarmReadersAreRefused(t *testing.T) {
 		{func(d *Definitions) { d.Metrics[0].UniqueName = "" }, "at least one"},
 		{func(d *Definitions) { d.Metrics[0].Parent = 0 }, "stands below metric 0 but not behind it"},
 		{func(d *Definitions) { d.Metrics[9].Parent = 1 }, "stands below metric 1 but not behind it"},
-		{func(d *Definitions) { d.Metrics[0].Hidden = true }, `metric 1 "time" stands behind the hidden metric 0: tools crash`},
+		{func(d *Definitions) { d.Metrics[0].Hidden = true },
+			`metric 1 "time" stands behind the hidden metric 0: tools crash`},
 		{func(d *Definitions) { d.Metrics[0].Kind = kindMissing }, "has no kind"},
 		{func(d *Definitions) { d.Metrics[0].Kind = 99 }, "has no kind"},
 		{func(d *Definitions) { d.Metrics[0].Kind = Simple }, "libraries disagree"},
@@ -364,7 +373,8 @@ func TestDefinitionsThatHarmReadersAreRefused(t *testing.T) {
 		{func(d *Definitions) { d.Groups[1].Type = GroupMetrics }, "scorep-score ends on it"},
 		{func(d *Definitions) { d.Groups[1].Type = 9 }, "unknown type 9"},
 		{func(d *Definitions) { d.Groups[2].Attributes = nil }, `needs the attribute "Creating location group"`},
-		{func(d *Definitions) { d.Groups[2].Attributes[0].Value = "Rank 9" }, `needs the attribute "Creating location group"`},
+		{func(d *Definitions) { d.Groups[2].Attributes[0].Value = "Rank 9" },
+			`needs the attribute "Creating location group"`},
 		{func(d *Definitions) { d.Locations[1].Group = 0 }, `location group 1 "Rank 1" has no location`},
 		{func(d *Definitions) { d.Locations[1].Group = 3 }, "location group 3 of 3"},
 		{func(d *Definitions) { d.Locations[1].Rank = -1 }, "has rank -1"},
@@ -375,7 +385,8 @@ func TestDefinitionsThatHarmReadersAreRefused(t *testing.T) {
 		{func(d *Definitions) { d.Topologies[0].Places[0].Coordinates[0] = 2 }, "outside of dimension 0 of size 2"},
 		{func(d *Definitions) { d.Topologies[0].Dimensions = nil }, "no dimension"},
 		{func(d *Definitions) { d.Topologies[0].Dimensions[1].Size = 0 }, "has size 0"},
-		{func(d *Definitions) { d.Attributes = append(d.Attributes, Attribute{"CLUSTERING", "ON"}) }, "clustered iterations"},
+		{func(d *Definitions) { d.Attributes = append(d.Attributes, Attribute{"CLUSTERING", "ON"}) },
+			"clustered iterations"},
 		{func(d *Definitions) { d.Mirrors[0] = "\x1b" }, "U+001B"},
 	}
 	for _, c := range cases {
@@ -410,7 +421,8 @@ func TestValuesThatDoNotFitAreRefused(t *testing.T) {
 		do   func(w *Writer) error
 		want string
 	}{
-		{set(1, func(r *Row) { r.SetFloat64(0, math.NaN()) }), `metric 1 "time": cnode 3: cube: invalid argument: NaN at location 0`},
+		{set(1, func(r *Row) { r.SetFloat64(0, math.NaN()) }),
+			`metric 1 "time": cnode 3: cube: invalid argument: NaN at location 0`},
 		{set(1, func(r *Row) { r.SetFloat64(0, math.Inf(-1)) }), "-Inf at location 0"},
 		{set(1, func(r *Row) { r.SetUint64(0, 1) }), "use SetFloat64 for doubles"},
 		{set(0, func(r *Row) { r.SetFloat64(0, 1) }), "SetUint64 or SetInt64 for integers"},
@@ -422,8 +434,10 @@ func TestValuesThatDoNotFitAreRefused(t *testing.T) {
 		{set(0, func(r *Row) { r.SetUint64(-1, 1) }), "there is no location -1"},
 		{func(w *Writer) error { return w.WriteMetric(7, nothing) }, "it has no values"},
 		{func(w *Writer) error { return w.WriteMetric(10, nothing) }, "there is no metric 10 among 10"},
-		{func(w *Writer) error { return errors.Join(w.WriteMetric(0, nothing), w.WriteMetric(0, nothing)) }, "is written twice"},
-		{func(w *Writer) error { return w.WriteMetric(0, func(CnodeID, *Row) error { return io.ErrNoProgress }) }, "cnode 0: " + io.ErrNoProgress.Error()},
+		{func(w *Writer) error { return errors.Join(w.WriteMetric(0, nothing), w.WriteMetric(0, nothing)) },
+			"is written twice"},
+		{func(w *Writer) error { return w.WriteMetric(0, func(CnodeID, *Row) error { return io.ErrNoProgress }) },
+			"cnode 0: " + io.ErrNoProgress.Error()},
 		{func(w *Writer) error { return w.WriteFile("anchor.xml", nil) }, "is there twice"},
 		{func(w *Writer) error { return w.WriteFile("7.data", nil) }, "named like the values"},
 		{func(w *Writer) error { return w.WriteFile("a/b", nil) }, "no folders"},

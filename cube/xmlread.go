@@ -24,8 +24,8 @@ type element struct {
 	children   []*element
 }
 
-// grammar says what an element may have. Source: the grammar of the reference parser; only the elements in the table below
-// exist.
+// grammar says what an element may have. Source: the grammar of the reference parser; only the elements in the table
+// below exist.
 type grammar struct {
 	name       string
 	attributes map[string]bool // required or not; names without regard to the case of "Id"
@@ -50,15 +50,18 @@ var grammars = func() map[string]*grammar {
 	id := map[string]bool{"id": true}
 	list := []*grammar{
 		{name: "cube", attributes: map[string]bool{"version": true},
-			children: []phase{some("attr"), option("doc"), one("metrics"), one("program"), one("system"), option("severity")}},
+			children: []phase{some("attr"), option("doc"), one("metrics"), one("program"), one("system"),
+				option("severity")}},
 		{name: "attr", attributes: map[string]bool{"key": true, "value": true}, empty: true},
 		{name: "doc", children: []phase{option("mirrors")}},
 		{name: "mirrors", children: []phase{some("murl")}},
 		{name: "murl", text: true},
 		{name: "metrics", attributes: title, children: []phase{many("metric")}},
-		{name: "metric", attributes: map[string]bool{"id": true, "type": false, "viztype": false, "convertible": false, "cacheable": false},
+		{name: "metric", attributes: map[string]bool{"id": true, "type": false, "viztype": false, "convertible": false,
+			"cacheable": false},
 			children: []phase{
-				tags("disp_name", "uniq_name", "dtype", "uom", "val", "url", "descr", "cubepl", "cubeplinit", "cubeplaggr", "attr"),
+				tags("disp_name", "uniq_name", "dtype", "uom", "val", "url", "descr", "cubepl", "cubeplinit",
+					"cubeplaggr", "attr"),
 				some("metric")}},
 		{name: "cubepl", attributes: map[string]bool{"rowwise": false, "locationwise": false}, text: true},
 		{name: "cubeplaggr", attributes: map[string]bool{"cubeplaggrtype": true}, text: true},
@@ -67,10 +70,12 @@ var grammars = func() map[string]*grammar {
 			children: []phase{tags("name", "mangled_name", "paradigm", "role", "url", "descr", "attr")}},
 		{name: "cnode", attributes: map[string]bool{"id": true, "calleeId": true, "line": false, "mod": false},
 			children: []phase{some("parameter"), some("attr"), some("cnode")}},
-		{name: "parameter", attributes: map[string]bool{"partype": true, "parkey": true, "parvalue": true}, empty: true},
+		{name: "parameter", attributes: map[string]bool{"partype": true, "parkey": true, "parvalue": true},
+			empty: true},
 		{name: "system", attributes: title, children: []phase{{names: systemRoots, min: 1}, option("topologies")}},
 		{name: "systemtreenode", attributes: id,
-			children: []phase{one("name"), one("class"), option("descr"), some("attr"), some("locationgroup"), some("systemtreenode")}},
+			children: []phase{one("name"), one("class"), option("descr"), some("attr"), some("locationgroup"),
+				some("systemtreenode")}},
 		{name: "locationgroup", attributes: id,
 			children: []phase{one("name"), one("rank"), one("type"), some("attr"), many("location")}},
 		{name: "location", attributes: id, children: []phase{one("name"), one("rank"), one("type"), some("attr")}},
@@ -79,9 +84,11 @@ var grammars = func() map[string]*grammar {
 		{name: "process", attributes: id, children: []phase{tags("name", "rank", "attr"), many("thread")}},
 		{name: "thread", attributes: id, children: []phase{tags("name", "rank", "attr")}},
 		{name: "topologies", children: []phase{some("cart")}},
-		{name: "cart", attributes: map[string]bool{"name": false, "ndims": true}, children: []phase{many("dim"), some("coord")}},
+		{name: "cart", attributes: map[string]bool{"name": false, "ndims": true},
+			children: []phase{many("dim"), some("coord")}},
 		{name: "dim", attributes: map[string]bool{"size": true, "periodic": true, "name": false}, empty: true},
-		{name: "coord", attributes: map[string]bool{"locId": false, "lgId": false, "stnId": false, "thrdId": false, "procId": false}, text: true},
+		{name: "coord", attributes: map[string]bool{"locId": false, "lgId": false, "stnId": false, "thrdId": false,
+			"procId": false}, text: true},
 		{name: "severity"},
 	}
 	table := make(map[string]*grammar)
@@ -100,8 +107,8 @@ var grammars = func() map[string]*grammar {
 	return table
 }()
 
-// systemRoots are the elements that a system tree begins with, those of CUBE 4.0 (machine, node, process, thread) behind
-// today's.
+// systemRoots are the elements that a system tree begins with, those of CUBE 4.0 (machine, node, process, thread)
+// behind today's.
 var systemRoots = []string{"systemtreenode", "machine"}
 
 // repeated are the elements that may come several times among tags of a phase.
@@ -164,7 +171,8 @@ func readXML(text []byte) (*element, error) {
 			return nil, err
 		}
 		if len(x.rest) == 0 {
-			return nil, fmt.Errorf("line %d: %w", x.line, truncated("the end is missing behind <%s> of line %d", top.name, top.line))
+			return nil, fmt.Errorf("line %d: %w", x.line,
+				truncated("the end is missing behind <%s> of line %d", top.name, top.line))
 		}
 		if m := endTag.FindSubmatch(x.rest); m != nil {
 			if string(m[1]) != top.name {

@@ -117,7 +117,8 @@ type Synchronization struct {
 // SynchronizationType is CUpti_ActivitySynchronizationType.
 type SynchronizationType uint32
 
-var synchronizationTypes = [...]string{"", "Event synchronize", "Stream wait event", "Stream synchronize", "Context synchronize"}
+var synchronizationTypes = [...]string{"", "Event synchronize", "Stream wait event", "Stream synchronize",
+	"Context synchronize"}
 
 // String is what waited for what; "Synchronize" if it is not known.
 func (t SynchronizationType) String() string {

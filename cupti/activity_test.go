@@ -37,7 +37,8 @@ func readABI(t *testing.T) *abi {
 	facts := new(abi)
 	testkit.Must(t, json.Unmarshal(b, facts))
 	if len(facts.Releases) < 16 || len(facts.Kinds) != len(layouts) {
-		t.Fatalf("%d releases and %d kinds of records, want 16 and %d", len(facts.Releases), len(facts.Kinds), len(layouts))
+		t.Fatalf("%d releases and %d kinds of records, want 16 and %d", len(facts.Releases), len(facts.Kinds),
+			len(layouts))
 	}
 	return facts
 }
@@ -59,8 +60,9 @@ func plainFields[T any](fields []field[T]) (out []plain) {
 var tables = map[string][]plain{
 	"KERNEL": plainFields(kernelFields), "CONCURRENT_KERNEL": plainFields(kernelFields),
 	"MEMCPY": plainFields(copyFields), "MEMCPY2": plainFields(copy2Fields), "MEMSET": plainFields(setFields),
-	"DRIVER": plainFields(apiFields), "RUNTIME": plainFields(apiFields), "EXTERNAL_CORRELATION": plainFields(externalFields),
-	"SYNCHRONIZATION": plainFields(synchronizationFields), "MEMORY2": plainFields(memoryFields),
+	"DRIVER": plainFields(apiFields), "RUNTIME": plainFields(apiFields),
+	"EXTERNAL_CORRELATION": plainFields(externalFields),
+	"SYNCHRONIZATION":      plainFields(synchronizationFields), "MEMORY2": plainFields(memoryFields),
 	"MEMORY_POOL": plainFields(poolFields), "GRAPH_TRACE": plainFields(graphFields),
 }
 
@@ -87,7 +89,8 @@ func TestTablesMatchEveryRelease(t *testing.T) {
 				if outer, _, nested := strings.Cut(f.name, "."); nested && !ok {
 					// Bindings of some releases do not say what is inside.
 					if in, ok := record.Fields[outer]; !ok || f.offset < in[0] || f.offset+f.size > in[0]+in[1] {
-						t.Errorf("%s of %s: %s at %d is not within %s %v", name, release.CUDA, f.name, f.offset, outer, in)
+						t.Errorf("%s of %s: %s at %d is not within %s %v", name, release.CUDA, f.name, f.offset, outer,
+							in)
 					}
 					continue
 				}
@@ -95,7 +98,8 @@ func TestTablesMatchEveryRelease(t *testing.T) {
 					t.Errorf("%s of %s (version %d): %s is there: %v", name, release.CUDA, release.Version, f.name, ok)
 				}
 				if ok && at != [2]int{f.offset, f.size} {
-					t.Errorf("%s of %s: %s lies at %v, not at [%d %d]", name, release.CUDA, f.name, at, f.offset, f.size)
+					t.Errorf("%s of %s: %s lies at %v, not at [%d %d]", name, release.CUDA, f.name, at, f.offset,
+						f.size)
 				}
 			}
 		}
@@ -144,7 +148,8 @@ func TestParseEveryRelease(t *testing.T) {
 				wantSum += v
 			}
 			if sum != wantSum || n != len(want) {
-				t.Errorf("%s of %s: %d values of sum %d, want %d of %d: %+v", name, release.CUDA, n, sum, len(want), wantSum, rec)
+				t.Errorf("%s of %s: %d values of sum %d, want %d of %d: %+v", name, release.CUDA, n, sum, len(want),
+					wantSum, rec)
 			}
 		}
 	}

@@ -31,11 +31,11 @@ const (
 	mostSlew = 1e-3
 	// What the clock's rate beside the readings may differ from that of the other one.
 	unknownRate = 1e-3
-	// A stretch tells of one beside it how the clock ran there if it is at least this part of its length: what the readings
-	// at its ends are off by counts for as many times more there.
+	// A stretch tells of one beside it how the clock ran there if it is at least this part of its length: what the
+	// readings at its ends are off by counts for as many times more there.
 	leastBeside = 1.0 / 64
-	// How far (ns) before the first reading and beyond the last one times are mapped: they are read by a thread that may
-	// have to wait for the CPU.
+	// How far (ns) before the first reading and beyond the last one times are mapped: they are read by a thread that
+	// may have to wait for the CPU.
 	edge = 1e9
 	// Readings that are kept; at one a second, more than two hours.
 	mostKnots = 8192
@@ -174,8 +174,9 @@ func (c *Clock) within(i int, s []knot, cupti uint64) (line, off uint64, ok bool
 func reach(ns uint64) uint64 { return ns + uint64(float64(ns)*mostSlew) + 1 }
 
 // bend is how far CUPTI's clock can have been from the straight line between readings at-1 and at: what the rates of
-// the stretches beside do not explain. A small jump shows there, and a change of rate, unless there is another in the next
-// stretch that makes up for it. Where there is none beside that is long enough to tell, what a rate of 1 does not explain.
+// the stretches beside do not explain. A small jump shows there, and a change of rate, unless there is another in the
+// next stretch that makes up for it. Where there is none beside that is long enough to tell, what a rate of 1 does not
+// explain.
 func (c *Clock) bend(s []knot, at int) uint64 {
 	a, b := s[at-1], s[at]
 	least := max(1, uint64(float64(b.line-a.line)*leastBeside))

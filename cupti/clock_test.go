@@ -29,7 +29,8 @@ func TestClockIsLinearBetweenReadings(t *testing.T) {
 	}
 	// Beside the readings it is less certain, and soon nothing is.
 	for _, tc := range []struct{ at, want, off uint64 }{
-		{base + 1000, 1007, 310}, {base + 5*second, 4*second + 999_600_047, 1_000_000}, {base + 4*second + 1_000_000, 4*second + 600_007, 2000},
+		{base + 1000, 1007, 310}, {base + 5*second, 4*second + 999_600_047, 1_000_000},
+		{base + 4*second + 1_000_000, 4*second + 600_007, 2000},
 	} {
 		line, off, err := c.Map(tc.at)
 		if err != nil || max(line, tc.want)-min(line, tc.want) > off || off > tc.off {
@@ -53,14 +54,17 @@ func TestClockJumps(t *testing.T) {
 		want map[int64]int64 // CUPTI's time after base less what it should be; −1: one of two; −2: none
 	}{
 		{"another base", 1e14, map[int64]int64{
-			3 * second: 3 * second, 3.4 * second: 3.4 * second, 1e14 + 3.6*second: 3.6 * second, 1e14 + 5*second: 5 * second,
-			4.5 * second: -2, 1e14 + 2.5*second: -2,
+			3 * second: 3 * second, 3.4 * second: 3.4 * second, 1e14 + 3.6*second: 3.6 * second,
+			1e14 + 5*second: 5 * second,
+			4.5 * second:    -2, 1e14 + 2.5*second: -2,
 		}},
 		{"forth", 0.3 * second, map[int64]int64{
-			3 * second: 3 * second, 3.2 * second: 3.2 * second, 3.5 * second: -1, 4.2 * second: 3.9 * second, 4.3 * second: 4 * second, 5 * second: 4.7 * second,
+			3 * second: 3 * second, 3.2 * second: 3.2 * second, 3.5 * second: -1, 4.2 * second: 3.9 * second,
+			4.3 * second: 4 * second, 5 * second: 4.7 * second,
 		}},
 		{"back", -0.3 * second, map[int64]int64{
-			2.6 * second: 2.6 * second, 2.9 * second: -1, 3.6 * second: -1, 3.8 * second: -1, 4.1 * second: 4.4 * second, 5 * second: 5.3 * second,
+			2.6 * second: 2.6 * second, 2.9 * second: -1, 3.6 * second: -1, 3.8 * second: -1,
+			4.1 * second: 4.4 * second, 5 * second: 5.3 * second,
 		}},
 	} {
 		var c Clock
@@ -84,7 +88,8 @@ func TestClockJumps(t *testing.T) {
 		for at, want := range tc.want {
 			line, off, err := c.Map(uint64(base + at))
 			switch {
-			case want == -1 && !errors.Is(err, ErrUnsure), want == -2 && !errors.Is(err, ErrUncovered), want >= 0 && err != nil:
+			case want == -1 && !errors.Is(err, ErrUnsure), want == -2 && !errors.Is(err, ErrUncovered),
+				want >= 0 && err != nil:
 				t.Errorf("%s: at %d: %d, %v; want %d", tc.name, at, line, err, want)
 			case want >= 0 && (int64(line)-want > int64(off) || want-int64(line) > int64(off)):
 				t.Errorf("%s: at %d: %d ± %d, want %d", tc.name, at, line, off, want)
@@ -128,8 +133,8 @@ func TestClockIsBounded(t *testing.T) {
 	}
 }
 
-// TestReadingsInARow: two readings that were made one after the other say nothing of the rate beside them, which each of them is
-// off by too much for.
+// TestReadingsInARow: two readings that were made one after the other say nothing of the rate beside them, which each
+// of them is off by too much for.
 func TestReadingsInARow(t *testing.T) {
 	for name, readings := range map[string][]uint64{
 		"at the end":           {0, second / 2, second/2 + 58_000},
@@ -184,7 +189,8 @@ func TestClockIsOffByNoMoreThanItSays(t *testing.T) {
 				pieces = append(pieces, p)
 			case 1:
 				quiet = 0
-				p.cupti += rapid.SampledFrom([]int64{1e14, -1e14, 500_000_000, -500_000_000, 5_000_000, -5_000_000}).Draw(t, "jump")
+				p.cupti += rapid.SampledFrom([]int64{1e14, -1e14, 500_000_000, -500_000_000, 5_000_000,
+					-5_000_000}).Draw(t, "jump")
 				pieces = append(pieces, p)
 			}
 			add(line)

@@ -16,7 +16,8 @@ const (
 	NumOutcomes
 )
 
-var outcomeNames = [NumOutcomes]string{"linked", "no external id", "no API call", "aged out", "implausible", "ambiguous"}
+var outcomeNames = [NumOutcomes]string{"linked", "no external id", "no API call", "aged out", "implausible",
+	"ambiguous"}
 
 // String is the outcome in a word or two.
 func (o Outcome) String() string { return outcomeNames[o] }
@@ -85,7 +86,8 @@ type correlation[T any] struct {
 }
 
 // NewCorrelator makes a correlator that reports each activity once through done, with the id if it was linked.
-func NewCorrelator[T any](opts *CorrelatorOptions, judge Judge, done func(activity T, o Outcome, id uint64)) *Correlator[T] {
+func NewCorrelator[T any](opts *CorrelatorOptions, judge Judge,
+	done func(activity T, o Outcome, id uint64)) *Correlator[T] {
 	c := &Correlator[T]{
 		judge: judge, done: done,
 		entries: make(map[uint32]*correlation[T]), unsure: make(map[*correlation[T]]struct{}),

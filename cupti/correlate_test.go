@@ -68,24 +68,37 @@ func TestCorrelator(t *testing.T) {
 		steps []func(*Correlator[string], uint64)
 		want  map[string]linked
 	}{
-		{"in order", []func(*Correlator[string], uint64){external(1, 7), api(1, 1, 120, 180), kernel(1, "k")}, map[string]linked{"k": {Linked, 7}}},
-		{"kernel first", []func(*Correlator[string], uint64){kernel(1, "k"), api(1, 1, 120, 180), external(1, 7)}, map[string]linked{"k": {Linked, 7}}},
+		{"in order", []func(*Correlator[string], uint64){external(1, 7), api(1, 1, 120, 180), kernel(1, "k")},
+			map[string]linked{"k": {Linked, 7}}},
+		{"kernel first", []func(*Correlator[string], uint64){kernel(1, "k"), api(1, 1, 120, 180), external(1, 7)},
+			map[string]linked{"k": {Linked, 7}}},
 		{"runtime and driver", []func(*Correlator[string], uint64){
 			external(1, 7), api(1, 1, 130, 170), external(1, 7), api(1, 1, 120, 180), kernel(1, "k"),
 		}, map[string]linked{"k": {Linked, 7}}},
-		{"a graph's kernels", []func(*Correlator[string], uint64){kernel(1, "k"), external(1, 7), kernel(1, "l"), api(1, 1, 120, 180), kernel(1, "m")},
+		{"a graph's kernels", []func(*Correlator[string], uint64){kernel(1, "k"), external(1, 7), kernel(1, "l"),
+			api(1, 1, 120, 180), kernel(1, "m")},
 			map[string]linked{"k": {Linked, 7}, "l": {Linked, 7}, "m": {Linked, 7}}},
-		{"no id", []func(*Correlator[string], uint64){api(1, 1, 120, 180), kernel(1, "k")}, map[string]linked{"k": {NoExternal, 0}}},
-		{"no call", []func(*Correlator[string], uint64){external(1, 7), kernel(1, "k")}, map[string]linked{"k": {NoCall, 0}}},
+		{"no id", []func(*Correlator[string], uint64){api(1, 1, 120, 180), kernel(1, "k")},
+			map[string]linked{"k": {NoExternal, 0}}},
+		{"no call", []func(*Correlator[string], uint64){external(1, 7), kernel(1, "k")},
+			map[string]linked{"k": {NoCall, 0}}},
 		{"nothing", []func(*Correlator[string], uint64){kernel(1, "k")}, map[string]linked{"k": {Aged, 0}}},
 		{"no correlation id", []func(*Correlator[string], uint64){kernel(0, "k")}, map[string]linked{"k": {NoCall, 0}}},
-		{"an id left over, same thread", []func(*Correlator[string], uint64){external(1, 7), api(1, 1, 220, 240), kernel(1, "k")}, map[string]linked{"k": {Implausible, 0}}},
-		{"an id never popped", []func(*Correlator[string], uint64){external(1, 8), api(1, 1, 320, 340), kernel(1, "k")}, map[string]linked{"k": {Implausible, 0}}},
-		{"the call reaches beyond", []func(*Correlator[string], uint64){external(1, 7), api(1, 1, 190, 240), kernel(1, "k")}, map[string]linked{"k": {Implausible, 0}}},
-		{"another thread", []func(*Correlator[string], uint64){external(1, 9), api(1, 1, 120, 180), kernel(1, "k")}, map[string]linked{"k": {Implausible, 0}}},
-		{"an id nobody knows", []func(*Correlator[string], uint64){external(1, 77), api(1, 1, 120, 180), kernel(1, "k")}, map[string]linked{"k": {Implausible, 0}}},
-		{"two calls", []func(*Correlator[string], uint64){external(1, 7), api(1, 1, 120, 130), api(1, 1, 140, 150), kernel(1, "k")}, map[string]linked{"k": {Ambiguous, 0}}},
-		{"two ids", []func(*Correlator[string], uint64){external(1, 7), external(1, 9), api(1, 1, 120, 130), kernel(1, "k")}, map[string]linked{"k": {Ambiguous, 0}}},
+		{"an id left over, same thread", []func(
+			*Correlator[string], uint64){external(1, 7), api(1, 1, 220, 240), kernel(1, "k")},
+			map[string]linked{"k": {Implausible, 0}}},
+		{"an id never popped", []func(*Correlator[string], uint64){external(1, 8), api(1, 1, 320, 340), kernel(1, "k")},
+			map[string]linked{"k": {Implausible, 0}}},
+		{"the call reaches beyond", []func(*Correlator[string], uint64){external(1, 7), api(1, 1, 190, 240),
+			kernel(1, "k")}, map[string]linked{"k": {Implausible, 0}}},
+		{"another thread", []func(*Correlator[string], uint64){external(1, 9), api(1, 1, 120, 180), kernel(1, "k")},
+			map[string]linked{"k": {Implausible, 0}}},
+		{"an id nobody knows", []func(*Correlator[string], uint64){external(1, 77), api(1, 1, 120, 180),
+			kernel(1, "k")}, map[string]linked{"k": {Implausible, 0}}},
+		{"two calls", []func(*Correlator[string], uint64){external(1, 7), api(1, 1, 120, 130), api(1, 1, 140, 150),
+			kernel(1, "k")}, map[string]linked{"k": {Ambiguous, 0}}},
+		{"two ids", []func(*Correlator[string], uint64){external(1, 7), external(1, 9), api(1, 1, 120, 130),
+			kernel(1, "k")}, map[string]linked{"k": {Ambiguous, 0}}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c, got := join(nil, ids)
@@ -103,7 +116,8 @@ func TestCorrelator(t *testing.T) {
 	}
 }
 
-// TestCorrelatorWaits: what is not certain now is reported when it is; calls with ids are kept long, other things are not.
+// TestCorrelatorWaits: what is not certain now is reported when it is; calls with ids are kept long, other things are
+// not.
 func TestCorrelatorWaits(t *testing.T) {
 	ids := brackets{7: {1, 100, 0}}
 	c, got := join(nil, ids)
@@ -218,7 +232,8 @@ func TestNothingIsLinkedWrongly(t *testing.T) {
 			}
 			for k := range rapid.IntRange(0, 3).Draw(t, "kernels") {
 				name := fmt.Sprintf("%d.%d", i, k)
-				records = append(records, record{late("kernel at"), func(c *Correlator[string], now uint64) { c.Activity(n, name, now) }})
+				records = append(records, record{late("kernel at"),
+					func(c *Correlator[string], now uint64) { c.Activity(n, name, now) }})
 				switch {
 				case hasID && hasCall:
 					want[name] = truth

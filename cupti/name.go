@@ -15,7 +15,8 @@ func FunctionName(mangled string) string {
 	if !strings.HasPrefix(mangled, "_Z") {
 		return mangled
 	}
-	if name, err := demangle.ToString(mangled, demangle.NoParams, demangle.NoTemplateParams, demangle.NoClones); err == nil {
+	if name, err := demangle.ToString(mangled, demangle.NoParams, demangle.NoTemplateParams,
+		demangle.NoClones); err == nil {
 		return name
 	}
 	if name := beginning(mangled); name != "" {

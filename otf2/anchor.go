@@ -122,7 +122,8 @@ func checkPropertyName(name string) error {
 			length = 0
 			i++
 		default:
-			return fmt.Errorf("otf2: property name %q is not letters, digits and _ joined by \"::\": %w", name, ErrInvalid)
+			return fmt.Errorf("otf2: property name %q is not letters, digits and _ joined by \"::\": %w", name,
+				ErrInvalid)
 		}
 	}
 	if components < 2 || length == 0 {
@@ -219,7 +220,8 @@ func parseAnchor(b []byte) (a *Anchor, offset int, err error) {
 	}
 	for _, size := range []uint64{a.EventChunkSize, a.DefChunkSize} {
 		if size < MinChunkSize || size > MaxChunkSize {
-			return nil, 12, fmt.Errorf("%w: chunk size %d is not within %d and %d", ErrCorrupt, size, MinChunkSize, MaxChunkSize)
+			return nil, 12, fmt.Errorf("%w: chunk size %d is not within %d and %d", ErrCorrupt, size, MinChunkSize,
+				MaxChunkSize)
 		}
 	}
 	return a, d.pos, nil

@@ -60,7 +60,8 @@ func Open(anchorPath string, opts *ReadOptions) (*Archive, error) {
 		return nil, err
 	}
 	refuse := func(what string) error {
-		return &FormatError{File: anchorPath, Location: UndefinedLocation, Err: fmt.Errorf("%s: %w", what, ErrNotSupported)}
+		return &FormatError{File: anchorPath, Location: UndefinedLocation,
+			Err: fmt.Errorf("%s: %w", what, ErrNotSupported)}
 	}
 	switch {
 	case anchor.Substrate != SubstratePOSIX:
@@ -117,8 +118,9 @@ func locationFile(folder string, loc LocationRef, ext string) string {
 // EventFile returns the path of a location's event file.
 func (a *Archive) EventFile(loc LocationRef) string { return a.locationFile(loc, ".evt") }
 
-// LocalDefs reads a location's mapping tables and clock offsets. There are none in archives where no location has a file
-// of them; where others have one, its lack is an error. With an error it returns what came before it. The tables must not be modified.
+// LocalDefs reads a location's mapping tables and clock offsets. There are none in archives where no location has a
+// file of them; where others have one, its lack is an error. With an error it returns what came before it. The tables
+// must not be modified.
 func (a *Archive) LocalDefs(loc LocationRef) ([]MappingTable, []ClockOffset, error) {
 	l, err := a.localDefs(loc)
 	return l.maps, l.clocks, err
@@ -145,26 +147,27 @@ type Marker struct {
 // what came before it.
 func (a *Archive) Markers() (defs []MarkerDef, markers []Marker, err error) {
 	path := a.archiveFile(".marker")
-	err = readRecords(path, UndefinedLocation, a.Anchor.DefChunkSize, markerTable(), func(id uint8, d *fieldDecoder) error {
-		switch id {
-		case markerDef:
-			m := MarkerDef{MarkerRef(d.c32()), d.str(), d.str(), MarkerSeverity(d.u8())}
-			if d.err == nil {
-				defs = append(defs, m)
+	err = readRecords(path, UndefinedLocation, a.Anchor.DefChunkSize, markerTable(),
+		func(id uint8, d *fieldDecoder) error {
+			switch id {
+			case markerDef:
+				m := MarkerDef{MarkerRef(d.c32()), d.str(), d.str(), MarkerSeverity(d.u8())}
+				if d.err == nil {
+					defs = append(defs, m)
+				}
+			case markerMarker:
+				m := Marker{Timestamp(d.c64()), d.c64(), MarkerRef(d.c32()), MarkerScope(d.u8()), d.c64(), d.str()}
+				if a.ticks != 0 {
+					end := nanoseconds(uint64(m.Time)+m.Duration, a.ticks)
+					m.Time = Timestamp(nanoseconds(uint64(m.Time), a.ticks))
+					m.Duration = end - uint64(m.Time)
+				}
+				if d.err == nil {
+					markers = append(markers, m)
+				}
 			}
-		case markerMarker:
-			m := Marker{Timestamp(d.c64()), d.c64(), MarkerRef(d.c32()), MarkerScope(d.u8()), d.c64(), d.str()}
-			if a.ticks != 0 {
-				end := nanoseconds(uint64(m.Time)+m.Duration, a.ticks)
-				m.Time = Timestamp(nanoseconds(uint64(m.Time), a.ticks))
-				m.Duration = end - uint64(m.Time)
-			}
-			if d.err == nil {
-				markers = append(markers, m)
-			}
-		}
-		return nil
-	})
+			return nil
+		})
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
@@ -190,25 +193,26 @@ type ThumbnailSample struct {
 func (a *Archive) Thumbnail(i uint32) (*Thumbnail, error) {
 	t := &Thumbnail{}
 	path := a.archiveFile("." + strconv.FormatUint(uint64(i), 10) + ".thumb")
-	err := readRecords(path, UndefinedLocation, ThumbnailChunkSize, thumbnailTable(), func(id uint8, d *fieldDecoder) error {
-		switch id {
-		case thumbnailHeader:
-			t.Name, t.Description = d.str(), d.str()
-			t.Type, t.Declared = ThumbnailType(d.u8()), d.c32()
-			t.Refs = readNumbers(d)
-		case thumbnailSample:
-			s := ThumbnailSample{Baseline: d.c64(), Values: readNumbers(d)}
-			if d.err == nil {
-				t.Samples = append(t.Samples, s)
+	err := readRecords(path, UndefinedLocation, ThumbnailChunkSize, thumbnailTable(),
+		func(id uint8, d *fieldDecoder) error {
+			switch id {
+			case thumbnailHeader:
+				t.Name, t.Description = d.str(), d.str()
+				t.Type, t.Declared = ThumbnailType(d.u8()), d.c32()
+				t.Refs = readNumbers(d)
+			case thumbnailSample:
+				s := ThumbnailSample{Baseline: d.c64(), Values: readNumbers(d)}
+				if d.err == nil {
+					t.Samples = append(t.Samples, s)
+				}
 			}
-		}
-		return nil
-	})
+			return nil
+		})
 	return t, err
 }
 
-// EachThumbnail calls f with each thumbnail that can be read, in order, until f gives an error. They are numbered from 0
-// without a gap: where a file is missing, all that the anchor counts behind it are, which is one error however many
+// EachThumbnail calls f with each thumbnail that can be read, in order, until f gives an error. They are numbered from
+// 0 without a gap: where a file is missing, all that the anchor counts behind it are, which is one error however many
 // that would be. Errors of files are joined.
 func (a *Archive) EachThumbnail(f func(i uint32, t *Thumbnail) error) error {
 	var damage []error

@@ -70,7 +70,8 @@ func Create(dir, name string, opts *ArchiveOptions) (*ArchiveWriter, error) {
 	}
 	a := &ArchiveWriter{
 		base: filepath.Join(dir, name), anchor: filepath.Join(dir, name+".otf2"),
-		events: map[LocationRef]*EventWriter{}, snapshots: map[LocationRef]*SnapshotWriter{}, locals: map[LocationRef]*localMaps{},
+		events: map[LocationRef]*EventWriter{}, snapshots: map[LocationRef]*SnapshotWriter{},
+		locals: map[LocationRef]*localMaps{},
 	}
 	if opts != nil {
 		a.opts = *opts
@@ -172,7 +173,8 @@ func (a *ArchiveWriter) Events(loc LocationRef) (*EventWriter, error) {
 	if w := a.events[loc]; w != nil {
 		return w, nil
 	}
-	w, err := CreateEventWriter(locationFile(a.base, loc, ".evt"), &EventWriterOptions{ChunkSize: a.opts.EventChunkSize, CheckNesting: a.opts.CheckNesting})
+	w, err := CreateEventWriter(locationFile(a.base, loc, ".evt"),
+		&EventWriterOptions{ChunkSize: a.opts.EventChunkSize, CheckNesting: a.opts.CheckNesting})
 	if err != nil {
 		return nil, err
 	}
@@ -345,7 +347,8 @@ func (a *ArchiveWriter) completeLocations() (failures []error) {
 		defined[l.ref] = true
 		w := a.events[l.ref]
 		if w == nil { // readers want a file also of a location without events
-			empty, err := CreateEventWriter(locationFile(a.base, l.ref, ".evt"), &EventWriterOptions{ChunkSize: a.opts.EventChunkSize})
+			empty, err := CreateEventWriter(locationFile(a.base, l.ref, ".evt"),
+				&EventWriterOptions{ChunkSize: a.opts.EventChunkSize})
 			if err == nil {
 				err = empty.Close()
 			}

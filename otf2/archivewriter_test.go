@@ -27,7 +27,8 @@ func wholeArchive(t testing.TB, dir string, calls int) string {
 	testkit.Must(t, err)
 	d := a.Definitions()
 	testkit.Must(t, d.ClockProperties(1e9, 0, 1<<40, 1_700_000_000_000_000_000))
-	for i, s := range []string{"", "machine", "node", "rank 0", "rank 1", "thread", "call", "SEQ", "ALGO", "ring", "world"} {
+	for i, s := range []string{"", "machine", "node", "rank 0", "rank 1", "thread", "call", "SEQ", "ALGO", "ring",
+		"world"} {
 		testkit.Must(t, d.String(otf2.StringRef(i), s))
 	}
 	testkit.Must(t, d.Attribute(0, 7, otf2.TypeUint64, 0))
@@ -36,14 +37,16 @@ func wholeArchive(t testing.TB, dir string, calls int) string {
 	testkit.Must(t, d.SystemTreeNode(1, 2, 2, 0))
 	locations := []otf2.LocationRef{0, 7, 1 << 32} // the second one has no events
 	for i, loc := range locations {
-		testkit.Must(t, d.LocationGroup(otf2.LocationGroupRef(i), otf2.StringRef(3+i%2), otf2.LocationGroupTypeProcess, 1, otf2.UndefinedLocationGroup))
+		testkit.Must(t, d.LocationGroup(otf2.LocationGroupRef(i), otf2.StringRef(3+i%2), otf2.LocationGroupTypeProcess,
+			1, otf2.UndefinedLocationGroup))
 		testkit.Must(t, d.Location(loc, 5, otf2.LocationTypeCPUThread, 0, otf2.LocationGroupRef(i)))
 	}
 	testkit.Must(t, d.Region(0, 6, 6, 0, otf2.RegionRoleCollAll2All, otf2.ParadigmMPI, 0, otf2.UndefinedString, 0, 0))
 	testkit.Must(t, d.Group(0, 0, otf2.GroupTypeCommLocations, otf2.ParadigmMPI, 0, []uint64{0, 1 << 32}))
 	testkit.Must(t, d.Group(1, 0, otf2.GroupTypeCommGroup, otf2.ParadigmMPI, 0, []uint64{0, 1}))
 	testkit.Must(t, d.Comm(0, 10, 1, otf2.UndefinedComm, 0))
-	testkit.Must(t, d.MetricMember(0, 7, 0, otf2.MetricTypeOther, otf2.MetricAbsolutePoint, otf2.TypeUint64, otf2.BaseDecimal, 0, 0))
+	testkit.Must(t, d.MetricMember(0, 7, 0, otf2.MetricTypeOther, otf2.MetricAbsolutePoint, otf2.TypeUint64,
+		otf2.BaseDecimal, 0, 0))
 	testkit.Must(t, d.MetricClass(0, []otf2.MetricMemberRef{0}, otf2.MetricAsynchronous, otf2.RecorderKindAbstract))
 	testkit.Must(t, d.Parameter(0, 7, otf2.ParameterTypeString))
 	testkit.Must(t, d.Parameter(1, 7, otf2.ParameterTypeInt64))
@@ -51,7 +54,8 @@ func wholeArchive(t testing.TB, dir string, calls int) string {
 
 	for _, loc := range []otf2.LocationRef{0, 1 << 32} {
 		if loc == 0 {
-			testkit.Must(t, a.LocalDefs(loc, []*otf2.MappingTable{otf2.NewSparseMapping(otf2.MappingRegion, map[uint64]uint64{99: 0})},
+			testkit.Must(t, a.LocalDefs(loc, []*otf2.MappingTable{otf2.NewSparseMapping(
+				otf2.MappingRegion, map[uint64]uint64{99: 0})},
 				[]otf2.ClockOffset{{Time: 1000, Offset: 5}, {Time: 2000, Offset: 6}}))
 		}
 		w, err := a.Events(loc)
@@ -72,7 +76,8 @@ func wholeArchive(t testing.TB, dir string, calls int) string {
 			list.String(1, 9)
 			testkit.Must(t, w.Enter(at, &list, region))
 			testkit.Must(t, w.MpiCollectiveBegin(at+10, nil))
-			testkit.Must(t, w.MpiCollectiveEnd(at+50, nil, otf2.CollectiveOpAllreduce, 0, otf2.CollectiveRootNone, 4096, 4096))
+			testkit.Must(t, w.MpiCollectiveEnd(at+50, nil, otf2.CollectiveOpAllreduce, 0, otf2.CollectiveRootNone, 4096,
+				4096))
 			testkit.Must(t, w.Leave(at+60, nil, region))
 		}
 		if loc != 0 {
@@ -110,7 +115,8 @@ func wholeArchive(t testing.TB, dir string, calls int) string {
 	testkit.Must(t, err)
 	testkit.Must(t, m.DefMarker(0, "NCCL", "loss", otf2.MarkerSeverityHigh))
 	testkit.Must(t, m.Marker(1500, 10, 0, otf2.MarkerScopeGlobal, 1<<64-1, "3 events lost"))
-	testkit.Must(t, a.Thumbnail(&otf2.Thumbnail{Name: "calls", Description: "per region", Type: otf2.ThumbnailTypeRegion, Refs: []uint64{0},
+	testkit.Must(t, a.Thumbnail(&otf2.Thumbnail{Name: "calls", Description: "per region",
+		Type: otf2.ThumbnailTypeRegion, Refs: []uint64{0},
 		Samples: []otf2.ThumbnailSample{{Baseline: 1, Values: []uint64{5}}, {Baseline: 2, Values: []uint64{1 << 33}}}}))
 	testkit.Must(t, a.Close())
 	if err := a.Close(); !errors.Is(err, otf2.ErrClosed) {
@@ -131,7 +137,8 @@ func TestWholeArchive(t *testing.T) {
 			t.Errorf("location %d is defined with %d events, want %d", a.Defs.Locations[i].Self, got, want)
 		}
 	}
-	if h := a.Anchor; h.Locations != 3 || h.GlobalDefs != uint64(len(a.Defs.Order)) || h.Snapshots != 1 || h.Thumbnails != 1 || h.TraceID == 0 {
+	if h := a.Anchor; h.Locations != 3 || h.GlobalDefs != uint64(len(a.Defs.Order)) || h.Snapshots != 1 ||
+		h.Thumbnails != 1 || h.TraceID == 0 {
 		t.Errorf("anchor %+v", h)
 	}
 	events := 0
@@ -147,7 +154,8 @@ func TestWholeArchive(t *testing.T) {
 	}
 	thumbnail, err := a.Thumbnail(0)
 	testkit.Must(t, err)
-	if len(thumbnail.Samples) != 2 || thumbnail.Declared != 2 || thumbnail.Samples[1].Values[0] != 1<<33 || thumbnail.Name != "calls" {
+	if len(thumbnail.Samples) != 2 || thumbnail.Declared != 2 || thumbnail.Samples[1].Values[0] != 1<<33 ||
+		thumbnail.Name != "calls" {
 		t.Errorf("thumbnail %+v", thumbnail)
 	}
 	kinds := map[otf2.SnapshotKind]bool{}
@@ -184,7 +192,8 @@ func TestCheckedReferences(t *testing.T) {
 		testkit.Must(t, d.Location(0, 0, otf2.LocationTypeCPUThread, 0, 0))
 		testkit.Must(t, d.Region(0, 0, 0, 0, 0, 0, 0, otf2.UndefinedString, 0, 0))
 		testkit.Must(t, d.Attribute(3, 0, otf2.TypeString, 0))
-		testkit.Must(t, a.LocalDefs(0, []*otf2.MappingTable{otf2.NewDenseMapping(otf2.MappingString, []uint64{0, 5, 6})}, nil))
+		testkit.Must(t, a.LocalDefs(0, []*otf2.MappingTable{otf2.NewDenseMapping(
+			otf2.MappingString, []uint64{0, 5, 6})}, nil))
 		w, err := a.Events(0)
 		testkit.Must(t, err)
 		var list otf2.AttributeList
@@ -214,16 +223,23 @@ func TestCheckedReferences(t *testing.T) {
 			want string
 		}{
 			{d.String(0, "again"), ""}, // no reference is wrong
-			{d.Region(1, 0, 9, 0, 0, 0, 0, otf2.UndefinedString, 0, 0), "otf2: definition Region: canonicalName 9 (StringRef) is not defined"},
+			{d.Region(1, 0, 9, 0, 0, 0, 0, otf2.UndefinedString, 0, 0),
+				"otf2: definition Region: canonicalName 9 (StringRef) is not defined"},
 			{d.Comm(0, 0, 4, otf2.UndefinedComm, 0), "otf2: definition Comm: group 4 (GroupRef) is not defined"},
-			{d.Group(0, 0, otf2.GroupTypeRegions, 0, 0, []uint64{0, 8}), "otf2: definition Group: members 8 (RegionRef) is not defined"},
-			{d.LocationProperty(0, 0, otf2.TypeRegion, 8), "otf2: definition LocationProperty: value 8 (RegionRef) is not defined"},
-			{d.MetricInstance(0, otf2.UndefinedMetric, 0, otf2.MetricScopeLocationGroup, 6), "otf2: definition MetricInstance: scope 6 (LocationGroupRef) is not defined"},
+			{d.Group(0, 0, otf2.GroupTypeRegions, 0, 0, []uint64{0, 8}),
+				"otf2: definition Group: members 8 (RegionRef) is not defined"},
+			{d.LocationProperty(0, 0, otf2.TypeRegion, 8),
+				"otf2: definition LocationProperty: value 8 (RegionRef) is not defined"},
+			{d.MetricInstance(0, otf2.UndefinedMetric, 0, otf2.MetricScopeLocationGroup, 6),
+				"otf2: definition MetricInstance: scope 6 (LocationGroupRef) is not defined"},
 			{w.Enter(at, nil, 8), "otf2: event of location 0 at %d Enter: region 8 (RegionRef) is not defined"},
-			{w.Leave(at, &unknown, 0), "otf2: event of location 0 at %d Leave: attribute 4 (AttributeRef) is not defined"},
+			{w.Leave(at, &unknown, 0),
+				"otf2: event of location 0 at %d Leave: attribute 4 (AttributeRef) is not defined"},
 			{w.Leave(at, &number, 0), "otf2: event of location 0 at %d: attribute 3 is UINT64, defined as STRING"},
-			{w.Leave(at, &value, 0), "otf2: event of location 0 at %d Leave: attribute value 6 (StringRef) is not defined"},
-			{w.ProgramBegin(at, nil, 0, []otf2.StringRef{0, 1, 2}), "otf2: event of location 0 at %d ProgramBegin: programArguments[2] 6 (StringRef) is not defined"},
+			{w.Leave(at, &value, 0),
+				"otf2: event of location 0 at %d Leave: attribute value 6 (StringRef) is not defined"},
+			{w.ProgramBegin(at, nil, 0, []otf2.StringRef{0, 1, 2}),
+				"otf2: event of location 0 at %d ProgramBegin: programArguments[2] 6 (StringRef) is not defined"},
 			{w.Leave(at, &twice, 0), "otf2: attribute 3 twice in one list: invalid argument"},
 		} {
 			if c.want == "" {
@@ -273,7 +289,8 @@ func TestRefusedArchiveWriters(t *testing.T) {
 		}
 	}
 	var size *otf2.ChunkSizeError
-	if _, err := otf2.Create(dir, "a", &otf2.ArchiveOptions{EventChunkSize: 5}); !errors.As(err, &size) || size.Size != 5 {
+	if _, err := otf2.Create(dir, "a", &otf2.ArchiveOptions{EventChunkSize: 5}); !errors.As(err, &size) ||
+		size.Size != 5 {
 		t.Errorf("chunk size 5: %v", err)
 	}
 	if left, _ := os.ReadDir(dir); len(left) != 0 {
@@ -292,7 +309,8 @@ func TestRefusedArchiveWriters(t *testing.T) {
 	}
 	var nesting *otf2.NestingError
 	err = a.Close()
-	if !errors.Is(err, otf2.ErrInvalid) || !strings.Contains(err.Error(), "location 3 has files but no definition") || !errors.As(err, &nesting) {
+	if !errors.Is(err, otf2.ErrInvalid) || !strings.Contains(err.Error(), "location 3 has files but no definition") ||
+		!errors.As(err, &nesting) {
 		t.Errorf("Close without definition: %v", err)
 	}
 	if _, err := os.Stat(a.Path()); !errors.Is(err, fs.ErrNotExist) {

@@ -95,7 +95,8 @@ func (a *AttributeList) put(b []byte, p int) (int, bool) {
 }
 
 // putEntries writes entries at b[p] as long as they are usual ones: ids of one byte at most, next or larger; values
-// that are not undefined. Negative numbers take all their bytes by themselves, their highest bit being set. It returns the position behind them, the next id and their number.
+// that are not undefined. Negative numbers take all their bytes by themselves, their highest bit being set. It returns
+// the position behind them, the next id and their number.
 func putEntries(b []byte, p int, list []AttributeValue, next uint32) (int, uint32, int) {
 	for i := range list {
 		e := &list[i]

@@ -76,7 +76,8 @@ func BenchmarkRead(b *testing.B) {
 			n := 0
 			b.ReportAllocs()
 			for b.Loop() {
-				r := newEventReader(&fileSource{path: filepath.Join(dir, "0.evt"), budget: newOpenFiles(1), size: -1}, DefaultEventChunkSize, maxWindow)
+				r := newEventReader(&fileSource{path: filepath.Join(dir, "0.evt"), budget: newOpenFiles(1), size: -1},
+					DefaultEventChunkSize, maxWindow)
 				for {
 					ok, err := r.next()
 					if err != nil {

@@ -21,8 +21,8 @@ type clockInterval struct {
 	resolution uint64 // corrected ticks per second, if times are wanted in nanoseconds; else 0
 }
 
-// newClockCorrection returns nil if there are fewer than two offsets, which have no effect, and times are wanted in ticks
-// (resolution 0).
+// newClockCorrection returns nil if there are fewer than two offsets, which have no effect, and times are wanted in
+// ticks (resolution 0).
 func newClockCorrection(offsets []ClockOffset, resolution uint64) *clockCorrection {
 	c := &clockCorrection{}
 	if len(offsets) < 2 {
@@ -47,8 +47,8 @@ func intervalOf(a, b *ClockOffset, resolution uint64) clockInterval {
 	}
 }
 
-// Corrected is what readers make of a time of a location, in ticks, that has these clock offsets, at increasing times: fewer
-// than two have no effect.
+// Corrected is what readers make of a time of a location, in ticks, that has these clock offsets, at increasing times:
+// fewer than two have no effect.
 func Corrected(offsets []ClockOffset, t uint64) uint64 {
 	if len(offsets) < 2 {
 		return t

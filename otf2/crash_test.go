@@ -59,7 +59,8 @@ func crashWriter(t testing.TB, w *EventWriter, flushed func(events uint64)) {
 		case 1:
 			testkit.Must(t, w.MpiCollectiveBegin(at, nil))
 		case 2:
-			testkit.Must(t, w.MpiCollectiveEnd(at, nil, CollectiveOpAllgather, CommRef(i%7), CollectiveRootNone, uint64(i), uint64(i)<<13))
+			testkit.Must(t, w.MpiCollectiveEnd(at, nil, CollectiveOpAllgather, CommRef(i%7), CollectiveRootNone,
+				uint64(i), uint64(i)<<13))
 		case 3:
 			testkit.Must(t, w.Leave(at, nil, RegionRef(i)))
 		}
@@ -214,7 +215,8 @@ func TestFullDisk(t *testing.T) {
 		if !errors.Is(failure, syscall.ENOSPC) {
 			t.Fatalf("room %d: %v, want ENOSPC", room, failure)
 		}
-		for name, err := range map[string]error{"Enter": w.Enter(1<<40, nil, 0), "Flush": w.Flush(), "Sync": w.Sync(), "Close": w.Close()} {
+		for name, err := range map[string]error{"Enter": w.Enter(1<<40, nil, 0), "Flush": w.Flush(), "Sync": w.Sync(),
+			"Close": w.Close()} {
 			if !errors.Is(err, syscall.ENOSPC) {
 				t.Errorf("room %d: %s afterwards: %v, want ENOSPC", room, name, err)
 			}
@@ -238,7 +240,8 @@ func TestScanAndRepairCutFiles(t *testing.T) {
 	b := whole.Bytes()
 	all, err := readEvents(tempFile(t, b), DefaultEventChunkSize)
 	testkit.Must(t, err)
-	for _, cut := range []int{0, 1, 17, 18, 19, 26, 27, 28, 200, 4711, DefaultEventChunkSize - 1, DefaultEventChunkSize, DefaultEventChunkSize + 5,
+	for _, cut := range []int{0, 1, 17, 18, 19, 26, 27, 28, 200, 4711, DefaultEventChunkSize - 1, DefaultEventChunkSize,
+		DefaultEventChunkSize + 5,
 		DefaultEventChunkSize + headerSize, 2*DefaultEventChunkSize + 1234, len(b) - 2, len(b) - 1} {
 		path := tempFile(t, b[:cut])
 		events, err := readEvents(path, DefaultEventChunkSize)

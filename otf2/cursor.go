@@ -2,8 +2,8 @@
 
 package otf2
 
-// Cursor gives what [Archive.Events] does one by one, to who reads many iterations in turns: each has little more than its windows, and no
-// goroutine.
+// Cursor gives what [Archive.Events] does one by one, to who reads many iterations in turns: each has little more than
+// its windows, and no goroutine.
 type Cursor struct {
 	archive *Archive // nil: the files have been opened
 	sel     *Selection
@@ -13,7 +13,8 @@ type Cursor struct {
 	given  bool    // the first event of the heap
 }
 
-// Cursor reads the events of the selected locations; sel may be nil. Nothing is opened before the first event is asked for. The cursor must be closed.
+// Cursor reads the events of the selected locations; sel may be nil. Nothing is opened before the first event is asked
+// for. The cursor must be closed.
 func (a *Archive) Cursor(sel *Selection) *Cursor {
 	if sel == nil {
 		sel = &Selection{}
@@ -21,8 +22,8 @@ func (a *Archive) Cursor(sel *Selection) *Cursor {
 	return &Cursor{archive: a, sel: sel, merge: merge{filter: newFilter(sel)}}
 }
 
-// Next gives the next event, or what keeps the rest of a location from being read; ok is false when there is nothing more. The event is valid
-// until the next call.
+// Next gives the next event, or what keeps the rest of a location from being read; ok is false when there is nothing
+// more. The event is valid until the next call.
 func (c *Cursor) Next() (ev *Event, ok bool, err error) {
 	if a := c.archive; a != nil {
 		c.archive = nil

@@ -30,7 +30,8 @@ func TestCursorGivesTheSameEvents(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for _, sel := range []*Selection{nil, {Locations: []LocationRef{a.Defs.Locations[0].Self}}, {Kinds: Kinds(EventEnter)}} {
+		for _, sel := range []*Selection{nil, {Locations: []LocationRef{a.Defs.Locations[0].Self}},
+			{Kinds: Kinds(EventEnter)}} {
 			var want, got []string
 			text := func(ev *Event, err error) string {
 				if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
-// Copied definitions say the same in the same order, whatever the byte order and the size of chunks, and what is written
-// behind them follows.
+// Copied definitions say the same in the same order, whatever the byte order and the size of chunks, and what is
+// written behind them follows.
 func TestCopiedDefinitionsAreUnchanged(t *testing.T) {
 	for _, path := range fixtures(t) {
 		t.Run(filepath.Base(path), func(t *testing.T) {

@@ -14,8 +14,8 @@ func find[R ~uint8 | ~uint32 | ~uint64](index map[R]int, ref R, n int) (int, boo
 	return i, ok
 }
 
-// Reindex makes definitions that were put together by hand, and not read, findable by their ids. It is to be called again when
-// some were added.
+// Reindex makes definitions that were put together by hand, and not read, findable by their ids. It is to be called
+// again when some were added.
 func (defs *Definitions) Reindex() { defs.finish() }
 
 // indexOf builds the index of n definitions, nil if it is not needed. Of doubled ids the first counts.

@@ -58,13 +58,14 @@ func WriteLocalDefs(path string, maps []*MappingTable, clocks []ClockOffset, chu
 	return writeLocalDefs(createAtomic, path, maps, clocks, chunkSize)
 }
 
-// WriteLocalDefsInPlace is WriteLocalDefs for archives that nobody reads yet, of many locations: a file that is there is written over, and
-// so are those that are linked to it.
+// WriteLocalDefsInPlace is WriteLocalDefs for archives that nobody reads yet, of many locations: a file that is there
+// is written over, and so are those that are linked to it.
 func WriteLocalDefsInPlace(path string, maps []*MappingTable, clocks []ClockOffset, chunkSize uint64) error {
 	return writeLocalDefs(createInPlace, path, maps, clocks, chunkSize)
 }
 
-func writeLocalDefs(create func(path string) (*atomicFile, error), path string, maps []*MappingTable, clocks []ClockOffset, chunkSize uint64) error {
+func writeLocalDefs(create func(path string) (*atomicFile, error), path string, maps []*MappingTable,
+	clocks []ClockOffset, chunkSize uint64) error {
 	if err := checkLocalDefs(maps, clocks); err != nil {
 		return err
 	}
@@ -112,7 +113,8 @@ func checkLocalDefs(maps []*MappingTable, clocks []ClockOffset) error {
 	}
 	for i := 1; i < len(clocks); i++ {
 		if clocks[i].Time <= clocks[i-1].Time {
-			return fmt.Errorf("otf2: clock offset at %d after one at %d: %w", clocks[i].Time, clocks[i-1].Time, ErrInvalid)
+			return fmt.Errorf("otf2: clock offset at %d after one at %d: %w", clocks[i].Time, clocks[i-1].Time,
+				ErrInvalid)
 		}
 	}
 	return nil

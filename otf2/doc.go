@@ -5,12 +5,12 @@
 //
 // # Writing
 //
-// [Create] begins an archive that one process writes: an [ArchiveWriter] hands out the writers of its parts, keeps
-// the counts that must agree, and writes the anchor at Close. On request it refuses references to what is not defined
+// [Create] begins an archive that one process writes: an [ArchiveWriter] hands out the writers of its parts, keeps the
+// counts that must agree, and writes the anchor at Close. On request it refuses references to what is not defined
 // (ArchiveOptions.CheckReferences) and regions that do not nest (CheckNesting); events that go back in time, chunk
 // sizes that readers refuse and records that fit no chunk it refuses always. Refusals are typed ([ReferenceError],
-// [AttributeTypeError], [NestingError], [TimeError], [ChunkSizeError]) or wrap [ErrInvalid] or [ErrTooLarge], and nothing
-// was written then.
+// [AttributeTypeError], [NestingError], [TimeError], [ChunkSizeError]) or wrap [ErrInvalid] or [ErrTooLarge], and
+// nothing was written then.
 //
 // Several processes write an archive without talking to each other by the parts themselves: [CreateEventWriter]
 // for each location, with ids and times of the process, and afterwards one program writes the definitions, mapping

@@ -18,7 +18,8 @@ import (
 //
 // The first error of f, or of ctx, keeps further locations from being begun and is returned when those under way
 // have ended; their events then stop with context.Canceled or the error of ctx.
-func (a *Archive) EachLocation(ctx context.Context, workers int, sel *Selection, f func(loc LocationRef, events iter.Seq2[*Event, error]) error) error {
+func (a *Archive) EachLocation(ctx context.Context, workers int, sel *Selection,
+	f func(loc LocationRef, events iter.Seq2[*Event, error]) error) error {
 	if sel == nil {
 		sel = &Selection{}
 	}

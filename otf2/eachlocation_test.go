@@ -134,17 +134,18 @@ func TestSelection(t *testing.T) {
 		equal("Events", got)
 		got = map[LocationRef][]Event{}
 		var mu sync.Mutex
-		testkit.Must(t, a.EachLocation(t.Context(), 3, sel, func(loc LocationRef, events iter.Seq2[*Event, error]) error {
-			var list []Event
-			for e, err := range events {
-				testkit.Must(t, err)
-				list = append(list, e.Clone())
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			got[loc] = list
-			return nil
-		}))
+		testkit.Must(t, a.EachLocation(t.Context(), 3, sel,
+			func(loc LocationRef, events iter.Seq2[*Event, error]) error {
+				var list []Event
+				for e, err := range events {
+					testkit.Must(t, err)
+					list = append(list, e.Clone())
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				got[loc] = list
+				return nil
+			}))
 		equal("EachLocation", got)
 	}
 }

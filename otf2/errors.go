@@ -60,7 +60,8 @@ type ChunkSizeError struct {
 
 // Error implements error.
 func (e *ChunkSizeError) Error() string {
-	return fmt.Sprintf("otf2: chunk size %d is not within %d and %d", e.Size, uint64(MinChunkSize), uint64(MaxChunkSize))
+	return fmt.Sprintf("otf2: chunk size %d is not within %d and %d", e.Size, uint64(MinChunkSize),
+		uint64(MaxChunkSize))
 }
 
 // Unwrap makes it an ErrInvalid.

@@ -4,8 +4,8 @@ package otf2
 
 import "slices"
 
-// Park gives back the buffer of a writer of which everything is in its file, as after a Flush: a location that is quiet then costs
-// some hundred bytes. The next event makes a buffer again.
+// Park gives back the buffer of a writer of which everything is in its file, as after a Flush: a location that is quiet
+// then costs some hundred bytes. The next event makes a buffer again.
 func (w *EventWriter) Park() {
 	if w.err != nil || w.parked || w.pos != w.flushed || w.counted != w.events {
 		return

@@ -51,7 +51,8 @@ var (
 	mostFixed     = sync.OnceValue(func() int { return max(fixedOf(eventPlans()), fixedOf(snapshotPlans())) })
 )
 
-// fixedOf is the most fields that a record has before its repetition. A reader has room for them, and there may be many readers.
+// fixedOf is the most fields that a record has before its repetition. A reader has room for them, and there may be many
+// readers.
 func fixedOf(plans *[256]plan) (most int) {
 	for id := range plans {
 		most = max(most, len(plans[id].fixed), 1)

@@ -94,7 +94,8 @@ func (a *Archive) eventReader(loc LocationRef, window int) *eventReader {
 }
 
 func newEventReader(src *fileSource, chunk uint64, window int) *eventReader {
-	return &eventReader{win: newWindow(src, chunk, window), plans: eventPlans(), table: eventTable(), args: make([]uint64, mostFixed())}
+	return &eventReader{win: newWindow(src, chunk, window), plans: eventPlans(), table: eventTable(),
+		args: make([]uint64, mostFixed())}
 }
 
 func (r *eventReader) close() { r.win.src.close() }
@@ -218,7 +219,8 @@ func (r *eventReader) careful() (bool, error) {
 // fail ends reading with an error at the read position.
 func (r *eventReader) fail(err error) {
 	r.fast = false
-	r.err = &FormatError{File: r.win.src.path, Location: r.event.Location, Offset: r.win.offset(), Record: r.record, Err: err}
+	r.err = &FormatError{File: r.win.src.path, Location: r.event.Location, Offset: r.win.offset(), Record: r.record,
+		Err: err}
 }
 
 // enough bytes for a stamp and every record without repetition, its length field and a word to decode over its

@@ -18,10 +18,10 @@ type EventWriterOptions struct {
 	// CheckNesting refuses a Leave that does not match the innermost Enter, and reports open regions at Close.
 	CheckNesting bool
 
-	// Patient is for files that must survive a disk at fault. If it is not nil an error of the file is not final: what could
-	// not be written stays in memory, events are taken as before, and every Flush tries again from where the file ends.
-	// Patient is called with the error when a full chunk could not be
-	// written, which nobody has asked for. Each further chunk takes memory until a Flush succeeds: it is the caller's to stop.
+	// Patient is for files that must survive a disk at fault. If it is not nil an error of the file is not final: what
+	// could not be written stays in memory, events are taken as before, and every Flush tries again from where the file
+	// ends. Patient is called with the error when a full chunk could not be written, which nobody has asked for. Each
+	// further chunk takes memory until a Flush succeeds: it is the caller's to stop.
 	Patient func(error)
 }
 
@@ -33,8 +33,9 @@ type EventWriterOptions struct {
 // always has an end mark behind the last flushed record, also while a flush is under way, so that a reader finds
 // whole records up to the last flush whatever happens to the process.
 //
-// The first error of the file sticks: every later call and Close return it, and the file ends as the last good
-// flush left it (but see EventWriterOptions.Patient). Refused events (TimeError, NestingError, ErrInvalid, ErrTooLarge) leave the writer usable.
+// The first error of the file sticks: every later call and Close return it, and the file ends as the last good flush
+// left it (but see EventWriterOptions.Patient). Refused events (TimeError, NestingError, ErrInvalid, ErrTooLarge) leave
+// the writer usable.
 type EventWriter struct {
 	buf   []byte    // the current chunk from its header on; encoders may scribble behind pos
 	pos   int       // end of the used part of buf
@@ -96,8 +97,8 @@ func CreateEventWriter(path string, opts *EventWriterOptions) (*EventWriter, err
 	return w, nil
 }
 
-// NewEventWriter begins an event file, which must be there and empty. The writer takes it over, but when there is an error.
-// opts may be nil.
+// NewEventWriter begins an event file, which must be there and empty. The writer takes it over, but when there is an
+// error. opts may be nil.
 func NewEventWriter(f File, opts *EventWriterOptions) (*EventWriter, error) {
 	w, err := newEventWriter(opts)
 	if err == nil {
@@ -350,10 +351,10 @@ func (w *EventWriter) nextChunk(t Timestamp) error {
 	return nil
 }
 
-// commit brings c.buf[c.flushed:], which closes with an end mark, into the file, and the number of its events into the chunk's
-// header. The file's present end mark stays until everything behind it is there; then the two bytes that replace it make the new
-// end valid at once. After an error the file is what it was, or, if not even that can be written, as much of what is new, and longer
-// than Size says.
+// commit brings c.buf[c.flushed:], which closes with an end mark, into the file, and the number of its events into the
+// chunk's header. The file's present end mark stays until everything behind it is there; then the two bytes that
+// replace it make the new end valid at once. After an error the file is what it was, or, if not even that can be
+// written, as much of what is new, and longer than Size says.
 func (w *EventWriter) commit(c keptChunk) error {
 	mark := c.base + int64(c.flushed)
 	_, err := w.sink.WriteAt(c.buf[c.flushed+endSize:], mark+endSize)
@@ -372,10 +373,12 @@ func (w *EventWriter) commit(c keptChunk) error {
 	return nil
 }
 
-// takeBack makes the file end at a mark again that a commit has failed to replace: in an order in which it is whole all the time.
+// takeBack makes the file end at a mark again that a commit has failed to replace: in an order in which it is whole all
+// the time.
 func (w *EventWriter) takeBack(c keptChunk, mark int64) {
 	if w.unmarked {
-		if _, err := w.sink.WriteAt([]byte{recordEndOfFile, recordEndOfBuffer}, mark); err != nil || w.count(c, w.counted) != nil {
+		if _, err := w.sink.WriteAt([]byte{recordEndOfFile, recordEndOfBuffer}, mark); err != nil ||
+			w.count(c, w.counted) != nil {
 			return
 		}
 		w.unmarked = false

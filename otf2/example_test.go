@@ -34,7 +34,8 @@ func ExampleCreate() {
 	dir := exampleDir()
 	defer os.RemoveAll(dir)
 
-	archive, err := otf2.Create(dir, "traces", &otf2.ArchiveOptions{Creator: "example", CheckReferences: true, CheckNesting: true})
+	archive, err := otf2.Create(dir, "traces",
+		&otf2.ArchiveOptions{Creator: "example", CheckReferences: true, CheckNesting: true})
 	try(err)
 	defs := archive.Definitions()
 	try(defs.ClockProperties(1_000_000_000, 1000, 1000, 1_700_000_000_000_000_000))
@@ -59,7 +60,8 @@ func ExampleCreate() {
 
 	written, err := otf2.Open(archive.Path(), nil)
 	try(err)
-	fmt.Println(written.Anchor.GlobalDefs, "definitions,", written.Defs.Location(0).Events, "events,", events.Size(), "bytes")
+	fmt.Println(written.Anchor.GlobalDefs, "definitions,", written.Defs.Location(0).Events, "events,", events.Size(),
+		"bytes")
 	// Output:
 	// otf2: event of location 0 at 3000 Enter: region 7 (RegionRef) is not defined
 	// 12 definitions, 2 events, 50 bytes
@@ -93,17 +95,18 @@ func ExampleArchive_EachLocation() {
 	archive, err := otf2.Open("testdata/many-locations/many.otf2", nil)
 	try(err)
 	var enters atomic.Int64
-	err = archive.EachLocation(context.Background(), 4, nil, func(loc otf2.LocationRef, events iter.Seq2[*otf2.Event, error]) error {
-		for event, err := range events {
-			if err != nil {
-				return err
+	err = archive.EachLocation(context.Background(), 4, nil,
+		func(loc otf2.LocationRef, events iter.Seq2[*otf2.Event, error]) error {
+			for event, err := range events {
+				if err != nil {
+					return err
+				}
+				if event.Kind == otf2.EventEnter {
+					enters.Add(1)
+				}
 			}
-			if event.Kind == otf2.EventEnter {
-				enters.Add(1)
-			}
-		}
-		return nil
-	})
+			return nil
+		})
 	try(err)
 	fmt.Println(len(archive.Defs.Locations), "locations,", enters.Load(), "regions entered")
 	// Output: 50 locations, 73 regions entered
@@ -163,7 +166,8 @@ func Example_shards() {
 				id = otf2.RegionRef(len(regions))
 				regions[name] = id
 				try(defs.String(strings, name))
-				try(defs.Region(id, strings, strings, 0, otf2.RegionRoleFunction, otf2.ParadigmUser, 0, otf2.UndefinedString, 0, 0))
+				try(defs.Region(id, strings, strings, 0, otf2.RegionRoleFunction, otf2.ParadigmUser, 0,
+					otf2.UndefinedString, 0, 0))
 				strings++
 			}
 			global = append(global, uint64(id))
@@ -171,19 +175,22 @@ func Example_shards() {
 		table := otf2.OptimalMapping(otf2.MappingRegion, global) // nil if the ids are the same
 		try(otf2.WriteLocalDefs(file(s.location, ".def"), []*otf2.MappingTable{table}, nil, 0))
 		try(defs.String(strings, fmt.Sprint("rank ", rank)))
-		try(defs.LocationGroup(otf2.LocationGroupRef(rank), strings, otf2.LocationGroupTypeProcess, 0, otf2.UndefinedLocationGroup))
+		try(defs.LocationGroup(otf2.LocationGroupRef(rank), strings, otf2.LocationGroupTypeProcess, 0,
+			otf2.UndefinedLocationGroup))
 		try(defs.Location(s.location, strings, otf2.LocationTypeCPUThread, s.events, otf2.LocationGroupRef(rank)))
 		strings++
 	}
 	try(defs.Close())
-	try(otf2.WriteAnchor(base+".otf2", &otf2.Anchor{Locations: uint64(len(shards)), GlobalDefs: defs.Count(), TraceID: 1}))
+	try(otf2.WriteAnchor(base+".otf2", &otf2.Anchor{Locations: uint64(len(shards)), GlobalDefs: defs.Count(),
+		TraceID: 1}))
 
 	archive, err := otf2.Open(base+".otf2", nil)
 	try(err)
 	for event, err := range archive.Events(&otf2.Selection{Kinds: otf2.Kinds(otf2.EventEnter)}) {
 		try(err)
 		region := archive.Defs.Region(event.Enter().Region)
-		fmt.Println(event.Time, archive.Defs.String(archive.Defs.Location(event.Location).Name), archive.Defs.String(region.Name))
+		fmt.Println(event.Time, archive.Defs.String(archive.Defs.Location(event.Location).Name),
+			archive.Defs.String(region.Name))
 	}
 	// Output:
 	// 0 rank 0 AllReduce

@@ -34,7 +34,8 @@ func seeds(f *testing.F, pattern string) {
 func expected(t *testing.T, err error) {
 	t.Helper()
 	var fe *FormatError
-	if err != nil && (!errors.As(err, &fe) || !errors.Is(err, ErrTruncated) && !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrNotSupported)) {
+	if err != nil && (!errors.As(err, &fe) || !errors.Is(err, ErrTruncated) && !errors.Is(err, ErrCorrupt) &&
+		!errors.Is(err, ErrNotSupported)) {
 		t.Errorf("unexpected error %v", err)
 	}
 }
@@ -74,7 +75,8 @@ func FuzzEvents(f *testing.F) {
 		bounded(t, len(b), func() {
 			s, err := ScanEventFile(path, DefaultEventChunkSize)
 			expected(t, err)
-			if n := wholeRecords(t, path, eventTable(), true, DefaultEventChunkSize); s.Events != n && !misnumbered(err, s.Events, n) {
+			if n := wholeRecords(t, path, eventTable(), true, DefaultEventChunkSize); s.Events != n &&
+				!misnumbered(err, s.Events, n) {
 				t.Errorf("%d events, the file has %d", s.Events, n)
 			}
 		})
@@ -99,7 +101,8 @@ func FuzzEvents(f *testing.F) {
 			t.Fatalf("%d events written, %d read", len(written), len(again))
 		}
 		for i, e := range written {
-			if string(words(again[i].Args)) != string(words(e.Args)) || again[i].Kind != e.Kind || again[i].Time != e.Time {
+			if string(words(again[i].Args)) != string(words(e.Args)) || again[i].Kind != e.Kind ||
+				again[i].Time != e.Time {
 				t.Fatalf("event %v read again as %v", e, again[i])
 			}
 		}
@@ -276,7 +279,8 @@ func FuzzRecover(f *testing.F) {
 			n := uint64(0)
 			for _, err := range a.EventsOf(l.Self) {
 				var fe *FormatError
-				if err != nil && !(errors.As(err, &fe) && filepath.Ext(fe.File) == ".def" && errors.Is(err, ErrCorrupt)) { // tables that are whole may contradict each other
+				if err != nil && !(errors.As(err, &fe) && filepath.Ext(fe.File) == ".def" &&
+					errors.Is(err, ErrCorrupt)) { // tables that are whole may contradict each other
 					t.Error(err)
 				}
 				if err == nil {

@@ -112,7 +112,8 @@ func (m *merge) run(yield func(*Event, error) bool) {
 	}
 }
 
-// step takes the first reader to its next event; at the end of its file, or where that cannot be read on, it leaves the heap.
+// step takes the first reader to its next event; at the end of its file, or where that cannot be read on, it leaves the
+// heap.
 func (m *merge) step() error {
 	r := m.heap[0].reader
 	ok, err := m.filter.advance(r)

@@ -36,7 +36,8 @@ func readEvents(path string, chunk uint64) ([]Event, error) {
 
 // inMemory is a source whose file lies in memory.
 func inMemory(b []byte) *fileSource {
-	return &fileSource{path: "memory", budget: newOpenFiles(1), file: memoryReader{bytes.NewReader(b)}, size: int64(len(b))}
+	return &fileSource{path: "memory", budget: newOpenFiles(1), file: memoryReader{bytes.NewReader(b)},
+		size: int64(len(b))}
 }
 
 type memoryReader struct{ *bytes.Reader }

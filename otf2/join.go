@@ -11,10 +11,10 @@ type EventPiece struct {
 	Maps      []*MappingTable // from its ids to those of the whole; nil entries are left out
 }
 
-// JoinEvents writes the events of the pieces, one behind the other, into a new file, and returns their number. What each
-// piece says as if it were the first is said once: that a communicator is created, or destroyed, and that measurement goes on
-// or off. Regions that a piece leaves open are left at its end, times that go back at a seam are raised, and numbers that name
-// requests count on.
+// JoinEvents writes the events of the pieces, one behind the other, into a new file, and returns their number. What
+// each piece says as if it were the first is said once: that a communicator is created, or destroyed, and that
+// measurement goes on or off. Regions that a piece leaves open are left at its end, times that go back at a seam are
+// raised, and numbers that name requests count on.
 func JoinEvents(to string, chunkSize uint64, pieces []EventPiece) (uint64, error) {
 	w, err := CreateEventWriter(to, &EventWriterOptions{ChunkSize: chunkSize})
 	if err != nil {

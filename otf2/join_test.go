@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// Pieces of a location become one: with the ids of the whole, times that do not go back, and what is said once said once.
+// Pieces of a location become one: with the ids of the whole, times that do not go back, and what is said once said
+// once.
 func TestJoinEvents(t *testing.T) {
 	dir := t.TempDir()
 	piece := func(name string, chunk uint64, write func(w *EventWriter) error) EventPiece {
@@ -43,7 +44,8 @@ func TestJoinEvents(t *testing.T) {
 		_ = w.MpiIsendComplete(22, nil, 1)
 		return w.Leave(30, nil, 1)
 	})
-	second.Maps = []*MappingTable{nil, NewDenseMapping(MappingRegion, []uint64{5, 6}), NewDenseMapping(MappingString, []uint64{0, 7})}
+	second.Maps = []*MappingTable{nil, NewDenseMapping(MappingRegion, []uint64{5, 6}),
+		NewDenseMapping(MappingString, []uint64{0, 7})}
 	to := filepath.Join(dir, "both")
 	n, err := JoinEvents(to, MinChunkSize, []EventPiece{first, second})
 	if err != nil {
@@ -73,15 +75,18 @@ func TestJoinEvents(t *testing.T) {
 	}
 	off, on := uint64(MeasurementOff), uint64(MeasurementOn)
 	want := []event{
-		{10, EventCommCreate, []uint64{0}}, {11, EventMeasurementOnOff, []uint64{off}}, {12, EventMpiIsend, []uint64{1, 0, 0, 100, 1}},
+		{10, EventCommCreate, []uint64{0}}, {11, EventMeasurementOnOff, []uint64{off}},
+		{12, EventMpiIsend, []uint64{1, 0, 0, 100, 1}},
 		{13, EventMpiIsendComplete, []uint64{1}}, {20, EventEnter, []uint64{0}}, {20, EventLeave, []uint64{0}},
-		{20, EventMeasurementOnOff, []uint64{on}}, {20, EventEnter, []uint64{6}}, {21, EventMpiIsend, []uint64{1, 0, 0, 100, 2}},
+		{20, EventMeasurementOnOff, []uint64{on}}, {20, EventEnter, []uint64{6}},
+		{21, EventMpiIsend, []uint64{1, 0, 0, 100, 2}},
 		{22, EventMpiIsendComplete, []uint64{2}}, {30, EventLeave, []uint64{6}},
 	}
 	if !reflect.DeepEqual(want, got) || n != uint64(len(want)) {
 		t.Errorf("%d events\n%v, want\n%v", n, got, want)
 	}
-	if _, err := JoinEvents(filepath.Join(dir, "none"), MinChunkSize, []EventPiece{{Path: filepath.Join(dir, "missing"), ChunkSize: MinChunkSize}}); err == nil {
+	if _, err := JoinEvents(filepath.Join(dir, "none"), MinChunkSize,
+		[]EventPiece{{Path: filepath.Join(dir, "missing"), ChunkSize: MinChunkSize}}); err == nil {
 		t.Error("a missing piece was joined")
 	}
 }

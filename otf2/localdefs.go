@@ -157,7 +157,9 @@ func (a *Archive) localDefs(loc LocationRef) (*localMaps, error) {
 	maps, clocks, err := ReadLocalDefs(path, loc, a.Anchor.DefChunkSize)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err = nil; a.hasLocalDefs() {
-			err = &FormatError{File: path, Location: loc, Err: fmt.Errorf("the location's ids and times are not known without its definitions: %w", fs.ErrNotExist)}
+			err = &FormatError{File: path, Location: loc,
+				Err: fmt.Errorf("the location's ids and times are not known without its definitions: %w",
+					fs.ErrNotExist)}
 		}
 	}
 	return a.share(newLocalMaps(maps, clocks, a.ticks)), err

@@ -64,7 +64,8 @@ func TestMissingLocalDefinitions(t *testing.T) {
 			}
 		}
 		if len(damaged) != len(c.damaged) || events != 2-len(damaged) {
-			t.Errorf("%s: locations %v are damaged and %d events are read, want %v and the events of the others", c.name, damaged, events, c.damaged)
+			t.Errorf("%s: locations %v are damaged and %d events are read, want %v and the events of the others",
+				c.name, damaged, events, c.damaged)
 		}
 		for l := range LocationRef(2) {
 			if _, _, err := a.LocalDefs(l); (err != nil) != (len(c.damaged) > 0 && (l == c.damaged[0] || len(c.damaged) == 2)) {

@@ -71,7 +71,8 @@ func TestClockCorrection(t *testing.T) {
 		var offsets []ClockOffset
 		at := rapid.Uint64Range(1<<20, 1<<60).Draw(t, "start")
 		for range n {
-			offsets = append(offsets, ClockOffset{Time: Timestamp(at), Offset: rapid.Int64Range(-1<<19, 1<<30).Draw(t, "offset")})
+			offsets = append(offsets, ClockOffset{Time: Timestamp(at),
+				Offset: rapid.Int64Range(-1<<19, 1<<30).Draw(t, "offset")})
 			at += rapid.Uint64Range(1<<20, 1<<40).Draw(t, "gap")
 		}
 		c := newClockCorrection(offsets, 0)
@@ -118,7 +119,8 @@ func TestRaw(t *testing.T) {
 	path := filepath.Join(dir, "l.def")
 	testkit.Must(t, WriteLocalDefs(path, []*MappingTable{
 		NewDenseMapping(MappingComm, []uint64{0, 1<<64 - 1}), NewDenseMapping(MappingString, []uint64{0, 7}),
-		NewDenseMapping(MappingAttribute, []uint64{10, 11, 12}), NewSparseMapping(MappingLocation, map[uint64]uint64{2: 1 << 40}),
+		NewDenseMapping(MappingAttribute, []uint64{10, 11, 12}),
+		NewSparseMapping(MappingLocation, map[uint64]uint64{2: 1 << 40}),
 	}, []ClockOffset{{Time: 100, Offset: 1000}, {Time: 200, Offset: 1100}}, 0))
 	anchor := archiveOf(t, map[LocationRef][]byte{4: w.Bytes()}, map[LocationRef][]byte{4: testkit.Read(t, path)})
 	for _, raw := range []bool{false, true} {
@@ -134,7 +136,8 @@ func TestRaw(t *testing.T) {
 		if raw {
 			times, comm, ids, values = []Timestamp{100, 150, 200}, 1, []AttributeRef{0, 1, 2}, []uint64{1, 2, 1}
 		}
-		if len(got) != 2 || got[0].Time != times[0] || got[1].Time != times[1] || Timestamp(got[1].Args[0]) != times[2] {
+		if len(got) != 2 || got[0].Time != times[0] || got[1].Time != times[1] ||
+			Timestamp(got[1].Args[0]) != times[2] {
 			t.Errorf("raw %v: events %+v, want times %v", raw, got, times)
 		}
 		if got[0].Args[1] != comm || got[0].Args[2] != 1 {
@@ -198,7 +201,8 @@ func TestNanoseconds(t *testing.T) {
 		if a.Defs.Clock != clock {
 			t.Errorf("raw %v: %+v", raw, a.Defs.Clock)
 		}
-		if _, markers, err := a.Markers(); err != nil || !raw && (markers[0].Time != 5000 || markers[0].Duration != 1000) {
+		if _, markers, err := a.Markers(); err != nil || !raw &&
+			(markers[0].Time != 5000 || markers[0].Duration != 1000) {
 			t.Errorf("%+v, %v", markers, err)
 		}
 	}

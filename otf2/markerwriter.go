@@ -38,7 +38,8 @@ func (w *MarkerWriter) DefMarker(self MarkerRef, group, category string, severit
 
 // Marker writes a remark for the interval of the given duration from time on, in ticks. scope is 2^64-1 for
 // MarkerScopeGlobal, else the id of the location, location group, system tree node, group or communicator.
-func (w *MarkerWriter) Marker(time Timestamp, duration uint64, marker MarkerRef, scopeType MarkerScope, scope uint64, text string) error {
+func (w *MarkerWriter) Marker(time Timestamp, duration uint64, marker MarkerRef, scopeType MarkerScope, scope uint64,
+	text string) error {
 	if err := checkText(text); err != nil {
 		return err
 	}

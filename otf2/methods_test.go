@@ -112,7 +112,8 @@ func TestEventMethodsAgreeWithTable(t *testing.T) {
 			got, err := readEvents(tempFile(t, order.file(n, body...)), DefaultEventChunkSize)
 			testkit.Must(t, err)
 			for i := range want {
-				if len(got) != n || got[i].Kind != want[i].Kind || got[i].Time != 7 || string(words(got[i].Args)) != string(words(want[i].Args)) {
+				if len(got) != n || got[i].Kind != want[i].Kind || got[i].Time != 7 ||
+					string(words(got[i].Args)) != string(words(want[i].Args)) {
 					rt.Fatalf("read %v, want %v", got, want)
 				}
 			}
@@ -169,7 +170,8 @@ func TestDefMethodsAgreeWithTable(t *testing.T) {
 		}
 		for i := range want {
 			if typ.Field(i).Type != m.Type.In(i+1) {
-				t.Errorf("%v: field %s is %v, parameter %d is %v", kind, typ.Field(i).Name, typ.Field(i).Type, i, m.Type.In(i+1))
+				t.Errorf("%v: field %s is %v, parameter %d is %v", kind, typ.Field(i).Name, typ.Field(i).Type, i,
+					m.Type.In(i+1))
 			}
 		}
 	}

@@ -82,8 +82,8 @@ func writeFlaky(t *testing.T, sink *flaky, failed func(w *EventWriter)) (tries i
 	return tries + unasked
 }
 
-// Whatever operation fails, and for how long: nothing of what was written is lost, and meanwhile the file is whole, with as many
-// events as the writer says. One that is as long as the writer says ends there.
+// Whatever operation fails, and for how long: nothing of what was written is lost, and meanwhile the file is whole,
+// with as many events as the writer says. One that is as long as the writer says ends there.
 func TestPatientWriterLosesNothing(t *testing.T) {
 	for _, shortens := range []bool{false, true} {
 		t.Run(fmt.Sprintf("shortens=%t", shortens), func(t *testing.T) { losesNothing(t, shortens) })
@@ -108,17 +108,21 @@ func losesNothing(t *testing.T, shortens bool) {
 				s, err := ScanEventFile(path, DefaultEventChunkSize)
 				cleaned := sink.calls >= sink.from+sink.times // no operation failed that was to bring back what was
 				if err != nil || cleaned && !s.Complete || s.Events < w.Flushed() || int64(len(sink.data)) < w.Size() {
-					t.Fatalf("operations %d+%d fail: the file has %+v, %v, %d bytes; the writer says %d events, %d bytes",
+					t.Fatalf(
+						"operations %d+%d fail: the file has %+v, %v, %d bytes; the writer says %d events, %d bytes",
 						from, times, s, err, len(sink.data), w.Flushed(), w.Size())
 				}
 				if int64(len(sink.data)) == w.Size() && !s.Complete {
-					t.Fatalf("operations %d+%d fail: the file has no end, and %d bytes, as the writer says", from, times, len(sink.data))
+					t.Fatalf("operations %d+%d fail: the file has no end, and %d bytes, as the writer says", from,
+						times, len(sink.data))
 				}
 				if times == 1 {
 					start := (len(sink.data) - 1) / DefaultEventChunkSize * DefaultEventChunkSize
 					n := binary.LittleEndian.Uint64(sink.data[start+lastEventAt:])
 					if s.Events != w.Flushed() || int64(len(sink.data)) != w.Size() || n != w.Flushed() {
-						t.Fatalf("operation %d fails: %d events, %d in the header, %d bytes; the writer says %d events, %d bytes",
+						t.Fatalf(
+							"operation %d fails: %d events, %d in the header, %d bytes; the writer says %d events, "+
+								"%d bytes",
 							from, s.Events, n, len(sink.data), w.Flushed(), w.Size())
 					}
 				}

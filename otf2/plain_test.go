@@ -109,7 +109,8 @@ func (p plain) event(kind EventKind, args []uint64) []byte {
 	estimate := 0
 	for i, f := range fieldsOf(kind, args) {
 		b = p.field(b, f.Encoding, args[i])
-		estimate += map[Encoding]int{EncodingU8: 1, EncodingC32: 5, EncodingC64: 9, EncodingS64: 9, EncodingF64: 8}[f.Encoding]
+		estimate += map[Encoding]int{EncodingU8: 1, EncodingC32: 5, EncodingC64: 9, EncodingS64: 9,
+			EncodingF64: 8}[f.Encoding]
 	}
 	switch kind {
 	case 12, 13, 16, 17, 20, 21, 24, 28, 29, 30:
@@ -158,7 +159,8 @@ func TestWorkedBytes(t *testing.T) {
 		6, 7, 1, 1, 1, 3, 4, 1, 5, 0x0c, 1, 1,
 		2, 1,
 	})
-	equalBytes(t, "empty file", NewMemoryEventWriter(nil).Bytes(), []byte{3, 0x42, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 1})
+	equalBytes(t, "empty file", NewMemoryEventWriter(nil).Bytes(),
+		[]byte{3, 0x42, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 1})
 	dense := NewDenseMapping(MappingRegion, []uint64{11, 10})
 	equalBytes(t, "dense map", dense.append([]byte{5, 8, 3}), []byte{5, 8, 3, 1, 2, 0, 1, 0x0b, 1, 0x0a})
 	sparse := NewSparseMapping(MappingRegion, map[uint64]uint64{1: 10})
@@ -171,7 +173,8 @@ func equalBytes(t testing.TB, what string, got, want []byte) {
 	n := min(len(got), len(want))
 	for i := range n {
 		if got[i] != want[i] {
-			t.Fatalf("%s: byte %d is %#02x, want %#02x\n got % x\nwant % x", what, i, got[i], want[i], around(got, i), around(want, i))
+			t.Fatalf("%s: byte %d is %#02x, want %#02x\n got % x\nwant % x", what, i, got[i], want[i], around(got, i),
+				around(want, i))
 		}
 	}
 	if len(got) != len(want) {

@@ -34,9 +34,14 @@ func TestCompressedNumbers(t *testing.T) {
 			want     uint64
 			max      uint8
 		}{
-			{"c64", putC64(buf[:], 0, v), appendC64(nil, v), func(p plain) []byte { return p.c64(nil, v) }, func(d *fieldDecoder) uint64 { return d.c64() }, v, 8},
-			{"c32", putC32(buf[:], 0, uint32(v)), appendC32(nil, uint32(v)), func(p plain) []byte { return p.c32(nil, uint32(v)) }, func(d *fieldDecoder) uint64 { return uint64(d.c32()) }, uint64(uint32(v)), 4},
-			{"s64", putS64(buf[:], 0, int64(v)), appendS64(nil, int64(v)), func(p plain) []byte { return p.s64(nil, int64(v)) }, func(d *fieldDecoder) uint64 { return uint64(d.s64()) }, v, 8},
+			{"c64", putC64(buf[:], 0, v), appendC64(nil, v), func(p plain) []byte { return p.c64(nil, v) },
+				func(d *fieldDecoder) uint64 { return d.c64() }, v, 8},
+			{"c32", putC32(buf[:], 0, uint32(v)), appendC32(nil, uint32(v)),
+				func(p plain) []byte { return p.c32(nil, uint32(v)) },
+				func(d *fieldDecoder) uint64 { return uint64(d.c32()) }, uint64(uint32(v)), 4},
+			{"s64", putS64(buf[:], 0, int64(v)), appendS64(nil, int64(v)),
+				func(p plain) []byte { return p.s64(nil, int64(v)) },
+				func(d *fieldDecoder) uint64 { return uint64(d.s64()) }, v, 8},
 		} {
 			if string(c.appended) != string(c.plain(plainLittle)) || c.put != len(c.appended) {
 				t.Fatalf("%s(%#x) = % x (put: %d bytes), want % x", c.name, v, c.appended, c.put, c.plain(plainLittle))

@@ -46,7 +46,8 @@ type randomArchive struct {
 
 // write makes the archive in dir and returns its anchor.
 func (s shape) write(t testing.TB, dir string) string {
-	g := &randomArchive{Rand: rand.New(rand.NewPCG(s.Seed, 1)), t: t, shape: s, n: map[string]uint64{}, groupSize: map[otf2.GroupRef]int{}}
+	g := &randomArchive{Rand: rand.New(rand.NewPCG(s.Seed, 1)), t: t, shape: s, n: map[string]uint64{},
+		groupSize: map[otf2.GroupRef]int{}}
 	base := filepath.Join(dir, "random")
 	ok(t, os.Mkdir(base, 0o755))
 	var err error
@@ -66,8 +67,10 @@ func (s shape) write(t testing.TB, dir string) string {
 	ok(t, g.defs.Close())
 	anchor := base + ".otf2"
 	ok(t, otf2.WriteAnchor(anchor, &otf2.Anchor{
-		EventChunkSize: s.EventChunk, DefChunkSize: s.DefChunk, Snapshots: uint32(s.Snapshots), Locations: uint64(s.Locations), GlobalDefs: count, TraceID: s.Seed | 1,
-		MachineName: g.text(), Creator: g.text(), Description: g.text(), Properties: []otf2.Property{{Name: "RANDOM::SEED", Value: fmt.Sprint(s.Seed)}},
+		EventChunkSize: s.EventChunk, DefChunkSize: s.DefChunk, Snapshots: uint32(s.Snapshots),
+		Locations: uint64(s.Locations), GlobalDefs: count, TraceID: s.Seed | 1,
+		MachineName: g.text(), Creator: g.text(), Description: g.text(),
+		Properties: []otf2.Property{{Name: "RANDOM::SEED", Value: fmt.Sprint(s.Seed)}},
 	}))
 	return anchor
 }
@@ -163,10 +166,13 @@ func (g *randomArchive) number(bits int) uint64 {
 
 // refTypes gives the reference type of attribute types.
 var refTypes = map[otf2.Type]string{
-	otf2.TypeString: "StringRef", otf2.TypeAttribute: "AttributeRef", otf2.TypeRegion: "RegionRef", otf2.TypeGroup: "GroupRef",
-	otf2.TypeMetric: "MetricRef", otf2.TypeComm: "CommRef", otf2.TypeParameter: "ParameterRef", otf2.TypeRmaWin: "RmaWinRef",
+	otf2.TypeString: "StringRef", otf2.TypeAttribute: "AttributeRef", otf2.TypeRegion: "RegionRef",
+	otf2.TypeGroup:  "GroupRef",
+	otf2.TypeMetric: "MetricRef", otf2.TypeComm: "CommRef", otf2.TypeParameter: "ParameterRef",
+	otf2.TypeRmaWin:             "RmaWinRef",
 	otf2.TypeSourceCodeLocation: "SourceCodeLocationRef", otf2.TypeCallingContext: "CallingContextRef",
-	otf2.TypeInterruptGenerator: "InterruptGeneratorRef", otf2.TypeIoFile: "IoFileRef", otf2.TypeIoHandle: "IoHandleRef",
+	otf2.TypeInterruptGenerator: "InterruptGeneratorRef", otf2.TypeIoFile: "IoFileRef",
+	otf2.TypeIoHandle:      "IoHandleRef",
 	otf2.TypeLocationGroup: "LocationGroupRef", otf2.TypeLocation: "LocationRef",
 }
 
@@ -244,8 +250,10 @@ func (g *randomArchive) definitions(counts []int) {
 	for p := range 25 {
 		if g.IntN(4) == 0 {
 			ok(t, w.Paradigm(otf2.Paradigm(p), g.str(), otf2.ParadigmClass(g.enum("ParadigmClass"))))
-			ok(t, w.ParadigmProperty(otf2.Paradigm(p), otf2.ParadigmPropertyCommNameTemplate, otf2.TypeString, otf2.Value(g.str())))
-			ok(t, w.ParadigmProperty(otf2.Paradigm(p), otf2.ParadigmPropertyRmaOnly, otf2.TypeUint8, otf2.Value(g.IntN(2))))
+			ok(t, w.ParadigmProperty(otf2.Paradigm(p), otf2.ParadigmPropertyCommNameTemplate, otf2.TypeString,
+				otf2.Value(g.str())))
+			ok(t, w.ParadigmProperty(otf2.Paradigm(p), otf2.ParadigmPropertyRmaOnly, otf2.TypeUint8,
+				otf2.Value(g.IntN(2))))
 		}
 	}
 	g.some(func() {
@@ -253,9 +261,11 @@ func (g *randomArchive) definitions(counts []int) {
 		var types []otf2.Type
 		var values []otf2.Value
 		if g.IntN(2) == 0 {
-			props, types, values = []otf2.IoParadigmProperty{0}, []otf2.Type{otf2.TypeString}, []otf2.Value{otf2.Value(g.str())}
+			props, types, values = []otf2.IoParadigmProperty{0}, []otf2.Type{otf2.TypeString},
+				[]otf2.Value{otf2.Value(g.str())}
 		}
-		ok(t, w.IoParadigm(otf2.IoParadigmRef(g.next("IoParadigmRef")), g.str(), g.str(), otf2.IoParadigmClass(g.enum("IoParadigmClass")),
+		ok(t, w.IoParadigm(otf2.IoParadigmRef(g.next("IoParadigmRef")), g.str(), g.str(),
+			otf2.IoParadigmClass(g.enum("IoParadigmClass")),
 			otf2.IoParadigmFlag(g.flags("IoParadigmFlag")), props, types, values))
 	})
 	for typ := otf2.Type(1); typ <= 25; typ++ {
@@ -267,27 +277,34 @@ func (g *randomArchive) definitions(counts []int) {
 		ok(t, w.SystemTreeNode(otf2.SystemTreeNodeRef(g.next("SystemTreeNodeRef")), g.str(), g.str(), parent))
 	})
 	node := func() otf2.SystemTreeNodeRef { return otf2.SystemTreeNodeRef(g.ref("SystemTreeNodeRef")) }
-	ok(t, w.LocationGroup(otf2.LocationGroupRef(g.next("LocationGroupRef")), g.str(), otf2.LocationGroupTypeProcess, node(), otf2.UndefinedLocationGroup))
+	ok(t, w.LocationGroup(otf2.LocationGroupRef(g.next("LocationGroupRef")), g.str(), otf2.LocationGroupTypeProcess,
+		node(), otf2.UndefinedLocationGroup))
 	g.some(func() {
-		ok(t, w.LocationGroup(otf2.LocationGroupRef(g.next("LocationGroupRef")), g.str(), otf2.LocationGroupTypeAccelerator, node(), 0))
+		ok(t, w.LocationGroup(otf2.LocationGroupRef(g.next("LocationGroupRef")), g.str(),
+			otf2.LocationGroupTypeAccelerator, node(), 0))
 	})
 	for i, loc := range g.locations {
 		g.next("LocationRef")
 		group, typ := otf2.LocationGroupRef(0), otf2.LocationTypeCPUThread
 		if i > 0 && g.IntN(2) == 0 {
-			group, typ = otf2.LocationGroupRef(1+g.Uint64N(g.n["LocationGroupRef"]-1)), otf2.LocationTypeAcceleratorStream
+			group, typ = otf2.LocationGroupRef(1+g.Uint64N(g.n["LocationGroupRef"]-1)),
+				otf2.LocationTypeAcceleratorStream
 		}
 		ok(t, w.Location(loc, g.str(), typ, uint64(counts[i]), group))
 	}
 	g.some(func() {
-		ok(t, w.Region(otf2.RegionRef(g.next("RegionRef")), g.str(), g.str(), g.str(), otf2.RegionRole(g.enum("RegionRole")),
-			otf2.Paradigm(g.enum("Paradigm")), otf2.RegionFlag(g.flags("RegionFlag")), g.str(), uint32(g.number(31)), uint32(g.number(31))))
+		ok(t, w.Region(otf2.RegionRef(g.next("RegionRef")), g.str(), g.str(), g.str(),
+			otf2.RegionRole(g.enum("RegionRole")),
+			otf2.Paradigm(g.enum("Paradigm")), otf2.RegionFlag(g.flags("RegionFlag")), g.str(), uint32(g.number(31)),
+			uint32(g.number(31))))
 	})
 	region := func() otf2.RegionRef { return otf2.RegionRef(g.ref("RegionRef")) }
 	g.some(func() {
 		g.members = append(g.members, []otf2.Type{otf2.TypeInt64, otf2.TypeUint64, otf2.TypeDouble}[g.IntN(3)])
-		ok(t, w.MetricMember(otf2.MetricMemberRef(g.next("MetricMemberRef")), g.str(), g.str(), otf2.MetricType(g.enum("MetricType")),
-			otf2.MetricMode(g.enum("MetricMode")), g.members[len(g.members)-1], otf2.Base(g.enum("Base")), int64(g.number(64)), g.str()))
+		ok(t, w.MetricMember(otf2.MetricMemberRef(g.next("MetricMemberRef")), g.str(), g.str(),
+			otf2.MetricType(g.enum("MetricType")),
+			otf2.MetricMode(g.enum("MetricMode")), g.members[len(g.members)-1], otf2.Base(g.enum("Base")),
+			int64(g.number(64)), g.str()))
 	})
 	g.groups()
 	g.some(func() {
@@ -300,7 +317,8 @@ func (g *randomArchive) definitions(counts []int) {
 		simple := g.n["CommRef"]
 		g.some(func() {
 			a, b := g.commGroup[g.IntN(len(g.commGroup))], g.commGroup[g.IntN(len(g.commGroup))]
-			ok(t, w.InterComm(otf2.CommRef(g.next("CommRef")), g.str(), a, b, otf2.CommRef(g.Uint64N(simple)), otf2.CommFlag(g.flags("CommFlag"))))
+			ok(t, w.InterComm(otf2.CommRef(g.next("CommRef")), g.str(), a, b, otf2.CommRef(g.Uint64N(simple)),
+				otf2.CommFlag(g.flags("CommFlag"))))
 		})
 	}
 	comm := func() otf2.CommRef { return otf2.CommRef(g.IntN(len(g.comms))) }
@@ -331,7 +349,8 @@ func (g *randomArchive) definitions(counts []int) {
 		g.metrics = append(g.metrics, g.metrics[class])
 		scope := otf2.MetricScope(g.IntN(4))
 		id := g.global([]string{"LocationRef", "LocationGroupRef", "SystemTreeNodeRef", "GroupRef"}[scope])
-		ok(t, w.MetricInstance(otf2.MetricRef(g.next("MetricRef")), otf2.MetricRef(class), otf2.LocationRef(g.global("LocationRef")), scope, id))
+		ok(t, w.MetricInstance(otf2.MetricRef(g.next("MetricRef")), otf2.MetricRef(class),
+			otf2.LocationRef(g.global("LocationRef")), scope, id))
 	})
 	// What the members of such a group are the readers do not agree on: otf2-print takes them for metric members,
 	// the Python bindings for classes and instances. So ids that are both.
@@ -341,14 +360,17 @@ func (g *randomArchive) definitions(counts []int) {
 	}
 	ok(t, w.Group(otf2.GroupRef(g.next("GroupRef")), g.str(), otf2.GroupTypeMetric, otf2.ParadigmUnknown, 0, metrics))
 	g.some(func() {
-		ok(t, w.SourceCodeLocation(otf2.SourceCodeLocationRef(g.next("SourceCodeLocationRef")), g.str(), uint32(g.number(31))))
+		ok(t, w.SourceCodeLocation(otf2.SourceCodeLocationRef(g.next("SourceCodeLocationRef")), g.str(),
+			uint32(g.number(31))))
 	})
 	g.some(func() {
 		parent := otf2.CallingContextRef(g.maybe("CallingContextRef"))
-		ok(t, w.CallingContext(otf2.CallingContextRef(g.next("CallingContextRef")), region(), otf2.SourceCodeLocationRef(g.ref("SourceCodeLocationRef")), parent))
+		ok(t, w.CallingContext(otf2.CallingContextRef(g.next("CallingContextRef")), region(),
+			otf2.SourceCodeLocationRef(g.ref("SourceCodeLocationRef")), parent))
 	})
 	g.some(func() {
-		ok(t, w.InterruptGenerator(otf2.InterruptGeneratorRef(g.next("InterruptGeneratorRef")), g.str(), otf2.InterruptGeneratorMode(g.enum("InterruptGeneratorMode")),
+		ok(t, w.InterruptGenerator(otf2.InterruptGeneratorRef(g.next("InterruptGeneratorRef")), g.str(),
+			otf2.InterruptGeneratorMode(g.enum("InterruptGeneratorMode")),
 			otf2.Base(g.enum("Base")), int64(g.number(64)), g.number(63)))
 	})
 	g.some(func() { ok(t, w.IoRegularFile(otf2.IoFileRef(g.next("IoFileRef")), g.str(), node())) })
@@ -357,9 +379,11 @@ func (g *randomArchive) definitions(counts []int) {
 		parent := otf2.IoHandleRef(g.maybe("IoHandleRef"))
 		self := otf2.IoHandleRef(g.next("IoHandleRef"))
 		flags := otf2.IoHandleFlag(g.flags("IoHandleFlag"))
-		ok(t, w.IoHandle(self, g.str(), otf2.IoFileRef(g.ref("IoFileRef")), otf2.IoParadigmRef(g.ref("IoParadigmRef")), flags, comm(), parent))
+		ok(t, w.IoHandle(self, g.str(), otf2.IoFileRef(g.ref("IoFileRef")), otf2.IoParadigmRef(g.ref("IoParadigmRef")),
+			flags, comm(), parent))
 		if flags&otf2.IoHandleFlagPreCreated != 0 {
-			ok(t, w.IoPreCreatedHandleState(self, otf2.IoAccessMode(g.enum("IoAccessMode")), otf2.IoStatusFlag(g.flags("IoStatusFlag"))))
+			ok(t, w.IoPreCreatedHandleState(self, otf2.IoAccessMode(g.enum("IoAccessMode")),
+				otf2.IoStatusFlag(g.flags("IoStatusFlag"))))
 		}
 	})
 	g.some(func() {
@@ -373,7 +397,8 @@ func (g *randomArchive) definitions(counts []int) {
 		ok(t, w.Callsite(otf2.CallsiteRef(g.next("CallsiteRef")), g.str(), uint32(g.number(31)), region(), region()))
 	})
 	g.some(func() {
-		ok(t, w.CartDimension(otf2.CartDimensionRef(g.next("CartDimensionRef")), g.str(), uint32(g.number(31)), otf2.CartPeriodicity(g.IntN(2))))
+		ok(t, w.CartDimension(otf2.CartDimensionRef(g.next("CartDimensionRef")), g.str(), uint32(g.number(31)),
+			otf2.CartPeriodicity(g.IntN(2))))
 	})
 	c := comm()
 	dims := make([]otf2.CartDimensionRef, 1+g.IntN(3))
@@ -401,7 +426,8 @@ func (g *randomArchive) definitions(counts []int) {
 // groups defines groups of all types: for some paradigms the locations, and groups of ranks among them.
 func (g *randomArchive) groups() {
 	w, t := g.defs, g.t
-	define := func(name otf2.StringRef, typ otf2.GroupType, p otf2.Paradigm, flags otf2.GroupFlag, members []uint64) otf2.GroupRef {
+	define := func(name otf2.StringRef, typ otf2.GroupType, p otf2.Paradigm, flags otf2.GroupFlag,
+		members []uint64) otf2.GroupRef {
 		self := otf2.GroupRef(g.next("GroupRef"))
 		ok(t, w.Group(self, name, typ, p, flags, members))
 		g.groupSize[self] = len(members)
@@ -430,7 +456,8 @@ func (g *randomArchive) groups() {
 				}
 			}
 			g.Shuffle(len(ranks), func(i, j int) { ranks[i], ranks[j] = ranks[j], ranks[i] })
-			g.commGroup = append(g.commGroup, define(g.str(), otf2.GroupTypeCommGroup, p, otf2.GroupFlag(g.flags("GroupFlag")), ranks))
+			g.commGroup = append(g.commGroup, define(
+				g.str(), otf2.GroupTypeCommGroup, p, otf2.GroupFlag(g.flags("GroupFlag")), ranks))
 		})
 		g.commGroup = append(g.commGroup, define(g.str(), otf2.GroupTypeCommSelf, p, 0, nil))
 	}
@@ -440,10 +467,14 @@ func (g *randomArchive) groups() {
 
 // idSpaces gives the reference type of the id spaces that can be mapped.
 var idSpaces = []string{
-	otf2.MappingString: "StringRef", otf2.MappingAttribute: "AttributeRef", otf2.MappingLocation: "LocationRef", otf2.MappingRegion: "RegionRef",
-	otf2.MappingGroup: "GroupRef", otf2.MappingMetric: "MetricRef", otf2.MappingComm: "CommRef", otf2.MappingParameter: "ParameterRef",
-	otf2.MappingRmaWin: "RmaWinRef", otf2.MappingSourceCodeLocation: "SourceCodeLocationRef", otf2.MappingCallingContext: "CallingContextRef",
-	otf2.MappingInterruptGenerator: "InterruptGeneratorRef", otf2.MappingIoFile: "IoFileRef", otf2.MappingIoHandle: "IoHandleRef",
+	otf2.MappingString: "StringRef", otf2.MappingAttribute: "AttributeRef", otf2.MappingLocation: "LocationRef",
+	otf2.MappingRegion: "RegionRef",
+	otf2.MappingGroup:  "GroupRef", otf2.MappingMetric: "MetricRef", otf2.MappingComm: "CommRef",
+	otf2.MappingParameter: "ParameterRef",
+	otf2.MappingRmaWin:    "RmaWinRef", otf2.MappingSourceCodeLocation: "SourceCodeLocationRef",
+	otf2.MappingCallingContext:     "CallingContextRef",
+	otf2.MappingInterruptGenerator: "InterruptGeneratorRef", otf2.MappingIoFile: "IoFileRef",
+	otf2.MappingIoHandle:      "IoHandleRef",
 	otf2.MappingLocationGroup: "LocationGroupRef",
 }
 
@@ -518,7 +549,8 @@ func (g *randomArchive) location(path string, events int) {
 		when, offset := uint64(first), int64(0)
 		for range g.IntN(5) {
 			step := 1 + g.Uint64N(uint64(at-first)+2)
-			clocks = append(clocks, otf2.ClockOffset{Time: otf2.Timestamp(when), Offset: offset, StdDev: math.Abs(g.NormFloat64())})
+			clocks = append(clocks, otf2.ClockOffset{Time: otf2.Timestamp(when), Offset: offset,
+				StdDev: math.Abs(g.NormFloat64())})
 			// Steep enough to matter, not so much that time would go back.
 			when += step
 			offset += int64(float64(step) * (g.Float64()*1.6 - 0.8))
@@ -610,7 +642,8 @@ func (g *randomArchive) metric(ids map[string]localIDs) []uint64 {
 }
 
 // fields gives values to the fields of a record without repetition.
-func (g *randomArchive) fields(record string, fields []otf2.Field, at otf2.Timestamp, ids map[string]localIDs) (args []uint64) {
+func (g *randomArchive) fields(record string, fields []otf2.Field, at otf2.Timestamp, ids map[string]localIDs) (
+	args []uint64) {
 	for _, f := range fields {
 		var v uint64
 		_, mapped := ids[f.Type]
@@ -627,7 +660,8 @@ func (g *randomArchive) fields(record string, fields []otf2.Field, at otf2.Times
 		case mapped:
 			v = g.pick(ids, f.Type)
 		case f.Type == "CollectiveRoot":
-			v = []uint64{uint64(otf2.CollectiveRootNone), uint64(otf2.CollectiveRootSelf), uint64(otf2.CollectiveRootThisGroup), 0, 1}[g.IntN(5)]
+			v = []uint64{uint64(otf2.CollectiveRootNone), uint64(otf2.CollectiveRootSelf),
+				uint64(otf2.CollectiveRootThisGroup), 0, 1}[g.IntN(5)]
 		case strings.HasSuffix(f.Type, "Flag") || f.Type == "RmaSyncLevel":
 			v = g.flags(f.Type)
 		case f.Type != "":

@@ -4,8 +4,8 @@ package otf2
 
 import "slices"
 
-// BigEndianEvents, BigEndianSnapshots, BigEndianGlobalDefs and BigEndianLocalDefs turn a whole little-endian file into the same file as
-// a big-endian machine writes it. Sizes stay, so it is done in place.
+// BigEndianEvents, BigEndianSnapshots, BigEndianGlobalDefs and BigEndianLocalDefs turn a whole little-endian file into
+// the same file as a big-endian machine writes it. Sizes stay, so it is done in place.
 func BigEndianEvents(b []byte, chunk uint64)     { toBigEndian(b, chunk, eventTable(), true) }
 func BigEndianSnapshots(b []byte, chunk uint64)  { toBigEndian(b, chunk, snapshotTable(), true) }
 func BigEndianGlobalDefs(b []byte, chunk uint64) { toBigEndian(b, chunk, globalDefTable(), false) }

@@ -100,7 +100,8 @@ func TestRandomArchivesReadTheSame(t *testing.T) {
 		if k := otf2.EventKind(id); k.Known() && k.Since() <= 0x0300 && !kinds["event "+k.String()] {
 			t.Errorf("no event %v was tried", k)
 		}
-		if k := otf2.DefKind(id); k.Known() && k != otf2.DefInterComm && k != otf2.DefIoPreCreatedHandleState && !kinds[k.String()] {
+		if k := otf2.DefKind(id); k.Known() && k != otf2.DefInterComm && k != otf2.DefIoPreCreatedHandleState &&
+			!kinds[k.String()] {
 			t.Errorf("no definition %v was tried", k)
 		}
 	}
@@ -216,7 +217,8 @@ func TestRandomArchivesRecovered(t *testing.T) {
 				t.Fatalf("%s: %d events, want %d\n%s", path, got[otf2.LocationRef(loc)], n, lines(res))
 			}
 		}
-		if !regexp.MustCompile(`(?m)^lost: $`).MatchString(lines(res)) && !strings.Contains(lines(res), "lost: anchor: ") {
+		if !regexp.MustCompile(`(?m)^lost: $`).MatchString(lines(res)) &&
+			!strings.Contains(lines(res), "lost: anchor: ") {
 			t.Fatal(lines(res))
 		}
 		compareAll(t, anchor)

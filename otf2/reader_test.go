@@ -31,7 +31,8 @@ func archiveOf(t testing.TB, files map[LocationRef][]byte, defs map[LocationRef]
 	slices.Sort(locations)
 	for _, loc := range locations {
 		testkit.Must(t, w.Location(loc, 0, LocationTypeCPUThread, 0, 0))
-		testkit.Must(t, os.WriteFile(filepath.Join(dir, "a", strconv.FormatUint(uint64(loc), 10)+".evt"), files[loc], 0o644))
+		testkit.Must(t, os.WriteFile(filepath.Join(dir, "a", strconv.FormatUint(uint64(loc), 10)+".evt"), files[loc],
+			0o644))
 	}
 	for loc, b := range defs {
 		testkit.Must(t, os.WriteFile(filepath.Join(dir, "a", strconv.FormatUint(uint64(loc), 10)+".def"), b, 0o644))
@@ -129,7 +130,8 @@ func TestSeek(t *testing.T) {
 	testkit.Must(t, w.Close())
 	dir := t.TempDir()
 	local := filepath.Join(dir, "l.def")
-	testkit.Must(t, WriteLocalDefs(local, nil, []ClockOffset{{Time: 1000, Offset: 5000}, {Time: 3000, Offset: 9000}}, 0))
+	testkit.Must(t, WriteLocalDefs(local, nil, []ClockOffset{{Time: 1000, Offset: 5000}, {Time: 3000, Offset: 9000}},
+		0))
 	files := map[LocationRef][]byte{1: w.Bytes()}
 	for _, defs := range []map[LocationRef][]byte{nil, {1: testkit.Read(t, local)}} {
 		a, err := Open(archiveOf(t, files, defs), nil)
@@ -139,7 +141,8 @@ func TestSeek(t *testing.T) {
 			testkit.Must(t, err)
 			times = append(times, e.Time)
 		}
-		for _, from := range []Timestamp{1, times[0], times[1] + 1, times[70_000], times[70_001], times[len(times)-1], times[len(times)-1] + 1} {
+		for _, from := range []Timestamp{1, times[0], times[1] + 1, times[70_000], times[70_001], times[len(times)-1],
+			times[len(times)-1] + 1} {
 			n := 0
 			for e, err := range a.Events(&Selection{From: from}) {
 				testkit.Must(t, err)
@@ -160,7 +163,8 @@ func TestSeek(t *testing.T) {
 		}
 		r := a.eventReader(1, maxWindow)
 		testkit.Must(t, r.seek(times[len(times)-1]))
-		if last := int64(len(w.Bytes())-1) / DefaultEventChunkSize * DefaultEventChunkSize; r.win.chunkEnd != last+DefaultEventChunkSize || last == 0 {
+		if last := int64(
+			len(w.Bytes())-1) / DefaultEventChunkSize * DefaultEventChunkSize; r.win.chunkEnd != last+DefaultEventChunkSize || last == 0 {
 			t.Errorf("sought to the chunk that ends at %d, want the last one, at %d", r.win.chunkEnd, last)
 		}
 		r.close()
@@ -220,7 +224,8 @@ func TestDamagedLocation(t *testing.T) {
 	corrupt[headerSize+10*12] = 4 // a record id that does not exist, behind 10 events
 	header := slices.Clone(bad.Bytes())
 	header[1] = 'x'
-	long := slices.Clone(plainLittle.file(1, plainLittle.stamp(1), []byte{14, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f}))
+	long := slices.Clone(plainLittle.file(1, plainLittle.stamp(1),
+		[]byte{14, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f}))
 	for _, c := range []struct {
 		name   string
 		file   []byte
@@ -233,7 +238,8 @@ func TestDamagedLocation(t *testing.T) {
 		{"corrupt", corrupt, 10, ErrCorrupt},
 		{"byte order", header, 0, ErrCorrupt},
 		{"length", long, 0, ErrCorrupt},
-		{"chunk too long", append(slices.Clone(bad.Bytes()[:len(bad.Bytes())-2]), make([]byte, DefaultEventChunkSize)...), 100, ErrCorrupt},
+		{"chunk too long", append(slices.Clone(bad.Bytes()[:len(bad.Bytes())-2]),
+			make([]byte, DefaultEventChunkSize)...), 100, ErrCorrupt},
 	} {
 		a, err := Open(archiveOf(t, map[LocationRef][]byte{1: good.Bytes(), 2: c.file}, nil), nil)
 		testkit.Must(t, err)
@@ -247,7 +253,8 @@ func TestDamagedLocation(t *testing.T) {
 			events[e.Location]++
 		}
 		var fe *FormatError
-		if len(errs) != 1 || !errors.Is(errs[0], c.cause) || !errors.As(errs[0], &fe) || fe.Location != 2 || fe.File != a.EventFile(2) {
+		if len(errs) != 1 || !errors.Is(errs[0], c.cause) || !errors.As(errs[0], &fe) || fe.Location != 2 ||
+			fe.File != a.EventFile(2) {
 			t.Errorf("%s: errors %v, want %v at location 2", c.name, errs, c.cause)
 		}
 		if events[1] != 100 || events[2] != c.events {
@@ -258,7 +265,8 @@ func TestDamagedLocation(t *testing.T) {
 	testkit.Must(t, err)
 	testkit.Must(t, os.Remove(a.EventFile(77)))
 	testkit.Must(t, os.Rename(a.EventFile(1), a.EventFile(78)))
-	for loc, cause := range map[LocationRef]error{77: os.ErrNotExist, 78: ErrCorrupt} { // without file, without definition
+	// without file, without definition
+	for loc, cause := range map[LocationRef]error{77: os.ErrNotExist, 78: ErrCorrupt} {
 		n := 0
 		for _, err := range a.EventsOf(loc) {
 			if n++; !errors.Is(err, cause) || !strings.Contains(err.Error(), a.EventFile(loc)) {
@@ -280,10 +288,12 @@ func TestFutureRecords(t *testing.T) {
 		plainLittle.event(EventEnter, []uint64{3}))
 	events, err := readEvents(tempFile(t, b), DefaultEventChunkSize)
 	testkit.Must(t, err)
-	if len(events) != 4 || events[0].Kind != 200 || len(events[0].Args) != 0 || events[2].Args[0] != 9 || events[3].Args[0] != 3 {
+	if len(events) != 4 || events[0].Kind != 200 || len(events[0].Args) != 0 || events[2].Args[0] != 9 ||
+		events[3].Args[0] != 3 {
 		t.Errorf("read %v", events)
 	}
-	if k := EventMpiIrecvRequest; k.UpperName() != "MPI_IRECV_REQUEST" || EventMpiProbe.Since() != 0x0302 || DefClockProperties.Since() != 0x0100 {
+	if k := EventMpiIrecvRequest; k.UpperName() != "MPI_IRECV_REQUEST" || EventMpiProbe.Since() != 0x0302 ||
+		DefClockProperties.Since() != 0x0100 {
 		t.Errorf("%s of %s, %s, %s", k.UpperName(), k.Since(), EventMpiProbe.Since(), DefClockProperties.Since())
 	}
 	if k := EventKind(200); k.Known() || k.String() != "Unknown(200)" || k.UpperName() != "UNKNOWN" {
@@ -305,11 +315,13 @@ func TestOldDefinitions(t *testing.T) {
 		return b
 	}
 	file := plainLittle.file(0,
-		plainLittle.framed(byte(DefClockProperties), plainLittle.c64(plainLittle.c64(plainLittle.c64(nil, 1000), 5), 6), false),
+		plainLittle.framed(byte(DefClockProperties), plainLittle.c64(plainLittle.c64(plainLittle.c64(nil, 1000), 5), 6),
+			false),
 		plainLittle.framed(byte(DefAttribute), append(fields(0, 1), byte(TypeUint8)), false),
 		plainLittle.framed(byte(DefRegion), append(append(fields(0, 7, 8), 25), fields(9, 1, 2)...), false),
 		plainLittle.framed(byte(DefRegion), append(append(fields(1, 7, 8), 29), fields(9, 1, 2)...), false),
-		plainLittle.framed(byte(DefGroup), append(append(append(fields(0, 7), 4), fields(1)...), plainLittle.c64(nil, 3)...), false),
+		plainLittle.framed(byte(DefGroup), append(
+			append(append(fields(0, 7), 4), fields(1)...), plainLittle.c64(nil, 3)...), false),
 		plainLittle.framed(byte(DefComm), fields(0, 1, 0, 1<<32-1), false),
 		plainLittle.framed(byte(DefRmaWin), fields(0, 1, 0), false),
 		plainLittle.framed(byte(DefLocationGroup), append(append(fields(0, 1), 1), fields(4)...), false),
@@ -324,10 +336,12 @@ func TestOldDefinitions(t *testing.T) {
 	if v := defs.Attribute(0); v.Description != UndefinedString {
 		t.Errorf("attribute %+v", v)
 	}
-	if v := defs.Region(0); v.CanonicalName != 7 || v.Role != RegionRoleCollAll2All || v.Paradigm != ParadigmMPI || v.Flags != 0 {
+	if v := defs.Region(0); v.CanonicalName != 7 || v.Role != RegionRoleCollAll2All || v.Paradigm != ParadigmMPI ||
+		v.Flags != 0 {
 		t.Errorf("region %+v", v)
 	}
-	if v := defs.Region(1); v.Role != RegionRoleCode || v.Paradigm != ParadigmUser || v.Flags != RegionFlagDynamic|RegionFlagPhase {
+	if v := defs.Region(1); v.Role != RegionRoleCode || v.Paradigm != ParadigmUser ||
+		v.Flags != RegionFlagDynamic|RegionFlagPhase {
 		t.Errorf("region %+v", v)
 	}
 	if v := defs.Group(0); v.Type != GroupTypeCommGroup || v.Paradigm != ParadigmMPI || len(v.Members) != 1 {

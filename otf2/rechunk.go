@@ -4,14 +4,15 @@ package otf2
 
 import "fmt"
 
-// RewriteEvents writes the events of the file from, in chunks of fromChunk bytes, into a new file with chunks of another
-// size, ids and times as they stand, and returns their number. Events of kinds that this package does not know are an
-// error (ErrNotSupported): an archive's chunks have one size, so they could not be read with it either.
+// RewriteEvents writes the events of the file from, in chunks of fromChunk bytes, into a new file with chunks of
+// another size, ids and times as they stand, and returns their number. Events of kinds that this package does not know
+// are an error (ErrNotSupported): an archive's chunks have one size, so they could not be read with it either.
 func RewriteEvents(from, to string, fromChunk, toChunk uint64) (uint64, error) {
 	return RewriteEventsWith(from, to, fromChunk, toChunk, func(*Event) {})
 }
 
-// RewriteEventsWith does so, and lets change each event before it is written: its time, and its arguments in place. Times must not go back.
+// RewriteEventsWith does so, and lets change each event before it is written: its time, and its arguments in place.
+// Times must not go back.
 func RewriteEventsWith(from, to string, fromChunk, toChunk uint64, change func(*Event)) (uint64, error) {
 	chunk, err := checkChunkSize(fromChunk, DefaultEventChunkSize)
 	if err != nil {

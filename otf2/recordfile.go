@@ -34,7 +34,8 @@ func createRecordFile(path string, chunkSize, def uint64) (*recordFile, error) {
 	return newRecordFile(createAtomic, path, chunkSize, def)
 }
 
-func newRecordFile(create func(path string) (*atomicFile, error), path string, chunkSize, def uint64) (*recordFile, error) {
+func newRecordFile(create func(path string) (*atomicFile, error), path string, chunkSize, def uint64) (
+	*recordFile, error) {
 	chunk, err := checkChunkSize(chunkSize, def)
 	if err != nil {
 		return nil, err

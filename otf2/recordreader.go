@@ -11,7 +11,8 @@ import (
 // readRecords reads a file without time stamps and hands each record to visit, whose decoder covers the record's
 // fields; fields that visit leaves unread are skipped. It returns nil at the end mark, *FormatError where reading
 // stopped early.
-func readRecords(path string, loc LocationRef, chunkSize uint64, table *recordTable, visit func(id uint8, d *fieldDecoder) error) error {
+func readRecords(path string, loc LocationRef, chunkSize uint64, table *recordTable,
+	visit func(id uint8, d *fieldDecoder) error) error {
 	src := &fileSource{path: path, budget: newOpenFiles(1), size: -1}
 	defer src.close()
 	w := newWindow(src, chunkSize, 64<<10)

@@ -109,7 +109,8 @@ type recordSpec struct {
 // recordTable describes the records of one file kind, by record id. Name is empty for ids without a record.
 type recordTable [256]recordSpec
 
-// The records of each file kind. They are made when somebody asks for them: a program that only writes events starts without.
+// The records of each file kind. They are made when somebody asks for them: a program that only writes events starts
+// without.
 var (
 	eventTable     = lazyTable(schema.Events)
 	globalDefTable = lazyTable(schema.GlobalOnly, schema.Definitions)
@@ -131,7 +132,8 @@ func tableOf(lists ...func() []schema.Record) (t recordTable) {
 		for _, r := range list() {
 			spec := recordSpec{r.Name, upperName(r.Name), versionOf(r.Since), r.NoLength, make([]Field, len(r.Fields))}
 			for i, f := range r.Fields {
-				spec.Fields[i] = Field{f.Name, encodings[f.Encoding], f.Type, spaceOf(f.Space), versionOf(f.Since), f.Repeated, f.Legacy}
+				spec.Fields[i] = Field{f.Name, encodings[f.Encoding], f.Type, spaceOf(f.Space), versionOf(f.Since),
+					f.Repeated, f.Legacy}
 			}
 			t[r.ID] = spec
 		}
@@ -140,7 +142,8 @@ func tableOf(lists ...func() []schema.Record) (t recordTable) {
 }
 
 // encodings are the words that descriptions have for encodings.
-var encodings = map[string]Encoding{"u8": EncodingU8, "c32": EncodingC32, "c64": EncodingC64, "s64": EncodingS64, "f64": EncodingF64,
+var encodings = map[string]Encoding{"u8": EncodingU8, "c32": EncodingC32, "c64": EncodingC64, "s64": EncodingS64,
+	"f64": EncodingF64,
 	"dbl": EncodingDouble, "str": EncodingString, "val": EncodingValue, "idmap": EncodingIDMap}
 
 // versionOf reads "3.1"; "" is 0.

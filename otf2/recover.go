@@ -104,7 +104,8 @@ func Recover(anchorOrDir string, opts *RecoverOptions) (*RecoverResult, error) {
 	}
 	r.res.Anchor, r.res.Lost = path, []string{}
 	r.base = strings.TrimSuffix(path, filepath.Ext(path))
-	if info, err := os.Lstat(r.base); err == nil && info.Mode()&fs.ModeSymlink != 0 { // the files that it leads to would be changed
+	// the files that it leads to would be changed
+	if info, err := os.Lstat(r.base); err == nil && info.Mode()&fs.ModeSymlink != 0 {
 		if err := atomicfile.RefuseOthers(r.base, info); err != nil {
 			return nil, err
 		}
@@ -171,7 +172,8 @@ func findAnchor(path string) (string, error) {
 		}
 		base := strings.TrimSuffix(path, filepath.Ext(path))
 		if err != nil && !exists(base+".def") && !exists(base) {
-			return "", fmt.Errorf("otf2: no archive %s: neither it nor %s.def nor the folder %s is there: %w", path, base, base, fs.ErrNotExist)
+			return "", fmt.Errorf("otf2: no archive %s: neither it nor %s.def nor the folder %s is there: %w", path,
+				base, base, fs.ErrNotExist)
 		}
 		return path, nil
 	}
@@ -200,7 +202,8 @@ func findAnchor(path string) (string, error) {
 		case 1:
 			return candidates[0], nil
 		}
-		return "", fmt.Errorf("otf2: %s holds several archives, name one of %s: %w", path, strings.Join(candidates, ", "), ErrInvalid)
+		return "", fmt.Errorf("otf2: %s holds several archives, name one of %s: %w", path,
+			strings.Join(candidates, ", "), ErrInvalid)
 	}
 	return "", fmt.Errorf("otf2: %s holds no archive: %w", path, fs.ErrNotExist)
 }
@@ -313,7 +316,9 @@ func (r *recovery) location(loc LocationRef) {
 	}
 	if has(".def") {
 		r.records(locationFile(r.base, loc, ".def"), localDefTable(), r.defChunk, "local definition",
-			fmt.Sprintf("location %d: mapping tables or clock offsets may be lost; without them its ids and times are its own", loc))
+			fmt.Sprintf(
+				"location %d: mapping tables or clock offsets may be lost; without them its ids and times are its own",
+				loc))
 	} else if defined && r.hasLocalDefs() {
 		path := locationFile(r.base, loc, ".def")
 		if n, known := r.events[loc]; known && n == 0 {
@@ -386,7 +391,8 @@ func (r *recovery) counted(path string, table *recordTable, word string) (record
 		r.fail(path, 0, fmt.Sprintf("no chunk header at its start (%v): nothing is known of it", s.flaw))
 		return 0, false
 	case len(s.chunks) == 0:
-		r.replace(RecoveredFile{Path: path, Dropped: s.size, Detail: fmt.Sprintf("%d bytes without a %s: made an empty file", s.size, word)}, emptyFile())
+		r.replace(RecoveredFile{Path: path, Dropped: s.size,
+			Detail: fmt.Sprintf("%d bytes without a %s: made an empty file", s.size, word)}, emptyFile())
 	case !c.cut:
 		r.renumber(path, s, &c)
 	default:
@@ -405,12 +411,16 @@ func (r *recovery) otherChunkSize(path string, s *scanned, table *recordTable, s
 	if err != nil || size == 0 || size == chunk {
 		return false
 	}
-	r.fail(path, s.records, fmt.Sprintf("its chunks have %d bytes, those of the archive %d: it belongs to another archive or the anchor is wrong", size, chunk))
+	r.fail(path, s.records,
+		fmt.Sprintf(
+			"its chunks have %d bytes, those of the archive %d: it belongs to another archive or the anchor is wrong",
+			size,
+			chunk))
 	return true
 }
 
-// zeroed reports whether a file holds nothing but zeros, as a machine's crash may leave it, as far as its first chunk can
-// reach: behind that nothing can be understood.
+// zeroed reports whether a file holds nothing but zeros, as a machine's crash may leave it, as far as its first chunk
+// can reach: behind that nothing can be understood.
 func zeroed(path string) bool {
 	f, err := openRegular(path)
 	if err != nil {
@@ -455,7 +465,8 @@ func (r *recovery) records(path string, table *recordTable, chunk uint64, word, 
 	default:
 		out := built.finish()
 		r.lost("%s", loss)
-		r.replace(RecoveredFile{Path: path, Records: s.records, Dropped: max(0, s.size-int64(len(out))), Detail: damageDetail(s, word)}, out)
+		r.replace(RecoveredFile{Path: path, Records: s.records, Dropped: max(0, s.size-int64(len(out))),
+			Detail: damageDetail(s, word)}, out)
 	}
 }
 
@@ -496,7 +507,8 @@ func (r *recovery) thumbnail(i uint32) {
 	}
 	s, err := walk.walk(path, true)
 	if err == nil && s.flaw != nil && first != header {
-		r.fail(path, 0, fmt.Sprintf("%v at byte %d of %d: the thumbnail's header is lost", cause(s.flaw), s.flawAt, s.size))
+		r.fail(path, 0, fmt.Sprintf("%v at byte %d of %d: the thumbnail's header is lost", cause(s.flaw), s.flawAt,
+			s.size))
 		return
 	}
 	r.records(path, thumbnailTable(), ThumbnailChunkSize, "record", fmt.Sprintf("thumbnail %d: samples may be lost", i))
@@ -559,7 +571,8 @@ func (r *recovery) definitions() {
 		if s.flaw != nil {
 			dropped = max(0, s.size-int64(len(out)))
 		}
-		r.defsBad = !r.replace(RecoveredFile{Path: path, Records: s.records, Dropped: dropped, Detail: strings.Join(what, "; ")}, out)
+		r.defsBad = !r.replace(RecoveredFile{Path: path, Records: s.records, Dropped: dropped,
+			Detail: strings.Join(what, "; ")}, out)
 	}
 	if s.flaw != nil {
 		switch announced := r.announcedDefs(); {

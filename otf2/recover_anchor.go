@@ -21,9 +21,11 @@ func (r *recovery) readAnchor() error {
 	case err == nil:
 		switch {
 		case a.Substrate != SubstratePOSIX:
-			return &FormatError{File: path, Location: UndefinedLocation, Err: fmt.Errorf("file substrate %v: %w", a.Substrate, ErrNotSupported)}
+			return &FormatError{File: path, Location: UndefinedLocation,
+				Err: fmt.Errorf("file substrate %v: %w", a.Substrate, ErrNotSupported)}
 		case a.Compression != CompressionNone:
-			return &FormatError{File: path, Location: UndefinedLocation, Err: fmt.Errorf("compression %v: %w", a.Compression, ErrNotSupported)}
+			return &FormatError{File: path, Location: UndefinedLocation,
+				Err: fmt.Errorf("compression %v: %w", a.Compression, ErrNotSupported)}
 		}
 		r.anchor, r.eventChunk, r.defChunk = a, a.EventChunkSize, a.DefChunkSize
 	case errors.Is(err, fs.ErrNotExist):
@@ -202,8 +204,10 @@ func (r *recovery) rebuildAnchor(locations, defs uint64) {
 		r.fail(r.res.Anchor, 0, err.Error())
 		return
 	}
-	r.replace(RecoveredFile{Path: r.res.Anchor, Detail: fmt.Sprintf("%s: made anew with chunks of %d (events) and %d (definitions) bytes, %s, %s",
-		r.anchorFlaw, a.EventChunkSize, a.DefChunkSize, plural(locations, "location"), plural(defs, "definition"))}, b)
+	r.replace(RecoveredFile{Path: r.res.Anchor,
+		Detail: fmt.Sprintf("%s: made anew with chunks of %d (events) and %d (definitions) bytes, %s, %s",
+			r.anchorFlaw, a.EventChunkSize, a.DefChunkSize, plural(locations, "location"), plural(defs, "definition"))},
+		b)
 	switch {
 	case r.old == nil:
 		r.lost("anchor: machine name, creator, description, properties and trace identifier")

@@ -61,7 +61,8 @@ func (r *recovery) cut(path string, s *scanned, c *countedChange, word string) {
 		mark = append(make([]byte, headerSize), mark...)
 	}
 	f := RecoveredFile{Path: path, Records: s.records, Dropped: max(0, s.size-end)}
-	f.Detail = fmt.Sprintf("%v at byte %d of %d: kept %s, cut at byte %d", cause(s.flaw), s.flawAt, s.size, plural(s.records, word), end)
+	f.Detail = fmt.Sprintf("%v at byte %d of %d: kept %s, cut at byte %d", cause(s.flaw), s.flawAt, s.size,
+		plural(s.records, word), end)
 	r.exchange(f, func(out *os.File) error {
 		if err := copyStart(out, path, end); err != nil {
 			return err
@@ -75,7 +76,8 @@ func (r *recovery) cut(path string, s *scanned, c *countedChange, word string) {
 
 // renumber corrects the event numbers in chunk headers.
 func (r *recovery) renumber(path string, s *scanned, c *countedChange) {
-	f := RecoveredFile{Path: path, Records: s.records, Detail: "event numbers corrected in " + plural(uint64(c.wrong), "chunk header")}
+	f := RecoveredFile{Path: path, Records: s.records,
+		Detail: "event numbers corrected in " + plural(uint64(c.wrong), "chunk header")}
 	r.exchange(f, func(out *os.File) error {
 		if err := copyStart(out, path, s.size); err != nil {
 			return err

@@ -84,7 +84,8 @@ func (f *frames) chunkRecords(s *scanned, start int64, b []byte) (done bool, pos
 			return true, pos, nil
 		case id == recordEndOfChunk:
 			return false, pos, nil
-		case id == recordEndOfBuffer, id == recordHeader, f.stamped && id < firstEventRecord && id != recordTimestamp && id != recordAttributes:
+		case id == recordEndOfBuffer, id == recordHeader,
+			f.stamped && id < firstEventRecord && id != recordTimestamp && id != recordAttributes:
 			return false, pos, corruptRecord(id)
 		}
 		head, size, err := f.measure(b[pos:], big, f.chunk-int64(pos))
@@ -169,8 +170,8 @@ func checkAttributes(d *fieldDecoder) error {
 	return d.err
 }
 
-// readFields reads the fields of a record as the table describes them and hands the numbers to visit, in on-disk order. Records
-// of unknown kinds are fine.
+// readFields reads the fields of a record as the table describes them and hands the numbers to visit, in on-disk order.
+// Records of unknown kinds are fine.
 func readFields(spec *recordSpec, d *fieldDecoder, visit func(f *Field, v uint64)) error {
 	var typ Type
 	var times uint64 // last number outside a repetition

@@ -176,7 +176,8 @@ func TestRecoverCutEvents(t *testing.T) {
 		t.Fatalf("%d bytes, want more than two chunks", len(b))
 	}
 	for _, cut := range []int{0, 1, 17, 18, 19, 30, 4711, otf2.DefaultEventChunkSize - 1, otf2.DefaultEventChunkSize,
-		otf2.DefaultEventChunkSize + 5, otf2.DefaultEventChunkSize + 18, otf2.DefaultEventChunkSize + 27, len(b) - 3, len(b) - 2, len(b) - 1} {
+		otf2.DefaultEventChunkSize + 5, otf2.DefaultEventChunkSize + 18, otf2.DefaultEventChunkSize + 27, len(b) - 3,
+		len(b) - 2, len(b) - 1} {
 		for _, anchorToo := range []bool{false, true} {
 			anchor := copyArchive(t, whole)
 			ok(t, os.Truncate(evt(anchor), int64(cut)))
@@ -193,11 +194,13 @@ func TestRecoverCutEvents(t *testing.T) {
 			if got[0] != all[0] || got[loc] != scan.Events {
 				t.Errorf("cut at %d: %d and %d events, want %d and %d", cut, got[0], got[loc], all[0], scan.Events)
 			}
-			if f := file(t, res, evt(anchor)); f.Records != scan.Events || (f.Action == otf2.RecoverWhole) != (cut == len(b)-1) {
+			if f := file(t, res, evt(anchor)); f.Records != scan.Events ||
+				(f.Action == otf2.RecoverWhole) != (cut == len(b)-1) {
 				t.Errorf("cut at %d: %v", cut, f)
 			}
 			after, err := otf2.ScanEventFile(evt(anchor), otf2.DefaultEventChunkSize)
-			if ok(t, err); !after.Complete || after.Events != scan.Events || after.ValidBytes != max(18, scan.ValidBytes) {
+			if ok(t, err); !after.Complete || after.Events != scan.Events ||
+				after.ValidBytes != max(18, scan.ValidBytes) {
 				t.Errorf("cut at %d: %+v, was %+v", cut, after, scan)
 			}
 			if cut%1000 == 711 || cut == otf2.DefaultEventChunkSize+5 {
@@ -240,7 +243,8 @@ func TestRecoverDamagedEvents(t *testing.T) {
 	ok(t, err)
 	b, err := os.ReadFile(evt(anchor))
 	ok(t, err)
-	if string(b) != string(original) || file(t, res, evt(anchor)).Detail != "event numbers corrected in 2 chunk headers" {
+	if string(b) != string(original) || file(
+		t, res, evt(anchor)).Detail != "event numbers corrected in 2 chunk headers" {
 		t.Errorf("header numbers:\n%s", lines(res))
 	}
 
@@ -292,7 +296,8 @@ func TestRecoverCutDefinitions(t *testing.T) {
 		seen[f.Records] = true
 		got, err := otf2.Open(anchor, nil)
 		ok(t, err)
-		if n := uint64(len(got.Defs.Order)); n != f.Records || got.Anchor.GlobalDefs != n || got.Anchor.Locations != uint64(len(got.Defs.Locations)) ||
+		if n := uint64(len(got.Defs.Order)); n != f.Records || got.Anchor.GlobalDefs != n ||
+			got.Anchor.Locations != uint64(len(got.Defs.Locations)) ||
 			!slices.Equal(got.Defs.Order, a.Defs.Order[:n]) {
 			t.Fatalf("cut at %d: %d definitions, anchor %+v", cut, n, got.Anchor)
 		}
@@ -324,7 +329,8 @@ func TestRecoverWithoutDefinitions(t *testing.T) {
 	}
 }
 
-// The archive of a killed ArchiveWriter: no anchor, definitions under a temporary name, and as far as they were written.
+// The archive of a killed ArchiveWriter: no anchor, definitions under a temporary name, and as far as they were
+// written.
 func TestRecoverKilledArchiveWriter(t *testing.T) {
 	dir := t.TempDir()
 	w, err := otf2.Create(dir, "killed", nil)
@@ -332,7 +338,8 @@ func TestRecoverKilledArchiveWriter(t *testing.T) {
 	d := w.Definitions()
 	ok(t, d.ClockProperties(1e9, 0, 1<<40, 0))
 	ok(t, d.String(0, "thread"))
-	ok(t, d.LocationGroup(0, 0, otf2.LocationGroupTypeProcess, otf2.UndefinedSystemTreeNode, otf2.UndefinedLocationGroup))
+	ok(t, d.LocationGroup(0, 0, otf2.LocationGroupTypeProcess, otf2.UndefinedSystemTreeNode,
+		otf2.UndefinedLocationGroup))
 	for loc := range otf2.LocationRef(3) {
 		ok(t, d.Location(loc, 0, otf2.LocationTypeCPUThread, 0, 0))
 		e, err := w.Events(loc)
@@ -351,7 +358,8 @@ func TestRecoverKilledArchiveWriter(t *testing.T) {
 			t.Errorf("location %d has %d events, want 1000", loc, n)
 		}
 	}
-	if f := file(t, res, filepath.Join(dir, "killed.def")); res.Failed() || f.Action != otf2.RecoverCreated || f.Records < 10_000 || !strings.Contains(f.Detail, "had not finished") {
+	if f := file(t, res, filepath.Join(dir, "killed.def")); res.Failed() || f.Action != otf2.RecoverCreated ||
+		f.Records < 10_000 || !strings.Contains(f.Detail, "had not finished") {
 		t.Errorf("%d definitions\n%s", f.Records, lines(res))
 	}
 	w.Abort()
@@ -380,13 +388,17 @@ func TestRecoverAnchor(t *testing.T) {
 			}
 			got, err := otf2.ReadAnchor(anchor)
 			ok(t, err)
-			if got.Locations != want.Locations || got.GlobalDefs != want.GlobalDefs || got.Thumbnails != want.Thumbnails || (got.Snapshots == 0) != (want.Snapshots == 0) {
+			if got.Locations != want.Locations || got.GlobalDefs != want.GlobalDefs ||
+				got.Thumbnails != want.Thumbnails || (got.Snapshots == 0) != (want.Snapshots == 0) {
 				t.Errorf("%s, %d bytes: %+v, want %+v", path, keep, got, want)
 			}
-			if strings.Contains(path, "multi-chunk") && (got.EventChunkSize != want.EventChunkSize || got.DefChunkSize != want.DefChunkSize) {
-				t.Errorf("%s: chunks of %d and %d bytes, want %d and %d", path, got.EventChunkSize, got.DefChunkSize, want.EventChunkSize, want.DefChunkSize)
+			if strings.Contains(path, "multi-chunk") &&
+				(got.EventChunkSize != want.EventChunkSize || got.DefChunkSize != want.DefChunkSize) {
+				t.Errorf("%s: chunks of %d and %d bytes, want %d and %d", path, got.EventChunkSize, got.DefChunkSize,
+					want.EventChunkSize, want.DefChunkSize)
 			}
-			if keep == len(b)-4 && (got.Creator != want.Creator || got.Description != want.Description || len(got.Properties) != len(want.Properties) || got.EventChunkSize != want.EventChunkSize) {
+			if keep == len(b)-4 && (got.Creator != want.Creator || got.Description != want.Description ||
+				len(got.Properties) != len(want.Properties) || got.EventChunkSize != want.EventChunkSize) {
 				t.Errorf("%s, %d bytes: %+v, want %+v", path, keep, got, want)
 			}
 			after := eventsIn(t, anchor)
@@ -427,7 +439,8 @@ func TestRecoverChunkSizes(t *testing.T) {
 	res := mustRecover(t, dir)
 	a, err := otf2.ReadAnchor(base + ".otf2")
 	ok(t, err)
-	if a.EventChunkSize != size || file(t, res, base+"/0.evt").Action != otf2.RecoverWhole || file(t, res, base+"/1.evt").Action != otf2.RecoverRepaired {
+	if a.EventChunkSize != size || file(t, res, base+"/0.evt").Action != otf2.RecoverWhole ||
+		file(t, res, base+"/1.evt").Action != otf2.RecoverRepaired {
 		t.Errorf("chunks of %d bytes\n%s", a.EventChunkSize, lines(res))
 	}
 	if f := file(t, res, base+"/2.evt"); f.Action != otf2.RecoverFailed || !strings.Contains(f.Detail, "300001") {
@@ -498,7 +511,8 @@ func TestRecoverErrors(t *testing.T) {
 	text := filepath.Join(dir, "text.txt")
 	ok(t, os.WriteFile(text, nil, 0o644))
 	for path, want := range map[string]error{
-		filepath.Join(dir, "none"): fs.ErrNotExist, filepath.Join(dir, "none.otf2"): fs.ErrNotExist, dir: fs.ErrNotExist, text: otf2.ErrInvalid,
+		filepath.Join(dir, "none"): fs.ErrNotExist, filepath.Join(dir, "none.otf2"): fs.ErrNotExist,
+		dir: fs.ErrNotExist, text: otf2.ErrInvalid,
 	} {
 		if _, err := otf2.Recover(path, nil); !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", path, err, want)

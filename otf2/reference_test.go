@@ -60,7 +60,8 @@ func compareAll(t *testing.T, anchor string) {
 		events bool
 	}{
 		{nil, otf2print.Options{}, true},
-		{[]string{"--timestamps=offset", "--unwind-calling-context"}, otf2print.Options{Relative: true, Unwind: true}, true},
+		{[]string{"--timestamps=offset", "--unwind-calling-context"}, otf2print.Options{Relative: true, Unwind: true},
+			true},
 		{[]string{"-G"}, otf2print.Options{}, false},
 		{[]string{"-I"}, otf2print.Options{}, false},
 		{[]string{"-M", "-C"}, otf2print.Options{}, false},
@@ -79,12 +80,13 @@ func compareAll(t *testing.T, anchor string) {
 			}
 			return otf2print.LocalDefs(b, a, &c.opts)
 		})
-		golden.SameLines(t, strings.Join(c.args, " "), got, output(t, "otf2-print", append(append([]string{"-Werror"}, c.args...), anchor)...))
+		golden.SameLines(t, strings.Join(c.args, " "), got,
+			output(t, "otf2-print", append(append([]string{"-Werror"}, c.args...), anchor)...))
 	}
 }
 
-// An archive that we write is read by otf2-print without a warning, and both print the same of it; otf2-marker reads its
-// markers.
+// An archive that we write is read by otf2-print without a warning, and both print the same of it; otf2-marker reads
+// its markers.
 func TestReferenceToolReadsOurArchive(t *testing.T) {
 	anchor := sampleArchive(t, t.TempDir(), 12_000) // several chunks
 	compareAll(t, anchor)
@@ -119,7 +121,9 @@ with otf2.reader.open(sys.argv[1]) as trace:
 func TestPythonReadsOurArchive(t *testing.T) {
 	const calls = 3000
 	got := readByPython(t, sampleArchive(t, t.TempDir(), calls))
-	want := fmt.Sprintf("%d %d 2 1 [('Enter', %d), ('Leave', %[3]d), ('MpiCollectiveBegin', %[3]d), ('MpiCollectiveEnd', %[3]d)]\n", 8*calls, 4*calls, 2*calls)
+	want := fmt.Sprintf(
+		"%d %d 2 1 [('Enter', %d), ('Leave', %[3]d), ('MpiCollectiveBegin', %[3]d), ('MpiCollectiveEnd', %[3]d)]\n",
+		8*calls, 4*calls, 2*calls)
 	if got != want {
 		t.Errorf("read %swant %s", got, want)
 	}
@@ -233,7 +237,8 @@ func TestReferenceToolReadsRandomEvents(t *testing.T) {
 			maps = append(maps, otf2.OptimalMapping(space, ids))
 		}
 		ok(otf2.WriteLocalDefs(path+".def", maps, []otf2.ClockOffset{
-			{Time: 100, Offset: 1000, StdDev: 1e-3}, {Time: 5000, Offset: 1100 + int64(loc), StdDev: 0.25}, {Time: 20_000, Offset: -500, StdDev: 1e9},
+			{Time: 100, Offset: 1000, StdDev: 1e-3}, {Time: 5000, Offset: 1100 + int64(loc), StdDev: 0.25},
+			{Time: 20_000, Offset: -500, StdDev: 1e9},
 		}[:3-loc], 0))
 	}
 	compareAll(t, base+".otf2")

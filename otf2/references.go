@@ -43,7 +43,8 @@ type AttributeTypeError struct {
 
 // Error implements error.
 func (e *AttributeTypeError) Error() string {
-	return fmt.Sprintf("otf2: event of location %d at %d: attribute %d is %v, defined as %v", e.Location, e.Time, e.Attribute, e.Type, e.Defined)
+	return fmt.Sprintf("otf2: event of location %d at %d: attribute %d is %v, defined as %v", e.Location, e.Time,
+		e.Attribute, e.Type, e.Defined)
 }
 
 // Unwrap makes it an ErrInvalid.
@@ -104,7 +105,8 @@ func referenceOf(typ Type, bits uint64) (reference, bool) {
 // groupMembers and scopeReferences give the reference type of ids whose kind stands in another field.
 var (
 	groupMembers = map[GroupType]string{
-		GroupTypeLocations: "LocationRef", GroupTypeCommLocations: "LocationRef", GroupTypeRegions: "RegionRef", GroupTypeMetric: "MetricRef",
+		GroupTypeLocations: "LocationRef", GroupTypeCommLocations: "LocationRef", GroupTypeRegions: "RegionRef",
+		GroupTypeMetric: "MetricRef",
 	}
 	scopeReferences = map[MetricScope]string{
 		MetricScopeLocation: "LocationRef", MetricScopeLocationGroup: "LocationGroupRef",
@@ -162,7 +164,8 @@ func (r *references) definition(id uint8, fields []byte) error {
 	defer r.mu.Unlock()
 	for i, ref := range uses {
 		if _, ok := r.defined[ref]; !ok {
-			return &ReferenceError{Record: spec.Name, Field: names[i], Type: ref.typ, ID: ref.id, Location: UndefinedLocation}
+			return &ReferenceError{Record: spec.Name, Field: names[i], Type: ref.typ, ID: ref.id,
+				Location: UndefinedLocation}
 		}
 	}
 	if self.typ != "" {
@@ -198,7 +201,8 @@ func (c *referenceCheck) event(buf []byte, from, to int) error {
 	c.known.mu.RLock()
 	defer c.known.mu.RUnlock()
 	missing := func(field string, ref reference) error {
-		return &ReferenceError{Record: e.Kind.String(), Field: field, Type: ref.typ, ID: ref.id, Location: e.Location, Time: e.Time}
+		return &ReferenceError{Record: e.Kind.String(), Field: field, Type: ref.typ, ID: ref.id, Location: e.Location,
+			Time: e.Time}
 	}
 	has := func(ref reference) bool {
 		_, ok := c.known.defined[ref]
@@ -233,7 +237,8 @@ func (c *referenceCheck) event(buf []byte, from, to int) error {
 			return missing("attribute", reference{"AttributeRef", uint64(a.ID)})
 		}
 		if defined != a.Type {
-			return &AttributeTypeError{Attribute: a.ID, Type: a.Type, Defined: defined, Location: e.Location, Time: e.Time}
+			return &AttributeTypeError{Attribute: a.ID, Type: a.Type, Defined: defined, Location: e.Location,
+				Time: e.Time}
 		}
 		if ref, ok := referenceOf(a.Type, a.Bits); ok && !has(ref) {
 			return missing("attribute value", ref)

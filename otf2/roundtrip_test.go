@@ -183,7 +183,8 @@ func TestAnchorsAndMarkersRoundTrip(t *testing.T) {
 		case markerDef:
 			testkit.Must(t, w.DefMarker(MarkerRef(r.Args[0]), r.Texts[0], r.Texts[1], MarkerSeverity(r.Args[1])))
 		case markerMarker:
-			testkit.Must(t, w.Marker(Timestamp(r.Args[0]), r.Args[1], MarkerRef(r.Args[2]), MarkerScope(r.Args[3]), r.Args[4], r.Texts[0]))
+			testkit.Must(t, w.Marker(Timestamp(r.Args[0]), r.Args[1], MarkerRef(r.Args[2]), MarkerScope(r.Args[3]),
+				r.Args[4], r.Texts[0]))
 		}
 	}
 	testkit.Must(t, w.Close())
@@ -225,7 +226,8 @@ func TestSnapshotsAndThumbnailsRoundTrip(t *testing.T) {
 		for s, err := range a.SnapshotsOf(loc) {
 			testkit.Must(t, err)
 			// Not by Write, because their starts announce other numbers of records than there are.
-			testkit.Must(t, w.file.write(&snapshotTable()[s.Kind], uint8(s.Kind), s.Time, attributeList(s.Attributes), s.Args))
+			testkit.Must(t, w.file.write(&snapshotTable()[s.Kind], uint8(s.Kind), s.Time, attributeList(s.Attributes),
+				s.Args))
 		}
 		testkit.Must(t, w.Close())
 		path := a.locationFile(loc, ".snap")

@@ -26,7 +26,8 @@ func sampleArchive(t testing.TB, dir string, calls int) string {
 	locations := []otf2.LocationRef{0, 1 << 32}
 	events := map[otf2.LocationRef]uint64{}
 	for rank, loc := range locations {
-		w, err := otf2.CreateEventWriter(filepath.Join(base, strconv.FormatUint(uint64(loc), 10)+".evt"), &otf2.EventWriterOptions{CheckNesting: true})
+		w, err := otf2.CreateEventWriter(filepath.Join(base, strconv.FormatUint(uint64(loc), 10)+".evt"),
+			&otf2.EventWriterOptions{CheckNesting: true})
 		ok(err)
 		var a otf2.AttributeList
 		for i := range calls {
@@ -43,12 +44,14 @@ func sampleArchive(t testing.TB, dir string, calls int) string {
 		events[loc] = w.Events()
 		ok(otf2.WriteLocalDefs(filepath.Join(base, strconv.FormatUint(uint64(loc), 10)+".def"),
 			[]*otf2.MappingTable{otf2.OptimalMapping(otf2.MappingString, []uint64{0, 1, 2, 3, 9})},
-			[]otf2.ClockOffset{{Time: 1000, Offset: 100 * int64(rank), StdDev: 1}, {Time: 2000, Offset: 110 * int64(rank), StdDev: 1}}, 0))
+			[]otf2.ClockOffset{{Time: 1000, Offset: 100 * int64(rank), StdDev: 1},
+				{Time: 2000, Offset: 110 * int64(rank), StdDev: 1}}, 0))
 	}
 	w, err := otf2.CreateGlobalDefWriter(filepath.Join(dir, "traces.def"), 0)
 	ok(err)
 	ok(w.ClockProperties(1_000_000_000, 0, 1<<40, 1_700_000_000_000_000_000))
-	for i, s := range []string{"", "machine", "node", "rank 0", "rank 1", "thread", "ncclAllReduce", "SEQ", "ALGO", "ring", "world", "GPU::UUID", "NCCL API"} {
+	for i, s := range []string{"", "machine", "node", "rank 0", "rank 1", "thread", "ncclAllReduce", "SEQ", "ALGO",
+		"ring", "world", "GPU::UUID", "NCCL API"} {
 		ok(w.String(otf2.StringRef(i), s))
 	}
 	ok(w.Attribute(0, 7, otf2.TypeUint64, 0))
@@ -58,7 +61,8 @@ func sampleArchive(t testing.TB, dir string, calls int) string {
 	ok(w.SystemTreeNodeDomain(1, otf2.SystemTreeDomainSharedMemory))
 	ok(w.SystemTreeNodeProperty(1, 11, otf2.TypeString, 9))
 	for rank, loc := range locations {
-		ok(w.LocationGroup(otf2.LocationGroupRef(rank), otf2.StringRef(3+rank), otf2.LocationGroupTypeProcess, 1, otf2.UndefinedLocationGroup))
+		ok(w.LocationGroup(otf2.LocationGroupRef(rank), otf2.StringRef(3+rank), otf2.LocationGroupTypeProcess, 1,
+			otf2.UndefinedLocationGroup))
 		ok(w.Location(loc, 5, otf2.LocationTypeCPUThread, events[loc], otf2.LocationGroupRef(rank)))
 	}
 	ok(w.Region(0, 6, 6, 0, otf2.RegionRoleCollAll2All, otf2.ParadigmCUDA, 0, otf2.UndefinedString, 0, 0))

@@ -22,7 +22,8 @@ func ScanEventFile(path string, chunkSize uint64) (ScanResult, error) {
 	return ScanEventsWhile(path, chunkSize, func(*Event) error { return nil })
 }
 
-// ScanEventsWhile does so up to the first event that good gives an error for, which the FormatError then wraps beside ErrCorrupt.
+// ScanEventsWhile does so up to the first event that good gives an error for, which the FormatError then wraps beside
+// ErrCorrupt.
 func ScanEventsWhile(path string, chunkSize uint64, good func(*Event) error) (ScanResult, error) {
 	var s ScanResult
 	chunk, err := checkChunkSize(chunkSize, DefaultEventChunkSize)

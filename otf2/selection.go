@@ -11,8 +11,8 @@ type Selection struct {
 	To        Timestamp     // last time wanted, 0: no limit
 	Kinds     KindSet       // kinds wanted, empty: all
 
-	// Among is how many locations are read at the same time, by iterations beside this one, too: they share ReadOptions.Memory.
-	// 0: those of this one.
+	// Among is how many locations are read at the same time, by iterations beside this one, too: they share
+	// ReadOptions.Memory. 0: those of this one.
 	Among int
 }
 

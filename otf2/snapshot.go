@@ -31,7 +31,8 @@ type Snapshot struct {
 // not 0. The record is valid until the next one. Errors are as with EventsOf.
 func (a *Archive) SnapshotsOf(loc LocationRef) iter.Seq2[*Snapshot, error] {
 	return func(yield func(*Snapshot, error) bool) {
-		r := newEventReader(&fileSource{path: a.locationFile(loc, ".snap"), budget: a.open, size: -1}, a.Anchor.EventChunkSize, maxWindow)
+		r := newEventReader(&fileSource{path: a.locationFile(loc, ".snap"), budget: a.open, size: -1},
+			a.Anchor.EventChunkSize, maxWindow)
 		r.event.Location = loc
 		r.plans, r.table = snapshotPlans(), snapshotTable()
 		defer r.close()

@@ -58,7 +58,8 @@ func TestTailReadsWhatIsFlushed(t *testing.T) {
 				if err != nil {
 					rt.Fatal(err)
 				}
-				if ev.Kind != EventEnter || ev.Args[0] != uint64(read) || ev.Time != times[read] || ev.Location != 7 || (len(ev.Attributes) > 0) != (read%3 == 0) {
+				if ev.Kind != EventEnter || ev.Args[0] != uint64(read) || ev.Time != times[read] || ev.Location != 7 ||
+					(len(ev.Attributes) > 0) != (read%3 == 0) {
 					rt.Fatalf("event %d: %+v", read, ev)
 				}
 				read++

@@ -21,7 +21,8 @@ func WriteThumbnail(path string, t *Thumbnail) error {
 	}
 	for i := range t.Samples {
 		if n := len(t.Samples[i].Values); n != len(t.Refs) {
-			return fmt.Errorf("otf2: thumbnail %q: sample %d has %d values, want %d: %w", t.Name, i, n, len(t.Refs), ErrInvalid)
+			return fmt.Errorf("otf2: thumbnail %q: sample %d has %d values, want %d: %w", t.Name, i, n, len(t.Refs),
+				ErrInvalid)
 		}
 	}
 	w, err := createRecordFile(path, ThumbnailChunkSize, ThumbnailChunkSize)

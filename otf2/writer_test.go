@@ -41,7 +41,8 @@ func TestRefusedEvents(t *testing.T) {
 	for _, bad := range []struct {
 		kind EventKind
 		args []uint64
-	}{{9, nil}, {93, nil}, {EventEnter, nil}, {EventEnter, []uint64{1, 2}}, {EventMetric, []uint64{1, 2, 4, 5}}, {EventMetric, []uint64{1, 1 << 63}}} {
+	}{{9, nil}, {93, nil}, {EventEnter, nil}, {EventEnter, []uint64{1, 2}}, {EventMetric, []uint64{1, 2, 4, 5}},
+		{EventMetric, []uint64{1, 1 << 63}}} {
 		if err := w.Write(bad.kind, 103, nil, bad.args); !errors.Is(err, ErrInvalid) {
 			t.Errorf("Write(%v, %v): %v", bad.kind, bad.args, err)
 		}
@@ -232,7 +233,8 @@ func TestRefusedFiles(t *testing.T) {
 	if err := WriteLocalDefs(defs, []*MappingTable{m, nil, m}, nil, 0); !errors.Is(err, ErrInvalid) {
 		t.Errorf("two tables of a type: %v", err)
 	}
-	if err := WriteLocalDefs(defs, []*MappingTable{NewDenseMapping(MappingString, nil)}, nil, 0); !errors.Is(err, ErrInvalid) {
+	if err := WriteLocalDefs(defs, []*MappingTable{NewDenseMapping(MappingString, nil)}, nil, 0); !errors.Is(
+		err, ErrInvalid) {
 		t.Errorf("empty table: %v", err)
 	}
 	g, err := CreateGlobalDefWriter(filepath.Join(dir, "g.def"), 0)
@@ -249,7 +251,8 @@ func TestRefusedFiles(t *testing.T) {
 	}
 	g.Abort()
 	for _, name := range []string{"", "A", "A::", "::A", "A:B", "A::B C", "A::B:"} {
-		if err := WriteAnchor(filepath.Join(dir, "a.otf2"), &Anchor{Properties: []Property{{Name: name}}}); !errors.Is(err, ErrInvalid) {
+		if err := WriteAnchor(filepath.Join(dir, "a.otf2"), &Anchor{Properties: []Property{{Name: name}}}); !errors.Is(
+			err, ErrInvalid) {
 			t.Errorf("property name %q: %v", name, err)
 		}
 	}

@@ -9,13 +9,14 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
 )
 
-// AheadHold (ns) is how long a complete operation is kept before it is written ahead of time, see [Model.Ahead]: without any later report the
-// GPU's clock is known too badly.
+// AheadHold (ns) is how long a complete operation is kept before it is written ahead of time, see [Model.Ahead]:
+// without any later report the GPU's clock is known too badly.
 const AheadHold = 1 << 28 // 0.27 s
 
-// ahead writes the operations of communicator ranks a second time, for somebody who watches the job and cannot wait for the GPU's clock to
-// be known well: each as soon as it is complete, with times as far as they are known by then. What is written for good, and all that
-// is counted, stays as it is. On a row it is the same operations in the same order, with the same numbers.
+// ahead writes the operations of communicator ranks a second time, for somebody who watches the job and cannot wait for
+// the GPU's clock to be known well: each as soon as it is complete, with times as far as they are known by then. What
+// is written for good, and all that is counted, stays as it is. On a row it is the same operations in the same order,
+// with the same numbers.
 type ahead struct {
 	*planWriter // on a board of its own, whose counts nobody reads
 	open        func(number uint32) (EventWriter, error)
@@ -30,9 +31,9 @@ type sequenceOf struct {
 	key  string
 }
 
-// Ahead has the operations of communicator ranks written ahead of time from now on, to the rows that open gives; nil: no longer. Times
-// there are provisional: those in the event files, up to two seconds later, may differ by what the GPU's clock is known better. An
-// error of open, or of what it gave, ends it: see AheadError.
+// Ahead has the operations of communicator ranks written ahead of time from now on, to the rows that open gives; nil:
+// no longer. Times there are provisional: those in the event files, up to two seconds later, may differ by what the
+// GPU's clock is known better. An error of open, or of what it gave, ends it: see AheadError.
 func (m *Model) Ahead(open func(number uint32) (EventWriter, error)) {
 	pw := m.ops.writer
 	if open == nil {
@@ -72,7 +73,8 @@ func (a *ahead) coming(c *commRank, of sequenceOf) uint64 {
 	return n
 }
 
-// numbered tells whether the numbers of a plan's operations are known: none is missing before them that NCCL has counted.
+// numbered tells whether the numbers of a plan's operations are known: none is missing before them that NCCL has
+// counted.
 func (a *ahead) numbered(c *commRank, p *plan) bool {
 	for i, op := range p.ops {
 		of := sequenceOf{c.index, op.sequenceKey()}
@@ -103,7 +105,8 @@ func (a *ahead) advance(t uint64) {
 			if p.ahead == a.watch || p.captureOnly || len(p.ops) == 0 {
 				continue
 			}
-			if p.measurement != 0 || p.gone != nil || p.completeAt == 0 || t < p.completeAt+a.opts.aheadHold || !a.numbered(c, p) {
+			if p.measurement != 0 || p.gone != nil || p.completeAt == 0 || t < p.completeAt+a.opts.aheadHold ||
+				!a.numbered(c, p) {
 				break
 			}
 			when, source, ok := a.times(c, p)

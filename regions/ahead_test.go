@@ -26,8 +26,8 @@ func (w *watchedRow) Leave(t otf2.Timestamp, a *otf2.AttributeList, region otf2.
 	return w.EventWriter.Leave(t, a, region)
 }
 
-// Who watches sees each operation within the time that its reports and aheadHold take, where the archive gets it 2 s later; and the archive
-// is what it is if nobody watches.
+// Who watches sees each operation within the time that its reports and aheadHold take, where the archive gets it 2 s
+// later; and the archive is what it is if nobody watches.
 func TestAheadOfTime(t *testing.T) {
 	for name, set := range map[string]func(*fakeGPU){
 		"one by one":   func(*fakeGPU) {},
@@ -48,14 +48,16 @@ func TestAheadOfTime(t *testing.T) {
 				return kernels, s, shown
 			}
 			kernels, alone, want := play(nil)
-			jumps := len(alone.m.ranks.clocks) > 0 && alone.m.ranks.clocks[0].Jumps() > 0 // whose stamps is not known at once
+			// whose stamps is not known at once
+			jumps := len(alone.m.ranks.clocks) > 0 && alone.m.ranks.clocks[0].Jumps() > 0
 			const refit = 50_000_000
 			row, rows, late, rounds := &watchedRow{EventWriter: otf2.NewMemoryEventWriter(nil)}, 0, 0, uint64(0)
 			_, s, got := play(func(s *scene) func(uint64) {
 				s.m.Ahead(func(uint32) (EventWriter, error) { rows++; return row, nil })
 				before := base
 				return func(now uint64) {
-					// What is complete at the round before the last hold. The GPU's line is as of some time ago, and need not hold for the newest.
+					// What is complete at the round before the last hold. The GPU's line is as of some time ago, and
+					// need not hold for the newest.
 					due := 0
 					for _, k := range kernels {
 						if base+uint64(k.ended)+s.m.opts.aheadHold+2*refit < before {
@@ -77,7 +79,8 @@ func TestAheadOfTime(t *testing.T) {
 				t.Errorf("watched, the description is another: %s", diff)
 			}
 			if rounds == 0 || rows != 1 || late > 0 && !jumps || len(row.ends) != len(kernels) {
-				t.Errorf("%d rounds, %d rows, %d operations late, %d of %d seen", rounds, rows, late, len(row.ends), len(kernels))
+				t.Errorf("%d rounds, %d rows, %d operations late, %d of %d seen", rounds, rows, late, len(row.ends),
+					len(kernels))
 			}
 			off := 0.0
 			for i, end := range row.ends {
@@ -91,8 +94,8 @@ func TestAheadOfTime(t *testing.T) {
 	}
 }
 
-// Operations that are seen ahead of time have the numbers that they get for good, in whatever ways NCCL carries them out, and whenever
-// somebody begins to watch.
+// Operations that are seen ahead of time have the numbers that they get for good, in whatever ways NCCL carries them
+// out, and whenever somebody begins to watch.
 func TestAheadKeepsOrdinals(t *testing.T) {
 	early := 0
 	for seed := range uint64(60) {
@@ -104,7 +107,10 @@ func TestAheadKeepsOrdinals(t *testing.T) {
 			n := 0
 			take(m, all, func(g *given) {
 				if n++; n == from+1 {
-					m.Ahead(func(number uint32) (EventWriter, error) { return seen.EventWriter(experiment.Location{Number: number}) })
+					m.Ahead(func(number uint32) (EventWriter,
+						error) {
+						return seen.EventWriter(experiment.Location{Number: number})
+					})
 				}
 				m.Advance(g.t)
 				if len(seen.at) > len(archive.at) {
@@ -115,7 +121,8 @@ func TestAheadKeepsOrdinals(t *testing.T) {
 			testkit.Must(t, m.AheadError())
 			for id, is := range seen.at {
 				if of := archive.at[id].ordinal; is.ordinal != of {
-					t.Fatalf("seed %d, watched from record %d: %s is number %d, want %d", seed, from, id, is.ordinal, of)
+					t.Fatalf("seed %d, watched from record %d: %s is number %d, want %d", seed, from, id, is.ordinal,
+						of)
 				}
 			}
 			if from == 0 && len(seen.at) != len(archive.at) {

@@ -4,8 +4,8 @@ package regions
 
 import "github.com/nccl-otf2/nccl-otf2/otf2"
 
-// What operations, calls, kernels and transfers say about themselves. The values are those of NCCL's event descriptors (docs/nccl-
-// profiler-api.md §2.5, §4.3) and of CUPTI's records (docs/gpu.md).
+// What operations, calls, kernels and transfers say about themselves. The values are those of NCCL's event descriptors
+// (docs/nccl- profiler-api.md §2.5, §4.3) and of CUPTI's records (docs/gpu.md).
 
 // Attributes of operations and calls. Their ids are the same in every process, so they need no
 // mapping table. Each is written only where NCCL reported the value.
@@ -36,81 +36,95 @@ const (
 	AttrKernelVariant                          // symmetric kernel, "AllReduce_AGxLL_R"
 	AttrSyncStrategy                           // of copy-engine collectives: "MC", "UC"
 	AttrBatches                                // copy batches of a copy-engine collective
-	AttrUncertainty                            // ns that begin and end of a "gpu" interval may be off by, in 95 of 100 cases at least
-	AttrGridX                                  // blocks of a kernel; y and z where they are not 1
-	AttrGridY                                  // Blocks in y; 1 if missing
-	AttrGridZ                                  // Blocks in z; 1 if missing
-	AttrBlockX                                 // threads of a block; y and z where they are not 1
-	AttrBlockY                                 // Threads per block in y; 1 if missing
-	AttrBlockZ                                 // Threads per block in z; 1 if missing
-	AttrRegisters                              // Registers per thread
-	AttrStaticShared                           // Static shared memory per block, bytes
-	AttrDynamicShared                          // Dynamic shared memory per block, bytes
-	AttrCorrelationID                          // CUPTI correlation id of the API call
-	AttrDevice                                 // CUDA device, its number in the process
-	AttrContext                                // CUPTI id of the CUDA context
-	AttrStreamID                               // CUPTI id of the CUDA stream
-	AttrGraphID                                // CUPTI id of the executable CUDA graph
-	AttrGraphNodeID                            // CUPTI id of the node of the CUDA graph
-	AttrExternalID                             // EVENT_ID of the ncclKernelLaunch that launched this kernel
-	AttrPlanID                                 // Id of the NCCL Group event: on a kernel and on the operations that it carried out
-	AttrGPUSource                              // What GPU times come from: kernelch (NCCL) or cupti
-	AttrGPUDifference                          // By how much (ns) NCCL's stamps and CUPTI contradict each other on when the kernel ran
-	AttrSendBuffClass                          // Memory of the send buffer: device, managed, pinned, host or unknown
-	AttrRecvBuffClass                          // Memory of the receive buffer: device, managed, pinned, host or unknown
-	AttrInPlace                                // 1 if send and receive buffer are the same as NCCL means it
-	AttrGPUHeld                                // ns for which transfers of an operation waited for nothing but the GPU
-	AttrGPUHeldFirst                           // of that, before it had done anything
-	AttrGPUSteps                               // buffers that it filled or emptied for them, on the channel where they waited longest
-	AttrGPUWays                                // 2: on that channel the network brought data and took data, 1: one of both
-	AttrLinkPeer                               // rank in the communicator that an operation was sending to longest
-	AttrLinkBusy                               // ns for which it was
-	AttrLinkBytes                              // bytes that it sent there
-	AttrLinkTransfers                          // in how many transfers
-	AttrComm                                   // of a call: the communicator; not of those of one rank, which archives do not have
-	AttrRank                                   // of a call: the rank in it that the call is for
-	AttrRoot                                   // of a call of a rooted collective: the root's rank
-	AttrFunction                               // of a raw event, as all below: NCCL's function
-	AttrGroupDepth                             // how deep groups were nested; 1: a plain call
-	AttrSymmetric                              // 1: a symmetric kernel's
-	AttrProxyPID                               // process whose operation a proxy works for
-	AttrSteps                                  // transfers that a ProxyOp is to make; of its states (to API v3) those so far
-	AttrChunkSize                              // bytes, a most per transfer
-	AttrSend                                   // 1: it sends; missing: it receives
-	AttrNetID                                  // a network plugin's event: kind in bits 16 to 31, version in bits 0 to 15
-	AttrNetDevice                              // InfiniBand device, or the socket's descriptor
-	AttrWorkRequest                            // InfiniBand work request
-	AttrOpcode                                 // InfiniBand opcode
-	AttrGPUTimer                               // GPU's clock when it began, as NCCL passed it
-	AttrPhase                                  // number of a kernel's phase
-	AttrPhaseName                              // its name
-	AttrBatchSize                              // of copy-engine collectives
-	AttrCeSeq                                  // their number
-	AttrSyncRanks                              // ranks that synchronize
-	AttrBatchOps                               // copies of a batch
-	AttrComplete                               // NCCL's isComplete, intraBatchSync or useIntraSync
-	AttrTID                                    // the thread on which NCCL reported the start
-	AttrArgument                               // of a state: bytes, operations, the GPU's clock, or what a network plugin passed
-	AttrRealigned                              // by how many kernels at most NCCL had handed the stamps of a "gpu" interval to later operations
-	AttrOperations                             // of a launch of several: how many
-	AttrEndsEarly                              // 1: the end of a "gpu" interval is that of a part of the kernel, see endsEarly
-	AttrWindow                                 // of transfers that are summed up, as all below (netsum.go): the window of those that were sent
-	AttrProxyOps                               // ProxyOps that they were made in
-	AttrTransfers                              // those that were sent, or of which something arrived, with bytes
-	AttrGPUWait                                // ns of the row's phases, see netPhases: for the GPU
-	AttrPeerWait                               // for the receiver
-	AttrNetworkTime                            // for the network
-	AttrFlushTime                              // until data was visible to the GPU
-	AttrGPUWaits                               // how many such phases these times are of; those of which there are none are left out
-	AttrPeerWaits                              // for the receiver
-	AttrNetworkTimes                           // for the network
-	AttrFlushTimes                             // until data was visible
-	AttrOpenPhase                              // the phase that was open when the data ended; it is in no time
-	AttrOpenTime                               // ns: for how long
-	AttrBusy                                   // ns for which something was under way to the peer, since the record before
-	AttrLongest                                // ns: a single step's longest time in one phase
-	AttrLongestPhase                           // that phase
-	AttrLongestOn                              // the step's channel
+	// ns that begin and end of a "gpu" interval may be off by, in 95 of 100 cases at least
+	AttrUncertainty
+	AttrGridX         // blocks of a kernel; y and z where they are not 1
+	AttrGridY         // Blocks in y; 1 if missing
+	AttrGridZ         // Blocks in z; 1 if missing
+	AttrBlockX        // threads of a block; y and z where they are not 1
+	AttrBlockY        // Threads per block in y; 1 if missing
+	AttrBlockZ        // Threads per block in z; 1 if missing
+	AttrRegisters     // Registers per thread
+	AttrStaticShared  // Static shared memory per block, bytes
+	AttrDynamicShared // Dynamic shared memory per block, bytes
+	AttrCorrelationID // CUPTI correlation id of the API call
+	AttrDevice        // CUDA device, its number in the process
+	AttrContext       // CUPTI id of the CUDA context
+	AttrStreamID      // CUPTI id of the CUDA stream
+	AttrGraphID       // CUPTI id of the executable CUDA graph
+	AttrGraphNodeID   // CUPTI id of the node of the CUDA graph
+	AttrExternalID    // EVENT_ID of the ncclKernelLaunch that launched this kernel
+	// Id of the NCCL Group event: on a kernel and on the operations that it carried out
+	AttrPlanID
+	AttrGPUSource // What GPU times come from: kernelch (NCCL) or cupti
+	// By how much (ns) NCCL's stamps and CUPTI contradict each other on when the kernel ran
+	AttrGPUDifference
+	AttrSendBuffClass // Memory of the send buffer: device, managed, pinned, host or unknown
+	AttrRecvBuffClass // Memory of the receive buffer: device, managed, pinned, host or unknown
+	AttrInPlace       // 1 if send and receive buffer are the same as NCCL means it
+	AttrGPUHeld       // ns for which transfers of an operation waited for nothing but the GPU
+	AttrGPUHeldFirst  // of that, before it had done anything
+	// buffers that it filled or emptied for them, on the channel where they waited longest
+	AttrGPUSteps
+	// 2: on that channel the network brought data and took data, 1: one of both
+	AttrGPUWays
+	AttrLinkPeer      // rank in the communicator that an operation was sending to longest
+	AttrLinkBusy      // ns for which it was
+	AttrLinkBytes     // bytes that it sent there
+	AttrLinkTransfers // in how many transfers
+	// of a call: the communicator; not of those of one rank, which archives do not have
+	AttrComm
+	AttrRank       // of a call: the rank in it that the call is for
+	AttrRoot       // of a call of a rooted collective: the root's rank
+	AttrFunction   // of a raw event, as all below: NCCL's function
+	AttrGroupDepth // how deep groups were nested; 1: a plain call
+	AttrSymmetric  // 1: a symmetric kernel's
+	AttrProxyPID   // process whose operation a proxy works for
+	// transfers that a ProxyOp is to make; of its states (to API v3) those so far
+	AttrSteps
+	AttrChunkSize // bytes, a most per transfer
+	AttrSend      // 1: it sends; missing: it receives
+	// a network plugin's event: kind in bits 16 to 31, version in bits 0 to 15
+	AttrNetID
+	AttrNetDevice   // InfiniBand device, or the socket's descriptor
+	AttrWorkRequest // InfiniBand work request
+	AttrOpcode      // InfiniBand opcode
+	AttrGPUTimer    // GPU's clock when it began, as NCCL passed it
+	AttrPhase       // number of a kernel's phase
+	AttrPhaseName   // its name
+	AttrBatchSize   // of copy-engine collectives
+	AttrCeSeq       // their number
+	AttrSyncRanks   // ranks that synchronize
+	AttrBatchOps    // copies of a batch
+	AttrComplete    // NCCL's isComplete, intraBatchSync or useIntraSync
+	AttrTID         // the thread on which NCCL reported the start
+	// of a state: bytes, operations, the GPU's clock, or what a network plugin passed
+	AttrArgument
+	// by how many kernels at most NCCL had handed the stamps of a "gpu" interval to later operations
+	AttrRealigned
+	AttrOperations // of a launch of several: how many
+	// 1: the end of a "gpu" interval is that of a part of the kernel, see endsEarly
+	AttrEndsEarly
+	// of transfers that are summed up, as all below (netsum.go): the window of those that were sent
+	AttrWindow
+	AttrProxyOps    // ProxyOps that they were made in
+	AttrTransfers   // those that were sent, or of which something arrived, with bytes
+	AttrGPUWait     // ns of the row's phases, see netPhases: for the GPU
+	AttrPeerWait    // for the receiver
+	AttrNetworkTime // for the network
+	AttrFlushTime   // until data was visible to the GPU
+	// how many such phases these times are of; those of which there are none are left out
+	AttrGPUWaits
+	AttrPeerWaits    // for the receiver
+	AttrNetworkTimes // for the network
+	AttrFlushTimes   // until data was visible
+	AttrOpenPhase    // the phase that was open when the data ended; it is in no time
+	AttrOpenTime     // ns: for how long
+	// ns for which something was under way to the peer, since the record before
+	AttrBusy
+	AttrLongest      // ns: a single step's longest time in one phase
+	AttrLongestPhase // that phase
+	AttrLongestOn    // the step's channel
 	numAttributes
 )
 
@@ -150,7 +164,8 @@ var Attributes = [numAttributes]Attribute{
 	{AttrKernelVariant, "KERNEL_VARIANT", otf2.TypeString, "Symmetric kernel"},
 	{AttrSyncStrategy, "SYNC_STRATEGY", otf2.TypeString, "How a copy-engine collective synchronizes: MC or UC"},
 	{AttrBatches, "BATCHES", otf2.TypeUint32, "Copy batches of a copy-engine collective"},
-	{AttrUncertainty, "UNCERTAINTY", otf2.TypeUint64, "What begin and end of an interval of GPU time may be off by, ns"},
+	{AttrUncertainty, "UNCERTAINTY", otf2.TypeUint64,
+		"What begin and end of an interval of GPU time may be off by, ns"},
 	{AttrGridX, "GRID_X", otf2.TypeUint32, "Blocks in x"},
 	{AttrGridY, "GRID_Y", otf2.TypeUint32, "Blocks in y; 1 if missing"},
 	{AttrGridZ, "GRID_Z", otf2.TypeUint32, "Blocks in z; 1 if missing"},
@@ -167,16 +182,24 @@ var Attributes = [numAttributes]Attribute{
 	{AttrGraphID, "GRAPH_ID", otf2.TypeUint32, "CUPTI id of the executable CUDA graph"},
 	{AttrGraphNodeID, "GRAPH_NODE_ID", otf2.TypeUint64, "CUPTI id of the node of the CUDA graph"},
 	{AttrExternalID, "EXTERNAL_ID", otf2.TypeUint64, "EVENT_ID of the ncclKernelLaunch that launched this kernel"},
-	{AttrPlanID, "PLAN_ID", otf2.TypeUint64, "Id of the NCCL Group event: on a kernel and on the operations that it carried out"},
+	{AttrPlanID, "PLAN_ID", otf2.TypeUint64,
+		"Id of the NCCL Group event: on a kernel and on the operations that it carried out"},
 	{AttrGPUSource, "GPU_SOURCE", otf2.TypeString, "What GPU times come from: kernelch (NCCL) or cupti"},
-	{AttrGPUDifference, "GPU_TIMES_APART", otf2.TypeUint64, "By how much (ns) NCCL's stamps and CUPTI contradict each other on when the kernel ran"},
-	{AttrSendBuffClass, "SENDBUFF_CLASS", otf2.TypeString, "Memory of the send buffer: device, managed, pinned, host or unknown"},
-	{AttrRecvBuffClass, "RECVBUFF_CLASS", otf2.TypeString, "Memory of the receive buffer: device, managed, pinned, host or unknown"},
+	{AttrGPUDifference, "GPU_TIMES_APART", otf2.TypeUint64,
+		"By how much (ns) NCCL's stamps and CUPTI contradict each other on when the kernel ran"},
+	{AttrSendBuffClass, "SENDBUFF_CLASS", otf2.TypeString,
+		"Memory of the send buffer: device, managed, pinned, host or unknown"},
+	{AttrRecvBuffClass, "RECVBUFF_CLASS", otf2.TypeString,
+		"Memory of the receive buffer: device, managed, pinned, host or unknown"},
 	{AttrInPlace, "IN_PLACE", otf2.TypeUint8, "1 if send and receive buffer are the same as NCCL means it"},
-	{AttrGPUHeld, "GPU_HELD", otf2.TypeUint64, "How long (ns) transfers over the network waited for nothing but the GPU"},
-	{AttrGPUHeldFirst, "GPU_HELD_FIRST", otf2.TypeUint64, "How much of GPU_HELD (ns) was before the GPU had filled or emptied anything"},
-	{AttrGPUSteps, "GPU_STEPS", otf2.TypeUint64, "Network buffers that the GPU filled or emptied, on the channel where they waited longest for it"},
-	{AttrGPUWays, "GPU_WAYS", otf2.TypeUint8, "2 if the network both brought data on that channel and took data, 1 if one of both"},
+	{AttrGPUHeld, "GPU_HELD", otf2.TypeUint64,
+		"How long (ns) transfers over the network waited for nothing but the GPU"},
+	{AttrGPUHeldFirst, "GPU_HELD_FIRST", otf2.TypeUint64,
+		"How much of GPU_HELD (ns) was before the GPU had filled or emptied anything"},
+	{AttrGPUSteps, "GPU_STEPS", otf2.TypeUint64,
+		"Network buffers that the GPU filled or emptied, on the channel where they waited longest for it"},
+	{AttrGPUWays, "GPU_WAYS", otf2.TypeUint8,
+		"2 if the network both brought data on that channel and took data, 1 if one of both"},
 	{AttrLinkPeer, "LINK_PEER", otf2.TypeUint32, "Rank in the communicator that the operation was sending to longest"},
 	{AttrLinkBusy, "LINK_BUSY", otf2.TypeUint64, "How long (ns) the network carried what it sent to LINK_PEER"},
 	{AttrLinkBytes, "LINK_BYTES", otf2.TypeUint64, "Bytes that it sent to LINK_PEER"},
@@ -188,7 +211,9 @@ var Attributes = [numAttributes]Attribute{
 	{AttrGroupDepth, "GROUP_DEPTH", otf2.TypeUint32, "How deep groups were nested; 1 if it is a plain call"},
 	{AttrSymmetric, "SYMMETRIC", otf2.TypeUint8, "1 if a symmetric kernel runs it"},
 	{AttrProxyPID, "PROXY_PID", otf2.TypeUint32, "Process whose operation the proxy works for"},
-	{AttrSteps, "STEPS", otf2.TypeUint32, "Transfers: of a proxy operation those that it is to make, of its states those made so far; of sums those made, also without bytes"},
+	{AttrSteps, "STEPS", otf2.TypeUint32,
+		"Transfers: of a proxy operation those that it is to make, of its states those made so far; of sums those " +
+			"made, also without bytes"},
 	{AttrChunkSize, "CHUNK_SIZE", otf2.TypeUint32, "Maximum bytes of a transfer"},
 	{AttrSend, "IS_SEND", otf2.TypeUint8, "1 if it sends"},
 	{AttrNetID, "NET_ID", otf2.TypeUint64, "Network plugin's event: kind in bits 16 to 31, version in bits 0 to 15"},
@@ -204,10 +229,13 @@ var Attributes = [numAttributes]Attribute{
 	{AttrBatchOps, "BATCH_OPS", otf2.TypeUint32, "Copies of the batch"},
 	{AttrComplete, "IS_COMPLETE", otf2.TypeUint8, "1 if NCCL set isComplete, intraBatchSync or useIntraSync"},
 	{AttrTID, "TID", otf2.TypeUint32, "Thread on which NCCL reported the start"},
-	{AttrArgument, "ARGUMENT", otf2.TypeUint64, "Argument of the state: bytes, operations, GPU clock, or the network plugin's own"},
-	{AttrRealigned, "REALIGNED", otf2.TypeUint32, "By how many works of a channel, at most, NCCL had handed out the stamps of GPU times too late"},
+	{AttrArgument, "ARGUMENT", otf2.TypeUint64,
+		"Argument of the state: bytes, operations, GPU clock, or the network plugin's own"},
+	{AttrRealigned, "REALIGNED", otf2.TypeUint32,
+		"By how many works of a channel, at most, NCCL had handed out the stamps of GPU times too late"},
 	{AttrOperations, "GROUP_SIZE", otf2.TypeUint32, "Number of operations that were launched together"},
-	{AttrEndsEarly, "END_IS_EARLY", otf2.TypeUint8, "1 if NCCL's stamp of the end is that of a part of the kernel: it ended then or later"},
+	{AttrEndsEarly, "END_IS_EARLY", otf2.TypeUint8,
+		"1 if NCCL's stamp of the end is that of a part of the kernel: it ended then or later"},
 	{AttrWindow, "WINDOW", otf2.TypeRmaWin, "Window of the transfers that were sent"},
 	{AttrProxyOps, "PROXY_OPS", otf2.TypeUint32, "Proxy operations that the transfers were made in"},
 	{AttrTransfers, "TRANSFERS", otf2.TypeUint64, "Transfers with bytes; all that there were, without STEPS"},

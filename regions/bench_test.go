@@ -73,7 +73,8 @@ func BenchmarkOperations(b *testing.B) {
 }
 
 func benchmarkOperations(b *testing.B, metrics bool) {
-	m := New(files{b.TempDir()}, &experiment.Process{}, &Options{RecordMask: 1<<shm.EventColl | 1<<shm.EventGroup | 1<<shm.EventKernelCh, Metrics: metrics})
+	m := New(files{b.TempDir()}, &experiment.Process{},
+		&Options{RecordMask: 1<<shm.EventColl | 1<<shm.EventGroup | 1<<shm.EventKernelCh, Metrics: metrics})
 	m.Comm(0, experiment.Comm{ID: 1, NRanks: 2}, experiment.GPU{})
 	m.Record(0, base, &shm.Record{Kind: shm.RecordInit})
 	b.ReportAllocs()
@@ -82,12 +83,14 @@ func benchmarkOperations(b *testing.B, metrics bool) {
 		h, t := 10*(n+1), base+1000+n*20_000
 		for i, r := range []shm.Record{
 			{Kind: shm.RecordStart, Type: shm.EventGroup, Handle: h},
-			{Kind: shm.RecordStart, Type: shm.EventColl, Handle: h + 1, ParentGroup: h, Func: "AllReduce", Count: 1 << 20, Datatype: "ncclFloat32",
+			{Kind: shm.RecordStart, Type: shm.EventColl, Handle: h + 1, ParentGroup: h, Func: "AllReduce",
+				Count: 1 << 20, Datatype: "ncclFloat32",
 				Algo: "RING", Proto: "SIMPLE", NChannels: 1, NWarps: 16, Seq: n},
 			{Kind: shm.RecordStop, Type: shm.EventColl, Handle: h + 1},
 			{Kind: shm.RecordStop, Type: shm.EventGroup, Handle: h},
 			{Kind: shm.RecordStart, Type: shm.EventKernelCh, Handle: h + 2, Arg: h + 1, PTimer: t + 3000},
-			{Kind: shm.RecordState, Type: shm.EventKernelCh, Handle: h + 2, Aux: 22, Arg: t + 15_000, Flags: shm.FlagHasArg},
+			{Kind: shm.RecordState, Type: shm.EventKernelCh, Handle: h + 2, Aux: 22, Arg: t + 15_000,
+				Flags: shm.FlagHasArg},
 			{Kind: shm.RecordStop, Type: shm.EventKernelCh, Handle: h + 2},
 		} {
 			at := t + uint64(i)*100
@@ -113,7 +116,8 @@ func benchmarkOperations(b *testing.B, metrics bool) {
 // Operations with GPU times: a call, its enqueueing, and a kernel on eight channels, one operation in 100 µs.
 func BenchmarkKernels(b *testing.B) {
 	const channels = 8
-	m := New(files{b.TempDir()}, &experiment.Process{}, &Options{RecordMask: 1<<shm.EventKernelCh | 1<<shm.EventKernelLaunch})
+	m := New(files{b.TempDir()}, &experiment.Process{},
+		&Options{RecordMask: 1<<shm.EventKernelCh | 1<<shm.EventKernelLaunch})
 	m.Comm(0, experiment.Comm{ID: 1, NRanks: 2}, experiment.GPU{})
 	b.ReportAllocs()
 	n := uint64(0)
@@ -126,23 +130,27 @@ func BenchmarkKernels(b *testing.B) {
 		h, t := n*16, base+n*100_000
 		group, api, launch, plan, op, kernel := h+1, h+2, h+3, h+4, h+5, h+6
 		give(0, t, shm.Record{Kind: shm.RecordStart, Type: shm.EventGroupApi, Handle: group, GroupDepth: 1})
-		give(0, t+100, shm.Record{Kind: shm.RecordStart, Type: shm.EventCollApi, Handle: api, Arg: group, Func: "AllReduce", Count: 256, Datatype: "ncclFloat32"})
+		give(0, t+100, shm.Record{Kind: shm.RecordStart, Type: shm.EventCollApi, Handle: api, Arg: group,
+			Func: "AllReduce", Count: 256, Datatype: "ncclFloat32"})
 		give(0, t+200, shm.Record{Kind: shm.RecordStop, Type: shm.EventCollApi, Handle: api})
 		give(0, t+300, shm.Record{Kind: shm.RecordStart, Type: shm.EventKernelLaunch, Handle: launch, Arg: group})
 		give(0, t+3000, shm.Record{Kind: shm.RecordStop, Type: shm.EventKernelLaunch, Handle: launch})
 		give(0, t+3100, shm.Record{Kind: shm.RecordStart, Type: shm.EventGroup, Handle: plan})
-		give(0, t+3200, shm.Record{Kind: shm.RecordStart, Type: shm.EventColl, Handle: op, Arg: api, ParentGroup: plan, Func: "AllReduce", Count: 256, Datatype: "ncclFloat32", Seq: n, NChannels: channels})
+		give(0, t+3200, shm.Record{Kind: shm.RecordStart, Type: shm.EventColl, Handle: op, Arg: api, ParentGroup: plan,
+			Func: "AllReduce", Count: 256, Datatype: "ncclFloat32", Seq: n, NChannels: channels})
 		give(0, t+3300, shm.Record{Kind: shm.RecordStop, Type: shm.EventColl, Handle: op})
 		give(0, t+3400, shm.Record{Kind: shm.RecordStop, Type: shm.EventGroup, Handle: plan})
 		give(0, t+3500, shm.Record{Kind: shm.RecordStop, Type: shm.EventGroupApi, Handle: group})
 		late := 700 + n*2654435761%4000 // by which reports are, ns
 		for c := range uint64(channels) {
 			begin := t + 10_000
-			give(1, begin+late+c*50, shm.Record{Kind: shm.RecordStart, Type: shm.EventKernelCh, Handle: kernel + c, Arg: op, Channel: uint8(c), PTimer: begin - gpuShift})
+			give(1, begin+late+c*50, shm.Record{Kind: shm.RecordStart, Type: shm.EventKernelCh, Handle: kernel + c,
+				Arg: op, Channel: uint8(c), PTimer: begin - gpuShift})
 		}
 		for c := range uint64(channels) {
 			end := t + 60_000
-			give(1, end+late+c*50, shm.Record{Kind: shm.RecordState, Type: shm.EventKernelCh, Handle: kernel + c, Aux: 22, Flags: shm.FlagHasArg, Arg: end - gpuShift})
+			give(1, end+late+c*50, shm.Record{Kind: shm.RecordState, Type: shm.EventKernelCh, Handle: kernel + c,
+				Aux: 22, Flags: shm.FlagHasArg, Arg: end - gpuShift})
 			give(1, end+late+c*50, shm.Record{Kind: shm.RecordStop, Type: shm.EventKernelCh, Handle: kernel + c})
 		}
 		if err := m.Advance(t + 90_000); err != nil {

@@ -31,9 +31,10 @@ func TestBufferClasses(t *testing.T) {
 		return r
 	}
 	destroy := func(address uint64, at float64) shm.Record {
-		return shm.Record{Kind: shm.RecordCupti, Arg: cuptiVersion, Activity: cuptitest.Record(cupti.KindMemoryPool, 72, map[int]any{
-			4: uint32(cupti.MemoryPoolDestroyed), 32: address, 56: us(at),
-		})}
+		return shm.Record{Kind: shm.RecordCupti, Arg: cuptiVersion,
+			Activity: cuptitest.Record(cupti.KindMemoryPool, 72, map[int]any{
+				4: uint32(cupti.MemoryPoolDestroyed), 32: address, 56: us(at),
+			})}
 	}
 	for _, tc := range []struct {
 		name    string
@@ -41,11 +42,14 @@ func TestBufferClasses(t *testing.T) {
 		op      coll
 		want    string
 	}{
-		{"device and managed", []shm.Record{alloc(cupti.MemoryDevice, 0x10000, 0x1000, 10), alloc(cupti.MemoryManaged, 0x20000, 0x1000, 10)},
+		{"device and managed", []shm.Record{alloc(cupti.MemoryDevice, 0x10000, 0x1000, 10),
+			alloc(cupti.MemoryManaged, 0x20000, 0x1000, 10)},
 			coll{100, "AllReduce", 0x10000, 0x20800}, "SENDBUFF_CLASS=device RECVBUFF_CLASS=managed IN_PLACE=0"},
-		{"pinned and pageable", []shm.Record{alloc(cupti.MemoryPinned, 0x10000, 0x1000, 10), alloc(cupti.MemoryPageable, 0x20000, 0x1000, 10)},
+		{"pinned and pageable", []shm.Record{alloc(cupti.MemoryPinned, 0x10000, 0x1000, 10),
+			alloc(cupti.MemoryPageable, 0x20000, 0x1000, 10)},
 			coll{100, "AllReduce", 0x10fff, 0x20000}, "SENDBUFF_CLASS=pinned RECVBUFF_CLASS=host IN_PLACE=0"},
-		{"static", []shm.Record{alloc(cupti.MemoryDeviceStatic, 0x10000, 0x1000, 10), alloc(cupti.MemoryManagedStatic, 0x20000, 0x1000, 10)},
+		{"static", []shm.Record{alloc(cupti.MemoryDeviceStatic, 0x10000, 0x1000, 10),
+			alloc(cupti.MemoryManagedStatic, 0x20000, 0x1000, 10)},
 			coll{100, "AllReduce", 0x10000, 0x20000}, "SENDBUFF_CLASS=device RECVBUFF_CLASS=managed IN_PLACE=0"},
 		{"of a kind not known", []shm.Record{alloc(99, 0x10000, 0x1000, 10)},
 			coll{100, "AllReduce", 0x10000, 0x10000}, "SENDBUFF_CLASS=unknown RECVBUFF_CLASS=unknown IN_PLACE=1"},
@@ -57,14 +61,18 @@ func TestBufferClasses(t *testing.T) {
 			coll{100, "AllReduce", 0x10000, 0x10000}, "SENDBUFF_CLASS=device RECVBUFF_CLASS=device IN_PLACE=1"},
 		{"allocated after", []shm.Record{alloc(cupti.MemoryDevice, 0x10000, 0x1000, 150)},
 			coll{100, "AllReduce", 0x10000, 0x10000}, "SENDBUFF_CLASS=unknown RECVBUFF_CLASS=unknown IN_PLACE=1"},
-		{"used again as something else", []shm.Record{alloc(cupti.MemoryManaged, 0x10000, 0x2000, 60), free(0x10000, 50), alloc(cupti.MemoryDevice, 0x10000, 0x1000, 10), free(0x10000, 160)},
+		{"used again as something else", []shm.Record{alloc(cupti.MemoryManaged, 0x10000, 0x2000, 60),
+			free(0x10000, 50), alloc(cupti.MemoryDevice, 0x10000, 0x1000, 10), free(0x10000, 160)},
 			coll{100, "AllReduce", 0x10000, 0x11800}, "SENDBUFF_CLASS=managed RECVBUFF_CLASS=managed IN_PLACE=0"},
-		{"a release that is missing", []shm.Record{alloc(cupti.MemoryManaged, 0x10000, 0x10000, 10), alloc(cupti.MemoryDevice, 0x8000, 0x10000, 60)},
+		{"a release that is missing", []shm.Record{alloc(cupti.MemoryManaged, 0x10000, 0x10000, 10),
+			alloc(cupti.MemoryDevice, 0x8000, 0x10000, 60)},
 			coll{100, "AllReduce", 0x10800, 0x17fff}, "SENDBUFF_CLASS=device RECVBUFF_CLASS=device IN_PLACE=0"},
 		{"behind small ones", []shm.Record{
-			alloc(cupti.MemoryDevice, 0x10000, 0x10000, 20), alloc(cupti.MemoryPinned, 0x12000, 0x100, 5), free(0x12000, 6), alloc(cupti.MemoryPinned, 0x13000, 0x100, 5), free(0x13000, 6),
+			alloc(cupti.MemoryDevice, 0x10000, 0x10000, 20), alloc(cupti.MemoryPinned, 0x12000, 0x100, 5),
+			free(0x12000, 6), alloc(cupti.MemoryPinned, 0x13000, 0x100, 5), free(0x13000, 6),
 		}, coll{100, "AllReduce", 0x14000, 0x12080}, "SENDBUFF_CLASS=device RECVBUFF_CLASS=device IN_PLACE=0"},
-		{"of a pool that is gone", []shm.Record{pool(alloc(cupti.MemoryDevice, 0x10000, 0x1000, 10), 0x77), pool(alloc(cupti.MemoryDevice, 0x20000, 0x1000, 10), 0x78), destroy(0x77, 50)},
+		{"of a pool that is gone", []shm.Record{pool(alloc(cupti.MemoryDevice, 0x10000, 0x1000, 10), 0x77),
+			pool(alloc(cupti.MemoryDevice, 0x20000, 0x1000, 10), 0x78), destroy(0x77, 50)},
 			coll{100, "AllReduce", 0x10000, 0x20000}, "SENDBUFF_CLASS=unknown RECVBUFF_CLASS=device IN_PLACE=0"},
 		// 256 elements of 4 bytes, rank 1.
 		{"gather in place", []shm.Record{alloc(cupti.MemoryDevice, 0x10000, 0x1000, 10)},
@@ -81,7 +89,8 @@ func TestBufferClasses(t *testing.T) {
 			s.reading(1)
 			s.start(0, tc.op.at, shm.EventGroup, "p", "", shm.Record{})
 			s.start(0, tc.op.at+1, shm.EventColl, "c", "", shm.Record{
-				ParentGroup: s.id("p"), Func: tc.op.function, Count: 256, Datatype: "ncclFloat32", SendBuff: tc.op.send, RecvBuff: tc.op.recv, NChannels: 1,
+				ParentGroup: s.id("p"), Func: tc.op.function, Count: 256, Datatype: "ncclFloat32", SendBuff: tc.op.send,
+				RecvBuff: tc.op.recv, NChannels: 1,
 			})
 			s.stop(0, tc.op.at+2, shm.EventColl, "c")
 			s.stop(0, tc.op.at+3, shm.EventGroup, "p")
@@ -113,7 +122,8 @@ func TestInPlaceNeedsNoCUPTI(t *testing.T) {
 		s := newScene(t, 4)
 		s.start(0, 100, shm.EventGroup, "p", "", shm.Record{})
 		s.start(0, 101, shm.EventColl, "c", "", shm.Record{
-			ParentGroup: s.id("p"), Func: tc.function, Count: 256, Datatype: "ncclFloat32", SendBuff: tc.send, RecvBuff: tc.recv, NChannels: 1,
+			ParentGroup: s.id("p"), Func: tc.function, Count: 256, Datatype: "ncclFloat32", SendBuff: tc.send,
+			RecvBuff: tc.recv, NChannels: 1,
 		})
 		s.stop(0, 102, shm.EventColl, "c")
 		s.stop(0, 103, shm.EventGroup, "p")
@@ -130,7 +140,8 @@ func TestNoBufferClasses(t *testing.T) {
 	s := newScene(t, 4)
 	s.reading(1)
 	s.allReduce(100, "a")
-	if got := strings.Join(s.lines(experiment.KindRank, AttrSendBuffClass, AttrRecvBuffClass, AttrInPlace), "\n"); strings.Contains(got, "CLASS") || strings.Contains(got, "PLACE") {
+	if got := strings.Join(s.lines(experiment.KindRank, AttrSendBuffClass, AttrRecvBuffClass, AttrInPlace),
+		"\n"); strings.Contains(got, "CLASS") || strings.Contains(got, "PLACE") {
 		t.Error(got)
 	}
 }

@@ -12,8 +12,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions/cuda"
 )
 
-// Calls of the application (GroupApi, CollApi, P2pApi, KernelLaunch): what is drawn on its threads, and when a call ends. Who makes
-// these events, on which thread and under which parent: docs/nccl-profiler-api.md §3.1, §3.2, §3.5; what NCCL leaves open: §3.4.
+// Calls of the application (GroupApi, CollApi, P2pApi, KernelLaunch): what is drawn on its threads, and when a call
+// ends. Who makes these events, on which thread and under which parent: docs/nccl-profiler-api.md §3.1, §3.2, §3.5;
+// what NCCL leaves open: §3.4.
 
 // thread is the present owner of a ring: one of the process's threads.
 type thread struct {
@@ -50,7 +51,8 @@ type groupCall struct {
 	phases      groupPhases
 	resumed     bool // another model saw it begin: its region is missing
 
-	// The first of each, and its place in the lists above: most groups have no more, and an operation that waits keeps all of it.
+	// The first of each, and its place in the lists above: most groups have no more, and an operation that waits keeps
+	// all of it.
 	ownCall     call
 	ownLaunch   launch
 	firstCall   [1]*call
@@ -127,7 +129,8 @@ type threads struct {
 }
 
 func newThreads(b *board, rs *ranks, ops *operations, c *cuda.Recorder) *threads {
-	return &threads{board: b, ranks: rs, ops: ops, cuda: c, groups: make(map[uint64]*groupCall), launches: bounded.New[*launch](maxLaunches), callNames: make(map[string]string)}
+	return &threads{board: b, ranks: rs, ops: ops, cuda: c, groups: make(map[uint64]*groupCall),
+		launches: bounded.New[*launch](maxLaunches), callNames: make(map[string]string)}
 }
 
 // thread is the present owner of a ring.
@@ -172,7 +175,8 @@ func (ts *threads) startGroupAPI(th *thread, t uint64, r *shm.Record) {
 	}
 	th.launch = nil // of a captured plan, which has no Group
 	ts.groupNumber++
-	g := &groupCall{handle: r.Handle, thread: th, number: ts.groupNumber, start: t, depth: r.GroupDepth, graph: r.Flags&shm.FlagGraph != 0}
+	g := &groupCall{handle: r.Handle, thread: th, number: ts.groupNumber, start: t, depth: r.GroupDepth,
+		graph: r.Flags&shm.FlagGraph != 0}
 	g.calls, g.launches, g.spans, th.spans = g.firstCall[:0], g.firstLaunch[:0], th.spans, nil
 	th.group = g
 	ts.groups[r.Handle] = g
@@ -250,15 +254,16 @@ const maxSingle = 64
 
 func (ts *threads) stopCall(th *thread, t uint64, r *shm.Record) {
 	c := ts.ops.calls[r.Handle]
-	if c == nil || c.stopped { // a second stop of the same call (docs/nccl-profiler-api.md §3.4, 3), or one after its group
+	// a second stop of the same call (docs/nccl-profiler-api.md §3.4, 3), or one after its group
+	if c == nil || c.stopped {
 		ts.oddity(oddStrayStop)
 		return
 	}
 	ts.endCall(c, th, t, false)
 }
 
-// endCall ends a call. One of a group is drawn with that; any other now, on the row of the thread that began it, or of this one where
-// another model saw that.
+// endCall ends a call. One of a group is drawn with that; any other now, on the row of the thread that began it, or of
+// this one where another model saw that.
 func (ts *threads) endCall(c *call, th *thread, t uint64, unfinished bool) {
 	c.stop, c.stopped, c.unfinished = t, true, unfinished
 	if c.dropped {
@@ -474,7 +479,8 @@ func (g *groupCall) compositeName() (string, bool) {
 
 // callSpan is the region of one call.
 func (ts *threads) callSpan(c *call, start, stop uint64, unfinished bool) span {
-	return span{start: start, stop: stop, region: ts.callRegion(c.name, roleOf(c.name, c.p2p)), by: c, unfinished: unfinished}
+	return span{start: start, stop: stop, region: ts.callRegion(c.name, roleOf(c.name, c.p2p)), by: c,
+		unfinished: unfinished}
 }
 
 func (c *call) describe(b *board, a *otf2.AttributeList, unfinished bool) {
@@ -500,8 +506,8 @@ func (c *call) describe(b *board, a *otf2.AttributeList, unfinished bool) {
 	}
 }
 
-// rankAttributes tell on which communicator, for which rank of it and on which device a call is: one thread can call for several. What NCCL did not
-// tell is missing, and so is a communicator of one rank.
+// rankAttributes tell on which communicator, for which rank of it and on which device a call is: one thread can call
+// for several. What NCCL did not tell is missing, and so is a communicator of one rank.
 func (b *board) rankAttributes(a *otf2.AttributeList, c *commRank) {
 	if !c.announced {
 		return

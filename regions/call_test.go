@@ -13,18 +13,20 @@ import (
 // What tells calls of one thread for several ranks from each other.
 var callPlace = []otf2.AttributeRef{AttrDevice, AttrComm, AttrRank, AttrRoot}
 
-// One thread calls for two ranks of a communicator, on two devices; for a communicator of one rank, which archives do not have; and for one of
-// which NCCL did not tell anything. Each call says what is known.
+// One thread calls for two ranks of a communicator, on two devices; for a communicator of one rank, which archives do
+// not have; and for one of which NCCL did not tell anything. Each call says what is known.
 func TestCallsSayOnWhichCommunicatorAndRankTheyAre(t *testing.T) {
 	s := newScene(t, 4)
 	for i, c := range []struct {
 		comm experiment.Comm
 		gpu  int
-	}{{experiment.Comm{ID: 0xabcd, Name: "world", NRanks: 4, Rank: 3}, 5}, {experiment.Comm{ID: 0xbcde, NRanks: 1}, 2}, {experiment.Comm{Rank: -1}, -1}} {
+	}{{experiment.Comm{ID: 0xabcd, Name: "world", NRanks: 4, Rank: 3}, 5}, {experiment.Comm{ID: 0xbcde, NRanks: 1}, 2},
+		{experiment.Comm{Rank: -1}, -1}} {
 		s.m.Comm(i+1, c.comm, experiment.GPU{Device: c.gpu})
 	}
 	call := func(us uint64, name string, comm uint32, function string, root int32) {
-		s.start(0, us, shm.EventCollApi, name, "g", shm.Record{Aux: comm, Func: function, Count: 256, Datatype: "ncclFloat32", Root: root})
+		s.start(0, us, shm.EventCollApi, name, "g",
+			shm.Record{Aux: comm, Func: function, Count: 256, Datatype: "ncclFloat32", Root: root})
 		s.stop(0, us+1, shm.EventCollApi, name)
 	}
 	s.start(0, 100, shm.EventGroupApi, "g", "", shm.Record{GroupDepth: 2})
@@ -65,12 +67,14 @@ func TestCallsOfSendsAndReceivesSayOnWhichCommunicatorTheyAre(t *testing.T) {
 		110 Enter ncclSend DEVICE=0 COMM=0 RANK=1`)
 }
 
-// So many calls wait that half of them are given up waiting for, while one is under way: it has its region when it ends.
+// So many calls wait that half of them are given up waiting for, while one is under way: it has its region when it
+// ends.
 func TestCallsUnderWayAreNotGivenUp(t *testing.T) {
 	s := newScene(t, 4)
 	const calls = maxUnseen + 1
 	for i := range uint64(calls) {
-		r := shm.Record{Kind: shm.RecordStart, Type: shm.EventCollApi, Handle: 2 + i, Func: "AllReduce", Count: 1, Datatype: "ncclInt8"}
+		r := shm.Record{Kind: shm.RecordStart, Type: shm.EventCollApi, Handle: 2 + i, Func: "AllReduce", Count: 1,
+			Datatype: "ncclInt8"}
 		if err := s.m.Record(0, at(100+2*i), &r); err != nil {
 			t.Fatal(err)
 		}

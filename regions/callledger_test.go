@@ -49,7 +49,8 @@ func (c *caller) begin(ring int, parent uint64, comm uint32, typ shm.EventType, 
 	if typ == shm.EventP2pApi {
 		function = "Send"
 	}
-	c.record(ring, shm.Record{Kind: shm.RecordStart, Type: typ, Handle: h, Arg: parent, Aux: comm, Func: function, Count: 1, Datatype: "ncclInt8", Flags: flags})
+	c.record(ring, shm.Record{Kind: shm.RecordStart, Type: typ, Handle: h, Arg: parent, Aux: comm, Func: function,
+		Count: 1, Datatype: "ncclInt8", Flags: flags})
 	c.begun, c.open[ring] = append(c.begun, h), append(c.open[ring], h)
 }
 
@@ -81,7 +82,8 @@ func (c *caller) step() {
 			c.closed = append(c.closed, c.groups[ring])
 		}
 		c.groups[ring] = c.handle(shm.EventGroupApi)
-		c.record(ring, shm.Record{Kind: shm.RecordStart, Type: shm.EventGroupApi, Handle: c.groups[ring], Aux: comm, GroupDepth: rapid.Int32Range(1, 2).Draw(t, "depth")})
+		c.record(ring, shm.Record{Kind: shm.RecordStart, Type: shm.EventGroupApi, Handle: c.groups[ring], Aux: comm,
+			GroupDepth: rapid.Int32Range(1, 2).Draw(t, "depth")})
 	case 2, 3:
 		if h := c.groups[ring]; h != 0 {
 			c.closed, c.groups[ring] = append(c.closed, h), 0
@@ -105,7 +107,8 @@ func (c *caller) step() {
 		g, op := c.handle(shm.EventGroup), c.handle(shm.EventColl)
 		parent := c.begun[len(c.begun)-1-rapid.IntRange(0, min(3, len(c.begun)-1)).Draw(t, "call")]
 		c.record(ring, shm.Record{Kind: shm.RecordStart, Type: shm.EventGroup, Handle: g, Aux: comm})
-		c.record(ring, shm.Record{Kind: shm.RecordStart, Type: shm.EventColl, Handle: op, Aux: comm, Arg: parent, ParentGroup: g, Func: "AllReduce", Datatype: "ncclInt8", Count: 1})
+		c.record(ring, shm.Record{Kind: shm.RecordStart, Type: shm.EventColl, Handle: op, Aux: comm, Arg: parent,
+			ParentGroup: g, Func: "AllReduce", Datatype: "ncclInt8", Count: 1})
 		c.stop(ring, op)
 		c.stop(ring, g)
 	case 11: // another thread has the ring
@@ -148,7 +151,8 @@ func (c *caller) drawn() map[uint64]int {
 				continue
 			}
 			for _, v := range e.Attributes {
-				if typ := shm.EventType(v.Bits >> shm.TypeShift & 15); v.ID == AttrEventID && (typ == shm.EventCollApi || typ == shm.EventP2pApi) {
+				if typ := shm.EventType(v.Bits >> shm.TypeShift & 15); v.ID == AttrEventID &&
+					(typ == shm.EventCollApi || typ == shm.EventP2pApi) {
 					regions[v.Bits]++
 				}
 			}
@@ -157,8 +161,8 @@ func (c *caller) drawn() map[uint64]int {
 	return regions
 }
 
-// Every call that NCCL told of is one region on the rows of threads or one loss, whatever becomes of its group, its thread and its communicator,
-// and in whatever order and at whatever times that is told.
+// Every call that NCCL told of is one region on the rows of threads or one loss, whatever becomes of its group, its
+// thread and its communicator, and in whatever order and at whatever times that is told.
 func TestEveryCallIsOneRegionOrOneLoss(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := newSceneWith(t, 4, 7, &Options{RecordMask: 1<<shm.EventKernelCh | 1<<shm.EventProxyOp})

@@ -4,15 +4,16 @@ package regions
 
 import "iter"
 
-// callList holds the calls of a communicator rank of which no operation has been seen, in the order of the application. A call is added and
-// removed, and those before a group are found, in a time that does not grow with the number of others: an application may make any number of
-// calls in one group, and any number that become no operation.
+// callList holds the calls of a communicator rank of which no operation has been seen, in the order of the application.
+// A call is added and removed, and those before a group are found, in a time that does not grow with the number of
+// others: an application may make any number of calls in one group, and any number that become no operation.
 type callList struct {
-	list        []*call // nil: removed
-	removed     int     // in front of the list
-	count       int
-	newest      int64         // greatest number of a group
-	unordered   bool          // a call came after one of a later group, as threads that share a communicator may have it
+	list    []*call // nil: removed
+	removed int     // in front of the list
+	count   int
+	newest  int64 // greatest number of a group
+	// a call came after one of a later group, as threads that share a communicator may have it
+	unordered   bool
 	collectives map[int64]int // calls that are no messages, by the number of their group
 }
 

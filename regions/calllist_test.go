@@ -32,9 +32,11 @@ func TestCallList(t *testing.T) {
 			group := number - int64(rapid.IntRange(-1, 3).Draw(rt, "before"))
 			want := slices.DeleteFunc(slices.Clone(plain), func(c *call) bool { return c.before >= group })
 			if got := slices.Collect(l.before(group)); !slices.Equal(got, want) || l.count != len(plain) {
-				rt.Fatalf("%d calls before group %d of %d, want %d of %d", len(got), group, l.count, len(want), len(plain))
+				rt.Fatalf("%d calls before group %d of %d, want %d of %d", len(got), group, l.count, len(want),
+					len(plain))
 			}
-			if collective := slices.ContainsFunc(plain, func(c *call) bool { return !c.p2p && c.before == group }); collective != (l.collectives[group] > 0) {
+			if collective := slices.ContainsFunc(plain,
+				func(c *call) bool { return !c.p2p && c.before == group }); collective != (l.collectives[group] > 0) {
 				rt.Fatalf("group %d has collectives: %v, said %v", group, collective, !collective)
 			}
 			if len(plain) > 0 && !slices.Contains(plain, l.middle()) {
@@ -47,8 +49,8 @@ func TestCallList(t *testing.T) {
 	})
 }
 
-// Calls that become operations stand in the queue where they would if each were put in by itself: before the first plan of a later group, and before
-// the plans that nobody has seen stop.
+// Calls that become operations stand in the queue where they would if each were put in by itself: before the first plan
+// of a later group, and before the plans that nobody has seen stop.
 func TestCallsAloneFindTheirPlaces(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		groups := rapid.SliceOfN(rapid.Int64Range(0, 9), 0, 12)
@@ -88,8 +90,8 @@ func TestCallsAloneFindTheirPlaces(t *testing.T) {
 	})
 }
 
-// Very many calls that become no operation, with and without groups, are written in the time that their number takes: if each looked at the others,
-// this test would not end.
+// Very many calls that become no operation, with and without groups, are written in the time that their number takes:
+// if each looked at the others, this test would not end.
 func TestManyCallsWithoutPlans(t *testing.T) {
 	const calls = 1 << 18
 	for _, grouped := range []bool{false, true} {
@@ -105,7 +107,8 @@ func TestManyCallsWithoutPlans(t *testing.T) {
 				group = 1 + 2*i
 				give(100+i, shm.Record{Kind: shm.RecordStart, Type: shm.EventGroupApi, Handle: group, GroupDepth: 1})
 			}
-			give(100+i, shm.Record{Kind: shm.RecordStart, Type: shm.EventCollApi, Handle: 2 + 2*i, Arg: group, Func: "Broadcast", Datatype: "ncclInt8", Count: 1})
+			give(100+i, shm.Record{Kind: shm.RecordStart, Type: shm.EventCollApi, Handle: 2 + 2*i, Arg: group,
+				Func: "Broadcast", Datatype: "ncclInt8", Count: 1})
 			give(100+i, shm.Record{Kind: shm.RecordStop, Type: shm.EventCollApi, Handle: 2 + 2*i})
 			if grouped {
 				give(100+i, shm.Record{Kind: shm.RecordStop, Type: shm.EventGroupApi, Handle: group})
@@ -134,7 +137,8 @@ func TestManyCallsOfOneGroup(t *testing.T) {
 	}
 	give(1, shm.Record{Kind: shm.RecordStart, Type: shm.EventGroupApi, Handle: 1, GroupDepth: 2})
 	for i := range uint64(calls) {
-		give(2+i, shm.Record{Kind: shm.RecordStart, Type: shm.EventCollApi, Handle: 2 + i, Arg: 1, Func: "AllReduce", Datatype: "ncclInt8", Count: 1})
+		give(2+i, shm.Record{Kind: shm.RecordStart, Type: shm.EventCollApi, Handle: 2 + i, Arg: 1, Func: "AllReduce",
+			Datatype: "ncclInt8", Count: 1})
 		give(2+i, shm.Record{Kind: shm.RecordStop, Type: shm.EventCollApi, Handle: 2 + i})
 		if i%64 == 0 {
 			if err := s.m.Advance(at(2 + i)); err != nil {
@@ -145,7 +149,8 @@ func TestManyCallsOfOneGroup(t *testing.T) {
 	for i := range uint64(calls) {
 		us, plan, op := 3+calls+i, 1<<40+i, 1<<41+i
 		give(us, shm.Record{Kind: shm.RecordStart, Type: shm.EventGroup, Handle: plan})
-		give(us, shm.Record{Kind: shm.RecordStart, Type: shm.EventColl, Handle: op, ParentGroup: plan, Arg: 2 + calls - 1 - i, Func: "AllReduce", Datatype: "ncclInt8", Count: 1})
+		give(us, shm.Record{Kind: shm.RecordStart, Type: shm.EventColl, Handle: op, ParentGroup: plan,
+			Arg: 2 + calls - 1 - i, Func: "AllReduce", Datatype: "ncclInt8", Count: 1})
 		give(us, shm.Record{Kind: shm.RecordStop, Type: shm.EventColl, Handle: op})
 		give(us, shm.Record{Kind: shm.RecordStop, Type: shm.EventGroup, Handle: plan})
 	}

@@ -9,14 +9,17 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
 )
 
-// What an operation's transfers say of the links and the GPU that carried them. Rows of networks show the oldest step alone; which step waited
-// for what is seen here only, where each of them passes (docs/nccl-profiler-api.md §3.2, states of ProxyStep).
+// What an operation's transfers say of the links and the GPU that carried them. Rows of networks show the oldest step
+// alone; which step waited for what is seen here only, where each of them passes (docs/nccl-profiler-api.md §3.2,
+// states of ProxyStep).
 //
-// A link is busy while at least one of the operation's transfers to a peer has been handed to the network and is not known to be sent.
+// A link is busy while at least one of the operation's transfers to a peer has been handed to the network and is not
+// known to be sent.
 //
-// The GPU holds its transfers up from the last moment at which something came that it may have waited for, data that arrived or room in a
-// buffer, until it has filled or emptied one. Where it waits for others that time is short, whatever it waits for and however long: what comes
-// last is what was missing. So it needs no knowledge of the algorithm, and no other rank's clock.
+// The GPU holds its transfers up from the last moment at which something came that it may have waited for, data that
+// arrived or room in a buffer, until it has filled or emptied one. Where it waits for others that time is short,
+// whatever it waits for and however long: what comes last is what was missing. So it needs no knowledge of the
+// algorithm, and no other rank's clock.
 
 // link is what an operation sent to one peer.
 type link struct {
@@ -78,7 +81,8 @@ func (o *proxyOp) carry() {
 	}
 }
 
-// passes takes a step from its phase to the next one; netNone: it is over. bytes are those that it hands to the network, known if sized.
+// passes takes a step from its phase to the next one; netNone: it is over. bytes are those that it hands to the
+// network, known if sized.
 func (s *proxyStep) passes(to netPhase, t, bytes uint64, sized bool) {
 	if s.op == nil {
 		return
@@ -142,8 +146,8 @@ func (l *link) end(t uint64) {
 	}
 }
 
-// ways is 2 where the network brings what the GPU works on, and takes what comes of it. Else the rest of it may go a way that nobody sees, and so
-// may be what it waits for.
+// ways is 2 where the network brings what the GPU works on, and takes what comes of it. Else the rest of it may go a
+// way that nobody sees, and so may be what it waits for.
 func (u *gpuTurn) ways() uint8 {
 	if u.send && u.recv {
 		return 2
@@ -151,7 +155,8 @@ func (u *gpuTurn) ways() uint8 {
 	return 1
 }
 
-// begun is how long the GPU held the first transfer up. What came before the kernel is not the GPU's; where it is not known when that began, nothing is.
+// begun is how long the GPU held the first transfer up. What came before the kernel is not the GPU's; where it is not
+// known when that began, nothing is.
 func (u *gpuTurn) begun(when gpuclock.Interval, source string) uint64 {
 	if since := max(u.firstSince, when.Begin); source == TimingGPU && u.first > since {
 		return u.first - since
@@ -159,8 +164,8 @@ func (u *gpuTurn) begun(when gpuclock.Interval, source string) uint64 {
 	return 0
 }
 
-// heldMost is the turn on which the GPU held transfers up longest, for how long, and how much of that was before it had done anything; nil if it has
-// none. Channels work side by side; those that say more come first.
+// heldMost is the turn on which the GPU held transfers up longest, for how long, and how much of that was before it had
+// done anything; nil if it has none. Channels work side by side; those that say more come first.
 func (p *plan) heldMost(when gpuclock.Interval, source string) (most *gpuTurn, ns, first uint64) {
 	for _, u := range p.turns {
 		begun := u.begun(when, source)

@@ -14,7 +14,8 @@ import (
 
 // carried gives what the first operation of a scene says of its transfers.
 func (s *scene) carried() string {
-	lines := s.lines(experiment.KindRank, AttrLinkPeer, AttrLinkBusy, AttrLinkBytes, AttrLinkTransfers, AttrGPUHeld, AttrGPUHeldFirst, AttrGPUSteps, AttrGPUWays)
+	lines := s.lines(experiment.KindRank, AttrLinkPeer, AttrLinkBusy, AttrLinkBytes, AttrLinkTransfers, AttrGPUHeld,
+		AttrGPUHeldFirst, AttrGPUSteps, AttrGPUWays)
 	at := slices.IndexFunc(lines, func(l string) bool { return strings.Contains(l, "Enter AllReduce") })
 	if at < 0 {
 		s.t.Fatalf("no AllReduce among %q", lines)
@@ -30,14 +31,18 @@ func (s *scene) expectCarried(want string) {
 	}
 }
 
-// The GPU had room at 124 and filled buffers at 130 and 142; data came at 171 and it had taken them at 175. The link was busy from 140 to 160.
+// The GPU had room at 124 and filled buffers at 130 and 142; data came at 171 and it had taken them at 175. The link
+// was busy from 140 to 160.
 func TestOperationsTellWhatTheNetworkCarried(t *testing.T) {
 	s := newScene(t, 4)
 	s.transfers()
-	s.expectCarried("LINK_PEER=2 LINK_BUSY=20000 LINK_BYTES=1500 LINK_TRANSFERS=2 GPU_HELD=22000 GPU_HELD_FIRST=6000 GPU_STEPS=3 GPU_WAYS=2")
+	s.expectCarried(
+		"LINK_PEER=2 LINK_BUSY=20000 LINK_BYTES=1500 LINK_TRANSFERS=2 GPU_HELD=22000 GPU_HELD_FIRST=6000 GPU_STEPS=3 " +
+			"GPU_WAYS=2")
 }
 
-// send is a transfer that the GPU fills at one time and the network carries until another; room is there from the first.
+// send is a transfer that the GPU fills at one time and the network carries until another; room is there from the
+// first.
 func (s *scene) send(op string, step int32, room, filled, sent uint64) {
 	name := fmt.Sprintf("%s %d", op, step)
 	s.step(room, name, op, step)
@@ -57,8 +62,8 @@ func (s *scene) receive(op string, step int32, posted, came, taken uint64) {
 	s.stop(1, taken, shm.EventProxyStep, name)
 }
 
-// A GPU that waits for another rank's data is not what holds the transfers up, however long there was room for what it will send, and data of
-// others to take.
+// A GPU that waits for another rank's data is not what holds the transfers up, however long there was room for what it
+// will send, and data of others to take.
 func TestWaitingForDataIsNotTheGPUs(t *testing.T) {
 	s := newScene(t, 4)
 	s.allReduce(100, "a")
@@ -84,10 +89,13 @@ func TestWaitingForDataIsNotTheGPUs(t *testing.T) {
 		s.stop(1, 521, shm.EventProxyOp, op)
 	}
 	s.kernel(110, 530, "a")
-	s.expectCarried("LINK_PEER=2 LINK_BUSY=17000 LINK_BYTES=100 LINK_TRANSFERS=1 GPU_HELD=4000 GPU_HELD_FIRST=3000 GPU_STEPS=3 GPU_WAYS=2")
+	s.expectCarried(
+		"LINK_PEER=2 LINK_BUSY=17000 LINK_BYTES=100 LINK_TRANSFERS=1 GPU_HELD=4000 GPU_HELD_FIRST=3000 GPU_STEPS=3 " +
+			"GPU_WAYS=2")
 }
 
-// What waited for the kernel to begin did not wait for how the GPU works. The kernel's begin is known to half a microsecond.
+// What waited for the kernel to begin did not wait for how the GPU works. The kernel's begin is known to half a
+// microsecond.
 func TestLateKernelDoesNotHoldTransfers(t *testing.T) {
 	s := newScene(t, 4)
 	s.allReduce(100, "a")
@@ -95,7 +103,9 @@ func TestLateKernelDoesNotHoldTransfers(t *testing.T) {
 	s.send("to", 0, 121, 905, 910)
 	s.stop(1, 911, shm.EventProxyOp, "to")
 	s.kernel(900, 915, "a")
-	s.expectCarried("LINK_PEER=2 LINK_BUSY=5000 LINK_BYTES=100 LINK_TRANSFERS=1 GPU_HELD=4520 GPU_HELD_FIRST=4520 GPU_STEPS=1 GPU_WAYS=1")
+	s.expectCarried(
+		"LINK_PEER=2 LINK_BUSY=5000 LINK_BYTES=100 LINK_TRANSFERS=1 GPU_HELD=4520 GPU_HELD_FIRST=4520 GPU_STEPS=1 " +
+			"GPU_WAYS=1")
 }
 
 // Channels work side by side; of the links the one that was busy longest is told.
@@ -112,7 +122,9 @@ func TestTheWorstLinkAndChannelAreStated(t *testing.T) {
 		s.stop(1, 310, shm.EventProxyOp, op)
 	}
 	s.kernel(110, 320, "a")
-	s.expectCarried("LINK_PEER=3 LINK_BUSY=160000 LINK_BYTES=100 LINK_TRANSFERS=1 GPU_HELD=100000 GPU_HELD_FIRST=100000 GPU_STEPS=1 GPU_WAYS=1")
+	s.expectCarried(
+		"LINK_PEER=3 LINK_BUSY=160000 LINK_BYTES=100 LINK_TRANSFERS=1 GPU_HELD=100000 GPU_HELD_FIRST=100000 " +
+			"GPU_STEPS=1 GPU_WAYS=1")
 }
 
 // Operations without transfers over the network tell nothing of it.

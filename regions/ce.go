@@ -7,8 +7,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
-// Collectives of the copy engines: CeColl becomes an operation, its CeSync and CeBatch regions on the thread that enqueues them
-// (docs/nccl-profiler-api.md §3.2).
+// Collectives of the copy engines: CeColl becomes an operation, its CeSync and CeBatch regions on the thread that
+// enqueues them (docs/nccl-profiler-api.md §3.2).
 
 // ceCall is an open CeColl event: the enqueueing of a collective that the GPU's copy engines carry out (API
 // v6 and later). One thread makes it and its parts, strictly nested.
@@ -53,12 +53,13 @@ func (ts *threads) startCE(th *thread, t uint64, r *shm.Record) {
 
 func (ts *threads) newCE(handle uint64, comm *commRank, function string, t, parent uint64) *ceCall {
 	region := ts.defs.region("Enqueue CE "+function, GroupEnqueue, otf2.RegionRoleFunction)
-	return &ceCall{handle: handle, comm: comm, spans: []span{{start: t, stop: t, region: region, by: description(func(a *otf2.AttributeList) {
-		a.Uint64(AttrEventID, handle)
-		if parent != 0 {
-			a.Uint64(AttrParentID, parent)
-		}
-	})}}}
+	return &ceCall{handle: handle, comm: comm,
+		spans: []span{{start: t, stop: t, region: region, by: description(func(a *otf2.AttributeList) {
+			a.Uint64(AttrEventID, handle)
+			if parent != 0 {
+				a.Uint64(AttrParentID, parent)
+			}
+		})}}}
 }
 
 func (ts *threads) stopCE(th *thread, t uint64, r *shm.Record) {

@@ -10,8 +10,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
 )
 
-// What is drawn of a plan's kernels beside the plan: phases of symmetric kernels (docs/nccl-profiler-api.md §3.6), and on request a row
-// for each channel. That a batch is stamped as a whole stands in §7.2.
+// What is drawn of a plan's kernels beside the plan: phases of symmetric kernels (docs/nccl-profiler-api.md §3.6), and
+// on request a row for each channel. That a batch is stamped as a whole stands in §7.2.
 
 // writeKernelPhases draws the parts of a symmetric kernel inside its plan's region: each from its first channel's
 // beginning to its last one's end.
@@ -38,7 +38,8 @@ func (pw *planWriter) writeKernelPhases(c *commRank, loc *location, p *plan, ent
 const phaseSlackNs = 20_000
 
 // writePhases draws phases between two times, one after the other; seen is when NCCL had reported them.
-func (pw *planWriter) writePhases(c *commRank, loc *location, phases []kernelPhase, seen uint64, from, to otf2.Timestamp) {
+func (pw *planWriter) writePhases(c *commRank, loc *location, phases []kernelPhase, seen uint64, from,
+	to otf2.Timestamp) {
 	slices.SortFunc(phases, func(a, b kernelPhase) int { return cmp.Compare(a.number, b.number) })
 	for _, ph := range phases {
 		begin, _, _ := c.stamps.Clock.Host(ph.begin, seen)

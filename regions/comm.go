@@ -119,11 +119,14 @@ func (rs *ranks) comm(aux uint32) *commRank {
 	c := rs.all[aux]
 	if c == nil {
 		c = &commRank{
-			Comm: experiment.Comm{Location: -1}, index: int(aux), label: fmt.Sprintf("comm #%d", aux), stamps: gpuclock.Filter{Clock: gpuclock.New(false)},
-			captured: bounded.New[*call](maxCaptured), sequences: make(map[string]*sequence), lasting: rs.opts.Lasting, allBytes: &rs.bytes,
+			Comm: experiment.Comm{Location: -1}, index: int(aux), label: fmt.Sprintf("comm #%d", aux),
+			stamps:   gpuclock.Filter{Clock: gpuclock.New(false)},
+			captured: bounded.New[*call](maxCaptured), sequences: make(map[string]*sequence), lasting: rs.opts.Lasting,
+			allBytes: &rs.bytes,
 		}
 		rs.all[aux] = c
-		at, _ := slices.BinarySearchFunc(rs.live, c.index, func(o *commRank, i int) int { return cmp.Compare(o.index, i) })
+		at, _ := slices.BinarySearchFunc(rs.live, c.index,
+			func(o *commRank, i int) int { return cmp.Compare(o.index, i) })
 		rs.live = slices.Insert(rs.live, at, c)
 	}
 	return c

@@ -51,11 +51,12 @@ func (k gpuKernel) record() shm.Record {
 	if k.end == 0 {
 		start, end = 0, 0
 	}
-	return shm.Record{Kind: shm.RecordCupti, Arg: version, ActivityName: k.name, Activity: cuptitest.Record(cupti.KindConcurrentKernel, 248, map[int]any{
-		6: uint16(96), 16: start, 24: end, 40: k.device, 44: k.device + 1, 48: k.stream,
-		52: max(k.blocks, 1), 56: uint32(1), 60: uint32(1), 64: uint32(544), 68: uint32(1), 72: uint32(1),
-		76: uint32(1024), 80: uint32(84000), 92: k.correlation, 144: k.node, 156: k.graph, 240: k.source,
-	})}
+	return shm.Record{Kind: shm.RecordCupti, Arg: version, ActivityName: k.name,
+		Activity: cuptitest.Record(cupti.KindConcurrentKernel, 248, map[int]any{
+			6: uint16(96), 16: start, 24: end, 40: k.device, 44: k.device + 1, 48: k.stream,
+			52: max(k.blocks, 1), 56: uint32(1), 60: uint32(1), 64: uint32(544), 68: uint32(1), 72: uint32(1),
+			76: uint32(1024), 80: uint32(84000), 92: k.correlation, 144: k.node, 156: k.graph, 240: k.source,
+		})}
 }
 
 // activity gives a record of CUPTI's; ring 9 is the plugin's own thread.
@@ -64,25 +65,30 @@ func (s *scene) activity(t uint64, r shm.Record) { s.t.Helper(); s.give(9, t, r)
 // reading is a reading of CUPTI's clock, in 0.4 µs.
 func (s *scene) reading(t uint64) {
 	s.t.Helper()
-	s.give(9, t, shm.Record{Kind: shm.RecordCuptiClock, Ticks: 2000*t + 77, Handle: us(float64(t)), Arg: 800, Real: us(float64(t)) - 3})
+	s.give(9, t, shm.Record{Kind: shm.RecordCuptiClock, Ticks: 2000*t + 77, Handle: us(float64(t)), Arg: 800,
+		Real: us(float64(t)) - 3})
 }
 
 func apiRecord(correlation, thread uint32, start, end float64) shm.Record {
-	return shm.Record{Kind: shm.RecordCupti, Arg: cuptiVersion, Activity: cuptitest.Record(cupti.KindDriver, 40, map[int]any{
-		4: uint32(652), 8: us(start), 16: us(end), 24: uint32(1), 28: thread, 32: correlation, 36: uint32(0),
-	})}
+	return shm.Record{Kind: shm.RecordCupti, Arg: cuptiVersion,
+		Activity: cuptitest.Record(cupti.KindDriver, 40, map[int]any{
+			4: uint32(652), 8: us(start), 16: us(end), 24: uint32(1), 28: thread, 32: correlation, 36: uint32(0),
+		})}
 }
 
 func externalRecord(correlation uint32, id uint64) shm.Record {
-	return shm.Record{Kind: shm.RecordCupti, Arg: cuptiVersion, Activity: cuptitest.Record(cupti.KindExternal, 24, map[int]any{
-		4: uint32(cupti.ExternalCustom2), 8: id, 16: correlation,
-	})}
+	return shm.Record{Kind: shm.RecordCupti, Arg: cuptiVersion,
+		Activity: cuptitest.Record(cupti.KindExternal, 24, map[int]any{
+			4: uint32(cupti.ExternalCustom2), 8: id, 16: correlation,
+		})}
 }
 
-func memoryRecord(operation cupti.MemoryOperation, kind cupti.MemoryKind, address, bytes uint64, at float64) shm.Record {
-	return shm.Record{Kind: shm.RecordCupti, Arg: cuptiVersion, Activity: cuptitest.Record(cupti.KindMemory2, 120, map[int]any{
-		4: uint32(operation), 8: uint32(kind), 16: address, 24: bytes, 32: us(at), 88: uint64(0),
-	})}
+func memoryRecord(operation cupti.MemoryOperation, kind cupti.MemoryKind, address, bytes uint64,
+	at float64) shm.Record {
+	return shm.Record{Kind: shm.RecordCupti, Arg: cuptiVersion,
+		Activity: cuptitest.Record(cupti.KindMemory2, 120, map[int]any{
+			4: uint32(operation), 8: uint32(kind), 16: address, 24: bytes, 32: us(at), 88: uint64(0),
+		})}
 }
 
 // launched is what CUPTI tells of the launch of an allReduce that began at a time.
@@ -118,11 +124,13 @@ func TestKernelIsLinkedToItsLaunchAndPlan(t *testing.T) {
 	s.reading(1)
 	s.allReduce(100, "a")
 	s.kernel(120, 150, "a")
-	s.activity(400_000, gpuKernel{begin: 119, end: 151, stream: 7, correlation: 1<<32 - 1, blocks: 24, name: allReduceKernel}.record())
+	s.activity(400_000, gpuKernel{begin: 119, end: 151, stream: 7, correlation: 1<<32 - 1, blocks: 24,
+		name: allReduceKernel}.record())
 	s.launched(400_001, 1<<32-1, 100, "a")
 	s.reading(500_000)
 	s.give(0, 9_000_000, shm.Record{Kind: shm.RecordFinalize})
-	s.expect(s.lines(experiment.KindStream, AttrGridX, AttrGridY, AttrBlockX, AttrRegisters, AttrStaticShared, AttrDynamicShared,
+	s.expect(s.lines(experiment.KindStream, AttrGridX, AttrGridY, AttrBlockX, AttrRegisters, AttrStaticShared,
+		AttrDynamicShared,
 		AttrCorrelationID, AttrDevice, AttrContext, AttrStreamID, AttrGraphID, AttrGraphNodeID, AttrExternalID, AttrPlanID, AttrParentID), `
 		119 Enter ncclDevKernel_AllReduce_Sum_f32_RING_LL GRID_X=24 BLOCK_X=544 REGISTERS=96 STATIC_SHARED_MEMORY=1024 DYNAMIC_SHARED_MEMORY=84000 CORRELATION_ID=4294967295 DEVICE=0 CONTEXT=1 STREAM_ID=7 EXTERNAL_ID=3 PLAN_ID=4 PARENT_ID=5
 		151 Leave ncclDevKernel_AllReduce_Sum_f32_RING_LL`)
@@ -138,15 +146,18 @@ func TestKernelIsLinkedToItsLaunchAndPlan(t *testing.T) {
 		104 Enter ncclKernelLaunch EVENT_ID=3
 		106 Leave ncclKernelLaunch
 		110 Leave ncclAllReduce`)
-	s.cupti(map[string]uint64{"RECORDS": 3, "KERNELS": 1, "KERNELS_LINKED": 1, "NCCL_KERNELS_UNLINKED": 0, "LINKED_WITHOUT_PLAN": 0, "LAUNCHES_WITHOUT_KERNEL": 0})
+	s.cupti(map[string]uint64{"RECORDS": 3, "KERNELS": 1, "KERNELS_LINKED": 1, "NCCL_KERNELS_UNLINKED": 0,
+		"LINKED_WITHOUT_PLAN": 0, "LAUNCHES_WITHOUT_KERNEL": 0})
 	s.oddities(nil)
 	for _, l := range s.p.Locations {
-		if l.Kind == experiment.KindStream && (l.Name != "CUDA[0:7]" || l.Type != otf2.LocationTypeAcceleratorStream || l.GPU != 0 || l.Comm != -1) {
+		if l.Kind == experiment.KindStream && (l.Name != "CUDA[0:7]" || l.Type != otf2.LocationTypeAcceleratorStream ||
+			l.GPU != 0 || l.Comm != -1) {
 			t.Errorf("location %+v", l)
 		}
 	}
 	for _, r := range s.p.Regions {
-		if r.Group == GroupCUDAKernels && (r.Canonical != allReduceKernel || r.Role != otf2.RegionRoleFunction || r.Paradigm != otf2.ParadigmCUDA) {
+		if r.Group == GroupCUDAKernels && (r.Canonical != allReduceKernel || r.Role != otf2.RegionRoleFunction ||
+			r.Paradigm != otf2.ParadigmCUDA) {
 			t.Errorf("region %+v", r)
 		}
 	}
@@ -165,7 +176,8 @@ func TestCUPTIIsTheSecondSourceOfGPUTimes(t *testing.T) {
 			s.kernel(20, 50, "a") // before its launch
 		}
 		s.launched(400_000, 3, 100_000, "a")
-		s.activity(400_001, gpuKernel{begin: 100_020, end: 100_090, stream: 7, correlation: 3, name: allReduceKernel}.record())
+		s.activity(400_001, gpuKernel{begin: 100_020, end: 100_090, stream: 7, correlation: 3,
+			name: allReduceKernel}.record())
 		s.reading(500_000)
 		s.give(0, 9_000_000, shm.Record{Kind: shm.RecordFinalize})
 		s.expect(s.lines(experiment.KindRank, AttrTimingSource, AttrGPUSource), `
@@ -203,7 +215,8 @@ func TestKernelsBeforeTheirLaunch(t *testing.T) {
 		s.reading(1)
 		s.allReduce(100_000, "a")
 		s.launched(400_000, 3, 100_000, "a")
-		s.activity(400_001, gpuKernel{begin: tc.begin, end: tc.end, stream: 7, correlation: 3, name: allReduceKernel}.record())
+		s.activity(400_001, gpuKernel{begin: tc.begin, end: tc.end, stream: 7, correlation: 3,
+			name: allReduceKernel}.record())
 		s.reading(500_000)
 		got := s.lines(experiment.KindRank, AttrTimingSource, AttrGPUSource)
 		if got[1] != tc.want {
@@ -237,7 +250,8 @@ func TestKernelInterval(t *testing.T) {
 
 // A plan waits for CUPTI's records, but not for ever, and not again and again.
 func TestPlansWaitForTheirKernels(t *testing.T) {
-	s := newSceneWith(t, 4, 5, &Options{RecordMask: 1<<shm.EventColl | 1<<shm.EventKernelLaunch, cuptiHold: 2e9, operationLimit: 4e9})
+	s := newSceneWith(t, 4, 5, &Options{RecordMask: 1<<shm.EventColl | 1<<shm.EventKernelLaunch, cuptiHold: 2e9,
+		operationLimit: 4e9})
 	s.reading(1)
 	s.reading(500)
 	waiting := func() int { return len(s.m.ranks.all[0].queue) }
@@ -260,7 +274,8 @@ func TestPlansWaitForTheirKernels(t *testing.T) {
 	}
 	// A link shows that waiting is worth it.
 	s.launched(20_000_000, 9, 15_000_000, "d")
-	s.activity(20_000_000, gpuKernel{begin: 15_000_010, end: 15_000_020, stream: 7, correlation: 9, name: allReduceKernel}.record())
+	s.activity(20_000_000, gpuKernel{begin: 15_000_010, end: 15_000_020, stream: 7, correlation: 9,
+		name: allReduceKernel}.record())
 	s.allReduce(21_000_000, "e")
 	s.reading(21_000_100)
 	if waiting() != 1 {
@@ -282,12 +297,14 @@ func TestSourcesThatDiffer(t *testing.T) {
 		if i > 0 {
 			shift = 300
 		}
-		s.activity(begin+200, gpuKernel{begin: float64(begin) + 20, end: float64(begin) + 52 + shift, stream: 7, correlation: uint32(i + 1), name: allReduceKernel}.record())
+		s.activity(begin+200, gpuKernel{begin: float64(begin) + 20, end: float64(begin) + 52 + shift, stream: 7,
+			correlation: uint32(i + 1), name: allReduceKernel}.record())
 	}
 	s.reading(500_000)
 	s.give(0, 9_000_000, shm.Record{Kind: shm.RecordFinalize})
 	lines := strings.Join(s.lines(experiment.KindRank, AttrGPUSource, AttrGPUDifference), "\n")
-	if strings.Count(lines, "GPU_SOURCE=kernelch") != 3 || strings.Count(lines, "GPU_SOURCE=kernelch GPU_TIMES_APART=30") != 2 || strings.Count(lines, "APART") != 2 {
+	if strings.Count(lines, "GPU_SOURCE=kernelch") != 3 ||
+		strings.Count(lines, "GPU_SOURCE=kernelch GPU_TIMES_APART=30") != 2 || strings.Count(lines, "APART") != 2 {
 		t.Error(lines)
 	}
 	s.oddities(map[string]uint64{"GPU_TIMES_DIFFER": 2})
@@ -295,7 +312,9 @@ func TestSourcesThatDiffer(t *testing.T) {
 	for _, m := range s.p.Markers {
 		marks = append(marks, m.Category+": "+m.Text)
 	}
-	if want := []string{"GPU times differ: world rank 1: NCCL's stamps and CUPTI say otherwise when a kernel ran, by 301 µs"}; cmp.Diff(want, marks) != "" {
+	if want :=
+		[]string{"GPU times differ: world rank 1: NCCL's stamps and CUPTI say otherwise when a kernel ran, by 301 " +
+			"µs"}; cmp.Diff(want, marks) != "" {
 		t.Errorf("markers %q", marks)
 	}
 }
@@ -324,18 +343,21 @@ func TestStaleIdsLinkNothing(t *testing.T) {
 		n := uint32(i + 1)
 		s.activity(1000, externalRecord(n, s.id(tc.id)))
 		s.activity(1000, apiRecord(n, tc.thread, tc.start, tc.end))
-		s.activity(1000, gpuKernel{begin: 400 + 10*float64(i), end: 405 + 10*float64(i), stream: 7, correlation: n, name: allReduceKernel}.record())
+		s.activity(1000, gpuKernel{begin: 400 + 10*float64(i), end: 405 + 10*float64(i), stream: 7, correlation: n,
+			name: allReduceKernel}.record())
 	}
 	s.reading(500_000)
-	s.cupti(map[string]uint64{"KERNELS": 7, "KERNELS_LINKED": 1, "KERNELS_IMPLAUSIBLE": 6, "NCCL_KERNELS_UNLINKED": 6, "LINKED_WITHOUT_PLAN": 1})
+	s.cupti(map[string]uint64{"KERNELS": 7, "KERNELS_LINKED": 1, "KERNELS_IMPLAUSIBLE": 6, "NCCL_KERNELS_UNLINKED": 6,
+		"LINKED_WITHOUT_PLAN": 1})
 	got := strings.Join(s.lines(experiment.KindStream, AttrExternalID), "\n")
-	if strings.Count(got, "Enter") != 7 || strings.Count(got, "EXTERNAL_ID") != 1 || !strings.Contains(got, "460 Enter ncclDevKernel_AllReduce_Sum_f32_RING_LL EXTERNAL_ID=") {
+	if strings.Count(got, "Enter") != 7 || strings.Count(got, "EXTERNAL_ID") != 1 ||
+		!strings.Contains(got, "460 Enter ncclDevKernel_AllReduce_Sum_f32_RING_LL EXTERNAL_ID=") {
 		t.Error(got)
 	}
 }
 
-// Where the plugin's thread has waited long for the CPU, calls are judged as they are elsewhere: whatever readings of the clock
-// there are when, what lies within its launch is linked.
+// Where the plugin's thread has waited long for the CPU, calls are judged as they are elsewhere: whatever readings of
+// the clock there are when, what lies within its launch is linked.
 func TestLinksWithUnevenReadings(t *testing.T) {
 	for name, tc := range map[string]struct {
 		before, after []uint64 // readings (µs) before CUPTI's records, and when it is asked again
@@ -360,7 +382,8 @@ func TestLinksWithUnevenReadings(t *testing.T) {
 			}
 		}
 		s.launched(tc.launch+310_000, 3, tc.launch, "a")
-		s.activity(tc.launch+310_000, gpuKernel{begin: float64(tc.launch) + 20, end: float64(tc.launch) + 50, stream: 7, correlation: 3, name: allReduceKernel}.record())
+		s.activity(tc.launch+310_000, gpuKernel{begin: float64(tc.launch) + 20, end: float64(tc.launch) + 50, stream: 7,
+			correlation: 3, name: allReduceKernel}.record())
 		for _, at := range tc.after {
 			s.reading(at)
 		}
@@ -376,10 +399,12 @@ func TestStreams(t *testing.T) {
 	s := newScene(t, 4)
 	s.reading(1)
 	give := func(kind cupti.Kind, values map[int]any) {
-		s.activity(1000, shm.Record{Kind: shm.RecordCupti, Arg: cuptiVersion, Activity: cuptitest.Record(kind, 128, values)})
+		s.activity(1000, shm.Record{Kind: shm.RecordCupti, Arg: cuptiVersion,
+			Activity: cuptitest.Record(kind, 128, values)})
 	}
 	stream := func(begin, end float64) map[int]any {
-		return map[int]any{16: us(begin), 24: us(end), 32: uint32(0), 36: uint32(1), 40: uint32(7), 44: uint32(5), 8: uint64(4096), 64: uint64(0), 72: uint32(0)}
+		return map[int]any{16: us(begin), 24: us(end), 32: uint32(0), 36: uint32(1), 40: uint32(7), 44: uint32(5),
+			8: uint64(4096), 64: uint64(0), 72: uint32(0)}
 	}
 	toDevice := stream(100, 110)
 	toDevice[4] = uint8(1)
@@ -388,14 +413,19 @@ func TestStreams(t *testing.T) {
 	peer := stream(140, 150)
 	peer[4], peer[72], peer[80] = uint8(10), uint64(0), uint32(0)
 	give(cupti.KindMemcpy2, peer)
-	give(cupti.KindGraphTrace, map[int]any{4: uint32(6), 8: us(160), 16: us(170), 24: uint32(0), 28: uint32(4), 32: uint32(1), 36: uint32(7)})
-	give(cupti.KindSynchronization, map[int]any{4: uint32(3), 8: us(90), 16: us(171), 24: uint32(8), 28: uint32(1), 32: uint32(7)})
-	give(cupti.KindSynchronization, map[int]any{4: uint32(4), 8: us(180), 16: us(181), 24: uint32(9), 28: uint32(1), 32: uint32(cupti.None)})
-	give(cupti.KindSynchronization, map[int]any{4: uint32(4), 8: us(180), 16: us(181), 24: uint32(9), 28: uint32(77), 32: uint32(cupti.None)})
+	give(cupti.KindGraphTrace, map[int]any{4: uint32(6), 8: us(160), 16: us(170), 24: uint32(0), 28: uint32(4),
+		32: uint32(1), 36: uint32(7)})
+	give(cupti.KindSynchronization, map[int]any{4: uint32(3), 8: us(90), 16: us(171), 24: uint32(8), 28: uint32(1),
+		32: uint32(7)})
+	give(cupti.KindSynchronization, map[int]any{4: uint32(4), 8: us(180), 16: us(181), 24: uint32(9), 28: uint32(1),
+		32: uint32(cupti.None)})
+	give(cupti.KindSynchronization, map[int]any{4: uint32(4), 8: us(180), 16: us(181), 24: uint32(9), 28: uint32(77),
+		32: uint32(cupti.None)})
 	give(60, nil)
 	s.activity(1000, shm.Record{Kind: shm.RecordCupti, Arg: cuptiVersion, Activity: []byte{3, 0, 0, 0, 1}})
 	// Kernels that overlap, as those of parallel branches of a graph do; one without times; the application's own.
-	for i, k := range []gpuKernel{{begin: 200, end: 250}, {begin: 210, end: 220}, {begin: 220.05, end: 240}, {begin: 250, end: 260}, {}} {
+	for i, k := range []gpuKernel{{begin: 200, end: 250}, {begin: 210, end: 220}, {begin: 220.05, end: 240},
+		{begin: 250, end: 260}, {}} {
 		k.stream, k.name, k.device = 7, "_ZN2at6native6kernelIfEEvPfi", 0
 		k.correlation = uint32(100 + i)
 		s.activity(1000, k.record())
@@ -450,7 +480,8 @@ func TestStreams(t *testing.T) {
 		310 Leave axpy`)
 	s.cupti(map[string]uint64{
 		"RECORDS": 20, "KERNELS": 6, "KERNELS_OTHER": 6, "COPIES": 2, "MEMSETS": 1, "GRAPHS": 1, "SYNCHRONIZATIONS": 3,
-		"UNKNOWN_RECORDS": 1, "BROKEN_RECORDS": 1, "WITHOUT_TIMES": 1, "WITHOUT_DEVICE": 1, "OVERLAPS": 2, "NCCL_KERNELS_UNLINKED": 0,
+		"UNKNOWN_RECORDS": 1, "BROKEN_RECORDS": 1, "WITHOUT_TIMES": 1, "WITHOUT_DEVICE": 1, "OVERLAPS": 2,
+		"NCCL_KERNELS_UNLINKED": 0,
 	})
 	if want := []experiment.GPU{{Device: 0}, {Device: 3}}; cmp.Diff(want, s.p.GPUs) != "" {
 		t.Errorf("GPUs %v", s.p.GPUs)
@@ -516,24 +547,27 @@ func TestUndecidedKernelsAreCounted(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	s.reading(1000)
-	s.cupti(map[string]uint64{"KERNELS": 3, "KERNELS_UNDECIDED": 0, "UNDRAWN": 0, "KERNELS_OTHER": 1, "KERNELS_AGED_OUT": 1, "KERNELS_GRAPH_OTHER": 1, "NCCL_KERNELS_UNLINKED": 1})
+	s.cupti(map[string]uint64{"KERNELS": 3, "KERNELS_UNDECIDED": 0, "UNDRAWN": 0, "KERNELS_OTHER": 1,
+		"KERNELS_AGED_OUT": 1, "KERNELS_GRAPH_OTHER": 1, "NCCL_KERNELS_UNLINKED": 1})
 }
 
-// The application's kernels wait for no launch of NCCL's, whether CUPTI tells of their calls (the driver's) or not (the runtime's). Those
-// whose names are not known do, as do all for which an id has come.
+// The application's kernels wait for no launch of NCCL's, whether CUPTI tells of their calls (the driver's) or not (the
+// runtime's). Those whose names are not known do, as do all for which an id has come.
 func TestOtherKernelsWaitForNothing(t *testing.T) {
 	s := newScene(t, 4)
 	s.reading(1)
 	s.allReduce(100, "a")
 	s.activity(400, apiRecord(3, 100, 90, 91))
 	s.activity(400, externalRecord(7, s.id("launch of a")))
-	for i, k := range []gpuKernel{{correlation: 2, name: "by the runtime"}, {correlation: 3, name: "by the driver"}, {name: "by nobody"}} {
+	for i, k := range []gpuKernel{{correlation: 2, name: "by the runtime"}, {correlation: 3, name: "by the driver"},
+		{name: "by nobody"}} {
 		k.begin, k.end, k.stream = float64(100+20*i), float64(110+20*i), 8
 		s.activity(500, k.record())
 	}
 	s.m.Snapshot()
 	s.cuptiNow(map[string]uint64{"KERNELS": 3, "KERNELS_OTHER": 3, "KERNELS_UNDECIDED": 0})
-	for i, k := range []gpuKernel{{correlation: 5}, {correlation: 6, name: allReduceKernel}, {correlation: 7, name: "ours"}} {
+	for i, k := range []gpuKernel{{correlation: 5}, {correlation: 6, name: allReduceKernel},
+		{correlation: 7, name: "ours"}} {
 		k.begin, k.end, k.stream = float64(200+20*i), float64(210+20*i), 8
 		s.activity(500, k.record())
 	}
@@ -541,7 +575,8 @@ func TestOtherKernelsWaitForNothing(t *testing.T) {
 	s.cuptiNow(map[string]uint64{"KERNELS": 6, "KERNELS_OTHER": 3, "KERNELS_UNDECIDED": 3})
 	s.activity(600, apiRecord(7, 100, 104.2, 105.8))
 	s.reading(1000)
-	s.cupti(map[string]uint64{"KERNELS": 6, "KERNELS_OTHER": 4, "KERNELS_AGED_OUT": 1, "KERNELS_LINKED": 1, "NCCL_KERNELS_UNLINKED": 1, "KERNELS_UNDECIDED": 0})
+	s.cupti(map[string]uint64{"KERNELS": 6, "KERNELS_OTHER": 4, "KERNELS_AGED_OUT": 1, "KERNELS_LINKED": 1,
+		"NCCL_KERNELS_UNLINKED": 1, "KERNELS_UNDECIDED": 0})
 }
 
 // What comes so late that its kernel has been drawn without it links nothing, and is counted as what it looks like.
@@ -611,8 +646,10 @@ func TestCUDAGolden(t *testing.T) {
 		s.allReduce(begin, name)
 		s.kernel(begin+20, begin+50, name)
 		s.launched(begin+200, uint32(i+1), begin, name)
-		s.activity(begin+200, gpuKernel{begin: float64(begin) + 19, end: float64(begin) + 52, stream: 7, correlation: uint32(i + 1), blocks: 2, name: allReduceKernel}.record())
-		s.activity(begin+200, gpuKernel{begin: float64(begin) + 60, end: float64(begin) + 70, stream: 7, correlation: uint32(i + 10), name: "axpy"}.record())
+		s.activity(begin+200, gpuKernel{begin: float64(begin) + 19, end: float64(begin) + 52, stream: 7,
+			correlation: uint32(i + 1), blocks: 2, name: allReduceKernel}.record())
+		s.activity(begin+200, gpuKernel{begin: float64(begin) + 60, end: float64(begin) + 70, stream: 7,
+			correlation: uint32(i + 10), name: "axpy"}.record())
 		s.activity(begin+200, apiRecord(uint32(i+10), 100, float64(begin)+12, float64(begin)+13))
 	}
 	s.reading(500_000)

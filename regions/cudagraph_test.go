@@ -24,7 +24,8 @@ func (s *scene) capture(us uint64, name string) {
 func TestReplaysAreLinkedWhereItIsCertain(t *testing.T) {
 	const broadcast = "_Z38ncclDevKernel_Broadcast_Sum_i8_RING_LL24ncclDevKernelArgsStorageILm4096EE"
 	replayed := func(begin, end float64, node uint64) gpuKernel {
-		return gpuKernel{begin: begin, end: end, stream: 7, correlation: 50, graph: 5, node: node, name: allReduceKernel}
+		return gpuKernel{begin: begin, end: end, stream: 7, correlation: 50, graph: 5, node: node,
+			name: allReduceKernel}
 	}
 	next := func(begin, end float64, node uint64) gpuKernel {
 		k := replayed(begin, end, node)
@@ -43,31 +44,42 @@ func TestReplaysAreLinkedWhereItIsCertain(t *testing.T) {
 			map[string]uint64{"KERNELS_GRAPH_LINKED": 2, "KERNELS_GRAPH_UNLINKED": 0, "REPLAYS_UNLINKED": 0}},
 		{"from 13.4, another executable graph", []times{{10_000, 10_100}, {20_000, 20_100}},
 			[]gpuKernel{
-				{begin: 9_999, end: 10_101, stream: 7, correlation: 50, graph: 5, node: 3, source: 77, name: allReduceKernel},
-				{begin: 19_999, end: 20_101, stream: 7, correlation: 51, graph: 6, node: 9, source: 77, name: allReduceKernel},
+				{begin: 9_999, end: 10_101, stream: 7, correlation: 50, graph: 5, node: 3, source: 77,
+					name: allReduceKernel},
+				{begin: 19_999, end: 20_101, stream: 7, correlation: 51, graph: 6, node: 9, source: 77,
+					name: allReduceKernel},
 			},
 			map[string]uint64{"KERNELS_GRAPH_LINKED": 2, "KERNELS_GRAPH_UNLINKED": 0, "REPLAYS_UNLINKED": 0}},
 		{"lost", []times{{10_000, 10_100}, {20_000, 20_100}}, []gpuKernel{replayed(19_999, 20_101, 3)},
 			map[string]uint64{"KERNELS_GRAPH_LINKED": 1, "KERNELS_GRAPH_UNLINKED": 0, "REPLAYS_UNLINKED": 1}},
-		{"two at a time", []times{{10_000, 10_100}}, []gpuKernel{replayed(9_999, 10_101, 3), replayed(9_998, 10_103, 4)},
+		{"two at a time", []times{{10_000, 10_100}},
+			[]gpuKernel{replayed(9_999, 10_101, 3), replayed(9_998, 10_103, 4)},
 			map[string]uint64{"KERNELS_GRAPH_LINKED": 0, "KERNELS_GRAPH_UNLINKED": 2, "REPLAYS_UNLINKED": 1}},
-		{"nearly two at a time", []times{{10_000, 10_100}}, []gpuKernel{replayed(9_999, 10_101, 3), replayed(9_970, 10_101, 4)},
+		{"nearly two at a time", []times{{10_000, 10_100}},
+			[]gpuKernel{replayed(9_999, 10_101, 3), replayed(9_970, 10_101, 4)},
 			map[string]uint64{"KERNELS_GRAPH_LINKED": 0, "KERNELS_GRAPH_UNLINKED": 2, "REPLAYS_UNLINKED": 1}},
 		{"other end", []times{{10_000, 10_100}}, []gpuKernel{replayed(9_999, 10_200, 3)},
 			map[string]uint64{"KERNELS_GRAPH_LINKED": 0, "KERNELS_GRAPH_UNLINKED": 1, "REPLAYS_UNLINKED": 1}},
-		{"not NCCL's", []times{{10_000, 10_100}}, []gpuKernel{{begin: 9_999, end: 10_101, stream: 7, correlation: 50, graph: 5, node: 3, name: "axpy"}},
+		{"not NCCL's", []times{{10_000, 10_100}},
+			[]gpuKernel{{begin: 9_999, end: 10_101, stream: 7, correlation: 50, graph: 5, node: 3, name: "axpy"}},
 			map[string]uint64{"KERNELS_GRAPH_LINKED": 0, "KERNELS_GRAPH_OTHER": 1, "REPLAYS_UNLINKED": 1}},
-		{"of another function", []times{{10_000, 10_100}}, []gpuKernel{{begin: 9_999, end: 10_101, stream: 7, correlation: 50, graph: 5, node: 3, name: broadcast}},
+		{"of another function", []times{{10_000, 10_100}},
+			[]gpuKernel{{begin: 9_999, end: 10_101, stream: 7, correlation: 50, graph: 5, node: 3, name: broadcast}},
 			map[string]uint64{"KERNELS_GRAPH_LINKED": 0, "KERNELS_GRAPH_UNLINKED": 1, "REPLAYS_UNLINKED": 1}},
-		{"of another device", []times{{10_000, 10_100}}, []gpuKernel{{begin: 9_999, end: 10_101, device: 1, stream: 7, correlation: 50, graph: 5, node: 3, name: allReduceKernel}},
+		{"of another device", []times{{10_000, 10_100}},
+			[]gpuKernel{{begin: 9_999, end: 10_101, device: 1, stream: 7, correlation: 50, graph: 5, node: 3,
+				name: allReduceKernel}},
 			map[string]uint64{"KERNELS_GRAPH_LINKED": 0, "KERNELS_GRAPH_UNLINKED": 1, "REPLAYS_UNLINKED": 1}},
-		{"not of a graph", []times{{10_000, 10_100}}, []gpuKernel{{begin: 9_999, end: 10_101, stream: 7, correlation: 50, name: allReduceKernel}},
+		{"not of a graph", []times{{10_000, 10_100}},
+			[]gpuKernel{{begin: 9_999, end: 10_101, stream: 7, correlation: 50, name: allReduceKernel}},
 			map[string]uint64{"KERNELS_GRAPH_LINKED": 0, "KERNELS_AGED_OUT": 1, "REPLAYS_UNLINKED": 1}},
 		{"a node of another plan's", []times{{10_000, 10_100}, {20_000, 20_100}, {30_000, 30_100}, {40_000, 40_100}},
-			[]gpuKernel{replayed(9_999, 10_101, 3), replayed(19_999, 20_101, 3), replayed(29_999, 30_101, 3), replayed(39_999, 40_101, 3), replayed(39_998, 40_103, 4)},
+			[]gpuKernel{replayed(9_999, 10_101, 3), replayed(19_999, 20_101, 3), replayed(29_999, 30_101, 3),
+				replayed(39_999, 40_101, 3), replayed(39_998, 40_103, 4)},
 			// Nothing has said so far what node 4 is.
 			map[string]uint64{"KERNELS_GRAPH_LINKED": 3, "KERNELS_GRAPH_UNLINKED": 2, "REPLAYS_UNLINKED": 1}},
-		{"without stamps", []times{{10_000, 0}, {20_000, 0}}, []gpuKernel{replayed(10_050, 10_100, 3), next(20_050, 20_100, 3)},
+		{"without stamps", []times{{10_000, 0}, {20_000, 0}},
+			[]gpuKernel{replayed(10_050, 10_100, 3), next(20_050, 20_100, 3)},
 			map[string]uint64{"KERNELS_GRAPH_LINKED": 2, "KERNELS_GRAPH_UNLINKED": 0, "REPLAYS_UNLINKED": 0}},
 		{"without stamps, the first lost", []times{{10_000, 0}, {20_000, 0}}, []gpuKernel{next(20_050, 20_100, 3)},
 			map[string]uint64{"KERNELS_GRAPH_LINKED": 0, "KERNELS_GRAPH_UNLINKED": 1, "REPLAYS_UNLINKED": 2}},
@@ -75,13 +87,17 @@ func TestReplaysAreLinkedWhereItIsCertain(t *testing.T) {
 			map[string]uint64{"KERNELS_GRAPH_LINKED": 1, "KERNELS_GRAPH_UNLINKED": 0, "REPLAYS_UNLINKED": 1}},
 		{"without stamps, before its report", []times{{10_000, 0}}, []gpuKernel{replayed(9_950, 10_100, 3)},
 			map[string]uint64{"KERNELS_GRAPH_LINKED": 0, "KERNELS_GRAPH_UNLINKED": 1, "REPLAYS_UNLINKED": 1}},
-		{"without stamps, a plan twice in a launch", []times{{10_000, 0}, {10_200, 0}}, []gpuKernel{replayed(10_050, 10_100, 3), replayed(10_250, 10_300, 4)},
+		{"without stamps, a plan twice in a launch", []times{{10_000, 0}, {10_200, 0}},
+			[]gpuKernel{replayed(10_050, 10_100, 3), replayed(10_250, 10_300, 4)},
 			map[string]uint64{"KERNELS_GRAPH_LINKED": 0, "KERNELS_GRAPH_UNLINKED": 2, "REPLAYS_UNLINKED": 2}},
-		{"without stamps, another node", []times{{10_000, 0}, {20_000, 0}}, []gpuKernel{replayed(10_050, 10_100, 3), next(20_050, 20_100, 4)},
+		{"without stamps, another node", []times{{10_000, 0}, {20_000, 0}},
+			[]gpuKernel{replayed(10_050, 10_100, 3), next(20_050, 20_100, 4)},
 			map[string]uint64{"KERNELS_GRAPH_LINKED": 1, "KERNELS_GRAPH_UNLINKED": 1, "REPLAYS_UNLINKED": 1}},
-		{"without stamps, launches at a time", []times{{10_000, 0}, {10_040, 0}}, []gpuKernel{replayed(10_050, 10_100, 3), next(10_060, 10_110, 3)},
+		{"without stamps, launches at a time", []times{{10_000, 0}, {10_040, 0}},
+			[]gpuKernel{replayed(10_050, 10_100, 3), next(10_060, 10_110, 3)},
 			map[string]uint64{"KERNELS_GRAPH_LINKED": 0, "KERNELS_GRAPH_UNLINKED": 2, "REPLAYS_UNLINKED": 2}},
-		{"without stamps, of another function", []times{{10_000, 0}}, []gpuKernel{{begin: 10_050, end: 10_100, stream: 7, correlation: 50, graph: 5, node: 3, name: broadcast}},
+		{"without stamps, of another function", []times{{10_000, 0}},
+			[]gpuKernel{{begin: 10_050, end: 10_100, stream: 7, correlation: 50, graph: 5, node: 3, name: broadcast}},
 			map[string]uint64{"KERNELS_GRAPH_LINKED": 0, "KERNELS_GRAPH_UNLINKED": 1, "REPLAYS_UNLINKED": 1}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -105,7 +121,8 @@ func TestReplaysAreLinkedWhereItIsCertain(t *testing.T) {
 			s.give(0, 9_000_000, shm.Record{Kind: shm.RecordFinalize})
 			tc.want["LAUNCHES_WITHOUT_KERNEL"] = 1
 			s.cupti(tc.want)
-			for kind, want := range map[experiment.LocationKind]uint64{experiment.KindRank: uint64(len(tc.plans)), experiment.KindStream: tc.want["KERNELS_GRAPH_LINKED"]} {
+			for kind, want := range map[experiment.LocationKind]uint64{experiment.KindRank: uint64(len(tc.plans)),
+				experiment.KindStream: tc.want["KERNELS_GRAPH_LINKED"]} {
 				n := uint64(0)
 				for s.nth = 0; ; s.nth++ {
 					lines := s.lines(kind, AttrPlanID)
@@ -131,7 +148,8 @@ func TestNodesOfAGraphAreRemembered(t *testing.T) {
 	s.reading(1)
 	s.capture(100, "a")
 	s.start(0, 200, shm.EventGroupApi, "g of b", "", shm.Record{GroupDepth: 1, Flags: shm.FlagGraph, Aux: 1})
-	s.start(0, 201, shm.EventCollApi, "api of b", "g of b", shm.Record{Func: "AllReduce", Count: 256, Datatype: "ncclFloat32", Flags: shm.FlagGraph, Aux: 1})
+	s.start(0, 201, shm.EventCollApi, "api of b", "g of b",
+		shm.Record{Func: "AllReduce", Count: 256, Datatype: "ncclFloat32", Flags: shm.FlagGraph, Aux: 1})
 	s.stop(0, 202, shm.EventCollApi, "api of b")
 	s.stop(0, 207, shm.EventGroupApi, "g of b")
 	s.give(2, 500, shm.Record{Kind: shm.RecordThread, TID: 200})
@@ -145,14 +163,16 @@ func TestNodesOfAGraphAreRemembered(t *testing.T) {
 		s.plan(2, begin-10, "p"+a, "AllReduce", a)
 		s.start(2, begin-5, shm.EventGroup, "p"+b, "", shm.Record{Aux: 1})
 		s.start(2, begin-5, shm.EventColl, b, "api of b", shm.Record{
-			Aux: 1, ParentGroup: s.id("p" + b), Func: "AllReduce", Count: 256, Datatype: "ncclFloat32", Algo: "RING", Proto: "LL", NChannels: 1, NWarps: 16,
+			Aux: 1, ParentGroup: s.id("p" + b), Func: "AllReduce", Count: 256, Datatype: "ncclFloat32", Algo: "RING",
+			Proto: "LL", NChannels: 1, NWarps: 16,
 		})
 		s.stop(2, begin-4, shm.EventColl, b)
 		s.stop(2, begin-4, shm.EventGroup, "p"+b)
 		s.kernel(begin, begin+100, a)
 		s.kernel(other, other+100, b)
 		for node, at := range map[uint64]uint64{3: begin, 4: other} {
-			s.activity(begin+1000, gpuKernel{begin: float64(at) - 1, end: float64(at) + 101, stream: 7 + uint32(node), correlation: 50 + uint32(i), graph: 5, node: node, name: allReduceKernel}.record())
+			s.activity(begin+1000, gpuKernel{begin: float64(at) - 1, end: float64(at) + 101, stream: 7 + uint32(node),
+				correlation: 50 + uint32(i), graph: 5, node: node, name: allReduceKernel}.record())
 		}
 		s.reading(begin + 2000)
 		a, b = a+"'", b+"'"
@@ -180,7 +200,8 @@ func TestNodesOfAGraphAreRemembered(t *testing.T) {
 				stream++
 			}
 		}
-		if got, want := fmt.Sprint(plans(experiment.KindStream, stream)), fmt.Sprint(plans(experiment.KindRank, nth)); got != want || strings.Count(got, " ") != 4 {
+		if got, want := fmt.Sprint(plans(experiment.KindStream, stream)),
+			fmt.Sprint(plans(experiment.KindRank, nth)); got != want || strings.Count(got, " ") != 4 {
 			t.Errorf("%s: kernels of plans %s, operations of %s", comm, got, want)
 		}
 	}

@@ -17,11 +17,12 @@ import (
 )
 
 // TestNoKernelIsLinkedWrongly plays a job of launches and replays with kernels of the application between them, whose
-// records come in any order, late or not at all. Each kernel on the timeline must bear the plan that it was launched for or
-// none, and must bear it if all its records came in time; the counts must be those of the truth.
+// records come in any order, late or not at all. Each kernel on the timeline must bear the plan that it was launched
+// for or none, and must bear it if all its records came in time; the counts must be those of the truth.
 func TestNoKernelIsLinkedWrongly(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		s := newSceneWith(t, 4, 7, &Options{RecordMask: 1<<shm.EventKernelCh | 1<<shm.EventColl | 1<<shm.EventKernelLaunch})
+		s := newSceneWith(
+			t, 4, 7, &Options{RecordMask: 1<<shm.EventKernelCh | 1<<shm.EventColl | 1<<shm.EventKernelLaunch})
 		type record struct {
 			at   uint64
 			ring int
@@ -68,7 +69,8 @@ func TestNoKernelIsLinkedWrongly(t *testing.T) {
 			case 0: // the application's own
 				want["KERNELS"]++
 				kernels[n] = truth{}
-				give(now, gpuKernel{begin: float64(now) + 5, end: float64(now + length), stream: 7, correlation: n, name: "axpy"}.record())
+				give(now, gpuKernel{begin: float64(now) + 5, end: float64(now + length), stream: 7, correlation: n,
+					name: "axpy"}.record())
 				if rapid.Bool().Draw(rt, "by the driver") { // of calls of the runtime nothing is told
 					give(now, apiRecord(n, 100, float64(now), float64(now)+2))
 				}
@@ -82,7 +84,8 @@ func TestNoKernelIsLinkedWrongly(t *testing.T) {
 				kernels[n] = truth{}
 				give(now, externalRecord(n, s.id(name)))
 				give(now, apiRecord(n, 100, float64(now)+3, float64(now)+4))
-				give(now, gpuKernel{begin: float64(now) + 5, end: float64(now + length + 6), stream: 7, correlation: n, name: allReduceKernel}.record())
+				give(now, gpuKernel{begin: float64(now) + 5, end: float64(now + length + 6), stream: 7, correlation: n,
+					name: allReduceKernel}.record())
 			case 2:
 				name := fmt.Sprint("op", i)
 				s.allReduce(now, name)
@@ -111,7 +114,8 @@ func TestNoKernelIsLinkedWrongly(t *testing.T) {
 					want["KERNELS_AGED_OUT"]++
 				}
 				kernels[n] = truth{"plan of " + name, hasID && hasCall}
-				give(now, gpuKernel{begin: float64(now) + 14, end: float64(now+17) + float64(length), stream: 7, correlation: n, name: allReduceKernel}.record())
+				give(now, gpuKernel{begin: float64(now) + 14, end: float64(now+17) + float64(length), stream: 7,
+					correlation: n, name: allReduceKernel}.record())
 			case 3: // a replay of the graph, and of another one at the same time
 				s.plan(2, now, "p"+replayed, "AllReduce", replayed)
 				if stamps {
@@ -121,12 +125,14 @@ func TestNoKernelIsLinkedWrongly(t *testing.T) {
 				if !lost {
 					want["KERNELS"]++
 					kernels[1000+n] = truth{plan: "p" + replayed}
-					give(now, gpuKernel{begin: float64(now) + 14, end: float64(now+17) + float64(length), stream: 7, correlation: 1000 + n, graph: 5, node: 3, name: allReduceKernel}.record())
+					give(now, gpuKernel{begin: float64(now) + 14, end: float64(now+17) + float64(length), stream: 7,
+						correlation: 1000 + n, graph: 5, node: 3, name: allReduceKernel}.record())
 				}
 				if rivalAt := rapid.SampledFrom([]uint64{0, 5, 30, 60, 100}).Draw(rt, "rival at"); (rivalAt > 25 && stamps || !lost) && rapid.Bool().Draw(rt, "rival") {
 					want["KERNELS"]++
 					kernels[2000+n] = truth{}
-					give(now, gpuKernel{begin: float64(now + 14 + rivalAt), end: float64(now + 17 + rivalAt + length), stream: 8, correlation: 2000 + n, graph: 6, node: 4, name: allReduceKernel}.record())
+					give(now, gpuKernel{begin: float64(now + 14 + rivalAt), end: float64(now + 17 + rivalAt + length),
+						stream: 8, correlation: 2000 + n, graph: 6, node: 4, name: allReduceKernel}.record())
 				}
 				replayed += "'"
 			}
@@ -192,7 +198,8 @@ func TestNoKernelIsLinkedWrongly(t *testing.T) {
 func FuzzActivities(f *testing.F) {
 	kernel := gpuKernel{begin: 10, end: 20, stream: 7, correlation: 3, name: allReduceKernel}.record()
 	f.Add(kernel.Activity, apiRecord(3, 100, 5, 6).Activity, externalRecord(3, 9).Activity, uint32(cuptiVersion))
-	f.Add(memoryRecord(1, 3, 4096, 100, 5).Activity, memoryRecord(2, 3, 4096, 100, 5).Activity, []byte{}, uint32(130400))
+	f.Add(memoryRecord(1, 3, 4096, 100, 5).Activity, memoryRecord(2, 3, 4096, 100, 5).Activity, []byte{},
+		uint32(130400))
 	f.Fuzz(func(t *testing.T, a, b, c []byte, version uint32) {
 		p := &experiment.Process{}
 		m := New(&memorySink{}, p, nil)

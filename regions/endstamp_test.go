@@ -28,7 +28,8 @@ func TestWhichEndsAreEarly(t *testing.T) {
 		{"scattering on the way to the network", 16, []*operation{coll("ReduceScatter", "COLLNET_DIRECT")}, true},
 		{"sending to the network", 16, []*operation{coll("AllGather", "COLLNET_DIRECT")}, true},
 		{"reducing by the network, which thread 0 ends", 16, []*operation{coll("AllReduce", "COLLNET_DIRECT")}, false},
-		{"steps in which all workers meet", 16, []*operation{coll("AllGather", "PAT"), coll("ReduceScatter", "PAT")}, false},
+		{"steps in which all workers meet", 16, []*operation{coll("AllGather", "PAT"), coll("ReduceScatter", "PAT")},
+			false},
 		{"a ring and a tree", 4, []*operation{coll("AllGather", "RING"), coll("AllReduce", "TREE")}, true},
 		{"an algorithm that is not known", 4, []*operation{coll("AllReduce", "")}, false},
 		{"one message", 4, []*operation{recv}, false},
@@ -52,7 +53,8 @@ func TestEndsOfParts(t *testing.T) {
 		s.kernel(1020, 1050, "a")
 		if cupti {
 			s.launched(1200, 1, 1000, "a")
-			s.activity(1200, gpuKernel{begin: 1020, end: 1352, stream: 7, correlation: 1, name: allReduceKernel}.record())
+			s.activity(1200, gpuKernel{begin: 1020, end: 1352, stream: 7, correlation: 1,
+				name: allReduceKernel}.record())
 		}
 		s.reading(500_000)
 		s.give(0, 9_000_000, shm.Record{Kind: shm.RecordFinalize})

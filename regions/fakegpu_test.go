@@ -40,18 +40,21 @@ type fakeGPU struct {
 
 	// The kernels.
 	n      int
-	burst  int                           // kernels that follow one another closely
-	pause  float64                       // between bursts, ns
-	even   bool                          // all kernels take equally long, and pauses are within jitter of each other
-	length float64                       // of a kernel, if even; ns
-	jitter float64                       // ns
-	chain  bool                          // each is launched when the one before has ended, and waits for the pause on the GPU
-	graph  bool                          // replayed: callbacks of the stream, no launches
-	queued bool                          // a burst's kernels are all launched before its first begins
-	parted int                           // from this kernel on, stamps are those of an earlier kernel; 0: never
-	shift  int                           // by how many; 0: 1
-	watch  func(*scene) func(now uint64) // somebody looks on: what it returns is called after each round; nil: nobody does
-	stall  int                           // from this kernel on, 100 kernels are reported only when the last of them has ended; 0: never
+	burst  int     // kernels that follow one another closely
+	pause  float64 // between bursts, ns
+	even   bool    // all kernels take equally long, and pauses are within jitter of each other
+	length float64 // of a kernel, if even; ns
+	jitter float64 // ns
+	// each is launched when the one before has ended, and waits for the pause on the GPU
+	chain  bool
+	graph  bool // replayed: callbacks of the stream, no launches
+	queued bool // a burst's kernels are all launched before its first begins
+	parted int  // from this kernel on, stamps are those of an earlier kernel; 0: never
+	shift  int  // by how many; 0: 1
+	// somebody looks on: what it returns is called after each round; nil: nobody does
+	watch func(*scene) func(now uint64)
+	// from this kernel on, 100 kernels are reported only when the last of them has ended; 0: never
+	stall int
 }
 
 // jump is a step of the GPU's clock, or a change of its rate, at a time.
@@ -192,7 +195,8 @@ type shown struct {
 // play gives kernels' callbacks to a model and tells what it shows, in order.
 func (f *fakeGPU) play(t *testing.T, kernels []fakeKernel, paradigm otf2.Paradigm) (*scene, []shown) {
 	t.Helper()
-	s := newSceneWith(t, 4, 6, &Options{RecordMask: 1<<shm.EventKernelCh | 1<<shm.EventKernelLaunch, Paradigm: paradigm})
+	s := newSceneWith(t, 4, 6, &Options{RecordMask: 1<<shm.EventKernelCh | 1<<shm.EventKernelLaunch,
+		Paradigm: paradigm})
 	type callback struct {
 		at   float64
 		ring int
@@ -200,13 +204,15 @@ func (f *fakeGPU) play(t *testing.T, kernels []fakeKernel, paradigm otf2.Paradig
 	}
 	var calls []callback
 	for i, k := range kernels {
-		group, api, launch, plan, op, channel := uint64(6*i+1), uint64(6*i+2), uint64(6*i+3), uint64(6*i+4), uint64(6*i+5), uint64(6*i+6)
+		group, api, launch, plan, op, channel := uint64(6*i+1), uint64(6*i+2), uint64(6*i+3), uint64(6*i+4),
+			uint64(6*i+5), uint64(6*i+6)
 		call := func(after float64, kind shm.RecordKind, typ shm.EventType, handle uint64, r shm.Record) {
 			r.Kind, r.Type, r.Handle = kind, typ, handle
 			calls = append(calls, callback{k.launch + after, 0, r})
 		}
 		call(-4e3, shm.RecordStart, shm.EventGroupApi, group, shm.Record{GroupDepth: 1})
-		call(-3e3, shm.RecordStart, shm.EventCollApi, api, shm.Record{Arg: group, Func: "AllReduce", Count: 256, Datatype: "ncclFloat32", Stream: 7})
+		call(-3e3, shm.RecordStart, shm.EventCollApi, api,
+			shm.Record{Arg: group, Func: "AllReduce", Count: 256, Datatype: "ncclFloat32", Stream: 7})
 		call(-2e3, shm.RecordStop, shm.EventCollApi, api, shm.Record{})
 		plans := 3e3
 		if f.graph {
@@ -216,13 +222,17 @@ func (f *fakeGPU) play(t *testing.T, kernels []fakeKernel, paradigm otf2.Paradig
 			call(2e3, shm.RecordStop, shm.EventKernelLaunch, launch, shm.Record{})
 		}
 		call(plans, shm.RecordStart, shm.EventGroup, plan, shm.Record{})
-		call(4e3, shm.RecordStart, shm.EventColl, op, shm.Record{Arg: api, ParentGroup: plan, Func: "AllReduce", Count: 256, Datatype: "ncclFloat32", Seq: uint64(i), NChannels: 1})
+		call(4e3, shm.RecordStart, shm.EventColl, op,
+			shm.Record{Arg: api, ParentGroup: plan, Func: "AllReduce", Count: 256, Datatype: "ncclFloat32",
+				Seq: uint64(i), NChannels: 1})
 		call(4e3, shm.RecordStop, shm.EventColl, op, shm.Record{})
 		call(5e3, shm.RecordStop, shm.EventGroup, plan, shm.Record{})
 		call(6e3, shm.RecordStop, shm.EventGroupApi, group, shm.Record{})
 		calls = append(calls,
-			callback{k.began, 1, shm.Record{Kind: shm.RecordStart, Type: shm.EventKernelCh, Handle: channel, Arg: op, PTimer: k.first}},
-			callback{k.ended, 1, shm.Record{Kind: shm.RecordState, Type: shm.EventKernelCh, Handle: channel, Aux: 22, Flags: shm.FlagHasArg, Arg: k.last}},
+			callback{k.began, 1, shm.Record{Kind: shm.RecordStart, Type: shm.EventKernelCh, Handle: channel, Arg: op,
+				PTimer: k.first}},
+			callback{k.ended, 1, shm.Record{Kind: shm.RecordState, Type: shm.EventKernelCh, Handle: channel, Aux: 22,
+				Flags: shm.FlagHasArg, Arg: k.last}},
 			callback{k.ended, 1, shm.Record{Kind: shm.RecordStop, Type: shm.EventKernelCh, Handle: channel}})
 	}
 	slices.SortStableFunc(calls, func(a, b callback) int { return cmp.Compare(a.at, b.at) })
@@ -330,14 +340,17 @@ func nth(d []float64, q float64) float64 {
 
 func (a *accuracy) String() string {
 	us := func(d []float64, q float64) float64 { return nth(d, q) / 1000 }
-	return fmt.Sprintf("%d of %d operations with GPU time: error median %.2f µs, p99 %.2f, max %.2f; uncertainty median %.2f µs, max %.2f; it covers %.1f %%; smallest delay %.2f µs",
-		a.gpu, a.operations, us(a.errors, .5), us(a.errors, .99), us(a.errors, 1), us(a.uncertainties, .5), us(a.uncertainties, 1),
+	return fmt.Sprintf(
+		"%d of %d operations with GPU time: error median %.2f µs, p99 %.2f, max %.2f; uncertainty median %.2f µs, "+
+			"max %.2f; it covers %.1f %%; smallest delay %.2f µs",
+		a.gpu, a.operations, us(a.errors, .5), us(a.errors, .99), us(a.errors, 1), us(a.uncertainties, .5),
+		us(a.uncertainties, 1),
 		100*float64(a.covered)/float64(len(a.errors)), us(a.delays, .5))
 }
 
-// bad tells what is not as promised: the median error at most 2 µs or 1.5 times the smallest delay, below which
-// nothing can be seen; uncertainties true in 95 of 100 cases, as far as so few tell (two standard deviations), and their
-// median at most 10 µs.
+// bad tells what is not as promised: the median error at most 2 µs or 1.5 times the smallest delay, below which nothing
+// can be seen; uncertainties true in 95 of 100 cases, as far as so few tell (two standard deviations), and their median
+// at most 10 µs.
 func (a *accuracy) bad() string {
 	switch {
 	case a.gpu == 0:

@@ -4,8 +4,8 @@ package regions
 
 import "github.com/nccl-otf2/nccl-otf2/otf2"
 
-// NCCL's functions: what they are in OTF2, and how bytes are counted. Sizes are nccl-tests' (doc/PERFORMANCE.md there), bytes sent and
-// received Score-P's for the MPI operation of the same name.
+// NCCL's functions: what they are in OTF2, and how bytes are counted. Sizes are nccl-tests' (doc/PERFORMANCE.md there),
+// bytes sent and received Score-P's for the MPI operation of the same name.
 
 // Collective is what is known of one of NCCL's collectives: one row of the table below.
 type Collective struct {
@@ -23,8 +23,8 @@ type Collective struct {
 	buffers func(send, recv, part uint64) bool // tells what is in place; nil: NCCL does not define it
 }
 
-// In place, as NCCL's documentation defines it: buffers begin at one address, or the rank's part lies in the whole where it
-// belongs, part bytes behind its begin.
+// In place, as NCCL's documentation defines it: buffers begin at one address, or the rank's part lies in the whole
+// where it belongs, part bytes behind its begin.
 func oneBuffer(send, recv, _ uint64) bool         { return send == recv }
 func partIsReceived(send, recv, part uint64) bool { return send == recv+part }
 func partIsSent(send, recv, part uint64) bool     { return recv == send+part }
@@ -35,14 +35,22 @@ func busTwice(n float64) float64 { return 2 * (n - 1) / n }
 
 // Collectives are all of NCCL's.
 var Collectives = []Collective{
-	{Name: "AllReduce", Op: otf2.CollectiveOpAllreduce, Role: otf2.RegionRoleCollAll2All, busFactor: busTwice, buffers: oneBuffer, Reduces: true},
-	{Name: "AllGather", Op: otf2.CollectiveOpAllgather, Role: otf2.RegionRoleCollAll2All, busFactor: busRing, totalSize: true, InPlace: true, buffers: partIsReceived},
-	{Name: "ReduceScatter", Op: otf2.CollectiveOpReduceScatterBlock, Role: otf2.RegionRoleCollAll2All, busFactor: busRing, totalSize: true, buffers: partIsSent, Reduces: true},
-	{Name: "AlltoAll", Op: otf2.CollectiveOpAlltoall, Role: otf2.RegionRoleCollAll2All, busFactor: busRing, totalSize: true},
-	{Name: "Broadcast", Op: otf2.CollectiveOpBcast, Role: otf2.RegionRoleCollOne2All, busFactor: busOnce, buffers: oneBuffer},
-	{Name: "Scatter", Op: otf2.CollectiveOpScatter, Role: otf2.RegionRoleCollOne2All, busFactor: busRing, totalSize: true},
-	{Name: "Reduce", Op: otf2.CollectiveOpReduce, Role: otf2.RegionRoleCollAll2One, busFactor: busOnce, buffers: oneBuffer, Reduces: true},
-	{Name: "Gather", Op: otf2.CollectiveOpGather, Role: otf2.RegionRoleCollAll2One, busFactor: busRing, totalSize: true},
+	{Name: "AllReduce", Op: otf2.CollectiveOpAllreduce, Role: otf2.RegionRoleCollAll2All, busFactor: busTwice,
+		buffers: oneBuffer, Reduces: true},
+	{Name: "AllGather", Op: otf2.CollectiveOpAllgather, Role: otf2.RegionRoleCollAll2All, busFactor: busRing,
+		totalSize: true, InPlace: true, buffers: partIsReceived},
+	{Name: "ReduceScatter", Op: otf2.CollectiveOpReduceScatterBlock, Role: otf2.RegionRoleCollAll2All,
+		busFactor: busRing, totalSize: true, buffers: partIsSent, Reduces: true},
+	{Name: "AlltoAll", Op: otf2.CollectiveOpAlltoall, Role: otf2.RegionRoleCollAll2All, busFactor: busRing,
+		totalSize: true},
+	{Name: "Broadcast", Op: otf2.CollectiveOpBcast, Role: otf2.RegionRoleCollOne2All, busFactor: busOnce,
+		buffers: oneBuffer},
+	{Name: "Scatter", Op: otf2.CollectiveOpScatter, Role: otf2.RegionRoleCollOne2All, busFactor: busRing,
+		totalSize: true},
+	{Name: "Reduce", Op: otf2.CollectiveOpReduce, Role: otf2.RegionRoleCollAll2One, busFactor: busOnce,
+		buffers: oneBuffer, Reduces: true},
+	{Name: "Gather", Op: otf2.CollectiveOpGather, Role: otf2.RegionRoleCollAll2One, busFactor: busRing,
+		totalSize: true},
 }
 
 var collectivesByName = make(map[string]*Collective)
@@ -83,8 +91,8 @@ func (c *Collective) Rooted() bool {
 	return c.Role == otf2.RegionRoleCollOne2All || c.Role == otf2.RegionRoleCollAll2One
 }
 
-// Bytes gives what a member sends and receives if each rank contributes (or gets) share bytes, as Score-P counts it for the MPI
-// operation of the same name; for n ranks and c bytes per rank it stands in docs/architecture.md.
+// Bytes gives what a member sends and receives if each rank contributes (or gets) share bytes, as Score-P counts it for
+// the MPI operation of the same name; for n ranks and c bytes per rank it stands in docs/architecture.md.
 func (c *Collective) Bytes(share, ranks uint64, root bool) (sent, received uint64) {
 	all := ranks * share
 	switch {
@@ -114,7 +122,8 @@ func (c *Collective) Shares(sent, received, ranks uint64, root bool) []uint64 {
 	if s, r := c.Bytes(share, ranks, root); s == sent && r == received {
 		fits = append(fits, share)
 	}
-	if others := ranks - 1; c.InPlace && others > 0 && sent == received && sent%others == 0 && (sent > 0 || len(fits) == 0) {
+	if others := ranks - 1; c.InPlace && others > 0 && sent == received && sent%others == 0 &&
+		(sent > 0 || len(fits) == 0) {
 		fits = append(fits, sent/others)
 	}
 	return fits
@@ -139,8 +148,8 @@ func (c *Collective) Share(size, ranks uint64) uint64 {
 // BusFactor turns algorithm bandwidth into bus bandwidth.
 func (c *Collective) BusFactor(ranks float64) float64 { return c.busFactor(ranks) }
 
-// SameBuffer tells whether a rank's buffers are one, from their addresses and the bytes of each rank's share; known is false where an address
-// or the share is not known (0), or NCCL does not define it.
+// SameBuffer tells whether a rank's buffers are one, from their addresses and the bytes of each rank's share; known is
+// false where an address or the share is not known (0), or NCCL does not define it.
 func (c *Collective) SameBuffer(send, recv, share uint64, rank int) (same, known bool) {
 	if c.buffers == nil || send == 0 || recv == 0 || c.totalSize && share == 0 {
 		return false, false

@@ -28,7 +28,8 @@ const (
 )
 
 // fuzzStrings are what the string ids 1, 2, … of FuzzRecords' inputs mean.
-var fuzzStrings = []string{"AllReduce", "Broadcast", "Send", "Recv", "ncclFloat32", "ncclInt8", "RING", "LL", "compute", allReduceKernel}
+var fuzzStrings = []string{"AllReduce", "Broadcast", "Send", "Recv", "ncclFloat32", "ncclInt8", "RING", "LL", "compute",
+	allReduceKernel}
 
 // fuzzHeap lays them out as the plugin does, eight bytes apart at least, and gives their ids.
 func fuzzHeap() (*shm.Strings, func(string) uint32) {
@@ -82,7 +83,8 @@ func FuzzRecords(f *testing.F) {
 		var b []byte
 		for _, r := range []shm.Record{
 			{Ticks: 10, Kind: shm.RecordInit},
-			{Ticks: 20, Kind: shm.RecordStart, Type: typ, Handle: handle, Func: "AllReduce", Datatype: "ncclFloat32", Count: 5, NChannels: 1},
+			{Ticks: 20, Kind: shm.RecordStart, Type: typ, Handle: handle, Func: "AllReduce", Datatype: "ncclFloat32",
+				Count: 5, NChannels: 1},
 			{Ticks: 30, Kind: shm.RecordState, Type: typ, Handle: handle, Aux: 22, Arg: 7, Flags: shm.FlagHasArg},
 			{Ticks: 40, Kind: shm.RecordStop, Type: typ, Handle: handle},
 			{Ticks: 50, Kind: shm.RecordMark, MarkText: "compute"},
@@ -103,7 +105,8 @@ func FuzzRecords(f *testing.F) {
 		strings, _ := fuzzHeap()
 		p := &experiment.Process{}
 		sink := &memorySink{}
-		m := New(sink, p, &Options{RecordMask: 0xffff, Channels: channels, Raw: channels, Metrics: !channels, Lasting: channels})
+		m := New(sink, p, &Options{RecordMask: 0xffff, Channels: channels, Raw: channels, Metrics: !channels,
+			Lasting: channels})
 		announced := make(map[int]bool)
 		now := uint64(0)
 		for len(b) > recordedHead {
@@ -117,7 +120,8 @@ func FuzzRecords(f *testing.F) {
 			now = max(now, r.Ticks)
 			if r.Aux < 8 && head[1]%numThen == thenAnnounce && !announced[int(r.Aux)] {
 				announced[int(r.Aux)] = true
-				m.Comm(int(r.Aux), experiment.Comm{ID: 7, NRanks: int(head[2]), Rank: int(int8(head[3])), InitTime: r.Ticks}, experiment.GPU{Device: int(head[3] % 4)})
+				m.Comm(int(r.Aux), experiment.Comm{ID: 7, NRanks: int(head[2]), Rank: int(int8(head[3])),
+					InitTime: r.Ticks}, experiment.GPU{Device: int(head[3] % 4)})
 			}
 			if err := m.Record(int(head[0]%4), r.Ticks, &r); err != nil {
 				t.Fatalf("%v: %+v", err, r)

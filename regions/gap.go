@@ -11,8 +11,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
-// Where recording went on or off, and what is missing by that: the plugin's own windows, outages of the disk, and changes of NCCL's mask
-// by RAS (docs/hazards.md, "RAS and stamps of kernels").
+// Where recording went on or off, and what is missing by that: the plugin's own windows, outages of the disk, and
+// changes of NCCL's mask by RAS (docs/hazards.md, "RAS and stamps of kernels").
 
 // CategoryRecording is the category of markers where recording was paused or went on.
 const CategoryRecording = "NCCL recording"
@@ -56,7 +56,8 @@ func (rs *ranks) edge(t uint64, r *shm.Record) {
 	if !on {
 		not = "not "
 	}
-	rs.mark(c.loc, t, SeverityLow, CategoryRecording, fmt.Sprintf("%s rank %d: %srecorded from %s %d on", c.label, c.Rank, not, what, r.Arg))
+	rs.mark(c.loc, t, SeverityLow, CategoryRecording,
+		fmt.Sprintf("%s rank %d: %srecorded from %s %d on", c.label, c.Rank, not, what, r.Arg))
 	// The row is off while neither calls nor replays are recorded, as far as they could be distinguished.
 	off := slices.ContainsFunc(c.Gaps, func(g experiment.Gap) bool { return g.ToTime == 0 })
 	mode := otf2.MeasurementOn
@@ -70,8 +71,8 @@ func (rs *ranks) edge(t uint64, r *shm.Record) {
 	c.switched(t, mode)
 }
 
-// Outage tells that operations from ≤ ordinal < to of a communicator rank were called and not recorded, because the plugin was asked to
-// refuse them between two times. All that was recorded before has been given.
+// Outage tells that operations from ≤ ordinal < to of a communicator rank were called and not recorded, because the
+// plugin was asked to refuse them between two times. All that was recorded before has been given.
 func (m *Model) Outage(comm int, from, to, begin, end uint64) error {
 	m.changed = true
 	c := m.ranks.comm(uint32(comm))
@@ -79,14 +80,15 @@ func (m *Model) Outage(comm int, from, to, begin, end uint64) error {
 		return m.err
 	}
 	c.Gaps = append(c.Gaps, experiment.Gap{Lost: true, From: from, To: to, FromTime: begin, ToTime: end})
-	m.mark(c.loc, begin, SeverityHigh, CategoryRecording, fmt.Sprintf("%s rank %d: operations %d-%d were lost", c.label, c.Rank, from, to-1))
+	m.mark(c.loc, begin, SeverityHigh, CategoryRecording,
+		fmt.Sprintf("%s rank %d: operations %d-%d were lost", c.label, c.Rank, from, to-1))
 	c.switched(begin, otf2.MeasurementOff)
 	c.switched(end, otf2.MeasurementOn)
 	return m.err
 }
 
-// maskChanged tells that somebody else has changed what NCCL reports: RAS, which does so for all ranks at one time. What is
-// missing by that is known when NCCL reports again, see untold.
+// maskChanged tells that somebody else has changed what NCCL reports: RAS, which does so for all ranks at one time.
+// What is missing by that is known when NCCL reports again, see untold.
 func (rs *ranks) maskChanged(t uint64, r *shm.Record) {
 	rs.oddity(oddMaskChanged)
 	rs.masked = true
@@ -104,7 +106,8 @@ func (rs *ranks) maskChanged(t uint64, r *shm.Record) {
 		stamps = "; it has switched stamps of kernels (KernelCh) on, with which NCCL 2.31 can crash"
 	}
 	rs.mark(nil, t, SeverityHigh, CategoryRecording, fmt.Sprintf(
-		"recording %s (or another that wrote NCCL's activation mask): of the events looked at NCCL tells %#x, before %#x%s", text, r.Aux, r.Arg, stamps))
+		"recording %s (or another that wrote NCCL's activation mask): of the events looked at NCCL tells %#x, before "+
+			"%#x%s", text, r.Aux, r.Arg, stamps))
 	for _, c := range rs.live {
 		if !c.announced || c.final || c.off == off {
 			continue
@@ -114,16 +117,18 @@ func (rs *ranks) maskChanged(t uint64, r *shm.Record) {
 	}
 }
 
-// missing tells of n operations before op, from an ordinal on, that NCCL counted and that are not here. Unless a change of the
-// mask was seen they may as well be those that the plugin has lost, which are counted elsewhere.
+// missing tells of n operations before op, from an ordinal on, that NCCL counted and that are not here. Unless a change
+// of the mask was seen they may as well be those that the plugin has lost, which are counted elsewhere.
 func (rs *ranks) missing(c *commRank, op *operation, ordinal, n uint64) {
-	why := "paused by RAS (or another that wrote NCCL's activation mask): %s %d-%d before this were made and not reported"
+	why := "paused by RAS (or another that wrote NCCL's activation mask): %s %d-%d before this were made and not " +
+		"reported"
 	if !rs.masked && rs.opts.Lost != nil && rs.opts.Lost() {
 		why = "lost: %s %d-%d before this were made and not recorded"
 	} else {
 		c.Unreported += n
 	}
-	rs.mark(c.loc, op.plan.start, SeverityHigh, CategoryRecording, fmt.Sprintf("%s rank %d: "+why, c.label, c.Rank, op.name, ordinal, ordinal+n-1))
+	rs.mark(c.loc, op.plan.start, SeverityHigh, CategoryRecording,
+		fmt.Sprintf("%s rank %d: "+why, c.label, c.Rank, op.name, ordinal, ordinal+n-1))
 }
 
 // switched puts the place where recording goes on or off into the queue.

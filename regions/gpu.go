@@ -31,9 +31,9 @@ func (rs *ranks) gpu(c *commRank, gpu experiment.GPU) int {
 	return rs.addGPU(gpu)
 }
 
-// unknownGPU is the device of a communicator rank of which CUDA reported nothing. Ranks of one communicator are on different
-// devices, and so are those of all children of a split: no rank of the parent is in two of them. Of the devices that are left it
-// gets the one where it was before, as far as that can be known.
+// unknownGPU is the device of a communicator rank of which CUDA reported nothing. Ranks of one communicator are on
+// different devices, and so are those of all children of a split: no rank of the parent is in two of them. Of the
+// devices that are left it gets the one where it was before, as far as that can be known.
 func (rs *ranks) unknownGPU(c *commRank, gpu experiment.GPU) int {
 	parents := rs.findParent(c)
 	taken := make(map[int]bool)
@@ -80,7 +80,8 @@ func (rs *ranks) findParent(c *commRank) (parents []*commRank) {
 func (rs *ranks) addGPU(gpu experiment.GPU) int {
 	rs.reported = append(rs.reported, gpu)
 	rs.process.GPUs = append(rs.process.GPUs, gpu)
-	rs.clocks = append(rs.clocks, gpuclock.New(rs.opts.Paradigm == otf2.ParadigmHIP)) // of AMD's stamps the unit is not documented
+	// of AMD's stamps the unit is not documented
+	rs.clocks = append(rs.clocks, gpuclock.New(rs.opts.Paradigm == otf2.ParadigmHIP))
 	return len(rs.process.GPUs) - 1
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/commid"
 )
 
-// TestGPUsThatCUDADoesNotTell: ranks of one communicator are on different GPUs, and so are those of all children of one split; a rank is
-// where the same rank of an equal communicator was.
+// TestGPUsThatCUDADoesNotTell: ranks of one communicator are on different GPUs, and so are those of all children of one
+// split; a rank is where the same rank of an equal communicator was.
 func TestGPUsThatCUDADoesNotTell(t *testing.T) {
 	const world = 0x1234_5678_9abc_def0
 	split := func(count, color uint32) uint64 { return commid.Child(world, commid.Birth{Count: count, Color: color}) }
@@ -28,12 +28,14 @@ func TestGPUsThatCUDADoesNotTell(t *testing.T) {
 	}{
 		{"another communicator of as many", []rank{{7, 4, 0}, {7, 4, 1}, {7, 4, 2}, {7, 4, 3}}, []int{1, 2, 3, 0}},
 		{"one of fewer", []rank{{7, 2, 1}, {7, 2, 0}}, []int{0, 1}},
-		{"children of a split", []rank{{split(1, 1), 2, 0}, {split(1, 0), 2, 0}, {split(1, 1), 2, 1}, {split(1, 0), 2, 1}}, []int{1, 2, 3, 0}},
+		{"children of a split", []rank{{split(1, 1), 2, 0}, {split(1, 0), 2, 0}, {split(1, 1), 2, 1},
+			{split(1, 0), 2, 1}}, []int{1, 2, 3, 0}},
 		{"two splits into the same colors", []rank{
 			{split(1, 1), 2, 0}, {split(1, 1), 2, 1}, {split(1, 0), 2, 0}, {split(1, 0), 2, 1},
 			{split(2, 0), 2, 1}, {split(2, 0), 2, 0}, {split(2, 1), 2, 0}, {split(2, 1), 2, 1},
 		}, []int{1, 2, 3, 0, 0, 3, 1, 2}},
-		{"a shrink", []rank{{commid.Child(world, commid.Birth{}), 3, 0}, {commid.Child(world, commid.Birth{}), 3, 2}}, []int{1, 2}},
+		{"a shrink", []rank{{commid.Child(world, commid.Birth{}), 3, 0}, {commid.Child(world, commid.Birth{}), 3, 2}},
+			[]int{1, 2}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newScene(t, 2)
@@ -51,7 +53,8 @@ func TestGPUsThatCUDADoesNotTell(t *testing.T) {
 	}
 }
 
-// What placing a communicator rank takes does not grow with the number of others, related or not, and nothing is kept of those that are gone.
+// What placing a communicator rank takes does not grow with the number of others, related or not, and nothing is kept
+// of those that are gone.
 func TestManyCommunicatorsOfUnknownGPUs(t *testing.T) {
 	const world, most = 0x1234_5678_9abc_def0, 1 << 14
 	for name, id := range map[string]func(i uint32) uint64{

@@ -32,7 +32,8 @@ func TestGPUTimeOfShortRuns(t *testing.T) {
 				var a accuracy
 				for seed := range uint64(5) {
 					f := newFakeGPU(seed)
-					f.n, f.burst, f.pause, f.late, f.drift = run.n, run.burst, length/float64(run.n/run.burst), run.late, ppm*1e-6
+					f.n, f.burst, f.pause, f.late, f.drift = run.n, run.burst, length/float64(run.n/run.burst),
+						run.late, ppm*1e-6
 					kernels := f.kernels()
 					_, shown := f.play(t, kernels, otf2.ParadigmCUDA)
 					if err := a.add(kernels, shown); err != nil {

@@ -48,21 +48,33 @@ func TestGPUTimeOfMadeUpKernels(t *testing.T) {
 		{name: "granularity 1.024 µs, drift", set: func(f *fakeGPU) { f.grain, f.drift = 1024, 120e-6 }},
 		{name: "granularity 1 ns", set: func(f *fakeGPU) { f.grain = 1 }},
 		{name: "one kernel in 3 s", set: func(f *fakeGPU) { f.n, f.burst, f.pause = 300, 1, 3e9 }},
-		{name: "one kernel in 3 s, drift", set: func(f *fakeGPU) { f.n, f.burst, f.pause, f.drift = 300, 1, 3e9, -150e-6 }},
+		{name: "one kernel in 3 s, drift", set: func(
+			f *fakeGPU) {
+			f.n, f.burst, f.pause, f.drift = 300, 1, 3e9, -150e-6
+		}},
 		{name: "late reports", set: func(f *fakeGPU) { f.late, f.drift = 20e3, 30e-6 }},
 		{name: "one report in five far too late", set: func(f *fakeGPU) { f.rare, f.drift = 0.2, 20e-6 }},
 		{name: "all reports late by 2 µs", set: func(f *fakeGPU) { f.least = 2000 }},
 		{name: "nonsense stamps", set: func(f *fakeGPU) { f.garbage = 0.002 }, lost: 0.003},
-		{name: "steps ahead", set: func(f *fakeGPU) { f.jumps = []jump{{at: 3e9, by: 3e6}, {at: 6e9, by: 2e9}} }, steps: 2, lost: 0.002},
-		{name: "steps back", set: func(f *fakeGPU) { f.jumps = []jump{{at: 3e9, by: -3e8}, {at: 6e9, by: -2e9}} }, steps: 2, lost: 0.002},
+		{name: "steps ahead", set: func(f *fakeGPU) { f.jumps = []jump{{at: 3e9, by: 3e6}, {at: 6e9, by: 2e9}} },
+			steps: 2, lost: 0.002},
+		{name: "steps back", set: func(f *fakeGPU) { f.jumps = []jump{{at: 3e9, by: -3e8}, {at: 6e9, by: -2e9}} },
+			steps: 2, lost: 0.002},
 		{name: "adjustments by 50 ppm", set: func(f *fakeGPU) { f.jumps = slew(50, -50, 0) }},
 		{name: "adjustments by 5 ppm", set: func(f *fakeGPU) { f.jumps = slew(5, -5) }},
-		{name: "slewed by 500 ppm for 2 s", set: func(f *fakeGPU) { f.jumps = []jump{{at: 3e9, drift: 500e-6}, {at: 5e9, drift: -500e-6}} }, lost: 0.5, steps: -1},
+		{name: "slewed by 500 ppm for 2 s", set: func(
+			f *fakeGPU) {
+			f.jumps = []jump{{at: 3e9, drift: 500e-6}, {at: 5e9, drift: -500e-6}}
+		}, lost: 0.5,
+			steps: -1},
 		{name: "AMD, 100 MHz", set: func(f *fakeGPU) { f.tick, f.grain = 10, 1 }},
 		{name: "AMD, 27 MHz, drift", set: func(f *fakeGPU) { f.tick, f.grain, f.drift = 1000./27, 1, 60e-6 }},
 		{name: "3 kernels", set: func(f *fakeGPU) { f.n, f.burst = 3, 1 }, seeds: 30},
 		{name: "20 kernels", set: func(f *fakeGPU) { f.n = 20 }, seeds: 15},
-		{name: "100 kernels in a minute", set: func(f *fakeGPU) { f.n, f.burst, f.pause, f.drift = 100, 1, 600e6, 30e-6 }, seeds: 6},
+		{name: "100 kernels in a minute", set: func(
+			f *fakeGPU) {
+			f.n, f.burst, f.pause, f.drift = 100, 1, 600e6, 30e-6
+		}, seeds: 6},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var a accuracy
@@ -125,8 +137,9 @@ func TestGPUTimeOfManyClocks(t *testing.T) {
 	}
 }
 
-// On a starved host the thread that reports is kept from running for milliseconds at a time, and then reports all that has
-// happened in one go. All stamps lie on one line: none is thrown away, no jump is seen, and what is said of the times is true.
+// On a starved host the thread that reports is kept from running for milliseconds at a time, and then reports all that
+// has happened in one go. All stamps lie on one line: none is thrown away, no jump is seen, and what is said of the
+// times is true.
 func TestGPUTimeOnStarvedHosts(t *testing.T) {
 	covered, ends := 0, 0
 	var uncertainties []float64
@@ -145,7 +158,8 @@ func TestGPUTimeOnStarvedHosts(t *testing.T) {
 			t.Fatal(err)
 		}
 		if a.gpu < a.operations || s.m.ranks.clocks[0].Jumps() > 0 || len(s.p.Markers) > 0 {
-			t.Errorf("seed %d (away for %.1f ms, runs for %.0f µs): %v; %d steps, %d markers", seed, f.away/1e6, f.runs/1e3, a.String(), s.m.ranks.clocks[0].Jumps(), len(s.p.Markers))
+			t.Errorf("seed %d (away for %.1f ms, runs for %.0f µs): %v; %d steps, %d markers", seed, f.away/1e6,
+				f.runs/1e3, a.String(), s.m.ranks.clocks[0].Jumps(), len(s.p.Markers))
 		}
 		covered, ends = covered+a.covered, ends+len(a.errors)
 		uncertainties = append(uncertainties, nth(a.uncertainties, .5))
@@ -153,7 +167,8 @@ func TestGPUTimeOnStarvedHosts(t *testing.T) {
 			t.Logf("seed %d (away for %.1f ms, runs for %.0f µs): %v", seed, f.away/1e6, f.runs/1e3, a.String())
 		}
 	}
-	t.Logf("%d of %d errors are within the uncertainty, of which the median of medians is %.2f µs", covered, ends, nth(uncertainties, .5)/1000)
+	t.Logf("%d of %d errors are within the uncertainty, of which the median of medians is %.2f µs", covered, ends,
+		nth(uncertainties, .5)/1000)
 	if covered*100 < ends*95 {
 		t.Error("that is not 95 in 100")
 	}
@@ -171,10 +186,13 @@ func TestStampsOfOtherKernelsAreWithheld(t *testing.T) {
 	}{
 		{"counters part", func(f *fakeGPU) { f.parted = 700 }, 0.45},
 		// Plans wait for 2 s until they are written; what waits is lost, as no plan is alone.
-		{"counters part while kernels queue up", func(f *fakeGPU) { f.parted, f.burst, f.queued, f.pause = 700, 30, true, 300e6 }, 0.25},
-		{"counters part at an even beat", func(f *fakeGPU) { f.parted, f.burst, f.pause, f.even = 700, 1, 1e6, true }, 0},
+		{"counters part while kernels queue up",
+			func(f *fakeGPU) { f.parted, f.burst, f.queued, f.pause = 700, 30, true, 300e6 }, 0.25},
+		{"counters part at an even beat", func(f *fakeGPU) { f.parted, f.burst, f.pause, f.even = 700, 1, 1e6, true },
+			0},
 		{"counters part at once", func(f *fakeGPU) { f.parted = 1 }, 0},
-		{"counters part at a beat of very short kernels", func(f *fakeGPU) { f.parted, f.burst, f.pause, f.even, f.length = 300, 1, 1e6, true, 4e3 }, 0},
+		{"counters part at a beat of very short kernels",
+			func(f *fakeGPU) { f.parted, f.burst, f.pause, f.even, f.length = 300, 1, 1e6, true, 4e3 }, 0},
 		{"a slow one, without jitter", func(f *fakeGPU) {
 			f.parted, f.burst, f.pause, f.even, f.length, f.jitter = 300, 1, 40e6, true, 2e3, 0
 		}, 0},
@@ -182,18 +200,32 @@ func TestStampsOfOtherKernelsAreWithheld(t *testing.T) {
 		{"a jittered one", func(f *fakeGPU) {
 			f.parted, f.burst, f.pause, f.even, f.length, f.jitter = 300, 1, 300e3, true, 4e3, 100e3
 		}, 0},
-		{"counters part by 2 at a beat", func(f *fakeGPU) { f.parted, f.shift, f.burst, f.pause, f.even, f.length = 300, 2, 1, 1e6, true, 4e3 }, 0},
-		{"counters part by 10 at a beat", func(f *fakeGPU) { f.parted, f.shift, f.burst, f.pause, f.even, f.length = 300, 10, 1, 1e6, true, 4e3 }, 0},
+		{"counters part by 2 at a beat", func(f *fakeGPU) {
+			f.parted, f.shift, f.burst, f.pause, f.even, f.length = 300,
+				2, 1, 1e6, true, 4e3
+		}, 0},
+		{"counters part by 10 at a beat", func(f *fakeGPU) {
+			f.parted, f.shift, f.burst, f.pause, f.even,
+				f.length = 300, 10, 1, 1e6, true, 4e3
+		}, 0},
 		{"counters of replayed graphs part at a beat", func(f *fakeGPU) {
 			f.parted, f.burst, f.pause, f.even, f.length, f.graph = 300, 1, 1e6, true, 4e3, true
 		}, 0},
 		{"counters part, each launched when the one before has ended", func(f *fakeGPU) {
 			f.parted, f.burst, f.pause, f.chain, f.even, f.length, f.jitter = 300, 1, 1e6, true, true, 4e3, 2e6
 		}, 0},
-		{"a small step back in a pause", func(f *fakeGPU) { f.burst, f.pause, f.jumps = 1, 10e6, []jump{{at: 3e9, by: -1e6}} }, 0},
-		{"counters part at once at a beat", func(f *fakeGPU) { f.parted, f.burst, f.pause, f.even, f.length, f.jitter = 1, 1, 1e6, true, 4e3, 60e3 }, 0},
-		{"a ring is overrun while kernels queue up", func(f *fakeGPU) { f.stall, f.burst, f.queued, f.pause = 700, 150, true, 1e9 }, 0.25},
-		{"a ring is overrun, then kernels one by one", func(f *fakeGPU) { f.stall, f.burst, f.pause = 700, 1, 1e6 }, 0.8},
+		{"a small step back in a pause", func(f *fakeGPU) {
+			f.burst, f.pause, f.jumps = 1, 10e6,
+				[]jump{{at: 3e9, by: -1e6}}
+		}, 0},
+		{"counters part at once at a beat", func(
+			f *fakeGPU) {
+			f.parted, f.burst, f.pause, f.even, f.length, f.jitter = 1, 1, 1e6, true, 4e3, 60e3
+		}, 0},
+		{"a ring is overrun while kernels queue up",
+			func(f *fakeGPU) { f.stall, f.burst, f.queued, f.pause = 700, 150, true, 1e9 }, 0.25},
+		{"a ring is overrun, then kernels one by one", func(f *fakeGPU) { f.stall, f.burst, f.pause = 700, 1, 1e6 },
+			0.8},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for seed := range uint64(3) {

@@ -60,7 +60,8 @@ func (ms *metrics) sample(gpu int, q *experiment.MetricMember, t, value uint64) 
 		ref = otf2.MetricRef(len(ms.process.Metrics))
 		g.refs[q.Name] = ref
 		ms.process.Metrics = append(ms.process.Metrics, experiment.Metric{
-			Members: []experiment.MetricMember{*q}, Recorder: otf2.RecorderKindAbstract, Location: int(g.loc.Number), GPU: gpu,
+			Members: []experiment.MetricMember{*q}, Recorder: otf2.RecorderKindAbstract, Location: int(g.loc.Number),
+			GPU: gpu,
 		})
 	}
 	if ms.first == 0 {

@@ -35,7 +35,8 @@ func (d *discard) CommCreate(t otf2.Timestamp, _ *otf2.AttributeList, _ otf2.Com
 	return d.take(t)
 }
 func (d *discard) MpiCollectiveBegin(t otf2.Timestamp, _ *otf2.AttributeList) error { return d.take(t) }
-func (d *discard) MpiCollectiveEnd(t otf2.Timestamp, _ *otf2.AttributeList, _ otf2.CollectiveOp, _ otf2.CommRef, _ uint32, _, _ uint64) error {
+func (d *discard) MpiCollectiveEnd(t otf2.Timestamp, _ *otf2.AttributeList, _ otf2.CollectiveOp, _ otf2.CommRef,
+	_ uint32, _, _ uint64) error {
 	return d.take(t)
 }
 func (d *discard) Events() uint64           { return d.events }
@@ -49,12 +50,13 @@ type discards struct{}
 func (discards) EventWriter(experiment.Location) (EventWriter, error) { return &discard{}, nil }
 func (discards) Finished(uint32)                                      {}
 
-// burst feeds operations of communicators in turn, all within a second of record time: none of them has waited for the GPU's clock as long as
-// it should by then. Every kernel of the last communicator lacks its end if hung is set. It returns the most bytes that the queues took, and the
-// largest heap.
+// burst feeds operations of communicators in turn, all within a second of record time: none of them has waited for the
+// GPU's clock as long as it should by then. Every kernel of the last communicator lacks its end if hung is set. It
+// returns the most bytes that the queues took, and the largest heap.
 func burst(t *testing.T, operations uint64, comms int, hung bool) (m *Model, held int, heap uint64) {
 	t.Helper()
-	m = New(discards{}, &experiment.Process{}, &Options{RecordMask: 1<<shm.EventColl | 1<<shm.EventGroup | 1<<shm.EventKernelCh})
+	m = New(discards{}, &experiment.Process{},
+		&Options{RecordMask: 1<<shm.EventColl | 1<<shm.EventGroup | 1<<shm.EventKernelCh})
 	for c := range comms {
 		m.Comm(c, experiment.Comm{ID: uint64(c + 1), NRanks: 2}, experiment.GPU{})
 		testkit.Must(t, m.Record(0, base, &shm.Record{Kind: shm.RecordInit, Aux: uint32(c)}))
@@ -64,12 +66,14 @@ func burst(t *testing.T, operations uint64, comms int, hung bool) (m *Model, hel
 		at := base + 1000 + n*1_000_000_000/operations
 		records := [...]shm.Record{
 			{Kind: shm.RecordStart, Type: shm.EventGroup, Aux: comm, Handle: h},
-			{Kind: shm.RecordStart, Type: shm.EventColl, Aux: comm, Handle: h + 1, ParentGroup: h, Func: "AllReduce", Count: 1, Datatype: "ncclFloat32",
+			{Kind: shm.RecordStart, Type: shm.EventColl, Aux: comm, Handle: h + 1, ParentGroup: h, Func: "AllReduce",
+				Count: 1, Datatype: "ncclFloat32",
 				Algo: "RING", Proto: "LL", NChannels: 1, NWarps: 16, Seq: n / uint64(comms)},
 			{Kind: shm.RecordStop, Type: shm.EventColl, Handle: h + 1},
 			{Kind: shm.RecordStop, Type: shm.EventGroup, Handle: h},
 			{Kind: shm.RecordStart, Type: shm.EventKernelCh, Aux: comm, Handle: h + 2, Arg: h + 1, PTimer: at},
-			{Kind: shm.RecordState, Type: shm.EventKernelCh, Handle: h + 2, Aux: 22, Arg: at + 1, Flags: shm.FlagHasArg},
+			{Kind: shm.RecordState, Type: shm.EventKernelCh, Handle: h + 2, Aux: 22, Arg: at + 1,
+				Flags: shm.FlagHasArg},
 			{Kind: shm.RecordStop, Type: shm.EventKernelCh, Handle: h + 2},
 		}
 		some := records[:]
@@ -92,8 +96,8 @@ func burst(t *testing.T, operations uint64, comms int, hung bool) (m *Model, hel
 	return m, held, heap
 }
 
-// However many operations come in the time for which they are held, what the model holds of them has a bound; which of them waited shorter for
-// it is counted, and all are written.
+// However many operations come in the time for which they are held, what the model holds of them has a bound; which of
+// them waited shorter for it is counted, and all are written.
 func TestBurstsAreHeldWithinABound(t *testing.T) {
 	for _, c := range []struct {
 		operations uint64

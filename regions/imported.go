@@ -11,14 +11,14 @@ type Imported struct {
 	Uncertainty uint64 // ns
 	Stated      bool   // Uncertainty is known
 	Graph       bool   // it was replayed from a graph
-	// Ordinal is the operation's among those of its function on the communicator, where the input tells it (Numbered): all members count alike,
-	// whatever is missing in what they wrote.
+	// Ordinal is the operation's among those of its function on the communicator, where the input tells it (Numbered):
+	// all members count alike, whatever is missing in what they wrote.
 	Ordinal  uint64
 	Numbered bool
 }
 
-// Import gives the times of an operation ahead of the record that starts it. Operations of one plan have the times of the
-// first.
+// Import gives the times of an operation ahead of the record that starts it. Operations of one plan have the times of
+// the first.
 func (m *Model) Import(handle uint64, t Imported) {
 	m.changed = true
 	if m.ops.reports == nil {
@@ -57,7 +57,8 @@ func (p *plan) uncertain(source string) bool {
 // mostShared is how many values shared lists at most.
 const mostShared = 2
 
-// shared lists, behind other values, what must be equal in all members of a collective beside its size, for the digest of their sequence.
+// shared lists, behind other values, what must be equal in all members of a collective beside its size, for the digest
+// of their sequence.
 func (op *operation) shared(values []uint64) []uint64 {
 	values = append(values, uint64(op.root))
 	if f := CollectiveNamed(op.name); f != nil && f.Reduces {

@@ -10,15 +10,17 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
 )
 
-// When a plan ran, by the best of what NCCL reported: its GPU stamps, its network traffic, or its enqueueing. Which stamps can be believed
-// decides package gpuclock; before what no kernel can have begun stands here (docs/nccl-profiler-api.md §3.5).
+// When a plan ran, by the best of what NCCL reported: its GPU stamps, its network traffic, or its enqueueing. Which
+// stamps can be believed decides package gpuclock; before what no kernel can have begun stands here
+// (docs/nccl-profiler-api.md §3.5).
 
 // Timing sources: what the interval of an operation is.
 const (
 	TimingGPU     = "gpu"     // first KernelCh start … last KernelCh stop, on the host's time line
 	TimingNetwork = "network" // first ProxyOp start … last ProxyOp stop
 	TimingEnqueue = "enqueue" // the CPU's share only
-	// Only the length is known: when operations began was set so that they lie one behind the other. It comes from imported data alone.
+	// Only the length is known: when operations began was set so that they lie one behind the other. It comes from
+	// imported data alone.
 	TimingDuration = "duration"
 )
 
@@ -65,10 +67,11 @@ func (ti *timing) channelsInterval(c *commRank, p *plan, _ uint64) (gpuclock.Int
 	return i, ok && !p.vague(i)
 }
 
-// vague tells whether network traffic says better when a plan ran than its stamps do: a kernel and its traffic meet, so that traffic is
-// no farther from it than the longer of both took.
+// vague tells whether network traffic says better when a plan ran than its stamps do: a kernel and its traffic meet, so
+// that traffic is no farther from it than the longer of both took.
 func (p *plan) vague(i gpuclock.Interval) bool {
-	return p.proxiesOpen == 0 && p.netStart != 0 && p.netStop > p.netStart && i.Uncertainty > max(p.netStop-p.netStart, i.End-i.Begin)
+	return p.proxiesOpen == 0 && p.netStart != 0 && p.netStop > p.netStart &&
+		i.Uncertainty > max(p.netStop-p.netStart, i.End-i.Begin)
 }
 
 // judge holds the stamps of a plan whose reports have all come against what else is known of it.
@@ -109,19 +112,23 @@ func (ti *timing) notice(p *plan, n gpuclock.Notice) {
 	switch n {
 	case gpuclock.NoticeSelfMessages:
 		ti.mark(c.loc, p.start, SeverityHigh, "Implausible GPU times",
-			c.label+": after messages to oneself GPU stamps may be those of other kernels; they are used only where it is certain whose they are")
+			c.label+": after messages to oneself GPU stamps may be those of other kernels; they are used only where "+
+				"it is certain whose they are")
 	case gpuclock.NoticeWithheld:
 		use := "they are not used"
 		if c.stamps.Follows() {
 			use = "they are used only where it is certain whose they are"
 		}
-		ti.mark(c.loc, p.start, SeverityHigh, "Implausible GPU times", c.label+": the GPU stamps belong to other kernels; from here on "+use)
+		ti.mark(c.loc, p.start, SeverityHigh, "Implausible GPU times",
+			c.label+": the GPU stamps belong to other kernels; from here on "+use)
 	case gpuclock.NoticeUnknownTick:
-		ti.mark(c.loc, p.start, SeverityLow, "GPU times not used", c.label+": the unit of the GPU's stamps is not known yet")
+		ti.mark(c.loc, p.start, SeverityLow, "GPU times not used",
+			c.label+": the unit of the GPU's stamps is not known yet")
 	}
 }
 
-// waiting are the plans of a communicator in the order in which they were enqueued, as the filter of GPU stamps asks about them.
+// waiting are the plans of a communicator in the order in which they were enqueued, as the filter of GPU stamps asks
+// about them.
 type waiting []*plan
 
 func (q *waiting) Last(number uint64) bool { return (*q)[len(*q)-1].stamps.Number == number }

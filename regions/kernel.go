@@ -9,8 +9,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
 )
 
-// KernelCh and KernelPhase: the GPU's share of an operation, one channel's at a time. They come late, from another thread, and some
-// never end (docs/nccl-profiler-api.md §3.4, §7.1).
+// KernelCh and KernelPhase: the GPU's share of an operation, one channel's at a time. They come late, from another
+// thread, and some never end (docs/nccl-profiler-api.md §3.4, §7.1).
 
 // kernel is an open KernelCh event: one channel's share of an operation on the GPU.
 type kernel struct {

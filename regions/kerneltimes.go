@@ -19,8 +19,8 @@ const (
 	sourceCUPTI    = "cupti"    // the kernel's activity record
 )
 
-// planTimes decides when a plan ran, and which of the GPU's sources says so: CUPTI where NCCL's own stamps do not
-// tell, or tell the end of a part only. Where both do, they must agree. gpuSource is empty unless CUPTI's records are there.
+// planTimes decides when a plan ran, and which of the GPU's sources says so: CUPTI where NCCL's own stamps do not tell,
+// or tell the end of a part only. Where both do, they must agree. gpuSource is empty unless CUPTI's records are there.
 func (ti *timing) planTimes(c *commRank, p *plan, now uint64) (when gpuclock.Interval, source, gpuSource string) {
 	when, source = ti.interval(c, p, now)
 	if !ti.cuda.Active() {
@@ -63,7 +63,8 @@ func (ti *timing) compare(c *commRank, p *plan, stamps, kernel gpuclock.Interval
 	if !c.differing {
 		c.differing = true
 		ti.mark(c.loc, stamps.Begin, SeverityLow, "GPU times differ",
-			fmt.Sprintf("%s rank %d: NCCL's stamps and CUPTI say otherwise when a kernel ran, by %d µs", c.label, c.Rank, p.difference/1000))
+			fmt.Sprintf("%s rank %d: NCCL's stamps and CUPTI say otherwise when a kernel ran, by %d µs", c.label,
+				c.Rank, p.difference/1000))
 	}
 }
 
@@ -134,7 +135,10 @@ func (p *plan) Channels() uint32 {
 }
 
 func (p *plan) Runs(function string) bool {
-	return slices.ContainsFunc(p.ops, func(op *operation) bool { return function == op.name || op.p2p && function == kernelOfMessages })
+	return slices.ContainsFunc(p.ops, func(op *operation) bool {
+		return function == op.name || op.p2p &&
+			function == kernelOfMessages
+	})
 }
 
 func (p *plan) Links() *cuda.Links { return &p.links }

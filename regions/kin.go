@@ -9,8 +9,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/commid"
 )
 
-// kin has the communicator ranks of the process by what tells which of them are related, so that one more is placed in a time that does not grow
-// with their number.
+// kin has the communicator ranks of the process by what tells which of them are related, so that one more is placed in
+// a time that does not grow with their number.
 type kin struct {
 	instances map[uint64]*instance // by the communicator's id, of those that have ranks which are not finalized
 	alive     list.List            // of *instance, in the order of their first ranks
@@ -36,8 +36,8 @@ type split struct {
 	count  uint32
 }
 
-// commPlace is where a communicator rank is likely to be found: where the same rank of as many was, after all inits or after splits of one communicator
-// into the same color.
+// commPlace is where a communicator rank is likely to be found: where the same rank of as many was, after all inits or
+// after splits of one communicator into the same color.
 type commPlace struct {
 	rank, nranks int
 	parent       uint64
@@ -48,7 +48,8 @@ type commPlace struct {
 type occupied struct{ gpu, ranks int }
 
 func newKin() kin {
-	return kin{instances: make(map[uint64]*instance), siblings: make(map[split][]*commRank), places: make(map[commPlace][]occupied)}
+	return kin{instances: make(map[uint64]*instance), siblings: make(map[split][]*commRank),
+		places: make(map[commPlace][]occupied)}
 }
 
 func (c *commRank) place() commPlace { return commPlace{c.Rank, c.NRanks, c.parent, c.birth.Color} }
@@ -124,8 +125,9 @@ const (
 	maxTries   = 1 << 22 // after which nothing is searched thoroughly: some tens of milliseconds
 )
 
-// parentOf tells which communicator a rank's comes from, and how; 0 if that is not found. It is searched for once for all ranks of one communicator.
-// A process that makes very many communicators is not searched thoroughly for the later ones' parents.
+// parentOf tells which communicator a rank's comes from, and how; 0 if that is not found. It is searched for once for
+// all ranks of one communicator. A process that makes very many communicators is not searched thoroughly for the later
+// ones' parents.
 func (k *kin) parentOf(c *commRank) (uint64, commid.Birth) {
 	in := k.instances[c.ID]
 	if in.looked {
@@ -133,7 +135,8 @@ func (k *kin) parentOf(c *commRank) (uint64, commid.Birth) {
 	}
 	in.looked = true
 	var parents []*instance
-	for e, seen := k.alive.Front(), 0; e != nil && seen < 4*maxParents && len(parents) < maxParents; e, seen = e.Next(), seen+1 {
+	for e, seen := k.alive.Front(), 0; e != nil && seen < 4*maxParents && len(parents) < maxParents; e, seen = e.Next(),
+		seen+1 {
 		if p := e.Value.(*instance); p != in && p.ranks[0].NRanks >= c.NRanks {
 			parents = append(parents, p)
 		}

@@ -9,7 +9,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
 )
 
-// Beginnings and ends that concern several parts of the model: of communicator ranks (docs/nccl-profiler-api.md §5.3) and of threads.
+// Beginnings and ends that concern several parts of the model: of communicator ranks (docs/nccl-profiler-api.md §5.3)
+// and of threads.
 
 // Comm announces communicator rank i, before any record that names it; up to API v3, where NCCL tells which
 // communicator it is with the first operation, before the first Coll or P2p. A rank is announced once.

@@ -102,7 +102,8 @@ func (s *scene) channelKernel(begin, end uint64, op string, channel uint8, phase
 	for i := 0; i+1 < len(phases); i += 2 {
 		ph := fmt.Sprint("phase ", i/2, " of ", k)
 		s.start(1, end+1, shm.EventKernelPhase, ph, k, shm.Record{
-			PTimer: gpu(phases[i]), Channel: channel, Phase: uint8(i / 2), PhaseName: []string{"initial_sync", "compute", "final_sync"}[i/2],
+			PTimer: gpu(phases[i]), Channel: channel, Phase: uint8(i / 2),
+			PhaseName: []string{"initial_sync", "compute", "final_sync"}[i/2],
 		})
 		s.state(end+1, shm.EventKernelPhase, ph, 31, gpu(phases[i+1]))
 		s.stop(1, end+1, shm.EventKernelPhase, ph)
@@ -117,8 +118,9 @@ func TestSymmetricKernelShowsItsPhases(t *testing.T) {
 	s.api(101, "api of a", "g", "AllReduce", 0)
 	s.start(0, 106, shm.EventGroup, "p", "", shm.Record{})
 	s.start(0, 106, shm.EventColl, "a", "api of a", shm.Record{
-		ParentGroup: s.id("p"), Func: "AllReduce", Count: 256, Datatype: "ncclFloat32", Algo: "AGxLL_R", KernelVariant: "AllReduce_AGxLL_R",
-		NChannels: 2, NWarps: 16, UserTag: 77, Flags: shm.FlagSym,
+		ParentGroup: s.id("p"), Func: "AllReduce", Count: 256, Datatype: "ncclFloat32", Algo: "AGxLL_R",
+		KernelVariant: "AllReduce_AGxLL_R",
+		NChannels:     2, NWarps: 16, UserTag: 77, Flags: shm.FlagSym,
 	})
 	s.stop(0, 107, shm.EventColl, "a")
 	s.stop(0, 108, shm.EventGroup, "p")
@@ -175,7 +177,8 @@ func TestChannelsOfABatch(t *testing.T) {
 		120 Enter Group
 		150 Leave Group`)
 	s.oddities(map[string]uint64{"IMPLAUSIBLE_GPU_TIMES": 1, "IMPLAUSIBLE_CHANNEL_TIMES": 1})
-	if l := s.p.Locations[len(s.p.Locations)-1]; l.Name != "world ch 05" || l.Type != otf2.LocationTypeAcceleratorStream {
+	if l := s.p.Locations[len(s.p.Locations)-1]; l.Name != "world ch 05" ||
+		l.Type != otf2.LocationTypeAcceleratorStream {
 		t.Errorf("location %+v", l)
 	}
 }
@@ -187,14 +190,16 @@ func TestCommunicatorOfUnknownSize(t *testing.T) {
 	s.m.Comm(1, experiment.Comm{ID: 0x1234567800000000, Rank: 2}, experiment.GPU{Device: 0})
 	s.give(2, 91, shm.Record{Kind: shm.RecordInit, Aux: 1})
 	s.start(2, 91, shm.EventColl, "a", "p", shm.Record{
-		Aux: 1, ParentGroup: s.id("p"), Func: "AllReduce", Count: 256, Datatype: "ncclFloat32", Algo: "RING", Proto: "LL", NChannels: 1,
+		Aux: 1, ParentGroup: s.id("p"), Func: "AllReduce", Count: 256, Datatype: "ncclFloat32", Algo: "RING",
+		Proto: "LL", NChannels: 1,
 	})
 	s.stop(2, 92, shm.EventColl, "a")
 	s.stop(2, 93, shm.EventGroup, "p")
 	s.start(1, 100, shm.EventKernelCh, "k", "a", shm.Record{Aux: 1}) // v3 has no stamps
 	s.stop(1, 110, shm.EventKernelCh, "k")
 	s.start(2, 190, shm.EventGroup, "p2", "", shm.Record{Aux: 1})
-	s.start(2, 191, shm.EventP2p, "b", "p2", shm.Record{Aux: 1, ParentGroup: s.id("p2"), Func: "Send", Count: 4, Datatype: "ncclInt8", Peer: 1, Flags: shm.FlagUnknownChannels})
+	s.start(2, 191, shm.EventP2p, "b", "p2", shm.Record{Aux: 1, ParentGroup: s.id("p2"), Func: "Send", Count: 4,
+		Datatype: "ncclInt8", Peer: 1, Flags: shm.FlagUnknownChannels})
 	s.stop(2, 192, shm.EventP2p, "b")
 	s.stop(2, 193, shm.EventGroup, "p2")
 	s.expect(s.lines(experiment.KindEnqueue), `
@@ -393,7 +398,8 @@ func TestGaps(t *testing.T) {
 	if diff := cmp.Diff(want, s.p.Comms[0].Gaps); diff != "" {
 		t.Errorf("gaps: want (−), got (+):\n%s", diff)
 	}
-	if k := s.p.Markers; len(k) != 4 || k[1].Category != CategoryRecording || !strings.HasSuffix(k[1].Text, "not recorded from operation 4 on") {
+	if k := s.p.Markers; len(k) != 4 || k[1].Category != CategoryRecording ||
+		!strings.HasSuffix(k[1].Text, "not recorded from operation 4 on") {
 		t.Errorf("markers: %+v", k)
 	}
 }
@@ -402,7 +408,8 @@ func TestGaps(t *testing.T) {
 func TestHIP(t *testing.T) {
 	for _, unit := range []uint64{1, 10, 40} {
 		t.Run(fmt.Sprint(unit, " ns"), func(t *testing.T) {
-			s := newSceneWith(t, 4, 6, &Options{RecordMask: 1 << shm.EventKernelCh, Paradigm: otf2.ParadigmHIP, Channels: true})
+			s := newSceneWith(t, 4, 6, &Options{RecordMask: 1 << shm.EventKernelCh, Paradigm: otf2.ParadigmHIP,
+				Channels: true})
 			stamp := func(us uint64) uint64 { return (us*1000 + 77_000_000_000) / unit }
 			for i := range uint64(4) {
 				us, op := 30_000*i+100, fmt.Sprint("a", i)
@@ -412,7 +419,8 @@ func TestHIP(t *testing.T) {
 				s.stop(1, us+51, shm.EventKernelCh, "k"+op)
 			}
 			s.mark(900_000, shm.MarkPoint, "here")
-			if got := s.lines(experiment.KindRank, AttrTimingSource); len(got) != 17 || got[1] != "120 Enter AllReduce TIMING_SOURCE=gpu" || got[16] != "90150 Leave AllReduce" {
+			if got := s.lines(experiment.KindRank, AttrTimingSource); len(got) != 17 ||
+				got[1] != "120 Enter AllReduce TIMING_SOURCE=gpu" || got[16] != "90150 Leave AllReduce" {
 				t.Errorf("got %q", got)
 			}
 			for _, r := range s.p.Regions {
@@ -430,7 +438,8 @@ func TestHIPWithTooFewStamps(t *testing.T) {
 	s := newSceneWith(t, 4, 6, &Options{RecordMask: 1 << shm.EventKernelCh, Paradigm: otf2.ParadigmHIP})
 	s.allReduce(100, "a")
 	s.kernel(120, 150, "a")
-	if got := s.lines(experiment.KindRank, AttrTimingSource); len(got) != 5 || got[1] != "104 Enter AllReduce TIMING_SOURCE=enqueue" {
+	if got := s.lines(experiment.KindRank, AttrTimingSource); len(got) != 5 ||
+		got[1] != "104 Enter AllReduce TIMING_SOURCE=enqueue" {
 		t.Errorf("got %q", got)
 	}
 	s.oddities(map[string]uint64{"IMPLAUSIBLE_GPU_TIMES": 1})
@@ -475,8 +484,8 @@ func TestNestedGroupDefect(t *testing.T) {
 	s.oddities(nil)
 }
 
-// CollApi is stopped twice if the next one's start is masked out (docs/nccl-profiler-api.md §3.4, 3); KernelCh is stopped
-// again instead of being started (§3.4, 6), and its operation then has none.
+// CollApi is stopped twice if the next one's start is masked out (docs/nccl-profiler-api.md §3.4, 3); KernelCh is
+// stopped again instead of being started (§3.4, 6), and its operation then has none.
 func TestSecondStops(t *testing.T) {
 	s := newScene(t, 4)
 	s.allReduce(100, "a")
@@ -569,7 +578,8 @@ func TestLastingProcessesStaySmall(t *testing.T) {
 			events += w.Events()
 		}
 		if len(sink.writers) != OwnRows || events != 2*threads {
-			t.Errorf("lasting %v: %d rows with %d events, want %d with %d", lasting, len(sink.writers), events, OwnRows, 2*threads)
+			t.Errorf("lasting %v: %d rows with %d events, want %d with %d", lasting, len(sink.writers), events, OwnRows,
+				2*threads)
 		}
 		s := (&commRank{lasting: lasting, sequences: make(map[string]*sequence)}).sequence("AllReduce")
 		for range 10 * experiment.DigestStep {
@@ -581,15 +591,17 @@ func TestLastingProcessesStaySmall(t *testing.T) {
 	}
 }
 
-// The description of a process is written whenever there are definitions that events need, not just after a snapshot: it must refer to rows that are
-// in it at any time.
+// The description of a process is written whenever there are definitions that events need, not just after a snapshot:
+// it must refer to rows that are in it at any time.
 func TestDescriptionsReferToRowsThatAreThere(t *testing.T) {
 	s := newSceneOfHeir(t, 2, 0, &Options{})
 	complete := func(us uint64) {
 		t.Helper()
 		for i, c := range s.p.Comms {
-			if c.Location >= 0 && !slices.ContainsFunc(s.p.Locations, func(l experiment.Location) bool { return int(l.Number) == c.Location }) {
-				t.Fatalf("after %d µs communicator %d refers to location %d, of %d", us, i, c.Location, len(s.p.Locations))
+			if c.Location >= 0 && !slices.ContainsFunc(
+				s.p.Locations, func(l experiment.Location) bool { return int(l.Number) == c.Location }) {
+				t.Fatalf("after %d µs communicator %d refers to location %d, of %d", us, i, c.Location,
+					len(s.p.Locations))
 			}
 		}
 	}
@@ -613,7 +625,8 @@ func TestFirstTimeIsTheEarliest(t *testing.T) {
 	}
 }
 
-// From API v7 on NCCL counts collectives: those that are missing have been paused by RAS, unless the plugin has lost some.
+// From API v7 on NCCL counts collectives: those that are missing have been paused by RAS, unless the plugin has lost
+// some.
 func TestWhyCollectivesAreMissing(t *testing.T) {
 	for _, c := range []struct {
 		masked, lost bool
@@ -635,7 +648,8 @@ func TestWhyCollectivesAreMissing(t *testing.T) {
 		s.api(401, "api of b", "g", "AllReduce", 0)
 		s.start(0, 402, shm.EventGroup, "p", "", shm.Record{})
 		s.start(0, 403, shm.EventColl, "b", "api of b", shm.Record{
-			ParentGroup: s.id("p"), Func: "AllReduce", Count: 256, Datatype: "ncclFloat32", Seq: 3, Algo: "RING", Proto: "LL", NChannels: 1, NWarps: 16,
+			ParentGroup: s.id("p"), Func: "AllReduce", Count: 256, Datatype: "ncclFloat32", Seq: 3, Algo: "RING",
+			Proto: "LL", NChannels: 1, NWarps: 16,
 		})
 		s.stop(0, 404, shm.EventColl, "b")
 		s.stop(0, 405, shm.EventGroup, "p")

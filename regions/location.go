@@ -11,7 +11,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
-// Rows of the timeline: which there are, and what they are called. Who has a row of its own stands in docs/architecture.md, "Rows".
+// Rows of the timeline: which there are, and what they are called. Who has a row of its own stands in
+// docs/architecture.md, "Rows".
 
 // location is one row of the timeline and the end of its event file.
 type location struct {
@@ -39,8 +40,9 @@ type board struct {
 
 func newBoard(sink Sink, s *setup) *board {
 	return &board{
-		ledger: newLedger(s), sink: sink, defs: newDefinitions(s.process, s.opts.Paradigm), attributes: &otf2.AttributeList{},
-		rows: newRows(), gone: goneRow(),
+		ledger: newLedger(s), sink: sink, defs: newDefinitions(s.process, s.opts.Paradigm),
+		attributes: &otf2.AttributeList{},
+		rows:       newRows(), gone: goneRow(),
 	}
 }
 
@@ -69,7 +71,9 @@ func (b *board) fail(err error) bool {
 		b.oddity(oddNoRow)
 		if !b.rows.full {
 			b.rows.full = true
-			b.mark(nil, b.last, SeverityHigh, "NCCL rows", fmt.Sprintf("the process has %d rows: what belongs on further ones is not drawn from here on", b.rows.most))
+			b.mark(nil, b.last, SeverityHigh, "NCCL rows",
+				fmt.Sprintf("the process has %d rows: what belongs on further ones is not drawn from here on",
+					b.rows.most))
 		}
 		return true
 	}
@@ -88,13 +92,15 @@ func (l *location) at(t uint64) otf2.Timestamp {
 // errRows says that a process has as many locations as it may have.
 var errRows = errors.New("too many rows")
 
-// maxRows is how many locations a process has at most: a rank's, one for NCCL's threads and two for the network, of each of as many
-// communicators as the plugin records. What would be drawn on further ones is counted, and a marker says so.
+// maxRows is how many locations a process has at most: a rank's, one for NCCL's threads and two for the network, of
+// each of as many communicators as the plugin records. What would be drawn on further ones is counted, and a marker
+// says so.
 const maxRows = 4 * shm.CommMax
 
 // newLocation makes the next location. Number 0 is always the first application thread: readers
 // expect every process to have one (OTF2 3.0: a PROCESS group holds at least one CPU_THREAD).
-func (b *board) newLocation(kind experiment.LocationKind, typ otf2.LocationType, name string, comm, foreign int) (*location, error) {
+func (b *board) newLocation(kind experiment.LocationKind, typ otf2.LocationType, name string, comm, foreign int) (
+	*location, error) {
 	if len(b.locations) == 0 && kind != experiment.KindThread {
 		if _, err := b.newLocation(experiment.KindThread, otf2.LocationTypeCPUThread, "Thread 0", -1, -1); err != nil {
 			return nil, err
@@ -112,7 +118,8 @@ func (b *board) newLocation(kind experiment.LocationKind, typ otf2.LocationType,
 	}
 	l.w = w
 	b.locations = append(b.locations, l)
-	b.process.Locations = append(b.process.Locations, l.Location) // at once: other parts of the description refer to it before the next snapshot
+	// at once: other parts of the description refer to it before the next snapshot
+	b.process.Locations = append(b.process.Locations, l.Location)
 	return l, nil
 }
 
@@ -147,7 +154,8 @@ func (b *board) rowOf(c *commRank, class rowClass, typ otf2.LocationType, name s
 
 func (b *board) rankLocation(c *commRank) *location {
 	if c.loc == nil {
-		c.loc = b.rowOf(c, rowClass{kind: experiment.KindRank, gpu: c.GPU}, otf2.LocationTypeAcceleratorStream, fmt.Sprintf("%s"+RankRow+"%d", c.label, c.Rank))
+		c.loc = b.rowOf(c, rowClass{kind: experiment.KindRank, gpu: c.GPU}, otf2.LocationTypeAcceleratorStream,
+			fmt.Sprintf("%s"+RankRow+"%d", c.label, c.Rank))
 	}
 	return c.loc
 }
@@ -165,7 +173,8 @@ func (b *board) channelLocation(c *commRank, channel uint8) *location {
 		if c.channels == nil {
 			c.channels = make(map[uint8]*location)
 		}
-		c.channels[channel] = b.rowOf(c, rowClass{kind: experiment.KindChannel, gpu: c.GPU, channel: channel}, otf2.LocationTypeAcceleratorStream,
+		c.channels[channel] = b.rowOf(c, rowClass{kind: experiment.KindChannel, gpu: c.GPU, channel: channel},
+			otf2.LocationTypeAcceleratorStream,
 			fmt.Sprintf("%s"+ChannelRow+"%02d", c.label, channel))
 	}
 	return c.channels[channel]

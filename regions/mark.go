@@ -7,7 +7,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
-// The application's own phases and points (nccl_otf2_phase_begin and the like) on its threads, nested with NCCL's calls.
+// The application's own phases and points (nccl_otf2_phase_begin and the like) on its threads, nested with NCCL's
+// calls.
 
 // categoryApplication is the category of markers that the application set.
 const categoryApplication = GroupApplication

@@ -11,8 +11,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
-// Metrics made of what NCCL reported: bandwidths, operations outstanding, bytes in flight. Bandwidths are nccl-tests' (doc/PERFORMANCE.md
-// there).
+// Metrics made of what NCCL reported: bandwidths, operations outstanding, bytes in flight. Bandwidths are nccl-tests'
+// (doc/PERFORMANCE.md there).
 
 // derivedMetric is one of the metrics that the model makes of what NCCL reported.
 type derivedMetric int
@@ -29,17 +29,23 @@ const (
 // without instances, as Score-P records user metrics. A value holds until the next one.
 var derivedMetrics = [numDerivedMetrics]experiment.Metric{
 	metricBandwidth: {Recorder: otf2.RecorderKindGPU, Members: []experiment.MetricMember{
-		{Name: "NCCL algbw", Type: otf2.TypeDouble, Unit: "B/s", Description: "Algorithm bandwidth of the operation: nccl-tests' size over its duration"},
-		{Name: "NCCL busbw", Type: otf2.TypeDouble, Unit: "B/s", Description: "Bus bandwidth of the operation: algbw times nccl-tests' factor for the function and the number of ranks"},
+		{Name: "NCCL algbw", Type: otf2.TypeDouble, Unit: "B/s",
+			Description: "Algorithm bandwidth of the operation: nccl-tests' size over its duration"},
+		{Name: "NCCL busbw", Type: otf2.TypeDouble, Unit: "B/s",
+			Description: "Bus bandwidth of the operation: algbw times nccl-tests' factor for the function and the " +
+				"number of ranks"},
 	}},
 	metricOutstanding: {Recorder: otf2.RecorderKindGPU, Members: []experiment.MetricMember{
-		{Name: "NCCL outstanding", Type: otf2.TypeUint64, Unit: "#", Description: "Operations of the communicator rank that are enqueued and have not ended"},
+		{Name: "NCCL outstanding", Type: otf2.TypeUint64, Unit: "#",
+			Description: "Operations of the communicator rank that are enqueued and have not ended"},
 	}},
 	metricSending: {Recorder: otf2.RecorderKindCPU, Members: []experiment.MetricMember{
-		{Name: "NCCL bytes in flight", Type: otf2.TypeUint64, Unit: "B", Description: "Handed to the network and not known to be sent"},
+		{Name: "NCCL bytes in flight", Type: otf2.TypeUint64, Unit: "B",
+			Description: "Handed to the network and not known to be sent"},
 	}},
 	metricReceiving: {Recorder: otf2.RecorderKindCPU, Members: []experiment.MetricMember{
-		{Name: "NCCL bytes arrived", Type: otf2.TypeUint64, Unit: "B", Description: "Arrived from the network and not taken by the GPU"},
+		{Name: "NCCL bytes arrived", Type: otf2.TypeUint64, Unit: "B",
+			Description: "Arrived from the network and not taken by the GPU"},
 	}},
 }
 
@@ -86,8 +92,8 @@ func (ms *metrics) writeMetric(loc *location, t otf2.Timestamp, d derivedMetric,
 }
 
 // bandwidth is that of a plan's operations together, in bytes per second: of collectives nccl-tests' sizes and factors
-// (doc/PERFORMANCE.md of nccl-tests) are summed up; of messages the larger of what is sent and received counts, and those
-// to the rank itself only for the first value. Known is false where nothing tells the size.
+// (doc/PERFORMANCE.md of nccl-tests) are summed up; of messages the larger of what is sent and received counts, and
+// those to the rank itself only for the first value. Known is false where nothing tells the size.
 func (ms *metrics) bandwidth(c *commRank, p *plan, nanoseconds uint64) (algbw, busbw float64, known bool) {
 	if c.NRanks < 2 {
 		return 0, 0, false
@@ -121,8 +127,8 @@ func (ms *metrics) bandwidth(c *commRank, p *plan, nanoseconds uint64) (algbw, b
 	return sizes / seconds, moved / seconds, sizes > 0
 }
 
-// beginBandwidth writes the bandwidth of a plan where it begins, and tells whether it did: then endBandwidth is to follow
-// at its end. Times are those of its work, not yet raised to the row's.
+// beginBandwidth writes the bandwidth of a plan where it begins, and tells whether it did: then endBandwidth is to
+// follow at its end. Times are those of its work, not yet raised to the row's.
 func (ms *metrics) beginBandwidth(c *commRank, loc *location, p *plan, begin, end uint64) bool {
 	if !ms.opts.Metrics || end <= begin {
 		return false
@@ -214,7 +220,8 @@ func (o *outstanding) leaves(p *plan) {
 	o.seen = max(0, o.seen-1)
 }
 
-// inFlight notes that a transfer has so many bytes in flight from now on. Where transfers are summed up it notes nothing.
+// inFlight notes that a transfer has so many bytes in flight from now on. Where transfers are summed up it notes
+// nothing.
 func (net *network) inFlight(s *netSide, step *proxyStep, t, bytes uint64) {
 	if net.opts.NetSums {
 		return // as many values as transfers

@@ -142,10 +142,12 @@ func TestOutstandingUntilItIsCapturedOnly(t *testing.T) {
 	s.start(0, 126, shm.EventKernelLaunch, "l", "g", shm.Record{Stream: 7})
 	s.stop(0, 127, shm.EventKernelLaunch, "l")
 	s.start(0, 130, shm.EventGroup, "p", "", shm.Record{})
-	s.start(0, 131, shm.EventColl, "b", "", shm.Record{ParentGroup: s.id("p"), Func: "AllReduce", Count: 256, Datatype: "ncclFloat32"})
+	s.start(0, 131, shm.EventColl, "b", "", shm.Record{ParentGroup: s.id("p"), Func: "AllReduce", Count: 256,
+		Datatype: "ncclFloat32"})
 	s.kernel(140, 160, "a")
 	s.stop(0, 5_000_000, shm.EventGroupApi, "g") // a is drawn
-	s.start(0, 5_000_001, shm.EventColl, "c", "captured", shm.Record{ParentGroup: s.id("p"), Func: "AllReduce", Count: 256, Datatype: "ncclFloat32"})
+	s.start(0, 5_000_001, shm.EventColl, "c", "captured",
+		shm.Record{ParentGroup: s.id("p"), Func: "AllReduce", Count: 256, Datatype: "ncclFloat32"})
 	s.expect(only(s.lines(experiment.KindRank), "NCCL outstanding"), `
 		104 Metric NCCL outstanding=1
 		126 Metric NCCL outstanding=2
@@ -226,25 +228,29 @@ func TestSamplesOfGPUs(t *testing.T) {
 	if diff := cmp.Diff(want, s.p.GPUs); diff != "" {
 		t.Errorf("want (−), got (+):\n%s", diff)
 	}
-	power := experiment.MetricMember{Name: "power", Type: otf2.TypeUint64, Unit: "W", Exponent: -3, Mode: otf2.MetricAbsolutePoint}
+	power := experiment.MetricMember{Name: "power", Type: otf2.TypeUint64, Unit: "W", Exponent: -3,
+		Mode: otf2.MetricAbsolutePoint}
 	rate := experiment.MetricMember{Name: "rate", Type: otf2.TypeDouble, Unit: "B/s", Mode: otf2.MetricAbsoluteLast}
 	for _, v := range []struct {
 		gpu       int
 		q         *experiment.MetricMember
 		us, value uint64
 	}{
-		{1, &power, 50, 7}, {0, &power, 51, 8}, {1, &rate, 52, math.Float64bits(1.5)}, {1, &power, 60, 9}, {1, &power, 59, 10},
+		{1, &power, 50, 7}, {0, &power, 51, 8}, {1, &rate, 52, math.Float64bits(1.5)}, {1, &power, 60, 9},
+		{1, &power, 59, 10},
 	} {
 		if err := s.m.Sample(v.gpu, v.q, at(v.us), v.value); err != nil {
 			t.Fatal(err)
 		}
 	}
-	s.expect(s.lines(experiment.KindGPUMetrics), "50 Metric power=7\n52 Metric rate=1.5\n60 Metric power=9\n60 Metric power=10")
+	s.expect(s.lines(experiment.KindGPUMetrics),
+		"50 Metric power=7\n52 Metric rate=1.5\n60 Metric power=9\n60 Metric power=10")
 	s.nth = 1
 	s.expect(s.lines(experiment.KindGPUMetrics), "51 Metric power=8")
 	var got []string
 	for _, m := range s.p.Metrics {
-		got = append(got, fmt.Sprintf("%s of GPU %d on %s, %v", m.Members[0].Name, m.GPU, s.p.Locations[m.Location].Name, m.Recorder))
+		got = append(got, fmt.Sprintf("%s of GPU %d on %s, %v", m.Members[0].Name, m.GPU,
+			s.p.Locations[m.Location].Name, m.Recorder))
 	}
 	s.expect(got, `
 		power of GPU 1 on GPU 1 metrics, ABSTRACT

@@ -41,27 +41,29 @@ type Options struct {
 	Channels bool
 	// Raw asks for rows with each event as NCCL reports it.
 	Raw bool
-	// Lasting is for processes of any length whose events are summed up: sequences get no digests on the way, and rows of communicator
-	// ranks are not used again, as the sink makes one of those that are finished.
+	// Lasting is for processes of any length whose events are summed up: sequences get no digests on the way, and rows
+	// of communicator ranks are not used again, as the sink makes one of those that are finished.
 	Lasting bool
 	// Lost tells whether the plugin itself has lost collectives so far. Nil: it has not.
 	Lost func() bool
-	// LostParts tells whether the plugin itself has lost anything so far that kernels are counted by: operations, messages, kernels. Nil:
-	// it has not.
+	// LostParts tells whether the plugin itself has lost anything so far that kernels are counted by: operations,
+	// messages, kernels. Nil: it has not.
 	LostParts func() bool
-	// Resume is the description that another model left of the same process, nil if this is the first: ordinals, and calls whose
-	// operations were not seen, go on from there. What it had in memory is missing.
+	// Resume is the description that another model left of the same process, nil if this is the first: ordinals, and
+	// calls whose operations were not seen, go on from there. What it had in memory is missing.
 	Resume *experiment.Process
-	// ThreadName gives the name that a thread of the process has now, "" if nobody knows it. Nil: nobody does. Then it has the one that it had
-	// at its first callback.
+	// ThreadName gives the name that a thread of the process has now, "" if nobody knows it. Nil: nobody does. Then it
+	// has the one that it had at its first callback.
 	ThreadName func(tid int) string
-	// NetSums asks for the network's transfers summed up by operation, direction and peer, in the place of rows of what they waited for.
+	// NetSums asks for the network's transfers summed up by operation, direction and peer, in the place of rows of what
+	// they waited for.
 	NetSums bool
 	// Metrics asks for the derived metrics: bandwidths, operations outstanding, bytes in flight.
 	Metrics bool
 }
 
-// Model is the timeline of one process in the making: parts with jobs of their own, to which it distributes the records.
+// Model is the timeline of one process in the making: parts with jobs of their own, to which it distributes the
+// records.
 //
 //	board        rows of the timeline, and what is written to any of them (location.go, rows.go, nested.go)
 //	ledger       counts of what came and of what is odd, and markers (oddity.go)
@@ -113,7 +115,8 @@ func New(sink Sink, p *experiment.Process, opts *Options) *Model {
 	m := &Model{board: b, metrics: &metrics{board: b}, ranks: &ranks{board: b, kin: newKin()}, changed: true}
 	// Activities wait longer for what belongs to them than plans do for activities.
 	hold := max(o.cuptiHold, o.gpuHold) + 1e9
-	m.cuda = cuda.New(&streams{board: b, ranks: m.ranks, kernels: make(map[string]otf2.RegionRef)}, cuda.Options{Hold: hold, Functions: kernelFunctions()})
+	m.cuda = cuda.New(&streams{board: b, ranks: m.ranks, kernels: make(map[string]otf2.RegionRef)},
+		cuda.Options{Hold: hold, Functions: kernelFunctions()})
 	t := &timing{b, m.cuda}
 	m.ops = newOperations(b, m.ranks, m.cuda, t, newPlanWriter(b, m.ranks, m.cuda, t, m.metrics))
 	m.threads = newThreads(b, m.ranks, m.ops, m.cuda)
@@ -266,8 +269,8 @@ func (m *Model) Advance(t uint64) error {
 	return m.err
 }
 
-// Changes is a number that is another one when the passing of time, or Settle, has changed what is to be seen of the process since:
-// something that waited has been written, or an operation is complete.
+// Changes is a number that is another one when the passing of time, or Settle, has changed what is to be seen of the
+// process since: something that waited has been written, or an operation is complete.
 func (m *Model) Changes() uint64 { return m.changes }
 
 // Holds tells that operations which are complete are not written yet.

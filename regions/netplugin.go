@@ -4,8 +4,8 @@ package regions
 
 import "github.com/nccl-otf2/nccl-otf2/plugin/shm"
 
-// NetPlugin: what the network plugin tells of a transfer. NCCL built without NET_PROFILER=1 has none of it (docs/nccl-profiler-api.md
-// §8).
+// NetPlugin: what the network plugin tells of a transfer. NCCL built without NET_PROFILER=1 has none of it
+// (docs/nccl-profiler-api.md §8).
 
 // Kinds of network plugins, bits 16 … 31 of a NetPlugin's id (docs/nccl-profiler-api.md §8).
 const (

@@ -11,8 +11,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
-// The network of a communicator rank: rows for sending and receiving, and on them the phase of the oldest transfer under way. States of
-// ProxyStep: docs/nccl-profiler-api.md §2.3; whose work a proxy thread does: §6.
+// The network of a communicator rank: rows for sending and receiving, and on them the phase of the oldest transfer
+// under way. States of ProxyStep: docs/nccl-profiler-api.md §2.3; whose work a proxy thread does: §6.
 
 // netRank is the network of one communicator rank, as far as this process's proxy threads work for it:
 // one of this process, or of another one whose transfers are carried out here (PXN, docs/nccl-profiler-api.md §6).
@@ -57,8 +57,9 @@ type network struct {
 func newNetwork(b *board, rs *ranks, ops *operations, ms *metrics) *network {
 	return &network{
 		board: b, ranks: rs, ops: ops, metrics: ms,
-		proxies: make(map[uint64]*proxyOp), steps: make(map[uint64]*proxyStep), transfers: bounded.New[struct{}](maxTransfers),
-		foreign: make(map[uint64]*netRank),
+		proxies: make(map[uint64]*proxyOp), steps: make(map[uint64]*proxyStep),
+		transfers: bounded.New[struct{}](maxTransfers),
+		foreign:   make(map[uint64]*netRank),
 	}
 }
 
@@ -175,8 +176,9 @@ const (
 )
 
 var netCountNames = [numNetCounts]string{
-	netPuts: NetPuts, netPutBytes: NetPutBytes, netEmpty: NetEmpty, netRecvBytes: NetRecvBytes, netIB: NetIBEvents, netIBBytes: NetIBBytes,
-	netSocket: NetSocket, netSocketBytes: NetSocketBytes, netOther: NetOther,
+	netPuts: NetPuts, netPutBytes: NetPutBytes, netEmpty: NetEmpty, netRecvBytes: NetRecvBytes, netIB: NetIBEvents,
+	netIBBytes: NetIBBytes,
+	netSocket:  NetSocket, netSocketBytes: NetSocketBytes, netOther: NetOther,
 }
 
 // Network gives what was counted of the network: transfers and bytes, and the network plugins' own events,
@@ -216,7 +218,8 @@ func (net *network) netOf(r *shm.Record) *netRank {
 		return nil
 	}
 	n := newNetRank(fmt.Sprintf(PXNRow+"%04x.%d", tag, index), nil, len(net.process.Foreign))
-	net.process.Foreign = append(net.process.Foreign, experiment.ForeignComm{Tag: tag, Index: index, Rank: int(r.Rank), PID: int(r.PID)})
+	net.process.Foreign = append(net.process.Foreign,
+		experiment.ForeignComm{Tag: tag, Index: index, Rank: int(r.Rank), PID: int(r.PID)})
 	net.foreign[r.Context] = n
 	net.foreignNets = append(net.foreignNets, n)
 	return n

@@ -11,13 +11,14 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Transfers summed up: one region without duration on the network's row for those of an operation with one peer in one direction, written when no
-// more of them will come. Its sums are those of the regions and transfers that would be there otherwise (netrank.go, proxy.go), so that they are
-// times of the row.
+// Transfers summed up: one region without duration on the network's row for those of an operation with one peer in one
+// direction, written when no more of them will come. Its sums are those of the regions and transfers that would be
+// there otherwise (netrank.go, proxy.go), so that they are times of the row.
 //
-// An operation's sums are written when it is complete and none of its ProxyOps is open, or else when it is written itself. What comes of it
-// afterwards, and what belongs to no operation that is known (another process's, one whose event was refused), is written when its last ProxyOp ends.
-// So there may be several for one operation, and all of them count.
+// An operation's sums are written when it is complete and none of its ProxyOps is open, or else when it is written
+// itself. What comes of it afterwards, and what belongs to no operation that is known (another process's, one whose
+// event was refused), is written when its last ProxyOp ends. So there may be several for one operation, and all of them
+// count.
 
 // sumKey is what transfers are summed up by.
 type sumKey struct {
@@ -115,7 +116,8 @@ func (net *network) leaveSum(o *proxyOp, t uint64) {
 	}
 }
 
-// leaveLoose notes that a step has left its row; if it belongs to no ProxyOp and is the last one there, nothing more of its sum is known to come.
+// leaveLoose notes that a step has left its row; if it belongs to no ProxyOp and is the last one there, nothing more of
+// its sum is known to come.
 func (net *network) leaveLoose(s *proxyStep, side *netSide, t uint64) {
 	if s.op != nil || side.head != nil || !net.opts.NetSums {
 		return
@@ -264,11 +266,14 @@ var sumNames = map[bool]string{true: NameSendSums, false: NameRecvSums}
 
 // sumAttributes are the attributes that hold the times of phases, and their numbers.
 var sumAttributes = [numNetPhases]struct{ time, times otf2.AttributeRef }{
-	netSendGPU: {AttrGPUWait, AttrGPUWaits}, netSendPeer: {AttrPeerWait, AttrPeerWaits}, netSend: {AttrNetworkTime, AttrNetworkTimes},
-	netRecv: {AttrNetworkTime, AttrNetworkTimes}, netRecvFlush: {AttrFlushTime, AttrFlushTimes}, netRecvGPU: {AttrGPUWait, AttrGPUWaits},
+	netSendGPU: {AttrGPUWait, AttrGPUWaits}, netSendPeer: {AttrPeerWait, AttrPeerWaits},
+	netSend: {AttrNetworkTime, AttrNetworkTimes},
+	netRecv: {AttrNetworkTime, AttrNetworkTimes}, netRecvFlush: {AttrFlushTime, AttrFlushTimes},
+	netRecvGPU: {AttrGPUWait, AttrGPUWaits},
 }
 
-// attributes tell the figures. Left out are those that are 0, but for that by which a record is known, and the number of steps where all had bytes.
+// attributes tell the figures. Left out are those that are 0, but for that by which a record is known, and the number
+// of steps where all had bytes.
 func (s *netSum) attributes(a *otf2.AttributeList, t uint64) *otf2.AttributeList {
 	net := s.net
 	a.Uint32(AttrProxyOps, uint32(s.proxyOps))

@@ -52,7 +52,8 @@ func (w *netWatch) EventWriter(l experiment.Location) (EventWriter, error) {
 	if l.Kind != experiment.KindNetSend && l.Kind != experiment.KindNetRecv {
 		return events, nil
 	}
-	return &netRow{EventWriter: events, watch: w, row: l.Number, send: l.Kind == experiment.KindNetSend, links: make(map[int64]*netRowLink), puts: make(map[uint64]int64)}, nil
+	return &netRow{EventWriter: events, watch: w, row: l.Number, send: l.Kind == experiment.KindNetSend,
+		links: make(map[int64]*netRowLink), puts: make(map[uint64]int64)}, nil
 }
 
 // netRow is a network's row.
@@ -170,7 +171,8 @@ func (r *netRow) Leave(t otf2.Timestamp, a *otf2.AttributeList, region otf2.Regi
 	return r.EventWriter.Leave(t, a, region)
 }
 
-func (r *netRow) RmaPut(t otf2.Timestamp, a *otf2.AttributeList, win otf2.RmaWinRef, remote uint32, bytes, matching uint64) error {
+func (r *netRow) RmaPut(t otf2.Timestamp, a *otf2.AttributeList, win otf2.RmaWinRef, remote uint32, bytes,
+	matching uint64) error {
 	r.change(carriedKey{r.row, values(a)[AttrParentID], int64(remote)}, func(s *carriedSum) {
 		s.Transfers++
 		s.Bytes += bytes
@@ -188,7 +190,8 @@ func (r *netRow) RmaPut(t otf2.Timestamp, a *otf2.AttributeList, win otf2.RmaWin
 	return r.EventWriter.RmaPut(t, a, win, remote, bytes, matching)
 }
 
-func (r *netRow) RmaOpCompleteNonBlocking(t otf2.Timestamp, a *otf2.AttributeList, win otf2.RmaWinRef, matching uint64) error {
+func (r *netRow) RmaOpCompleteNonBlocking(t otf2.Timestamp, a *otf2.AttributeList, win otf2.RmaWinRef,
+	matching uint64) error {
 	peer := r.puts[matching]
 	delete(r.puts, matching)
 	if l := r.links[peer]; l.open == 1 {
@@ -336,12 +339,15 @@ func TestSumsOfAnyStreamAreThoseOfTheRows(t *testing.T) {
 
 // sumsOf are the lines of a row's records of sums.
 func (s *scene) sumsOf(kind experiment.LocationKind) []string {
-	return s.lines(kind, AttrParentID, AttrPeer, AttrProxyOps, AttrSteps, AttrTransfers, AttrBytes, AttrGPUWait, AttrPeerWait, AttrNetworkTime, AttrFlushTime,
-		AttrGPUWaits, AttrPeerWaits, AttrNetworkTimes, AttrFlushTimes, AttrOpenPhase, AttrOpenTime, AttrBusy, AttrLongest, AttrLongestPhase, AttrLongestOn, AttrUnfinished)
+	return s.lines(kind, AttrParentID, AttrPeer, AttrProxyOps, AttrSteps, AttrTransfers, AttrBytes, AttrGPUWait,
+		AttrPeerWait, AttrNetworkTime, AttrFlushTime,
+		AttrGPUWaits, AttrPeerWaits, AttrNetworkTimes, AttrFlushTimes, AttrOpenPhase, AttrOpenTime, AttrBusy,
+		AttrLongest, AttrLongestPhase, AttrLongestOn, AttrUnfinished)
 }
 
 func newSummedScene(t *testing.T) *scene {
-	return newSceneWith(t, 4, 0, &Options{RecordMask: 1<<shm.EventKernelCh | 1<<shm.EventProxyOp, NetSums: true, Metrics: true})
+	return newSceneWith(t, 4, 0, &Options{RecordMask: 1<<shm.EventKernelCh | 1<<shm.EventProxyOp, NetSums: true,
+		Metrics: true})
 }
 
 // The scene is that of TestPhasesFollowTheOldestStep.
@@ -358,8 +364,8 @@ func TestOneRecordForAnOperationPeerAndDirection(t *testing.T) {
 	s.oddities(nil)
 }
 
-// ProxyOps that are never stopped, and transfers after their operation has been written: the first record has what came until then, the second
-// one the rest, and both name the operation.
+// ProxyOps that are never stopped, and transfers after their operation has been written: the first record has what came
+// until then, the second one the rest, and both name the operation.
 func TestWhatOutlivesItsOperationIsSummedUpToo(t *testing.T) {
 	s := newSummedScene(t)
 	s.allReduce(100, "a")

@@ -44,7 +44,8 @@ func (s *scene) stepState(us uint64, name string, state uint32, value ...uint64)
 	s.state(us, shm.EventProxyStep, name, state, value...)
 }
 
-// transfers is an AllReduce on the network: two steps that are sent, with a peer that is waited for, and one that is received.
+// transfers is an AllReduce on the network: two steps that are sent, with a peer that is waited for, and one that is
+// received.
 func (s *scene) transfers() {
 	s.allReduce(100, "a")
 	s.proxyOp(120, "op", "a", true, 2)
@@ -262,14 +263,17 @@ func TestForeignTransfersHaveTheirOwnRow(t *testing.T) {
 		r.Kind, r.Type, r.Handle, r.Arg, r.Aux, r.Context = shm.RecordStart, typ, s.id(name), parent, shm.None, context
 		s.give(1, us, r)
 	}
-	foreign(100, shm.EventProxyOp, "op", 0x2222_1000_0000_0042, shm.Record{Flags: shm.FlagSend, Peer: 6, PID: 99, Rank: 3})
+	foreign(100, shm.EventProxyOp, "op", 0x2222_1000_0000_0042,
+		shm.Record{Flags: shm.FlagSend, Peer: 6, PID: 99, Rank: 3})
 	foreign(101, shm.EventProxyStep, "s0", s.id("op"), shm.Record{Rank: 3})
 	s.stepState(102, "s0", sendGPUWait)
 	s.stepState(110, "s0", sendWait, 64)
 	s.stop(1, 120, shm.EventProxyStep, "s0")
 	s.stop(1, 121, shm.EventProxyOp, "op")
-	for _, wrong := range []uint64{0, 0x1111_f800_0000_0001, 0x7fff_dead_beef} { // none, stale of this process, a pointer
-		s.give(1, 130, shm.Record{Kind: shm.RecordStart, Type: shm.EventProxyOp, Handle: s.id(fmt.Sprint(wrong)), Aux: shm.None, Context: wrong})
+	// none, stale of this process, a pointer
+	for _, wrong := range []uint64{0, 0x1111_f800_0000_0001, 0x7fff_dead_beef} {
+		s.give(1, 130, shm.Record{Kind: shm.RecordStart, Type: shm.EventProxyOp, Handle: s.id(fmt.Sprint(wrong)),
+			Aux: shm.None, Context: wrong})
 	}
 	s.expect(s.lines(experiment.KindNetSend, AttrParentID), `
 		102 Enter Send GPU wait PARENT_ID=2459545938683756610
@@ -359,7 +363,8 @@ func TestNetPluginIsCounted(t *testing.T) {
 	s.proxyOp(40, "op", "", true, 2)
 	s.step(41, "s0", "op", 0)
 	s.stepState(42, "s0", sendGPUWait)
-	s.start(1, 43, shm.EventNetPlugin, "ib", "s0", shm.Record{NetID: 0x10001, Length: 512, QP: 17, Flags: shm.FlagKnownNet})
+	s.start(1, 43, shm.EventNetPlugin, "ib", "s0",
+		shm.Record{NetID: 0x10001, Length: 512, QP: 17, Flags: shm.FlagKnownNet})
 	s.stepState(44, "s0", sendWait, 512)
 	s.stop(1, 50, shm.EventNetPlugin, "ib")
 	s.stop(1, 51, shm.EventNetPlugin, "ib")
@@ -376,7 +381,8 @@ func TestNetPluginIsCounted(t *testing.T) {
 		52 Leave Send network`)
 	s.oddities(map[string]uint64{"REPEATED_NET_STOPS": 1, "UNKNOWN_NET_EVENTS": 1})
 	want := map[string]uint64{
-		"PUTS": 1, "PUT_BYTES": 512, "IB_EVENTS": 1, "IB_SENT_BYTES": 512, "SOCKET_EVENTS": 1, "SOCKET_BYTES": 100, "OTHER_NET_EVENTS": 1,
+		"PUTS": 1, "PUT_BYTES": 512, "IB_EVENTS": 1, "IB_SENT_BYTES": 512, "SOCKET_EVENTS": 1, "SOCKET_BYTES": 100,
+		"OTHER_NET_EVENTS": 1,
 	}
 	if diff := cmp.Diff(want, s.m.Network()); diff != "" {
 		t.Errorf("counts: want (−), got (+):\n%s", diff)

@@ -8,7 +8,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
-// What should not be, or a reader must know: counts and markers. docs/hazards.md says what NCCL does that leads to them.
+// What should not be, or a reader must know: counts and markers. docs/hazards.md says what NCCL does that leads to
+// them.
 
 // oddity is something that should not be, or that a reader of the archive must know: counted by kind.
 type oddity int
@@ -25,29 +26,37 @@ const (
 	oddUnknownFunction                   // operation of a function not known here
 	oddLateRecord                        // record that came after later ones had been taken
 	oddAfterFinalize                     // event of a communicator rank that was finalized: not drawn
-	oddUnknownCommSize                   // operation drawn without its communicator: its size was never reported (API v1 … v3)
-	oddCaptureOnly                       // plan that NCCL reported when it was captured, and will not at its replays: not drawn
-	oddForgottenCall                     // captured call forgotten: there were too many to keep for replays
-	oddRepeatedStep                      // ProxyStep started again before it was posted; the earlier start does not count
-	oddUnstoppedStep                     // ProxyStep that NCCL went past without stopping it
-	oddForgottenEvent                    // ProxyOp, ProxyStep, KernelCh or NetPlugin forgotten: too many were open
-	oddUnplacedTransfer                  // transfer, message or collective with a peer or root that is no rank of the communicator, or not known: no record of it
-	oddUnsizedTransfer                   // transfer whose size NCCL did not tell: no RmaPut
-	oddNetStop                           // NetPlugin stopped that is not open: InfiniBand requests are stopped twice
-	oddUnknownNet                        // NetPlugin with a descriptor of a kind not known
-	oddImplausibleChannel                // KernelCh interval left out of its channel's row, with its plan's
-	oddStrayPhaseEnd                     // end of an application phase where none is open
-	oddUnfinishedPhase                   // application phase that was not ended
-	oddCrossingPhase                     // application phase that began or ended inside an NCCL group only: moved to the group's end
-	oddDeepPhase                         // application phase inside too many others: not drawn
-	oddTimesDiffer                       // plan whose kernel ran at other times by NCCL's stamps than by CUPTI
-	oddMaskChanged                       // change of NCCL's activation mask by somebody else than the plugin: RAS
-	oddShortHold                         // operation written before its GPU's clock could be known as well as else: too many waited
-	oddNoRow                             // thing to draw that would have needed one row more than there may be
+	// operation drawn without its communicator: its size was never reported (API v1 … v3)
+	oddUnknownCommSize
+	// plan that NCCL reported when it was captured, and will not at its replays: not drawn
+	oddCaptureOnly
+	oddForgottenCall // captured call forgotten: there were too many to keep for replays
+	// ProxyStep started again before it was posted; the earlier start does not count
+	oddRepeatedStep
+	oddUnstoppedStep  // ProxyStep that NCCL went past without stopping it
+	oddForgottenEvent // ProxyOp, ProxyStep, KernelCh or NetPlugin forgotten: too many were open
+	// transfer, message or collective with a peer or root that is no rank of the communicator, or not known: no record
+	// of it
+	oddUnplacedTransfer
+	oddUnsizedTransfer    // transfer whose size NCCL did not tell: no RmaPut
+	oddNetStop            // NetPlugin stopped that is not open: InfiniBand requests are stopped twice
+	oddUnknownNet         // NetPlugin with a descriptor of a kind not known
+	oddImplausibleChannel // KernelCh interval left out of its channel's row, with its plan's
+	oddStrayPhaseEnd      // end of an application phase where none is open
+	oddUnfinishedPhase    // application phase that was not ended
+	// application phase that began or ended inside an NCCL group only: moved to the group's end
+	oddCrossingPhase
+	oddDeepPhase   // application phase inside too many others: not drawn
+	oddTimesDiffer // plan whose kernel ran at other times by NCCL's stamps than by CUPTI
+	oddMaskChanged // change of NCCL's activation mask by somebody else than the plugin: RAS
+	// operation written before its GPU's clock could be known as well as else: too many waited
+	oddShortHold
+	oddNoRow // thing to draw that would have needed one row more than there may be
 	numOddities
 )
 
-// OddityCaptureOnly counts plans that NCCL reported when they were captured in a CUDA graph, and whose replays it does not report.
+// OddityCaptureOnly counts plans that NCCL reported when they were captured in a CUDA graph, and whose replays it does
+// not report.
 const OddityCaptureOnly = "CAPTURE_ONLY_PLANS"
 
 // oddityNames are the keys of experiment.Counts.Oddities and the last parts of the archive's properties.
@@ -136,5 +145,6 @@ func (l *ledger) mark(loc *location, t uint64, s otf2.MarkerSeverity, category, 
 	if loc != nil && !loc.over {
 		number = int(loc.Number)
 	}
-	l.process.Markers = append(l.process.Markers, experiment.Marker{Time: t, Severity: s, Category: category, Text: text, Location: number})
+	l.process.Markers = append(l.process.Markers,
+		experiment.Marker{Time: t, Severity: s, Category: category, Text: text, Location: number})
 }

@@ -7,9 +7,11 @@ import (
 	"testing"
 )
 
-// The parts of the model stand in an order: each knows those that its fields name, and none of these knows it. The model knows all.
+// The parts of the model stand in an order: each knows those that its fields name, and none of these knows it. The
+// model knows all.
 func TestPartsStandInNoCircle(t *testing.T) {
-	parts := []any{setup{}, ledger{}, board{}, ranks{}, metrics{}, timing{}, planWriter{}, operations{}, threads{}, network{}, streams{}}
+	parts := []any{setup{}, ledger{}, board{}, ranks{}, metrics{}, timing{}, planWriter{}, operations{}, threads{},
+		network{}, streams{}}
 	names := make(map[reflect.Type]bool)
 	for _, p := range parts {
 		names[reflect.TypeOf(p)] = true

@@ -39,7 +39,8 @@ func (s *scene) expectUnderWay(want string) {
 func TestPendingOperations(t *testing.T) {
 	s := newScene(t, 4)
 	s.start(0, 90, shm.EventGroupApi, "group of a", "", shm.Record{GroupDepth: 1})
-	s.start(0, 91, shm.EventCollApi, "api of a", "group of a", shm.Record{Func: "AllReduce", Count: 256, Datatype: "ncclFloat32"})
+	s.start(0, 91, shm.EventCollApi, "api of a", "group of a",
+		shm.Record{Func: "AllReduce", Count: 256, Datatype: "ncclFloat32"})
 	s.expectUnderWay("AllReduce 0 calling since 91")
 	s.stop(0, 92, shm.EventCollApi, "api of a")
 	s.plan(0, 93, "plan of a", "AllReduce", "a")
@@ -49,7 +50,8 @@ func TestPendingOperations(t *testing.T) {
 	s.expectUnderWay("AllReduce 0 running since 91")
 	s.allReduce(200, "b")
 	s.expectUnderWay("AllReduce 0 running since 91; AllReduce 1 enqueued since 201")
-	s.give(1, 300, shm.Record{Kind: shm.RecordState, Type: shm.EventKernelCh, Handle: s.id("k"), Aux: 22, Flags: shm.FlagHasArg, Arg: gpu(299)})
+	s.give(1, 300, shm.Record{Kind: shm.RecordState, Type: shm.EventKernelCh, Handle: s.id("k"), Aux: 22,
+		Flags: shm.FlagHasArg, Arg: gpu(299)})
 	s.stop(1, 300, shm.EventKernelCh, "k")
 	s.expectUnderWay("AllReduce 1 enqueued since 201; held map[AllReduce:1]")
 	if begun := s.p.Comms[0].Begun; begun != at(207) {
@@ -70,7 +72,8 @@ func TestPendingMessages(t *testing.T) {
 	s.api(91, "api of a", "group of a", "Send", 0)
 	s.expectUnderWay("Send 0 calling since 91")
 	s.start(0, 93, shm.EventGroup, "plan", "", shm.Record{})
-	s.start(0, 94, shm.EventP2p, "a", "api of a", shm.Record{ParentGroup: s.id("plan"), Func: "Send", Count: 256, Datatype: "ncclFloat32", Peer: 2, NChannels: 1})
+	s.start(0, 94, shm.EventP2p, "a", "api of a",
+		shm.Record{ParentGroup: s.id("plan"), Func: "Send", Count: 256, Datatype: "ncclFloat32", Peer: 2, NChannels: 1})
 	s.expectUnderWay("Send>2 0 enqueued since 91")
 }
 

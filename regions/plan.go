@@ -14,9 +14,10 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
 )
 
-// Operations from their beginning to their end: which plan, which call and which launch belong together, in which order the
-// communicator's members see them, when all of an operation has been reported, and how long to wait. Facts: docs/nccl-profiler-api.md §3.2
-// (who begins what), §3.4 (what never ends), §3.5 (groups and graphs), §7.4 (kernels that are not counted).
+// Operations from their beginning to their end: which plan, which call and which launch belong together, in which order
+// the communicator's members see them, when all of an operation has been reported, and how long to wait. Facts:
+// docs/nccl-profiler-api.md §3.2 (who begins what), §3.4 (what never ends), §3.5 (groups and graphs), §7.4 (kernels
+// that are not counted).
 
 // plan is one entry of a communicator rank's issue order: a Group event, which is one kernel launch
 // with all operations in it; or a call for which NCCL reported nothing more.
@@ -99,8 +100,8 @@ type operation struct {
 	links          []*link
 }
 
-// operations are those of the process that have begun and are not written yet, with the calls that ask for them and the kernels that are part
-// of them. Each communicator rank has them in its queue, in issue order.
+// operations are those of the process that have begun and are not written yet, with the calls that ask for them and the
+// kernels that are part of them. Each communicator rank has them in its queue, in issue order.
 type operations struct {
 	*board
 	ranks  *ranks
@@ -123,7 +124,8 @@ func newOperations(b *board, rs *ranks, c *cuda.Recorder, t *timing, w *planWrit
 	return &operations{
 		board: b, ranks: rs, cuda: c, timing: t, writer: w,
 		calls: make(map[uint64]*call), plans: make(map[uint64]*plan), byHandle: make(map[uint64]*operation),
-		kernels: bounded.New[*kernel](maxKernels), phases: bounded.New[*kernel](maxLaunches), relieveAt: maxHeld + mostRelief(),
+		kernels: bounded.New[*kernel](maxKernels), phases: bounded.New[*kernel](maxLaunches),
+		relieveAt: maxHeld + mostRelief(),
 	}
 }
 
@@ -201,8 +203,8 @@ func (ops *operations) endPlan(p *plan, t uint64) {
 	ops.progress(p, t)
 }
 
-// findLaunch finds the launch of a plan that a callback of the stream brought, as NCCL has it while graphs may be running
-// (docs/nccl-profiler-api.md §3.5): plans of a group come in the order of its launches.
+// findLaunch finds the launch of a plan that a callback of the stream brought, as NCCL has it while graphs may be
+// running (docs/nccl-profiler-api.md §3.5): plans of a group come in the order of its launches.
 func (p *plan) findLaunch() {
 	if len(p.ops) == 0 || p.ops[0].call == nil || p.ops[0].call.group == nil {
 		return
@@ -226,7 +228,8 @@ func (p *plan) grow(bytes uintptr) {
 	*p.comm.allBytes += int(bytes)
 }
 
-// What a plan takes with its first operation, and what each further one does. A group has room for the first call and the first launch.
+// What a plan takes with its first operation, and what each further one does. A group has room for the first call and
+// the first launch.
 const (
 	planBytes      = unsafe.Sizeof(plan{}) + unsafe.Sizeof(groupCall{})
 	operationBytes = unsafe.Sizeof(operation{}) + unsafe.Sizeof(call{})
@@ -259,7 +262,8 @@ func (ops *operations) startTask(th *thread, t uint64, r *shm.Record) {
 		comm.issue(p, t)
 	}
 	op := p.add(&operation{
-		handle: r.Handle, parent: r.Arg, plan: p, index: int32(len(p.ops)), call: ops.takeCall(r.Arg), p2p: r.Type == shm.EventP2p, task: true,
+		handle: r.Handle, parent: r.Arg, plan: p, index: int32(len(p.ops)), call: ops.takeCall(r.Arg),
+		p2p: r.Type == shm.EventP2p, task: true,
 		name: r.Func, seq: r.Seq, count: r.Count, datatype: r.Datatype, algo: r.Algo, proto: r.Proto,
 		channels: uint32(r.NChannels), warps: uint32(r.NWarps), root: r.Root, peer: r.Peer,
 		send: r.SendBuff, recv: r.RecvBuff, tag: r.UserTag, kernelVariant: r.KernelVariant,
@@ -351,8 +355,8 @@ func (ops *operations) resolveCalls(c *commRank, before int64) {
 	ops.timing.countsAlone(c, places)
 }
 
-// mergeAlone puts calls that have become operations of their own into a queue: each before the first plan with operations of a later group,
-// and before the plan that is at a place.
+// mergeAlone puts calls that have become operations of their own into a queue: each before the first plan with
+// operations of a later group, and before the plan that is at a place.
 func (ops *operations) mergeAlone(c *commRank, alone []*plan, last int) {
 	slices.SortStableFunc(alone, func(a, b *plan) int { return cmp.Compare(a.newest(), b.newest()) })
 	rest := c.queue
@@ -403,7 +407,8 @@ func (ops *operations) awaitsNetwork(p *plan, t uint64) bool {
 	if p.proxiesOpen > 0 {
 		return true
 	}
-	return !p.comm.ending && ops.mayHaveNetwork(p) && p.netStop == 0 && p.comm.quietPlans < maxQuietPlans && t < p.stop+ops.opts.gpuHold
+	return !p.comm.ending && ops.mayHaveNetwork(p) && p.netStop == 0 && p.comm.quietPlans < maxQuietPlans &&
+		t < p.stop+ops.opts.gpuHold
 }
 
 // mayHaveNetwork tells whether ProxyOps of a plan would be seen.
@@ -421,9 +426,10 @@ const (
 	maxQueue  = 65536
 )
 
-// maxHeld bounds the memory (bytes) of complete operations that wait for the GPU's clock to be better known: beyond, those of communicator
-// ranks with more than their share are written at once, and counted. Twice as much may wait together with what is not complete. In between,
-// mostRelief may come, and one group of calls, however large. Variable for the tests.
+// maxHeld bounds the memory (bytes) of complete operations that wait for the GPU's clock to be better known: beyond,
+// those of communicator ranks with more than their share are written at once, and counted. Twice as much may wait
+// together with what is not complete. In between, mostRelief may come, and one group of calls, however large. Variable
+// for the tests.
 var maxHeld = 48 << 20
 
 func mostRelief() int { return maxHeld / 8 }
@@ -491,7 +497,8 @@ func (ops *operations) drain(c *commRank, now uint64, mode drainMode) {
 		p := c.queue[0]
 		if p.measurement != 0 {
 			// Plans may come that belong before it, see issue.
-			if mode == drainDue && len(c.queue) == 1 && p.measurement == otf2.MeasurementOff && now < p.start+ops.opts.operationLimit {
+			if mode == drainDue && len(c.queue) == 1 && p.measurement == otf2.MeasurementOff &&
+				now < p.start+ops.opts.operationLimit {
 				return
 			}
 			ops.timing.follow(c)
@@ -512,7 +519,8 @@ func (ops *operations) drain(c *commRank, now uint64, mode drainMode) {
 			if len(p.stamps.Kernels) == 0 {
 				c.kernelTimeouts++
 			}
-		} else if mode == drainDue && now < p.completeAt+ops.hold(p) || (mode == drainDue || mode == drainEnded) && now < p.completeAt+ops.timing.kernelHold(c, p) {
+		} else if mode == drainDue && now < p.completeAt+ops.hold(p) || (mode == drainDue || mode == drainEnded) &&
+			now < p.completeAt+ops.timing.kernelHold(c, p) {
 			if !ops.crowded(c, maxHeld) {
 				return
 			}

@@ -9,8 +9,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
-// ProxyOp and ProxyStep: transfers, their bytes and their ends. Which of them stop, and which start again: docs/nccl-profiler-api.md
-// §3.4.
+// ProxyOp and ProxyStep: transfers, their bytes and their ends. Which of them stop, and which start again:
+// docs/nccl-profiler-api.md §3.4.
 
 // proxyOp is an open ProxyOp event: one channel's network traffic with one peer for an operation. Those of
 // transports other than the network are begun and never heard of again (docs/nccl-profiler-api.md §3.4, 10).
@@ -25,9 +25,10 @@ type proxyOp struct {
 	steps          []*proxyStep // open
 	sent           uint64       // API v1 … v3: bytes so far, by its states
 	unsized        uint64       // transfers whose own states did not tell their size
-	link           *link        // of what it sends; nil before the first step, and where op is not known, as the next one
-	turn           *gpuTurn
-	sum            *netSum // that it is counted in; nil before the first step
+	// of what it sends; nil before the first step, and where op is not known, as the next one
+	link *link
+	turn *gpuTurn
+	sum  *netSum // that it is counted in; nil before the first step
 
 	older, newer *proxyOp
 }
@@ -67,7 +68,8 @@ func (net *network) startProxyOp(th *thread, t uint64, r *shm.Record) {
 		net.oddity(oddForgottenEvent)
 		net.endOp(n.oldest, t)
 	}
-	o := &proxyOp{handle: r.Handle, parent: r.Arg, rank: n, channel: r.Channel, peer: r.Peer, send: r.Flags&shm.FlagSend != 0, older: n.newest}
+	o := &proxyOp{handle: r.Handle, parent: r.Arg, rank: n, channel: r.Channel, peer: r.Peer,
+		send: r.Flags&shm.FlagSend != 0, older: n.newest}
 	if n.newest != nil {
 		n.newest.newer = o
 	} else {

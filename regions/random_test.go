@@ -18,14 +18,18 @@ import (
 // parentType is the type of event that NCCL names as an event's parent, and states what it says of it.
 var (
 	parentType = [shm.TypeCount]shm.EventType{
-		shm.EventColl: shm.EventCollApi, shm.EventP2p: shm.EventP2pApi, shm.EventProxyOp: shm.EventColl, shm.EventProxyStep: shm.EventProxyOp,
-		shm.EventKernelCh: shm.EventColl, shm.EventNetPlugin: shm.EventProxyStep, shm.EventCollApi: shm.EventGroupApi, shm.EventP2pApi: shm.EventGroupApi,
-		shm.EventKernelLaunch: shm.EventGroupApi, shm.EventCeColl: shm.EventCollApi, shm.EventCeSync: shm.EventCeColl, shm.EventCeBatch: shm.EventCeColl,
+		shm.EventColl: shm.EventCollApi, shm.EventP2p: shm.EventP2pApi, shm.EventProxyOp: shm.EventColl,
+		shm.EventProxyStep: shm.EventProxyOp,
+		shm.EventKernelCh:  shm.EventColl, shm.EventNetPlugin: shm.EventProxyStep, shm.EventCollApi: shm.EventGroupApi,
+		shm.EventP2pApi:       shm.EventGroupApi,
+		shm.EventKernelLaunch: shm.EventGroupApi, shm.EventCeColl: shm.EventCollApi, shm.EventCeSync: shm.EventCeColl,
+		shm.EventCeBatch:     shm.EventCeColl,
 		shm.EventKernelPhase: shm.EventKernelCh,
 	}
 	states = [shm.TypeCount][]uint32{
-		shm.EventProxyOp: {2, 3, 7, 19}, shm.EventProxyStep: {8, 9, 10, 11, 12, 20}, shm.EventProxyCtrl: {13, 14, 15, 16, 17, 18},
-		shm.EventKernelCh: {22}, shm.EventNetPlugin: {21}, shm.EventGroupApi: {23, 24}, shm.EventKernelPhase: {31},
+		shm.EventProxyOp: {2, 3, 7, 19}, shm.EventProxyStep: {8, 9, 10, 11, 12, 20},
+		shm.EventProxyCtrl: {13, 14, 15, 16, 17, 18},
+		shm.EventKernelCh:  {22}, shm.EventNetPlugin: {21}, shm.EventGroupApi: {23, 24}, shm.EventKernelPhase: {31},
 	}
 )
 
@@ -56,7 +60,8 @@ func (s *stream) next() shm.Record {
 	t := s.t
 	small := rapid.Int32Range(-1, 4)
 	r := shm.Record{
-		Kind:  rapid.SampledFrom([]shm.RecordKind{2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 7, 8, 9, 1, 6, 5, 10, 10, 10, 11}).Draw(t, "kind"),
+		Kind: rapid.SampledFrom([]shm.RecordKind{2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 7, 8, 9, 1, 6, 5, 10, 10,
+			10, 11}).Draw(t, "kind"),
 		Aux:   rapid.SampledFrom([]uint32{0, 0, 0, 0, 0, 0, 1, 2, 70, shm.None}).Draw(t, "aux"),
 		Flags: shm.RecordFlags(rapid.Uint8().Draw(t, "flags")),
 	}
@@ -82,12 +87,15 @@ func (s *stream) next() shm.Record {
 		}
 		r.Datatype = "ncclFloat32"
 		r.Count, r.Length, r.Bytes = rapid.Uint64Range(0, 9).Draw(t, "count"), 5, 6
-		r.Peer, r.Rank, r.Root, r.Step = small.Draw(t, "peer"), small.Draw(t, "rank"), small.Draw(t, "root"), small.Draw(t, "step")
-		r.NChannels, r.Channel, r.Phase = uint8(small.Draw(t, "channels")+1)/2, uint8(small.Draw(t, "channel")), uint8(small.Draw(t, "phase"))
+		r.Peer, r.Rank, r.Root, r.Step = small.Draw(t, "peer"), small.Draw(t, "rank"), small.Draw(t, "root"),
+			small.Draw(t, "step")
+		r.NChannels, r.Channel, r.Phase = uint8(small.Draw(t, "channels")+1)/2, uint8(small.Draw(t, "channel")),
+			uint8(small.Draw(t, "phase"))
 		r.GroupDepth = rapid.Int32Range(1, 2).Draw(t, "depth")
 		r.PTimer = gpu(s.us)
 		r.PhaseName = "compute"
-		r.Context = rapid.SampledFrom([]uint64{0x2222_f800_0000_0001, 0x3333_f800_0000_0001, 0x1111_f800_0000_0001, 77}).Draw(t, "context")
+		r.Context = rapid.SampledFrom([]uint64{0x2222_f800_0000_0001, 0x3333_f800_0000_0001, 0x1111_f800_0000_0001,
+			77}).Draw(t, "context")
 		r.NetID = rapid.SampledFrom([]int64{0x10001, 0x20001, 0x70001}).Draw(t, "net")
 	case shm.RecordStop:
 		r.Handle = s.handle(r.Type, "handle")
@@ -125,7 +133,8 @@ func (s *stream) activity(r *shm.Record) {
 	case 0:
 		r.Activity = rapid.SliceOfN(rapid.Byte(), 0, 256).Draw(t, "bytes")
 		if len(r.Activity) > 0 {
-			r.Activity[0] = rapid.SampledFrom([]byte{1, 2, 3, 4, 5, 10, 22, 38, 39, 49, 50, 51, 77}).Draw(t, "kind of activity")
+			r.Activity[0] = rapid.SampledFrom([]byte{1, 2, 3, 4, 5, 10, 22, 38, 39, 49, 50, 51, 77}).Draw(
+				t, "kind of activity")
 		}
 		for i := 1; i < min(4, len(r.Activity)); i++ {
 			r.Activity[i] = 0
@@ -138,7 +147,8 @@ func (s *stream) activity(r *shm.Record) {
 		r.Activity = memoryRecord(cupti.MemoryOperation(rapid.IntRange(0, 3).Draw(t, "operation")), cupti.MemoryDevice,
 			rapid.Uint64Range(0, 9).Draw(t, "address"), rapid.Uint64Range(0, 9).Draw(t, "bytes"), begin).Activity
 	default:
-		k := gpuKernel{begin: begin, end: end, device: uint32(number % 2), stream: number, correlation: number, name: r.ActivityName}
+		k := gpuKernel{begin: begin, end: end, device: uint32(number % 2), stream: number, correlation: number,
+			name: r.ActivityName}
 		if !s.often("no graph") {
 			k.graph, k.node = 5, rapid.Uint64Range(0, 3).Draw(t, "node")
 		}
@@ -151,7 +161,8 @@ func (s *stream) activity(r *shm.Record) {
 func TestAnyStreamGivesAWholeTimeline(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		api := rapid.SampledFrom([]int{0, 3, 4, 7}).Draw(rt, "api")
-		s := newSceneWith(t, 4, api, &Options{RecordMask: uint32(rapid.SampledFrom([]int{0, 0xffff}).Draw(rt, "mask")), Channels: true, Metrics: true})
+		s := newSceneWith(t, 4, api, &Options{RecordMask: uint32(rapid.SampledFrom([]int{0, 0xffff}).Draw(rt, "mask")),
+			Channels: true, Metrics: true})
 		in := stream{t: rt, us: 1}
 		for i := range rapid.IntRange(1, 300).Draw(rt, "records") {
 			in.us += uint64(rapid.SampledFrom([]int{0, 1, 1, 1, 1, 5, 5, 3_000_000}).Draw(rt, "pause"))
@@ -190,7 +201,8 @@ func checkCounts(t *rapid.T, m *Model) {
 	}
 	sum := uint64(0)
 	for _, name := range []string{
-		"KERNELS_LINKED", "KERNELS_OTHER", "KERNELS_NO_EXTERNAL_ID", "KERNELS_NO_API_CALL", "KERNELS_AGED_OUT", "KERNELS_IMPLAUSIBLE", "KERNELS_AMBIGUOUS",
+		"KERNELS_LINKED", "KERNELS_OTHER", "KERNELS_NO_EXTERNAL_ID", "KERNELS_NO_API_CALL", "KERNELS_AGED_OUT",
+		"KERNELS_IMPLAUSIBLE", "KERNELS_AMBIGUOUS",
 		"KERNELS_GRAPH_LINKED", "KERNELS_GRAPH_UNLINKED", "KERNELS_GRAPH_OTHER",
 	} {
 		sum += counts[name]
@@ -256,7 +268,8 @@ func checkWhole(t *rapid.T, s *scene) {
 				delete(requests, e.Args[5])
 			}
 			for _, v := range e.Attributes {
-				if int(v.ID) >= len(Attributes) || v.Type != Attributes[v.ID].Type || v.Type == otf2.TypeString && v.Bits >= uint64(len(s.p.Strings)) {
+				if int(v.ID) >= len(Attributes) || v.Type != Attributes[v.ID].Type || v.Type == otf2.TypeString &&
+					v.Bits >= uint64(len(s.p.Strings)) {
 					t.Fatalf("%s: attribute %+v", l.Name, v)
 				}
 			}

@@ -13,9 +13,10 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
-// Raw events, on request (Options.Raw): each event that NCCL reports is a region on a row of its own kind, from the callback that starts it to
-// the one that stops it, with what its descriptor holds, and each of its states a point inside. The other rows say what the events mean;
-// these show what came. Regions and states have NCCL's own names; members are those of plugin/api's table.
+// Raw events, on request (Options.Raw): each event that NCCL reports is a region on a row of its own kind, from the
+// callback that starts it to the one that stops it, with what its descriptor holds, and each of its states a point
+// inside. The other rows say what the events mean; these show what came. Regions and states have NCCL's own names;
+// members are those of plugin/api's table.
 //
 // Times are those of the callbacks, also of KernelCh: the GPU's own are attributes, as NCCL passed them.
 
@@ -76,7 +77,8 @@ type raw struct {
 }
 
 func newRaw(b *board, p *experiment.Process, rs *ranks) *raw {
-	return &raw{board: b, process: p, ranks: rs, open: bounded.New[*rawEvent](maxRawOpen), rows: make(map[rawKind][]*rawRow)}
+	return &raw{board: b, process: p, ranks: rs, open: bounded.New[*rawEvent](maxRawOpen),
+		rows: make(map[rawKind][]*rawRow)}
 }
 
 // take takes a start, stop or state. The record is not kept.
@@ -111,7 +113,8 @@ func (w *raw) start(th *thread, t uint64, r *shm.Record) {
 	}
 }
 
-// kindOf is what an event is of. Transfers, and what network plugins say of them, are on the channel and in the direction of their ProxyOp.
+// kindOf is what an event is of. Transfers, and what network plugins say of them, are on the channel and in the
+// direction of their ProxyOp.
 func (w *raw) kindOf(r *shm.Record) rawKind {
 	p := rawKind{comm: -1, event: r.Type, channel: -1}
 	if c := w.ranks.comm(r.Aux); c != nil {
@@ -210,7 +213,8 @@ func (w *raw) point(loc *location, a *otf2.AttributeList, s *rawState) {
 	if s.steps > 0 {
 		a.Uint32(AttrSteps, uint32(s.steps))
 	}
-	w.draw(loc, s.at, s.at, a, w.defs.region(StatePrefix+shm.StateName(s.state), GroupStates, otf2.RegionRoleArtificial))
+	w.draw(loc, s.at, s.at, a, w.defs.region(
+		StatePrefix+shm.StateName(s.state), GroupStates, otf2.RegionRoleArtificial))
 }
 
 // stray draws a state of an event that is not open: before its start, after its stop.
@@ -259,7 +263,8 @@ func (w *raw) describe(a *otf2.AttributeList, r *shm.Record) {
 	}
 }
 
-// belongs tells the communicator and the rank in it. Where the descriptor has no rank, as of calls, it is that of the communicator rank.
+// belongs tells the communicator and the rank in it. Where the descriptor has no rank, as of calls, it is that of the
+// communicator rank.
 func (w *raw) belongs(a *otf2.AttributeList, r *shm.Record) {
 	c := w.ranks.comm(r.Aux)
 	known := c != nil && c.announced
@@ -311,25 +316,31 @@ type rawMember struct {
 	of        *api.Member
 }
 
-// reported tells whether the process's NCCL has the member in its descriptors: a record of another has 0 there, which nobody said.
+// reported tells whether the process's NCCL has the member in its descriptors: a record of another has 0 there, which
+// nobody said.
 func (m *rawMember) reported(p *experiment.Process) bool {
 	return p.APIVersion == 0 || len(m.of.At) == 0 || m.of.Delivered(p.APIVersion)
 }
 
-// memberAttributes are the attributes that show members of descriptors, by the field or flag of the record that has them. Left out is Data, an
-// address that means nothing.
+// memberAttributes are the attributes that show members of descriptors, by the field or flag of the record that has
+// them. Left out is Data, an address that means nothing.
 var memberAttributes = map[string]otf2.AttributeRef{
-	"Seq": AttrSeq, "Func": AttrFunction, "SendBuff": AttrSendBuff, "RecvBuff": AttrRecvBuff, "Count": AttrCount, "Root": AttrRoot,
-	"Datatype": AttrDatatype, "NChannels": AttrChannels, "NWarps": AttrWarps, "Algo": AttrAlgo, "Proto": AttrProto, "ParentGroup": AttrPlanID,
-	"KernelVariant": AttrKernelVariant, "UserTag": AttrUserTag, "Stream": AttrStream, "GroupDepth": AttrGroupDepth, "GRAPH": AttrGraph,
-	"SYM": AttrSymmetric, "Peer": AttrPeer, "Channel": AttrChannel,
+	"Seq": AttrSeq, "Func": AttrFunction, "SendBuff": AttrSendBuff, "RecvBuff": AttrRecvBuff, "Count": AttrCount,
+	"Root":     AttrRoot,
+	"Datatype": AttrDatatype, "NChannels": AttrChannels, "NWarps": AttrWarps, "Algo": AttrAlgo, "Proto": AttrProto,
+	"ParentGroup":   AttrPlanID,
+	"KernelVariant": AttrKernelVariant, "UserTag": AttrUserTag, "Stream": AttrStream, "GroupDepth": AttrGroupDepth,
+	"GRAPH": AttrGraph,
+	"SYM":   AttrSymmetric, "Peer": AttrPeer, "Channel": AttrChannel,
 
 	"PID": AttrProxyPID, "NSteps": AttrSteps, "ChunkSize": AttrChunkSize, "Step": AttrStep, "SEND": AttrSend,
-	"NetID": AttrNetID, "Length": AttrBytes, "WrID": AttrWorkRequest, "DeviceOrFD": AttrNetDevice, "Opcode": AttrOpcode, "QP": AttrQP,
+	"NetID": AttrNetID, "Length": AttrBytes, "WrID": AttrWorkRequest, "DeviceOrFD": AttrNetDevice, "Opcode": AttrOpcode,
+	"QP": AttrQP,
 
 	"PTimer": AttrGPUTimer, "Phase": AttrPhase, "PhaseName": AttrPhaseName,
 
-	"SyncStrategy": AttrSyncStrategy, "BatchSize": AttrBatchSize, "NumBatches": AttrBatches, "CeSeq": AttrCeSeq, "NRanks": AttrSyncRanks,
+	"SyncStrategy": AttrSyncStrategy, "BatchSize": AttrBatchSize, "NumBatches": AttrBatches, "CeSeq": AttrCeSeq,
+	"NRanks": AttrSyncRanks,
 	"NumOps": AttrBatchOps, "Bytes": AttrBytes, "COMPLETE": AttrComplete,
 }
 

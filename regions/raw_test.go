@@ -24,36 +24,49 @@ import (
 func TestRawEvents(t *testing.T) {
 	s := newSceneWith(t, 4, 0, &Options{RecordMask: 0xffff, Raw: true})
 	state := func(us uint64, typ shm.EventType, name string, number uint32, arg uint64, flags shm.RecordFlags) {
-		s.give(1, us, shm.Record{Kind: shm.RecordState, Type: typ, Handle: s.id(name), Aux: number, Arg: arg, Flags: flags})
+		s.give(1, us, shm.Record{Kind: shm.RecordState, Type: typ, Handle: s.id(name), Aux: number, Arg: arg,
+			Flags: flags})
 	}
-	s.start(1, 10, shm.EventProxyOp, "op", "", shm.Record{Channel: 3, Peer: 2, NSteps: 4, ChunkSize: 4096, Flags: shm.FlagSend, PID: 77, Rank: 1})
+	s.start(1, 10, shm.EventProxyOp, "op", "",
+		shm.Record{Channel: 3, Peer: 2, NSteps: 4, ChunkSize: 4096, Flags: shm.FlagSend, PID: 77, Rank: 1})
 	s.start(1, 11, shm.EventProxyStep, "a", "op", shm.Record{Step: 0, Rank: 1})
 	s.start(1, 12, shm.EventProxyStep, "b", "op", shm.Record{Step: 1, Rank: 1})
 	state(13, shm.EventProxyStep, "a", 9, 4096, shm.FlagHasArg)
-	s.start(1, 14, shm.EventNetPlugin, "net", "a", shm.Record{NetID: 1<<16 | 1, Length: 4096, WrID: 5, DeviceOrFD: 2, Opcode: 1, QP: 9, Flags: shm.FlagKnownNet, Rank: 1})
+	s.start(1, 14, shm.EventNetPlugin, "net", "a",
+		shm.Record{NetID: 1<<16 | 1, Length: 4096, WrID: 5, DeviceOrFD: 2, Opcode: 1, QP: 9, Flags: shm.FlagKnownNet,
+			Rank: 1})
 	s.stop(1, 15, shm.EventNetPlugin, "net")
 	s.stop(1, 16, shm.EventProxyStep, "a")
 	state(17, shm.EventProxyStep, "a", 9, 0, 0)
 	s.start(1, 18, shm.EventProxyStep, "c", "op", shm.Record{Step: 2, Rank: 1})
 	s.stop(1, 19, shm.EventProxyStep, "c")
-	s.give(1, 20, shm.Record{Kind: shm.RecordState, Type: shm.EventProxyOp, Handle: s.id("op"), Aux: 2, Arg: 8192, Steps: 2, Flags: shm.FlagHasArg})
+	s.give(1, 20, shm.Record{Kind: shm.RecordState, Type: shm.EventProxyOp, Handle: s.id("op"), Aux: 2, Arg: 8192,
+		Steps: 2, Flags: shm.FlagHasArg})
 	s.stop(1, 20, shm.EventProxyOp, "op")
 	s.lines(experiment.KindEvent) // ends it
 	got := map[string]string{}
 	for _, l := range s.p.Locations {
 		if l.Kind == experiment.KindEvent {
 			s.nth = len(got)
-			got[l.Name] = strings.Join(s.lines(experiment.KindEvent, AttrParentID, AttrChannel, AttrPeer, AttrSteps, AttrChunkSize, AttrSend, AttrProxyPID, AttrStep, AttrRank, AttrNetID,
+			got[l.Name] = strings.Join(s.lines(experiment.KindEvent, AttrParentID, AttrChannel, AttrPeer, AttrSteps,
+				AttrChunkSize, AttrSend, AttrProxyPID, AttrStep, AttrRank, AttrNetID,
 				AttrBytes, AttrWorkRequest, AttrNetDevice, AttrOpcode, AttrQP, AttrArgument, AttrUnfinished), "\n")
 		}
 	}
 	want := map[string]string{
-		"world event ProxyOp ch 03 send 0": "10 Enter ncclProfileProxyOp PROXY_PID=77 CHANNEL=3 PEER=2 STEPS=4 CHUNK_SIZE=4096 IS_SEND=1 RANK=1\n20 Enter ncclProfilerProxyOpSendTransmitted ARGUMENT=8192 STEPS=2\n20 Leave ncclProfilerProxyOpSendTransmitted\n20 Leave ncclProfileProxyOp",
-		"world event ProxyStep ch 03 send 0": "11 Enter ncclProfileProxyStep PARENT_ID=1 STEP=0 RANK=1\n13 Enter ncclProfilerProxyStepSendWait ARGUMENT=4096\n13 Leave ncclProfilerProxyStepSendWait\n" +
-			"16 Leave ncclProfileProxyStep\n18 Enter ncclProfileProxyStep PARENT_ID=1 STEP=2 RANK=1\n19 Leave ncclProfileProxyStep",
-		"world event ProxyStep ch 03 send 1": "12 Enter ncclProfileProxyStep PARENT_ID=1 STEP=1 RANK=1 UNFINISHED=1\n20 Leave ncclProfileProxyStep",
-		"world event NetPlugin ch 03 send 0": "14 Enter ncclProfileNetPlugin PARENT_ID=2 NET_ID=65537 BYTES=4096 WORK_REQUEST=5 NET_DEVICE=2 OPCODE=1 QP=9 RANK=1\n15 Leave ncclProfileNetPlugin",
-		"PXN event ProxyStep stray 0":        "17 Enter ncclProfilerProxyStepSendWait\n17 Leave ncclProfilerProxyStepSendWait",
+		"world event ProxyOp ch 03 send 0": "10 Enter ncclProfileProxyOp PROXY_PID=77 CHANNEL=3 PEER=2 STEPS=4 " +
+			"CHUNK_SIZE=4096 IS_SEND=1 RANK=1\n20 Enter ncclProfilerProxyOpSendTransmitted ARGUMENT=8192 STEPS=2\n20 " +
+			"Leave ncclProfilerProxyOpSendTransmitted\n20 Leave ncclProfileProxyOp",
+		"world event ProxyStep ch 03 send 0": "11 Enter ncclProfileProxyStep PARENT_ID=1 STEP=0 RANK=1\n13 Enter " +
+			"ncclProfilerProxyStepSendWait ARGUMENT=4096\n13 Leave ncclProfilerProxyStepSendWait\n" +
+			"16 Leave ncclProfileProxyStep\n18 Enter ncclProfileProxyStep PARENT_ID=1 STEP=2 RANK=1\n19 Leave " +
+			"ncclProfileProxyStep",
+		"world event ProxyStep ch 03 send 1": "12 Enter ncclProfileProxyStep PARENT_ID=1 STEP=1 RANK=1 " +
+			"UNFINISHED=1\n20 Leave ncclProfileProxyStep",
+		"world event NetPlugin ch 03 send 0": "14 Enter ncclProfileNetPlugin PARENT_ID=2 NET_ID=65537 BYTES=4096 " +
+			"WORK_REQUEST=5 NET_DEVICE=2 OPCODE=1 QP=9 RANK=1\n15 Leave ncclProfileNetPlugin",
+		"PXN event ProxyStep stray 0": "17 Enter ncclProfilerProxyStepSendWait\n17 Leave " +
+			"ncclProfilerProxyStepSendWait",
 	}
 	words := func(m map[string]string) map[string][]string { // attributes in any order
 		out := make(map[string][]string)
@@ -80,7 +93,8 @@ func TestRawEventsThatNeverStop(t *testing.T) {
 	m := New(sink, p, &Options{RecordMask: 0xffff, Raw: true})
 	m.Comm(0, experiment.Comm{ID: 1, NRanks: 2}, experiment.GPU{})
 	for i := range uint64(2 * maxRawRows) {
-		testkit.Must(t, m.Record(0, base+i, &shm.Record{Kind: shm.RecordStart, Type: shm.EventKernelCh, Handle: i + 1, Channel: 1}))
+		testkit.Must(t, m.Record(0, base+i, &shm.Record{Kind: shm.RecordStart, Type: shm.EventKernelCh, Handle: i + 1,
+			Channel: 1}))
 	}
 	testkit.Must(t, m.Finish())
 	sink.flush(t)
@@ -122,7 +136,8 @@ func TestRawEventsShowWhatNCCLReported(t *testing.T) {
 		s.start(1, 10, shm.EventColl, "coll", "", shm.Record{Func: "AllReduce", Count: 8, NChannels: 2})
 		s.stop(1, 11, shm.EventColl, "coll")
 		lines := strings.Join(s.lines(experiment.KindEvent, AttrCount, AttrChannels, AttrUserTag), "\n")
-		if got := strings.Contains(lines, "USER_TAG=0"); got != tagged || !strings.Contains(lines, "COUNT=8") || !strings.Contains(lines, "CHANNELS=2") {
+		if got := strings.Contains(lines, "USER_TAG=0"); got != tagged || !strings.Contains(lines, "COUNT=8") ||
+			!strings.Contains(lines, "CHANNELS=2") {
 			t.Errorf("version %d:\n%s", version, lines)
 		}
 	}

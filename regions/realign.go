@@ -11,18 +11,19 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
 )
 
-// What host and device count of each plan, for giving stamps back that were handed to later plans (package gpuclock). How NCCL makes
-// works of operations stands in docs/nccl-profiler-api.md §7.4.
+// What host and device count of each plan, for giving stamps back that were handed to later plans (package gpuclock).
+// How NCCL makes works of operations stands in docs/nccl-profiler-api.md §7.4.
 
-// Releases in which the host does not count messages to oneself, and reports stamps; from the second one on they are on the first channels, before
-// that on one channel they are on the first one.
+// Releases in which the host does not count messages to oneself, and reports stamps; from the second one on they are on
+// the first channels, before that on one channel they are on the first one.
 const (
 	firstParting = 22700
 	firstInOrder = 22800
 	firstCounted = 23100
 )
 
-// follow tells the plans at the head of a queue that are complete what is to be known of their works, in order and once.
+// follow tells the plans at the head of a queue that are complete what is to be known of their works, in order and
+// once.
 func (ti *timing) follow(c *commRank) {
 	for ; c.followed < len(c.queue); c.followed++ {
 		p := c.queue[c.followed]
@@ -41,8 +42,8 @@ func (ti *timing) follow(c *commRank) {
 // releases are the first that ask for a version of the API.
 var releases = map[int]int{4: 22700, 5: 22800, 6: 22900, 7: 23100}
 
-// countsAlone takes note of calls of which nothing more was reported, which have come to ascending places in the queue. Several in one group
-// are Broadcasts of several roots, which the device alone counts.
+// countsAlone takes note of calls of which nothing more was reported, which have come to ascending places in the queue.
+// Several in one group are Broadcasts of several roots, which the device alone counts.
 func (ti *timing) countsAlone(c *commRank, places []int) {
 	for _, place := range places {
 		if place < c.followed {
@@ -71,14 +72,16 @@ func (ti *timing) release() int {
 	return cmp.Or(ti.process.LibraryVersion, releases[ti.process.APIVersion])
 }
 
-// uncertainCount tells whether host and device may have counted a plan, or others at its place, in ways that nobody tells.
+// uncertainCount tells whether host and device may have counted a plan, or others at its place, in ways that nobody
+// tells.
 func (p *plan) uncertainCount() bool { return p.graph || p.captureOnly || p.gone != nil }
 
 // works are what the host and the device have counted of a plan.
 func (ti *timing) works(p *plan) (w gpuclock.Works) {
 	v := ti.release()
 	switch {
-	case v < firstParting || v >= firstCounted || ti.opts.Paradigm != otf2.ParadigmCUDA || !ti.records(shm.EventKernelCh) || ti.opts.Resume != nil,
+	case v < firstParting || v >= firstCounted || ti.opts.Paradigm != otf2.ParadigmCUDA ||
+		!ti.records(shm.EventKernelCh) || ti.opts.Resume != nil,
 		ti.opts.LostParts != nil && ti.opts.LostParts():
 		w.Uncounted = true
 		return w
@@ -100,8 +103,8 @@ func (ti *timing) works(p *plan) (w gpuclock.Works) {
 	return w
 }
 
-// sharesGroup tells whether its group of calls has one of which NCCL reported nothing more, whose kernel may be anywhere among
-// the group's.
+// sharesGroup tells whether its group of calls has one of which NCCL reported nothing more, whose kernel may be
+// anywhere among the group's.
 func (p *plan) sharesGroup() bool {
 	c, group := p.comm, p.newest()
 	if c.calls.collectives[group] > 0 {
@@ -143,8 +146,8 @@ func (p *plan) ownMessages(version int) (channels []int, bad bool) {
 	return channels, false
 }
 
-// workNumbers gives each operation of a plan the number of its work: a message sent and the one received in the same round of
-// NCCL's schedule are one. False if that cannot be told.
+// workNumbers gives each operation of a plan the number of its work: a message sent and the one received in the same
+// round of NCCL's schedule are one. False if that cannot be told.
 func (p *plan) workNumbers() ([]int32, bool) {
 	numbers := make([]int32, len(p.ops))
 	for i, op := range p.ops {
@@ -163,8 +166,8 @@ func (p *plan) workNumbers() ([]int32, bool) {
 	return numbers, true
 }
 
-// inOneRound tells whether the ranks that a message is sent to and received from are those of one round. That is known where ranks
-// are as many as hosts, or all on one.
+// inOneRound tells whether the ranks that a message is sent to and received from are those of one round. That is known
+// where ranks are as many as hosts, or all on one.
 func (c *commRank) inOneRound(to, from int32) (paired, known bool) {
 	n := int32(c.NRanks)
 	if n == 0 || c.NNodes != 1 && c.NNodes != c.NRanks {
@@ -174,7 +177,8 @@ func (c *commRank) inOneRound(to, from int32) (paired, known bool) {
 	return (to-rank+n)%n == (rank-from+n)%n, true
 }
 
-// exchangesAll tells whether a plan sends a message to each other rank and receives one from each: then all rounds have both.
+// exchangesAll tells whether a plan sends a message to each other rank and receives one from each: then all rounds have
+// both.
 func (p *plan) exchangesAll() bool {
 	sent, received := make(map[int32]int), make(map[int32]int)
 	for _, op := range p.ops {
@@ -196,8 +200,8 @@ func (p *plan) exchangesAll() bool {
 	return len(sent) == p.comm.NRanks-1 && len(received) == len(sent)
 }
 
-// hostWorks are the works of a plan that the host counted, with their stamps. False if these are not as works' are: both messages of
-// a work have the same.
+// hostWorks are the works of a plan that the host counted, with their stamps. False if these are not as works' are:
+// both messages of a work have the same.
 func (p *plan) hostWorks(numbers []int32) ([]gpuclock.Kernel, bool) {
 	type place struct {
 		channel uint8

@@ -13,9 +13,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
-// countingJob makes up a communicator rank of NCCL 2.29 with its GPU: plans on several channels, of which the device counts all works and
-// the host all but those of messages to oneself; the rings of stamps; and a thread that looks into them when it runs.
-// Times are ns since base.
+// countingJob makes up a communicator rank of NCCL 2.29 with its GPU: plans on several channels, of which the device
+// counts all works and the host all but those of messages to oneself; the rings of stamps; and a thread that looks into
+// them when it runs. Times are ns since base.
 type countingJob struct {
 	rand *rand.Rand
 	countingKind
@@ -32,12 +32,13 @@ type countingJob struct {
 
 // countingKind says what a job is like.
 type countingKind struct {
-	plans              int
-	self, sync         float64 // share of plans with messages to oneself; of plans that the host waits for
-	wide               bool    // messages, also those to oneself, are on up to 4 channels
-	nap                float64 // mean time for which the thread that looks does not run; 0: it always runs
-	length             float64 // mean, of kernels
-	lost, graphs, bare float64 // share of KernelCh that are lost; of plans that are a graph's; of calls of which nothing more is told
+	plans      int
+	self, sync float64 // share of plans with messages to oneself; of plans that the host waits for
+	wide       bool    // messages, also those to oneself, are on up to 4 channels
+	nap        float64 // mean time for which the thread that looks does not run; 0: it always runs
+	length     float64 // mean, of kernels
+	// share of KernelCh that are lost; of plans that are a graph's; of calls of which nothing more is told
+	lost, graphs, bare float64
 	uncounted          bool    // and the host does not count these
 	jitter             float64 // between the channels of a kernel
 	counts             bool    // the host counts messages to oneself, against what is known of it
@@ -175,10 +176,12 @@ func (j *countingJob) plan(messages []message, channels int) {
 	works := make(map[uint8]int)
 	operation := func(kind, apiKind shm.EventType, function string, peer int32, n int) uint64 {
 		api, op := j.handle(), j.handle()
-		j.call(0, t-3e3, shm.RecordStart, apiKind, api, shm.Record{Arg: group, Func: function, Count: 256, Datatype: "ncclFloat32", Stream: 7})
+		j.call(0, t-3e3, shm.RecordStart, apiKind, api,
+			shm.Record{Arg: group, Func: function, Count: 256, Datatype: "ncclFloat32", Stream: 7})
 		j.call(0, t-2e3, shm.RecordStop, apiKind, api, shm.Record{})
 		j.call(0, t+2e3, shm.RecordStart, kind, op, shm.Record{
-			Arg: api, ParentGroup: plan, Func: function, Count: 256, Datatype: "ncclFloat32", Peer: peer, Seq: uint64(len(j.plans)), NChannels: uint8(n),
+			Arg: api, ParentGroup: plan, Func: function, Count: 256, Datatype: "ncclFloat32", Peer: peer,
+			Seq: uint64(len(j.plans)), NChannels: uint8(n),
 		})
 		j.call(0, t+2.5e3, shm.RecordStop, kind, op, shm.Record{})
 		return op
@@ -223,7 +226,8 @@ func (j *countingJob) plan(messages []message, channels int) {
 	j.host = t + 5e3
 }
 
-// bareCall is a Broadcast of which nothing more is told, which the host counts; or a group of several, which it does not.
+// bareCall is a Broadcast of which nothing more is told, which the host counts; or a group of several, which it does
+// not.
 func (j *countingJob) bareCall() {
 	group, t := j.handle(), j.host
 	j.call(0, t-4e3, shm.RecordStart, shm.EventGroupApi, group, shm.Record{GroupDepth: 1})
@@ -233,7 +237,9 @@ func (j *countingJob) bareCall() {
 	}
 	for root := range calls {
 		api := j.handle()
-		j.call(0, t-3e3, shm.RecordStart, shm.EventCollApi, api, shm.Record{Arg: group, Func: "Broadcast", Count: 256, Datatype: "ncclFloat32", Stream: 7, Root: int32(root)})
+		j.call(0, t-3e3, shm.RecordStart, shm.EventCollApi, api,
+			shm.Record{Arg: group, Func: "Broadcast", Count: 256, Datatype: "ncclFloat32", Stream: 7,
+				Root: int32(root)})
 		j.call(0, t-2e3, shm.RecordStop, shm.EventCollApi, api, shm.Record{})
 	}
 	j.call(0, t+3e3, shm.RecordStop, shm.EventGroupApi, group, shm.Record{})
@@ -248,14 +254,17 @@ func (j *countingJob) bareCall() {
 	j.host = t + 5e3
 }
 
-// replay is one of a graph's: a callback of the stream makes the plan, and the device counts what the host counted when it was captured.
+// replay is one of a graph's: a callback of the stream makes the plan, and the device counts what the host counted when
+// it was captured.
 func (j *countingJob) replay() {
 	t := j.host
 	if j.graph == 0 {
 		group, launch := j.handle(), j.handle()
 		j.graph = j.handle()
 		j.call(0, t-4e3, shm.RecordStart, shm.EventGroupApi, group, shm.Record{GroupDepth: 1, Flags: shm.FlagGraph})
-		j.call(0, t-3e3, shm.RecordStart, shm.EventCollApi, j.graph, shm.Record{Arg: group, Func: "AllReduce", Count: 256, Datatype: "ncclFloat32", Stream: 7, Flags: shm.FlagGraph})
+		j.call(0, t-3e3, shm.RecordStart, shm.EventCollApi, j.graph,
+			shm.Record{Arg: group, Func: "AllReduce", Count: 256, Datatype: "ncclFloat32", Stream: 7,
+				Flags: shm.FlagGraph})
 		j.call(0, t-2e3, shm.RecordStop, shm.EventCollApi, j.graph, shm.Record{})
 		j.call(0, t, shm.RecordStart, shm.EventKernelLaunch, launch, shm.Record{Arg: group, Stream: 7})
 		j.call(0, t+1e3, shm.RecordStop, shm.EventKernelLaunch, launch, shm.Record{})
@@ -265,7 +274,8 @@ func (j *countingJob) replay() {
 	plan, op := j.handle(), j.handle()
 	j.call(2, t, shm.RecordStart, shm.EventGroup, plan, shm.Record{})
 	j.call(2, t+500, shm.RecordStart, shm.EventColl, op, shm.Record{
-		Arg: j.graph, ParentGroup: plan, Func: "AllReduce", Count: 256, Datatype: "ncclFloat32", Seq: uint64(len(j.plans)), NChannels: 1,
+		Arg: j.graph, ParentGroup: plan, Func: "AllReduce", Count: 256, Datatype: "ncclFloat32",
+		Seq: uint64(len(j.plans)), NChannels: 1,
 	})
 	j.call(2, t+1e3, shm.RecordStop, shm.EventColl, op, shm.Record{})
 	j.call(2, t+1.5e3, shm.RecordStop, shm.EventGroup, plan, shm.Record{})
@@ -289,8 +299,8 @@ func (j *countingJob) naps(from, until float64) (naps []turn) {
 	return naps
 }
 
-// report looks into the rings: NCCL takes what stands in the place of a count as soon as that is at least the count, whatever it is by then. From begun
-// on the thread that looks may not run at times.
+// report looks into the rings: NCCL takes what stands in the place of a count as soon as that is at least the count,
+// whatever it is by then. From begun on the thread that looks may not run at times.
 func (j *countingJob) report(begun float64) {
 	naps := j.naps(begun, j.gpu+1e9)
 	awake := func(t float64) float64 {
@@ -316,8 +326,10 @@ func (j *countingJob) report(begun float64) {
 		first, began := place(func(w *countedWork) float64 { return w.begin }, l.from)
 		last, ended := place(func(w *countedWork) float64 { return w.end }, began)
 		k := j.handle()
-		j.call(1, began, shm.RecordStart, shm.EventKernelCh, k, shm.Record{Arg: l.op, PTimer: first.first, Channel: l.channel})
-		j.call(1, ended, shm.RecordState, shm.EventKernelCh, k, shm.Record{Aux: 22, Flags: shm.FlagHasArg, Arg: last.last})
+		j.call(1, began, shm.RecordStart, shm.EventKernelCh, k,
+			shm.Record{Arg: l.op, PTimer: first.first, Channel: l.channel})
+		j.call(1, ended, shm.RecordState, shm.EventKernelCh, k,
+			shm.Record{Aux: 22, Flags: shm.FlagHasArg, Arg: last.last})
 		j.call(1, ended, shm.RecordStop, shm.EventKernelCh, k, shm.Record{})
 	}
 }
@@ -365,8 +377,8 @@ func newCountingJob(seed uint64, kind countingKind) *countingJob {
 	return j
 }
 
-// Messages to oneself in all manner of jobs: no operation is shown with times that are another's, and where nothing else is amiss most that
-// NCCL has told have GPU time.
+// Messages to oneself in all manner of jobs: no operation is shown with times that are another's, and where nothing
+// else is amiss most that NCCL has told have GPU time.
 func TestStampsAreRealignedInMadeUpJobs(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -376,19 +388,34 @@ func TestStampsAreRealignedInMadeUpJobs(t *testing.T) {
 		{"waits for each", func(_ *rand.Rand, k *countingKind) { k.sync, k.plans = 1, 60 }, 0.65},
 		{"waits now and then", func(r *rand.Rand, k *countingKind) { k.sync = 0.05 + r.Float64()*0.3 }, 0.5},
 		{"never waits", func(_ *rand.Rand, k *countingKind) { k.sync = 0 }, 0},
-		{"one message to oneself in ten", func(r *rand.Rand, k *countingKind) { k.self, k.sync = 0.1, 0.02+r.Float64()*0.1 }, 0.5},
+		{"one message to oneself in ten", func(r *rand.Rand, k *countingKind) {
+			k.self, k.sync = 0.1,
+				0.02+r.Float64()*0.1
+		}, 0.5},
 		{"over several channels", func(_ *rand.Rand, k *countingKind) { k.wide, k.sync = true, 0.2 }, 0.3},
 		{"very short kernels", func(_ *rand.Rand, k *countingKind) { k.length, k.jitter, k.sync = 1e3, 200, 0.3 }, 0.3},
-		{"long kernels, queued up", func(_ *rand.Rand, k *countingKind) { k.length, k.sync, k.plans = 1e6, 0.02, 250 }, 0},
+		{"long kernels, queued up", func(_ *rand.Rand, k *countingKind) { k.length, k.sync, k.plans = 1e6, 0.02, 250 },
+			0},
 		{"late reports", func(r *rand.Rand, k *countingKind) { k.nap, k.sync = 100e3+r.ExpFloat64()*3e6, 0.2 }, 0},
-		{"rings are overrun", func(r *rand.Rand, k *countingKind) { k.nap, k.sync, k.plans, k.length = 20e6, 0.02, 400, 10e3 }, 0},
-		{"more messages to oneself than a ring has places", func(_ *rand.Rand, k *countingKind) { k.self, k.sync, k.plans = 0.8, 0.3, 300 }, 0},
+		{"rings are overrun", func(r *rand.Rand, k *countingKind) {
+			k.nap, k.sync, k.plans, k.length = 20e6, 0.02, 400,
+				10e3
+		}, 0},
+		{"more messages to oneself than a ring has places",
+			func(_ *rand.Rand, k *countingKind) { k.self, k.sync, k.plans = 0.8, 0.3, 300 }, 0},
 		{"lost kernels", func(_ *rand.Rand, k *countingKind) { k.lost, k.sync = 0.01, 0.2 }, 0},
 		{"Broadcasts that the host counts", func(_ *rand.Rand, k *countingKind) { k.bare, k.sync = 0.05, 0.2 }, 0},
-		{"groups of Broadcasts, which it does not", func(_ *rand.Rand, k *countingKind) { k.bare, k.uncounted, k.sync = 0.02, true, 0.3 }, 0},
+		{"groups of Broadcasts, which it does not",
+			func(_ *rand.Rand, k *countingKind) { k.bare, k.uncounted, k.sync = 0.02, true, 0.3 }, 0},
 		{"graphs", func(_ *rand.Rand, k *countingKind) { k.graphs, k.sync = 0.05, 0.2 }, 0},
-		{"the host counts messages to oneself", func(r *rand.Rand, k *countingKind) { k.counts, k.sync = true, r.Float64()*0.3 }, 0},
-		{"they are on another channel", func(r *rand.Rand, k *countingKind) { k.elsewhere, k.sync = 1, r.Float64()*0.3 }, 0},
+		{"the host counts messages to oneself", func(
+			r *rand.Rand, k *countingKind) {
+			k.counts, k.sync = true, r.Float64()*0.3
+		}, 0},
+		{"they are on another channel", func(r *rand.Rand, k *countingKind) {
+			k.elsewhere, k.sync = 1,
+				r.Float64()*0.3
+		}, 0},
 		{"all of it", func(r *rand.Rand, k *countingKind) {
 			k.lost, k.bare, k.graphs, k.wide = 0.002, 0.02, 0.005, true
 			k.nap, k.sync, k.length = 10e3+r.ExpFloat64()*1e6, r.Float64()*0.5, math.Exp(8+4*r.Float64())
@@ -414,11 +441,14 @@ func TestStampsAreRealignedInMadeUpJobs(t *testing.T) {
 						continue
 					}
 					gpu++
-					// That graphs part counters is not always seen (docs/gpu.md); there it is only looked at what is realigned.
+					// That graphs part counters is not always seen (docs/gpu.md); there it is only looked at what is
+					// realigned.
 					seen := o.realigned > 0 || kind.graphs == 0
-					if off := max(math.Abs(o.begin-p.begin), math.Abs(o.end-p.end)); off > o.uncertainty+strictSlackNs && seen {
+					if off := max(math.Abs(o.begin-p.begin),
+						math.Abs(o.end-p.end)); off > o.uncertainty+strictSlackNs && seen {
 						wrong++
-						t.Errorf("seed %d: plan %d is shown %.0f ns off, uncertainty %.0f ns, realigned by %d", seed, i, off, o.uncertainty, o.realigned)
+						t.Errorf("seed %d: plan %d is shown %.0f ns off, uncertainty %.0f ns, realigned by %d", seed, i,
+							off, o.uncertainty, o.realigned)
 					}
 				}
 			}

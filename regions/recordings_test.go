@@ -57,7 +57,8 @@ func feed(m *Model, p *replay.Process) {
 		}
 		if c.Kind == replay.CallInit {
 			x := c.Context
-			m.Comm(x.Index-1, experiment.Comm{ID: x.CommID, Name: x.Name(), NRanks: x.NRanks, Rank: x.Rank, NNodes: x.NNodes}, experiment.GPU{Device: x.Rank})
+			m.Comm(x.Index-1, experiment.Comm{ID: x.CommID, Name: x.Name(), NRanks: x.NRanks, Rank: x.Rank,
+				NNodes: x.NNodes}, experiment.GPU{Device: x.Rank})
 		}
 		r, ok := recordOf(c)
 		if !ok {
@@ -111,7 +112,8 @@ func recordOf(c *replay.Call) (shm.Record, bool) {
 			switch {
 			case a.PTimer != nil:
 				r.Arg, r.Flags = *a.PTimer, shm.FlagHasArg
-			case a.TransSize != nil && (c.State == replay.StateProxyStepSendWait || c.State == replay.StateProxyStepRecvFlushWait):
+			case a.TransSize != nil && (c.State == replay.StateProxyStepSendWait ||
+				c.State == replay.StateProxyStepRecvFlushWait):
 				r.Arg, r.Flags = *a.TransSize, shm.FlagHasArg
 			case a.AppendedProxyOps != nil && c.State == replay.StateProxyCtrlAppendEnd:
 				r.Arg, r.Flags = uint64(*a.AppendedProxyOps), shm.FlagHasArg
@@ -142,12 +144,14 @@ func recordOf(c *replay.Call) (shm.Record, bool) {
 		r.SendBuff, r.RecvBuff, r.Algo, r.Proto = uint64(d.SendBuff), uint64(d.RecvBuff), d.Algo, d.Proto
 		r.NChannels, r.NWarps = uint8(d.NChannels), uint8(d.NWarps)
 	case *replay.P2p:
-		r.Func, r.Count, r.Datatype, r.Peer, r.NChannels = d.Func, d.Count, d.Datatype, int32(d.Peer), uint8(d.NChannels)
+		r.Func, r.Count, r.Datatype, r.Peer, r.NChannels = d.Func, d.Count, d.Datatype, int32(d.Peer),
+			uint8(d.NChannels)
 		r.SendBuff = uint64(d.Buff)
 	case *replay.KernelCh:
 		r.Channel, r.PTimer = uint8(d.ChannelID), d.PTimer
 	case *replay.ProxyOp:
-		r.Channel, r.Peer, r.NSteps, r.ChunkSize = uint8(d.ChannelID), int32(d.Peer), int32(d.NSteps), int32(d.ChunkSize)
+		r.Channel, r.Peer, r.NSteps, r.ChunkSize = uint8(d.ChannelID), int32(d.Peer), int32(d.NSteps),
+			int32(d.ChunkSize)
 		if d.IsSend {
 			r.Flags |= shm.FlagSend
 		}
@@ -155,7 +159,8 @@ func recordOf(c *replay.Call) (shm.Record, bool) {
 		r.Step = int32(d.Step)
 	case *replay.CeColl:
 		r.Seq, r.Func, r.Count, r.Datatype, r.Root = d.SeqNumber, d.Func, d.Count, d.Datatype, int32(d.Root)
-		r.SendBuff, r.RecvBuff, r.Stream, r.SyncStrategy, r.NumBatches = uint64(d.SendBuff), uint64(d.RecvBuff), uint64(d.Stream), d.SyncStrategy, uint32(d.NumBatches)
+		r.SendBuff, r.RecvBuff, r.Stream, r.SyncStrategy, r.NumBatches = uint64(d.SendBuff), uint64(d.RecvBuff),
+			uint64(d.Stream), d.SyncStrategy, uint32(d.NumBatches)
 	case *replay.NetPlugin:
 		r.NetID = d.ID
 		if d.Sock != nil {

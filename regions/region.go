@@ -26,8 +26,8 @@ const (
 	GroupStates       = "NCCL states" // of raw events
 )
 
-// Names by which readers distinguish regions. Those of calls are "nccl" and NCCL's function, those of operations the function,
-// or LaunchName.
+// Names by which readers distinguish regions. Those of calls are "nccl" and NCCL's function, those of operations the
+// function, or LaunchName.
 const (
 	NameCall         = "nccl" // begins those of calls
 	NameKernelLaunch = "ncclKernelLaunch"

@@ -10,11 +10,12 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 )
 
-// What one model takes over from another that died in the midst of a process: ordinals, calls without their operations, threads. What it
-// writes for that is shard.json's Resume (package experiment).
+// What one model takes over from another that died in the midst of a process: ordinals, calls without their operations,
+// threads. What it writes for that is shard.json's Resume (package experiment).
 //
-// A model that goes on where another one died has the same queues of plans, so that operations get the numbers that they would have
-// had. Of what was in them it knows how many of each kind there were: those are gone, and leave holes in their sequences.
+// A model that goes on where another one died has the same queues of plans, so that operations get the numbers that
+// they would have had. Of what was in them it knows how many of each kind there were: those are gone, and leave holes
+// in their sequences.
 
 // gone are operations of a plan that another model had in memory.
 type gone struct {
@@ -68,7 +69,8 @@ func (ts *threads) resume() {
 	}
 	for _, l := range left.Groups {
 		th := ts.thread(l.Ring)
-		th.group = &groupCall{handle: l.Handle, thread: th, number: ts.earlier(l.Number), start: last.LastTime, depth: 2, graph: l.Graph, resumed: true}
+		th.group = &groupCall{handle: l.Handle, thread: th, number: ts.earlier(l.Number), start: last.LastTime,
+			depth: 2, graph: l.Graph, resumed: true}
 		ts.groups[l.Handle] = th.group
 	}
 }
@@ -118,7 +120,8 @@ func (m *Model) resumeComm(c *commRank) {
 	}
 	for _, l := range h.calls {
 		call := &call{
-			before: m.threads.earlier(l.Group), handle: l.Handle, parent: l.Parent, comm: c, p2p: l.P2P, name: l.Function, count: l.Count, datatype: l.Datatype, root: l.Root,
+			before: m.threads.earlier(l.Group), handle: l.Handle, parent: l.Parent, comm: c, p2p: l.P2P,
+			name: l.Function, count: l.Count, datatype: l.Datatype, root: l.Root,
 			stream: l.Stream, tag: l.Tag, start: l.Start, stop: l.Stop, stopped: !l.Open,
 		}
 		if l.Open {
@@ -134,7 +137,8 @@ func (m *Model) resumeComm(c *commRank) {
 }
 
 func (m *Model) resumePlan(c *commRank, l *experiment.Plan, t uint64) {
-	p := &plan{comm: c, handle: l.Handle, start: l.Start, captureOnly: l.Captured, gone: &gone{maps.Clone(l.Gone), m.threads.earlier(l.Group)}}
+	p := &plan{comm: c, handle: l.Handle, start: l.Start, captureOnly: l.Captured,
+		gone: &gone{maps.Clone(l.Gone), m.threads.earlier(l.Group)}}
 	join(&p.gone.operations, l.Ops)
 	switch {
 	case !l.Open:
@@ -154,7 +158,8 @@ func (m *Model) resumable() (r experiment.Resume) {
 	for ring, th := range m.threads.byRing {
 		r.Threads = append(r.Threads, th.tid)
 		if g := th.group; g != nil {
-			r.Groups = append(r.Groups, experiment.Group{Ring: ring, Handle: g.handle, Number: g.number, Graph: g.graph})
+			r.Groups = append(r.Groups, experiment.Group{Ring: ring, Handle: g.handle, Number: g.number,
+				Graph: g.graph})
 		}
 		if th.ce != nil && th.ce.plan != nil {
 			copying[th.ce.plan] = ring
@@ -171,16 +176,18 @@ func (m *Model) resumable() (r experiment.Resume) {
 		}
 		for call := range c.calls.all() {
 			r.Calls = append(r.Calls, experiment.Call{
-				Comm: c.index, Handle: call.handle, Parent: call.parent, P2P: call.p2p, Function: call.name, Count: call.count, Datatype: call.datatype,
-				Root: call.root, Stream: call.stream, Tag: call.tag, Start: call.start, Stop: call.stop, Group: reported(call.groupNumber()), Open: !call.over(),
+				Comm: c.index, Handle: call.handle, Parent: call.parent, P2P: call.p2p, Function: call.name,
+				Count: call.count, Datatype: call.datatype,
+				Root: call.root, Stream: call.stream, Tag: call.tag, Start: call.start, Stop: call.stop,
+				Group: reported(call.groupNumber()), Open: !call.over(),
 			})
 		}
 	}
 	return r
 }
 
-// leftPlans describes what another model would need of the plans of a queue. Those that have been enqueued become one, but for the last:
-// calls can only come in between the last two.
+// leftPlans describes what another model would need of the plans of a queue. Those that have been enqueued become one,
+// but for the last: calls can only come in between the last two.
 type leftPlans struct {
 	copying map[*plan]int // rings of threads that enqueue copies
 	plans   []experiment.Plan
@@ -224,7 +231,8 @@ func (l *leftPlans) describe(p *plan) experiment.Plan {
 	return d
 }
 
-// joins tells whether a plan can be described together with those before it: also the order of what is gone is known then.
+// joins tells whether a plan can be described together with those before it: also the order of what is gone is known
+// then.
 func (p *plan) joins(before *experiment.Plan) bool {
 	return !before.Open && (len(before.Ops) == 0 || p.gone == nil || len(p.gone.operations) == 0)
 }
@@ -266,8 +274,8 @@ func join(into *map[string][]byte, of map[string][]byte) {
 	}
 }
 
-// copied is the function that a plan has copy engines carry out; of several the first by name, so that a plan is described in one
-// way only.
+// copied is the function that a plan has copy engines carry out; of several the first by name, so that a plan is
+// described in one way only.
 func (p *plan) copied() string {
 	if len(p.ops) > 0 {
 		return p.ops[0].name

@@ -14,7 +14,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
-// Plans that have been enqueued are described together as far as can be, whatever lies in a queue: like one by one, joined in twos.
+// Plans that have been enqueued are described together as far as can be, whatever lies in a queue: like one by one,
+// joined in twos.
 func TestLeftPlansAreJoined(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -48,12 +49,14 @@ func TestCopiedPlansAreDescribedInOneWay(t *testing.T) {
 }
 
 func madeUpPlan(r *rand.Rand, c *commRank) *plan {
-	p := &plan{comm: c, handle: r.Uint64N(100) + 1, start: r.Uint64N(100), stopped: r.IntN(5) > 0, captureOnly: r.IntN(8) == 0}
+	p := &plan{comm: c, handle: r.Uint64N(100) + 1, start: r.Uint64N(100), stopped: r.IntN(5) > 0,
+		captureOnly: r.IntN(8) == 0}
 	if r.IntN(10) == 0 {
 		p.measurement = otf2.MeasurementOff
 	}
 	for range r.IntN(3) {
-		p.add(&operation{plan: p, name: []string{"AllReduce", "Broadcast"}[r.IntN(2)], count: r.Uint64N(9), call: &call{before: r.Int64N(9) - 4}})
+		p.add(&operation{plan: p, name: []string{"AllReduce", "Broadcast"}[r.IntN(2)], count: r.Uint64N(9),
+			call: &call{before: r.Int64N(9) - 4}})
 	}
 	if r.IntN(4) == 0 || len(p.ops) == 0 {
 		p.gone = &gone{operations: map[string][]byte{}, group: r.Int64N(5)}
@@ -64,7 +67,8 @@ func madeUpPlan(r *rand.Rand, c *commRank) *plan {
 	return p
 }
 
-// joinedInTwos makes one of the third to last and the one before the last, where all three have been enqueued and their order would be known.
+// joinedInTwos makes one of the third to last and the one before the last, where all three have been enqueued and their
+// order would be known.
 func joinedInTwos(all []experiment.Plan) []experiment.Plan {
 	n := len(all)
 	if n < 3 || all[n-1].Open || all[n-2].Open || all[n-3].Open || len(all[n-3].Ops) > 0 && len(all[n-2].Gone) > 0 {

@@ -7,9 +7,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Rows are used again. The first threads, and the first communicator ranks on a GPU, have rows of their own. Later ones get the
-// rows of those that have ended before they began, so that the number of rows goes with how many there are at one time, not with
-// how many there have been.
+// Rows are used again. The first threads, and the first communicator ranks on a GPU, have rows of their own. Later ones
+// get the rows of those that have ended before they began, so that the number of rows goes with how many there are at
+// one time, not with how many there have been.
 
 // OwnRows is how many rows of a class there are before any is used again.
 const OwnRows = 64
@@ -38,8 +38,8 @@ func newRows() rows {
 // lookedAt is how many idle rows are tried: the latest owners' communicators may have gone on beside a new one.
 const lookedAt = 16
 
-// row gives somebody whose life began at a time a location: a new one, or one whose last event was before that. nil if there are
-// too many.
+// row gives somebody whose life began at a time a location: a new one, or one whose last event was before that. nil if
+// there are too many.
 func (b *board) row(class rowClass, typ otf2.LocationType, who experiment.Owner, foreign int, begin uint64) *location {
 	idle := b.rows.idle[class]
 	if b.rows.made[class] >= OwnRows {

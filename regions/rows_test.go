@@ -29,8 +29,10 @@ type parade struct {
 }
 
 func newParade(t *testing.T) *parade {
-	d := &parade{t: t, p: &experiment.Process{APIVersion: 6, Tag: 0x1111}, sink: new(memorySink), now: base, lives: make(map[int][2]uint64)}
-	d.m = New(d.sink, d.p, &Options{RecordMask: 1<<shm.EventProxyOp | 1<<shm.EventProxyStep, Channels: true, Metrics: true})
+	d := &parade{t: t, p: &experiment.Process{APIVersion: 6, Tag: 0x1111}, sink: new(memorySink), now: base,
+		lives: make(map[int][2]uint64)}
+	d.m = New(d.sink, d.p, &Options{RecordMask: 1<<shm.EventProxyOp | 1<<shm.EventProxyStep, Channels: true,
+		Metrics: true})
 	d.give(shm.Record{Kind: shm.RecordThread, TID: 100})
 	return d
 }
@@ -57,7 +59,8 @@ func (d *parade) stop(typ shm.EventType, h uint64) {
 func (d *parade) begin() (comm int) {
 	comm = d.comms
 	d.comms++
-	d.m.Comm(comm, experiment.Comm{ID: uint64(comm + 1), NRanks: 2, Rank: comm % 2, InitTime: d.now}, experiment.GPU{Device: 0})
+	d.m.Comm(comm, experiment.Comm{ID: uint64(comm + 1), NRanks: 2, Rank: comm % 2, InitTime: d.now},
+		experiment.GPU{Device: 0})
 	d.give(shm.Record{Kind: shm.RecordInit, Aux: uint32(comm)})
 	d.lives[comm] = [2]uint64{d.now, 0}
 	return comm
@@ -66,13 +69,16 @@ func (d *parade) begin() (comm int) {
 // work is a collective with a transfer.
 func (d *parade) work(comm int) {
 	plan := d.start(comm, shm.EventGroup, shm.Record{})
-	op := d.start(comm, shm.EventColl, shm.Record{ParentGroup: plan, Func: "AllReduce", Count: 4, Datatype: "ncclFloat32", NChannels: 1, NWarps: 4})
+	op := d.start(comm, shm.EventColl, shm.Record{ParentGroup: plan, Func: "AllReduce", Count: 4,
+		Datatype: "ncclFloat32", NChannels: 1, NWarps: 4})
 	d.stop(shm.EventColl, op)
 	d.stop(shm.EventGroup, plan)
-	proxy := d.start(comm, shm.EventProxyOp, shm.Record{Arg: op, Peer: int32(1 - comm%2), Rank: int32(comm % 2), Flags: shm.FlagSend})
+	proxy := d.start(comm, shm.EventProxyOp, shm.Record{Arg: op, Peer: int32(1 - comm%2), Rank: int32(comm % 2),
+		Flags: shm.FlagSend})
 	step := d.start(comm, shm.EventProxyStep, shm.Record{Arg: proxy, Step: 0})
 	for _, state := range []uint32{sendGPUWait, sendWait} {
-		d.give(shm.Record{Kind: shm.RecordState, Type: shm.EventProxyStep, Handle: step, Aux: state, Arg: 16, Flags: shm.FlagHasArg})
+		d.give(shm.Record{Kind: shm.RecordState, Type: shm.EventProxyStep, Handle: step, Aux: state, Arg: 16,
+			Flags: shm.FlagHasArg})
 	}
 	d.stop(shm.EventProxyStep, step)
 	d.stop(shm.EventProxyOp, proxy)
@@ -176,8 +182,8 @@ func written(t *testing.T, w *otf2.EventWriter) (all []otf2.Event) {
 	return all
 }
 
-// Whatever the order in which communicators come and go: rows are bounded by how many there are at one time, and no two that
-// are there together share one.
+// Whatever the order in which communicators come and go: rows are bounded by how many there are at one time, and no two
+// that are there together share one.
 func TestRowsOfCommunicatorsAreUsedAgain(t *testing.T) {
 	for seed := range uint64(10) {
 		random := rand.New(rand.NewPCG(seed, 3))
@@ -208,7 +214,8 @@ func TestRowsOfCommunicatorsAreUsedAgain(t *testing.T) {
 		for kind, n := range kinds {
 			// A row is not free for one that began before its last event.
 			if most := OwnRows + 2*together + 1; n > most {
-				t.Errorf("seed %d: %d rows of kind %s with %d communicators at one time, want at most %d", seed, n, kind, together, most)
+				t.Errorf("seed %d: %d rows of kind %s with %d communicators at one time, want at most %d", seed, n,
+					kind, together, most)
 			}
 		}
 		if n := d.m.oddities[oddAfterFinalize] + d.m.oddities[oddNoRow]; n > 0 {

@@ -41,7 +41,8 @@ func gpu(us uint64) uint64 { return at(us) - gpuShift }
 
 // EventWriter makes the files of an archive.
 func (s *scene) EventWriter(l experiment.Location) (EventWriter, error) {
-	return otf2.CreateEventWriter(filepath.Join(s.dir, "traces", fmt.Sprintf("%d.evt", l.Number)), &otf2.EventWriterOptions{CheckNesting: true})
+	return otf2.CreateEventWriter(filepath.Join(s.dir, "traces", fmt.Sprintf("%d.evt", l.Number)),
+		&otf2.EventWriterOptions{CheckNesting: true})
 }
 
 // Finished remembers how much is in a file to which nothing more is to be written.
@@ -69,7 +70,8 @@ func newSceneWith(t *testing.T, nranks, api int, o *Options) *scene {
 
 // newSceneOfHeir is what a collector sees that takes over: the communicator is known, its init is past.
 func newSceneOfHeir(t *testing.T, nranks, api int, o *Options) *scene {
-	s := &scene{t: t, p: &experiment.Process{APIVersion: api, Tag: 0x1111}, dir: t.TempDir(), handle: make(map[string]uint64), finished: make(map[uint32]uint64)}
+	s := &scene{t: t, p: &experiment.Process{APIVersion: api, Tag: 0x1111}, dir: t.TempDir(),
+		handle: make(map[string]uint64), finished: make(map[uint32]uint64)}
 	if err := os.Mkdir(filepath.Join(s.dir, "traces"), 0o777); err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +118,8 @@ func (s *scene) api(us uint64, name, group, function string, flags shm.RecordFla
 	if function == "Send" || function == "Recv" {
 		typ = shm.EventP2pApi
 	}
-	s.start(0, us, typ, name, group, shm.Record{Func: function, Count: 256, Datatype: "ncclFloat32", Stream: 7, Flags: flags})
+	s.start(0, us, typ, name, group, shm.Record{Func: function, Count: 256, Datatype: "ncclFloat32", Stream: 7,
+		Flags: flags})
 	s.stop(0, us+1, typ, name)
 }
 
@@ -130,7 +133,8 @@ func (s *scene) plan(ring int, us uint64, name, function string, ops ...string) 
 	for i, op := range ops {
 		parent := strings.TrimRight(op, "'")
 		s.start(ring, us+1, typ, op, "api of "+parent, shm.Record{
-			ParentGroup: s.id(name), Func: function, Count: 256, Datatype: "ncclFloat32", Seq: uint64(i), Algo: "RING", Proto: "LL", NChannels: 1, NWarps: 16,
+			ParentGroup: s.id(name), Func: function, Count: 256, Datatype: "ncclFloat32", Seq: uint64(i), Algo: "RING",
+			Proto: "LL", NChannels: 1, NWarps: 16,
 		})
 	}
 	for _, op := range ops {
@@ -146,7 +150,8 @@ func (s *scene) kernel(begin, end uint64, op string) { s.kernelOn(0, begin, end,
 func (s *scene) kernelOn(channel uint8, begin, end uint64, op string) {
 	k := "kernel of " + op
 	s.start(1, begin+1, shm.EventKernelCh, k, op, shm.Record{PTimer: gpu(begin), Channel: channel})
-	s.give(1, end+1, shm.Record{Kind: shm.RecordState, Type: shm.EventKernelCh, Handle: s.id(k), Aux: 22, Flags: shm.FlagHasArg, Arg: gpu(end)})
+	s.give(1, end+1, shm.Record{Kind: shm.RecordState, Type: shm.EventKernelCh, Handle: s.id(k), Aux: 22,
+		Flags: shm.FlagHasArg, Arg: gpu(end)})
 	s.stop(1, end+1, shm.EventKernelCh, k)
 }
 
@@ -213,14 +218,16 @@ func (s *scene) end(anchor string) {
 		s.t.Fatal(err)
 	}
 	for _, l := range s.m.locations {
-		if err := defs.Location(otf2.LocationRef(l.Number), otf2.UndefinedString, otf2.LocationTypeCPUThread, 0, otf2.UndefinedLocationGroup); err != nil {
+		if err := defs.Location(otf2.LocationRef(l.Number), otf2.UndefinedString, otf2.LocationTypeCPUThread, 0,
+			otf2.UndefinedLocationGroup); err != nil {
 			s.t.Fatal(err)
 		}
 	}
 	if err := defs.Close(); err != nil {
 		s.t.Fatal(err)
 	}
-	if err := otf2.WriteAnchor(anchor, &otf2.Anchor{EventChunkSize: 1 << 18, DefChunkSize: 1 << 20, Locations: uint64(len(s.m.locations)), GlobalDefs: defs.Count()}); err != nil {
+	if err := otf2.WriteAnchor(anchor, &otf2.Anchor{EventChunkSize: 1 << 18, DefChunkSize: 1 << 20,
+		Locations: uint64(len(s.m.locations)), GlobalDefs: defs.Count()}); err != nil {
 		s.t.Fatal(err)
 	}
 	s.ended = true
@@ -491,10 +498,12 @@ func TestRunningKernelIsWaitedFor(t *testing.T) {
 	if p := s.p.Pending; len(p) != 1 || p[0].State != "running" || p[0].Function != "AllReduce" {
 		t.Errorf("pending: %+v", p)
 	}
-	s.give(1, 70_000_001, shm.Record{Kind: shm.RecordState, Type: shm.EventKernelCh, Handle: s.id("k"), Aux: 22, Flags: shm.FlagHasArg, Arg: gpu(70_000_000)})
+	s.give(1, 70_000_001, shm.Record{Kind: shm.RecordState, Type: shm.EventKernelCh, Handle: s.id("k"), Aux: 22,
+		Flags: shm.FlagHasArg, Arg: gpu(70_000_000)})
 	s.stop(1, 70_000_002, shm.EventKernelCh, "k")
 	got := s.lines(experiment.KindRank, AttrTimingSource)
-	if len(got) != 5 || !strings.HasPrefix(got[1], "121 Enter AllReduce TIMING_SOURCE=gpu") && !strings.HasPrefix(got[1], "120 ") {
+	if len(got) != 5 || !strings.HasPrefix(got[1], "121 Enter AllReduce TIMING_SOURCE=gpu") &&
+		!strings.HasPrefix(got[1], "120 ") {
 		t.Errorf("got %q", got)
 	}
 }
@@ -526,7 +535,8 @@ func TestStampsThatCannotBeTrueAreNotUsed(t *testing.T) {
 			s.kernel(61, 90, "first")
 			s.allReduce(100, "a")
 			s.start(1, 151, shm.EventKernelCh, "k", "a", shm.Record{PTimer: c.begin})
-			s.give(1, 160, shm.Record{Kind: shm.RecordState, Type: shm.EventKernelCh, Handle: s.id("k"), Aux: 22, Flags: shm.FlagHasArg, Arg: c.end})
+			s.give(1, 160, shm.Record{Kind: shm.RecordState, Type: shm.EventKernelCh, Handle: s.id("k"), Aux: 22,
+				Flags: shm.FlagHasArg, Arg: c.end})
 			s.stop(1, 160, shm.EventKernelCh, "k")
 			s.expect(s.lines(experiment.KindRank, AttrTimingSource), `
 				0 CommCreate
@@ -548,7 +558,8 @@ func TestStampsThatCannotBeTrueAreNotUsed(t *testing.T) {
 func TestStopsThatFitNothingAreCounted(t *testing.T) {
 	s := newScene(t, 4)
 	s.allReduce(100, "a")
-	for _, typ := range []shm.EventType{shm.EventGroupApi, shm.EventCollApi, shm.EventGroup, shm.EventColl, shm.EventKernelLaunch, shm.EventKernelCh} {
+	for _, typ := range []shm.EventType{shm.EventGroupApi, shm.EventCollApi, shm.EventGroup, shm.EventColl,
+		shm.EventKernelLaunch, shm.EventKernelCh} {
 		s.stop(0, 200, typ, "never begun "+typ.String())
 	}
 	s.stop(0, 201, shm.EventColl, "a") // a second time
@@ -567,10 +578,12 @@ func TestBufferOfAMessage(t *testing.T) {
 	for function, want := range map[string]string{"Send": "SENDBUFF_ADDRESS=4096", "Recv": "RECVBUFF_ADDRESS=4096"} {
 		s := newScene(t, 4)
 		s.start(0, 10, shm.EventGroup, "p", "", shm.Record{})
-		s.start(0, 11, shm.EventP2p, "m", "", shm.Record{ParentGroup: s.id("p"), Func: function, Count: 1, Datatype: "ncclInt8", Peer: 2, SendBuff: 4096})
+		s.start(0, 11, shm.EventP2p, "m", "", shm.Record{ParentGroup: s.id("p"), Func: function, Count: 1,
+			Datatype: "ncclInt8", Peer: 2, SendBuff: 4096})
 		s.stop(0, 12, shm.EventP2p, "m")
 		s.stop(0, 13, shm.EventGroup, "p")
-		if got := s.lines(experiment.KindRank, AttrSendBuff, AttrRecvBuff); len(got) < 2 || !strings.HasSuffix(got[1], want) {
+		if got := s.lines(experiment.KindRank, AttrSendBuff, AttrRecvBuff); len(got) < 2 ||
+			!strings.HasSuffix(got[1], want) {
 			t.Errorf("%s: %q", function, got)
 		}
 	}

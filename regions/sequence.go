@@ -8,8 +8,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 )
 
-// Ordinals: the n-th collective of a function on a communicator is the n-th on all its members (docs/architecture.md, "Windows"). NCCL's
-// own numbers only check it (docs/nccl-profiler-api.md §4.3).
+// Ordinals: the n-th collective of a function on a communicator is the n-th on all its members (docs/architecture.md,
+// "Windows"). NCCL's own numbers only check it (docs/nccl-profiler-api.md §4.3).
 
 // sequence numbers the operations of one function on one communicator rank and keeps the running
 // hash that lets unify compare the members without reading their events.
@@ -47,8 +47,8 @@ func text(name string) uint64 {
 	return h
 }
 
-// mark is a hash of what must be equal in an operation of all members (or both ends of a message): also whether a graph was
-// replayed, as NCCL wants that to be the same on all.
+// mark is a hash of what must be equal in an operation of all members (or both ends of a message): also whether a graph
+// was replayed, as NCCL wants that to be the same on all.
 func (op *operation) mark() uint32 {
 	values := append(make([]uint64, 0, 1+mostShared+1), op.share())
 	if !op.p2p {
@@ -96,18 +96,20 @@ func (s *sequence) lose(mark uint32) {
 	}
 }
 
-// place takes the operation of an ordinal that the input gives; they ascend. Those between it and the one before are holes, and digests
-// cannot be compared from the first hole on.
+// place takes the operation of an ordinal that the input gives; they ascend. Those between it and the one before are
+// holes, and digests cannot be compared from the first hole on.
 func (s *sequence) place(ordinal uint64, mark uint32) uint64 {
 	s.Numbered = true
 	if ordinal > s.Count {
-		s.Holes = append(s.Holes, experiment.Hole{From: s.Count, To: ordinal}) // what others have of the list stays as it is
+		// what others have of the list stays as it is
+		s.Holes = append(s.Holes, experiment.Hole{From: s.Count, To: ordinal})
 		s.blank, s.Last, s.Recent, s.Count = true, 0, nil, ordinal
 	}
 	return s.next(mark)
 }
 
-// skip leaves places for operations that were not reported. What they were is not known, so digests are 0 from there on.
+// skip leaves places for operations that were not reported. What they were is not known, so digests are 0 from there
+// on.
 func (s *sequence) skip(n uint64) {
 	s.blank, s.Last, s.Recent = true, 0, nil
 	if !s.lasting {
@@ -116,9 +118,9 @@ func (s *sequence) skip(n uint64) {
 	s.Count += n
 }
 
-// untold is how many collectives NCCL has counted, by the number of the one that is to be written, and not reported since the
-// last one. From API v7 on (NCCL 2.31) that happens where RAS has changed the activation mask, or where events were lost. With graphs, and where the
-// settings left operations out, numbers do not tell.
+// untold is how many collectives NCCL has counted, by the number of the one that is to be written, and not reported
+// since the last one. From API v7 on (NCCL 2.31) that happens where RAS has changed the activation mask, or where
+// events were lost. With graphs, and where the settings left operations out, numbers do not tell.
 func (rs *ranks) unreported(c *commRank, s *sequence, op *operation) (n uint64) {
 	if !op.task || op.copied || rs.process.APIVersion < 7 {
 		return 0

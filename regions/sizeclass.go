@@ -13,7 +13,8 @@ import (
 // SizeClass is a range of sizes: From ≤ size < To, in bytes.
 type SizeClass struct{ From, To uint64 }
 
-// String is the class as all products name it, in ASCII, as CUBE's tools expect it: "below 1 KiB", "1 KiB to 16 KiB", "1 GiB and more".
+// String is the class as all products name it, in ASCII, as CUBE's tools expect it: "below 1 KiB", "1 KiB to 16 KiB",
+// "1 GiB and more".
 func (c SizeClass) String() string {
 	switch {
 	case c.To == math.MaxUint64:
@@ -27,7 +28,8 @@ func (c SizeClass) String() string {
 // SizeClasses are those that operations are summed up in: what NCCL chooses algorithms and protocols by changes between
 // some KiB and some MiB.
 var SizeClasses = []SizeClass{
-	{0, 1 << 10}, {1 << 10, 16 << 10}, {16 << 10, 256 << 10}, {256 << 10, 4 << 20}, {4 << 20, 64 << 20}, {64 << 20, 1 << 30}, {1 << 30, math.MaxUint64},
+	{0, 1 << 10}, {1 << 10, 16 << 10}, {16 << 10, 256 << 10}, {256 << 10, 4 << 20}, {4 << 20, 64 << 20},
+	{64 << 20, 1 << 30}, {1 << 30, math.MaxUint64},
 }
 
 // SizeClassOf is the index of the class of a size.

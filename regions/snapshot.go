@@ -44,7 +44,8 @@ func (m *Model) Snapshot() {
 	}
 	p.Counts.Oddities = named(m.oddities[:], oddityNames[:])
 	if undrawn := shm.ByName(&m.undrawn); len(undrawn) > 0 {
-		lost := maps.Clone(p.Counts.Lost) // what somebody else has counted stays; a description that is being written keeps its own
+		// what somebody else has counted stays; a description that is being written keeps its own
+		lost := maps.Clone(p.Counts.Lost)
 		if lost == nil {
 			lost = make(map[string]map[string]uint64)
 		}
@@ -155,8 +156,9 @@ func (op *operation) pending(ordinal uint64) experiment.Pending {
 	}
 	count, datatype := op.elements()
 	return experiment.Pending{
-		Comm: p.comm.index, Function: op.sequenceKey(), Ordinal: ordinal, Since: since, State: state, LastNet: op.lastNet,
-		Count: count, Datatype: datatype, Root: int(op.root), Stream: stream, Transfers: op.transfers(),
+		Comm: p.comm.index, Function: op.sequenceKey(), Ordinal: ordinal, Since: since, State: state,
+		LastNet: op.lastNet,
+		Count:   count, Datatype: datatype, Root: int(op.root), Stream: stream, Transfers: op.transfers(),
 	}
 }
 

@@ -114,7 +114,8 @@ func (s *streams) kernelRegion(mangled string) otf2.RegionRef {
 	name = valid(name[:min(len(name), maxKernelNameLen)])
 	ref = otf2.RegionRef(len(s.process.Regions))
 	s.process.Regions = append(s.process.Regions, experiment.Region{
-		Name: name, Canonical: valid(mangled), Role: otf2.RegionRoleFunction, Paradigm: s.defs.paradigm, Group: GroupCUDAKernels,
+		Name: name, Canonical: valid(mangled), Role: otf2.RegionRoleFunction, Paradigm: s.defs.paradigm,
+		Group: GroupCUDAKernels,
 	})
 	s.kernels[mangled] = ref
 	return ref

@@ -9,8 +9,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 )
 
-// What the network of an operation waits for at a moment: what tells, of a job that hangs, which transfer is stuck. It is taken from the
-// ProxySteps that are open.
+// What the network of an operation waits for at a moment: what tells, of a job that hangs, which transfer is stuck. It
+// is taken from the ProxySteps that are open.
 
 // maxPendingTransfers bounds what is stated of one operation: those whose phase began first.
 const maxPendingTransfers = 16
@@ -28,7 +28,8 @@ func (op *operation) transfers() (all []experiment.Transfer) {
 			continue
 		}
 		all = append(all, experiment.Transfer{
-			Peer: int(o.peer), Send: o.send, Channel: int(o.channel), Step: int(first.number), Phase: netPhases[first.phase].name,
+			Peer: int(o.peer), Send: o.send, Channel: int(o.channel), Step: int(first.number),
+			Phase: netPhases[first.phase].name,
 			Bytes: uint64(max(first.bytes, 0)), Since: first.since,
 		})
 	}

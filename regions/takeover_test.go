@@ -33,14 +33,18 @@ type given struct {
 // recordsOf lists the records of a process.
 func recordsOf(p *replay.Process) (all []given) {
 	calls := slices.Clone(p.Calls)
-	slices.SortStableFunc(calls, func(a, b *replay.Call) int { return cmp.Or(cmp.Compare(a.Open, b.Open), cmp.Compare(a.T, b.T)) })
+	slices.SortStableFunc(calls, func(a, b *replay.Call) int {
+		return cmp.Or(
+			cmp.Compare(a.Open, b.Open), cmp.Compare(a.T, b.T))
+	})
 	rings := make(map[*replay.Thread]int)
 	for _, c := range calls {
 		ring, ok := rings[c.Thread]
 		if !ok {
 			ring = len(rings)
 			rings[c.Thread] = ring
-			all = append(all, given{ring: ring, t: c.T, Record: shm.Record{Kind: shm.RecordThread, TID: int32(c.Thread.TID)}})
+			all = append(all, given{ring: ring, t: c.T,
+				Record: shm.Record{Kind: shm.RecordThread, TID: int32(c.Thread.TID)}})
 		}
 		if r, ok := recordOf(c); ok {
 			g := given{ring: ring, t: c.T, Record: r}
@@ -55,7 +59,8 @@ func recordsOf(p *replay.Process) (all []given) {
 
 func (g *given) announce(m *Model) {
 	if x := g.comm; x != nil {
-		m.Comm(x.Index-1, experiment.Comm{ID: x.CommID, Name: x.Name(), NRanks: x.NRanks, Rank: x.Rank, NNodes: x.NNodes, InitTime: g.t}, experiment.GPU{Device: x.Rank})
+		m.Comm(x.Index-1, experiment.Comm{ID: x.CommID, Name: x.Name(), NRanks: x.NRanks, Rank: x.Rank,
+			NNodes: x.NNodes, InitTime: g.t}, experiment.GPU{Device: x.Rank})
 	}
 }
 
@@ -120,7 +125,8 @@ func (w *placed) NonBlockingCollectiveRequest(t otf2.Timestamp, a *otf2.Attribut
 	return w.EventWriter.NonBlockingCollectiveRequest(t, a, request)
 }
 
-func (w *placed) MpiIsend(t otf2.Timestamp, a *otf2.AttributeList, receiver uint32, comm otf2.CommRef, tag uint32, length, request uint64) error {
+func (w *placed) MpiIsend(t otf2.Timestamp, a *otf2.AttributeList, receiver uint32, comm otf2.CommRef, tag uint32,
+	length, request uint64) error {
 	w.note(a)
 	return w.EventWriter.MpiIsend(t, a, receiver, comm, tag, length, request)
 }
@@ -139,7 +145,8 @@ func mixed(t *testing.T, release string, seed uint64) *replay.Recording {
 	number := uint64(0)
 	op := func() scenario.Op {
 		number++
-		return scenario.Op{Func: "AllReduce", Count: number, Kernel: float64(20 + random.IntN(100)), NoKernel: random.IntN(4) == 0}
+		return scenario.Op{Func: "AllReduce", Count: number, Kernel: float64(20 + random.IntN(100)),
+			NoKernel: random.IntN(4) == 0}
 	}
 	symmetric := func() scenario.Op { o := op(); o.Symmetric = "AllReduce_AGxLL_R"; return o }
 	var graphs []*scenario.Graph
@@ -225,9 +232,9 @@ func leave(t *testing.T, m *Model) *experiment.Process {
 	return last
 }
 
-// A collector that takes over from a dead one numbers the operations that follow as that one would have, wherever that was: what died with
-// it keeps the places that it would have had, and what the sequences say of all can be compared with other members'. So it is when
-// the second dies, too.
+// A collector that takes over from a dead one numbers the operations that follow as that one would have, wherever that
+// was: what died with it keeps the places that it would have had, and what the sequences say of all can be compared
+// with other members'. So it is when the second dies, too.
 func TestTakeoverKeepsOrdinals(t *testing.T) {
 	lost := 0
 	for seed := range uint64(60) {
@@ -261,17 +268,20 @@ func TestTakeoverKeepsOrdinals(t *testing.T) {
 			m.Finish()
 			end := leave(t, m)
 			if end.FirstTime > got.first {
-				t.Fatalf("seed %d, takeover before records %v: the first event is at %d, said to be at %d", seed, cuts, got.first, end.FirstTime)
+				t.Fatalf("seed %d, takeover before records %v: the first event is at %d, said to be at %d", seed, cuts,
+					got.first, end.FirstTime)
 			}
 			for id, is := range got.at {
 				if of := whole.at[id].ordinal; is.ordinal != of {
-					t.Fatalf("seed %d, takeover before records %v (%v %v): %s is number %d, want %d", seed, cuts, all[cut].Kind, all[cut].Type, id, is.ordinal, of)
+					t.Fatalf("seed %d, takeover before records %v (%v %v): %s is number %d, want %d", seed, cuts,
+						all[cut].Kind, all[cut].Type, id, is.ordinal, of)
 				}
 			}
 			for key, of := range want.Comms[0].Sequences {
 				is := end.Comms[0].Sequences[key]
 				if is.Count != of.Count || is.Last != of.Last || !bytes.Equal(is.Recent, of.Recent) {
-					t.Fatalf("seed %d, takeover before records %v (%v %v): sequence %s is %+v, want %+v", seed, cuts, all[cut].Kind, all[cut].Type, key, is, of)
+					t.Fatalf("seed %d, takeover before records %v (%v %v): sequence %s is %+v, want %+v", seed, cuts,
+						all[cut].Kind, all[cut].Type, key, is, of)
 				}
 			}
 			lost += len(whole.at) - len(got.at)
@@ -282,8 +292,8 @@ func TestTakeoverKeepsOrdinals(t *testing.T) {
 	}
 }
 
-// When rounds come, what they find published, and how far the clock has gone by then makes no difference to which region an
-// operation is in, and in which place.
+// When rounds come, what they find published, and how far the clock has gone by then makes no difference to which
+// region an operation is in, and in which place.
 func TestRoundsDoNotDecide(t *testing.T) {
 	for seed := range uint64(60) {
 		release, api := mixedRelease(seed)
@@ -319,15 +329,16 @@ func TestRoundsDoNotDecide(t *testing.T) {
 	}
 }
 
-// Threads that are held up publish late: whatever the records of other rings are between which they come, operations that the application
-// calls are in the same regions and places.
+// Threads that are held up publish late: whatever the records of other rings are between which they come, operations
+// that the application calls are in the same regions and places.
 func TestLateRingsDoNotDecide(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for seed := range uint64(60) {
 		s := scenario.New("tasks", "2.28.9")
 		ranks := s.Job(2, scenario.Comm{ID: 0xabcd, Name: "world"})
 		for n := range 1 + seed%4 {
-			s.All(ranks, scenario.Same(scenario.Op{Func: "AllReduce", Count: 1 + n}, scenario.Op{Func: "AllGather"}, scenario.Op{Func: "ReduceScatter", Steps: 1}))
+			s.All(ranks, scenario.Same(scenario.Op{Func: "AllReduce", Count: 1 + n}, scenario.Op{Func: "AllGather"},
+				scenario.Op{Func: "ReduceScatter", Steps: 1}))
 		}
 		scenario.Leave(ranks)
 		rec, err := s.Load(t.TempDir())

@@ -9,7 +9,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
-// Stamps that one late report leaves off by milliseconds give way to network traffic that was over sooner, and not to such that took longer.
+// Stamps that one late report leaves off by milliseconds give way to network traffic that was over sooner, and not to
+// such that took longer.
 func TestVagueStampsGiveWayToTheNetwork(t *testing.T) {
 	for _, c := range []struct {
 		name   string

@@ -12,8 +12,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
 )
 
-// Operations as events: which region a plan is, whether a collective is a blocking one or a request, which bytes it sends and receives.
-// What NCCL maps to which records of OTF2 stands in docs/architecture.md, "Operations".
+// Operations as events: which region a plan is, whether a collective is a blocking one or a request, which bytes it
+// sends and receives. What NCCL maps to which records of OTF2 stands in docs/architecture.md, "Operations".
 
 // planWriter writes plans, and with them operations, onto the rows of communicator ranks and their channels.
 type planWriter struct {
@@ -95,7 +95,8 @@ func stamped(p *plan, source, gpuSource string) bool {
 }
 
 // planAttributes describe a plan's region, with its operation if it has but one.
-func (pw *planWriter) planAttributes(c *commRank, p *plan, when gpuclock.Interval, source, gpuSource string) *otf2.AttributeList {
+func (pw *planWriter) planAttributes(c *commRank, p *plan, when gpuclock.Interval, source,
+	gpuSource string) *otf2.AttributeList {
 	single := len(p.ops) == 1
 	a := pw.blank()
 	if single {
@@ -197,8 +198,8 @@ func (pw *planWriter) planRegion(c *commRank, p *plan) (region otf2.RegionRef, c
 // LaunchName names the region of a launch of several operations; AttrOperations says of how many.
 const LaunchName = "Group"
 
-// LaunchSize is the number of operations that the name of a launch's region tells in archives of earlier versions ("Group (3 ops)"), 1 of
-// names that tell none.
+// LaunchSize is the number of operations that the name of a launch's region tells in archives of earlier versions
+// ("Group (3 ops)"), 1 of names that tell none.
 func LaunchSize(name string) uint64 {
 	n := uint64(1)
 	if _, err := fmt.Sscanf(name, LaunchName+" (%d ops)", &n); err != nil {
@@ -247,9 +248,10 @@ func (p *plan) stream() *uint64 {
 	return nil
 }
 
-// beginOperation writes the beginning of an operation and returns its end, without anything to write if there is none. A plan's only
-// collective is a blocking one, those of a batch are requests: NCCL stamps the batch as a whole.
-func (pw *planWriter) beginOperation(c *commRank, loc *location, op *operation, begin otf2.Timestamp, a *otf2.AttributeList) operationEnd {
+// beginOperation writes the beginning of an operation and returns its end, without anything to write if there is none.
+// A plan's only collective is a blocking one, those of a batch are requests: NCCL stamps the batch as a whole.
+func (pw *planWriter) beginOperation(c *commRank, loc *location, op *operation, begin otf2.Timestamp,
+	a *otf2.AttributeList) operationEnd {
 	comm := otf2.CommRef(c.index)
 	single := a == nil
 	if op.p2p {

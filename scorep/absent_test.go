@@ -30,7 +30,8 @@ func recordOf(t testing.TB, dir string, size int, ranks ...int) {
 		p.GPU(r%8, fmt.Sprint("GPU-", r), "")
 		world := p.World()
 		p.Comm(experiment.Comm{ID: 2 + uint64(r/8), Name: "tp", NRanks: 8, Rank: r % 8, InitTime: t0 + 2_000_000})
-		p.Comm(experiment.Comm{ID: 1<<40 + uint64(r%4096), Name: "pp", NRanks: size / 4096, Rank: r / 4096, InitTime: t0 + 3_000_000})
+		p.Comm(experiment.Comm{ID: 1<<40 + uint64(r%4096), Name: "pp", NRanks: size / 4096, Rank: r / 4096,
+			InitTime: t0 + 3_000_000})
 		p.AllReduce(world, t0+10_000_000, t0+20_000_000, 64)
 		p.AllReduce(1, t0+30_000_000, t0+40_000_000, 64)
 		p.Send(world, (r+1)%size, t0+50_000_000, t0+60_000_000, 8)
@@ -74,8 +75,8 @@ func TestAbsentRanksAreCounted(t *testing.T) {
 	}
 }
 
-// Each member of a communicator that was not recorded is an entry of its own in the list of all locations, and which entry it is
-// tells its rank in the world.
+// Each member of a communicator that was not recorded is an entry of its own in the list of all locations, and which
+// entry it is tells its rank in the world.
 func TestAbsentRanksAreKnown(t *testing.T) {
 	dir := t.TempDir()
 	const size = 40
@@ -83,9 +84,11 @@ func TestAbsentRanksAreKnown(t *testing.T) {
 		p := shardtest.New(t, dir, fmt.Sprint("p", r)).On("node", 1000+r).Launched("slurm", r, size)
 		p.GPU(r, fmt.Sprint("GPU-", r), "")
 		p.World()
-		p.Comm(experiment.Comm{ID: 2, Name: "of two GPUs each", NRanks: 2 * size, Rank: 2 * r, InitTime: t0 + 2_000_000})
+		p.Comm(experiment.Comm{ID: 2, Name: "of two GPUs each", NRanks: 2 * size, Rank: 2 * r,
+			InitTime: t0 + 2_000_000})
 		gpu := p.GPU(100+r, fmt.Sprint("GPU-b", r), "")
-		p.Comm(experiment.Comm{ID: 2, Name: "of two GPUs each", NRanks: 2 * size, Rank: 2*r + 1, GPU: gpu, InitTime: t0 + 2_000_000})
+		p.Comm(experiment.Comm{ID: 2, Name: "of two GPUs each", NRanks: 2 * size, Rank: 2*r + 1, GPU: gpu,
+			InitTime: t0 + 2_000_000})
 		p.Finish()
 	}
 	a := open(t, unify(t, dir, nil).Runs[0].Archive)
@@ -95,7 +98,8 @@ func TestAbsentRanksAreKnown(t *testing.T) {
 			ranksOf[p.LocationGroup] = a.Defs.String(otf2.StringRef(p.Value))
 		}
 	}
-	list := a.Defs.Groups[slices.IndexFunc(a.Defs.Groups, func(g otf2.Group) bool { return g.Type == otf2.GroupTypeCommLocations })].Members
+	list := a.Defs.Groups[slices.IndexFunc(a.Defs.Groups,
+		func(g otf2.Group) bool { return g.Type == otf2.GroupTypeCommLocations })].Members
 	for _, c := range a.Defs.Comms {
 		members := a.Defs.Group(c.Group).Members
 		if sorted := slices.Compact(slices.Sorted(slices.Values(members))); len(sorted) != len(members) {
@@ -129,7 +133,8 @@ func TestAbsentRanksAreKnown(t *testing.T) {
 	}
 }
 
-// Communicator ranks without operations share a row of their GPU: communicators that are made and never used need no files.
+// Communicator ranks without operations share a row of their GPU: communicators that are made and never used need no
+// files.
 func TestUnusedCommunicatorsShareARow(t *testing.T) {
 	dir := t.TempDir()
 	const comms = 300
@@ -138,7 +143,8 @@ func TestUnusedCommunicatorsShareARow(t *testing.T) {
 		p.GPU(r, fmt.Sprint("GPU-", r), "")
 		p.AllReduce(p.World(), t0+10_000_000, t0+20_000_000, 64)
 		for c := range comms {
-			p.Shard.Comms = append(p.Shard.Comms, experiment.Comm{ID: 100 + uint64(c), NRanks: 2, Rank: r, InitTime: t0 + 2_000_000 + uint64(c), Location: -1})
+			p.Shard.Comms = append(p.Shard.Comms, experiment.Comm{ID: 100 + uint64(c), NRanks: 2, Rank: r,
+				InitTime: t0 + 2_000_000 + uint64(c), Location: -1})
 		}
 		p.Finish()
 	}
@@ -158,9 +164,12 @@ func TestSizesOfCommunicatorsAreBounded(t *testing.T) {
 		spoil func(p *experiment.Process)
 		want  string
 	}{
-		{"communicator", func(p *experiment.Process) { p.Comms[0].NRanks = 1 << 31 }, "shard uuid-00 is left out: shard.json: communicator 0: rank 0 of 2147483648 (of at most 262144)"},
-		{"of unknown size", func(p *experiment.Process) { p.Comms[0].NRanks, p.Comms[0].Rank = 0, 1<<30 }, "shard uuid-00 is left out: shard.json: communicator 0: rank 1073741824, of at most 262144 ranks"},
-		{"window", func(p *experiment.Process) { p.Wins = []experiment.Win{{Comm: 0, Foreign: -1, Ranks: 1 << 30}} }, "shard uuid-00 is left out: shard.json: window 0 has 1073741824 ranks, of at most 262144"},
+		{"communicator", func(p *experiment.Process) { p.Comms[0].NRanks = 1 << 31 },
+			"shard uuid-00 is left out: shard.json: communicator 0: rank 0 of 2147483648 (of at most 262144)"},
+		{"of unknown size", func(p *experiment.Process) { p.Comms[0].NRanks, p.Comms[0].Rank = 0, 1<<30 },
+			"shard uuid-00 is left out: shard.json: communicator 0: rank 1073741824, of at most 262144 ranks"},
+		{"window", func(p *experiment.Process) { p.Wins = []experiment.Win{{Comm: 0, Foreign: -1, Ranks: 1 << 30}} },
+			"shard uuid-00 is left out: shard.json: window 0 has 1073741824 ranks, of at most 262144"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -190,7 +199,9 @@ func TestAbsentRanksAreBounded(t *testing.T) {
 	}
 	p.Finish()
 	_, err := Unify(dir, nil)
-	if want := filepath.Join(dir, "shards", "p0", "shard.json") + ": communicator 2 adds 40 ranks, and with it more than 100 have no data: that is more than an archive can name"; err == nil || !strings.HasSuffix(err.Error(), want) {
+	if want := filepath.Join(dir, "shards", "p0", "shard.json") +
+		": communicator 2 adds 40 ranks, and with it more than 100 have no data: that is more than an archive can " +
+		"name"; err == nil || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("%v, want %s", err, want)
 	}
 	if _, _, err := jobs.List(dir); err == nil {

@@ -31,12 +31,13 @@ type archive struct {
 
 // findings is what was found about a run beside its events.
 type findings struct {
-	origins      *origins
-	pauses       []jobs.Pause
-	differences  []jobs.Difference
-	stopped      []verdict.Culprit // who kept the job from going on
-	problems     []string
-	damaged      []string   // of the problems, and what of the directory was damaged: what should be in the archive, and is not
+	origins     *origins
+	pauses      []jobs.Pause
+	differences []jobs.Difference
+	stopped     []verdict.Culprit // who kept the job from going on
+	problems    []string
+	// of the problems, and what of the directory was damaged: what should be in the archive, and is not
+	damaged      []string
 	sync         *ClockSync // how the hosts' clocks were brought together, nil: they were not
 	syncProblems []string
 	movedEnds    uint64 // operations whose ends were brought to where others show that they were
@@ -46,8 +47,10 @@ func newArchive(run *jobs.Run, opts *UnifyOptions, on ground) (*archive, error) 
 	job := jobs.JobOf(run)
 	found := &findings{stopped: waitfor.Culprits(job, waitfor.Find(job, opts.now()))}
 	a := &archive{
-		roster: newRoster(run), definitions: newDefinitions(), extent: &extent{first: math.MaxUint64}, findings: found, opts: opts, on: on,
-		tables: &localTables{of: make(map[*jobs.Process][]*otf2.MappingTable), marked: make(map[*jobs.Process]*otf2.MappingTable)},
+		roster: newRoster(run), definitions: newDefinitions(), extent: &extent{first: math.MaxUint64}, findings: found,
+		opts: opts, on: on,
+		tables: &localTables{of: make(map[*jobs.Process][]*otf2.MappingTable),
+			marked: make(map[*jobs.Process]*otf2.MappingTable)},
 	}
 	on.begin(a.roster, a.definitions)
 	found.origins = findOrigins(run)
@@ -55,17 +58,21 @@ func newArchive(run *jobs.Run, opts *UnifyOptions, on ground) (*archive, error) 
 	if err := ns.plan(on); err != nil {
 		return nil, err
 	}
-	a.rows = &rows{roster: a.roster, on: on, networks: ns, repeated: repeatedMetrics(a.roster), ids: make(map[*jobs.Process]map[uint32]*location)}
+	a.rows = &rows{roster: a.roster, on: on, networks: ns, repeated: repeatedMetrics(a.roster),
+		ids: make(map[*jobs.Process]map[uint32]*location)}
 	a.locate()
 	return a, nil
 }
 
-// define builds all but the event files. These must have been placed: their counts and times are part of the definitions.
+// define builds all but the event files. These must have been placed: their counts and times are part of the
+// definitions.
 func (a *archive) define() {
 	a.setClock()
-	d := &definer{roster: a.roster, definitions: a.definitions, rows: a.rows, tables: a.tables, ownParadigm: a.opts.ownParadigm}
+	d := &definer{roster: a.roster, definitions: a.definitions, rows: a.rows, tables: a.tables,
+		ownParadigm: a.opts.ownParadigm}
 	d.define()
-	a.pauses = jobs.FindPauses(a.instances) // marks communicators whose members paused differently, of which sequences cannot be compared
+	// marks communicators whose members paused differently, of which sequences cannot be compared
+	a.pauses = jobs.FindPauses(a.instances)
 	a.differences = deviation.Narrow(jobs.CompareSequences(a.instances))
 	a.describe()
 }

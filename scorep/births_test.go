@@ -15,8 +15,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
-// The definitions of communicators name their parents, beside those of Score-P, too, and properties say how they came from
-// them.
+// The definitions of communicators name their parents, beside those of Score-P, too, and properties say how they came
+// from them.
 func TestCommunicatorsHaveTheirParents(t *testing.T) {
 	// What NCCL makes of the id 0xabcdef, which is the world's.
 	made := []struct {
@@ -36,7 +36,8 @@ func TestCommunicatorsHaveTheirParents(t *testing.T) {
 	dir := mpiTSC.job(t, func(rank int, p *shardtest.Process) {
 		for _, c := range made {
 			if r := slices.Index(c.ranks, rank); r >= 0 {
-				p.Comm(experiment.Comm{ID: c.id, Name: c.name, NRanks: len(c.ranks), Rank: r, NNodes: 1, InitTime: p.Shard.Comms[0].InitTime + c.earliest + uint64(rank)})
+				p.Comm(experiment.Comm{ID: c.id, Name: c.name, NRanks: len(c.ranks), Rank: r, NNodes: 1,
+					InitTime: p.Shard.Comms[0].InitTime + c.earliest + uint64(rank)})
 			}
 		}
 	})
@@ -61,18 +62,21 @@ func TestCommunicatorsHaveTheirParents(t *testing.T) {
 			for i, d := range a.Defs.Comms {
 				names[d.Self] = a.Defs.String(d.Name)
 				w, ours := want[names[d.Self]]
-				if !ours || a.Defs.Group(d.Group).Paradigm != a.Defs.Group(a.Defs.Comms[len(a.Defs.Comms)-1].Group).Paradigm {
+				if !ours || a.Defs.Group(d.Group).Paradigm != a.Defs.Group(
+					a.Defs.Comms[len(a.Defs.Comms)-1].Group).Paradigm {
 					continue // Score-P's
 				}
 				seen++
-				if d.Parent != otf2.UndefinedComm && !slices.ContainsFunc(a.Defs.Comms[:i], func(o otf2.Comm) bool { return o.Self == d.Parent }) {
+				if d.Parent != otf2.UndefinedComm && !slices.ContainsFunc(
+					a.Defs.Comms[:i], func(o otf2.Comm) bool { return o.Self == d.Parent }) {
 					t.Errorf("%s is before its parent", names[d.Self])
 				}
 				text := "UNDEFINED"
 				if w[0] != "" {
 					text = fmt.Sprintf("%q <%d>", w[0], d.Parent)
 				}
-				line := regexp.MustCompile(fmt.Sprintf(`(?m)^COMM +%d +Name: %q.*$`, d.Self, names[d.Self])).FindString(printed)
+				line := regexp.MustCompile(fmt.Sprintf(`(?m)^COMM +%d +Name: %q.*$`, d.Self, names[d.Self])).FindString(
+					printed)
 				if names[d.Parent] != w[0] || !strings.Contains(line, "Parent: "+text+",") {
 					t.Errorf("%s: parent %q, want %q: %s", names[d.Self], names[d.Parent], w[0], line)
 				}

@@ -82,7 +82,8 @@ func (d *definer) defineComms() {
 		}
 		ref := comm(n.name, members[len(d.instances)+i], parent, otf2.CommFlagNone)
 		n.ref = d.from.rmaWin + otf2.RmaWinRef(len(d.RmaWins))
-		d.RmaWins = append(d.RmaWins, otf2.RmaWin{Self: n.ref, Name: d.text(n.name), Comm: ref, Flags: otf2.RmaWinFlagNone})
+		d.RmaWins = append(d.RmaWins, otf2.RmaWin{Self: n.ref, Name: d.text(n.name), Comm: ref,
+			Flags: otf2.RmaWinFlagNone})
 	}
 }
 
@@ -129,7 +130,8 @@ func appendNew(list []seat, more [][]seat) []seat {
 		}
 	}
 	slices.SortFunc(list[n:], func(x, y seat) int {
-		return cmp.Or(cmp.Compare(uint32(x.location), uint32(y.location)), cmp.Compare(x.location, y.location), cmp.Compare(x.n, y.n))
+		return cmp.Or(cmp.Compare(uint32(x.location), uint32(y.location)), cmp.Compare(x.location, y.location),
+			cmp.Compare(x.n, y.n))
 	})
 	return list
 }

@@ -26,7 +26,8 @@ func TestALifeInSeveralShardsIsOneProcess(t *testing.T) {
 					shards = 3
 				}
 				for k := range shards {
-					p := shardtest.New(t, dir, fmt.Sprintf("u%d%d", r, 9-k)).On("node0", 10+r) // names against the order
+					p := shardtest.New(t, dir, fmt.Sprintf("u%d%d", r, 9-k)).On(
+						"node0", 10+r) // names against the order
 					p.Shard.Tag = uint16(r + 1)
 					p.Shard.Settings = map[string]string{}
 					if k > 0 {
@@ -39,7 +40,8 @@ func TestALifeInSeveralShardsIsOneProcess(t *testing.T) {
 					p.Comm(experiment.Comm{ID: 1, Name: "world", NRanks: 3, Rank: r, InitTime: t0, Sequences: before})
 					p.Network(0)
 					if k == 2 { // of what the one before held in memory it is known what it was
-						p.Shard.Counts.Lost = map[string]map[string]uint64{experiment.LostWithCollector: {"AllReduce": 2}}
+						p.Shard.Counts.Lost =
+							map[string]map[string]uint64{experiment.LostWithCollector: {"AllReduce": 2}}
 						p.Lose(0, 2, shardtest.Op{Function: "AllReduce", Count: 10})
 					}
 					n := uint64(6 / shards)
@@ -65,7 +67,8 @@ func TestALifeInSeveralShardsIsOneProcess(t *testing.T) {
 				t.Fatalf("%d runs", len(res.Runs))
 			}
 			run := res.Runs[0]
-			if run.MissingRanks != 0 || run.Missing != 0 || run.Complete || run.Crashed != 0 || run.Finished != 3 || run.Communicators != 1 || run.Lost != 2 {
+			if run.MissingRanks != 0 || run.Missing != 0 || run.Complete || run.Crashed != 0 || run.Finished != 3 ||
+				run.Communicators != 1 || run.Lost != 2 {
 				t.Errorf("%+v", run)
 			}
 			accept(t, run.Archive)
@@ -80,7 +83,8 @@ func TestALifeInSeveralShardsIsOneProcess(t *testing.T) {
 			if got := property(a, "NCCL_OTF2::LOST::COLLECTOR_DIED::ALL_REDUCE"); got != "2" {
 				t.Errorf("%q AllReduces died with a collector", got)
 			}
-			if want := `comm 0 AllReduce 4-5 "world": Rank 1 lacks them: they were in the memory of a collector that died`; len(run.Differences) != 1 || run.Differences[0].String() != want {
+			if want :=
+				`comm 0 AllReduce 4-5 "world": Rank 1 lacks them: they were in the memory of a collector that died`; len(run.Differences) != 1 || run.Differences[0].String() != want {
 				t.Errorf("%v, want %s", run.Differences, want)
 			}
 			var members []string

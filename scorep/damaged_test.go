@@ -15,8 +15,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
-// halves makes a job of two processes. What the first had after half of its operations is its checkpoint; after the other half,
-// which has definitions of its own, it is finished.
+// halves makes a job of two processes. What the first had after half of its operations is its checkpoint; after the
+// other half, which has definitions of its own, it is finished.
 func halves(t *testing.T, dir string) (checkpoint []byte, bytes int64) {
 	t.Helper()
 	host, err := os.Hostname() // of others nobody knows whether their processes still run
@@ -104,7 +104,8 @@ func TestDamagedShards(t *testing.T) {
 				write(filepath.Join(dir, "checkpoint.json"), checkpoint)
 				write(filepath.Join(dir, "shard.json"), nil)
 			}},
-		{name: "a description of rubbish, and a later checkpoint that is damaged", want: "durable.json was used in place of shard.json", lost: true,
+		{name: "a description of rubbish, and a later checkpoint that is damaged",
+			want: "durable.json was used in place of shard.json", lost: true,
 			spoil: func(dir string, checkpoint []byte, _ int64) {
 				write(filepath.Join(dir, "durable.json"), checkpoint)
 				write(filepath.Join(dir, "checkpoint.json"), checkpoint[:len(checkpoint)/2])
@@ -123,7 +124,8 @@ func TestDamagedShards(t *testing.T) {
 				write(filepath.Join(dir, "durable.json"), serial(t, text, 9))
 				write(filepath.Join(dir, "shard.json"), text[:len(text)-10])
 			}},
-		{name: "an older description", want: "durable.json was used in place of shard.json, which cannot be (it is older)", lost: true,
+		{name: "an older description",
+			want: "durable.json was used in place of shard.json, which cannot be (it is older)", lost: true,
 			spoil: func(dir string, checkpoint []byte, _ int64) {
 				must(os.Remove(filepath.Join(dir, "done")))
 				write(filepath.Join(dir, "durable.json"), serial(t, checkpoint, 2))
@@ -146,17 +148,21 @@ func TestDamagedShards(t *testing.T) {
 				t.Fatal(err)
 			}
 			run := &res.Runs[0]
-			if c.name == "events whose definitions are missing" && !strings.Contains(strings.Join(run.Problems, "\n"), "shards/p0/2.evt, with 5 events, is left out") {
+			if c.name == "events whose definitions are missing" &&
+				!strings.Contains(strings.Join(run.Problems, "\n"), "shards/p0/2.evt, with 5 events, is left out") {
 				t.Errorf("problems %q", run.Problems)
 			}
-			if all := strings.Join(append(res.Problems, run.Problems...), "\n"); !strings.Contains(all, c.want) || res.Damaged == 0 {
+			if all := strings.Join(append(res.Problems, run.Problems...), "\n"); !strings.Contains(all, c.want) ||
+				res.Damaged == 0 {
 				t.Errorf("%d damaged, problems:\n%s\nwant %q", res.Damaged, all, c.want)
 			}
 			if (run.LostFromDisk > 0) != c.lost || run.Lost != run.LostFromDisk {
 				t.Errorf("%d events, %d lost, %d from the disk", run.Events, run.Lost, run.LostFromDisk)
 			}
-			if total := run.Events + run.LostFromDisk; c.whole && total != whole || c.lost && total > whole || c.left && run.Processes() != 1 {
-				t.Errorf("%d events, %d lost, of %d; %d processes", run.Events, run.LostFromDisk, whole, run.Processes())
+			if total := run.Events + run.LostFromDisk; c.whole && total != whole || c.lost && total > whole || c.left &&
+				run.Processes() != 1 {
+				t.Errorf("%d events, %d lost, of %d; %d processes", run.Events, run.LostFromDisk, whole,
+					run.Processes())
 			}
 			a := open(t, run.Archive)
 			if got := property(a, "NCCL_OTF2::DAMAGED::0"); !strings.Contains(got, c.want) {
@@ -169,8 +175,8 @@ func TestDamagedShards(t *testing.T) {
 	}
 }
 
-// A collector whose disk fails to the end may not even be able to cut its event files back to what it can vouch for, which it counts the
-// rest as lost from. That is taken, to the event, and no file is called damaged.
+// A collector whose disk fails to the end may not even be able to cut its event files back to what it can vouch for,
+// which it counts the rest as lost from. That is taken, to the event, and no file is called damaged.
 func TestAFailedEndIsCutBack(t *testing.T) {
 	dir, want := t.TempDir(), uint64(0)
 	checkpoint, bytes := halves(t, dir)
@@ -200,7 +206,8 @@ func TestAFailedEndIsCutBack(t *testing.T) {
 		}
 	}
 	if len(res.Problems)+len(run.Problems) > 0 || res.Damaged > 0 || run.LostFromDisk > 0 || got != want {
-		t.Errorf("%d of %d events, %d lost from the disk, %d damaged: %q %q", got, want, run.LostFromDisk, res.Damaged, res.Problems, run.Problems)
+		t.Errorf("%d of %d events, %d lost from the disk, %d damaged: %q %q", got, want, run.LostFromDisk, res.Damaged,
+			res.Problems, run.Problems)
 	}
 	accept(t, run.Archive)
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// definer makes an archive's definitions of its roster, rows and networks, and the tables from each process's ids to theirs.
+// definer makes an archive's definitions of its roster, rows and networks, and the tables from each process's ids to
+// theirs.
 type definer struct {
 	*roster
 	*definitions
@@ -19,7 +20,8 @@ type definer struct {
 	ownParadigm bool // see UnifyOptions
 }
 
-// define builds all definitions but the clock. The event files must have been placed: their counts are part of the definitions.
+// define builds all definitions but the clock. The event files must have been placed: their counts are part of the
+// definitions.
 func (d *definer) define() {
 	d.text("")
 	d.attributes()

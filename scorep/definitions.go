@@ -47,7 +47,8 @@ func (d *definitions) text(s string) otf2.StringRef {
 	return ref
 }
 
-func (d *definitions) node(name, class string, parent otf2.SystemTreeNodeRef, domain otf2.SystemTreeDomain) otf2.SystemTreeNodeRef {
+func (d *definitions) node(name, class string, parent otf2.SystemTreeNodeRef,
+	domain otf2.SystemTreeDomain) otf2.SystemTreeNodeRef {
 	ref := d.from.node + otf2.SystemTreeNodeRef(len(d.SystemTreeNodes))
 	d.SystemTreeNodes = append(d.SystemTreeNodes, otf2.SystemTreeNode{
 		Self: ref, Name: d.text(name), Class: d.text(class), Parent: parent,
@@ -66,7 +67,8 @@ func (d *definitions) property(node otf2.SystemTreeNodeRef, name, value string) 
 	})
 }
 
-func (d *definitions) locationGroup(name string, typ otf2.LocationGroupType, node otf2.SystemTreeNodeRef, creator otf2.LocationGroupRef) otf2.LocationGroupRef {
+func (d *definitions) locationGroup(name string, typ otf2.LocationGroupType, node otf2.SystemTreeNodeRef,
+	creator otf2.LocationGroupRef) otf2.LocationGroupRef {
 	ref := d.from.locationGroup + otf2.LocationGroupRef(len(d.LocationGroups))
 	d.LocationGroups = append(d.LocationGroups, otf2.LocationGroup{
 		Self: ref, Name: d.text(name), Type: typ, SystemTreeParent: node, Creator: creator,
@@ -93,7 +95,8 @@ func (d *definitions) attributes() {
 
 // write puts the definitions into a file and returns their number, which the anchor must state. What begin writes, if
 // it is not nil, comes before them.
-func (d *definitions) write(path string, chunkSize uint64, begin func(*otf2.GlobalDefWriter) error) (count uint64, err error) {
+func (d *definitions) write(path string, chunkSize uint64, begin func(*otf2.GlobalDefWriter) error) (
+	count uint64, err error) {
 	w, err := otf2.CreateGlobalDefWriter(path, chunkSize)
 	if err != nil {
 		return 0, err
@@ -142,7 +145,8 @@ func (d *definitions) write(path string, chunkSize uint64, begin func(*otf2.Glob
 		_ = w.LocationProperty(p.Location, p.Name, p.Type, p.Value)
 	}
 	for _, r := range d.Regions {
-		_ = w.Region(r.Self, r.Name, r.CanonicalName, r.Description, r.Role, r.Paradigm, r.Flags, r.SourceFile, r.BeginLine, r.EndLine)
+		_ = w.Region(r.Self, r.Name, r.CanonicalName, r.Description, r.Role, r.Paradigm, r.Flags, r.SourceFile,
+			r.BeginLine, r.EndLine)
 	}
 	for _, g := range d.Groups {
 		_ = w.Group(g.Self, g.Name, g.Type, g.Paradigm, g.Flags, g.Members)

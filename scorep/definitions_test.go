@@ -126,11 +126,16 @@ func TestRuns(t *testing.T) {
 	}{
 		{"one communicator", []process{{-1, -1, 1, 0, 2, 0, 9}, {-1, -1, 1, 1, 2, 0, 9}}, [][]int{{0, 1}}},
 		{"strangers", []process{{-1, -1, 1, 0, 1, 0, 9}, {-1, -1, 2, 0, 1, 1, 9}}, [][]int{{0}, {1}}},
-		{"ranks of one launcher without a common communicator", []process{{0, 2, 1, 0, 1, 0, 9}, {1, 2, 2, 0, 1, 1, 9}}, [][]int{{0, 1}}},
-		{"one rank twice", []process{{0, 2, 1, 0, 1, 0, 9}, {0, 2, 2, 0, 1, 20, 29}, {1, 2, 3, 0, 1, 1, 9}, {1, 2, 4, 0, 1, 21, 29}}, [][]int{{0, 2}, {1, 3}}},
+		{"ranks of one launcher without a common communicator", []process{{0, 2, 1, 0, 1, 0, 9}, {1, 2, 2, 0, 1, 1, 9}},
+			[][]int{{0, 1}}},
+		{"one rank twice", []process{{0, 2, 1, 0, 1, 0, 9}, {0, 2, 2, 0, 1, 20, 29}, {1, 2, 3, 0, 1, 1, 9},
+			{1, 2, 4, 0, 1, 21, 29}}, [][]int{{0, 2}, {1, 3}}},
 		{"worlds of different sizes", []process{{0, 2, 1, 0, 1, 0, 9}, {1, 3, 2, 0, 1, 0, 9}}, [][]int{{0}, {1}}},
-		{"one commId at different times", []process{{-1, -1, 7, 0, 2, 0, 5}, {-1, -1, 7, 1, 2, 1, 5}, {-1, -1, 7, 0, 2, 10, 15}, {-1, -1, 7, 1, 2, 10, 15}}, [][]int{{0, 1}, {2, 3}}},
-		{"a process that ended before its first communicator", []process{{-1, -1, 1, 0, 1, 0, 5}, {-1, -1, 2, 0, 1, 100, 105}, {-1, -1, 0, 0, 0, 101, 101}}, [][]int{{0}, {1, 2}}},
+		{"one commId at different times", []process{{-1, -1, 7, 0, 2, 0, 5}, {-1, -1, 7, 1, 2, 1, 5},
+			{-1, -1, 7, 0, 2, 10, 15}, {-1, -1, 7, 1, 2, 10, 15}}, [][]int{{0, 1}, {2, 3}}},
+		{"a process that ended before its first communicator",
+			[]process{{-1, -1, 1, 0, 1, 0, 5}, {-1, -1, 2, 0, 1, 100, 105}, {-1, -1, 0, 0, 0, 101, 101}},
+			[][]int{{0}, {1, 2}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -141,7 +146,8 @@ func TestRuns(t *testing.T) {
 				}
 				p.Shard.FirstTime, p.Shard.LastTime = t0+d.begin*second, t0+d.end*second
 				if d.comm > 0 {
-					p.Comm(experiment.Comm{ID: uint64(d.comm), NRanks: d.of, Rank: d.rank, InitTime: t0 + d.begin*second, FinalTime: t0 + d.end*second})
+					p.Comm(experiment.Comm{ID: uint64(d.comm), NRanks: d.of, Rank: d.rank,
+						InitTime: t0 + d.begin*second, FinalTime: t0 + d.end*second})
 				}
 				p.Finish()
 			}
@@ -183,21 +189,25 @@ func TestSequencesThatDifferAreReported(t *testing.T) {
 	finish(procs)
 	run := unify(t, dir, nil).Runs[0]
 	want := []jobs.Difference{
-		{Name: "world", Function: "AllReduce", First: 2, Last: 2, Detail: "rank 2 has 2 operations, ranks 0-1 have 3 operations"},
-		{Name: "world", Function: "Send 0>1", First: 1, Last: 1, Detail: "rank 0 has 2 operations, rank 1 has 1 operation"},
+		{Name: "world", Function: "AllReduce", First: 2, Last: 2,
+			Detail: "rank 2 has 2 operations, ranks 0-1 have 3 operations"},
+		{Name: "world", Function: "Send 0>1", First: 1, Last: 1,
+			Detail: "rank 0 has 2 operations, rank 1 has 1 operation"},
 	}
 	if diff := cmp.Diff(want, run.Differences); diff != "" || run.Complete {
 		t.Error(run.Complete, diff)
 	}
 	a := open(t, run.Archive)
-	if got := property(a, "NCCL_OTF2::SEQUENCES_DIFFER::1"); got != `comm 0 Send 0>1 1-1 "world": rank 0 has 2 operations, rank 1 has 1 operation` {
+	if got := property(
+		a, "NCCL_OTF2::SEQUENCES_DIFFER::1"); got != `comm 0 Send 0>1 1-1 "world": rank 0 has 2 operations, rank 1 has 1 operation` {
 		t.Errorf("property: %s", got)
 	}
 	if got := property(a, "OTF2::MPI_COMMUNICATION_COMPLETE"); got != "false" {
 		t.Errorf("complete: %s", got)
 	}
 	_, markers, err := a.Markers()
-	if err != nil || len(markers) != 2 || markers[0].ScopeType != otf2.MarkerScopeComm || !strings.Contains(markers[0].Text, "AllReduce 2-2") {
+	if err != nil || len(markers) != 2 || markers[0].ScopeType != otf2.MarkerScopeComm ||
+		!strings.Contains(markers[0].Text, "AllReduce 2-2") {
 		t.Errorf("%+v, %v", markers, err)
 	}
 	accept(t, run.Archive)
@@ -214,9 +224,12 @@ func TestCountsAndMarkersOfProcessesAreInTheArchive(t *testing.T) {
 		if rank == 1 {
 			c.Lost = map[string]map[string]uint64{"ring full": {"ProxyOp": 4, "Coll": 2}, "memory-cap": {"KernelCh": 1}}
 			p.Shard.Markers = []experiment.Marker{
-				{Time: t0 + 400_000, Duration: 1000, Severity: otf2.MarkerSeverityHigh, Category: "Loss", Text: "7 events", Location: 1},
-				{Time: 0, Duration: 1 << 60, Severity: otf2.MarkerSeverityLow, Category: "Loss", Text: "at some time\x00", Location: -1},
-				{Time: t0 + 500_000, Severity: otf2.MarkerSeverityLow, Category: "Loss", Text: "of no location", Location: 99},
+				{Time: t0 + 400_000, Duration: 1000, Severity: otf2.MarkerSeverityHigh, Category: "Loss",
+					Text: "7 events", Location: 1},
+				{Time: 0, Duration: 1 << 60, Severity: otf2.MarkerSeverityLow, Category: "Loss",
+					Text: "at some time\x00", Location: -1},
+				{Time: t0 + 500_000, Severity: otf2.MarkerSeverityLow, Category: "Loss", Text: "of no location",
+					Location: 99},
 			}
 		}
 	})
@@ -238,7 +251,8 @@ func TestCountsAndMarkersOfProcessesAreInTheArchive(t *testing.T) {
 		fmt.Fprintf(&text, "kind %d: %s, %s, %v\n", d.Self, d.Group, d.Category, d.Severity)
 	}
 	for _, m := range markers {
-		fmt.Fprintf(&text, "marker %d at %d for %d: %v %d: %s\n", m.Marker, m.Time-t0, m.Duration, m.ScopeType, m.Scope, m.Text)
+		fmt.Fprintf(&text, "marker %d at %d for %d: %v %d: %s\n", m.Marker, m.Time-t0, m.Duration, m.ScopeType, m.Scope,
+			m.Text)
 	}
 	golden.Text(t, "testdata/properties.txt", text.String())
 	accept(t, run.Archive)
@@ -292,8 +306,8 @@ func TestDevices(t *testing.T) {
 	golden.Text(t, "testdata/devices.defs.txt", strings.Join(lines, ""))
 }
 
-// A process meets its GPUs in the order in which its threads make communicators; readers show them in the order of their
-// definitions.
+// A process meets its GPUs in the order in which its threads make communicators; readers show them in the order of
+// their definitions.
 func TestDevicesAreInOrder(t *testing.T) {
 	dir := t.TempDir()
 	p := shardtest.New(t, dir, "0").On("a", 1).Launched("slurm", 0, 1)
@@ -319,8 +333,10 @@ func TestDevicesAreInOrder(t *testing.T) {
 
 func TestComponentsOfPropertyNames(t *testing.T) {
 	for in, want := range map[string]string{
-		"Coll": "COLL", "ProxyStep": "PROXY_STEP", "P2pApi": "P2P_API", "KernelCh": "KERNEL_CH", "NETPlugin": "NET_PLUGIN",
-		"ring full": "RING_FULL", "STRAY_STOPS": "STRAY_STOPS", "gpu": "GPU", "": "UNKNOWN", "::": "UNKNOWN", "a--b": "A_B",
+		"Coll": "COLL", "ProxyStep": "PROXY_STEP", "P2pApi": "P2P_API", "KernelCh": "KERNEL_CH",
+		"NETPlugin": "NET_PLUGIN",
+		"ring full": "RING_FULL", "STRAY_STOPS": "STRAY_STOPS", "gpu": "GPU", "": "UNKNOWN", "::": "UNKNOWN",
+		"a--b": "A_B",
 	} {
 		if got := component(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
@@ -345,13 +361,15 @@ func TestManyLocations(t *testing.T) {
 		p := shardtest.New(t, dir, fmt.Sprintf("%03d", r)).On(fmt.Sprint("n", r/8), r).Launched("slurm", r, size)
 		p.GPU(r%8, fmt.Sprint("GPU-", r), "")
 		for c := range uint64(9) {
-			comm := p.Comm(experiment.Comm{ID: 100 + c, Name: fmt.Sprint("c", c), NRanks: size, Rank: r, InitTime: t0 + c})
+			comm := p.Comm(experiment.Comm{ID: 100 + c, Name: fmt.Sprint("c", c), NRanks: size, Rank: r,
+				InitTime: t0 + c})
 			p.AllReduce(comm, t0+1000, t0+2000, 1)
 		}
 		p.Finish()
 	}
 	run := unify(t, dir, nil).Runs[0]
-	if run.Locations != 100*10+10 || run.Missing != 10 || run.MissingRanks != 90 || run.Communicators != 9 || run.Linked != 1000 {
+	if run.Locations != 100*10+10 || run.Missing != 10 || run.MissingRanks != 90 || run.Communicators != 9 ||
+		run.Linked != 1000 {
 		t.Errorf("%+v", run)
 	}
 	accept(t, run.Archive)

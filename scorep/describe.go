@@ -58,7 +58,8 @@ func Describe(dir string) (all []*Description, left jobs.Unused, err error) {
 	return all, left, err
 }
 
-// DescribeRunning defines the jobs of an experiment directory as they are now, whatever their processes' mode. Errors: as of Describe.
+// DescribeRunning defines the jobs of an experiment directory as they are now, whatever their processes' mode. Errors:
+// as of Describe.
 func DescribeRunning(dir string) (all []*Description, left jobs.Unused, err error) {
 	opts := new(UnifyOptions)
 	parts, left, err := jobs.Read(dir, opts.workers(), opts.now())
@@ -89,13 +90,14 @@ func describe(dir string, parts []*jobs.Process, opts *UnifyOptions) (all []*Des
 			hosts[p.Shard.Host+"\x00"+p.Shard.BootID] = true
 			ids := a.ids[p]
 			for _, s := range p.Shards() {
-				d.Shards = append(d.Shards, DescribedShard{Dir: s.Dir, Process: s.Shard, Location: func(number uint64) (otf2.LocationRef, bool) {
-					l, ok := ids[s.Number(uint32(number))]
-					if !ok {
-						return 0, false
-					}
-					return l.Self, true
-				}, At: p.At})
+				d.Shards = append(d.Shards, DescribedShard{Dir: s.Dir, Process: s.Shard,
+					Location: func(number uint64) (otf2.LocationRef, bool) {
+						l, ok := ids[s.Number(uint32(number))]
+						if !ok {
+							return 0, false
+						}
+						return l.Self, true
+					}, At: p.At})
 			}
 			switch p.State {
 			case jobs.Crashed:

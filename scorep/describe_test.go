@@ -43,7 +43,8 @@ func TestDescribe(t *testing.T) {
 	for i, s := range d.Shards {
 		ref, ok := s.Location(1)
 		l := d.Defs.Location(ref)
-		if !ok || l == nil || d.Defs.String(l.Name) != fmt.Sprintf("one rank %d", s.Process.Launcher.Rank) || l.Type != otf2.LocationTypeAcceleratorStream {
+		if !ok || l == nil || d.Defs.String(l.Name) != fmt.Sprintf("one rank %d", s.Process.Launcher.Rank) ||
+			l.Type != otf2.LocationTypeAcceleratorStream {
 			t.Errorf("shard %d: location %v, %+v", i, ref, l)
 		}
 		if _, ok := s.Location(7); ok {

@@ -37,9 +37,9 @@
 // sequences that differ between the members of a communicator become markers and archive
 // properties (see properties.go for the list).
 //
-// Merge makes one archive of a Score-P trace and of an experiment directory, in the same manner: Score-P's definitions and
-// files as they are, ours behind them, on Score-P's clock. The archive under construction then knows a merger, which
-// gives our processes their places among Score-P's, and their times its clock (package measurement).
+// Merge makes one archive of a Score-P trace and of an experiment directory, in the same manner: Score-P's definitions
+// and files as they are, ours behind them, on Score-P's clock. The archive under construction then knows a merger,
+// which gives our processes their places among Score-P's, and their times its clock (package measurement).
 //
 // Archives are their owner's only (files 0600, folders 0700), and names that others have planted in the
 // experiment directory are neither followed nor overwritten (see files.go).

@@ -13,9 +13,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/scorep/files"
 )
 
-// moveEnds brings ends that are only those of parts of kernels to where other members show that they were, in the archive that was written
-// to anchor, with its event files in the folder events. It reports whether there is anything to write anew. What cannot be moved stays, marked
-// as it is.
+// moveEnds brings ends that are only those of parts of kernels to where other members show that they were, in the
+// archive that was written to anchor, with its event files in the folder events. It reports whether there is anything
+// to write anew. What cannot be moved stays, marked as it is.
 func (a *archive) moveEnds(anchor, events string, placed *files.Events) bool {
 	early := uint64(0)
 	for _, p := range a.run.Processes {
@@ -26,9 +26,11 @@ func (a *archive) moveEnds(anchor, events string, placed *files.Events) bool {
 	if early == 0 {
 		return false
 	}
-	found, err := ends.Find(anchor, a.comparable(), func(done, total int) { a.opts.progress("ends of operations, events read", done, total) })
+	found, err := ends.Find(anchor, a.comparable(),
+		func(done, total int) { a.opts.progress("ends of operations, events read", done, total) })
 	if err != nil {
-		a.problems = append(a.problems, fmt.Sprintf("ends of operations that are early by NCCL's stamps were left as they are: %v", err))
+		a.problems = append(a.problems, fmt.Sprintf(
+			"ends of operations that are early by NCCL's stamps were left as they are: %v", err))
 		a.describe()
 		return true
 	}
@@ -41,13 +43,16 @@ func (a *archive) moveEnds(anchor, events string, placed *files.Events) bool {
 	}
 	failed := make([]error, len(rows))
 	_ = jobs.ForEach(len(rows), a.opts.workers(), func(i int) error {
-		failed[i] = ends.Rewrite(filepath.Join(events, files.Name(rows[i].Self, ".evt")), a.chunk, found.Moves[rows[i].Self])
+		failed[i] = ends.Rewrite(filepath.Join(events, files.Name(rows[i].Self, ".evt")), a.chunk,
+			found.Moves[rows[i].Self])
 		return nil
 	})
 	moved := 0
 	for i, l := range rows {
 		if err := failed[i]; err != nil {
-			a.problems = append(a.problems, fmt.Sprintf("%s, location %d: ends of operations that are early by NCCL's stamps were left as they are: %v", l.owner(), l.number, err))
+			a.problems = append(a.problems, fmt.Sprintf(
+				"%s, location %d: ends of operations that are early by NCCL's stamps were left as they are: %v",
+				l.owner(), l.number, err))
 			continue
 		}
 		moved++
@@ -60,7 +65,8 @@ func (a *archive) moveEnds(anchor, events string, placed *files.Events) bool {
 	return true
 }
 
-// comparable tells how well times of two rows compare: those of one host's clock do, those of several where clocks were compared.
+// comparable tells how well times of two rows compare: those of one host's clock do, those of several where clocks were
+// compared.
 func (a *archive) comparable() *ends.Clocks {
 	of, _ := a.clocks()
 	c := &ends.Clocks{Host: make(map[otf2.LocationRef]int, len(a.locations))}

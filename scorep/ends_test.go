@@ -13,14 +13,15 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
-// Ends that are those of parts of kernels go to where other members show that they were: the last one's of an AllReduce, the sender's of a
-// message. They go no farther than to what comes next on the row, not where that is less than the times are off, and not by another host's
-// clock that was not compared.
+// Ends that are those of parts of kernels go to where other members show that they were: the last one's of an
+// AllReduce, the sender's of a message. They go no farther than to what comes next on the row, not where that is less
+// than the times are off, and not by another host's clock that was not compared.
 func TestEarlyEndsAreMoved(t *testing.T) {
 	const us, ms = 1_000, 1_000_000
 	begin := uint64(t0 + 10*ms)
 	tree := func(end, uncertainty uint64, early bool) shardtest.Op {
-		return shardtest.Op{Function: "AllReduce", Kind: otf2.CollectiveOpAllreduce, Begin: begin, End: begin + end, Count: 10, Sent: 40, Received: 40,
+		return shardtest.Op{Function: "AllReduce", Kind: otf2.CollectiveOpAllreduce, Begin: begin, End: begin + end,
+			Count: 10, Sent: 40, Received: 40,
 			Algo: "TREE", Uncertainty: uncertainty, EndsEarly: early}
 	}
 	for _, test := range []struct {
@@ -126,7 +127,8 @@ func TestMovedEndsKeepTheOrder(t *testing.T) {
 	dir := t.TempDir()
 	procs := job(t, dir, 2, 0, func(rank int, p *shardtest.Process) {
 		for i := range uint64(3) {
-			op := shardtest.Op{Function: "AllReduce", Kind: otf2.CollectiveOpAllreduce, Begin: t0 + i*ms, End: t0 + i*ms + 5*us, Count: 10, Sent: 40, Received: 40,
+			op := shardtest.Op{Function: "AllReduce", Kind: otf2.CollectiveOpAllreduce, Begin: t0 + i*ms,
+				End: t0 + i*ms + 5*us, Count: 10, Sent: 40, Received: 40,
 				Algo: "TREE", Uncertainty: us, EndsEarly: true}
 			if rank == 0 {
 				op.Begin, op.End = op.Begin+ms/2, op.Begin+ms+300*us
@@ -154,7 +156,8 @@ func TestMovedEndsKeepTheOrder(t *testing.T) {
 			}
 		}
 	}
-	if want := []uint64{0, 1000, 1000, 2000, 2000, 2006}; !slices.Equal(times, want) { // the communicator ends 1 µs after its last operation
+	// the communicator ends 1 µs after its last operation
+	if want := []uint64{0, 1000, 1000, 2000, 2000, 2006}; !slices.Equal(times, want) {
 		t.Errorf("operations begin and end at %v µs, want %v", times, want)
 	}
 	after, err := otf2.ScanEventFile(experiment.EventFile(procs[1].Dir, row), chunk)

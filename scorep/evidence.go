@@ -36,7 +36,8 @@ var evidence = []struct {
 	{facts.PropCUPTIVersion, cuptiVersion, unknownValue},
 	{facts.PropScorepState, scorepState, scorepOff},
 	{facts.PropImportedFrom, func(p *experiment.Process) string { return importOf(p).From }, notImported},
-	{facts.PropImportMissing, func(p *experiment.Process) string { return strings.Join(importOf(p).Missing, "; ") }, notImported},
+	{facts.PropImportMissing, func(p *experiment.Process) string { return strings.Join(importOf(p).Missing, "; ") },
+		notImported},
 }
 
 // nothingWithheld is said of processes that got all events that they wanted.
@@ -189,7 +190,10 @@ func (r *roster) describeCosts(ps *properties) {
 			all[k].most = max(all[k].most, c.MostNs)
 		}
 	}
-	slices.SortFunc(keys, func(x, y key) int { return cmp.Or(cmp.Compare(x.callback, y.callback), cmp.Compare(x.typ, y.typ)) })
+	slices.SortFunc(keys, func(x, y key) int {
+		return cmp.Or(
+			cmp.Compare(x.callback, y.callback), cmp.Compare(x.typ, y.typ))
+	})
 	for _, k := range keys {
 		name, c := facts.PropCost.Below(k.callback).Below(k.typ), all[k]
 		ps.number(name.Below(string(facts.PropCostSamples)), c.samples)

@@ -91,7 +91,8 @@ func TestShardsThatAreALinkAreNoExperiment(t *testing.T) {
 	}
 }
 
-// Whoever the umask lets reads the archive, and nobody writes it; shards are their owner's only. With hard links and without.
+// Whoever the umask lets reads the archive, and nobody writes it; shards are their owner's only. With hard links and
+// without.
 func TestWhoReadsArchives(t *testing.T) {
 	for _, links := range []bool{true, false} {
 		if !links {

@@ -68,5 +68,6 @@ func (alone) row(_ *jobs.Process, l *experiment.Location) (treatment, string) {
 }
 
 func (alone) clock(x *extent) (otf2.ClockProperties, bool) {
-	return otf2.ClockProperties{Resolution: 1_000_000_000, Offset: x.first, Length: x.last - x.first, Realtime: x.first}, true
+	return otf2.ClockProperties{Resolution: 1_000_000_000, Offset: x.first, Length: x.last - x.first,
+		Realtime: x.first}, true
 }

@@ -65,8 +65,10 @@ func placeOf(p *experiment.Process, requests bool) hidden.Place {
 	return place
 }
 
-// callsUnseen tells whether no call came of a process whose collectives did, though the API has them and they were wanted.
+// callsUnseen tells whether no call came of a process whose collectives did, though the API has them and they were
+// wanted.
 func callsUnseen(p *experiment.Process) bool {
 	n := p.Counts.Starts
-	return p.APIVersion > 4 && p.Masks.Record&(1<<shm.EventCollApi) != 0 && n[shm.EventColl.String()] > 0 && n[shm.EventCollApi.String()]+n[shm.EventGroupApi.String()] == 0
+	return p.APIVersion > 4 && p.Masks.Record&(1<<shm.EventCollApi) != 0 && n[shm.EventColl.String()] > 0 &&
+		n[shm.EventCollApi.String()]+n[shm.EventGroupApi.String()] == 0
 }

@@ -14,7 +14,8 @@ import (
 // What is known of a process decides what its library is said not to tell.
 func TestPlaceOfAProcess(t *testing.T) {
 	rccl := experiment.Process{
-		Library: "RCCL", LibraryVersion: 23004, Architectures: []string{"gfx942"}, Masks: experiment.Masks{Record: 1 << 7},
+		Library: "RCCL", LibraryVersion: 23004, Architectures: []string{"gfx942"},
+		Masks: experiment.Masks{Record: 1 << 7},
 		Comms: []experiment.Comm{{NRanks: 16, NNodes: 2}, {NRanks: 2}}, // of the second it is not known
 	}
 	for _, c := range []struct {
@@ -26,12 +27,16 @@ func TestPlaceOfAProcess(t *testing.T) {
 		{"two nodes of 8", func(*experiment.Process) {}, false, []string{"dda", "rccl-network-requests", "device-api"}},
 		{"requests were seen", func(*experiment.Process) {}, true, []string{"dda", "device-api"}},
 		{"none were wanted", func(p *experiment.Process) { p.Masks.Record = 2 }, false, []string{"dda", "device-api"}},
-		{"four nodes of 4", func(p *experiment.Process) { p.Comms = []experiment.Comm{{NRanks: 16, NNodes: 4}} }, true, []string{"device-api"}},
-		{"DDA off", func(p *experiment.Process) { p.LibrarySettings = map[string]string{"RCCL_DDA_ENABLE": "0"} }, true, []string{"device-api"}},
-		{"other GPUs", func(p *experiment.Process) { p.Architectures = []string{"gfx90a"} }, true, []string{"device-api"}},
+		{"four nodes of 4", func(p *experiment.Process) { p.Comms = []experiment.Comm{{NRanks: 16, NNodes: 4}} }, true,
+			[]string{"device-api"}},
+		{"DDA off", func(p *experiment.Process) { p.LibrarySettings = map[string]string{"RCCL_DDA_ENABLE": "0"} }, true,
+			[]string{"device-api"}},
+		{"other GPUs", func(p *experiment.Process) { p.Architectures = []string{"gfx90a"} }, true,
+			[]string{"device-api"}},
 		{"older", func(p *experiment.Process) { p.LibraryVersion = 22707 }, true, []string{"device-api"}},
 		{"NCCL", func(p *experiment.Process) {
-			p.Library, p.LibraryVersion, p.LibrarySettings = "NCCL", 23102, map[string]string{"NCCL_ENQUEUE_REARCH_ENABLE": "1"}
+			p.Library, p.LibraryVersion, p.LibrarySettings = "NCCL", 23102,
+				map[string]string{"NCCL_ENQUEUE_REARCH_ENABLE": "1"}
 		}, true, []string{"application-calls", "broadcast-times", "one-sided", "device-api"}},
 		{"calls that do not come", func(p *experiment.Process) {
 			p.Library, p.LibraryVersion, p.APIVersion, p.Masks.Record = "NCCL", 23102, 7, 1<<9|1<<1

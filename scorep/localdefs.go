@@ -13,7 +13,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/scorep/files"
 )
 
-// localTables are the tables from the ids of each process to the archive's: what makes its event files readable as they are.
+// localTables are the tables from the ids of each process to the archive's: what makes its event files readable as they
+// are.
 type localTables struct {
 	of     map[*jobs.Process][]*otf2.MappingTable
 	marked map[*jobs.Process]*otf2.MappingTable // of regions, for rows whose calls are marked as forwarded, see merger
@@ -26,9 +27,8 @@ func (t *localTables) add(p *jobs.Process, kind otf2.MappingType, global []uint6
 	}
 }
 
-// write writes each location's mapping tables and clock offsets: once per process, as its
-// locations have the same, but for those whose forwarded calls are marked. What it has written before it writes over; nobody reads
-// there yet.
+// write writes each location's mapping tables and clock offsets: once per process, as its locations have the same, but
+// for those whose forwarded calls are marked. What it has written before it writes over; nobody reads there yet.
 func (t *localTables) write(dir string, chunkSize uint64, rows []*location, workers int) error {
 	type like struct {
 		part   *jobs.Process
@@ -51,7 +51,8 @@ func (t *localTables) write(dir string, chunkSize uint64, rows []*location, work
 			maps, clocks = t.of[k.part], k.part.ClockOffsets()
 		}
 		if k.marked {
-			maps = slices.DeleteFunc(slices.Clone(maps), func(m *otf2.MappingTable) bool { return m.Type == otf2.MappingRegion })
+			maps = slices.DeleteFunc(slices.Clone(maps),
+				func(m *otf2.MappingTable) bool { return m.Type == otf2.MappingRegion })
 			maps = append(maps, t.marked[k.part])
 		}
 		for j, path := range paths[k] {

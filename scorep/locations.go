@@ -26,7 +26,8 @@ func (d *definer) defineLocations(t *systemTree) {
 		group := d.locationGroup(pl.Name, otf2.LocationGroupTypeProcess, node, otf2.UndefinedLocationGroup)
 		if pl.Process != nil {
 			d.LocationGroupProperties = append(d.LocationGroupProperties, otf2.LocationGroupProperty{
-				LocationGroup: group, Name: d.text(facts.PropPID.Key()), Type: otf2.TypeUint64, Value: otf2.Value(pl.Process.Shard.PID),
+				LocationGroup: group, Name: d.text(facts.PropPID.Key()), Type: otf2.TypeUint64,
+				Value: otf2.Value(pl.Process.Shard.PID),
 			})
 			continue
 		}
@@ -35,7 +36,8 @@ func (d *definer) defineLocations(t *systemTree) {
 			ranks = units.Ranks(pl.Ranks)
 		}
 		d.LocationGroupProperties = append(d.LocationGroupProperties, otf2.LocationGroupProperty{
-			LocationGroup: group, Name: d.text(facts.PropNoData.Key()), Type: otf2.TypeString, Value: otf2.Value(d.text(ranks)),
+			LocationGroup: group, Name: d.text(facts.PropNoData.Key()), Type: otf2.TypeString,
+			Value: otf2.Value(d.text(ranks)),
 		})
 	}
 	used := make(map[jobs.Device]bool)
@@ -64,7 +66,8 @@ func (d *definer) defineLocations(t *systemTree) {
 	}
 	d.distinguishRanks()
 	for _, l := range d.locations {
-		if g, ok := groups[jobs.Device{Process: l.part, GPU: l.gpu}]; ok && (l.typ == otf2.LocationTypeAcceleratorStream || l.typ == otf2.LocationTypeMetric) {
+		if g, ok := groups[jobs.Device{Process: l.part, GPU: l.gpu}]; ok &&
+			(l.typ == otf2.LocationTypeAcceleratorStream || l.typ == otf2.LocationTypeMetric) {
 			l.Group = g
 		}
 		l.Type = l.typ
@@ -74,13 +77,13 @@ func (d *definer) defineLocations(t *systemTree) {
 	}
 }
 
-// identify gives a row the properties by which rows are found again in what others say of the job: of processes and threads the system's ids (in
-// their own pid namespace), of a communicator rank's row NCCL's commId, and the number of nodes that NCCL has the communicator on. A row that
-// several have had in turn tells how many instead.
+// identify gives a row the properties by which rows are found again in what others say of the job: of processes and
+// threads the system's ids (in their own pid namespace), of a communicator rank's row NCCL's commId, and the number of
+// nodes that NCCL has the communicator on. A row that several have had in turn tells how many instead.
 //
-// facts.PropNoData tells of a location group that it stands for processes without data, and of which ranks of the world:
-// "4-15,20", or facts.UnknownRanks. Their communicator ranks have one location, which is in the list of all locations (COMM_LOCATIONS)
-// once for each: for each rank of the world, ascending, as many times.
+// facts.PropNoData tells of a location group that it stands for processes without data, and of which ranks of the
+// world: "4-15,20", or facts.UnknownRanks. Their communicator ranks have one location, which is in the list of all
+// locations (COMM_LOCATIONS) once for each: for each rank of the world, ascending, as many times.
 func (d *definer) identify(l *location) {
 	switch s := l.source; {
 	case s == nil:
@@ -101,5 +104,6 @@ func (d *definer) identify(l *location) {
 }
 
 func (d *definer) locationProperty(l *location, name facts.Property, typ otf2.Type, value otf2.Value) {
-	d.LocationProperties = append(d.LocationProperties, otf2.LocationProperty{Location: l.Self, Name: d.text(name.Key()), Type: typ, Value: value})
+	d.LocationProperties = append(d.LocationProperties,
+		otf2.LocationProperty{Location: l.Self, Name: d.text(name.Key()), Type: typ, Value: value})
 }

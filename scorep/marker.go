@@ -68,8 +68,8 @@ func (r *remarks) all() markers {
 	return r.markers
 }
 
-// markerOf is a process's own marker on the archive's time. Readers draw markers between the first and the last event, so none may
-// lie outside.
+// markerOf is a process's own marker on the archive's time. Readers draw markers between the first and the last event,
+// so none may lie outside.
 func (r *remarks) markerOf(p *jobs.Process, m *experiment.Marker) marker {
 	out := marker{
 		time: p.At(m.Time), duration: m.Duration, severity: m.Severity, category: m.Category, text: m.Text,
@@ -94,7 +94,8 @@ func (r *remarks) markEnd(p *jobs.Process) {
 	if how := jobs.HowEnded(p.Shard); how != "" {
 		r.markers = append(r.markers, marker{
 			time: min(max(p.At(p.Shard.LastTime), p.Ended(), r.first), r.last), severity: otf2.MarkerSeverityHigh,
-			category: categoryDied, text: fmt.Sprintf("%s (%s): %s", p.Name, p.ID(), how), scope: otf2.MarkerScopeLocationGroup, ref: group,
+			category: categoryDied, text: fmt.Sprintf("%s (%s): %s", p.Name, p.ID(), how),
+			scope: otf2.MarkerScopeLocationGroup, ref: group,
 		})
 	}
 	if p.State == jobs.Finished {
@@ -114,7 +115,8 @@ func (r *remarks) markEnd(p *jobs.Process) {
 
 // whole is a marker over all of the archive's time.
 func (x *extent) whole(severity otf2.MarkerSeverity, category, text string, scope otf2.MarkerScope, ref uint64) marker {
-	return marker{time: x.first, duration: x.last - x.first, severity: severity, category: category, text: text, scope: scope, ref: ref}
+	return marker{time: x.first, duration: x.last - x.first, severity: severity, category: category, text: text,
+		scope: scope, ref: ref}
 }
 
 // markCommunicators names the ranks without data, and the operations in which members differ.
@@ -122,12 +124,14 @@ func (r *remarks) markCommunicators() {
 	for _, in := range r.instances {
 		if missing := in.Missing(); len(missing) > 0 {
 			text := fmt.Sprintf("%s: no data of %s of %d", in.Name, units.RankWords(missing), in.Nranks)
-			r.markers = append(r.markers, r.whole(otf2.MarkerSeverityHigh, categoryMissing, text, otf2.MarkerScopeComm, uint64(in.Ref)))
+			r.markers = append(r.markers, r.whole(
+				otf2.MarkerSeverityHigh, categoryMissing, text, otf2.MarkerScopeComm, uint64(in.Ref)))
 		}
 	}
 	for _, d := range r.differences[:min(len(r.differences), maxDifferences)] {
 		text := fmt.Sprintf("%s: %s %d-%d: %s", d.Name, d.Function, d.First, d.Last, d.Detail)
-		r.markers = append(r.markers, r.whole(otf2.MarkerSeverityHigh, categoryDiffer, text, otf2.MarkerScopeComm, uint64(d.Comm)))
+		r.markers = append(r.markers, r.whole(otf2.MarkerSeverityHigh, categoryDiffer, text, otf2.MarkerScopeComm,
+			uint64(d.Comm)))
 	}
 }
 
@@ -148,7 +152,9 @@ func (r *remarks) markPauses() {
 	}
 	for _, in := range r.instances {
 		if in.Parted != nil {
-			r.markers = append(r.markers, r.whole(otf2.MarkerSeverityHigh, categoryPaused, in.Name+": "+in.Parted.Detail, otf2.MarkerScopeComm, uint64(in.Ref)))
+			r.markers = append(r.markers, r.whole(
+				otf2.MarkerSeverityHigh, categoryPaused, in.Name+": "+in.Parted.Detail, otf2.MarkerScopeComm,
+				uint64(in.Ref)))
 		}
 	}
 }
@@ -159,10 +165,12 @@ func (r *remarks) markOrigins() {
 		f := u.part.Shard.Foreign[u.foreign]
 		text := fmt.Sprintf("%s (%s) sent for communicator %d, rank %d of the process with tag %04x (its pid: %d): %s",
 			u.part.Name, u.part.ID(), f.Index, f.Rank, f.Tag, f.PID, u.why)
-		r.markers = append(r.markers, r.whole(otf2.MarkerSeverityHigh, categoryPXN, text, otf2.MarkerScopeLocationGroup, uint64(u.part.Index)))
+		r.markers = append(r.markers, r.whole(otf2.MarkerSeverityHigh, categoryPXN, text, otf2.MarkerScopeLocationGroup,
+			uint64(u.part.Index)))
 	}
 	if i := slices.IndexFunc(r.ordered(), func(p *jobs.Process) bool { return p.Shard.Masks.Withheld != 0 }); i >= 0 {
-		r.markers = append(r.markers, r.whole(otf2.MarkerSeverityMedium, categoryWithheld, withheld(r.ordered()[i].Shard), otf2.MarkerScopeGlobal, math.MaxUint64))
+		r.markers = append(r.markers, r.whole(otf2.MarkerSeverityMedium, categoryWithheld,
+			withheld(r.ordered()[i].Shard), otf2.MarkerScopeGlobal, math.MaxUint64))
 	}
 }
 
@@ -202,7 +210,8 @@ func (all markers) addTo(w *otf2.MarkerWriter, first otf2.MarkerRef) {
 		_ = w.DefMarker(refs[k], markerGroup, clean(name), m.severity)
 	}
 	for _, m := range all {
-		_ = w.Marker(otf2.Timestamp(m.time), m.duration, refs[kind{m.category, m.severity}], m.scope, m.ref, clean(m.text))
+		_ = w.Marker(otf2.Timestamp(m.time), m.duration, refs[kind{m.category, m.severity}], m.scope, m.ref,
+			clean(m.text))
 	}
 }
 

@@ -131,7 +131,8 @@ func mayReplace(out string) error {
 	case err != nil:
 		return err
 	}
-	if _, err := os.Lstat(filepath.Join(out, files.ArchiveName+".otf2")); err != nil || files.MayReplace(out, facts.PropMerged.Key()) != nil {
+	if _, err := os.Lstat(filepath.Join(out, files.ArchiveName+".otf2")); err != nil ||
+		files.MayReplace(out, facts.PropMerged.Key()) != nil {
 		return fmt.Errorf("%s exists and is not a merged archive: give a new folder", out)
 	}
 	return nil
@@ -171,7 +172,8 @@ func pairRuns(m *measurement.Trace, runs []*jobs.Run) (*merger, *jobs.Run, []str
 	}
 	chosen.Settle()
 	if others > 0 {
-		reasons = append(reasons, fmt.Sprintf("%s of other jobs in the directory left out", units.Plural(uint64(others), "process")))
+		reasons = append(reasons, fmt.Sprintf("%s of other jobs in the directory left out",
+			units.Plural(uint64(others), "process")))
 	}
 	return &merger{Trace: m, pairs: pairs}, chosen, reasons, nil
 }
@@ -260,7 +262,8 @@ func (g *merger) plant(t *systemTree, w *jobs.World) {
 // row tells what becomes of a location, and its name.
 func (g *merger) row(p *jobs.Process, l *experiment.Location) (treatment, string) {
 	fit := g.pairs[p]
-	if fit == nil || l.Kind != experiment.KindThread || l.TID == 0 || l.Shared() { // which of its calls whose thread made is not known
+	// which of its calls whose thread made is not known
+	if fit == nil || l.Kind != experiment.KindThread || l.TID == 0 || l.Shared() {
 		return keepRow, rowName(l)
 	}
 	thread := fit.Thread(p, l.TID)
@@ -273,15 +276,16 @@ func (g *merger) row(p *jobs.Process, l *experiment.Location) (treatment, string
 		return keepRow, name
 	case p.Shard.Scorep.Points:
 		return markRow, name
-	case slices.ContainsFunc(p.Shard.Regions, func(r experiment.Region) bool { return r.Group == regions.GroupAPI && !g.forwarded(&r) }):
+	case slices.ContainsFunc(p.Shard.Regions,
+		func(r experiment.Region) bool { return r.Group == regions.GroupAPI && !g.forwarded(&r) }):
 		return markRow, name
 	}
 	return leaveRow, name
 }
 
 // forwards tells whether all calls of a thread were forwarded to Score-P, and recorded by it. Calls that were not are
-// counted by process and reason, so where there are any it is not known whose they were; but other threads' are not those
-// of the main thread, which is never one of them.
+// counted by process and reason, so where there are any it is not known whose they were; but other threads' are not
+// those of the main thread, which is never one of them.
 func (g *merger) forwards(p *jobs.Process, l *experiment.Location) bool {
 	s, calls := p.Shard.Scorep, p.Shard.Counts.Scorep
 	if s == nil || s.State != shm.ScorepOn.String() || calls[shm.ScorepForwarded] == 0 || len(g.Regions) == 0 {
@@ -301,8 +305,9 @@ func (g *merger) forwarded(r *experiment.Region) bool {
 	return r.Group == regions.GroupAPI && g.Regions[r.Name]
 }
 
-// groupForwarded is the group of NCCL's calls on Score-P's rows, which has none of its own for them: without one readers give them the
-// color of what else the user marked. It is not that of our calls, so that sums by group count each call once.
+// groupForwarded is the group of NCCL's calls on Score-P's rows, which has none of its own for them: without one
+// readers give them the color of what else the user marked. It is not that of our calls, so that sums by group count
+// each call once.
 const groupForwarded = regions.GroupAPI + " (Score-P)"
 
 func (g *merger) calls() (all []otf2.RegionRef) {
@@ -371,7 +376,8 @@ func (g *merger) clock(x *extent) (otf2.ClockProperties, bool) {
 	end := c.Offset + c.Length
 	g.extended = x.first < c.Offset || x.last > end
 	x.first, x.last = min(x.first, c.Offset), max(x.last, end)
-	return otf2.ClockProperties{Resolution: c.Resolution, Offset: x.first, Length: x.last - x.first, Realtime: c.Realtime}, g.extended
+	return otf2.ClockProperties{Resolution: c.Resolution, Offset: x.first, Length: x.last - x.first,
+		Realtime: c.Realtime}, g.extended
 }
 
 // write makes the archive in a folder beside out, then puts it in its place.
@@ -412,7 +418,8 @@ func (g *merger) write(r *jobs.Run, out string, opts *UnifyOptions) (*MergeResul
 	return res, nil
 }
 
-// linkFiles puts all files of the measurement's locations, and what else belongs to its archive, into the folder staging.
+// linkFiles puts all files of the measurement's locations, and what else belongs to its archive, into the folder
+// staging.
 func (g *merger) linkFiles(opts *UnifyOptions, staging string) (*files.Events, error) {
 	out := files.New(0)
 	at := func(name string) (from, to string) { return filepath.Join(g.Dir, name), filepath.Join(staging, name) }
@@ -514,7 +521,8 @@ func (g *merger) localDefsFit() error {
 	for _, l := range g.Archive.Defs.Locations {
 		info, err := os.Stat(filepath.Join(g.Dir, files.ArchiveName, files.Name(l.Self, ".def")))
 		if err == nil && uint64(info.Size()) > g.Archive.Anchor.DefChunkSize {
-			return fmt.Errorf("our definitions need chunks of more than %d bytes, and Score-P's of location %d take several of those",
+			return fmt.Errorf(
+				"our definitions need chunks of more than %d bytes, and Score-P's of location %d take several of those",
 				g.Archive.Anchor.DefChunkSize, l.Self)
 		}
 	}

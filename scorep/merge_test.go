@@ -35,7 +35,8 @@ type trace struct {
 }
 
 var (
-	mpiTSC  = trace{dir: "../internal/analysis/archivetest/testdata/scorep-mpi", pids: []int{13575, 13576, 13577, 13578}, host: "vm", ticksPerNs: 2.5}
+	mpiTSC = trace{dir: "../internal/analysis/archivetest/testdata/scorep-mpi",
+		pids: []int{13575, 13576, 13577, 13578}, host: "vm", ticksPerNs: 2.5}
 	mpiRaw  = trace{dir: "testdata/mpi4-clock_gettime", host: "vm", ticksPerNs: 1}
 	pthread = trace{dir: "testdata/user-pthread", pids: []int{13727}, host: "vm", ticksPerNs: 2.5}
 )
@@ -66,15 +67,16 @@ func (tr *trace) raw(tick uint64) uint64 { return uint64(float64(tick) / tr.tick
 func (tr *trace) tuples(first, last uint64, every uint64) (all []experiment.ClockTuple) {
 	for i, raw := 0, first; ; i, raw = i+1, raw+every {
 		ticks := uint64(2.5*float64(raw)) + uint64(i*37%101)
-		all = append(all, experiment.ClockTuple{Ticks: ticks, Raw: raw, Mono: raw - 12345, Real: shardtest.Epoch + raw - first + uint64(i)})
+		all = append(all, experiment.ClockTuple{Ticks: ticks, Raw: raw, Mono: raw - 12345,
+			Real: shardtest.Epoch + raw - first + uint64(i)})
 		if raw > last {
 			return all
 		}
 	}
 }
 
-// job leaves, in a new folder, shards of the trace's processes: calls and operations all through it. change may say more
-// of each process.
+// job leaves, in a new folder, shards of the trace's processes: calls and operations all through it. change may say
+// more of each process.
 func (tr *trace) job(t testing.TB, change func(rank int, p *shardtest.Process)) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -86,11 +88,13 @@ func (tr *trace) job(t testing.TB, change func(rank int, p *shardtest.Process)) 
 		p := shardtest.New(t, dir, fmt.Sprintf("uuid-%d", rank)).On(tr.host, pid).Launched("openmpi", rank, len(pids))
 		p.Shard.PIDStart = uint64(100 + rank)
 		anchor := begin - 3_000_000 + uint64(rank)*1000
-		p.Shard.Clock = experiment.Clock{Source: "tsc", AnchorRaw: anchor, AnchorReal: shardtest.Epoch + uint64(rank)*777, Tuples: tr.tuples(anchor, end, (end-begin)/23)}
+		p.Shard.Clock = experiment.Clock{Source: "tsc", AnchorRaw: anchor,
+			AnchorReal: shardtest.Epoch + uint64(rank)*777, Tuples: tr.tuples(anchor, end, (end-begin)/23)}
 		p.Shard.Locations[0].TID = pid
 		at := func(raw uint64) uint64 { return raw - p.Shard.Clock.AnchorRaw + p.Shard.Clock.AnchorReal }
 		p.GPU(0, fmt.Sprintf("GPU-%04d", rank), fmt.Sprintf("0000:%02x:00.0", rank))
-		p.Comm(experiment.Comm{ID: 0xabcdef, Name: "world", NRanks: len(pids), Rank: rank, NNodes: 1, InitTime: at(begin + 1_000_000)})
+		p.Comm(experiment.Comm{ID: 0xabcdef, Name: "world", NRanks: len(pids), Rank: rank, NNodes: 1,
+			InitTime: at(begin + 1_000_000)})
 		const calls = 40
 		step := (end - begin - 2_000_000) / (calls + 1)
 		for i := range uint64(calls) {
@@ -120,8 +124,8 @@ func integer(v uint64) *big.Rat {
 	return new(big.Rat).SetFrac(new(big.Int).SetUint64(v), big.NewInt(1))
 }
 
-// expected is the exact time, in the measurement's clock, of a time of a process: by its readings of the clocks, and on by
-// the measurement's corrections of the rank. It is computed here in another way than by transfer.
+// expected is the exact time, in the measurement's clock, of a time of a process: by its readings of the clocks, and on
+// by the measurement's corrections of the rank. It is computed here in another way than by transfer.
 func (tr *trace) expected(p *experiment.Process, offsets []otf2.ClockOffset, at uint64) *big.Rat {
 	rat := func(v uint64) *big.Rat { r, _ := new(big.Rat).SetString(strconv.FormatUint(v, 10)); return r }
 	raw := rat(at - p.Clock.AnchorReal + p.Clock.AnchorRaw)
@@ -161,7 +165,8 @@ func eventsOf(t testing.TB, a *otf2.Archive, l otf2.LocationRef) (all []string) 
 	return all
 }
 
-// timesByPrint gives the times of a location's events as otf2-print shows them, timesByPython as the Python reader does.
+// timesByPrint gives the times of a location's events as otf2-print shows them, timesByPython as the Python reader
+// does.
 func timesByPrint(t testing.TB, anchor string) map[uint64][]uint64 {
 	t.Helper()
 	out, err := exec.Command(need.Reference(t, "otf2-print"), anchor).Output()
@@ -271,7 +276,8 @@ func compareDefinitions(t testing.TB, theirs, merged *otf2.Definitions) {
 	}
 	for i := range theirs.Groups {
 		a, b := &theirs.Groups[i], &merged.Groups[i]
-		if a.Self != b.Self || a.Name != b.Name || a.Type != b.Type || a.Paradigm != b.Paradigm || !slices.Equal(a.Members, b.Members) {
+		if a.Self != b.Self || a.Name != b.Name || a.Type != b.Type || a.Paradigm != b.Paradigm ||
+			!slices.Equal(a.Members, b.Members) {
 			t.Errorf("group %d: %+v, was %+v", i, b, a)
 		}
 	}
@@ -312,13 +318,15 @@ func (tr *trace) checkTimes(t testing.TB, dir string, theirs, merged *otf2.Archi
 				t.Errorf("%s is not linked", name)
 			}
 			mapped, raw := eventsWithTimes(t, merged, self, false), eventsWithTimes(t, merged, self, true)
-			if uint64(len(mapped)) != l.Events || len(byPrint[uint64(self)]) != len(mapped) || len(byPython[uint64(self)]) != len(mapped) {
+			if uint64(len(mapped)) != l.Events || len(byPrint[uint64(self)]) != len(mapped) ||
+				len(byPython[uint64(self)]) != len(mapped) {
 				t.Fatalf("%s: %d events, otf2-print has %d, python3-otf2 %d, there were %d", l.Name, len(mapped),
 					len(byPrint[uint64(self)]), len(byPython[uint64(self)]), l.Events)
 			}
 			for i, got := range mapped {
 				if byPrint[uint64(self)][i] != got || byPython[uint64(self)][i] != got {
-					t.Fatalf("%s event %d: %d here, %d by otf2-print, %d by python3-otf2", l.Name, i, got, byPrint[uint64(self)][i], byPython[uint64(self)][i])
+					t.Fatalf("%s event %d: %d here, %d by otf2-print, %d by python3-otf2", l.Name, i, got,
+						byPrint[uint64(self)][i], byPython[uint64(self)][i])
 				}
 				off := new(big.Rat).Sub(integer(got), tr.expected(p, offsets, raw[i]))
 				off.Abs(off)
@@ -335,7 +343,8 @@ func (tr *trace) checkTimes(t testing.TB, dir string, theirs, merged *otf2.Archi
 	if checked == 0 || worst.Cmp(big.NewRat(1, 1)) >= 0 {
 		t.Errorf("the worst of %d events is %s ticks off", checked, worst.FloatString(3))
 	}
-	t.Logf("%d events, the worst %s ticks off the exact time, %d have the nearest tick", checked, worst.FloatString(3), nearest)
+	t.Logf("%d events, the worst %s ticks off the exact time, %d have the nearest tick", checked, worst.FloatString(3),
+		nearest)
 }
 
 // rowOf is the location of a process's n-th row in a merged archive.
@@ -403,7 +412,10 @@ func TestMergeShowsForwardedCallsOnce(t *testing.T) {
 				p.Shard.Counts.Scorep["PAUSED"] = 1
 			}
 		}), false, 3, 0, []string{"Master thread NCCL", "world rank 0"}, []string{"ncclAllReduce"}},
-		{"some by other threads", forwarded(func(rank int, p *shardtest.Process) { p.Shard.Counts.Scorep["OTHER_THREADS"] = 3 }), false, 4, 0,
+		{"some by other threads", forwarded(func(
+			rank int, p *shardtest.Process) {
+			p.Shard.Counts.Scorep["OTHER_THREADS"] = 3
+		}), false, 4, 0,
 			[]string{"world rank 0"}, nil},
 		{"from another thread", forwarded(func(rank int, p *shardtest.Process) {
 			if rank == 0 {
@@ -412,16 +424,21 @@ func TestMergeShowsForwardedCallsOnce(t *testing.T) {
 		}), false, 3, 0, []string{"Thread 0", "world rank 0"}, []string{"ncclAllReduce"}},
 		{"from another thread that the substrate plugin names", forwarded(func(rank int, p *shardtest.Process) {
 			p.Shard.Locations[0].TID++
-			p.Shard.Scorep.Substrate = &experiment.ScorepSubstrate{Rank: rank, Threads: []experiment.ScorepThread{{TID: p.Shard.Locations[0].TID}}}
+			p.Shard.Scorep.Substrate = &experiment.ScorepSubstrate{Rank: rank,
+				Threads: []experiment.ScorepThread{{TID: p.Shard.Locations[0].TID}}}
 		}), true, 0, 0, []string{"Master thread NCCL", "world rank 0"}, []string{"ncclAllReduce"}},
-		{"without durations in Score-P", forwarded(func(rank int, p *shardtest.Process) { p.Shard.Scorep.Points = true }), false, 0, 4,
+		{"without durations in Score-P", forwarded(
+			func(rank int, p *shardtest.Process) { p.Shard.Scorep.Points = true }), false, 0, 4,
 			[]string{"Master thread NCCL", "world rank 0"}, []string{"ncclAllReduce (forwarded)"}},
 		{"Score-P lacks the region", forwarded(func(rank int, p *shardtest.Process) {
 			at := uint64(p.Writer(0).LastTime())
 			p.Call("ncclReduce", at+10, at+20)
-		}), false, 0, 4, []string{"Master thread NCCL", "world rank 0"}, []string{"ncclAllReduce (forwarded)", "ncclReduce"}},
-		{"filtered by Score-P", forwarded(nil), false, 0, 0, []string{"Master thread NCCL", "world rank 0"}, []string{"ncclAllReduce"}},
-		{"nothing forwarded", nil, false, 0, 0, []string{"Master thread NCCL", "world rank 0"}, []string{"ncclAllReduce"}},
+		}), false, 0, 4, []string{"Master thread NCCL", "world rank 0"},
+			[]string{"ncclAllReduce (forwarded)", "ncclReduce"}},
+		{"filtered by Score-P", forwarded(nil), false, 0, 0, []string{"Master thread NCCL", "world rank 0"},
+			[]string{"ncclAllReduce"}},
+		{"nothing forwarded", nil, false, 0, 0, []string{"Master thread NCCL", "world rank 0"},
+			[]string{"ncclAllReduce"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			from := measurement
@@ -447,7 +464,8 @@ func TestMergeShowsForwardedCallsOnce(t *testing.T) {
 						t.Fatal(err)
 					}
 					if e.Kind == otf2.EventEnter {
-						regions = append(regions, merged.Defs.String(merged.Defs.Region(otf2.RegionRef(e.Args[0])).Name))
+						regions = append(regions, merged.Defs.String(
+							merged.Defs.Region(otf2.RegionRef(e.Args[0])).Name))
 					}
 				}
 			}
@@ -511,11 +529,14 @@ func TestMergeKeepsProcessesOfOneSide(t *testing.T) {
 	var groups []string
 	for _, g := range merged.Defs.LocationGroups {
 		node := merged.Defs.SystemTreeNode(g.SystemTreeParent)
-		groups = append(groups, fmt.Sprintf("%d %s on %s", g.Self, merged.Defs.String(g.Name), merged.Defs.String(node.Name)))
+		groups = append(groups, fmt.Sprintf("%d %s on %s", g.Self, merged.Defs.String(g.Name),
+			merged.Defs.String(node.Name)))
 	}
 	want := []string{
-		"0 MPI Rank 0 on vm", "1 MPI Rank 1 on vm", "2 MPI Rank 2 on vm", "3 MPI Rank 3 on vm", "4 Rank 1 on vm", "5 Rank 2 on elsewhere",
-		"6 MPI Rank 0 GPU 0 on CUDA Device 0", "7 Rank 1 GPU 0 on CUDA Device 0", "8 Rank 2 GPU 0 on CUDA Device 0", "9 MPI Rank 3 GPU 0 on CUDA Device 0",
+		"0 MPI Rank 0 on vm", "1 MPI Rank 1 on vm", "2 MPI Rank 2 on vm", "3 MPI Rank 3 on vm", "4 Rank 1 on vm",
+		"5 Rank 2 on elsewhere",
+		"6 MPI Rank 0 GPU 0 on CUDA Device 0", "7 Rank 1 GPU 0 on CUDA Device 0", "8 Rank 2 GPU 0 on CUDA Device 0",
+		"9 MPI Rank 3 GPU 0 on CUDA Device 0",
 	}
 	for i := range groups { // their nodes' names have the PCI address
 		groups[i], _, _ = strings.Cut(groups[i], " (")
@@ -552,7 +573,8 @@ func TestMergeKeepsProcessesOfOneSide(t *testing.T) {
 // Score-P's microseconds are met by the readings of the real-time clock.
 func TestMergeByRealTime(t *testing.T) {
 	measurement := withDefinitions(t, mpiTSC.dir, func(*otf2.GlobalDefWriter, *otf2.Definitions) {})
-	testkit.Must(t, os.WriteFile(filepath.Join(measurement, "scorep.cfg"), []byte("SCOREP_VERBOSE=false\nSCOREP_TIMER='gettimeofday'\n"), 0o600))
+	testkit.Must(t, os.WriteFile(filepath.Join(measurement, "scorep.cfg"),
+		[]byte("SCOREP_VERBOSE=false\nSCOREP_TIMER='gettimeofday'\n"), 0o600))
 	// The trace says 2.5 GHz, so what it shows as ticks are taken for microseconds of a real-time clock that far on.
 	begin := open(t, filepath.Join(measurement, "traces.otf2")).Defs.Clock.Offset
 	real := func(t uint64) uint64 { return (begin+t)*1000 + 300_000 }
@@ -561,7 +583,8 @@ func TestMergeByRealTime(t *testing.T) {
 			p.Shard.Clock.Tuples[i].Real = real(uint64(i) * 31_000_000)
 		}
 	})
-	mergeByReadings(t, measurement, dir, "gettimeofday", func(c *experiment.ClockTuple) float64 { return float64(c.Real) / 1000 })
+	mergeByReadings(t, measurement, dir, "gettimeofday",
+		func(c *experiment.ClockTuple) float64 { return float64(c.Real) / 1000 })
 }
 
 // From release 9 on, Score-P's "clock_gettime" is the clock that the machine's time service steers.
@@ -576,10 +599,12 @@ func TestMergeBySteeredClock(t *testing.T) {
 			c.Mono = c.Raw + 700_000 + uint64(i)*3_000
 		}
 	})
-	mergeByReadings(t, measurement, dir, "clock_gettime", func(c *experiment.ClockTuple) float64 { return float64(c.Mono) })
+	mergeByReadings(t, measurement, dir, "clock_gettime",
+		func(c *experiment.ClockTuple) float64 { return float64(c.Mono) })
 }
 
-// mergeByReadings merges four processes, and compares the first one's times with the lines through its readings of a clock.
+// mergeByReadings merges four processes, and compares the first one's times with the lines through its readings of a
+// clock.
 func mergeByReadings(t *testing.T, measurement, dir, timer string, clock func(c *experiment.ClockTuple) float64) {
 	t.Helper()
 	res, merged := merge(t, measurement, dir, nil)
@@ -662,7 +687,8 @@ func TestMergeExtends(t *testing.T) {
 	res, merged := merge(t, measurement, dir, nil)
 	accept(t, res.Archive)
 	theirs := open(t, filepath.Join(measurement, "traces.otf2"))
-	if c, was := merged.Defs.Clock, theirs.Defs.Clock; !res.Extended || c.Offset != was.Offset || c.Length <= was.Length ||
+	if c, was := merged.Defs.Clock, theirs.Defs.Clock; !res.Extended || c.Offset != was.Offset ||
+		c.Length <= was.Length ||
 		c.Resolution != was.Resolution || c.Realtime != was.Realtime {
 		t.Errorf("extended %v: %+v, was %+v", res.Extended, c, was)
 	}
@@ -695,15 +721,17 @@ func TestMergeKeepsWhatItDoesNotKnow(t *testing.T) {
 	_ = w.Marker(9_326_436_571_318, 5, 3, otf2.MarkerScopeGlobal, 1<<64-1, "of Score-P")
 	testkit.Must(t, w.Close())
 	dir := mpiTSC.job(t, func(rank int, p *shardtest.Process) {
-		p.Shard.Markers = append(p.Shard.Markers, experiment.Marker{Time: p.Shard.Clock.AnchorReal + 200_000_000, Duration: 1_000_000,
-			Severity: otf2.MarkerSeverityLow, Category: "Remark", Text: "of NCCL", Location: 0})
+		p.Shard.Markers = append(p.Shard.Markers,
+			experiment.Marker{Time: p.Shard.Clock.AnchorReal + 200_000_000, Duration: 1_000_000,
+				Severity: otf2.MarkerSeverityLow, Category: "Remark", Text: "of NCCL", Location: 0})
 	})
 	res, merged := merge(t, measurement, dir, nil)
 	if n := len(merged.Defs.Other); n != 1 || !slices.Equal(merged.Defs.Other[0].Args, []uint64{1, 2, 3}) {
 		t.Errorf("of unknown kinds: %+v", merged.Defs.Other)
 	}
 	defs, markers, err := merged.Markers()
-	if err != nil || len(defs) != 2 || len(markers) != 5 || markers[0].Text != "of Score-P" || markers[0].Marker != 3 || markers[1].Marker != 4 {
+	if err != nil || len(defs) != 2 || len(markers) != 5 || markers[0].Text != "of Score-P" || markers[0].Marker != 3 ||
+		markers[1].Marker != 4 {
 		t.Errorf("%v: %+v %+v", err, defs, markers)
 	}
 	if m := markers[1]; m.Duration < 2_499_000 || m.Duration > 2_501_000 {
@@ -789,7 +817,8 @@ func TestMergeRefusals(t *testing.T) {
 				p.Shard.Clock.Tuples[i].Ticks += 1e13
 			}
 		}), `^nothing pairs: .*; vm:13575: alive from 3999\.\d+ to 4000\.\d+ s of the measurement, by its timer \(tsc\); it took 0\.715 s`},
-		{"by another clock", measurement, changed(func(rank int, p *shardtest.Process) { p.Shard.Clock.Source = "monotonic" }),
+		{"by another clock", measurement, changed(
+			func(rank int, p *shardtest.Process) { p.Shard.Clock.Source = "monotonic" }),
 			`^nothing pairs: .*Score-P's times are the processor's counter, NCCL's are of monotonic: measure with SCOREP_TIMER=clock_gettime`},
 		{"no readings", measurement, changed(func(rank int, p *shardtest.Process) { p.Shard.Clock.Tuples = nil }),
 			`^nothing pairs: .*; vm:13575, vm:13576, vm:13577, vm:13578: 0 readings of the clocks, two are needed to relate them to Score-P's timer tsc$`},
@@ -800,7 +829,8 @@ func TestMergeRefusals(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "merged")
 			_, err := Merge(c.measurement, c.dir, out, nil)
-			if err == nil || !regexp.MustCompile(c.want).MatchString(err.Error()) || strings.Contains(err.Error(), "\n") {
+			if err == nil || !regexp.MustCompile(c.want).MatchString(err.Error()) ||
+				strings.Contains(err.Error(), "\n") {
 				t.Errorf("%v, want %q", err, c.want)
 			}
 			if _, err := os.Stat(out); err == nil {
@@ -809,7 +839,8 @@ func TestMergeRefusals(t *testing.T) {
 		})
 	}
 	for _, out := range []string{measurement, dir} {
-		if _, err := Merge(measurement, dir, out, nil); err == nil || !strings.Contains(err.Error(), "exists and is not a merged archive: give a new folder") {
+		if _, err := Merge(measurement, dir, out, nil); err == nil ||
+			!strings.Contains(err.Error(), "exists and is not a merged archive: give a new folder") {
 			t.Errorf("into %s: %v", out, err)
 		}
 	}
@@ -820,7 +851,8 @@ func TestMergeRefusals(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := Merge(out, dir, filepath.Join(t.TempDir(), "again"), nil); err == nil || !strings.Contains(err.Error(), "holds an archive of nccl-otf2, not one of Score-P") {
+	if _, err := Merge(out, dir, filepath.Join(t.TempDir(), "again"), nil); err == nil ||
+		!strings.Contains(err.Error(), "holds an archive of nccl-otf2, not one of Score-P") {
 		t.Errorf("merged twice: %v", err)
 	}
 }
@@ -845,7 +877,8 @@ func TestMergeOfSeveralJobsAndDoubles(t *testing.T) {
 		t.Errorf("%+v", res)
 	}
 	text := strings.Join(res.Problems, "\n")
-	for _, want := range []string{"MPI Rank 3 (vm:13578) fits 2 processes, so they go by themselves", "of other jobs in the directory left out"} {
+	for _, want := range []string{"MPI Rank 3 (vm:13578) fits 2 processes, so they go by themselves",
+		"of other jobs in the directory left out"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in %q", want, res.Problems)
 		}
@@ -981,14 +1014,15 @@ func TestMergeOfDamagedTraces(t *testing.T) {
 	for _, name := range []string{"2.evt", "2.def"} {
 		measurement := linkable(t, mpiTSC.dir)
 		testkit.Must(t, os.Remove(filepath.Join(measurement, "traces", name)))
-		if _, err := Merge(measurement, dir, filepath.Join(t.TempDir(), "merged"), nil); err == nil || !strings.Contains(err.Error(), name+": ") {
+		if _, err := Merge(measurement, dir, filepath.Join(t.TempDir(), "merged"), nil); err == nil ||
+			!strings.Contains(err.Error(), name+": ") {
 			t.Errorf("without %s: %v", name, err)
 		}
 	}
 }
 
-// In a merged archive NCCL's regions, the application's phases, and the calls that Score-P has are in one group each, MPI's and the
-// program's in none of these: Score-P tells them by their paradigms.
+// In a merged archive NCCL's regions, the application's phases, and the calls that Score-P has are in one group each,
+// MPI's and the program's in none of these: Score-P tells them by their paradigms.
 func TestMergeKeepsPhasesMPIAndNCCLSeparate(t *testing.T) {
 	dir := mpiTSC.job(t, func(_ int, p *shardtest.Process) {
 		at := uint64(p.Writer(0).LastTime())
@@ -1034,7 +1068,8 @@ func TestMergeKeepsPhasesMPIAndNCCLSeparate(t *testing.T) {
 			t.Errorf("%s is in %q, want %q", name, in, want)
 		}
 	}
-	for _, want := range []string{"", groupForwarded, regions.GroupApplication, regions.GroupAPI, regions.GroupCollectives} {
+	for _, want := range []string{"", groupForwarded, regions.GroupApplication, regions.GroupAPI,
+		regions.GroupCollectives} {
 		if !found[want] {
 			t.Errorf("no region is in %q", want)
 		}

@@ -94,7 +94,8 @@ func (d *definer) defineMetrics(t *systemTree) {
 				ref = d.from.metricMember + otf2.MetricMemberRef(len(d.MetricMembers))
 				members[q] = ref
 				d.MetricMembers = append(d.MetricMembers, otf2.MetricMember{
-					Self: ref, Name: d.text(q.Name), Description: d.text(q.Description), Type: otf2.MetricTypeOther, Mode: q.Mode,
+					Self: ref, Name: d.text(q.Name), Description: d.text(q.Description), Type: otf2.MetricTypeOther,
+					Mode:      q.Mode,
 					ValueType: q.Type, Base: otf2.BaseDecimal, Exponent: q.Exponent, Unit: d.text(q.Unit),
 				})
 			}
@@ -119,7 +120,8 @@ func (d *definer) defineMetrics(t *systemTree) {
 			global[p][i] = uint64(ref)
 			for _, n := range p.Shard.Metrics[i].Locations {
 				if l := d.ids[p][n]; l != nil {
-					d.MetricClassRecorders = append(d.MetricClassRecorders, otf2.MetricClassRecorder{Metric: ref, Recorder: l.Self})
+					d.MetricClassRecorders = append(d.MetricClassRecorders,
+						otf2.MetricClassRecorder{Metric: ref, Recorder: l.Self})
 				}
 			}
 		}
@@ -137,7 +139,8 @@ func (d *definer) defineMetrics(t *systemTree) {
 			}
 			d.MetricInstances = append(d.MetricInstances, otf2.MetricInstance{
 				Self: next, MetricClass: otf2.MetricRef(global[p][i]), Recorder: l.Self,
-				MetricScope: otf2.MetricScopeSystemTreeNode, Scope: uint64(t.devices[jobs.Device{Process: p, GPU: l.gpu}]),
+				MetricScope: otf2.MetricScopeSystemTreeNode,
+				Scope:       uint64(t.devices[jobs.Device{Process: p, GPU: l.gpu}]),
 			})
 			global[p][i] = uint64(next)
 			next++

@@ -25,7 +25,8 @@ func measuredJob(t *testing.T, dir string) []*shardtest.Process {
 		facts := &experiment.GPUFacts{
 			Index: 0, Name: "Test GPU", Memory: 80 << 30, Driver: "570.1", PCIeGeneration: 5, PCIeWidth: 16,
 			NVLinks: []experiment.NVLink{
-				{Link: 0, Version: "4.0", Speed: 26562, Peer: "0000:80:00.0", Switch: true}, {Link: 1, Version: "4.0", Speed: 26562, Peer: "0000:80:00.0", Switch: true},
+				{Link: 0, Version: "4.0", Speed: 26562, Peer: "0000:80:00.0", Switch: true},
+				{Link: 1, Version: "4.0", Speed: 26562, Peer: "0000:80:00.0", Switch: true},
 				{Link: 2, Speed: 20000, Peer: "0000:81:00.0"}, {Link: 3},
 			},
 		}
@@ -35,7 +36,8 @@ func measuredJob(t *testing.T, dir string) []*shardtest.Process {
 			g.Facts = nil // the driver had no answer for it
 		case 2, 3:
 			g.UUID, g.PCI = fmt.Sprintf("MIG-%d", rank), "0000:02:00.0"
-			facts.Index, facts.MIGMode, facts.MIG = 1, true, &experiment.MIG{Parent: "GPU-second", GPUInstance: rank, ComputeInstance: 0}
+			facts.Index, facts.MIGMode, facts.MIG = 1, true,
+				&experiment.MIG{Parent: "GPU-second", GPUInstance: rank, ComputeInstance: 0}
 		case 4, 5:
 			facts.Guess = "ordinal"
 		}
@@ -104,7 +106,8 @@ func TestGPUsAndMetrics(t *testing.T) {
 			t.Errorf("measurements of rank %d: %+v", rank, r)
 		}
 		for _, m := range r.metric {
-			i := slices.IndexFunc(a.Defs.MetricInstances, func(x otf2.MetricInstance) bool { return uint64(x.Self) == m })
+			i := slices.IndexFunc(a.Defs.MetricInstances,
+				func(x otf2.MetricInstance) bool { return uint64(x.Self) == m })
 			if i < 0 || a.Defs.MetricInstances[i].Recorder != self {
 				t.Errorf("rank %d: no instance %d of its row", rank, m)
 			}
@@ -124,8 +127,11 @@ func TestMetricsOfDamagedShards(t *testing.T) {
 		p.Measure(location, 0, t0, 1)
 		if rank == 1 {
 			p.Shard.Metrics[0].GPU = 7
-			p.Shard.Metrics = append(p.Shard.Metrics, experiment.Metric{Members: []experiment.MetricMember{shardtest.Power}, Location: 99, GPU: -3, Recorder: otf2.RecorderKindAbstract},
-				experiment.Metric{Members: []experiment.MetricMember{shardtest.Outstanding}, Location: -1, GPU: -1, Locations: []uint32{1, 77}})
+			p.Shard.Metrics = append(p.Shard.Metrics,
+				experiment.Metric{Members: []experiment.MetricMember{shardtest.Power}, Location: 99, GPU: -3,
+					Recorder: otf2.RecorderKindAbstract},
+				experiment.Metric{Members: []experiment.MetricMember{shardtest.Outstanding}, Location: -1, GPU: -1,
+					Locations: []uint32{1, 77}})
 		}
 	})
 	finish(procs)

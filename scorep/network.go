@@ -76,7 +76,8 @@ func (ns *networks) plan(on ground) error {
 	})
 	for _, n := range ns.all {
 		slices.SortStableFunc(n.send, func(x, y *endpoint) int {
-			return cmp.Or(cmp.Compare(x.pxn, y.pxn), cmp.Compare(x.rank, y.rank), cmp.Compare(x.part.Index, y.part.Index))
+			return cmp.Or(cmp.Compare(x.pxn, y.pxn), cmp.Compare(x.rank, y.rank),
+				cmp.Compare(x.part.Index, y.part.Index))
 		})
 		for rank := range n.ranks {
 			if !n.stands(rank) && ns.world.Unknown == nil {
@@ -88,7 +89,8 @@ func (ns *networks) plan(on ground) error {
 	return nil
 }
 
-// homes gives the order of communicators, and finds or makes the network of an owner: that of its communicator, or one of its own.
+// homes gives the order of communicators, and finds or makes the network of an owner: that of its communicator, or one
+// of its own.
 func (ns *networks) homes() (order map[*jobs.Communicator]int, of func(owner) *network) {
 	home := make(map[owner]*jobs.Communicator)
 	order = make(map[*jobs.Communicator]int)
@@ -257,7 +259,8 @@ func (d *definer) nameRanks() {
 		for i := range p.Shard.Locations {
 			if _, e, ok := endpointOf(p, &p.Shard.Locations[i]); ok && e.rank >= 0 && !several[e.number] {
 				d.LocationProperties = append(d.LocationProperties, otf2.LocationProperty{
-					Location: e.location(), Name: d.text(facts.PropRank.Key()), Type: otf2.TypeUint32, Value: otf2.Value(e.rank),
+					Location: e.location(), Name: d.text(facts.PropRank.Key()), Type: otf2.TypeUint32,
+					Value: otf2.Value(e.rank),
 				})
 			}
 		}

@@ -62,7 +62,8 @@ func puts(t *testing.T, a *otf2.Archive) []put {
 			t.Errorf("put to rank %d of %d", ev.Args[1], len(members))
 			continue
 		}
-		all = append(all, put{name(ev.Location), name(otf2.LocationRef(world[members[ev.Args[1]]])), a.Defs.String(win.Name), ev.Args[2]})
+		all = append(all, put{name(ev.Location), name(otf2.LocationRef(world[members[ev.Args[1]]])),
+			a.Defs.String(win.Name), ev.Args[2]})
 	}
 	return all
 }
@@ -129,7 +130,8 @@ func TestNetworksLeaveCommunicatorsAsTheyAre(t *testing.T) {
 func pxnJob(t *testing.T, dir string, change func(rank int, p *shardtest.Process)) []*shardtest.Process {
 	procs := make([]*shardtest.Process, 4)
 	for r := range procs {
-		p := shardtest.New(t, dir, fmt.Sprint("uuid-", r)).On(fmt.Sprint("node", r/2), 1).Launched("slurm", r, 4) // all have pid 1
+		p := shardtest.New(t, dir, fmt.Sprint("uuid-", r)).On(fmt.Sprint("node", r/2), 1).Launched(
+			"slurm", r, 4) // all have pid 1
 		p.GPU(r%2, "", "")
 		if r%2 == 0 {
 			p.Comm(experiment.Comm{ID: 99, NRanks: 1, InitTime: t0}) // so that the number is not 0
@@ -165,8 +167,10 @@ func TestWorkForOtherProcessesIsTheirs(t *testing.T) {
 	want := []put{
 		{"Rank 1/world net send", "Rank 3/world net recv", "world network", 11},
 		{"Rank 3/world net send", "Rank 1/world net recv", "world network", 11},
-		{fmt.Sprintf("Rank 1/PXN %04x.1 send", originTag(t, "uuid-0")), "Rank 2 GPU 0/world rank 2", "world network", 22},
-		{fmt.Sprintf("Rank 3/PXN %04x.1 send", originTag(t, "uuid-2")), "Rank 0 GPU 0/world rank 0", "world network", 22},
+		{fmt.Sprintf("Rank 1/PXN %04x.1 send", originTag(t, "uuid-0")), "Rank 2 GPU 0/world rank 2", "world network",
+			22},
+		{fmt.Sprintf("Rank 3/PXN %04x.1 send", originTag(t, "uuid-2")), "Rank 0 GPU 0/world rank 0", "world network",
+			22},
 	}
 	if diff := cmp.Diff(want, puts(t, a)); diff != "" {
 		t.Error(diff)

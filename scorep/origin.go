@@ -67,9 +67,11 @@ func findOrigins(r *jobs.Run) *origins {
 				case m == nil:
 					why = fmt.Sprintf("%s, which has that tag, has no communicator %d", q.ID(), f.Index)
 				case f.Rank >= 0 && m.Comm().Rank >= 0 && m.Comm().Rank != f.Rank:
-					why = fmt.Sprintf("communicator %d of %s, which has that tag, is rank %d", f.Index, q.ID(), m.Comm().Rank)
+					why = fmt.Sprintf("communicator %d of %s, which has that tag, is rank %d", f.Index, q.ID(),
+						m.Comm().Rank)
 				case !in[owner{q, f.Index, -1}].Holds(p):
-					why = fmt.Sprintf("this process is not in communicator %d of %s, which has that tag", f.Index, q.ID())
+					why = fmt.Sprintf("this process is not in communicator %d of %s, which has that tag", f.Index,
+						q.ID())
 				default:
 					if l := jobs.LifeOf(q.Shard); !lives[l] { // a life in several shards is one process
 						lives[l] = true
@@ -94,7 +96,10 @@ func findOrigins(r *jobs.Run) *origins {
 			o.collide(parts)
 		}
 	}
-	slices.SortFunc(o.collisions, func(a, b []*jobs.Process) int { return cmp.Compare(a[0].Shard.UUID, b[0].Shard.UUID) })
+	slices.SortFunc(o.collisions, func(a, b []*jobs.Process) int {
+		return cmp.Compare(
+			a[0].Shard.UUID, b[0].Shard.UUID)
+	})
 	return o
 }
 

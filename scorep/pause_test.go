@@ -56,7 +56,8 @@ func TestPauses(t *testing.T) {
 				`comm 0 Broadcast 0-1 "world": recording was paused differently: rank 1 paused at 4-7, ranks 0,2 paused at 5-8`,
 				`comm 0 Send 0>1 0-0 "world": recording was paused differently: rank 1 paused at 4-7, ranks 0,2 paused at 5-8`,
 			}},
-		{name: "lost alike", of: [3]gaps{{lost(2, 5)}, {lost(2, 5)}, {lost(2, 5)}}, crashed: -1, gaps: []string{`comm 0 lost 2-4 "world"`}},
+		{name: "lost alike", of: [3]gaps{{lost(2, 5)}, {lost(2, 5)}, {lost(2, 5)}}, crashed: -1,
+			gaps: []string{`comm 0 lost 2-4 "world"`}},
 		{name: "lost by one", of: [3]gaps{{}, {}, {lost(5, 8)}}, crashed: -1,
 			parted: `comm 0 "world": recording was paused differently: rank 2 lost 5-7, ranks 0-1 did not pause`,
 			differ: []string{
@@ -64,9 +65,10 @@ func TestPauses(t *testing.T) {
 				`comm 0 Broadcast 1-1 "world": recording was paused differently: rank 2 lost 5-7, ranks 0-1 did not pause`,
 				`comm 0 Send 0>1 0-0 "world": recording was paused differently: rank 2 lost 5-7, ranks 0-1 did not pause`,
 			}},
-		{name: "the second time", of: [3]gaps{{at(1, 3), at(7, 9)}, {at(1, 3), at(7, 9)}, {at(1, 3), at(7, 8)}}, crashed: -1,
-			gaps:   []string{`comm 0 1-2 "world"`},
-			parted: `comm 0 "world": recording was paused differently: rank 2 paused at 7-7, ranks 0-1 paused at 7-8`,
+		{name: "the second time", of: [3]gaps{{at(1, 3), at(7, 9)}, {at(1, 3), at(7, 9)}, {at(1, 3), at(7, 8)}},
+			crashed: -1,
+			gaps:    []string{`comm 0 1-2 "world"`},
+			parted:  `comm 0 "world": recording was paused differently: rank 2 paused at 7-7, ranks 0-1 paused at 7-8`,
 			differ: []string{
 				`comm 0 AllReduce 3-3 "world": recording was paused differently: rank 2 paused at 7-7, ranks 0-1 paused at 7-8`,
 				`comm 0 Broadcast 1-1 "world": recording was paused differently: rank 2 paused at 7-7, ranks 0-1 paused at 7-8`,
@@ -84,7 +86,8 @@ func TestPauses(t *testing.T) {
 			dir := t.TempDir()
 			procs := job(t, dir, 3, 4, func(rank int, p *shardtest.Process) {
 				for i := range uint64(2) {
-					p.Collective(0, shardtest.Op{Function: "Broadcast", Begin: t0 + 5_000_000 + 1000*i, End: t0 + 5_000_500 + 1000*i, Rooted: true, Received: 4, Count: 1})
+					p.Collective(0, shardtest.Op{Function: "Broadcast", Begin: t0 + 5_000_000 + 1000*i,
+						End: t0 + 5_000_500 + 1000*i, Rooted: true, Received: 4, Count: 1})
 				}
 				switch rank {
 				case 0:
@@ -132,7 +135,8 @@ func TestPauses(t *testing.T) {
 			}
 			paused := 0
 			for _, m := range markers {
-				if strings.Contains(m.Text, "not recorded") || strings.Contains(m.Text, "world: recording was paused differently") {
+				if strings.Contains(m.Text, "not recorded") ||
+					strings.Contains(m.Text, "world: recording was paused differently") {
 					paused++
 				}
 			}
@@ -147,13 +151,15 @@ func TestPausesAreDrawnWhereTheyAre(t *testing.T) {
 	dir := t.TempDir()
 	finish(job(t, dir, 2, 4, func(rank int, p *shardtest.Process) {
 		skew := uint64(rank) * 1000
-		p.Shard.Comms[0].Gaps = []experiment.Gap{{From: 1, To: 9, FromTime: t0 + 600_000 + skew, ToTime: t0 + 900_000 + skew}}
+		p.Shard.Comms[0].Gaps = []experiment.Gap{{From: 1, To: 9, FromTime: t0 + 600_000 + skew,
+			ToTime: t0 + 900_000 + skew}}
 		p.Shard.Counts.Paused = map[string]uint64{"Coll": 8, "KernelCh": 32}
 	}))
 	run := unify(t, dir, nil).Runs[0]
 	a := open(t, run.Archive)
 	_, markers, err := a.Markers()
-	if err != nil || len(markers) != 1 || markers[0].Time != t0+600_000 || markers[0].Duration != 301_000 || markers[0].Text != "world: operations 1-8 were not recorded" {
+	if err != nil || len(markers) != 1 || markers[0].Time != t0+600_000 || markers[0].Duration != 301_000 ||
+		markers[0].Text != "world: operations 1-8 were not recorded" {
 		t.Errorf("%+v, %v", markers, err)
 	}
 	if got := property(a, "NCCL_OTF2::PAUSED::KERNEL_CH"); got != "64" {
@@ -175,20 +181,27 @@ func TestEqualIDs(t *testing.T) {
 		want  [][2]int // processes of each communicator, by rank
 	}{
 		{"one", [][]rank{{{0, 0, 1}}, {{0, 1, 2}}}, []uint64{0, 0}, [][2]int{{0, 1}}},
-		{"the same shrink twice", [][]rank{{{0, 0, 1}, {0, 0, 5}}, {{0, 1, 2}, {0, 1, 6}}}, []uint64{0, 0}, [][2]int{{0, 1}, {0, 1}}},
-		{"on machines whose clocks differ by more", [][]rank{{{0, 0, 1}, {0, 0, 5}}, {{0, 1, 2}, {0, 1, 6}}}, []uint64{0, 100}, [][2]int{{0, 1}, {0, 1}}},
-		{"with the ranks exchanged", [][]rank{{{0, 0, 1}, {0, 1, 5}}, {{0, 1, 2}, {0, 0, 6}}}, []uint64{0, 100}, [][2]int{{0, 1}, {1, 0}}},
-		{"of different members", [][]rank{{{0, 0, 1}}, {{0, 1, 1}, {0, 0, 5}}, {{0, 1, 6}}}, []uint64{0, 0, 0}, [][2]int{{0, 1}, {1, 2}}},
-		{"both ranks in one process, beside another such process", [][]rank{{{0, 0, 1}, {1, 1, 1}}, {{0, 0, 3}, {1, 1, 3}}}, []uint64{0, 0}, [][2]int{{0, 0}, {1, 1}}},
+		{"the same shrink twice", [][]rank{{{0, 0, 1}, {0, 0, 5}}, {{0, 1, 2}, {0, 1, 6}}}, []uint64{0, 0},
+			[][2]int{{0, 1}, {0, 1}}},
+		{"on machines whose clocks differ by more", [][]rank{{{0, 0, 1}, {0, 0, 5}}, {{0, 1, 2}, {0, 1, 6}}},
+			[]uint64{0, 100}, [][2]int{{0, 1}, {0, 1}}},
+		{"with the ranks exchanged", [][]rank{{{0, 0, 1}, {0, 1, 5}}, {{0, 1, 2}, {0, 0, 6}}}, []uint64{0, 100},
+			[][2]int{{0, 1}, {1, 0}}},
+		{"of different members", [][]rank{{{0, 0, 1}}, {{0, 1, 1}, {0, 0, 5}}, {{0, 1, 6}}}, []uint64{0, 0, 0},
+			[][2]int{{0, 1}, {1, 2}}},
+		{"both ranks in one process, beside another such process",
+			[][]rank{{{0, 0, 1}, {1, 1, 1}}, {{0, 0, 3}, {1, 1, 3}}}, []uint64{0, 0}, [][2]int{{0, 0}, {1, 1}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
 			for i, ranks := range c.procs {
-				p := shardtest.New(t, dir, fmt.Sprint(i)).On(fmt.Sprint("node", i), i).Launched("slurm", i, len(c.procs))
+				p := shardtest.New(t, dir, fmt.Sprint(i)).On(fmt.Sprint("node", i), i).Launched(
+					"slurm", i, len(c.procs))
 				p.GPU(0, "", "")
 				p.GPU(1, "", "")
 				for _, r := range ranks {
-					p.Comm(experiment.Comm{ID: 5, NRanks: 2, Rank: r.rank, GPU: r.gpu, InitTime: t0 + (r.at+c.skew[i])*ms})
+					p.Comm(experiment.Comm{ID: 5, NRanks: 2, Rank: r.rank, GPU: r.gpu,
+						InitTime: t0 + (r.at+c.skew[i])*ms})
 				}
 				p.Finish()
 			}
@@ -230,7 +243,8 @@ func TestEvidenceOfTheRecording(t *testing.T) {
 			p.Shard.Counts.Lost = map[string]map[string]uint64{"disk": {"Coll": 2}, "memory": {"ProxyStep": 7}}
 		}
 		p.Shard.Costs = []experiment.Cost{
-			{Callback: "start", Type: "ProxyStep", Samples: uint64(10 * (rank + 1)), MeanNs: float64(20 + rank), MostNs: float64(100 * rank)},
+			{Callback: "start", Type: "ProxyStep", Samples: uint64(10 * (rank + 1)), MeanNs: float64(20 + rank),
+				MostNs: float64(100 * rank)},
 			{Callback: "stop", Type: "Coll", Samples: 1, MeanNs: 1.25, MostNs: 2},
 			{Callback: "state", Type: "ProxyOp"},
 		}
@@ -242,7 +256,8 @@ func TestEvidenceOfTheRecording(t *testing.T) {
 	}
 	golden.Text(t, "testdata/evidence.txt", text.String())
 	accept(t, run.Archive)
-	for code, want := range map[int]string{0: "", -3: "", 2804: "2.8.4", 20903: "2.9.3", 22907: "2.29.7", 30001: "3.0.1"} {
+	for code, want := range map[int]string{0: "", -3: "", 2804: "2.8.4", 20903: "2.9.3", 22907: "2.29.7",
+		30001: "3.0.1"} {
 		if got := libraryVersion(code); got != want {
 			t.Errorf("%d is %q, want %q", code, got, want)
 		}

@@ -58,11 +58,11 @@ import (
 //	COST::<CALLBACK>::<TYPE>::SAMPLES, …::MEAN_NS, …::MOST_NS   what the plugin's callbacks took, measured by itself
 //
 // and what is equal in all processes or not: LIBRARY, LIBRARY_VERSION, LIBRARY_PATH, API_VERSION, EVENT_MASK,
-// RECORD_MASK, CLOCK_SOURCE, MEMORY_KIND, and where CUPTI was asked for CUPTI_STATE ("ended": it was on; else why it was not,
-// "failed: …") and CUPTI_VERSION; SCOREP_STATE where there is a Score-P in the process: "on" and how it sees threads, or why
-// calls are not forwarded to it; IMPORTED_FROM and IMPORT_MISSING where a plugin other than ours recorded the data: its
-// format, and what it does not tell. If all have one value, it is the property's. Otherwise there is
-// NAME::<n> for each value, followed by the processes (location groups) that have it: "tsc: processes 0-3,7".
+// RECORD_MASK, CLOCK_SOURCE, MEMORY_KIND, and where CUPTI was asked for CUPTI_STATE ("ended": it was on; else why it
+// was not, "failed: …") and CUPTI_VERSION; SCOREP_STATE where there is a Score-P in the process: "on" and how it sees
+// threads, or why calls are not forwarded to it; IMPORTED_FROM and IMPORT_MISSING where a plugin other than ours
+// recorded the data: its format, and what it does not tell. If all have one value, it is the property's. Otherwise
+// there is NAME::<n> for each value, followed by the processes (location groups) that have it: "tsc: processes 0-3,7".
 //
 // Of OTF2's own there is MPI_COMMUNICATION_COMPLETE: whether every collective and message has all its
 // parts, as far as is known here.
@@ -133,7 +133,8 @@ func (d *description) describeProcesses(ps *properties) {
 	ps.number(facts.PropCommunicators, uint64(len(d.instances)))
 }
 
-// describeLosses says what was not recorded, and of which processes, or could not be read. sum has the counts of all processes.
+// describeLosses says what was not recorded, and of which processes, or could not be read. sum has the counts of all
+// processes.
 func (d *description) describeLosses(ps *properties, sum *counts) {
 	ps.number(facts.PropLost, sum.total(facts.PropLost))
 	sum.list(ps)
@@ -181,7 +182,8 @@ func (d *description) describeGaps(ps *properties) {
 	for _, in := range d.instances {
 		if in.Parted != nil {
 			if parted < maxDifferences {
-				ps.add(facts.PropGapsDiffer.Nth(parted), fmt.Sprintf("comm %d %q: %s", in.Ref, in.Name, in.Parted.Detail))
+				ps.add(facts.PropGapsDiffer.Nth(parted),
+					fmt.Sprintf("comm %d %q: %s", in.Ref, in.Name, in.Parted.Detail))
 			}
 			parted++
 		}
@@ -202,7 +204,8 @@ func (d *description) complete(sum *counts) bool {
 			return false
 		}
 	}
-	return sum.total(facts.PropLost) == 0 && len(d.uncounted()) == 0 && sum.total(facts.PropPaused) == 0 && len(d.pauses) == 0 &&
+	return sum.total(facts.PropLost) == 0 && len(d.uncounted()) == 0 && sum.total(facts.PropPaused) == 0 &&
+		len(d.pauses) == 0 &&
 		len(d.differences) == 0 && len(d.problems) == 0 && len(d.origins.unknown) == 0 && d.ranksOfUnknownSize() == 0
 }
 
@@ -216,8 +219,11 @@ func (c *counts) add(of *experiment.Counts) {
 		of facts.Property
 		n  map[string]uint64
 	}{
-		{facts.PropStarts, of.Starts}, {facts.PropStops, of.Stops}, {facts.PropStates, of.States}, {facts.PropFiltered, of.Filtered},
-		{facts.PropPaused, of.Paused}, {facts.PropOddities, of.Oddities}, {facts.PropTiming, of.Timing}, {facts.PropEnds, of.Ends}, {facts.PropNetwork, of.Network}, {facts.PropCUPTI, of.CUPTI}, {facts.PropScorep, of.Scorep}, {facts.PropImport, of.Import},
+		{facts.PropStarts, of.Starts}, {facts.PropStops, of.Stops}, {facts.PropStates, of.States},
+		{facts.PropFiltered, of.Filtered},
+		{facts.PropPaused, of.Paused}, {facts.PropOddities, of.Oddities}, {facts.PropTiming, of.Timing},
+		{facts.PropEnds, of.Ends}, {facts.PropNetwork, of.Network}, {facts.PropCUPTI, of.CUPTI},
+		{facts.PropScorep, of.Scorep}, {facts.PropImport, of.Import},
 		{facts.PropNullHandles, map[string]uint64{"": of.NullHandles}},
 	} {
 		for key, n := range kind.n {

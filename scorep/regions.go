@@ -58,16 +58,19 @@ func (d *definer) defineRegions() {
 	}
 	slices.Sort(order)
 	for _, name := range order {
-		d.group(name, otf2.GroupTypeRegions, otf2.ParadigmNone, grouped[name]) // as Score-P's; UNKNOWN is a paradigm of its own there
+		// as Score-P's; UNKNOWN is a paradigm of its own there
+		d.group(name, otf2.GroupTypeRegions, otf2.ParadigmNone, grouped[name])
 	}
 }
 
 // onThreads are the groups of regions on threads: calls of NCCL and what its threads do.
 var onThreads = []string{
-	regions.GroupAPI, regions.GroupEnqueue, regions.GroupNetwork, regions.GroupProxy, regions.GroupEvents, regions.GroupStates,
+	regions.GroupAPI, regions.GroupEnqueue, regions.GroupNetwork, regions.GroupProxy, regions.GroupEvents,
+	regions.GroupStates,
 }
 
-// paradigmOf is that of a region: what threads do is no CUDA. Score-P gives the calls that are forwarded to it the same.
+// paradigmOf is that of a region: what threads do is no CUDA. Score-P gives the calls that are forwarded to it the
+// same.
 func paradigmOf(r *experiment.Region) otf2.Paradigm {
 	if slices.Contains(onThreads, r.Group) {
 		return otf2.ParadigmUser
@@ -89,21 +92,26 @@ func (d *definer) defineParadigms() {
 		})
 	}()
 	comm := d.commParadigm()
-	d.Paradigms = append(d.Paradigms, otf2.ParadigmDef{Paradigm: comm, Name: d.text("NCCL"), Class: otf2.ParadigmClassProcess})
+	d.Paradigms = append(d.Paradigms, otf2.ParadigmDef{Paradigm: comm, Name: d.text("NCCL"),
+		Class: otf2.ParadigmClassProcess})
 	d.ParadigmProperties = append(d.ParadigmProperties, otf2.ParadigmPropertyDef{
-		Paradigm: comm, Property: otf2.ParadigmPropertyCommNameTemplate, Type: otf2.TypeString, Value: otf2.Value(d.text("ncclComm ${id}")),
+		Paradigm: comm, Property: otf2.ParadigmPropertyCommNameTemplate, Type: otf2.TypeString,
+		Value: otf2.Value(d.text("ncclComm ${id}")),
 	})
 	if len(d.networks.all) > 0 {
 		d.ParadigmProperties = append(d.ParadigmProperties, otf2.ParadigmPropertyDef{
-			Paradigm: comm, Property: otf2.ParadigmPropertyRmaWinNameTemplate, Type: otf2.TypeString, Value: otf2.Value(d.text("ncclComm network ${id}")),
+			Paradigm: comm, Property: otf2.ParadigmPropertyRmaWinNameTemplate, Type: otf2.TypeString,
+			Value: otf2.Value(d.text("ncclComm network ${id}")),
 		})
 	}
 	for _, device := range []otf2.Paradigm{otf2.ParadigmCUDA, otf2.ParadigmHIP} {
 		if slices.ContainsFunc(d.Regions, func(r otf2.Region) bool { return r.Paradigm == device }) {
-			d.Paradigms = append(d.Paradigms, otf2.ParadigmDef{Paradigm: device, Name: d.text(device.String()), Class: otf2.ParadigmClassAccelerator})
+			d.Paradigms = append(d.Paradigms, otf2.ParadigmDef{Paradigm: device, Name: d.text(device.String()),
+				Class: otf2.ParadigmClassAccelerator})
 		}
 	}
 	if slices.ContainsFunc(d.Regions, func(r otf2.Region) bool { return r.Paradigm == otf2.ParadigmUser }) {
-		d.Paradigms = append(d.Paradigms, otf2.ParadigmDef{Paradigm: otf2.ParadigmUser, Name: d.text("User"), Class: otf2.ParadigmClassProcess})
+		d.Paradigms = append(d.Paradigms, otf2.ParadigmDef{Paradigm: otf2.ParadigmUser, Name: d.text("User"),
+			Class: otf2.ParadigmClassProcess})
 	}
 }

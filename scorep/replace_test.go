@@ -14,7 +14,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/scorep/files"
 )
 
-// failing makes the n-th rename that puts an archive in place fail, and so many in all, from there on. It returns how many there were.
+// failing makes the n-th rename that puts an archive in place fail, and so many in all, from there on. It returns how
+// many there were.
 func failing(t *testing.T, n, times int) (count *int) {
 	t.Helper()
 	count = new(int)
@@ -43,8 +44,9 @@ func filesBelow(t *testing.T, dir string) (all []string) {
 	return all
 }
 
-// Whatever rename of the last ones fails, and some of those that take back what was done: the archive that was there is there, as it was;
-// or, where it cannot be brought back at all, none, and every file is there yet. Unify makes it anew from there.
+// Whatever rename of the last ones fails, and some of those that take back what was done: the archive that was there is
+// there, as it was; or, where it cannot be brought back at all, none, and every file is there yet. Unify makes it anew
+// from there.
 func TestADiskThatFailsLeavesAnArchive(t *testing.T) {
 	files.UndoPause = time.Microsecond
 	t.Cleanup(func() { files.UndoPause = files.FirstUndoPause })

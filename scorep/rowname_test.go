@@ -13,12 +13,14 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
-// Rows beside those of communicator ranks are named after the rank where a process has several of one communicator, and only there.
+// Rows beside those of communicator ranks are named after the rank where a process has several of one communicator, and
+// only there.
 func TestRowsOfSeveralRanksHaveNamesOfTheirOwn(t *testing.T) {
 	dir := t.TempDir()
 	p := shardtest.New(t, dir, "a").Launched("slurm", 0, 1)
 	for rank := range 2 {
-		p.Network(p.Comm(experiment.Comm{ID: 1, Name: "world", NRanks: 2, Rank: rank, InitTime: shardtest.Epoch, GPU: p.GPU(rank, "", "")}))
+		p.Network(p.Comm(experiment.Comm{ID: 1, Name: "world", NRanks: 2, Rank: rank, InitTime: shardtest.Epoch,
+			GPU: p.GPU(rank, "", "")}))
 		p.Location(experiment.KindEnqueue, otf2.LocationTypeCPUThread, "NCCL enqueue world", rank)
 	}
 	p.Network(p.Comm(experiment.Comm{ID: 2, Name: "half", NRanks: 2, InitTime: shardtest.Epoch}))
@@ -27,16 +29,19 @@ func TestRowsOfSeveralRanksHaveNamesOfTheirOwn(t *testing.T) {
 	var names []string
 	kinds := facts.RowsOf(a.Defs, facts.Communicators(a.Defs))
 	for _, l := range a.Defs.Locations {
-		if kind := kinds.Kind(l.Self); kind == experiment.KindNetSend || kind == experiment.KindNetRecv || kind == experiment.KindEnqueue {
+		if kind := kinds.Kind(l.Self); kind == experiment.KindNetSend || kind == experiment.KindNetRecv ||
+			kind == experiment.KindEnqueue {
 			names = append(names, a.Defs.String(l.Name))
 		}
 	}
 	slices.Sort(names)
-	want := []string{"NCCL enqueue world r0", "NCCL enqueue world r1", "half net recv", "half net send", "world r0 net recv", "world r0 net send", "world r1 net recv", "world r1 net send"}
+	want := []string{"NCCL enqueue world r0", "NCCL enqueue world r1", "half net recv", "half net send",
+		"world r0 net recv", "world r0 net send", "world r1 net recv", "world r1 net send"}
 	if !slices.Equal(names, want) {
 		t.Errorf("rows %q, want %q", names, want)
 	}
-	for name, want := range map[string][2]string{"world r1 net send": {"world", "1"}, "half net recv": {"half", ""}, "world rank 12": {"world", "12"},
+	for name, want := range map[string][2]string{"world r1 net send": {"world", "1"}, "half net recv": {"half", ""},
+		"world rank 12":         {"world", "12"},
 		"NCCL enqueue world r0": {"world", "0"}, "world ch 03": {"world", ""}, "Thread 0": {"Thread 0", ""}} {
 		if label, rank := facts.RowLabel(name); label != want[0] || rank != want[1] {
 			t.Errorf("%q is of %q, rank %q", name, label, rank)

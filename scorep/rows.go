@@ -96,8 +96,8 @@ func (r *rows) locateProcess(p *jobs.Process) (next uint32) {
 	return next
 }
 
-// locateMembers tells the members of communicators where they are. Those without operations have a row of their own, numbered from
-// next on.
+// locateMembers tells the members of communicators where they are. Those without operations have a row of their own,
+// numbered from next on.
 func (r *rows) locateMembers(next map[*jobs.Process]uint32) {
 	idle := make(map[jobs.Device][]*location) // of communicator ranks without operations
 	for _, in := range r.instances {
@@ -113,7 +113,9 @@ func (r *rows) locateMembers(next map[*jobs.Process]uint32) {
 			nth := taken[dev]
 			taken[dev]++
 			if nth == len(idle[dev]) {
-				idle[dev] = append(idle[dev], r.add(m.Process, next[m.Process], fmt.Sprintf("%s"+regions.RankRow+"%d", in.Name, c.Rank), otf2.LocationTypeAcceleratorStream, dev.GPU))
+				idle[dev] = append(idle[dev], r.add(m.Process, next[m.Process],
+					fmt.Sprintf("%s"+regions.RankRow+"%d", in.Name, c.Rank), otf2.LocationTypeAcceleratorStream,
+					dev.GPU))
 				next[m.Process]++
 			} else {
 				idle[dev][nth].name = noOperations
@@ -195,8 +197,8 @@ func (r *rows) firstOf(p *jobs.Process) *location {
 	return first
 }
 
-// distinguishRanks names the rows beside those of communicator ranks, of its network and of what its threads enqueue, after the
-// rank where a process has several on a communicator: their rows would have one name.
+// distinguishRanks names the rows beside those of communicator ranks, of its network and of what its threads enqueue,
+// after the rank where a process has several on a communicator: their rows would have one name.
 func (r *rows) distinguishRanks() {
 	type row struct {
 		part *jobs.Process

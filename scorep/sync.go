@@ -85,7 +85,8 @@ func (a *archive) synchronize(anchor string) bool {
 		Progress: func(done, total int) { a.opts.progress("clocks of the hosts, events read", done, total) },
 	})
 	if err != nil {
-		a.syncProblems = append(a.syncProblems, fmt.Sprintf("the clocks of the %d hosts were not compared: %v", len(first), err))
+		a.syncProblems = append(a.syncProblems, fmt.Sprintf(
+			"the clocks of the %d hosts were not compared: %v", len(first), err))
 		return false
 	}
 	a.syncProblems = append(a.syncProblems, fit.Problems...)
@@ -215,7 +216,9 @@ func (h *HostSync) String() string {
 			}
 			return strconv.FormatFloat(*v, 'f', 0, 64)
 		}
-		text += fmt.Sprintf(" reference %d offset %d to %d ns drift %.4f ppm uncertainty %s to %s (at most %s) ns %d constraints %d outliers",
+		text += fmt.Sprintf(
+			" reference %d offset %d to %d ns drift %.4f ppm uncertainty %s to %s (at most %s) ns %d constraints %d "+
+				"outliers",
 			h.Reference, h.OffsetStart, h.OffsetEnd, h.DriftPPM,
 			ns(h.UncertaintyStart), ns(h.UncertaintyEnd), ns(h.UncertaintyMost), h.Constraints, h.Outliers)
 	}

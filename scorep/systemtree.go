@@ -94,7 +94,8 @@ func (t *systemTree) gpus(w *jobs.World) {
 					continue
 				}
 			}
-			one := &node{host: host, shard: g.shard, devices: []jobs.Device{dev}, name: platform.DeviceName(g.shard.Device), class: platform.DeviceClass()}
+			one := &node{host: host, shard: g.shard, devices: []jobs.Device{dev},
+				name: platform.DeviceName(g.shard.Device), class: platform.DeviceClass()}
 			if g.shard.Device < 0 {
 				one.name = "GPU of " + pl.Name
 			}
@@ -154,7 +155,8 @@ func gpusOf(p *jobs.Process) []gpu {
 
 func onGPU(l experiment.Location) bool { return l.Type == otf2.LocationTypeAcceleratorStream }
 
-// gpuOfLocation is the index of the GPU that a location is on: what it is of itself, else that of its communicator rank.
+// gpuOfLocation is the index of the GPU that a location is on: what it is of itself, else that of its communicator
+// rank.
 func gpuOfLocation(p *jobs.Process, l *experiment.Location) int {
 	switch {
 	case l.Kind == experiment.KindGPUMetrics:

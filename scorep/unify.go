@@ -25,11 +25,11 @@ import (
 
 // UnifyOptions says how to unify; nil means the zero value.
 type UnifyOptions struct {
-	// Hold is that of the directory, where the caller has it, from before Raw on; nil: it is taken for the time of unifying. Whoever has it
-	// has waited for collectors before (experiment.Await).
+	// Hold is that of the directory, where the caller has it, from before Raw on; nil: it is taken for the time of
+	// unifying. Whoever has it has waited for collectors before (experiment.Await).
 	Hold *experiment.Hold
-	// Raw is what came of the directory's raw files, which are to be converted before (collector.ConvertAll). Those that are not
-	// in it are named as problems.
+	// Raw is what came of the directory's raw files, which are to be converted before (collector.ConvertAll). Those
+	// that are not in it are named as problems.
 	Raw []experiment.RawFile
 	// ownParadigm gives communicators the paradigm regions.ParadigmNCCL instead of MPI: for archives that are
 	// to be merged with one of Score-P.
@@ -37,7 +37,8 @@ type UnifyOptions struct {
 	// Sync compares the clocks of the hosts of a run that ran on more than one (package clocks), from an archive made
 	// without; what is found is written as clock offsets. Without it the archive has what the hosts' clocks said.
 	Sync bool
-	// StampedEnds leaves the ends of operations where NCCL stamped them, also where that is the end of a part (package ends).
+	// StampedEnds leaves the ends of operations where NCCL stamped them, also where that is the end of a part (package
+	// ends).
 	StampedEnds bool
 	Creator     string // of the archive; default "nccl-otf2"
 	Workers     int    // goroutines; default 2
@@ -79,51 +80,60 @@ type Result struct {
 	Runs []RunResult `json:"runs"` // in the order of their begin; more than one if jobs shared the directory
 	// Problems, one line each: what could not be used, or is not as it should be.
 	Problems []string `json:"problems,omitempty"`
-	// Damaged is how many shards, event files and raw files are missing, shorter or longer than they should be, or hold something that
-	// cannot be read: they, or what follows the damage in them, are not in the archives. Each is named in a problem.
+	// Damaged is how many shards, event files and raw files are missing, shorter or longer than they should be, or hold
+	// something that cannot be read: they, or what follows the damage in them, are not in the archives. Each is named
+	// in a problem.
 	Damaged int `json:"damaged,omitempty"`
 }
 
 // RunResult describes the archive of one job.
 type RunResult struct {
-	Archive       string            `json:"archive"` // path of its anchor
-	Finished      int               `json:"finished"`
-	Running       int               `json:"running"`
-	Crashed       int               `json:"crashed"`
-	Flushed       []time.Time       `json:"last_flushes,omitempty"` // of those that crashed, as far as there was one: what came later is missing
-	Died          []string          `json:"died,omitempty"`         // of those that did not end in order, in words, the first one first
-	Missing       int               `json:"missing"`                // processes of which only their places in communicators are known
-	MissingRanks  int               `json:"missing_ranks"`
-	Hosts         int               `json:"hosts"`
-	Locations     int               `json:"locations"`
-	Communicators int               `json:"communicators"` // of more than one rank
-	Events        uint64            `json:"events"`
-	Lost          uint64            `json:"lost"`
-	Uncounted     []string          `json:"lost_uncounted,omitempty"`       // processes of which more is missing, and nobody knows how much: why
-	LostWith      uint64            `json:"lost_with_collectors,omitempty"` // of these: operations in the memory of collectors that died
-	First         uint64            `json:"first"`                          // time of the first event, ns since 1970
-	Last          uint64            `json:"last"`
-	Linked        int               `json:"linked"`              // event files that were linked
-	Copied        int               `json:"copied"`              // and copied
-	Rewritten     int               `json:"rewritten,omitempty"` // of these: into chunks of the others' size
-	Complete      bool              `json:"complete"`
-	Differences   []jobs.Difference `json:"differences,omitempty"`
-	Problems      []string          `json:"problems,omitempty"`
-	ClockSync     *ClockSync        `json:"clock_sync,omitempty"` // nil: the hosts' clocks were left alone
+	Archive  string `json:"archive"` // path of its anchor
+	Finished int    `json:"finished"`
+	Running  int    `json:"running"`
+	Crashed  int    `json:"crashed"`
+	// of those that crashed, as far as there was one: what came later is missing
+	Flushed []time.Time `json:"last_flushes,omitempty"`
+	// of those that did not end in order, in words, the first one first
+	Died []string `json:"died,omitempty"`
+	// processes of which only their places in communicators are known
+	Missing       int    `json:"missing"`
+	MissingRanks  int    `json:"missing_ranks"`
+	Hosts         int    `json:"hosts"`
+	Locations     int    `json:"locations"`
+	Communicators int    `json:"communicators"` // of more than one rank
+	Events        uint64 `json:"events"`
+	Lost          uint64 `json:"lost"`
+	// processes of which more is missing, and nobody knows how much: why
+	Uncounted []string `json:"lost_uncounted,omitempty"`
+	// of these: operations in the memory of collectors that died
+	LostWith    uint64            `json:"lost_with_collectors,omitempty"`
+	First       uint64            `json:"first"` // time of the first event, ns since 1970
+	Last        uint64            `json:"last"`
+	Linked      int               `json:"linked"`              // event files that were linked
+	Copied      int               `json:"copied"`              // and copied
+	Rewritten   int               `json:"rewritten,omitempty"` // of these: into chunks of the others' size
+	Complete    bool              `json:"complete"`
+	Differences []jobs.Difference `json:"differences,omitempty"`
+	Problems    []string          `json:"problems,omitempty"`
+	ClockSync   *ClockSync        `json:"clock_sync,omitempty"` // nil: the hosts' clocks were left alone
 	// Hidden is what is gravest of what the libraries did not tell.
 	Hidden []hidden.Traffic `json:"hidden,omitempty"`
 
-	LostFromDisk uint64 `json:"lost_from_disk,omitempty"`     // of Lost: records of event files that are missing or damaged
-	LostBefore   uint64 `json:"lost_before_import,omitempty"` // of Lost: operations that the input of an import has not got
-	DamagedFiles int    `json:"damaged_files,omitempty"`      // event files that are missing, or not as long as they should be
+	// of Lost: records of event files that are missing or damaged
+	LostFromDisk uint64 `json:"lost_from_disk,omitempty"`
+	// of Lost: operations that the input of an import has not got
+	LostBefore uint64 `json:"lost_before_import,omitempty"`
+	// event files that are missing, or not as long as they should be
+	DamagedFiles int `json:"damaged_files,omitempty"`
 }
 
 // Processes is the number of processes with data.
 func (r *RunResult) Processes() int { return r.Finished + r.Running + r.Crashed }
 
-// Unify makes the archive of the experiment directory dir from its shards: traces.otf2 in it, or
-// run-1/traces.otf2, run-2/… if several jobs left their shards there. An older archive is replaced,
-// its anchor last. It waits for collectors of processes that have ended as long as these make progress, unless UnifyOptions.Hold is set.
+// Unify makes the archive of the experiment directory dir from its shards: traces.otf2 in it, or run-1/traces.otf2,
+// run-2/… if several jobs left their shards there. An older archive is replaced, its anchor last. It waits for
+// collectors of processes that have ended as long as these make progress, unless UnifyOptions.Hold is set.
 //
 // Errors: experiment.ErrBusy if another process unifies the directory at the time; fs.ErrNotExist if there are
 // no shards; else what kept the archive from being written. Shards that cannot be read do not keep
@@ -139,7 +149,9 @@ func Unify(dir string, opts *UnifyOptions) (*Result, error) {
 	defer release()
 	res := &Result{Problems: left.Problems, Damaged: len(left.Damaged)}
 	if len(runs) > 1 {
-		res.Problems = append(res.Problems, fmt.Sprintf("%d jobs have left data in %s; each gets an archive of its own, run-1 to run-%d", len(runs), dir, len(runs)))
+		res.Problems = append(res.Problems, fmt.Sprintf(
+			"%d jobs have left data in %s; each gets an archive of its own, run-1 to run-%d", len(runs), dir,
+			len(runs)))
 	}
 	for i, r := range runs {
 		target := experiment.JobFolder(dir, i, len(runs))
@@ -160,15 +172,20 @@ func Unify(dir string, opts *UnifyOptions) (*Result, error) {
 		for _, p := range r.Processes {
 			if n := p.Shard.Counts.Oddities[experiment.BrokenRings]; n > 0 {
 				res.Damaged++
-				res.Problems = append(res.Problems, fmt.Sprintf("%s: the records of %s are damaged, and are missing from there on", p.ID(), units.Plural(n, "thread")))
+				res.Problems = append(res.Problems, fmt.Sprintf(
+					"%s: the records of %s are damaged, and are missing from there on", p.ID(),
+					units.Plural(n, "thread")))
 			}
 		}
 	}
 	if len(runs) > 1 {
-		// An archive of the time when there was one job holds nothing that theirs do not, nor does one that was never finished.
+		// An archive of the time when there was one job holds nothing that theirs do not, nor does one that was never
+		// finished.
 		former := filepath.Join(dir, files.ArchiveName+".otf2")
 		if _, err := os.Stat(former); err == nil {
-			res.Problems = append(res.Problems, fmt.Sprintf("%s was of the time when there was one job, and is replaced by these: what is given %s reads the newest, %s",
+			res.Problems = append(res.Problems, fmt.Sprintf(
+				"%s was of the time when there was one job, and is replaced by these: what is given %s reads the "+
+					"newest, %s",
 				former, dir, res.Runs[len(runs)-1].Archive))
 		}
 		if err := errors.Join(removeArchive(dir), os.RemoveAll(filepath.Join(dir, files.NewDir))); err != nil {
@@ -180,13 +197,15 @@ func Unify(dir string, opts *UnifyOptions) (*Result, error) {
 		if _, err := os.Stat(filepath.Join(old, files.ArchiveName+".otf2")); err != nil {
 			break
 		}
-		res.Problems = append(res.Problems, fmt.Sprintf("%s is of an earlier time and has no shards any more; it was left alone", old))
+		res.Problems = append(res.Problems, fmt.Sprintf(
+			"%s is of an earlier time and has no shards any more; it was left alone", old))
 	}
 	return res, nil
 }
 
-// MayUnify is an error where an archive lies in a folder that Unify has not made: of another tool, a view, a merged one. What is too
-// damaged to tell is taken to be of shards. So is a folder that is a part of an archive or a shard itself.
+// MayUnify is an error where an archive lies in a folder that Unify has not made: of another tool, a view, a merged
+// one. What is too damaged to tell is taken to be of shards. So is a folder that is a part of an archive or a shard
+// itself.
 func MayUnify(dir string) error {
 	if err := atomicfile.RefuseFolder(dir); err != nil {
 		return err
@@ -209,12 +228,14 @@ func MayUnify(dir string) error {
 	return nil
 }
 
-// readRuns locks an experiment directory, unless that has been done, and finds the jobs in it, as far as they can be read.
+// readRuns locks an experiment directory, unless that has been done, and finds the jobs in it, as far as they can be
+// read.
 func readRuns(dir string, opts *UnifyOptions) (runs []*jobs.Run, left jobs.Unused, release func(), err error) {
 	if info, err := os.Lstat(filepath.Join(dir, experiment.Folder)); err != nil {
 		return nil, left, nil, fmt.Errorf("%s is not an experiment directory: %w", dir, err)
 	} else if !info.IsDir() {
-		return nil, left, nil, fmt.Errorf("%s is not an experiment directory: %s is not a folder", dir, experiment.Folder)
+		return nil, left, nil, fmt.Errorf("%s is not an experiment directory: %s is not a folder", dir,
+			experiment.Folder)
 	}
 	release = func() {}
 	if opts.Hold == nil {
@@ -235,7 +256,8 @@ func readRuns(dir string, opts *UnifyOptions) (runs []*jobs.Run, left jobs.Unuse
 		release()
 		return nil, left, nil, fmt.Errorf("%s was recorded in profile mode, without events: %w", dir, fs.ErrNotExist)
 	}
-	left = jobs.Unused{Problems: append(left.Problems, more.Problems...), Damaged: append(left.Damaged, more.Damaged...)}
+	left = jobs.Unused{Problems: append(left.Problems, more.Problems...),
+		Damaged: append(left.Damaged, more.Damaged...)}
 	if runs, err = jobs.Separate(parts); err != nil {
 		release()
 		return nil, left, nil, err
@@ -320,8 +342,9 @@ func (a *archive) write(staging string, placed *files.Events) error {
 		EventChunkSize: a.chunk, DefChunkSize: defChunk,
 		Locations: uint64(len(a.locations)), GlobalDefs: count,
 		MachineName: machineName(a.run), Creator: a.opts.creator(),
-		Description: fmt.Sprintf("NCCL: %s on %s", units.Plural(uint64(len(a.run.Processes)), "process"), units.Plural(uint64(result.Hosts), "host")),
-		Properties:  a.properties, TraceID: traceID(a.run),
+		Description: fmt.Sprintf("NCCL: %s on %s", units.Plural(uint64(len(a.run.Processes)), "process"),
+			units.Plural(uint64(result.Hosts), "host")),
+		Properties: a.properties, TraceID: traceID(a.run),
 	})
 	return err
 }
@@ -330,7 +353,8 @@ func (a *archive) result(placed *files.Events) *RunResult {
 	r := &RunResult{
 		Missing: a.missingProcesses(), Locations: len(a.locations), Communicators: len(a.instances),
 		First: a.first, Last: a.last, Linked: placed.Linked, Copied: placed.Copied, Rewritten: placed.Rewritten,
-		Died: jobs.DeathWords(jobs.Deaths(a.ordered())), Differences: a.differences, Problems: slices.Concat(a.problems, a.syncProblems), ClockSync: a.sync,
+		Died: jobs.DeathWords(jobs.Deaths(a.ordered())), Differences: a.differences,
+		Problems: slices.Concat(a.problems, a.syncProblems), ClockSync: a.sync,
 		Hidden: slices.DeleteFunc(a.hidden(), func(t hidden.Traffic) bool { return !t.Grave }),
 	}
 	hosts := make(map[string]bool)
@@ -352,21 +376,24 @@ func (a *archive) result(placed *files.Events) *RunResult {
 		}
 	}
 	r.Uncounted = a.uncounted()
-	r.Hosts, r.Lost, r.Complete = len(hosts), sum.total(facts.PropLost), (&description{roster: a.roster, findings: a.findings}).complete(sum)
+	r.Hosts, r.Lost, r.Complete = len(hosts), sum.total(facts.PropLost),
+		(&description{roster: a.roster, findings: a.findings}).complete(sum)
 	r.MissingRanks = a.missingRanks()
 	for _, l := range a.locations {
 		r.Events += l.Events
 	}
-	r.LostWith, r.LostFromDisk = sum.total(PropertyOfLoss(experiment.LostWithCollector)), sum.total(PropertyOfLoss(experiment.LostFromDisk))
-	r.LostBefore = sum.total(PropertyOfLoss(experiment.LostByWriter)) + sum.total(PropertyOfLoss(experiment.LostFromInput))
+	r.LostWith, r.LostFromDisk = sum.total(PropertyOfLoss(experiment.LostWithCollector)),
+		sum.total(PropertyOfLoss(experiment.LostFromDisk))
+	r.LostBefore = sum.total(PropertyOfLoss(experiment.LostByWriter)) +
+		sum.total(PropertyOfLoss(experiment.LostFromInput))
 	return r
 }
 
 // PropertyOfLoss begins the properties that count what was lost for a reason, a key of experiment.Counts.Lost.
 func PropertyOfLoss(reason string) facts.Property { return facts.PropLost.Below(component(reason)) }
 
-// eventChunkSize chooses the archive's: that of the most bytes in files of several chunks, as files of another size must
-// be rewritten; one that is shorter than a chunk is readable with any size.
+// eventChunkSize chooses the archive's: that of the most bytes in files of several chunks, as files of another size
+// must be rewritten; one that is shorter than a chunk is readable with any size.
 func eventChunkSize(r *jobs.Run) uint64 {
 	bytes := make(map[uint64]int64)
 	best := uint64(0)

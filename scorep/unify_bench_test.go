@@ -18,10 +18,12 @@ func BenchmarkUnify(b *testing.B) {
 		b.Run(fmt.Sprintf("locations=%d/operations=%d", c.processes*10, c.operations), func(b *testing.B) {
 			dir := b.TempDir()
 			for r := range c.processes {
-				p := shardtest.New(b, dir, fmt.Sprintf("%05d", r)).On(fmt.Sprint("n", r/8), r).Launched("slurm", r, c.processes)
+				p := shardtest.New(b, dir, fmt.Sprintf("%05d", r)).On(fmt.Sprint("n", r/8), r).Launched(
+					"slurm", r, c.processes)
 				p.GPU(r%8, fmt.Sprint("GPU-", r), "")
 				for i := range uint64(9) {
-					comm := p.Comm(experiment.Comm{ID: i, Name: fmt.Sprint("c", i), NRanks: c.processes, Rank: r, InitTime: t0 + i})
+					comm := p.Comm(experiment.Comm{ID: i, Name: fmt.Sprint("c", i), NRanks: c.processes, Rank: r,
+						InitTime: t0 + i})
 					for k := range uint64(c.operations) {
 						p.AllReduce(comm, t0+1000*(k+1), t0+1000*(k+1)+900, 1)
 					}
@@ -38,7 +40,8 @@ func BenchmarkUnify(b *testing.B) {
 	}
 }
 
-// BenchmarkMovedEnds unifies a job of Tree AllReduces, whose ends have to be looked for in the events and moved on all ranks but one.
+// BenchmarkMovedEnds unifies a job of Tree AllReduces, whose ends have to be looked for in the events and moved on all
+// ranks but one.
 func BenchmarkMovedEnds(b *testing.B) {
 	for _, c := range []struct {
 		ranks, operations int
@@ -52,7 +55,8 @@ func BenchmarkMovedEnds(b *testing.B) {
 				comm := p.Comm(experiment.Comm{ID: 1, Name: "world", NRanks: ranks, Rank: r, InitTime: t0})
 				for k := range uint64(operations) {
 					begin := t0 + 1_000_000*(k+1)
-					p.Collective(comm, shardtest.Op{Function: "AllReduce", Kind: otf2.CollectiveOpAllreduce, Begin: begin, End: begin + uint64(10_000+400*r),
+					p.Collective(comm, shardtest.Op{Function: "AllReduce", Kind: otf2.CollectiveOpAllreduce,
+						Begin: begin, End: begin + uint64(10_000+400*r),
 						Sent: 4, Received: 4, Count: 1, Algo: "TREE", Uncertainty: 1000, EndsEarly: early})
 				}
 				p.Finish()

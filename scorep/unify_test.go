@@ -40,9 +40,11 @@ func job(t testing.TB, dir string, size, ops int, change func(rank int, p *shard
 	t.Helper()
 	procs := make([]*shardtest.Process, size)
 	for r := range size {
-		p := shardtest.New(t, dir, fmt.Sprintf("uuid-%02d", r)).On(fmt.Sprintf("node%d", r/4), 1000+r).Launched("slurm", r, size)
+		p := shardtest.New(t, dir, fmt.Sprintf("uuid-%02d", r)).On(fmt.Sprintf("node%d", r/4), 1000+r).Launched(
+			"slurm", r, size)
 		p.GPU(0, fmt.Sprintf("GPU-%04d", r), fmt.Sprintf("0000:%02x:00.0", r%4))
-		p.Comm(experiment.Comm{ID: 0xabcdef, Name: "world", NRanks: size, Rank: r, NNodes: 1 + (size-1)/4, InitTime: t0})
+		p.Comm(experiment.Comm{ID: 0xabcdef, Name: "world", NRanks: size, Rank: r, NNodes: 1 + (size-1)/4,
+			InitTime: t0})
 		for i := range uint64(ops) {
 			p.Call("ncclAllReduce", t0+i*1_000_000, t0+i*1_000_000+5000)
 			p.AllReduce(0, t0+i*1_000_000+10_000, t0+i*1_000_000+500_000, 1024)
@@ -283,7 +285,8 @@ func TestACrashedProcessGivesWhatIsWhole(t *testing.T) {
 			testkit.Must(t, err)
 			for _, e := range entries {
 				checkpoint := filepath.Join(e.Path, experiment.CheckpointFile)
-				testkit.Must(t, os.WriteFile(checkpoint, testkit.Read(t, filepath.Join(e.Path, experiment.ProcessFile)), 0o600))
+				testkit.Must(t, os.WriteFile(checkpoint, testkit.Read(t, filepath.Join(e.Path, experiment.ProcessFile)),
+					0o600))
 				testkit.Must(t, os.Chtimes(checkpoint, flushed, flushed))
 			}
 			run := unify(t, dir, muchLater).Runs[0]
@@ -296,7 +299,8 @@ func TestACrashedProcessGivesWhatIsWhole(t *testing.T) {
 			if want := uint64(3*(4*2+1+4*4) + 2); run.Events != want {
 				t.Errorf("%d events, want %d", run.Events, want)
 			}
-			if got := strings.Join(run.Problems, "\n"); c.problem == "" && got != "" || !strings.Contains(got, c.problem) {
+			if got := strings.Join(run.Problems, "\n"); c.problem == "" && got != "" ||
+				!strings.Contains(got, c.problem) {
 				t.Errorf("problems: %q", got)
 			}
 			accept(t, run.Archive)
@@ -304,7 +308,8 @@ func TestACrashedProcessGivesWhatIsWhole(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(markers) == 0 || !strings.Contains(markers[0].Text+markers[len(markers)-1].Text, "Rank 2 (node0:1002)") {
+			if len(markers) == 0 || !strings.Contains(
+				markers[0].Text+markers[len(markers)-1].Text, "Rank 2 (node0:1002)") {
 				t.Errorf("markers: %+v", markers)
 			}
 		})
@@ -328,7 +333,8 @@ func TestShardsThatCannotBeReadAreNamed(t *testing.T) {
 	dir := t.TempDir()
 	finish(job(t, dir, 2, 1, nil))
 	for name, text := range map[string]string{
-		"broken": "{", "newer": `{"version": 99}`, "odd": `{"version":2,"eventChunkSize":262144,"locations":[{"number":0,"comm":5}]}`, "empty": "",
+		"broken": "{", "newer": `{"version": 99}`,
+		"odd": `{"version":2,"eventChunkSize":262144,"locations":[{"number":0,"comm":5}]}`, "empty": "",
 	} {
 		d := filepath.Join(dir, "shards", name)
 		testkit.Must(t, os.MkdirAll(d, 0o777))
@@ -338,7 +344,8 @@ func TestShardsThatCannotBeReadAreNamed(t *testing.T) {
 	}
 	res := unify(t, dir, nil)
 	got := strings.Join(res.Problems, "\n")
-	for _, want := range []string{"broken", "version 99, this program reads 2", "communicator 5 of 0", "before it described itself"} {
+	for _, want := range []string{"broken", "version 99, this program reads 2", "communicator 5 of 0",
+		"before it described itself"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("problems do not say %q:\n%s", want, got)
 		}
@@ -439,7 +446,8 @@ func TestRunsThatShareADirectoryAreSeparated(t *testing.T) {
 	if res.Runs[1].First != t0+hour {
 		t.Errorf("second run begins at %d", res.Runs[1].First)
 	}
-	if len(res.Problems) != 2 || !strings.Contains(res.Problems[0], "2 jobs") || !strings.Contains(res.Problems[1], "is replaced by these") {
+	if len(res.Problems) != 2 || !strings.Contains(res.Problems[0], "2 jobs") ||
+		!strings.Contains(res.Problems[1], "is replaced by these") {
 		t.Errorf("problems: %q", res.Problems)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "traces.otf2")); !errors.Is(err, fs.ErrNotExist) {
@@ -450,7 +458,8 @@ func TestRunsThatShareADirectoryAreSeparated(t *testing.T) {
 func TestMissingMembersKeepTheirPlaces(t *testing.T) {
 	dir := t.TempDir()
 	procs := job(t, dir, 4, 2, func(rank int, p *shardtest.Process) {
-		p.Comm(experiment.Comm{ID: 0x77, Name: "dp", NRanks: 2, Rank: rank / 2, InitTime: t0 + 100_000_000 + uint64(rank%2)}) // 0,2 and 1,3: same id
+		p.Comm(experiment.Comm{ID: 0x77, Name: "dp", NRanks: 2, Rank: rank / 2,
+			InitTime: t0 + 100_000_000 + uint64(rank%2)}) // 0,2 and 1,3: same id
 	})
 	// Different instances have different ids here, so that the pairs are certain.
 	for r, p := range procs {
@@ -522,7 +531,8 @@ func TestOneCommIDForSeveralCommunicators(t *testing.T) {
 			p.Destroy(c, t0+1_500_000+i*1_000_000)
 		}
 		// Two of two ranks each at the same time under one id, begun 100 µs apart.
-		p.Comm(experiment.Comm{ID: 6, NRanks: 2, Rank: r % 2, InitTime: t0 + 5_000_000 + uint64(r/2)*100_000 + uint64(r)})
+		p.Comm(experiment.Comm{ID: 6, NRanks: 2, Rank: r % 2,
+			InitTime: t0 + 5_000_000 + uint64(r/2)*100_000 + uint64(r)})
 		procs = append(procs, p)
 	}
 	for _, p := range procs {
@@ -546,7 +556,8 @@ func TestClocksOfOneBootAreAligned(t *testing.T) {
 	finish(procs)
 	run := unify(t, dir, nil).Runs[0]
 	a := open(t, run.Archive)
-	for loc, want := range map[otf2.LocationRef]otf2.Timestamp{0: t0, 1 << 32: t0, 1: t0 + 40_000, 1<<32 | 1: t0 + 40_000} {
+	for loc, want := range map[otf2.LocationRef]otf2.Timestamp{0: t0, 1 << 32: t0, 1: t0 + 40_000,
+		1<<32 | 1: t0 + 40_000} {
 		for ev, err := range a.EventsOf(loc) {
 			if err != nil {
 				t.Fatal(err)
@@ -567,13 +578,15 @@ func TestClocksOfOneBootAreAligned(t *testing.T) {
 	accept(t, run.Archive)
 }
 
-// Beside MPI's, communicators of NCCL have a paradigm that OTF2 defines: of others the Python bindings cannot tell the name.
+// Beside MPI's, communicators of NCCL have a paradigm that OTF2 defines: of others the Python bindings cannot tell the
+// name.
 func TestParadigmOfItsOwn(t *testing.T) {
 	dir := t.TempDir()
 	finish(job(t, dir, 2, 1, nil))
 	run := unify(t, dir, &UnifyOptions{ownParadigm: true}).Runs[0]
 	defs := accept(t, run.Archive)
-	if strings.Contains(defs, "MPI") || strings.Contains(defs, "INVALID") || strings.Count(defs, `Paradigm: "NCCL" <11>`) != 3 {
+	if strings.Contains(defs, "MPI") || strings.Contains(defs, "INVALID") ||
+		strings.Count(defs, `Paradigm: "NCCL" <11>`) != 3 {
 		t.Errorf("definitions:\n%s", defs)
 	}
 	const script = `import otf2, sys
@@ -613,7 +626,8 @@ func TestEventChunkSizeIsThatOfMost(t *testing.T) {
 	} {
 		a, b := shardtest.New(t, dir, c.name+"a"), shardtest.New(t, dir, c.name+"b")
 		a.Shard.EventChunkSize, b.Shard.EventChunkSize = c.sizeA, c.sizeB
-		if got := eventChunkSize(&jobs.Run{Processes: []*jobs.Process{big(a, c.bytesA), big(b, c.bytesB)}}); got != c.want {
+		if got := eventChunkSize(&jobs.Run{Processes: []*jobs.Process{big(a, c.bytesA),
+			big(b, c.bytesB)}}); got != c.want {
 			t.Errorf("%s: %d", c.name, got)
 		}
 	}
@@ -633,7 +647,8 @@ func TestUnifyRewritesChunksOfAnotherSize(t *testing.T) {
 	for i := range uint64(calls) {
 		p.Call("ncclAllReduce", t0+i*10, t0+i*10+5)
 		for range 4 {
-			testkit.Must(t, errors.Join(w.Enter(otf2.Timestamp(t0+i*10), nil, r), w.Leave(otf2.Timestamp(t0+i*10), nil, r)))
+			testkit.Must(t, errors.Join(w.Enter(otf2.Timestamp(t0+i*10), nil, r),
+				w.Leave(otf2.Timestamp(t0+i*10), nil, r)))
 		}
 	}
 	p.Finish()

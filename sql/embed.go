@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sql holds questions about recorded runs as files of SQL that DuckDB and Spark share. Their tables are those of docs/tables.md.
+// Package sql holds questions about recorded runs as files of SQL that DuckDB and Spark share. Their tables are those
+// of docs/tables.md.
 package sql
 
 import (

@@ -10,15 +10,15 @@ import (
 	"strings"
 )
 
-// tables are the tables that questions are asked of, by their names; a folder of tables has a file NAME.parquet of each, or its parts,
-// NAME-0001-of-0008.parquet and so on.
+// tables are the tables that questions are asked of, by their names; a folder of tables has a file NAME.parquet of
+// each, or its parts, NAME-0001-of-0008.parquet and so on.
 var tables = []string{"operations", "transfers", "waits", "phases", "runs"}
 
 // FolderName is the folder of tables beside an archive.
 const FolderName = "parquet"
 
-// Folders are the folders of tables that a path stands for: itself, that beside an archive in an experiment directory, or those of the folders
-// in it, by name. The error says how to make tables where there are none.
+// Folders are the folders of tables that a path stands for: itself, that beside an archive in an experiment directory,
+// or those of the folders in it, by name. The error says how to make tables where there are none.
 func Folders(path string) ([]string, error) {
 	all := folderOf(path)
 	if all == nil {
@@ -45,7 +45,8 @@ func Folders(path string) ([]string, error) {
 			}
 		}
 		if len(missing) > 0 {
-			return nil, fmt.Errorf("%s has no %s: it was written by an earlier version; export the archive again", folder, strings.Join(missing, ", "))
+			return nil, fmt.Errorf("%s has no %s: it was written by an earlier version; export the archive again",
+				folder, strings.Join(missing, ", "))
 		}
 	}
 	return all, nil
@@ -61,8 +62,8 @@ func folderOf(path string) []string {
 	return nil
 }
 
-// filesOf are those of a table in a folder, its parts in their order; nil if there are none. The error says which parts are missing, or that the
-// table is there more than once.
+// filesOf are those of a table in a folder, its parts in their order; nil if there are none. The error says which parts
+// are missing, or that the table is there more than once.
 func filesOf(folder, table string) (files []string, err error) {
 	entries, _ := os.ReadDir(folder) // no folder has no files
 	of := 0
@@ -79,12 +80,14 @@ func filesOf(folder, table string) (files []string, err error) {
 		}
 		files = append(files, filepath.Join(folder, e.Name()))
 		if of != 0 && of != n || k != len(files) {
-			return nil, fmt.Errorf("%s: %s is not whole, or there more than once: export all of its parts again", folder, table)
+			return nil, fmt.Errorf("%s: %s is not whole, or there more than once: export all of its parts again",
+				folder, table)
 		}
 		of = n
 	}
 	if len(files) != of {
-		return nil, fmt.Errorf("%s: %s has %d of %d parts: the others have not been exported", folder, table, len(files), of)
+		return nil, fmt.Errorf("%s: %s has %d of %d parts: the others have not been exported", folder, table,
+			len(files), of)
 	}
 	return files, nil
 }

@@ -41,7 +41,8 @@ type figures map[string]map[string]figure
 
 // add adds to a number, that of a sum.
 func (f figures) add(product, what string, v float64) {
-	f.near(product, what, f[what][product].value+v, max(1e-12, f[what][product].error)) // sums may be added up in floats
+	// sums may be added up in floats
+	f.near(product, what, f[what][product].value+v, max(1e-12, f[what][product].error))
 }
 
 // near notes a number that is rounded.
@@ -66,7 +67,8 @@ func (f figures) disagreements() (all []string) {
 		products := slices.Sorted(maps.Keys(f[what]))
 		for _, p := range products[1:] {
 			a, b := f[what][products[0]], f[what][p]
-			if math.IsNaN(a.value+b.value) || math.Abs(a.value-b.value) > (a.error+b.error)*max(math.Abs(a.value), math.Abs(b.value)) {
+			if math.IsNaN(a.value+b.value) || math.Abs(a.value-b.value) > (a.error+b.error)*max(
+				math.Abs(a.value), math.Abs(b.value)) {
 				all = append(all, fmt.Sprintf("%s: %s has %v, %s %v", what, products[0], a.value, p, b.value))
 			}
 		}
@@ -84,7 +86,9 @@ func (f figures) shared(product string) (n int) {
 	return n
 }
 
-var allAgreements = flag.Bool("agreements", false, "compare the products of all recordings, presets and channels; without, some recordings, each with one preset and the channels on or off, so that all pairs come")
+var allAgreements = flag.Bool("agreements", false,
+	"compare the products of all recordings, presets and channels; without, some recordings, each with one preset "+
+		"and the channels on or off, so that all pairs come")
 
 // labeled are the recordings of which it is known what made ranks wait.
 func labeled(t *testing.T) (all []*replay.Recording) {
@@ -106,9 +110,9 @@ func labeled(t *testing.T) (all []*replay.Recording) {
 // presets are the events that are recorded; with light there are no operations' times but of enqueueing.
 var presets = []string{"light", "net", "gpu", "all"}
 
-// Whatever products show of the same recording is the same number: with the presets, with channels shown and not, from the archive's
-// events and from profile mode. Where two products mean different things by a word their outputs say so, and the readers of products_test.go
-// bring them together as they say.
+// Whatever products show of the same recording is the same number: with the presets, with channels shown and not, from
+// the archive's events and from profile mode. Where two products mean different things by a word their outputs say so,
+// and the readers of products_test.go bring them together as they say.
 func TestProductsAgree(t *testing.T) {
 	t.Parallel()
 	const few = 4 // of how many labeled recordings the short form takes one
@@ -137,16 +141,19 @@ func productsAgree(t *testing.T, rec *replay.Recording, events, channels string)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range []string{"report", "report, CSV", "export --jsonl", "export --chrome", "export --perfetto", "export --parquet", "timeline", "report --tally", "profile --summary"} {
+	for _, p := range []string{"report", "report, CSV", "export --jsonl", "export --chrome", "export --perfetto",
+		"export --parquet", "timeline", "report --tally", "profile --summary"} {
 		if n := f.shared(p); n < 2 {
 			t.Errorf("%d numbers of %s are compared", n, p)
 		}
 	}
 	summed := filepath.Join(t.TempDir(), "experiment")
-	runQuietly(t, rec, usual(t, summed, env("NCCL_OTF2_EVENTS="+events, "NCCL_OTF2_CHANNELS="+channels, "NCCL_OTF2_MODE=profile")))
+	runQuietly(t, rec, usual(t, summed, env("NCCL_OTF2_EVENTS="+events, "NCCL_OTF2_CHANNELS="+channels,
+		"NCCL_OTF2_MODE=profile")))
 	waitDone(t, summed, len(rec.Processes))
 	file := filepath.Join(t.TempDir(), "summary.json")
-	if out, err := exec.Command(builtFile(t, "nccl-otf2"), "profile", summed, "--summary", file).CombinedOutput(); err != nil {
+	if out, err := exec.Command(builtFile(t, "nccl-otf2"), "profile", summed, "--summary",
+		file).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	text, err := os.ReadFile(file)
@@ -187,7 +194,8 @@ func bump(pattern string) func(t *testing.T, file string, text []byte) []byte {
 }
 
 // through changes a text that is packed.
-func through(open func(io.Reader) (io.Reader, error), pack func(io.Writer) io.WriteCloser, change func(*testing.T, string, []byte) []byte) func(t *testing.T, file string, text []byte) []byte {
+func through(open func(io.Reader) (io.Reader, error), pack func(io.Writer) io.WriteCloser,
+	change func(*testing.T, string, []byte) []byte) func(t *testing.T, file string, text []byte) []byte {
 	return func(t *testing.T, file string, text []byte) []byte {
 		r, err := open(bytes.NewReader(text))
 		if err != nil {
@@ -264,7 +272,8 @@ func later(t *testing.T, _ string, text []byte) []byte {
 				field = protowire.AppendVarint(slices.Clone(field[:tag]), v+1000)
 			case event:
 				m, _ := protowire.ConsumeBytes(field[tag:])
-				ends = bytes.HasPrefix(m, protowire.AppendVarint(protowire.AppendTag(nil, eventType, protowire.VarintType), end))
+				ends = bytes.HasPrefix(m, protowire.AppendVarint(
+					protowire.AppendTag(nil, eventType, protowire.VarintType), end))
 			}
 			changed = append(changed, field...)
 		}
@@ -346,7 +355,8 @@ func TestDisagreementsAreFound(t *testing.T) {
 		{"diff, text", "", bump(`Reduce +27.3 KiB .*  ([\d.]+) ms  +[\d.]+ ms `)},
 		{"view --scalasca", "", bump(`"collectives": (\d+)`)},
 		{"view --scalasca", "", bump(`"hosts": (\d+)`)},
-		{"view --scalasca, its archive", "", bump(`"time":(\d+),"kind":"Leave","fields":{"region":{"id":\d+,"name":"ncclAllGather"`)},
+		{"view --scalasca, its archive", "", bump(
+			`"time":(\d+),"kind":"Leave","fields":{"region":{"id":\d+,"name":"ncclAllGather"`)},
 		{"report, text", "", bump(`caused (\d+) % of it`)},
 		{"report, text", "", bump(`Where the waiting went: ([\d.]+)`)},
 		{"report, text", "", bump(`the answer above covers the other ([\d.]+) ms`)},
@@ -388,7 +398,8 @@ func TestDisagreementsAreFound(t *testing.T) {
 			}
 		}
 		f, err := figuresOf(changed)
-		if err == nil && !slices.ContainsFunc(f.disagreements(), func(d string) bool { return strings.Contains(d, c.product) }) {
+		if err == nil && !slices.ContainsFunc(f.disagreements(),
+			func(d string) bool { return strings.Contains(d, c.product) }) {
 			t.Errorf("case %d: a changed number of %s was not found", i, c.product)
 		}
 	}

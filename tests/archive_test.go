@@ -108,13 +108,15 @@ func otf2Print(t *testing.T, anchor string) {
 		var stderr bytes.Buffer
 		cmd.Stderr = &stderr
 		out, err := cmd.Output()
-		if err != nil || stderr.Len() > 0 || bytes.Contains(out, []byte("INVALID")) || bytes.Contains(out, []byte("UNKNOWN <")) {
+		if err != nil || stderr.Len() > 0 || bytes.Contains(out, []byte("INVALID")) ||
+			bytes.Contains(out, []byte("UNKNOWN <")) {
 			t.Errorf("otf2-print %v -Werror %s: %v\n%s", what, anchor, err, tail(stderr.String()))
 		}
 	}
 }
 
-// tail is the end of what a program says; with the beginning, where libotf2 says what is wrong before Python says where.
+// tail is the end of what a program says; with the beginning, where libotf2 says what is wrong before Python says
+// where.
 func tail(s string) string {
 	const first, last = 12, 8
 	lines := strings.Split(strings.TrimSpace(s), "\n")
@@ -237,7 +239,8 @@ func (a *archive) operations(loc uint64) (map[string][]*operation, error) {
 		if e.Event == "Metric" {
 			continue
 		}
-		if enter == nil && e.Event != "Enter" && e.Event != "CommCreate" && e.Event != "CommDestroy" && e.Event != "MeasurementOnOff" {
+		if enter == nil && e.Event != "Enter" && e.Event != "CommCreate" && e.Event != "CommDestroy" &&
+			e.Event != "MeasurementOnOff" {
 			return nil, fmt.Errorf("%s outside any region at %d", e.Event, e.Time)
 		}
 		finish := func(o *operation) {

@@ -42,13 +42,15 @@ func TestClassesOfBuffers(t *testing.T) {
 				}
 				t.Run(fmt.Sprint(rec.Name, "/", version), func(t *testing.T) {
 					t.Parallel()
-					_, res, got := playKernelsUnified(t, rec, "NCCL_OTF2_CUPTI=memory", fmt.Sprint("FAKECUPTI_VERSION=", version), "FAKECUPTI_CLOCK=host")
+					_, res, got := playKernelsUnified(t, rec, "NCCL_OTF2_CUPTI=memory",
+						fmt.Sprint("FAKECUPTI_VERSION=", version), "FAKECUPTI_CLOCK=host")
 					all.add(checkClasses(t, rec, res, got))
 				})
 			}
 		}
 	})
-	if want := []string{"device", "host", "managed", "pinned", "unknown"}; !slices.Equal(slices.Sorted(maps.Keys(all.classes)), want) {
+	if want := []string{"device", "host", "managed", "pinned", "unknown"}; !slices.Equal(
+		slices.Sorted(maps.Keys(all.classes)), want) {
 		t.Errorf("there were the classes %v, want %v", slices.Sorted(maps.Keys(all.classes)), want)
 	}
 	if all.changed == 0 {
@@ -121,7 +123,8 @@ func checkClasses(t *testing.T, rec *replay.Recording, res *replay.Result, got *
 							}
 						}
 						if b.got != class {
-							t.Errorf("%s rank %d: %s %d: the %s buffer %#x is in %q memory, want %q", c.Name, ctx.Rank, key, n, b.what, uint64(b.address), b.got, class)
+							t.Errorf("%s rank %d: %s %d: the %s buffer %#x is in %q memory, want %q", c.Name, ctx.Rank,
+								key, n, b.what, uint64(b.address), b.got, class)
 						}
 					}
 				}

@@ -237,7 +237,8 @@ func TestClocksOfPretendedHosts(t *testing.T) {
 			for seed := range uint64(3) {
 				t.Run(fmt.Sprint(seed), func(t *testing.T) {
 					dir := filepath.Join(t.TempDir(), "experiment")
-					if out, err := exec.Command("cp", "-a", played, dir).CombinedOutput(); err != nil { // with its links
+					if out, err := exec.Command("cp", "-a", played,
+						dir).CombinedOutput(); err != nil { // with its links
 						t.Fatalf("%v: %s", err, out)
 					}
 					anchor := filepath.Join(dir, "traces.otf2")
@@ -294,13 +295,16 @@ func TestClocksOfPretendedHosts(t *testing.T) {
 					for p := 1; p < len(clocks); p++ {
 						h := run.ClockSync.Hosts[p]
 						allowed := bound[p] + most*far[p]
-						t.Logf("host %d: error %.1f µs, before the first operation was done %.1f µs, bound %.1f µs and %.1f µs with the drift, uncertainty %.1f µs; %s",
+						t.Logf("host %d: error %.1f µs, before the first operation was done %.1f µs, bound %.1f µs "+
+							"and %.1f µs with the drift, uncertainty %.1f µs; %s",
 							p, late[p]/1e3, worst[p]/1e3, bound[p]/1e3, allowed/1e3, *h.UncertaintyMost/1e3, h.String())
 						if late[p] > min(allowed, 100e3) {
-							t.Errorf("host %d is off by %.1f µs; operations bind it to %.1f µs, 100 µs are wanted", p, late[p]/1e3, allowed/1e3)
+							t.Errorf("host %d is off by %.1f µs; operations bind it to %.1f µs, 100 µs are wanted", p,
+								late[p]/1e3, allowed/1e3)
 						}
 					}
-					t.Logf("the uncertainty covers %.2f %% of %d events; %d of %d exchanges are not kept", 100*float64(covered)/float64(total), total, run.ClockSync.Broken, run.ClockSync.Exchanges)
+					t.Logf("the uncertainty covers %.2f %% of %d events; %d of %d exchanges are not kept",
+						100*float64(covered)/float64(total), total, run.ClockSync.Broken, run.ClockSync.Exchanges)
 					if run.ClockSync.Broken > 0 {
 						t.Errorf("%d operations end before they can on corrected clocks", run.ClockSync.Broken)
 					}
@@ -401,8 +405,8 @@ func correctClocks(t *testing.T, anchor string, by [][]otf2.ClockOffset) {
 	}
 }
 
-// Records with several knots and large slopes are applied by the reference readers as by ours: linear between knots, and
-// beyond them.
+// Records with several knots and large slopes are applied by the reference readers as by ours: linear between knots,
+// and beyond them.
 func TestClockOffsetsAreAppliedTheSame(t *testing.T) {
 	rec := recording(t, "05-p2p-3p")
 	dir, _ := play(t, rec)
@@ -420,7 +424,8 @@ func TestClockOffsetsAreAppliedTheSame(t *testing.T) {
 	for h := 1; h < len(knots); h++ {
 		for k := range uint64(n) { // the first and last tenth lie beyond
 			at := first + (last-first)*(2*k+1)/(2*n)
-			knots[h] = append(knots[h], otf2.ClockOffset{Time: otf2.Timestamp(at), Offset: random.Int64N(1e6) - 5e5, StdDev: 1})
+			knots[h] = append(knots[h], otf2.ClockOffset{Time: otf2.Timestamp(at), Offset: random.Int64N(1e6) - 5e5,
+				StdDev: 1})
 		}
 	}
 	anchor := filepath.Join(dir, "traces.otf2")
@@ -498,7 +503,8 @@ func TestClocksAreLeftAloneOnRequest(t *testing.T) {
 	}
 	says("Times of 2 hosts are compared as recorded; ")
 	never := files()
-	if run := unifyWithTool(t, dir, "--sync"); run.ClockSync == nil || run.ClockSync.Hosts[1].State != scorep.SyncCorrected {
+	if run := unifyWithTool(t, dir, "--sync"); run.ClockSync == nil ||
+		run.ClockSync.Hosts[1].State != scorep.SyncCorrected {
 		t.Errorf("clocks: %+v", run.ClockSync)
 	}
 	says("Times of 2 hosts are compared on corrected clocks, which may be off by ")
@@ -515,8 +521,8 @@ func TestClocksAreLeftAloneOnRequest(t *testing.T) {
 	}
 }
 
-// Hosts whose clocks are further apart than the job lasts are one job, what the report says is what it says of clocks that agree, and the distance is
-// stated.
+// Hosts whose clocks are further apart than the job lasts are one job, what the report says is what it says of clocks
+// that agree, and the distance is stated.
 func TestClocksThatDifferByMoreThanTheJobLasts(t *testing.T) {
 	rec := recording(t, "09-straggler-4p")
 	played, _ := play(t, rec)
@@ -559,7 +565,8 @@ func TestClocksThatDifferByMoreThanTheJobLasts(t *testing.T) {
 		unifyWithTool(t, dir, "--no-sync")
 		said, _ = toolSays(t, "report", dir)
 		waited, _ := toolSays(t, "report", "--waits", dir)
-		left := strings.Contains(waited, "no collectives and no messages compared") && strings.Contains(waited, "24 collectives without comparable times of two members")
+		left := strings.Contains(waited, "no collectives and no messages compared") &&
+			strings.Contains(waited, "24 collectives without comparable times of two members")
 		if seconds != 0 && (!left || anybody.MatchString(said)) || seconds == 0 && verdict.FindString(said) == "" {
 			t.Errorf("%v s, clocks as recorded:\n%s\n%s", seconds, waited, said)
 		}

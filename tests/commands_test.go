@@ -17,10 +17,12 @@ var (
 	askedFor    = regexp.MustCompile(`-(run|bench) '?([A-Za-z|]{4,})`)
 	ownFlag     = regexp.MustCompile(` -([a-z][a-z-]*)`)
 	// goFlags are go test's own, and that of golden texts (internal/golden).
-	goFlags = regexp.MustCompile(`^(v|run|bench|benchtime|benchmem|count|timeout|cpu|fuzz|fuzztime|race|short|parallel|tags|args|update)$`)
+	goFlags = regexp.MustCompile(
+		`^(v|run|bench|benchtime|benchmem|count|timeout|cpu|fuzz|fuzztime|race|short|parallel|tags|args|update)$`)
 )
 
-// The pages tell how their figures were found. Tests move; a command that names none any more runs nothing, and succeeds.
+// The pages tell how their figures were found. Tests move; a command that names none any more runs nothing, and
+// succeeds.
 func TestCommandsOfPagesFindTheirTests(t *testing.T) {
 	found := 0
 	for _, page := range docPages(t) {

@@ -12,83 +12,114 @@ import (
 	"testing"
 )
 
-// demonstrations show by results what lines of docs/conformance.md say: what is run on the archive of which recording, and what its output must
-// have, each as often as it says ("58 × regular expression"; without a number at least once). Records of print are lines with their attributes.
-// "DIR" among the arguments is the archive, "RECORDING" the recording itself, "OUT" a file whose text is looked at, or a folder whose files are.
+// demonstrations show by results what lines of docs/conformance.md say: what is run on the archive of which recording,
+// and what its output must have, each as often as it says ("58 × regular expression"; without a number at least once).
+// Records of print are lines with their attributes. "DIR" among the arguments is the archive, "RECORDING" the recording
+// itself, "OUT" a file whose text is looked at, or a folder whose files are.
 var demonstrations = []struct {
 	line     string // what was asked for
 	archive  string // of conformanceArchives
 	args     string
 	contains []string
 }{
-	{"number of nodes at init", "hosts", "print -G DIR", []string{`4 × LOCATION_PROPERTY .*"NCCL_OTF2::NNODES" <\d+>, Type: UINT64, Value: 2$`}},
+	{"number of nodes at init", "hosts", "print -G DIR",
+		[]string{`4 × LOCATION_PROPERTY .*"NCCL_OTF2::NNODES" <\d+>, Type: UINT64, Value: 2$`}},
 	{"GroupApi: depth, the times of its two states", "raw", "print DIR", []string{
-		`60 × ^ENTER .*"ncclProfileGroupApi".*\("GROUP_DEPTH" `, `60 × ^ENTER .*"ncclProfilerGroupStartApiStop"`, `60 × ^ENTER .*"ncclProfilerGroupEndApiStart"`,
+		`60 × ^ENTER .*"ncclProfileGroupApi".*\("GROUP_DEPTH" `, `60 × ^ENTER .*"ncclProfilerGroupStartApiStop"`,
+		`60 × ^ENTER .*"ncclProfilerGroupEndApiStart"`,
 	}},
 	{"root of a call", "groups", "print DIR", []string{`8 × ^ENTER .*"ncclProfileCollApi".*\("ROOT" <\d+>; \w+; 3\)`}},
-	{"launches in a capture marked", "graph", "print DIR", []string{`^ENTER .*"nccl(AllReduce|AllGather|Group)".*\("GRAPH" <\d+>; UINT8; 1\)`}},
+	{"launches in a capture marked", "graph", "print DIR",
+		[]string{`^ENTER .*"nccl(AllReduce|AllGather|Group)".*\("GRAPH" <\d+>; UINT8; 1\)`}},
 	{"the operation's own count and datatype, beside the call's", "raw", "print DIR", []string{
-		`48 × ^ENTER .*"ncclProfileColl".*\("COUNT" .*\("DATATYPE" `, `52 × ^ENTER .*"ncclProfileCollApi".*\("COUNT" .*\("DATATYPE" `,
+		`48 × ^ENTER .*"ncclProfileColl".*\("COUNT" .*\("DATATYPE" `,
+		`52 × ^ENTER .*"ncclProfileCollApi".*\("COUNT" .*\("DATATYPE" `,
 	}},
-	{"parentGroup", "raw", "print DIR", []string{`48 × ^ENTER .*"ncclProfileColl".*\("PLAN_ID" `, `40 × ^ENTER .*"ncclProfileP2p".*\("PLAN_ID" `}},
+	{"parentGroup", "raw", "print DIR", []string{`48 × ^ENTER .*"ncclProfileColl".*\("PLAN_ID" `,
+		`40 × ^ENTER .*"ncclProfileP2p".*\("PLAN_ID" `}},
 	{"times of Group, Coll and P2p (enqueueing)", "raw", "print DIR", []string{
-		`56 × ^ENTER .*"ncclProfileGroup"`, `56 × ^LEAVE .*"ncclProfileGroup"`, `48 × ^LEAVE .*"ncclProfileColl"`, `40 × ^LEAVE .*"ncclProfileP2p"`,
+		`56 × ^ENTER .*"ncclProfileGroup"`, `56 × ^LEAVE .*"ncclProfileGroup"`, `48 × ^LEAVE .*"ncclProfileColl"`,
+		`40 × ^LEAVE .*"ncclProfileP2p"`,
 	}},
 	{"ProxyOp: pid, nSteps, chunkSize, its interval and id", "raw", "print DIR", []string{
-		`158 × ^ENTER .*"ncclProfileProxyOp".*\("EVENT_ID" .*\("PROXY_PID" .*\("STEPS" .*\("CHUNK_SIZE" `, `158 × ^LEAVE .*"ncclProfileProxyOp"`,
+		`158 × ^ENTER .*"ncclProfileProxyOp".*\("EVENT_ID" .*\("PROXY_PID" .*\("STEPS" .*\("CHUNK_SIZE" `,
+		`158 × ^LEAVE .*"ncclProfileProxyOp"`,
 	}},
 	{"ProxyStep: step and interval, including those of receives", "raw", "print DIR", []string{
-		`1118 × ^ENTER .*"ncclProfileProxyStep".*\("STEP" `, `1118 × ^LEAVE .*"ncclProfileProxyStep"`, `559 × ^ENTER .*"ncclProfilerProxyStepRecvGPUWait"`,
+		`1118 × ^ENTER .*"ncclProfileProxyStep".*\("STEP" `, `1118 × ^LEAVE .*"ncclProfileProxyStep"`,
+		`559 × ^ENTER .*"ncclProfilerProxyStepRecvGPUWait"`,
 	}},
-	{"KernelCh's pTimer, unchanged", "raw", "print DIR", []string{`96 × ^ENTER .*"ncclProfileKernelCh".*\("GPU_TIMER" <\d+>; UINT64; \d{9,}\)`}},
+	{"KernelCh's pTimer, unchanged", "raw", "print DIR",
+		[]string{`96 × ^ENTER .*"ncclProfileKernelCh".*\("GPU_TIMER" <\d+>; UINT64; \d{9,}\)`}},
 	{"stamps after NCCL's ring of 64 stamps was overrun", "net", "print DIR", []string{`^ENTER .*\("REALIGNED" `}},
 	{"NetPlugin: id, device, wr_id, opcode", "raw", "print DIR", []string{ // of sockets
-		`1118 × ^ENTER .*"ncclProfileNetPlugin".*\("NET_ID" .*\("BYTES" .*\("NET_DEVICE" `, `559 × ^ENTER .*"ncclProfileNetPlugin".*\("IS_SEND" `,
+		`1118 × ^ENTER .*"ncclProfileNetPlugin".*\("NET_ID" .*\("BYTES" .*\("NET_DEVICE" `,
+		`559 × ^ENTER .*"ncclProfileNetPlugin".*\("IS_SEND" `,
 		`1118 × ^LEAVE .*"ncclProfileNetPlugin"`,
 	}},
 	{"the chain of parents, ids of ProxyOp and ProxyStep", "raw", "print DIR", []string{
-		`1118 × ^ENTER .*"ncclProfileProxyStep".*\("EVENT_ID" .*\("PARENT_ID" `, `1118 × ^ENTER .*"ncclProfileNetPlugin".*\("PARENT_ID" `, `96 × ^ENTER .*"ncclProfileKernelCh".*\("PARENT_ID" `,
+		`1118 × ^ENTER .*"ncclProfileProxyStep".*\("EVENT_ID" .*\("PARENT_ID" `,
+		`1118 × ^ENTER .*"ncclProfileNetPlugin".*\("PARENT_ID" `,
+		`96 × ^ENTER .*"ncclProfileKernelCh".*\("PARENT_ID" `,
 	}},
-	{"every state", "raw", "print DIR", []string{`4066 × ^ENTER .*"ncclProfiler[A-Z]`, `4066 × ^LEAVE .*"ncclProfiler[A-Z]`}},
-	{"GroupStartApiStop, GroupEndApiStart", "hosts", "print DIR", []string{`40 × ^ENTER .*"ncclProfilerGroupStartApiStop"`, `40 × ^ENTER .*"ncclProfilerGroupEndApiStart"`}},
+	{"every state", "raw", "print DIR", []string{`4066 × ^ENTER .*"ncclProfiler[A-Z]`,
+		`4066 × ^LEAVE .*"ncclProfiler[A-Z]`}},
+	{"GroupStartApiStop, GroupEndApiStart", "hosts", "print DIR",
+		[]string{`40 × ^ENTER .*"ncclProfilerGroupStartApiStop"`, `40 × ^ENTER .*"ncclProfilerGroupEndApiStart"`}},
 	{"transSize of both directions", "raw", "print DIR", []string{
-		`559 × ^ENTER .*"ncclProfilerProxyStepRecvWait".*\("ARGUMENT" `, `559 × ^ENTER .*"ncclProfilerProxyStepSendWait".*\("ARGUMENT" `,
+		`559 × ^ENTER .*"ncclProfilerProxyStepRecvWait".*\("ARGUMENT" `,
+		`559 × ^ENTER .*"ncclProfilerProxyStepSendWait".*\("ARGUMENT" `,
 	}},
 	{"thread of each event", "raw", "print DIR", []string{`3096 × ^ENTER .*"ncclProfile[A-Z].*\("TID" `}},
 
 	{"rows that say communicator, rank, thread", "raw", "print -G DIR", []string{
-		`LOCATION .*"comm \w+ event ProxyStep ch 00 send 0" .*Group: "Rank 0" `, `LOCATION .*"comm \w+ event GroupApi 0" .*Group: "Rank 3" `, `4 × LOCATION_PROPERTY .*"NCCL_OTF2::COMM_ID"`,
+		`LOCATION .*"comm \w+ event ProxyStep ch 00 send 0" .*Group: "Rank 0" `,
+		`LOCATION .*"comm \w+ event GroupApi 0" .*Group: "Rank 3" `, `4 × LOCATION_PROPERTY .*"NCCL_OTF2::COMM_ID"`,
 	}},
 	{"analysis of recorded callbacks", "net", "report RECORDING", []string{`4 processes on 1 host`, `AllReduce`}},
 	{"analysis of recorded callbacks", "net", "check RECORDING", []string{`^no findings \(\d+ events\)`}},
 	{"several devices of one thread", "groups", "print DIR", []string{
-		`9 × ^ENTER .*"ncclAllReduce".*\("DEVICE" <\d+>; UINT32; 0\), \("COMM" .*\("RANK" <\d+>; UINT32; 0\)`, `9 × ^ENTER .*"ncclAllReduce".*\("DEVICE" <\d+>; UINT32; 3\), \("COMM" .*\("RANK" <\d+>; UINT32; 3\)`,
+		`9 × ^ENTER .*"ncclAllReduce".*\("DEVICE" <\d+>; UINT32; 0\), \("COMM" .*\("RANK" <\d+>; UINT32; 0\)`,
+		`9 × ^ENTER .*"ncclAllReduce".*\("DEVICE" <\d+>; UINT32; 3\), \("COMM" .*\("RANK" <\d+>; UINT32; 3\)`,
 	}},
-	{"parents of communicators", "lineage", "print -G DIR", []string{`^COMM .*Name: "tp" <\d+>.*Parent: "world" <0>`, `^COMM .*Name: "world" <\d+>.*Parent: UNDEFINED`}},
+	{"parents of communicators", "lineage", "print -G DIR",
+		[]string{`^COMM .*Name: "tp" <\d+>.*Parent: "world" <0>`, `^COMM .*Name: "world" <\d+>.*Parent: UNDEFINED`}},
 
-	{"thread in JSONL", "raw", "export --jsonl DIR -o OUT", []string{`52 × "type":"ncclProfileCollApi",.*"start":\{"ts":[\d.]+,"pid":\d+,"tid":\d+\}`}},
+	{"thread in JSONL", "raw", "export --jsonl DIR -o OUT",
+		[]string{`52 × "type":"ncclProfileCollApi",.*"start":\{"ts":[\d.]+,"pid":\d+,"tid":\d+\}`}},
 	{"all events and states in JSONL", "raw", "export --jsonl DIR -o OUT", []string{
-		`4066 × "recordType":"state"`, `1118 × "type":"ncclProfileProxyStep"`, `1118 × "type":"ncclProfileNetPlugin"`, `158 × "type":"ncclProfileProxyOp"`, `96 × "type":"ncclProfileKernelCh"`,
+		`4066 × "recordType":"state"`, `1118 × "type":"ncclProfileProxyStep"`, `1118 × "type":"ncclProfileNetPlugin"`,
+		`158 × "type":"ncclProfileProxyOp"`, `96 × "type":"ncclProfileKernelCh"`,
 	}},
-	{"GPU UUID and communicator in every record", "raw", "export --jsonl DIR -o OUT", []string{`3104 × "recordType":"event",.*"gpuUuid":"GPU-[\w-]+","commId":\d+`, `3104 × "recordType":"event"`}},
+	{"GPU UUID and communicator in every record", "raw", "export --jsonl DIR -o OUT",
+		[]string{`3104 × "recordType":"event",.*"gpuUuid":"GPU-[\w-]+","commId":\d+`, `3104 × "recordType":"event"`}},
 
 	{"out of place and in place side by side", "net", "report DIR --nccl-tests", []string{
-		`^# +out-of-place +in-place`, `count +type +redop +root +time +algbw +busbw`, `^# Avg bus bandwidth    : [\d.]+$`, `^#  Rank  0 Pid +\d+ on +\S+ device .* \[00000000:00:00\]`,
+		`^# +out-of-place +in-place`, `count +type +redop +root +time +algbw +busbw`,
+		`^# Avg bus bandwidth    : [\d.]+$`, `^#  Rank  0 Pid +\d+ on +\S+ device .* \[00000000:00:00\]`,
 		`^ +24000 +6000 +float +none +1 `,
 	}},
-	{"time on the application's side (cputime)", "net", "report DIR --nccl-tests --format csv", []string{`call_time_ns`}},
+	{"time on the application's side (cputime)", "net", "report DIR --nccl-tests --format csv",
+		[]string{`call_time_ns`}},
 	{"times over ranks (`-a`)", "net", "report DIR --nccl-tests --average max", []string{`on the slowest rank`}},
 	{"warm-up left out (`-w`)", "net", "report DIR --nccl-tests", []string{`^ +20000 +5000 +float +\? +-1 +N/A `}},
-	{"warm-up left out (`-w`)", "net", "report DIR --nccl-tests --first", []string{`^ +20000 +5000 +float +\? +-1 +\d+`}},
-	{"aggregated operations (`-m`)", "v5", "report DIR --nccl-tests", []string{`called, agg iters: 2 \(times are of a launch, divided by it\)`}},
-	{"CUDA graphs (`-G`)", "graph", "report DIR --nccl-tests", []string{`3 ranks, called`, `3 ranks, replayed from a CUDA graph`}},
-	{"a plot of bandwidth over size", "net", "report DIR --svg -", []string{`^<svg `, `1 × >Bus bandwidth over size<`, `class="dim"[^>]*>64 KiB<`, `<path `}},
-	{"the reduction's operation", "net", "report DIR --nccl-tests", []string{`^ +80000 +20000 +float +\? `, `^ +14400 +900 +float +none `}}, // and why it is not known
+	{"warm-up left out (`-w`)", "net", "report DIR --nccl-tests --first",
+		[]string{`^ +20000 +5000 +float +\? +-1 +\d+`}},
+	{"aggregated operations (`-m`)", "v5", "report DIR --nccl-tests",
+		[]string{`called, agg iters: 2 \(times are of a launch, divided by it\)`}},
+	{"CUDA graphs (`-G`)", "graph", "report DIR --nccl-tests",
+		[]string{`3 ranks, called`, `3 ranks, replayed from a CUDA graph`}},
+	{"a plot of bandwidth over size", "net", "report DIR --svg -",
+		[]string{`^<svg `, `1 × >Bus bandwidth over size<`, `class="dim"[^>]*>64 KiB<`, `<path `}},
+	{"the reduction's operation", "net", "report DIR --nccl-tests",
+		[]string{`^ +80000 +20000 +float +\? `, `^ +14400 +900 +float +none `}}, // and why it is not known
 	{"rows of channels counted once", "channels", "report DIR --tally", []string{
-		`1 × ^AllReduce +1\.31 s +100\.0 % +96 `, `1 × ^AllReduce +2\.60 s +100\.0 % +192 `, `^Channels show the parts of operations that are in the other tables`,
+		`1 × ^AllReduce +1\.31 s +100\.0 % +96 `, `1 × ^AllReduce +2\.60 s +100\.0 % +192 `,
+		`^Channels show the parts of operations that are in the other tables`,
 	}},
 	{"in place known without CUPTI", "net", "print DIR", []string{`48 × ^ENTER .*\("IN_PLACE" `}},
-	{"filters", "net", "report DIR --tally --rank 0", []string{`^selection: --rank 0`, `^NCCL API \| 1 host \| 1 process`}},
+	{"filters", "net", "report DIR --tally --rank 0",
+		[]string{`^selection: --rank 0`, `^NCCL API \| 1 host \| 1 process`}},
 	{"filters", "net", "report DIR --tally", []string{`^NCCL API \| 1 host \| 4 processes`}},
 }
 
@@ -107,8 +138,8 @@ var conformanceArchives = map[string]struct {
 	"lineage":  {"nccl-causes/c12-lineage-6p", []string{"NCCL_OTF2_EVENTS=gpu"}},
 }
 
-// What docs/conformance.md says is there is there: results show it, or else the files and tests that it names exist. What is not there has a
-// reason.
+// What docs/conformance.md says is there is there: results show it, or else the files and tests that it names exist.
+// What is not there has a reason.
 func TestConformance(t *testing.T) {
 	lines := conformanceLines(t)
 	if len(lines) < 50 {
@@ -131,12 +162,14 @@ func TestConformance(t *testing.T) {
 		a := conformanceArchives[d.archive]
 		if dirs[d.archive] == "" {
 			dirs[d.archive] = t.TempDir()
-			conformanceTool(t, a.settings, "replay", filepath.Join("../testdata", a.recording), "--clock", "recorded", "--dir", dirs[d.archive])
+			conformanceTool(t, a.settings, "replay", filepath.Join("../testdata", a.recording), "--clock", "recorded",
+				"--dir", dirs[d.archive])
 		}
 		run := d.archive + ": " + d.args
 		if outputs[run] == "" {
 			out := filepath.Join(t.TempDir(), "out")
-			words := strings.NewReplacer("DIR", dirs[d.archive], "RECORDING", filepath.Join("../testdata", a.recording), "OUT", out)
+			words := strings.NewReplacer("DIR", dirs[d.archive], "RECORDING", filepath.Join("../testdata", a.recording),
+				"OUT", out)
 			outputs[run] = conformanceTool(t, a.settings, strings.Fields(words.Replace(d.args))...) + textBelow(t, out)
 		}
 		for _, want := range d.contains {

@@ -21,11 +21,13 @@ import (
 // notFinite finds numbers that are none, and what stands for no minimum or maximum.
 var notFinite = regexp.MustCompile(`(?mi)(^|[\s,])-?(inf|nan|1\.79\d*e\+308)([\s,]|$)`)
 
-// With the tools of CubeLib, where they are on the PATH: no package of Debian has them. What they make of profiles by the remapping
-// specification that stands in them has no negative time, all time in its parts, and no infinite value in any table.
+// With the tools of CubeLib, where they are on the PATH: no package of Debian has them. What they make of profiles by
+// the remapping specification that stands in them has no negative time, all time in its parts, and no infinite value in
+// any table.
 func TestRealCubeLib(t *testing.T) {
 	if _, err := exec.LookPath("cube_remap2"); err != nil {
-		t.Skip("SKIPPED, NOT TESTED: CubeLib's tools are not on the PATH (docs/cube.md has the results of a run with them)")
+		t.Skip("SKIPPED, NOT TESTED: CubeLib's tools are not on the PATH (docs/cube.md has the results of a run with " +
+			"them)")
 	}
 	for _, name := range []string{"02-allcoll-4p-net", "03-onethread-4r-groups", "05-p2p-3p", "09-straggler-4p"} {
 		t.Run(name, func(t *testing.T) {
@@ -62,7 +64,8 @@ func TestRealCubeLib(t *testing.T) {
 					}
 				}
 				for _, f := range []string{file, remapped} {
-					for _, args := range [][]string{{"cube_calltree", "-m", m}, {"cube_calltree", "-i", "-m", m}, {"cube_stat", "-m", m}} {
+					for _, args := range [][]string{{"cube_calltree", "-m", m}, {"cube_calltree", "-i", "-m", m},
+						{"cube_stat", "-m", m}} {
 						text := cubeTool(t, args[0], append(args[1:], f)...)
 						if at := notFinite.FindString(text); at != "" {
 							t.Errorf("%v of %s: %q", args, filepath.Base(f), at)

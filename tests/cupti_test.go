@@ -103,7 +103,8 @@ func spoolOf(t *testing.T, dir string, pid int) string {
 func compareKernels(t *testing.T, version uint32, truth *replay.GPUTruth, got *activities) {
 	t.Helper()
 	if got.header.CuptiState != shm.CuptiEnded || got.header.CuptiVersion != version || got.header.CuptiError != 0 {
-		t.Errorf("CUPTI: %v, version %d, error %d", got.header.CuptiState, got.header.CuptiVersion, got.header.CuptiError)
+		t.Errorf("CUPTI: %v, version %d, error %d", got.header.CuptiState, got.header.CuptiVersion,
+			got.header.CuptiError)
 	}
 	if truth.Outstanding != 0 {
 		t.Errorf("%d buffers were never given back", truth.Outstanding)
@@ -131,7 +132,8 @@ func compareKernels(t *testing.T, version uint32, truth *replay.GPUTruth, got *a
 		if len(b) != kernelSizes[version] {
 			t.Errorf("a kernel's record has %d bytes", len(b))
 		}
-		k := key{correlation: u32(b, 92), stream: u32(b, 48), graph: u32(b, 156), start: u64(b, 16), end: u64(b, 24), node: u64(b, 144), name: got.names[string(b)]}
+		k := key{correlation: u32(b, 92), stream: u32(b, 48), graph: u32(b, 156), start: u64(b, 16), end: u64(b, 24),
+			node: u64(b, 144), name: got.names[string(b)]}
 		left[k]++
 	}
 	for _, k := range truth.Kernels {
@@ -141,11 +143,14 @@ func compareKernels(t *testing.T, version uint32, truth *replay.GPUTruth, got *a
 			continue
 		// The plugin has told CUPTI whose launch it is, of NCCL's launches and of no others.
 		case k.Graph == 0 && k.External != k.Handle, k.Graph != 0 && (k.External != 0 || k.Captured != k.Handle):
-			t.Errorf("kernel %s of event %d (%#x) was launched under the ids %#x, %#x", k.Name, k.Event, k.Handle, k.External, k.Captured)
+			t.Errorf("kernel %s of event %d (%#x) was launched under the ids %#x, %#x", k.Name, k.Event, k.Handle,
+				k.External, k.Captured)
 		case uint64(k.External) != external[k.Correlation]:
-			t.Errorf("correlation id %d has the external id %#x, want %#x", k.Correlation, external[k.Correlation], k.External)
+			t.Errorf("correlation id %d has the external id %#x, want %#x", k.Correlation, external[k.Correlation],
+				k.External)
 		}
-		at := key{correlation: k.Correlation, stream: k.Stream, graph: k.Graph, start: k.Start, end: k.End, node: k.Node, name: k.Name}
+		at := key{correlation: k.Correlation, stream: k.Stream, graph: k.Graph, start: k.Start, end: k.End,
+			node: k.Node, name: k.Name}
 		if left[at]--; left[at] < 0 {
 			t.Errorf("no record of kernel %+v", k)
 		}
@@ -180,12 +185,14 @@ func TestKernelsReachTheRecords(t *testing.T) {
 					}
 					captured := 0
 					for _, e := range rec.Processes[i].Events {
-						if e.Type == replay.TypeKernelLaunch && e.Root() != nil && bool(e.Root().Descr.(*replay.GroupApi).GraphCaptured) {
+						if e.Type == replay.TypeKernelLaunch && e.Root() != nil &&
+							bool(e.Root().Descr.(*replay.GroupApi).GraphCaptured) {
 							captured++
 						}
 					}
 					if want := p.Report.Delivered.Starts["KernelLaunch"]; launches[i]+captured != want {
-						t.Errorf("process %d: %d kernels launched and %d captured by %d launches", i, launches[i], captured, want)
+						t.Errorf("process %d: %d kernels launched and %d captured by %d launches", i, launches[i],
+							captured, want)
 					}
 				}
 			})
@@ -195,14 +202,16 @@ func TestKernelsReachTheRecords(t *testing.T) {
 
 // Whatever CUPTI does, what came back of it is in the shard or is counted.
 func TestKernelsReachTheShards(t *testing.T) {
-	faults := []string{"", "zero:3,reversed:5,early:7", "drop:4", "unknown:1", "truncated:1", "foreign,slower:20,clock:100"}
+	faults := []string{"", "zero:3,reversed:5,early:7", "drop:4", "unknown:1", "truncated:1",
+		"foreign,slower:20,clock:100"}
 	for _, rec := range recordings(t, "02-allcoll-4p-net", "04-threads-4r", "07-twocomms-streams", "10-graph-3p") {
 		for _, list := range faults {
 			for _, c := range []replay.Clock{replay.ClockRecorded, replay.ClockLive} {
 				t.Run(fmt.Sprint(rec.Name, "/", c, "/", list), func(t *testing.T) {
 					t.Parallel()
 					dir := filepath.Join(t.TempDir(), "experiment")
-					res := playKernels(t, rec, dir, clock(c), env("FAKECUPTI_VERSION=130000", "FAKECUPTI_SHUFFLE=1", "FAKECUPTI_FAULTS="+list))
+					res := playKernels(t, rec, dir, clock(c),
+						env("FAKECUPTI_VERSION=130000", "FAKECUPTI_SHUFFLE=1", "FAKECUPTI_FAULTS="+list))
 					waitDone(t, dir, len(rec.Processes))
 					byPID := shardsByProcess(t, dir)
 					for i := range res.Processes {
@@ -211,7 +220,8 @@ func TestKernelsReachTheShards(t *testing.T) {
 							t.Fatalf("process %d says nothing of CUPTI", i)
 						}
 						gpu := res.Processes[i].GPU
-						if strings.HasPrefix(list, "drop") != (gpu.Dropped > 0) || strings.HasPrefix(list, "unknown") != (gpu.Unreadable > 0) {
+						if strings.HasPrefix(list, "drop") != (gpu.Dropped > 0) ||
+							strings.HasPrefix(list, "unknown") != (gpu.Unreadable > 0) {
 							t.Errorf("the faults %q came out as %+v", list, gpu)
 						}
 						if p.Cupti.State != "ended" || p.Cupti.Version != 130000 || p.Cupti.Kinds != 1<<10|1<<4|1<<39 {
@@ -223,7 +233,8 @@ func TestKernelsReachTheShards(t *testing.T) {
 						if n := p.Counts.Oddities["CUPTI_BUFFERS_STRANGE"]; strings.HasPrefix(list, "foreign") != (n > 0) {
 							t.Errorf("%d strange buffers", n)
 						}
-						for name, want := range map[string]uint64{"CUPTI_DROPPED": gpu.Dropped, "CUPTI_UNKNOWN": gpu.Unreadable, "CUPTI_LOST": 0,
+						for name, want := range map[string]uint64{"CUPTI_DROPPED": gpu.Dropped,
+							"CUPTI_UNKNOWN": gpu.Unreadable, "CUPTI_LOST": 0,
 							"CUPTI_BUFFERS_OUT": 0, "CUPTI_BUFFERS_OVERWRITTEN": 0} {
 							if p.Counts.Oddities[name] != want {
 								t.Errorf("%s is %d, want %d", name, p.Counts.Oddities[name], want)
@@ -256,10 +267,12 @@ func TestWithoutCupti(t *testing.T) {
 				if strings.Count(p.Stderr, "\n") != 1 || !strings.Contains(p.Stderr, tc.line) {
 					t.Errorf("the plugin says %q", p.Stderr)
 				}
-				if c := byPID[p.PID].Cupti; c == nil || c.State != tc.state || !strings.Contains(c.Why, tc.line) || len(c.Records) > 0 {
+				if c := byPID[p.PID].Cupti; c == nil || c.State != tc.state || !strings.Contains(c.Why, tc.line) ||
+					len(c.Records) > 0 {
 					t.Errorf("CUPTI: %+v", c)
 				}
-				if got, want := byPID[p.PID].Counts.Starts["KernelLaunch"], uint64(p.Report.Delivered.Starts["KernelLaunch"]); got != want || want == 0 {
+				if got, want := byPID[p.PID].Counts.Starts["KernelLaunch"],
+					uint64(p.Report.Delivered.Starts["KernelLaunch"]); got != want || want == 0 {
 					t.Errorf("%d launches, want %d", got, want)
 				}
 			}
@@ -269,7 +282,8 @@ func TestWithoutCupti(t *testing.T) {
 			}
 			defer a.Close()
 			said := slices.ContainsFunc(analysis.SelfReport(a).Recording, func(v analysis.SelfValue) bool {
-				return v.Name == "CUPTI_STATE" && v.Processes == "all" && strings.HasPrefix(v.Value, tc.state+": ") && strings.Contains(v.Value, tc.line)
+				return v.Name == "CUPTI_STATE" && v.Processes == "all" && strings.HasPrefix(v.Value, tc.state+": ") &&
+					strings.Contains(v.Value, tc.line)
 			})
 			if !said {
 				t.Errorf("the archive does not say why there are no kernels: %+v", analysis.SelfReport(a).Recording)

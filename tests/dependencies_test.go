@@ -26,7 +26,8 @@ import (
 func TestDependencies(t *testing.T) {
 	page := testkit.Read(t, "../docs/dependencies.md")
 	listed := make(map[string]string)
-	for _, row := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (yes|no) \\| \\S.* \\|$").FindAllStringSubmatch(string(page), -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (yes|no) \\| \\S.* \\|$").FindAllStringSubmatch(
+		string(page), -1) {
 		listed[row[1]] = row[2]
 	}
 	want := make(map[string]string)
@@ -66,7 +67,8 @@ func TestHardening(t *testing.T) {
 		if !relro || !stack {
 			t.Errorf("%s: read-only after relocation %t, stack not executable %t", name, relro, stack)
 		}
-		if now, err := f.DynValue(elf.DT_FLAGS_1); err != nil || len(now) == 0 || elf.DynFlag1(now[0])&elf.DF_1_NOW == 0 {
+		if now, err := f.DynValue(elf.DT_FLAGS_1); err != nil || len(now) == 0 ||
+			elf.DynFlag1(now[0])&elf.DF_1_NOW == 0 {
 			t.Errorf("%s is not bound at once (%v %v)", name, now, err)
 		}
 	}
@@ -126,7 +128,8 @@ func wantBranchTargets(t *testing.T, name string, f *elf.File) {
 		t.Fatal(err)
 	}
 	for ; len(relocations) >= 24; relocations = relocations[24:] { // Elf64_Rela: offset, info, addend
-		at, info, to := f.ByteOrder.Uint64(relocations), f.ByteOrder.Uint64(relocations[8:]), f.ByteOrder.Uint64(relocations[16:])
+		at, info, to := f.ByteOrder.Uint64(relocations), f.ByteOrder.Uint64(relocations[8:]),
+			f.ByteOrder.Uint64(relocations[16:])
 		for _, s := range tables {
 			if elf.R_TYPE64(info) == uint32(elf.R_X86_64_RELATIVE) && s.Value <= at && at < s.Value+s.Size {
 				functions[fmt.Sprintf("%s+%d", s.Name, at-s.Value)] = to

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// However few descriptors a job may have (ulimit -n), all of it is recorded, or a line says that nothing is, and why. What a
-// collector needs more than raw files do is said, too.
+// However few descriptors a job may have (ulimit -n), all of it is recorded, or a line says that nothing is, and why.
+// What a collector needs more than raw files do is said, too.
 func TestFewDescriptors(t *testing.T) {
 	t.Parallel()
 	const (
@@ -44,12 +44,14 @@ func TestFewDescriptors(t *testing.T) {
 					switch s := shards[p.PID]; {
 					case recorded && (s == nil || !maps.Equal(s.Counts.Starts, numbers(p.Report.Delivered.Starts))):
 						t.Errorf("not all was recorded:\n%s", p.Stderr)
-					case !recorded && !(strings.Contains(said, "nothing is recorded") && (strings.Contains(said, "too many open files") || strings.Contains(said, "-n)"))):
+					case !recorded && !(strings.Contains(said, "nothing is recorded") &&
+						(strings.Contains(said, "too many open files") || strings.Contains(said, "-n)"))):
 						t.Errorf("nothing says why nothing is recorded:\n%s", p.Stderr)
 					case !recorded && len(p.Report.Delivered.Starts) != 0:
 						t.Errorf("events were taken that are nowhere: %v", p.Report.Delivered.Starts)
 					}
-					if fewer := name == "collector" && !collectors; fewer != strings.Contains(said, "a collector needs 64 descriptors") {
+					if fewer := name == "collector" && !collectors; fewer != strings.Contains(
+						said, "a collector needs 64 descriptors") {
 						t.Errorf("of the collector it is said:\n%s", p.Stderr)
 					}
 				}

@@ -162,7 +162,8 @@ func expectedOperation(ev *replay.Event, taken map[*replay.Event]bool) *operatio
 	}
 	n, bytes := uint64(ev.Context.NRanks), op.Count*elementSize[op.Datatype]
 	op.Sent, op.Received = sizes(op.Name, n, bytes, op.Root == int64(ev.Context.Rank))
-	if d, ok := ev.Descr.(*replay.Coll); ok && op.Name == "AllGather" && uint64(d.SendBuff) == uint64(d.RecvBuff)+uint64(ev.Context.Rank)*bytes {
+	if d, ok := ev.Descr.(*replay.Coll); ok && op.Name == "AllGather" &&
+		uint64(d.SendBuff) == uint64(d.RecvBuff)+uint64(ev.Context.Rank)*bytes {
 		op.Sent, op.Received = (n-1)*bytes, (n-1)*bytes // in place
 	}
 	return op

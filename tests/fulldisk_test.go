@@ -51,8 +51,8 @@ func toolSays(t *testing.T, args ...string) (said string, code int) {
 	return out.String(), cmd.ProcessState.ExitCode()
 }
 
-// What a raw file has no room for is counted in the file itself, by the kinds of events: what is in the archive and what is counted as lost
-// are together what was made. The process is not said to have died of it.
+// What a raw file has no room for is counted in the file itself, by the kinds of events: what is in the archive and
+// what is counted as lost are together what was made. The process is not said to have died of it.
 func TestRawFilesOnAFullDisk(t *testing.T) {
 	const calls = 6000
 	for _, kib := range []int{32, 96, 128, 200, 300, 450, 700, 6000} { // of the disk
@@ -65,12 +65,14 @@ func TestRawFilesOnAFullDisk(t *testing.T) {
 					t.Fatalf("the host ended with %d\n%s", status, j.stderr.String())
 				}
 				full := kib < 1000
-				if n := strings.Count(j.stderr.String(), "could not be written to the raw file"); full && way == "finalize" && n != 1 || !full && n != 0 {
+				if n := strings.Count(j.stderr.String(), "could not be written to the raw file"); full &&
+					way == "finalize" && n != 1 || !full && n != 0 {
 					t.Errorf("the log has %d lines of losses:\n%s", n, j.stderr.String())
 				}
 				exp := copyOf(t, dir)
 				said, code := toolSays(t, "unify", exp)
-				if code != 0 || strings.Contains(said, "ended without exit") || full != strings.Contains(said, "not recorded") {
+				if code != 0 || strings.Contains(said, "ended without exit") ||
+					full != strings.Contains(said, "not recorded") {
 					t.Errorf("unify ended with %d:\n%s", code, said)
 				}
 				p := shards(t, exp)[0]
@@ -78,7 +80,8 @@ func TestRawFilesOnAFullDisk(t *testing.T) {
 					t.Errorf("end %+v, not counted %q", p.End, p.Counts.Uncounted)
 				}
 				for _, kind := range []string{"Coll", "CollApi", "Group", "GroupApi"} {
-					if kept, lost := p.Counts.Starts[kind], p.Counts.Lost["disk"][kind]; kept+lost != calls || full != (lost > 0) {
+					if kept, lost := p.Counts.Starts[kind],
+						p.Counts.Lost["disk"][kind]; kept+lost != calls || full != (lost > 0) {
 						t.Errorf("%s: %d kept and %d lost of %d", kind, kept, lost, calls)
 					}
 				}
@@ -93,8 +96,9 @@ func TestRawFilesOnAFullDisk(t *testing.T) {
 	}
 }
 
-// A raw file without its end, and without a word of why, is of a process that was killed: nobody knows how much is missing, and everybody
-// says so. So it is if the disk was full and the process was killed, which then is not said to have been damaged by it.
+// A raw file without its end, and without a word of why, is of a process that was killed: nobody knows how much is
+// missing, and everybody says so. So it is if the disk was full and the process was killed, which then is not said to
+// have been damaged by it.
 func TestRawFilesWithoutTheirEnd(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -113,7 +117,8 @@ func TestRawFilesWithoutTheirEnd(t *testing.T) {
 			j.end()
 			exp := copyOf(t, dir)
 			said, code := toolSays(t, "unify", exp)
-			if code != tc.code || !strings.Contains(said, tc.want) || !strings.Contains(said, "an unknown number of events is missing") {
+			if code != tc.code || !strings.Contains(said, tc.want) ||
+				!strings.Contains(said, "an unknown number of events is missing") {
 				t.Errorf("unify ended with %d:\n%s", code, said)
 			}
 			for _, command := range []string{"report", "check"} {

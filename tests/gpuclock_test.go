@@ -46,7 +46,8 @@ func kernelsRun(p *replay.Process, rank int) []ran {
 			out[n-1].lines = append(out[n-1].lines, k)
 			continue
 		}
-		out = append(out, ran{k.T0, k.T1, map[int]bool{k.Channel: true}, strings.SplitN(strings.TrimPrefix(k.Func, "ncclDevFunc_"), "_", 2)[0], []*replay.Kernel{k}})
+		out = append(out, ran{k.T0, k.T1, map[int]bool{k.Channel: true},
+			strings.SplitN(strings.TrimPrefix(k.Func, "ncclDevFunc_"), "_", 2)[0], []*replay.Kernel{k}})
 	}
 	return out
 }
@@ -157,8 +158,9 @@ func stampTruth(p *replay.Process, group *replay.Event) (ran, bool) {
 // pretendedClock is what the pretended GPU's clock is behind CLOCK_REALTIME (testdata/nccl-callbacks/README.md).
 const pretendedClock = 73_500_000_000_123
 
-// timeByStamps gives kernels the times of their stamps. The pretended GPU took the time before the first and after the last of them, which may be
-// tens of µs beside them where it was kept from running in between; all together tell how its clock stands to the host's.
+// timeByStamps gives kernels the times of their stamps. The pretended GPU took the time before the first and after the
+// last of them, which may be tens of µs beside them where it was kept from running in between; all together tell how
+// its clock stands to the host's.
 func timeByStamps(p *replay.Process) {
 	least, most := int64(math.MinInt64), int64(math.MaxInt64)
 	ends := func(k *replay.Kernel) (begin, end uint64) {
@@ -190,8 +192,8 @@ func timeByStamps(p *replay.Process) {
 	}
 }
 
-// kernelOf tells when the kernel ran whose stamps an event has. Of runs without a reference the stamps tell: all are the
-// kernel's own, by a clock that neither drifts nor jumps.
+// kernelOf tells when the kernel ran whose stamps an event has. Of runs without a reference the stamps tell: all are
+// the kernel's own, by a clock that neither drifts nor jumps.
 func kernelOf(p *replay.Process, ev *replay.Event) (begin, end uint64, ok bool) {
 	start, stop := stampsOf(ev)
 	if len(p.Kernels) == 0 {
@@ -228,7 +230,8 @@ func kernelWith(p *replay.Process, rank int, start, stop uint64) *replay.Kernel 
 	return nil
 }
 
-// handedOut tells whether NCCL reported all stamps of a plan's kernels, for whatever operations of its communicator rank.
+// handedOut tells whether NCCL reported all stamps of a plan's kernels, for whatever operations of its communicator
+// rank.
 func handedOut(p *replay.Process, ctx *replay.Context, r ran) bool {
 	type stamps struct {
 		channel     int
@@ -298,8 +301,10 @@ func TestIntervalsAgainstTruth(t *testing.T) {
 			m := againstTruth(t, rec)
 			slices.Sort(m.errors)
 			slices.Sort(m.uncertainties)
-			t.Logf("%s: %d operations with GPU time, %d with another; of %d interval ends: error median %v, p90 %v, p99 %v, max %v; uncertainty median %v, max %v; it covers %d\n%s",
-				rec.Name, m.gpu, m.all-m.gpu, len(m.errors), quantile(m.errors, .5), quantile(m.errors, .9), quantile(m.errors, .99), quantile(m.errors, 1),
+			t.Logf("%s: %d operations with GPU time, %d with another; of %d interval ends: error median %v, p90 %v, "+
+				"p99 %v, max %v; uncertainty median %v, max %v; it covers %d\n%s",
+				rec.Name, m.gpu, m.all-m.gpu, len(m.errors), quantile(m.errors, .5), quantile(m.errors, .9),
+				quantile(m.errors, .99), quantile(m.errors, 1),
 				quantile(m.uncertainties, .5), quantile(m.uncertainties, 1), m.covered, strings.Join(m.lines, "\n"))
 			if len(m.errors) == 0 {
 				t.Error("no operation has GPU times")
@@ -308,7 +313,9 @@ func TestIntervalsAgainstTruth(t *testing.T) {
 				t.Errorf("%d of %d errors are within the uncertainty, want 95 %%", m.covered, len(m.errors))
 			}
 			if late := slices.Contains(lateTogether, rec.Name); late && m.excluded > 0 {
-				t.Errorf("%d ends are off by more than their uncertainty, and by more than the quickest report of their process was late: something tells so", m.excluded)
+				t.Errorf(
+					"%d ends are off by more than their uncertainty, and by more than the quickest report of their "+
+						"process was late: something tells so", m.excluded)
 			} else if late && m.covered == len(m.errors) {
 				t.Error("all errors are within the uncertainty: this recording is no exception")
 			}
@@ -322,16 +329,21 @@ func TestIntervalsAgainstTruth(t *testing.T) {
 			case rec.Name == graphs && m.realigned > 0:
 				t.Errorf("%d operations are realigned, and graphs part counters by what nobody can count", m.realigned)
 			case rec.Name != graphs && (m.stamped == 0 || m.both*100 < m.stamped*95):
-				t.Errorf("%d of the %d operations have GPU time whose stamps NCCL has told, want 95 %%", m.both, m.stamped)
+				t.Errorf("%d of the %d operations have GPU time whose stamps NCCL has told, want 95 %%", m.both,
+					m.stamped)
 			case !parts && (m.both < m.stamped || m.realigned > 0):
-				t.Errorf("%d of %d operations have GPU time, %d are realigned, and no counters part", m.both, m.stamped, m.realigned)
+				t.Errorf("%d of %d operations have GPU time, %d are realigned, and no counters part", m.both, m.stamped,
+					m.realigned)
 			}
 			if want := parts; want && (m.gpu == m.all || m.marked != len(rec.Processes)) || !want && m.marked > 0 {
-				t.Errorf("%d operations have no GPU time, %d processes say that counters have parted, which they have: %v", m.all-m.gpu, m.marked, want)
+				t.Errorf(
+					"%d operations have no GPU time, %d processes say that counters have parted, which they have: %v",
+					m.all-m.gpu, m.marked, want)
 			}
 			m.before = m.gpu
 			if parts { // a release of which nothing is given back
-				m.before = againstTruth(t, rec, env("REPLAY_HOST_VERSION=22600"), func(o *replay.Options) { o.Library = "nccl" }).gpu
+				m.before = againstTruth(t, rec, env("REPLAY_HOST_VERSION=22600"),
+					func(o *replay.Options) { o.Library = "nccl" }).gpu
 				if m.before > m.gpu {
 					t.Errorf("%d operations have GPU time, %d where nothing is given back", m.gpu, m.before)
 				}
@@ -344,8 +356,9 @@ func TestIntervalsAgainstTruth(t *testing.T) {
 // onGPU tells whether a recording is of a real GPU, of whose clock nobody knows the truth: see TestIntervalsOfAGPU.
 func onGPU(rec *replay.Recording) bool { return strings.Contains(rec.Name, "-gpu-few-2p") }
 
-// Of a real GPU it is known when operations were called, by when they had ended, and what passed between CUDA events around some of them:
-// the launches of kernel and event, some µs, more than the kernel took, and where NCCL made the communicator or another process had the GPU that.
+// Of a real GPU it is known when operations were called, by when they had ended, and what passed between CUDA events
+// around some of them: the launches of kernel and event, some µs, more than the kernel took, and where NCCL made the
+// communicator or another process had the GPU that.
 func TestIntervalsOfAGPU(t *testing.T) {
 	const launching = 10 * time.Microsecond
 	for _, rec := range slices.DeleteFunc(recordings(t), func(rec *replay.Recording) bool { return !onGPU(rec) }) {
@@ -370,14 +383,18 @@ func TestIntervalsOfAGPU(t *testing.T) {
 						}
 						u := time.Duration(o.uncertainty)
 						uncertainties = append(uncertainties, u)
-						if early, late := time.Duration(int64(is.T0)-raw(o.begin)), time.Duration(raw(o.end)-int64(is.Done)); early > u || late > u {
-							t.Errorf("%s rank %d: %s %d began %v before its call, or ended %v after it had ended; uncertainty %v", c.Name, ctx.Rank, k, i, early, late, u)
+						if early, late := time.Duration(int64(is.T0)-raw(o.begin)),
+							time.Duration(raw(o.end)-int64(is.Done)); early > u || late > u {
+							t.Errorf(
+								"%s rank %d: %s %d began %v before its call, or ended %v after it had ended; "+
+									"uncertainty %v", c.Name, ctx.Rank, k, i, early, late, u)
 						}
 						if is.EventNs > 0 {
 							more := time.Duration(is.EventNs) - time.Duration(o.end-o.begin)
 							launches = append(launches, more)
 							if more < 0 {
-								t.Errorf("%s rank %d: %s %d took %v longer than passed between the events around it", c.Name, ctx.Rank, k, i, -more)
+								t.Errorf("%s rank %d: %s %d took %v longer than passed between the events around it",
+									c.Name, ctx.Rank, k, i, -more)
 							}
 						}
 					}
@@ -386,10 +403,15 @@ func TestIntervalsOfAGPU(t *testing.T) {
 		}
 		slices.Sort(uncertainties)
 		slices.Sort(launches)
-		t.Logf("%s: %d operations, uncertainty median %v, max %v; of %d between CUDA events these took longer by %v (median), %v to %v", rec.Name, len(uncertainties),
-			quantile(uncertainties, .5), quantile(uncertainties, 1), len(launches), quantile(launches, .5), quantile(launches, 0), quantile(launches, 1))
-		if len(uncertainties) != 56 || len(launches) != 20 || quantile(uncertainties, .5) > medianUncertainty || quantile(launches, .5) > launching {
-			t.Errorf("%d operations, want 56, %d between CUDA events, want 20; these take at most %v longer, median uncertainty at most %v", len(uncertainties),
+		t.Logf("%s: %d operations, uncertainty median %v, max %v; of %d between CUDA events these took longer by %v "+
+			"(median), %v to %v", rec.Name, len(uncertainties),
+			quantile(uncertainties, .5), quantile(uncertainties, 1), len(launches), quantile(launches, .5),
+			quantile(launches, 0), quantile(launches, 1))
+		if len(uncertainties) != 56 || len(launches) != 20 || quantile(uncertainties, .5) > medianUncertainty ||
+			quantile(launches, .5) > launching {
+			t.Errorf(
+				"%d operations, want 56, %d between CUDA events, want 20; these take at most %v longer, median "+
+					"uncertainty at most %v", len(uncertainties),
 				len(launches), launching, medianUncertainty)
 		}
 	}
@@ -407,9 +429,9 @@ func issueOf(t *testing.T, p *replay.Process, at uint64) *replay.Issue {
 	return nil
 }
 
-// lateTogether are the labeled recordings in which some process's reports were all late by tens of µs, as their threads slept, and
-// nothing tells so: all stamps of the process could have been taken that much later, and no report would have come before its stamp.
-// Whatever else is not covered is an error. All labeled ones together are held to 95 %.
+// lateTogether are the labeled recordings in which some process's reports were all late by tens of µs, as their threads
+// slept, and nothing tells so: all stamps of the process could have been taken that much later, and no report would
+// have come before its stamp. Whatever else is not covered is an error. All labeled ones together are held to 95 %.
 var lateTogether = []string{"c10-missing-4p", "c11-order-3p"}
 
 // causes are the labeled recordings.
@@ -434,15 +456,18 @@ func naps(rec *replay.Recording) bool { return rec.Name[0] == 'c' }
 
 // measured is what an archive says of when operations ran, and how true it is.
 type measured struct {
-	name                            string
-	all, stamped, gpu, both, before int // operations; with all stamps told by NCCL, if for others; with GPU time; both; with GPU time if nothing is given back
+	name string
+	// operations; with all stamps told by NCCL, if for others; with GPU time; both; with GPU time if nothing is given
+	// back
+	all, stamped, gpu, both, before int
 	realigned                       int
 	errors                          []time.Duration // of both ends of each interval; those of a plan are one
 	uncertainties                   []time.Duration
-	covered, far                    int      // errors that these cover; that they do not cover by more than strictSlack
-	excluded                        int      // errors that they do not cover, and that are more than the quickest report was late
-	marked                          int      // processes that say that counters have parted
-	lines                           []string // for each communicator rank
+	covered, far                    int // errors that these cover; that they do not cover by more than strictSlack
+	// errors that they do not cover, and that are more than the quickest report was late
+	excluded int
+	marked   int      // processes that say that counters have parted
+	lines    []string // for each communicator rank
 }
 
 // againstTruth plays a recording and holds its archive against what ran.
@@ -469,19 +494,21 @@ func againstTruth(t *testing.T, rec *replay.Recording, changes ...change) *measu
 				t.Fatal(err)
 			}
 			truth := truthOf(t, rec, p, ctx)
-			m.rank(t, truth, fmt.Sprintf("%s rank %d", c.Name, ctx.Rank), shown, want.operations[member{commKey(ctx), ctx.Rank}], raw)
+			m.rank(t, truth, fmt.Sprintf("%s rank %d", c.Name, ctx.Rank), shown,
+				want.operations[member{commKey(ctx), ctx.Rank}], raw)
 		}
 	}
 	for _, p := range shardsOf(t, dir) {
-		if slices.ContainsFunc(p.Markers, func(m experiment.Marker) bool { return m.Category == "Implausible GPU times" }) {
+		if slices.ContainsFunc(
+			p.Markers, func(m experiment.Marker) bool { return m.Category == "Implausible GPU times" }) {
 			m.marked++
 		}
 	}
 	return m
 }
 
-// communicatorOf finds a communicator rank's communicator by its name, its size, and the process of its member: several of one name are
-// numbered in the archive.
+// communicatorOf finds a communicator rank's communicator by its name, its size, and the process of its member: several
+// of one name are numbered in the archive.
 func (a *archive) communicatorOf(t *testing.T, ctx *replay.Context, p *replay.Process) *communicator {
 	t.Helper()
 	name := cmp.Or(ctx.Name(), fmt.Sprintf("ncclComm %#x", ctx.CommID))
@@ -538,7 +565,8 @@ func truthOf(t *testing.T, rec *replay.Recording, p *replay.Process, ctx *replay
 }
 
 // rank adds a communicator rank's operations.
-func (m *measured) rank(t *testing.T, truth *truth, name string, shown map[string][]*operation, want map[string][]*operation, raw func(uint64) int64) {
+func (m *measured) rank(t *testing.T, truth *truth, name string, shown map[string][]*operation,
+	want map[string][]*operation, raw func(uint64) int64) {
 	t.Helper()
 	var errors, uncertainties []time.Duration
 	done := make(map[*replay.Event]bool)
@@ -570,12 +598,14 @@ func (m *measured) rank(t *testing.T, truth *truth, name string, shown map[strin
 			}
 			u := time.Duration(o.uncertainty)
 			uncertainties = append(uncertainties, u)
-			for _, e := range []time.Duration{time.Duration(raw(o.begin) - int64(ran.begin)).Abs(), time.Duration(raw(o.end) - int64(ran.end)).Abs()} {
+			for _, e := range []time.Duration{time.Duration(raw(o.begin) - int64(ran.begin)).Abs(),
+				time.Duration(raw(o.end) - int64(ran.end)).Abs()} {
 				errors = append(errors, e)
 				if e <= u {
 					m.covered++
 				} else if testing.Verbose() {
-					t.Logf("%s: %s %d: %v off, uncertainty %v (%d … %d and not %d … %d)", name, k, i, e, u, raw(o.begin), raw(o.end), ran.begin, ran.end)
+					t.Logf("%s: %s %d: %v off, uncertainty %v (%d … %d and not %d … %d)", name, k, i, e, u,
+						raw(o.begin), raw(o.end), ran.begin, ran.end)
 				}
 				if e > max(u, truth.delay) {
 					m.excluded++
@@ -646,16 +676,21 @@ func (a *gpuTable) check(t *testing.T) {
 		t.Errorf("%d of %d errors in all labeled recordings are within the uncertainty, want 95 %%", covered, ends)
 	}
 	var b strings.Builder
-	b.WriteString("| recording | operations | stamps delivered | with GPU time: not realigned | with GPU time | of these realigned | error median, max (µs) | uncertainty median, max (µs) | covered |\n")
+	b.WriteString(
+		"| recording | operations | stamps delivered | with GPU time: not realigned | with GPU time | of these " +
+			"realigned | error median, max (µs) | uncertainty median, max (µs) | covered |\n")
 	b.WriteString("|---|--:|--:|--:|--:|--:|--:|--:|--:|\n")
 	us := func(d []time.Duration, q float64) string {
 		return strconv.FormatFloat(float64(quantile(d, q))/1e3, 'g', 3, 64)
 	}
 	for _, m := range a.rows {
-		fmt.Fprintf(&b, "| %s | %d | %d | %d | %d | %d | %s, %s | %s, %s | %d of %d |\n", m.name, m.all, m.stamped, m.before, m.gpu, m.realigned,
-			us(m.errors, .5), us(m.errors, 1), us(m.uncertainties, .5), us(m.uncertainties, 1), m.covered, len(m.errors))
+		fmt.Fprintf(&b, "| %s | %d | %d | %d | %d | %d | %s, %s | %s, %s | %d of %d |\n", m.name, m.all, m.stamped,
+			m.before, m.gpu, m.realigned,
+			us(m.errors, .5), us(m.errors, 1), us(m.uncertainties, .5), us(m.uncertainties, 1), m.covered,
+			len(m.errors))
 	}
-	golden.SectionMadeBy(t, "../docs/gpu.md", "recordings", "go test ./tests -run TestIntervalsAgainstTruth -update", b.String())
+	golden.SectionMadeBy(t, "../docs/gpu.md", "recordings", "go test ./tests -run TestIntervalsAgainstTruth -update",
+		b.String())
 }
 
 // quantile of sorted durations; 0 if there are none.

@@ -146,8 +146,8 @@ func (e ending) fault(dir string, rec *replay.Recording, missing []int, least, m
 	return ""
 }
 
-// Of recordings of jobs that were killed while nobody went on: the report names what is missing, or in another order, says
-// that it was so until the end, and who was killed.
+// Of recordings of jobs that were killed while nobody went on: the report names what is missing, or in another order,
+// says that it was so until the end, and who was killed.
 func TestHangUntilTheEnd(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -159,9 +159,11 @@ func TestHangUntilTheEnd(t *testing.T) {
 		culprit   int
 		says      string
 	}{
-		{"c10-missing-4p", "AllReduce", 16, []int{2}, verdict.Missing, 2, "Rank 2 never called AllReduce 16 on hang, which Ranks 0-1,3 are in (for "},
+		{"c10-missing-4p", "AllReduce", 16, []int{2}, verdict.Missing, 2,
+			"Rank 2 never called AllReduce 16 on hang, which Ranks 0-1,3 are in (for "},
 		{"c11-order-3p", "AllReduce", 7, nil, verdict.Order, 0, // on one of the two communicators
-			"Rank 0 called AllReduce 7 on order before AllReduce 7 on order.1, Ranks 1-2 the other way round: each waits for the other (for "},
+			"Rank 0 called AllReduce 7 on order before AllReduce 7 on order.1, Ranks 1-2 the other way round: each " +
+				"waits for the other (for "},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -229,8 +231,10 @@ func TestHangUntilTheEnd(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer a.Close()
-			for where, culprits := range map[string][]verdict.Culprit{"the shards": r.Jobs[0].Culprits, "the archive": waitfor.OfArchive(a.Anchor)} {
-				if len(culprits) != 1 || culprits[0].Kind != tc.kind || culprits[0].Rank != tc.culprit || !strings.HasPrefix(culprits[0].Evidence, tc.says) {
+			for where, culprits := range map[string][]verdict.Culprit{"the shards": r.Jobs[0].Culprits,
+				"the archive": waitfor.OfArchive(a.Anchor)} {
+				if len(culprits) != 1 || culprits[0].Kind != tc.kind || culprits[0].Rank != tc.culprit ||
+					!strings.HasPrefix(culprits[0].Evidence, tc.says) {
 					t.Errorf("%s: %+v", where, culprits)
 				}
 			}
@@ -246,7 +250,8 @@ func TestOneOtherCountLeavesOutOneOperation(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(t.TempDir(), "experiment")
-	if _, err := replay.Run(t.Context(), rec, usual(t, dir, clock(replay.ClockRecorded), env("NCCL_OTF2_EVENTS=gpu"))); err != nil {
+	if _, err := replay.Run(t.Context(), rec,
+		usual(t, dir, clock(replay.ClockRecorded), env("NCCL_OTF2_EVENTS=gpu"))); err != nil {
 		t.Fatal(err)
 	}
 	collectors.Await(t, dir)
@@ -286,11 +291,13 @@ func (h *hanging) fault(dir string, alive bool) string {
 		return fmt.Sprintf("%d jobs, %v", len(r.Jobs), r.Problems)
 	}
 	j := &r.Jobs[0]
-	if alive && j.Running != j.Processes || !alive && j.Running+j.Crashed > 0 || len(j.Communicators) == 0 || len(j.Inexact) > 0 {
+	if alive && j.Running != j.Processes || !alive && j.Running+j.Crashed > 0 || len(j.Communicators) == 0 ||
+		len(j.Inexact) > 0 {
 		return fmt.Sprintf("job: %+v", j)
 	}
 	c := &j.Communicators[0]
-	if c.Operation != h.function || c.Ordinal != uint64(h.ordinal) || c.Verdict != hang.NotReached && c.Verdict != hang.Different {
+	if c.Operation != h.function || c.Ordinal != uint64(h.ordinal) || c.Verdict != hang.NotReached &&
+		c.Verdict != hang.Different {
 		return fmt.Sprintf("first of %d: %+v", len(j.Communicators), c)
 	}
 	var missing []int
@@ -414,7 +421,8 @@ func (h *hanging) cut(t *testing.T, rec *replay.Recording) (*replay.Recording, [
 	for i, p := range rec.Processes {
 		if !h.isMissing(p) {
 			for _, c := range p.Calls { // the application goes on until the first time that something should have ended
-				if c.Event != nil && c.Event.Type == replay.TypeKernelCh && c.Kind != replay.CallStart && blocked[c.Event.Parent] {
+				if c.Event != nil && c.Event.Type == replay.TypeKernelCh && c.Kind != replay.CallStart &&
+					blocked[c.Event.Parent] {
 					ends[i] = c.Index
 					break
 				}
@@ -428,16 +436,21 @@ func (h *hanging) cut(t *testing.T, rec *replay.Recording) (*replay.Recording, [
 			switch {
 			case e == nil:
 			case c.Kind == replay.CallStart && !keep: // what NCCL does for operations that were begun
-				keep = e.Parent != nil && there[e.Parent] && (e.Type == replay.TypeKernelCh || e.Type == replay.TypeProxyOp || e.Type == replay.TypeProxyStep || e.Type == replay.TypeNetPlugin)
+				keep = e.Parent != nil && there[e.Parent] &&
+					(e.Type == replay.TypeKernelCh || e.Type == replay.TypeProxyOp || e.Type == replay.TypeProxyStep ||
+						e.Type == replay.TypeNetPlugin)
 			case c.Kind != replay.CallStart:
 				keep = there[e]
 			}
-			if e != nil && (c.Kind == replay.CallStop && (e.Type == replay.TypeProxyOp || e.Type == replay.TypeProxyStep) || c.Kind != replay.CallStart && e.Type == replay.TypeKernelCh) {
+			if e != nil && (c.Kind == replay.CallStop &&
+				(e.Type == replay.TypeProxyOp || e.Type == replay.TypeProxyStep) || c.Kind != replay.CallStart &&
+				e.Type == replay.TypeKernelCh) {
 				for o := e; o != nil; o = o.Parent {
 					keep = keep && !blocked[o]
 				}
 			}
-			finalize := c.Kind == replay.CallFinalize && h.end == "finalize" && !h.isMissing(p) && kept[i][c.Context.Init]
+			finalize := c.Kind == replay.CallFinalize && h.end == "finalize" && !h.isMissing(p) &&
+				kept[i][c.Context.Init]
 			if keep && !finalize && c.Kind != replay.CallFinalize {
 				stops[i]++
 			}

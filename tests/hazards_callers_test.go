@@ -46,7 +46,8 @@ var callerHazards = []hazard{
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			d := s.All(ranks, scenario.Same(allReduce))
 			u := ranks[0].App
-			e := u.Start(ranks[0].Context, replay.Other{}, scenario.WithType(1<<7|1<<6), scenario.Before(scenario.Raw(0x1234)))
+			e := u.Start(ranks[0].Context, replay.Other{}, scenario.WithType(1<<7|1<<6),
+				scenario.Before(scenario.Raw(0x1234)))
 			u.State(e, 99, new(replay.Args))
 			u.Stop(e)
 			if d[0].Group != nil {

@@ -11,8 +11,10 @@ import (
 var communicatorHazards = []hazard{
 	{
 		name: "size-never-told", releases: []string{v1, v2, v3},
-		what:    "up to 2.26, NCCL does not report the size of a communicator, and reports its id and rank only with an operation",
-		outcome: "operations are regions with attributes on a row of the rank, without communication records; they are counted",
+		what: "up to 2.26, NCCL does not report the size of a communicator, and reports its id and rank only with " +
+			"an operation",
+		outcome: "operations are regions with attributes on a row of the rank, without communication records; they " +
+			"are counted",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			reduceAgain(s, ranks, 3)
 		}),
@@ -51,7 +53,8 @@ var communicatorHazards = []hazard{
 	},
 	{
 		name: "after-finalize", releases: withSize,
-		what:    "with shared resources, ProxyCtrl events carry the context of a communicator that was finalized long ago",
+		what: "with shared resources, ProxyCtrl events carry the context of a communicator that was finalized " +
+			"long ago",
 		outcome: "counted, not drawn on a row that has ended",
 		script: func(s *scenario.Scenario) {
 			ranks := pair(s)
@@ -75,7 +78,8 @@ var communicatorHazards = []hazard{
 	},
 	{
 		name: "ranks-of-one-process", releases: withSize,
-		what:    "several ranks of one communicator are in one process, initialized at the same time, with equal commIds",
+		what: "several ranks of one communicator are in one process, initialized at the same time, with equal " +
+			"commIds",
 		outcome: "a row for each rank; one communicator",
 		script: func(s *scenario.Scenario) {
 			p := s.Process()
@@ -162,7 +166,8 @@ var communicatorHazards = []hazard{
 	},
 	{
 		name: "long-names", releases: withSize,
-		what:    "a communicator's name is a pointer of the user: the name is long, has odd characters, and is invalid after init",
+		what: "a communicator's name is a pointer of the user: the name is long, has odd characters, and is " +
+			"invalid after init",
 		outcome: "copied at init; cut to 127 bytes, and shortened for the row's name",
 		script: func(s *scenario.Scenario) {
 			long := "data parallel \"<b>\" × 10⁶ "

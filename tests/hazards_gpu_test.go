@@ -64,12 +64,15 @@ var gpuHazards = []hazard{
 	},
 	{
 		name: "kernels-thrown-away", releases: []string{v7},
-		what:    "a communicator ends before the kernels of its operations were reported (2.31): some KernelCh never start, some never stop, others of the same operation are complete",
-		outcome: "only those times are lost: the operations are written when the communicator ends, marked as unfinished where a kernel was open",
+		what: "a communicator ends before the kernels of its operations were reported (2.31): some KernelCh never " +
+			"start, some never stop, others of the same operation are complete",
+		outcome: "only those times are lost: the operations are written when the communicator ends, marked as " +
+			"unfinished where a kernel was open",
 		script: withKernel(func(s *scenario.Scenario, r *scenario.Rank, task *scenario.Event) {
 			begin := s.Now()
 			kernel(s, r, task, 0, begin+5, begin+30)
-			r.Progress.Start(r.Context, replay.KernelCh{ChannelID: 1, PTimer: r.App.Process().GPU(begin + 6)}, scenario.Under(task))
+			r.Progress.Start(r.Context, replay.KernelCh{ChannelID: 1, PTimer: r.App.Process().GPU(begin + 6)},
+				scenario.Under(task))
 			for range 3 { // of these, nothing is told
 				r.Call(scenario.Op{Func: "AllReduce", NoKernel: true})
 			}
@@ -81,12 +84,15 @@ var gpuHazards = []hazard{
 	},
 	{
 		name: "pair-of-kernels", releases: []string{v7},
-		what:    "a send and the receive paired with it both get a KernelCh, with the same stamps (2.31; before, only one of them)",
-		outcome: "both have these times, and later operations have their own: stamps that come twice are not taken for those of other kernels",
+		what: "a send and the receive paired with it both get a KernelCh, with the same stamps (2.31; before, " +
+			"only one of them)",
+		outcome: "both have these times, and later operations have their own: stamps that come twice are not taken " +
+			"for those of other kernels",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			for range 4 {
 				for i, r := range ranks {
-					d := r.Group(scenario.Op{Func: "Send", Peer: 1 - i, NoKernel: true, Channels: 1}, scenario.Op{Func: "Recv", Peer: 1 - i, NoKernel: true, Channels: 1})
+					d := r.Group(scenario.Op{Func: "Send", Peer: 1 - i, NoKernel: true, Channels: 1},
+						scenario.Op{Func: "Recv", Peer: 1 - i, NoKernel: true, Channels: 1})
 					begin := s.Now()
 					for _, task := range d.Tasks {
 						kernel(s, r, task, 0, begin+5, begin+30)

@@ -13,7 +13,8 @@ import (
 var graphHazards = []hazard{
 	{
 		name: "graph-replays", releases: withAPI,
-		what:    "calls are reported when a graph captures them, and their operations at each replay, with the captured calls as parents",
+		what: "calls are reported when a graph captures them, and their operations at each replay, with the " +
+			"captured calls as parents",
 		outcome: "one operation per replay, marked GRAPH; the captured call itself has no operation",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			var graphs []*scenario.Graph
@@ -46,7 +47,8 @@ var graphHazards = []hazard{
 			for range 4 {
 				for i, r := range ranks {
 					g := r.Driver.Start(r.Context, replay.Group{})
-					c := r.Driver.Start(r.Context, replay.Coll{SeqNumber: 7, Func: "AllReduce", Count: 1024, Datatype: "ncclFloat32", NChannels: 1, NWarps: 8, Algo: "RING", Proto: "LL"},
+					c := r.Driver.Start(r.Context, replay.Coll{SeqNumber: 7, Func: "AllReduce", Count: 1024,
+						Datatype: "ncclFloat32", NChannels: 1, NWarps: 8, Algo: "RING", Proto: "LL"},
 						scenario.Under(captured[i].Apis[0]), scenario.InGroup(g))
 					r.Driver.Stop(c)
 					r.Driver.Stop(g)
@@ -66,13 +68,15 @@ var graphHazards = []hazard{
 	},
 	{
 		name: "graph-seen-once", releases: withAPI,
-		what:    "a captured plan without proxy work is reported at its capture and never again",
-		outcome: "the archive has the call, and no invented operation; later operations are right; report says that replays are not visible (property HIDDEN, a marker)",
+		what: "a captured plan without proxy work is reported at its capture and never again",
+		outcome: "the archive has the call, and no invented operation; later operations are right; report says that " +
+			"replays are not visible (property HIDDEN, a marker)",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			for _, r := range ranks {
 				d := r.Capture(allReduce).Captured()
 				g := r.App.Start(r.Context, replay.Group{})
-				c := r.App.Start(r.Context, replay.Coll{Func: "AllReduce", Count: 1024, Datatype: "ncclFloat32", NChannels: 1, NWarps: 8, Algo: "RING", Proto: "LL"},
+				c := r.App.Start(r.Context, replay.Coll{Func: "AllReduce", Count: 1024, Datatype: "ncclFloat32",
+					NChannels: 1, NWarps: 8, Algo: "RING", Proto: "LL"},
 					scenario.Under(d.Apis[0]), scenario.InGroup(g))
 				r.App.Stop(c)
 				r.App.Stop(g)
@@ -91,14 +95,16 @@ var graphHazards = []hazard{
 	},
 	{
 		name: "deferred-plan", releases: withAPI,
-		what:    "a plan is enqueued by a callback of the stream, on a thread of the driver, long after the call returned",
+		what: "a plan is enqueued by a callback of the stream, on a thread of the driver, long after the call " +
+			"returned",
 		outcome: "drawn on \"NCCL enqueue\" of its communicator rank; the operation belongs to its call",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			for range 3 {
 				for i, r := range ranks {
 					g := r.App.Start(r.Context, replay.GroupApi{GroupDepth: 1})
 					r.App.State(g, replay.StateGroupStartApiStop, nil)
-					c := r.App.Start(r.Context, replay.CollApi{Func: "AllReduce", Count: 1024, Datatype: "ncclFloat32", Stream: 0x51}, scenario.Under(g))
+					c := r.App.Start(r.Context, replay.CollApi{Func: "AllReduce", Count: 1024, Datatype: "ncclFloat32",
+						Stream: 0x51}, scenario.Under(g))
 					r.App.Stop(c)
 					r.App.State(g, replay.StateGroupEndApiStart, nil)
 					l := r.App.Start(r.Context, replay.KernelLaunch{Stream: 0x51}, scenario.Under(g))
@@ -108,7 +114,8 @@ var graphHazards = []hazard{
 					s.At(at + 3000) // behind long work on the stream
 					d := r.Driver
 					plan := d.Start(r.Context, replay.Group{})
-					op := d.Start(r.Context, replay.Coll{Func: "AllReduce", Count: 1024, Datatype: "ncclFloat32", NChannels: 1, NWarps: 8, Algo: "RING", Proto: "LL"},
+					op := d.Start(r.Context, replay.Coll{Func: "AllReduce", Count: 1024, Datatype: "ncclFloat32",
+						NChannels: 1, NWarps: 8, Algo: "RING", Proto: "LL"},
 						scenario.Under(c), scenario.InGroup(plan))
 					d.Stop(op)
 					d.Stop(plan)
@@ -128,7 +135,8 @@ var graphHazards = []hazard{
 	},
 	{
 		name: "captured-and-direct", releases: []string{v5, v6},
-		what:    "a graph captured without KernelCh in the mask is counted on the device and not on the host: later stamps are those of other kernels (to 2.30)",
+		what: "a graph captured without KernelCh in the mask is counted on the device and not on the host: later " +
+			"stamps are those of other kernels (to 2.30)",
 		outcome: "impossible stamps are noticed and marked, and that communicator's stamps are no longer used",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			reduceAgain(s, ranks, 2)

@@ -14,15 +14,18 @@ import (
 var groupHazards = []hazard{
 	{
 		name: "no-calls", releases: []string{v7},
-		what:    "NCCL_ENQUEUE_REARCH_ENABLE=1 (2.31 and later): no call of the application is reported, and Coll, P2p and KernelLaunch have no parents",
-		outcome: "the archive has operations, their times and transfers; the enqueueing is on \"NCCL enqueue\"; the archive says that calls are missing, and why",
-		env:     []string{"NCCL_ENQUEUE_REARCH_ENABLE=1"},
+		what: "NCCL_ENQUEUE_REARCH_ENABLE=1 (2.31 and later): no call of the application is reported, and Coll, " +
+			"P2p and KernelLaunch have no parents",
+		outcome: "the archive has operations, their times and transfers; the enqueueing is on \"NCCL enqueue\"; the " +
+			"archive says that calls are missing, and why",
+		env: []string{"NCCL_ENQUEUE_REARCH_ENABLE=1"},
 		script: func(s *scenario.Scenario) {
 			s.Rearch, s.Library = true, "nccl"
 			onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 				reduceAgain(s, ranks, 3)
 				s.All(ranks, func(rank int) []scenario.Op {
-					return []scenario.Op{{Func: "Send", Peer: 1 - rank, Steps: 1}, {Func: "Recv", Peer: 1 - rank, Steps: 1}}
+					return []scenario.Op{{Func: "Send", Peer: 1 - rank, Steps: 1},
+						{Func: "Recv", Peer: 1 - rank, Steps: 1}}
 				})
 				s.All(ranks, scenario.Same(allReduce, scenario.Op{Func: "AllGather", Steps: 1}), 0, 500)
 				reduceAgain(s, ranks, 1)
@@ -42,13 +45,15 @@ var groupHazards = []hazard{
 	},
 	{
 		name: "nested-group", releases: withAPI,
-		what:    "ncclGroupStart inside an open group: the inner end stops the GroupApi, the remaining calls get a second one, and launches refer to the first",
+		what: "ncclGroupStart inside an open group: the inner end stops the GroupApi, the remaining calls get a " +
+			"second one, and launches refer to the first",
 		outcome: "the thread has two groups, each with its calls; every operation is there once",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			for _, r := range ranks {
 				u := r.App
 				call := func(g *scenario.Event) *scenario.Event {
-					c := u.Start(r.Context, replay.CollApi{Func: "AllReduce", Count: 1024, Datatype: "ncclFloat32", Stream: 0x51}, scenario.Under(g))
+					c := u.Start(r.Context, replay.CollApi{Func: "AllReduce", Count: 1024, Datatype: "ncclFloat32",
+						Stream: 0x51}, scenario.Under(g))
 					u.Stop(c)
 					return c
 				}
@@ -67,7 +72,9 @@ var groupHazards = []hazard{
 				plan := u.Start(r.Context, replay.Group{})
 				var ops []*scenario.Event
 				for i, c := range calls {
-					ops = append(ops, u.Start(r.Context, replay.Coll{SeqNumber: uint64(i), Func: "AllReduce", Count: 1024, Datatype: "ncclFloat32", NChannels: 1, NWarps: 8, Algo: "RING", Proto: "LL"},
+					ops = append(ops, u.Start(r.Context,
+						replay.Coll{SeqNumber: uint64(i), Func: "AllReduce", Count: 1024, Datatype: "ncclFloat32",
+							NChannels: 1, NWarps: 8, Algo: "RING", Proto: "LL"},
 						scenario.Under(c), scenario.InGroup(plan)))
 				}
 				for _, op := range ops {
@@ -104,7 +111,8 @@ var groupHazards = []hazard{
 				u.State(g, replay.StateGroupStartApiStop, nil)
 				var calls []*scenario.Event
 				for _, r := range []*scenario.Rank{a[i], b[i]} {
-					c := u.Start(r.Context, replay.CollApi{Func: "AllReduce", Count: 1024, Datatype: "ncclFloat32", Stream: 0x51}, scenario.Under(g))
+					c := u.Start(r.Context, replay.CollApi{Func: "AllReduce", Count: 1024, Datatype: "ncclFloat32",
+						Stream: 0x51}, scenario.Under(g))
 					u.Stop(c)
 					calls = append(calls, c)
 				}
@@ -114,7 +122,8 @@ var groupHazards = []hazard{
 					u.Stop(l)
 					begin := s.Now()
 					plan := u.Start(r.Context, replay.Group{})
-					op := u.Start(r.Context, replay.Coll{Func: "AllReduce", Count: 1024, Datatype: "ncclFloat32", NChannels: 1, NWarps: 8, Algo: "RING", Proto: "LL"},
+					op := u.Start(r.Context, replay.Coll{Func: "AllReduce", Count: 1024, Datatype: "ncclFloat32",
+						NChannels: 1, NWarps: 8, Algo: "RING", Proto: "LL"},
 						scenario.Under(calls[k]), scenario.InGroup(plan))
 					u.Stop(op)
 					u.Stop(plan)
@@ -136,7 +145,8 @@ var groupHazards = []hazard{
 	},
 	{
 		name: "tasks-overlap", releases: every,
-		what:    "all operations of a plan are started, then all are stopped, in another order; they carry the same stamps",
+		what: "all operations of a plan are started, then all are stopped, in another order; they carry the same " +
+			"stamps",
 		outcome: "one region \"Group\" with the operations inside",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			s.All(ranks, scenario.Same(allReduce, scenario.Op{Func: "AllGather"}, scenario.Op{Func: "ReduceScatter"}))
@@ -164,12 +174,16 @@ var groupHazards = []hazard{
 	},
 	{
 		name: "hang-broadcasts", releases: []string{v6, v7}, env: []string{"NCCL_ALLGATHERV_ENABLE=1"},
-		what: "Broadcasts of several roots in a group are counted on the device and not on the host, and a Broadcast in a captured graph has no stamps (" + hidden.Unsafe + ", unless " + hidden.AllGatherV + "=0); " +
-			"from 2.31 on, this also holds for a single Broadcast. With KernelCh in the mask, NCCL and ncclCommDestroy then wait forever for stamps that nothing writes (to 2.30), " +
+		what: "Broadcasts of several roots in a group are counted on the device and not on the host, and a Broadcast " +
+			"in a captured graph has no stamps (" + hidden.Unsafe + ", unless " + hidden.AllGatherV + "=0); " +
+			"from 2.31 on, this also holds for a single Broadcast. With KernelCh in the mask, NCCL and " +
+			"ncclCommDestroy then wait forever for stamps that nothing writes (to 2.30), " +
 			"or NCCL returns stamps of earlier kernels and reads freed memory in ncclCommDestroy (2.31)",
-		outcome: "the plugin does not ask for KernelCh; NCCL's log says so (INFO), and so do the archive (marker Withheld, property WITHHELD) and the report",
+		outcome: "the plugin does not ask for KernelCh; NCCL's log says so (INFO), and so do the archive (marker " +
+			"Withheld, property WITHHELD) and the report",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
-			s.All(ranks, scenario.Same(scenario.Op{Func: "Broadcast", Root: 1}, scenario.Op{Func: "Broadcast", Root: 0}))
+			s.All(ranks, scenario.Same(scenario.Op{Func: "Broadcast", Root: 1},
+				scenario.Op{Func: "Broadcast", Root: 0}))
 			reduceAgain(s, ranks, 3)
 		}),
 		check: func(o *outcome) {
@@ -185,8 +199,11 @@ var groupHazards = []hazard{
 	},
 	{
 		name: "mask-changed-by-ras", releases: []string{v7},
-		what:    "RAS sets the activation mask of the whole job at one moment (ncclras CONTROL PROFILER_MASK), which is at a different operation on each rank",
-		outcome: "NCCL's sequence numbers show how many collectives are missing: these keep their places (ORDINAL), so that later ones match; they are marked, counted (PAUSED::OPERATIONS_BY_RAS), and reported as paused by RAS",
+		what: "RAS sets the activation mask of the whole job at one moment (ncclras CONTROL PROFILER_MASK), which " +
+			"is at a different operation on each rank",
+		outcome: "NCCL's sequence numbers show how many collectives are missing: these keep their places (ORDINAL), " +
+			"so that later ones match; they are marked, counted (PAUSED::OPERATIONS_BY_RAS), and reported as paused " +
+			"by RAS",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			reduceAgain(s, ranks, 3)
 			ranks[0].Unreported("AllReduce", 3)
@@ -276,7 +293,8 @@ var groupHazards = []hazard{
 	},
 	{
 		name: "symmetric-kernels", releases: withAPI,
-		what:    "symmetric kernels: calls only, up to 2.30; then operations without protocol, KernelCh on the first operation of the plan, and phases",
+		what: "symmetric kernels: calls only, up to 2.30; then operations without protocol, KernelCh on the first " +
+			"operation of the plan, and phases",
 		outcome: "operations; from 2.31 on with the kernel's name (KERNEL_VARIANT) and its phases inside",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			for range 3 {
@@ -312,15 +330,18 @@ var groupHazards = []hazard{
 	},
 	{
 		name: "message-to-oneself", releases: withAPI,
-		what:    "a send and a receive of one rank to itself: no proxies, no KernelCh; with one buffer for both, no operation",
+		what: "a send and a receive of one rank to itself: no proxies, no KernelCh; with one buffer for both, no " +
+			"operation",
 		outcome: "messages with enqueue times; dropped ones are counted",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			for _, r := range ranks {
-				r.Group(scenario.Op{Func: "Send", Peer: r.Rank, NoKernel: true}, scenario.Op{Func: "Recv", Peer: r.Rank, NoKernel: true})
+				r.Group(scenario.Op{Func: "Send", Peer: r.Rank, NoKernel: true},
+					scenario.Op{Func: "Recv", Peer: r.Rank, NoKernel: true})
 				g := r.App.Start(r.Context, replay.GroupApi{GroupDepth: 2})
 				r.App.State(g, replay.StateGroupStartApiStop, nil)
 				for _, f := range []string{"Send", "Recv"} {
-					c := r.App.Start(r.Context, replay.P2pApi{Func: f, Count: 16, Datatype: "ncclFloat32"}, scenario.Under(g))
+					c := r.App.Start(r.Context, replay.P2pApi{Func: f, Count: 16, Datatype: "ncclFloat32"},
+						scenario.Under(g))
 					r.App.Stop(c)
 				}
 				r.App.State(g, replay.StateGroupEndApiStart, nil)
@@ -337,11 +358,13 @@ var groupHazards = []hazard{
 	},
 	{
 		name: "zero-and-unknown", releases: withSize,
-		what:    "messages of 0 bytes, ncclUint8 named \"Unknown\", and functions and algorithms that the plugin does not know",
+		what: "messages of 0 bytes, ncclUint8 named \"Unknown\", and functions and algorithms that the plugin " +
+			"does not know",
 		outcome: "shown as reported; an unknown function is a region without a communication record, and counted",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			reduceAgain(s, ranks, 1)
-			s.All(ranks, scenario.Same(scenario.Op{Func: "AllReduce", Datatype: "Unknown", Algo: "MSCCLPP", Proto: "LL256"}))
+			s.All(ranks, scenario.Same(scenario.Op{Func: "AllReduce", Datatype: "Unknown", Algo: "MSCCLPP",
+				Proto: "LL256"}))
 			s.All(ranks, scenario.Same(scenario.Op{Func: "AllFrobnicate"}))
 			reduceAgain(s, ranks, 1)
 		}),

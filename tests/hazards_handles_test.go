@@ -83,7 +83,8 @@ var handleHazards = []hazard{
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			reduceAgain(s, ranks, 1)
 			u := ranks[0].App
-			for _, wild := range []scenario.Raw{0, 8, 0xdeadbeef, 0x7fff12345678, 0xffffffffffffffff, 0x0000_8000_0000_0000} {
+			for _, wild := range []scenario.Raw{0, 8, 0xdeadbeef, 0x7fff12345678, 0xffffffffffffffff,
+				0x0000_8000_0000_0000} {
 				u.Stop(wild)
 				u.State(wild, replay.StateKernelChStop, new(replay.Args))
 			}
@@ -114,7 +115,8 @@ var handleHazards = []hazard{
 	},
 	{
 		name: "repeated-receive-step", releases: every,
-		what:    "a receive's ProxyStep is started again and again until the network takes it; only the last start is stopped",
+		what: "a receive's ProxyStep is started again and again until the network takes it; only the last start " +
+			"is stopped",
 		outcome: "the last start is used; the others are counted as repeated",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			d := s.All(ranks, scenario.Same(scenario.Op{Func: "AllReduce"}))
@@ -184,7 +186,8 @@ var handleHazards = []hazard{
 	},
 	{
 		name: "replay-stops-again", releases: []string{v5, v6},
-		what:    "NCCL skips the start of a graph's replay and stops the handles of the previous replay again (to 2.30)",
+		what: "NCCL skips the start of a graph's replay and stops the handles of the previous replay again (to " +
+			"2.30)",
 		outcome: "ignored and counted",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			var graphs []*scenario.Graph
@@ -224,8 +227,9 @@ var handleHazards = []hazard{
 	},
 	{
 		name: "aborted-alone", releases: withGPU,
-		what:    "a communicator is aborted while one of its members is in an operation that the others never called",
-		outcome: "the operation is in the archive, marked as unfinished where a kernel of it was open; check, unify and the archive (SEQUENCES_DIFFER) say which member has more operations than the others",
+		what: "a communicator is aborted while one of its members is in an operation that the others never called",
+		outcome: "the operation is in the archive, marked as unfinished where a kernel of it was open; check, unify " +
+			"and the archive (SEQUENCES_DIFFER) say which member has more operations than the others",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			reduceAgain(s, ranks, 3)
 			open := allReduce
@@ -240,7 +244,8 @@ var handleHazards = []hazard{
 				o.t.Fatal(err)
 			}
 			if !slices.ContainsFunc(checked.Findings, func(f check.Finding) bool {
-				return f.Rule == check.RuleCollectiveMate && strings.Contains(f.Text, "rank 0 has 4 operations, rank 1 has 3 operations")
+				return f.Rule == check.RuleCollectiveMate &&
+					strings.Contains(f.Text, "rank 0 has 4 operations, rank 1 has 3 operations")
 			}) {
 				o.t.Errorf("check does not name it: %v", checked.Findings)
 			}
@@ -254,7 +259,8 @@ var handleHazards = []hazard{
 			for range 3 {
 				d := s.All(ranks, scenario.Same(scenario.Op{Func: "AllReduce", Algo: "COLLNET_DIRECT"}))
 				for i, r := range ranks {
-					r.Progress.Start(r.Context, replay.ProxyOp{Peer: 1 - i, NSteps: 4, ChunkSize: 65536}, scenario.Under(d[i].Tasks[0]))
+					r.Progress.Start(r.Context, replay.ProxyOp{Peer: 1 - i, NSteps: 4, ChunkSize: 65536},
+						scenario.Under(d[i].Tasks[0]))
 				}
 			}
 			reduceAgain(s, ranks, 1)
@@ -265,13 +271,15 @@ var handleHazards = []hazard{
 	},
 	{
 		name: "simulated-group", releases: withAPI,
-		what:    "ncclGroupSimulateEnd: NCCL reports calls and launches nothing",
-		outcome: "the calls are on the application's thread; their operations have enqueue times, and later ones are right",
+		what: "ncclGroupSimulateEnd: NCCL reports calls and launches nothing",
+		outcome: "the calls are on the application's thread; their operations have enqueue times, and later ones are " +
+			"right",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			for _, r := range ranks {
 				g := r.App.Start(r.Context, replay.GroupApi{GroupDepth: 2})
 				r.App.State(g, replay.StateGroupStartApiStop, nil)
-				c := r.App.Start(r.Context, replay.CollApi{Func: "AllGather", Count: 64, Datatype: "ncclFloat32", Stream: 0x51}, scenario.Under(g))
+				c := r.App.Start(r.Context, replay.CollApi{Func: "AllGather", Count: 64, Datatype: "ncclFloat32",
+					Stream: 0x51}, scenario.Under(g))
 				r.App.Stop(c)
 				r.App.State(g, replay.StateGroupEndApiStart, nil)
 				r.App.Stop(g)
@@ -286,13 +294,15 @@ var handleHazards = []hazard{
 	},
 	{
 		name: "failed-append", releases: withAPI,
-		what:    "an operation fails between start and stop of its CollApi, and a group between start and stop of its GroupApi",
+		what: "an operation fails between start and stop of its CollApi, and a group between start and stop of " +
+			"its GroupApi",
 		outcome: "the call ends where the thread's next one begins, and is marked as unfinished",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			r := ranks[0]
 			g := r.App.Start(r.Context, replay.GroupApi{GroupDepth: 1})
 			r.App.State(g, replay.StateGroupStartApiStop, nil)
-			r.App.Start(r.Context, replay.CollApi{Func: "AllReduce", Count: 64, Datatype: "ncclFloat32"}, scenario.Under(g))
+			r.App.Start(r.Context, replay.CollApi{Func: "AllReduce", Count: 64, Datatype: "ncclFloat32"},
+				scenario.Under(g))
 			s.Advance(100)
 			reduceAgain(s, ranks, 2)
 		}),

@@ -13,10 +13,13 @@ import (
 // Network activity, PXN and network plugins (docs/nccl-profiler-api.md §3.2, §6, §8).
 var proxyHazards = []hazard{
 	{
-		name: "no-room-for-proxies", releases: withKern[:4], env: []string{hidden.RuntimeConnect + "=1"}, limits: "-n 110",
-		what: "up to 2.30, KernelCh makes a pool of 34 MB in /dev/shm for each rank of each communicator, with its first operation. NCCL does not notice that it could not make it " +
+		name: "no-room-for-proxies", releases: withKern[:4], env: []string{hidden.RuntimeConnect + "=1"},
+		limits: "-n 110",
+		what: "up to 2.30, KernelCh makes a pool of 34 MB in /dev/shm for each rank of each communicator, with its " +
+			"first operation. NCCL does not notice that it could not make it " +
 			"(little room, read-only, limits on files and descriptors), and crashes (#2326)",
-		outcome: "the plugin does not ask for KernelCh where the pools of all ranks would take more than half of the room, or another limit is in the way, and asks no longer once a communicator would need more than that; " +
+		outcome: "the plugin does not ask for KernelCh where the pools of all ranks would take more than half of the " +
+			"room, or another limit is in the way, and asks no longer once a communicator would need more than that; " +
 			"a line in NCCL's log says so, and so do the archive (marker Withheld, property WITHHELD) and the report",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) { reduceAgain(s, ranks, 6) }),
 		check: func(o *outcome) {
@@ -60,7 +63,8 @@ var proxyHazards = []hazard{
 	},
 	{
 		name: "pxn", releases: withSize,
-		what:    "the proxy of another process sends for a rank: context, parent and pid are those of the rank's process",
+		what: "the proxy of another process sends for a rank: context, parent and pid are those of the rank's " +
+			"process",
 		outcome: "drawn where it ran; the put belongs to the communicator's network, PARENT_ID names the operation",
 		script: func(s *scenario.Scenario) {
 			ranks := s.Job(3, scenario.Comm{ID: 0x9317, Name: "pp"})
@@ -90,7 +94,8 @@ var proxyHazards = []hazard{
 			linked := 0
 			for loc, events := range o.archive.events {
 				for _, e := range events {
-					if strings.Contains(o.archive.locations[loc].Name, "PXN") && operations[string(e.Attributes["PARENT_ID"])] {
+					if strings.Contains(o.archive.locations[loc].Name, "PXN") &&
+						operations[string(e.Attributes["PARENT_ID"])] {
 						linked++
 					}
 				}
@@ -107,7 +112,8 @@ var proxyHazards = []hazard{
 			reduceAgain(s, ranks, 1)
 			p := ranks[1].Progress
 			foreign := scenario.Raw(0x7f00_1234_5678)
-			op := p.Start(foreign, replay.ProxyOp{PID: 999999, Peer: 5, NSteps: 1, ChunkSize: 4096, IsSend: true}, scenario.Under(scenario.Raw(0x7f00_8765_4321)), scenario.WithRank(3))
+			op := p.Start(foreign, replay.ProxyOp{PID: 999999, Peer: 5, NSteps: 1, ChunkSize: 4096, IsSend: true},
+				scenario.Under(scenario.Raw(0x7f00_8765_4321)), scenario.WithRank(3))
 			step := p.Start(foreign, replay.ProxyStep{}, scenario.Under(op), scenario.WithRank(3))
 			p.State(step, replay.StateProxyStepSendGPUWait, scenario.TransSize(0))
 			p.State(step, replay.StateProxyStepSendWait, scenario.TransSize(4096))

@@ -51,7 +51,8 @@ var (
 )
 
 // hazards is the table behind docs/hazards.md.
-var hazards = slices.Concat(handleHazards, graphHazards, groupHazards, communicatorHazards, proxyHazards, gpuHazards, callerHazards)
+var hazards = slices.Concat(handleHazards, graphHazards, groupHazards, communicatorHazards, proxyHazards, gpuHazards,
+	callerHazards)
 
 // Every hazard, played as each version of the API shows it, ends in a sound archive that says what happened.
 func TestHazards(t *testing.T) {

@@ -118,7 +118,8 @@ func makeInstall(t *testing.T, action, destination, libraries string) {
 	t.Helper()
 	cmd := exec.Command("packaging/install.sh", action)
 	cmd.Dir = ".."
-	cmd.Env = append(os.Environ(), "BUILD="+builtFile(t, "."), "PREFIX="+prefix, "LIBDIR="+filepath.Join(prefix, libraries), "DESTDIR="+destination)
+	cmd.Env = append(os.Environ(), "BUILD="+builtFile(t, "."), "PREFIX="+prefix,
+		"LIBDIR="+filepath.Join(prefix, libraries), "DESTDIR="+destination)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -136,11 +137,13 @@ func TestInstall(t *testing.T) {
 			root := t.TempDir()
 			makeInstall(t, "install", root, libraries)
 			tool := filepath.Join(root, prefix, "bin/nccl-otf2")
-			for _, recording := range []string{"09-straggler-4p", "c05-balanced-4p", "c07-startup-4p", "c10-missing-4p"} {
+			for _, recording := range []string{"09-straggler-4p", "c05-balanced-4p", "c07-startup-4p",
+				"c10-missing-4p"} {
 				playByName(t, tool, recording)
 			}
 			exp := filepath.Join(t.TempDir(), "exp")
-			runTool(t, tool, "replay", filepath.Join(root, prefix, "share/nccl-otf2/recordings/09-straggler-4p"), "--clock", "recorded", "--dir", exp)
+			runTool(t, tool, "replay", filepath.Join(root, prefix, "share/nccl-otf2/recordings/09-straggler-4p"),
+				"--clock", "recorded", "--dir", exp)
 			if raw, err := filepath.Glob(filepath.Join(exp, "shards", "*.spool*")); err != nil || len(raw) > 0 {
 				t.Errorf("the plugin did not find the collector, and wrote %q (%v)", raw, err)
 			}
@@ -190,7 +193,9 @@ func compiles(t *testing.T, include string) {
 	t.Helper()
 	for _, language := range []string{"c", "c++"} {
 		cmd := exec.Command("gcc", "-x", language, "-Wall", "-Werror", "-fsyntax-only", "-I", include, "-")
-		cmd.Stdin = strings.NewReader("#include <nccl_otf2.h>\nint main(void) { void (*begin)(const char *) = nccl_otf2_phase_begin; return begin == 0; }\n")
+		cmd.Stdin = strings.NewReader(
+			"#include <nccl_otf2.h>\nint main(void) { void (*begin)(const char *) = nccl_otf2_phase_begin; return " +
+				"begin == 0; }\n")
 		if out, err := cmd.CombinedOutput(); err != nil && !strings.Contains(string(out), "cc1plus") {
 			t.Errorf("%s: %v\n%s", language, err, out)
 		}
@@ -220,7 +225,8 @@ include(%q)
 message("$<plugin;${NCCL_OTF2_PLUGIN}>")
 `, filepath.Join(root, libraries, "cmake/nccl-otf2/nccl-otf2-config.cmake")))
 	out, err := exec.Command(need.Program(t, "cmake", "package cmake"), "-P", script).CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "$<plugin;"+plugin+">") || !strings.Contains(string(out), "INTERFACE_INCLUDE_DIRECTORIES;"+include+";") {
+	if err != nil || !strings.Contains(string(out), "$<plugin;"+plugin+">") ||
+		!strings.Contains(string(out), "INTERFACE_INCLUDE_DIRECTORIES;"+include+";") {
 		t.Errorf("CMake (%v) finds\n%swant %s and %s", err, out, plugin, include)
 	}
 }

@@ -16,8 +16,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// With raw events the records are the minimal profiler's: one for each event and each state that NCCL delivered, none without its
-// thread, each state with an event that there is; and what an import makes of them is what the recording says.
+// With raw events the records are the minimal profiler's: one for each event and each state that NCCL delivered, none
+// without its thread, each state with an event that there is; and what an import makes of them is what the recording
+// says.
 func TestRawRecordsAreAll(t *testing.T) {
 	t.Parallel()
 	rec := recording(t, "02-allcoll-4p-net")
@@ -77,17 +78,20 @@ func TestRawRecordsAreAll(t *testing.T) {
 		}
 	}
 	if !maps.Equal(starts, rec.Run.Starts) || !maps.Equal(states, rec.Run.States) {
-		t.Errorf("events and states: want (−), got (+):\n%s", cmp.Diff([]any{rec.Run.Starts, rec.Run.States}, []any{starts, states}))
+		t.Errorf("events and states: want (−), got (+):\n%s",
+			cmp.Diff([]any{rec.Run.Starts, rec.Run.States}, []any{starts, states}))
 	}
 
 	imported := filepath.Join(dir, "imported")
 	run("import", filepath.Join(dir, "jsonl"), "-o", imported)
-	if diff := cmp.Diff(operationsIn(t, run("report", rec.Dir, "--format", "json")), operationsIn(t, run("report", imported, "--format", "json"))); diff != "" {
+	if diff := cmp.Diff(operationsIn(t, run("report", rec.Dir, "--format", "json")),
+		operationsIn(t, run("report", imported, "--format", "json"))); diff != "" {
 		t.Errorf("recording (−) and import of its records (+):\n%s", diff)
 	}
 }
 
-// operationsIn are the operations in a report, without times: of a release that is not known NCCL's stamps are believed less often.
+// operationsIn are the operations in a report, without times: of a release that is not known NCCL's stamps are believed
+// less often.
 func operationsIn(t *testing.T, report []byte) any {
 	t.Helper()
 	var r struct {

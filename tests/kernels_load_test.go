@@ -13,8 +13,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
-// loops are processes that do nothing but keep the machine busy. What need not be starved is not to run beside them: other tests are
-// slowed down as much.
+// loops are processes that do nothing but keep the machine busy. What need not be starved is not to run beside them:
+// other tests are slowed down as much.
 type loops []*exec.Cmd
 
 // burnCPU starts loops, which end with the test.
@@ -44,8 +44,8 @@ func (l loops) signal(t *testing.T, s syscall.Signal) {
 func (l loops) pause(t *testing.T) { t.Helper(); l.signal(t, syscall.SIGSTOP) }
 func (l loops) goOn(t *testing.T)  { t.Helper(); l.signal(t, syscall.SIGCONT) }
 
-// Of jobs that are over before the plugin's thread has had the CPU, every kernel is drawn, and every one of NCCL's launches is
-// linked.
+// Of jobs that are over before the plugin's thread has had the CPU, every kernel is drawn, and every one of NCCL's
+// launches is linked.
 func TestKernelsOfShortJobsOnALoadedMachine(t *testing.T) {
 	busy := burnCPU(t, 6)
 	for _, rec := range recordings(t, "01-allreduce-2p", "04-threads-4r", "07-twocomms-streams") {
@@ -69,8 +69,10 @@ func TestKernelsOfShortJobsOnALoadedMachine(t *testing.T) {
 					}
 				}
 				counts := sumCUPTI(shardsByProcess(t, dir))
-				if launched == 0 || counts["KERNELS"] != kernels || counts["KERNELS_LINKED"] != launched || counts["NCCL_KERNELS_UNLINKED"] != unannounced {
-					t.Errorf("%d kernels ran, %d of them by NCCL's launches, %d by others of its: %v", kernels, launched, unannounced, counts)
+				if launched == 0 || counts["KERNELS"] != kernels || counts["KERNELS_LINKED"] != launched ||
+					counts["NCCL_KERNELS_UNLINKED"] != unannounced {
+					t.Errorf("%d kernels ran, %d of them by NCCL's launches, %d by others of its: %v", kernels,
+						launched, unannounced, counts)
 				}
 				for _, missed := range []string{"WITHOUT_TIMES", "WITHOUT_CLOCK", "WITHOUT_ROW", "UNDRAWN"} {
 					if counts[missed] != 0 {

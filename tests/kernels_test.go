@@ -68,7 +68,8 @@ func (a *archive) kernels() (map[uint64][]*shownKernel, error) {
 func playKernelsUnified(t *testing.T, rec *replay.Recording, vars ...string) (string, *replay.Result, *archive) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "experiment")
-	res := playKernels(t, rec, dir, env(vars...), func(o *replay.Options) { o.Pace = replay.PaceRecorded }) // in real time, as the records come by it
+	// in real time, as the records come by it
+	res := playKernels(t, rec, dir, env(vars...), func(o *replay.Options) { o.Pace = replay.PaceRecorded })
 	waitDone(t, dir, len(rec.Processes))
 	anchor := unified(t, dir)
 	otf2Print(t, anchor)
@@ -90,8 +91,8 @@ func sumCUPTI(processes map[int]*experiment.Process) map[string]uint64 {
 // other processes want the CPU.
 const kernelSlack = 100 * time.Microsecond
 
-// Every kernel that NCCL launched is on the row of its stream, linked to its launch, and to the plan whose operations it
-// carried out; the application's own are linked to nothing.
+// Every kernel that NCCL launched is on the row of its stream, linked to its launch, and to the plan whose operations
+// it carried out; the application's own are linked to nothing.
 func TestKernelsInTheTimeline(t *testing.T) {
 	t.Parallel()
 	versions := slices.Sorted(maps.Keys(kernelSizes))
@@ -102,29 +103,34 @@ func TestKernelsInTheTimeline(t *testing.T) {
 			}
 			t.Run(fmt.Sprint(rec.Name, "/", version), func(t *testing.T) {
 				t.Parallel()
-				dir, res, got := playKernelsUnified(t, rec, fmt.Sprint("FAKECUPTI_VERSION=", version), "FAKECUPTI_SHUFFLE=1", "FAKECUPTI_CLOCK=host")
+				dir, res, got := playKernelsUnified(t, rec, fmt.Sprint("FAKECUPTI_VERSION=", version),
+					"FAKECUPTI_SHUFFLE=1", "FAKECUPTI_CLOCK=host")
 				l := linkage{t: t, rec: rec, got: got, want: expect(rec)}
 				l.check(res)
 				if l.linked != l.nccl || l.nccl == 0 || l.operations == 0 {
-					t.Errorf("%d of %d kernels of NCCL's launches are linked to their plans; %d operations", l.linked, l.nccl, l.operations)
+					t.Errorf("%d of %d kernels of NCCL's launches are linked to their plans; %d operations", l.linked,
+						l.nccl, l.operations)
 				}
-				t.Logf("%d kernels linked, of %d operations; %d of the application's; at most %v off", l.linked, l.operations, l.others, l.off)
+				t.Logf("%d kernels linked, of %d operations; %d of the application's; at most %v off", l.linked,
+					l.operations, l.others, l.off)
 				if l.off > kernelSlack {
 					t.Errorf("a kernel is drawn %v off", l.off)
 				}
 				if n := sumCUPTI(shardsByProcess(t, dir))["NCCL_KERNELS_UNLINKED"]; n != l.unannounced {
-					t.Errorf("%d kernels of NCCL's are counted as not linked, want the %d that it reports no launch of", n, l.unannounced)
+					t.Errorf("%d kernels of NCCL's are counted as not linked, want the %d that it reports no launch of",
+						n, l.unannounced)
 				}
 			})
 		}
 	}
 }
 
-// Whatever CUPTI does, no kernel is linked to what it is not of, each that it told of is drawn or counted, and so is each
-// of NCCL's that is not linked.
+// Whatever CUPTI does, no kernel is linked to what it is not of, each that it told of is drawn or counted, and so is
+// each of NCCL's that is not linked.
 func TestKernelsOfBadRecords(t *testing.T) {
 	t.Parallel()
-	faults := []string{"zero:3", "reversed:5", "early:7", "drop:4", "unknown:1", "truncated:1", "late:50", "zero:2,drop:3,unknown:2", "clock:2", "late:600000"}
+	faults := []string{"zero:3", "reversed:5", "early:7", "drop:4", "unknown:1", "truncated:1", "late:50",
+		"zero:2,drop:3,unknown:2", "clock:2", "late:600000"}
 	for _, rec := range recordings(t) {
 		for i, list := range faults {
 			if rec.Name != "10-graph-3p" && (rec.Name != "02-allcoll-4p-net" || i%3 > 0) {
@@ -132,7 +138,8 @@ func TestKernelsOfBadRecords(t *testing.T) {
 			}
 			t.Run(fmt.Sprint(rec.Name, "/", list), func(t *testing.T) {
 				t.Parallel()
-				dir, res, got := playKernelsUnified(t, rec, "FAKECUPTI_VERSION=130000", "FAKECUPTI_SHUFFLE=1", "FAKECUPTI_FAULTS="+list)
+				dir, res, got := playKernelsUnified(t, rec, "FAKECUPTI_VERSION=130000", "FAKECUPTI_SHUFFLE=1",
+					"FAKECUPTI_FAULTS="+list)
 				l := linkage{t: t, rec: rec, got: got, want: expect(rec), faulty: true}
 				l.check(res)
 				processes := shardsByProcess(t, dir)
@@ -168,13 +175,15 @@ func TestKernelsOfBadRecords(t *testing.T) {
 				// What is not drawn is linked if no graph launched it; if the clock is known, and what launched it.
 				most := l.unlinked + l.hiddenReplays + l.unannounced
 				least := most - min(most, untaken)
-				if strings.HasPrefix(list, "clock") || strings.Contains(list, "unknown") || strings.Contains(list, "truncated") {
+				if strings.HasPrefix(list, "clock") || strings.Contains(list, "unknown") ||
+					strings.Contains(list, "truncated") {
 					most += l.hidden
 				}
 				if n := counts["NCCL_KERNELS_UNLINKED"]; n < least || n > most {
 					t.Errorf("%d kernels of NCCL's are counted as not linked, want %d … %d", n, least, most)
 				}
-				t.Logf("%d kernels told, %d drawn; of NCCL's %d drawn and linked, %d drawn and not linked", reported, l.drawn, l.linked, l.unlinked)
+				t.Logf("%d kernels told, %d drawn; of NCCL's %d drawn and linked, %d drawn and not linked", reported,
+					l.drawn, l.linked, l.unlinked)
 			})
 		}
 	}
@@ -189,7 +198,10 @@ func checkBuffersOut(t *testing.T, dir string, want uint64) {
 	}
 	defer a.Close()
 	self := analysis.SelfReport(a)
-	i := slices.IndexFunc(self.Counts, func(c analysis.SelfCount) bool { return c.Kind == "ODDITIES" && c.Name == "CUPTI_BUFFERS_OUT" })
+	i := slices.IndexFunc(self.Counts, func(c analysis.SelfCount) bool {
+		return c.Kind == "ODDITIES" &&
+			c.Name == "CUPTI_BUFFERS_OUT"
+	})
 	if i < 0 && want > 0 || i >= 0 && self.Counts[i].Count != want {
 		t.Errorf("the archive says %+v, want %d buffers that CUPTI has not given back", self.Counts, want)
 	}
@@ -263,10 +275,12 @@ func (l *linkage) check(res *replay.Result) {
 					}
 					o := operations[key][n]
 					if at := plans[truth.begin]; at == nil {
-						plans[truth.begin] = &planOf{plan: o.plan, operation: o.id, name: fmt.Sprintf("%s rank %d: %s %d", c.Name, ctx.Rank, key, n)}
+						plans[truth.begin] = &planOf{plan: o.plan, operation: o.id,
+							name: fmt.Sprintf("%s rank %d: %s %d", c.Name, ctx.Rank, key, n)}
 					} else {
 						if at.several = true; at.plan != o.plan {
-							l.t.Errorf("%s and %s %d ran in one kernel and are not of one plan: %v, %v", at.name, key, n, at.plan, o.plan)
+							l.t.Errorf("%s and %s %d ran in one kernel and are not of one plan: %v, %v", at.name, key,
+								n, at.plan, o.plan)
 						}
 					}
 					l.operations++
@@ -304,13 +318,15 @@ func (l *linkage) check(res *replay.Result) {
 			l.drawn++
 			s := left[int64(k.Correlation)][at]
 			left[int64(k.Correlation)] = slices.Delete(left[int64(k.Correlation)], at, at+1)
-			if want := fmt.Sprintf("CUDA[%d:%d]", k.Device, k.Stream); s.row != want && !strings.HasPrefix(s.row, strings.TrimSuffix(want, "]")) {
+			if want := fmt.Sprintf("CUDA[%d:%d]", k.Device, k.Stream); s.row != want &&
+				!strings.HasPrefix(s.row, strings.TrimSuffix(want, "]")) {
 				l.t.Errorf("process %d: kernel %+v is on %s", i, k, s.row)
 			}
 			if l.faulty && k.Fate != "delivered" {
 				l.t.Errorf("process %d: kernel %+v is shown", i, k)
 			}
-			l.off = max(l.off, time.Duration(raw(s.begin)-int64(began)).Abs(), time.Duration(raw(s.end)-int64(began+k.End-k.Start)).Abs())
+			l.off = max(l.off, time.Duration(raw(s.begin)-int64(began)).Abs(),
+				time.Duration(raw(s.end)-int64(began+k.End-k.Start)).Abs())
 			if k.Event == 0 {
 				l.others++
 				if strings.Contains(k.Name, "nccl") {
@@ -329,11 +345,14 @@ func (l *linkage) check(res *replay.Result) {
 			case want == nil:
 				l.t.Errorf("process %d: kernel %+v carried out no operation", i, k)
 			case k.Graph == 0 && s.launch != handle(k.Handle):
-				l.t.Errorf("process %d: %s: kernel %+v is linked to launch %v, want %v", i, want.name, k, s.launch, handle(k.Handle))
+				l.t.Errorf("process %d: %s: kernel %+v is linked to launch %v, want %v", i, want.name, k, s.launch,
+					handle(k.Handle))
 			case want.plan == 0 || s.plan != want.plan:
-				l.t.Errorf("process %d: %s: kernel %+v is linked to plan %v, want %v", i, want.name, k, s.plan, want.plan)
+				l.t.Errorf("process %d: %s: kernel %+v is linked to plan %v, want %v", i, want.name, k, s.plan,
+					want.plan)
 			case want.several && s.operation != 0, !want.several && s.operation != want.operation:
-				l.t.Errorf("process %d: %s: kernel %+v is linked to operation %v, want %v; several: %v", i, want.name, k, s.operation, want.operation, want.several)
+				l.t.Errorf("process %d: %s: kernel %+v is linked to operation %v, want %v; several: %v", i, want.name,
+					k, s.operation, want.operation, want.several)
 			default:
 				l.linked++
 			}

@@ -45,7 +45,8 @@ func lifeProgram(name string, flags ...string) (string, error) {
 		return "", err
 	}
 	path, cc := filepath.Join(dir, name), cmp.Or(os.Getenv("CC"), "cc")
-	args := append([]string{"-std=gnu11", "-O2", "-g", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-o", path, "life/" + name + ".c"}, flags...)
+	args := append([]string{"-std=gnu11", "-O2", "-g", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-o", path,
+		"life/" + name + ".c"}, flags...)
 	if out, err := exec.Command(cc, args...).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%s: %w\n%s", cc, err, out)
 	}
@@ -96,7 +97,8 @@ func begin(t *testing.T, dir string, k keeper, count int, way string, further in
 }
 
 // beginUnder starts it by another command, as unshare is one.
-func beginUnder(t *testing.T, wrapper []string, dir string, k keeper, count int, way string, further int, env ...string) *job {
+func beginUnder(t *testing.T, wrapper []string, dir string, k keeper, count int, way string, further int,
+	env ...string) *job {
 	t.Helper()
 	j := startUnder(t, wrapper, dir, k, count, way, further, env...)
 	j.ready()
@@ -104,16 +106,19 @@ func beginUnder(t *testing.T, wrapper []string, dir string, k keeper, count int,
 }
 
 // startUnder does not wait until its first calls have been made, as ready does.
-func startUnder(t *testing.T, wrapper []string, dir string, k keeper, count int, way string, further int, env ...string) *job {
+func startUnder(t *testing.T, wrapper []string, dir string, k keeper, count int, way string, further int,
+	env ...string) *job {
 	t.Helper()
 	host, err := lifeHost()
 	if err != nil {
 		t.Fatal(err)
 	}
 	j := &job{t: t, dir: dir}
-	args := append(slices.Clone(wrapper), host, builtFile(t, "libnccl-profiler-otf2.so"), strconv.Itoa(count), way, strconv.Itoa(further))
+	args := append(slices.Clone(wrapper), host, builtFile(t, "libnccl-profiler-otf2.so"), strconv.Itoa(count), way,
+		strconv.Itoa(further))
 	j.cmd = exec.Command(args[0], args[1:]...)
-	j.cmd.Env = append(os.Environ(), "NCCL_OTF2_DIR="+dir, "NCCL_OTF2_EVENTS=all", "NCCL_OTF2_UNIFY=off", "NCCL_OTF2_START_LIMIT=60")
+	j.cmd.Env = append(os.Environ(), "NCCL_OTF2_DIR="+dir, "NCCL_OTF2_EVENTS=all", "NCCL_OTF2_UNIFY=off",
+		"NCCL_OTF2_START_LIMIT=60")
 	j.cmd.Env = append(append(j.cmd.Env, k.env...), env...)
 	j.cmd.Stderr = &j.stderr
 	if j.stdin, err = j.cmd.StdinPipe(); err != nil {
@@ -201,8 +206,8 @@ func eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// standStill stops a process, and waits until all of its threads stand: they go on until the one that takes the signal, which may be waiting for the
-// disk, comes to it.
+// standStill stops a process, and waits until all of its threads stand: they go on until the one that takes the signal,
+// which may be waiting for the disk, comes to it.
 func standStill(t *testing.T, pid int) {
 	t.Helper()
 	testkit.Must(t, syscall.Kill(pid, syscall.SIGSTOP))
@@ -239,7 +244,11 @@ func unlocked(t *testing.T, dir string) {
 	t.Helper()
 	eventually(t, "the shards' writers have ended", func() bool {
 		entries, err := experiment.List(dir)
-		return err == nil && !slices.ContainsFunc(entries, func(e experiment.Entry) bool { return e.State == experiment.Starting || e.State == experiment.Writing })
+		return err == nil && !slices.ContainsFunc(
+			entries, func(e experiment.Entry) bool {
+				return e.State == experiment.Starting ||
+					e.State == experiment.Writing
+			})
 	})
 }
 
@@ -385,8 +394,8 @@ func atEase(said string) string {
 	}), "")
 }
 
-// A collector that is stopped, and one that gets next to no processor, cost the job one wait, whose length is bounded, and the
-// archive nothing. How long the job waited for each answer does not say the machine's clock, but the plugin.
+// A collector that is stopped, and one that gets next to no processor, cost the job one wait, whose length is bounded,
+// and the archive nothing. How long the job waited for each answer does not say the machine's clock, but the plugin.
 func TestCollectorIsHeldUp(t *testing.T) {
 	const count, further = 500, 100
 	longest := 4 * time.Second // what the plugin waits is a quarter of it; it has to get a processor itself
@@ -413,8 +422,10 @@ func TestCollectorIsHeldUp(t *testing.T) {
 			if got := j.end(); got != 0 {
 				t.Errorf("the host ended with %d\n%s", got, j.stderr.String())
 			}
-			if said := j.stderr.String(); strings.Count(said, "\n") != 1 || !strings.Contains(said, "did not answer within") ||
-				!strings.Contains(said, "it is stopped") || !strings.Contains(said, fmt.Sprintf("kill -CONT %d", j.collector)) {
+			if said := j.stderr.String(); strings.Count(said, "\n") != 1 ||
+				!strings.Contains(said, "did not answer within") ||
+				!strings.Contains(said, "it is stopped") ||
+				!strings.Contains(said, fmt.Sprintf("kill -CONT %d", j.collector)) {
 				t.Errorf("the plugin said %q", said)
 			}
 			testkit.Must(t, syscall.Kill(j.collector, syscall.SIGCONT))
@@ -452,7 +463,8 @@ func TestCollectorIsHeldUp(t *testing.T) {
 			_ = niceness(20 - was) // only root can
 			p := ends(t, j, dir)
 			if p.Waited > 5*longest { // five requests, each answered or not
-				t.Errorf("the job has waited for %v, %d of its requests were not answered in time", p.Waited, p.Counts.Oddities["UNANSWERED"])
+				t.Errorf("the job has waited for %v, %d of its requests were not answered in time", p.Waited,
+					p.Counts.Oddities["UNANSWERED"])
 			}
 		})
 	}
@@ -484,7 +496,8 @@ func TestCollectorIsKilled(t *testing.T) {
 					t.Errorf("the host ended with %d\n%s", got, j.stderr.String())
 				}
 				// At the exit NCCL's logger may be gone.
-				if said := strings.Contains(j.stderr.String(), "the collector ended; a new one is started"); said != (way != "return") {
+				if said := strings.Contains(j.stderr.String(), "the collector ended; a new one is "+
+					"started"); said != (way != "return") {
 					t.Errorf("the plugin said %q", j.stderr.String())
 				}
 				want := count
@@ -545,8 +558,8 @@ func TestBothAreKilled(t *testing.T) {
 	}
 }
 
-// allProcessors is how a host's job says that it has as many ranks here as there are processors: until there is better knowledge these count
-// as scarce, so that a collector with the default settings puts off what it can.
+// allProcessors is how a host's job says that it has as many ranks here as there are processors: until there is better
+// knowledge these count as scarce, so that a collector with the default settings puts off what it can.
 func allProcessors() string { return fmt.Sprintf("LIFE_RANKS=%d", runtime.NumCPU()) }
 
 // putsOff waits until a collector of an experiment directory puts off what it can.
@@ -558,8 +571,9 @@ func putsOff(t *testing.T, dir string) {
 	})
 }
 
-// Launchers and containers kill all that is left when the job's last process ends. What was recorded up to its last finalize is on disk, also
-// where the collector has put off the rest of its work, as it does by itself where processors are scarce.
+// Launchers and containers kill all that is left when the job's last process ends. What was recorded up to its last
+// finalize is on disk, also where the collector has put off the rest of its work, as it does by itself where processors
+// are scarce.
 func TestAllAreKilledBehindTheLastFinalize(t *testing.T) {
 	const count = 3000
 	for _, order := range []string{"collector first", "job first"} {
@@ -630,7 +644,8 @@ func TestOrphansInShm(t *testing.T) {
 	j.goOn()
 	j.end()
 	found := of(j.pid)
-	if len(found) != 1 || found[0].Bytes < 256<<20 || found[0].Experiment != dir || found[0].Path != leftInShm(t, j.pid)[0] {
+	if len(found) != 1 || found[0].Bytes < 256<<20 || found[0].Experiment != dir ||
+		found[0].Path != leftInShm(t, j.pid)[0] {
 		t.Fatalf("%+v", found)
 	}
 	was, _ := filepath.Glob(filepath.Join(dir, "shards", "*-*"))
@@ -673,7 +688,8 @@ func TestContainersWithEqualNames(t *testing.T) {
 				var jobs []*job
 				meet := t.TempDir()
 				for rank := range 2 {
-					jobs = append(jobs, startUnder(t, wrapper, dir, k, count, way, 0, "LIFE_HOSTNAME="+name, "LIFE_RANKS=2",
+					jobs = append(jobs, startUnder(t, wrapper, dir, k, count, way, 0, "LIFE_HOSTNAME="+name,
+						"LIFE_RANKS=2",
 						fmt.Sprintf("LIFE_RANK=%d", rank), "LIFE_MEET="+meet))
 				}
 				for _, j := range jobs {
@@ -702,7 +718,8 @@ func TestContainersWithEqualNames(t *testing.T) {
 				}
 				unlocked(t, dir)
 				anchor := unified(t, dir)
-				described := make(map[int]bool) // who is it that shards tell of: where a collector was killed, a further one tells of what it had
+				// who is it that shards tell of: where a collector was killed, a further one tells of what it had
+				described := make(map[int]bool)
 				for _, p := range shards(t, dir) {
 					described[int(p.Tag)] = true
 				}
@@ -731,7 +748,8 @@ func TestContainersWithEqualNames(t *testing.T) {
 					}
 					var calls []int64
 					for loc, events := range a.events {
-						if a.locations[loc].Group != group.ID || !strings.Contains(a.locations[loc].Type, "CPU_THREAD") {
+						if a.locations[loc].Group != group.ID ||
+							!strings.Contains(a.locations[loc].Type, "CPU_THREAD") {
 							continue
 						}
 						for _, e := range events {
@@ -761,7 +779,8 @@ func waitFlushed(t *testing.T, dir string, k keeper, processes int) {
 		files, _ := filepath.Glob(filepath.Join(dir, "shards", "*", "checkpoint.json"))
 		for _, f := range files {
 			var p experiment.Process
-			if text, err := os.ReadFile(f); err == nil && json.Unmarshal(text, &p) == nil && p.Counts.Stops["GroupApi"] == 300 {
+			if text, err := os.ReadFile(f); err == nil && json.Unmarshal(text, &p) == nil &&
+				p.Counts.Stops["GroupApi"] == 300 {
 				n++
 			}
 		}
@@ -785,7 +804,8 @@ func TestNoWaitGoesByAClockThatCanBeSet(t *testing.T) {
 			if s.Name == "sigtimedwait" { // takes a time span
 				continue
 			}
-			if strings.Contains(s.Name, "timedwait") || strings.Contains(s.Name, "timedlock") || strings.Contains(s.Name, "timedrdlock") ||
+			if strings.Contains(s.Name, "timedwait") || strings.Contains(s.Name, "timedlock") ||
+				strings.Contains(s.Name, "timedrdlock") ||
 				strings.Contains(s.Name, "timedwrlock") || strings.Contains(s.Name, "timedjoin") {
 				t.Errorf("%s waits by %s", library, s.Name)
 			}

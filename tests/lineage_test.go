@@ -16,8 +16,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Of every communicator of the labeled recordings that came from another one, archive and report say of which, and how; of
-// the others they say nothing.
+// Of every communicator of the labeled recordings that came from another one, archive and report say of which, and how;
+// of the others they say nothing.
 func TestParentsOfRecordedCommunicators(t *testing.T) {
 	for _, name := range []string{"c01-host-late-4p", "c02-mesh-row-late-6p", "c12-lineage-6p"} {
 		t.Run(name, func(t *testing.T) {
@@ -48,7 +48,8 @@ func TestParentsOfRecordedCommunicators(t *testing.T) {
 			}
 			rows := make(map[otf2.CommRef]operations.CommunicatorRow)
 			var report operations.Report
-			if err := json.Unmarshal([]byte(runTool(t, builtFile(t, "nccl-otf2"), "report", dir, "--format", "json")), &report); err != nil {
+			if err := json.Unmarshal([]byte(runTool(t, builtFile(t, "nccl-otf2"), "report", dir, "--format", "json")),
+				&report); err != nil {
 				t.Fatal(err)
 			}
 			for _, row := range report.Communicators {

@@ -17,8 +17,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 )
 
-// All commands say the same of who lives, where files can be locked, and where that fails for the job, for the reader, or for both:
-// of a job that runs, one whose collector was killed with it, and one that has ended in order.
+// All commands say the same of who lives, where files can be locked, and where that fails for the job, for the reader,
+// or for both: of a job that runs, one whose collector was killed with it, and one that has ended in order.
 func TestCommandsAgreeOnWhoLives(t *testing.T) {
 	t.Parallel()
 	program, err := sandboxed()
@@ -94,7 +94,8 @@ func TestCommandsAgreeOnWhoLives(t *testing.T) {
 				if err != nil || len(entries) != 1 {
 					t.Fatalf("%v, %v", entries, err)
 				}
-				states := map[lifeCounts]experiment.State{{Running: 1}: experiment.Writing, {Crashed: 1}: experiment.Dead, {Ended: 1}: experiment.Done}
+				states := map[lifeCounts]experiment.State{{Running: 1}: experiment.Writing,
+					{Crashed: 1}: experiment.Dead, {Ended: 1}: experiment.Done}
 				if got := entries[0]; got.State != states[want] || got.Guess {
 					t.Errorf("the shard is in state %d (a guess: %v), want %d", got.State, got.Guess, states[want])
 				}

@@ -55,7 +55,8 @@ func (c *crowd) run() (said string) {
 // tool runs the tool with few descriptors.
 func (c *crowd) tool(args ...string) string {
 	c.t.Helper()
-	cmd := exec.Command(fewDescriptors[0], append(slices.Clone(fewDescriptors[1:]), append([]string{builtFile(c.t, "nccl-otf2")}, args...)...)...)
+	cmd := exec.Command(fewDescriptors[0], append(
+		slices.Clone(fewDescriptors[1:]), append([]string{builtFile(c.t, "nccl-otf2")}, args...)...)...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
@@ -75,7 +76,8 @@ func (c *crowd) recorded(calls int) {
 		if n := p.Counts.Starts["CollApi"]; n != uint64(calls) {
 			c.t.Errorf("%d calls are in the shard, want %d", n, calls)
 		}
-		if n := p.Counts.Lost["comm"]["CollApi"]; n != uint64(c.beyond) || len(p.Counts.Lost) > min(c.beyond, 1) || len(p.Counts.Oddities) > 0 {
+		if n := p.Counts.Lost["comm"]["CollApi"]; n != uint64(c.beyond) || len(p.Counts.Lost) > min(c.beyond, 1) ||
+			len(p.Counts.Oddities) > 0 {
 			c.t.Errorf("losses %v, want %d; oddities %v", p.Counts.Lost, c.beyond, p.Counts.Oddities)
 		}
 	}
@@ -126,7 +128,8 @@ func (c *crowd) archive(calls, rows int) *otf2.Archive {
 		c.t.Errorf("%d rows, want at most %d", n, rows)
 	}
 	need.Reference(c.t, "otf2-print")
-	if out, err := exec.Command("otf2-print", "-Werror", "--silent", anchor).CombinedOutput(); err != nil || bytes.Contains(out, []byte("INVALID")) {
+	if out, err := exec.Command("otf2-print", "-Werror", "--silent", anchor).CombinedOutput(); err != nil ||
+		bytes.Contains(out, []byte("INVALID")) {
 		c.t.Errorf("otf2-print: %v\n%s", err, tail(string(out)))
 	}
 	wanted := "no findings"
@@ -149,7 +152,8 @@ func TestManyShortThreads(t *testing.T) {
 	for _, k := range []keeper{byCollector, inShm, bySpool, inProfile} {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
-			c := &crowd{t: t, dir: filepath.Join(t.TempDir(), "experiment"), keeper: k, way: "short-threads", further: threads}
+			c := &crowd{t: t, dir: filepath.Join(t.TempDir(), "experiment"), keeper: k, way: "short-threads",
+				further: threads}
 			if said := c.run(); strings.Contains(said, "NCCL_OTF2") {
 				t.Errorf("the plugin said %q", said)
 			}
@@ -188,8 +192,10 @@ func TestManyCommunicators(t *testing.T) {
 	const most, beyond = 65536, 3
 	t.Run("collector", func(t *testing.T) {
 		t.Parallel()
-		c := &crowd{t: t, dir: filepath.Join(t.TempDir(), "experiment"), keeper: byCollector, way: "communicators", further: most - 1 + beyond, beyond: beyond}
-		if said := c.run(); strings.Count(said, "NCCL_OTF2") != 1 || strings.Count(said, "more than 65536 communicators") != 1 {
+		c := &crowd{t: t, dir: filepath.Join(t.TempDir(), "experiment"), keeper: byCollector, way: "communicators",
+			further: most - 1 + beyond, beyond: beyond}
+		if said := c.run(); strings.Count(said, "NCCL_OTF2") != 1 ||
+			strings.Count(said, "more than 65536 communicators") != 1 {
 			t.Errorf("the plugin said %q", said)
 		}
 		c.recorded(crowdBegins + most - 1)
@@ -201,7 +207,8 @@ func TestManyCommunicators(t *testing.T) {
 	t.Run("alone", func(t *testing.T) { // the end of each is the last one for now, and waited for
 		t.Parallel()
 		const some = 2000
-		c := &crowd{t: t, dir: filepath.Join(t.TempDir(), "experiment"), keeper: byCollector, way: "communicators-alone", further: some}
+		c := &crowd{t: t, dir: filepath.Join(t.TempDir(), "experiment"), keeper: byCollector,
+			way: "communicators-alone", further: some}
 		if said := c.run(); strings.Contains(said, "NCCL_OTF2") {
 			t.Errorf("the plugin said %q", said)
 		}
@@ -211,7 +218,8 @@ func TestManyCommunicators(t *testing.T) {
 	t.Run("profile", func(t *testing.T) {
 		t.Parallel()
 		const some = 2000
-		c := &crowd{t: t, dir: filepath.Join(t.TempDir(), "experiment"), keeper: inProfile, way: "communicators", further: some}
+		c := &crowd{t: t, dir: filepath.Join(t.TempDir(), "experiment"), keeper: inProfile, way: "communicators",
+			further: some}
 		if said := c.run(); strings.Contains(said, "NCCL_OTF2") {
 			t.Errorf("the plugin said %q", said)
 		}
@@ -224,7 +232,8 @@ func TestManyCommunicators(t *testing.T) {
 func TestManyCommunicatorsAtOneTime(t *testing.T) {
 	t.Parallel()
 	const comms = 700 // with more rows the reference reader needs more descriptors than it usually has
-	c := &crowd{t: t, dir: filepath.Join(t.TempDir(), "experiment"), keeper: byCollector, way: "communicators-together", further: comms}
+	c := &crowd{t: t, dir: filepath.Join(t.TempDir(), "experiment"), keeper: byCollector, way: "communicators-together",
+		further: comms}
 	if said := c.run(); strings.Contains(said, "NCCL_OTF2") {
 		t.Errorf("the plugin said %q", said)
 	}
@@ -237,11 +246,13 @@ func TestManyCommunicatorsAtOneTime(t *testing.T) {
 	}
 }
 
-// A call without a group, of which the model waits for an operation: thousands of them are given up waiting for, while some are under way.
+// A call without a group, of which the model waits for an operation: thousands of them are given up waiting for, while
+// some are under way.
 func TestManySingleCalls(t *testing.T) {
 	t.Parallel()
 	const calls = 300_000
-	c := &crowd{t: t, dir: filepath.Join(t.TempDir(), "experiment"), keeper: byCollector, way: "single-calls", further: calls}
+	c := &crowd{t: t, dir: filepath.Join(t.TempDir(), "experiment"), keeper: byCollector, way: "single-calls",
+		further: calls}
 	if said := c.run(); strings.Contains(said, "NCCL_OTF2") {
 		t.Errorf("the plugin said %q", said)
 	}

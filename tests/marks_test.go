@@ -24,17 +24,20 @@ func TestPhasesOfAPythonProgram(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, python3, "marks/program.py", builtFile(t, "libnccl-profiler-otf2.so"))
-	cmd.Env = append(os.Environ(), "NCCL_OTF2_DIR="+o.dir, "NCCL_OTF2_UNIFY=off", "NCCL_OTF2_START_LIMIT=60", "PYTHONDONTWRITEBYTECODE=1")
+	cmd.Env = append(os.Environ(), "NCCL_OTF2_DIR="+o.dir, "NCCL_OTF2_UNIFY=off", "NCCL_OTF2_START_LIMIT=60",
+		"PYTHONDONTWRITEBYTECODE=1")
 	if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
 		t.Fatalf("%v: %s", err, out)
 	}
 	waitDone(t, o.dir, 1)
 	o.unify()
 	step := func(name string) []string {
-		return []string{"Enter " + name, "Enter forward", "Leave forward", "Enter backward", "Leave backward", "Leave " + name}
+		return []string{"Enter " + name, "Enter forward", "Leave forward", "Enter backward", "Leave backward",
+			"Leave " + name}
 	}
 	want := map[string][]string{
-		"Thread 0": slices.Concat(step("step 0"), step("step 1"), step("step 2"), []string{"Enter training done", "Leave training done"}),
+		"Thread 0": slices.Concat(step("step 0"), step("step 1"), step("step 2"),
+			[]string{"Enter training done", "Leave training done"}),
 		"Thread 1": {"Enter on another thread", "Leave on another thread"},
 	}
 	got := make(map[string][]string)

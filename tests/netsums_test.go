@@ -59,7 +59,8 @@ func networkOf(t *testing.T, dir string) (n ofNetwork) {
 	return n
 }
 
-// What reports say of the network is the same whether its steps were recorded one by one or summed up; what sums do not tell, they leave out.
+// What reports say of the network is the same whether its steps were recorded one by one or summed up; what sums do not
+// tell, they leave out.
 func TestNetSumsSayWhatSingleStepsSay(t *testing.T) {
 	t.Parallel()
 	for _, rec := range recordings(t, "02-allcoll-4p-net", "05-p2p-3p", "06-twohosts-2x2", "13-gpu-few-2p-v7") {
@@ -75,7 +76,8 @@ func TestNetSumsSayWhatSingleStepsSay(t *testing.T) {
 				each, _ := play(t, rec, env("NCCL_OTF2_EVENTS=net"), way.change)
 				single := networkOf(t, each)
 				if single.summed || len(single.waits.Network) == 0 || len(single.tally) == 0 {
-					t.Fatalf("summed %v, %d ranks, %d phases", single.summed, len(single.waits.Network), len(single.tally))
+					t.Fatalf("summed %v, %d ranks, %d phases", single.summed, len(single.waits.Network),
+						len(single.tally))
 				}
 				dir, _ := play(t, rec, env("NCCL_OTF2_EVENTS=net-sums"), way.change)
 				summed := networkOf(t, dir)
@@ -110,7 +112,8 @@ func sameNetwork(t *testing.T, way string, single, summed *ofNetwork) {
 	if timed := slices.IndexFunc(summed.matrix.Ranks, func(f matrix.Flow) bool { return f.Busy > 0 }); timed < 0 {
 		t.Errorf("%s: no busy time is known from rank to rank", way)
 	}
-	if !slices.ContainsFunc(summed.matrix.Remarks, func(r string) bool { return strings.Contains(r, "NCCL_OTF2_EVENTS=net ") }) {
+	if !slices.ContainsFunc(summed.matrix.Remarks,
+		func(r string) bool { return strings.Contains(r, "NCCL_OTF2_EVENTS=net ") }) {
 		t.Errorf("%s: nothing says what to record for the rest: %q", way, summed.matrix.Remarks)
 	}
 	if summed.events >= single.events {
@@ -123,8 +126,8 @@ func sameNetwork(t *testing.T, way string, single, summed *ofNetwork) {
 	}
 }
 
-// All products show the same numbers of an archive with sums as of any other. Single transfers are in none: those that show nothing else of the
-// network say how many they leave out.
+// All products show the same numbers of an archive with sums as of any other. Single transfers are in none: those that
+// show nothing else of the network say how many they leave out.
 func TestProductsAgreeOnNetSums(t *testing.T) {
 	t.Parallel()
 	for _, rec := range recordings(t, "02-allcoll-4p-net", "13-gpu-few-2p-v7") {
@@ -136,7 +139,8 @@ func TestProductsAgreeOnNetSums(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, what := range []string{"transfers", "bytes of transfers"} {
-				for _, product := range []string{"export --jsonl", "export --chrome", "export --perfetto", "export --parquet"} {
+				for _, product := range []string{"export --jsonl", "export --chrome", "export --perfetto",
+					"export --parquet"} {
 					if v, shown := f[what][product]; shown && v.value != 0 {
 						t.Errorf("%s has %v %s", product, v.value, what)
 					}
@@ -149,7 +153,8 @@ func TestProductsAgreeOnNetSums(t *testing.T) {
 			for _, what := range f.disagreements() {
 				t.Error(what)
 			}
-			out, err := exec.Command(builtFile(t, "nccl-otf2"), "export", "--chrome", "-o", filepath.Join(t.TempDir(), "run.json"), dir).CombinedOutput()
+			out, err := exec.Command(builtFile(t, "nccl-otf2"), "export", "--chrome", "-o",
+				filepath.Join(t.TempDir(), "run.json"), dir).CombinedOutput()
 			if err != nil || !strings.Contains(string(out), "transfers that were recorded in sums") {
 				t.Errorf("export: %v, %s", err, out)
 			}

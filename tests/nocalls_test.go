@@ -18,7 +18,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/tests/scenario"
 )
 
-// withoutCalls is a job of NCCL 2.31 with NCCL_ENQUEUE_REARCH_ENABLE=1: rank 2 comes 2 ms late to each second operation.
+// withoutCalls is a job of NCCL 2.31 with NCCL_ENQUEUE_REARCH_ENABLE=1: rank 2 comes 2 ms late to each second
+// operation.
 func withoutCalls(stuck bool) *scenario.Scenario {
 	s := scenario.New("without-calls", v7)
 	s.Library, s.Rearch = "nccl", true
@@ -32,7 +33,8 @@ func withoutCalls(stuck bool) *scenario.Scenario {
 		s.Advance(500)
 	}
 	s.All(ranks, func(rank int) []scenario.Op {
-		return []scenario.Op{{Func: "Send", Peer: (rank + 1) % 4, Steps: 1}, {Func: "Recv", Peer: (rank + 3) % 4, Steps: 1}}
+		return []scenario.Op{{Func: "Send", Peer: (rank + 1) % 4, Steps: 1},
+			{Func: "Recv", Peer: (rank + 3) % 4, Steps: 1}}
 	})
 	if stuck { // rank 1 never comes, the others' kernels never end
 		for i, r := range ranks {

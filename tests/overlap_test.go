@@ -63,7 +63,8 @@ func TestOverlapOfRecordings(t *testing.T) {
 			defer a.Close()
 			report := overlap.Read(a, nil)
 
-			operations, kernels, number := make(map[uint64][]stretch), make(map[uint64][]stretch), make(map[uint64]uint64)
+			operations, kernels, number := make(map[uint64][]stretch), make(map[uint64][]stretch),
+				make(map[uint64]uint64)
 			for _, c := range got.comms {
 				for _, loc := range c.Members {
 					if !strings.Contains(got.locations[loc].Name, " rank ") {
@@ -78,7 +79,8 @@ func TestOverlapOfRecordings(t *testing.T) {
 							if o.source != "gpu" {
 								t.Fatalf("an operation has times of the %s", o.source)
 							}
-							operations[got.processOf(loc)] = append(operations[got.processOf(loc)], stretch{o.begin, o.end})
+							operations[got.processOf(loc)] = append(
+								operations[got.processOf(loc)], stretch{o.begin, o.end})
 						}
 					}
 				}
@@ -95,14 +97,16 @@ func TestOverlapOfRecordings(t *testing.T) {
 					}
 				}
 			}
-			if len(report.GPUs) != len(rec.Processes) || report.WithoutKernels > 0 || report.Untimed > 0 || len(report.Problems) > 0 {
+			if len(report.GPUs) != len(rec.Processes) || report.WithoutKernels > 0 || report.Untimed > 0 ||
+				len(report.Problems) > 0 {
 				t.Fatalf("%+v", report)
 			}
 			type sums struct{ kernels, operations, communication, computation, hidden uint64 }
 			var want, reported []sums
 			for process := range operations {
 				o, k := union(slices.Clone(operations[process])), union(kernels[process])
-				want = append(want, sums{number[process], uint64(len(operations[process])), length(o), length(k), length(intersection(o, k))})
+				want = append(want, sums{number[process], uint64(len(operations[process])), length(o), length(k),
+					length(intersection(o, k))})
 			}
 			for _, g := range report.GPUs {
 				reported = append(reported, sums{g.Kernels, g.Operations, g.Communication, g.Computation, g.Hidden})

@@ -85,7 +85,8 @@ func (p *pageBlocks) path(f figures, name string, path *pagePath) error {
 }
 
 // waits notes what a page has waits in the order of time of.
-func (p *pageBlocks) waits(f figures, name string, waits *pageSeries, ranks func(at int) string, of func(comm, function uint64) string) error {
+func (p *pageBlocks) waits(f figures, name string, waits *pageSeries, ranks func(at int) string,
+	of func(comm, function uint64) string) error {
 	f.add(name+", waits in time", "waited", 0)
 	for k := range waits.Starts {
 		c, err := p.columns(waits.Block+k, 7)

@@ -31,8 +31,8 @@ func simplePlays(t *testing.T) map[string][]change {
 	return plays
 }
 
-// The simple view of every recording is sound, has all regions of all rows, none of them at one time with another event of its row, all
-// collectives as blocking ones, and as messages what `report --matrix` has.
+// The simple view of every recording is sound, has all regions of all rows, none of them at one time with another event
+// of its row, all collectives as blocking ones, and as messages what `report --matrix` has.
 func TestSimpleViewsOfRecordings(t *testing.T) {
 	t.Parallel()
 	for name, changes := range simplePlays(t) {
@@ -46,7 +46,9 @@ func TestSimpleViewsOfRecordings(t *testing.T) {
 			var want []check.Finding
 			if res.Transfers > 0 {
 				want = []check.Finding{{Severity: check.Note, Rule: check.RuleMessage,
-					Text: fmt.Sprintf("%d transfers of the network have no receive: nobody records that one has arrived", res.Transfers)}}
+					Text: fmt.Sprintf(
+						"%d transfers of the network have no receive: nobody records that one has arrived",
+						res.Transfers)}}
 			}
 			if diff := cmp.Diff(want, found.Findings, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("check: expected (−), found (+): %s", diff)
@@ -65,7 +67,9 @@ func TestSimpleViewsOfRecordings(t *testing.T) {
 					last = ev.Time
 				}
 			}
-			if want := countOf(native, otf2.EventMpiCollectiveEnd, otf2.EventNonBlockingCollectiveComplete); res.Collectives != want || countOf(a, otf2.EventMpiCollectiveEnd) != want ||
+			if want := countOf(native, otf2.EventMpiCollectiveEnd,
+				otf2.EventNonBlockingCollectiveComplete); res.Collectives != want ||
+				countOf(a, otf2.EventMpiCollectiveEnd) != want ||
 				countOf(a, otf2.EventMpiCollectiveBegin) != want {
 				t.Errorf("%d collectives, want %d", res.Collectives, want)
 			}
@@ -73,7 +77,8 @@ func TestSimpleViewsOfRecordings(t *testing.T) {
 	}
 }
 
-// pipit reads the simple view of every recording: all regions of all rows, each enter with its leave, and who sent how much to whom.
+// pipit reads the simple view of every recording: all regions of all rows, each enter with its leave, and who sent how
+// much to whom.
 func TestPipitReadsSimpleViews(t *testing.T) {
 	python := need.Pipit(t)
 	for name, changes := range simplePlays(t) {
@@ -106,7 +111,8 @@ func TestPipitReadsSimpleViews(t *testing.T) {
 				l := a.Defs.Location(first[otf2.LocationGroupRef(r.Process)] + otf2.LocationRef(r.Thread))
 				rows = append(rows, fmt.Sprintf("%s: %d enters, %d leaves", a.Defs.String(l.Name), r.Enters, r.Leaves))
 				if r.Unmatched+r.Negative > 0 {
-					t.Errorf("%s: %d enters and leaves without the other, %d of negative length", rows[len(rows)-1], r.Unmatched, r.Negative)
+					t.Errorf("%s: %d enters and leaves without the other, %d of negative length", rows[len(rows)-1],
+						r.Unmatched, r.Negative)
 				}
 			}
 			slices.Sort(rows)
@@ -160,7 +166,8 @@ func rowsOf(a *otf2.Archive) (rows []string) {
 		for ev := range a.EventsOf(l.Self) {
 			n[ev.Kind]++
 		}
-		rows = append(rows, fmt.Sprintf("%s: %d enters, %d leaves", a.Defs.String(l.Name), n[otf2.EventEnter], n[otf2.EventLeave]))
+		rows = append(rows, fmt.Sprintf("%s: %d enters, %d leaves", a.Defs.String(l.Name), n[otf2.EventEnter],
+			n[otf2.EventLeave]))
 	}
 	slices.Sort(rows)
 	return rows

@@ -60,7 +60,10 @@ func recordings(t *testing.T, names ...string) (out []*replay.Recording) {
 // kernelRecordings are those of which it is known what the GPU ran.
 func kernelRecordings(t *testing.T) []*replay.Recording {
 	t.Helper()
-	return slices.DeleteFunc(recordings(t), func(rec *replay.Recording) bool { return len(rec.Processes[0].Kernels) == 0 })
+	return slices.DeleteFunc(recordings(t), func(
+		rec *replay.Recording) bool {
+		return len(rec.Processes[0].Kernels) == 0
+	})
 }
 
 // change is something of a play that is not as usual.
@@ -87,7 +90,8 @@ func limited(limits string) change {
 			panic(err)
 		}
 		o.Host = filepath.Join(filepath.Dir(strings.TrimPrefix(o.Env[0], "NCCL_OTF2_DIR=")), "limited-host")
-		if err := os.WriteFile(o.Host, []byte("#!/bin/sh\nulimit "+limits+" && exec "+host+" \"$@\"\n"), 0o777); err != nil {
+		if err := os.WriteFile(o.Host, []byte("#!/bin/sh\nulimit "+limits+" && exec "+host+" \"$@\"\n"),
+			0o777); err != nil {
 			panic(err)
 		}
 	}
@@ -102,7 +106,8 @@ func settings(dir string) []string {
 func usual(t *testing.T, dir string, changes ...change) replay.Options {
 	t.Helper()
 	opt := replay.Options{
-		Host: builtFile(t, replay.HostFile), Plugin: builtFile(t, "libnccl-profiler-otf2.so"), Clock: replay.ClockRecorded, Env: settings(dir),
+		Host: builtFile(t, replay.HostFile), Plugin: builtFile(t, "libnccl-profiler-otf2.so"),
+		Clock: replay.ClockRecorded, Env: settings(dir),
 	}
 	for _, c := range changes {
 		c(&opt)
@@ -178,8 +183,8 @@ func unified(t *testing.T, dir string) (anchor string) {
 	return filepath.Join(dir, "traces.otf2")
 }
 
-// checkSound wants an archive to be without findings, but for those of the severities that may be and for what unify has said
-// (SEQUENCES_DIFFER, which tests ask for where it matters), and read by the reference tool without a warning.
+// checkSound wants an archive to be without findings, but for those of the severities that may be and for what unify
+// has said (SEQUENCES_DIFFER, which tests ask for where it matters), and read by the reference tool without a warning.
 func checkSound(t *testing.T, anchor string, mayBe ...check.Severity) {
 	t.Helper()
 	checked, err := check.Archive(anchor, nil)

@@ -14,15 +14,17 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 )
 
-// What is said of a recording that is looked at is what is said of the archive that playing it makes: the plugin and its host add
-// nothing. Left out is what they make up: the process and its host, the address of its GPU, the release of the library.
+// What is said of a recording that is looked at is what is said of the archive that playing it makes: the plugin and
+// its host add nothing. Left out is what they make up: the process and its host, the address of its GPU, the release of
+// the library.
 func TestRecordingsAreLookedAt(t *testing.T) {
 	t.Parallel()
 	host, err := os.Hostname()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, rec := range recordings(t, "02-allcoll-4p-net", "03-onethread-4r-groups", "07-twocomms-streams", "10-graph-3p") {
+	for _, rec := range recordings(t, "02-allcoll-4p-net", "03-onethread-4r-groups", "07-twocomms-streams",
+		"10-graph-3p") {
 		t.Run(rec.Name, func(t *testing.T) {
 			t.Parallel()
 			dir, _ := play(t, rec, clock(replay.ClockRecorded), env("NCCL_OTF2_EVENTS=all"))
@@ -63,7 +65,8 @@ func reported(t *testing.T, dir, section, host string) any {
 func plain(v any, host string) any {
 	switch v := v.(type) {
 	case map[string]any:
-		for _, key := range []string{"archive", "creator", "hidden", "pid", "pci", "text"} { // text: sentences that name hosts
+		for _, key := range []string{"archive", "creator", "hidden", "pid", "pci",
+			"text"} { // text: sentences that name hosts
 			delete(v, key)
 		}
 		for key, value := range v {

@@ -44,12 +44,18 @@ type acknowledged struct {
 	calls  uint64 // that were put off, and are on the disk so: there are more events of them than one each
 }
 
-// tracedJobs are jobs of four or five processes whose collectors take records as they come, and put them off. What is put off has to be on
-// the disk before it is taken, so that job calls NCCL all the time for seven seconds: collectors bring checkpoints to the disk 0, 1, 3 and
-// 7 s after their start, or later, if nothing has come meanwhile.
+// tracedJobs are jobs of four or five processes whose collectors take records as they come, and put them off. What is
+// put off has to be on the disk before it is taken, so that job calls NCCL all the time for seven seconds: collectors
+// bring checkpoints to the disk 0, 1, 3 and 7 s after their start, or later, if nothing has come meanwhile.
 var tracedJobs = map[string]func() (*recordedJob, error){
-	"off": sync.OnceValues(func() (*recordedJob, error) { return traceJob("off", "nccl-callbacks/09-straggler-4p", 1) }),
-	"on":  sync.OnceValues(func() (*recordedJob, error) { return traceJob("on", "nccl-causes/c06-two-culprits-5p", 4) }),
+	"off": sync.OnceValues(func() (*recordedJob,
+		error) {
+		return traceJob("off", "nccl-callbacks/09-straggler-4p", 1)
+	}),
+	"on": sync.OnceValues(func() (*recordedJob,
+		error) {
+		return traceJob("on", "nccl-causes/c06-two-culprits-5p", 4)
+	}),
 }
 
 func traceJob(backlog, recording string, slower int) (*recordedJob, error) {
@@ -71,7 +77,8 @@ func traceJob(backlog, recording string, slower int) (*recordedJob, error) {
 	job := &recordedJob{backlog: backlog, dir: filepath.Join(root, "below", "experiment")}
 	defer os.RemoveAll(root)
 	trace := filepath.Join(root, "trace")
-	cmd := powercut.Command(strace, trace, 0, "sh", "-c", `"$0" replay "$1" --pace recorded --dir "$2" && "$0" unify "$2"`, tool, recording, job.dir)
+	cmd := powercut.Command(strace, trace, 0, "sh", "-c",
+		`"$0" replay "$1" --pace recorded --dir "$2" && "$0" unify "$2"`, tool, recording, job.dir)
 	cmd.Env = append(os.Environ(), "NCCL_OTF2_BACKLOG="+backlog, "REPLAY_HOST_SLOWER="+strconv.Itoa(slower))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("%w: %s", err, out)
@@ -183,7 +190,8 @@ func putOffCalls(backlog string, p *experiment.Process) (n uint64) {
 }
 
 // broken cuts the power at a moment and says what was promised and is not so; "": nothing.
-func (j *recordedJob) broken(t *testing.T, moment int, luck powercut.Luck, r *rand.Rand, skip func(call, path string) bool) string {
+func (j *recordedJob) broken(t *testing.T, moment int, luck powercut.Luck, r *rand.Rand,
+	skip func(call, path string) bool) string {
 	t.Helper()
 	d, err := j.record.At(moment, skip)
 	if err != nil {
@@ -226,7 +234,8 @@ func (j *recordedJob) broken(t *testing.T, moment int, luck powercut.Luck, r *ra
 	for _, n := range promised {
 		total += n
 	}
-	// As unify does, which says what it has to leave behind: of a backlog that nothing promises, the beginning need not be there.
+	// As unify does, which says what it has to leave behind: of a backlog that nothing promises, the beginning need not
+	// be there.
 	_, left := collector.Salvage(dir)
 	res, err := scorep.Unify(dir, nil)
 	if err != nil {
@@ -252,7 +261,8 @@ func (j *recordedJob) broken(t *testing.T, moment int, luck powercut.Luck, r *ra
 	}
 	switch {
 	case events < total:
-		return fmt.Sprintf("%d events, %d were promised; left behind: %v; problems %q", events, total, left, append(res.Problems, res.Runs[0].Problems...))
+		return fmt.Sprintf("%d events, %d were promised; left behind: %v; problems %q", events, total, left,
+			append(res.Problems, res.Runs[0].Problems...))
 	case events < j.events && !honest:
 		return fmt.Sprintf("%d events of %d, and nothing is said to be missing", events, j.events)
 	}
@@ -270,8 +280,9 @@ func needTracedJob(t *testing.T, backlog string) *recordedJob {
 	return job
 }
 
-// Whenever the power goes, and whatever of what was not brought to the disk is there then: what a durable checkpoint speaks of is in the
-// archive that unify makes, an archive that has been made is whole, and what is missing is said to be. With what was put off, too.
+// Whenever the power goes, and whatever of what was not brought to the disk is there then: what a durable checkpoint
+// speaks of is in the archive that unify makes, an archive that has been made is whole, and what is missing is said to
+// be. With what was put off, too.
 func TestPowerCuts(t *testing.T) {
 	t.Parallel()
 	for backlog := range tracedJobs {
@@ -294,7 +305,8 @@ func testPowerCuts(t *testing.T, job *recordedJob) {
 	if calls > 0 != (job.backlog == "on") {
 		t.Fatalf("%d calls that were put off are promised", calls)
 	}
-	t.Logf("%d moments, %d durable checkpoints, %d calls put off in them, archives at %v", job.record.Moments, len(job.secured), calls, job.whole)
+	t.Logf("%d moments, %d durable checkpoints, %d calls put off in them, archives at %v", job.record.Moments,
+		len(job.secured), calls, job.whole)
 	for seed := range uint64(*powerCuts) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		moment, luck := r.IntN(job.record.Moments+1), powercut.RandomLuck(r)
@@ -308,7 +320,10 @@ func testPowerCuts(t *testing.T, job *recordedJob) {
 func TestPowerCutsAreNoticed(t *testing.T) {
 	t.Parallel()
 	t.Run("backlogs", func(t *testing.T) {
-		needTracedJob(t, "on").noticed(t, func(_, path string) bool { return filepath.Base(path) == experiment.BacklogFile })
+		needTracedJob(t, "on").noticed(t, func(_,
+			path string) bool {
+			return filepath.Base(path) == experiment.BacklogFile
+		})
 	})
 	job := needTracedJob(t, "off")
 	shards := filepath.Join(job.dir, experiment.Folder)
@@ -347,7 +362,8 @@ func (j *recordedJob) noticed(t *testing.T, skip func(call, path string) bool) {
 	t.Errorf("%d power cuts show nothing", most)
 }
 
-// On a disk that takes its time the collectors go on taking records and writing them while a sync waits: nothing is lost.
+// On a disk that takes its time the collectors go on taking records and writing them while a sync waits: nothing is
+// lost.
 func TestSlowDisk(t *testing.T) {
 	t.Parallel()
 	strace, err := straceWorks()
@@ -356,7 +372,8 @@ func TestSlowDisk(t *testing.T) {
 	need.NoError(t, "what make build makes", err)
 	root := t.TempDir()
 	dir, trace := filepath.Join(root, "experiment"), filepath.Join(root, "trace")
-	cmd := powercut.Command(strace, trace, 300*time.Millisecond, tool, "replay", filepath.Join("..", "testdata", "nccl-callbacks", "09-straggler-4p"), "--pace", "recorded", "--dir", dir)
+	cmd := powercut.Command(strace, trace, 300*time.Millisecond, tool, "replay",
+		filepath.Join("..", "testdata", "nccl-callbacks", "09-straggler-4p"), "--pace", "recorded", "--dir", dir)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}

@@ -81,10 +81,12 @@ var products = []product{
 	{"top", []string{"top", "DIR", "--once", "--format", "json"}, "", readTop},
 	{"diff, text", []string{"diff", "DIR", "DIR", "--warm-up", "0"}, "", readTables(diffText)},
 	{"view --scalasca", []string{"view", "--scalasca", "DIR", "--format", "json"}, "", readView},
-	{"view --scalasca, its archive", []string{"print", "--json", "--show-all", "DIR/scalasca/traces.otf2"}, "", readViewed},
+	{"view --scalasca, its archive", []string{"print", "--json", "--show-all", "DIR/scalasca/traces.otf2"}, "",
+		readViewed},
 }
 
-// goName is a member of JSON that is written as Go writes names. Those of properties, which are members of some objects, are in capitals.
+// goName is a member of JSON that is written as Go writes names. Those of properties, which are members of some
+// objects, are in capitals.
 var goName = regexp.MustCompile(`(?m)^\s*"[A-Z][a-z]\w*":`)
 
 // outputs runs the tool for all products, and reads what it wrote, by the product's name.
@@ -140,11 +142,14 @@ func figuresOf(all map[string]map[string][]byte) (figures, error) {
 	return f, nil
 }
 
-// dropAllRecorded drops figures of all that members recorded, which tallies and profiles have: a report leaves out operations that not all members
-// have ended, or that they did not record alike, and says so. Its answer is then what stopped the job, and not of waiting.
+// dropAllRecorded drops figures of all that members recorded, which tallies and profiles have: a report leaves out
+// operations that not all members have ended, or that they did not record alike, and says so. Its answer is then what
+// stopped the job, and not of waiting.
 func (f figures) dropAllRecorded() {
 	for what := range f {
-		if strings.HasSuffix(what, " calls") || strings.Contains(what, " alone") || strings.HasSuffix(what, " size of members") || what == "calls" || strings.HasPrefix(what, "busbw and times of members") || what == "verdict: waited" {
+		if strings.HasSuffix(what, " calls") || strings.Contains(what, " alone") ||
+			strings.HasSuffix(what, " size of members") || what == "calls" ||
+			strings.HasPrefix(what, "busbw and times of members") || what == "verdict: waited" {
 			delete(f, what)
 		}
 	}
@@ -175,7 +180,8 @@ func (k kind) String() string {
 		is   bool
 		text string
 	}{
-		{k.grouped, "grouped"}, {k.equal > 0, fmt.Sprint(k.equal, " equal")}, {k.root >= 0, fmt.Sprint("root ", k.root)}, {k.replayed, "replayed"}, {k.inPlace != "", k.inPlace},
+		{k.grouped, "grouped"}, {k.equal > 0, fmt.Sprint(k.equal, " equal")},
+		{k.root >= 0, fmt.Sprint("root ", k.root)}, {k.replayed, "replayed"}, {k.inPlace != "", k.inPlace},
 		{k.algorithm+k.protocol+k.variant != "", k.algorithm + " " + k.protocol + " " + k.variant},
 	} {
 		if more.is {
@@ -197,8 +203,10 @@ func placeOf(inPlace *bool) string {
 
 func kindOf(o *operations.Row) kind {
 	k := kind{
-		comm: o.Communicator, operation: o.Operation, datatype: o.Datatype, size: o.Size, source: o.TimingSource, grouped: o.Grouped, replayed: o.Replayed, equal: o.Equal, root: -1,
-		inPlace: placeOf(o.InPlace), algorithm: strings.Join(o.Algorithms, ","), protocol: strings.Join(o.Protocols, ","), variant: strings.Join(o.Variants, ","),
+		comm: o.Communicator, operation: o.Operation, datatype: o.Datatype, size: o.Size, source: o.TimingSource,
+		grouped: o.Grouped, replayed: o.Replayed, equal: o.Equal, root: -1,
+		inPlace: placeOf(o.InPlace), algorithm: strings.Join(o.Algorithms, ","),
+		protocol: strings.Join(o.Protocols, ","), variant: strings.Join(o.Variants, ","),
 	}
 	if o.Root != nil {
 		k.root = *o.Root
@@ -206,8 +214,8 @@ func kindOf(o *operations.Row) kind {
 	return k
 }
 
-// A report has a row for each kind of operations. Its times are of operations: of collectives the mean of their members'; of these the median, without
-// start-up.
+// A report has a row for each kind of operations. Its times are of operations: of collectives the mean of their
+// members'; of these the median, without start-up.
 func readReport(f figures, name string, outputs map[string][]byte) error {
 	var r operations.Report
 	if err := decode(outputs, &r); err != nil {
@@ -234,14 +242,16 @@ func readReport(f figures, name string, outputs map[string][]byte) error {
 		f.add(name, o.Operation+" size of members", float64(o.Size*o.Calls))
 		if !o.Grouped {
 			f.add(name, o.Operation+" alone, calls", float64(o.Calls))
-			f.add(name, o.Operation+" alone, member time", o.Time.Total*float64(o.Calls)/float64(o.Count)) // all members have ended
+			f.add(name, o.Operation+" alone, member time",
+				o.Time.Total*float64(o.Calls)/float64(o.Count)) // all members have ended
 		}
 		rows[kindOf(o)] = append(rows[kindOf(o)], *o)
 		if ofName[o.Operation] == nil {
 			ofName[o.Operation] = new(topSum)
 		}
 		ofName[o.Operation].row(o)
-		compared[diffKind(o.Operation, o.Size, o.TimingSource, o.Equal)] = append(compared[diffKind(o.Operation, o.Size, o.TimingSource, o.Equal)], o)
+		compared[diffKind(o.Operation, o.Size, o.TimingSource, o.Equal)] = append(
+			compared[diffKind(o.Operation, o.Size, o.TimingSource, o.Equal)], o)
 		written[writtenName(o)] = append(written[writtenName(o)], o)
 	}
 	for k, of := range rows {
@@ -272,7 +282,8 @@ func readReport(f figures, name string, outputs map[string][]byte) error {
 	for key, of := range written {
 		if len(of) == 1 {
 			f.written(name, key, map[string]float64{
-				"count": float64(of[0].Timed), "median": of[0].Time.P50, "algbw": of[0].AlgBW, "busbw": of[0].BusBW, "nobody late": transferOf(of[0]), "busbw nobody late": of[0].BusBWNobodyLate,
+				"count": float64(of[0].Timed), "median": of[0].Time.P50, "algbw": of[0].AlgBW, "busbw": of[0].BusBW,
+				"nobody late": transferOf(of[0]), "busbw nobody late": of[0].BusBWNobodyLate,
 			}, 0)
 		}
 	}
@@ -287,7 +298,8 @@ func readReport(f figures, name string, outputs map[string][]byte) error {
 			s.show(f, name, operation)
 		}
 	}
-	f.add(name, "not counted", float64(r.Summary.Unfinished+r.Summary.LeftOut+r.Summary.Oddities["INCOMPLETE_OPERATIONS"]))
+	f.add(name, "not counted",
+		float64(r.Summary.Unfinished+r.Summary.LeftOut+r.Summary.Oddities["INCOMPLETE_OPERATIONS"]))
 	f.add(name, "duration", float64(r.Summary.Duration))
 	f.add(name, "processes", float64(r.Summary.Processes))
 	f.add(name, "hosts", float64(r.Summary.Hosts))
@@ -332,7 +344,8 @@ func (f figures) row(name, key string, o *operations.Row) {
 	f.add(name, key+": p50", o.Time.P50)
 	f.add(name, key+": p99", o.Time.P99)
 	f.near(name, key+": average", o.Time.Avg, 1e-9)
-	for what, v := range map[string]float64{"algbw": o.AlgBW, "busbw": o.BusBW, "algbw, nobody late": o.AlgBWNobodyLate, "busbw, nobody late": o.BusBWNobodyLate} {
+	for what, v := range map[string]float64{"algbw": o.AlgBW, "busbw": o.BusBW, "algbw, nobody late": o.AlgBWNobodyLate,
+		"busbw, nobody late": o.BusBWNobodyLate} {
 		if v > 0 {
 			f.add(name, key+": "+what, v)
 		}
@@ -414,7 +427,8 @@ func readReportText(f figures, name string, outputs map[string][]byte) error {
 	if err := f.answer(name, string(outputs[""])); err != nil {
 		return err
 	}
-	return f.writtenRows(name, tableRows(string(outputs[""]), func(line string) []string { return gaps.Split(strings.TrimSpace(line), -1) }))
+	return f.writtenRows(name, tableRows(string(outputs[""]),
+		func(line string) []string { return gaps.Split(strings.TrimSpace(line), -1) }))
 }
 
 // A tally adds up regions by name: launches, so operations only where they were launched alone.
@@ -440,7 +454,8 @@ func readTally(f figures, name string, outputs map[string][]byte) error {
 			case regions.CollectiveNamed(row.Name) != nil || facts.IsMessage(row.Name): // launches of one
 				f.add(name, row.Name+" alone, calls", float64(row.Calls))
 				f.add(name, row.Name+" alone, member time", float64(row.Time))
-				alone[row.Name] = sum{alone[row.Name].calls + float64(row.Calls), alone[row.Name].time + float64(row.Time)}
+				alone[row.Name] = sum{alone[row.Name].calls + float64(row.Calls),
+					alone[row.Name].time + float64(row.Time)}
 			}
 		}
 	}
@@ -792,7 +807,8 @@ func readPerfetto(f figures, name string, outputs map[string][]byte) error {
 				f.add(name, "bytes of transfers", float64(bytes))
 			}
 		case "wait":
-			addWait(f, name, text("kind"), text("rank_name"), text("for_rank_name"), s.Args["start_up"] != nil, duration)
+			addWait(f, name, text("kind"), text("rank_name"), text("for_rank_name"), s.Args["start_up"] != nil,
+				duration)
 		case "answer", "marker", "measurement":
 		default:
 			group := s.Category
@@ -905,8 +921,8 @@ func bucketOf(node, gpu, comm, function, way string) string {
 	return fmt.Sprintf("%s (%s) on %s %s of %s", function, way, node, gpu, comm)
 }
 
-// addBuckets works out what the metrics for Prometheus say that they are: medians of a GPU's times, and bandwidths of these. They
-// do not tell numbers of operations, so only metrics of one size are compared.
+// addBuckets works out what the metrics for Prometheus say that they are: medians of a GPU's times, and bandwidths of
+// these. They do not tell numbers of operations, so only metrics of one size are compared.
 func addBuckets(f figures, name string, operations []export.Operation) {
 	type bucket struct {
 		size, factor float64
@@ -917,7 +933,8 @@ func addBuckets(f figures, name string, operations []export.Operation) {
 	for i := range operations {
 		o := &operations[i]
 		source := facts.SourceOf(valueOf(o.TimingSource))
-		if o.Grouped && o.Equal == 0 || o.StartUp || o.Duration <= 0 || source == facts.SourceNetwork || source == facts.SourceEnqueue {
+		if o.Grouped && o.Equal == 0 || o.StartUp || o.Duration <= 0 || source == facts.SourceNetwork ||
+			source == facts.SourceEnqueue {
 			continue // left out, as the tool says
 		}
 		way := "message"
@@ -970,7 +987,8 @@ func readPrometheus(f figures, name string, outputs map[string][]byte) error {
 			}
 			continue
 		}
-		key := bucketOf(labels["node"], labels["gpu"], labels["comm_name"], labels["collective"]+labels["p2p_operation"], cmp.Or(labels["algo_proto"], "message"))
+		key := bucketOf(labels["node"], labels["gpu"], labels["comm_name"],
+			labels["collective"]+labels["p2p_operation"], cmp.Or(labels["algo_proto"], "message"))
 		if strings.HasSuffix(m[1], "_exec_time_microseconds") {
 			key += ", median µs"
 		} else {
@@ -1168,7 +1186,8 @@ func readDiff(f figures, name string, outputs map[string][]byte) error {
 			f.near(name, diffKind(o.Operation, o.Size, o.TimingSource, o.Equal), o.Time.MedianA, 1e-9)
 		}
 		if !o.Grouped {
-			key := diffRow(map[string]string{"operation": o.Operation, "size": units.Bytes(o.Size), "timing source": o.TimingSource})
+			key := diffRow(map[string]string{"operation": o.Operation, "size": units.Bytes(o.Size),
+				"timing source": o.TimingSource})
 			medians["median A of "+key] = append(medians["median A of "+key], o.Time.MedianA)
 			medians["median B of "+key] = append(medians["median B of "+key], o.Time.MedianB)
 		}

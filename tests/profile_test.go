@@ -12,8 +12,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Profiles of all recordings' archives are sound, and their sums are those of the reports. That profile mode gives the same is
-// tested with the tool (cmd/nccl-otf2/testdata/script/profile.txt).
+// Profiles of all recordings' archives are sound, and their sums are those of the reports. That profile mode gives the
+// same is tested with the tool (cmd/nccl-otf2/testdata/script/profile.txt).
 func TestProfilesOfRecordings(t *testing.T) {
 	t.Parallel()
 	for _, rec := range recordings(t) {

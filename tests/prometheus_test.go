@@ -26,13 +26,15 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
-// lint is promtool's exit code where metrics are right, but not as it would name them: Inspector's names say microseconds.
+// lint is promtool's exit code where metrics are right, but not as it would name them: Inspector's names say
+// microseconds.
 const lint = 3
 
-var inspectorUnits = regexp.MustCompile(`^nccl_(collective|p2p)_exec_time_microseconds use base unit "seconds" instead of "microseconds"\n$`)
+var inspectorUnits = regexp.MustCompile(
+	`^nccl_(collective|p2p)_exec_time_microseconds use base unit "seconds" instead of "microseconds"\n$`)
 
-// A real Prometheus takes the metrics of two jobs as it takes those of node exporters, and what the dashboard of docs/grafana.json shows
-// has values.
+// A real Prometheus takes the metrics of two jobs as it takes those of node exporters, and what the dashboard of
+// docs/grafana.json shows has values.
 func TestDashboard(t *testing.T) {
 	t.Parallel()
 	tools, err := filepath.Abs("../build/tools/prometheus")
@@ -42,7 +44,8 @@ func TestDashboard(t *testing.T) {
 	metrics := make(map[string][][]byte) // by job, one after the other
 	for job, name := range map[string]string{"1": "09-straggler-4p", "2": "05-p2p-3p"} {
 		dir, _ := play(t, recording(t, name))
-		out, err := exec.Command(builtFile(t, "nccl-otf2"), "export", "--prometheus", "--job", job, "-o", "-", dir).Output()
+		out, err := exec.Command(builtFile(t, "nccl-otf2"), "export", "--prometheus", "--job", job, "-o", "-",
+			dir).Output()
 		testkit.Must(t, err)
 		metrics[job] = [][]byte{out}
 	}
@@ -80,7 +83,8 @@ func TestDashboard(t *testing.T) {
 	asked := 0
 	for _, p := range board.Panels {
 		for _, target := range p.Targets {
-			expr := strings.NewReplacer("$__rate_interval", "5m", "$job", ".*", "$node", ".*", "$communicator", ".*").Replace(target.Expr)
+			expr := strings.NewReplacer("$__rate_interval", "5m", "$job", ".*", "$node", ".*", "$communicator",
+				".*").Replace(target.Expr)
 			if strings.Contains(expr, "$") {
 				t.Errorf("%s: %s has a variable that the dashboard has not", p.Title, expr)
 			}
@@ -93,7 +97,8 @@ func TestDashboard(t *testing.T) {
 	if asked < 10 {
 		t.Errorf("%d expressions", asked)
 	}
-	if named := prometheus.ask(t, `nccl_otf2_culprit_share{slurm_job_id="1"}`); len(named) != 1 || named[0]["rank"] != "Rank 2" || named[0]["kind"] != "host_late" {
+	if named := prometheus.ask(t, `nccl_otf2_culprit_share{slurm_job_id="1"}`); len(named) != 1 ||
+		named[0]["rank"] != "Rank 2" || named[0]["kind"] != "host_late" {
 		t.Errorf("the straggler's job names %v", named)
 	}
 }
@@ -114,13 +119,14 @@ func lintMetrics(t *testing.T, tools string, text []byte) {
 	}
 }
 
-// metricsOfRestartedJob gives the metrics of a job in profile mode after its processes ended, and after they were started anew in the same
-// directory and ended again.
+// metricsOfRestartedJob gives the metrics of a job in profile mode after its processes ended, and after they were
+// started anew in the same directory and ended again.
 func metricsOfRestartedJob(t *testing.T) (texts [][]byte) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "job")
 	for range 2 {
-		cmd := exec.Command(builtFile(t, "nccl-otf2"), "replay", "../testdata/nccl-callbacks/09-straggler-4p", "--clock", "recorded", "--dir", dir)
+		cmd := exec.Command(builtFile(t, "nccl-otf2"), "replay", "../testdata/nccl-callbacks/09-straggler-4p",
+			"--clock", "recorded", "--dir", dir)
 		cmd.Env = append(os.Environ(), "NCCL_OTF2_MODE=profile")
 		if said, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("replay: %v\n%s", err, said)
@@ -130,11 +136,13 @@ func metricsOfRestartedJob(t *testing.T) (texts [][]byte) {
 	return texts
 }
 
-// keptMetrics is what is kept of a directory's jobs once they have ended, until whoever keeps it is interrupted: then the file is gone.
+// keptMetrics is what is kept of a directory's jobs once they have ended, until whoever keeps it is interrupted: then
+// the file is gone.
 func keptMetrics(t *testing.T, dir, job string) []byte {
 	t.Helper()
 	folder := t.TempDir()
-	keep := exec.Command(builtFile(t, "nccl-otf2"), "export", "--prometheus", "--every", "1m", "--job", job, "-o", folder, dir)
+	keep := exec.Command(builtFile(t, "nccl-otf2"), "export", "--prometheus", "--every", "1m", "--job", job, "-o",
+		folder, dir)
 	var said bytes.Buffer
 	keep.Stderr = &said
 	testkit.Must(t, keep.Start())
@@ -173,14 +181,16 @@ func metricsIn(t *testing.T, folder, pattern string, ended <-chan error) []byte 
 // passing are the lines of metrics that differ between directories, and from moment to moment.
 var passing = regexp.MustCompile(`(?m)^nccl_otf2_written_timestamp_seconds.*\n|,?directory="[^"]*"`)
 
-// While a job runs, a trace gives the same metrics as a profile: the counters, what waits are estimated, and whom they were for.
+// While a job runs, a trace gives the same metrics as a profile: the counters, what waits are estimated, and whom they
+// were for.
 func TestMetricsOfTracesAndProfiles(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"09-straggler-4p", "05-p2p-3p", "06-twohosts-2x2"} {
 		of := make(map[string]string)
 		for _, mode := range []string{"trace", "profile"} {
 			dir := filepath.Join(t.TempDir(), mode)
-			cmd := exec.Command(builtFile(t, "nccl-otf2"), "replay", "../testdata/nccl-callbacks/"+name, "--clock", "recorded", "--dir", dir)
+			cmd := exec.Command(builtFile(t, "nccl-otf2"), "replay", "../testdata/nccl-callbacks/"+name, "--clock",
+				"recorded", "--dir", dir)
 			cmd.Env = append(os.Environ(), "NCCL_OTF2_MODE="+mode)
 			if said, err := cmd.CombinedOutput(); err != nil {
 				t.Fatalf("replay: %v\n%s", err, said)
@@ -216,11 +226,15 @@ func keptBySetting(t *testing.T, mode string) {
 	others := filepath.Join(folder, "other.prom")
 	testkit.Write(t, others, nil)
 	testkit.Must(t, os.Chtimes(others, time.Time{}, time.Now().Add(-time.Hour)))
-	cmd := exec.Command(builtFile(t, "nccl-otf2"), "replay", "../testdata/nccl-callbacks/09-straggler-4p", "--clock", "recorded", "--dir", dir)
+	cmd := exec.Command(builtFile(t, "nccl-otf2"), "replay", "../testdata/nccl-callbacks/09-straggler-4p", "--clock",
+		"recorded", "--dir", dir)
 	cmd.Env = append(os.Environ(), "NCCL_OTF2_MODE="+mode, "NCCL_OTF2_PROMETHEUS="+folder, "SLURM_JOB_ID=77")
 	seen := make(chan []byte, 1)
 	go func() {
-		seen <- metricsIn(t, folder, `nccl_otf2_operations_total{slurm_job_id="77",.*rank="Rank 2"} 24\n(?s:.*)nccl_otf2_job_running{.*} 0\n`, nil)
+		seen <- metricsIn(
+			t, folder,
+			`nccl_otf2_operations_total{slurm_job_id="77",.*rank="Rank 2"} 24\n(?s:.*)nccl_otf2_job_running{.*} 0\n`,
+			nil)
 	}()
 	if said, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("replay: %v\n%s", err, said)
@@ -266,11 +280,14 @@ func startPrometheus(t *testing.T, tools, address string, paths ...string) *serv
 	dir := t.TempDir()
 	config := "global: {scrape_interval: 1s}\nscrape_configs:\n"
 	for _, p := range paths {
-		config += fmt.Sprintf("- {job_name: job%s, metrics_path: /%s, honor_labels: true, static_configs: [{targets: [%q]}]}\n", p, p, address)
+		config += fmt.Sprintf(
+			"- {job_name: job%s, metrics_path: /%s, honor_labels: true, static_configs: [{targets: [%q]}]}\n", p, p,
+			address)
 	}
 	file := filepath.Join(dir, "prometheus.yml")
 	testkit.Write(t, file, []byte(config))
-	if said, err := exec.Command(filepath.Join(tools, "promtool"), "check", "config", file).CombinedOutput(); err != nil {
+	if said, err := exec.Command(filepath.Join(tools, "promtool"), "check", "config",
+		file).CombinedOutput(); err != nil {
 		t.Fatalf("promtool check config: %v: %s", err, said)
 	}
 	for {
@@ -288,7 +305,8 @@ func tryPrometheus(t *testing.T, tools, dir, config string, targets int) *server
 	s := &server{free.Addr().String()}
 	testkit.Must(t, free.Close())
 	var log bytes.Buffer
-	cmd := exec.Command(filepath.Join(tools, "prometheus"), "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+s.address)
+	cmd := exec.Command(filepath.Join(tools, "prometheus"), "--config.file="+config,
+		"--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+s.address)
 	cmd.Stdout, cmd.Stderr = &log, &log
 	testkit.Must(t, cmd.Start())
 	ended := make(chan error, 1)

@@ -26,14 +26,16 @@ type calledRank struct {
 }
 
 // typeNames are those that NCCL tells a profiler, by ncclDataType_t; for one it has none.
-var typeNames = []string{"ncclInt8", "Unknown", "ncclInt32", "ncclUint32", "ncclInt64", "ncclUint64", "ncclFloat16", "ncclFloat32", "ncclFloat64",
+var typeNames = []string{"ncclInt8", "Unknown", "ncclInt32", "ncclUint32", "ncclInt64", "ncclUint64", "ncclFloat16",
+	"ncclFloat32", "ncclFloat64",
 	"ncclBfloat16", "ncclFloat8e4m3", "ncclFloat8e5m2"}
 
 // driverFunctions are its words for collectives, and whether a root follows the count.
 var driverFunctions = map[string]struct {
 	name   string
 	rooted bool
-}{"ar": {"AllReduce", false}, "ari": {"AllReduce", false}, "ag": {"AllGather", false}, "rs": {"ReduceScatter", false}, "bc": {"Broadcast", true}, "rd": {"Reduce", true}}
+}{"ar": {"AllReduce", false}, "ari": {"AllReduce", false}, "ag": {"AllGather", false}, "rs": {"ReduceScatter", false},
+	"bc": {"Broadcast", true}, "rd": {"Reduce", true}}
 
 // operationsOfCall gives the operations that NCCL makes of a call on rank me of n.
 func operationsOfCall(c *suite.Call) (all []*operation, err error) {
@@ -176,7 +178,8 @@ func archiveRows(t *testing.T, got *archive) (all []*row) {
 				continue
 			}
 			if len(ops) > 0 {
-				all = append(all, &row{comm: c, process: processPlace(loc), rank: rank, device: got.deviceOf(loc), ops: ops})
+				all = append(all, &row{comm: c, process: processPlace(loc), rank: rank, device: got.deviceOf(loc),
+					ops: ops})
 			}
 		}
 	}
@@ -205,13 +208,16 @@ func devicesKnown(shards []*experiment.Process) bool {
 	})
 }
 
-// stamped says whether NCCL was asked for KernelCh. Where it was not, it reports no replays of graphs, unless these need its proxies.
+// stamped says whether NCCL was asked for KernelCh. Where it was not, it reports no replays of graphs, unless these
+// need its proxies.
 func stamped(shards []*experiment.Process) bool {
-	return slices.ContainsFunc(shards, func(p *experiment.Process) bool { return p.Masks.Event&(1<<shm.EventKernelCh) != 0 })
+	return slices.ContainsFunc(shards, func(p *experiment.Process) bool {
+		return p.Masks.Event&(1<<shm.EventKernelCh) != 0
+	})
 }
 
-// compareCalls wants each call of each rank in the archive once, on a communicator of its size, and nothing else. It returns the
-// row of each rank.
+// compareCalls wants each call of each rank in the archive once, on a communicator of its size, and nothing else. It
+// returns the row of each rank.
 func compareCalls(r *realRun, logs map[int]*suite.Process, got *archive) map[calledRank]*row {
 	t := r.t
 	t.Helper()
@@ -235,18 +241,21 @@ func compareCalls(r *realRun, logs map[int]*suite.Process, got *archive) map[cal
 			best, diff = nearest(key, direct[key], all, r.program)
 		}
 		if best == nil {
-			t.Errorf("rank %d: communicator number %d, rank %d of %d, is not in the archive", key.worldRank, key.comm, key.rank, key.nranks)
+			t.Errorf("rank %d: communicator number %d, rank %d of %d, is not in the archive", key.worldRank, key.comm,
+				key.rank, key.nranks)
 			continue
 		}
 		best.taken = true
 		out[key] = best
 		if diff != "" && !(r.program.Unfinished && begunBy(best.ops, want[key])) {
-			t.Errorf("rank %d, communicator number %d (%s rank %d): called (−) and in the archive (+): %s\n%s", key.worldRank, key.comm, best.comm.Name, key.rank, counts(want[key], best.ops), diff)
+			t.Errorf("rank %d, communicator number %d (%s rank %d): called (−) and in the archive (+): %s\n%s",
+				key.worldRank, key.comm, best.comm.Name, key.rank, counts(want[key], best.ops), diff)
 		}
 	}
 	for _, r := range all {
 		if !r.taken {
-			t.Errorf("%s rank %d is in the archive, and nothing was called on it: %s", r.comm.Name, r.rank, counts(nil, r.ops))
+			t.Errorf("%s rank %d is in the archive, and nothing was called on it: %s", r.comm.Name, r.rank,
+				counts(nil, r.ops))
 		}
 	}
 	return out
@@ -255,10 +264,13 @@ func compareCalls(r *realRun, logs map[int]*suite.Process, got *archive) map[cal
 // nearest finds, of the rows that can be those of a rank, the one that is most like what it called, and how it differs.
 func nearest(key calledRank, want map[string][]*operation, all []*row, p *suite.Program) (best *row, diff string) {
 	for _, r := range all {
-		if r.taken || r.process != uint64(key.worldRank/p.RanksEach()) || r.rank != key.rank || r.device >= 0 && r.device != key.worldRank%pretendedDevices || len(r.comm.Members) != key.nranks || !isNamed(r.comm, key.name) {
+		if r.taken || r.process != uint64(key.worldRank/p.RanksEach()) || r.rank != key.rank || r.device >= 0 &&
+			r.device != key.worldRank%pretendedDevices || len(r.comm.Members) != key.nranks ||
+			!isNamed(r.comm, key.name) {
 			continue
 		}
-		d := gocmp.Diff(inPlansOf(r.ops, want), inPlansOf(r.ops, r.ops), asCalled, cmpopts.IgnoreUnexported(operation{}))
+		d := gocmp.Diff(inPlansOf(r.ops, want), inPlansOf(r.ops, r.ops), asCalled,
+			cmpopts.IgnoreUnexported(operation{}))
 		if best == nil || len(d) < len(diff) {
 			best, diff = r, d
 		}
@@ -269,7 +281,8 @@ func nearest(key calledRank, want map[string][]*operation, all []*row, p *suite.
 	return best, diff
 }
 
-// inPlansOf gives sequences with the operations that were launched at once in order of size: NCCL sorts those of a group by it.
+// inPlansOf gives sequences with the operations that were launched at once in order of size: NCCL sorts those of a
+// group by it.
 func inPlansOf(shown, ops map[string][]*operation) map[string][]*operation {
 	out := make(map[string][]*operation)
 	for k, list := range ops {
@@ -279,7 +292,8 @@ func inPlansOf(shown, ops map[string][]*operation) map[string][]*operation {
 			for j < len(plans) && plans[j].begin == plans[i].begin && plans[j].end == plans[i].end {
 				j++
 			}
-			slices.SortStableFunc(list[min(i, len(list)):min(j, len(list))], func(a, b *operation) int { return cmp.Compare(a.Count, b.Count) })
+			slices.SortStableFunc(list[min(i, len(list)):min(j, len(list))],
+				func(a, b *operation) int { return cmp.Compare(a.Count, b.Count) })
 			i = j
 		}
 		out[k] = list
@@ -287,11 +301,13 @@ func inPlansOf(shown, ops map[string][]*operation) map[string][]*operation {
 	return out
 }
 
-// begunBy says whether an archive has what was called, and at most one operation more of a sequence: one that had not returned.
+// begunBy says whether an archive has what was called, and at most one operation more of a sequence: one that had not
+// returned.
 func begunBy(got, want map[string][]*operation) bool {
 	for k, w := range want {
 		g := got[k]
-		if len(g) < len(w) || len(g) > len(w)+1 || !gocmp.Equal(w, g[:len(w)], asCalled, cmpopts.IgnoreUnexported(operation{})) {
+		if len(g) < len(w) || len(g) > len(w)+1 ||
+			!gocmp.Equal(w, g[:len(w)], asCalled, cmpopts.IgnoreUnexported(operation{})) {
 			return false
 		}
 	}

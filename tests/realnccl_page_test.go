@@ -67,7 +67,8 @@ func (c *releaseResults) text() string {
 	if len(c.gpu.errors) > 0 {
 		fmt.Fprintf(&b, "NCCL %s: %v\n", c.bed.Release, &c.gpu)
 	}
-	fmt.Fprintf(&b, "NCCL %s: %d of %d programs as they should be in all ways: %s\n", c.bed.Release, good, len(c.of), strings.Join(c.ways, ", "))
+	fmt.Fprintf(&b, "NCCL %s: %d of %d programs as they should be in all ways: %s\n", c.bed.Release, good, len(c.of),
+		strings.Join(c.ways, ", "))
 	return b.String()
 }
 
@@ -98,7 +99,8 @@ func (c *releaseResults) page() string {
 		}
 	}
 	if len(odd) > 0 {
-		b.WriteString("\n| program | what it calls | otherwise than it should be |\n|---|---|---|\n" + strings.Join(odd, ""))
+		b.WriteString("\n| program | what it calls | otherwise than it should be |\n|---|---|---|\n" +
+			strings.Join(odd, ""))
 	}
 	if len(c.gpu.errors) > 0 {
 		fmt.Fprintf(&b, "\nHeld against the kernels: %v.\n", &c.gpu)
@@ -106,7 +108,8 @@ func (c *releaseResults) page() string {
 	return b.String()
 }
 
-// The page lists what frameworks' programs call, and where that was read (go test ./tests -run TestRealProgramsPage -update).
+// The page lists what frameworks' programs call, and where that was read (go test ./tests -run TestRealProgramsPage
+// -update).
 func TestRealProgramsPage(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("| program | what it calls | read in |\n|---|---|---|\n")

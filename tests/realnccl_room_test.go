@@ -18,9 +18,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/tests/realnccl/suite"
 )
 
-// connectLater makes communicators as NCCL makes them on GPUs with cuMem, which the bed does not have: they do not connect to the
-// network's proxy when they are made, so that it is the plugin for whom their proxies get their memory. A debugger leaves the two
-// calls out (2 is the number of the network's transport).
+// connectLater makes communicators as NCCL makes them on GPUs with cuMem, which the bed does not have: they do not
+// connect to the network's proxy when they are made, so that it is the plugin for whom their proxies get their memory.
+// A debugger leaves the two calls out (2 is the number of the network's transport).
 const connectLater = `set pagination off
 set breakpoint pending on
 set follow-fork-mode child
@@ -43,15 +43,16 @@ end
 run
 `
 
-// However little room there is in /dev/shm, and whatever else keeps NCCL's proxies from having their memory, a job ends with our
-// plugin as it does without one, and its results are the same.
+// However little room there is in /dev/shm, and whatever else keeps NCCL's proxies from having their memory, a job ends
+// with our plugin as it does without one, and its results are the same.
 func TestRealNCCLWithoutRoom(t *testing.T) {
 	if *realBeds == "" {
 		t.Skip("NOT CHECKED here: `make real-nccl` runs programs inside the real NCCL")
 	}
 	gdb := need.Program(t, "gdb", "Debian: gdb")
 	need.Root(t, "mount a /dev/shm of its own")
-	const one, several = "!ar:1000 sync", "!ar:1000 init:1 comm:1 !ar:100 sync init:2 comm:2 !ar:1000 comm:0 !ar:1000 sync"
+	const one, several = "!ar:1000 sync",
+		"!ar:1000 init:1 comm:1 !ar:100 sync init:2 comm:2 !ar:1000 comm:0 !ar:1000 sync"
 	cases := []struct {
 		name, setup, options, program string
 		times                         bool // there is room for GPU times
@@ -60,8 +61,10 @@ func TestRealNCCLWithoutRoom(t *testing.T) {
 		{"for less than one pool", "mount -t tmpfs -o size=32m tmpfs /dev/shm", "-n 1 -g 2 -m threads", one, false},
 		{"a container's", "mount -t tmpfs -o size=64m tmpfs /dev/shm", "-n 1 -g 2 -m threads", one, false},
 		{"enough", "mount -t tmpfs -o size=160m tmpfs /dev/shm", "-n 1 -g 2 -m threads", one, true},
-		{"for the first communicator", "mount -t tmpfs -o size=160m tmpfs /dev/shm", "-n 1 -g 2 -m threads", several, true},
-		{"for some that are made together", "mount -t tmpfs -o size=160m tmpfs /dev/shm", "-n 1 -g 2 -m threads -c 4", "comm:0 !ar:100 comm:1 !ar:100 comm:2 !ar:100 comm:3 !ar:100 sync", false},
+		{"for the first communicator", "mount -t tmpfs -o size=160m tmpfs /dev/shm", "-n 1 -g 2 -m threads", several,
+			true},
+		{"for some that are made together", "mount -t tmpfs -o size=160m tmpfs /dev/shm", "-n 1 -g 2 -m threads -c 4",
+			"comm:0 !ar:100 comm:1 !ar:100 comm:2 !ar:100 comm:3 !ar:100 sync", false},
 		{"read-only", "mount -t tmpfs -o size=1g,ro tmpfs /dev/shm", "-n 1 -g 2 -m threads", one, false},
 		{"of few files", "mount -t tmpfs -o size=1g,nr_inodes=2 tmpfs /dev/shm", "-n 1 -g 2 -m threads", one, false},
 		{"in small files", "ulimit -f 66000; export NCCL_OTF2_MEMORY=4M", "-n 1 -g 2 -m threads", one, false},
@@ -73,13 +76,16 @@ func TestRealNCCLWithoutRoom(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		run := func(t *testing.T, setup, options, program string, env ...string) (status int, said string, results []string) {
+		run := func(t *testing.T, setup, options, program string, env ...string) (
+			status int, said string, results []string) {
 			script := filepath.Join(t.TempDir(), "skip.gdb")
 			testkit.Must(t, os.WriteFile(script, []byte(connectLater), 0o666))
-			line := append([]string{"-c", "mount --make-rprivate / && " + setup + ` && exec "$@"`, "sh", gdb, "-q", "-batch", "-return-child-result", "-x", script, "--args",
+			line := append([]string{"-c", "mount --make-rprivate / && " + setup + ` && exec "$@"`, "sh", gdb, "-q",
+				"-batch", "-return-child-result", "-x", script, "--args",
 				filepath.Join(bed.Dir, "ncclrun"), "-t", "120", "-o", t.TempDir()}, strings.Fields(options)...)
 			c := exec.Command("sh", append(line, program)...)
-			c.Env = append(c.Environ(), append(env, "NCCL_DEBUG=WARN", "NCCL_PROTO=Simple", "NCCL_ALLGATHERV_ENABLE=0")...)
+			c.Env = append(c.Environ(), append(env, "NCCL_DEBUG=WARN", "NCCL_PROTO=Simple",
+				"NCCL_ALLGATHERV_ENABLE=0")...)
 			c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
 			var out bytes.Buffer
 			c.Stdout, c.Stderr = &out, &out
@@ -99,7 +105,9 @@ func TestRealNCCLWithoutRoom(t *testing.T) {
 					t.Fatalf("without a plugin it ends with %d:\n%s", wantStatus, tail(wantSaid))
 				}
 				experiment := filepath.Join(t.TempDir(), "experiment")
-				status, said, results := run(t, c.setup, c.options, c.program, append(settings(experiment), "NCCL_OTF2_EVENTS=gpu", "NCCL_OTF2_COLLECTOR=spool", "NCCL_PROFILER_PLUGIN="+plugin)...)
+				status, said, results := run(t, c.setup, c.options, c.program,
+					append(settings(experiment), "NCCL_OTF2_EVENTS=gpu", "NCCL_OTF2_COLLECTOR=spool",
+						"NCCL_PROFILER_PLUGIN="+plugin)...)
 				if status != wantStatus || !slices.Equal(results, want) {
 					t.Fatalf("ends with %d, without a plugin with %d:\n%s", status, wantStatus, tail(said))
 				}

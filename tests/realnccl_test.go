@@ -21,10 +21,12 @@ import (
 var (
 	realBeds     = flag.String("beds", "", "run programs inside the real NCCL of these `folders` (separated by colons)")
 	realPrograms = flag.String("programs", "", "only those whose group/name matches `REGEXP`")
-	realWays     = flag.String("ways", "none,empty,light,gpu,net,all,gpu:NCCL_ALLGATHERV_ENABLE=0,all:NCCL_ALLGATHERV_ENABLE=0", "run each of them in these `ways`, the first to compare with: without a plugin, with an empty one, or what ours records (NCCL_OTF2_EVENTS, names separated by +), behind a colon a variable")
-	realShort    = flag.Bool("short-form", false, "only the programs of the short form")
-	realLimit    = flag.Duration("limit", 0, "of time for each run, in place of the program's own")
-	realKeep     = flag.String("keep", "", "keep what runs leave in this `folder`")
+	realWays     = flag.String(
+		"ways", "none,empty,light,gpu,net,all,gpu:NCCL_ALLGATHERV_ENABLE=0,all:NCCL_ALLGATHERV_ENABLE=0",
+		"run each of them in these `ways`, the first to compare with: without a plugin, with an empty one, or what ours records (NCCL_OTF2_EVENTS, names separated by +), behind a colon a variable")
+	realShort = flag.Bool("short-form", false, "only the programs of the short form")
+	realLimit = flag.Duration("limit", 0, "of time for each run, in place of the program's own")
+	realKeep  = flag.String("keep", "", "keep what runs leave in this `folder`")
 )
 
 // Without a plugin, and with one that does nothing, programs show what NCCL does by itself.
@@ -36,8 +38,8 @@ const (
 // fewEnds of GPU intervals say nothing of how often uncertainties are true.
 const fewEnds = 1000
 
-// Every program inside the real NCCL ends with our plugin as it does without one, whatever is recorded; the archive then
-// has what was called, at the times at which it ran.
+// Every program inside the real NCCL ends with our plugin as it does without one, whatever is recorded; the archive
+// then has what was called, at the times at which it ran.
 func TestRealNCCL(t *testing.T) {
 	if *realBeds == "" {
 		t.Skip("NOT CHECKED here: `make real-nccl` runs programs inside the real NCCL")
@@ -52,7 +54,8 @@ func TestRealNCCL(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		results := &releaseResults{bed: bed, ways: strings.Split(*realWays, ","), of: make(map[string]map[string]string)}
+		results := &releaseResults{bed: bed, ways: strings.Split(*realWays, ","),
+			of: make(map[string]map[string]string)}
 		t.Run(bed.Release, func(t *testing.T) {
 			for i := range suite.Programs {
 				p := &suite.Programs[i]
@@ -72,7 +75,8 @@ func TestRealNCCL(t *testing.T) {
 			t.Errorf("NCCL %s: GPU times are off by far: %v", bed.Release, g)
 		}
 		if golden.Updating() {
-			golden.SectionMadeBy(t, "../docs/nccl-releases.md", "results of NCCL "+bed.Release, "make real-nccl", results.page())
+			golden.SectionMadeBy(t, "../docs/nccl-releases.md", "results of NCCL "+bed.Release, "make real-nccl",
+				results.page())
 		}
 	}
 }
@@ -158,8 +162,8 @@ func (r *realRun) play() {
 	}
 }
 
-// outcome looks at what became of the run, and says it in a word. What NCCL does by itself, without our plugin, is no failure
-// but of the program.
+// outcome looks at what became of the run, and says it in a word. What NCCL does by itself, without our plugin, is no
+// failure but of the program.
 func (r *realRun) outcome(base *suite.Result) string {
 	says := r.result.Says()
 	switch {
@@ -219,12 +223,14 @@ func (r *realRun) where() string {
 		return err.Error()
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "release %s, program %s, recording %s: %s\n", r.bed.Release, r.program.FullName(), r.way, r.program.Text)
+	fmt.Fprintf(&b, "release %s, program %s, recording %s: %s\n", r.bed.Release, r.program.FullName(), r.way,
+		r.program.Text)
 	for pid, p := range logs {
 		fmt.Fprintf(&b, "process %d has made %d calls, %d kernels have ended", pid, len(p.Calls), len(p.Kernels))
 		if n := len(p.Calls); n > 0 {
 			last := p.Calls[n-1]
-			fmt.Fprintf(&b, "; the last call: %s of %d elements, rank %d, communicator %d", last.Op, last.Count, last.CommRank, last.Comm)
+			fmt.Fprintf(&b, "; the last call: %s of %d elements, rank %d, communicator %d", last.Op, last.Count,
+				last.CommRank, last.Comm)
 		}
 		b.WriteByte('\n')
 	}
@@ -235,7 +241,11 @@ func (r *realRun) where() string {
 func (r *realRun) collected() {
 	eventually(r.t, "the collectors have finished", func() bool {
 		entries, err := experiment.List(r.directory())
-		return err != nil || !slices.ContainsFunc(entries, func(e experiment.Entry) bool { return e.State == experiment.Writing || e.State == experiment.Starting })
+		return err != nil || !slices.ContainsFunc(
+			entries, func(e experiment.Entry) bool {
+				return e.State == experiment.Writing ||
+					e.State == experiment.Starting
+			})
 	})
 }
 

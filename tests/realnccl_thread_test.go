@@ -12,13 +12,15 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/tests/realnccl/suite"
 )
 
-// endsWithThread0 tells, by algorithm, of which batches thread 0 of a block, which writes the stamps, is done only when all threads
-// are. That is asked of the last batch of a channel: before another one begins, all threads meet. docs/nccl-profiler-api.md,
-// §7.7, says why.
+// endsWithThread0 tells, by algorithm, of which batches thread 0 of a block, which writes the stamps, is done only when
+// all threads are. That is asked of the last batch of a channel: before another one begins, all threads meet.
+// docs/nccl-profiler-api.md, §7.7, says why.
 var endsWithThread0 = map[string]func(*suite.Kernel) bool{
-	"RING":     func(*suite.Kernel) bool { return true },           // all threads meet at the end of each work
-	"TREE":     func(*suite.Kernel) bool { return false },          // it goes up, others come down; only the root's do both
-	"SendRecv": func(k *suite.Kernel) bool { return k.Parts <= 1 }, // it is in the first work, and sends if that has a send
+	"RING": func(*suite.Kernel) bool { return true }, // all threads meet at the end of each work
+	"TREE": func(*suite.Kernel) bool { return false },
+	// it goes up, others come down; only the root's do both
+	"SendRecv": func(k *suite.Kernel) bool { return k.Parts <= 1 },
+	// it is in the first work, and sends if that has a send
 }
 
 // algorithmOf is that of a device function: AllReduce_Sum_f32_TREE_LL; one that has none is its own.
@@ -45,14 +47,15 @@ func partsAgree(t *testing.T, logs map[int]*suite.Process) {
 		for i := range p.Kernels {
 			k := &p.Kernels[i]
 			if k.T0 > k.TDone || k.TDone > k.T1 || (k.TDone < k.T1 && (k.Parts < 2 || ruleOf(k))) {
-				t.Errorf("%s of %d parts began at %d, its thread 0 was done at %d, and it ended at %d", k.Func, k.Parts, k.T0, k.TDone, k.T1)
+				t.Errorf("%s of %d parts began at %d, its thread 0 was done at %d, and it ended at %d", k.Func, k.Parts,
+					k.T0, k.TDone, k.T1)
 			}
 		}
 	}
 }
 
-// endedLater counts kernels whose end was stamped before another rank's kernel of the same launch began, and which ended after
-// that: ranks launch the same one after the other, on channels of the same numbers.
+// endedLater counts kernels whose end was stamped before another rank's kernel of the same launch began, and which
+// ended after that: ranks launch the same one after the other, on channels of the same numbers.
 func endedLater(logs map[int]*suite.Process) (count int) {
 	type place struct{ comm, channel, launch int }
 	type rank struct{ world, comm, channel int }

@@ -15,7 +15,8 @@ import (
 
 // driverCall is a line of the driver's log: of rank 1 of three, floats.
 func driverCall(op string, count uint64, args ...string) suite.Call {
-	return suite.Call{Type: 7, Root: 2, CommName: "world", Issue: replay.Issue{WorldRank: 1, CommRank: 1, NRanks: 3, Op: op, Count: count, Args: append(args, "", "")}}
+	return suite.Call{Type: 7, Root: 2, CommName: "world",
+		Issue: replay.Issue{WorldRank: 1, CommRank: 1, NRanks: 3, Op: op, Count: count, Args: append(args, "", "")}}
 }
 
 // What the driver logs of a call is told as the operations that NCCL makes of it.
@@ -41,7 +42,8 @@ func TestCallsAsOperations(t *testing.T) {
 		}
 		var got []string
 		for _, o := range ops {
-			got = append(got, strings.Join([]string{o.Name, strconv.FormatInt(o.Root, 10), strconv.FormatInt(int64(o.Sent), 10) + "/" + strconv.FormatInt(int64(o.Received), 10)}, " "))
+			got = append(got, strings.Join([]string{o.Name, strconv.FormatInt(o.Root, 10),
+				strconv.FormatInt(int64(o.Sent), 10) + "/" + strconv.FormatInt(int64(o.Received), 10)}, " "))
 		}
 		if s := strings.Join(got, ", "); s != test.want {
 			t.Errorf("%s: %s, want %s", test.call.Op, s, test.want)
@@ -67,7 +69,8 @@ func TestOtherArchivesAreFound(t *testing.T) {
 	rowOf := func(change func(map[string][]*operation)) []*row {
 		ops := calledOperations(t, logs, true)[key]
 		change(ops)
-		return []*row{{comm: &communicator{Name: "world", Members: make([]uint64, 3)}, process: 1, rank: 1, device: key.worldRank % pretendedDevices, ops: ops}}
+		return []*row{{comm: &communicator{Name: "world", Members: make([]uint64, 3)}, process: 1, rank: 1,
+			device: key.worldRank % pretendedDevices, ops: ops}}
 	}
 	want := calledOperations(t, logs, true)[key]
 	if n := len(want["AllGather"]); n != 2 {
@@ -80,13 +83,15 @@ func TestOtherArchivesAreFound(t *testing.T) {
 	}{
 		{"the same", func(map[string][]*operation) {}, true, true},
 		{"one less", func(o map[string][]*operation) { o["AllGather"] = o["AllGather"][:1] }, false, false},
-		{"one more", func(o map[string][]*operation) { o["AllReduce"] = append(o["AllReduce"], o["AllReduce"][0]) }, false, true},
+		{"one more", func(o map[string][]*operation) { o["AllReduce"] = append(o["AllReduce"], o["AllReduce"][0]) },
+			false, true},
 		{"two more", func(o map[string][]*operation) {
 			o["AllReduce"] = append(o["AllReduce"], o["AllReduce"][0], o["AllReduce"][0])
 		}, false, false},
 		{"another count", func(o map[string][]*operation) { o["AllReduce"][0].Count++ }, false, false},
 		{"another type", func(o map[string][]*operation) { o["AllReduce"][0].Datatype = "ncclInt8" }, false, false},
-		{"another function", func(o map[string][]*operation) { o["Reduce"] = o["AllReduce"]; delete(o, "AllReduce") }, false, false},
+		{"another function", func(o map[string][]*operation) { o["Reduce"] = o["AllReduce"]; delete(o, "AllReduce") },
+			false, false},
 	} {
 		all := rowOf(test.change)
 		_, diff := nearest(key, want, all, program)
@@ -95,7 +100,8 @@ func TestOtherArchivesAreFound(t *testing.T) {
 		}
 	}
 	for _, change := range []func(*row){
-		func(r *row) { r.rank = 0 }, func(r *row) { r.process = 0 }, func(r *row) { r.device++ }, func(r *row) { r.taken = true },
+		func(r *row) { r.rank = 0 }, func(r *row) { r.process = 0 }, func(r *row) { r.device++ },
+		func(r *row) { r.taken = true },
 		func(r *row) { r.comm.Members = r.comm.Members[1:] }, func(r *row) { r.comm.Name = "other" },
 	} {
 		all := rowOf(func(map[string][]*operation) {})
@@ -113,7 +119,8 @@ func TestOtherTimesAreFound(t *testing.T) {
 	for launch, begin := range []uint64{100, 200, 300} {
 		for channel := range 2 {
 			k := suite.Kernel{Launch: launch, WorldRank: 1}
-			k.T0, k.T1, k.Channel, k.Func = begin+uint64(channel), begin+50+uint64(channel), channel, "AllReduce_Sum_f32_RING_LL"
+			k.T0, k.T1, k.Channel, k.Func = begin+uint64(channel), begin+50+uint64(channel), channel,
+				"AllReduce_Sum_f32_RING_LL"
 			k.TDone = k.T1
 			p.Kernels = append(p.Kernels, k)
 		}
@@ -135,8 +142,8 @@ func TestOtherTimesAreFound(t *testing.T) {
 	}
 }
 
-// The end of a launch is known to lie between its last stamp and its end where thread 0 may be done before others; a batch that is
-// followed by another one is whole.
+// The end of a launch is known to lie between its last stamp and its end where thread 0 may be done before others; a
+// batch that is followed by another one is whole.
 func TestEndsOfThreadZero(t *testing.T) {
 	batch := func(channel int, function string, parts int, done, end uint64) suite.Kernel {
 		k := suite.Kernel{WorldRank: 1, Parts: parts, TDone: done}
@@ -148,12 +155,15 @@ func TestEndsOfThreadZero(t *testing.T) {
 		batches []suite.Kernel
 		whole   bool
 	}{
-		{"ring", []suite.Kernel{batch(0, "AllGather_RING_SIMPLE", 1, 150, 150), batch(1, "AllReduce_Sum_f32_RING_LL128", 1, 200, 200)}, true},
+		{"ring", []suite.Kernel{batch(0, "AllGather_RING_SIMPLE", 1, 150, 150),
+			batch(1, "AllReduce_Sum_f32_RING_LL128", 1, 200, 200)}, true},
 		{"uneven all-gather", []suite.Kernel{batch(0, "AllGatherV_RING_LL", 1, 200, 200)}, true},
 		{"tree", []suite.Kernel{batch(0, "AllReduce_Sum_f32_TREE_LL", 2, 150, 200)}, false},
 		{"tree's root", []suite.Kernel{batch(0, "AllReduce_Sum_f32_TREE_LL", 1, 150, 200)}, false},
-		{"ring and tree", []suite.Kernel{batch(0, "AllReduce_Sum_f32_RING_LL", 1, 150, 150), batch(1, "AllReduce_Sum_f32_TREE_LL", 2, 150, 200)}, false},
-		{"tree before ring", []suite.Kernel{batch(0, "AllReduce_Sum_f32_TREE_LL", 2, 150, 151), batch(0, "AllReduce_Sum_f32_RING_LL", 1, 200, 200)}, true},
+		{"ring and tree", []suite.Kernel{batch(0, "AllReduce_Sum_f32_RING_LL", 1, 150, 150),
+			batch(1, "AllReduce_Sum_f32_TREE_LL", 2, 150, 200)}, false},
+		{"tree before ring", []suite.Kernel{batch(0, "AllReduce_Sum_f32_TREE_LL", 2, 150, 151),
+			batch(0, "AllReduce_Sum_f32_RING_LL", 1, 200, 200)}, true},
 		{"message", []suite.Kernel{batch(0, "SendRecv", 1, 200, 200)}, true},
 		{"messages", []suite.Kernel{batch(0, "SendRecv", 1, 100, 100), batch(1, "SendRecv", 3, 150, 200)}, false},
 	} {

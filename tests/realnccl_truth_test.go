@@ -14,15 +14,18 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/tests/realnccl/suite"
 )
 
-// rawClock gives how CLOCK_MONOTONIC_RAW is had from an archive's times: all processes' times continue the real time at which
-// the first of them began.
+// rawClock gives how CLOCK_MONOTONIC_RAW is had from an archive's times: all processes' times continue the real time at
+// which the first of them began.
 func rawClock(shards []*experiment.Process) func(uint64) int64 {
-	first := slices.MinFunc(shards, func(a, b *experiment.Process) int { return cmp.Compare(a.Clock.AnchorRaw, b.Clock.AnchorRaw) }).Clock
+	first := slices.MinFunc(shards, func(a, b *experiment.Process) int {
+		return cmp.Compare(
+			a.Clock.AnchorRaw, b.Clock.AnchorRaw)
+	}).Clock
 	return func(t uint64) int64 { return int64(t - first.AnchorReal + first.AnchorRaw) }
 }
 
-// plansInOrder lists one operation of each plan of a row, in the row's order, which is that of the launches. Plans are told
-// apart by their regions: where times of several sources meet, some have no length and the same time.
+// plansInOrder lists one operation of each plan of a row, in the row's order, which is that of the launches. Plans are
+// told apart by their regions: where times of several sources meet, some have no length and the same time.
 func plansInOrder(ops map[string][]*operation) (plans []*operation) {
 	of := make(map[int]*operation)
 	for _, list := range ops {
@@ -75,8 +78,12 @@ type timing struct {
 func (m *timing) String() string {
 	slices.Sort(m.errors)
 	slices.Sort(m.uncertainties)
-	return fmt.Sprintf("%d ends of GPU intervals: off by %v (median), %v (p95), %v (most); the stated uncertainty, %v (median), %v (most), covers %d; %d are off by more than %d times that; %d are of kernels that go on behind their stamps; %d plans have another time",
-		len(m.errors), quantile(m.errors, .5), quantile(m.errors, .95), quantile(m.errors, 1), quantile(m.uncertainties, .5), quantile(m.uncertainties, 1), m.covered, m.far, byFar, m.between, m.other)
+	return fmt.Sprintf(
+		"%d ends of GPU intervals: off by %v (median), %v (p95), %v (most); the stated uncertainty, %v (median), %v "+
+			"(most), covers %d; %d are off by more than %d times that; %d are of kernels that go on behind their "+
+			"stamps; %d plans have another time",
+		len(m.errors), quantile(m.errors, .5), quantile(m.errors, .95), quantile(m.errors, 1),
+		quantile(m.uncertainties, .5), quantile(m.uncertainties, 1), m.covered, m.far, byFar, m.between, m.other)
 }
 
 func (m *timing) add(o *timing) {
@@ -84,17 +91,19 @@ func (m *timing) add(o *timing) {
 	m.covered, m.far, m.between, m.other = m.covered+o.covered, m.far+o.far, m.between+o.between, m.other+o.other
 }
 
-// That uncertainties are true in 95 of 100 cases can be said of many runs only: those of a communicator rank are all wrong together.
-// So of a release's intervals a few may be off by more than byFar times their uncertainty, and none by more than that and farSlack.
+// That uncertainties are true in 95 of 100 cases can be said of many runs only: those of a communicator rank are all
+// wrong together. So of a release's intervals a few may be off by more than byFar times their uncertainty, and none by
+// more than that and farSlack.
 const (
 	byFar    = 4
 	farSlack = time.Millisecond
 	farShare = 0.02
 )
 
-// timesAgainstTruth wants GPU intervals to be those of the kernels that ran, plan by plan: where these may go on when their end was
-// stamped, they end between the two.
-func timesAgainstTruth(t *testing.T, logs map[int]*suite.Process, rows map[calledRank]*row, shards []*experiment.Process) *timing {
+// timesAgainstTruth wants GPU intervals to be those of the kernels that ran, plan by plan: where these may go on when
+// their end was stamped, they end between the two.
+func timesAgainstTruth(t *testing.T, logs map[int]*suite.Process, rows map[calledRank]*row,
+	shards []*experiment.Process) *timing {
 	t.Helper()
 	partsAgree(t, logs)
 	m := &timing{}
@@ -106,7 +115,8 @@ func timesAgainstTruth(t *testing.T, logs map[int]*suite.Process, rows map[calle
 		plans, runs := plansInOrder(r.ops), launched(logs[key.pid], key)
 		if len(runs) != len(plans) {
 			if slices.ContainsFunc(plans, func(o *operation) bool { return o.source == "gpu" }) {
-				t.Errorf("%s rank %d: %d launches ran, and the archive has %d plans", r.comm.Name, r.rank, len(runs), len(plans))
+				t.Errorf("%s rank %d: %d launches ran, and the archive has %d plans", r.comm.Name, r.rank, len(runs),
+					len(plans))
 			}
 			continue
 		}

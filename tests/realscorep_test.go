@@ -126,20 +126,24 @@ func buildRealHost(dir string, kind realHostKind) error {
 		objects = []string{library, "-Wl,-rpath," + dir}
 	}
 	own := filepath.Join(dir, "own.o")
-	if err := run("scorep", slices.Concat(instrumented, []string{"-c", "realscorep/main.c", "-o", own})...); err != nil {
+	if err := run("scorep", slices.Concat(instrumented,
+		[]string{"-c", "realscorep/main.c", "-o", own})...); err != nil {
 		return err
 	}
-	if err := run("scorep", slices.Concat(instrumented, []string{own}, objects, []string{"-rdynamic", "-ldl", "-o", filepath.Join(dir, "replay-host")})...); err != nil {
+	if err := run("scorep", slices.Concat(instrumented, []string{own}, objects,
+		[]string{"-rdynamic", "-ldl", "-o", filepath.Join(dir, "replay-host")})...); err != nil {
 		return err
 	}
 	if err := os.Symlink("../../libexec/nccl-otf2/callers", filepath.Join(dir, "callers")); err != nil {
 		return err
 	}
-	script := "#!/bin/sh\nSCOREP_EXPERIMENT_DIRECTORY=$REALSCOREP_DIR/scorep-$RANK exec \"${0%/*}/replay-host\" \"$@\"\n"
+	script :=
+		"#!/bin/sh\nSCOREP_EXPERIMENT_DIRECTORY=$REALSCOREP_DIR/scorep-$RANK exec \"${0%/*}/replay-host\" \"$@\"\n"
 	return os.WriteFile(filepath.Join(dir, "host"), []byte(script), 0o755)
 }
 
-// readMeasurement reads what Score-P traced of user regions of ours, by location, the master's first, in the order of their ends.
+// readMeasurement reads what Score-P traced of user regions of ours, by location, the master's first, in the order of
+// their ends.
 func readMeasurement(t *testing.T, dir string) [][]userRegion {
 	t.Helper()
 	a, err := otf2.Open(filepath.Join(dir, "traces.otf2"), nil)
@@ -265,16 +269,19 @@ func checkReadable(t *testing.T, dir string) {
 	}
 }
 
-// isLateThread tells the line in which Score-P says that a thread ended behind the measurement. So does, with Score-P 9, the plugin's.
+// isLateThread tells the line in which Score-P says that a thread ended behind the measurement. So does, with Score-P
+// 9, the plugin's.
 func isLateThread(line string) bool {
 	return strings.Contains(line, "[Score-P]") && strings.Contains(line, "Thread after main")
 }
 
-// playReal plays a recording in processes that are instrumented with the real Score-P, and gives what each process's has.
+// playReal plays a recording in processes that are instrumented with the real Score-P, and gives what each process's
+// has.
 func playReal(t *testing.T, rec *replay.Recording, kind string, changes ...change) [][][]userRegion {
 	t.Helper()
 	host, dir := realHost(t, kind), t.TempDir()
-	changes = append([]change{spool, env("REALSCOREP_DIR="+dir, "SCOREP_TOTAL_MEMORY=256M", "SCOREP_ENABLE_TRACING=true", "SCOREP_ENABLE_PROFILING=true")}, changes...)
+	changes = append([]change{spool, env("REALSCOREP_DIR="+dir, "SCOREP_TOTAL_MEMORY=256M",
+		"SCOREP_ENABLE_TRACING=true", "SCOREP_ENABLE_PROFILING=true")}, changes...)
 	opt := usual(t, filepath.Join(dir, "experiment"), changes...)
 	opt.Host = host
 	res := run(t, rec, opt)
@@ -298,7 +305,8 @@ func playReal(t *testing.T, rec *replay.Recording, kind string, changes ...chang
 	return all
 }
 
-// What tests/fakescorep is told, the real Score-P is: every call of every recording and of every hazard, traced and profiled.
+// What tests/fakescorep is told, the real Score-P is: every call of every recording and of every hazard, traced and
+// profiled.
 func TestRealScorepGetsTheCalls(t *testing.T) {
 	needRealScorep(t)
 	for kind, k := range realHostKinds {
@@ -339,10 +347,12 @@ func TestRealScorepKeepsItsMemory(t *testing.T) {
 		t.Fatalf("%q: %v", out, err)
 	}
 	if release < 9 {
-		checkManyThreads(t, playReal(t, callsOfManyThreads(t), "orphans", env("SCOREP_TOTAL_MEMORY=16000k"))) // its default
+		checkManyThreads(t, playReal(t, callsOfManyThreads(t), "orphans",
+			env("SCOREP_TOTAL_MEMORY=16000k"))) // its default
 		return
 	}
-	// It knows threads of libraries from their creation on, and with its default ends a program that has so many, by itself.
+	// It knows threads of libraries from their creation on, and with its default ends a program that has so many, by
+	// itself.
 	for i, threads := range playReal(t, callsOfManyThreads(t), "orphans", env("SCOREP_TOTAL_MEMORY=128M")) {
 		calls := 0
 		for _, thread := range threads {

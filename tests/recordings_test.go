@@ -26,9 +26,10 @@ type way struct {
 	changes []change
 }
 
-// ways are all ways a recording is played: both clocks, all at once and spread over some flushes; through a collector, through
-// spool files, and with the host processes killed after their last callback. In real time it is played once, with the live clock through
-// a collector: else it is spread by a fourth of the recorded distances, which is what the waiting is for.
+// ways are all ways a recording is played: both clocks, all at once and spread over some flushes; through a collector,
+// through spool files, and with the host processes killed after their last callback. In real time it is played once,
+// with the live clock through a collector: else it is spread by a fourth of the recorded distances, which is what the
+// waiting is for.
 func ways() []way {
 	var out []way
 	for _, c := range []replay.Clock{replay.ClockRecorded, replay.ClockLive} {
@@ -79,8 +80,10 @@ func TestRecordings(t *testing.T) {
 // Whatever is recorded, the archive is sound and says what was delivered.
 func TestSelectionsOfEvents(t *testing.T) {
 	t.Parallel()
-	for _, rec := range recordings(t, "02-allcoll-4p-net", "03-onethread-4r-groups", "07-twocomms-streams", "10-graph-3p") {
-		for _, events := range []string{"light", "gpu", "net", "net-sums", "all,net-sums", "GroupApi", "CollApi,P2pApi", "Coll", "P2p,Group", "KernelCh", "KernelLaunch", "ProxyOp", "ProxyStep", "ProxyCtrl", "light,NetPlugin"} {
+	for _, rec := range recordings(t, "02-allcoll-4p-net", "03-onethread-4r-groups", "07-twocomms-streams",
+		"10-graph-3p") {
+		for _, events := range []string{"light", "gpu", "net", "net-sums", "all,net-sums", "GroupApi", "CollApi,P2pApi",
+			"Coll", "P2p,Group", "KernelCh", "KernelLaunch", "ProxyOp", "ProxyStep", "ProxyCtrl", "light,NetPlugin"} {
 			t.Run(rec.Name+"/"+events, func(t *testing.T) {
 				t.Parallel()
 				dir, res := play(t, rec, clock(replay.ClockLive), env("NCCL_OTF2_EVENTS="+events))

@@ -32,7 +32,8 @@ func left(t *testing.T, release, name string) (dir string) {
 func operationsOf(t *testing.T, dir string) (all map[string]any) {
 	t.Helper()
 	var report map[string]any
-	testkit.Must(t, json.Unmarshal([]byte(runTool(t, builtFile(t, "nccl-otf2"), "report", dir, "--format", "json")), &report))
+	testkit.Must(t, json.Unmarshal([]byte(runTool(t, builtFile(t, "nccl-otf2"), "report", dir, "--format", "json")),
+		&report))
 	all = make(map[string]any)
 	for _, part := range []string{"operations", "waits", "verdict"} {
 		if report[part] == nil {
@@ -43,8 +44,8 @@ func operationsOf(t *testing.T, dir string) (all map[string]any) {
 	return all
 }
 
-// Archives of earlier releases, and the shards that they were made of, are read as ever: the same operations, waits and verdict, before
-// and after an archive is made of the shards anew.
+// Archives of earlier releases, and the shards that they were made of, are read as ever: the same operations, waits and
+// verdict, before and after an archive is made of the shards anew.
 func TestReleasesStayReadable(t *testing.T) {
 	tool := builtFile(t, "nccl-otf2")
 	releases, err := filepath.Glob("../testdata/releases/*/straggler.tar.gz")
@@ -53,7 +54,8 @@ func TestReleasesStayReadable(t *testing.T) {
 	}
 	for _, path := range releases {
 		release := filepath.Base(filepath.Dir(path))
-		for name, answer := range map[string]string{"straggler": `(?m)^Rank 2 on node1 made the others wait: 89 % of 255 ms\.`, "network": `(?m)^  operations +33 in 92 calls`} {
+		for name, answer := range map[string]string{"straggler": `(?m)^Rank 2 on node1 made the others wait: 89 % of 255 ms\.`,
+			"network": `(?m)^  operations +33 in 92 calls`} {
 			t.Run(release+"/"+name, func(t *testing.T) {
 				t.Parallel()
 				dir := left(t, release, name)
@@ -74,14 +76,16 @@ func TestReleasesStayReadable(t *testing.T) {
 		t.Run(release+"/profile", func(t *testing.T) {
 			t.Parallel()
 			dir := left(t, release, "profile")
-			if said := runTool(t, tool, "print", "--cube", filepath.Join(dir, "profile.cubex")); !strings.Contains(said, "AllReduce") {
+			if said := runTool(t, tool, "print", "--cube", filepath.Join(dir, "profile.cubex")); !strings.Contains(
+				said, "AllReduce") {
 				t.Errorf("the profile has no AllReduce:\n%s", said)
 			}
 		})
 	}
 }
 
-// Shards of profile mode are for the tool of the same build. Where none of them can be read, the profile that was made of them stays.
+// Shards of profile mode are for the tool of the same build. Where none of them can be read, the profile that was made
+// of them stays.
 func TestProfileStaysWhereShardsCannotBeRead(t *testing.T) {
 	dir := left(t, "0.1.0", "profile")
 	file := filepath.Join(dir, "profile.cubex")
@@ -97,8 +101,8 @@ func TestProfileStaysWhereShardsCannotBeRead(t *testing.T) {
 	}
 }
 
-// Raw files are memory as the plugin had it, for the tool of the same build: those of a release with another layout are refused, and
-// the message says of which version they are. Nothing of them is changed or removed.
+// Raw files are memory as the plugin had it, for the tool of the same build: those of a release with another layout are
+// refused, and the message says of which version they are. Nothing of them is changed or removed.
 func TestRawFilesOfAnotherReleaseAreRefused(t *testing.T) {
 	dir := left(t, "0.1.0", "raw")
 	before, err := filepath.Glob(filepath.Join(dir, "shards/*.spool"))

@@ -67,8 +67,8 @@ func wholeArchive(t *testing.T, dir string) uint64 {
 	return res.Events
 }
 
-// The disk refuses a sync of unify's: then the old archive is there, whole, or the new one, and unify says which. (Renames:
-// scorep.TestADiskThatFailsLeavesAnArchive.)
+// The disk refuses a sync of unify's: then the old archive is there, whole, or the new one, and unify says which.
+// (Renames: scorep.TestADiskThatFailsLeavesAnArchive.)
 func TestUnifyOnADiskThatFails(t *testing.T) {
 	tool := builtFile(t, "nccl-otf2")
 	original, old, young := grownJob(t, tool)
@@ -81,7 +81,8 @@ func TestUnifyOnADiskThatFails(t *testing.T) {
 		testkit.Must(t, os.CopyFS(dir, os.DirFS(original)))
 		cmd := exec.Command(builtFile(t, "inject"), "unify", dir)
 		rule := failure{call: "fsync,fdatasync", errno: unix.EIO, skip: n - 1, times: 1}.rule()
-		cmd.Env = append(os.Environ(), "INJECT_PROGRAM="+tool, "INJECT_BELOW="+dir, "INJECT_RULES="+rule, "INJECT_LOG="+log)
+		cmd.Env = append(os.Environ(), "INJECT_PROGRAM="+tool, "INJECT_BELOW="+dir, "INJECT_RULES="+rule,
+			"INJECT_LOG="+log)
 		out, err := cmd.CombinedOutput()
 		got := wholeArchive(t, dir)
 		text, unread := os.ReadFile(log)
@@ -98,7 +99,8 @@ func TestUnifyOnADiskThatFails(t *testing.T) {
 			t.Errorf("%d: nothing is said: %s", n, out)
 		}
 		refused++
-		if said := strings.Contains(string(out), "the new archive is in its place"); !strings.Contains(string(out), "input/output error") || said != (got == young) || !said && got != old {
+		if said := strings.Contains(string(out), "the new archive is in its place"); !strings.Contains(
+			string(out), "input/output error") || said != (got == young) || !said && got != old {
 			t.Errorf("%d: %d events; the old archive has %d, the new one %d: %s", n, got, old, young, out)
 		}
 		if left, _ := filepath.Glob(filepath.Join(dir, ".*")); len(left) > 0 {

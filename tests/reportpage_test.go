@@ -14,8 +14,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/tests/browser"
 )
 
-// The report as a page fits wide and narrow windows, is light or dark as the reader's system is, and is printed in dark ink with what it
-// shows in full.
+// The report as a page fits wide and narrow windows, is light or dark as the reader's system is, and is printed in dark
+// ink with what it shows in full.
 func TestReportPage(t *testing.T) {
 	t.Parallel()
 	dir, _ := play(t, recording(t, "02-allcoll-4p-net"))
@@ -47,17 +47,20 @@ func TestReportPage(t *testing.T) {
 		dark   bool
 		print  bool
 		ground string
-	}{{1440, false, false, white}, {1440, true, false, black}, {390, false, false, white}, {390, true, false, black}, {1060, true, true, white}} {
+	}{{1440, false, false, white}, {1440, true, false, black}, {390, false, false, white}, {390, true, false, black},
+		{1060, true, true, white}} {
 		p, err := needBrowser(t).Blank(browser.Options{Width: c.width, Height: 900, Dark: c.dark})
 		testkit.Must(t, err)
 		t.Cleanup(p.Close)
 		testkit.Must(t, p.Run(chromedp.Navigate("file://"+filepath.Join(dir, "report.html"))))
 		if c.print {
-			testkit.Must(t, p.Run(emulation.SetEmulatedMedia().WithMedia("print").WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}})))
+			testkit.Must(t, p.Run(emulation.SetEmulatedMedia().WithMedia("print").WithFeatures(
+				[]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}})))
 		}
 		var got shown
 		testkit.Must(t, p.Eval(look, &got))
-		if got.Over > 0 || got.Ground != c.ground || got.Curves != c.ground || got.Ink == got.Ground || got.Cut > 0 || got.Verdict == "" || got.Loaded > 0 {
+		if got.Over > 0 || got.Ground != c.ground || got.Curves != c.ground || got.Ink == got.Ground || got.Cut > 0 ||
+			got.Verdict == "" || got.Loaded > 0 {
 			t.Errorf("%+v: %+v", c, got)
 		}
 		if all := p.Errors(); len(all) > 0 {

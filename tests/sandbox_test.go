@@ -15,8 +15,8 @@ import (
 // sandboxed is the program of life/sandboxed.c, built once for all tests.
 var sandboxed = sync.OnceValues(func() (string, error) { return lifeProgram("sandboxed") })
 
-// In a sandbox that lets a system call fail, in the job and in its collector, everything is recorded all the same: by the collector, or
-// by the plugin itself, which then says why.
+// In a sandbox that lets a system call fail, in the job and in its collector, everything is recorded all the same: by
+// the collector, or by the plugin itself, which then says why.
 func TestSandboxes(t *testing.T) {
 	const count = 500
 	program, err := sandboxed()

@@ -29,9 +29,13 @@ type checker struct {
 }
 
 var checkers = []checker{
-	{name: "address", build: "asan", flags: "address,undefined", env: []string{"ASAN_OPTIONS=halt_on_error=1", "UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1"}},
-	{name: "thread", build: "tsan", flags: "thread", env: []string{"TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1"}},
-	{name: "valgrind", wrapper: "valgrind --quiet --error-exitcode=99 --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite", slow: true},
+	{name: "address", build: "asan", flags: "address,undefined",
+		env: []string{"ASAN_OPTIONS=halt_on_error=1", "UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1"}},
+	{name: "thread", build: "tsan", flags: "thread",
+		env: []string{"TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1"}},
+	{name: "valgrind",
+		wrapper: "valgrind --quiet --error-exitcode=99 --leak-check=full --show-leak-kinds=definite " +
+			"--errors-for-leak-kinds=definite", slow: true},
 }
 
 // signs are what the checkers write when they found something.
@@ -85,7 +89,10 @@ func TestHostAndPluginAreCleanUnderCheckers(t *testing.T) {
 // The names that are chosen above are hazards.
 func TestHazardsUnderCheckers(t *testing.T) {
 	for _, name := range everyVersion {
-		if !slices.ContainsFunc(hazards, func(h hazard) bool { return h.name == name && slices.Equal(h.releases, every) }) {
+		if !slices.ContainsFunc(hazards, func(h hazard) bool {
+			return h.name == name &&
+				slices.Equal(h.releases, every)
+		}) {
 			t.Errorf("no hazard %s of every version", name)
 		}
 	}

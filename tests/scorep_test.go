@@ -21,7 +21,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/tests/scenario"
 )
 
-// instrumented is what a process's environment needs to look as if it had been linked by `scorep --user` with a thread model.
+// instrumented is what a process's environment needs to look as if it had been linked by `scorep --user` with a thread
+// model.
 func instrumented(t *testing.T, model, truth string) []string {
 	t.Helper()
 	return []string{
@@ -44,8 +45,8 @@ var datatypeSizes = map[string]uint64{
 	"ncclInt32": 4, "ncclUint32": 4, "ncclFloat32": 4, "ncclInt64": 8, "ncclUint64": 8, "ncclFloat64": 8,
 }
 
-// userRegions are the regions of the calls that a recording has, by thread: a plain call is one that ends when NCCL leaves it, the
-// calls within a group of the user's are one each.
+// userRegions are the regions of the calls that a recording has, by thread: a plain call is one that ends when NCCL
+// leaves it, the calls within a group of the user's are one each.
 func userRegions(p *replay.Process) map[*replay.Thread][]userRegion {
 	inside := make(map[*replay.Event][]*replay.Event) // the plain call's operations
 	out := make(map[*replay.Thread][]userRegion)
@@ -69,7 +70,8 @@ func userRegions(p *replay.Process) map[*replay.Thread][]userRegion {
 			end = g.Stop.Index
 		}
 		for _, other := range p.Events {
-			if other.Type == replay.TypeGroupApi && other.Start.Thread == g.Start.Thread && other.Start.Index > g.Start.Index {
+			if other.Type == replay.TypeGroupApi && other.Start.Thread == g.Start.Thread &&
+				other.Start.Index > g.Start.Index {
 				end = min(end, other.Start.Index)
 			}
 		}
@@ -95,7 +97,8 @@ func callOf(e *replay.Event) (string, uint64) {
 	if datatypeSizes[datatype] != 0 {
 		bytes = count * datatypeSizes[datatype]
 	}
-	if !slices.Contains([]string{"AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce", "Send", "Recv", "AlltoAll", "Gather", "Scatter"}, name) {
+	if !slices.Contains([]string{"AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce", "Send", "Recv",
+		"AlltoAll", "Gather", "Scatter"}, name) {
 		return "ncclOther", bytes
 	}
 	return "nccl" + name, bytes
@@ -147,8 +150,8 @@ func regionsText(regions []userRegion) string {
 	return b.String()
 }
 
-// readUserRegions reads what the fake recorded, by thread, the main one first, and holds it against the rules: all is balanced, and
-// values are those of the region that they lie in.
+// readUserRegions reads what the fake recorded, by thread, the main one first, and holds it against the rules: all is
+// balanced, and values are those of the region that they lie in.
 func readUserRegions(t *testing.T, path string) (threads [][]userRegion, ignored int) {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -210,9 +213,10 @@ func readUserRegions(t *testing.T, path string) (threads [][]userRegion, ignored
 	return threads, ignored
 }
 
-// playInstrumented plays a recording in processes with a Score-P, and gives what each process's Score-P has, and what the
-// plugin said.
-func playInstrumented(t *testing.T, rec *replay.Recording, model string, changes ...change) ([][][]userRegion, *replay.Result) {
+// playInstrumented plays a recording in processes with a Score-P, and gives what each process's Score-P has, and what
+// the plugin said.
+func playInstrumented(t *testing.T, rec *replay.Recording, model string, changes ...change) (
+	[][][]userRegion, *replay.Result) {
 	t.Helper()
 	dir := t.TempDir()
 	changes = append([]change{spool, env(instrumented(t, model, filepath.Join(dir, "truth-%p"))...)}, changes...)
@@ -307,7 +311,8 @@ func TestScorepLivesWithHazards(t *testing.T) {
 func TestScorepLivesWithRandomJobs(t *testing.T) {
 	calls := 0
 	for seed := range uint64(24) {
-		rec, err := scenario.Random(seed, scenario.RandomOptions{Release: withAPI[seed%3], Hazards: seed%2 == 1}).Load(t.TempDir())
+		rec, err := scenario.Random(seed, scenario.RandomOptions{Release: withAPI[seed%3], Hazards: seed%2 == 1}).Load(
+			t.TempDir())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -367,7 +372,8 @@ func TestScorepKeepsItsMemory(t *testing.T) {
 // Before and behind the measurement, in a pause, and where jobs end otherwise than in order, Score-P is left alone.
 func TestScorepIsLeftAlone(t *testing.T) {
 	rec := recording(t, "01-allreduce-2p")
-	for _, variable := range []string{"FAKESCOREP_PHASE=-1", "FAKESCOREP_PHASE=1", "FAKESCOREP_RECORDING=off", "NCCL_OTF2_SCOREP=off"} {
+	for _, variable := range []string{"FAKESCOREP_PHASE=-1", "FAKESCOREP_PHASE=1", "FAKESCOREP_RECORDING=off",
+		"NCCL_OTF2_SCOREP=off"} {
 		t.Run(variable, func(t *testing.T) {
 			got, _ := playInstrumented(t, rec, "none", env(variable))
 			for i := range got {
@@ -393,14 +399,19 @@ func TestScorepStateIsVisible(t *testing.T) {
 		state, said     string
 		counts          []string
 	}{
-		{"forwarded", "01-allreduce-2p", func(t *testing.T) []string { return instrumented(t, "none", os.DevNull) }, "on (none)", "", []string{"FORWARDED"}},
-		{"all threads", "04-threads-4r", func(t *testing.T) []string { return instrumented(t, "pthread", os.DevNull) }, "on (pthread)", "", []string{"FORWARDED"}},
-		{"other threads", "04-threads-4r", func(t *testing.T) []string { return instrumented(t, "omp", os.DevNull) }, "on (omp)",
+		{"forwarded", "01-allreduce-2p", func(t *testing.T) []string { return instrumented(t, "none", os.DevNull) },
+			"on (none)", "", []string{"FORWARDED"}},
+		{"all threads", "04-threads-4r", func(t *testing.T) []string { return instrumented(t, "pthread", os.DevNull) },
+			"on (pthread)", "", []string{"FORWARDED"}},
+		{"other threads", "04-threads-4r", func(t *testing.T) []string { return instrumented(t, "omp", os.DevNull) },
+			"on (omp)",
 			"from other threads than the main one", []string{"OTHER_THREADS"}},
 		{"no user regions", "01-allreduce-2p", func(t *testing.T) []string {
 			return []string{"LD_PRELOAD=" + builtFile(t, "fakescorep/none/libscorep_measurement.so")}
-		}, "unusable: the program has not loaded Score-P's user regions; start it with LD_PRELOAD=", "start it with LD_PRELOAD=", nil},
-		{"none there", "01-allreduce-2p", func(*testing.T) []string { return []string{"NCCL_OTF2_SCOREP=on"} }, "absent: this process shows none", "instrument the program", nil},
+		}, "unusable: the program has not loaded Score-P's user regions; start it with LD_PRELOAD=",
+			"start it with LD_PRELOAD=", nil},
+		{"none there", "01-allreduce-2p", func(*testing.T) []string { return []string{"NCCL_OTF2_SCOREP=on"} },
+			"absent: this process shows none", "instrument the program", nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -425,7 +436,8 @@ func TestScorepStateIsVisible(t *testing.T) {
 			}
 			for i := range res.Processes {
 				said := res.Processes[i].Stderr
-				if tc.said == "" && said != "" || tc.said != "" && (strings.Count(said, "\n") != 1 || !strings.Contains(said, tc.said)) {
+				if tc.said == "" && said != "" || tc.said != "" &&
+					(strings.Count(said, "\n") != 1 || !strings.Contains(said, tc.said)) {
 					t.Errorf("the plugin says %q", said)
 				}
 			}
@@ -441,7 +453,10 @@ func TestScorepStateIsVisible(t *testing.T) {
 				t.Errorf("the archive says %+v", self.Recording)
 			}
 			for _, name := range tc.counts {
-				if !slices.ContainsFunc(self.Counts, func(c analysis.SelfCount) bool { return c.Kind == "SCOREP" && c.Name == name && c.Count > 0 }) {
+				if !slices.ContainsFunc(self.Counts, func(
+					c analysis.SelfCount) bool {
+					return c.Kind == "SCOREP" && c.Name == name && c.Count > 0
+				}) {
 					t.Errorf("the archive does not count %s: %+v", name, self.Counts)
 				}
 			}

@@ -17,7 +17,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
-// How the tables of sections are read, as text for people and as CSV, and the few lines in which a report gives its answer.
+// How the tables of sections are read, as text for people and as CSV, and the few lines in which a report gives its
+// answer.
 
 // sheet says which figures stand where in a table: by a row's head of a column, what it is, with the row's name for %s.
 type sheet struct {
@@ -52,31 +53,39 @@ func regionOf(row map[string]string) string {
 
 var (
 	tallyText = []sheet{{"", twoCells("", "/", "Name"), map[string]string{
-		"Time": "%s time", "Calls": "%s regions", "Launches": "%s regions", "Stretches": "%s regions", "Channels": "%s regions",
+		"Time": "%s time", "Calls": "%s regions", "Launches": "%s regions", "Stretches": "%s regions",
+		"Channels": "%s regions",
 	}}}
 	tallyCSV  = []sheet{{"tally", regionOf, map[string]string{"time_ns": "%s time", "calls": "%s regions"}}}
 	waitsText = []sheet{
 		{"By cause", causeMetric("cause"), map[string]string{"waited": "%s"}},
-		{"By rank", cell("rank"), map[string]string{"waited": "%s: waited", "wait caused": "%s: caused", "late arrivals": "%s: late arrivals", "operations": "%s: compared"}},
+		{"By rank", cell("rank"), map[string]string{"waited": "%s: waited", "wait caused": "%s: caused",
+			"late arrivals": "%s: late arrivals", "operations": "%s: compared"}},
 		{"By communicator", cell("communicator"), map[string]string{"waited": "%s: waited"}},
 		{"Efficiencies, after POP and TALP", twoCells("of", ": ", "efficiency"), map[string]string{"value": "%s"}},
 	}
 	waitsCSV = []sheet{
 		{"kinds", causeMetric("name"), map[string]string{"waited_ns": "%s"}},
-		{"ranks", cell("name"), map[string]string{"waited_ns": "%s: waited", "caused_ns": "%s: caused", "last": "%s: late arrivals", "parts": "%s: compared"}},
+		{"ranks", cell("name"), map[string]string{"waited_ns": "%s: waited", "caused_ns": "%s: caused",
+			"last": "%s: late arrivals", "parts": "%s: compared"}},
 		{"communicators", cell("name"), map[string]string{"waited_ns": "%s: waited"}},
 		{"efficiencies", twoCells("of", ": ", "name"), map[string]string{"value": "%s"}},
 	}
-	matrixText = []sheet{{"Transfers from rank to rank", twoCells("from", " to ", "to"), map[string]string{"transfers": "%s: transfers", "bytes": "%s: bytes", "busy": "%s: busy", "GB/s": "%s: bandwidth"}}}
-	matrixCSV  = []sheet{{"ranks", twoCells("from", " to ", "to"), map[string]string{"transfers": "%s: transfers", "bytes": "%s: bytes", "busy_ns": "%s: busy", "bandwidth": "%s: bandwidth"}}}
-	diffText   = []sheet{
+	matrixText = []sheet{{"Transfers from rank to rank", twoCells("from", " to ", "to"),
+		map[string]string{"transfers": "%s: transfers", "bytes": "%s: bytes", "busy": "%s: busy",
+			"GB/s": "%s: bandwidth"}}}
+	matrixCSV = []sheet{{"ranks", twoCells("from", " to ", "to"),
+		map[string]string{"transfers": "%s: transfers", "bytes": "%s: bytes", "busy_ns": "%s: busy",
+			"bandwidth": "%s: bandwidth"}}}
+	diffText = []sheet{
 		{"Not changed", diffRow, diffMedians},
 		{"Too few to tell: finding a change takes at least 10 pairs", diffRow, diffMedians},
 	}
 	diffMedians = map[string]string{"median A": "median A of %s", "median B": "median B of %s"}
 )
 
-// diffRow names what diff takes together, as far as the text does: "" for launches of several, whose time is the launch's.
+// diffRow names what diff takes together, as far as the text does: "" for launches of several, whose time is the
+// launch's.
 func diffRow(row map[string]string) string {
 	if strings.HasSuffix(row["operation"], "*") {
 		return ""
@@ -180,18 +189,21 @@ func byHead(table string, heads, cells []string) map[string]string {
 
 var (
 	waitingLine = regexp.MustCompile(`(?m)^Where the waiting went: ([\d.]+ [nµm]?s) of `)
-	judgedLine  = regexp.MustCompile(`(?m)^  (?:start-up|slow) +.*the answer above covers (?:the other )?([\d.]+ [nµm]?s)`)
-	pathLine    = regexp.MustCompile(`(?m)^Critical path of ([\d.]+ [nµm]?s)`)
+	judgedLine  = regexp.MustCompile(
+		`(?m)^  (?:start-up|slow) +.*the answer above covers (?:the other )?([\d.]+ [nµm]?s)`)
+	pathLine = regexp.MustCompile(`(?m)^Critical path of ([\d.]+ [nµm]?s)`)
 )
 
-// answer notes who is named and what was waited. The verdict's waiting is that of the tables unless a line says of which it is.
+// answer notes who is named and what was waited. The verdict's waiting is that of the tables unless a line says of
+// which it is.
 func (f figures) answer(product, text string) error {
 	paragraphs := strings.Split(text, "\n\n")
 	if len(paragraphs) < 2 {
 		return fmt.Errorf("no answer")
 	}
 	f.same(product, "verdict: text", paragraphs[1])
-	for what, line := range map[string]*regexp.Regexp{"waited": waitingLine, "verdict: waited": judgedLine, "critical path": pathLine} {
+	for what, line := range map[string]*regexp.Regexp{"waited": waitingLine, "verdict: waited": judgedLine,
+		"critical path": pathLine} {
 		m, relative := line.FindStringSubmatch(text), 0.006
 		if m == nil && line == judgedLine { // less than a hundredth is not worth a line
 			m, relative = waitingLine.FindStringSubmatch(text), 0.016
@@ -217,7 +229,8 @@ func curvePoint(o *operations.Row) string {
 	if o.TimingSource == "network" {
 		name += " (network times)"
 	}
-	return fmt.Sprintf("curve %s on %s, %s: %s", name, o.Communicator, units.Count(o.Ranks, "rank", "ranks"), units.Bytes(o.Size))
+	return fmt.Sprintf("curve %s on %s, %s: %s", name, o.Communicator, units.Count(o.Ranks, "rank", "ranks"),
+		units.Bytes(o.Size))
 }
 
 // curves notes the bandwidths over size that a page shows.

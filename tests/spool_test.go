@@ -55,7 +55,8 @@ func TestUnifyWhileProcessesSpool(t *testing.T) {
 	res := run(t, rec, opt)
 	for range 2 {
 		if r := unify(); r.Finished != len(rec.Processes) || r.Events <= before {
-			t.Errorf("at the end %d of %d processes have finished; %d events, %d half-way", r.Finished, len(rec.Processes), r.Events, before)
+			t.Errorf("at the end %d of %d processes have finished; %d events, %d half-way", r.Finished,
+				len(rec.Processes), r.Events, before)
 		}
 	}
 	compareCounts(t, dir, res)

@@ -21,13 +21,14 @@ import (
 
 const pauseCalls, pauseThreads = 5, 3
 
-// runPauses runs the program fakescorep/pauses with our substrate plugin in its measurement, and gives what the NCCL plugin left
-// and the tids of its threads, the main one's first.
+// runPauses runs the program fakescorep/pauses with our substrate plugin in its measurement, and gives what the NCCL
+// plugin left and the tids of its threads, the main one's first.
 func runPauses(t *testing.T, program, dir string, env ...string) (*experiment.Process, []int) {
 	t.Helper()
 	directory := filepath.Join(dir, "experiment")
 	out, errs := execPauses(t, []string{program}, append([]string{"NCCL_OTF2_DIR=" + directory, "NCCL_OTF2_UNIFY=off",
-		"SCOREP_SUBSTRATE_PLUGINS=nccl_otf2", "LD_LIBRARY_PATH=" + filepath.Dir(builtFile(t, "libscorep_substrate_nccl_otf2.so"))}, env...))
+		"SCOREP_SUBSTRATE_PLUGINS=nccl_otf2", "LD_LIBRARY_PATH=" +
+			filepath.Dir(builtFile(t, "libscorep_substrate_nccl_otf2.so"))}, env...))
 	for line := range strings.Lines(errs) {
 		if !isLateThread(line) {
 			t.Fatal(errs)
@@ -42,7 +43,8 @@ func runPauses(t *testing.T, program, dir string, env ...string) (*experiment.Pr
 // execPauses runs a command line with the arguments of fakescorep/pauses behind it.
 func execPauses(t *testing.T, line, env []string) (stdout, stderr string) {
 	t.Helper()
-	cmd := exec.Command(line[0], append(line[1:], builtFile(t, "libnccl-profiler-otf2.so"), strconv.Itoa(pauseCalls), strconv.Itoa(pauseThreads))...)
+	cmd := exec.Command(line[0], append(line[1:], builtFile(t, "libnccl-profiler-otf2.so"), strconv.Itoa(pauseCalls),
+		strconv.Itoa(pauseThreads))...)
 	cmd.Env = append(append(os.Environ(), "NCCL_OTF2_EVENTS=light", "NCCL_OTF2_START_LIMIT=60"), env...)
 	var errs strings.Builder
 	cmd.Stderr = &errs
@@ -109,10 +111,12 @@ func checkPauses(t *testing.T, p *experiment.Process, dir string) {
 	}
 }
 
-// What is called while Score-P's recording is off is not in the archive either, and Score-P's locations are known by thread.
+// What is called while Score-P's recording is off is not in the archive either, and Score-P's locations are known by
+// thread.
 func TestScorepSubstrate(t *testing.T) {
 	dir := t.TempDir()
-	p, tids := runPauses(t, builtFile(t, "fakescorep/pauses"), dir, append(instrumented(t, "pthread", filepath.Join(dir, "truth")), "FAKESCOREP_RANK=7")...)
+	p, tids := runPauses(t, builtFile(t, "fakescorep/pauses"), dir,
+		append(instrumented(t, "pthread", filepath.Join(dir, "truth")), "FAKESCOREP_RANK=7")...)
 	checkPauses(t, p, dir)
 	if p.Scorep == nil || p.Scorep.Substrate == nil || p.Scorep.Substrate.Rank != 7 {
 		t.Fatalf("Score-P: %+v", p.Scorep)
@@ -145,7 +149,8 @@ func TestScorepSubstrate(t *testing.T) {
 func TestRunFindsTheSubstratePlugin(t *testing.T) {
 	dir := t.TempDir()
 	line := []string{builtFile(t, "nccl-otf2"), "run", "--dir", filepath.Join(dir, "experiment"), "--", "env"}
-	line = append(append(line, instrumented(t, "pthread", filepath.Join(dir, "truth"))...), "FAKESCOREP_RANK=7", builtFile(t, "fakescorep/pauses"))
+	line = append(append(line, instrumented(t, "pthread", filepath.Join(dir, "truth"))...), "FAKESCOREP_RANK=7",
+		builtFile(t, "fakescorep/pauses"))
 	out, errs := execPauses(t, line, []string{"SCOREP_ENABLE_PROFILING=true", "LD_LIBRARY_PATH="})
 	tids := tidsOf(t, out)
 	p := shardsByProcess(t, filepath.Join(dir, "experiment"))[tids[0]]
@@ -161,7 +166,8 @@ func TestRealScorepSubstrate(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			dir := t.TempDir()
 			program := buildRealPauses(t, kind, dir)
-			p, tids := runPauses(t, program, dir, "SCOREP_ENABLE_TRACING=true", "SCOREP_EXPERIMENT_DIRECTORY="+filepath.Join(dir, "scorep"))
+			p, tids := runPauses(t, program, dir, "SCOREP_ENABLE_TRACING=true",
+				"SCOREP_EXPERIMENT_DIRECTORY="+filepath.Join(dir, "scorep"))
 			checkPauses(t, p, dir)
 			if p.Scorep == nil || p.Scorep.Substrate == nil {
 				t.Fatal("nothing is known of Score-P")
@@ -186,7 +192,8 @@ func TestRealScorepSubstrate(t *testing.T) {
 	}
 }
 
-// threadsInTrace are the threads of a measurement's locations, by what Score-P writes with the begins of processes and threads.
+// threadsInTrace are the threads of a measurement's locations, by what Score-P writes with the begins of processes and
+// threads.
 func threadsInTrace(t *testing.T, dir string) map[otf2.LocationRef][]int {
 	t.Helper()
 	a, err := otf2.Open(filepath.Join(dir, "traces.otf2"), nil)
@@ -214,14 +221,16 @@ func threadsInTrace(t *testing.T, dir string) map[otf2.LocationRef][]int {
 	return threads
 }
 
-// buildRealPauses links fakescorep/pauses with the Score-P on the PATH. It stands for NCCL, whose functions are not instrumented.
+// buildRealPauses links fakescorep/pauses with the Score-P on the PATH. It stands for NCCL, whose functions are not
+// instrumented.
 func buildRealPauses(t *testing.T, kind, dir string) string {
 	t.Helper()
 	if _, err := exec.LookPath("scorep"); err != nil {
 		t.Skip(noRealScorep)
 	}
 	k := realHostKinds[kind]
-	gcc := slices.Concat([]string{"--user", "--nocompiler", "--thread=" + k.model, "gcc", "-D_GNU_SOURCE", "-O1", "-I.."}, k.flags)
+	gcc := slices.Concat([]string{"--user", "--nocompiler", "--thread=" + k.model, "gcc", "-D_GNU_SOURCE", "-O1",
+		"-I.."}, k.flags)
 	program := filepath.Join(dir, "pauses")
 	for _, args := range [][]string{
 		{"-Dmain=replay_host_main", "-c", "fakescorep/pauses.c", "-o", program + ".o"},

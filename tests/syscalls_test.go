@@ -40,7 +40,8 @@ func (f failure) rule() string {
 }
 
 func writing(errno syscall.Errno, skip int) []failure {
-	return []failure{{call: "write", errno: errno, skip: skip}, {call: "pwrite64", errno: errno, skip: skip}, {call: "pwritev", errno: errno, skip: skip}}
+	return []failure{{call: "write", errno: errno, skip: skip}, {call: "pwrite64", errno: errno, skip: skip},
+		{call: "pwritev", errno: errno, skip: skip}}
 }
 
 func creating(errno syscall.Errno, skip int) []failure {
@@ -76,7 +77,8 @@ const sweep = 10
 
 // systemFaults are the cases. The loader opens so many files before the collector runs.
 func systemFaults(opened int) []systemFault {
-	const cannot, ends, instead = "nothing can be recorded in", "cannot be written: what is recorded waits", "raw files are written instead"
+	const cannot, ends, instead = "nothing can be recorded in", "cannot be written: what is recorded waits",
+		"raw files are written instead"
 	cases := []systemFault{
 		{name: "no room", failures: writing(unix.ENOSPC, 0), effect: refused, says: cannot},
 		{name: "no quota", failures: writing(unix.EDQUOT, 0), effect: refused, says: cannot},
@@ -91,7 +93,8 @@ func systemFaults(opened int) []systemFault {
 		{name: "no renaming", failures: renaming(unix.EIO, 0), effect: refused, says: cannot},
 		{name: "no renaming later", failures: renaming(unix.EIO, 2), effect: cut, says: ends},
 		{name: "no folders", failures: []failure{{call: "mkdirat", errno: unix.EROFS}}, effect: refused, says: cannot},
-		{name: "no folders later", failures: []failure{{call: "mkdirat", errno: unix.EROFS, skip: 1}}, effect: refused, says: cannot},
+		{name: "no folders later", failures: []failure{{call: "mkdirat", errno: unix.EROFS, skip: 1}}, effect: refused,
+			says: cannot},
 		{name: "no locks", failures: []failure{{call: "flock", errno: unix.ENOLCK}}},
 		{name: "no pidfd", failures: []failure{{call: "pidfd_open", errno: unix.ENOSYS}}},
 		{name: "no size of the file system", failures: []failure{{call: "statfs", errno: unix.EIO}}},
@@ -99,32 +102,38 @@ func systemFaults(opened int) []systemFault {
 			name: "no binding", failures: []failure{{call: "sched_setaffinity", errno: unix.EPERM}},
 			env: []string{"NCCL_OTF2_CPUS=0"}, effect: refused, says: "NCCL_OTF2_CPUS",
 		},
-		{name: "no room for a recording", failures: writing(unix.ENOSPC, 0), env: []string{"NCCL_OTF2_MODE=record"}, effect: refused, says: cannot},
-		{name: "no files for a recording", failures: creating(unix.EACCES, 0), env: []string{"NCCL_OTF2_MODE=record"}, effect: refused, says: cannot},
-		{name: "no descriptors at all", failures: []failure{{call: "openat", errno: unix.EMFILE, skip: opened}}, effect: refused, says: cannot},
+		{name: "no room for a recording", failures: writing(unix.ENOSPC, 0), env: []string{"NCCL_OTF2_MODE=record"},
+			effect: refused, says: cannot},
+		{name: "no files for a recording", failures: creating(unix.EACCES, 0), env: []string{"NCCL_OTF2_MODE=record"},
+			effect: refused, says: cannot},
+		{name: "no descriptors at all", failures: []failure{{call: "openat", errno: unix.EMFILE, skip: opened}},
+			effect: refused, says: cannot},
 		{
 			name:     "no threads",
 			failures: []failure{{call: "clone", errno: unix.EAGAIN}, {call: "clone3", errno: unix.EAGAIN}},
 			effect:   spooled, says: instead,
 		},
-		{name: "no event queues", failures: []failure{{call: "epoll_create1", errno: unix.EMFILE}}, effect: spooled, says: instead},
+		{name: "no event queues", failures: []failure{{call: "epoll_create1", errno: unix.EMFILE}}, effect: spooled,
+			says: instead},
 	}
 	// Whichever call it is that fails first, also one of the archive's making.
 	for skip := range sweep {
 		for _, f := range []struct {
 			name     string
 			failures []failure
-		}{{"write", writing(unix.ENOSPC, 1+3*skip)}, {"create", creating(unix.ENOSPC, 1+4*skip)}, {"rename", renaming(unix.EIO, 1+2*skip)}} {
+		}{{"write", writing(unix.ENOSPC, 1+3*skip)}, {"create", creating(unix.ENOSPC, 1+4*skip)},
+			{"rename", renaming(unix.EIO, 1+2*skip)}} {
 			cases = append(cases, systemFault{
-				name: fmt.Sprintf("%s %d", f.name, f.failures[0].skip), failures: f.failures, env: []string{"NCCL_OTF2_UNIFY=auto"}, effect: whichever,
+				name: fmt.Sprintf("%s %d", f.name, f.failures[0].skip), failures: f.failures,
+				env: []string{"NCCL_OTF2_UNIFY=auto"}, effect: whichever,
 			})
 		}
 	}
 	return cases
 }
 
-// openedByLoader is how many files are opened for the tool's libraries: each, and the loader's list of them. Without cgo it has
-// none.
+// openedByLoader is how many files are opened for the tool's libraries: each, and the loader's list of them. Without
+// cgo it has none.
 func openedByLoader(t *testing.T) int {
 	file, err := elf.Open(builtFile(t, "nccl-otf2"))
 	if err != nil {
@@ -173,10 +182,12 @@ func TestSystemCallsFail(t *testing.T) {
 					// How much is missing is told at the end, by those that still call after recording has stopped.
 					counts := strings.Count(p.Stderr, "NCCL_OTF2: not recorded: ")
 					if counts > 1 || counts == 1 && tc.effect != cut && tc.effect != whichever {
-						t.Errorf("process %d: the plugin says %d times that events are missing: %s", p.Rank, counts, p.Stderr)
+						t.Errorf("process %d: the plugin says %d times that events are missing: %s", p.Rank, counts,
+							p.Stderr)
 					}
 					said := strings.Count(p.Stderr, "NCCL_OTF2: ") - counts
-					if want := map[bool]int{true: 1}[tc.effect != harmless]; said > 1 || said != want && tc.effect != whichever {
+					if want := map[bool]int{true: 1}[tc.effect != harmless]; said > 1 || said != want &&
+						tc.effect != whichever {
 						t.Errorf("process %d: the plugin says %d lines, want %d: %s", p.Rank, said, want, p.Stderr)
 					}
 					if !strings.Contains(p.Stderr, tc.says) {
@@ -209,7 +220,8 @@ func runFailing(t *testing.T, rec *replay.Recording, tc systemFault) *failed {
 		rules += f.rule()
 	}
 	o.result = run(t, rec, usual(t, o.dir, clock(replay.ClockLive), env(
-		"NCCL_OTF2_MEMORY=16M", "NCCL_OTF2_COLLECTOR="+builtFile(t, "inject"), "INJECT_PROGRAM="+builtFile(t, "nccl-otf2"), "INJECT_RULES="+rules, "INJECT_LOG="+report,
+		"NCCL_OTF2_MEMORY=16M", "NCCL_OTF2_COLLECTOR="+builtFile(t, "inject"),
+		"INJECT_PROGRAM="+builtFile(t, "nccl-otf2"), "INJECT_RULES="+rules, "INJECT_LOG="+report,
 	), env(tc.env...)))
 	collectors.Await(t, o.dir)
 	text, err := os.ReadFile(report)
@@ -240,7 +252,8 @@ func callsOf(r *replay.Report) map[string]int {
 // inspect looks at what is left.
 func (o *failed) inspect(t *testing.T, rec *replay.Recording, e effect, lines int) {
 	t.Helper()
-	// What was put off is on the disk, so nobody has to be told that its events are not: `unify` makes them, and begins with this.
+	// What was put off is on the disk, so nobody has to be told that its events are not: `unify` makes them, and begins
+	// with this.
 	if _, err := collector.Salvage(o.dir); err != nil {
 		t.Fatal(err)
 	}
@@ -290,7 +303,8 @@ func (o *failed) inspect(t *testing.T, rec *replay.Recording, e effect, lines in
 		}
 	case e == cut && finished > 0:
 		t.Errorf("%d processes are said to be complete", finished)
-	case e == whichever && finished < len(rec.Processes) && lines == 0 && !maps.EqualFunc(recorded, delivered, maps.Equal):
+	case e == whichever && finished < len(rec.Processes) && lines == 0 &&
+		!maps.EqualFunc(recorded, delivered, maps.Equal):
 		t.Errorf("nothing is said of what is missing: recorded %v, delivered %v", recorded, delivered)
 	}
 	u, err := unifyAll(o.dir)
@@ -309,7 +323,8 @@ func (o *failed) inspect(t *testing.T, rec *replay.Recording, e effect, lines in
 	checkSound(t, filepath.Join(o.dir, "traces.otf2"), check.Note)
 }
 
-// A system call that fails once, or a few times, and then works again: nothing is lost, and nothing is said in the job's log.
+// A system call that fails once, or a few times, and then works again: nothing is lost, and nothing is said in the
+// job's log.
 func TestSystemCallsFailForAWhile(t *testing.T) {
 	rec := recording(t, "01-allreduce-2p")
 	for _, mode := range []string{"trace", "record", "profile"} {
@@ -341,7 +356,8 @@ func TestSystemCallsFailForAWhile(t *testing.T) {
 					}
 					errors := uint64(0)
 					for _, e := range entries {
-						if e.Process == nil || !e.Process.Finished || e.State != experiment.Done || len(e.Process.Counts.Lost) > 0 {
+						if e.Process == nil || !e.Process.Finished || e.State != experiment.Done ||
+							len(e.Process.Counts.Lost) > 0 {
 							t.Errorf("%s: state %v, %+v", e.Path, e.State, e.Err)
 							continue
 						}
@@ -364,7 +380,8 @@ func TestSystemCallsFailForAWhile(t *testing.T) {
 				})
 			}
 		})
-		// What fails after a shard has been described for the last time is not told, nor what the language tries again by itself (EINTR).
+		// What fails after a shard has been described for the last time is not told, nor what the language tries again
+		// by itself (EINTR).
 		if n, all := reached.Load(), len(passingFaults()); int(n) < all/3 || reported.Load() < n/2 {
 			t.Errorf("%s: only %d of %d cases made a call fail, %d of them are told of", mode, n, all, reported.Load())
 		}
@@ -373,7 +390,8 @@ func TestSystemCallsFailForAWhile(t *testing.T) {
 
 // passingFaults are errors that pass, of each kind of call and at each number of it.
 func passingFaults() (cases []systemFault) {
-	errnos := []syscall.Errno{unix.EIO, unix.ENOSPC, unix.EDQUOT, unix.ESTALE, unix.EINTR, unix.EROFS, unix.EMFILE, unix.ENOENT}
+	errnos := []syscall.Errno{unix.EIO, unix.ENOSPC, unix.EDQUOT, unix.ESTALE, unix.EINTR, unix.EROFS, unix.EMFILE,
+		unix.ENOENT}
 	for _, k := range []struct {
 		name     string
 		most     int // number of the call
@@ -401,14 +419,15 @@ func passingFaults() (cases []systemFault) {
 			for i := range failures {
 				failures[i].times = times
 			}
-			cases = append(cases, systemFault{name: fmt.Sprintf("%s %d %dx %s", k.name, skip, times, unix.ErrnoName(errno)), failures: failures})
+			cases = append(cases, systemFault{name: fmt.Sprintf(
+				"%s %d %dx %s", k.name, skip, times, unix.ErrnoName(errno)), failures: failures})
 		}
 	}
 	return cases
 }
 
-// Event files that cannot be written any more, from whichever write on: what was taken is in the archive or counted as lost, to
-// the last event, and no file has fewer events than is said of it.
+// Event files that cannot be written any more, from whichever write on: what was taken is in the archive or counted as
+// lost, to the last event, and no file has fewer events than is said of it.
 func TestEventFilesFailForGood(t *testing.T) {
 	t.Parallel()
 	rec := recording(t, "01-allreduce-2p")
@@ -419,7 +438,8 @@ func TestEventFilesFailForGood(t *testing.T) {
 			errno := []syscall.Errno{unix.ENOSPC, unix.EIO}[skip%2]
 			t.Run(fmt.Sprintf("%d %s", 2*skip, unix.ErrnoName(errno)), func(t *testing.T) {
 				t.Parallel()
-				o := runFailing(t, rec, systemFault{failures: []failure{{call: "pwrite64", errno: errno, skip: 2 * skip}}})
+				o := runFailing(t, rec, systemFault{failures: []failure{{call: "pwrite64", errno: errno,
+					skip: 2 * skip}}})
 				if o.failed == 0 {
 					return
 				}
@@ -443,7 +463,8 @@ func TestEventFilesFailForGood(t *testing.T) {
 								have += lost[typ]
 							}
 							if have != uint64(n) {
-								t.Errorf("process %d: %d events %s recorded or lost, %d were delivered: %+v", host.Rank, have, typ, n, p.Counts)
+								t.Errorf("process %d: %d events %s recorded or lost, %d were delivered: %+v", host.Rank,
+									have, typ, n, p.Counts)
 							}
 						}
 					}

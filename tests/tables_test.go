@@ -19,10 +19,11 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
-// How tables of operations are read: those that are written for people, which are rounded, and those of members, of which the report's
-// figures are worked out here as its documentation says.
+// How tables of operations are read: those that are written for people, which are rounded, and those of members, of
+// which the report's figures are worked out here as its documentation says.
 
-// writtenName is what a row is found by in tables for people: there sizes are rounded. Rows that have it in common are not compared.
+// writtenName is what a row is found by in tables for people: there sizes are rounded. Rows that have it in common are
+// not compared.
 func writtenName(o *operations.Row) string {
 	name := o.Operation
 	switch {
@@ -48,7 +49,8 @@ func (f figures) written(product, row string, all map[string]float64, relative f
 
 var gaps = regexp.MustCompile(`  +`)
 
-// tableRows finds the table of operations by its heads, and gives its rows by heads. A head that comes twice has its number behind it.
+// tableRows finds the table of operations by its heads, and gives its rows by heads. A head that comes twice has its
+// number behind it.
 func tableRows(text string, cells func(line string) []string) (rows []map[string]string) {
 	var heads []string
 	for line := range strings.Lines(text) {
@@ -74,7 +76,8 @@ func tableRows(text string, cells func(line string) []string) (rows []map[string
 
 // heads are those that figures stand below.
 var heads = map[string]string{
-	"median": "median", "algbw GB/s": "algbw", "busbw GB/s": "busbw", "nobody late": "nobody late", "its busbw GB/s": "busbw nobody late", "count": "count",
+	"median": "median", "algbw GB/s": "algbw", "busbw GB/s": "busbw", "nobody late": "nobody late",
+	"its busbw GB/s": "busbw nobody late", "count": "count",
 }
 
 // writtenRows notes the figures of a table for people.
@@ -102,9 +105,11 @@ func (f figures) writtenRows(product string, rows []map[string]string) error {
 }
 
 // unitsOf are those of figures for people: times in ns, sizes in bytes.
-var unitsOf = map[string]float64{"": 1, "ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+var unitsOf = map[string]float64{"": 1, "ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20,
+	"GiB": 1 << 30}
 
-// written reads a figure for people: a time in ns, a size in bytes, a number, the first of "3 of 4"; 0 if it is not known.
+// written reads a figure for people: a time in ns, a size in bytes, a number, the first of "3 of 4"; 0 if it is not
+// known.
 func written(text string) (float64, error) {
 	text = strings.TrimPrefix(text, "~")
 	if text == "" || text == "–" {
@@ -162,7 +167,8 @@ func readReportCSV(f figures, name string, outputs map[string][]byte) error {
 			continue
 		}
 		for field, what := range map[string]string{
-			"timed": "timed", "p50_ns": "p50", "avg_ns": "average", "p99_ns": "p99", "algbw": "algbw", "busbw": "busbw", "transfer_p50_ns": "nobody late",
+			"timed": "timed", "p50_ns": "p50", "avg_ns": "average", "p99_ns": "p99", "algbw": "algbw", "busbw": "busbw",
+			"transfer_p50_ns":   "nobody late",
 			"algbw_nobody_late": "algbw, nobody late", "busbw_nobody_late": "busbw, nobody late",
 		} {
 			text := all[0][field]
@@ -191,8 +197,10 @@ func kindInCSV(row map[string]string) (k kind, err error) {
 		return n
 	}
 	k = kind{
-		comm: row["communicator"], operation: row["operation"], datatype: row["type"], size: uint64(whole("size")), source: row["timing_source"],
-		grouped: row["grouped"] == "true", replayed: row["replayed"] == "true", equal: whole("launched_together"), root: whole("root"),
+		comm: row["communicator"], operation: row["operation"], datatype: row["type"], size: uint64(whole("size")),
+		source:  row["timing_source"],
+		grouped: row["grouped"] == "true", replayed: row["replayed"] == "true", equal: whole("launched_together"),
+		root:      whole("root"),
 		algorithm: row["algorithms"], protocol: row["protocols"], variant: row["variants"],
 	}
 	if text := row["in_place"]; text != "" {
@@ -214,7 +222,8 @@ func memberTime(o *export.Operation) float64 { return float64(o.Duration) / floa
 // memberKind is what the report has in one row, from an operation's members.
 func memberKind(all []*export.Operation) kind {
 	first, lowest := *all[0], all[0]
-	k := kind{comm: first.Communicator, operation: first.Function, datatype: valueOf(first.Datatype), root: -1, equal: int(first.Equal)}
+	k := kind{comm: first.Communicator, operation: first.Function, datatype: valueOf(first.Datatype), root: -1,
+		equal: int(first.Equal)}
 	source, same, known := facts.SourceOf(valueOf(first.TimingSource)), true, true
 	for _, m := range all {
 		if m.Rank < lowest.Rank {
@@ -242,7 +251,8 @@ func memberKind(all []*export.Operation) kind {
 			}
 		}
 	}
-	k.source, k.algorithm, k.protocol, k.variant = source.String(), valueOf(lowest.Algorithm), valueOf(lowest.Protocol), valueOf(lowest.Variant)
+	k.source, k.algorithm, k.protocol, k.variant = source.String(), valueOf(lowest.Algorithm), valueOf(lowest.Protocol),
+		valueOf(lowest.Variant)
 	return k
 }
 
@@ -335,7 +345,8 @@ func (r *timedRow) show(f figures, name string, k kind) {
 		late = nearestRank(r.transfers, 0.5)
 		f.near(name, key+": nobody late", late, 1e-9)
 	}
-	for what, all := range map[string][]float64{"fastest member": r.leasts, "slowest member": r.mosts, "rank 0": r.rank0s} {
+	for what, all := range map[string][]float64{"fastest member": r.leasts, "slowest member": r.mosts,
+		"rank 0": r.rank0s} {
 		if len(all) > 0 {
 			f.near(name, key+": "+what, nearestRank(all, 0.5), 1e-9)
 		}
@@ -356,12 +367,14 @@ func profileName(function, source string, grouped bool) string {
 	return fmt.Sprintf("busbw and times of members: %s, %s, grouped %v", function, source, grouped)
 }
 
-// addProfiles works out bandwidths as profiles have them: bytes together / time together, each operation with the median of its size on its rank.
+// addProfiles works out bandwidths as profiles have them: bytes together / time together, each operation with the
+// median of its size on its rank.
 func addProfiles(f figures, name string, all []export.Operation) {
 	type cell struct {
 		rank, size int64
 	}
-	sums, factors, comms := make(map[string]map[cell][]float64), make(map[string]float64), make(map[string]map[int32]bool)
+	sums, factors, comms := make(map[string]map[cell][]float64), make(map[string]float64),
+		make(map[string]map[int32]bool)
 	for i := range all {
 		o := &all[i]
 		if o.StartUp || o.BusBW == nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/tests/collectors"
 )
 
-// Collectors are killed in the middle of a job. Each process stays one process, each communicator one communicator, and every
-// operation is in the archive or counted as lost, by its function.
+// Collectors are killed in the middle of a job. Each process stays one process, each communicator one communicator, and
+// every operation is in the archive or counted as lost, by its function.
 func TestTakeoverCountsEveryOperation(t *testing.T) {
 	for _, name := range []string{"02-allcoll-4p-net", "05-p2p-3p", "08-v5-nccl228-3p", "09-straggler-4p"} {
 		for _, part := range []int{25, 50, 90} {
@@ -85,7 +85,8 @@ func takenOver(t *testing.T, rec *replay.Recording, part int, all bool) {
 		}
 	}
 	if processes != len(rec.Processes) || len(a.Defs.Comms) != len(communicators) {
-		t.Errorf("%d processes and %d communicators, want %d and %d", processes, len(a.Defs.Comms), len(rec.Processes), len(communicators))
+		t.Errorf("%d processes and %d communicators, want %d and %d", processes, len(a.Defs.Comms), len(rec.Processes),
+			len(communicators))
 	}
 	for _, l := range a.Defs.Locations {
 		for e, err := range a.EventsOf(l.Self) {
@@ -102,9 +103,11 @@ func takenOver(t *testing.T, rec *replay.Recording, part int, all bool) {
 			}
 		}
 	}
-	for _, function := range []string{"AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce", "AlltoAll", "Gather", "Scatter", "Send", "Recv"} {
+	for _, function := range []string{"AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce", "AlltoAll",
+		"Gather", "Scatter", "Send", "Recv"} {
 		if got[function] != want[function] {
-			t.Errorf("%s: %d in the archive or counted as lost, %d were called", function, got[function], want[function])
+			t.Errorf("%s: %d in the archive or counted as lost, %d were called", function, got[function],
+				want[function])
 		}
 	}
 }
@@ -112,8 +115,10 @@ func takenOver(t *testing.T, rec *replay.Recording, part int, all bool) {
 // collectiveName is NCCL's name of a collective as archives have it.
 func collectiveName(op otf2.CollectiveOp) string {
 	return map[otf2.CollectiveOp]string{
-		otf2.CollectiveOpAllreduce: "AllReduce", otf2.CollectiveOpAllgather: "AllGather", otf2.CollectiveOpReduceScatterBlock: "ReduceScatter",
-		otf2.CollectiveOpBcast: "Broadcast", otf2.CollectiveOpReduce: "Reduce", otf2.CollectiveOpAlltoall: "AlltoAll",
-		otf2.CollectiveOpGather: "Gather", otf2.CollectiveOpScatter: "Scatter",
+		otf2.CollectiveOpAllreduce: "AllReduce", otf2.CollectiveOpAllgather: "AllGather",
+		otf2.CollectiveOpReduceScatterBlock: "ReduceScatter",
+		otf2.CollectiveOpBcast:              "Broadcast", otf2.CollectiveOpReduce: "Reduce",
+		otf2.CollectiveOpAlltoall: "AlltoAll",
+		otf2.CollectiveOpGather:   "Gather", otf2.CollectiveOpScatter: "Scatter",
 	}[op]
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/tests/browser"
 )
 
-// lateJob is a job of four ranks on two hosts with a long start-up, in which rank 2 comes 5 ms late to the 3rd and the 6th of nine AllReduces, the others of
-// which are 1 MiB by RING; these are 4 MiB by TREE.
+// lateJob is a job of four ranks on two hosts with a long start-up, in which rank 2 comes 5 ms late to the 3rd and the
+// 6th of nine AllReduces, the others of which are 1 MiB by RING; these are 4 MiB by TREE.
 func lateJob(t *testing.T) string {
 	return jobtest.Make(t, 4, 2, func(rank int, p *shardtest.Process) {
 		world, at := p.World(), uint64(shardtest.Epoch+10_000_000)
@@ -35,14 +35,16 @@ func lateJob(t *testing.T) string {
 			}
 			end := at + 5_000_000 + length
 			p.Collective(world, shardtest.Op{
-				Function: "AllReduce", Kind: otf2.CollectiveOpAllreduce, Begin: at + late, End: end, Sent: size, Received: size, Count: size / 4, Algo: algorithm,
+				Function: "AllReduce", Kind: otf2.CollectiveOpAllreduce, Begin: at + late, End: end, Sent: size,
+				Received: size, Count: size / 4, Algo: algorithm,
 			})
 			at = end + 1_000_000
 		}
 	})
 }
 
-// The page opens on the part without start-up, beside what the report says; each of its sentences leads to its place, and back leads to what was shown before.
+// The page opens on the part without start-up, beside what the report says; each of its sentences leads to its place,
+// and back leads to what was shown before.
 func TestTimelineAnswer(t *testing.T) {
 	t.Parallel()
 	anchor := lateJob(t)
@@ -56,7 +58,8 @@ func TestTimelineAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	url, _ := writePage(t, anchor)
-	for _, o := range []browser.Options{{Width: 1440, Height: 900}, {Width: 1024, Height: 768, Dark: true}, {Width: 390, Height: 800}} {
+	for _, o := range []browser.Options{{Width: 1440, Height: 900}, {Width: 1024, Height: 768, Dark: true},
+		{Width: 390, Height: 800}} {
 		tb := openTab(t, url, o)
 		if o.Width < 900 {
 			tb.do(chromedp.Click("#panel-toggle", chromedp.ByQuery))
@@ -65,10 +68,12 @@ func TestTimelineAnswer(t *testing.T) {
 		for _, l := range report.Says(r) {
 			text = append(text, l.Text)
 		}
-		if got := eval[[]string](tb, `[...document.querySelectorAll("#answer .said > :nth-child(2n)")].map((e) => e.innerText)`); strings.Join(got, "\n") != strings.Join(text, "\n") {
+		if got := eval[[]string](
+			tb, `[...document.querySelectorAll("#answer .said > :nth-child(2n)")].map((e) => e.innerText)`); strings.Join(got, "\n") != strings.Join(text, "\n") {
 			t.Errorf("%d wide: the page says %q, the report %q", o.Width, got, text)
 		}
-		if !eval[bool](tb, `{ const { from, to } = app.store.head.answer; return to - from === `+fmt.Sprint(r.CriticalPath.Steady)+` && app.view.from < from && app.view.to > to && app.view.to - app.view.from < 1.1 * (to - from); }`) {
+		if !eval[bool](tb, `{ const { from, to } = app.store.head.answer; return to - from === `+fmt.Sprint(
+			r.CriticalPath.Steady)+` && app.view.from < from && app.view.to > to && app.view.to - app.view.from < 1.1 * (to - from); }`) {
 			t.Errorf("%d wide: the page does not open on the steady part", o.Width)
 		}
 		if wide := eval[[]string](tb, `[...document.querySelectorAll("#answer *, #tabs button:not([hidden])")].filter((e) => {
@@ -85,7 +90,9 @@ func TestTimelineAnswer(t *testing.T) {
 		t.Errorf("the address of what is shown at first is %s", hash)
 	}
 	first := eval[[]float64](tb, "[app.view.from, app.view.to]")
-	if got := eval[[]string](tb, `[...document.querySelectorAll("#answer .worst td:first-child button")].map((e) => e.innerText)`); len(got) != len(r.WaitStates.Worst) || !strings.HasPrefix(got[0], "AllReduce ") {
+	if got := eval[[]string](
+		tb, `[...document.querySelectorAll("#answer .worst td:first-child button")].map((e) => e.innerText)`); len(
+		got) != len(r.WaitStates.Worst) || !strings.HasPrefix(got[0], "AllReduce ") {
 		t.Fatalf("what cost the most: %q, the report has %d", got, len(r.WaitStates.Worst))
 	}
 	tb.do(chromedp.Click("#answer .worst td:first-child button", chromedp.ByQuery))
@@ -109,7 +116,8 @@ func TestTimelineAnswer(t *testing.T) {
 	again := openTab(t, url+hash, browser.Options{})
 	again.await("app.selected")
 	again.settle()
-	for _, what := range []string{"app.selected.bar", "app.focused", "Math.round(app.view.from)", "Math.round(app.view.to)", `document.querySelector("#tabs [aria-selected=true]").id`} {
+	for _, what := range []string{"app.selected.bar", "app.focused", "Math.round(app.view.from)",
+		"Math.round(app.view.to)", `document.querySelector("#tabs [aria-selected=true]").id`} {
 		if was, is := eval[any](tb, what), eval[any](again, what); was != is {
 			t.Errorf("%s is %v, and %v where the address is opened", what, was, is)
 		}
@@ -118,7 +126,8 @@ func TestTimelineAnswer(t *testing.T) {
 	again.noErrors()
 }
 
-// The table of operations follows what is shown and selected; words and conditions choose from it, and all that is chosen can be copied.
+// The table of operations follows what is shown and selected; words and conditions choose from it, and all that is
+// chosen can be copied.
 func TestTimelineOperations(t *testing.T) {
 	t.Parallel()
 	tb, _ := showPage(t, lateJob(t), desktop)
@@ -126,7 +135,8 @@ func TestTimelineOperations(t *testing.T) {
 		return eval[int](tb, fmt.Sprintf("(await app.list(%q)).all.length", filter))
 	}
 	for filter, want := range map[string]int{
-		"": 32, "allreduce": 32, "broadcast": 0, ">1MiB": 8, "<=1M": 24, "rank:3": 8, "rank:0-1,3 >2m": 6, "algo:tree": 8, "wait>4ms": 6, "algo:ring wait>4ms": 0, "number:6 rank:2": 1, "time<200us": 2,
+		"": 32, "allreduce": 32, "broadcast": 0, ">1MiB": 8, "<=1M": 24, "rank:3": 8, "rank:0-1,3 >2m": 6,
+		"algo:tree": 8, "wait>4ms": 6, "algo:ring wait>4ms": 0, "number:6 rank:2": 1, "time<200us": 2,
 	} {
 		if got := count(filter); got != want {
 			t.Errorf("%q lists %d operations, want %d", filter, got, want)
@@ -134,7 +144,8 @@ func TestTimelineOperations(t *testing.T) {
 	}
 	count("wait>4ms")
 	tb.await(`document.querySelectorAll("#operations tr[data-bar]").length === 6`)
-	if wide := eval[int](tb, `{ const e = document.querySelector("#operations .wide"); return e.scrollWidth - e.clientWidth; }`); wide > 0 {
+	if wide := eval[int](
+		tb, `{ const e = document.querySelector("#operations .wide"); return e.scrollWidth - e.clientWidth; }`); wide > 0 {
 		t.Errorf("the table is %d px too wide", wide)
 	}
 	rank := func() string {
@@ -161,13 +172,16 @@ func TestTimelineOperations(t *testing.T) {
 	tb.key("0")
 	tb.await(`document.querySelectorAll("#operations tr[data-bar]").length === 6`)
 	count("number:0")
-	tb.await(`document.querySelectorAll("#operations tr[data-bar]").length === 4`) // start-up, which was not shown before
+	tb.await(
+		`document.querySelectorAll("#operations tr[data-bar]").length === 4`) // start-up, which was not shown before
 	tb.key("1")
 	tb.await(`document.querySelectorAll("#operations tr[data-bar]").length === 0`)
 
 	count("wait>4ms rank:3")
 	lines := strings.Split(strings.TrimSpace(eval[string](tb, "app.csv()")), "\n")
-	if len(lines) != 3 || !strings.HasPrefix(lines[0], "begin_ns,operation,communicator,rank,") || !strings.Contains(lines[1], ",AllReduce,world,3,") || !strings.Contains(lines[1], ",4194304,TREE,,5100000,5000000,Rank 2,0,1") {
+	if len(lines) != 3 || !strings.HasPrefix(lines[0], "begin_ns,operation,communicator,rank,") ||
+		!strings.Contains(lines[1], ",AllReduce,world,3,") ||
+		!strings.Contains(lines[1], ",4194304,TREE,,5100000,5000000,Rank 2,0,1") {
 		t.Errorf("copied: %q", lines)
 	}
 	tb.noErrors()

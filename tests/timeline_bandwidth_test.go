@@ -13,8 +13,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/tests/browser"
 )
 
-// linksJob is a job whose operations have bandwidths as links have them: a latency, and a speed that large ones come near to. Their sizes are the powers of
-// four up to the largest.
+// linksJob is a job whose operations have bandwidths as links have them: a latency, and a speed that large ones come
+// near to. Their sizes are the powers of four up to the largest.
 func linksJob(t *testing.T, largest uint64) string {
 	return jobtest.Make(t, 4, 2, func(_ int, p *shardtest.Process) {
 		world, at := p.World(), uint64(shardtest.Epoch+10_000_000)
@@ -24,12 +24,14 @@ func linksJob(t *testing.T, largest uint64) string {
 				kind          otf2.CollectiveOp
 				latency, peak float64 // ns, GB/s
 			}{
-				{"AllReduce", "RING", otf2.CollectiveOpAllreduce, 21000, 120}, {"AllReduce", "TREE", otf2.CollectiveOpAllreduce, 9000, 60},
+				{"AllReduce", "RING", otf2.CollectiveOpAllreduce, 21000, 120},
+				{"AllReduce", "TREE", otf2.CollectiveOpAllreduce, 9000, 60},
 				{"ReduceScatter", "NVLS", otf2.CollectiveOpReduceScatterBlock, 14000, 250},
 			} {
 				length := uint64(link.latency + float64(size)/link.peak)
 				for range 3 {
-					p.Collective(world, shardtest.Op{Function: link.op, Kind: link.kind, Begin: at, End: at + length, Sent: size, Received: size, Count: size / 4, Algo: link.algorithm})
+					p.Collective(world, shardtest.Op{Function: link.op, Kind: link.kind, Begin: at, End: at + length,
+						Sent: size, Received: size, Count: size / 4, Algo: link.algorithm})
 					at += length + 5000
 				}
 			}
@@ -37,7 +39,8 @@ func linksJob(t *testing.T, largest uint64) string {
 	})
 }
 
-// Bandwidth over size has a tab of its own: in both themes and on small screens the picture fits, and marks say their figures.
+// Bandwidth over size has a tab of its own: in both themes and on small screens the picture fits, and marks say their
+// figures.
 func TestTimelineBandwidth(t *testing.T) {
 	t.Parallel()
 	url, _ := writePage(t, linksJob(t, 1<<30))
@@ -47,10 +50,12 @@ func TestTimelineBandwidth(t *testing.T) {
 			tb.do(chromedp.Click("#panel-toggle", chromedp.ByQuery))
 		}
 		tb.do(chromedp.Click("#tab-bandwidth", chromedp.ByQuery))
-		if got := eval[[]int](tb, `[".mark", ".curve .line", ".curves li", "tr"].map((s) => document.querySelectorAll("#bandwidth " + s).length)`); got[0] != 33 || got[1] != 6 || got[2] != 3 || got[3] != 37 {
+		if got := eval[[]int](
+			tb, `[".mark", ".curve .line", ".curves li", "tr"].map((s) => document.querySelectorAll("#bandwidth " + s).length)`); got[0] != 33 || got[1] != 6 || got[2] != 3 || got[3] != 37 {
 			t.Errorf("%d marks, %d lines with those of the names, %d names, %d rows", got[0], got[1], got[2], got[3])
 		}
-		if color := eval[string](tb, `getComputedStyle(document.querySelector("#bandwidth .curve .line")).stroke`); color != map[bool]string{false: "rgb(0, 114, 178)", true: "rgb(86, 180, 233)"}[o.Dark] {
+		if color := eval[string](
+			tb, `getComputedStyle(document.querySelector("#bandwidth .curve .line")).stroke`); color != map[bool]string{false: "rgb(0, 114, 178)", true: "rgb(86, 180, 233)"}[o.Dark] {
 			t.Errorf("dark: %t, the first curve is %s", o.Dark, color)
 		}
 		if wide := eval[[]string](tb, `[...document.querySelectorAll("#tabs button:not([hidden]), #bandwidth > *, #bandwidth text")].filter((e) => {
@@ -59,14 +64,17 @@ func TestTimelineBandwidth(t *testing.T) {
 		}).map((e) => e.textContent)`); len(wide) > 0 {
 			t.Errorf("at a width of %d px these do not fit: %q", o.Width, wide)
 		}
-		if eval[bool](tb, `document.querySelector("#bandwidth > svg").getBoundingClientRect().height > document.getElementById("bandwidth").clientHeight`) {
+		if eval[bool](
+			tb, `document.querySelector("#bandwidth > svg").getBoundingClientRect().height > document.getElementById("bandwidth").clientHeight`) {
 			t.Errorf("at a width of %d px one does not see the picture as a whole", o.Width)
 		}
-		if least := eval[float64](tb, `Math.min(...[...document.querySelectorAll("#bandwidth text")].map((e) => e.getBoundingClientRect().height))`); least < 11 {
+		if least := eval[float64](
+			tb, `Math.min(...[...document.querySelectorAll("#bandwidth text")].map((e) => e.getBoundingClientRect().height))`); least < 11 {
 			t.Errorf("at a width of %d px texts are %.1f px high", o.Width, least)
 		}
 		eval[any](tb, `document.querySelector("#bandwidth .mark").dispatchEvent(new MouseEvent("click"))`)
-		if text := eval[string](tb, `document.querySelector("#bandwidth .hint").textContent`); text != "AllReduce RING on world, 4 ranks: 1 KiB, "+eval[string](tb, "app.store.head.bandwidth.lines[0].points[0].busbw")+" GB/s (algorithm bandwidth 0.0487), 2 operations" {
+		if text := eval[string](
+			tb, `document.querySelector("#bandwidth .hint").textContent`); text != "AllReduce RING on world, 4 ranks: 1 KiB, "+eval[string](tb, "app.store.head.bandwidth.lines[0].points[0].busbw")+" GB/s (algorithm bandwidth 0.0487), 2 operations" {
 			t.Errorf("the mark says %q", text)
 		}
 		tb.noErrors()
@@ -81,7 +89,8 @@ func TestTimelineWithoutBandwidth(t *testing.T) {
 		t.Error("there is a tab")
 	}
 	tb.do(chromedp.Click("#tab-matrix", chromedp.ByQuery))
-	eval[any](tb, `document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight", bubbles: true }))`)
+	eval[any](
+		tb, `document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight", bubbles: true }))`)
 	if at := eval[string](tb, "document.activeElement.id"); at != "tab-about" {
 		t.Errorf("from the matrix one comes to %q", at)
 	}

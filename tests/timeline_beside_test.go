@@ -59,12 +59,15 @@ func driveBeside(t *testing.T, anchors [2]string, sizes []browser.Options) {
 		tb := &tab{t, p}
 		began := time.Now()
 		tb.do(chromedp.Navigate(page))
-		tb.await(`frames.length === 2 && [0, 1].every((i) => frames[i].__timeline && frames[i].__timeline.frames.length > 0)`)
+		tb.await(
+			`frames.length === 2 && [0, 1].every((i) => frames[i].__timeline && frames[i].__timeline.frames.length > 0)`)
 		t.Logf("%d px wide: both runs drawn after %.2f s", o.Width, time.Since(began).Seconds())
-		if got := eval[string](tb, `document.querySelector("h1").innerText + ": " + document.querySelector("pre").textContent`); got != "before and after <b>: AllReduce: 3 % slower" {
+		if got := eval[string](
+			tb, `document.querySelector("h1").innerText + ": " + document.querySelector("pre").textContent`); got != "before and after <b>: AllReduce: 3 % slower" {
 			t.Errorf("said: %q", got)
 		}
-		if got := eval[[2]string](tb, `[0, 1].map((i) => frames[i].document.querySelector("#verdict .answer").innerText)`); got != verdicts {
+		if got := eval[[2]string](
+			tb, `[0, 1].map((i) => frames[i].document.querySelector("#verdict .answer").innerText)`); got != verdicts {
 			t.Errorf("the runs' verdicts are %q, in their reports %q", got, verdicts)
 		}
 		driveTogether(tb)
@@ -103,15 +106,18 @@ func writeBeside(t *testing.T, anchors [2]string) (address string, verdicts [2]s
 // driveTogether: where one run goes the other goes, too, unless they are apart.
 func driveTogether(tb *tab) {
 	tb.Helper()
-	names := eval[[]string](tb, `frames[0].__timeline.store.head.phases.filter((p) => p.depth === 0).map((p) => p.name)`)
+	names := eval[[]string](
+		tb, `frames[0].__timeline.store.head.phases.filter((p) => p.depth === 0).map((p) => p.name)`)
 	if len(names) < 8 {
 		tb.Fatalf("the run has the phases %q", names)
 	}
 	show := func(frame, step string) {
-		eval[any](tb, `{ const run = frames[`+frame+`].__timeline, p = run.store.head.phases.find((p) => p.name === "`+step+`"); run.go(p.from, p.to); run.draw(); return 1; }`)
+		eval[any](
+			tb, `{ const run = frames[`+frame+`].__timeline, p = run.store.head.phases.find((p) => p.name === "`+step+`"); run.go(p.from, p.to); run.draw(); return 1; }`)
 	}
 	at := func(frame string) string {
-		return `(() => { const app = frames[` + frame + `].__timeline, p = app.store.head.phases.find((p) => p.depth === 0 && p.from <= (app.view.from + app.view.to) / 2 && (app.view.from + app.view.to) / 2 <= p.to); return p ? p.name : ""; })()`
+		return `(() => { const app = frames[` + frame +
+			`].__timeline, p = app.store.head.phases.find((p) => p.depth === 0 && p.from <= (app.view.from + app.view.to) / 2 && (app.view.from + app.view.to) / 2 <= p.to); return p ? p.name : ""; })()`
 	}
 	show("0", "step 3")
 	tb.await(at("1") + ` === "step 3"`)
@@ -139,7 +145,8 @@ func driveAlone(tb *tab) {
 	tb.Helper()
 	for _, frame := range []string{"0", "1"} {
 		app := "frames[" + frame + "].__timeline"
-		eval[any](tb, `{ const w = frames[`+frame+`]; w.document.getElementById("show-ranks").click(); w.document.getElementById("tab-waits").click(); return 1; }`)
+		eval[any](
+			tb, `{ const w = frames[`+frame+`]; w.document.getElementById("show-ranks").click(); w.document.getElementById("tab-waits").click(); return 1; }`)
 		tb.await(app + `.ranks.on && ` + app + `.ranks.rows.order.length === ` + app + `.store.head.ranks.length`)
 		tb.await(`frames[` + frame + `].document.querySelectorAll("#waits .wait-row, #waits .hint").length > 0`)
 	}

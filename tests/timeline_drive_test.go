@@ -20,7 +20,8 @@ import (
 
 // driveAnswer: the panel says what the report says, and each sentence leads to what it is of.
 func driveAnswer(d *driven) {
-	if got := eval[string](d.tab, `document.querySelector("#verdict .answer").innerText`); got != d.report.Verdict.Text {
+	if got := eval[string](
+		d.tab, `document.querySelector("#verdict .answer").innerText`); got != d.report.Verdict.Text {
 		d.Errorf("the verdict is %q, the report's %q", got, d.report.Verdict.Text)
 	}
 	if got := eval[int](d.tab, `document.querySelectorAll(".culprit").length`); got != len(d.report.Verdict.Culprits) {
@@ -30,7 +31,8 @@ func driveAnswer(d *driven) {
 	for _, l := range report.Says(d.report) {
 		text = append(text, l.Text)
 	}
-	if got := eval[[]string](d.tab, `[...document.querySelectorAll("#answer .said > :nth-child(2n)")].map((e) => e.textContent)`); !slices.Equal(got, text) {
+	if got := eval[[]string](
+		d.tab, `[...document.querySelectorAll("#answer .said > :nth-child(2n)")].map((e) => e.textContent)`); !slices.Equal(got, text) {
 		d.Errorf("the page says %q, the report %q", got, text)
 	}
 	for i := range eval[int](d.tab, `document.querySelectorAll("#answer .said button").length`) {
@@ -46,17 +48,22 @@ func driveAnswer(d *driven) {
 	d.settle()
 	d.open("answer")
 	worst := d.report.WaitStates.Worst
-	if got := eval[int](d.tab, `document.querySelectorAll("#answer .worst td:first-child button").length`); got != len(worst) {
+	if got := eval[int](d.tab, `document.querySelectorAll("#answer .worst td:first-child button").length`); got != len(
+		worst) {
 		d.Errorf("%d operations cost the most, the report has %d", got, len(worst))
 	}
 	if len(worst) > 0 && worst[0].Rank != "" {
 		eval[any](d.tab, `document.querySelector("#answer .worst td:first-child button").click()`)
 		d.await("app.selected")
 		d.settle()
-		if !eval[bool](d.tab, fmt.Sprintf(`app.store.peekBar(app.selected.bar).start === Number(BigInt("%d") - BigInt(app.store.head.origin))`, worst[0].At)) {
+		if !eval[bool](
+			d.tab, fmt.Sprintf(
+				`app.store.peekBar(app.selected.bar).start === Number(BigInt("%d") - BigInt(app.store.head.origin))`,
+				worst[0].At)) {
 			d.Error("what cost the most is not what is selected")
 		}
-		if !eval[bool](d.tab, `{ const item = app.rows.of(app.store.laneOf(app.selected.bar).row); return item !== undefined && item.y + item.height > app.view.top && item.y < app.view.top + app.view.height; }`) {
+		if !eval[bool](
+			d.tab, `{ const item = app.rows.of(app.store.laneOf(app.selected.bar).row); return item !== undefined && item.y + item.height > app.view.top && item.y < app.view.top + app.view.height; }`) {
 			d.Error("what cost the most is not in the picture")
 		}
 		eval[any](d.tab, "void history.back()")
@@ -79,21 +86,25 @@ func driveRanks(d *driven) {
 		"back":    func(r int) float64 { return eval[float64](d.tab, fmt.Sprintf("app.store.head.ranks[%d].back", r)) },
 	}
 	d.showPart()
-	for _, measure := range eval[[]string](d.tab, `[...document.querySelector("#rank-bar select").options].map((o) => o.value)`) {
+	for _, measure := range eval[[]string](d.tab,
+		`[...document.querySelector("#rank-bar select").options].map((o) => o.value)`) {
 		for _, order := range []string{"rank", "host", "waiting", "caused", "back", "role", "likeness"} {
 			eval[any](d.tab, fmt.Sprintf("app.ranks.show(%q, %q)", measure, order))
 			got := eval[[]int](d.tab, "[...app.ranks.rows.order]")
-			if all := slices.Sorted(slices.Values(got)); len(all) != ranks || all[0] != 0 || all[ranks-1] != ranks-1 || len(slices.Compact(all)) != ranks {
+			if all := slices.Sorted(slices.Values(got)); len(all) != ranks || all[0] != 0 || all[ranks-1] != ranks-1 ||
+				len(slices.Compact(all)) != ranks {
 				d.Errorf("%s by %s: %d ranks, there are %d", measure, order, len(got), ranks)
 				continue
 			}
 			if value := of[order]; value != nil && value(got[0]) < value(got[ranks-1]) {
-				d.Errorf("by %s first comes rank %d with %v, last %d with %v", order, got[0], value(got[0]), got[ranks-1], value(got[ranks-1]))
+				d.Errorf("by %s first comes rank %d with %v, last %d with %v", order, got[0], value(got[0]),
+					got[ranks-1], value(got[ranks-1]))
 			}
 		}
 		d.await("!app.ranks.pending")
 	}
-	if got := eval[[]float64](d.tab, `[app.ranks.rows.lines * app.ranks.rows.height - app.view.height, app.ranks.rows.height, new Set(Array.from({ length: app.ranks.rows.lines }, (_, i) => app.ranks.rows.of(i)).flat()).size]`); got[0] > 0.5 || got[1] < 2 || int(got[2]) != ranks {
+	if got := eval[[]float64](
+		d.tab, `[app.ranks.rows.lines * app.ranks.rows.height - app.view.height, app.ranks.rows.height, new Set(Array.from({ length: app.ranks.rows.lines }, (_, i) => app.ranks.rows.of(i)).flat()).size]`); got[0] > 0.5 || got[1] < 2 || int(got[2]) != ranks {
 		d.Errorf("lines stick out by %v px, are %v px high, and have %v of %d ranks", got[0], got[1], got[2], ranks)
 	}
 	// The cells of the whole run add up to what the ranks waited, start-up among it.
@@ -101,7 +112,9 @@ func driveRanks(d *driven) {
 	eval[any](d.tab, `app.ranks.show("waiting", "rank")`)
 	d.settle()
 	for _, r := range someRanks(ranks) {
-		d.same(fmt.Sprintf("rank %d waited", r), eval[float64](d.tab, fmt.Sprintf(`app.ranks.heat.exact(%d, "waiting", 0, app.store.head.duration + 1)`, r)), d.waited[r])
+		d.same(fmt.Sprintf("rank %d waited", r),
+			eval[float64](d.tab, fmt.Sprintf(`app.ranks.heat.exact(%d, "waiting", 0, app.store.head.duration + 1)`, r)),
+			d.waited[r])
 	}
 	if n := eval[int](d.tab, "app.ranks.pixels"); (n > 0) != (d.report.WaitStates.Total.Waited+d.report.WaitStates.StartUp.Waited > 0) {
 		d.Errorf("%d cells have waiting", n)
@@ -139,8 +152,10 @@ func driveWaits(d *driven) {
 			d.showPart()
 		}
 		total := c.r.WaitStates.Total.Waited
-		d.await(fmt.Sprintf("app.waitsShown.from === %s && app.waitsShown.total === %d", map[bool]string{true: fmt.Sprint(c.from), false: "app.store.head.begin"}[c.from > 0], total))
-		got := eval[[][2]float64](d.tab, "app.store.head.ranks.map((_, r) => [app.waitsShown.waited[r], app.waitsShown.caused[r]])")
+		d.await(fmt.Sprintf("app.waitsShown.from === %s && app.waitsShown.total === %d",
+			map[bool]string{true: fmt.Sprint(c.from), false: "app.store.head.begin"}[c.from > 0], total))
+		got := eval[[][2]float64](
+			d.tab, "app.store.head.ranks.map((_, r) => [app.waitsShown.waited[r], app.waitsShown.caused[r]])")
 		for i, r := range c.r.WaitStates.Ranks {
 			if got[i] != [2]float64{float64(r.Waited), float64(r.Caused)} {
 				d.Fatalf("%s: %s has %v, the report %d and %d", c.what, r.Name, got[i], r.Waited, r.Caused)
@@ -157,7 +172,8 @@ func driveWaits(d *driven) {
 			Name   string
 			Comm   string
 			Waited float64
-		}](d.tab, `app.waitsShown.of.map((o) => ({ Name: o.name, Comm: app.store.head.comms[o.comm]?.name ?? "", Waited: o.waited }))`) {
+		}](d.tab,
+			`app.waitsShown.of.map((o) => ({ Name: o.name, Comm: app.store.head.comms[o.comm]?.name ?? "", Waited: o.waited }))`) {
 			in[w.Name+" on "+w.Comm] += w.Waited
 		}
 		const most = 64 // that the page has of the whole run
@@ -168,17 +184,21 @@ func driveWaits(d *driven) {
 			d.Errorf("%s: %d operations, the report has %d", c.what, len(in), len(want))
 		}
 		text := d.text("waits")
-		if total > 0 && !strings.Contains(text, "BY OPERATION AND COMMUNICATOR") || total == 0 && !strings.Contains(text, "waits in operations") && !strings.Contains(text, "No rank waited") && !strings.Contains(text, "Nothing could be compared") {
+		if total > 0 && !strings.Contains(text, "BY OPERATION AND COMMUNICATOR") || total == 0 &&
+			!strings.Contains(text, "waits in operations") && !strings.Contains(text, "No rank waited") &&
+			!strings.Contains(text, "Nothing could be compared") {
 			d.Errorf("%s: the tab says %q", c.what, text)
 		}
 	}
-	if by := eval[[]float64](d.tab, `app.waitsShown.kinds.map((by) => by.reduce((n, ns) => n + ns, 0)).concat(app.waitsShown.back.reduce((n, ns) => n + ns, 0))`); len(by) == 3 {
+	if by := eval[[]float64](
+		d.tab, `app.waitsShown.kinds.map((by) => by.reduce((n, ns) => n + ns, 0)).concat(app.waitsShown.back.reduce((n, ns) => n + ns, 0))`); len(by) == 3 {
 		d.same("what goes back in a part, by kinds", by[0]+by[1], by[2])
 	}
 	d.anew()
 }
 
-// driveMatrix: of the run it is the report's, for each kind and measure, of ranks, hosts and places alike; of a part it follows.
+// driveMatrix: of the run it is the report's, for each kind and measure, of ranks, hosts and places alike; of a part it
+// follows.
 func driveMatrix(d *driven) {
 	d.open("matrix")
 	d.key("0")
@@ -191,7 +211,8 @@ func driveMatrix(d *driven) {
 		nominal += float64(f.Bytes)
 	}
 	sum := func(kind, measure, of string) float64 {
-		return eval[float64](d.tab, fmt.Sprintf(`{ await app.matrix.show(%q, %q); return app.matrix.total.%s; }`, kind, measure, of))
+		return eval[float64](d.tab, fmt.Sprintf(
+			`{ await app.matrix.show(%q, %q); return app.matrix.total.%s; }`, kind, measure, of))
 	}
 	for _, group := range []string{"hosts", "places", "ranks"} {
 		eval[any](d.tab, fmt.Sprintf("app.matrix.group(%q)", group))
@@ -199,8 +220,11 @@ func driveMatrix(d *driven) {
 		d.same(group+": bytes of operations", sum("operations", "bytes", "bytes"), nominal)
 		d.same(group+": waited", sum("waiting", "waited", "time"), float64(d.report.WaitStates.Total.Waited))
 	}
-	for _, c := range [][2]string{{"network", "count"}, {"network", "bandwidth"}, {"network", "under"}, {"operations", "operations"}, {"waiting", "waits"}} {
-		if got := sum(c[0], c[1], "count"); got == 0 && (c[0] == "network" && bytes > 0 || c[0] == "operations" && nominal > 0 || c[0] == "waiting" && d.report.WaitStates.Total.Waited > 0) {
+	for _, c := range [][2]string{{"network", "count"}, {"network", "bandwidth"}, {"network", "under"},
+		{"operations", "operations"}, {"waiting", "waits"}} {
+		if got := sum(c[0], c[1], "count"); got == 0 &&
+			(c[0] == "network" && bytes > 0 || c[0] == "operations" && nominal > 0 || c[0] == "waiting" &&
+				d.report.WaitStates.Total.Waited > 0) {
 			d.Errorf("%s, %s: there is nothing", c[0], c[1])
 		}
 	}
@@ -212,7 +236,8 @@ func driveMatrix(d *driven) {
 		eval[any](d.tab, `app.matrix.group("ranks")`)
 	}
 	d.showPart()
-	d.await(fmt.Sprintf("app.matrix.shownFrom === %d && app.matrix.total.time === %d", d.part[0], d.within.WaitStates.Total.Waited))
+	d.await(fmt.Sprintf("app.matrix.shownFrom === %d && app.matrix.total.time === %d", d.part[0],
+		d.within.WaitStates.Total.Waited))
 	if got := sum("network", "bytes", "bytes"); got > bytes {
 		d.Errorf("%v bytes in a part, %v in all", got, bytes)
 	}
@@ -230,9 +255,14 @@ func drivePath(d *driven) {
 	}
 	d.open("path")
 	d.key("0")
-	d.await(fmt.Sprintf("app.pathSums && app.pathSums.from <= app.store.head.begin && app.pathSums.all === app.store.head.duration - %d", p.After))
+	d.await(fmt.Sprintf(
+		"app.pathSums && app.pathSums.from <= app.store.head.begin && app.pathSums.all === app.store.head.duration - "+
+			"%d", p.After))
 	for _, row := range p.Activities {
-		d.same(row.Activity, eval[float64](d.tab, fmt.Sprintf(`app.store.head.path.what.reduce((n, w, i) => n + (w.activity === %q ? app.pathSums.what[i] : 0), 0)`, row.Activity)), float64(row.Time))
+		d.same(row.Activity, eval[float64](d.tab,
+			fmt.Sprintf(
+				`app.store.head.path.what.reduce((n, w, i) => n + (w.activity === %q ? app.pathSums.what[i] : 0), 0)`,
+				row.Activity)), float64(row.Time))
 	}
 	d.key("v")
 	if n := eval[int](d.tab, "app.path.runs.length"); n == 0 {
@@ -260,8 +290,11 @@ func driveRange(d *driven) {
 		if eval[int](d.tab, fmt.Sprintf("app.store.head.ranks[%d].row", r)) < 0 {
 			continue
 		}
-		eval[any](d.tab, fmt.Sprintf("(app.focusRow(app.store.head.ranks[%d].row), app.setRange({ from: %d, to: %d }))", r, d.part[0], d.part[1]))
-		got := eval[[]float64](d.tab, "{ const s = await app.sumRange(); return [s.count, [...s.regions.values()].reduce((n, r) => n + r.time, 0)]; }")
+		eval[any](d.tab, fmt.Sprintf("(app.focusRow(app.store.head.ranks[%d].row), app.setRange({ from: %d, to: %d }))",
+			r, d.part[0], d.part[1]))
+		got := eval[[]float64](
+			d.tab, "{ const s = await app.sumRange(); return [s.count, [...s.regions.values()].reduce((n, r) => n + "+
+				"r.time, 0)]; }")
 		d.same(fmt.Sprintf("regions of rank %d", r), got[0], all[r][0])
 		d.same(fmt.Sprintf("time in regions of rank %d", r), got[1], all[r][1])
 		if text := d.text("range"); all[r][0] > 0 && !strings.Contains(text, "BY REGION") {
@@ -269,7 +302,8 @@ func driveRange(d *driven) {
 		}
 		// Without a range it is of what is shown, if that is not too much; of one row it never is.
 		eval[any](d.tab, fmt.Sprintf("(app.setRange(undefined), app.go(%d, %d))", d.part[0], d.part[1]))
-		d.await(fmt.Sprintf(`document.querySelector("#range h2")?.innerText.endsWith("shown") && document.querySelector("#range dd")?.innerText === %q`, grouped(int(all[r][0]))))
+		d.await(fmt.Sprintf(
+			`document.querySelector("#range h2")?.innerText.endsWith("shown") && document.querySelector("#range dd")?.innerText === %q`, grouped(int(all[r][0]))))
 	}
 	eval[any](d.tab, "(app.focusRow(-1), app.setRange(undefined))")
 	d.showPart()
@@ -286,7 +320,8 @@ func grouped(n int) string {
 	return text
 }
 
-// driveOperations: what begins in a part is there, with what was waited in it; words choose, columns sort, a line leads to the picture, all can be copied.
+// driveOperations: what begins in a part is there, with what was waited in it; words choose, columns sort, a line leads
+// to the picture, all can be copied.
 func driveOperations(d *driven) {
 	d.open("operations")
 	d.showPart()
@@ -299,7 +334,8 @@ func driveOperations(d *driven) {
 	}
 	// Of many rows it asks first, but not if ranks are chosen.
 	many := eval[int](d.tab, `app.store.head.rows.filter((r) => r.operations.count > 0).length`) > 2048
-	if asks := eval[bool](d.tab, `(await app.list("")) === undefined && document.querySelector("#operations [role=status] button") !== null`); asks != many {
+	if asks := eval[bool](
+		d.tab, `(await app.list("")) === undefined && document.querySelector("#operations [role=status] button") !== null`); asks != many {
 		d.Errorf("more than 2048 rows: %t; it asks: %t", many, asks)
 	}
 	parts, waitedIn, ofRank := d.operationsIn()
@@ -321,15 +357,18 @@ func driveOperations(d *driven) {
 		return
 	}
 	for _, column := range []string{"begin", "number", "rank", "size", "algorithm", "time", "wait"} {
-		eval[any](d.tab, fmt.Sprintf(`document.querySelector('#operations button[title="Sort by %s"]').click()`, column))
+		eval[any](d.tab, fmt.Sprintf(`document.querySelector('#operations button[title="Sort by %s"]').click()`,
+			column))
 		d.settle()
 	}
 	d.await(`document.querySelector("#operations tr[data-bar] button")`)
 	lines := strings.Count(eval[string](d.tab, "app.csv()"), "\n")
-	if want := eval[int](d.tab, fmt.Sprintf(`(await app.list("rank:%d")).all.length + 1`, len(ofRank)-1)); lines != want {
+	if want := eval[int](d.tab, fmt.Sprintf(`(await app.list("rank:%d")).all.length + 1`,
+		len(ofRank)-1)); lines != want {
 		d.Errorf("%d lines are copied, want %d", lines, want)
 	}
-	bar := eval[int](d.tab, `{ const row = document.querySelector("#operations tr[data-bar]"); row.querySelector("button").click(); return Number(row.dataset.bar); }`)
+	bar := eval[int](
+		d.tab, `{ const row = document.querySelector("#operations tr[data-bar]"); row.querySelector("button").click(); return Number(row.dataset.bar); }`)
 	d.await(fmt.Sprintf("app.selected?.bar === %d", bar))
 	d.settle()
 	list("")
@@ -347,7 +386,8 @@ func driveSteps(d *driven) {
 	}
 	d.open("steps")
 	d.await(`app.steps.compared && document.querySelector("#steps .compared")`)
-	got := eval[[][]float64](d.tab, `app.steps.compared.map((s) => [s.phase.to - s.phase.from, s.phase.time, s.waiting.total, s.path ? s.path.all : -1, s.regions ? 1 : 0])`)
+	got := eval[[][]float64](
+		d.tab, `app.steps.compared.map((s) => [s.phase.to - s.phase.from, s.phase.time, s.waiting.total, s.path ? s.path.all : -1, s.regions ? 1 : 0])`)
 	if got[0][1] < got[1][1] {
 		d.Errorf("the longest phase took %v, another one %v", got[0][1], got[1][1])
 	}
@@ -367,7 +407,8 @@ func driveSteps(d *driven) {
 		d.await("app.steps.compared[0].regions")
 	}
 	// All of a phase's operations are there: as many as the steps of a generated run have.
-	if d.generated && !eval[bool](d.tab, fmt.Sprintf(`app.steps.compared.every((s) => [...s.regions.entries()].every(([r, sum]) => app.store.head.regions[r].name !== "AllReduce" || sum.count >= 5 * %d))`, len(d.report.WaitStates.Ranks))) {
+	if d.generated && !eval[bool](d.tab, fmt.Sprintf(
+		`app.steps.compared.every((s) => [...s.regions.entries()].every(([r, sum]) => app.store.head.regions[r].name !== "AllReduce" || sum.count >= 5 * %d))`, len(d.report.WaitStates.Ranks))) {
 		d.Error("operations of phases are missing")
 	}
 	d.anew()
@@ -455,7 +496,9 @@ func drivePictures(d *driven) {
 		if !slices.Contains(texts, "a test") || shapes["rect"]+shapes["image"]+shapes["path"] == 0 {
 			d.Errorf("the picture has %v and %q", shapes, texts)
 		}
-		if size := eval[int](d.tab, "{ const blob = await app.picture.png(); return blob.type === 'image/png' ? blob.size : 0; }"); size < 1000 {
+		if size := eval[int](
+			d.tab, "{ const blob = await app.picture.png(); return blob.type === 'image/png' ? blob.size : 0; "+
+				"}"); size < 1000 {
 			d.Errorf("a PNG of %d bytes", size)
 		}
 		d.key("g")
@@ -475,15 +518,18 @@ func driveWidths(d *driven) {
 		if eval[bool](d.tab, `document.body.classList.contains("no-panel")`) {
 			eval[any](d.tab, `document.getElementById("panel-toggle").click()`)
 		}
-		if verdict := eval[[]string](d.tab, `[...document.querySelectorAll("#verdict *")].filter((e) => { const at = e.getBoundingClientRect(); return at.left < 0 || at.right > innerWidth || e.scrollWidth > e.clientWidth + 1 && e.clientWidth > 0; }).map((e) => e.textContent)`); len(verdict) > 0 {
+		if verdict := eval[[]string](
+			d.tab, `[...document.querySelectorAll("#verdict *")].filter((e) => { const at = e.getBoundingClientRect(); return at.left < 0 || at.right > innerWidth || e.scrollWidth > e.clientWidth + 1 && e.clientWidth > 0; }).map((e) => e.textContent)`); len(verdict) > 0 {
 			d.Errorf("%d wide: of the verdict these stick out: %q", width, verdict)
 		}
 		if wide := eval[int](d.tab, "document.documentElement.scrollWidth - innerWidth"); wide > 0 {
 			d.Errorf("%d wide: the page sticks out by %d px", width, wide)
 		}
-		for _, name := range eval[[]string](d.tab, `[...document.querySelectorAll("#tabs button:not([hidden])")].map((e) => e.id.replace("tab-", ""))`) {
+		for _, name := range eval[[]string](d.tab,
+			`[...document.querySelectorAll("#tabs button:not([hidden])")].map((e) => e.id.replace("tab-", ""))`) {
 			d.open(name)
-			d.await(fmt.Sprintf(`document.getElementById(%q).innerText.trim() !== "" && !document.getElementById(%q).innerText.includes("Reading…")`, name, name))
+			d.await(fmt.Sprintf(
+				`document.getElementById(%q).innerText.trim() !== "" && !document.getElementById(%q).innerText.includes("Reading…")`, name, name))
 			wide := eval[[]string](d.tab, fmt.Sprintf(`[...document.querySelectorAll("#%s *")].filter((e) => {
 				const at = e.getBoundingClientRect(), panel = document.getElementById("panel").getBoundingClientRect();
 				return at.width > 1 && !e.closest(".wide") && (at.left < panel.left - 0.5 || at.right > panel.right + 0.5) && getComputedStyle(e).visibility !== "hidden";
@@ -495,7 +541,8 @@ func driveWidths(d *driven) {
 	}
 }
 
-// regionsOf counts the regions of ranks that touch the part, and adds up their time in it, from the archive's events: by rank.
+// regionsOf counts the regions of ranks that touch the part, and adds up their time in it, from the archive's events:
+// by rank.
 func (d *driven) regionsOf(ranks []int) map[int][2]float64 {
 	d.Helper()
 	all := make(map[int][2]float64)
@@ -529,7 +576,8 @@ func (d *driven) regionsOf(ranks []int) map[int][2]float64 {
 	return all
 }
 
-// operationsIn counts the operations of NCCL that begin in the part, in all and by rank, and adds up the waits in them, from the archive's events.
+// operationsIn counts the operations of NCCL that begin in the part, in all and by rank, and adds up the waits in them,
+// from the archive's events.
 func (d *driven) operationsIn() (n, waited float64, ofRank []float64) {
 	d.Helper()
 	rankOf := make(map[string]int)

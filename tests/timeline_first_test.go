@@ -16,8 +16,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/tests/browser"
 )
 
-// The style lies packed with the program. Before both are there, and where they never come, the page has no bare buttons
-// and menus, but one line that says why.
+// The style lies packed with the program. Before both are there, and where they never come, the page has no bare
+// buttons and menus, but one line that says why.
 func TestTimelineBeforeItIsUnpacked(t *testing.T) {
 	t.Parallel()
 	b := needBrowser(t)
@@ -56,7 +56,8 @@ func TestTimelineBeforeItIsUnpacked(t *testing.T) {
 		if n := eval[int](tab, `document.querySelectorAll("style").length`); n != 1 {
 			t.Errorf("the page has %d styles: the one of its first moment goes", n)
 		}
-		if color := eval[string](tab, `getComputedStyle(document.body).backgroundColor`); color != "rgb(255, 255, 255)" {
+		if color := eval[string](
+			tab, `getComputedStyle(document.body).backgroundColor`); color != "rgb(255, 255, 255)" {
 			t.Errorf("the page has the background %q: its policy kept its style from it", color)
 		}
 		tab.noErrors()

@@ -61,7 +61,8 @@ func TestTimelineHands(t *testing.T) {
 	}
 
 	// Conditions find operations.
-	for text, want := range map[string]string{">1MiB": "8", "allreduce algo:tree rank:1": "2", "wait>1ms rank:2": "none", "wait>1ms rank:3": "2", "size>5GiB": "none", "rank:x": "not understood: rank:x"} {
+	for text, want := range map[string]string{">1MiB": "8", "allreduce algo:tree rank:1": "2",
+		"wait>1ms rank:2": "none", "wait>1ms rank:3": "2", "size>5GiB": "none", "rank:x": "not understood: rank:x"} {
 		eval[any](tb, fmt.Sprintf("app.search(%q)", text))
 		tb.await(fmt.Sprintf(`document.getElementById("hits").textContent === %q`, want))
 	}
@@ -113,7 +114,9 @@ func TestTimelineHands(t *testing.T) {
 	}
 	tb.await(`location.hash.includes("hide=")`)
 	again := openTab(t, url+eval[string](tb, "location.hash"), desktop)
-	if now := eval[string](again, `app.rows.items.map((i) => app.store.head.rows[i.row].name).join(", ")`); strings.Contains(now, "Rank 2") {
+	if now := eval[string](
+		again, `app.rows.items.map((i) => app.store.head.rows[i.row].name).join(", ")`); strings.Contains(
+		now, "Rank 2") {
 		t.Errorf("hidden by the address: %s", now)
 	}
 	again.noErrors()

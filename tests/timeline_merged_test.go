@@ -17,7 +17,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
-// mergedJob merges a trace of Score-P, of a program with MPI on four processes, with what NCCL did in these: rank 2 comes late to each AllReduce.
+// mergedJob merges a trace of Score-P, of a program with MPI on four processes, with what NCCL did in these: rank 2
+// comes late to each AllReduce.
 func mergedJob(t *testing.T) string {
 	t.Helper()
 	const ticksPerNs = 2.5 // of the trace's timer
@@ -35,15 +36,19 @@ func mergedJob(t *testing.T) string {
 			pid = int(e.Attributes[0].Bits)
 			break
 		}
-		p := shardtest.New(t, dir, fmt.Sprint("p", rank)).On("vm", pid).Launched("openmpi", rank, len(a.Defs.LocationGroups))
+		p := shardtest.New(t, dir, fmt.Sprint("p", rank)).On("vm", pid).Launched(
+			"openmpi", rank, len(a.Defs.LocationGroups))
 		p.Shard.PIDStart, p.Shard.Locations[0].TID = uint64(100+rank), pid
 		anchor := begin - 3_000_000
 		p.Shard.Clock = experiment.Clock{Source: "tsc", AnchorRaw: anchor, AnchorReal: shardtest.Epoch}
 		for at := anchor; at < end+1_000_000; at += (end - begin) / 20 {
-			p.Shard.Clock.Tuples = append(p.Shard.Clock.Tuples, experiment.ClockTuple{Ticks: uint64(ticksPerNs * float64(at)), Raw: at, Mono: at, Real: shardtest.Epoch + at - anchor})
+			p.Shard.Clock.Tuples = append(p.Shard.Clock.Tuples,
+				experiment.ClockTuple{Ticks: uint64(ticksPerNs * float64(at)), Raw: at, Mono: at,
+					Real: shardtest.Epoch + at - anchor})
 		}
 		at := func(raw uint64) uint64 { return raw - anchor + shardtest.Epoch }
-		world := p.Comm(experiment.Comm{ID: 7, Name: "nccl world", NRanks: len(a.Defs.LocationGroups), Rank: rank, NNodes: 1, InitTime: at(begin + 100_000)})
+		world := p.Comm(experiment.Comm{ID: 7, Name: "nccl world", NRanks: len(a.Defs.LocationGroups), Rank: rank,
+			NNodes: 1, InitTime: at(begin + 100_000)})
 		const calls = 10
 		step := (end - begin - 2_000_000) / (calls + 1)
 		for i := range uint64(calls) {
@@ -79,18 +84,22 @@ func TestTimelineOfAMergedArchive(t *testing.T) {
 	}
 	tb.do(chromedp.Click("#tab-waits", chromedp.ByQuery))
 	tb.key("0")
-	tb.await(fmt.Sprintf("app.waitsShown.total === %d && document.querySelector('#waits table')", r.WaitStates.Total.Waited))
-	if got := eval[string](tb, `document.querySelector("#waits table").innerText`); r.WaitStates.Total.Waited == 0 || !eval[bool](tb, `[...document.querySelectorAll("#waits td")].some((e) => e.innerText === "nccl world")`) {
+	tb.await(fmt.Sprintf("app.waitsShown.total === %d && document.querySelector('#waits table')",
+		r.WaitStates.Total.Waited))
+	if got := eval[string](tb, `document.querySelector("#waits table").innerText`); r.WaitStates.Total.Waited == 0 ||
+		!eval[bool](tb, `[...document.querySelectorAll("#waits td")].some((e) => e.innerText === "nccl world")`) {
 		t.Errorf("waits by operation: %s", got)
 	}
-	if got, want := eval[bool](tb, `!document.getElementById("tab-path").hidden`), r.CriticalPath != nil && r.CriticalPath.NotKnown == ""; got != want {
+	if got, want := eval[bool](tb, `!document.getElementById("tab-path").hidden`),
+		r.CriticalPath != nil && r.CriticalPath.NotKnown == ""; got != want {
 		t.Errorf("there is a path: %v, in the report %v", got, want)
 	}
 	// In a part of the run MPI's operations are told apart from NCCL's by their names, too.
 	names := `[...document.querySelectorAll("#waits td:first-child")].map((e) => e.innerText)`
 	tb.key("0")
 	eval[any](tb, "app.go(app.view.duration * 0.2, app.view.duration * 0.9)")
-	tb.await(`app.waitsShown.from > 0 && ` + names + `.includes("AllReduce (MPI)") && ` + names + `.includes("AllReduce")`)
+	tb.await(`app.waitsShown.from > 0 && ` + names + `.includes("AllReduce (MPI)") && ` + names +
+		`.includes("AllReduce")`)
 	tb.key("g")
 	tb.await("app.ranks.on && app.ranks.pixels > 0")
 	tb.noErrors()

@@ -114,17 +114,23 @@ func metricArchive(t *testing.T) (anchor string) {
 	}
 	d := a.Definitions()
 	must(d.ClockProperties(1_000_000_000, epoch, 0, 0))
-	for i, s := range []string{"", "vm0", "node", "Process 0", "Thread 0", "cycles", "#", hostileMetric, "°C", "bandwidth", "B/s", "memory", "Bytes", "limits", "bits"} {
+	for i, s := range []string{"", "vm0", "node", "Process 0", "Thread 0", "cycles", "#", hostileMetric, "°C",
+		"bandwidth", "B/s", "memory", "Bytes", "limits", "bits"} {
 		must(d.String(otf2.StringRef(i), s))
 	}
 	must(d.SystemTreeNode(0, 1, 2, otf2.UndefinedSystemTreeNode))
 	must(d.LocationGroup(0, 3, otf2.LocationGroupTypeProcess, 0, otf2.UndefinedLocationGroup))
 	must(d.Location(0, 4, otf2.LocationTypeCPUThread, 0, 0))
-	must(d.MetricMember(0, 5, 7, otf2.MetricTypePAPI, otf2.MetricAccumulatedStart, otf2.TypeUint64, otf2.BaseDecimal, 0, 6))
-	must(d.MetricMember(1, 7, 7, otf2.MetricTypeOther, otf2.MetricAbsolutePoint, otf2.TypeInt64, otf2.BaseDecimal, -1, 8))
-	must(d.MetricMember(2, 9, 0, otf2.MetricTypeOther, otf2.MetricAbsoluteNext, otf2.TypeDouble, otf2.BaseDecimal, 0, 10))
-	must(d.MetricMember(3, 11, 0, otf2.MetricTypeOther, otf2.MetricAbsoluteNext, otf2.TypeUint64, otf2.BaseBinary, 10, 12))
-	must(d.MetricMember(4, 13, 0, otf2.MetricTypeOther, otf2.MetricAbsolutePoint, otf2.TypeUint64, otf2.BaseDecimal, 0, 14))
+	must(d.MetricMember(0, 5, 7, otf2.MetricTypePAPI, otf2.MetricAccumulatedStart, otf2.TypeUint64, otf2.BaseDecimal, 0,
+		6))
+	must(d.MetricMember(1, 7, 7, otf2.MetricTypeOther, otf2.MetricAbsolutePoint, otf2.TypeInt64, otf2.BaseDecimal, -1,
+		8))
+	must(d.MetricMember(2, 9, 0, otf2.MetricTypeOther, otf2.MetricAbsoluteNext, otf2.TypeDouble, otf2.BaseDecimal, 0,
+		10))
+	must(d.MetricMember(3, 11, 0, otf2.MetricTypeOther, otf2.MetricAbsoluteNext, otf2.TypeUint64, otf2.BaseBinary, 10,
+		12))
+	must(d.MetricMember(4, 13, 0, otf2.MetricTypeOther, otf2.MetricAbsolutePoint, otf2.TypeUint64, otf2.BaseDecimal, 0,
+		14))
 	must(d.MetricClass(0, []otf2.MetricMemberRef{0, 1}, otf2.MetricSynchronous, otf2.RecorderKindCPU))
 	must(d.MetricClass(1, []otf2.MetricMemberRef{2}, otf2.MetricAsynchronous, otf2.RecorderKindCPU))
 	must(d.MetricClass(2, []otf2.MetricMemberRef{3}, otf2.MetricAsynchronous, otf2.RecorderKindCPU))
@@ -160,7 +166,8 @@ func TestTimelineMetrics(t *testing.T) {
 	}
 	tb := openTab(t, url, browser.Options{Width: 1500, Height: 1000})
 	tb.key("0")
-	if diff := cmp.Diff([]string{"vm0", "Process 0", "Thread 0", "cycles", hostileMetric, "bandwidth", "memory", "limits"}, eval[[]string](tb, "app.rows.items.map((i) => app.store.head.rows[i.row].name)")); diff != "" {
+	if diff := cmp.Diff([]string{"vm0", "Process 0", "Thread 0", "cycles", hostileMetric, "bandwidth", "memory",
+		"limits"}, eval[[]string](tb, "app.rows.items.map((i) => app.store.head.rows[i.row].name)")); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff(valuesOf(t, anchor), curvesOf(tb)); diff != "" {
@@ -182,7 +189,10 @@ func TestTimelineMetrics(t *testing.T) {
 		x, y := point(name, time)
 		tb.mouse(input.MouseMoved, 1, 1, nil)
 		tb.mouse(input.MouseMoved, x, y, nil)
-		tb.await(fmt.Sprintf(`!document.getElementById("tip").hidden && document.getElementById("tip").innerText.startsWith(%q)`, name))
+		tb.await(
+			fmt.Sprintf(
+				`!document.getElementById("tip").hidden && document.getElementById("tip").innerText.startsWith(%q)`,
+				name))
 		return strings.Join(strings.Fields(tb.text("tip")), " ")
 	}
 
@@ -206,7 +216,8 @@ func TestTimelineMetrics(t *testing.T) {
 		}`, name))
 	}
 	if got := drawn("bandwidth"); got[0] < 600 || got[1] < got[2]/3 || got[1] > 3*got[2]/4 {
-		t.Errorf("%d columns, %d of %d pixels high: a curve at its mean, 4 GB/s of 7, is not to be seen", got[0], got[1], got[2])
+		t.Errorf("%d columns, %d of %d pixels high: a curve at its mean, 4 GB/s of 7, is not to be seen", got[0],
+			got[1], got[2])
 	}
 	if got := drawn("cycles"); got[0] < 90 || got[1] < got[2]-2 {
 		t.Errorf("%d columns of the counter, %d of %d pixels high", got[0], got[1], got[2])
@@ -214,13 +225,16 @@ func TestTimelineMetrics(t *testing.T) {
 	if text := tip("bandwidth", 9_000_000); !strings.Contains(text, "around 1 GB/s to 7 GB/s, mean ") {
 		t.Errorf("a pixel of many values says %q", text)
 	}
-	if text := tip("cycles", 2_000_000); !strings.Contains(text, "mean 2.47 G/s") || !strings.Contains(text, "1 152 921 504 606 846 976 → 1 152 921 504 619 191 976") {
+	if text := tip("cycles", 2_000_000); !strings.Contains(text, "mean 2.47 G/s") ||
+		!strings.Contains(text, "1 152 921 504 606 846 976 → 1 152 921 504 619 191 976") {
 		t.Errorf("the counter says %q", text)
 	}
-	if text := tip(hostileMetric, 2_000_000); !strings.Contains(text, "value −5.50 °C since 1.000 µs for 5.000 000 ms") {
+	if text := tip(hostileMetric, 2_000_000); !strings.Contains(
+		text, "value −5.50 °C since 1.000 µs for 5.000 000 ms") {
 		t.Errorf("the gauge says %q", text)
 	}
-	if text := tip("memory", 2_000_000); !strings.Contains(text, "value 3 MiB") || !strings.Contains(text, "for 40.000 000 ms") {
+	if text := tip("memory", 2_000_000); !strings.Contains(text, "value 3 MiB") ||
+		!strings.Contains(text, "for 40.000 000 ms") {
 		t.Errorf("the memory says %q", text)
 	}
 
@@ -232,12 +246,14 @@ func TestTimelineMetrics(t *testing.T) {
 	eval[any](tb, "app.go(9_000_000, 9_010_000)")
 	tb.settle()
 	const i = 3004
-	if text := tip("bandwidth", 6_000_000+1000*i+500); !strings.Contains(text, fmt.Sprintf("value %d GB/s", 1+i%7)) || !strings.HasSuffix(text, "since 9.004 000 ms for 1.000 µs") {
+	if text := tip("bandwidth", 6_000_000+1000*i+500); !strings.Contains(text, fmt.Sprintf("value %d GB/s", 1+i%7)) ||
+		!strings.HasSuffix(text, "since 9.004 000 ms for 1.000 µs") {
 		t.Errorf("value %d says %q", i, text)
 	}
 	tb.do(chromedp.MouseClickXY(point("bandwidth", 6_000_000+1000*i+500)))
 	tb.await(`document.getElementById("details").innerText.includes("In the whole run".toUpperCase())`)
-	if text := strings.Join(strings.Fields(tb.text("details")), " "); !strings.Contains(text, "values 20 000") || !strings.Contains(text, "ABSOLUTE_NEXT") || !strings.Contains(text, "greatest 7 GB/s") {
+	if text := strings.Join(strings.Fields(tb.text("details")), " "); !strings.Contains(text, "values 20 000") ||
+		!strings.Contains(text, "ABSOLUTE_NEXT") || !strings.Contains(text, "greatest 7 GB/s") {
 		t.Errorf("the panel says %q", text)
 	}
 
@@ -262,7 +278,8 @@ func TestTimelineMetrics(t *testing.T) {
 	if s := got["/s"]; s.Min != 0 || s.Mean != 0 {
 		t.Errorf("the counter stood still, the range says %+v", s)
 	}
-	if text := strings.Join(strings.Fields(tb.text("range")), " "); !strings.Contains(text, "bandwidth Thread 0 1 GB/s 4.00 GB/s 7 GB/s") || !strings.Contains(text, hostileMetric) ||
+	if text := strings.Join(strings.Fields(tb.text("range")), " "); !strings.Contains(
+		text, "bandwidth Thread 0 1 GB/s 4.00 GB/s 7 GB/s") || !strings.Contains(text, hostileMetric) ||
 		!strings.Contains(text, "limits Thread 0 0x24 – 0x24") {
 		t.Errorf("the range says %q", text)
 	}
@@ -278,7 +295,8 @@ func TestTimelineMetrics(t *testing.T) {
 	}
 	tb.key("\r")
 	tb.await(`document.getElementById("details").innerText.startsWith("bandwidth")`)
-	if names := eval[[]string](tb, "app.rows.items.map((i) => app.store.head.rows[i.row].name)"); len(names) != 4 || names[3] != "bandwidth" {
+	if names := eval[[]string](tb, "app.rows.items.map((i) => app.store.head.rows[i.row].name)"); len(names) != 4 ||
+		names[3] != "bandwidth" {
 		t.Errorf("the search shows %q", names)
 	}
 	eval[any](tb, "app.search('')")

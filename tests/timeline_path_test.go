@@ -20,14 +20,15 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/tests/browser"
 )
 
-// steppedJob is a job of four ranks on two hosts that go through eight steps: an AllReduce of each host, and one of all. Rank 2 computes longer in
-// steps 3 and 6, so that rank 3 of its host comes late to all of them, too.
+// steppedJob is a job of four ranks on two hosts that go through eight steps: an AllReduce of each host, and one of
+// all. Rank 2 computes longer in steps 3 and 6, so that rank 3 of its host comes late to all of them, too.
 func steppedJob(t *testing.T) string {
 	t.Helper()
 	return jobtest.Make(t, 4, 2, func(rank int, p *shardtest.Process) {
 		const ms, epoch = uint64(1_000_000), uint64(shardtest.Epoch)
 		world := p.World()
-		pair := p.Comm(experiment.Comm{ID: 2 + uint64(rank/2), Name: fmt.Sprint("host ", rank/2), NRanks: 2, Rank: rank % 2, InitTime: epoch})
+		pair := p.Comm(experiment.Comm{ID: 2 + uint64(rank/2), Name: fmt.Sprint("host ", rank/2), NRanks: 2,
+			Rank: rank % 2, InitTime: epoch})
 		thread, event := p.Writer(0), uint64(0)
 		phase := func(name string) otf2.RegionRef {
 			region := p.Region(name, regions.GroupApplication, otf2.RegionRoleCode)
@@ -37,14 +38,16 @@ func steppedJob(t *testing.T) string {
 		reduce := func(comm int, call, begin, end uint64) {
 			event++
 			p.CallFor("ncclAllReduce", event, call, call+ms/100)
-			p.Collective(comm, shardtest.Op{Function: "AllReduce", Kind: otf2.CollectiveOpAllreduce, Begin: begin, End: end, Sent: 1 << 20, Received: 1 << 20, Count: 1 << 18, Parent: event})
+			p.Collective(comm, shardtest.Op{Function: "AllReduce", Kind: otf2.CollectiveOpAllreduce, Begin: begin,
+				End: end, Sent: 1 << 20, Received: 1 << 20, Count: 1 << 18, Parent: event})
 		}
 		at := epoch + 10*ms
 		for i := range 9 {
 			step, forward := phase(fmt.Sprint("step ", i)), phase("forward")
 			testkit.Must(t, thread.Enter(otf2.Timestamp(at), nil, step))
 			testkit.Must(t, thread.Enter(otf2.Timestamp(at), nil, forward))
-			own, hosts := 4*ms+uint64(rank)*ms/10, 4*ms+ms/10*uint64(1+2*(rank/2)) // until this rank calls; until the last one of its host has
+			// until this rank calls; until the last one of its host has
+			own, hosts := 4*ms+uint64(rank)*ms/10, 4*ms+ms/10*uint64(1+2*(rank/2))
 			last := 4*ms + 3*ms/10
 			if i == 3 || i == 6 {
 				last = 12 * ms
@@ -64,7 +67,8 @@ func steppedJob(t *testing.T) string {
 	})
 }
 
-// The critical path is drawn through the ranks that it is on, in rows and in the picture of all ranks; its tab has the report's numbers.
+// The critical path is drawn through the ranks that it is on, in rows and in the picture of all ranks; its tab has the
+// report's numbers.
 func TestTimelinePath(t *testing.T) {
 	t.Parallel()
 	anchor := steppedJob(t)
@@ -85,7 +89,8 @@ func TestTimelinePath(t *testing.T) {
 	if n := eval[int](tb, "app.path.runs.length"); n < 10 {
 		t.Errorf("the line has %d parts", n)
 	}
-	if got := eval[string](tb, `document.getElementById("show-path").getAttribute("aria-pressed") + document.getElementById("live").textContent`); got != "trueThe critical path is drawn" {
+	if got := eval[string](
+		tb, `document.getElementById("show-path").getAttribute("aria-pressed") + document.getElementById("live").textContent`); got != "trueThe critical path is drawn" {
 		t.Errorf("said: %s", got)
 	}
 	// Where rank 2 computes longer the path is on it.
@@ -106,9 +111,12 @@ func TestTimelinePath(t *testing.T) {
 		return [box.left, box.top + row.y - app.view.top + row.height / 2];
 	}`)
 	tb.mouse(input.MouseMoved, at[0]+slow[0], at[1], nil)
-	tb.await(`!document.getElementById("tip").hidden && document.querySelector("#tip b").innerText === "Critical path: application" && document.querySelector("#tip .sub").innerText === "Rank 2"`)
+	tb.await(
+		`!document.getElementById("tip").hidden && document.querySelector("#tip b").innerText === "Critical path: application" && document.querySelector("#tip .sub").innerText === "Rank 2"`)
 	tb.key("g")
-	if !eval[bool](tb, fmt.Sprintf(`{ const run = app.path.runs.find((r) => r.from < %[1]f && r.to > %[1]f); return run && Math.floor(run.y / app.ranks.rows.height) === 2; }`, slow[0])) {
+	if !eval[bool](
+		tb, fmt.Sprintf(
+			`{ const run = app.path.runs.find((r) => r.from < %[1]f && r.to > %[1]f); return run && Math.floor(run.y / app.ranks.rows.height) === 2; }`, slow[0])) {
 		t.Error("the path is not on rank 2 in the picture of all ranks")
 	}
 	tb.key("g")
@@ -116,7 +124,10 @@ func TestTimelinePath(t *testing.T) {
 	tb.do(chromedp.Click("#tab-path", chromedp.ByQuery))
 	tb.await("app.pathSums && app.pathSums.all === app.store.head.duration - " + fmt.Sprint(r.CriticalPath.After))
 	for _, row := range r.CriticalPath.Activities {
-		got := eval[float64](tb, fmt.Sprintf(`app.store.head.path.what.reduce((n, w, i) => n + (w.activity === %q ? app.pathSums.what[i] : 0), 0)`, row.Activity))
+		got := eval[float64](
+			tb, fmt.Sprintf(
+				`app.store.head.path.what.reduce((n, w, i) => n + (w.activity === %q ? app.pathSums.what[i] : 0), 0)`,
+				row.Activity))
 		if got != float64(row.Time) {
 			t.Errorf("%s: %v ns, the report has %d", row.Activity, got, row.Time)
 		}
@@ -135,7 +146,10 @@ func TestTimelineGoesBack(t *testing.T) {
 	tb.do(chromedp.Click("#tab-waits", chromedp.ByQuery))
 	back := func(step string) (by []float64) {
 		t.Helper()
-		from := eval[float64](tb, fmt.Sprintf(`{ const p = app.store.head.phases.find((p) => p.name === %q); app.go(p.from, p.to); return p.from; }`, step))
+		from := eval[float64](
+			tb, fmt.Sprintf(
+				`{ const p = app.store.head.phases.find((p) => p.name === %q); app.go(p.from, p.to); return p.from; }`,
+				step))
 		tb.await(fmt.Sprintf("app.waitsShown.from === %f", from))
 		return eval[[]float64](tb, "[...app.waitsShown.back]")
 	}
@@ -161,7 +175,8 @@ func TestTimelineSteps(t *testing.T) {
 	}
 	tb.do(chromedp.MouseClickXY(at[0], at[1]))
 	tb.await(`!document.getElementById("steps").hidden && app.steps.compared?.[0].phase.name === "step 3"`)
-	if got := eval[[]float64](tb, `[app.steps.compared[0].backs.by[2], app.steps.compared[0].waiting.total, app.steps.compared[1].waiting.total]`); got[0] < 16e6 || got[1] < 2*got[2] {
+	if got := eval[[]float64](
+		tb, `[app.steps.compared[0].backs.by[2], app.steps.compared[0].waiting.total, app.steps.compared[1].waiting.total]`); got[0] < 16e6 || got[1] < 2*got[2] {
 		t.Errorf("step 3 against a usual one: %v", got)
 	}
 	eval[any](tb, `{
@@ -170,10 +185,12 @@ func TestTimelineSteps(t *testing.T) {
 		second.dispatchEvent(new Event("change"));
 	}`)
 	tb.await(`app.steps.compared?.[1].phase.name === "step 6" && document.querySelector("#steps .compared")`)
-	if got := eval[string](tb, `[...document.querySelectorAll("#steps .compared tr:first-child th")].map((e) => e.innerText).join("|")`); got != "|step 3|step 6|difference" {
+	if got := eval[string](
+		tb, `[...document.querySelectorAll("#steps .compared tr:first-child th")].map((e) => e.innerText).join("|")`); got != "|step 3|step 6|difference" {
 		t.Errorf("compared: %s", got)
 	}
-	if wide := eval[int](tb, `{ const e = document.getElementById("steps"); return e.scrollWidth - e.clientWidth; }`); wide > 0 {
+	if wide := eval[int](
+		tb, `{ const e = document.getElementById("steps"); return e.scrollWidth - e.clientWidth; }`); wide > 0 {
 		t.Errorf("the tab is %d px too wide", wide)
 	}
 	tb.noErrors()

@@ -63,7 +63,8 @@ func TestTimelinePictures(t *testing.T) {
 	if shapes["rect"] < 50 || shapes["path"] < 4 || !strings.Contains(svg, "url(#hatch)") {
 		t.Errorf("the picture has %v", shapes)
 	}
-	size := eval[[]int](tb, `[Math.round(document.getElementById("tree").clientWidth + app.view.width), document.querySelector("#phase-bar").clientHeight]`)
+	size := eval[[]int](
+		tb, `[Math.round(document.getElementById("tree").clientWidth + app.view.width), document.querySelector("#phase-bar").clientHeight]`)
 	data := eval[string](tb, `{
 		const blob = await app.picture.png(), bytes = new Uint8Array(await blob.arrayBuffer());
 		let text = "";
@@ -84,7 +85,8 @@ func TestTimelinePictures(t *testing.T) {
 
 	// The browser gets it as a file, by the keyboard and by the dialog.
 	folder := t.TempDir()
-	tb.do(cdpbrowser.SetDownloadBehavior(cdpbrowser.SetDownloadBehaviorBehaviorAllow).WithDownloadPath(folder).WithBrowserContextID(chromedp.FromContext(tb.page).BrowserContextID))
+	tb.do(cdpbrowser.SetDownloadBehavior(cdpbrowser.SetDownloadBehaviorBehaviorAllow).WithDownloadPath(
+		folder).WithBrowserContextID(chromedp.FromContext(tb.page).BrowserContextID))
 	tb.key("E")
 	tb.await(`document.getElementById("live").textContent === "The view was saved as a-test.svg"`)
 	tb.do(chromedp.Click("#save-open", chromedp.ByQuery), chromedp.Click("#save-png", chromedp.ByQuery))
@@ -98,7 +100,8 @@ func TestTimelinePictures(t *testing.T) {
 
 	tb.key("g")
 	texts, shapes = textsOf(t, eval[string](tb, "app.picture.svg()"))
-	if !slices.ContainsFunc(texts, func(s string) bool { return strings.HasPrefix(s, "Rank 3") }) || shapes["image"] != 1 {
+	if !slices.ContainsFunc(texts, func(s string) bool { return strings.HasPrefix(s, "Rank 3") }) ||
+		shapes["image"] != 1 {
 		t.Errorf("the picture of all ranks has %v and %q", shapes, texts)
 	}
 	tb.noErrors()
@@ -115,7 +118,8 @@ func arrives(tb *tab, path string) bool {
 	return false
 }
 
-// Hosts and places on hosts are matrices, too, with the same sums; ranks stand by communicator, and by how alike they are.
+// Hosts and places on hosts are matrices, too, with the same sums; ranks stand by communicator, and by how alike they
+// are.
 func TestTimelineGroups(t *testing.T) {
 	t.Parallel()
 	tb, _ := showPage(t, steppedJob(t), desktop)
@@ -128,7 +132,8 @@ func TestTimelineGroups(t *testing.T) {
 	if got := eval[float64](tb, "app.matrix.total.time"); got != whole {
 		t.Errorf("hosts waited %v, ranks %v", got, whole)
 	}
-	if got := eval[string](tb, `[...document.querySelectorAll("#matrix .cells th")].map((e) => e.innerText).join("|")`); got != "who ↓ for →|node0|node1|node0|node1" {
+	if got := eval[string](
+		tb, `[...document.querySelectorAll("#matrix .cells th")].map((e) => e.innerText).join("|")`); got != "who ↓ for →|node0|node1|node0|node1" {
 		t.Errorf("hosts: %s", got)
 	}
 	eval[any](tb, `app.matrix.group("places")`)

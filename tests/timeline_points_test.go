@@ -21,7 +21,8 @@ import (
 )
 
 var (
-	allPages  = flag.Bool("pages", false, "drive the page of each labeled recording, and of -page-ranks; without, some of them")
+	allPages = flag.Bool(
+		"pages", false, "drive the page of each labeled recording, and of -page-ranks; without, some of them")
 	pageRanks = flag.String("page-ranks", "256,2048,10000", "with -pages: numbers of ranks of generated runs")
 )
 
@@ -66,8 +67,8 @@ var points = []struct {
 	{"widths and tabs", driveWidths},
 }
 
-// Each point of the page holds on the demonstration, on recordings of which it is known what was waited for, on a merged archive, and on
-// generated runs of many ranks.
+// Each point of the page holds on the demonstration, on recordings of which it is known what was waited for, on a
+// merged archive, and on generated runs of many ranks.
 func TestTimelinePoints(t *testing.T) {
 	type input struct {
 		name   string
@@ -129,7 +130,8 @@ func drive(t *testing.T, anchor string) *driven {
 	t.Cleanup(func() { a.Close() })
 	d := &driven{archive: a}
 	d.report, err = operations.Observe(a, &operations.Observer{Waited: func(w *waits.Wait) {
-		d.waits = append(d.waits, waited{w.Begin, float64(w.Waited), w.StartUp, strings.HasSuffix(w.Function, "(MPI)"), w.Peer >= 0})
+		d.waits = append(d.waits, waited{w.Begin, float64(w.Waited), w.StartUp, strings.HasSuffix(w.Function, "(MPI)"),
+			w.Peer >= 0})
 		if w.World < 0 {
 			return
 		}
@@ -182,9 +184,11 @@ func (d *driven) choosePart() {
 	at := func(ns uint64) string { return fmt.Sprintf("@%d.%09ds", (begin+ns)/1e9, (begin+ns)%1e9) }
 	var selected *selection.Selection
 	var err error
-	for _, part := range [][2]float64{{from, from + width*(steady[1]-steady[0])}, {from, steady[1]}, steady, {0.05 * whole[1], whole[1]}, whole} {
+	for _, part := range [][2]float64{{from, from + width*(steady[1]-steady[0])}, {from, steady[1]}, steady,
+		{0.05 * whole[1], whole[1]}, whole} {
 		d.part = [2]uint64{d.between(uint64(part[0])), d.between(uint64(part[1]))}
-		if selected, err = selection.Resolve(d.archive, selection.Spec{From: at(d.part[0]), To: at(d.part[1])}); err == nil {
+		if selected, err = selection.Resolve(d.archive,
+			selection.Spec{From: at(d.part[0]), To: at(d.part[1])}); err == nil {
 			break // else no operation begins in that time
 		}
 	}
@@ -193,8 +197,8 @@ func (d *driven) choosePart() {
 	testkit.Must(d, err)
 }
 
-// between is a time, not before another one, at which no launch of messages waits: launches of several are chosen by when any of their other ends
-// begins, which the page does not have.
+// between is a time, not before another one, at which no launch of messages waits: launches of several are chosen by
+// when any of their other ends begins, which the page does not have.
 func (d *driven) between(at uint64) uint64 {
 	begin := uint64(d.archive.Defs.Clock.Offset)
 	for moved := true; moved; {

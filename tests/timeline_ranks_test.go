@@ -25,7 +25,9 @@ func TestTimelineRanks(t *testing.T) {
 	if !eval[bool](tb, `app.ranks.on && !document.getElementById("rank-bar").hidden`) {
 		t.Fatal("g does not show all ranks")
 	}
-	if names := eval[[]string](tb, `[...document.querySelectorAll(".rank-name")].map((e) => e.firstChild.textContent)`); !slices.Equal(names, []string{"Rank 0", "Rank 1", "Rank 2", "Rank 3"}) {
+	if names := eval[[]string](
+		tb, `[...document.querySelectorAll(".rank-name")].map((e) => e.firstChild.textContent)`); !slices.Equal(
+		names, []string{"Rank 0", "Rank 1", "Rank 2", "Rank 3"}) {
 		t.Errorf("the names are %q", names)
 	}
 	// Where rank 2 comes late the others wait, all of the time.
@@ -40,7 +42,10 @@ func TestTimelineRanks(t *testing.T) {
 		t.Helper()
 		tb.mouse(input.MouseMoved, 1, 1, nil)
 		tb.mouse(input.MouseMoved, at[0], at[1]+(float64(rank)+0.5)*at[2], nil)
-		tb.await(fmt.Sprintf(`!document.getElementById("tip").hidden && document.querySelector("#tip b").innerText === "Rank %d"`, rank))
+		tb.await(
+			fmt.Sprintf(
+				`!document.getElementById("tip").hidden && document.querySelector("#tip b").innerText === "Rank %d"`,
+				rank))
 		return eval[string](tb, `document.querySelector("#tip dd").innerText`)
 	}
 	for rank := range 4 {
@@ -54,7 +59,8 @@ func TestTimelineRanks(t *testing.T) {
 	}
 	eval[any](tb, `app.ranks.show("late", "caused")`)
 	tb.await("!app.ranks.pending && app.ranks.pixels > 0")
-	if got := eval[[]any](tb, `[app.ranks.rows.of(0)[0], document.querySelector(".scale").innerText.replace(/\s+/g, " ")]`); got[0] != 2.0 || got[1] != "0 5 ms" {
+	if got := eval[[]any](
+		tb, `[app.ranks.rows.of(0)[0], document.querySelector(".scale").innerText.replace(/\s+/g, " ")]`); got[0] != 2.0 || got[1] != "0 5 ms" {
 		t.Errorf("who was waited for most, and how late ranks came: %v", got)
 	}
 	tb.await(`location.hash.includes("ranks=late,caused") || location.hash.includes("ranks=late%2Ccaused")`)
@@ -78,9 +84,11 @@ func TestTimelineFollows(t *testing.T) {
 	tb, _ := showPage(t, anchor, desktop)
 	tb.do(chromedp.Click("#tab-waits", chromedp.ByQuery))
 	const ms = 1_000_000
-	for _, c := range [][2]uint64{{912 * ms, 930 * ms}, {930 * ms, 960 * ms}, {925 * ms, 934 * ms}, {936 * ms, 942 * ms}} {
+	for _, c := range [][2]uint64{{912 * ms, 930 * ms}, {930 * ms, 960 * ms}, {925 * ms, 934 * ms},
+		{936 * ms, 942 * ms}} {
 		begin := uint64(a.Defs.Clock.Offset)
-		selected, err := selection.Resolve(a, selection.Spec{From: fmt.Sprintf("@%.9fs", float64(begin+c[0])/1e9), To: fmt.Sprintf("@%.9fs", float64(begin+c[1])/1e9)})
+		selected, err := selection.Resolve(a, selection.Spec{From: fmt.Sprintf("@%.9fs", float64(begin+c[0])/1e9),
+			To: fmt.Sprintf("@%.9fs", float64(begin+c[1])/1e9)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,7 +102,8 @@ func TestTimelineFollows(t *testing.T) {
 			want = append(want, float64(row.Waited), float64(row.Caused))
 		}
 		tb.await(fmt.Sprintf(`app.waitsShown?.from === %d`, c[0]))
-		if got := eval[[]float64](tb, `app.store.head.ranks.flatMap((_, r) => [app.waitsShown.waited[r], app.waitsShown.caused[r]])`); !slices.Equal(got, want) {
+		if got := eval[[]float64](
+			tb, `app.store.head.ranks.flatMap((_, r) => [app.waitsShown.waited[r], app.waitsShown.caused[r]])`); !slices.Equal(got, want) {
 			t.Errorf("%v: the page has %v, the report %v", c, got, want)
 		}
 	}
@@ -118,13 +127,16 @@ func TestTimelineManyRanks(t *testing.T) {
 	}
 	tb, url := showPage(t, path, browser.Options{Width: 390, Height: 600})
 	tb.key("g")
-	if got := eval[[]float64](tb, `[app.ranks.rows.per, app.ranks.rows.lines * app.ranks.rows.height, app.view.height, app.ranks.rows.height]`); got[0] < 2 || got[1] > got[2] || got[3] < 2 {
+	if got := eval[[]float64](
+		tb, `[app.ranks.rows.per, app.ranks.rows.lines * app.ranks.rows.height, app.view.height, app.ranks.rows.height]`); got[0] < 2 || got[1] > got[2] || got[3] < 2 {
 		t.Errorf("%v ranks a line of %v px, in all %v of %v px", got[0], got[3], got[1], got[2])
 	}
-	if got := eval[int](tb, `new Set(Array.from({ length: app.ranks.rows.lines }, (_, i) => app.ranks.rows.of(i)).flat()).size`); got != 256 {
+	if got := eval[int](
+		tb, `new Set(Array.from({ length: app.ranks.rows.lines }, (_, i) => app.ranks.rows.of(i)).flat()).size`); got != 256 {
 		t.Errorf("%d ranks are in the picture", got)
 	}
-	base := eval[[]float64](tb, `{ const r = document.getElementById("base").getBoundingClientRect(); return [r.left, r.top, r.height]; }`)
+	base := eval[[]float64](
+		tb, `{ const r = document.getElementById("base").getBoundingClientRect(); return [r.left, r.top, r.height]; }`)
 	tb.do(chromedp.MouseClickXY(base[0]+20, base[1]+base[2]/2))
 	tb.await(`app.ranks.rows.per === 1 && !app.ranks.rows.whole`)
 	tb.key("\x1b")
@@ -134,12 +146,14 @@ func TestTimelineManyRanks(t *testing.T) {
 	tb.do(chromedp.Click("#tab-matrix", chromedp.ByQuery))
 	tb.await(`document.querySelector("#matrix canvas")`)
 	sum := eval[uint64](tb, `app.matrix.total.bytes`)
-	if want := eval[uint64](tb, `app.store.head.matrix.transfers.reduce((n, f) => n + f.bytes, 0)`); sum != want || want == 0 {
+	if want := eval[uint64](tb, `app.store.head.matrix.transfers.reduce((n, f) => n + f.bytes, 0)`); sum != want ||
+		want == 0 {
 		t.Errorf("the matrix has %d bytes, want %d", sum, want)
 	}
 	eval[any](tb, `app.go(app.view.begin, app.view.duration * 0.5)`)
 	tb.await(fmt.Sprintf(`app.matrix.total.bytes > 0 && app.matrix.total.bytes < %d`, sum))
-	at := eval[[]float64](tb, `{ const r = document.querySelector("#matrix canvas").getBoundingClientRect(); return [r.left, r.top, r.width, r.height]; }`)
+	at := eval[[]float64](
+		tb, `{ const r = document.querySelector("#matrix canvas").getBoundingClientRect(); return [r.left, r.top, r.width, r.height]; }`)
 	tb.do(chromedp.MouseClickXY(at[0]+at[2]/2, at[1]+at[3]/2))
 	tb.await(`app.matrix.shown.count === 64`)
 	eval[any](tb, `app.matrix.show("waiting")`)

@@ -15,8 +15,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
-// Events as NCCL reports them are bars with names, their states marks on them. Both can be clicked: the panel says what they are, of what
-// communicator, rank and process, which event asked for them, and which states an event has.
+// Events as NCCL reports them are bars with names, their states marks on them. Both can be clicked: the panel says what
+// they are, of what communicator, rank and process, which event asked for them, and which states an event has.
 func TestTimelineRawEvents(t *testing.T) {
 	t.Parallel()
 	dir, _ := play(t, recording(t, "02-allcoll-4p-net"), env("NCCL_OTF2_EVENTS=all", "NCCL_OTF2_RAW=on"))
@@ -49,7 +49,8 @@ func TestTimelineRawEvents(t *testing.T) {
 	if !regexp.MustCompile(`^ProxyStep ch \d\d (send|recv) \d+ · comm a9f8e48f rank [0-3]$`).MatchString(event.Row) {
 		t.Errorf("the row is called %q", event.Row)
 	}
-	eval[any](tb, fmt.Sprintf(`{ app.focusRow(app.store.laneOf(%d).row); app.go(%g, %g); app.invalidate(); }`, event.Bar, event.Start-0.2*event.Length, event.Start+1.2*event.Length))
+	eval[any](tb, fmt.Sprintf(`{ app.focusRow(app.store.laneOf(%d).row); app.go(%g, %g); app.invalidate(); }`,
+		event.Bar, event.Start-0.2*event.Length, event.Start+1.2*event.Length))
 	tb.settle()
 	picture(t, tb, "raw-events.png")
 
@@ -60,7 +61,9 @@ func TestTimelineRawEvents(t *testing.T) {
 	if b.Height < 12 || b.Width < 300 {
 		t.Fatalf("the step is drawn as %+v, it is %+v", b, event)
 	}
-	if title := eval[string](tb, fmt.Sprintf(`document.getElementById("row" + app.store.laneOf(%d).row).title`, event.Bar)); !strings.HasPrefix(title, event.Row+" · Rank ") {
+	if title := eval[string](tb, fmt.Sprintf(
+		`document.getElementById("row" + app.store.laneOf(%d).row).title`, event.Bar)); !strings.HasPrefix(
+		title, event.Row+" · Rank ") {
 		t.Errorf("the row says %q", title)
 	}
 	marks := eval[[]float64](tb, fmt.Sprintf(`{
@@ -82,9 +85,13 @@ func TestTimelineRawEvents(t *testing.T) {
 		}
 	}
 	tb.do(chromedp.MouseClickXY(x, b.Y))
-	tb.await(fmt.Sprintf(`app.selected && app.selected.bar === %d && document.querySelectorAll("#details .state").length === %d`, event.Bar, event.States))
+	tb.await(
+		fmt.Sprintf(
+			`app.selected && app.selected.bar === %d && document.querySelectorAll("#details .state").length === %d`,
+			event.Bar, event.States))
 	details := strings.ToLower(tb.text("details"))
-	for _, want := range []string{step, "type\nProxyStep\n", event.Row, "Rank ", "States (", state, "Parent", "ncclProfileProxyOp"} {
+	for _, want := range []string{step, "type\nProxyStep\n", event.Row, "Rank ", "States (", state, "Parent",
+		"ncclProfileProxyOp"} {
 		if !strings.Contains(details, strings.ToLower(want)) {
 			t.Errorf("the panel does not say %q of the event:\n%s", want, details)
 		}
@@ -93,7 +100,10 @@ func TestTimelineRawEvents(t *testing.T) {
 
 	// A click on a mark selects the state.
 	tb.do(chromedp.MouseClickXY(marks[len(marks)-1], b.Y))
-	tb.await(fmt.Sprintf(`app.selected && app.selected.bar !== %d && document.querySelector("#details h2")?.innerText.startsWith(%q)`, event.Bar, state))
+	tb.await(
+		fmt.Sprintf(
+			`app.selected && app.selected.bar !== %d && document.querySelector("#details h2")?.innerText.startsWith(%q)`,
+			event.Bar, state))
 	details = strings.ToLower(tb.text("details"))
 	for _, want := range []string{"State of", step, event.Row} {
 		if !strings.Contains(details, strings.ToLower(want)) {

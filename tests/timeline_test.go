@@ -250,7 +250,8 @@ func barsOf(t *testing.T, anchor string) (all []shownBar) {
 				if isLaunchOnly(a.Defs, ev) {
 					name += " (launch only)"
 				}
-				all = append(all, shownBar{Row: fmt.Sprint(uint64(l.Self)), Region: name, Depth: len(open) - 1, Start: at})
+				all = append(all, shownBar{Row: fmt.Sprint(uint64(l.Self)), Region: name, Depth: len(open) - 1,
+					Start: at})
 			case otf2.EventLeave:
 				b := &all[open[len(open)-1]]
 				b.Length = at - b.Start
@@ -265,7 +266,8 @@ func barsOf(t *testing.T, anchor string) (all []shownBar) {
 func isLaunchOnly(defs *otf2.Definitions, ev *otf2.Event) bool {
 	return slices.ContainsFunc(ev.Attributes, func(v otf2.AttributeValue) bool {
 		at := slices.IndexFunc(defs.Attributes, func(d otf2.Attribute) bool { return d.Self == v.ID })
-		return defs.String(defs.Attributes[at].Name) == "TIMING_SOURCE" && defs.String(otf2.StringRef(v.Bits)) == "enqueue"
+		return defs.String(defs.Attributes[at].Name) == "TIMING_SOURCE" &&
+			defs.String(otf2.StringRef(v.Bits)) == "enqueue"
 	})
 }
 
@@ -304,8 +306,10 @@ func TestTimelinePage(t *testing.T) {
 	t.Run("rows", func(t *testing.T) {
 		var want []string
 		for r := range 4 {
-			want = append(want, fmt.Sprintf("Rank %d", r), "Thread 0", fmt.Sprintf("comm a9f8e48f rank %d", r), "NCCL outstanding", "NCCL algbw", "NCCL busbw",
-				"comm a9f8e48f net send", "NCCL bytes in flight", "comm a9f8e48f net recv", "NCCL bytes arrived", "comm a9f8e48f ch 00", "comm a9f8e48f ch 01")
+			want = append(want, fmt.Sprintf("Rank %d", r), "Thread 0", fmt.Sprintf("comm a9f8e48f rank %d", r),
+				"NCCL outstanding", "NCCL algbw", "NCCL busbw",
+				"comm a9f8e48f net send", "NCCL bytes in flight", "comm a9f8e48f net recv", "NCCL bytes arrived",
+				"comm a9f8e48f ch 00", "comm a9f8e48f ch 01")
 		}
 		names := eval[[]string](tb, "app.rows.items.map((i) => app.store.head.rows[i.row].name)")
 		if diff := cmp.Diff(want, names[1:]); diff != "" {
@@ -347,12 +351,15 @@ func TestTimelinePage(t *testing.T) {
 			t.Errorf("+ shows %.0f ns of %.0f", s, whole)
 		}
 		at := eval[float64](t, "app.view.time(300)")
-		base := eval[[]float64](t, `{ const r = document.getElementById("base").getBoundingClientRect(); return [r.left, r.top]; }`)
+		base := eval[[]float64](
+			t, `{ const r = document.getElementById("base").getBoundingClientRect(); return [r.left, r.top]; }`)
 		before := span()
-		t.mouse(input.MouseWheel, base[0]+300, base[1]+200, func(e *input.DispatchMouseEventParams) { e.DeltaY, e.Modifiers = -60, input.ModifierCtrl })
+		t.mouse(input.MouseWheel, base[0]+300, base[1]+200,
+			func(e *input.DispatchMouseEventParams) { e.DeltaY, e.Modifiers = -60, input.ModifierCtrl })
 		t.settle()
 		if now := eval[float64](t, "app.view.time(300)"); span() >= before || now-at > whole/1e6 || at-now > whole/1e6 {
-			t.Errorf("the wheel does not zoom at the pointer: %.0f ns, then %.0f; at %.0f, then %.0f", before, span(), at, now)
+			t.Errorf("the wheel does not zoom at the pointer: %.0f ns, then %.0f; at %.0f, then %.0f", before, span(),
+				at, now)
 		}
 		from := eval[float64](t, "app.view.from")
 		t.drag(base[0]+500, base[1]+200, base[0]+400, base[1]+200, 0)
@@ -377,7 +384,8 @@ func TestTimelinePage(t *testing.T) {
 		t.mouse(input.MouseMoved, b.X, b.Y, nil)
 		t.await(`!document.getElementById("tip").hidden`)
 		tip := t.text("tip")
-		for _, want := range []string{"AllReduce", "comm a9f8e48f rank 1", "RING", "SIMPLE", "ncclFloat32", "uncertainty", "waited"} {
+		for _, want := range []string{"AllReduce", "comm a9f8e48f rank 1", "RING", "SIMPLE", "ncclFloat32",
+			"uncertainty", "waited"} {
 			if !strings.Contains(tip, want) {
 				t.Errorf("the tip does not say %q: %s", want, tip)
 			}
@@ -389,12 +397,15 @@ func TestTimelinePage(t *testing.T) {
 			t.Errorf("bar %d is selected, want %d", bar, b.Bar)
 		}
 		details := t.text("details")
-		for _, want := range []string{"AllReduce", "COLLECTIVE", "ncclComm 0xa9f8e48f364795bd", "1 (this)", "CAUSED BY", "ncclAllReduce · Thread 0", "CAUSED (", "Send network"} {
+		for _, want := range []string{"AllReduce", "COLLECTIVE", "ncclComm 0xa9f8e48f364795bd", "1 (this)", "CAUSED BY",
+			"ncclAllReduce · Thread 0", "CAUSED (", "Send network"} {
 			if !strings.Contains(details, want) {
 				t.Errorf("the details do not say %q: %s", want, details)
 			}
 		}
-		if got := eval[map[string]any](t, "({ c: app.strong.collectives, p: app.strong.parents, parts: app.selected.instances[0].parts.length })"); got["c"] != 1.0 || got["p"].(float64) < 3 || got["parts"] != 4.0 {
+		if got := eval[map[string]any](
+			t, "({ c: app.strong.collectives, p: app.strong.parents, parts: app.selected.instances[0].parts.length "+
+				"})"); got["c"] != 1.0 || got["p"].(float64) < 3 || got["parts"] != 4.0 {
 			t.Errorf("lines of the selected bar: %v, want one through the 4 parts, and several to what it caused", got)
 		}
 		// The line through the parts is to be seen: between the rows of two ranks the picture above has color.
@@ -408,7 +419,8 @@ func TestTimelinePage(t *testing.T) {
 			t.Error("nothing is drawn between the ranks")
 		}
 		t.key("u")
-		if got := eval[string](t, "app.store.head.regions[app.store.peekBar(app.selected.bar).region].name"); got != "ncclAllReduce" {
+		if got := eval[string](
+			t, "app.store.head.regions[app.store.peekBar(app.selected.bar).region].name"); got != "ncclAllReduce" {
 			t.Errorf("u selects %s", got)
 		}
 		t.key("\x1b")
@@ -423,11 +435,13 @@ func TestTimelinePage(t *testing.T) {
 		if !eval[bool](t, `document.activeElement.id === "query"`) {
 			t.Error("/ does not go to the search")
 		}
-		eval[any](t, `void (document.getElementById("query").value = "")`) // a key that comes from here leaves its sign there, too
+		eval[any](
+			t, `void (document.getElementById("query").value = "")`) // a key that comes from here leaves its sign there, too
 		t.key("allreduce rank 2")
 		want := 0
 		for _, b := range barsOf(t.T, anchor) {
-			if l := a.Defs.Location(rowOf(b)); strings.Contains(strings.ToLower(b.Region), "allreduce") && l.Self%4 == 2 {
+			if l := a.Defs.Location(rowOf(b)); strings.Contains(strings.ToLower(b.Region), "allreduce") &&
+				l.Self%4 == 2 {
 				want++
 			}
 		}
@@ -497,7 +511,8 @@ func TestTimelinePage(t *testing.T) {
 		}
 		t.mouse(input.MouseMoved, wire[0], wire[1], nil)
 		t.await(`document.getElementById("tip").innerText.startsWith("Transfer") && !document.getElementById("tip").hidden`)
-		if tip := t.text("tip"); !strings.Contains(tip, "net send → vm") || !strings.Contains(tip, "channel") || !strings.Contains(tip, "GB/s") {
+		if tip := t.text("tip"); !strings.Contains(tip, "net send → vm") || !strings.Contains(tip, "channel") ||
+			!strings.Contains(tip, "GB/s") {
 			t.Errorf("a transfer says %q", tip)
 		}
 		t.key("0")
@@ -506,7 +521,9 @@ func TestTimelinePage(t *testing.T) {
 	t.Run("range", func(st *testing.T) {
 		t := &tab{st, tb.page}
 		eval[any](t, "(app.focusRow(-1), app.setRange({ from: 0, to: app.view.duration }))")
-		sums := eval[map[string]any](t, "{ const s = await app.sumRange(); return { count: s.count, waited: s.waited, time: [...s.regions.values()].reduce((n, r) => n + r.time, 0) }; }")
+		sums := eval[map[string]any](
+			t, "{ const s = await app.sumRange(); return { count: s.count, waited: s.waited, time: "+
+				"[...s.regions.values()].reduce((n, r) => n + r.time, 0) }; }")
 		var time float64
 		all := barsOf(t.T, anchor)
 		channels := channelsOf(t.T, anchor) // show what rows of communicator ranks show already
@@ -515,8 +532,10 @@ func TestTimelinePage(t *testing.T) {
 			time += float64(b.Length)
 		}
 		w := report.WaitStates
-		if sums["count"] != float64(len(all)) || sums["time"] != time || sums["waited"] != float64(w.Total.Waited+w.StartUp.Waited) {
-			t.Errorf("%v, want %d regions, %.0f ns, %d ns of waiting", sums, len(all), time, w.Total.Waited+w.StartUp.Waited)
+		if sums["count"] != float64(len(all)) || sums["time"] != time ||
+			sums["waited"] != float64(w.Total.Waited+w.StartUp.Waited) {
+			t.Errorf("%v, want %d regions, %.0f ns, %d ns of waiting", sums, len(all), time,
+				w.Total.Waited+w.StartUp.Waited)
 		}
 		if text := t.text("range"); !strings.Contains(text, "Recv network") {
 			t.Errorf("the statistics do not name the regions: %s", text)
@@ -540,13 +559,15 @@ func TestTimelinePage(t *testing.T) {
 		for _, f := range matrix.Read(a, nil).Ranks {
 			want += f.Bytes
 		}
-		if sum := eval[uint64](t, "app.store.head.matrix.transfers.reduce((n, f) => n + f.bytes, 0)"); sum != want || want == 0 {
+		if sum := eval[uint64](t, "app.store.head.matrix.transfers.reduce((n, f) => n + f.bytes, 0)"); sum != want ||
+			want == 0 {
 			t.Errorf("the matrix has %d bytes, want %d", sum, want)
 		}
 		if n := eval[int](t, `document.querySelectorAll("#matrix td").length`); n != 16 {
 			t.Errorf("the matrix has %d cells", n)
 		}
-		if n := eval[int](t, "[...app.store.head.rows].reduce((n, r) => n + r.transfers.count, 0)"); n != int(report.Summary.Network["PUTS"]) {
+		if n := eval[int](t, "[...app.store.head.rows].reduce((n, r) => n + r.transfers.count, 0)"); n != int(
+			report.Summary.Network["PUTS"]) {
 			t.Errorf("%d transfers, want %d", n, report.Summary.Network["PUTS"])
 		}
 		t.do(chromedp.Click("#tab-details", chromedp.ByQuery))
@@ -558,7 +579,8 @@ func TestTimelinePage(t *testing.T) {
 		t.key("\u0301\u0301\u0301\u0301") // kb.ArrowDown: host, process, thread, rank
 		t.key(".")
 		t.await("app.selected")
-		if got := eval[string](t, "app.store.head.rows[app.store.laneOf(app.selected.bar).row].name"); got != "comm a9f8e48f rank 0" {
+		if got := eval[string](
+			t, "app.store.head.rows[app.store.laneOf(app.selected.bar).row].name"); got != "comm a9f8e48f rank 0" {
 			t.Errorf("a bar on %s is selected", got)
 		}
 		bar := eval[int](t, "app.selected.bar")
@@ -640,7 +662,8 @@ func rowOf(b shownBar) (l otf2.LocationRef) {
 	return l
 }
 
-// The page says first what the report says first, whole and in sight at all widths, and each culprit leads to where it cost the most.
+// The page says first what the report says first, whole and in sight at all widths, and each culprit leads to where it
+// cost the most.
 func TestTimelineVerdict(t *testing.T) {
 	rec, err := replay.Load("../testdata/nccl-causes/c01-host-late-4p")
 	if err != nil {
@@ -662,17 +685,21 @@ func TestTimelineVerdict(t *testing.T) {
 	}
 	c := r.Verdict.Culprits[0]
 	url, _ := writePage(t, anchor)
-	for _, o := range []browser.Options{{Width: 1440, Height: 900}, {Width: 1024, Height: 768, Dark: true}, {Width: 390, Height: 800}} {
+	for _, o := range []browser.Options{{Width: 1440, Height: 900}, {Width: 1024, Height: 768, Dark: true},
+		{Width: 390, Height: 800}} {
 		tb := openTab(t, url, o)
 		if got := eval[string](tb, `document.querySelector("#verdict .answer").innerText`); got != r.Verdict.Text {
 			t.Errorf("%d wide: %q in place of %q", o.Width, got, r.Verdict.Text)
 		}
-		if !eval[bool](tb, `[...document.querySelectorAll("#verdict .answer, .culprit")].every((e) => { const b = e.getBoundingClientRect(); return b.height > 0 && b.left >= 0 && b.right <= innerWidth && b.bottom <= innerHeight / 2 && e.scrollWidth <= e.clientWidth; })`) {
+		if !eval[bool](
+			tb, `[...document.querySelectorAll("#verdict .answer, .culprit")].every((e) => { const b = e.getBoundingClientRect(); return b.height > 0 && b.left >= 0 && b.right <= innerWidth && b.bottom <= innerHeight / 2 && e.scrollWidth <= e.clientWidth; })`) {
 			t.Errorf("%d wide: the answer is not in sight", o.Width)
 		}
 		eval[bool](tb, `(document.querySelector(".culprit").click(), true)`)
 		tb.settle()
-		if !eval[bool](tb, fmt.Sprintf(`(() => { const v = app.view, at = Number(BigInt("%d") - BigInt(app.store.head.origin)); return v.from < at && at < v.to && v.to - v.from < 20 * %d; })()`, c.Worst.At, c.Worst.Late)) {
+		if !eval[bool](
+			tb, fmt.Sprintf(
+				`(() => { const v = app.view, at = Number(BigInt("%d") - BigInt(app.store.head.origin)); return v.from < at && at < v.to && v.to - v.from < 20 * %d; })()`, c.Worst.At, c.Worst.Late)) {
 			t.Errorf("%d wide: the link does not lead to where it cost the most", o.Width)
 		}
 		if !eval[bool](tb, fmt.Sprintf(`app.focused === app.store.head.ranks[%d].row`, c.Rank)) {
@@ -681,7 +708,8 @@ func TestTimelineVerdict(t *testing.T) {
 		// In what it is late is said of what is shown, too.
 		if o.Width > 900 {
 			tb.do(chromedp.Click("#tab-waits", chromedp.ByQuery))
-			tb.await(`/goes back to Rank [0-9]+: .*host late/.test(document.querySelector("#waits .origin")?.innerText ?? "")`)
+			tb.await(
+				`/goes back to Rank [0-9]+: .*host late/.test(document.querySelector("#waits .origin")?.innerText ?? "")`)
 		}
 		tb.noErrors()
 	}
@@ -690,14 +718,16 @@ func TestTimelineVerdict(t *testing.T) {
 // On a small screen nothing sticks out, and fingers do what mice do.
 func TestTimelineTouch(t *testing.T) {
 	t.Parallel()
-	tb, _ := showPage(t, hostileJob(t, "fine"), browser.Options{Width: 390, Height: 800, Touch: true, Dark: true, Scale: 2})
+	tb, _ := showPage(t, hostileJob(t, "fine"),
+		browser.Options{Width: 390, Height: 800, Touch: true, Dark: true, Scale: 2})
 	if wide := eval[int](tb, "document.documentElement.scrollWidth - innerWidth"); wide > 0 {
 		t.Errorf("the page is %d pixels too wide", wide)
 	}
 	if eval[string](tb, "document.documentElement.dataset.theme") != "dark" {
 		t.Error("the page does not follow the system's dark colors")
 	}
-	base := eval[[]float64](tb, `{ const r = document.getElementById("base").getBoundingClientRect(); return [r.left, r.top]; }`)
+	base := eval[[]float64](
+		tb, `{ const r = document.getElementById("base").getBoundingClientRect(); return [r.left, r.top]; }`)
 	touch := func(typ input.TouchType, points ...*input.TouchPoint) { tb.do(input.DispatchTouchEvent(typ, points)) }
 	point := func(id, x, y float64) *input.TouchPoint {
 		return &input.TouchPoint{ID: id, X: base[0] + x, Y: base[1] + y}
@@ -788,7 +818,9 @@ func TestTimelineNamesAreText(t *testing.T) {
 		t.Errorf("the communicator's name is not shown: %s", details)
 	}
 	const programs = 2 // what unpacks the page's, and that
-	if got := eval[[]int](tb, "[document.images.length, document.scripts.length - document.querySelectorAll('script[type]').length, window.__hurt ?? 0]"); got[0] != 0 || got[1] != programs || got[2] != 0 {
+	if got := eval[[]int](
+		tb, "[document.images.length, document.scripts.length - document.querySelectorAll('script[type]').length, "+
+			"window.__hurt ?? 0]"); got[0] != 0 || got[1] != programs || got[2] != 0 {
 		t.Errorf("names have become markup: %d images, %d programs, %d", got[0], got[1], got[2])
 	}
 	tb.noErrors()
@@ -800,10 +832,12 @@ func TestTimelineOfADamagedArchive(t *testing.T) {
 	testkit.Must(t, os.Remove(filepath.Join(filepath.Dir(anchor), "traces", "0.evt")))
 	tb, _ := showPage(t, anchor, browser.Options{})
 	const banner = `document.querySelector("#verdict .damage")`
-	if text := eval[string](tb, banner+".innerText"); !strings.HasPrefix(text, "Not all of the archive is shown: ") || !strings.Contains(text, "0.evt") {
+	if text := eval[string](tb, banner+".innerText"); !strings.HasPrefix(text, "Not all of the archive is shown: ") ||
+		!strings.Contains(text, "0.evt") {
 		t.Errorf("the page says %q", text)
 	}
-	if !eval[bool](tb, `{ const b = `+banner+`.getBoundingClientRect(); return b.width > 0 && b.height > 0 && b.top >= 0 && b.bottom <= innerHeight; }`) {
+	if !eval[bool](
+		tb, `{ const b = `+banner+`.getBoundingClientRect(); return b.width > 0 && b.height > 0 && b.top >= 0 && b.bottom <= innerHeight; }`) {
 		t.Error("it is not to be seen")
 	}
 	tb.noErrors()

@@ -49,7 +49,8 @@ func until(t *testing.T, p *browser.Page, expression string, so func(string) boo
 
 const saidInPage = `document.getElementById("said")?.textContent ?? ""`
 
-// While an archive is read, its page says how far that is, and then becomes the timeline at the place that its address names.
+// While an archive is read, its page says how far that is, and then becomes the timeline at the place that its address
+// names.
 func TestTimelineIsServedWhileItIsRead(t *testing.T) {
 	t.Parallel()
 	s, p := waitingPage(t, "a <b>job</b>")
@@ -60,7 +61,8 @@ func TestTimelineIsServedWhileItIsRead(t *testing.T) {
 			return said == "Reading events: "+grouped(int(done))+" of "+grouped(40_000)
 		})
 	}
-	until(t, p, `document.getElementById("title").innerHTML`, func(title string) bool { return title == "a &lt;b&gt;job&lt;/b&gt;" })
+	until(t, p, `document.getElementById("title").innerHTML`,
+		func(title string) bool { return title == "a &lt;b&gt;job&lt;/b&gt;" })
 	a, err := otf2.Open(lateJob(t), nil)
 	testkit.Must(t, err)
 	defer a.Close()
@@ -68,7 +70,8 @@ func TestTimelineIsServedWhileItIsRead(t *testing.T) {
 	testkit.Must(t, err)
 	defer d.Close()
 	testkit.Must(t, s.Fill(d, timeline.Options{Title: "job"}))
-	until(t, p, `String(!!window.__timeline && !document.getElementById("waits").hidden)`, func(there string) bool { return there == "true" })
+	until(t, p, `String(!!window.__timeline && !document.getElementById("waits").hidden)`,
+		func(there string) bool { return there == "true" })
 	if errs := p.Errors(); len(errs) > 0 {
 		t.Errorf("the page complains: %q", errs)
 	}
@@ -79,5 +82,8 @@ func TestTimelineThatCannotBeReadSaysSo(t *testing.T) {
 	t.Parallel()
 	s, p := waitingPage(t, "job")
 	s.Fail(errors.New("no room <i>left</i>"))
-	until(t, p, saidInPage, func(said string) bool { return strings.Contains(said, "cannot be shown: no room <i>left</i>") })
+	until(t, p, saidInPage, func(said string) bool {
+		return strings.Contains(
+			said, "cannot be shown: no room <i>left</i>")
+	})
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Pretended hosts whose time services are good to a microsecond are brought together to within 5 µs, which is also what is stated, where
-// operations alone leave some hundred.
+// Pretended hosts whose time services are good to a microsecond are brought together to within 5 µs, which is also what
+// is stated, where operations alone leave some hundred.
 func TestTimeServicesOfPretendedHosts(t *testing.T) {
 	const most, bound = 5e3, 1_000
 	for _, name := range []string{"01-allreduce-2p", "09-straggler-4p"} {
@@ -39,7 +39,8 @@ func TestTimeServicesOfPretendedHosts(t *testing.T) {
 			random := rand.New(rand.NewPCG(1, 11))
 			clocks := make([]hostClock, len(rec.Processes))
 			for p := range clocks {
-				clocks[p] = hostClock{float64(truth.clockOffset), (2*random.Float64() - 1) * 50e6, (2*random.Float64() - 1) * 50e-6}
+				clocks[p] = hostClock{float64(truth.clockOffset), (2*random.Float64() - 1) * 50e6,
+					(2*random.Float64() - 1) * 50e-6}
 			}
 			clocks[0].offset, clocks[0].drift = 0, 0
 			pretendHosts(t, dir, clocks)
@@ -56,7 +57,8 @@ func TestTimeServicesOfPretendedHosts(t *testing.T) {
 				for n := range uint64(readings) {
 					at := from + (to-from)/(readings-1)*n
 					p.Clock.Readings = append(p.Clock.Readings, experiment.ClockReading{
-						Source: "chrony", Time: clocks[host].shows(at), Reference: at + 7_000_000 + random.Uint64N(2*bound+1) - bound, Bound: bound,
+						Source: "chrony", Time: clocks[host].shows(at),
+						Reference: at + 7_000_000 + random.Uint64N(2*bound+1) - bound, Bound: bound,
 					})
 				}
 				text, err := json.Marshal(p)
@@ -71,7 +73,8 @@ func TestTimeServicesOfPretendedHosts(t *testing.T) {
 			got := readArchive(t, anchor)
 			a, err := otf2.Open(anchor, nil)
 			testkit.Must(t, err)
-			if !slices.ContainsFunc(a.Anchor.Properties, func(p otf2.Property) bool { return p.Name == "NCCL_OTF2::CLOCK_SYNC::READINGS" }) {
+			if !slices.ContainsFunc(a.Anchor.Properties,
+				func(p otf2.Property) bool { return p.Name == "NCCL_OTF2::CLOCK_SYNC::READINGS" }) {
 				t.Error("the archive does not say that there were readings")
 			}
 			worst, uncertain := 0.0, 0.0

@@ -36,14 +36,18 @@ var visits = map[string]visit{
 	tutorials + "weeks.md":         {recording: "09-straggler-4p", whole: true},
 	"README.md":                    {recording: "09-straggler-4p"},
 	"docs/raw.md":                  {recording: "09-straggler-4p"},
-	"docs/tables.md":               {recording: "09-straggler-4p", before: played + "mkdir runs && ln -s ../exp1 runs/1\n", needs: "nccl-otf2-query", engines: []string{"duckdb", "python"}},
-	"docs/timeline.md":             {recording: "09-straggler-4p", before: played + "ln -s exp1 before && ln -s exp1 after\n"},
+	"docs/tables.md": {recording: "09-straggler-4p",
+		before: played + "mkdir runs && ln -s ../exp1 runs/1\n", needs: "nccl-otf2-query",
+		engines: []string{"duckdb", "python"}},
+	"docs/timeline.md": {recording: "09-straggler-4p",
+		before: played + "ln -s exp1 before && ln -s exp1 after\n"},
 }
 
 // played makes the experiment of pages that begin behind a job.
 const played = "nccl-otf2 replay 09-straggler-4p --clock recorded --dir exp1 >/dev/null\n"
 
-// launcher is what starts the job on the pages: it starts four processes of a job, each of which plays its part of a recording at the recorded times.
+// launcher is what starts the job on the pages: it starts four processes of a job, each of which plays its part of a
+// recording at the recorded times.
 const launcher = `#!/bin/bash
 case "${0##*/} $*" in
   "torchrun --nproc-per-node "[48]" train.py" | "mpirun -np 4 ./all_reduce_perf -b 8 -e 128M" | "program ") ;;
@@ -91,7 +95,8 @@ func TestTutorials(t *testing.T) {
 	}
 }
 
-// visitor does what a page says, in an empty directory, with what is installed in a prefix and stand-ins that play a recording.
+// visitor does what a page says, in an empty directory, with what is installed in a prefix and stand-ins that play a
+// recording.
 func visitor(t *testing.T, installation string, v visit) func(script string) (string, error) {
 	t.Helper()
 	stand := standIns(t, installation, v.recording)
@@ -111,13 +116,15 @@ func visitor(t *testing.T, installation string, v visit) func(script string) (st
 		c.Dir = t.TempDir()
 		testkit.Must(t, os.Symlink(filepath.Join(stand, "program"), filepath.Join(c.Dir, "program")))
 		testkit.Must(t, os.Symlink(checkout, filepath.Join(c.Dir, "testdata"))) // as in a checkout
-		c.Env = append(os.Environ(), "PATH="+stand+":"+filepath.Join(installation, "bin")+":"+os.Getenv("PATH"), "PYTHONPATH="+modules, "MPLCONFIGDIR="+c.Dir)
+		c.Env = append(os.Environ(), "PATH="+stand+":"+filepath.Join(installation, "bin")+":"+os.Getenv("PATH"),
+			"PYTHONPATH="+modules, "MPLCONFIGDIR="+c.Dir)
 		out, err := c.CombinedOutput()
 		return string(out), err
 	}
 }
 
-// standIns is a folder with programs that are not to be had here: launchers, and a program that is one process of a job.
+// standIns is a folder with programs that are not to be had here: launchers, and a program that is one process of a
+// job.
 func standIns(t *testing.T, installation, recording string) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -131,7 +138,8 @@ func standIns(t *testing.T, installation, recording string) string {
 		testkit.Write(t, filepath.Join(folder, fmt.Sprintf("p%d.program", k)), program)
 	}
 	for _, name := range []string{"torchrun", "mpirun", "program"} {
-		testkit.Script(t, filepath.Join(folder, name), fmt.Sprintf(launcher, filepath.Join(installation, replay.HostFile), folder))
+		testkit.Script(t, filepath.Join(folder, name),
+			fmt.Sprintf(launcher, filepath.Join(installation, replay.HostFile), folder))
 	}
 	return folder
 }

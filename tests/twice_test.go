@@ -16,8 +16,8 @@ import (
 // ids are what differs between processes that make the same calls: their own numbers, and those made of these.
 var ids = regexp.MustCompile(`"(EVENT_ID|PARENT_ID)" <\d+>; UINT64; \d+`)
 
-// What is played twice at the recorded times gives the same events, whenever the collectors came to look at the records: families of
-// communicators, and meshes, whose processes start each other up.
+// What is played twice at the recorded times gives the same events, whenever the collectors came to look at the
+// records: families of communicators, and meshes, whose processes start each other up.
 func TestRecordedTimesGiveOneArchive(t *testing.T) {
 	for name, times := range map[string]int{"c12-lineage-6p": 4, "c02-mesh-row-late-6p": 3} {
 		t.Run(name, func(t *testing.T) {

@@ -14,10 +14,11 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// What docs/vampir.md says of an archive, chart by chart: each row has a short name and a place in the system tree, each region one group
-// with a name, which is its color; messages have both their ends, and transfers a window; each collective has a communicator with the row in
-// it, and one of its ranks as root, the same as on the other members; each counter a name and a unit; each marker a kind, a text, a time
-// within the run, and something defined that it is about.
+// What docs/vampir.md says of an archive, chart by chart: each row has a short name and a place in the system tree,
+// each region one group with a name, which is its color; messages have both their ends, and transfers a window; each
+// collective has a communicator with the row in it, and one of its ranks as root, the same as on the other members;
+// each counter a name and a unit; each marker a kind, a text, a time within the run, and something defined that it is
+// about.
 func TestWhatVampirNeeds(t *testing.T) {
 	t.Parallel()
 	rows, messages, transfers := vampirRows, vampirMessages, vampirTransfers
@@ -49,7 +50,8 @@ func TestWhatVampirNeeds(t *testing.T) {
 	}
 }
 
-// maxRowName is as much as a communicator without a name, of a hundred thousand ranks, needs: "comm 722dde9f r99999 net send".
+// maxRowName is as much as a communicator without a name, of a hundred thousand ranks, needs: "comm 722dde9f r99999 net
+// send".
 const maxRowName = 29
 
 // vampirRows is for timelines and their legend.
@@ -83,15 +85,18 @@ func vampirRows(t *testing.T, a *otf2.Archive) {
 
 // vampirMessages is for the message summary and the communication matrix.
 func vampirMessages(t *testing.T, a *otf2.Archive) {
-	if sends := countOf(a, otf2.EventMpiIsend); sends == 0 || sends != countOf(a, otf2.EventMpiIsendComplete) || sends != countOf(a, otf2.EventMpiIrecv) {
+	if sends := countOf(a, otf2.EventMpiIsend); sends == 0 || sends != countOf(a, otf2.EventMpiIsendComplete) ||
+		sends != countOf(a, otf2.EventMpiIrecv) {
 		t.Errorf("%d messages are sent, %d received", sends, countOf(a, otf2.EventMpiIrecv))
 	}
 }
 
 // vampirTransfers is for those over the network, which recordings need not have.
 func vampirTransfers(t *testing.T, a *otf2.Archive) {
-	if puts := countOf(a, otf2.EventRmaPut); puts != countOf(a, otf2.EventRmaOpCompleteNonBlocking) || puts > 0 && len(a.Defs.RmaWins) == 0 {
-		t.Errorf("%d transfers, %d completed, in %d windows", puts, countOf(a, otf2.EventRmaOpCompleteNonBlocking), len(a.Defs.RmaWins))
+	if puts := countOf(a, otf2.EventRmaPut); puts != countOf(a, otf2.EventRmaOpCompleteNonBlocking) || puts > 0 &&
+		len(a.Defs.RmaWins) == 0 {
+		t.Errorf("%d transfers, %d completed, in %d windows", puts, countOf(a, otf2.EventRmaOpCompleteNonBlocking),
+			len(a.Defs.RmaWins))
 	}
 }
 
@@ -109,10 +114,12 @@ func vampirCounters(t *testing.T, a *otf2.Archive) {
 
 // vampirCollectives is for collective operations, which are matched by their order on each member of a communicator.
 func vampirCollectives(t *testing.T, a *otf2.Archive) {
-	if begun, ended := countOf(a, otf2.EventMpiCollectiveBegin), countOf(a, otf2.EventMpiCollectiveEnd); begun != ended {
+	if begun, ended := countOf(a, otf2.EventMpiCollectiveBegin),
+		countOf(a, otf2.EventMpiCollectiveEnd); begun != ended {
 		t.Errorf("%d collectives begin, %d end", begun, ended)
 	}
-	asked, complete := countOf(a, otf2.EventNonBlockingCollectiveRequest), countOf(a, otf2.EventNonBlockingCollectiveComplete)
+	asked, complete := countOf(a, otf2.EventNonBlockingCollectiveRequest),
+		countOf(a, otf2.EventNonBlockingCollectiveComplete)
 	if asked != complete {
 		t.Errorf("%d collectives are asked for, %d complete", asked, complete)
 	}
@@ -121,7 +128,8 @@ func vampirCollectives(t *testing.T, a *otf2.Archive) {
 		Root uint64
 	}
 	all := make(map[otf2.CommRef]map[otf2.LocationRef][]collective)
-	for ev, err := range a.Events(&otf2.Selection{Kinds: otf2.Kinds(otf2.EventMpiCollectiveEnd, otf2.EventNonBlockingCollectiveComplete)}) {
+	for ev, err := range a.Events(&otf2.Selection{Kinds: otf2.Kinds(
+		otf2.EventMpiCollectiveEnd, otf2.EventNonBlockingCollectiveComplete)}) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,9 +16,10 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// The view of every recording meets what scout asks of archives, and shows every operation that was recorded, with
-// its root and bytes: once on each member, but for messages whose times cannot be compared, which are counted. Played with live clocks, each process is as fast as it goes, so the
-// ranks' times can contradict each other; then operations are left out, and counted.
+// The view of every recording meets what scout asks of archives, and shows every operation that was recorded, with its
+// root and bytes: once on each member, but for messages whose times cannot be compared, which are counted. Played with
+// live clocks, each process is as fast as it goes, so the ranks' times can contradict each other; then operations are
+// left out, and counted.
 func TestViewsOfRecordings(t *testing.T) {
 	t.Parallel()
 	for _, rec := range recordings(t) {
@@ -32,7 +33,8 @@ func TestViewsOfRecordings(t *testing.T) {
 					t.Fatal(err)
 				}
 				cycles, untimed := res.Dropped[view.ReasonCycle], res.Dropped[view.ReasonUntimed]
-				if res.Collectives+res.Messages+cycles+untimed != collectives+messages || res.Lost() != cycles+untimed || len(res.Problems) > 0 || res.MembersWithoutData > 0 {
+				if res.Collectives+res.Messages+cycles+untimed != collectives+messages ||
+					res.Lost() != cycles+untimed || len(res.Problems) > 0 || res.MembersWithoutData > 0 {
 					t.Errorf("%+v, want %d collectives and %d messages", res, collectives, messages)
 				}
 				for name, check := range map[string]func(string, *check.Options) (*check.Result, error){
@@ -54,7 +56,8 @@ func TestViewsOfRecordings(t *testing.T) {
 				}
 				got, missing := recordsOf(t, res.Archive), uint64(0)
 				for record, n := range want {
-					if short := n - got[record]; short < 0 || short > 0 && !strings.HasPrefix(record, "Send ") && !strings.HasPrefix(record, "Recv ") {
+					if short := n - got[record]; short < 0 || short > 0 && !strings.HasPrefix(record, "Send ") &&
+						!strings.HasPrefix(record, "Recv ") {
 						t.Errorf("%s: %d, want %d", record, got[record], n)
 					} else {
 						missing += uint64(short)
@@ -62,7 +65,8 @@ func TestViewsOfRecordings(t *testing.T) {
 					delete(got, record)
 				}
 				if len(got) > 0 || missing != 2*untimed {
-					t.Errorf("%v besides; %d ends of messages are missing, of %d that cannot be compared", got, missing, untimed)
+					t.Errorf("%v besides; %d ends of messages are missing, of %d that cannot be compared", got, missing,
+						untimed)
 				}
 			})
 		}
@@ -90,7 +94,8 @@ func expectedRecords(e *expected) (records map[string]int, collectives, messages
 					if m.rank == 0 {
 						collectives++
 					}
-					records[fmt.Sprintf("%s rank %d root %d sent %d received %d", op.Name, m.rank, op.Root, sent, op.Received)]++
+					records[fmt.Sprintf("%s rank %d root %d sent %d received %d", op.Name, m.rank, op.Root, sent,
+						op.Received)]++
 				}
 			}
 		}
@@ -129,7 +134,8 @@ func recordsOf(t *testing.T, anchor string) map[string]int {
 				if x[2] == uint64(otf2.CollectiveRootNone) {
 					root = -1
 				}
-				records[fmt.Sprintf("%s rank %d root %d sent %d received %d", strings.TrimPrefix(name, "nccl"), rank(x[1]), root, x[3], x[4])]++
+				records[fmt.Sprintf("%s rank %d root %d sent %d received %d", strings.TrimPrefix(name, "nccl"),
+					rank(x[1]), root, x[3], x[4])]++
 			}
 		}
 	}

@@ -15,9 +15,10 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// The view of every recording holds all waiting that the report has, to the nanosecond, but for what scout has no eye for: in rooted
-// collectives others than the root wait for the last member, too; a send that has ended before its receiver comes waited all its
-// time; and sends waited longer than a receive of their launch, which hides them. scout has nothing to say against the view: all times in it can be compared, and do not contradict each other.
+// The view of every recording holds all waiting that the report has, to the nanosecond, but for what scout has no eye
+// for: in rooted collectives others than the root wait for the last member, too; a send that has ended before its
+// receiver comes waited all its time; and sends waited longer than a receive of their launch, which hides them. scout
+// has nothing to say against the view: all times in it can be compared, and do not contradict each other.
 func TestTheViewHasTheWaitsOfTheReport(t *testing.T) {
 	var folders []string
 	for _, set := range []string{"nccl-callbacks", "nccl-causes"} {
@@ -64,10 +65,14 @@ func TestTheViewHasTheWaitsOfTheReport(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if res.Waits.Shown != res.Waits.Recorded || res.Waits.Shown > all || all-res.Waits.Shown > rooted+outlasted+res.Waits.Masked {
-					t.Errorf("report: %d ns, %d of them in rooted collectives, %d of sends that ended before; view: %+v", all, rooted, outlasted, res.Waits)
+				if res.Waits.Shown != res.Waits.Recorded || res.Waits.Shown > all ||
+					all-res.Waits.Shown > rooted+outlasted+res.Waits.Masked {
+					t.Errorf(
+						"report: %d ns, %d of them in rooted collectives, %d of sends that ended before; view: %+v",
+						all, rooted, outlasted, res.Waits)
 				}
-				for name, check := range map[string]func(string, *check.Options) (*check.Result, error){"check": check.Archive, "check --scalasca": scalasca.Check} {
+				for name, check := range map[string]func(string, *check.Options) (
+					*check.Result, error){"check": check.Archive, "check --scalasca": scalasca.Check} {
 					found, err := check(res.Archive, nil)
 					if err != nil {
 						t.Fatal(err)

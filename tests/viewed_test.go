@@ -14,8 +14,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 )
 
-// shownAlone is the members' time of an operation that was so often launched alone. A view has no groups: where it has as many of an
-// operation, all were launched alone.
+// shownAlone is the members' time of an operation that was so often launched alone. A view has no groups: where it has
+// as many of an operation, all were launched alone.
 func shownAlone(operation string, calls float64) string {
 	return fmt.Sprintf("%s, members' time of %v alone", operation, calls)
 }
@@ -23,7 +23,8 @@ func shownAlone(operation string, calls float64) string {
 // altered are the properties by which a view says that it is not all that was recorded.
 var altered = []string{facts.PropView.Below("CLIPPED").Key(), facts.PropView.Below("DROPPED").Key()}
 
-// A view for Scalasca has the times of the native archive. What it has clipped or left out it counts; then times are not compared.
+// A view for Scalasca has the times of the native archive. What it has clipped or left out it counts; then times are
+// not compared.
 func readViewed(f figures, name string, outputs map[string][]byte) error {
 	type record struct {
 		Record, Kind string
@@ -85,8 +86,10 @@ func readNCCLTests(f figures, name string, outputs map[string][]byte) error {
 		for j := range t.Rows {
 			row := &t.Rows[j]
 			k := kind{
-				comm: t.Communicator, operation: t.Operation, datatype: row.Datatype, size: row.Size, source: t.TimingSource, grouped: t.Grouped,
-				replayed: t.Replayed, equal: t.Equal, root: -1, algorithm: row.Algorithm, protocol: row.Protocol, variant: row.Variant,
+				comm: t.Communicator, operation: t.Operation, datatype: row.Datatype, size: row.Size,
+				source: t.TimingSource, grouped: t.Grouped,
+				replayed: t.Replayed, equal: t.Equal, root: -1, algorithm: row.Algorithm, protocol: row.Protocol,
+				variant: row.Variant,
 			}
 			if row.Root != nil {
 				k.root = *row.Root

@@ -41,7 +41,8 @@ func TestViTEReadsArchives(t *testing.T) {
 				}
 				a := opened(t, anchor)
 				for _, l := range a.Defs.Locations {
-					if row := a.Defs.String(l.Name); l.Type != otf2.LocationTypeMetric && l.Events > 0 && !strings.Contains(string(drawn), ">"+row+"_") {
+					if row := a.Defs.String(l.Name); l.Type != otf2.LocationTypeMetric && l.Events > 0 &&
+						!strings.Contains(string(drawn), ">"+row+"_") {
 						t.Errorf("%s: no row %q", anchor, row)
 					}
 				}

@@ -103,7 +103,8 @@ func TestWaitsAgainstTruth(t *testing.T) {
 		}
 	}
 	if uint64(compared) != w.Collectives || found != len(w.Worst) || found < 10 {
-		t.Errorf("%d AllReduces in the recording, %d compared; %d of the %d worst found", compared, w.Collectives, found, len(w.Worst))
+		t.Errorf("%d AllReduces in the recording, %d compared; %d of the %d worst found", compared, w.Collectives,
+			found, len(w.Worst))
 	}
 	for rank := range ranks {
 		got := time.Duration(w.Ranks[rank].Waited)

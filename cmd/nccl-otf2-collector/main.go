@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// nccl-otf2-collector is the collector alone, which the plugin starts beside each process of a job. It is a program of its own
-// because a job waits for its start, and it lives as often as the job has ranks: the whole tool takes three times as long to
-// load, and more memory (docs/performance.md). What the job's last collector has to make, the tool makes.
+// nccl-otf2-collector is the collector alone, which the plugin starts beside each process of a job. It is a program of
+// its own because a job waits for its start, and it lives as often as the job has ranks: the whole tool takes three
+// times as long to load, and more memory (docs/performance.md). What the job's last collector has to make, the tool
+// makes.
 package main
 
 import (
@@ -18,11 +19,14 @@ import (
 
 func main() {
 	fd := -1
-	if len(os.Args) == 4 && os.Args[1] == "collect" && os.Args[2] == "--fd" { // as the plugin starts the tool where this program is missing
+	if len(os.Args) == 4 && os.Args[1] == "collect" &&
+		os.Args[2] == "--fd" { // as the plugin starts the tool where this program is missing
 		fd, _ = strconv.Atoi(os.Args[3])
 	}
 	if fd < 3 {
-		fmt.Fprintln(os.Stderr, "nccl-otf2-collector: the plugin starts it, with the shared memory as --fd; see nccl-otf2 --help")
+		fmt.Fprintln(
+			os.Stderr,
+			"nccl-otf2-collector: the plugin starts it, with the shared memory as --fd; see nccl-otf2 --help")
 		os.Exit(2)
 	}
 	path := make(chan string, 1)

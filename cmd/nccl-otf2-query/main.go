@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Nccl-otf2-query runs SQL on tables of recorded runs with DuckDB, which is in it. `nccl-otf2 query` starts it and gives it the folders of
-// tables as arguments and the SQL on standard input. It is a module and a program of its own, so that neither the tool nor the collector
-// beside each rank has DuckDB in it.
+// Nccl-otf2-query runs SQL on tables of recorded runs with DuckDB, which is in it. `nccl-otf2 query` starts it and
+// gives it the folders of tables as arguments and the SQL on standard input. It is a module and a program of its own,
+// so that neither the tool nor the collector beside each rank has DuckDB in it.
 package main
 
 import (
@@ -34,17 +34,21 @@ const configuration = "?autoinstall_known_extensions=false&autoload_known_extens
 const locked = "SET allow_persistent_secrets = false; SET enable_external_access = false; SET lock_configuration = true"
 
 // unsafeHint is what follows the reason why SQL was refused.
-const unsafeHint = "a query reads the tables and nothing else; with --unsafe it may read and write files, load extensions and use the network"
+const unsafeHint = "a query reads the tables and nothing else; with --unsafe it may read and write files, load " +
+	"extensions and use the network"
 
 func main() {
 	var o options
 	flag.StringVar(&o.format, "format", "table", "table, csv, json or parquet")
 	flag.StringVar(&o.output, "o", "", "file to write (default: standard output)")
-	flag.BoolVar(&o.unsafe, "unsafe", false, "let SQL do all that DuckDB can: read and write files, load extensions, use the network")
+	flag.BoolVar(
+		&o.unsafe, "unsafe", false,
+		"let SQL do all that DuckDB can: read and write files, load extensions, use the network")
 	flag.Parse()
 	err := run(flag.Args(), os.Stdin, os.Stdout, o)
 	if err != nil && !errors.Is(err, syscall.EPIPE) {
-		for i, line := range strings.Split(strings.TrimRight(err.Error(), "\n"), "\n") { // DuckDB points at the place in the SQL
+		for i, line := range strings.Split(strings.TrimRight(err.Error(), "\n"),
+			"\n") { // DuckDB points at the place in the SQL
 			if i == 0 {
 				line = "nccl-otf2-query: " + line
 			}
@@ -111,7 +115,8 @@ func query(folders opened, text string, parquet *target, o options, answer func(
 	var views, reached []string
 	for _, t := range tables {
 		files := folders.files(t)
-		views = append(views, fmt.Sprintf("CREATE VIEW %s AS SELECT * FROM read_parquet([%s], union_by_name = true)", t, strings.Join(files, ", ")))
+		views = append(views, fmt.Sprintf("CREATE VIEW %s AS SELECT * FROM read_parquet([%s], union_by_name = true)", t,
+			strings.Join(files, ", ")))
 		reached = append(reached, files...)
 	}
 	if parquet != nil {
@@ -135,21 +140,23 @@ func query(folders opened, text string, parquet *target, o options, answer func(
 	if parquet == nil {
 		return answer(db)
 	}
-	// What stands in brackets has been parsed by itself, or may do anything: it cannot end the bracket to any advantage.
+	// What stands in brackets has been parsed by itself, or may do anything: it cannot end the bracket to any
+	// advantage.
 	_, err = db.Exec(fmt.Sprintf("COPY (%s\n) TO %s (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false)",
 		strings.TrimRight(text, "; \n\t"), quoted(parquet.path())))
 	return err
 }
 
-// functions of tables that SQL may call: they read nothing but what they are given. Others, such as glob and parquet_metadata, reach files
-// although the settings lock DuckDB.
+// functions of tables that SQL may call: they read nothing but what they are given. Others, such as glob and
+// parquet_metadata, reach files although the settings lock DuckDB.
 var functions = []string{
-	"range", "generate_series", "unnest", "repeat", "repeat_row", "json_each", "json_tree", "pragma_table_info", "pragma_version",
+	"range", "generate_series", "unnest", "repeat", "repeat_row", "json_each", "json_tree", "pragma_table_info",
+	"pragma_version",
 	"duckdb_tables", "duckdb_views", "duckdb_columns", "duckdb_functions", "duckdb_types", "duckdb_settings",
 }
 
-// refuse says why SQL may not be run: it must be one statement that reads, and call no other functions of tables. The settings that lock
-// DuckDB do not tell reading from writing, so that another statement could overwrite the tables.
+// refuse says why SQL may not be run: it must be one statement that reads, and call no other functions of tables. The
+// settings that lock DuckDB do not tell reading from writing, so that another statement could overwrite the tables.
 func refuse(db *sql.DB, text string) error {
 	var tree string
 	if err := db.QueryRow("SELECT json_serialize_sql(?::VARCHAR)::VARCHAR", text).Scan(&tree); err != nil {
@@ -168,7 +175,8 @@ func refuse(db *sql.DB, text string) error {
 	case parsed.Kind != "":
 		return errors.New("this is more than a SELECT: " + unsafeHint)
 	case len(parsed.Statements) != 1:
-		return fmt.Errorf("these are %d statements, and a query is one; --unsafe allows several", len(parsed.Statements))
+		return fmt.Errorf("these are %d statements, and a query is one; --unsafe allows several",
+			len(parsed.Statements))
 	}
 	if name := called(parsed.Statements[0]); name != "" {
 		return fmt.Errorf("%s() is none of the functions of tables that a query may call: %s", name, unsafeHint)
@@ -203,15 +211,17 @@ func called(tree any) string {
 // explained says of what DuckDB refuses because of its settings how to have it all the same.
 func explained(err error) error {
 	fault := new(duckdb.Error)
-	if errors.As(err, &fault) && slices.Contains([]duckdb.ErrorType{duckdb.ErrorTypePermission, duckdb.ErrorTypeMissingExtension, duckdb.ErrorTypeAutoLoad}, fault.Type) {
+	if errors.As(err, &fault) && slices.Contains(
+		[]duckdb.ErrorType{duckdb.ErrorTypePermission, duckdb.ErrorTypeMissingExtension, duckdb.ErrorTypeAutoLoad},
+		fault.Type) {
 		line, _, _ := strings.Cut(err.Error(), "\n")
 		return fmt.Errorf("%s: %s", line, unsafeHint)
 	}
 	return err
 }
 
-// opened are folders of tables. DuckDB reaches them as /proc/self/fd/N: in the path of a folder it would take "*", "?", "[" and "~" for patterns
-// and places, and read what other folders hold.
+// opened are folders of tables. DuckDB reaches them as /proc/self/fd/N: in the path of a folder it would take "*", "?",
+// "[" and "~" for patterns and places, and read what other folders hold.
 type opened []*os.File
 
 func (o *opened) open(names []string) error {

@@ -57,12 +57,14 @@ func TestParts(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "operations.parquet")); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := asked([]string{dir}, "SELECT count(*) AS n FROM operations", "csv", ""); err != nil || out != "n\n2\n" {
+	if out, err := asked([]string{dir}, "SELECT count(*) AS n FROM operations", "csv", ""); err != nil ||
+		out != "n\n2\n" {
 		t.Errorf("%v: %q", err, out)
 	}
 }
 
-// Texts take no terminal over and are no formulas in spreadsheets, neither values nor columns' names; numbers stay numbers.
+// Texts take no terminal over and are no formulas in spreadsheets, neither values nor columns' names; numbers stay
+// numbers.
 func TestEvilTexts(t *testing.T) {
 	const ask = `SELECT '=1+1' || chr(27) AS "@a` + "\x1b" + `", '-7' AS b, -7 AS c, '+x' AS d`
 	for form, want := range map[string]string{
@@ -75,14 +77,17 @@ func TestEvilTexts(t *testing.T) {
 	}
 }
 
-// Results are written in each form, with every digit where programs read them, and no control characters where people do.
+// Results are written in each form, with every digit where programs read them, and no control characters where people
+// do.
 func TestForms(t *testing.T) {
 	dir := made(t)
 	file := filepath.Join(t.TempDir(), "out")
 	for form, want := range map[string]string{
-		"table": "rank_name  waited_ns         share  peer  week        start_up\nRank\\x1b   9007199254740993  0.1          2026-01-05  true\n",
-		"csv":   "rank_name,waited_ns,share,peer,week,start_up\nRank\\x1b,9007199254740993,0.1,,2026-01-05,true\n",
-		"json":  "[\n {\"rank_name\": \"Rank\\u001b\", \"waited_ns\": 9007199254740993, \"share\": 0.1, \"peer\": null, \"week\": \"2026-01-05\", \"start_up\": true}\n]\n",
+		"table": "rank_name  waited_ns         share  peer  week        start_up\nRank\\x1b   9007199254740993  " +
+			"0.1          2026-01-05  true\n",
+		"csv": "rank_name,waited_ns,share,peer,week,start_up\nRank\\x1b,9007199254740993,0.1,,2026-01-05,true\n",
+		"json": "[\n {\"rank_name\": \"Rank\\u001b\", \"waited_ns\": 9007199254740993, \"share\": 0.1, \"peer\": " +
+			"null, \"week\": \"2026-01-05\", \"start_up\": true}\n]\n",
 	} {
 		if out, err := asked([]string{dir}, "SELECT * FROM waits;\n", form, ""); err != nil || out != want {
 			t.Errorf("%s: %v: %q, want %q", form, err, out, want)
@@ -94,10 +99,12 @@ func TestForms(t *testing.T) {
 			t.Errorf("%s in a file: %v: %q", form, err, text)
 		}
 	}
-	if _, err := asked([]string{dir, dir}, "-- both\nSELECT waited_ns FROM waits -- the end", "parquet", file); err != nil {
+	if _, err := asked([]string{dir, dir}, "-- both\nSELECT waited_ns FROM waits -- the end", "parquet",
+		file); err != nil {
 		t.Fatal(err)
 	}
-	if text, err := os.ReadFile(file); err != nil || len(text) < 8 || string(text[:4]) != "PAR1" || string(text[len(text)-4:]) != "PAR1" {
+	if text, err := os.ReadFile(file); err != nil || len(text) < 8 || string(text[:4]) != "PAR1" ||
+		string(text[len(text)-4:]) != "PAR1" {
 		t.Errorf("parquet: %v: %q", err, text)
 	}
 }
@@ -121,7 +128,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A folder is what it is called: what pattern or place DuckDB could take its name for, the tables are its own, and so are faults.
+// A folder is what it is called: what pattern or place DuckDB could take its name for, the tables are its own, and so
+// are faults.
 func TestFoldersOfAnyName(t *testing.T) {
 	top := t.TempDir()
 	t.Chdir(top)

@@ -16,7 +16,8 @@ import (
 )
 
 // writers are the forms of results, by name.
-var writers = map[string]func(w io.Writer, columns []string, rows [][]any) error{"table": writeTable, "csv": writeCSV, "json": writeJSON}
+var writers = map[string]func(w io.Writer, columns []string, rows [][]any) error{"table": writeTable, "csv": writeCSV,
+	"json": writeJSON}
 
 // writeTable aligns the columns for people; numbers with a fraction have six digits.
 func writeTable(w io.Writer, columns []string, rows [][]any) error {
@@ -67,8 +68,8 @@ func printable(s string) string {
 	return b.String()
 }
 
-// cell is a text as spreadsheets may have it: behind an apostrophe where they would calculate it as a formula, as in all
-// comma-separated values of the tool. JSON and Parquet have texts as they are.
+// cell is a text as spreadsheets may have it: behind an apostrophe where they would calculate it as a formula, as in
+// all comma-separated values of the tool. JSON and Parquet have texts as they are.
 func cell(s string) string {
 	s = printable(s)
 	if s == "" || !strings.ContainsRune("=+-@", rune(s[0])) {

@@ -13,8 +13,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
-// A job of many ranks of which few are recorded: every command reads what unify makes of it, says which ranks are not there, and
-// writes no file for each of them.
+// A job of many ranks of which few are recorded: every command reads what unify makes of it, says which ranks are not
+// there, and writes no file for each of them.
 func TestFewRecordedRanks(t *testing.T) {
 	dir := t.TempDir()
 	const size = 16384
@@ -78,7 +78,8 @@ func TestFewRecordedRanks(t *testing.T) {
 	if err := json.Unmarshal([]byte(tool(t, "report", dir, "--format", "json")), &report); err != nil {
 		t.Fatal(err)
 	}
-	if s := report.Summary; s.Processes != 4 || s.Ranks != size || s.NotRecorded.Processes != size-4 || s.NotRecorded.Ranks != "2-8999,9001-16382" {
+	if s := report.Summary; s.Processes != 4 || s.Ranks != size || s.NotRecorded.Processes != size-4 ||
+		s.NotRecorded.Ranks != "2-8999,9001-16382" {
 		t.Errorf("%+v", s)
 	}
 	for _, folder := range []string{filepath.Join(dir, "traces"), out + ".view"} {
@@ -95,11 +96,12 @@ func TestFewRecordedRanks(t *testing.T) {
 	}
 }
 
-// What one line of an import says of the size of a communicator costs no files either, and more ranks than there can be are
-// refused by name.
+// What one line of an import says of the size of a communicator costs no files either, and more ranks than there can be
+// are refused by name.
 func TestImportOfLargeCommunicators(t *testing.T) {
 	line := func(kind, name string, rank, ranks, at int) string {
-		return fmt.Sprintf(`{"recordType":"event","type":"%s","func":"%s","gpuUuid":"","commId":77,"rank":%d,"start":{"ts":%d.0,"pid":9,"tid":9},"stop":{"ts":%d.0,"pid":9,"tid":9},"myPid":9,"details":{"nranks":%d,"eventMask":4095,"count":4,"dtype":"ncclFloat32","channel":0,"peer":200000}}`+"\n",
+		return fmt.Sprintf(
+			`{"recordType":"event","type":"%s","func":"%s","gpuUuid":"","commId":77,"rank":%d,"start":{"ts":%d.0,"pid":9,"tid":9},"stop":{"ts":%d.0,"pid":9,"tid":9},"myPid":9,"details":{"nranks":%d,"eventMask":4095,"count":4,"dtype":"ncclFloat32","channel":0,"peer":200000}}`+"\n",
 			kind, name, rank, at, at+1, ranks)
 	}
 	file := filepath.Join(t.TempDir(), "trace.jsonl")
@@ -107,13 +109,15 @@ func TestImportOfLargeCommunicators(t *testing.T) {
 	write(t, file, line("ProfilerLifecycle", "ProfilerInit", rank, ranks, 5)+line("Coll", "AllReduce", rank, ranks, 10)+
 		line("ProxyOp", "AllReduce", rank, ranks, 10)+line("Coll", "AllReduce", 1_000_000, ranks, 20))
 	dir := filepath.Join(t.TempDir(), "out")
-	if text := tool(t, "import", file, "--output", dir); !strings.Contains(text, "trace.jsonl:4: rank 1000000: communicators have at most 262144 ranks") {
+	if text := tool(t, "import", file, "--output", dir); !strings.Contains(
+		text, "trace.jsonl:4: rank 1000000: communicators have at most 262144 ranks") {
 		t.Errorf("%.2000s", text)
 	}
 	if text := tool(t, "report", dir); !strings.Contains(text, "nothing was recorded of ranks 0-149999,150001-249999") {
 		t.Errorf("%.2000s", text)
 	}
-	if files, err := filepath.Glob(filepath.Join(dir, "traces", "*")); err != nil || len(files) == 0 || len(files) > 16 {
+	if files, err := filepath.Glob(filepath.Join(dir, "traces", "*")); err != nil || len(files) == 0 ||
+		len(files) > 16 {
 		t.Errorf("%d files, %v", len(files), err)
 	}
 }

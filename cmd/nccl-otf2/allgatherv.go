@@ -12,23 +12,25 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
 )
 
-// ensureGPUTimes sets what the plugin needs to ask NCCL 2.29 and newer for GPU times (docs/gpu.md): that Broadcasts do not
-// go the way of AllGatherV. All processes of a job must have that alike, so it is left
-// alone where it may not reach all of them, and where the user has set it. It returns what there is to say, "" if nothing.
+// ensureGPUTimes sets what the plugin needs to ask NCCL 2.29 and newer for GPU times (docs/gpu.md): that Broadcasts do
+// not go the way of AllGatherV. All processes of a job must have that alike, so it is left alone where it may not reach
+// all of them, and where the user has set it. It returns what there is to say, "" if nothing.
 func ensureGPUTimes(s *config.Settings, env *environment, args []string) string {
 	stamps, _ := config.ParseEvents("KernelCh")
 	if !s.Enable || !s.Record && s.Events&stamps == 0 || env.get(hidden.AllGatherV) != "" {
 		return ""
 	}
 	if sign := otherHosts(env, args); sign != "" {
-		return "no GPU times with " + hidden.Unsafe + ": for them set " + hidden.AllGatherV + "=0 in all processes of the job (" +
+		return "no GPU times with " + hidden.Unsafe + ": for them set " + hidden.AllGatherV +
+			"=0 in all processes of the job (" +
 			sign + ": it may not reach all of them from here)"
 	}
 	env.set(hidden.AllGatherV, "0")
 	if config.FindLauncher(env.lookup).Rank > 0 {
 		return ""
 	}
-	return hidden.AllGatherV + "=0 is set, for GPU times with " + hidden.Unsafe + "; other processes of the job, if there are any, need it, too"
+	return hidden.AllGatherV + "=0 is set, for GPU times with " + hidden.Unsafe +
+		"; other processes of the job, if there are any, need it, too"
 }
 
 // Options of launchers that name other hosts, or say how many there are.

@@ -14,7 +14,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/profile/cubex"
 )
 
-// `nccl-otf2 run` that a launcher starts once per rank: what became of the job's recording is said by one of them, and not by each.
+// `nccl-otf2 run` that a launcher starts once per rank: what became of the job's recording is said by one of them, and
+// not by each.
 
 // firstToAnnounce tells that this process is the one that says it.
 func firstToAnnounce(dir string, env *environment) bool {
@@ -33,7 +34,8 @@ func announceMade(dir string, env *environment, say func(format string, args ...
 	}
 }
 
-// announceSilent says that a task of the job has recorded nothing, if that is so: the archive of the others waits for it.
+// announceSilent says that a task of the job has recorded nothing, if that is so: the archive of the others waits for
+// it.
 func announceSilent(ctx context.Context, dir, command string, env *environment, say func(format string, args ...any)) {
 	own := config.FindLauncher(env.lookup)
 	entries, err := described(ctx, dir)
@@ -44,11 +46,13 @@ func announceSilent(ctx context.Context, dir, command string, env *environment, 
 		own.Rank, whyNothing(command), relative(dir))
 }
 
-// described lists the shards of a directory when each has said whose it is, which those of ranks that are just beginning have not.
+// described lists the shards of a directory when each has said whose it is, which those of ranks that are just
+// beginning have not.
 func described(ctx context.Context, dir string) (entries []experiment.Entry, err error) {
 	for {
 		entries, err = experiment.List(dir)
-		if err != nil || !slices.ContainsFunc(entries, func(e experiment.Entry) bool { return e.State == experiment.Starting }) {
+		if err != nil || !slices.ContainsFunc(entries,
+			func(e experiment.Entry) bool { return e.State == experiment.Starting }) {
 			return entries, err
 		}
 		select {
@@ -61,10 +65,12 @@ func described(ctx context.Context, dir string) (entries []experiment.Entry, err
 
 // whyNothing says why a command may have recorded nothing.
 func whyNothing(command string) string {
-	return command + " did not load the plugin (no NCCL, no GPU, NCCL older than 2.23, another backend such as gloo, one rank only, workers that did not inherit the environment, or another plugin in force); `nccl-otf2 doctor` looks for the reason"
+	return command +
+		" did not load the plugin (no NCCL, no GPU, NCCL older than 2.23, another backend such as gloo, one rank only, workers that did not inherit the environment, or another plugin in force); `nccl-otf2 doctor` looks for the reason"
 }
 
-// recordedByTask tells whether a process of a launcher's task, on a machine of some boot, is among those that left something. Processes that have ranks of another launcher's, torchrun's under Slurm, may be anybody's on the machine.
+// recordedByTask tells whether a process of a launcher's task, on a machine of some boot, is among those that left
+// something. Processes that have ranks of another launcher's, torchrun's under Slurm, may be anybody's on the machine.
 func recordedByTask(entries []experiment.Entry, task config.Launcher, boot string) bool {
 	for _, e := range entries {
 		switch p := e.Process; {

@@ -16,7 +16,8 @@ import (
 func TestRecordedByTask(t *testing.T) {
 	const here = "this boot"
 	of := func(boot, launcher string, rank int) experiment.Entry {
-		return experiment.Entry{Process: &experiment.Process{BootID: boot, Launcher: experiment.Launcher{Name: launcher, Rank: rank, Size: 4}}}
+		return experiment.Entry{Process: &experiment.Process{BootID: boot,
+			Launcher: experiment.Launcher{Name: launcher, Rank: rank, Size: 4}}}
 	}
 	task := config.Launcher{Name: "slurm", Rank: 2, Size: 4}
 	for _, c := range []struct {
@@ -47,11 +48,13 @@ func TestShardsThatBeginAreWaitedFor(t *testing.T) {
 	t.Cleanup(func() { _ = s.Close() })
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	if entries, err := described(over, dir); err != nil || len(entries) != 1 || entries[0].State != experiment.Starting {
+	if entries, err := described(over, dir); err != nil || len(entries) != 1 ||
+		entries[0].State != experiment.Starting {
 		t.Fatalf("%+v, %v", entries, err)
 	}
 	written := time.AfterFunc(100*time.Millisecond, func() {
-		if err := s.Write(&experiment.Process{Version: experiment.Version, UUID: "one", Launcher: experiment.Launcher{Name: "slurm", Rank: 1}}); err != nil {
+		if err := s.Write(&experiment.Process{Version: experiment.Version, UUID: "one",
+			Launcher: experiment.Launcher{Name: "slurm", Rank: 1}}); err != nil {
 			t.Error(err)
 		}
 	})

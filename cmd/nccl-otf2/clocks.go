@@ -36,20 +36,24 @@ func printClocks(w io.Writer, s *scorep.ClockSync, warn func(format string, args
 		drift = max(drift, abs(h.DriftPPM))
 	}
 	if corrected+oneSided > 0 {
-		printable.Fprintf(w, "  clocks of %s corrected by up to %v and %.3g ppm", count(corrected+oneSided, "host", "hosts"), nanoseconds(offset), drift)
+		printable.Fprintf(w, "  clocks of %s corrected by up to %v and %.3g ppm",
+			count(corrected+oneSided, "host", "hosts"), nanoseconds(offset), drift)
 		if corrected > 0 {
 			printable.Fprintf(w, ", to within %v", nanoseconds(uncertainty))
 		}
 		printable.Fprintf(w, " (%s between hosts)\n", count(s.Exchanges, "operation", "operations"))
 	}
 	if references > 1 {
-		warn("there are %d sets of hosts that no operation ties together: times of different sets cannot be compared", references)
+		warn("there are %d sets of hosts that no operation ties together: times of different sets cannot be compared",
+			references)
 	}
 	if oneSided > 0 {
-		warn("the clocks of %s are known from one side only, as no operations go both ways: the uncertainty has no bound", count(oneSided, "host", "hosts"))
+		warn("the clocks of %s are known from one side only, as no operations go both ways: the uncertainty has no "+
+			"bound", count(oneSided, "host", "hosts"))
 	}
 	if untied > 0 {
-		warn("the clocks of %s are as they were: no operation whose times are known ties them to others", count(untied, "host", "hosts"))
+		warn("the clocks of %s are as they were: no operation whose times are known ties them to others",
+			count(untied, "host", "hosts"))
 	}
 	if outliers > 0 {
 		warn("%s contradicted the other hosts' and did not count for the clocks", count(outliers, "time", "times"))

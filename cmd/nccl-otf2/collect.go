@@ -38,8 +38,8 @@ func finishJob(dir string, recorded, tables bool) error {
 	return err
 }
 
-// collectCommand is the collector where the program that the plugin starts otherwise (cmd/nccl-otf2-collector) is missing; with
-// --finish it makes, for either, what the job is recorded for.
+// collectCommand is the collector where the program that the plugin starts otherwise (cmd/nccl-otf2-collector) is
+// missing; with --finish it makes, for either, what the job is recorded for.
 func collectCommand() *cobra.Command {
 	fd, dir, recorded, tables := -1, "", false, false
 	cmd := &cobra.Command{

@@ -48,7 +48,9 @@ func commandsOf(line, program string) (commands [][]string) {
 }
 
 func TestCommandsOfALine(t *testing.T) {
-	got := commandsOf("A=1 build/nccl-otf2 run --dir 'a b' -- x & nccl-otf2 report exp | grep x && srun nccl-otf2 doctor # nccl-otf2 no", "nccl-otf2")
+	got := commandsOf(
+		"A=1 build/nccl-otf2 run --dir 'a b' -- x & nccl-otf2 report exp | grep x && srun nccl-otf2 doctor # "+
+			"nccl-otf2 no", "nccl-otf2")
 	want := [][]string{{"run", "--dir", "'a b'", "--", "x"}, {"report", "exp"}, {"doctor"}}
 	if len(got) != len(want) || !slices.EqualFunc(got, want, slices.Equal[[]string]) {
 		t.Errorf("%q", got)
@@ -87,7 +89,8 @@ func TestPagesCallWhatIsThere(t *testing.T) {
 	root := rootCommand()
 	root.InitDefaultCompletionCmd()
 	targets := map[string]bool{}
-	for _, file := range []string{"Makefile", "plugin/plugin.mk", "internal/replay/host/host.mk", "tests/faults/inject/inject.mk", "tests/realnccl/realnccl.mk"} {
+	for _, file := range []string{"Makefile", "plugin/plugin.mk", "internal/replay/host/host.mk",
+		"tests/faults/inject/inject.mk", "tests/realnccl/realnccl.mk"} {
 		for _, m := range target.FindAllStringSubmatch(string(testkit.Read(t, "../../"+file)), -1) {
 			for name := range strings.FieldsSeq(m[1]) {
 				targets[name] = true
@@ -114,7 +117,9 @@ func TestPagesCallWhatIsThere(t *testing.T) {
 				}
 			}
 		}
-		for _, name := range regexp.MustCompile(`(?:^|\s)(?:\./)?((?:scripts|packaging|python|tests)/[\w/.-]+\.(?:sh|py))`).FindAllStringSubmatch(text, -1) {
+		for _, name := range regexp.MustCompile(
+			`(?:^|\s)(?:\./)?((?:scripts|packaging|python|tests)/[\w/.-]+\.(?:sh|py))`).FindAllStringSubmatch(
+			text, -1) {
 			seen["scripts"]++
 			if _, err := os.Stat(filepath.Join("../..", name[1])); err != nil {
 				t.Errorf("%s: %v", page, err)
@@ -159,7 +164,8 @@ func TestAgesOfLastFlushes(t *testing.T) {
 	}{
 		{nil, "^$"},
 		{[]time.Time{late}, `^ \(last flushed ` + late.Format(time.DateTime) + `, 1m\ds ago\)$`},
-		{[]time.Time{late, early}, `^ \(last flushed between ` + early.Format(time.DateTime) + " and " + late.Format(time.DateTime) + `, 1m\ds ago\)$`},
+		{[]time.Time{late, early}, `^ \(last flushed between ` + early.Format(time.DateTime) + " and " +
+			late.Format(time.DateTime) + `, 1m\ds ago\)$`},
 	} {
 		if got := lastFlushes(c.at); !regexp.MustCompile(c.want).MatchString(got) {
 			t.Errorf("%v: %q", c.at, got)

@@ -63,17 +63,21 @@ graphs are counted separately from those that are called; for both, the order ta
 
 func ctlRecord(o *ctlOptions, on bool) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "start [DIR]",
-		Short:   "Start recording, or resume it",
-		Long:    "Starts recording, or resumes it.\n\n" + fmt.Sprintf(ctlRecordLong, "are recorded from their beginning"),
+		Use:   "start [DIR]",
+		Short: "Start recording, or resume it",
+		Long: "Starts recording, or resumes it.\n\n" +
+			fmt.Sprintf(ctlRecordLong, "are recorded from their beginning"),
 		Example: "  nccl-otf2 ctl start exp1",
 	}
 	if !on {
-		cmd.Use, cmd.Short, cmd.Example = "stop [DIR]", "Stop recording until it is started again", "  nccl-otf2 ctl stop exp1 --lead 5s"
-		cmd.Long = "Stops recording for the time being. What has been recorded is kept, and the job goes on.\n\n" + fmt.Sprintf(ctlRecordLong, "are not recorded")
+		cmd.Use, cmd.Short, cmd.Example = "stop [DIR]", "Stop recording until it is started again",
+			"  nccl-otf2 ctl stop exp1 --lead 5s"
+		cmd.Long = "Stops recording for the time being. What has been recorded is kept, and the job goes on.\n\n" +
+			fmt.Sprintf(ctlRecordLong, "are not recorded")
 	}
 	cmd.Args = atMost("an experiment directory", 1)
-	cmd.Flags().DurationVar(&o.lead, "lead", 2*time.Second, "how far ahead the order takes effect, at the present rate of operations")
+	cmd.Flags().DurationVar(&o.lead, "lead", 2*time.Second,
+		"how far ahead the order takes effect, at the present rate of operations")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c, err := o.controller(args)
 		if err != nil {
@@ -129,14 +133,17 @@ func printChange(w io.Writer, c *control.Change, on bool) {
 		}
 	}
 	if len(c.Comms) == 0 {
-		printable.Fprintln(w, map[bool]string{true: "all communicators are recorded, including new ones", false: "no communicator is recorded, not even new ones"}[on])
+		printable.Fprintln(w, map[bool]string{true: "all communicators are recorded, including new ones",
+			false: "no communicator is recorded, not even new ones"}[on])
 	}
 	printUnconfirmed(w, c)
 }
 
 func printUnconfirmed(w io.Writer, c *control.Change) {
 	for _, name := range c.Late {
-		printable.Fprintf(w, "%s %s learned of it too late: its recording changes at another operation than that of the others (try --lead)\n", paint(w, yellow, "!"), name)
+		printable.Fprintf(
+			w, "%s %s learned of it too late: its recording changes at another operation than that of the others "+
+				"(try --lead)\n", paint(w, yellow, "!"), name)
 	}
 	for _, name := range c.Silent {
 		printable.Fprintf(w, "%s %s has not confirmed it\n", paint(w, yellow, "!"), name)
@@ -179,7 +186,9 @@ immediately, in each process separately. Only events that NCCL was asked for whe
 			}
 			printable.Fprintf(out, "recorded from now on: %s\n", config.EventList(mask&^maskOfNames(missing)))
 			if len(missing) > 0 {
-				printable.Fprintf(out, "%s NCCL was not asked for %s when the job began: they are not available in this run\n", paint(out, yellow, "!"), strings.Join(missing, ", "))
+				printable.Fprintf(
+					out, "%s NCCL was not asked for %s when the job began: they are not available in this run\n",
+					paint(out, yellow, "!"), strings.Join(missing, ", "))
 			}
 			printUnconfirmed(out, change)
 			return confirmed(change, nil)
@@ -258,7 +267,8 @@ func printStatus(w io.Writer, rows []processStatus, silent []string) error {
 		if s.DiskLimit > 0 {
 			disk += " of " + units.Bytes(s.DiskLimit)
 		}
-		printable.Fprintf(t, "%s\t%s\t%d\t%s\t%d\t%.0f\t%d\t%d\t%s of %s\t%s\t\n", orDash(s.Rank), s.Host, s.PID, recordingWord(&s.Status),
+		printable.Fprintf(t, "%s\t%s\t%d\t%s\t%d\t%.0f\t%d\t%d\t%s of %s\t%s\t\n", orDash(s.Rank), s.Host, s.PID,
+			recordingWord(&s.Status),
 			s.Records, s.Rate, lost, s.Paused, units.Bytes(s.MemoryUsed), units.Bytes(s.MemoryTotal), disk)
 	}
 	if err := t.Flush(); err != nil {
@@ -273,7 +283,8 @@ func printStatus(w io.Writer, rows []processStatus, silent []string) error {
 			if name == "" {
 				name = fmt.Sprintf("0x%016x", c.ID)
 			}
-			printable.Fprintf(t, "%s\t%s\t%d of %d\t%d\t%d\t%d\t%s\t\n", orDash(rows[i].Rank), name, c.Rank, c.NRanks, c.Collectives, c.Messages, c.Replayed, windowWord(&c))
+			printable.Fprintf(t, "%s\t%s\t%d of %d\t%d\t%d\t%d\t%s\t\n", orDash(rows[i].Rank), name, c.Rank, c.NRanks,
+				c.Collectives, c.Messages, c.Replayed, windowWord(&c))
 		}
 	}
 	if err := t.Flush(); err != nil {
@@ -357,7 +368,8 @@ func runningJob() (string, error) {
 	var running []string
 	for _, d := range dirs {
 		entries, err := experiment.List(d)
-		if err == nil && slices.ContainsFunc(entries, func(e experiment.Entry) bool { return e.State == experiment.Writing }) {
+		if err == nil && slices.ContainsFunc(entries,
+			func(e experiment.Entry) bool { return e.State == experiment.Writing }) {
 			running = append(running, d)
 		}
 	}

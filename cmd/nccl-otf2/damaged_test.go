@@ -12,7 +12,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
-// A timeline says what of an archive is damaged or missing, on the page, too; an empty page of an archive that should have more is none.
+// A timeline says what of an archive is damaged or missing, on the page, too; an empty page of an archive that should
+// have more is none.
 func TestTimelineSaysWhatIsMissing(t *testing.T) {
 	whole := steadyRun(t, 3, 100_000)
 	page := func(dir string) string { return filepath.Join(dir, timelineFile) }
@@ -25,7 +26,8 @@ func TestTimelineSaysWhatIsMissing(t *testing.T) {
 		{"the anchor is alone", func(dir string) error {
 			return errors.Join(os.RemoveAll(filepath.Join(dir, "traces")), os.Remove(filepath.Join(dir, "traces.def")))
 		}, "nothing of it can be shown", false},
-		{"definitions are cut", func(dir string) error { return os.Truncate(filepath.Join(dir, "traces.def"), 300) }, "nothing of it can be shown", false},
+		{"definitions are cut", func(dir string) error { return os.Truncate(filepath.Join(dir, "traces.def"), 300) },
+			"nothing of it can be shown", false},
 		{"event files are missing", func(dir string) error {
 			files, err := filepath.Glob(filepath.Join(dir, "traces", "*.evt"))
 			for _, f := range files {
@@ -33,7 +35,10 @@ func TestTimelineSaysWhatIsMissing(t *testing.T) {
 			}
 			return err
 		}, "nothing of it can be shown", false},
-		{"one event file is missing", func(dir string) error { return os.Remove(filepath.Join(dir, "traces", "0.evt")) }, "0.evt", true},
+		{"one event file is missing", func(dir string) error {
+			return os.Remove(
+				filepath.Join(dir, "traces", "0.evt"))
+		}, "0.evt", true},
 		{"one event file is cut", func(dir string) error {
 			path := filepath.Join(dir, "traces", "0.evt")
 			st, err := os.Stat(path)

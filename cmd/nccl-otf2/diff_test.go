@@ -87,7 +87,8 @@ func TestDiffSaysWithItsExitCodeWhetherARunIsTooSlow(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := new(strings.Builder)
-	if err := diff(out, before, damaged, compare.Options{MinChange: 0.01}, -1, "json"); !errors.Is(err, exitCode(exitInput)) {
+	if err := diff(out, before, damaged, compare.Options{MinChange: 0.01}, -1, "json"); !errors.Is(
+		err, exitCode(exitInput)) {
 		t.Errorf("damaged: %v", err)
 	}
 	var c struct {

@@ -49,7 +49,8 @@ The exit code is 1 if a check failed, which means that a job would not be record
 			return err
 		},
 	}
-	cmd.Flags().StringArrayVar(&libraries, "lib", nil, "NCCL library, or folder that contains one, to look at first (repeatable)")
+	cmd.Flags().StringArrayVar(&libraries, "lib", nil,
+		"NCCL library, or folder that contains one, to look at first (repeatable)")
 	addFormat(cmd, &f)
 	return cmd
 }
@@ -63,7 +64,8 @@ func printDoctor(w io.Writer, r *doctor.Report) {
 			group = c.Group
 			printable.Fprintln(w, paint(w, bold, group))
 		}
-		printable.Fprintf(w, "  %s  %s: %s\n", paint(w, statusColors[c.Status], fmt.Sprintf("%-4s", c.Status)), c.Name, c.Found)
+		printable.Fprintf(w, "  %s  %s: %s\n", paint(w, statusColors[c.Status], fmt.Sprintf("%-4s", c.Status)), c.Name,
+			c.Found)
 		if c.Advice != "" {
 			printable.Fprintf(w, "        %s\n", c.Advice)
 		}

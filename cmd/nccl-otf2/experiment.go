@@ -80,9 +80,14 @@ func anchorPath(arg string) (string, error) {
 		return "", fmt.Errorf("%s holds %d archives: name one of %s", arg, len(anchors), strings.Join(anchors, ", "))
 	case inProfileMode(arg):
 		if profile := newestOf(arg, cubex.FileName); profile != "" {
-			return "", fmt.Errorf("%s was recorded in profile mode, without events: its figures are in %s (print --cube, CUBE tools) and %s", arg, profile, cubex.SummaryName)
+			return "",
+				fmt.Errorf(
+					"%s was recorded in profile mode, without events: its figures are in %s (print --cube, CUBE "+
+						"tools) and %s", arg, profile, cubex.SummaryName)
 		}
-		return "", fmt.Errorf("%s was recorded in profile mode, without events: make its profile with `nccl-otf2 unify %s`", arg, arg)
+		return "",
+			fmt.Errorf("%s was recorded in profile mode, without events: make its profile with `nccl-otf2 unify %s`",
+				arg, arg)
 	case recordedForReplay(arg) != "":
 		return "", errors.New(recordedForReplay(arg))
 	case isDir(filepath.Join(arg, experiment.Folder)):
@@ -94,8 +99,8 @@ func anchorPath(arg string) (string, error) {
 // othersNamed are the directories of which has been said that they hold several jobs.
 var othersNamed = make(map[string]bool)
 
-// newestOf finds a file that is made of each job of an experiment directory, see experiment.Newest, and names those of other jobs; "" if there is
-// none.
+// newestOf finds a file that is made of each job of an experiment directory, see experiment.Newest, and names those of
+// other jobs; "" if there is none.
 func newestOf(dir, name string) string {
 	newest, others := experiment.Newest(dir, name)
 	if len(others) > 0 && !othersNamed[dir] {
@@ -105,22 +110,25 @@ func newestOf(dir, name string) string {
 	return newest
 }
 
-// recordedForReplay says what to do with a recording of NCCL's calls, or the directory of a job in record mode: neither has a
-// timeline. It is "" for others.
+// recordedForReplay says what to do with a recording of NCCL's calls, or the directory of a job in record mode: neither
+// has a timeline. It is "" for others.
 func recordedForReplay(dir string) string {
 	const what = " was recorded for replay (NCCL_OTF2_MODE=record), without a timeline: "
 	if found := recordings(dir); len(found) > 0 {
-		return fmt.Sprintf("%s%s`nccl-otf2 replay %s --clock recorded` plays it and makes its archive", dir, what, found[0])
+		return fmt.Sprintf("%s%s`nccl-otf2 replay %s --clock recorded` plays it and makes its archive", dir, what,
+			found[0])
 	}
 	if found, err := modes(dir); err == nil && found.recorded > 0 && !found.traces && !found.profiles {
-		return fmt.Sprintf("%s%s`nccl-otf2 unify %s` makes the recording when the job has ended", dir, strings.Replace(what, " was ", " is being ", 1), dir)
+		return fmt.Sprintf("%s%s`nccl-otf2 unify %s` makes the recording when the job has ended", dir,
+			strings.Replace(what, " was ", " is being ", 1), dir)
 	}
 	return ""
 }
 
 // recordings lists the folders with recordings of a directory: itself, or what was made of a job in record mode.
 func recordings(dir string) (folders []string) {
-	for _, pattern := range []string{recording.RunFile, filepath.Join(record.Folder, recording.RunFile), filepath.Join(record.Folder, "*", recording.RunFile)} {
+	for _, pattern := range []string{recording.RunFile, filepath.Join(record.Folder, recording.RunFile),
+		filepath.Join(record.Folder, "*", recording.RunFile)} {
 		for _, file := range regular.Matches(dir, pattern) {
 			folders = append(folders, filepath.Dir(file))
 		}
@@ -144,11 +152,12 @@ func isDir(path string) bool {
 	return err == nil && st.IsDir()
 }
 
-// waitForCollectors waits until no collector works any more for a process that has ended, as long as these make progress, or until ctx
-// ends; then it names the shards that are not complete. It shows how much is left.
+// waitForCollectors waits until no collector works any more for a process that has ended, as long as these make
+// progress, or until ctx ends; then it names the shards that are not complete. It shows how much is left.
 func waitForCollectors(ctx context.Context, dir string, a experiment.Await, p *progress) (late []string) {
 	a.Progress = func(shards []string) {
-		p.say("waiting for %s to write what the job left%s", count(len(shards), "collector", "collectors"), left(shards))
+		p.say("waiting for %s to write what the job left%s", count(len(shards), "collector", "collectors"),
+			left(shards))
 	}
 	return a.Collectors(ctx, dir)
 }
@@ -167,8 +176,8 @@ func left(shards []string) string {
 	return fmt.Sprintf(" (%s of records)", units.Bytes(bytes))
 }
 
-// archiveState tells whether all processes of a job have finished their shards, and whether there is an archive, or a profile, that was
-// made since then; with tables also whether that archive's were written.
+// archiveState tells whether all processes of a job have finished their shards, and whether there is an archive, or a
+// profile, that was made since then; with tables also whether that archive's were written.
 func archiveState(dir string, tables bool) (complete, made bool) {
 	entries, ended, err := experiment.ListIfEnded(dir)
 	if err != nil || !ended || !experiment.Complete(entries) {

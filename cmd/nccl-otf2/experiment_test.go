@@ -28,7 +28,8 @@ func write(t *testing.T, path, text string) {
 func TestPathArgument(t *testing.T) {
 	dir := t.TempDir()
 	at := func(p string) string { return filepath.Join(dir, p) }
-	for _, p := range []string{"exp/traces.otf2", "exp/shards/x/shard.json", "shared/run-1/traces.otf2", "shared/run-2/traces.otf2",
+	for _, p := range []string{"exp/traces.otf2", "exp/shards/x/shard.json", "shared/run-1/traces.otf2",
+		"shared/run-2/traces.otf2",
 		"many/run-1/traces.otf2", "many/run-9/traces.otf2", "many/run-10/traces.otf2", "many/run-own/traces.otf2",
 		"left/run-1/traces.otf2", "left/run-2/traces.otf2", "left/run-3/traces.otf2", "others/a.otf2", "others/b.otf2",
 		"single/run-1/traces.otf2", "scorep/other.otf2", "fresh/shards/x/shard.json", "text/readme.txt"} {
@@ -73,7 +74,8 @@ func shardOf(t *testing.T, dir string, pid int) (release func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := json.Marshal(experiment.Process{Version: experiment.Version, Host: host, BootID: experiment.BootID(), PID: pid, PIDStart: start})
+	text, err := json.Marshal(experiment.Process{Version: experiment.Version, Host: host, BootID: experiment.BootID(),
+		PID: pid, PIDStart: start})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +107,8 @@ func TestWaitForCollectors(t *testing.T) {
 
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
-	if late := waitForCollectors(ended, dir, experiment.Await{Over: true}, newProgress()); len(late) != 1 || late[0] != "late" {
+	if late := waitForCollectors(ended, dir, experiment.Await{Over: true}, newProgress()); len(late) != 1 ||
+		late[0] != "late" {
 		t.Fatalf("late: %v, want [late]", late)
 	}
 	time.AfterFunc(10*time.Millisecond, release)

@@ -29,7 +29,8 @@ type exportForm struct {
 	name, help string
 	output     string // name of the file or folder beside the archive; -o gives another
 	folder     bool
-	write      func(a *otf2.Archive, path string, stdout io.Writer, opts *export.Options, codec string) (*export.Result, error)
+	write      func(a *otf2.Archive, path string, stdout io.Writer, opts *export.Options, codec string) (
+		*export.Result, error)
 }
 
 // exportForms are the forms, by the flags that ask for them.
@@ -50,7 +51,8 @@ var exportForms = []exportForm{
 		func(a *otf2.Archive, path string, _ io.Writer, opts *export.Options, codec string) (*export.Result, error) {
 			return export.Parquet(a, path, codec, opts)
 		}},
-	{"prometheus", "metrics for the node exporter's textfile collector, named as NCCL Inspector's", "nccl_otf2.prom", false,
+	{"prometheus", "metrics for the node exporter's textfile collector, named as NCCL Inspector's", "nccl_otf2.prom",
+		false,
 		func(a *otf2.Archive, path string, stdout io.Writer, opts *export.Options, _ string) (*export.Result, error) {
 			return export.Prometheus(a, path, stdout, opts)
 		}},
@@ -105,7 +107,8 @@ than memory. The same archive always gives the same bytes.`,
 			}
 			form := &exportForms[i]
 			if cmd.Flags().Changed("compression") && form.name != "parquet" {
-				return usagef("--compression is for --parquet: a name that ends in .gz compresses --perfetto and --chrome")
+				return usagef(
+					"--compression is for --parquet: a name that ends in .gz compresses --perfetto and --chrome")
 			}
 			opts := export.Options{Job: job, Version: toolVersion}
 			if parts != "" && form.name != "parquet" {
@@ -138,16 +141,23 @@ than memory. The same archive always gives the same bytes.`,
 	for i, form := range exportForms {
 		cmd.Flags().BoolVar(&wanted[i], form.name, false, form.help)
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "", "file or folder to write; - for standard output (default: jsonl, trace.pftrace, trace.json.gz, parquet or nccl_otf2.prom beside the archive)")
+	cmd.Flags().StringVarP(&output, "output", "o", "",
+		"file or folder to write; - for standard output (default: jsonl, trace.pftrace, trace.json.gz, parquet or "+
+			"nccl_otf2.prom beside the archive)")
 	cmd.Flags().StringVar(&job, "job", "", "id of the job, used in file names and labels")
 	addSelection(cmd, &spec)
-	cmd.Flags().DurationVar(&every, "every", 0, "with --prometheus: keep metrics of the job that runs in DIR, written anew after this time (1s to 1m), until it ends")
+	cmd.Flags().DurationVar(&every, "every", 0,
+		"with --prometheus: keep metrics of the job that runs in DIR, written anew after this time (1s to 1m), until "+
+			"it ends")
 	cmd.Flags().BoolVar(&beside, "beside", false, "with --every: a collector started it")
 	_ = cmd.Flags().MarkHidden("beside")
-	cmd.Flags().StringArrayVar(&with, "with", nil, "with --perfetto: another tool's trace (`FILE@HOST`: PyTorch's profiler, Perfetto), on the same clock; a tar file with all is made; may be repeated")
-	cmd.Flags().StringVar(&parts, "parts", "", "split the large Parquet tables into N files, written in parallel; K/N: write only part K")
+	cmd.Flags().StringArrayVar(&with, "with", nil,
+		"with --perfetto: another tool's trace (`FILE@HOST`: PyTorch's profiler, Perfetto), on the same clock; a tar file with all is made; may be repeated")
+	cmd.Flags().StringVar(&parts, "parts", "",
+		"split the large Parquet tables into N files, written in parallel; K/N: write only part K")
 	cmd.Flags().Var(&codec, "compression", "compression of Parquet tables: zstd, snappy or none")
-	_ = cmd.RegisterFlagCompletionFunc("compression", cobra.FixedCompletions(codec.of, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("compression",
+		cobra.FixedCompletions(codec.of, cobra.ShellCompDirectiveNoFileComp))
 	addFormat(cmd, &f)
 	return cmd
 }
@@ -184,12 +194,14 @@ func readParts(text string, opts *export.Options) error {
 		opts.Parts, err = strconv.Atoi(of)
 	}
 	if err != nil || opts.Parts < 1 || opts.Part > opts.Parts || opts.Parts > export.MaxParts {
-		return usagef("--parts %s: give a number of files, such as 8 (at most %d), or one of them, such as 3/8", text, export.MaxParts)
+		return usagef("--parts %s: give a number of files, such as 8 (at most %d), or one of them, such as 3/8", text,
+			export.MaxParts)
 	}
 	return nil
 }
 
-func runExport(cmd *cobra.Command, form *exportForm, arg, output, codec string, opts *export.Options, spec selection.Spec, f format) error {
+func runExport(cmd *cobra.Command, form *exportForm, arg, output, codec string, opts *export.Options,
+	spec selection.Spec, f format) error {
 	a, damage := openArchive(arg)
 	if a == nil {
 		return damage

@@ -25,7 +25,8 @@ func writeHelp(cmd *cobra.Command, w io.Writer) error {
 		text = cmd.Short
 	}
 	usage, flags, found := strings.Cut(cmd.UsageString(), "\nFlags:\n")
-	if _, err := io.WriteString(w, folding.Prose(text, width)+"\n"+usage); err != nil || !found { // examples are there to be copied
+	if _, err := io.WriteString(w, folding.Prose(text, width)+"\n"+usage); err != nil ||
+		!found { // examples are there to be copied
 		return err
 	}
 	lines := folding.NewWriter(w, width)

@@ -88,20 +88,24 @@ other hosts; with --separate-clocks, each is assumed to be on a host of its own.
 			return readerGone(err)
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "", "experiment directory to make (default: the first input's name with -otf2)")
-	cmd.Flags().BoolVar(&opts.SeparateClocks, "separate-clocks", false, "assume that each process ran on a host of its own, where the input names no hosts")
+	cmd.Flags().StringVarP(&output, "output", "o", "",
+		"experiment directory to make (default: the first input's name with -otf2)")
+	cmd.Flags().BoolVar(&opts.SeparateClocks, "separate-clocks", false,
+		"assume that each process ran on a host of its own, where the input names no hosts")
 	addFormat(cmd, &f)
 	return cmd
 }
 
 // printImported says what was read, what not, and what archive it made.
 func printImported(w io.Writer, r *ingest.Result, made *scorep.Result) {
-	printable.Fprintf(w, "%s, %s, %s\n", count(r.Files, "file", "files"), count(r.Lines, "line", "lines"), count(r.Processes, "process", "processes"))
+	printable.Fprintf(w, "%s, %s, %s\n", count(r.Files, "file", "files"), count(r.Lines, "line", "lines"),
+		count(r.Processes, "process", "processes"))
 	for _, kind := range slices.Sorted(maps.Keys(r.Records)) {
 		printable.Fprintf(w, "  %d %s\n", r.Records[kind], kind)
 	}
 	for _, why := range slices.Sorted(maps.Keys(r.NotUsed)) {
-		printable.Fprintf(w, "  %s not used: %d %s\n", paint(w, yellow, "!"), r.NotUsed[why], strings.ToLower(strings.ReplaceAll(why, "_", " ")))
+		printable.Fprintf(w, "  %s not used: %d %s\n", paint(w, yellow, "!"), r.NotUsed[why],
+			strings.ToLower(strings.ReplaceAll(why, "_", " ")))
 	}
 	for _, p := range r.Problems {
 		printable.Fprintf(w, "  %s %s\n", paint(w, yellow, "!"), oneLine(p))

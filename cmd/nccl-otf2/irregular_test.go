@@ -57,7 +57,8 @@ func TestIrregularFiles(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	files = append(files, filepath.Join("shards", "x.spool"), filepath.Join("shards", "p0", "checkpoint.json"), filepath.Join("shards", "p0", "status.json"), "control.json")
+	files = append(files, filepath.Join("shards", "x.spool"), filepath.Join("shards", "p0", "checkpoint.json"),
+		filepath.Join("shards", "p0", "status.json"), "control.json")
 	files = slices.DeleteFunc(files, func(f string) bool { // one of each sort is enough
 		return strings.HasPrefix(f, "shards/p1") || strings.HasSuffix(f, ".evt") && !strings.HasSuffix(f, "1.evt")
 	})
@@ -73,11 +74,15 @@ func TestIrregularFiles(t *testing.T) {
 			testkit.Must(t, place(path))
 			out := filepath.Join(t.TempDir(), "out")
 			for _, args := range [][]string{
-				{"print", "-A", dir}, {"print", "--cube", dir}, {"report", dir}, {"report", "--hang", dir}, {"check", dir},
-				{"top", "--once", dir}, {"ctl", "status", dir}, {"unify", dir}, {"timeline", dir, "--output", out + ".html"}, {"profile", dir},
-				{"recover", dir}, {"view", "--simple", dir, "--output", out + "-simple"}, {"export", "--jsonl", dir, "--output", out + "-jsonl"}, {"diff", dir, whole},
+				{"print", "-A", dir}, {"print", "--cube", dir}, {"report", dir}, {"report", "--hang", dir},
+				{"check", dir},
+				{"top", "--once", dir}, {"ctl", "status", dir}, {"unify", dir},
+				{"timeline", dir, "--output", out + ".html"}, {"profile", dir},
+				{"recover", dir}, {"view", "--simple", dir, "--output", out + "-simple"},
+				{"export", "--jsonl", dir, "--output", out + "-jsonl"}, {"diff", dir, whole},
 			} {
-				limit := time.AfterFunc(5*time.Minute, func() { panic(fmt.Sprintf("%s as %s: %v does not end", file, kind, args)) })
+				limit := time.AfterFunc(5*time.Minute,
+					func() { panic(fmt.Sprintf("%s as %s: %v does not end", file, kind, args)) })
 				tool(t, args...)
 				limit.Stop()
 			}

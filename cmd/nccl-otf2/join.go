@@ -55,8 +55,8 @@ func joinMeasurement(dir string, env *environment, began time.Time) (string, err
 	return to, nil
 }
 
-// madeByScorep finds the directory of a measurement that was made since a time. Where it holds a trace, processes of this
-// job must be in it.
+// madeByScorep finds the directory of a measurement that was made since a time. Where it holds a trace, processes of
+// this job must be in it.
 func madeByScorep(dir, name string, began time.Time) (string, error) {
 	var candidates []string
 	if name != "" {
@@ -98,7 +98,8 @@ func madeByScorep(dir, name string, began time.Time) (string, error) {
 	case len(made) == 1:
 		return made[0], nil
 	case len(made) > 1:
-		return "", fmt.Errorf("Score-P made %d experiment directories during the job: %s", len(made), relativeList(made))
+		return "", fmt.Errorf("Score-P made %d experiment directories during the job: %s", len(made),
+			relativeList(made))
 	case len(others) > 0:
 		return "", fmt.Errorf("no process of this job is in Score-P's %s", relativeList(others))
 	case name != "":

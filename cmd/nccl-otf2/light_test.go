@@ -20,7 +20,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
-// lightRun makes a run of two ranks as preset light records it: of its operations only the enqueueing is known, and took so many nanoseconds.
+// lightRun makes a run of two ranks as preset light records it: of its operations only the enqueueing is known, and
+// took so many nanoseconds.
 func lightRun(t *testing.T, took uint64) string {
 	t.Helper()
 	const ms = 1_000_000
@@ -31,13 +32,16 @@ func lightRun(t *testing.T, took uint64) string {
 			event++
 			called = max(called+20_000, at-300_000)
 			p.CallFor("nccl"+function, event, called, called+10_000)
-			return shardtest.Op{Function: function, Kind: kind, Begin: at, End: at + took, Sent: 800, Received: 800, Count: 100, Source: "enqueue", Parent: event}
+			return shardtest.Op{Function: function, Kind: kind, Begin: at, End: at + took, Sent: 800, Received: 800,
+				Count: 100, Source: "enqueue", Parent: event}
 		}
 		for i := range uint64(30) {
 			at := begin + i*10*ms + uint64(r)*ms
 			p.Collective(world, op("AllReduce", otf2.CollectiveOpAllreduce, at))
-			p.Plan(world, []shardtest.Op{op("AllGather", otf2.CollectiveOpAllgather, at+3*ms), op("ReduceScatter", otf2.CollectiveOpReduceScatterBlock, at+3*ms)})
-			p.Plan(world, []shardtest.Op{op("AllGather", otf2.CollectiveOpAllgather, at+6*ms), op("AllGather", otf2.CollectiveOpAllgather, at+6*ms)})
+			p.Plan(world, []shardtest.Op{op("AllGather", otf2.CollectiveOpAllgather, at+3*ms),
+				op("ReduceScatter", otf2.CollectiveOpReduceScatterBlock, at+3*ms)})
+			p.Plan(world, []shardtest.Op{op("AllGather", otf2.CollectiveOpAllgather, at+6*ms),
+				op("AllGather", otf2.CollectiveOpAllgather, at+6*ms)})
 		}
 		last := op("AllReduce", otf2.CollectiveOpAllreduce, begin+350*ms)
 		last.End = last.Begin + 50_000 // so that both end together
@@ -53,10 +57,11 @@ type product struct {
 	read func(t *testing.T, text string) []any
 }
 
-// products are those that have times of operations. OUT is a folder for files. What the page has is looked at in package timeline, and Parquet's
-// tables, which have a column timing_source, in package export.
+// products are those that have times of operations. OUT is a folder for files. What the page has is looked at in
+// package timeline, and Parquet's tables, which have a column timing_source, in package export.
 func products() (all []product) {
-	forms := map[string]func(*testing.T, string) []any{"table": lines, "markdown": lines, "csv": tables, "json": documents}
+	forms := map[string]func(*testing.T, string) []any{"table": lines, "markdown": lines, "csv": tables,
+		"json": documents}
 	for form, read := range forms {
 		all = append(all, product{[]string{"report", "DIR", "--format", form}, "", read})
 		for _, section := range []string{"--waits", "--path", "--tally", "--matrix", "--nccl-tests", "--overlap"} {
@@ -67,7 +72,8 @@ func products() (all []product) {
 	return append(all,
 		product{[]string{"report", "DIR", "--svg", "-"}, "", lines},
 		product{[]string{"profile", "DIR", "-o", "OUT/p.cubex"}, "", lines},
-		product{[]string{"profile", "DIR", "-o", "OUT/q.cubex", "--summary", "OUT/summary.json"}, "OUT/summary.json", documents},
+		product{[]string{"profile", "DIR", "-o", "OUT/q.cubex", "--summary", "OUT/summary.json"}, "OUT/summary.json",
+			documents},
 		product{[]string{"print", "--cube", "OUT/p.cubex"}, "", lines},
 		product{[]string{"export", "--chrome", "DIR", "-o", "OUT/chrome.json"}, "OUT/chrome.json", documents},
 		product{[]string{"export", "--jsonl", "DIR", "-o", "OUT/jsonl"}, "OUT/jsonl/*", documents},
@@ -227,7 +233,8 @@ func unlabeled(at string, a, b any) (all []string) {
 	return []string{fmt.Sprintf("%s:\n%v\n%v", at, a, b)}
 }
 
-// Two runs of preset light differ in nothing but how long enqueueing took. Where a product shows that, it says what it is.
+// Two runs of preset light differ in nothing but how long enqueueing took. Where a product shows that, it says what it
+// is.
 func TestNoTimeOfEnqueueingIsTakenForTheOperations(t *testing.T) {
 	short, long := lightRun(t, 123_000), lightRun(t, 777_000)
 	for _, p := range products() {

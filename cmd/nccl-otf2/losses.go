@@ -20,7 +20,8 @@ type losses struct {
 // lossesIn are those of a profile.
 func lossesIn(p *cubex.Profile) losses {
 	return losses{
-		all: p.Lost(), fromDisk: p.LostBy(experiment.LostFromDisk), withCollector: p.LostBy(experiment.LostWithCollector), uncounted: p.LostUncounted(),
+		all: p.Lost(), fromDisk: p.LostBy(experiment.LostFromDisk),
+		withCollector: p.LostBy(experiment.LostWithCollector), uncounted: p.LostUncounted(),
 		beforeImport: p.LostBy(experiment.LostByWriter) + p.LostBy(experiment.LostFromInput),
 	}
 }
@@ -32,18 +33,22 @@ func (l losses) lines(archive bool) (list []string) {
 		further = "`nccl-otf2 report` says why; "
 	}
 	if l.fromDisk > 0 {
-		list = append(list, count(l.fromDisk, "event record is", "event records are")+" missing that had been written: files are damaged or gone")
+		list = append(list, count(l.fromDisk, "event record is",
+			"event records are")+" missing that had been written: files are damaged or gone")
 	}
 	if n := l.all - min(l.all, l.fromDisk+l.withCollector+l.beforeImport); n > 0 {
 		list = append(list, count(n, "event was", "events were")+
-			" not recorded, for want of memory (NCCL_OTF2_MEMORY) or disk: "+further+"NCCL_OTF2_EVENTS may ask for less")
+			" not recorded, for want of memory (NCCL_OTF2_MEMORY) or disk: "+further+"NCCL_OTF2_EVENTS may ask for "+
+			"less")
 	}
 	if l.withCollector > 0 {
-		list = append(list, count(l.withCollector, "operation is", "operations are")+" missing: a collector that died had them in memory")
+		list = append(list, count(l.withCollector, "operation is",
+			"operations are")+" missing: a collector that died had them in memory")
 	}
 	if l.beforeImport > 0 {
 		list = append(list, count(l.beforeImport, "operation is", "operations are")+
-			" not in what was imported: the profiler dropped them, left them out for their size, or wrote them elsewhere")
+			" not in what was imported: the profiler dropped them, left them out for their size, or wrote them "+
+			"elsewhere")
 	}
 	for _, text := range l.uncounted {
 		list = append(list, "an unknown number of events is missing: "+text)

@@ -10,7 +10,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// A profile says why something is missing in the words of unify: what a dead collector had in memory is not for want of any.
+// A profile says why something is missing in the words of unify: what a dead collector had in memory is not for want of
+// any.
 func TestProfileSaysWhyOperationsAreMissing(t *testing.T) {
 	for _, tc := range []struct {
 		properties map[string]string
@@ -18,8 +19,10 @@ func TestProfileSaysWhyOperationsAreMissing(t *testing.T) {
 	}{
 		{map[string]string{"NCCL_OTF2::LOST": "3", "NCCL_OTF2::LOST::COLLECTOR_DIED::ALL_REDUCE": "3"},
 			[]string{"3 operations are missing: a collector that died had them in memory"}},
-		{map[string]string{"NCCL_OTF2::LOST": "3", "NCCL_OTF2::LOST::MEMORY::COLL": "2", "NCCL_OTF2::LOST::COLLECTOR_DIED::ALL_REDUCE": "1"},
-			[]string{"2 events were not recorded, for want of memory (NCCL_OTF2_MEMORY) or disk", "1 operation is missing: a collector that died"}},
+		{map[string]string{"NCCL_OTF2::LOST": "3", "NCCL_OTF2::LOST::MEMORY::COLL": "2",
+			"NCCL_OTF2::LOST::COLLECTOR_DIED::ALL_REDUCE": "1"},
+			[]string{"2 events were not recorded, for want of memory (NCCL_OTF2_MEMORY) or disk",
+				"1 operation is missing: a collector that died"}},
 		{map[string]string{"NCCL_OTF2::LOST": "0"}, nil},
 	} {
 		p := new(cubex.Profile)

@@ -2,9 +2,8 @@
 
 // Command nccl-otf2 records what NCCL does in a job as an OTF2 archive, and reads such archives.
 //
-// Results go to standard output, messages and progress to standard error. Exit codes: 0 done, 1 the
-// input is at fault, 2 usage, 3 a limit is exceeded that was set with `diff --fail-above`; `run` ends as the command that
-// it ran.
+// Results go to standard output, messages and progress to standard error. Exit codes: 0 done, 1 the input is at fault,
+// 2 usage, 3 a limit is exceeded that was set with `diff --fail-above`; `run` ends as the command that it ran.
 package main
 
 import (

@@ -52,7 +52,8 @@ of each kind of data.`,
 			if len(args) == 2 {
 				dir = args[1]
 			} else if !isDir(dir) {
-				return usagef("merge needs the experiment directory of NCCL, as there is no %s: see %s --help", dir, cmd.CommandPath())
+				return usagef("merge needs the experiment directory of NCCL, as there is no %s: see %s --help", dir,
+					cmd.CommandPath())
 			}
 			res, err := merge(args[0], dir, output, keep)
 			if err != nil {
@@ -81,7 +82,8 @@ func merge(measurement, dir, output string, keep bool) (*scorep.MergeResult, err
 	}
 	if !isDir(filepath.Join(dir, experiment.Folder)) {
 		if isDir(filepath.Join(measurement, experiment.Folder)) {
-			return nil, fmt.Errorf("%s holds no recording (no shards), %s does: Score-P's directory comes first", dir, measurement)
+			return nil, fmt.Errorf("%s holds no recording (no shards), %s does: Score-P's directory comes first", dir,
+				measurement)
 		}
 		return nil, noShards(dir)
 	}
@@ -92,7 +94,8 @@ func merge(measurement, dir, output string, keep bool) (*scorep.MergeResult, err
 	var res *scorep.MergeResult
 	if err == nil {
 		defer opts.Hold.Release()
-		res, err = scorep.Merge(measurement, dir, output, &scorep.MergeOptions{UnifyOptions: *opts, KeepForwarded: keep})
+		res, err = scorep.Merge(measurement, dir, output,
+			&scorep.MergeOptions{UnifyOptions: *opts, KeepForwarded: keep})
 	}
 	switch {
 	case errors.Is(err, experiment.ErrBusy):
@@ -107,8 +110,10 @@ func merge(measurement, dir, output string, keep bool) (*scorep.MergeResult, err
 func printMerged(w io.Writer, r *scorep.MergeResult) {
 	printable.Fprintln(w, paint(w, bold, relative(r.Archive)))
 	printable.Fprintf(w, "  %s of both, by Score-P's timer (%s)\n", count(r.Paired, "process", "processes"), r.Timer)
-	printable.Fprintf(w, "  of Score-P: %s, %s\n", count(r.ScorepLocations, "location", "locations"), count(r.ScorepEvents, "event", "events"))
-	printable.Fprintf(w, "  of NCCL: %s, %s, %s\n", count(r.Locations, "location", "locations"), count(r.Communicators, "communicator", "communicators"),
+	printable.Fprintf(w, "  of Score-P: %s, %s\n", count(r.ScorepLocations, "location", "locations"),
+		count(r.ScorepEvents, "event", "events"))
+	printable.Fprintf(w, "  of NCCL: %s, %s, %s\n", count(r.Locations, "location", "locations"),
+		count(r.Communicators, "communicator", "communicators"),
 		count(r.Events, "event", "events"))
 	note := func(n int, format string, args ...any) {
 		if n > 0 {
@@ -116,15 +121,21 @@ func printMerged(w io.Writer, r *scorep.MergeResult) {
 		}
 	}
 	threads := func(n int) string { return count(n, "thread", "threads") }
-	note(r.ThreadsLeftOut, "calls of %s are on Score-P's rows (--keep-forwarded shows ours, too)", threads(r.ThreadsLeftOut))
-	note(r.ThreadsMarked, "calls of %s are on Score-P's rows and marked “(forwarded)” on ours, which have more than those", threads(r.ThreadsMarked))
-	note(r.Rewritten, "%s rewritten in chunks of Score-P's size", count(r.Rewritten, "event file was", "event files were"))
-	note(r.Copied-r.Rewritten, "%s copied, because hard links were not possible or a process had not finished", count(r.Copied-r.Rewritten, "event file was", "event files were"))
+	note(r.ThreadsLeftOut, "calls of %s are on Score-P's rows (--keep-forwarded shows ours, too)",
+		threads(r.ThreadsLeftOut))
+	note(r.ThreadsMarked,
+		"calls of %s are on Score-P's rows and marked “(forwarded)” on ours, which have more than those",
+		threads(r.ThreadsMarked))
+	note(r.Rewritten, "%s rewritten in chunks of Score-P's size",
+		count(r.Rewritten, "event file was", "event files were"))
+	note(r.Copied-r.Rewritten, "%s copied, because hard links were not possible or a process had not finished",
+		count(r.Copied-r.Rewritten, "event file was", "event files were"))
 	warn := func(n int, format string, args ...any) {
 		note(n, "%s "+format, append([]any{paint(w, yellow, "!")}, args...)...)
 	}
 	warn(r.ScorepOnly, "%s of Score-P left nothing of NCCL", count(r.ScorepOnly, "process", "processes"))
-	warn(r.NCCLOnly, "%s not in Score-P's trace; where no other one of its machine is, times are by the real-time clock",
+	warn(r.NCCLOnly,
+		"%s not in Score-P's trace; where no other one of its machine is, times are by the real-time clock",
 		count(r.NCCLOnly, "process of NCCL is", "processes of NCCL are"))
 	if r.Extended {
 		warn(1, "events of NCCL lie outside of Score-P's measurement, which was made longer")

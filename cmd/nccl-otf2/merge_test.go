@@ -25,7 +25,8 @@ import (
 func played(t *testing.T, tool, recording string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "played")
-	cmd := exec.Command(tool, "replay", filepath.Join("../../testdata/nccl-callbacks", recording), "--clock", "recorded", "--dir", dir)
+	cmd := exec.Command(tool, "replay", filepath.Join("../../testdata/nccl-callbacks", recording), "--clock",
+		"recorded", "--dir", dir)
 	cmd.Env = append(os.Environ(), "NCCL_OTF2_START_LIMIT=60")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("replay: %v\n%s", err, out)
@@ -33,8 +34,8 @@ func played(t *testing.T, tool, recording string) string {
 	return dir
 }
 
-// disguise gives the shards of a played job the hosts, process ids and clocks of the processes of a trace, whose timer has
-// the given number of ticks in a nanosecond and starts at first. Of those they get readings that scatter.
+// disguise gives the shards of a played job the hosts, process ids and clocks of the processes of a trace, whose timer
+// has the given number of ticks in a nanosecond and starts at first. Of those they get readings that scatter.
 func disguise(t *testing.T, dir string, pids []int, first uint64, ticks *big.Rat) []*experiment.Process {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "shards", "*", "shard.json"))
@@ -48,7 +49,10 @@ func disguise(t *testing.T, dir string, pids []int, first uint64, ticks *big.Rat
 		}
 	}
 	slices.SortFunc(all, func(a, b *experiment.Process) int { return a.PID - b.PID })
-	begin := slices.MinFunc(all, func(a, b *experiment.Process) int { return int(int64(a.FirstTime - b.FirstTime)) }).FirstTime
+	begin := slices.MinFunc(all, func(a, b *experiment.Process) int {
+		return int(
+			int64(a.FirstTime - b.FirstTime))
+	}).FirstTime
 	raw := new(big.Rat).Quo(new(big.Rat).SetFrac(new(big.Int).SetUint64(first), big.NewInt(1)), ticks)
 	start := new(big.Int).Quo(raw.Num(), raw.Denom()).Uint64() + 1_000_000 // what CLOCK_MONOTONIC_RAW shows at begin
 	for i, p := range all {
@@ -67,7 +71,8 @@ func disguise(t *testing.T, dir string, pids []int, first uint64, ticks *big.Rat
 		for n, r := uint64(0), start-5_000_000; r < last+100_000_000; n, r = n+1, r+70_000_000 {
 			v := new(big.Rat).Mul(new(big.Rat).SetFrac(new(big.Int).SetUint64(r), big.NewInt(1)), ticks)
 			at := new(big.Int).Quo(v.Num(), v.Denom()).Uint64() + n*37%53
-			p.Clock.Tuples = append(p.Clock.Tuples, experiment.ClockTuple{Ticks: at, Raw: r, Mono: r, Real: p.Clock.AnchorReal + r - p.Clock.AnchorRaw})
+			p.Clock.Tuples = append(p.Clock.Tuples,
+				experiment.ClockTuple{Ticks: at, Raw: r, Mono: r, Real: p.Clock.AnchorReal + r - p.Clock.AnchorRaw})
 		}
 		text, err := json.Marshal(p)
 		if err != nil {
@@ -124,8 +129,8 @@ func streamOf(t *testing.T, a *otf2.Archive, l otf2.LocationRef) (texts []string
 	return texts, times
 }
 
-// exactTime is the time of an event of a process in the trace's clock: through the process's readings, or for ticks that
-// are those of CLOCK_MONOTONIC_RAW directly, and then by the trace's own corrections.
+// exactTime is the time of an event of a process in the trace's clock: through the process's readings, or for ticks
+// that are those of CLOCK_MONOTONIC_RAW directly, and then by the trace's own corrections.
 func exactTime(p *experiment.Process, direct bool, offsets []otf2.ClockOffset, at uint64) *big.Rat {
 	rat := func(v uint64) *big.Rat { return new(big.Rat).SetFrac(new(big.Int).SetUint64(v), big.NewInt(1)) }
 	line := func(x, x0, y0, x1, y1 *big.Rat) *big.Rat {
@@ -142,12 +147,14 @@ func exactTime(p *experiment.Process, direct bool, offsets []otf2.ClockOffset, a
 		return local
 	}
 	a, b := offsets[0], offsets[len(offsets)-1]
-	off := line(local, rat(uint64(a.Time)), new(big.Rat).SetInt64(a.Offset), rat(uint64(b.Time)), new(big.Rat).SetInt64(b.Offset))
+	off := line(local, rat(uint64(a.Time)), new(big.Rat).SetInt64(a.Offset), rat(uint64(b.Time)),
+		new(big.Rat).SetInt64(b.Offset))
 	return off.Add(off, local)
 }
 
-// Recordings of real NCCL jobs and traces of real Score-P, as if they were of the same programs: every event of both is in
-// the merged archive, in its order, with the same content, at its time to the tick, and in the files that were there.
+// Recordings of real NCCL jobs and traces of real Score-P, as if they were of the same programs: every event of both is
+// in the merged archive, in its order, with the same content, at its time to the tick, and in the files that were
+// there.
 func TestMergeOfRecordings(t *testing.T) {
 	tool := toolWithParts(t)
 	four, one := played(t, tool, "02-allcoll-4p-net"), played(t, tool, "04-threads-4r")
@@ -158,14 +165,18 @@ func TestMergeOfRecordings(t *testing.T) {
 		direct           bool
 		row              string // of the first process's thread
 	}{
-		{"tsc", "../../internal/analysis/archivetest/testdata/scorep-mpi", four, []int{13575, 13576, 13577, 13578}, big.NewRat(2500037534, 1e9), false, "Master thread NCCL"},
-		{"clock_gettime", "../../scorep/testdata/mpi4-clock_gettime", four, nil, big.NewRat(1, 1), true, "Master thread NCCL"},
-		{"pthread", "../../scorep/testdata/user-pthread", one, []int{13727}, big.NewRat(2501787807, 1e9), false, "Thread 0"},
+		{"tsc", "../../internal/analysis/archivetest/testdata/scorep-mpi", four, []int{13575, 13576, 13577, 13578},
+			big.NewRat(2500037534, 1e9), false, "Master thread NCCL"},
+		{"clock_gettime", "../../scorep/testdata/mpi4-clock_gettime", four, nil, big.NewRat(1, 1), true,
+			"Master thread NCCL"},
+		{"pthread", "../../scorep/testdata/user-pthread", one, []int{13727}, big.NewRat(2501787807, 1e9), false,
+			"Thread 0"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			base := t.TempDir()
 			trace, dir, out := filepath.Join(base, "scorep"), filepath.Join(base, "nccl"), filepath.Join(base, "merged")
-			for from, to := range map[string]string{c.trace: trace, filepath.Join(c.job, "shards"): filepath.Join(dir, "shards")} {
+			for from, to := range map[string]string{c.trace: trace,
+				filepath.Join(c.job, "shards"): filepath.Join(dir, "shards")} {
 				testkit.Must(t, os.CopyFS(to, os.DirFS(from)))
 			}
 			theirs := jobtest.Open(t, filepath.Join(trace, "traces.otf2"))
@@ -188,7 +199,8 @@ func TestMergeOfRecordings(t *testing.T) {
 				Problems                          []string
 			}
 			got, err := exec.Command(tool, "merge", trace, dir, "-o", out, "--format", "json").Output()
-			if err := json.Unmarshal(got, &res); err != nil || res.Paired != len(pids) || res.Copied != 0 || len(res.Problems) > 0 {
+			if err := json.Unmarshal(got, &res); err != nil || res.Paired != len(pids) || res.Copied != 0 ||
+				len(res.Problems) > 0 {
 				t.Fatalf("%v: %s", err, got)
 			}
 			if err != nil {
@@ -199,7 +211,8 @@ func TestMergeOfRecordings(t *testing.T) {
 			// Score-P's reductions in place look like nothing that check knows, whoever reads them.
 			found := func(anchor string) string {
 				out, _ := exec.Command(tool, "check", anchor).Output()
-				lines := slices.DeleteFunc(strings.Split(string(out), "\n"), func(l string) bool { return !strings.HasPrefix(l, "error") })
+				lines := slices.DeleteFunc(strings.Split(string(out), "\n"),
+					func(l string) bool { return !strings.HasPrefix(l, "error") })
 				return strings.Join(lines, "\n")
 			}
 			if got, want := found(merged.Path()), found(theirs.Path()); got != want {
@@ -238,9 +251,11 @@ func TestMergeOfRecordings(t *testing.T) {
 					t.Fatal(err)
 				}
 				for k, at := range rawTimes {
-					off := new(big.Rat).Sub(new(big.Rat).SetFrac(new(big.Int).SetUint64(gotTimes[k]), big.NewInt(1)), exactTime(processes[rank], c.direct, offsets, at))
+					off := new(big.Rat).Sub(new(big.Rat).SetFrac(new(big.Int).SetUint64(gotTimes[k]), big.NewInt(1)),
+						exactTime(processes[rank], c.direct, offsets, at))
 					if off.Abs(off).Cmp(big.NewRat(1, 1)) >= 0 {
-						t.Fatalf("row %q, event %d is %s ticks off", merged.Defs.String(rows[i].Name), k, off.FloatString(3))
+						t.Fatalf("row %q, event %d is %s ticks off", merged.Defs.String(rows[i].Name), k,
+							off.FloatString(3))
 					}
 					checked++
 					if off.Cmp(half) <= 0 {
@@ -282,7 +297,8 @@ func readByReference(t *testing.T, a *otf2.Archive) {
 			t.Fatalf("otf2-print %s: %v\n%s", what, err, stderr.String())
 		}
 	}
-	const script = "import sys, otf2\nwith otf2.reader.open(sys.argv[1]) as trace:\n print(sum(1 for _ in trace.events))\n"
+	const script = "import sys, otf2\nwith otf2.reader.open(sys.argv[1]) as trace:\n print(sum(1 for _ in " +
+		"trace.events))\n"
 	out, err := exec.Command(need.Python(t), "-c", script, a.Path()).Output()
 	events := uint64(0)
 	for _, l := range a.Defs.Locations {

@@ -35,7 +35,8 @@ func besides(a *otf2.Archive, texts []string) (all []export.Beside, err error) {
 		}
 		clock, known := hosts[b.Host]
 		if !known {
-			return nil, usagef("--with %s: say on which host it was recorded, as FILE@HOST: %s", text, strings.Join(names, ", "))
+			return nil, usagef("--with %s: say on which host it was recorded, as FILE@HOST: %s", text,
+				strings.Join(names, ", "))
 		}
 		b.Shift, b.Middle = clock.shift, clock.middle
 		all = append(all, b)
@@ -61,7 +62,10 @@ func hostClocks(a *otf2.Archive) (map[string]hostClock, error) {
 	}
 	list, _, err := jobs.List(dir)
 	if err != nil {
-		return nil, fmt.Errorf("--with needs what the job's processes wrote, beside the archive: there it stands what their hosts' clocks showed: %w", err)
+		return nil,
+			fmt.Errorf(
+				"--with needs what the job's processes wrote, beside the archive: there it stands what their hosts' "+
+					"clocks showed: %w", err)
 	}
 	rows := rowsOf(a)
 	hosts := make(map[string]hostClock)
@@ -79,7 +83,10 @@ func hostClocks(a *otf2.Archive) (map[string]hostClock, error) {
 		}
 	}
 	if len(hosts) == 0 {
-		return nil, fmt.Errorf("--with: no process in %s read its host's real-time clock while the archive's events were recorded", relative(dir))
+		return nil,
+			fmt.Errorf(
+				"--with: no process in %s read its host's real-time clock while the archive's events were recorded",
+				relative(dir))
 	}
 	return hosts, nil
 }
@@ -95,8 +102,8 @@ func rowsOf(a *otf2.Archive) map[string]otf2.LocationRef {
 	return rows
 }
 
-// clockOf relates the real-time clock of a process's host to the archive's times, by the reading that is closest to the middle of the archive; false
-// if none is in it: the process is another job's.
+// clockOf relates the real-time clock of a process's host to the archive's times, by the reading that is closest to the
+// middle of the archive; false if none is in it: the process is another job's.
 func clockOf(a *otf2.Archive, row otf2.LocationRef, p *experiment.Process) (hostClock, bool) {
 	c, of := &p.Clock, a.Defs.Clock
 	_, corrections, err := a.LocalDefs(row)

@@ -23,13 +23,15 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
-// What the second process in twoClocks takes for the time when the job begins is so much later, and its real-time clock has been slewed by so much since, ns.
+// What the second process in twoClocks takes for the time when the job begins is so much later, and its real-time clock
+// has been slewed by so much since, ns.
 const (
 	aheadBy  = 40_000_000
 	slewedBy = 250_000
 )
 
-// twoClocks is a job of two processes, in containers of one machine with names of their own, before the second of which the real-time clock was stepped.
+// twoClocks is a job of two processes, in containers of one machine with names of their own, before the second of which
+// the real-time clock was stepped.
 func twoClocks(t *testing.T) (anchor string) {
 	const ms = 1_000_000
 	return jobtest.Make(t, 2, 1, func(r int, p *shardtest.Process) {
@@ -38,7 +40,8 @@ func twoClocks(t *testing.T) (anchor string) {
 		c := &p.Shard.Clock
 		c.AnchorReal += ahead
 		for k := range uint64(41) {
-			c.Tuples = append(c.Tuples, experiment.ClockTuple{Ticks: k * ms, Raw: c.AnchorRaw + k*ms, Mono: k * ms, Real: c.AnchorReal + k*ms + slewed})
+			c.Tuples = append(c.Tuples, experiment.ClockTuple{Ticks: k * ms, Raw: c.AnchorRaw + k*ms, Mono: k * ms,
+				Real: c.AnchorReal + k*ms + slewed})
 		}
 		t0 := shardtest.Epoch + ms + ahead
 		world := p.Comm(experiment.Comm{ID: 7, NRanks: 2, Rank: r, NNodes: 2, InitTime: t0})
@@ -67,15 +70,20 @@ func TestExportMergesTraces(t *testing.T) {
 		return path
 	}
 	const base = shardtest.Epoch - 1_000_000_000
-	torch := `{"schemaVersion": 1, "traceEvents": [` + strings.Repeat(" ", 3<<20) + `{"ph": "X", "ts": 12.5, "dur": 1, "pid": 1, "tid": 1, "name": "aten::mm"}], "baseTimeNanoseconds": ` + fmt.Sprint(int64(base)) + `}`
-	absolute := fmt.Sprintf(`{"traceEvents": [{"ph": "M", "ts": 0, "pid": 1, "name": "process_name"}, {"ph": "X", "ts": %d.5, "pid": 1, "tid": 1, "name": "x"}]}`, int64(shardtest.Epoch)/1000)
+	torch := `{"schemaVersion": 1, "traceEvents": [` + strings.Repeat(" ", 3<<20) +
+		`{"ph": "X", "ts": 12.5, "dur": 1, "pid": 1, "tid": 1, "name": "aten::mm"}], "baseTimeNanoseconds": ` +
+		fmt.Sprint(int64(base)) + `}`
+	absolute := fmt.Sprintf(
+		`{"traceEvents": [{"ph": "M", "ts": 0, "pid": 1, "name": "process_name"}, {"ph": "X", "ts": %d.5, "pid": 1, "tid": 1, "name": "x"}]}`, int64(shardtest.Epoch)/1000)
 	ours := filepath.Join(dir, "ours.pftrace")
 	exported(t, "export", anchor, "--perfetto", "-o", ours)
 	merged := filepath.Join(dir, "merged.tar")
 	exported(t, "export", anchor, "--perfetto", "-o", merged,
-		"--with", write("rank0.json", torch)+"@node0", "--with", write("rank1.json.gz", torch)+"@node1", "--with", write("old.json", absolute)+"@node1", "--with", ours+"@node1")
+		"--with", write("rank0.json", torch)+"@node0", "--with", write("rank1.json.gz", torch)+"@node1", "--with",
+		write("old.json", absolute)+"@node1", "--with", ours+"@node1")
 	files, names := untar(t, merged)
-	if want := []string{"perfetto_manifest.json", "nccl-otf2.pftrace", "node0/rank0.json", "node1/rank1.json", "node1/old.json", "node1/ours.pftrace"}; !slices.Equal(names, want) {
+	if want := []string{"perfetto_manifest.json", "nccl-otf2.pftrace", "node0/rank0.json", "node1/rank1.json",
+		"node1/old.json", "node1/ours.pftrace"}; !slices.Equal(names, want) {
 		t.Fatalf("files %q", names)
 	}
 	if string(files["node1/rank1.json"]) != torch || !bytes.Equal(files["nccl-otf2.pftrace"], testkit.Read(t, ours)) {
@@ -106,7 +114,8 @@ func TestExportMergesTraces(t *testing.T) {
 	}
 	testkit.Must(t, json.Unmarshal(files[names[0]], &m))
 	of := m.Manifest.Files
-	if m.Manifest.Version != 1 || m.Manifest.TraceTime != (reference{"nccl-otf2.pftrace", "REALTIME", 0}) || len(of) != 5 {
+	if m.Manifest.Version != 1 || m.Manifest.TraceTime != (reference{"nccl-otf2.pftrace", "REALTIME", 0}) ||
+		len(of) != 5 {
 		t.Fatalf("%s", files[names[0]])
 	}
 	shift := of[1].Clocks.Is.TS - base // of node0's clock to the archive's times
@@ -120,7 +129,8 @@ func TestExportMergesTraces(t *testing.T) {
 		{"node1/ours.pftrace", "node1", "REALTIME", -aheadBy - slewedBy, 0},
 	} {
 		f := of[i+1]
-		if f.Path != want.path || f.Machine.Name != want.host || f.Clocks.Clock != want.clock || f.Clocks.Is.File != "nccl-otf2.pftrace" || f.Clocks.Is.Clock != "REALTIME" {
+		if f.Path != want.path || f.Machine.Name != want.host || f.Clocks.Clock != want.clock ||
+			f.Clocks.Is.File != "nccl-otf2.pftrace" || f.Clocks.Is.Clock != "REALTIME" {
 			t.Errorf("%+v", f)
 		}
 		got, expected := f.Clocks.Offset, want.offset+shift
@@ -176,7 +186,8 @@ func TestTracesThatCannotBeMerged(t *testing.T) {
 	} {
 		testkit.Must(t, os.WriteFile(path, []byte(c.content), 0o644))
 		cmd := rootCommand()
-		cmd.SetArgs([]string{"export", anchor, "--perfetto", "-o", filepath.Join(dir, "m.tar"), "--with", path + c.with})
+		cmd.SetArgs([]string{"export", anchor, "--perfetto", "-o", filepath.Join(dir, "m.tar"), "--with",
+			path + c.with})
 		cmd.SetOut(io.Discard)
 		if err := cmd.Execute(); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q%s: %v", c.content, c.with, err)

@@ -26,7 +26,8 @@ const (
 	mostEvery  = time.Minute
 )
 
-// metricsPatience is how long after a job's last process another one may still begin: processes need not run at the same time.
+// metricsPatience is how long after a job's last process another one may still begin: processes need not run at the
+// same time.
 const metricsPatience = 30 * time.Second
 
 // metricsKeeper keeps the metrics of a running job in a file.
@@ -40,8 +41,9 @@ type metricsKeeper struct {
 	jobs    []export.RunningJob
 }
 
-// keepMetrics writes the metrics of a job that runs, or is about to, each time that the interval is over, and removes them an interval after
-// its end, or when it is ended. beside: the end of standard input says that a process of the job has ended, and has it look at once.
+// keepMetrics writes the metrics of a job that runs, or is about to, each time that the interval is over, and removes
+// them an interval after its end, or when it is ended. beside: the end of standard input says that a process of the job
+// has ended, and has it look at once.
 func keepMetrics(cmd *cobra.Command, dir, output, job string, every time.Duration, beside bool) error {
 	if output == "-" {
 		return usagef("--every writes a file: -o must name it, or its folder")
@@ -60,10 +62,12 @@ func keepMetrics(cmd *cobra.Command, dir, output, job string, every time.Duratio
 		output = filepath.Join(output, export.RunningName(directory))
 	}
 	if !strings.HasSuffix(output, export.RunningSuffix) {
-		return fmt.Errorf("%s is no folder, and no name that ends in %s, as the node exporter takes them", output, export.RunningSuffix)
+		return fmt.Errorf("%s is no folder, and no name that ends in %s, as the node exporter takes them", output,
+			export.RunningSuffix)
 	}
 	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, 19) // the job comes first
-	k := &metricsKeeper{path: output, every: every, running: cubex.NewRunning(directory), meter: export.NewMeter(job, directory)}
+	k := &metricsKeeper{path: output, every: every, running: cubex.NewRunning(directory),
+		meter: export.NewMeter(job, directory)}
 	interrupted, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM, unix.SIGHUP)
 	defer stop()
 	over := make(chan struct{})
@@ -127,7 +131,8 @@ func (k *metricsKeeper) look(now time.Time, last bool) (running, waits bool, err
 		running = running || s.Running > 0
 		waits = waits || s.Missing > 0
 		k.jobs = append(k.jobs, export.RunningJob{Defs: s.Defs, Properties: s.Properties, Rows: s.Rows,
-			Processes: map[string]int{"running": s.Running, "ended": s.Ended, "crashed": s.Crashed, "missing": s.Missing}})
+			Processes: map[string]int{"running": s.Running, "ended": s.Ended, "crashed": s.Crashed,
+				"missing": s.Missing}})
 	}
 	if err := export.ReplaceMetrics(k.path, k.meter.Write(k.jobs, now, last)); err != nil {
 		return false, false, err

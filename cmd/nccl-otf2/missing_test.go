@@ -38,7 +38,9 @@ func lateJob(t *testing.T) (anchor string) {
 			p.Call("ncclAllReduce", begin, begin+2*us)
 			p.AllReduce(world, begin+uint64(60*r)*us, begin+80*us, 1<<20)
 		}
-		p.Shard.Markers = append(p.Shard.Markers, experiment.Marker{Time: t0 + 120*us, Severity: otf2.MarkerSeverityHigh, Category: "c", Text: "t", Location: -1})
+		p.Shard.Markers = append(p.Shard.Markers,
+			experiment.Marker{Time: t0 + 120*us, Severity: otf2.MarkerSeverityHigh, Category: "c", Text: "t",
+				Location: -1})
 		p.Finish()
 	}
 	tool(t, "unify", dir)
@@ -101,8 +103,9 @@ func TestDamageIsInEveryAnswer(t *testing.T) {
 		return errors.Join(err, os.WriteFile(path, make([]byte, info.Size()), 0o666))
 	}
 	kinds := map[string]func(path string) error{
-		"missing": os.Remove, "empty": cut(0), "cut at a quarter": cut(1), "cut at three quarters": cut(3), "a link to nothing": nowhere,
-		"a folder": folderInstead, "named after another location": renamed, "zeros": zeros,
+		"missing": os.Remove, "empty": cut(0), "cut at a quarter": cut(1), "cut at three quarters": cut(3),
+		"a link to nothing": nowhere,
+		"a folder":          folderInstead, "named after another location": renamed, "zeros": zeros,
 	}
 	whole := t.TempDir()
 	testkit.Must(t, os.CopyFS(whole, os.DirFS(filepath.Dir(anchor))))
@@ -115,9 +118,12 @@ func TestDamageIsInEveryAnswer(t *testing.T) {
 	if !strings.Contains(undamaged[2].out, "Rank 1") {
 		t.Fatalf("the undamaged archive shows no wait: %s", undamaged[2].out)
 	}
-	for _, file := range []string{filepath.Join(folder, number+".def"), filepath.Join(folder, number+".evt"), folder + ".def", folder + ".marker"} {
+	for _, file := range []string{filepath.Join(folder, number+".def"), filepath.Join(folder, number+".evt"),
+		folder + ".def", folder + ".marker"} {
 		for _, kind := range slices.Sorted(maps.Keys(kinds)) {
-			if strings.HasSuffix(file, ".marker") && slices.Contains([]string{"missing", "a link to nothing", "named after another location"}, kind) { // an archive without markers
+			if strings.HasSuffix(file, ".marker") &&
+				slices.Contains([]string{"missing", "a link to nothing", "named after another location"},
+					kind) { // an archive without markers
 				continue
 			}
 			content := testkit.Read(t, file)
@@ -129,7 +135,8 @@ func TestDamageIsInEveryAnswer(t *testing.T) {
 					continue
 				}
 				if got.code != exitInput || !strings.Contains(got.out+got.errs, filepath.Base(file)) {
-					t.Errorf("%s is %s: %q ends with exit code %d and differs without naming it: %.300s %.300s", filepath.Base(file), kind, args[:len(args)-1], got.code, got.errs, got.out)
+					t.Errorf("%s is %s: %q ends with exit code %d and differs without naming it: %.300s %.300s",
+						filepath.Base(file), kind, args[:len(args)-1], got.code, got.errs, got.out)
 				}
 			}
 			testkit.Must(t, os.RemoveAll(file))
@@ -145,7 +152,8 @@ func TestDamageIsInEveryAnswer(t *testing.T) {
 	}
 	for _, args := range commands {
 		if got := outcomeOf(t, args, out); got.code != exitInput || !strings.Contains(got.out+got.errs, ".def: ") {
-			t.Errorf("without any local definitions, %q ends with exit code %d: %.300s %.300s", args[:len(args)-1], got.code, got.errs, got.out)
+			t.Errorf("without any local definitions, %q ends with exit code %d: %.300s %.300s", args[:len(args)-1],
+				got.code, got.errs, got.out)
 		}
 	}
 }

@@ -23,8 +23,9 @@ func TestModes(t *testing.T) {
 	umask := fs.FileMode(unix.Umask(0o022))
 	unix.Umask(int(umask))
 	for name, want := range map[string]fs.FileMode{
-		"traces.otf2": 0o644, "traces.def": 0o644, "traces": 0o755, "traces/0.def": 0o644, "profile.cubex": 0o644, "timeline.html": 0o644,
-		"shards": 0o700, "shards/p0/shard.json": 0o600, "shards/unify.lock": 0o600,
+		"traces.otf2": 0o644, "traces.def": 0o644, "traces": 0o755, "traces/0.def": 0o644, "profile.cubex": 0o644,
+		"timeline.html": 0o644,
+		"shards":        0o700, "shards/p0/shard.json": 0o600, "shards/unify.lock": 0o600,
 	} {
 		st, err := os.Stat(filepath.Join(dir, name))
 		if err != nil {
@@ -51,7 +52,8 @@ func TestPermissionDenied(t *testing.T) {
 	if back := unix.Setfsuid(0); back != nil {
 		t.Fatal(back)
 	}
-	if err == nil || !strings.Contains(err.Error(), "permission denied") || strings.Contains(err.Error(), "no archive") {
+	if err == nil || !strings.Contains(err.Error(), "permission denied") ||
+		strings.Contains(err.Error(), "no archive") {
 		t.Errorf("%v", err)
 	}
 }

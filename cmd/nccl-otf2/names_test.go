@@ -25,7 +25,8 @@ import (
 // evil is a name that takes a terminal over, turns what follows it round, and makes up a line of its own.
 const evil = "=cmd\x1b]0;x\a\x1b[2J\u009b31m\u202eno\nnccl-otf2: all is well\r\t\x7f\u200b"
 
-// evilJob leaves a job in which everything that a program or its surroundings name is evil: one process has ended, one was killed.
+// evilJob leaves a job in which everything that a program or its surroundings name is evil: one process has ended, one
+// was killed.
 func evilJob(t *testing.T) (dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "exp"+evil)
@@ -38,23 +39,29 @@ func evilJob(t *testing.T) (dir string) {
 		world := p.Comm(experiment.Comm{ID: 7, Name: evil, NRanks: 2, Rank: r, InitTime: t0})
 		for i := range uint64(3) {
 			p.Call("ncclAllReduce"+evil, t0+(100+i*50)*us, t0+(105+i*50)*us)
-			p.Collective(world, shardtest.Op{Function: "AllReduce", Algo: evil, Proto: evil, Datatype: evil, Begin: t0 + (110+i*50+uint64(r)*9)*us, End: t0 + (145+i*50)*us, Count: 8})
+			p.Collective(world, shardtest.Op{Function: "AllReduce", Algo: evil, Proto: evil, Datatype: evil,
+				Begin: t0 + (110+i*50+uint64(r)*9)*us, End: t0 + (145+i*50)*us, Count: 8})
 		}
 		phase := p.Region(evil, "Application phases", otf2.RegionRoleUnknown)
 		p.Writer(0).Enter(t0+400*us, nil, phase)
 		p.Writer(0).Leave(t0+500*us, nil, phase)
-		p.Shard.Markers = append(p.Shard.Markers, experiment.Marker{Time: t0 + 120*us, Severity: otf2.MarkerSeverityHigh, Category: evil, Text: evil, Location: -1})
-		p.Shard.Pending = []experiment.Pending{{Comm: world, Function: "AllReduce", Ordinal: uint64(3 + r), Since: t0 + 600*us, State: evil}}
+		p.Shard.Markers = append(p.Shard.Markers,
+			experiment.Marker{Time: t0 + 120*us, Severity: otf2.MarkerSeverityHigh, Category: evil, Text: evil,
+				Location: -1})
+		p.Shard.Pending = []experiment.Pending{{Comm: world, Function: "AllReduce", Ordinal: uint64(3 + r),
+			Since: t0 + 600*us, State: evil}}
 		if r == 0 {
 			p.Finish()
 		} else {
 			p.Flush()
 		}
 	}
-	if err := os.Mkdir(filepath.Join(dir, "shards", evil[:4]+evil[5:40]), 0o700); err != nil { // a shard that is damaged
+	if err := os.Mkdir(filepath.Join(dir, "shards", evil[:4]+evil[5:40]),
+		0o700); err != nil { // a shard that is damaged
 		t.Fatal(err)
 	}
-	testkit.Must(t, os.WriteFile(filepath.Join(dir, "shards", "evil"+strings.ReplaceAll(evil, "/", "")+".spool"), []byte("x"), 0o600))
+	testkit.Must(t, os.WriteFile(filepath.Join(dir, "shards", "evil"+strings.ReplaceAll(evil, "/", "")+".spool"),
+		[]byte("x"), 0o600))
 	return dir
 }
 
@@ -103,19 +110,25 @@ func TestEvilNames(t *testing.T) {
 		{"report", "--hang", dir}, {"top", "--once", dir}, {"unify", dir}, {"check", dir}, {"unify", dir},
 		{"ctl", "status", dir}, {"ctl", "start", dir},
 		{"profile", dir}, {"print", "--cube", dir}, {"export", "--jsonl", dir, "--output", plain + ".jsonl"},
-		{"export", "--parquet", dir, "--output", plain}, {"export", "--chrome", dir, "--output", plain + ".json"}, {"view", "--scalasca", dir, "--output", plain + "-scalasca"},
-		{"view", "--simple", dir, "--output", plain + "-simple"}, {"query", dir, "waits"}, {"query", dir + "/none" + evil, "waits"},
-		{"timeline", dir, "--output", plain + ".html"}, {"recover", dir}, {"merge", dir, "--output", plain + "-merged"}, {"diff", dir, dir},
-		{"report", dir, "--format", "json", "--no-such" + evil}, {"report", filepath.Join(dir, "none"+evil)}, {"replay", dir}, {"import", dir},
+		{"export", "--parquet", dir, "--output", plain}, {"export", "--chrome", dir, "--output", plain + ".json"},
+		{"view", "--scalasca", dir, "--output", plain + "-scalasca"},
+		{"view", "--simple", dir, "--output", plain + "-simple"}, {"query", dir, "waits"},
+		{"query", dir + "/none" + evil, "waits"},
+		{"timeline", dir, "--output", plain + ".html"}, {"recover", dir}, {"merge", dir, "--output", plain + "-merged"},
+		{"diff", dir, dir},
+		{"report", dir, "--format", "json", "--no-such" + evil}, {"report", filepath.Join(dir, "none"+evil)},
+		{"replay", dir}, {"import", dir},
 	}
 	for _, form := range []string{"table", "csv", "markdown"} {
-		commands = append(commands, []string{"report", "--format", form, dir}, []string{"diff", "--format", form, dir, dir}, []string{"report", "--hang", "--format", form, dir})
+		commands = append(commands, []string{"report", "--format", form, dir},
+			[]string{"diff", "--format", form, dir, dir}, []string{"report", "--hang", "--format", form, dir})
 		for _, part := range []string{"waits", "matrix", "tally", "overlap", "phases", "self", "network", "comms"} {
 			commands = append(commands, []string{"report", "--" + part, "--format", form, dir})
 		}
 	}
 	shown := 0
-	onTerminal := [][]string{{"print", "-A", dir}, {"print", "--show-markers", "-M", "-C", "-T", dir}} // elsewhere they write what the archive has
+	onTerminal := [][]string{{"print", "-A", dir},
+		{"print", "--show-markers", "-M", "-C", "-T", dir}} // elsewhere they write what the archive has
 	for i, args := range append(commands, onTerminal...) {
 		var out string
 		if i < len(commands) {
@@ -127,7 +140,10 @@ func TestEvilNames(t *testing.T) {
 			shown++
 		}
 		for _, line := range strings.Split(out, "\n") {
-			if i := strings.IndexFunc(line, func(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf) }); i >= 0 {
+			if i := strings.IndexFunc(line, func(r rune) bool {
+				return unicode.In(
+					r, unicode.Cc, unicode.Cf)
+			}); i >= 0 {
 				t.Errorf("%q shows %q", args, line[max(0, i-40):min(len(line), i+40)])
 				break
 			}
@@ -155,7 +171,8 @@ func TestEvilCells(t *testing.T) {
 				t.Fatalf("%v: %v", args, err)
 			}
 			for _, cell := range flatten(rows) {
-				if _, err := strconv.ParseFloat(cell, 64); cell != "" && err != nil && strings.ContainsRune("=+-@\t\r", rune(cell[0])) {
+				if _, err := strconv.ParseFloat(cell, 64); cell != "" && err != nil &&
+					strings.ContainsRune("=+-@\t\r", rune(cell[0])) {
 					t.Errorf("%v: the cell %q", args, cell)
 				}
 			}
@@ -173,10 +190,15 @@ func flatten(rows [][]string) (cells []string) {
 // What ctl and top show of running processes.
 func TestEvilStatus(t *testing.T) {
 	var b bytes.Buffer
-	s := processStatus{Status: control.Status{Host: evil, Rank: 1, Stopped: evil, Comms: []control.CommStatus{{Name: evil}}}}
+	s := processStatus{Status: control.Status{Host: evil, Rank: 1, Stopped: evil,
+		Comms: []control.CommStatus{{Name: evil}}}}
 	testkit.Must(t, printStatus(&b, []processStatus{s}, []string{evil}))
-	printArchives(&b, &scorep.Result{Problems: []string{evil}, Runs: []scorep.RunResult{{Archive: evil, Problems: []string{evil}}}})
-	if i := strings.IndexFunc(b.String(), func(r rune) bool { return r != '\n' && unicode.In(r, unicode.Cc, unicode.Cf) }); i >= 0 {
+	printArchives(&b, &scorep.Result{Problems: []string{evil},
+		Runs: []scorep.RunResult{{Archive: evil, Problems: []string{evil}}}})
+	if i := strings.IndexFunc(b.String(), func(
+		r rune) bool {
+		return r != '\n' && unicode.In(r, unicode.Cc, unicode.Cf)
+	}); i >= 0 {
 		t.Errorf("%q", b.String()[i:])
 	}
 }

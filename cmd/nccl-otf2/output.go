@@ -14,8 +14,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 )
 
-// output is standard output where that is no terminal: a file, a pipe, a device. It keeps the first error, so that who writes a result there need
-// not look at each one: Main does, once.
+// output is standard output where that is no terminal: a file, a pipe, a device. It keeps the first error, so that who
+// writes a result there need not look at each one: Main does, once.
 type output struct {
 	file *os.File
 	err  error

@@ -23,8 +23,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
-// outputs are all flags of the tool that name what is written, with commands that write there: DIR stands for a job's directory, OTHER for
-// another's, REC for a recording, OUT for what the flag names.
+// outputs are all flags of the tool that name what is written, with commands that write there: DIR stands for a job's
+// directory, OTHER for another's, REC for a recording, OUT for what the flag names.
 var outputs = map[string][]string{
 	"timeline --output": {"timeline DIR -o OUT", "timeline DIR OTHER -o OUT"},
 	"report --output":   {"report DIR --html -o OUT"},
@@ -42,7 +42,8 @@ var outputs = map[string][]string{
 }
 
 // namesOutput is what the help of such a flag says.
-var namesOutput = regexp.MustCompile(`file to write|file or folder to write|folder for|directory to make|^experiment directory \(|into this`)
+var namesOutput = regexp.MustCompile(
+	`file to write|file or folder to write|folder for|directory to make|^experiment directory \(|into this`)
 
 // Every flag that names an output is in the table, and known as no input.
 func TestOutputsAreAllFlagsThatNameOne(t *testing.T) {
@@ -93,7 +94,8 @@ var otherPlace = regexp.MustCompile(`(name|give) (a new|another)|names that end 
 func TestNoOutputReplacesData(t *testing.T) {
 	dir, other, links := steadyRun(t, 3, 100_000), steadyRun(t, 3, 100_000), t.TempDir()
 	lines := filepath.Join(links, "lines")
-	testkit.Must(t, errors.Join(runTool("export", dir, "--jsonl", "-o", lines), runTool("export", dir, "--parquet"), runTool("export", other, "--parquet"), runTool("profile", dir),
+	testkit.Must(t, errors.Join(runTool("export", dir, "--jsonl", "-o", lines), runTool("export", dir, "--parquet"),
+		runTool("export", other, "--parquet"), runTool("profile", dir),
 		runTool("view", other, "--simple", "-o", filepath.Join(links, "view"))))
 	scorep, err := filepath.Abs("../../internal/analysis/archivetest/testdata/scorep-mpi")
 	testkit.Must(t, err)
@@ -103,8 +105,10 @@ func TestNoOutputReplacesData(t *testing.T) {
 	if err != nil || len(shards) == 0 {
 		t.Fatal(shards, err)
 	}
-	files := []string{shards[0], filepath.Join(filepath.Dir(shards[0]), "new"), filepath.Join(other, "traces.otf2"), filepath.Join(other, "traces", "0.evt"),
-		filepath.Join(theirs, "traces.def"), filepath.Join(dir, "traces", "4711.evt"), filepath.Join(dir, "traces.marker")}
+	files := []string{shards[0], filepath.Join(filepath.Dir(shards[0]), "new"), filepath.Join(other, "traces.otf2"),
+		filepath.Join(other, "traces", "0.evt"),
+		filepath.Join(theirs, "traces.def"), filepath.Join(dir, "traces", "4711.evt"),
+		filepath.Join(dir, "traces.marker")}
 	for _, name := range []string{"traces.otf2", "traces.def", "traces/0.def", "traces/0.evt"} {
 		files = append(files, filepath.Join(dir, filepath.FromSlash(name)))
 	}
@@ -112,7 +116,8 @@ func TestNoOutputReplacesData(t *testing.T) {
 		if _, err := os.Stat(file); err != nil {
 			continue
 		}
-		hard, soft, named := filepath.Join(links, fmt.Sprintf("hard%d", i)), filepath.Join(links, fmt.Sprintf("soft%d", i)), filepath.Join(links, fmt.Sprintf("hard%d.cubex", i))
+		hard, soft, named := filepath.Join(links, fmt.Sprintf("hard%d", i)),
+			filepath.Join(links, fmt.Sprintf("soft%d", i)), filepath.Join(links, fmt.Sprintf("hard%d.cubex", i))
 		testkit.Must(t, errors.Join(os.Link(file, hard), os.Symlink(file, soft), os.Link(file, named)))
 		if !strings.HasPrefix(file, dir) && filepath.Base(file) == "shard.json" {
 			continue // a further name of another job's description is none of an input
@@ -127,7 +132,8 @@ func TestNoOutputReplacesData(t *testing.T) {
 		t.Helper()
 		words := strings.Fields(line)
 		for i, w := range words {
-			for name, path := range map[string]string{"DIR": dir, "OTHER": other, "OUT": out, "SCOREP": scorep, "LINES": lines, "REC": "../../testdata/nccl-callbacks/01-allreduce-2p"} {
+			for name, path := range map[string]string{"DIR": dir, "OTHER": other, "OUT": out, "SCOREP": scorep,
+				"LINES": lines, "REC": "../../testdata/nccl-callbacks/01-allreduce-2p"} {
 				if w == name {
 					words[i] = path
 				}
@@ -160,7 +166,9 @@ func TestNoOutputReplacesData(t *testing.T) {
 			for _, out := range files {
 				check(line, out)
 			}
-			if flag == "view --output" || flag == "merge --output" || flag == "import --output" || strings.HasSuffix(flag, "--dir") || strings.Contains(line, "--jsonl") || strings.Contains(line, "--parquet -o") {
+			if flag == "view --output" || flag == "merge --output" || flag == "import --output" ||
+				strings.HasSuffix(flag, "--dir") || strings.Contains(line, "--jsonl") ||
+				strings.Contains(line, "--parquet -o") {
 				for i, out := range folders {
 					if out == theirs && strings.HasPrefix(line, "export") {
 						continue // files of other names, which harm nothing
@@ -188,9 +196,12 @@ func TestOutputsReplaceEarlierOnes(t *testing.T) {
 	at := func(name string) string { return filepath.Join(out, name) }
 	for range 2 {
 		for _, args := range [][]string{
-			{"timeline", dir}, {"timeline", dir, "-o", at("page.html")}, {"report", dir, "--html"}, {"report", dir, "--svg", at("a.svg")},
-			{"export", dir, "--perfetto"}, {"export", dir, "--chrome"}, {"export", dir, "--prometheus"}, {"export", dir, "--jsonl"}, {"export", dir, "--parquet"},
-			{"profile", dir, "--summary", at("sum.json")}, {"view", dir, "--simple"}, {"view", dir, "--scalasca"}, {"view", dir, "--simple", "-o", filepath.Join(dir, "scalasca")},
+			{"timeline", dir}, {"timeline", dir, "-o", at("page.html")}, {"report", dir, "--html"},
+			{"report", dir, "--svg", at("a.svg")},
+			{"export", dir, "--perfetto"}, {"export", dir, "--chrome"}, {"export", dir, "--prometheus"},
+			{"export", dir, "--jsonl"}, {"export", dir, "--parquet"},
+			{"profile", dir, "--summary", at("sum.json")}, {"view", dir, "--simple"}, {"view", dir, "--scalasca"},
+			{"view", dir, "--simple", "-o", filepath.Join(dir, "scalasca")},
 		} {
 			if err := runTool(args...); err != nil && !errors.As(err, new(exitCode)) {
 				t.Errorf("%q: %v", args, err)
@@ -207,10 +218,12 @@ func TestFoldersThatOthersPlantedAreNotWrittenTo(t *testing.T) {
 		args   []string
 	}{
 		{"scalasca", []string{"view", "--scalasca"}}, {"simple", []string{"view", "--simple"}},
-		{"jsonl", []string{"export", "--jsonl"}}, {"parquet", []string{"export", "--parquet"}}, {"parquet", []string{"unify", "--tables"}},
+		{"jsonl", []string{"export", "--jsonl"}}, {"parquet", []string{"export", "--parquet"}},
+		{"parquet", []string{"unify", "--tables"}},
 	} {
 		dir, victim := steadyRun(t, 3, 100_000), steadyRun(t, 3, 100_000)
-		testkit.Must(t, runTool("view", victim, "--simple", "-o", filepath.Join(victim, "view"))) // which a view might replace
+		testkit.Must(t, runTool("view", victim, "--simple", "-o",
+			filepath.Join(victim, "view"))) // which a view might replace
 		victim = filepath.Join(victim, "view")
 		link := filepath.Join(dir, tc.folder)
 		testkit.Must(t, errors.Join(os.Symlink(victim, link), os.Lchown(link, 65534, 65534)))

@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra/doc"
 )
 
-// With the tag "pages" the tool writes its own manual pages and shell completions, which `make build` puts into build/share. The tool
-// that people get does without: what writes them needs a Markdown reader.
+// With the tag "pages" the tool writes its own manual pages and shell completions, which `make build` puts into
+// build/share. The tool that people get does without: what writes them needs a Markdown reader.
 func init() {
 	extraCommands = append(extraCommands, &cobra.Command{
 		Use:    "pages DIR",
@@ -38,13 +38,17 @@ func manual(root *cobra.Command, dir string) error {
 		return err
 	}
 	never := time.Unix(0, 0).UTC() // no date: the same sources give the same pages
-	return doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "nccl-otf2 " + toolVersion, Manual: "nccl-otf2", Date: &never}, dir)
+	return doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "nccl-otf2 " + toolVersion, Manual: "nccl-otf2",
+		Date: &never}, dir)
 }
 
 // completions writes what shells load by themselves, at the places where they look for it in a prefix's share.
 func completions(root *cobra.Command, share string) error {
 	for path, write := range map[string]func(string) error{
-		"bash-completion/completions/nccl-otf2":    func(p string) error { return root.GenBashCompletionFileV2(p, true) },
+		"bash-completion/completions/nccl-otf2": func(
+			p string) error {
+			return root.GenBashCompletionFileV2(p, true)
+		},
 		"zsh/site-functions/_nccl-otf2":            root.GenZshCompletionFile,
 		"fish/vendor_completions.d/nccl-otf2.fish": func(p string) error { return root.GenFishCompletionFile(p, true) },
 	} {

@@ -20,7 +20,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/replay/rawfile"
 )
 
-// scratch are the folders with archives, and tables of them, that were made of recordings to be looked at. They are gone when the command ends.
+// scratch are the folders with archives, and tables of them, that were made of recordings to be looked at. They are
+// gone when the command ends.
 var scratch = make(map[string]*atomicfile.Pending)
 
 func removeScratch() {
@@ -31,13 +32,14 @@ func removeScratch() {
 	clear(scratch)
 }
 
-// readable gives the anchor file of the archive that a path argument means, and the file whose path stands for it in what is said: the
-// same, or the description of a recording of NCCL's calls. Of that an archive is made in a temporary folder, as the plugin and the
-// collector would, without a program being started.
+// readable gives the anchor file of the archive that a path argument means, and the file whose path stands for it in
+// what is said: the same, or the description of a recording of NCCL's calls. Of that an archive is made in a temporary
+// folder, as the plugin and the collector would, without a program being started.
 func readable(arg string) (anchor, name string, err error) {
 	if found := recordings(arg); len(found) > 0 && !hasArchive(arg) {
 		if len(found) > 1 {
-			return "", "", fmt.Errorf("%s holds %d recordings: name one of %s", arg, len(found), strings.Join(found, ", "))
+			return "", "", fmt.Errorf("%s holds %d recordings: name one of %s", arg, len(found),
+				strings.Join(found, ", "))
 		}
 		anchor, err = playedAnchor(found[0])
 		return anchor, filepath.Join(found[0], recording.RunFile), err
@@ -101,7 +103,8 @@ func playInto(dir, folder string, p *progress) error {
 			return err
 		}
 		of := collector.Played{
-			Launcher: config.Launcher{Name: "recording", Rank: k, Size: len(rec.Processes)}, Settings: settings, Environment: rec.Run.Env,
+			Launcher: config.Launcher{Name: "recording", Rank: k, Size: len(rec.Processes)}, Settings: settings,
+			Environment: rec.Run.Env,
 		}
 		if err := collector.Play(&raw, int64(raw.Len()), dir, &of); err != nil {
 			return fmt.Errorf("recording %s: %w", folder, err)

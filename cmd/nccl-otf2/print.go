@@ -221,7 +221,8 @@ func printArchive(w io.Writer, o *printOptions, arg string) error {
 	} else if _, err := io.WriteString(w, otf2print.Title); err != nil {
 		return readerGone(err)
 	} else if len(a.Defs.Locations) == 0 { // otf2-print ends there
-		sections.localDefs, sections.snapshots, sections.markers = func() error { return nil }, func() error { return nil }, func() error { return nil }
+		sections.localDefs, sections.snapshots, sections.markers = func() error { return nil },
+			func() error { return nil }, func() error { return nil }
 		sections.events = func() error { return fmt.Errorf("%s has no locations", arg) }
 		if definitions := sections.definitions; !events {
 			sections.definitions = func() error { return errors.Join(definitions(), sections.events()) }
@@ -296,9 +297,9 @@ func readerGone(err error) error {
 	return err
 }
 
-// openArchive opens the archive that a path argument means, with times in nanoseconds, also one that has to be made of a recording
-// (readable). What it lacks on some ranks is found, so that no later operation is taken for another. If its definitions are damaged it
-// gives what could be read, and an error.
+// openArchive opens the archive that a path argument means, with times in nanoseconds, also one that has to be made of
+// a recording (readable). What it lacks on some ranks is found, so that no later operation is taken for another. If its
+// definitions are damaged it gives what could be read, and an error.
 func openArchive(arg string) (*otf2.Archive, error) {
 	a, err := openArchiveWith(arg, &otf2.ReadOptions{Nanoseconds: true})
 	if a != nil {
@@ -325,7 +326,8 @@ func openArchiveWith(arg string, opts *otf2.ReadOptions) (*otf2.Archive, error) 
 	case err == nil:
 	case errors.Is(err, fs.ErrNotExist):
 		err = fmt.Errorf("%w: the archive is not complete", err)
-		for _, dir := range []string{filepath.Dir(path), filepath.Dir(filepath.Dir(path))} { // the second of one run of several
+		// the second of one run of several
+		for _, dir := range []string{filepath.Dir(path), filepath.Dir(filepath.Dir(path))} {
 			if isDir(filepath.Join(dir, experiment.Folder)) { // other archives are made by other tools
 				err = fmt.Errorf("%w; make it again with `nccl-otf2 unify %s`", err, dir)
 				break

@@ -37,7 +37,8 @@ func TestPrintIsThatOfTheReferenceTool(t *testing.T) {
 		t.Fatalf("%d archives, want 11 (%v)", len(anchors), err)
 	}
 	for _, options := range []string{
-		"", "-G", "-I", "-M", "-C", "-M -C", "-A", "-A -M -C", "-L 0", "-L 0 -A", "-L 0 -M", "--time 14 1005", "--time 20 500",
+		"", "-G", "-I", "-M", "-C", "-M -C", "-A", "-A -M -C", "-L 0", "-L 0 -A", "-L 0 -M", "--time 14 1005",
+		"--time 20 500",
 		"--timestamps=offset", "--timestamps=offset -G", "--silent", "-A --silent", "--unwind-calling-context",
 		"--show-global-defs", "--show-info", "--show-all", "--show-mappings", "--show-clock-offsets", "--location 0",
 	} {
@@ -47,9 +48,11 @@ func TestPrintIsThatOfTheReferenceTool(t *testing.T) {
 			switch {
 			case name == "v32-events": // an older tool shows what it does not know otherwise
 				continue
-			case name == "aux-files" && (strings.Contains(options, "-A") || strings.Contains(options, "--show-all")): // thumbnails, which 3.0.2 cannot read
+			case name == "aux-files" && (strings.Contains(options, "-A") ||
+				strings.Contains(options, "--show-all")): // thumbnails, which 3.0.2 cannot read
 				continue
-			case name == "mapping" && strings.HasPrefix(options, "--time "): // its corrected times go back, and our reader stops at the first beyond
+			case name == "mapping" && strings.HasPrefix(
+				options, "--time "): // its corrected times go back, and our reader stops at the first beyond
 				continue
 			}
 			got, err := outputOf(printCommand(), args...)
@@ -73,7 +76,8 @@ func TestPrintWithoutLocations(t *testing.T) {
 	dir := t.TempDir()
 	w, err := otf2.Create(dir, "traces", nil)
 	if err == nil {
-		err = errors.Join(w.Definitions().ClockProperties(1_000_000_000, 0, 1, 0), w.Definitions().String(0, "x"), w.Close())
+		err = errors.Join(w.Definitions().ClockProperties(1_000_000_000, 0, 1, 0), w.Definitions().String(0, "x"),
+			w.Close())
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -94,7 +98,8 @@ func TestPrintWithoutLocations(t *testing.T) {
 
 // TestPrintJSON has all sections in one stream.
 func TestPrintJSON(t *testing.T) {
-	out, err := outputOf(printCommand(), "--json", "-A", "-M", "-C", "--show-markers", "../../otf2/testdata/aux-files/aux.otf2")
+	out, err := outputOf(printCommand(), "--json", "-A", "-M", "-C", "--show-markers",
+		"../../otf2/testdata/aux-files/aux.otf2")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +111,8 @@ func TestPrintJSON(t *testing.T) {
 		}
 		seen[v.Record]++
 	}
-	for record, n := range map[string]int{"anchor": 1, "thumbnail": 3, "definition": 116, "event": 4, "snapshot": 23, "markerDef": 4, "marker": 6} {
+	for record, n := range map[string]int{"anchor": 1, "thumbnail": 3, "definition": 116, "event": 4, "snapshot": 23,
+		"markerDef": 4, "marker": 6} {
 		if seen[record] != n {
 			t.Errorf("%d lines of %s, want %d", seen[record], record, n)
 		}
@@ -121,30 +127,35 @@ func TestPrintTime(t *testing.T) {
 		t.Fatalf("%v, %s", err, want)
 	}
 	for _, args := range [][]string{
-		{"--time", "1200", "1250", anchor}, {anchor, "--time", "1200", "1250"}, {"--time=1200", "1250", anchor}, {"--from", "1200", "--to", "1250", anchor},
+		{"--time", "1200", "1250", anchor}, {anchor, "--time", "1200", "1250"}, {"--time=1200", "1250", anchor},
+		{"--from", "1200", "--to", "1250", anchor},
 	} {
 		if got, err := outputOf(printCommand(), args...); err != nil || got != want {
 			t.Errorf("%v: %v, %q", args, err, got)
 		}
 	}
-	for _, args := range [][]string{{"--time", "1200", anchor}, {"--time", "1250,1200", anchor}, {"--time", "1,x", anchor}, {"--timestamps=x", anchor}} {
+	for _, args := range [][]string{{"--time", "1200", anchor}, {"--time", "1250,1200", anchor},
+		{"--time", "1,x", anchor}, {"--timestamps=x", anchor}} {
 		if got, err := outputOf(printCommand(), args...); err == nil {
 			t.Errorf("%v: no error, %q", args, got)
 		}
 	}
 }
 
-// Where the output is no terminal, texts are written as they are, byte for byte, like otf2-print's: control characters, bytes that are no UTF-8,
-// characters that turn others round, quotes.
+// Where the output is no terminal, texts are written as they are, byte for byte, like otf2-print's: control characters,
+// bytes that are no UTF-8, characters that turn others round, quotes.
 func TestPrintWritesTextsAsTheyAre(t *testing.T) {
 	t.Setenv("TZ", "UTC")
-	texts := []string{"tab\there", "\x1b[31mred", "line\nend\rback", "rtl\u202eno", "zero\u200bwidth\ufeff", "line\u2028end", "csi\u009b", "del\x7f", "latin \xe4\xff", "\xc3", "\xf0\x9f", "quote\"back\\slash", "percent %s %n", "ünï 大 🙂", strings.Repeat("x", 5000) + "\t"}
+	texts := []string{"tab\there", "\x1b[31mred", "line\nend\rback", "rtl\u202eno", "zero\u200bwidth\ufeff",
+		"line\u2028end", "csi\u009b", "del\x7f", "latin \xe4\xff", "\xc3", "\xf0\x9f", "quote\"back\\slash",
+		"percent %s %n", "ünï 大 🙂", strings.Repeat("x", 5000) + "\t"}
 	for c := 1; c < 32; c++ {
 		texts = append(texts, "control "+string(rune(c))+" character")
 	}
 	dir := t.TempDir()
 	w, err := otf2.Create(dir, "traces", &otf2.ArchiveOptions{
-		MachineName: texts[0], Creator: texts[1], Description: texts[8], Properties: []otf2.Property{{Name: "a::b", Value: texts[2]}},
+		MachineName: texts[0], Creator: texts[1], Description: texts[8],
+		Properties: []otf2.Property{{Name: "a::b", Value: texts[2]}},
 	})
 	testkit.Must(t, err)
 	defs := w.Definitions()
@@ -153,12 +164,15 @@ func TestPrintWritesTextsAsTheyAre(t *testing.T) {
 		testkit.Must(t, defs.String(otf2.StringRef(i+1), text))
 	}
 	testkit.Must(t, errors.Join(
-		defs.SystemTreeNode(0, 1, 0, otf2.UndefinedSystemTreeNode), defs.LocationGroup(0, 2, otf2.LocationGroupTypeProcess, 0, otf2.UndefinedLocationGroup),
-		defs.Location(0, 3, otf2.LocationTypeCPUThread, 0, 0), defs.Attribute(0, 1, otf2.TypeString, 2), defs.Parameter(0, 3, otf2.ParameterTypeString),
+		defs.SystemTreeNode(0, 1, 0, otf2.UndefinedSystemTreeNode),
+		defs.LocationGroup(0, 2, otf2.LocationGroupTypeProcess, 0, otf2.UndefinedLocationGroup),
+		defs.Location(0, 3, otf2.LocationTypeCPUThread, 0, 0), defs.Attribute(0, 1, otf2.TypeString, 2),
+		defs.Parameter(0, 3, otf2.ParameterTypeString),
 		defs.LocationProperty(0, 1, otf2.TypeString, 2),
 	))
 	for i := range texts {
-		testkit.Must(t, defs.Region(otf2.RegionRef(i), otf2.StringRef(i+1), otf2.StringRef(i+1), 0, otf2.RegionRoleFunction, otf2.ParadigmUser, 0, otf2.StringRef(i+1), 0, 0))
+		testkit.Must(t, defs.Region(otf2.RegionRef(i), otf2.StringRef(i+1), otf2.StringRef(i+1), 0,
+			otf2.RegionRoleFunction, otf2.ParadigmUser, 0, otf2.StringRef(i+1), 0, 0))
 	}
 	events, err := w.Events(0)
 	testkit.Must(t, err)
@@ -166,11 +180,14 @@ func TestPrintWritesTextsAsTheyAre(t *testing.T) {
 	for i := range texts {
 		attributes.Reset()
 		attributes.String(0, otf2.StringRef(i+1))
-		testkit.Must(t, errors.Join(events.Enter(otf2.Timestamp(i), attributes, otf2.RegionRef(i)), events.ParameterString(otf2.Timestamp(i), nil, 0, otf2.StringRef(i+1)), events.Leave(otf2.Timestamp(i), nil, otf2.RegionRef(i))))
+		testkit.Must(t, errors.Join(events.Enter(otf2.Timestamp(i), attributes, otf2.RegionRef(i)),
+			events.ParameterString(otf2.Timestamp(i), nil, 0, otf2.StringRef(i+1)),
+			events.Leave(otf2.Timestamp(i), nil, otf2.RegionRef(i))))
 	}
 	testkit.Must(t, w.Close())
 	anchor := filepath.Join(dir, "traces.otf2")
-	for form, reference := range map[string]string{"3.0": need.Reference(t, "otf2-print"), "3.2": need.Tool(t, "otf2-3.2/otf2-print")} {
+	for form, reference := range map[string]string{"3.0": need.Reference(t, "otf2-print"),
+		"3.2": need.Tool(t, "otf2-3.2/otf2-print")} {
 		for _, options := range []string{"", "-G", "-I", "-A", "-A -M -C", "-L 0"} {
 			args := append(strings.Fields(options), anchor)
 			got, err := outputOf(printCommand(), append(args, "--form", form)...)

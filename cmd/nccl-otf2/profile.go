@@ -80,10 +80,13 @@ from the sums of its processes, both while it runs and after its end.`,
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringVarP(&output, "output", "o", "", "file to write, with a name that ends in .cubex (default: profile.cubex beside the archive)")
-	fl.StringVar(&summary, "summary", "", "JSON file to write with figures by operation (median, 99th percentile, bandwidths)")
+	fl.StringVarP(&output, "output", "o", "",
+		"file to write, with a name that ends in .cubex (default: profile.cubex beside the archive)")
+	fl.StringVar(
+		&summary, "summary", "", "JSON file to write with figures by operation (median, 99th percentile, bandwidths)")
 	fl.BoolVar(&compress, "compress", false, "compress the values; not all builds of the CUBE tools can read that")
-	fl.BoolVar(&singleRoot, "single-root", false, "put one root above all trees, for tools that expect only one (pycubexr, Extra-P)")
+	fl.BoolVar(&singleRoot, "single-root", false,
+		"put one root above all trees, for tools that expect only one (pycubexr, Extra-P)")
 	addFormat(cmd, &f)
 	return cmd
 }
@@ -113,7 +116,8 @@ func profileOf(arg string) (*profiledInput, error) {
 			printable.Fprintln(os.Stderr, "nccl-otf2:", experiment.Others(arg, newest.Dir, others))
 		}
 		newest.Creator = creator()
-		return &profiledInput{newest.Profile, newest.Dir, (&madeProfile{Job: newest}).remarks(), left.Problems, len(left.Damaged) > 0}, nil
+		return &profiledInput{newest.Profile, newest.Dir, (&madeProfile{Job: newest}).remarks(), left.Problems,
+			len(left.Damaged) > 0}, nil
 	}
 	a, err := openArchive(arg)
 	if a == nil {
@@ -159,7 +163,8 @@ func makeProfiles(dir string) ([]madeProfile, error) {
 	}
 	all := make([]madeProfile, len(jobs))
 	for i, j := range jobs {
-		all[i] = madeProfile{Job: j, Path: filepath.Join(j.Dir, cubex.FileName), Summary: filepath.Join(j.Dir, cubex.SummaryName),
+		all[i] = madeProfile{Job: j, Path: filepath.Join(j.Dir, cubex.FileName),
+			Summary: filepath.Join(j.Dir, cubex.SummaryName),
 			Running: j.Running, Crashed: j.Crashed, Missing: j.Missing}
 	}
 	if len(all) > 0 {
@@ -194,7 +199,8 @@ func (m *madeProfile) print(w io.Writer) {
 func printProfile(w io.Writer, path string, p *cubex.Profile, problems []string) error {
 	c := p.Count()
 	printable.Fprintln(w, paint(w, bold, relative(path)))
-	_, err := printable.Fprintf(w, "  %s, %s, %s, %s\n", count(c.Processes, "process", "processes"), count(c.Locations, "location", "locations"),
+	_, err := printable.Fprintf(w, "  %s, %s, %s, %s\n", count(c.Processes, "process", "processes"),
+		count(c.Locations, "location", "locations"),
 		count(c.CallPaths, "call path", "call paths"), count(c.Visits, "visit", "visits"))
 	for _, problem := range append(problems, lossesIn(p).lines(false)...) {
 		printable.Fprintf(w, "  %s %s\n", paint(w, yellow, "!"), oneLine(problem))

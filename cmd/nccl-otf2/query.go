@@ -113,7 +113,8 @@ func runQuery(cmd *cobra.Command, dirs []string, question, form, output string, 
 		if err != nil {
 			return err
 		}
-		run := exec.CommandContext(cmd.Context(), program, append([]string{"-format", form, "-o", output, fmt.Sprintf("-unsafe=%v", unsafe), "--"}, all...)...)
+		run := exec.CommandContext(cmd.Context(), program,
+			append([]string{"-format", form, "-o", output, fmt.Sprintf("-unsafe=%v", unsafe), "--"}, all...)...)
 		run.Stdin, run.Stdout, run.Stderr = strings.NewReader(text), cmd.OutOrStdout(), os.Stderr
 		err = run.Run()
 		if exit := new(exec.ExitError); errors.As(err, &exit) {
@@ -135,13 +136,14 @@ func runQuery(cmd *cobra.Command, dirs []string, question, form, output string, 
 	return f.Commit(atomicfile.Durable)
 }
 
-// tablesOf gives the folders of tables that a path stands for. Of a recording of NCCL's calls that has none they are made in a temporary
-// folder, like the archive that they are exported from.
+// tablesOf gives the folders of tables that a path stands for. Of a recording of NCCL's calls that has none they are
+// made in a temporary folder, like the archive that they are exported from.
 func tablesOf(dir string) ([]string, error) {
 	if err := existsFolder(dir, "a folder of tables or an experiment directory"); err != nil {
 		return nil, err
 	}
-	if isDir(filepath.Join(dir, experiment.Folder)) { // else folders in it may be of several experiments, whose tables are read as one
+	// else folders in it may be of several experiments, whose tables are read as one
+	if isDir(filepath.Join(dir, experiment.Folder)) {
 		if newest := newestOf(dir, anchorName); newest != "" {
 			dir = filepath.Dir(newest) // tables of the time when there was one job are not it
 		}
@@ -180,5 +182,7 @@ func findQueryProgram() (string, error) {
 	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
 		return path, nil
 	}
-	return "", fmt.Errorf("%s is missing, the program that contains DuckDB: build it with `make query` and copy it there, or use `python3 -m nccl_otf2 NAME DIR`", path)
+	return "",
+		fmt.Errorf(
+			"%s is missing, the program that contains DuckDB: build it with `make query` and copy it there, or use `python3 -m nccl_otf2 NAME DIR`", path)
 }

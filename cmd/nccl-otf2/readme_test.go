@@ -16,11 +16,13 @@ import (
 
 const readme = "../../README.md"
 
-// TestREADMEHasTheDemo keeps the example in the README equal to what the demo prints, and the answer at its top equal to that of the example.
+// TestREADMEHasTheDemo keeps the example in the README equal to what the demo prints, and the answer at its top equal
+// to that of the example.
 func TestREADMEHasTheDemo(t *testing.T) {
 	tool := toolWithParts(t)
 	dir := filepath.Join(t.TempDir(), "demo")
-	if out, err := exec.Command(tool, "replay", "../../testdata/nccl-callbacks/09-straggler-4p", "--clock", "recorded", "--dir", dir).CombinedOutput(); err != nil {
+	if out, err := exec.Command(tool, "replay", "../../testdata/nccl-callbacks/09-straggler-4p", "--clock", "recorded",
+		"--dir", dir).CombinedOutput(); err != nil {
 		t.Fatalf("replay: %v\n%s", err, out)
 	}
 	out, err := exec.Command(tool, "report", dir).Output()

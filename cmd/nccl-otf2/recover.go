@@ -79,8 +79,8 @@ files could not be repaired.`,
 	return cmd
 }
 
-// makeMissing makes the archive of an experiment directory, with what killed processes left in shared memory, if they have left anything or
-// there is no archive. What cannot be made from shards may still be repaired.
+// makeMissing makes the archive of an experiment directory, with what killed processes left in shared memory, if they
+// have left anything or there is no archive. What cannot be made from shards may still be repaired.
 func makeMissing(w io.Writer, dir string) error {
 	saved, err := collector.Salvage(dir)
 	if err != nil {
@@ -110,7 +110,8 @@ func recoverPath(arg string) string {
 
 func printRecovered(w io.Writer, res *otf2.RecoverResult, dry bool) error {
 	whole := uint64(0)
-	colors := map[otf2.RecoverAction]color{otf2.RecoverFailed: red, otf2.RecoverRepaired: yellow, otf2.RecoverCreated: yellow}
+	colors := map[otf2.RecoverAction]color{otf2.RecoverFailed: red, otf2.RecoverRepaired: yellow,
+		otf2.RecoverCreated: yellow}
 	for i := range res.Files {
 		file := &res.Files[i]
 		if file.Action == otf2.RecoverWhole {

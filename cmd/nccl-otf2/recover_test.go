@@ -21,14 +21,16 @@ func TestRecoverCommand(t *testing.T) {
 	events := filepath.Join(dir, "nccl", "1.evt")
 	testkit.Must(t, errors.Join(os.Truncate(events, 200), os.Remove(filepath.Join(dir, "nccl.otf2"))))
 	dry, err := outputOf(recoverCommand(), "-n", filepath.Join(dir, "nccl.otf2"))
-	if err != nil || !strings.Contains(dry, "1.evt: repaired: ") || !strings.HasSuffix(dry, "nothing was changed (--dry-run)\n") {
+	if err != nil || !strings.Contains(dry, "1.evt: repaired: ") ||
+		!strings.HasSuffix(dry, "nothing was changed (--dry-run)\n") {
 		t.Errorf("dry run: %v\n%s", err, dry)
 	}
 	if st, err := os.Stat(events); err != nil || st.Size() != 200 {
 		t.Errorf("after a dry run: %v, %v", st, err)
 	}
 	out, err := outputOf(recoverCommand(), dir)
-	for _, want := range []string{events + ": repaired: file ends without an end mark at byte ", "number of events corrected", "nccl.otf2: created: it was missing", "lost: anchor: "} {
+	for _, want := range []string{events + ": repaired: file ends without an end mark at byte ",
+		"number of events corrected", "nccl.otf2: created: it was missing", "lost: anchor: "} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%v: no %q in\n%s", err, want, out)
 		}
@@ -44,10 +46,12 @@ func TestRecoverCommand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := json.Unmarshal([]byte(out), &res); err != nil || res.Changed() || len(res.Files) < 10 || len(res.Lost) != 0 {
+	if err := json.Unmarshal([]byte(out), &res); err != nil || res.Changed() || len(res.Files) < 10 ||
+		len(res.Lost) != 0 {
 		t.Errorf("second time: %v\n%s", err, out)
 	}
-	if out, err := outputOf(printCommand(), dir); err != nil || !strings.Contains(out, "MPI_COLLECTIVE") && !strings.Contains(out, "NON_BLOCKING") {
+	if out, err := outputOf(printCommand(), dir); err != nil || !strings.Contains(out, "MPI_COLLECTIVE") &&
+		!strings.Contains(out, "NON_BLOCKING") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
@@ -62,7 +66,8 @@ func TestRecoverCommandFails(t *testing.T) {
 	testkit.Write(t, filepath.Join(dir, "nccl.def"), []byte("these are no definitions"))
 	out, err := outputOf(recoverCommand(), dir)
 	var code exitCode
-	if !errors.As(err, &code) || code != exitInput || !strings.Contains(out, "nccl.def: failed: ") || !strings.Contains(out, "lost: all global definitions") {
+	if !errors.As(err, &code) || code != exitInput || !strings.Contains(out, "nccl.def: failed: ") ||
+		!strings.Contains(out, "lost: all global definitions") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -69,7 +69,9 @@ those of the tutorials, a checkout all of testdata. An unknown name lists them.`
 	fl.StringVar(&o.dir, "dir", "", "experiment directory (default: NCCL_OTF2_DIR, else a new nccl-otf2-<time>-<pid>)")
 	fl.StringVar(&o.events, "events", "", "what to record: light, gpu, net, net-sums, all, or a list of event names")
 	fl.BoolVar(&o.spool, "spool", false, "record without a collector, into raw files")
-	fl.BoolVar(&o.keep, "keep", false, "keep what the host programs play, as DIR/replay/p<k>.program ("+replay.HostFile+" plays one by itself)")
+	fl.BoolVar(
+		&o.keep, "keep", false,
+		"keep what the host programs play, as DIR/replay/p<k>.program ("+replay.HostFile+" plays one by itself)")
 	return cmd
 }
 
@@ -148,7 +150,8 @@ func keepPrograms(rec *replay.Recording, dir string) error {
 		if err != nil {
 			return err
 		}
-		if err := atomicfile.Write(filepath.Join(dir, fmt.Sprintf("p%d.program", k)), regular.File, program, atomicfile.Volatile); err != nil {
+		if err := atomicfile.Write(filepath.Join(dir, fmt.Sprintf("p%d.program", k)), regular.File, program,
+			atomicfile.Volatile); err != nil {
 			return err
 		}
 	}
@@ -164,7 +167,8 @@ func concludeReplay(ctx context.Context, out io.Writer, dir string, began time.T
 		return fmt.Errorf("interrupted; make the archive with `nccl-otf2 unify %s`", relative(dir))
 	}
 	if len(late) > 0 {
-		return fmt.Errorf("%s not finished, nor got any further in %v: see what they do with NCCL_OTF2_DEBUG=on", count(len(late), "collector has", "collectors have"), collectorsLimit)
+		return fmt.Errorf("%s not finished, nor got any further in %v: see what they do with NCCL_OTF2_DEBUG=on",
+			count(len(late), "collector has", "collectors have"), collectorsLimit)
 	}
 	if !recordedSince(dir, began) {
 		return errors.New("nothing was recorded: run with NCCL_OTF2_DEBUG=on to see why")

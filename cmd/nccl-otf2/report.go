@@ -47,13 +47,16 @@ type part struct {
 // reportSections are the sections, in the order in which they are printed. The names are those of flags and of
 // members of the JSON form.
 var reportSections = []reportSection{
-	{"nccl-tests", "operations in the columns of nccl-tests: out of place beside in place, call times, devices", makeNCCLTests},
+	{"nccl-tests", "operations in the columns of nccl-tests: out of place beside in place, call times, devices",
+		makeNCCLTests},
 	{"waits", "who waited for whom: by cause, rank, GPU, host, communicator, operation, phase; transfers", makeWaits},
-	{"path", "the critical path: what the run's length consists of, and how much shorter it would be if a rank were faster", makePath},
+	{"path", "the critical path: what the run's length consists of, and how much shorter it would be if a rank were " +
+		"faster", makePath},
 	{"tally", "time by name, as iprof tabulates: calls, operations, transfers, phases", makeTally},
 	{"matrix", "bytes and bandwidth from rank to rank, from host to host, by channel", makeMatrix},
 	{"overlap", "how much communication was hidden behind computation, where kernels were recorded", makeOverlap},
-	{"hang", "operations that are not complete, and who is missing: while the job runs, or after it has died", makeHang},
+	{"hang", "operations that are not complete, and who is missing: while the job runs, or after it has died",
+		makeHang},
 }
 
 // reportInput is what sections are made of.
@@ -119,7 +122,8 @@ func makeWaits(in *reportInput) (part, error) {
 	if err != nil {
 		return part{}, err
 	}
-	return part{report.Waits(r.WaitStates, report.Clock{Begin: uint64(r.Summary.Begin), Absolute: in.absolute}), r.WaitStates, r.Problems}, nil
+	return part{report.Waits(r.WaitStates, report.Clock{Begin: uint64(r.Summary.Begin), Absolute: in.absolute}),
+		r.WaitStates, r.Problems}, nil
 }
 
 func makeNCCLTests(in *reportInput) (part, error) {
@@ -128,7 +132,10 @@ func makeNCCLTests(in *reportInput) (part, error) {
 		return part{}, err
 	}
 	rows, problems := in.rows(a)
-	r := &report.NCCLTests{Archive: a.Path(), Devices: slices.DeleteFunc(analysis.Devices(a.Defs), func(d analysis.Device) bool { return !in.selected.Rank(d.Rank) }), Selection: in.selected.Describe(), Tests: bandwidth.Tests(rows)}
+	r := &report.NCCLTests{Archive: a.Path(),
+		Devices: slices.DeleteFunc(analysis.Devices(a.Defs),
+			func(d analysis.Device) bool { return !in.selected.Rank(d.Rank) }), Selection: in.selected.Describe(),
+		Tests: bandwidth.Tests(rows)}
 	return part{report.NCCLTestsDocument(r, in.average), r, problems}, nil
 }
 
@@ -198,7 +205,8 @@ func makeHang(in *reportInput) (part, error) {
 	behind, watching := watched(context.Background(), dir, watchPatience)
 	r, err := hang.Find(dir, time.Now(), status)
 	if errors.Is(err, fs.ErrNotExist) {
-		return part{}, fmt.Errorf("%s has no shards: what is under way is only in the experiment directory of a job", in.arg)
+		return part{}, fmt.Errorf("%s has no shards: what is under way is only in the experiment directory of a job",
+			in.arg)
 	}
 	if err != nil {
 		return part{}, err
@@ -224,8 +232,10 @@ type reportRequest struct {
 
 func reportCommand() *cobra.Command {
 	q := &reportRequest{
-		format: choice{"table", []string{"table", "json", "csv", "markdown"}}, by: choice{"size", []string{"size", "class"}},
-		average: choice{report.Averages[0], report.Averages}, top: rows(defaultRows), wanted: make([]bool, len(reportSections)),
+		format:  choice{"table", []string{"table", "json", "csv", "markdown"}},
+		by:      choice{"size", []string{"size", "class"}},
+		average: choice{report.Averages[0], report.Averages}, top: rows(defaultRows),
+		wanted: make([]bool, len(reportSections)),
 	}
 	cmd := &cobra.Command{
 		Use:   "report ARCHIVE|DIR",
@@ -275,15 +285,24 @@ func (q *reportRequest) flags(cmd *cobra.Command) {
 		f.BoolVar(&q.wanted[i], s.name, false, s.help)
 	}
 	addSelection(cmd, &q.spec)
-	f.StringVar(&q.ras, "ras", "", "with --hang: also use NCCL's RAS, from a file of what ncclras printed (JSON or text) or from the job's RAS at HOST:PORT")
+	f.StringVar(
+		&q.ras, "ras", "",
+		"with --hang: also use NCCL's RAS, from a file of what ncclras printed (JSON or text) or from the job's RAS "+
+			"at HOST:PORT")
 	f.BoolVar(&q.self, "self", false, "say how the archive was recorded")
-	f.StringVar(&q.picture, "svg", "", "draw bus bandwidth over size into this SVG file instead of printing the report; - for standard output")
+	f.StringVar(
+		&q.picture, "svg", "",
+		"draw bus bandwidth over size into this SVG file instead of printing the report; - for standard output")
 	f.BoolVar(&q.page, "html", false, "write the report as a page: one file without scripts, which prints well")
-	f.StringVarP(&q.output, "output", "o", "", "with --html: file to write; - for standard output (default report.html beside the archive)")
+	f.StringVarP(&q.output, "output", "o", "",
+		"with --html: file to write; - for standard output (default report.html beside the archive)")
 	f.Var(&q.top, "top", "number of rows of each table in text, or all")
-	f.BoolVar(&q.absolute, "absolute", false, "show points in time as times of day (UTC), not since the beginning of the run")
-	f.BoolVar(&q.first, "first", false, "include the first operation of each communicator (start-up) in times and bandwidths")
-	f.Var(&q.average, "average", "with --nccl-tests: how to combine an operation's times on its ranks, as its option -a: avg, rank0, min or max")
+	f.BoolVar(&q.absolute, "absolute", false,
+		"show points in time as times of day (UTC), not since the beginning of the run")
+	f.BoolVar(
+		&q.first, "first", false, "include the first operation of each communicator (start-up) in times and bandwidths")
+	f.Var(&q.average, "average",
+		"with --nccl-tests: how to combine an operation's times on its ranks, as its option -a: avg, rank0, min or max")
 	f.Var(&q.by, "by", "rows of the table of operations: by size, or by class of sizes")
 	f.Var(&q.format, "format", "output: table, json, csv or markdown")
 	for name, c := range map[string]*choice{"format": &q.format, "average": &q.average, "by": &q.by} {
@@ -318,9 +337,11 @@ func (q *reportRequest) check(changed func(flag string) bool) error {
 		{q.ras != "" && !asked("hang"), "--ras is for --hang"},
 		{changed("average") && !asked("nccl-tests"), "--average is for --nccl-tests"},
 		{!q.spec.Empty() && (q.self || asked("hang") || asked("path")),
-			"--from, --to, --rank, --comm and --phase select events: --self and --hang look at none, and --path is of the whole run"},
+			"--from, --to, --rank, --comm and --phase select events: --self and --hang look at none, and --path is " +
+				"of the whole run"},
 		{q.self && len(sections) > 0, "--self stands alone: report the other sections by another command"},
-		{q.picture != "" && (parts || q.by.value != "size" || changed("format")), "--svg is a picture of the table of operations: it goes with --first alone"},
+		{q.picture != "" && (parts || q.by.value != "size" || changed("format")),
+			"--svg is a picture of the table of operations: it goes with --first alone"},
 		{q.page && (q.picture != "" || parts || changed("format")),
 			"--html is the report as a page: it has all that the report has, and goes with no other form or section"},
 		{q.output != "" && !q.page, "-o is for --html"},
@@ -336,7 +357,8 @@ func (q *reportRequest) check(changed func(flag string) bool) error {
 
 // run makes the report of an archive or directory.
 func (q *reportRequest) run(w io.Writer, arg string) error {
-	in := &reportInput{arg: arg, progress: newProgress(), absolute: q.absolute, ras: q.ras, average: q.average.value, first: q.first, spec: q.spec}
+	in := &reportInput{arg: arg, progress: newProgress(), absolute: q.absolute, ras: q.ras, average: q.average.value,
+		first: q.first, spec: q.spec}
 	in.style = report.Style{Top: int(q.top), Width: widthOf(w), Absolute: q.absolute, Color: colored(w)}
 	defer in.close()
 	switch sections := q.sections(); {
@@ -439,7 +461,8 @@ func reportSelf(w io.Writer, in *reportInput, format string) error {
 	}
 	s := analysis.SelfReport(a)
 	write := map[string]func(*analysis.Self, io.Writer) error{
-		"table": report.WriteRecordingText, "json": report.WriteRecordingJSON, "csv": report.WriteRecordingCSV, "markdown": report.WriteRecordingMarkdown,
+		"table": report.WriteRecordingText, "json": report.WriteRecordingJSON, "csv": report.WriteRecordingCSV,
+		"markdown": report.WriteRecordingMarkdown,
 	}
 	return readerGone(write[format](s, w))
 }

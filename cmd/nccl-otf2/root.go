@@ -122,7 +122,8 @@ func rootCommand() *cobra.Command {
 // outputFlags are the flags that name what a command writes: what is there may be what it wrote before.
 var outputFlags = []string{"output", "summary", "svg", "dir"}
 
-// inputsOf are the files and folders that a command may read: its arguments, and what flags name that are not its outputs.
+// inputsOf are the files and folders that a command may read: its arguments, and what flags name that are not its
+// outputs.
 func inputsOf(cmd *cobra.Command, args []string) []string {
 	paths := slices.Clone(args)
 	cmd.Flags().Visit(func(f *pflag.Flag) {
@@ -173,7 +174,8 @@ func exactly(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) < len(names):
-			return usagef("%s needs %s: see %s --help", cmd.Name(), strings.Join(names[len(args):], " and "), cmd.CommandPath())
+			return usagef("%s needs %s: see %s --help", cmd.Name(), strings.Join(names[len(args):], " and "),
+				cmd.CommandPath())
 		case len(args) > len(names):
 			return usagef("%s takes no argument %q: see %s --help", cmd.Name(), args[len(names)], cmd.CommandPath())
 		}
@@ -193,7 +195,8 @@ const (
 func addFormat(cmd *cobra.Command, f *format) {
 	*f = formatTable
 	cmd.Flags().Var(f, "format", "output: table or json")
-	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("format",
+		cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
 func (f *format) String() string { return string(*f) }

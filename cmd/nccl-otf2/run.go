@@ -28,7 +28,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/scorep"
 )
 
-// collectorsLimit bounds the wait for collectors that make no progress after a command has ended, and that for others who make the archive.
+// collectorsLimit bounds the wait for collectors that make no progress after a command has ended, and that for others
+// who make the archive.
 const collectorsLimit = 60 * time.Second
 
 // Exit codes of `run` when the command could not be started, as shells and env(1) have them.
@@ -60,7 +61,8 @@ prints where the archive is, or which rank it is still waiting for because that 
 
 If variables of Score-P (SCOREP_…) are set, the experiment directory is moved into the one that Score-P has made, as
 its folder ` + ncclFolder + `; ` + "`nccl-otf2 merge`" + ` then makes one archive of both. Score-P also loads a plugin, so that its pauses apply to NCCL's archive, too: ` +
-			substrateName + ` is added to ` + substratePlugins + `, unless that is set and empty, and the tool's folder to ` +
+			substrateName + ` is added to ` + substratePlugins +
+			`, unless that is set and empty, and the tool's folder to ` +
 			libraryPath + `.`,
 		Example: `  nccl-otf2 run -- torchrun --nproc-per-node 8 train.py
   nccl-otf2 run --dir exp1 --events light -- mpirun -np 4 ./all_reduce_perf -b 8 -e 128M
@@ -74,10 +76,14 @@ its folder ` + ncclFolder + `; ` + "`nccl-otf2 merge`" + ` then makes one archiv
 		RunE: func(_ *cobra.Command, args []string) error { return run(&o, args) },
 	}
 	cmd.Flags().SetInterspersed(false)
-	cmd.Flags().StringVar(&o.dir, "dir", "", "experiment directory (default: NCCL_OTF2_DIR, else a new nccl-otf2-<time>-<pid>)")
-	cmd.Flags().StringVar(&o.events, "events", "", "what to record: light, gpu, net, net-sums, all, or a list of event names (default: NCCL_OTF2_EVENTS, else gpu)")
+	cmd.Flags().StringVar(
+		&o.dir, "dir", "", "experiment directory (default: NCCL_OTF2_DIR, else a new nccl-otf2-<time>-<pid>)")
+	cmd.Flags().StringVar(&o.events, "events", "",
+		"what to record: light, gpu, net, net-sums, all, or a list of event names (default: NCCL_OTF2_EVENTS, else "+
+			"gpu)")
 	cmd.Flags().StringVar(&o.config, "config", "", "settings file (default: NCCL_OTF2_CONFIG)")
-	cmd.Flags().BoolVar(&o.unify, "unify", true, "make the archive after the command; --unify=false leaves it to 'nccl-otf2 unify'")
+	cmd.Flags().BoolVar(&o.unify, "unify", true,
+		"make the archive after the command; --unify=false leaves it to 'nccl-otf2 unify'")
 	return cmd
 }
 
@@ -106,7 +112,8 @@ func run(o *runOptions, args []string) error {
 	if err != nil {
 		return err
 	}
-	want := ending{archive: o.unify && settings.Unify, tables: settings.Tables, member: member, command: filepath.Base(args[0])}
+	want := ending{archive: o.unify && settings.Unify, tables: settings.Tables, member: member,
+		command: filepath.Base(args[0])}
 	if !member || !want.archive {
 		env.set("NCCL_OTF2_UNIFY", "off")
 	}
@@ -215,8 +222,9 @@ func newDirectory() string {
 	return fmt.Sprintf("nccl-otf2-%s-%d", time.Now().Format("20060102-150405"), os.Getpid())
 }
 
-// namedAfterCommunicators are the directories in the working directory in which something has been recorded since a time, of those that
-// a job has whose launcher does not name it (MPICH's): the plugin names them after the first communicator.
+// namedAfterCommunicators are the directories in the working directory in which something has been recorded since a
+// time, of those that a job has whose launcher does not name it (MPICH's): the plugin names them after the first
+// communicator.
 func namedAfterCommunicators(since time.Time) (dirs []string) {
 	found, _ := filepath.Glob("nccl-otf2-" + strings.Repeat("[0-9a-f]", 16))
 	for _, dir := range found {
@@ -305,22 +313,25 @@ func conclude(dir string, env *environment, o ending, began time.Time, child *os
 	}
 	summarize(os.Stderr, result)
 	if joined && isFile(filepath.Join(filepath.Dir(to), anchorName)) {
-		printable.Fprintf(os.Stderr, "  with Score-P's trace: nccl-otf2 merge %s --output DIR\n", relative(filepath.Dir(to)))
+		printable.Fprintf(os.Stderr, "  with Score-P's trace: nccl-otf2 merge %s --output DIR\n",
+			relative(filepath.Dir(to)))
 	}
 }
 
 // announceRecorded says how the archive is made that was not asked for.
-func announceRecorded(dir string, env *environment, member bool, began time.Time, say func(format string, args ...any)) {
+func announceRecorded(dir string, env *environment, member bool, began time.Time,
+	say func(format string, args ...any)) {
 	if !member {
 		dir, _ = join(dir, env, began, say)
 		say("recorded in %s; make the archive with `nccl-otf2 unify %s`", relative(dir), relative(dir))
 	} else if firstToAnnounce(dir, env) {
-		say("recorded in %s; when all ranks have ended make the archive with `nccl-otf2 unify %s`", relative(dir), relative(dir))
+		say("recorded in %s; when all ranks have ended make the archive with `nccl-otf2 unify %s`", relative(dir),
+			relative(dir))
 	}
 }
 
-// unifyWhenFree makes the archive. Another process may be unifying the directory: a collector, or another node's `run`, perhaps
-// without this node's part. Of a member of a job, elsewhere tells that another one has made it meanwhile.
+// unifyWhenFree makes the archive. Another process may be unifying the directory: a collector, or another node's `run`,
+// perhaps without this node's part. Of a member of a job, elsewhere tells that another one has made it meanwhile.
 func unifyWhenFree(wait context.Context, dir string, o ending) (result *unified, elsewhere bool, err error) {
 	want := wanted{sync: true, tables: o.tables}
 	// The job's last collector makes the archive; only where there is none, or it fails, it is left to be made here.
@@ -347,8 +358,8 @@ func collectorsLive(dir string) bool {
 	return err == nil && slices.ContainsFunc(entries, func(e experiment.Entry) bool { return e.WriterLives() })
 }
 
-// join moves the experiment directory into Score-P's if there is to be one. It returns where it is then, and says why it
-// stayed.
+// join moves the experiment directory into Score-P's if there is to be one. It returns where it is then, and says why
+// it stayed.
 func join(dir string, env *environment, began time.Time, say func(format string, args ...any)) (string, bool) {
 	if !expectsScorep(env) {
 		return dir, false

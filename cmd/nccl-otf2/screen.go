@@ -27,7 +27,8 @@ type screen struct {
 
 // openScreen takes the terminal; close must follow. in may be no terminal: then there are no keys.
 func openScreen(in, out *os.File) *screen {
-	s := &screen{in: in, out: out, keys: make(chan byte), changed: make(chan struct{}, 1), signals: make(chan os.Signal, 4)}
+	s := &screen{in: in, out: out, keys: make(chan byte), changed: make(chan struct{}, 1),
+		signals: make(chan os.Signal, 4)}
 	s.enter()
 	signal.Notify(s.signals, unix.SIGWINCH, unix.SIGTSTP, unix.SIGCONT)
 	go s.heed()

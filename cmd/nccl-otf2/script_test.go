@@ -31,7 +31,8 @@ func TestMain(m *testing.M) {
 }
 
 // built names the parts in C that sessions need; `make build` makes them.
-var built = []string{doctor.PluginName, substrateLibrary, replay.HostFile, "libexec/nccl-otf2/callers/libnccl.so.2", "libexec/nccl-otf2/callers/librccl.so.1"}
+var built = []string{doctor.PluginName, substrateLibrary, replay.HostFile, "libexec/nccl-otf2/callers/libnccl.so.2",
+	"libexec/nccl-otf2/callers/librccl.so.1"}
 
 const buildFolder = "../../build"
 
@@ -55,7 +56,8 @@ func toolWithParts(t *testing.T) string {
 	return tool
 }
 
-// TestSessions runs the sessions in testdata/script. In each, $REC is a folder of recordings and $SCOREP a trace of Score-P's.
+// TestSessions runs the sessions in testdata/script. In each, $REC is a folder of recordings and $SCOREP a trace of
+// Score-P's.
 func TestSessions(t *testing.T) {
 	tool := toolWithParts(t)
 	recordings, err := filepath.Abs("../../testdata/nccl-callbacks")
@@ -95,13 +97,16 @@ func exitCodeOf(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: exitcode N COMMAND…")
 	}
 	// A shell tells the code; testscript itself tells only success.
-	err := ts.Exec("sh", append([]string{"-c", `want=$1; shift; "$@"; code=$?; [ $code = $want ] || { echo "exit code $code, want $want" >&2; exit 1; }`, "sh"}, args...)...)
+	err := ts.Exec("sh", append([]string{"-c",
+		`want=$1; shift; "$@"; code=$?; [ $code = $want ] || { echo "exit code $code, want $want" >&2; exit 1; }`,
+		"sh"}, args...)...)
 	if err != nil {
 		ts.Fatalf("%s: %v", strings.Join(args, " "), err)
 	}
 }
 
-// eventuallyOf runs a command until a regular expression is found so often in its output, or oftener: eventually N REGEXP COMMAND… .
+// eventuallyOf runs a command until a regular expression is found so often in its output, or oftener: eventually N
+// REGEXP COMMAND… .
 func eventuallyOf(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 3 {
 		ts.Fatalf("usage: eventually N REGEXP COMMAND…")
@@ -121,7 +126,8 @@ func eventuallyOf(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// stillOf waits until the processes of a job stand still (REPLAY_HOST_STOP_AT) and each has events on disk: still DIR PROCESSES.
+// stillOf waits until the processes of a job stand still (REPLAY_HOST_STOP_AT) and each has events on disk: still DIR
+// PROCESSES.
 func stillOf(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: still DIR PROCESSES")

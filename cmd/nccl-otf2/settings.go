@@ -33,7 +33,8 @@ func jobSettings(env *environment) (*config.Settings, error) {
 
 // settingsFault is an error of jobSettings; one in the value of --events is the command line's.
 func settingsFault(err error, events string) error {
-	if cause := errors.Unwrap(err); events != "" && cause != nil && strings.HasPrefix(err.Error(), config.Prefix+"EVENTS:") {
+	if cause := errors.Unwrap(err); events != "" && cause != nil &&
+		strings.HasPrefix(err.Error(), config.Prefix+"EVENTS:") {
 		return usagef("--events: %w", cause)
 	}
 	return err
@@ -70,13 +71,16 @@ func settingsForDoctor() (doctor.Settings, error) {
 		out.Summary = fmt.Sprintf("callbacks for replay, memory %d MiB per process, %s", s.Memory>>20, source)
 	}
 	if s.Profile {
-		out.Summary = fmt.Sprintf("profile of events %s, memory %d MiB per process, %s", s.EventsText(), s.Memory>>20, source)
+		out.Summary = fmt.Sprintf("profile of events %s, memory %d MiB per process, %s", s.EventsText(), s.Memory>>20,
+			source)
 	}
 	if s.Paused {
-		out.Warnings = append(out.Warnings, config.Prefix+"START=paused: nothing is recorded until `nccl-otf2 ctl start`")
+		out.Warnings = append(
+			out.Warnings, config.Prefix+"START=paused: nothing is recorded until `nccl-otf2 ctl start`")
 	}
 	if s.Collector == "spool" && (s.Record || s.Profile || s.Paused || s.Window != nil || s.Disk != 0) {
-		out.Warnings = append(out.Warnings, "without a collector (NCCL_OTF2_COLLECTOR=spool) MODE, START, WINDOW and DISK have no effect")
+		out.Warnings = append(
+			out.Warnings, "without a collector (NCCL_OTF2_COLLECTOR=spool) MODE, START, WINDOW and DISK have no effect")
 	}
 	if !s.Enable {
 		out.Warnings = append(out.Warnings, config.Prefix+"ENABLE switches the plugin off: nothing is recorded")

@@ -56,7 +56,8 @@ func (f *foreign) location(id otf2.LocationRef, events uint64, of otf2.LocationG
 }
 
 func (f *foreign) region(id otf2.RegionRef, name string) {
-	f.must(f.defs.Region(id, f.text(name), f.next-1, 0, otf2.RegionRoleFunction, otf2.ParadigmUser, 0, otf2.UndefinedString, 0, 0))
+	f.must(f.defs.Region(id, f.text(name), f.next-1, 0, otf2.RegionRoleFunction, otf2.ParadigmUser, 0,
+		otf2.UndefinedString, 0, 0))
 }
 
 // plain is a thread that runs region 0 ten times.
@@ -84,7 +85,8 @@ var situations = []struct {
 		f.region(1, "b")
 		w := f.location(0, 80, 0)
 		for i := range otf2.Timestamp(20) {
-			f.must(w.Enter(1000*i+70, nil, 0), w.Enter(1000*i+80, nil, 1), w.Leave(1000*i+300, nil, 0), w.Leave(1000*i+400, nil, 1))
+			f.must(w.Enter(1000*i+70, nil, 0), w.Enter(1000*i+80, nil, 1), w.Leave(1000*i+300, nil, 0),
+				w.Leave(1000*i+400, nil, 1))
 		}
 	}},
 	{"a leave comes before its enter", false, func(f *foreign) {
@@ -112,7 +114,8 @@ var situations = []struct {
 	{"a clock without resolution", false, func(f *foreign) { f.clock(0, 0, 20000); f.plain(1000) }},
 	{"a clock of one tick per second", false, func(f *foreign) { f.clock(1, 0, 20000); f.plain(1000) }},
 	{"a clock of an odd resolution", false, func(f *foreign) { f.clock(1_995_386_627, 0, 20000); f.plain(1000) }},
-	{"a clock of the greatest resolution", false, func(f *foreign) { f.clock(math.MaxUint64, 0, 20000); f.plain(1000) }},
+	{"a clock of the greatest resolution", false,
+		func(f *foreign) { f.clock(math.MaxUint64, 0, 20000); f.plain(1000) }},
 	{"two clocks", false, func(f *foreign) { f.clock(1e9, 0, 20000); f.clock(1000, 5, 20000); f.plain(1000) }},
 	{"ids of the greatest numbers", false, func(f *foreign) {
 		f.clock(1e9, 0, 20000)
@@ -136,9 +139,11 @@ var situations = []struct {
 	}},
 	{"hosts and groups in a circle", false, func(f *foreign) {
 		f.clock(1e9, 0, 20000)
-		f.must(f.defs.SystemTreeNode(0, f.text("a"), f.text("node"), 1), f.defs.SystemTreeNode(1, f.text("b"), f.text("node"), 0))
+		f.must(f.defs.SystemTreeNode(0, f.text("a"), f.text("node"), 1),
+			f.defs.SystemTreeNode(1, f.text("b"), f.text("node"), 0))
 		f.process(0)
-		f.must(f.defs.LocationGroup(1, 0, otf2.LocationGroupTypeAccelerator, 0, 2), f.defs.LocationGroup(2, 0, otf2.LocationGroupTypeAccelerator, 0, 1))
+		f.must(f.defs.LocationGroup(1, 0, otf2.LocationGroupTypeAccelerator, 0, 2),
+			f.defs.LocationGroup(2, 0, otf2.LocationGroupTypeAccelerator, 0, 1))
 		f.region(0, "f")
 		w := f.location(0, 2, 2)
 		f.must(w.Enter(1000, nil, 0), w.Leave(2000, nil, 0))
@@ -148,7 +153,8 @@ var situations = []struct {
 		f.host()
 		f.process(0)
 		f.region(0, "f")
-		f.must(f.defs.CallingContext(0, 0, otf2.UndefinedSourceCodeLocation, 1), f.defs.CallingContext(1, 0, otf2.UndefinedSourceCodeLocation, 0),
+		f.must(f.defs.CallingContext(0, 0, otf2.UndefinedSourceCodeLocation, 1),
+			f.defs.CallingContext(1, 0, otf2.UndefinedSourceCodeLocation, 0),
 			f.defs.InterruptGenerator(0, 0, otf2.InterruptGeneratorModeTime, otf2.BaseDecimal, 0, 1))
 		w := f.location(0, 5, 0)
 		for i := range otf2.Timestamp(5) {
@@ -174,8 +180,8 @@ var situations = []struct {
 	{"no locations", true, func(f *foreign) { f.clock(1e9, 0, 0); f.host() }},
 }
 
-// Whatever another tool's archive is like, each command says something of it in words or in one line of error, and no page or view is made of
-// nothing. What is printed is what the reference tool prints.
+// Whatever another tool's archive is like, each command says something of it in words or in one line of error, and no
+// page or view is made of nothing. What is printed is what the reference tool prints.
 func TestForeignSituations(t *testing.T) {
 	for _, s := range situations {
 		t.Run(s.name, func(t *testing.T) {
@@ -186,8 +192,10 @@ func TestForeignSituations(t *testing.T) {
 			f.text("")
 			s.make(f)
 			testkit.Must(t, w.Close())
-			for _, line := range []string{"report", "report --tally", "report --matrix", "report --overlap", "report --html", "timeline", "profile", "export --perfetto", "export --chrome",
-				"export --jsonl", "export --parquet", "export --prometheus", "check", "view --simple", "view --scalasca", "recover -n"} {
+			for _, line := range []string{"report", "report --tally", "report --matrix", "report --overlap",
+				"report --html", "timeline", "profile", "export --perfetto", "export --chrome",
+				"export --jsonl", "export --parquet", "export --prometheus", "check", "view --simple",
+				"view --scalasca", "recover -n"} {
 				out, err := func() (string, error) {
 					cmd := rootCommand()
 					var out bytes.Buffer
@@ -195,16 +203,19 @@ func TestForeignSituations(t *testing.T) {
 					cmd.SetArgs(append(strings.Fields(line), dir))
 					return out.String(), cmd.Execute()
 				}()
-				if code := exitCode(0); err != nil && !errors.As(err, &code) && (strings.Contains(err.Error(), "\n") || strings.Contains(out, "goroutine")) {
+				if code := exitCode(0); err != nil && !errors.As(err, &code) &&
+					(strings.Contains(err.Error(), "\n") || strings.Contains(out, "goroutine")) {
 					t.Errorf("%s: %v\n%s", line, err, out)
 				}
-				if err == nil && s.empty && (line == "timeline" || line == "export --jsonl" && !strings.Contains(s.name, "calls")) {
+				if err == nil && s.empty && (line == "timeline" || line == "export --jsonl" &&
+					!strings.Contains(s.name, "calls")) {
 					t.Errorf("%s: an answer, and nothing is there", line)
 				}
 			}
 			if s.name == "regions overlap" {
 				out, err := outputOf(reportCommand(), "--tally", "--format", "csv", dir)
-				if err != nil || !strings.Contains(out, "b,") || !strings.Contains(out, fmt.Sprint(20*320)) || !strings.Contains(out, fmt.Sprint(20*230)) {
+				if err != nil || !strings.Contains(out, "b,") || !strings.Contains(out, fmt.Sprint(20*320)) ||
+					!strings.Contains(out, fmt.Sprint(20*230)) {
 					t.Errorf("tally: %v\n%s", err, out)
 				}
 			}

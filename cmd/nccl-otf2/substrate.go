@@ -12,8 +12,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/config"
 )
 
-// Score-P's names: of the substrate plugins that it is to load, of what stands between them, and of ours, which it loads as
-// libscorep_substrate_nccl_otf2.so by the loader's search path.
+// Score-P's names: of the substrate plugins that it is to load, of what stands between them, and of ours, which it
+// loads as libscorep_substrate_nccl_otf2.so by the loader's search path.
 const (
 	substratePlugins   = "SCOREP_SUBSTRATE_PLUGINS"
 	substrateSeparator = "SCOREP_SUBSTRATE_PLUGINS_SEP"
@@ -22,8 +22,9 @@ const (
 	libraryPath        = "LD_LIBRARY_PATH"
 )
 
-// ensureSubstrate lets a job that Score-P measures load our substrate plugin (docs/scorep.md). What the user has set stays, in
-// front; an empty list of plugins is a wish for none. It returns what there is to say, "" if nothing was changed.
+// ensureSubstrate lets a job that Score-P measures load our substrate plugin (docs/scorep.md). What the user has set
+// stays, in front; an empty list of plugins is a wish for none. It returns what there is to say, "" if nothing was
+// changed.
 func ensureSubstrate(env *environment) string {
 	plugins, set := env.lookup(substratePlugins)
 	if !expectsScorep(env) || set && plugins == "" {
@@ -41,12 +42,16 @@ func ensureSubstrate(env *environment) string {
 		separator = ","
 	}
 	var said []string
-	if names := strings.Split(plugins, separator); !slices.ContainsFunc(names, func(name string) bool { return strings.TrimSpace(name) == substrateName }) {
+	if names := strings.Split(plugins, separator); !slices.ContainsFunc(
+		names, func(name string) bool { return strings.TrimSpace(name) == substrateName }) {
 		env.extend(substratePlugins, separator, substrateName)
 		said = append(said, substratePlugins+"="+env.get(substratePlugins)+" is set")
 	}
 	folders := filepath.SplitList(env.get(libraryPath))
-	if !slices.ContainsFunc(folders, func(folder string) bool { return isFile(filepath.Join(folder, substrateLibrary)) }) {
+	if !slices.ContainsFunc(folders, func(folder string) bool {
+		return isFile(
+			filepath.Join(folder, substrateLibrary))
+	}) {
 		env.extend(libraryPath, ":", filepath.Dir(library))
 		said = append(said, filepath.Dir(library)+" added to "+libraryPath)
 	}

@@ -24,8 +24,8 @@ type madeTables struct {
 // lastTable is the file that is written when all other tables of an archive are there.
 func lastTable(dir string) string { return filepath.Join(dir, sql.FolderName, export.RunsFile) }
 
-// withArchives makes the archives of an experiment directory, with tables if they are wanted. The directory is held until all is there, so that
-// nobody who waits for it makes the same once more.
+// withArchives makes the archives of an experiment directory, with tables if they are wanted. The directory is held
+// until all is there, so that nobody who waits for it makes the same once more.
 func (m *madeTables) withArchives(dir string, want wanted, p *progress) (*scorep.Result, error) {
 	opts, err := unifyOptions(dir, func(phase string, done, total int) { p.say("%s: %d of %d", phase, done, total) })
 	if err != nil {
@@ -54,14 +54,18 @@ func (m *madeTables) write(anchor string, p *progress) {
 			m.TableProblems = append(m.TableProblems, oneLine(err.Error()))
 		}
 		res, err = export.Parquet(a, folder, export.Codecs()[0], &export.Options{
-			Version: toolVersion, Progress: func(what string, records uint64) { p.say("%s (%d written)", what, records) },
+			Version: toolVersion, Progress: func(what string,
+				records uint64) {
+				p.say("%s (%d written)", what, records)
+			},
 		})
 		if err == nil {
 			m.Tables, m.TableProblems = append(m.Tables, folder), append(m.TableProblems, res.Problems...)
 			return
 		}
 	}
-	m.TableProblems = append(m.TableProblems, fmt.Sprintf("tables of %s were not written: %s", anchor, oneLine(err.Error())))
+	m.TableProblems = append(m.TableProblems,
+		fmt.Sprintf("tables of %s were not written: %s", anchor, oneLine(err.Error())))
 }
 
 // failure is an error if something is not in the tables that should be.
@@ -74,7 +78,8 @@ func (m *madeTables) failure() error {
 
 func (m *madeTables) print(w io.Writer) {
 	for _, folder := range m.Tables {
-		printable.Fprintf(w, "%s\n  tables: nccl-otf2 query %s waits\n", paint(w, bold, relative(folder)), relative(filepath.Dir(folder)))
+		printable.Fprintf(w, "%s\n  tables: nccl-otf2 query %s waits\n", paint(w, bold, relative(folder)),
+			relative(filepath.Dir(folder)))
 	}
 	for _, problem := range m.TableProblems {
 		printable.Fprintf(w, "%s %s\n", paint(w, yellow, "!"), oneLine(problem))

@@ -71,7 +71,9 @@ about as much space as the archive.`,
 			return makeTimeline(cmd, &q, args[0])
 		},
 	}
-	cmd.Flags().StringVarP(&q.output, "output", "o", "", "file to write (default: "+timelineFile+" beside the archive; for two archives "+besideFile+" beside the first)")
+	cmd.Flags().StringVarP(&q.output, "output", "o", "",
+		"file to write (default: "+timelineFile+" beside the archive; for two archives "+besideFile+" beside the "+
+			"first)")
 	addSelection(cmd, &q.spec)
 	cmd.Flags().BoolVar(&q.serve, "serve", false, "write no file; serve the page from this machine, until interrupted")
 	cmd.Flags().IntVar(&q.port, "port", 0, "port for --serve (0: any free port)")
@@ -131,7 +133,8 @@ func announceTimeline(out io.Writer, d *timeline.Data, output string, spec selec
 	if err != nil {
 		return err
 	}
-	printable.Fprintf(out, "%s\n  %s, %s: open it in a browser\n", paint(out, bold, relative(output)), d, units.Bytes(uint64(st.Size())))
+	printable.Fprintf(out, "%s\n  %s, %s: open it in a browser\n", paint(out, bold, relative(output)), d,
+		units.Bytes(uint64(st.Size())))
 	if !spec.Empty() {
 		printable.Fprintf(out, "  selection: %s\n", spec.String())
 	}
@@ -162,7 +165,8 @@ func nothingShown(a *otf2.Archive, d *timeline.Data, spec selection.Spec) error 
 }
 
 // readTimeline reads what is selected of an archive.
-func readTimeline(a *otf2.Archive, spec selection.Spec, tell func(what string, done, total uint64)) (*timeline.Data, error) {
+func readTimeline(a *otf2.Archive, spec selection.Spec, tell func(what string, done, total uint64)) (
+	*timeline.Data, error) {
 	selected, err := selection.Resolve(a, spec)
 	if err != nil {
 		return nil, err
@@ -196,6 +200,7 @@ func readRun(a *otf2.Archive, damage error, spec selection.Spec, p *progress) (t
 	}
 	d.Damage(damage)
 	return timeline.Beside{Data: d, Options: timeline.Options{
-		Title: titleOf(a.Path()), Tool: creator(), Progress: func(done, total int) { p.say("writing: %d of %d", done, total) },
+		Title: titleOf(a.Path()), Tool: creator(),
+		Progress: func(done, total int) { p.say("writing: %d of %d", done, total) },
 	}}, nil
 }

@@ -59,13 +59,15 @@ func timelinesBeside(cmd *cobra.Command, q *timelineRequest, args []string) erro
 		return err
 	}
 	out := cmd.OutOrStdout()
-	printable.Fprintf(out, "%s\n  %s; %s, %s: open it in a browser\n", paint(out, bold, relative(output)), runs[0], runs[1], units.Bytes(uint64(st.Size())))
+	printable.Fprintf(out, "%s\n  %s; %s, %s: open it in a browser\n", paint(out, bold, relative(output)), runs[0],
+		runs[1], units.Bytes(uint64(st.Size())))
 	return sayDamage(out, runs[0].Data, runs[1].Data)
 }
 
 // differences is what `diff` says of two runs.
 func differences(runs [2]*otf2.Archive) (string, error) {
 	var b bytes.Buffer
-	err := report.Comparison(compare.Runs(runs[0], runs[1], compare.Options{MinChange: defaultChange, WarmUp: defaultWarmUp}), 0).WriteStyled(&b, report.Style{})
+	err := report.Comparison(compare.Runs(runs[0], runs[1],
+		compare.Options{MinChange: defaultChange, WarmUp: defaultWarmUp}), 0).WriteStyled(&b, report.Style{})
 	return b.String(), err
 }

@@ -22,7 +22,8 @@ func TestTimelineOfTwoRuns(t *testing.T) {
 		t.Errorf("%d frames; said: %s", n, out)
 	}
 	said, _, _ := strings.Cut(string(page), "</pre>")
-	if said = said[strings.Index(said, "<pre"):]; !strings.Contains(said, "1 of 1 kind of operations changed: 1 slower, 0 faster.") {
+	if said = said[strings.Index(said, "<pre"):]; !strings.Contains(
+		said, "1 of 1 kind of operations changed: 1 slower, 0 faster.") {
 		t.Errorf("what differs: %s", said)
 	}
 	for _, tc := range []struct {

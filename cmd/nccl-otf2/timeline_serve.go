@@ -33,7 +33,8 @@ func serveTimeline(cmd *cobra.Command, a *otf2.Archive, damage error, q *timelin
 	signal.Notify(end, os.Interrupt, unix.SIGTERM)
 	defer signal.Stop(end)
 	out := cmd.OutOrStdout()
-	printable.Fprintf(out, "%s\n  Only this machine can reach it, and only with this address. Ctrl-C ends it.\n", paint(out, bold, s.URL()))
+	printable.Fprintf(out, "%s\n  Only this machine can reach it, and only with this address. Ctrl-C ends it.\n",
+		paint(out, bold, s.URL()))
 	read := make(chan filled, 1)
 	go func() { read <- fillServer(s, a, damage, q) }()
 	var failed error
@@ -88,7 +89,8 @@ func fillServer(s *timeline.Server, a *otf2.Archive, damage error, q *timelineRe
 		return filled{err: err}
 	}
 	d.Damage(damage)
-	if err := nothingShown(a, d, q.spec); err != nil && len(d.Problems()) > 0 { // an archive of nothing has a page that says so
+	// an archive of nothing has a page that says so
+	if err := nothingShown(a, d, q.spec); err != nil && len(d.Problems()) > 0 {
 		_ = d.Close()
 		s.Fail(err)
 		return filled{err: err}

@@ -20,7 +20,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// topShare is the part of one processor that looking takes at most: between looks it pauses so much longer than one took.
+// topShare is the part of one processor that looking takes at most: between looks it pauses so much longer than one
+// took.
 const topShare = 0.1
 
 type topOptions struct {
@@ -75,7 +76,8 @@ with all data.`,
 		},
 	}
 	fl := cmd.Flags()
-	fl.DurationVar(&o.interval, "interval", o.interval, "time between updates; longer if an update takes more than a tenth of it")
+	fl.DurationVar(&o.interval, "interval", o.interval,
+		"time between updates; longer if an update takes more than a tenth of it")
 	fl.DurationVar(&o.window, "window", o.window, "time over which rates are averaged")
 	fl.Var(&o.most, "top", "with --once: number of rows of each table, or all")
 	fl.BoolVar(&o.once, "once", false, "print the present state of the job, and exit")
@@ -93,7 +95,8 @@ type top struct {
 // followEvery is how often collectors are told: they heed it for ten seconds.
 const followEvery = 3 * time.Second
 
-// follow has collectors write operations ahead of time. Where that cannot be asked for the view is some seconds older, as it says.
+// follow has collectors write operations ahead of time. Where that cannot be asked for the view is some seconds older,
+// as it says.
 func (t *top) follow(now time.Time) {
 	if now.Sub(t.asked) < followEvery {
 		return

@@ -88,7 +88,8 @@ func startOnTerminal(t *testing.T, columns, rows uint16, args ...string) *termin
 
 func (s *terminalSession) resize(columns, rows uint16) {
 	s.t.Helper()
-	if err := unix.IoctlSetWinsize(int(s.master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Col: columns, Row: rows}); err != nil {
+	if err := unix.IoctlSetWinsize(int(s.master.Fd()), unix.TIOCSWINSZ,
+		&unix.Winsize{Col: columns, Row: rows}); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -119,7 +120,8 @@ func pageLines(drawn string) []string {
 	if begin < 0 {
 		return nil
 	}
-	return strings.Split(regexp.MustCompile(`\x1b\[[0-9;]*[A-Za-z]`).ReplaceAllString(strings.ReplaceAll(drawn[begin:end], "\r", ""), ""), "\n")
+	return strings.Split(regexp.MustCompile(`\x1b\[[0-9;]*[A-Za-z]`).ReplaceAllString(
+		strings.ReplaceAll(drawn[begin:end], "\r", ""), ""), "\n")
 }
 
 func (s *terminalSession) press(keys string) {
@@ -134,7 +136,8 @@ func TestTopOnATerminal(t *testing.T) {
 	for _, end := range []string{"q", "\x03"} { // the key, and Ctrl-C
 		s := startOnTerminal(t, 100, 30, "top", dir, "--interval", "100ms")
 		page := s.until("whole page", func(drawn string) bool { return len(pageLines(drawn)) > 0 })
-		for _, want := range []string{"\x1b[?1049h\x1b[?25l", "\x1b[1m", "running, 2 processes on 1 host", "q: end", "AllReduce", "world\\x1b[31m", "Rank 1"} {
+		for _, want := range []string{"\x1b[?1049h\x1b[?25l", "\x1b[1m", "running, 2 processes on 1 host", "q: end",
+			"AllReduce", "world\\x1b[31m", "Rank 1"} {
 			if !strings.Contains(page, want) {
 				t.Errorf("no %q in %q", want, page)
 			}
@@ -145,17 +148,25 @@ func TestTopOnATerminal(t *testing.T) {
 			return len(lines) == 9 && !slices.ContainsFunc(lines, func(l string) bool { return len([]rune(l)) > 40 })
 		})
 		s.resize(100, 30)
-		s.until("full page again", func(drawn string) bool { return strings.Contains(strings.Join(pageLines(drawn), " "), "q: end") })
+		s.until("full page again", func(drawn string) bool {
+			return strings.Contains(
+				strings.Join(pageLines(drawn), " "), "q: end")
+		})
 		// Stopped by Ctrl-Z it gives the terminal back, and takes it again when it goes on.
 		s.press("\x1a")
-		s.until("the terminal given back", func(drawn string) bool { return strings.Contains(drawn, "\x1b[?25h\x1b[?1049l") })
-		for state, limit := "", time.Now().Add(5*time.Minute); state != "T" && time.Now().Before(limit); time.Sleep(time.Millisecond) {
+		s.until("the terminal given back", func(
+			drawn string) bool {
+			return strings.Contains(drawn, "\x1b[?25h\x1b[?1049l")
+		})
+		for state, limit := "", time.Now().Add(5*time.Minute); state != "T" &&
+			time.Now().Before(limit); time.Sleep(time.Millisecond) {
 			text := testkit.Read(t, fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
 			state = strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))[0]
 		}
 		testkit.Must(t, s.cmd.Process.Signal(unix.SIGCONT))
 		s.until("page after going on", func(drawn string) bool {
-			return strings.Contains(drawn, "\x1b[?1049h") && strings.Contains(strings.Join(pageLines(drawn), " "), "q: end")
+			return strings.Contains(drawn, "\x1b[?1049h") &&
+				strings.Contains(strings.Join(pageLines(drawn), " "), "q: end")
 		})
 		s.press("x" + end)
 		left := s.until("last look", func(drawn string) bool { // it stays behind
@@ -178,7 +189,8 @@ func TestTopOnATerminal(t *testing.T) {
 func TestTopFitsItsRows(t *testing.T) {
 	v := &live.View{Directory: "exp", State: live.LiveRunning, Processes: 64, Hosts: 8, Window: 1e9, Compared: 1}
 	for i := range 12 {
-		v.Operations = append(v.Operations, live.Operation{Communicator: fmt.Sprint("c", i), Operation: "AllReduce", Ranks: 8})
+		v.Operations = append(v.Operations, live.Operation{Communicator: fmt.Sprint("c", i), Operation: "AllReduce",
+			Ranks: 8})
 	}
 	for i := range 64 {
 		v.Ranks = append(v.Ranks, live.Rank{Rank: fmt.Sprintf("Rank %d", i), State: "running"})

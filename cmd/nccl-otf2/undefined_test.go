@@ -86,7 +86,9 @@ func manifold(t *testing.T) (anchor string) {
 		p.Arrival(world, t0+566*us, t0+575*us)
 		row, power := p.GPUMetrics(0, shardtest.Power)
 		p.Measure(row, power, t0+50*us, 300_000)
-		p.Shard.Markers = append(p.Shard.Markers, experiment.Marker{Time: t0 + 120*us, Severity: otf2.MarkerSeverityHigh, Category: "c", Text: "t", Location: -1})
+		p.Shard.Markers = append(p.Shard.Markers,
+			experiment.Marker{Time: t0 + 120*us, Severity: otf2.MarkerSeverityHigh, Category: "c", Text: "t",
+				Location: -1})
 		p.Destroy(world, t0+700*us)
 	})
 }

@@ -81,7 +81,8 @@ Processes whose data is damaged are named and left out, and the exit code is 1; 
 	cmd.Flags().BoolVar(&noSync, "no-sync", noSync, "leave the hosts' clocks as they are")
 	cmd.MarkFlagsMutuallyExclusive("sync", "no-sync")
 	cmd.Flags().BoolVar(&want.stamped, "no-ends", false, "leave ends of operations where NCCL stamped them")
-	cmd.Flags().BoolVar(&want.tables, "tables", false, "also write the archive's Parquet tables, as 'nccl-otf2 export --parquet' does")
+	cmd.Flags().BoolVar(&want.tables, "tables", false,
+		"also write the archive's Parquet tables, as 'nccl-otf2 export --parquet' does")
 	return cmd
 }
 
@@ -92,20 +93,21 @@ type wanted struct {
 	tables  bool // of each archive its tables are written, too
 }
 
-// makeArchives converts what processes without a collector wrote, then unifies: for everybody who does, this tool and the last
-// collector of a job.
+// makeArchives converts what processes without a collector wrote, then unifies: for everybody who does, this tool and
+// the last collector of a job.
 func makeArchives(dir string, p *progress) (*scorep.Result, error) {
 	return new(madeTables).withArchives(dir, wanted{sync: true}, p)
 }
 
-// unifyOptions are the same for all archives, when raw files have been converted. The directory is the caller's, who releases it when the
-// archive is made: nobody else gets in between.
+// unifyOptions are the same for all archives, when raw files have been converted. The directory is the caller's, who
+// releases it when the archive is made: nobody else gets in between.
 func unifyOptions(dir string, progress func(phase string, done, total int)) (*scorep.UnifyOptions, error) {
 	hold, err := experiment.Lock(dir)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
-	return &scorep.UnifyOptions{Hold: hold, Raw: collector.ConvertAll(hold), Creator: creator(), Progress: progress}, nil
+	return &scorep.UnifyOptions{Hold: hold, Raw: collector.ConvertAll(hold), Creator: creator(), Progress: progress},
+		nil
 }
 
 // unified is what came of an experiment directory.
@@ -113,10 +115,11 @@ type unified struct {
 	*scorep.Result          // nil if no process made a timeline
 	Recordings     []string `json:"recordings,omitempty"`      // folders for `nccl-otf2 replay`, made now
 	Kept           []string `json:"recordings_kept,omitempty"` // such that were made before, if none was now
-	Saved          int      `json:"saved,omitempty"`           // processes whose records lay in shared memory or backlogs yet
-	Unsaved        []string `json:"unsaved,omitempty"`         // why those of others could not be saved
-	Behind         string   `json:"behind,omitempty"`          // what collectors have put off, and not taken yet
-	Recorded       int      `json:"recorded,omitempty"`        // processes in record mode that still run
+	// processes whose records lay in shared memory or backlogs yet
+	Saved    int      `json:"saved,omitempty"`
+	Unsaved  []string `json:"unsaved,omitempty"`  // why those of others could not be saved
+	Behind   string   `json:"behind,omitempty"`   // what collectors have put off, and not taken yet
+	Recorded int      `json:"recorded,omitempty"` // processes in record mode that still run
 
 	Profiles []madeProfile `json:"profiles,omitempty"` // of jobs in profile mode, made now
 	madeTables
@@ -143,7 +146,8 @@ func unify(dir string, want wanted) (*unified, error) {
 	experiment.Tidy(dir)
 	u := new(unified)
 	waiting := newProgress()
-	waitForCollectors(context.Background(), dir, experiment.Await{}, waiting) // of those that are late the result says so
+	// of those that are late the result says so
+	waitForCollectors(context.Background(), dir, experiment.Await{}, waiting)
 	waiting.done()
 	found, err := u.prepare(dir)
 	if err != nil {
@@ -153,7 +157,8 @@ func unify(dir string, want wanted) (*unified, error) {
 		if !found.profiles {
 			return nil
 		}
-		if u.Profiles, err = makeProfiles(dir); err != nil && !errors.Is(err, fs.ErrNotExist) { // all of it is in the archive now
+		// all of it is in the archive now
+		if u.Profiles, err = makeProfiles(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("profile of %s: %w", dir, err)
 		}
 		return nil
@@ -190,8 +195,8 @@ func unify(dir string, want wanted) (*unified, error) {
 	return u, nil
 }
 
-// prepare saves what processes left in shared memory, makes the recordings of those in record mode, and tells what there is beside them. Each
-// shard is looked at once: there may be many.
+// prepare saves what processes left in shared memory, makes the recordings of those in record mode, and tells what
+// there is beside them. Each shard is looked at once: there may be many.
 func (u *unified) prepare(dir string) (found foundModes, err error) {
 	if behind, err := watched(context.Background(), dir, watchPatience); behind > 0 || err != nil {
 		u.Behind = behindText(behind, err)
@@ -265,13 +270,15 @@ func lastFlushes(at []time.Time) string {
 // printUnified says what was made and what is missing in it.
 func printUnified(w io.Writer, u *unified) {
 	for _, folder := range append(u.Recordings, u.Kept...) {
-		printable.Fprintf(w, "%s\n  play it: nccl-otf2 replay %s --clock recorded\n", paint(w, bold, relative(folder)), relative(folder))
+		printable.Fprintf(w, "%s\n  play it: nccl-otf2 replay %s --clock recorded\n", paint(w, bold, relative(folder)),
+			relative(folder))
 	}
 	for i := range u.Profiles {
 		u.Profiles[i].print(w)
 	}
 	if u.Recorded > 0 {
-		printable.Fprintf(w, "%s %s still recorded for replay: unify again when the job has ended\n", paint(w, yellow, "!"), count(u.Recorded, "process is", "processes are"))
+		printable.Fprintf(w, "%s %s still recorded for replay: unify again when the job has ended\n",
+			paint(w, yellow, "!"), count(u.Recorded, "process is", "processes are"))
 	}
 	if u.Saved > 0 {
 		printSaved(w, u.Saved)
@@ -296,8 +303,10 @@ func printArchives(w io.Writer, res *scorep.Result) {
 	for i := range res.Runs {
 		r := &res.Runs[i]
 		printable.Fprintln(w, paint(w, bold, relative(r.Archive)))
-		printable.Fprintf(w, "  %s on %s, %s, %s, %s", count(r.Processes(), "process", "processes"), count(r.Hosts, "host", "hosts"),
-			count(r.Communicators, "communicator", "communicators"), count(r.Locations, "location", "locations"), count(r.Events, "event", "events"))
+		printable.Fprintf(w, "  %s on %s, %s, %s, %s", count(r.Processes(), "process", "processes"),
+			count(r.Hosts, "host", "hosts"),
+			count(r.Communicators, "communicator", "communicators"), count(r.Locations, "location", "locations"),
+			count(r.Events, "event", "events"))
 		if r.Last > r.First {
 			printable.Fprintf(w, " over %s", units.Duration(uint64(r.Last-r.First), 10*time.Microsecond))
 		}
@@ -320,7 +329,8 @@ func printArchives(w io.Writer, res *scorep.Result) {
 			warn("%s still recorded: unify again later for the rest", count(r.Running, "process is", "processes are"))
 		}
 		if r.Crashed > 0 {
-			warn("%s ended without completing: what had reached the disk is in the archive%s", count(r.Crashed, "process", "processes"), lastFlushes(r.Flushed))
+			warn("%s ended without completing: what had reached the disk is in the archive%s",
+				count(r.Crashed, "process", "processes"), lastFlushes(r.Flushed))
 		}
 		for _, line := range r.Died {
 			warn("%s", line)
@@ -331,7 +341,8 @@ func printArchives(w io.Writer, res *scorep.Result) {
 		if r.MissingRanks > 0 {
 			warn("%s without data", count(r.MissingRanks, "communicator rank is", "communicator ranks are"))
 		}
-		for _, line := range (losses{all: r.Lost, fromDisk: r.LostFromDisk, withCollector: r.LostWith, beforeImport: r.LostBefore, uncounted: r.Uncounted}).lines(true) {
+		for _, line := range (losses{all: r.Lost, fromDisk: r.LostFromDisk, withCollector: r.LostWith,
+			beforeImport: r.LostBefore, uncounted: r.Uncounted}).lines(true) {
 			warn("%s", line)
 		}
 		said := 0

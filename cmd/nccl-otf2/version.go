@@ -43,8 +43,9 @@ func versionCommand() *cobra.Command {
 		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			v := versions{
-				Version: toolVersion, Commit: commit, OTF2: archiveFormat, ProfilerAPI: pluginVersions(), NVML: gpu.Built,
-				Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+				Version: toolVersion, Commit: commit, OTF2: archiveFormat, ProfilerAPI: pluginVersions(),
+				NVML: gpu.Built,
+				Go:   runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
 			}
 			out := cmd.OutOrStdout()
 			if f == formatJSON {
@@ -52,8 +53,10 @@ func versionCommand() *cobra.Command {
 			}
 			printable.Fprintln(out, versionLine())
 			printable.Fprintf(out, "archive format: OTF2 %s\n", v.OTF2)
-			printable.Fprintf(out, "NCCL profiler API: %s\n", cmp.Or(strings.Join(v.ProfilerAPI, ", "), "none: there is no plugin"))
-			printable.Fprintf(out, "GPUs through NVML: %s\n", map[bool]string{true: "yes", false: "no: built without cgo"}[v.NVML])
+			printable.Fprintf(out, "NCCL profiler API: %s\n",
+				cmp.Or(strings.Join(v.ProfilerAPI, ", "), "none: there is no plugin"))
+			printable.Fprintf(out, "GPUs through NVML: %s\n",
+				map[bool]string{true: "yes", false: "no: built without cgo"}[v.NVML])
 			printable.Fprintf(out, "built with %s for %s\n", v.Go, v.Platform)
 			return nil
 		},

@@ -55,10 +55,14 @@ row at the same time. docs/otf2-format.md lists the differences.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return makeView(cmd, &f, args[0]) },
 	}
 	cmd.Flags().BoolVar(&f.scalasca, "scalasca", false, "make the view for Scalasca's scout.mpi")
-	cmd.Flags().BoolVar(&f.simple, "simple", false, "make the view for tools that understand few kinds of records, such as pipit")
-	cmd.Flags().StringVarP(&f.output, "output", "o", "", "folder for the view (default: "+scalascaFolder+" or "+simpleFolder+" beside the archive)")
-	cmd.Flags().BoolVar(&f.opts.TimedOnly, "timed-only", false, "leave out collectives whose members' times cannot be compared (--scalasca)")
-	cmd.Flags().BoolVar(&f.opts.OneProcess, "one-process", false, "one process per rank even where operations overlap; waiting is lost (--scalasca)")
+	cmd.Flags().BoolVar(&f.simple, "simple", false,
+		"make the view for tools that understand few kinds of records, such as pipit")
+	cmd.Flags().StringVarP(&f.output, "output", "o", "",
+		"folder for the view (default: "+scalascaFolder+" or "+simpleFolder+" beside the archive)")
+	cmd.Flags().BoolVar(&f.opts.TimedOnly, "timed-only", false,
+		"leave out collectives whose members' times cannot be compared (--scalasca)")
+	cmd.Flags().BoolVar(&f.opts.OneProcess, "one-process", false,
+		"one process per rank even where operations overlap; waiting is lost (--scalasca)")
 	addFormat(cmd, &f.format)
 	return cmd
 }
@@ -122,8 +126,10 @@ func viewDone(cmd *cobra.Command, f format, res any, problems []string, text fun
 // printSimpleView says what is in a simple view, and what is not.
 func printSimpleView(w io.Writer, r *view.SimpleResult) {
 	printable.Fprintln(w, paint(w, bold, relative(r.Archive)))
-	printable.Fprintf(w, "  %s, %s, %s, %s, %s\n", count(r.Processes, "process", "processes"), count(r.Rows, "row", "rows"),
-		count(r.Events, "event", "events"), count(r.Collectives, "record of a collective", "records of collectives"), count(r.Messages, "message", "messages"))
+	printable.Fprintf(w, "  %s, %s, %s, %s, %s\n", count(r.Processes, "process", "processes"),
+		count(r.Rows, "row", "rows"),
+		count(r.Events, "event", "events"), count(r.Collectives, "record of a collective", "records of collectives"),
+		count(r.Messages, "message", "messages"))
 	note := func(n uint64, format string, args ...any) {
 		if n > 0 {
 			printable.Fprintf(w, "  "+format+"\n", args...)
@@ -131,7 +137,8 @@ func printSimpleView(w io.Writer, r *view.SimpleResult) {
 	}
 	note(r.Transfers, "%s of them of the network", count(r.Transfers, "transfer", "transfers"))
 	note(r.Covered, "%s no message: its communicator's transfers are", count(r.Covered, "Send is", "Sends are"))
-	note(r.MaxShift, "events are at most %s later than recorded, so that no two of a row have one time", count(r.MaxShift, "tick", "ticks"))
+	note(r.MaxShift, "events are at most %s later than recorded, so that no two of a row have one time",
+		count(r.MaxShift, "tick", "ticks"))
 	note(r.Metrics, "left out: %s of metrics", count(r.Metrics, "value", "values"))
 	warn := func(n uint64, format string, args ...any) {
 		note(n, "%s "+format, append([]any{paint(w, yellow, "!")}, args...)...)
@@ -153,13 +160,15 @@ var dropWords = map[view.Reason]string{
 	view.ReasonUnplaced:  "without end or with an unknown peer",
 	view.ReasonCycle:     "whose times contradict each other between ranks",
 	view.ReasonUntimed:   "whose times cannot be compared",
-	view.ReasonFused:     "that are messages launched together with collectives: the launch's time is that of a collective",
+	view.ReasonFused: "that are messages launched together with collectives: the launch's time is that of a " +
+		"collective",
 }
 
 // printView says what is in the view, what is not, and how to go on.
 func printView(w io.Writer, r *view.Result) {
 	printable.Fprintln(w, paint(w, bold, relative(r.Archive)))
-	printable.Fprintf(w, "  %s on %s, %s, %s, %s, %s\n", count(r.Ranks, "rank", "ranks"), count(r.Hosts, "host", "hosts"),
+	printable.Fprintf(w, "  %s on %s, %s, %s, %s, %s\n", count(r.Ranks, "rank", "ranks"),
+		count(r.Hosts, "host", "hosts"),
 		count(r.Communicators, "communicator", "communicators"), count(r.Collectives, "collective", "collectives"),
 		count(r.Messages, "message", "messages"), count(r.Events, "event", "events"))
 	note := func(n uint64, format string, args ...any) {
@@ -168,17 +177,25 @@ func printView(w io.Writer, r *view.Result) {
 		}
 	}
 	collectives := func(n uint64) string { return count(n, "collective", "collectives") }
-	note(uint64(r.Rows-r.Ranks), "%s for %s: operations of a rank's communicators overlap, and a process does one after the other",
+	note(uint64(r.Rows-r.Ranks),
+		"%s for %s: operations of a rank's communicators overlap, and a process does one after the other",
 		count(r.Rows, "process", "processes"), count(r.Ranks, "rank", "ranks"))
-	note(r.Untimed.NoTimes, "%s without wait states: the members' times cannot be compared", collectives(r.Untimed.NoTimes))
-	note(r.Untimed.Fused, "%s without wait states: launched together with another one, which has the time", collectives(r.Untimed.Fused))
-	note(r.Untimed.Moved, "%s without wait states: begun later on some rank than recorded, to make room", collectives(r.Untimed.Moved))
-	note(r.Untimed.Messages, "%s without wait states: begun later, to make room", count(r.Untimed.Messages, "message", "messages"))
-	note(r.Untimed.Receivers, "%s not shown to wait for the receiver: the ranks' times contradict each other", count(r.Untimed.Receivers, "send", "sends"))
+	note(r.Untimed.NoTimes, "%s without wait states: the members' times cannot be compared",
+		collectives(r.Untimed.NoTimes))
+	note(r.Untimed.Fused, "%s without wait states: launched together with another one, which has the time",
+		collectives(r.Untimed.Fused))
+	note(r.Untimed.Moved, "%s without wait states: begun later on some rank than recorded, to make room",
+		collectives(r.Untimed.Moved))
+	note(r.Untimed.Messages, "%s without wait states: begun later, to make room",
+		count(r.Untimed.Messages, "message", "messages"))
+	note(r.Untimed.Receivers, "%s not shown to wait for the receiver: the ranks' times contradict each other",
+		count(r.Untimed.Receivers, "send", "sends"))
 	if masked := r.Waits.Masked; masked > 0 {
-		note(1, "%v that sends waited for receivers is not counted: in these launches receives waited, too, and scout looks at them alone", time.Duration(masked))
+		note(1, "%v that sends waited for receivers is not counted: in these launches receives waited, too, and "+
+			"scout looks at them alone", time.Duration(masked))
 	}
-	note(r.Clipped.Operations, "%s on single ranks end earlier than recorded, because the next one overlaps: %v in all, %d without length",
+	note(r.Clipped.Operations,
+		"%s on single ranks end earlier than recorded, because the next one overlaps: %v in all, %d without length",
 		count(r.Clipped.Operations, "operation", "operations"), time.Duration(r.Clipped.Time), r.Clipped.ToNothing)
 	warn := func(n uint64, format string, args ...any) {
 		note(n, "%s "+format, append([]any{paint(w, yellow, "!")}, args...)...)
@@ -189,10 +206,13 @@ func printView(w io.Writer, r *view.Result) {
 	for _, why := range slices.Sorted(maps.Keys(r.Dropped)) {
 		warn(r.Dropped[why], "left out: %s %s", count(r.Dropped[why], "operation", "operations"), dropWords[why])
 	}
-	warn(uint64(r.MembersWithoutData), "%s no data: waits that they caused are not seen", count(r.MembersWithoutData, "communicator rank left", "communicator ranks left"))
-	warn(r.UnknownSizes, "%s unknown: shown as one byte per rank", count(r.UnknownSizes, "operation's size on a rank is", "operations' sizes on ranks are"))
+	warn(uint64(r.MembersWithoutData), "%s no data: waits that they caused are not seen",
+		count(r.MembersWithoutData, "communicator rank left", "communicator ranks left"))
+	warn(r.UnknownSizes, "%s unknown: shown as one byte per rank",
+		count(r.UnknownSizes, "operation's size on a rank is", "operations' sizes on ranks are"))
 	for _, p := range r.Problems {
 		warn(1, "%s", p)
 	}
-	printable.Fprintf(w, "  analyze: mpirun -np %d --oversubscribe scout.mpi %s\n  look:    scalasca -examine %s\n", r.Rows, relative(r.Archive), relative(filepath.Dir(r.Archive)))
+	printable.Fprintf(w, "  analyze: mpirun -np %d --oversubscribe scout.mpi %s\n  look:    scalasca -examine %s\n",
+		r.Rows, relative(r.Archive), relative(filepath.Dir(r.Archive)))
 }

@@ -25,12 +25,13 @@ type printer struct {
 	p *cube.Profile
 }
 
-// Print writes a profile as text. Values are those stored: of a cnode alone for exclusive metrics, with all below it for
-// inclusive ones. Rows that are not stored are left out, and "-" is a minimum or maximum of nothing.
+// Print writes a profile as text. Values are those stored: of a cnode alone for exclusive metrics, with all below it
+// for inclusive ones. Rows that are not stored are left out, and "-" is a minimum or maximum of nothing.
 func Print(w io.Writer, p *cube.Profile, o *Options) error {
 	var damage []error
 	out := &printer{bufio.NewWriter(w), p}
-	out.line(0, "profile, format %s: %d metrics, %d regions, %d cnodes, %d locations", p.Version, len(p.Metrics), len(p.Regions), len(p.Cnodes), len(p.Locations))
+	out.line(0, "profile, format %s: %d metrics, %d regions, %d cnodes, %d locations", p.Version, len(p.Metrics),
+		len(p.Regions), len(p.Cnodes), len(p.Locations))
 	out.attributes(0, p.Attributes)
 	for _, m := range p.Mirrors {
 		out.line(0, "mirror %q", m)
@@ -86,8 +87,10 @@ func (o *printer) metrics() {
 			depth[i] = depth[m.Parent] + 1
 		}
 		hidden := map[bool]string{true: " hidden"}[m.Hidden]
-		o.line(depth[i], "%d %s %q %s %s%s%s", i, m.UniqueName, m.DisplayName, m.Kind, m.Type, hidden, named("unit", m.Unit, "url", m.URL, "description", m.Description,
-			"val", m.Val, "expression", m.Expression, "init", m.Init, "plus", m.Plus, "minus", m.Minus, "aggregate", m.Aggregate))
+		o.line(depth[i], "%d %s %q %s %s%s%s", i, m.UniqueName, m.DisplayName, m.Kind, m.Type, hidden,
+			named("unit", m.Unit, "url", m.URL, "description", m.Description,
+				"val", m.Val, "expression", m.Expression, "init", m.Init, "plus", m.Plus, "minus", m.Minus, "aggregate",
+				m.Aggregate))
 		o.attributes(depth[i]+1, m.Attributes)
 	}
 }
@@ -99,7 +102,8 @@ func (o *printer) regions() {
 		if mangled == r.Name {
 			mangled = ""
 		}
-		o.line(1, "%d %q %s %s lines %d to %d%s", i, r.Name, r.Paradigm, r.Role, r.Begin, r.End, named("mangled", mangled, "module", r.Module, "url", r.URL, "description", r.Description))
+		o.line(1, "%d %q %s %s lines %d to %d%s", i, r.Name, r.Paradigm, r.Role, r.Begin, r.End,
+			named("mangled", mangled, "module", r.Module, "url", r.URL, "description", r.Description))
 		o.attributes(2, r.Attributes)
 	}
 }
@@ -157,7 +161,8 @@ func (o *printer) topologies() {
 	for i, t := range o.p.Topologies {
 		o.line(0, "topology %d%s", i, named("name", t.Name))
 		for _, d := range t.Dimensions {
-			o.line(1, "dimension of %d%s%s", d.Size, map[bool]string{true: " periodic"}[d.Periodic], named("name", d.Name))
+			o.line(1, "dimension of %d%s%s", d.Size, map[bool]string{true: " periodic"}[d.Periodic],
+				named("name", d.Name))
 		}
 		for _, place := range t.Places {
 			o.line(1, "%s %d at %v", place.Of, place.ID, place.Coordinates)

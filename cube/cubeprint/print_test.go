@@ -64,7 +64,8 @@ func TestVariantsHaveOneText(t *testing.T) {
 func TestUnreadableMetricsAreNamed(t *testing.T) {
 	whole := testkit.Read(t, "../testdata/minimal.cubex")
 	for _, c := range []struct{ old, new, want, fault string }{
-		{"<dtype>UINT64</dtype>", "<dtype>UINT99</dtype>", "  not read: cube: 0.data: not supported: values of metric \"visits\" are of type \"UINT99\"\n", ""},
+		{"<dtype>UINT64</dtype>", "<dtype>UINT99</dtype>",
+			"  not read: cube: 0.data: not supported: values of metric \"visits\" are of type \"UINT99\"\n", ""},
 		{"CUBEX.DATA", "CUBEX.DATE", "  damaged: cube: 0.data: malformed profile: values begin with", "0.data"},
 	} {
 		b := bytes.Replace(whole, []byte(c.old), []byte(c.new), 1)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cubetest is a second reader of CUBE profiles, for tests: it is made from the description of the format alone, and shares no
-// code and no table with package cube. It takes whole files in memory, and panics on what is damaged.
+// Package cubetest is a second reader of CUBE profiles, for tests: it is made from the description of the format alone,
+// and shares no code and no table with package cube. It takes whole files in memory, and panics on what is damaged.
 package cubetest
 
 import (

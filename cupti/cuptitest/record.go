@@ -9,8 +9,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/cupti"
 )
 
-// Record makes a record of a kind and size: values by offset, as wide as their Go types (uint8 to uint64). The bytes that
-// are not given are garbage.
+// Record makes a record of a kind and size: values by offset, as wide as their Go types (uint8 to uint64). The bytes
+// that are not given are garbage.
 func Record(kind cupti.Kind, size int, values map[int]any) []byte {
 	b := make([]byte, size)
 	for i := range b {

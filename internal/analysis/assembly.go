@@ -24,9 +24,10 @@ type Assembly struct {
 	sequences map[sequenceKey]*partSequence
 	last      *partSequence // that a part was of
 	order     map[otf2.CommRef]*partOrder
-	Parts     int                        // that are pending
-	free      [33][]*pendingParts        // by the magnitude of how many members they had room for: large ones are not kept for small ones
-	empty     []map[uint64]*pendingParts // of sequences of which nothing is pending
+	Parts     int // that are pending
+	// by the magnitude of how many members they had room for: large ones are not kept for small ones
+	free  [33][]*pendingParts
+	empty []map[uint64]*pendingParts // of sequences of which nothing is pending
 }
 
 // PartKey names an operation of an archive. The sequence is a function of collectives, or what pairName says.
@@ -122,7 +123,8 @@ func (as *Assembly) begin(q *partSequence, ordinal uint64, magnitude int) *pendi
 	} else {
 		p = new(pendingParts)
 	}
-	*p = pendingParts{members: p.members[:0], sequence: q, ordinal: ordinal, magnitude: magnitude, older: q.order.newest}
+	*p = pendingParts{members: p.members[:0], sequence: q, ordinal: ordinal, magnitude: magnitude,
+		older: q.order.newest}
 	if p.older == nil {
 		q.order.oldest = p
 	} else {
@@ -136,7 +138,8 @@ func (as *Assembly) begin(q *partSequence, ordinal uint64, magnitude int) *pendi
 	return p
 }
 
-// emptyMap is a map for the pending operations of a sequence. There may be many communicators, of which few have any at one time.
+// emptyMap is a map for the pending operations of a sequence. There may be many communicators, of which few have any at
+// one time.
 func (as *Assembly) emptyMap() map[uint64]*pendingParts {
 	n := len(as.empty)
 	if n == 0 {

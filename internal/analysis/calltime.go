@@ -32,10 +32,12 @@ type apiCall struct {
 	held     []Operation // that ended before it returned
 }
 
-// newCallTimes makes a reader of an archive's calls that gives done each operation once the time of its call is known, or will not be.
+// newCallTimes makes a reader of an archive's calls that gives done each operation once the time of its call is known,
+// or will not be.
 func newCallTimes(defs *otf2.Definitions, done func(*Operation)) *callTimes {
 	return &callTimes{
-		api: facts.CallRegions(defs), defs: defs, threads: make(map[otf2.LocationRef]*apiThread), waiting: make(map[*apiCall]bool),
+		api: facts.CallRegions(defs), defs: defs, threads: make(map[otf2.LocationRef]*apiThread),
+		waiting:       make(map[*apiCall]bool),
 		operationDone: done,
 	}
 }
@@ -113,9 +115,11 @@ func (c *callTimes) end() {
 	clear(c.waiting)
 }
 
-// ReadOperations gives take each operation of an archive's members, with the time of its call where that is known, on the caller's goroutine.
-// What take gets is valid until it returns. Files that cannot be read to their end are named in problems.
-func ReadOperations(a *otf2.Archive, comms map[otf2.CommRef]*facts.Communicator, take func(*Operation)) (problems []string) {
+// ReadOperations gives take each operation of an archive's members, with the time of its call where that is known, on
+// the caller's goroutine. What take gets is valid until it returns. Files that cannot be read to their end are named in
+// problems.
+func ReadOperations(a *otf2.Archive, comms map[otf2.CommRef]*facts.Communicator, take func(*Operation)) (
+	problems []string) {
 	lanes := LanesOf(a.Defs)
 	readers := make([]*callReader, len(lanes))
 	for i := range lanes {

@@ -9,7 +9,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Device is a rank of the world and the GPU that it works on: what nccl-tests lists before its tables. What the archive does not tell is "".
+// Device is a rank of the world and the GPU that it works on: what nccl-tests lists before its tables. What the archive
+// does not tell is "".
 type Device struct {
 	Rank int    `json:"rank"` // of the world
 	Name string `json:"name"` // "Rank 3"

@@ -125,7 +125,8 @@ func (s *stream[T]) next() (ok bool) {
 // ReadLanes reads the lanes of an archive. event is called for every event of lane i, on the lane's own
 // goroutine, and appends what is for all to items; take is called with each of them on the caller's goroutine.
 // Files that cannot be read to their end are named in problems.
-func ReadLanes[T any](a *otf2.Archive, lanes [][]otf2.LocationRef, event func(i int, ev *otf2.Event, items []T) []T, take func(*T)) (problems []string) {
+func ReadLanes[T any](a *otf2.Archive, lanes [][]otf2.LocationRef, event func(i int, ev *otf2.Event, items []T) []T,
+	take func(*T)) (problems []string) {
 	streams := make([]*stream[T], len(lanes))
 	all := 0
 	for _, locations := range lanes {
@@ -133,7 +134,8 @@ func ReadLanes[T any](a *otf2.Archive, lanes [][]otf2.LocationRef, event func(i 
 	}
 	for i := range lanes {
 		streams[i] = &stream[T]{batches: make(chan batch[T], 1), free: make(chan []T, 3)}
-		go streams[i].read(a, &otf2.Selection{Locations: lanes[i], Among: all}, func(ev *otf2.Event, items []T) []T { return event(i, ev, items) })
+		go streams[i].read(a, &otf2.Selection{Locations: lanes[i], Among: all},
+			func(ev *otf2.Event, items []T) []T { return event(i, ev, items) })
 	}
 	var live []*stream[T]
 	for _, s := range streams {

@@ -45,7 +45,8 @@ func Communicators(defs *otf2.Definitions) []Communicator {
 			world[rank] = place
 			places = append(places, place)
 		}
-		all = append(all, Communicator{Ref: c.Ref, Name: c.Name, Members: c.Members, World: world, Places: PlacesText(places)})
+		all = append(all, Communicator{Ref: c.Ref, Name: c.Name, Members: c.Members, World: world,
+			Places: PlacesText(places)})
 	}
 	slices.SortFunc(all, func(a, b Communicator) int { return cmp.Compare(a.Ref, b.Ref) })
 	return all

@@ -15,8 +15,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Collectives of MPI that an archive does not have on all members. The members of a communicator call its collectives in one order, so those that
-// one lacks show in the others' functions and roots, and in times: nobody leaves an Allreduce before the last one has entered it.
+// Collectives of MPI that an archive does not have on all members. The members of a communicator call its collectives
+// in one order, so those that one lacks show in the others' functions and roots, and in times: nobody leaves an
+// Allreduce before the last one has entered it.
 
 // calledOnce is a member's call of a collective.
 type calledOnce struct {
@@ -28,9 +29,10 @@ type calledOnce struct {
 
 func (c *calledOnce) same(o *calledOnce) bool { return c.function == o.function && c.root == o.root }
 
-// FindMissingCalls finds which collectives of MPI an archive lacks on some members, and has its definitions and properties say so: those are counted
-// on all members and compared on none, and so are those of which it cannot be told. Call it before anything else is read from the archive's
-// events. Files that cannot be read to their end are named in problems.
+// FindMissingCalls finds which collectives of MPI an archive lacks on some members, and has its definitions and
+// properties say so: those are counted on all members and compared on none, and so are those of which it cannot be
+// told. Call it before anything else is read from the archive's events. Files that cannot be read to their end are
+// named in problems.
 func FindMissingCalls(a *otf2.Archive) (problems []string) {
 	comms := facts.Communicators(a.Defs)
 	members := make(map[otf2.CommRef][][]calledOnce)
@@ -80,7 +82,8 @@ func isHandling(function string) bool {
 
 // isTogether tells whether nobody leaves a collective before all have come to it.
 func isTogether(o *Operation) bool {
-	return o.Root == otf2.CollectiveRootNone && o.Source == facts.SourceCall && !strings.HasSuffix(o.Function, "SCAN") && !strings.HasPrefix(o.Function, "DE")
+	return o.Root == otf2.CollectiveRootNone && o.Source == facts.SourceCall &&
+		!strings.HasSuffix(o.Function, "SCAN") && !strings.HasPrefix(o.Function, "DE")
 }
 
 // addStretches adds to what an archive says that its members recorded differently.
@@ -89,7 +92,8 @@ func addStretches(a *otf2.Anchor, all []facts.Stretch) {
 	known := len(ps.Numbered(facts.PropDiffer))
 	n, _ := ps.Number(facts.PropDiffer)
 	replaced := []string{facts.PropDiffer.Key(), facts.CompleteProperty}
-	a.Properties = slices.DeleteFunc(slices.Clone(a.Properties), func(p otf2.Property) bool { return slices.Contains(replaced, p.Name) })
+	a.Properties = slices.DeleteFunc(slices.Clone(a.Properties),
+		func(p otf2.Property) bool { return slices.Contains(replaced, p.Name) })
 	a.Properties = append(a.Properties, otf2.Property{Name: facts.CompleteProperty, Value: "false"},
 		otf2.Property{Name: facts.PropDiffer.Key(), Value: strconv.FormatUint(n+uint64(len(all)), 10)})
 	for i, s := range all {
@@ -101,8 +105,9 @@ func addStretches(a *otf2.Anchor, all []facts.Stretch) {
 // callMatch is what is found about the calls of a communicator.
 type callMatch struct {
 	members [][]calledOnce
-	next    []int    // of each member
-	vague   []uint64 // of each member: its latest calls, of one function, each of which may as well be the one that the others made next
+	next    []int // of each member
+	// of each member: its latest calls, of one function, each of which may as well be the one that the others made next
+	vague   []uint64
 	steps   []callStep
 	stopped bool // further ones cannot be told
 
@@ -128,16 +133,19 @@ type lostCall struct {
 
 // Of calls that are missing.
 const (
-	mostLost   = 4 // one of so many, and two more: members with more are not told by their times, which may be those of clocks that differ
+	// one of so many, and two more: members with more are not told by their times, which may be those of clocks that
+	// differ
+	mostLost   = 4
 	mostInARow = 8 // of one member
 
 	mostStretches = 256 // of a communicator, that are told one by one
 )
 
-// matchCalls finds which calls of members belong together. Members without any are not recorded. Where all made the same calls, and times do not
-// say clearly that different ones are missing, none are.
+// matchCalls finds which calls of members belong together. Members without any are not recorded. Where all made the
+// same calls, and times do not say clearly that different ones are missing, none are.
 func matchCalls(members [][]calledOnce) *callMatch {
-	m := &callMatch{members: members, next: make([]int, len(members)), vague: make([]uint64, len(members)), counted: make(map[string]uint64)}
+	m := &callMatch{members: members, next: make([]int, len(members)), vague: make([]uint64, len(members)),
+		counted: make(map[string]uint64)}
 	for m.step() {
 	}
 	m.mergeSteps()
@@ -150,16 +158,19 @@ func matchCalls(members [][]calledOnce) *callMatch {
 		all += len(s.with)
 		switch {
 		case !s.call.together && segment[function] == nil:
-			segment[function] = &facts.Stretch{Function: function, First: n, Last: n, Detail: "ranks did not record as many, and which they lack cannot be told"}
+			segment[function] = &facts.Stretch{Function: function, First: n, Last: n,
+				Detail: "ranks did not record as many, and which they lack cannot be told"}
 		case !s.call.together:
 			segment[function].Last = n
 		case s.early:
 			early++
-			m.unsure = append(m.unsure, facts.Stretch{Function: function, First: n, Last: n, Detail: "ranks' times contradict each other"})
+			m.unsure = append(m.unsure, facts.Stretch{Function: function, First: n, Last: n,
+				Detail: "ranks' times contradict each other"})
 		case len(s.without) == 0:
 			m.settle(segment, lacking, false)
 		case s.vague > 0:
-			m.unsure = append(m.unsure, facts.Stretch{Function: function, First: n - min(n, s.vague), Last: n, Detail: "one of these is " + detailOf(s.without)})
+			m.unsure = append(m.unsure, facts.Stretch{Function: function, First: n - min(n, s.vague), Last: n,
+				Detail: "one of these is " + detailOf(s.without)})
 		}
 		if len(s.without) > 0 {
 			m.lost = append(m.lost, lostCall{function, n, s.without})
@@ -181,8 +192,8 @@ func matchCalls(members [][]calledOnce) *callMatch {
 	return m
 }
 
-// settle ends a stretch of calls that are not made together: of several of a function of which members lack some none is sure, and where it could not
-// be told how to go on none of any.
+// settle ends a stretch of calls that are not made together: of several of a function of which members lack some none
+// is sure, and where it could not be told how to go on none of any.
 func (m *callMatch) settle(segment map[string]*facts.Stretch, lacking map[string]bool, all bool) {
 	for _, function := range slices.Sorted(maps.Keys(segment)) {
 		if s := segment[function]; all || lacking[function] && s.First < s.Last {
@@ -193,14 +204,15 @@ func (m *callMatch) settle(segment map[string]*facts.Stretch, lacking map[string
 	clear(lacking)
 }
 
-// mergeSteps makes one of two steps between which members are divided: all made the call, but some by their clocks later than others had left it; or
-// each of two members lacks the other's call.
+// mergeSteps makes one of two steps between which members are divided: all made the call, but some by their clocks
+// later than others had left it; or each of two members lacks the other's call.
 func (m *callMatch) mergeSteps() {
 	merged := m.steps[:0]
 	for _, s := range m.steps {
 		if n := len(merged); n > 0 {
 			before := &merged[n-1]
-			if before.call.same(s.call) && slices.Equal(before.with, s.without) && slices.Equal(before.without, s.with) {
+			if before.call.same(s.call) && slices.Equal(before.with, s.without) &&
+				slices.Equal(before.without, s.with) {
 				*before = callStep{call: before.call, with: slices.Concat(before.with, s.with), early: true}
 				continue
 			}
@@ -218,7 +230,8 @@ func (m *callMatch) head(rank, further int) *calledOnce {
 	return nil
 }
 
-// step takes the call that ended first, with those of the others that belong to it; false: there is none, or it cannot be told.
+// step takes the call that ended first, with those of the others that belong to it; false: there is none, or it cannot
+// be told.
 func (m *callMatch) step() bool {
 	var first *calledOnce
 	for rank := range m.members {
@@ -276,7 +289,8 @@ func (m *callMatch) step() bool {
 	return true
 }
 
-// isLater tells whether a call may be the one that members with the present one make next; with sameOnly only if that is of the same function and root.
+// isLater tells whether a call may be the one that members with the present one make next; with sameOnly only if that
+// is of the same function and root.
 func (m *callMatch) isLater(c *calledOnce, with []int, sameOnly bool) bool {
 	return slices.ContainsFunc(with, func(rank int) bool {
 		next := m.head(rank, 1)
@@ -284,7 +298,8 @@ func (m *callMatch) isLater(c *calledOnce, with []int, sameOnly bool) bool {
 	})
 }
 
-// mayLack tells whether a member may lack the present call, and not the others one that it makes now: it has made that after the call.
+// mayLack tells whether a member may lack the present call, and not the others one that it makes now: it has made that
+// after the call.
 func (m *callMatch) mayLack(rank int, c *calledOnce, with []int) bool {
 	h := m.head(rank, 0)
 	if !h.same(c) && h.begin <= c.begin && m.comes(c, rank) {
@@ -311,7 +326,8 @@ func (m *callMatch) giveUp(all bool) {
 	} else if steps := len(m.steps); steps > 0 {
 		function := m.steps[steps-1].call.function
 		n := m.counted[function]
-		m.unsure = append(m.unsure, facts.Stretch{Function: function, First: n - min(n, slices.Max(m.vague)), Last: n, Detail: "which of these ranks lack cannot be told"})
+		m.unsure = append(m.unsure, facts.Stretch{Function: function, First: n - min(n, slices.Max(m.vague)), Last: n,
+			Detail: "which of these ranks lack cannot be told"})
 	}
 	most := make(map[string]uint64)
 	for rank, calls := range m.members {
@@ -324,7 +340,8 @@ func (m *callMatch) giveUp(all bool) {
 	for function, n := range most {
 		first := m.counted[function]
 		m.unsure = append(m.unsure, facts.Stretch{
-			Function: function, First: first, Last: first + min(2*n, math.MaxUint32), Detail: "members made different calls: from here on none are compared",
+			Function: function, First: first, Last: first + min(2*n, math.MaxUint32),
+			Detail: "members made different calls: from here on none are compared",
 		})
 	}
 	slices.SortFunc(m.unsure, func(a, b facts.Stretch) int {
@@ -370,7 +387,8 @@ func (m *callMatch) missing(c *facts.Communicator) (all []facts.Missing) {
 // stretches lists what is not to be compared, and why.
 func (m *callMatch) stretches(c *facts.Communicator) (all []facts.Stretch) {
 	for _, l := range m.lost {
-		all = append(all, facts.Stretch{Function: l.function, First: l.ordinal, Last: l.ordinal, Detail: detailOf(l.ranks)})
+		all = append(all, facts.Stretch{Function: l.function, First: l.ordinal, Last: l.ordinal,
+			Detail: detailOf(l.ranks)})
 	}
 	all = append(all, m.unsure...)
 	for i := range all {

@@ -115,22 +115,29 @@ func TestCallsThatAreMissingDoNotShiftOthers(t *testing.T) {
 		for _, at := range []int{0, 1, n / 2, n - 2, n - 1} {
 			for _, whole := range []bool{false, true} {
 				tries++
-				try(fmt.Sprintf("collective %d of row %d, whole %v", at, l, whole), func(s *archivetest.Sample) { loseCollective(s, l, at, whole) })
+				try(fmt.Sprintf("collective %d of row %d, whole %v", at, l, whole),
+					func(s *archivetest.Sample) { loseCollective(s, l, at, whole) })
 			}
 		}
 	}
 	for i, l := range rows {
 		other := rows[(i+1)%len(rows)]
 		tries += 2
-		try(fmt.Sprintf("two of row %d", l), func(s *archivetest.Sample) { loseCollective(s, l, 3, true); loseCollective(s, l, 1, true) })
-		try(fmt.Sprintf("different ones of rows %d and %d", l, other), func(s *archivetest.Sample) { loseCollective(s, l, 1, true); loseCollective(s, other, 3, true) })
+		try(fmt.Sprintf("two of row %d", l), func(
+			s *archivetest.Sample) {
+			loseCollective(s, l, 3, true)
+			loseCollective(s, l, 1, true)
+		})
+		try(fmt.Sprintf("different ones of rows %d and %d", l, other),
+			func(s *archivetest.Sample) { loseCollective(s, l, 1, true); loseCollective(s, other, 3, true) })
 	}
 	if exact < tries/2 {
 		t.Errorf("in %d of %d cases most collectives are compared", exact, tries)
 	}
 }
 
-// Clocks that differ are no reason to miss anything, and of an archive that lacks something besides nothing wrong is said.
+// Clocks that differ are no reason to miss anything, and of an archive that lacks something besides nothing wrong is
+// said.
 func TestCallsOfDifferentClocks(t *testing.T) {
 	want, _ := numbersOf(t, mpi4)
 	for _, by := range []int64{-100_000_000, -10_000_000, -100_000, 3_000, 100_000, 10_000_000, 100_000_000} {

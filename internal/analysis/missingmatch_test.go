@@ -19,7 +19,8 @@ func TestNoCallIsTakenForAnother(t *testing.T) {
 		n := rapid.IntRange(2, 5).Draw(rt, "members")
 		count := rapid.IntRange(4, 40).Draw(rt, "calls")
 		gaps := rapid.SampledFrom([]uint64{2, 50, 1000}).Draw(rt, "gaps")
-		functions := rapid.SampledFrom([][]string{{"AllReduce"}, {"AllReduce", "BARRIER"}, {"AllReduce", "Broadcast", "Reduce"}, {"Broadcast"}}).Draw(rt, "functions")
+		functions := rapid.SampledFrom([][]string{{"AllReduce"}, {"AllReduce", "BARRIER"},
+			{"AllReduce", "Broadcast", "Reduce"}, {"Broadcast"}}).Draw(rt, "functions")
 		comm := &facts.Communicator{Ref: 3}
 		for r := range n {
 			comm.Members = append(comm.Members, otf2.LocationRef(r))
@@ -33,7 +34,8 @@ func TestNoCallIsTakenForAnother(t *testing.T) {
 		now := make([]uint64, n)
 		counted := make(map[string]uint64)
 		for range count {
-			c := calledOnce{function: rapid.SampledFrom(functions).Draw(rt, "function"), root: otf2.CollectiveRootNone, together: true}
+			c := calledOnce{function: rapid.SampledFrom(functions).Draw(rt, "function"), root: otf2.CollectiveRootNone,
+				together: true}
 			if c.function == "Broadcast" || c.function == "Reduce" {
 				c.root, c.together = uint32(rapid.IntRange(0, 1).Draw(rt, "root")), false
 			}
@@ -58,7 +60,9 @@ func TestNoCallIsTakenForAnother(t *testing.T) {
 		lost := rapid.IntRange(0, min(n, 3)).Draw(rt, "lost")
 		only := rapid.IntRange(0, n-1).Draw(rt, "only")
 		for range lost {
-			if slices.Contains(functions, "Broadcast") { // where members lack different ones between the same calls of all, nothing tells
+			if slices.Contains(
+				functions,
+				"Broadcast") { // where members lack different ones between the same calls of all, nothing tells
 				members[only][rapid.IntRange(0, count-1).Draw(rt, "call")].lost = true
 				continue
 			}
@@ -109,7 +113,8 @@ func TestNoCallIsTakenForAnother(t *testing.T) {
 				compared++
 				other, known := calls[number{c.function, ordinal}]
 				if known && other != c.ordinal {
-					rt.Fatalf("rank %d: call %d of %s is compared with others' call %d; said is %+v", r, c.ordinal, c.function, other, stretches)
+					rt.Fatalf("rank %d: call %d of %s is compared with others' call %d; said is %+v", r, c.ordinal,
+						c.function, other, stretches)
 				}
 				calls[number{c.function, ordinal}] = c.ordinal
 			}

@@ -47,17 +47,20 @@ type OperationReader struct {
 	op     Operation
 }
 
-// NewOperationReader makes a reader of an archive's events that gives emit each operation of a member when it ends. What emit gets is valid
-// until it returns.
-func NewOperationReader(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator, emit func(*Operation)) *OperationReader {
+// NewOperationReader makes a reader of an archive's events that gives emit each operation of a member when it ends.
+// What emit gets is valid until it returns.
+func NewOperationReader(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator,
+	emit func(*Operation)) *OperationReader {
 	r := NewOperationsOf(facts.ArchiveNames(defs, comms), facts.FindAttributes(defs), comms, emit)
 	r.whole = true
 	return r
 }
 
 // NewOperationsOf is newOperationReader for events with other names than an archive's; the caller sets the members.
-func NewOperationsOf(names facts.Names, attributes *facts.Attributes, comms map[otf2.CommRef]*facts.Communicator, emit func(*Operation)) *OperationReader {
-	r := &OperationReader{Reader: facts.NewReader(names, attributes), Comms: comms, Member: make(map[otf2.LocationRef]bool), emit: emit}
+func NewOperationsOf(names facts.Names, attributes *facts.Attributes, comms map[otf2.CommRef]*facts.Communicator,
+	emit func(*Operation)) *OperationReader {
+	r := &OperationReader{Reader: facts.NewReader(names, attributes), Comms: comms,
+		Member: make(map[otf2.LocationRef]bool), emit: emit}
 	r.Operation, r.Leave = r.operation, r.launch
 	for _, c := range comms {
 		if c.Calls {

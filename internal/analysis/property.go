@@ -103,7 +103,8 @@ func CountersText(all map[string]uint64) string {
 	slices.Sort(names)
 	for i, name := range names {
 		what, died := strings.CutPrefix(name, diedPrefix)
-		names[i] = fmt.Sprintf("%d %s", all[name], strings.ToLower(strings.NewReplacer("::", " ", "_", " ").Replace(what)))
+		names[i] = fmt.Sprintf("%d %s", all[name],
+			strings.ToLower(strings.NewReplacer("::", " ", "_", " ").Replace(what)))
 		if died {
 			names[i] += " with a collector that died"
 		}

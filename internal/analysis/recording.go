@@ -62,14 +62,22 @@ type SelfText struct {
 
 // The kinds of what archives say of themselves, in the order of reports.
 var (
-	selfValues = []facts.Property{facts.PropLibrary, facts.PropLibraryVersion, facts.PropLibraryPath, facts.PropAPIVersion, facts.PropEventMask, facts.PropWithheld, facts.PropRecordMask, facts.PropNetSteps, facts.PropClockSource, facts.PropMemoryKind,
-		facts.PropCUPTIState, facts.PropCUPTIVersion, facts.PropScorepState, facts.PropImportedFrom, facts.PropImportMissing}
+	selfValues = []facts.Property{facts.PropLibrary, facts.PropLibraryVersion, facts.PropLibraryPath,
+		facts.PropAPIVersion, facts.PropEventMask, facts.PropWithheld, facts.PropRecordMask, facts.PropNetSteps,
+		facts.PropClockSource, facts.PropMemoryKind,
+		facts.PropCUPTIState, facts.PropCUPTIVersion, facts.PropScorepState, facts.PropImportedFrom,
+		facts.PropImportMissing}
 	selfCounts = []facts.Property{
-		facts.PropProcessesFinished, facts.PropProcessesRunning, facts.PropProcessesCrashed, facts.PropProcessesContinued, facts.PropProcessesDied, facts.PropProcessesMissing, facts.PropCommunicators, facts.PropRanksMissing, facts.PropRanksUnsized,
-		facts.PropStarts, facts.PropStops, facts.PropStates, facts.PropFiltered, facts.PropPaused, facts.PropLost, facts.PropLostByProcess, facts.PropNullHandles, facts.PropOddities, facts.PropTiming, facts.PropCUPTI, facts.PropScorep, facts.PropImport,
+		facts.PropProcessesFinished, facts.PropProcessesRunning, facts.PropProcessesCrashed,
+		facts.PropProcessesContinued, facts.PropProcessesDied, facts.PropProcessesMissing, facts.PropCommunicators,
+		facts.PropRanksMissing, facts.PropRanksUnsized,
+		facts.PropStarts, facts.PropStops, facts.PropStates, facts.PropFiltered, facts.PropPaused, facts.PropLost,
+		facts.PropLostByProcess, facts.PropNullHandles, facts.PropOddities, facts.PropTiming, facts.PropCUPTI,
+		facts.PropScorep, facts.PropImport,
 		facts.PropPXN, facts.PropPXNUnresolved, facts.PropTagCollisions,
 	}
-	selfRemarks = []facts.Property{facts.PropDied, facts.PropUncounted, facts.PropGaps, facts.PropGapsDiffer, facts.PropDiffer}
+	selfRemarks = []facts.Property{facts.PropDied, facts.PropUncounted, facts.PropGaps, facts.PropGapsDiffer,
+		facts.PropDiffer}
 )
 
 // SelfReport collects what an archive says of its own making. An archive of another tool says nothing.

@@ -38,7 +38,8 @@ func TestArchivesTellOfTheirMaking(t *testing.T) {
 	s := analysis.SelfReport(a)
 	s.Archive = "traces.otf2"
 	var text, table, markdown bytes.Buffer
-	for _, err := range []error{report.WriteRecordingText(s, &text), report.WriteRecordingCSV(s, &table), report.WriteRecordingMarkdown(s, &markdown)} {
+	for _, err := range []error{report.WriteRecordingText(s, &text), report.WriteRecordingCSV(s, &table),
+		report.WriteRecordingMarkdown(s, &markdown)} {
 		if err != nil {
 			t.Fatal(err)
 		}

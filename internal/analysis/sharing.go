@@ -17,14 +17,16 @@ type SharedGPU struct {
 	Host string // of the first of the ranks
 	GPU  string // "CUDA Device 0"
 	UUID string
-	// Ranks of the world, ascending, two or more. Each is in a communicator with another one of them: so they run at the same time, and not one after
-	// the other.
+	// Ranks of the world, ascending, two or more. Each is in a communicator with another one of them: so they run at
+	// the same time, and not one after the other.
 	Ranks []int
 }
 
-// SharedGPUs finds the GPUs of an archive's ranks that several of them share; ranks and of are what Ranks gives. The UUIDs tell that CUDA reported: GPUs
-// that were guessed are never called shared, nor are divided ones (MIG) of which it is not known which part a rank has.
-func SharedGPUs(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator, ranks []Rank, of map[otf2.LocationRef]int) []SharedGPU {
+// SharedGPUs finds the GPUs of an archive's ranks that several of them share; ranks and of are what Ranks gives. The
+// UUIDs tell that CUDA reported: GPUs that were guessed are never called shared, nor are divided ones (MIG) of which it
+// is not known which part a rank has.
+func SharedGPUs(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator, ranks []Rank,
+	of map[otf2.LocationRef]int) []SharedGPU {
 	devices, repeated := devicesOf(defs, ranks)
 	if !repeated {
 		return nil
@@ -108,7 +110,8 @@ func reportedUUIDs(defs *otf2.Definitions) map[otf2.SystemTreeNodeRef]string {
 	return uuids
 }
 
-// bootsOf tells of a node which boot of which machine it is, as containers on one machine have nodes of their own: those of one boot are one machine.
+// bootsOf tells of a node which boot of which machine it is, as containers on one machine have nodes of their own:
+// those of one boot are one machine.
 func bootsOf(defs *otf2.Definitions) func(otf2.SystemTreeNodeRef) string {
 	boots := make(map[otf2.SystemTreeNodeRef]string)
 	for _, p := range defs.SystemTreeNodeProperties {

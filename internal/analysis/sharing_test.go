@@ -48,10 +48,12 @@ func TestSharedGPUs(t *testing.T) {
 		{"parts that are not known", []device{{uuid: "GPU-a", facts: divided}, {uuid: "GPU-a", facts: divided}}, nil},
 		{"machines that are not one", []device{{uuid: "GPU-a"}, {uuid: "GPU-a", host: "node1", boot: "boot1"}}, nil},
 		{"containers on one machine", []device{{uuid: "GPU-a"}, {uuid: "GPU-a", host: "pod1"}}, one},
-		{"no communicator in common", []device{{uuid: "GPU-a", comm: 1}, {uuid: "GPU-b", comm: 1}, {uuid: "GPU-a", comm: 2}, {uuid: "GPU-b", comm: 2}}, nil},
+		{"no communicator in common", []device{{uuid: "GPU-a", comm: 1}, {uuid: "GPU-b", comm: 1},
+			{uuid: "GPU-a", comm: 2}, {uuid: "GPU-b", comm: 2}}, nil},
 		{
 			"two GPUs", []device{{uuid: "GPU-a"}, {uuid: "GPU-a"}, {uuid: "GPU-b"}, {uuid: "GPU-b"}},
-			append(one[:1:1], analysis.SharedGPU{Host: "node0", GPU: "CUDA Device 0", UUID: "GPU-b", Ranks: []int{2, 3}}),
+			append(one[:1:1], analysis.SharedGPU{Host: "node0", GPU: "CUDA Device 0", UUID: "GPU-b",
+				Ranks: []int{2, 3}}),
 		},
 	} {
 		size := make(map[uint64]int)
@@ -68,7 +70,8 @@ func TestSharedGPUs(t *testing.T) {
 				p.Shard.BootID = d.boot
 			}
 			p.Shard.GPUs = []experiment.GPU{{UUID: d.uuid, PCI: d.pci, Facts: d.facts}}
-			p.Comm(experiment.Comm{ID: 1 + d.comm, Name: "comm", NRanks: size[d.comm], Rank: members[d.comm], InitTime: shardtest.Epoch + 1_000_000})
+			p.Comm(experiment.Comm{ID: 1 + d.comm, Name: "comm", NRanks: size[d.comm], Rank: members[d.comm],
+				InitTime: shardtest.Epoch + 1_000_000})
 			members[d.comm]++
 		}))
 		comms := facts.Communicators(a.Defs)

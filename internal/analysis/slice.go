@@ -8,8 +8,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Slice is one of several parts of an archive's locations, with about as many events each. Whoever cuts an archive into as many gets the same ones,
-// on whatever machine; one behind the other they are all locations. The zero value is all.
+// Slice is one of several parts of an archive's locations, with about as many events each. Whoever cuts an archive into
+// as many gets the same ones, on whatever machine; one behind the other they are all locations. The zero value is all.
 type Slice struct{ Number, Of int } // Number from 1
 
 // String is "3-of-8".

@@ -35,7 +35,8 @@ func TimesOf(d *Durations) (t Times, approximate bool) {
 	if d.Count == 0 {
 		return Times{}, false
 	}
-	return Times{Total: d.Total(), Avg: d.Mean(), Min: d.Min, P50: d.Percentile(50), P99: d.Percentile(99), Max: d.Max}, d.Approximate()
+	return Times{Total: d.Total(), Avg: d.Mean(), Min: d.Min, P50: d.Percentile(50), P99: d.Percentile(99), Max: d.Max},
+		d.Approximate()
 }
 
 // BoolCount is 1 for true.

@@ -15,7 +15,8 @@ const kernelCh = 1 << 6
 // firstStamps is the first version of the profiler API with stamps of the GPU (pTimer, there §2.5).
 const firstStamps = 4
 
-// Untimed says why operations have no times on the GPU, or what to record: a clause for the end of a sentence that says that they have none.
+// Untimed says why operations have no times on the GPU, or what to record: a clause for the end of a sentence that says
+// that they have none.
 func (ps Properties) Untimed() string {
 	for _, v := range ps.Values(facts.PropWithheld) {
 		if _, why, ok := strings.Cut(v.Value, ": "); ok {
@@ -39,7 +40,8 @@ func (ps Properties) Untimed() string {
 func (ps Properties) unusable() string {
 	for _, v := range ps.Values(facts.PropAPIVersion) {
 		if n, err := strconv.Atoi(v.Value); err == nil && n > 0 && n < firstStamps {
-			return "no GPU times were recorded: version " + v.Value + " of NCCL's profiler API has none; NCCL 2.27 and newer report them"
+			return "no GPU times were recorded: version " + v.Value +
+				" of NCCL's profiler API has none; NCCL 2.27 and newer report them"
 		}
 	}
 	if n, _ := ps.Number(facts.PropStarts.Below("KERNEL_CH")); n > 0 {

@@ -20,7 +20,8 @@ func Processes(defs *otf2.Definitions) map[otf2.LocationRef]otf2.LocationGroupRe
 	return of
 }
 
-// ProcessAt is that of one location: many readers of an archive need not have the table of all. An undefined location has 0.
+// ProcessAt is that of one location: many readers of an archive need not have the table of all. An undefined location
+// has 0.
 func ProcessAt(defs *otf2.Definitions, l otf2.LocationRef) otf2.LocationGroupRef {
 	if d := defs.Location(l); d != nil {
 		return ProcessOf(defs, d.Group)
@@ -35,7 +36,8 @@ type Rank struct {
 	Gpu     string // "" if it is not known to have one
 	Process otf2.LocationGroupRef
 	Absent  bool // nothing was recorded of it
-	// Together is the name of what stands for it and other ranks without data: "Ranks 4-15 (no data)"; "" if nothing does.
+	// Together is the name of what stands for it and other ranks without data: "Ranks 4-15 (no data)"; "" if nothing
+	// does.
 	Together string
 
 	group otf2.LocationGroupRef
@@ -75,7 +77,8 @@ func Ranks(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator) (
 }
 
 // unitsOf tells what the communicators' locations are rows of, and the GPUs of each process that are in communicators.
-func unitsOf(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator) (units map[otf2.LocationRef]unit, gpus map[otf2.LocationGroupRef]map[otf2.LocationGroupRef]bool) {
+func unitsOf(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator) (
+	units map[otf2.LocationRef]unit, gpus map[otf2.LocationGroupRef]map[otf2.LocationGroupRef]bool) {
 	units = make(map[otf2.LocationRef]unit)
 	gpus = make(map[otf2.LocationGroupRef]map[otf2.LocationGroupRef]bool)
 	for _, c := range comms {
@@ -105,8 +108,10 @@ func unitsOf(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator)
 	return units, gpus
 }
 
-// appendRanks adds the rank that is a unit, or those without data that it stands for. several: its process has other GPUs, too.
-func appendRanks(ranks []Rank, defs *otf2.Definitions, u unit, several bool, absent map[otf2.LocationGroupRef][]int) []Rank {
+// appendRanks adds the rank that is a unit, or those without data that it stands for. several: its process has other
+// GPUs, too.
+func appendRanks(ranks []Rank, defs *otf2.Definitions, u unit, several bool,
+	absent map[otf2.LocationGroupRef][]int) []Rank {
 	named := u.process
 	if several {
 		named = u.group

@@ -16,14 +16,14 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 )
 
-// No result replaces data: a file that the command reads, or one that is a part of an archive, a shard, a recording or a profile,
-// whosever it is. Output and OutputFile ask here, and so does MakeFolder.
+// No result replaces data: a file that the command reads, or one that is a part of an archive, a shard, a recording or
+// a profile, whosever it is. Output and OutputFile ask here, and so does MakeFolder.
 
 // inputs are the files and folders that the command reads.
 var inputs []string
 
-// ProtectInputs says what the command reads; what was said before counts no more. No output may replace such a file, nor the data in such
-// a folder or in the archive of such an anchor file, under whatever name.
+// ProtectInputs says what the command reads; what was said before counts no more. No output may replace such a file,
+// nor the data in such a folder or in the archive of such an anchor file, under whatever name.
 func ProtectInputs(paths []string) { inputs = slices.Clone(paths) }
 
 // RefuseFolder is an error where a folder is, or would be, a part of data.
@@ -34,8 +34,8 @@ func RefuseFolder(path string) error {
 	return refuseData(filepath.Join(path, "result"), false)
 }
 
-// refuseData is an error where what would be written to a path, which is no link, would replace data or become a part of it. A profile
-// may replace a profile.
+// refuseData is an error where what would be written to a path, which is no link, would replace data or become a part
+// of it. A profile may replace a profile.
 func refuseData(path string, profile bool) error {
 	what := partOf(path)
 	info, err := os.Lstat(path)
@@ -75,17 +75,20 @@ func partOf(path string) string {
 			return "a part of a recorded job's data"
 		}
 	}
-	if slices.Contains(archiveSuffixes, suffix) && isArchive(filepath.Join(dir, strings.TrimSuffix(name, suffix))) || isArchive(dir) {
+	if slices.Contains(archiveSuffixes, suffix) && isArchive(filepath.Join(dir, strings.TrimSuffix(name, suffix))) ||
+		isArchive(dir) {
 		return "a part of an OTF2 archive"
 	}
-	if strings.HasSuffix(name, recording.CallsSuffix) || name == recording.RunFile && len(regular.Matches(dir, "p*.jsonl.gz")) > 0 ||
+	if strings.HasSuffix(name, recording.CallsSuffix) || name == recording.RunFile &&
+		len(regular.Matches(dir, "p*.jsonl.gz")) > 0 ||
 		strings.HasSuffix(name, ".jsonl.gz") && there(filepath.Join(dir, recording.RunFile)) {
 		return "a part of a recording"
 	}
 	return ""
 }
 
-// isArchive says that an archive's files begin with a path: there is the anchor, or there are event files in the folder.
+// isArchive says that an archive's files begin with a path: there is the anchor, or there are event files in the
+// folder.
 func isArchive(stem string) bool {
 	return there(stem+".otf2") || len(regular.Matches(stem, "[0-9]*.evt")) > 0
 }
@@ -141,7 +144,8 @@ func dataWithin(in string, info, target fs.FileInfo) (found bool) {
 		roots = []string{stem, stem + ".def", stem + ".marker", filepath.Join(filepath.Dir(in), shardsFolder)}
 	}
 	for _, root := range roots {
-		_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error { // what cannot be read is not what is replaced
+		// what cannot be read is not what is replaced
+		_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 			if err != nil || !d.Type().IsRegular() {
 				return nil
 			}

@@ -18,7 +18,8 @@ type Lasting bool
 const (
 	// Volatile files survive the program; after a power cut the old file, the new one, or an empty one is there.
 	Volatile Lasting = false
-	// Durable files survive a power cut, too: they are on the disk before they have their names, and then the names are.
+	// Durable files survive a power cut, too: they are on the disk before they have their names, and then the names
+	// are.
 	Durable Lasting = true
 )
 
@@ -33,7 +34,8 @@ type File struct {
 	over      bool
 }
 
-// Create begins a file in a folder of ours, of a mode that the umask is taken off. Whatever has the name is replaced by Commit.
+// Create begins a file in a folder of ours, of a mode that the umask is taken off. Whatever has the name is replaced by
+// Commit.
 func Create(path string, mode fs.FileMode) (*File, error) {
 	root, err := os.OpenRoot(filepath.Dir(path))
 	if err != nil {
@@ -64,8 +66,9 @@ func createIn(root *os.Root, name string, mode fs.FileMode) (*File, error) {
 	}
 }
 
-// InPlace begins a file that has its name from the beginning, or writes over the one that has it, which others that are linked to it see.
-// It is for folders in which nobody looks yet: that is cheaper than a temporary name, where there are many files.
+// InPlace begins a file that has its name from the beginning, or writes over the one that has it, which others that are
+// linked to it see. It is for folders in which nobody looks yet: that is cheaper than a temporary name, where there are
+// many files.
 func InPlace(path string, mode fs.FileMode) (*File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC|syscall.O_NOFOLLOW, mode)
 	if err != nil {
@@ -77,14 +80,14 @@ func InPlace(path string, mode fs.FileMode) (*File, error) {
 // Temporaries is the pattern (filepath.Match) of what files that are not whole yet are called.
 const Temporaries = ".*.????????????????.tmp"
 
-// temporaryName is hidden, so that patterns for the files of an archive do not match it, and leaves room in what a file system
-// allows for a name. Recovery of archives knows it.
+// temporaryName is hidden, so that patterns for the files of an archive do not match it, and leaves room in what a file
+// system allows for a name. Recovery of archives knows it.
 func temporaryName(name string) string {
 	return fmt.Sprintf(".%.200s.%016x.tmp", name, rand.Uint64())
 }
 
-// Commit gives the file its name and closes it. After an error nothing is left behind, and what had the name before has it still; with
-// one exception, that the folder cannot be brought to the disk: then the new file is there.
+// Commit gives the file its name and closes it. After an error nothing is left behind, and what had the name before has
+// it still; with one exception, that the folder cannot be brought to the disk: then the new file is there.
 func (f *File) Commit(l Lasting) error {
 	if f.over {
 		return fs.ErrClosed

@@ -196,7 +196,8 @@ func TestOutputFollowsTheUsersLinks(t *testing.T) {
 	dir := t.TempDir()
 	testkit.Must(t, os.Mkdir(filepath.Join(dir, "there"), 0o700))
 	target := filepath.Join(dir, "there", "target")
-	for link, to := range map[string]string{"absolute": target, "relative": "there/target", "chain": "relative", "up": "there/../there/target"} {
+	for link, to := range map[string]string{"absolute": target, "relative": "there/target", "chain": "relative",
+		"up": "there/../there/target"} {
 		path := filepath.Join(dir, link)
 		testkit.Must(t, os.Symlink(to, path))
 	}

@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// Output begins what a user asked to be written to a name, see the package. A mode that the umask is taken off is that of a new
-// regular file.
+// Output begins what a user asked to be written to a name, see the package. A mode that the umask is taken off is that
+// of a new regular file.
 func Output(path string, mode fs.FileMode) (*File, error) {
 	target, through, err := destination(path, false)
 	if err != nil {
@@ -29,8 +29,8 @@ func Output(path string, mode fs.FileMode) (*File, error) {
 	return &File{File: f}, nil
 }
 
-// OutputFile is Output for profiles, which can only be written to a regular file: where the name stands for anything else nothing is
-// written, and that stays as it is.
+// OutputFile is Output for profiles, which can only be written to a regular file: where the name stands for anything
+// else nothing is written, and that stays as it is.
 func OutputFile(path string, mode fs.FileMode) (*File, error) {
 	target, through, err := destination(path, true)
 	if err != nil {
@@ -45,8 +45,8 @@ func OutputFile(path string, mode fs.FileMode) (*File, error) {
 // mostLinks is how many links may lead from one to the next; the kernel follows as many.
 const mostLinks = 40
 
-// destination follows a user's name to the one that is to be written. through says that it stands for something that cannot be
-// replaced: written to is what is there. Data is replaced by nothing, see refuseData.
+// destination follows a user's name to the one that is to be written. through says that it stands for something that
+// cannot be replaced: written to is what is there. Data is replaced by nothing, see refuseData.
 func destination(path string, profile bool) (target string, through bool, err error) {
 	named := path
 	for range mostLinks {
@@ -94,7 +94,8 @@ func KindOf(m fs.FileMode) string {
 	return "a special file"
 }
 
-// descriptors says that a folder is /proc's: the links in it are open files and what they read as need be no name of these.
+// descriptors says that a folder is /proc's: the links in it are open files and what they read as need be no name of
+// these.
 func descriptors(dir string) bool {
 	const procfs = 0x9fa0
 	var st syscall.Statfs_t

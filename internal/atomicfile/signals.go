@@ -18,8 +18,8 @@ var pending = struct {
 	signals chan os.Signal // not nil while there are paths
 }{paths: make(map[string]bool)}
 
-// RemoveOnSignals makes SIGINT, SIGTERM and SIGHUP remove what is unfinished before they end the program, as they do. It is not for
-// programs that handle these signals themselves.
+// RemoveOnSignals makes SIGINT, SIGTERM and SIGHUP remove what is unfinished before they end the program, as they do.
+// It is not for programs that handle these signals themselves.
 func RemoveOnSignals() {
 	pending.Lock()
 	defer pending.Unlock()

@@ -51,12 +51,12 @@ func SyncFile(path string) error {
 	return errors.Join(syncData(root, filepath.Base(path)), syncIn(root, "."))
 }
 
-// Syncers is how many files are brought to the disk at a time. File systems write the metadata of several at once, so that waiting
-// for them together takes little longer than for one.
+// Syncers is how many files are brought to the disk at a time. File systems write the metadata of several at once, so
+// that waiting for them together takes little longer than for one.
 const Syncers = 8
 
-// SyncFiles brings files of a folder that is held open to the disk, their data and their sizes; the folder's names are another
-// matter. The error joins those of all files.
+// SyncFiles brings files of a folder that is held open to the disk, their data and their sizes; the folder's names are
+// another matter. The error joins those of all files.
 func SyncFiles(root *os.Root, names []string) error {
 	errs := make([]error, len(names))
 	next := make(chan int)
@@ -88,7 +88,8 @@ func syncData(root *os.Root, name string) error {
 	return errors.Join(err, f.Close())
 }
 
-// SyncTree brings a folder and all that is in it to the disk. Files that have names elsewhere, too, were brought there under these.
+// SyncTree brings a folder and all that is in it to the disk. Files that have names elsewhere, too, were brought there
+// under these.
 func SyncTree(path string) error {
 	root, err := os.OpenRoot(path)
 	if err != nil {

@@ -23,8 +23,8 @@ type Options struct {
 	Readings []Reading             // of hosts' time services
 }
 
-// Hosts numbers the hosts of an archive's processes, from 0 without gaps: by process, which is the lower half of a location's
-// id (see package scorep). What runs on one host has one clock.
+// Hosts numbers the hosts of an archive's processes, from 0 without gaps: by process, which is the lower half of a
+// location's id (see package scorep). What runs on one host has one clock.
 type Hosts []int
 
 // of is the host of a location, that of process 0 for locations of processes that are not listed.
@@ -45,11 +45,12 @@ func (h Hosts) number() int {
 
 // Fitted is how the clocks of hosts went against each other.
 type Fitted struct {
-	Hosts     []Host   // by number
-	Exchanges int      // operations and messages between hosts that say something about their clocks
-	Readings  int      // of time services that say something of them
-	Broken    int      // of those used (all, or the tighter ones of very many), what the result does not keep: outliers among them
-	Problems  []string // files that could not be read to their end
+	Hosts     []Host // by number
+	Exchanges int    // operations and messages between hosts that say something about their clocks
+	Readings  int    // of time services that say something of them
+	// of those used (all, or the tighter ones of very many), what the result does not keep: outliers among them
+	Broken   int
+	Problems []string // files that could not be read to their end
 }
 
 // Host is what was found about one host.
@@ -62,8 +63,9 @@ type Host struct {
 	// OneSided: all exchanges between it and others go one way, so that its clock is bounded on one side
 	// only. It is as it was, moved by what it takes to have no message arrive before it was sent.
 	OneSided bool
-	// Knots is the correction, at increasing times of the host's clock, as readers apply clock offsets: linear between the knots,
-	// and on beyond them. It is empty where there is none. StdDev is the uncertainty, ns either way, which may be infinite.
+	// Knots is the correction, at increasing times of the host's clock, as readers apply clock offsets: linear between
+	// the knots, and on beyond them. It is empty where there is none. StdDev is the uncertainty, ns either way, which
+	// may be infinite.
 	Knots       []otf2.ClockOffset
 	Constraints int // exchanges that it took part in
 	Outliers    int // times of the host, or exchanges with it, that contradicted the others
@@ -95,8 +97,8 @@ func (h *Host) At(t otf2.Timestamp) (offset int64, uncertainty float64) {
 	return offset, uncertainty + math.Abs(part-inside)*float64(b.Time-a.Time)*h.DriftUncertainty
 }
 
-// Fit reads the archive and finds how the clocks of its hosts went against each other. Times must not have been corrected yet
-// between hosts.
+// Fit reads the archive and finds how the clocks of its hosts went against each other. Times must not have been
+// corrected yet between hosts.
 //
 // It needs no measurement of its own: a collective cannot end anywhere before its last rank entered, a message cannot
 // arrive before it was sent. Each such exchange (see exchange) bounds the difference of two clocks from one side; what
@@ -115,8 +117,8 @@ func (h *Host) At(t otf2.Timestamp) (offset int64, uncertainty float64) {
 //  3. The uncertainty of a host at a knot is how far its greatest and its least offset are when each exchange counts
 //     only for its time: with the distance to the knot it is widened by what the drifts may be off (uncertainties).
 //
-// What is not assumed: that messages take as long in both directions, or that anything is fast. An offset is known as well
-// as the operations are short: for an exchange both ways to half the sum of the two times.
+// What is not assumed: that messages take as long in both directions, or that anything is fast. An offset is known as
+// well as the operations are short: for an exchange both ways to half the sum of the two times.
 //
 // It reads the rows of communicator ranks only, as a stream; memory is bounded by what is pending and by the
 // number of exchanges that are kept (maxInstants).
@@ -235,7 +237,8 @@ func fitExchanges(hosts int, xs []exchange, origin otf2.Timestamp, workers int) 
 		for k := range knots {
 			t := origin + otf2.Timestamp(int64(math.Round(p.curves[h].time[k])))
 			c.Knots = append(c.Knots, otf2.ClockOffset{
-				Time: t, Offset: int64(math.RoundToEven(p.curves[h].at(float64(int64(t - origin))))), StdDev: uncertainty[k][h],
+				Time: t, Offset: int64(math.RoundToEven(p.curves[h].at(float64(int64(t - origin))))),
+				StdDev: uncertainty[k][h],
 			})
 		}
 	}

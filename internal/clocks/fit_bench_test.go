@@ -12,8 +12,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
-// BenchmarkFit fits the clocks of 16 hosts, from runs of a growing number of AllReduces: the time grows with the events, the memory
-// does not.
+// BenchmarkFit fits the clocks of 16 hosts, from runs of a growing number of AllReduces: the time grows with the
+// events, the memory does not.
 func BenchmarkFit(b *testing.B) {
 	const hosts = 16
 	for _, operations := range []uint64{1000, 10_000, 100_000} {

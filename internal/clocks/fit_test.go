@@ -41,7 +41,8 @@ func newTestRun(hosts int, seed uint64) *testRun {
 	r := &testRun{clocks: make([]testClock, hosts), wrong: make(map[int]bool), random: rand.New(rand.NewPCG(seed, 1))}
 	for h := range r.clocks {
 		if h > 0 {
-			r.clocks[h] = testClock{offset: (2*r.random.Float64() - 1) * 50e6, drift: (2*r.random.Float64() - 1) * 50e-6}
+			r.clocks[h] = testClock{offset: (2*r.random.Float64() - 1) * 50e6,
+				drift: (2*r.random.Float64() - 1) * 50e-6}
 		}
 	}
 	return r
@@ -168,7 +169,8 @@ func (r *testRun) judge(t *testing.T, fit *Fitted, from, to float64) (worst, cov
 	}
 	covered = float64(within) / float64(max(n, 1))
 	back, _ := r.goesBackwards(fit)
-	t.Logf("%d hosts, %d exchanges: worst error %.2f µs, exchanges allow %.2f µs, greatest uncertainty %.2f µs, covered %.1f %%, %d not kept, by %.3f µs at most",
+	t.Logf("%d hosts, %d exchanges: worst error %.2f µs, exchanges allow %.2f µs, greatest uncertainty %.2f µs, "+
+		"covered %.1f %%, %d not kept, by %.3f µs at most",
 		len(r.clocks), len(r.xs), worst/1e3, r.bound(fit)/1e3, most/1e3, 100*covered, fit.Broken, back/1e3)
 	return worst, covered
 }
@@ -282,7 +284,8 @@ func TestClocksFromMessages(t *testing.T) {
 					t.Errorf("seed %d: error of %.2f µs, exchanges allow %.2f µs", seed, worst/1e3, bound/1e3)
 				}
 				if back, beyond := r.goesBackwards(fit); beyond > 0 || back > c.wander {
-					t.Errorf("seed %d: an exchange ends %.3f µs before it begins, %.3f µs more than is uncertain", seed, back/1e3, beyond/1e3)
+					t.Errorf("seed %d: an exchange ends %.3f µs before it begins, %.3f µs more than is uncertain", seed,
+						back/1e3, beyond/1e3)
 				}
 				if covered < 0.95 {
 					t.Errorf("seed %d: the uncertainty covers %.1f %%", seed, 100*covered)
@@ -303,7 +306,8 @@ func TestClocksFromFewExchanges(t *testing.T) {
 		fit := fitExchanges(3, r.xs, testOrigin, 2)
 		worst, covered := r.judge(t, fit, second, 1.004*second)
 		if bound := r.bound(fit); worst > bound || covered < 1 || fit.Broken > 0 {
-			t.Errorf("seed %d: error of %.1f µs, exchanges allow %.1f µs; covered %.1f %%, %d broken", seed, worst/1e3, bound/1e3, 100*covered, fit.Broken)
+			t.Errorf("seed %d: error of %.1f µs, exchanges allow %.1f µs; covered %.1f %%, %d broken", seed, worst/1e3,
+				bound/1e3, 100*covered, fit.Broken)
 		}
 		// 10 s away from all exchanges the drift counts.
 		if off, u := r.errorAt(fit, 2, 11*second); math.Abs(off) > u || u < 100e3 {
@@ -312,8 +316,8 @@ func TestClocksFromFewExchanges(t *testing.T) {
 	}
 }
 
-// Where short messages both ways are all at one time, the bounds leave the drift open. What went one way at other times tells
-// it, as long as it took about equally long; one slow message does not mislead, nor do two times tell anything.
+// Where short messages both ways are all at one time, the bounds leave the drift open. What went one way at other times
+// tells it, as long as it took about equally long; one slow message does not mislead, nor do two times tell anything.
 func TestClocksWhoseDriftIsOpen(t *testing.T) {
 	type far struct {
 		n         int
@@ -347,15 +351,17 @@ func TestClocksWhoseDriftIsOpen(t *testing.T) {
 				fit := fitExchanges(2, r.xs, testOrigin, 2)
 				worst, covered := r.judge(t, fit, 0, 3*second)
 				if worst > c.worst || covered < 1 || fit.Broken > 0 {
-					t.Errorf("seed %d: error of %.1f µs; covered %.1f %%, %d broken", seed, worst/1e3, 100*covered, fit.Broken)
+					t.Errorf("seed %d: error of %.1f µs; covered %.1f %%, %d broken", seed, worst/1e3, 100*covered,
+						fit.Broken)
 				}
 			}
 		})
 	}
 }
 
-// Runs of 10 s with short messages both ways at one time and few or many one way at any: whatever drift is preferred, nothing
-// is broken and the uncertainty covers the error, also where messages take longer and longer, which looks like a drift.
+// Runs of 10 s with short messages both ways at one time and few or many one way at any: whatever drift is preferred,
+// nothing is broken and the uncertainty covers the error, also where messages take longer and longer, which looks like
+// a drift.
 func TestClocksOfSparseRuns(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -402,9 +408,11 @@ func TestClocksOfSparseRuns(t *testing.T) {
 					}
 				}
 			}
-			t.Logf("%s, drifts up to %.0f ppm: greatest errors are %.0f µs on average", c.name, drift*1e6, sum/float64(runs))
+			t.Logf("%s, drifts up to %.0f ppm: greatest errors are %.0f µs on average", c.name, drift*1e6,
+				sum/float64(runs))
 			if mean := sum / float64(runs); mean > c.mean[d] {
-				t.Errorf("%s, drifts up to %.0f ppm: errors of %.0f µs on average, want %.0f", c.name, drift*1e6, mean, c.mean[d])
+				t.Errorf("%s, drifts up to %.0f ppm: errors of %.0f µs on average, want %.0f", c.name, drift*1e6, mean,
+					c.mean[d])
 			}
 		}
 	}
@@ -440,8 +448,8 @@ func TestClocksThatAreNotKnown(t *testing.T) {
 	}
 }
 
-// Whatever hosts send each other: as long as their clocks are straight, what went forwards does not go backwards by more
-// than its uncertainty, and the uncertainty covers the error.
+// Whatever hosts send each other: as long as their clocks are straight, what went forwards does not go backwards by
+// more than its uncertainty, and the uncertainty covers the error.
 func TestNoExchangeGoesBackwards(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		hosts := rapid.IntRange(2, 8).Draw(rt, "hosts")
@@ -461,11 +469,13 @@ func TestNoExchangeGoesBackwards(t *testing.T) {
 		}
 		fit := fitExchanges(hosts, r.xs, testOrigin, 2)
 		if back, beyond := r.goesBackwards(fit); beyond > 1 {
-			rt.Errorf("an exchange ends %.0f ns before it begins, %.0f ns more than is uncertain (%d of %d not kept)", back, beyond, fit.Broken, n)
+			rt.Errorf("an exchange ends %.0f ns before it begins, %.0f ns more than is uncertain (%d of %d not kept)",
+				back, beyond, fit.Broken, n)
 		}
 		for h := range hosts {
 			for i := range 11 {
-				if off, u := r.errorAt(fit, h, float64(n)*step*float64(i)/10); fit.Hosts[h].Tied && math.Abs(off) > 1.001*u+1 {
+				if off, u := r.errorAt(fit, h, float64(n)*step*float64(i)/10); fit.Hosts[h].Tied &&
+					math.Abs(off) > 1.001*u+1 {
 					rt.Errorf("host %d is off by %.0f ns ± %.0f at %d/10", h, off, u, i)
 				}
 			}

@@ -27,7 +27,8 @@ func hostsJob(t *testing.T, source [2]string, times func(rank int, i uint64) (be
 			var begin uint64
 			begin, end = times(r, i)
 			p.Collective(c, shardtest.Op{
-				Function: "AllReduce", Kind: otf2.CollectiveOpAllreduce, Begin: begin, End: end, Sent: 8000, Received: 8000, Count: 1000, Source: source[r],
+				Function: "AllReduce", Kind: otf2.CollectiveOpAllreduce, Begin: begin, End: end, Sent: 8000,
+				Received: 8000, Count: 1000, Source: source[r],
 			})
 		}
 		p.Destroy(c, end)
@@ -39,8 +40,8 @@ func hostsJob(t *testing.T, source [2]string, times func(rank int, i uint64) (be
 	return fit
 }
 
-// A host that enqueues 2 ms ahead of the other's kernels is not taken for one whose clock is off, although its operations
-// "end" before the others have begun.
+// A host that enqueues 2 ms ahead of the other's kernels is not taken for one whose clock is off, although its
+// operations "end" before the others have begun.
 func TestEnqueueingSaysNotWhenOperationsEnd(t *testing.T) {
 	times := func(rank int, i uint64) (begin, end uint64) {
 		begin = t0 + (10_000+3000*i)*us
@@ -83,7 +84,8 @@ func TestEnqueueingSaysNotWhenOperationsEnd(t *testing.T) {
 			return begin + uint64(rank)*30_000_000*us, begin + uint64(rank)*30_000_000*us + 3*us // 30 s apart
 		})
 		h := &fit.Hosts[1]
-		if offset, u := h.At(t0 + 30_010_000*us); !h.Tied || h.OneSided || math.Abs(float64(offset)+30e12/1e3) > u || u > 5*us {
+		if offset, u := h.At(t0 + 30_010_000*us); !h.Tied || h.OneSided || math.Abs(float64(offset)+30e12/1e3) > u ||
+			u > 5*us {
 			t.Errorf("offset %d ± %v, %+v", offset, u, h)
 		}
 	})

@@ -141,8 +141,8 @@ func (xs *exchanges) quota(limit int) int {
 	return len(all[len(all)-1].kept)
 }
 
-// binExchanges is how many exchanges of a direction a stretch of time keeps: more than one, so that a wrong one does not
-// hide the right ones.
+// binExchanges is how many exchanges of a direction a stretch of time keeps: more than one, so that a wrong one does
+// not hide the right ones.
 const binExchanges = 4
 
 // thin keeps no more than quota exchanges.
@@ -162,7 +162,8 @@ func (d *direction) thin(quota int) {
 	for bin := 0; len(points) > 0; bin++ {
 		n := len(points)
 		if end := from + (to-from)*float64(bin+1)/float64(bins); bin < bins-1 {
-			n, _ = slices.BinarySearchFunc(points, end, func(p delayPoint, t float64) int { return cmp.Compare(p.time, t) })
+			n, _ = slices.BinarySearchFunc(points, end,
+				func(p delayPoint, t float64) int { return cmp.Compare(p.time, t) })
 		}
 		for _, p := range tightest(points[:n], each) {
 			kept = append(kept, d.kept[p.index])
@@ -178,8 +179,8 @@ type delayPoint struct {
 	index       int
 }
 
-// tightest chooses n of points (in the order of time): first those that bound clocks tightest for some drift that clocks can
-// have, the corners of the hull below them, then those of what is left.
+// tightest chooses n of points (in the order of time): first those that bound clocks tightest for some drift that
+// clocks can have, the corners of the hull below them, then those of what is left.
 func tightest(points []delayPoint, n int) []delayPoint {
 	if len(points) <= n {
 		return points

@@ -46,10 +46,9 @@ func TestExchangesAreThinned(t *testing.T) {
 	}
 }
 
-// However many exchanges a run has, and in whatever order communicators are read: what ties hosts together is known as well as
-// if nothing had been left out. The first communicator spans all hosts, those that follow have ten million exchanges
-// between two of them each,
-// which take longer.
+// However many exchanges a run has, and in whatever order communicators are read: what ties hosts together is known as
+// well as if nothing had been left out. The first communicator spans all hosts, those that follow have ten million
+// exchanges between two of them each, which take longer.
 func TestClocksOfTenMillionExchanges(t *testing.T) {
 	const (
 		hosts    = 8
@@ -88,7 +87,8 @@ func TestClocksOfTenMillionExchanges(t *testing.T) {
 	worst, covered := r.judge(t, fit, 0, length)
 	few, _ := r.judge(t, fitExchanges(hosts, alone.list(), testOrigin, 2), 0, length)
 	if worst > few+1e3 || covered < 1 {
-		t.Errorf("clocks are off by %.1f µs, %.1f µs with the first communicator alone; %.1f %% covered", worst/1e3, few/1e3, 100*covered)
+		t.Errorf("clocks are off by %.1f µs, %.1f µs with the first communicator alone; %.1f %% covered", worst/1e3,
+			few/1e3, 100*covered)
 	}
 }
 
@@ -120,7 +120,8 @@ func TestEachDirectionHasItsShare(t *testing.T) {
 			bins := max(fair/binExchanges/4, 1)
 			for bin := range bins {
 				from, to := float64(bin)*length/float64(bins), float64(bin+1)*length/float64(bins)
-				if n >= 4*bins && !slices.ContainsFunc(kept, func(x exchange) bool { return x.begins[0].time >= from && x.begins[0].time < to }) {
+				if n >= 4*bins && !slices.ContainsFunc(
+					kept, func(x exchange) bool { return x.begins[0].time >= from && x.begins[0].time < to }) {
 					t.Errorf("direction %d: nothing is kept of [%g, %g) s", d, from/second, to/second)
 				}
 			}

@@ -41,12 +41,14 @@ func (b *bounds) bin(t float64) int {
 
 func (b *bounds) below(t, v float64) {
 	b.uppers++
-	keepTightest(&b.upper[b.bin(t)], bound{t, v}, func(x, y bound) bool { return x.value-b.slope*x.time < y.value-b.slope*y.time })
+	keepTightest(&b.upper[b.bin(t)], bound{t, v},
+		func(x, y bound) bool { return x.value-b.slope*x.time < y.value-b.slope*y.time })
 }
 
 func (b *bounds) above(t, v float64) {
 	b.lows++
-	keepTightest(&b.lower[b.bin(t)], bound{t, v}, func(x, y bound) bool { return x.value-b.slope*x.time > y.value-b.slope*y.time })
+	keepTightest(&b.lower[b.bin(t)], bound{t, v},
+		func(x, y bound) bool { return x.value-b.slope*x.time > y.value-b.slope*y.time })
 }
 
 func keepTightest(kept *[]bound, x bound, tighter func(x, y bound) bool) {
@@ -77,7 +79,8 @@ func (l *line) at(t float64) float64 { return l.value + l.slope*(t-l.time) }
 // allow any drift that clocks have, it is the steady one.
 func (b *bounds) fit() line {
 	upper, lower := slices.Concat(b.upper[:]...), slices.Concat(b.lower[:]...)
-	s := slopes{upper: upper, lower: lower, middle: (b.from + b.to) / 2, u: make([]float64, len(upper)), l: make([]float64, len(lower))}
+	s := slopes{upper: upper, lower: lower, middle: (b.from + b.to) / 2, u: make([]float64, len(upper)),
+		l: make([]float64, len(lower))}
 	best := goldenSection(s.cost, -maxDrift, maxDrift)
 	_, least, room := s.at(best)
 	within := func(slack float64) func(slope float64) bool {
@@ -86,7 +89,8 @@ func (b *bounds) fit() line {
 			return broken <= least+slack
 		}
 	}
-	out := line{time: s.middle, least: edge(within(brokenSlack), best, -maxDrift), most: edge(within(brokenSlack), best, maxDrift)}
+	out := line{time: s.middle, least: edge(within(brokenSlack), best, -maxDrift),
+		most: edge(within(brokenSlack), best, maxDrift)}
 	// Bounds that are broken by no more than what usual drifts make of the time leave the slope open.
 	open := within(brokenSlack + likelyDrift*(b.to-b.from)/2)
 	if edge(open, best, maxDrift)-edge(open, best, -maxDrift) > maxDrift && open(0) {
@@ -152,7 +156,8 @@ func (s *slopes) at(slope float64) (value, broken, room float64) {
 	return value, broken, room
 }
 
-// cost is what the best slope has least of: what is broken or, of those that break nothing, room, with the sign changed.
+// cost is what the best slope has least of: what is broken or, of those that break nothing, room, with the sign
+// changed.
 func (s *slopes) cost(slope float64) float64 {
 	_, broken, room := s.at(slope)
 	if broken > 0 {

@@ -228,7 +228,8 @@ func (p *problem) dropExchange(x *exchange) {
 }
 
 // worstOf finds the time in an exchange that contradicts the most others; host is −1 if that cannot be said.
-func (p *problem) worstOf(x *exchange, tolerance float64, at func(host int32, t float64) float64) (host int32, which int, begin, found bool) {
+func (p *problem) worstOf(x *exchange, tolerance float64, at func(host int32, t float64) float64) (
+	host int32, which int, begin, found bool) {
 	begins, ends := make([]float64, len(x.begins)), make([]float64, len(x.ends))
 	last, first := math.Inf(-1), math.Inf(1)
 	for i, b := range x.begins {

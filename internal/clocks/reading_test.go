@@ -9,8 +9,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Operations of milliseconds, and a time service that is good to a microsecond: clocks are as good as the service. Its reference is no
-// host's clock.
+// Operations of milliseconds, and a time service that is good to a microsecond: clocks are as good as the service. Its
+// reference is no host's clock.
 func TestTimeServicesBindClocks(t *testing.T) {
 	const bound = 1_000
 	for seed := range uint64(20) {
@@ -35,8 +35,10 @@ func TestTimeServicesBindClocks(t *testing.T) {
 			}
 		}
 		without, with := run(nil), run(readings)
-		if with.Readings != len(readings) || with.Exchanges != without.Exchanges || len(with.Hosts) != len(r.clocks) || with.Broken > 0 {
-			t.Fatalf("%d readings, %d exchanges and %d, %d hosts, %d are not kept", with.Readings, with.Exchanges, without.Exchanges, len(with.Hosts), with.Broken)
+		if with.Readings != len(readings) || with.Exchanges != without.Exchanges || len(with.Hosts) != len(r.clocks) ||
+			with.Broken > 0 {
+			t.Fatalf("%d readings, %d exchanges and %d, %d hosts, %d are not kept", with.Readings, with.Exchanges,
+				without.Exchanges, len(with.Hosts), with.Broken)
 		}
 		for h := 1; h < len(r.clocks); h++ {
 			for _, at := range []float64{1e9, 1.7e9, 2.9e9} {
@@ -57,7 +59,8 @@ func TestTimeServicesBindClocks(t *testing.T) {
 
 // What one host alone reads says nothing of another.
 func TestReadingsOfOneHostSayNothing(t *testing.T) {
-	fit := fitWith(newExchanges(maxInstants), 2, []Reading{{0, uint64(testOrigin), uint64(testOrigin), 5}}, uint64(testOrigin), 1, nil)
+	fit := fitWith(newExchanges(maxInstants), 2, []Reading{{0, uint64(testOrigin), uint64(testOrigin), 5}},
+		uint64(testOrigin), 1, nil)
 	if fit.Readings != 0 || fit.Hosts[0].Tied {
 		t.Errorf("%+v", fit)
 	}

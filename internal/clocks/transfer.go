@@ -11,9 +11,9 @@ import (
 // peer and channel, and the first arrival from each.
 //
 // What is certain of them: data is ready to be sent when the oldest step of that peer and channel has entered the last
-// phase before its transfer (RmaPut, STEP 0); and something has arrived when a step of that operation, peer and
-// channel waits for the flush or for the GPU. Later transfers cannot be paired for certain: empty ones have no record, and
-// of arrivals only the oldest step's are shown.
+// phase before its transfer (RmaPut, STEP 0); and something has arrived when a step of that operation, peer and channel
+// waits for the flush or for the GPU. Later transfers cannot be paired for certain: empty ones have no record, and of
+// arrivals only the oldest step's are shown.
 //
 // Rows name the operation by its event id; what it is the communicator rank's row tells, sooner or later.
 type transferReader struct {
@@ -39,10 +39,12 @@ const (
 )
 
 // newTransferReader makes a reader of rows with these names, attributes and phases.
-func newTransferReader(names facts.Names, attributes *facts.Attributes, phases map[otf2.RegionRef]facts.NetPhase, windows map[otf2.RmaWinRef]*facts.Communicator, comm *facts.Communicator, emit func(opSample)) *transferReader {
+func newTransferReader(names facts.Names, attributes *facts.Attributes, phases map[otf2.RegionRef]facts.NetPhase,
+	windows map[otf2.RmaWinRef]*facts.Communicator, comm *facts.Communicator, emit func(opSample)) *transferReader {
 	r := &transferReader{
 		regions: phases, windows: windows, comm: comm, emit: emit, reader: facts.NewReader(names, attributes),
-		ready: make(map[stepKey]float64), open: make(map[uint64][]transferEnd), seen: make(map[stepKey]bool), ops: make(map[uint64]opName),
+		ready: make(map[stepKey]float64), open: make(map[uint64][]transferEnd), seen: make(map[stepKey]bool),
+		ops: make(map[uint64]opName),
 	}
 	r.reader.Enter, r.reader.Put = r.phase, r.put
 	return r
@@ -104,7 +106,8 @@ func (r *transferReader) put(t *facts.Transfer) {
 }
 
 func keyOf(d *facts.Details, send bool, peer int) (key stepKey, ok bool) {
-	return stepKey{parent: d.Parent, channel: uint64(d.Channel), peer: peer, send: send}, d.Parent != 0 && d.Channel >= 0
+	return stepKey{parent: d.Parent, channel: uint64(d.Channel), peer: peer, send: send},
+		d.Parent != 0 && d.Channel >= 0
 }
 
 // first takes one side of a transfer unless an earlier one is known.
@@ -181,7 +184,8 @@ func networkRows(defs *otf2.Definitions, c *facts.Communicator, hosts Hosts) [][
 			continue
 		}
 		for _, l := range n.Members {
-			if r, ok := ranks[l]; ok && r >= 0 && r < len(rows) && hosts.of(l) == hosts.of(c.Members[r]) && l != c.Members[r] {
+			if r, ok := ranks[l]; ok && r >= 0 && r < len(rows) && hosts.of(l) == hosts.of(c.Members[r]) &&
+				l != c.Members[r] {
 				rows[r] = append(rows[r], l)
 			}
 		}

@@ -31,25 +31,31 @@ func TestFirstTransfers(t *testing.T) {
 	)
 	comm := &facts.Communicator{Ref: 5}
 	newReader := func(out *[]opSample) *transferReader {
-		windows := map[otf2.RmaWinRef]*facts.Communicator{window: {Parent: 5, Network: true}, otherWindow: {Parent: 6, Network: true}}
+		windows := map[otf2.RmaWinRef]*facts.Communicator{window: {Parent: 5, Network: true},
+			otherWindow: {Parent: 6, Network: true}}
 		phases := map[otf2.RegionRef]facts.NetPhase{regionReady: facts.NetSendPeer, regionArrived: facts.NetRecvFlush}
 		return newTransferReader(noNames{}, nil, phases, windows, comm, func(s opSample) { *out = append(*out, s) })
 	}
 	at := func(kind otf2.EventKind, args []uint64, parent, channel uint64, more ...otf2.AttributeValue) *otf2.Event {
-		return &otf2.Event{Kind: kind, Args: args, Attributes: append([]otf2.AttributeValue{{ID: attrParent, Bits: parent}, {ID: attrChannel, Bits: channel}}, more...)}
+		return &otf2.Event{Kind: kind, Args: args,
+			Attributes: append([]otf2.AttributeValue{{ID: attrParent, Bits: parent}, {ID: attrChannel, Bits: channel}},
+				more...)}
 	}
 	enter := func(region, parent, channel, peer uint64) *otf2.Event {
 		return at(otf2.EventEnter, []uint64{region}, parent, channel, otf2.AttributeValue{ID: attrPeer, Bits: peer})
 	}
 	put := func(win, peer, parent, channel, step uint64) *otf2.Event {
-		return at(otf2.EventRmaPut, []uint64{win, peer, 100, 0}, parent, channel, otf2.AttributeValue{ID: attrStep, Bits: step})
+		return at(otf2.EventRmaPut, []uint64{win, peer, 100, 0}, parent, channel,
+			otf2.AttributeValue{ID: attrStep, Bits: step})
 	}
 	allReduce := opName{function: "AllReduce", ordinal: 3, peer: -1}
 	transfer := func(time float64, channel int) opSample {
-		return opSample{function: "AllReduce", kind: opTransfer, ordinal: 3, peer: 1, channel: channel, begin: time, hasBegin: true}
+		return opSample{function: "AllReduce", kind: opTransfer, ordinal: 3, peer: 1, channel: channel, begin: time,
+			hasBegin: true}
 	}
 	arrival := func(time float64, channel int) opSample {
-		return opSample{function: "AllReduce", kind: opArrival, ordinal: 3, peer: 1, channel: channel, end: time, hasEnd: true}
+		return opSample{function: "AllReduce", kind: opArrival, ordinal: 3, peer: 1, channel: channel, end: time,
+			hasEnd: true}
 	}
 	type step struct {
 		time float64
@@ -61,17 +67,24 @@ func TestFirstTransfers(t *testing.T) {
 		op     opName
 		want   []opSample
 	}{
-		{"sent", []step{{1, enter(regionReady, 7, 0, 1)}, {2, enter(regionReady, 7, 0, 1)}, {3, put(window, 1, 7, 0, 0)}, {4, put(window, 1, 7, 0, 0)}}, allReduce, []opSample{transfer(2, 0)}},
-		{"two channels", []step{{1, enter(regionReady, 7, 0, 1)}, {2, enter(regionReady, 7, 1, 1)}, {3, put(window, 1, 7, 1, 0)}, {4, put(window, 1, 7, 0, 0)}}, allReduce, []opSample{transfer(2, 1), transfer(1, 0)}},
+		{"sent", []step{{1, enter(regionReady, 7, 0, 1)}, {2, enter(regionReady, 7, 0, 1)},
+			{3, put(window, 1, 7, 0, 0)}, {4, put(window, 1, 7, 0, 0)}}, allReduce, []opSample{transfer(2, 0)}},
+		{"two channels", []step{{1, enter(regionReady, 7, 0, 1)}, {2, enter(regionReady, 7, 1, 1)},
+			{3, put(window, 1, 7, 1, 0)}, {4, put(window, 1, 7, 0, 0)}}, allReduce,
+			[]opSample{transfer(2, 1), transfer(1, 0)}},
 		{"not the first step", []step{{1, enter(regionReady, 7, 0, 1)}, {3, put(window, 1, 7, 0, 1)}}, allReduce, nil},
 		{"never seen ready", []step{{3, put(window, 1, 7, 0, 0)}}, allReduce, nil},
-		{"ready for another peer", []step{{1, enter(regionReady, 7, 0, 2)}, {3, put(window, 1, 7, 0, 0)}}, allReduce, nil},
-		{"another communicator's window", []step{{1, enter(regionReady, 7, 0, 1)}, {3, put(otherWindow, 1, 7, 0, 0)}}, allReduce, nil},
-		{"arrived", []step{{1, enter(regionOther, 7, 0, 1)}, {2, enter(regionArrived, 7, 0, 1)}, {3, enter(regionArrived, 7, 0, 1)}}, allReduce, []opSample{arrival(2, 0)}},
+		{"ready for another peer", []step{{1, enter(regionReady, 7, 0, 2)}, {3, put(window, 1, 7, 0, 0)}}, allReduce,
+			nil},
+		{"another communicator's window", []step{{1, enter(regionReady, 7, 0, 1)}, {3, put(otherWindow, 1, 7, 0, 0)}},
+			allReduce, nil},
+		{"arrived", []step{{1, enter(regionOther, 7, 0, 1)}, {2, enter(regionArrived, 7, 0, 1)},
+			{3, enter(regionArrived, 7, 0, 1)}}, allReduce, []opSample{arrival(2, 0)}},
 		{"of another operation", []step{{2, enter(regionArrived, 8, 0, 1)}}, allReduce, nil},
 		{"a message", []step{{2, enter(regionArrived, 7, 0, 1)}}, opName{function: "Recv", ordinal: 3, peer: 1},
 			[]opSample{{function: "message", kind: opArrival, ordinal: 3, peer: 1, end: 2, hasEnd: true}}},
-		{"a message from another", []step{{2, enter(regionArrived, 7, 0, 2)}}, opName{function: "Recv", ordinal: 3, peer: 1}, nil},
+		{"a message from another", []step{{2, enter(regionArrived, 7, 0, 2)}},
+			opName{function: "Recv", ordinal: 3, peer: 1}, nil},
 	} {
 		for _, early := range []bool{true, false} { // the operation is known before or after its transfers
 			var got []opSample

@@ -9,9 +9,10 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// ahead is what is written ahead of time, for somebody who watches the job: operations as soon as they are complete, into files of their own
-// (experiment.AheadFiles). Event files, checkpoints and all that is counted are what they are without; where nobody watches there is nothing
-// of it. An error of the disk ends it until the next question: whoever watches sees the event files then, some seconds later.
+// ahead is what is written ahead of time, for somebody who watches the job: operations as soon as they are complete,
+// into files of their own (experiment.AheadFiles). Event files, checkpoints and all that is counted are what they are
+// without; where nobody watches there is nothing of it. An error of the disk ends it until the next question: whoever
+// watches sees the event files then, some seconds later.
 type ahead struct {
 	asked      time.Time           // when somebody who watches said so last
 	generation uint64              // of the files; 0: there have been none
@@ -20,8 +21,8 @@ type ahead struct {
 	flushed    time.Time
 }
 
-// aheadFlush is how often what has been written ahead of time comes to its files. With regions' hold, the model's steps, the longest sleep between rounds and
-// the window it makes less than a second (TestAheadIsSoonEnough).
+// aheadFlush is how often what has been written ahead of time comes to its files. With regions' hold, the model's
+// steps, the longest sleep between rounds and the window it makes less than a second (TestAheadIsSoonEnough).
 const aheadFlush = 200 * time.Millisecond
 
 // mostAhead is how many bytes a generation has before the next one begins. Variable for the tests.

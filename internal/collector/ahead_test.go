@@ -49,8 +49,8 @@ func generations(shard string) (all []uint64) {
 	return all
 }
 
-// As long as somebody watches, operations are in a file of their own long before the next flush; in the event files is what is there else.
-// When nobody does any more, nothing is left of it.
+// As long as somebody watches, operations are in a file of their own long before the next flush; in the event files is
+// what is there else. When nobody does any more, nothing is left of it.
 func TestAheadForWhoWatches(t *testing.T) {
 	wasMost := mostAhead
 	t.Cleanup(func() { mostAhead = wasMost })
@@ -134,8 +134,10 @@ func TestAheadForWhoWatches(t *testing.T) {
 // What is in the way of seeing an operation within a second of its end, each at its longest.
 func TestAheadIsSoonEnough(t *testing.T) {
 	const refit = 50 * time.Millisecond // of the GPU's clock
-	sum := regions.AheadHold*time.Nanosecond + refit + stepNs*time.Nanosecond + mostWindow*time.Nanosecond + max(longSleep, calmSleep, scarceSleep) + aheadFlush
-	if sum += max(longSleep, calmSleep, scarceSleep); sum > time.Second { // and once more, as a flush may be due just after a round
+	sum := regions.AheadHold*time.Nanosecond + refit + stepNs*time.Nanosecond + mostWindow*time.Nanosecond +
+		max(longSleep, calmSleep, scarceSleep) + aheadFlush
+	// and once more, as a flush may be due just after a round
+	if sum += max(longSleep, calmSleep, scarceSleep); sum > time.Second {
 		t.Errorf("%v", sum)
 	}
 }

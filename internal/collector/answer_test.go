@@ -14,8 +14,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm/shmtest"
 )
 
-// What may be followed by something older waits for the window. When the last communicator is gone nothing is: an answer has all of it at
-// once.
+// What may be followed by something older waits for the window. When the last communicator is gone nothing is: an
+// answer has all of it at once.
 func TestNothingWaitsForTheWindowBehindTheLastCommunicator(t *testing.T) {
 	job, err := shmtest.New(shmtest.Options{Clock: shm.ClockMonotonic})
 	if err != nil {
@@ -41,7 +41,8 @@ func TestNothingWaitsForTheWindowBehindTheLastCommunicator(t *testing.T) {
 	if n := memory.LiveComms(); n != 0 {
 		t.Fatalf("%d communicators are alive behind the last", n)
 	}
-	r, err := newRecording(memory, config.Recorded(map[string]string{"EVENTS": "all"}), config.Launcher{Rank: -1, Size: -1}, t.TempDir(), uuid.NewString())
+	r, err := newRecording(memory, config.Recorded(map[string]string{"EVENTS": "all"}),
+		config.Launcher{Rank: -1, Size: -1}, t.TempDir(), uuid.NewString())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,12 +13,13 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
-// A collector can put off what need not be done while the job runs (setting BACKLOG): it appends records to a file in its shard as they are,
-// and gives their memory back at once. Rings give records from there when there is room, so that all that comes behind them is the
-// same as ever. A checkpoint says which records are in event files: all others are in the file, or in the memory.
+// A collector can put off what need not be done while the job runs (setting BACKLOG): it appends records to a file in
+// its shard as they are, and gives their memory back at once. Rings give records from there when there is room, so that
+// all that comes behind them is the same as ever. A checkpoint says which records are in event files: all others are in
+// the file, or in the memory.
 //
-// So nothing may be appended that a checkpoint does not precede; while records are put off none are taken out of the memory, for its chunks
-// are given back; and the file is emptied when a checkpoint has all of it.
+// So nothing may be appended that a checkpoint does not precede; while records are put off none are taken out of the
+// memory, for its chunks are given back; and the file is emptied when a checkpoint has all of it.
 type backlog struct {
 	when   string       // setting BACKLOG; "": never
 	asked  time.Time    // when somebody looked at the job last
@@ -49,11 +50,12 @@ type spent struct {
 
 // Variables for the tests.
 var (
-	// mostBacklog is how many bytes the file has at most. Then the collector takes what it has put off, and all that comes as it comes: where that
-	// is not quick enough the memory for records fills up, and the plugin counts what it refuses. When all is in event files the file is emptied.
+	// mostBacklog is how many bytes the file has at most. Then the collector takes what it has put off, and all that
+	// comes as it comes: where that is not quick enough the memory for records fills up, and the plugin counts what it
+	// refuses. When all is in event files the file is emptied.
 	mostBacklog int64 = 256 << 20
-	// mostAtRequest is from how many bytes of records in memory on a request is answered sooner if they are put off: as they come they take some
-	// 8 ns a byte.
+	// mostAtRequest is from how many bytes of records in memory on a request is answered sooner if they are put off: as
+	// they come they take some 8 ns a byte.
 	mostAtRequest = 2 << 20
 	// idleAfter is how long no record has come when the job idles.
 	idleAfter = time.Second
@@ -63,11 +65,13 @@ const (
 	longestBacklog = 10 * time.Minute // for which anything is put off before the collector takes it although more comes
 	// lookedFor is how long after a question somebody is taken to look at the job.
 	lookedFor = 10 * time.Second
-	// catchUp is how many records are taken in a step: some 20 ms. Between steps a collector heeds what it is asked and told.
+	// catchUp is how many records are taken in a step: some 20 ms. Between steps a collector heeds what it is asked and
+	// told.
 	catchUp = 1 << 15
 	// backlogRetry is how long nothing is put off after an error of the disk.
 	backlogRetry = 10 * time.Second
-	// seldomLined is the time between readings of the clocks that the time line needs as long as nothing is taken. It keeps a few thousand bends.
+	// seldomLined is the time between readings of the clocks that the time line needs as long as nothing is taken. It
+	// keeps a few thousand bends.
 	seldomLined = time.Second
 )
 
@@ -111,7 +115,8 @@ func (b *backlog) wanted(scarce bool, now time.Time) bool {
 	return (b.when == "on" || b.when == "auto" && (scarce || b.pressed)) && !b.looked(now)
 }
 
-// heedRequest is before a round that ends with the answer to a request, or with none: a job that waits does not wait for what can come later.
+// heedRequest is before a round that ends with the answer to a request, or with none: a job that waits does not wait
+// for what can come later.
 func (c *live) heedRequest(pending bool) {
 	free, total := c.memory.FreeChunks()
 	c.backlog.pressed = pending && (total-free)*shm.ChunkSize >= mostAtRequest
@@ -123,7 +128,8 @@ func (b *backlog) unsecured() bool { return b.bytes != b.secured }
 // costs says how long records waited.
 func (b *backlog) costs() []experiment.Cost { return b.waited.cost("PutOff") }
 
-// putsOff tells whether records are put off in this round, and begins with it where that is wanted and nothing is in the way.
+// putsOff tells whether records are put off in this round, and begins with it where that is wanted and nothing is in
+// the way.
 func (c *live) putsOff() bool {
 	b := &c.backlog
 	switch {
@@ -157,7 +163,8 @@ func (c *live) makeBacklog() error {
 	if err != nil {
 		return err
 	}
-	b.file, b.handle, b.path = shm.NewBacklog(file, mostBacklog), file, filepath.Join(c.store.Path(), experiment.BacklogFile)
+	b.file, b.handle, b.path = shm.NewBacklog(file, mostBacklog), file,
+		filepath.Join(c.store.Path(), experiment.BacklogFile)
 	return nil
 }
 
@@ -208,8 +215,8 @@ func (c *live) putOff(clock shm.ClockTuple) int {
 	return n
 }
 
-// beforeStored describes the process as it is now before what has been put off is taken: how large chunks of events are must be known
-// before there is one (see widen), and it has been long since a flush.
+// beforeStored describes the process as it is now before what has been put off is taken: how large chunks of events are
+// must be known before there is one (see widen), and it has been long since a flush.
 func (c *live) beforeStored() {
 	if c.memory.Stored() && c.writes() {
 		c.process.Ended = c.ended
@@ -217,11 +224,12 @@ func (c *live) beforeStored() {
 	}
 }
 
-// tellPeriod is how often a collector that takes the rest of a process tells how much is left: those who wait for it see that it goes on.
-// Variable for the tests.
+// tellPeriod is how often a collector that takes the rest of a process tells how much is left: those who wait for it
+// see that it goes on. Variable for the tests.
 var tellPeriod = 200 * time.Millisecond
 
-// takeStored takes what a process that has ended had put off, and tells how far it is meanwhile. A disk that fails is left to who takes the rest.
+// takeStored takes what a process that has ended had put off, and tells how far it is meanwhile. A disk that fails is
+// left to who takes the rest.
 func (c *live) takeStored() {
 	c.atOnce = catchUp
 	for c.memory.Stored() && c.writes() && c.take(math.MaxUint64) > 0 && !c.interrupted() {
@@ -254,7 +262,8 @@ func (b *backlog) end(now time.Time) {
 	}
 }
 
-// append puts off what is new. It returns false where that cannot be done: then nothing of it has happened, and nothing is put off any more.
+// append puts off what is new. It returns false where that cannot be done: then nothing of it has happened, and nothing
+// is put off any more.
 func (c *live) append(clock shm.ClockTuple) bool {
 	b := &c.backlog
 	n, err := c.memory.PutOff(b.file, clock)
@@ -308,8 +317,8 @@ func (c *live) spentDue(now time.Time) bool {
 	return c.backlog.spent.when > c.securing.began && c.securing.due(now)
 }
 
-// forgetSpent empties the backlog, and removes those of dead collectors, when all that they have is in event files, and these and what says
-// so are on the disk: a power cut would take what a checkpoint of before spoke of, else.
+// forgetSpent empties the backlog, and removes those of dead collectors, when all that they have is in event files, and
+// these and what says so are on the disk: a power cut would take what a checkpoint of before spoke of, else.
 func (c *live) forgetSpent() {
 	b := &c.backlog
 	if b.spent.when == 0 {
@@ -339,8 +348,8 @@ func (c *live) leaveRest() {
 	c.say("told to end: %d bytes of records are left to unify", c.memory.StoredBytes())
 }
 
-// leaveBacklog puts the rest off at the end, as what comes before it cannot be read now, or there is no time for it: `unify` may be able to. All
-// of it is put off, however large the file becomes: it would be lost.
+// leaveBacklog puts the rest off at the end, as what comes before it cannot be read now, or there is no time for it:
+// `unify` may be able to. All of it is put off, however large the file becomes: it would be lost.
 func (c *live) leaveBacklog() {
 	if err := c.makeBacklog(); err != nil {
 		c.say("%v", err)

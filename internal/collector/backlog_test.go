@@ -67,8 +67,8 @@ func backlogEnvironment(dir string) []string {
 	return []string{"NCCL_OTF2_DIR=" + dir, "NCCL_OTF2_EVENTS=light", "NCCL_OTF2_BACKLOG=on"}
 }
 
-// While the job runs records are in the backlog, and what asks for all to be on disk is answered; when it has ended they are in the
-// shard, which is as it would be without.
+// While the job runs records are in the backlog, and what asks for all to be on disk is answered; when it has ended
+// they are in the shard, which is as it would be without.
 func TestBacklogUntilTheEnd(t *testing.T) {
 	lazily(t, time.Hour, mostBacklog)
 	dir := t.TempDir()
@@ -92,10 +92,13 @@ func TestBacklogUntilTheEnd(t *testing.T) {
 	process.end()
 	testkit.Must(t, wait())
 	e := onlyShard(t, dir)
-	if e.State != experiment.Done || !e.Process.Finished || starts(e.Process) != n*perCall || len(e.Process.Counts.Lost) > 0 {
-		t.Errorf("state %v, finished %v, %d starts of %d, lost %v", e.State, e.Process.Finished, starts(e.Process), n*perCall, e.Process.Counts.Lost)
+	if e.State != experiment.Done || !e.Process.Finished || starts(e.Process) != n*perCall ||
+		len(e.Process.Counts.Lost) > 0 {
+		t.Errorf("state %v, finished %v, %d starts of %d, lost %v", e.State, e.Process.Finished, starts(e.Process),
+			n*perCall, e.Process.Counts.Lost)
 	}
-	if names := threadNames(e.Process); !slices.Equal(names, []string{"app0"}) { // as it was in the first callback: the thread is gone
+	if names := threadNames(e.Process); !slices.Equal(
+		names, []string{"app0"}) { // as it was in the first callback: the thread is gone
 		t.Errorf("threads %q", names)
 	}
 	if got := threadEvents(t, e); got != n*4 {
@@ -105,7 +108,8 @@ func TestBacklogUntilTheEnd(t *testing.T) {
 		t.Errorf("left: backlogs of %v bytes", sizes)
 	}
 	if n := timesPutOff(e.Process); n != 1 || e.Process.Ended {
-		t.Errorf("records waited %d times, want that they did from the first to the end; still taking what waits: %v", n, e.Process.Ended)
+		t.Errorf("records waited %d times, want that they did from the first to the end; still taking what waits: %v",
+			n, e.Process.Ended)
 	}
 }
 
@@ -119,7 +123,8 @@ func timesPutOff(p *experiment.Process) (n uint64) {
 	return n
 }
 
-// While a collector takes what an ended process had put off, its shard says that, and how much is left: those who wait for it know that it works.
+// While a collector takes what an ended process had put off, its shard says that, and how much is left: those who wait
+// for it know that it works.
 func TestRestIsReported(t *testing.T) {
 	lazily(t, time.Hour, mostBacklog)
 	was := tellPeriod
@@ -184,7 +189,8 @@ func TestBacklogWhenTheJobIdles(t *testing.T) {
 			sizes := backlogs(t, dir)
 			return allStarts(t, dir) == n*perCall && len(sizes) == 1 && sizes[0] == 0
 		}) {
-			t.Fatalf("%d starts of %d are in the shard, backlogs of %v bytes", allStarts(t, dir), n*perCall, backlogs(t, dir))
+			t.Fatalf("%d starts of %d are in the shard, backlogs of %v bytes", allStarts(t, dir), n*perCall,
+				backlogs(t, dir))
 		}
 	}
 	process.end()
@@ -194,8 +200,8 @@ func TestBacklogWhenTheJobIdles(t *testing.T) {
 	}
 }
 
-// A backlog of which all is in event files stays until these are on the disk, however long that takes. Where job and collector die before that,
-// nothing is made of it a second time.
+// A backlog of which all is in event files stays until these are on the disk, however long that takes. Where job and
+// collector die before that, nothing is made of it a second time.
 func TestBacklogStaysUntilAllIsOnTheDisk(t *testing.T) {
 	lazily(t, time.Nanosecond, mostBacklog)
 	lastSecure = time.Hour
@@ -211,7 +217,8 @@ func TestBacklogStaysUntilAllIsOnTheDisk(t *testing.T) {
 	for i := range uint64(calls) {
 		a.allReduce(i)
 	}
-	for allStarts(t, dir) < calls*perCall || c.securing.over == 0 { // of the flush that comes before anything is put off
+	// of the flush that comes before anything is put off
+	for allStarts(t, dir) < calls*perCall || c.securing.over == 0 {
 		_, err := c.round()
 		testkit.Must(t, err)
 		if c.flushDue() {
@@ -391,10 +398,12 @@ func TestBacklogWhereProcessorsAreScarce(t *testing.T) {
 	now := time.Now()
 	b := &backlog{when: "auto"}
 	if b.wanted(false, now) || !b.wanted(true, now) {
-		t.Errorf("wanted: %v where there are processors, %v where there are none", b.wanted(false, now), b.wanted(true, now))
+		t.Errorf("wanted: %v where there are processors, %v where there are none", b.wanted(false, now),
+			b.wanted(true, now))
 	}
 	if b.asked = now; b.wanted(true, now) || !b.wanted(true, now.Add(lookedFor)) {
-		t.Errorf("wanted while somebody looks: %v; after that: %v", b.wanted(true, now), b.wanted(true, now.Add(lookedFor)))
+		t.Errorf("wanted while somebody looks: %v; after that: %v", b.wanted(true, now),
+			b.wanted(true, now.Add(lookedFor)))
 	}
 	dir := t.TempDir()
 	job, err := shmtest.New(shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 16})
@@ -428,7 +437,8 @@ func TestBacklogWhereProcessorsAreScarce(t *testing.T) {
 	}
 }
 
-// Where processors are not scarce, much that came before a request is put off until that is answered, and taken after it; a little is taken at once.
+// Where processors are not scarce, much that came before a request is put off until that is answered, and taken after
+// it; a little is taken at once.
 func TestMuchIsPutOffForARequest(t *testing.T) {
 	lazily(t, time.Hour, mostBacklog)
 	dir := t.TempDir()
@@ -505,8 +515,8 @@ func TestBacklogIsTakenForWhoLooks(t *testing.T) {
 	}
 }
 
-// The disk takes what is put off, and fails when events are to be made of it at the end, for good: `unify` finds all in the backlog, and
-// what had been counted as lost is not.
+// The disk takes what is put off, and fails when events are to be made of it at the end, for good: `unify` finds all in
+// the backlog, and what had been counted as lost is not.
 func TestBacklogOutlastsADiskThatFails(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -561,8 +571,9 @@ func TestBacklogThatWasJustBegun(t *testing.T) {
 	}
 }
 
-// At the bound of a backlog nothing is appended any more, however much comes: it is decoded as it comes, what finds no room in the memory is
-// counted by the plugin, and the file is emptied. So all that happened is in the shard or counted.
+// At the bound of a backlog nothing is appended any more, however much comes: it is decoded as it comes, what finds no
+// room in the memory is counted by the plugin, and the file is emptied. So all that happened is in the shard or
+// counted.
 func TestFullBacklogs(t *testing.T) {
 	const most = 256 << 10
 	lazily(t, time.Hour, most)
@@ -606,6 +617,7 @@ func TestFullBacklogs(t *testing.T) {
 	}
 	if starts(p)+a.refused != n*perCall || a.refused == 0 || counted < a.refused || // ends find no room, too
 		p.Counts.Oddities["BACKLOG_FULL"] == 0 {
-		t.Errorf("%d starts and %d refused, %d counted, of %d; full %d times", starts(p), a.refused, counted, n*perCall, p.Counts.Oddities["BACKLOG_FULL"])
+		t.Errorf("%d starts and %d refused, %d counted, of %d; full %d times", starts(p), a.refused, counted, n*perCall,
+			p.Counts.Oddities["BACKLOG_FULL"])
 	}
 }

@@ -21,13 +21,13 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/config"
 )
 
-// Beside is the whole life of the program beside a process of the job, whose shared memory is descriptor fd: it records the
-// process, has profiles of the running job made when they are due, its metrics kept, and, as the job's last collector, what the job's mode asks
-// for. All of this is work of a program, which reads what all collectors have written: tool gives its path once, which may be later than the
-// job's process waits for this one.
+// Beside is the whole life of the program beside a process of the job, whose shared memory is descriptor fd: it records
+// the process, has profiles of the running job made when they are due, its metrics kept, and, as the job's last
+// collector, what the job's mode asks for. All of this is work of a program, which reads what all collectors have
+// written: tool gives its path once, which may be later than the job's process waits for this one.
 func Beside(ctx context.Context, fd int, tool <-chan string) error {
-	// Launchers send SIGTERM to what is left when their processes have ended: the collector heeds it, and an archive that is quickly made is made
-	// all the same.
+	// Launchers send SIGTERM to what is left when their processes have ended: the collector heeds it, and an archive
+	// that is quickly made is made all the same.
 	term := make(chan os.Signal, 1)
 	signal.Notify(term, unix.SIGTERM)
 	path := sync.OnceValue(func() string { return <-tool })
@@ -69,7 +69,8 @@ type keeper struct{ life io.Closer } // its standard input, which ends with this
 
 func (k *keeper) start(tool, dir, folder string) {
 	if st, err := os.Stat(folder); err != nil || !st.IsDir() {
-		fmt.Fprintf(os.Stderr, "nccl-otf2: %sPROMETHEUS: %s is not a folder: no metrics are kept\n", config.Prefix, folder)
+		fmt.Fprintf(os.Stderr, "nccl-otf2: %sPROMETHEUS: %s is not a folder: no metrics are kept\n", config.Prefix,
+			folder)
 		return
 	}
 	cmd := exec.Command(tool, "export", "--prometheus", "--every", metricsEvery, "--beside", "-o", folder, dir)
@@ -92,8 +93,8 @@ func (k *keeper) over() {
 	}
 }
 
-// finish has the tool make what the mode of a job asks for, and tables if they are wanted. If it was told to end, or is now, it gives that up
-// after a while: "nccl-otf2 unify" makes it later.
+// finish has the tool make what the mode of a job asks for, and tables if they are wanted. If it was told to end, or is
+// now, it gives that up after a while: "nccl-otf2 unify" makes it later.
 func finish(tool string, out *Outcome, term chan os.Signal) error {
 	ctx, giveUp := context.WithCancelCause(context.Background())
 	defer giveUp(nil)
@@ -110,7 +111,8 @@ func finish(tool string, out *Outcome, term chan os.Signal) error {
 		case <-ctx.Done():
 		}
 	}()
-	cmd := exec.CommandContext(ctx, tool, "collect", "--finish", out.Experiment, "--record="+strconv.FormatBool(out.Record), "--tables="+strconv.FormatBool(out.Tables))
+	cmd := exec.CommandContext(ctx, tool, "collect", "--finish", out.Experiment,
+		"--record="+strconv.FormatBool(out.Record), "--tables="+strconv.FormatBool(out.Tables))
 	cmd.Stderr = os.Stderr
 	err := cmd.Run()
 	if errors.Is(context.Cause(ctx), errGivenUp) {

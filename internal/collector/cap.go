@@ -28,7 +28,8 @@ func (r *recording) checkCap() {
 		return
 	}
 	r.refuse()
-	r.capped = fmt.Sprintf("nothing new is recorded from here on: %d bytes are on disk, %sDISK allows %d", r.onDisk(), config.Prefix, r.cap)
+	r.capped = fmt.Sprintf("nothing new is recorded from here on: %d bytes are on disk, %sDISK allows %d", r.onDisk(),
+		config.Prefix, r.cap)
 	r.markers = append(r.markers, experiment.Marker{
 		Time: r.given, Severity: severityHigh, Category: categoryStopped, Location: -1, Text: r.capped,
 	})

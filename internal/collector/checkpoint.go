@@ -17,9 +17,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 )
 
-// A checkpoint (shard.CheckpointFile) is shard.json as of the moment when everything taken so far was in the event files. What comes
-// after it is still in the process's memory, so a collector that takes over from a dead one brings the shard back to
-// it and goes on from there: no event is lost, and none is in both shards.
+// A checkpoint (shard.CheckpointFile) is shard.json as of the moment when everything taken so far was in the event
+// files. What comes after it is still in the process's memory, so a collector that takes over from a dead one brings
+// the shard back to it and goes on from there: no event is lost, and none is in both shards.
 func (r *recording) checkpoint() error {
 	r.taken = r.merge.taken.clone()
 	r.snapshot()

@@ -20,17 +20,18 @@ import (
 // convertedSuffix is added to the name of a complete spool file that has become a shard.
 const convertedSuffix = ".done"
 
-// settingWhole is the key of experiment.Process.Settings that says of a shard made of a raw file whether the process had written all of that
-// when it ended.
+// settingWhole is the key of experiment.Process.Settings that says of a shard made of a raw file whether the process
+// had written all of that when it ended.
 const settingWhole = "SPOOLED_WHOLE"
 
 // Convert makes a shard in the experiment directory of a spool file. The same file always makes the same shard, so that
 // whatever was in it before, and a conversion that was killed, is replaced and nothing is there twice. Of an empty file
-// nothing is made; if its process has ended, the error is experiment.ErrNothingWritten. A file whose process has ended in order is renamed; any other one stays as it is, for
-// its process may still be writing it. If Convert fails there is no shard.
+// nothing is made; if its process has ended, the error is experiment.ErrNothingWritten. A file whose process has ended
+// in order is renamed; any other one stays as it is, for its process may still be writing it. If Convert fails there is
+// no shard.
 //
-// Where the process was killed and its memory is a file (setting RING=shm), what it had recorded and not yet written is taken
-// from there, and the file is removed. One that is in use stays, for the next conversion.
+// Where the process was killed and its memory is a file (setting RING=shm), what it had recorded and not yet written is
+// taken from there, and the file is removed. One that is in use stays, for the next conversion.
 //
 // What the launcher said of the process is not in spool files.
 func Convert(spoolFile, directory string) (err error) {
@@ -85,10 +86,12 @@ func Convert(spoolFile, directory string) (err error) {
 // convertedBefore is the process of a shard that was made of as many bytes; nil if there is none.
 func convertedBefore(directory, name, size string) *experiment.Process {
 	before := experiment.Find(directory, name)
-	if before.State != experiment.Done || before.Process == nil || before.Process.Settings[experiment.SettingSpooled] != size {
+	if before.State != experiment.Done || before.Process == nil ||
+		before.Process.Settings[experiment.SettingSpooled] != size {
 		return nil
 	}
-	if memory, left, err := openLeft(before.Process, time.Now()); err == nil && memory != nil { // a conversion was killed before it did that
+	// a conversion was killed before it did that
+	if memory, left, err := openLeft(before.Process, time.Now()); err == nil && memory != nil {
 		left.remove(before.Process.Memory)
 		memory.Close()
 	}
@@ -101,7 +104,8 @@ func (r *recording) pauseConversion(spoolFile, size string) error {
 	if err := r.finish(false); err != nil {
 		return err
 	}
-	// Its lock says of the shard, too, that there will be more. Without links it looks as if the process had been killed.
+	// Its lock says of the shard, too, that there will be more. Without links it looks as if the process had been
+	// killed.
 	_ = r.store.LockLike(spoolFile)
 	return nil
 }
@@ -137,7 +141,8 @@ func (r *recording) endConversion(spool *shm.Spool, size string) error {
 	return nil
 }
 
-// describeBreak says why a raw file lacks its end, and that nobody knows how much is missing, unless the process could still count that.
+// describeBreak says why a raw file lacks its end, and that nobody knows how much is missing, unless the process could
+// still count that.
 func (r *recording) describeBreak(spool *shm.Spool) {
 	h, text := spool.Header(), "the raw file ends early"
 	if cut := spool.Cut(); cut != "" {
@@ -152,8 +157,9 @@ func (r *recording) describeBreak(spool *shm.Spool) {
 	}
 }
 
-// openSpool opens a spool file as far as it has come, and tells whether its process may still write it; nil if it is empty. Where nobody does
-// any more that is all of it: what a process wrote last, before it was killed, is nowhere else.
+// openSpool opens a spool file as far as it has come, and tells whether its process may still write it; nil if it is
+// empty. Where nobody does any more that is all of it: what a process wrote last, before it was killed, is nowhere
+// else.
 func openSpool(file *os.File) (spool *shm.Spool, bytes int64, written bool, err error) {
 	for {
 		before, err := file.Stat()
@@ -231,7 +237,8 @@ func (r *recording) notSaved(err error) {
 
 // mark says at the end of the shard what is missing of a raw file.
 func (r *recording) mark(text string) {
-	r.markers = append(r.markers, experiment.Marker{Time: r.given, Severity: severityHigh, Category: "NCCL raw file", Location: -1, Text: text})
+	r.markers = append(r.markers, experiment.Marker{Time: r.given, Severity: severityHigh, Category: "NCCL raw file",
+		Location: -1, Text: text})
 }
 
 // takeOn goes on with the process's memory behind its spool file.
@@ -253,7 +260,8 @@ func (r *recording) takeOn(memory *shm.Memory, spool *shm.Spool) error {
 
 // spooledShard is the name of the shard that a process's spool file becomes.
 func spooledShard(h *shm.Header) string {
-	return uuid.NewSHA1(uuid.Nil, fmt.Appendf(nil, "%s %s %d %d %x %d", h.Host(), h.Boot(), h.PID, h.PIDStart, h.Tag, h.Created.Real)).String()
+	return uuid.NewSHA1(uuid.Nil, fmt.Appendf(
+		nil, "%s %s %d %d %x %d", h.Host(), h.Boot(), h.PID, h.PIDStart, h.Tag, h.Created.Real)).String()
 }
 
 // spooled gives the settings that a spool file's header tells of.

@@ -20,8 +20,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/scorep"
 )
 
-// spoolOf plays a job of two threads that the plugin's own thread spools, in three flushes of some calls each, and returns
-// the file.
+// spoolOf plays a job of two threads that the plugin's own thread spools, in three flushes of some calls each, and
+// returns the file.
 func spoolOf(t testing.TB, clock shm.ClockSource, each int) (file []byte, calls uint64) {
 	t.Helper()
 	job, err := shmtest.New(shmtest.Options{Clock: clock, Chunks: 256})
@@ -72,8 +72,8 @@ func writeSpoolIn(t testing.TB, directory string, content []byte) (file string) 
 	return file
 }
 
-// A process that is killed while its raw file is looked at: what it wrote meanwhile is converted, too, as what it had in memory comes
-// behind that, and is taken once.
+// A process that is killed while its raw file is looked at: what it wrote meanwhile is converted, too, as what it had
+// in memory comes behind that, and is taken once.
 func TestConvertTakesTheLastWords(t *testing.T) {
 	content, calls := spoolOf(t, shm.ClockMonotonic, 50)
 	half := len(content) / 2
@@ -139,14 +139,16 @@ func TestConvertWhatIsWhole(t *testing.T) {
 		if e.State != experiment.Done || starts(e.Process) > calls*perCall {
 			t.Errorf("%d bytes: state %v, %d starts", size, e.State, starts(e.Process))
 		}
-		marked := len(e.Process.Markers) > 0 && strings.HasPrefix(e.Process.Markers[0].Text, "the raw file ends early: ")
+		marked := len(e.Process.Markers) > 0 && strings.HasPrefix(
+			e.Process.Markers[0].Text, "the raw file ends early: ")
 		if want := size != shm.HeaderSize+32; marked != want {
 			t.Errorf("%d bytes: markers %v", size, e.Process.Markers)
 		}
 	}
 }
 
-// A process that was killed before it wrote anything has left nothing that could be damaged; it is named, once it has ended.
+// A process that was killed before it wrote anything has left nothing that could be damaged; it is named, once it has
+// ended.
 func TestConvertNothing(t *testing.T) {
 	file, dir := writeSpool(t, nil)
 	if err := Convert(file, dir); !errors.Is(err, experiment.ErrNothingWritten) || len(shards(t, dir)) != 0 {
@@ -165,7 +167,8 @@ func TestConvertRefuses(t *testing.T) {
 	for name, content := range map[string][]byte{"rubbish": bytes.Repeat([]byte("rubbish "), 1000)} {
 		file, dir := writeSpool(t, content)
 		err := Convert(file, dir)
-		if !errors.Is(err, shm.ErrCorrupt) || !strings.Contains(err.Error(), file) || strings.Contains(err.Error(), "\n") {
+		if !errors.Is(err, shm.ErrCorrupt) || !strings.Contains(err.Error(), file) ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", name, err)
 		}
 		if list := shards(t, dir); len(list) != 0 {
@@ -201,7 +204,8 @@ func TestDamagedRecords(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if result.Damaged != 1 || !strings.Contains(strings.Join(result.Problems, "\n"), "the records of 1 thread are damaged") {
+		if result.Damaged != 1 || !strings.Contains(
+			strings.Join(result.Problems, "\n"), "the records of 1 thread are damaged") {
 			t.Errorf("%s: %d damaged: %v", kind, result.Damaged, result.Problems)
 		}
 		n := uint64(0)
@@ -216,7 +220,8 @@ func TestDamagedRecords(t *testing.T) {
 
 // A communicator whose size is damage is shown as one of unknown size; the process's other data is not touched by it.
 func TestDamagedCommunicators(t *testing.T) {
-	for _, size := range []shm.Comm{{NRanks: 1 << 30, Rank: 5}, {NRanks: -7, Rank: 0}, {NRanks: 4, Rank: 4}, {NRanks: 4, Rank: -1}, {Rank: 1 << 30}} {
+	for _, size := range []shm.Comm{{NRanks: 1 << 30, Rank: 5}, {NRanks: -7, Rank: 0}, {NRanks: 4, Rank: 4},
+		{NRanks: 4, Rank: -1}, {Rank: 1 << 30}} {
 		job, err := shmtest.New(shmtest.Options{Clock: shm.ClockHost, Chunks: 16})
 		if err != nil {
 			t.Fatal(err)
@@ -230,7 +235,8 @@ func TestDamagedCommunicators(t *testing.T) {
 		job.Comm(size, nil)
 		app.allReduce(0)
 		var out bytes.Buffer
-		testkit.Must(t, errors.Join(job.Spool(&out, shm.ClockTuple{Ticks: ticks, Raw: ticks, Mono: ticks, Real: ticks}), shmtest.SpoolEnd(&out)))
+		testkit.Must(t, errors.Join(job.Spool(&out, shm.ClockTuple{Ticks: ticks, Raw: ticks, Mono: ticks, Real: ticks}),
+			shmtest.SpoolEnd(&out)))
 		file, dir := writeSpool(t, out.Bytes())
 		testkit.Must(t, Convert(file, dir))
 		p := onlyShard(t, dir).Process

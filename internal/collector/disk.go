@@ -19,10 +19,11 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
-// A disk at fault does not end the recording of a live process. What could not be written stays in memory (at most one chunk of
-// each location, and what the model holds), no further records are taken out of the rings, and writing is tried again. When that
-// takes too long, or the rings fill up, the plugin is told to refuse what is new, and counts it. Once all that waits is on
-// disk, recording goes on. Only when the process has ended, and its shard's folder is gone, is anything given up.
+// A disk at fault does not end the recording of a live process. What could not be written stays in memory (at most one
+// chunk of each location, and what the model holds), no further records are taken out of the rings, and writing is
+// tried again. When that takes too long, or the rings fill up, the plugin is told to refuse what is new, and counts it.
+// Once all that waits is on disk, recording goes on. Only when the process has ended, and its shard's folder is gone,
+// is anything given up.
 
 // Times of a disk at fault. Variables for the tests.
 var (
@@ -127,8 +128,8 @@ func (r *recording) makeRoom(err error) {
 	}
 }
 
-// outlives tells that `unify` can go on from the last checkpoint with what is in the process's memory. Only traces are brought back to one
-// as a whole.
+// outlives tells that `unify` can go on from the last checkpoint with what is in the process's memory. Only traces are
+// brought back to one as a whole.
 func (r *recording) outlives() bool {
 	return r.process.Memory.Kind == memoryShm && r.script == nil && r.profile == nil
 }
@@ -136,7 +137,8 @@ func (r *recording) outlives() bool {
 // leaves tells that what the disk did not take to the end is in the process's memory, where `unify` finds it.
 func (c *live) leaves() bool {
 	d := &c.disk
-	return d.final != nil && (c.failed == nil || errors.Is(c.failed, d.final)) && c.outlives() && !c.gaveBack && !c.store.Gone()
+	return d.final != nil && (c.failed == nil || errors.Is(c.failed, d.final)) && c.outlives() && !c.gaveBack &&
+		!c.store.Gone()
 }
 
 // keepSafe remembers what is on disk now.
@@ -147,8 +149,8 @@ func (r *recording) keepSafe() {
 	r.disk.safe = &p
 }
 
-// describeLost writes shard.json of a process of which not everything could be written: its files are brought back to the last
-// flush, at which they agree with each other, and what came later is counted as lost.
+// describeLost writes shard.json of a process of which not everything could be written: its files are brought back to
+// the last flush, at which they agree with each other, and what came later is counted as lost.
 func (r *recording) describeLost() error {
 	r.snapshot()
 	now := r.process
@@ -163,10 +165,12 @@ func (r *recording) describeLost() error {
 		}
 	default:
 		p = *safe
-		p.Markers, p.End, p.Clock, p.Costs, p.Masks, p.Cupti = now.Markers, now.End, now.Clock, now.Costs, now.Masks, now.Cupti
+		p.Markers, p.End, p.Clock, p.Costs, p.Masks, p.Cupti = now.Markers, now.End, now.Clock, now.Costs, now.Masks,
+			now.Cupti
 		p.Counts = now.Counts
 		p.Counts.Starts, p.Counts.Stops, p.Counts.States = safe.Counts.Starts, safe.Counts.Stops, safe.Counts.States
-		p.Counts.Timing, p.Counts.Ends, p.Counts.Network, p.Counts.CUPTI = safe.Counts.Timing, safe.Counts.Ends, safe.Counts.Network, safe.Counts.CUPTI
+		p.Counts.Timing, p.Counts.Ends, p.Counts.Network, p.Counts.CUPTI = safe.Counts.Timing, safe.Counts.Ends,
+			safe.Counts.Network, safe.Counts.CUPTI
 		p.Counts.Starts = maps.Clone(p.Counts.Starts)
 		for i := range p.Comms {
 			for key, n := range safe.Unwritten(i) { // in no file then, as they waited for their times
@@ -197,7 +201,8 @@ func (r *recording) describeLost() error {
 	// The files last: what is said of them must never be more than they have.
 	err := r.store.Write(&p)
 	if err != nil && len(p.Pending) > 0 {
-		// Where files cannot grow, there may be no room for how much was lost. That matters more than what was under way.
+		// Where files cannot grow, there may be no room for how much was lost. That matters more than what was under
+		// way.
 		p.Pending = []experiment.Pending{}
 		err = r.store.Write(&p)
 	}
@@ -273,7 +278,8 @@ func (c *live) short() bool {
 
 // stopNew has the plugin refuse what is new, and note which calls those are.
 func (c *live) stopNew() {
-	o := &outage{time: c.line.time(c.now.Ticks), replayed: make(map[int]uint64), lost: c.memory.Header().Lost[shm.LossDisk]}
+	o := &outage{time: c.line.time(c.now.Ticks), replayed: make(map[int]uint64),
+		lost: c.memory.Header().Lost[shm.LossDisk]}
 	for i := range c.memory.Comms() {
 		if comm, ok := c.memory.Comm(i); ok {
 			o.replayed[i] = comm.Replayed
@@ -327,9 +333,9 @@ func (c *live) noteOutage(o *outage) {
 	}
 }
 
-// refused is which operations of a communicator an outage has taken, by their ordinals. Of calls that is known exactly. Operations of
-// replayed graphs are refused without their ordinals being noted: of those it is what was counted meanwhile, one too many
-// where one was under way.
+// refused is which operations of a communicator an outage has taken, by their ordinals. Of calls that is known exactly.
+// Operations of replayed graphs are refused without their ordinals being noted: of those it is what was counted
+// meanwhile, one too many where one was under way.
 func (c *live) refused(i int, o *outage) (from, to uint64, ok bool) {
 	if from, to, ok = c.memory.Refused(i); ok {
 		return from, to, true

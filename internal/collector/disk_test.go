@@ -30,8 +30,8 @@ func smallDisk(t *testing.T, dir string, kib int) (grow func()) {
 	return func() { testkit.Must(t, unix.Mount("tmpfs", dir, "tmpfs", unix.MS_REMOUNT, "size=64m")) }
 }
 
-// A disk that cannot be written for a while, and then can: what was recorded is all there. If it takes long, nothing new is recorded
-// meanwhile; that is counted, marked and told once, and the operations that follow keep their places.
+// A disk that cannot be written for a while, and then can: what was recorded is all there. If it takes long, nothing
+// new is recorded meanwhile; that is counted, marked and told once, and the operations that follow keep their places.
 func TestDiskComesBack(t *testing.T) {
 	impatient(t)
 	for _, tc := range []struct {
@@ -43,7 +43,8 @@ func TestDiskComesBack(t *testing.T) {
 			return func() {}, smallDisk(t, dir, 192)
 		}},
 		{"renamed", func(t *testing.T, dir string) (fail, mend func()) {
-			return func() { testkit.Must(t, os.Rename(dir, dir+".old")) }, func() { testkit.Must(t, os.Rename(dir+".old", dir)) }
+			return func() { testkit.Must(t, os.Rename(dir, dir+".old")) },
+				func() { testkit.Must(t, os.Rename(dir+".old", dir)) }
 		}},
 		{"read-only", func(t *testing.T, dir string) (fail, mend func()) {
 			mutable := func() {}
@@ -137,8 +138,10 @@ func diskComesBack(t *testing.T, disk func(t *testing.T, dir string) (fail, mend
 	}
 	e := onlyShard(t, dir)
 	p := e.Process
-	if e.State != experiment.Done || !p.Finished || starts(p) != recorded*perCall || p.Counts.Oddities[oddDiskErrors] == 0 {
-		t.Errorf("state %v, finished %v, %d starts of %d, oddities %v", e.State, p.Finished, starts(p), recorded*perCall, p.Counts.Oddities)
+	if e.State != experiment.Done || !p.Finished || starts(p) != recorded*perCall ||
+		p.Counts.Oddities[oddDiskErrors] == 0 {
+		t.Errorf("state %v, finished %v, %d starts of %d, oddities %v", e.State, p.Finished, starts(p),
+			recorded*perCall, p.Counts.Oddities)
 	}
 	for i := range p.Locations {
 		l := &p.Locations[i]
@@ -195,8 +198,8 @@ func diskComesBack(t *testing.T, disk func(t *testing.T, dir string) (fail, mend
 	}
 }
 
-// What a disk that fails to the end of the process has of it is what it had at the last flush: files and counts agree with each
-// other, and all else is counted as lost.
+// What a disk that fails to the end of the process has of it is what it had at the last flush: files and counts agree
+// with each other, and all else is counted as lost.
 func TestDiskStaysBroken(t *testing.T) {
 	impatient(t)
 	for _, flushed := range []bool{true, false} {
@@ -244,7 +247,8 @@ func TestDiskStaysBroken(t *testing.T) {
 				s, err := otf2.ScanEventFile(path, p.EventChunkSize)
 				info, failed := os.Stat(path)
 				if err != nil || failed != nil || !s.Complete || s.Events != l.Events || info.Size() != l.Bytes {
-					t.Errorf("location %d: %d events in %d bytes are announced, the file has %+v, %v", l.Number, l.Events, l.Bytes, s, err)
+					t.Errorf("location %d: %d events in %d bytes are announced, the file has %+v, %v", l.Number,
+						l.Events, l.Bytes, s, err)
 					continue
 				}
 				b, _ := os.ReadFile(path)
@@ -255,7 +259,8 @@ func TestDiskStaysBroken(t *testing.T) {
 			if files, _ := filepath.Glob(filepath.Join(e.Path, "*.evt")); len(files) != len(p.Locations) {
 				t.Errorf("%d event files of %d locations", len(files), len(p.Locations))
 			}
-			if _, err := os.Stat(filepath.Join(e.Path, "done")); err != nil && !os.IsNotExist(err) || os.IsNotExist(err) != (e.State != experiment.Done) {
+			if _, err := os.Stat(filepath.Join(e.Path, "done")); err != nil && !os.IsNotExist(err) ||
+				os.IsNotExist(err) != (e.State != experiment.Done) {
 				t.Error(err)
 			}
 		})

@@ -20,10 +20,10 @@
 // marker. A collector that takes over from one that was killed brings the dead one's shard back to its checkpoint and
 // goes on from there in a shard of its own; Salvage does the same for memory that both left behind.
 //
-// In record mode a transcript takes the model's place (package record). A running job is given orders through the control file of
-// the experiment directory, which each collector looks at (package control, orders.go).
+// In record mode a transcript takes the model's place (package record). A running job is given orders through the
+// control file of the experiment directory, which each collector looks at (package control, orders.go).
 //
-// Where the disk is at fault, records wait in memory and writing is tried again; when that takes long, or the disk is as full as it
-// may get, the plugin is told to refuse what is new, which costs it no more than counting (disk.go). The collector stays until the
-// process ends.
+// Where the disk is at fault, records wait in memory and writing is tried again; when that takes long, or the disk is
+// as full as it may get, the plugin is told to refuse what is new, which costs it no more than counting (disk.go). The
+// collector stays until the process ends.
 package collector

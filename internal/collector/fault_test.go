@@ -32,7 +32,8 @@ func TestDiskCap(t *testing.T) {
 	dir := t.TempDir()
 	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64})
 	a := newApplication(job, 0, monotonic)
-	wait := startRun(t, job, Options{Lookup: environment("NCCL_OTF2_DIR="+dir, "NCCL_OTF2_EVENTS=light", "NCCL_OTF2_DISK=64K")})
+	wait := startRun(t, job, Options{Lookup: environment(
+		"NCCL_OTF2_DIR="+dir, "NCCL_OTF2_EVENTS=light", "NCCL_OTF2_DISK=64K")})
 	memory := mapped(t, job)
 	full := func() bool { _, record := job.Masks(); return record&shm.RecordFull != 0 }
 	calls := uint64(0)
@@ -65,10 +66,13 @@ func TestDiskCap(t *testing.T) {
 	}
 	e := onlyShard(t, dir)
 	p := e.Process
-	if e.State != experiment.Done || !p.Finished || starts(p) != calls*perCall || p.Counts.Lost["disk"]["Coll"] != 3 || len(p.Counts.Lost) != 1 {
-		t.Errorf("state %v, finished %v, %d starts of %d, lost %v", e.State, p.Finished, starts(p), calls*perCall, p.Counts.Lost)
+	if e.State != experiment.Done || !p.Finished || starts(p) != calls*perCall || p.Counts.Lost["disk"]["Coll"] != 3 ||
+		len(p.Counts.Lost) != 1 {
+		t.Errorf("state %v, finished %v, %d starts of %d, lost %v", e.State, p.Finished, starts(p), calls*perCall,
+			p.Counts.Lost)
 	}
-	if len(p.Markers) != 1 || p.Markers[0].Category != "NCCL recording stopped" || !strings.Contains(p.Markers[0].Text, "allows 65536") {
+	if len(p.Markers) != 1 || p.Markers[0].Category != "NCCL recording stopped" ||
+		!strings.Contains(p.Markers[0].Text, "allows 65536") {
 		t.Errorf("markers %v", p.Markers)
 	}
 	if _, n := memory.Message(); n != 1 {
@@ -84,8 +88,8 @@ func impatient(t *testing.T) {
 	t.Cleanup(func() { lastRetry, diskPatience, endPatience = last, disk, end })
 }
 
-// Whatever becomes of the directory while the job runs: one message, the plugin refuses cheaply, memory comes back where the
-// directory is gone for good and half of it is free where not, and the collector ends with the job.
+// Whatever becomes of the directory while the job runs: one message, the plugin refuses cheaply, memory comes back
+// where the directory is gone for good and half of it is free where not, and the collector ends with the job.
 func TestDirectoryFaults(t *testing.T) {
 	impatient(t)
 	for _, tc := range []struct {
@@ -213,7 +217,8 @@ func TestReadOnlyFileSystem(t *testing.T) {
 		job, _ := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic})
 		err := startRun(t, job, Options{Lookup: environment("NCCL_OTF2_DIR=" + place)})()
 		text, n := mapped(t, job).Message()
-		if err == nil || job.State() != shm.CollectorRefused || n != 1 || !strings.Contains(text, "nothing can be recorded in "+place) ||
+		if err == nil || job.State() != shm.CollectorRefused || n != 1 ||
+			!strings.Contains(text, "nothing can be recorded in "+place) ||
 			!strings.Contains(text, "read-only file system") {
 			t.Errorf("%s: error %v, state %v, message %d: %q", place, err, job.State(), n, text)
 		}

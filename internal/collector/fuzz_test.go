@@ -74,8 +74,8 @@ func FuzzSpool(f *testing.F) {
 	})
 }
 
-// FuzzCheckpoint: whatever a dead collector's checkpoint and description say, one that takes over records what comes, and what both
-// have left makes an archive or an error.
+// FuzzCheckpoint: whatever a dead collector's checkpoint and description say, one that takes over records what comes,
+// and what both have left makes an archive or an error.
 func FuzzCheckpoint(f *testing.F) {
 	job, err := shmtest.New(shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 16})
 	if err != nil {
@@ -164,7 +164,8 @@ func FuzzMemory(f *testing.F) {
 		}
 		defer memory.Close()
 		dir := t.TempDir()
-		r, err := newRecording(memory, config.Recorded(map[string]string{"EVENTS": "all"}), config.Launcher{Rank: -1, Size: -1}, dir, "one")
+		r, err := newRecording(memory, config.Recorded(map[string]string{"EVENTS": "all"}),
+			config.Launcher{Rank: -1, Size: -1}, dir, "one")
 		if err != nil {
 			return
 		}

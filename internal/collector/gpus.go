@@ -30,8 +30,8 @@ const (
 	maxGPUs = 256
 )
 
-// gpuWatch finds out about the GPUs that communicators use, and reads their sensors, in goroutines of its own: a call of
-// the driver may take long. What it has found the collector takes when it gets round to it.
+// gpuWatch finds out about the GPUs that communicators use, and reads their sensors, in goroutines of its own: a call
+// of the driver may take long. What it has found the collector takes when it gets round to it.
 type gpuWatch struct {
 	open   func() (gpu.Library, error)
 	period time.Duration // between readings; 0: none
@@ -121,7 +121,8 @@ func (c *live) sensorProblem(why string) {
 	text := config.Prefix + "NVML: " + why
 	c.memory.Post(text)
 	c.markers = append(c.markers, experiment.Marker{
-		Time: max(c.given, c.line.anchor.Real), Severity: regions.SeverityHigh, Category: "NCCL GPU sensors", Location: -1, Text: text,
+		Time: max(c.given, c.line.anchor.Real), Severity: regions.SeverityHigh, Category: "NCCL GPU sensors",
+		Location: -1, Text: text,
 	})
 }
 

@@ -61,8 +61,10 @@ type driven struct {
 
 func (d *driven) Identity() gpu.Identity {
 	return gpu.Identity{
-		Index: d.number + 4, UUID: fmt.Sprintf("GPU-%d", d.number), PCI: fmt.Sprintf("0000:0%d:00.0", d.number), Name: "Test GPU", Memory: 1 << 30, Driver: "1.2",
-		PCIeGeneration: 5, PCIeWidth: 16, NVLinks: []gpu.NVLink{{Link: 1, Speed: 26562, Peer: "0000:09:00.0", Switch: true}},
+		Index: d.number + 4, UUID: fmt.Sprintf("GPU-%d", d.number), PCI: fmt.Sprintf("0000:0%d:00.0", d.number),
+		Name: "Test GPU", Memory: 1 << 30, Driver: "1.2",
+		PCIeGeneration: 5, PCIeWidth: 16, NVLinks: []gpu.NVLink{{Link: 1, Speed: 26562, Peer: "0000:09:00.0",
+			Switch: true}},
 		MIG: &gpu.MIG{Parent: "GPU-p", GPUInstance: 3}, Guess: "ordinal",
 	}
 }
@@ -87,12 +89,14 @@ func (d *driven) Sensors() (list []gpu.Sensor) {
 }
 
 // measured runs a job of two GPUs until done says so, and returns its shard and the last line for NCCL's log.
-func measured(t *testing.T, d *driver, done func() bool, vars ...string) (p *experiment.Process, e experiment.Entry, message string) {
+func measured(t *testing.T, d *driver, done func() bool, vars ...string) (
+	p *experiment.Process, e experiment.Entry, message string) {
 	t.Helper()
 	return measuredWith(t, d.open, done, vars...)
 }
 
-func measuredWith(t *testing.T, open func() (gpu.Library, error), done func() bool, vars ...string) (p *experiment.Process, e experiment.Entry, message string) {
+func measuredWith(t *testing.T, open func() (gpu.Library, error), done func() bool, vars ...string) (
+	p *experiment.Process, e experiment.Entry, message string) {
 	t.Helper()
 	dir := t.TempDir()
 	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic})
@@ -160,12 +164,14 @@ func bareArchive(t *testing.T, e experiment.Entry) *otf2.Archive {
 	testkit.Must(t, err)
 	testkit.Must(t, defs.ClockProperties(1e9, 0, 1, 0))
 	for _, l := range e.Process.Locations {
-		testkit.Must(t, defs.Location(otf2.LocationRef(l.Number), otf2.UndefinedString, otf2.LocationTypeCPUThread, l.Events, otf2.UndefinedLocationGroup))
+		testkit.Must(t, defs.Location(otf2.LocationRef(l.Number), otf2.UndefinedString, otf2.LocationTypeCPUThread,
+			l.Events, otf2.UndefinedLocationGroup))
 	}
 	testkit.Must(t, defs.Close())
 	testkit.Must(t, os.Rename(path, filepath.Join(dir, "traces.def")))
 	anchor := filepath.Join(dir, "traces.otf2")
-	testkit.Must(t, otf2.WriteAnchor(anchor, &otf2.Anchor{EventChunkSize: chunkSize, DefChunkSize: 1 << 20, Locations: uint64(len(e.Process.Locations)), GlobalDefs: defs.Count()}))
+	testkit.Must(t, otf2.WriteAnchor(anchor, &otf2.Anchor{EventChunkSize: chunkSize, DefChunkSize: 1 << 20,
+		Locations: uint64(len(e.Process.Locations)), GlobalDefs: defs.Count()}))
 	a, err := otf2.Open(anchor, nil)
 	testkit.Must(t, err)
 	t.Cleanup(func() { a.Close() })
@@ -175,9 +181,11 @@ func bareArchive(t *testing.T, e experiment.Entry) *otf2.Archive {
 func TestGPUsAreIdentifiedAndMeasured(t *testing.T) {
 	d := &driver{}
 	begin := shm.ReadClock(shm.ClockMonotonic).Real
-	p, e, message := measured(t, d, func() bool { return d.count(0, gpu.Power) > 5 && d.count(1, gpu.PCIeSent) > 0 }, "NCCL_OTF2_NVML=on:10ms")
+	p, e, message := measured(t, d, func() bool { return d.count(0, gpu.Power) > 5 && d.count(1, gpu.PCIeSent) > 0 },
+		"NCCL_OTF2_NVML=on:10ms")
 	end := shm.ReadClock(shm.ClockMonotonic).Real
-	if message != "" || len(p.Markers) > 0 || len(p.Counts.Lost) > 0 || p.Counts.Oddities["SENSOR_FAILURES"]+p.Counts.Oddities["SENSOR_LOSSES"] > 0 {
+	if message != "" || len(p.Markers) > 0 || len(p.Counts.Lost) > 0 ||
+		p.Counts.Oddities["SENSOR_FAILURES"]+p.Counts.Oddities["SENSOR_LOSSES"] > 0 {
 		t.Errorf("message %q, markers %v, counts %+v", message, p.Markers, p.Counts)
 	}
 	if len(d.wanted) != 2 || d.wanted[0].Ordinal != 0 || d.wanted[1].Ordinal != 1 || d.wanted[0].Variable == nil {
@@ -210,7 +218,8 @@ func TestGPUsAreIdentifiedAndMeasured(t *testing.T) {
 					want = math.Float64bits(float64(i + 1))
 				}
 				if v != want || uint64(times[i]) < begin || uint64(times[i]) > end || i > 0 && times[i] < times[i-1] {
-					t.Errorf("GPU %d, %s, value %d: %#x at %d, between %d and %d", g, gpu.Quantities[q].Name, i, v, times[i], begin, end)
+					t.Errorf("GPU %d, %s, value %d: %#x at %d, between %d and %d", g, gpu.Quantities[q].Name, i, v,
+						times[i], begin, end)
 				}
 			}
 		}
@@ -247,7 +256,8 @@ func TestWithoutNVMLNothingIsRead(t *testing.T) {
 	}
 }
 
-// What went wrong is told in NCCL's log and marked in the shard, if sensors were asked for; the job is recorded as ever.
+// What went wrong is told in NCCL's log and marked in the shard, if sensors were asked for; the job is recorded as
+// ever.
 func TestProblemsOfSensorsAreReported(t *testing.T) {
 	lost := func(g, quantity int, n uint64) (uint64, bool, error) {
 		switch {
@@ -273,7 +283,8 @@ func TestProblemsOfSensorsAreReported(t *testing.T) {
 		failures uint64
 	}{
 		{
-			name: "no library", open: fmt.Errorf("%w: libnvidia-ml.so.1 cannot be loaded", gpu.ErrNoLibrary), done: func(*driver) bool { return true },
+			name: "no library", open: fmt.Errorf("%w: libnvidia-ml.so.1 cannot be loaded", gpu.ErrNoLibrary),
+			done:     func(*driver) bool { return true },
 			reported: []string{"GPUs are not looked at: NVML is not available: libnvidia-ml.so.1 cannot be loaded"},
 		},
 		{
@@ -281,7 +292,10 @@ func TestProblemsOfSensorsAreReported(t *testing.T) {
 			reported: []string{"GPU 0 is not looked at: no such GPU", "GPU 1 is not looked at: no such GPU"},
 		},
 		{
-			name: "lost", read: lost, done: func(d *driver) bool { return d.count(1, gpu.Temperature) > 5 && d.count(0, gpu.Power) > 2 },
+			name: "lost", read: lost, done: func(d *driver) bool {
+				return d.count(1, gpu.Temperature) > 5 &&
+					d.count(0, gpu.Power) > 2
+			},
 			reported: []string{"GPU 0 is not read any more: the GPU is lost: it fell off the bus"}, failures: 2,
 		},
 	} {
@@ -295,7 +309,8 @@ func TestProblemsOfSensorsAreReported(t *testing.T) {
 				if on {
 					vars = append(vars, "NCCL_OTF2_NVML=on:10ms")
 				}
-				p, e, message := measuredWith(t, func() (gpu.Library, error) { return d, c.open }, func() bool { return c.done(d) }, vars...)
+				p, e, message := measuredWith(t, func() (gpu.Library, error) { return d, c.open },
+					func() bool { return c.done(d) }, vars...)
 				var reported []string
 				for _, m := range p.Markers {
 					if m.Category != "NCCL GPU sensors" || m.Time == 0 {
@@ -323,7 +338,8 @@ func TestProblemsOfSensorsAreReported(t *testing.T) {
 					t.Errorf("the sensor that was lost has been read %d times", n)
 				}
 				// The failed reading, and the one that had nothing to say, are missing; the others are there.
-				if values, _ := samples(t, e, 1, gpu.Temperature); uint64(len(values)) != d.count(1, gpu.Temperature)-2 || values[0] != 3 {
+				if values, _ := samples(t, e, 1, gpu.Temperature); uint64(len(values)) != d.count(
+					1, gpu.Temperature)-2 || values[0] != 3 {
 					t.Errorf("values %v of %d readings", values, d.count(1, gpu.Temperature))
 				}
 			})
@@ -401,11 +417,17 @@ func TestNVMLWithoutEffectIsReported(t *testing.T) {
 		want    string
 		opened  bool
 	}{
-		{name: "AMD", options: shmtest.Options{Clock: shm.ClockMonotonic}, change: func(h *shm.Header) { h.Library = shm.LibraryRCCL }, want: "it is for GPUs of NVIDIA only"},
-		{name: "record mode", options: shmtest.Options{Clock: shm.ClockMonotonic}, vars: "NCCL_OTF2_MODE=record", want: "with NCCL_OTF2_MODE=record only callbacks are recorded"},
-		{name: "a program's clock", options: shmtest.Options{}, want: "the times of this recording are a program's own, which readings do not have", opened: true},
-		{name: "a collector that died", options: shmtest.Options{Clock: shm.ClockMonotonic}, change: func(h *shm.Header) { h.CollectorPID = 1 << 30 }, want: "another collector of this process has died, and the driver may have been the cause"},
-		{name: "a rank that is not recorded", options: shmtest.Options{Clock: shm.ClockMonotonic}, vars: "NCCL_OTF2_RANKS=1", opened: true},
+		{name: "AMD", options: shmtest.Options{Clock: shm.ClockMonotonic},
+			change: func(h *shm.Header) { h.Library = shm.LibraryRCCL }, want: "it is for GPUs of NVIDIA only"},
+		{name: "record mode", options: shmtest.Options{Clock: shm.ClockMonotonic}, vars: "NCCL_OTF2_MODE=record",
+			want: "with NCCL_OTF2_MODE=record only callbacks are recorded"},
+		{name: "a program's clock", options: shmtest.Options{},
+			want: "the times of this recording are a program's own, which readings do not have", opened: true},
+		{name: "a collector that died", options: shmtest.Options{Clock: shm.ClockMonotonic},
+			change: func(h *shm.Header) { h.CollectorPID = 1 << 30 },
+			want:   "another collector of this process has died, and the driver may have been the cause"},
+		{name: "a rank that is not recorded", options: shmtest.Options{Clock: shm.ClockMonotonic},
+			vars: "NCCL_OTF2_RANKS=1", opened: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			job, process := newJob(t, c.options)
@@ -420,7 +442,8 @@ func TestNVMLWithoutEffectIsReported(t *testing.T) {
 			app := newApplication(job, 0, now)
 			d := &driver{}
 			wait := startRun(t, job, Options{
-				Lookup: environment("NCCL_OTF2_DIR="+t.TempDir(), "NCCL_OTF2_NVML=on:10ms", "RANK=0", c.vars), GPUs: d.open,
+				Lookup: environment("NCCL_OTF2_DIR="+t.TempDir(), "NCCL_OTF2_NVML=on:10ms", "RANK=0", c.vars),
+				GPUs:   d.open,
 			})
 			app.allReduce(0)
 			if c.opened && !shmtest.Await(func() bool { d.mu.Lock(); defer d.mu.Unlock(); return len(d.wanted) == 1 }) {
@@ -434,7 +457,8 @@ func TestNVMLWithoutEffectIsReported(t *testing.T) {
 			}
 			defer memory.Close()
 			message, _ := memory.Message()
-			if want := c.want; want == "" && strings.Contains(message, "NVML") || want != "" && message != "NCCL_OTF2_NVML: "+want {
+			if want := c.want; want == "" && strings.Contains(message, "NVML") || want != "" &&
+				message != "NCCL_OTF2_NVML: "+want {
 				t.Errorf("message %q, want %q", message, want)
 			}
 			if n := d.count(0, gpu.Power); n > 0 || !c.opened && len(d.wanted) > 0 {

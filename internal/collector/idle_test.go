@@ -17,12 +17,14 @@ import (
 // onGPU is an allReduce whose kernel is reported: it began and ended at stamps of a clock that runs as the host's does.
 func (a *application) onGPU(seq uint64) {
 	tasks := a.start(shm.EventGroup, shm.Record{})
-	coll := a.start(shm.EventColl, shm.Record{ParentGroup: tasks, Seq: seq, Count: 1024, Func: "AllReduce", Datatype: "ncclFloat32",
-		Algo: "RING", Proto: "LL", NChannels: 1, NWarps: 16})
+	coll := a.start(shm.EventColl, shm.Record{ParentGroup: tasks, Seq: seq, Count: 1024, Func: "AllReduce",
+		Datatype: "ncclFloat32",
+		Algo:     "RING", Proto: "LL", NChannels: 1, NWarps: 16})
 	a.stop(coll)
 	a.stop(tasks)
 	kernel := a.start(shm.EventKernelCh, shm.Record{Arg: coll, PTimer: a.now()})
-	a.write(shm.Record{Kind: shm.RecordState, Type: shm.EventKernelCh, Handle: kernel, Aux: 22, Flags: shm.FlagHasArg, Arg: a.now()})
+	a.write(shm.Record{Kind: shm.RecordState, Type: shm.EventKernelCh, Handle: kernel, Aux: 22, Flags: shm.FlagHasArg,
+		Arg: a.now()})
 	a.stop(kernel)
 }
 
@@ -41,8 +43,9 @@ func writtenOperations(t *testing.T, dir string) (n uint64) {
 	return n
 }
 
-// What is complete waits for later reports, which make the GPU's clock better known. Where no record comes any more, time alone has it written
-// and brought to disk, so that nothing of it is missing when everything is killed: whether records are put off or not, and of all modes.
+// What is complete waits for later reports, which make the GPU's clock better known. Where no record comes any more,
+// time alone has it written and brought to disk, so that nothing of it is missing when everything is killed: whether
+// records are put off or not, and of all modes.
 func TestOperationsReachTheDiskOfAnIdleProcess(t *testing.T) {
 	for name, vars := range map[string][]string{
 		"put off":    {"NCCL_OTF2_BACKLOG=on"},
@@ -68,7 +71,8 @@ func TestOperationsReachTheDiskOfAnIdleProcess(t *testing.T) {
 	}
 }
 
-// Who looks at a running job sees all operations that are complete, however short ago they ended and whatever is put off.
+// Who looks at a running job sees all operations that are complete, however short ago they ended and whatever is put
+// off.
 func TestWhoLooksSeesAllThatIsComplete(t *testing.T) {
 	for _, backlog := range []string{"on", "auto", "off"} {
 		t.Run(backlog, func(t *testing.T) {
@@ -79,7 +83,8 @@ func TestWhoLooksSeesAllThatIsComplete(t *testing.T) {
 			for i := range uint64(50) {
 				a.onGPU(i)
 			}
-			behind, err := (&control.Controller{Dir: dir, Timeout: time.Minute}).Watch(context.Background(), time.Minute)
+			behind, err := (&control.Controller{Dir: dir, Timeout: time.Minute}).Watch(
+				context.Background(), time.Minute)
 			if n := writtenOperations(t, dir); n != 50 || behind != 0 || err != nil {
 				t.Errorf("%d operations of 50 are on the disk, %d bytes behind, %v", n, behind, err)
 			}

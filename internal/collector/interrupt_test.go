@@ -18,7 +18,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm/shmtest"
 )
 
-// muchWork is a collector whose process has ended and left more than is decoded in some steps, in a backlog or in its memory.
+// muchWork is a collector whose process has ended and left more than is decoded in some steps, in a backlog or in its
+// memory.
 func muchWork(t *testing.T, when string) (c *live, dir string, calls uint64) {
 	t.Helper()
 	lazily(t, time.Hour, mostBacklog)
@@ -46,8 +47,8 @@ func muchWork(t *testing.T, when string) (c *live, dir string, calls uint64) {
 	return c, dir, calls
 }
 
-// A collector that is told to end while it decodes what is left does so after the step at hand. What it has not come to is in the backlog, from
-// which everything is made later.
+// A collector that is told to end while it decodes what is left does so after the step at hand. What it has not come to
+// is in the backlog, from which everything is made later.
 func TestSignalWhileDecoding(t *testing.T) {
 	for _, when := range []string{"on", "off"} {
 		t.Run(when, func(t *testing.T) {
@@ -69,7 +70,8 @@ func TestSignalWhileDecoding(t *testing.T) {
 			saved, err := Salvage(dir)
 			testkit.Must(t, err)
 			if got := allStarts(t, dir); saved != 1 || got != calls*perCall || backlogs(t, dir) != nil {
-				t.Errorf("%d starts of %d, of %d processes; backlogs of %v bytes", got, calls*perCall, saved, backlogs(t, dir))
+				t.Errorf("%d starts of %d, of %d processes; backlogs of %v bytes", got, calls*perCall, saved,
+					backlogs(t, dir))
 			}
 		})
 	}

@@ -34,14 +34,19 @@ func TestLastOfTheJob(t *testing.T) {
 		{"one of two", 2, []part{{0, pair(0), experiment.Done, 1}}, false},
 		{"two of two", 2, []part{{0, pair(0), experiment.Done, 1}, {1, pair(1), experiment.Done, 1}}, true},
 		{"the same rank twice", 2, []part{{0, pair(0), experiment.Dead, 1}, {0, pair(0), experiment.Done, 1}}, false},
-		{"the other one still writes", 2, []part{{0, pair(0), experiment.Done, 1}, {1, pair(1), experiment.Writing, 1}}, false},
-		{"another has just begun", 2, []part{{0, pair(0), experiment.Done, 1}, {1, pair(1), experiment.Starting, 1}}, false},
+		{"the other one still writes", 2, []part{{0, pair(0), experiment.Done, 1}, {1, pair(1), experiment.Writing, 1}},
+			false},
+		{"another has just begun", 2, []part{{0, pair(0), experiment.Done, 1}, {1, pair(1), experiment.Starting, 1}},
+			false},
 		{"the other one died", 2, []part{{0, pair(0), experiment.Done, 1}, {1, pair(1), experiment.Dead, 1}}, true},
 		{"no launcher, one rank missing", -1, []part{{-1, pair(0), experiment.Done, 1}}, false},
-		{"no launcher, all there", -1, []part{{-1, pair(0), experiment.Done, 1}, {-1, pair(1), experiment.Done, 1}}, true},
+		{"no launcher, all there", -1, []part{{-1, pair(0), experiment.Done, 1}, {-1, pair(1), experiment.Done, 1}},
+			true},
 		{"no launcher, second communicator lacks one", -1, []part{
-			{-1, [][3]int{{1, 2, 0}, {2, 3, 0}}, experiment.Done, 1}, {-1, [][3]int{{1, 2, 1}, {2, 3, 1}}, experiment.Done, 1}}, false},
-		{"no launcher, all ranks in one process", -1, []part{{-1, [][3]int{{1, 2, 0}, {1, 2, 1}}, experiment.Done, 1}}, true},
+			{-1, [][3]int{{1, 2, 0}, {2, 3, 0}}, experiment.Done, 1},
+			{-1, [][3]int{{1, 2, 1}, {2, 3, 1}}, experiment.Done, 1}}, false},
+		{"no launcher, all ranks in one process", -1, []part{{-1, [][3]int{{1, 2, 0}, {1, 2, 1}}, experiment.Done, 1}},
+			true},
 		{"too many locations", 1, []part{{0, nil, experiment.Done, 2001}}, false},
 		{"as many as may be", 1, []part{{0, nil, experiment.Done, 2000}}, true},
 	} {
@@ -56,7 +61,9 @@ func TestLastOfTheJob(t *testing.T) {
 				if p.state == experiment.Starting {
 					continue
 				}
-				d := &experiment.Process{Version: experiment.Version, Launcher: experiment.Launcher{Rank: p.rank, Size: tc.size}, Locations: make([]experiment.Location, p.locations)}
+				d := &experiment.Process{Version: experiment.Version,
+					Launcher:  experiment.Launcher{Rank: p.rank, Size: tc.size},
+					Locations: make([]experiment.Location, p.locations)}
 				for _, c := range p.comms {
 					d.Comms = append(d.Comms, experiment.Comm{ID: uint64(c[0]), NRanks: c[1], Rank: c[2]})
 				}
@@ -108,8 +115,8 @@ func TestProcessWatch(t *testing.T) {
 	}
 }
 
-// How a process ended is known whether its parent has fetched the status (which Linux tells others of since 6.15) or not yet,
-// and when it did.
+// How a process ended is known whether its parent has fetched the status (which Linux tells others of since 6.15) or
+// not yet, and when it did.
 func TestProcessWatchTellsHowItEnded(t *testing.T) {
 	for _, signal := range []syscall.Signal{0, syscall.SIGKILL, syscall.SIGTERM, syscall.SIGSEGV, syscall.SIGABRT} {
 		for _, fetched := range []bool{false, true} {

@@ -18,8 +18,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm/shmtest"
 )
 
-// killedSpooler leaves what a process leaves that wrote a raw file, had memory in a file, and was killed: the raw file with a half of
-// its calls, the memory with all.
+// killedSpooler leaves what a process leaves that wrote a raw file, had memory in a file, and was killed: the raw file
+// with a half of its calls, the memory with all.
 func killedSpooler(t *testing.T, dir string) (file, memory string, calls uint64) {
 	t.Helper()
 	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64})
@@ -37,13 +37,15 @@ func killedSpooler(t *testing.T, dir string) (file, memory string, calls uint64)
 	keep()
 	process.end()
 	h := job.Header()
-	file = filepath.Join(dir, experiment.Folder, fmt.Sprintf("%s-%d-%04x%s", h.Host(), h.PID, uint16(h.Tag), experiment.SpoolSuffix))
+	file = filepath.Join(dir, experiment.Folder,
+		fmt.Sprintf("%s-%d-%04x%s", h.Host(), h.PID, uint16(h.Tag), experiment.SpoolSuffix))
 	testkit.Must(t, os.MkdirAll(filepath.Dir(file), 0o700))
 	testkit.Write(t, file, out.Bytes())
 	return file, memory, calls
 }
 
-// savedAndConverted does what `unify` does first, and wants all calls to be in the only shard, and the memory to be gone.
+// savedAndConverted does what `unify` does first, and wants all calls to be in the only shard, and the memory to be
+// gone.
 func savedAndConverted(t *testing.T, dir, file, memory string, calls uint64) {
 	t.Helper()
 	if n, err := Salvage(dir); n != 0 || err != nil {
@@ -59,16 +61,19 @@ func savedAndConverted(t *testing.T, dir, file, memory string, calls uint64) {
 	}
 }
 
-// A conversion that was killed, wherever, before or after it took what the process had in memory, loses nothing of that: the next one
-// takes it, or finds it taken.
+// A conversion that was killed, wherever, before or after it took what the process had in memory, loses nothing of
+// that: the next one takes it, or finds it taken.
 func TestKilledConversionsLeaveTheMemory(t *testing.T) {
 	for name, kill := range map[string]func(t *testing.T, dir, memory string, kept []byte){
 		"before it is complete": func(t *testing.T, dir, memory string, kept []byte) {
 			testkit.Must(t, os.Remove(filepath.Join(onlyShard(t, dir).Path, "done")))
 			testkit.Write(t, memory, kept)
 		},
-		"before the memory is removed": func(t *testing.T, _, memory string, kept []byte) { testkit.Write(t, memory, kept) },
-		"behind that":                  func(*testing.T, string, string, []byte) {},
+		"before the memory is removed": func(t *testing.T, _, memory string,
+			kept []byte) {
+			testkit.Write(t, memory, kept)
+		},
+		"behind that": func(*testing.T, string, string, []byte) {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

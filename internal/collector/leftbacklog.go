@@ -20,9 +20,10 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
-// errUnread ends a recording of whose backlog something is left: it cannot be read, or there was no time for it. What is in the shard, and in the
-// backlog, stays for `unify`.
-var errUnread = errors.New("not all that was recorded has been decoded: unify makes events of the rest, which is in the backlog")
+// errUnread ends a recording of whose backlog something is left: it cannot be read, or there was no time for it. What
+// is in the shard, and in the backlog, stays for `unify`.
+var errUnread = errors.New(
+	"not all that was recorded has been decoded: unify makes events of the rest, which is in the backlog")
 
 // adopted is a dead collector's backlog, of which this one takes what is not in a shard.
 type adopted struct {
@@ -48,8 +49,8 @@ func hasBacklog(shard string) bool {
 	return err == nil && info.Size() > 0
 }
 
-// adopt has the source give what is in the backlogs of dead collectors first, and takes care of them, of the empty ones, too. Those that
-// somebody else has taken have nothing to give.
+// adopt has the source give what is in the backlogs of dead collectors first, and takes care of them, of the empty
+// ones, too. Those that somebody else has taken have nothing to give.
 func (r *recording) adopt(paths []string) error {
 	changed := make(map[string]time.Time)
 	for _, path := range paths {
@@ -58,7 +59,8 @@ func (r *recording) adopt(paths []string) error {
 		}
 	}
 	paths = slices.DeleteFunc(paths, func(path string) bool { return changed[path].IsZero() })
-	slices.SortFunc(paths, func(a, b string) int { return changed[a].Compare(changed[b]) }) // one after the other wrote them
+	// one after the other wrote them
+	slices.SortFunc(paths, func(a, b string) int { return changed[a].Compare(changed[b]) })
 	for _, path := range paths {
 		file, size, err := openBacklog(path)
 		if err != nil {
@@ -131,8 +133,8 @@ func (r *recording) dropBacklogs() {
 	}
 }
 
-// saveBacklogs makes shards of what was put off in processes of which nothing else is left: neither the collector nor the memory. It returns of how
-// many processes. Where another shard of the process is finished all is in it, and the
+// saveBacklogs makes shards of what was put off in processes of which nothing else is left: neither the collector nor
+// the memory. It returns of how many processes. Where another shard of the process is finished all is in it, and the
 // files are removed; empty ones are, too.
 func saveBacklogs(directory string, entries []experiment.Entry) (saved int, err error) {
 	var problems []error
@@ -187,8 +189,8 @@ func memoryIsLeft(p *experiment.Process) bool {
 	return err == nil
 }
 
-// saveBacklog makes a shard of the last backlog of a process, and of those before it. What the process recorded behind it is gone with its
-// memory, so the shard is not a finished one.
+// saveBacklog makes a shard of the last backlog of a process, and of those before it. What the process recorded behind
+// it is gone with its memory, so the shard is not a finished one.
 func saveBacklog(p *experiment.Process, path, directory string) error {
 	file, size, err := openBacklog(path)
 	if err != nil || file == nil {
@@ -202,7 +204,8 @@ func saveBacklog(p *experiment.Process, path, directory string) error {
 		return err
 	}
 	spool.Within()
-	r, err := newRecording(leftBacklog{spool, path}, config.Recorded(p.Settings), config.Launcher(p.Launcher), directory, uuid.NewString())
+	r, err := newRecording(leftBacklog{spool, path}, config.Recorded(p.Settings), config.Launcher(p.Launcher),
+		directory, uuid.NewString())
 	if err != nil {
 		return err
 	}
@@ -223,8 +226,8 @@ func saveBacklog(p *experiment.Process, path, directory string) error {
 	return os.Remove(path)
 }
 
-// keepLosses has a dead collector's shard say what it had counted as lost, but for what has come of its backlog since: that is all which its disk
-// had not taken otherwise.
+// keepLosses has a dead collector's shard say what it had counted as lost, but for what has come of its backlog since:
+// that is all which its disk had not taken otherwise.
 func keepLosses(shard string, before *experiment.Counts, saved map[string]uint64) error {
 	if len(before.Lost) == 0 {
 		return nil

@@ -135,7 +135,8 @@ func TestManyCommunicators(t *testing.T) {
 	c := newCrowd(t)
 	first := c.comm
 	for i := range comms {
-		c.comm = uint32(c.job.Comm(shm.Comm{APIVersion: 6, ID: 0xdead0000 + uint64(i), NRanks: 2, Rank: i % 2, NNodes: 1, InitTicks: c.now()}, nil))
+		c.comm = uint32(c.job.Comm(shm.Comm{APIVersion: 6, ID: 0xdead0000 + uint64(i), NRanks: 2, Rank: i % 2,
+			NNodes: 1, InitTicks: c.now()}, nil))
 		c.write(shm.Record{Kind: shm.RecordInit, Aux: c.comm})
 		c.call()
 		c.job.FinishComm(int(c.comm), c.now())
@@ -160,7 +161,8 @@ func TestManyCommunicatorsAtOneTime(t *testing.T) {
 	c := newCrowd(t)
 	var all []uint32
 	for i := range comms {
-		all = append(all, uint32(c.job.Comm(shm.Comm{APIVersion: 6, ID: 0xdead0000 + uint64(i), NRanks: 2, Rank: i % 2, NNodes: 1, InitTicks: c.now()}, nil)))
+		all = append(all, uint32(c.job.Comm(shm.Comm{APIVersion: 6, ID: 0xdead0000 + uint64(i), NRanks: 2, Rank: i % 2,
+			NNodes: 1, InitTicks: c.now()}, nil)))
 		c.comm = all[i]
 		c.write(shm.Record{Kind: shm.RecordInit, Aux: c.comm})
 		c.call()
@@ -174,15 +176,16 @@ func TestManyCommunicatorsAtOneTime(t *testing.T) {
 	}
 }
 
-// A collector dies while most rows have had several owners, and another goes on: what was alive is one row in the archive, and every
-// call and operation is there once.
+// A collector dies while most rows have had several owners, and another goes on: what was alive is one row in the
+// archive, and every call and operation is there once.
 func TestSharedRowsOutliveACollector(t *testing.T) {
 	const some = 3 * regions.OwnRows
 	c := newCrowd(t)
 	first := c.comm
 	come := func(from int) {
 		for i := range some {
-			c.comm = uint32(c.job.Comm(shm.Comm{APIVersion: 6, ID: 0xdead0000 + uint64(from+i), NRanks: 2, Rank: 0, NNodes: 1, InitTicks: c.now()}, nil))
+			c.comm = uint32(c.job.Comm(shm.Comm{APIVersion: 6, ID: 0xdead0000 + uint64(from+i), NRanks: 2, Rank: 0,
+				NNodes: 1, InitTicks: c.now()}, nil))
 			c.thread.Own(c.now(), 5000+from+i, "short")
 			c.write(shm.Record{Kind: shm.RecordInit, Aux: c.comm})
 			c.call()
@@ -226,7 +229,8 @@ func TestSharedRowsOutliveACollector(t *testing.T) {
 	}
 	// The operation under way goes with the collector, and is counted.
 	if lost := unified.Runs[0].LostWith; calls != c.calls || operations+lost != c.calls || lost > 1 {
-		t.Errorf("%d calls and %d operations are in the archive, %d were lost, want %d of each", calls, operations, lost, c.calls)
+		t.Errorf("%d calls and %d operations are in the archive, %d were lost, want %d of each", calls, operations,
+			lost, c.calls)
 	}
 	if n, most := len(a.Defs.Locations), 4*regions.OwnRows+8; n > most {
 		t.Errorf("%d rows, want at most %d", n, most)
@@ -240,8 +244,8 @@ func TestSharedRowsOutliveACollector(t *testing.T) {
 	}
 }
 
-// A process that makes and ends communicators one after the other, each of which is the last one for now, is not described anew with each once
-// there are many: that would be quadratic. At its exit all is on disk before it goes on.
+// A process that makes and ends communicators one after the other, each of which is the last one for now, is not
+// described anew with each once there are many: that would be quadratic. At its exit all is on disk before it goes on.
 func TestRequestsOfALargeProcess(t *testing.T) {
 	const comms, requests = 1000, 60
 	dir := t.TempDir()
@@ -249,7 +253,8 @@ func TestRequestsOfALargeProcess(t *testing.T) {
 	a := newApplication(job, 0, monotonic)
 	wait := startRun(t, job, Options{Lookup: environment("NCCL_OTF2_DIR="+dir, "NCCL_OTF2_EVENTS=light")})
 	for i := range comms {
-		c := job.Comm(shm.Comm{APIVersion: 6, ID: 0xdead0000 + uint64(i), NRanks: 2, Rank: i % 2, NNodes: 1, InitTicks: monotonic()}, nil)
+		c := job.Comm(shm.Comm{APIVersion: 6, ID: 0xdead0000 + uint64(i), NRanks: 2, Rank: i % 2, NNodes: 1,
+			InitTicks: monotonic()}, nil)
 		a.write(shm.Record{Kind: shm.RecordInit, Aux: uint32(c)})
 	}
 	flushAll(t, job)

@@ -24,10 +24,11 @@ func (a head) less(b head) bool {
 	return a.ticks < b.ticks || a.ticks == b.ticks && a.ring.Index() < b.ring.Index()
 }
 
-// drain gives all published records with ticks up to the horizon to take, which must not keep them.
-// at is the record's position in its ring; late tells that records with greater ticks have been given before. It ends early when take returns
-// false, or a ring cannot be read for now, and returns the number given.
-func (m *merge) drain(rings []*shm.Ring, horizon uint64, take func(ring int, at uint64, r *shm.Record, late bool) bool) (n int) {
+// drain gives all published records with ticks up to the horizon to take, which must not keep them. at is the record's
+// position in its ring; late tells that records with greater ticks have been given before. It ends early when take
+// returns false, or a ring cannot be read for now, and returns the number given.
+func (m *merge) drain(rings []*shm.Ring, horizon uint64,
+	take func(ring int, at uint64, r *shm.Record, late bool) bool) (n int) {
 	m.heap, m.stalled = m.heap[:0], nil
 	for _, ring := range rings {
 		if ticks, ok := ring.Peek(); ok && ticks <= horizon {

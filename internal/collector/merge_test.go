@@ -118,7 +118,8 @@ func TestLateRecordsAreGivenAndReported(t *testing.T) {
 
 func BenchmarkMerge(b *testing.B) {
 	job, memory := newMemory(b, 1024)
-	threads := []*shmtest.Thread{job.Thread(0, 1, "a"), job.Thread(0, 2, "b"), job.Thread(0, 3, "c"), job.Thread(0, 4, "d")}
+	threads := []*shmtest.Thread{job.Thread(0, 1, "a"), job.Thread(0, 2, "b"), job.Thread(0, 3, "c"),
+		job.Thread(0, 4, "d")}
 	m := &merge{}
 	n, ticks := 0, uint64(0)
 	for b.Loop() {

@@ -90,8 +90,8 @@ func (c *live) heed() {
 	}
 }
 
-// showAll brings what is complete by now into the shard, for somebody who looks. Of what has been put off the answer says that there is more:
-// who asks does so again.
+// showAll brings what is complete by now into the shard, for somebody who looks. Of what has been put off the answer
+// says that there is more: who asks does so again.
 func (c *live) showAll() {
 	if c.ended || c.memory.Stored() || !c.writes() {
 		return
@@ -151,7 +151,8 @@ func (c *live) obey(o *control.File) {
 			c.chosen.record = c.chosen.record&^allTypes | types
 			c.markers = append(c.markers, experiment.Marker{
 				Time: c.line.time(c.now.Ticks), Category: categoryChanged, Location: -1, Severity: regions.SeverityLow,
-				Text: fmt.Sprintf("from here on %s are recorded, before %s", orNothing(c.eventList(types)), orNothing(c.eventList(was))),
+				Text: fmt.Sprintf("from here on %s are recorded, before %s", orNothing(c.eventList(types)),
+					orNothing(c.eventList(was))),
 			})
 		}
 	}
@@ -189,7 +190,8 @@ func (c *live) status() *control.Status {
 	free, total := c.memory.FreeChunks()
 	s := &control.Status{
 		Shard: c.process.UUID, Host: c.process.Host, PID: c.process.PID, Rank: c.process.Launcher.Rank,
-		Time: time.Now(), Ask: c.listener.ask, Order: c.listener.order, Late: c.listener.late, Poll: c.listener.Interval,
+		Time: time.Now(), Ask: c.listener.ask, Order: c.listener.order, Late: c.listener.late,
+		Poll: c.listener.Interval,
 		Mode: "trace", Asked: control.EventNames(c.chosen.event), Recorded: control.EventNames(c.chosen.record),
 		Records: c.records, Lost: make(map[string]uint64),
 		MemoryUsed: uint64(total-free) * shm.ChunkSize, MemoryTotal: uint64(total) * shm.ChunkSize,

@@ -32,7 +32,8 @@ const (
 
 // setCalled plays the plugin's count of a communicator's collectives.
 func setCalled(job *shmtest.Job, comm int, n uint64) {
-	job.Corrupt(job.Header().CommOffset+uint64(comm)*commEntrySize+calledCollectives, binary.NativeEndian.AppendUint64(nil, n)...)
+	job.Corrupt(job.Header().CommOffset+uint64(comm)*commEntrySize+calledCollectives,
+		binary.NativeEndian.AppendUint64(nil, n)...)
 }
 
 // setRefused notes a refused call as the plugin does; m is the job's memory.
@@ -52,7 +53,8 @@ func controlled(t *testing.T, vars ...string) (dir string, jobs []*shmtest.Job, 
 		job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Tag: uint16(100 + r)})
 		job.Comm(shm.Comm{APIVersion: 6, ID: 0xabc, NRanks: 2, Rank: r, InitTicks: monotonic(), Name: "world"}, nil)
 		rank := []string{"RANK=0", "RANK=1"}[r]
-		wait := startRun(t, job, Options{Lookup: environment(append(vars, "NCCL_OTF2_DIR="+dir, rank, "WORLD_SIZE=2")...)})
+		wait := startRun(t, job, Options{Lookup: environment(
+			append(vars, "NCCL_OTF2_DIR="+dir, rank, "WORLD_SIZE=2")...)})
 		ends = append(ends, func() {
 			process.end()
 			if err := wait(); err != nil {
@@ -89,13 +91,16 @@ func TestOrdersReachAllProcesses(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := shm.Window{First: 0, Last: 127}
-	if len(change.Comms) != 1 || len(change.Late)+len(change.Silent) != 0 || change.Comms[0].Members != 2 || change.Comms[0].Last != want.Last || change.Comms[0].Changed != 127 {
+	if len(change.Comms) != 1 || len(change.Late)+len(change.Silent) != 0 || change.Comms[0].Members != 2 ||
+		change.Comms[0].Last != want.Last || change.Comms[0].Changed != 127 {
 		t.Errorf("%+v", change)
 	}
 	for r, job := range jobs {
 		h := mapped(t, job).Header()
-		if w := windowOf(t, job, 0); w != want || h.RecordMask != 0x0f47|shm.RecordInWindow || h.WindowFirst < h.WindowLast {
-			t.Errorf("rank %d: window %v, mask %#x, new communicators %d to %d", r, w, h.RecordMask, h.WindowFirst, h.WindowLast)
+		if w := windowOf(t, job, 0); w != want || h.RecordMask != 0x0f47|shm.RecordInWindow ||
+			h.WindowFirst < h.WindowLast {
+			t.Errorf("rank %d: window %v, mask %#x, new communicators %d to %d", r, w, h.RecordMask, h.WindowFirst,
+				h.WindowLast)
 		}
 	}
 
@@ -105,7 +110,8 @@ func TestOrdersReachAllProcesses(t *testing.T) {
 		t.Fatalf("%v, %v, %v, %v", before, now, silent, err)
 	}
 	for r, s := range now {
-		if s.Rank != r || s.Order == 0 || s.Mode != "trace" || !slices.Equal(s.Asked, control.EventNames(0x0f47)) || s.MemoryTotal == 0 ||
+		if s.Rank != r || s.Order == 0 || s.Mode != "trace" || !slices.Equal(s.Asked, control.EventNames(0x0f47)) ||
+			s.MemoryTotal == 0 ||
 			len(s.Comms) != 1 || s.Comms[0].Name != "world" || s.Comms[0].Last != 127 || !s.Comms[0].Recording() {
 			t.Errorf("status of rank %d: %+v", r, s)
 		}
@@ -136,7 +142,8 @@ func TestOrdersReachAllProcesses(t *testing.T) {
 	for _, e := range shards(t, dir) {
 		found := false
 		for _, m := range e.Process.Markers {
-			found = found || m.Category == "NCCL recording changed" && strings.Contains(m.Text, "light are recorded, before gpu")
+			found = found || m.Category == "NCCL recording changed" &&
+				strings.Contains(m.Text, "light are recorded, before gpu")
 		}
 		if !found || e.Process.Masks.Event != 0x0f47 || e.Process.Masks.Record != 0x0f07 {
 			t.Errorf("markers %v, masks %+v", e.Process.Markers, e.Process.Masks)
@@ -154,13 +161,18 @@ func TestLateOrders(t *testing.T) {
 	entries := shards(t, dir)
 	setCalled(jobs[1], 0, 30)
 	order, err := json.Marshal(&control.File{
-		Version: control.Version, Ask: 1, Order: 1, Windows: []control.Window{{ID: 0xabc, NRanks: 2, First: 0, Last: 20}},
+		Version: control.Version, Ask: 1, Order: 1,
+		Windows: []control.Window{{ID: 0xabc, NRanks: 2, First: 0, Last: 20}},
 	})
 	testkit.Must(t, err)
 	testkit.Must(t, os.WriteFile(filepath.Join(dir, control.FileName), order, 0o600))
 	for _, e := range entries {
 		var s *control.Status
-		if !shmtest.Await(func() bool { s, err = control.ReadStatus(e.Path); return err != nil || s != nil && s.Ask == 1 }) || err != nil {
+		if !shmtest.Await(func() bool {
+			s, err = control.ReadStatus(e.Path)
+			return err != nil || s != nil &&
+				s.Ask == 1
+		}) || err != nil {
 			t.Fatalf("%+v, %v", s, err)
 		}
 		if s.Order != 1 || s.Late != s.Rank { // rank 1 is
@@ -217,8 +229,14 @@ func TestForeignControlFilesAreRefused(t *testing.T) {
 			return errors.Join(os.WriteFile(path, good, 0o600), os.Chown(path, 12345, -1))
 		}},
 		{"a folder", "it is not a file", func(path string) error { return os.Mkdir(path, 0o700) }},
-		{"rubbish", "invalid character", func(path string) error { return os.WriteFile(path, []byte("rubbish"), 0o600) }},
-		{"of the future", "has version 9", func(path string) error { return os.WriteFile(path, []byte(`{"version":9}`), 0o600) }},
+		{"rubbish", "invalid character", func(path string) error {
+			return os.WriteFile(
+				path, []byte("rubbish"), 0o600)
+		}},
+		{"of the future", "has version 9", func(
+			path string) error {
+			return os.WriteFile(path, []byte(`{"version":9}`), 0o600)
+		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -253,10 +271,12 @@ func TestForeignControlFilesAreRefused(t *testing.T) {
 func TestControllerSaysWhatIsWrong(t *testing.T) {
 	ctx := context.Background()
 	empty := t.TempDir()
-	if _, err := (&control.Controller{Dir: empty}).Record(ctx, true); !errors.Is(err, control.ErrNoJob) || !strings.Contains(err.Error(), empty) {
+	if _, err := (&control.Controller{Dir: empty}).Record(ctx, true); !errors.Is(err, control.ErrNoJob) ||
+		!strings.Contains(err.Error(), empty) {
 		t.Errorf("%v", err)
 	}
-	if _, _, _, err := (&control.Controller{Dir: filepath.Join(empty, "none")}).Status(ctx); !errors.Is(err, os.ErrNotExist) {
+	if _, _, _, err := (&control.Controller{Dir: filepath.Join(empty, "none")}).Status(ctx); !errors.Is(
+		err, os.ErrNotExist) {
 		t.Errorf("%v", err)
 	}
 	dir, _, end := controlled(t)
@@ -265,7 +285,8 @@ func TestControllerSaysWhatIsWrong(t *testing.T) {
 		for _, e := range shards(t, dir) {
 			testkit.Must(t, os.Chown(e.Path, 12345, -1))
 		}
-		if _, err := (&control.Controller{Dir: dir}).Record(ctx, true); err == nil || !strings.Contains(err.Error(), "belongs to user 12345") {
+		if _, err := (&control.Controller{Dir: dir}).Record(ctx, true); err == nil ||
+			!strings.Contains(err.Error(), "belongs to user 12345") {
 			t.Errorf("%v", err)
 		}
 		for _, e := range shards(t, dir) {
@@ -278,7 +299,8 @@ func TestControllerSaysWhatIsWrong(t *testing.T) {
 	testkit.Must(t, err)
 	defer held.Close()
 	testkit.Must(t, unix.Flock(int(held.Fd()), unix.LOCK_EX|unix.LOCK_NB))
-	if _, err := c.Record(ctx, true); err == nil || !strings.Contains(err.Error(), "another command is controlling this job") {
+	if _, err := c.Record(ctx, true); err == nil ||
+		!strings.Contains(err.Error(), "another command is controlling this job") {
 		t.Errorf("%v", err)
 	}
 }

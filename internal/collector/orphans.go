@@ -59,7 +59,8 @@ func orphan(path string) (Orphan, bool) {
 		return Orphan{}, false
 	}
 	// Numbers of processes mean something else in containers: of them the lock tells, which goes with this descriptor.
-	if began, err := shm.ProcessStart(pid); err == nil && began == start || unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) != nil {
+	if began, err := shm.ProcessStart(pid); err == nil && began == start ||
+		unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) != nil {
 		return Orphan{}, false
 	}
 	o := Orphan{Path: path, Bytes: st.Blocks * 512, PID: pid}
@@ -69,7 +70,8 @@ func orphan(path string) (Orphan, bool) {
 	return o, true
 }
 
-// placeOf is the experiment directory of a process's memory. A plugin without a collector says which raw file it writes.
+// placeOf is the experiment directory of a process's memory. A plugin without a collector says which raw file it
+// writes.
 func placeOf(h *shm.Header) string {
 	place := h.Directory()
 	if strings.HasSuffix(place, experiment.SpoolSuffix) {
@@ -92,11 +94,14 @@ func salvageUnlisted(directory string, entries []experiment.Entry, deadline time
 	}
 	for _, o := range Orphans(ShmFolder) {
 		info, err := os.Stat(o.Experiment)
-		if o.Experiment == "" || err != nil || known[o.Path] || !os.SameFile(own, info) || o.header.Boot() != experiment.BootID() {
+		if o.Experiment == "" || err != nil || known[o.Path] || !os.SameFile(own, info) ||
+			o.header.Boot() != experiment.BootID() {
 			continue
 		}
-		p := &experiment.Process{PID: o.PID, PIDStart: o.header.PIDStart, Tag: uint16(o.header.Tag), BootID: o.header.Boot(), Host: o.header.Host(),
-			Memory: experiment.Memory{Kind: memoryShm, Path: o.Path}, Settings: statedSettings(&o.header), Launcher: experiment.Launcher{Rank: -1, Size: -1}}
+		p := &experiment.Process{PID: o.PID, PIDStart: o.header.PIDStart, Tag: uint16(o.header.Tag),
+			BootID: o.header.Boot(), Host: o.header.Host(),
+			Memory: experiment.Memory{Kind: memoryShm, Path: o.Path}, Settings: statedSettings(&o.header),
+			Launcher: experiment.Launcher{Rank: -1, Size: -1}}
 		if spools(directory, p) {
 			continue // goes with the raw file, see Convert
 		}

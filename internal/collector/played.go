@@ -18,8 +18,8 @@ type Played struct {
 	Environment map[string]string // as far as it is known
 }
 
-// Play makes a shard in the experiment directory of a whole raw file, of size bytes, whose process is over. It does as Convert, but
-// looks for nothing on this machine.
+// Play makes a shard in the experiment directory of a whole raw file, of size bytes, whose process is over. It does as
+// Convert, but looks for nothing on this machine.
 func Play(raw io.Reader, size int64, directory string, of *Played) (err error) {
 	spool, err := shm.OpenSpool(raw, size)
 	if err != nil {

@@ -16,10 +16,10 @@ import (
 
 // processWatch tells when the job process has ended, and how.
 //
-// A thread of its own waits for that, so that the time is right however busy the collector is. How a process ended is its
-// parent's to know. Linux tells others since 6.15, through the pidfd; before, /proc does as long as nobody has fetched the
-// status. The parent is mostly quicker, but a process with much memory, or a GPU, takes a while to go, and its status is there
-// from the beginning of that: so it is looked at all the time.
+// A thread of its own waits for that, so that the time is right however busy the collector is. How a process ended is
+// its parent's to know. Linux tells others since 6.15, through the pidfd; before, /proc does as long as nobody has
+// fetched the status. The parent is mostly quicker, but a process with much memory, or a GPU, takes a while to go, and
+// its status is there from the beginning of that: so it is looked at all the time.
 type processWatch struct {
 	pidfd int // −1: there is none, /proc is looked at
 	pid   int
@@ -87,7 +87,8 @@ func (w *processWatch) watch(stat *os.File) {
 	if w.pidfd >= 0 && tellsExits() {
 		wait = -1
 	}
-	fds := []unix.PollFd{{Fd: int32(w.quit[0]), Events: unix.POLLIN}, {Fd: int32(w.pidfd), Events: unix.POLLIN}} // −1 is left alone
+	// −1 is left alone
+	fds := []unix.PollFd{{Fd: int32(w.quit[0]), Events: unix.POLLIN}, {Fd: int32(w.pidfd), Events: unix.POLLIN}}
 	for {
 		if _, err := unix.Poll(fds, wait); err != nil && !errors.Is(err, unix.EINTR) {
 			return
@@ -111,8 +112,8 @@ func (w *processWatch) watch(stat *os.File) {
 	}
 }
 
-// look reads the status in /proc, and tells whether it is there for good. Of a process that is not over it is only if it
-// is not 0: it is on its way out, and it may be too late afterwards.
+// look reads the status in /proc, and tells whether it is there for good. Of a process that is not over it is only if
+// it is not 0: it is on its way out, and it may be too late afterwards.
 func (w *processWatch) look(stat *os.File, over bool) bool {
 	var text [1024]byte
 	n, _ := stat.ReadAt(text[:], 0)

@@ -12,8 +12,8 @@ import (
 
 // Profile mode: the timeline's events are summed up, and what they came to is replaced as a whole at each flush.
 
-// writeProfile brings what has been summed up to disk. What it says of itself is true whatever else has been written: up to which
-// records it goes.
+// writeProfile brings what has been summed up to disk. What it says of itself is true whatever else has been written:
+// up to which records it goes.
 func (r *recording) writeProfile() error {
 	r.taken = r.merge.taken.clone()
 	a := r.profile.Aggregate()
@@ -26,9 +26,9 @@ func (r *recording) writeProfile() error {
 	return r.store.WriteProfile(r.summed)
 }
 
-// resumeProfile brings the shard of a dead collector back to its last checkpoint; nil if there never was one. The profile says itself up
-// to which records it goes. Where that is further, the collector died in a flush, between the two, and shard.json, which goes first, tells
-// what was under way then.
+// resumeProfile brings the shard of a dead collector back to its last checkpoint; nil if there never was one. The
+// profile says itself up to which records it goes. Where that is further, the collector died in a flush, between the
+// two, and shard.json, which goes first, tells what was under way then.
 func resumeProfile(path string) (*experiment.Process, error) {
 	now, unread := experiment.Read(path)
 	p, err := rewind(path)

@@ -48,11 +48,13 @@ func TestProfileMode(t *testing.T) {
 	dir := t.TempDir()
 	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64})
 	now := monotonic()
-	a := newApplication(job, 0, func() uint64 { // all calls last equally long, however busy the machine is: other durations are other figures
+	// all calls last equally long, however busy the machine is: other durations are other figures
+	a := newApplication(job, 0, func() uint64 {
 		now += 1000
 		return now
 	})
-	wait := startRun(t, job, Options{Lookup: environment("NCCL_OTF2_DIR="+dir, "NCCL_OTF2_EVENTS=light", "NCCL_OTF2_MODE=profile", "NCCL_OTF2_CHANNELS=on")})
+	wait := startRun(t, job, Options{Lookup: environment(
+		"NCCL_OTF2_DIR="+dir, "NCCL_OTF2_EVENTS=light", "NCCL_OTF2_MODE=profile", "NCCL_OTF2_CHANNELS=on")})
 	sizes := make(map[uint64]int64)
 	n := uint64(0)
 	for range 40 {
@@ -74,7 +76,8 @@ func TestProfileMode(t *testing.T) {
 	process.end()
 	testkit.Must(t, wait())
 	e := onlyShard(t, dir)
-	if calls, operations := callsIn(t, e); calls != n || operations != n || e.State != experiment.Done || !e.Process.IsProfile() {
+	if calls, operations := callsIn(t, e); calls != n || operations != n || e.State != experiment.Done ||
+		!e.Process.IsProfile() {
 		t.Errorf("%d calls, %d operations of %d, state %v", calls, operations, n, e.State)
 	}
 	for _, c := range e.Process.Comms {
@@ -147,7 +150,8 @@ func TestMetricsAreKeptByTheFirstRank(t *testing.T) {
 	for _, c := range []struct {
 		rank, folder, mode string
 		want               bool
-	}{{"0", "/metrics", "trace", true}, {"0", "/metrics", "profile", true}, {"1", "/metrics", "trace", false}, {"0", "", "trace", false}} {
+	}{{"0", "/metrics", "trace", true}, {"0", "/metrics", "profile", true}, {"1", "/metrics", "trace", false},
+		{"0", "", "trace", false}} {
 		job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64})
 		newApplication(job, 0, monotonic)
 		live := &live{recording: &recording{}, experiment: "/job", memory: mapped(t, job)}
@@ -170,8 +174,8 @@ func TestMetricsAreKeptByTheFirstRank(t *testing.T) {
 	}
 }
 
-// A profile is on disk a moment before the checkpoint that goes with it. Where the collector dies in between, at whatever record: each
-// operation is in a profile, or counted as one that the collector had in memory.
+// A profile is on disk a moment before the checkpoint that goes with it. Where the collector dies in between, at
+// whatever record: each operation is in a profile, or counted as one that the collector had in memory.
 func TestProfileAheadOfItsCheckpoint(t *testing.T) {
 	t.Parallel()
 	settings := config.Recorded(map[string]string{"EVENTS": "all", "MODE": "profile"})
@@ -202,7 +206,8 @@ func TestProfileAheadOfItsCheckpoint(t *testing.T) {
 			counted++
 		}
 		if _, written := callsIn(t, shards(t, dir)...); int(written)+died != 2*exchanges {
-			t.Errorf("record %d: %d operations are in profiles and %d are counted as lost, of %d", at, written, died, 2*exchanges)
+			t.Errorf("record %d: %d operations are in profiles and %d are counted as lost, of %d", at, written, died,
+				2*exchanges)
 		}
 	}
 	if counted == 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
-// readings are the tuples that tell others how a process's times came about: the points of its line, and such on the line
-// between them at which the real-time clock has left the straight line through its neighbors.
+// readings are the tuples that tell others how a process's times came about: the points of its line, and such on the
+// line between them at which the real-time clock has left the straight line through its neighbors.
 type readings struct {
 	kept []shm.ClockTuple
 	last shm.ClockTuple // the latest, whether it is kept or not; its Raw is the line's

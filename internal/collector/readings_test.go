@@ -54,8 +54,8 @@ func TestTuplesGiveTheTimeLine(t *testing.T) {
 	})
 }
 
-// A steady counter needs few tuples, however long the job is, and so does a real-time clock that is slewed now and then;
-// the tuples tell the real-time clock to the microsecond.
+// A steady counter needs few tuples, however long the job is, and so does a real-time clock that is slewed now and
+// then; the tuples tell the real-time clock to the microsecond.
 func TestFewTuplesAreKept(t *testing.T) {
 	line := newTimeline(tscHeader())
 	real := func(raw uint64) uint64 { // 3 ppm fast, from a minute on 2 ppm slow

@@ -44,7 +44,8 @@ const (
 )
 
 // withheldWhy are the shard's words for why NCCL was not asked for all that was wanted.
-var withheldWhy = map[shm.WithheldWhy]string{shm.WithheldLate: experiment.WithheldLate, shm.WithheldRoom: experiment.WithheldRoom}
+var withheldWhy = map[shm.WithheldWhy]string{shm.WithheldLate: experiment.WithheldLate,
+	shm.WithheldRoom: experiment.WithheldRoom}
 
 // Keys of experiment.Process.Settings that are not settings: what a collector that takes over from a dead
 // one needs to know of it.
@@ -105,16 +106,17 @@ type recording struct {
 	end            *experiment.End // of the process; nil: it is still there, or nobody knows
 }
 
-// chunkSize is that of all event files. It is the same in all processes, as an archive has one. Score-P writes chunks of
-// scorepChunkSize, so where it is in the process ours are as large: then the two can be merged without rewriting.
+// chunkSize is that of all event files. It is the same in all processes, as an archive has one. Score-P writes chunks
+// of scorepChunkSize, so where it is in the process ours are as large: then the two can be merged without rewriting.
 const (
 	chunkSize       = 256 << 10
 	scorepChunkSize = 1 << 20
 )
 
-// newRecording makes a shard of that name, which must not be there yet, in the experiment directory and describes the process
-// in it.
-func newRecording(source shm.Source, settings *config.Settings, launcher config.Launcher, directory, name string) (*recording, error) {
+// newRecording makes a shard of that name, which must not be there yet, in the experiment directory and describes the
+// process in it.
+func newRecording(source shm.Source, settings *config.Settings, launcher config.Launcher, directory, name string) (
+	*recording, error) {
 	h := source.Header()
 	r := &recording{
 		source: source, line: newTimeline(&h), window: firstWindow,
@@ -124,14 +126,16 @@ func newRecording(source shm.Source, settings *config.Settings, launcher config.
 	}
 	r.process = &experiment.Process{
 		Version: experiment.Version, UUID: name,
-		Host: h.Host(), BootID: h.Boot(), PID: int(h.PID), PIDStart: h.PIDStart, Tag: uint16(h.Tag), Executable: h.Exe(),
+		Host: h.Host(), BootID: h.Boot(), PID: int(h.PID), PIDStart: h.PIDStart, Tag: uint16(h.Tag),
+		Executable:     h.Exe(),
 		APIVersion:     int(h.APIVersion),
 		Library:        h.Library.String(),
 		LibraryVersion: int(h.LibraryVersion),
 		LibraryPath:    h.CallerPath(),
 		Memory:         memoryOf(&h),
 		Launcher:       experiment.Launcher{Name: launcher.Name, Rank: launcher.Rank, Size: launcher.Size},
-		Clock:          experiment.Clock{Source: h.ClockSource.String(), AnchorRaw: h.Created.Raw, AnchorReal: h.Created.Real},
+		Clock: experiment.Clock{Source: h.ClockSource.String(), AnchorRaw: h.Created.Raw,
+			AnchorReal: h.Created.Real},
 		Settings:       settings.Texts(),
 		EventChunkSize: chunkSize,
 		Masks:          experiment.Masks{NetSums: settings.NetSums && !settings.Profile},
@@ -146,12 +150,15 @@ func newRecording(source shm.Source, settings *config.Settings, launcher config.
 		}
 	}
 	options := regions.Options{
-		RecordMask: chosenEvents(settings, launcher, &h) &^ h.Withheld, Channels: settings.Channels, Raw: settings.Raw, Metrics: settings.Metrics, NetSums: settings.NetSums,
-		Paradigm: regions.PlatformOf(r.process.Library).Paradigm, Resume: r.resume, Lost: r.lostCollectives, LostParts: r.lostParts, ThreadName: r.threadName,
+		RecordMask: chosenEvents(settings, launcher, &h) &^ h.Withheld, Channels: settings.Channels, Raw: settings.Raw,
+		Metrics: settings.Metrics, NetSums: settings.NetSums,
+		Paradigm: regions.PlatformOf(r.process.Library).Paradigm, Resume: r.resume, Lost: r.lostCollectives,
+		LostParts: r.lostParts, ThreadName: r.threadName,
 	}
 	if settings.Profile {
 		// Sums are what a profile is made of in any case, and of single phases it knows the longest, too.
-		options.Channels, options.Raw, options.Metrics, options.NetSums, options.Lasting = false, false, false, false, true
+		options.Channels, options.Raw, options.Metrics, options.NetSums, options.Lasting = false, false, false, false,
+			true
 		r.profile = profile.NewProcess(r.process)
 	}
 	r.model = regions.New(r, r.process, &options)
@@ -186,8 +193,8 @@ func memoryOf(h *shm.Header) experiment.Memory {
 // memoryShm is experiment.Memory.Kind of memory that is a file.
 const memoryShm = "shm"
 
-// takeOver looks for the shards of earlier collectors of this process that died, and goes on from the last of them. What
-// they have taken must not be taken again; what the last one had not written yet is lost, counted and marked.
+// takeOver looks for the shards of earlier collectors of this process that died, and goes on from the last of them.
+// What they have taken must not be taken again; what the last one had not written yet is lost, counted and marked.
 func (r *recording) takeOver(directory string) error {
 	entries, err := experiment.List(directory)
 	if err != nil {
@@ -226,7 +233,8 @@ func (r *recording) takeOver(directory string) error {
 	var last *experiment.Process
 	for _, p := range dead {
 		t, err := parseTaken(p.Settings[settingTaken])
-		if err != nil || last != nil && (t.last < r.skip.last || t.last == r.skip.last && generation(p) < generation(last)) {
+		if err != nil || last != nil && (t.last < r.skip.last || t.last == r.skip.last &&
+			generation(p) < generation(last)) {
 			continue
 		}
 		last, r.skip = p, t
@@ -252,7 +260,8 @@ func (r *recording) takeOver(directory string) error {
 			r.diedCalls++
 		}
 	}
-	text := fmt.Sprintf("the collector died here and another took over; operations that it had in memory are missing: %d", total)
+	text := fmt.Sprintf(
+		"the collector died here and another took over; operations that it had in memory are missing: %d", total)
 	r.markers = append(r.markers, experiment.Marker{
 		Time: last.LastTime, Severity: severityHigh, Category: "NCCL collector", Location: -1, Text: text,
 	})
@@ -341,8 +350,8 @@ func (r *recording) advance(clock shm.ClockTuple, window uint64) int {
 	return n
 }
 
-// The model is advanced at steps of time that records alone tell, whenever rounds are: what it writes, and with what knowledge of
-// the GPU's clock, depends on the records and not on when they were looked at.
+// The model is advanced at steps of time that records alone tell, whenever rounds are: what it writes, and with what
+// knowledge of the GPU's clock, depends on the records and not on when they were looked at.
 const (
 	stepNs  = 1 << 26 // 67 ms
 	mostGap = 1 << 36 // of steps, 69 s: in longer gaps the last of them are enough
@@ -379,7 +388,8 @@ func (r *recording) take(horizon uint64) int {
 }
 
 func (r *recording) record(ring int, at uint64, rec *shm.Record, late bool) {
-	// A dead collector has had these. A transcript that cannot be gone on with needs the rings' owners; the model has been told.
+	// A dead collector has had these. A transcript that cannot be gone on with needs the rings' owners; the model has
+	// been told.
 	another := r.skip.has(ring, at)
 	if another && (r.script == nil || rec.Kind != shm.RecordThread) {
 		return
@@ -424,8 +434,8 @@ func (r *recording) record(ring int, at uint64, rec *shm.Record, late bool) {
 	r.fail(r.model.Record(ring, t, rec))
 }
 
-// define brings definitions to disk that are not there yet. A chunk of events goes there when it is full, whether it is time to
-// flush or not: what it refers to must be there before. All else stays as it was told last.
+// define brings definitions to disk that are not there yet. A chunk of events goes there when it is full, whether it is
+// time to flush or not: what it refers to must be there before. All else stays as it was told last.
 func (r *recording) define() error {
 	if r.definitions() == r.defined {
 		return nil
@@ -473,7 +483,8 @@ func (r *recording) announceOne(i int) bool {
 		return false
 	}
 	r.comms[i] = true
-	if c.NRanks < 0 || c.NRanks > experiment.MaxRanks || c.Rank >= experiment.MaxRanks || c.NRanks > 0 && (c.Rank < 0 || c.Rank >= c.NRanks) {
+	if c.NRanks < 0 || c.NRanks > experiment.MaxRanks || c.Rank >= experiment.MaxRanks || c.NRanks > 0 &&
+		(c.Rank < 0 || c.Rank >= c.NRanks) {
 		c.NRanks, c.Rank = 0, -1 // as if NCCL had told neither
 		r.brokenComms++
 	}
@@ -495,8 +506,8 @@ func (r *recording) fail(err error) {
 	}
 }
 
-// flush brings everything to disk: definitions, then events, then what says so. The error is that of the disk: it is held, and
-// the next flush tries all of it again.
+// flush brings everything to disk: definitions, then events, then what says so. The error is that of the disk: it is
+// held, and the next flush tries all of it again.
 func (r *recording) flush() error {
 	if r.failed != nil {
 		return r.failed
@@ -591,7 +602,8 @@ func (r *recording) lostCollectives() bool {
 }
 
 // parts are what kernels are counted by.
-var parts = []shm.EventType{shm.EventGroup, shm.EventColl, shm.EventP2p, shm.EventKernelCh, shm.EventCollApi, shm.EventKernelLaunch}
+var parts = []shm.EventType{shm.EventGroup, shm.EventColl, shm.EventP2p, shm.EventKernelCh, shm.EventCollApi,
+	shm.EventKernelLaunch}
 
 // lostParts tells whether anything was lost that kernels are counted by. It is asked for each operation.
 func (r *recording) lostParts() bool {
@@ -635,7 +647,8 @@ func (r *recording) snapshot() {
 	p.End = r.end
 
 	h := r.source.Header()
-	p.Masks = experiment.Masks{Event: h.EventMask &^ h.Withheld, Record: h.RecordMask & allTypes, Withheld: h.Withheld & h.EventMask, NetSums: p.Masks.NetSums}
+	p.Masks = experiment.Masks{Event: h.EventMask &^ h.Withheld, Record: h.RecordMask & allTypes,
+		Withheld: h.Withheld & h.EventMask, NetSums: p.Masks.NetSums}
 	if p.Masks.Withheld != 0 {
 		p.Masks.WithheldWhy = withheldWhy[h.WithheldWhy]
 	}
@@ -665,11 +678,13 @@ func (r *recording) describeFinalized() {
 func (r *recording) describeSources(h *shm.Header) {
 	p := r.process
 	if h.CuptiKinds != 0 || h.CuptiState != shm.CuptiOff {
-		p.Cupti = &experiment.Cupti{State: h.CuptiState.String(), Version: h.CuptiVersion, Error: h.CuptiError, Why: h.CuptiReason(),
+		p.Cupti = &experiment.Cupti{State: h.CuptiState.String(), Version: h.CuptiVersion, Error: h.CuptiError,
+			Why:   h.CuptiReason(),
 			Kinds: h.CuptiKinds, Records: r.activities}
 	}
 	if h.ScorepState != shm.ScorepOff {
-		p.Scorep = &experiment.Scorep{State: h.ScorepState.String(), Model: h.ScorepModel.String(), Why: h.ScorepReason(), Points: h.ScorepPoints != 0}
+		p.Scorep = &experiment.Scorep{State: h.ScorepState.String(), Model: h.ScorepModel.String(),
+			Why: h.ScorepReason(), Points: h.ScorepPoints != 0}
 	}
 	if h.ScorepMeasured != 0 {
 		if p.Scorep == nil {
@@ -800,7 +815,8 @@ func (r *recording) finish(finished bool) error {
 	for _, ring := range r.source.Rings() {
 		if err := ring.Err(); err != nil {
 			r.markers = append(r.markers, experiment.Marker{
-				Time: r.given, Severity: severityHigh, Category: "NCCL records damaged", Text: err.Error(), Location: -1,
+				Time: r.given, Severity: severityHigh, Category: "NCCL records damaged", Text: err.Error(),
+				Location: -1,
 			})
 		}
 	}

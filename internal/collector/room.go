@@ -15,9 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// room tells how many processors nobody uses, of those that the collector may: it goes by the affinity mask (as the job was pinned, or
-// setting CPUS), by how long each of these processors was idle (/proc/stat), and by how much of their quotas the control groups have used
-// (cpu.max, or cpu.cfs_quota_us). What the collector itself takes counts as unused: nobody has to make way for it.
+// room tells how many processors nobody uses, of those that the collector may: it goes by the affinity mask (as the job
+// was pinned, or setting CPUS), by how long each of these processors was idle (/proc/stat), and by how much of their
+// quotas the control groups have used (cpu.max, or cpu.cfs_quota_us). What the collector itself takes counts as unused:
+// nobody has to make way for it.
 type room struct {
 	root   string // "/"; another one in tests
 	mask   *unix.CPUSet
@@ -75,7 +76,8 @@ func (r *room) usable() (processors float64, ok bool) {
 	return processors, ok
 }
 
-// spare is how many processors were unused since the last question. False where that cannot be known, or that was too long ago.
+// spare is how many processors were unused since the last question. False where that cannot be known, or that was too
+// long ago.
 func (r *room) spare(now time.Time) (processors float64, ok bool) {
 	idle, _, ok := r.idleTime()
 	if !ok {
@@ -163,8 +165,8 @@ func (r *room) number(name string) (int64, bool) {
 // groupsFolder is where the system shows control groups.
 const groupsFolder = "sys/fs/cgroup"
 
-// findGroups finds the process's control groups for processors, and those above them, as far as they can be seen: any of them may have a
-// quota. In a container the uppermost one that can be seen is its own.
+// findGroups finds the process's control groups for processors, and those above them, as far as they can be seen: any
+// of them may have a quota. In a container the uppermost one that can be seen is its own.
 func (r *room) findGroups() (groups []quotaGroup) {
 	text, err := r.read("proc/self/cgroup")
 	if err != nil {
@@ -193,7 +195,8 @@ func (r *room) findGroups() (groups []quotaGroup) {
 	}
 }
 
-// groupOf2 is a group of version 2: "200000 100000" in cpu.max are the microseconds in each period and the period, "max" is none.
+// groupOf2 is a group of version 2: "200000 100000" in cpu.max are the microseconds in each period and the period,
+// "max" is none.
 func (r *room) groupOf2(path, _ string) (g quotaGroup, there bool) {
 	limit, usage := filepath.Join(groupsFolder, path, "cpu.max"), filepath.Join(groupsFolder, path, "cpu.stat")
 	g.quota = func() (float64, bool) {
@@ -222,7 +225,8 @@ func (r *room) groupOf2(path, _ string) (g quotaGroup, there bool) {
 
 // groupOf1 is a group of version 1, by its paths for quotas and for processor time. A quota below 0 is none.
 func (r *room) groupOf1(cpu, cpuacct string) (g quotaGroup, there bool) {
-	limits, usage := filepath.Join(groupsFolder, "cpu", cpu), filepath.Join(groupsFolder, "cpuacct", cpuacct, "cpuacct.usage")
+	limits, usage := filepath.Join(groupsFolder, "cpu", cpu),
+		filepath.Join(groupsFolder, "cpuacct", cpuacct, "cpuacct.usage")
 	g.quota = func() (float64, bool) {
 		quota, ok := r.number(filepath.Join(limits, "cpu.cfs_quota_us"))
 		if !ok || quota < 0 {

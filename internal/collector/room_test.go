@@ -35,8 +35,8 @@ const (
 		"cpu2 100 0 0 1000 100 0 0 0 0 0\ncpu3 100 0 0 1000 100 0 0 0 0 0\nintr 1 2 3\n"
 )
 
-// Of processors counts what is idle of those in the mask, and what the collector takes itself; a quota has as much room as has not been used
-// of it, in whatever group above the process it is.
+// Of processors counts what is idle of those in the mask, and what the collector takes itself; a quota has as much room
+// as has not been used of it, in whatever group above the process it is.
 func TestRoom(t *testing.T) {
 	for _, c := range []struct {
 		name          string
@@ -50,9 +50,11 @@ func TestRoom(t *testing.T) {
 		{"pinned where there is none", []int{2, 3}, 0, nil, nil, 2, 0},
 		{"on a processor that the collector takes", []int{2, 3}, 700 * time.Millisecond, nil, nil, 2, 0.7},
 		{"quota of version 2", nil, 0, map[string]string{
-			"proc/self/cgroup":            "0::/job/step\n",
-			groupsFolder + "/job/cpu.max": "200000 100000\n", groupsFolder + "/job/cpu.stat": "usage_usec 5000000\nuser_usec 1\n",
-			groupsFolder + "/job/step/cpu.max": "max 100000\n", groupsFolder + "/job/step/cpu.stat": "usage_usec 5000000\n",
+			"proc/self/cgroup":                  "0::/job/step\n",
+			groupsFolder + "/job/cpu.max":       "200000 100000\n",
+			groupsFolder + "/job/cpu.stat":      "usage_usec 5000000\nuser_usec 1\n",
+			groupsFolder + "/job/step/cpu.max":  "max 100000\n",
+			groupsFolder + "/job/step/cpu.stat": "usage_usec 5000000\n",
 		}, map[string]string{groupsFolder + "/job/cpu.stat": "usage_usec 6750000\nuser_usec 1\n"}, 2, 0.25},
 		{"quota of a container, whose groups have other names inside", nil, 0, map[string]string{
 			"proc/self/cgroup":        "0::/far/away\n",

@@ -25,26 +25,28 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
-// costlyDescription is from how many bytes on a shard's description is not written for each request: that of a process which has made some
-// hundred communicators. One that makes and ends them one after the other asks with each.
+// costlyDescription is from how many bytes on a shard's description is not written for each request: that of a process
+// which has made some hundred communicators. One that makes and ends them one after the other asks with each.
 const costlyDescription = 256 << 10
 
 // Options of Run.
 type Options struct {
 	// FD is the descriptor of the shared memory. Run takes it over.
 	FD int
-	// Profiles, if set, is sent the experiment directory each time that a profile of the running job is due: in the collector
-	// of its first rank, at the setting PROFILE_INTERVAL. As long as nobody receives it is not due.
+	// Profiles, if set, is sent the experiment directory each time that a profile of the running job is due: in the
+	// collector of its first rank, at the setting PROFILE_INTERVAL. As long as nobody receives it is not due.
 	Profiles chan<- string
-	// Metrics, if set, is called with the experiment directory and a folder, in the collector of the job's first rank, if the setting
-	// PROMETHEUS asks for metrics of the running job there. It must not block.
+	// Metrics, if set, is called with the experiment directory and a folder, in the collector of the job's first rank,
+	// if the setting PROMETHEUS asks for metrics of the running job there. It must not block.
 	Metrics func(experiment, folder string)
-	// Processors is told how many processors the program should use at once at most: one as long as the job runs, as a second one would be
-	// taken from the job and make the collector's work dearer, not shorter. Nil means that it is as it is.
+	// Processors is told how many processors the program should use at once at most: one as long as the job runs, as a
+	// second one would be taken from the job and make the collector's work dearer, not shorter. Nil means that it is as
+	// it is.
 	Processors func(n int)
 	// GPUs opens what knows the machine's GPUs; nil means gpu.Open. It is called in a goroutine of its own.
 	GPUs func() (gpu.Library, error)
-	// TimeService connects to what knows how far the machine's clock is off; nil means chronyd where it usually listens.
+	// TimeService connects to what knows how far the machine's clock is off; nil means chronyd where it usually
+	// listens.
 	TimeService func() (net.Conn, error)
 	// TimePatience is how long that may take for an answer; 0 means 200 ms.
 	TimePatience time.Duration
@@ -54,9 +56,9 @@ type Options struct {
 	Log io.Writer
 }
 
-// Flush intervals: the first flush comes soon after the first record, so that a job that dies young
-// leaves something; the interval then doubles. Operations wait in memory for two seconds before they are written (regions), so together with
-// that the longest interval says how much of them a kill of everything takes.
+// Flush intervals: the first flush comes soon after the first record, so that a job that dies young leaves something;
+// the interval then doubles. Operations wait in memory for two seconds before they are written (regions), so together
+// with that the longest interval says how much of them a kill of everything takes.
 const (
 	firstFlush = 100 * time.Millisecond
 	nearFlush  = 500 * time.Millisecond // where the file system is in this machine's memory
@@ -64,16 +66,16 @@ const (
 	hurryFlush = 200 * time.Millisecond
 )
 
-// Sleeps between rounds where much comes, or the collector prepares the job's memory: while records come, and the longest. Else scarcity
-// says how long. A round costs some 50 µs whatever it finds, on a processor that the job may need; requests and the end of the process end a
-// sleep.
+// Sleeps between rounds where much comes, or the collector prepares the job's memory: while records come, and the
+// longest. Else scarcity says how long. A round costs some 50 µs whatever it finds, on a processor that the job may
+// need; requests and the end of the process end a sleep.
 const (
 	shortSleep = 10 * time.Millisecond
 	longSleep  = 20 * time.Millisecond
 )
 
-// hotPart is which part of the memory for records a round must have read for the next to follow at once: with less, they are far
-// from using it up within a sleep.
+// hotPart is which part of the memory for records a round must have read for the next to follow at once: with less,
+// they are far from using it up within a sleep.
 const hotPart = 32
 
 // leastSpares is how many chunks an idle process has prepared (2 MiB): more than it can use up while the collector
@@ -83,29 +85,29 @@ const leastSpares = 32
 // mostProcessors is how many the collector uses at once when the job has ended.
 const mostProcessors = 2
 
-// Garbage is collected when the heap has grown by so many percent. When the job has ended its memory is free: what was put off is taken in a
-// seventh less of the time.
+// Garbage is collected when the heap has grown by so many percent. When the job has ended its memory is free: what was
+// put off is taken in a seventh less of the time.
 const (
 	garbage      = 100
 	garbageAtEnd = 400
 )
 
-// graceAfterTerm is how long a collector that was told to end goes on if its process does, and graceOfRest how long it decodes what is left
-// of one that has ended; what it does not come to is left to `unify`. Variables for the tests.
+// graceAfterTerm is how long a collector that was told to end goes on if its process does, and graceOfRest how long it
+// decodes what is left of one that has ended; what it does not come to is left to `unify`. Variables for the tests.
 var (
 	graceAfterTerm = 10 * time.Second
 	graceOfRest    = 3 * time.Second
 )
 
-// heapBudget (bytes) is beyond which garbage is collected as often as it takes: what the model holds in memory has a bound far below
-// (regions), chunks of events have 256 KiB a row.
+// heapBudget (bytes) is beyond which garbage is collected as often as it takes: what the model holds in memory has a
+// bound far below (regions), chunks of events have 256 KiB a row.
 const heapBudget = 192 << 20
 
 // Outcome is what is left to be done when a process's shard is finished.
 type Outcome struct {
 	Experiment string // directory; "" if the collector could not begin
-	// Unify: all processes of the job have finished, their archive is to be made (setting UNIFY), and they are few enough
-	// for the collector that finds itself to be the last one. In record mode it is the recording.
+	// Unify: all processes of the job have finished, their archive is to be made (setting UNIFY), and they are few
+	// enough for the collector that finds itself to be the last one. In record mode it is the recording.
 	Unify  bool
 	Record bool // the setting MODE is record
 	Tables bool // the setting TABLES: of the archive, tables are to be written, too
@@ -145,7 +147,8 @@ func Run(ctx context.Context, o Options) (out Outcome, err error) {
 		return out, err
 	}
 	defer memory.Close()
-	c := &live{memory: memory, inode: inode, term: term, log: o.Log, reported: make(map[string]bool), processors: o.Processors}
+	c := &live{memory: memory, inode: inode, term: term, log: o.Log, reported: make(map[string]bool),
+		processors: o.Processors}
 	if err := c.begin(o.Lookup); err != nil {
 		memory.Post(err.Error())
 		memory.SetState(shm.CollectorRefused)
@@ -171,7 +174,8 @@ func Run(ctx context.Context, o Options) (out Outcome, err error) {
 	defer c.service.stop()
 	c.startProfiles(o.Profiles)
 	c.startMetrics(o.Metrics)
-	out.Experiment, out.Record, out.Tables, out.Debug = c.experiment, c.script != nil, c.settings.Tables, c.settings.Debug
+	out.Experiment, out.Record, out.Tables, out.Debug = c.experiment, c.script != nil, c.settings.Tables,
+		c.settings.Debug
 	if err := c.run(ctx); err != nil {
 		return out, err
 	}
@@ -251,7 +255,8 @@ func (c *live) begin(lookup config.Lookup) (err error) {
 	c.again = h.CollectorPID != 0
 	if err = c.startRecording(); err != nil {
 		c.watch.close()
-		return fmt.Errorf("nothing can be recorded in %s: %w: set NCCL_OTF2_DIR to where this process can write", c.experiment, err)
+		return fmt.Errorf("nothing can be recorded in %s: %w: set NCCL_OTF2_DIR to where this process can write",
+			c.experiment, err)
 	}
 	c.recording.notePlace(lookup)
 	if c.script == nil && c.profile == nil && c.cap == 0 {
@@ -348,8 +353,8 @@ func (c *live) run(ctx context.Context) error {
 	return c.end()
 }
 
-// nextSleep is how long to sleep after a round that took n records of some bytes, before which the sleep was another. seldom is for how long it may
-// where little comes; 0: no longer than else.
+// nextSleep is how long to sleep after a round that took n records of some bytes, before which the sleep was another.
+// seldom is for how long it may where little comes; 0: no longer than else.
 func nextSleep(before time.Duration, n int, read, hot uint64, seldom time.Duration) time.Duration {
 	switch {
 	case seldom > 0 && read < hot/coolPart:
@@ -386,11 +391,12 @@ func (c *live) mustEnd() bool {
 	return !c.deadline.IsZero() && time.Now().After(c.deadline)
 }
 
-// interrupted tells, between the steps of what may take long, not to go on: the collector is to end, or there is nothing left to write to.
+// interrupted tells, between the steps of what may take long, not to go on: the collector is to end, or there is
+// nothing left to write to.
 func (c *live) interrupted() bool { return c.mustEnd() || c.store.Gone() }
 
-// takeSteps takes all that there is, in steps between which it can be interrupted; then it returns false. take takes recording.atOnce records at
-// most.
+// takeSteps takes all that there is, in steps between which it can be interrupted; then it returns false. take takes
+// recording.atOnce records at most.
 func (c *live) takeSteps(take func() int) (all bool) {
 	c.atOnce = catchUp
 	defer func() { c.atOnce = allAtOnce }()
@@ -447,9 +453,11 @@ func (c *live) tellWhy(cause, reason string) {
 		return
 	}
 	c.reported[cause] = true
-	line := "recording stopped in %s (what is there is whole; the next time give it more room, or set NCCL_OTF2_DIR elsewhere): %s"
+	line := "recording stopped in %s (what is there is whole; the next time give it more room, or set NCCL_OTF2_DIR " +
+		"elsewhere): %s"
 	if c.failed == nil && c.capped == "" {
-		line = "%s cannot be written: what is recorded waits in memory, then nothing new is recorded until it can be (what is there is whole; make room, or set NCCL_OTF2_DIR elsewhere the next time): %s"
+		line = "%s cannot be written: what is recorded waits in memory, then nothing new is recorded until it can be " +
+			"(what is there is whole; make room, or set NCCL_OTF2_DIR elsewhere the next time): %s"
 	}
 	c.memory.Post(fmt.Sprintf(line, c.experiment, reason))
 	c.say("recording stopped: %s", reason)
@@ -476,7 +484,8 @@ func (c *live) answer(request uint32) error {
 	}
 	c.settle()
 	c.flush()
-	for tries := 0; !c.writes() && c.failed == nil && (tries < answerTries || time.Since(c.disk.since) < answerPatience); tries++ {
+	for tries := 0; !c.writes() && c.failed == nil &&
+		(tries < answerTries || time.Since(c.disk.since) < answerPatience); tries++ {
 		time.Sleep(firstRetry)
 		c.flush()
 	}
@@ -490,7 +499,8 @@ func (c *live) answer(request uint32) error {
 	return nil
 }
 
-// awaitWindow takes all that had been recorded at a time of the raw clock. A writer may be held up between reading the clock and publishing as long as the window.
+// awaitWindow takes all that had been recorded at a time of the raw clock. A writer may be held up between reading the
+// clock and publishing as long as the window.
 func (c *live) awaitWindow(asked uint64) error {
 	for c.now.Raw < asked+c.window+c.window/4 {
 		time.Sleep(time.Duration(c.window) / 4)
@@ -502,8 +512,8 @@ func (c *live) awaitWindow(asked uint64) error {
 	return nil
 }
 
-// waits tells that what a request asks for can wait for the next flush: the process goes on, what it recorded outlives it, and all of a large
-// shard has just been described.
+// waits tells that what a request asks for can wait for the next flush: the process goes on, what it recorded outlives
+// it, and all of a large shard has just been described.
 func (c *live) waits() bool {
 	return c.script == nil && !c.line.host && c.writes() && !c.memory.Ended() && c.memory.Header().PID != 1 &&
 		c.store.Described() > costlyDescription && time.Since(c.lately) < lastFlush
@@ -540,7 +550,8 @@ func (c *live) flushDue() bool {
 // came is what has come so far: records, and samples.
 func (c *live) came() uint64 { return c.records + c.sampled }
 
-// unchanged tells that all is on the disk: nothing has come since the last flush, and nothing that was waiting has been written.
+// unchanged tells that all is on the disk: nothing has come since the last flush, and nothing that was waiting has been
+// written.
 func (c *live) unchanged() bool { return c.came() == c.flushed && c.model.Changes() == c.changed }
 
 // flush brings everything taken so far to disk and gives its memory back. When recording has ended
@@ -595,7 +606,8 @@ func (c *live) end() error {
 	switch {
 	case !c.ended || errors.Is(err, errUnread):
 	case c.leaves():
-		err = fmt.Errorf("%w; what is not on disk is in %s: unify on this machine when the disk can be written", err, c.process.Memory.Path)
+		err = fmt.Errorf("%w; what is not on disk is in %s: unify on this machine when the disk can be written", err,
+			c.process.Memory.Path)
 	default:
 		c.inode.remove(c.process.Memory) // nothing is left in it that could be saved
 		if c.failed == nil {             // else `unify` takes from there what the disk did not take otherwise

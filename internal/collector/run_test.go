@@ -52,8 +52,9 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// takenAtOnce is what tests have that look at the shards of a process which still runs, or make its disk fail: whether records are put off
-// there would depend on how busy the machine is. Tests of what is put off say so (backlogEnvironment).
+// takenAtOnce is what tests have that look at the shards of a process which still runs, or make its disk fail: whether
+// records are put off there would depend on how busy the machine is. Tests of what is put off say so
+// (backlogEnvironment).
 const takenAtOnce = "NCCL_OTF2_BACKLOG=off"
 
 func environment(vars ...string) config.Lookup {
@@ -122,8 +123,8 @@ func newJob(t *testing.T, o shmtest.Options) (*shmtest.Job, *process) {
 
 func monotonic() uint64 { return shm.ReadClock(shm.ClockMonotonic).Ticks }
 
-// killedAgain lets an application make calls under collectors that are killed at any moment, one after the other, and ends with
-// one that is not. It returns how many calls there were.
+// killedAgain lets an application make calls under collectors that are killed at any moment, one after the other, and
+// ends with one that is not. It returns how many calls there were.
 func killedAgain(t *testing.T, kills, calls int, chunks int, vars ...string) (n uint64) {
 	t.Helper()
 	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: chunks})
@@ -154,7 +155,8 @@ func killedAgain(t *testing.T, kills, calls int, chunks int, vars ...string) (n 
 }
 
 func newApplication(job *shmtest.Job, index int, now func() uint64) *application {
-	comm := job.Comm(shm.Comm{APIVersion: 6, ID: 0xc0ffee00 + uint64(index), NRanks: 2, Rank: index % 2, NNodes: 1, Device: index, InitTicks: now(),
+	comm := job.Comm(shm.Comm{APIVersion: 6, ID: 0xc0ffee00 + uint64(index), NRanks: 2, Rank: index % 2, NNodes: 1,
+		Device: index, InitTicks: now(),
 		Name: fmt.Sprintf("c%d", index)}, nil)
 	a := &application{job: job, comm: uint32(comm), now: now, number: uint64(index+1) << 32}
 	a.thread = job.Thread(now(), 1000+index, fmt.Sprintf("app%d", index))
@@ -186,11 +188,13 @@ func (a *application) stop(h uint64) {
 // allReduce is one call outside a group: GroupApi, in it CollApi and KernelLaunch, then Group and Coll.
 func (a *application) allReduce(seq uint64) {
 	group := a.start(shm.EventGroupApi, shm.Record{GroupDepth: 1})
-	call := a.start(shm.EventCollApi, shm.Record{Arg: group, Count: 1024, Func: "AllReduce", Datatype: "ncclFloat32", Stream: 7})
+	call := a.start(shm.EventCollApi, shm.Record{Arg: group, Count: 1024, Func: "AllReduce", Datatype: "ncclFloat32",
+		Stream: 7})
 	a.stop(call)
 	tasks := a.start(shm.EventGroup, shm.Record{Arg: group})
-	coll := a.start(shm.EventColl, shm.Record{Arg: call, ParentGroup: tasks, Seq: seq, Count: 1024, Func: "AllReduce", Datatype: "ncclFloat32",
-		Algo: "RING", Proto: "LL", NChannels: 1, NWarps: 16, Rank: 0})
+	coll := a.start(shm.EventColl, shm.Record{Arg: call, ParentGroup: tasks, Seq: seq, Count: 1024, Func: "AllReduce",
+		Datatype: "ncclFloat32",
+		Algo:     "RING", Proto: "LL", NChannels: 1, NWarps: 16, Rank: 0})
 	launch := a.start(shm.EventKernelLaunch, shm.Record{Arg: group, Stream: 7})
 	a.stop(launch)
 	a.stop(coll)
@@ -307,7 +311,8 @@ func TestRunFollowsAProcessToItsEnd(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "experiment")
 	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 128, Reserve: 8})
 	apps := []*application{newApplication(job, 0, monotonic), newApplication(job, 1, monotonic)}
-	wait := startOutcome(t, job, Options{Lookup: environment("NCCL_OTF2_DIR="+dir, "NCCL_OTF2_EVENTS=light", "RANK=0", "WORLD_SIZE=1")})
+	wait := startOutcome(t, job, Options{Lookup: environment(
+		"NCCL_OTF2_DIR="+dir, "NCCL_OTF2_EVENTS=light", "RANK=0", "WORLD_SIZE=1")})
 	if event, record := job.Masks(); job.State() != shm.CollectorReady || event != 0x0f07 || record != 0x0f07 {
 		t.Fatalf("state %d, masks %#x, %#x", job.State(), event, record)
 	}
@@ -363,22 +368,26 @@ func TestRunFollowsAProcessToItsEnd(t *testing.T) {
 	total := uint64(0)
 	for _, l := range p.Locations {
 		total += l.Events
-		if info, err := os.Stat(filepath.Join(e.Path, fmt.Sprint(l.Number)+".evt")); err != nil || info.Size() != l.Bytes {
+		if info, err := os.Stat(filepath.Join(e.Path, fmt.Sprint(l.Number)+".evt")); err != nil ||
+			info.Size() != l.Bytes {
 			t.Errorf("location %d: %d bytes, %v", l.Number, l.Bytes, err)
 		}
 	}
 	if got := eventsOf(t, e); got != total || got <= onDisk {
 		t.Errorf("%d events in files, %d in the description, %d before", got, total, onDisk)
 	}
-	if p.PID != process.cmd.Process.Pid || p.Host != "testhost" || p.Launcher != (experiment.Launcher{Name: "torchrun", Rank: 0, Size: 1}) ||
+	if p.PID != process.cmd.Process.Pid || p.Host != "testhost" ||
+		p.Launcher != (experiment.Launcher{Name: "torchrun", Rank: 0, Size: 1}) ||
 		p.Settings["EVENTS"] != "light" || p.Clock.Source != "monotonic" {
 		t.Errorf("%+v", p)
 	}
-	if c := p.Comms; len(c) != 2 || c[1].Name != "c1" || c[1].NRanks != 2 || c[0].FinalTime == 0 || c[0].FinalTime < c[0].InitTime {
+	if c := p.Comms; len(c) != 2 || c[1].Name != "c1" || c[1].NRanks != 2 || c[0].FinalTime == 0 ||
+		c[0].FinalTime < c[0].InitTime {
 		t.Errorf("communicators: %+v", c)
 	}
 	// Its clock is the machine's, anchored to real time.
-	if now := shm.ReadClock(shm.ClockMonotonic).Real; p.FirstTime > now || p.FirstTime < now-600e9 || p.LastTime < p.FirstTime || p.LastTime > now {
+	if now := shm.ReadClock(shm.ClockMonotonic).Real; p.FirstTime > now || p.FirstTime < now-600e9 ||
+		p.LastTime < p.FirstTime || p.LastTime > now {
 		t.Errorf("events from %d to %d, now %d", p.FirstTime, p.LastTime, now)
 	}
 	if out != (Outcome{Experiment: dir, Unify: true}) {
@@ -483,7 +492,8 @@ func TestPendingOperationsOfADeadProcess(t *testing.T) {
 	process.end()
 	testkit.Must(t, wait())
 	e := onlyShard(t, dir)
-	if p := e.Process.Pending; e.State != experiment.Done || len(p) != 1 || p[0].Function != "Broadcast" || p[0].State != "calling" {
+	if p := e.Process.Pending; e.State != experiment.Done || len(p) != 1 || p[0].Function != "Broadcast" ||
+		p[0].State != "calling" {
 		t.Errorf("state %v, pending %+v", e.State, p)
 	}
 }
@@ -499,7 +509,8 @@ func TestLossesFiltersAndForeignHandlesAreCounted(t *testing.T) {
 	process.end()
 	testkit.Must(t, startRun(t, job, Options{Lookup: environment("NCCL_OTF2_DIR=" + dir)})())
 	c := onlyShard(t, dir).Process.Counts
-	if c.Lost["memory"]["ProxyStep"] != 5 || c.Lost["ring"]["Coll"] != 1 || len(c.Lost) != 2 || c.Filtered["Group"] != 7 || c.Oddities["FOREIGN_HANDLES"] != 3 {
+	if c.Lost["memory"]["ProxyStep"] != 5 || c.Lost["ring"]["Coll"] != 1 || len(c.Lost) != 2 ||
+		c.Filtered["Group"] != 7 || c.Oddities["FOREIGN_HANDLES"] != 3 {
 		t.Errorf("%+v", c)
 	}
 }
@@ -580,7 +591,8 @@ func TestRanksAreSelected(t *testing.T) {
 		{"NCCL_OTF2_EVENTS=all,KernelPhase", 0x7fff, ""}, // API v6 has no bit 15
 	} {
 		job, process := newJob(t, shmtest.Options{})
-		wait := startRun(t, job, Options{Lookup: environment(append(strings.Fields(tc.vars), "NCCL_OTF2_DIR="+t.TempDir())...)})
+		wait := startRun(t, job, Options{Lookup: environment(
+			append(strings.Fields(tc.vars), "NCCL_OTF2_DIR="+t.TempDir())...)})
 		if event, record := job.Masks(); event != tc.want || record != tc.want {
 			t.Errorf("%s: masks %#x, %#x", tc.vars, event, record)
 		}
@@ -610,7 +622,10 @@ func startCollector(t *testing.T, job *shmtest.Job, role string, vars ...string)
 	cmd.Stderr = &bytes.Buffer{}
 	testkit.Must(t, cmd.Start())
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	if !shmtest.Await(func() bool { return job.State() == shm.CollectorReady && job.CollectorPID() == cmd.Process.Pid }) {
+	if !shmtest.Await(func() bool {
+		return job.State() == shm.CollectorReady &&
+			job.CollectorPID() == cmd.Process.Pid
+	}) {
 		t.Fatalf("not ready: %s", cmd.Stderr)
 	}
 	return cmd
@@ -668,8 +683,8 @@ func TestKilledCollectorIsReplaced(t *testing.T) {
 	}
 }
 
-// Where files cannot grow on, recording stops, the job goes on, and what is on disk is whole. What is lost is counted in any case, also where
-// it is the description that cannot grow by as much as that takes.
+// Where files cannot grow on, recording stops, the job goes on, and what is on disk is whole. What is lost is counted
+// in any case, also where it is the description that cannot grow by as much as that takes.
 func TestFullDisk(t *testing.T) {
 	for _, tc := range []struct {
 		name, role, events string
@@ -700,7 +715,11 @@ func TestFullDisk(t *testing.T) {
 			flushAll(t, job)
 			tc.limited(t, collector.Process.Pid, dir)
 			memory := mapped(t, job)
-			stopped := func() bool { text, _ := memory.Message(); return strings.Contains(text, dir+" cannot be written") }
+			stopped := func() bool {
+				text, _ := memory.Message()
+				return strings.Contains(
+					text, dir+" cannot be written")
+			}
 			for i := 0; i < 200 && !stopped(); i++ {
 				call(100)
 				flushAll(t, job)
@@ -710,7 +729,8 @@ func TestFullDisk(t *testing.T) {
 			}
 			call(50) // what threads record before they see that they should not
 			process.end()
-			if err := collector.Wait(); err == nil || !strings.Contains(fmt.Sprint(collector.Stderr), "file too large") {
+			if err := collector.Wait(); err == nil ||
+				!strings.Contains(fmt.Sprint(collector.Stderr), "file too large") {
 				t.Errorf("%v: %s", err, collector.Stderr)
 			}
 			e := onlyShard(t, dir)

@@ -20,12 +20,12 @@ import (
 )
 
 // Salvage saves what processes recorded into files in shared memory (setting RING=shm) when both they and their
-// collectors were killed: it converts the rest, as a collector does that takes over from a dead one, and removes
-// the files. It returns how many there were. Only files of this user and of processes of this machine that have ended are
+// collectors were killed: it converts the rest, as a collector does that takes over from a dead one, and removes the
+// files. It returns how many there were. Only files of this user and of processes of this machine that have ended are
 // touched. An error names each file that could not be converted; the others are done all the same.
 //
-// Processes that were killed let go of their memory a little later than others see them end, and later still while somebody
-// looks at them in /proc. So a file in use is waited for, and named if it stays so.
+// Processes that were killed let go of their memory a little later than others see them end, and later still while
+// somebody looks at them in /proc. So a file in use is waited for, and named if it stays so.
 func Salvage(directory string) (saved int, err error) {
 	entries, err := experiment.List(directory)
 	if err != nil {
@@ -41,7 +41,8 @@ func SalvageOf(directory string, entries []experiment.Entry) (saved int, err err
 	var problems []error
 	for _, e := range entries {
 		p := e.Process
-		if p == nil || p.Memory.Kind != memoryShm || p.Memory.Path == "" || p.BootID != boot || e.State == experiment.Writing {
+		if p == nil || p.Memory.Kind != memoryShm || p.Memory.Path == "" || p.BootID != boot ||
+			e.State == experiment.Writing {
 			continue
 		}
 		if e.ProcessLives() {
@@ -57,7 +58,8 @@ func SalvageOf(directory string, entries []experiment.Entry) (saved int, err err
 			continue // its collector removes the file
 		}
 		if spools(directory, p) {
-			continue // goes with the raw file, see Convert: whose shard can say that all is in it, and still be made anew
+			// goes with the raw file, see Convert: whose shard can say that all is in it, and still be made anew
+			continue
 		}
 		done, err := salvage(p, finished, directory, deadline)
 		if err != nil {
@@ -86,7 +88,8 @@ func salvage(p *experiment.Process, finished bool, directory string, deadline ti
 		file.remove(p.Memory)
 		return false, nil
 	}
-	r, err := newRecording(memory, config.Recorded(p.Settings), config.Launcher(p.Launcher), directory, uuid.NewString())
+	r, err := newRecording(memory, config.Recorded(p.Settings), config.Launcher(p.Launcher), directory,
+		uuid.NewString())
 	if err != nil {
 		return false, err
 	}
@@ -94,7 +97,8 @@ func salvage(p *experiment.Process, finished bool, directory string, deadline ti
 	if err == nil {
 		r.line.add(round.Clock)
 		r.takeRest()
-		if r.records == 0 && r.resume == nil { // nothing was recorded; of what a dead collector had taken, it is known what is lost
+		// nothing was recorded; of what a dead collector had taken, it is known what is lost
+		if r.records == 0 && r.resume == nil {
 			r.store.Remove()
 			file.remove(p.Memory)
 			return false, nil
@@ -113,11 +117,13 @@ func salvage(p *experiment.Process, finished bool, directory string, deadline ti
 
 // spools tells that a process wrote a raw file.
 func spools(directory string, p *experiment.Process) bool {
-	info, err := os.Lstat(filepath.Join(directory, experiment.Folder, fmt.Sprintf("%s-%d-%04x%s", regular.FileName(p.Host), p.PID, p.Tag, experiment.SpoolSuffix)))
+	info, err := os.Lstat(filepath.Join(directory, experiment.Folder,
+		fmt.Sprintf("%s-%d-%04x%s", regular.FileName(p.Host), p.PID, p.Tag, experiment.SpoolSuffix)))
 	return err == nil && info.Size() > 0
 }
 
-// openLeft opens the file that a dead process's memory lies in; nil if it is not there any more, or is another process's by now.
+// openLeft opens the file that a dead process's memory lies in; nil if it is not there any more, or is another
+// process's by now.
 func openLeft(p *experiment.Process, deadline time.Time) (memory *shm.Memory, file inode, err error) {
 	fd, err := unix.Open(p.Memory.Path, unix.O_RDWR|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -137,7 +143,8 @@ func takeLeft(fd int, p *experiment.Process, deadline time.Time) (memory *shm.Me
 	if memory, err = shm.Map(fd); err != nil {
 		return nil, file, err
 	}
-	if h := memory.Header(); h.Boot() != p.BootID || int(h.PID) != p.PID || h.PIDStart != p.PIDStart || uint16(h.Tag) != p.Tag {
+	if h := memory.Header(); h.Boot() != p.BootID || int(h.PID) != p.PID || h.PIDStart != p.PIDStart ||
+		uint16(h.Tag) != p.Tag {
 		return nil, file, memory.Close() // its own shard says so
 	}
 	return memory, file, nil
@@ -153,7 +160,10 @@ func lockLeft(fd int, deadline time.Time) (inode, error) {
 		return inode{}, errors.New("it is not a file of this user")
 	}
 	if err := experiment.AwaitLock(fd, deadline); err != nil {
-		return inode{}, errors.New("it is in use: the process, or a collector of it, lives, or somebody else saves it: unify again when they have ended")
+		return inode{},
+			errors.New(
+				"it is in use: the process, or a collector of it, lives, or somebody else saves it: unify again when " +
+					"they have ended")
 	}
 	if err := unix.Fstat(fd, &st); err != nil || st.Nlink == 0 {
 		return inode{}, err

@@ -45,7 +45,8 @@ func inFile(t *testing.T, job *shmtest.Job) (path string, keep func()) {
 	}
 }
 
-// What a disk that failed to the end of the process did not take lies in the memory yet: `unify` takes it from there when the disk works again.
+// What a disk that failed to the end of the process did not take lies in the memory yet: `unify` takes it from there
+// when the disk works again.
 func TestSalvageAfterADiskThatStayedBroken(t *testing.T) {
 	impatient(t)
 	for _, tc := range []struct {
@@ -65,14 +66,16 @@ func TestSalvageAfterADiskThatStayedBroken(t *testing.T) {
 			}, func() { testkit.Must(t, os.Remove(way)) }
 		}},
 		{"renamed from the start", 0, func(t *testing.T, dir string) (fail, mend func()) {
-			return func() { testkit.Must(t, os.Rename(dir, dir+".old")) }, func() { testkit.Must(t, os.Rename(dir+".old", dir)) }
+			return func() { testkit.Must(t, os.Rename(dir, dir+".old")) },
+				func() { testkit.Must(t, os.Rename(dir+".old", dir)) }
 		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			folder := t.TempDir()
 			dir, path := filepath.Join(folder, "experiment"), filepath.Join(folder, "memory")
 			fail, mend := tc.disk(t, dir)
-			job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64, Path: path, Boot: experiment.BootID()})
+			job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64, Path: path,
+				Boot: experiment.BootID()})
 			a := newApplication(job, 0, monotonic)
 			wait := startRun(t, job, Options{Lookup: environment("NCCL_OTF2_DIR="+dir, "NCCL_OTF2_EVENTS=light")})
 			calls := uint64(0)
@@ -136,7 +139,8 @@ func TestSalvage(t *testing.T) {
 			job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64})
 			path, keep := inFile(t, job)
 			a := newApplication(job, 0, monotonic)
-			collector := startCollector(t, job, "collector", "NCCL_OTF2_DIR="+dir, "NCCL_OTF2_EVENTS=light", "NCCL_OTF2_MODE="+mode, "RANK=3", "WORLD_SIZE=4")
+			collector := startCollector(t, job, "collector", "NCCL_OTF2_DIR="+dir, "NCCL_OTF2_EVENTS=light",
+				"NCCL_OTF2_MODE="+mode, "RANK=3", "WORLD_SIZE=4")
 			const calls = 300
 			for i := range uint64(calls) {
 				a.allReduce(i)
@@ -259,7 +263,8 @@ func TestSalvageTouchesNothingElse(t *testing.T) {
 	}
 }
 
-// inUse leaves a file of a killed job and a killed collector that is still in use, as it is until both are gone for good.
+// inUse leaves a file of a killed job and a killed collector that is still in use, as it is until both are gone for
+// good.
 func inUse(t *testing.T, dir string) (path string, calls uint64, letGo func()) {
 	t.Helper()
 	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic})

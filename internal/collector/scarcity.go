@@ -12,13 +12,14 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 )
 
-// scarcity tells whether processors are scarce: where the collector runs, some other thread has to wait. Then it looks for records less
-// often, and puts off what it can (setting BACKLOG).
+// scarcity tells whether processors are scarce: where the collector runs, some other thread has to wait. Then it looks
+// for records less often, and puts off what it can (setting BACKLOG).
 //
-// They are where threads wait: the system tells for how long some thread has waited for a processor (pressure stall information,
-// /proc/pressure/cpu; of a cgroup's quota, too). Where it does not, the collector goes by its own sleeps: where they end late, it had
-// to wait itself. And they are where no thread waits yet, but none of the processors that the collector may use is left to it: see room.
-// Until that has been looked at, as many ranks on the host as processors make it likely.
+// They are where threads wait: the system tells for how long some thread has waited for a processor (pressure stall
+// information, /proc/pressure/cpu; of a cgroup's quota, too). Where it does not, the collector goes by its own sleeps:
+// where they end late, it had to wait itself. And they are where no thread waits yet, but none of the processors that
+// the collector may use is left to it: see room. Until that has been looked at, as many ranks on the host as processors
+// make it likely.
 type scarcity struct {
 	scarce   bool
 	pressure func() (waited time.Duration, ok bool) // so far
@@ -55,11 +56,12 @@ const (
 	lateBy     = 2 * time.Millisecond // a timer is off by far less where a processor is free
 	lateWeight = 1.0 / 16             // of the last sleep
 
-	// scarceSleep is how long the collector sleeps where they are: a tenth of what a view of the running job may lag behind. calmSleep is how
-	// long where they are not.
+	// scarceSleep is how long the collector sleeps where they are: a tenth of what a view of the running job may lag
+	// behind. calmSleep is how long where they are not.
 	scarceSleep = 100 * time.Millisecond
 	calmSleep   = 50 * time.Millisecond
-	// coolPart: of what makes rounds follow at once, the part that must not have come for the collector to sleep so long.
+	// coolPart: of what makes rounds follow at once, the part that must not have come for the collector to sleep so
+	// long.
 	coolPart = 16
 )
 
@@ -78,7 +80,8 @@ func (s *scarcity) sleep() time.Duration {
 	return calmSleep
 }
 
-// slept takes a sleep that is over: how long it was to be, and how long it was. One that a request ended says nothing of processors.
+// slept takes a sleep that is over: how long it was to be, and how long it was. One that a request ended says nothing
+// of processors.
 func (s *scarcity) slept(asked, took time.Duration, now time.Time) {
 	if asked == scarceSleep {
 		s.long.add(took)
@@ -149,17 +152,19 @@ func (l *longTimes) cost(what string) []experiment.Cost {
 		return nil
 	}
 	return []experiment.Cost{{
-		Callback: "collector", Type: what, Samples: l.times, MeanNs: float64(l.sum) / float64(l.times), MostNs: float64(l.most),
+		Callback: "collector", Type: what, Samples: l.times, MeanNs: float64(l.sum) / float64(l.times),
+		MostNs: float64(l.most),
 	}}
 }
 
-// costs says how often the collector was kept waiting for a processor when a sleep was over, and how often it slept long because processors
-// were scarce.
+// costs says how often the collector was kept waiting for a processor when a sleep was over, and how often it slept
+// long because processors were scarce.
 func (s *scarcity) costs() []experiment.Cost {
 	return append(s.late.cost("KeptWaiting"), s.long.cost("SleptLong")...)
 }
 
-// cpuPressure is for how long, since the machine began, some thread has waited for a processor. False where the system does not tell.
+// cpuPressure is for how long, since the machine began, some thread has waited for a processor. False where the system
+// does not tell.
 func cpuPressure() (time.Duration, bool) {
 	fd, err := unix.Open("/proc/pressure/cpu", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -64,7 +64,8 @@ type tellsRoom struct{ processors, left float64 }
 func (r *tellsRoom) usable() (float64, bool)         { return r.processors, r.processors > 0 }
 func (r *tellsRoom) spare(time.Time) (float64, bool) { return r.left, r.left >= 0 }
 
-// Processors are scarce where the collector has none to itself, although nobody waits, until there has been one for a while.
+// Processors are scarce where the collector has none to itself, although nobody waits, until there has been one for a
+// while.
 func TestScarcityByRoom(t *testing.T) {
 	now, room := time.Now(), &tellsRoom{}
 	s := scarcity{room: room, pressure: func() (time.Duration, bool) { return 0, true }}
@@ -72,8 +73,10 @@ func TestScarcityByRoom(t *testing.T) {
 		left         float64
 		idle, scarce bool
 	}{
-		{left: 1.9}, {left: 0.6}, {left: 0.4, scarce: true}, {left: 0.6, scarce: true}, {left: -1, scarce: true}, {left: 0.8, scarce: true},
-		{left: 2, scarce: true}, {left: 0.1, scarce: true}, {left: 2, scarce: true}, {left: 2, scarce: true}, {left: 2}, {left: 0, idle: true},
+		{left: 1.9}, {left: 0.6}, {left: 0.4, scarce: true}, {left: 0.6, scarce: true}, {left: -1, scarce: true},
+		{left: 0.8, scarce: true},
+		{left: 2, scarce: true}, {left: 0.1, scarce: true}, {left: 2, scarce: true}, {left: 2, scarce: true}, {left: 2},
+		{left: 0, idle: true},
 	} {
 		now = now.Add(scarcePeriod)
 		room.left, s.busy = step.left, !step.idle
@@ -113,18 +116,21 @@ func TestScarcityIsExpected(t *testing.T) {
 }
 
 func TestPressureIsRead(t *testing.T) {
-	const lines = "some avg10=97.66 avg60=98.14 avg300=97.99 total=3185572663\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n"
+	const lines = "some avg10=97.66 avg60=98.14 avg300=97.99 total=3185572663\nfull avg10=0.00 avg60=0.00 " +
+		"avg300=0.00 total=0\n"
 	if total, ok := someTotal([]byte(lines)); !ok || total != 3185572663*time.Microsecond {
 		t.Errorf("%v, %v", total, ok)
 	}
-	for _, text := range []string{"", "some", "some total=", "some total=x\n", "full avg10=0.00 total=5\n", "some avg10=1.00\ntotal=5\n"} {
+	for _, text := range []string{"", "some", "some total=", "some total=x\n", "full avg10=0.00 total=5\n",
+		"some avg10=1.00\ntotal=5\n"} {
 		if total, ok := someTotal([]byte(text)); ok {
 			t.Errorf("%q: %v", text, total)
 		}
 	}
 }
 
-// The collector sleeps long, longer where processors are scarce, but not while much comes, nor where it prepares the job's memory itself.
+// The collector sleeps long, longer where processors are scarce, but not while much comes, nor where it prepares the
+// job's memory itself.
 func TestSleeps(t *testing.T) {
 	const hot = 1 << 20
 	for _, c := range []struct {

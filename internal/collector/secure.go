@@ -10,9 +10,10 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// What is given to the system survives the death of job and collector. To survive that of the machine it must be on the disk, which
-// can take seconds: so now and then a checkpoint is brought there in a goroutine, beside the loop that drains the rings, and
-// nobody waits for it but the end. The first one is that of the first flush; the time to the next doubles.
+// What is given to the system survives the death of job and collector. To survive that of the machine it must be on the
+// disk, which can take seconds: so now and then a checkpoint is brought there in a goroutine, beside the loop that
+// drains the rings, and nobody waits for it but the end. The first one is that of the first flush; the time to the next
+// doubles.
 //
 // Variables for the tests.
 var (

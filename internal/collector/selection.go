@@ -58,7 +58,8 @@ func selectBy(s *config.Settings, l config.Launcher, h *shm.Header) selection {
 func choose(m *shm.Memory, sel selection) selection {
 	h := m.Header()
 	if h.CollectorPID != 0 && h.EventMask != 0 {
-		sel = selection{event: h.EventMask, record: h.RecordMask &^ shm.RecordFull, window: shm.Window{First: h.WindowFirst, Last: h.WindowLast}, cupti: h.CuptiKinds}
+		sel = selection{event: h.EventMask, record: h.RecordMask &^ shm.RecordFull,
+			window: shm.Window{First: h.WindowFirst, Last: h.WindowLast}, cupti: h.CuptiKinds}
 		m.SetMasks(sel.event, sel.record)
 		return sel
 	}

@@ -29,9 +29,11 @@ func TestSelection(t *testing.T) {
 		{"NCCL_OTF2_EVENTS=gpu", 2, 0x7, 0x7, control.Everything, 0},
 		{"NCCL_OTF2_START=paused", 6, 0x0f47, 0x0f47 | shm.RecordInWindow, control.Nothing, 0},
 		{"NCCL_OTF2_WINDOW=ops:100-200", 6, 0x0f47, 0x0f47 | shm.RecordInWindow, shm.Window{First: 100, Last: 200}, 0},
-		{"NCCL_OTF2_WINDOW=ops:100-", 6, 0x0f47, 0x0f47 | shm.RecordInWindow, shm.Window{First: 100, Last: math.MaxUint64}, 0},
+		{"NCCL_OTF2_WINDOW=ops:100-", 6, 0x0f47, 0x0f47 | shm.RecordInWindow,
+			shm.Window{First: 100, Last: math.MaxUint64}, 0},
 		{"NCCL_OTF2_MODE=record", 6, 0x7fff, 0x7fff | shm.RecordRaw, control.Everything, 0},
-		{"NCCL_OTF2_MODE=record NCCL_OTF2_EVENTS=light NCCL_OTF2_START=paused", 7, 0xffff, 0xffff | shm.RecordRaw | shm.RecordInWindow, control.Nothing, 0},
+		{"NCCL_OTF2_MODE=record NCCL_OTF2_EVENTS=light NCCL_OTF2_START=paused", 7, 0xffff,
+			0xffff | shm.RecordRaw | shm.RecordInWindow, control.Nothing, 0},
 		{"NCCL_OTF2_MODE=record NCCL_OTF2_RANKS=1 RANK=0", 6, 0, shm.RecordRaw, control.Everything, 0},
 		{"NCCL_OTF2_CUPTI=on", 6, 0x0f47, 0x0f47, control.Everything, kernels},
 		{"NCCL_OTF2_CUPTI=memset", 6, 0x0f47, 0x0f47, control.Everything, kernels | 1<<2},
@@ -58,7 +60,8 @@ func TestWindowIsInPlaceBeforeReady(t *testing.T) {
 	wait := startRun(t, job, Options{Lookup: environment("NCCL_OTF2_DIR="+t.TempDir(), "NCCL_OTF2_WINDOW=ops:5-9")})
 	memory := mapped(t, job)
 	h := memory.Header()
-	if c, _ := memory.Comm(comm); c.Window != (shm.Window{First: 5, Last: 9}) || h.WindowFirst != 5 || h.WindowLast != 9 {
+	if c, _ := memory.Comm(comm); c.Window != (shm.Window{First: 5, Last: 9}) || h.WindowFirst != 5 ||
+		h.WindowLast != 9 {
 		t.Errorf("window %v of the communicator, %d to %d of new ones", c.Window, h.WindowFirst, h.WindowLast)
 	}
 	if h.RecordMask&shm.RecordInWindow == 0 || h.EventMask&shm.RecordInWindow != 0 {

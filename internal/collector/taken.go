@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// taken says which records have been taken out of a process's rings: of each ring those up to a position. Ticks would not do: a
-// writer that is held up between reading the clock and publishing leaves a record that is older than what has been taken of
-// other rings, and records of one ring can have equal ticks.
+// taken says which records have been taken out of a process's rings: of each ring those up to a position. Ticks would
+// not do: a writer that is held up between reading the clock and publishing leaves a record that is older than what has
+// been taken of other rings, and records of one ring can have equal ticks.
 type taken struct {
 	last  uint64   // ticks of the newest
 	rings []uint64 // position behind the last one of each ring, by number; of further rings nothing has been taken

@@ -24,8 +24,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/scorep"
 )
 
-// exchange is one of two processes that send each other messages, each of another size. All records of its life lie in its
-// memory, one a microsecond, so that they can be taken up to any of them.
+// exchange is one of two processes that send each other messages, each of another size. All records of its life lie in
+// its memory, one a microsecond, so that they can be taken up to any of them.
 type exchange struct {
 	*shmtest.Job
 	rank    int
@@ -53,7 +53,8 @@ func newExchange(t *testing.T, rank int, clock shm.ClockTuple) *exchange {
 	for i := range e.threads {
 		e.threads[i] = job.Thread(e.tick(), 10+i, "")
 	}
-	job.Comm(shm.Comm{APIVersion: 6, ID: 0xc0ffee, NRanks: 2, Rank: rank, NNodes: 1, Device: rank, InitTicks: e.tick(), Name: "pair"}, nil)
+	job.Comm(shm.Comm{APIVersion: 6, ID: 0xc0ffee, NRanks: 2, Rank: rank, NNodes: 1, Device: rank, InitTicks: e.tick(),
+		Name: "pair"}, nil)
 	e.threads[0].Write(&shm.Record{Kind: shm.RecordInit, Ticks: e.ticks})
 	for i := range uint64(exchanges) {
 		e.exchange(i)
@@ -74,7 +75,8 @@ func (e *exchange) start(thread int, typ shm.EventType, r shm.Record) uint64 {
 }
 
 func (e *exchange) stop(thread int, handle uint64) {
-	e.threads[thread].Write(&shm.Record{Kind: shm.RecordStop, Type: shm.TypeOf(handle), Handle: handle, Ticks: e.tick()})
+	e.threads[thread].Write(&shm.Record{Kind: shm.RecordStop, Type: shm.TypeOf(handle), Handle: handle,
+		Ticks: e.tick()})
 }
 
 // exchange is one group of a send and a receive, and the kernel that carries them out.
@@ -84,12 +86,14 @@ func (e *exchange) exchange(i uint64) {
 	var calls, tasks [2]uint64
 	group := e.start(0, shm.EventGroupApi, shm.Record{GroupDepth: 2})
 	for k, f := range functions {
-		calls[k] = e.start(0, shm.EventP2pApi, shm.Record{Arg: group, Count: bytes, Func: f, Datatype: "ncclInt8", Stream: 7})
+		calls[k] = e.start(0, shm.EventP2pApi, shm.Record{Arg: group, Count: bytes, Func: f, Datatype: "ncclInt8",
+			Stream: 7})
 		e.stop(0, calls[k])
 	}
 	plan := e.start(0, shm.EventGroup, shm.Record{Arg: group})
 	for k, f := range functions {
-		tasks[k] = e.start(0, shm.EventP2p, shm.Record{Arg: calls[k], ParentGroup: plan, Count: bytes, Func: f, Datatype: "ncclInt8", Peer: int32(1 - e.rank), NChannels: 1})
+		tasks[k] = e.start(0, shm.EventP2p, shm.Record{Arg: calls[k], ParentGroup: plan, Count: bytes, Func: f,
+			Datatype: "ncclInt8", Peer: int32(1 - e.rank), NChannels: 1})
 		e.stop(0, tasks[k])
 	}
 	e.stop(0, plan)
@@ -97,7 +101,8 @@ func (e *exchange) exchange(i uint64) {
 	for _, task := range tasks {
 		gpu := e.clock.Real + e.ticks - e.clock.Ticks
 		kernel := e.start(1, shm.EventKernelCh, shm.Record{Arg: task, PTimer: gpu})
-		e.threads[1].Write(&shm.Record{Kind: shm.RecordState, Type: shm.EventKernelCh, Handle: kernel, Aux: 22, Flags: shm.FlagHasArg, Arg: gpu + 500, Ticks: e.tick()})
+		e.threads[1].Write(&shm.Record{Kind: shm.RecordState, Type: shm.EventKernelCh, Handle: kernel, Aux: 22,
+			Flags: shm.FlagHasArg, Arg: gpu + 500, Ticks: e.tick()})
 		e.stop(1, kernel)
 	}
 }
@@ -142,7 +147,8 @@ func (e *exchange) collect(t *testing.T, dir string, off uint64) *recording {
 	t.Helper()
 	r := collect(t, e.Job, dir)
 	ran := e.ticks + pause - e.clock.Ticks
-	r.line.add(shm.ClockTuple{Ticks: e.clock.Ticks + ran, Raw: e.clock.Raw + ran + off, Mono: e.clock.Mono + ran, Real: e.clock.Real + ran})
+	r.line.add(shm.ClockTuple{Ticks: e.clock.Ticks + ran, Raw: e.clock.Raw + ran + off, Mono: e.clock.Mono + ran,
+		Real: e.clock.Real + ran})
 	return r
 }
 
@@ -161,8 +167,8 @@ func (e *exchange) takenOver(t *testing.T, dir string, at uint64, settled bool) 
 	testkit.Must(t, second.finish(true))
 }
 
-// Whatever two collectors had taken of two processes when they died: the messages that the archive pairs belong together,
-// those that are missing are counted, and where both went on with the same operation the rest is paired.
+// Whatever two collectors had taken of two processes when they died: the messages that the archive pairs belong
+// together, those that are missing are counted, and where both went on with the same operation the rest is paired.
 func TestTakeoverAtEveryRecord(t *testing.T) {
 	t.Parallel()
 	step := 1
@@ -209,15 +215,21 @@ func TestTakeoverAtEveryRecord(t *testing.T) {
 			}
 			written, died := messages(t, dir, archive)
 			if total := uint64(2 * 2 * exchanges); written+died != total {
-				t.Errorf("takeover at records %d and %d, settled %v: %d ends of messages, and %d died with collectors; want %d", a, b, settled, written, died, total)
+				t.Errorf(
+					"takeover at records %d and %d, settled %v: %d ends of messages, and %d died with collectors; "+
+						"want %d", a, b, settled, written, died, total)
 			}
 			if single > 0 && died == 0 {
-				t.Errorf("takeover at records %d and %d, settled %v: %d pairs have messages without counterpart, and none died", a, b, settled, single)
+				t.Errorf(
+					"takeover at records %d and %d, settled %v: %d pairs have messages without counterpart, and none "+
+						"died", a, b, settled, single)
 			}
 			if a == b && settled && between(cuts[0]) {
 				paired++
 				if single > 0 {
-					t.Errorf("takeover behind record %d, between two exchanges: %d pairs have messages without counterpart", a, single)
+					t.Errorf(
+						"takeover behind record %d, between two exchanges: %d pairs have messages without counterpart",
+						a, single)
 				}
 			}
 			lost += died
@@ -240,8 +252,8 @@ func unify(t *testing.T, dir string) (archive string) {
 	return result.Runs[0].Archive
 }
 
-// messages counts the ends of messages in an archive, and those that died with collectors. There is one row of each kind, one
-// communicator, and the ordinals of a pair have no gaps but those. The marker tells the same.
+// messages counts the ends of messages in an archive, and those that died with collectors. There is one row of each
+// kind, one communicator, and the ordinals of a pair have no gaps but those. The marker tells the same.
 func messages(t *testing.T, dir, archive string) (written, died uint64) {
 	t.Helper()
 	for _, e := range shards(t, dir) {
@@ -269,7 +281,8 @@ func messages(t *testing.T, dir, archive string) (written, died uint64) {
 		for _, l := range a.Defs.Locations {
 			names = append(names, a.Defs.String(l.Name))
 		}
-		t.Errorf("%s: %d communicators and %d rows %q, want one, and one row for each rank and its application", archive, comms, rows, names)
+		t.Errorf("%s: %d communicators and %d rows %q, want one, and one row for each rank and its application",
+			archive, comms, rows, names)
 	}
 	for _, l := range a.Defs.Locations {
 		for e, err := range a.EventsOf(l.Self) {
@@ -319,7 +332,8 @@ func TestTakeoverWithALateRecord(t *testing.T) {
 			late += e.Process.Counts.Oddities["LATE_RECORDS"]
 		}
 		if total != calls*perCall || late == 0 {
-			t.Errorf("%d deaths: %d starts in the shards, want %d; %d records were late", deaths, total, calls*perCall, late)
+			t.Errorf("%d deaths: %d starts in the shards, want %d; %d records were late", deaths, total, calls*perCall,
+				late)
 		}
 	}
 }
@@ -343,9 +357,10 @@ func TestTakenText(t *testing.T) {
 	}
 }
 
-// Clocks can be coarser than what they time: many records of a ring have equal ticks, and the record that says whose the
-// ring is has those of the next one always. Whatever a collector had taken of them when it was killed, and wherever between taking
-// and giving memory back that was, all are taken once, by collectors that follow and by the conversion of a spool file.
+// Clocks can be coarser than what they time: many records of a ring have equal ticks, and the record that says whose
+// the ring is has those of the next one always. Whatever a collector had taken of them when it was killed, and wherever
+// between taking and giving memory back that was, all are taken once, by collectors that follow and by the conversion
+// of a spool file.
 func TestTakeoverBetweenEqualTicks(t *testing.T) {
 	type life struct {
 		*recording
@@ -388,7 +403,8 @@ func TestTakeoverBetweenEqualTicks(t *testing.T) {
 							testkit.Must(t, err)
 							t.Cleanup(func() { memory.Close() })
 							memory.SetMasks(1<<shm.TypeCount-1, 1<<shm.TypeCount-1)
-							r, err := newRecording(memory, settings, config.Launcher{Rank: -1, Size: -1}, dir, uuid.NewString())
+							r, err := newRecording(memory, settings, config.Launcher{Rank: -1, Size: -1}, dir,
+								uuid.NewString())
 							testkit.Must(t, err)
 							_, err = memory.Refresh()
 							testkit.Must(t, err)
@@ -437,14 +453,16 @@ func TestTakeoverBetweenEqualTicks(t *testing.T) {
 						}
 						got, transcript := uint64(0), uint64(0)
 						for _, e := range shards(t, dir) {
-							if record.IsRecording(e.Process) { // the last one counts what is in the file that it goes on with
+							// the last one counts what is in the file that it goes on with
+							if record.IsRecording(e.Process) {
 								transcript = max(transcript, starts(e.Process))
 							} else {
 								got += starts(e.Process)
 							}
 						}
 						if got += transcript; got != n*perCall {
-							t.Errorf("%d starts, there were %d; deaths before records %v", got, n*perCall, slices.Sorted(maps.Keys(cuts)))
+							t.Errorf("%d starts, there were %d; deaths before records %v", got, n*perCall,
+								slices.Sorted(maps.Keys(cuts)))
 						}
 					}
 				})

@@ -14,8 +14,8 @@ import (
 // CLOCK_MONOTONIC_RAW has run since AnchorRaw.
 //
 // It is a line of few straight pieces, so it never decreases. It goes straight on as long as the clocks, when they are
-// read, are where it says (within tolerance: what readings are off by); where they are not, it bends so as to meet them.
-// Ticks beyond the last tuple go on with the last rate, which happens only at the end of a file that was cut off.
+// read, are where it says (within tolerance: what readings are off by); where they are not, it bends so as to meet
+// them. Ticks beyond the last tuple go on with the last rate, which happens only at the end of a file that was cut off.
 type timeline struct {
 	host   bool // ticks are nanoseconds, from the anchor on
 	anchor shm.ClockTuple
@@ -42,7 +42,8 @@ const maxKnots = 4096
 // comparing: reading the clocks is off by at most some microseconds if the reader was interrupted.
 const comparable = 20e6
 
-// A straight piece of at least this many nanoseconds gives the rate of the next: counters that are steered change theirs.
+// A straight piece of at least this many nanoseconds gives the rate of the next: counters that are steered change
+// theirs.
 const recent = 1e9
 
 // tolerance, in nanoseconds, is by how much a reading may be off the line. Readings scatter by some 10 ns.
@@ -96,7 +97,8 @@ func (t *timeline) add(c shm.ClockTuple) {
 	rate := float64(c.Raw-before.Raw) / float64(c.Ticks-before.Ticks)
 	jumped := t.rate != 0 && c.Raw-before.Raw >= comparable && (rate > t.rate*1.01 || rate < t.rate*0.99)
 	if jumped {
-		t.jump(c, fmt.Sprintf("%d ticks in %d ns, against %.6g ns per tick before", c.Ticks-before.Ticks, c.Raw-before.Raw, t.rate))
+		t.jump(c, fmt.Sprintf("%d ticks in %d ns, against %.6g ns per tick before", c.Ticks-before.Ticks,
+			c.Raw-before.Raw, t.rate))
 		t.first = knot{ticks: c.Ticks, raw: c.Raw}
 	}
 	if c.Raw-t.first.raw >= comparable {

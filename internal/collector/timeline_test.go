@@ -18,7 +18,8 @@ const (
 )
 
 func tscHeader() *shm.Header {
-	return &shm.Header{ClockSource: shm.ClockTSC, Created: shm.ClockTuple{Ticks: 1e12, Raw: raw0, Mono: raw0 + 7, Real: real0}}
+	return &shm.Header{ClockSource: shm.ClockTSC,
+		Created: shm.ClockTuple{Ticks: 1e12, Raw: raw0, Mono: raw0 + 7, Real: real0}}
 }
 
 // A counter of 2.5 GHz, whose rate drifts slowly, read with an error of up to 100 ns.
@@ -101,7 +102,8 @@ func TestTimelineMarksJumps(t *testing.T) {
 		tuple shm.ClockTuple // after 100 ms at 2.5 GHz
 		want  string
 	}{
-		{"suspended, counter runs on", shm.ClockTuple{Ticks: 1e12 + 250e6 + 1e12, Raw: raw0 + 150e6}, "1000000000000 ticks in 50000000 ns"},
+		{"suspended, counter runs on", shm.ClockTuple{Ticks: 1e12 + 250e6 + 1e12, Raw: raw0 + 150e6},
+			"1000000000000 ticks in 50000000 ns"},
 		{"suspended, counter stopped", shm.ClockTuple{Ticks: 1e12 + 250e6 + 1000, Raw: raw0 + 5e9}, "1000 ticks in"},
 		{"migrated, counter is less", shm.ClockTuple{Ticks: 7e9, Raw: raw0 + 150e6}, "went back"},
 	} {
@@ -122,7 +124,8 @@ func TestTimelineMarksJumps(t *testing.T) {
 }
 
 func TestTimelineOfTheHostIsIdentity(t *testing.T) {
-	line := newTimeline(&shm.Header{ClockSource: shm.ClockHost, Created: shm.ClockTuple{Ticks: 1000, Raw: raw0, Real: real0}})
+	line := newTimeline(&shm.Header{ClockSource: shm.ClockHost,
+		Created: shm.ClockTuple{Ticks: 1000, Raw: raw0, Real: real0}})
 	line.add(shm.ClockTuple{Ticks: 5000, Raw: raw0 + 99})
 	if line.time(1000) != real0 || line.time(1_000_001_000) != real0+1e9 || line.time(0) != real0-1000 {
 		t.Error(line.time(1000)-real0, line.time(1_000_001_000)-real0)

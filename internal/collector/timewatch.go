@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	// servicePeriod is the time between readings, at first: where there are many, every second one is dropped, and it is twice as long.
+	// servicePeriod is the time between readings, at first: where there are many, every second one is dropped, and it
+	// is twice as long.
 	servicePeriod      = time.Second
 	maxServiceReadings = 256
 	// servicePatience is how long a time service may take for its answer: it is on the same machine.
@@ -22,10 +23,12 @@ const (
 	serviceFailures = 3
 )
 
-// timeWatch asks the machine's time service now and then, in a goroutine of its own, for the clocks of hosts to be brought together by.
+// timeWatch asks the machine's time service now and then, in a goroutine of its own, for the clocks of hosts to be
+// brought together by.
 type timeWatch struct {
-	dial     func() (net.Conn, error)
-	line     func() (time, real, took uint64) // the process's line and the real time at one time, and what they may be apart by, ns
+	dial func() (net.Conn, error)
+	// the process's line and the real time at one time, and what they may be apart by, ns
+	line     func() (time, real, took uint64)
 	patience time.Duration
 	quit     chan struct{}
 	ended    chan struct{}
@@ -46,12 +49,13 @@ func (c *live) watchTime(dial func() (net.Conn, error), patience time.Duration) 
 		dial = dialChrony
 	}
 	anchor := c.line.anchor
-	w := &timeWatch{dial: dial, patience: cmp.Or(patience, servicePatience), quit: make(chan struct{}), ended: make(chan struct{}), line: func() (uint64, uint64, uint64) {
-		before := monotonicRaw()
-		real := uint64(time.Now().UnixNano())
-		after := monotonicRaw()
-		return anchor.Real + (before + (after-before)/2 - anchor.Raw), real, (after - before + 1) / 2
-	}}
+	w := &timeWatch{dial: dial, patience: cmp.Or(patience, servicePatience), quit: make(chan struct{}),
+		ended: make(chan struct{}), line: func() (uint64, uint64, uint64) {
+			before := monotonicRaw()
+			real := uint64(time.Now().UnixNano())
+			after := monotonicRaw()
+			return anchor.Real + (before + (after-before)/2 - anchor.Raw), real, (after - before + 1) / 2
+		}}
 	go w.run()
 	return w
 }

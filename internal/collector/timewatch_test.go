@@ -56,7 +56,8 @@ func TestTimeServiceIsAsked(t *testing.T) {
 			dir := t.TempDir()
 			job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic})
 			a := newApplication(job, 0, monotonic)
-			wait := startRun(t, job, Options{Lookup: environment("NCCL_OTF2_DIR="+dir, c.settings), TimeService: dial, TimePatience: time.Minute})
+			wait := startRun(t, job, Options{Lookup: environment("NCCL_OTF2_DIR="+dir, c.settings), TimeService: dial,
+				TimePatience: time.Minute})
 			a.allReduce(0)
 			if c.least > 0 && !shmtest.Await(func() bool { return asked.Load() > 0 }) {
 				t.Fatal("it is not asked")
@@ -68,7 +69,8 @@ func TestTimeServiceIsAsked(t *testing.T) {
 				t.Fatalf("%d readings", len(readings))
 			}
 			for _, r := range readings {
-				if off := time.Duration(r.Reference - r.Time).Abs(); r.Source != "chrony" || r.Bound < 954 || off > time.Minute {
+				if off := time.Duration(r.Reference - r.Time).Abs(); r.Source != "chrony" || r.Bound < 954 ||
+					off > time.Minute {
 					t.Errorf("%+v: off by %v", r, off)
 				}
 			}

@@ -12,9 +12,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Operations ahead of time: event files of their own, for who watches a running job, of rows of communicator ranks. They are there only while
-// somebody does, are of no archive, and never brought to the disk. When they have become large the next generation begins, in which what is
-// behind the last one's end comes; the one before stays until then.
+// Operations ahead of time: event files of their own, for who watches a running job, of rows of communicator ranks.
+// They are there only while somebody does, are of no archive, and never brought to the disk. When they have become
+// large the next generation begins, in which what is behind the last one's end comes; the one before stays until then.
 const (
 	aheadSuffix = ".ahead"
 	// AheadChunkSize is that of the files.
@@ -34,7 +34,8 @@ type AheadFile struct {
 func AheadFiles(shard string) (files []AheadFile) {
 	for _, path := range regular.Matches(shard, "*"+aheadSuffix) {
 		f := AheadFile{Path: path}
-		if _, err := fmt.Sscanf(filepath.Base(path), "%d.%d"+aheadSuffix, &f.Generation, &f.Number); err == nil && aheadName(f.Generation, f.Number) == filepath.Base(path) {
+		if _, err := fmt.Sscanf(filepath.Base(path), "%d.%d"+aheadSuffix, &f.Generation, &f.Number); err == nil &&
+			aheadName(f.Generation, f.Number) == filepath.Base(path) {
 			files = append(files, f)
 		}
 	}
@@ -48,7 +49,8 @@ func aheadName(generation uint64, number uint32) string {
 	return fmt.Sprintf("%d.%d%s", generation, number, aheadSuffix)
 }
 
-// Ahead creates the file of a location for what is written ahead of time. What events refer to is on disk first, see BeforeEvents.
+// Ahead creates the file of a location for what is written ahead of time. What events refer to is on disk first, see
+// BeforeEvents.
 func (s *Store) Ahead(generation uint64, number uint32) (*otf2.EventWriter, error) {
 	if err := s.inPlace(); err != nil {
 		return nil, err
@@ -71,7 +73,8 @@ func (s *Store) Ahead(generation uint64, number uint32) (*otf2.EventWriter, erro
 	return w, nil
 }
 
-// RemoveAhead removes what was written ahead of time in generations before one. Files of them must be closed, or not be written any more.
+// RemoveAhead removes what was written ahead of time in generations before one. Files of them must be closed, or not be
+// written any more.
 func (s *Store) RemoveAhead(before uint64) {
 	for _, f := range AheadFiles(s.path) {
 		if f.Generation < before {

@@ -10,9 +10,9 @@ import (
 // announcedSuffix ends the names of files in Folder that are there when what became of a job's recording has been said.
 const announcedSuffix = ".announced"
 
-// FirstToAnnounce tells that nobody of a job, by its name or its step's, has said yet what became of its recording in an experiment
-// directory, which is made if it is not there. It is so for one caller only, on whatever machines the others are; for none where it
-// cannot be noted.
+// FirstToAnnounce tells that nobody of a job, by its name or its step's, has said yet what became of its recording in
+// an experiment directory, which is made if it is not there. It is so for one caller only, on whatever machines the
+// others are; for none where it cannot be noted.
 func FirstToAnnounce(directory, job string) bool {
 	shards, err := openShards(directory)
 	if err != nil {

@@ -10,21 +10,23 @@ import (
 	"time"
 )
 
-// Whether a collector still writes what a process left that has ended, and whether it makes progress with that, is decided here, for all who
-// make something of a directory: unify, package scorep, run, replay, report --hang.
+// Whether a collector still writes what a process left that has ended, and whether it makes progress with that, is
+// decided here, for all who make something of a directory: unify, package scorep, run, replay, report --hang.
 //
-// A process has ended if its collector says so (Process.Ended), wherever that runs, or if this machine has no such process although its
-// collector can be seen from here. One that runs is never waited for: it may run for weeks. A collector that has died is not waited for
-// either: its lock is free. One makes progress as long as files of its shard change.
+// A process has ended if its collector says so (Process.Ended), wherever that runs, or if this machine has no such
+// process although its collector can be seen from here. One that runs is never waited for: it may run for weeks. A
+// collector that has died is not waited for either: its lock is free. One makes progress as long as files of its shard
+// change.
 
 // Patience is for how long collectors that make no progress are waited for, where nothing else is said.
 const Patience = 10 * time.Second
 
-// Await says which collectors to wait for, and for how long. Its zero value is for somebody who knows nothing of the job.
+// Await says which collectors to wait for, and for how long. Its zero value is for somebody who knows nothing of the
+// job.
 type Await struct {
 	Patience time.Duration // while nothing changes in any of their shards; 0: Patience
-	// Over: all processes of the caller's job have ended. So those are waited for, too, of which that cannot be seen from here; but no longer
-	// than for the time of patience, whatever they write: they may be another job's.
+	// Over: all processes of the caller's job have ended. So those are waited for, too, of which that cannot be seen
+	// from here; but no longer than for the time of patience, whatever they write: they may be another job's.
 	Over bool
 	// Here: collectors of other machines are not waited for.
 	Here bool
@@ -41,8 +43,9 @@ const (
 	lastLook  = 200 * time.Millisecond
 )
 
-// Collectors waits until nobody writes a shard of the experiment directory any more whose process has ended. It returns early when none of
-// those who do has made progress for the time of patience, or when ctx ends, with the names of their shards.
+// Collectors waits until nobody writes a shard of the experiment directory any more whose process has ended. It returns
+// early when none of those who do has made progress for the time of patience, or when ctx ends, with the names of their
+// shards.
 func (a *Await) Collectors(ctx context.Context, directory string) (late []string) {
 	patience, clock, sleep := a.Patience, a.now, a.sleep
 	if patience == 0 {
@@ -83,8 +86,8 @@ func doze(ctx context.Context, d time.Duration) {
 	}
 }
 
-// look finds the shards that are waited for, of processes that are known to have ended and of others, and notes those that will not be any
-// more.
+// look finds the shards that are waited for, of processes that are known to have ended and of others, and notes those
+// that will not be any more.
 func (a *Await) look(directory string, settled map[string]bool) (known, others []string) {
 	names, err := Names(directory)
 	if err != nil {
@@ -95,7 +98,8 @@ func (a *Await) look(directory string, settled map[string]bool) (known, others [
 		if settled[name] {
 			continue
 		}
-		if _, err := os.Lstat(filepath.Join(path, doneFile)); err == nil { // most of them, and their descriptions are long
+		// most of them, and their descriptions are long
+		if _, err := os.Lstat(filepath.Join(path, doneFile)); err == nil {
 			settled[name] = true
 			continue
 		}

@@ -33,7 +33,8 @@ func written(t *testing.T, dir, name string, p *Process) *Store {
 	return s
 }
 
-// Collectors are waited for that write the rest of a process which has ended, as far as that can be known; never those of one that runs.
+// Collectors are waited for that write the rest of a process which has ended, as far as that can be known; never those
+// of one that runs.
 func TestWhichCollectorsAreWaitedFor(t *testing.T) {
 	gone := exec.Command("true")
 	testkit.Must(t, gone.Run())
@@ -55,16 +56,19 @@ func TestWhichCollectorsAreWaitedFor(t *testing.T) {
 		change                 func(*Store)
 		want, over, overAndNot bool // with the zero value; with Over; with Over and Here
 	}{
-		"of a process that runs":                        {lives, none, false, false, false},
-		"of one that has ended":                         {ended, none, true, true, true},
-		"of one that has not said whose it is":          {nil, none, true, true, true},
-		"of another machine":                            {far, none, false, true, false},
-		"of another machine, which says that it ended":  {farEnded, none, true, true, false},
-		"of a container":                                {ended, unseen, false, true, true},
-		"of a container, not described":                 {nil, unseen, false, true, true},
-		"finished":                                      {ended, func(s *Store) { testkit.Must(t, s.Finish()) }, false, false, false},
-		"that has died":                                 {ended, func(s *Store) { testkit.Must(t, s.Close()) }, false, false, false},
-		"that has died, of a process that had ended so": {farEnded, func(s *Store) { testkit.Must(t, s.Close()) }, false, false, false},
+		"of a process that runs":                       {lives, none, false, false, false},
+		"of one that has ended":                        {ended, none, true, true, true},
+		"of one that has not said whose it is":         {nil, none, true, true, true},
+		"of another machine":                           {far, none, false, true, false},
+		"of another machine, which says that it ended": {farEnded, none, true, true, false},
+		"of a container":                               {ended, unseen, false, true, true},
+		"of a container, not described":                {nil, unseen, false, true, true},
+		"finished": {ended, func(s *Store) { testkit.Must(t, s.Finish()) }, false,
+			false, false},
+		"that has died": {ended, func(s *Store) { testkit.Must(t, s.Close()) }, false,
+			false, false},
+		"that has died, of a process that had ended so": {farEnded, func(s *Store) { testkit.Must(t, s.Close()) },
+			false, false, false},
 	} {
 		dir := t.TempDir()
 		c.change(written(t, dir, "a", c.process))
@@ -88,11 +92,13 @@ func TestWhichCollectorsAreWaitedFor(t *testing.T) {
 type fakeTime struct{ now time.Time }
 
 func (f *fakeTime) of(a Await) *Await {
-	a.now, a.sleep = func() time.Time { return f.now }, func(_ context.Context, d time.Duration) { f.now = f.now.Add(d) }
+	a.now, a.sleep = func() time.Time { return f.now },
+		func(_ context.Context, d time.Duration) { f.now = f.now.Add(d) }
 	return &a
 }
 
-// As long as one of them makes progress all are waited for, however long that takes. When none does they are not any more.
+// As long as one of them makes progress all are waited for, however long that takes. When none does they are not any
+// more.
 func TestCollectorsAreWaitedForAsLongAsTheyMakeProgress(t *testing.T) {
 	gone := exec.Command("true")
 	testkit.Must(t, gone.Run())
@@ -109,7 +115,8 @@ func TestCollectorsAreWaitedForAsLongAsTheyMakeProgress(t *testing.T) {
 		switch n := looks / 30; {
 		case n < 20:
 			lastProgress = clock.now
-			testkit.Must(t, os.WriteFile(filepath.Join(works.Path(), fmt.Sprintf("%d.evt", n%3)), make([]byte, 100*n), FileMode))
+			testkit.Must(t, os.WriteFile(filepath.Join(works.Path(), fmt.Sprintf("%d.evt", n%3)), make([]byte, 100*n),
+				FileMode))
 		case n == 20:
 			lastProgress = clock.now
 			testkit.Must(t, works.Finish())
@@ -133,7 +140,8 @@ func TestCollectorsAreWaitedForAsLongAsTheyMakeProgress(t *testing.T) {
 		looks++
 		testkit.Must(t, os.WriteFile(filepath.Join(far.Path(), "0.evt"), make([]byte, looks), FileMode))
 	}}).Collectors(context.Background(), dir)
-	if waited := clock.now.Sub(began); !slices.Equal(late, []string{"far"}) || waited < 10*time.Second || waited > 11*time.Second {
+	if waited := clock.now.Sub(began); !slices.Equal(late, []string{"far"}) || waited < 10*time.Second ||
+		waited > 11*time.Second {
 		t.Errorf("late %v after %v", late, waited)
 	}
 	testkit.Must(t, far.Close())

@@ -10,10 +10,10 @@
 //	    profile.json  profile mode, instead of event files: what they came to (package profile)
 //	    done          empty; renamed into place when the collector has finished
 //
-// Files are their owner's only. Event files hold ids of this process: a region is an index into
-// Process.Regions, a string (in attribute values) an index into Process.Strings, a communicator an index
-// into Process.Comms (one entry per communicator rank), an RMA window an index into Process.Wins. Attribute ids are global already (package regions lists them).
-// Unifying gives each location a mapping table instead of rewriting its events.
+// Files are their owner's only. Event files hold ids of this process: a region is an index into Process.Regions, a
+// string (in attribute values) an index into Process.Strings, a communicator an index into Process.Comms (one entry per
+// communicator rank), an RMA window an index into Process.Wins. Attribute ids are global already (package regions lists
+// them). Unifying gives each location a mapping table instead of rewriting its events.
 //
 // shard.json is written before the events that use its new definitions, so whatever is found in an
 // event file is defined. Sizes and counts of locations are those of the flush before.

@@ -16,8 +16,8 @@ import (
 const (
 	// CheckpointFile is the description as of the last flush: all that it speaks of had been given to the system.
 	CheckpointFile = "checkpoint.json"
-	// durableFile is the description as of a moment when all that it speaks of was on the disk, and it is there itself. At the end
-	// it says what shard.json says.
+	// durableFile is the description as of a moment when all that it speaks of was on the disk, and it is there itself.
+	// At the end it says what shard.json says.
 	durableFile = "durable.json"
 )
 
@@ -51,10 +51,10 @@ func (s *Store) Checkpoint(p *Process) (*Checkpoint, error) {
 	return c, s.replace(CheckpointFile, c.text, atomicfile.Volatile)
 }
 
-// Secure brings what the checkpoint speaks of to the disk, and then the checkpoint: after it the shard survives a power cut as it was
-// then. Event files that had their sizes of before then are there already; others are files elsewhere that belong to the
-// shard, and its profile is what it has in profile mode (nil: nothing). It may be called beside whoever goes on writing the shard,
-// by one goroutine at a time.
+// Secure brings what the checkpoint speaks of to the disk, and then the checkpoint: after it the shard survives a power
+// cut as it was then. Event files that had their sizes of before then are there already; others are files elsewhere
+// that belong to the shard, and its profile is what it has in profile mode (nil: nothing). It may be called beside
+// whoever goes on writing the shard, by one goroutine at a time.
 func (c *Checkpoint) Secure(before map[uint32]int64, profile []byte, others ...string) error {
 	s := c.store
 	if err := s.inPlace(); err != nil {
@@ -123,8 +123,8 @@ func deviceOf(info fs.FileInfo) uint64 {
 	return uint64(st.Dev)
 }
 
-// foldersAbove are those whose names change, or may have been changed by another process just now, when a shard of an experiment
-// directory is made, which may not be there yet: all of them, as another process may have made any.
+// foldersAbove are those whose names change, or may have been changed by another process just now, when a shard of an
+// experiment directory is made, which may not be there yet: all of them, as another process may have made any.
 func foldersAbove(directory string) []string {
 	folders := []string{filepath.Join(directory, Folder), directory}
 	for path := directory; path != filepath.Dir(path); {
@@ -134,8 +134,8 @@ func foldersAbove(directory string) []string {
 	return folders
 }
 
-// Finish brings all that is in the shard and that a checkpoint has not brought there to the disk, and puts the done marker in place.
-// Nothing may be written afterwards.
+// Finish brings all that is in the shard and that a checkpoint has not brought there to the disk, and puts the done
+// marker in place. Nothing may be written afterwards.
 func (s *Store) Finish() error {
 	if err := s.inPlace(); err != nil {
 		return err

@@ -12,11 +12,11 @@ import (
 
 // End is how and when the job process ended.
 type End struct {
-	// Time is when the system had taken the process down, on its own time line; 0 if nobody saw it. With the clock "host" it is
-	// what the program's clock last said.
+	// Time is when the system had taken the process down, on its own time line; 0 if nobody saw it. With the clock
+	// "host" it is what the program's clock last said.
 	Time uint64 `json:"time"`
-	// Status is what waitpid(2) gave the process's parent; nil if nobody could tell: it is the parent's to know, and what the
-	// system tells others depends on its version.
+	// Status is what waitpid(2) gave the process's parent; nil if nobody could tell: it is the parent's to know, and
+	// what the system tells others depends on its version.
 	Status *uint32 `json:"status,omitempty"`
 	// Called: its exit handlers have begun, so it called exit, or returned from main.
 	Called bool `json:"called"`
@@ -30,8 +30,8 @@ func (e *End) Signal() unix.Signal {
 	return unix.WaitStatus(*e.Status).Signal()
 }
 
-// Died tells that the process did not end in order: by a signal, with another exit code than 0, or without it being known how
-// and without a call of exit.
+// Died tells that the process did not end in order: by a signal, with another exit code than 0, or without it being
+// known how and without a call of exit.
 func (e *End) Died() bool {
 	switch {
 	case e == nil:
@@ -60,8 +60,8 @@ func (e *End) String() string {
 	return "exited"
 }
 
-// TellStatus notes how a process of this machine ended, in its shard of an experiment directory, if its collector could not
-// tell: its parent can. A process without a finished shard is none of ours.
+// TellStatus notes how a process of this machine ended, in its shard of an experiment directory, if its collector could
+// not tell: its parent can. A process without a finished shard is none of ours.
 func TellStatus(directory string, pid int, status uint32) error {
 	entries, err := List(directory)
 	if err != nil {
@@ -72,7 +72,8 @@ func TellStatus(directory string, pid int, status uint32) error {
 		return err
 	}
 	for _, e := range entries {
-		if p := e.Process; e.State == Done && p != nil && p.PID == pid && p.Host == host && p.End != nil && p.End.Status == nil {
+		if p := e.Process; e.State == Done && p != nil && p.PID == pid && p.Host == host && p.End != nil &&
+			p.End.Status == nil {
 			p.End.Status = &status
 			s, err := reopen(e.Path)
 			if err != nil {

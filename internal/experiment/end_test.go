@@ -42,8 +42,9 @@ func TestTellStatus(t *testing.T) {
 	}
 	known := uint32(9)
 	for uuid, p := range map[string]*Process{
-		"child": {PID: 10, Host: host, End: &End{}}, "other": {PID: 11, Host: host, End: &End{}}, "elsewhere": {PID: 10, Host: host + "x", End: &End{}},
-		"known": {PID: 10, Host: host, End: &End{Status: &known}}, "running": {PID: 10, Host: host},
+		"child": {PID: 10, Host: host, End: &End{}}, "other": {PID: 11, Host: host, End: &End{}},
+		"elsewhere": {PID: 10, Host: host + "x", End: &End{}},
+		"known":     {PID: 10, Host: host, End: &End{Status: &known}}, "running": {PID: 10, Host: host},
 	} {
 		p.Version, p.UUID = Version, uuid
 		s, err := Create(dir, uuid)

@@ -11,11 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mostOpenFiles is how many event files of a shard are open at a time; where the process may have few descriptors it is a quarter
-// of them.
+// mostOpenFiles is how many event files of a shard are open at a time; where the process may have few descriptors it is
+// a quarter of them.
 const mostOpenFiles = 64
 
-// eventFiles are the event files of a shard being written: any number of them, of which those that were written last are open.
+// eventFiles are the event files of a shard being written: any number of them, of which those that were written last
+// are open.
 type eventFiles struct {
 	root *os.Root
 	most int

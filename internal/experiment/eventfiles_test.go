@@ -51,7 +51,8 @@ func TestFewEventFilesAreOpen(t *testing.T) {
 	}
 	for round := range rounds {
 		for i, w := range writers {
-			err := errors.Join(w.Enter(otf2.Timestamp(10*round+1), nil, otf2.RegionRef(i)), w.Leave(otf2.Timestamp(10*round+2), nil, otf2.RegionRef(i)), w.Flush())
+			err := errors.Join(w.Enter(otf2.Timestamp(10*round+1), nil, otf2.RegionRef(i)),
+				w.Leave(otf2.Timestamp(10*round+2), nil, otf2.RegionRef(i)), w.Flush())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -139,7 +140,8 @@ func TestFilesAreOpenedAgainInTheShardItself(t *testing.T) {
 	}
 	// A link in the place of a closed file is not followed.
 	target := filepath.Join(dir, "target")
-	testkit.Must(t, errors.Join(os.Remove(filepath.Join(away, eventFileName(0))), os.WriteFile(target, nil, 0o600), os.Symlink(target, filepath.Join(away, eventFileName(0)))))
+	testkit.Must(t, errors.Join(os.Remove(filepath.Join(away, eventFileName(0))), os.WriteFile(target, nil, 0o600),
+		os.Symlink(target, filepath.Join(away, eventFileName(0)))))
 	if err := errors.Join(writers[0].Leave(2, nil, 1), writers[0].Flush()); err == nil {
 		t.Error("a link was followed")
 	}

@@ -13,10 +13,12 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 )
 
-// jobFolder begins the names of folders of jobs that share an experiment directory: run-1, run-2, … in the order of their begin.
+// jobFolder begins the names of folders of jobs that share an experiment directory: run-1, run-2, … in the order of
+// their begin.
 const jobFolder = "run-"
 
-// JobFolder is where what is made of a job belongs, of several in an experiment directory: the n-th one, counted from 0, by its begin.
+// JobFolder is where what is made of a job belongs, of several in an experiment directory: the n-th one, counted from
+// 0, by its begin.
 func JobFolder(directory string, n, of int) string {
 	if of == 1 {
 		return directory
@@ -38,9 +40,9 @@ func jobNumber(path string) (int, error) {
 	return strconv.Atoi(number)
 }
 
-// Newest finds a file that is made of each job, in an experiment directory or in its jobs' folders: that of the job that began last, and those of
-// the others, the newest first. What is older than the first folder's file is of an earlier unify, when there were other jobs, and comes last. It
-// is "" if there is none.
+// Newest finds a file that is made of each job, in an experiment directory or in its jobs' folders: that of the job
+// that began last, and those of the others, the newest first. What is older than the first folder's file is of an
+// earlier unify, when there were other jobs, and comes last. It is "" if there is none.
 func Newest(directory, name string) (newest string, others []string) {
 	type made struct {
 		path   string
@@ -80,5 +82,6 @@ func Newest(directory, name string) (newest string, others []string) {
 
 // Others says of several jobs in a directory which one was chosen, and where the others are.
 func Others(directory, newest string, others []string) string {
-	return fmt.Sprintf("%s holds %d jobs: this is %s, of the newest; the others are %s", directory, len(others)+1, newest, strings.Join(others, ", "))
+	return fmt.Sprintf("%s holds %d jobs: this is %s, of the newest; the others are %s", directory, len(others)+1,
+		newest, strings.Join(others, ", "))
 }

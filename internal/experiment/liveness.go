@@ -21,7 +21,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
-// Whether somebody still writes a shard is decided here, for all who ask: unify, top, ctl, report --hang, run, collectors. In this order:
+// Whether somebody still writes a shard is decided here, for all who ask: unify, top, ctl, report --hang, run,
+// collectors. In this order:
 //
 //  1. `done` is there: the shard is finished.
 //  2. The lock is held: somebody writes it. (flock's lock goes with its holder, however that ends.)
@@ -42,8 +43,8 @@ const (
 	Done                  // all that the process left is in it
 )
 
-// YoungFor is how long an unfinished shard of which nothing else tells counts as being written after its last change. A collector
-// flushes at least every 2 s while there is something to write.
+// YoungFor is how long an unfinished shard of which nothing else tells counts as being written after its last change. A
+// collector flushes at least every 2 s while there is something to write.
 const YoungFor = 60 * time.Second
 
 // startTime is how long a writer may take from making its folder to describing itself, at most.
@@ -54,7 +55,8 @@ type Entry struct {
 	Path  string
 	State State
 	Guess bool // the state goes by the shard's age: there was nothing better
-	// Process is nil while the shard is starting, and if its description cannot be read. Err says why, or what is wrong with the lock.
+	// Process is nil while the shard is starting, and if its description cannot be read. Err says why, or what is wrong
+	// with the lock.
 	Process *Process
 	Err     error
 }
@@ -73,9 +75,9 @@ func List(directory string) ([]Entry, error) {
 	return entries, nil
 }
 
-// ListIfEnded is List of a directory in which nobody writes a shard any more; ended is false, and there are no entries, where somebody
-// does. It looks no further than to the first of these, and in no order: when the processes of a large job end, many ask, and each finds
-// one soon.
+// ListIfEnded is List of a directory in which nobody writes a shard any more; ended is false, and there are no entries,
+// where somebody does. It looks no further than to the first of these, and in no order: when the processes of a large
+// job end, many ask, and each finds one soon.
 func ListIfEnded(directory string) (entries []Entry, ended bool, err error) {
 	names, err := Names(directory)
 	if err != nil {
@@ -132,7 +134,8 @@ func At(path string, now time.Time) Entry {
 	return e
 }
 
-// LastFlush is when the collector of a shard last brought all that it had written to the disk; the zero time if it never did.
+// LastFlush is when the collector of a shard last brought all that it had written to the disk; the zero time if it
+// never did.
 func LastFlush(path string) time.Time { return changed(filepath.Join(path, CheckpointFile)) }
 
 // changed is when a file was changed; one that is not there, long ago.
@@ -175,13 +178,15 @@ var bootID = sync.OnceValue(func() string {
 	return strings.TrimSpace(string(b))
 })
 
-// local tells that a host is this machine: containers have names of their own, and a machine that was started anew another boot.
+// local tells that a host is this machine: containers have names of their own, and a machine that was started anew
+// another boot.
 func local(host, boot string) bool {
 	name, _ := os.Hostname()
 	return host == name || boot != "" && boot == BootID()
 }
 
-// Lives tells that a process that is known by machine, number and start runs on this machine, as far as its number can be seen here.
+// Lives tells that a process that is known by machine, number and start runs on this machine, as far as its number can
+// be seen here.
 func Lives(bootID string, pid int, start uint64) bool {
 	began, err := shm.ProcessStart(pid)
 	return err == nil && bootID != "" && bootID == BootID() && (start == 0 || began == start)
@@ -192,8 +197,8 @@ func (e *Entry) ProcessLives() bool {
 	return e.Process != nil && e.Process.PID > 0 && Lives(e.Process.BootID, e.Process.PID, e.Process.PIDStart)
 }
 
-// WriterLives tells that the program that wrote the shard still runs, as far as its number can be seen here. Of a shard that is done it may
-// be making the job's archive.
+// WriterLives tells that the program that wrote the shard still runs, as far as its number can be seen here. Of a shard
+// that is done it may be making the job's archive.
 func (e *Entry) WriterLives() bool {
 	f, err := regular.OpenOwn(filepath.Join(e.Path, lockFile))
 	if err != nil {
@@ -289,9 +294,11 @@ func (l *look) state(p *Process, age time.Duration) (s State, guess bool) {
 	return Dead, false
 }
 
-// NoLocks says that an error of flock means that files cannot be locked there: file systems without, and sandboxes that forbid it.
+// NoLocks says that an error of flock means that files cannot be locked there: file systems without, and sandboxes that
+// forbid it.
 func NoLocks(err error) bool {
-	return slices.ContainsFunc([]error{syscall.ENOLCK, syscall.ENOSYS, syscall.EOPNOTSUPP, syscall.EPERM, syscall.EACCES}, func(e error) bool { return errors.Is(err, e) })
+	return slices.ContainsFunc([]error{syscall.ENOLCK, syscall.ENOSYS, syscall.EOPNOTSUPP, syscall.EPERM,
+		syscall.EACCES}, func(e error) bool { return errors.Is(err, e) })
 }
 
 // tryShared asks for a shared lock: that tells whether another has its own, and does not keep others from asking.

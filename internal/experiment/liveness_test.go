@@ -66,10 +66,12 @@ func TestWhoLives(t *testing.T) {
 		{"free on another host, long ago", bools{}, far, farProcess, old, Dead, true},
 		{"free on another host, by an earlier version", bools{}, nil, farProcess, young, Writing, true},
 		{"no locks, the writer lives", bools{noLocks: true}, unlocked, lives, old, Writing, false},
-		{"no locks, the writer lives on without its process", bools{noLocks: true}, unlocked, died, old, Writing, false},
+		{"no locks, the writer lives on without its process", bools{noLocks: true}, unlocked, died, old, Writing,
+			false},
 		{"no locks, the writer was killed", bools{noLocks: true}, gone, lives, young, Dead, false},
 		{"no locks, another has the writer's number", bools{noLocks: true}, another, lives, young, Dead, false},
-		{"no locks, the writer is in a container, the process too", bools{noLocks: true}, container, died, young, Writing, true},
+		{"no locks, the writer is in a container, the process too", bools{noLocks: true}, container, died, young,
+			Writing, true},
 		{"no locks, the writer was in a container", bools{noLocks: true}, container, died, old, Dead, true},
 		{"no locks, a raw file in the lock's place", bools{noLocks: true}, nil, lives, old, Writing, false},
 		{"no locks, of a dead process's", bools{noLocks: true}, nil, died, old, Dead, true},
@@ -92,7 +94,8 @@ func TestLockNamesItsWriter(t *testing.T) {
 	}
 	defer s.Close()
 	l, err := lookAt(s.Path())
-	if err != nil || !l.held || l.noLocks || l.writer == nil || l.writer.PID != os.Getpid() || !l.writer.Locked || l.writer.Place != here() {
+	if err != nil || !l.held || l.noLocks || l.writer == nil || l.writer.PID != os.Getpid() || !l.writer.Locked ||
+		l.writer.Place != here() {
 		t.Fatalf("%+v, %v", l, err)
 	}
 	// As a file system without locks leaves it.

@@ -27,10 +27,9 @@ type Hold struct {
 // Release gives the right back.
 func (h *Hold) Release() { _ = Unlock(h.file) }
 
-// Lock keeps others from unifying an experiment directory, or from converting raw files in it, until Release is called: it takes
-// shards/unify.lock. The lock is flock's, so it goes when its holder dies; the
-// file stays, because removing it would let two processes hold locks on two files of that name. Its
-// content says who holds it, for people.
+// Lock keeps others from unifying an experiment directory, or from converting raw files in it, until Release is called:
+// it takes shards/unify.lock. The lock is flock's, so it goes when its holder dies; the file stays, because removing it
+// would let two processes hold locks on two files of that name. Its content says who holds it, for people.
 func Lock(dir string) (*Hold, error) {
 	path := filepath.Join(dir, Folder, UnifyLock)
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, FileMode)
@@ -59,8 +58,8 @@ func Lock(dir string) (*Hold, error) {
 	return &Hold{Dir: dir, file: f}, nil
 }
 
-// Unlock gives a lock of flock's back and closes the file. Closing alone leaves it to a child that is being made at that
-// moment, until that one runs its program: it has the file, too.
+// Unlock gives a lock of flock's back and closes the file. Closing alone leaves it to a child that is being made at
+// that moment, until that one runs its program: it has the file, too.
 func Unlock(f *os.File) error {
 	_ = unix.Flock(int(f.Fd()), unix.LOCK_UN)
 	return f.Close()

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// Pair is a direction of messages: from one rank of a communicator to another. Each end numbers the messages in a sequence of its own.
+// Pair is a direction of messages: from one rank of a communicator to another. Each end numbers the messages in a
+// sequence of its own.
 type Pair struct{ From, To int }
 
 // Name names the messages of the pair, as an archive's properties do: "Send 0>3".
@@ -20,8 +21,8 @@ func (p Pair) SendKey() string { return "Send>" + strconv.Itoa(p.To) }
 // RecvKey is the key of the receiver's sequence in Comm.Sequences: "Recv<0".
 func (p Pair) RecvKey() string { return "Recv<" + strconv.Itoa(p.From) }
 
-// PairOf is the direction of the messages that a rank numbers in the sequence of a key; not ok if the key is none of messages, or names
-// no rank.
+// PairOf is the direction of the messages that a rank numbers in the sequence of a key; not ok if the key is none of
+// messages, or names no rank.
 func PairOf(key string, rank int) (p Pair, ok bool) {
 	text, send := strings.CutPrefix(key, "Send>")
 	if !send {

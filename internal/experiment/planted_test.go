@@ -127,8 +127,10 @@ func TestAShardIsItsOwnersOnly(t *testing.T) {
 		t.Errorf("a second event file of the location: %v", err)
 	}
 	err = filepath.Walk(dir, func(path string, info os.FileInfo, err error) error {
-		// Event files become part of the archive, and the experiment directory holds it; the folder between them keeps others out.
-		if result := path == dir || filepath.Ext(path) == eventSuffix; err == nil && !result && info.Mode().Perm()&0o077 != 0 {
+		// Event files become part of the archive, and the experiment directory holds it; the folder between them keeps
+		// others out.
+		if result := path == dir || filepath.Ext(path) == eventSuffix; err == nil && !result &&
+			info.Mode().Perm()&0o077 != 0 {
 			t.Errorf("%s: %v", path, info.Mode())
 		}
 		return err
@@ -152,7 +154,8 @@ func mkdir(t *testing.T, path string) {
 func TestForeignFolders(t *testing.T) {
 	dir := t.TempDir()
 	shards := filepath.Join(dir, Folder)
-	for mode, allowed := range map[os.FileMode]bool{0o700: true, 0o755: true, 0o777: false, 0o770: false, 0o777 | os.ModeSticky: true} {
+	for mode, allowed := range map[os.FileMode]bool{0o700: true, 0o755: true, 0o777: false, 0o770: false,
+		0o777 | os.ModeSticky: true} {
 		testkit.Must(t, errors.Join(os.RemoveAll(shards), os.Mkdir(shards, 0o700), os.Chmod(shards, mode)))
 		s, err := Create(dir, "a")
 		if allowed != (err == nil) || err != nil && !strings.Contains(err.Error(), "can be written by others") {
@@ -176,7 +179,8 @@ func TestForeignFolders(t *testing.T) {
 	}
 	defer s.Close()
 	elsewhere := t.TempDir()
-	testkit.Must(t, errors.Join(os.Rename(filepath.Join(shards, "a"), filepath.Join(shards, "b")), os.Symlink(elsewhere, filepath.Join(shards, "a"))))
+	testkit.Must(t, errors.Join(os.Rename(filepath.Join(shards, "a"), filepath.Join(shards, "b")),
+		os.Symlink(elsewhere, filepath.Join(shards, "a"))))
 	if err := s.Write(&Process{Version: Version}); err == nil || !strings.Contains(err.Error(), "another folder") {
 		t.Error(err)
 	}

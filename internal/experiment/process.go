@@ -16,9 +16,10 @@ const Version = 2
 // All times are nanoseconds of the process's own time line: AnchorReal + (CLOCK_MONOTONIC_RAW −
 // AnchorRaw), see Clock. It is the clock of the event files, too.
 type Process struct {
-	Version  int    `json:"version"`
-	UUID     string `json:"uuid"`
-	Serial   uint64 `json:"serial"`   // how often shard.json had been written; what stands beside it has that of the last time before
+	Version int    `json:"version"`
+	UUID    string `json:"uuid"`
+	// how often shard.json had been written; what stands beside it has that of the last time before
+	Serial   uint64 `json:"serial"`
 	Finished bool   `json:"finished"` // the job process has ended and all it left is on disk
 
 	Host       string `json:"host"`
@@ -35,8 +36,8 @@ type Process struct {
 	LibraryVersion int    `json:"libraryVersion"`
 	LibraryPath    string `json:"libraryPath"`
 
-	// LibrarySettings are the library's own settings that decide what it tells (package hidden), as far as they are set in the
-	// process's environment; nil if that is not known.
+	// LibrarySettings are the library's own settings that decide what it tells (package hidden), as far as they are set
+	// in the process's environment; nil if that is not known.
 	LibrarySettings map[string]string `json:"librarySettings,omitempty"`
 	// Architectures are those of the machine's AMD GPUs, "gfx942"; of RCCL only, none if not known.
 	Architectures []string `json:"architectures,omitempty"`
@@ -81,7 +82,8 @@ type Process struct {
 	Resume Resume `json:"resume"` // what a collector that takes over needs
 
 	End *End `json:"end,omitempty"` // nil: nobody has seen the process's end, or it is still there
-	// Ended: the process has, and its collector takes what it has put off (setting BACKLOG). False again when all is in the shard.
+	// Ended: the process has, and its collector takes what it has put off (setting BACKLOG). False again when all is in
+	// the shard.
 	Ended bool `json:"ended,omitempty"`
 
 	// Instead is set by Read where this is not what shard.json says; nil: it is.
@@ -112,16 +114,16 @@ type Clock struct {
 	AnchorReal uint64 `json:"anchorReal"`
 
 	// Tuples are simultaneous readings of the clocks, ticks and raw clock ascending. The process's times are those of
-	// the line through them: an event at ticks between two of them has the time at which the raw clock read what lies on
-	// the line between theirs; before the first and behind the last the nearest two count. Without: unknown.
+	// the line through them: an event at ticks between two of them has the time at which the raw clock read what lies
+	// on the line between theirs; before the first and behind the last the nearest two count. Without: unknown.
 	Tuples []ClockTuple `json:"tuples,omitempty"`
 
 	// Readings are what the host's own time service said, in order.
 	Readings []ClockReading `json:"readings,omitempty"`
 }
 
-// ClockReading is what a time service of the host (Source: "chrony") said of its clock: at Time of the process's line it was Reference in
-// UTC (ns since 1970), give or take Bound ns.
+// ClockReading is what a time service of the host (Source: "chrony") said of its clock: at Time of the process's line
+// it was Reference in UTC (ns since 1970), give or take Bound ns.
 type ClockReading struct {
 	Source    string `json:"source"`
 	Time      uint64 `json:"time"`
@@ -176,10 +178,12 @@ type Cupti struct {
 type Import struct {
 	From    string   `json:"from"`    // the format: "minimal profiler JSONL", …
 	Missing []string `json:"missing"` // what such data does not tell, each a few words
-	Partial bool     `json:"partial"` // operations may be missing: that one is not there does not say that it was not called
+	// operations may be missing: that one is not there does not say that it was not called
+	Partial bool `json:"partial"`
 }
 
-// Lossy tells whether operations are missing in what is there of the process, or may be without anybody having counted them.
+// Lossy tells whether operations are missing in what is there of the process, or may be without anybody having counted
+// them.
 func (p *Process) Lossy() bool { return len(p.Counts.Lost) > 0 || p.Import != nil && p.Import.Partial }
 
 // Scorep tells whether NCCL's calls were forwarded to a Score-P measurement in the process.
@@ -195,19 +199,20 @@ type Scorep struct {
 
 // ScorepSubstrate is what our substrate plugin of Score-P's told of the measurement.
 type ScorepSubstrate struct {
-	Rank    int            `json:"rank"`    // Score-P's number of this process: in its traces the location group's id; −1 if unknown
+	// Score-P's number of this process: in its traces the location group's id; −1 if unknown
+	Rank    int            `json:"rank"`
 	Threads []ScorepThread `json:"threads"` // complete when the measurement, or the process, has ended
 }
 
-// ScorepThread says that a thread recorded at a location of Score-P's, whose id in its traces is Location<<32 | Rank. A thread can
-// have several in the course of time, and a location several threads.
+// ScorepThread says that a thread recorded at a location of Score-P's, whose id in its traces is Location<<32 | Rank. A
+// thread can have several in the course of time, and a location several threads.
 type ScorepThread struct {
 	TID      int    `json:"tid"`
 	Location uint32 `json:"location"`
 }
 
-// Cost is what one callback took for one event type, as the plugin measured it on a sample; or how late the collector's sleeps ended,
-// for want of a processor: of those that did.
+// Cost is what one callback took for one event type, as the plugin measured it on a sample; or how late the collector's
+// sleeps ended, for want of a processor: of those that did.
 type Cost struct {
 	Callback string  `json:"callback"` // "start", "stop" or "state"; "collector"
 	Type     string  `json:"type"`     // NCCL's event name without prefix; of the collector "KeptWaiting"
@@ -256,8 +261,8 @@ type GPU struct {
 	Facts *GPUFacts `json:"facts,omitempty"` // nil where the driver was not asked or did not answer
 }
 
-// MaxRanks bounds the number of ranks of a communicator, of windows and of jobs. It is several times what any machine has,
-// and little enough to make a list of: what says more is damaged.
+// MaxRanks bounds the number of ranks of a communicator, of windows and of jobs. It is several times what any machine
+// has, and little enough to make a list of: what says more is damaged.
 const MaxRanks = 1 << 18
 
 // Comm is one communicator rank: what one ncclCommInit… of this process made. Its index in
@@ -273,7 +278,8 @@ type Comm struct {
 	FinalTime uint64 `json:"finalTime"` // 0 while alive
 	Location  int    `json:"location"`  // local number of the communicator-rank location, −1 if none
 
-	// Network are the locations that show its transfers where they are not those whose Location.Comm it is: others had them first.
+	// Network are the locations that show its transfers where they are not those whose Location.Comm it is: others had
+	// them first.
 	Network *NetworkRows `json:"network,omitempty"`
 
 	// Sequences, by NCCL function ("AllReduce", …; point-to-point as "Send>3", "Recv<0" with the peer
@@ -284,10 +290,11 @@ type Comm struct {
 	// times are held until the GPU's clock is better known.
 	Held map[string]uint64 `json:"held,omitempty"`
 
-	Begun uint64 `json:"begun,omitempty"` // when the latest of its operations that were recorded was called, or enqueued
+	// when the latest of its operations that were recorded was called, or enqueued
+	Begun uint64 `json:"begun,omitempty"`
 
-	// Unreported are the collectives that NCCL counted and did not report, because somebody else than the plugin (RAS) had
-	// changed the activation mask. They have their places in Sequences.
+	// Unreported are the collectives that NCCL counted and did not report, because somebody else than the plugin (RAS)
+	// had changed the activation mask. They have their places in Sequences.
 	Unreported uint64 `json:"untold,omitempty"`
 
 	// LostMessages are those that the input of an import is known to lack, and not between which others.
@@ -303,9 +310,10 @@ type NetworkRows struct {
 	Recv uint32 `json:"recv"`
 }
 
-// Gap is a run of operations that were not recorded because the recording was paused or its window
-// left them out, or because they could not be written (Lost). From and To count the collectives that the application calls on the communicator, or those that
-// replayed graphs bring, from 0, which all members count alike: operations From ≤ ordinal < To are missing.
+// Gap is a run of operations that were not recorded because the recording was paused or its window left them out, or
+// because they could not be written (Lost). From and To count the collectives that the application calls on the
+// communicator, or those that replayed graphs bring, from 0, which all members count alike: operations From ≤ ordinal <
+// To are missing.
 type Gap struct {
 	Replays  bool   `json:"replays,omitempty"` // of replayed graphs
 	Lost     bool   `json:"lost,omitempty"`    // not on request
@@ -330,8 +338,8 @@ type Sequence struct {
 	Recent []byte `json:"recent,omitempty"`
 	Bytes  uint64 `json:"bytes"` // point-to-point: sum of message lengths
 
-	// Holes are the operations, of those that Count knows, that are missing, ascending: a collector died that held them in memory, or, of a
-	// Numbered sequence, the input has not got them.
+	// Holes are the operations, of those that Count knows, that are missing, ascending: a collector died that held them
+	// in memory, or, of a Numbered sequence, the input has not got them.
 	Holes []Hole `json:"holes,omitempty"`
 	// Numbered: the input of an import gives the ordinals. Operations behind the last one may exist, too.
 	Numbered bool `json:"numbered,omitempty"`
@@ -374,8 +382,9 @@ type Group struct {
 	Graph  bool   `json:"graph,omitempty"`
 }
 
-// Plan is a launch, or several that follow each other, with operations that are in no file, by the keys of Comm.Sequences: of each
-// MarkSize bytes of a hash of what all members have alike. They are lost if the collector dies; their places among the others are not.
+// Plan is a launch, or several that follow each other, with operations that are in no file, by the keys of
+// Comm.Sequences: of each MarkSize bytes of a hash of what all members have alike. They are lost if the collector dies;
+// their places among the others are not.
 type Plan struct {
 	Comm  int               `json:"comm"` // index into Process.Comms
 	Ops   map[string][]byte `json:"ops,omitempty"`
@@ -419,15 +428,16 @@ type Location struct {
 	Comm   int               `json:"comm"` // index into Process.Comms, −1 for application threads and foreign work
 	// Foreign is an index into Process.Foreign where another process's work is drawn (KindNetSend with
 	// Comm −1), else −1.
-	Foreign int    `json:"foreign"`
-	TID     int    `json:"tid"`              // of application threads, and of the network's rows the proxy thread, if it is one; else 0
-	Thread  string `json:"thread,omitempty"` // the system's name of that thread; "" if it is not known
-	GPU     int    `json:"gpu,omitempty"`    // of CUDA streams (KindStream): index into Process.GPUs
-	Events  uint64 `json:"events"`           // in the event file
-	Bytes   int64  `json:"bytes"`            // of the event file; it was a whole file when this was written
+	Foreign int `json:"foreign"`
+	// of application threads, and of the network's rows the proxy thread, if it is one; else 0
+	TID    int    `json:"tid"`
+	Thread string `json:"thread,omitempty"` // the system's name of that thread; "" if it is not known
+	GPU    int    `json:"gpu,omitempty"`    // of CUDA streams (KindStream): index into Process.GPUs
+	Events uint64 `json:"events"`           // in the event file
+	Bytes  int64  `json:"bytes"`            // of the event file; it was a whole file when this was written
 
-	// Owners is how many threads, or communicator ranks, had the location one after the other; 0: one. Name, Comm and TID are those
-	// of the first, Last is the last one.
+	// Owners is how many threads, or communicator ranks, had the location one after the other; 0: one. Name, Comm and
+	// TID are those of the first, Last is the last one.
 	Owners int    `json:"owners,omitempty"`
 	Last   *Owner `json:"last,omitempty"`
 }
@@ -482,22 +492,25 @@ type Marker struct {
 // Counts are the totals that the archive's properties show. Keys of Starts and Stops are NCCL's
 // event names without prefix ("Coll", "ProxyStep", …), those of States the state names.
 type Counts struct {
-	Starts   map[string]uint64            `json:"starts"`
-	Stops    map[string]uint64            `json:"stops"`
-	States   map[string]uint64            `json:"states"`
-	Filtered map[string]uint64            `json:"filtered"`          // started by NCCL although not asked for
-	Paused   map[string]uint64            `json:"paused"`            // started outside the window that was to be recorded
-	Lost     map[string]map[string]uint64 `json:"lost"`              // reason → event type → number
-	Oddities map[string]uint64            `json:"oddities"`          // see package regions
-	Timing   map[string]uint64            `json:"timing"`            // operations by timing source
-	Ends     map[string]uint64            `json:"ends,omitempty"`    // EarlyEnds: operations of the source "gpu" whose ends are those of parts of kernels, see regions.AttrEndsEarly
-	Network  map[string]uint64            `json:"network,omitempty"` // see package regions, Model.Network
-	CUPTI    map[string]uint64            `json:"cupti,omitempty"`   // what CUPTI told, see package regions
+	Starts   map[string]uint64 `json:"starts"`
+	Stops    map[string]uint64 `json:"stops"`
+	States   map[string]uint64 `json:"states"`
+	Filtered map[string]uint64 `json:"filtered"` // started by NCCL although not asked for
+	// started outside the window that was to be recorded
+	Paused   map[string]uint64            `json:"paused"`
+	Lost     map[string]map[string]uint64 `json:"lost"`     // reason → event type → number
+	Oddities map[string]uint64            `json:"oddities"` // see package regions
+	Timing   map[string]uint64            `json:"timing"`   // operations by timing source
+	// EarlyEnds: operations of the source "gpu" whose ends are those of parts of kernels, see regions.AttrEndsEarly
+	Ends    map[string]uint64 `json:"ends,omitempty"`
+	Network map[string]uint64 `json:"network,omitempty"` // see package regions, Model.Network
+	CUPTI   map[string]uint64 `json:"cupti,omitempty"`   // what CUPTI told, see package regions
 
 	// Import is what became of the input of an import: LINES, MALFORMED, TRUNCATED, …
 	Import map[string]uint64 `json:"import,omitempty"`
 
-	// Calls forwarded to Score-P (FORWARDED), and by why they were not: OTHER_THREADS, OUTSIDE, PAUSED, UNDEFINED, MEMORY.
+	// Calls forwarded to Score-P (FORWARDED), and by why they were not: OTHER_THREADS, OUTSIDE, PAUSED, UNDEFINED,
+	// MEMORY.
 	Scorep map[string]uint64 `json:"scorep,omitempty"`
 
 	// Uncounted says, one line each, why more is missing than Lost has, and nobody knows how much.
@@ -522,7 +535,8 @@ type Pending struct {
 	// State: "calling" (inside the call), "called" (it has returned, and no operation was seen), "enqueued", "running".
 	State   string `json:"state"`
 	LastNet string `json:"lastNet,omitempty"` // last proxy phase seen
-	// Count, Datatype and Root are what the application asked for, as far as NCCL has said; Root means something for functions with one.
+	// Count, Datatype and Root are what the application asked for, as far as NCCL has said; Root means something for
+	// functions with one.
 	Count    uint64 `json:"count,omitempty"`    // elements
 	Datatype string `json:"datatype,omitempty"` // "ncclFloat32"; "" if it is not known
 	Root     int    `json:"root,omitempty"`
@@ -545,23 +559,23 @@ type Transfer struct {
 	Since   uint64 `json:"since"`           // when the phase began
 }
 
-// LostWithCollector is the reason, in Counts.Lost, of operations that were in the memory of a collector that died; by function
-// instead of event type.
+// LostWithCollector is the reason, in Counts.Lost, of operations that were in the memory of a collector that died; by
+// function instead of event type.
 const LostWithCollector = "collector died"
 
-// LostUndrawn is the reason, in Counts.Lost, of events that were recorded and could not be drawn, by event type: of calls and operations. There was no
-// row for them, their communicator was gone or not known, or their end was not seen.
+// LostUndrawn is the reason, in Counts.Lost, of events that were recorded and could not be drawn, by event type: of
+// calls and operations. There was no row for them, their communicator was gone or not known, or their end was not seen.
 const LostUndrawn = "not drawn"
 
-// Reasons, in Counts.Lost, of operations that an import has not got: their writer counted them; or their numbers are in no record, and nobody says
-// whether the writer dropped them, left them out for their size, or wrote them elsewhere.
+// Reasons, in Counts.Lost, of operations that an import has not got: their writer counted them; or their numbers are in
+// no record, and nobody says whether the writer dropped them, left them out for their size, or wrote them elsewhere.
 const (
 	LostByWriter  = "dropped by profiler"
 	LostFromInput = "not in input"
 )
 
-// LostFromDisk is the reason, in Counts.Lost, of records of event files that were written and are not there any more, as far as they can be
-// counted; by LostRecords instead of event type.
+// LostFromDisk is the reason, in Counts.Lost, of records of event files that were written and are not there any more,
+// as far as they can be counted; by LostRecords instead of event type.
 const (
 	LostFromDisk = "not on disk"
 	LostRecords  = "EventRecords"
@@ -589,9 +603,9 @@ var PluginOddities = []string{
 	CuptiBuffersOut, CuptiBuffersStrange, CuptiBuffersOverwritten, Unanswered,
 }
 
-// Unwritten counts the operations of a communicator rank that had been seen and were in no event file at the last flush,
-// complete or under way, by the keys of Comm.Sequences: they are lost if the collector died then. Those of calls whose
-// operations nobody had seen come later.
+// Unwritten counts the operations of a communicator rank that had been seen and were in no event file at the last
+// flush, complete or under way, by the keys of Comm.Sequences: they are lost if the collector died then. Those of calls
+// whose operations nobody had seen come later.
 func (p *Process) Unwritten(comm int) map[string]uint64 {
 	operations := make(map[string]uint64)
 	for _, plan := range p.Resume.Plans {

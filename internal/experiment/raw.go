@@ -8,15 +8,17 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 )
 
-// RawFile is a file of raw records, which a process wrote that had no collector, and what came of converting it to a shard.
+// RawFile is a file of raw records, which a process wrote that had no collector, and what came of converting it to a
+// shard.
 type RawFile struct {
 	Path string
 	Err  error // nil: its shard is there
 }
 
 // ErrNothingWritten is of a raw file that is empty, and whose process has ended.
-var ErrNothingWritten = errors.New("empty: its process was killed before it wrote, or the disk took nothing; nobody knows how much is missing")
+var ErrNothingWritten = errors.New(
+	"empty: its process was killed before it wrote, or the disk took nothing; nobody knows how much is missing")
 
-// RawFiles lists the raw files of an experiment directory: those of processes that have not ended in order, and those that have not
-// been converted.
+// RawFiles lists the raw files of an experiment directory: those of processes that have not ended in order, and those
+// that have not been converted.
 func RawFiles(directory string) []string { return regular.Matches(directory, Folder+"/*"+SpoolSuffix) }

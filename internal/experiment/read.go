@@ -18,9 +18,10 @@ type Instead struct {
 	Why  string // what is wrong with shard.json
 }
 
-// Read reads the description of a shard's folder: shard.json, or of a writer that works checkpoint.json where that is newer, as it is
-// from the end of a flush to the next one. Where shard.json cannot be read, or is older than what was written beside it, as a
-// power cut may leave it, that is taken (Process.Instead). It refuses other versions of the schema. The error is that of shard.json.
+// Read reads the description of a shard's folder: shard.json, or of a writer that works checkpoint.json where that is
+// newer, as it is from the end of a flush to the next one. Where shard.json cannot be read, or is older than what was
+// written beside it, as a power cut may leave it, that is taken (Process.Instead). It refuses other versions of the
+// schema. The error is that of shard.json.
 func Read(path string) (*Process, error) {
 	l, _ := lookAt(path)
 	p, _, _, err := read(path, l, time.Now())

@@ -20,8 +20,8 @@ func far(t *testing.T, s *Store) {
 	testkit.Must(t, os.WriteFile(filepath.Join(s.Path(), lockFile), text, FileMode))
 }
 
-// A flush writes shard.json, then events, then the checkpoint, which alone speaks of them. So of a writer that works, or that died a
-// moment ago on another machine, it says more than shard.json does until that is written anew.
+// A flush writes shard.json, then events, then the checkpoint, which alone speaks of them. So of a writer that works,
+// or that died a moment ago on another machine, it says more than shard.json does until that is written anew.
 func TestWhatWasFlushedIsRead(t *testing.T) {
 	events := func(n uint64) *Process {
 		return &Process{Version: Version, UUID: "one", Locations: []Location{{Events: n, Bytes: 20 + int64(n)}}}
@@ -41,12 +41,14 @@ func TestWhatWasFlushedIsRead(t *testing.T) {
 			return s.Write(p)
 		}, 7},
 		{"without a checkpoint", nil, Writing, func(s *Store) error { return s.root.Remove(CheckpointFile) }, 0},
-		{"with one that cannot be read", nil, Writing, func(s *Store) error { return s.root.WriteFile(CheckpointFile, []byte(`{"serial":9,`), FileMode) }, 0},
+		{"with one that cannot be read", nil, Writing,
+			func(s *Store) error { return s.root.WriteFile(CheckpointFile, []byte(`{"serial":9,`), FileMode) }, 0},
 		{"with one of another version", nil, Writing, func(s *Store) error {
 			return s.root.WriteFile(CheckpointFile, []byte(`{"version":99,"serial":9}`), FileMode)
 		}, 0},
 		// Whoever brings a dead one's shard back to a checkpoint says so in shard.json.
-		{"dead", func(t *testing.T, s *Store) { testkit.Must(t, s.Close()) }, Dead, func(*Store) error { return nil }, 0},
+		{"dead", func(t *testing.T, s *Store) { testkit.Must(t, s.Close()) }, Dead, func(*Store) error { return nil },
+			0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -63,7 +65,8 @@ func TestWhatWasFlushedIsRead(t *testing.T) {
 				c.away(t, s)
 			}
 			e := Find(dir, "one")
-			if e.Err != nil || e.State != c.state || e.Process == nil || e.Process.Locations[0].Events != c.want || e.Process.Instead != nil {
+			if e.Err != nil || e.State != c.state || e.Process == nil || e.Process.Locations[0].Events != c.want ||
+				e.Process.Instead != nil {
 				t.Errorf("%+v, %+v; want %d events", e, e.Process, c.want)
 			}
 		})

@@ -27,11 +27,13 @@ const (
 	UnifyLock   = "unify.lock" // in Folder
 	SpoolSuffix = ".spool"     // raw files in Folder
 	eventSuffix = ".evt"
-	// BacklogFile holds records that the shard's collector has put off, as raw files do, until it or another makes events of them.
+	// BacklogFile holds records that the shard's collector has put off, as raw files do, until it or another makes
+	// events of them.
 	BacklogFile = "backlog" + SpoolSuffix
 )
 
-// What is in a shard, and what steers the recording, is its owner's. The archive made of it is a result, see regular.Readable.
+// What is in a shard, and what steers the recording, is its owner's. The archive made of it is a result, see
+// regular.Readable.
 const (
 	FolderMode = 0o700
 	FileMode   = 0o600
@@ -93,7 +95,8 @@ func reopen(path string) (*Store, error) {
 	return &Store{path: path, root: root, above: []string{filepath.Dir(path)}}, nil
 }
 
-// createFolder makes the shard's folder and holds it open: from here on no name that somebody puts in its place matters.
+// createFolder makes the shard's folder and holds it open: from here on no name that somebody puts in its place
+// matters.
 func createFolder(directory, uuid string) (*os.Root, error) {
 	shards, err := openShards(directory)
 	if err != nil {
@@ -125,7 +128,8 @@ func openShards(directory string) (*os.Root, error) {
 			return nil, err
 		}
 		if !info.IsDir() {
-			return nil, fmt.Errorf("%s is not a directory itself, but %s", filepath.Join(directory, Folder), atomicfile.KindOf(info.Mode()))
+			return nil, fmt.Errorf("%s is not a directory itself, but %s", filepath.Join(directory, Folder),
+				atomicfile.KindOf(info.Mode()))
 		}
 	}
 	shards, err := root.OpenRoot(Folder)
@@ -137,7 +141,9 @@ func openShards(directory string) (*os.Root, error) {
 		return nil, errors.Join(err, shards.Close())
 	}
 	if why := atomicfile.Foreign(info); why != "" {
-		return nil, errors.Join(fmt.Errorf("%s %s: somebody else could redirect what is written there; name another directory", filepath.Join(directory, Folder), why), shards.Close())
+		return nil,
+			errors.Join(fmt.Errorf("%s %s: somebody else could redirect what is written there; name another directory",
+				filepath.Join(directory, Folder), why), shards.Close())
 	}
 	return shards, nil
 }
@@ -147,8 +153,8 @@ func (s *Store) createNew(name string) (*os.File, error) {
 	return s.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_RDWR|syscall.O_NOFOLLOW, FileMode)
 }
 
-// MaxDescription is what a shard.json, and what is written beside it, has at most (bytes): 65536 communicator ranks and as many
-// rows of the timeline come to a quarter.
+// MaxDescription is what a shard.json, and what is written beside it, has at most (bytes): 65536 communicator ranks and
+// as many rows of the timeline come to a quarter.
 const MaxDescription = 256 << 20
 
 // takeLock waits for those who look at the very moment whether the shard has a writer (lookAt).
@@ -178,8 +184,8 @@ func (s *Store) EventFile(number uint32) string {
 	return EventFile(s.path, number)
 }
 
-// BeforeEvents has a function called before anything is written to an event file: what events refer to must be on disk first. An
-// error of it is one of that file.
+// BeforeEvents has a function called before anything is written to an event file: what events refer to must be on disk
+// first. An error of it is one of that file.
 func (s *Store) BeforeEvents(f func() error) { s.files.before = f }
 
 // FilesOpened is how often an event file has been opened so far; at most FilesOpenAtOnce are open at one time.
@@ -191,8 +197,8 @@ func (s *Store) EventBytes() uint64 { return s.files.bytes }
 // FilesOpenAtOnce is how many event files are open at one time, at most, with those that are being brought to the disk.
 func (s *Store) FilesOpenAtOnce() int { return s.files.most + atomicfile.Syncers }
 
-// EventWriter creates a location's event file, which is open only while it is written. Its mode is that of results, as it becomes part of the archive under a second name;
-// before that the shard's folder keeps others out.
+// EventWriter creates a location's event file, which is open only while it is written. Its mode is that of results, as
+// it becomes part of the archive under a second name; before that the shard's folder keeps others out.
 //
 // A patient writer's file is made in the shard's folder wherever it is by now.
 func (s *Store) EventWriter(number uint32, opts *otf2.EventWriterOptions) (*otf2.EventWriter, error) {
@@ -221,11 +227,12 @@ func EventFile(shard string, number uint32) string {
 	return filepath.Join(shard, eventFileName(number))
 }
 
-// EventFiles are the paths of the files in a shard's folder that are named as event files are, also of locations that nothing describes.
+// EventFiles are the paths of the files in a shard's folder that are named as event files are, also of locations that
+// nothing describes.
 func EventFiles(shard string) []string { return regular.Matches(shard, "*"+eventSuffix) }
 
-// inPlace tells that the shard's name still leads to the folder that was made: nobody has moved it away, or put another or a
-// link in its place.
+// inPlace tells that the shard's name still leads to the folder that was made: nobody has moved it away, or put another
+// or a link in its place.
 func (s *Store) inPlace() error {
 	named, err := os.Lstat(s.path)
 	if err != nil {
@@ -320,8 +327,8 @@ func Remove(directory, uuid string) error {
 	return root.RemoveAll(uuid)
 }
 
-// LockLike makes the lock of another file the shard's own: it is taken for being written as long as that file is locked.
-// The shard must be closed.
+// LockLike makes the lock of another file the shard's own: it is taken for being written as long as that file is
+// locked. The shard must be closed.
 func (s *Store) LockLike(file string) error {
 	lock := filepath.Join(s.path, lockFile)
 	if err := os.Link(file, lock+".new"); err != nil {

@@ -53,7 +53,8 @@ func TestStoreStates(t *testing.T) {
 	if e := state(); e.State != Starting || e.Process != nil {
 		t.Errorf("before its description: %+v", e)
 	}
-	want := &Process{Version: Version, UUID: "one", Tag: 7, Comms: []Comm{{ID: 1<<64 - 1, NRanks: 2}}, Settings: map[string]string{"A": "b"}}
+	want := &Process{Version: Version, UUID: "one", Tag: 7, Comms: []Comm{{ID: 1<<64 - 1, NRanks: 2}},
+		Settings: map[string]string{"A": "b"}}
 	testkit.Must(t, s.Write(want))
 	e := state()
 	if e.State != Writing {
@@ -100,7 +101,8 @@ func TestReadRefuses(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		testkit.Write(t, filepath.Join(dir, ProcessFile), []byte(text))
-		if _, err := Read(dir); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), ProcessFile) {
+		if _, err := Read(dir); err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), ProcessFile) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -169,7 +171,8 @@ func TestFoldersAbove(t *testing.T) {
 	made := filepath.Join(top, "by", "another")
 	testkit.Must(t, os.MkdirAll(made, 0o700))
 	got := foldersAbove(filepath.Join(made, "experiment"))
-	for _, want := range []string{filepath.Join(made, "experiment", Folder), filepath.Join(made, "experiment"), made, filepath.Dir(made), top} {
+	for _, want := range []string{filepath.Join(made, "experiment", Folder), filepath.Join(made, "experiment"), made,
+		filepath.Dir(made), top} {
 		if !slices.Contains(got, want) {
 			t.Errorf("%s is not among %q", want, got)
 		}

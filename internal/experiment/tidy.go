@@ -10,12 +10,14 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 )
 
-// abandonedAfter is how long nobody has written a temporary file whose writer is taken for dead; the slowest write is over by then.
+// abandonedAfter is how long nobody has written a temporary file whose writer is taken for dead; the slowest write is
+// over by then.
 const abandonedAfter = time.Minute
 
 // temporaries are what writers name what is not whole yet, in an experiment directory.
 var temporaries = []string{
-	atomicfile.Temporaries, "run-*/" + atomicfile.Temporaries, Folder + "/" + atomicfile.Temporaries, Folder + "/*/" + atomicfile.Temporaries,
+	atomicfile.Temporaries, "run-*/" + atomicfile.Temporaries, Folder + "/" + atomicfile.Temporaries,
+	Folder + "/*/" + atomicfile.Temporaries,
 }
 
 // Tidy removes temporary files of writers that were killed. What cannot be removed stays.

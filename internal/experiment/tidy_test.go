@@ -19,8 +19,11 @@ func TestTidy(t *testing.T) {
 	mkdir(t, filepath.Join(dir, Folder, "one"))
 	const young = ".young.0123456789abcdef.tmp"
 	names := map[string]bool{ // whether it stays
-		".profile.json.00000000000000aa.tmp": false, "shards/one/.shard.json.0123456789abcdef.tmp": false, "shards/.control.json.0123456789abcdef.tmp": false,
-		"shards/one/shard.json": true, "shards/one/0.evt": true, "traces.otf2": true, "shards/one/" + young: true, "mine.tmp": true, ".mine.tmp": true,
+		".profile.json.00000000000000aa.tmp": false, "shards/one/.shard.json.0123456789abcdef.tmp": false,
+		"shards/.control.json.0123456789abcdef.tmp": false,
+		"shards/one/shard.json":                     true, "shards/one/0.evt": true, "traces.otf2": true,
+		"shards/one/" + young: true,
+		"mine.tmp":            true, ".mine.tmp": true,
 	}
 	for name := range names {
 		path := filepath.Join(dir, name)

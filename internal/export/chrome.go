@@ -16,8 +16,8 @@ import (
 // Chrome writes the timeline as trace-event JSON, which Perfetto and chrome://tracing open, to path, or to stdout if
 // that is "-". A name that ends in .gz asks for gzip.
 //
-// A process of the trace is a process of the job, or a GPU of one; a thread is a row. Ids are places in the archive's order,
-// so they are the same at each export. Times are microseconds since the begin of the archive.
+// A process of the trace is a process of the job, or a GPU of one; a thread is a row. Ids are places in the archive's
+// order, so they are the same at each export. Times are microseconds since the begin of the archive.
 func Chrome(a *otf2.Archive, path string, stdout io.Writer, opts *Options) (*Result, error) {
 	e := newExporter(a, opts)
 	if err := e.into(path, stdout, zipped(path, e.chrome)); err != nil {
@@ -27,7 +27,8 @@ func Chrome(a *otf2.Archive, path string, stdout io.Writer, opts *Options) (*Res
 }
 
 func (e *exporter) chrome(w io.Writer) error {
-	c := &chromeWriter{exporter: e, out: newJSONWriter(w), pids: make(map[*row]int), tids: make(map[*row]int), waited: make(map[*row]bool)}
+	c := &chromeWriter{exporter: e, out: newJSONWriter(w), pids: make(map[*row]int), tids: make(map[*row]int),
+		waited: make(map[*row]bool)}
 	c.out.raw("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")
 	c.describe()
 	c.markers()
@@ -159,7 +160,8 @@ func (c *chromeWriter) end(r *walkRow, s *span) {
 	}
 }
 
-// slice draws a region. One that overlaps with others of its row is drawn by its begin and its end, as slices of a thread nest.
+// slice draws a region. One that overlaps with others of its row is drawn by its begin and its end, as slices of a
+// thread nest.
 func (c *chromeWriter) slice(r *walkRow, s *span) {
 	if s.beside {
 		c.flows++

@@ -61,8 +61,9 @@ func nanoseconds(t *testing.T, n json.Number) int64 {
 
 type track struct{ pid, tid int }
 
-// readTrace parses a trace and checks what a viewer relies on: that slices of a track nest, that every track has a name,
-// that each flow has one start and one end, in order of time, each inside a slice, and that asynchronous events end.
+// readTrace parses a trace and checks what a viewer relies on: that slices of a track nest, that every track has a
+// name, that each flow has one start and one end, in order of time, each inside a slice, and that asynchronous events
+// end.
 func readTrace(t *testing.T, r io.Reader) (events []traceEvent, slices_ map[track][]traceEvent) {
 	t.Helper()
 	var doc struct {
@@ -124,14 +125,19 @@ func readTrace(t *testing.T, r io.Reader) (events []traceEvent, slices_ map[trac
 		if threads[at] == "" || processes[at.pid] == "" {
 			t.Errorf("track %v has no name", at)
 		}
-		slices.SortStableFunc(all, func(a, b traceEvent) int { return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(b.end, a.end)) })
+		slices.SortStableFunc(all, func(a, b traceEvent) int {
+			return cmp.Or(
+				cmp.Compare(a.begin, b.begin), cmp.Compare(b.end, a.end))
+		})
 		var stack []traceEvent
 		for _, e := range all {
-			for len(stack) > 0 && stack[len(stack)-1].end <= e.begin && !(stack[len(stack)-1].begin == e.begin && e.begin == e.end) {
+			for len(stack) > 0 && stack[len(stack)-1].end <= e.begin &&
+				!(stack[len(stack)-1].begin == e.begin && e.begin == e.end) {
 				stack = stack[:len(stack)-1]
 			}
 			if n := len(stack); n > 0 && e.end > stack[n-1].end {
-				t.Errorf("%s %d-%d reaches out of %s %d-%d on %s", e.Name, e.begin, e.end, stack[n-1].Name, stack[n-1].begin, stack[n-1].end, threads[at])
+				t.Errorf("%s %d-%d reaches out of %s %d-%d on %s", e.Name, e.begin, e.end, stack[n-1].Name,
+					stack[n-1].begin, stack[n-1].end, threads[at])
 			}
 			stack = append(stack, e)
 		}
@@ -145,8 +151,10 @@ func readTrace(t *testing.T, r io.Reader) (events []traceEvent, slices_ map[trac
 			} else if i == len(all)-1 {
 				want = "f"
 			}
-			inside := slices.ContainsFunc(tracks[track{e.PID, e.TID}], func(s traceEvent) bool { return s.begin <= e.begin && e.begin <= s.end })
-			if e.Phase != want || i > 0 && (e.begin < all[i-1].begin || e.Bind != "e") || e.Name != all[0].Name || e.Category != all[0].Category || !inside {
+			inside := slices.ContainsFunc(tracks[track{e.PID, e.TID}],
+				func(s traceEvent) bool { return s.begin <= e.begin && e.begin <= s.end })
+			if e.Phase != want || i > 0 && (e.begin < all[i-1].begin || e.Bind != "e") || e.Name != all[0].Name ||
+				e.Category != all[0].Category || !inside {
 				t.Errorf("flow %s, %d of %d: %+v (inside a slice: %v)", id, i, len(all), e, inside)
 			}
 		}
@@ -216,22 +224,31 @@ func TestTheTraceIsWhatTheArchiveShows(t *testing.T) {
 	if got != enters || res.Records["slices"] != uint64(enters) {
 		t.Errorf("%d slices, the archive has %d regions", got, enters)
 	}
-	// Seven collectives, two messages, a call to its operation on three ranks, ten transfers of which one is drawn to a row that shows nothing at the time.
-	if flows["collective"] != 7 || flows["message"] != 2 || flows["parent"] != 3 || async != 10 || flows["transfer"]+int(res.LeftOut["lines of transfers to rows that show nothing at the time"]) != 10 || counters != 3 {
+	// Seven collectives, two messages, a call to its operation on three ranks, ten transfers of which one is drawn to a
+	// row that shows nothing at the time.
+	if flows["collective"] != 7 || flows["message"] != 2 || flows["parent"] != 3 || async != 10 ||
+		flows["transfer"]+int(res.LeftOut["lines of transfers to rows that show nothing at the time"]) != 10 ||
+		counters != 3 {
 		t.Errorf("flows %v, %d transfers, %d counter values, %v", flows, async, counters, res.LeftOut)
 	}
 	all := slices.IndexFunc(events, func(e traceEvent) bool { return e.Phase == "X" && e.Name == "AllReduce" })
-	if e := events[all]; e.Args["algo"] != "RING" || e.Args["count"] != float64(1<<20) || e.Category != "NCCL collectives" || e.Args["size_bytes"] != float64(4<<20) || e.Args["busbw_gbs"] == nil {
+	if e := events[all]; e.Args["algo"] != "RING" || e.Args["count"] != float64(1<<20) ||
+		e.Category != "NCCL collectives" || e.Args["size_bytes"] != float64(4<<20) || e.Args["busbw_gbs"] == nil {
 		t.Errorf("%+v", e)
 	}
 	traced := slices.IndexFunc(events, func(e traceEvent) bool {
 		return e.Phase == "X" && e.Name == "ReduceScatter" && e.Args["event_id"] != nil
 	})
-	if e := events[traced]; e.Args["event_id"] != strconv.FormatUint(e.eventID(t), 10) || e.Args["sendbuff_address"] != "0x1000" {
+	if e := events[traced]; e.Args["event_id"] != strconv.FormatUint(e.eventID(t), 10) ||
+		e.Args["sendbuff_address"] != "0x1000" {
 		t.Errorf("ids %+v", e)
 	}
-	first := slices.IndexFunc(events, func(e traceEvent) bool { return e.Phase == "s" && e.Category == "collective" && e.Name == "AllReduce" })
-	if chain := events[first : first+3]; chain[0].begin > chain[1].begin || chain[1].begin != chain[0].begin+10*us || chain[2].begin != chain[0].begin+20*us {
+	first := slices.IndexFunc(events, func(e traceEvent) bool {
+		return e.Phase == "s" && e.Category == "collective" &&
+			e.Name == "AllReduce"
+	})
+	if chain := events[first : first+3]; chain[0].begin > chain[1].begin || chain[1].begin != chain[0].begin+10*us ||
+		chain[2].begin != chain[0].begin+20*us {
 		t.Errorf("the line of an AllReduce: %+v", chain)
 	}
 }
@@ -240,7 +257,8 @@ func TestTheTraceIsWhatTheArchiveShows(t *testing.T) {
 func TestOpenAndLongRegions(t *testing.T) {
 	dir := t.TempDir()
 	p := shardtest.New(t, dir, "p")
-	outer, inner := p.Region("phase", "Application", otf2.RegionRoleCode), p.Region("step", "Application", otf2.RegionRoleCode)
+	outer, inner := p.Region("phase", "Application", otf2.RegionRoleCode),
+		p.Region("step", "Application", otf2.RegionRoleCode)
 	w := p.Writer(0)
 	must := func(err error) {
 		t.Helper()
@@ -304,7 +322,8 @@ func wantWaits(t *testing.T, a *otf2.Archive, got []traceEvent) {
 	var want, have []wait
 	r := newRows(a.Defs, nil)
 	operations.EachMatch(a, &operations.Matches{Wait: func(w *waits.Wait) {
-		want = append(want, wait{"waits for " + r.world[w.For].Name, c.fromBegin(w.Begin), int64(w.Waited), w.Kind, w.Function})
+		want = append(want, wait{"waits for " + r.world[w.For].Name, c.fromBegin(w.Begin), int64(w.Waited), w.Kind,
+			w.Function})
 	}})
 	for _, e := range got {
 		have = append(have, wait{e.Name, e.begin, e.end - e.begin, e.Args["kind"], e.Args["function"]})

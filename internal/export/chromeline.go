@@ -38,8 +38,8 @@ func (c *chromeWriter) flow(name, category string, points []flowPoint) {
 	c.count(category + " lines")
 }
 
-// matches draws waits, and lines through the parts of each collective, in the order in which they began, and from the sender to
-// the receiver of each message.
+// matches draws waits, and lines through the parts of each collective, in the order in which they began, and from the
+// sender to the receiver of each message.
 func (c *chromeWriter) matches() {
 	var points []flowPoint
 	c.problems(operations.EachMatch(c.archive, &operations.Matches{
@@ -69,7 +69,8 @@ func (c *chromeWriter) matches() {
 				c.leaveOut("lines of messages that arrived before they were sent")
 				return
 			}
-			c.flow("message", "message", []flowPoint{{c.rows.of[send.Location], send.Begin}, {c.rows.of[recv.Location], max(send.Begin, recv.Begin)}})
+			c.flow("message", "message", []flowPoint{{c.rows.of[send.Location], send.Begin},
+				{c.rows.of[recv.Location], max(send.Begin, recv.Begin)}})
 		},
 	}))
 }

@@ -26,8 +26,8 @@ type Options struct {
 	Version string
 	// Selection is what is exported; nil: everything.
 	Selection *selection.Selection
-	// Parts is into how many files the large tables of Parquet are cut, by slices of the archive; 0: each is one file. Part is the one that
-	// is written, from 1; 0: all of them, at the same time.
+	// Parts is into how many files the large tables of Parquet are cut, by slices of the archive; 0: each is one file.
+	// Part is the one that is written, from 1; 0: all of them, at the same time.
 	Parts, Part int
 	// Progress, if set, is called now and then with what is being done, and how many records have been written.
 	Progress func(what string, records uint64)
@@ -38,7 +38,8 @@ type Result struct {
 	Files     []string               `json:"files"`
 	Records   map[string]uint64      `json:"records"`             // by kind
 	Selection *selection.Description `json:"selection,omitempty"` // what of the archive; nil: everything
-	LeftOut   map[string]uint64      `json:"left_out,omitempty"`  // what the form has no room for, or the archive no data for
+	// what the form has no room for, or the archive no data for
+	LeftOut map[string]uint64 `json:"left_out,omitempty"`
 	// Problems, one line each: event files that could not be read to their end.
 	Problems []string `json:"problems,omitempty"`
 }
@@ -57,7 +58,8 @@ type exporter struct {
 }
 
 func newExporter(a *otf2.Archive, opts *Options) *exporter {
-	e := &exporter{archive: a, rows: newRows(a.Defs, facts.Births(a.Anchor)), result: Result{Files: []string{}, Records: make(map[string]uint64), LeftOut: make(map[string]uint64)}}
+	e := &exporter{archive: a, rows: newRows(a.Defs, facts.Births(a.Anchor)),
+		result: Result{Files: []string{}, Records: make(map[string]uint64), LeftOut: make(map[string]uint64)}}
 	if opts != nil {
 		e.opts = *opts
 		e.result.Selection = opts.Selection.Describe()

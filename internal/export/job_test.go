@@ -20,8 +20,8 @@ const (
 // odd is a name that every form has to escape.
 const odd = "tp \"<b>\\é\n"
 
-// job leaves a job of three processes on two hosts with what exports look at: collectives of one and of several a launch,
-// messages, waits, transfers (one by another process: PXN), metrics. It opens its archive.
+// job leaves a job of three processes on two hosts with what exports look at: collectives of one and of several a
+// launch, messages, waits, transfers (one by another process: PXN), metrics. It opens its archive.
 func job(t testing.TB) *otf2.Archive { return jobtest.Open(t, makeJob(t)) }
 
 func makeJob(t testing.TB) (anchor string) {
@@ -109,10 +109,11 @@ func traced(t testing.TB, p *shardtest.Process, comm int) {
 	a.Uint64(regions.AttrUncertainty, 300)
 	must(row.Enter(at(455), a, inner))
 	must(row.MpiCollectiveBegin(at(455), nil))
-	must(row.MpiCollectiveEnd(at(470), nil, otf2.CollectiveOpReduceScatterBlock, otf2.CommRef(comm), otf2.CollectiveRootNone, 6000, 6000))
+	must(row.MpiCollectiveEnd(at(470), nil, otf2.CollectiveOpReduceScatterBlock, otf2.CommRef(comm),
+		otf2.CollectiveRootNone, 6000, 6000))
 	must(row.Leave(at(470), nil, inner))
 }
 
-// operationsOf are the operations of job on all ranks: three AllReduces, a Broadcast, a launch of two, a ReduceScatter, and
-// four ends of messages.
+// operationsOf are the operations of job on all ranks: three AllReduces, a Broadcast, a launch of two, a ReduceScatter,
+// and four ends of messages.
 const operationsOf = 3*3 + 3 + 3*2 + 3 + 4

@@ -21,12 +21,13 @@ import (
 )
 
 // JSONL writes a file per process into a folder, which is made if it is not there, in the schema of the minimal
-// profiler: an event record for what has a begin and an end, a state record for what happens in between, and
-// lifecycle records for communicator ranks. What the archive does not tell is null in the members start, stop, pid, tid,
-// commId, and otherwise left out.
+// profiler: an event record for what has a begin and an end, a state record for what happens in between, and lifecycle
+// records for communicator ranks. What the archive does not tell is null in the members start, stop, pid, tid, commId,
+// and otherwise left out.
 //
-// Files are named trace_<job or unix time>_pid<PID>.jsonl. If two processes of different hosts have one PID, ".2" stands
-// behind the job of the second; where the archive does not tell PIDs, proc<place in world order> stands in place of pid<PID>.
+// Files are named trace_<job or unix time>_pid<PID>.jsonl. If two processes of different hosts have one PID, ".2"
+// stands behind the job of the second; where the archive does not tell PIDs, proc<place in world order> stands in place
+// of pid<PID>.
 func JSONL(a *otf2.Archive, dir string, opts *Options) (*Result, error) {
 	e := newExporter(a, opts)
 	id := e.opts.Job
@@ -238,7 +239,8 @@ func (l *lines) operation(p *operations.Part) {
 	}
 	row := l.rows.on(p.Location, p.Comm)
 	l.belongs(p.Parent, row)
-	one := record{typ: "ncclProfileColl", function: p.Function, row: row, of: row, begin: p.Begin, end: p.End, event: p.Event, parent: p.Parent}
+	one := record{typ: "ncclProfileColl", function: p.Function, row: row, of: row, begin: p.Begin, end: p.End,
+		event: p.Event, parent: p.Parent}
 	if _, copied := l.rows.attributes.Last(p.Attributes, regions.AttrSyncStrategy); copied {
 		one.typ = "ncclProfileCeColl"
 	}
@@ -353,12 +355,13 @@ func (l *lines) control(one *record, name string, attributes []otf2.AttributeVal
 	l.event(one)
 }
 
-// transfer takes a transfer that has ended: the step of a proxy from where it was handed to the network. Its waits before
-// are in the archive as phases of the oldest step only. Ids of steps and proxy operations are not in archives: the step
-// gets one that no event of NCCL has, and its parent is the operation.
+// transfer takes a transfer that has ended: the step of a proxy from where it was handed to the network. Its waits
+// before are in the archive as phases of the oldest step only. Ids of steps and proxy operations are not in archives:
+// the step gets one that no event of NCCL has, and its parent is the operation.
 func (l *lines) transfer(x *matrix.Transfer) {
 	row := l.rows.of[x.Location]
-	one := record{typ: "ncclProfileProxyStep", function: "ProxyStep", row: row, begin: x.Begin, end: x.End, parent: x.Parent}
+	one := record{typ: "ncclProfileProxyStep", function: "ProxyStep", row: row, begin: x.Begin, end: x.End,
+		parent: x.Parent}
 	if c := l.rows.comms[x.Comm]; c != nil && x.From >= 0 && x.From < len(c.Members) {
 		one.of = l.rows.on(c.Members[x.From], x.Comm)
 	}

@@ -60,17 +60,21 @@ func readLines(t *testing.T, path string) (events, states []map[string]any) {
 			}
 		}
 		if r["recordType"] == "state" {
-			check(r, map[string]string{"recordType": "string", "eventAddr": "string", "ts": "number", "name": "string", "id": "number", "pid": "number null", "tid": "number null", "transSize": "number optional"})
+			check(r, map[string]string{"recordType": "string", "eventAddr": "string", "ts": "number", "name": "string",
+				"id": "number", "pid": "number null", "tid": "number null", "transSize": "number optional"})
 			states = append(states, r)
 			continue
 		}
 		check(r, map[string]string{
-			"recordType": "string", "type": "string", "func": "string", "gpuUuid": "string", "commId": "number null", "rank": "number null", "start": "object", "stop": "object",
-			"duration": "number", "myPid": "number null", "originPid": "number optional", "parentObj": "string optional", "eventAddr": "string optional", "isPxn": "bool optional",
+			"recordType": "string", "type": "string", "func": "string", "gpuUuid": "string", "commId": "number null",
+			"rank": "number null", "start": "object", "stop": "object",
+			"duration": "number", "myPid": "number null", "originPid": "number optional",
+			"parentObj": "string optional", "eventAddr": "string optional", "isPxn": "bool optional",
 			"details": "object",
 		})
 		for _, end := range []string{"start", "stop"} {
-			check(r[end].(map[string]any), map[string]string{"ts": "number", "pid": "number null", "tid": "number null"})
+			check(r[end].(map[string]any), map[string]string{"ts": "number", "pid": "number null",
+				"tid": "number null"})
 		}
 		if a, ok := r["eventAddr"].(string); ok {
 			addresses[a] = true
@@ -92,7 +96,8 @@ func TestRecordsAreTheMinimalProfilers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if names := list(t, dir); !slices.Equal(names, []string{"trace_4711_pid100.jsonl", "trace_4711_pid101.jsonl", "trace_4711_pid102.jsonl"}) {
+	if names := list(t, dir); !slices.Equal(names,
+		[]string{"trace_4711_pid100.jsonl", "trace_4711_pid101.jsonl", "trace_4711_pid102.jsonl"}) {
 		t.Errorf("files %v", names)
 	}
 	counts := make(map[string]int)
@@ -107,16 +112,19 @@ func TestRecordsAreTheMinimalProfilers(t *testing.T) {
 			switch r["type"] {
 			case "ncclProfileColl", "ncclProfileP2p":
 				counted[r["func"].(string)]++
-				if uint64(r["commId"].(float64)) != 0xfedcba9876543000 && r["commId"].(float64) != float64(0xfedcba9876543210) || d["timingSource"] == nil {
+				if uint64(r["commId"].(float64)) != 0xfedcba9876543000 &&
+					r["commId"].(float64) != float64(0xfedcba9876543210) || d["timingSource"] == nil {
 					t.Errorf("%v", r)
 				}
 				if r["func"] == "ReduceScatter" && d["ordinal"] == 1.0 {
 					delete(d, "plan")
 					want := map[string]any{
-						"func": "ReduceScatter", "seq": 7.0, "count": 500.0, "dtype": "ncclInt32", "sendBuff": "0x1000", "recvBuff": "0x2000",
-						"ordinal": 1.0, "timingSource": "gpu", "uncertaintyNs": 300.0,
+						"func": "ReduceScatter", "seq": 7.0, "count": 500.0, "dtype": "ncclInt32", "sendBuff": "0x1000",
+						"recvBuff": "0x2000",
+						"ordinal":  1.0, "timingSource": "gpu", "uncertaintyNs": 300.0,
 					}
-					if diff := cmp.Diff(want, d); diff != "" || r["duration"] != 15.0 || r["start"].(map[string]any)["tid"] != nil {
+					if diff := cmp.Diff(want, d); diff != "" || r["duration"] != 15.0 ||
+						r["start"].(map[string]any)["tid"] != nil {
 						t.Errorf("%v:\n%s", r, diff)
 					}
 					parents[r["parentObj"].(string)] = r["rank"].(float64)
@@ -142,13 +150,15 @@ func TestRecordsAreTheMinimalProfilers(t *testing.T) {
 		t.Errorf("calls %v, parents of operations %v", calls, parents)
 	}
 	want := make(map[string]int)
-	if _, err := operations.EachPart(a, nil, analysis.Slice{}, func(p *operations.Part) error { want[p.Function]++; return nil }); err != nil {
+	if _, err := operations.EachPart(a, nil, analysis.Slice{},
+		func(p *operations.Part) error { want[p.Function]++; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, counted); diff != "" {
 		t.Errorf("operations (archive, records):\n%s", diff)
 	}
-	if transferred != 3*(1000+1001+1002)+500 || counts["ProfilerLifecycle"] != 6 || counts["ncclProfileProxyStep"] != 10 {
+	if transferred != 3*(1000+1001+1002)+500 || counts["ProfilerLifecycle"] != 6 ||
+		counts["ncclProfileProxyStep"] != 10 {
 		t.Errorf("%v bytes in transfers; records %v", transferred, counts)
 	}
 	total := uint64(0)
@@ -205,7 +215,8 @@ func TestJSONIsWritten(t *testing.T) {
 	for line := range strings.Lines(out.String()) {
 		var got map[string]any
 		testkit.Must(t, json.Unmarshal([]byte(line), &got))
-		if got["t"] != "\x00\x7f\"\\\n\ufffd\u00e9\u2028" || got["m"] != -9007.999 || got["o"].(map[string]any)["h"] != "0xff" {
+		if got["t"] != "\x00\x7f\"\\\n\ufffd\u00e9\u2028" || got["m"] != -9007.999 ||
+			got["o"].(map[string]any)["h"] != "0xff" {
 			t.Errorf("%v", got)
 		}
 	}

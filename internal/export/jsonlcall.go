@@ -23,8 +23,8 @@ type heldGroup struct {
 // maxHeld bounds the group calls that are held.
 const maxHeld = 1 << 14
 
-// call takes a call of the API. One that was made by itself has the interval of its group call, whose id is its parent's:
-// both are written.
+// call takes a call of the API. One that was made by itself has the interval of its group call, whose id is its
+// parent's: both are written.
 func (l *lines) call(one *record, function string, r *facts.Region, outer []openEvent) {
 	one.function = function
 	graph := r.Graph
@@ -71,7 +71,8 @@ func (l *lines) call(one *record, function string, r *facts.Region, outer []open
 		}
 	}
 	if one.parent != 0 && !slices.ContainsFunc(outer, func(o openEvent) bool { return o.event == one.parent }) {
-		group := record{typ: "ncclProfileGroupApi", function: "Group", row: one.row, begin: one.begin, end: one.end, event: one.parent}
+		group := record{typ: "ncclProfileGroupApi", function: "Group", row: one.row, begin: one.begin, end: one.end,
+			event: one.parent}
 		group.details = func(j *jsonWriter) {
 			j.integer("depth", 1)
 			j.boolean("graphCaptured", graph)
@@ -90,7 +91,8 @@ func (l *lines) call(one *record, function string, r *facts.Region, outer []open
 	l.calls[one.event] = group
 }
 
-// caller is the row of the communicator rank that a call says it is for, nil if it does not say so, or archives do not define the communicator.
+// caller is the row of the communicator rank that a call says it is for, nil if it does not say so, or archives do not
+// define the communicator.
 func (l *lines) caller(attributes []otf2.AttributeValue) *row {
 	ref, known := l.rows.attributes.Last(attributes, regions.AttrComm)
 	rank, placed := l.rows.attributes.Last(attributes, regions.AttrRank)

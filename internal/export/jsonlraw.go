@@ -12,8 +12,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// Records of an archive with raw events (docs/raw.md): then there is one for each event and each state that NCCL reported, as the minimal
-// profiler writes them, in place of those that say what happened.
+// Records of an archive with raw events (docs/raw.md): then there is one for each event and each state that NCCL
+// reported, as the minimal profiler writes them, in place of those that say what happened.
 
 // rawForm is how a member of details is written.
 type rawForm uint8
@@ -25,35 +25,51 @@ const (
 	rawFlag
 )
 
-// rawDetails are the members of details that show an attribute of a raw event. Where the minimal profiler has one, it is its.
+// rawDetails are the members of details that show an attribute of a raw event. Where the minimal profiler has one, it
+// is its.
 var rawDetails = map[otf2.AttributeRef]struct {
 	name string
 	form rawForm
 }{
-	regions.AttrFunction: {"func", rawText}, regions.AttrSeq: {"seq", rawNumber}, regions.AttrAlgo: {"algo", rawText}, regions.AttrProto: {"proto", rawText},
-	regions.AttrChannels: {"channels", rawNumber}, regions.AttrWarps: {"warps", rawNumber}, regions.AttrCount: {"count", rawNumber},
-	regions.AttrRoot: {"root", rawNumber}, regions.AttrDatatype: {"dtype", rawText}, regions.AttrSendBuff: {"sendBuff", rawHex},
-	regions.AttrRecvBuff: {"recvBuff", rawHex}, regions.AttrPlanID: {"parentGroup", rawHex}, regions.AttrPeer: {"peer", rawNumber},
-	regions.AttrStream: {"stream", rawHex}, regions.AttrGraph: {"graphCaptured", rawFlag}, regions.AttrGroupDepth: {"depth", rawNumber},
-	regions.AttrChannel: {"channel", rawNumber}, regions.AttrSteps: {"steps", rawNumber}, regions.AttrChunkSize: {"chunkSize", rawNumber},
-	regions.AttrSend: {"isSend", rawFlag}, regions.AttrProxyPID: {"eventPid", rawNumber}, regions.AttrStep: {"step", rawNumber},
-	regions.AttrGPUTimer: {"pTimer", rawNumber}, regions.AttrNetID: {"id", rawNumber}, regions.AttrBytes: {"length", rawNumber},
-	regions.AttrNetDevice: {"device", rawNumber}, regions.AttrWorkRequest: {"wrId", rawNumber}, regions.AttrOpcode: {"opcode", rawNumber},
-	regions.AttrQP: {"qp", rawNumber}, regions.AttrKernelVariant: {"kernelVariant", rawText}, regions.AttrSymmetric: {"symmetric", rawFlag},
-	regions.AttrUserTag: {"userTag", rawNumber}, regions.AttrPhase: {"phase", rawNumber}, regions.AttrPhaseName: {"phaseName", rawText},
-	regions.AttrSyncStrategy: {"syncStrategy", rawText}, regions.AttrBatchSize: {"batchSize", rawNumber}, regions.AttrBatches: {"numBatches", rawNumber},
-	regions.AttrCeSeq: {"ceSeq", rawNumber}, regions.AttrSyncRanks: {"syncRanks", rawNumber}, regions.AttrBatchOps: {"numOps", rawNumber},
+	regions.AttrFunction: {"func", rawText}, regions.AttrSeq: {"seq", rawNumber}, regions.AttrAlgo: {"algo", rawText},
+	regions.AttrProto:    {"proto", rawText},
+	regions.AttrChannels: {"channels", rawNumber}, regions.AttrWarps: {"warps", rawNumber},
+	regions.AttrCount: {"count", rawNumber},
+	regions.AttrRoot:  {"root", rawNumber}, regions.AttrDatatype: {"dtype", rawText},
+	regions.AttrSendBuff: {"sendBuff", rawHex},
+	regions.AttrRecvBuff: {"recvBuff", rawHex}, regions.AttrPlanID: {"parentGroup", rawHex},
+	regions.AttrPeer:   {"peer", rawNumber},
+	regions.AttrStream: {"stream", rawHex}, regions.AttrGraph: {"graphCaptured", rawFlag},
+	regions.AttrGroupDepth: {"depth", rawNumber},
+	regions.AttrChannel:    {"channel", rawNumber}, regions.AttrSteps: {"steps", rawNumber},
+	regions.AttrChunkSize: {"chunkSize", rawNumber},
+	regions.AttrSend:      {"isSend", rawFlag}, regions.AttrProxyPID: {"eventPid", rawNumber},
+	regions.AttrStep:     {"step", rawNumber},
+	regions.AttrGPUTimer: {"pTimer", rawNumber}, regions.AttrNetID: {"id", rawNumber},
+	regions.AttrBytes:     {"length", rawNumber},
+	regions.AttrNetDevice: {"device", rawNumber}, regions.AttrWorkRequest: {"wrId", rawNumber},
+	regions.AttrOpcode: {"opcode", rawNumber},
+	regions.AttrQP:     {"qp", rawNumber}, regions.AttrKernelVariant: {"kernelVariant", rawText},
+	regions.AttrSymmetric: {"symmetric", rawFlag},
+	regions.AttrUserTag:   {"userTag", rawNumber}, regions.AttrPhase: {"phase", rawNumber},
+	regions.AttrPhaseName:    {"phaseName", rawText},
+	regions.AttrSyncStrategy: {"syncStrategy", rawText}, regions.AttrBatchSize: {"batchSize", rawNumber},
+	regions.AttrBatches: {"numBatches", rawNumber},
+	regions.AttrCeSeq:   {"ceSeq", rawNumber}, regions.AttrSyncRanks: {"syncRanks", rawNumber},
+	regions.AttrBatchOps: {"numOps", rawNumber},
 	regions.AttrComplete: {"isComplete", rawFlag}, regions.AttrUnfinished: {"unfinished", rawFlag},
 }
 
 // rawFlags are the flags that records of some types always have.
 var rawFlags = map[string][]otf2.AttributeRef{
-	"GroupApi": {regions.AttrGraph}, "CollApi": {regions.AttrGraph}, "P2pApi": {regions.AttrGraph}, "ProxyOp": {regions.AttrSend},
+	"GroupApi": {regions.AttrGraph}, "CollApi": {regions.AttrGraph}, "P2pApi": {regions.AttrGraph},
+	"ProxyOp": {regions.AttrSend},
 }
 
 // rawShown are the groups of regions that are made of events that raw records show.
 var rawShown = map[string]bool{
-	regions.GroupAPI: true, regions.GroupEnqueue: true, regions.GroupCollectives: true, regions.GroupPointToPoint: true, regions.GroupProxy: true,
+	regions.GroupAPI: true, regions.GroupEnqueue: true, regions.GroupCollectives: true, regions.GroupPointToPoint: true,
+	regions.GroupProxy:   true,
 	regions.GroupNetwork: true, regions.GroupKernel: true,
 }
 
@@ -80,11 +96,12 @@ func (l *lines) rawEnter(r *facts.Region) {
 	}
 }
 
-// rawEvent writes the record of an event that has stopped. The first thread that its attributes name reported its start, the last one
-// its stop.
+// rawEvent writes the record of an event that has stopped. The first thread that its attributes name reported its
+// start, the last one its stop.
 func (l *lines) rawEvent(row *row, r *facts.Region) {
 	name := strings.TrimPrefix(l.rows.defs.RegionName(r.Region), regions.EventPrefix)
-	one := record{typ: regions.EventPrefix + name, function: name, row: row, of: l.caller(r.Attributes), begin: r.Begin, end: r.End, event: r.Event, parent: r.Parent}
+	one := record{typ: regions.EventPrefix + name, function: name, row: row, of: l.caller(r.Attributes), begin: r.Begin,
+		end: r.End, event: r.Event, parent: r.Parent}
 	one.startTID = l.rawOpen[r.Location].tid
 	one.stopTID, _ = l.rows.attributes.Last(r.Attributes, regions.AttrTID)
 	if f, ok := l.rows.attributes.Last(r.Attributes, regions.AttrFunction); ok {
@@ -152,7 +169,8 @@ func (l *lines) rawState(row *row, r *facts.Region) {
 	})
 }
 
-// stateID gives the number of a state in NCCL's enumeration, which did not change from its beginning to API v7; −1 if it has none.
+// stateID gives the number of a state in NCCL's enumeration, which did not change from its beginning to API v7; −1 if
+// it has none.
 func stateID(name string) int64 {
 	for i := range uint32(shm.StateCount) {
 		if shm.StateName(i) == name {

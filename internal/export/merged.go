@@ -24,13 +24,13 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Beside is a trace of another tool that is to be shown with an archive: of PyTorch's profiler or any other in trace-event JSON, or Perfetto's
-// own format; gzip or not.
+// Beside is a trace of another tool that is to be shown with an archive: of PyTorch's profiler or any other in
+// trace-event JSON, or Perfetto's own format; gzip or not.
 type Beside struct {
 	Path string
 	Host string // on which it was recorded
-	// Shift is what the archive's times, ns since 1970, are ahead of the host's real-time clock at Middle, which that clock showed in the middle
-	// of the run.
+	// Shift is what the archive's times, ns since 1970, are ahead of the host's real-time clock at Middle, which that
+	// clock showed in the middle of the run.
 	Shift, Middle int64
 }
 
@@ -40,13 +40,15 @@ const (
 	oursName     = "nccl-otf2.pftrace"
 )
 
-// Merged writes a tar file that Perfetto shows as one trace: the archive's timeline (see Perfetto), other traces, and a manifest that says
-// which host each is of, and how its clock is related to the archive's. Form of the manifest: https://perfetto.dev/docs/reference/perfetto-manifest,
-// version 1, which trace_processor and the viewer know from release 58.2 on.
+// Merged writes a tar file that Perfetto shows as one trace: the archive's timeline (see Perfetto), other traces, and a
+// manifest that says which host each is of, and how its clock is related to the archive's. Form of the manifest:
+// https://perfetto.dev/docs/reference/perfetto-manifest, version 1, which trace_processor and the viewer know from
+// release 58.2 on.
 func Merged(a *otf2.Archive, to string, others []Beside, opts *Options) (*Result, error) {
 	e := newExporter(a, opts)
 	if id, _ := e.rows.clock.known(otf2.Timestamp(e.rows.clock.Offset)); id != clockRealtime {
-		return nil, errors.New("the archive's times are not those of a real-time clock, which other traces could be related to")
+		return nil,
+			errors.New("the archive's times are not those of a real-time clock, which other traces could be related to")
 	}
 	folder, err := os.MkdirTemp("", "nccl-otf2-merged-")
 	if err != nil {
@@ -55,7 +57,8 @@ func Merged(a *otf2.Archive, to string, others []Beside, opts *Options) (*Result
 	held := atomicfile.Temporary(folder)
 	defer held.Forget()
 	defer func() { _ = os.RemoveAll(folder) }()
-	m := &merged{folder: folder, manifest: manifest{Version: 1, TraceTime: reference{File: oursName, Clock: "REALTIME"}}}
+	m := &merged{folder: folder, manifest: manifest{Version: 1,
+		TraceTime: reference{File: oursName, Clock: "REALTIME"}}}
 	if err := m.keep(oursName, e.perfetto); err != nil {
 		return nil, err
 	}
@@ -88,7 +91,8 @@ type machine struct {
 	Name string `json:"name"`
 }
 
-// clocks relates a clock of a file to one of another. Without a Clock it is the file's only one, which showed TS when the other showed its TS.
+// clocks relates a clock of a file to one of another. Without a Clock it is the file's only one, which showed TS when
+// the other showed its TS.
 type clocks struct {
 	Clock  string    `json:"clock,omitempty"`
 	TS     *int64    `json:"ts,omitempty"`
@@ -270,7 +274,10 @@ func (t *traceTimes) clocks(b *Beside) (*clocks, error) {
 		ours.TS = new(int64)
 		*ours.TS = b.Middle + b.Shift
 	default:
-		return nil, errors.New("it does not say what its times count from: there is no baseTimeNanoseconds, as PyTorch's profiler writes it, and its events are not in µs since 1970")
+		return nil,
+			errors.New(
+				"it does not say what its times count from: there is no baseTimeNanoseconds, as PyTorch's profiler " +
+					"writes it, and its events are not in µs since 1970")
 	}
 	return &clocks{TS: &shows, Is: ours}, nil
 }

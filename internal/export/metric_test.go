@@ -48,7 +48,8 @@ func TestCountersHaveTheUnitOfTheMetric(t *testing.T) {
 	for i, c := range cases {
 		testkit.Must(t, defs.String(otf2.StringRef(2*i+1), fmt.Sprintf("metric %d", i)))
 		testkit.Must(t, defs.String(otf2.StringRef(2*i+2), c.unit))
-		testkit.Must(t, defs.MetricMember(otf2.MetricMemberRef(i), otf2.StringRef(2*i+1), 0, otf2.MetricTypeOther, otf2.MetricAbsolutePoint, c.typ, c.base, c.exponent, otf2.StringRef(2*i+2)))
+		testkit.Must(t, defs.MetricMember(otf2.MetricMemberRef(i), otf2.StringRef(2*i+1), 0, otf2.MetricTypeOther,
+			otf2.MetricAbsolutePoint, c.typ, c.base, c.exponent, otf2.StringRef(2*i+2)))
 		members, types, bits = append(members, otf2.MetricMemberRef(i)), append(types, c.typ), append(bits, c.bits)
 	}
 	testkit.Must(t, defs.MetricClass(0, members, otf2.MetricAsynchronous, otf2.RecorderKindAbstract))
@@ -76,10 +77,12 @@ func TestCountersHaveTheUnitOfTheMetric(t *testing.T) {
 	for i := range chrome {
 		c := cases[i%len(cases)]
 		if got := trace.Counters[i].Value; got != c.want {
-			t.Errorf("in Perfetto's trace, %d with exponent %d of %v is %v %s, want %v", c.bits, c.exponent, c.base, got, c.unit, c.want)
+			t.Errorf("in Perfetto's trace, %d with exponent %d of %v is %v %s, want %v", c.bits, c.exponent, c.base,
+				got, c.unit, c.want)
 		}
 		if got := chrome[i].Args[c.unit]; got != c.want {
-			t.Errorf("in the JSON trace, %d with exponent %d of %v is %v %s, want %v", c.bits, c.exponent, c.base, got, c.unit, c.want)
+			t.Errorf("in the JSON trace, %d with exponent %d of %v is %v %s, want %v", c.bits, c.exponent, c.base, got,
+				c.unit, c.want)
 		}
 	}
 }

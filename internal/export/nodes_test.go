@@ -30,7 +30,8 @@ func TestNodesAreNCCLs(t *testing.T) {
 		dir := t.TempDir()
 		for rank := range 2 {
 			p := shardtest.New(t, dir, string(rune('a'+rank))).Launched("slurm", rank, c.ranks)
-			comm := p.Comm(experiment.Comm{ID: 1, Name: "world", NRanks: c.ranks, Rank: rank, NNodes: c.stated, InitTime: shardtest.Epoch})
+			comm := p.Comm(experiment.Comm{ID: 1, Name: "world", NRanks: c.ranks, Rank: rank, NNodes: c.stated,
+				InitTime: shardtest.Epoch})
 			p.AllReduce(comm, shardtest.Epoch+1000, shardtest.Epoch+2000, 1000) // start-up, which is in no metric
 			p.AllReduce(comm, shardtest.Epoch+3000, shardtest.Epoch+4000, 1000)
 			p.Finish()

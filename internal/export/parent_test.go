@@ -15,7 +15,8 @@ import (
 func TestParentsOfCommunicators(t *testing.T) {
 	const world = 0xabcdef // and what NCCL makes of it
 	a := jobtest.Open(t, jobtest.Make(t, 2, 2, func(r int, p *shardtest.Process) {
-		for i, c := range []experiment.Comm{{ID: world, Name: "world"}, {ID: 0xa782f28ed1e0a2c3, Name: "tp"}, {ID: 0x435e404045d495d, Name: "rest"}, {ID: 77, Name: "other"}} {
+		for i, c := range []experiment.Comm{{ID: world, Name: "world"}, {ID: 0xa782f28ed1e0a2c3, Name: "tp"},
+			{ID: 0x435e404045d495d, Name: "rest"}, {ID: 77, Name: "other"}} {
 			c.NRanks, c.Rank, c.InitTime = 2, r, uint64(t0+i*1000*us)
 			comm := p.Comm(c)
 			p.AllReduce(comm, c.InitTime+10*us, c.InitTime+20*us, 1000)
@@ -25,7 +26,8 @@ func TestParentsOfCommunicators(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]string{"world": "<nil> <nil> <nil> <nil>", "tp": "world 1.1259375e+07 2 1", "rest": "world 1.1259375e+07 0 <nil>", "other": "<nil> <nil> <nil> <nil>"}
+	want := map[string]string{"world": "<nil> <nil> <nil> <nil>", "tp": "world 1.1259375e+07 2 1",
+		"rest": "world 1.1259375e+07 0 <nil>", "other": "<nil> <nil> <nil> <nil>"}
 	seen := 0
 	for _, path := range res.Files {
 		events, _ := readLines(t, path)
@@ -33,7 +35,8 @@ func TestParentsOfCommunicators(t *testing.T) {
 			if r["func"] == "ProfilerInit" {
 				seen++
 				d := r["details"].(map[string]any)
-				if got := fmt.Sprint(d["parentCommName"], " ", d["parentCommId"], " ", d["split"], " ", d["color"]); got != want[d["commName"].(string)] {
+				if got := fmt.Sprint(d["parentCommName"], " ", d["parentCommId"], " ", d["split"], " ",
+					d["color"]); got != want[d["commName"].(string)] {
 					t.Errorf("%s: %s, want %s", d["commName"], got, want[d["commName"].(string)])
 				}
 			}

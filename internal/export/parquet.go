@@ -23,8 +23,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// schemaVersion is the version of the tables. It counts up when tables or columns are added; none is removed, renamed or given another
-// meaning.
+// schemaVersion is the version of the tables. It counts up when tables or columns are added; none is removed, renamed
+// or given another meaning.
 const schemaVersion = 2
 
 // rowsPerGroup bounds the memory of a table: a row group is held until it is full. It is 10 to 20 MB of operations.
@@ -42,49 +42,51 @@ const (
 // Operation is a row of the table of operations: one member's part in a collective, or one end of a message. Times
 // named …_ns are nanoseconds since 1970, and lengths of time nanoseconds.
 type Operation struct {
-	Run          string   `parquet:"run,dict"` // that of the table of runs
-	Communicator string   `parquet:"communicator,dict"`
-	Comm         int32    `parquet:"comm"`             // the archive's id of the communicator
-	CommID       *uint64  `parquet:"comm_id,optional"` // NCCL's, not unique by itself
-	Ranks        int32    `parquet:"ranks"`            // of the communicator
-	Rank         int32    `parquet:"rank"`             // in it
-	WorldRank    int32    `parquet:"world_rank"`       // of the job, from 0
-	RankName     string   `parquet:"rank_name,dict"`
-	Host         string   `parquet:"host,dict"`
-	GPU          *string  `parquet:"gpu,optional,dict"`
-	Function     string   `parquet:"function,dict"`
-	Ordinal      int64    `parquet:"ordinal"`
-	Begin        int64    `parquet:"begin_ns"`
-	End          int64    `parquet:"end_ns"`
-	Duration     int64    `parquet:"duration_ns"`
-	Root         *int32   `parquet:"root,optional"`
-	Peer         *int32   `parquet:"peer,optional"`
-	Size         int64    `parquet:"size_bytes"` // as nccl-tests counts
-	Elements     *int64   `parquet:"elements,optional"`
-	Datatype     *string  `parquet:"datatype,optional,dict"`
-	Algorithm    *string  `parquet:"algorithm,optional,dict"`
-	Protocol     *string  `parquet:"protocol,optional,dict"`
-	Channels     *int32   `parquet:"channels,optional"`
-	TimingSource *string  `parquet:"timing_source,optional,dict"`
-	Uncertainty  *int64   `parquet:"uncertainty_ns,optional"`
-	AlgBW        *float64 `parquet:"algbw_gbs,optional"` // of this member's time; of one of several equal ones of a launch of its part
-	BusBW        *float64 `parquet:"busbw_gbs,optional"`
-	StartUp      bool     `parquet:"start_up"`       // of the member's first launch on the communicator
-	Equal        int32    `parquet:"launched_equal"` // operations of its launch, all equal, which share its time; 0: it is alone, or they differ
-	InPlace      *bool    `parquet:"in_place,optional"`
-	Variant      *string  `parquet:"variant,optional,dict"`
-	Graph        bool     `parquet:"graph"`
-	Grouped      bool     `parquet:"grouped"`
-	Plan         *int64   `parquet:"plan,optional"`
-	Consistent   bool     `parquet:"alike"`
-	EventID      *uint64  `parquet:"event_id,optional"`
-	ParentID     *uint64  `parquet:"parent_id,optional"`
-	Location     uint64   `parquet:"location"`
-	Members      int32    `parquet:"members"`                 // of the communicator, of which there is data
-	WaitKind     *string  `parquet:"wait_kind,optional,dict"` // of collectives: whom their members wait for
-	Leads        bool     `parquet:"leads"`                   // the first collective of its launch on the communicator
-	Device       bool     `parquet:"device"`                  // a buffer is known to be in a GPU's memory
-	BusFactor    float64  `parquet:"bus_factor"`
+	Run          string  `parquet:"run,dict"` // that of the table of runs
+	Communicator string  `parquet:"communicator,dict"`
+	Comm         int32   `parquet:"comm"`             // the archive's id of the communicator
+	CommID       *uint64 `parquet:"comm_id,optional"` // NCCL's, not unique by itself
+	Ranks        int32   `parquet:"ranks"`            // of the communicator
+	Rank         int32   `parquet:"rank"`             // in it
+	WorldRank    int32   `parquet:"world_rank"`       // of the job, from 0
+	RankName     string  `parquet:"rank_name,dict"`
+	Host         string  `parquet:"host,dict"`
+	GPU          *string `parquet:"gpu,optional,dict"`
+	Function     string  `parquet:"function,dict"`
+	Ordinal      int64   `parquet:"ordinal"`
+	Begin        int64   `parquet:"begin_ns"`
+	End          int64   `parquet:"end_ns"`
+	Duration     int64   `parquet:"duration_ns"`
+	Root         *int32  `parquet:"root,optional"`
+	Peer         *int32  `parquet:"peer,optional"`
+	Size         int64   `parquet:"size_bytes"` // as nccl-tests counts
+	Elements     *int64  `parquet:"elements,optional"`
+	Datatype     *string `parquet:"datatype,optional,dict"`
+	Algorithm    *string `parquet:"algorithm,optional,dict"`
+	Protocol     *string `parquet:"protocol,optional,dict"`
+	Channels     *int32  `parquet:"channels,optional"`
+	TimingSource *string `parquet:"timing_source,optional,dict"`
+	Uncertainty  *int64  `parquet:"uncertainty_ns,optional"`
+	// of this member's time; of one of several equal ones of a launch of its part
+	AlgBW   *float64 `parquet:"algbw_gbs,optional"`
+	BusBW   *float64 `parquet:"busbw_gbs,optional"`
+	StartUp bool     `parquet:"start_up"` // of the member's first launch on the communicator
+	// operations of its launch, all equal, which share its time; 0: it is alone, or they differ
+	Equal      int32   `parquet:"launched_equal"`
+	InPlace    *bool   `parquet:"in_place,optional"`
+	Variant    *string `parquet:"variant,optional,dict"`
+	Graph      bool    `parquet:"graph"`
+	Grouped    bool    `parquet:"grouped"`
+	Plan       *int64  `parquet:"plan,optional"`
+	Consistent bool    `parquet:"alike"`
+	EventID    *uint64 `parquet:"event_id,optional"`
+	ParentID   *uint64 `parquet:"parent_id,optional"`
+	Location   uint64  `parquet:"location"`
+	Members    int32   `parquet:"members"`                 // of the communicator, of which there is data
+	WaitKind   *string `parquet:"wait_kind,optional,dict"` // of collectives: whom their members wait for
+	Leads      bool    `parquet:"leads"`                   // the first collective of its launch on the communicator
+	Device     bool    `parquet:"device"`                  // a buffer is known to be in a GPU's memory
+	BusFactor  float64 `parquet:"bus_factor"`
 }
 
 // TransferRow is a row of the table of transfers: what the network carried in one piece.
@@ -100,16 +102,17 @@ type TransferRow struct {
 	ToName       *string `parquet:"to_name,optional,dict"`
 	FromHost     *string `parquet:"from_host,optional,dict"`
 	ToHost       *string `parquet:"to_host,optional,dict"`
-	Executor     string  `parquet:"executor,dict"` // the process whose proxy did it: with PXN another one than the sender
-	Channel      *int32  `parquet:"channel,optional"`
-	Step         *int32  `parquet:"step,optional"`
-	QP           *int32  `parquet:"qp,optional"`
-	Begin        int64   `parquet:"begin_ns"`
-	End          *int64  `parquet:"end_ns,optional"`
-	Duration     *int64  `parquet:"duration_ns,optional"`
-	Bytes        int64   `parquet:"bytes"`
-	ParentID     *uint64 `parquet:"parent_id,optional"`
-	Location     uint64  `parquet:"location"`
+	// the process whose proxy did it: with PXN another one than the sender
+	Executor string  `parquet:"executor,dict"`
+	Channel  *int32  `parquet:"channel,optional"`
+	Step     *int32  `parquet:"step,optional"`
+	QP       *int32  `parquet:"qp,optional"`
+	Begin    int64   `parquet:"begin_ns"`
+	End      *int64  `parquet:"end_ns,optional"`
+	Duration *int64  `parquet:"duration_ns,optional"`
+	Bytes    int64   `parquet:"bytes"`
+	ParentID *uint64 `parquet:"parent_id,optional"`
+	Location uint64  `parquet:"location"`
 }
 
 // WaitRow is a row of the table of waits: one member waited for another at the beginning of an operation.
@@ -143,8 +146,8 @@ var codecs = map[string]compress.Codec{"zstd": &parquet.Zstd, "snappy": &parquet
 // Codecs lists the names of the compressions that Parquet knows; the first is the default.
 func Codecs() []string { return []string{"zstd", "snappy", "none"} }
 
-// Parquet writes the tables of an archive into a folder, which is made if it is not there. With Options.Parts the two large ones are files of
-// slices of the archive, which are written at the same time.
+// Parquet writes the tables of an archive into a folder, which is made if it is not there. With Options.Parts the two
+// large ones are files of slices of the archive, which are written at the same time.
 func Parquet(a *otf2.Archive, dir, codec string, opts *Options) (*Result, error) {
 	c, ok := codecs[codec]
 	if !ok {
@@ -168,7 +171,9 @@ type tableFile struct {
 
 var (
 	largeTables = []tableFile{{OperationsFile, (*exporter).operations}, {TransfersFile, (*exporter).transfers}}
-	smallTables = []tableFile{{WaitsFile, (*exporter).waits}, {PhasesFile, (*exporter).phases}, {RunsFile, (*exporter).runs}} // runs follow waits
+	// runs follow waits
+	smallTables = []tableFile{{WaitsFile, (*exporter).waits}, {PhasesFile, (*exporter).phases},
+		{RunsFile, (*exporter).runs}}
 )
 
 // tables writes files of tables one after the other.
@@ -194,7 +199,8 @@ const batchRows = 512
 
 func newTable[T any](e *exporter, w io.Writer, kind string, codec compress.Codec) *table[T] {
 	return &table[T]{e: e, kind: kind, w: parquet.NewGenericWriter[T](w,
-		parquet.Compression(codec), parquet.MaxRowsPerRowGroup(rowsPerGroup), parquet.CreatedBy("nccl-otf2", e.opts.Version, ""),
+		parquet.Compression(codec), parquet.MaxRowsPerRowGroup(rowsPerGroup),
+		parquet.CreatedBy("nccl-otf2", e.opts.Version, ""),
 		parquet.KeyValueMetadata("nccl-otf2.table", kind),
 		parquet.KeyValueMetadata("nccl-otf2.schema_version", strconv.Itoa(schemaVersion)),
 		parquet.KeyValueMetadata("nccl-otf2.schema", strconv.Itoa(schemaVersion)),
@@ -237,15 +243,25 @@ func (e *exporter) operations(w io.Writer, codec compress.Codec) error {
 	problems, err := operations.EachPart(e.archive, e.opts.Selection, e.slice, func(p *operations.Part) error {
 		row := r.on(p.Location, p.Comm)
 		o := Operation{
-			Run: e.run(), Members: int32(present[p.Comm]), WaitKind: textOrNone(p.WaitKind), Leads: p.Leads, Device: p.Device, BusFactor: p.BusFactor,
-			Communicator: p.Communicator, Comm: int32(p.Comm), CommID: known(row.commID, row.hasID), Ranks: int32(p.Ranks), Rank: int32(p.Rank),
-			WorldRank: int32(r.worldRank(p.Location)), Host: row.process.host, GPU: textOrNone(row.gpu), Function: p.Function,
-			Ordinal: int64(p.Ordinal), Begin: clock.since1970(p.Begin), End: clock.since1970(p.End), Root: rankOrNone(p.Root), Peer: rankOrNone(p.Peer),
-			Size: int64(p.Size), Elements: known(int64(p.Count), p.Counted), Datatype: textOrNone(p.Datatype), Algorithm: textOrNone(p.Algorithm),
-			Protocol: textOrNone(p.Protocol), Channels: known(int32(p.Channels), p.Channels > 0), TimingSource: textOrNone(p.Source),
-			Uncertainty: known(int64(p.Uncertainty), p.Stated), Graph: p.Graph, Grouped: p.Grouped, Plan: known(int64(p.Plan), p.Plan > 0), Consistent: p.Consistent,
-			StartUp: p.StartUp, Equal: int32(p.Equal), InPlace: known(p.InPlace == facts.InPlaceOnly, p.InPlace != facts.InPlaceUnknown), Variant: textOrNone(p.Variant),
-			EventID: known(p.Event, p.Event != 0), ParentID: known(p.Parent, p.Parent != 0), Location: uint64(p.Location),
+			Run: e.run(), Members: int32(present[p.Comm]), WaitKind: textOrNone(p.WaitKind), Leads: p.Leads,
+			Device: p.Device, BusFactor: p.BusFactor,
+			Communicator: p.Communicator, Comm: int32(p.Comm), CommID: known(row.commID, row.hasID),
+			Ranks: int32(p.Ranks), Rank: int32(p.Rank),
+			WorldRank: int32(r.worldRank(p.Location)), Host: row.process.host, GPU: textOrNone(row.gpu),
+			Function: p.Function,
+			Ordinal:  int64(p.Ordinal), Begin: clock.since1970(p.Begin), End: clock.since1970(p.End),
+			Root: rankOrNone(p.Root), Peer: rankOrNone(p.Peer),
+			Size: int64(p.Size), Elements: known(int64(p.Count), p.Counted), Datatype: textOrNone(p.Datatype),
+			Algorithm: textOrNone(p.Algorithm),
+			Protocol:  textOrNone(p.Protocol), Channels: known(int32(p.Channels), p.Channels > 0),
+			TimingSource: textOrNone(p.Source),
+			Uncertainty:  known(int64(p.Uncertainty), p.Stated), Graph: p.Graph, Grouped: p.Grouped,
+			Plan: known(int64(p.Plan), p.Plan > 0), Consistent: p.Consistent,
+			StartUp: p.StartUp, Equal: int32(p.Equal),
+			InPlace: known(p.InPlace == facts.InPlaceOnly, p.InPlace != facts.InPlaceUnknown),
+			Variant: textOrNone(p.Variant),
+			EventID: known(p.Event, p.Event != 0), ParentID: known(p.Parent, p.Parent != 0),
+			Location: uint64(p.Location),
 		}
 		o.Duration = o.End - o.Begin
 		if o.WorldRank >= 0 {
@@ -280,8 +296,10 @@ func (e *exporter) transfers(w io.Writer, codec compress.Codec) error {
 		}
 		o := TransferRow{
 			Run:          e.run(),
-			Communicator: x.Communicator, Comm: known(int32(x.Comm), x.Comm != otf2.UndefinedComm), From: rankOrNone(x.From), To: int32(x.To),
-			Channel: rankOrNone(x.Channel), Step: rankOrNone(x.Step), QP: rankOrNone(x.QP), Begin: clock.since1970(x.Begin), Bytes: int64(x.Bytes),
+			Communicator: x.Communicator, Comm: known(int32(x.Comm), x.Comm != otf2.UndefinedComm),
+			From: rankOrNone(x.From), To: int32(x.To),
+			Channel: rankOrNone(x.Channel), Step: rankOrNone(x.Step), QP: rankOrNone(x.QP),
+			Begin: clock.since1970(x.Begin), Bytes: int64(x.Bytes),
 			ParentID: known(x.Parent, x.Parent != 0), Location: uint64(x.Location),
 		}
 		if row := r.of[x.Location]; row != nil {
@@ -317,19 +335,25 @@ func (e *exporter) waits(w io.Writer, codec compress.Codec) error {
 	t := newTable[WaitRow](e, w, "waits", codec)
 	r, clock := e.rows, &e.rows.clock
 	var err error
-	problems := operations.EachMatch(e.archive, &operations.Matches{Selection: e.opts.Selection, Span: func(s operations.Span) { e.span = s }, Wait: func(x *waits.Wait) {
-		if err != nil {
-			return
-		}
-		me, other := &r.world[x.World], &r.world[x.For]
-		err = t.add(WaitRow{
-			Run:  e.run(),
-			Kind: x.Kind, Communicator: x.Communicator, Comm: int32(x.Comm), Function: x.Function, Ordinal: int64(x.Ordinal), Rank: int32(x.Rank),
-			Peer: rankOrNone(x.Peer), WorldRank: int32(x.World), RankName: me.Name, Host: me.Host, ForWorldRank: int32(x.For), ForName: other.Name,
-			ForHost: other.Host, Begin: clock.since1970(x.Begin), Time: clock.nanoseconds(int64(x.Time)), Waited: clock.nanoseconds(int64(x.Waited)),
-			Uncertainty: known(int64(x.Uncertainty), x.Stated), Source: x.Source, StartUp: x.StartUp, Skew: known(clock.nanoseconds(int64(x.Skew)), x.Peer < 0),
-		})
-	}})
+	problems := operations.EachMatch(e.archive,
+		&operations.Matches{Selection: e.opts.Selection, Span: func(s operations.Span) { e.span = s },
+			Wait: func(x *waits.Wait) {
+				if err != nil {
+					return
+				}
+				me, other := &r.world[x.World], &r.world[x.For]
+				err = t.add(WaitRow{
+					Run:  e.run(),
+					Kind: x.Kind, Communicator: x.Communicator, Comm: int32(x.Comm), Function: x.Function,
+					Ordinal: int64(x.Ordinal), Rank: int32(x.Rank),
+					Peer: rankOrNone(x.Peer), WorldRank: int32(x.World), RankName: me.Name, Host: me.Host,
+					ForWorldRank: int32(x.For), ForName: other.Name,
+					ForHost: other.Host, Begin: clock.since1970(x.Begin), Time: clock.nanoseconds(int64(x.Time)),
+					Waited:      clock.nanoseconds(int64(x.Waited)),
+					Uncertainty: known(int64(x.Uncertainty), x.Stated), Source: x.Source, StartUp: x.StartUp,
+					Skew: known(clock.nanoseconds(int64(x.Skew)), x.Peer < 0),
+				})
+			}})
 	e.problems(problems)
 	return errors.Join(err, t.close())
 }

@@ -61,12 +61,18 @@ func TestTablesReadBack(t *testing.T) {
 		if diff := cmp.Diff(want, calls); diff != "" {
 			t.Errorf("%s: calls by function and size (report, table):\n%s", codec, diff)
 		}
-		o := ops[slices.IndexFunc(ops, func(o Operation) bool { return o.Function == "AllReduce" && o.Rank == 2 && o.Ordinal == 1 })]
+		o := ops[slices.IndexFunc(ops, func(o Operation) bool {
+			return o.Function == "AllReduce" && o.Rank == 2 &&
+				o.Ordinal == 1
+		})]
 		begin, duration := int64(t0+(110+50+20)*us), int64(15*us)
 		wantOp := Operation{
-			Communicator: odd, Comm: 0, CommID: known(uint64(0xfedcba9876543210), true), Ranks: 3, Rank: 2, WorldRank: 2, RankName: "Rank 2", Host: "node1",
-			GPU: known("CUDA Device 0", true), Function: "AllReduce", Ordinal: 1, Begin: begin, End: begin + duration, Duration: duration, Size: 4 << 20,
-			Elements: known(int64(1<<20), true), Datatype: known("ncclFloat32", true), Algorithm: known("RING", true), Protocol: known("SIMPLE", true),
+			Communicator: odd, Comm: 0, CommID: known(uint64(0xfedcba9876543210), true), Ranks: 3, Rank: 2,
+			WorldRank: 2, RankName: "Rank 2", Host: "node1",
+			GPU: known("CUDA Device 0", true), Function: "AllReduce", Ordinal: 1, Begin: begin, End: begin + duration,
+			Duration: duration, Size: 4 << 20,
+			Elements: known(int64(1<<20), true), Datatype: known("ncclFloat32", true), Algorithm: known("RING", true),
+			Protocol: known("SIMPLE", true),
 			Channels: known(int32(4), true), TimingSource: known("gpu", true), AlgBW: known(float64(4<<20)/15000, true),
 			BusBW: known(float64(4<<20)/15000*4/3, true), Plan: o.Plan, Consistent: true, Location: o.Location,
 			Run: o.Run, Members: 3, WaitKind: known("collective", true), Leads: true, BusFactor: 4.0 / 3,
@@ -75,7 +81,9 @@ func TestTablesReadBack(t *testing.T) {
 			t.Errorf("%s: an operation:\n%s", codec, diff)
 		}
 		for _, o := range ops {
-			if enqueue := *o.TimingSource == "enqueue"; (o.AlgBW == nil) != (enqueue || o.Grouped) || (o.Root != nil) != (o.Function == "Broadcast") || (o.Peer != nil) != (o.Function == "Send" || o.Function == "Recv") {
+			if enqueue := *o.TimingSource == "enqueue"; (o.AlgBW == nil) != (enqueue || o.Grouped) ||
+				(o.Root != nil) != (o.Function == "Broadcast") ||
+				(o.Peer != nil) != (o.Function == "Send" || o.Function == "Recv") {
 				t.Errorf("%s: %+v", codec, o)
 			}
 		}
@@ -88,13 +96,16 @@ func TestTablesReadBack(t *testing.T) {
 				waited += w.Waited
 			}
 			if i := slices.IndexFunc(ops, func(o Operation) bool {
-				return o.Comm == w.Comm && o.Rank == w.Rank && o.Ordinal == w.Ordinal && o.Begin == w.Begin && o.RankName == w.RankName && (o.Function == w.Function)
+				return o.Comm == w.Comm && o.Rank == w.Rank && o.Ordinal == w.Ordinal && o.Begin == w.Begin &&
+					o.RankName == w.RankName && (o.Function == w.Function)
 			}); i < 0 {
 				t.Errorf("%s: a wait without operation: %+v", codec, w)
 			}
 		}
-		if s := report.WaitStates; uint64(waited) != s.Total.Waited || uint64(startUp) != s.StartUp.Waited || waited == 0 {
-			t.Errorf("%s: %d ns of waiting and %d starting up; the report has %d and %d", codec, waited, startUp, s.Total.Waited, s.StartUp.Waited)
+		if s := report.WaitStates; uint64(waited) != s.Total.Waited || uint64(startUp) != s.StartUp.Waited ||
+			waited == 0 {
+			t.Errorf("%s: %d ns of waiting and %d starting up; the report has %d and %d", codec, waited, startUp,
+				s.Total.Waited, s.StartUp.Waited)
 		}
 
 		bytes := int64(0)
@@ -124,7 +135,8 @@ func TestExportsAreReproducible(t *testing.T) {
 		dir := t.TempDir()
 		for _, err := range []error{
 			second(JSONL(a, dir, nil)), second(Parquet(a, dir, "zstd", nil)),
-			second(Chrome(a, filepath.Join(dir, "t.json.gz"), nil, nil)), second(Prometheus(a, filepath.Join(dir, "m.prom"), nil, nil)),
+			second(Chrome(a, filepath.Join(dir, "t.json.gz"), nil, nil)),
+			second(Prometheus(a, filepath.Join(dir, "m.prom"), nil, nil)),
 		} {
 			if err != nil {
 				t.Fatal(err)

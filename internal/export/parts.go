@@ -19,9 +19,10 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/sql"
 )
 
-// Tables in parts: the operations and the transfers are files of slices of the archive, which processes on several machines, or several
-// processors of one, write at the same time. What a row holds depends on the archive alone and not on the slice, so that the parts one behind
-// the other are the rows of the whole table. What brings all ranks together, waits, is written with the first part, and so are phases and runs.
+// Tables in parts: the operations and the transfers are files of slices of the archive, which processes on several
+// machines, or several processors of one, write at the same time. What a row holds depends on the archive alone and not
+// on the slice, so that the parts one behind the other are the rows of the whole table. What brings all ranks together,
+// waits, is written with the first part, and so are phases and runs.
 
 // MaxParts bounds the files of a table.
 const MaxParts = 9999
@@ -87,7 +88,8 @@ func (e *exporter) inParts(dir string, codec compress.Codec) error {
 func (e *exporter) beside(s analysis.Slice) *exporter {
 	rows := *e.rows
 	rows.members = make(map[memberKey]*row)
-	x := &exporter{archive: e.archive, rows: &rows, opts: e.opts, slice: s, result: Result{Records: make(map[string]uint64), LeftOut: make(map[string]uint64)}}
+	x := &exporter{archive: e.archive, rows: &rows, opts: e.opts, slice: s,
+		result: Result{Records: make(map[string]uint64), LeftOut: make(map[string]uint64)}}
 	if report := e.opts.Progress; report != nil {
 		before := uint64(0)
 		x.opts.Progress = func(what string, records uint64) {

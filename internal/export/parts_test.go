@@ -33,26 +33,29 @@ func folder(t *testing.T, dir string) map[string]string {
 func partsOf[T any](t *testing.T, dir, file string, parts int) (rows []T) {
 	t.Helper()
 	for number := range parts {
-		rows = append(rows, readTable[T](t, filepath.Join(dir, partName(file, analysis.Slice{Number: number + 1, Of: parts})))...)
+		rows = append(rows, readTable[T](t, filepath.Join(
+			dir, partName(file, analysis.Slice{Number: number + 1, Of: parts})))...)
 	}
 	return rows
 }
 
-// Parts that are written at the same time are, one behind the other, the rows of the whole table, in as many parts as one likes; the other
-// tables are the same files.
+// Parts that are written at the same time are, one behind the other, the rows of the whole table, in as many parts as
+// one likes; the other tables are the same files.
 func TestPartsAreTheWholeTable(t *testing.T) {
 	a := job(t)
 	whole := t.TempDir()
 	res, err := Parquet(a, whole, "zstd", nil)
 	testkit.Must(t, err)
-	operations, transfers := readTable[Operation](t, filepath.Join(whole, OperationsFile)), readTable[TransferRow](t, filepath.Join(whole, TransfersFile))
+	operations, transfers := readTable[Operation](t, filepath.Join(whole, OperationsFile)),
+		readTable[TransferRow](t, filepath.Join(whole, TransfersFile))
 	if len(operations) == 0 || len(transfers) == 0 {
 		t.Fatalf("%d operations, %d transfers", len(operations), len(transfers))
 	}
 	for _, parts := range []int{1, 2, 3, 5, 40} {
 		dir := t.TempDir()
 		reported := uint64(0)
-		got, err := Parquet(a, dir, "zstd", &Options{Parts: parts, Progress: func(_ string, records uint64) { reported = max(reported, records) }})
+		got, err := Parquet(a, dir, "zstd", &Options{Parts: parts,
+			Progress: func(_ string, records uint64) { reported = max(reported, records) }})
 		testkit.Must(t, err)
 		if d := cmp.Diff(operations, partsOf[Operation](t, dir, OperationsFile, parts)); d != "" {
 			t.Errorf("operations in %d parts (-whole, +parts):\n%s", parts, d)
@@ -60,7 +63,8 @@ func TestPartsAreTheWholeTable(t *testing.T) {
 		if d := cmp.Diff(transfers, partsOf[TransferRow](t, dir, TransfersFile, parts)); d != "" {
 			t.Errorf("transfers in %d parts (-whole, +parts):\n%s", parts, d)
 		}
-		if d := cmp.Diff([]any{res.Records, res.LeftOut, res.Problems}, []any{got.Records, got.LeftOut, got.Problems}); d != "" || len(got.Files) != 3+2*parts {
+		if d := cmp.Diff([]any{res.Records, res.LeftOut, res.Problems},
+			[]any{got.Records, got.LeftOut, got.Problems}); d != "" || len(got.Files) != 3+2*parts {
 			t.Errorf("%d parts: %d files: %s", parts, len(got.Files), d)
 		}
 		total := uint64(0)
@@ -102,8 +106,10 @@ func TestPartsReplaceOthers(t *testing.T) {
 			t.Errorf("%d parts: %d files, want %d", c.parts, len(all), c.files)
 		}
 	}
-	for _, o := range []Options{{Parts: -1}, {Part: 1}, {Parts: 2, Part: 3}, {Parts: MaxParts + 1}, {Parts: 2, Part: -1}} {
-		if _, err := Parquet(a, dir, "zstd", &o); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("part %d of %d", o.Part, o.Parts)) {
+	for _, o := range []Options{{Parts: -1}, {Part: 1}, {Parts: 2, Part: 3}, {Parts: MaxParts + 1},
+		{Parts: 2, Part: -1}} {
+		if _, err := Parquet(a, dir, "zstd", &o); err == nil ||
+			!strings.Contains(err.Error(), fmt.Sprintf("part %d of %d", o.Part, o.Parts)) {
 			t.Errorf("%d of %d: %v", o.Part, o.Parts, err)
 		}
 	}

@@ -15,11 +15,12 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Perfetto writes the timeline in Perfetto's own format to path, or to stdout if that is "-". A name that ends in .gz asks for gzip.
+// Perfetto writes the timeline in Perfetto's own format to path, or to stdout if that is "-". A name that ends in .gz
+// asks for gzip.
 //
-// Tracks lie in each other: hosts, processes, GPUs, rows; a row's waits, transfers and metrics are tracks below it. Times count on the
-// clock that the archive's times were brought to, which the trace relates to real time where the archive does. What is held is what is
-// open at a time, and the strings that the archive defines.
+// Tracks lie in each other: hosts, processes, GPUs, rows; a row's waits, transfers and metrics are tracks below it.
+// Times count on the clock that the archive's times were brought to, which the trace relates to real time where the
+// archive does. What is held is what is open at a time, and the strings that the archive defines.
 func Perfetto(a *otf2.Archive, path string, stdout io.Writer, opts *Options) (*Result, error) {
 	e := newExporter(a, opts)
 	if err := e.into(path, stdout, zipped(path, e.perfetto)); err != nil {
@@ -30,7 +31,8 @@ func Perfetto(a *otf2.Archive, path string, stdout io.Writer, opts *Options) (*R
 
 func (e *exporter) perfetto(w io.Writer) error {
 	id := e.archive.Anchor.TraceID
-	p := &perfettoWriter{exporter: e, out: newPackets(w, uint32(id^id>>32)), tracks: make(map[*row]uint64), below: make(map[belowKey]*lanes), counters: make(map[counterKey]uint64)}
+	p := &perfettoWriter{exporter: e, out: newPackets(w, uint32(id^id>>32)), tracks: make(map[*row]uint64),
+		below: make(map[belowKey]*lanes), counters: make(map[counterKey]uint64)}
 	p.first = min(analysis.FirstEvent(e.archive), otf2.Timestamp(p.rows.clock.Offset))
 	p.out.clock(p.rows.clock.known(p.first))
 	p.describe()
@@ -101,8 +103,8 @@ type lane struct {
 	next  int
 }
 
-// free tells whether a slice can be shown beside those that were. At one time the end of one must stand before the begin of another in the
-// file, as readers take what is of one time in that order.
+// free tells whether a slice can be shown beside those that were. At one time the end of one must stand before the
+// begin of another in the file, as readers take what is of one time in that order.
 func (l *lane) free(begin, end int64) bool {
 	for _, s := range l.shown {
 		if s[1] > s[0] && begin < s[1] && s[0] <= end {
@@ -159,7 +161,8 @@ func (p *perfettoWriter) describe() {
 			if u.process.pid != 0 {
 				description = "PID " + strconv.FormatUint(u.process.pid, 10)
 			}
-			processes[u.process] = p.newTrack(hosts[host], cmp.Or(u.process.name, unnamed), description, u.process.number, nil)
+			processes[u.process] = p.newTrack(hosts[host], cmp.Or(u.process.name, unnamed), description,
+				u.process.number, nil)
 		}
 		parent := processes[u.process]
 		if u.gpu != "" {
@@ -270,7 +273,8 @@ func (p *perfettoWriter) sent(r *walkRow, t *facts.Transfer) {
 	begin, end := p.at(t.Begin), p.at(t.End)
 	track := p.track(p.beside(r.row, transfersName), begin, end)
 	p.transfer(track, t)
-	p.out.flow(transferID(uint64(t.Location), uint64(t.Begin), uint64(t.End), uint64(t.To), uint64(t.Channel), uint64(t.Step), t.Bytes))
+	p.out.flow(transferID(uint64(t.Location), uint64(t.Begin), uint64(t.End), uint64(t.To), uint64(t.Channel),
+		uint64(t.Step), t.Bytes))
 	p.slice(track, begin, end)
 }
 
@@ -316,7 +320,8 @@ func (p *perfettoWriter) arrivals() {
 		}
 		p.out.event(typeInstant, p.track(p.beside(l, arrivalsName), 0, 0))
 		p.out.named("from rank "+strconv.Itoa(t.From), "transfer")
-		p.out.flow(transferID(uint64(t.Location), uint64(t.Begin), uint64(t.End), uint64(t.To), uint64(int32(t.Channel)), uint64(int32(t.Step)), t.Bytes))
+		p.out.flow(transferID(uint64(t.Location), uint64(t.Begin), uint64(t.End), uint64(t.To),
+			uint64(int32(t.Channel)), uint64(int32(t.Step)), t.Bytes))
 		p.out.unsigned("bytes", t.Bytes)
 		p.finish(p.at(t.End))
 		p.count("arrivals")

@@ -40,7 +40,8 @@ type shown struct {
 }
 
 func order(a, b shown) int {
-	return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(a.row, b.row), cmp.Compare(a.depth, b.depth), cmp.Compare(a.end, b.end), cmp.Compare(a.name, b.name))
+	return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(a.row, b.row), cmp.Compare(a.depth, b.depth),
+		cmp.Compare(a.end, b.end), cmp.Compare(a.name, b.name))
 }
 
 // regionsOf are the archive's regions, found without what the exports use.
@@ -54,7 +55,8 @@ func regionsOf(t *testing.T, a *otf2.Archive) (all []shown) {
 		switch ev.Kind {
 		case otf2.EventEnter:
 			l, region := a.Defs.Location(ev.Location), a.Defs.Region(otf2.RegionRef(ev.Args[0]))
-			open[ev.Location] = append(stack, shown{a.Defs.String(l.Name), a.Defs.String(region.Name), int64(ev.Time) - begin, 0, len(stack)})
+			open[ev.Location] = append(stack, shown{a.Defs.String(l.Name), a.Defs.String(region.Name),
+				int64(ev.Time) - begin, 0, len(stack)})
 		case otf2.EventLeave:
 			s := stack[len(stack)-1]
 			s.end = int64(ev.Time) - begin
@@ -80,7 +82,8 @@ func TestPerfettoShowsTheArchive(t *testing.T) {
 		case waitCategory, answerCategory, "transfer", "marker", "measurement":
 			counts[s.Category]++
 		default:
-			got = append(got, shown{path[len(path)-1], strings.TrimSuffix(s.Name, " (launch only)"), s.Begin, s.End, s.Depth})
+			got = append(got, shown{path[len(path)-1], strings.TrimSuffix(s.Name, " (launch only)"), s.Begin, s.End,
+				s.Depth})
 			if len(path) < 3 || path[0] != "node0" && path[0] != "node1" || !strings.HasPrefix(path[1], "Rank ") {
 				t.Errorf("the track of %s is %q", s.Name, path)
 			}
@@ -97,15 +100,19 @@ func TestPerfettoShowsTheArchive(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("slices %v\nwant %v", got, want)
 	}
-	if res.Records["slices"] != uint64(len(want)) || res.Records["waits"] != counts[waitCategory] || res.Records["answers"] != counts[answerCategory] ||
-		res.Records["transfers"]+res.Records["arrivals"] != counts["transfer"] || res.Records["counter values"] != uint64(len(trace.Counters)) {
+	if res.Records["slices"] != uint64(len(want)) || res.Records["waits"] != counts[waitCategory] ||
+		res.Records["answers"] != counts[answerCategory] ||
+		res.Records["transfers"]+res.Records["arrivals"] != counts["transfer"] ||
+		res.Records["counter values"] != uint64(len(trace.Counters)) {
 		t.Errorf("records %v, in the trace %v and %d counter values", res.Records, counts, len(trace.Counters))
 	}
-	if allReduce.Args["algo"] != "RING" || allReduce.Args["size_bytes"] != uint64(4<<20) || allReduce.Args["communicator"] != odd {
+	if allReduce.Args["algo"] != "RING" || allReduce.Args["size_bytes"] != uint64(4<<20) ||
+		allReduce.Args["communicator"] != odd {
 		t.Errorf("an AllReduce says %v", allReduce.Args)
 	}
 	duration := float64(allReduce.End - allReduce.Begin)
-	if bw, _ := allReduce.Args["busbw_gbs"].(float64); bw < 0.999*(4<<20)/duration*4/3 || bw > 1.001*(4<<20)/duration*4/3 {
+	if bw, _ := allReduce.Args["busbw_gbs"].(float64); bw < 0.999*(4<<20)/duration*4/3 ||
+		bw > 1.001*(4<<20)/duration*4/3 {
 		t.Errorf("busbw %v GB/s of 4 MiB on 3 ranks in %v ns", allReduce.Args["busbw_gbs"], duration)
 	}
 	if id, _ := traced.Args["event_id"].(uint64); id>>48 == 0 || traced.Args["sendbuff_address"] != uint64(0x1000) {
@@ -121,7 +128,9 @@ func TestPerfettoShowsTheArchive(t *testing.T) {
 		}
 	}
 	// Seven collectives, two messages, a call to its operation on three ranks, ten transfers.
-	for what, n := range map[string]int{"NCCL collectives to NCCL collectives": 7, "NCCL point-to-point to NCCL point-to-point": 2, "NCCL API to NCCL collectives": 3, "transfer to transfer": 10} {
+	for what, n := range map[string]int{"NCCL collectives to NCCL collectives": 7,
+		"NCCL point-to-point to NCCL point-to-point": 2, "NCCL API to NCCL collectives": 3,
+		"transfer to transfer": 10} {
 		if arrows[what] != n {
 			t.Errorf("%d lines from %s, want %d, of %v", arrows[what], what, n, arrows)
 		}
@@ -139,12 +148,14 @@ func TestPerfettoShowsWaits(t *testing.T) {
 	var want, got []wait
 	operations.EachMatch(a, &operations.Matches{Wait: func(w *waits.Wait) {
 		begin := r.clock.fromBegin(w.Begin)
-		want = append(want, wait{shown{r.of[w.Place.Location].name, "waits for " + r.world[w.For].Name, begin, begin + int64(w.Waited), 0}, w.Kind, w.Function, w.Source})
+		want = append(want, wait{shown{r.of[w.Place.Location].name, "waits for " + r.world[w.For].Name, begin,
+			begin + int64(w.Waited), 0}, w.Kind, w.Function, w.Source})
 	}})
 	for _, s := range trace.Slices {
 		if s.Category == waitCategory {
 			path := trace.Path(s.Track)
-			got = append(got, wait{shown{path[len(path)-2], s.Name, s.Begin, s.End, s.Depth}, s.Args["kind"].(string), s.Args["function"].(string), s.Args["timing_source"].(string)})
+			got = append(got, wait{shown{path[len(path)-2], s.Name, s.Begin, s.End, s.Depth}, s.Args["kind"].(string),
+				s.Args["function"].(string), s.Args["timing_source"].(string)})
 			if s.Args["waited_ns"] != s.End-s.Begin || path[len(path)-1] != "waiting" {
 				t.Errorf("%v on %q", s, path)
 			}
@@ -158,11 +169,13 @@ func TestPerfettoShowsWaits(t *testing.T) {
 	}
 }
 
-// What is open at the end ends with the data; regions that last are not held with all that lies in them, and lie around it.
+// What is open at the end ends with the data; regions that last are not held with all that lies in them, and lie around
+// it.
 func TestPerfettoOpenAndLongRegions(t *testing.T) {
 	dir := t.TempDir()
 	p := shardtest.New(t, dir, "p")
-	outer, inner := p.Region("phase", "Application", otf2.RegionRoleCode), p.Region("step", "Application", otf2.RegionRoleCode)
+	outer, inner := p.Region("phase", "Application", otf2.RegionRoleCode),
+		p.Region("step", "Application", otf2.RegionRoleCode)
 	w := p.Writer(0)
 	testkit.Must(t, w.Enter(t0, nil, outer))
 	const n = maxSlices + maxSlices/2
@@ -202,12 +215,14 @@ func TestPerfettoTracesAreTheSameAndPacked(t *testing.T) {
 	var packed bytes.Buffer
 	_, err = packed.ReadFrom(z)
 	testkit.Must(t, err)
-	if !bytes.Equal(one.Bytes(), two.Bytes()) || !bytes.Equal(one.Bytes(), packed.Bytes()) || !slices.Equal(res.Files, []string{path}) {
+	if !bytes.Equal(one.Bytes(), two.Bytes()) || !bytes.Equal(one.Bytes(), packed.Bytes()) ||
+		!slices.Equal(res.Files, []string{path}) {
 		t.Errorf("traces of %d, %d and %d bytes, files %v", one.Len(), two.Len(), packed.Len(), res.Files)
 	}
 }
 
-// Kernels that overlap on a row keep their times: those that began in another one and outlast it are on a track of their own.
+// Kernels that overlap on a row keep their times: those that began in another one and outlast it are on a track of
+// their own.
 func TestTracesShowKernelsThatOverlap(t *testing.T) {
 	made, err := otf2.Create(t.TempDir(), "traces", &otf2.ArchiveOptions{Creator: "another tool"})
 	testkit.Must(t, err)
@@ -215,16 +230,20 @@ func TestTracesShowKernelsThatOverlap(t *testing.T) {
 	for i, text := range []string{"", "node", "a", "b"} {
 		testkit.Must(t, defs.String(otf2.StringRef(i), text))
 	}
-	testkit.Must(t, errors.Join(defs.ClockProperties(1e9, t0, 30000, 0), defs.SystemTreeNode(0, 1, 1, otf2.UndefinedSystemTreeNode),
-		defs.LocationGroup(0, 1, otf2.LocationGroupTypeProcess, 0, otf2.UndefinedLocationGroup), defs.Location(0, 1, otf2.LocationTypeAcceleratorStream, 80, 0)))
+	testkit.Must(t, errors.Join(defs.ClockProperties(1e9, t0, 30000, 0),
+		defs.SystemTreeNode(0, 1, 1, otf2.UndefinedSystemTreeNode),
+		defs.LocationGroup(0, 1, otf2.LocationGroupTypeProcess, 0, otf2.UndefinedLocationGroup),
+		defs.Location(0, 1, otf2.LocationTypeAcceleratorStream, 80, 0)))
 	for r := range otf2.RegionRef(2) {
-		testkit.Must(t, defs.Region(r, 2+otf2.StringRef(r), 0, 0, otf2.RegionRoleFunction, otf2.ParadigmHIP, 0, otf2.UndefinedString, 0, 0))
+		testkit.Must(t, defs.Region(r, 2+otf2.StringRef(r), 0, 0, otf2.RegionRoleFunction, otf2.ParadigmHIP, 0,
+			otf2.UndefinedString, 0, 0))
 	}
 	w, err := made.Events(0)
 	testkit.Must(t, err)
 	for i := range otf2.Timestamp(20) {
 		begin := t0 + 1000*i
-		testkit.Must(t, errors.Join(w.Enter(begin, nil, 0), w.Enter(begin+10, nil, 1), w.Leave(begin+230, nil, 0), w.Leave(begin+330, nil, 1)))
+		testkit.Must(t, errors.Join(w.Enter(begin, nil, 0), w.Enter(begin+10, nil, 1), w.Leave(begin+230, nil, 0),
+			w.Leave(begin+330, nil, 1)))
 	}
 	testkit.Must(t, made.Close())
 	archive := jobtest.Open(t, made.Path())

@@ -22,8 +22,8 @@ const (
 
 const answerCategory = "answer"
 
-// answers draws waits beside the rows of those that waited, and what the report says of them: what made the ranks wait, the operations
-// that cost the most, and how much of the time was waiting.
+// answers draws waits beside the rows of those that waited, and what the report says of them: what made the ranks wait,
+// the operations that cost the most, and how much of the time was waiting.
 func (p *perfettoWriter) answers() {
 	report, err := operations.Observe(p.archive, &operations.Observer{Selection: p.opts.Selection, Waited: p.wait})
 	if err != nil {

@@ -10,9 +10,10 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Field numbers of Perfetto's trace format, from its published definitions: protos/perfetto/trace of github.com/google/perfetto, release 59,
-// files trace.proto, trace_packet.proto, clock_snapshot.proto, trace_packet_defaults.proto, interned_data/interned_data.proto and, in
-// track_event, track_event.proto, track_descriptor.proto, counter_descriptor.proto, debug_annotation.proto.
+// Field numbers of Perfetto's trace format, from its published definitions: protos/perfetto/trace of
+// github.com/google/perfetto, release 59, files trace.proto, trace_packet.proto, clock_snapshot.proto,
+// trace_packet_defaults.proto, interned_data/interned_data.proto and, in track_event, track_event.proto,
+// track_descriptor.proto, counter_descriptor.proto, debug_annotation.proto.
 const (
 	traceMessagePacket = 1
 
@@ -79,8 +80,8 @@ const (
 	clockOurs      = 64 // the first of those that a sequence defines for itself: ns since the archive's begin
 )
 
-// packets writes a Perfetto trace packet by packet. All are of one sequence. What is interned is the strings that archives define, so it
-// does not grow with the number of events. Its first error is kept.
+// packets writes a Perfetto trace packet by packet. All are of one sequence. What is interned is the strings that
+// archives define, so it does not grow with the number of events. Its first error is kept.
 type packets struct {
 	w        io.Writer
 	sequence uint64
@@ -167,7 +168,8 @@ func (p *packets) clock(known uint64, begin int64) {
 	p.write(packetDefaults, false, 0)
 }
 
-// track describes a track: those of one parent stand in the order of their ranks. unit is that of a counter, nil of other tracks.
+// track describes a track: those of one parent stand in the order of their ranks. unit is that of a counter, nil of
+// other tracks.
 func (p *packets) track(uuid, parent uint64, name, description string, rank int, unit *string) {
 	m := putText(putNumber(p.message, trackUUID, uuid), trackName, name)
 	if parent != 0 {

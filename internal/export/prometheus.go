@@ -19,8 +19,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// promFormat is the minor number of NCCL Inspector's format (inspector_prom.cc of NCCL, June 2026); the major one is the
-// version of NCCL's profiler interface.
+// promFormat is the minor number of NCCL Inspector's format (inspector_prom.cc of NCCL, June 2026); the major one is
+// the version of NCCL's profiler interface.
 const promFormat = 1
 
 // promKey is what identifies a sample: NCCL Inspector's buckets.
@@ -36,24 +36,27 @@ type promKey struct {
 }
 
 func (k promKey) compare(o promKey) int {
-	return cmp.Or(cmp.Compare(k.node, o.node), cmp.Compare(k.gpu, o.gpu), cmp.Compare(k.comm, o.comm), cmp.Compare(k.nodes, o.nodes), cmp.Compare(k.ranks, o.ranks),
+	return cmp.Or(cmp.Compare(k.node, o.node), cmp.Compare(k.gpu, o.gpu), cmp.Compare(k.comm, o.comm),
+		cmp.Compare(k.nodes, o.nodes), cmp.Compare(k.ranks, o.ranks),
 		cmp.Compare(k.function, o.function), cmp.Compare(k.size, o.size), cmp.Compare(k.algoProto, o.algoProto))
 }
 
 // labels are those of a sample, as Inspector has them.
 func (k promKey) labels(version, job string) [][2]string {
 	labels := [][2]string{
-		{"version", version}, {"slurm_job_id", cmp.Or(job, "unknown")}, {"node", k.node}, {"gpu", k.gpu}, {"comm_name", k.comm},
+		{"version", version}, {"slurm_job_id", cmp.Or(job, "unknown")}, {"node", k.node}, {"gpu", k.gpu},
+		{"comm_name", k.comm},
 		{"n_nodes", k.nodes}, {"nranks", strconv.Itoa(k.ranks)},
 	}
 	if k.message {
 		return append(labels, [2]string{"p2p_operation", k.function}, [2]string{"message_size", sizeRange(k.size)})
 	}
-	return append(labels, [2]string{"collective", k.function}, [2]string{"message_size", sizeRange(k.size)}, [2]string{"algo_proto", k.algoProto})
+	return append(labels, [2]string{"collective", k.function}, [2]string{"message_size", sizeRange(k.size)},
+		[2]string{"algo_proto", k.algoProto})
 }
 
-// promSum is a bucket: of each size the times on the GPU. Inspector has means; here an operation counts with the median of its size, as in
-// the report, but on one GPU.
+// promSum is a bucket: of each size the times on the GPU. Inspector has means; here an operation counts with the median
+// of its size, as in the report, but on one GPU.
 type promSum struct {
 	factor float64 // nccl-tests', for the bus
 	times  map[uint64]*stats.Distribution[float64]
@@ -86,9 +89,12 @@ var promMetrics = []struct {
 	name, help string
 	value      func(*promSum) float64
 }{
-	{false, "nccl_bus_bandwidth_gbs", "Bus bandwidth of collectives in GB/s, of the median operation.", (*promSum).bandwidth},
-	{false, "nccl_collective_exec_time_microseconds", "Execution time of collectives in microseconds, median.", (*promSum).median},
-	{true, "nccl_p2p_bus_bandwidth_gbs", "Bandwidth of messages in GB/s, of the median operation.", (*promSum).bandwidth},
+	{false, "nccl_bus_bandwidth_gbs", "Bus bandwidth of collectives in GB/s, of the median operation.",
+		(*promSum).bandwidth},
+	{false, "nccl_collective_exec_time_microseconds", "Execution time of collectives in microseconds, median.",
+		(*promSum).median},
+	{true, "nccl_p2p_bus_bandwidth_gbs", "Bandwidth of messages in GB/s, of the median operation.",
+		(*promSum).bandwidth},
 	{true, "nccl_p2p_exec_time_microseconds", "Execution time of messages in microseconds, median.", (*promSum).median},
 }
 
@@ -104,8 +110,8 @@ func (s *promSum) bandwidth() float64 {
 }
 
 // Prometheus writes a file for the node exporter's textfile collector, or to stdout if path is "-". Operations without
-// GPU time are left out, as Inspector leaves them out, such as were launched together with different ones, which have no time of their own, and
-// those of start-up.
+// GPU time are left out, as Inspector leaves them out, such as were launched together with different ones, which have
+// no time of their own, and those of start-up.
 func Prometheus(a *otf2.Archive, path string, stdout io.Writer, opts *Options) (*Result, error) {
 	e := newExporter(a, opts)
 	sums := make(map[promKey]*promSum)
@@ -153,7 +159,8 @@ func Prometheus(a *otf2.Archive, path string, stdout io.Writer, opts *Options) (
 func (e *exporter) promKey(p *operations.Part) promKey {
 	row := e.rows.of[p.Location]
 	k := promKey{
-		message: p.Message(), node: cmp.Or(row.process.host, "unknown"), gpu: promGPU(row.gpu), comm: cmp.Or(p.Communicator, "unknown"),
+		message: p.Message(), node: cmp.Or(row.process.host, "unknown"), gpu: promGPU(row.gpu),
+		comm:  cmp.Or(p.Communicator, "unknown"),
 		nodes: "unknown", ranks: p.Ranks, function: p.Function, size: lowerBound(p.Share),
 	}
 	if c := e.rows.comms[p.Comm]; c != nil && c.nodes > 0 {
@@ -165,7 +172,8 @@ func (e *exporter) promKey(p *operations.Part) promKey {
 	return k
 }
 
-// promGPU is Inspector's name of a device: "GPU" and its CUDA number, which ours has behind its class ("CUDA Device 3").
+// promGPU is Inspector's name of a device: "GPU" and its CUDA number, which ours has behind its class ("CUDA Device
+// 3").
 func promGPU(name string) string {
 	if n, ok := deviceNumber(name); ok {
 		return "GPU" + strconv.Itoa(n)

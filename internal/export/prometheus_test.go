@@ -24,10 +24,14 @@ func timestamp(t uint64) otf2.Timestamp { return otf2.Timestamp(t) }
 
 // The names and labels are those of NCCL Inspector's README (NCCL, June 2026).
 var inspectorLabels = map[string][]string{
-	"nccl_bus_bandwidth_gbs":                 {"version", "slurm_job_id", "node", "gpu", "comm_name", "n_nodes", "nranks", "collective", "message_size", "algo_proto"},
-	"nccl_collective_exec_time_microseconds": {"version", "slurm_job_id", "node", "gpu", "comm_name", "n_nodes", "nranks", "collective", "message_size", "algo_proto"},
-	"nccl_p2p_bus_bandwidth_gbs":             {"version", "slurm_job_id", "node", "gpu", "comm_name", "n_nodes", "nranks", "p2p_operation", "message_size"},
-	"nccl_p2p_exec_time_microseconds":        {"version", "slurm_job_id", "node", "gpu", "comm_name", "n_nodes", "nranks", "p2p_operation", "message_size"},
+	"nccl_bus_bandwidth_gbs": {"version", "slurm_job_id", "node", "gpu", "comm_name", "n_nodes",
+		"nranks", "collective", "message_size", "algo_proto"},
+	"nccl_collective_exec_time_microseconds": {"version", "slurm_job_id", "node", "gpu", "comm_name", "n_nodes",
+		"nranks", "collective", "message_size", "algo_proto"},
+	"nccl_p2p_bus_bandwidth_gbs": {"version", "slurm_job_id", "node", "gpu", "comm_name", "n_nodes",
+		"nranks", "p2p_operation", "message_size"},
+	"nccl_p2p_exec_time_microseconds": {"version", "slurm_job_id", "node", "gpu", "comm_name", "n_nodes",
+		"nranks", "p2p_operation", "message_size"},
 }
 
 func TestMetricsAreInspectors(t *testing.T) {
@@ -64,10 +68,13 @@ func TestMetricsAreInspectors(t *testing.T) {
 			if diff := cmp.Diff(want, names); diff != "" {
 				t.Errorf("labels of %s:\n%s", name, diff)
 			}
-			if labels["comm_name"] != odd || labels["slurm_job_id"] != "4711" || labels["version"] != "v6.1" || labels["n_nodes"] != "2" || labels["nranks"] != "3" {
+			if labels["comm_name"] != odd || labels["slurm_job_id"] != "4711" || labels["version"] != "v6.1" ||
+				labels["n_nodes"] != "2" || labels["nranks"] != "3" {
 				t.Errorf("labels %v", labels)
 			}
-			found[strings.Join([]string{name, labels["node"], labels["gpu"], labels["collective"] + labels["p2p_operation"], labels["message_size"], labels["algo_proto"]}, " ")] = m.Gauge.GetValue()
+			found[strings.Join([]string{name, labels["node"], labels["gpu"],
+				labels["collective"] + labels["p2p_operation"], labels["message_size"], labels["algo_proto"]}, " ")] =
+				m.Gauge.GetValue()
 		}
 	}
 	if uint64(samples) != res.Records["samples"] || len(families) < len(inspectorLabels)+len(reportMetrics)-1 {
@@ -121,7 +128,8 @@ func TestMetricsOfTheReport(t *testing.T) {
 		t.Fatalf("%d ranks", len(report.WaitStates.Ranks))
 	}
 	for _, r := range report.WaitStates.Ranks {
-		for name, want := range map[string]uint64{"nccl_otf2_waited_seconds": r.Waited, "nccl_otf2_operations_seconds": r.Time, "nccl_otf2_goes_back_seconds": uint64(math.Round(*r.GoesBack))} {
+		for name, want := range map[string]uint64{"nccl_otf2_waited_seconds": r.Waited,
+			"nccl_otf2_operations_seconds": r.Time, "nccl_otf2_goes_back_seconds": uint64(math.Round(*r.GoesBack))} {
 			if ns, ok := got[sample{name, r.Host, r.Name}]; !ok || ns != int64(want) {
 				t.Errorf("%s of %s: %d ns, want %d", name, r.Name, ns, want)
 			}
@@ -134,7 +142,8 @@ func TestMetricsOfTheReport(t *testing.T) {
 
 func TestSizesHaveInspectorsRanges(t *testing.T) {
 	for bytes, want := range map[uint64]string{
-		0: "0B", 1: "1-2B", 1023: "1023-1024B", 1024: "1-2KB", 8191: "7-8KB", 4 << 30: "4-5GB", 537_000_000: "512-513MB", 5 << 50: "5120-5121TB",
+		0: "0B", 1: "1-2B", 1023: "1023-1024B", 1024: "1-2KB", 8191: "7-8KB", 4 << 30: "4-5GB",
+		537_000_000: "512-513MB", 5 << 50: "5120-5121TB",
 	} {
 		if got := sizeRange(lowerBound(bytes)); got != want {
 			t.Errorf("%d bytes: %s, want %s", bytes, got, want)

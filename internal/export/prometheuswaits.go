@@ -48,33 +48,40 @@ func ofRanks(value func(w *waits.Row) (ns float64, known bool)) func(r *operatio
 
 // reportMetrics are what the report says of the run, without start-up.
 var reportMetrics = []reportMetric{
-	{"nccl_otf2_run_duration_seconds", "From the run's first event to its last.", func(r *operations.Report) []reportSample {
-		return []reportSample{{nil, seconds(float64(r.Summary.Duration))}}
-	}},
-	{"nccl_otf2_operations_seconds", "Time of a rank in operations whose members' times can be compared.", ofRanks(func(w *waits.Row) (float64, bool) { return float64(w.Time), true })},
-	{"nccl_otf2_waited_seconds", "Of that, waiting for others.", ofRanks(func(w *waits.Row) (float64, bool) { return float64(w.Waited), true })},
-	{"nccl_otf2_goes_back_seconds", "What others waited because of what a rank did itself.", ofRanks(func(w *waits.Row) (float64, bool) {
-		if w.GoesBack == nil {
-			return 0, false
-		}
-		return *w.GoesBack, true
-	})},
-	{"nccl_otf2_culprit_share", "Whom the verdict names: share of all waiting that goes back to it.", func(r *operations.Report) (all []reportSample) {
-		for i := range r.Verdict.Culprits {
-			c := &r.Verdict.Culprits[i]
-			all = append(all, reportSample{[][2]string{{"node", c.Host}, {"rank", units.RankName(c.Rank)}, {"kind", string(c.Kind)}}, c.Share})
-		}
-		return all
-	}},
-	{"nccl_otf2_lost_records", "Records that were lost, by why and of what; none has a sample of 0.", func(r *operations.Report) (all []reportSample) {
-		for _, what := range slices.Sorted(maps.Keys(r.Summary.Lost)) {
-			all = append(all, reportSample{[][2]string{{"reason", what}}, float64(r.Summary.Lost[what])})
-		}
-		if len(all) == 0 {
-			all = []reportSample{{[][2]string{{"reason", "none"}}, 0}}
-		}
-		return all
-	}},
+	{"nccl_otf2_run_duration_seconds", "From the run's first event to its last.",
+		func(r *operations.Report) []reportSample {
+			return []reportSample{{nil, seconds(float64(r.Summary.Duration))}}
+		}},
+	{"nccl_otf2_operations_seconds", "Time of a rank in operations whose members' times can be compared.",
+		ofRanks(func(w *waits.Row) (float64, bool) { return float64(w.Time), true })},
+	{"nccl_otf2_waited_seconds", "Of that, waiting for others.",
+		ofRanks(func(w *waits.Row) (float64, bool) { return float64(w.Waited), true })},
+	{"nccl_otf2_goes_back_seconds", "What others waited because of what a rank did itself.",
+		ofRanks(func(w *waits.Row) (float64, bool) {
+			if w.GoesBack == nil {
+				return 0, false
+			}
+			return *w.GoesBack, true
+		})},
+	{"nccl_otf2_culprit_share", "Whom the verdict names: share of all waiting that goes back to it.",
+		func(r *operations.Report) (all []reportSample) {
+			for i := range r.Verdict.Culprits {
+				c := &r.Verdict.Culprits[i]
+				all = append(all, reportSample{[][2]string{{"node", c.Host}, {"rank", units.RankName(c.Rank)},
+					{"kind", string(c.Kind)}}, c.Share})
+			}
+			return all
+		}},
+	{"nccl_otf2_lost_records", "Records that were lost, by why and of what; none has a sample of 0.",
+		func(r *operations.Report) (all []reportSample) {
+			for _, what := range slices.Sorted(maps.Keys(r.Summary.Lost)) {
+				all = append(all, reportSample{[][2]string{{"reason", what}}, float64(r.Summary.Lost[what])})
+			}
+			if len(all) == 0 {
+				all = []reportSample{{[][2]string{{"reason", "none"}}, 0}}
+			}
+			return all
+		}},
 }
 
 // writeReport writes what the report says.

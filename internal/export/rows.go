@@ -69,7 +69,9 @@ type comm struct {
 
 func newRows(defs *otf2.Definitions, births map[otf2.CommRef]facts.Birth) *rows {
 	r := &rows{
-		defs: defs, attributes: facts.FindAttributes(defs), of: make(map[otf2.LocationRef]*row), members: make(map[memberKey]*row), comms: make(map[otf2.CommRef]*comm), group: make(map[otf2.RegionRef]string),
+		defs: defs, attributes: facts.FindAttributes(defs), of: make(map[otf2.LocationRef]*row),
+		members: make(map[memberKey]*row), comms: make(map[otf2.CommRef]*comm),
+		group: make(map[otf2.RegionRef]string),
 		clock: clock(defs.Clock),
 	}
 	r.world, r.worldOf = analysis.WorldRanks(defs)
@@ -102,7 +104,8 @@ func newRows(defs *otf2.Definitions, births map[otf2.CommRef]facts.Birth) *rows 
 		r.comms[c.Ref] = one
 	}
 	for l, n := range analysis.NetworkRows(defs) {
-		if c := r.comms[n.Comm]; c != nil && n.Rank >= 0 && n.Rank < len(c.Members) && r.of[l] != nil && r.of[l].comm == nil {
+		if c := r.comms[n.Comm]; c != nil && n.Rank >= 0 && n.Rank < len(c.Members) && r.of[l] != nil &&
+			r.of[l].comm == nil {
 			r.of[l].proxyOf = r.of[c.Members[n.Rank]]
 		}
 	}
@@ -170,7 +173,8 @@ func (r *rows) addProcesses() {
 			index[place.Process] = p
 			r.processes = append(r.processes, p)
 		}
-		one := &row{location: l.Self, name: r.defs.String(l.Name), process: p, gpu: place.GPU, events: l.Events, uuid: uuids[place.Device]}
+		one := &row{location: l.Self, name: r.defs.String(l.Name), process: p, gpu: place.GPU, events: l.Events,
+			uuid: uuids[place.Device]}
 		r.of[l.Self] = one
 		p.rows = append(p.rows, one)
 	}

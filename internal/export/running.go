@@ -48,9 +48,9 @@ type RunningJob struct {
 	Processes  map[string]int    // by state
 }
 
-// Meter makes the metrics of running jobs for the node exporter's textfile collector, in text that is written anew at each interval.
-// What counts never falls, whatever restarts: processes that come back in the directory count on, and a sum that is estimated keeps its
-// highest value.
+// Meter makes the metrics of running jobs for the node exporter's textfile collector, in text that is written anew at
+// each interval. What counts never falls, whatever restarts: processes that come back in the directory count on, and a
+// sum that is estimated keeps its highest value.
 type Meter struct {
 	job, directory string
 	before         map[promKey]map[uint64]*speedSum // of the job so far, at the last look
@@ -60,7 +60,8 @@ type Meter struct {
 
 // NewMeter makes the meter of the jobs of an experiment directory; job is their scheduler's id, "" if it is not known.
 func NewMeter(job, directory string) *Meter {
-	return &Meter{job: job, directory: directory, before: make(map[promKey]map[uint64]*speedSum), last: make(map[promKey]*promInterval), counted: make(map[string]float64)}
+	return &Meter{job: job, directory: directory, before: make(map[promKey]map[uint64]*speedSum),
+		last: make(map[promKey]*promInterval), counted: make(map[string]float64)}
 }
 
 // speedSum is the operations of one size in a bucket.
@@ -96,7 +97,8 @@ func (m *Meter) Write(jobs []RunningJob, now time.Time, ended bool) []byte {
 	versions := make(map[string]bool)
 	for i := range jobs {
 		sumJob(&jobs[i], sums, speeds)
-		if api := facts.PropertiesOf(&otf2.Anchor{Properties: jobs[i].Properties}).Text(facts.PropAPIVersion); api != "" {
+		if api := facts.PropertiesOf(&otf2.Anchor{Properties: jobs[i].Properties}).Text(
+			facts.PropAPIVersion); api != "" {
 			versions[fmt.Sprintf("v%s.%d", api, promFormat)] = true
 		}
 	}
@@ -251,10 +253,12 @@ func (w *promWriter) head(name, kind, help string) {
 
 // own are the labels that all metrics of ours begin with.
 func (w *promWriter) own(labels ...[2]string) [][2]string {
-	return append([][2]string{{"slurm_job_id", cmp.Or(w.meter.job, "unknown")}, {"directory", w.meter.directory}}, labels...)
+	return append([][2]string{{"slurm_job_id", cmp.Or(w.meter.job, "unknown")}, {"directory", w.meter.directory}},
+		labels...)
 }
 
-// inspector writes the metrics that have Inspector's names. Where there are too many series, those of the most operations are kept.
+// inspector writes the metrics that have Inspector's names. Where there are too many series, those of the most
+// operations are kept.
 func (w *promWriter) inspector(version string) {
 	keys := slices.SortedFunc(maps.Keys(w.meter.last), func(a, b promKey) int {
 		return cmp.Or(cmp.Compare(w.meter.last[b].operations, w.meter.last[a].operations), a.compare(b))
@@ -270,9 +274,11 @@ func (w *promWriter) inspector(version string) {
 		value      func(*promInterval) float64
 	}{
 		{false, "nccl_bus_bandwidth_gbs", promMetrics[0].help, func(i *promInterval) float64 { return i.bandwidth }},
-		{false, "nccl_collective_exec_time_microseconds", promMetrics[1].help, func(i *promInterval) float64 { return i.median }},
+		{false, "nccl_collective_exec_time_microseconds", promMetrics[1].help,
+			func(i *promInterval) float64 { return i.median }},
 		{true, "nccl_p2p_bus_bandwidth_gbs", promMetrics[2].help, func(i *promInterval) float64 { return i.bandwidth }},
-		{true, "nccl_p2p_exec_time_microseconds", promMetrics[3].help, func(i *promInterval) float64 { return i.median }},
+		{true, "nccl_p2p_exec_time_microseconds", promMetrics[3].help,
+			func(i *promInterval) float64 { return i.median }},
 	} {
 		head := false
 		for _, k := range keys {
@@ -294,17 +300,27 @@ var rankMetrics = []struct {
 	name, help string
 	value      func(*rankSums) (float64, bool)
 }{
-	{"nccl_otf2_operations_total", "Operations of a rank.", func(s *rankSums) (float64, bool) { return float64(s.operations), true }},
-	{"nccl_otf2_operations_seconds_total", "Time of a rank in its operations.", func(s *rankSums) (float64, bool) { return seconds(float64(s.time)), true }},
-	{"nccl_otf2_waited_seconds_total", "Of that, waiting for others in collectives, without start-up; estimated from samples.", func(s *rankSums) (float64, bool) { return seconds(float64(s.waited)), s.hasWaitable }},
-	{"nccl_otf2_caused_wait_seconds_total", "How long others waited in collectives because a rank came later; estimated from samples.", func(s *rankSums) (float64, bool) { return seconds(s.caused), s.hasWaitable }},
-	{"nccl_otf2_bus_bytes_total", "Bytes of a rank's operations times the factor of nccl-tests for the bus, of those that have a bandwidth.", func(s *rankSums) (float64, bool) { return s.busBytes, s.busTime > 0 }},
-	{"nccl_otf2_bus_seconds_total", "Time of the same operations.", func(s *rankSums) (float64, bool) { return seconds(s.busTime), s.busTime > 0 }},
+	{"nccl_otf2_operations_total", "Operations of a rank.",
+		func(s *rankSums) (float64, bool) { return float64(s.operations), true }},
+	{"nccl_otf2_operations_seconds_total", "Time of a rank in its operations.",
+		func(s *rankSums) (float64, bool) { return seconds(float64(s.time)), true }},
+	{"nccl_otf2_waited_seconds_total",
+		"Of that, waiting for others in collectives, without start-up; estimated from samples.",
+		func(s *rankSums) (float64, bool) { return seconds(float64(s.waited)), s.hasWaitable }},
+	{"nccl_otf2_caused_wait_seconds_total",
+		"How long others waited in collectives because a rank came later; estimated from samples.",
+		func(s *rankSums) (float64, bool) { return seconds(s.caused), s.hasWaitable }},
+	{"nccl_otf2_bus_bytes_total",
+		"Bytes of a rank's operations times the factor of nccl-tests for the bus, of those that have a bandwidth.",
+		func(s *rankSums) (float64, bool) { return s.busBytes, s.busTime > 0 }},
+	{"nccl_otf2_bus_seconds_total", "Time of the same operations.",
+		func(s *rankSums) (float64, bool) { return seconds(s.busTime), s.busTime > 0 }},
 }
 
 // ranks writes the counters of ranks, and whom the waiting was for.
 func (w *promWriter) ranks(sums map[nodeRank]*rankSums) {
-	order := slices.SortedFunc(maps.Keys(sums), func(a, b nodeRank) int { return cmp.Or(compareRanks(a.rank, b.rank), cmp.Compare(a.node, b.node)) })
+	order := slices.SortedFunc(maps.Keys(sums),
+		func(a, b nodeRank) int { return cmp.Or(compareRanks(a.rank, b.rank), cmp.Compare(a.node, b.node)) })
 	for _, m := range rankMetrics {
 		head := false
 		for _, who := range order {
@@ -327,12 +343,14 @@ func (w *promWriter) ranks(sums map[nodeRank]*rankSums) {
 		return
 	}
 	slices.SortStableFunc(order, func(a, b nodeRank) int { return cmp.Compare(sums[b].caused, sums[a].caused) })
-	w.head("nccl_otf2_caused_wait_share", "gauge", "Whom the ranks waited for so far: share of all waiting in collectives, of the ranks with the largest.")
+	w.head("nccl_otf2_caused_wait_share", "gauge",
+		"Whom the ranks waited for so far: share of all waiting in collectives, of the ranks with the largest.")
 	for i, who := range order {
 		if i == mostCauses || sums[who].caused == 0 {
 			break
 		}
-		writeSample(w.Writer, "nccl_otf2_caused_wait_share", w.own([2]string{"node", who.node}, [2]string{"rank", who.rank}), sums[who].caused/all, 6)
+		writeSample(w.Writer, "nccl_otf2_caused_wait_share",
+			w.own([2]string{"node", who.node}, [2]string{"rank", who.rank}), sums[who].caused/all, 6)
 	}
 }
 
@@ -365,7 +383,8 @@ func (w *promWriter) state(jobs []RunningJob, now time.Time, ended bool) {
 			last = max(last, r.Last)
 		}
 	}
-	w.head("nccl_otf2_lost_records_total", "counter", "Records that were lost, by why and of what; none has a sample of 0.")
+	w.head("nccl_otf2_lost_records_total", "counter",
+		"Records that were lost, by why and of what; none has a sample of 0.")
 	if len(lost) == 0 {
 		lost["none"] = 0
 	}
@@ -404,7 +423,8 @@ func RunningName(directory string) string {
 	return fmt.Sprintf("nccl-otf2-%.100s-%08x%s", filepath.Base(directory), h.Sum32(), RunningSuffix)
 }
 
-// runningName are the names that RunningName gives. Files of other names may be what somebody exported of a job that has ended.
+// runningName are the names that RunningName gives. Files of other names may be what somebody exported of a job that
+// has ended.
 var runningName = regexp.MustCompile(`^nccl-otf2-.+-[0-9a-f]{8}\.prom$`)
 
 // ReplaceMetrics puts a text in the place of a file of metrics at once.
@@ -432,7 +452,8 @@ func RemoveStale(folder string, now time.Time) (removed []string) {
 		if !runningName.MatchString(filepath.Base(path)) {
 			continue
 		}
-		if st, err := os.Lstat(path); err == nil && st.Mode().IsRegular() && now.Sub(st.ModTime()) > staleAfter && os.Remove(path) == nil {
+		if st, err := os.Lstat(path); err == nil && st.Mode().IsRegular() && now.Sub(st.ModTime()) > staleAfter &&
+			os.Remove(path) == nil {
 			removed = append(removed, path)
 		}
 	}

@@ -20,7 +20,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// runningRanks is a job of so many processes, each of which has done operations for ns and waited for the last one in a part of that.
+// runningRanks is a job of so many processes, each of which has done operations for ns and waited for the last one in a
+// part of that.
 func runningRanks(ranks int, operations, ns, waited uint64) RunningJob {
 	j := RunningJob{Defs: &otf2.Definitions{}, Processes: map[string]int{"running": ranks}}
 	text := func(s string) otf2.StringRef {
@@ -28,16 +29,20 @@ func runningRanks(ranks int, operations, ns, waited uint64) RunningJob {
 		return otf2.StringRef(len(j.Defs.Strings) - 1)
 	}
 	nodes := []profile.Node{
-		{Parent: profile.None, Kind: profile.Kernels}, {Parent: 0, Kind: profile.Operation, Name: "AllReduce"}, {Parent: 1, Kind: profile.Size, Name: "AllReduce up to 1 KiB"},
+		{Parent: profile.None, Kind: profile.Kernels}, {Parent: 0, Kind: profile.Operation, Name: "AllReduce"},
+		{Parent: 1, Kind: profile.Size, Name: "AllReduce up to 1 KiB"},
 		{Parent: 0, Kind: profile.Kernel, Name: "a kernel of the application"},
 	}
 	for r := range ranks {
 		group, location := otf2.LocationGroupRef(r), otf2.LocationRef(r)
-		j.Defs.LocationGroups = append(j.Defs.LocationGroups, otf2.LocationGroup{Self: group, Name: text(fmt.Sprintf("Rank %d", r)), Type: otf2.LocationGroupTypeProcess})
+		j.Defs.LocationGroups = append(j.Defs.LocationGroups,
+			otf2.LocationGroup{Self: group, Name: text(fmt.Sprintf("Rank %d", r)), Type: otf2.LocationGroupTypeProcess})
 		j.Defs.Locations = append(j.Defs.Locations, otf2.Location{Self: location, Name: text("row"), Group: group})
 		c := profile.Cell{Visits: operations, Time: ns}
 		c.Waits[0] = waited
-		row := &profile.Row{Ranks: ranks, Rank: r, First: 1, Last: 1 + ns, Cells: []profile.CellAt{{Node: 2, Cell: c}, {Node: 3, Cell: profile.Cell{Visits: 99, Time: ns}}}, FirstSample: &profile.FirstSample{}}
+		row := &profile.Row{Ranks: ranks, Rank: r, First: 1, Last: 1 + ns,
+			Cells:       []profile.CellAt{{Node: 2, Cell: c}, {Node: 3, Cell: profile.Cell{Visits: 99, Time: ns}}},
+			FirstSample: &profile.FirstSample{}}
 		one := profile.RankRow{Location: location, Nodes: nodes, Row: row}
 		if r == ranks-1 {
 			one.Caused = float64(waited) * float64(ranks-1)
@@ -76,9 +81,11 @@ func TestCountersOfRunningJobsNeverFall(t *testing.T) {
 		operations, waited float64
 	}{
 		{[]RunningJob{runningRanks(3, 10, 5e9, 2e9)}, 10, 2},
-		{[]RunningJob{runningRanks(3, 12, 6e9, 1e9)}, 12, 2},                               // the estimate is better now
+		// the estimate is better now
+		{[]RunningJob{runningRanks(3, 12, 6e9, 1e9)}, 12, 2},
 		{[]RunningJob{runningRanks(3, 12, 6e9, 1e9), runningRanks(3, 1, 1e9, 2e9)}, 13, 3}, // it was started anew
-		{[]RunningJob{runningRanks(3, 2, 1e9, 1e9)}, 13, 3},                                // what was before cannot be read any more
+		// what was before cannot be read any more
+		{[]RunningJob{runningRanks(3, 2, 1e9, 1e9)}, 13, 3},
 		{nil, 0, 0}, // nor anything else
 	} {
 		text := m.Write(step.jobs, now, false)

@@ -55,8 +55,10 @@ func (e *exporter) phases(w io.Writer, codec compress.Codec) error {
 			return
 		}
 		p := PhaseRow{
-			Run: e.run(), Phase: o.Path, Kind: o.Kind, Depth: int32(o.Depth), RankName: row.process.name, Host: row.process.host,
-			Begin: clock.since1970(o.Begin), End: clock.since1970(o.End), NCCL: clock.nanoseconds(int64(o.NCCL)), Location: uint64(o.Location),
+			Run: e.run(), Phase: o.Path, Kind: o.Kind, Depth: int32(o.Depth), RankName: row.process.name,
+			Host:  row.process.host,
+			Begin: clock.since1970(o.Begin), End: clock.since1970(o.End), NCCL: clock.nanoseconds(int64(o.NCCL)),
+			Location: uint64(o.Location),
 		}
 		p.Duration = p.End - p.Begin
 		err = t.add(p)
@@ -77,8 +79,10 @@ func (e *exporter) runs(w io.Writer, codec compress.Codec) error {
 	ps := facts.PropertiesOf(a.Anchor)
 	missing, _ := ps.Number(facts.PropProcessesMissing)
 	row := RunRow{
-		Run: e.run(), Job: textOrNone(e.opts.Job), Begin: c.since1970(e.span.Begin), Duration: c.nanoseconds(int64(e.span.Last - e.span.First)),
-		Processes: int32(len(e.rows.processes)), Ranks: int32(len(ranks)), Hosts: int32(len(hosts)), Complete: !ps.Incomplete(),
+		Run: e.run(), Job: textOrNone(e.opts.Job), Begin: c.since1970(e.span.Begin),
+		Duration:  c.nanoseconds(int64(e.span.Last - e.span.First)),
+		Processes: int32(len(e.rows.processes)), Ranks: int32(len(ranks)), Hosts: int32(len(hosts)),
+		Complete: !ps.Incomplete(),
 	}
 	if missing > 0 { // the node of those whose host is not known
 		row.Hosts--

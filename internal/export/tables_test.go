@@ -26,7 +26,8 @@ import (
 
 // typeNames are the names that docs/tables.md has for Parquet's types.
 var typeNames = map[string]string{
-	"STRING": "string", "INT(32,true)": "int32", "INT(64,true)": "int64", "INT(64,false)": "uint64", "DOUBLE": "double", "BOOLEAN": "bool",
+	"STRING": "string", "INT(32,true)": "int32", "INT(64,true)": "int64", "INT(64,false)": "uint64", "DOUBLE": "double",
+	"BOOLEAN": "bool",
 }
 
 // columnsOf are the columns of a file that was written: name, type, and ○ if it can be null.
@@ -102,7 +103,8 @@ func TestTablesAreAsDocumented(t *testing.T) {
 	if diff := cmp.Diff(written, want); diff != "" {
 		t.Errorf("columns (written, docs/tables.md):\n%s", diff)
 	}
-	for _, change := range [][2]string{{"| `rank` | int32 |", "| `rank` | int64 |"}, {"| `peer` | int32 ○ |", "| `peer` | int32 |"}, {"| `leads` ² |", "| `led` ² |"}} {
+	for _, change := range [][2]string{{"| `rank` | int32 |", "| `rank` | int64 |"},
+		{"| `peer` | int32 ○ |", "| `peer` | int32 |"}, {"| `leads` ² |", "| `led` ² |"}} {
 		changed := bytes.Replace(text, []byte(change[0]), []byte(change[1]), 1)
 		if bytes.Equal(changed, text) {
 			t.Fatalf("docs/tables.md has no %s", change[0])
@@ -168,7 +170,8 @@ func TestPhasesAreATable(t *testing.T) {
 		t.Errorf("%q", all)
 	}
 	runs := readTable[RunRow](t, filepath.Join(dir, RunsFile))
-	if len(runs) != 1 || *runs[0].Job != "17" || runs[0].Ranks != 2 || runs[0].Hosts != 1 || runs[0].Begin > t0 || runs[0].Duration < 3000*us || len(report.Phases) == 0 {
+	if len(runs) != 1 || *runs[0].Job != "17" || runs[0].Ranks != 2 || runs[0].Hosts != 1 || runs[0].Begin > t0 ||
+		runs[0].Duration < 3000*us || len(report.Phases) == 0 {
 		t.Errorf("%+v", runs)
 	}
 }

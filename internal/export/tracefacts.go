@@ -29,7 +29,8 @@ type figures interface {
 
 // forms are those of attributes whose type says too little.
 var forms = map[otf2.AttributeRef]func(w figures, name string, v uint64){
-	regions.AttrEventID: figures.id, regions.AttrParentID: figures.id, regions.AttrExternalID: figures.id, regions.AttrPlanID: figures.id,
+	regions.AttrEventID: figures.id, regions.AttrParentID: figures.id, regions.AttrExternalID: figures.id,
+	regions.AttrPlanID:      figures.id,
 	regions.AttrGraphNodeID: figures.id, regions.AttrUserTag: figures.id,
 	regions.AttrSendBuff: figures.hex, regions.AttrRecvBuff: figures.hex, regions.AttrStream: figures.hex,
 }

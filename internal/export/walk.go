@@ -14,14 +14,15 @@ import (
 
 // timeline is a form that shows rows over time. A walker tells it what is on the rows of one process.
 type timeline interface {
-	// begin is given the regions of a row as they begin, outer ones before what lies in them. Of an open one only what it began with is known.
+	// begin is given the regions of a row as they begin, outer ones before what lies in them. Of an open one only what
+	// it began with is known.
 	begin(r *walkRow, s *span)
 	// end is given them as they end.
 	end(r *walkRow, s *span)
 	// child is given what has a parent that is known and began no later.
 	child(r *walkRow, t otf2.Timestamp, parent origin)
-	// put, sent and unsent are given transfers: when they are handed to the network, when they are known to be sent, and those of which
-	// that is not known.
+	// put, sent and unsent are given transfers: when they are handed to the network, when they are known to be sent,
+	// and those of which that is not known.
 	put(r *walkRow, t *facts.Transfer)
 	sent(r *walkRow, t *facts.Transfer)
 	unsent(r *walkRow, t *facts.Transfer)
@@ -81,8 +82,8 @@ func (e *ended) add(p *operations.Part, algbw float64) {
 	}
 }
 
-// matchOf is the same number for all parts of a collective, or both ends of a message. There is none for what members did not record
-// alike: ordinals do not tell which belong together.
+// matchOf is the same number for all parts of a collective, or both ends of a message. There is none for what members
+// did not record alike: ordinals do not tell which belong together.
 func matchOf(p *operations.Part) (id uint64, ok bool) {
 	if !p.Consistent {
 		return 0, false
@@ -131,7 +132,8 @@ type walker struct {
 
 // walk tells to what is on the rows of a process.
 func (e *exporter) walk(p *process, to timeline) {
-	w := &walker{exporter: e, to: to, rows: make(map[otf2.LocationRef]*walkRow), quantities: make(map[otf2.MetricRef][]facts.Quantity)}
+	w := &walker{exporter: e, to: to, rows: make(map[otf2.LocationRef]*walkRow),
+		quantities: make(map[otf2.MetricRef][]facts.Quantity)}
 	locations := make([]otf2.LocationRef, len(p.rows))
 	for i, l := range p.rows {
 		w.rows[l.location] = &walkRow{row: l, puts: make(map[facts.PutName]uint64)}
@@ -174,7 +176,8 @@ func (w *walker) listen(reader *facts.Reader) {
 		}
 		n := len(r.spans)
 		r.stack, r.steps = append(r.stack, n), append(r.steps, step{span: n})
-		r.spans = append(r.spans, span{region: region.Region, enter: r.enters - 1, begin: region.Begin, open: true, launched: region.Source == facts.SourceEnqueue, attributes: region.Attributes})
+		r.spans = append(r.spans, span{region: region.Region, enter: r.enters - 1, begin: region.Begin, open: true,
+			launched: region.Source == facts.SourceEnqueue, attributes: region.Attributes})
 		w.lineage(r, &region.Details, region.Begin)
 	}
 	reader.Begun = func(d *facts.Details, in *facts.Region) { // of one of several operations in a launch
@@ -228,7 +231,8 @@ func (w *walker) part(p *operations.Part) {
 	}
 }
 
-// overlap has what is open from a place on shown beside the region before it, which ends. What was passed on as lying in that ends with it.
+// overlap has what is open from a place on shown beside the region before it, which ends. What was passed on as lying
+// in that ends with it.
 func (w *walker) overlap(r *walkRow, from int, t otf2.Timestamp) {
 	for i := len(r.stack) - 1; i >= from; i-- {
 		s := &r.spans[r.stack[i]]
@@ -244,8 +248,8 @@ func (w *walker) overlap(r *walkRow, from int, t otf2.Timestamp) {
 	}
 }
 
-// lineage notes where an event stands, and that its parent is known where that began no later. Regions that show one thing of an
-// operation after the other count once.
+// lineage notes where an event stands, and that its parent is known where that began no later. Regions that show one
+// thing of an operation after the other count once.
 func (w *walker) lineage(r *walkRow, d *facts.Details, t otf2.Timestamp) {
 	s := &r.spans[r.stack[len(r.stack)-1]]
 	if d.Event != 0 {
@@ -399,7 +403,8 @@ func (r *rows) units() (all []unit) {
 			}
 			all[first+at].rows = append(all[first+at].rows, l)
 		}
-		slices.SortFunc(all[first:], func(a, b unit) int { return cmp.Compare(a.gpu, b.gpu) }) // the process itself first
+		// the process itself first
+		slices.SortFunc(all[first:], func(a, b unit) int { return cmp.Compare(a.gpu, b.gpu) })
 	}
 	return all
 }

@@ -18,7 +18,8 @@ const UnknownRanks = "unknown"
 func AbsentRanks(defs *otf2.Definitions) map[otf2.LocationGroupRef][]int {
 	all := make(map[otf2.LocationGroupRef][]int)
 	for _, p := range defs.LocationGroupProperties {
-		if g := defs.LocationGroup(p.LocationGroup); p.Type == otf2.TypeString && defs.String(p.Name) == PropNoData.Key() &&
+		if g := defs.LocationGroup(p.LocationGroup); p.Type == otf2.TypeString &&
+			defs.String(p.Name) == PropNoData.Key() &&
 			g != nil && g.Type == otf2.LocationGroupTypeProcess {
 			all[p.LocationGroup] = parseRanks(defs.String(otf2.StringRef(p.Value)))
 		}
@@ -52,8 +53,8 @@ func parseRanks(text string) (ranks []int) {
 	return ranks
 }
 
-// absentOf tells, for each entry of a list of all locations, which of the ranks without data it is that its location stands
-// for, from 0. nil: there are none.
+// absentOf tells, for each entry of a list of all locations, which of the ranks without data it is that its location
+// stands for, from 0. nil: there are none.
 func absentOf(defs *otf2.Definitions, list []uint64) []int32 {
 	ranks := AbsentRanks(defs)
 	if len(ranks) == 0 {

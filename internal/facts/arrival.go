@@ -58,17 +58,19 @@ type Arrival struct {
 
 // Lateness is who was late to a collective.
 type Lateness struct {
-	Kind       WaitKind
-	Source     Source         // the kind of times in which members were compared
-	Compared   int            // members that have such times; the others waited for nobody
-	Last       int            // index of the member that came last, of equal ones that of the lowest rank
-	Awaited    int            // index of the member that the others waited for, of a rooted collective with members that the last one held up the last one
+	Kind     WaitKind
+	Source   Source // the kind of times in which members were compared
+	Compared int    // members that have such times; the others waited for nobody
+	Last     int    // index of the member that came last, of equal ones that of the lowest rank
+	// index of the member that the others waited for, of a rooted collective with members that the last one held up the
+	// last one
+	Awaited    int
 	First, End otf2.Timestamp // when the first came, and the last left
 	Caused     uint64         // ns that the others waited, together
 }
 
-// Comparable chooses the kind of times in which members are compared: the best that two have. Where an archive does not tell sources
-// (unstated) those without are of one kind.
+// Comparable chooses the kind of times in which members are compared: the best that two have. Where an archive does not
+// tell sources (unstated) those without are of one kind.
 func Comparable(members []Arrival, unstated bool) (Source, bool) {
 	var n [NumSources]int
 	for i := range members {
@@ -82,20 +84,22 @@ func Comparable(members []Arrival, unstated bool) (Source, bool) {
 	return SourceUnknown, unstated && n[SourceUnknown] > 1
 }
 
-// contradicts tells that a member had ended so long before another began, for which it had to wait, that it could have done its operation twice. Then
-// the times are of clocks that were not brought together, and nobody knows who waited.
+// contradicts tells that a member had ended so long before another began, for which it had to wait, that it could have
+// done its operation twice. Then the times are of clocks that were not brought together, and nobody knows who waited.
 func (a *Arrival) contradicts(by otf2.Timestamp) bool {
 	return a.Certain && a.End > a.Begin && a.End < by && by-a.End > a.End-a.Begin
 }
 
-// HeldUp is how long a member was held up in an operation that took longer by so much: one that left it earlier than the last one, by so much less.
+// HeldUp is how long a member was held up in an operation that took longer by so much: one that left it earlier than
+// the last one, by so much less.
 func HeldUp(longer, earlier uint64) uint64 { return longer - min(longer, earlier) }
 
-// Arrive tells who was late to a collective, and sets what each member waited: from its own begin to that of the member that
-// it had to wait for, its own end at most. In a Broadcast or Scatter that is the root, for the root of a Reduce or Gather the last of
-// the others; and for each member of these that has not ended before it, the last one of all: NCCL hands their data on from
-// member to member, so that one that does not come holds up those before it. MPI tells nothing of its ways: there only the root waits, or is waited for. ok is false if the members' times do not
-// compare, or contradict each other.
+// Arrive tells who was late to a collective, and sets what each member waited: from its own begin to that of the member
+// that it had to wait for, its own end at most. In a Broadcast or Scatter that is the root, for the root of a Reduce or
+// Gather the last of the others; and for each member of these that has not ended before it, the last one of all: NCCL
+// hands their data on from member to member, so that one that does not come holds up those before it. MPI tells nothing
+// of its ways: there only the root waits, or is waited for. ok is false if the members' times do not compare, or
+// contradict each other.
 func Arrive(kind WaitKind, members []Arrival, unstated bool) (l Lateness, ok bool) {
 	l = Lateness{Kind: kind, Last: -1, Awaited: -1}
 	if l.Source, ok = Comparable(members, unstated); !ok {
@@ -103,7 +107,8 @@ func Arrive(kind WaitKind, members []Arrival, unstated bool) (l Lateness, ok boo
 	}
 	root, others := -1, -1
 	later := func(i, j int) bool {
-		return j < 0 || members[i].Begin > members[j].Begin || members[i].Begin == members[j].Begin && members[i].Rank < members[j].Rank
+		return j < 0 || members[i].Begin > members[j].Begin || members[i].Begin == members[j].Begin &&
+			members[i].Rank < members[j].Rank
 	}
 	for i := range members {
 		m := &members[i]

@@ -29,7 +29,8 @@ func TestTimesThatContradictEachOther(t *testing.T) {
 			{Rank: 0, Begin: 100, End: 110, Source: SourceGPU, Certain: tc.certain},
 			{Rank: 1, Begin: tc.begin, End: tc.begin + 10, Source: SourceGPU, Certain: tc.certain, Root: true},
 		}
-		if _, ok := Arrive(tc.kind, members, false); ok != tc.ok || members[0].Wait != tc.waits || members[1].Wait != 0 {
+		if _, ok := Arrive(tc.kind, members, false); ok != tc.ok || members[0].Wait != tc.waits ||
+			members[1].Wait != 0 {
 			t.Errorf("%s: compared %v, waits %d and %d", tc.name, ok, members[0].Wait, members[1].Wait)
 		}
 	}

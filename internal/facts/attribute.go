@@ -9,8 +9,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// Attributes tells which attributes of package regions an archive's ids stand for. nil stands for event files of a process,
-// whose ids are those of the table.
+// Attributes tells which attributes of package regions an archive's ids stand for. nil stands for event files of a
+// process, whose ids are those of the table.
 type Attributes struct {
 	direct []otf2.AttributeRef // by id; noAttribute: another one
 	large  map[otf2.AttributeRef]otf2.AttributeRef
@@ -26,7 +26,8 @@ func FindAttributes(defs *otf2.Definitions) *Attributes {
 	a := &Attributes{large: make(map[otf2.AttributeRef]otf2.AttributeRef)}
 	for _, d := range defs.Attributes {
 		name := defs.String(d.Name)
-		at := slices.IndexFunc(regions.Attributes[:], func(r regions.Attribute) bool { return r.Type == d.Type && r.Name == name })
+		at := slices.IndexFunc(regions.Attributes[:],
+			func(r regions.Attribute) bool { return r.Type == d.Type && r.Name == name })
 		if at < 0 || a.Has(regions.Attributes[at].Ref) { // of several of one name the first
 			continue
 		}
@@ -89,33 +90,35 @@ func (a *Attributes) Last(all []otf2.AttributeValue, want otf2.AttributeRef) (bi
 	return 0, false
 }
 
-// Details is what attributes tell of an operation, launch or call. Strings are ids of the events' source, UndefinedString
-// where it is not stated.
+// Details is what attributes tell of an operation, launch or call. Strings are ids of the events' source,
+// UndefinedString where it is not stated.
 type Details struct {
 	Algo, Proto, Datatype otf2.StringRef
-	Variant               otf2.StringRef        // symmetric kernel, or how copy engines synchronize
-	Recorded              uint64                // ordinal as recorded
-	Numbered              bool                  // it was
-	Counted               bool                  // Count is known
-	Stated                bool                  // Uncertainty is known
-	EndsEarly             bool                  // the end of its GPU times is that of a part of the kernel: it ended then or later
-	Device                bool                  // a buffer is in a GPU's memory
-	Graph                 bool                  // captured into or replayed from a CUDA graph
-	Unfinished            bool                  // it was open when the data ended
-	Linked                bool                  // of a kernel: NCCL launched it
-	Source                Source                // of the times
-	Channels              uint32                // 0: not known
-	Together              uint32                // operations of a launch of several, 0: not stated
-	Count                 uint64                // elements, as given in the call
-	Uncertainty           uint64                // ns that begin and end may be off by, of the GPU's times
-	Parent                uint64                // id of NCCL's event that asked for it, 0: not known
-	Event                 uint64                // id of NCCL's event, 0: not known
-	Send, Recv            uint64                // addresses of the buffers, 0: not stated
-	Channel, Step         int32                 // of NCCL, and of a transfer within its operation; −1: not stated, as the next ones
-	Peer                  int32                 // rank that a row's oldest transfer goes to or comes from
-	QP                    int32                 // InfiniBand queue pair
-	Carried               Carried               // what the network carried of it
-	Attributes            []otf2.AttributeValue // of the events that tell it, the outer ones first; only if Reader.Keep
+	Variant               otf2.StringRef // symmetric kernel, or how copy engines synchronize
+	Recorded              uint64         // ordinal as recorded
+	Numbered              bool           // it was
+	Counted               bool           // Count is known
+	Stated                bool           // Uncertainty is known
+	// the end of its GPU times is that of a part of the kernel: it ended then or later
+	EndsEarly   bool
+	Device      bool   // a buffer is in a GPU's memory
+	Graph       bool   // captured into or replayed from a CUDA graph
+	Unfinished  bool   // it was open when the data ended
+	Linked      bool   // of a kernel: NCCL launched it
+	Source      Source // of the times
+	Channels    uint32 // 0: not known
+	Together    uint32 // operations of a launch of several, 0: not stated
+	Count       uint64 // elements, as given in the call
+	Uncertainty uint64 // ns that begin and end may be off by, of the GPU's times
+	Parent      uint64 // id of NCCL's event that asked for it, 0: not known
+	Event       uint64 // id of NCCL's event, 0: not known
+	Send, Recv  uint64 // addresses of the buffers, 0: not stated
+	// of NCCL, and of a transfer within its operation; −1: not stated, as the next ones
+	Channel, Step int32
+	Peer          int32                 // rank that a row's oldest transfer goes to or comes from
+	QP            int32                 // InfiniBand queue pair
+	Carried       Carried               // what the network carried of it
+	Attributes    []otf2.AttributeValue // of the events that tell it, the outer ones first; only if Reader.Keep
 }
 
 // Certain tells that NCCL's operation had ended when the times say so, see Arrival.
@@ -140,7 +143,8 @@ type Link struct {
 }
 
 // NoDetails is what is known where nothing is stated.
-var NoDetails = Details{Algo: otf2.UndefinedString, Proto: otf2.UndefinedString, Variant: otf2.UndefinedString, Datatype: otf2.UndefinedString, Channel: -1, Step: -1, Peer: -1, QP: -1, Carried: Carried{Link: Link{Peer: -1}}}
+var NoDetails = Details{Algo: otf2.UndefinedString, Proto: otf2.UndefinedString, Variant: otf2.UndefinedString,
+	Datatype: otf2.UndefinedString, Channel: -1, Step: -1, Peer: -1, QP: -1, Carried: Carried{Link: Link{Peer: -1}}}
 
 // Read takes what the event's attributes tell over what d has.
 func (r *Reader) Read(ev *otf2.Event, d *Details) {

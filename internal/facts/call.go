@@ -9,17 +9,18 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Operations that are calls of a thread: those of MPI, as Score-P records them. A thread is in a message as long as it is in the call that ends
-// it, and is there for the other end from the call on that begins it; of blocking ones both are one call. Messages that one call ends, on one
-// communicator, are one launch: the thread waits for all of them at one time.
+// Operations that are calls of a thread: those of MPI, as Score-P records them. A thread is in a message as long as it
+// is in the call that ends it, and is there for the other end from the call on that begins it; of blocking ones both
+// are one call. Messages that one call ends, on one communicator, are one launch: the thread waits for all of them at
+// one time.
 
 // isCall tells whether a communicator's operations are calls.
 func (row *Row) isCall(comm otf2.CommRef) bool {
 	return row.reader.Calls != nil && row.reader.Calls(comm)
 }
 
-// sourceOfCall is what the times of a collective are that is a call. What goes on beside the thread, from a request to its end, says nothing of
-// when the thread waited.
+// sourceOfCall is what the times of a collective are that is a call. What goes on beside the thread, from a request to
+// its end, says nothing of when the thread waited.
 func sourceOfCall(blocking bool) Source {
 	if blocking {
 		return SourceCall
@@ -65,15 +66,18 @@ func (row *Row) inCall(o *Operation, s *started) {
 	}
 }
 
-// callReturns passes on the messages that ended in the innermost region: communicator by communicator, in the order in which they were begun.
-// In that order MPI matches those of one pair and tag.
+// callReturns passes on the messages that ended in the innermost region: communicator by communicator, in the order in
+// which they were begun. In that order MPI matches those of one pair and tag.
 func (row *Row) callReturns(t otf2.Timestamp) {
 	all := row.returned
 	if len(all) == 0 {
 		return
 	}
 	row.returned = row.returned[:0]
-	slices.SortStableFunc(all, func(a, b Operation) int { return cmp.Or(cmp.Compare(a.Comm, b.Comm), cmp.Compare(a.Begin, b.Begin)) })
+	slices.SortStableFunc(all, func(a, b Operation) int {
+		return cmp.Or(
+			cmp.Compare(a.Comm, b.Comm), cmp.Compare(a.Begin, b.Begin))
+	})
 	for i := range all {
 		o := &all[i]
 		if i == 0 || all[i-1].Comm != o.Comm {

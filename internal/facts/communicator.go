@@ -28,15 +28,15 @@ type Communicator struct {
 	Threads bool // of threads, which have no operations of this kind
 	NCCL    bool // of NCCL, in an archive that has communicators of others, too
 	Calls   bool // of MPI, as another tool recorded it: its operations are calls of threads
-	// nth tells, of locations that stand for several ranks of the world without data, which one the member is; nil: there are
-	// no such among the members.
+	// nth tells, of locations that stand for several ranks of the world without data, which one the member is; nil:
+	// there are no such among the members.
 	nth []int32
 
 	missing map[otf2.LocationRef]map[string][]uint64 // see Missing
 }
 
-// Place is the index of a member among the ranks of the world; of gives that of locations, of one that stands for several ranks
-// the first.
+// Place is the index of a member among the ranks of the world; of gives that of locations, of one that stands for
+// several ranks the first.
 func (c *Communicator) Place(of map[otf2.LocationRef]int, rank int) (int, bool) {
 	at, ok := of[c.Members[rank]]
 	if ok && c.nth != nil {
@@ -86,7 +86,8 @@ func AllCommunicators(defs *otf2.Definitions) map[otf2.CommRef]*Communicator {
 	networks := make(map[otf2.CommRef]bool)
 	for _, w := range defs.RmaWins {
 		c := defs.Comm(w.Comm)
-		if c != nil && w.Name == c.Name && c.Flags == otf2.CommFlagNone && strings.HasSuffix(defs.String(c.Name), NetworkSuffix) {
+		if c != nil && w.Name == c.Name && c.Flags == otf2.CommFlagNone &&
+			strings.HasSuffix(defs.String(c.Name), NetworkSuffix) {
 			networks[w.Comm] = true
 		}
 	}

@@ -4,7 +4,8 @@ package facts
 
 import "slices"
 
-// Whether all operations of a launch are equal, so that each has its part of the launch's time. One member's row says so.
+// Whether all operations of a launch are equal, so that each has its part of the launch's time. One member's row says
+// so.
 
 // deliver passes an operation on. Those of a launch of several are held until it is known whether they are equal.
 func (row *Row) deliver(o *Operation) {
@@ -59,7 +60,8 @@ func (row *Row) release(at int) {
 
 // equal tells whether two operations of a launch are the same work on other buffers.
 func (o *Operation) equal(x *Operation) bool {
-	return o.Comm == x.Comm && o.Function == x.Function && o.Message == x.Message && o.Peer == x.Peer && o.Root == x.Root &&
+	return o.Comm == x.Comm && o.Function == x.Function && o.Message == x.Message && o.Peer == x.Peer &&
+		o.Root == x.Root &&
 		o.Size == x.Size && o.Datatype == x.Datatype && o.InPlace == x.InPlace && o.Graph == x.Graph
 }
 

@@ -4,11 +4,12 @@ package facts
 
 import "github.com/nccl-otf2/nccl-otf2/otf2"
 
-// ByLocation finds what belongs to locations. What was asked for lately is found without a map: events of the same few locations follow each
-// other, and a look-up for each of them takes as long as decoding it. The zero value has nothing.
+// ByLocation finds what belongs to locations. What was asked for lately is found without a map: events of the same few
+// locations follow each other, and a look-up for each of them takes as long as decoding it. The zero value has nothing.
 type ByLocation[V any] struct {
-	all    map[otf2.LocationRef]V
-	recent *[recentLocations]recentLocation[V] // nil as long as one location has something: many readers have one row each
+	all map[otf2.LocationRef]V
+	// nil as long as one location has something: many readers have one row each
+	recent *[recentLocations]recentLocation[V]
 }
 
 type recentLocation[V any] struct {
@@ -65,7 +66,8 @@ func (b *ByLocation[V]) delete(l otf2.LocationRef) {
 // All is what locations have; it must not be changed.
 func (b *ByLocation[V]) All() map[otf2.LocationRef]V { return b.all }
 
-// ByRegion finds what belongs to regions, without a map where their ids are small, as NCCL's are. The zero value has nothing.
+// ByRegion finds what belongs to regions, without a map where their ids are small, as NCCL's are. The zero value has
+// nothing.
 type ByRegion[V any] struct {
 	direct []V
 	large  map[otf2.RegionRef]V

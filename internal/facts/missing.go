@@ -10,10 +10,12 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Calls of MPI have no numbers: those of a function on a communicator are counted. One that an archive does not have on a member would give all
-// later ones of it the numbers of others. PropMissing says on which members which are missing, so that they are counted, too.
+// Calls of MPI have no numbers: those of a function on a communicator are counted. One that an archive does not have on
+// a member would give all later ones of it the numbers of others. PropMissing says on which members which are missing,
+// so that they are counted, too.
 
-// Missing are the ordinals, ascending, of calls of a function on a communicator that the archive does not have on a location.
+// Missing are the ordinals, ascending, of calls of a function on a communicator that the archive does not have on a
+// location.
 type Missing struct {
 	Location otf2.LocationRef
 	Comm     otf2.CommRef

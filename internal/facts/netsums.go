@@ -10,8 +10,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// NetSums is what the transfers of one operation with one rank in one direction come to, where they were recorded in sums
-// (NCCL_OTF2_EVENTS=net-sums) and not one by one. An operation may have several for a rank: each tells what no other one does.
+// NetSums is what the transfers of one operation with one rank in one direction come to, where they were recorded in
+// sums (NCCL_OTF2_EVENTS=net-sums) and not one by one. An operation may have several for a rank: each tells what no
+// other one does.
 type NetSums struct {
 	Location  otf2.LocationRef
 	Time      otf2.Timestamp // when nothing more of them was to come
@@ -31,7 +32,8 @@ type NetSums struct {
 	OpenPhase  NetPhase
 	OpenTime   uint64
 	Busy       uint64 // ns for which something was under way from this row to the peer, since its record before
-	// Longest is the longest time (ns) of a single step in one phase, 0: none is known; LongestPhase and LongestChannel are of that step.
+	// Longest is the longest time (ns) of a single step in one phase, 0: none is known; LongestPhase and LongestChannel
+	// are of that step.
 	Longest        uint64
 	LongestPhase   NetPhase
 	LongestChannel int

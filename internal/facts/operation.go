@@ -29,28 +29,31 @@ type Operation struct {
 	Function   string              // "AllReduce", "Send"; of collectives that NCCL does not have OTF2's name
 	Collective *regions.Collective // nil of messages, and of collectives that NCCL does not have
 	Begin, End otf2.Timestamp      // of its own events; operations of one launch have one time
-	Since      otf2.Timestamp      // when its rank was there for it alone: Begin, but of MPI's requests that of the call that ends them
-	Peer       int                 // of a message: the other end's rank
-	Size       uint64              // as nccl-tests counts it, bytes
-	Sent       uint64              // bytes, as the events have them; a message's one end has its length here,
-	Received   uint64              // the other one here
-	// Ordinal is its number in the sequence of its function on the communicator, of messages in that of the pair; of MPI's, which have
-	// tags, in that of the pair and tag, with the tag in the upper 32 bits.
+	// when its rank was there for it alone: Begin, but of MPI's requests that of the call that ends them
+	Since    otf2.Timestamp
+	Peer     int    // of a message: the other end's rank
+	Size     uint64 // as nccl-tests counts it, bytes
+	Sent     uint64 // bytes, as the events have them; a message's one end has its length here,
+	Received uint64 // the other one here
+	// Ordinal is its number in the sequence of its function on the communicator, of messages in that of the pair; of
+	// MPI's, which have tags, in that of the pair and tag, with the tag in the upper 32 bits.
 	Ordinal uint64
 
 	Launch  uint64 // number of its launch on the row, from 1; 0 if it belongs to none
 	Index   int    // place among the operations that began in its region
 	Message bool
-	Grouped bool           // one of several of a launch
-	Leads   bool           // the first collective of its launch on its communicator
-	Follows bool           // a message of a launch with collectives
-	Last    bool           // all operations that began in its region have ended with it
-	StartUp bool           // of the member's first launch on the communicator, see startUp
-	InPlace InPlace        // of a collective
-	Equal   int            // how many operations its launch is of, all equal but for their buffers: each has its part of the time; 0: it is alone, or they differ
-	Region  otf2.RegionRef // that it ended in, the innermost
-	tag     uint32         // of MPI's messages
-	Enter   uint64         // number of that region on the row, NoRegion without one
+	Grouped bool    // one of several of a launch
+	Leads   bool    // the first collective of its launch on its communicator
+	Follows bool    // a message of a launch with collectives
+	Last    bool    // all operations that began in its region have ended with it
+	StartUp bool    // of the member's first launch on the communicator, see startUp
+	InPlace InPlace // of a collective
+	// how many operations its launch is of, all equal but for their buffers: each has its part of the time; 0: it is
+	// alone, or they differ
+	Equal  int
+	Region otf2.RegionRef // that it ended in, the innermost
+	tag    uint32         // of MPI's messages
+	Enter  uint64         // number of that region on the row, NoRegion without one
 }
 
 // NoRegion is the number of the region of operations outside of regions.
@@ -67,11 +70,12 @@ func (o *Operation) PairName(rank int) string {
 	return PairName(o.Peer, rank)
 }
 
-// PairName names the sequence of the messages from one rank of a communicator to another, as an archive's properties do.
+// PairName names the sequence of the messages from one rank of a communicator to another, as an archive's properties
+// do.
 func PairName(from, to int) string { return experiment.Pair{From: from, To: to}.Name() }
 
-// Region is a region of a row. With a TIMING_SOURCE, and so a number, it is one launch by NCCL; regions without are such of
-// threads and networks, and parts of launches.
+// Region is a region of a row. With a TIMING_SOURCE, and so a number, it is one launch by NCCL; regions without are
+// such of threads and networks, and parts of launches.
 type Region struct {
 	Details
 	Location   otf2.LocationRef
@@ -102,10 +106,11 @@ type Reader struct {
 	Names Names
 	// Operation, if set, is given each operation when it ends. It is valid during the call.
 	Operation func(*Operation)
-	// Enter, if set, is given each region when it begins, and Leave when it ends, after its operations. It is valid during the call.
+	// Enter, if set, is given each region when it begins, and Leave when it ends, after its operations. It is valid
+	// during the call.
 	Enter, Leave func(*Region)
-	// Begun, if set, is given what an event tells that begins an operation within a launch of several, with the attributes of that event
-	// alone, and the region that it is in, nil if it is in none.
+	// Begun, if set, is given what an event tells that begins an operation within a launch of several, with the
+	// attributes of that event alone, and the region that it is in, nil if it is in none.
 	Begun func(d *Details, in *Region)
 	// Put, if set, is given each transfer when it begins, and Transfer when it ends. It is valid during the call.
 	Put, Transfer func(*Transfer)
@@ -139,8 +144,9 @@ type Reader struct {
 // NewReader makes a reader of events with the ids that names tells. attributes is nil for those of a process.
 func NewReader(names Names, attributes *Attributes) *Reader {
 	return &Reader{
-		Names: names, attributes: attributes, nested: attributes.Has(regions.AttrTimingSource), sources: make(map[otf2.StringRef]Source),
-		sizes: make(map[otf2.StringRef]uint64),
+		Names: names, attributes: attributes, nested: attributes.Has(regions.AttrTimingSource),
+		sources: make(map[otf2.StringRef]Source),
+		sizes:   make(map[otf2.StringRef]uint64),
 	}
 }
 
@@ -191,9 +197,11 @@ type started struct {
 // Kinds are the events that operations and regions are made of; others may be left out.
 var Kinds = otf2.Kinds(otf2.EventEnter, otf2.EventLeave, otf2.EventMpiCollectiveBegin, otf2.EventMpiCollectiveEnd,
 	otf2.EventNonBlockingCollectiveRequest, otf2.EventNonBlockingCollectiveComplete,
-	otf2.EventMpiSend, otf2.EventMpiRecv, otf2.EventMpiIsend, otf2.EventMpiIsendComplete, otf2.EventMpiIrecvRequest, otf2.EventMpiIrecv)
+	otf2.EventMpiSend, otf2.EventMpiRecv, otf2.EventMpiIsend, otf2.EventMpiIsendComplete, otf2.EventMpiIrecvRequest,
+	otf2.EventMpiIrecv)
 
-// Resumes tells whether a row can be read from an event on that is not its first: regions that have begun before are then not known.
+// Resumes tells whether a row can be read from an event on that is not its first: regions that have begun before are
+// then not known.
 func Resumes(ev *otf2.Event) bool { return ev.Kind == otf2.EventEnter }
 
 // Event takes the next event of its location.
@@ -243,7 +251,8 @@ func (row *Row) Event(ev *otf2.Event) {
 	case otf2.EventMpiIsend:
 		s := &row.reader.begun
 		row.begin(ev, true, s)
-		s.message, s.comm, s.peer, s.tag, s.length = true, otf2.CommRef(ev.Args[1]), int(ev.Args[0]), uint32(ev.Args[2]), ev.Args[3]
+		s.message, s.comm, s.peer, s.tag, s.length = true, otf2.CommRef(ev.Args[1]), int(ev.Args[0]),
+			uint32(ev.Args[2]), ev.Args[3]
 		if row.isCall(s.comm) {
 			s.ordinal = row.nextOf(sequence{s.comm, "Send", s.peer, s.tag})
 		}
@@ -350,7 +359,8 @@ func (row *Row) beginBlocking(ev *otf2.Event) {
 
 // begin takes an event that begins an operation.
 func (row *Row) begin(ev *otf2.Event, request bool, s *started) {
-	s.begin, s.entered, s.index, s.message, s.comm, s.peer, s.length, s.tag, s.ordinal = ev.Time, ev.Time, 0, false, 0, 0, 0, 0, 0
+	s.begin, s.entered, s.index, s.message, s.comm, s.peer, s.length, s.tag, s.ordinal = ev.Time, ev.Time, 0, false, 0,
+		0, 0, 0, 0
 	if n := len(row.open); n > 0 {
 		l := &row.open[n-1]
 		s.Details, s.index, s.entered = l.Details, l.Begun, l.Begin
@@ -453,7 +463,8 @@ func (row *Row) collective(ev *otf2.Event, s *started) {
 	r, op := row.reader, otf2.CollectiveOp(ev.Args[0])
 	o := &r.op
 	*o = Operation{}
-	o.Details, o.Location, o.Comm, o.Begin, o.End, o.Since, o.Index = s.Details, ev.Location, otf2.CommRef(ev.Args[1]), s.begin, ev.Time, s.begin, s.index
+	o.Details, o.Location, o.Comm, o.Begin, o.End, o.Since, o.Index = s.Details, ev.Location, otf2.CommRef(ev.Args[1]),
+		s.begin, ev.Time, s.begin, s.index
 	o.Function, o.Collective = functionOf(op)
 	o.Root, o.Sent, o.Received, o.Peer = uint32(ev.Args[2]), ev.Args[3], ev.Args[4], -1
 	if row.isCall(o.Comm) {
@@ -473,7 +484,8 @@ func (row *Row) message(ev *otf2.Event, function string, s *started) {
 	r := row.reader
 	o := &r.op
 	*o = Operation{
-		Details: s.Details, Location: ev.Location, Comm: s.comm, Function: function, Message: true, Begin: s.begin, End: ev.Time,
+		Details: s.Details, Location: ev.Location, Comm: s.comm, Function: function, Message: true, Begin: s.begin,
+		End:  ev.Time,
 		Root: otf2.CollectiveRootNone, Peer: s.peer, Size: s.length, Index: s.index, Since: s.begin,
 	}
 	if function == "Send" {
@@ -524,8 +536,8 @@ func (row *Row) follow(key sequence) {
 	}
 }
 
-// size is nccl-tests' size of a collective: from element count and type where both are known, else from the bytes that the
-// member counts.
+// size is nccl-tests' size of a collective: from element count and type where both are known, else from the bytes that
+// the member counts.
 func (r *Reader) size(o *Operation) uint64 {
 	c := o.Collective
 	if c == nil {
@@ -544,8 +556,8 @@ func (r *Reader) size(o *Operation) uint64 {
 	return max(o.Sent, o.Received)
 }
 
-// AloneSize is the size of the one operation of a launch that has no events of operations: on a communicator of one rank,
-// and where NCCL did not report enough. 0 if it is not stated.
+// AloneSize is the size of the one operation of a launch that has no events of operations: on a communicator of one
+// rank, and where NCCL did not report enough. 0 if it is not stated.
 func (r *Reader) AloneSize(l *Region, ranks int) uint64 {
 	element := r.ElementSize(l.Datatype)
 	if element == 0 || !l.Counted {

@@ -24,7 +24,8 @@ func (t texts) attr(a otf2.AttributeRef, text string) otf2.AttributeValue {
 	return otf2.AttributeValue{ID: a, Type: otf2.TypeString, Bits: t.of(text)}
 }
 
-var named = texts{"gpu", "network", "enqueue", "duration", "AllReduce", "Group (2 ops)", "AlltoAll", "ncclFloat32", "RING", "Broadcast", "device", "Group"}
+var named = texts{"gpu", "network", "enqueue", "duration", "AllReduce", "Group (2 ops)", "AlltoAll", "ncclFloat32",
+	"RING", "Broadcast", "device", "Group"}
 
 func value(a otf2.AttributeRef, bits uint64) otf2.AttributeValue {
 	return otf2.AttributeValue{ID: a, Bits: bits}
@@ -42,11 +43,14 @@ func listed(events ...*otf2.Event) string { return listedBy(NewReader(named, nil
 func listedBy(r *Reader, events ...*otf2.Event) string {
 	var lines []string
 	r.Operation = func(o *Operation) {
-		line := fmt.Sprintf("%s %d on %d: %d-%d %s, %d B, sent %d, received %d, launch %d, place %d", o.Function, o.Ordinal, o.Comm, o.Begin, o.End, o.Source, o.Size, o.Sent, o.Received, o.Launch, o.Index)
+		line := fmt.Sprintf("%s %d on %d: %d-%d %s, %d B, sent %d, received %d, launch %d, place %d", o.Function,
+			o.Ordinal, o.Comm, o.Begin, o.End, o.Source, o.Size, o.Sent, o.Received, o.Launch, o.Index)
 		for _, f := range []struct {
 			is   bool
 			text string
-		}{{o.Grouped, "grouped"}, {o.Leads, "leads"}, {o.Follows, "follows"}, {o.Device, "device"}, {o.Peer >= 0, fmt.Sprint("peer ", o.Peer)}, {o.Root != otf2.CollectiveRootNone, fmt.Sprint("root ", o.Root)}} {
+		}{{o.Grouped, "grouped"}, {o.Leads, "leads"}, {o.Follows, "follows"}, {o.Device, "device"},
+			{o.Peer >= 0, fmt.Sprint("peer ", o.Peer)},
+			{o.Root != otf2.CollectiveRootNone, fmt.Sprint("root ", o.Root)}} {
 			if f.is {
 				line += ", " + f.text
 			}
@@ -54,7 +58,8 @@ func listedBy(r *Reader, events ...*otf2.Event) string {
 		lines = append(lines, line)
 	}
 	r.Leave = func(l *Region) {
-		lines = append(lines, fmt.Sprintf("%s %d: %d-%d, %d of %d ended, grouped %v", named.RegionName(l.Region), l.Number, l.Begin, l.End, l.Ended, l.Begun, l.Grouped()))
+		lines = append(lines, fmt.Sprintf("%s %d: %d-%d, %d of %d ended, grouped %v", named.RegionName(l.Region),
+			l.Number, l.Begin, l.End, l.Ended, l.Begun, l.Grouped()))
 	}
 	for _, ev := range events {
 		r.Event(ev)
@@ -77,7 +82,8 @@ func TestGrammar(t *testing.T) {
 			event(10, otf2.EventMpiCollectiveBegin, nil),
 			event(30, otf2.EventMpiCollectiveEnd, nil, uint64(otf2.CollectiveOpAllreduce), 2, none, 1600, 1600),
 			event(30, otf2.EventLeave, nil, reduce),
-		}, "AllReduce 5 on 2: 10-30 gpu, 400 B, sent 1600, received 1600, launch 1, place 0, leads\nAllReduce 1: 10-30, 1 of 1 ended, grouped false"},
+		}, "AllReduce 5 on 2: 10-30 gpu, 400 B, sent 1600, received 1600, launch 1, place 0, leads\nAllReduce 1: " +
+			"10-30, 1 of 1 ended, grouped false"},
 		{"of a launch of several the first collective leads, messages follow", []*otf2.Event{
 			event(10, otf2.EventEnter, attrs{gpu}, group),
 			event(10, otf2.EventNonBlockingCollectiveRequest, floats, 1),
@@ -101,7 +107,8 @@ Group (2 ops) 1: 10-40, 3 of 3 ended, grouped true`},
 			event(10, otf2.EventMpiCollectiveBegin, nil),
 			event(30, otf2.EventMpiCollectiveEnd, nil, uint64(otf2.CollectiveOpAllreduce), 2, none, 1600, 1600),
 			event(30, otf2.EventLeave, nil, reduce),
-		}, "AllReduce 0 on 2: 10-30 , 400 B, sent 1600, received 1600, launch 0, place 0, leads\nAllReduce 0: 10-30, 1 of 1 ended, grouped false"},
+		}, "AllReduce 0 on 2: 10-30 , 400 B, sent 1600, received 1600, launch 0, place 0, leads\nAllReduce 0: 10-30, " +
+			"1 of 1 ended, grouped false"},
 		{"ordinals go on behind recorded ones, for each sequence", []*otf2.Event{
 			event(10, otf2.EventMpiIsend, attrs{value(regions.AttrOrdinal, 4)}, 3, 2, 0, 64, 1),
 			event(11, otf2.EventMpiIsendComplete, nil, 1),
@@ -153,7 +160,8 @@ func TestReaderKeepsWhatIsOpen(t *testing.T) {
 	}
 	row := r.Row(7)
 	if n != 1000 || len(row.started) != 1 || len(row.requests) != 0 || len(row.ordinals) != 0 || cap(row.open) > 8 {
-		t.Errorf("%d operations; kept: %d started, %d requests, %d sequences, %d regions", n, len(row.started), len(row.requests), len(row.ordinals), cap(row.open))
+		t.Errorf("%d operations; kept: %d started, %d requests, %d sequences, %d regions", n, len(row.started),
+			len(row.requests), len(row.ordinals), cap(row.open))
 	}
 	if allocated := testing.AllocsPerRun(100, func() {
 		r.Event(event(10, otf2.EventMpiIrecvRequest, nil, 1))
@@ -169,12 +177,14 @@ func TestSourcesHaveOneTable(t *testing.T) {
 			t.Errorf("%d is %q, which is %d", s, s, SourceOf(s.String()))
 		}
 	}
-	for _, name := range []string{regions.TimingGPU, regions.TimingNetwork, regions.TimingEnqueue, regions.TimingDuration} {
+	for _, name := range []string{regions.TimingGPU, regions.TimingNetwork, regions.TimingEnqueue,
+		regions.TimingDuration} {
 		if SourceOf(name) == SourceUnknown {
 			t.Errorf("%q is not known", name)
 		}
 	}
-	if SourceOf("sundial") != SourceUnknown || SourceEnqueue.HasLength() || SourceDuration.HasPlace() || !SourceDuration.HasLength() || !SourceGPU.HasPlace() {
+	if SourceOf("sundial") != SourceUnknown || SourceEnqueue.HasLength() || SourceDuration.HasPlace() ||
+		!SourceDuration.HasLength() || !SourceGPU.HasPlace() {
 		t.Error("what times are good for")
 	}
 }
@@ -183,8 +193,10 @@ func TestSourcesHaveOneTable(t *testing.T) {
 func FuzzReader(f *testing.F) {
 	f.Add([]byte("Enter Begin End Leave"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		kinds := []otf2.EventKind{otf2.EventEnter, otf2.EventLeave, otf2.EventMpiCollectiveBegin, otf2.EventMpiCollectiveEnd, otf2.EventNonBlockingCollectiveRequest,
-			otf2.EventNonBlockingCollectiveComplete, otf2.EventMpiIsend, otf2.EventMpiIsendComplete, otf2.EventMpiIrecvRequest, otf2.EventMpiIrecv}
+		kinds := []otf2.EventKind{otf2.EventEnter, otf2.EventLeave, otf2.EventMpiCollectiveBegin,
+			otf2.EventMpiCollectiveEnd, otf2.EventNonBlockingCollectiveRequest,
+			otf2.EventNonBlockingCollectiveComplete, otf2.EventMpiIsend, otf2.EventMpiIsendComplete,
+			otf2.EventMpiIrecvRequest, otf2.EventMpiIrecv}
 		r := NewReader(named, nil)
 		begun, ended := 0, 0
 		r.Operation = func(o *Operation) {
@@ -195,11 +207,13 @@ func FuzzReader(f *testing.F) {
 		}
 		for i, b := range data {
 			k := kinds[int(b)%len(kinds)]
-			if k == otf2.EventMpiCollectiveEnd || k == otf2.EventNonBlockingCollectiveRequest || k == otf2.EventMpiIsend || k == otf2.EventMpiIrecvRequest {
+			if k == otf2.EventMpiCollectiveEnd || k == otf2.EventNonBlockingCollectiveRequest ||
+				k == otf2.EventMpiIsend || k == otf2.EventMpiIrecvRequest {
 				begun++
 			}
 			arg := uint64(b) / 32
-			r.Event(event(otf2.Timestamp(i), k, attrs{value(otf2.AttributeRef(b)%40, uint64(b))}, arg, arg, arg, arg, arg, arg))
+			r.Event(event(otf2.Timestamp(i), k, attrs{value(otf2.AttributeRef(b)%40, uint64(b))}, arg, arg, arg, arg,
+				arg, arg))
 		}
 		if ended > begun {
 			t.Errorf("%d operations of %d have ended", ended, begun)
@@ -207,15 +221,19 @@ func FuzzReader(f *testing.F) {
 	})
 }
 
-// In archives of other tools, regions that overlap are each left by their own Leave: that of the newest open one of the region that it names.
+// In archives of other tools, regions that overlap are each left by their own Leave: that of the newest open one of the
+// region that it names.
 func TestRegionsOverlap(t *testing.T) {
 	reduce, group, send := named.of("AllReduce"), named.of("Group (2 ops)"), named.of("Send")
 	got := listedBy(
 		NewReader(named, FindAttributes(new(otf2.Definitions))),
-		event(1, otf2.EventEnter, nil, reduce), event(2, otf2.EventEnter, nil, group), event(3, otf2.EventEnter, nil, reduce), event(4, otf2.EventLeave, nil, group),
-		event(5, otf2.EventLeave, nil, send), event(6, otf2.EventLeave, nil, reduce), event(7, otf2.EventLeave, nil, reduce), event(8, otf2.EventLeave, nil, reduce),
+		event(1, otf2.EventEnter, nil, reduce), event(2, otf2.EventEnter, nil, group),
+		event(3, otf2.EventEnter, nil, reduce), event(4, otf2.EventLeave, nil, group),
+		event(5, otf2.EventLeave, nil, send), event(6, otf2.EventLeave, nil, reduce),
+		event(7, otf2.EventLeave, nil, reduce), event(8, otf2.EventLeave, nil, reduce),
 	)
-	want := "Group (2 ops) 0: 2-4, 0 of 0 ended, grouped true\nAllReduce 0: 3-6, 0 of 0 ended, grouped false\nAllReduce 0: 1-7, 0 of 0 ended, grouped false"
+	want := "Group (2 ops) 0: 2-4, 0 of 0 ended, grouped true\nAllReduce 0: 3-6, 0 of 0 ended, grouped " +
+		"false\nAllReduce 0: 1-7, 0 of 0 ended, grouped false"
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

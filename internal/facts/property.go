@@ -16,8 +16,8 @@ const PropertyPrefix = "NCCL_OTF2::"
 // CompleteProperty is OTF2's own property of archives: whether every collective and message has all its parts.
 const CompleteProperty = "OTF2::MPI_COMMUNICATION_COMPLETE"
 
-// Property is the name of a property of an archive, of its definitions or of a profile, without PropertyPrefix. This is the one table
-// of them; package scorep, which writes most, says what they mean.
+// Property is the name of a property of an archive, of its definitions or of a profile, without PropertyPrefix. This is
+// the one table of them; package scorep, which writes most, says what they mean.
 type Property string
 
 // Properties of archives: how many processes and communicators they are of, and in which state.
@@ -98,7 +98,8 @@ const (
 	PropSyncUntied    Property = PropClockSync + "::UNTIED"
 )
 
-// Properties of archives: with what the processes were recorded. Where they differ they are numbered, see Properties.Numbered.
+// Properties of archives: with what the processes were recorded. Where they differ they are numbered, see
+// Properties.Numbered.
 const (
 	PropLibrary        Property = "LIBRARY"
 	PropLibraryVersion Property = "LIBRARY_VERSION"
@@ -122,8 +123,8 @@ const NetStepsSummed = "summed up by operation"
 
 // Properties of definitions.
 const (
-	// PropNoData is of a location group that stands for processes without data: which ranks of the world they are, "4-15,20", or
-	// UnknownRanks.
+	// PropNoData is of a location group that stands for processes without data: which ranks of the world they are,
+	// "4-15,20", or UnknownRanks.
 	PropNoData Property = "NO_DATA"
 	PropPID    Property = "PID"     // of a process
 	PropTID    Property = "TID"     // of a thread's row, and of a network's row the proxy thread
@@ -138,7 +139,8 @@ const (
 // Properties of what is made of archives: views, and profiles.
 const (
 	PropView Property = "VIEW"
-	// PropTransfers is, below PropView, the communicator whose messages are transfers, of which nobody records that they have arrived.
+	// PropTransfers is, below PropView, the communicator whose messages are transfers, of which nobody records that
+	// they have arrived.
 	PropTransfers   Property = PropView + "::TRANSFERS"
 	PropFoldedNames Property = "FOLDED_NAMES"
 	PropWaitStates  Property = "WAIT_STATES"
@@ -209,8 +211,8 @@ func NetworkRanks(defs *otf2.Definitions) map[otf2.LocationRef]int {
 	return locationProperty(defs, PropRank)
 }
 
-// NodesOf tells on how many nodes NCCL saw the communicators of communicator ranks' rows; rows of several, and those of which it is not stated,
-// are not in it.
+// NodesOf tells on how many nodes NCCL saw the communicators of communicator ranks' rows; rows of several, and those of
+// which it is not stated, are not in it.
 func NodesOf(defs *otf2.Definitions) map[otf2.LocationRef]int {
 	return locationProperty(defs, PropNNodes)
 }

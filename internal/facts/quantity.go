@@ -32,7 +32,8 @@ func Quantities(defs *otf2.Definitions, ref otf2.MetricRef) []Quantity {
 	all := make([]Quantity, 0, len(class.Members))
 	for _, m := range class.Members {
 		member := defs.MetricMember(m)
-		if member == nil || member.ValueType != otf2.TypeUint64 && member.ValueType != otf2.TypeInt64 && member.ValueType != otf2.TypeDouble {
+		if member == nil || member.ValueType != otf2.TypeUint64 && member.ValueType != otf2.TypeInt64 &&
+			member.ValueType != otf2.TypeDouble {
 			return nil
 		}
 		all = append(all, newQuantity(defs, member))
@@ -45,7 +46,8 @@ const maxExponent = 300
 
 func newQuantity(defs *otf2.Definitions, m *otf2.MetricMember) Quantity {
 	q := Quantity{
-		Member: m.Self, Name: cmp.Or(defs.String(m.Name), "(no name)"), Description: defs.String(m.Description), Unit: defs.String(m.Unit),
+		Member: m.Self, Name: cmp.Or(defs.String(m.Name), "(no name)"), Description: defs.String(m.Description),
+		Unit: defs.String(m.Unit),
 		Mode: m.Mode, Type: m.ValueType, Factor: 1, Divisor: 1,
 	}
 	base := 10.0

@@ -29,8 +29,9 @@ func regionsOf(defs *otf2.Definitions, group string, paradigms ...otf2.Paradigm)
 // hostParadigms are those of NCCL's regions on threads; of earlier versions they were those of the GPU.
 var hostParadigms = []otf2.Paradigm{otf2.ParadigmUser, otf2.ParadigmCUDA, otf2.ParadigmHIP}
 
-// CallRegions lists the regions of calls of NCCL's API, with their names. A call that asks for an operation tells a count (Details.Counted);
-// groups, and functions that NCCL makes sends and receives of, do not. Operations name their call by its event (Details.Parent).
+// CallRegions lists the regions of calls of NCCL's API, with their names. A call that asks for an operation tells a
+// count (Details.Counted); groups, and functions that NCCL makes sends and receives of, do not. Operations name their
+// call by its event (Details.Parent).
 func CallRegions(defs *otf2.Definitions) map[otf2.RegionRef]string {
 	return regionsOf(defs, regions.GroupAPI, hostParadigms...)
 }
@@ -49,7 +50,8 @@ func Numbered(name string) (stem string, numbered bool) {
 // IsNCCLKernel tells NCCL's kernels by their names.
 func IsNCCLKernel(name string) bool { return strings.HasPrefix(name, regions.NameCall) }
 
-// RegionKinds are the events by which regions alone are known: those of threads, and of launches without their operations.
+// RegionKinds are the events by which regions alone are known: those of threads, and of launches without their
+// operations.
 var RegionKinds = otf2.Kinds(otf2.EventEnter, otf2.EventLeave)
 
 // NetPhase is what the oldest transfer of a network's row waits for.
@@ -67,7 +69,8 @@ const (
 )
 
 var netPhaseNames = [NumNetPhases]string{
-	regions.NameSendGPUWait, regions.NameSendPeerWait, regions.NameSendNetwork, regions.NameRecvNetwork, regions.NameRecvFlush, regions.NameRecvGPUWait,
+	regions.NameSendGPUWait, regions.NameSendPeerWait, regions.NameSendNetwork, regions.NameRecvNetwork,
+	regions.NameRecvFlush, regions.NameRecvGPUWait,
 }
 
 // Unsent tells whether data that a transfer is in this phase of has not been handed to the network.

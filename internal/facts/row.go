@@ -12,8 +12,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// Rows are distinguished by their names, as package regions gives them: an archive does not state otherwise what a location is for. A
-// process with several ranks of a communicator has the rank in front of the suffix.
+// Rows are distinguished by their names, as package regions gives them: an archive does not state otherwise what a
+// location is for. A process with several ranks of a communicator has the rank in front of the suffix.
 var (
 	channelRow = regexp.MustCompile(regions.ChannelRow + `(\d+)$`)
 	rankRow    = regexp.MustCompile(regions.RankRow + `(\d+)$`)
@@ -71,8 +71,8 @@ func (r *Rows) Kind(l otf2.LocationRef) experiment.LocationKind {
 // IsPXN tells whether a row shows what its process sent for ranks of other processes.
 func IsPXN(name string) bool { return strings.HasPrefix(name, regions.PXNRow) }
 
-// RowLabel splits the name of a row of a communicator rank, or beside it, into the communicator's label and the rank, "" where the
-// name has none.
+// RowLabel splits the name of a row of a communicator rank, or beside it, into the communicator's label and the rank,
+// "" where the name has none.
 func RowLabel(name string) (label, rank string) {
 	label = strings.TrimPrefix(name, regions.EnqueueRow)
 	if m := rankRow.FindStringSubmatch(label); m != nil {
@@ -98,8 +98,8 @@ func RowChannel(name string) (channel int, ok bool) {
 	return channel, err == nil
 }
 
-// OwnedRow is the name of a row of one of several ranks that a process has on a communicator; name is what the row is called where
-// there is one rank.
+// OwnedRow is the name of a row of one of several ranks that a process has on a communicator; name is what the row is
+// called where there is one rank.
 func OwnedRow(name string, rank int) string {
 	owner := " r" + strconv.Itoa(rank)
 	for _, suffix := range []string{regions.SendRow, regions.RecvRow} {

@@ -9,8 +9,8 @@ import (
 
 // What ids mean in the event files of a process, before they are part of an archive: shard.json says.
 
-// ShardNames tells what ids mean in a process's event files. Its attributes are those of package regions: a [Reader] of them has nil
-// attributes.
+// ShardNames tells what ids mean in a process's event files. Its attributes are those of package regions: a [Reader] of
+// them has nil attributes.
 func ShardNames(p *experiment.Process) Names { return shardNames{p} }
 
 type shardNames struct{ *experiment.Process }

@@ -32,7 +32,8 @@ var sources = [NumSources]struct {
 	SourceGPU:      {regions.TimingGPU, true, true},
 }
 
-// LaunchedOnly stands behind the names of operations whose interval is of SourceEnqueue, where it is shown beside others'.
+// LaunchedOnly stands behind the names of operations whose interval is of SourceEnqueue, where it is shown beside
+// others'.
 const LaunchedOnly = " (launch only)"
 
 // String is the name that TIMING_SOURCE has for it, "call" for SourceCall, "" for SourceUnknown.
@@ -41,8 +42,8 @@ func (s Source) String() string { return sources[s].name }
 // HasLength tells whether the interval is as long as the operation ran, so that it has a bandwidth.
 func (s Source) HasLength() bool { return sources[s].length }
 
-// HasPlace tells whether begin and end say when the operation ran, so that members of one source can be compared. Where an
-// archive has no TIMING_SOURCE at all its times are of one unknown kind, and compare.
+// HasPlace tells whether begin and end say when the operation ran, so that members of one source can be compared. Where
+// an archive has no TIMING_SOURCE at all its times are of one unknown kind, and compare.
 func (s Source) HasPlace() bool { return sources[s].placed }
 
 // SourceOf finds a source by its name; names that are not known give SourceUnknown.

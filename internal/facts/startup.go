@@ -4,12 +4,13 @@ package facts
 
 import "github.com/nccl-otf2/nccl-otf2/otf2"
 
-// Start-up: processes begin at different times, and NCCL makes its connections in a communicator's first launch. What that takes, and what is
-// waited there, is shown separately. Of one member its first launch on the communicator is start-up (Operation.StartUp); of a collective, which
-// all members wait in, the communicator's first one ([StartUps]); of messages the first of each pair of ranks.
+// Start-up: processes begin at different times, and NCCL makes its connections in a communicator's first launch. What
+// that takes, and what is waited there, is shown separately. Of one member its first launch on the communicator is
+// start-up (Operation.StartUp); of a collective, which all members wait in, the communicator's first one ([StartUps]);
+// of messages the first of each pair of ranks.
 
-// IsStartUp tells whether an operation is of start-up. first: it is the first one of its kind that is seen. Where recording, or what is looked
-// at, begins later, as its ordinal tells, it is not.
+// IsStartUp tells whether an operation is of start-up. first: it is the first one of its kind that is seen. Where
+// recording, or what is looked at, begins later, as its ordinal tells, it is not.
 func IsStartUp(first bool, ordinal uint64) bool { return first && ordinal == 0 }
 
 // StartUps are the communicators that have had their first collective.
@@ -24,8 +25,8 @@ func (s StartUps) Take(comm otf2.CommRef, ordinal uint64) bool {
 	return IsStartUp(first, ordinal)
 }
 
-// firstLaunch is a row's first launch on a communicator. A row of a communicator's rank has one communicator; those of other tools may have
-// several.
+// firstLaunch is a row's first launch on a communicator. A row of a communicator's rank has one communicator; those of
+// other tools may have several.
 type firstLaunch struct {
 	comm   otf2.CommRef
 	enter  uint64

@@ -17,7 +17,8 @@ const (
 	StepPutDone                 // a transfer ends
 )
 
-// Step is what one event tells by itself. [Reader] puts together what several tell; who draws rows as they are needs the steps, one by one.
+// Step is what one event tells by itself. [Reader] puts together what several tell; who draws rows as they are needs
+// the steps, one by one.
 type Step struct {
 	Kind   StepKind
 	Region otf2.RegionRef // that begins or ends

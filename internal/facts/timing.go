@@ -7,14 +7,17 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// How long an operation took, and how fast that was: the one definition that every product asks for. From the members' intervals to the time
-// of the operation, from many operations to their median, from a time to bandwidths as nccl-tests counts them (doc/PERFORMANCE.md there).
+// How long an operation took, and how fast that was: the one definition that every product asks for. From the members'
+// intervals to the time of the operation, from many operations to their median, from a time to bandwidths as nccl-tests
+// counts them (doc/PERFORMANCE.md there).
 
 // Timing is the time of one operation, from what its members say of it. The zero value is that of none.
 type Timing struct {
-	// Time is the mean of the members' intervals, ns; of one of several equal ones of a launch its part of the launch's.
+	// Time is the mean of the members' intervals, ns; of one of several equal ones of a launch its part of the
+	// launch's.
 	Time float64
-	// Transfer is from the last arrival to the last end, ns: what the operation takes when nobody is late. Its part, as of Time.
+	// Transfer is from the last arrival to the last end, ns: what the operation takes when nobody is late. Its part, as
+	// of Time.
 	Transfer      float64
 	TransferKnown bool
 	Source        Source // of the times, the weakest of the members'
@@ -57,7 +60,8 @@ func (t *Timing) Close(unstated bool) {
 // HasBandwidth tells whether the time is how long this operation ran, and no other.
 func (t *Timing) HasBandwidth() bool { return HasBandwidth(t.Source, t.Grouped, t.Equal) }
 
-// HasBandwidth tells whether a time is how long an operation ran: that of its launch alone, or its part of one with equal ones.
+// HasBandwidth tells whether a time is how long an operation ran: that of its launch alone, or its part of one with
+// equal ones.
 func HasBandwidth(s Source, grouped bool, equal int) bool {
 	return s.HasLength() && (!grouped || equal > 0)
 }
@@ -65,8 +69,8 @@ func HasBandwidth(s Source, grouped bool, equal int) bool {
 // TimeOf is the time of one member's part, ns: of one of several equal operations of a launch its part of the launch's.
 func (o *Operation) TimeOf() float64 { return float64(o.Duration()) / float64(max(o.Equal, 1)) }
 
-// BusFactor turns algorithm bandwidth into bus bandwidth, for an operation on a communicator of so many ranks; 1 of messages, and of
-// collectives that NCCL does not have.
+// BusFactor turns algorithm bandwidth into bus bandwidth, for an operation on a communicator of so many ranks; 1 of
+// messages, and of collectives that NCCL does not have.
 func (o *Operation) BusFactor(ranks int) float64 {
 	if o.Collective == nil {
 		return 1
@@ -82,14 +86,14 @@ func Bandwidth(bytes, ns float64) float64 {
 	return bytes / ns // bytes per ns are GB/s
 }
 
-// Speed sums up operations of one kind and size. Their time is the median; what is not to be compared is counted and in no figure
-// but the total.
+// Speed sums up operations of one kind and size. Their time is the median; what is not to be compared is counted and in
+// no figure but the total.
 type Speed struct {
 	Count   uint64 // of all operations
 	StartUp uint64 // of them, in the first launch of a communicator
 	Mixed   uint64 // of the others, with members' times of different sources
-	// Times are of all others, Transfers of those of which the last arrival is known; see Timing. LeftOut are the times of start-up and
-	// of mixed sources.
+	// Times are of all others, Transfers of those of which the last arrival is known; see Timing. LeftOut are the times
+	// of start-up and of mixed sources.
 	Times, Transfers, LeftOut stats.Distribution[float64]
 }
 
@@ -148,7 +152,8 @@ func (s *Speed) Median() float64 { return s.Times.Percentile(50) }
 // NobodyLate is the median of the transfer times, ns; 0 if none is known.
 func (s *Speed) NobodyLate() float64 { return s.Transfers.Percentile(50) }
 
-// Moved adds up bytes and times of several kinds or sizes, each operation taking the median of its own: the bandwidth of all together.
+// Moved adds up bytes and times of several kinds or sizes, each operation taking the median of its own: the bandwidth
+// of all together.
 type Moved struct{ Bytes, Time float64 }
 
 // Add takes n operations of a size (times nccl-tests' factor, for bus bandwidth) that take a time each.

@@ -16,7 +16,8 @@ func ofLaunches(events ...*otf2.Event) string {
 	var lines []string
 	r := NewReader(named, nil)
 	r.Operation = func(o *Operation) {
-		lines = append(lines, fmt.Sprintf("%s %d: equal %d, start-up %v, in place %d, %g", o.Function, o.Ordinal, o.Equal, o.StartUp, o.InPlace, o.TimeOf()))
+		lines = append(lines, fmt.Sprintf("%s %d: equal %d, start-up %v, in place %d, %g", o.Function, o.Ordinal,
+			o.Equal, o.StartUp, o.InPlace, o.TimeOf()))
 	}
 	r.Leave = func(*Region) { lines = append(lines, "leave") }
 	for _, ev := range events {
@@ -33,11 +34,14 @@ func aLaunch(begin otf2.Timestamp, more attrs, buffers [2]uint64, counts ...uint
 	}
 	all = append(all, event(begin, otf2.EventEnter, attrs{named.attr(regions.AttrTimingSource, "gpu")}, named.of(name)))
 	for i, n := range counts {
-		all = append(all, event(begin, otf2.EventNonBlockingCollectiveRequest, append(attrs{value(regions.AttrCount, n), named.attr(regions.AttrDatatype, "ncclFloat32"),
-			value(regions.AttrSendBuff, buffers[0]), value(regions.AttrRecvBuff, buffers[1])}, more...), uint64(begin)+uint64(i)))
+		all = append(all, event(begin, otf2.EventNonBlockingCollectiveRequest,
+			append(attrs{value(regions.AttrCount, n), named.attr(regions.AttrDatatype, "ncclFloat32"),
+				value(regions.AttrSendBuff, buffers[0]), value(regions.AttrRecvBuff, buffers[1])}, more...),
+			uint64(begin)+uint64(i)))
 	}
 	for i := range counts {
-		all = append(all, event(begin+100, otf2.EventNonBlockingCollectiveComplete, nil, uint64(otf2.CollectiveOpAllreduce), 2, uint64(otf2.CollectiveRootNone), 0, 0, uint64(begin)+uint64(i)))
+		all = append(all, event(begin+100, otf2.EventNonBlockingCollectiveComplete, nil,
+			uint64(otf2.CollectiveOpAllreduce), 2, uint64(otf2.CollectiveRootNone), 0, 0, uint64(begin)+uint64(i)))
 	}
 	return append(all, event(begin+100, otf2.EventLeave, nil, named.of(name)))
 }
@@ -56,13 +60,17 @@ func TestLaunchesTellOfTheirOperations(t *testing.T) {
 		events []*otf2.Event
 		want   string
 	}{
-		{"the first launch is start-up, all of it", concat(aLaunch(0, nil, buffers, 8, 16), aLaunch(200, nil, buffers, 8)),
-			"AllReduce 0: equal 0, start-up true, in place 1, 100\nAllReduce 1: equal 0, start-up true, in place 1, 100\nleave\nAllReduce 2: equal 0, start-up false, in place 1, 100\nleave"},
+		{"the first launch is start-up, all of it",
+			concat(aLaunch(0, nil, buffers, 8, 16), aLaunch(200, nil, buffers, 8)),
+			"AllReduce 0: equal 0, start-up true, in place 1, 100\nAllReduce 1: equal 0, start-up true, in place 1, " +
+				"100\nleave\nAllReduce 2: equal 0, start-up false, in place 1, 100\nleave"},
 		{"equal operations share the launch's time", aLaunch(0, nil, buffers, 8, 8),
-			"AllReduce 0: equal 2, start-up true, in place 1, 50\nAllReduce 1: equal 2, start-up true, in place 1, 50\nleave"},
+			"AllReduce 0: equal 2, start-up true, in place 1, 50\nAllReduce 1: equal 2, start-up true, in place 1, " +
+				"50\nleave"},
 		{"not those of a launch of which one is missing", slicesWithout(aLaunch(0, nil, buffers, 8, 8), 4),
 			"AllReduce 0: equal 0, start-up true, in place 1, 100\nleave"},
-		{"a recording that began later has no start-up", aLaunch(0, attrs{value(regions.AttrOrdinal, 7)}, [2]uint64{4096, 4096}, 8),
+		{"a recording that began later has no start-up",
+			aLaunch(0, attrs{value(regions.AttrOrdinal, 7)}, [2]uint64{4096, 4096}, 8),
 			"AllReduce 7: equal 0, start-up false, in place 2, 100\nleave"},
 	} {
 		if got := ofLaunches(c.events...); got != c.want {
@@ -102,7 +110,8 @@ func TestTimesOfOperations(t *testing.T) {
 	s.Add(shared, false)
 	s.Add(timing(member(0, 1000, SourceGPU), member(0, 1000, SourceGPU)), false)
 	if s.Count != 5 || s.StartUp != 1 || s.Mixed != 1 || s.Times.Count != 3 || s.Transfers.Count != 3 {
-		t.Errorf("of %d operations %d are of start-up, %d mixed, %d timed, of %d the transfer is known", s.Count, s.StartUp, s.Mixed, s.Times.Count, s.Transfers.Count)
+		t.Errorf("of %d operations %d are of start-up, %d mixed, %d timed, of %d the transfer is known", s.Count,
+			s.StartUp, s.Mixed, s.Times.Count, s.Transfers.Count)
 	}
 	if s.Median() != 95 || s.NobodyLate() != 90 || s.Total() != 9000+80+100+95+1000 {
 		t.Errorf("median %g, nobody late %g, total %g", s.Median(), s.NobodyLate(), s.Total())

@@ -13,7 +13,8 @@ import (
 var TransferKinds = otf2.Kinds(otf2.EventRmaPut, otf2.EventRmaOpCompleteNonBlocking, otf2.EventRmaOpCompleteBlocking)
 
 // NetworkKinds are the events that transfers and the regions of their rows are made of.
-var NetworkKinds = otf2.Kinds(otf2.EventEnter, otf2.EventLeave, otf2.EventRmaPut, otf2.EventRmaOpCompleteNonBlocking, otf2.EventRmaOpCompleteBlocking)
+var NetworkKinds = otf2.Kinds(otf2.EventEnter, otf2.EventLeave, otf2.EventRmaPut, otf2.EventRmaOpCompleteNonBlocking,
+	otf2.EventRmaOpCompleteBlocking)
 
 // Transfer is what the network carried from one rank to another in one piece, as the sender's proxy saw it.
 type Transfer struct {
@@ -31,8 +32,9 @@ type Transfer struct {
 func (row *Row) put(ev *otf2.Event) {
 	step := StepOf(ev)
 	t := Transfer{
-		Details: NoDetails, Location: ev.Location, Window: step.Put.Window, To: int(step.To), Bytes: step.Bytes, Matching: step.Put.Matching,
-		Begin: ev.Time, End: ev.Time, Inside: len(row.open) > 0,
+		Details: NoDetails, Location: ev.Location, Window: step.Put.Window, To: int(step.To), Bytes: step.Bytes,
+		Matching: step.Put.Matching,
+		Begin:    ev.Time, End: ev.Time, Inside: len(row.open) > 0,
 	}
 	r := row.reader
 	if len(ev.Attributes) > 0 {
@@ -74,7 +76,8 @@ func (r *Reader) Unended() (all []Transfer) {
 		}
 	}
 	slices.SortFunc(all, func(a, b Transfer) int {
-		return cmp.Or(cmp.Compare(a.Location, b.Location), cmp.Compare(a.Begin, b.Begin), cmp.Compare(a.Window, b.Window), cmp.Compare(a.Matching, b.Matching))
+		return cmp.Or(cmp.Compare(a.Location, b.Location), cmp.Compare(a.Begin, b.Begin),
+			cmp.Compare(a.Window, b.Window), cmp.Compare(a.Matching, b.Matching))
 	})
 	return all
 }

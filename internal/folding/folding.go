@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// Writer breaks lines that are wider than a terminal between words. What follows is indented, behind a name under the text
-// that the name is of. To end it must be flushed.
+// Writer breaks lines that are wider than a terminal between words. What follows is indented, behind a name under the
+// text that the name is of. To end it must be flushed.
 type Writer struct {
 	w     io.Writer
 	width int
@@ -55,8 +55,8 @@ func (f *Writer) Flush() error {
 	return err
 }
 
-// Prose fills the paragraphs of a text anew, to at most width characters a line. Blank lines end paragraphs; lines that are
-// indented stay lines of their own, broken as Writer does, with those that go on under their text.
+// Prose fills the paragraphs of a text anew, to at most width characters a line. Blank lines end paragraphs; lines that
+// are indented stay lines of their own, broken as Writer does, with those that go on under their text.
 func Prose(text string, width int) string {
 	var b strings.Builder
 	var pending string
@@ -141,7 +141,8 @@ func columns(text string) (n int) {
 // wordsOf are the parts of a line between which it can be broken: a number and its unit stay together.
 func wordsOf(line string) (words []string) {
 	for _, word := range strings.Split(line, " ") {
-		if n := len(words); n > 0 && words[n-1] != "" && unit(word) && strings.ContainsAny(words[n-1][len(words[n-1])-1:], "0123456789") {
+		if n := len(words); n > 0 && words[n-1] != "" && unit(word) &&
+			strings.ContainsAny(words[n-1][len(words[n-1])-1:], "0123456789") {
 			words[n-1] += " " + word
 			continue
 		}
@@ -159,7 +160,8 @@ func unit(word string) bool {
 	return false
 }
 
-// hanging is how far the rest of a line is indented: as the text behind its name, of an indented line of two parts; else by two.
+// hanging is how far the rest of a line is indented: as the text behind its name, of an indented line of two parts;
+// else by two.
 func hanging(line string) int {
 	text := strings.TrimLeft(line, " ")
 	margin := len(line) - len(text)

@@ -27,8 +27,10 @@ func TestIDsAreReadAsCUDAAndNVMLWriteThem(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		"", "GPU-", "GPU-8932f937", "MIG-GPU-" + uuidA, "MIG-GPU-" + uuidA + "/1", "MIG-GPU-" + uuidA + "/1/-1", "MIG-GPU-" + uuidA + "/1/0/0",
-		"{" + uuidA + "}", "urn:uuid:" + uuidA, "8932f937d72c4106c12f20bd9faed9f6", "GPU-" + uuidA + "0", "MIG-" + uuidA + "/1/0",
+		"", "GPU-", "GPU-8932f937", "MIG-GPU-" + uuidA, "MIG-GPU-" + uuidA + "/1", "MIG-GPU-" + uuidA + "/1/-1",
+		"MIG-GPU-" + uuidA + "/1/0/0",
+		"{" + uuidA + "}", "urn:uuid:" + uuidA, "8932f937d72c4106c12f20bd9faed9f6", "GPU-" + uuidA + "0",
+		"MIG-" + uuidA + "/1/0",
 	} {
 		if id, err := parseID(text); err == nil {
 			t.Errorf("%q is read as %v", text, id)
@@ -38,9 +40,11 @@ func TestIDsAreReadAsCUDAAndNVMLWriteThem(t *testing.T) {
 
 func TestPCIAddressesHaveOneForm(t *testing.T) {
 	for text, want := range map[string]string{
-		"0000:07:00.0": "0000:07:00.0", "00000000:07:00.0": "0000:07:00.0", "00010000:C1:1F.0": "10000:c1:1f.0", "0:7:0": "0000:07:00.0",
+		"0000:07:00.0": "0000:07:00.0", "00000000:07:00.0": "0000:07:00.0", "00010000:C1:1F.0": "10000:c1:1f.0",
+		"0:7:0":           "0000:07:00.0",
 		" 0000:07:00.0\n": "0000:07:00.0",
-		"":                "", "07:00.0": "", "0000:107:00.0": "", "0000:07:20.0": "", "0000:07:00.8": "", "0000:zz:00.0": "", "0000:07:00.0:1": "",
+		"":                "", "07:00.0": "", "0000:107:00.0": "", "0000:07:20.0": "", "0000:07:00.8": "",
+		"0000:zz:00.0": "", "0000:07:00.0:1": "",
 	} {
 		if got := canonicalPCI(text); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
@@ -69,7 +73,8 @@ func FuzzIdentities(f *testing.F) {
 func TestQuantitiesAreDescribed(t *testing.T) {
 	names := make(map[string]bool)
 	for i, q := range Quantities {
-		if q.Name == "" || q.Description == "" || names[q.Name] || q.Unit == "" && i != ClockReasons || q.Float && q.Exponent != 0 {
+		if q.Name == "" || q.Description == "" || names[q.Name] || q.Unit == "" && i != ClockReasons || q.Float &&
+			q.Exponent != 0 {
 			t.Errorf("%d: %+v", i, q)
 		}
 		names[q.Name] = true

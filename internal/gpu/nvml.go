@@ -379,7 +379,8 @@ func pciText(info *nvml.PciInfo) string {
 
 // nvlinkVersions are the values of nvmlNvlinkVersion_t.
 var nvlinkVersions = map[nvml.NvlinkVersion]string{
-	nvml.NVLINK_VERSION_1_0: "1.0", nvml.NVLINK_VERSION_2_0: "2.0", nvml.NVLINK_VERSION_2_2: "2.2", nvml.NVLINK_VERSION_3_0: "3.0",
+	nvml.NVLINK_VERSION_1_0: "1.0", nvml.NVLINK_VERSION_2_0: "2.0", nvml.NVLINK_VERSION_2_2: "2.2",
+	nvml.NVLINK_VERSION_3_0: "3.0",
 	nvml.NVLINK_VERSION_3_1: "3.1", nvml.NVLINK_VERSION_4_0: "4.0", nvml.NVLINK_VERSION_5_0: "5.0",
 }
 

@@ -11,5 +11,6 @@ const Built = false
 
 // Open says that this program cannot use NVML.
 func Open() (Library, error) {
-	return nil, fmt.Errorf("%w: this nccl-otf2 was built without cgo: build it where there is a C compiler", ErrNoLibrary)
+	return nil, fmt.Errorf("%w: this nccl-otf2 was built without cgo: build it where there is a C compiler",
+		ErrNoLibrary)
 }

@@ -38,7 +38,10 @@ func newMachine() *machine {
 		d := m.device(i)
 		d.UUID = fmt.Sprintf("GPU-%08x-d72c-4106-c12f-20bd9faed9f6", 0x8932f937+i)
 		d.PciBusID = fmt.Sprintf("0000:%02x:00.0", 0x10+i)
-		d.GetPciInfoFunc = func() (nvml.PciInfo, nvml.Return) { return pciInfo("00000000" + d.PciBusID[4:]), nvml.SUCCESS }
+		d.GetPciInfoFunc = func() (nvml.PciInfo, nvml.Return) {
+			return pciInfo("00000000" + d.PciBusID[4:]),
+				nvml.SUCCESS
+		}
 		d.GetCurrPcieLinkGenerationFunc = func() (int, nvml.Return) { return 4, nvml.SUCCESS }
 		d.GetCurrPcieLinkWidthFunc = func() (int, nvml.Return) { return 16, nvml.SUCCESS }
 		d.GetNvLinkStateFunc = func(link int) (nvml.EnableState, nvml.Return) {
@@ -52,7 +55,10 @@ func newMachine() *machine {
 			}
 			return 0, nvml.ERROR_INVALID_ARGUMENT
 		}
-		d.GetNvLinkVersionFunc = func(int) (uint32, nvml.Return) { return uint32(nvml.NVLINK_VERSION_3_0), nvml.SUCCESS }
+		d.GetNvLinkVersionFunc = func(int) (uint32, nvml.Return) {
+			return uint32(nvml.NVLINK_VERSION_3_0),
+				nvml.SUCCESS
+		}
 		d.GetNvLinkRemotePciInfoFunc = func(link int) (nvml.PciInfo, nvml.Return) {
 			return pciInfo(fmt.Sprintf("00000000:%02x:00.0", 0x80+link)), nvml.SUCCESS
 		}
@@ -108,12 +114,16 @@ func sensors(d *dgxa100.Device) {
 	d.GetClockInfoFunc = func(c nvml.ClockType) (uint32, nvml.Return) {
 		return map[nvml.ClockType]uint32{nvml.CLOCK_SM: 1410, nvml.CLOCK_MEM: 1215}[c], nvml.SUCCESS
 	}
-	d.GetUtilizationRatesFunc = func() (nvml.Utilization, nvml.Return) { return nvml.Utilization{Gpu: 97, Memory: 41}, nvml.SUCCESS }
+	d.GetUtilizationRatesFunc = func() (nvml.Utilization, nvml.Return) {
+		return nvml.Utilization{Gpu: 97, Memory: 41},
+			nvml.SUCCESS
+	}
 	d.GetTemperatureFunc = func(nvml.TemperatureSensors) (uint32, nvml.Return) { return 63, nvml.SUCCESS }
 	d.GetCurrentClocksEventReasonsFunc = func() (uint64, nvml.Return) { return 0x4, nvml.SUCCESS }
 	d.GetCurrentClocksThrottleReasonsFunc = func() (uint64, nvml.Return) { return 0x8, nvml.SUCCESS }
 	d.GetPcieThroughputFunc = func(c nvml.PcieUtilCounter) (uint32, nvml.Return) {
-		return map[nvml.PcieUtilCounter]uint32{nvml.PCIE_UTIL_TX_BYTES: 3000, nvml.PCIE_UTIL_RX_BYTES: 5000}[c], nvml.SUCCESS
+		return map[nvml.PcieUtilCounter]uint32{nvml.PCIE_UTIL_TX_BYTES: 3000, nvml.PCIE_UTIL_RX_BYTES: 5000}[c],
+			nvml.SUCCESS
 	}
 }
 
@@ -125,24 +135,36 @@ func (m *machine) divide(i int, uuids ...string) []*mock.Device {
 	for n, uuid := range uuids {
 		none := func() (uint32, nvml.Return) { return 0, nvml.ERROR_NOT_SUPPORTED }
 		parts = append(parts, &mock.Device{
-			GetUUIDFunc:              func() (string, nvml.Return) { return uuid, nvml.SUCCESS },
-			GetNameFunc:              func() (string, nvml.Return) { return "NVIDIA A100-SXM4-40GB MIG 3g.20gb", nvml.SUCCESS },
-			GetMemoryInfoFunc:        func() (nvml.Memory, nvml.Return) { return nvml.Memory{Total: 20 << 30, Used: 5}, nvml.SUCCESS },
+			GetUUIDFunc: func() (string, nvml.Return) { return uuid, nvml.SUCCESS },
+			GetNameFunc: func() (string, nvml.Return) {
+				return "NVIDIA A100-SXM4-40GB MIG 3g.20gb",
+					nvml.SUCCESS
+			},
+			GetMemoryInfoFunc: func() (nvml.Memory, nvml.Return) {
+				return nvml.Memory{Total: 20 << 30, Used: 5},
+					nvml.SUCCESS
+			},
 			GetGpuInstanceIdFunc:     func() (int, nvml.Return) { return n + 1, nvml.SUCCESS },
 			GetComputeInstanceIdFunc: func() (int, nvml.Return) { return 0, nvml.SUCCESS },
 			GetDeviceHandleFromMigDeviceHandleFunc: func() (nvml.Device, nvml.Return) {
 				return parent, nvml.SUCCESS
 			},
-			GetPowerUsageFunc:       none,
-			GetClockInfoFunc:        func(nvml.ClockType) (uint32, nvml.Return) { return none() },
-			GetUtilizationRatesFunc: func() (nvml.Utilization, nvml.Return) { return nvml.Utilization{}, nvml.ERROR_NOT_SUPPORTED },
-			GetTemperatureFunc:      func(nvml.TemperatureSensors) (uint32, nvml.Return) { return none() },
+			GetPowerUsageFunc: none,
+			GetClockInfoFunc:  func(nvml.ClockType) (uint32, nvml.Return) { return none() },
+			GetUtilizationRatesFunc: func() (nvml.Utilization, nvml.Return) {
+				return nvml.Utilization{},
+					nvml.ERROR_NOT_SUPPORTED
+			},
+			GetTemperatureFunc: func(nvml.TemperatureSensors) (uint32, nvml.Return) { return none() },
 			GetCurrentClocksEventReasonsFunc: func() (uint64, nvml.Return) {
 				return 0, nvml.ERROR_NOT_SUPPORTED
 			},
 			GetCurrentClocksThrottleReasonsFunc: func() (uint64, nvml.Return) { return 0, nvml.ERROR_NOT_SUPPORTED },
-			GetFieldValuesFunc:                  func([]nvml.FieldValue) nvml.Return { return nvml.ERROR_NOT_SUPPORTED },
-			GetPcieThroughputFunc:               func(nvml.PcieUtilCounter) (uint32, nvml.Return) { return none() },
+			GetFieldValuesFunc: func(
+				[]nvml.FieldValue) nvml.Return {
+				return nvml.ERROR_NOT_SUPPORTED
+			},
+			GetPcieThroughputFunc: func(nvml.PcieUtilCounter) (uint32, nvml.Return) { return none() },
 		})
 	}
 	parent.GetMaxMigDeviceCountFunc = func() (int, nvml.Return) { return 7, nvml.SUCCESS }
@@ -167,7 +189,8 @@ func (m *machine) divide(i int, uuids ...string) []*mock.Device {
 func TestIdentity(t *testing.T) {
 	m := newMachine()
 	want := Identity{
-		Index: 2, UUID: m.device(2).UUID, PCI: "0000:12:00.0", Name: "Mock NVIDIA A100-SXM4-40GB", Memory: 42949672960, Driver: "550.54.15",
+		Index: 2, UUID: m.device(2).UUID, PCI: "0000:12:00.0", Name: "Mock NVIDIA A100-SXM4-40GB", Memory: 42949672960,
+		Driver:         "550.54.15",
 		PCIeGeneration: 4, PCIeWidth: 16,
 		NVLinks: []NVLink{
 			{Link: 0, Version: "3.0", Speed: 25781, Peer: "0000:80:00.0", Switch: true},
@@ -188,13 +211,14 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-// What the driver's library lacks is not called, whatever it is: go-nvml's mocks panic, and go-nvml itself would end the
-// program.
+// What the driver's library lacks is not called, whatever it is: go-nvml's mocks panic, and go-nvml itself would end
+// the program.
 func TestFunctionsThatAreMissingAreNotCalled(t *testing.T) {
 	m := newMachine()
 	m.LookupSymbolFunc = func(string) error { return errors.New("undefined symbol") }
 	for _, w := range []Wanted{
-		{UUID: m.device(0).UUID}, {PCI: m.device(0).PciBusID}, {Ordinal: 0, Variable: variables()}, {UUID: "MIG-GPU-" + uuidA + "/0/0"},
+		{UUID: m.device(0).UUID}, {PCI: m.device(0).PciBusID}, {Ordinal: 0, Variable: variables()},
+		{UUID: "MIG-GPU-" + uuidA + "/0/0"},
 		{Ordinal: 0, Variable: variables("CUDA_VISIBLE_DEVICES=GPU-89")},
 	} {
 		if d, err := m.open(t).Find(w); !errors.Is(err, ErrNoDevice) {
@@ -242,7 +266,8 @@ func TestOrdinalsFollowTheVariables(t *testing.T) {
 		{name: "twice, the second behind", ordinal: 0, vars: "3,1,1", want: -1},
 		{name: "twice, but not in what CUDA takes", ordinal: 0, vars: "3,-1,3", want: 3, guess: "CUDA_VISIBLE_DEVICES"},
 		{name: "twice by number and UUID", ordinal: 1, vars: "1,GPU-8932f938", want: -1},
-		{name: "whole UUID", ordinal: 0, vars: "GPU-8932f93b-d72c-4106-c12f-20bd9faed9f6", want: 4, guess: "CUDA_VISIBLE_DEVICES"},
+		{name: "whole UUID", ordinal: 0, vars: "GPU-8932f93b-d72c-4106-c12f-20bd9faed9f6", want: 4,
+			guess: "CUDA_VISIBLE_DEVICES"},
 		{name: "beginning of a UUID", ordinal: 1, vars: "0,gpu-8932F93C", want: 5, guess: "CUDA_VISIBLE_DEVICES"},
 		{name: "beginning of several", ordinal: 0, vars: "GPU-8932f93", want: -1},
 		{name: "beginning of none", ordinal: 0, vars: "GPU-aa", want: -1},
@@ -251,7 +276,8 @@ func TestOrdinalsFollowTheVariables(t *testing.T) {
 			m.DeviceGetHandleByIndexFunc = func(int) (nvml.Device, nvml.Return) { return nil, nvml.ERROR_NO_PERMISSION }
 		}},
 		{name: "a GPU that is divided", ordinal: 0, vars: "1", want: -1, change: func(m *machine) { m.divide(1) }},
-		{name: "the beginning of one that is divided", ordinal: 0, vars: "GPU-8932f938", want: -1, change: func(m *machine) { m.divide(1) }},
+		{name: "the beginning of one that is divided", ordinal: 0, vars: "GPU-8932f938", want: -1,
+			change: func(m *machine) { m.divide(1) }},
 		{name: "no environment", ordinal: 0, vars: "unreadable", want: -1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -298,7 +324,8 @@ func TestPartsOfGPUs(t *testing.T) {
 	}{
 		{"CUDA's UUID", Wanted{UUID: "GPU-" + second[4:], PCI: "0000:13:00.0"}, second, 2, ""},
 		{"variable", Wanted{Variable: variables("CUDA_VISIBLE_DEVICES=" + first)}, first, 1, "CUDA_VISIBLE_DEVICES"},
-		{"variable as of old drivers", Wanted{Variable: variables("CUDA_VISIBLE_DEVICES=MIG-" + whole + "/2/0")}, second, 2, "CUDA_VISIBLE_DEVICES"},
+		{"variable as of old drivers", Wanted{Variable: variables("CUDA_VISIBLE_DEVICES=MIG-" + whole + "/2/0")},
+			second, 2, "CUDA_VISIBLE_DEVICES"},
 	} {
 		d, err := m.open(t).Find(c.w)
 		if err != nil {
@@ -307,7 +334,8 @@ func TestPartsOfGPUs(t *testing.T) {
 		}
 		id := d.Identity()
 		want := &MIG{Parent: whole, GPUInstance: c.gi, ComputeInstance: 0}
-		if diff := cmp.Diff(want, id.MIG); diff != "" || id.UUID != c.uuid || id.PCI != "0000:13:00.0" || id.Index != 3 || !id.MIGMode ||
+		if diff := cmp.Diff(want, id.MIG); diff != "" || id.UUID != c.uuid || id.PCI != "0000:13:00.0" ||
+			id.Index != 3 || !id.MIGMode ||
 			id.Memory != 20<<30 || id.Guess != c.guess || !strings.Contains(id.Name, "3g.20gb") {
 			t.Errorf("%s: %+v\n%s", c.name, id, diff)
 		}
@@ -373,9 +401,12 @@ func TestSensors(t *testing.T) {
 	pass(100 * time.Millisecond)
 	m.set(nvml.FI_DEV_NVLINK_THROUGHPUT_DATA_TX, math.MaxUint32, nvml.VALUE_TYPE_UNSIGNED_LONG_LONG, 3000)
 	want := map[string]string{
-		"GPU power": "312500", "GPU SM clock": "1410", "GPU memory clock": "1215", "GPU utilization": "97", "GPU memory utilization": "41",
-		"GPU temperature": "63", "GPU clock limits": "4", "GPU memory used": "1073741824", "NVLink sent": "2.048e+07", "NVLink received": "0",
-		"PCIe sent": "3e+06", "PCIe received": "5e+06",
+		"GPU power": "312500", "GPU SM clock": "1410", "GPU memory clock": "1215", "GPU utilization": "97",
+		"GPU memory utilization": "41",
+		"GPU temperature":        "63", "GPU clock limits": "4", "GPU memory used": "1073741824",
+		"NVLink sent":     "2.048e+07",
+		"NVLink received": "0",
+		"PCIe sent":       "3e+06", "PCIe received": "5e+06",
 	}
 	if diff := cmp.Diff(want, read(list)); diff != "" {
 		t.Errorf("want (−), got (+):\n%s", diff)
@@ -435,8 +466,9 @@ func TestWhatADeviceLacksIsNotRead(t *testing.T) {
 	}
 	list := d.Sensors()
 	want := map[string]string{
-		"GPU SM clock": "1410", "GPU memory clock": "1215", "GPU utilization": "NVML error 999", "GPU memory utilization": "NVML error 999",
-		"GPU clock limits": "8", "GPU memory used": "1073741824", "PCIe sent": "3e+06", "PCIe received": "5e+06",
+		"GPU SM clock": "1410", "GPU memory clock": "1215", "GPU utilization": "NVML error 999",
+		"GPU memory utilization": "NVML error 999",
+		"GPU clock limits":       "8", "GPU memory used": "1073741824", "PCIe sent": "3e+06", "PCIe received": "5e+06",
 	}
 	if diff := cmp.Diff(want, read(list)); diff != "" {
 		t.Errorf("want (−), got (+):\n%s", diff)
@@ -470,8 +502,9 @@ func TestALostDeviceIsReportedSeparately(t *testing.T) {
 
 func TestALibraryThatCannotBeUsedIsAnError(t *testing.T) {
 	for ret, want := range map[nvml.Return]string{
-		nvml.ERROR_LIBRARY_NOT_FOUND: "libnvidia-ml.so.1 cannot be loaded", nvml.ERROR_DRIVER_NOT_LOADED: "the driver is not loaded",
-		nvml.ERROR_NO_PERMISSION: "no permission", nvml.ERROR_UNKNOWN: "NVML error 999",
+		nvml.ERROR_LIBRARY_NOT_FOUND: "libnvidia-ml.so.1 cannot be loaded",
+		nvml.ERROR_DRIVER_NOT_LOADED: "the driver is not loaded",
+		nvml.ERROR_NO_PERMISSION:     "no permission", nvml.ERROR_UNKNOWN: "NVML error 999",
 	} {
 		m := newMachine()
 		m.InitFunc = func() nvml.Return { return ret }

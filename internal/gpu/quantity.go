@@ -13,16 +13,22 @@ type Quantity struct {
 
 // Quantities lists all that sensors measure, by Sensor.Quantity. What values are of is NVML's word (nvml.h).
 var Quantities = [...]Quantity{
-	Power:       {Name: "GPU power", Unit: "W", Exponent: -3, Description: "Power drawn by the GPU and its memory; from Ampere on (but not GA100) NVML gives the mean of the last second"},
+	Power: {Name: "GPU power", Unit: "W", Exponent: -3,
+		Description: "Power drawn by the GPU and its memory; from Ampere on (but not GA100) NVML gives the mean of " +
+			"the last second"},
 	SMClock:     {Name: "GPU SM clock", Unit: "Hz", Exponent: 6, Description: "Clock of the multiprocessors"},
 	MemoryClock: {Name: "GPU memory clock", Unit: "Hz", Exponent: 6, Description: "Clock of the memory"},
-	Utilization: {Name: "GPU utilization", Unit: "%", Description: "Share of NVML's last sample period (1/6 s to 1 s) in which a kernel ran"},
+	Utilization: {Name: "GPU utilization", Unit: "%",
+		Description: "Share of NVML's last sample period (1/6 s to 1 s) in which a kernel ran"},
 	MemoryUtilization: {Name: "GPU memory utilization", Unit: "%",
 		Description: "Share of NVML's last sample period (1/6 s to 1 s) in which memory was read or written"},
-	Temperature:  {Name: "GPU temperature", Unit: "°C", Description: "Temperature of the GPU's die"},
-	ClockReasons: {Name: "GPU clock limits", Unit: "bits", Description: "Why the clocks are not higher: bits of nvmlClocksEventReasons… (0x1 idle, 0x4 power cap, 0x8 hardware slowdown, 0x20 software thermal, 0x40 hardware thermal, 0x80 power brake)"},
-	MemoryUsed:   {Name: "GPU memory used", Unit: "B", Description: "Memory in use, by whichever process"},
-	NVLinkSent:   {Name: "NVLink sent", Unit: "B/s", Float: true, Period: true, Description: "Data sent over all links since the value before"},
+	Temperature: {Name: "GPU temperature", Unit: "°C", Description: "Temperature of the GPU's die"},
+	ClockReasons: {Name: "GPU clock limits", Unit: "bits",
+		Description: "Why the clocks are not higher: bits of nvmlClocksEventReasons… (0x1 idle, 0x4 power cap, 0x8 " +
+			"hardware slowdown, 0x20 software thermal, 0x40 hardware thermal, 0x80 power brake)"},
+	MemoryUsed: {Name: "GPU memory used", Unit: "B", Description: "Memory in use, by whichever process"},
+	NVLinkSent: {Name: "NVLink sent", Unit: "B/s", Float: true, Period: true,
+		Description: "Data sent over all links since the value before"},
 	NVLinkReceived: {Name: "NVLink received", Unit: "B/s", Float: true, Period: true,
 		Description: "Data received over all links since the value before"},
 	PCIeSent: {Name: "PCIe sent", Unit: "B/s", Float: true,

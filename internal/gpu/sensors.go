@@ -60,20 +60,23 @@ var readings = []reading{
 		v, ret := d.nvml.GetUtilizationRates()
 		return uint64(v.Gpu), ret
 	}},
-	{quantity: MemoryUtilization, function: "nvmlDeviceGetUtilizationRates", read: func(d *device) (uint64, nvml.Return) {
-		v, ret := d.nvml.GetUtilizationRates()
-		return uint64(v.Memory), ret
-	}},
+	{quantity: MemoryUtilization, function: "nvmlDeviceGetUtilizationRates",
+		read: func(d *device) (uint64, nvml.Return) {
+			v, ret := d.nvml.GetUtilizationRates()
+			return uint64(v.Memory), ret
+		}},
 	{quantity: Temperature, function: "nvmlDeviceGetTemperature", read: func(d *device) (uint64, nvml.Return) {
 		v, ret := d.nvml.GetTemperature(nvml.TEMPERATURE_GPU)
 		return uint64(v), ret
 	}},
-	{quantity: ClockReasons, function: "nvmlDeviceGetCurrentClocksEventReasons", read: func(d *device) (uint64, nvml.Return) {
-		return d.nvml.GetCurrentClocksEventReasons()
-	}},
-	{quantity: ClockReasons, function: "nvmlDeviceGetCurrentClocksThrottleReasons", read: func(d *device) (uint64, nvml.Return) {
-		return d.nvml.GetCurrentClocksThrottleReasons()
-	}},
+	{quantity: ClockReasons, function: "nvmlDeviceGetCurrentClocksEventReasons",
+		read: func(d *device) (uint64, nvml.Return) {
+			return d.nvml.GetCurrentClocksEventReasons()
+		}},
+	{quantity: ClockReasons, function: "nvmlDeviceGetCurrentClocksThrottleReasons",
+		read: func(d *device) (uint64, nvml.Return) {
+			return d.nvml.GetCurrentClocksThrottleReasons()
+		}},
 	{quantity: MemoryUsed, function: "nvmlDeviceGetMemoryInfo", read: func(d *device) (uint64, nvml.Return) {
 		m, ret := d.nvml.GetMemoryInfo()
 		return m.Used, ret
@@ -90,14 +93,16 @@ var readings = []reading{
 	{quantity: NVLinkReceived, function: fieldValues, count: true, read: func(d *device) (uint64, nvml.Return) {
 		return d.linkCounter(nvml.FI_DEV_NVLINK_COUNT_RCV_BYTES)
 	}},
-	{quantity: PCIeSent, function: "nvmlDeviceGetPcieThroughput", slow: true, read: func(d *device) (uint64, nvml.Return) {
-		v, ret := d.nvml.GetPcieThroughput(nvml.PCIE_UTIL_TX_BYTES)
-		return math.Float64bits(float64(v) * 1000), ret // from KB/s
-	}},
-	{quantity: PCIeReceived, function: "nvmlDeviceGetPcieThroughput", slow: true, read: func(d *device) (uint64, nvml.Return) {
-		v, ret := d.nvml.GetPcieThroughput(nvml.PCIE_UTIL_RX_BYTES)
-		return math.Float64bits(float64(v) * 1000), ret
-	}},
+	{quantity: PCIeSent, function: "nvmlDeviceGetPcieThroughput", slow: true,
+		read: func(d *device) (uint64, nvml.Return) {
+			v, ret := d.nvml.GetPcieThroughput(nvml.PCIE_UTIL_TX_BYTES)
+			return math.Float64bits(float64(v) * 1000), ret // from KB/s
+		}},
+	{quantity: PCIeReceived, function: "nvmlDeviceGetPcieThroughput", slow: true,
+		read: func(d *device) (uint64, nvml.Return) {
+			v, ret := d.nvml.GetPcieThroughput(nvml.PCIE_UTIL_RX_BYTES)
+			return math.Float64bits(float64(v) * 1000), ret
+		}},
 }
 
 const (
@@ -109,7 +114,8 @@ const (
 var now = time.Now
 
 // Sensors implements Device. Each is read once to learn whether it is there, which begins the period of counters; what
-// fails for another reason may work later. Of a part of a GPU there is little: the rest is the whole GPU's, which other jobs may be using.
+// fails for another reason may work later. Of a part of a GPU there is little: the rest is the whole GPU's, which other
+// jobs may be using.
 func (d *device) Sensors() []Sensor {
 	var sensors []Sensor
 	for i := range readings {

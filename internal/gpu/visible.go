@@ -41,8 +41,9 @@ type located struct {
 }
 
 // locate lists what the devices of a process are, by CUDA's numbers from 0, at least to number n; source is how it
-// knows, see Identity.Guess. False if it is not certain. sameModel says that all GPUs of the machine are of one kind: CUDA
-// then numbers them by their PCI addresses; else it puts the fastest first, unless CUDA_DEVICE_ORDER tells otherwise.
+// knows, see Identity.Guess. False if it is not certain. sameModel says that all GPUs of the machine are of one kind:
+// CUDA then numbers them by their PCI addresses; else it puts the fastest first, unless CUDA_DEVICE_ORDER tells
+// otherwise.
 //
 // CUDA takes the entries of CUDA_VISIBLE_DEVICES up to the first that names no device. Which UUIDs do, and whether two
 // entries are one device, the caller has to see.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hidden is the table of what NCCL and RCCL carry out without telling a profiler plugin of it, by release and by
-// settings of theirs. Doctor, run, unify, report and docs/hazards.md say what stands here.
+// Package hidden is the table of what NCCL and RCCL carry out without telling a profiler plugin of it, by release and
+// by settings of theirs. Doctor, run, unify, report and docs/hazards.md say what stands here.
 package hidden
 
 import (
@@ -12,7 +12,8 @@ import (
 // Place is a library, and what is known of where it runs.
 type Place struct {
 	Library string // "NCCL", "RCCL"; "": not known, which counts as NCCL
-	Version int    // as ncclGetVersion gives it: 22907 is 2.29.7; 0: not known, nothing that came with a release is said
+	// as ncclGetVersion gives it: 22907 is 2.29.7; 0: not known, nothing that came with a release is said
+	Version int
 	// NodeRanks are the numbers of ranks that communicators have on one node; none: not known.
 	NodeRanks []int
 	GPUs      []string // architectures of the GPUs, as "gfx942"; none: not known
@@ -32,7 +33,8 @@ type Traffic struct {
 	What string `json:"what"`           // what is missing
 	Why  string `json:"why"`            // where it comes from, and what is there instead
 	Cure string `json:"cure,omitempty"` // what to do to see it; "" if nothing helps
-	// Grave: what is missing belongs to every timeline, and this place makes it go. The rest is missing where it is used.
+	// Grave: what is missing belongs to every timeline, and this place makes it go. The rest is missing where it is
+	// used.
 	Grave bool `json:"grave"`
 }
 
@@ -64,7 +66,8 @@ var table = []row{
 	{
 		Traffic: Traffic{
 			Key: "application-calls", What: "calls of the application", Grave: true,
-			Why:  "with NCCL_ENQUEUE_REARCH_ENABLE=1, NCCL does not report them; it reports operations, their GPU times and transfers",
+			Why: "with NCCL_ENQUEUE_REARCH_ENABLE=1, NCCL does not report them; it reports operations, their GPU " +
+				"times and transfers",
 			Cure: "unset NCCL_ENQUEUE_REARCH_ENABLE",
 		},
 		library: "NCCL", from: 23100, variable: Rearch, on: []string{"1"}, calls: true,
@@ -72,18 +75,22 @@ var table = []row{
 	{
 		Traffic: Traffic{
 			Key: "graph-replays", What: "replays of CUDA graphs inside a host", Grave: true,
-			Why:  "where it needs neither proxies nor GPU stamps, the library reports operations when a graph captures them, but not when the graph runs",
-			Cure: "ask for GPU times: NCCL_OTF2_EVENTS=gpu, with " + Unsafe + " and " + AllGatherV + "=0 in all processes",
+			Why: "where it needs neither proxies nor GPU stamps, the library reports operations when a graph " +
+				"captures them, but not when the graph runs",
+			Cure: "ask for GPU times: NCCL_OTF2_EVENTS=gpu, with " + Unsafe + " and " + AllGatherV +
+				"=0 in all processes",
 		},
 		graphs: true,
 	},
 	{
 		Traffic: Traffic{
 			Key: "dda", What: "AllReduce, AllGather, ReduceScatter and AlltoAll below about 64 MB", Grave: true,
-			Why:  "on nodes with 8 ranks on gfx942 or gfx950, RCCL can take its DDA path, which it does not report: kernels without operations",
+			Why: "on nodes with 8 ranks on gfx942 or gfx950, RCCL can take its DDA path, which it does not report: " +
+				"kernels without operations",
 			Cure: "RCCL_DDA_ENABLE=0 turns that path off",
 		},
-		library: "RCCL", from: 23004, variable: "RCCL_DDA_ENABLE", off: []string{"0"}, nodes: 8, gpus: []string{"gfx942", "gfx950"},
+		library: "RCCL", from: 23004, variable: "RCCL_DDA_ENABLE", off: []string{"0"}, nodes: 8,
+		gpus: []string{"gfx942", "gfx950"},
 	},
 	{
 		Traffic: Traffic{
@@ -119,7 +126,8 @@ var table = []row{
 	{
 		Traffic: Traffic{
 			Key: "device-api", What: "communication of kernels by themselves",
-			Why:  "NCCL's device API, NVSHMEM and all-reduce kernels of frameworks communicate without a call of the library",
+			Why: "NCCL's device API, NVSHMEM and all-reduce kernels of frameworks communicate without a call of the " +
+				"library",
 			Cure: "on NVIDIA, NCCL_OTF2_CUPTI=on shows the kernels",
 		},
 	},

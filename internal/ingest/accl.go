@@ -15,9 +15,10 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
-// JSONL of accl-profiler, a plugin of RCCL (plugins/profiler/accl of rocm-systems, 2026): a file per communicator rank with an object per
-// collective, what its time is made of, and at the end a summary of what was dropped. Lengths are microseconds with decimals; nothing tells when
-// operations ran, but in ticks of each GPU. The file's name has rank, host, process and the communicator's hash.
+// JSONL of accl-profiler, a plugin of RCCL (plugins/profiler/accl of rocm-systems, 2026): a file per communicator rank
+// with an object per collective, what its time is made of, and at the end a summary of what was dropped. Lengths are
+// microseconds with decimals; nothing tells when operations ran, but in ticks of each GPU. The file's name has rank,
+// host, process and the communicator's hash.
 type acclLine struct {
 	Header *struct {
 		acclPlace
@@ -69,7 +70,8 @@ func newACCLFile(path string) *acclFile {
 
 // acclLacks is what such data does not tell.
 var acclLacks = []string{
-	"calls", "kernel launches", "messages", "element types", "roots", "GPUs", "date and time of day", "collectives below the least size",
+	"calls", "kernel launches", "messages", "element types", "roots", "GPUs", "date and time of day",
+	"collectives below the least size",
 	"what operations' times are made of, as rows (decomposition)",
 }
 
@@ -122,7 +124,8 @@ func (in *input) addACCL(text []byte) error {
 		return errors.New("an operation whose number no job reaches")
 	}
 	s := sample{
-		header: inspectorHeader{ID: fmt.Sprintf("%#x", id), Rank: rank, Ranks: f.ranks}, id: id, function: coll.Function, number: coll.Number, size: coll.Size,
+		header: inspectorHeader{ID: fmt.Sprintf("%#x", id), Rank: rank, Ranks: f.ranks}, id: id,
+		function: coll.Function, number: coll.Number, size: coll.Size,
 		algo: named(coll.Algo), proto: named(coll.Proto),
 	}
 	if coll.Channels > 0 && coll.Channels < 256 {

@@ -16,7 +16,8 @@ const acclFileName = "accl-profiler_rank0_node0_pid100_0xbeef.jsonl"
 
 // acclRecord is a line in the form of accl-profiler's, as its documentation shows it.
 func acclRecord(rank int, number uint64, took string) string {
-	return fmt.Sprintf(`{"header":{"rank":%d,"n_ranks":2},"coll_perf":{"coll":"AllReduce","coll_sn":%d,"coll_msg_size_bytes":4194304,"coll_algo":"Ring","coll_proto":"Simple","coll_n_channels":4,"coll_n_channels_reported":4,"coll_exec_time_us":%s,"coll_algobw_gbs":0.027907,"coll_busbw_gbs":0.048836,"coll_timing_source":"gpu_globaltimer","decomposition":{"enqueue_to_kernel_us":5.20,"gpu_kernel_avg_us":45.10,"n_proxy_ops":8},"event_trace_ts":{"kernel_events":[{"channel_id":0,"kernel_start_ts":123456,"kernel_stop_ts":128006,"duration_us":45}]}}}`+"\n",
+	return fmt.Sprintf(
+		`{"header":{"rank":%d,"n_ranks":2},"coll_perf":{"coll":"AllReduce","coll_sn":%d,"coll_msg_size_bytes":4194304,"coll_algo":"Ring","coll_proto":"Simple","coll_n_channels":4,"coll_n_channels_reported":4,"coll_exec_time_us":%s,"coll_algobw_gbs":0.027907,"coll_busbw_gbs":0.048836,"coll_timing_source":"gpu_globaltimer","decomposition":{"enqueue_to_kernel_us":5.20,"gpu_kernel_avg_us":45.10,"n_proxy_ops":8},"event_trace_ts":{"kernel_events":[{"channel_id":0,"kernel_start_ts":123456,"kernel_stop_ts":128006,"duration_us":45}]}}}`+"\n",
 		rank, number, took)
 }
 
@@ -27,8 +28,10 @@ func TestACCLProfiler(t *testing.T) {
 		if rank == 0 {
 			text += acclRecord(rank, 4, "10.00")
 		}
-		text += fmt.Sprintf(`{"summary":{"dropped_collectives":%d,"leaked_collectives":1,"pool_size":256,"complete":false}}`+"\n", rank)
-		testkit.Write(t, filepath.Join(in, fmt.Sprintf("accl_profiler_rank%d_gpu_host_%d_pid%d_0x7f8c496ae9f661.jsonl", rank, rank, 100+rank)), []byte(text))
+		text += fmt.Sprintf(
+			`{"summary":{"dropped_collectives":%d,"leaked_collectives":1,"pool_size":256,"complete":false}}`+"\n", rank)
+		testkit.Write(t, filepath.Join(in, fmt.Sprintf(
+			"accl_profiler_rank%d_gpu_host_%d_pid%d_0x7f8c496ae9f661.jsonl", rank, rank, 100+rank)), []byte(text))
 	}
 	res, err := Import([]string{in}, dir, nil)
 	if err != nil {
@@ -43,7 +46,8 @@ func TestACCLProfiler(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &report.Summary
-	if s.Hosts != 2 || s.Operations != 3 || s.Timing["DURATION"] != 7 || s.Lost["DROPPED_BY_PROFILER::COLL"] != 3 || report.Verdict.StandsOut {
+	if s.Hosts != 2 || s.Operations != 3 || s.Timing["DURATION"] != 7 || s.Lost["DROPPED_BY_PROFILER::COLL"] != 3 ||
+		report.Verdict.StandsOut {
 		t.Errorf("%+v, %s", s, report.Verdict.Text)
 	}
 	if r := &report.Operations[0]; r.Size != 4<<20 || r.Time.Max != 150300 && r.Time.Max != 50550 {
@@ -58,14 +62,16 @@ func TestACCLProfiler(t *testing.T) {
 func TestACCLProfilerWithoutFrame(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "made")
 	res, err := Import([]string{filepath.Join("testdata", acclFileName)}, dir, nil)
-	if err != nil || res.Records["operations"] != 1 || !strings.Contains(strings.Join(res.Problems, "\n"), "process 100: 7 operations are not in the input") {
+	if err != nil || res.Records["operations"] != 1 ||
+		!strings.Contains(strings.Join(res.Problems, "\n"), "process 100: 7 operations are not in the input") {
 		t.Fatalf("%+v, %v", res, err)
 	}
 	report, err := operations.Observe(unify(t, dir, false), new(operations.Observer))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := &report.Summary; s.Operations != 1 || s.Missing != 1 || report.Operations[0].Time.Avg != 50000 || report.Operations[0].Communicator != "ncclComm 0xbeef" {
+	if s := &report.Summary; s.Operations != 1 || s.Missing != 1 || report.Operations[0].Time.Avg != 50000 ||
+		report.Operations[0].Communicator != "ncclComm 0xbeef" {
 		t.Errorf("%+v", report.Operations)
 	}
 }

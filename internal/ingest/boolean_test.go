@@ -11,8 +11,10 @@ import (
 func TestBooleansMayBeNumbers(t *testing.T) {
 	for text, want := range map[string]boolean{"true": true, "1": true, "false": false, "0": false, "null": false} {
 		var l line
-		err := json.Unmarshal([]byte(`{"isPxn":`+text+`,"details":{"graphCaptured":`+text+`,"isSend":`+text+`,"graph":`+text+`,"unfinished":`+text+`}}`), &l)
-		if d := l.Details; err != nil || l.PXN != want || d.Captured != want || d.IsSend != want || d.Graph != want || d.Unfinished != want {
+		err := json.Unmarshal(
+			[]byte(`{"isPxn":`+text+`,"details":{"graphCaptured":`+text+`,"isSend":`+text+`,"graph":`+text+`,"unfinished":`+text+`}}`), &l)
+		if d := l.Details; err != nil || l.PXN != want || d.Captured != want || d.IsSend != want || d.Graph != want ||
+			d.Unfinished != want {
 			t.Errorf("%s is read as %+v: %v", text, l, err)
 		}
 	}

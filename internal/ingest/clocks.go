@@ -22,8 +22,8 @@ type processKey struct {
 	pid  int64
 }
 
-// clocks says which processes share a clock, and what its time 0 is. The minimal profiler writes CLOCK_MONOTONIC, which the
-// processes of one host share, and no names of hosts.
+// clocks says which processes share a clock, and what its time 0 is. The minimal profiler writes CLOCK_MONOTONIC, which
+// the processes of one host share, and no names of hosts.
 type clocks struct{ by map[processKey]hostClock }
 
 type hostClock struct {
@@ -51,8 +51,8 @@ type initRecord struct {
 // nameTime finds the time (s since 1970) in the name of a file without a job's id.
 var nameTime = regexp.MustCompile(`^trace_(1[0-9]{9})(\.[0-9]+)?_`)
 
-// clocks looks at the lifecycle records only. Processes whose ranks made a communicator at about the same time share a clock.
-// Others get one each, which is shifted so that these times agree.
+// clocks looks at the lifecycle records only. Processes whose ranks made a communicator at about the same time share a
+// clock. Others get one each, which is shifted so that these times agree.
 func (im *importer) clocks(paths []string) (*clocks, error) {
 	var inits []initRecord
 	var processes []processKey
@@ -68,7 +68,8 @@ func (im *importer) clocks(paths []string) (*clocks, error) {
 				return nil
 			}
 			var l line
-			if json.Unmarshal(text, &l) != nil || l.Func != "ProfilerInit" || l.Start == nil || !l.Start.Time.known || l.CommID == nil || l.Details != nil && l.Details.Host != "" {
+			if json.Unmarshal(text, &l) != nil || l.Func != "ProfilerInit" || l.Start == nil || !l.Start.Time.known ||
+				l.CommID == nil || l.Details != nil && l.Details.Host != "" {
 				return nil
 			}
 			id, err := strconv.ParseUint(string(*l.CommID), 10, 64)
@@ -122,7 +123,9 @@ func (im *importer) arrange(processes []processKey, inits []initRecord, begin in
 		out.by[k] = hostClock{names[g], base + shift[g]}
 	}
 	if len(names) > 1 {
-		im.problem("the input does not name hosts; its processes have %d different clocks, which were brought together by when communicators were made", len(names))
+		im.problem(
+			"the input does not name hosts; its processes have %d different clocks, which were brought together by "+
+				"when communicators were made", len(names))
 	}
 	return out
 }
@@ -154,8 +157,8 @@ func (im *importer) sharedClocks(processes []processKey, byComm map[uint64][]ini
 	return group
 }
 
-// shifts tells by how many ns clocks are to be moved to show what the first one does: from one to the next by the communicators that
-// they have in common.
+// shifts tells by how many ns clocks are to be moved to show what the first one does: from one to the next by the
+// communicators that they have in common.
 func shifts(first int, group map[processKey]int, byComm map[uint64][]initRecord) map[int]int64 {
 	shift := map[int]int64{first: 0}
 	ids := slices.Sorted(maps.Keys(byComm))

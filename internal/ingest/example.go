@@ -17,9 +17,10 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
-// Chrome traces of NCCL's example plugin (plugins/profiler/example of NCCL 2.23 to 2.30): a line per begin ("b") and end ("e") of an event, what
-// belongs to an event between the two. Times are microseconds since the process made its first communicator. Events that the plugin has not got
-// the beginning or end of have the time 0, or no end. It keeps the last events of each kind, so that a trace begins anywhere.
+// Chrome traces of NCCL's example plugin (plugins/profiler/example of NCCL 2.23 to 2.30): a line per begin ("b") and
+// end ("e") of an event, what belongs to an event between the two. Times are microseconds since the process made its
+// first communicator. Events that the plugin has not got the beginning or end of have the time 0, or no end. It keeps
+// the last events of each kind, so that a trace begins anywhere.
 type exampleArgs struct { // names differ in case by the kind of event
 	Count     *uint64      `json:"count"`
 	Datatype  exampleType  `json:"datatype"`
@@ -57,26 +58,31 @@ func (e *exampleType) UnmarshalJSON(b []byte) error {
 
 // exampleKinds are the types of events by category; those of the network say more by their names.
 var exampleKinds = map[string]string{
-	"GROUP_API": "GroupApi", "COLL_API": "CollApi", "P2P_API": "P2pApi", "KERNEL_LAUNCH": "KernelLaunch", "GROUP": "Group", "COLL": "Coll", "P2P": "P2p",
+	"GROUP_API": "GroupApi", "COLL_API": "CollApi", "P2P_API": "P2pApi", "KERNEL_LAUNCH": "KernelLaunch",
+	"GROUP": "Group", "COLL": "Coll", "P2P": "P2p",
 	"GPU": "KernelCh",
 }
 
-// examplePhases are the events that are printed in parts: the state that each part begins, and whether it is the first or the last one.
+// examplePhases are the events that are printed in parts: the state that each part begins, and whether it is the first
+// or the last one.
 var examplePhases = map[string]struct {
 	kind, state string
 	first, last bool
 }{
 	"ScheduleSend": {"ProxyOp", "", true, false}, "ProgressSend": {"ProxyOp", "ProxyOpInProgress", false, true},
 	"ScheduleRecv": {"ProxyOp", "", true, false}, "ProgressRecv": {"ProxyOp", "ProxyOpInProgress", false, true},
-	"SendGpuWait": {"ProxyStep", "ProxyStepSendGPUWait", true, false}, "SendPeerWait": {"ProxyStep", "ProxyStepSendPeerWait", false, false},
-	"SendWait": {"ProxyStep", "ProxyStepSendWait", false, true},
-	"RecvWait": {"ProxyStep", "ProxyStepRecvWait", true, false}, "RecvFlushWait": {"ProxyStep", "ProxyStepRecvFlushWait", false, false},
-	"RecvGpuWait": {"ProxyStep", "ProxyStepRecvGPUWait", false, true},
+	"SendGpuWait":   {"ProxyStep", "ProxyStepSendGPUWait", true, false},
+	"SendPeerWait":  {"ProxyStep", "ProxyStepSendPeerWait", false, false},
+	"SendWait":      {"ProxyStep", "ProxyStepSendWait", false, true},
+	"RecvWait":      {"ProxyStep", "ProxyStepRecvWait", true, false},
+	"RecvFlushWait": {"ProxyStep", "ProxyStepRecvFlushWait", false, false},
+	"RecvGpuWait":   {"ProxyStep", "ProxyStepRecvGPUWait", false, true},
 }
 
 // exampleParents are what an event can belong to, by type.
 var exampleParents = map[string][]string{
-	"CollApi": {"GroupApi"}, "P2pApi": {"GroupApi"}, "KernelLaunch": {"GroupApi"}, "Coll": {"CollApi", "Group"}, "P2p": {"P2pApi", "Group"},
+	"CollApi": {"GroupApi"}, "P2pApi": {"GroupApi"}, "KernelLaunch": {"GroupApi"}, "Coll": {"CollApi", "Group"},
+	"P2p":      {"P2pApi", "Group"},
 	"KernelCh": {"Coll", "P2p"}, "ProxyOp": {"Coll", "P2p"}, "ProxyStep": {"ProxyOp"},
 }
 
@@ -120,7 +126,8 @@ func (in *input) example(l *line) (unused string) {
 	t := in.trace
 	if t == nil {
 		t = &exampleTrace{
-			minimal: &minimal{pid: int(*l.StatePID), numbered: true}, comms: make(map[commKey]bool), ranks: make(map[uint64]int32),
+			minimal: &minimal{pid: int(*l.StatePID), numbered: true}, comms: make(map[commKey]bool),
+			ranks:  make(map[uint64]int32),
 			number: address(len(in.traces)) << 40,
 		}
 		in.trace, in.traces = t, append(in.traces, t)
@@ -175,9 +182,12 @@ func (t *exampleTrace) begin(kind string, l *line) (unused string) {
 	}
 	e := exampleOpen{kind: kind, name: l.Name, latest: l.Time, hash: a.Hash, rank: a.Rank, line: line{
 		Type: "ncclProfile" + kind, Func: l.Name, Address: t.number, Start: &stamp{Time: l.Time}, Details: &details{
-			Func: l.Name, Seq: a.Number, Ordinal: a.Number, Algo: a.Algo, Proto: a.Proto, Count: a.Count, Root: a.Root, Datatype: string(a.Datatype), Peer: a.Peer,
-			Stream: a.Stream, Captured: a.Captured, Depth: a.Depth, Steps: a.Steps, ChunkSize: a.ChunkSize, Step: a.Step, EventPID: int32(t.pid),
-			IsSend: boolean(strings.Contains(l.Name, "Send")), Channels: smallNumber(cmp.Or(a.Channels, a.Most)), Channel: smallNumber(a.Channel),
+			Func: l.Name, Seq: a.Number, Ordinal: a.Number, Algo: a.Algo, Proto: a.Proto, Count: a.Count, Root: a.Root,
+			Datatype: string(a.Datatype), Peer: a.Peer,
+			Stream: a.Stream, Captured: a.Captured, Depth: a.Depth, Steps: a.Steps, ChunkSize: a.ChunkSize,
+			Step: a.Step, EventPID: int32(t.pid),
+			IsSend: boolean(strings.Contains(l.Name, "Send")), Channels: smallNumber(cmp.Or(a.Channels, a.Most)),
+			Channel: smallNumber(a.Channel),
 		},
 	}}
 	if kind == "KernelCh" && a.Begin != 0 {
@@ -242,7 +252,8 @@ func (t *exampleTrace) end(kind string, l *line) (unused string) {
 	return "ENDS_WITHOUT_BEGIN"
 }
 
-// close ends the events from one on: the first at a time, if that is not 0, the others when what belongs to them ended last.
+// close ends the events from one on: the first at a time, if that is not 0, the others when what belongs to them ended
+// last.
 func (t *exampleTrace) close(from int, at micros) (unused string) {
 	for i := len(t.open) - 1; i >= from; i-- {
 		e := &t.open[i]
@@ -263,7 +274,9 @@ func (t *exampleTrace) close(from int, at micros) (unused string) {
 			unused = cmp.Or(t.add(&e.launches[k]), unused)
 		}
 		if e.gpuEnd != 0 { // before the stop, as NCCL has it
-			unused = cmp.Or(t.addState(&line{Address: e.line.Address, Time: micros{max(stop.ns-1, e.line.Start.Time.ns), true}, Name: "KernelChStop", Timer: &e.gpuEnd}), unused)
+			unused = cmp.Or(t.addState(&line{Address: e.line.Address,
+				Time: micros{max(stop.ns-1, e.line.Start.Time.ns), true}, Name: "KernelChStop", Timer: &e.gpuEnd}),
+				unused)
 		}
 		switch group := t.innermost("GroupApi"); {
 		case e.line.Start.Time.ns == 0:
@@ -283,7 +296,8 @@ func (t *exampleTrace) close(from int, at micros) (unused string) {
 	return unused
 }
 
-// examples writes the shards of the traces that were read: files of one process together, unless they hold several ranks of one communicator.
+// examples writes the shards of the traces that were read: files of one process together, unless they hold several
+// ranks of one communicator.
 func (im *importer) examples() error {
 	sizes := make(map[uint64]int32)
 	for _, t := range im.traces {

@@ -11,7 +11,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
-// exampleText is a trace in the form of NCCL's example plugin, of collectives from one number on; later versions quote what early ones do not.
+// exampleText is a trace in the form of NCCL's example plugin, of collectives from one number on; later versions quote
+// what early ones do not.
 func exampleText(rank, pid, first, n int, quoted bool) string {
 	word := func(s string) string { return s }
 	if quoted {
@@ -22,19 +23,27 @@ func exampleText(rank, pid, first, n int, quoted bool) string {
 		if args != "" {
 			args = `, "args": {` + args + `}`
 		}
-		text += fmt.Sprintf(`{"name": "%s", "cat": "%s", "ph": "%s", "id": 0, "pid": %d, "tid": 1, "ts": %f%s},`+"\n", name, category, phase, pid, at, args)
+		text += fmt.Sprintf(`{"name": "%s", "cat": "%s", "ph": "%s", "id": 0, "pid": %d, "tid": 1, "ts": %f%s},`+"\n",
+			name, category, phase, pid, at, args)
 	}
 	for i := range n {
 		at := 1000 + 500*float64(i)
 		event("Group API", "GROUP_API", "b", at, `"groupApiId": 0, "groupDepth": 1`)
 		event("KernelLaunch", "KERNEL_LAUNCH", "b", at+5, `"groupId": 0, "Stream": `+word("0x262ca50"))
 		event("KernelLaunch", "KERNEL_LAUNCH", "e", at+9, "")
-		event("AllReduce", "COLL_API", "b", at+1, `"count": 1024, "datatype": `+word("ncclFloat32")+`, "root": 0, "GraphCaptured":0, "Stream": `+word("0x262ca50"))
-		event("AllReduce", "COLL", "b", at+2, fmt.Sprintf(`"SeqNum": %d, "CommHash": 12715772615376301750, "Rank": %d, "Count": 1024, "Datatype": "ncclFloat32", "Algorithm": "RING", "Protocol": "LL", "nChannels": 1`, first+i, rank))
-		event("KernelCh", "GPU", "b", at+20, fmt.Sprintf(`"Channel": 0, "StartGpuClk": %d, "StopGpuClk": %d`, 1765223116927674080+500000*i, 1765223116927674080+500000*i+90000))
-		event("ScheduleSend", "PROXY", "b", at+10, `"Channel": 0, "Peer": 1, "Steps": 1, "ChunkSize": 4096, "transSize": 4096`)
+		event("AllReduce", "COLL_API", "b", at+1,
+			`"count": 1024, "datatype": `+word("ncclFloat32")+`, "root": 0, "GraphCaptured":0, "Stream": `+word(
+				"0x262ca50"))
+		event("AllReduce", "COLL", "b", at+2, fmt.Sprintf(
+			`"SeqNum": %d, "CommHash": 12715772615376301750, "Rank": %d, "Count": 1024, "Datatype": "ncclFloat32", "Algorithm": "RING", "Protocol": "LL", "nChannels": 1`, first+i, rank))
+		event("KernelCh", "GPU", "b", at+20, fmt.Sprintf(
+			`"Channel": 0, "StartGpuClk": %d, "StopGpuClk": %d`, 1765223116927674080+500000*i,
+			1765223116927674080+500000*i+90000))
+		event("ScheduleSend", "PROXY", "b", at+10,
+			`"Channel": 0, "Peer": 1, "Steps": 1, "ChunkSize": 4096, "transSize": 4096`)
 		event("ScheduleSend", "PROXY", "e", at+11, "")
-		event("ProgressSend", "PROXY", "b", at+11, `"Channel": 0, "Peer": 1, "Steps": 1, "ChunkSize": 4096, "transSize": 4096`)
+		event("ProgressSend", "PROXY", "b", at+11,
+			`"Channel": 0, "Peer": 1, "Steps": 1, "ChunkSize": 4096, "transSize": 4096`)
 		for k, name := range []string{"SendGpuWait", "SendPeerWait", "SendWait"} {
 			event(name, "NET", "b", at+20+float64(k), `"Step": 0`)
 			event(name, "NET", "e", at+21+float64(k), "")
@@ -55,7 +64,8 @@ func TestTracesOfNCCLsExamplePlugin(t *testing.T) {
 	for _, quoted := range []bool{false, true} {
 		in, dir := t.TempDir(), filepath.Join(t.TempDir(), "made")
 		for rank := range 2 {
-			testkit.Write(t, filepath.Join(in, fmt.Sprintf("dump_12715772615376301750_%d.json", rank)), []byte(exampleText(rank, 4711+rank, 5+rank, 4, quoted)))
+			testkit.Write(t, filepath.Join(in, fmt.Sprintf("dump_12715772615376301750_%d.json", rank)),
+				[]byte(exampleText(rank, 4711+rank, 5+rank, 4, quoted)))
 		}
 		res, err := Import([]string{in}, dir, nil)
 		if err != nil {
@@ -70,7 +80,8 @@ func TestTracesOfNCCLsExamplePlugin(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := &report.Summary
-		if s.Operations != 3 || s.LeftOut != 2 || s.Timing["GPU"] != 8 || s.Lost["NOT_IN_INPUT::COLL"] != 11 || report.Verdict.StandsOut {
+		if s.Operations != 3 || s.LeftOut != 2 || s.Timing["GPU"] != 8 || s.Lost["NOT_IN_INPUT::COLL"] != 11 ||
+			report.Verdict.StandsOut {
 			t.Errorf("%+v, %s", s, report.Verdict.Text)
 		}
 		if r := &report.Operations[0]; r.Size != 4096 || r.Datatype != "ncclFloat32" || r.Time.Avg != 90_000 {
@@ -86,7 +97,8 @@ func TestTraceWithoutEnds(t *testing.T) {
 	if err != nil || res.Malformed+res.Truncated != 0 || res.NotUsed["EVENTS_WITHOUT_END"] != 1 {
 		t.Fatalf("%+v, %v", res, err)
 	}
-	if a := unify(t, dir, false); property(a, "STARTS::COLL") != "1" || property(a, "IMPORTED_FROM") != "Chrome trace of NCCL's example plugin" {
+	if a := unify(t, dir, false); property(a, "STARTS::COLL") != "1" ||
+		property(a, "IMPORTED_FROM") != "Chrome trace of NCCL's example plugin" {
 		t.Errorf("%v", a.Anchor.Properties)
 	}
 }

@@ -26,14 +26,19 @@ func FuzzImport(f *testing.F) {
 		f.Add([]byte(head + "\n" + text[at:min(at+3000, len(text))]))
 	}
 	f.Add([]byte(goodInit + "\n" + goodCall))
-	f.Add([]byte(inspectorLine(0, "AllReduce", 1, 2, 3, "kernel_gpu", 1_760_000_000_000_000, "") + inspectorLine(1, "Broadcast", 1, 2, 3, "kernel_cpu", 1_760_000_000_000_000,
-		`{"coll_start_ts":1760000000000000,"coll_stop_ts":1760000000000001,"kernel_events":[{"kernel_start_ts":1760000000000002,"kernel_stop_ts":1760000000000009}]}`)))
-	f.Add([]byte(strings.Replace(goodInit, `"nranks":1`, `"nranks":2,"epoch":1760000000000000.5,"host":"h","source":"nccl-otf2","worldRank":0,"worldSize":1`, 1) + "\n" +
+	f.Add([]byte(inspectorLine(0, "AllReduce", 1, 2, 3, "kernel_gpu", 1_760_000_000_000_000, "") +
+		inspectorLine(1, "Broadcast", 1, 2, 3, "kernel_cpu", 1_760_000_000_000_000,
+			`{"coll_start_ts":1760000000000000,"coll_stop_ts":1760000000000001,"kernel_events":[{"kernel_start_ts":1760000000000002,"kernel_stop_ts":1760000000000009}]}`)))
+	f.Add([]byte(strings.Replace(goodInit, `"nranks":1`,
+		`"nranks":2,"epoch":1760000000000000.5,"host":"h","source":"nccl-otf2","worldRank":0,"worldSize":1`, 1) + "\n" +
 		`{"recordType":"event","type":"ncclProfileColl","func":"AllReduce","commId":77,"rank":0,"start":{"ts":6,"tid":null},"stop":{"ts":7,"tid":null},"eventAddr":"0x5","details":{"func":"AllReduce","count":4,"dtype":"ncclFloat32","timingSource":"gpu","uncertaintyNs":1,"plan":1}}` + "\n" +
 		`{"recordType":"event","type":"ncclProfileProxyStep","func":"ProxyStep","commId":77,"rank":0,"start":{"ts":6},"stop":{"ts":7},"parentObj":"0x5","eventAddr":"0x6","details":{"peer":1,"channel":0,"isSend":true}}`))
-	f.Add([]byte(acclRecord(0, 1<<48, "1.50") + acclRecord(1, 3, "-nan") + `{"coll":"AllReduce","rank":0,"n_ranks":2,"comm_hash":"0xbeef"}` + "\n" + `{"summary":{"dropped_collectives":18446744073709551615}}`))
+	f.Add([]byte(acclRecord(0, 1<<48, "1.50") + acclRecord(1, 3, "-nan") +
+		`{"coll":"AllReduce","rank":0,"n_ranks":2,"comm_hash":"0xbeef"}` + "\n" +
+		`{"summary":{"dropped_collectives":18446744073709551615}}`))
 	f.Add([]byte(exampleText(0, 7, 5, 2, true) + exampleText(1, 8, 0, 1, false)))
-	f.Add([]byte(framedLine(1, "v4.1", lossyCollective(1<<40)) + framedLine(2, "v4.1", lossyMessage("Send", 9, 1)) + framedLine(1, "v4.1", `"dump_stats":{"coll_dropped_total":7,"p2p_dropped_total":9}`)))
+	f.Add([]byte(framedLine(1, "v4.1", lossyCollective(1<<40)) + framedLine(2, "v4.1", lossyMessage("Send", 9, 1)) +
+		framedLine(1, "v4.1", `"dump_stats":{"coll_dropped_total":7,"p2p_dropped_total":9}`)))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		dir := t.TempDir()
 		path := filepath.Join(dir, "trace_1_pid1.jsonl")

@@ -51,8 +51,9 @@ var used = []string{"EVENTS", "STATES", "OPERATIONS"}
 // extensions are those of the files that are taken from a folder.
 var extensions = []string{".jsonl", ".json", ".log"}
 
-// Import reads files, and the files of folders, and leaves a shard per process in the experiment directory dir, which unify
-// makes an archive of. dir must hold no shards. If nothing can be imported, or on an error, what was made is removed.
+// Import reads files, and the files of folders, and leaves a shard per process in the experiment directory dir, which
+// unify makes an archive of. dir must hold no shards. If nothing can be imported, or on an error, what was made is
+// removed.
 func Import(inputs []string, dir string, opts *Options) (*Result, error) {
 	if opts == nil {
 		opts = new(Options)
@@ -66,8 +67,9 @@ func Import(inputs []string, dir string, opts *Options) (*Result, error) {
 		return nil, fmt.Errorf("%s holds a recording: give another folder", dir)
 	}
 	im := &importer{
-		opts: opts, dir: dir, unclaimed: make(map[string]uint64), inspectors: make(map[inspectedKey]*inspected), missing: make(map[string]bool),
-		result: Result{Records: make(map[string]uint64), NotUsed: make(map[string]uint64)},
+		opts: opts, dir: dir, unclaimed: make(map[string]uint64), inspectors: make(map[inspectedKey]*inspected),
+		missing: make(map[string]bool),
+		result:  Result{Records: make(map[string]uint64), NotUsed: make(map[string]uint64)},
 	}
 	_, statErr := os.Lstat(dir)
 	if err := im.run(paths); err != nil {
@@ -242,7 +244,8 @@ func (in *input) line(number int, text []byte, last bool) error {
 	switch kind {
 	case lineAccl:
 	case lineInspector:
-		in.inspectorOf(inspectedKey{host: l.Metadata.Host, pid: l.Metadata.PID}, strings.TrimSpace("JSON of NCCL Inspector "+l.Metadata.Version), inspectorLacks).add(&l)
+		in.inspectorOf(inspectedKey{host: l.Metadata.Host, pid: l.Metadata.PID},
+			strings.TrimSpace("JSON of NCCL Inspector "+l.Metadata.Version), inspectorLacks).add(&l)
 	case lineExample:
 		why = in.example(&l)
 	case lineOther:
@@ -390,17 +393,21 @@ func (im *importer) finish(p *processWriter, partial bool) error {
 		case what == "STATES_WITHOUT_EVENT", what == "ENDS_OF_UNKNOWN_COMMUNICATORS":
 			im.result.NotUsed[what] += n
 		case what == "COMMUNICATORS_WITHOUT_INIT":
-			im.problem("process %d: %s whose size nothing tells: their operations are not matched", p.process.PID, units.Count(int(min(n, math.MaxInt32)), "communicator", "communicators"))
+			im.problem("process %d: %s whose size nothing tells: their operations are not matched", p.process.PID,
+				units.Count(int(min(n, math.MaxInt32)), "communicator", "communicators"))
 		case what == droppedCollectives, what == droppedMessages:
-			im.problem("process %d: the profiler dropped %d %s, as it had no room for them", p.process.PID, n, strings.ToLower(strings.TrimPrefix(what, "DROPPED_")))
+			im.problem("process %d: the profiler dropped %d %s, as it had no room for them", p.process.PID, n,
+				strings.ToLower(strings.TrimPrefix(what, "DROPPED_")))
 		case what == "PROXY_RECORDS":
 			im.result.NotUsed[what] += n
 		case what == "ABSENT_OPERATIONS":
-			im.problem("process %d: %s not in the input, as its numbers show", p.process.PID, units.Count(int(min(n, math.MaxInt32)), "operation is", "operations are"))
+			im.problem("process %d: %s not in the input, as its numbers show", p.process.PID,
+				units.Count(int(min(n, math.MaxInt32)), "operation is", "operations are"))
 		case what == "REPEATED_OPERATIONS":
 			im.result.NotUsed[what] += n
 		case what == "OPERATIONS_WITHOUT_ROOT":
-			im.problem("process %d: %d operations with a root that is not told: they are regions only", p.process.PID, n)
+			im.problem("process %d: %d operations with a root that is not told: they are regions only", p.process.PID,
+				n)
 		}
 	}
 	for _, m := range p.process.Import.Missing {
@@ -416,7 +423,8 @@ const (
 	maxSpan = math.MaxInt64 / 4
 )
 
-// firstMessage is the number that Inspector gives to the first message of a communicator rank: 1, or 0 where any message has it.
+// firstMessage is the number that Inspector gives to the first message of a communicator rank: 1, or 0 where any
+// message has it.
 func (im *importer) firstMessage() uint64 {
 	for _, in := range im.inspectors {
 		if slices.ContainsFunc(in.samples, func(s sample) bool { return s.message && s.number == 0 }) {
@@ -440,7 +448,8 @@ func (im *importer) inspectorOf(k inspectedKey, from string, lacks []string) *in
 // inspected writes the shard of such a process.
 func (im *importer) inspected(k inspectedKey, in *inspected) error {
 	const mask = 1<<0 | 1<<1 | 1<<2 // Group, Coll, P2p
-	p, err := newProcessWriter(im.dir, fmt.Sprintf("inspector %s %d %s", k.host, k.pid, filepath.Base(k.path)), cmp.Or(k.host, units.UnknownHost), "import "+k.host, k.pid,
+	p, err := newProcessWriter(im.dir, fmt.Sprintf("inspector %s %d %s", k.host, k.pid, filepath.Base(k.path)),
+		cmp.Or(k.host, units.UnknownHost), "import "+k.host, k.pid,
 		in.from, in.missing(), mask)
 	if err != nil {
 		return err

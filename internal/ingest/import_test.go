@@ -82,8 +82,8 @@ func waitsOf(t testing.TB, a *otf2.Archive) waits.Sums {
 	return r.WaitStates.Total
 }
 
-// randomJob draws a job: up to four ranks on two hosts, two communicators, launches of one or several operations, messages,
-// transfers, all kinds of times.
+// randomJob draws a job: up to four ranks on two hosts, two communicators, launches of one or several operations,
+// messages, transfers, all kinds of times.
 func randomJob(t *rapid.T, tb testing.TB, dir string) {
 	ranks := rapid.IntRange(2, 4).Draw(t, "ranks")
 	comms := rapid.IntRange(1, 2).Draw(t, "communicators")
@@ -99,19 +99,25 @@ func randomJob(t *rapid.T, tb testing.TB, dir string) {
 	functions := []struct {
 		name string
 		kind otf2.CollectiveOp
-	}{{"AllReduce", otf2.CollectiveOpAllreduce}, {"AllGather", otf2.CollectiveOpAllgather}, {"ReduceScatter", otf2.CollectiveOpReduceScatterBlock}, {"Broadcast", otf2.CollectiveOpBcast}, {"Reduce", otf2.CollectiveOpReduce}}
+	}{{"AllReduce", otf2.CollectiveOpAllreduce}, {"AllGather", otf2.CollectiveOpAllgather},
+		{"ReduceScatter", otf2.CollectiveOpReduceScatterBlock}, {"Broadcast", otf2.CollectiveOpBcast},
+		{"Reduce", otf2.CollectiveOpReduce}}
 	ops := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) op {
 		f := rapid.SampledFrom(functions).Draw(t, "function")
 		return op{
-			comm: rapid.IntRange(0, comms-1).Draw(t, "communicator"), kind: f.kind, function: f.name, elements: rapid.Uint64Range(0, 1<<22).Draw(t, "elements"),
-			together: rapid.Bool().Draw(t, "together"), source: rapid.SampledFrom([]string{"gpu", "network", "enqueue"}).Draw(t, "source"), message: rapid.IntRange(0, 3).Draw(t, "message") == 0,
+			comm: rapid.IntRange(0, comms-1).Draw(t, "communicator"), kind: f.kind, function: f.name,
+			elements: rapid.Uint64Range(0, 1<<22).Draw(t, "elements"),
+			together: rapid.Bool().Draw(t, "together"),
+			source:   rapid.SampledFrom([]string{"gpu", "network", "enqueue"}).Draw(t, "source"),
+			message:  rapid.IntRange(0, 3).Draw(t, "message") == 0,
 		}
 	}), 1, 12).Draw(t, "operations")
 	for r := range ranks {
 		p := shardtest.New(tb, dir, fmt.Sprint("p", r)).On("node"+fmt.Sprint(r%2), 100+r/2).Launched("slurm", r, ranks)
 		p.GPU(r%2, fmt.Sprint("GPU-", r), "")
 		for c := range comms {
-			p.Comm(experiment.Comm{ID: uint64(7+c) << 40, Name: fmt.Sprint("c", c), NRanks: ranks, Rank: r, InitTime: t0})
+			p.Comm(experiment.Comm{ID: uint64(7+c) << 40, Name: fmt.Sprint("c", c), NRanks: ranks, Rank: r,
+				InitTime: t0})
 			p.Network(c)
 		}
 		at := t0 + uint64(rapid.IntRange(1000, 90000).Draw(t, "late"))
@@ -128,7 +134,8 @@ func randomJob(t *rapid.T, tb testing.TB, dir string) {
 			}
 			var plan []shardtest.Op
 			for n := i; n < len(ops) && ops[n].comm == o.comm && !ops[n].message && (n == i || ops[n].together); n++ {
-				one := shardtest.Op{Function: ops[n].function, Kind: ops[n].kind, Begin: at, End: end, Count: ops[n].elements, Source: o.source, Algo: "RING", Proto: "LL", Channels: 2}
+				one := shardtest.Op{Function: ops[n].function, Kind: ops[n].kind, Begin: at, End: end,
+					Count: ops[n].elements, Source: o.source, Algo: "RING", Proto: "LL", Channels: 2}
 				size, all := ops[n].elements*4, ops[n].elements*4*uint64(ranks)
 				one.Sent, one.Received = all, all
 				switch ops[n].function {
@@ -158,7 +165,8 @@ func randomJob(t *rapid.T, tb testing.TB, dir string) {
 
 // put draws a transfer with its channel and step.
 func put(p *shardtest.Process, comm, peer int, begin, end, bytes, step uint64) {
-	at := slices.IndexFunc(p.Shard.Locations, func(l experiment.Location) bool { return l.Kind == experiment.KindNetSend && l.Comm == comm })
+	at := slices.IndexFunc(p.Shard.Locations,
+		func(l experiment.Location) bool { return l.Kind == experiment.KindNetSend && l.Comm == comm })
 	win := slices.IndexFunc(p.Shard.Wins, func(w experiment.Win) bool { return w.Comm == comm })
 	if win < 0 {
 		win = len(p.Shard.Wins)
@@ -247,17 +255,21 @@ func TestEachLineIsAccountedFor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if res.Lines != 12 || res.Malformed != 5 || res.Truncated != 1 || !strings.HasPrefix(res.First, path+":3: ") || res.Records["events"] != 2 ||
-		!cmp.Equal(res.NotUsed, map[string]uint64{"OTHER_RECORDS": 1, "UNKNOWN_TYPES": 1, "STATES_WITHOUT_EVENT": 1, "UNKNOWN_STATES": 1}) {
+	if res.Lines != 12 || res.Malformed != 5 || res.Truncated != 1 || !strings.HasPrefix(res.First, path+":3: ") ||
+		res.Records["events"] != 2 ||
+		!cmp.Equal(res.NotUsed, map[string]uint64{"OTHER_RECORDS": 1, "UNKNOWN_TYPES": 1, "STATES_WITHOUT_EVENT": 1,
+			"UNKNOWN_STATES": 1}) {
 		t.Errorf("%+v", res)
 	}
 	a := unify(t, out, false)
-	for name, want := range map[string]string{"IMPORT::LINES": "12", "IMPORT::MALFORMED": "5", "IMPORT::TRUNCATED": "1", "IMPORT::UNKNOWN_TYPES": "1"} {
+	for name, want := range map[string]string{"IMPORT::LINES": "12", "IMPORT::MALFORMED": "5", "IMPORT::TRUNCATED": "1",
+		"IMPORT::UNKNOWN_TYPES": "1"} {
 		if got := property(a, name); got != want {
 			t.Errorf("%s is %q, want %s", name, got, want)
 		}
 	}
-	complete := slices.ContainsFunc(a.Anchor.Properties, func(p otf2.Property) bool { return p.Name == "OTF2::MPI_COMMUNICATION_COMPLETE" && p.Value == "true" })
+	complete := slices.ContainsFunc(a.Anchor.Properties,
+		func(p otf2.Property) bool { return p.Name == "OTF2::MPI_COMMUNICATION_COMPLETE" && p.Value == "true" })
 	if complete {
 		t.Error("the archive claims to be complete")
 	}
@@ -279,7 +291,8 @@ func TestWhatCannotBeImported(t *testing.T) {
 		{"empty", write("empty.jsonl", ""), "out", "no record that import knows"},
 		{"text", write("text.jsonl", "hello\nworld\n"), "out", "text.jsonl:1: no JSON"},
 		{"folder without such files", filepath.Dir(write("f/readme.txt", "x")), "out", "no files whose names end in"},
-		{"states alone", write("s.jsonl", `{"recordType":"state","eventAddr":"0x1","ts":1,"id":3}`+"\n"), "out", "no record"},
+		{"states alone", write("s.jsonl", `{"recordType":"state","eventAddr":"0x1","ts":1,"id":3}`+"\n"), "out",
+			"no record"},
 		{"a recording is in the way", write("good.jsonl", goodInit+"\n"), taken, "holds a recording"},
 	} {
 		out := c.out
@@ -295,17 +308,19 @@ func TestWhatCannotBeImported(t *testing.T) {
 	}
 }
 
-// Processes whose communicators were made at about the same time share a clock; others are on other hosts, whose clocks are
-// brought together.
+// Processes whose communicators were made at about the same time share a clock; others are on other hosts, whose clocks
+// are brought together.
 func TestClocksOfUnknownHosts(t *testing.T) {
 	dir := t.TempDir()
 	lines := func(pid int, comm uint64, rank int, at float64) string {
-		r := strings.NewReplacer(`"pid":9`, fmt.Sprintf(`"pid":%d`, pid), `"myPid":9`, fmt.Sprintf(`"myPid":%d`, pid), `"commId":77,"rank":0`, fmt.Sprintf(`"commId":%d,"rank":%d`, comm, rank),
+		r := strings.NewReplacer(`"pid":9`, fmt.Sprintf(`"pid":%d`, pid), `"myPid":9`, fmt.Sprintf(`"myPid":%d`, pid),
+			`"commId":77,"rank":0`, fmt.Sprintf(`"commId":%d,"rank":%d`, comm, rank),
 			`"nranks":1`, `"nranks":3`, `"ts":5.000`, fmt.Sprintf(`"ts":%.3f`, at))
 		return r.Replace(goodInit) + "\n"
 	}
 	for name, text := range map[string]string{
-		"trace_1760000000_pid1.jsonl": lines(1, 77, 0, 1e9), "trace_1760000000_pid2.jsonl": lines(2, 77, 1, 1e9+2e6), "trace_1760000000_pid3.jsonl": lines(3, 77, 2, 9e12),
+		"trace_1760000000_pid1.jsonl": lines(1, 77, 0, 1e9), "trace_1760000000_pid2.jsonl": lines(2, 77, 1, 1e9+2e6),
+		"trace_1760000000_pid3.jsonl": lines(3, 77, 2, 9e12),
 	} {
 		testkit.Write(t, filepath.Join(dir, name), []byte(text))
 	}
@@ -323,7 +338,9 @@ func TestClocksOfUnknownHosts(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := made.Runs[0]
-		if r.Hosts != c.hosts || len(res.Problems) != 1 || !strings.Contains(res.Problems[0], fmt.Sprintf("%d different clocks", c.hosts)) || r.Last-r.First > 3e9 || r.First/1e9 != 1760000000 {
+		if r.Hosts != c.hosts || len(res.Problems) != 1 ||
+			!strings.Contains(res.Problems[0], fmt.Sprintf("%d different clocks", c.hosts)) || r.Last-r.First > 3e9 ||
+			r.First/1e9 != 1760000000 {
 			t.Errorf("separate %v: %d hosts from %d to %d, %v", c.separate, r.Hosts, r.First, r.Last, res.Problems)
 		}
 	}

@@ -16,10 +16,10 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// Inspector's JSON, formats v4.0 to v4.4 (inspector_json.cc of NCCL, 2026): an object per operation and rank, with header, metadata and
-// coll_perf or p2p_perf. Times are those of gettimeofday in microseconds. v4.1 tells what was dropped (dump_stats), v4.2 algorithms and
-// protocols. In v4.3 and v4.4 what follows a line with dump_stats has that line's header and metadata, and there is what the proxy did
-// (proxy_trace).
+// Inspector's JSON, formats v4.0 to v4.4 (inspector_json.cc of NCCL, 2026): an object per operation and rank, with
+// header, metadata and coll_perf or p2p_perf. Times are those of gettimeofday in microseconds. v4.1 tells what was
+// dropped (dump_stats), v4.2 algorithms and protocols. In v4.3 and v4.4 what follows a line with dump_stats has that
+// line's header and metadata, and there is what the proxy did (proxy_trace).
 type (
 	inspectorHeader struct {
 		ID    string `json:"id"` // commId in hexadecimal
@@ -58,7 +58,8 @@ type (
 		Coll uint64 `json:"coll_dropped_total"`
 		P2P  uint64 `json:"p2p_dropped_total"`
 	}
-	// inspectorTrace is when the host heard of an operation's events, if that was asked for (NCCL_INSPECTOR_DUMP_VERBOSE).
+	// inspectorTrace is when the host heard of an operation's events, if that was asked for
+	// (NCCL_INSPECTOR_DUMP_VERBOSE).
 	inspectorTrace struct {
 		CollStart uint64 `json:"coll_start_ts"`
 		CollStop  uint64 `json:"coll_stop_ts"`
@@ -277,7 +278,8 @@ func (in *inspected) missing() []string {
 }
 
 // inspectorLacks is what Inspector's data does not tell.
-var inspectorLacks = []string{"calls", "kernel launches", "network", "element types", "roots", "GPUs", "operations below Inspector's least size"}
+var inspectorLacks = []string{"calls", "kernel launches", "network", "element types", "roots", "GPUs",
+	"operations below Inspector's least size"}
 
 // records makes callbacks of the samples, communicator by communicator.
 func (in *inspected) records(p *processWriter) error {
@@ -313,7 +315,8 @@ func (in *inspected) records(p *processWriter) error {
 		h := samples[0].header
 		lost.P2P = max(lost.P2P, in.dropped[fmt.Sprint(h.ID, " ", h.Rank)].P2P)
 		p.comms = append(p.comms, experiment.Comm{
-			ID: samples[0].id, Name: h.Name, NRanks: h.Ranks, Rank: h.Rank, NNodes: h.Nodes, InitTime: first, LostMessages: lost.P2P,
+			ID: samples[0].id, Name: h.Name, NRanks: h.Ranks, Rank: h.Rank, NNodes: h.Nodes, InitTime: first,
+			LostMessages: lost.P2P,
 		})
 		for _, s := range samples {
 			all = append(all, placed{s, comm})
@@ -334,8 +337,9 @@ type placed struct {
 	comm int
 }
 
-// inOrder puts the operations of each function, and the messages, of a communicator rank into the order of their numbers, in the places that they
-// have, and leaves out what is there twice. It tells how many numbers, below the greatest, are of no operation; base is the first one of messages.
+// inOrder puts the operations of each function, and the messages, of a communicator rank into the order of their
+// numbers, in the places that they have, and leaves out what is there twice. It tells how many numbers, below the
+// greatest, are of no operation; base is the first one of messages.
 func inOrder(samples []sample, base uint64) (ordered []sample, absent inspectorStats) {
 	places := make(map[string][]int)
 	for i := range samples {
@@ -374,9 +378,10 @@ func inOrder(samples []sample, base uint64) (ordered []sample, absent inspectorS
 	return ordered, absent
 }
 
-// layOut puts operations of which only the length is known one behind the other, so that the last one that was written at
-// a time ends then; earlier ones that reach into these are moved back with them. Where nothing says when they were written, they begin at the
-// first time that there is. Others keep their times, but begin no earlier than those before them in their sequence.
+// layOut puts operations of which only the length is known one behind the other, so that the last one that was written
+// at a time ends then; earlier ones that reach into these are moved back with them. Where nothing says when they were
+// written, they begin at the first time that there is. Others keep their times, but begin no earlier than those before
+// them in their sequence.
 func layOut(samples []sample) {
 	if undated := samples[0].dumped == 0; undated {
 		sum := uint64(minTime)
@@ -411,10 +416,12 @@ func layOut(samples []sample) {
 func (p *processWriter) sample(o *placed) error {
 	typ := shm.EventColl
 	r := shm.Record{
-		Kind: shm.RecordStart, Aux: uint32(o.comm), Func: o.function, Seq: o.number, Count: o.size, Datatype: bytesType, Root: -1, Rank: int32(o.header.Rank),
+		Kind: shm.RecordStart, Aux: uint32(o.comm), Func: o.function, Seq: o.number, Count: o.size, Datatype: bytesType,
+		Root: -1, Rank: int32(o.header.Rank),
 		Peer: o.peer, Algo: o.algo, Proto: o.proto, NChannels: o.channels,
 	}
-	times := regions.Imported{Begin: o.begin, End: o.end, Source: o.source, Uncertainty: o.slack, Stated: o.source == regions.TimingGPU}
+	times := regions.Imported{Begin: o.begin, End: o.end, Source: o.source, Uncertainty: o.slack,
+		Stated: o.source == regions.TimingGPU}
 	if o.message {
 		typ = shm.EventP2p
 		r.Flags |= shm.FlagUnknownChannels

@@ -14,11 +14,13 @@ import (
 )
 
 // inspectorLine is a line as inspector_json.cc writes it (NCCL, June 2026); trace is event_trace_ts, "" without.
-func inspectorLine(rank int, function string, number, size, took uint64, source string, dumped uint64, trace string) string {
+func inspectorLine(rank int, function string, number, size, took uint64, source string, dumped uint64,
+	trace string) string {
 	if trace != "" {
 		trace = `,"event_trace_sn":{"coll_start_sn":1,"coll_stop_sn":2,"kernel_events":[]},"event_trace_ts":` + trace
 	}
-	return fmt.Sprintf(`{"header":{"id":"0x7f8c496ae9f661","comm_name":"unknown","rank":%d,"n_ranks":2,"nnodes":1},"metadata":{"inspector_output_format_version":"v4.0","git_rev":"","rec_mechanism":"nccl_profiler_interface","dump_timestamp_us":%d,"hostname":"node%d","pid":%d},"coll_perf":{"coll":"%s","coll_sn":%d,"coll_msg_size_bytes":%d,"coll_exec_time_us":%d,"coll_timing_source":"%s","coll_algobw_gbs":1.5,"coll_busbw_gbs":1.5%s}}`,
+	return fmt.Sprintf(
+		`{"header":{"id":"0x7f8c496ae9f661","comm_name":"unknown","rank":%d,"n_ranks":2,"nnodes":1},"metadata":{"inspector_output_format_version":"v4.0","git_rev":"","rec_mechanism":"nccl_profiler_interface","dump_timestamp_us":%d,"hostname":"node%d","pid":%d},"coll_perf":{"coll":"%s","coll_sn":%d,"coll_msg_size_bytes":%d,"coll_exec_time_us":%d,"coll_timing_source":"%s","coll_algobw_gbs":1.5,"coll_busbw_gbs":1.5%s}}`,
 		rank, dumped, rank, 100+rank, function, number, size, took, source, trace) + "\n"
 }
 
@@ -36,10 +38,12 @@ func TestInspectorWithEventTraces(t *testing.T) {
 		text := ""
 		for i := range uint64(4) {
 			at := epoch + 1000*i
-			kernels := fmt.Sprintf(`[{"channel_id":0,"kernel_start_ts":%d,"kernel_stop_ts":%d,"kernel_record_ts":%d},{"channel_id":1,"kernel_start_ts":%d,"kernel_stop_ts":%d,"kernel_record_ts":%d}]`,
+			kernels := fmt.Sprintf(
+				`[{"channel_id":0,"kernel_start_ts":%d,"kernel_stop_ts":%d,"kernel_record_ts":%d},{"channel_id":1,"kernel_start_ts":%d,"kernel_stop_ts":%d,"kernel_record_ts":%d}]`,
 				at+20, at+150, at+150, at+25, at+160, at+161)
 			source := []string{"kernel_gpu", "kernel_gpu", "kernel_cpu", "collective_cpu"}[i]
-			text += inspectorLine(rank, "AllReduce", i, 1<<20, 100, source, at+5000, fmt.Sprintf(`{"coll_start_ts":%d,"coll_stop_ts":%d,"kernel_events":%s}`, at, at+5, kernels))
+			text += inspectorLine(rank, "AllReduce", i, 1<<20, 100, source, at+5000,
+				fmt.Sprintf(`{"coll_start_ts":%d,"coll_stop_ts":%d,"kernel_events":%s}`, at, at+5, kernels))
 		}
 		write(t, in, fmt.Sprintf("node%d-pid%d.log", rank, 100+rank), text)
 	}
@@ -60,14 +64,17 @@ func TestInspectorWithEventTraces(t *testing.T) {
 	if _, err := operations.EachPart(a, nil, analysis.Slice{}, func(p *operations.Part) error {
 		n++
 		w, at := want[p.Ordinal], (epoch+1000*p.Ordinal)*1000
-		if uint64(p.Begin) != at+w.begin*1000 || uint64(p.End) != at+w.end*1000 || p.Source != w.source || p.Uncertainty != w.slack*1000 || p.Size != 1<<20 {
-			t.Errorf("operation %d: %d to %d ± %d of %s, %d bytes; want %+v", p.Ordinal, uint64(p.Begin)-at, uint64(p.End)-at, p.Uncertainty, p.Source, p.Size, w)
+		if uint64(p.Begin) != at+w.begin*1000 || uint64(p.End) != at+w.end*1000 || p.Source != w.source ||
+			p.Uncertainty != w.slack*1000 || p.Size != 1<<20 {
+			t.Errorf("operation %d: %d to %d ± %d of %s, %d bytes; want %+v", p.Ordinal, uint64(p.Begin)-at,
+				uint64(p.End)-at, p.Uncertainty, p.Source, p.Size, w)
 		}
 		return nil
 	}); err != nil || n != 8 {
 		t.Fatal(n, err)
 	}
-	if property(a, "IMPORTED_FROM") != "JSON of NCCL Inspector v4.0" || !strings.Contains(property(a, "IMPORT_MISSING"), "roots") || property(a, "API_VERSION") == "" {
+	if property(a, "IMPORTED_FROM") != "JSON of NCCL Inspector v4.0" ||
+		!strings.Contains(property(a, "IMPORT_MISSING"), "roots") || property(a, "API_VERSION") == "" {
 		t.Errorf("properties %v", a.Anchor.Properties)
 	}
 }
@@ -81,7 +88,8 @@ func TestInspectorWithoutEventTraces(t *testing.T) {
 			text += inspectorLine(rank, "AllGather", i, 1<<10, 100+50*uint64(rank), "kernel_gpu", dump, "")
 		}
 		text += inspectorLine(rank, "Broadcast", 0, 1<<10, 7, "kernel_gpu", dump+1000, "")
-		message := strings.ReplaceAll(inspectorLine(rank, []string{"Send", "Recv"}[rank], 1, 4096, 9, "kernel_gpu", dump+2000, ""), "coll", "p2p")
+		message := strings.ReplaceAll(inspectorLine(
+			rank, []string{"Send", "Recv"}[rank], 1, 4096, 9, "kernel_gpu", dump+2000, ""), "coll", "p2p")
 		text += strings.Replace(message, `"p2p_sn"`, fmt.Sprintf(`"p2p_peer":%d,"p2p_sn"`, 1-rank), 1)
 		write(t, in, fmt.Sprintf("node%d-pid%d.log", rank, 100+rank), text)
 	}
@@ -108,7 +116,8 @@ func TestInspectorWithoutEventTraces(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
-	if !seen["AllGather"] || !seen["Send"] || !seen["Recv"] || report.WaitStates.Total.Waits != 0 || report.WaitStates.Collectives != 0 {
+	if !seen["AllGather"] || !seen["Send"] || !seen["Recv"] || report.WaitStates.Total.Waits != 0 ||
+		report.WaitStates.Collectives != 0 {
 		t.Errorf("operations %v, waits %+v", seen, report.WaitStates.Total)
 	}
 	if _, err := operations.EachPart(a, nil, analysis.Slice{}, func(p *operations.Part) error {
@@ -147,17 +156,20 @@ func TestMissingOperationsOfInspectorAreSeen(t *testing.T) {
 	}
 }
 
-// From v4.1 on lines tell what was dropped, from v4.2 on algorithm and protocol, and in v4.4 lines have the header of the marker before them.
+// From v4.1 on lines tell what was dropped, from v4.2 on algorithm and protocol, and in v4.4 lines have the header of
+// the marker before them.
 func TestInspectorLaterFormats(t *testing.T) {
 	const dump = uint64(1_760_000_000_000_000)
 	stats := func(rank int, version string, dropped uint64) string {
 		text := inspectorLine(rank, "AllReduce", 0, 0, 0, "", dump, "")
 		at := strings.Index(text, `,"coll_perf"`)
 		return strings.Replace(text[:at], "v4.0", version, 1) +
-			fmt.Sprintf(`,"dump_stats":{"coll_records":2,"coll_dropped_total":%d,"coll_dropped_since_last_dump":1,"p2p_records":0,"p2p_dropped_total":0,"p2p_dropped_since_last_dump":0}}`, dropped) + "\n"
+			fmt.Sprintf(
+				`,"dump_stats":{"coll_records":2,"coll_dropped_total":%d,"coll_dropped_since_last_dump":1,"p2p_records":0,"p2p_dropped_total":0,"p2p_dropped_since_last_dump":0}}`, dropped) + "\n"
 	}
 	operation := func(rank int, version string, number uint64) string {
-		text := strings.Replace(inspectorLine(rank, "AllReduce", number, 1<<20, 100, "kernel_gpu", dump, ""), "v4.0", version, 1)
+		text := strings.Replace(inspectorLine(rank, "AllReduce", number, 1<<20, 100, "kernel_gpu", dump, ""), "v4.0",
+			version, 1)
 		if version != "v4.1" {
 			text = strings.Replace(text, `"coll_sn"`, `"coll_algo":"RING","coll_proto":"unknown","coll_sn"`, 1)
 		}
@@ -169,7 +181,8 @@ func TestInspectorLaterFormats(t *testing.T) {
 	for _, version := range []string{"v4.1", "v4.2", "v4.4"} {
 		in := t.TempDir()
 		for rank := range 2 {
-			text := stats(rank, version, 1) + operation(rank, version, 0) + operation(rank, version, 1) + stats(rank, version, 3) + operation(rank, version, 2)
+			text := stats(rank, version, 1) + operation(rank, version, 0) + operation(rank, version, 1) +
+				stats(rank, version, 3) + operation(rank, version, 2)
 			if version == "v4.4" {
 				text += `{"proxy_trace":{"record_type":"proxy_op","record_sn":1,"parent_type":"coll","parent_sn":2,"proxy_op_sn":1,"rank":0,"channel_id":0,"peer":1,"direction":"send"}}` + "\n"
 			}
@@ -180,7 +193,8 @@ func TestInspectorLaterFormats(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if res.Malformed != 0 || res.Records["operations"] != 6 || len(res.Problems) != 2 || !strings.Contains(res.Problems[0], "dropped 3 collectives") {
+		if res.Malformed != 0 || res.Records["operations"] != 6 || len(res.Problems) != 2 ||
+			!strings.Contains(res.Problems[0], "dropped 3 collectives") {
 			t.Errorf("%s: %+v", version, res)
 		}
 		if n := res.NotUsed["PROXY_RECORDS"]; n != map[string]uint64{"v4.4": 2}[version] {

@@ -256,7 +256,8 @@ func (l *line) kind() (lineKind, error) {
 	return 0, errors.New("no record of a kind that is known: see docs/export.md")
 }
 
-// measure is a number that an operation was measured to be, with any decimals; not known where what is there is no number.
+// measure is a number that an operation was measured to be, with any decimals; not known where what is there is no
+// number.
 type measure struct {
 	value float64
 	known bool
@@ -284,8 +285,8 @@ func decode(text []byte, l any) error {
 // bom begins files of some editors and shells, and says nothing.
 var bom = []byte("\ufeff")
 
-// eachLine calls f with each line of a file and its number, from 1. last tells that the line has no end: it is the last, and
-// possibly cut off. Empty lines are left out.
+// eachLine calls f with each line of a file and its number, from 1. last tells that the line has no end: it is the
+// last, and possibly cut off. Empty lines are left out.
 func eachLine(path string, f func(number int, text []byte, last bool) error) error {
 	file, err := regular.Open(path)
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 )
 
 func TestRankIsBounded(t *testing.T) {
-	for rank, fine := range map[int32]bool{0: true, experiment.MaxRanks - 1: true, experiment.MaxRanks: false, 1_000_000: false} {
+	for rank, fine := range map[int32]bool{0: true, experiment.MaxRanks - 1: true, experiment.MaxRanks: false,
+		1_000_000: false} {
 		l := line{RecordType: "event", Type: "ncclProfileColl", Rank: &rank}
 		at := []byte(`{"start":{"ts":1},"stop":{"ts":2}}`)
 		if err := json.Unmarshal(at, &l); err != nil {

@@ -18,16 +18,19 @@ import (
 
 // framedLine is a line of Inspector's of one of four ranks on two hosts.
 func framedLine(rank int, version, rest string) string {
-	return fmt.Sprintf(`{"header":{"id":"0x7f8c496ae9f661","comm_name":"dp","rank":%d,"n_ranks":4,"nnodes":2},"metadata":{"inspector_output_format_version":"%s","git_rev":"","rec_mechanism":"nccl_profiler_interface","dump_timestamp_us":1760000000000000,"hostname":"node%d","pid":%d},%s}`+"\n",
+	return fmt.Sprintf(
+		`{"header":{"id":"0x7f8c496ae9f661","comm_name":"dp","rank":%d,"n_ranks":4,"nnodes":2},"metadata":{"inspector_output_format_version":"%s","git_rev":"","rec_mechanism":"nccl_profiler_interface","dump_timestamp_us":1760000000000000,"hostname":"node%d","pid":%d},%s}`+"\n",
 		rank, version, rank/2, 4000+rank, rest)
 }
 
 func lossyCollective(number uint64) string {
-	return fmt.Sprintf(`"coll_perf":{"coll":"AllReduce","coll_sn":%d,"coll_msg_size_bytes":1048576,"coll_exec_time_us":120,"coll_timing_source":"kernel_gpu","coll_algobw_gbs":8.7,"coll_busbw_gbs":13.1}`, number)
+	return fmt.Sprintf(
+		`"coll_perf":{"coll":"AllReduce","coll_sn":%d,"coll_msg_size_bytes":1048576,"coll_exec_time_us":120,"coll_timing_source":"kernel_gpu","coll_algobw_gbs":8.7,"coll_busbw_gbs":13.1}`, number)
 }
 
 func lossyMessage(function string, number, peer int) string {
-	return fmt.Sprintf(`"p2p_perf":{"p2p":"%s","p2p_sn":%d,"p2p_peer":%d,"p2p_msg_size_bytes":1048576,"p2p_exec_time_us":120,"p2p_timing_source":"kernel_gpu","p2p_algobw_gbs":8.7,"p2p_busbw_gbs":8.7}`, function, number, peer)
+	return fmt.Sprintf(
+		`"p2p_perf":{"p2p":"%s","p2p_sn":%d,"p2p_peer":%d,"p2p_msg_size_bytes":1048576,"p2p_exec_time_us":120,"p2p_timing_source":"kernel_gpu","p2p_algobw_gbs":8.7,"p2p_busbw_gbs":8.7}`, function, number, peer)
 }
 
 // importText imports a file and gives what the report says of it, and that nothing hangs in it.
@@ -60,8 +63,8 @@ func importText(t *testing.T, name, text string) (*Result, *operations.Report) {
 	return res, report
 }
 
-// Where a ring was overwritten, files begin anywhere and have holes: what all members have is matched by its numbers, what some lack is left out,
-// losses are counted of each process, and nobody is accused.
+// Where a ring was overwritten, files begin anywhere and have holes: what all members have is matched by its numbers,
+// what some lack is left out, losses are counted of each process, and nobody is accused.
 func TestRingsThatWereOverwritten(t *testing.T) {
 	for _, c := range []struct {
 		version, loss string
@@ -81,7 +84,8 @@ func TestRingsThatWereOverwritten(t *testing.T) {
 					}
 				}
 				if dropped += 25 - kept; c.version == "v4.1" {
-					text += framedLine(rank, c.version, fmt.Sprintf(`"dump_stats":{"coll_dropped_total":%d,"p2p_dropped_total":0}`, dropped))
+					text += framedLine(rank, c.version, fmt.Sprintf(
+						`"dump_stats":{"coll_dropped_total":%d,"p2p_dropped_total":0}`, dropped))
 				}
 			}
 		}
@@ -90,7 +94,8 @@ func TestRingsThatWereOverwritten(t *testing.T) {
 		if s.Operations != 64-c.tail || s.LeftOut != 20+c.tail || s.Lost[c.loss] != 124 || len(s.Lost) != 1 {
 			t.Errorf("%s: %d operations, %d calls left out, lost %v", c.version, s.Operations, s.LeftOut, s.Lost)
 		}
-		if want := []operations.LostOf{{Process: "Rank 0", Lost: 16}, {Process: "Rank 1", Lost: 36}, {Process: "Rank 2", Lost: 36}, {Process: "Rank 3", Lost: 36}}; !slices.Equal(s.LostByProcess, want) {
+		if want := []operations.LostOf{{Process: "Rank 0", Lost: 16}, {Process: "Rank 1", Lost: 36},
+			{Process: "Rank 2", Lost: 36}, {Process: "Rank 3", Lost: 36}}; !slices.Equal(s.LostByProcess, want) {
 			t.Errorf("%s: lost %+v", c.version, s.LostByProcess)
 		}
 		if d := s.Deviations[0]; d.First != 4 || d.Last != 8 || d.Detail != "ranks 1-3 lack them" {
@@ -115,7 +120,8 @@ func TestMessagesThatOneEndLost(t *testing.T) {
 	if s.Lost["NOT_IN_INPUT::P2P"] != 7 || len(s.Lost) != 1 || s.Calls != 153 {
 		t.Errorf("%+v", s)
 	}
-	if len(s.Deviations) != 1 || s.Deviations[0].Function != "Send 2>3" || s.Deviations[0].First != 0 || s.Deviations[0].Last != 19 ||
+	if len(s.Deviations) != 1 || s.Deviations[0].Function != "Send 2>3" || s.Deviations[0].First != 0 ||
+		s.Deviations[0].Last != 19 ||
 		!strings.HasSuffix(s.Deviations[0].Detail, "7 messages have no partner") {
 		t.Errorf("%+v", s.Deviations)
 	}
@@ -125,28 +131,33 @@ func TestMessagesThatOneEndLost(t *testing.T) {
 func TestNumbersThatAreNone(t *testing.T) {
 	text := ""
 	for rank := range 4 {
-		text += framedLine(rank, "v4.0", lossyCollective(0)) + framedLine(rank, "v4.0", strings.NewReplacer("8.7", "inf", "13.1", "-nan").Replace(lossyCollective(1))) +
+		text += framedLine(rank, "v4.0", lossyCollective(0)) +
+			framedLine(rank, "v4.0", strings.NewReplacer("8.7", "inf", "13.1", "-nan").Replace(lossyCollective(1))) +
 			framedLine(rank, "v4.0", strings.Replace(lossyCollective(2), `_time_us":120`, `_time_us":nan`, 1)) +
 			framedLine(rank, "v4.0", strings.Replace(lossyCollective(3), `_time_us":120`, `_time_us":120.5`, 1))
 	}
 	res, report := importText(t, "numbers.jsonl", text)
 	s := &report.Summary
-	if res.Malformed != 0 || s.Operations != 4 || s.Calls != 16 || s.Timing["DURATION"] != 12 || s.Timing["ENQUEUE"] != 4 {
+	if res.Malformed != 0 || s.Operations != 4 || s.Calls != 16 || s.Timing["DURATION"] != 12 ||
+		s.Timing["ENQUEUE"] != 4 {
 		t.Errorf("%+v, %+v", res, s)
 	}
 }
 
-// What is in the way takes nothing else with it: a mark of the encoding, records of kinds that are not known, half lines, what is there twice.
+// What is in the way takes nothing else with it: a mark of the encoding, records of kinds that are not known, half
+// lines, what is there twice.
 func TestTheRestOfTheFileStays(t *testing.T) {
 	text := "\ufeff"
 	for rank := range 4 {
-		text += framedLine(rank, "v4.9", lossyCollective(0)) + framedLine(rank, "v4.9", `"energy":{"joules":5}`) + framedLine(rank, "v4.9", lossyCollective(0))
+		text += framedLine(rank, "v4.9", lossyCollective(0)) + framedLine(rank, "v4.9", `"energy":{"joules":5}`) +
+			framedLine(rank, "v4.9", lossyCollective(0))
 	}
 	half := framedLine(1, "v4.9", lossyCollective(7))
 	text += half[:len(half)/2] + framedLine(0, "v4.9", lossyCollective(7)) // of two writers
 	text += half[:len(half)/3]
 	res, report := importText(t, "dirt.jsonl", text)
-	if res.Malformed != 1 || res.Truncated != 1 || res.NotUsed["OTHER_RECORDS"] != 4 || res.NotUsed["REPEATED_OPERATIONS"] != 4 || report.Summary.Operations != 1 {
+	if res.Malformed != 1 || res.Truncated != 1 || res.NotUsed["OTHER_RECORDS"] != 4 ||
+		res.NotUsed["REPEATED_OPERATIONS"] != 4 || report.Summary.Operations != 1 {
 		t.Errorf("%+v, %+v", res, report.Summary)
 	}
 }

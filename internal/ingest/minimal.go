@@ -98,7 +98,8 @@ var stateNumbers = func() map[string]uint32 {
 // add takes an event record. It returns why the record is of no use, "" if it is.
 func (m *minimal) add(l *line) (unused string) {
 	e := event{
-		start: l.Start.Time.ns, stop: l.Stop.Time.ns, parent: l.Parent, address: l.Address, pxn: bool(l.PXN), function: l.Func, gpu: l.GPU,
+		start: l.Start.Time.ns, stop: l.Stop.Time.ns, parent: l.Parent, address: l.Address, pxn: bool(l.PXN),
+		function: l.Func, gpu: l.GPU,
 		details: l.Details, index: -1,
 	}
 	for i, s := range []*stamp{l.Start, l.Stop} {
@@ -193,13 +194,16 @@ func (m *minimal) addState(l *line) (unused string) {
 // missing lists what the data does not tell.
 func (m *minimal) missing() []string {
 	if m.numbered {
-		return []string{"date and time of day", "names of hosts", "API version", "library", "sizes of communicators: taken from the greatest rank that is named"}
+		return []string{"date and time of day", "names of hosts", "API version", "library",
+			"sizes of communicators: taken from the greatest rank that is named"}
 	}
 	if m.raw {
-		return []string{"metrics of GPUs", "kernels of other programs", "phases of the application", "communicators of one rank", "markers"}
+		return []string{"metrics of GPUs", "kernels of other programs", "phases of the application",
+			"communicators of one rank", "markers"}
 	}
 	if m.ours {
-		return []string{"phases of transfers", "rows of channels, GPU stamps", "metrics", "kernels of other programs", "phases of the application", "communicators of one rank", "markers"}
+		return []string{"phases of transfers", "rows of channels, GPU stamps", "metrics", "kernels of other programs",
+			"phases of the application", "communicators of one rank", "markers"}
 	}
 	out := []string{"date and time of day", "names of hosts", "API version", "library"}
 	return out
@@ -232,7 +236,8 @@ func (m *minimal) resolve(p *processWriter, base uint64) {
 	at := func(t int64) uint64 { return base + uint64(t) }
 	add := func(e *event, ranks, nodes int, name string) int {
 		i := len(p.comms)
-		p.comms = append(p.comms, experiment.Comm{ID: e.comm.id, Name: name, NRanks: ranks, Rank: int(e.comm.rank), NNodes: nodes, InitTime: at(e.start)})
+		p.comms = append(p.comms, experiment.Comm{ID: e.comm.id, Name: name, NRanks: ranks, Rank: int(e.comm.rank),
+			NNodes: nodes, InitTime: at(e.start)})
 		gpu := experiment.GPU{Device: -1, UUID: e.gpu}
 		if d := e.details.Device; d != nil && *d >= 0 && *d < maxDevices {
 			gpu.Device = *d

@@ -21,8 +21,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/scorep"
 )
 
-// profiler plays the minimal profiler: it writes what that writes of the callbacks of a recorded process. Its events live in
-// a small pool that hands out addresses in turn, but not those in use or named as a parent by an event in use.
+// profiler plays the minimal profiler: it writes what that writes of the callbacks of a recorded process. Its events
+// live in a small pool that hands out addresses in turn, but not those in use or named as a parent by an event in use.
 type profiler struct {
 	out     bytes.Buffer
 	p       *replay.Process
@@ -78,9 +78,13 @@ func (m *profiler) at(c *replay.Call) object {
 
 // dump writes the records of a process.
 func dump(p *replay.Process) *profiler {
-	m := &profiler{p: p, address: make(map[*replay.Event]int), used: make(map[int]bool), parents: make(map[int]int), given: make(map[int]bool)}
+	m := &profiler{p: p, address: make(map[*replay.Event]int), used: make(map[int]bool), parents: make(map[int]int),
+		given: make(map[int]bool)}
 	calls := slices.Clone(p.Calls)
-	slices.SortStableFunc(calls, func(a, b *replay.Call) int { return cmp.Or(cmp.Compare(a.Open, b.Open), cmp.Compare(a.T, b.T)) })
+	slices.SortStableFunc(calls, func(a, b *replay.Call) int {
+		return cmp.Or(
+			cmp.Compare(a.Open, b.Open), cmp.Compare(a.T, b.T))
+	})
 	for _, c := range calls {
 		switch c.Kind {
 		case replay.CallInit, replay.CallFinalize:
@@ -90,7 +94,8 @@ func dump(p *replay.Process) *profiler {
 				name, details = "ProfilerFinalize", object{"totalDuration": 1.5}
 			}
 			m.line(object{
-				"recordType": "event", "type": lifecycle, "func": name, "gpuUuid": fmt.Sprintf("GPU-%d", x.Rank), "commId": x.CommID, "rank": x.Rank,
+				"recordType": "event", "type": lifecycle, "func": name, "gpuUuid": fmt.Sprintf("GPU-%d", x.Rank),
+				"commId": x.CommID, "rank": x.Rank,
 				"start": m.at(c), "stop": m.at(c), "duration": 0.0, "myPid": p.PID, "details": details,
 			})
 		case replay.CallStart:
@@ -102,12 +107,14 @@ func dump(p *replay.Process) *profiler {
 			if c.Event == nil {
 				continue
 			}
-			r := object{"recordType": "state", "eventAddr": m.pointer(c.Event), "ts": micros3(c.T), "name": c.State.String(), "id": int(c.State), "pid": p.PID, "tid": c.Thread.TID}
+			r := object{"recordType": "state", "eventAddr": m.pointer(c.Event), "ts": micros3(c.T),
+				"name": c.State.String(), "id": int(c.State), "pid": p.PID, "tid": c.Thread.TID}
 			if a := c.Args; a != nil {
 				switch {
 				case a.PTimer != nil:
 					r["pTimer"] = *a.PTimer
-				case a.TransSize != nil && (c.State == replay.StateProxyStepSendWait || c.State == replay.StateProxyStepRecvFlushWait):
+				case a.TransSize != nil && (c.State == replay.StateProxyStepSendWait ||
+					c.State == replay.StateProxyStepRecvFlushWait):
 					r["transSize"] = *a.TransSize
 				case a.AppendedProxyOps != nil:
 					r["appendedProxyOps"] = *a.AppendedProxyOps
@@ -126,11 +133,13 @@ func dump(p *replay.Process) *profiler {
 // stop writes an event's record and gives its place back.
 func (m *profiler) stop(e *replay.Event) {
 	r := object{
-		"recordType": "event", "type": "ncclProfile" + e.Type.String(), "start": m.at(e.Start), "stop": m.at(e.Stop), "duration": float64(e.Stop.T-e.Start.T) / 1000,
-		"myPid": m.p.PID, "parentObj": m.pointer(e.Parent), "eventAddr": m.pointer(e),
+		"recordType": "event", "type": "ncclProfile" + e.Type.String(), "start": m.at(e.Start), "stop": m.at(e.Stop),
+		"duration": float64(e.Stop.T-e.Start.T) / 1000,
+		"myPid":    m.p.PID, "parentObj": m.pointer(e.Parent), "eventAddr": m.pointer(e),
 	}
 	if x := e.Context; x != nil {
-		r["gpuUuid"], r["commId"], r["rank"], r["ctx"] = fmt.Sprintf("GPU-%d", x.Rank), x.CommID, x.Rank, fmt.Sprintf("0x%x", uint64(x.Pointer))
+		r["gpuUuid"], r["commId"], r["rank"], r["ctx"] = fmt.Sprintf("GPU-%d", x.Rank), x.CommID, x.Rank,
+			fmt.Sprintf("0x%x", uint64(x.Pointer))
 	} else {
 		r["gpuUuid"], r["commId"], r["rank"], r["isPxn"] = "", 0, -1, true
 	}
@@ -140,20 +149,26 @@ func (m *profiler) stop(e *replay.Event) {
 	case *replay.GroupApi:
 		d = object{"depth": v.GroupDepth, "graphCaptured": bool(v.GraphCaptured)}
 	case *replay.CollApi:
-		d = object{"func": v.Func, "count": v.Count, "dtype": v.Datatype, "root": v.Root, "stream": hex(v.Stream), "graphCaptured": bool(v.GraphCaptured)}
+		d = object{"func": v.Func, "count": v.Count, "dtype": v.Datatype, "root": v.Root, "stream": hex(v.Stream),
+			"graphCaptured": bool(v.GraphCaptured)}
 	case *replay.P2pApi:
-		d = object{"func": v.Func, "count": v.Count, "dtype": v.Datatype, "stream": hex(v.Stream), "graphCaptured": bool(v.GraphCaptured)}
+		d = object{"func": v.Func, "count": v.Count, "dtype": v.Datatype, "stream": hex(v.Stream),
+			"graphCaptured": bool(v.GraphCaptured)}
 	case *replay.KernelLaunch:
 		d = object{"stream": hex(v.Stream)}
 	case *replay.Coll:
 		d = object{
-			"func": v.Func, "seq": v.SeqNumber, "algo": v.Algo, "proto": v.Proto, "channels": v.NChannels, "warps": v.NWarps, "count": v.Count, "root": v.Root,
-			"dtype": v.Datatype, "sendBuff": hex(v.SendBuff), "recvBuff": hex(v.RecvBuff), "parentGroup": m.pointer(e.Group),
+			"func": v.Func, "seq": v.SeqNumber, "algo": v.Algo, "proto": v.Proto, "channels": v.NChannels,
+			"warps": v.NWarps, "count": v.Count, "root": v.Root,
+			"dtype": v.Datatype, "sendBuff": hex(v.SendBuff), "recvBuff": hex(v.RecvBuff),
+			"parentGroup": m.pointer(e.Group),
 		}
 	case *replay.P2p:
-		d = object{"func": v.Func, "peer": v.Peer, "channels": v.NChannels, "count": v.Count, "dtype": v.Datatype, "buff": hex(v.Buff), "parentGroup": m.pointer(e.Group)}
+		d = object{"func": v.Func, "peer": v.Peer, "channels": v.NChannels, "count": v.Count, "dtype": v.Datatype,
+			"buff": hex(v.Buff), "parentGroup": m.pointer(e.Group)}
 	case *replay.ProxyOp:
-		d = object{"channel": v.ChannelID, "peer": v.Peer, "steps": v.NSteps, "chunkSize": v.ChunkSize, "isSend": bool(v.IsSend), "eventPid": v.PID}
+		d = object{"channel": v.ChannelID, "peer": v.Peer, "steps": v.NSteps, "chunkSize": v.ChunkSize,
+			"isSend": bool(v.IsSend), "eventPid": v.PID}
 	case *replay.ProxyStep:
 		d = object{"step": v.Step}
 	case *replay.KernelCh:
@@ -185,7 +200,8 @@ func unify(t testing.TB, dir string, sync bool) *otf2.Archive {
 		t.Fatal(err)
 	}
 	for _, f := range checked.Findings {
-		if f.Severity != check.Note || !strings.Contains(f.Text, "members differ") && f.Rule != check.RuleLoss && f.Rule != check.RuleMessage { // which the tests ask the archive for
+		if f.Severity != check.Note || !strings.Contains(f.Text, "members differ") && f.Rule != check.RuleLoss &&
+			f.Rule != check.RuleMessage { // which the tests ask the archive for
 			t.Errorf("check: %v", f)
 		}
 	}
@@ -206,8 +222,8 @@ func property(a *otf2.Archive, name string) string {
 	return ""
 }
 
-// What the minimal profiler writes of real NCCL jobs becomes archives with the operations that NCCL reported, timed by the GPU's
-// stamps.
+// What the minimal profiler writes of real NCCL jobs becomes archives with the operations that NCCL reported, timed by
+// the GPU's stamps.
 func TestDumpsOfTheMinimalProfiler(t *testing.T) {
 	for _, name := range []string{"08-v5-nccl228-3p", "07-twocomms-streams"} {
 		t.Run(name, func(t *testing.T) {
@@ -227,7 +243,8 @@ func TestDumpsOfTheMinimalProfiler(t *testing.T) {
 			for _, p := range rec.Processes {
 				m := dump(p)
 				reused += m.reused
-				if err := os.WriteFile(filepath.Join(in, fmt.Sprintf("trace_1760000000_pid%d.jsonl", p.PID)), m.out.Bytes(), 0o666); err != nil {
+				if err := os.WriteFile(filepath.Join(in, fmt.Sprintf("trace_1760000000_pid%d.jsonl", p.PID)),
+					m.out.Bytes(), 0o666); err != nil {
 					t.Fatal(err)
 				}
 				for _, e := range p.Events {
@@ -258,7 +275,8 @@ func TestDumpsOfTheMinimalProfiler(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if res.Malformed+res.Truncated > 0 || len(res.NotUsed) > 0 || len(res.Problems) > 0 || res.Processes != len(rec.Processes) {
+			if res.Malformed+res.Truncated > 0 || len(res.NotUsed) > 0 || len(res.Problems) > 0 ||
+				res.Processes != len(rec.Processes) {
 				t.Errorf("%+v", res)
 			}
 			a := unify(t, dir, false)
@@ -277,8 +295,10 @@ func TestDumpsOfTheMinimalProfiler(t *testing.T) {
 				got[operation{p.Function, ids[p.Location], p.Rank, p.Peer}]++
 				if p.Source == "gpu" && !p.Grouped && !p.Message() {
 					gpu++
-					if d := uint64(p.End - p.Begin); d > longest[p.Function]+longest[p.Function]/100+2000 { // a clock known from a few stamps
-						t.Errorf("%s %d of rank %d took %d ns; the longest by the GPU's stamps is %d", p.Function, p.Ordinal, p.Rank, d, longest[p.Function])
+					// a clock known from a few stamps
+					if d := uint64(p.End - p.Begin); d > longest[p.Function]+longest[p.Function]/100+2000 {
+						t.Errorf("%s %d of rank %d took %d ns; the longest by the GPU's stamps is %d", p.Function,
+							p.Ordinal, p.Rank, d, longest[p.Function])
 					}
 				}
 				return nil
@@ -293,7 +313,9 @@ func TestDumpsOfTheMinimalProfiler(t *testing.T) {
 			if len(got) != len(want) || gpu < 10 {
 				t.Errorf("%d kinds of operations, want %d; %d with GPU time", len(got), len(want), gpu)
 			}
-			if property(a, "IMPORTED_FROM") != "JSONL of the minimal profiler" || !strings.Contains(property(a, "IMPORT_MISSING"), "names of hosts") || property(a, "ODDITIES::LATE_CHILDREN") != "" {
+			if property(a, "IMPORTED_FROM") != "JSONL of the minimal profiler" ||
+				!strings.Contains(property(a, "IMPORT_MISSING"), "names of hosts") ||
+				property(a, "ODDITIES::LATE_CHILDREN") != "" {
 				t.Errorf("properties %v", a.Anchor.Properties)
 			}
 			if begin := int64(a.Defs.Clock.Realtime) / 1e9; begin != 1760000000 && begin != 1759999999 {

@@ -25,7 +25,8 @@ func (m *minimal) write(p *processWriter, base uint64) error {
 	}
 	p.begin(mask, cmp.Or(m.api, minimalAPI))
 	m.resolve(p, base)
-	w := &minimalWriter{minimal: m, p: p, base: base, now: make(map[address]uint64), first: make(map[address]uint64), live: make(map[uint64]liveEvent), plans: make(map[planKey][]int32)}
+	w := &minimalWriter{minimal: m, p: p, base: base, now: make(map[address]uint64), first: make(map[address]uint64),
+		live: make(map[uint64]liveEvent), plans: make(map[planKey][]int32)}
 	for i := range m.events {
 		e := &m.events[i]
 		e.handle = p.handle(e.typ)
@@ -119,11 +120,13 @@ func (w *minimalWriter) start(e *event) error {
 	live := liveEvent{thread: e.thread(0)}
 	r := w.startRecord(e)
 	t := w.base + uint64(e.start)
-	if d := e.details; e.typ == shm.EventProxyStep && shm.TypeOf(r.Arg) != shm.EventProxyOp && d.Peer != nil && d.Channel != nil {
+	if d := e.details; e.typ == shm.EventProxyStep && shm.TypeOf(r.Arg) != shm.EventProxyOp && d.Peer != nil &&
+		d.Channel != nil {
 		// Our export has no ProxyOps: the step tells what is theirs.
 		live.op = w.p.handle(shm.EventProxyOp)
 		op := shm.Record{
-			Kind: shm.RecordStart, Type: shm.EventProxyOp, Handle: live.op, Aux: r.Aux, Arg: r.Arg, Channel: *d.Channel, Peer: *d.Peer,
+			Kind: shm.RecordStart, Type: shm.EventProxyOp, Handle: live.op, Aux: r.Aux, Arg: r.Arg, Channel: *d.Channel,
+			Peer: *d.Peer,
 			Rank: e.comm.rank, PID: int32(w.pid),
 		}
 		if d.IsSend {
@@ -145,9 +148,12 @@ func (w *minimalWriter) start(e *event) error {
 func (w *minimalWriter) startRecord(e *event) *shm.Record {
 	d := e.details
 	r := &shm.Record{
-		Kind: shm.RecordStart, Type: e.typ, Handle: e.handle, Aux: shm.None, Arg: w.parentOf(e.parent), Func: cmp.Or(d.Func, e.function), Datatype: d.Datatype,
-		Algo: d.Algo, Proto: d.Proto, Stream: uint64(d.Stream), Root: -1, Rank: e.comm.rank, UserTag: d.UserTag, KernelVariant: d.Variant,
-		SendBuff: uint64(d.SendBuff), RecvBuff: uint64(d.RecvBuff), ParentGroup: w.parentOf(d.ParentGroup), NSteps: d.Steps, ChunkSize: d.ChunkSize,
+		Kind: shm.RecordStart, Type: e.typ, Handle: e.handle, Aux: shm.None, Arg: w.parentOf(e.parent),
+		Func: cmp.Or(d.Func, e.function), Datatype: d.Datatype,
+		Algo: d.Algo, Proto: d.Proto, Stream: uint64(d.Stream), Root: -1, Rank: e.comm.rank, UserTag: d.UserTag,
+		KernelVariant: d.Variant,
+		SendBuff:      uint64(d.SendBuff), RecvBuff: uint64(d.RecvBuff), ParentGroup: w.parentOf(d.ParentGroup),
+		NSteps: d.Steps, ChunkSize: d.ChunkSize,
 		Step: d.Step, NetID: d.NetID, PID: d.EventPID,
 	}
 	if e.index >= 0 {
@@ -246,13 +252,15 @@ func (w *minimalWriter) stated(at int32) error {
 	t := w.base + uint64(e.stop)
 	group := w.p.handle(shm.EventGroup)
 	write := func(r *shm.Record) error { return w.p.record(noThread, t, r) }
-	if err := write(&shm.Record{Kind: shm.RecordStart, Type: shm.EventGroup, Handle: group, Aux: uint32(e.index)}); err != nil {
+	if err := write(&shm.Record{Kind: shm.RecordStart, Type: shm.EventGroup, Handle: group,
+		Aux: uint32(e.index)}); err != nil {
 		return err
 	}
 	for _, i := range ops {
 		op := &w.events[i]
 		d := op.details
-		times := regions.Imported{Begin: w.base + uint64(op.start), End: w.base + uint64(op.stop), Source: d.Source, Graph: bool(d.Graph)}
+		times := regions.Imported{Begin: w.base + uint64(op.start), End: w.base + uint64(op.stop), Source: d.Source,
+			Graph: bool(d.Graph)}
 		if d.Uncertainty != nil {
 			times.Uncertainty, times.Stated = *d.Uncertainty, true
 		}

@@ -42,13 +42,15 @@ const chunkSize = 256 << 10
 const advanceNs = 50_000_000
 
 // newProcessWriter begins a shard. identity makes its uuid: the same input gives the same names of files.
-func newProcessWriter(dir, identity, host, boot string, pid int, from string, missing []string, mask uint32) (*processWriter, error) {
+func newProcessWriter(dir, identity, host, boot string, pid int, from string, missing []string, mask uint32) (
+	*processWriter, error) {
 	h := fnv.New32a()
 	h.Write([]byte(identity))
 	p := &processWriter{
 		rings: make(map[int32]int), counts: make(map[string]uint64),
 		process: &experiment.Process{
-			Version: experiment.Version, UUID: uuid.NewSHA1(uuid.NameSpaceURL, []byte("nccl-otf2 import "+identity)).String(),
+			Version: experiment.Version, UUID: uuid.NewSHA1(
+				uuid.NameSpaceURL, []byte("nccl-otf2 import "+identity)).String(),
 			Host: host, BootID: boot, PID: pid, Tag: uint16(h.Sum32()%0xfffe) + 1,
 			Launcher: experiment.Launcher{Rank: -1, Size: -1},
 			Clock:    experiment.Clock{Source: "imported"}, Memory: experiment.Memory{Kind: "none"},

@@ -62,6 +62,9 @@ func (m *minimal) steps() []step {
 	for i := range m.states {
 		all = append(all, step{m.states[i].time, classState, int32(i), stepState})
 	}
-	slices.SortStableFunc(all, func(a, b step) int { return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(a.class, b.class)) })
+	slices.SortStableFunc(all, func(a, b step) int {
+		return cmp.Or(
+			cmp.Compare(a.time, b.time), cmp.Compare(a.class, b.class))
+	})
 	return all
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package installed finds the files of an installation from the tool's own place: everything in one folder, as `make build` leaves it
-// and people copy it, or in the folders of a prefix, as `make install` and packages do it. The plugin finds the tool by the same
-// table read the other way round (find in plugin/collector.c).
+// Package installed finds the files of an installation from the tool's own place: everything in one folder, as `make
+// build` leaves it and people copy it, or in the folders of a prefix, as `make install` and packages do it. The plugin
+// finds the tool by the same table read the other way round (find in plugin/collector.c).
 package installed
 
 import (
@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// Prefix is where the files were to be installed when the tool was built (-X); "": not said. It is asked last: an installation may
-// have been moved.
+// Prefix is where the files were to be installed when the tool was built (-X); "": not said. It is asked last: an
+// installation may have been moved.
 var Prefix string
 
 // libraryFolders are where libraries lie, seen from the tool's folder.
@@ -32,7 +32,8 @@ func Tool() (string, error) {
 	return filepath.EvalSymlinks(tool)
 }
 
-// Library is the absolute path of a library that belongs to a tool, given by its file's name. The error names all places that were looked at.
+// Library is the absolute path of a library that belongs to a tool, given by its file's name. The error names all
+// places that were looked at.
 func Library(tool, name string) (string, error) {
 	var places []string
 	for i, folder := range libraryFolders {
@@ -60,8 +61,8 @@ func Program(tool, path string) (string, error) {
 // Collector is the program that the plugin starts beside each process, by its path in the prefix.
 const Collector = "libexec/nccl-otf2/nccl-otf2-collector"
 
-// CollectorOf is the absolute path of what the plugin starts where it finds this tool: the program for it in the tool's folder or its
-// prefix, else the tool (prefer_small in plugin/collector.c looks in the same places).
+// CollectorOf is the absolute path of what the plugin starts where it finds this tool: the program for it in the tool's
+// folder or its prefix, else the tool (prefer_small in plugin/collector.c looks in the same places).
 func CollectorOf(tool string) string {
 	places := []string{filepath.Join(filepath.Dir(tool), Collector)}
 	if inPrefix(tool) {
@@ -83,8 +84,8 @@ func ToolOf(program string) (string, error) {
 	return first([]string{filepath.Join(root, "nccl-otf2"), filepath.Join(root, "bin", "nccl-otf2")})
 }
 
-// Roots are the folders that can be the prefix of an installation: that of the tool, where all may have been copied to, the one above
-// it if the tool is in a folder bin, and the prefix that the tool was built for.
+// Roots are the folders that can be the prefix of an installation: that of the tool, where all may have been copied to,
+// the one above it if the tool is in a folder bin, and the prefix that the tool was built for.
 func Roots(tool string) []string {
 	folder := filepath.Dir(tool)
 	roots := []string{folder}
@@ -97,8 +98,8 @@ func Roots(tool string) []string {
 	return roots
 }
 
-// inPrefix tells whether a tool is in the folder bin of a prefix. From any other folder nothing is looked for elsewhere: beside /tmp/mine
-// that would be /tmp/lib, which anybody can make.
+// inPrefix tells whether a tool is in the folder bin of a prefix. From any other folder nothing is looked for
+// elsewhere: beside /tmp/mine that would be /tmp/lib, which anybody can make.
 func inPrefix(tool string) bool { return filepath.Base(filepath.Dir(tool)) == "bin" }
 
 // first is the first of some places at which there is a file.
@@ -112,7 +113,10 @@ func first(places []string) (string, error) {
 	if len(places) > 1 {
 		elsewhere = ", and not in " + strings.Join(folders(places[1:]), ", ")
 	}
-	return "", fmt.Errorf("%s is missing%s: `make build` makes it, `make install PREFIX=…` installs it; or copy it beside the tool", places[0], elsewhere)
+	return "",
+		fmt.Errorf(
+			"%s is missing%s: `make build` makes it, `make install PREFIX=…` installs it; or copy it beside the tool",
+			places[0], elsewhere)
 }
 
 func folders(paths []string) (all []string) {

@@ -30,10 +30,11 @@ func TestLibrary(t *testing.T) {
 		files []string
 		want  string
 	}{
-		"beside the tool":        {[]string{"bin/" + library, "lib/" + library}, "bin/" + library},
-		"in lib":                 {[]string{"lib/" + library}, "lib/" + library},
-		"in lib64":               {[]string{"lib64/" + library}, "lib64/" + library},
-		"in the machine's":       {[]string{libraryFolders[3][len("../"):] + "/" + library}, libraryFolders[3][len("../"):] + "/" + library},
+		"beside the tool": {[]string{"bin/" + library, "lib/" + library}, "bin/" + library},
+		"in lib":          {[]string{"lib/" + library}, "lib/" + library},
+		"in lib64":        {[]string{"lib64/" + library}, "lib64/" + library},
+		"in the machine's": {[]string{libraryFolders[3][len("../"):] + "/" + library},
+			libraryFolders[3][len("../"):] + "/" + library},
 		"a folder is no library": {[]string{"lib/" + library + "/x", "lib64/" + library}, "lib64/" + library},
 	} {
 		root := lay(t, c.files...)
@@ -56,10 +57,12 @@ func TestPrefix(t *testing.T) {
 		t.Errorf("%q, %v", got, err)
 	}
 	moved := lay(t, "lib64/"+library, "libexec/x")
-	if got, err := Library(filepath.Join(moved, "bin", "nccl-otf2"), library); err != nil || got != filepath.Join(moved, "lib64", library) {
+	if got, err := Library(filepath.Join(moved, "bin", "nccl-otf2"), library); err != nil ||
+		got != filepath.Join(moved, "lib64", library) {
 		t.Errorf("%q, %v", got, err)
 	}
-	if got, err := Program(filepath.Join(moved, "bin", "nccl-otf2"), "libexec/x"); err != nil || got != filepath.Join(moved, "libexec/x") {
+	if got, err := Program(filepath.Join(moved, "bin", "nccl-otf2"), "libexec/x"); err != nil ||
+		got != filepath.Join(moved, "libexec/x") {
 		t.Errorf("%q, %v", got, err)
 	}
 }

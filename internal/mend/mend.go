@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mend makes JSON of what C programs print for it with printf: numbers that JSON has not got ("inf", "-nan", "0x1000"), null pointers
-// ("(nil)"), words without quotes ("ncclFloat32"), commas that are missing between members, and such as nothing follows.
+// Package mend makes JSON of what C programs print for it with printf: numbers that JSON has not got ("inf", "-nan",
+// "0x1000"), null pointers ("(nil)"), words without quotes ("ncclFloat32"), commas that are missing between members,
+// and such as nothing follows.
 package mend
 
 import (
@@ -10,8 +11,8 @@ import (
 	"strings"
 )
 
-// JSON gives text with such faults mended. What it cannot mend stays as it is; it takes one pass, and what it gives is never more than three
-// times as long.
+// JSON gives text with such faults mended. What it cannot mend stays as it is; it takes one pass, and what it gives is
+// never more than three times as long.
 func JSON(text []byte) []byte {
 	out := make([]byte, 0, len(text)+len(text)/8)
 	ended := false // a value has: what comes next is a comma or a bracket that closes
@@ -76,13 +77,15 @@ func bare(text []byte) int {
 	return len(text)
 }
 
-// value is a word that stands without quotes: as it is if JSON has it, null where it is no number or no address, else a string.
+// value is a word that stands without quotes: as it is if JSON has it, null where it is no number or no address, else a
+// string.
 func value(word []byte) []byte {
 	if json.Valid(word) {
 		return word
 	}
 	switch strings.TrimLeft(strings.ToLower(string(word)), "+-") {
-	case "inf", "infinity", "nan", "-nan", "nan(ind)", "nan(snan)", "1.#inf", "1.#qnan", "1.#ind", "(nil)", "(null)", "nil", "null", "none":
+	case "inf", "infinity", "nan", "-nan", "nan(ind)", "nan(snan)", "1.#inf", "1.#qnan", "1.#ind", "(nil)", "(null)",
+		"nil", "null", "none":
 		return []byte("null")
 	}
 	text, err := json.Marshal(string(word))

@@ -14,8 +14,10 @@ func TestWhatPrintfMakesOfJSON(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"nothing to mend", `{"a": [1, -2.5e3, true, null, "x,y"]}`, `{"a": [1, -2.5e3, true, null, "x,y"]}`},
 		{"no numbers", `{"a": inf, "b": -nan,"c":-Infinity, "d":NaN}`, `{"a": null, "b": null,"c":null, "d":null}`},
-		{"words and addresses", `{"a": ncclFloat32, "b": 0x1000, "c": (nil)}`, `{"a": "ncclFloat32", "b": "0x1000", "c": null}`},
-		{"a comma is missing", "{\"a\": 2\n \"b\": {\"c\": 1} \"d\": [1 2]}", "{\"a\": 2\n ,\"b\": {\"c\": 1} ,\"d\": [1 ,2]}"},
+		{"words and addresses", `{"a": ncclFloat32, "b": 0x1000, "c": (nil)}`,
+			`{"a": "ncclFloat32", "b": "0x1000", "c": null}`},
+		{"a comma is missing", "{\"a\": 2\n \"b\": {\"c\": 1} \"d\": [1 2]}",
+			"{\"a\": 2\n ,\"b\": {\"c\": 1} ,\"d\": [1 ,2]}"},
 		{"commas too many", `[{"a": 1,}, {},]`, `[{"a": 1}, {}]`},
 		{"in strings nothing changes", `{"a": "inf \" nan, }", "b": 1,}`, `{"a": "inf \" nan, }", "b": 1}`},
 		{"a leading zero", `{"a": 007}`, `{"a": "007"}`},

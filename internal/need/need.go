@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package need is for tests that need something of the machine: a compiler, the reference tools. Where that is missing they are
-// left out, and `make test` lists them; with CI=true they fail.
+// Package need is for tests that need something of the machine: a compiler, the reference tools. Where that is missing
+// they are left out, and `make test` lists them; with CI=true they fail.
 package need
 
 import (
@@ -13,8 +13,9 @@ import (
 	"testing"
 )
 
-// machine is a variable that `make test` sets to a sum of the programs that there are. As all that is looked for here reads it, `go test` runs anew,
-// when they have changed, what was left out or ran with another release: what lies outside of the module it does not watch.
+// machine is a variable that `make test` sets to a sum of the programs that there are. As all that is looked for here
+// reads it, `go test` runs anew, when they have changed, what was left out or ran with another release: what lies
+// outside of the module it does not watch.
 const machine = "TEST_MACHINE"
 
 // NoError ends a test if there is an error, which says that what it needs is missing.

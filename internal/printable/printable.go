@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package printable brings what programs, archives and other people's files say into a form that may be shown: names in
-// them can hold sequences that a terminal acts upon, characters that reorder what stands beside them, line ends that make
-// up lines of their own, and formulas that a spreadsheet calculates.
+// them can hold sequences that a terminal acts upon, characters that reorder what stands beside them, line ends that
+// make up lines of their own, and formulas that a spreadsheet calculates.
 //
-// Whoever writes text for people writes through it: names by [Name] or [Fprintf], cells of comma-separated values by [Cell].
+// Whoever writes text for people writes through it: names by [Name] or [Fprintf], cells of comma-separated values by
+// [Cell].
 package printable
 
 import (
@@ -20,9 +21,10 @@ import (
 // Raw is text that is shown as it is: it has been made here, of printable parts.
 type Raw string
 
-// Name is s with what is not to be shown as Go writes it in quotes: "\n", "\x1b", "\u202e". These are control characters,
-// format characters (among them those of bidirectional text, and without width), separators of lines and paragraphs, and bytes
-// that are no UTF-8. Everything else stays, also quotes and backslashes: most names come back as they are.
+// Name is s with what is not to be shown as Go writes it in quotes: "\n", "\x1b", "\u202e". These are control
+// characters, format characters (among them those of bidirectional text, and without width), separators of lines and
+// paragraphs, and bytes that are no UTF-8. Everything else stays, also quotes and backslashes: most names come back as
+// they are.
 func Name(s string) string {
 	if plain(s) {
 		return s
@@ -60,11 +62,12 @@ func plain(s string) bool {
 
 // hidden tells what Name looks at; the replacement character stands for bytes that are no UTF-8.
 func hidden(r rune) bool {
-	return r < ' ' || r >= 0x7f && (r == utf8.RuneError || unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp))
+	return r < ' ' || r >= 0x7f && (r == utf8.RuneError ||
+		unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp))
 }
 
-// Cell is s as a cell of comma-separated values: a [Name], behind an apostrophe where a spreadsheet would take it for a formula.
-// Numbers stay numbers, also negative ones.
+// Cell is s as a cell of comma-separated values: a [Name], behind an apostrophe where a spreadsheet would take it for a
+// formula. Numbers stay numbers, also negative ones.
 func Cell(s string) string {
 	s = Name(s)
 	if s == "" || !strings.ContainsRune("=+-@", rune(s[0])) {
@@ -76,8 +79,8 @@ func Cell(s string) string {
 	return "'" + s
 }
 
-// Fprintf is fmt.Fprintf with the [Name] of each argument that is text or an error. The format is the program's own, and
-// shown as it is, as are arguments of type [Raw].
+// Fprintf is fmt.Fprintf with the [Name] of each argument that is text or an error. The format is the program's own,
+// and shown as it is, as are arguments of type [Raw].
 func Fprintf(w io.Writer, format string, args ...any) (int, error) {
 	return fmt.Fprintf(w, format, all(args)...)
 }

@@ -34,7 +34,8 @@ func TestName(t *testing.T) {
 
 func TestCell(t *testing.T) {
 	for in, want := range map[string]string{
-		"": "", "AllReduce": "AllReduce", "-1": "-1", "-1.5e-3": "-1.5e-3", "+7": "+7", "=1+1": "'=1+1", "+cmd": "'+cmd", "-": "'-",
+		"": "", "AllReduce": "AllReduce", "-1": "-1", "-1.5e-3": "-1.5e-3", "+7": "+7", "=1+1": "'=1+1",
+		"+cmd": "'+cmd", "-": "'-",
 		"@SUM(A1)": "'@SUM(A1)", "-2+3": "'-2+3", "\t=1": `\t=1`, "\r=1": `\r=1`, "\n=1": `\n=1`, "a=1": "a=1",
 	} {
 		if got := Cell(in); got != want {
@@ -52,7 +53,8 @@ type named string
 func TestArguments(t *testing.T) {
 	bad := "a\x1bb"
 	var b strings.Builder
-	Fprintf(&b, "%s|%v|%q|%s|%v|%d|%v|%s|%v|%v", bad, errors.New(bad), "q", Raw(bad), words{bad}, 7, time.Second, named(bad), []string{bad}, nil)
+	Fprintf(&b, "%s|%v|%q|%s|%v|%d|%v|%s|%v|%v", bad, errors.New(bad), "q", Raw(bad), words{bad}, 7, time.Second,
+		named(bad), []string{bad}, nil)
 	want := `a\x1bb|a\x1bb|"q"|` + bad + `|a\x1bb|7|1s|a\x1bb|[a\x1bb]|<nil>`
 	if got := b.String(); got != want {
 		t.Errorf("%q, want %q", got, want)
@@ -64,7 +66,8 @@ func FuzzName(f *testing.F) {
 	f.Add("a\x1b[0m\u202e\xff")
 	f.Fuzz(func(t *testing.T, s string) {
 		got := Name(s)
-		if !utf8.ValidString(got) || strings.ContainsFunc(got, func(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }) {
+		if !utf8.ValidString(got) || strings.ContainsFunc(
+			got, func(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }) {
 			t.Errorf("%q gives %q", s, got)
 		}
 		if Name(got) != got {

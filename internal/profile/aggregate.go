@@ -64,19 +64,20 @@ type CellAt struct {
 
 // Cell is the values of one call path at one location, without what is below it.
 type Cell struct {
-	Visits     uint64      `json:"visits,omitempty"`
-	Unfinished uint64      `json:"unfinished,omitempty"` // of the visits; their times end with the data
-	Time       uint64      `json:"time,omitempty"`       // without what is below
-	Max        uint64      `json:"max,omitempty"`        // longest visit, with what is below; of those that ended
-	Sent       uint64      `json:"sent,omitempty"`       // bytes, as Score-P counts them for the MPI operation of the name
-	Received   uint64      `json:"received,omitempty"`
-	Put        uint64      `json:"put,omitempty"`   // bytes of transfers over the network
-	Speeds     Speeds      `json:"speeds,omitzero"` // of operations with a bandwidth
-	Waits      WaitsByKind `json:"waits,omitzero"`
+	Visits     uint64 `json:"visits,omitempty"`
+	Unfinished uint64 `json:"unfinished,omitempty"` // of the visits; their times end with the data
+	Time       uint64 `json:"time,omitempty"`       // without what is below
+	Max        uint64 `json:"max,omitempty"`        // longest visit, with what is below; of those that ended
+	// bytes, as Score-P counts them for the MPI operation of the name
+	Sent     uint64      `json:"sent,omitempty"`
+	Received uint64      `json:"received,omitempty"`
+	Put      uint64      `json:"put,omitempty"`   // bytes of transfers over the network
+	Speeds   Speeds      `json:"speeds,omitzero"` // of operations with a bandwidth
+	Waits    WaitsByKind `json:"waits,omitzero"`
 }
 
-// WaitStartUp is the row of waits in a communicator's first collective, in which processes start up: they are counted apart from
-// the others, whose causes are those of package facts.
+// WaitStartUp is the row of waits in a communicator's first collective, in which processes start up: they are counted
+// apart from the others, whose causes are those of package facts.
 const (
 	WaitStartUp  = facts.NumWaitKinds
 	NumWaitKinds = WaitStartUp + 1
@@ -167,8 +168,8 @@ func Open(path string) (*Aggregate, error) {
 	return a, nil
 }
 
-// OpenShard reads that of a shard's folder. Where it cannot be read, as a power cut may leave it, it gives an earlier one that can, and
-// instead says why; else the error is that of the first.
+// OpenShard reads that of a shard's folder. Where it cannot be read, as a power cut may leave it, it gives an earlier
+// one that can, and instead says why; else the error is that of the first.
 func OpenShard(path string) (a *Aggregate, instead, err error) {
 	a, err = Open(experiment.ProfileFile(path))
 	if err == nil {

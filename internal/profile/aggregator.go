@@ -66,10 +66,11 @@ type region struct {
 	sizeNode string // prefix of the class of sizes of a call
 }
 
-// sourceTrees says in which tree operations are, by the source of their times. Archives without TIMING_SOURCE have times of one
-// kind.
+// sourceTrees says in which tree operations are, by the source of their times. Archives without TIMING_SOURCE have
+// times of one kind.
 var sourceTrees = [facts.NumSources]Kind{
-	facts.SourceUnknown: Kernels, facts.SourceDuration: ByDuration, facts.SourceEnqueue: ByEnqueue, facts.SourceNetwork: ByNetwork, facts.SourceGPU: Kernels,
+	facts.SourceUnknown: Kernels, facts.SourceDuration: ByDuration, facts.SourceEnqueue: ByEnqueue,
+	facts.SourceNetwork: ByNetwork, facts.SourceGPU: Kernels,
 }
 
 // step is from a node into a region; class is that of what a call asks for, −1: none.
@@ -127,7 +128,8 @@ type leafKey struct {
 // NewAggregator makes an aggregator of nothing. attributes is nil for events of a process.
 func NewAggregator(names Names, attributes *facts.Attributes) *Aggregator {
 	g := &Aggregator{
-		names: names, reader: facts.NewReader(names, attributes), tree: newTree(), rows: make(map[otf2.LocationRef]*row), others: make(map[experiment.LocationKind]*row),
+		names: names, reader: facts.NewReader(names, attributes), tree: newTree(),
+		rows: make(map[otf2.LocationRef]*row), others: make(map[experiment.LocationKind]*row),
 		further: make(map[otf2.RegionRef]*region), steps: make(map[step]int32), leaves: make(map[leafKey]int32),
 	}
 	g.reader.Operation, g.reader.Enter, g.reader.Leave, g.reader.Put = g.operation, g.enter, g.leave, g.put
@@ -157,16 +159,18 @@ func (g *Aggregator) life(_ *otf2.Event, _ otf2.CommRef, begins bool) {
 	}
 }
 
-// shown are the kinds of locations whose events are summed up. Others show again what stands elsewhere, or nothing that can be summed up.
+// shown are the kinds of locations whose events are summed up. Others show again what stands elsewhere, or nothing that
+// can be summed up.
 var shown = []experiment.LocationKind{
-	experiment.KindThread, experiment.KindEnqueue, experiment.KindRank, experiment.KindStream, experiment.KindNetSend, experiment.KindNetRecv,
+	experiment.KindThread, experiment.KindEnqueue, experiment.KindRank, experiment.KindStream, experiment.KindNetSend,
+	experiment.KindNetRecv,
 }
 
 // maxRetired is how many locations of communicators that are gone keep values of their own.
 const maxRetired = 128
 
-// Retire tells that no more events of a location will come. Beyond a number of such locations their values go into one row for
-// each kind.
+// Retire tells that no more events of a location will come. Beyond a number of such locations their values go into one
+// row for each kind.
 func (g *Aggregator) Retire(l otf2.LocationRef) {
 	r := g.rows[l]
 	if r == nil {
@@ -283,8 +287,10 @@ func (g *Aggregator) enter(l *facts.Region) {
 	switch r.Kind {
 	case experiment.KindRank:
 	default:
-		f := frame{region: g.region(l.Region), ref: l.Region, entered: l.Entered, linked: l.Linked, class: -1, begin: uint64(l.Begin)}
-		if f.region.sizeNode != "" && l.Counted && r.Kind != experiment.KindStream && r.Kind != experiment.KindNetSend && r.Kind != experiment.KindNetRecv {
+		f := frame{region: g.region(l.Region), ref: l.Region, entered: l.Entered, linked: l.Linked, class: -1,
+			begin: uint64(l.Begin)}
+		if f.region.sizeNode != "" && l.Counted && r.Kind != experiment.KindStream &&
+			r.Kind != experiment.KindNetSend && r.Kind != experiment.KindNetRecv {
 			if bytes := l.Count * g.reader.ElementSize(l.Datatype); bytes > 0 || l.Count == 0 {
 				f.class = int32(regions.SizeClassOf(bytes))
 			}
@@ -311,7 +317,8 @@ func (g *Aggregator) placeFrame(r *row, at int) {
 	}
 }
 
-// leaveOpen counts an open region that ends. What began in it and is still open overlaps with it, and is not called by it: it goes on beside it.
+// leaveOpen counts an open region that ends. What began in it and is still open overlaps with it, and is not called by
+// it: it goes on beside it.
 func (g *Aggregator) leaveOpen(l *facts.Region) {
 	r, t := g.at, uint64(l.End)
 	at := facts.IndexOpen(r.stack, l, func(f *frame) uint64 { return f.entered })
@@ -400,7 +407,8 @@ func (g *Aggregator) path(from int32, ref otf2.RegionRef, region *region, class 
 	if n, ok := g.steps[s]; ok {
 		return n
 	}
-	n := g.tree.below(Node{Parent: from, Kind: region.kind, Name: region.title, Role: region.Role, Paradigm: region.paradigm})
+	n := g.tree.below(Node{Parent: from, Kind: region.kind, Name: region.title, Role: region.Role,
+		Paradigm: region.paradigm})
 	if class >= 0 {
 		n = g.tree.child(n, Size, region.sizeNode+" "+regions.SizeClasses[class].String(), region.Role)
 	}
@@ -410,8 +418,8 @@ func (g *Aggregator) path(from int32, ref otf2.RegionRef, region *region, class 
 	return n
 }
 
-// Aggregate gives what has been summed up so far. Regions that are open count up to the last event of their location, as
-// unfinished.
+// Aggregate gives what has been summed up so far. Regions that are open count up to the last event of their location,
+// as unfinished.
 func (g *Aggregator) Aggregate() *Aggregate {
 	a := &Aggregate{Version: version, Folded: g.tree.folded}
 	for l, r := range g.rows {
@@ -423,7 +431,8 @@ func (g *Aggregator) Aggregate() *Aggregate {
 }
 
 func (g *Aggregator) snapshot(l uint64, r *row) Row {
-	out := Row{Location: l, Kind: r.Kind, Ranks: r.Ranks, Rank: r.Rank, First: r.first, Last: r.last, Ended: r.ended, Others: r.others}
+	out := Row{Location: l, Kind: r.Kind, Ranks: r.Ranks, Rank: r.Rank, First: r.first, Last: r.last, Ended: r.ended,
+		Others: r.others}
 	cells := make(map[int32]Cell, len(r.cells)+1)
 	for n, c := range r.cells {
 		cells[n] = *c
@@ -460,7 +469,8 @@ func (g *Aggregator) snapshot(l uint64, r *row) Row {
 		out.Stats = append(out.Stats, *s)
 	}
 	slices.SortFunc(out.Stats, func(x, y Stats) int {
-		return cmp.Or(cmp.Compare(x.Function, y.Function), cmp.Compare(x.Source, y.Source), boolCompare(x.Grouped, y.Grouped))
+		return cmp.Or(cmp.Compare(x.Function, y.Function), cmp.Compare(x.Source, y.Source),
+			boolCompare(x.Grouped, y.Grouped))
 	})
 	return out
 }

@@ -124,8 +124,8 @@ func expect(t *testing.T, got, want string) {
 	}
 }
 
-// Regions of a thread: phases of one name but for their numbers are one, calls are told apart by the sizes they ask for, and what
-// is open counts up to the last event.
+// Regions of a thread: phases of one name but for their numbers are one, calls are told apart by the sizes they ask
+// for, and what is open counts up to the last event.
 func TestThreads(t *testing.T) {
 	p := newProcess(t)
 	w := p.writer(experiment.KindThread, -1)
@@ -165,11 +165,13 @@ host: 1 in 3400 ns, at most 4250`)
 	}
 }
 
-// Operations stand in the tree of the kind of their times. Those of one launch have its time together, and no bandwidth.
+// Operations stand in the tree of the kind of their times. Those of one launch have its time together, and no
+// bandwidth.
 func TestOperations(t *testing.T) {
 	p := newProcess(t)
 	w, alone := p.writer(experiment.KindRank, 0), p.writer(experiment.KindRank, 1)
-	reduce, group := p.region("AllReduce", regions.GroupCollectives), p.region("Group (2 ops)", regions.GroupCollectives)
+	reduce, group := p.region("AllReduce", regions.GroupCollectives),
+		p.region("Group (2 ops)", regions.GroupCollectives)
 	single := func(w *Writer, t0 otf2.Timestamp, source string) {
 		p.check(w.Enter(t0, p.attributes(source, "RING", 100), reduce))
 		if w == alone {
@@ -192,7 +194,8 @@ func TestOperations(t *testing.T) {
 	p.check(w.Enter(500, a, group))
 	p.check(w.NonBlockingCollectiveRequest(500, p.attributes("", "TREE", 100), 1))
 	p.check(w.MpiIsend(500, p.attributes("", "", 500), 2, 0, 0, 2000, 2))
-	p.check(w.NonBlockingCollectiveComplete(570, nil, otf2.CollectiveOpAllreduce, 0, otf2.CollectiveRootNone, 1600, 1600, 1))
+	p.check(w.NonBlockingCollectiveComplete(570, nil, otf2.CollectiveOpAllreduce, 0, otf2.CollectiveRootNone, 1600,
+		1600, 1))
 	p.check(w.MpiIsendComplete(570, nil, 2))
 	p.check(w.Leave(570, nil, group))
 	p.check(w.CommDestroy(600, nil, 0))
@@ -213,7 +216,8 @@ kernels/Group: 1 in 70 ns, at most 70`)
 	back, err := Read(&text)
 	p.check(err)
 	expect(t, paths(back), paths(got))
-	for _, damage := range []string{`{"version":1}`, `{"version":2,"nodes":[{"parent":0}]}`, `{"version":2,"rows":[{"cells":[{"node":0}]}]}`, `{`} {
+	for _, damage := range []string{`{"version":1}`, `{"version":2,"nodes":[{"parent":0}]}`,
+		`{"version":2,"rows":[{"cells":[{"node":0}]}]}`, `{`} {
 		if _, err := Read(strings.NewReader(damage)); err == nil {
 			t.Errorf("%s was read", damage)
 		}
@@ -278,7 +282,8 @@ func TestMemoryIsBounded(t *testing.T) {
 				a.Uint64(regions.AttrOrdinal, uint64(k))
 				begin := at + otf2.Timestamp(2*k)
 				p.check(rank.Enter(begin, a, reduce))
-				p.check(rank.MpiCollectiveEnd(begin+1, nil, otf2.CollectiveOpAllreduce, 0, otf2.CollectiveRootNone, 8, 8))
+				p.check(rank.MpiCollectiveEnd(begin+1, nil, otf2.CollectiveOpAllreduce, 0, otf2.CollectiveRootNone, 8,
+					8))
 				p.check(rank.Leave(begin+1, nil, reduce))
 			}
 			p.check(rank.CommDestroy(at+6, nil, 0))
@@ -324,7 +329,8 @@ func TestMembersSampleTheSame(t *testing.T) {
 			p.check(w.Leave(at+500, nil, r))
 		}
 		row := p.to.Aggregate().Rows[0]
-		if len(row.Strata) != 1 || row.Strata[0].Count != 5000 || row.FirstSample == nil || row.FirstSample.Ordinal != 0 {
+		if len(row.Strata) != 1 || row.Strata[0].Count != 5000 || row.FirstSample == nil ||
+			row.FirstSample.Ordinal != 0 {
 			t.Fatalf("strata %+v", row.Strata)
 		}
 		return row.Strata[0].Samples
@@ -356,10 +362,12 @@ func TestWaitsAreWithinTime(t *testing.T) {
 	}
 }
 
-// Regions that overlap on a row of another tool's archive keep their times, beside each other. What is around them has its own time once.
+// Regions that overlap on a row of another tool's archive keep their times, beside each other. What is around them has
+// its own time once.
 func TestRegionsThatOverlap(t *testing.T) {
 	p := newProcess(t)
-	p.to.Aggregator = NewAggregator(p.to.names, facts.FindAttributes(new(otf2.Definitions))) // of an archive of another tool
+	// of an archive of another tool
+	p.to.Aggregator = NewAggregator(p.to.names, facts.FindAttributes(new(otf2.Definitions)))
 	a, b, around := p.region("a", "other"), p.region("b", "other"), p.region("around", "other")
 	for _, outer := range []bool{false, true} {
 		w := p.writer(experiment.KindThread, -1)

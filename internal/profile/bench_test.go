@@ -12,8 +12,10 @@ import (
 
 // BenchmarkWriter takes the events of a call, its operation and some transfers as a collector would write them.
 func BenchmarkWriter(b *testing.B) {
-	d := &experiment.Process{Comms: []experiment.Comm{{ID: 7, NRanks: 4, Rank: 1}}, Strings: []string{"gpu", "RING", "LL", "ncclFloat32"},
-		Regions: []experiment.Region{{Name: "ncclAllReduce", Group: regions.GroupAPI}, {Name: "AllReduce", Group: regions.GroupCollectives}, {Name: "Send GPU wait", Group: regions.GroupNetwork}}}
+	d := &experiment.Process{Comms: []experiment.Comm{{ID: 7, NRanks: 4, Rank: 1}},
+		Strings: []string{"gpu", "RING", "LL", "ncclFloat32"},
+		Regions: []experiment.Region{{Name: "ncclAllReduce", Group: regions.GroupAPI},
+			{Name: "AllReduce", Group: regions.GroupCollectives}, {Name: "Send GPU wait", Group: regions.GroupNetwork}}}
 	p := NewProcess(d)
 	thread := p.EventWriter(experiment.Location{Number: 0, Kind: experiment.KindThread, Comm: -1})
 	rank := p.EventWriter(experiment.Location{Number: 1, Kind: experiment.KindRank})

@@ -8,8 +8,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Follower sums up the communicator ranks of a process that writes its events to files, while it writes them: each event once, at the
-// first [Follower.Read] that finds it. It keeps what an [Aggregator] keeps, whatever the length of the files.
+// Follower sums up the communicator ranks of a process that writes its events to files, while it writes them: each
+// event once, at the first [Follower.Read] that finds it. It keeps what an [Aggregator] keeps, whatever the length of
+// the files.
 type Follower struct {
 	*Aggregator
 	names *followedNames
@@ -42,8 +43,8 @@ func Follow(path string) *Follower {
 	return &Follower{Aggregator: g, names: names, path: path, tails: make(map[uint32]*otf2.EventTail)}
 }
 
-// Read takes what has been written since it was called last, as far as p describes it: the description of the shard as it is now. The
-// error is that of a file that is damaged; the others have been read.
+// Read takes what has been written since it was called last, as far as p describes it: the description of the shard as
+// it is now. The error is that of a file that is damaged; the others have been read.
 func (f *Follower) Read(p *experiment.Process) (damage error) {
 	f.names.Names, f.names.process = facts.ShardNames(p), p
 	for i := range p.Locations {

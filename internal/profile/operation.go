@@ -101,15 +101,17 @@ func (g *Aggregator) sampleLead(r *row, node int32, l *facts.Region) {
 		if o.Root != otf2.CollectiveRootNone {
 			root = int64(o.Root)
 		}
-		g.sample(r, node, Sample{Function: o.Function, Ordinal: o.Ordinal, Root: root, Begin: uint64(l.Begin), End: uint64(l.End), Source: l.Source.String()})
+		g.sample(r, node, Sample{Function: o.Function, Ordinal: o.Ordinal, Root: root, Begin: uint64(l.Begin),
+			End: uint64(l.End), Source: l.Source.String()})
 		return
 	}
 }
 
-// alone is the operation of a launch that has no events of operations: on a communicator of one rank, and where NCCL did
-// not tell enough. Then the region tells.
+// alone is the operation of a launch that has no events of operations: on a communicator of one rank, and where NCCL
+// did not tell enough. Then the region tells.
 func (g *Aggregator) alone(r *row, l *facts.Region) facts.Operation {
-	return facts.Operation{Details: l.Details, Function: g.region(l.Region).Name, Message: true, Size: g.reader.AloneSize(l, r.Ranks)}
+	return facts.Operation{Details: l.Details, Function: g.region(l.Region).Name, Message: true,
+		Size: g.reader.AloneSize(l, r.Ranks)}
 }
 
 // leaf is the call path of an operation: function, algorithm and protocol if they are known, class of sizes.
@@ -178,7 +180,8 @@ func (g *Aggregator) Wait(p *Place, kind facts.WaitKind, ns uint64) {
 	if p.Grouped {
 		node = g.tree.child(root, Launch, g.region(p.Region).title, 0)
 	} else {
-		node = g.leaf(root, &facts.Operation{Details: facts.Details{Algo: p.Algo, Proto: p.Proto, Variant: p.Variant}, Function: p.Function, Size: p.Size})
+		node = g.leaf(root, &facts.Operation{Details: facts.Details{Algo: p.Algo, Proto: p.Proto, Variant: p.Variant},
+			Function: p.Function, Size: p.Size})
 	}
 	g.row(p.Location).cell(node).Waits[kind] += ns
 }

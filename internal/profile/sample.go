@@ -8,9 +8,10 @@ import (
 	"slices"
 )
 
-// Who waited for whom can only be told from the times of several processes, which do not talk to each other. So each keeps when
-// some collectives began and ended: of each kind, on each communicator, those with the smallest hashes of function and ordinal.
-// All members choose the same ones, and what is put together afterwards estimates the waits of all from theirs.
+// Who waited for whom can only be told from the times of several processes, which do not talk to each other. So each
+// keeps when some collectives began and ended: of each kind, on each communicator, those with the smallest hashes of
+// function and ordinal. All members choose the same ones, and what is put together afterwards estimates the waits of
+// all from theirs.
 
 // Sizes of samples: of each communicator rank and call path, as long as there are few of them, and then.
 const (

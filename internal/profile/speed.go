@@ -11,8 +11,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 )
 
-// What bandwidths are made of: of each size how many operations there were and how long they took on one member. An operation counts with
-// the median of its size, as in package facts; of several members the medians are added up, so that together they are the mean.
+// What bandwidths are made of: of each size how many operations there were and how long they took on one member. An
+// operation counts with the median of its size, as in package facts; of several members the medians are added up, so
+// that together they are the mean.
 
 // mostSizes bounds the sizes that a cell tells apart; further ones count with their own times, as the mean does.
 const mostSizes = 64
@@ -85,8 +86,8 @@ func (s *Speeds) Merge(o *Speeds) {
 	s.others.Busy += o.others.Busy
 }
 
-// Sums are the bytes of the operations, as nccl-tests counts sizes, the same times its factor for the bus, and their time in ns: each
-// operation's the median of its size. Bandwidths are the ratios.
+// Sums are the bytes of the operations, as nccl-tests counts sizes, the same times its factor for the bus, and their
+// time in ns: each operation's the median of its size. Bandwidths are the ratios.
 func (s *Speeds) Sums() (alg, bus facts.Moved) {
 	if s.sums != nil {
 		return s.sums[0], s.sums[1]
@@ -103,8 +104,8 @@ func (s *Speeds) Sums() (alg, bus facts.Moved) {
 	return alg, bus
 }
 
-// Each calls with each size: nccl-tests' factor times the size for the bus, and the times of one member's operations in ns. Sizes beyond
-// those that are told apart are not among them.
+// Each calls with each size: nccl-tests' factor times the size for the bus, and the times of one member's operations in
+// ns. Sizes beyond those that are told apart are not among them.
 func (s *Speeds) Each(with func(size uint64, bus float64, times *Histogram)) {
 	for _, size := range slices.Sorted(maps.Keys(s.bySize)) {
 		x := s.bySize[size]

@@ -62,8 +62,8 @@ func TreeOf(nodes []Node, at int32) Kind {
 	return nodes[at].Kind
 }
 
-// OperationOf is the function that a node's operations are of, and how they were carried out: "RING/LL", "" if that is not known. The
-// function of other nodes is "".
+// OperationOf is the function that a node's operations are of, and how they were carried out: "RING/LL", "" if that is
+// not known. The function of other nodes is "".
 func OperationOf(nodes []Node, at int32) (function, variant string) {
 	for ; at != None; at = nodes[at].Parent {
 		switch n := &nodes[at]; n.Kind {
@@ -76,8 +76,8 @@ func OperationOf(nodes []Node, at int32) (function, variant string) {
 	return "", ""
 }
 
-// Bounds of the tree, so that a program that makes names for weeks does not fill memory with them. What would be more shares a
-// node, or is not told apart from what is around it.
+// Bounds of the tree, so that a program that makes names for weeks does not fill memory with them. What would be more
+// shares a node, or is not told apart from what is around it.
 const (
 	maxChildren = 1000    // of one node
 	maxNodes    = 1 << 14 // below which everything gets its own

@@ -86,7 +86,8 @@ func (w *Writer) put(kind otf2.EventKind, t otf2.Timestamp, a *otf2.AttributeLis
 	return nil
 }
 
-// Enter is as [otf2.EventWriter.Enter], and like all that follow fails only where the time is before that of the event before it.
+// Enter is as [otf2.EventWriter.Enter], and like all that follow fails only where the time is before that of the event
+// before it.
 func (w *Writer) Enter(t otf2.Timestamp, a *otf2.AttributeList, region otf2.RegionRef) error {
 	return w.put(otf2.EventEnter, t, a, uint64(region))
 }
@@ -124,7 +125,8 @@ func (w *Writer) MpiCollectiveBegin(t otf2.Timestamp, a *otf2.AttributeList) err
 }
 
 // MpiCollectiveEnd is as [otf2.EventWriter.MpiCollectiveEnd].
-func (w *Writer) MpiCollectiveEnd(t otf2.Timestamp, a *otf2.AttributeList, op otf2.CollectiveOp, comm otf2.CommRef, root uint32, sent, received uint64) error {
+func (w *Writer) MpiCollectiveEnd(t otf2.Timestamp, a *otf2.AttributeList, op otf2.CollectiveOp, comm otf2.CommRef,
+	root uint32, sent, received uint64) error {
 	return w.put(otf2.EventMpiCollectiveEnd, t, a, uint64(op), uint64(comm), uint64(root), sent, received)
 }
 
@@ -134,12 +136,16 @@ func (w *Writer) NonBlockingCollectiveRequest(t otf2.Timestamp, a *otf2.Attribut
 }
 
 // NonBlockingCollectiveComplete is as [otf2.EventWriter.NonBlockingCollectiveComplete].
-func (w *Writer) NonBlockingCollectiveComplete(t otf2.Timestamp, a *otf2.AttributeList, op otf2.CollectiveOp, comm otf2.CommRef, root uint32, sent, received, request uint64) error {
-	return w.put(otf2.EventNonBlockingCollectiveComplete, t, a, uint64(op), uint64(comm), uint64(root), sent, received, request)
+func (w *Writer) NonBlockingCollectiveComplete(
+	t otf2.Timestamp, a *otf2.AttributeList, op otf2.CollectiveOp, comm otf2.CommRef, root uint32, sent, received,
+	request uint64) error {
+	return w.put(otf2.EventNonBlockingCollectiveComplete, t, a, uint64(op), uint64(comm), uint64(root), sent, received,
+		request)
 }
 
 // MpiIsend is as [otf2.EventWriter.MpiIsend].
-func (w *Writer) MpiIsend(t otf2.Timestamp, a *otf2.AttributeList, receiver uint32, comm otf2.CommRef, tag uint32, length, request uint64) error {
+func (w *Writer) MpiIsend(t otf2.Timestamp, a *otf2.AttributeList, receiver uint32, comm otf2.CommRef, tag uint32,
+	length, request uint64) error {
 	return w.put(otf2.EventMpiIsend, t, a, uint64(receiver), uint64(comm), uint64(tag), length, request)
 }
 
@@ -154,17 +160,20 @@ func (w *Writer) MpiIrecvRequest(t otf2.Timestamp, a *otf2.AttributeList, reques
 }
 
 // MpiIrecv is as [otf2.EventWriter.MpiIrecv].
-func (w *Writer) MpiIrecv(t otf2.Timestamp, a *otf2.AttributeList, sender uint32, comm otf2.CommRef, tag uint32, length, request uint64) error {
+func (w *Writer) MpiIrecv(t otf2.Timestamp, a *otf2.AttributeList, sender uint32, comm otf2.CommRef, tag uint32, length,
+	request uint64) error {
 	return w.put(otf2.EventMpiIrecv, t, a, uint64(sender), uint64(comm), uint64(tag), length, request)
 }
 
 // RmaPut is as [otf2.EventWriter.RmaPut].
-func (w *Writer) RmaPut(t otf2.Timestamp, a *otf2.AttributeList, win otf2.RmaWinRef, remote uint32, bytes, matching uint64) error {
+func (w *Writer) RmaPut(t otf2.Timestamp, a *otf2.AttributeList, win otf2.RmaWinRef, remote uint32, bytes,
+	matching uint64) error {
 	return w.put(otf2.EventRmaPut, t, a, uint64(win), uint64(remote), bytes, matching)
 }
 
 // RmaOpCompleteNonBlocking is as [otf2.EventWriter.RmaOpCompleteNonBlocking].
-func (w *Writer) RmaOpCompleteNonBlocking(t otf2.Timestamp, a *otf2.AttributeList, win otf2.RmaWinRef, matching uint64) error {
+func (w *Writer) RmaOpCompleteNonBlocking(t otf2.Timestamp, a *otf2.AttributeList, win otf2.RmaWinRef,
+	matching uint64) error {
 	return w.put(otf2.EventRmaOpCompleteNonBlocking, t, a, uint64(win), matching)
 }
 

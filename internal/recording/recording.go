@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package recording says how the folder of a recording is laid out: what is in it by which name, and what its description says. Record mode
-// writes such folders, replaying reads them.
+// Package recording says how the folder of a recording is laid out: what is in it by which name, and what its
+// description says. Record mode writes such folders, replaying reads them.
 package recording
 
 import "strconv"
@@ -12,8 +12,8 @@ const RunFile = "run.json"
 // CallsSuffix is what the name of a file of callbacks has behind what the process is called.
 const CallsSuffix = ".rec.jsonl.gz"
 
-// Calls is the name of the file with the callbacks of process k; beside it may lie Issued, what the application called, and Kernels, what
-// ran on the GPU.
+// Calls is the name of the file with the callbacks of process k; beside it may lie Issued, what the application called,
+// and Kernels, what ran on the GPU.
 func Calls(k int) string { return process(k) + CallsSuffix }
 
 // Issued is the name of the file with what the application of process k called.
@@ -26,11 +26,12 @@ func process(k int) string { return "p" + strconv.Itoa(k) }
 
 // Run is RunFile. Only the NCCL release must be in it.
 type Run struct {
-	Name            string            `json:"name"`
-	What            string            `json:"what"`
-	NCCL            string            `json:"nccl"`                  // release, "2.29.7"
-	Guessed         bool              `json:"ncclGuessed,omitempty"` // the release is not known, it is one that has the API
-	Library         string            `json:"library,omitempty"`     // "rccl", "nccl", or "": not said
+	Name string `json:"name"`
+	What string `json:"what"`
+	NCCL string `json:"nccl"` // release, "2.29.7"
+	// the release is not known, it is one that has the API
+	Guessed         bool              `json:"ncclGuessed,omitempty"`
+	Library         string            `json:"library,omitempty"` // "rccl", "nccl", or "": not said
 	API             int               `json:"pluginApi"`
 	SocketProfiling bool              `json:"socketProfilingCompiledIn"`
 	Processes       int               `json:"processes"`

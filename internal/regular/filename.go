@@ -5,8 +5,9 @@ package regular
 // longestPart is how many bytes of a foreign text become part of a file's name, which can have 255.
 const longestPart = 200
 
-// FileName is a text that others chose (the name of a host, the id of a job) as a part of a file's name: nothing in it leads to
-// another folder, hides the file, or is acted upon by a terminal. The plugin goes by the same rule (ncclotf2_config_file_name).
+// FileName is a text that others chose (the name of a host, the id of a job) as a part of a file's name: nothing in it
+// leads to another folder, hides the file, or is acted upon by a terminal. The plugin goes by the same rule
+// (ncclotf2_config_file_name).
 func FileName(text string) string {
 	if text == "" {
 		return "_"

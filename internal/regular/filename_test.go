@@ -11,8 +11,10 @@ import (
 // Whatever a text is, the name stays in its folder.
 func TestFileName(t *testing.T) {
 	for text, want := range map[string]string{
-		"node-7.cluster": "node-7.cluster", "": "_", "a b": "a b", "..": "_.", "../../etc": "_._.._etc", ".hidden": "_hidden", "a/../../b": "a_.._.._b",
-		"\x1b[31mred\n": "_[31mred_", "a\x00b\x7f": "a_b_", "\xff\xfe": "\xff\xfe", "é": "é", strings.Repeat("x", 300): strings.Repeat("x", 200),
+		"node-7.cluster": "node-7.cluster", "": "_", "a b": "a b", "..": "_.", "../../etc": "_._.._etc",
+		".hidden": "_hidden", "a/../../b": "a_.._.._b",
+		"\x1b[31mred\n": "_[31mred_", "a\x00b\x7f": "a_b_", "\xff\xfe": "\xff\xfe", "é": "é",
+		strings.Repeat("x", 300): strings.Repeat("x", 200),
 	} {
 		got := FileName(text)
 		if got != want {

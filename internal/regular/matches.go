@@ -4,8 +4,9 @@ package regular
 
 import "path/filepath"
 
-// Matches lists the paths below a folder that a pattern of package filepath names, in their order; none of a folder that is not there. The
-// folder is what it is called, whatever its name has of "*", "?" and "[", and the pattern must be a good one.
+// Matches lists the paths below a folder that a pattern of package filepath names, in their order; none of a folder
+// that is not there. The folder is what it is called, whatever its name has of "*", "?" and "[", and the pattern must
+// be a good one.
 func Matches(folder, pattern string) []string {
 	files, err := filepath.Glob(filepath.Join(quoted(folder), pattern))
 	if err != nil {

@@ -11,18 +11,22 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
-// A folder may be called as patterns are: "[1]" is no set of one digit, and what another folder holds that the pattern would match is not its.
+// A folder may be called as patterns are: "[1]" is no set of one digit, and what another folder holds that the pattern
+// would match is not its.
 func TestMatchesTakesTheFolderAsItIsCalled(t *testing.T) {
 	for _, name := range []string{"plain", "job[1]", "a*b?", `back\slash`} {
 		folder := filepath.Join(t.TempDir(), name)
-		for _, dir := range []string{folder, filepath.Join(folder, "run-2"), filepath.Join(filepath.Dir(folder), "job1"), filepath.Join(filepath.Dir(folder), "aXbY")} {
+		for _, dir := range []string{folder, filepath.Join(folder, "run-2"),
+			filepath.Join(filepath.Dir(folder), "job1"), filepath.Join(filepath.Dir(folder), "aXbY")} {
 			testkit.Must(t, os.MkdirAll(dir, Folder))
 			testkit.Write(t, filepath.Join(dir, "x.spool"), nil)
 		}
-		if got, want := Matches(folder, "*.spool"), []string{filepath.Join(folder, "x.spool")}; !slices.Equal(got, want) {
+		if got, want := Matches(folder, "*.spool"),
+			[]string{filepath.Join(folder, "x.spool")}; !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
-		if got, want := Matches(folder, "run-*/x.*"), []string{filepath.Join(folder, "run-2", "x.spool")}; !slices.Equal(got, want) {
+		if got, want := Matches(folder, "run-*/x.*"),
+			[]string{filepath.Join(folder, "run-2", "x.spool")}; !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}

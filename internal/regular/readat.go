@@ -9,8 +9,9 @@ import (
 	"syscall"
 )
 
-// ReadAt reads from a place of a file on as far as the file or p goes, and gives the size of the file. It is for who reads so many files
-// at a time that they cannot be kept open: an [os.File] for each read would be most of what is allocated.
+// ReadAt reads from a place of a file on as far as the file or p goes, and gives the size of the file. It is for who
+// reads so many files at a time that they cannot be kept open: an [os.File] for each read would be most of what is
+// allocated.
 func ReadAt(path string, p []byte, off int64) (n int, size int64, err error) {
 	fd, err := patient(func() (int, error) {
 		return syscall.Open(path, syscall.O_RDONLY|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package regular opens the files of archives, experiment directories and recordings, which others may have made: a pipe in
-// the place of one would keep a reader waiting for ever, a device feed it without end, a sparse or a compressed file unfold to
-// more than there is memory. So only regular files are opened, and only as much is read as such a file can hold.
+// Package regular opens the files of archives, experiment directories and recordings, which others may have made: a
+// pipe in the place of one would keep a reader waiting for ever, a device feed it without end, a sparse or a compressed
+// file unfold to more than there is memory. So only regular files are opened, and only as much is read as such a file
+// can hold.
 package regular
 
 import (
@@ -72,7 +73,8 @@ func all(f *os.File, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	if info.Size() > limit {
-		return nil, fmt.Errorf("%s is %w: %d bytes, and no such file has more than %d", f.Name(), ErrTooLarge, info.Size(), limit)
+		return nil, fmt.Errorf("%s is %w: %d bytes, and no such file has more than %d", f.Name(), ErrTooLarge,
+			info.Size(), limit)
 	}
 	return io.ReadAll(io.LimitReader(f, limit)) // what is appended meanwhile is left out
 }
@@ -110,8 +112,8 @@ func (b *bounded) Read(p []byte) (int, error) {
 // MaxLine is what a line of text has at most, bytes: a longer one is damage.
 const MaxLine = 4 << 20
 
-// Line reads a line with its end; at the end of the input what is left and io.EOF. A longer one than 4 MiB gives an error that
-// wraps ErrTooLarge. The line is valid until the next one is read.
+// Line reads a line with its end; at the end of the input what is left and io.EOF. A longer one than 4 MiB gives an
+// error that wraps ErrTooLarge. The line is valid until the next one is read.
 func Line(in *bufio.Reader) ([]byte, error) {
 	line, err := in.ReadSlice('\n')
 	if !errors.Is(err, bufio.ErrBufferFull) {
@@ -127,8 +129,8 @@ func Line(in *bufio.Reader) ([]byte, error) {
 	return long, err
 }
 
-// Modes of what others may see, less the umask: archives and profiles are results, which are handed on. They are for calls that take
-// the umask off.
+// Modes of what others may see, less the umask: archives and profiles are results, which are handed on. They are for
+// calls that take the umask off.
 const (
 	Folder fs.FileMode = 0o755 // of those that lead to results
 	File   fs.FileMode = 0o644

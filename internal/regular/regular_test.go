@@ -20,7 +20,8 @@ func TestOnlyRegularFiles(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	for _, err := range []error{
-		syscall.Mkfifo(at("pipe"), 0o600), os.Mkdir(at("folder"), 0o700), os.WriteFile(at("file"), []byte("text"), 0o600),
+		syscall.Mkfifo(at("pipe"), 0o600), os.Mkdir(at("folder"), 0o700),
+		os.WriteFile(at("file"), []byte("text"), 0o600),
 		os.Symlink("file", at("link")), os.Symlink("/dev/zero", at("zero")), os.Symlink("pipe", at("link to a pipe")),
 	} {
 		if err != nil {
@@ -36,7 +37,8 @@ func TestOnlyRegularFiles(t *testing.T) {
 		if _, err := Read(at(name), 10); !errors.Is(err, ErrIrregular) || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if _, _, err := ReadAt(at(name), make([]byte, 4), 0); !errors.Is(err, ErrIrregular) || !strings.Contains(err.Error(), name) {
+		if _, _, err := ReadAt(at(name), make([]byte, 4), 0); !errors.Is(err, ErrIrregular) ||
+			!strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -54,7 +56,8 @@ func TestOnlyRegularFiles(t *testing.T) {
 	if _, err := Read(at("none"), 4); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
 	}
-	if _, _, err := ReadAt(at("none"), nil, 0); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), at("none")) {
+	if _, _, err := ReadAt(at("none"), nil, 0); !errors.Is(err, os.ErrNotExist) ||
+		!strings.Contains(err.Error(), at("none")) {
 		t.Error(err)
 	}
 	for off, want := range map[int64]string{0: "text", 1: "ext", 4: "", 9: ""} { // as far as the file goes
@@ -99,7 +102,8 @@ func TestLine(t *testing.T) {
 	if line, err := Line(in); string(line) != "end" || err != io.EOF {
 		t.Errorf("%q, %v", line, err)
 	}
-	if _, err := Line(bufio.NewReader(strings.NewReader(strings.Repeat("x", MaxLine+1)))); !errors.Is(err, ErrTooLarge) {
+	if _, err := Line(bufio.NewReader(strings.NewReader(strings.Repeat("x", MaxLine+1)))); !errors.Is(
+		err, ErrTooLarge) {
 		t.Error(err)
 	}
 }

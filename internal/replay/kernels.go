@@ -258,8 +258,8 @@ func (k *kernels) plans(x *Context) ([]*plan, error) {
 }
 
 // times finds when the kernels ran. The reference has a line for each channel and batch, and a channel's kernels are in
-// the order of the plans. NCCL's stamps are no guide where its counters have parted, but where the reference cannot tell
-// two communicators apart they are all there is.
+// the order of the plans. NCCL's stamps are no guide where its counters have parted, but where the reference cannot
+// tell two communicators apart they are all there is.
 func (k *kernels) times(x *Context, plans []*plan) error {
 	if k.used == nil {
 		k.used = map[*Kernel]bool{}
@@ -277,7 +277,8 @@ func (k *kernels) times(x *Context, plans []*plan) error {
 	}
 	for i := range k.p.Kernels {
 		line := &k.p.Kernels[i]
-		if line.CommRank != x.Rank || line.NRanks != x.NRanks || !known[function(line)] || !alone && !k.stamped(x, line) {
+		if line.CommRank != x.Rank || line.NRanks != x.NRanks || !known[function(line)] || !alone &&
+			!k.stamped(x, line) {
 			continue
 		}
 		byChannel[line.Channel] = append(byChannel[line.Channel], line)
@@ -291,7 +292,8 @@ func (k *kernels) times(x *Context, plans []*plan) error {
 			}
 			for first := true; first || works > 0; first = false {
 				if len(lines) == 0 || !pl.funcs[function(lines[0])] {
-					return fmt.Errorf("channel %d of rank %d: no kernel for the plan of event %d", channel, x.Rank, pl.group.Index)
+					return fmt.Errorf("channel %d of rank %d: no kernel for the plan of event %d", channel, x.Rank,
+						pl.group.Index)
 				}
 				pl.ran(lines[0])
 				k.used[lines[0]] = true
@@ -377,7 +379,10 @@ func capturedLaunches(replayed []*plan) (launches []*Event) {
 
 // replayedBetween tells whether a plan began after one time and before the other.
 func replayedBetween(replayed []*plan, after, before uint64) bool {
-	return slices.ContainsFunc(replayed, func(pl *plan) bool { return pl.group.Start.T > after && pl.group.Start.T < before })
+	return slices.ContainsFunc(replayed, func(
+		pl *plan) bool {
+		return pl.group.Start.T > after && pl.group.Start.T < before
+	})
 }
 
 // graph adds the capture of a graph's launches, and each time that it was launched.
@@ -415,7 +420,8 @@ func (k *kernels) graph(x *Context, graph []*Event, replayed []*plan) error {
 		if i%2 == 1 {
 			domain, cbid = runtimeDomain, cudaGraphLaunch
 		}
-		k.add(k.callBefore(last.Stop.Thread, begin, last.Stop), begin, "graph %d %d %d %d%s", domain, cbid, number, len(graph), text)
+		k.add(k.callBefore(last.Stop.Thread, begin, last.Stop), begin, "graph %d %d %d %d%s", domain, cbid, number,
+			len(graph), text)
 	}
 	return nil
 }
@@ -458,7 +464,8 @@ func (k *kernels) unannounced() {
 		}
 		for _, x := range k.p.Contexts {
 			if x.Rank == line.CommRank && x.NRanks == line.NRanks {
-				k.add(k.callBefore(x.Init.Thread, line.T0, x.Init), line.T0, "launch %d %d 0 %d %d %d %d %s", driverDomain,
+				k.add(k.callBefore(x.Init.Thread, line.T0, x.Init), line.T0, "launch %d %d 0 %d %d %d %d %s",
+					driverDomain,
 					cuLaunchKernelEx, line.Dev, firstStream, line.T0, line.T1, mangled(line.Func))
 				break
 			}
@@ -473,7 +480,8 @@ func (k *kernels) application() {
 		if e.Type != TypeKernelLaunch || e.Stop == nil || k.inCapture(e.Stop.T) {
 			continue
 		}
-		k.add(e.Stop.Index, 0, "launch %d %d 0 %d %d %d %d _Z9vectorAddPKfS0_Pfi", domain, cbid, k.rec.Device(k.p, e.Context),
+		k.add(e.Stop.Index, 0, "launch %d %d 0 %d %d %d %d _Z9vectorAddPKfS0_Pfi", domain, cbid,
+			k.rec.Device(k.p, e.Context),
 			applicationQueue, e.Stop.T+5000, e.Stop.T+15000)
 		if domain == driverDomain {
 			domain, cbid = runtimeDomain, cudaLaunchKernel

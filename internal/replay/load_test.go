@@ -29,8 +29,10 @@ func TestEachRecordingLoads(t *testing.T) {
 			for i, p := range rec.Processes {
 				calls["open"] += len(p.Opens)
 				referenced := rec.Run.Program != "" // not of what the record mode wrote
-				if len(p.Contexts) == 0 || p.PID != rec.Run.Files[i].PID || (len(p.Issues) > 0) != referenced || (len(p.Kernels) > 0) != (referenced && !onGPU(name)) {
-					t.Errorf("process %d: pid %d, %d contexts, %d issues, %d kernels", i, p.PID, len(p.Contexts), len(p.Issues), len(p.Kernels))
+				if len(p.Contexts) == 0 || p.PID != rec.Run.Files[i].PID || (len(p.Issues) > 0) != referenced ||
+					(len(p.Kernels) > 0) != (referenced && !onGPU(name)) {
+					t.Errorf("process %d: pid %d, %d contexts, %d issues, %d kernels", i, p.PID, len(p.Contexts),
+						len(p.Issues), len(p.Kernels))
 				}
 				for n, c := range p.Calls {
 					calls[c.Kind.String()]++
@@ -62,7 +64,8 @@ func TestEachRecordingLoads(t *testing.T) {
 			want := maps.Clone(rec.Run.Calls)
 			delete(want, "thread")
 			if !maps.Equal(calls, want) || !maps.Equal(starts, rec.Run.Starts) || !maps.Equal(states, rec.Run.States) {
-				t.Errorf("calls %v, starts %v, states %v; run.json: %v, %v, %v", calls, starts, states, want, rec.Run.Starts, rec.Run.States)
+				t.Errorf("calls %v, starts %v, states %v; run.json: %v, %v, %v", calls, starts, states, want,
+					rec.Run.Starts, rec.Run.States)
 			}
 		})
 	}
@@ -77,7 +80,8 @@ func TestDescriptorsAreTyped(t *testing.T) {
 		case *Coll:
 			coll++
 			api, ok := e.Parent.Descr.(*CollApi)
-			if !ok || api.Func != d.Func || d.Algo != "RING" || d.NChannels < 1 || d.SendBuff == 0 || e.Group.Type != TypeGroup {
+			if !ok || api.Func != d.Func || d.Algo != "RING" || d.NChannels < 1 || d.SendBuff == 0 ||
+				e.Group.Type != TypeGroup {
 				t.Errorf("Coll %+v under %+v", d, e.Parent.Descr)
 			}
 		case *NetPlugin:
@@ -212,24 +216,30 @@ func TestBrokenRecordingsNameFileAndLine(t *testing.T) {
 		{"the file is no gzip file", func(t *testing.T, dir string) {
 			testkit.Must(t, os.WriteFile(filepath.Join(dir, file), []byte("{}\nsome text that is long enough"), 0o600))
 		}, []string{file, "gzip"}},
-		{"a line is broken", line(20, func(s string) string { return s[:len(s)/2] + "\n" }), []string{file, "line 20", "broken JSON"}},
-		{"the last line is cut off", line(837, func(s string) string { return s[:10] }), []string{file, "line 837", "cut off"}},
-		{"a line is missing", line(20, func(string) string { return "" }), []string{file, "line 20", "seq is 20 where 19"}},
+		{"a line is broken", line(20, func(s string) string { return s[:len(s)/2] + "\n" }),
+			[]string{file, "line 20", "broken JSON"}},
+		{"the last line is cut off", line(837, func(s string) string { return s[:10] }),
+			[]string{file, "line 837", "cut off"}},
+		{"a line is missing", line(20, func(string) string { return "" }),
+			[]string{file, "line 20", "seq is 20 where 19"}},
 		{"the end is missing", func(t *testing.T, dir string) {
 			rewrite(t, filepath.Join(dir, file), func(lines []string) []string { return lines[:500] })
 		}, []string{file, "500 lines", "837"}},
 		{"a state is no number", line(11, replace(`"state":23`, `"state":null`)), []string{file, "line 11", "state"}},
 		{"a member is missing", line(12, replace(`"func"`, `"fun"`)), []string{file, "line 12", "func"}},
-		{"a parent is unknown", line(12, replace(`"parentId":3`, `"parentId":999`)), []string{file, "line 12", "event 999"}},
+		{"a parent is unknown", line(12, replace(`"parentId":3`, `"parentId":999`)),
+			[]string{file, "line 12", "event 999"}},
 		{"a context is unknown", line(12, replace(`"ctxId":1`, `"ctxId":9`)), []string{file, "line 12", "context 9"}},
-		{"a kind of line is unknown", line(13, replace(`"f":"stop"`, `"f":"halt"`)), []string{file, "line 13", `"halt"`}},
+		{"a kind of line is unknown", line(13, replace(`"f":"stop"`, `"f":"halt"`)),
+			[]string{file, "line 13", `"halt"`}},
 		{"a reference is broken", func(t *testing.T, dir string) {
 			rewrite(t, filepath.Join(dir, "p1.kernel.jsonl.gz"), func(lines []string) []string {
 				lines[2] = "{]\n"
 				return lines
 			})
 		}, []string{"p1.kernel.jsonl.gz", "line 3", "broken JSON"}},
-		{"a process is missing", func(t *testing.T, dir string) { os.Remove(filepath.Join(dir, file)) }, []string{file}},
+		{"a process is missing", func(t *testing.T, dir string) { os.Remove(filepath.Join(dir, file)) },
+			[]string{file}},
 		{"run.json is broken", func(t *testing.T, dir string) {
 			os.WriteFile(filepath.Join(dir, "run.json"), []byte("{"), 0o600)
 		}, []string{"run.json"}},
@@ -348,8 +358,10 @@ func FuzzRun(f *testing.F) {
 	f.Add(text)
 	f.Add(text[:len(text)/2])
 	for _, run := range []string{
-		`{}`, `{"nccl":"2.30.7","processes":-1}`, `{"nccl":"2.30.7","ranksPerProcess":9223372036854775807}`, `{"nccl":"99.99999999999999999999"}`,
-		`{"nccl":"2.30.7","processes":1,"files":[{"file":"../p0.rec.jsonl.gz","lines":-1}]}`, `{"nccl":"2.30.7","processes":1,"files":[{"file":""}]}`,
+		`{}`, `{"nccl":"2.30.7","processes":-1}`, `{"nccl":"2.30.7","ranksPerProcess":9223372036854775807}`,
+		`{"nccl":"99.99999999999999999999"}`,
+		`{"nccl":"2.30.7","processes":1,"files":[{"file":"../p0.rec.jsonl.gz","lines":-1}]}`,
+		`{"nccl":"2.30.7","processes":1,"files":[{"file":""}]}`,
 		`{"nccl":"2.30.7","pTimers":[null,[18446744073709551615,0]]}`,
 	} {
 		f.Add([]byte(run))

@@ -35,8 +35,8 @@ type allocation struct {
 }
 
 // memory adds allocations that contain the buffers of all operations of a process, made before the first communicator
-// works. One of them, if there is one that does not serve for a while, is released in between, and its address comes back as memory
-// of another kind.
+// works. One of them, if there is one that does not serve for a while, is released in between, and its address comes
+// back as memory of another kind.
 func (k *kernels) memory(process int) {
 	if len(k.p.Contexts) == 0 {
 		return

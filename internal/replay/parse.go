@@ -148,7 +148,8 @@ func (l *loader) line(text []byte) error {
 		return fmt.Errorf("broken JSON: %w", err)
 	}
 	if r.F == "open" {
-		l.p.Opens = append(l.p.Opens, Open{PID: r.PID, API: r.API, Mask: r.Mask, T: r.T, Mono: r.Mono, Real: r.Real, Host: r.Host, Boot: r.Boot})
+		l.p.Opens = append(l.p.Opens, Open{PID: r.PID, API: r.API, Mask: r.Mask, T: r.T, Mono: r.Mono, Real: r.Real,
+			Host: r.Host, Boot: r.Boot})
 		l.contexts = map[int]*Context{}
 		l.events = map[int]*Event{}
 		l.seq = 0
@@ -221,7 +222,8 @@ func (l *loader) init(r *recLine) error {
 	c := &Context{
 		Index: len(l.p.Contexts) + 1, Open: call.Open, ID: *r.CtxID, Pointer: r.Ctx, CommID: uint64(r.CommID),
 		CommName: r.CommName, NNodes: r.NNodes, NRanks: r.NRanks, Rank: r.Rank,
-		MaskBefore: r.MaskBefore, Mask: r.Mask, Init: call, Publish: r.Publish, Device: r.Device, UUID: r.UUID, PCI: r.PCI,
+		MaskBefore: r.MaskBefore, Mask: r.Mask, Init: call, Publish: r.Publish, Device: r.Device, UUID: r.UUID,
+		PCI: r.PCI,
 	}
 	call.Context = c
 	l.contexts[c.ID] = c

@@ -39,10 +39,13 @@ func TestEachRecordingPlaysAsRecorded(t *testing.T) {
 				for _, n := range sum.Delivered.Stops {
 					stops += n
 				}
-				if stops != rec.Run.Calls["stop"] || sum.Inits != rec.Run.Calls["init"] || sum.Finalizes != rec.Run.Calls["finalize"] || sum.Loads != rec.Run.Calls["open"] {
-					t.Errorf("%d stops, %d inits, %d finalizes, %d loads; recorded %v", stops, sum.Inits, sum.Finalizes, sum.Loads, rec.Run.Calls)
+				if stops != rec.Run.Calls["stop"] || sum.Inits != rec.Run.Calls["init"] ||
+					sum.Finalizes != rec.Run.Calls["finalize"] || sum.Loads != rec.Run.Calls["open"] {
+					t.Errorf("%d stops, %d inits, %d finalizes, %d loads; recorded %v", stops, sum.Inits, sum.Finalizes,
+						sum.Loads, rec.Run.Calls)
 				}
-				if len(sum.Delivered.Declined)+len(sum.Suppressed.Starts)+len(sum.Suppressed.Stops)+len(sum.Suppressed.States) != 0 {
+				if len(sum.Delivered.Declined)+len(sum.Suppressed.Starts)+len(sum.Suppressed.Stops)+len(
+					sum.Suppressed.States) != 0 {
 					t.Errorf("held back: %+v", sum)
 				}
 				if want := fmt.Sprintf("v%d", rec.Run.API); sum.Plugin != want {
@@ -68,7 +71,8 @@ func (c *comparison) inits(rec *Recording) {
 		device := rec.Device(c.p, x)
 		if h.Cuda != 0 || h.Device != device || h.PCI != fmt.Sprintf("00000000:%02X:00.0", device) ||
 			h.UUID != fmt.Sprintf("4e43434c2d4f5446322d46414b452d%02x", device) {
-			c.t.Errorf("process %d, rank %d: device %d (%d) %s %s, want %d", c.p.Index, x.Rank, h.Device, h.Cuda, h.UUID, h.PCI, device)
+			c.t.Errorf("process %d, rank %d: device %d (%d) %s %s, want %d", c.p.Index, x.Rank, h.Device, h.Cuda,
+				h.UUID, h.PCI, device)
 		}
 	}
 	// Concurrent inits see each other's mask or not; one after the other they see what was recorded.
@@ -76,7 +80,8 @@ func (c *comparison) inits(rec *Recording) {
 	if len(c.p.Threads) > 0 && rec.Run.RanksPerProcess == 1 && !onGPU(rec.Name) {
 		for _, x := range c.p.Contexts {
 			if h := c.of[x.Init]; h.MaskBefore != x.MaskBefore {
-				c.t.Errorf("process %d: mask %d before init of %s, recorded %d", c.p.Index, h.MaskBefore, x.Name(), x.MaskBefore)
+				c.t.Errorf("process %d: mask %d before init of %s, recorded %d", c.p.Index, h.MaskBefore, x.Name(),
+					x.MaskBefore)
 			}
 		}
 	}
@@ -112,14 +117,17 @@ func TestDumpSaysWhatIsPlayed(t *testing.T) {
 				if err := json.Unmarshal(lines[i], &line); err != nil {
 					t.Fatalf("%s: %v in %s", name, err, lines[i])
 				}
-				if line.Call != i || line.F != call.Kind.String() || line.T != call.T || line.Thread != call.Thread.Index ||
-					call.Kind == CallStart && line.Type != call.Event.Type.String() || call.Kind == CallState && line.State != call.State.String() {
+				if line.Call != i || line.F != call.Kind.String() || line.T != call.T ||
+					line.Thread != call.Thread.Index ||
+					call.Kind == CallStart && line.Type != call.Event.Type.String() || call.Kind == CallState &&
+					line.State != call.State.String() {
 					t.Fatalf("%s: call %d is dumped as %s", name, i, lines[i])
 				}
 			}
 			var sum struct{ Calls, Starts, States map[string]int }
 			testkit.Must(t, json.Unmarshal(lines[len(p.Calls)], &sum))
-			for to, from := range map[*map[string]int]map[string]int{&calls: sum.Calls, &starts: sum.Starts, &states: sum.States} {
+			for to, from := range map[*map[string]int]map[string]int{&calls: sum.Calls, &starts: sum.Starts,
+				&states: sum.States} {
 				for key, n := range from {
 					(*to)[key] += n
 				}
@@ -129,7 +137,8 @@ func TestDumpSaysWhatIsPlayed(t *testing.T) {
 		delete(want, "open")
 		delete(want, "thread")
 		if !maps.Equal(calls, want) || !maps.Equal(starts, rec.Run.Starts) || !maps.Equal(states, rec.Run.States) {
-			t.Errorf("%s: dumped %v %v %v, run.json says %v %v %v", name, calls, starts, states, want, rec.Run.Starts, rec.Run.States)
+			t.Errorf("%s: dumped %v %v %v, run.json says %v %v %v", name, calls, starts, states, want, rec.Run.Starts,
+				rec.Run.States)
 		}
 	}
 }
@@ -208,7 +217,8 @@ func TestTheMaskDecidesWhatIsStarted(t *testing.T) {
 
 func TestChildrenOfDeclinedEventsHaveNoParent(t *testing.T) {
 	rec := load(t, "02-allcoll-4p-net")
-	res, out := mustPlay(t, rec, Options{Env: []string{fmt.Sprintf("RECORDER_DECLINE=%d", TypeColl.Bit()|TypeNetPlugin.Bit()|TypeGroup.Bit())}})
+	res, out := mustPlay(t, rec, Options{Env: []string{fmt.Sprintf(
+		"RECORDER_DECLINE=%d", TypeColl.Bit()|TypeNetPlugin.Bit()|TypeGroup.Bit())}})
 	sum := res.Total()
 	declined := only(rec.Run.Starts, TypeColl, TypeNetPlugin, TypeGroup)
 	if !maps.Equal(sum.Delivered.Declined, declined) {
@@ -217,7 +227,8 @@ func TestChildrenOfDeclinedEventsHaveNoParent(t *testing.T) {
 	if want := only(rec.Run.Starts, TypeColl, TypeGroup); !maps.Equal(sum.Suppressed.Stops, want) {
 		t.Errorf("stops held back %v, want %v", sum.Suppressed.Stops, want)
 	}
-	if want := rec.Run.Calls["stop"]; sum.NullHandles != want-sum.stops()-sum.Suppressed.Stops["Coll"]-sum.Suppressed.Stops["Group"] || sum.NullHandles < declined["NetPlugin"] {
+	if want :=
+		rec.Run.Calls["stop"]; sum.NullHandles != want-sum.stops()-sum.Suppressed.Stops["Coll"]-sum.Suppressed.Stops["Group"] || sum.NullHandles < declined["NetPlugin"] {
 		t.Errorf("%d stops with NULL", sum.NullHandles)
 	}
 	orphans := 0
@@ -294,7 +305,8 @@ func TestCollApiIsStoppedAgainWhenTheMaskIsTakenAway(t *testing.T) {
 
 func TestAHandleThatThePluginDoesNotWriteIsReported(t *testing.T) {
 	rec := load(t, "01-allreduce-2p")
-	res, _ := play(t, rec, Options{Clock: ClockRecorded, Env: []string{fmt.Sprintf("RECORDER_UNWRITTEN=%d", TypeProxyCtrl.Bit())}})
+	res, _ := play(t, rec, Options{Clock: ClockRecorded,
+		Env: []string{fmt.Sprintf("RECORDER_UNWRITTEN=%d", TypeProxyCtrl.Bit())}})
 	want := 0
 	for _, p := range rec.Processes {
 		for _, e := range p.Events {
@@ -383,13 +395,16 @@ func TestThePluginIsFoundAsNCCLFindsIt(t *testing.T) {
 		{"no plugin", "NONE", "none", ""},
 		{"the program itself", "Static", "", "none of ncclProfiler_v1 to ncclProfiler_v6"},
 		{"a much older plugin", filepath.Join(built, "librecorder-v1.so"), "v1", ""},
-		{"a version that the release does not know", filepath.Join(built, "librecorder-v7.so"), "", "none of ncclProfiler_v1 to ncclProfiler_v6"},
+		{"a version that the release does not know", filepath.Join(built, "librecorder-v7.so"), "",
+			"none of ncclProfiler_v1 to ncclProfiler_v6"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			res, _ := play(t, rec, Options{Env: []string{"NCCL_PROFILER_PLUGIN=" + test.value, "LD_LIBRARY_PATH=" + path}})
+			res, _ := play(t, rec, Options{Env: []string{"NCCL_PROFILER_PLUGIN=" + test.value,
+				"LD_LIBRARY_PATH=" + path}})
 			for _, p := range res.Processes {
 				if test.fails != "" {
-					if p.ExitCode != 1 || p.Report != nil || strings.Count(p.Stderr, "\n") != 1 || !strings.Contains(p.Stderr, test.fails) {
+					if p.ExitCode != 1 || p.Report != nil || strings.Count(p.Stderr, "\n") != 1 ||
+						!strings.Contains(p.Stderr, test.fails) {
 						t.Errorf("status %d, %q; want status 1 and a line with %q", p.ExitCode, p.Stderr, test.fails)
 					}
 					continue
@@ -542,13 +557,15 @@ func TestHostsHaveTheEnvironmentOfALauncher(t *testing.T) {
 	t.Setenv("TORCHELASTIC_RUN_ID", "another")
 	t.Setenv("FLUX_JOB_SIZE", "8")
 	env := map[string]string{}
-	for _, kv := range environment(&Options{Plugin: "x", Spool: true, Clock: ClockRecorded, Env: []string{"WORLD_SIZE=5"}}, 1, 3) {
+	for _, kv := range environment(&Options{Plugin: "x", Spool: true, Clock: ClockRecorded,
+		Env: []string{"WORLD_SIZE=5"}}, 1, 3) {
 		key, value, _ := strings.Cut(kv, "=")
 		env[key] = value
 	}
 	for key, want := range map[string]string{
 		"RANK": "1", "LOCAL_RANK": "1", "WORLD_SIZE": "5", "LOCAL_WORLD_SIZE": "3", "NCCL_PROFILER_PLUGIN": "x",
-		"NCCL_OTF2_CLOCK": "host", "NCCL_OTF2_COLLECTOR": "spool", "SLURM_PROCID": "", "MV2_COMM_WORLD_RANK": "", "TORCHELASTIC_RUN_ID": "", "FLUX_JOB_SIZE": "",
+		"NCCL_OTF2_CLOCK": "host", "NCCL_OTF2_COLLECTOR": "spool", "SLURM_PROCID": "", "MV2_COMM_WORLD_RANK": "",
+		"TORCHELASTIC_RUN_ID": "", "FLUX_JOB_SIZE": "",
 	} {
 		if env[key] != want {
 			t.Errorf("%s is %q, want %q", key, env[key], want)
@@ -572,7 +589,8 @@ func TestABrokenProgramIsRefused(t *testing.T) {
 		cmd.Stderr = &stderr
 		out, err := cmd.Output()
 		var exit *exec.ExitError
-		if !errors.As(err, &exit) || exit.ExitCode() != 1 || len(out) != 0 || bytes.Count(stderr.Bytes(), []byte("\n")) != 1 ||
+		if !errors.As(err, &exit) || exit.ExitCode() != 1 || len(out) != 0 ||
+			bytes.Count(stderr.Bytes(), []byte("\n")) != 1 ||
 			strings.Contains(stderr.String(), "no plugin") {
 			t.Errorf("%s: %v, %q, %q", what, err, out, stderr.String())
 		}
@@ -605,7 +623,8 @@ func sealed(program []byte) []byte {
 
 func TestMissingFilesAreErrors(t *testing.T) {
 	rec := load(t, "01-allreduce-2p")
-	if _, err := Run(context.Background(), rec, Options{Host: "/nosuch/host"}); err == nil || !strings.Contains(err.Error(), "/nosuch/host") {
+	if _, err := Run(context.Background(), rec, Options{Host: "/nosuch/host"}); err == nil ||
+		!strings.Contains(err.Error(), "/nosuch/host") {
 		t.Errorf("error %v", err)
 	}
 	if _, err := Compile(rec, 2); err == nil {

@@ -36,7 +36,8 @@ func Compile(rec *Recording, process int) ([]byte, error) {
 	}
 	for _, call := range p.Calls {
 		if err := c.call(call); err != nil {
-			return nil, fmt.Errorf("recording %s: process %d: open %d, seq %d: %w", rec.Name, process, call.Open, call.Seq, err)
+			return nil, fmt.Errorf("recording %s: process %d: open %d, seq %d: %w", rec.Name, process, call.Open,
+				call.Seq, err)
 		}
 	}
 	meetings, _ := rec.meetings()
@@ -54,7 +55,8 @@ func Compile(rec *Recording, process int) ([]byte, error) {
 			name = c.text(*x.CommName)
 		}
 		m := meetings[x]
-		fmt.Fprintf(&contexts, "context %x %s %d %d %d %d %d %d\n", x.CommID, name, x.NNodes, x.NRanks, x.Rank, rec.Device(p, x), m.number, m.members)
+		fmt.Fprintf(&contexts, "context %x %s %d %d %d %d %d %d\n", x.CommID, name, x.NNodes, x.NRanks, x.Rank,
+			rec.Device(p, x), m.number, m.members)
 	}
 
 	var out bytes.Buffer
@@ -62,7 +64,8 @@ func Compile(rec *Recording, process int) ([]byte, error) {
 	out.WriteString("replay-program 2\n")
 	fmt.Fprintf(&out, "nccl %d %d %d %d\n", open.API, release.code(), p.PID, rec.firstTime())
 	fmt.Fprintf(&out, "anchor %d %d %d\n", open.T, open.Mono, open.Real)
-	fmt.Fprintf(&out, "counts %d %d %d %d %d\n", len(c.order), len(p.Threads), len(p.Contexts), len(p.Events), len(p.Calls))
+	fmt.Fprintf(&out, "counts %d %d %d %d %d\n", len(c.order), len(p.Threads), len(p.Contexts), len(p.Events),
+		len(p.Calls))
 	for _, s := range c.order {
 		out.WriteString("string ")
 		for i := 0; i < len(s); i++ {
@@ -83,8 +86,8 @@ func Compile(rec *Recording, process int) ([]byte, error) {
 // A meeting is a communicator of the recording, which ranks of several processes join.
 type meeting struct{ number, members int }
 
-// meetings finds the communicator of each communicator rank. Several may have one commId (docs/nccl-profiler-api.md §5.1): they
-// differ in size, or come one after another.
+// meetings finds the communicator of each communicator rank. Several may have one commId (docs/nccl-profiler-api.md
+// §5.1): they differ in size, or come one after another.
 func (rec *Recording) meetings() (of map[*Context]*meeting, count int) {
 	type place struct {
 		commID             uint64
@@ -148,8 +151,8 @@ func VersionCode(nccl string) (int, error) {
 	return r.code(), err
 }
 
-// DeviceOf is the CUDA device of a communicator rank, where the recording tells it: as the plugin asked CUDA, or by the kernels
-// that the rank ran.
+// DeviceOf is the CUDA device of a communicator rank, where the recording tells it: as the plugin asked CUDA, or by the
+// kernels that the rank ran.
 func (rec *Recording) DeviceOf(p *Process, c *Context) (device int, known bool) {
 	if c.Device != nil {
 		return *c.Device, *c.Device >= 0
@@ -224,11 +227,12 @@ type compiler struct {
 	order   []string
 	roots   map[*Event]*Event
 	last    map[*Thread]*Context
-	after   map[*Thread]*Call              // of the present call: the latest of each other thread to wait for
-	known   map[[2]*Thread]int             // how many calls of the second thread the first has waited for
-	touched map[*Context]map[*Thread]*Call // the latest call that each thread made for a context; nil: for none that is alive
-	turns   map[*Thread]*Call              // the latest init or finalize of each thread
-	plans   map[*Context]*Event            // the latest Group of each context
+	after   map[*Thread]*Call  // of the present call: the latest of each other thread to wait for
+	known   map[[2]*Thread]int // how many calls of the second thread the first has waited for
+	// the latest call that each thread made for a context; nil: for none that is alive
+	touched map[*Context]map[*Thread]*Call
+	turns   map[*Thread]*Call   // the latest init or finalize of each thread
+	plans   map[*Context]*Event // the latest Group of each context
 }
 
 func (c *compiler) intern(s string) int {

@@ -175,14 +175,16 @@ type Call struct {
 
 // Args are the state arguments; members that the state does not define are nil.
 type Args struct {
-	TransSize        *uint64  `json:"transSize,omitempty"`        // ProxyStep: bytes, of this step only in SendWait and RecvFlushWait
-	Steps            *int     `json:"steps,omitempty"`            // ProxyOp, up to NCCL 2.26, with TransSize
-	AppendedProxyOps *int64   `json:"appendedProxyOps,omitempty"` // ProxyCtrl
-	PTimer           *uint64  `json:"pTimer,omitempty"`           // KernelChStop, KernelPhaseStop: GPU clock
-	Data             *Pointer `json:"data,omitempty"`             // NetPluginUpdate; not to be read unless Sock or IB is set
-	Sock             *Sock    `json:"sock,omitempty"`
-	IB               *IB      `json:"ib,omitempty"`
-	Diag             *Diag    `json:"proxyDiag,omitempty"` // RCCL's version 6
+	// ProxyStep: bytes, of this step only in SendWait and RecvFlushWait
+	TransSize        *uint64 `json:"transSize,omitempty"`
+	Steps            *int    `json:"steps,omitempty"`            // ProxyOp, up to NCCL 2.26, with TransSize
+	AppendedProxyOps *int64  `json:"appendedProxyOps,omitempty"` // ProxyCtrl
+	PTimer           *uint64 `json:"pTimer,omitempty"`           // KernelChStop, KernelPhaseStop: GPU clock
+	// NetPluginUpdate; not to be read unless Sock or IB is set
+	Data *Pointer `json:"data,omitempty"`
+	Sock *Sock    `json:"sock,omitempty"`
+	IB   *IB      `json:"ib,omitempty"`
+	Diag *Diag    `json:"proxyDiag,omitempty"` // RCCL's version 6
 }
 
 // Diag are the arguments of RCCL's ProxyDiagUpdate.
@@ -321,14 +323,15 @@ func (rec *Recording) fill(path string) error {
 	return nil
 }
 
-// recordingFolders are where recordings lie in a checkout; installedRecordings is where an installation has some of them.
+// recordingFolders are where recordings lie in a checkout; installedRecordings is where an installation has some of
+// them.
 var recordingFolders = []string{"testdata/nccl-callbacks", "testdata/nccl-causes"}
 
 const installedRecordings = "share/nccl-otf2/recordings"
 
 // Find gives the folder of a recording: name itself if that is one, else a recording of that name in a checkout
-// (testdata/nccl-callbacks, testdata/nccl-causes) in which the working directory or this program is, or in the installation
-// that this program is of. The error names those that can be had by name.
+// (testdata/nccl-callbacks, testdata/nccl-causes) in which the working directory or this program is, or in the
+// installation that this program is of. The error names those that can be had by name.
 func Find(name string) (string, error) {
 	if isRecording(name) {
 		return name, nil
@@ -344,10 +347,12 @@ func Find(name string) (string, error) {
 		return "", fmt.Errorf("recording: %s: no such recording: give a folder with %s", name, recording.RunFile)
 	}
 	slices.Sort(known)
-	return "", fmt.Errorf("recording: %s: no such recording: give a folder with %s, or one of %s", name, recording.RunFile, strings.Join(slices.Compact(known), ", "))
+	return "", fmt.Errorf("recording: %s: no such recording: give a folder with %s, or one of %s", name,
+		recording.RunFile, strings.Join(slices.Compact(known), ", "))
 }
 
-// namedRecordings are the folders of the recordings that are known by their names; the first of a name is the one to take.
+// namedRecordings are the folders of the recordings that are known by their names; the first of a name is the one to
+// take.
 func namedRecordings() (found []string) {
 	var starts []string
 	if wd, err := os.Getwd(); err == nil {

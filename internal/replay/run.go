@@ -66,11 +66,12 @@ type Options struct {
 	// program), or "" for what the recording says, if anything.
 	Library string
 
-	// GPU is a library that stands for CUPTI (internal/replay/host/gpu.h; for tests tests/fakecupti), "": none. The hosts load it before
-	// the plugin, NCCL_OTF2_CUPTI=on is set, and a GPU is played, too: the kernels of the recording's reference, within the
-	// launches that they belong to, graphs captured and replayed, and kernels of the application's own. With the live clock each
-	// runs from its launch on, 20 µs at most unless the pace is the recorded one. What became of each is in ProcessResult.GPU.
-	// Env has the library's settings (FAKECUPTI_VERSION, FAKECUPTI_FAULTS, …).
+	// GPU is a library that stands for CUPTI (internal/replay/host/gpu.h; for tests tests/fakecupti), "": none. The
+	// hosts load it before the plugin, NCCL_OTF2_CUPTI=on is set, and a GPU is played, too: the kernels of the
+	// recording's reference, within the launches that they belong to, graphs captured and replayed, and kernels of the
+	// application's own. With the live clock each runs from its launch on, 20 µs at most unless the pace is the
+	// recorded one. What became of each is in ProcessResult.GPU. Env has the library's settings (FAKECUPTI_VERSION,
+	// FAKECUPTI_FAULTS, …).
 	GPU string
 
 	Env []string // KEY=VALUE, on top of this process's environment; the last of a key counts
@@ -78,8 +79,8 @@ type Options struct {
 	// Die is "", DieAfterLast, or after how many calls of its program each process kills itself; which
 	// calls these are is certain only with ClockRecorded.
 	Die string
-	// StopAt tells after how many calls of its program a process stops (SIGSTOP); nil or 0: never. Stopped is then called
-	// with its place and pid, and when it returns the process goes on.
+	// StopAt tells after how many calls of its program a process stops (SIGSTOP); nil or 0: never. Stopped is then
+	// called with its place and pid, and when it returns the process goes on.
 	StopAt     func(process int) int
 	Stopped    func(process, pid int)
 	Ledger     bool // ProcessResult.Returned is wanted
@@ -106,8 +107,8 @@ type ProcessResult struct {
 	ExitCode int            // -1 if a signal ended it
 	Signal   syscall.Signal // that ended it, 0 if none
 	Report   *Report        // nil if the host could not play
-	// Returned says, by call, whether it had returned when the process ended, whatever it died of: 0 if not, the handle of a
-	// start that was given one, and 1 of any other call. Nil without Options.Ledger.
+	// Returned says, by call, whether it had returned when the process ended, whatever it died of: 0 if not, the handle
+	// of a start that was given one, and 1 of any other call. Nil without Options.Ledger.
 	Returned []uint64
 	GPU      *GPUTruth // Options.GPU: what really ran; nil if the process did not end in order
 	Stderr   string    // empty if Options.Stderr is an *os.File
@@ -148,18 +149,19 @@ type Report struct {
 		States    map[string]int `json:"states"`
 		Finalizes int            `json:"finalizes"`
 	} `json:"suppressed"`
-	Inits       int    `json:"inits"`
-	Finalizes   int    `json:"finalizes"`
-	NullHandles int    `json:"null_handles"` // stops and states made with NULL, as NCCL makes some
-	RawHandles  int    `json:"raw_handles"`  // stops and states with a number from the recording, or another process's handle
-	StaleStops  int    `json:"stale_stops"`  // second stops of one event, after a mask change
-	Unwritten   int    `json:"unwritten"`    // starts that left *eHandle as it was
-	Errors      int    `json:"errors"`       // callbacks that answered other than success
-	Loads       int    `json:"loads"`        // how often the library was opened
-	Warnings    int    `json:"warnings"`     // lines of the plugin for NCCL's log
-	Infos       int    `json:"infos"`
-	Plugin      string `json:"plugin"` // "v6"; "none" if there was none
-	Mask        int    `json:"mask"`   // activation mask at the end
+	Inits       int `json:"inits"`
+	Finalizes   int `json:"finalizes"`
+	NullHandles int `json:"null_handles"` // stops and states made with NULL, as NCCL makes some
+	// stops and states with a number from the recording, or another process's handle
+	RawHandles int    `json:"raw_handles"`
+	StaleStops int    `json:"stale_stops"` // second stops of one event, after a mask change
+	Unwritten  int    `json:"unwritten"`   // starts that left *eHandle as it was
+	Errors     int    `json:"errors"`      // callbacks that answered other than success
+	Loads      int    `json:"loads"`       // how often the library was opened
+	Warnings   int    `json:"warnings"`    // lines of the plugin for NCCL's log
+	Infos      int    `json:"infos"`
+	Plugin     string `json:"plugin"` // "v6"; "none" if there was none
+	Mask       int    `json:"mask"`   // activation mask at the end
 }
 
 // Err is the first error of the processes.
@@ -268,8 +270,8 @@ func hostOf(opt *Options) (string, error) {
 	return opt.Host, nil
 }
 
-// prepare makes a job of each recorded process, and the files that they read and write in dir. With an error it gives those that it has
-// made, for they hold files.
+// prepare makes a job of each recorded process, and the files that they read and write in dir. With an error it gives
+// those that it has made, for they hold files.
 func prepare(ctx context.Context, rec *Recording, opt *Options, dir, host string) (jobs []*job, err error) {
 	args, err := together(rec, opt, dir)
 	if err != nil {
@@ -323,7 +325,8 @@ func alone(rec *Recording, opt *Options, dir string, k int) (args []string, ledg
 	}
 	if opt.Ledger {
 		ledger = file("ledger")
-		if args, err = withFile(args, "--ledger", ledger, make([]byte, ledgerSize*len(rec.Processes[k].Calls))); err != nil {
+		if args, err = withFile(args, "--ledger", ledger,
+			make([]byte, ledgerSize*len(rec.Processes[k].Calls))); err != nil {
 			return nil, "", err
 		}
 	}

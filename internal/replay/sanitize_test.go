@@ -25,7 +25,8 @@ func TestTheHostIsCleanUnderSanitizers(t *testing.T) {
 			for i, opt := range []Options{
 				{Clock: ClockLive},
 				{Clock: ClockRecorded},
-				{Clock: ClockLive, NoFinalize: true, Env: []string{fmt.Sprintf("RECORDER_DECLINE=%d", TypeColl.Bit()|TypeProxyStep.Bit())}},
+				{Clock: ClockLive, NoFinalize: true, Env: []string{fmt.Sprintf(
+					"RECORDER_DECLINE=%d", TypeColl.Bit()|TypeProxyStep.Bit())}},
 				{Clock: ClockLive, Die: "300"},
 				{Clock: ClockLive, Env: []string{"RECORDER_SWITCH=2:0"}},
 			} {
@@ -62,9 +63,11 @@ func TestTheHostIsCleanUnderValgrind(t *testing.T) {
 			t.Parallel()
 			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 			defer cancel()
-			args := []string{"--quiet", "--error-exitcode=66", "--leak-check=full", "--errors-for-leak-kinds=definite,possible", filepath.Join(dir, HostFile)}
+			args := []string{"--quiet", "--error-exitcode=66", "--leak-check=full",
+				"--errors-for-leak-kinds=definite,possible", filepath.Join(dir, HostFile)}
 			cmd := exec.CommandContext(ctx, valgrind, append(append(args, flags...), path)...)
-			cmd.Env = append(os.Environ(), "RECORDER_DIR="+t.TempDir(), "NCCL_PROFILER_PLUGIN="+filepath.Join(dir, "librecorder.so"))
+			cmd.Env = append(os.Environ(), "RECORDER_DIR="+t.TempDir(),
+				"NCCL_PROFILER_PLUGIN="+filepath.Join(dir, "librecorder.so"))
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Errorf("%v\n%s", err, out)
 			}

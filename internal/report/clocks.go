@@ -18,12 +18,18 @@ func clocksRemark(hosts int, c *facts.HostClocks, inexact bool) string {
 	}
 	switch {
 	case c == nil:
-		return fmt.Sprintf("Times of %d hosts are compared as recorded; errors of their clocks are contained in these figures%s", hosts, but)
+		return fmt.Sprintf(
+			"Times of %d hosts are compared as recorded; errors of their clocks are contained in these figures%s",
+			hosts, but)
 	case c.Bounded():
-		return fmt.Sprintf("Times of %d hosts are compared on corrected clocks, which may be off by up to %s; this error is contained in these figures%s",
+		return fmt.Sprintf(
+			"Times of %d hosts are compared on corrected clocks, which may be off by up to %s; this error is "+
+				"contained in these figures%s",
 			hosts, units.Time(float64(c.Most)), but)
 	}
-	text := fmt.Sprintf("Times of %d hosts are compared on corrected clocks, which may be off by up to %s where they are bounded", hosts, units.Time(float64(c.Most)))
+	text := fmt.Sprintf(
+		"Times of %d hosts are compared on corrected clocks, which may be off by up to %s where they are bounded",
+		hosts, units.Time(float64(c.Most)))
 	if c.OneSided > 0 {
 		text += fmt.Sprintf("; for %s there is no bound", units.Count(int(c.OneSided), "clock", "clocks"))
 	}

@@ -18,11 +18,15 @@ func TestReportsSayHowWellClocksAreKnown(t *testing.T) {
 		want       []string
 	}{
 		{"as recorded", nil, []string{"compared as recorded; errors of their clocks are contained in these figures."}},
-		{"corrected", map[facts.Property]string{facts.PropSyncMost: "1500", facts.PropSyncReference: "1", facts.PropClockSync.Below("CORRECTED"): "2"},
-			[]string{"on corrected clocks, which may be off by up to 1.50 µs; this error is contained in these figures."}},
-		{"one-sided", map[facts.Property]string{facts.PropSyncMost: "1500", facts.PropSyncReference: "1", facts.PropSyncOneSided: "2"},
+		{"corrected", map[facts.Property]string{facts.PropSyncMost: "1500", facts.PropSyncReference: "1",
+			facts.PropClockSync.Below("CORRECTED"): "2"},
+			[]string{"on corrected clocks, which may be off by up to 1.50 µs; this error is contained in these " +
+				"figures."}},
+		{"one-sided", map[facts.Property]string{facts.PropSyncMost: "1500", facts.PropSyncReference: "1",
+			facts.PropSyncOneSided: "2"},
 			[]string{"where they are bounded; for 2 clocks there is no bound. "}},
-		{"untied", map[facts.Property]string{facts.PropSyncMost: "1500", facts.PropSyncReference: "1", facts.PropSyncUntied: "1"},
+		{"untied", map[facts.Property]string{facts.PropSyncMost: "1500", facts.PropSyncReference: "1",
+			facts.PropSyncUntied: "1"},
 			[]string{"; nothing ties 1 host to the others. "}},
 		{"groups", map[facts.Property]string{facts.PropSyncMost: "1500", facts.PropSyncReference: "2"},
 			[]string{"; nothing ties 2 groups of hosts to each other. "}},
@@ -30,7 +34,8 @@ func TestReportsSayHowWellClocksAreKnown(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var anchor otf2.Anchor
 			if c.properties != nil {
-				anchor.Properties = append(anchor.Properties, otf2.Property{Name: facts.PropClockSync.Key(), Value: "made up"})
+				anchor.Properties = append(anchor.Properties,
+					otf2.Property{Name: facts.PropClockSync.Key(), Value: "made up"})
 			}
 			for p, v := range c.properties {
 				anchor.Properties = append(anchor.Properties, otf2.Property{Name: p.Key(), Value: v})

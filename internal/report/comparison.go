@@ -41,11 +41,13 @@ func Comparison(c *compare.Comparison, limit float64) *Document {
 		}
 		d.say("More than %s slower: %s.", share(limit), kinds(c.Over(limit)))
 		if blind > 0 {
-			d.say("In %s, such a slowdown could have been missed: times vary too much, or there are too few operations.", kinds(blind))
+			d.say("In %s, such a slowdown could have been missed: times vary too much, or there are too few "+
+				"operations.", kinds(blind))
 		}
 	}
 	of := func(verdicts ...string) []compare.Row {
-		return slices.DeleteFunc(slices.Clone(c.Operations), func(r compare.Row) bool { return !slices.Contains(verdicts, r.Verdict) })
+		return slices.DeleteFunc(slices.Clone(c.Operations),
+			func(r compare.Row) bool { return !slices.Contains(verdicts, r.Verdict) })
 	}
 	for i, s := range []struct {
 		title    string
@@ -53,7 +55,8 @@ func Comparison(c *compare.Comparison, limit float64) *Document {
 	}{
 		{"Changed", []string{compare.Slower, compare.Faster}},
 		{"Not changed", []string{compare.Unchanged}},
-		{fmt.Sprintf("Too few to tell: finding a change takes at least %d pairs", c.LeastPairs), []string{compare.TooFew}},
+		{fmt.Sprintf("Too few to tell: finding a change takes at least %d pairs", c.LeastPairs),
+			[]string{compare.TooFew}},
 	} {
 		table := sheetOf("operations", s.title, of(s.verdicts...), comparedColumns(s.verdicts[0]))
 		table.fields = nil
@@ -63,22 +66,29 @@ func Comparison(c *compare.Comparison, limit float64) *Document {
 		}
 		d.sheets = append(d.sheets, table)
 	}
-	d.sheets = append(d.sheets, sheetOf("only_a", "Only in A", c.OnlyA, onlyColumns), sheetOf("only_b", "Only in B", c.OnlyB, onlyColumns))
+	d.sheets = append(d.sheets, sheetOf("only_a", "Only in A", c.OnlyA, onlyColumns),
+		sheetOf("only_b", "Only in B", c.OnlyB, onlyColumns))
 	if slices.ContainsFunc(c.Operations, func(r compare.Row) bool { return r.Grouped && r.Equal == 0 }) {
 		d.note("* behind the name: launched together with others; the time is that of all of them")
 	}
 	if slices.ContainsFunc(c.Operations, func(r compare.Row) bool { return r.Equal > 0 }) {
 		d.note("/n behind the name: n equal ones launched together; the time is that of the launch, divided by n")
 	}
-	if slices.ContainsFunc(c.Operations, func(r compare.Row) bool { return !facts.SourceOf(r.TimingSource).HasLength() }) {
-		d.note("enqueue: it is known when these were launched, but not how long they ran; the times are those of enqueueing")
+	if slices.ContainsFunc(c.Operations, func(
+		r compare.Row) bool {
+		return !facts.SourceOf(r.TimingSource).HasLength()
+	}) {
+		d.note("enqueue: it is known when these were launched, but not how long they ran; the times are those of " +
+			"enqueueing")
 	}
 	return d
 }
 
 func describeRun(r *compare.Run, d *Document, name string) {
-	text := fmt.Sprintf("  %s  %s: %s on %s, %s, %s", name, r.Archive, units.Count(r.Ranks, "rank", "ranks"), units.Count(r.Hosts, "host", "hosts"),
-		units.Count(r.Communicators, "communicator", "communicators"), units.Count(int(r.Operations), "operation", "operations"))
+	text := fmt.Sprintf("  %s  %s: %s on %s, %s, %s", name, r.Archive, units.Count(r.Ranks, "rank", "ranks"),
+		units.Count(r.Hosts, "host", "hosts"),
+		units.Count(r.Communicators, "communicator", "communicators"),
+		units.Count(int(r.Operations), "operation", "operations"))
 	if r.Library != "" {
 		text += ", library " + r.Library
 	}
@@ -87,7 +97,8 @@ func describeRun(r *compare.Run, d *Document, name string) {
 		n    uint64
 		text string
 	}{
-		{r.Coupled, "launched together with others, with the same time"}, {r.Unfinished, "not ended by all members, or with one end only"},
+		{r.Coupled, "launched together with others, with the same time"},
+		{r.Unfinished, "not ended by all members, or with one end only"},
 		{r.LeftOut, "left out: recorded differently by the members"}, {r.Lost, "events of NCCL lost"},
 	} {
 		if n.n > 0 {
@@ -143,20 +154,24 @@ func whereOf(r *compare.Row) string {
 		}
 	}
 	if r.Skew != nil && r.Skew.Changed && r.LastB.Rank != "" {
-		parts = append(parts, fmt.Sprintf("last: %s in %.0f %% (A: %s in %.0f %%)", r.LastB.Rank, 100*r.LastB.Share, r.LastA.Rank, 100*r.LastA.Share))
+		parts = append(parts, fmt.Sprintf("last: %s in %.0f %% (A: %s in %.0f %%)", r.LastB.Rank, 100*r.LastB.Share,
+			r.LastA.Rank, 100*r.LastA.Share))
 	}
 	if !slices.Equal(r.WaysA, r.WaysB) {
-		parts = append(parts, fmt.Sprintf("%s → %s", units.OrDash(strings.Join(r.WaysA, " ")), units.OrDash(strings.Join(r.WaysB, " "))))
+		parts = append(parts, fmt.Sprintf("%s → %s", units.OrDash(strings.Join(r.WaysA, " ")),
+			units.OrDash(strings.Join(r.WaysB, " "))))
 	}
 	return units.OrDash(strings.Join(parts, ", "))
 }
 
 func kindColumns[T any](of func(*T) *compare.Kind) []column[T] {
 	return []column[T]{
-		{"ranks", "<communicators", func(r *T) string { return shapeText(of(r)) }, func(r *T) any { return of(r).Ranks }},
+		{"ranks", "<communicators", func(r *T) string { return shapeText(of(r)) },
+			func(r *T) any { return of(r).Ranks }},
 		{"hosts", "", nil, func(r *T) any { return of(r).Hosts }},
 		{"ranks_per_host", "", nil, func(r *T) any { return of(r).Layout }},
-		{"operation", "<operation", func(r *T) string { return of(r).Name() }, func(r *T) any { return of(r).Operation }},
+		{"operation", "<operation", func(r *T) string { return of(r).Name() },
+			func(r *T) any { return of(r).Operation }},
 		{"grouped", "", nil, func(r *T) any { return of(r).Grouped }},
 		{"launched_together", "", nil, func(r *T) any { return of(r).Equal }},
 		{"size", "size", func(r *T) string { return sizeText(of(r)) }, func(r *T) any { return of(r).Size }},
@@ -172,7 +187,8 @@ func kindColumns[T any](of func(*T) *compare.Kind) []column[T] {
 
 var onlyColumns = append(kindColumns(func(k *compare.KindOnly) *compare.Kind { return &k.Kind }),
 	number("operations", "count", func(k *compare.KindOnly) uint64 { return k.Operations }),
-	column[compare.KindOnly]{"median_ns", "median", func(k *compare.KindOnly) string { return medianText(k.Median) }, func(k *compare.KindOnly) any { return k.Median }},
+	column[compare.KindOnly]{"median_ns", "median", func(k *compare.KindOnly) string { return medianText(k.Median) },
+		func(k *compare.KindOnly) any { return k.Median }},
 )
 
 func medianText(ns float64) string {
@@ -202,8 +218,10 @@ func comparedColumns(verdict string) []column[compare.Row] {
 		column[row]{"pairs", "pairs", nil, func(r *row) any { return r.Pairs }},
 		column[row]{"paired_by", "", nil, func(r *row) any { return r.PairedBy }},
 		column[row]{"cost_ns", "", nil, func(r *row) any { return r.Cost }},
-		column[row]{"median_a_ns", "median A", func(r *row) string { return medianText(r.Time.MedianA) }, func(r *row) any { return r.Time.MedianA }},
-		column[row]{"median_b_ns", "median B", func(r *row) string { return medianText(r.Time.MedianB) }, func(r *row) any { return r.Time.MedianB }},
+		column[row]{"median_a_ns", "median A", func(r *row) string { return medianText(r.Time.MedianA) },
+			func(r *row) any { return r.Time.MedianA }},
+		column[row]{"median_b_ns", "median B", func(r *row) string { return medianText(r.Time.MedianB) },
+			func(r *row) any { return r.Time.MedianB }},
 		column[row]{"ratio", "change", func(r *row) string {
 			if r.Pairs == 0 {
 				return "–"

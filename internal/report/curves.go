@@ -38,7 +38,8 @@ func WriteCurves(out io.Writer, title string, curves []bandwidth.Curve) error {
 	if plot.Left > 0 {
 		height += legendLine
 	}
-	fmt.Fprintf(w, `<svg class="curves" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img" aria-label="Bus bandwidth over size">`+"\n",
+	fmt.Fprintf(
+		w, `<svg class="curves" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img" aria-label="Bus bandwidth over size">`+"\n",
 		pictureWidth, height, pictureWidth, height)
 	writeCurveStyle(w)
 	fmt.Fprintf(w, `<rect class="ground" width="%d" height="%d"/>`+"\n", pictureWidth, height)
@@ -52,7 +53,8 @@ func WriteCurves(out io.Writer, title string, curves []bandwidth.Curve) error {
 		writeCurveName(w, i, &plot.Lines[i])
 	}
 	if plot.Left > 0 {
-		svgLabel(w, "dim", 24, float64(height-14), "start", units.Count(plot.Left, "more curve", "more curves")+" of fewer bytes are not drawn")
+		svgLabel(w, "dim", 24, float64(height-14), "start",
+			units.Count(plot.Left, "more curve", "more curves")+" of fewer bytes are not drawn")
 	}
 	fmt.Fprintln(w, "</svg>")
 	return w.Flush()
@@ -65,12 +67,19 @@ func writeCurveStyle(w *bufio.Writer) {
 	for i, c := range curveColors {
 		fmt.Fprintf(w, "svg.curves{--c%d:%s}", i, c[0])
 	}
-	fmt.Fprint(w, "\n@media screen and (prefers-color-scheme:dark){svg.curves{--ground:#17191c;--ink:#e8eaed;--dim:#a5abb3;--grid:#2c3036;--axis:#6b7078}")
+	fmt.Fprint(
+		w, "\n@media screen and "+
+			"(prefers-color-scheme:dark){svg.curves{--ground:#17191c;--ink:#e8eaed;--dim:#a5abb3;--grid:#2c3036;--axis:#6b7078}")
 	for i, c := range curveColors {
 		fmt.Fprintf(w, "svg.curves{--c%d:%s}", i, c[1])
 	}
-	fmt.Fprintln(w, "}\n.curves .ground{fill:var(--ground)}.curves text{font:13px system-ui,sans-serif;fill:var(--ink)}.curves .title{font-size:19px;font-weight:600}.curves .dim{fill:var(--dim)}")
-	fmt.Fprintln(w, ".curves .grid{stroke:var(--grid)}.curves .axis{stroke:var(--axis)}.curves .line{fill:none;stroke-width:2;stroke-linejoin:round}.curves .replayed{stroke-dasharray:7 4}")
+	fmt.Fprintln(
+		w, "}\n.curves .ground{fill:var(--ground)}.curves text{font:13px "+
+			"system-ui,sans-serif;fill:var(--ink)}.curves .title{font-size:19px;font-weight:600}.curves "+
+			".dim{fill:var(--dim)}")
+	fmt.Fprintln(
+		w, ".curves .grid{stroke:var(--grid)}.curves .axis{stroke:var(--axis)}.curves "+
+			".line{fill:none;stroke-width:2;stroke-linejoin:round}.curves .replayed{stroke-dasharray:7 4}")
 	for i := range curveColors {
 		fmt.Fprintf(w, ".curves .c%d{fill:var(--c%d)}.curves .line.c%d{fill:none;stroke:var(--c%d)}", i, i, i, i)
 	}
@@ -78,7 +87,8 @@ func writeCurveStyle(w *bufio.Writer) {
 }
 
 func svgLabel(w *bufio.Writer, class string, x, y float64, anchor, text string) {
-	fmt.Fprintf(w, `<text class="%s" x="%s" y="%s" text-anchor="%s">%s</text>`+"\n", class, place(x), place(y), anchor, html.EscapeString(text))
+	fmt.Fprintf(w, `<text class="%s" x="%s" y="%s" text-anchor="%s">%s</text>`+"\n", class, place(x), place(y), anchor,
+		html.EscapeString(text))
 }
 
 // place is a coordinate, to a tenth of a pixel.
@@ -106,7 +116,9 @@ func writeAxes(w *bufio.Writer, p *Plot) {
 	line("axis", plotLeft, plotBottom, plotRight, plotBottom)
 	line("axis", plotLeft, plotTop, plotLeft, plotBottom)
 	svgLabel(w, "", (plotLeft+plotRight)/2, plotBottom+44, "middle", "size")
-	fmt.Fprintf(w, `<text transform="translate(22 %d) rotate(-90)" text-anchor="middle">bus bandwidth, GB/s</text>`+"\n", (plotTop+plotBottom)/2)
+	fmt.Fprintf(
+		w, `<text transform="translate(22 %d) rotate(-90)" text-anchor="middle">bus bandwidth, GB/s</text>`+"\n",
+		(plotTop+plotBottom)/2)
 }
 
 // lineClass is what colors a curve's line, and says how it is drawn.
@@ -121,14 +133,17 @@ func lineClass(l *PlotLine) string {
 func writeCurve(w *bufio.Writer, l *PlotLine) {
 	var path strings.Builder
 	for k, p := range l.Points {
-		fmt.Fprintf(&path, "%s%s %s", map[bool]string{true: "M", false: "L"}[k == 0], place(plotX(p.X)), place(plotY(p.Y)))
+		fmt.Fprintf(&path, "%s%s %s", map[bool]string{true: "M", false: "L"}[k == 0], place(plotX(p.X)),
+			place(plotY(p.Y)))
 	}
 	if len(l.Points) > 1 {
 		fmt.Fprintf(w, `<path class="%s" d="%s"/>`+"\n", lineClass(l), path.String())
 	}
 	for _, p := range l.Points {
-		text := fmt.Sprintf("%s: %s, %s GB/s (algorithm bandwidth %s), %s", l.Name, p.Size, p.BusBW, p.AlgBW, units.Count(int(p.Operations), "operation", "operations"))
-		fmt.Fprintf(w, `<g class="c%d" transform="translate(%s %s)"><title>%s</title><path d="%s"/></g>`+"\n", l.color, place(plotX(p.X)), place(plotY(p.Y)), html.EscapeString(text), l.Mark)
+		text := fmt.Sprintf("%s: %s, %s GB/s (algorithm bandwidth %s), %s", l.Name, p.Size, p.BusBW, p.AlgBW,
+			units.Count(int(p.Operations), "operation", "operations"))
+		fmt.Fprintf(w, `<g class="c%d" transform="translate(%s %s)"><title>%s</title><path d="%s"/></g>`+"\n", l.color,
+			place(plotX(p.X)), place(plotY(p.Y)), html.EscapeString(text), l.Mark)
 	}
 }
 
@@ -138,6 +153,8 @@ func writeCurveName(w *bufio.Writer, i int, l *PlotLine) {
 	if r := []rune(text); len(r) > legendText {
 		text = string(r[:legendText-1]) + "…"
 	}
-	fmt.Fprintf(w, `<path class="%s" d="M%s %sh30"/><g class="c%d" transform="translate(%s %s)"><path d="%s"/></g>`+"\n", lineClass(l), place(x), place(y-4), l.color, place(x+15), place(y-4), l.Mark)
+	fmt.Fprintf(
+		w, `<path class="%s" d="M%s %sh30"/><g class="c%d" transform="translate(%s %s)"><path d="%s"/></g>`+"\n",
+		lineClass(l), place(x), place(y-4), l.color, place(x+15), place(y-4), l.Mark)
 	svgLabel(w, "", x+40, y, "start", text)
 }

@@ -18,8 +18,10 @@ import (
 
 // madeCurves are bandwidths as links have them: a latency, and a speed that large messages come near to.
 func madeCurves() []bandwidth.Curve {
-	curve := func(operation, algorithm, comm string, ranks int, replayed bool, latency, peak float64, from, to uint) bandwidth.Curve {
-		c := bandwidth.Curve{Communicator: comm, Ranks: ranks, Operation: operation, Algorithm: algorithm, Replayed: replayed, TimingSource: "gpu"}
+	curve := func(operation, algorithm, comm string, ranks int, replayed bool, latency, peak float64, from,
+		to uint) bandwidth.Curve {
+		c := bandwidth.Curve{Communicator: comm, Ranks: ranks, Operation: operation, Algorithm: algorithm,
+			Replayed: replayed, TimingSource: "gpu"}
 		for e := from; e <= to; e += 2 {
 			size := uint64(1) << e
 			bw := math.Round(float64(size)/(latency+float64(size)/peak)*1000) / 1000
@@ -31,7 +33,8 @@ func madeCurves() []bandwidth.Curve {
 		curve("AllReduce", "TREE", "world", 8, false, 9000, 90, 10, 22),
 		curve("AllReduce", "RING", "world", 8, false, 21000, 230, 18, 33),
 		curve("AllReduce", "RING", "world", 8, true, 15000, 232, 20, 30),
-		curve("AllGather", "RING", "ncclComm 0xa9f8e48f364795bd of <tensor> & parallel ranks", 4, false, 14000, 180, 14, 30),
+		curve("AllGather", "RING", "ncclComm 0xa9f8e48f364795bd of <tensor> & parallel ranks", 4, false, 14000, 180, 14,
+			30),
 		curve("ReduceScatter", "NVLS", "tensor", 4, false, 12000, 260, 14, 30),
 		curve("Broadcast", "", "world", 8, false, 20000, 120, 26, 26),
 		curve("SendRecv", "", "pipeline", 2, false, 8000, 24, 12, 28),

@@ -29,8 +29,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2/otf2test"
 )
 
-// analyze makes everything that can be made of an archive, and writes it in all forms. What is damaged may be named as an
-// error or a problem, or count as an event like any other; nothing may panic.
+// analyze makes everything that can be made of an archive, and writes it in all forms. What is damaged may be named as
+// an error or a problem, or count as an event like any other; nothing may panic.
 func analyze(t testing.TB, path string) {
 	t.Helper()
 	_, _ = check.Archive(path, nil)
@@ -94,7 +94,8 @@ func TestTruncatedArchives(t *testing.T) {
 	}
 }
 
-// Values of all sizes where others should be: references to what is not there, times that go backwards, counts that cannot be.
+// Values of all sizes where others should be: references to what is not there, times that go backwards, counts that
+// cannot be.
 func TestWrongValues(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	value := func() uint64 {
@@ -141,8 +142,10 @@ func TestWrongValues(t *testing.T) {
 					if n := len(ev.Args); n > 0 {
 						i := random.IntN(n)
 						ev.Args = slices.Clone(ev.Args)
-						ev.Args[i] = value() & max(ev.Args[i]|0xff, 0xffff_ffff*uint64(random.IntN(2))) // what fits into its field
-						if ev.Kind == otf2.EventMpiCollectiveEnd && i == 0 || ev.Kind == otf2.EventNonBlockingCollectiveComplete && i == 0 {
+						// what fits into its field
+						ev.Args[i] = value() & max(ev.Args[i]|0xff, 0xffff_ffff*uint64(random.IntN(2)))
+						if ev.Kind == otf2.EventMpiCollectiveEnd && i == 0 ||
+							ev.Kind == otf2.EventNonBlockingCollectiveComplete && i == 0 {
 							ev.Args[i] &= 0xff
 						}
 					}
@@ -175,7 +178,8 @@ func FuzzHang(f *testing.F) {
 	for _, pending := range [][]experiment.Pending{
 		{{Function: "AllReduce", Ordinal: 2, Since: t0 + 300*us, State: "running"}},
 		{{Function: "Send>2", Ordinal: math.MaxUint64, Since: 1, State: "enqueued"}},
-		{{Function: "Recv<-1", Since: math.MaxUint64, State: "calling"}, {Function: "Send", Ordinal: 7, State: "called", Left: true}},
+		{{Function: "Recv<-1", Since: math.MaxUint64, State: "calling"},
+			{Function: "Send", Ordinal: 7, State: "called", Left: true}},
 	} {
 		p.Pending = pending
 		text, err := json.Marshal(&p)

@@ -32,14 +32,16 @@ func hangColumns(jobs bool) []column[hangRow] {
 		{"comm_rank", "comm rank", nil, func(r *hangRow) any { return r.Rank }},
 		label("rank", "rank", func(r *hangRow) string { return r.Name }),
 		{"process", "", nil, func(r *hangRow) any { return r.Process }},
-		{"host", "<host", func(r *hangRow) string { return units.OrDash(r.Host) }, func(r *hangRow) any { return r.Host }},
+		{"host", "<host", func(r *hangRow) string { return units.OrDash(r.Host) },
+			func(r *hangRow) any { return r.Host }},
 		{"pid", "pid", nil, func(r *hangRow) any {
 			if r.PID == 0 {
 				return nil
 			}
 			return r.PID
 		}},
-		{"process_state", "<is", func(r *hangRow) string { return units.OrDash(r.ProcessState) }, func(r *hangRow) any { return r.ProcessState }},
+		{"process_state", "<is", func(r *hangRow) string { return units.OrDash(r.ProcessState) },
+			func(r *hangRow) any { return r.ProcessState }},
 		{"state", "<state", func(r *hangRow) string {
 			if r.State == "missing" {
 				return "MISSING"
@@ -47,8 +49,10 @@ func hangColumns(jobs bool) []column[hangRow] {
 			return r.State
 		}, func(r *hangRow) any { return r.State }},
 		number("reached", "reached", func(r *hangRow) uint64 { return r.Reached }),
-		{"last_net", "<last network phase", func(r *hangRow) string { return units.OrDash(r.LastNet) }, func(r *hangRow) any { return r.LastNet }},
-		{"instead", "<is in", func(r *hangRow) string { return units.OrDash(r.Instead) }, func(r *hangRow) any { return r.Instead }},
+		{"last_net", "<last network phase", func(r *hangRow) string { return units.OrDash(r.LastNet) },
+			func(r *hangRow) any { return r.LastNet }},
+		{"instead", "<is in", func(r *hangRow) string { return units.OrDash(r.Instead) },
+			func(r *hangRow) any { return r.Instead }},
 		{"last_event_ago_ns", "last event", func(r *hangRow) string {
 			if r.ProcessState == "" {
 				return "–"
@@ -97,7 +101,8 @@ func Hang(h *hang.Report) *Document {
 		if len(h.Jobs) > 1 {
 			job = fmt.Sprintf("job %d: ", i+1)
 		}
-		d.say("%s%s (%d running, %d ended, %d crashed), %s examined", job, units.Count(j.Processes, "process", "processes"), j.Running, j.Ended, j.Crashed,
+		d.say("%s%s (%d running, %d ended, %d crashed), %s examined", job,
+			units.Count(j.Processes, "process", "processes"), j.Running, j.Ended, j.Crashed,
 			units.Count(j.Looked, "communicator", "communicators"))
 		certain := false
 		for i := range j.Stops {
@@ -122,18 +127,22 @@ func Hang(h *hang.Report) *Document {
 			d.say("%sno operation is under way", job)
 		case j.Communicators[0].Age >= slowNotHung:
 		case j.Running > 0:
-			d.say("%sall of this is younger than %s: look again to see whether it is stuck or just running", job, units.Time(slowNotHung))
+			d.say("%sall of this is younger than %s: look again to see whether it is stuck or just running", job,
+				units.Time(slowNotHung))
 		case j.Communicators[0].AtLeast:
 			d.say("%sit is not known when the processes ended: all of this may be older", job)
 		case certain: // it could not have gone on
 		default:
-			d.say("%sall of this is younger than %s: it may just be where the job was when it ended", job, units.Time(slowNotHung))
+			d.say("%sall of this is younger than %s: it may just be where the job was when it ended", job,
+				units.Time(slowNotHung))
 		}
 		if len(j.Inexact) > 0 {
-			d.say("%sevents of %s were lost, or may be missing in what was imported, or its collector was replaced: its numbers of operations may be off", job, strings.Join(j.Inexact, ", "))
+			d.say("%sevents of %s were lost, or may be missing in what was imported, or its collector was replaced: "+
+				"its numbers of operations may be off", job, strings.Join(j.Inexact, ", "))
 		}
 		if len(j.Partial) > 0 {
-			d.say("%s%s left out some operations on request; these do not appear here", job, strings.Join(j.Partial, ", "))
+			d.say("%s%s left out some operations on request; these do not appear here", job,
+				strings.Join(j.Partial, ", "))
 		}
 	}
 	d.sheets = []sheet{sheetOf("hang", "Members", rows, hangColumns(len(h.Jobs) > 1))}
@@ -148,7 +157,8 @@ func Hang(h *hang.Report) *Document {
 		shown = append(shown, d.sheets[0].text[i])
 	}
 	if left := len(rows) - len(shown); left > 0 {
-		d.sheets[0].more = []string{fmt.Sprintf("%d further members that are not missing are left out here; they are in the other formats.", left)}
+		d.sheets[0].more = []string{fmt.Sprintf(
+			"%d further members that are not missing are left out here; they are in the other formats.", left)}
 	}
 	d.sheets[0].text = shown
 	return d
@@ -185,7 +195,8 @@ func sentenceOn(h *hang.Stuck) string {
 	if h.AtLeast {
 		age = "at least " + age
 	}
-	text := fmt.Sprintf("%s: %s %d%s is %s: %s; for %s", h.Communicator, h.Words[0], h.Ordinal, h.Words[1], verdictWords(h.Verdict), strings.Join(parts, ", "), age)
+	text := fmt.Sprintf("%s: %s %d%s is %s: %s; for %s", h.Communicator, h.Words[0], h.Ordinal, h.Words[1],
+		verdictWords(h.Verdict), strings.Join(parts, ", "), age)
 	if h.Behind > 0 {
 		text += fmt.Sprintf(", %s behind it", units.Count(h.Behind, "further operation", "further operations"))
 	}

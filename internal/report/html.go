@@ -20,8 +20,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
-// A page that says what the report says, which needs nothing beside itself: no script, nothing from a network. It is for people to
-// pass on and to print; its numbers are the report's.
+// A page that says what the report says, which needs nothing beside itself: no script, nothing from a network. It is
+// for people to pass on and to print; its numbers are the report's.
 
 //go:embed html.tmpl
 var pageText string
@@ -85,7 +85,8 @@ type pageHead struct {
 func WriteHTML(r *operations.Report, out io.Writer, how HTML) error {
 	clock := Clock{Begin: uint64(r.Summary.Begin), Absolute: how.Style.Absolute}
 	p := &page{
-		Title: printable.Name(r.Summary.Archive), Version: how.Version, Verdict: r.Verdict, Path: pathLines(r.CriticalPath),
+		Title: printable.Name(r.Summary.Archive), Version: how.Version, Verdict: r.Verdict,
+		Path:    pathLines(r.CriticalPath),
 		Summary: SummaryLines(&r.Summary), Problems: r.Problems, Next: next(r), Tiles: tiles(r),
 	}
 	if r.Verdict != nil {
@@ -95,7 +96,8 @@ func WriteHTML(r *operations.Report, out io.Writer, how HTML) error {
 	}
 	if s := r.WaitStates; s.Total.Parts > 0 {
 		p.Where = whereLines(s, clock)
-		if at := slices.IndexFunc(p.Where, func(l Line) bool { return l.Name == saysEfficiency }); at >= 0 { // they are drawn, and come last
+		// they are drawn, and come last
+		if at := slices.IndexFunc(p.Where, func(l Line) bool { return l.Name == saysEfficiency }); at >= 0 {
 			p.Where = p.Where[:at]
 		}
 		p.OverTime = overTimePicture(s.OverTime, clock)
@@ -126,7 +128,9 @@ func tiles(r *operations.Report) (all []Line) {
 		Line{Name: "ranks", Text: fmt.Sprintf("%d on %s", s.Ranks, units.Count(s.Hosts, "host", "hosts"))},
 		Line{Name: "operations", Text: fmt.Sprintf("%d, %s", s.Operations, units.Bytes(s.Bytes))})
 	if w.Total.Parts > 0 {
-		all = append(all, Line{Name: "waited, of the time in operations", Text: fmt.Sprintf("%s, %s", units.Time(float64(w.Total.Waited)), units.Percent(float64(w.Total.Waited), float64(w.Total.Time)))})
+		all = append(all, Line{Name: "waited, of the time in operations",
+			Text: fmt.Sprintf("%s, %s", units.Time(float64(w.Total.Waited)),
+				units.Percent(float64(w.Total.Waited), float64(w.Total.Time)))})
 	}
 	if e := r.Efficiency; e != nil && e.Ranks != nil {
 		all = append(all, Line{Name: "parallel efficiency", Text: units.Percent(e.Ranks.Parallel, 1)})
@@ -136,12 +140,14 @@ func tiles(r *operations.Report) (all []Line) {
 
 // kindNames say in words how somebody held the others up.
 var kindNames = map[verdict.Kind]string{
-	verdict.HostLate: "its host called late", verdict.GPULate: "its GPU began late or worked slowly", verdict.SlowTransfer: "slow transfers",
-	verdict.Missing: "it never came", verdict.Order: "another order of calls", verdict.Mismatch: "other arguments",
+	verdict.HostLate: "its host called late", verdict.GPULate: "its GPU began late or worked slowly",
+	verdict.SlowTransfer: "slow transfers",
+	verdict.Missing:      "it never came", verdict.Order: "another order of calls", verdict.Mismatch: "other arguments",
 }
 
 func culpritOf(c *verdict.Culprit, clock Clock) culprit {
-	out := culprit{Who: units.RankName(c.Rank) + " on " + units.OrDash(c.Host), Kind: kindNames[c.Kind], Evidence: c.Evidence}
+	out := culprit{Who: units.RankName(c.Rank) + " on " + units.OrDash(c.Host), Kind: kindNames[c.Kind],
+		Evidence: c.Evidence}
 	if c.GPU != "" {
 		out.Who += ", " + c.GPU
 	}
@@ -247,7 +253,8 @@ func (s *sheet) table(id, title string, top int, more []string) pageTable {
 		notes = append(notes, "no room for: "+strings.Join(left, ", "))
 	}
 	for _, note := range slices.Concat(notes, s.more, more) {
-		if note != "" && !slices.ContainsFunc(left, func(head string) bool { return strings.HasPrefix(note, head+":") }) {
+		if note != "" && !slices.ContainsFunc(left,
+			func(head string) bool { return strings.HasPrefix(note, head+":") }) {
 			out.Notes = append(out.Notes, note)
 		}
 	}
@@ -261,7 +268,8 @@ const (
 	timeTop, timeBottom   = 14, 150
 )
 
-// overTimePicture draws which part of the ranks' time was waiting, the worst window in another color; "" if nobody waited.
+// overTimePicture draws which part of the ranks' time was waiting, the worst window in another color; "" if nobody
+// waited.
 func overTimePicture(windows []overtime.Window, clock Clock) template.HTML {
 	worst := overtime.Worst(windows)
 	if worst == nil || len(windows) < 2 {
@@ -278,7 +286,8 @@ func overTimePicture(windows []overtime.Window, clock Clock) template.HTML {
 	y := func(share float64) float64 { return timeBottom - share/top*(timeBottom-timeTop) }
 	var b strings.Builder
 	w := bufio.NewWriter(&b)
-	fmt.Fprintf(w, `<svg class="overtime" viewBox="0 0 %d %d" width="%d" height="%d" role="img" aria-label="Waiting over time">`+"\n", timeWidth, timeHeight, timeWidth, timeHeight)
+	fmt.Fprintf(
+		w, `<svg class="overtime" viewBox="0 0 %d %d" width="%d" height="%d" role="img" aria-label="Waiting over time">`+"\n", timeWidth, timeHeight, timeWidth, timeHeight)
 	for _, share := range []float64{0, top / 2, top} {
 		fmt.Fprintf(w, `<path class="grid" d="M%d %sH%d"/>`, timeLeft, place(y(share)), timeRight)
 		svgLabel(w, "dim", timeLeft-8, y(share)+4, "end", units.Percent(share, 1))
@@ -295,7 +304,8 @@ func overTimePicture(windows []overtime.Window, clock Clock) template.HTML {
 		}
 		from, to := x(float64(v.Begin-begin)/whole), x(float64(v.End-begin)/whole)
 		fmt.Fprintf(w, `<rect class="%s" x="%s" y="%s" width="%s" height="%s"><title>%s</title></rect>`+"\n", class,
-			place(from), place(y(v.Share)), place(max(to-from-1, 1)), place(timeBottom-y(v.Share)), template.HTMLEscapeString(worstWindow(v, clock)))
+			place(from), place(y(v.Share)), place(max(to-from-1, 1)), place(timeBottom-y(v.Share)),
+			template.HTMLEscapeString(worstWindow(v, clock)))
 	}
 	for _, at := range []struct {
 		share  float64

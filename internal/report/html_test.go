@@ -48,7 +48,8 @@ func readPage(t *testing.T, page []byte) *read {
 				switch {
 				case a.Name.Local == "id":
 					id = a.Value
-				case a.Name.Local == "src", a.Name.Local == "href" && !strings.HasPrefix(a.Value, "#"), strings.HasPrefix(a.Name.Local, "on"):
+				case a.Name.Local == "src", a.Name.Local == "href" && !strings.HasPrefix(a.Value, "#"),
+					strings.HasPrefix(a.Name.Local, "on"):
 					t.Errorf("%s has %s=%q", e.Name.Local, a.Name.Local, a.Value)
 				case a.Name.Local == "class" && e.Name.Local == "svg":
 					out.pictures = append(out.pictures, a.Value)
@@ -102,7 +103,8 @@ func TestPageSaysWhatTheReportSays(t *testing.T) {
 	got := readPage(t, page.Bytes())
 	w := r.WaitStates
 	for _, want := range []string{
-		r.Verdict.Text, r.Summary.Archive, "nccl-otf2 1.2.3", units.Time(float64(w.Total.Waited)), units.Percent(float64(w.Total.Waited), float64(w.Total.Time)),
+		r.Verdict.Text, r.Summary.Archive, "nccl-otf2 1.2.3", units.Time(float64(w.Total.Waited)),
+		units.Percent(float64(w.Total.Waited), float64(w.Total.Time)),
 		units.Time(float64(r.Summary.Duration)),
 	} {
 		if !strings.Contains(got.text, want) {
@@ -119,7 +121,8 @@ func TestPageSaysWhatTheReportSays(t *testing.T) {
 	}
 	worst := w.Worst[:min(mostWorst, len(w.Worst))]
 	for id, s := range map[string]sheet{
-		"ranks": whereRanks(w), "operations": operationSheet(r), "worst": sheetOf("worst", "", worst, worstColumns(Clock{Begin: uint64(r.Summary.Begin)}, worst)),
+		"ranks": whereRanks(w), "operations": operationSheet(r),
+		"worst": sheetOf("worst", "", worst, worstColumns(Clock{Begin: uint64(r.Summary.Begin)}, worst)),
 	} {
 		want := same(s, 0)
 		if len(want) < 2 || !slices.EqualFunc(got.tables[id], want, slices.Equal) {
@@ -147,7 +150,8 @@ func TestPageOfHostileNames(t *testing.T) {
 		r.Operations[i].Communicator, r.Operations[i].Algorithms = hostile, []string{hostile}
 	}
 	for i := range r.WaitStates.OverTime {
-		r.WaitStates.OverTime[i].Name, r.WaitStates.OverTime[i].Rank, r.WaitStates.OverTime[i].GoesBack = hostile, 0, float64(r.WaitStates.OverTime[i].Waited)
+		r.WaitStates.OverTime[i].Name, r.WaitStates.OverTime[i].Rank, r.WaitStates.OverTime[i].GoesBack = hostile, 0,
+			float64(r.WaitStates.OverTime[i].Waited)
 	}
 	var page bytes.Buffer
 	archivetest.Try(t, WriteHTML(r, &page, HTML{}))
@@ -164,7 +168,8 @@ func TestPageOfNothing(t *testing.T) {
 	var page bytes.Buffer
 	archivetest.Try(t, WriteHTML(empty, &page, HTML{}))
 	got := readPage(t, page.Bytes())
-	if len(got.tables) > 0 || len(got.pictures) > 0 || !strings.Contains(got.text, "no operation has times of two members") {
+	if len(got.tables) > 0 || len(got.pictures) > 0 ||
+		!strings.Contains(got.text, "no operation has times of two members") {
 		t.Errorf("tables %v, pictures %q, text %q", got.tables, got.pictures, got.text)
 	}
 }

@@ -56,10 +56,12 @@ func Live(v *live.View, operations, ranks int) *Document {
 	if v.Crashed > 0 {
 		d.say("! of %s the collector has died, too", units.Count(v.Crashed, "process", "processes"))
 	}
-	d.sheets = append(d.sheets, firstRows(sheetOf("operations", "Operations", v.Operations, liveOperationColumns), operations, "operation", "operations"),
+	d.sheets = append(d.sheets, firstRows(sheetOf("operations", "Operations", v.Operations, liveOperationColumns),
+		operations, "operation", "operations"),
 		liveRankSheet(v, ranks))
 	if v.Hosts > 1 && v.Compared+v.NotCompared > 0 {
-		d.note("Clocks of hosts are not known exactly while the job runs: between hosts, waiting is judged by the ends of operations.")
+		d.note("Clocks of hosts are not known exactly while the job runs: between hosts, waiting is judged by the " +
+			"ends of operations.")
 	}
 	return d
 }
@@ -68,7 +70,8 @@ func describeView(v *live.View) string {
 	if v.State == live.LiveWaiting {
 		return "waiting for a job to be recorded here"
 	}
-	text := fmt.Sprintf("%s, %s on %s", v.State, units.Count(v.Processes, "process", "processes"), units.Count(v.Hosts, "host", "hosts"))
+	text := fmt.Sprintf("%s, %s on %s", v.State, units.Count(v.Processes, "process", "processes"),
+		units.Count(v.Hosts, "host", "hosts"))
 	if v.Ended > 0 && v.State == live.LiveRunning {
 		text += fmt.Sprintf(", %d ended", v.Ended)
 	}
@@ -94,7 +97,8 @@ func waitingText(v *live.View) string {
 		return "nobody waits"
 	}
 	r := &v.Ranks[worst]
-	return fmt.Sprintf("%s of the ranks' time, %s of it for %s on %s", percentOf(waited/float64(len(v.Ranks))), percentOf(r.Caused), r.Rank, r.Host)
+	return fmt.Sprintf("%s of the ranks' time, %s of it for %s on %s", percentOf(waited/float64(len(v.Ranks))),
+		percentOf(r.Caused), r.Rank, r.Host)
 }
 
 // roughly writes how long ago something was.
@@ -173,8 +177,10 @@ var liveOperationColumns = []column[live.Operation]{
 	label("communicator", "communicator", func(o *live.Operation) string { return o.Communicator }),
 	number("ranks", "ranks", func(o *live.Operation) uint64 { return uint64(o.Ranks) }),
 	label("operation", "operation", func(o *live.Operation) string { return o.Operation }),
-	{"operations_per_second", "per second", func(o *live.Operation) string { return units.Number(o.Rate, false) }, func(o *live.Operation) any { return o.Rate }},
-	{"size", "size avg", func(o *live.Operation) string { return units.Bytes(o.Size) }, func(o *live.Operation) any { return o.Size }},
+	{"operations_per_second", "per second", func(o *live.Operation) string { return units.Number(o.Rate, false) },
+		func(o *live.Operation) any { return o.Rate }},
+	{"size", "size avg", func(o *live.Operation) string { return units.Bytes(o.Size) },
+		func(o *live.Operation) any { return o.Size }},
 	{"avg_ns", "time avg", func(o *live.Operation) string {
 		if o.Timed == 0 {
 			return "–"
@@ -183,7 +189,8 @@ var liveOperationColumns = []column[live.Operation]{
 	}, func(o *live.Operation) any { return o.Avg }},
 	number("timed", "", func(o *live.Operation) uint64 { return o.Timed }),
 	label("timing_source", "timing source", func(o *live.Operation) string { return units.OrDash(o.TimingSource) }),
-	{"busbw", "busbw GB/s", func(o *live.Operation) string { return bandwidthText(o.BusBW) }, func(o *live.Operation) any { return o.BusBW }},
+	{"busbw", "busbw GB/s", func(o *live.Operation) string { return bandwidthText(o.BusBW) },
+		func(o *live.Operation) any { return o.BusBW }},
 	ofOne("waiting", "waiting", func(o *live.Operation) float64 { return o.Waiting }),
 }
 
@@ -192,7 +199,8 @@ var liveRankColumns = []column[live.Rank]{
 	label("host", "host", func(r *live.Rank) string { return r.Host }),
 	{"pid", "pid", nil, func(r *live.Rank) any { return r.PID }},
 	label("state", "state", func(r *live.Rank) string { return r.State }),
-	{"operations_per_second", "per second", func(r *live.Rank) string { return units.Number(r.Rate, false) }, func(r *live.Rank) any { return r.Rate }},
+	{"operations_per_second", "per second", func(r *live.Rank) string { return units.Number(r.Rate, false) },
+		func(r *live.Rank) any { return r.Rate }},
 	ofOne("inside", "in operations", func(r *live.Rank) float64 { return r.Inside }),
 	ofOne("waiting", "waiting", func(r *live.Rank) float64 { return r.Waiting }),
 	number("lost", "lost", func(r *live.Rank) uint64 { return r.Lost }),

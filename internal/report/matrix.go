@@ -18,7 +18,8 @@ func flowColumns(hosts, times bool) []column[matrix.Flow] {
 		label("to", "to", func(f *matrix.Flow) string { return f.To }),
 		label("to_host", "host", func(f *matrix.Flow) string { return f.ToHost }),
 		number("transfers", "transfers", func(f *matrix.Flow) uint64 { return f.Transfers }),
-		{"bytes", "bytes", func(f *matrix.Flow) string { return units.Bytes(f.Bytes) }, func(f *matrix.Flow) any { return f.Bytes }},
+		{"bytes", "bytes", func(f *matrix.Flow) string { return units.Bytes(f.Bytes) },
+			func(f *matrix.Flow) any { return f.Bytes }},
 	}
 	if hosts {
 		columns[1].head, columns[3].head = "", ""
@@ -28,8 +29,10 @@ func flowColumns(hosts, times bool) []column[matrix.Flow] {
 		return columns
 	}
 	return append(columns,
-		column[matrix.Flow]{"busy_ns", "busy", func(f *matrix.Flow) string { return timeOrDash(f.Busy) }, func(f *matrix.Flow) any { return f.Busy }},
-		column[matrix.Flow]{"bandwidth", "GB/s", func(f *matrix.Flow) string { return bandwidthText(f.Bandwidth) }, func(f *matrix.Flow) any { return known(f.Bandwidth) }},
+		column[matrix.Flow]{"busy_ns", "busy", func(f *matrix.Flow) string { return timeOrDash(f.Busy) },
+			func(f *matrix.Flow) any { return f.Busy }},
+		column[matrix.Flow]{"bandwidth", "GB/s", func(f *matrix.Flow) string { return bandwidthText(f.Bandwidth) },
+			func(f *matrix.Flow) any { return known(f.Bandwidth) }},
 	)
 }
 
@@ -50,9 +53,12 @@ var channelColumns = []column[matrix.ChannelFlow]{
 		return fmt.Sprint(c.Channel)
 	}, func(c *matrix.ChannelFlow) any { return c.Channel }},
 	number("transfers", "transfers", func(c *matrix.ChannelFlow) uint64 { return c.Transfers }),
-	{"bytes", "bytes", func(c *matrix.ChannelFlow) string { return units.Bytes(c.Bytes) }, func(c *matrix.ChannelFlow) any { return c.Bytes }},
-	{"busy_ns", "busy", func(c *matrix.ChannelFlow) string { return timeOrDash(c.Busy) }, func(c *matrix.ChannelFlow) any { return c.Busy }},
-	{"bandwidth", "GB/s", func(c *matrix.ChannelFlow) string { return bandwidthText(c.Bandwidth) }, func(c *matrix.ChannelFlow) any { return known(c.Bandwidth) }},
+	{"bytes", "bytes", func(c *matrix.ChannelFlow) string { return units.Bytes(c.Bytes) },
+		func(c *matrix.ChannelFlow) any { return c.Bytes }},
+	{"busy_ns", "busy", func(c *matrix.ChannelFlow) string { return timeOrDash(c.Busy) },
+		func(c *matrix.ChannelFlow) any { return c.Busy }},
+	{"bandwidth", "GB/s", func(c *matrix.ChannelFlow) string { return bandwidthText(c.Bandwidth) },
+		func(c *matrix.ChannelFlow) any { return known(c.Bandwidth) }},
 }
 
 type networkCell struct {
@@ -66,7 +72,8 @@ var networkCellColumns = []column[networkCell]{
 	{"from", "from rank", nil, func(c *networkCell) any { return c.From }},
 	{"to", "to rank", nil, func(c *networkCell) any { return c.To }},
 	number("transfers", "transfers", func(c *networkCell) uint64 { return c.Transfers }),
-	{"bytes", "bytes", func(c *networkCell) string { return units.Bytes(c.Bytes) }, func(c *networkCell) any { return c.Bytes }},
+	{"bytes", "bytes", func(c *networkCell) string { return units.Bytes(c.Bytes) },
+		func(c *networkCell) any { return c.Bytes }},
 }
 
 // maxFlows is how many rows a table of pairs has for people where nobody says how many: those with the most bytes.
@@ -101,7 +108,8 @@ func Matrix(r *matrix.Report) *Document {
 			cells = append(cells, networkCell{&r.Networks[i], c})
 		}
 	}
-	d.sheets = append(d.sheets, sheetOf("networks", "Transfers by communicator and its ranks", cells, networkCellColumns))
+	d.sheets = append(d.sheets, sheetOf("networks", "Transfers by communicator and its ranks", cells,
+		networkCellColumns))
 	d.sheets[len(d.sheets)-1].byBytes(func(i int) uint64 { return cells[i].Bytes })
 	flows("nominal", "Nominal, from rank to rank", r.Nominal, false, false)
 	flows("nominal_hosts", "Nominal, from host to host", r.NominalHosts, true, false)
@@ -130,7 +138,10 @@ func gridOf(title string, all []matrix.Flow) (sheet, bool) {
 	if len(names) < 2 || len(names) > maxGrid {
 		return sheet{}, false
 	}
-	slices.SortStableFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
+	slices.SortStableFunc(names, func(a, b string) int {
+		return cmp.Or(
+			cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
+	})
 	s := sheet{title: title + ": bytes, from the left to the top", heads: []string{"<"}}
 	for i, n := range names {
 		index[n] = i

@@ -19,8 +19,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
-// What was recorded as nccl-tests prints what it measures: its columns, its lines before and behind the tables, its number formats (README.md
-// and doc/PERFORMANCE.md there). Lines that are no rows begin with "#", as there, so that whoever reads its output reads this one.
+// What was recorded as nccl-tests prints what it measures: its columns, its lines before and behind the tables, its
+// number formats (README.md and doc/PERFORMANCE.md there). Lines that are no rows begin with "#", as there, so that
+// whoever reads its output reads this one.
 
 // NCCLTests is what a report in that form is made of.
 type NCCLTests struct {
@@ -40,10 +41,14 @@ var averages = map[string]struct {
 	average func(*bandwidth.Averages) *float64
 	text    string
 }{
-	"avg":   {func(s *bandwidth.Side) *bandwidth.Figure { return s.Avg }, func(a *bandwidth.Averages) *float64 { return a.Avg }, "mean over ranks"},
-	"rank0": {func(s *bandwidth.Side) *bandwidth.Figure { return s.Rank0 }, func(a *bandwidth.Averages) *float64 { return a.Rank0 }, "on rank 0"},
-	"min":   {func(s *bandwidth.Side) *bandwidth.Figure { return s.Min }, func(a *bandwidth.Averages) *float64 { return a.Min }, "on the fastest rank"},
-	"max":   {func(s *bandwidth.Side) *bandwidth.Figure { return s.Max }, func(a *bandwidth.Averages) *float64 { return a.Max }, "on the slowest rank"},
+	"avg": {func(s *bandwidth.Side) *bandwidth.Figure { return s.Avg },
+		func(a *bandwidth.Averages) *float64 { return a.Avg }, "mean over ranks"},
+	"rank0": {func(s *bandwidth.Side) *bandwidth.Figure { return s.Rank0 },
+		func(a *bandwidth.Averages) *float64 { return a.Rank0 }, "on rank 0"},
+	"min": {func(s *bandwidth.Side) *bandwidth.Figure { return s.Min },
+		func(a *bandwidth.Averages) *float64 { return a.Min }, "on the fastest rank"},
+	"max": {func(s *bandwidth.Side) *bandwidth.Figure { return s.Max },
+		func(a *bandwidth.Averages) *float64 { return a.Max }, "on the slowest rank"},
 }
 
 // testTypes are the names that nccl-tests has for types, where they are not NCCL's in small letters.
@@ -224,7 +229,8 @@ func testTitle(t *bandwidth.Test) string {
 	if t.Replayed {
 		how = "replayed from a CUDA graph"
 	}
-	text := fmt.Sprintf("%s on %s, %s, %s", t.Operation, units.OrDash(t.Communicator), units.Count(t.Ranks, "rank", "ranks"), how)
+	text := fmt.Sprintf("%s on %s, %s, %s", t.Operation, units.OrDash(t.Communicator),
+		units.Count(t.Ranks, "rank", "ranks"), how)
 	switch {
 	case t.Equal > 0:
 		text += fmt.Sprintf(", agg iters: %d (times are of a launch, divided by it)", t.Equal)
@@ -299,7 +305,8 @@ func writeDevices(w io.Writer, devices []analysis.Device, style Style) {
 		if d.PID > 0 {
 			pid = fmt.Sprint(d.PID)
 		}
-		text := fmt.Sprintf("#  Rank %2d Pid %6s on %*s device %-*s [%s] %s", d.Rank, pid, max(host, 10), d.Host, gpu, cmp.Or(d.GPU, "?"), cmp.Or(d.PCI, "?"), d.Product)
+		text := fmt.Sprintf("#  Rank %2d Pid %6s on %*s device %-*s [%s] %s", d.Rank, pid, max(host, 10), d.Host, gpu,
+			cmp.Or(d.GPU, "?"), cmp.Or(d.PCI, "?"), d.Product)
 		printable.Fprintln(w, strings.TrimRight(text, " "))
 	}
 	if n := len(devices) - len(shown); n > 0 {
@@ -307,12 +314,14 @@ func writeDevices(w io.Writer, devices []analysis.Device, style Style) {
 	}
 }
 
-// NCCLTestsDocument gives the report as text in nccl-tests' form, and as tables of CSV and Markdown. average is one of Averages.
+// NCCLTestsDocument gives the report as text in nccl-tests' form, and as tables of CSV and Markdown. average is one of
+// Averages.
 func NCCLTestsDocument(r *NCCLTests, average string) *Document {
 	d := &Document{title: r.Archive + ", as nccl-tests prints it"}
 	d.text = func(out io.Writer, style Style) error {
 		w := bufio.NewWriter(out)
-		printable.Fprintf(w, "# %s\n# times: median of the operations, %s; start-up is left out unless --first\n#\n", r.Archive, averages[average].text)
+		printable.Fprintf(w, "# %s\n# times: median of the operations, %s; start-up is left out unless --first\n#\n",
+			r.Archive, averages[average].text)
 		if r.Selection != nil {
 			printable.Fprintf(w, "# selection: %s\n#\n", r.Selection.Text)
 		}
@@ -344,7 +353,8 @@ func testSheet(tests []bandwidth.Test) sheet {
 		t := &tests[i]
 		for k := range t.Rows {
 			r := &t.Rows[k]
-			for _, e := range []testEntry{{t, r, r.OutOfPlace, "out-of-place"}, {t, r, r.InPlace, "in-place"}, {t, r, r.Unknown, "–"}} {
+			for _, e := range []testEntry{{t, r, r.OutOfPlace, "out-of-place"}, {t, r, r.InPlace, "in-place"},
+				{t, r, r.Unknown, "–"}} {
 				if e.side != nil {
 					rows = append(rows, e)
 				}
@@ -356,7 +366,10 @@ func testSheet(tests []bandwidth.Test) sheet {
 		number("comm", "", func(e *testEntry) uint64 { return uint64(e.test.Comm) }),
 		number("ranks", "ranks", func(e *testEntry) uint64 { return uint64(e.test.Ranks) }),
 		label("operation", "operation", func(e *testEntry) string { return e.test.Operation }),
-		{"replayed", "<launched", func(e *testEntry) string { return launchedText(&bandwidth.Row{Replayed: e.test.Replayed}) }, func(e *testEntry) any { return e.test.Replayed }},
+		{"replayed", "<launched", func(e *testEntry) string {
+			return launchedText(
+				&bandwidth.Row{Replayed: e.test.Replayed})
+		}, func(e *testEntry) any { return e.test.Replayed }},
 		{"launched_together", "", nil, func(e *testEntry) any { return e.test.Equal }},
 		label("timing_source", "timing source", func(e *testEntry) string { return e.test.TimingSource }),
 		number("size", "size", func(e *testEntry) uint64 { return e.row.Size }),
@@ -372,7 +385,8 @@ func testSheet(tests []bandwidth.Test) sheet {
 	for _, name := range Averages {
 		columns = append(columns, figureColumns(name, averages[name].figure)...)
 	}
-	columns = append(columns, figureColumns("nobody_late", func(s *bandwidth.Side) *bandwidth.Figure { return s.NobodyLate })...)
+	columns = append(columns, figureColumns("nobody_late",
+		func(s *bandwidth.Side) *bandwidth.Figure { return s.NobodyLate })...)
 	columns = append(columns, column[testEntry]{"call_time_ns", "cputime", func(e *testEntry) string {
 		if e.side.CallTime == nil {
 			return "–"
@@ -383,7 +397,8 @@ func testSheet(tests []bandwidth.Test) sheet {
 }
 
 func figureColumns(name string, of func(*bandwidth.Side) *bandwidth.Figure) []column[testEntry] {
-	value := func(of func(*bandwidth.Figure) float64, figure func(*bandwidth.Side) *bandwidth.Figure) func(*testEntry) any {
+	value := func(of func(*bandwidth.Figure) float64, figure func(*bandwidth.Side) *bandwidth.Figure) func(
+		*testEntry) any {
 		return func(e *testEntry) any {
 			f := figure(e.side)
 			if f == nil {

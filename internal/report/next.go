@@ -32,7 +32,8 @@ func died(r *operations.Report) string {
 	if s := &r.Summary; s.Crashed == 0 && len(s.Died) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("nccl-otf2 report --hang %s (what was under way when the processes ended)", filepath.Dir(r.Summary.Archive))
+	return fmt.Sprintf("nccl-otf2 report --hang %s (what was under way when the processes ended)",
+		filepath.Dir(r.Summary.Archive))
 }
 
 // stopped: members and calls of what did not end are in the shards.
@@ -40,7 +41,8 @@ func stopped(r *operations.Report) string {
 	if r.Verdict == nil || !slices.ContainsFunc(r.Verdict.Culprits, func(c verdict.Culprit) bool { return c.Stops() }) {
 		return ""
 	}
-	return fmt.Sprintf("nccl-otf2 report --hang %s (which rank was where in operations that did not end)", filepath.Dir(r.Summary.Archive))
+	return fmt.Sprintf("nccl-otf2 report --hang %s (which rank was where in operations that did not end)",
+		filepath.Dir(r.Summary.Archive))
 }
 
 // enqueued: without GPU times there is no bandwidth, and nobody is known to have waited.
@@ -66,16 +68,19 @@ func messages(r *operations.Report) string {
 	if all := r.WaitStates.Total.Waited; all == 0 || in < all/2 {
 		return ""
 	}
-	return fmt.Sprintf("nccl-otf2 report --waits %s (waiting in messages: by cause, rank and operation)", filepath.Dir(r.Summary.Archive))
+	return fmt.Sprintf("nccl-otf2 report --waits %s (waiting in messages: by cause, rank and operation)",
+		filepath.Dir(r.Summary.Archive))
 }
 
 // named: what the culprit did then is in the timeline.
 func named(r *operations.Report) string {
-	if r.Verdict == nil || len(r.Verdict.Culprits) == 0 || r.Verdict.Culprits[0].Worst == nil || r.Summary.Selection != nil {
+	if r.Verdict == nil || len(r.Verdict.Culprits) == 0 || r.Verdict.Culprits[0].Worst == nil ||
+		r.Summary.Selection != nil {
 		return ""
 	}
 	c := &r.Verdict.Culprits[0]
 	at, late := float64(c.Worst.At-min(c.Worst.At, r.Summary.Begin)), float64(c.Worst.Late)
 	from, to := max(0, math.Floor((at-2*late)/1e6)), math.Ceil((at+late)/1e6)
-	return fmt.Sprintf("nccl-otf2 timeline %s --from %.3fs --to %.3fs (the time that cost the most)", filepath.Dir(r.Summary.Archive), from/1e3, to/1e3)
+	return fmt.Sprintf("nccl-otf2 timeline %s --from %.3fs --to %.3fs (the time that cost the most)",
+		filepath.Dir(r.Summary.Archive), from/1e3, to/1e3)
 }

@@ -28,10 +28,12 @@ func Overlap(r *overlap.Report) *Document {
 		d.say("n/a: no kernels are known for %s", units.Count(r.WithoutKernels, "GPU", "GPUs"))
 	}
 	if r.Untimed > 0 {
-		d.say("not counted: %s without GPU times", units.Count(int(r.Untimed), "launch of operations", "launches of operations"))
+		d.say("not counted: %s without GPU times",
+			units.Count(int(r.Untimed), "launch of operations", "launches of operations"))
 	}
 	if r.WholeGraphs > 0 {
-		d.say("not counted: %s recorded without their kernels", units.Count(int(r.WholeGraphs), "run of a CUDA graph", "runs of CUDA graphs"))
+		d.say("not counted: %s recorded without their kernels",
+			units.Count(int(r.WholeGraphs), "run of a CUDA graph", "runs of CUDA graphs"))
 	}
 	gpus := []column[overlap.GPU]{
 		label("rank", "rank", func(g *overlap.GPU) string { return g.Rank }),
@@ -51,7 +53,8 @@ func Overlap(r *overlap.Report) *Document {
 		{"gpus", "GPUs", nil, func(c *overlap.Communicator) any { return c.GPUs }},
 		number("operations", "launches", func(c *overlap.Communicator) uint64 { return c.Operations }),
 	}
-	communicators = append(communicators, overlapColumns(func(c *overlap.Communicator) *overlap.Overlap { return &c.Overlap })...)
+	communicators = append(communicators, overlapColumns(
+		func(c *overlap.Communicator) *overlap.Overlap { return &c.Overlap })...)
 	d.sheets = []sheet{
 		sheetOf("overlap", "By GPU", r.GPUs, gpus),
 		sheetOf("overlap_communicators", "By communicator", r.Communicators, communicators),
@@ -61,8 +64,10 @@ func Overlap(r *overlap.Report) *Document {
 		sum.Add(&r.GPUs[i].Overlap)
 	}
 	if sum.Communication > 0 {
-		d.note("%s of %s of communication ran while the same GPU computed, %s; %s did not.", units.Time(float64(sum.Hidden)), units.Time(float64(sum.Communication)),
-			strings.TrimSpace(units.Percent(float64(sum.Hidden), float64(sum.Communication))), units.Time(float64(sum.Exposed)))
+		d.note("%s of %s of communication ran while the same GPU computed, %s; %s did not.",
+			units.Time(float64(sum.Hidden)), units.Time(float64(sum.Communication)),
+			strings.TrimSpace(units.Percent(float64(sum.Hidden), float64(sum.Communication))),
+			units.Time(float64(sum.Exposed)))
 	}
 	return d
 }

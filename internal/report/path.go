@@ -80,7 +80,8 @@ func fasterLine(r *criticalpath.Result) string {
 		if w.Confidence == nil || len(parts) == mostFaster {
 			continue
 		}
-		text := fmt.Sprintf("if %s were as fast as the others, the run would be %s shorter", changed(w), units.Time(float64(w.Gain)))
+		text := fmt.Sprintf("if %s were as fast as the others, the run would be %s shorter", changed(w),
+			units.Time(float64(w.Gain)))
 		if w.Least != nil && float64(*w.Least) < 0.95*float64(w.Gain) {
 			text += fmt.Sprintf(" (at least %s)", units.Time(float64(*w.Least)))
 		}
@@ -91,7 +92,8 @@ func fasterLine(r *criticalpath.Result) string {
 	}
 	for i := range r.WhatIf {
 		if w := &r.WhatIf[i]; w.Change == criticalpath.FasterRanks && float64(w.Gain) >= leastGain*float64(r.Steady) {
-			return fmt.Sprintf("If no rank came later than the median rank, the run would be %s shorter.", units.Time(float64(w.Gain)))
+			return fmt.Sprintf("If no rank came later than the median rank, the run would be %s shorter.",
+				units.Time(float64(w.Gain)))
 		}
 	}
 	return "No single rank makes it longer by much."
@@ -124,7 +126,8 @@ func pathShare[T any](of func(*T) uint64, steady uint64) column[T] {
 // mostOfGPU is how many kernels are named that a GPU on the path was busy with.
 const mostOfGPU = 3
 
-// busyOnPath names the kernels that a rank's GPU ran on the path, each with its share of that time; "" where none are known.
+// busyOnPath names the kernels that a rank's GPU ran on the path, each with its share of that time; "" where none are
+// known.
 func busyOnPath(r *criticalpath.RankRow) string {
 	var words []string
 	for _, k := range r.Kernels[:min(len(r.Kernels), mostOfGPU)] {
@@ -218,17 +221,22 @@ func CriticalPath(r *criticalpath.Result) *Document {
 		d.say("%s", line)
 	}
 	if r.Steady > 0 {
-		d.say("It is %s of %s: %s of start-up, %s after the last operation%s are not in it. It passes %d times to another rank.", units.Time(float64(r.Steady)),
-			units.Time(float64(r.Length)), units.Time(float64(r.StartUp)), units.Time(float64(r.After)), unknownOnPath(r), r.Changes)
+		d.say("It is %s of %s: %s of start-up, %s after the last operation%s are not in it. It passes %d times to "+
+			"another rank.", units.Time(float64(r.Steady)),
+			units.Time(float64(r.Length)), units.Time(float64(r.StartUp)), units.Time(float64(r.After)),
+			unknownOnPath(r), r.Changes)
 	}
 	if r.Doubtful > 0 {
-		d.say("%s of the ranks' own time may belong to another rank that came at the same time, within the uncertainty.", units.Time(float64(r.Doubtful)))
+		d.say("%s of the ranks' own time may belong to another rank that came at the same time, within the "+
+			"uncertainty.", units.Time(float64(r.Doubtful)))
 	}
 	d.sheets = []sheet{
 		sheetOf("what_if", "What would shorten it", r.WhatIf, whatIfColumns(r.Steady)),
-		sheetOf("activities", "By activity, compared with the mean of all ranks", r.Activities, pathActivityColumns(r.Steady)),
+		sheetOf("activities", "By activity, compared with the mean of all ranks", r.Activities,
+			pathActivityColumns(r.Steady)),
 		sheetOf("ranks", "Ranks' own time on the path", r.Ranks, pathRankColumns(r.Steady, r.Ranks)),
-		sheetOf("path_operations", "Operations on the path, from the last arrival on", r.Operations, pathOperationColumns(r.Steady)),
+		sheetOf("path_operations", "Operations on the path, from the last arrival on", r.Operations,
+			pathOperationColumns(r.Steady)),
 	}
 	d.sheets[0].by("all gains", func(i int) float64 { return float64(r.WhatIf[i].Gain) })
 	d.sheets[0].optional = []string{"host", "operations", "of the path"}
@@ -236,7 +244,8 @@ func CriticalPath(r *criticalpath.Result) *Document {
 	d.sheets[2].optional = []string{"host", "busy with"}
 	d.sheets[3].by("the path", func(i int) float64 { return float64(r.Operations[i].Time) })
 	if r.Unstated > 0 {
-		d.note("For %s on it, the uncertainty of the times is not stated.", units.Count(int(r.Unstated), "operation", "operations"))
+		d.note("For %s on it, the uncertainty of the times is not stated.",
+			units.Count(int(r.Unstated), "operation", "operations"))
 	}
 	return d
 }

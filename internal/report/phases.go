@@ -94,10 +94,12 @@ func phaseRemarks(rows []phases.Row) (lines []string) {
 		lines = append(lines, "~ accurate to 2 %")
 	}
 	if unfinished > 0 {
-		lines = append(lines, units.Count(int(unfinished), "phase had", "phases had")+" not ended in the data, and these times leave them out.")
+		lines = append(lines, units.Count(int(unfinished), "phase had",
+			"phases had")+" not ended in the data, and these times leave them out.")
 	}
 	if captured > 0 {
-		lines = append(lines, "Calls that graphs captured are counted as calls; no phase includes the time of their replays.")
+		lines = append(
+			lines, "Calls that graphs captured are counted as calls; no phase includes the time of their replays.")
 	}
 	return lines
 }

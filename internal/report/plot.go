@@ -12,8 +12,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
-// Plot is bandwidth over size as it is drawn, whatever the size of the picture: both axes logarithmic, places as shares of the axes (0: left, below).
-// The picture of WriteCurves and the timeline's page are made of it.
+// Plot is bandwidth over size as it is drawn, whatever the size of the picture: both axes logarithmic, places as shares
+// of the axes (0: left, below). The picture of WriteCurves and the timeline's page are made of it.
 type Plot struct {
 	Sizes      []Tick     `json:"sizes"`
 	Bandwidths []Tick     `json:"bandwidths"` // GB/s
@@ -50,14 +50,17 @@ type PlotPoint struct {
 // maxCurves is how many curves a picture has: those of the most bytes.
 const maxCurves = 12
 
-// curveColors are pairs: on light ground, on dark ground. People with color vision deficiencies tell them apart (Okabe and Ito's), a little darker on
-// light ground and lighter on dark ground; the shape of the points tells curves apart, too.
+// curveColors are pairs: on light ground, on dark ground. People with color vision deficiencies tell them apart (Okabe
+// and Ito's), a little darker on light ground and lighter on dark ground; the shape of the points tells curves apart,
+// too.
 var curveColors = [][2]string{
-	{"#0072b2", "#56b4e9"}, {"#c65300", "#ff9a57"}, {"#00795a", "#2fd6a8"}, {"#a8437f", "#f09ac8"}, {"#8a6d00", "#f0e442"}, {"#4b4b4b", "#c8c8c8"}, {"#6a4fc1", "#b3a1ff"}, {"#b3261e", "#ff8a80"},
+	{"#0072b2", "#56b4e9"}, {"#c65300", "#ff9a57"}, {"#00795a", "#2fd6a8"}, {"#a8437f", "#f09ac8"},
+	{"#8a6d00", "#f0e442"}, {"#4b4b4b", "#c8c8c8"}, {"#6a4fc1", "#b3a1ff"}, {"#b3261e", "#ff8a80"},
 }
 
 // curveMarks are the points' shapes around 0,0: circle, square, triangle, diamond.
-var curveMarks = []string{"M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0Z", "M-3.6-3.6h7.2v7.2h-7.2Z", "M0-5 4.6 3.4-4.6 3.4Z", "M0-5.2 5.2 0 0 5.2-5.2 0Z"}
+var curveMarks = []string{"M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0Z", "M-3.6-3.6h7.2v7.2h-7.2Z", "M0-5 4.6 3.4-4.6 3.4Z",
+	"M0-5.2 5.2 0 0 5.2-5.2 0Z"}
 
 // NewPlot places curves; ticks is how many sizes at most stand below the axis.
 func NewPlot(curves []bandwidth.Curve, ticks int) *Plot {
@@ -66,11 +69,13 @@ func NewPlot(curves []bandwidth.Curve, ticks int) *Plot {
 	p := &Plot{Sizes: f.sizes(ticks), Bandwidths: f.bandwidths(), Lines: []PlotLine{}, Left: left}
 	for i := range shown {
 		c := &shown[i]
-		line := PlotLine{Name: curveName(c), Replayed: c.Replayed, Points: []PlotPoint{}, color: i % len(curveColors), Mark: curveMarks[(i/len(curveColors)+i)%len(curveMarks)]}
+		line := PlotLine{Name: curveName(c), Replayed: c.Replayed, Points: []PlotPoint{}, color: i % len(curveColors),
+			Mark: curveMarks[(i/len(curveColors)+i)%len(curveMarks)]}
 		line.Colors = curveColors[line.color]
 		for _, at := range c.Points {
 			if drawable(&at) {
-				line.Points = append(line.Points, PlotPoint{f.x(at.Size), f.y(at.BusBW), units.Bytes(at.Size), bandwidthText(at.BusBW), bandwidthText(at.AlgBW), at.Operations})
+				line.Points = append(line.Points, PlotPoint{f.x(at.Size), f.y(at.BusBW), units.Bytes(at.Size),
+					bandwidthText(at.BusBW), bandwidthText(at.AlgBW), at.Operations})
 			}
 		}
 		p.Lines = append(p.Lines, line)

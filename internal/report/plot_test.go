@@ -22,8 +22,11 @@ func TestPlotTicks(t *testing.T) {
 		bandwidths []string
 		sizes      []string
 	}{
-		"many decades": {[]bandwidth.Point{point(8, 0.012), point(1<<30, 1300)}, []string{"0.01", "0.1", "1", "10", "100", "1000"}, []string{"32 B", "1 KiB", "32 KiB", "1 MiB", "32 MiB", "1 GiB"}},
-		"few":          {[]bandwidth.Point{point(1<<20, 600), point(4<<20, 1900)}, []string{"500", "1000", "2000", "5000"}, []string{"512 KiB", "1 MiB", "2 MiB", "4 MiB", "8 MiB"}},
+		"many decades": {[]bandwidth.Point{point(8, 0.012), point(1<<30, 1300)},
+			[]string{"0.01", "0.1", "1", "10", "100", "1000"},
+			[]string{"32 B", "1 KiB", "32 KiB", "1 MiB", "32 MiB", "1 GiB"}},
+		"few": {[]bandwidth.Point{point(1<<20, 600), point(4<<20, 1900)},
+			[]string{"500", "1000", "2000", "5000"}, []string{"512 KiB", "1 MiB", "2 MiB", "4 MiB", "8 MiB"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := report.NewPlot([]bandwidth.Curve{{Points: c.points}}, 6)
@@ -58,8 +61,10 @@ func TestPlotHasLine(t *testing.T) {
 		curves []bandwidth.Curve
 		want   bool
 	}{
-		"none": {nil, false}, "one size": {[]bandwidth.Curve{curve(3)}, false}, "two curves of one size": {[]bandwidth.Curve{curve(3), curve(0, 4)}, false},
-		"infinite": {[]bandwidth.Curve{curve(3, math.Inf(1))}, false}, "two sizes": {[]bandwidth.Curve{curve(3), curve(3, 4)}, true},
+		"none": {nil, false}, "one size": {[]bandwidth.Curve{curve(3)}, false},
+		"two curves of one size": {[]bandwidth.Curve{curve(3), curve(0, 4)}, false},
+		"infinite":               {[]bandwidth.Curve{curve(3, math.Inf(1))}, false},
+		"two sizes":              {[]bandwidth.Curve{curve(3), curve(3, 4)}, true},
 	} {
 		if got := report.NewPlot(c.curves, 6).HasLine(); got != c.want {
 			t.Errorf("%s: %t", name, got)

@@ -24,15 +24,18 @@ type section struct {
 	note  string // below the table
 }
 
-// measuredCallbacks says which callbacks the costs are of: those of short jobs are much the first ones (plugin/shm.h: NCCLOTF2_COST_PERIOD).
-const measuredCallbacks = "measured: each thread's first event, with which its memory is set up, and every 256th after it"
+// measuredCallbacks says which callbacks the costs are of: those of short jobs are much the first ones (plugin/shm.h:
+// NCCLOTF2_COST_PERIOD).
+const measuredCallbacks = "measured: each thread's first event, with which its memory is set up, and every 256th " +
+	"after it"
 
 func recordingSections(s *analysis.Self) []section {
 	recording := section{"Recording", []string{"<what", "<value", "<processes"}, nil, ""}
 	for _, v := range s.Recording {
 		recording.rows = append(recording.rows, []string{words(v.Name), v.Value, v.Processes})
 	}
-	costs := section{"Callbacks", []string{"<callback", "<event", "samples", "mean ns", "most ns"}, nil, measuredCallbacks}
+	costs := section{"Callbacks", []string{"<callback", "<event", "samples", "mean ns", "most ns"}, nil,
+		measuredCallbacks}
 	for _, c := range s.Costs {
 		costs.rows = append(costs.rows, []string{words(c.Callback), words(c.Type), strconv.FormatUint(c.Samples, 10),
 			strconv.FormatFloat(c.MeanNs, 'f', 1, 64), strconv.FormatFloat(c.MostNs, 'f', 1, 64)})
@@ -58,7 +61,8 @@ func recordingHeading(s *analysis.Self) string {
 	if !s.Complete {
 		complete = "parts of the communication are missing"
 	}
-	return fmt.Sprintf("%s: by %s, %s, %s", s.Archive, units.OrDash(s.Creator), units.Count(int(s.Processes), "process", "processes"), complete)
+	return fmt.Sprintf("%s: by %s, %s, %s", s.Archive, units.OrDash(s.Creator),
+		units.Count(int(s.Processes), "process", "processes"), complete)
 }
 
 // WriteRecordingText writes the report as tables for people.

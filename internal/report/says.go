@@ -14,8 +14,8 @@ const (
 	saysSlow    = "slow"
 )
 
-// Says is what the report says below its verdict before its tables, for where there is a picture of the waiting over time: the critical
-// path, and where the waiting went. Lines without a name go on with the one before.
+// Says is what the report says below its verdict before its tables, for where there is a picture of the waiting over
+// time: the critical path, and where the waiting went. Lines without a name go on with the one before.
 func Says(r *operations.Report) []Line {
 	all := []Line{}
 	for i, text := range pathLines(r.CriticalPath) {

@@ -142,7 +142,10 @@ func (s *sheet) write(w io.Writer, style Style) {
 		printable.Fprintf(w, "no room for: %s\n", strings.Join(left, ", "))
 	}
 	for _, line := range s.more {
-		if !slices.ContainsFunc(left, func(head string) bool { return strings.HasPrefix(line, head+":") }) { // it is on a column that is not there
+		if !slices.ContainsFunc(left, func(head string) bool {
+			return strings.HasPrefix(
+				line, head+":")
+		}) { // it is on a column that is not there
 			printable.Fprintln(w, line)
 		}
 	}
@@ -200,7 +203,8 @@ func number[T any](field, head string, of func(*T) uint64) column[T] {
 }
 
 func duration[T any](field, head string, of func(*T) uint64) column[T] {
-	return column[T]{field, head, func(r *T) string { return units.Time(float64(of(r))) }, func(r *T) any { return of(r) }}
+	return column[T]{field, head, func(r *T) string { return units.Time(float64(of(r))) },
+		func(r *T) any { return of(r) }}
 }
 
 func meanTime[T any](field, head string, of func(*T) float64) column[T] {

@@ -108,7 +108,8 @@ func (s *sheet) top(most int) (rows [][]string, rest string) {
 		rows = append(rows, s.text[i])
 	}
 	if n := len(s.text) - len(rows); n > 0 {
-		rest = fmt.Sprintf("… and %s with %s of %s (--top all)", units.Count(n, "more row", "more rows"), strings.TrimSpace(units.Percent(left, all)), s.order.what)
+		rest = fmt.Sprintf("… and %s with %s of %s (--top all)", units.Count(n, "more row", "more rows"),
+			strings.TrimSpace(units.Percent(left, all)), s.order.what)
 	}
 	return rows, rest
 }

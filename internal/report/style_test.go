@@ -52,7 +52,8 @@ func TestTablesShowWhatWeighsTheMost(t *testing.T) {
 	if got := len(lines); got != 1+2+1+20+1 {
 		t.Fatalf("%d lines:\n%s", got, strings.Join(lines, "\n"))
 	}
-	if !strings.HasPrefix(lines[4], "a thing with a long name, number 99 ") || !strings.HasPrefix(lines[23], "a thing with a long name, number 80 ") {
+	if !strings.HasPrefix(lines[4], "a thing with a long name, number 99 ") ||
+		!strings.HasPrefix(lines[23], "a thing with a long name, number 80 ") {
 		t.Errorf("from %q to %q", lines[4], lines[23])
 	}
 	if want := "… and 80 more rows with 63.8 % of the weight (--top all)"; lines[24] != want { // 3160 of 4950
@@ -63,7 +64,8 @@ func TestTablesShowWhatWeighsTheMost(t *testing.T) {
 	}
 	var csv strings.Builder
 	testkit.Must(t, things(100).WriteCSV(&csv))
-	if rows := strings.Split(csv.String(), "\n"); len(rows) != 102 || !strings.HasPrefix(rows[1], `things,"a thing with a long name, number 0"`) {
+	if rows := strings.Split(csv.String(), "\n"); len(rows) != 102 ||
+		!strings.HasPrefix(rows[1], `things,"a thing with a long name, number 0"`) {
 		t.Errorf("CSV has %d lines, the first %q", len(rows), rows[1])
 	}
 }
@@ -89,7 +91,8 @@ func TestTablesFitTheTerminal(t *testing.T) {
 	}
 }
 
-// Points in time count from the begin of the run, or are times of day; clocks that do not count since 1970 stay what they are.
+// Points in time count from the begin of the run, or are times of day; clocks that do not count since 1970 stay what
+// they are.
 func TestPointsInTime(t *testing.T) {
 	const begin = 1_760_000_000_000_000_000
 	for _, tc := range []struct {
@@ -116,7 +119,8 @@ func equalTimes(ns float64) analysis.Times {
 // Times of launches are shown as no times of operations, whatever they are.
 func TestLaunchesAreNoTimesOfOperations(t *testing.T) {
 	r := &operations.Report{Operations: []operations.Row{
-		{Operation: "AllReduce", TimingSource: "enqueue", Count: 9, Timed: 9, Time: equalTimes(777_000), Approximate: true},
+		{Operation: "AllReduce", TimingSource: "enqueue", Count: 9, Timed: 9, Time: equalTimes(777_000),
+			Approximate: true},
 		{Operation: "Reduce", TimingSource: "gpu", Count: 9, Timed: 9, Time: equalTimes(555_000)},
 	}}
 	s := operationSheet(r)
@@ -134,21 +138,28 @@ func TestLaunchesAreNoTimesOfOperations(t *testing.T) {
 
 // The last line says what to look at next, of several things the gravest.
 func TestWhatToLookAtNext(t *testing.T) {
-	late := verdict.Verdict{Culprits: []verdict.Culprit{{Kind: verdict.HostLate, Worst: &verdict.Worst{At: 7_333_500_000, Late: 167_600_000}}}}
+	late := verdict.Verdict{Culprits: []verdict.Culprit{{Kind: verdict.HostLate,
+		Worst: &verdict.Worst{At: 7_333_500_000, Late: 167_600_000}}}}
 	inMessages := func(percent uint64) *waits.States {
-		s := &waits.States{Kinds: []waits.Group{{Name: facts.WaitLateSender.String()}, {Name: facts.WaitCollective.String()}}}
+		s := &waits.States{Kinds: []waits.Group{{Name: facts.WaitLateSender.String()},
+			{Name: facts.WaitCollective.String()}}}
 		s.Kinds[0].Waited, s.Kinds[1].Waited, s.Total.Waited = percent, 100-percent, 100
 		return s
 	}
 	crashed := operations.Summary{Archive: "exp/traces.otf2", Crashed: 1, Timing: map[string]uint64{"ENQUEUE": 4}}
 	for want, r := range map[string]*operations.Report{
-		"":                                    {Summary: operations.Summary{Archive: "exp/traces.otf2", Timing: map[string]uint64{"GPU": 4, "ENQUEUE": 1}}},
+		"": {Summary: operations.Summary{Archive: "exp/traces.otf2",
+			Timing: map[string]uint64{"GPU": 4, "ENQUEUE": 1}}},
 		"Next: nccl-otf2 report --hang exp (": {Summary: crashed},
 		"Next: nccl-otf2 report --hang exp (which": {Summary: operations.Summary{Archive: "exp/traces.otf2"},
 			Verdict: &verdict.Verdict{Culprits: []verdict.Culprit{{Kind: verdict.Missing}}}},
-		"Next: record with NCCL_OTF2_EVENTS=gpu; only launches": {Summary: operations.Summary{Timing: map[string]uint64{"ENQUEUE": 4}, Untimed: "record with NCCL_OTF2_EVENTS=gpu"}},
-		"Next: nccl-otf2 report --waits exp (":                  {Summary: operations.Summary{Archive: "exp/traces.otf2"}, Verdict: &late, WaitStates: inMessages(51)},
-		"Next: nccl-otf2 timeline exp --from 1.998s --to 2.502s (": {Summary: operations.Summary{Archive: "exp/traces.otf2", Begin: 5_000_000_000}, Verdict: &late,
+		"Next: record with NCCL_OTF2_EVENTS=gpu; only " +
+			"launches": {Summary: operations.Summary{Timing: map[string]uint64{"ENQUEUE": 4}, Untimed: "record with " +
+			"NCCL_OTF2_EVENTS=gpu"}},
+		"Next: nccl-otf2 report --waits exp " +
+			"(": {Summary: operations.Summary{Archive: "exp/traces.otf2"}, Verdict: &late, WaitStates: inMessages(51)},
+		"Next: nccl-otf2 timeline exp --from 1.998s --to 2.502s " +
+			"(": {Summary: operations.Summary{Archive: "exp/traces.otf2", Begin: 5_000_000_000}, Verdict: &late,
 			WaitStates: inMessages(49)},
 	} {
 		if got := next(r); !strings.HasPrefix(got, want) || want == "" && got != "" {

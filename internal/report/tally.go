@@ -15,9 +15,11 @@ import (
 
 // tallyNotes say what is easily mistaken.
 var tallyNotes = map[string]string{
-	regions.GroupCollectives: "Each rank has its own launches: a collective of 4 ranks has 4, and several operations that NCCL launched together have one.",
-	regions.GroupNetwork:     "A stretch is a time in which a row's oldest outstanding transfer was in that phase. It is not a transfer; report --matrix has the number of those.",
-	tally.GroupChannels:      "Channels show the parts of operations that are in the other tables.",
+	regions.GroupCollectives: "Each rank has its own launches: a collective of 4 ranks has 4, and several operations " +
+		"that NCCL launched together have one.",
+	regions.GroupNetwork: "A stretch is a time in which a row's oldest outstanding transfer was in that phase. " +
+		"It is not a transfer; report --matrix has the number of those.",
+	tally.GroupChannels: "Channels show the parts of operations that are in the other tables.",
 }
 
 // tallyLine is a row of a table, with its group; the last of each is the total.
@@ -58,11 +60,17 @@ func tallyColumns(counts string) []column[tallyLine] {
 		{"device", "", nil, func(l *tallyLine) any { return l.Device }},
 		{"launched_only", "", nil, func(l *tallyLine) any { return l.Launched }},
 		duration("time_ns", "Time", func(l *tallyLine) uint64 { return l.Time }),
-		{"share", "Time(%)", func(l *tallyLine) string { return units.Percent(float64(l.Time), float64(l.group.Total)) }, func(l *tallyLine) any { return l.Share }},
+		{"share", "Time(%)", func(l *tallyLine) string {
+			return units.Percent(
+				float64(l.Time), float64(l.group.Total))
+		}, func(l *tallyLine) any { return l.Share }},
 		number("calls", counts, func(l *tallyLine) uint64 { return l.Calls }),
-		{"average_ns", "Average", func(l *tallyLine) string { return known(l, l.Average) }, func(l *tallyLine) any { return l.Average }},
-		{"min_ns", "Min", func(l *tallyLine) string { return single(l, l.Min) }, func(l *tallyLine) any { return l.Min }},
-		{"max_ns", "Max", func(l *tallyLine) string { return single(l, l.Max) }, func(l *tallyLine) any { return l.Max }},
+		{"average_ns", "Average", func(l *tallyLine) string { return known(l, l.Average) },
+			func(l *tallyLine) any { return l.Average }},
+		{"min_ns", "Min", func(l *tallyLine) string { return single(l, l.Min) },
+			func(l *tallyLine) any { return l.Min }},
+		{"max_ns", "Max", func(l *tallyLine) string { return single(l, l.Max) },
+			func(l *tallyLine) any { return l.Max }},
 		{"summed", "", nil, func(l *tallyLine) any { return l.Summed }},
 		number("unfinished", "Unfinished", func(l *tallyLine) uint64 { return l.Unfinished }),
 	}
@@ -114,7 +122,9 @@ func Tally(r *tally.Report) *Document {
 		if name == "" {
 			name = "(no group)"
 		}
-		s := sheetOf("", fmt.Sprintf("%s | %s | %s | %s", name, units.Count(g.Hosts, "host", "hosts"), units.Count(g.Processes, "process", "processes"), units.Count(g.Threads, "thread", "threads")), lines, tallyColumns(strings.ToUpper(g.Counts[:1])+g.Counts[1:]))
+		s := sheetOf("", fmt.Sprintf("%s | %s | %s | %s", name, units.Count(g.Hosts, "host", "hosts"),
+			units.Count(g.Processes, "process", "processes"), units.Count(g.Threads, "thread", "threads")), lines,
+			tallyColumns(strings.ToUpper(g.Counts[:1])+g.Counts[1:]))
 		s.fields, s.values = nil, nil
 		d.sheets = append(d.sheets, s)
 	}
@@ -122,20 +132,24 @@ func Tally(r *tally.Report) *Document {
 		d.say("There are no regions.")
 	}
 	if marked {
-		d.note("* a buffer is in GPU memory, or memory that it shares (managed); for a call: a buffer of an operation that resulted from it")
+		d.note("* a buffer is in GPU memory, or memory that it shares (managed); for a call: a buffer of an " +
+			"operation that resulted from it")
 	}
 	if launched {
-		d.note("%s: it is known when these were launched, but not how long they ran; the times are those of enqueueing", strings.TrimSpace(facts.LaunchedOnly))
+		d.note("%s: it is known when these were launched, but not how long they ran; the times are those of enqueueing",
+			strings.TrimSpace(facts.LaunchedOnly))
 	}
 	if slices.ContainsFunc(all, func(l tallyLine) bool { return l.Summed }) {
-		d.note("Network: recorded in sums (NCCL_OTF2_EVENTS=net-sums), so the shortest and the longest stretch are not known.")
+		d.note("Network: recorded in sums (NCCL_OTF2_EVENTS=net-sums), so the shortest and the longest stretch are " +
+			"not known.")
 	}
 	for i := range r.Groups {
 		if note := tallyNotes[r.Groups[i].Group]; note != "" {
 			d.note("%s", note)
 		}
 	}
-	d.note("Times are from enter to leave, including nested regions. Threads are rows of the timeline, including those of GPUs and networks.")
+	d.note("Times are from enter to leave, including nested regions. Threads are rows of the timeline, including " +
+		"those of GPUs and networks.")
 	return d
 }
 

@@ -26,7 +26,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions/cuda"
 )
 
-// WriteStyled writes the report for people: summary, operations, phases if there are any, waiting, and what to look at next.
+// WriteStyled writes the report for people: summary, operations, phases if there are any, waiting, and what to look at
+// next.
 func WriteStyled(r *operations.Report, w io.Writer, style Style) error {
 	lines := folding.NewWriter(w, style.Width)
 	b := bufio.NewWriter(lines)
@@ -130,7 +131,8 @@ func (l *summaryLines) ends(n map[string]uint64) {
 	if early == 0 {
 		return
 	}
-	text := fmt.Sprintf("for %s, NCCL stamps the end of only a part (trees, NVLS, several messages)", units.Plural(early, "operation"))
+	text := fmt.Sprintf("for %s, NCCL stamps the end of only a part (trees, NVLS, several messages)",
+		units.Plural(early, "operation"))
 	if moved > 0 {
 		text += fmt.Sprintf("; %d ended later according to other ranks' stamps", moved)
 	}
@@ -311,7 +313,8 @@ func (l *summaryLines) paused(s *operations.Summary) {
 	}
 	onRequest := maps.Clone(s.Paused)
 	if n := onRequest[analysis.ByRAS]; n > 0 {
-		l.line(head, "paused by RAS: %s", units.Count(int(n), "operation that NCCL ran without reporting it", "operations that NCCL ran without reporting them"))
+		l.line(head, "paused by RAS: %s", units.Count(
+			int(n), "operation that NCCL ran without reporting it", "operations that NCCL ran without reporting them"))
 		head = ""
 		delete(onRequest, analysis.ByRAS)
 	}
@@ -333,14 +336,16 @@ func networkText(n map[string]uint64) string {
 	add(n[regions.NetPuts] > 0, "%s sent, %s", events(regions.NetPuts, "transfer"), bytes(regions.NetPutBytes))
 	add(n[regions.NetRecvBytes] > 0, "%s received", bytes(regions.NetRecvBytes))
 	add(n[regions.NetEmpty] > 0, "%s", events(regions.NetEmpty, "empty transfer"))
-	add(n[regions.NetIBEvents] > 0, "%s of InfiniBand, %s sent", events(regions.NetIBEvents, "event"), bytes(regions.NetIBBytes))
-	add(n[regions.NetSocket] > 0, "%s of sockets, %s", events(regions.NetSocket, "event"), bytes(regions.NetSocketBytes))
+	add(n[regions.NetIBEvents] > 0, "%s of InfiniBand, %s sent", events(regions.NetIBEvents, "event"),
+		bytes(regions.NetIBBytes))
+	add(n[regions.NetSocket] > 0, "%s of sockets, %s", events(regions.NetSocket, "event"),
+		bytes(regions.NetSocketBytes))
 	add(n[regions.NetOther] > 0, "%s of other networks", events(regions.NetOther, "event"))
 	return strings.Join(parts, "; ")
 }
 
-// kernelsText tells what became of the kernels that CUPTI recorded in one line, and where it could not record them; "" if
-// it was not to be used.
+// kernelsText tells what became of the kernels that CUPTI recorded in one line, and where it could not record them; ""
+// if it was not to be used.
 func kernelsText(n map[string]uint64, states []analysis.SelfValue) string {
 	var without []string
 	for _, s := range states {
@@ -373,11 +378,13 @@ func kernelsText(n map[string]uint64, states []analysis.SelfValue) string {
 		parts[0] += fmt.Sprintf(", %d with replayed operations", replayed)
 	}
 	add(n[cuda.CountUndecided], "%d still undecided")
-	add(n[cuda.CountNoTimes]+n[cuda.CountNoClock]+n[cuda.CountNoDevice]+n[cuda.CountNoRow]+n[cuda.CountUndrawn], "%d records not drawn")
+	add(n[cuda.CountNoTimes]+n[cuda.CountNoClock]+n[cuda.CountNoDevice]+n[cuda.CountNoRow]+n[cuda.CountUndrawn],
+		"%d records not drawn")
 	return strings.Join(append(parts, without...), "; ")
 }
 
-// operationColumns are those of the operations, by size or by class of sizes. What no row tells has no column for people.
+// operationColumns are those of the operations, by size or by class of sizes. What no row tells has no column for
+// people.
 func operationColumns(rows []operations.Row) []column[operations.Row] {
 	type row = operations.Row
 	some := func(of func(*row) bool) bool {
@@ -392,16 +399,22 @@ func operationColumns(rows []operations.Row) []column[operations.Row] {
 	columns := []column[row]{
 		label("communicator", "communicator", func(o *row) string { return o.Communicator }),
 		number("comm", "", func(o *row) uint64 { return uint64(o.Comm) }),
-		{"role", "<likely role", func(o *row) string { return units.OrDash(o.Role) }, func(o *row) any { return o.Role }},
+		{"role", "<likely role", func(o *row) string { return units.OrDash(o.Role) },
+			func(o *row) any { return o.Role }},
 		number("ranks", "ranks", func(o *row) uint64 { return uint64(o.Ranks) }),
 		{"operation", "<operation", markedName, func(o *row) any { return o.Operation }},
 		{"grouped", "", nil, func(o *row) any { return o.Grouped }},
 		{"device", "", nil, func(o *row) any { return o.Device }},
-		{"root", head(some(func(o *row) bool { return o.Root != nil }), "root"), func(o *row) string { return units.OrDash(units.Plain(optional(o.Root))) }, func(o *row) any { return optional(o.Root) }},
-		{"in_place", head(some(func(o *row) bool { return o.InPlace != nil }), "<buffers"), buffersText, func(o *row) any { return optional(o.InPlace) }},
+		{"root", head(some(func(o *row) bool { return o.Root != nil }), "root"),
+			func(o *row) string { return units.OrDash(units.Plain(optional(o.Root))) },
+			func(o *row) any { return optional(o.Root) }},
+		{"in_place", head(some(func(o *row) bool { return o.InPlace != nil }), "<buffers"), buffersText,
+			func(o *row) any { return optional(o.InPlace) }},
 		{"launched_together", "", nil, func(o *row) any { return o.Equal }},
-		{"replayed", head(some(func(o *row) bool { return o.Replayed }), "<launched"), launchedText, func(o *row) any { return o.Replayed }},
-		{"type", "<type", func(o *row) string { return strings.TrimPrefix(o.Datatype, "nccl") }, func(o *row) any { return o.Datatype }},
+		{"replayed", head(some(func(o *row) bool { return o.Replayed }), "<launched"), launchedText,
+			func(o *row) any { return o.Replayed }},
+		{"type", "<type", func(o *row) string { return strings.TrimPrefix(o.Datatype, "nccl") },
+			func(o *row) any { return o.Datatype }},
 	}
 	size := "size"
 	if some(func(o *row) bool { return o.Class != nil }) {
@@ -418,23 +431,33 @@ func operationColumns(rows []operations.Row) []column[operations.Row] {
 		number("mixed_sources", "", func(o *row) uint64 { return o.Mixed }),
 		number("calls", "", func(o *row) uint64 { return o.Calls }),
 		{"min_calls_per_rank", "", nil, func(o *row) any { return o.MinCallsPerRank }},
-		{"max_calls_per_rank", "calls/rank", func(o *row) string { return span(o.MinCallsPerRank, o.MaxCallsPerRank) }, func(o *row) any { return o.MaxCallsPerRank }},
+		{"max_calls_per_rank", "calls/rank", func(o *row) string { return span(o.MinCallsPerRank, o.MaxCallsPerRank) },
+			func(o *row) any { return o.MaxCallsPerRank }},
 		timedColumn("p50_ns", "median", func(o *row) float64 { return o.Time.P50 }, true),
 		timedColumn("avg_ns", "avg", func(o *row) float64 { return o.Time.Avg }, false),
 		timedColumn("min_ns", "min", func(o *row) float64 { return o.Time.Min }, false),
 		timedColumn("p99_ns", "p99", func(o *row) float64 { return o.Time.P99 }, true),
 		timedColumn("max_ns", "max", func(o *row) float64 { return o.Time.Max }, false),
-		{"algbw", "algbw GB/s", func(o *row) string { return bandwidthText(o.AlgBW) }, func(o *row) any { return known(o.AlgBW) }},
-		{"busbw", "busbw GB/s", func(o *row) string { return bandwidthText(o.BusBW) }, func(o *row) any { return known(o.BusBW) }},
-		{"transfer_p50_ns", head(late, "nobody late"), func(o *row) string { return transferText(o) }, func(o *row) any { return known(transferOf(o)) }},
+		{"algbw", "algbw GB/s", func(o *row) string { return bandwidthText(o.AlgBW) },
+			func(o *row) any { return known(o.AlgBW) }},
+		{"busbw", "busbw GB/s", func(o *row) string { return bandwidthText(o.BusBW) },
+			func(o *row) any { return known(o.BusBW) }},
+		{"transfer_p50_ns", head(late, "nobody late"), func(o *row) string { return transferText(o) },
+			func(o *row) any { return known(transferOf(o)) }},
 		{"algbw_nobody_late", "", nil, func(o *row) any { return known(o.AlgBWNobodyLate) }},
-		{"busbw_nobody_late", head(late, "its busbw GB/s"), func(o *row) string { return bandwidthText(o.BusBWNobodyLate) }, func(o *row) any { return known(o.BusBWNobodyLate) }},
-		{"algorithms", "<algorithm", func(o *row) string { return units.OrDash(strings.Join(o.Algorithms, ",")) }, func(o *row) any { return strings.Join(o.Algorithms, ",") }},
-		{"protocols", "<protocol", func(o *row) string { return units.OrDash(strings.Join(o.Protocols, ",")) }, func(o *row) any { return strings.Join(o.Protocols, ",") }},
+		{"busbw_nobody_late", head(late, "its busbw GB/s"),
+			func(o *row) string { return bandwidthText(o.BusBWNobodyLate) },
+			func(o *row) any { return known(o.BusBWNobodyLate) }},
+		{"algorithms", "<algorithm", func(o *row) string { return units.OrDash(strings.Join(o.Algorithms, ",")) },
+			func(o *row) any { return strings.Join(o.Algorithms, ",") }},
+		{"protocols", "<protocol", func(o *row) string { return units.OrDash(strings.Join(o.Protocols, ",")) },
+			func(o *row) any { return strings.Join(o.Protocols, ",") }},
 		{"variants", "", nil, func(o *row) any { return strings.Join(o.Variants, ",") }},
 		{"min_channels", "", nil, func(o *row) any { return o.MinChannels }},
-		{"max_channels", "channels", func(o *row) string { return span(uint64(o.MinChannels), uint64(o.MaxChannels)) }, func(o *row) any { return o.MaxChannels }},
-		{"timing_source", "<timing source", func(o *row) string { return units.OrDash(o.TimingSource) }, func(o *row) any { return o.TimingSource }},
+		{"max_channels", "channels", func(o *row) string { return span(uint64(o.MinChannels), uint64(o.MaxChannels)) },
+			func(o *row) any { return o.MaxChannels }},
+		{"timing_source", "<timing source", func(o *row) string { return units.OrDash(o.TimingSource) },
+			func(o *row) any { return o.TimingSource }},
 	}...)
 }
 
@@ -538,12 +561,17 @@ var operationMarks = []struct {
 	shown func(*operations.Row) bool
 	text  string
 }{
-	{func(o *operations.Row) bool { return o.Device }, "* before the name: a buffer is in GPU memory, or memory that it shares (managed)"},
-	{func(o *operations.Row) bool { return o.Grouped && o.Equal == 0 }, "* launched together with others: the times are those of the whole launch"},
-	{func(o *operations.Row) bool { return o.Equal > 0 }, "/n: n equal ones launched together: the times are those of the launch, divided by n"},
+	{func(o *operations.Row) bool { return o.Device },
+		"* before the name: a buffer is in GPU memory, or memory that it shares (managed)"},
+	{func(o *operations.Row) bool { return o.Grouped && o.Equal == 0 },
+		"* launched together with others: the times are those of the whole launch"},
+	{func(o *operations.Row) bool { return o.Equal > 0 },
+		"/n: n equal ones launched together: the times are those of the launch, divided by n"},
 	{func(o *operations.Row) bool { return o.Approximate }, "~ accurate to 2 %"},
-	{func(o *operations.Row) bool { return o.StartUp > 0 }, "n of m: times leave out the first launch of each communicator (start-up; --first includes it)"},
-	{func(o *operations.Row) bool { return o.Mixed > 0 }, "n of m: times leave out operations whose members have times from different sources"},
+	{func(o *operations.Row) bool { return o.StartUp > 0 },
+		"n of m: times leave out the first launch of each communicator (start-up; --first includes it)"},
+	{func(o *operations.Row) bool { return o.Mixed > 0 },
+		"n of m: times leave out operations whose members have times from different sources"},
 	{func(o *operations.Row) bool { return o.Transfer != nil }, "nobody late: from the last arrival to the end"},
 }
 
@@ -563,7 +591,8 @@ func operationSheet(r *operations.Report) sheet {
 		}
 		return 0
 	})
-	s.optional = []string{"likely role", "protocol", "channels", "calls/rank", "min", "its busbw GB/s", "algorithm", "type", "p99", "avg", "algbw GB/s", "timing source", "max", "nobody late", "buffers", "launched"}
+	s.optional = []string{"likely role", "protocol", "channels", "calls/rank", "min", "its busbw GB/s", "algorithm",
+		"type", "p99", "avg", "algbw GB/s", "timing source", "max", "nobody late", "buffers", "launched"}
 	return s
 }
 
@@ -589,7 +618,8 @@ func writeOperations(r *operations.Report, w io.Writer, style Style) {
 }
 
 // timesRemark says what is counted: others count members.
-const timesRemark = "count and times are those of operations; a collective's time is the mean over its members, and bandwidths are those of the median time. Per-rank times: nccl-otf2 profile."
+const timesRemark = "count and times are those of operations; a collective's time is the mean over its members, and " +
+	"bandwidths are those of the median time. Per-rank times: nccl-otf2 profile."
 
 // Operations gives the report as tables; for people WriteText has more to say.
 func Operations(r *operations.Report) *Document {
@@ -602,7 +632,8 @@ func Operations(r *operations.Report) *Document {
 	for _, p := range r.Problems {
 		d.say("problem: %s", p)
 	}
-	d.sheets = []sheet{operationSheet(r), phaseSheet(r.Phases), waitsSheet(&r.Waits), communicatorSheet(r.Communicators)}
+	d.sheets = []sheet{operationSheet(r), phaseSheet(r.Phases), waitsSheet(&r.Waits),
+		communicatorSheet(r.Communicators)}
 	d.sheets[2].more = waitsRemark(&r.Waits)
 	d.sheets[0].more = append(d.sheets[0].more, timesRemark)
 	return d
@@ -648,7 +679,8 @@ var waitsColumns = func(total uint64) []column[waits.Rank] {
 func waitsSheet(ws *waits.ByRank) sheet {
 	title := fmt.Sprintf("Waiting at the start of collectives: %d examined", ws.Collectives)
 	if ws.LeftOut > 0 {
-		title += fmt.Sprintf(", %d left out (no times of two members that can be compared, or not ended by all)", ws.LeftOut)
+		title += fmt.Sprintf(", %d left out (no times of two members that can be compared, or not ended by all)",
+			ws.LeftOut)
 	}
 	rows := recorded(ws.Ranks, func(r waits.Rank) bool { return r.NoData })
 	s := sheetOf("waits", title, rows, waitsColumns(ws.Total))
@@ -685,9 +717,11 @@ func notRecordedText(n *operations.NotRecorded) string {
 	text := "ranks " + n.Ranks
 	switch {
 	case n.Ranks == "":
-		return fmt.Sprintf("nothing was recorded of %s whose ranks are not known", units.Count(n.Processes, "process", "processes"))
+		return fmt.Sprintf("nothing was recorded of %s whose ranks are not known",
+			units.Count(n.Processes, "process", "processes"))
 	case len(parts) > maxRanksText:
-		text = fmt.Sprintf("ranks %s and %d more stretches", strings.Join(parts[:maxRanksText], ","), len(parts)-maxRanksText)
+		text = fmt.Sprintf("ranks %s and %d more stretches", strings.Join(parts[:maxRanksText], ","),
+			len(parts)-maxRanksText)
 	}
 	if n.Unknown {
 		text += " and others"
@@ -720,8 +754,11 @@ func communicatorColumns(rows []operations.CommunicatorRow) []column[operations.
 		{"ranks", "ranks", nil, func(c *operations.CommunicatorRow) any { return c.Ranks }},
 		{"hosts", "hosts", nil, func(c *operations.CommunicatorRow) any { return c.Hosts }},
 		label("members", "members", func(c *operations.CommunicatorRow) string { return c.Members }),
-		{"parent", from, func(c *operations.CommunicatorRow) string { return units.OrDash(c.Parent.String()) }, func(c *operations.CommunicatorRow) any { return c.Parent.String() }},
-		{"role", "<likely role", func(c *operations.CommunicatorRow) string { return units.OrDash(c.Role) }, func(c *operations.CommunicatorRow) any { return c.Role }},
-		{"role_basis", "<judged by", func(c *operations.CommunicatorRow) string { return units.OrDash(c.Basis) }, func(c *operations.CommunicatorRow) any { return c.Basis }},
+		{"parent", from, func(c *operations.CommunicatorRow) string { return units.OrDash(c.Parent.String()) },
+			func(c *operations.CommunicatorRow) any { return c.Parent.String() }},
+		{"role", "<likely role", func(c *operations.CommunicatorRow) string { return units.OrDash(c.Role) },
+			func(c *operations.CommunicatorRow) any { return c.Role }},
+		{"role_basis", "<judged by", func(c *operations.CommunicatorRow) string { return units.OrDash(c.Basis) },
+			func(c *operations.CommunicatorRow) any { return c.Basis }},
 	}
 }

@@ -76,16 +76,23 @@ func waitGroupColumns(head string, collectives bool) []column[waits.Group] {
 	}
 	return append(columns,
 		number("collectives", "collectives", func(g *waits.Group) uint64 { return g.Collectives }),
-		column[waits.Group]{"skew_avg_ns", "skew avg", func(g *waits.Group) string { return known(g, g.SkewAvg) }, func(g *waits.Group) any { return g.SkewAvg }},
-		column[waits.Group]{"skew_max_ns", "skew max", func(g *waits.Group) string { return known(g, float64(g.SkewMax)) }, func(g *waits.Group) any { return g.SkewMax }},
-		column[waits.Group]{"transfer_avg_ns", "transfer avg", func(g *waits.Group) string { return known(g, g.TransferAvg) }, func(g *waits.Group) any { return g.TransferAvg }},
+		column[waits.Group]{"skew_avg_ns", "skew avg", func(g *waits.Group) string { return known(g, g.SkewAvg) },
+			func(g *waits.Group) any { return g.SkewAvg }},
+		column[waits.Group]{"skew_max_ns", "skew max",
+			func(g *waits.Group) string { return known(g, float64(g.SkewMax)) },
+			func(g *waits.Group) any { return g.SkewMax }},
+		column[waits.Group]{"transfer_avg_ns", "transfer avg",
+			func(g *waits.Group) string { return known(g, g.TransferAvg) },
+			func(g *waits.Group) any { return g.TransferAvg }},
 	)
 }
 
 // paradigmColumns are of waits by paradigm.
-var paradigmColumns = append([]column[waits.Paradigm]{label("name", "paradigm", func(p *waits.Paradigm) string { return p.Name })},
+var paradigmColumns = append([]column[waits.Paradigm]{label(
+	"name", "paradigm", func(p *waits.Paradigm) string { return p.Name })},
 	append(waitColumns(func(p *waits.Paradigm) *waits.Sums { return &p.Sums }),
-		column[waits.Paradigm]{"through_others_ns", "after waits in others", func(p *waits.Paradigm) string { return units.Time(p.Through) },
+		column[waits.Paradigm]{"through_others_ns", "after waits in others",
+			func(p *waits.Paradigm) string { return units.Time(p.Through) },
 			func(p *waits.Paradigm) any { return p.Through }})...)
 
 // worstColumns shows points in time by a clock.
@@ -98,7 +105,8 @@ func worstColumns(clock Clock, all []waits.Instance) []column[waits.Instance] {
 		label("communicator", "communicator", func(i *waits.Instance) string { return i.Communicator }),
 		label("operation", "operation", func(i *waits.Instance) string { return i.Operation }),
 		number("ordinal", "number", func(i *waits.Instance) uint64 { return i.Ordinal }),
-		{"at", "at", func(i *waits.Instance) string { return clock.at(uint64(i.At)) }, func(i *waits.Instance) any { return uint64(i.At) }},
+		{"at", "at", func(i *waits.Instance) string { return clock.at(uint64(i.At)) },
+			func(i *waits.Instance) any { return uint64(i.At) }},
 		phase,
 		label("rank", "waited for", func(i *waits.Instance) string { return i.Rank }),
 		label("host", "host", func(i *waits.Instance) string { return i.Host }),
@@ -146,7 +154,8 @@ var enqueueColumns = []column[waits.EnqueueRow]{
 }
 
 // waitOptional are columns of tables of waits that there need not be room for.
-var waitOptional = []string{"operations", "collectives", "longest", "transfer avg", "skew avg", "±", "late arrivals", "time", "share"}
+var waitOptional = []string{"operations", "collectives", "longest", "transfer avg", "skew avg", "±", "late arrivals",
+	"time", "share"}
 
 // worstOptional are those of the operations that cost the most.
 var worstOptional = []string{"host", "±", "transfer", "skew"}
@@ -182,7 +191,8 @@ func comparedLine(w *waits.States) string {
 	if len(times) > 0 {
 		basis = " (" + strings.Join(times, ", ") + ")"
 	}
-	return fmt.Sprintf("%s and %s compared%s", compared(w.Collectives, "collective", "collectives"), compared(w.Messages, "message", "messages"), basis)
+	return fmt.Sprintf("%s and %s compared%s", compared(w.Collectives, "collective", "collectives"),
+		compared(w.Messages, "message", "messages"), basis)
 }
 
 // leftOut says what was not compared, and why.
@@ -208,18 +218,21 @@ func leftOut(not *waits.NotCompared) (left []string) {
 
 // waitedLine says how much was waited in all, and how exact that is.
 func waitedLine(t *waits.Sums) string {
-	line := fmt.Sprintf("waited %s of %s, %s", units.Time(float64(t.Waited)), units.Time(float64(t.Time)), units.Percent(float64(t.Waited), float64(t.Time)))
+	line := fmt.Sprintf("waited %s of %s, %s", units.Time(float64(t.Waited)), units.Time(float64(t.Time)),
+		units.Percent(float64(t.Waited), float64(t.Time)))
 	switch {
 	case t.Waits == 0:
 	case t.Unstated == t.Waits:
 		line += "; the archive does not state the uncertainty of that"
 	case t.Unstated > 0:
-		line += fmt.Sprintf(", ± more than %s: the uncertainty of %d of %s is stated", units.Time(float64(t.Uncertainty)), t.Waits-t.Unstated, units.Count(int(t.Waits), "wait", "waits"))
+		line += fmt.Sprintf(", ± more than %s: the uncertainty of %d of %s is stated",
+			units.Time(float64(t.Uncertainty)), t.Waits-t.Unstated, units.Count(int(t.Waits), "wait", "waits"))
 	default:
 		line += fmt.Sprintf(", ± %s", units.Time(float64(t.Uncertainty)))
 	}
 	if t.Below > 0 {
-		line += fmt.Sprintf("; %s of it in %s no longer than the uncertainty", units.Time(float64(t.BelowTime)), units.Count(int(t.Below), "wait", "waits"))
+		line += fmt.Sprintf("; %s of it in %s no longer than the uncertainty", units.Time(float64(t.BelowTime)),
+			units.Count(int(t.Below), "wait", "waits"))
 	}
 	return line
 }
@@ -236,9 +249,12 @@ func waitSheets(w *waits.States, clock Clock) []sheet {
 		sheetOf("operations", "By operation", w.Operations, waitGroupColumns("operation", true)),
 		sheetOf("phases", "By phase of the application", w.Phases, waitGroupColumns("phase", false)),
 		sheetOf("worst", "Operations that cost the most", w.Worst, worstColumns(clock, w.Worst)),
-		sheetOf("slow", "Slow links and GPUs: what made operations take long after all members had arrived", w.Slow.Rows, slowColumns),
-		sheetOf("network", "Transfers over the network: what the oldest one of each rank waited for", w.Network, networkWaitColumns),
-		sheetOf("enqueue", "Enqueue arrival: who called last; this is not waiting", recorded(w.Enqueue.Ranks, func(r waits.EnqueueRow) bool { return r.NoData }), enqueueColumns),
+		sheetOf("slow", "Slow links and GPUs: what made operations take long after all members had arrived",
+			w.Slow.Rows, slowColumns),
+		sheetOf("network", "Transfers over the network: what the oldest one of each rank waited for", w.Network,
+			networkWaitColumns),
+		sheetOf("enqueue", "Enqueue arrival: who called last; this is not waiting",
+			recorded(w.Enqueue.Ranks, func(r waits.EnqueueRow) bool { return r.NoData }), enqueueColumns),
 	}
 	for i, rows := range map[int][]waits.Row{1: ranks, 2: w.GPUs, 3: w.HostRows} {
 		sheets[i].by("the waiting caused", func(k int) float64 { return float64(rows[k].Caused) })
@@ -264,8 +280,10 @@ func waitSheets(w *waits.States, clock Clock) []sheet {
 		sheets = slices.Insert(sheets, 1, paradigms)
 	}
 	if e := &w.Enqueue; e.Collectives > 0 {
-		sheets[len(sheets)-1].more = []string{fmt.Sprintf("%s: from the first to the last call %s on average, at most %s.",
-			units.Count(int(e.Collectives), "collective", "collectives"), units.Time(e.SkewAvg), units.Time(float64(e.SkewMax)))}
+		sheets[len(sheets)-1].more = []string{fmt.Sprintf(
+			"%s: from the first to the last call %s on average, at most %s.",
+			units.Count(int(e.Collectives), "collective", "collectives"), units.Time(e.SkewAvg),
+			units.Time(float64(e.SkewMax)))}
 	}
 	at := slices.IndexFunc(sheets, func(s sheet) bool { return s.name == "phases" })
 	return slices.Concat(efficiencySheets(w.Efficiency), sheets[:at], whereSheets(w, clock), sheets[at:])
@@ -288,6 +306,7 @@ func waitNotes(d *Document, w *waits.States) {
 		d.note("%s", clocksRemark(w.Hosts, w.Clocks, true))
 	}
 	if w.NetworkUnknown > 0 {
-		d.note("For %s, it is not known whose transfers they show.", units.Count(int(w.NetworkUnknown), "network row", "network rows"))
+		d.note("For %s, it is not known whose transfers they show.",
+			units.Count(int(w.NetworkUnknown), "network row", "network rows"))
 	}
 }

@@ -50,7 +50,8 @@ func whereTotal(s *waits.States) string {
 	if s.Total.Parts == 0 {
 		return "not known, no operation has times of two members that can be compared"
 	}
-	return fmt.Sprintf("%s of %s in operations, %s", units.Time(float64(s.Total.Waited)), units.Time(float64(s.Total.Time)), units.Percent(float64(s.Total.Waited), float64(s.Total.Time)))
+	return fmt.Sprintf("%s of %s in operations, %s", units.Time(float64(s.Total.Waited)),
+		units.Time(float64(s.Total.Time)), units.Percent(float64(s.Total.Waited), float64(s.Total.Time)))
 }
 
 // writeWaiting says who waited, what goes back to whom, and what cost the most.
@@ -85,11 +86,15 @@ func whereLines(s *waits.States, clock Clock) (all []Line) {
 		all = append(all, Line{Name: SaysMost, Text: worstWindow(worst, clock)})
 	}
 	pairs := slices.Clone(s.Pairs)
-	slices.SortStableFunc(pairs, func(a, b waits.Pair) int { return int(min(max(int64(b.Waited)-int64(a.Waited), -1), 1)) })
+	slices.SortStableFunc(pairs, func(a, b waits.Pair) int {
+		return int(
+			min(max(int64(b.Waited)-int64(a.Waited), -1), 1))
+	})
 	var in []string
 	for _, p := range pairs[:min(shownPairs, len(pairs))] {
 		if p.Waited > 0 && float64(p.Waited) >= leastPart*float64(s.Total.Waited) {
-			in = append(in, fmt.Sprintf("%s of %s %s (%s)", p.Name, units.OrDash(p.Communicator), units.Time(float64(p.Waited)), units.Percent(float64(p.Waited), float64(s.Total.Waited))))
+			in = append(in, fmt.Sprintf("%s of %s %s (%s)", p.Name, units.OrDash(p.Communicator),
+				units.Time(float64(p.Waited)), units.Percent(float64(p.Waited), float64(s.Total.Waited))))
 		}
 	}
 	if len(in) > 0 {
@@ -112,8 +117,9 @@ func whereLines(s *waits.States, clock Clock) (all []Line) {
 	return all
 }
 
-// judged is what the verdict is of: of what ranks waited, that which does not go back to the first operations of communicators; and for how long links
-// and GPUs held ranks up within operations. ok is false if there is no such verdict.
+// judged is what the verdict is of: of what ranks waited, that which does not go back to the first operations of
+// communicators; and for how long links and GPUs held ranks up within operations. ok is false if there is no such
+// verdict.
 type judged struct{ waited, later, slow, all float64 }
 
 func judgedOf(s *waits.States) (j judged, ok bool) {
@@ -140,20 +146,25 @@ func startUpLater(s *waits.States) string {
 	return text + "; the answer above covers the other " + units.Time(j.all)
 }
 
-// slowToo says that the verdict is of more than waits for others: of what slow links and GPUs held ranks up, too; "" if that is little.
+// slowToo says that the verdict is of more than waits for others: of what slow links and GPUs held ranks up, too; "" if
+// that is little.
 func slowToo(s *waits.States) string {
 	j, ok := judgedOf(s)
 	if !ok || j.slow == 0 || j.slow < leastPart*j.all {
 		return ""
 	}
-	return fmt.Sprintf("the answer above covers %s: %s of waiting for others, and %s for which slow links and GPUs held ranks up in operations",
+	return fmt.Sprintf(
+		"the answer above covers %s: %s of waiting for others, and %s for which slow links and GPUs held ranks up in "+
+			"operations",
 		units.Time(j.all), units.Time(j.waited), units.Time(j.slow))
 }
 
 func worstWindow(w *overtime.Window, clock Clock) string {
-	text := fmt.Sprintf("%s to %s: ranks waited %s of the time", clock.at(uint64(w.Begin)), clock.at(uint64(w.End)), units.Percent(w.Share, 1))
+	text := fmt.Sprintf("%s to %s: ranks waited %s of the time", clock.at(uint64(w.Begin)), clock.at(uint64(w.End)),
+		units.Percent(w.Share, 1))
 	if w.Rank >= 0 && w.GoesBack >= leastPart*float64(w.Waited) {
-		text += fmt.Sprintf(", %s of it goes back to %s", units.Percent(min(w.GoesBack, float64(w.Waited)), float64(w.Waited)), w.Name)
+		text += fmt.Sprintf(", %s of it goes back to %s",
+			units.Percent(min(w.GoesBack, float64(w.Waited)), float64(w.Waited)), w.Name)
 	}
 	return text
 }
@@ -169,10 +180,12 @@ func efficiencyLines(e *efficiency.Result) (all []string) {
 		if f.Transfer != nil {
 			rest = "serialization " + share(*f.Serialization) + " × transfer " + share(*f.Transfer)
 		}
-		all = append(all, fmt.Sprintf("parallel %s = load balance %s × %s", share(f.Parallel), share(f.LoadBalance), rest))
+		all = append(all, fmt.Sprintf("parallel %s = load balance %s × %s", share(f.Parallel), share(f.LoadBalance),
+			rest))
 	}
 	if g := e.GPUs; g != nil {
-		all = append(all, fmt.Sprintf("GPUs: parallel %s = load balance %s × communication %s × orchestration %s", share(g.Parallel), share(g.LoadBalance), share(g.Communication), share(g.Orchestration)))
+		all = append(all, fmt.Sprintf("GPUs: parallel %s = load balance %s × communication %s × orchestration %s",
+			share(g.Parallel), share(g.LoadBalance), share(g.Communication), share(g.Orchestration)))
 	}
 	if e.NotKnown != "" {
 		all = append(all, "not known: "+e.NotKnown)
@@ -182,7 +195,8 @@ func efficiencyLines(e *efficiency.Result) (all []string) {
 
 var marks = []rune("▁▂▃▄▅▆▇█")
 
-// timeLine draws the waiting over time with a mark for each window, or for several where there is no room (0: there is); "" if nobody waited.
+// timeLine draws the waiting over time with a mark for each window, or for several where there is no room (0: there
+// is); "" if nobody waited.
 func timeLine(windows []overtime.Window, width int) string {
 	shares, each := make([]float64, len(windows)), 1
 	for i := range windows {
@@ -243,7 +257,9 @@ func goesBack(r *waits.Row) float64 {
 // startUpRemark says what is not counted, and what is compared.
 func startUpRemark(s *waits.States) (lines []string) {
 	if left := s.NotCompared.NoTimes + s.NotCompared.Unfinished; left > 0 {
-		lines = append(lines, fmt.Sprintf("Left out: %s, without times of two members that can be compared, or not ended by all.", units.Count(int(left), "collective", "collectives")))
+		lines = append(
+			lines, fmt.Sprintf("Left out: %s, without times of two members that can be compared, or not ended by all.",
+				units.Count(int(left), "collective", "collectives")))
 	}
 	if text := firstCollectives(&s.StartUp); text != "" {
 		lines = append(lines, text)
@@ -273,12 +289,16 @@ func whereSheets(s *waits.States, clock Clock) []sheet {
 	pairs.by("the waiting", func(i int) float64 { return float64(s.Pairs[i].Waited) })
 	pairs.optional = waitOptional
 	over := sheetOf("over_time", "Over time", s.OverTime, []column[overtime.Window]{
-		{"begin", "from", func(w *overtime.Window) string { return clock.at(uint64(w.Begin)) }, func(w *overtime.Window) any { return uint64(w.Begin) }},
-		{"end", "to", func(w *overtime.Window) string { return clock.at(uint64(w.End)) }, func(w *overtime.Window) any { return uint64(w.End) }},
+		{"begin", "from", func(w *overtime.Window) string { return clock.at(uint64(w.Begin)) },
+			func(w *overtime.Window) any { return uint64(w.Begin) }},
+		{"end", "to", func(w *overtime.Window) string { return clock.at(uint64(w.End)) },
+			func(w *overtime.Window) any { return uint64(w.End) }},
 		number("waits", "waits", func(w *overtime.Window) uint64 { return w.Waits }),
 		duration("waited_ns", "waited", func(w *overtime.Window) uint64 { return w.Waited }),
-		{"share", "of the ranks' time", func(w *overtime.Window) string { return units.Percent(w.Share, 1) }, func(w *overtime.Window) any { return w.Share }},
-		{"rank", "<goes back to", func(w *overtime.Window) string { return units.OrDash(w.Name) }, func(w *overtime.Window) any { return w.Name }},
+		{"share", "of the ranks' time", func(w *overtime.Window) string { return units.Percent(w.Share, 1) },
+			func(w *overtime.Window) any { return w.Share }},
+		{"rank", "<goes back to", func(w *overtime.Window) string { return units.OrDash(w.Name) },
+			func(w *overtime.Window) any { return w.Name }},
 		{"goes_back_ns", "of that", func(w *overtime.Window) string {
 			return units.Percent(min(w.GoesBack, float64(w.Waited)), float64(w.Waited))
 		}, func(w *overtime.Window) any { return w.GoesBack }},
@@ -302,11 +322,13 @@ func efficiencySheets(e *efficiency.Result) []sheet {
 	}
 	var rows []row
 	if f := e.Ranks; f != nil {
-		rows = append(rows, row{"ranks", "parallel efficiency", &f.Parallel}, row{"ranks", "load balance", &f.LoadBalance}, row{"ranks", "communication efficiency", &f.Communication},
+		rows = append(rows, row{"ranks", "parallel efficiency", &f.Parallel},
+			row{"ranks", "load balance", &f.LoadBalance}, row{"ranks", "communication efficiency", &f.Communication},
 			row{"ranks", "serialization efficiency", f.Serialization}, row{"ranks", "transfer efficiency", f.Transfer})
 	}
 	if g := e.GPUs; g != nil {
-		rows = append(rows, row{"GPUs", "parallel efficiency", &g.Parallel}, row{"GPUs", "load balance", &g.LoadBalance}, row{"GPUs", "communication efficiency", &g.Communication},
+		rows = append(rows, row{"GPUs", "parallel efficiency", &g.Parallel},
+			row{"GPUs", "load balance", &g.LoadBalance}, row{"GPUs", "communication efficiency", &g.Communication},
 			row{"GPUs", "orchestration efficiency", &g.Orchestration})
 	}
 	factors := sheetOf("efficiencies", "Efficiencies, after POP and TALP", rows, []column[row]{

@@ -31,7 +31,9 @@ func TestReportsAreFolded(t *testing.T) {
 // Colors take no room: a text in color is broken where it is without, and nothing else of it changes.
 func TestColorsTakeNoRoom(t *testing.T) {
 	r := archivetest.Operations(t, archivetest.WithWaits(t))
-	r.Problems = []string{"a file that could not be read to its end, for a reason that takes more than a line of a narrow terminal to tell"}
+	r.Problems =
+		[]string{"a file that could not be read to its end, for a reason that takes more than a line of a narrow " +
+			"terminal to tell"}
 	for _, width := range []int{0, 40, 60, 80, 133} {
 		var plain, colored bytes.Buffer
 		archivetest.Try(t, WriteStyled(r, &plain, Style{Width: width}))
@@ -42,7 +44,8 @@ func TestColorsTakeNoRoom(t *testing.T) {
 		if !bytes.Contains(colored.Bytes(), []byte("\x1b[33ma file")) {
 			t.Errorf("width %d: the problem does not stand out", width)
 		}
-		if got := regexp.MustCompile("\x1b\\[[0-9]+m").ReplaceAll(colored.Bytes(), nil); !bytes.Equal(got, plain.Bytes()) {
+		if got := regexp.MustCompile("\x1b\\[[0-9]+m").ReplaceAll(colored.Bytes(), nil); !bytes.Equal(
+			got, plain.Bytes()) {
 			t.Errorf("width %d:\n%s\nwant\n%s", width, got, plain.Bytes())
 		}
 		if bytes.Contains(plain.Bytes(), []byte("\x1b")) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package stats sums up values: their number, sum and extremes, and percentiles from a bounded memory. Whoever shows such
-// figures has them from here, so that one word means one number.
+// Package stats sums up values: their number, sum and extremes, and percentiles from a bounded memory. Whoever shows
+// such figures has them from here, so that one word means one number.
 package stats
 
 import (
@@ -13,14 +13,16 @@ import (
 	"slices"
 )
 
-// PercentileError is the most that a percentile is off by, relatively, if it comes from classes: these are 1/32 of a power of
-// two wide, and their middles are given.
+// PercentileError is the most that a percentile is off by, relatively, if it comes from classes: these are 1/32 of a
+// power of two wide, and their middles are given.
 const PercentileError = 1.0 / 64
 
-// Distribution describes any number of values that are not negative. Count, Sum, Min and Max are exact; Min and Max are 0 of nothing.
+// Distribution describes any number of values that are not negative. Count, Sum, Min and Max are exact; Min and Max are
+// 0 of nothing.
 //
-// The first Keep values are kept one by one, and percentiles of no more than that are exact. More are counted in classes that
-// grow with them: one for each below 64, then 32 for every power of two, some 1900 at most. Keep is set before the first value.
+// The first Keep values are kept one by one, and percentiles of no more than that are exact. More are counted in
+// classes that grow with them: one for each below 64, then 32 for every power of two, some 1900 at most. Keep is set
+// before the first value.
 type Distribution[T uint64 | float64] struct {
 	Keep     int
 	Count    uint64
@@ -83,8 +85,8 @@ func (d *Distribution[T]) Merge(o *Distribution[T]) {
 	}
 }
 
-// Since is what has been counted after earlier, the same distribution as it was then: in classes, with extremes that are as good as those.
-// If it was not the same, all of d is.
+// Since is what has been counted after earlier, the same distribution as it was then: in classes, with extremes that
+// are as good as those. If it was not the same, all of d is.
 func (d *Distribution[T]) Since(earlier *Distribution[T]) Distribution[T] {
 	later, before := Distribution[T]{}, Distribution[T]{}
 	later.Merge(d)

@@ -14,7 +14,8 @@ import (
 // Percentiles are off by no more than is stated, however values are spread and merged, also after a way over the disk.
 func TestPercentilesAreAsGoodAsStated(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		values := rapid.SliceOfN(rapid.OneOf(rapid.Uint64(), rapid.Uint64Range(0, 200), rapid.Uint64Range(1e3, 1e9)), 1, 300).Draw(t, "values")
+		values := rapid.SliceOfN(rapid.OneOf(rapid.Uint64(), rapid.Uint64Range(0, 200), rapid.Uint64Range(1e3, 1e9)), 1,
+			300).Draw(t, "values")
 		cut := rapid.IntRange(0, len(values)).Draw(t, "cut")
 		var h, other Distribution[uint64]
 		h.Keep = rapid.SampledFrom([]int{0, 10, 1000}).Draw(t, "keep")
@@ -41,7 +42,8 @@ func TestPercentilesAreAsGoodAsStated(t *testing.T) {
 			t.Fatalf("%d values are kept of %d, at most %d are to be", len(h.exact), len(values), h.Keep)
 		}
 		slices.Sort(values)
-		if back.Count != uint64(len(values)) || back.Sum != sum || back.Min != values[0] || back.Max != values[len(values)-1] {
+		if back.Count != uint64(len(values)) || back.Sum != sum || back.Min != values[0] ||
+			back.Max != values[len(values)-1] {
 			t.Fatalf("%d values with sum %d from %d to %d", back.Count, back.Sum, back.Min, back.Max)
 		}
 		for _, p := range []float64{1, 50, 99, 100} {

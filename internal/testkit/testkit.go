@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package testkit has what tests of all folders do with errors and files, programs among them: they end the test where that fails.
+// Package testkit has what tests of all folders do with errors and files, programs among them: they end the test where
+// that fails.
 package testkit
 
 import (
@@ -31,8 +32,8 @@ func Write(t testing.TB, path string, data []byte) {
 	Must(t, os.WriteFile(path, data, 0o666))
 }
 
-// Script writes a program. No child is made meanwhile: one that another test starts would have the file open for writing until it runs its
-// own program, and the system starts no file that somebody may write ("text file busy").
+// Script writes a program. No child is made meanwhile: one that another test starts would have the file open for
+// writing until it runs its own program, and the system starts no file that somebody may write ("text file busy").
 func Script(t testing.TB, path, text string) {
 	t.Helper()
 	syscall.ForkLock.RLock()
@@ -40,8 +41,9 @@ func Script(t testing.TB, path, text string) {
 	Must(t, os.WriteFile(path, []byte(text), 0o755))
 }
 
-// Watch looks at the files of folders that not the test itself reads but a program that it starts, as a compiler does. `go test` hands out the result
-// of before for what a test has not opened: a change of these files would be tested by nobody.
+// Watch looks at the files of folders that not the test itself reads but a program that it starts, as a compiler does.
+// `go test` hands out the result of before for what a test has not opened: a change of these files would be tested by
+// nobody.
 func Watch(t testing.TB, folders ...string) {
 	t.Helper()
 	for _, folder := range folders {

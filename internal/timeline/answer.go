@@ -10,8 +10,8 @@ import (
 
 // headAnswer is what the report says below its verdict, with the places that it speaks of.
 type headAnswer struct {
-	// From and To are the part of the run without its start-up and what came after the last operation, as the critical path has it; both are
-	// 0 where that is not known.
+	// From and To are the part of the run without its start-up and what came after the last operation, as the critical
+	// path has it; both are 0 where that is not known.
 	From    uint64       `json:"from"`
 	To      uint64       `json:"to"`
 	Lines   []headSaid   `json:"lines"`
@@ -66,14 +66,16 @@ func (d *Data) answer(place func(name, host string) int) headAnswer {
 		a.Lines = append(a.Lines, d.placed(l, &a))
 	}
 	for _, w := range s.OverTime {
-		one := headWindow{From: d.since(w.Begin), To: d.since(w.End), Waits: w.Waits, Waited: w.Waited, Share: w.Share, Rank: -1}
+		one := headWindow{From: d.since(w.Begin), To: d.since(w.End), Waits: w.Waits, Waited: w.Waited, Share: w.Share,
+			Rank: -1}
 		if w.Rank >= 0 && w.Rank < len(d.ranks) {
 			one.Rank, one.Back = w.Rank, w.GoesBack
 		}
 		a.Windows = append(a.Windows, one)
 	}
 	for _, w := range s.Worst {
-		a.Worst = append(a.Worst, headWorst{w.Communicator, w.Operation, w.Ordinal, d.since(w.Since), d.since(w.At), place(w.Rank, w.Host), w.Phase, w.Caused, w.Uncertainty})
+		a.Worst = append(a.Worst, headWorst{w.Communicator, w.Operation, w.Ordinal, d.since(w.Since), d.since(w.At),
+			place(w.Rank, w.Host), w.Phase, w.Caused, w.Uncertainty})
 	}
 	return a
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
-// lateJob is a job of four ranks on two hosts with a long start-up, in which rank 2 comes late to the 3rd and the 6th of eight AllReduces.
+// lateJob is a job of four ranks on two hosts with a long start-up, in which rank 2 comes late to the 3rd and the 6th
+// of eight AllReduces.
 func lateJob(t *testing.T) *otf2.Archive {
 	t.Helper()
 	return jobtest.Open(t, jobtest.Make(t, 4, 2, func(rank int, p *shardtest.Process) {

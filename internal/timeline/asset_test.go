@@ -16,8 +16,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
-// The committed page is what its sources give: it names their hash. (That it would be made alike again `make page-check`
-// says, where there is node.)
+// The committed page is what its sources give: it names their hash. (That it would be made alike again `make
+// page-check` says, where there is node.)
 func TestAssetIsMadeOfItsSources(t *testing.T) {
 	names := []string{"build.mjs", "package-lock.json", "package.json", "tsconfig.json"}
 	entries, err := os.ReadDir("page/src")
@@ -35,7 +35,8 @@ func TestAssetIsMadeOfItsSources(t *testing.T) {
 		hash.Write(content)
 	}
 	for name, made := range map[string][]byte{"page.html": asset, "beside.html": besideAsset} {
-		if want := fmt.Sprintf(`<meta name="sources" content="sha256:%x">`, hash.Sum(nil)); !strings.Contains(string(made), want) {
+		if want := fmt.Sprintf(`<meta name="sources" content="sha256:%x">`, hash.Sum(nil)); !strings.Contains(
+			string(made), want) {
 			t.Errorf("internal/timeline/asset/%s is not made of what is in internal/timeline/page: make page", name)
 		}
 		// What runs is the committed program, which the policy knows by its hash.
@@ -62,7 +63,8 @@ func TestPageMakesNoMarkupOfTexts(t *testing.T) {
 	if err != nil || len(files) < 10 {
 		t.Fatal(files, err)
 	}
-	dangerous := regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment|DOMParser|\beval\(|new Function|javascript:`)
+	dangerous := regexp.MustCompile(
+		`innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment|DOMParser|\beval\(|new Function|javascript:`)
 	for _, f := range files {
 		b := testkit.Read(t, f)
 		if found := dangerous.Find(b); found != nil {
@@ -77,7 +79,8 @@ func TestPolicyOfThePage(t *testing.T) {
 	if policy == nil {
 		t.Fatal("the page has no policy")
 	}
-	for _, want := range []string{"default-src 'none'", "connect-src 'none'", "script-src 'sha256-", "style-src 'sha256-", "base-uri 'none'"} {
+	for _, want := range []string{"default-src 'none'", "connect-src 'none'", "script-src 'sha256-",
+		"style-src 'sha256-", "base-uri 'none'"} {
 		if !strings.Contains(string(policy[1]), want) {
 			t.Errorf("the policy does not say %s: %s", want, policy[1])
 		}

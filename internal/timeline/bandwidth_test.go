@@ -28,7 +28,8 @@ func sizesJob(t *testing.T, sizes ...uint64) *otf2.Archive {
 		run := func(size uint64, algorithm string, length uint64) {
 			at += 1000 * us
 			p.Collective(world, shardtest.Op{
-				Function: "AllReduce", Kind: otf2.CollectiveOpAllreduce, Begin: at + uint64(rank)*us, End: at + length, Sent: size, Received: size, Count: size / 4, Algo: algorithm,
+				Function: "AllReduce", Kind: otf2.CollectiveOpAllreduce, Begin: at + uint64(rank)*us, End: at + length,
+				Sent: size, Received: size, Count: size / 4, Algo: algorithm,
 			})
 		}
 		run(sizes[0], "RING", 900*us)
@@ -94,7 +95,8 @@ func TestBandwidthsAreTheReports(t *testing.T) {
 			var got []string
 			for _, l := range plot.Lines {
 				for _, p := range l.Points {
-					got = append(got, fmt.Sprintf("%s: %s, %s GB/s (algorithm bandwidth %s), %s", l.Name, p.Size, p.BusBW, p.AlgBW, units.Count(int(p.Operations), "operation", "operations")))
+					got = append(got, fmt.Sprintf("%s: %s, %s GB/s (algorithm bandwidth %s), %s", l.Name, p.Size,
+						p.BusBW, p.AlgBW, units.Count(int(p.Operations), "operation", "operations")))
 				}
 			}
 			if diff := cmp.Diff(drawn.Points, got); diff != "" {

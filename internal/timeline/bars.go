@@ -113,7 +113,8 @@ func (b *bars) begins(ref otf2.RegionRef, shown bool) bool {
 // inner tells whether the innermost region is shown.
 func (b *bars) inner() bool { return len(b.under) == 0 || b.under[len(b.under)-1].shown }
 
-// ends notes that a region ends, and gives its place among those under way that are shown; −1 where it is not, or has no begin: it is not found.
+// ends notes that a region ends, and gives its place among those under way that are shown; −1 where it is not, or has
+// no begin: it is not found.
 func (b *bars) ends(ref otf2.RegionRef) (place int, found bool) {
 	at := facts.NewestOpen(b.under, ref, func(u *underway) otf2.RegionRef { return u.ref })
 	if at < 0 {
@@ -132,8 +133,8 @@ func (b *bars) ends(ref otf2.RegionRef) (place int, found bool) {
 	return shown, true
 }
 
-// free gives the least depth at which nothing is open, and the region under way above it, nil where there is none. That is the innermost one,
-// unless regions overlap.
+// free gives the least depth at which nothing is open, and the region under way above it, nil where there is none. That
+// is the innermost one, unless regions overlap.
 func (b *bars) free() (depth int, above *frame) {
 	switch n := len(b.open); {
 	case n == 0:
@@ -182,7 +183,8 @@ func (b *bars) enter(time uint64, region uint32, attributes []otf2.AttributeValu
 		b.open = append(b.open, frame{})
 	}
 	f := &b.open[len(b.open)-1]
-	*f = frame{addressOf(b.row, depth, level.count), enclosing, b.count, region, time, 0, notes{bytes: f.notes.bytes[:0]}}
+	*f = frame{addressOf(b.row, depth, level.count), enclosing, b.count, region, time, 0,
+		notes{bytes: f.notes.bytes[:0]}}
 	f.notes.add(attributes)
 	level.count++
 	b.count++
@@ -198,8 +200,8 @@ func (b *bars) endRun() {
 	}
 }
 
-// leave ends one of the regions under way that are shown. Attributes that come with the end are put behind those of the begin. deep takes the
-// regions that lie too deep to follow each other.
+// leave ends one of the regions under way that are shown. Attributes that come with the end are put behind those of the
+// begin. deep takes the regions that lie too deep to follow each other.
 func (b *bars) leave(at int, time uint64, attributes []otf2.AttributeValue, deep *feed) {
 	n := len(b.open)
 	f := &b.open[n-1]
@@ -229,8 +231,8 @@ func (b *bars) leave(at int, time uint64, attributes []otf2.AttributeValue, deep
 	l.start, l.enclosing = f.start, f.enclosing.index()
 }
 
-// record appends a region: start (from base), length, region, enclosing, attributes. The region that it lies in is given by
-// its index (from that of the one before; it is the depth above), in the last level by its address.
+// record appends a region: start (from base), length, region, enclosing, attributes. The region that it lies in is
+// given by its index (from that of the one before; it is the depth above), in the last level by its address.
 func (f *frame) record(b []byte, base, end, enclosing uint64) []byte {
 	b = binary.AppendUvarint(b, f.start-base)
 	b = binary.AppendUvarint(b, end-min(end, f.start))

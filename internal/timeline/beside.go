@@ -32,8 +32,8 @@ type Beside struct {
 // String says how much there is to be seen.
 func (b Beside) String() string { return b.Title + ": " + b.Data.String() }
 
-// WriteBeside writes one page with those of two runs, each with all its data, in frames: where one goes the other goes, too. text is what is said of
-// both, as plain text.
+// WriteBeside writes one page with those of two runs, each with all its data, in frames: where one goes the other goes,
+// too. text is what is said of both, as plain text.
 func WriteBeside(w io.Writer, runs [2]Beside, text string) error {
 	out := bufio.NewWriterSize(w, 1<<16)
 	rest := besideAsset

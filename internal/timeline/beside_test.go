@@ -25,19 +25,22 @@ func TestBesideHasBothPages(t *testing.T) {
 	if err := WriteBeside(&both, [2]Beside{a, {d, Options{Title: "B"}}}, `1 < 2 & "3"`); err != nil {
 		t.Fatal(err)
 	}
-	frames := regexp.MustCompile(`<iframe title="([^"]*)" srcdoc="([^"]*)"></iframe>`).FindAllStringSubmatch(both.String(), -1)
+	frames := regexp.MustCompile(`<iframe title="([^"]*)" srcdoc="([^"]*)"></iframe>`).FindAllStringSubmatch(
+		both.String(), -1)
 	if len(frames) != 2 || html.UnescapeString(frames[0][1]) != a.Title {
 		t.Fatalf("%d frames", len(frames))
 	}
 	if got := html.UnescapeString(frames[0][2]); got != alone.String() {
 		t.Errorf("a page of %d bytes is %d in its frame", alone.Len(), len(got))
 	}
-	if s := both.String(); strings.Contains(s, "<b>") || !strings.Contains(s, "<pre tabindex=\"0\">1 &lt; 2 &amp; &#34;3&#34;</pre>") {
+	if s := both.String(); strings.Contains(s, "<b>") ||
+		!strings.Contains(s, "<pre tabindex=\"0\">1 &lt; 2 &amp; &#34;3&#34;</pre>") {
 		t.Error("names or text got in as markup")
 	}
 	policy := regexp.MustCompile(`http-equiv="Content-Security-Policy" content="([^"]*)"`)
 	program := regexp.MustCompile(`script-src ('sha256-[^']*')`).FindSubmatch(policy.FindSubmatch(asset)[1])
-	if around := policy.FindSubmatch(besideAsset); around == nil || !bytes.Contains(around[1], program[1]) || bytes.Contains(around[1], []byte("unsafe")) {
+	if around := policy.FindSubmatch(besideAsset); around == nil || !bytes.Contains(around[1], program[1]) ||
+		bytes.Contains(around[1], []byte("unsafe")) {
 		t.Errorf("the policy around does not know the page's program, or allows too much: %s", around[1])
 	}
 }

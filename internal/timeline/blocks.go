@@ -108,7 +108,8 @@ func (d *Data) write(to sink, progress func(done, total int)) (*plan, error) {
 		at   **merge
 		from *sorter
 	}{
-		{&w.deep, d.deep}, {&w.kids, d.kids}, {&w.waits, d.waits}, {&w.operations, d.store.operations}, {&w.asked, d.asked},
+		{&w.deep, d.deep}, {&w.kids, d.kids}, {&w.waits, d.waits}, {&w.operations, d.store.operations},
+		{&w.asked, d.asked},
 		{&w.ends, d.ends}, {&w.askers, d.askers}, {&w.parts, d.parts},
 	} {
 		*s.at = s.from.sorted()
@@ -248,7 +249,8 @@ func (w *writer) kidsOf(at address, kid *column) (kids uint64) {
 	return kids
 }
 
-// waitsOf gives the wait that a region shows, the longest (an MPI_Sendrecv has one for each of its messages), and how long it waited in all.
+// waitsOf gives the wait that a region shows, the longest (an MPI_Sendrecv has one for each of its messages), and how
+// long it waited in all.
 func (w *writer) waitsOf(at address) (longest wait, waiting uint64) {
 	for ; w.waits.is(uint64(at)); w.waits.next() {
 		e := &w.waits.entry
@@ -285,7 +287,8 @@ func (w *writer) row(b *bars) {
 		}
 	}
 	p := &w.plan
-	p.transfers, p.operations, p.firstOps = append(p.transfers, transfers), append(p.operations, operations), append(p.firstOps, firsts)
+	p.transfers, p.operations, p.firstOps = append(p.transfers, transfers), append(p.operations, operations),
+		append(p.firstOps, firsts)
 }
 
 func (w *writer) transfers(b *bars) {

@@ -11,7 +11,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// To whom waits go back, operation by operation, as package causes charges them. What is told of one operation follows each other.
+// To whom waits go back, operation by operation, as package causes charges them. What is told of one operation follows
+// each other.
 
 // charges gathers what is charged for an operation.
 type charges struct {

@@ -8,8 +8,8 @@
 // only what it shows (format.go says how they look). The same blocks stand in the page, or are sent to it by a server
 // on this machine when it asks for them.
 //
-// An archive is read once (a second time for who sent whom how much, if it can have transfers). Memory does not grow with it: what is read lies in
-// temporary files without names, in two forms.
+// An archive is read once (a second time for who sent whom how much, if it can have transfers). Memory does not grow
+// with it: what is read lies in temporary files without names, in two forms.
 //
 //   - Streams (spool.go) have what is known when a region ends, by location and depth: regions of one depth follow each
 //     other, so that they end in the order in which the page has them. A region's address (location, depth, and which of
@@ -21,8 +21,9 @@
 // Values of metrics come in the order of the page: their blocks are packed at once (metric.go).
 //
 // The blocks are then made lane by lane from a stream and the sorters side by side, as often as wanted. In memory are
-// buffers, what is pending (regions, transfers and instances that have not ended), sums of metrics, and the block at hand, of which the
-// numbers of a region's children are the part that has no bound. Archives of some ten thousand regions need no files.
+// buffers, what is pending (regions, transfers and instances that have not ended), sums of metrics, and the block at
+// hand, of which the numbers of a region's children are the part that has no bound. Archives of some ten thousand
+// regions need no files.
 //
 // The page itself is in page/, in TypeScript. `make page` makes asset/ of it.
 package timeline

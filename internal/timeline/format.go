@@ -43,9 +43,9 @@ import (
 //	nodes        of all lanes, then of all rows with transfers; each: start (from that of the node before), length,
 //	             busy, region, wait. Then of each lane: number of regions, and of each the region, count, time
 //
-// Attributes are: of each entry the number of a shape; the shapes (number of attributes, their ids); then for each shape
-// and each of its attributes a column with the values of the entries of that shape, signed differences in 64 bits that
-// wrap.
+// Attributes are: of each entry the number of a shape; the shapes (number of attributes, their ids); then for each
+// shape and each of its attributes a column with the values of the entries of that shape, signed differences in 64 bits
+// that wrap.
 const chunk = 8192
 
 // block is a block: its columns, and then itself compressed.

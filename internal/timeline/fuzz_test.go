@@ -44,20 +44,26 @@ func TestUndefinedLocations(t *testing.T) {
 	otf2test.EachWithoutLocation(t, makeJob(t), readAndShow)
 }
 
-// FuzzRequests: whatever is asked of the server, it answers by its rules, with nothing but the page, its head and its blocks, and to
-// nobody who does not know the token. HOST and TOKEN in a request stand for the server's own.
+// FuzzRequests: whatever is asked of the server, it answers by its rules, with nothing but the page, its head and its
+// blocks, and to nobody who does not know the token. HOST and TOKEN in a request stand for the server's own.
 func FuzzRequests(f *testing.F) {
 	for _, line := range []string{
-		"GET /TOKEN/", "HEAD /TOKEN/", "GET /TOKEN", "GET /", "GET /TOKEN/head", "HEAD /TOKEN/head", "GET /TOKEN/head?a=b&c=%zz#d",
-		"GET /TOKEN/blocks/0", "HEAD /TOKEN/blocks/1", "GET /TOKEN/blocks/007,1,0", "GET /TOKEN/blocks/-1", "GET /TOKEN/blocks/99999999999999999999",
-		"GET /TOKEN/blocks/", "GET /TOKEN/blocks/0,", "GET /TOKEN/blocks/0/../../head", "GET /TOKEN%2fhead", "GET //TOKEN/head", "GET /%2e%2e/etc/passwd",
-		"GET http://HOST/TOKEN/head", "GET http://elsewhere/TOKEN/head", "POST /TOKEN/head", "OPTIONS *", "CONNECT HOST:1", "GET /%00TOKEN/",
+		"GET /TOKEN/", "HEAD /TOKEN/", "GET /TOKEN", "GET /", "GET /TOKEN/head", "HEAD /TOKEN/head",
+		"GET /TOKEN/head?a=b&c=%zz#d",
+		"GET /TOKEN/blocks/0", "HEAD /TOKEN/blocks/1", "GET /TOKEN/blocks/007,1,0", "GET /TOKEN/blocks/-1",
+		"GET /TOKEN/blocks/99999999999999999999",
+		"GET /TOKEN/blocks/", "GET /TOKEN/blocks/0,", "GET /TOKEN/blocks/0/../../head", "GET /TOKEN%2fhead",
+		"GET //TOKEN/head", "GET /%2e%2e/etc/passwd",
+		"GET http://HOST/TOKEN/head", "GET http://elsewhere/TOKEN/head", "POST /TOKEN/head", "OPTIONS *",
+		"CONNECT HOST:1", "GET /%00TOKEN/",
 	} {
 		f.Add([]byte(line + " HTTP/1.1\r\nHost: HOST\r\n\r\n"))
 	}
 	f.Add([]byte("GET /TOKEN/head HTTP/1.0\r\n\r\n"))
 	f.Add([]byte("GET /TOKEN/head HTTP/1.1\r\nHost: elsewhere\r\n\r\n"))
-	f.Add([]byte("GET /TOKEN/blocks/0 HTTP/1.1\r\nHost: HOST\r\nRange: bytes=5-1,-7\r\nIf-None-Match: *\r\nContent-Length: 3\r\n\r\nabc"))
+	f.Add([]byte(
+		"GET /TOKEN/blocks/0 HTTP/1.1\r\nHost: HOST\r\nRange: bytes=5-1,-7\r\nIf-None-Match: *\r\nContent-Length: " +
+			"3\r\n\r\nabc"))
 	s := serve(f)
 	f.Fuzz(func(t *testing.T, request []byte) {
 		request = bytes.ReplaceAll(request, []byte("TOKEN"), []byte(s.token))
@@ -83,7 +89,8 @@ func FuzzRequests(f *testing.F) {
 			t.Fatalf("%d bytes that are not those of %q", len(got), r.URL.Path)
 		}
 		for name, want := range map[string]string{
-			"Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY",
+			"Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff",
+			"X-Frame-Options":              "DENY",
 			"Cross-Origin-Resource-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin",
 		} {
 			if got := w.Header()[name]; len(got) != 1 || got[0] != want {

@@ -21,10 +21,11 @@ const formatVersion = 3
 
 // head is what the page knows from the start. page/src/head.ts has the same fields.
 type head struct {
-	Version    int             `json:"version"`
-	Tool       string          `json:"tool"`
-	Title      string          `json:"title"`
-	Origin     string          `json:"origin"` // time 0, ns since 1970 where the archive's clock is real time; too large for a number of JSON's readers
+	Version int    `json:"version"`
+	Tool    string `json:"tool"`
+	Title   string `json:"title"`
+	// time 0, ns since 1970 where the archive's clock is real time; too large for a number of JSON's readers
+	Origin     string          `json:"origin"`
 	Realtime   bool            `json:"realtime"`
 	Duration   uint64          `json:"duration"`
 	Begin      uint64          `json:"begin"`     // of what is selected; 0: everything is
@@ -177,7 +178,8 @@ func (d *Data) verdict() headVerdict {
 	for _, c := range v.Culprits {
 		one := headCulprit{Culprit: c}
 		if w := c.Worst; w != nil {
-			one.At, one.Late, one.Worst = d.since(w.At), w.Late, nil // times of day are too large for a number of JSON's readers
+			// times of day are too large for a number of JSON's readers
+			one.At, one.Late, one.Worst = d.since(w.At), w.Late, nil
 		}
 		out.Culprits = append(out.Culprits, one)
 	}
@@ -201,10 +203,15 @@ func rowNumber(at uint32) int64 {
 
 func (d *Data) head(p *plan, o *Options) *head {
 	h := &head{
-		Version: formatVersion, Tool: o.Tool, Title: o.Title, Origin: fmt.Sprint(uint64(d.origin)), Realtime: d.defs.Clock.Resolution == 1e9 && d.origin > 1e18,
-		Duration: d.duration, Begin: d.begin, Chunk: chunk, Leaf: d.layout.leaf, Categories: orEmpty(d.categories), Functions: orEmpty(d.functions), WaitKinds: orEmpty(d.waitKinds),
-		Texts: make(map[uint64]any), Problems: orEmpty(slices.Concat(d.problems, d.notes)), Rows: []headRow{}, Lanes: []headLane{}, Nodes: p.nodes, Instances: headSeries{p.instances, int(d.instanceCount)},
-		Metrics: p.metrics, Path: p.path, Waits: p.waiting, Waiting: d.waiting(), Charges: p.charges, Phases: d.phasesOf(), Comms: []headComm{}, Ranks: []headRank{}, Markers: []headMarker{}, Regions: []headRegion{}, Attributes: []headAttribute{},
+		Version: formatVersion, Tool: o.Tool, Title: o.Title, Origin: fmt.Sprint(uint64(d.origin)),
+		Realtime: d.defs.Clock.Resolution == 1e9 && d.origin > 1e18,
+		Duration: d.duration, Begin: d.begin, Chunk: chunk, Leaf: d.layout.leaf, Categories: orEmpty(d.categories),
+		Functions: orEmpty(d.functions), WaitKinds: orEmpty(d.waitKinds),
+		Texts: make(map[uint64]any), Problems: orEmpty(slices.Concat(d.problems, d.notes)), Rows: []headRow{},
+		Lanes: []headLane{}, Nodes: p.nodes, Instances: headSeries{p.instances, int(d.instanceCount)},
+		Metrics: p.metrics, Path: p.path, Waits: p.waiting, Waiting: d.waiting(), Charges: p.charges,
+		Phases: d.phasesOf(), Comms: []headComm{}, Ranks: []headRank{}, Markers: []headMarker{},
+		Regions: []headRegion{}, Attributes: []headAttribute{},
 	}
 	d.describe(h, p)
 	d.rowsOf(h, p)
@@ -212,7 +219,8 @@ func (d *Data) head(p *plan, o *Options) *head {
 		h.Selection = s.Text
 	}
 	place := d.ranksOf(h)
-	h.Matrix = headMatrix{Transfers: flowsOf(d.matrix.Ranks, place), Nominal: flowsOf(d.matrix.Nominal, place), Remarks: orEmpty(d.matrix.Remarks)}
+	h.Matrix = headMatrix{Transfers: flowsOf(d.matrix.Ranks, place), Nominal: flowsOf(d.matrix.Nominal, place),
+		Remarks: orEmpty(d.matrix.Remarks)}
 	h.Verdict, h.Answer = d.verdict(), d.answer(place)
 	if p := report.NewPlot(bandwidth.Curves(d.report.Operations), plotTicks); p.HasLine() {
 		h.Bandwidth = p
@@ -228,7 +236,8 @@ func (d *Data) describe(h *head, p *plan) {
 		h.Regions = append(h.Regions, headRegion{r.name, r.category})
 	}
 	for _, a := range d.attributes {
-		h.Attributes = append(h.Attributes, headAttribute{a.Self, d.defs.String(a.Name), d.defs.String(a.Description), a.Type.String()})
+		h.Attributes = append(h.Attributes, headAttribute{a.Self, d.defs.String(a.Name), d.defs.String(a.Description),
+			a.Type.String()})
 	}
 	for ref := range p.texts {
 		h.Texts[ref] = d.defs.String(otf2.StringRef(ref))
@@ -241,7 +250,8 @@ func (d *Data) describe(h *head, p *plan) {
 		h.Comms = append(h.Comms, one)
 	}
 	for _, m := range d.markers {
-		h.Markers = append(h.Markers, headMarker{m.time, m.length, m.kind, m.severity.String(), m.text, rowNumber(m.row)})
+		h.Markers = append(h.Markers, headMarker{m.time, m.length, m.kind, m.severity.String(), m.text,
+			rowNumber(m.row)})
 	}
 }
 

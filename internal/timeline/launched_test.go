@@ -14,15 +14,16 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
-// Operations of which only the launch is known are not shown under the name of those whose times are known, so that neither a bar nor a sum of times
-// takes the one for the other.
+// Operations of which only the launch is known are not shown under the name of those whose times are known, so that
+// neither a bar nor a sum of times takes the one for the other.
 func TestLaunchesAreNotShownAsOperations(t *testing.T) {
 	d := read(t, jobtest.Make(t, 2, 2, func(_ int, p *shardtest.Process) {
 		world := p.World()
 		p.Call("ncclAllReduce", t0+10*us, t0+20*us)
 		for i, source := range []string{"gpu", "enqueue", "network"} {
 			at := uint64(t0 + 100*us*(i+1))
-			p.Collective(world, shardtest.Op{Function: "AllReduce", Kind: otf2.CollectiveOpAllreduce, Begin: at, End: at + 50*us, Sent: 8, Received: 8, Count: 1, Source: source})
+			p.Collective(world, shardtest.Op{Function: "AllReduce", Kind: otf2.CollectiveOpAllreduce, Begin: at,
+				End: at + 50*us, Sent: 8, Received: 8, Count: 1, Source: source})
 		}
 	}))
 	defer d.Close()

@@ -4,8 +4,8 @@ package timeline
 
 import "math"
 
-// lane is the regions of a row at one depth, which do not overlap (those deeper than maxDepth, which share one, do). Bars have numbers on the page: those of a lane
-// follow each other, and lanes stand in the order of rows.
+// lane is the regions of a row at one depth, which do not overlap (those deeper than maxDepth, which share one, do).
+// Bars have numbers on the page: those of a lane follow each other, and lanes stand in the order of rows.
 type lane struct {
 	row, depth int
 	first      uint32 // number of its first bar

@@ -11,7 +11,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
 )
 
-// Without transfers the matrix is made of the operations that are read anyway: it is the one that a pass of its own gives, of a selection, too.
+// Without transfers the matrix is made of the operations that are read anyway: it is the one that a pass of its own
+// gives, of a selection, too.
 func TestTheMatrixOfOperationsIsThatOfTheReport(t *testing.T) {
 	dir := t.TempDir()
 	jobtest.WriteTraining(t, dir, 16, 3)

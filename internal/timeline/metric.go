@@ -48,7 +48,8 @@ type sum struct {
 	missing  uint64  // ns without a value
 }
 
-// add takes an interval between two values. last: behind the last value, where only those hold that hold until the next.
+// add takes an interval between two values. last: behind the last value, where only those hold that hold until the
+// next.
 func (s *sum) add(q *facts.Quantity, from, to, length uint64, last bool) {
 	v, area := 0.0, 0.0
 	timing := timingOf(q.Mode)
@@ -275,7 +276,8 @@ func (r *reader) endMetrics() {
 			parent := places.of(l, ref)
 			for i := range s.quantities {
 				s.rows = append(s.rows, len(r.rows))
-				r.rows = append(r.rows, row{name: places.unique(parent, s.quantities[i].Name, l), kind: kindMetric, parent: parent})
+				r.rows = append(r.rows, row{name: places.unique(parent, s.quantities[i].Name, l), kind: kindMetric,
+					parent: parent})
 			}
 			r.series = append(r.series, s)
 		}
@@ -288,10 +290,14 @@ func (r *reader) endMetrics() {
 		}
 	}
 	if undefined > 0 {
-		r.notes = append(r.notes, fmt.Sprintf("%d events of metrics are not shown: the archive does not define their metrics as numbers", undefined))
+		r.notes = append(
+			r.notes, fmt.Sprintf(
+				"%d events of metrics are not shown: the archive does not define their metrics as numbers", undefined))
 	}
 	if unlike > 0 {
-		r.notes = append(r.notes, fmt.Sprintf("%d events of metrics are not shown: their values are not as their metrics are defined", unlike))
+		r.notes = append(
+			r.notes, fmt.Sprintf(
+				"%d events of metrics are not shown: their values are not as their metrics are defined", unlike))
 	}
 }
 
@@ -343,7 +349,8 @@ func (p *metricPlaces) of(l *otf2.Location, ref otf2.MetricRef) int {
 	if !ok {
 		at = len(p.rows)
 		p.own[l.Self] = at
-		p.rows = append(p.rows, row{name: cmp.Or(p.defs.String(l.Name), "(no name)"), kind: kindSensors, parent: p.group(l.Group, true)})
+		p.rows = append(p.rows, row{name: cmp.Or(p.defs.String(l.Name), "(no name)"), kind: kindSensors,
+			parent: p.group(l.Group, true)})
 	}
 	return at
 }
@@ -351,7 +358,10 @@ func (p *metricPlaces) of(l *otf2.Location, ref otf2.MetricRef) int {
 // group is the row of a location group: a GPU's, or a process's. orProcess: that of its process if it has none.
 func (p *metricPlaces) group(g otf2.LocationGroupRef, orProcess bool) int {
 	find := func(g otf2.LocationGroupRef) int {
-		return slices.IndexFunc(p.rows, func(r row) bool { return (r.kind == kindDevice || r.kind == kindProcess) && r.group == g })
+		return slices.IndexFunc(p.rows, func(r row) bool {
+			return (r.kind == kindDevice || r.kind == kindProcess) &&
+				r.group == g
+		})
 	}
 	at := find(g)
 	if at < 0 && orProcess {
@@ -409,7 +419,8 @@ func (d *Data) writeMetrics(to sink, first int) (headMetrics, error) {
 		one := headMetricSeries{headSeries: headSeries{first, s.count}, End: s.finish, Closed: s.closed}
 		for i := range s.quantities {
 			q := &s.quantities[i]
-			one.Members = append(one.Members, headMetric{s.rows[i], q.Description, q.Unit, q.Mode.String(), timingNames[timingOf(q.Mode)], q.Type.String(), q.Factor, q.Divisor})
+			one.Members = append(one.Members, headMetric{s.rows[i], q.Description, q.Unit, q.Mode.String(),
+				timingNames[timingOf(q.Mode)], q.Type.String(), q.Factor, q.Divisor})
 		}
 		h.Series = append(h.Series, one)
 		for _, e := range s.blocks {

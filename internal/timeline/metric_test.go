@@ -49,7 +49,8 @@ func newMeasured(t testing.TB) *measured {
 	m.must(m.ClockProperties(1e9, 1000, 1000, 0))
 	m.must(m.SystemTreeNode(0, m.text("vm0"), m.text("node"), otf2.UndefinedSystemTreeNode))
 	m.must(m.SystemTreeNode(1, m.text("GPU of vm0"), m.text("CUDA Device"), 0))
-	m.must(m.LocationGroup(theProcess, m.text("Process 0"), otf2.LocationGroupTypeProcess, 0, otf2.UndefinedLocationGroup))
+	m.must(m.LocationGroup(theProcess, m.text("Process 0"), otf2.LocationGroupTypeProcess, 0,
+		otf2.UndefinedLocationGroup))
 	m.must(m.LocationGroup(theGPU, m.text("GPU 0"), otf2.LocationGroupTypeAccelerator, 1, theProcess))
 	m.must(m.Location(onThread, m.text("main thread"), otf2.LocationTypeCPUThread, 0, theProcess))
 	m.must(m.Location(onStream, m.text("stream 7"), otf2.LocationTypeAcceleratorStream, 0, theGPU))
@@ -86,7 +87,8 @@ func (m *measured) class(self otf2.MetricRef, members ...member) {
 	m.Helper()
 	var refs []otf2.MetricMemberRef
 	for _, q := range members {
-		m.must(m.MetricMember(m.members, m.text(q.name), m.text("what "+q.name+" is"), otf2.MetricTypeOther, q.mode, q.typ, otf2.BaseDecimal, q.exponent, m.text(q.unit)))
+		m.must(m.MetricMember(m.members, m.text(q.name), m.text("what "+q.name+" is"), otf2.MetricTypeOther, q.mode,
+			q.typ, otf2.BaseDecimal, q.exponent, m.text(q.unit)))
 		refs = append(refs, m.members)
 		m.members++
 	}
@@ -143,7 +145,8 @@ var gauge = member{"level", "W", otf2.MetricAbsoluteNext, otf2.TypeUint64, 0}
 // Metrics stand below what they were measured of: the location, or the scope of their instance.
 func TestMetricRows(t *testing.T) {
 	m := newMeasured(t)
-	m.class(0, member{"PAPI_TOT_CYC", "#", otf2.MetricAccumulatedStart, otf2.TypeUint64, 0}, member{"ru_maxrss", "KiB", otf2.MetricAbsolutePoint, otf2.TypeInt64, 0})
+	m.class(0, member{"PAPI_TOT_CYC", "#", otf2.MetricAccumulatedStart, otf2.TypeUint64, 0},
+		member{"ru_maxrss", "KiB", otf2.MetricAbsolutePoint, otf2.TypeInt64, 0})
 	m.class(1, gauge)
 	m.class(2, member{"", "B", otf2.MetricAbsoluteLast, otf2.TypeDouble, 0})
 	instances := []struct {
@@ -194,7 +197,8 @@ func TestMetricRowsOfAJob(t *testing.T) {
 	p := shardtest.New(t, dir, "p0").On("node0", 100).Launched("slurm", 0, 1)
 	for g := range 2 {
 		p.GPU(g, fmt.Sprint("GPU-", g), "")
-		c := p.Comm(experiment.Comm{ID: uint64(g + 1), Name: fmt.Sprint("c", g), NRanks: 1, Rank: 0, GPU: g, InitTime: t0})
+		c := p.Comm(experiment.Comm{ID: uint64(g + 1), Name: fmt.Sprint("c", g), NRanks: 1, Rank: 0, GPU: g,
+			InitTime: t0})
 		p.AllReduce(c, t0+100*us, t0+200*us, 1000)
 		p.Measure(p.Shard.Comms[c].Location, p.Metric(otf2.RecorderKindGPU, shardtest.Outstanding), t0+250*us, 1)
 	}
@@ -228,7 +232,8 @@ func (s *series) summary(i int) string {
 	for _, n := range s.sums[i] {
 		all.merge(&n)
 	}
-	return fmt.Sprintf("%g to %g, mean %.6g, %d missing", all.min, all.max, all.area/float64(s.finish-s.starts[0]-all.missing), all.missing)
+	return fmt.Sprintf("%g to %g, mean %.6g, %d missing", all.min, all.max,
+		all.area/float64(s.finish-s.starts[0]-all.missing), all.missing)
 }
 
 // What lies between values depends on the mode; values are in the unit that is defined. The archive ends at 100.
@@ -238,15 +243,26 @@ func TestMetricModes(t *testing.T) {
 		values []any // at 20, 30, 30 and 70
 		want   string
 	}{
-		"holds until the next": {member{"", "", otf2.MetricAbsoluteNext, otf2.TypeUint64, 0}, []any{uint64(4), uint64(99), uint64(8), uint64(2)}, "2 to 8, mean 5.25, 0 missing"},
-		"of its moment":        {member{"", "", otf2.MetricAbsolutePoint, otf2.TypeInt64, 0}, []any{int64(-4), int64(99), int64(8), int64(2)}, "-4 to 8, mean 4.25, 0 missing"},
-		"of the time before":   {member{"", "", otf2.MetricAbsoluteLast, otf2.TypeDouble, 0}, []any{77.5, 3.0, 4.0, 2.0}, "2 to 77.5, mean 2.2, 30 missing"},
-		"a counter":            {member{"", "", otf2.MetricAccumulatedStart, otf2.TypeUint64, 0}, []any{uint64(1 << 60), uint64(1<<60 + 1), uint64(1<<60 + 2), uint64(1<<60 + 6)}, "1e+08 to 1e+08, mean 1.2e+08, 30 missing"},
-		"that begins anew":     {member{"", "", otf2.MetricAccumulatedLast, otf2.TypeUint64, 0}, []any{uint64(10), uint64(15), uint64(15), uint64(7)}, "-2e+08 to 5e+08, mean -6e+07, 30 missing"},
-		"of fractions":         {member{"", "", otf2.MetricAccumulatedPoint, otf2.TypeDouble, 0}, []any{0.5, 1.0, 1.0, 2.0}, "2.5e+07 to 5e+07, mean 3e+07, 30 missing"},
-		"in thousandths":       {member{"", "", otf2.MetricAbsoluteNext, otf2.TypeUint64, -3}, []any{uint64(123456), uint64(0), uint64(123456), uint64(123456)}, "123.456 to 123.456, mean 123.456, 0 missing"},
-		"in millions":          {member{"", "", otf2.MetricRelativeNext, otf2.TypeUint64, 6}, []any{uint64(3), uint64(3), uint64(3), uint64(3)}, "3e+06 to 3e+06, mean 3e+06, 0 missing"},
-		"no numbers":           {member{"", "", otf2.MetricAbsoluteNext, otf2.TypeDouble, 0}, []any{math.NaN(), 1.0, math.Inf(1), 3.0}, "3 to 3, mean 3, 50 missing"},
+		"holds until the next": {member{"", "", otf2.MetricAbsoluteNext, otf2.TypeUint64, 0},
+			[]any{uint64(4), uint64(99), uint64(8), uint64(2)}, "2 to 8, mean 5.25, 0 missing"},
+		"of its moment": {member{"", "", otf2.MetricAbsolutePoint, otf2.TypeInt64, 0},
+			[]any{int64(-4), int64(99), int64(8), int64(2)}, "-4 to 8, mean 4.25, 0 missing"},
+		"of the time before": {member{"", "", otf2.MetricAbsoluteLast, otf2.TypeDouble, 0},
+			[]any{77.5, 3.0, 4.0, 2.0}, "2 to 77.5, mean 2.2, 30 missing"},
+		"a counter": {member{"", "", otf2.MetricAccumulatedStart, otf2.TypeUint64, 0},
+			[]any{uint64(1 << 60), uint64(1<<60 + 1), uint64(1<<60 + 2), uint64(1<<60 + 6)},
+			"1e+08 to 1e+08, mean 1.2e+08, 30 missing"},
+		"that begins anew": {member{"", "", otf2.MetricAccumulatedLast, otf2.TypeUint64, 0},
+			[]any{uint64(10), uint64(15), uint64(15), uint64(7)}, "-2e+08 to 5e+08, mean -6e+07, 30 missing"},
+		"of fractions": {member{"", "", otf2.MetricAccumulatedPoint, otf2.TypeDouble, 0},
+			[]any{0.5, 1.0, 1.0, 2.0}, "2.5e+07 to 5e+07, mean 3e+07, 30 missing"},
+		"in thousandths": {member{"", "", otf2.MetricAbsoluteNext, otf2.TypeUint64, -3},
+			[]any{uint64(123456), uint64(0), uint64(123456), uint64(123456)},
+			"123.456 to 123.456, mean 123.456, 0 missing"},
+		"in millions": {member{"", "", otf2.MetricRelativeNext, otf2.TypeUint64, 6},
+			[]any{uint64(3), uint64(3), uint64(3), uint64(3)}, "3e+06 to 3e+06, mean 3e+06, 0 missing"},
+		"no numbers": {member{"", "", otf2.MetricAbsoluteNext, otf2.TypeDouble, 0},
+			[]any{math.NaN(), 1.0, math.Inf(1), 3.0}, "3 to 3, mean 3, 50 missing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMeasured(t)
@@ -313,7 +329,8 @@ func varints(b []byte) (all []uint64) {
 // Whatever is measured stands in the blocks as it was, and nodes sum it up.
 func TestMetricBlocksHoldAllValues(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	for _, n := range []int{1, 2, metricLeaf - 1, metricLeaf, metricLeaf + 1, chunk - 1, chunk, chunk + 1, 2*chunk + 40} {
+	for _, n := range []int{1, 2, metricLeaf - 1, metricLeaf, metricLeaf + 1, chunk - 1, chunk, chunk + 1,
+		2*chunk + 40} {
 		temporary := &spool{temp: new(temp)}
 		s := &series{to: temporary, quantities: []facts.Quantity{
 			{Type: otf2.TypeUint64, Mode: otf2.MetricAccumulatedStart, Factor: 1, Divisor: 1},
@@ -383,14 +400,16 @@ func TestMetricBlocksHoldAllValues(t *testing.T) {
 				want, size := noSum, 0.0
 				for j := range s.count {
 					before := want.area
-					want.add(&s.quantities[i], values[i][j], values[i][j+1], times[j+1]-times[j], s.closed && j == s.count-1)
+					want.add(&s.quantities[i], values[i][j], values[i][j+1], times[j+1]-times[j],
+						s.closed && j == s.count-1)
 					size += math.Abs(want.area - before)
 				}
 				got := noSum
 				for _, one := range s.sums[i] {
 					got.merge(&one)
 				}
-				if got.min != want.min || got.max != want.max || got.missing != want.missing || math.Abs(got.area-want.area) > 1e-12*size {
+				if got.min != want.min || got.max != want.max || got.missing != want.missing ||
+					math.Abs(got.area-want.area) > 1e-12*size {
 					t.Fatalf("member %d: %v, want %v", i, got, want)
 				}
 			}

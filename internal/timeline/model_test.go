@@ -105,7 +105,8 @@ type modelPart struct {
 func expect(t fatals, a *otf2.Archive, d *Data) shown {
 	m := &model{
 		d: d, rowOf: make(map[otf2.LocationRef]int), attribute: make(map[string]otf2.AttributeRef),
-		rows: make([]modelRow, len(d.rows)), processes: make(map[otf2.LocationGroupRef]*modelProcess), members: make(map[otf2.CommRef][]uint64),
+		rows: make([]modelRow, len(d.rows)), processes: make(map[otf2.LocationGroupRef]*modelProcess),
+		members: make(map[otf2.CommRef][]uint64),
 		numbers: make(map[instanceKey]int),
 	}
 	for i, r := range d.rows {
@@ -180,7 +181,8 @@ func (m *model) event(ev *otf2.Event) {
 	row.last = time
 	id := m.named(ev, regions.Attributes[regions.AttrEventID].Name)
 	var names []modelName
-	if asker := m.named(ev, regions.Attributes[regions.AttrParentID].Name, regions.Attributes[regions.AttrExternalID].Name); asker != 0 {
+	if asker := m.named(ev, regions.Attributes[regions.AttrParentID].Name,
+		regions.Attributes[regions.AttrExternalID].Name); asker != 0 {
 		names = []modelName{{asker, row.process.ids[asker]}}
 	}
 	var top *modelRegion
@@ -200,7 +202,8 @@ func (m *model) event(ev *otf2.Event) {
 		if depth == maxDepth {
 			around = top
 		}
-		r := &modelRegion{row: at, depth: depth, ref: ev.Args[0], start: time, region: uint64(region), around: around, names: names, notes: m.notes(ev), asked: make(map[uint64][]uint64)}
+		r := &modelRegion{row: at, depth: depth, ref: ev.Args[0], start: time, region: uint64(region), around: around,
+			names: names, notes: m.notes(ev), asked: make(map[uint64][]uint64)}
 		row.regions, row.open = append(row.regions, r), append(row.open, r)
 		if id != 0 {
 			row.process.ids[id] = r
@@ -260,7 +263,8 @@ func (m *model) operation(p *operations.Part) {
 		return
 	}
 	r := m.rows[at].regions[p.Enter]
-	in := &modelInstance{function: uint16(slices.Index(m.d.functions, p.Function)), ordinal: p.Ordinal, kind: analysis.BoolCount(p.Message()) | analysis.BoolCount(!p.Consistent)<<1}
+	in := &modelInstance{function: uint16(slices.Index(m.d.functions, p.Function)), ordinal: p.Ordinal,
+		kind: analysis.BoolCount(p.Message()) | analysis.BoolCount(!p.Consistent)<<1}
 	in.comm = uint32(max(slices.IndexFunc(m.d.comms, func(c communicator) bool { return c.ref == p.Comm }), 0))
 	in.whole = len(m.d.comms[in.comm].members)
 	key := instanceKey{comm: in.comm, function: in.function, src: -1, dst: -1, ordinal: p.Ordinal}
@@ -278,13 +282,15 @@ func (m *model) operation(p *operations.Part) {
 		m.instances = append(m.instances, in)
 	}
 	m.instances[i].parts = append(m.instances[i].parts, one)
-	m.rows[at].operations = append(m.rows[at].operations, &modelOperation{r, p.Event, i, p.Sent, p.Received, uint64(uint32(p.Root + 1)), p.Size})
+	m.rows[at].operations = append(m.rows[at].operations,
+		&modelOperation{r, p.Event, i, p.Sent, p.Received, uint64(uint32(p.Root + 1)), p.Size})
 }
 
 func (m *model) wait(w *waits.Wait) {
 	if at, ok := m.rowOf[w.Place.Location]; ok && w.Place.Enter != facts.NoRegion {
 		r := m.rows[at].regions[w.Place.Enter]
-		r.waits = append(r.waits, []uint64{m.ns(w.Waited), uint64(slices.Index(m.d.waitKinds, w.Kind)), uint64(max(w.For, 0)), analysis.BoolCount(w.StartUp)})
+		r.waits = append(r.waits, []uint64{m.ns(w.Waited), uint64(slices.Index(m.d.waitKinds, w.Kind)),
+			uint64(max(w.For, 0)), analysis.BoolCount(w.StartUp)})
 	}
 }
 
@@ -373,7 +379,8 @@ func (m *model) shown() (s shown) {
 					longest, waited = w[1:], w[0]
 				}
 			}
-			bar := []uint64{uint64(r.row), uint64(r.depth), from, r.end - r.start, r.region, reference(r.parent), waited, uint64(len(r.kids))}
+			bar := []uint64{uint64(r.row), uint64(r.depth), from, r.end - r.start, r.region, reference(r.parent),
+				waited, uint64(len(r.kids))}
 			for _, k := range r.kids {
 				bar = append(bar, k.bar)
 			}
@@ -401,11 +408,14 @@ func (m *model) shown() (s shown) {
 			for _, n := range t.names {
 				asker = m.find(row.process, n)
 			}
-			s.transfers = append(s.transfers, append([]uint64{uint64(at), t.start, t.length, t.to, t.bytes, reference(asker)}, look(t.notes)...))
+			s.transfers = append(s.transfers, append(
+				[]uint64{uint64(at), t.start, t.length, t.to, t.bytes, reference(asker)}, look(t.notes)...))
 		}
 		slices.SortStableFunc(row.operations, func(a, b *modelOperation) int { return cmp.Compare(a.at.bar, b.at.bar) })
 		for _, o := range row.operations {
-			s.operations = append(s.operations, append([]uint64{uint64(at), o.at.bar, uint64(o.instance), o.sent, o.received, o.root, o.size}, look(o.at.asked[o.event])...))
+			s.operations = append(s.operations, append(
+				[]uint64{uint64(at), o.at.bar, uint64(o.instance), o.sent, o.received, o.root, o.size},
+				look(o.at.asked[o.event])...))
 		}
 		end := uint64(0)
 		for some := range slices.Chunk(row.transfers, leaf) {

@@ -42,7 +42,8 @@ func (n *news) begin(title string) {
 	n.now.Title, n.changed, n.settled = title, make(chan struct{}), make(chan struct{})
 }
 
-// Say tells pages that wait what is being done, and how far it is; 0 of 0: nobody knows. Several goroutines may call it.
+// Say tells pages that wait what is being done, and how far it is; 0 of 0: nobody knows. Several goroutines may call
+// it.
 func (n *news) Say(what string, done, total uint64) {
 	n.change(func(r *progress) { r.What, r.Done, r.Total = what, done, total })
 }
@@ -91,7 +92,8 @@ func (n *news) await(ctx context.Context) bool {
 	}
 }
 
-// next waits until there is something newer than what a page knows, and tells it, so that a page always asks: when the tool ends, it is told why.
+// next waits until there is something newer than what a page knows, and tells it, so that a page always asks: when the
+// tool ends, it is told why.
 func (n *news) next(ctx context.Context, known int) []byte {
 	n.mu.Lock()
 	changed, same := n.changed, n.now.Version == known

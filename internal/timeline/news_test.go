@@ -34,11 +34,13 @@ func newest(t *testing.T, s *Server, version string) (news progress) {
 // Before the timeline is there, its page says how far reading is; who asks for data waits for them.
 func TestServerTellsHowFarItIs(t *testing.T) {
 	s := unfilled(t)
-	if w := ask(s, "/"); w.Code != 202 || !strings.Contains(w.Body.String(), "progress") || !strings.Contains(w.Body.String(), "connect-src 'self'") {
+	if w := ask(s, "/"); w.Code != 202 || !strings.Contains(w.Body.String(), "progress") ||
+		!strings.Contains(w.Body.String(), "connect-src 'self'") {
 		t.Errorf("%d: %s", w.Code, w.Body)
 	}
 	s.Say("Reading events", 3210, 40_000)
-	if got := newest(t, s, "-1"); got.Title != "job" || got.What != "Reading events" || got.Done != 3210 || got.Total != 40_000 || got.Ready || got.Failed != "" {
+	if got := newest(t, s, "-1"); got.Title != "job" || got.What != "Reading events" || got.Done != 3210 ||
+		got.Total != 40_000 || got.Ready || got.Failed != "" {
 		t.Errorf("it tells %+v", got)
 	}
 	waits := make(chan progress)

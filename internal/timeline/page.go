@@ -15,7 +15,8 @@ import (
 	"github.com/klauspost/compress/flate"
 )
 
-// asset is the page without data and program: markup, the style of its first moment, and what unpacks the program. Made of page/ by `make page`, as the program is.
+// asset is the page without data and program: markup, the style of its first moment, and what unpacks the program. Made
+// of page/ by `make page`, as the program is.
 //
 //go:embed asset/page.html
 var asset []byte
@@ -40,8 +41,8 @@ var withProgram = sync.OnceValues(func() ([]byte, error) {
 	if !ok {
 		return nil, fmt.Errorf("the built page has no place for its program: make page")
 	}
-	// It is packed once: the best level is worth its time here. Blocks of data take 20 times as long with it, and get no
-	// smaller.
+	// It is packed once: the best level is worth its time here. Blocks of data take 20 times as long with it, and get
+	// no smaller.
 	var packed bytes.Buffer
 	w, err := flate.NewWriter(&packed, flate.BestCompression)
 	if err != nil {
@@ -58,7 +59,8 @@ var withProgram = sync.OnceValues(func() ([]byte, error) {
 
 // element has packed data in it, under a name.
 func element(id string, packed []byte) []byte {
-	return fmt.Appendf(nil, "<script type=\"application/octet-stream\" id=%q>%s</script>\n", id, base64.StdEncoding.EncodeToString(packed))
+	return fmt.Appendf(nil, "<script type=\"application/octet-stream\" id=%q>%s</script>\n", id,
+		base64.StdEncoding.EncodeToString(packed))
 }
 
 // Options say how the page is made.

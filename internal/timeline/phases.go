@@ -85,7 +85,8 @@ func (one *occurrence) add(o *phases.Occurrence) {
 	}
 }
 
-// roundOf is how often the phase's location has come back to names that it had had. Numbers at the names' ends go up within a round.
+// roundOf is how often the phase's location has come back to names that it had had. Numbers at the names' ends go up
+// within a round.
 func (p *phaseRuns) roundOf(o *phases.Occurrence) uint32 {
 	kinds := p.rounds[o.Location]
 	if kinds == nil {
@@ -100,8 +101,8 @@ func (p *phaseRuns) roundOf(o *phases.Occurrence) uint32 {
 	return last.round
 }
 
-// later tells whether the numbers at the ends of the names of a path are greater than those of another one of its kind: the outermost that
-// differs counts.
+// later tells whether the numbers at the ends of the names of a path are greater than those of another one of its kind:
+// the outermost that differs counts.
 func later(path, than string) bool {
 	names, others := strings.Split(path, " / "), strings.Split(than, " / ")
 	for i := range min(len(names), len(others)) {
@@ -145,14 +146,16 @@ func (d *Data) phasesOf() []headPhase {
 		}
 	}
 	for _, o := range d.runs.all {
-		one := headPhase{Name: o.path, Kind: o.kind, Depth: o.depth, From: d.since(o.begin), To: d.since(o.end), Count: o.count, Time: o.time, Most: o.most, Slowest: -1}
+		one := headPhase{Name: o.path, Kind: o.kind, Depth: o.depth, From: d.since(o.begin), To: d.since(o.end),
+			Count: o.count, Time: o.time, Most: o.most, Slowest: -1}
 		if at, ok := ranks[o.slowest]; ok {
 			one.Slowest = at
 		}
 		all = append(all, one)
 	}
 	slices.SortFunc(all, func(a, b headPhase) int {
-		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.Depth, b.Depth), cmp.Compare(a.To, b.To), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.Depth, b.Depth), cmp.Compare(a.To, b.To),
+			cmp.Compare(a.Name, b.Name))
 	})
 	return all
 }

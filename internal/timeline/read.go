@@ -84,14 +84,19 @@ func Read(a *otf2.Archive, selected *selection.Selection) (*Data, error) {
 	return ReadTelling(a, selected, nil)
 }
 
-// ReadTelling is Read that tells what it does, and how far it is; 0 of 0: it does not know. tell is called by several goroutines; it may be nil.
-func ReadTelling(a *otf2.Archive, selected *selection.Selection, tell func(what string, done, total uint64)) (*Data, error) {
+// ReadTelling is Read that tells what it does, and how far it is; 0 of 0: it does not know. tell is called by several
+// goroutines; it may be nil.
+func ReadTelling(a *otf2.Archive, selected *selection.Selection, tell func(what string, done, total uint64)) (
+	*Data, error) {
 	return readKeeping(a, selected, keptBytes, tell)
 }
 
 // readKeeping keeps that many bytes of entries in each sorter.
-func readKeeping(a *otf2.Archive, selected *selection.Selection, kept int, tell func(string, uint64, uint64)) (*Data, error) {
-	d := &Data{tell: tell, selected: selected, begin: math.MaxUint64, defs: a.Defs, origin: otf2.Timestamp(a.Defs.Clock.Offset), attributes: a.Defs.Attributes, rows: chosen(makeRows(a.Defs), selected), store: newStore(kept)}
+func readKeeping(a *otf2.Archive, selected *selection.Selection, kept int, tell func(string, uint64, uint64)) (
+	*Data, error) {
+	d := &Data{tell: tell, selected: selected, begin: math.MaxUint64, defs: a.Defs,
+		origin: otf2.Timestamp(a.Defs.Clock.Offset), attributes: a.Defs.Attributes,
+		rows: chosen(makeRows(a.Defs), selected), store: newStore(kept)}
 	if err := d.read(a); err != nil {
 		d.Close()
 		return nil, err
@@ -118,7 +123,8 @@ func (d *Data) read(a *otf2.Archive) error {
 	d.steps.origin = d.origin
 	charged := &charges{feed: feed{to: d.chargesOf}, since: d.since}
 	observer := operations.Observer{
-		Selection: d.selected, Lane: r.lane, Part: r.operation, Waited: r.wait, Charged: charged.take, Path: &d.steps, Phase: d.runs.take,
+		Selection: d.selected, Lane: r.lane, Part: r.operation, Waited: r.wait, Charged: charged.take, Path: &d.steps,
+		Phase: d.runs.take,
 	}
 	sent := matrix.OfOperations(a, d.selected)
 	if sent != nil {
@@ -263,9 +269,12 @@ type process struct {
 
 func newReader(d *Data) *reader {
 	r := &reader{
-		Data: d, rowOf: make(map[otf2.LocationRef]uint32), regionOf: make(map[otf2.RegionRef]uint32), ids: facts.FindAttributes(d.defs),
-		windows: make(map[otf2.RmaWinRef][]uint32), commOf: make(map[otf2.CommRef]uint32), functionOf: make(map[string]uint16),
-		open: make(map[instanceKey]openInstance), names: d.newSorter(), found: feed{to: d.newSorter()}, waited: feed{to: d.waitsInTime}, kindOf: make(map[string]uint8), scale: func(t uint64) uint64 { return t },
+		Data: d, rowOf: make(map[otf2.LocationRef]uint32), regionOf: make(map[otf2.RegionRef]uint32),
+		ids:     facts.FindAttributes(d.defs),
+		windows: make(map[otf2.RmaWinRef][]uint32), commOf: make(map[otf2.CommRef]uint32),
+		functionOf: make(map[string]uint16),
+		open:       make(map[instanceKey]openInstance), names: d.newSorter(), found: feed{to: d.newSorter()},
+		waited: feed{to: d.waitsInTime}, kindOf: make(map[string]uint8), scale: func(t uint64) uint64 { return t },
 	}
 	if res := d.defs.Clock.Resolution; res != 1e9 && res != 0 {
 		r.scale = func(t uint64) uint64 {
@@ -290,8 +299,8 @@ func newReader(d *Data) *reader {
 	return r
 }
 
-// defineLaunched gives operations of which only the launch is known regions of their own, so that their times are nowhere taken for how long
-// operations ran.
+// defineLaunched gives operations of which only the launch is known regions of their own, so that their times are
+// nowhere taken for how long operations ran.
 func (r *reader) defineLaunched() {
 	r.launched = make(map[otf2.RegionRef]uint32)
 	if !r.ids.Has(regions.AttrTimingSource) || !slices.ContainsFunc(r.defs.Strings, isEnqueue) {
@@ -391,7 +400,8 @@ const tellEach = 1 << 12
 // lane gives what takes the events of one more lane.
 func (r *reader) lane() func(*otf2.Event) {
 	lane := &laneReader{processes: make(map[otf2.LocationGroupRef]*process)}
-	lane.deep.to, lane.kids.to, lane.asked.to, lane.ends.to, lane.names.to, lane.fallback.to = r.deep, r.kids, r.asked, r.ends, r.names, r.claims
+	lane.deep.to, lane.kids.to, lane.asked.to, lane.ends.to, lane.names.to, lane.fallback.to = r.deep, r.kids, r.asked,
+		r.ends, r.names, r.claims
 	r.lanes = append(r.lanes, lane)
 	said := uint64(0)
 	return func(ev *otf2.Event) {
@@ -622,7 +632,8 @@ func (r *reader) operation(p *operations.Part) {
 	} else if p.Consistent {
 		r.open[key] = in
 	}
-	r.find(at, p.Enter, foundOperation, in.index, place, uint64(rank), p.Sent, p.Received, uint64(uint32(p.Root)), p.Size, p.Event)
+	r.find(at, p.Enter, foundOperation, in.index, place, uint64(rank), p.Sent, p.Received, uint64(uint32(p.Root)),
+		p.Size, p.Event)
 }
 
 func (r *reader) wait(w *waits.Wait) {
@@ -637,7 +648,8 @@ func (r *reader) wait(w *waits.Wait) {
 		r.kindOf[w.Kind] = kind
 		r.waitKinds = append(r.waitKinds, w.Kind)
 	}
-	r.find(at, w.Place.Enter, foundWait, r.scale(w.Waited), uint64(kind), uint64(min(max(w.For, 0), math.MaxUint16)), analysis.BoolCount(w.StartUp))
+	r.find(at, w.Place.Enter, foundWait, r.scale(w.Waited), uint64(kind), uint64(min(max(w.For, 0), math.MaxUint16)),
+		analysis.BoolCount(w.StartUp))
 }
 
 // Kinds of entries of reader.told: by number of the region, then in their order.
@@ -694,7 +706,8 @@ func (d *Data) Problems() []string { return d.problems }
 
 // Empty tells that there is nothing to be seen: no region, no transfer, no value of a metric.
 func (d *Data) Empty() bool {
-	return d.layout.total == 0 && len(d.series) == 0 && !slices.ContainsFunc(d.rows, func(r row) bool { return r.bars != nil && r.bars.transferCount > 0 })
+	return d.layout.total == 0 && len(d.series) == 0 &&
+		!slices.ContainsFunc(d.rows, func(r row) bool { return r.bars != nil && r.bars.transferCount > 0 })
 }
 
 // String says how much there is to be seen.

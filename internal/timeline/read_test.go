@@ -51,8 +51,10 @@ func makeJob(t testing.TB) string {
 			p.AllReduce(c, t0+100*us+late, t0+200*us, 1000)
 			p.AllReduce(c, t0+300*us+late, t0+400*us, 1000)
 			p.Plan(c, []shardtest.Op{
-				{Function: "AllGather", Kind: otf2.CollectiveOpAllgather, Begin: t0 + 500*us, End: t0 + 540*us, Sent: 1200, Received: 1200, Count: 100},
-				{Function: "ReduceScatter", Kind: otf2.CollectiveOpReduceScatterBlock, Begin: t0 + 500*us, End: t0 + 540*us, Sent: 2400, Received: 2400, Count: 200},
+				{Function: "AllGather", Kind: otf2.CollectiveOpAllgather, Begin: t0 + 500*us, End: t0 + 540*us,
+					Sent: 1200, Received: 1200, Count: 100},
+				{Function: "ReduceScatter", Kind: otf2.CollectiveOpReduceScatterBlock, Begin: t0 + 500*us,
+					End: t0 + 540*us, Sent: 2400, Received: 2400, Count: 200},
 			})
 		}
 		p.Call("ncclAllReduce", t0+90*us, t0+95*us)
@@ -125,7 +127,8 @@ func TestInstancesAndWaits(t *testing.T) {
 			}
 		}
 	}
-	want := map[string]int{"AllReduce 0 of 4 parts": 1, "AllReduce 1 of 4 parts": 1, "AllGather 0 of 4 parts": 1, "ReduceScatter 0 of 4 parts": 1}
+	want := map[string]int{"AllReduce 0 of 4 parts": 1, "AllReduce 1 of 4 parts": 1, "AllGather 0 of 4 parts": 1,
+		"ReduceScatter 0 of 4 parts": 1}
 	if diff := cmp.Diff(want, seen); diff != "" {
 		t.Error(diff)
 	}
@@ -145,15 +148,18 @@ func TestInstancesAndWaits(t *testing.T) {
 		}
 	}
 	// Three ranks wait 30, 20 and 10 µs for the last one, twice.
-	if first != 60*us || later != 60*us || later != d.report.WaitStates.Total.Waited || first != d.report.WaitStates.StartUp.Waited {
-		t.Errorf("waited %d at first and %d later; the report says %d and %d", first, later, d.report.WaitStates.StartUp.Waited, d.report.WaitStates.Total.Waited)
+	if first != 60*us || later != 60*us || later != d.report.WaitStates.Total.Waited ||
+		first != d.report.WaitStates.StartUp.Waited {
+		t.Errorf("waited %d at first and %d later; the report says %d and %d", first, later,
+			d.report.WaitStates.StartUp.Waited, d.report.WaitStates.Total.Waited)
 	}
 }
 
 // Archives of other tools give a page, too, which shows what is in them.
 func TestForeignArchives(t *testing.T) {
 	anchors := []string{}
-	for _, pattern := range []string{"../analysis/archivetest/testdata/*/*.otf2", "../../otf2/testdata/*/*.otf2", "../../otf2/testdata/*/*/*.otf2"} {
+	for _, pattern := range []string{"../analysis/archivetest/testdata/*/*.otf2", "../../otf2/testdata/*/*.otf2",
+		"../../otf2/testdata/*/*/*.otf2"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
@@ -233,13 +239,16 @@ func randomArchive(t *rapid.T, dir string) *otf2.Archive {
 	for _, a := range regions.Attributes {
 		must(defs.Attribute(a.Ref, text(a.Name), a.Type, 0))
 	}
-	must(defs.SystemTreeNode(0, text("one"), text("node"), otf2.UndefinedSystemTreeNode), defs.SystemTreeNode(1, text("two"), text("node"), otf2.UndefinedSystemTreeNode))
+	must(defs.SystemTreeNode(0, text("one"), text("node"), otf2.UndefinedSystemTreeNode),
+		defs.SystemTreeNode(1, text("two"), text("node"), otf2.UndefinedSystemTreeNode))
 	const processes, threads = 3, 2
 	var members, ranks []uint64
 	for p := range uint64(processes) {
-		must(defs.LocationGroup(otf2.LocationGroupRef(p), text(fmt.Sprint("Rank ", p)), otf2.LocationGroupTypeProcess, otf2.SystemTreeNodeRef(p/2), otf2.UndefinedLocationGroup))
+		must(defs.LocationGroup(otf2.LocationGroupRef(p), text(fmt.Sprint("Rank ", p)), otf2.LocationGroupTypeProcess,
+			otf2.SystemTreeNodeRef(p/2), otf2.UndefinedLocationGroup))
 		for i := range uint64(threads) {
-			must(defs.Location(otf2.LocationRef(p*threads+i), text(fmt.Sprint("Thread ", i)), otf2.LocationTypeCPUThread, 1, otf2.LocationGroupRef(p)))
+			must(defs.Location(otf2.LocationRef(p*threads+i), text(fmt.Sprint("Thread ", i)),
+				otf2.LocationTypeCPUThread, 1, otf2.LocationGroupRef(p)))
 		}
 		members, ranks = append(members, p*threads), append(ranks, p)
 	}
@@ -282,7 +291,8 @@ func randomArchive(t *rapid.T, dir string) *otf2.Archive {
 		case what == 3 && l%threads == 0 && len(open[l]) > 0:
 			must(writers[l].MpiCollectiveBegin(time, nil))
 			time++
-			must(writers[l].MpiCollectiveEnd(time, nil, otf2.CollectiveOpBarrier, 0, otf2.CollectiveRootNone, put, 2*put))
+			must(writers[l].MpiCollectiveEnd(time, nil, otf2.CollectiveOpBarrier, 0, otf2.CollectiveRootNone, put,
+				2*put))
 		case len(open[l]) < deep && (what < 7 || len(open[l]) == 0):
 			region := otf2.RegionRef(rapid.IntRange(0, 2).Draw(t, "region"))
 			must(writers[l].Enter(time, &list, region))
@@ -383,7 +393,8 @@ func TestLargeArchive(t *testing.T) {
 		chance int64 // bytes: how many blocks are being packed just then
 	}{{"read", 1 << 19}, {"half written", 4 << 20}} {
 		if each := float64(many[i]-few[i]-c.chance) / float64(d.layout.total-small); each > 3 {
-			t.Errorf("%s: %d KiB of memory for %d regions, and %d KiB for %d: %.1f bytes for each more", c.when, few[i]>>10, small, many[i]>>10, d.layout.total, each)
+			t.Errorf("%s: %d KiB of memory for %d regions, and %d KiB for %d: %.1f bytes for each more", c.when,
+				few[i]>>10, small, many[i]>>10, d.layout.total, each)
 		}
 	}
 	if n, lanes := d.blocks(), len(d.layout.lanes); n < 6*lanes {
@@ -403,7 +414,8 @@ func liveHeap() uint64 {
 
 // Transfers that are under way when later ones begin are found from both ends.
 func TestNodesOfTransfers(t *testing.T) {
-	d := &Data{defs: new(otf2.Definitions), rows: []row{{parent: -1}, {bars: new(bars), parent: 0}}, store: newStore(keptBytes), report: new(operations.Report), matrix: new(matrix.Report)}
+	d := &Data{defs: new(otf2.Definitions), rows: []row{{parent: -1}, {bars: new(bars), parent: 0}},
+		store: newStore(keptBytes), report: new(operations.Report), matrix: new(matrix.Report)}
 	d.report.WaitStates = new(waits.States)
 	r := newReader(d)
 	take := r.lane()

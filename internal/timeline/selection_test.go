@@ -12,7 +12,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Of a selection there are the rows that can have something of it, the regions that begin in it, and their operations and waits where they belong.
+// Of a selection there are the rows that can have something of it, the regions that begin in it, and their operations
+// and waits where they belong.
 func TestSelection(t *testing.T) {
 	anchor := makeJob(t)
 	for _, c := range []struct {
@@ -25,13 +26,16 @@ func TestSelection(t *testing.T) {
 		waited     []uint64       // by rank, µs
 	}{
 		{
-			"of time", selection.Spec{From: "250us", To: "450us"}, []string{"Thread 0", "world rank 0", "world rank 1", "Thread 0", "world rank 2", "world rank 3"},
-			[]string{"world rank 0: AllReduce at 300", "world rank 1: AllReduce at 310", "world rank 2: AllReduce at 320", "world rank 3: AllReduce at 330"},
+			"of time", selection.Spec{From: "250us", To: "450us"},
+			[]string{"Thread 0", "world rank 0", "world rank 1", "Thread 0", "world rank 2", "world rank 3"},
+			[]string{"world rank 0: AllReduce at 300", "world rank 1: AllReduce at 310",
+				"world rank 2: AllReduce at 320", "world rank 3: AllReduce at 330"},
 			map[string]int{"AllReduce": 4}, 300, 400, []uint64{30, 20, 10, 0},
 		},
 		{
 			"of a rank", selection.Spec{Ranks: "2"}, []string{"Thread 0", "world rank 2"},
-			[]string{"Thread 0: ncclAllReduce at 90", "world rank 2: AllReduce at 120", "world rank 2: AllReduce at 320", "world rank 2: Group at 500"},
+			[]string{"Thread 0: ncclAllReduce at 90", "world rank 2: AllReduce at 120",
+				"world rank 2: AllReduce at 320", "world rank 2: Group at 500"},
 			map[string]int{"AllReduce": 2, "Group": 2}, 90, 540, []uint64{0, 0, 10, 0},
 		},
 	} {
@@ -58,7 +62,8 @@ func TestSelection(t *testing.T) {
 				}
 			}
 			for _, b := range s.bars {
-				bars = append(bars, fmt.Sprintf("%s: %s at %d", d.rows[b[0]].name, d.regions[b[4]].name, (b[2]+uint64(d.origin)-t0)/us))
+				bars = append(bars, fmt.Sprintf("%s: %s at %d", d.rows[b[0]].name, d.regions[b[4]].name,
+					(b[2]+uint64(d.origin)-t0)/us))
 			}
 			on := make(map[string]int)
 			for _, o := range s.operations {
@@ -73,12 +78,14 @@ func TestSelection(t *testing.T) {
 			for _, r := range h.Ranks {
 				waited = append(waited, r.Waited/us)
 			}
-			for _, diff := range []string{cmp.Diff(c.rows, rows), cmp.Diff(c.bars, bars), cmp.Diff(c.operations, on), cmp.Diff(c.waited, waited)} {
+			for _, diff := range []string{cmp.Diff(c.rows, rows), cmp.Diff(c.bars, bars), cmp.Diff(c.operations, on),
+				cmp.Diff(c.waited, waited)} {
 				if diff != "" {
 					t.Error(diff)
 				}
 			}
-			if begin, end := (d.begin+uint64(d.origin)-t0)/us, (d.duration+uint64(d.origin)-t0)/us; begin != c.begin || end != c.end {
+			if begin, end := (d.begin+uint64(d.origin)-t0)/us,
+				(d.duration+uint64(d.origin)-t0)/us; begin != c.begin || end != c.end {
 				t.Errorf("from %d to %d µs, want %d to %d", begin, end, c.begin, c.end)
 			}
 			if h.Selection != c.spec.String() || h.Begin != d.begin {

@@ -20,8 +20,8 @@ import (
 	"github.com/klauspost/compress/flate"
 )
 
-// Server gives the page and, as the page asks for them, its data. Who does not know the token gets nothing. Until Fill has filled it, it gives a
-// page that says how far reading is, and shows the timeline as soon as that is there.
+// Server gives the page and, as the page asks for them, its data. Who does not know the token gets nothing. Until Fill
+// has filled it, it gives a page that says how far reading is, and shows the timeline as soon as that is there.
 type Server struct {
 	news
 	token   string
@@ -49,7 +49,8 @@ func NewServer(title string) (*Server, error) {
 	return s, nil
 }
 
-// Fill puts the blocks into a temporary file, which Close gives back, and lets the page be served. An error is what Fail would be told.
+// Fill puts the blocks into a temporary file, which Close gives back, and lets the page be served. An error is what
+// Fail would be told.
 func (s *Server) Fill(d *Data, o Options) error {
 	err := s.fill(d, &o)
 	s.settle(err)
@@ -100,7 +101,8 @@ func (s *Server) URL() string { return "http://" + s.hosts[0] + "/" + s.token + 
 
 // Serve answers requests until the listener is closed.
 func (s *Server) Serve(l net.Listener) error {
-	server := http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 1 << 14}
+	server := http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		MaxHeaderBytes: 1 << 14}
 	err := server.Serve(l)
 	if s.failed() != nil { // who waits for the page is told so
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -113,8 +115,9 @@ func (s *Server) Serve(l net.Listener) error {
 // mostAtOnce is how many blocks are asked for at once; page/src/source.ts has the same.
 const mostAtOnce = 64
 
-// some are the blocks of a list of numbers, one behind the other, each with its length before it: four bytes, the lowest first. They are unpacked: a
-// browser takes as long to begin with a block as this takes for many. The status is http.StatusNotFound if one is not there, or there are too many.
+// some are the blocks of a list of numbers, one behind the other, each with its length before it: four bytes, the
+// lowest first. They are unpacked: a browser takes as long to begin with a block as this takes for many. The status is
+// http.StatusNotFound if one is not there, or there are too many.
 func (s *Server) some(list string) (body []byte, status int) {
 	numbers := strings.Split(list, ",")
 	if len(numbers) > mostAtOnce {
@@ -146,8 +149,9 @@ func (s *Server) some(list string) (body []byte, status int) {
 	return out.Bytes(), http.StatusOK
 }
 
-// ServeHTTP answers GET /TOKEN/, /TOKEN/head, /TOKEN/blocks/N,N… and, for pages that wait, /TOKEN/progress/N, and nothing else. A request whose
-// Host is not this address comes from a page of another site whose name was made to point here, and is refused.
+// ServeHTTP answers GET /TOKEN/, /TOKEN/head, /TOKEN/blocks/N,N… and, for pages that wait, /TOKEN/progress/N, and
+// nothing else. A request whose Host is not this address comes from a page of another site whose name was made to point
+// here, and is refused.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
@@ -192,7 +196,8 @@ const (
 	kindNews = "application/json"
 )
 
-// give is what is at a path behind the token. Data are waited for; instead of the page, http.StatusAccepted comes with one that waits.
+// give is what is at a path behind the token. Data are waited for; instead of the page, http.StatusAccepted comes with
+// one that waits.
 func (s *Server) give(r *http.Request, path string) (kind string, body []byte, status int) {
 	switch what, rest, _ := strings.Cut(path, "/"); {
 	case path == "":

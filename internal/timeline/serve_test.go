@@ -90,7 +90,9 @@ func TestServerAnswers(t *testing.T) {
 		if w.Code != 200 && (bytes.Contains(w.Body.Bytes(), []byte(good[1:])) || w.Body.Len() > 100) {
 			t.Errorf("%s %s tells too much: %s", c.method, c.path, w.Body)
 		}
-		for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Cross-Origin-Resource-Policy": "same-origin", "Cache-Control": "no-store", "Referrer-Policy": "no-referrer"} {
+		for name, want := range map[string]string{"X-Content-Type-Options": "nosniff",
+			"Cross-Origin-Resource-Policy": "same-origin", "Cache-Control": "no-store",
+			"Referrer-Policy": "no-referrer"} {
 			if got := w.Header().Get(name); got != want {
 				t.Errorf("%s %s: %s is %q", c.method, c.path, name, got)
 			}

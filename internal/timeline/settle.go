@@ -35,7 +35,8 @@ func (r *reader) end() {
 	r.resolve()
 	r.choose()
 	r.locate()
-	for _, s := range []*sorter{r.deep, r.kids, r.waits, r.operations, r.asked, r.ends, r.askers, r.parts, r.chargesOf, r.waitsInTime} {
+	for _, s := range []*sorter{r.deep, r.kids, r.waits, r.operations, r.asked, r.ends, r.askers, r.parts, r.chargesOf,
+		r.waitsInTime} {
 		s.finish()
 	}
 	if unknown {

@@ -14,7 +14,8 @@ import (
 
 // shown is what a page's blocks say, as numbers in rows.
 type shown struct {
-	bars       [][]uint64 // row, depth, start, length, region, parent + 1, waited, number of children, children, waits, attributes
+	// row, depth, start, length, region, parent + 1, waited, number of children, children, waits, attributes
+	bars       [][]uint64
 	transfers  [][]uint64 // row, start, length + 1, to, bytes, parent + 1, attributes
 	operations [][]uint64 // row, bar, instance, sent, received, root + 1, size, attributes
 	instances  [][]uint64 // kind, communicator, function, ordinal, expected, parts: rank, bar
@@ -170,7 +171,8 @@ func show(t fatals, d *Data) (s shown) {
 			start := end + bars[0].next()
 			length := bars[1].next()
 			end = start + length
-			bar := []uint64{uint64(row), uint64(at - h.Rows[row].Lanes[0]), start, length, bars[2].next(), of[0].signed(), bars[3].next(), of[1].next()}
+			bar := []uint64{uint64(row), uint64(at - h.Rows[row].Lanes[0]), start, length, bars[2].next(),
+				of[0].signed(), bars[3].next(), of[1].next()}
 			for range bar[7] {
 				bar = append(bar, of[2].signed())
 			}
@@ -195,9 +197,11 @@ func show(t fatals, d *Data) (s shown) {
 			of := u.columns(6)
 			notes := u.notes()
 			for of[0].more() {
-				one := []uint64{uint64(at), of[0].difference(), of[1].signed(), of[2].next(), of[3].next(), of[4].next(), of[5].next()}
+				one := []uint64{uint64(at), of[0].difference(), of[1].signed(), of[2].next(), of[3].next(),
+					of[4].next(), of[5].next()}
 				if of[0].last != uint64(first) && of[0].last < uint64(first) {
-					t.Fatalf("block %d of operations of row %d begins with bar %d, and has %d", k, at, first, of[0].last)
+					t.Fatalf("block %d of operations of row %d begins with bar %d, and has %d", k, at, first,
+						of[0].last)
 				}
 				s.operations = append(s.operations, append(one, notes()...))
 			}

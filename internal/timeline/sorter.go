@@ -9,9 +9,9 @@ import (
 	"sync"
 )
 
-// sorter puts entries in order of two keys, and those with equal ones in the order in which they came, in little memory:
-// it keeps entries until they are too many, then writes them in order to a file, and in the end reads all such runs
-// side by side.
+// sorter puts entries in order of two keys, and those with equal ones in the order in which they came, in little
+// memory: it keeps entries until they are too many, then writes them in order to a file, and in the end reads all such
+// runs side by side.
 type sorter struct {
 	spool spool
 	limit int // bytes of entries that are kept

@@ -39,7 +39,10 @@ func TestSorter(t *testing.T) {
 		}
 		f.flush()
 		s.finish()
-		slices.SortStableFunc(want, func(x, y entry) int { return cmp.Or(cmp.Compare(x.a, y.a), cmp.Compare(x.b, y.b)) })
+		slices.SortStableFunc(want, func(x, y entry) int {
+			return cmp.Or(
+				cmp.Compare(x.a, y.a), cmp.Compare(x.b, y.b))
+		})
 		for range 2 {
 			m := s.sorted()
 			for _, e := range want {
@@ -70,7 +73,8 @@ func TestStream(t *testing.T) {
 		defer sp.close()
 		s := stream{to: &sp, piece: rapid.SampledFrom([]int{1, 40, 1 << 20}).Draw(t, "piece")}
 		lists := rapid.SliceOf(rapid.SliceOfN(rapid.Custom(func(t *rapid.T) otf2.AttributeValue {
-			return otf2.AttributeValue{ID: otf2.AttributeRef(rapid.Uint32().Draw(t, "id")), Bits: rapid.Uint64().Draw(t, "bits")}
+			return otf2.AttributeValue{ID: otf2.AttributeRef(rapid.Uint32().Draw(t, "id")),
+				Bits: rapid.Uint64().Draw(t, "bits")}
 		}), 0, 5)).Draw(t, "lists")
 		for i, l := range lists {
 			s.number(uint64(i))
@@ -106,7 +110,8 @@ func TestNoRoomForTemporaryFiles(t *testing.T) {
 	anchor := makeJob(t)
 	advice := func(t *testing.T, err error, cause error) {
 		t.Helper()
-		if !errors.Is(err, cause) || !strings.Contains(err.Error(), "set TMPDIR to a folder with") || strings.Contains(err.Error(), "\n") {
+		if !errors.Is(err, cause) || !strings.Contains(err.Error(), "set TMPDIR to a folder with") ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%v", err)
 		}
 	}
@@ -134,7 +139,8 @@ func TestNoRoomForTemporaryFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Setenv("TMPDIR", room)
-		d := &Data{defs: a.Defs, origin: otf2.Timestamp(a.Defs.Clock.Offset), rows: makeRows(a.Defs), store: newStore(1)}
+		d := &Data{defs: a.Defs, origin: otf2.Timestamp(a.Defs.Clock.Offset), rows: makeRows(a.Defs),
+			store: newStore(1)}
 		defer d.Close()
 		d.operations.spool.file = full
 		advice(t, d.read(a), syscall.ENOSPC)

@@ -10,8 +10,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// The critical path, as the report has it, step by step. All steps that are told of lie in a temporary file, as it is known at the end only which of
-// them are the path's. A step's number is the byte behind its first one; what it follows is before it in the file.
+// The critical path, as the report has it, step by step. All steps that are told of lie in a temporary file, as it is
+// known at the end only which of them are the path's. A step's number is the byte behind its first one; what it follows
+// is before it in the file.
 
 // pathSteps keeps the steps of paths.
 type pathSteps struct {
@@ -40,7 +41,8 @@ func (p *pathSteps) Step(s *criticalpath.Step) (number uint64) {
 	if s.Before > 0 {
 		before = at + 1 - s.Before
 	}
-	for _, n := range [...]uint64{before, uint64(s.Rank), uint64(s.What), uint64(s.Start - min(s.Start, p.origin)), s.In, s.Unknown, s.StartUp} {
+	for _, n := range [...]uint64{before, uint64(s.Rank), uint64(s.What), uint64(s.Start - min(s.Start, p.origin)),
+		s.In, s.Unknown, s.StartUp} {
 		p.buf = binary.AppendUvarint(p.buf, n)
 	}
 	for _, n := range s.Own {

@@ -72,7 +72,10 @@ func TestPathIsTheReports(t *testing.T) {
 							comm = h.Comms[what.Comm].Name
 						}
 						operations[comm+" "+what.Operation] += length
-					case slices.ContainsFunc(r.Ranks, func(row criticalpath.RankRow) bool { return row.Activity == what.Activity }):
+					case slices.ContainsFunc(r.Ranks, func(
+						row criticalpath.RankRow) bool {
+						return row.Activity == what.Activity
+					}):
 						ranks[fmt.Sprint(rank, what.Activity)] += length
 					}
 				}
@@ -82,10 +85,12 @@ func TestPathIsTheReports(t *testing.T) {
 			}
 			for _, row := range r.Activities {
 				if activities[row.Activity] != row.Time {
-					t.Errorf("%s: %d ns on the page, %d in the report", row.Activity, activities[row.Activity], row.Time)
+					t.Errorf("%s: %d ns on the page, %d in the report", row.Activity, activities[row.Activity],
+						row.Time)
 				}
 			}
-			if activities[criticalpath.StartUp.String()] != r.StartUp || activities[criticalpath.Unknown.String()] != r.Unknown {
+			if activities[criticalpath.StartUp.String()] != r.StartUp ||
+				activities[criticalpath.Unknown.String()] != r.Unknown {
 				t.Errorf("start-up and unknown: %v, in the report %d and %d", activities, r.StartUp, r.Unknown)
 			}
 			for _, row := range r.Ranks {
@@ -95,7 +100,8 @@ func TestPathIsTheReports(t *testing.T) {
 			}
 			for _, row := range r.Operations {
 				if got := operations[row.Communicator+" "+row.Operation]; got != row.Time {
-					t.Errorf("%s on %s: %d ns on the page, %d in the report", row.Operation, row.Communicator, got, row.Time)
+					t.Errorf("%s on %s: %d ns on the page, %d in the report", row.Operation, row.Communicator, got,
+						row.Time)
 				}
 			}
 		})
@@ -111,10 +117,12 @@ func TestPathOfManySteps(t *testing.T) {
 	before, dead := uint64(0), uint64(0)
 	for i := range uint64(steps) {
 		at := otf2.Timestamp(100 + i*20)
-		before = p.Step(&criticalpath.Step{Before: before, Rank: int32(i % 7), What: int32(criticalpath.Operation), Start: at, In: 15, Own: [4]uint64{5}})
+		before = p.Step(&criticalpath.Step{Before: before, Rank: int32(i % 7), What: int32(criticalpath.Operation),
+			Start: at, In: 15, Own: [4]uint64{5}})
 		dead = p.Step(&criticalpath.Step{Before: dead, Rank: 9, Start: at, In: 15})
 	}
-	p.follow(&criticalpath.Result{Trace: &criticalpath.Trace{Last: criticalpath.Step{Before: before, Rank: 1, Start: 100 + steps*20, In: 7}, Since: 100}})
+	p.follow(&criticalpath.Result{Trace: &criticalpath.Trace{Last: criticalpath.Step{Before: before, Rank: 1,
+		Start: 100 + steps*20, In: 7}, Since: 100}})
 	if keep.failed() != nil || len(p.own) != steps || p.count != 2+2*steps {
 		t.Fatalf("%d steps, %d segments: %v", len(p.own), p.count, keep.failed())
 	}
@@ -167,7 +175,8 @@ func TestChargesAreTheReports(t *testing.T) {
 			t.Errorf("%d ns go back to rank 2 as it was %s, in the report %d", got, h.Charges.Kinds[i], ns)
 		}
 	}
-	if sum+2 < h.Ranks[2].Back || sum > h.Ranks[2].Back+2 || kinds[verdict.HostLate] == 0 || kinds[verdict.GPULate] == 0 {
+	if sum+2 < h.Ranks[2].Back || sum > h.Ranks[2].Back+2 || kinds[verdict.HostLate] == 0 ||
+		kinds[verdict.GPULate] == 0 {
 		t.Errorf("of %d ns that go back to rank 2 %v are told apart, in all %d", h.Ranks[2].Back, kinds, sum)
 	}
 	if h.Ranks[2].Back == 0 || by[2] < h.Ranks[2].Back*9/10 || by[2] > h.Ranks[2].Back*11/10 {
@@ -222,7 +231,8 @@ func TestPhasesOfRanks(t *testing.T) {
 		phase := func(name string, from, to uint64) {
 			region := p.Region(name, regions.GroupApplication, otf2.RegionRoleCode)
 			p.Shard.Regions[region].Paradigm = otf2.ParadigmUser
-			for _, err := range []error{thread.Enter(otf2.Timestamp(begin+from), nil, region), thread.Leave(otf2.Timestamp(begin+to), nil, region)} {
+			for _, err := range []error{thread.Enter(otf2.Timestamp(begin+from), nil, region),
+				thread.Leave(otf2.Timestamp(begin+to), nil, region)} {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -241,7 +251,8 @@ func TestPhasesOfRanks(t *testing.T) {
 	_, h, _ := readTimeline(t, a)
 	var got []string
 	for _, p := range h.Phases {
-		got = append(got, fmt.Sprintf("%s %d-%d %d ranks %d ns, most %d of rank %d", p.Name, p.From-h.Phases[0].From, p.To-h.Phases[0].From, p.Count, p.Time, p.Most, p.Slowest))
+		got = append(got, fmt.Sprintf("%s %d-%d %d ranks %d ns, most %d of rank %d", p.Name, p.From-h.Phases[0].From,
+			p.To-h.Phases[0].From, p.Count, p.Time, p.Most, p.Slowest))
 	}
 	want := []string{
 		"step 1 0-65 2 ranks 110 ns, most 60 of rank 1", "step 2 100-150 2 ranks 100 ns, most 50 of rank 0",

@@ -10,9 +10,10 @@ type store struct {
 	spool   spool // of all streams
 	sorters []*sorter
 
-	deep        *sorter // address: region record, of those at maxDepth
-	claims      *sorter // address, preference: address of what asked for the region; number of the region
-	parents     stream  // address (from that of the one before), address of what asked for it; where that is not what it lies in
+	deep   *sorter // address: region record, of those at maxDepth
+	claims *sorter // address, preference: address of what asked for the region; number of the region
+	// address (from that of the one before), address of what asked for it; where that is not what it lies in
+	parents     stream
 	kids        *sorter // address, place of a child among all regions: address of the child
 	waits       *sorter // address, order: length, kind, rank that was waited for, whether it was the first operation
 	operations  *sorter // address, order: instance, sent, received, root, size, event
@@ -44,7 +45,8 @@ func newStore(kept int) *store {
 	s.spool.temp, s.steps.spool.temp = &s.temp, &s.temp
 	s.parents = stream{to: &s.spool, piece: mostPiece}
 	s.instances = s.parents
-	for _, at := range []**sorter{&s.deep, &s.claims, &s.kids, &s.waits, &s.operations, &s.asked, &s.ends, &s.askers, &s.parts, &s.chargesOf, &s.waitsInTime} {
+	for _, at := range []**sorter{&s.deep, &s.claims, &s.kids, &s.waits, &s.operations, &s.asked, &s.ends, &s.askers,
+		&s.parts, &s.chargesOf, &s.waitsInTime} {
 		*at = s.newSorter()
 	}
 	return s

@@ -47,7 +47,8 @@ type row struct {
 // makeRows arranges the locations of an archive: hosts, their processes, and in these threads, then each
 // communicator rank with its channels and network under it, then everything else.
 func makeRows(defs *otf2.Definitions) []row {
-	t := tree{defs: defs, kinds: facts.RowsOf(defs, facts.Communicators(defs)), ranks: make(map[otf2.LocationRef]string), seen: make(map[otf2.LocationRef]bool)}
+	t := tree{defs: defs, kinds: facts.RowsOf(defs, facts.Communicators(defs)),
+		ranks: make(map[otf2.LocationRef]string), seen: make(map[otf2.LocationRef]bool)}
 	for l, rank := range facts.NetworkRanks(defs) {
 		t.ranks[l] = strconv.Itoa(rank)
 	}
@@ -137,8 +138,8 @@ func (t *tree) addLocation(parent int, l *otf2.Location, kind rowKind) int {
 	return t.add(row{name: name, kind: kind, parent: parent, location: l.Self, group: l.Group, bars: new(bars)})
 }
 
-// eventName is the name of a row of events: what they are, as there are many such rows, then of which communicator and rank; without that where
-// the process has several of the communicator and the location's name does not say which.
+// eventName is the name of a row of events: what they are, as there are many such rows, then of which communicator and
+// rank; without that where the process has several of the communicator and the location's name does not say which.
 func (t *tree) eventName(name string, l *otf2.Location) string {
 	label, what, _ := strings.Cut(name, regions.EventRow)
 	comm, rank := facts.RowLabel(label)
@@ -179,11 +180,13 @@ func (t *tree) rankIn(process otf2.LocationGroupRef, comm string) string {
 
 // pageKinds are the kinds of rows; what is not in it is a thread.
 var pageKinds = map[experiment.LocationKind]rowKind{
-	experiment.KindRank: kindRank, experiment.KindChannel: kindChannel, experiment.KindNetSend: kindNetwork, experiment.KindNetRecv: kindNetwork, experiment.KindStream: kindStream,
+	experiment.KindRank: kindRank, experiment.KindChannel: kindChannel, experiment.KindNetSend: kindNetwork,
+	experiment.KindNetRecv: kindNetwork, experiment.KindStream: kindStream,
 	experiment.KindEvent: kindEvent,
 }
 
-// place is what a location is for, and the label and rank of the communicator that it belongs to, as far as its name has them.
+// place is what a location is for, and the label and rank of the communicator that it belongs to, as far as its name
+// has them.
 func (t *tree) place(l *otf2.Location) (kind rowKind, comm, rank string) {
 	kind = cmp.Or(pageKinds[t.kinds.Kind(l.Self)], kindThread)
 	switch name := t.defs.String(l.Name); kind {
@@ -197,7 +200,8 @@ func (t *tree) place(l *otf2.Location) (kind rowKind, comm, rank string) {
 var order = map[rowKind]int{kindThread: 0, kindRank: 1, kindNetwork: 2, kindChannel: 3, kindStream: 4, kindEvent: 5}
 
 func (t *tree) addProcess(host int, process otf2.LocationGroupRef, locations []*otf2.Location) {
-	at := t.add(row{name: cmp.Or(t.groupName(process), "(no process)"), kind: kindProcess, parent: host, group: process})
+	at := t.add(row{name: cmp.Or(t.groupName(process), "(no process)"), kind: kindProcess, parent: host,
+		group: process})
 	slices.SortStableFunc(locations, func(a, b *otf2.Location) int {
 		ka, _, _ := t.place(a)
 		kb, _, _ := t.place(b)
@@ -248,9 +252,10 @@ func (t *tree) groupName(group otf2.LocationGroupRef) string {
 	return ""
 }
 
-// ownedBy finds the channels and network rows of each communicator rank, which stand beneath it, and tells which these are: those that belong
-// to no rank stand by themselves.
-func (t *tree) ownedBy(locations []*otf2.Location) (parts map[*otf2.Location][]*otf2.Location, owned map[*otf2.Location]bool) {
+// ownedBy finds the channels and network rows of each communicator rank, which stand beneath it, and tells which these
+// are: those that belong to no rank stand by themselves.
+func (t *tree) ownedBy(locations []*otf2.Location) (
+	parts map[*otf2.Location][]*otf2.Location, owned map[*otf2.Location]bool) {
 	parts, owned = make(map[*otf2.Location][]*otf2.Location), make(map[*otf2.Location]bool)
 	byComm := make(map[string][]*otf2.Location)
 	for _, l := range locations {
@@ -283,7 +288,8 @@ func (t *tree) process(group otf2.LocationGroupRef) otf2.LocationGroupRef {
 }
 
 func processOf(defs *otf2.Definitions, group otf2.LocationGroupRef) otf2.LocationGroupRef {
-	if g := defs.LocationGroup(group); g != nil && g.Type == otf2.LocationGroupTypeAccelerator && defs.LocationGroup(g.Creator) != nil {
+	if g := defs.LocationGroup(group); g != nil && g.Type == otf2.LocationGroupTypeAccelerator &&
+		defs.LocationGroup(g.Creator) != nil {
 		return g.Creator
 	}
 	return group

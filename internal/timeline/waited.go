@@ -12,8 +12,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// All waits in the order of the begins of their operations, beside those of bars: who asks for those of a range of time reads only that, however many ranks
-// there are. An operation begins with its first member, also for those that begin it later: so do selections of the report choose.
+// All waits in the order of the begins of their operations, beside those of bars: who asks for those of a range of time
+// reads only that, however many ranks there are. An operation begins with its first member, also for those that begin
+// it later: so do selections of the report choose.
 
 // headWaits is what the page knows of them from the start.
 type headWaits struct {
@@ -66,11 +67,13 @@ func (r *reader) functionNumber(name string) uint16 {
 	return fn
 }
 
-// keepWait keeps a wait: length, rank + 1, rank that was waited for + 1, whether in start-up, communicator, function, begin from that of the operation.
+// keepWait keeps a wait: length, rank + 1, rank that was waited for + 1, whether in start-up, communicator, function,
+// begin from that of the operation.
 func (r *reader) keepWait(w *waits.Wait) {
 	r.order++
 	since := r.since(w.Since)
-	r.waited.add(since, r.order, r.scale(w.Waited), uint64(w.World+1), uint64(w.For+1), analysis.BoolCount(w.StartUp), uint64(r.commOf[w.Comm]), uint64(r.functionNumber(w.Function)), r.since(w.Begin)-since)
+	r.waited.add(since, r.order, r.scale(w.Waited), uint64(w.World+1), uint64(w.For+1), analysis.BoolCount(w.StartUp),
+		uint64(r.commOf[w.Comm]), uint64(r.functionNumber(w.Function)), r.since(w.Begin)-since)
 }
 
 // allWaits writes them: begin of the operation (differences), and a column for each of the others.

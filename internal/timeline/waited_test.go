@@ -9,7 +9,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
 )
 
-// All waits are on the page in the order of time: by rank, operation and communicator as many as the report has, start-up beside.
+// All waits are on the page in the order of time: by rank, operation and communicator as many as the report has,
+// start-up beside.
 func TestWaitsInTimeAreTheReports(t *testing.T) {
 	for name, anchor := range map[string]string{"collectives": lateRun(t), "every kind": archivetest.WithWaits(t)} {
 		t.Run(name, func(t *testing.T) {
@@ -28,9 +29,11 @@ func TestWaitsInTimeAreTheReports(t *testing.T) {
 				c := unpack(t, all[h.Waits.Block+k]).columns(8)
 				for i := 0; c[1].more(); i++ {
 					since, length, after := c[0].difference(), c[1].next(), c[7].next()
-					rank, by, first, comm, function := int(c[2].next())-1, int(c[3].next())-1, c[4].next(), int(c[5].next()), h.Functions[c[6].next()]
+					rank, by, first, comm, function := int(c[2].next())-1, int(c[3].next())-1, c[4].next(),
+						int(c[5].next()), h.Functions[c[6].next()]
 					if since < before || i == 0 && since != h.Waits.Starts[k] {
-						t.Fatalf("an operation begins at %d, the one before at %d, the block at %d", since, before, h.Waits.Starts[k])
+						t.Fatalf("an operation begins at %d, the one before at %d, the block at %d", since, before,
+							h.Waits.Starts[k])
 					}
 					before, last = since, max(last, since+after+length)
 					if first == 1 {
@@ -48,11 +51,13 @@ func TestWaitsInTimeAreTheReports(t *testing.T) {
 				}
 			}
 			if total != s.Total.Waited || startUp != s.StartUp.Waited {
-				t.Errorf("waited %d and %d in start-up, the report has %d and %d", total, startUp, s.Total.Waited, s.StartUp.Waited)
+				t.Errorf("waited %d and %d in start-up, the report has %d and %d", total, startUp, s.Total.Waited,
+					s.StartUp.Waited)
 			}
 			for i, r := range h.Ranks {
 				if waited[i] != r.Waited || caused[i] != r.Caused {
-					t.Errorf("%s: %d and %d, the report has %d and %d", r.Name, waited[i], caused[i], r.Waited, r.Caused)
+					t.Errorf("%s: %d and %d, the report has %d and %d", r.Name, waited[i], caused[i], r.Waited,
+						r.Caused)
 				}
 			}
 			if len(h.Waiting) == 0 || len(h.Waiting) != len(in) {

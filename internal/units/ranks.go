@@ -20,15 +20,16 @@ const rankPrefix = "Rank "
 // RankName names a rank of the world, as its process is called in archives: "Rank 3".
 func RankName(rank int) string { return rankPrefix + strconv.Itoa(rank) }
 
-// RankOf is the rank that a process's name stands for; false of other names, also of "Rank 3 (no data)" and "Rank 3 GPU 1".
+// RankOf is the rank that a process's name stands for; false of other names, also of "Rank 3 (no data)" and "Rank 3 GPU
+// 1".
 func RankOf(name string) (rank int, ok bool) {
 	number, _ := strings.CutPrefix(name, rankPrefix)
 	rank, err := strconv.Atoi(number)
 	return rank, err == nil && rank >= 0 && name == RankName(rank)
 }
 
-// Ranks writes an ascending list with its runs as ranges, "0-3,7". It is the one form of lists, in names, properties and sentences,
-// because --rank takes it.
+// Ranks writes an ascending list with its runs as ranges, "0-3,7". It is the one form of lists, in names, properties
+// and sentences, because --rank takes it.
 func Ranks(ranks []int) string {
 	var out []byte
 	for i := 0; i < len(ranks); {
@@ -51,8 +52,8 @@ func Ranks(ranks []int) string {
 // maxRankText bounds a list of ranks in a sentence: properties must fit into the anchor.
 const maxRankText = 120
 
-// RankWords names ranks of a communicator in a sentence: "rank 3", "ranks 0-7", and how many there are where the list would be too
-// long.
+// RankWords names ranks of a communicator in a sentence: "rank 3", "ranks 0-7", and how many there are where the list
+// would be too long.
 func RankWords(ranks []int) string {
 	if len(ranks) == 1 {
 		return fmt.Sprintf("rank %d", ranks[0])

@@ -21,13 +21,15 @@ func TestRanksAreWrittenAsRanges(t *testing.T) {
 	if got := RankWords(odd); !strings.HasPrefix(got, "1000 ranks (0,2,4,") || len(got) > 150 || RankNames(odd) != got {
 		t.Errorf("%q", got)
 	}
-	if got := RankWords([]int{3}) + ", " + RankWords([]int{0, 1, 5}) + ", " + RankNames([]int{3}) + ", " + RankNames([]int{0, 1}); got != "rank 3, ranks 0-1,5, Rank 3, Ranks 0-1" {
+	if got := RankWords([]int{3}) + ", " + RankWords([]int{0, 1, 5}) + ", " + RankNames([]int{3}) + ", " +
+		RankNames([]int{0, 1}); got != "rank 3, ranks 0-1,5, Rank 3, Ranks 0-1" {
 		t.Error(got)
 	}
 }
 
 func TestRanksHaveNames(t *testing.T) {
-	for name, want := range map[string]int{"Rank 0": 0, "Rank 17": 17, "Rank 03": -1, "Rank -1": -1, "Rank 3 (no data)": -1, "Rank 3 GPU 1": -1, "17": -1, "": -1} {
+	for name, want := range map[string]int{"Rank 0": 0, "Rank 17": 17, "Rank 03": -1, "Rank -1": -1,
+		"Rank 3 (no data)": -1, "Rank 3 GPU 1": -1, "17": -1, "": -1} {
 		if rank, ok := RankOf(name); ok != (want >= 0) || ok && rank != want {
 			t.Errorf("%q: %d, %t", name, rank, ok)
 		}

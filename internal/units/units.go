@@ -54,8 +54,8 @@ func Time(ns float64) string {
 	return Number(v, i == 0) + " " + units[i]
 }
 
-// Duration writes nanoseconds with all that is known of them, as [time.Duration] does, which has no room for 2^63 of them and more; these are
-// written as Time does.
+// Duration writes nanoseconds with all that is known of them, as [time.Duration] does, which has no room for 2^63 of
+// them and more; these are written as Time does.
 func Duration(ns uint64, round time.Duration) string {
 	if ns > math.MaxInt64 {
 		return Time(float64(ns))

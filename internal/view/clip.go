@@ -17,8 +17,8 @@ func (l *location) each(f func(r *row, u unit)) {
 	}
 }
 
-// fuse marks the operations of a plan that do not have its time, as NCCL stamps a plan as a whole: of one with collectives all but
-// the first collective, as in reports.
+// fuse marks the operations of a plan that do not have its time, as NCCL stamps a plan as a whole: of one with
+// collectives all but the first collective, as in reports.
 func (r *row) fuse() {
 	for from := 0; from < len(r.parts); {
 		to := from + 1

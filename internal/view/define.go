@@ -66,10 +66,12 @@ func (d *definitions) text(s string) otf2.StringRef {
 	return ref
 }
 
-func (d *definitions) region(name, canonical, description string, role otf2.RegionRole, paradigm otf2.Paradigm, file string) otf2.RegionRef {
+func (d *definitions) region(name, canonical, description string, role otf2.RegionRole, paradigm otf2.Paradigm,
+	file string) otf2.RegionRef {
 	ref := d.regions
 	d.regions++
-	_ = d.w.Region(ref, d.text(name), d.text(canonical), d.text(description), role, paradigm, otf2.RegionFlagNone, d.text(file), 0, 0)
+	_ = d.w.Region(ref, d.text(name), d.text(canonical), d.text(description), role, paradigm, otf2.RegionFlagNone,
+		d.text(file), 0, 0)
 	return ref
 }
 
@@ -80,7 +82,8 @@ func (d *definitions) mpi(name, canonical, description string, role otf2.RegionR
 func (d *definitions) defineRegions() {
 	d.program = d.region(nameProgram, nameProgram, "outside NCCL", otf2.RegionRoleFunction, otf2.ParadigmUser, "")
 	d.init = d.mpi(nameInit, nameInit, "begin of the view, at one time on all ranks", otf2.RegionRoleFunction)
-	d.finalize = d.mpi(nameFinalize, nameFinalize, "end of the view, at one time on all ranks, but for a tick", otf2.RegionRoleFunction)
+	d.finalize = d.mpi(nameFinalize, nameFinalize, "end of the view, at one time on all ranks, but for a tick",
+		otf2.RegionRoleFunction)
 	for i := range functions {
 		f := &functions[i]
 		for s := range d.call[i] {
@@ -89,13 +92,16 @@ func (d *definitions) defineRegions() {
 		if i < int(fnMessages) {
 			of := "nccl" + f.Name
 			for k, dir := range [2]string{"Send", "Recv"} {
-				d.made[i][k] = d.mpi(of+" "+dir, functions[int(fnSend)+k].canonical, "message that NCCL made of "+of, otf2.RegionRolePoint2Point)
+				d.made[i][k] = d.mpi(of+" "+dir, functions[int(fnSend)+k].canonical, "message that NCCL made of "+of,
+					otf2.RegionRolePoint2Point)
 			}
-			d.waits[i] = d.mpi(of+" kernel", nameWaitall, of+", which NCCL made of messages", otf2.RegionRolePoint2Point)
+			d.waits[i] = d.mpi(of+" kernel", nameWaitall, of+", which NCCL made of messages",
+				otf2.RegionRolePoint2Point)
 		}
 	}
 	for s := range d.waitall {
-		d.waitall[s] = d.mpi("ncclSend/ncclRecv kernel"+styleSuffix[s], nameWaitall, "messages of one launch", otf2.RegionRolePoint2Point)
+		d.waitall[s] = d.mpi("ncclSend/ncclRecv kernel"+styleSuffix[s], nameWaitall, "messages of one launch",
+			otf2.RegionRolePoint2Point)
 	}
 }
 
@@ -140,10 +146,12 @@ func (j *job) defineSystem(d *definitions) {
 	_ = d.w.SystemTreeNodeDomain(machine, otf2.SystemTreeDomainMachine)
 	j.count.Hosts = len(nodes)
 	for _, l := range j.locations {
-		_ = d.w.LocationGroup(otf2.LocationGroupRef(l.id), d.text(l.name), otf2.LocationGroupTypeProcess, nodes[l.host], otf2.UndefinedLocationGroup)
+		_ = d.w.LocationGroup(otf2.LocationGroupRef(l.id), d.text(l.name), otf2.LocationGroupTypeProcess, nodes[l.host],
+			otf2.UndefinedLocationGroup)
 	}
 	for _, l := range j.locations {
-		_ = d.w.Location(otf2.LocationRef(l.id), d.text("NCCL operations"), otf2.LocationTypeCPUThread, 0, otf2.LocationGroupRef(l.id))
+		_ = d.w.Location(otf2.LocationRef(l.id), d.text("NCCL operations"), otf2.LocationTypeCPUThread, 0,
+			otf2.LocationGroupRef(l.id))
 	}
 }
 
@@ -185,7 +193,8 @@ func (j *job) defineComms(d *definitions) {
 	}
 	comm(nameWorld, all)
 	for _, c := range j.comms {
-		c.used = len(c.present) > 1 && slices.ContainsFunc(c.present, func(r *row) bool { return r.unitAt(0).from < len(r.parts) })
+		c.used = len(c.present) > 1 && slices.ContainsFunc(
+			c.present, func(r *row) bool { return r.unitAt(0).from < len(r.parts) })
 		if !c.used {
 			continue
 		}

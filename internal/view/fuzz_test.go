@@ -23,8 +23,10 @@ func FuzzView(f *testing.F) {
 	for r, c := range world {
 		late := uint64(r) * us
 		c.one(f, late, 10*us, "AllReduce", -1)
-		c.plan(f, 20*us+late, 30*us, regions.TimingGPU, "", item{fn: "Broadcast", peer: 1, sent: 8}, item{fn: "Reduce", peer: 2, sent: 8})
-		c.plan(f, 40*us+late, 50*us, regions.TimingGPU, "", item{fn: "Send", peer: (r + 1) % 3, sent: 8}, item{fn: "Recv", peer: (r + 2) % 3, sent: 8})
+		c.plan(f, 20*us+late, 30*us, regions.TimingGPU, "", item{fn: "Broadcast", peer: 1, sent: 8},
+			item{fn: "Reduce", peer: 2, sent: 8})
+		c.plan(f, 40*us+late, 50*us, regions.TimingGPU, "", item{fn: "Send", peer: (r + 1) % 3, sent: 8},
+			item{fn: "Recv", peer: (r + 2) % 3, sent: 8})
 	}
 	for _, c := range pair {
 		c.one(f, 45*us, 60*us, "AllGather", -1)
@@ -56,7 +58,8 @@ func FuzzView(f *testing.F) {
 	f.Fuzz(func(t *testing.T, defs, events []byte) {
 		dir := t.TempDir()
 		testkit.Must(t, os.CopyFS(dir, os.DirFS(filepath.Dir(anchor))))
-		for path, b := range map[string][]byte{filepath.Join(dir, "traces.def"): defs, filepath.Join(dir, "traces", filepath.Base(rank0)): events} {
+		for path, b := range map[string][]byte{filepath.Join(dir, "traces.def"): defs,
+			filepath.Join(dir, "traces", filepath.Base(rank0)): events} {
 			if err := os.Remove(path); err != nil { // may be a link to the shard
 				t.Fatal(err)
 			}
@@ -78,7 +81,8 @@ func FuzzView(f *testing.F) {
 	})
 }
 
-// FuzzSimple: whatever stands in an archive, its simple view is an error, or an archive whose events are in order and whole.
+// FuzzSimple: whatever stands in an archive, its simple view is an error, or an archive whose events are in order and
+// whole.
 func FuzzSimple(f *testing.F) {
 	otf2test.Fuzz(f, []string{anyJob(f)}, func(t *testing.T, anchor string) { readSimple(t, anchor) })
 }
@@ -88,7 +92,8 @@ func anyJob(t testing.TB) (anchor string) {
 	m := makeJob(t, 3)
 	for r, c := range m.comm("world", 0, 1, 2) {
 		c.one(t, 0, 10*us, "AllReduce", -1)
-		c.plan(t, 40*us, 50*us, regions.TimingGPU, "", item{fn: "Send", peer: (r + 1) % 3, sent: 8}, item{fn: "Recv", peer: (r + 2) % 3, sent: 8})
+		c.plan(t, 40*us, 50*us, regions.TimingGPU, "", item{fn: "Send", peer: (r + 1) % 3, sent: 8},
+			item{fn: "Recv", peer: (r + 2) % 3, sent: 8})
 		c.plan(t, 60*us, 70*us, regions.TimingGPU, "", item{fn: "Broadcast", peer: 1, sent: 8})
 	}
 	return m.unify()

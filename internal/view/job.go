@@ -37,7 +37,9 @@ func newJob(a *otf2.Archive, count *Result) *job {
 		j.stretches[key] = append(j.stretches[key], s)
 	}
 	if unnamed > 0 {
-		count.problem("the archive does not name %d of the places in which the ranks' recordings differ: their operations cannot all be left out", unnamed)
+		count.problem(
+			"the archive does not name %d of the places in which the ranks' recordings differ: their operations "+
+				"cannot all be left out", unnamed)
 	}
 
 	ranks, of := analysis.WorldRanks(a.Defs)
@@ -67,7 +69,10 @@ func newJob(a *otf2.Archive, count *Result) *job {
 	for p := range at {
 		order = append(order, p)
 	}
-	slices.SortFunc(order, func(a, b place) int { return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.nth, b.nth)) })
+	slices.SortFunc(order, func(a, b place) int {
+		return cmp.Or(
+			cmp.Compare(a.rank, b.rank), cmp.Compare(a.nth, b.nth))
+	})
 	for i, p := range order {
 		l := &location{id: i, of: i, name: cmp.Or(ranks[p.rank].Together, ranks[p.rank].Name), host: ranks[p.rank].Host}
 		if p.nth > 0 {
@@ -91,7 +96,8 @@ func newJob(a *otf2.Archive, count *Result) *job {
 
 // addComm makes the rows of a communicator's members with data. Without two there is nothing to show.
 func (j *job) addComm(def *analysis.Communicator, locate func(otf2.LocationRef) *location) {
-	c := &comm{ref: def.Ref, name: def.Name, rows: make([]*row, len(def.Members)), rank: make([]int32, len(def.Members)), view: otf2.UndefinedComm}
+	c := &comm{ref: def.Ref, name: def.Name, rows: make([]*row, len(def.Members)),
+		rank: make([]int32, len(def.Members)), view: otf2.UndefinedComm}
 	taken := make(map[*location]bool)
 	for rank, l := range def.Members {
 		c.rank[rank] = -1

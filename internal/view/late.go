@@ -7,8 +7,8 @@ package view
 // To find what delayed a late receiver, scout has the posting of the receive tell the end of the send, though the
 // message goes the other way. That can be done as long as the ranks' times agree. But recorded times may be wrong by
 // some microseconds, and clipped ends are early; so by its times a rank can have done what its peer has yet to begin,
-// and such a notice can be part of a cycle. receivers carries out what the ranks will do, notices included. Where that gets
-// stuck, the earliest of the sends that wait for a notice does without (flagQuiet), until all is done.
+// and such a notice can be part of a cycle. receivers carries out what the ranks will do, notices included. Where that
+// gets stuck, the earliest of the sends that wait for a notice does without (flagQuiet), until all is done.
 //
 // Without notices nothing gets stuck: that is what the order was made for.
 type receivers struct {

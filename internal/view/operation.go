@@ -99,7 +99,8 @@ type comm struct {
 	state   commState
 }
 
-// location is one rank of the view: a process, or one GPU of a process that uses several; or a further row of one, see spread.
+// location is one rank of the view: a process, or one GPU of a process that uses several; or a further row of one, see
+// spread.
 type location struct {
 	id    int // id of location, location group, and rank in COMM_LOCATIONS: that of first rows is the world rank
 	name  string

@@ -14,7 +14,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// phases are those that the application marked, and calls of NCCL's API, which are treated like phases: the call paths of the view.
+// phases are those that the application marked, and calls of NCCL's API, which are treated like phases: the call paths
+// of the view.
 type phases struct {
 	all   []phase
 	calls map[analysis.CallKey]int32 // of NCCL: the innermost phase, which is the call itself
@@ -37,10 +38,12 @@ const (
 	callText   = "from the call of NCCL's API until the GPU ends the operation"
 )
 
-// maxNames is how many phases whose names differ in a number at their ends have regions of their own; more share one ("step *").
+// maxNames is how many phases whose names differ in a number at their ends have regions of their own; more share one
+// ("step *").
 const maxNames = 100
 
-// readPhases finds the phases in which operations were called, if there are any. Damage is told by who reads the operations.
+// readPhases finds the phases in which operations were called, if there are any. Damage is told by who reads the
+// operations.
 func (j *job) readPhases(workers int) error {
 	marked, calls := facts.PhaseRegions(j.archive.Defs), facts.CallRegions(j.archive.Defs)
 	if len(calls) == 0 {
@@ -60,20 +63,21 @@ func (j *job) readPhases(workers int) error {
 	}
 	j.phases.calls = make(map[analysis.CallKey]int32)
 	var mu sync.Mutex
-	return j.archive.EachLocation(context.Background(), workers, sel, func(loc otf2.LocationRef, events iter.Seq2[*otf2.Event, error]) error {
-		t := phaseThread{marked: marked, called: calls, calls: make(map[uint64]int32)}
-		r := facts.NewReader(archive, attributes)
-		r.Enter, r.Leave = t.enter, t.leave
-		for ev, err := range events {
-			if err == nil {
-				r.Event(ev)
+	return j.archive.EachLocation(context.Background(), workers, sel,
+		func(loc otf2.LocationRef, events iter.Seq2[*otf2.Event, error]) error {
+			t := phaseThread{marked: marked, called: calls, calls: make(map[uint64]int32)}
+			r := facts.NewReader(archive, attributes)
+			r.Enter, r.Leave = t.enter, t.leave
+			for ev, err := range events {
+				if err == nil {
+					r.Event(ev)
+				}
 			}
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		j.phases.take(&t, processes[loc])
-		return nil
-	})
+			mu.Lock()
+			defer mu.Unlock()
+			j.phases.take(&t, processes[loc])
+			return nil
+		})
 }
 
 // opened is an open region of a thread: the innermost phase, and whether that is the region itself.

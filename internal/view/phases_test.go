@@ -79,8 +79,8 @@ func (th *thread) asks(at uint64, function string, graph bool) uint64 {
 	return th.m.parent
 }
 
-// pathsOf lists what a rank of the view does: "enter" and "leave" of phases with their times, from t0, and of each operation the regions
-// around it; all without calls, if they are not wanted.
+// pathsOf lists what a rank of the view does: "enter" and "leave" of phases with their times, from t0, and of each
+// operation the regions around it; all without calls, if they are not wanted.
 func pathsOf(t testing.TB, anchor string, rank int, calls bool) (list []string) {
 	t.Helper()
 	a, err := otf2.Open(anchor, nil)
@@ -140,7 +140,8 @@ func TestPhasesAreCallPaths(t *testing.T) {
 			th.leave(150, "step 0")
 			th.call(160, 170, 180, false)
 		}, []string{
-			"10 enter step 0", "20 enter step 0 > forward", "40 step 0 > forward > ncclAllReduce", "60 leave step 0 > forward",
+			"10 enter step 0", "20 enter step 0 > forward", "40 step 0 > forward > ncclAllReduce",
+			"60 leave step 0 > forward",
 			"70 enter step 0 > backward", "90 step 0 > backward > ncclAllReduce", "110 leave step 0 > backward",
 			"130 step 0 > ncclAllReduce", "150 leave step 0", "170 ncclAllReduce",
 		}},
@@ -151,14 +152,16 @@ func TestPhasesAreCallPaths(t *testing.T) {
 			th.enter(60, "step")
 			th.call(70, 80, 90, false)
 			th.leave(100, "step")
-		}, []string{"10 enter step", "30 step > ncclAllReduce", "50 leave step", "60 enter step", "80 step > ncclAllReduce", "100 leave step"}},
+		}, []string{"10 enter step", "30 step > ncclAllReduce", "50 leave step", "60 enter step",
+			"80 step > ncclAllReduce", "100 leave step"}},
 		{"of one name, one in the other", func(th *thread) {
 			th.enter(10, "solve")
 			th.enter(20, "solve")
 			th.call(30, 40, 50, false)
 			th.leave(60, "solve")
 			th.leave(70, "solve")
-		}, []string{"10 enter solve", "20 enter solve > solve", "40 solve > solve > ncclAllReduce", "60 leave solve > solve", "70 leave solve"}},
+		}, []string{"10 enter solve", "20 enter solve > solve", "40 solve > solve > ncclAllReduce",
+			"60 leave solve > solve", "70 leave solve"}},
 		{"the GPU runs operations long after their phases", func(th *thread) {
 			th.enter(10, "a")
 			th.call(12, 100, 200, false)
@@ -166,7 +169,8 @@ func TestPhasesAreCallPaths(t *testing.T) {
 			th.enter(30, "b")
 			th.call(32, 200, 300, false)
 			th.leave(40, "b")
-		}, []string{"10 enter a", "100 a > ncclAllReduce", "200 leave a", "200 enter b", "200 b > ncclAllReduce", "300 leave b"}},
+		}, []string{"10 enter a", "100 a > ncclAllReduce", "200 leave a", "200 enter b", "200 b > ncclAllReduce",
+			"300 leave b"}},
 		{"without operations", func(th *thread) {
 			th.enter(10, "load")
 			th.leave(20, "load")
@@ -180,14 +184,16 @@ func TestPhasesAreCallPaths(t *testing.T) {
 			th.enter(10, "training")
 			th.enter(20, "step")
 			th.call(30, 40, 50, false)
-		}, []string{"10 enter training", "20 enter training > step", "40 training > step > ncclAllReduce", "1051 leave training > step", "1051 leave training"}},
+		}, []string{"10 enter training", "20 enter training > step", "40 training > step > ncclAllReduce",
+			"1051 leave training > step", "1051 leave training"}},
 		{"that end with the one around", func(th *thread) {
 			th.enter(10, "step")
 			th.enter(20, "forward")
 			th.call(30, 40, 50, false)
 			th.leave(60, "step")
 			th.call(70, 80, 90, false)
-		}, []string{"10 enter step", "20 enter step > forward", "40 step > forward > ncclAllReduce", "60 leave step > forward", "60 leave step", "80 ncclAllReduce"}},
+		}, []string{"10 enter step", "20 enter step > forward", "40 step > forward > ncclAllReduce",
+			"60 leave step > forward", "60 leave step", "80 ncclAllReduce"}},
 		{"captured into a graph", func(th *thread) {
 			th.enter(10, "capture")
 			th.call(20, 100, 110, true)
@@ -209,8 +215,9 @@ func TestPhasesAreCallPaths(t *testing.T) {
 	}
 }
 
-// Calls of NCCL's API are below the phases, from when the host called until the GPU ended: so time before the host called is the phase's, time
-// from then on the call's. Groups are around the calls in them, and messages of one launch are in what they have in common.
+// Calls of NCCL's API are below the phases, from when the host called until the GPU ended: so time before the host
+// called is the phase's, time from then on the call's. Groups are around the calls in them, and messages of one launch
+// are in what they have in common.
 func TestCallsAreCallPaths(t *testing.T) {
 	m := makeJob(t, 2)
 	for rank, r := range m.comm("", 0, 1) {
@@ -224,16 +231,21 @@ func TestCallsAreCallPaths(t *testing.T) {
 		first := th.asks(92, "ncclSend", false)
 		second := th.asks(93, "ncclRecv", false)
 		th.check(th.w.Leave(t0+95, nil, group))
-		r.plan(t, 120, 130, regions.TimingGPU, "", item{fn: "Send", peer: 1 - rank, sent: 8, parent: first}, item{fn: "Recv", peer: 1 - rank, sent: 8, parent: second})
+		r.plan(t, 120, 130, regions.TimingGPU, "", item{fn: "Send", peer: 1 - rank, sent: 8, parent: first},
+			item{fn: "Recv", peer: 1 - rank, sent: 8, parent: second})
 		th.leave(140, "step")
 	}
 	res := viewOf(t, m.unify(), nil)
 	want := []string{
-		"10 enter step", "20 enter step > call of ncclAllReduce", "50 step > call of ncclAllReduce > ncclAllReduce", "60 leave step > call of ncclAllReduce",
-		"60 enter step > call of ncclAllReduce", "70 step > call of ncclAllReduce > ncclAllReduce", "80 leave step > call of ncclAllReduce",
+		"10 enter step", "20 enter step > call of ncclAllReduce", "50 step > call of ncclAllReduce > ncclAllReduce",
+		"60 leave step > call of ncclAllReduce",
+		"60 enter step > call of ncclAllReduce", "70 step > call of ncclAllReduce > ncclAllReduce",
+		"80 leave step > call of ncclAllReduce",
 		"90 enter step > call of ncclGroup", "91 enter step > call of ncclGroup > call of ncclAllReduce",
-		"100 step > call of ncclGroup > call of ncclAllReduce > ncclAllReduce", "110 leave step > call of ncclGroup > call of ncclAllReduce",
-		"120 step > call of ncclGroup > ncclSend", "120 step > call of ncclGroup > ncclRecv", "120 step > call of ncclGroup > ncclSend/ncclRecv kernel",
+		"100 step > call of ncclGroup > call of ncclAllReduce > ncclAllReduce",
+		"110 leave step > call of ncclGroup > call of ncclAllReduce",
+		"120 step > call of ncclGroup > ncclSend", "120 step > call of ncclGroup > ncclRecv",
+		"120 step > call of ncclGroup > ncclSend/ncclRecv kernel",
 		"130 leave step > call of ncclGroup", "140 leave step",
 	}
 	for rank := range 2 {
@@ -243,8 +255,8 @@ func TestCallsAreCallPaths(t *testing.T) {
 	}
 }
 
-// Threads of a rank have phases of their own: each operation is in that of the thread that called it. A rank leaves what another thread is still
-// in, and comes back to it.
+// Threads of a rank have phases of their own: each operation is in that of the thread that called it. A rank leaves
+// what another thread is still in, and comes back to it.
 func TestPhasesOfSeveralThreads(t *testing.T) {
 	m := makeJob(t, 2)
 	for _, r := range m.comm("", 0, 1) {
@@ -259,7 +271,8 @@ func TestPhasesOfSeveralThreads(t *testing.T) {
 	}
 	res := viewOf(t, m.unify(), nil)
 	want := []string{
-		"10 enter step 0", "30 step 0 > ncclAllReduce", "40 leave step 0", "40 enter sync", "50 sync > ncclAllReduce", "60 leave sync",
+		"10 enter step 0", "30 step 0 > ncclAllReduce", "40 leave step 0", "40 enter sync", "50 sync > ncclAllReduce",
+		"60 leave sync",
 		"60 enter step 0", "70 step 0 > ncclAllReduce", "90 leave step 0",
 	}
 	for rank := range 2 {
@@ -286,7 +299,8 @@ func TestPhasesThatDifferBetweenRanks(t *testing.T) {
 	if res.Collectives != 1 || res.Waits != (Waits{Recorded: 10, Shown: 10}) {
 		t.Errorf("%d collectives, waits %+v", res.Collectives, res.Waits)
 	}
-	for rank, want := range [][]string{{"10 enter stage 0", "30 stage 0 > ncclAllReduce", "60 leave stage 0"}, {"40 ncclAllReduce"}} {
+	for rank, want := range [][]string{{"10 enter stage 0", "30 stage 0 > ncclAllReduce", "60 leave stage 0"},
+		{"40 ncclAllReduce"}} {
 		if diff := gocmp.Diff(want, pathsOf(t, res.Archive, rank, false)); diff != "" {
 			t.Errorf("rank %d: %s", rank, diff)
 		}
@@ -322,7 +336,8 @@ func TestManyPhasesShareAName(t *testing.T) {
 			for step := range c.steps {
 				want = append(want, fmt.Sprintf("%d epoch 1 > %s > ncclAllReduce", 10*step+3, c.names(step)))
 			}
-			got := slices.DeleteFunc(pathsOf(t, res.Archive, 1, false), func(s string) bool { return strings.Contains(s, "enter") || strings.Contains(s, "leave") })
+			got := slices.DeleteFunc(pathsOf(t, res.Archive, 1, false),
+				func(s string) bool { return strings.Contains(s, "enter") || strings.Contains(s, "leave") })
 			if diff := gocmp.Diff(want, got); diff != "" {
 				t.Error(diff)
 			}
@@ -350,8 +365,8 @@ func TestManyPhasesShareAName(t *testing.T) {
 	}
 }
 
-// Whatever phases the threads of each rank are in, each operation is in those that were open on the thread that called it, in their order, and
-// the waiting is that of the operations' times.
+// Whatever phases the threads of each rank are in, each operation is in those that were open on the thread that called
+// it, in their order, and the waiting is that of the operations' times.
 func TestAnyPhasesAreCallPaths(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m := makeJob(t, 2)
@@ -373,7 +388,8 @@ func TestAnyPhasesAreCallPaths(t *testing.T) {
 						all[n].leave(tick("pause"), open[n][k-1])
 						open[n] = open[n][:k-1]
 					} else {
-						open[n] = append(open[n], rapid.SampledFrom([]string{"a", "b", "step 1", "step 2"}).Draw(rt, "name"))
+						open[n] = append(open[n], rapid.SampledFrom([]string{"a", "b", "step 1", "step 2"}).Draw(
+							rt, "name"))
 						all[n].enter(tick("pause"), open[n][k])
 					}
 				}
@@ -385,13 +401,16 @@ func TestAnyPhasesAreCallPaths(t *testing.T) {
 				gpu = begin + rapid.Uint64Range(0, 20).Draw(rt, "duration")
 				all[n].call(now, begin, gpu, false)
 				begins[rank], ends[rank] = append(begins[rank], begin), append(ends[rank], gpu)
-				want[rank] = append(want[rank], fmt.Sprintf("%d %s", begin, strings.Join(append(slices.Clone(open[n]), "call of ncclAllReduce", "ncclAllReduce"), " > ")))
+				want[rank] = append(want[rank], fmt.Sprintf(
+					"%d %s", begin, strings.Join(append(
+						slices.Clone(open[n]), "call of ncclAllReduce", "ncclAllReduce"), " > ")))
 			}
 			mark()
 		}
 		res := soundView(rt, m.unify(), nil, func(anchor string) {
 			for rank := range want {
-				got := slices.DeleteFunc(pathsOf(t, anchor, rank, true), func(s string) bool { return strings.Contains(s, " enter ") || strings.Contains(s, " leave ") })
+				got := slices.DeleteFunc(pathsOf(t, anchor, rank, true),
+					func(s string) bool { return strings.Contains(s, " enter ") || strings.Contains(s, " leave ") })
 				if diff := gocmp.Diff(want[rank], got); diff != "" {
 					rt.Errorf("rank %d: %s", rank, diff)
 				}
@@ -403,8 +422,10 @@ func TestAnyPhasesAreCallPaths(t *testing.T) {
 				waits += min(max(begins[0][i], begins[1][i]), ends[rank][i]) - begins[rank][i]
 			}
 		}
-		if res.Collectives != uint64(operations) || res.Waits != (Waits{Recorded: waits, Shown: waits}) || res.Lost() != 0 {
-			rt.Errorf("%d collectives of %d, waits %+v, want %d, %d lost", res.Collectives, operations, res.Waits, waits, res.Lost())
+		if res.Collectives != uint64(operations) || res.Waits != (Waits{Recorded: waits, Shown: waits}) ||
+			res.Lost() != 0 {
+			rt.Errorf("%d collectives of %d, waits %+v, want %d, %d lost", res.Collectives, operations, res.Waits,
+				waits, res.Lost())
 		}
 	})
 }

@@ -111,7 +111,8 @@ func drawJob(t *testing.T, rt *rapid.T, faults bool) *drawn {
 			for r, m := range c {
 				var items []item
 				for k := range c {
-					items = append(items, item{fn: "Send", peer: (r + k) % n, sent: 8}, item{fn: "Recv", peer: (r + n - k) % n, sent: 8})
+					items = append(items, item{fn: "Send", peer: (r + k) % n, sent: 8},
+						item{fn: "Recv", peer: (r + n - k) % n, sent: 8})
 				}
 				add(r, items...)
 				d.plans[m][len(d.plans[m])-1].name = "AlltoAll"
@@ -149,7 +150,8 @@ func TestAnyJobHasAViewThatCanBeReplayed(t *testing.T) {
 			rt.Errorf("%+v, %+v", res.Clipped, res.Untimed)
 		}
 		if lost := res.Lost(); res.shown()+lost != d.collectives+d.messages || lost != res.Dropped[ReasonCycle] {
-			rt.Errorf("%d collectives and %d messages, %v dropped, of %d and %d", res.Collectives, res.Messages, res.Dropped, d.collectives, d.messages)
+			rt.Errorf("%d collectives and %d messages, %v dropped, of %d and %d", res.Collectives, res.Messages,
+				res.Dropped, d.collectives, d.messages)
 		}
 	})
 }
@@ -163,7 +165,8 @@ func TestAnyFaultyJobHasAViewThatCanBeReplayed(t *testing.T) {
 		}
 		res := soundView(rt, d.unify(), nil)
 		if res.shown() > d.collectives+d.messages {
-			rt.Errorf("%d collectives and %d messages, of %d and %d", res.Collectives, res.Messages, d.collectives, d.messages)
+			rt.Errorf("%d collectives and %d messages, of %d and %d", res.Collectives, res.Messages, d.collectives,
+				d.messages)
 		}
 		if res.Dropped[ReasonUnmatched]+res.Dropped[ReasonUnplaced] < d.halves {
 			rt.Errorf("%v dropped, %d messages have one end", res.Dropped, d.halves)

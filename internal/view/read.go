@@ -21,7 +21,8 @@ func (j *job) attributes() (*facts.Attributes, error) {
 	found := facts.FindAttributes(j.archive.Defs)
 	for _, want := range []otf2.AttributeRef{regions.AttrTimingSource, regions.AttrOrdinal} {
 		if !found.Has(want) {
-			return nil, fmt.Errorf("it has no attribute %s: views are made of archives that `nccl-otf2 unify` made", regions.Attributes[want].Name)
+			return nil, fmt.Errorf("it has no attribute %s: views are made of archives that `nccl-otf2 unify` made",
+				regions.Attributes[want].Name)
 		}
 	}
 	return found, nil
@@ -54,22 +55,23 @@ func (j *job) read(workers int, progress func(done, total int)) error {
 	processes := analysis.Processes(j.archive.Defs)
 	var mu sync.Mutex
 	var done atomic.Int64
-	return j.archive.EachLocation(context.Background(), workers, sel, func(loc otf2.LocationRef, events iter.Seq2[*otf2.Event, error]) error {
-		rd := newRowReader(facts.NewReader(names, attributes), rows[loc])
-		process := processes[loc]
-		rd.called = func(parent uint64) int32 { return j.phases.of(process, parent) }
-		for ev, err := range events {
-			if err != nil {
-				mu.Lock()
-				j.count.problem("%v: what lies behind is not in the view", err)
-				mu.Unlock()
-				continue
+	return j.archive.EachLocation(context.Background(), workers, sel,
+		func(loc otf2.LocationRef, events iter.Seq2[*otf2.Event, error]) error {
+			rd := newRowReader(facts.NewReader(names, attributes), rows[loc])
+			process := processes[loc]
+			rd.called = func(parent uint64) int32 { return j.phases.of(process, parent) }
+			for ev, err := range events {
+				if err != nil {
+					mu.Lock()
+					j.count.problem("%v: what lies behind is not in the view", err)
+					mu.Unlock()
+					continue
+				}
+				rd.Event(ev)
 			}
-			rd.Event(ev)
-		}
-		progress(int(done.Add(1)), len(sel.Locations))
-		return nil
-	})
+			progress(int(done.Add(1)), len(sel.Locations))
+			return nil
+		})
 }
 
 // rowReader turns a location's operations into parts. Operations of one launch have one time, that of the launch.
@@ -115,7 +117,8 @@ func (rd *rowReader) launch(l *facts.Region) {
 		}
 		r := rd.rows[at]
 		p := part{
-			begin: l.Begin, end: end, sent: o.Sent, received: o.Received, ordinal: o.Ordinal, peer: -1, fn: functionNamed(o.Function), of: fnNone,
+			begin: l.Begin, end: end, sent: o.Sent, received: o.Received, ordinal: o.Ordinal, peer: -1,
+			fn: functionNamed(o.Function), of: fnNone,
 			source: l.Source, phase: rd.called(o.Parent),
 		}
 		peer := o.Peer

@@ -35,18 +35,21 @@ type Result struct {
 type Waits struct {
 	Recorded uint64 `json:"recorded_ns"` // of what all members recorded, in times that can be compared
 	Shown    uint64 `json:"shown_ns"`    // of that, in the view
-	// How much longer senders in the view waited for receivers than a receive of the same launch for its sender: where it waits, scout
-	// does not look for them.
+	// How much longer senders in the view waited for receivers than a receive of the same launch for its sender: where
+	// it waits, scout does not look for them.
 	Masked uint64 `json:"masked_ns"`
 }
 
 // Untimed counts operations without wait states by what keeps them from having any.
 type Untimed struct {
-	NoTimes  uint64 `json:"no_comparable_times"` // collectives: some member has no such times, and no place among the others
-	Fused    uint64 `json:"fused"`               // collectives launched together with others, of which another one has the time
-	Moved    uint64 `json:"moved"`               // collectives that begin later on some member, to make room
-	Messages uint64 `json:"messages"`            // that begin later, to make room
-	// Sends that wait for their receiver by times that contradict those of other operations. Waiting for the sender is shown.
+	// collectives: some member has no such times, and no place among the others
+	NoTimes uint64 `json:"no_comparable_times"`
+	// collectives launched together with others, of which another one has the time
+	Fused    uint64 `json:"fused"`
+	Moved    uint64 `json:"moved"`    // collectives that begin later on some member, to make room
+	Messages uint64 `json:"messages"` // that begin later, to make room
+	// Sends that wait for their receiver by times that contradict those of other operations. Waiting for the sender is
+	// shown.
 	Receivers uint64 `json:"receivers"`
 }
 

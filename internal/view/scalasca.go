@@ -18,9 +18,11 @@ import (
 
 // Options say how to make a view; nil means the zero value.
 type Options struct {
-	// TimedOnly leaves out collectives whose members have no times that can be compared, instead of showing them without wait states.
+	// TimedOnly leaves out collectives whose members have no times that can be compared, instead of showing them
+	// without wait states.
 	TimedOnly bool
-	// OneProcess shows each rank as one process, also where operations of its communicators overlap. Waiting is lost then, see Result.Waits.
+	// OneProcess shows each rank as one process, also where operations of its communicators overlap. Waiting is lost
+	// then, see Result.Waits.
 	OneProcess bool
 	Creator    string // of the archive; default "nccl-otf2"
 	Workers    int    // goroutines; default 2
@@ -41,7 +43,8 @@ func Scalasca(anchor, dir string, opts *Options) (*Result, error) {
 	res := &Result{Archive: filepath.Join(dir, archiveName+".otf2"), Dropped: make(map[Reason]uint64)}
 	j := newJob(a, res)
 	if len(j.locations) == 0 {
-		return nil, fmt.Errorf("%s has no communicator of more than one rank: there is nothing for Scalasca to analyze", anchor)
+		return nil, fmt.Errorf("%s has no communicator of more than one rank: there is nothing for Scalasca to analyze",
+			anchor)
 	}
 	if err := j.read(o.Workers, stage(o, "reading locations")); err != nil {
 		return nil, fmt.Errorf("%s: %w", anchor, err)
@@ -73,8 +76,8 @@ func Scalasca(anchor, dir string, opts *Options) (*Result, error) {
 	return res, nil
 }
 
-// arrange puts the operations into an order that all ranks can carry out. Where there is none with one process for several rows each row
-// gets its own, unless that is not wanted; only then operations are dropped.
+// arrange puts the operations into an order that all ranks can carry out. Where there is none with one process for
+// several rows each row gets its own, unless that is not wanted; only then operations are dropped.
 func (j *job) arrange(o *Options) {
 	tell := stage(o, "ordering operations")
 	if o.OneProcess {
@@ -174,7 +177,8 @@ func (j *job) properties() []otf2.Property {
 	}
 	number("COLLECTIVES", r.Collectives)
 	number("MESSAGES", r.Messages)
-	number("WITHOUT_WAIT_STATES", r.Untimed.NoTimes+r.Untimed.Fused+r.Untimed.Moved+r.Untimed.Messages+r.Untimed.Receivers)
+	number("WITHOUT_WAIT_STATES",
+		r.Untimed.NoTimes+r.Untimed.Fused+r.Untimed.Moved+r.Untimed.Messages+r.Untimed.Receivers)
 	number("WAITS_RECORDED", r.Waits.Recorded)
 	number("WAITS_SHOWN", r.Waits.Shown)
 	number("CLIPPED", r.Clipped.Operations)

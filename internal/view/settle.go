@@ -9,11 +9,13 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// settle finds what can be compared, by the rule that reports go by: the members of a collective by the best kind of times that two of
-// them have, the ends of a message by times of one kind. scout has all members take part in a collective: those without such times come
-// to it when the one comes that the others wait for, and leave at once. So they do not wait, and nobody waits for them.
+// settle finds what can be compared, by the rule that reports go by: the members of a collective by the best kind of
+// times that two of them have, the ends of a message by times of one kind. scout has all members take part in a
+// collective: those without such times come to it when the one comes that the others wait for, and leave at once. So
+// they do not wait, and nobody waits for them.
 //
-// Messages of other times are dropped: scout would look for waiting in them, and find messages that are received before they are sent.
+// Messages of other times are dropped: scout would look for waiting in them, and find messages that are received before
+// they are sent.
 func (j *job) settle() {
 	placed := make(map[*part]otf2.Timestamp)
 	for _, c := range j.comms {
@@ -31,12 +33,14 @@ func (j *job) settle() {
 	}
 }
 
-// compare compares the members of a collective, and says when those come to it that cannot be compared. members is for its use.
+// compare compares the members of a collective, and says when those come to it that cannot be compared. members is for
+// its use.
 func (c *comm) compare(parts []*part, members []facts.Arrival, placed map[*part]otf2.Timestamp) {
 	f, fused := parts[0].function(), false
 	for i, p := range parts {
 		fused = fused || p.is(flagFused)
-		members[i] = facts.Arrival{Rank: c.present[i].rank, Begin: p.begin, End: p.end, Source: p.source, Root: f.Rooted() && int(p.peer) == c.present[i].rank}
+		members[i] = facts.Arrival{Rank: c.present[i].rank, Begin: p.begin, End: p.end, Source: p.source,
+			Root: f.Rooted() && int(p.peer) == c.present[i].rank}
 	}
 	l, ok := facts.Arrive(facts.WaitKindOf(&f.Collective), members, false)
 	if !ok {
@@ -75,8 +79,9 @@ func (j *job) settleMessages(r *row) {
 	}
 }
 
-// straighten keeps a row's operations in order where some of them have other times than recorded. Those with times of their own stay;
-// one that was placed before or behind these in the wrong order is as it was recorded, and not compared; what is not compared makes room.
+// straighten keeps a row's operations in order where some of them have other times than recorded. Those with times of
+// their own stay; one that was placed before or behind these in the wrong order is as it was recorded, and not
+// compared; what is not compared makes room.
 func (r *row) straighten(placed map[*part]otf2.Timestamp) {
 	fixed := func(p *part) bool { return p.is(flagComparable) && !p.is(flagPlaced) }
 	// limits[i] is when the first operation at or behind part i begins that stays.

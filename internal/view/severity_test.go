@@ -84,7 +84,8 @@ func severitiesOf(t testing.TB, anchor string) severities {
 				for len(collectives[x[1]]) <= n {
 					collectives[x[1]] = append(collectives[x[1]], nil)
 				}
-				collectives[x[1]][n] = append(collectives[x[1]][n], share{begin, ev.Time, rank, append([]uint64(nil), x...)})
+				collectives[x[1]][n] = append(collectives[x[1]][n],
+					share{begin, ev.Time, rank, append([]uint64(nil), x...)})
 			case otf2.EventMpiIsend:
 				k := key{x[1], local(x[1]), x[0], x[2]}
 				sends[k] = append(sends[k], enter)
@@ -174,8 +175,10 @@ func TestWaitStatesComeOutOfTheView(t *testing.T) {
 	pair[0].plan(t, 45*ms, 50*ms, regions.TimingGPU, "", send)
 	pair[1].plan(t, 42*ms, 50*ms, regions.TimingGPU, "", receive)
 	// Both ways in one group.
-	world[0].plan(t, 60*ms, 70*ms, regions.TimingGPU, "", item{fn: "Send", peer: 1, sent: 8}, item{fn: "Recv", peer: 1, sent: 8})
-	world[1].plan(t, 65*ms, 70*ms, regions.TimingGPU, "", item{fn: "Recv", peer: 0, sent: 8}, item{fn: "Send", peer: 0, sent: 8})
+	world[0].plan(t, 60*ms, 70*ms, regions.TimingGPU, "", item{fn: "Send", peer: 1, sent: 8},
+		item{fn: "Recv", peer: 1, sent: 8})
+	world[1].plan(t, 65*ms, 70*ms, regions.TimingGPU, "", item{fn: "Recv", peer: 0, sent: 8},
+		item{fn: "Send", peer: 0, sent: 8})
 	res := viewOf(t, m.unify(), nil)
 	want := severities{
 		"Wait at NxN":    {6 * ms, 4 * ms, 2 * ms, 0},
@@ -186,7 +189,8 @@ func TestWaitStatesComeOutOfTheView(t *testing.T) {
 	if diff := cmp.Diff(want, severitiesOf(t, res.Archive)); diff != "" {
 		t.Error(diff)
 	}
-	want2 := Result{Archive: res.Archive, Rows: 4, Ranks: 4, Waits: Waits{Recorded: 30 * ms, Shown: 30 * ms}, Hosts: 2, Communicators: 2, Collectives: 3, Messages: 3, Events: res.Events, Dropped: map[Reason]uint64{}}
+	want2 := Result{Archive: res.Archive, Rows: 4, Ranks: 4, Waits: Waits{Recorded: 30 * ms, Shown: 30 * ms}, Hosts: 2,
+		Communicators: 2, Collectives: 3, Messages: 3, Events: res.Events, Dropped: map[Reason]uint64{}}
 	if diff := cmp.Diff(want2, *res); diff != "" {
 		t.Error(diff)
 	}
@@ -208,7 +212,8 @@ func TestTheViewEndsWhereTheLastOperationEnds(t *testing.T) {
 	for rank := range 3 {
 		for ev, err := range a.EventsOf(otf2.LocationRef(rank)) {
 			testkit.Must(t, err)
-			if ev.Kind == otf2.EventEnter && a.Defs.String(a.Defs.Region(otf2.RegionRef(ev.Args[0])).Name) == nameFinalize {
+			if ev.Kind == otf2.EventEnter && a.Defs.String(
+				a.Defs.Region(otf2.RegionRef(ev.Args[0])).Name) == nameFinalize {
 				came = append(came, ev.Time)
 			}
 		}
@@ -230,13 +235,14 @@ func TestTimesThatCannotBeComparedGiveNoWaitStates(t *testing.T) {
 		late := uint64(r) * ms
 		c.plan(t, late, 5*ms, source, "", item{fn: "AllReduce", sent: 8, received: 8})
 		c.plan(t, 10*ms+late, 15*ms, source, "", item{fn: "Broadcast", peer: 2, sent: 8, received: 8})
-		c.plan(t, 20*ms+late, 25*ms, source, "", item{fn: "Send", peer: (r + 1) % 3, sent: 8}, item{fn: "Recv", peer: (r + 2) % 3, sent: 8})
+		c.plan(t, 20*ms+late, 25*ms, source, "", item{fn: "Send", peer: (r + 1) % 3, sent: 8},
+			item{fn: "Recv", peer: (r + 2) % 3, sent: 8})
 		c.one(t, 30*ms+late, 35*ms, "AllGather", -1)
 	}
 	anchor := m.unify()
 	res := viewOf(t, anchor, nil)
-	// Ranks 0 and 2 have times that compare: rank 0 waits 2 ms for rank 2 in each, and in the AllGather rank 1 does 1 ms. Only the message
-	// from rank 2 to 0 has GPU times on both sides; rank 0 waits 2 ms for it.
+	// Ranks 0 and 2 have times that compare: rank 0 waits 2 ms for rank 2 in each, and in the AllGather rank 1 does 1
+	// ms. Only the message from rank 2 to 0 has GPU times on both sides; rank 0 waits 2 ms for it.
 	want := severities{"Wait at NxN": {4 * ms, ms, 0}, "Late Broadcast": {2 * ms, 0, 0}, "Late Sender": {2 * ms, 0, 0}}
 	if diff := cmp.Diff(want, severitiesOf(t, res.Archive)); diff != "" {
 		t.Error(diff)
@@ -249,7 +255,8 @@ func TestTimesThatCannotBeComparedGiveNoWaitStates(t *testing.T) {
 	}
 }
 
-// Where one member alone has times they compare with nothing: the collective has no wait states, and is not there on request.
+// Where one member alone has times they compare with nothing: the collective has no wait states, and is not there on
+// request.
 func TestCollectivesWithoutComparableTimes(t *testing.T) {
 	m := makeJob(t, 3)
 	for r, c := range m.comm("world", 0, 1, 2) {

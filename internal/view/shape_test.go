@@ -47,7 +47,8 @@ func regionsOf(t testing.TB, anchor string, rank int) (list []string) {
 			begin := stack[len(stack)-1]
 			stack = stack[:len(stack)-1]
 			d := a.Defs.Region(otf2.RegionRef(ev.Args[0]))
-			if a.Defs.String(d.SourceFile) != sourceMPI || a.Defs.String(d.Name) == nameInit || a.Defs.String(d.Name) == nameFinalize {
+			if a.Defs.String(d.SourceFile) != sourceMPI || a.Defs.String(d.Name) == nameInit ||
+				a.Defs.String(d.Name) == nameFinalize {
 				continue
 			}
 			all = append(all, entry{begin, fmt.Sprintf("%d-%d %s", begin-t0, ev.Time-t0, a.Defs.String(d.Name))})
@@ -73,12 +74,15 @@ func TestOperationsInTheView(t *testing.T) {
 	}{
 		{"a launch of three collectives", func(t *testing.T, m *made) {
 			for r, c := range m.comm("", 0, 1) {
-				c.plan(t, uint64(100+r), 200, gpu, "", item{fn: "AllGather", sent: 8, received: 8}, allreduce, item{fn: "ReduceScatter", sent: 8, received: 8})
+				c.plan(t, uint64(100+r), 200, gpu, "", item{fn: "AllGather", sent: 8, received: 8}, allreduce,
+					item{fn: "ReduceScatter", sent: 8, received: 8})
 				c.one(t, 300, 400, "AllReduce", 0)
 			}
 		}, [][]string{
-			{"100-200 ncclAllGather", "200-200 ncclAllReduce (launched with the one before)", "200-200 ncclReduceScatter (launched with the one before)", "300-400 ncclAllReduce"},
-			{"101-200 ncclAllGather", "200-200 ncclAllReduce (launched with the one before)", "200-200 ncclReduceScatter (launched with the one before)", "300-400 ncclAllReduce"},
+			{"100-200 ncclAllGather", "200-200 ncclAllReduce (launched with the one before)",
+				"200-200 ncclReduceScatter (launched with the one before)", "300-400 ncclAllReduce"},
+			{"101-200 ncclAllGather", "200-200 ncclAllReduce (launched with the one before)",
+				"200-200 ncclReduceScatter (launched with the one before)", "300-400 ncclAllReduce"},
 		}, Result{Waits: Waits{Recorded: 1, Shown: 1}, Untimed: Untimed{Fused: 2}}},
 		{"one process per rank: overlapping communicators", func(t *testing.T, m *made) {
 			a, b := m.comm("a", 0, 1), m.comm("b", 0, 1)
@@ -96,7 +100,8 @@ func TestOperationsInTheView(t *testing.T) {
 				a[r].one(t, uint64(100+150*r), 300, "AllReduce", 0)
 				b[r].one(t, 200, 250, "Broadcast", 1)
 			}
-		}, [][]string{{"100-300 ncclAllReduce"}, {"200-250 ncclBroadcast", "250-300 ncclAllReduce"}, {"200-250 ncclBroadcast"}},
+		}, [][]string{{"100-300 ncclAllReduce"}, {"200-250 ncclBroadcast", "250-300 ncclAllReduce"},
+			{"200-250 ncclBroadcast"}},
 			Result{Waits: Waits{Recorded: 150, Shown: 150}}},
 		{"one process per rank: waiting that is lost", func(t *testing.T, m *made) {
 			a, b := m.comm("a", 0, 1), m.comm("b", 0, 2)
@@ -104,33 +109,39 @@ func TestOperationsInTheView(t *testing.T) {
 				a[r].one(t, uint64(100+160*r), 300, "AllReduce", 0)
 				b[r].one(t, 200, 250, "Broadcast", 1)
 			}
-		}, [][]string{{"200-200 ncclBroadcast", "200-300 ncclAllReduce (times not comparable)"}, {"260-300 ncclAllReduce (times not comparable)"}},
-			Result{Waits: Waits{Recorded: 160, Shown: 0}, Untimed: Untimed{Moved: 1}, Clipped: Clipped{Operations: 1, ToNothing: 1, Moved: 1, Time: 50}}},
+		}, [][]string{{"200-200 ncclBroadcast", "200-300 ncclAllReduce (times not comparable)"},
+			{"260-300 ncclAllReduce (times not comparable)"}},
+			Result{Waits: Waits{Recorded: 160, Shown: 0}, Untimed: Untimed{Moved: 1},
+				Clipped: Clipped{Operations: 1, ToNothing: 1, Moved: 1, Time: 50}}},
 		{"overlapping communicators whose members begin in other orders", func(t *testing.T, m *made) {
 			a, b := m.comm("a", 0, 1), m.comm("b", 0, 1)
 			a[0].one(t, 100, 300, "AllReduce", 0)
 			a[1].one(t, 130, 300, "AllReduce", 0)
 			b[0].one(t, 110, 300, "Broadcast", 1)
 			b[1].one(t, 120, 300, "Broadcast", 1)
-		}, [][]string{{"100-300 ncclAllReduce"}, {"130-300 ncclAllReduce"}, {"110-300 ncclBroadcast"}, {"120-300 ncclBroadcast"}},
+		}, [][]string{{"100-300 ncclAllReduce"}, {"130-300 ncclAllReduce"}, {"110-300 ncclBroadcast"},
+			{"120-300 ncclBroadcast"}},
 			Result{Waits: Waits{Recorded: 40, Shown: 40}}},
-		{"one process per rank: overlapping communicators whose members begin in other orders", func(t *testing.T, m *made) {
-			a, b := m.comm("a", 0, 1), m.comm("b", 0, 1)
-			a[0].one(t, 100, 300, "AllReduce", 0)
-			a[1].one(t, 130, 300, "AllReduce", 0)
-			b[0].one(t, 110, 300, "Broadcast", 1)
-			b[1].one(t, 120, 300, "Broadcast", 1)
-		}, [][]string{
-			{"110-110 ncclBroadcast", "110-300 ncclAllReduce (times not comparable)"},
-			{"120-130 ncclBroadcast", "130-300 ncclAllReduce (times not comparable)"},
-		}, Result{Waits: Waits{Recorded: 40, Shown: 0}, Untimed: Untimed{Moved: 1}, Clipped: Clipped{Operations: 2, ToNothing: 1, Moved: 1, Time: 360}}},
+		{"one process per rank: overlapping communicators whose members begin in other orders",
+			func(t *testing.T, m *made) {
+				a, b := m.comm("a", 0, 1), m.comm("b", 0, 1)
+				a[0].one(t, 100, 300, "AllReduce", 0)
+				a[1].one(t, 130, 300, "AllReduce", 0)
+				b[0].one(t, 110, 300, "Broadcast", 1)
+				b[1].one(t, 120, 300, "Broadcast", 1)
+			}, [][]string{
+				{"110-110 ncclBroadcast", "110-300 ncclAllReduce (times not comparable)"},
+				{"120-130 ncclBroadcast", "130-300 ncclAllReduce (times not comparable)"},
+			}, Result{Waits: Waits{Recorded: 40, Shown: 0}, Untimed: Untimed{Moved: 1},
+				Clipped: Clipped{Operations: 2, ToNothing: 1, Moved: 1, Time: 360}}},
 		{"an order that contradicts itself", func(t *testing.T, m *made) {
 			a, b := m.comm("a", 0, 1), m.comm("b", 0, 1)
 			a[0].one(t, 100, 200, "AllReduce", 0)
 			b[0].one(t, 300, 400, "AllGather", 0)
 			b[1].one(t, 100, 200, "AllGather", 0)
 			a[1].one(t, 350, 450, "AllReduce", 0)
-		}, [][]string{{"100-200 ncclAllReduce"}, {"350-450 ncclAllReduce"}, {"300-400 ncclAllGather"}, {"100-200 ncclAllGather"}},
+		}, [][]string{{"100-200 ncclAllReduce"}, {"350-450 ncclAllReduce"}, {"300-400 ncclAllGather"},
+			{"100-200 ncclAllGather"}},
 			Result{Waits: Waits{Recorded: 200, Shown: 200}}},
 		{"one process per rank: an order that contradicts itself", func(t *testing.T, m *made) {
 			a, b := m.comm("a", 0, 1), m.comm("b", 0, 1)
@@ -138,7 +149,8 @@ func TestOperationsInTheView(t *testing.T) {
 			b[0].one(t, 300, 400, "AllGather", 0)
 			b[1].one(t, 100, 200, "AllGather", 0)
 			a[1].one(t, 350, 450, "AllReduce", 0)
-		}, [][]string{{"300-400 ncclAllGather"}, {"100-200 ncclAllGather"}}, Result{Waits: Waits{Recorded: 200, Shown: 100}, Dropped: map[Reason]uint64{ReasonCycle: 1}}},
+		}, [][]string{{"300-400 ncclAllGather"}, {"100-200 ncclAllGather"}},
+			Result{Waits: Waits{Recorded: 200, Shown: 100}, Dropped: map[Reason]uint64{ReasonCycle: 1}}},
 		{"messages", func(t *testing.T, m *made) {
 			for r, c := range m.comm("", 0, 1) {
 				c.plan(t, 100, 200, gpu, "AlltoAll", send(0), receive(0), send(1), receive(1))
@@ -149,9 +161,11 @@ func TestOperationsInTheView(t *testing.T) {
 				}
 			}
 		}, [][]string{
-			{"100-100 ncclAlltoAll Send", "100-100 ncclAlltoAll Recv", "100-100 ncclAlltoAll Send", "100-100 ncclAlltoAll Recv", "100-200 ncclAlltoAll kernel",
+			{"100-100 ncclAlltoAll Send", "100-100 ncclAlltoAll Recv", "100-100 ncclAlltoAll Send",
+				"100-100 ncclAlltoAll Recv", "100-200 ncclAlltoAll kernel",
 				"300-300 ncclSend", "300-400 ncclSend/ncclRecv kernel"},
-			{"100-100 ncclAlltoAll Send", "100-100 ncclAlltoAll Recv", "100-100 ncclAlltoAll Send", "100-100 ncclAlltoAll Recv", "100-200 ncclAlltoAll kernel",
+			{"100-100 ncclAlltoAll Send", "100-100 ncclAlltoAll Recv", "100-100 ncclAlltoAll Send",
+				"100-100 ncclAlltoAll Recv", "100-200 ncclAlltoAll kernel",
 				"310-310 ncclRecv", "310-410 ncclSend/ncclRecv kernel"},
 		}, Result{Waits: Waits{Recorded: 10, Shown: 10}}},
 		{"a launch that waits for a sender, and longer for a receiver", func(t *testing.T, m *made) {
@@ -161,13 +175,15 @@ func TestOperationsInTheView(t *testing.T) {
 			c[2].plan(t, 150, 400, gpu, "", receive(0))
 		}, [][]string{
 			{"100-100 ncclRecv", "100-100 ncclSend", "100-400 ncclSend/ncclRecv kernel"},
-			{"120-120 ncclSend", "120-400 ncclSend/ncclRecv kernel"}, {"150-150 ncclRecv", "150-400 ncclSend/ncclRecv kernel"},
+			{"120-120 ncclSend", "120-400 ncclSend/ncclRecv kernel"},
+			{"150-150 ncclRecv", "150-400 ncclSend/ncclRecv kernel"},
 		}, Result{Waits: Waits{Recorded: 20, Shown: 20, Masked: 30}}},
 		{"messages launched with a collective", func(t *testing.T, m *made) {
 			for r, c := range m.comm("", 0, 1) {
 				c.plan(t, 100, 200, gpu, "", send(1-r), allreduce, receive(1-r))
 			}
-		}, [][]string{{"100-200 ncclAllReduce"}, {"100-200 ncclAllReduce"}}, Result{Dropped: map[Reason]uint64{ReasonFused: 2}}},
+		}, [][]string{{"100-200 ncclAllReduce"}, {"100-200 ncclAllReduce"}},
+			Result{Dropped: map[Reason]uint64{ReasonFused: 2}}},
 		{"times of the network on all members, or on two of three", func(t *testing.T, m *made) {
 			c := m.comm("", 0, 1, 2)
 			for r, source := range []string{regions.TimingNetwork, regions.TimingNetwork, regions.TimingEnqueue} {
@@ -180,10 +196,14 @@ func TestOperationsInTheView(t *testing.T) {
 			c[1].plan(t, 600, 620, regions.TimingNetwork, "", send(2))
 			c[2].plan(t, 600, 620, gpu, "", receive(1))
 		}, [][]string{
-			{"50-60 ncclAllReduce (times not comparable)", "100-200 ncclAllReduce", "300-400 ncclAllReduce (times not comparable)", "500-500 ncclSend", "500-520 ncclSend/ncclRecv kernel"},
-			{"50-60 ncclAllReduce (times not comparable)", "110-200 ncclAllReduce", "300-400 ncclAllReduce (times not comparable)", "510-510 ncclRecv", "510-520 ncclSend/ncclRecv kernel"},
-			{"50-60 ncclAllReduce (times not comparable)", "110-110 ncclAllReduce", "300-400 ncclAllReduce (times not comparable)"},
-		}, Result{Waits: Waits{Recorded: 20, Shown: 20}, Untimed: Untimed{NoTimes: 2}, Dropped: map[Reason]uint64{ReasonUntimed: 1}}},
+			{"50-60 ncclAllReduce (times not comparable)", "100-200 ncclAllReduce",
+				"300-400 ncclAllReduce (times not comparable)", "500-500 ncclSend", "500-520 ncclSend/ncclRecv kernel"},
+			{"50-60 ncclAllReduce (times not comparable)", "110-200 ncclAllReduce",
+				"300-400 ncclAllReduce (times not comparable)", "510-510 ncclRecv", "510-520 ncclSend/ncclRecv kernel"},
+			{"50-60 ncclAllReduce (times not comparable)", "110-110 ncclAllReduce",
+				"300-400 ncclAllReduce (times not comparable)"},
+		}, Result{Waits: Waits{Recorded: 20, Shown: 20}, Untimed: Untimed{NoTimes: 2},
+			Dropped: map[Reason]uint64{ReasonUntimed: 1}}},
 		{"a member without times that has no place among the others", func(t *testing.T, m *made) {
 			c := m.comm("", 0, 1, 2)
 			for r := range 2 {
@@ -206,7 +226,8 @@ func TestOperationsInTheView(t *testing.T) {
 			c[0].one(t, 500, 600, "AllReduce", 0)
 			c[1].plan(t, 500, 600, gpu, "", item{fn: "AllReduce", sent: 8, received: 8, skip: 1})
 			c[1].plan(t, 700, 800, gpu, "", send(0))
-		}, [][]string{{"100-200 ncclAllReduce", "500-600 ncclAllReduce"}, {"100-200 ncclAllReduce", "500-600 ncclAllReduce"}},
+		}, [][]string{{"100-200 ncclAllReduce", "500-600 ncclAllReduce"},
+			{"100-200 ncclAllReduce", "500-600 ncclAllReduce"}},
 			Result{Dropped: map[Reason]uint64{ReasonMissing: 1, ReasonUnmatched: 1}}},
 		{"other order and other root", func(t *testing.T, m *made) {
 			c := m.comm("", 0, 1)
@@ -216,7 +237,8 @@ func TestOperationsInTheView(t *testing.T) {
 				c[r].one(t, 500, 600, "Broadcast", r)
 				c[r].one(t, 700, 800, "Reduce", 1)
 			}
-		}, [][]string{nil, nil}, Result{Waits: Waits{Recorded: 100, Shown: 100}, Dropped: map[Reason]uint64{ReasonOrder: 1, ReasonRoot: 1}}},
+		}, [][]string{nil, nil}, Result{Waits: Waits{Recorded: 100, Shown: 100},
+			Dropped: map[Reason]uint64{ReasonOrder: 1, ReasonRoot: 1}}},
 		{"sizes that are not known", func(t *testing.T, m *made) {
 			for _, c := range m.comm("", 0, 1) {
 				c.plan(t, 100, 200, gpu, "", item{fn: "AllReduce"})
@@ -240,7 +262,8 @@ func TestOperationsInTheView(t *testing.T) {
 				}
 			}
 			got := *res
-			got.Archive, got.Rows, got.Ranks, got.Hosts, got.Communicators, got.Collectives, got.Messages, got.Events = "", 0, 0, 0, 0, 0, 0, 0
+			got.Archive, got.Rows, got.Ranks, got.Hosts, got.Communicators, got.Collectives, got.Messages,
+				got.Events = "", 0, 0, 0, 0, 0, 0, 0
 			if c.want.Dropped == nil {
 				c.want.Dropped = map[Reason]uint64{}
 			}
@@ -251,9 +274,9 @@ func TestOperationsInTheView(t *testing.T) {
 	}
 }
 
-// Times can contradict each other such that a send without the notice of its receiver still has to wait, in its group, for what
-// another send's notice holds up: rank 0's send and receive (0-50) wait for rank 1's receives, those for rank 0's next send, and rank
-// 2's send to rank 0 for its send to rank 1.
+// Times can contradict each other such that a send without the notice of its receiver still has to wait, in its group,
+// for what another send's notice holds up: rank 0's send and receive (0-50) wait for rank 1's receives, those for rank
+// 0's next send, and rank 2's send to rank 0 for its send to rank 1.
 func TestSendsThatWaitForSeveralNotices(t *testing.T) {
 	send := func(peer int) item { return item{fn: "Send", peer: peer, sent: 8} }
 	receive := func(peer int) item { return item{fn: "Recv", peer: peer, sent: 8} }
@@ -270,7 +293,8 @@ func TestSendsThatWaitForSeveralNotices(t *testing.T) {
 	} {
 		p.on.plan(t, p.begin*us, p.end*us, regions.TimingGPU, "", p.items...)
 	}
-	if res := viewOf(t, m.unify(), &Options{OneProcess: true}, scalasca.RuleScoutClock); res.Messages != 4 || res.Untimed.Receivers != 2 {
+	if res := viewOf(t, m.unify(), &Options{OneProcess: true}, scalasca.RuleScoutClock); res.Messages != 4 ||
+		res.Untimed.Receivers != 2 {
 		t.Errorf("%d messages, %+v", res.Messages, res.Untimed)
 	}
 }
@@ -283,7 +307,8 @@ func TestRanksWithoutDataDoNothing(t *testing.T) {
 		p.GPU(r, "", "")
 		c := p.Comm(experiment.Comm{ID: 1, NRanks: 4, Rank: r, InitTime: t0})
 		p.AllReduce(c, t0+100, t0+200, 8)
-		p.Collective(c, shardtest.Op{Function: "Broadcast", Kind: otf2.CollectiveOpBcast, Begin: t0 + 300, End: t0 + 400, Rooted: true, Root: 3, Received: 8})
+		p.Collective(c, shardtest.Op{Function: "Broadcast", Kind: otf2.CollectiveOpBcast, Begin: t0 + 300,
+			End: t0 + 400, Rooted: true, Root: 3, Received: 8})
 		p.Finish()
 	}
 	res := viewOf(t, jobtest.Unify(t, dir), nil)
@@ -302,7 +327,8 @@ func TestWhereViewsGo(t *testing.T) {
 		c.one(t, 100, 200, "AllReduce", 0)
 	}
 	anchor := m.unify()
-	if _, err := Scalasca(anchor, filepath.Dir(anchor), nil); err == nil || !strings.Contains(err.Error(), "would replace the archive") {
+	if _, err := Scalasca(anchor, filepath.Dir(anchor), nil); err == nil ||
+		!strings.Contains(err.Error(), "would replace the archive") {
 		t.Errorf("%v", err)
 	}
 	viewOf(t, anchor, nil)
@@ -310,7 +336,8 @@ func TestWhereViewsGo(t *testing.T) {
 	if list, err := os.ReadDir(filepath.Dir(res.Archive)); err != nil || len(list) != 3 {
 		t.Errorf("%v, %v", list, err)
 	}
-	if _, err := Scalasca(res.Archive, filepath.Join(t.TempDir(), "of a view"), nil); err == nil || !strings.Contains(err.Error(), "views are made of archives that `nccl-otf2 unify` made") {
+	if _, err := Scalasca(res.Archive, filepath.Join(t.TempDir(), "of a view"), nil); err == nil ||
+		!strings.Contains(err.Error(), "views are made of archives that `nccl-otf2 unify` made") {
 		t.Errorf("%v", err)
 	}
 }

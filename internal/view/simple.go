@@ -82,9 +82,10 @@ type simpleRow struct {
 	messages bool // it has some
 }
 
-// Simple makes the archive dir/traces.otf2 of the native one for readers that know few of OTF2's records: threads of processes only, one
-// process per rank of the world, numbers from 0 on, blocking collectives and messages on one communicator of all ranks, no metrics, and
-// no two events of a row at one time. An older view in dir is replaced when the new one is complete.
+// Simple makes the archive dir/traces.otf2 of the native one for readers that know few of OTF2's records: threads of
+// processes only, one process per rank of the world, numbers from 0 on, blocking collectives and messages on one
+// communicator of all ranks, no metrics, and no two events of a row at one time. An older view in dir is replaced when
+// the new one is complete.
 func Simple(anchor, dir string, opts *Options) (*SimpleResult, error) {
 	a, o, err := opts.open(anchor, dir)
 	if err != nil {
@@ -122,7 +123,8 @@ func (s *simple) place() error {
 		}
 	}
 	if absent > maxAbsent {
-		return fmt.Errorf("it has %d ranks without data, of which each would have a row: at most %d are possible", absent, maxAbsent)
+		return fmt.Errorf("it has %d ranks without data, of which each would have a row: at most %d are possible",
+			absent, maxAbsent)
 	}
 	for l, rank := range s.of {
 		if d := s.defs.Location(l); d != nil {
@@ -162,8 +164,8 @@ func (s *simple) addProcess(name string, group otf2.LocationGroupRef) {
 	s.processes = append(s.processes, p)
 }
 
-// placeRows gives rows their processes: those of the network that of the rank that they send or receive for, which with PXN is
-// another process than the one that recorded them.
+// placeRows gives rows their processes: those of the network that of the rank that they send or receive for, which with
+// PXN is another process than the one that recorded them.
 func (s *simple) placeRows(groups, processes map[otf2.LocationGroupRef]int) {
 	networks := analysis.NetworkRows(s.defs)
 	s.byNative = make(map[otf2.LocationRef]*simpleRow)
@@ -205,15 +207,19 @@ func (s *simple) rank(c *facts.Communicator, rank uint64) (int, bool) {
 // write writes the archive into a folder that has none.
 func (s *simple) write(a *otf2.Archive, dir string, o *Options) error {
 	s.world = s.newComm()
-	properties := []otf2.Property{{Name: facts.PropView.Key(), Value: "simple"}, {Name: facts.CompleteProperty, Value: "true"}}
+	properties := []otf2.Property{{Name: facts.PropView.Key(), Value: "simple"},
+		{Name: facts.CompleteProperty, Value: "true"}}
 	if len(s.covered) > 0 {
 		s.network = s.world + 1
-		properties = append(properties, otf2.Property{Name: facts.PropTransfers.Key(), Value: strconv.FormatUint(uint64(s.network), 10)})
+		properties = append(properties, otf2.Property{Name: facts.PropTransfers.Key(),
+			Value: strconv.FormatUint(uint64(s.network), 10)})
 	}
 	w, err := otf2.Create(dir, archiveName, &otf2.ArchiveOptions{
-		Creator: o.Creator, MachineName: a.Anchor.MachineName, Description: "NCCL operations for readers of few kinds of records",
-		TraceID: a.Anchor.TraceID, EventChunkSize: eventChunk, DefChunkSize: max(a.Anchor.DefChunkSize, defChunk(len(s.defs.Locations)+len(s.processes))),
-		Properties: properties,
+		Creator: o.Creator, MachineName: a.Anchor.MachineName,
+		Description: "NCCL operations for readers of few kinds of records",
+		TraceID:     a.Anchor.TraceID, EventChunkSize: eventChunk,
+		DefChunkSize: max(a.Anchor.DefChunkSize, defChunk(len(s.defs.Locations)+len(s.processes))),
+		Properties:   properties,
 	})
 	if err != nil {
 		return err
@@ -225,10 +231,11 @@ func (s *simple) write(a *otf2.Archive, dir string, o *Options) error {
 		sel.Locations = append(sel.Locations, r.native)
 	}
 	if len(sel.Locations) > 0 {
-		err = a.EachLocation(context.Background(), o.Workers, sel, func(l otf2.LocationRef, events iter.Seq2[*otf2.Event, error]) error {
-			defer func() { o.Progress("writing locations", int(done.Add(1)), len(s.rows)) }()
-			return s.copyRow(w, s.byNative[l], events)
-		})
+		err = a.EachLocation(context.Background(), o.Workers, sel,
+			func(l otf2.LocationRef, events iter.Seq2[*otf2.Event, error]) error {
+				defer func() { o.Progress("writing locations", int(done.Add(1)), len(s.rows)) }()
+				return s.copyRow(w, s.byNative[l], events)
+			})
 	}
 	if err != nil {
 		return err
@@ -282,7 +289,8 @@ func (s *simple) copyRow(w *otf2.ArchiveWriter, r *simpleRow, events iter.Seq2[*
 
 func (r *SimpleResult) add(x *SimpleResult) {
 	for to, n := range map[*uint64]uint64{
-		&r.Events: x.Events, &r.Messages: x.Messages, &r.Transfers: x.Transfers, &r.Collectives: x.Collectives, &r.Covered: x.Covered,
+		&r.Events: x.Events, &r.Messages: x.Messages, &r.Transfers: x.Transfers, &r.Collectives: x.Collectives,
+		&r.Covered:  x.Covered,
 		&r.Unplaced: x.Unplaced, &r.Metrics: x.Metrics, &r.Others: x.Others,
 	} {
 		*to += n
@@ -291,9 +299,11 @@ func (r *SimpleResult) add(x *SimpleResult) {
 	r.Problems = append(r.Problems, x.Problems...)
 }
 
-// emptyRow gives a process without events a row with one region, both called units.NoData: readers want an event of each.
+// emptyRow gives a process without events a row with one region, both called units.NoData: readers want an event of
+// each.
 func (s *simple) emptyRow(w *otf2.ArchiveWriter, d *simpleDefinitions, process int) (*simpleRow, error) {
-	r := &simpleRow{native: otf2.UndefinedLocation, name: d.text(units.NoData), id: otf2.LocationRef(len(s.rows)), process: process}
+	r := &simpleRow{native: otf2.UndefinedLocation, name: d.text(units.NoData), id: otf2.LocationRef(len(s.rows)),
+		process: process}
 	s.rows = append(s.rows, r)
 	ew, err := w.Events(r.id)
 	if err != nil {

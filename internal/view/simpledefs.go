@@ -9,8 +9,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// simpleDefinitions are the global definitions of a simple view: those of the native archive with their ids, but for locations and
-// location groups, and without what only metrics, windows and calling contexts need.
+// simpleDefinitions are the global definitions of a simple view: those of the native archive with their ids, but for
+// locations and location groups, and without what only metrics, windows and calling contexts need.
 type simpleDefinitions struct {
 	w       *otf2.GlobalDefWriter
 	native  *otf2.Definitions
@@ -39,7 +39,8 @@ func (d *simpleDefinitions) noData() otf2.RegionRef {
 			d.empty = max(d.empty, r.Self+1)
 		}
 		name := d.text(units.NoData)
-		_ = d.w.Region(d.empty, name, name, d.text("nothing was recorded of this rank"), otf2.RegionRoleArtificial, otf2.ParadigmMeasurementSystem,
+		_ = d.w.Region(d.empty, name, name, d.text("nothing was recorded of this rank"), otf2.RegionRoleArtificial,
+			otf2.ParadigmMeasurementSystem,
 			otf2.RegionFlagNone, otf2.UndefinedString, 0, 0)
 	}
 	return d.empty
@@ -47,14 +48,16 @@ func (d *simpleDefinitions) noData() otf2.RegionRef {
 
 // define writes all definitions. Rows have been written; processes without any event get one more.
 func (s *simple) define(w *otf2.ArchiveWriter) error {
-	d := &simpleDefinitions{w: w.Definitions(), native: s.defs, strings: make(map[string]otf2.StringRef), empty: otf2.UndefinedRegion}
+	d := &simpleDefinitions{w: w.Definitions(), native: s.defs, strings: make(map[string]otf2.StringRef),
+		empty: otf2.UndefinedRegion}
 	c := s.defs.Clock
 	_ = d.w.ClockProperties(c.Resolution, c.Offset, max(c.Length+s.res.MaxShift, c.Length), c.Realtime)
 	d.copyPlain()
 	empty := make(map[int]*simpleRow)
 	for i := range s.processes {
 		p := &s.processes[i]
-		_ = d.w.LocationGroup(otf2.LocationGroupRef(i), d.text(processName(p, i)), otf2.LocationGroupTypeProcess, p.parent, otf2.UndefinedLocationGroup)
+		_ = d.w.LocationGroup(otf2.LocationGroupRef(i), d.text(processName(p, i)), otf2.LocationGroupTypeProcess,
+			p.parent, otf2.UndefinedLocationGroup)
 		if p.events == 0 {
 			r, err := s.emptyRow(w, d, i)
 			if err != nil {
@@ -96,15 +99,16 @@ func (d *simpleDefinitions) copyPlain() {
 		_ = d.w.SystemTreeNodeDomain(x.Node, x.Domain)
 	}
 	for _, x := range n.Regions {
-		_ = d.w.Region(x.Self, x.Name, x.CanonicalName, x.Description, x.Role, x.Paradigm, x.Flags, x.SourceFile, x.BeginLine, x.EndLine)
+		_ = d.w.Region(x.Self, x.Name, x.CanonicalName, x.Description, x.Role, x.Paradigm, x.Flags, x.SourceFile,
+			x.BeginLine, x.EndLine)
 	}
 }
 
 // nameNetwork is the communicator of transfers, whose ranks are those of all messages' communicator.
 const nameNetwork = "network transfers"
 
-// defineComms copies the communicators and adds those of all ranks, on which the messages are, and the transfers: a message's peer is a
-// process's number.
+// defineComms copies the communicators and adds those of all ranks, on which the messages are, and the transfers: a
+// message's peer is a process's number.
 func (s *simple) defineComms(d *simpleDefinitions, empty map[int]*simpleRow) {
 	group, found := otf2.GroupRef(0), false
 	var positions []uint64
@@ -144,8 +148,8 @@ func (s *simple) defineComms(d *simpleDefinitions, empty map[int]*simpleRow) {
 	}
 }
 
-// worldOf gives the members of the communicator of all ranks, as positions in a list of locations, which gets what it lacks: first a row
-// of each process, so that a peer is a process's number, then the other rows with messages.
+// worldOf gives the members of the communicator of all ranks, as positions in a list of locations, which gets what it
+// lacks: first a row of each process, so that a peer is a process's number, then the other rows with messages.
 func (s *simple) worldOf(locations []uint64) (positions, all []uint64) {
 	at := make(map[uint64]int)
 	for i, l := range locations {
@@ -180,8 +184,8 @@ func (s *simple) worldOf(locations []uint64) (positions, all []uint64) {
 	return positions, locations
 }
 
-// members gives locations of the native archive their new numbers. One that stands for several ranks without data is there once for
-// each of them, in their order; what has no row stands at its process's first one.
+// members gives locations of the native archive their new numbers. One that stands for several ranks without data is
+// there once for each of them, in their order; what has no row stands at its process's first one.
 func (s *simple) members(native []uint64, empty map[int]*simpleRow) []uint64 {
 	seen := make(map[uint64]int)
 	out := slices.Clone(native)

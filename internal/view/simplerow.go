@@ -59,8 +59,8 @@ func (sw *simpleWriter) event(ev *otf2.Event) {
 	form(sw, ev)
 }
 
-// time is that of an event, behind the one before: readers that sort events by time keep their order then. Behind the last time that there is
-// are no others.
+// time is that of an event, behind the one before: readers that sort events by time keep their order then. Behind the
+// last time that there is are no others.
 func (sw *simpleWriter) time(t otf2.Timestamp) otf2.Timestamp {
 	if sw.any && t <= sw.last {
 		later := max(sw.last+1, sw.last)
@@ -76,7 +76,8 @@ func (sw *simpleWriter) attributes(values []otf2.AttributeValue) *otf2.Attribute
 	sw.list.Reset()
 	for _, v := range values {
 		switch v.Type {
-		case otf2.TypeLocation, otf2.TypeLocationGroup, otf2.TypeMetric, otf2.TypeRmaWin, otf2.TypeParameter, otf2.TypeSourceCodeLocation,
+		case otf2.TypeLocation, otf2.TypeLocationGroup, otf2.TypeMetric, otf2.TypeRmaWin, otf2.TypeParameter,
+			otf2.TypeSourceCodeLocation,
 			otf2.TypeCallingContext, otf2.TypeInterruptGenerator, otf2.TypeIoFile, otf2.TypeIoHandle:
 		default:
 			sw.list.Add(v.ID, v.Type, v.Value())
@@ -151,7 +152,8 @@ func (sw *simpleWriter) send(ev *otf2.Event) {
 }
 
 // message writes one on a communicator of all ranks.
-func (sw *simpleWriter) message(kind otf2.EventKind, ev *otf2.Event, values []otf2.AttributeValue, comm otf2.CommRef, peer int, tag, length uint64) {
+func (sw *simpleWriter) message(kind otf2.EventKind, ev *otf2.Event, values []otf2.AttributeValue, comm otf2.CommRef,
+	peer int, tag, length uint64) {
 	sw.messages = true
 	sw.write(kind, ev.Time, values, uint64(peer), uint64(comm), tag, length)
 }

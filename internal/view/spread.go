@@ -10,9 +10,10 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// spread gives rows whose operations overlap processes of their own: a process of MPI does one operation after the other, a GPU does
-// not. Each row of a rank goes to the first of its processes on which it overlaps nothing, so that all operations stay where and as long
-// as they were, and no waiting is lost. The first process of each rank stands at its place among the ranks, further ones behind all.
+// spread gives rows whose operations overlap processes of their own: a process of MPI does one operation after the
+// other, a GPU does not. Each row of a rank goes to the first of its processes on which it overlaps nothing, so that
+// all operations stay where and as long as they were, and no waiting is lost. The first process of each rank stands at
+// its place among the ranks, further ones behind all.
 //
 // all: every row is on a process of its own.
 func (j *job) spread(all bool) {
@@ -24,10 +25,14 @@ func (j *job) spread(all bool) {
 		taken := [][]interval{nil}
 		for _, r := range rows {
 			own := r.intervals()
-			k := slices.IndexFunc(taken, func(t []interval) bool { return t == nil || len(own) == 0 || !all && !overlap(t, own) })
+			k := slices.IndexFunc(taken, func(t []interval) bool {
+				return t == nil || len(own) == 0 || !all &&
+					!overlap(t, own)
+			})
 			if k < 0 {
 				k = len(lanes)
-				l := &location{id: len(j.locations), of: first.id, name: fmt.Sprintf("%s, row %d", first.name, k+1), host: first.host}
+				l := &location{id: len(j.locations), of: first.id, name: fmt.Sprintf("%s, row %d", first.name, k+1),
+					host: first.host}
 				lanes, taken = append(lanes, l), append(taken, nil)
 				j.locations = append(j.locations, l)
 			}
@@ -64,8 +69,8 @@ func (r *row) intervals() (list []interval) {
 	return list
 }
 
-// overlap tells whether an interval of one list has a time in common with one of the other; both are in order. Those that only touch, or
-// are points at one time, have none.
+// overlap tells whether an interval of one list has a time in common with one of the other; both are in order. Those
+// that only touch, or are points at one time, have none.
 func overlap(a, b []interval) bool {
 	for len(a) > 0 && len(b) > 0 {
 		x, y := a[0], b[0]
@@ -84,6 +89,9 @@ func overlap(a, b []interval) bool {
 // merge is both lists in order; they do not overlap.
 func merge(a, b []interval) []interval {
 	out := slices.Concat(a, b)
-	slices.SortFunc(out, func(x, y interval) int { return cmp.Or(cmp.Compare(x.begin, y.begin), cmp.Compare(x.end, y.end)) })
+	slices.SortFunc(out, func(x, y interval) int {
+		return cmp.Or(
+			cmp.Compare(x.begin, y.begin), cmp.Compare(x.end, y.end))
+	})
 	return out
 }

@@ -4,10 +4,10 @@ package view
 
 import "github.com/nccl-otf2/nccl-otf2/otf2"
 
-// waits sums up what ranks wait for each other as scout counts it, over what is in the view: in collectives for the last member, or for
-// the root, or of the root for the last of the others; in messages for the sender, and for the receiver. Of the messages of a launch the
-// longest wait for a sender counts, and only where there is none the longest for a receiver: of how much longer waits for receivers were
-// beside others for senders, masked is the sum.
+// waits sums up what ranks wait for each other as scout counts it, over what is in the view: in collectives for the
+// last member, or for the root, or of the root for the last of the others; in messages for the sender, and for the
+// receiver. Of the messages of a launch the longest wait for a sender counts, and only where there is none the longest
+// for a receiver: of how much longer waits for receivers were beside others for senders, masked is the sum.
 func (j *job) waits() (sum, masked uint64) {
 	for _, c := range j.comms {
 		if len(c.present) < 2 {

@@ -12,9 +12,10 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// span is the time of the view. All ranks are in MPI_Init and in MPI_Finalize at the same times, before the first
-// and behind the last operation of all, so that nobody waits there. Who ends the last operation comes one tick later: scout's critical
-// path begins on the rank that comes last, of several on the first of them, whenever that had ended its own operations.
+// span is the time of the view. All ranks are in MPI_Init and in MPI_Finalize at the same times, before the first and
+// behind the last operation of all, so that nobody waits there. Who ends the last operation comes one tick later:
+// scout's critical path begins on the rank that comes last, of several on the first of them, whenever that had ended
+// its own operations.
 type span struct {
 	begin, initEnd, last, finalize, end otf2.Timestamp
 }
@@ -33,7 +34,8 @@ func (j *job) span() span {
 		last = first
 	}
 	us := otf2.Timestamp(max(j.archive.Defs.Clock.Resolution/1_000_000, 1))
-	return span{begin: first - min(first, 2*us), initEnd: first - min(first, us), last: last, finalize: last + us, end: last + 2*us}
+	return span{begin: first - min(first, 2*us), initEnd: first - min(first, us), last: last, finalize: last + us,
+		end: last + 2*us}
 }
 
 // write writes the archive into a folder that has none.
@@ -50,7 +52,8 @@ func (j *job) write(dir string, o *Options) error {
 	}
 	defer w.Abort()
 	t := j.span()
-	d := &definitions{w: w.Definitions(), strings: make(map[string]otf2.StringRef), groups: make(map[string]otf2.GroupRef)}
+	d := &definitions{w: w.Definitions(), strings: make(map[string]otf2.StringRef),
+		groups: make(map[string]otf2.GroupRef)}
 	native := j.archive.Defs.Clock
 	realtime := native.Realtime
 	if otf2.Timestamp(realtime) != otf2.UndefinedTimestamp && native.Resolution > 0 {
@@ -123,8 +126,8 @@ type locationWriter struct {
 	last   otf2.Timestamp // end of what was before
 }
 
-// within leaves and enters phases, so that what begins at the time is in the one it was called in. That happens between what was before
-// and that time: where the host began and ended phases then, at those times.
+// within leaves and enters phases, so that what begins at the time is in the one it was called in. That happens between
+// what was before and that time: where the host began and ended phases then, at those times.
 func (lw *locationWriter) within(phase int32, begin otf2.Timestamp) {
 	next := lw.phases.path(phase)
 	same := 0
@@ -230,7 +233,8 @@ func (lw *locationWriter) messages(r *row, u unit) {
 		region := lw.d.callOf(p, styleOf(p))
 		_ = lw.w.Enter(begin, nil, region)
 		if p.fn == fnSend {
-			_ = lw.w.MpiIsend(begin, nil, uint32(r.comm.rank[p.peer]), r.comm.view, messageTag, lw.length(p), lw.request)
+			_ = lw.w.MpiIsend(begin, nil, uint32(r.comm.rank[p.peer]), r.comm.view, messageTag, lw.length(p),
+				lw.request)
 		} else {
 			_ = lw.w.MpiIrecvRequest(begin, nil, lw.request)
 		}
@@ -255,8 +259,8 @@ func boolIndex(b bool) int {
 	return 0
 }
 
-// messageTag is not 0: scout's search for the delays behind collectives sends messages of its own with tag 0 on the same
-// communicator, and takes one for the other (MPI_ERR_TRUNCATE). Source: MpiDelayOps.cpp of Scalasca 2.6; tried.
+// messageTag is not 0: scout's search for the delays behind collectives sends messages of its own with tag 0 on the
+// same communicator, and takes one for the other (MPI_ERR_TRUNCATE). Source: MpiDelayOps.cpp of Scalasca 2.6; tried.
 const messageTag = 1
 
 // length is the message's; scout takes no bytes for no message.
@@ -302,7 +306,8 @@ func (lw *locationWriter) wait(r *row, parts []part, begin, end otf2.Timestamp, 
 			if fn == fnSend {
 				_ = lw.w.MpiIsendComplete(end, nil, lw.first[i])
 			} else {
-				_ = lw.w.MpiIrecv(end, nil, uint32(r.comm.rank[p.peer]), r.comm.view, messageTag, lw.length(p), lw.first[i])
+				_ = lw.w.MpiIrecv(end, nil, uint32(r.comm.rank[p.peer]), r.comm.view, messageTag, lw.length(p),
+					lw.first[i])
 			}
 		}
 	}

@@ -65,19 +65,23 @@ type defPrinter struct {
 	as    otf2.Version
 }
 
-// defTexts gives the text of each definition's fields. {Field} stands for a field of its struct by the field's type: a reference with
-// its name, an enumeration by OTF2's name, a value by the field Type, else a number or text; or for what defFields has of that name.
+// defTexts gives the text of each definition's fields. {Field} stands for a field of its struct by the field's type: a
+// reference with its name, an enumeration by OTF2's name, a value by the field Type, else a number or text; or for what
+// defFields has of that name.
 var defTexts = map[otf2.DefKind]string{
-	otf2.DefClockProperties:   "Ticks per Seconds: {Resolution}, Global Offset: {Offset}, Length: {Length}, Date: {Realtime}",
-	otf2.DefString:            `"{Text}"`,
-	otf2.DefParadigm:          "{Paradigm}, Name: {Name}, Class: {Class}",
-	otf2.DefParadigmProperty:  "Paradigm: {Paradigm}, Property: {Property}, Type: {Type}, Value: {Value}",
-	otf2.DefIoParadigm:        "Identification: {Identification}, Name: {Name}, Class: {Class}, Flags: {Flags}, {Properties}",
-	otf2.DefAttribute:         "Name: {Name}, Description: {Description}, Type: {Type}",
-	otf2.DefSystemTreeNode:    "Name: {Name}, Class: {Class}, Parent: {Parent}",
-	otf2.DefLocationGroup:     "Name: {Name}, Type: {Type}, Parent: {SystemTreeParent}, Creator: {Creator}",
-	otf2.DefLocation:          "Name: {Name}, Type: {Type}, # Events: {Events}, Group: {Group}",
-	otf2.DefCallsite:          "File: {SourceFile}, Line Number: {LineNumber}, Entered Region: {EnteredRegion}, Left Region: {LeftRegion}",
+	otf2.DefClockProperties: "Ticks per Seconds: {Resolution}, Global Offset: {Offset}, Length: {Length}, Date: " +
+		"{Realtime}",
+	otf2.DefString:           `"{Text}"`,
+	otf2.DefParadigm:         "{Paradigm}, Name: {Name}, Class: {Class}",
+	otf2.DefParadigmProperty: "Paradigm: {Paradigm}, Property: {Property}, Type: {Type}, Value: {Value}",
+	otf2.DefIoParadigm: "Identification: {Identification}, Name: {Name}, Class: {Class}, Flags: {Flags}, " +
+		"{Properties}",
+	otf2.DefAttribute:      "Name: {Name}, Description: {Description}, Type: {Type}",
+	otf2.DefSystemTreeNode: "Name: {Name}, Class: {Class}, Parent: {Parent}",
+	otf2.DefLocationGroup:  "Name: {Name}, Type: {Type}, Parent: {SystemTreeParent}, Creator: {Creator}",
+	otf2.DefLocation:       "Name: {Name}, Type: {Type}, # Events: {Events}, Group: {Group}",
+	otf2.DefCallsite: "File: {SourceFile}, Line Number: {LineNumber}, Entered Region: {EnteredRegion}, Left " +
+		"Region: {LeftRegion}",
 	otf2.DefCallpath:          "Parent: {Parent}, Region: {Region}",
 	otf2.DefCallpathParameter: "Callpath: {Callpath}, Parameter: {Parameter}, Type: {Type}, Value: {Value}",
 	otf2.DefGroup:             "Name: {Name}, Type: {Type}, Paradigm: {Paradigm}, Flags: {Flags}, {Members}",
@@ -89,17 +93,18 @@ var defTexts = map[otf2.DefKind]string{
 	otf2.DefMetricInstance:      "Class: {MetricClass}, Recorder: {Recorder}, Scope: {MetricScope} {Scope}",
 	otf2.DefMetricClassRecorder: "Class: {Metric}, Recorder: {Recorder}",
 	otf2.DefComm:                "Name: {Name}, Group: {Group}, Parent: {Parent}, Flags: {Flags}",
-	otf2.DefInterComm:           "name: {Name}, Group A: {GroupA}, Group B: {GroupB}, Common Communicator: {Common}, Flags: {Flags}",
-	otf2.DefParameter:           "Name: {Name}, Type: {Type}",
-	otf2.DefRmaWin:              "Name: {Name}, Communicator: {Comm}, Flags: {Flags}",
-	otf2.DefCartDimension:       "Name: {Name}, Size: {Size}, Periodicity: {Periodicity}",
-	otf2.DefCartTopology:        "Name: {Name}, Communicator: {Communicator}, {CartDimensions}",
-	otf2.DefCartCoordinate:      "Cartesian Topology: {CartTopology}, Rank: {Rank}, {Coordinates}",
-	otf2.DefSourceCodeLocation:  "File: {File}, Line Number: {LineNumber}",
-	otf2.DefCallingContext:      "Region: {Region}, Source code location: {SourceCodeLocation}, Parent: {Parent}",
-	otf2.DefInterruptGenerator:  "Name: {Name}, Mode: {Mode}, Base: {Base}, Exponent: {Exponent}, Period: {Period}",
-	otf2.DefIoRegularFile:       "Name: {Name}, Scope: {Scope}",
-	otf2.DefIoDirectory:         "Name: {Name}, Scope: {Scope}",
+	otf2.DefInterComm: "name: {Name}, Group A: {GroupA}, Group B: {GroupB}, Common Communicator: {Common}, " +
+		"Flags: {Flags}",
+	otf2.DefParameter:          "Name: {Name}, Type: {Type}",
+	otf2.DefRmaWin:             "Name: {Name}, Communicator: {Comm}, Flags: {Flags}",
+	otf2.DefCartDimension:      "Name: {Name}, Size: {Size}, Periodicity: {Periodicity}",
+	otf2.DefCartTopology:       "Name: {Name}, Communicator: {Communicator}, {CartDimensions}",
+	otf2.DefCartCoordinate:     "Cartesian Topology: {CartTopology}, Rank: {Rank}, {Coordinates}",
+	otf2.DefSourceCodeLocation: "File: {File}, Line Number: {LineNumber}",
+	otf2.DefCallingContext:     "Region: {Region}, Source code location: {SourceCodeLocation}, Parent: {Parent}",
+	otf2.DefInterruptGenerator: "Name: {Name}, Mode: {Mode}, Base: {Base}, Exponent: {Exponent}, Period: {Period}",
+	otf2.DefIoRegularFile:      "Name: {Name}, Scope: {Scope}",
+	otf2.DefIoDirectory:        "Name: {Name}, Scope: {Scope}",
 	otf2.DefIoHandle: "Name: {Name}, File: {File}, I/O Paradigm: {IoParadigm}, Flags: {Flags}, " +
 		"Communicator: {Comm}, Parent: {Parent}",
 
@@ -122,16 +127,17 @@ func fieldOf[T any](f func(p *defPrinter, v *T) string) defField {
 
 // defFields are the fields of definitions that are not written by their types.
 var defFields = map[otf2.DefKind]map[string]defField{
-	otf2.DefClockProperties:  {"Realtime": fieldOf((*defPrinter).date)},
-	otf2.DefParadigm:         {"Paradigm": fieldOf((*defPrinter).definedParadigm)},
-	otf2.DefParadigmProperty: {"Type": fieldOf((*defPrinter).paradigmType), "Value": fieldOf((*defPrinter).paradigmValue)},
-	otf2.DefIoParadigm:       {"Properties": fieldOf((*defPrinter).ioProperties)},
-	otf2.DefGroup:            {"Members": fieldOf((*defPrinter).groupMembers)},
-	otf2.DefMetricMember:     {"ValueType": fieldOf((*defPrinter).valueType)},
-	otf2.DefMetricClass:      {"Members": fieldOf((*defPrinter).metricMembers)},
-	otf2.DefMetricInstance:   {"Scope": fieldOf((*defPrinter).scope)},
-	otf2.DefCartTopology:     {"CartDimensions": fieldOf((*defPrinter).dimensions)},
-	otf2.DefCartCoordinate:   {"Rank": fieldOf((*defPrinter).rank), "Coordinates": fieldOf((*defPrinter).coordinates)},
+	otf2.DefClockProperties: {"Realtime": fieldOf((*defPrinter).date)},
+	otf2.DefParadigm:        {"Paradigm": fieldOf((*defPrinter).definedParadigm)},
+	otf2.DefParadigmProperty: {"Type": fieldOf((*defPrinter).paradigmType),
+		"Value": fieldOf((*defPrinter).paradigmValue)},
+	otf2.DefIoParadigm:     {"Properties": fieldOf((*defPrinter).ioProperties)},
+	otf2.DefGroup:          {"Members": fieldOf((*defPrinter).groupMembers)},
+	otf2.DefMetricMember:   {"ValueType": fieldOf((*defPrinter).valueType)},
+	otf2.DefMetricClass:    {"Members": fieldOf((*defPrinter).metricMembers)},
+	otf2.DefMetricInstance: {"Scope": fieldOf((*defPrinter).scope)},
+	otf2.DefCartTopology:   {"CartDimensions": fieldOf((*defPrinter).dimensions)},
+	otf2.DefCartCoordinate: {"Rank": fieldOf((*defPrinter).rank), "Coordinates": fieldOf((*defPrinter).coordinates)},
 }
 
 // defLayout is the prepared text of a kind of definition.
@@ -227,7 +233,8 @@ func (p *defPrinter) date(v *otf2.ClockProperties) string {
 	if v.Realtime == uint64(otf2.UndefinedTimestamp) {
 		return "UNDEFINED"
 	}
-	return time.Unix(int64(v.Realtime/1e9), int64(v.Realtime%1e9)).In(p.zone).Format("2006-01-02 15:04:05.000000000 -0700")
+	return time.Unix(int64(v.Realtime/1e9), int64(v.Realtime%1e9)).In(p.zone).Format(
+		"2006-01-02 15:04:05.000000000 -0700")
 }
 
 // definedParadigm is OTF2's name, not the one that is defined.
@@ -277,7 +284,8 @@ func (p *defPrinter) ioProperties(v *otf2.IoParadigm) string {
 		if property != otf2.IoParadigmPropertyVersion {
 			value = fmt.Sprintf("UNKNOWN I/O PROPERTY <%d>", uint64(v.Values[i]))
 		}
-		text += separator(i) + "(" + enum("IoParadigmProperty", uint64(property)) + "; " + enum("Type", uint64(v.Types[i])) + "; " + value + ")"
+		text += separator(i) + "(" + enum("IoParadigmProperty", uint64(property)) + "; " +
+			enum("Type", uint64(v.Types[i])) + "; " + value + ")"
 	}
 	return text
 }
@@ -292,7 +300,10 @@ func (p *defPrinter) valueType(v *otf2.MetricMember) string {
 }
 
 func (p *defPrinter) metricMembers(v *otf2.MetricClass) string {
-	return list("Member", len(v.Members), func(i int) string { return p.names.ref(spaceMetricMember, uint64(v.Members[i])) })
+	return list("Member", len(v.Members), func(
+		i int) string {
+		return p.names.ref(spaceMetricMember, uint64(v.Members[i]))
+	})
 }
 
 func (p *defPrinter) dimensions(v *otf2.CartTopology) string {
@@ -311,7 +322,8 @@ func (p *defPrinter) rank(v *otf2.CartCoordinate) string {
 
 func (p *defPrinter) coordinates(v *otf2.CartCoordinate) string {
 	n := len(v.Coordinates)
-	return plural("Coordinate", uint64(n)) + ": (" + join(n, func(i int) string { return strconv.FormatUint(uint64(v.Coordinates[i]), 10) }) + ")"
+	return plural("Coordinate", uint64(n)) + ": (" +
+		join(n, func(i int) string { return strconv.FormatUint(uint64(v.Coordinates[i]), 10) }) + ")"
 }
 
 // spaceOfMember are the id spaces of what groups hold, where it is definitions.

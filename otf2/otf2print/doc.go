@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package otf2print writes the content of OTF2 archives as text, one record per line, in the form of the tool
-// otf2-print 3.0 (records that later versions added: in the form of 3.2), so that the two can be compared; or in that of 3.2, see
-// Options.As.
+// otf2-print 3.0 (records that later versions added: in the form of 3.2), so that the two can be compared; or in that
+// of 3.2, see Options.As.
 //
 // Each function writes one section; otf2-print puts [Title] before the first. Names that the definitions lack are
 // shown as INVALID <id>, as there. [JSON] writes the same for programs.
@@ -31,11 +31,12 @@ type Options struct {
 	NoMappings     bool // LocalDefs leaves out mapping tables
 	NoClockOffsets bool // LocalDefs leaves out clock offsets
 
-	// Printable writes texts of the archive without what a terminal would act upon: control characters, for example, as "\x1b". Otherwise they
-	// are written as they are, as otf2-print does.
+	// Printable writes texts of the archive without what a terminal would act upon: control characters, for example, as
+	// "\x1b". Otherwise they are written as they are, as otf2-print does.
 	Printable bool
 
-	// As is the version whose otf2-print has the text: 3.0 (the zero value), or from 3.2 on, which says UNDEFINED for numbers that are.
+	// As is the version whose otf2-print has the text: 3.0 (the zero value), or from 3.2 on, which says UNDEFINED for
+	// numbers that are.
 	As otf2.Version
 
 	Zone *time.Location // for the date of the clock properties; nil: the local one

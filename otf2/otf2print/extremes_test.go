@@ -56,8 +56,8 @@ func greatest(f *otf2.Field) uint64 {
 	return math.MaxUint64
 }
 
-// Numbers at their ends: of every event that both tools know, each field that is a plain number is 0, 1, the greatest and the one before,
-// and, where it has a sign, the least. The text is that of either tool.
+// Numbers at their ends: of every event that both tools know, each field that is a plain number is 0, 1, the greatest
+// and the one before, and, where it has a sign, the least. The text is that of either tool.
 func TestTextOfExtremeNumbers(t *testing.T) {
 	for _, p := range printers(t) {
 		dir := t.TempDir()
@@ -121,8 +121,10 @@ func TestTextOfGlobalMembers(t *testing.T) {
 		for l := range otf2.LocationRef(3) {
 			testkit.Must(t, d.Location(l, 0, otf2.LocationTypeCPUThread, 0, 0))
 		}
-		testkit.Must(t, d.Group(0, 0, otf2.GroupTypeCommLocations, otf2.ParadigmMPI, otf2.GroupFlagNone, []uint64{2, 0, 1}))
-		testkit.Must(t, d.Group(1, 0, otf2.GroupTypeCommGroup, otf2.ParadigmMPI, otf2.GroupFlagGlobalMembers, []uint64{2, 0}))
+		testkit.Must(t, d.Group(0, 0, otf2.GroupTypeCommLocations, otf2.ParadigmMPI, otf2.GroupFlagNone,
+			[]uint64{2, 0, 1}))
+		testkit.Must(t, d.Group(1, 0, otf2.GroupTypeCommGroup, otf2.ParadigmMPI, otf2.GroupFlagGlobalMembers,
+			[]uint64{2, 0}))
 		testkit.Must(t, d.Group(2, 0, otf2.GroupTypeCommGroup, otf2.ParadigmMPI, otf2.GroupFlagNone, []uint64{2, 0}))
 		testkit.Must(t, d.Comm(0, 0, 1, otf2.UndefinedComm, otf2.CommFlagNone))
 		testkit.Must(t, d.Comm(1, 0, 2, otf2.UndefinedComm, otf2.CommFlagNone))

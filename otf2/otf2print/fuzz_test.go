@@ -14,7 +14,8 @@ import (
 // FuzzPrint: whatever stands in an archive, all of it is printed, or an error comes, in both forms.
 func FuzzPrint(f *testing.F) {
 	var anchors []string
-	for _, name := range []string{"all-defs/alldefs", "all-events/events", "attributes/attrs", "aux-files/aux", "collectives/nccl", "mapping/mapping"} {
+	for _, name := range []string{"all-defs/alldefs", "all-events/events", "attributes/attrs", "aux-files/aux",
+		"collectives/nccl", "mapping/mapping"} {
 		anchors = append(anchors, filepath.Join("../testdata", name+".otf2"))
 	}
 	otf2test.Fuzz(f, anchors, func(t *testing.T, anchor string) {
@@ -29,11 +30,13 @@ func FuzzPrint(f *testing.F) {
 		_ = Anchor(io.Discard, a, nil)
 		_ = Thumbnails(io.Discard, a, nil)
 		_ = Markers(io.Discard, a, nil)
-		for _, print := range []func(io.Writer, *otf2.Archive, *Options) error{Definitions, LocalDefs, Events, Snapshots} {
+		for _, print := range []func(io.Writer, *otf2.Archive, *Options) error{Definitions, LocalDefs, Events,
+			Snapshots} {
 			_ = print(io.Discard, a, &Options{})
 		}
 		j := NewJSON(io.Discard, a, &Options{})
-		for _, print := range []func() error{j.Anchor, j.Definitions, j.LocalDefs, j.Events, j.Snapshots, j.Markers, j.Thumbnails} {
+		for _, print := range []func() error{j.Anchor, j.Definitions, j.LocalDefs, j.Events, j.Snapshots, j.Markers,
+			j.Thumbnails} {
 			_ = print()
 		}
 	})

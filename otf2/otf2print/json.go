@@ -110,7 +110,8 @@ func (j *JSON) flush(damage []error) error {
 func (j *JSON) Anchor() error {
 	n := j.a.Anchor
 	j.begin("anchor")
-	j.text("version", strconv.Itoa(int(n.Version[0]))+"."+strconv.Itoa(int(n.Version[1]))+"."+strconv.Itoa(int(n.Version[2])))
+	j.text("version", strconv.Itoa(int(n.Version[0]))+"."+strconv.Itoa(int(n.Version[1]))+"."+strconv.Itoa(
+		int(n.Version[2])))
 	j.number("eventChunkSize", n.EventChunkSize)
 	j.number("defChunkSize", n.DefChunkSize)
 	j.enum("substrate", "FileSubstrate", uint64(n.Substrate))
@@ -212,7 +213,8 @@ func (j *JSON) Snapshots() error {
 }
 
 // record writes the members of an event or snapshot record.
-func (j *JSON) record(loc otf2.LocationRef, t otf2.Timestamp, kind string, fields []otf2.Field, l *layout, args []uint64, attributes []otf2.AttributeValue) {
+func (j *JSON) record(loc otf2.LocationRef, t otf2.Timestamp, kind string, fields []otf2.Field, l *layout,
+	args []uint64, attributes []otf2.AttributeValue) {
 	j.ref("location", spaceLocation, uint64(loc))
 	j.time("time", uint64(t))
 	j.text("kind", kind)

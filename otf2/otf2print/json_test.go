@@ -22,7 +22,8 @@ func allJSON(t *testing.T, a *otf2.Archive, opts *otf2print.Options) string {
 	t.Helper()
 	var b bytes.Buffer
 	j := otf2print.NewJSON(&b, a, opts)
-	testkit.Must(t, errors.Join(j.Anchor(), j.Thumbnails(), j.Definitions(), j.LocalDefs(), j.Events(), j.Snapshots(), j.Markers()))
+	testkit.Must(t, errors.Join(j.Anchor(), j.Thumbnails(), j.Definitions(), j.LocalDefs(), j.Events(), j.Snapshots(),
+		j.Markers()))
 	return b.String()
 }
 
@@ -74,11 +75,13 @@ func TestJSONHasEverything(t *testing.T) {
 			case "event":
 				e := &events[next]
 				next++
-				if *v.Location.ID != uint64(e.Location) || v.Time != uint64(e.Time) || v.Kind != e.Kind.String() || len(v.Attributes) != len(e.Attributes) {
+				if *v.Location.ID != uint64(e.Location) || v.Time != uint64(e.Time) || v.Kind != e.Kind.String() ||
+					len(v.Attributes) != len(e.Attributes) {
 					t.Fatalf("%s: %v is %s", path, e, line)
 				}
 				for i, a := range v.Attributes {
-					if a.ID != uint64(e.Attributes[i].ID) || a.Type != e.Attributes[i].Type.String() || len(a.Value) == 0 {
+					if a.ID != uint64(e.Attributes[i].ID) || a.Type != e.Attributes[i].Type.String() ||
+						len(a.Value) == 0 {
 						t.Fatalf("%s: attribute %+v is %v", path, e.Attributes[i], a)
 					}
 				}
@@ -101,7 +104,8 @@ func TestJSONHasEverything(t *testing.T) {
 			}
 		}
 		if definitions != len(a.Defs.Order) || next != len(events) {
-			t.Errorf("%s: %d of %d definitions, %d of %d events", path, definitions, len(a.Defs.Order), next, len(events))
+			t.Errorf("%s: %d of %d definitions, %d of %d events", path, definitions, len(a.Defs.Order), next,
+				len(events))
 		}
 	}
 }

@@ -16,76 +16,90 @@ import (
 // window that the other field names; {field?} for a number whose undefined value is printed. Metric and ProgramBegin,
 // with their repetitions, are written by functions of their own.
 var eventLayouts = map[string]string{
-	"BufferFlush":         "Stop Time: {stopTime}",
-	"MeasurementOnOff":    "Mode: {measurementMode}",
-	"Enter":               "Region: {region}",
-	"Leave":               "Region: {region}",
-	"MpiSend":             "Receiver: {receiver/communicator}, Communicator: {communicator}, Tag: {msgTag}, Length: {msgLength}",
-	"MpiIsend":            "Receiver: {receiver/communicator}, Communicator: {communicator}, Tag: {msgTag}, Length: {msgLength}, Request: {requestID}",
-	"MpiIsendComplete":    "Request: {requestID}",
-	"MpiIrecvRequest":     "Request: {requestID}",
-	"MpiRecv":             "Sender: {sender/communicator}, Communicator: {communicator}, Tag: {msgTag}, Length: {msgLength}",
-	"MpiIrecv":            "Sender: {sender/communicator}, Communicator: {communicator}, Tag: {msgTag}, Length: {msgLength}, Request: {requestID}",
+	"BufferFlush":      "Stop Time: {stopTime}",
+	"MeasurementOnOff": "Mode: {measurementMode}",
+	"Enter":            "Region: {region}",
+	"Leave":            "Region: {region}",
+	"MpiSend": "Receiver: {receiver/communicator}, Communicator: {communicator}, Tag: {msgTag}, Length: " +
+		"{msgLength}",
+	"MpiIsend": "Receiver: {receiver/communicator}, Communicator: {communicator}, Tag: {msgTag}, Length: " +
+		"{msgLength}, Request: {requestID}",
+	"MpiIsendComplete": "Request: {requestID}",
+	"MpiIrecvRequest":  "Request: {requestID}",
+	"MpiRecv": "Sender: {sender/communicator}, Communicator: {communicator}, Tag: {msgTag}, Length: " +
+		"{msgLength}",
+	"MpiIrecv": "Sender: {sender/communicator}, Communicator: {communicator}, Tag: {msgTag}, Length: " +
+		"{msgLength}, Request: {requestID}",
 	"MpiRequestTest":      "Request: {requestID}",
 	"MpiRequestCancelled": "Request: {requestID}",
 	"MpiCollectiveBegin":  "",
-	"MpiCollectiveEnd":    "Operation: {collectiveOp}, Communicator: {communicator}, Root: {root/communicator}, Sent: {sizeSent}, Received: {sizeReceived}",
-	"OmpFork":             "# Requested Threads: {numberOfRequestedThreads}",
-	"OmpJoin":             "",
-	"OmpAcquireLock":      "Lock: {lockID}, Acquisition Order: {acquisitionOrder}",
-	"OmpReleaseLock":      "Lock: {lockID}, Acquisition Order: {acquisitionOrder}",
-	"OmpTaskCreate":       "Task: {taskID}",
-	"OmpTaskSwitch":       "Task: {taskID}",
-	"OmpTaskComplete":     "Task: {taskID}",
+	"MpiCollectiveEnd": "Operation: {collectiveOp}, Communicator: {communicator}, Root: {root/communicator}, " +
+		"Sent: {sizeSent}, Received: {sizeReceived}",
+	"OmpFork":         "# Requested Threads: {numberOfRequestedThreads}",
+	"OmpJoin":         "",
+	"OmpAcquireLock":  "Lock: {lockID}, Acquisition Order: {acquisitionOrder}",
+	"OmpReleaseLock":  "Lock: {lockID}, Acquisition Order: {acquisitionOrder}",
+	"OmpTaskCreate":   "Task: {taskID}",
+	"OmpTaskSwitch":   "Task: {taskID}",
+	"OmpTaskComplete": "Task: {taskID}",
 
 	"ParameterString":      "Parameter: {parameter}, Value: {string}",
 	"ParameterInt":         "Parameter: {parameter}, Value: {value}",
 	"ParameterUnsignedInt": "Parameter: {parameter}, Value: {value}",
 
-	"RmaWinCreate":             "Window: {win}",
-	"RmaWinDestroy":            "Window: {win}",
-	"RmaCollectiveBegin":       "",
-	"RmaCollectiveEnd":         "Operation: {collectiveOp}, Window: {win}, Level of Synchronicity: {syncLevel}, Root: {root/win}, Sent: {bytesSent}, Received: {bytesReceived}",
-	"RmaGroupSync":             "Level of Synchronicity: {syncLevel}, Window: {win}, Group: {group}",
-	"RmaRequestLock":           "Window: {win}, Remote: {remote/win}, Lock: {lockId}, Type: {lockType}",
-	"RmaAcquireLock":           "Window: {win}, Remote: {remote/win}, Lock: {lockId}, Type: {lockType}",
-	"RmaTryLock":               "Window: {win}, Remote: {remote/win}, Lock: {lockId}, Type: {lockType}",
-	"RmaReleaseLock":           "Window: {win}, Remote: {remote/win}, Lock: {lockId}",
-	"RmaSync":                  "Window: {win}, Remote: {remote/win}, Sync Type: {syncType}",
-	"RmaWaitChange":            "Window: {win}",
-	"RmaPut":                   "Window: {win}, Remote: {remote/win}, Bytes: {bytes}, Matching: {matchingId}",
-	"RmaGet":                   "Window: {win}, Remote: {remote/win}, Bytes: {bytes}, Matching: {matchingId}",
-	"RmaAtomic":                "Window: {win}, Remote: {remote/win}, Type: {type}, Sent: {bytesSent}, Received: {bytesReceived}, Matching: {matchingId}",
+	"RmaWinCreate":       "Window: {win}",
+	"RmaWinDestroy":      "Window: {win}",
+	"RmaCollectiveBegin": "",
+	"RmaCollectiveEnd": "Operation: {collectiveOp}, Window: {win}, Level of Synchronicity: {syncLevel}, " +
+		"Root: {root/win}, Sent: {bytesSent}, Received: {bytesReceived}",
+	"RmaGroupSync":   "Level of Synchronicity: {syncLevel}, Window: {win}, Group: {group}",
+	"RmaRequestLock": "Window: {win}, Remote: {remote/win}, Lock: {lockId}, Type: {lockType}",
+	"RmaAcquireLock": "Window: {win}, Remote: {remote/win}, Lock: {lockId}, Type: {lockType}",
+	"RmaTryLock":     "Window: {win}, Remote: {remote/win}, Lock: {lockId}, Type: {lockType}",
+	"RmaReleaseLock": "Window: {win}, Remote: {remote/win}, Lock: {lockId}",
+	"RmaSync":        "Window: {win}, Remote: {remote/win}, Sync Type: {syncType}",
+	"RmaWaitChange":  "Window: {win}",
+	"RmaPut":         "Window: {win}, Remote: {remote/win}, Bytes: {bytes}, Matching: {matchingId}",
+	"RmaGet":         "Window: {win}, Remote: {remote/win}, Bytes: {bytes}, Matching: {matchingId}",
+	"RmaAtomic": "Window: {win}, Remote: {remote/win}, Type: {type}, Sent: {bytesSent}, Received: " +
+		"{bytesReceived}, Matching: {matchingId}",
 	"RmaOpCompleteBlocking":    "Window: {win}, Matching: {matchingId}",
 	"RmaOpCompleteNonBlocking": "Window: {win}, Matching: {matchingId}",
 	"RmaOpTest":                "Window: {win}, Matching: {matchingId}",
 	"RmaOpCompleteRemote":      "Window: {win}, Matching: {matchingId}",
 
-	"ThreadFork":         "Model: {model}, # Requested Threads: {numberOfRequestedThreads}",
-	"ThreadJoin":         "Model: {model}",
-	"ThreadTeamBegin":    "Thread Team: {threadTeam}",
-	"ThreadTeamEnd":      "Thread Team: {threadTeam}",
-	"ThreadAcquireLock":  "Model: {model}, Lock: {lockID}, Acquisition Order: {acquisitionOrder}",
-	"ThreadReleaseLock":  "Model: {model}, Lock: {lockID}, Acquisition Order: {acquisitionOrder}",
-	"ThreadTaskCreate":   "Thread Team: {threadTeam}, Creating Thread: {creatingThread/threadTeam}, Generation Number: {generationNumber}",
-	"ThreadTaskSwitch":   "Thread Team: {threadTeam}, Creating Thread: {creatingThread/threadTeam}, Generation Number: {generationNumber}",
-	"ThreadTaskComplete": "Thread Team: {threadTeam}, Creating Thread: {creatingThread/threadTeam}, Generation Number: {generationNumber}",
-	"ThreadCreate":       "Thread Contingent: {threadContingent}, Sequence Count: {sequenceCount}",
-	"ThreadBegin":        "Thread Contingent: {threadContingent}, Sequence Count: {sequenceCount}",
-	"ThreadWait":         "Thread Contingent: {threadContingent}, Sequence Count: {sequenceCount}",
-	"ThreadEnd":          "Thread Contingent: {threadContingent}, Sequence Count: {sequenceCount}",
+	"ThreadFork":        "Model: {model}, # Requested Threads: {numberOfRequestedThreads}",
+	"ThreadJoin":        "Model: {model}",
+	"ThreadTeamBegin":   "Thread Team: {threadTeam}",
+	"ThreadTeamEnd":     "Thread Team: {threadTeam}",
+	"ThreadAcquireLock": "Model: {model}, Lock: {lockID}, Acquisition Order: {acquisitionOrder}",
+	"ThreadReleaseLock": "Model: {model}, Lock: {lockID}, Acquisition Order: {acquisitionOrder}",
+	"ThreadTaskCreate": "Thread Team: {threadTeam}, Creating Thread: {creatingThread/threadTeam}, Generation " +
+		"Number: {generationNumber}",
+	"ThreadTaskSwitch": "Thread Team: {threadTeam}, Creating Thread: {creatingThread/threadTeam}, Generation " +
+		"Number: {generationNumber}",
+	"ThreadTaskComplete": "Thread Team: {threadTeam}, Creating Thread: {creatingThread/threadTeam}, Generation " +
+		"Number: {generationNumber}",
+	"ThreadCreate": "Thread Contingent: {threadContingent}, Sequence Count: {sequenceCount}",
+	"ThreadBegin":  "Thread Contingent: {threadContingent}, Sequence Count: {sequenceCount}",
+	"ThreadWait":   "Thread Contingent: {threadContingent}, Sequence Count: {sequenceCount}",
+	"ThreadEnd":    "Thread Contingent: {threadContingent}, Sequence Count: {sequenceCount}",
 
-	"CallingContextEnter":  "Calling Context: {callingContext}, Unwind Distance: {unwindDistance?}",
-	"CallingContextLeave":  "Calling Context: {callingContext}",
-	"CallingContextSample": "Calling Context: {callingContext}, Unwind Distance: {unwindDistance?}, Interrupt Generator: {interruptGenerator}",
+	"CallingContextEnter": "Calling Context: {callingContext}, Unwind Distance: {unwindDistance?}",
+	"CallingContextLeave": "Calling Context: {callingContext}",
+	"CallingContextSample": "Calling Context: {callingContext}, Unwind Distance: {unwindDistance?}, Interrupt " +
+		"Generator: {interruptGenerator}",
 
-	"IoCreateHandle":       "Handle: {handle}, Access Mode: {mode}, Creation Flags: {creationFlags}, Status Flags: {statusFlags}",
-	"IoDestroyHandle":      "Handle: {handle}",
-	"IoDuplicateHandle":    "Old Handle: {oldHandle}, New Handle: {newHandle}, Status Flags: {statusFlags}",
-	"IoSeek":               "Handle: {handle}, Offset Request: {offsetRequest}, Whence: {whence}, Offset Result: {offsetResult}",
-	"IoChangeStatusFlags":  "Handle: {handle}, Status Flags: {statusFlags}",
-	"IoDeleteFile":         "I/O Paradigm: {ioParadigm}, File: {file}",
-	"IoOperationBegin":     "Handle: {handle}, Mode: {mode}, Operation Flags: {operationFlags}, Bytes Request: {bytesRequest}, Matching Id: {matchingId}",
+	"IoCreateHandle": "Handle: {handle}, Access Mode: {mode}, Creation Flags: {creationFlags}, Status Flags: " +
+		"{statusFlags}",
+	"IoDestroyHandle":   "Handle: {handle}",
+	"IoDuplicateHandle": "Old Handle: {oldHandle}, New Handle: {newHandle}, Status Flags: {statusFlags}",
+	"IoSeek": "Handle: {handle}, Offset Request: {offsetRequest}, Whence: {whence}, Offset Result: " +
+		"{offsetResult}",
+	"IoChangeStatusFlags": "Handle: {handle}, Status Flags: {statusFlags}",
+	"IoDeleteFile":        "I/O Paradigm: {ioParadigm}, File: {file}",
+	"IoOperationBegin": "Handle: {handle}, Mode: {mode}, Operation Flags: {operationFlags}, Bytes Request: " +
+		"{bytesRequest}, Matching Id: {matchingId}",
 	"IoOperationTest":      "Handle: {handle}, Matching Id: {matchingId}",
 	"IoOperationIssued":    "Handle: {handle}, Matching Id: {matchingId}",
 	"IoOperationComplete":  "Handle: {handle}, Bytes Result: {bytesResult}, Matching Id: {matchingId}",
@@ -95,13 +109,15 @@ var eventLayouts = map[string]string{
 	"IoTryLock":            "Handle: {handle}, Type: {lockType}",
 	"ProgramEnd":           "Exit status: {exitStatus}",
 
-	"NonBlockingCollectiveRequest":  "Request: {requestID}",
-	"NonBlockingCollectiveComplete": "Operation: {collectiveOp}, Communicator: {communicator}, Root: {root/communicator}, Sent: {sizeSent}, Received: {sizeReceived}, Request: {requestID}",
-	"CommCreate":                    "Communicator: {communicator}",
-	"CommDestroy":                   "Communicator: {communicator}",
+	"NonBlockingCollectiveRequest": "Request: {requestID}",
+	"NonBlockingCollectiveComplete": "Operation: {collectiveOp}, Communicator: {communicator}, Root: " +
+		"{root/communicator}, Sent: {sizeSent}, Received: {sizeReceived}, Request: {requestID}",
+	"CommCreate":  "Communicator: {communicator}",
+	"CommDestroy": "Communicator: {communicator}",
 
 	// The space before the colon is otf2-print 3.2's.
-	"MpiProbe":         "Sender: {sender/communicator}, Communicator : {communicator}, Tag: {tag}, Message: {messageId}",
+	"MpiProbe": "Sender: {sender/communicator}, Communicator : {communicator}, Tag: {tag}, Message: " +
+		"{messageId}",
 	"MpiMrecv":         "Message: {messageId}, Length: {msgLength}",
 	"MpiImrecvRequest": "Message: {messageId}, Request: {requestId}",
 	"MpiImrecv":        "Request: {requestId}, Length: {msgLength}",
@@ -112,7 +128,8 @@ var eventLayouts = map[string]string{
 
 // eventNames lists the records that otf2-print calls otherwise than libotf2.
 var eventNames = map[string]string{
-	"ParameterInt": "PARAMETER_INT64", "ParameterUnsignedInt": "PARAMETER_UINT64", "IoChangeStatusFlags": "IO_CHANGE_FLAGS",
+	"ParameterInt": "PARAMETER_INT64", "ParameterUnsignedInt": "PARAMETER_UINT64",
+	"IoChangeStatusFlags": "IO_CHANGE_FLAGS",
 }
 
 // layout is a prepared event layout.
@@ -140,8 +157,8 @@ type word struct {
 	text  string
 }
 
-// wordsOf are the words of a number's values. OTF2 3.2 names the undefined ones of all but parameters, which are the application's, 3.0
-// that of the exit status alone.
+// wordsOf are the words of a number's values. OTF2 3.2 names the undefined ones of all but parameters, which are the
+// application's, 3.0 that of the exit status alone.
 func wordsOf(record string, f *otf2.Field, as otf2.Version) []word {
 	switch {
 	case record == "ProgramEnd":

@@ -117,8 +117,10 @@ func Thumbnails(w io.Writer, a *otf2.Archive, opts *Options) error {
 	out.WriteString("\nThumbnail headers:\n")
 	damage := a.EachThumbnail(func(i uint32, t *otf2.Thumbnail) error {
 		n := len(t.Refs)
-		opts.write(out, "%-16s %12d  Name: \"%s\", Description: \"%s\", Type: %s, Samples: %d, %d%s", "THUMBNAIL_HEADER", i,
-			t.Name, t.Description, appendEnum(nil, "ThumbnailType", uint64(t.Type)), t.Declared, n, plural(" Metric", uint64(n)))
+		opts.write(out, "%-16s %12d  Name: \"%s\", Description: \"%s\", Type: %s, Samples: %d, %d%s",
+			"THUMBNAIL_HEADER", i,
+			t.Name, t.Description, appendEnum(nil, "ThumbnailType", uint64(t.Type)), t.Declared, n,
+			plural(" Metric", uint64(n)))
 		for k, ref := range t.Refs {
 			fmt.Fprintf(out, "%s%d", separator(k), ref)
 		}
@@ -147,7 +149,8 @@ func Markers(w io.Writer, a *otf2.Archive, opts *Options) error {
 			if m.ScopeType != otf2.MarkerScopeGlobal {
 				scope += ":" + strconv.FormatUint(m.Scope, 10)
 			}
-			opts.write(out, "MARKER      Time: %d, Duration %d, Scope: %s, Text: \"%s\"\n", m.Time, m.Duration, scope, m.Text)
+			opts.write(out, "MARKER      Time: %d, Duration %d, Scope: %s, Text: \"%s\"\n", m.Time, m.Duration, scope,
+				m.Text)
 		}
 	}
 	if err := out.Flush(); err != nil {

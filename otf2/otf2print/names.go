@@ -44,7 +44,8 @@ var spaceOf = map[string]space{
 	"StringRef": spaceString, "AttributeRef": spaceAttribute, "SystemTreeNodeRef": spaceSystemTreeNode,
 	"LocationGroupRef": spaceLocationGroup, "LocationRef": spaceLocation, "RegionRef": spaceRegion,
 	"CallsiteRef": spaceCallsite, "CallpathRef": spaceCallpath, "GroupRef": spaceGroup, "MetricRef": spaceMetric,
-	"MetricMemberRef": spaceMetricMember, "CommRef": spaceComm, "ParameterRef": spaceParameter, "RmaWinRef": spaceRmaWin,
+	"MetricMemberRef": spaceMetricMember, "CommRef": spaceComm, "ParameterRef": spaceParameter,
+	"RmaWinRef":        spaceRmaWin,
 	"CartDimensionRef": spaceCartDimension, "CartTopologyRef": spaceCartTopology,
 	"SourceCodeLocationRef": spaceSourceCodeLocation, "CallingContextRef": spaceCallingContext,
 	"InterruptGeneratorRef": spaceInterruptGenerator, "IoFileRef": spaceIoFile, "IoHandleRef": spaceIoHandle,
@@ -107,7 +108,8 @@ type names struct {
 }
 
 func newNames(defs *otf2.Definitions, opts *Options) *names {
-	return &names{defs: defs, printable: opts.Printable, paradigms: map[otf2.Paradigm]string{}, world: map[otf2.Paradigm]*otf2.Group{}}
+	return &names{defs: defs, printable: opts.Printable, paradigms: map[otf2.Paradigm]string{},
+		world: map[otf2.Paradigm]*otf2.Group{}}
 }
 
 // undefined reports whether an id of the space is the undefined one.
@@ -204,11 +206,18 @@ func appendFlags(b []byte, enum string, v uint64) []byte {
 	return append(b, '}')
 }
 
-// named says how definitions of a kind get their names: from a string of theirs, which most have, or composed of others' names.
+// named says how definitions of a kind get their names: from a string of theirs, which most have, or composed of
+// others' names.
 var named = map[otf2.DefKind]func(n *names, i int){
-	otf2.DefString:   func(n *names, i int) { n.call(spaceString, uint64(n.defs.Strings[i].Self), n.defs.Strings[i].Text) },
-	otf2.DefParadigm: func(n *names, i int) { n.paradigms[n.defs.Paradigms[i].Paradigm] = n.text(n.defs.Paradigms[i].Name) },
-	otf2.DefGroup:    (*names).group,
+	otf2.DefString: func(n *names, i int) {
+		n.call(
+			spaceString, uint64(n.defs.Strings[i].Self), n.defs.Strings[i].Text)
+	},
+	otf2.DefParadigm: func(n *names, i int) {
+		n.paradigms[n.defs.Paradigms[i].Paradigm] = n.text(
+			n.defs.Paradigms[i].Name)
+	},
+	otf2.DefGroup: (*names).group,
 
 	otf2.DefIoParadigm: func(n *names, i int) {
 		n.name(spaceIoParadigm, uint64(n.defs.IoParadigms[i].Self), n.defs.IoParadigms[i].Name)
@@ -222,16 +231,25 @@ var named = map[otf2.DefKind]func(n *names, i int){
 	otf2.DefLocation: func(n *names, i int) {
 		n.name(spaceLocation, uint64(n.defs.Locations[i].Self), n.defs.Locations[i].Name)
 	},
-	otf2.DefRegion: func(n *names, i int) { n.name(spaceRegion, uint64(n.defs.Regions[i].Self), n.defs.Regions[i].Name) },
+	otf2.DefRegion: func(n *names, i int) {
+		n.name(
+			spaceRegion, uint64(n.defs.Regions[i].Self), n.defs.Regions[i].Name)
+	},
 	otf2.DefMetricMember: func(n *names, i int) {
 		n.name(spaceMetricMember, uint64(n.defs.MetricMembers[i].Self), n.defs.MetricMembers[i].Name)
 	},
-	otf2.DefComm:      func(n *names, i int) { n.name(spaceComm, uint64(n.defs.Comms[i].Self), n.defs.Comms[i].Name) },
-	otf2.DefInterComm: func(n *names, i int) { n.name(spaceComm, uint64(n.defs.InterComms[i].Self), n.defs.InterComms[i].Name) },
+	otf2.DefComm: func(n *names, i int) { n.name(spaceComm, uint64(n.defs.Comms[i].Self), n.defs.Comms[i].Name) },
+	otf2.DefInterComm: func(n *names, i int) {
+		n.name(
+			spaceComm, uint64(n.defs.InterComms[i].Self), n.defs.InterComms[i].Name)
+	},
 	otf2.DefParameter: func(n *names, i int) {
 		n.name(spaceParameter, uint64(n.defs.Parameters[i].Self), n.defs.Parameters[i].Name)
 	},
-	otf2.DefRmaWin: func(n *names, i int) { n.name(spaceRmaWin, uint64(n.defs.RmaWins[i].Self), n.defs.RmaWins[i].Name) },
+	otf2.DefRmaWin: func(n *names, i int) {
+		n.name(
+			spaceRmaWin, uint64(n.defs.RmaWins[i].Self), n.defs.RmaWins[i].Name)
+	},
 	otf2.DefCartDimension: func(n *names, i int) {
 		n.name(spaceCartDimension, uint64(n.defs.CartDimensions[i].Self), n.defs.CartDimensions[i].Name)
 	},
@@ -250,7 +268,10 @@ var named = map[otf2.DefKind]func(n *names, i int){
 	otf2.DefSystemTreeNode:     (*names).systemTreeNode,
 	otf2.DefSourceCodeLocation: (*names).sourceCodeLocation,
 	otf2.DefCallingContext:     (*names).callingContext,
-	otf2.DefIoRegularFile:      func(n *names, i int) { n.file("file://", n.defs.IoRegularFiles[i].Self, n.defs.IoRegularFiles[i].Name) },
+	otf2.DefIoRegularFile: func(n *names,
+		i int) {
+		n.file("file://", n.defs.IoRegularFiles[i].Self, n.defs.IoRegularFiles[i].Name)
+	},
 	otf2.DefIoDirectory: func(n *names, i int) {
 		n.file("directory://", n.defs.IoDirectories[i].Self, n.defs.IoDirectories[i].Name)
 	},
@@ -285,7 +306,8 @@ func (n *names) systemTreeNode(i int) {
 
 func (n *names) sourceCodeLocation(i int) {
 	v := &n.defs.SourceCodeLocations[i]
-	n.call(spaceSourceCodeLocation, uint64(v.Self), n.text(v.File)+":"+strconv.FormatInt(int64(int32(v.LineNumber)), 10))
+	n.call(spaceSourceCodeLocation, uint64(v.Self),
+		n.text(v.File)+":"+strconv.FormatInt(int64(int32(v.LineNumber)), 10))
 }
 
 func (n *names) callingContext(i int) {
@@ -310,7 +332,8 @@ func (n *names) ioHandle(i int) {
 		n.name(spaceIoHandle, uint64(v.Self), v.Name)
 		return
 	}
-	n.call(spaceIoHandle, uint64(v.Self), "["+n.raw(spaceIoParadigm, uint64(v.IoParadigm))+"]"+n.raw(spaceIoFile, uint64(v.File)))
+	n.call(spaceIoHandle, uint64(v.Self), "["+n.raw(spaceIoParadigm, uint64(v.IoParadigm))+"]"+n.raw(
+		spaceIoFile, uint64(v.File)))
 }
 
 // complete takes in all definitions.

@@ -72,8 +72,8 @@ func (f *Files) With(t testing.TB, name string, content []byte) (anchor string) 
 	return filepath.Join(dir, f.anchor)
 }
 
-// Fuzz lets use look at the archives with these anchors after bytes of one of their files have been altered, and its end
-// cut off. What goes on for a minute is a fault, as what panics.
+// Fuzz lets use look at the archives with these anchors after bytes of one of their files have been altered, and its
+// end cut off. What goes on for a minute is a fault, as what panics.
 func Fuzz(f *testing.F, anchors []string, use func(t *testing.T, anchor string)) {
 	var bases []*Files
 	for i, anchor := range anchors {

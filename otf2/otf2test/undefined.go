@@ -69,7 +69,8 @@ func EachUndefined(t *testing.T, anchor string, use func(t *testing.T, what, anc
 			changed(fmt.Sprintf("%s of the first %v is %d", f, k, missingID), of[k][with:with+1], func(d *definition) {
 				d.refer(f, appendCompressed(nil, missingID))
 			})
-			changed(fmt.Sprintf("%s of every %v is undefined", f, k), of[k], func(d *definition) { d.refer(f, []byte{0xff}) })
+			changed(fmt.Sprintf("%s of every %v is undefined", f, k), of[k],
+				func(d *definition) { d.refer(f, []byte{0xff}) })
 		}
 	}
 }
@@ -167,7 +168,8 @@ func findReferences(kind otf2.DefKind, b []byte) (refs []span) {
 		if !f.Repeated {
 			times = v
 		}
-		refers := strings.HasSuffix(f.Type, "Ref") && f.Name != "self" || f.Name == "members" || f.Name == "scope" || f.Encoding == otf2.EncodingValue && typ.IsReference()
+		refers := strings.HasSuffix(f.Type, "Ref") && f.Name != "self" || f.Name == "members" || f.Name == "scope" ||
+			f.Encoding == otf2.EncodingValue && typ.IsReference()
 		if compressed && refers {
 			refs = append(refs, span{f.Name, from, at})
 		}

@@ -65,7 +65,8 @@ func write(w *bytes.Buffer, pkg string) error {
 type module struct{ path, version, dir string }
 
 func modulesOf(pkg string) ([]module, error) {
-	out, err := run("list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}}\t{{.Version}}\t{{.Dir}}{{end}}{{end}}", pkg)
+	out, err := run(
+		"list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}}\t{{.Version}}\t{{.Dir}}{{end}}{{end}}", pkg)
 	if err != nil {
 		return nil, err
 	}

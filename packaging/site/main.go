@@ -17,7 +17,8 @@ import (
 )
 
 // pagePatterns are the pages, seen from the checkout. Other files that they link to are copied.
-var pagePatterns = []string{"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "packaging/README.md", "docs/*.md", "docs/*/*.md"}
+var pagePatterns = []string{"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "packaging/README.md",
+	"docs/*.md", "docs/*/*.md"}
 
 //go:embed page.html search.js style.css
 var assets embed.FS

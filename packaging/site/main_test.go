@@ -39,7 +39,8 @@ func TestSite(t *testing.T) {
 		}
 		pages++
 		text := read(t, path)
-		for _, m := range reference.FindAllStringSubmatch(regexp.MustCompile(`(?s)<(pre|code)>.*?</(pre|code)>`).ReplaceAllString(text, ""), -1) {
+		for _, m := range reference.FindAllStringSubmatch(
+			regexp.MustCompile(`(?s)<(pre|code)>.*?</(pre|code)>`).ReplaceAllString(text, ""), -1) {
 			file, place, _ := strings.Cut(m[1], "#")
 			if strings.Contains(m[1], "://") || m[1] == "#" {
 				continue
@@ -85,7 +86,8 @@ func asks(t *testing.T, out, words string) (found []section) {
 	case err != nil:
 		t.Skip("SKIPPED, NOT TESTED: the search: there is no node")
 	}
-	script := read(t, filepath.Join(out, "index.js")) + read(t, filepath.Join(out, "search.js")) + "console.log(JSON.stringify(find(sections, process.argv[2], 5)));"
+	script := read(t, filepath.Join(out, "index.js")) + read(t, filepath.Join(out, "search.js")) +
+		"console.log(JSON.stringify(find(sections, process.argv[2], 5)));"
 	path := filepath.Join(t.TempDir(), "ask.js")
 	if err := os.WriteFile(path, []byte(script), 0o666); err != nil {
 		t.Fatal(err)

@@ -44,7 +44,8 @@ func (s *site) page(name string) error {
 	if err != nil {
 		return err
 	}
-	root := markdown.Parser().Parse(text.NewReader(source), parser.WithContext(parser.NewContext(parser.WithIDs(anchors{}))))
+	root := markdown.Parser().Parse(text.NewReader(source),
+		parser.WithContext(parser.NewContext(parser.WithIDs(anchors{}))))
 	if err := ast.Walk(root, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		if entering {
 			switch n := n.(type) {
@@ -78,8 +79,8 @@ func (s *site) page(name string) error {
 // rawFile is a file that raw HTML shows.
 var rawFile = regexp.MustCompile(`(?:srcset|src)="([^":]+)"`)
 
-// link is what a destination of a page becomes in its file: pages lead to the files made of them, files that are there are copied.
-// A folder leads to its page; one without is not in the site, and leads to nothing but the page itself.
+// link is what a destination of a page becomes in its file: pages lead to the files made of them, files that are there
+// are copied. A folder leads to its page; one without is not in the site, and leads to nothing but the page itself.
 func (s *site) link(page, destination string) string {
 	file, place, found := strings.Cut(destination, "#")
 	if file == "" || strings.Contains(destination, ":") {
@@ -104,8 +105,8 @@ func (s *site) link(page, destination string) string {
 	return file
 }
 
-// shown is the name under which a file is in the site: pictures as they are, sources as texts, which browsers show and which are no
-// Go packages in the folder of a build.
+// shown is the name under which a file is in the site: pictures as they are, sources as texts, which browsers show and
+// which are no Go packages in the folder of a build.
 func shown(name string) string {
 	if path.Ext(name) == ".png" {
 		return name
@@ -169,7 +170,8 @@ func plain(n ast.Node, source []byte) string {
 	return b.String()
 }
 
-// writeIndex writes what the search looks through, as a script: a page that is opened from disk may read no other files.
+// writeIndex writes what the search looks through, as a script: a page that is opened from disk may read no other
+// files.
 func (s *site) writeIndex() error {
 	all, err := json.Marshal(s.sections)
 	if err != nil {

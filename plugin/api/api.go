@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package api is NCCL's profiler API as one table (table.go): the versions, the event types with the members of their
-// descriptors, where each version has them, what of them the plugin records, and the states. What restates any of it
-// is derived from here: in C and for Go's constants by plugin/api/generate (`make generate`), in Go's tables of
-// plugin/shm, collector, replay, config and ingest when a program starts. docs/adding-an-event.md says how to add to it,
-// docs/nccl-profiler-api.md what it all means.
+// descriptors, where each version has them, what of them the plugin records, and the states. What restates any of it is
+// derived from here: in C and for Go's constants by plugin/api/generate (`make generate`), in Go's tables of
+// plugin/shm, collector, replay, config and ingest when a program starts. docs/adding-an-event.md says how to add to
+// it, docs/nccl-profiler-api.md what it all means.
 //
-// Offsets and sizes are bytes, of 64-bit Linux. Nothing here changes after a program's start, so all may read it at a time.
+// Offsets and sizes are bytes, of 64-bit Linux. Nothing here changes after a program's start, so all may read it at a
+// time.
 package api
 
 import (
@@ -54,8 +55,10 @@ const (
 
 // CType is how C declares a member of this kind, Size how large it is.
 func (k Kind) CType() string {
-	return [...]string{"uint8_t ", "uint8_t ", "int ", "int32_t ", "uint32_t ", "int64_t ", "uint64_t ", "size_t ", "uint64_t ", "void *",
-		"const void *", "void *", "void *", "const char *", "const char *", "const char *", "const char *", "const char *"}[k]
+	return [...]string{"uint8_t ", "uint8_t ", "int ", "int32_t ", "uint32_t ", "int64_t ", "uint64_t ", "size_t ",
+		"uint64_t ", "void *",
+		"const void *", "void *", "void *", "const char *", "const char *", "const char *", "const char *",
+		"const char *"}[k]
 }
 
 // Size is the size of a member of this kind.
@@ -188,8 +191,9 @@ func Preset(name string) (mask uint32) {
 	return mask
 }
 
-// NetSums names what is recorded as with the preset net, with the network's steps summed up by operation instead of one by one. It is no preset of
-// events of its own; in masks of what is to be recorded, NetSumsBit, which is no event's, stands for it.
+// NetSums names what is recorded as with the preset net, with the network's steps summed up by operation instead of one
+// by one. It is no preset of events of its own; in masks of what is to be recorded, NetSumsBit, which is no event's,
+// stands for it.
 const (
 	NetSums    = "net-sums"
 	NetSumsBit = 1 << 31
@@ -286,8 +290,8 @@ func (e *Event) Record() (fields []Field, units int) {
 	return fields, (end + Unit - 1) / Unit
 }
 
-// RecordName names the struct of an event's record in C, and says whether the event is the first that has it: events whose
-// records have the same fields share one, and those without fields are the bare head.
+// RecordName names the struct of an event's record in C, and says whether the event is the first that has it: events
+// whose records have the same fields share one, and those without fields are the bare head.
 func RecordName(event int) (name string, first bool) {
 	fields, _ := Events[event].Record()
 	if len(fields) == 0 {
@@ -302,8 +306,8 @@ func RecordName(event int) (name string, first bool) {
 	return snake(Events[event].Name), true
 }
 
-// snake is a name in C's spelling: SendBuff is send_buff, NChannels nchannels, WrID wr_id. Names are ASCII; each start of the tool spells
-// those of the whole table.
+// snake is a name in C's spelling: SendBuff is send_buff, NChannels nchannels, WrID wr_id. Names are ASCII; each start
+// of the tool spells those of the whole table.
 func snake(name string) string {
 	upper := func(i int) bool { return i < len(name) && name[i] >= 'A' && name[i] <= 'Z' }
 	lower := func(i int) bool { return i < len(name) && name[i] >= 'a' && name[i] <= 'z' }

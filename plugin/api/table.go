@@ -5,13 +5,15 @@ package api
 // What init takes behind the context.
 const (
 	initMask = "int *eActivationMask"
-	initHash = "int *eActivationMask, const char *commName, uint64_t commHash, int nNodes, int nranks, int rank, ncclotf2_logger logfn"
-	initID   = "uint64_t commId, int *eActivationMask, const char *commName, int nNodes, int nranks, int rank, ncclotf2_logger logfn"
+	initHash = "int *eActivationMask, const char *commName, uint64_t commHash, int nNodes, int nranks, int rank, " +
+		"ncclotf2_logger logfn"
+	initID = "uint64_t commId, int *eActivationMask, const char *commName, int nNodes, int nranks, int rank, " +
+		"ncclotf2_logger logfn"
 )
 
-// Layout is the version of the memory that plugin and collector share: raised with every change of records, the members that
-// are recorded among them, or of plugin/shm.h. A counter that takes the place of padding needs no new one, for it reads as 0
-// where nobody knows it.
+// Layout is the version of the memory that plugin and collector share: raised with every change of records, the members
+// that are recorded among them, or of plugin/shm.h. A counter that takes the place of padding needs no new one, for it
+// reads as 0 where nobody knows it.
 const Layout = 7
 
 // Versions are all versions, from 1 on. The headers of versions 1 to 6 are the same in all later releases to 2.30.7.
@@ -73,17 +75,20 @@ var Events = []Event{
 		Preset: "light", Class: "OPERATION", Depth: 4, Parent: true,
 	},
 	{
-		Name: "Coll", Doc: "one collective of a plan", Member: "coll", Since: 1, Start: and("Coll", tasks), NeededParent: true, Ranked: true,
+		Name: "Coll", Doc: "one collective of a plan", Member: "coll", Since: 1, Start: and("Coll", tasks),
+		NeededParent: true, Ranked: true,
 		Preset: "light", Class: "OPERATION", Depth: 5, Parent: true, Unsure: 3,
 		Members: []Member{
-			{Name: "seqNumber", Kind: U64, Go: "Seq", At: at(1, 40, 4, 24), Doc: "per communicator and function, from 0"},
+			{Name: "seqNumber", Kind: U64, Go: "Seq", At: at(1, 40, 4, 24),
+				Doc: "per communicator and function, from 0"},
 			{Name: "func", Kind: Func, Go: "Func", At: at(1, 48, 4, 32)},
 			{Name: "sendBuff", Kind: ConstPointer, Go: "SendBuff", At: at(1, 56, 4, 40)},
 			{Name: "recvBuff", Kind: Pointer, Go: "RecvBuff", At: at(1, 64, 4, 48)},
 			{Name: "count", Kind: Size, Go: "Count", At: at(1, 72, 4, 56)},
 			{Name: "root", Kind: I32, Go: "Root", At: at(1, 80, 4, 64)},
 			{Name: "datatype", Kind: Datatype, Go: "Datatype", At: at(1, 84, 2, 88, 4, 72)},
-			{Name: "nChannels", Kind: U8, Go: "NChannels", At: []Place{{1, 104, "nMaxChannels"}, {3, 96, "nMaxChannels"}, {Since: 4, Offset: 80}},
+			{Name: "nChannels", Kind: U8, Go: "NChannels",
+				At:  []Place{{1, 104, "nMaxChannels"}, {3, 96, "nMaxChannels"}, {Since: 4, Offset: 80}},
 				Doc: "versions 1 to 3: a maximum"},
 			{Name: "nWarps", Kind: U8, Go: "NWarps", At: at(1, 105, 3, 97, 4, 81)},
 			{Name: "algo", Kind: Algo, Go: "Algo", At: at(1, 106, 2, 112, 3, 104, 4, 88)},
@@ -101,7 +106,8 @@ var Events = []Event{
 		},
 	},
 	{
-		Name: "P2p", Doc: "one send or receive of a plan", Member: "p2p", Since: 1, Start: and("P2p", tasks), NeededParent: true, Ranked: true,
+		Name: "P2p", Doc: "one send or receive of a plan", Member: "p2p", Since: 1, Start: and("P2p", tasks),
+		NeededParent: true, Ranked: true,
 		Preset: "light", Class: "OPERATION", Depth: 5, Parent: true, Unsure: 4,
 		Members: []Member{
 			{Name: "func", Kind: Func, Go: "Func", At: at(1, 40, 4, 24)},
@@ -118,7 +124,8 @@ var Events = []Event{
 		},
 	},
 	{
-		Name: "ProxyOp", Doc: "one channel's network transfers of an operation, in one direction", Member: "proxyOp", Since: 1, Start: proxies,
+		Name: "ProxyOp", Doc: "one channel's network transfers of an operation, in one direction", Member: "proxyOp",
+		Since: 1, Start: proxies,
 		Ranked: true, Foreign: true, Preset: "net", Class: "CHANNEL", Depth: 6, Parent: true,
 		Members: []Member{
 			{Name: "pid", Kind: PID, Go: "PID", At: at(1, 24), Doc: "of the process whose operation it is"},
@@ -138,15 +145,18 @@ var Events = []Event{
 		},
 	},
 	{
-		Name: "ProxyStep", Doc: "one network transfer", Member: "proxyStep", Since: 1, Start: and("ProxyStep", "NetPlugin"), NeededParent: true,
+		Name: "ProxyStep", Doc: "one network transfer", Member: "proxyStep", Since: 1,
+		Start: and("ProxyStep", "NetPlugin"), NeededParent: true,
 		Ranked: true, Foreign: true, Preset: "net", Class: "STEP", Depth: 7, Parent: true,
 		Members: []Member{{Name: "step", Kind: I32, Go: "Step", At: at(1, 24), Doc: "from 0 in each ProxyOp"}},
 	},
 	{
-		Name: "ProxyCtrl", Doc: "the progress thread's own activity", Since: 1, Start: and("ProxyCtrl"), Preset: "all", Class: "CONTROL", Depth: 6,
+		Name: "ProxyCtrl", Doc: "the progress thread's own activity", Since: 1, Start: and("ProxyCtrl"), Preset: "all",
+		Class: "CONTROL", Depth: 6,
 	},
 	{
-		Name: "KernelCh", Doc: "one channel of a kernel on the GPU", Member: "kernelCh", Since: 3, Start: and("KernelCh"),
+		Name: "KernelCh", Doc: "one channel of a kernel on the GPU", Member: "kernelCh", Since: 3,
+		Start:  and("KernelCh"),
 		Preset: "gpu", Class: "CHANNEL", Depth: 6, Parent: true,
 		Members: []Member{
 			{Name: "channelId", Kind: U8, Go: "Channel", At: at(3, 24)},
@@ -154,11 +164,13 @@ var Events = []Event{
 		},
 	},
 	{
-		Name: "NetPlugin", Doc: "what a network plugin reports under a ProxyStep", Member: "netPlugin", Since: 3, Start: and("NetPlugin"), NullCalls: true,
+		Name: "NetPlugin", Doc: "what a network plugin reports under a ProxyStep", Member: "netPlugin", Since: 3,
+		Start: and("NetPlugin"), NullCalls: true,
 		Ranked: true, Foreign: true, Preset: "all", Class: "STEP", Depth: 8, Hook: "ncclotf2_fill_net",
 		Members: []Member{
 			{Name: "id", Kind: I64, Go: "NetID", At: at(3, 24), Doc: "kind in bits 16 to 31, version in bits 0 to 15"},
-			{Name: "data", Kind: NetData, Go: "Data", At: at(3, 32), Doc: "address, which means nothing; what was there follows, where it is known"},
+			{Name: "data", Kind: NetData, Go: "Data", At: at(3, 32),
+				Doc: "address, which means nothing; what was there follows, where it is known"},
 			{Go: "Length", Kind: U64},
 			{Go: "WrID", Kind: U64},
 			{Go: "DeviceOrFD", Kind: I32},
@@ -176,7 +188,8 @@ var Events = []Event{
 		},
 	},
 	{
-		Name: "CollApi", Doc: "the call of a collective", Member: "collApi", Since: 5, Start: and("CollApi", "Coll", tasks, copies), StaleSlot: true,
+		Name: "CollApi", Doc: "the call of a collective", Member: "collApi", Since: 5,
+		Start: and("CollApi", "Coll", tasks, copies), StaleSlot: true,
 		Preset: "light", Class: "OPERATION", Depth: 2, Parent: true,
 		Members: []Member{
 			{Name: "func", Kind: String, Go: "Func", At: at(5, 24)},
@@ -189,7 +202,8 @@ var Events = []Event{
 		},
 	},
 	{
-		Name: "P2pApi", Doc: "the call of a send or receive", Member: "p2pApi", Since: 5, Start: and("P2pApi", "P2p", tasks),
+		Name: "P2pApi", Doc: "the call of a send or receive", Member: "p2pApi", Since: 5,
+		Start:  and("P2pApi", "P2p", tasks),
 		Preset: "light", Class: "OPERATION", Depth: 2, Parent: true,
 		Members: []Member{
 			{Name: "func", Kind: String, Go: "Func", At: at(5, 24)},
@@ -202,7 +216,8 @@ var Events = []Event{
 		},
 	},
 	{
-		Name: "KernelLaunch", Doc: "the launch of a plan's kernel", Member: "kernelLaunch", Since: 5, Start: and("KernelLaunch"),
+		Name: "KernelLaunch", Doc: "the launch of a plan's kernel", Member: "kernelLaunch", Since: 5,
+		Start:  and("KernelLaunch"),
 		Preset: "light", Class: "OPERATION", Depth: 3, Hook: "ncclotf2_launch_filled",
 		Members: []Member{{Name: "stream", Kind: Pointer, Go: "Stream", At: at(5, 24)}},
 	},
@@ -227,7 +242,8 @@ var Events = []Event{
 		},
 	},
 	{
-		Name: "CeSync", Doc: "a synchronization of a CeColl", Member: "ceCollSync", Since: 6, Start: and("CeSync"), NeedsParent: true, Ranked: true,
+		Name: "CeSync", Doc: "a synchronization of a CeColl", Member: "ceCollSync", Since: 6, Start: and("CeSync"),
+		NeedsParent: true, Ranked: true,
 		Preset: "all", Class: "CHANNEL", Depth: 6,
 		Members: []Member{
 			{Name: "isComplete", Kind: Bool, Flag: "COMPLETE", At: at(6, 24)},
@@ -235,7 +251,8 @@ var Events = []Event{
 		},
 	},
 	{
-		Name: "CeBatch", Doc: "a batch of copies of a CeColl", Member: "ceCollBatch", Since: 6, Start: and("CeBatch"), NeedsParent: true, Ranked: true,
+		Name: "CeBatch", Doc: "a batch of copies of a CeColl", Member: "ceCollBatch", Since: 6, Start: and("CeBatch"),
+		NeedsParent: true, Ranked: true,
 		Preset: "all", Class: "CHANNEL", Depth: 6,
 		Members: []Member{
 			{Name: "numOps", Kind: I32, Go: "NumOps", At: at(6, 24)},

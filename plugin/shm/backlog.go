@@ -18,8 +18,9 @@ type BacklogFile interface {
 	Truncate(size int64) error
 }
 
-// Backlog is a spool file to which a collector appends records instead of decoding them, and from which rings give them later. What
-// it holds are the frames that plugin/spool.c writes, so that Spool reads the file where nobody is left who knows what is in it.
+// Backlog is a spool file to which a collector appends records instead of decoding them, and from which rings give them
+// later. What it holds are the frames that plugin/spool.c writes, so that Spool reads the file where nobody is left who
+// knows what is in it.
 type Backlog struct {
 	Most int64 // bytes that the file may have
 
@@ -80,8 +81,8 @@ func (b *Backlog) write() error {
 	return err
 }
 
-// undo takes back a round that could not be written. Where that fails, too, readers stop at what is no frame, or find what they find again
-// in the memory, and the next round overwrites it.
+// undo takes back a round that could not be written. Where that fails, too, readers stop at what is no frame, or find
+// what they find again in the memory, and the next round overwrites it.
 func (b *Backlog) undo() {
 	b.buf = b.buf[:0]
 	b.header, b.strings, b.open = 0, 0, 0 // are written again
@@ -106,9 +107,9 @@ type extent struct {
 	length   uint32
 }
 
-// PutOff appends all that has been published and not been read to a backlog; rings give it from there, and nothing of what is published
-// from now on, until it has been put off, too, or TakeLive. It returns the bytes of records. After an error nothing of it has happened.
-// clock is an instant before the call.
+// PutOff appends all that has been published and not been read to a backlog; rings give it from there, and nothing of
+// what is published from now on, until it has been put off, too, or TakeLive. It returns the bytes of records. After an
+// error nothing of it has happened. clock is an instant before the call.
 func (m *Memory) PutOff(b *Backlog, clock ClockTuple) (n uint64, err error) {
 	m.putsOff = true
 	pieces := m.pieces[:0]
@@ -192,8 +193,8 @@ type place struct {
 	read    uint32
 }
 
-// ahead adds what is published of a ring and not read, and remembers how far that is. What is wrong with the memory beyond is found when it is
-// read.
+// ahead adds what is published of a ring and not read, and remembers how far that is. What is wrong with the memory
+// beyond is found when it is read.
 func (l *liveRing) ahead(ring *Ring, to []livePiece) []livePiece {
 	l.left = l.left[:0]
 	l.next = place{l.current, l.number, l.read}
@@ -247,8 +248,8 @@ func (l *liveRing) goAhead(ring *Ring) {
 	l.left = l.left[:0]
 }
 
-// describe adds what is needed to understand records without the memory: the header now and then, the clock, strings and communicators
-// that are new. The frames and their order are those of flush in plugin/spool.c.
+// describe adds what is needed to understand records without the memory: the header now and then, the clock, strings
+// and communicators that are new. The frames and their order are those of flush in plugin/spool.c.
 func (m *Memory) describe(b *Backlog, clock ClockTuple) error {
 	if b.header == 0 || clock.Raw-b.header >= headerPeriod {
 		h := m.Header()
@@ -257,7 +258,8 @@ func (m *Memory) describe(b *Backlog, clock ClockTuple) error {
 		}
 		b.header = clock.Raw
 	}
-	if _, err := b.frame(frameClock, 0, 0, unsafe.Slice((*byte)(unsafe.Pointer(&clock)), int(unsafe.Sizeof(clock)))); err != nil {
+	if _, err := b.frame(frameClock, 0, 0, unsafe.Slice(
+		(*byte)(unsafe.Pointer(&clock)), int(unsafe.Sizeof(clock)))); err != nil {
 		return err
 	}
 	if err := m.describeStrings(b); err != nil {
@@ -304,10 +306,13 @@ func (m *Memory) describeComms(b *Backlog) error {
 		if b.comms[i] != final+1 {
 			// The counters go on changing and are of no use in a file.
 			c := commEntry{
-				Ready: 1, APIVersion: e.APIVersion, CommID: e.CommID, Nranks: e.Nranks, Rank: e.Rank, Nnodes: e.Nnodes, Device: e.Device,
-				InitTicks: e.InitTicks, FinalTicks: final, InitTID: e.InitTID, Name: e.Name, UUID: e.UUID, PCI: e.PCI, HasUUID: e.HasUUID,
+				Ready: 1, APIVersion: e.APIVersion, CommID: e.CommID, Nranks: e.Nranks, Rank: e.Rank, Nnodes: e.Nnodes,
+				Device:    e.Device,
+				InitTicks: e.InitTicks, FinalTicks: final, InitTID: e.InitTID, Name: e.Name, UUID: e.UUID, PCI: e.PCI,
+				HasUUID: e.HasUUID,
 			}
-			if _, err := b.frame(frameComm, uint64(i), 0, unsafe.Slice((*byte)(unsafe.Pointer(&c)), commSize)); err != nil {
+			if _, err := b.frame(frameComm, uint64(i), 0,
+				unsafe.Slice((*byte)(unsafe.Pointer(&c)), commSize)); err != nil {
 				return err
 			}
 			b.comms[i] = final + 1
@@ -322,7 +327,8 @@ func (m *Memory) describeComms(b *Backlog) error {
 // Earlier are records that a file holds, by ring, for a source that goes on behind them.
 type Earlier struct{ rings [][]extent }
 
-// Index finds the records in a spool file of a given size, up to its last whole frame. Its error is the file's, not of its content.
+// Index finds the records in a spool file of a given size, up to its last whole frame. Its error is the file's, not of
+// its content.
 func Index(file io.ReaderAt, size int64) (*Earlier, error) {
 	e := &Earlier{}
 	var raw [frameHeadSize]byte
@@ -419,5 +425,6 @@ func (r *Ring) loadStored() bool {
 	return true
 }
 
-// Stalled is why a ring gives nothing although there is more: a file could not be read, which the next look tries again.
+// Stalled is why a ring gives nothing although there is more: a file could not be read, which the next look tries
+// again.
 func (r *Ring) Stalled() error { return r.stalled }

@@ -64,14 +64,16 @@ func (w *writer) write(n int) {
 	for range n {
 		w.n++
 		for _, th := range w.threads {
-			if !th.Write(&shm.Record{Ticks: 10 + w.n, Kind: shm.RecordStart, Type: shm.EventColl, Seq: w.n, Func: "AllReduce"}) {
+			if !th.Write(&shm.Record{Ticks: 10 + w.n, Kind: shm.RecordStart, Type: shm.EventColl, Seq: w.n,
+				Func: "AllReduce"}) {
 				w.t.Fatal("no memory")
 			}
 		}
 	}
 }
 
-// read takes up to n records of each ring, and returns how many each gave; they must be those behind the ones of before.
+// read takes up to n records of each ring, and returns how many each gave; they must be those behind the ones of
+// before.
 type reader struct {
 	t    *testing.T
 	next []uint64
@@ -122,7 +124,8 @@ func putOff(t *testing.T, m *shm.Memory, b *shm.Backlog) uint64 {
 	return n
 }
 
-// What is put off comes in its order, behind what was read before and before what is published later, and its memory is free at once.
+// What is put off comes in its order, behind what was read before and before what is published later, and its memory is
+// free at once.
 func TestPutOff(t *testing.T) {
 	job, m := newJob(t, shmtest.Options{Chunks: 8})
 	_, b := newBacklog(t)
@@ -215,8 +218,8 @@ func TestBacklogCannotBeRead(t *testing.T) {
 	}
 }
 
-// Another reader of the memory goes on with the files of those before it, however far they had come, and is given nothing twice; the
-// last file may end in the midst of a frame.
+// Another reader of the memory goes on with the files of those before it, however far they had come, and is given
+// nothing twice; the last file may end in the midst of a frame.
 func TestBacklogsPrecedeTheMemory(t *testing.T) {
 	job, first := newJob(t, shmtest.Options{})
 	w, r := newWriter(t, job), &reader{t: t}
@@ -262,7 +265,8 @@ func TestBacklogIsASpoolFile(t *testing.T) {
 	job, m := newJob(t, shmtest.Options{Host: "far"})
 	file, b := newBacklog(t)
 	w, r := newWriter(t, job), &reader{t: t}
-	comm := shm.Comm{APIVersion: 6, ID: 99, NRanks: 4, Rank: 2, NNodes: 1, Device: 3, InitTicks: 5, InitTID: 4712, Name: "world", PCI: "00000000:07:00"}
+	comm := shm.Comm{APIVersion: 6, ID: 99, NRanks: 4, Rank: 2, NNodes: 1, Device: 3, InitTicks: 5, InitTID: 4712,
+		Name: "world", PCI: "00000000:07:00"}
 	w.write(40)
 	r.read(m, 20)
 	for i := range 5 {

@@ -267,7 +267,8 @@ const (
 	ScorepKeptReasons   = 5
 )
 
-// ScorepForwarded is what shards call the number of calls that were forwarded, ScorepOtherThreads that of ScorepKeptThread.
+// ScorepForwarded is what shards call the number of calls that were forwarded, ScorepOtherThreads that of
+// ScorepKeptThread.
 const (
 	ScorepForwarded    = "FORWARDED"
 	ScorepOtherThreads = "OTHER_THREADS"
@@ -349,9 +350,10 @@ type Header struct {
 	ScorepRank      int32                     // then: Score-P's number of the process, −1 if it is not known
 	ScorepPoints    uint32                    // 1: forwarded calls are regions without duration
 	Withheld        uint32                    // types that NCCL is not asked for because it could hang or crash
-	Preparer        uint32                    // 1: a thread of the plugin fills the spare slots, or is about to; 0: the collector does
-	Unanswered      uint32                    // requests whose answer was not waited for any longer
-	Waited          uint64                    // ns that threads of the program have waited for answers
+	// 1: a thread of the plugin fills the spare slots, or is about to; 0: the collector does
+	Preparer   uint32
+	Unanswered uint32 // requests whose answer was not waited for any longer
+	Waited     uint64 // ns that threads of the program have waited for answers
 
 	_ [2848 - TypeCount*(8*(2+int(LossReasons))+24*int(Callbacks))]byte
 
@@ -430,7 +432,8 @@ type commEntry struct {
 	HasUUID    uint32
 	_          uint32
 
-	RefusedFirst uint64 // calls refused since RecordFull was set: the first one's ordinal and the last one's, each plus 1; 0: none
+	// calls refused since RecordFull was set: the first one's ordinal and the last one's, each plus 1; 0: none
+	RefusedFirst uint64
 	RefusedLast  uint64
 	_            [4]uint32
 

@@ -76,9 +76,11 @@ func TestLayoutMatchesC(t *testing.T) {
 	want := map[string]uint64{
 		"NCCLOTF2_SHM_MAGIC": Magic, "NCCLOTF2_SHM_VERSION": Version, "NCCLOTF2_PAGE": PageSize,
 		"NCCLOTF2_CHUNK_SIZE": ChunkSize, "NCCLOTF2_CHUNK_HEAD": ChunkHead, "NCCLOTF2_RING_MAX": RingMax,
-		"NCCLOTF2_COMM_MAX": CommMax, "NCCLOTF2_STRING_SIZE": StringSize, "NCCLOTF2_STRING_MAX": StringMax, "NCCLOTF2_KERNEL_NAME_MAX": KernelNameMax,
-		"NCCLOTF2_SPARE_MAX": SpareMax, "NCCLOTF2_UNIT": Unit, "NCCLOTF2_TYPES": TypeCount, "NCCLOTF2_NONE": None,
-		"NCCLOTF2_FRAME_MAGIC": FrameMagic, "NCCLOTF2_TAG_SHIFT": TagShift, "NCCLOTF2_TYPE_SHIFT": TypeShift, "NCCLOTF2_TYPE_MASK": TypeMask,
+		"NCCLOTF2_COMM_MAX": CommMax, "NCCLOTF2_STRING_SIZE": StringSize, "NCCLOTF2_STRING_MAX": StringMax,
+		"NCCLOTF2_KERNEL_NAME_MAX": KernelNameMax,
+		"NCCLOTF2_SPARE_MAX":       SpareMax, "NCCLOTF2_UNIT": Unit, "NCCLOTF2_TYPES": TypeCount, "NCCLOTF2_NONE": None,
+		"NCCLOTF2_FRAME_MAGIC": FrameMagic, "NCCLOTF2_TAG_SHIFT": TagShift, "NCCLOTF2_TYPE_SHIFT": TypeShift,
+		"NCCLOTF2_TYPE_MASK":   TypeMask,
 		"NCCLOTF2_CONTEXT_BIT": ContextBit, "NCCLOTF2_NUMBER_MASK": NumberMask, "NCCLOTF2_INTERN_SLOTS": internSlots,
 		"NCCLOTF2_CLOCK_MONOTONIC": uint64(ClockMonotonic), "NCCLOTF2_CLOCK_TSC": uint64(ClockTSC),
 		"NCCLOTF2_CLOCK_CNTVCT": uint64(ClockCNTVCT), "NCCLOTF2_CLOCK_HOST": uint64(ClockHost),
@@ -99,7 +101,8 @@ func TestLayoutMatchesC(t *testing.T) {
 		"NCCLOTF2_CUPTI_OFF": uint64(CuptiOff), "NCCLOTF2_CUPTI_ON": uint64(CuptiOn),
 		"NCCLOTF2_CUPTI_NO_LIBRARY": uint64(CuptiNoLibrary), "NCCLOTF2_CUPTI_BUSY": uint64(CuptiBusy),
 		"NCCLOTF2_CUPTI_FAILED": uint64(CuptiFailed), "NCCLOTF2_CUPTI_ENDED": uint64(CuptiEnded),
-		"NCCLOTF2_SCOREP_OFF": uint64(ScorepOff), "NCCLOTF2_SCOREP_ON": uint64(ScorepOn), "NCCLOTF2_SCOREP_ABSENT": uint64(ScorepAbsent),
+		"NCCLOTF2_SCOREP_OFF": uint64(ScorepOff), "NCCLOTF2_SCOREP_ON": uint64(ScorepOn),
+		"NCCLOTF2_SCOREP_ABSENT":   uint64(ScorepAbsent),
 		"NCCLOTF2_SCOREP_UNUSABLE": uint64(ScorepUnusable), "NCCLOTF2_SCOREP_NO_CALLS": uint64(ScorepNoCalls),
 		"NCCLOTF2_SCOREP_UNKNOWN": uint64(ScorepUnknown), "NCCLOTF2_SCOREP_SINGLE": uint64(ScorepSingle),
 		"NCCLOTF2_SCOREP_FORK_JOIN": uint64(ScorepForkJoin), "NCCLOTF2_SCOREP_CREATE_WAIT": uint64(ScorepCreateWait),
@@ -109,9 +112,11 @@ func TestLayoutMatchesC(t *testing.T) {
 		"NCCLOTF2_SCOREP_KEPT_REASONS": ScorepKeptReasons,
 		"NCCLOTF2_CUPTI_MOST":          ActivityMost,
 		"NCCLOTF2_EDGE_INSIDE":         uint64(FlagInside), "NCCLOTF2_EDGE_REPLAY": uint64(FlagReplay),
-		"NCCLOTF2_FLAG_NO_CHANNELS": uint64(FlagUnknownChannels), "NCCLOTF2_CAPTURED_BIT": CapturedBit, "NCCLOTF2_SILENT_BIT": SilentBit,
-		"NCCLOTF2_RECORD_RAW": RecordRaw, "NCCLOTF2_RECORD_WINDOW": RecordInWindow, "NCCLOTF2_RECORD_FULL": RecordFull, "NCCLOTF2_RECORD_NET_SUMS": RecordNetSums,
-		"NCCLOTF2_LOSS_DISK": uint64(LossDisk), "NCCLOTF2_COST_PERIOD": CostPeriod,
+		"NCCLOTF2_FLAG_NO_CHANNELS": uint64(FlagUnknownChannels), "NCCLOTF2_CAPTURED_BIT": CapturedBit,
+		"NCCLOTF2_SILENT_BIT": SilentBit,
+		"NCCLOTF2_RECORD_RAW": RecordRaw, "NCCLOTF2_RECORD_WINDOW": RecordInWindow, "NCCLOTF2_RECORD_FULL": RecordFull,
+		"NCCLOTF2_RECORD_NET_SUMS": RecordNetSums,
+		"NCCLOTF2_LOSS_DISK":       uint64(LossDisk), "NCCLOTF2_COST_PERIOD": CostPeriod,
 		"NCCLOTF2_LIBRARY_UNKNOWN": uint64(LibraryUnknown), "NCCLOTF2_LIBRARY_NCCL": uint64(LibraryNCCL),
 		"NCCLOTF2_LIBRARY_RCCL": uint64(LibraryRCCL), "NCCLOTF2_MEMORY_MEMFD": uint64(MemoryMemfd),
 		"NCCLOTF2_MEMORY_SHM": uint64(MemoryShm), "NCCLOTF2_CALLBACK_START": uint64(CallbackStart),
@@ -120,8 +125,10 @@ func TestLayoutMatchesC(t *testing.T) {
 		"NCCLOTF2_FLAG_GRAPH": uint64(FlagGraph), "NCCLOTF2_FLAG_HAS_ARG": uint64(FlagHasArg),
 		"NCCLOTF2_FLAG_SYM": uint64(FlagSym), "NCCLOTF2_FLAG_SEND": uint64(FlagSend),
 		"NCCLOTF2_FLAG_COMPLETE": uint64(FlagComplete), "NCCLOTF2_FLAG_KNOWN_NET": uint64(FlagKnownNet),
-		"NCCLOTF2_FRAME_HEADER": frameHeaderKind, "NCCLOTF2_FRAME_COMM": frameComm, "NCCLOTF2_FRAME_STRINGS": frameStrings,
-		"NCCLOTF2_FRAME_RING": frameRing, "NCCLOTF2_FRAME_CLOCK": frameClock, "NCCLOTF2_FRAME_END": frameEnd, "NCCLOTF2_FRAME_FAILED": frameFailed,
+		"NCCLOTF2_FRAME_HEADER": frameHeaderKind, "NCCLOTF2_FRAME_COMM": frameComm,
+		"NCCLOTF2_FRAME_STRINGS": frameStrings,
+		"NCCLOTF2_FRAME_RING":    frameRing, "NCCLOTF2_FRAME_CLOCK": frameClock, "NCCLOTF2_FRAME_END": frameEnd,
+		"NCCLOTF2_FRAME_FAILED":          frameFailed,
 		"sizeof(struct ncclotf2_header)": headerSize, "sizeof(struct ncclotf2_ring)": ringSize,
 		"sizeof(struct ncclotf2_comm)": commSize, "sizeof(struct ncclotf2_frame)": frameHeadSize,
 		"sizeof(struct ncclotf2_chunk)": ChunkHead, "sizeof(struct ncclotf2_record)": Unit,
@@ -183,7 +190,8 @@ func TestFieldTableFitsRecord(t *testing.T) {
 		seen := make(map[uintptr]bool)
 		for _, f := range l.fields {
 			target, ok := byOffset[f.to]
-			if !ok || target.Type.Size() != sizes[f.w] || (target.Type.Kind() == reflect.String) != (f.w == text || f.w == inline) {
+			if !ok || target.Type.Size() != sizes[f.w] ||
+				(target.Type.Kind() == reflect.String) != (f.w == text || f.w == inline) {
 				t.Errorf("%s.%s: writes %d bytes to %s %s", l.name, f.name, sizes[f.w], target.Name, target.Type)
 			}
 			if seen[f.to] {

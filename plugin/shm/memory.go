@@ -173,7 +173,8 @@ func (m *Memory) Header() Header {
 		c.Paused[t] = atomic.LoadUint64(&h.Paused[t])
 		for b := range h.Cost {
 			from := &h.Cost[b][t]
-			c.Cost[b][t] = Cost{atomic.LoadUint64(&from.Samples), atomic.LoadUint64(&from.Ticks), atomic.LoadUint64(&from.Most)}
+			c.Cost[b][t] = Cost{atomic.LoadUint64(&from.Samples), atomic.LoadUint64(&from.Ticks),
+				atomic.LoadUint64(&from.Most)}
 		}
 		for r := range h.Lost {
 			c.Lost[r][t] = atomic.LoadUint64(&h.Lost[r][t])
@@ -218,7 +219,8 @@ func (m *Memory) Comm(i int) (Comm, bool) {
 	return c.comm(m.strings), true
 }
 
-// Refused is the range of ordinals from ≤ ordinal < to of a communicator's calls that were refused since ForgetRefused; false: none.
+// Refused is the range of ordinals from ≤ ordinal < to of a communicator's calls that were refused since ForgetRefused;
+// false: none.
 func (m *Memory) Refused(comm int) (from, to uint64, ok bool) {
 	if comm < 0 || comm >= m.Comms() {
 		return 0, 0, false
@@ -376,7 +378,8 @@ func (l *liveRing) enters(at *place, chunk uint32, first bool) error {
 	c := l.m.chunk(chunk - 1)
 	// The numbers grow, so a broken list cannot lead in a circle.
 	if c.Ring != l.index || !first && c.Sequence != at.number+1 {
-		return fmt.Errorf("%w: chunk %d is number %d of ring %d, after number %d", ErrCorrupt, chunk-1, c.Sequence, c.Ring, at.number)
+		return fmt.Errorf("%w: chunk %d is number %d of ring %d, after number %d", ErrCorrupt, chunk-1, c.Sequence,
+			c.Ring, at.number)
 	}
 	*at = place{chunk, c.Sequence, 0}
 	return nil
@@ -452,8 +455,9 @@ func (m *Memory) giveBack(c uint32) {
 	m.free(c)
 }
 
-// trim returns memory of all but the keep chunks that were given back last to the system. In /dev/shm it does not: somebody
-// else might take the room meanwhile, and who then touches the page that is gone, a thread of NCCL's, dies of SIGBUS.
+// trim returns memory of all but the keep chunks that were given back last to the system. In /dev/shm it does not:
+// somebody else might take the room meanwhile, and who then touches the page that is gone, a thread of NCCL's, dies of
+// SIGBUS.
 func (m *Memory) trim(keep int) {
 	if m.header.MemoryKind == MemoryShm {
 		return
@@ -477,9 +481,9 @@ func (m *Memory) trim(keep int) {
 // Prepared tells that a thread of the plugin puts the job's memory in place ahead of need, see KeepSpares.
 func (m *Memory) Prepared() bool { return atomic.LoadUint32(&m.header.Preparer) != 0 }
 
-// KeepSpares sees to it that n spare slots are filled (n ≤ SpareMax), and no more than that, unless a thread of the plugin does: only
-// that can put their pages in place in the job's process. Here they are made to exist. It never takes from the reserve. It
-// returns how many slots are filled, and how many of these were empty before.
+// KeepSpares sees to it that n spare slots are filled (n ≤ SpareMax), and no more than that, unless a thread of the
+// plugin does: only that can put their pages in place in the job's process. Here they are made to exist. It never takes
+// from the reserve. It returns how many slots are filled, and how many of these were empty before.
 func (m *Memory) KeepSpares(n int) (filled, added int) {
 	if m.Prepared() {
 		return 0, 0
@@ -527,7 +531,8 @@ func (m *Memory) takeFree() (chunk uint32, ok bool) {
 		}
 	}
 	for c := range m.states[:limit] {
-		if atomic.LoadUint32(&m.states[c]) != chunkFree || !atomic.CompareAndSwapUint32(&m.states[c], chunkFree, chunkSpare) {
+		if atomic.LoadUint32(&m.states[c]) != chunkFree ||
+			!atomic.CompareAndSwapUint32(&m.states[c], chunkFree, chunkSpare) {
 			continue
 		}
 		// Allocate first: writing to a full /dev/shm would kill this process.
@@ -594,7 +599,8 @@ func (m *Memory) Post(line string) {
 	atomic.AddUint32(&m.header.MessageNumber, 1)
 }
 
-// SetPlace says where the process is recorded; what does not fit is cut. To be called before the state is CollectorReady.
+// SetPlace says where the process is recorded; what does not fit is cut. To be called before the state is
+// CollectorReady.
 func (m *Memory) SetPlace(directory string) {
 	n := copy(m.header.Place[:len(m.header.Place)-1], directory)
 	m.header.Place[n] = 0

@@ -56,7 +56,8 @@ func TestRingsAreReadAcrossChunks(t *testing.T) {
 	// Coll records do not fill a chunk evenly: the rest of each stays unused.
 	const n = 3000
 	for i := range uint64(n) {
-		if !th.Write(&shm.Record{Ticks: 10 + i, Kind: shm.RecordStart, Type: shm.EventColl, Seq: i, Func: "AllReduce"}) {
+		if !th.Write(&shm.Record{Ticks: 10 + i, Kind: shm.RecordStart, Type: shm.EventColl, Seq: i,
+			Func: "AllReduce"}) {
 			t.Fatal("no memory")
 		}
 	}
@@ -164,7 +165,8 @@ func TestHeaderIsCopiedWhole(t *testing.T) {
 	}
 	copied := m.Header()
 	for i := range h.NumField() {
-		if got := reflect.ValueOf(copied).Field(i); plugins(i) && !reflect.DeepEqual(got.Interface(), h.Field(i).Interface()) {
+		if got := reflect.ValueOf(copied).Field(i); plugins(i) &&
+			!reflect.DeepEqual(got.Interface(), h.Field(i).Interface()) {
 			t.Errorf("%s is %v, want %v", h.Type().Field(i).Name, got, h.Field(i))
 		}
 	}
@@ -208,7 +210,8 @@ func TestSparesArePreparedAndUsed(t *testing.T) {
 	}
 }
 
-// What has not been used for a while goes back to the system, but for a file in /dev/shm, whose room was set aside for good.
+// What has not been used for a while goes back to the system, but for a file in /dev/shm, whose room was set aside for
+// good.
 func TestIdleMemoryIsReturned(t *testing.T) {
 	for kind, returned := range map[shm.MemoryKind]bool{shm.MemoryMemfd: true, shm.MemoryShm: false} {
 		j, m := newJob(t, shmtest.Options{Chunks: 256, Reserve: 2})
@@ -235,7 +238,8 @@ func TestIdleMemoryIsReturned(t *testing.T) {
 	}
 }
 
-// Where a thread of the plugin fills the slots, the collector leaves them alone; else it fills them, and takes back what is too much.
+// Where a thread of the plugin fills the slots, the collector leaves them alone; else it fills them, and takes back
+// what is too much.
 func TestSparesHaveOneKeeper(t *testing.T) {
 	j, m := newJob(t, shmtest.Options{Chunks: 64, Reserve: 2})
 	h := j.Header()
@@ -258,8 +262,9 @@ func TestSparesHaveOneKeeper(t *testing.T) {
 func TestCommunicators(t *testing.T) {
 	j, m := newJob(t, shmtest.Options{})
 	uuid := [16]byte{0x12, 0x34, 0x56, 0x78, 0x9a, 0xbc, 0xde, 0xf0, 1, 2, 3, 4, 5, 6, 7, 8}
-	want := shm.Comm{APIVersion: 6, ID: 0xfeedfacecafe, NRanks: 8, Rank: 3, NNodes: 2, Device: 1, InitTicks: 99, InitTID: 12,
-		Name: "tp", PCI: "00000000:3b:00"}
+	want := shm.Comm{APIVersion: 6, ID: 0xfeedfacecafe, NRanks: 8, Rank: 3, NNodes: 2, Device: 1, InitTicks: 99,
+		InitTID: 12,
+		Name:    "tp", PCI: "00000000:3b:00"}
 	if i := j.Comm(want, &uuid); i != 0 {
 		t.Fatal(i)
 	}
@@ -424,7 +429,11 @@ func TestProcessStart(t *testing.T) {
 	}
 	zombie := exec.Command("true")
 	testkit.Must(t, zombie.Start())
-	if !shmtest.Await(func() bool { _, err := shm.ProcessStart(zombie.Process.Pid); return errors.Is(err, os.ErrProcessDone) }) {
+	if !shmtest.Await(func() bool {
+		_, err := shm.ProcessStart(zombie.Process.Pid)
+		return errors.Is(
+			err, os.ErrProcessDone)
+	}) {
 		t.Error("an ended process that was not waited for still runs")
 	}
 	zombie.Wait()
@@ -445,7 +454,8 @@ func spoolFile(t *testing.T) (file []byte, want []shm.Record) {
 	var out bytes.Buffer
 	for round := range uint64(3) {
 		for i := range uint64(10) {
-			r := shm.Record{Ticks: 100*round + i, Kind: shm.RecordStart, Type: shm.EventCollApi, Count: i, Func: "AllReduce", Datatype: "ncclFloat32"}
+			r := shm.Record{Ticks: 100*round + i, Kind: shm.RecordStart, Type: shm.EventCollApi, Count: i,
+				Func: "AllReduce", Datatype: "ncclFloat32"}
 			th.Write(&r)
 			want = append(want, r)
 		}
@@ -491,7 +501,8 @@ func TestSpoolFile(t *testing.T) {
 		t.Error(d)
 	}
 	// The first round has what lies before the first clock frame: nothing but the header.
-	if len(rounds) != 4 || rounds[1].Clock.Ticks != 1 || rounds[2].Clock.Ticks != 50 || rounds[3].Clock.Ticks != 250 || !rounds[3].Ended {
+	if len(rounds) != 4 || rounds[1].Clock.Ticks != 1 || rounds[2].Clock.Ticks != 50 || rounds[3].Clock.Ticks != 250 ||
+		!rounds[3].Ended {
 		t.Errorf("rounds: %+v", rounds)
 	}
 	if !s.Orderly() || s.Cut() != "" || s.Lacking() != 0 || s.Strings().Missing != 0 {
@@ -561,8 +572,8 @@ func FuzzSpool(f *testing.F) {
 	})
 }
 
-// A position names a record for whoever reads the ring, whatever the record's ticks: in shared memory as in a spool file, which
-// begins with the first chunk that was not given back.
+// A position names a record for whoever reads the ring, whatever the record's ticks: in shared memory as in a spool
+// file, which begins with the first chunk that was not given back.
 func TestPositions(t *testing.T) {
 	j, err := shmtest.New(shmtest.Options{Created: shm.ClockTuple{Ticks: 1, Raw: 1}})
 	if err != nil {

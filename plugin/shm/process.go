@@ -30,8 +30,8 @@ func ProcessStart(pid int) (uint64, error) {
 	return strconv.ParseUint(string(fields[start]), 10, 64)
 }
 
-// ThreadStatus reads the state of a thread and its exit status from /proc/<pid>/task/<tid>/stat: fields 3 and 52. The status is
-// that of waitpid(2) once the thread is about to end; it is 0 where the system keeps it from the reader.
+// ThreadStatus reads the state of a thread and its exit status from /proc/<pid>/task/<tid>/stat: fields 3 and 52. The
+// status is that of waitpid(2) once the thread is about to end; it is 0 where the system keeps it from the reader.
 func ThreadStatus(stat []byte) (state byte, status uint32, ok bool) {
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	const exitCode = 49

@@ -58,7 +58,8 @@ const (
 	RecordMark     RecordKind = 7 // the application's own; Mark, MarkText
 	RecordEdge     RecordKind = 8 // Aux: communicator index; Arg: ordinal of the first operation that is chosen
 	// otherwise than those before it; FlagInside: from here on they are recorded
-	RecordBefore RecordKind = 9 // record mode; Handle: the event started next in this ring; Arg: what *eHandle held before
+	// record mode; Handle: the event started next in this ring; Arg: what *eHandle held before
+	RecordBefore RecordKind = 9
 
 	RecordCupti      RecordKind = 10 // an activity record of CUPTI's: Activity, ActivityName; Arg: cuptiGetVersion
 	RecordCuptiClock RecordKind = 11 // Handle: cuptiGetTimestamp at Ticks; Arg: how many ticks reading it took; Real
@@ -67,7 +68,8 @@ const (
 	RecordMask         RecordKind = 13 // Aux: the types asked for that NCCL tells now; Arg: those that it told before
 )
 
-var recordKindNames = [...]string{"", "Thread", "Start", "Stop", "State", "Init", "Finalize", "Mark", "Edge", "Before", "Cupti", "CuptiClock", "ScorepThread", "Mask"}
+var recordKindNames = [...]string{"", "Thread", "Start", "Stop", "State", "Init", "Finalize", "Mark", "Edge", "Before",
+	"Cupti", "CuptiClock", "ScorepThread", "Mask"}
 
 // Mark is what a RecordMark says.
 type Mark uint8
@@ -145,8 +147,8 @@ type recordLayout struct {
 // rec gives the offsets of Record's fields.
 var rec Record
 
-// starts describes the records of kind START by event type, as plugin/api lays them out. It is made when the first is read: a job waits for its
-// collector's start.
+// starts describes the records of kind START by event type, as plugin/api lays them out. It is made when the first is
+// read: a job waits for its collector's start.
 var starts = sync.OnceValue(func() *[TypeCount]recordLayout {
 	rows := new([TypeCount]recordLayout)
 	record := reflect.TypeFor[Record]()

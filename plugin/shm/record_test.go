@@ -95,7 +95,8 @@ func TestRecordsDecodeAsEncoded(t *testing.T) {
 	for typ := range EventType(TypeCount) {
 		try(RecordStart, typ)
 	}
-	for _, kind := range []RecordKind{RecordThread, RecordStop, RecordState, RecordInit, RecordFinalize, RecordCupti, RecordCuptiClock} {
+	for _, kind := range []RecordKind{RecordThread, RecordStop, RecordState, RecordInit, RecordFinalize, RecordCupti,
+		RecordCuptiClock} {
 		try(kind, EventColl)
 	}
 	if strings.Missing != 0 {
@@ -165,7 +166,8 @@ func TestRecordsOfAnyContentDecode(t *testing.T) {
 		var want []Record
 		for range rapid.IntRange(1, 8).Draw(t, "n") {
 			kind := rapid.SampledFrom([]RecordKind{1, 2, 2, 2, 3, 4, 5, 6, 7, 8, 9}).Draw(t, "kind")
-			r := sample(kind, rapid.SampledFrom([]EventType{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}).Draw(t, "type"),
+			r := sample(kind, rapid.SampledFrom([]EventType{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}).Draw(
+				t, "type"),
 				rapid.Uint64().Draw(t, "seed"))
 			want = append(want, r)
 			b = AppendRecord(b, &r, id)

@@ -36,7 +36,8 @@ type Source interface {
 	Comm(i int) (Comm, bool)
 	// Strings counts the look-ups that failed.
 	Strings() *Strings
-	// Precede has the rings give what files hold before what the source has, of which no more is given than lies behind that.
+	// Precede has the rings give what files hold before what the source has, of which no more is given than lies behind
+	// that.
 	Precede(e *Earlier)
 }
 
@@ -116,8 +117,8 @@ func (h *Header) Exe() string { return cString(h.Executable[:]) }
 // CallerPath is the file that holds the library which called the plugin, "" if that could not be told.
 func (h *Header) CallerPath() string { return cString(h.LibraryPath[:]) }
 
-// Directory is where the process is recorded: the experiment directory, or a raw file below it if the plugin writes that itself; "" before
-// that is settled.
+// Directory is where the process is recorded: the experiment directory, or a raw file below it if the plugin writes
+// that itself; "" before that is settled.
 func (h *Header) Directory() string { return cString(h.Place[:]) }
 
 // File is the path of the memory if it is a file (MemoryShm), else "".
@@ -129,7 +130,8 @@ func (h *Header) check() error {
 		return fmt.Errorf("%w: magic %#x, want %#x", ErrCorrupt, h.Magic, uint64(Magic))
 	}
 	if h.Version != Version || h.HeaderSize != headerSize {
-		return fmt.Errorf("%w: layout version %d with a header of %d bytes; this program reads version %d with %d bytes",
+		return fmt.Errorf(
+			"%w: layout version %d with a header of %d bytes; this program reads version %d with %d bytes",
 			ErrCorrupt, h.Version, h.HeaderSize, Version, headerSize)
 	}
 	return nil
@@ -151,20 +153,21 @@ type Ring struct {
 	stalled error
 }
 
-// refiller gives the next published bytes of a ring after those before have been read, and their position; none if there
-// are none now.
+// refiller gives the next published bytes of a ring after those before have been read, and their position; none if
+// there are none now.
 type refiller interface {
 	more() ([]byte, uint64, error)
 }
 
-// position is where a record lies in its ring, for whoever reads it: the number of its chunk there, and the bytes of records
-// before it in that. Positions grow along a ring, whatever the ticks of its records.
+// position is where a record lies in its ring, for whoever reads it: the number of its chunk there, and the bytes of
+// records before it in that. Positions grow along a ring, whatever the ticks of its records.
 func position(chunk uint64, bytes uint32) uint64 { return chunk<<32 | uint64(bytes) }
 
 // Index is the ring's number.
 func (r *Ring) Index() int { return r.index }
 
-// Position is where the next record lies that Peek has seen, or behind the last one that Next gave. It is the same for all who read the ring.
+// Position is where the next record lies that Peek has seen, or behind the last one that Next gave. It is the same for
+// all who read the ring.
 func (r *Ring) Position() uint64 { return r.at }
 
 // Err is the reason why the ring could not be read on, if any. What was read before is good.

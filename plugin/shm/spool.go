@@ -91,9 +91,9 @@ func (s *Spool) Within() { s.within = true }
 // It is meaningful after a Round with Ended.
 func (s *Spool) Orderly() bool { return s.orderly }
 
-// Failed is what the plugin could not write the rest of the file for, nil if it does not say so. Then Header and Lost count what is missing
-// beside other losses: all of it if the process has ended (Header.Ended), at least that much otherwise. It is meaningful after a Round with
-// Ended.
+// Failed is what the plugin could not write the rest of the file for, nil if it does not say so. Then Header and Lost
+// count what is missing beside other losses: all of it if the process has ended (Header.Ended), at least that much
+// otherwise. It is meaningful after a Round with Ended.
 func (s *Spool) Failed() error {
 	if s.failed == nil {
 		return nil
@@ -150,7 +150,8 @@ func (s *Spool) Refresh() (Round, error) {
 	return Round{Clock: s.clocks[2], Ended: true}, nil
 }
 
-// endFailure has the losses of a file that could not be written to its end count, and forgets a failure that the file has overcome.
+// endFailure has the losses of a file that could not be written to its end count, and forgets a failure that the file
+// has overcome.
 func (s *Spool) endFailure() {
 	switch f := s.failed; {
 	case f == nil:
@@ -261,8 +262,8 @@ func (s *Spool) ring(i int) *spoolRing {
 	return s.parts[i]
 }
 
-// append adds records to a ring. Bytes seen before are skipped, missing ones counted, but for those at the end of a chunk: how
-// full it was is not known.
+// append adds records to a ring. Bytes seen before are skipped, missing ones counted, but for those at the end of a
+// chunk: how full it was is not known.
 func (s *Spool) append(ring int, position uint64, body []byte) {
 	p := s.ring(ring)
 	if position < p.position {

@@ -11,8 +11,9 @@ import (
 	"unsafe"
 )
 
-// SpoolWriter writes a spool file of records that come from elsewhere: the inverse of Spool, for programs that make recordings. It
-// writes one round, as a process does that brings everything to the disk at its end; the file is whole after Close.
+// SpoolWriter writes a spool file of records that come from elsewhere: the inverse of Spool, for programs that make
+// recordings. It writes one round, as a process does that brings everything to the disk at its end; the file is whole
+// after Close.
 type SpoolWriter struct {
 	w     io.Writer
 	err   error
@@ -43,10 +44,13 @@ func (s *SpoolWriter) Comm(i int, c *Comm) {
 		return
 	}
 	e := commEntry{
-		Ready: 1, APIVersion: uint32(c.APIVersion), CommID: c.ID, Nranks: int32(c.NRanks), Rank: int32(c.Rank), Nnodes: int32(c.NNodes),
-		Device: int32(c.Device), InitTicks: c.InitTicks, FinalTicks: c.FinalTicks, InitTID: uint32(c.InitTID), Name: s.id(c.Name),
+		Ready: 1, APIVersion: uint32(c.APIVersion), CommID: c.ID, Nranks: int32(c.NRanks), Rank: int32(c.Rank),
+		Nnodes: int32(c.NNodes),
+		Device: int32(c.Device), InitTicks: c.InitTicks, FinalTicks: c.FinalTicks, InitTID: uint32(c.InitTID),
+		Name: s.id(c.Name),
 	}
-	if b, err := hex.DecodeString(strings.ReplaceAll(strings.TrimPrefix(c.UUID, "GPU-"), "-", "")); err == nil && len(b) == len(e.UUID) {
+	if b, err := hex.DecodeString(strings.ReplaceAll(strings.TrimPrefix(c.UUID, "GPU-"), "-", "")); err == nil &&
+		len(b) == len(e.UUID) {
 		e.UUID, e.HasUUID = [16]byte(b), 1
 	}
 	copy(e.PCI[:len(e.PCI)-1], c.PCI)

@@ -15,7 +15,8 @@ import (
 // What is written comes back, over the ends of chunks.
 func TestSpoolWriter(t *testing.T) {
 	var out bytes.Buffer
-	h := Header{PID: 4711, Tag: 7, ClockSource: ClockHost, APIVersion: 6, Created: ClockTuple{Ticks: 1, Raw: 1, Mono: 2, Real: 3}}
+	h := Header{PID: 4711, Tag: 7, ClockSource: ClockHost, APIVersion: 6,
+		Created: ClockTuple{Ticks: 1, Raw: 1, Mono: 2, Real: 3}}
 	copy(h.Hostname[:], "far")
 	w := NewSpoolWriter(&out, &h)
 	const rings, each = 3, 4000
@@ -23,7 +24,8 @@ func TestSpoolWriter(t *testing.T) {
 	for i := range each {
 		for ring := range rings {
 			r := Record{
-				Ticks: uint64(10 + i), Kind: RecordStart, Type: EventColl, Aux: 1, Handle: uint64(i), Seq: uint64(i), Func: "AllReduce",
+				Ticks: uint64(10 + i), Kind: RecordStart, Type: EventColl, Aux: 1, Handle: uint64(i), Seq: uint64(i),
+				Func: "AllReduce",
 				Algo: fmt.Sprintf("RING%d", i%5), NChannels: 4, Count: uint64(ring),
 			}
 			if i%3 == 0 {
@@ -34,7 +36,8 @@ func TestSpoolWriter(t *testing.T) {
 		}
 	}
 	comm := Comm{
-		APIVersion: 6, ID: 99, NRanks: 4, Rank: 2, NNodes: 1, Device: 3, InitTicks: 5, FinalTicks: 50, InitTID: 4712, Name: "world",
+		APIVersion: 6, ID: 99, NRanks: 4, Rank: 2, NNodes: 1, Device: 3, InitTicks: 5, FinalTicks: 50, InitTID: 4712,
+		Name: "world",
 		UUID: "GPU-00112233-4455-6677-8899-aabbccddeeff", PCI: "00000000:07:00",
 	}
 	w.Comm(1, &comm)

@@ -13,8 +13,8 @@ func HasCounter(source ClockSource) bool {
 	return source == counterSource || source == ClockMonotonic || source == ClockHost
 }
 
-// brackets is how often each pair of clocks is read at most; the tightest reading counts. A reading takes some 100 ns, on many
-// machines a system call each, and one that is not interrupted is enough.
+// brackets is how often each pair of clocks is read at most; the tightest reading counts. A reading takes some 100 ns,
+// on many machines a system call each, and one that is not interrupted is enough.
 const brackets = 5
 
 // bracket reads a pair of clocks until a reading is about as tight as the tightest so far.
@@ -23,7 +23,8 @@ type bracket struct{ tightest atomic.Uint64 }
 // Of the counter, of CLOCK_MONOTONIC and of CLOCK_REALTIME, each with CLOCK_MONOTONIC_RAW.
 var ofCounter, ofMonotonic, ofReal bracket
 
-// read calls once, which returns how far apart the readings around one were, and what they tell, and returns the best of that.
+// read calls once, which returns how far apart the readings around one were, and what they tell, and returns the best
+// of that.
 func (b *bracket) read(once func() (distance, x, y uint64)) (x, y uint64) {
 	tightest := b.tightest.Load()
 	best := ^uint64(0)

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// A bracket is content with a reading that is about as tight as the tightest, and goes by the tightest of some where none is.
+// A bracket is content with a reading that is about as tight as the tightest, and goes by the tightest of some where
+// none is.
 func TestBracketReadsOnceWhereThatIsEnough(t *testing.T) {
 	var b bracket
 	read := func(distances ...uint64) (n int, got uint64) {

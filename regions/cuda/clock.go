@@ -8,8 +8,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/cupti"
 )
 
-// CUPTI's clock: readings of it, and the records whose times it does not cover yet. How its time is chosen and read stands
-// in docs/gpu.md, "Kernels of CUDA streams (CUPTI)".
+// CUPTI's clock: readings of it, and the records whose times it does not cover yet. How its time is chosen and read
+// stands in docs/gpu.md, "Kernels of CUDA streams (CUPTI)".
 
 // times brings CUPTI's times to the process's time line.
 type times struct {
@@ -20,7 +20,8 @@ type times struct {
 	waiting []untimed // records of times that the clock does not cover yet
 }
 
-// reading is a record of what CUPTI's clock said: its time, the same on the process's line and in ticks, and how many ticks it took.
+// reading is a record of what CUPTI's clock said: its time, the same on the process's line and in ticks, and how many
+// ticks it took.
 type reading struct{ cupti, line, ticks, width uint64 }
 
 // untimed is a record whose times are to be brought to the process's line.
@@ -39,8 +40,8 @@ const (
 	foreignNs = 1e9
 )
 
-// Reading takes a reading of CUPTI's clock at time t: what it said, what CLOCK_REALTIME said (ns), the ticks of the plugin's clock, and how many
-// of these it took. How long those were follows from two readings.
+// Reading takes a reading of CUPTI's clock at time t: what it said, what CLOCK_REALTIME said (ns), the ticks of the
+// plugin's clock, and how many of these it took. How long those were follows from two readings.
 func (g *Recorder) Reading(t, cupti, real, ticks, width uint64) {
 	g.activate()
 	s, k := &g.times, reading{cupti: cupti, line: t, ticks: ticks, width: width}

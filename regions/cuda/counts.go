@@ -69,10 +69,12 @@ const (
 // CountNames are the keys of Counts; docs/gpu.md explains them.
 var CountNames = [numCounts]string{
 	CountRecords, "UNKNOWN_RECORDS", "BROKEN_RECORDS",
-	CountKernels, CountLinked, CountOther, "KERNELS_NO_EXTERNAL_ID", "KERNELS_NO_API_CALL", "KERNELS_AGED_OUT", "KERNELS_IMPLAUSIBLE",
+	CountKernels, CountLinked, CountOther, "KERNELS_NO_EXTERNAL_ID", "KERNELS_NO_API_CALL", "KERNELS_AGED_OUT",
+	"KERNELS_IMPLAUSIBLE",
 	"KERNELS_AMBIGUOUS", CountGraphLinked, "KERNELS_GRAPH_UNLINKED", "KERNELS_GRAPH_OTHER", CountUnlinked,
 	"REPLAYS_UNLINKED", "LINKED_WITHOUT_PLAN", "LAUNCHES_WITHOUT_KERNEL",
-	"COPIES", "MEMSETS", "SYNCHRONIZATIONS", "GRAPHS", CountNoTimes, CountNoClock, CountNoDevice, CountNoRow, "KERNELS_BEFORE_LAUNCH", "WRITTEN_EARLY", "WRITTEN_LATE",
+	"COPIES", "MEMSETS", "SYNCHRONIZATIONS", "GRAPHS", CountNoTimes, CountNoClock, CountNoDevice, CountNoRow,
+	"KERNELS_BEFORE_LAUNCH", "WRITTEN_EARLY", "WRITTEN_LATE",
 	"OVERLAPS", "OVERLAPS_MOVED", "CLOCK_JUMPS", "FOREIGN_CLOCK_READINGS", "MEMORY_OPERATIONS", "MEMORY_FORGOTTEN",
 	CountUndecided, CountUndrawn,
 }
@@ -83,8 +85,9 @@ var outcomes = [cupti.NumOutcomes]count{
 	cupti.Implausible: countImplausible, cupti.Ambiguous: countAmbiguous,
 }
 
-// withoutID are the outcomes of activities that no external id came for. Those of kernels that are not NCCL's are what is to be expected:
-// most are launched by calls of the CUDA runtime, which CUPTI does not report to who asks for calls of the driver.
+// withoutID are the outcomes of activities that no external id came for. Those of kernels that are not NCCL's are what
+// is to be expected: most are launched by calls of the CUDA runtime, which CUPTI does not report to who asks for calls
+// of the driver.
 var withoutID = [cupti.NumOutcomes]bool{cupti.NoExternal: true, cupti.Aged: true}
 
 // Counts gives the counts of what CUPTI told, by name, without those that are 0; nil if it told nothing.

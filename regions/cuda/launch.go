@@ -9,8 +9,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
 )
 
-// Kernels that NCCL launched by itself: linked to their KernelLaunch event, whose handle the launching thread had pushed as an external
-// correlation id (CUPTI's documentation, cuptiActivityPushExternalCorrelationId), and by it to their plan.
+// Kernels that NCCL launched by itself: linked to their KernelLaunch event, whose handle the launching thread had
+// pushed as an external correlation id (CUPTI's documentation, cuptiActivityPushExternalCorrelationId), and by it to
+// their plan.
 
 // Rank is what is known here of a communicator rank.
 type Rank struct {
@@ -34,10 +35,11 @@ type Launch struct {
 
 // Plan is what is asked of one of NCCL's kernel plans.
 type Plan interface {
-	ID() uint64                // handle of its Group event
-	Rank() *Rank               // whose it is
-	Since() uint64             // when NCCL reported it
-	Captured() uint64          // of a replayed plan, the captured call of its first operation, which all its replays name; 0 if there is none
+	ID() uint64    // handle of its Group event
+	Rank() *Rank   // whose it is
+	Since() uint64 // when NCCL reported it
+	// of a replayed plan, the captured call of its first operation, which all its replays name; 0 if there is none
+	Captured() uint64
 	Operation() uint64         // handle of its operation if it has but one, else 0
 	Channels() uint32          // that have been seen to run
 	Runs(function string) bool // whether it has operations of a function, as kernels' names have them
@@ -64,7 +66,8 @@ func (l *Launch) Begin(p Plan) { l.plan, l.planID = p, p.ID() }
 // HasPlan tells whether the launch was given its plan, be it written or not.
 func (l *Launch) HasPlan() bool { return l.planID != 0 }
 
-// Written tells that a plan has been written: what comes of its kernels after that is not used for it. l is its launch, nil if it has none.
+// Written tells that a plan has been written: what comes of its kernels after that is not used for it. l is its launch,
+// nil if it has none.
 func Written(p Plan, l *Launch) {
 	if l != nil && l.plan == p {
 		l.plan, l.operation = nil, p.Operation()
@@ -138,8 +141,8 @@ func (g *Recorder) correlated(a *Activity, o cupti.Outcome, id uint64) {
 	links.kernels = append(links.kernels, a)
 }
 
-// beforeLaunch tells that a kernel ran before its launch, by CUPTI, which cannot be. That it began a few µs too early is
-// seen where launches follow each other closely.
+// beforeLaunch tells that a kernel ran before its launch, by CUPTI, which cannot be. That it began a few µs too early
+// is seen where launches follow each other closely.
 func (a *Activity) beforeLaunch() bool {
 	l := a.launch
 	return l != nil && a.timed && (a.begin+a.off+slackNs < l.Start || a.end+a.off < l.Start)
@@ -168,7 +171,8 @@ func (l *Links) Interval() (gpuclock.Interval, bool) {
 // first of its blocks has a stamp, and ends some µs after the last.
 const slackNs = 20_000
 
-// Difference is by how much (ns) two sources contradict each other on when a kernel ran; 0 if they agree, as far as they can be told.
+// Difference is by how much (ns) two sources contradict each other on when a kernel ran; 0 if they agree, as far as
+// they can be told.
 func Difference(stamps, kernel gpuclock.Interval) uint64 {
 	ns := max(distance(stamps.Begin, kernel.Begin), distance(stamps.End, kernel.End))
 	if ns <= slackNs+stamps.Uncertainty+kernel.Uncertainty {

@@ -24,8 +24,8 @@ var memoryClasses = map[cupti.MemoryKind]string{
 	cupti.MemoryManagedStatic: ClassManaged,
 }
 
-// memory knows which memory was allocated when. Operations ask when they are written, later than the records of what they
-// used have come; so what is released is remembered for a while.
+// memory knows which memory was allocated when. Operations ask when they are written, later than the records of what
+// they used have come; so what is released is remembered for a while.
 type memory struct {
 	seen    bool         // CUPTI records memory
 	blocks  []*block     // by address

@@ -22,17 +22,20 @@ func TestMemoryAgainstAll(t *testing.T) {
 		}
 		var events []event
 		for i := range rapid.IntRange(1, 60).Draw(t, "allocations") {
-			l := life{uint64(rapid.IntRange(1, 50).Draw(t, "address")) * 16, uint64(rapid.IntRange(1, 200).Draw(t, "bytes")), uint64(rapid.IntRange(0, 1000).Draw(t, "from")), 0}
+			l := life{uint64(rapid.IntRange(1, 50).Draw(t, "address")) * 16,
+				uint64(rapid.IntRange(1, 200).Draw(t, "bytes")), uint64(rapid.IntRange(0, 1000).Draw(t, "from")), 0}
 			l.to = l.from + uint64(rapid.IntRange(1, 400).Draw(t, "length"))
 			free := true
 			for _, o := range lives {
-				free = free && (l.to < o.from || o.to < l.from || l.address+l.bytes <= o.address || o.address+o.bytes <= l.address)
+				free = free && (l.to < o.from || o.to < l.from || l.address+l.bytes <= o.address ||
+					o.address+o.bytes <= l.address)
 			}
 			if !free {
 				continue
 			}
 			lives = append(lives, l)
-			events = append(events, event{l.address, change{time: l.from, bytes: l.bytes, class: fmt.Sprint(len(lives) - 1)}},
+			events = append(events, event{l.address,
+				change{time: l.from, bytes: l.bytes, class: fmt.Sprint(len(lives) - 1)}},
 				event{l.address, change{time: l.to, class: ClassDevice}})
 			_ = i
 		}
@@ -42,7 +45,8 @@ func TestMemoryAgainstAll(t *testing.T) {
 			}
 		}
 		for range 50 {
-			address, at := uint64(rapid.IntRange(0, 1100).Draw(t, "address")), uint64(rapid.IntRange(0, 1500).Draw(t, "at"))
+			address, at := uint64(rapid.IntRange(0, 1100).Draw(t, "address")),
+				uint64(rapid.IntRange(0, 1500).Draw(t, "at"))
 			want := ClassUnknown
 			for i, l := range lives {
 				if address >= l.address && address < l.address+l.bytes && at >= l.from && at < l.to {

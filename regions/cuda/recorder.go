@@ -9,13 +9,13 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/bounded"
 )
 
-// The way of a record: what it is decides where it goes. Facts: the activity kinds of CUPTI's documentation (CUpti_ActivityKind), parsed
-// by package cupti.
+// The way of a record: what it is decides where it goes. Facts: the activity kinds of CUPTI's documentation
+// (CUpti_ActivityKind), parsed by package cupti.
 
 // Options of a Recorder.
 type Options struct {
-	// Hold (ns) is how long an activity waits for earlier ones of its row and for the plan that it belongs to: longer than a plan waits
-	// for it.
+	// Hold (ns) is how long an activity waits for earlier ones of its row and for the plan that it belongs to: longer
+	// than a plan waits for it.
 	Hold uint64
 	// Functions are the names of NCCL's functions as its kernels' names have them.
 	Functions []string
@@ -58,7 +58,8 @@ const (
 func New(t Timeline, opts Options) *Recorder {
 	g := &Recorder{
 		opts: opts, timeline: t, functions: make(map[string]bool), launches: bounded.New[*Launch](firstLaunches),
-		rows: make(map[Stream]*streamRows), devices: make(map[uint32]int), contexts: make(map[uint32]uint32), replays: newReplays(),
+		rows: make(map[Stream]*streamRows), devices: make(map[uint32]int), contexts: make(map[uint32]uint32),
+		replays: newReplays(),
 	}
 	for _, f := range opts.Functions {
 		g.functions[f] = true
@@ -79,7 +80,8 @@ func (g *Recorder) activate() {
 	}
 }
 
-// Take takes an activity record as CUPTI wrote it, of a version of CUPTI's, that came at time t. name is that of a kernel, mangled.
+// Take takes an activity record as CUPTI wrote it, of a version of CUPTI's, that came at time t. name is that of a
+// kernel, mangled.
 func (g *Recorder) Take(t uint64, record []byte, version uint32, name string) {
 	g.activate()
 	g.counts[countRecords]++
@@ -95,7 +97,8 @@ func (g *Recorder) Take(t uint64, record []byte, version uint32, name string) {
 	on := func(n count, device, context, stream uint32, start, stop uint64) *Activity {
 		g.contexts[context] = device
 		g.counts[n]++
-		return &Activity{Record: rec, Stream: Stream{Device: device, Context: context, Stream: stream}, arrived: t, start: start, stop: stop}
+		return &Activity{Record: rec, Stream: Stream{Device: device, Context: context, Stream: stream}, arrived: t,
+			start: start, stop: stop}
 	}
 	switch rec := rec.(type) {
 	case *cupti.API:
@@ -123,7 +126,8 @@ func (g *Recorder) Take(t uint64, record []byte, version uint32, name string) {
 		g.place(on(countGraphs, rec.Device, rec.Context, rec.Stream, rec.Start, rec.End))
 	case *cupti.Synchronization:
 		g.counts[countWaits]++
-		g.place(&Activity{Record: rec, Stream: Stream{Context: rec.Context, Stream: rec.Stream, Waits: true}, arrived: t, start: rec.Start, stop: rec.End})
+		g.place(&Activity{Record: rec, Stream: Stream{Context: rec.Context, Stream: rec.Stream, Waits: true},
+			arrived: t, start: rec.Start, stop: rec.End})
 	case *cupti.Memory:
 		g.counts[countMemory]++
 		g.takeMemory(t, rec)
@@ -167,8 +171,8 @@ func (g *Recorder) Finish() {
 // noTime is later than every time.
 const noTime = 1<<64 - 1
 
-// gpuOf is the timeline's GPU of a CUDA device: the communicator's that was seen to run kernels there, else the one that
-// the timeline has for it.
+// gpuOf is the timeline's GPU of a CUDA device: the communicator's that was seen to run kernels there, else the one
+// that the timeline has for it.
 func (g *Recorder) gpuOf(device uint32) int {
 	if i, ok := g.devices[device]; ok {
 		return i

@@ -31,7 +31,8 @@ func (r *paperRow) Draw(a *Activity, begin uint64) uint64 {
 	begin = max(begin, r.last)
 	r.last = max(begin, a.End())
 	launch, plan, operation := a.LinkedTo()
-	r.p.lines = append(r.p.lines, fmt.Sprintf("%s %s %d %d launch=%d plan=%d operation=%d", r.name, a.Name, begin, r.last, launch, plan, operation))
+	r.p.lines = append(r.p.lines, fmt.Sprintf(
+		"%s %s %d %d launch=%d plan=%d operation=%d", r.name, a.Name, begin, r.last, launch, plan, operation))
 	return r.last
 }
 
@@ -71,7 +72,8 @@ func (j *job) reading(t uint64) { j.Reading(t, t+shift, t+shift, 2*t, 100) }
 
 func (j *job) kernel(t, begin, end uint64, stream, correlation, graph uint32, node uint64, name string) {
 	j.Take(t, cuptitest.Record(cupti.KindConcurrentKernel, 248, map[int]any{
-		16: begin + shift, 24: end + shift, 40: uint32(0), 44: uint32(1), 48: stream, 52: uint32(1), 56: uint32(1), 60: uint32(1), 64: uint32(1), 68: uint32(1), 72: uint32(1),
+		16: begin + shift, 24: end + shift, 40: uint32(0), 44: uint32(1), 48: stream, 52: uint32(1), 56: uint32(1),
+		60: uint32(1), 64: uint32(1), 68: uint32(1), 72: uint32(1),
 		92: correlation, 144: node, 156: graph,
 	}), version, name)
 }
@@ -102,7 +104,8 @@ func (j *job) expect(t *testing.T, want ...string) {
 
 const allReduce = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
 
-// The call that launched a kernel lies within a KernelLaunch, on its thread: the kernel is that launch's, and its plan's.
+// The call that launched a kernel lies within a KernelLaunch, on its thread: the kernel is that launch's, and its
+// plan's.
 func TestKernelOfALaunch(t *testing.T) {
 	j := newJob()
 	rank := &Rank{GPU: 3, Known: true, Missed: 2}
@@ -112,9 +115,11 @@ func TestKernelOfALaunch(t *testing.T) {
 	l.Begin(p)
 	j.reading(1)
 	j.kernel(1_100_000, 1_020_000, 1_050_000, 9, 5, 0, 0, allReduce)
-	j.Take(1_100_000, cuptitest.Record(cupti.KindExternal, 24, map[int]any{4: uint32(cupti.ExternalCustom2), 8: uint64(7), 16: uint32(5)}), version, "")
+	j.Take(1_100_000, cuptitest.Record(cupti.KindExternal, 24,
+		map[int]any{4: uint32(cupti.ExternalCustom2), 8: uint64(7), 16: uint32(5)}), version, "")
 	j.Take(1_100_000, cuptitest.Record(cupti.KindDriver, 40, map[int]any{
-		4: uint32(652), 8: uint64(1_004_000 + shift), 16: uint64(1_006_000 + shift), 24: uint32(1), 28: uint32(100), 32: uint32(5),
+		4: uint32(652), 8: uint64(1_004_000 + shift), 16: uint64(1_006_000 + shift), 24: uint32(1), 28: uint32(100),
+		32: uint32(5),
 	}), version, "")
 	if _, ok := p.links.Interval(); ok {
 		t.Error("an interval before the clock covers it")
@@ -122,7 +127,8 @@ func TestKernelOfALaunch(t *testing.T) {
 	j.reading(500_000_000)
 	j.Advance(500_000_000)
 	when, ok := p.links.Interval()
-	if !ok || distance(when.Begin, 1_020_000) > when.Uncertainty || distance(when.End, 1_050_000) > when.Uncertainty || rank.Missed != 0 {
+	if !ok || distance(when.Begin, 1_020_000) > when.Uncertainty || distance(when.End, 1_050_000) > when.Uncertainty ||
+		rank.Missed != 0 {
 		t.Errorf("interval %+v, %v; rank %+v", when, ok, rank)
 	}
 	if ns := Difference(gpuclock.Interval{Begin: 1_021_000, End: 1_049_000}, when); ns != 0 {
@@ -151,8 +157,10 @@ func TestKernelOfAReplay(t *testing.T) {
 	j.kernel(1_100_000, 1_030_000, 1_040_000, 9, 6, 4, 8, "axpy") // beside it
 	j.reading(500_000_000)
 	j.LinkReplay(p, gpuclock.Interval{Begin: 1_021_000, End: 1_049_000}, true)
-	j.expect(t, "0:9+0 "+allReduce+" 1020000 1050000 launch=0 plan=30 operation=31", "0:9+1 axpy 1030000 1040000 launch=0 plan=0 operation=0")
-	if c := j.Counts(); c["KERNELS_GRAPH_LINKED"] != 1 || c["KERNELS_GRAPH_OTHER"] != 1 || c["REPLAYS_UNLINKED"] != 0 || c["OVERLAPS"] != 1 {
+	j.expect(t, "0:9+0 "+allReduce+" 1020000 1050000 launch=0 plan=30 operation=31",
+		"0:9+1 axpy 1030000 1040000 launch=0 plan=0 operation=0")
+	if c := j.Counts(); c["KERNELS_GRAPH_LINKED"] != 1 || c["KERNELS_GRAPH_OTHER"] != 1 || c["REPLAYS_UNLINKED"] != 0 ||
+		c["OVERLAPS"] != 1 {
 		t.Errorf("counts %v", c)
 	}
 }

@@ -16,17 +16,17 @@ import (
 // Nothing names both: all kernels of a replay have the correlation id of the graph's launch, and the ids that were
 // pushed when they were captured are gone. What tells is, first, the times: NCCL's stamps say when the plan ran, CUPTI
 // when each kernel did, and a plan's kernel is the only one of NCCL's on that GPU that began and ended when it did.
-// Second, where stamps are missing or not to be believed, the order within one launch of a graph: NCCL reports a plan in
-// a callback of the graph that its kernel waits for (docs/nccl-profiler-api.md §3.5), so all plans reported since the launch
-// before had ended belong to this one, in the order of its kernels. That needs as many plans as kernels, and launches
-// that follow each other; else it says nothing.
+// Second, where stamps are missing or not to be believed, the order within one launch of a graph: NCCL reports a plan
+// in a callback of the graph that its kernel waits for (docs/nccl-profiler-api.md §3.5), so all plans reported since
+// the launch before had ended belong to this one, in the order of its kernels. That needs as many plans as kernels, and
+// launches that follow each other; else it says nothing.
 //
-// A kernel must also be able to be the plan's: not fewer blocks than the plan has channels, a name of the plan's function
-// if it names one, and a node of the graph that has not been another captured plan's before. Where two kernels would do,
-// none is linked. A wrong one is taken by its times only if the right one's record is missing while another communicator's
-// kernel of the same function, on the same GPU, began and ended within slackNs of it, and no replay before has told the
-// two apart; by order, if its record is missing while NCCL has run a kernel of the same function, between the same two
-// launches, without a report.
+// A kernel must also be able to be the plan's: not fewer blocks than the plan has channels, a name of the plan's
+// function if it names one, and a node of the graph that has not been another captured plan's before. Where two kernels
+// would do, none is linked. A wrong one is taken by its times only if the right one's record is missing while another
+// communicator's kernel of the same function, on the same GPU, began and ended within slackNs of it, and no replay
+// before has told the two apart; by order, if its record is missing while NCCL has run a kernel of the same function,
+// between the same two launches, without a report.
 type replays struct {
 	kernels  map[int][]*Activity // of NCCL's, by GPU, that are still to be written
 	left     map[int]uint64      // by GPU, the end of those that have been
@@ -41,8 +41,8 @@ type graphNode struct {
 	node  uint64
 }
 
-// capturedPlan is what a node was linked to before: the captured call of the plan's first operation, which all its replays
-// name.
+// capturedPlan is what a node was linked to before: the captured call of the plan's first operation, which all its
+// replays name.
 type capturedPlan struct {
 	parent uint64
 	times  int
@@ -86,7 +86,8 @@ func (g *Recorder) Replayed(p Plan) {
 	r.reported[gpu] = list
 }
 
-// LinkReplay links a replayed plan; by the times of its stamps, if they are believed, as long as all kernels that ran then are still here.
+// LinkReplay links a replayed plan; by the times of its stamps, if they are believed, as long as all kernels that ran
+// then are still here.
 func (g *Recorder) LinkReplay(p Plan, when gpuclock.Interval, stamped bool) {
 	if p.Links().linked() { // with another plan of its launch
 		return
@@ -111,7 +112,8 @@ func (g *Recorder) linkByTimes(p Plan, when gpuclock.Interval) bool {
 	var found *Activity
 	rivals := 0
 	for _, a := range g.replays.kernels[p.Rank().GPU] {
-		if known := g.replays.nodes[nodeOf(a.Record.(*cupti.Kernel))]; known.times >= sureNodes && known.parent != p.Captured() {
+		if known := g.replays.nodes[nodeOf(a.Record.(*cupti.Kernel))]; known.times >= sureNodes &&
+			known.parent != p.Captured() {
 			continue
 		}
 		ns := max(distance(when.Begin, a.begin), distance(when.End, a.end))
@@ -194,7 +196,8 @@ func (r *replays) launchAround(gpu int, p Plan) (kernels []*Activity, after uint
 		return nil, 0, false
 	}
 	for _, list := range launches {
-		if list[0] != kernels[0] && list[0].begin < kernels[len(kernels)-1].end && list[len(list)-1].end > kernels[0].begin {
+		if list[0] != kernels[0] && list[0].begin < kernels[len(kernels)-1].end &&
+			list[len(list)-1].end > kernels[0].begin {
 			return nil, 0, false
 		}
 	}
@@ -220,7 +223,8 @@ func (g *Recorder) couldBe(p Plan, a *Activity) bool {
 	r, kernel, parent := &g.replays, a.Record.(*cupti.Kernel), p.Captured()
 	node := nodeOf(kernel)
 	known := r.nodes[node]
-	if at, placed := r.plans[graphPlan{node.graph, parent}]; known.times > 0 && known.parent != parent || placed && at != node {
+	if at, placed := r.plans[graphPlan{node.graph, parent}]; known.times > 0 && known.parent != parent || placed &&
+		at != node {
 		return false
 	}
 	if kernel.Grid[0] < p.Channels() {
@@ -230,8 +234,9 @@ func (g *Recorder) couldBe(p Plan, a *Activity) bool {
 	return named == "" || p.Runs(named)
 }
 
-// functionIn is the NCCL function that a kernel's name has in it: "AllReduce" of ncclDevKernel_AllReduce_Sum_f32_RING_LL. A
-// kernel can carry out more than its name says only where that is Generic. "" if there is none.
+// functionIn is the NCCL function that a kernel's name has in it: "AllReduce" of
+// ncclDevKernel_AllReduce_Sum_f32_RING_LL. A kernel can carry out more than its name says only where that is Generic.
+// "" if there is none.
 func (g *Recorder) functionIn(name string) string {
 	_, rest, ok := strings.Cut(name, "Kernel_")
 	if !ok {

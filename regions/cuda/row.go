@@ -9,7 +9,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/cupti"
 )
 
-// Streams on the timeline: activities stand there in order of their beginnings, so each waits until earlier ones can no more come.
+// Streams on the timeline: activities stand there in order of their beginnings, so each waits until earlier ones can no
+// more come.
 
 // Stream names what has rows of its own: a stream, or what waits for it, which goes on beside it.
 type Stream struct {
@@ -22,8 +23,8 @@ type Stream struct {
 type Timeline interface {
 	// Device gives the GPU (an index) of a CUDA device that no launch has told of.
 	Device(ordinal int) int
-	// Row makes a row of a stream on a GPU: n is 0, or 1, 2, … for what runs beside the activities of the rows before. further tells that the
-	// device has other contexts that came before this one. Nil if there can be none.
+	// Row makes a row of a stream on a GPU: n is 0, or 1, 2, … for what runs beside the activities of the rows before.
+	// further tells that the device has other contexts that came before this one. Nil if there can be none.
 	Row(s Stream, n, gpu int, further bool) Row
 }
 
@@ -55,7 +56,8 @@ type Activity struct {
 // End is when the activity ended.
 func (a *Activity) End() uint64 { return a.end }
 
-// LinkedTo gives the handles of what a kernel is linked to: its launch, its plan, and the operation if the plan has but one; 0 where it is not.
+// LinkedTo gives the handles of what a kernel is linked to: its launch, its plan, and the operation if the plan has but
+// one; 0 where it is not.
 func (a *Activity) LinkedTo() (launch, plan, operation uint64) {
 	l := a.launch
 	switch {
@@ -67,8 +69,8 @@ func (a *Activity) LinkedTo() (launch, plan, operation uint64) {
 	return l.Handle, l.planID, l.operation
 }
 
-// streamRows are the rows of a stream. What begins before the one before has ended (kernels of parallel branches of a graph, or launched to overlap) stands on
-// a further row.
+// streamRows are the rows of a stream. What begins before the one before has ended (kernels of parallel branches of a
+// graph, or launched to overlap) stands on a further row.
 type streamRows struct {
 	id    Stream
 	queue activityQueue

@@ -80,8 +80,8 @@ type segment struct {
 	scratch fitScratch
 }
 
-// New makes the clock of a GPU. Where stamps are of any unit, they are mapped once the length of a tick has been found out; else they
-// are nanoseconds.
+// New makes the clock of a GPU. Where stamps are of any unit, they are mapped once the length of a tick has been found
+// out; else they are nanoseconds.
 func New(anyUnit bool) *Clock { return &Clock{anyUnit: anyUnit} }
 
 // Jumps is how many times the clock, or the host's line, was seen to jump.
@@ -141,9 +141,8 @@ func (k *Clock) pair(g, c uint64, doubtful bool) {
 	s.add(g, int64(c-g), k.grainNs(), !doubtful)
 }
 
-// notBefore takes a lower bound: the kernel that began at a stamp did not begin before host time t, that of its launch or of
-// something earlier. Only for
-// stamps that are that kernel's beyond doubt.
+// notBefore takes a lower bound: the kernel that began at a stamp did not begin before host time t, that of its launch
+// or of something earlier. Only for stamps that are that kernel's beyond doubt.
 func (k *Clock) notBefore(stamp, t uint64, launch bool) {
 	if !k.known() || len(k.segments) == 0 {
 		return
@@ -269,8 +268,8 @@ func (s *segment) fit(force bool, grain float64) {
 	}
 }
 
-// fitBlock fits the line of the block points[from:to] to points[first:end], of which the block and its neighbors
-// are parts. Where these do not lie on one line, since the rate of a clock has changed, the block has to do alone; what it
+// fitBlock fits the line of the block points[from:to] to points[first:end], of which the block and its neighbors are
+// parts. Where these do not lie on one line, since the rate of a clock has changed, the block has to do alone; what it
 // is then still bent by is uncertain. A block of which all reports are in doubt has the line before it.
 func (s *segment) fitBlock(from, to, first, end int, grain float64) clockLine {
 	var before *clockLine
@@ -344,8 +343,8 @@ func (s *segment) at(g uint64) (t uint64, off Margin, ok bool) {
 	return t, Margin{(1-w)*ua.most + w*ub.most + between, (1-w)*ua.usual + w*ub.usual + between}, true
 }
 
-// Host maps a stamp that was reported at host time seen to the time line, and tells what that may be off by. False if no pair has come
-// yet, or the length of a tick is not known.
+// Host maps a stamp that was reported at host time seen to the time line, and tells what that may be off by. False if
+// no pair has come yet, or the length of a tick is not known.
 func (k *Clock) Host(stamp, seen uint64) (t uint64, uncertainty Margin, ok bool) {
 	if !k.known() {
 		return 0, Margin{}, false

@@ -15,9 +15,10 @@ import "math"
 //   - it began after its launch, ended before the report, and began before its network traffic was over.
 //
 // Stamps of another kernel can pass all that while kernels queue up. So when counters have parted, all plans are
-// distrusted that are not yet written, back to the one that made them part, if that is known, else to the last one whose
-// stamps can only be its own, as far as reports tell: launched when nothing else of the communicator rank was under way, and
-// reported before anything else was launched. And after something that makes counters part, none but such are believed.
+// distrusted that are not yet written, back to the one that made them part, if that is known, else to the last one
+// whose stamps can only be its own, as far as reports tell: launched when nothing else of the communicator rank was
+// under way, and reported before anything else was launched. And after something that makes counters part, none but
+// such are believed.
 //
 // Nothing that stamps look like afterwards shows that counters agree again: at an even beat, or where the host launches
 // when the kernel before has ended, they fit as well. Distrust ends only by what parted counters cannot bring about:
@@ -28,11 +29,11 @@ import "math"
 //
 // What messages to oneself have shifted is given back to the plans whose it is, see realigner.
 //
-// Meanwhile the reports of such a communicator rank are not used for the clock, which others share, unless they lie below its line:
-// each is an upper bound all the same, but where nothing better comes a line would be fitted to them.
+// Meanwhile the reports of such a communicator rank are not used for the clock, which others share, unless they lie
+// below its line: each is an upper bound all the same, but where nothing better comes a line would be fitted to them.
 //
-// A plan that does nothing worse than begin before its launch is looked at again when it is written, with a clock that is
-// better known by then.
+// A plan that does nothing worse than begin before its launch is looked at again when it is written, with a clock that
+// is better known by then.
 type Filter struct {
 	Clock *Clock // of the GPU that the communicator rank runs on
 
@@ -42,10 +43,11 @@ type Filter struct {
 	newest   uint64                   // number of that plan
 	report   uint64                   // last report of the plans judged
 	sound    uint64                   // number of the last plan whose stamps can only be its own
-	shallow  uint64                   // number of the last plausible plan for whose report no ring can have been overrun
-	suspect  uint64                   // number of the first plan that may have made counters part; 0: none
-	warned   bool                     // NoticeSelfMessages was given for that
-	streak   int                      // plausible plans since the last implausible one
+	// number of the last plausible plan for whose report no ring can have been overrun
+	shallow uint64
+	suspect uint64 // number of the first plan that may have made counters part; 0: none
+	warned  bool   // NoticeSelfMessages was given for that
+	streak  int    // plausible plans since the last implausible one
 
 	implausible int
 	doubts      doubt  // what was against them
@@ -71,10 +73,11 @@ type Notice uint8
 
 // Notices.
 const (
-	NoticeNone         Notice = iota
-	NoticeSelfMessages        // from this plan on stamps may be those of other kernels, and are used only where it is certain whose they are
-	NoticeWithheld            // from this plan on stamps are those of other kernels, and are not used
-	NoticeUnknownTick         // the unit of the GPU's stamps is not known yet
+	NoticeNone Notice = iota
+	// from this plan on stamps may be those of other kernels, and are used only where it is certain whose they are
+	NoticeSelfMessages
+	NoticeWithheld    // from this plan on stamps are those of other kernels, and are not used
+	NoticeUnknownTick // the unit of the GPU's stamps is not known yet
 )
 
 // Queue is what the filter asks about the plans of its communicator rank that were enqueued and are not written yet.
@@ -122,7 +125,8 @@ func (f *Filter) trusts(from uint64) {
 func (f *Filter) forget() { f.implausible, f.doubts, f.took = 0, 0, 0 }
 
 // jumped ends the distrust if the last jump of the clock explains all of it. Ahead it makes reports come before their
-// stamps, and the kernel seem long that ran meanwhile; back it makes kernels begin before their launch, and before earlier ones.
+// stamps, and the kernel seem long that ran meanwhile; back it makes kernels begin before their launch, and before
+// earlier ones.
 func (f *Filter) jumped(k *Clock) {
 	f.jumps = k.jumps
 	excused := doubtLate | doubtTook
@@ -134,15 +138,17 @@ func (f *Filter) jumped(k *Clock) {
 	}
 }
 
-// Suspect tells that a plan which is being enqueued, or judged next, has messages to oneself, which the device counts and the host does
-// not, so that later stamps are those of earlier kernels (docs/nccl-profiler-api.md §7.4): also of plans that are judged before it.
+// Suspect tells that a plan which is being enqueued, or judged next, has messages to oneself, which the device counts
+// and the host does not, so that later stamps are those of earlier kernels (docs/nccl-profiler-api.md §7.4): also of
+// plans that are judged before it.
 func (f *Filter) Suspect(number uint64) {
 	if f.suspect == 0 {
 		f.suspect = number
 	}
 }
 
-// Judge looks at the stamps of a plan whose reports have all come. A plan is judged once, and not before the clock maps stamps.
+// Judge looks at the stamps of a plan whose reports have all come. A plan is judged once, and not before the clock maps
+// stamps.
 func (f *Filter) Judge(p *Plan, b Bounds, q Queue) Notice {
 	if p.verdict != unjudged {
 		return NoticeNone
@@ -201,7 +207,8 @@ func (f *Filter) distrust(p *Plan, b Bounds, e evidence, q Queue) {
 	}
 }
 
-// accept takes a plan that nothing speaks against. Alone, its stamps can only be its own; shallow, no ring was overrun before its report.
+// accept takes a plan that nothing speaks against. Alone, its stamps can only be its own; shallow, no ring was overrun
+// before its report.
 func (f *Filter) accept(p *Plan, b Bounds, e evidence, alone, shallow bool) {
 	p.verdict = plausible
 	if f.streak++; f.streak >= forgetAfter && !f.parted {
@@ -259,7 +266,8 @@ func (f *Filter) part(p *Plan, b Bounds, q Queue) {
 	f.Clock.doubts(since)
 }
 
-// Interval is when a plan that was judged ran, as the clock is known by now; false if its stamps are not to be believed.
+// Interval is when a plan that was judged ran, as the clock is known by now; false if its stamps are not to be
+// believed.
 func (f *Filter) Interval(p *Plan, b Bounds) (Interval, Notice, bool) {
 	if !f.Clock.known() {
 		if f.unknownTick {
@@ -282,8 +290,8 @@ func (f *Filter) Interval(p *Plan, b Bounds) (Interval, Notice, bool) {
 	return i, NoticeNone, ok
 }
 
-// Ahead is what Interval would say by now, if the plan were written at once, and changes nothing: the clock may be known better when it is
-// written. False also where stamps that NCCL handed to other plans are being given back.
+// Ahead is what Interval would say by now, if the plan were written at once, and changes nothing: the clock may be
+// known better when it is written. False also where stamps that NCCL handed to other plans are being given back.
 func (f *Filter) Ahead(p *Plan, b Bounds) (Interval, bool) {
 	if !f.Clock.known() || p.placed != nil || !f.believes(p) {
 		return Interval{}, false
@@ -322,14 +330,15 @@ func (f *Filter) located(p *Plan, b Bounds) (i Interval, known, plausible bool) 
 	return Interval{begin, max(begin, min(end, s.ended)), off}, true, true
 }
 
-// window is by how much a plan may lie later than the clock says, by what has been seen of the plan itself: none of its kernels has
-// begun before its launch, or after its network traffic was over, and its ends are before their reports.
+// window is by how much a plan may lie later than the clock says, by what has been seen of the plan itself: none of its
+// kernels has begun before its launch, or after its network traffic was over, and its ends are before their reports.
 type window struct{ least, most int64 }
 
 // unknownNs is more than any clock may be off by.
 const unknownNs = 1 << 62
 
-// nearest is by how much a plan is moved, as a whole, since its stamps tell how long it took; and what is left of the uncertainty.
+// nearest is by how much a plan is moved, as a whole, since its stamps tell how long it took; and what is left of the
+// uncertainty.
 func (w window) nearest(uncertainty int64) (moved int64, off uint64) {
 	if w.least > w.most { // by what clocks and stamps are rounded
 		w.least, w.most = w.most, w.least

@@ -4,8 +4,8 @@ package gpuclock
 
 import "testing"
 
-// rank plays the plans of a communicator rank: one kernel after the other, each launched 10 µs before it begins and reported 1 µs
-// after it began and ended. The GPU's clock is offset ahead of the host's.
+// rank plays the plans of a communicator rank: one kernel after the other, each launched 10 µs before it begins and
+// reported 1 µs after it began and ended. The GPU's clock is offset ahead of the host's.
 type rank struct {
 	Filter
 	plans   []*Plan // enqueued and not written
@@ -41,7 +41,8 @@ func (r *rank) Since(number uint64) (uint64, bool) {
 // run plays one plan whose kernel begins at a time, with the stamps of one that began then or before.
 func (r *rank) run(number, begin, stamped uint64, selfMessages bool) (Interval, bool) {
 	p := &Plan{Number: number, Reported: begin + length + late, Kernels: []Kernel{{
-		Begin: stamped + offset, End: stamped + length + offset, Began: begin + late + number%7*100, Ended: begin + length + late,
+		Begin: stamped + offset, End: stamped + length + offset, Began: begin + late + number%7*100,
+		Ended: begin + length + late,
 	}}}
 	r.plans, r.starts = []*Plan{p}, []uint64{begin - launch}
 	r.Report(p.Kernels[0].Begin, p.Kernels[0].Began)
@@ -71,7 +72,8 @@ func TestIntervalsOfPlans(t *testing.T) {
 	for n := uint64(1); n < 3000; n++ {
 		begin := beginning + n*beat
 		i, ok := r.run(n, begin, begin, false)
-		if n > 100 && (!ok || max(i.Begin, begin)-min(i.Begin, begin) > i.Uncertainty || max(i.End, begin+length)-min(i.End, begin+length) > i.Uncertainty) {
+		if n > 100 && (!ok || max(i.Begin, begin)-min(i.Begin, begin) > i.Uncertainty ||
+			max(i.End, begin+length)-min(i.End, begin+length) > i.Uncertainty) {
 			t.Fatalf("plan %d: %+v, %v; it ran from %d", n, i, ok, begin)
 		}
 	}
@@ -110,7 +112,9 @@ func TestAfterMessagesToOneself(t *testing.T) {
 	}
 	waits := &Plan{Number: 302}
 	begin := beginning + 300*beat
-	p := &Plan{Number: 300, Reported: begin + length + late, Kernels: []Kernel{{Begin: begin + offset, End: begin + length + offset, Began: begin + late, Ended: begin + length + late}}}
+	p := &Plan{Number: 300, Reported: begin + length + late,
+		Kernels: []Kernel{{Begin: begin + offset, End: begin + length + offset, Began: begin + late,
+			Ended: begin + length + late}}}
 	r.plans, r.starts = []*Plan{p, waits}, []uint64{begin - launch, begin}
 	n := r.Judge(p, Bounds{Start: begin - launch, Launched: begin - launch}, &r)
 	if _, _, ok := r.Interval(p, Bounds{Launched: begin - launch}); ok || n != NoticeSelfMessages {

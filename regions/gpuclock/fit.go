@@ -21,10 +21,10 @@ import (
 // to the host and one round of NCCL's polling; more, sharedDelay, where reports usually are very late) and the stamps'
 // rounding come on top, and the lower bounds limit it.
 //
-// That holds for delays that have nothing to do with each other. On a starved host the thread that reports is kept from running
-// for milliseconds, and then reports all that has happened in one go: all late together, some by nearly the same time. A core that
-// was asleep takes tens of microseconds to be back, each time about the same. Such
-// reports are one witness (fitScratch.fit), and few witnesses are not believed that no launch confirms (fitScratch.confirm).
+// That holds for delays that have nothing to do with each other. On a starved host the thread that reports is kept from
+// running for milliseconds, and then reports all that has happened in one go: all late together, some by nearly the
+// same time. A core that was asleep takes tens of microseconds to be back, each time about the same. Such reports are
+// one witness (fitScratch.fit), and few witnesses are not believed that no launch confirms (fitScratch.confirm).
 type clockLine struct {
 	g     uint64  // middle of the block
 	d     int64   // offset there
@@ -50,9 +50,10 @@ const (
 	priorNs      = 2000.0
 	systematicNs = 2000.0
 
-	polledNs     = 10_000.0 // a thread that is never kept from reporting is less late
-	idleNs       = 1e6      // some kernel begins sooner after its launch, as a rule
-	many         = 16       // reports, none in one go with another, that are not all late by milliseconds, the same each time
+	polledNs = 10_000.0 // a thread that is never kept from reporting is less late
+	idleNs   = 1e6      // some kernel begins sooner after its launch, as a rule
+	// reports, none in one go with another, that are not all late by milliseconds, the same each time
+	many         = 16
 	several      = 12       // that are not all late by less
 	unstatedNs   = 1e9      // what times may be off by where nothing tells
 	doubtfulPart = 1.0 / 16 // of what launches leave open, up to idleNs: what fewer that agree may be off by at least
@@ -61,10 +62,12 @@ const (
 	minSlopePoints = 5 // fewer do not tell a slope
 	stretches      = 8
 	minBendPoints  = 4 * stretches * few // of fewer some stretch is late by chance
-	bendChance     = 6.0                 // times the mean lateness of the quickest: one line in fifty has such a gap by chance
-	slopeGain      = 6.0                 // by how much (log likelihood) another slope must be better: many are tried, in each block
-	slopeDoubt     = 0.3                 // by how much it may be worse and still be true
-	fitFloorNs     = 300                 // differences below this mean nothing
+	// times the mean lateness of the quickest: one line in fifty has such a gap by chance
+	bendChance = 6.0
+	// by how much (log likelihood) another slope must be better: many are tried, in each block
+	slopeGain  = 6.0
+	slopeDoubt = 0.3 // by how much it may be worse and still be true
+	fitFloorNs = 300 // differences below this mean nothing
 )
 
 func (l *clockLine) offset(g uint64) int64 {
@@ -90,8 +93,8 @@ func (l *clockLine) uncertainty(g uint64) Margin {
 	return Margin{of(l.slopeOff.most), of(l.slopeOff.usual)}
 }
 
-// Margin is what a mapped time may be off by, in ns either way: most, which decides whether stamps can be believed; and usual, in 95
-// of 100 cases, given that two clocks seldom run apart by more than usualSlope.
+// Margin is what a mapped time may be off by, in ns either way: most, which decides whether stamps can be believed; and
+// usual, in 95 of 100 cases, given that two clocks seldom run apart by more than usualSlope.
 type Margin struct{ most, usual float64 }
 
 // fitScratch is what a fit works with.
@@ -104,7 +107,8 @@ type fitScratch struct {
 	distances []float64
 }
 
-// lowest finds the m least (at most quickest) of y − slope·x in [from, to), in order, and their x. They are put behind what is there.
+// lowest finds the m least (at most quickest) of y − slope·x in [from, to), in order, and their x. They are put behind
+// what is there.
 func (f *fitScratch) lowest(slope float64, from, to, m int) {
 	var low, at [quickest]float64
 	n, most := 0, math.Inf(1) // most: of those found, once they are m
@@ -131,7 +135,8 @@ func (f *fitScratch) lowest(slope float64, from, to, m int) {
 // spread tells how close to a line of a slope the quickest reports lie: the range of the lower half of the quickest two
 // of each of some stretches. A burst of reports, all at one time, would agree with any slope.
 //
-// Most of a fit's time is spent here: nothing is stored for each report, and most are only found to be later than two others.
+// Most of a fit's time is spent here: nothing is stored for each report, and most are only found to be later than two
+// others.
 func (f *fitScratch) spread(slope float64) float64 {
 	n := len(f.x)
 	var low leastFew
@@ -189,13 +194,14 @@ func (f *fitScratch) agreeing(n int) int {
 
 // fit fits a line to points, to be used around the stamp middle.
 //
-// Reports of one go agree on nothing: two that are closer together than the quickest may be late can have been late for one
-// reason. So they count as one, and the line is fitted again, until it is not said to be off by more than the reports
-// are apart. Where too few remain they do not tell how late they were: only launches do.
+// Reports of one go agree on nothing: two that are closer together than the quickest may be late can have been late for
+// one reason. So they count as one, and the line is fitted again, until it is not said to be off by more than the
+// reports are apart. Where too few remain they do not tell how late they were: only launches do.
 func (f *fitScratch) fit(points []point, middle uint64, before *clockLine, grain float64) clockLine {
 	f.take(points, middle, 0)
 	l := f.line(points, middle, before, grain)
-	doubtful := l.limit > polledNs && slices.ContainsFunc(points, func(p point) bool { return p.launched }) && !f.confirm(&l, points, before, grain)
+	doubtful := l.limit > polledNs && slices.ContainsFunc(points, func(p point) bool { return p.launched }) &&
+		!f.confirm(&l, points, before, grain)
 	if doubtful && l.limit > idleNs {
 		l.between()
 		return l
@@ -215,10 +221,10 @@ func (f *fitScratch) fit(points []point, middle uint64, before *clockLine, grain
 	return l
 }
 
-// confirm tells whether the reports of a line show by themselves that the quickest of them were not late: many, each in a go of its
-// own, that agree as those of a thread do that is never kept from reporting. Else kernels may have been long in coming, or all
-// reports were late, even by nearly the same where threads take turns or cores were asleep, and the truth is anywhere between
-// reports and launches: likely at the reports where that is near.
+// confirm tells whether the reports of a line show by themselves that the quickest of them were not late: many, each in
+// a go of its own, that agree as those of a thread do that is never kept from reporting. Else kernels may have been
+// long in coming, or all reports were late, even by nearly the same where threads take turns or cores were asleep, and
+// the truth is anywhere between reports and launches: likely at the reports where that is near.
 func (f *fitScratch) confirm(l *clockLine, points []point, before *clockLine, grain float64) bool {
 	if l.lateness() > polledNs {
 		return false
@@ -311,7 +317,8 @@ func (f *fitScratch) line(points []point, middle uint64, before *clockLine, grai
 	quantile := func(q float64) float64 { return scale * (math.Pow(1-q, -1/shape) - 1) }
 	late, most := min(quantile(0.5), maxLateNs), quantile(0.95)
 
-	l := clockLine{g: middle, slope: slope, d: d0 + int64(math.Round(f.low[0]-late)), slopeOff: slopeOff, limit: math.Inf(1), points: n}
+	l := clockLine{g: middle, slope: slope, d: d0 + int64(math.Round(f.low[0]-late)), slopeOff: slopeOff,
+		limit: math.Inf(1), points: n}
 	for _, x := range f.at[:m] {
 		l.pivot += x / float64(m)
 	}
@@ -472,8 +479,8 @@ func (f *fitScratch) slope(known, span, grain float64) (best float64, off Margin
 }
 
 // disbelief is what must be made up for by reports that agree to within spread for a slope, before it is believed that
-// clocks run apart by it. Those of a thread that always runs agree to within less than polledNs, and then far drifts are no
-// more than unusual. Of reports that are late by chance some agree to within less for some slope, too.
+// clocks run apart by it. Those of a thread that always runs agree to within less than polledNs, and then far drifts
+// are no more than unusual. Of reports that are late by chance some agree to within less for some slope, too.
 func disbelief(slope, spread float64) float64 {
 	heavy, light := unusual(slope), math.Abs(slope)/usualSlope
 	return heavy + max(light-heavy, 0)*min(spread/polledNs, 1)

@@ -9,16 +9,17 @@ import (
 
 // Jumps of a GPU's clock, or of the host's line, begin a new segment.
 //
-// A jump ahead of the GPU's clock makes reports seem to come before their stamps were taken. So does the first quick report
-// after many late ones, as on a starved host: that is no jump as long as one line lies below all reports and above all launches.
-// And a stamp can be garbage: three pairs that agree are asked for.
+// A jump ahead of the GPU's clock makes reports seem to come before their stamps were taken. So does the first quick
+// report after many late ones, as on a starved host: that is no jump as long as one line lies below all reports and
+// above all launches. And a stamp can be garbage: three pairs that agree are asked for.
 //
 // A jump back makes reports seem to come late, and kernels to begin before their launch. So do the stamps of earlier
 // kernels that NCCL hands out when its counters have parted (docs/nccl-profiler-api.md §7.4), which is far more
-// frequent; and with the same lag for all, where kernels run at an even beat, or each is launched when the one before has ended. But those come
-// in the order of kernels, and none twice. So a kernel must have begun before earlier ones of its channel had ended, with a
-// stamp not seen before. And many launches must have come, none of the reports since the first of them
-// may fit the old line, and all must fit one new line. A jump back by less than the pause in which it happens is not found.
+// frequent; and with the same lag for all, where kernels run at an even beat, or each is launched when the one before
+// has ended. But those come in the order of kernels, and none twice. So a kernel must have begun before earlier ones of
+// its channel had ended, with a stamp not seen before. And many launches must have come, none of the reports since the
+// first of them may fit the old line, and all must fit one new line. A jump back by less than the pause in which it
+// happens is not found.
 const (
 	stepSlackNs   = 10_000       // beyond the uncertainty
 	aheadPoints   = 2 * quickest // that a line must have been fitted to
@@ -82,15 +83,18 @@ func (k *Clock) jumpedAhead(line *clockLine, g, c uint64) bool {
 	return true
 }
 
-// contradicted is by how much a report must lie below the line for both not to be of one line: the line would be below what
-// launches allow. What they do not bound can all have been late, unless it is by many times what the line may be off by.
+// contradicted is by how much a report must lie below the line for both not to be of one line: the line would be below
+// what launches allow. What they do not bound can all have been late, unless it is by many times what the line may be
+// off by.
 func (l *clockLine) contradicted(g uint64) float64 {
 	x := float64(int64(g - l.g))
-	return min(math.Hypot(lateBeyond*l.stat, 3*l.slopeOff.most*(x-l.pivot)), l.limit+l.slopeOff.most*math.Abs(x-l.limitAt))
+	return min(math.Hypot(lateBeyond*l.stat, 3*l.slopeOff.most*(x-l.pivot)),
+		l.limit+l.slopeOff.most*math.Abs(x-l.limitAt))
 }
 
-// early takes a kernel that seems to have begun before its launch, at host time t, and has nothing else
-// against it but that it may have crossed: begun before the end of an earlier one. It tells whether the clock has turned out to have jumped.
+// early takes a kernel that seems to have begun before its launch, at host time t, and has nothing else against it but
+// that it may have crossed: begun before the end of an earlier one. It tells whether the clock has turned out to have
+// jumped.
 func (k *Clock) early(stamp, t uint64, crossed bool) bool {
 	if !k.known() || len(k.segments) == 0 {
 		return false

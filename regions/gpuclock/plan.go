@@ -8,7 +8,8 @@ type Plan struct {
 	Kernels   []Kernel // those that have begun and ended, in any order
 	Unstamped int      // those that ended without a stamp
 	Reported  uint64   // host time of the last report
-	Realigned int      // by so many works at most NCCL's stamps were those of earlier ones; Kernels are then the plan's own
+	// by so many works at most NCCL's stamps were those of earlier ones; Kernels are then the plan's own
+	Realigned int
 
 	verdict verdict
 	behind  int     // operations enqueued behind it when its last report came, as far as they are of interest
@@ -31,8 +32,8 @@ type Bounds struct {
 	NetStop  uint64 // when all its network traffic was over; 0: not known, or there was none
 }
 
-// Interval is when something ran on a GPU, by the host's clock: each of Begin and End is at most Uncertainty (ns) from the true time, in 95
-// of 100 cases at least.
+// Interval is when something ran on a GPU, by the host's clock: each of Begin and End is at most Uncertainty (ns) from
+// the true time, in 95 of 100 cases at least.
 type Interval struct{ Begin, End, Uncertainty uint64 }
 
 // verdict is what is thought of a plan's stamps.

@@ -7,13 +7,14 @@ import (
 	"sort"
 )
 
-// Up to NCCL 2.30 the device counts works of messages to oneself, and the host does not (docs/nccl-profiler-api.md §7.4). What NCCL
-// hands out from there on is the true sequence of a channel's stamps, late by the number of such works: the host's n-th work of a channel has
-// the stamps of the device's n-th. Realigning gives them back to the plans whose they are.
+// Up to NCCL 2.30 the device counts works of messages to oneself, and the host does not (docs/nccl-profiler-api.md
+// §7.4). What NCCL hands out from there on is the true sequence of a channel's stamps, late by the number of such
+// works: the host's n-th work of a channel has the stamps of the device's n-th. Realigning gives them back to the plans
+// whose they are.
 //
-// On each channel there are two sequences, in the order of plans: the device's works, with those of messages to oneself, and the
-// stamps that the host's works were given. The n-th of one belongs to the n-th of the other. That is believed of a plan
-// only where all of this holds:
+// On each channel there are two sequences, in the order of plans: the device's works, with those of messages to
+// oneself, and the stamps that the host's works were given. The n-th of one belongs to the n-th of the other. That is
+// believed of a plan only where all of this holds:
 //
 //   - nothing is missing in either sequence: what may be ends a stretch, and both begin anew behind it (Works.Unsure);
 //   - all works of the plan have stamps, on all its channels, and no ring can have been overrun before these were reported;
@@ -23,7 +24,8 @@ import (
 //   - nothing contradicts it, of this plan or another: stamps are in order, none lies before its plan's launch or after its network traffic,
 //     and kernels of a communicator rank run one after the other, whatever their channels.
 //
-// The first contradiction ends it for good, as does what makes counters part in ways that nobody can count (Works.Uncounted).
+// The first contradiction ends it for good, as does what makes counters part in ways that nobody can count
+// (Works.Uncounted).
 type realigner struct {
 	on       bool
 	ended    bool // for good
@@ -43,8 +45,8 @@ const maxPlaced = 1 << 16
 type Works struct {
 	// Own are its messages to oneself: of each, the number of its channels, which are the first ones.
 	Own []int
-	// Host are the works that the host has counted, with the stamps that NCCL reported for them, whosever they are. Events of one
-	// work are one.
+	// Host are the works that the host has counted, with the stamps that NCCL reported for them, whosever they are.
+	// Events of one work are one.
 	Host []Kernel
 	// Unsure tells that works of the plan, or of another at its place, may be missing in Host.
 	Unsure bool
@@ -52,8 +54,8 @@ type Works struct {
 	Uncounted bool
 }
 
-// channelWorks are a channel's works as the device counts them, and the stamps that the host's works had, both numbered alike from the
-// beginning of a stretch on.
+// channelWorks are a channel's works as the device counts them, and the stamps that the host's works had, both numbered
+// alike from the beginning of a stretch on.
 type channelWorks struct {
 	shift    int // works of messages to oneself so far
 	total    int // works in this stretch, and the shift at its beginning
@@ -94,8 +96,8 @@ type share struct {
 	kernel  Kernel
 }
 
-// Follow takes a plan in the order in which the communicator rank's plans were enqueued, when its reports have all come. Plans before the
-// first message to oneself are of no matter.
+// Follow takes a plan in the order in which the communicator rank's plans were enqueued, when its reports have all
+// come. Plans before the first message to oneself are of no matter.
 func (f *Filter) Follow(p *Plan, b Bounds, w Works) {
 	r := &f.realigner
 	switch {
@@ -202,7 +204,8 @@ func (s *share) adds() {
 	s.shared = append(s.shared, s)
 }
 
-// look gives the stamps of a channel to the works whose they are, as far as these are known; false if something contradicts that.
+// look gives the stamps of a channel to the works whose they are, as far as these are known; false if something
+// contradicts that.
 func (f *Filter) look(l *channelWorks) bool {
 	for {
 		f.see(l)
@@ -251,8 +254,8 @@ func (f *Filter) take(s *share, k report) bool {
 	return ok && !early && !late
 }
 
-// see looks whether the last stamps lie before the launch of the plan that has the next work, or before the plan that has
-// them has ended on a channel without messages to oneself, after which no other can begin.
+// see looks whether the last stamps lie before the launch of the plan that has the next work, or before the plan that
+// has them has ended on a channel without messages to oneself, after which no other can begin.
 func (f *Filter) see(l *channelWorks) {
 	n := l.at - l.first
 	if n < 0 || n >= len(l.shared) || l.at == 0 || l.seen >= l.at || l.previous.Begin == 0 {
@@ -272,9 +275,13 @@ func (f *Filter) see(l *channelWorks) {
 	}
 }
 
-// outlasts tells whether a plan was still running, on a channel that has never had a message to oneself, when a stamp was taken.
+// outlasts tells whether a plan was still running, on a channel that has never had a message to oneself, when a stamp
+// was taken.
 func (at *placed) outlasts(stamp uint64) bool {
-	return slices.ContainsFunc(at.shares, func(s *share) bool { return s.changed < 0 && s.got == s.due && s.kernel.End > stamp })
+	return slices.ContainsFunc(at.shares, func(
+		s *share) bool {
+		return s.changed < 0 && s.got == s.due && s.kernel.End > stamp
+	})
 }
 
 // drop forgets the works whose stamps have been given.
@@ -319,8 +326,8 @@ func (at *placed) own() Plan {
 	return p
 }
 
-// bound tells the clock of the launches of plans that wait, from one that is being written on, as far as it is proven when they
-// ran: so the clock is as well known for the first of them as for the last.
+// bound tells the clock of the launches of plans that wait, from one that is being written on, as far as it is proven
+// when they ran: so the clock is as well known for the first of them as for the last.
 func (f *Filter) bound(at *placed) {
 	r, fit := &f.realigner, false
 	r.bounded = max(r.bounded, at.plan.Number-1)
@@ -347,7 +354,8 @@ func (f *Filter) bound(at *placed) {
 	}
 }
 
-// alone tells whether a plan, which is the next to be written, ran after the plans before it and before those behind it.
+// alone tells whether a plan, which is the next to be written, ran after the plans before it and before those behind
+// it.
 func (r *realigner) alone(at *placed) bool {
 	for len(r.plans) > 0 && r.plans[0].plan.Number < at.plan.Number {
 		_, end := r.plans[0].ends()

@@ -4,8 +4,8 @@ package gpuclock
 
 import "testing"
 
-// shifted plays a communicator rank whose plans are on one channel. Each is launched when the one before has ended, unless it is queued; its
-// kernel begins 10 µs after its launch, or when the one before has ended.
+// shifted plays a communicator rank whose plans are on one channel. Each is launched when the one before has ended,
+// unless it is queued; its kernel begins 10 µs after its launch, or when the one before has ended.
 type shifted struct {
 	Filter
 	plans  []*Plan
@@ -88,7 +88,8 @@ func (s *shifted) check(t *testing.T, want int) {
 		}
 		got++
 		for j, of := range s.whose {
-			if k := s.truth[j]; of == i && (distance(in.Begin, k.Begin-offset) > in.Uncertainty+1000 || distance(in.End, k.End-offset) > in.Uncertainty+1000) {
+			if k := s.truth[j]; of == i && (distance(in.Begin, k.Begin-offset) > in.Uncertainty+1000 ||
+				distance(in.End, k.End-offset) > in.Uncertainty+1000) {
 				t.Errorf("plan %d ran from %d to %d and not %+v", i, k.Begin-offset, k.End-offset, *in)
 			}
 		}
@@ -117,8 +118,8 @@ func TestStampsAreRealigned(t *testing.T) {
 	}
 }
 
-// While kernels queue up nothing shows by how much stamps are shifted: only what was before is believed, here the first plan, until
-// something does.
+// While kernels queue up nothing shows by how much stamps are shifted: only what was before is believed, here the first
+// plan, until something does.
 func TestShiftMustBeSeen(t *testing.T) {
 	s := newShifted()
 	s.enqueueAll(20, 1, true)
@@ -137,8 +138,8 @@ func TestShiftIsNotARoundOfTheRing(t *testing.T) {
 	s.check(t, 0)
 }
 
-// What contradicts ends realigning: stamps out of order, a stamp before its launch, a beginning after the network was done, a jump of the
-// clock, and what nobody can count. What may be missing only separates what is before and behind.
+// What contradicts ends realigning: stamps out of order, a stamp before its launch, a beginning after the network was
+// done, a jump of the clock, and what nobody can count. What may be missing only separates what is before and behind.
 func TestContradictionsEndRealigning(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -9,8 +9,9 @@ import (
 	"testing"
 )
 
-// starved makes up the plans of a process whose reporting thread is kept from running: it is back only now and then, and
-// reports all that has happened meanwhile in one go. What it is late may be as good as the same each time, as where threads take turns.
+// starved makes up the plans of a process whose reporting thread is kept from running: it is back only now and then,
+// and reports all that has happened meanwhile in one go. What it is late may be as good as the same each time, as where
+// threads take turns.
 type starved struct {
 	*rand.Rand
 	plans  int
@@ -104,7 +105,8 @@ func judged(plans []*starvedPlan) map[*starvedPlan]Interval {
 	return shown
 }
 
-// sleepy is the same where the core that the thread runs on was asleep, for tens to hundreds of microseconds, about the same each time.
+// sleepy is the same where the core that the thread runs on was asleep, for tens to hundreds of microseconds, about the
+// same each time.
 func sleepy(seed uint64) starved {
 	s := newStarved(seed)
 	s.late = 20e3 + 180e3*s.Float64()
@@ -112,9 +114,9 @@ func sleepy(seed uint64) starved {
 	return s
 }
 
-// TestFewReportsOfStarvedHosts: where all of few reports are late, and perhaps by the same, nothing but launches tells by how much. What is
-// said of the times is true, and never false by far if they are late by milliseconds; if by less, seldom: nobody could state an
-// uncertainty of use where reports agree and launches leave little open.
+// TestFewReportsOfStarvedHosts: where all of few reports are late, and perhaps by the same, nothing but launches tells
+// by how much. What is said of the times is true, and never false by far if they are late by milliseconds; if by less,
+// seldom: nobody could state an uncertainty of use where reports agree and launches leave little open.
 func TestFewReportsOfStarvedHosts(t *testing.T) {
 	const byFar, runs = 4, 4000
 	for _, c := range []struct {
@@ -135,7 +137,8 @@ func TestFewReportsOfStarvedHosts(t *testing.T) {
 				lost += len(plans) - len(shown)
 				far := 0
 				for p, i := range shown {
-					for _, e := range []uint64{max(i.Begin, p.begin) - min(i.Begin, p.begin), max(i.End, p.end) - min(i.End, p.end)} {
+					for _, e := range []uint64{max(i.Begin, p.begin) - min(i.Begin, p.begin),
+						max(i.End, p.end) - min(i.End, p.end)} {
 						ends++
 						if e <= i.Uncertainty+1 {
 							covered++
@@ -149,12 +152,15 @@ func TestFewReportsOfStarvedHosts(t *testing.T) {
 					farRuns++
 				}
 				if far > 0 && farRuns <= 5 {
-					t.Logf("seed %d: %d plans, %d goes, late by %.3f ms, alike %.2f: %d ends off by far", seed, s.plans, s.goes, s.late/1e6, s.common, far)
+					t.Logf("seed %d: %d plans, %d goes, late by %.3f ms, alike %.2f: %d ends off by far", seed, s.plans,
+						s.goes, s.late/1e6, s.common, far)
 				}
 			}
-			t.Logf("%d of %d errors are within the uncertainty; off by far in %d of %d runs; %d plans have no interval", covered, ends, farRuns, runs, lost)
+			t.Logf("%d of %d errors are within the uncertainty; off by far in %d of %d runs; %d plans have no interval",
+				covered, ends, farRuns, runs, lost)
 			if float64(farRuns) > c.far*runs {
-				t.Errorf("errors in %d of %d runs are beyond %d times the uncertainty, want at most %.0f %%", farRuns, runs, byFar, 100*c.far)
+				t.Errorf("errors in %d of %d runs are beyond %d times the uncertainty, want at most %.0f %%", farRuns,
+					runs, byFar, 100*c.far)
 			}
 			if float64(covered) < c.covered*float64(ends) {
 				t.Errorf("%d of %d errors are within the uncertainty, want %.0f %%", covered, ends, 100*c.covered)

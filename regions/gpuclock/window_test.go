@@ -4,8 +4,8 @@ package gpuclock
 
 import "testing"
 
-// A clock that few late reports tell may be off by much. What has been seen of a plan itself bounds that, and then both ends move: how long
-// the plan took is known all the same.
+// A clock that few late reports tell may be off by much. What has been seen of a plan itself bounds that, and then both
+// ends move: how long the plan took is known all the same.
 func TestPlansAreMovedAsAWhole(t *testing.T) {
 	const off = 1_000_000 // by which the clock says too late (or too early)
 	for _, c := range []struct {
@@ -28,7 +28,8 @@ func TestPlansAreMovedAsAWhole(t *testing.T) {
 			f.Clock.add(begin+offset, begin+uint64(3*off+c.error), false)
 			f.Clock.notBefore(begin+offset, begin-uint64(3*off-c.error), true)
 			f.Clock.Fit(true)
-			p := &Plan{Kernels: []Kernel{{Begin: begin + offset, End: begin + length + offset, Began: begin + c.began, Ended: begin + length + c.ended}}}
+			p := &Plan{Kernels: []Kernel{{Begin: begin + offset, End: begin + length + offset, Began: begin + c.began,
+				Ended: begin + length + c.ended}}}
 			b := Bounds{Launched: begin - c.launched}
 			if c.net != 0 {
 				b.NetStop = begin + c.net
@@ -64,8 +65,8 @@ func TestUnknownClockLeavesTheWindow(t *testing.T) {
 	}
 }
 
-// Where all reports are late, launches tell. Of the plans that wait, those of the later ones make the clock better for the first, whose kernel
-// was long in coming.
+// Where all reports are late, launches tell. Of the plans that wait, those of the later ones make the clock better for
+// the first, whose kernel was long in coming.
 func TestLaunchesThatComeLaterTell(t *testing.T) {
 	s := &shifted{Filter: Filter{Clock: New(false)}, now: beginning}
 	s.enqueueAll(1, 1, false)
@@ -84,7 +85,8 @@ func TestLaunchesThatComeLaterTell(t *testing.T) {
 	s.Clock.notBefore(s.truth[0].Begin, s.bounds[0].Launched, true)
 	s.Clock.Fit(true)
 	first := s.tell()[0]
-	if first == nil || first.Uncertainty > beat/2 || distance(first.Begin, s.truth[0].Begin-offset) > first.Uncertainty {
+	if first == nil || first.Uncertainty > beat/2 ||
+		distance(first.Begin, s.truth[0].Begin-offset) > first.Uncertainty {
 		t.Errorf("the first plan: %+v, it began at %d", first, s.truth[0].Begin-offset)
 	}
 }

@@ -2,11 +2,13 @@
 
 // Package ends moves the ends of operations to where other members show that they were.
 //
-// By some algorithms, NCCL stamps the end of a kernel when a part of it is done (regions.AttrEndsEarly). A rank that has sent its data up
-// the tree of an AllReduce, say, seems to be done, and waits for the result until all others have come. No member of an AllReduce has the
-// result before all have given their parts, so none has ended before the last stamp of any. A message has not arrived before it was sent.
+// By some algorithms, NCCL stamps the end of a kernel when a part of it is done (regions.AttrEndsEarly). A rank that
+// has sent its data up the tree of an AllReduce, say, seems to be done, and waits for the result until all others have
+// come. No member of an AllReduce has the result before all have given their parts, so none has ended before the last
+// stamp of any. A message has not arrived before it was sent.
 //
-// Find reads an archive's rows once, in the order of time, and says which ends are to be moved; Rewrite writes a row's event file anew.
+// Find reads an archive's rows once, in the order of time, and says which ends are to be moved; Rewrite writes a row's
+// event file anew.
 package ends
 
 import (
@@ -107,7 +109,8 @@ func Find(anchor string, clocks *Clocks, progress func(done, total int)) (*Found
 	defer a.Close()
 	f := &finder{
 		comms: facts.Communicators(a.Defs), expected: make(map[otf2.CommRef]int), clocks: clocks,
-		rows: make(map[otf2.LocationRef]*row), open: make(map[opName]*pending), out: &Found{Moves: make(map[otf2.LocationRef][]Move)},
+		rows: make(map[otf2.LocationRef]*row), open: make(map[opName]*pending),
+		out: &Found{Moves: make(map[otf2.LocationRef][]Move)},
 	}
 	f.stretches, _ = facts.Stretches(a.Anchor)
 	total := 0
@@ -205,8 +208,9 @@ func (f *finder) left(r *facts.Region) {
 		return
 	}
 	l := &launch{
-		Move: Move{enter: w.enter, first: w.since, last: w.events}, at: r.Location, begin: r.Begin, end: r.End, uncertainty: r.Uncertainty,
-		early: r.EndsEarly, operations: max(r.Operations, uint64(len(w.ops))), room: math.MaxUint64,
+		Move: Move{enter: w.enter, first: w.since, last: w.events}, at: r.Location, begin: r.Begin, end: r.End,
+		uncertainty: r.Uncertainty,
+		early:       r.EndsEarly, operations: max(r.Operations, uint64(len(w.ops))), room: math.MaxUint64,
 	}
 	if l.early {
 		l.waits, w.last = 1, l
@@ -250,7 +254,8 @@ func (f *finder) collective(key opName, l *launch) {
 	}
 }
 
-// message takes one end of a message, whose launch says something of the other end, or is told by it. What was sent has not arrived before.
+// message takes one end of a message, whose launch says something of the other end, or is told by it. What was sent has
+// not arrived before.
 func (f *finder) message(op *operation, l *launch) {
 	p := f.pending(op.opName)
 	p.members = append(p.members, l)
@@ -310,7 +315,8 @@ func (f *finder) shows(other, l *launch) {
 	}
 }
 
-// came counts down what a launch waits for. Its end is moved when nothing is left, but not beyond what comes next on its row.
+// came counts down what a launch waits for. Its end is moved when nothing is left, but not beyond what comes next on
+// its row.
 func (f *finder) came(l *launch) {
 	if l.waits--; l.waits > 0 || !l.early || l.to == 0 || f.moves >= mostMoves {
 		return
@@ -337,6 +343,7 @@ func (f *finder) finish() {
 		slices.SortFunc(moves, func(a, b Move) int { return cmp.Compare(a.enter, b.enter) })
 	}
 	if f.moves >= mostMoves {
-		f.out.Problems = append(f.out.Problems, fmt.Sprintf("ends of operations: only the first %d that are early by others' stamps were moved", mostMoves))
+		f.out.Problems = append(f.out.Problems, fmt.Sprintf(
+			"ends of operations: only the first %d that are early by others' stamps were moved", mostMoves))
 	}
 }

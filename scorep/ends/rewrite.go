@@ -9,8 +9,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Rewrite writes the event file at path anew, with chunks of the same size and the moves made. A hard link to it keeps what it had. After an
-// error the file is as it was.
+// Rewrite writes the event file at path anew, with chunks of the same size and the moves made. A hard link to it keeps
+// what it had. After an error the file is as it was.
 func Rewrite(path string, chunk uint64, moves []Move) error {
 	made := path + ".moved"
 	n := uint64(0)
@@ -40,8 +40,8 @@ func (m *Move) take(n uint64, ev *otf2.Event) {
 	}
 }
 
-// slow brings a launch's bandwidths to its new time: the only metrics of two real numbers on the rows of communicators' ranks (package
-// regions, metrics). An event's arguments have them as type and bits.
+// slow brings a launch's bandwidths to its new time: the only metrics of two real numbers on the rows of communicators'
+// ranks (package regions, metrics). An event's arguments have them as type and bits.
 func (m *Move) slow(ev *otf2.Event) {
 	if ev.Metric().Len() != 2 {
 		return

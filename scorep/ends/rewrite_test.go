@@ -14,7 +14,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// A launch's end is moved with all that is there at its end, and its bandwidths become what they are in the longer time. All else stays.
+// A launch's end is moved with all that is there at its end, and its bandwidths become what they are in the longer
+// time. All else stays.
 func TestRewrite(t *testing.T) {
 	const chunk = 256 << 10
 	path := filepath.Join(t.TempDir(), "1.evt")
@@ -27,8 +28,10 @@ func TestRewrite(t *testing.T) {
 	for i := range otf2.Timestamp(2) {
 		t := 100 + 1000*i
 		for _, err := range []error{
-			w.Metric(t, nil, 1, number, []uint64{1}), w.Enter(t, nil, 7), w.MpiCollectiveBegin(t, nil), w.Metric(t, nil, 2, double, bandwidths),
-			w.Metric(t+100, nil, 1, number, []uint64{0}), w.MpiCollectiveEnd(t+100, nil, otf2.CollectiveOpAllreduce, 0, 0, 1, 1),
+			w.Metric(t, nil, 1, number, []uint64{1}), w.Enter(t, nil, 7), w.MpiCollectiveBegin(t, nil),
+			w.Metric(t, nil, 2, double, bandwidths),
+			w.Metric(t+100, nil, 1, number, []uint64{0}),
+			w.MpiCollectiveEnd(t+100, nil, otf2.CollectiveOpAllreduce, 0, 0, 1, 1),
 			w.Metric(t+100, nil, 2, double, []uint64{0, 0}), w.Leave(t+100, nil, 7),
 		} {
 			if err != nil {
@@ -54,7 +57,8 @@ func TestRewrite(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"100", "100", "100", "100 2 B/s", "500", "500", "500 0 B/s", "500", "1100", "1100", "1100", "1100 8 B/s", "1200", "1200", "1200 0 B/s", "1200"}
+	want := []string{"100", "100", "100", "100 2 B/s", "500", "500", "500 0 B/s", "500", "1100", "1100", "1100",
+		"1100 8 B/s", "1200", "1200", "1200 0 B/s", "1200"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q\nwant %q", got, want)
 	}

@@ -52,12 +52,12 @@ var endMark = [2]byte{0x02, 0x01}
 // order and the number of the first event.
 const lastEventOffset = 10
 
-// Place makes the event file of a row, with number i in the archive's list, and learns its number of events and, where they had to be
-// looked at, their times.
+// Place makes the event file of a row, with number i in the archive's list, and learns its number of events and, where
+// they had to be looked at, their times.
 //
-// Files of finished processes are linked, unread, if their chunks fit the archive. Those of others are copied, because their writer
-// may still be there, or may have died half-way through a record, or its disk failed there: up to what the process's description says while it runs or where
-// its writer vouches for no more, else up to the last whole record.
+// Files of finished processes are linked, unread, if their chunks fit the archive. Those of others are copied, because
+// their writer may still be there, or may have died half-way through a record, or its disk failed there: up to what the
+// process's description says while it runs or where its writer vouches for no more, else up to the last whole record.
 func (out *Events) Place(i int, l *Row, to string, times *jobs.Lifespan) error {
 	if l.Source == nil {
 		return writeEmpty(to)
@@ -69,7 +69,8 @@ func (out *Events) Place(i int, l *Row, to string, times *jobs.Lifespan) error {
 	from := experiment.EventFile(s.Dir, l.Number)
 	chunk := l.Process.Shard.EventChunkSize
 	info, err := ownFile(from)
-	if err == nil && s.State == jobs.Finished && !s.CutBack() && info.Size() == l.Source.Bytes && out.fits(info.Size(), chunk) {
+	if err == nil && s.State == jobs.Finished && !s.CutBack() && info.Size() == l.Source.Bytes &&
+		out.fits(info.Size(), chunk) {
 		l.Events = l.Source.Events
 		return out.Link(from, to)
 	}
@@ -88,9 +89,10 @@ func (out *Events) Place(i int, l *Row, to string, times *jobs.Lifespan) error {
 	return out.rewrite(to, chunk)
 }
 
-// take copies the event file of a location that a shard has and makes it end after its last whole record. It tells of what is not as the
-// shard's description says. nil: there is nothing to be taken.
-func (out *Events) take(i int, of *jobs.Process, s *jobs.Piece, l *experiment.Location, to string) (*otf2.ScanResult, error) {
+// take copies the event file of a location that a shard has and makes it end after its last whole record. It tells of
+// what is not as the shard's description says. nil: there is nothing to be taken.
+func (out *Events) take(i int, of *jobs.Process, s *jobs.Piece, l *experiment.Location, to string) (
+	*otf2.ScanResult, error) {
 	from := experiment.EventFile(s.Dir, l.Number)
 	name := func() string { return fmt.Sprintf("%s, location %d: %s", of.ID(), l.Number, nameIn(s, from)) }
 	limit := int64(math.MaxInt64)
@@ -122,7 +124,8 @@ func (out *Events) take(i int, of *jobs.Process, s *jobs.Piece, l *experiment.Lo
 		return nil, err
 	}
 	written := l.Events
-	if s.State == jobs.Crashed && (damage != nil || s.Cut()) { // behind the last flush that the description knows there may be more
+	// behind the last flush that the description knows there may be more
+	if s.State == jobs.Crashed && (damage != nil || s.Cut()) {
 		whole, _ := otf2.ScanEventFile(from, s.Shard.EventChunkSize)
 		written = max(written, whole.Events)
 	}
@@ -130,9 +133,11 @@ func (out *Events) take(i int, of *jobs.Process, s *jobs.Piece, l *experiment.Lo
 	switch {
 	case s.State == jobs.Running: // a file is cut where it ended at the last flush but one, and its end is overwritten
 	case damage != nil && !s.Cut():
-		out.damage(i, of, missing, "%s is damaged after %s, of %d; they were taken: %v", name(), units.Plural(scan.Events, "event"), max(written, scan.Events), damage)
+		out.damage(i, of, missing, "%s is damaged after %s, of %d; they were taken: %v", name(),
+			units.Plural(scan.Events, "event"), max(written, scan.Events), damage)
 	case scan.Events < l.Events || s.State == jobs.Finished && info.Size() != l.Bytes && !s.CutBack():
-		out.damage(i, of, missing, "%s has %d bytes and %s instead of %d and %d; what is whole of it was taken", name(), info.Size(), units.Plural(scan.Events, "event"), l.Bytes, l.Events)
+		out.damage(i, of, missing, "%s has %d bytes and %s instead of %d and %d; what is whole of it was taken", name(),
+			info.Size(), units.Plural(scan.Events, "event"), l.Bytes, l.Events)
 	default:
 		out.lose(of, missing)
 	}
@@ -154,7 +159,8 @@ func (out *Events) LeaveBehind(of *jobs.Process, s *jobs.Piece) {
 		}
 		if whole, _ := otf2.ScanEventFile(file, s.Shard.EventChunkSize); whole.Events > 0 {
 			out.lose(of, whole.Events)
-			text := fmt.Sprintf("%s: %s, with %s, is left out: the description of its location is missing", of.ID(), nameIn(s, file), units.Plural(whole.Events, "event"))
+			text := fmt.Sprintf("%s: %s, with %s, is left out: the description of its location is missing", of.ID(),
+				nameIn(s, file), units.Plural(whole.Events, "event"))
 			out.Damaged = append(out.Damaged, text)
 			out.Others = append(out.Others, text)
 		}
@@ -166,11 +172,13 @@ func nameIn(p *jobs.Piece, file string) string {
 	return filepath.Join(experiment.Folder, filepath.Base(p.Dir), filepath.Base(file))
 }
 
-// definedIn refuses events that refer to what a shard's description does not define. After a power cut there can be more in an
-// event file than in the description.
+// definedIn refuses events that refer to what a shard's description does not define. After a power cut there can be
+// more in an event file than in the description.
 func definedIn(p *experiment.Process) func(*otf2.Event) error {
-	known := map[string]int{"StringRef": len(p.Strings), "RegionRef": len(p.Regions), "RmaWinRef": len(p.Wins), "MetricRef": len(p.Metrics), "CommRef": len(p.Comms)}
-	values := map[otf2.Type]int{otf2.TypeString: len(p.Strings), otf2.TypeComm: len(p.Comms), otf2.TypeRmaWin: len(p.Wins)}
+	known := map[string]int{"StringRef": len(p.Strings), "RegionRef": len(p.Regions), "RmaWinRef": len(p.Wins),
+		"MetricRef": len(p.Metrics), "CommRef": len(p.Comms)}
+	values := map[otf2.Type]int{otf2.TypeString: len(p.Strings), otf2.TypeComm: len(p.Comms),
+		otf2.TypeRmaWin: len(p.Wins)}
 	return func(e *otf2.Event) error {
 		fields := e.Kind.Fields()
 		for k := 0; k < len(fields) && k < len(e.Args); k++ {
@@ -226,7 +234,8 @@ func (out *Events) Moved(files int) {
 	out.Linked, out.Copied = out.Linked-moved, out.Copied+moved
 }
 
-// fits tells whether an event file can be read in the archive as it is: its chunks have the archive's size, or it has one.
+// fits tells whether an event file can be read in the archive as it is: its chunks have the archive's size, or it has
+// one.
 func (out *Events) fits(size int64, chunk uint64) bool {
 	return chunk == out.chunk || uint64(size) <= min(chunk, out.chunk)
 }

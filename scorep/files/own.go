@@ -29,7 +29,8 @@ const (
 // (O_EXCL) or replaced by its name (rename), and no symbolic link is followed below the directory that
 // the user named.
 
-// OwnFolder makes a folder unless it is there, see atomicfile.MakeFolder. A symbolic link, also to a folder, is an error.
+// OwnFolder makes a folder unless it is there, see atomicfile.MakeFolder. A symbolic link, also to a folder, is an
+// error.
 func OwnFolder(path string) error {
 	if info, err := os.Lstat(path); err == nil && !info.IsDir() {
 		return &fs.PathError{Op: "use", Path: path, Err: unix.ENOTDIR}
@@ -37,14 +38,18 @@ func OwnFolder(path string) error {
 	return atomicfile.MakeFolder(path)
 }
 
-// MayReplace is an error where an archive lies in a folder that does not have a property: it is not of those that what is to be written
-// there replaces. A recorded job's data is an error, too.
+// MayReplace is an error where an archive lies in a folder that does not have a property: it is not of those that what
+// is to be written there replaces. A recorded job's data is an error, too.
 func MayReplace(dir, property string) error {
 	present := []string{experiment.Folder}
 	for _, suffix := range Parts {
 		present = append(present, ArchiveName+suffix)
 	}
-	if !slices.ContainsFunc(present, func(name string) bool { _, err := os.Lstat(filepath.Join(dir, name)); return err == nil }) {
+	if !slices.ContainsFunc(present, func(name string) bool {
+		_,
+			err := os.Lstat(filepath.Join(dir, name))
+		return err == nil
+	}) {
 		return nil
 	}
 	if a, err := otf2.ReadAnchor(filepath.Join(dir, ArchiveName+anchorSuffix)); err == nil &&

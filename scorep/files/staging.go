@@ -69,11 +69,12 @@ var Parts = []string{"", ".def", ".marker", anchorSuffix}
 
 const anchorSuffix = ".otf2"
 
-// Replace brings the complete archive in the folder to the disk and puts it in place of the one in dir, which must be on the same file
-// system; there may be none. While it does, dir has no anchor; nobody sees old definitions with new events.
+// Replace brings the complete archive in the folder to the disk and puts it in place of the one in dir, which must be
+// on the same file system; there may be none. While it does, dir has no anchor; nobody sees old definitions with new
+// events.
 //
-// After an error the old archive is whole and in its place, or the new one is, as the error says. Only where the file system refuses
-// to take back what it has done, neither is: then there is no anchor, and no file has been removed.
+// After an error the old archive is whole and in its place, or the new one is, as the error says. Only where the file
+// system refuses to take back what it has done, neither is: then there is no anchor, and no file has been removed.
 func (s *Staging) Replace(dir string) error {
 	if err := atomicfile.SyncTree(s.Path); err != nil {
 		return fmt.Errorf("bring the archive to the disk: %w", err)
@@ -114,7 +115,9 @@ func (s *Staging) exchange(old, dir string) error {
 	err = fmt.Errorf("put the archive in place: %w", err)
 	if back := done.undo(); back != nil {
 		s.keep = true
-		return fmt.Errorf("%w; putting the earlier one back failed, too: %w: there is no archive now; its files, old and new, are in %s and %s", err, back, dir, s.Path)
+		return fmt.Errorf(
+			"%w; putting the earlier one back failed, too: %w: there is no archive now; its files, old and new, are "+
+				"in %s and %s", err, back, dir, s.Path)
 	}
 	_ = atomicfile.SyncFolder(dir)
 	if had {

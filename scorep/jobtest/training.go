@@ -13,9 +13,10 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
-// A training job of some ranks, made up: one process for each rank, eight on a host; communicators of all ranks,
-// of the eight of a host (tensor parallel) and of those with the same place on their hosts (data parallel). In each step a rank
-// computes, and takes part in three AllReduces of its host, one of its data-parallel group and one of all. One rank computes longer.
+// A training job of some ranks, made up: one process for each rank, eight on a host; communicators of all ranks, of the
+// eight of a host (tensor parallel) and of those with the same place on their hosts (data parallel). In each step a
+// rank computes, and takes part in three AllReduces of its host, one of its data-parallel group and one of all. One
+// rank computes longer.
 
 // PerHost is how many ranks of a training job run on each host.
 const PerHost = 8
@@ -39,7 +40,8 @@ type group struct {
 var (
 	world  = group{"world", func(r int) (int, int) { return 0, r }, func(n int) int { return n }}
 	tensor = group{"tp", func(r int) (int, int) { return r / PerHost, r % PerHost }, func(int) int { return PerHost }}
-	data   = group{"dp", func(r int) (int, int) { return r % PerHost, r / PerHost }, func(n int) int { return n / PerHost }}
+	data   = group{"dp", func(r int) (int, int) { return r % PerHost, r / PerHost },
+		func(n int) int { return n / PerHost }}
 
 	groups = []group{world, tensor, data}
 	step   = []int{1, 1, 1, 2, 0} // its AllReduces, by indices into groups
@@ -75,13 +77,15 @@ func run(ranks, late int) [][]interval {
 	return all
 }
 
-// WriteTraining writes the shards of a training job into a directory. ranks is a multiple of PerHost; rank late is late.
+// WriteTraining writes the shards of a training job into a directory. ranks is a multiple of PerHost; rank late is
+// late.
 func WriteTraining(t testing.TB, dir string, ranks, late int) {
 	t.Helper()
 	writeTraining(t, dir, ranks, late, false)
 }
 
-// WriteMarkedTraining writes the same, with each step marked by the application as a phase: "step 0", "step 1" and so on.
+// WriteMarkedTraining writes the same, with each step marked by the application as a phase: "step 0", "step 1" and so
+// on.
 func WriteMarkedTraining(t testing.TB, dir string, ranks, late int) {
 	t.Helper()
 	writeTraining(t, dir, ranks, late, true)
@@ -95,13 +99,15 @@ func writeTraining(t testing.TB, dir string, ranks, late int, marked bool) {
 }
 
 func writeRank(t testing.TB, dir string, r, ranks int, intervals []interval, marked bool) {
-	p := shardtest.New(t, dir, fmt.Sprintf("%05d", r)).On(fmt.Sprintf("node%04d", r/PerHost), 1000+r).Launched("slurm", r, ranks)
+	p := shardtest.New(t, dir, fmt.Sprintf("%05d", r)).On(fmt.Sprintf("node%04d", r/PerHost), 1000+r).Launched(
+		"slurm", r, ranks)
 	p.GPU(r%PerHost, fmt.Sprint("GPU-", r), "")
 	var comms []int
 	for k, g := range groups {
 		number, place := g.of(r)
 		comms = append(comms, p.Comm(experiment.Comm{
-			ID: uint64(k+1)<<32 | uint64(number), Name: fmt.Sprint(g.name, number), NRanks: g.size(ranks), Rank: place, InitTime: begin - 1_000_000 + uint64(k),
+			ID: uint64(k+1)<<32 | uint64(number), Name: fmt.Sprint(g.name, number), NRanks: g.size(ranks), Rank: place,
+			InitTime: begin - 1_000_000 + uint64(k),
 		}))
 	}
 	since := uint64(begin)
@@ -113,7 +119,8 @@ func writeRank(t testing.TB, dir string, r, ranks int, intervals []interval, mar
 		bytes := 4 * elements * uint64(groups[kind].size(ranks)) // OTF2 counts those of all members
 		p.CallFor("ncclAllReduce", event, at.begin-10_000, at.begin-5_000)
 		p.Collective(comms[kind], shardtest.Op{
-			Function: "AllReduce", Kind: otf2.CollectiveOpAllreduce, Begin: at.begin, End: at.end, Sent: bytes, Received: bytes, Count: elements,
+			Function: "AllReduce", Kind: otf2.CollectiveOpAllreduce, Begin: at.begin, End: at.end, Sent: bytes,
+			Received: bytes, Count: elements,
 			Algo: "RING", Proto: "SIMPLE", Channels: 4, Parent: event,
 		})
 		if marked && i%len(step) == len(step)-1 {

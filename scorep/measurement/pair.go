@@ -45,7 +45,8 @@ func Pair(parts []*jobs.Process, m *Trace) (pairs map[*jobs.Process]*Pairing, re
 			}
 			lives[q][jobs.LifeOf(p.Shard)] = true
 		case len(fits) > 1:
-			reasons = append(reasons, fmt.Sprintf("%s fits %d processes of Score-P, so it goes by itself", p.ID(), len(fits)))
+			reasons = append(reasons, fmt.Sprintf(
+				"%s fits %d processes of Score-P, so it goes by itself", p.ID(), len(fits)))
 		}
 	}
 	for p, fit := range pairs {
@@ -95,8 +96,9 @@ func (m *Trace) relate(p *jobs.Process, q *Process) (*Pairing, error) {
 		slack := c.Resolution
 		begin, end := t.exact(p.Life.Begin), t.exact(max(p.Life.End, p.Life.Begin))
 		if begin.Cmp(integer(c.Offset+c.Length+slack)) > 0 || end.Cmp(integer(c.Offset-min(c.Offset, slack))) < 0 {
-			why = firstError(why, fmt.Errorf("alive from %s to %s s of the measurement, by its timer (%v); it took %.3f s",
-				seconds(begin, c), seconds(end, c), by, float64(c.Length)/float64(max(1, c.Resolution))))
+			why = firstError(
+				why, fmt.Errorf("alive from %s to %s s of the measurement, by its timer (%v); it took %.3f s",
+					seconds(begin, c), seconds(end, c), by, float64(c.Length)/float64(max(1, c.Resolution))))
 			continue
 		}
 		return &Pairing{Process: q, Timer: by, Transfer: t}, nil

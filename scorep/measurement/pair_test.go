@@ -9,7 +9,8 @@ func TestSameHost(t *testing.T) {
 		a, b string
 		want bool
 	}{
-		{"node1", "node1", true}, {"node1", "node2", false}, {"node1", "node1.cluster.org", true}, {"node1.a", "node1.b", false},
+		{"node1", "node1", true}, {"node1", "node2", false}, {"node1", "node1.cluster.org", true},
+		{"node1.a", "node1.b", false},
 		{"node1.a", "node1.a", true}, {"", "", true}, {"", ".a", false}, {"node1", "", false},
 	} {
 		if SameHost(c.a, c.b) != c.want || SameHost(c.b, c.a) != c.want {

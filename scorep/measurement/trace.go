@@ -84,7 +84,8 @@ func Open(dir string) (*Trace, error) {
 		if _, err := os.Stat(filepath.Join(dir, "profile.cubex")); err == nil {
 			return nil, fmt.Errorf("%s holds a profile and no trace: measure with SCOREP_ENABLE_TRACING=true", dir)
 		}
-		return nil, fmt.Errorf("%s is not a Score-P experiment directory with a trace: there is no %s.otf2", dir, archiveName)
+		return nil, fmt.Errorf("%s is not a Score-P experiment directory with a trace: there is no %s.otf2", dir,
+			archiveName)
 	}
 	// Small windows: of most locations only the first event is read.
 	a, err := otf2.Open(anchor, &otf2.ReadOptions{Memory: 1})
@@ -96,7 +97,8 @@ func Open(dir string) (*Trace, error) {
 			return nil, fmt.Errorf("%s holds an archive of nccl-otf2, not one of Score-P", dir)
 		}
 	}
-	if a.Defs.ParadigmDef(regions.ParadigmNCCL) != nil || slices.ContainsFunc(a.Defs.Groups, func(g otf2.Group) bool { return g.Paradigm == regions.ParadigmNCCL }) {
+	if a.Defs.ParadigmDef(regions.ParadigmNCCL) != nil ||
+		slices.ContainsFunc(a.Defs.Groups, func(g otf2.Group) bool { return g.Paradigm == regions.ParadigmNCCL }) {
 		return nil, fmt.Errorf("%s: its paradigm %v is taken", anchor, regions.ParadigmNCCL)
 	}
 	m := &Trace{

@@ -106,7 +106,11 @@ func newTransfer(p *experiment.Process, by Timer, clock []otf2.ClockOffset) (*Tr
 		return t, nil
 	}
 	if by == tickTimer && !slices.Contains(counters, c.Source) {
-		return nil, fmt.Errorf("Score-P's times are the processor's counter, NCCL's are of %s: measure with SCOREP_TIMER=clock_gettime", c.Source)
+		return nil,
+			fmt.Errorf(
+				"Score-P's times are the processor's counter, NCCL's are of %s: measure with "+
+					"SCOREP_TIMER=clock_gettime",
+				c.Source)
 	}
 	for _, k := range c.Tuples {
 		x, y := c.AnchorReal+(k.Raw-c.AnchorRaw), k.Ticks
@@ -125,7 +129,8 @@ func newTransfer(p *experiment.Process, by Timer, clock []otf2.ClockOffset) (*Tr
 		t.scale = nanosecondTicks / microsecondTicks
 	}
 	if len(t.x) < 2 {
-		return nil, fmt.Errorf("%d readings of the clocks, two are needed to relate them to Score-P's timer %v", len(c.Tuples), by)
+		return nil, fmt.Errorf("%d readings of the clocks, two are needed to relate them to Score-P's timer %v",
+			len(c.Tuples), by)
 	}
 	return t, nil
 }
@@ -195,8 +200,8 @@ func (t *Transfer) bends() []uint64 {
 const longestStretch = 1 << 40
 
 const (
-	// How far, in ns, a record may be behind where it would be. Within that a time is looked for whose ticks are nearly a
-	// whole number, to so many ticks, as offsets are whole: then the line between two records is the exact one.
+	// How far, in ns, a record may be behind where it would be. Within that a time is looked for whose ticks are nearly
+	// a whole number, to so many ticks, as offsets are whole: then the line between two records is the exact one.
 	nearby      = 1 << 16
 	wholeEnough = 0.001
 	// By how many ticks the line may be off because it bends at another place for that.

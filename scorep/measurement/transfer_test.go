@@ -18,7 +18,8 @@ func TestRecordsAreExactToTheTick(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		by := rapid.SampledFrom([]Timer{tickTimer, rawTimer, steeredTimer, realTimer}).Draw(t, "timer")
 		rate := rapid.SampledFrom([]float64{1, 2.5, 3.3333333, 0.025, 2.596705559}).Draw(t, "ticks per ns")
-		p := &experiment.Process{Clock: experiment.Clock{Source: "tsc", AnchorRaw: 3_000_000_000_000, AnchorReal: 1_760_000_000_000_000_000}}
+		p := &experiment.Process{Clock: experiment.Clock{Source: "tsc", AnchorRaw: 3_000_000_000_000,
+			AnchorReal: 1_760_000_000_000_000_000}}
 		raw := p.Clock.AnchorRaw - rapid.Uint64Range(0, 1e9).Draw(t, "before")
 		for range rapid.IntRange(2, 40).Draw(t, "readings") {
 			p.Clock.Tuples = append(p.Clock.Tuples, experiment.ClockTuple{
@@ -26,7 +27,8 @@ func TestRecordsAreExactToTheTick(t *testing.T) {
 				Mono: raw - 777 + rapid.Uint64Range(0, 100).Draw(t, "steered"),
 				Real: p.Clock.AnchorReal + raw - p.Clock.AnchorRaw + rapid.Uint64Range(0, 100).Draw(t, "real off"),
 			})
-			raw += rapid.Uint64Range(20e6, 1e9).Draw(t, "step") * uint64(rapid.SampledFrom([]int{1, 1, 1, 3000}).Draw(t, "scale"))
+			raw += rapid.Uint64Range(20e6, 1e9).Draw(t, "step") * uint64(
+				rapid.SampledFrom([]int{1, 1, 1, 3000}).Draw(t, "scale"))
 		}
 		perNs := map[Timer]float64{tickTimer: rate, rawTimer: 1, steeredTimer: 1, realTimer: 0.001}[by]
 		local := func(raw uint64) uint64 { return uint64(perNs * float64(raw)) }
@@ -36,7 +38,8 @@ func TestRecordsAreExactToTheTick(t *testing.T) {
 		var clock []otf2.ClockOffset
 		at := local(p.Clock.AnchorRaw)
 		for range rapid.IntRange(0, 4).Draw(t, "corrections") {
-			clock = append(clock, otf2.ClockOffset{Time: otf2.Timestamp(at), Offset: rapid.Int64Range(-5000, 5000).Draw(t, "offset")})
+			clock = append(clock, otf2.ClockOffset{Time: otf2.Timestamp(at),
+				Offset: rapid.Int64Range(-5000, 5000).Draw(t, "offset")})
 			at += uint64(perNs * float64(rapid.Uint64Range(1e9, 1e11).Draw(t, "distance")))
 		}
 		tr, err := newTransfer(p, by, clock)
@@ -77,7 +80,8 @@ func TestRecordsAreExactToTheTick(t *testing.T) {
 
 func TestReleaseOfCreators(t *testing.T) {
 	for creator, want := range map[string]int{
-		"Score-P 8.4": 8, "Score-P 9.0": 9, "Score-P 9.0-rc1": 9, "Score-P 10": 10, "Score-P 10.1": 10, "Score-P": 0, "Score-P trunk": 0, "other 9.0": 0, "": 0,
+		"Score-P 8.4": 8, "Score-P 9.0": 9, "Score-P 9.0-rc1": 9, "Score-P 10": 10, "Score-P 10.1": 10, "Score-P": 0,
+		"Score-P trunk": 0, "other 9.0": 0, "": 0,
 	} {
 		if got := release(creator); got != want {
 			t.Errorf("%q: %d, want %d", creator, got, want)

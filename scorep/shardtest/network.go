@@ -39,7 +39,8 @@ func (p *Process) Network(comm int) {
 func (p *Process) Foreign(f experiment.ForeignComm) int {
 	i := len(p.Shard.Foreign)
 	p.Shard.Foreign = append(p.Shard.Foreign, f)
-	w := p.Location(experiment.KindNetSend, otf2.LocationTypeCPUThread, fmt.Sprintf("PXN %04x.%d send", f.Tag, f.Index), -1)
+	w := p.Location(experiment.KindNetSend, otf2.LocationTypeCPUThread, fmt.Sprintf("PXN %04x.%d send", f.Tag, f.Index),
+		-1)
 	p.Shard.Locations[len(p.Shard.Locations)-1].Foreign = i
 	p.network[-1-i] = &network{send: w, win: p.window(experiment.Win{Comm: -1, Foreign: i})}
 	return i

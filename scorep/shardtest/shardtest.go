@@ -55,7 +55,8 @@ func New(t testing.TB, directory, uuid string) *Process {
 		t:   t,
 		Dir: filepath.Join(directory, "shards", uuid),
 		Shard: experiment.Process{
-			Version: experiment.Version, UUID: uuid, Host: "node0", BootID: "boot0", PID: 1000, PIDStart: 1, Tag: tag(uuid),
+			Version: experiment.Version, UUID: uuid, Host: "node0", BootID: "boot0", PID: 1000, PIDStart: 1,
+			Tag:        tag(uuid),
 			Executable: "/usr/bin/python3", APIVersion: 6,
 			Launcher: experiment.Launcher{Rank: -1, Size: -1},
 			Clock:    experiment.Clock{Source: "tsc", AnchorRaw: 5_000_000_000, AnchorReal: Epoch},
@@ -100,12 +101,15 @@ func (p *Process) On(host string, pid int) *Process {
 }
 
 // Location adds a location and returns the writer of its event file.
-func (p *Process) Location(kind experiment.LocationKind, typ otf2.LocationType, name string, comm int) *otf2.EventWriter {
+func (p *Process) Location(kind experiment.LocationKind, typ otf2.LocationType, name string,
+	comm int) *otf2.EventWriter {
 	n := uint32(len(p.Shard.Locations))
-	w, err := otf2.CreateEventWriter(experiment.EventFile(p.Dir, n), &otf2.EventWriterOptions{ChunkSize: p.Shard.EventChunkSize})
+	w, err := otf2.CreateEventWriter(experiment.EventFile(p.Dir, n),
+		&otf2.EventWriterOptions{ChunkSize: p.Shard.EventChunkSize})
 	p.check(err)
 	p.writers = append(p.writers, w)
-	p.Shard.Locations = append(p.Shard.Locations, experiment.Location{Number: n, Kind: kind, Name: name, Type: typ, Comm: comm, Foreign: -1})
+	p.Shard.Locations = append(p.Shard.Locations,
+		experiment.Location{Number: n, Kind: kind, Name: name, Type: typ, Comm: comm, Foreign: -1})
 	p.check(os.Chmod(experiment.EventFile(p.Dir, n), experiment.FileMode))
 	return w
 }
@@ -150,7 +154,8 @@ func (p *Process) Comm(c experiment.Comm) int {
 	if label == "" {
 		label = fmt.Sprintf("comm %x", c.ID)
 	}
-	w := p.Location(experiment.KindRank, otf2.LocationTypeAcceleratorStream, fmt.Sprintf("%s rank %d", label, c.Rank), i)
+	w := p.Location(experiment.KindRank, otf2.LocationTypeAcceleratorStream, fmt.Sprintf("%s rank %d", label, c.Rank),
+		i)
 	c.Location = len(p.writers) - 1
 	if c.Sequences == nil { // else the process goes on with those of an earlier shard
 		c.Sequences = make(map[string]experiment.Sequence)
@@ -164,7 +169,8 @@ func (p *Process) Comm(c experiment.Comm) int {
 
 // World adds the communicator of all ranks that the launcher numbered, created 1 ms after the epoch.
 func (p *Process) World() int {
-	return p.Comm(experiment.Comm{ID: 1, Name: "world", NRanks: p.Shard.Launcher.Size, Rank: p.Shard.Launcher.Rank, InitTime: Epoch + 1_000_000})
+	return p.Comm(experiment.Comm{ID: 1, Name: "world", NRanks: p.Shard.Launcher.Size, Rank: p.Shard.Launcher.Rank,
+		InitTime: Epoch + 1_000_000})
 }
 
 // Destroy ends a communicator rank.
@@ -276,7 +282,8 @@ func (p *Process) Plan(comm int, ops []Op) {
 		case single:
 			p.check(w.MpiCollectiveEnd(end, nil, op.Kind, otf2.CommRef(comm), root(op), op.Sent, op.Received))
 		default:
-			p.check(w.NonBlockingCollectiveComplete(end, nil, op.Kind, otf2.CommRef(comm), root(op), op.Sent, op.Received, requests[i]))
+			p.check(w.NonBlockingCollectiveComplete(
+				end, nil, op.Kind, otf2.CommRef(comm), root(op), op.Sent, op.Received, requests[i]))
 		}
 	}
 	p.check(w.Leave(end, nil, region))
@@ -361,8 +368,10 @@ func (p *Process) Broadcast(comm, root int, begin, end, elements uint64, source 
 func (p *Process) GatherAndScatter(comm int, begin, end, elements uint64) {
 	bytes := uint64(p.Shard.Comms[comm].NRanks) * 4 * elements
 	p.Plan(comm, []Op{
-		{Function: "AllGather", Kind: otf2.CollectiveOpAllgather, Begin: begin, End: end, Sent: bytes, Received: bytes, Count: elements},
-		{Function: "ReduceScatter", Kind: otf2.CollectiveOpReduceScatterBlock, Begin: begin, End: end, Sent: 2 * bytes, Received: 2 * bytes, Count: 2 * elements},
+		{Function: "AllGather", Kind: otf2.CollectiveOpAllgather, Begin: begin, End: end, Sent: bytes, Received: bytes,
+			Count: elements},
+		{Function: "ReduceScatter", Kind: otf2.CollectiveOpReduceScatterBlock, Begin: begin, End: end, Sent: 2 * bytes,
+			Received: 2 * bytes, Count: 2 * elements},
 	})
 }
 

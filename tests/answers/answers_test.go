@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package answers holds what the tool says made ranks wait against jobs of which that is known: recordings of real NCCL
-// in which somebody was held up on purpose, and made-up jobs, of which it is worked out what each cause cost (docs/answers.md).
+// in which somebody was held up on purpose, and made-up jobs, of which it is worked out what each cause cost
+// (docs/answers.md).
 //
-// It goes the whole way, with the tool as it is built: from callbacks over shards and the archive to `report --format json`.
+// It goes the whole way, with the tool as it is built: from callbacks over shards and the archive to `report --format
+// json`.
 package answers
 
 import (

@@ -10,10 +10,12 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
 )
 
-// small is a job of three ranks without noise: each computes 1 ms, then sums up with its neighbors, {0, 1} and then {1, 2}.
+// small is a job of three ranks without noise: each computes 1 ms, then sums up with its neighbors, {0, 1} and then {1,
+// 2}.
 func small(causes ...cause) *job {
 	const rounds = 10
-	j := &job{ranks: 3, perHost: 8, rounds: rounds, causes: causes, programs: make([][]action, 3), groups: []group{{"left", []int{0, 1}}, {"right", []int{1, 2}}}}
+	j := &job{ranks: 3, perHost: 8, rounds: rounds, causes: causes, programs: make([][]action, 3),
+		groups: []group{{"left", []int{0, 1}}, {"right", []int{1, 2}}}}
 	for round := range rounds {
 		for r := range j.ranks {
 			work := action{does: hostWorks, took: 1_000_000}
@@ -25,9 +27,11 @@ func small(causes ...cause) *job {
 			j.programs[r] = append(j.programs[r], work)
 		}
 		for g, members := range [][]int{{0, 1}, {1, 2}} {
-			j.operations = append(j.operations, operation{group: g, function: "AllReduce", members: members, took: 100_000})
+			j.operations = append(j.operations, operation{group: g, function: "AllReduce", members: members,
+				took: 100_000})
 			for _, m := range members {
-				j.programs[m] = append(j.programs[m], action{does: calls, took: 10_000, op: len(j.operations) - 1}, action{does: syncs})
+				j.programs[m] = append(j.programs[m], action{does: calls, took: 10_000, op: len(j.operations) - 1},
+					action{does: syncs})
 			}
 		}
 	}
@@ -43,7 +47,8 @@ func TestJobsAreAsTheirCausesSay(t *testing.T) {
 	j := small(late)
 	with, without := j.play(nothing), j.play(func(int) bool { return true })
 	if none.waited != without.waited || none.length != without.length || none.hangs {
-		t.Errorf("without the cause %d ns are waited of %d, in a job without one %d of %d", without.waited, without.length, none.waited, none.length)
+		t.Errorf("without the cause %d ns are waited of %d, in a job without one %d of %d", without.waited,
+			without.length, none.waited, none.length)
 	}
 	// 1 waits for 0, and then 2 for 1: five times, and half as long again as 1 alone would make the others wait.
 	if got, want := with.waited-none.waited, int64(2*5*5_000_000); math.Abs(float64(got-want)) > 0.03*float64(want) {
@@ -64,14 +69,17 @@ func TestDelaysThatSlackHides(t *testing.T) {
 		}
 		j.programs[1] = []action{{does: hostWorks, extra: []extra{{1, lag}}}}
 		for round := range rounds {
-			j.operations = append(j.operations, operation{function: messageName, members: []int{0, 1}, took: 10_000, eager: true, first: round == 0})
+			j.operations = append(j.operations, operation{function: messageName, members: []int{0, 1}, took: 10_000,
+				eager: true, first: round == 0})
 			call := action{does: calls, took: 10_000, op: round, round: round}
-			j.programs[0] = append(j.programs[0], action{does: hostWorks, took: 1_000_000, extra: []extra{{0, 1_000_000}}, round: round}, call)
+			j.programs[0] = append(j.programs[0], action{does: hostWorks, took: 1_000_000,
+				extra: []extra{{0, 1_000_000}}, round: round}, call)
 			j.programs[1] = append(j.programs[1], call, action{does: syncs}, action{does: hostWorks, took: 1_000_000})
 		}
 		tr, _ := truthOf(j)
 		if len(tr.culprits) != must || len(tr.culprits)+len(tr.may) != 1 {
-			t.Errorf("the receiver begins %d ms later: must be named %s, may be %s", lag/1_000_000, list(tr.culprits), list(tr.may))
+			t.Errorf("the receiver begins %d ms later: must be named %s, may be %s", lag/1_000_000, list(tr.culprits),
+				list(tr.may))
 		}
 	}
 }
@@ -80,10 +88,12 @@ func TestDelaysThatSlackHides(t *testing.T) {
 func TestTimesAreWithoutStartUp(t *testing.T) {
 	for function, want := range map[string]int{"AllReduce": 4, messageName: 5} { // after a message in each round
 		const rounds = 5
-		j := &job{ranks: 2, groups: []group{{"both", []int{0, 1}}}, programs: make([][]action, 2), causes: []cause{{kind: verdict.HostLate, peer: -1}}}
+		j := &job{ranks: 2, groups: []group{{"both", []int{0, 1}}}, programs: make([][]action, 2),
+			causes: []cause{{kind: verdict.HostLate, peer: -1}}}
 		for round := range rounds {
 			for i, f := range []string{messageName, function} {
-				j.operations = append(j.operations, operation{function: f, members: []int{0, 1}, first: round == 0 && i == 0})
+				j.operations = append(j.operations, operation{function: f, members: []int{0, 1},
+					first: round == 0 && i == 0})
 				j.programs[0] = append(j.programs[0], action{does: calls, op: len(j.operations) - 1, round: round})
 				if i == 0 {
 					j.programs[0] = append(j.programs[0], action{does: hostWorks, extra: []extra{{0, 1}}, round: round})

@@ -53,7 +53,8 @@ type rounds [100]bool
 
 // strikes says whether a cause holds a rank up in a part of a round.
 func (c *cause) strikes(rank, round, part int) bool {
-	return !c.noise && c.rank == rank && (c.part == part || c.part == everyPart) && round >= c.from && round < c.to && (round-c.from)%c.every == 0 &&
+	return !c.noise && c.rank == rank && (c.part == part || c.part == everyPart) && round >= c.from && round < c.to &&
+		(round-c.from)%c.every == 0 &&
 		(c.in == nil || c.in[round])
 }
 
@@ -65,8 +66,9 @@ func (c *cause) takes(round int) int64 {
 	return c.delay
 }
 
-// times is in how many rounds a cause strikes so that others can be held against it: what it adds before the first operation of a communicator, or in that,
-// is start-up, and so it is with its first collective, if messages came before that (facts.IsStartUp).
+// times is in how many rounds a cause strikes so that others can be held against it: what it adds before the first
+// operation of a communicator, or in that, is start-up, and so it is with its first collective, if messages came before
+// that (facts.IsStartUp).
 func (j *job) times(c int) int {
 	met := make(map[int]bool) // groups with collectives
 	rounds := make(map[int]bool)
@@ -104,7 +106,8 @@ func (j *job) times(c int) int {
 func (c *cause) delays() bool { return !c.noise && delays(c.kind) }
 
 func (c *cause) String() string {
-	return fmt.Sprintf("%v, %.3f ms each, rounds %d to %d, every %d, part %d", c.culprit(math.NaN()), float64(c.delay)/1e6, c.from, c.to-1, c.every, c.part)
+	return fmt.Sprintf("%v, %.3f ms each, rounds %d to %d, every %d, part %d", c.culprit(math.NaN()),
+		float64(c.delay)/1e6, c.from, c.to-1, c.every, c.part)
 }
 
 // culprit is the cause as a verdict names it.
@@ -177,8 +180,8 @@ const (
 	callTook   = 30_000 // of NCCL
 )
 
-// gpuCopies is how long a GPU takes, at most, from when data has come until it has handed it on, ns. It is never nothing: a GPU cannot fill a
-// buffer with what the proxy has not told it of.
+// gpuCopies is how long a GPU takes, at most, from when data has come until it has handed it on, ns. It is never
+// nothing: a GPU cannot fill a buffer with what the proxy has not told it of.
 const gpuCopies = 3_000
 
 // played is when everything of a job happened.
@@ -186,8 +189,10 @@ type played struct {
 	timing timing
 	ranks  []rankTimes
 	ends   []moment // of the ranks' hosts
-	waited int64    // ns by all ranks in operations, beyond what these take when nobody is late and nothing slow; the first of each communicator left out
-	length int64    // ns, to the last moment
+	// ns by all ranks in operations, beyond what these take when nobody is late and nothing slow; the first of each
+	// communicator left out
+	waited int64
+	length int64 // ns, to the last moment
 	hangs  bool
 	hops   [][]hop // by operation: of those with hops, by member and number
 }
@@ -242,7 +247,8 @@ func (j *job) play(without func(cause int) bool) *played {
 				t.follow(start, host, launchLate)
 				streams[0] = t.moment(took, start)
 			case calls:
-				c := callTimes{op: a.op, stream: a.stream, began: host, returned: t.moment(took, host), start: t.moment(0, streams[0]), end: t.held()}
+				c := callTimes{op: a.op, stream: a.stream, began: host, returned: t.moment(took, host),
+					start: t.moment(0, streams[0]), end: t.held()}
 				host = c.returned
 				t.follow(c.start, host, launchLate)
 				if before, ok := streams[a.stream]; ok && a.stream != 0 {

@@ -28,9 +28,12 @@ var (
 	planFlag   = flag.String("plan", "", "only jobs that have one of these wrong, separated by |")
 	shapeFlag  = flag.String("shape", "", "only jobs that communicate in one of these ways, separated by commas")
 	keepFlag   = flag.String("keep", "", "folder in which the experiment directories stay")
-	againFlag  = flag.Bool("again", false, "ask again of jobs whose archives are in the folder of -keep, of another version of the tool; jobs that hang are left out")
-	aimsFlag   = flag.Bool("aims", false, "fail where what is aimed at is not reached")
-	atOnce     = flag.Int("at-once", runtime.NumCPU(), "how many jobs are played at a time")
+	againFlag  = flag.Bool(
+		"again", false,
+		"ask again of jobs whose archives are in the folder of -keep, of another version of the tool; jobs that hang "+
+			"are left out")
+	aimsFlag = flag.Bool("aims", false, "fail where what is aimed at is not reached")
+	atOnce   = flag.Int("at-once", runtime.NumCPU(), "how many jobs are played at a time")
 )
 
 // firstNobody is the number of the first of the jobs that have nothing wrong.
@@ -96,7 +99,8 @@ func TestJobs(t *testing.T) {
 		s.add(r)
 		if faults := append(r.compared.faults(), r.compared.off()...); len(faults) > 0 || *caseFlag >= 0 {
 			t.Logf("%v: %s\n\tin truth: %v, waited %.1f ms; clocks within %.0f µs; may be named: %v\n\tanswer: %s",
-				r, strings.Join(faults, "; "), list(r.truth.culprits), float64(r.waited)/1e6, float64(r.uncertainty)/1e3, list(r.truth.may), r.said)
+				r, strings.Join(faults, "; "), list(r.truth.culprits), float64(r.waited)/1e6,
+				float64(r.uncertainty)/1e3, list(r.truth.may), r.said)
 		}
 	}
 	t.Logf("seed %d:\n%s", *seedFlag, s.tables())
@@ -111,12 +115,14 @@ func TestJobs(t *testing.T) {
 		}
 	}
 	if golden.Updating() {
-		golden.SectionMadeBy(t, page, "made-up jobs", "make answers", fmt.Sprintf("\nSeed %d, %d jobs.\n\n%s\n", *seedFlag, s.jobs, s.tables()))
+		golden.SectionMadeBy(t, page, "made-up jobs", "make answers",
+			fmt.Sprintf("\nSeed %d, %d jobs.\n\n%s\n", *seedFlag, s.jobs, s.tables()))
 	}
 }
 
 func (r *result) String() string {
-	text := fmt.Sprintf("job %d (%s, %s, %d ranks on %d hosts, %d rounds", r.job.number, r.plan.name, r.job.shape, r.job.ranks,
+	text := fmt.Sprintf("job %d (%s, %s, %d ranks on %d hosts, %d rounds", r.job.number, r.plan.name, r.job.shape,
+		r.job.ranks,
 		(r.job.ranks+r.job.perHost-1)/r.job.perHost, r.job.rounds)
 	for i := range r.job.causes {
 		if c := &r.job.causes[i]; !c.noise {
@@ -162,7 +168,8 @@ func try(t *testing.T, number int) (r result) {
 		return r
 	}
 	var living []*os.Process
-	missing := p.name == "missing"                  // raw files of dead processes do not say how long these waited for the call
+	missing :=
+		p.name == "missing" // raw files of dead processes do not say how long these waited for the call
 	if played.hangs && (missing || number%2 == 1) { // it is asked while it hangs, too
 		if living, r.err = lives(r.job); r.err != nil {
 			return r

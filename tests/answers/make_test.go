@@ -31,13 +31,17 @@ var plans = []plan{
 	{"gpu late", 5, anyShape, false, func(m *maker) []cause { return []cause{m.lateness(verdict.GPULate, -1)} }},
 	{"two", 3, anyShape, false, two},
 	{"slow link", 4, withSteps, true, func(m *maker) []cause { return []cause{m.link()} }},
-	{"slow link, transfers not recorded", 1, withSteps, true, func(m *maker) []cause { m.transferred = false; return []cause{m.link()} }},
-	{"host late, with transfers", 2, withSteps, true, func(m *maker) []cause { return []cause{m.lateness(verdict.HostLate, -1)} }},
-	{"gpu late, with transfers", 1, withSteps, true, func(m *maker) []cause { return []cause{m.lateness(verdict.GPULate, -1)} }},
+	{"slow link, transfers not recorded", 1, withSteps, true,
+		func(m *maker) []cause { m.transferred = false; return []cause{m.link()} }},
+	{"host late, with transfers", 2, withSteps, true,
+		func(m *maker) []cause { return []cause{m.lateness(verdict.HostLate, -1)} }},
+	{"gpu late, with transfers", 1, withSteps, true,
+		func(m *maker) []cause { return []cause{m.lateness(verdict.GPULate, -1)} }},
 	{"slow gpu", 3, withSteps, true, func(m *maker) []cause { return []cause{m.slices()} }},
 	{"nobody, with transfers", 2, withSteps, true, func(*maker) []cause { return nil }},
 	{"missing", 2, withoutSend, false, func(m *maker) []cause { return []cause{m.once(verdict.Missing)} }},
-	{"order", 2, func(s *shape) bool { return s.name == "pair" }, false, func(m *maker) []cause { return []cause{m.once(verdict.Order)} }},
+	{"order", 2, func(s *shape) bool { return s.name == "pair" }, false,
+		func(m *maker) []cause { return []cause{m.once(verdict.Order)} }},
 	{"mismatch", 2, withoutSend, false, func(m *maker) []cause { return []cause{m.once(verdict.Mismatch)} }},
 }
 
@@ -249,8 +253,8 @@ func (m *maker) once(kind verdict.Kind) cause {
 	return cause{kind: kind, rank: m.random.IntN(m.ranks), peer: -1, every: 1, from: from, to: from + 1, part: 0}
 }
 
-// ends puts a cause that happens once into the programs: a call that is missing with all that would follow, two calls in the
-// other order, another count.
+// ends puts a cause that happens once into the programs: a call that is missing with all that would follow, two calls
+// in the other order, another count.
 func (m *maker) ends(c *cause) {
 	if c.noise || c.delays() {
 		return
@@ -258,7 +262,8 @@ func (m *maker) ends(c *cause) {
 	program := m.programs[c.rank]
 	var own []int // its calls of collectives from then on
 	for i := range program {
-		if program[i].does == calls && program[i].round >= c.from && isCollective(m.operations[program[i].op].function) {
+		if program[i].does == calls && program[i].round >= c.from &&
+			isCollective(m.operations[program[i].op].function) {
 			own = append(own, i)
 		}
 	}
@@ -279,7 +284,8 @@ func isCollective(function string) bool {
 	return function != messageName && function != shiftName && function != exchangeName
 }
 
-// truthOf works out what each cause cost: how much waiting there would not have been without it, and how much shorter the job would have been.
+// truthOf works out what each cause cost: how much waiting there would not have been without it, and how much shorter
+// the job would have been.
 func truthOf(j *job) (tr truth, with *played) {
 	start := len(j.causes) - 1
 	with = j.play(func(int) bool { return false })
@@ -300,7 +306,8 @@ func truthOf(j *job) (tr truth, with *played) {
 				named.rank, named.peer = -1, -1
 			}
 			// Ranks that begin far apart can have so much time in hand that nobody waits for it in the run as it was.
-			felt := float64(with.waited-j.play(func(k int) bool { return k == i }).waited) / float64(max(1, steady.waited))
+			felt := float64(with.waited-j.play(func(k int) bool { return k == i }).waited) / float64(
+				max(1, steady.waited))
 			if share >= leastShare && felt >= leastShare && costs >= leastCost && j.times(i) >= leastTimes && !unseen {
 				tr.culprits = append(tr.culprits, named)
 			} else {

@@ -19,7 +19,8 @@ const everyPart = -2
 
 var odd = []plan{
 	{"gpu throttled", 1, anyShape, false, func(m *maker) []cause { return []cause{m.throttled(verdict.GPULate)} }},
-	{"host slow at all it does", 1, anyShape, false, func(m *maker) []cause { return []cause{m.throttled(verdict.HostLate)} }},
+	{"host slow at all it does", 1, anyShape, false,
+		func(m *maker) []cause { return []cause{m.throttled(verdict.HostLate)} }},
 	{"checkpoint every tenth round", 1, anyShape, false, func(m *maker) []cause { return []cause{m.seldom(10, 1)} }},
 	{"one collects garbage", 1, anyShape, false, func(m *maker) []cause { return []cause{m.garbage()} }},
 	{"two at once", 1, anyShape, false, func(m *maker) []cause { return m.both(false) }},
@@ -32,7 +33,8 @@ var odd = []plan{
 	}},
 	{"nobody, forth and back", 1, back, false, nothingWrong},
 	{"nobody, warming up", 1, anyShape, false, func(m *maker) []cause { m.disturb = warmUp; return nil }},
-	{"nobody, experts are chosen unevenly", 1, anyShape, false, func(m *maker) []cause { m.disturb = uneven; return nil }},
+	{"nobody, experts are chosen unevenly", 1, anyShape, false,
+		func(m *maker) []cause { m.disturb = uneven; return nil }},
 	{"nobody, all collect garbage", 1, anyShape, false, func(m *maker) []cause { m.disturb = garbage; return nil }},
 	{"nobody, each late in turn", 1, anyShape, false, func(m *maker) []cause { m.disturb = inTurn; return nil }},
 	{"nobody, optimizer on hosts", 1, anyShape, false, func(m *maker) []cause { m.disturb = optimizer; return nil }},
@@ -162,7 +164,8 @@ func optimizer(b *builder, _ int) (host, gpu int64) {
 	return int64((1 + 0.1*b.random.NormFloat64()) * float64(b.kernel)), 0
 }
 
-// forthAndBack is a pipeline in which activations go forth and gradients back, one after the other as far as it can be (1F1B).
+// forthAndBack is a pipeline in which activations go forth and gradients back, one after the other as far as it can be
+// (1F1B).
 var forthAndBack = shape{name: "1f1b", parts: 2, ranks: few, begin: twoWays, round: oneForthOneBack}
 
 func twoWays(b *builder) {
@@ -181,7 +184,8 @@ func oneForthOneBack(b *builder) {
 		key := fmt.Sprint(group, from, to, batch)
 		op, ok := ops[key]
 		if !ok {
-			o := operation{group: group, function: messageName, count: b.size / 4, members: []int{from, to}, eager: b.size <= 64<<10}
+			o := operation{group: group, function: messageName, count: b.size / 4, members: []int{from, to},
+				eager: b.size <= 64<<10}
 			o.took = noisy(b.random, 15_000+int64(b.size/10), 0.03)
 			b.start(&o, fmt.Sprint(group, from, to), 4_000_000)
 			op = len(b.operations)

@@ -21,7 +21,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 )
 
-var pathsFlag = flag.Int("paths", 12, "how many made-up jobs whose lengths without a cause are compared with what is said to go")
+var pathsFlag = flag.Int(
+	"paths", 12, "how many made-up jobs whose lengths without a cause are compared with what is said to go")
 
 // pathPage is where the results stand.
 const pathPage = "../../docs/critical-path.md"
@@ -52,7 +53,8 @@ func (r *withPath) faster(k culprit) (w criticalpath.WhatIf, ok bool) {
 	for _, w := range r.Path.WhatIf {
 		switch {
 		case w.Rank != k.rank:
-		case k.kind == verdict.SlowTransfer && w.Change == criticalpath.FasterLink && w.Peer != nil && *w.Peer == k.peer,
+		case k.kind == verdict.SlowTransfer && w.Change == criticalpath.FasterLink && w.Peer != nil &&
+			*w.Peer == k.peer,
 			k.kind != verdict.SlowTransfer && w.Change == criticalpath.FasterRank,
 			k.kind == verdict.GPULate && w.Change == criticalpath.FasterGPU:
 			return w, true
@@ -70,7 +72,8 @@ func TestPathsOfRecordings(t *testing.T) {
 		t.Run(filepath.Base(folder), func(t *testing.T) {
 			t.Parallel()
 			dir := filepath.Join(t.TempDir(), "experiment")
-			if _, err := output(t, "replay", folder, "--clock", "recorded", "--events", "net", "--dir", dir); err != nil {
+			if _, err := output(t, "replay", folder, "--clock", "recorded", "--events", "net", "--dir",
+				dir); err != nil {
 				t.Fatal(err)
 			}
 			r, err := pathOf(t, dir)
@@ -86,9 +89,11 @@ func TestPathsOfRecordings(t *testing.T) {
 				sum += w.Gain
 			}
 			if float64(sum) < 0.5*float64(r.Path.Steady) {
-				t.Errorf("without %s %.0f ms of %.0f would go", list(tr.culprits), float64(sum)/1e6, float64(r.Path.Steady)/1e6)
+				t.Errorf("without %s %.0f ms of %.0f would go", list(tr.culprits), float64(sum)/1e6,
+					float64(r.Path.Steady)/1e6)
 			}
-			if first := tr.culprits[0]; first.kind == verdict.HostLate || first.kind == verdict.GPULate && r.Path.WhatIf[0].Change != criticalpath.FasterGPU {
+			if first := tr.culprits[0]; first.kind == verdict.HostLate || first.kind == verdict.GPULate &&
+				r.Path.WhatIf[0].Change != criticalpath.FasterGPU {
 				if got := r.Path.Ranks[0].Rank; got != first.rank {
 					t.Errorf("most of the path is rank %d's, not rank %d's", got, first.rank)
 				}
@@ -140,7 +145,8 @@ func TestPathsOfJobs(t *testing.T) {
 		t.Errorf("the middle one is off by %.1f %% of the run, and it has been %.1f", 100*off, 100*reachedOff)
 	}
 	if golden.Updating() {
-		golden.SectionMadeBy(t, pathPage, "gains", fmt.Sprintf("go test ./tests/answers -run TestPathsOfJobs -paths %d -update", *pathsFlag), "\n"+table+"\n")
+		golden.SectionMadeBy(t, pathPage, "gains",
+			fmt.Sprintf("go test ./tests/answers -run TestPathsOfJobs -paths %d -update", *pathsFlag), "\n"+table+"\n")
 	}
 }
 
@@ -181,12 +187,14 @@ func goneOf(t *testing.T, number int) (all []gone, err error) {
 		}
 		other := j.play(func(k int) bool { return k == start || k == i })
 		w, _ := r.faster(c.culprit(0))
-		g := gone{plan: p.name, said: float64(w.Gain) / length, inTruth: float64(steady.length-other.length) / length, job: name}
+		g := gone{plan: p.name, said: float64(w.Gain) / length, inTruth: float64(steady.length-other.length) / length,
+			job: name}
 		g.least = w.Least == nil || float64(*w.Least)/length <= g.inTruth+0.01
 		g.most = g.said <= g.inTruth+0.01
 		all = append(all, g)
 		if math.Abs(g.said-g.inTruth) > 0.05 || *caseFlag >= 0 {
-			t.Logf("%s: %v: %.1f %% of the run are said to go, in truth %.1f %%; %s", name, c, 100*g.said, 100*g.inTruth, r.Verdict.Text)
+			t.Logf("%s: %v: %.1f %% of the run are said to go, in truth %.1f %%; %s", name, c, 100*g.said,
+				100*g.inTruth, r.Verdict.Text)
 		}
 	}
 	if !slices.ContainsFunc(j.causes, func(c cause) bool { return c.delays() }) {
@@ -212,7 +220,8 @@ func goneTable(all []gone) (text string, off float64) {
 			plans["all causes"] = append(plans["all causes"], g)
 		}
 	}
-	text = "| what holds others up | causes | true gain, median | off by, median | 90th percentile | at most | gain too high | \"at least\" too high |\n|---|--:|--:|--:|--:|--:|--:|--:|\n"
+	text = "| what holds others up | causes | true gain, median | off by, median | 90th percentile | at most | gain " +
+		"too high | \"at least\" too high |\n|---|--:|--:|--:|--:|--:|--:|--:|\n"
 	for _, name := range slices.SortedFunc(maps.Keys(plans), func(a, b string) int {
 		return cmp.Or(cmp.Compare(btoi(a == "all causes"), btoi(b == "all causes")), cmp.Compare(a, b))
 	}) {
@@ -226,7 +235,8 @@ func goneTable(all []gone) (text string, off float64) {
 		slices.Sort(errs)
 		slices.Sort(truth)
 		at := func(of []float64, part float64) float64 { return 100 * of[min(len(of)-1, int(part*float64(len(of))))] }
-		text += fmt.Sprintf("| %s | %d | %.1f %% | %.1f %% | %.1f %% | %.1f %% | %d | %d |\n", name, len(errs), at(truth, 0.5), at(errs, 0.5), at(errs, 0.9), at(errs, 1), more, least)
+		text += fmt.Sprintf("| %s | %d | %.1f %% | %.1f %% | %.1f %% | %.1f %% | %d | %d |\n", name, len(errs),
+			at(truth, 0.5), at(errs, 0.5), at(errs, 0.9), at(errs, 1), more, least)
 		if name == "all causes" {
 			off = errs[len(errs)/2]
 		}

@@ -66,11 +66,12 @@ func delays(k verdict.Kind) bool {
 	return k == verdict.HostLate || k == verdict.GPULate || k == verdict.SlowTransfer
 }
 
-// late is the one of the recordings without labels in which somebody was held up. Source: testdata/nccl-callbacks/README.md.
+// late is the one of the recordings without labels in which somebody was held up. Source:
+// testdata/nccl-callbacks/README.md.
 const late = "09-straggler-4p"
 
-// shared names the recordings of a GPU that two ranks took turns on, each for about 2 ms. Whoever is not on it keeps the other waiting, which is
-// neither nobody's doing nor a rank's.
+// shared names the recordings of a GPU that two ranks took turns on, each for about 2 ms. Whoever is not on it keeps
+// the other waiting, which is neither nobody's doing nor a rank's.
 const shared = "-gpu-few-2p"
 
 // known are all recordings with what held ranks up in them, by their folder, but for those of a GPU that is shared.
@@ -113,7 +114,8 @@ func known(t *testing.T) map[string]truth {
 	return all
 }
 
-// In recordings of real NCCL the tool names who held the others up, in what way, and with what share, and nobody where nobody did.
+// In recordings of real NCCL the tool names who held the others up, in what way, and with what share, and nobody where
+// nobody did.
 func TestRecordings(t *testing.T) {
 	var lock sync.Mutex
 	rows := make(map[string]string)
@@ -154,8 +156,8 @@ func TestRecordings(t *testing.T) {
 	golden.SectionMadeBy(t, page, "recordings", "make answers", text+"\n")
 }
 
-// What is recorded by default tells of no transfers: then slow links and GPUs are not named, nor anybody in their place; what to record is. All others
-// are named as ever.
+// What is recorded by default tells of no transfers: then slow links and GPUs are not named, nor anybody in their
+// place; what to record is. All others are named as ever.
 func TestRecordingsByDefault(t *testing.T) {
 	for folder, tr := range known(t) {
 		t.Run(filepath.Base(folder), func(t *testing.T) {
@@ -171,7 +173,8 @@ func TestRecordingsByDefault(t *testing.T) {
 				}
 				return
 			}
-			if len(v.Culprits) > 0 || !strings.HasPrefix(v.Text, "Not known who made the others wait") || !strings.HasSuffix(v.Text, "Record with NCCL_OTF2_EVENTS=net.") || v.Unknown < 0.9 {
+			if len(v.Culprits) > 0 || !strings.HasPrefix(v.Text, "Not known who made the others wait") ||
+				!strings.HasSuffix(v.Text, "Record with NCCL_OTF2_EVENTS=net.") || v.Unknown < 0.9 {
 				t.Errorf("%s (%.2f unknown)", v.Text, v.Unknown)
 			}
 		})

@@ -11,8 +11,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
 )
 
-// What is aimed at: of those named so many are right, of those to be named so many are; of jobs in which nobody held the others up, somebody is named in no
-// more than so many.
+// What is aimed at: of those named so many are right, of those to be named so many are; of jobs in which nobody held
+// the others up, somebody is named in no more than so many.
 const (
 	leastRight = 0.97
 	mostFalse  = 0.01
@@ -39,10 +39,12 @@ func (s *score) floor() (worse []string) {
 		worse = append(worse, fmt.Sprintf("precision %.3f, and it has been %g", p, reachedPrecision))
 	}
 	if n := s.nobody; float64(n.wrong) > reachedFalse*float64(n.jobs) {
-		worse = append(worse, fmt.Sprintf("in %d of %d jobs somebody is named who did nothing, and it has been less", n.wrong, n.jobs))
+		worse = append(worse, fmt.Sprintf("in %d of %d jobs somebody is named who did nothing, and it has been less",
+			n.wrong, n.jobs))
 	}
 	if off := quantile(s.shares, 0.95); off > reachedShare {
-		worse = append(worse, fmt.Sprintf("one share in twenty is off by %.3f or more, and that has been %g", off, reachedShare))
+		worse = append(worse, fmt.Sprintf("one share in twenty is off by %.3f or more, and that has been %g", off,
+			reachedShare))
 	}
 	return worse
 }
@@ -117,7 +119,8 @@ func (s *score) add(r *result) {
 	}
 }
 
-var kinds = []verdict.Kind{verdict.HostLate, verdict.GPULate, verdict.SlowTransfer, verdict.Missing, verdict.Order, verdict.Mismatch}
+var kinds = []verdict.Kind{verdict.HostLate, verdict.GPULate, verdict.SlowTransfer, verdict.Missing, verdict.Order,
+	verdict.Mismatch}
 
 // of are the median, the 95th percentile and the maximum; "–" of nothing.
 func of(errors []float64) string {
@@ -139,7 +142,9 @@ func quantile(values []float64, q float64) float64 {
 // tables of the page.
 func (s *score) tables() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "| kind | to be named | named | not named | wrongly named | precision | recall | share off by: median | 95th percentile | at most |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n")
+	fmt.Fprintf(
+		&b, "| kind | to be named | named | not named | wrongly named | precision | recall | share off by: median | "+
+			"95th percentile | at most |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n")
 	var sum tally
 	for _, kind := range kinds {
 		k := s.kinds[kind]
@@ -147,10 +152,14 @@ func (s *score) tables() string {
 			continue
 		}
 		sum.found, sum.missed, sum.wrongly = sum.found+k.found, sum.missed+k.missed, sum.wrongly+k.wrongly
-		fmt.Fprintf(&b, "| `%s` | %d | %d | %d | %d | %.3f | %.3f | %s |\n", kind, k.found+k.missed, k.found, k.missed, k.wrongly, k.precision(), k.recall(), of(k.shares))
+		fmt.Fprintf(&b, "| `%s` | %d | %d | %d | %d | %.3f | %.3f | %s |\n", kind, k.found+k.missed, k.found, k.missed,
+			k.wrongly, k.precision(), k.recall(), of(k.shares))
 	}
-	fmt.Fprintf(&b, "| all | %d | %d | %d | %d | %.3f | %.3f | %s |\n", sum.found+sum.missed, sum.found, sum.missed, sum.wrongly, sum.precision(), sum.recall(), of(s.shares))
-	fmt.Fprintf(&b, "\n| jobs | number | with anything wrong | named | not named | wrongly named |\n|---|--:|--:|--:|--:|--:|\n")
+	fmt.Fprintf(&b, "| all | %d | %d | %d | %d | %.3f | %.3f | %s |\n", sum.found+sum.missed, sum.found, sum.missed,
+		sum.wrongly, sum.precision(), sum.recall(), of(s.shares))
+	fmt.Fprintf(
+		&b, "\n| jobs | number | with anything wrong | named | not named | wrongly named "+
+			"|\n|---|--:|--:|--:|--:|--:|\n")
 	for _, of := range slices.Concat(plans, odd) {
 		p := s.plans[of.name]
 		if p == nil || p.jobs == 0 {
@@ -158,7 +167,8 @@ func (s *score) tables() string {
 		}
 		fmt.Fprintf(&b, "| %s | %d | %d | %d | %d | %d |\n", of.name, p.jobs, p.wrong, p.found, p.missed, p.wrongly)
 	}
-	fmt.Fprintf(&b, "\nIn %d of %d jobs in which nobody held the others up somebody was named.\n", s.nobody.wrong, s.nobody.jobs)
+	fmt.Fprintf(&b, "\nIn %d of %d jobs in which nobody held the others up somebody was named.\n", s.nobody.wrong,
+		s.nobody.jobs)
 	return b.String()
 }
 

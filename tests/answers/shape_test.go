@@ -23,8 +23,10 @@ type builder struct {
 	used             map[string]bool // communicators, and pairs of ranks that sent messages
 	sent             map[int][]int   // messages, by rank, that it has not received yet
 	round, part      int
-	congested        bool                                         // operations take longer by chance, as others use the network
-	disturb          func(b *builder, rank int) (host, gpu int64) // what befalls all ranks, ns of a part of a round; nil: nothing
+	// operations take longer by chance, as others use the network
+	congested bool
+	// what befalls all ranks, ns of a part of a round; nil: nothing
+	disturb func(b *builder, rank int) (host, gpu int64)
 }
 
 // syncing is when hosts wait for their GPUs.
@@ -53,7 +55,8 @@ var shapes = []shape{
 	{name: "sharded", parts: 3, ranks: few, begin: world, round: sharded, steps: true},
 	{name: "pair", parts: 2, ranks: few, begin: pair, round: turns, steps: true},
 	{name: "experts", parts: 2, ranks: func(r *rand.Rand) int { return 3 + r.IntN(4) }, begin: world, round: experts},
-	{name: "grid", parts: 2, ranks: func(r *rand.Rand) int { return (2 + r.IntN(3)) * 4 }, begin: grid, round: crossing, steps: true},
+	{name: "grid", parts: 2, ranks: func(r *rand.Rand) int { return (2 + r.IntN(3)) * 4 }, begin: grid, round: crossing,
+		steps: true},
 	{name: "mesh", parts: 4, ranks: func(r *rand.Rand) int { return 8 << r.IntN(2) }, begin: mesh, round: training},
 	{name: "pipeline", parts: 1, ranks: func(r *rand.Rand) int { return 3 + r.IntN(5) }, begin: world, round: pipeline},
 	{name: "chain", parts: 3, ranks: func(r *rand.Rand) int { return 3 + r.IntN(6) }, begin: world, round: chain},
@@ -62,9 +65,12 @@ var shapes = []shape{
 
 // large are shapes of large jobs.
 var large = []shape{
-	{name: "large mesh", parts: 4, ranks: func(r *rand.Rand) int { return 64 << r.IntN(4) }, begin: mesh, round: training},
-	{name: "large world", parts: 3, ranks: func(r *rand.Rand) int { return 64 << r.IntN(2) }, begin: world, round: buckets},
-	{name: "large grid", parts: 2, ranks: func(r *rand.Rand) int { return 64 << r.IntN(2) }, begin: grid, round: crossing},
+	{name: "large mesh", parts: 4, ranks: func(r *rand.Rand) int { return 64 << r.IntN(4) }, begin: mesh,
+		round: training},
+	{name: "large world", parts: 3, ranks: func(r *rand.Rand) int { return 64 << r.IntN(2) }, begin: world,
+		round: buckets},
+	{name: "large grid", parts: 2, ranks: func(r *rand.Rand) int { return 64 << r.IntN(2) }, begin: grid,
+		round: crossing},
 }
 
 // group adds a communicator.
@@ -133,7 +139,8 @@ func (b *builder) operate(group int, function string, elements uint64, root int,
 	b.start(&o, fmt.Sprint(group), 40_000_000)
 	b.operations = append(b.operations, o)
 	for _, m := range members {
-		b.do(m, action{does: calls, took: noisy(b.random, callTook, 0.2), op: len(b.operations) - 1, stream: b.streamOf(group)})
+		b.do(m, action{does: calls, took: noisy(b.random, callTook, 0.2), op: len(b.operations) - 1,
+			stream: b.streamOf(group)})
 		if b.syncs == syncsCalls {
 			b.do(m, action{does: syncs})
 		}
@@ -275,8 +282,8 @@ func crossing(b *builder) {
 	}
 }
 
-// mesh makes tensor parallel groups of two or eight, two pipeline stages, and data parallel groups of the rest. The group of
-// each: 1 … for tensors, then for data, then one for the messages between the stages.
+// mesh makes tensor parallel groups of two or eight, two pipeline stages, and data parallel groups of the rest. The
+// group of each: 1 … for tensors, then for data, then one for the messages between the stages.
 func mesh(b *builder) {
 	world(b)
 	m := b.dimensions()
@@ -324,8 +331,8 @@ func (m dimensions) tensors(d, s int) int { return 1 + d*m.pp + s }
 func (m dimensions) data(s, t int) int    { return 1 + m.dp*m.pp + s*m.tp + t }
 func (m dimensions) stages(d, t int) int  { return 1 + m.dp*m.pp + m.pp*m.tp + d*m.tp + t }
 
-// training is a step of a model that is cut in three ways: two micro-batches through two stages, each with sums over tensors, then the
-// gradients.
+// training is a step of a model that is cut in three ways: two micro-batches through two stages, each with sums over
+// tensors, then the gradients.
 func training(b *builder) {
 	m := b.dimensions()
 	for batch := range 2 {
@@ -379,11 +386,13 @@ func training(b *builder) {
 
 // send adds a message; its receiver calls it where its program says receive.
 func (b *builder) send(group, from, to int, elements uint64) {
-	o := operation{group: group, function: messageName, count: elements, members: []int{from, to}, eager: 4*elements <= 64<<10}
+	o := operation{group: group, function: messageName, count: elements, members: []int{from, to},
+		eager: 4*elements <= 64<<10}
 	o.took = noisy(b.random, 15_000+int64(4*elements/10), 0.03)
 	b.start(&o, fmt.Sprint(group, from, to), 4_000_000)
 	b.operations = append(b.operations, o)
-	b.do(from, action{does: calls, took: noisy(b.random, callTook, 0.2), op: len(b.operations) - 1, stream: b.streamOf(group)})
+	b.do(from, action{does: calls, took: noisy(b.random, callTook, 0.2), op: len(b.operations) - 1,
+		stream: b.streamOf(group)})
 	b.sent[to] = append(b.sent[to], len(b.operations)-1)
 }
 

@@ -18,8 +18,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm/shmtest"
 )
 
-// What a made-up job leaves are raw files, as the plugin's own thread writes them where there is no collector: NCCL's callbacks, on
-// clocks of hosts and GPUs that differ.
+// What a made-up job leaves are raw files, as the plugin's own thread writes them where there is no collector: NCCL's
+// callbacks, on clocks of hosts and GPUs that differ.
 
 // Origins of clocks: what hosts' monotonic and real-time clocks show about when jobs begin, ns.
 const (
@@ -84,8 +84,8 @@ type sequence struct {
 	function string
 }
 
-// record writes a job's raw files into an experiment directory; living are processes that live for its ranks, on this machine: nil if
-// the job is over.
+// record writes a job's raw files into an experiment directory; living are processes that live for its ranks, on this
+// machine: nil if the job is over.
 func (j *job) record(p *played, dir string, seed uint64, living []*os.Process) error {
 	random := j.random(seed, 2)
 	all := j.clocks(random)
@@ -102,7 +102,8 @@ func (j *job) record(p *played, dir string, seed uint64, living []*os.Process) e
 		all.hosts[0], all.real[0] = clock{origin: int64(now.Ticks) - end}, int64(now.Real)-since1970-end
 	}
 	for r := range j.ranks {
-		w := &process{job: j, p: p, rank: r, random: random, host: all.hosts[r/j.perHost], gpu: all.gpus[r], seq: make(map[sequence]uint64), indices: make(map[int]int)}
+		w := &process{job: j, p: p, rank: r, random: random, host: all.hosts[r/j.perHost], gpu: all.gpus[r],
+			seq: make(map[sequence]uint64), indices: make(map[int]int)}
 		if living != nil {
 			w.living = living[r]
 		}
@@ -136,7 +137,8 @@ func (w *process) spool(real, end int64) (content []byte, name string, err error
 		}
 	}
 	w.memory, err = shmtest.New(shmtest.Options{
-		Chunks: chunks, Clock: shm.ClockMonotonic, PID: pid, PIDStart: start, Tag: uint16(1 + w.rank), Host: host, APIVersion: 6, Created: tuple(begin),
+		Chunks: chunks, Clock: shm.ClockMonotonic, PID: pid, PIDStart: start, Tag: uint16(1 + w.rank), Host: host,
+		APIVersion: 6, Created: tuple(begin),
 	})
 	if err != nil {
 		return nil, "", err
@@ -183,7 +185,8 @@ func (w *process) communicators(begin int64) {
 		}
 		c := &w.groups[g]
 		got := w.memory.Comm(shm.Comm{
-			APIVersion: 6, ID: 0xabc000 + uint64(g), NRanks: len(c.members), Rank: slices.Index(c.members, w.rank), NNodes: 1, Device: w.rank % w.perHost,
+			APIVersion: 6, ID: 0xabc000 + uint64(g), NRanks: len(c.members), Rank: slices.Index(c.members, w.rank),
+			NNodes: 1, Device: w.rank % w.perHost,
 			InitTicks: w.host.shows(begin + int64(i)*1000), InitTID: 1000 * (w.rank + 1), Name: c.name,
 		}, &uuid)
 		if got != i {
@@ -198,7 +201,8 @@ func (w *process) calls() {
 	for g := range w.groups {
 		if slices.Contains(w.groups[g].members, w.rank) {
 			w.indices[g] = len(w.indices)
-			w.app = append(w.app, shm.Record{Ticks: w.host.shows(begin + int64(w.indices[g])*1000), Kind: shm.RecordInit, Aux: uint32(w.indices[g])})
+			w.app = append(w.app, shm.Record{Ticks: w.host.shows(begin + int64(w.indices[g])*1000),
+				Kind: shm.RecordInit, Aux: uint32(w.indices[g])})
 		}
 	}
 	for _, c := range w.p.ranks[w.rank].calls {
@@ -210,7 +214,8 @@ func (w *process) calls() {
 	at := w.p.length + closing
 	for g := range w.groups {
 		if i, ok := w.indices[g]; ok {
-			w.app = append(w.app, shm.Record{Ticks: w.host.shows(at + int64(i)*1000), Kind: shm.RecordFinalize, Aux: uint32(i)})
+			w.app = append(w.app, shm.Record{Ticks: w.host.shows(at + int64(i)*1000), Kind: shm.RecordFinalize,
+				Aux: uint32(i)})
 		}
 	}
 }
@@ -239,7 +244,8 @@ func (w *process) parts(o *operation) []part {
 	case o.function == exchangeName:
 		var all []part
 		for d := 1; d < n; d++ {
-			all = append(all, part{function: "Send", peer: (own + d) % n}, part{function: "Recv", peer: (own + n - d) % n})
+			all = append(all, part{function: "Send", peer: (own + d) % n},
+				part{function: "Recv", peer: (own + n - d) % n})
 		}
 		return all
 	case o.function == messageName && o.members[0] == w.rank:
@@ -288,7 +294,8 @@ func (w *process) call(c *callTimes) {
 		if parts[i].peer >= 0 {
 			typ = shm.EventP2pApi
 		}
-		e := app(8, shm.Record{Kind: shm.RecordStart, Type: typ, Arg: group, Func: parts[i].function, Count: count, Datatype: "ncclFloat32", Root: int32(o.root), Stream: stream})
+		e := app(8, shm.Record{Kind: shm.RecordStart, Type: typ, Arg: group, Func: parts[i].function, Count: count,
+			Datatype: "ncclFloat32", Root: int32(o.root), Stream: stream})
 		stop(14, e)
 		asked = append(asked, e)
 	}
@@ -313,12 +320,16 @@ func (w *process) call(c *callTimes) {
 func (w *process) task(o *operation, p *part, count, call, plan uint64) shm.Record {
 	own := int32(slices.Index(w.groups[o.group].members, w.rank))
 	if p.peer >= 0 {
-		return shm.Record{Kind: shm.RecordStart, Type: shm.EventP2p, Arg: call, ParentGroup: plan, Func: p.function, Count: count, Datatype: "ncclFloat32", Peer: int32(p.peer), NChannels: 1, Rank: own, SendBuff: 0x7f20_0000_0000}
+		return shm.Record{Kind: shm.RecordStart, Type: shm.EventP2p, Arg: call, ParentGroup: plan, Func: p.function,
+			Count: count, Datatype: "ncclFloat32", Peer: int32(p.peer), NChannels: 1, Rank: own,
+			SendBuff: 0x7f20_0000_0000}
 	}
 	key := sequence{o.group, o.function}
 	r := shm.Record{
-		Kind: shm.RecordStart, Type: shm.EventColl, Arg: call, ParentGroup: plan, Func: o.function, Count: count, Datatype: "ncclFloat32", Root: int32(o.root), Rank: own,
-		Seq: w.seq[key], Algo: "RING", Proto: "SIMPLE", NChannels: 1, NWarps: 16, SendBuff: 0x7f20_0000_0000, RecvBuff: 0x7f21_0000_0000,
+		Kind: shm.RecordStart, Type: shm.EventColl, Arg: call, ParentGroup: plan, Func: o.function, Count: count,
+		Datatype: "ncclFloat32", Root: int32(o.root), Rank: own,
+		Seq: w.seq[key], Algo: "RING", Proto: "SIMPLE", NChannels: 1, NWarps: 16, SendBuff: 0x7f20_0000_0000,
+		RecvBuff: 0x7f21_0000_0000,
 	}
 	w.seq[key]++
 	if o.function == "AllGather" { // NCCL counts its bytes
@@ -382,9 +393,11 @@ func (w *process) kernels(c *callTimes, o *operation, parts []part) {
 		ended = max(began+100, at[c.end]+w.late())
 	}
 	for i := range parts {
-		k := w.event(began, shm.Record{Kind: shm.RecordStart, Type: shm.EventKernelCh, Aux: comm, Arg: parts[i].handle, PTimer: stamp(at[c.start])})
+		k := w.event(began, shm.Record{Kind: shm.RecordStart, Type: shm.EventKernelCh, Aux: comm, Arg: parts[i].handle,
+			PTimer: stamp(at[c.start])})
 		if ended != never {
-			w.event(ended, shm.Record{Kind: shm.RecordState, Handle: k, Aux: stateKernelChStop, Flags: shm.FlagHasArg, Arg: stamp(at[c.end])})
+			w.event(ended, shm.Record{Kind: shm.RecordState, Handle: k, Aux: stateKernelChStop, Flags: shm.FlagHasArg,
+				Arg: stamp(at[c.end])})
 			w.event(ended+20, shm.Record{Kind: shm.RecordStop, Handle: k})
 		}
 	}
@@ -393,7 +406,8 @@ func (w *process) kernels(c *callTimes, o *operation, parts []part) {
 	}
 }
 
-// buffers is how many transfers of a connection NCCL has begun at once, at most (NCCL_STEPS): a later one begins when an earlier one is over.
+// buffers is how many transfers of a connection NCCL has begun at once, at most (NCCL_STEPS): a later one begins when
+// an earlier one is over.
 const buffers = 8
 
 // transfers makes the records of what a member's proxy sends and receives.
@@ -410,7 +424,8 @@ func (w *process) transfers(c *callTimes, o *operation, parent uint64, hops []ho
 			from, peer, flags = own, (own+1)%n, shm.FlagSend
 		}
 		op := w.event(begin, shm.Record{
-			Kind: shm.RecordStart, Type: shm.EventProxyOp, Aux: comm, Arg: parent, Rank: int32(own), Peer: int32(peer), NSteps: int32(o.hops), ChunkSize: bytes,
+			Kind: shm.RecordStart, Type: shm.EventProxyOp, Aux: comm, Arg: parent, Rank: int32(own), Peer: int32(peer),
+			NSteps: int32(o.hops), ChunkSize: bytes,
 			PID: int32(1000 + w.rank), Flags: flags,
 		})
 		w.event(begin+500, shm.Record{Kind: shm.RecordState, Handle: op, Aux: stateInProgress})
@@ -422,7 +437,8 @@ func (w *process) transfers(c *callTimes, o *operation, parent uint64, hops []ho
 			if h >= buffers {
 				start = max(start, ends[h-buffers])
 			}
-			e := w.event(start, shm.Record{Kind: shm.RecordStart, Type: shm.EventProxyStep, Aux: comm, Arg: op, Step: int32(h), Rank: int32(own)})
+			e := w.event(start, shm.Record{Kind: shm.RecordStart, Type: shm.EventProxyStep, Aux: comm, Arg: op,
+				Step: int32(h), Rank: int32(own)})
 			moment := start
 			enter := func(t int64, state uint32, sized bool) {
 				moment = max(moment+200, t)
@@ -451,7 +467,8 @@ func (w *process) transfers(c *callTimes, o *operation, parent uint64, hops []ho
 	}
 }
 
-// taken is when a member's GPU has taken what came with a hop: when it hands it on, or has done with the last one as it ends.
+// taken is when a member's GPU has taken what came with a hop: when it hands it on, or has done with the last one as it
+// ends.
 func (w *process) taken(c *callTimes, o *operation, hops []hop, h int) int64 {
 	n := len(o.members)
 	own := slices.Index(o.members, w.rank)

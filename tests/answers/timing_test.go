@@ -8,8 +8,8 @@ type moment int32
 // never is the value of moments that do not come: of a job that hangs.
 const never = int64(-1)
 
-// timing works out when the moments of a job are: each comes a certain time after the last of those that it waits for. What
-// waits for itself, or for what does not come, never comes.
+// timing works out when the moments of a job are: each comes a certain time after the last of those that it waits for.
+// What waits for itself, or for what does not come, never comes.
 type timing struct {
 	at     []int64 // ns from the job's begin; of moments not yet known the latest so far
 	open   []int32 // how many each still waits for

@@ -75,7 +75,8 @@ func (tr *truth) compare(v *verdict.Verdict) (c compared) {
 	take := func(want culprit) (share float64, ok bool) {
 		i := slices.IndexFunc(left, func(got verdict.Culprit) bool {
 			k := named(&got)
-			return (want.rank < 0 || k.rank == want.rank) && k.kind == want.kind && (want.peer < 0 || k.peer == want.peer)
+			return (want.rank < 0 || k.rank == want.rank) && k.kind == want.kind &&
+				(want.peer < 0 || k.peer == want.peer)
 		})
 		if i < 0 {
 			return 0, false
@@ -128,10 +129,12 @@ func (c *compared) off() (all []string) {
 // said is a verdict in a line or some.
 func said(v *verdict.Verdict) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s [stands out: %v, waited %.1f ms, unknown %.0f %%]", v.Text, v.StandsOut, float64(v.Waited)/1e6, 100*v.Unknown)
+	fmt.Fprintf(&b, "%s [stands out: %v, waited %.1f ms, unknown %.0f %%]", v.Text, v.StandsOut, float64(v.Waited)/1e6,
+		100*v.Unknown)
 	for i := range v.Culprits {
 		c := &v.Culprits[i]
-		fmt.Fprintf(&b, "\n\t%v, %.1f %% of the time, confidence %.3f, %s: %s", named(c), 100*c.TimeShare, c.Confidence, c.Pattern, c.Evidence)
+		fmt.Fprintf(&b, "\n\t%v, %.1f %% of the time, confidence %.3f, %s: %s", named(c), 100*c.TimeShare, c.Confidence,
+			c.Pattern, c.Evidence)
 	}
 	return b.String()
 }

@@ -118,7 +118,8 @@ func (b *bench) runOne(c *benchCase, r *result) error {
 	if c.files > 0 && libotf2Fails == "" {
 		const usual = 1024 // the limit of a process that does not ask for more, in most systems
 		if _, err := runCase(b.libotf2, c.arguments(usual, b.anchor(c))...); err != nil {
-			r.Notes = append(r.Notes, fmt.Sprintf("%s: with the usual limit of %d open files libotf2 fails (%s)", c.name, usual, reason(err)))
+			r.Notes = append(r.Notes, fmt.Sprintf(
+				"%s: with the usual limit of %d open files libotf2 fails (%s)", c.name, usual, reason(err)))
 		}
 	}
 	for i := range c.rows {
@@ -164,7 +165,8 @@ func (b *bench) anchor(c *benchCase) string { return filepath.Join(b.dir, c.arch
 func (b *bench) prepare(c *benchCase) error {
 	if c.does == "print" && b.printer == "" {
 		tool := filepath.Join(b.dir, "nccl-otf2")
-		build := exec.Command(cmp.Or(os.Getenv("GO"), "go"), "build", "-o", tool, "github.com/nccl-otf2/nccl-otf2/cmd/nccl-otf2")
+		build := exec.Command(cmp.Or(os.Getenv("GO"), "go"), "build", "-o", tool,
+			"github.com/nccl-otf2/nccl-otf2/cmd/nccl-otf2")
 		if _, file, _, known := runtime.Caller(0); known && filepath.IsAbs(file) {
 			build.Dir = filepath.Dir(file) // wherever this program was started
 		}
@@ -240,7 +242,8 @@ func (b *bench) crossCheck(c *benchCase) error {
 	if err != nil {
 		return err
 	}
-	ours, err := runCase(b.self, append([]string{childArgument}, read.arguments(0, filepath.Join(b.dir, "libotf2", "traces.otf2"))...)...)
+	ours, err := runCase(b.self, append([]string{childArgument},
+		read.arguments(0, filepath.Join(b.dir, "libotf2", "traces.otf2"))...)...)
 	if err != nil {
 		return err
 	}

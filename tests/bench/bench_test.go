@@ -25,7 +25,8 @@ func TestCompare(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Chdir(t.TempDir()) // wherever the program is started
-	b := &bench{self: self, dir: t.TempDir(), rounds: 1, scale: 0.001, match: regexp.MustCompile(`^(write|read|print|1000 .* 256 KiB)`)}
+	b := &bench{self: self, dir: t.TempDir(), rounds: 1, scale: 0.001,
+		match: regexp.MustCompile(`^(write|read|print|1000 .* 256 KiB)`)}
 	r, err := b.run()
 	if errors.Is(err, errNoLibotf2) {
 		need.NoError(t, "libotf2", err)

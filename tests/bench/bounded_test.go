@@ -24,7 +24,8 @@ type heap struct {
 
 func newHeap() *heap {
 	runtime.GC() // what tests before left
-	return &heap{samples: []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/unused:bytes"}}}
+	return &heap{samples: []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"},
+		{Name: "/memory/classes/heap/unused:bytes"}}}
 }
 
 func (h *heap) look() {
@@ -126,7 +127,8 @@ func finish(t *testing.T, dir string, locations, events uint64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	testkit.Must(t, otf2.WriteAnchor(filepath.Join(dir, "traces.otf2"), &otf2.Anchor{Locations: locations, GlobalDefs: n, TraceID: 1}))
+	testkit.Must(t, otf2.WriteAnchor(filepath.Join(dir, "traces.otf2"),
+		&otf2.Anchor{Locations: locations, GlobalDefs: n, TraceID: 1}))
 }
 
 // TestOpenFiles reads 10 000 locations whose events interleave while this process may have 256 files open only.

@@ -76,12 +76,13 @@ func reading(name, does, kind string, events uint64) benchCase {
 }
 
 func readingMany(name string, locations, events, chunk uint64) benchCase {
-	return benchCase{name: name, does: "global", kind: enterLeave, locations: locations, events: events, chunk: chunk, rows: []row{
-		{title: name + ": open to first event", unit: milliseconds, of: phase("open")},
-		{title: name + ": after that", unit: perEvent, of: phase("events")},
-		{title: name + ": together", unit: perEvent, of: phase("all"), aim: 0.25},
-		{title: name + ": peak RSS", unit: mebibytes, count: rss, aim: 0.15},
-	}}
+	return benchCase{name: name, does: "global", kind: enterLeave, locations: locations, events: events, chunk: chunk,
+		rows: []row{
+			{title: name + ": open to first event", unit: milliseconds, of: phase("open")},
+			{title: name + ": after that", unit: perEvent, of: phase("events")},
+			{title: name + ": together", unit: perEvent, of: phase("all"), aim: 0.25},
+			{title: name + ": peak RSS", unit: mebibytes, count: rss, aim: 0.15},
+		}}
 }
 
 func printing(name, kind string, events uint64) benchCase {
@@ -105,8 +106,9 @@ func cases(scale float64) []benchCase {
 		reading("read Enter with 5 attributes, local reader", "local", attributes, 1_000_000),
 		readingMany("1000 locations × 2000 events, 1 MiB chunks", 1000, 2000, libotf2Chunk),
 		readingMany("1000 locations × 2000 events, 256 KiB chunks", 1000, 2000, ourChunk),
-		{name: "10 000 locations × 20 events, 256 KiB chunks", does: "global", kind: enterLeave, locations: 10_000, events: 20,
-			chunk: ourChunk, files: 256, rounds: 3, rows: []row{
+		{name: "10 000 locations × 20 events, 256 KiB chunks", does: "global", kind: enterLeave, locations: 10_000,
+			events: 20,
+			chunk:  ourChunk, files: 256, rounds: 3, rows: []row{
 				{title: "10 000 locations × 20 events: open to first event", unit: milliseconds, of: phase("open")},
 				{title: "10 000 locations × 20 events: together", unit: milliseconds, of: phase("all")},
 				{title: "10 000 locations × 20 events: peak RSS", unit: mebibytes, count: rss},

@@ -30,17 +30,18 @@ func main() {
 	)
 	flag.TextVar(match, "case", match, "only cases whose names match this `regexp`")
 	command := measure.NewCommand("bench", "the archives, about 400 MB")
-	command.Run(func() bool { return *rounds >= 1 && *scale > 0 }, func(_ context.Context, dir string) (measure.Findings, error) {
-		self, err := os.Executable()
-		if err != nil {
-			return nil, err
-		}
-		b := &bench{self: self, dir: dir, rounds: *rounds, scale: *scale, match: match}
-		if !*quiet {
-			b.log = os.Stderr
-		}
-		return b.run()
-	})
+	command.Run(func() bool { return *rounds >= 1 && *scale > 0 },
+		func(_ context.Context, dir string) (measure.Findings, error) {
+			self, err := os.Executable()
+			if err != nil {
+				return nil, err
+			}
+			b := &bench{self: self, dir: dir, rounds: *rounds, scale: *scale, match: match}
+			if !*quiet {
+				b.log = os.Stderr
+			}
+			return b.run()
+		})
 }
 
 // beChild runs one case of ours and exits if this process was started for that.

@@ -28,7 +28,8 @@ const (
 	tick              = 10 // ns between two events
 )
 
-var stringsOfArchive = [firstRegionString]string{"", "number", "small", "signed", "text", "choice", "world", "node", "process", "thread"}
+var stringsOfArchive = [firstRegionString]string{"", "number", "small", "signed", "text", "choice", "world", "node",
+	"process", "thread"}
 
 // ourCase runs one case with package otf2. Its arguments are those of libotf2_bench:
 //
@@ -90,7 +91,8 @@ func writeArchive(kind string, locations, events, chunk uint64, dir string) (*ou
 	}
 	var calls span
 	for l := range locations {
-		w, err := otf2.CreateEventWriter(filepath.Join(files, fmt.Sprintf("%d.evt", l)), &otf2.EventWriterOptions{ChunkSize: chunk})
+		w, err := otf2.CreateEventWriter(filepath.Join(files, fmt.Sprintf("%d.evt", l)),
+			&otf2.EventWriterOptions{ChunkSize: chunk})
 		if err != nil {
 			return nil, err
 		}
@@ -118,7 +120,8 @@ func writeArchive(kind string, locations, events, chunk uint64, dir string) (*ou
 	if err != nil {
 		return nil, err
 	}
-	return &outcome{Events: locations * events, Phases: map[string]span{"calls": calls, "archive": now().since(begin)}}, nil
+	return &outcome{Events: locations * events, Phases: map[string]span{"calls": calls, "archive": now().since(begin)}},
+		nil
 }
 
 // plainWrite takes the time of writing as many bytes as the archive's event files have with nothing but write(2), in
@@ -174,7 +177,8 @@ func writeEvents(w *otf2.EventWriter, kind string, events uint64, at, step otf2.
 			if err := w.MpiCollectiveBegin(at, nil); err != nil {
 				return err
 			}
-			if err := w.MpiCollectiveEnd(at+step, nil, otf2.CollectiveOpAllreduce, 0, otf2.CollectiveRootNone, 4<<20, 4<<20); err != nil {
+			if err := w.MpiCollectiveEnd(at+step, nil, otf2.CollectiveOpAllreduce, 0, otf2.CollectiveRootNone, 4<<20,
+				4<<20); err != nil {
 				return err
 			}
 			at += 2 * step
@@ -225,7 +229,8 @@ func writeDefinitions(path string, locations, events uint64) (uint64, error) {
 	}
 	for i := range uint32(regions) {
 		name := firstRegionString + otf2.StringRef(i)
-		_ = w.Region(otf2.RegionRef(i), name, name, 0, otf2.RegionRoleFunction, otf2.ParadigmUser, otf2.RegionFlagNone, 0, 0, 0)
+		_ = w.Region(otf2.RegionRef(i), name, name, 0, otf2.RegionRoleFunction, otf2.ParadigmUser, otf2.RegionFlagNone,
+			0, 0, 0)
 	}
 	_ = w.Group(0, 6, otf2.GroupTypeCommLocations, otf2.ParadigmMPI, otf2.GroupFlagNone, members)
 	_ = w.Group(1, 6, otf2.GroupTypeCommGroup, otf2.ParadigmMPI, otf2.GroupFlagNone, members)

@@ -69,8 +69,8 @@ func (r *row) stat(outcomes []*outcome) stat {
 	return s
 }
 
-// add appends a row. An aim is met if the ratio of the best times and that of the processors' best times are, a limit if
-// no round was above it.
+// add appends a row. An aim is met if the ratio of the best times and that of the processors' best times are, a limit
+// if no round was above it.
 func (r *result) add(w *row, samples []sample) {
 	var ours, libotf2 []*outcome
 	for _, s := range samples {
@@ -142,6 +142,7 @@ func (r *result) Page() *measure.Page {
 	for i := range r.Rows {
 		t.Rows = append(t.Rows, r.Rows[i].cells())
 	}
-	heading := fmt.Sprintf("%s; %s; libotf2 %s; best (median) of up to %d alternating rounds", r.Machine, r.Go, r.Libotf2, r.Rounds)
+	heading := fmt.Sprintf("%s; %s; libotf2 %s; best (median) of up to %d alternating rounds", r.Machine, r.Go,
+		r.Libotf2, r.Rounds)
 	return &measure.Page{Heading: heading, Tables: []measure.Table{t}, Notes: r.Notes}
 }

@@ -141,7 +141,8 @@ func (b *Browser) Blank(o Options) (*Page, error) {
 		emulation.SetFocusEmulationEnabled(true),
 		emulation.SetDeviceMetricsOverride(o.Width, o.Height, o.Scale, false),
 		emulation.SetTouchEmulationEnabled(o.Touch),
-		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}),
+		emulation.SetEmulatedMedia().WithFeatures(
+			[]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}),
 	)
 	if err != nil {
 		p.Close()
@@ -168,7 +169,8 @@ func (p *Page) Run(actions ...chromedp.Action) error { return chromedp.Run(p, ac
 
 // Eval evaluates an expression, waits for it if it is a promise, and decodes its value.
 func (p *Page) Eval(expression string, to any) error {
-	return p.Run(chromedp.Evaluate(expression, to, func(e *runtime.EvaluateParams) *runtime.EvaluateParams { return e.WithAwaitPromise(true) }))
+	return p.Run(chromedp.Evaluate(expression, to,
+		func(e *runtime.EvaluateParams) *runtime.EvaluateParams { return e.WithAwaitPromise(true) }))
 }
 
 // Processor is how much processor time the tab's main thread has used, in seconds. The first call begins to count.

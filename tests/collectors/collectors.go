@@ -18,8 +18,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 )
 
-// Programs are the names that the kernel has for collectors: the program that the plugin starts, and the tool in its place, or as
-// what makes the archive for it.
+// Programs are the names that the kernel has for collectors: the program that the plugin starts, and the tool in its
+// place, or as what makes the archive for it.
 var Programs = []string{"nccl-otf2", "nccl-otf2-colle"}
 
 // Of finds the processes that work for an experiment directory, by their environment: collectors, unless names of
@@ -69,7 +69,8 @@ func Await(t testing.TB, dir string) {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			t.Fatal(err)
 		}
-		return len(Of(dir)) > 0 || slices.ContainsFunc(entries, func(e experiment.Entry) bool { return e.State == experiment.Writing })
+		return len(Of(dir)) > 0 || slices.ContainsFunc(
+			entries, func(e experiment.Entry) bool { return e.State == experiment.Writing })
 	}
 	for deadline := time.Now().Add(5 * time.Minute); atWork(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {

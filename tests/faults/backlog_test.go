@@ -34,14 +34,16 @@ type spooled struct {
 // parse reads a raw file by the layout that plugin/shm.h describes, without package shm.
 func parse(t *testing.T, file []byte) *spooled {
 	t.Helper()
-	s := &spooled{comms: make(map[uint64][]byte), chunks: make(map[uint64]map[uint64][]byte), begins: make(map[uint64]map[uint64]uint64)}
+	s := &spooled{comms: make(map[uint64][]byte), chunks: make(map[uint64]map[uint64][]byte),
+		begins: make(map[uint64]map[uint64]uint64)}
 	word := binary.NativeEndian
 	const head, magic = 32, shm.FrameMagic
 	for len(file) > 0 {
 		if len(file) < head || word.Uint32(file) != magic {
 			t.Fatalf("%d bytes that are no frame", len(file))
 		}
-		kind, index, position, length := word.Uint32(file[4:]), word.Uint64(file[8:]), word.Uint64(file[16:]), word.Uint64(file[24:])
+		kind, index, position, length := word.Uint32(file[4:]), word.Uint64(file[8:]), word.Uint64(file[16:]),
+			word.Uint64(file[24:])
 		body := file[head : head+length]
 		file = file[head+(length+7)&^7:]
 		switch kind {
@@ -96,8 +98,8 @@ func putOffAll(t *testing.T, memory, folder string) []byte {
 	return testkit.Read(t, path)
 }
 
-// compare wants what two files both have to be the same, byte for byte, and returns how many bytes of records that is. The plugin's may be some
-// milliseconds behind.
+// compare wants what two files both have to be the same, byte for byte, and returns how many bytes of records that is.
+// The plugin's may be some milliseconds behind.
 func (s *spooled) compare(t *testing.T, plugin *spooled) (common int) {
 	t.Helper()
 	for ring, chunks := range s.chunks {
@@ -105,7 +107,8 @@ func (s *spooled) compare(t *testing.T, plugin *spooled) (common int) {
 			other := plugin.chunks[ring][chunk]
 			n := min(len(b), len(other))
 			if n > 0 && (s.begins[ring][chunk] != plugin.begins[ring][chunk] || !bytes.Equal(b[:n], other[:n])) {
-				t.Errorf("ring %d, chunk %d: other bytes from %d on, the plugin's begin at %d", ring, chunk, s.begins[ring][chunk], plugin.begins[ring][chunk])
+				t.Errorf("ring %d, chunk %d: other bytes from %d on, the plugin's begin at %d", ring, chunk,
+					s.begins[ring][chunk], plugin.begins[ring][chunk])
 			}
 			common += n
 		}
@@ -134,7 +137,8 @@ func (s *spooled) compare(t *testing.T, plugin *spooled) (common int) {
 // Of the same memory a collector writes into its backlog what the plugin writes into its raw file.
 func TestBacklogIsWhatThePluginWrites(t *testing.T) {
 	common := 0
-	for attempt := 0; attempt < 20 && common == 0 && !t.Failed(); attempt++ { // the plugin's thread may not have had its turn
+	// the plugin's thread may not have had its turn
+	for attempt := 0; attempt < 20 && common == 0 && !t.Failed(); attempt++ {
 		common = backlogBesideRawFile(t)
 	}
 	if common == 0 && !t.Failed() {
@@ -151,8 +155,10 @@ func backlogBesideRawFile(t *testing.T) (common int) {
 	stretch(rec, 300*time.Millisecond)
 	calls := len(rec.Processes[0].Calls)
 	opt := replay.Options{
-		Host: builtFile(t, replay.HostFile), Plugin: builtFile(t, "libnccl-profiler-otf2.so"), Clock: replay.ClockLive, Pace: replay.PaceRecorded, Spool: true,
-		Env:    []string{"NCCL_OTF2_DIR=" + dir, "NCCL_OTF2_EVENTS=all", "NCCL_OTF2_RING=shm", "NCCL_OTF2_MEMORY=16M", "NCCL_OTF2_UNIFY=off"},
+		Host: builtFile(t, replay.HostFile), Plugin: builtFile(t, "libnccl-profiler-otf2.so"), Clock: replay.ClockLive,
+		Pace: replay.PaceRecorded, Spool: true,
+		Env: []string{"NCCL_OTF2_DIR=" + dir, "NCCL_OTF2_EVENTS=all", "NCCL_OTF2_RING=shm", "NCCL_OTF2_MEMORY=16M",
+			"NCCL_OTF2_UNIFY=off"},
 		StopAt: func(int) int { return calls * 3 / 4 },
 		Stopped: func(_, pid int) {
 			memory, _ := filepath.Glob(filepath.Join("/dev/shm", "nccl-otf2-*-"+strconv.Itoa(pid)+"-*"))

@@ -21,8 +21,8 @@ var (
 	onlyFlag  = flag.String("faults", "", "only cases of the fault with this name")
 )
 
-// Whatever dies, stops or fails, and whenever: nothing that was recorded is missing without being counted, nothing is there
-// twice, the archive is sound, the job ends as it would have, and nothing is left behind.
+// Whatever dies, stops or fails, and whenever: nothing that was recorded is missing without being counted, nothing is
+// there twice, the archive is sound, the job ends as it would have, and nothing is left behind.
 func TestFaults(t *testing.T) {
 	needInjection(t)
 	if *caseFlag >= 0 {

@@ -8,12 +8,13 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 )
 
-// Where operations may be missing they are the last ones of their communicator rank; those in the midst of it a collector had
-// that died, and they are counted.
+// Where operations may be missing they are the last ones of their communicator rank; those in the midst of it a
+// collector had that died, and they are counted.
 func TestOnlyTheLastAreMissing(t *testing.T) {
 	a, b := new(replay.Context), new(replay.Context)
 	want := []operation{
-		{1, "AllReduce", "COLL", a, 1}, {2, "AllReduce", "COLL", b, 2}, {3, "Broadcast", "COLL", a, 3}, {4, "AllReduce", "COLL", a, 4}, {5, "AllReduce", "COLL", b, 5},
+		{1, "AllReduce", "COLL", a, 1}, {2, "AllReduce", "COLL", b, 2}, {3, "Broadcast", "COLL", a, 3},
+		{4, "AllReduce", "COLL", a, 4}, {5, "AllReduce", "COLL", b, 5},
 	}
 	for _, tc := range []struct {
 		name  string
@@ -27,10 +28,12 @@ func TestOnlyTheLastAreMissing(t *testing.T) {
 		{"none", nil, nil, false},
 		{"one in the midst", []uint64{1, 2, 4, 5}, nil, true},
 		{"one in the midst, counted", []uint64{1, 2, 4, 5}, map[string]int{"COLLECTOR_DIED::BROADCAST": 1}, false},
-		{"one in the midst, another counted", []uint64{1, 2, 4, 5}, map[string]int{"COLLECTOR_DIED::ALL_REDUCE": 1, "MEMORY::COLL": 9}, true},
+		{"one in the midst, another counted", []uint64{1, 2, 4, 5},
+			map[string]int{"COLLECTOR_DIED::ALL_REDUCE": 1, "MEMORY::COLL": 9}, true},
 		{"two in the midst, one counted", []uint64{3, 4, 5}, map[string]int{"COLLECTOR_DIED::ALL_REDUCE": 1}, true},
 		{"two in the midst, both counted", []uint64{3, 4, 5}, map[string]int{"COLLECTOR_DIED::ALL_REDUCE": 2}, false},
-		{"one counted, the last are missing, too", []uint64{2, 3}, map[string]int{"COLLECTOR_DIED::ALL_REDUCE": 1}, false},
+		{"one counted, the last are missing, too", []uint64{2, 3}, map[string]int{"COLLECTOR_DIED::ALL_REDUCE": 1},
+			false},
 	} {
 		got := make(map[uint64]int)
 		for _, h := range tc.there {

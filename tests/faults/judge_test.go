@@ -32,7 +32,8 @@ func (p *play) acknowledged() (all []operation) {
 	for k, r := range p.res.Processes {
 		for i, handle := range r.Returned {
 			c := p.rec.Processes[k].Calls[i]
-			if c.Kind != replay.CallStart || handle <= 1 || c.Event == nil || c.Event.Context == nil || c.Event.Context.NRanks < 2 {
+			if c.Kind != replay.CallStart || handle <= 1 || c.Event == nil || c.Event.Context == nil ||
+				c.Event.Context.NRanks < 2 {
 				continue
 			}
 			switch d := c.Event.Descr.(type) {
@@ -138,8 +139,8 @@ func (p *play) lost(a *otf2.Archive, when string) map[string]int {
 	return lost
 }
 
-// started wants the archive's counts of events to be those that got handles, and its processes and communicators to be no more than
-// there were, however many collectors recorded them.
+// started wants the archive's counts of events to be those that got handles, and its processes and communicators to be
+// no more than there were, however many collectors recorded them.
 func (p *play) started(a *otf2.Archive, when string, lost map[string]int) {
 	p.t.Helper()
 	if p.mayMiss() {
@@ -183,7 +184,8 @@ func (p *play) started(a *otf2.Archive, when string, lost map[string]int) {
 }
 
 // compare wants what is missing to be counted.
-func (p *play) compare(when string, missing map[string]int, kinds map[string]string, lost map[string]int, want []operation, got map[uint64]int) {
+func (p *play) compare(when string, missing map[string]int, kinds map[string]string, lost map[string]int,
+	want []operation, got map[uint64]int) {
 	p.t.Helper()
 	uncounted, ofKind := 0, make(map[string]int)
 	for function, n := range missing {
@@ -203,7 +205,8 @@ func (p *play) compare(when string, missing map[string]int, kinds map[string]str
 	switch {
 	case uncounted == 0:
 	case !p.mayMiss():
-		p.t.Errorf("%s: %d of %d operations are missing and not counted: missing %v, lost %v%s", when, uncounted, len(want), missing, lost, p.where(want, got))
+		p.t.Errorf("%s: %d of %d operations are missing and not counted: missing %v, lost %v%s", when, uncounted,
+			len(want), missing, lost, p.where(want, got))
 	default:
 		if hole := onlyTheLast(want, got, lost); hole != "" {
 			p.t.Errorf("%s: %s; lost %v%s", when, hole, lost, p.where(want, got))
@@ -230,15 +233,16 @@ func (p *play) where(want []operation, got map[uint64]int) string {
 	for i, o := range want {
 		if got[o.handle] == 0 {
 			if n++; n <= 20 {
-				fmt.Fprintf(&out, "\n  %d: %s %#x, call %d, rank %d of %#x", i, o.function, o.handle, o.started, o.of.Rank, o.of.CommID)
+				fmt.Fprintf(&out, "\n  %d: %s %#x, call %d, rank %d of %#x", i, o.function, o.handle, o.started,
+					o.of.Rank, o.of.CommID)
 			}
 		}
 	}
 	return out.String()
 }
 
-// onlyTheLast says which of the operations that are missing are neither the last ones of their communicator rank nor counted:
-// those that a collector had in memory when it died, and another went on behind them.
+// onlyTheLast says which of the operations that are missing are neither the last ones of their communicator rank nor
+// counted: those that a collector had in memory when it died, and another went on behind them.
 func onlyTheLast(want []operation, got map[uint64]int, lost map[string]int) string {
 	last := make(map[*replay.Context]int) // that is there
 	for i, o := range want {
@@ -251,7 +255,8 @@ func onlyTheLast(want []operation, got map[uint64]int, lost map[string]int) stri
 		if behind, any := last[o.of]; got[o.handle] == 0 && any && i < behind {
 			if holes[o.function]++; holes[o.function] > lost["COLLECTOR_DIED::"+component(o.function)] {
 				next := want[behind]
-				return fmt.Sprintf("%s %#x (call %d) is there, and %s %#x before it (call %d) is not", next.function, next.handle, next.started, o.function, o.handle, o.started)
+				return fmt.Sprintf("%s %#x (call %d) is there, and %s %#x before it (call %d) is not", next.function,
+					next.handle, next.started, o.function, o.handle, o.started)
 			}
 		}
 	}
@@ -357,7 +362,8 @@ func (p *play) judgeProfile(when string, want []operation) {
 		}
 	}
 	if missing > counted && !p.mayMiss() {
-		p.t.Errorf("%s: %d of %d operations are missing, %d counted: %v, %+v", when, missing, len(want), counted, all, summary.Operations)
+		p.t.Errorf("%s: %d of %d operations are missing, %d counted: %v, %+v", when, missing, len(want), counted, all,
+			summary.Operations)
 	}
 }
 
@@ -385,7 +391,8 @@ func (p *play) withoutEvents() map[string]int {
 	return all
 }
 
-// traced counts operations in an archive beside a profile: what the plugin wrote when collectors had died twice is a trace.
+// traced counts operations in an archive beside a profile: what the plugin wrote when collectors had died twice is a
+// trace.
 func (p *play) traced(want []operation, when string) (all map[string]int, lost int) {
 	all = make(map[string]int)
 	a, err := otf2.Open(p.anchor(), nil)

@@ -19,7 +19,8 @@ import (
 // unify converts raw files and makes the archive under one lock: nobody else can get in between.
 func TestUnifyLocksOnce(t *testing.T) {
 	needInjection(t)
-	rec, err := scenario.Random(1, scenario.RandomOptions{Release: "2.29.7", Processes: 2, Calls: 300}).Load(filepath.Join(t.TempDir(), "recording"))
+	rec, err := scenario.Random(1, scenario.RandomOptions{Release: "2.29.7", Processes: 2, Calls: 300}).Load(
+		filepath.Join(t.TempDir(), "recording"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,8 +28,9 @@ func TestUnifyLocksOnce(t *testing.T) {
 	defer cancel()
 	dir, log := filepath.Join(t.TempDir(), "experiment"), filepath.Join(t.TempDir(), "log")
 	res, err := replay.Run(ctx, rec, replay.Options{
-		Host: builtFile(t, replay.HostFile), Plugin: builtFile(t, "libnccl-profiler-otf2.so"), Clock: replay.ClockLive, Spool: true,
-		Env: []string{"NCCL_OTF2_DIR=" + dir},
+		Host: builtFile(t, replay.HostFile), Plugin: builtFile(t, "libnccl-profiler-otf2.so"), Clock: replay.ClockLive,
+		Spool: true,
+		Env:   []string{"NCCL_OTF2_DIR=" + dir},
 	})
 	if err == nil {
 		err = res.Err()
@@ -38,7 +40,8 @@ func TestUnifyLocksOnce(t *testing.T) {
 	}
 	// Who takes the lock writes into its file who that is.
 	cmd := exec.Command(builtFile(t, "inject"), "unify", dir)
-	cmd.Env = append(os.Environ(), "INJECT_PROGRAM="+builtFile(t, "nccl-otf2"), "INJECT_BELOW="+filepath.Join(dir, experiment.Folder, experiment.UnifyLock),
+	cmd.Env = append(os.Environ(), "INJECT_PROGRAM="+builtFile(t, "nccl-otf2"),
+		"INJECT_BELOW="+filepath.Join(dir, experiment.Folder, experiment.UnifyLock),
 		"INJECT_RULES=ftruncate 1 0 short;", "INJECT_LOG="+log)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -50,7 +53,8 @@ func TestUnifyLocksOnce(t *testing.T) {
 	if n := strings.Count(string(text), "call "); n != 1 {
 		t.Errorf("the lock was taken %d times:\n%s", n, text)
 	}
-	if done, _ := filepath.Glob(filepath.Join(dir, experiment.Folder, fmt.Sprintf("*%s.done", experiment.SpoolSuffix))); len(done) != len(rec.Processes) {
+	if done, _ := filepath.Glob(filepath.Join(
+		dir, experiment.Folder, fmt.Sprintf("*%s.done", experiment.SpoolSuffix))); len(done) != len(rec.Processes) {
 		t.Errorf("%d of %d raw files were converted", len(done), len(rec.Processes))
 	}
 }

@@ -60,7 +60,8 @@ func TestReliabilityPage(t *testing.T) {
 		}
 	}
 	for _, f := range faults {
-		if !bytes.Contains(page, []byte("`"+f.name+"`")) && f.name != "job-stopped" && f.name != "collector-told-to-end" {
+		if !bytes.Contains(page, []byte("`"+f.name+"`")) && f.name != "job-stopped" &&
+			f.name != "collector-told-to-end" {
 			t.Errorf("docs/reliability.md does not say what the fault %s costs", f.name)
 		}
 	}

@@ -37,7 +37,8 @@ type plan struct {
 func planned(seed uint64, number int) *plan {
 	p := &plan{seed: seed, number: number, random: rand.New(rand.NewPCG(seed, uint64(number)))}
 	p.job = p.random.Uint64()
-	p.release = pick(p, "2.27.7", "2.28.9", "2.29.7", "2.30.7", "2.31.2") // before 2.27 sizes of communicators are not told, so operations have no events
+	p.release = pick(p, "2.27.7", "2.28.9", "2.29.7", "2.30.7",
+		"2.31.2") // before 2.27 sizes of communicators are not told, so operations have no events
 	p.processes = 1 + p.random.IntN(3)
 	p.calls = 300 + p.random.IntN(1500)
 	p.hazards = p.random.IntN(4) == 0
@@ -63,7 +64,8 @@ func planned(seed uint64, number int) *plan {
 
 func pick[T any](p *plan, from ...T) T { return from[p.random.IntN(len(from))] }
 
-// few is a number of a call: small ones are as likely as large ones, as most of what matters is at the beginning and at the end.
+// few is a number of a call: small ones are as likely as large ones, as most of what matters is at the beginning and at
+// the end.
 func (p *plan) few() int { return 1 + int(math.Exp(p.random.Float64()*math.Log(150))) }
 
 // upTo is some time, mostly a short one.
@@ -72,8 +74,11 @@ func (p *plan) upTo(most time.Duration) time.Duration {
 }
 
 func (p *plan) String() string {
-	words := []string{p.fault.name, fmt.Sprintf("job %d of NCCL %s, %d processes, %d calls", p.job, p.release, p.processes, p.calls), p.ring, "memory " + p.memory}
-	for word, on := range map[string]bool{"spool": p.spool, "profile": p.profile, "backlog": p.backlog, "hazards": p.hazards} {
+	words := []string{p.fault.name, fmt.Sprintf(
+		"job %d of NCCL %s, %d processes, %d calls", p.job, p.release, p.processes, p.calls), p.ring,
+		"memory " + p.memory}
+	for word, on := range map[string]bool{"spool": p.spool, "profile": p.profile, "backlog": p.backlog,
+		"hazards": p.hazards} {
 		if on {
 			words = append(words, word)
 		}

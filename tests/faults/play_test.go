@@ -86,8 +86,10 @@ func folder(t *testing.T, p *plan, name string) string {
 // one plays a case, and tells whether what was to happen did.
 func one(t *testing.T, p *plan) bool {
 	t.Logf("again: %s\n%v", p.again(), p)
-	r := &play{plan: p, t: t, dir: filepath.Join(folder(t, p, "job"), "experiment"), own: folder(t, p, "own"), signals: make(map[int]syscall.Signal), kinds: "writes", began: time.Now()}
-	s := scenario.Random(p.job, scenario.RandomOptions{Release: p.release, Processes: p.processes, Calls: p.calls, Hazards: p.hazards})
+	r := &play{plan: p, t: t, dir: filepath.Join(folder(t, p, "job"), "experiment"), own: folder(t, p, "own"),
+		signals: make(map[int]syscall.Signal), kinds: "writes", began: time.Now()}
+	s := scenario.Random(p.job, scenario.RandomOptions{Release: p.release, Processes: p.processes, Calls: p.calls,
+		Hazards: p.hazards})
 	var err error
 	if r.rec, err = s.Load(filepath.Join(r.own, "recording")); err != nil {
 		t.Fatal(err)
@@ -109,9 +111,11 @@ func one(t *testing.T, p *plan) bool {
 // prepare sets what is the same in all cases.
 func (p *play) prepare() {
 	p.opt = replay.Options{
-		Host: builtFile(p.t, replay.HostFile), Plugin: builtFile(p.t, "libnccl-profiler-otf2.so"), Clock: replay.ClockLive, Ledger: true, Spool: p.spool,
+		Host: builtFile(p.t, replay.HostFile), Plugin: builtFile(p.t, "libnccl-profiler-otf2.so"),
+		Clock: replay.ClockLive, Ledger: true, Spool: p.spool,
 		Env: []string{"NCCL_OTF2_DIR=" + p.dir, "NCCL_OTF2_EVENTS=all", "NCCL_OTF2_START_LIMIT=60",
-			"NCCL_OTF2_RING=" + p.ring, "NCCL_OTF2_MEMORY=" + p.memory, "NCCL_OTF2_UNIFY=" + pick(p.plan, "off", "off", "off", "auto")},
+			"NCCL_OTF2_RING=" + p.ring, "NCCL_OTF2_MEMORY=" + p.memory,
+			"NCCL_OTF2_UNIFY=" + pick(p.plan, "off", "off", "off", "auto")},
 	}
 	if p.profile {
 		p.opt.Env = append(p.opt.Env, "NCCL_OTF2_MODE=profile")
@@ -167,7 +171,8 @@ func (p *play) run() {
 		if !ended && r.ExitCode == 0 || ended && r.Signal == signal {
 			continue
 		}
-		p.t.Errorf("process %d ended with status %d, signal %v; signal sent: %v\n%s", k, r.ExitCode, r.Signal, signal, r.Stderr)
+		p.t.Errorf("process %d ended with status %d, signal %v; signal sent: %v\n%s", k, r.ExitCode, r.Signal, signal,
+			r.Stderr)
 	}
 	collectors.Await(p.t, p.dir)
 }
@@ -210,8 +215,8 @@ func (p *play) at(places []int, do func(process, pid int)) {
 	p.opt.Stopped = do
 }
 
-// someCall is how many calls a process makes before something happens to it. Others wait for communicators to be made, and
-// for handles of network operations.
+// someCall is how many calls a process makes before something happens to it. Others wait for communicators to be made,
+// and for handles of network operations.
 func (p *play) someCall(process int) int {
 	calls := p.rec.Processes[process].Calls
 	first := 1
@@ -246,8 +251,8 @@ func (p *play) injection(program, what, kinds, log string, at, times int) []stri
 		fmt.Sprintf("INJECT_RULES=%s %d %d %s;", kinds, at, times, what)}
 }
 
-// injectCollector has something happen at some of the collector's calls, from a random one on. In the first collector only, or
-// in each.
+// injectCollector has something happen at some of the collector's calls, from a random one on. In the first collector
+// only, or in each.
 func (p *play) injectCollector(what, stop string, once bool, times int) {
 	p.log = filepath.Join(p.own, "collector.inject")
 	p.opt.Env = append(p.opt.Env, p.injection(builtFile(p.t, "nccl-otf2"), what, p.kinds, p.log, p.few(), times)...)
@@ -338,26 +343,28 @@ func (p *play) end(cmd *exec.Cmd) (status int, said string) {
 	return cmd.ProcessState.ExitCode(), out.String()
 }
 
-// nobodyIsLeft is what inject adds where it kills a collector whose process has ended, or waits for nothing any more: it died of no
-// other cause than in the fault "collector-and-job".
+// nobodyIsLeft is what inject adds where it kills a collector whose process has ended, or waits for nothing any more:
+// it died of no other cause than in the fault "collector-and-job".
 const nobodyIsLeft = ", nobody is left"
 
-// mayMiss tells that operations may be missing without being counted: the memory that they were in is gone, as it was no file, or
-// there was no room for one, or the disk takes nothing any more.
+// mayMiss tells that operations may be missing without being counted: the memory that they were in is gone, as it was
+// no file, or there was no room for one, or the disk takes nothing any more.
 func (p *play) mayMiss() bool {
 	volatile := p.volatile || p.log != "" && strings.Contains(p.injected(p.log), nobodyIsLeft)
 	if p.lasting || volatile && p.ring == "memfd" {
 		return true
 	}
 	entries, err := experiment.List(p.dir)
-	return err == nil && volatile && slices.ContainsFunc(entries, func(e experiment.Entry) bool { return e.Process == nil || e.Process.Memory.Kind != "shm" })
+	return err == nil && volatile && slices.ContainsFunc(
+		entries, func(e experiment.Entry) bool { return e.Process == nil || e.Process.Memory.Kind != "shm" })
 }
 
 // recorded tells whether anything was: processes may be killed, and disks full, before.
 func (p *play) recorded() bool {
 	entries, err := os.ReadDir(filepath.Join(p.dir, "shards"))
 	return err == nil && slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
-		if info, err := e.Info(); err != nil || strings.HasSuffix(e.Name(), ".spool") && info.Size() == 0 && p.ring == "memfd" {
+		if info, err := e.Info(); err != nil || strings.HasSuffix(e.Name(), ".spool") && info.Size() == 0 &&
+			p.ring == "memfd" {
 			return false
 		}
 		return e.IsDir() || strings.Contains(e.Name(), ".spool")
@@ -428,7 +435,8 @@ func (p *play) nothingIsLeft() {
 	programs := func() []int {
 		return collectors.Of(p.dir, append([]string{"inject", "replay-host"}, collectors.Programs...)...)
 	}
-	for deadline := time.Now().Add(mostTime); len(programs()) > 0 && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(mostTime); len(programs()) > 0 &&
+		time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 	}
 	for _, pid := range programs() {
 		left = append(left, fmt.Sprint("process ", pid))

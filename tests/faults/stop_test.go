@@ -14,11 +14,12 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/tests/scenario"
 )
 
-// However far threads run ahead of each other: a process that is stopped after some calls, to be killed there, has made the communicators that are
-// among them, for which the others wait.
+// However far threads run ahead of each other: a process that is stopped after some calls, to be killed there, has made
+// the communicators that are among them, for which the others wait.
 func TestStopsBehindCommunicators(t *testing.T) {
 	p := planned(21, 1982)
-	s := scenario.Random(p.job, scenario.RandomOptions{Release: p.release, Processes: p.processes, Calls: p.calls, Hazards: p.hazards})
+	s := scenario.Random(p.job, scenario.RandomOptions{Release: p.release, Processes: p.processes, Calls: p.calls,
+		Hazards: p.hazards})
 	rec, err := s.Load(filepath.Join(t.TempDir(), "recording"))
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +50,8 @@ func TestStopsBehindCommunicators(t *testing.T) {
 	defer cancel()
 	dir := filepath.Join(t.TempDir(), "experiment")
 	res, err := replay.Run(ctx, rec, replay.Options{
-		Host: builtFile(t, replay.HostFile), Plugin: builtFile(t, "libnccl-profiler-otf2.so"), Clock: replay.ClockLive, Pace: replay.PaceRecorded, Ledger: true,
+		Host: builtFile(t, replay.HostFile), Plugin: builtFile(t, "libnccl-profiler-otf2.so"), Clock: replay.ClockLive,
+		Pace: replay.PaceRecorded, Ledger: true,
 		Env:     []string{"NCCL_OTF2_DIR=" + dir},
 		StopAt:  func(process int) int { return stops[process] },
 		Stopped: func(_, pid int) { _ = syscall.Kill(pid, syscall.SIGKILL) },

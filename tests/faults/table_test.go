@@ -132,7 +132,8 @@ func unifyDies(r *play) {
 	}
 }
 
-// unifyFails lets calls of it fail. What it says is done is done, and what was there before is there as long as it is not.
+// unifyFails lets calls of it fail. What it says is done is done, and what was there before is there as long as it is
+// not.
 func unifyFails(r *play) {
 	before := r.random.IntN(2) == 0
 	if before {

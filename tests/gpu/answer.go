@@ -24,7 +24,8 @@ type answer struct {
 	first bool // others may be named behind it: ranks that share a GPU make each other late at times
 }
 
-// report runs the tool's report with flags, and reads what it prints as JSON. What it prints is also kept in file, if that is named.
+// report runs the tool's report with flags, and reads what it prints as JSON. What it prints is also kept in file, if
+// that is named.
 func (h *harness) report(ctx context.Context, into any, file, experiment string, flags ...string) error {
 	cmd := exec.CommandContext(ctx, h.tool, append([]string{"report", experiment, "--format", "json"}, flags...)...)
 	out, err := cmd.Output()
@@ -43,8 +44,8 @@ func (h *harness) report(ctx context.Context, into any, file, experiment string,
 	return json.Unmarshal(out, into)
 }
 
-// answered holds what report answers against what was done to the job. Where nothing was, it is noted: a host may be late by chance, but no rank may be
-// named for a GPU that all of them share.
+// answered holds what report answers against what was done to the job. Where nothing was, it is noted: a host may be
+// late by chance, but no rank may be named for a GPU that all of them share.
 func (v *verdict) answered(ctx context.Context, h *harness, want *answer, experiment string) {
 	var r struct{ Verdict diagnosis.Verdict }
 	if err := h.report(ctx, &r, "", experiment); err != nil {
@@ -173,7 +174,8 @@ func sensorsRead(v *verdict, _ []*jobLog, a *archive) {
 		name        string
 		least, most float64
 	}{
-		{"GPU power", 20, 2000}, {"GPU temperature", 5, 110}, {"GPU SM clock", 1e8, 4e9}, {"GPU memory clock", 1e8, 1e10},
+		{"GPU power", 20, 2000}, {"GPU temperature", 5, 110}, {"GPU SM clock", 1e8, 4e9},
+		{"GPU memory clock", 1e8, 1e10},
 		{"GPU utilization", 0, 100}, {"GPU memory used", 1e8, 1e12},
 	} {
 		switch s := a.sensors[can.name]; {
@@ -185,14 +187,15 @@ func sensorsRead(v *verdict, _ []*jobLog, a *archive) {
 	}
 }
 
-// memoryKnown demands that the archive knows where buffers are. PyTorch takes the memory of its first tensors before NCCL loads the
-// plugin, so of those it cannot.
+// memoryKnown demands that the archive knows where buffers are. PyTorch takes the memory of its first tensors before
+// NCCL loads the plugin, so of those it cannot.
 func memoryKnown(v *verdict, logs []*jobLog, a *archive) {
 	linked(v, logs, a)
 	for _, kind := range slices.Sorted(maps.Keys(a.memory)) {
 		v.note("%d operations with send buffers in memory of kind %s", a.memory[kind], kind)
 		if !slices.Contains([]string{"device", "unknown"}, kind) {
-			v.fail("%d operations are said to have buffers in memory of kind %s, PyTorch uses the device's", a.memory[kind], kind)
+			v.fail("%d operations are said to have buffers in memory of kind %s, PyTorch uses the device's",
+				a.memory[kind], kind)
 		}
 	}
 	if a.memory["device"] == 0 {

@@ -87,7 +87,9 @@ func readArchive(dir string) (*archive, error) {
 		return nil, err
 	}
 	defer a.Close()
-	r := &reader{archive: &archive{properties: facts.PropertiesOf(a.Anchor), sensors: make(map[string]*sensor), memory: make(map[string]int)}, defs: a.Defs, rows: make(map[otf2.LocationRef]*row), attributes: facts.FindAttributes(a.Defs)}
+	r := &reader{archive: &archive{properties: facts.PropertiesOf(a.Anchor), sensors: make(map[string]*sensor),
+		memory: make(map[string]int)}, defs: a.Defs, rows: make(map[otf2.LocationRef]*row),
+		attributes: facts.FindAttributes(a.Defs)}
 	if err := r.clock(dir); err != nil {
 		return nil, err
 	}
@@ -186,7 +188,8 @@ func (r *reader) event(ev *otf2.Event) {
 	if ev.Kind == otf2.EventMetric {
 		r.metric(ev.Metric())
 	}
-	if l := r.defs.Location(ev.Location); r.rows[ev.Location] != nil || l != nil && l.Type == otf2.LocationTypeCPUThread {
+	if l := r.defs.Location(ev.Location); r.rows[ev.Location] != nil || l != nil &&
+		l.Type == otf2.LocationTypeCPUThread {
 		r.events.Event(ev)
 	}
 }
@@ -259,7 +262,8 @@ func (r *reader) operation(f *facts.Operation) {
 		return
 	}
 	o := &operation{
-		function: f.Function, count: f.Count, source: f.Source.String(), graph: f.Graph, early: f.EndsEarly, root: f.Peer,
+		function: f.Function, count: f.Count, source: f.Source.String(), graph: f.Graph, early: f.EndsEarly,
+		root: f.Peer,
 	}
 	if f.Datatype != otf2.UndefinedString {
 		o.dtype = r.defs.String(f.Datatype)

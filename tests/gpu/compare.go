@@ -51,7 +51,8 @@ func (v *verdict) compare(logs []*jobLog, a *archive, unordered bool) (pairs []p
 			row := c.rows[i]
 			if until := logs[rank].others[name]; until > 0 {
 				row = slices.DeleteFunc(slices.Clone(row), func(o *operation) bool { return o.begin < until })
-				v.note("%q rank %d: %d operations of the framework's own were not compared", name, i, len(c.rows[i])-len(row))
+				v.note("%q rank %d: %d operations of the framework's own were not compared", name, i,
+					len(c.rows[i])-len(row))
 			}
 			pairs = append(pairs, v.compareRow(fmt.Sprintf("%q rank %d", name, i), want, row, unordered)...)
 		}
@@ -145,8 +146,8 @@ func (v *verdict) compareRow(who string, want []expectation, row []*operation, u
 	return pairs
 }
 
-// there leaves those expectations out that may be missing, as few and as late ones as can be, so that one is left for each
-// operation in the same order. If that is not possible all are left.
+// there leaves those expectations out that may be missing, as few and as late ones as can be, so that one is left for
+// each operation in the same order. If that is not possible all are left.
 func there(want []*expectation, got []*operation) []*expectation {
 	fits := make([][]bool, len(want)+1) // [i][j]: those from i on can be the operations from j on
 	for i := len(want); i >= 0; i-- {
@@ -222,7 +223,8 @@ func (v *verdict) intervals(pairs []pair) {
 		}
 		took, event := time.Duration(p.got.end-p.got.begin), time.Duration(c.EventNs)
 		if took > event+eventSlack {
-			v.fail("%s: %s (count %d) takes %v of GPU time, %v passed between the events around it", p.who, p.want.key(), p.want.count, took, event)
+			v.fail("%s: %s (count %d) takes %v of GPU time, %v passed between the events around it", p.who,
+				p.want.key(), p.want.count, took, event)
 		}
 		if p.got.early { // it ended then or later
 			continue
@@ -240,12 +242,13 @@ func (v *verdict) intervals(pairs []pair) {
 	v.note("GPU time against CUDA events, %d operations: shorter by %v (median), %v (least), %v (most)", timed,
 		margins[timed/2], margins[0], margins[timed-1])
 	if 2*long < timed {
-		v.fail("of %d operations between CUDA events only %d have that time as GPU time, but for %v", timed, long, launchTime)
+		v.fail("of %d operations between CUDA events only %d have that time as GPU time, but for %v", timed, long,
+			launchTime)
 	}
 }
 
-// overlaps holds the members' intervals of one operation against each other: where each needs data of all, none ends before
-// all have begun.
+// overlaps holds the members' intervals of one operation against each other: where each needs data of all, none ends
+// before all have begun.
 func (v *verdict) overlaps(a *archive) {
 	checked := 0
 	for _, c := range a.comms {
@@ -269,7 +272,8 @@ func (v *verdict) overlaps(a *archive) {
 				}
 				checked++
 				if late := time.Duration(begin - end); late > lateSlack {
-					v.fail("%q: %s number %d ended on one rank %v before it began on another", c.name, function, i, late)
+					v.fail("%q: %s number %d ended on one rank %v before it began on another", c.name, function, i,
+						late)
 				}
 			}
 		}
@@ -277,8 +281,9 @@ func (v *verdict) overlaps(a *archive) {
 	v.note("members' intervals overlap: %d operations looked at", checked)
 }
 
-// timing holds what intervals come from against what was recorded: with GPU events all operations have GPU times, unless NCCL
-// is known to report those of other kernels on that communicator, or the archive says that it reported nothing of a few of them.
+// timing holds what intervals come from against what was recorded: with GPU events all operations have GPU times,
+// unless NCCL is known to report those of other kernels on that communicator, or the archive says that it reported
+// nothing of a few of them.
 func (v *verdict) timing(a *archive, gpu bool, nccl string) {
 	v.sources = make(map[string]int)
 	unreported := a.unreported()
@@ -302,7 +307,8 @@ func (v *verdict) timing(a *archive, gpu bool, nccl string) {
 			v.note("%q: %d of %d operations have no GPU time; not demanded: %s", c.name, without, n, why)
 		case gpu && without*100 > n && without <= unreported:
 			unreported -= without
-			v.note("%q: %d of %d operations have no GPU time; the archive says that NCCL has not reported all of them", c.name, without, n)
+			v.note("%q: %d of %d operations have no GPU time; the archive says that NCCL has not reported all of them",
+				c.name, without, n)
 		case gpu && without*100 > n:
 			v.fail("%q: %d of %d operations have no GPU time", c.name, without, n)
 		}
@@ -312,7 +318,8 @@ func (v *verdict) timing(a *archive, gpu bool, nccl string) {
 	}
 }
 
-// unreported is of how many operations the archive says that NCCL did not report all, as long as they are few: 2 of 100.
+// unreported is of how many operations the archive says that NCCL did not report all, as long as they are few: 2 of
+// 100.
 func (a *archive) unreported() int {
 	all := 0
 	for _, c := range a.comms {
@@ -357,7 +364,8 @@ func before(release string, major, minor int) bool {
 
 // complete demands that nothing is missing, by what the archive says of itself.
 func (v *verdict) complete(a *archive, ranks int) {
-	for name, want := range map[facts.Property]int{facts.PropProcesses: ranks, facts.PropProcessesFinished: ranks, facts.PropProcessesMissing: 0, facts.PropRanksMissing: 0, facts.PropLost: 0, facts.PropDiffer: 0} {
+	for name, want := range map[facts.Property]int{facts.PropProcesses: ranks, facts.PropProcessesFinished: ranks,
+		facts.PropProcessesMissing: 0, facts.PropRanksMissing: 0, facts.PropLost: 0, facts.PropDiffer: 0} {
 		if got := a.properties.Text(name); got != strconv.Itoa(want) {
 			v.fail("%s is %q, want %d", name.Key(), got, want)
 		}
@@ -369,9 +377,11 @@ func (v *verdict) complete(a *archive, ranks int) {
 		short, ours := strings.CutPrefix(name, facts.PropertyPrefix)
 		kind, _, of := strings.Cut(short, "::")
 		switch p := facts.Property(kind); {
-		case ours && (of && (p == facts.PropDiffer || p == facts.PropLost) || p == facts.PropGaps || p == facts.PropGapsDiffer):
+		case ours && (of && (p == facts.PropDiffer || p == facts.PropLost) || p == facts.PropGaps ||
+			p == facts.PropGapsDiffer):
 			v.fail("%s: %s", name, a.properties[name])
-		case ours && (of && (p == facts.PropOddities || p == facts.PropCost || p == facts.PropCUPTI || p == facts.PropEnds) || p == facts.PropLibraryVersion || p == facts.PropAPIVersion):
+		case ours && (of && (p == facts.PropOddities || p == facts.PropCost || p == facts.PropCUPTI ||
+			p == facts.PropEnds) || p == facts.PropLibraryVersion || p == facts.PropAPIVersion):
 			v.note("%s: %s", short, a.properties[name])
 		case name == facts.CompleteProperty && a.properties[name] == "false":
 			v.fail("the archive says that communication is missing in it")
@@ -401,9 +411,9 @@ type rankKernels struct {
 	graphs    bool // graphs were replayed
 }
 
-// kernelsLinked holds the kernels that CUPTI saw against the operations: each of NCCL's names a plan of its process or the only
-// operation of one, each plan has one, and both agree when it ran unless the archive says that they do not. Only where graphs are
-// replayed it may be unknown whose a kernel is; the archive says of how many.
+// kernelsLinked holds the kernels that CUPTI saw against the operations: each of NCCL's names a plan of its process or
+// the only operation of one, each plan has one, and both agree when it ran unless the archive says that they do not.
+// Only where graphs are replayed it may be unknown whose a kernel is; the archive says of how many.
 func (v *verdict) kernelsLinked(a *archive) {
 	ranks := make([]rankKernels, a.shards)
 	unlinked := 0
@@ -455,7 +465,8 @@ func (v *verdict) kernelsLinked(a *archive) {
 				}
 				difference := max(time.Duration(o.begin-k.begin).Abs(), time.Duration(o.end-k.end).Abs())
 				if most = max(most, difference); difference > kernelSlack && !differ {
-					v.fail("%q rank %d: %s of count %d and its kernel are %v apart, and the archive does not say so", c.name, i, o.function, o.count, difference)
+					v.fail("%q rank %d: %s of count %d and its kernel are %v apart, and the archive does not say so",
+						c.name, i, o.function, o.count, difference)
 				}
 			}
 		}

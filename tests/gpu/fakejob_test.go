@@ -17,8 +17,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
-// fakeJob is a recording in a job's place: a program that is started as Python is plays each rank's calls through the plugin,
-// and leaves a log that was made from the recording's reference of what the application called.
+// fakeJob is a recording in a job's place: a program that is started as Python is plays each rank's calls through the
+// plugin, and leaves a log that was made from the recording's reference of what the application called.
 type fakeJob struct {
 	python, dir string
 	ranks       int
@@ -38,9 +38,10 @@ func builtFile(t *testing.T, name string) string {
 
 func newFakeJob(t *testing.T, name string, more ...string) *fakeJob {
 	t.Helper()
-	return fakeJobOf(t, filepath.Join("../../testdata/nccl-callbacks", name), func(rec *replay.Recording, k int) []byte {
-		return []byte(strings.Join(append(logOf(rec, k), more...), "\n") + "\n")
-	})
+	return fakeJobOf(t, filepath.Join("../../testdata/nccl-callbacks", name),
+		func(rec *replay.Recording, k int) []byte {
+			return []byte(strings.Join(append(logOf(rec, k), more...), "\n") + "\n")
+		})
 }
 
 // fakeJobOf plays the recording of a folder; log gives what a rank leaves.
@@ -110,7 +111,8 @@ func logOf(rec *replay.Recording, k int) (lines []string) {
 				dtype = cmp.Or(map[string]string{"f16": "ncclFloat16", "i32": "ncclInt32", "f64": "ncclFloat64"}[a], a)
 			}
 		}
-		c := map[string]any{"comm": fmt.Sprint(is.Comm), "op": op, "count": is.Count, "dtype": dtype, "root": root, "t0": is.T0, "t1": is.T1, "done": end}
+		c := map[string]any{"comm": fmt.Sprint(is.Comm), "op": op, "count": is.Count, "dtype": dtype, "root": root,
+			"t0": is.T0, "t1": is.T1, "done": end}
 		next, before := (is.CommRank+1)%is.NRanks, (is.CommRank+is.NRanks-1)%is.NRanks
 		switch is.Op {
 		case "sr":
@@ -159,7 +161,8 @@ func logOf(rec *replay.Recording, k int) (lines []string) {
 	return lines
 }
 
-var operationNames = map[string]string{"ar": "AllReduce", "ag": "AllGather", "rs": "ReduceScatter", "bc": "Broadcast", "rd": "Reduce",
+var operationNames = map[string]string{"ar": "AllReduce", "ag": "AllGather", "rs": "ReduceScatter", "bc": "Broadcast",
+	"rd":  "Reduce",
 	"a2a": "AlltoAll", "alltoall": "AlltoAll", "gather": "Gather", "scatter": "Scatter", "sr": "Batch", "pair": "Batch"}
 
 // spans gives for each collective, by function, how long its kernel ran and when its end was known.
@@ -208,9 +211,11 @@ func spansOfStamps(p *replay.Process) map[string][]span {
 	return out
 }
 
-// spansOfKernels goes by the kernels that ran, those of a function in the order of its plans. The process has one communicator.
+// spansOfKernels goes by the kernels that ran, those of a function in the order of its plans. The process has one
+// communicator.
 func spansOfKernels(p *replay.Process) map[string][]span {
-	kernels := slices.SortedFunc(slices.Values(p.Kernels), func(a, b replay.Kernel) int { return cmp.Compare(a.T0, b.T0) })
+	kernels := slices.SortedFunc(slices.Values(p.Kernels),
+		func(a, b replay.Kernel) int { return cmp.Compare(a.T0, b.T0) })
 	ran := make(map[string][]*replay.Kernel) // one for each plan, over all its channels
 	for _, k := range kernels {
 		function, _, _ := strings.Cut(k.Func, "_")
@@ -240,5 +245,6 @@ func spansOfKernels(p *replay.Process) map[string][]span {
 }
 
 func (f *fakeJob) harness(t *testing.T) *harness {
-	return &harness{python: f.python, job: "job.py", plugin: builtFile(t, "libnccl-profiler-otf2.so"), tool: builtFile(t, "nccl-otf2"), work: t.TempDir()}
+	return &harness{python: f.python, job: "job.py", plugin: builtFile(t, "libnccl-profiler-otf2.so"),
+		tool: builtFile(t, "nccl-otf2"), work: t.TempDir()}
 }

@@ -33,7 +33,8 @@ func mustCompile(t *testing.T, pattern string) *regexp.Regexp {
 
 // Archives of real NCCL calls agree with what was called, from the start of the ranks to the report.
 func TestJobsAgreeWithTheirLogs(t *testing.T) {
-	for _, name := range []string{"01-allreduce-2p", "02-allcoll-4p-net", "05-p2p-3p", "07-twocomms-streams", "08-v5-nccl228-3p", "09-straggler-4p", "10-graph-3p", "12-gpu-few-2p", "13-gpu-few-2p-v7"} {
+	for _, name := range []string{"01-allreduce-2p", "02-allcoll-4p-net", "05-p2p-3p", "07-twocomms-streams",
+		"08-v5-nccl228-3p", "09-straggler-4p", "10-graph-3p", "12-gpu-few-2p", "13-gpu-few-2p-v7"} {
 		for _, events := range []string{"light", "gpu", "all"} {
 			t.Run(name+"/"+events, func(t *testing.T) {
 				t.Parallel()
@@ -50,7 +51,8 @@ func TestJobsAgreeWithTheirLogs(t *testing.T) {
 				if v.compared < f.ranks {
 					t.Errorf("%d operations were compared", v.compared)
 				}
-				between := slices.ContainsFunc(v.notes, func(n string) bool { return strings.HasPrefix(n, "GPU time against CUDA events, 20 operations") })
+				between := slices.ContainsFunc(v.notes,
+					func(n string) bool { return strings.HasPrefix(n, "GPU time against CUDA events, 20 operations") })
 				if strings.Contains(name, "-gpu-few-2p") && between != c.gpu() {
 					t.Errorf("operations between CUDA events: %q", v.notes)
 				}
@@ -67,17 +69,22 @@ func TestDifferencesAreFound(t *testing.T) {
 		change          func(logs []*jobLog, a *archive)
 		says            string
 	}{
-		{"another count", "01-allreduce-2p", func(l []*jobLog, _ *archive) { last(l).Count++ }, `"0" rank 1: AllReduce number 8 is count 100000`},
-		{"another type", "01-allreduce-2p", func(l []*jobLog, _ *archive) { last(l).Dtype = "ncclInt8" }, "called was count 100000, ncclInt8"},
+		{"another count", "01-allreduce-2p", func(l []*jobLog, _ *archive) { last(l).Count++ },
+			`"0" rank 1: AllReduce number 8 is count 100000`},
+		{"another type", "01-allreduce-2p", func(l []*jobLog, _ *archive) { last(l).Dtype = "ncclInt8" },
+			"called was count 100000, ncclInt8"},
 		{"another root", "08-v5-nccl228-3p", func(l []*jobLog, _ *archive) {
 			for _, c := range l[1].calls {
 				if c.Op == "Reduce" {
 					c.Root = 2
 				}
 			}
-		}, "Reduce number 0 is count 7000, ncclFloat32, root or peer 0; called was count 7000, ncclFloat32, root or peer 2"},
-		{"a call more", "01-allreduce-2p", func(l []*jobLog, _ *archive) { l[1].calls = append(l[1].calls, last(l)) }, "9 × AllReduce in the archive, 10 were called"},
-		{"a call less", "01-allreduce-2p", func(l []*jobLog, _ *archive) { l[1].calls = l[1].calls[:8] }, "9 × AllReduce in the archive, 8 were called"},
+		}, "Reduce number 0 is count 7000, ncclFloat32, root or peer 0; called was count 7000, ncclFloat32, root or " +
+			"peer 2"},
+		{"a call more", "01-allreduce-2p", func(l []*jobLog, _ *archive) { l[1].calls = append(l[1].calls, last(l)) },
+			"9 × AllReduce in the archive, 10 were called"},
+		{"a call less", "01-allreduce-2p", func(l []*jobLog, _ *archive) { l[1].calls = l[1].calls[:8] },
+			"9 × AllReduce in the archive, 8 were called"},
 		{"calls of one function less", "08-v5-nccl228-3p", func(l []*jobLog, _ *archive) {
 			l[1].calls = slices.DeleteFunc(l[1].calls, func(c *call) bool { return c.Op == "Reduce" })
 		}, "1 × Reduce in the archive that were not called"},
@@ -88,7 +95,11 @@ func TestDifferencesAreFound(t *testing.T) {
 				}
 			}
 		}, "3 × Recv 1 in the archive that were not called"},
-		{"another order", "08-v5-nccl228-3p", func(l []*jobLog, _ *archive) { l[2].calls[3], l[2].calls[4] = l[2].calls[4], l[2].calls[3] }, "is shown before what was called before it"},
+		{"another order", "08-v5-nccl228-3p", func(
+			l []*jobLog, _ *archive) {
+			l[2].calls[3], l[2].calls[4] = l[2].calls[4], l[2].calls[3]
+		},
+			"is shown before what was called before it"},
 		{"a communicator more", "07-twocomms-streams", func(l []*jobLog, _ *archive) {
 			for _, one := range l {
 				one.comms, one.ranks["more"] = append(one.comms, "more"), []int{0, 1}
@@ -109,8 +120,10 @@ func TestDifferencesAreFound(t *testing.T) {
 			l[0].calls = append(l[0].calls, l[0].calls[len(l[0].calls)-1])
 		}, "× AllReduce in the archive"},
 		{"called later", "01-allreduce-2p", func(l []*jobLog, _ *archive) { last(l).T0 += 1e9 }, "before its call"},
-		{"done earlier", "01-allreduce-2p", func(l []*jobLog, _ *archive) { last(l).Done -= 1e9 }, "after all had ended"},
-		{"shorter events", "01-allreduce-2p", func(l []*jobLog, _ *archive) { last(l).EventNs = 10 }, "10ns passed between the events around it"},
+		{"done earlier", "01-allreduce-2p", func(l []*jobLog, _ *archive) { last(l).Done -= 1e9 },
+			"after all had ended"},
+		{"shorter events", "01-allreduce-2p", func(l []*jobLog, _ *archive) { last(l).EventNs = 10 },
+			"10ns passed between the events around it"},
 		{"long events", "01-allreduce-2p", func(l []*jobLog, _ *archive) {
 			for _, one := range l {
 				for _, c := range one.calls {
@@ -122,12 +135,21 @@ func TestDifferencesAreFound(t *testing.T) {
 			o := a.comms[0].rows[0][3]
 			o.begin, o.end = o.begin+1e9, o.end+1e9
 		}, "AllReduce number 3 ended on one rank"},
-		{"no GPU time", "01-allreduce-2p", func(_ []*jobLog, a *archive) { a.comms[0].rows[1][0].source = "network" }, "1 of 18 operations have no GPU time"},
-		{"no source", "01-allreduce-2p", func(_ []*jobLog, a *archive) { a.comms[0].rows[1][0].source = "" }, "1 operations do not say"},
-		{"a loss", "01-allreduce-2p", func(_ []*jobLog, a *archive) { a.properties["NCCL_OTF2::LOST::RING::COLL"] = "3" }, "NCCL_OTF2::LOST::RING::COLL: 3"},
-		{"a process less", "01-allreduce-2p", func(_ []*jobLog, a *archive) { a.properties["NCCL_OTF2::PROCESSES"] = "1" }, `PROCESSES is "1", want 2`},
+		{"no GPU time", "01-allreduce-2p", func(_ []*jobLog, a *archive) { a.comms[0].rows[1][0].source = "network" },
+			"1 of 18 operations have no GPU time"},
+		{"no source", "01-allreduce-2p", func(_ []*jobLog, a *archive) { a.comms[0].rows[1][0].source = "" },
+			"1 operations do not say"},
+		{"a loss", "01-allreduce-2p", func(_ []*jobLog,
+			a *archive) {
+			a.properties["NCCL_OTF2::LOST::RING::COLL"] = "3"
+		}, "NCCL_OTF2::LOST::RING::COLL: 3"},
+		{"a process less", "01-allreduce-2p", func(
+			_ []*jobLog, a *archive) {
+			a.properties["NCCL_OTF2::PROCESSES"] = "1"
+		}, `PROCESSES is "1", want 2`},
 		{"a process more", "01-allreduce-2p", func(_ []*jobLog, a *archive) { a.shards++ }, "3 processes left data"},
-		{"a phase", "01-allreduce-2p", func(l []*jobLog, _ *archive) { l[0].phases["step 1"] = 2 }, `phase "step 1" is not 2 times`},
+		{"a phase", "01-allreduce-2p", func(l []*jobLog, _ *archive) { l[0].phases["step 1"] = 2 },
+			`phase "step 1" is not 2 times`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -156,14 +178,16 @@ func TestOperationsThatNCCLDoesNotReport(t *testing.T) {
 				a.properties["NCCL_OTF2::ODDITIES::INCOMPLETE_OPERATIONS"] = test.stated
 			}
 		}, nil)
-		if said := strings.Join(v.failures, "\n"); (test.says == "") != (said == "") || test.says != "" && !strings.Contains(said, test.says) {
+		if said := strings.Join(v.failures, "\n"); (test.says == "") != (said == "") || test.says != "" &&
+			!strings.Contains(said, test.says) {
 			t.Errorf("%d operations without GPU time, the archive says %q: %q", test.missing, test.stated, v.failures)
 		}
 	}
 }
 
 // checkedRecording plays a recording, changes log or archive, and checks one against the other.
-func checkedRecording(t *testing.T, name string, change func([]*jobLog, *archive), more func(*verdict, []*jobLog, *archive)) *verdict {
+func checkedRecording(t *testing.T, name string, change func([]*jobLog, *archive),
+	more func(*verdict, []*jobLog, *archive)) *verdict {
 	t.Helper()
 	f, dir := newFakeJob(t, name), t.TempDir()
 	c := &testCase{mode: "collectives", events: "gpu", ranks: f.ranks, more: more}
@@ -192,10 +216,14 @@ func TestKernelsThatCUPTISaw(t *testing.T) {
 		says   string // "": nothing to find
 	}{
 		{"all", func(*archive) {}, ""},
-		{"none", func(a *archive) { a.kernels = nil }, "rank 1: 0 kernels of NCCL's name no plan, 9 plans have no kernel"},
-		{"one is missing", func(a *archive) { a.kernels = a.kernels[1:] }, "rank 0: 0 kernels of NCCL's name no plan, 1 plans have no kernel"},
-		{"one without plan", func(a *archive) { a.kernels[3].ids = nil }, "rank 0: 1 kernels of NCCL's name no plan, 1 plans have no kernel"},
-		{"of another process's plan", func(a *archive) { a.kernels[3].ids = a.kernels[12].ids }, "rank 0: 1 kernels of NCCL's name plans that are not on the rank's rows"},
+		{"none", func(a *archive) { a.kernels = nil },
+			"rank 1: 0 kernels of NCCL's name no plan, 9 plans have no kernel"},
+		{"one is missing", func(a *archive) { a.kernels = a.kernels[1:] },
+			"rank 0: 0 kernels of NCCL's name no plan, 1 plans have no kernel"},
+		{"one without plan", func(a *archive) { a.kernels[3].ids = nil },
+			"rank 0: 1 kernels of NCCL's name no plan, 1 plans have no kernel"},
+		{"of another process's plan", func(a *archive) { a.kernels[3].ids = a.kernels[12].ids },
+			"rank 0: 1 kernels of NCCL's name plans that are not on the rank's rows"},
 		{"plans exchanged", func(a *archive) {
 			a.kernels[1].ids, a.kernels[5].ids = a.kernels[5].ids, a.kernels[1].ids
 		}, "AllReduce of count"},
@@ -221,7 +249,8 @@ func TestKernelsThatCUPTISaw(t *testing.T) {
 				for rank, row := range a.comms[0].rows {
 					for i, o := range row {
 						o.ids = []uint64{uint64(100*rank + i + 1)}
-						a.kernels = append(a.kernels, kernel{"ncclDevKernel_AllReduce_Sum_f32_RING_LL", rank, o.begin - 5000, o.end + 5000, false, o.ids})
+						a.kernels = append(a.kernels, kernel{"ncclDevKernel_AllReduce_Sum_f32_RING_LL", rank,
+							o.begin - 5000, o.end + 5000, false, o.ids})
 					}
 				}
 				test.change(a)
@@ -237,18 +266,22 @@ func TestKernelsThatCUPTISaw(t *testing.T) {
 
 // The program from end to end: cases, cost, report, and what is kept.
 func TestWholeRun(t *testing.T) {
-	f := newFakeJob(t, "01-allreduce-2p", `{"f":"cost","op":"AllReduce","bytes":8,"calls":50,"host_ns":[10000,12000,14000],"gpu_ns":[20000]}`)
+	f := newFakeJob(
+		t, "01-allreduce-2p",
+		`{"f":"cost","op":"AllReduce","bytes":8,"calls":50,"host_ns":[10000,12000,14000],"gpu_ns":[20000]}`)
 	host, err := caller.Build("../..", "../../build", t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	build := t.TempDir()
-	for from, to := range map[string]string{host.Plugin: "libnccl-profiler-otf2.so", host.Tool: "nccl-otf2", host.Empty: "gpu/libnccl-profiler-empty.so"} {
+	for from, to := range map[string]string{host.Plugin: "libnccl-profiler-otf2.so", host.Tool: "nccl-otf2",
+		host.Empty: "gpu/libnccl-profiler-empty.so"} {
 		testkit.Must(t, os.MkdirAll(filepath.Dir(filepath.Join(build, to)), 0o777))
 		testkit.Must(t, os.Symlink(from, filepath.Join(build, to)))
 	}
 	out := filepath.Join(t.TempDir(), "out")
-	o := &options{cases: "^(collectives/(gpu/2p$|gpu/4p)|few/|" + overheadName + ")", time: time.Hour, out: out, build: build, python: f.python, script: "job.py", rounds: 1}
+	o := &options{cases: "^(collectives/(gpu/2p$|gpu/4p)|few/|" + overheadName + ")", time: time.Hour, out: out,
+		build: build, python: f.python, script: "job.py", rounds: 1}
 	bad, err := o.run(context.Background())
 	if err != nil {
 		t.Fatal(err)
@@ -256,7 +289,8 @@ func TestWholeRun(t *testing.T) {
 	text := testkit.Read(t, filepath.Join(out, "report.md"))
 	report := string(text)
 	for _, want := range []string{
-		"a made-up GPU", "| collectives/none/2p | passed |", "| collectives/gpu/2p | passed", "| few/record/2p |", "| collectives/gpu/4p | **FAILED**",
+		"a made-up GPU", "| collectives/none/2p | passed |", "| collectives/gpu/2p | passed", "| few/record/2p |",
+		"| collectives/gpu/4p | **FAILED**",
 		"| AllReduce | 8 | 1 | 0.0 % | 12.0 | 12.0 (1.000) |", "GPU time against CUDA events, 18 operations",
 	} {
 		if !strings.Contains(report, want) {
@@ -270,7 +304,8 @@ func TestWholeRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(rec.Processes) != 2 || len(rec.Processes[1].Issues) != 9 || len(rec.Processes[1].Events) == 0 || rec.Run.Name != "gpu-few-2p" {
+	if len(rec.Processes) != 2 || len(rec.Processes[1].Issues) != 9 || len(rec.Processes[1].Events) == 0 ||
+		rec.Run.Name != "gpu-few-2p" {
 		t.Errorf("the recording that is kept is not the one that was made: %+v", rec.Run)
 	}
 	files := 0
@@ -291,11 +326,13 @@ func TestNothingToRun(t *testing.T) {
 	until := time.Now().Add(time.Second)
 	all := &options{}
 	testkit.Must(t, h.cases(context.Background(), r, mustCompile(t, all.cases), until))
-	if len(r.notRun) != len(cases) || len(r.results) > 0 || !strings.Contains(r.markdown(), "collectives/none/2p: no time was left | NOT RUN") {
+	if len(r.notRun) != len(cases) || len(r.results) > 0 ||
+		!strings.Contains(r.markdown(), "collectives/none/2p: no time was left | NOT RUN") {
 		t.Errorf("%d of %d cases are reported as not run:\n%s", len(r.notRun), len(cases), r.markdown())
 	}
 	h.python = "/bin/false"
-	if _, err := h.probe(context.Background()); err == nil || !strings.HasPrefix(err.Error(), "a GPU and PyTorch with NCCL are needed") {
+	if _, err := h.probe(context.Background()); err == nil ||
+		!strings.HasPrefix(err.Error(), "a GPU and PyTorch with NCCL are needed") {
 		t.Errorf("without PyTorch: %v", err)
 	}
 }
@@ -307,7 +344,8 @@ func TestFailingRanks(t *testing.T) {
 	testkit.Script(t, python, script)
 	h := &harness{python: python, job: "job.py"}
 	_, said, err := h.run(context.Background(), &job{mode: "collectives", ranks: 2}, t.TempDir())
-	if err == nil || !strings.Contains(err.Error(), "rank 1: exit status 3") || !strings.Contains(err.Error(), "rank 0: signal: aborted") {
+	if err == nil || !strings.Contains(err.Error(), "rank 1: exit status 3") ||
+		!strings.Contains(err.Error(), "rank 0: signal: aborted") {
 		t.Errorf("error: %v", err)
 	}
 	if len(said) != 2 || said[1] != "no memory\n" {
@@ -341,7 +379,8 @@ func TestWarnings(t *testing.T) {
 // The job's program compiles. The machine's python3 is there wherever the reference binding is.
 func TestJobProgramCompiles(t *testing.T) {
 	testkit.Watch(t, ".")
-	out, err := exec.Command("python3", "-c", "import ast, sys; ast.parse(open(sys.argv[1]).read(), sys.argv[1])", "job.py").CombinedOutput()
+	out, err := exec.Command("python3", "-c", "import ast, sys; ast.parse(open(sys.argv[1]).read(), sys.argv[1])",
+		"job.py").CombinedOutput()
 	if err != nil {
 		t.Fatalf("job.py: %v\n%s", err, out)
 	}
@@ -361,10 +400,12 @@ func TestJobProgramOnTheCPU(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, mode := range []string{"collectives", "exchange", "groups", "training", "loader", "late-host", "late-never"} {
+	for _, mode := range []string{"collectives", "exchange", "groups", "training", "loader", "late-host",
+		"late-never"} {
 		t.Run(mode, func(t *testing.T) {
 			h := &harness{python: python, job: job0}
-			logs, said, err := h.run(context.Background(), &job{mode: mode, ranks: 3, args: []string{"--backend", "gloo"}}, t.TempDir())
+			logs, said, err := h.run(context.Background(),
+				&job{mode: mode, ranks: 3, args: []string{"--backend", "gloo"}}, t.TempDir())
 			if err != nil {
 				t.Fatalf("%v\n%s", err, strings.Join(said, "\n"))
 			}
@@ -390,14 +431,19 @@ func TestAnswers(t *testing.T) {
 		says     string
 	}{
 		{"the right one", answer{rank: 1, kind: diagnosis.HostLate}, culprit(1, diagnosis.HostLate), ""},
-		{"another rank", answer{rank: 1, kind: diagnosis.HostLate}, culprit(2, diagnosis.HostLate), `report names "rank 2 (host_late)", it was rank 1 (host_late)`},
-		{"another kind", answer{rank: 1, kind: diagnosis.HostLate}, culprit(1, diagnosis.GPULate), `report names "rank 1 (gpu_late)", it was rank 1 (host_late)`},
-		{"one more", answer{rank: 1, kind: diagnosis.HostLate}, both, `report names "rank 1 (host_late), rank 2 (host_late)", it was`},
+		{"another rank", answer{rank: 1, kind: diagnosis.HostLate}, culprit(2, diagnosis.HostLate),
+			`report names "rank 2 (host_late)", it was rank 1 (host_late)`},
+		{"another kind", answer{rank: 1, kind: diagnosis.HostLate}, culprit(1, diagnosis.GPULate),
+			`report names "rank 1 (gpu_late)", it was rank 1 (host_late)`},
+		{"one more", answer{rank: 1, kind: diagnosis.HostLate}, both,
+			`report names "rank 1 (host_late), rank 2 (host_late)", it was`},
 		{"one more, behind it", answer{rank: 1, kind: diagnosis.HostLate, first: true}, both, ""},
-		{"one more, before it", answer{rank: 2, kind: diagnosis.HostLate, first: true}, both, `report names "rank 1 (host_late), rank 2 (host_late)", it was rank 2`},
+		{"one more, before it", answer{rank: 2, kind: diagnosis.HostLate, first: true}, both,
+			`report names "rank 1 (host_late), rank 2 (host_late)", it was rank 2`},
 		{"nobody", answer{rank: 1, kind: diagnosis.HostLate}, nil, `report names "", it was`},
 		{"nobody, rightly", answer{rank: nobody}, nil, ""},
-		{"an innocent", answer{rank: nobody}, culprit(0, diagnosis.GPULate), "report names rank 0 (gpu_late), and nobody held up the others"},
+		{"an innocent", answer{rank: nobody}, culprit(0, diagnosis.GPULate),
+			"report names rank 0 (gpu_late), and nobody held up the others"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var v verdict
@@ -408,7 +454,11 @@ func TestAnswers(t *testing.T) {
 			}
 		})
 	}
-	if got := ofGPUs(append(both, culprit(0, diagnosis.GPULate)...)); !slices.EqualFunc(got, culprit(0, diagnosis.GPULate), func(a, b diagnosis.Culprit) bool { return a.Rank == b.Rank && a.Kind == b.Kind }) {
+	if got := ofGPUs(append(both, culprit(0, diagnosis.GPULate)...)); !slices.EqualFunc(
+		got, culprit(0, diagnosis.GPULate), func(
+			a, b diagnosis.Culprit) bool {
+			return a.Rank == b.Rank && a.Kind == b.Kind
+		}) {
 		t.Errorf("%+v are named for what their GPUs did", got)
 	}
 	var r hangReport
@@ -430,9 +480,11 @@ func TestAnswersOfRAS(t *testing.T) {
 		"RAS gets no answer from Rank 1 (process 7 on vm)":                                          false,
 		"RAS counts AllReduce begun on ncclComm 0x3829f5cb85cadb4a: 5 by Ranks 1,3; 6 by Ranks 0,2": false,
 	} {
-		text, err := json.Marshal(map[string]any{"hang": map[string]any{"jobs": []any{map[string]any{"ras": []string{said},
-			"culprits":      []any{map[string]any{"rank": 1, "kind": diagnosis.Missing}},
-			"communicators": []any{map[string]any{"members": []any{map[string]any{"rank": 1, "state": "missing"}}}}}}}})
+		text, err := json.Marshal(
+			map[string]any{"hang": map[string]any{"jobs": []any{map[string]any{"ras": []string{said},
+				"culprits": []any{map[string]any{"rank": 1, "kind": diagnosis.Missing}},
+				"communicators": []any{map[string]any{"members": []any{map[string]any{"rank": 1,
+					"state": "missing"}}}}}}}})
 		testkit.Must(t, err)
 		var r hangReport
 		testkit.Must(t, json.Unmarshal(text, &r))
@@ -477,10 +529,12 @@ func TestMessagesThatMayBeMissing(t *testing.T) {
 			var v verdict
 			var paired []int
 			for _, p := range v.compareRow("rank 0", test.want, row, false) {
-				paired = append(paired, slices.IndexFunc(test.want, func(e expectation) bool { return e.call == p.want.call }))
+				paired = append(paired, slices.IndexFunc(
+					test.want, func(e expectation) bool { return e.call == p.want.call }))
 			}
 			said := strings.Join(v.failures, "\n")
-			if test.says == "" && (said != "" || !slices.Equal(paired, test.paired)) || !strings.Contains(said, test.says) {
+			if test.says == "" && (said != "" || !slices.Equal(paired, test.paired)) ||
+				!strings.Contains(said, test.says) {
 				t.Errorf("paired %v, want %v; said %q, want %q", paired, test.paired, said, test.says)
 			}
 		})
@@ -489,7 +543,8 @@ func TestMessagesThatMayBeMissing(t *testing.T) {
 
 // Sensors' values are held against what a GPU can have, and memory against what PyTorch uses.
 func TestSensorsAndMemory(t *testing.T) {
-	all := map[string]*sensor{"GPU power": {20, 90, 400}, "GPU temperature": {20, 31, 45}, "GPU SM clock": {20, 345e6, 1.98e9},
+	all := map[string]*sensor{"GPU power": {20, 90, 400}, "GPU temperature": {20, 31, 45},
+		"GPU SM clock":     {20, 345e6, 1.98e9},
 		"GPU memory clock": {20, 3.2e9, 3.2e9}, "GPU utilization": {20, 0, 100}, "GPU memory used": {20, 1e9, 3e9}}
 	var v verdict
 	if sensorsRead(&v, nil, &archive{sensors: all}); !v.passed() {
@@ -505,16 +560,18 @@ func TestSensorsAndMemory(t *testing.T) {
 	}
 }
 
-// What an H200 did by NCCL's tree, where end stamps come when ranks have sent their parts: the archive's intervals are within what the host
-// and CUDA events say, members' intervals overlap, and report names the rank that was late. testdata/trees-4p is a recording of
-// `gputest --cases trees/record`, with what its ranks logged; host name, boot id and UUID are replaced.
+// What an H200 did by NCCL's tree, where end stamps come when ranks have sent their parts: the archive's intervals are
+// within what the host and CUDA events say, members' intervals overlap, and report names the rank that was late.
+// testdata/trees-4p is a recording of `gputest --cases trees/record`, with what its ranks logged; host name, boot id
+// and UUID are replaced.
 func TestTreesOfAGPU(t *testing.T) {
 	const folder = "testdata/trees-4p"
 	f := fakeJobOf(t, folder, func(_ *replay.Recording, k int) []byte {
 		return testkit.Read(t, filepath.Join(folder, fmt.Sprintf("rank%d.jsonl", k)))
 	})
 	moved := uint64(0)
-	c := &testCase{mode: "trees", events: "gpu", ranks: f.ranks, answer: &answer{rank: lateRank, kind: diagnosis.HostLate, first: true},
+	c := &testCase{mode: "trees", events: "gpu", ranks: f.ranks,
+		answer: &answer{rank: lateRank, kind: diagnosis.HostLate, first: true},
 		more: func(v *verdict, _ []*jobLog, a *archive) {
 			moved, _ = a.properties.Number(facts.PropEndsMoved)
 			kinds := make(map[bool]int)

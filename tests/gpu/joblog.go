@@ -70,7 +70,8 @@ func readJobLog(path string) (*jobLog, error) {
 		return nil, err
 	}
 	defer f.Close()
-	l := &jobLog{ranks: make(map[string][]int), others: make(map[string]int64), phases: make(map[string]int), profiled: -1}
+	l := &jobLog{ranks: make(map[string][]int), others: make(map[string]int64), phases: make(map[string]int),
+		profiled: -1}
 	sc := bufio.NewScanner(f)
 	sc.Buffer(nil, 1<<22)
 	for n := 1; sc.Scan(); n++ {
@@ -186,8 +187,8 @@ func indexOf(ranks []int, rank int) int {
 	return -1
 }
 
-// operationsOf gives what NCCL reports of a call on rank me of n. AlltoAll, Gather and Scatter are messages to it; those of a
-// rank to itself the caller may replace by a copy.
+// operationsOf gives what NCCL reports of a call on rank me of n. AlltoAll, Gather and Scatter are messages to it;
+// those of a rank to itself the caller may replace by a copy.
 func operationsOf(c *call, me, n int) (all []expectation) {
 	add := func(function string, count uint64, peer int) {
 		self := peer == me && c.Op != "Batch"

@@ -41,26 +41,30 @@ type job struct {
 	ranks    int
 	settings []string // environment, beside what every job has
 	args     []string
-	// Called when all ranks wait for what never comes; then they are killed, as a launcher's time limit does it. nil: the job ends.
+	// Called when all ranks wait for what never comes; then they are killed, as a launcher's time limit does it. nil:
+	// the job ends.
 	hanging func()
 }
 
-// environment is that of every rank: ranks on one GPU are let pass for ranks on several hosts, so that NCCL connects them, through
-// sockets on the loopback.
+// environment is that of every rank: ranks on one GPU are let pass for ranks on several hosts, so that NCCL connects
+// them, through sockets on the loopback.
 func (j *job) environment(rank int) []string {
 	var env []string
 	for _, kv := range os.Environ() {
 		name, _, _ := strings.Cut(kv, "=")
-		ours := strings.HasPrefix(name, "NCCL_") || strings.HasPrefix(name, "TORCH_NCCL_") || strings.HasPrefix(name, "TORCHELASTIC_") ||
+		ours := strings.HasPrefix(name, "NCCL_") || strings.HasPrefix(name, "TORCH_NCCL_") ||
+			strings.HasPrefix(name, "TORCHELASTIC_") ||
 			strings.HasPrefix(name, "SLURM_") || strings.HasPrefix(name, "PMI") || strings.HasPrefix(name, "OMPI_")
 		if !ours {
 			env = append(env, kv)
 		}
 	}
 	env = append(env,
-		"RANK="+strconv.Itoa(rank), "LOCAL_RANK="+strconv.Itoa(rank), "WORLD_SIZE="+strconv.Itoa(j.ranks), "LOCAL_WORLD_SIZE="+strconv.Itoa(j.ranks),
+		"RANK="+strconv.Itoa(rank), "LOCAL_RANK="+strconv.Itoa(rank), "WORLD_SIZE="+strconv.Itoa(j.ranks),
+		"LOCAL_WORLD_SIZE="+strconv.Itoa(j.ranks),
 		"NCCL_HOSTID=gputest-rank"+strconv.Itoa(rank),
-		"NCCL_NET=Socket", "NCCL_SOCKET_IFNAME=lo", "NCCL_IB_DISABLE=1", "NCCL_MNNVL_ENABLE=0", "NCCL_MAX_NCHANNELS=2", "NCCL_ALLGATHERV_ENABLE=0",
+		"NCCL_NET=Socket", "NCCL_SOCKET_IFNAME=lo", "NCCL_IB_DISABLE=1", "NCCL_MNNVL_ENABLE=0", "NCCL_MAX_NCHANNELS=2",
+		"NCCL_ALLGATHERV_ENABLE=0",
 		"NCCL_DEBUG=INFO", "NCCL_DEBUG_SUBSYS=INIT,ENV,PROFILE",
 		"PYTHONUNBUFFERED=1", "PYTHONDONTWRITEBYTECODE=1", "PYTHONFAULTHANDLER=1")
 	return append(env, j.settings...)
@@ -82,7 +86,8 @@ func (h *harness) run(ctx context.Context, j *job, dir string) (logs []*jobLog, 
 	ended := make(chan error)
 	var commands []*exec.Cmd
 	for rank := range j.ranks {
-		args := append([]string{h.job, "--mode", j.mode, "--store", filepath.Join(dir, "store"), "--log", logFile(dir, rank)}, j.args...)
+		args := append([]string{h.job, "--mode", j.mode, "--store", filepath.Join(dir, "store"), "--log",
+			logFile(dir, rank)}, j.args...)
 		cmd := exec.CommandContext(ctx, h.python, args...)
 		cmd.Env = append(j.environment(rank), h.instead()...)
 		cmd.Dir = dir
@@ -150,8 +155,8 @@ func (h *harness) run(ctx context.Context, j *job, dir string) (logs []*jobLog, 
 	return logs, said, err
 }
 
-// waitUntilItHangs waits until all ranks have said that they are about to hang, and for as long as makes it certain for whoever
-// looks. It is false if that does not come.
+// waitUntilItHangs waits until all ranks have said that they are about to hang, and for as long as makes it certain for
+// whoever looks. It is false if that does not come.
 func (j *job) waitUntilItHangs(ctx context.Context, dir string) bool {
 	for rank := 0; rank < j.ranks; {
 		if l, err := readJobLog(logFile(dir, rank)); err == nil && l.hanging {
@@ -179,8 +184,8 @@ func outputFile(dir string, rank int) string {
 	return filepath.Join(dir, fmt.Sprintf("rank%d.out", rank))
 }
 
-// collect waits until the collectors have finished and, if there is to be one, made the archive. If they do not make it,
-// that is a failure, and the tool makes it.
+// collect waits until the collectors have finished and, if there is to be one, made the archive. If they do not make
+// it, that is a failure, and the tool makes it.
 func (h *harness) collect(ctx context.Context, v *verdict, directory string, archived bool) error {
 	deadline := time.Now().Add(collectLimit)
 	made := func() bool {
@@ -192,13 +197,17 @@ func (h *harness) collect(ctx context.Context, v *verdict, directory string, arc
 		if err != nil {
 			return err
 		}
-		working := slices.ContainsFunc(entries, func(e experiment.Entry) bool { return e.State == experiment.Writing || e.State == experiment.Starting })
+		working := slices.ContainsFunc(entries, func(
+			e experiment.Entry) bool {
+			return e.State == experiment.Writing || e.State == experiment.Starting
+		})
 		if len(entries) > 0 && !working && made() {
 			break
 		}
 		if time.Now().After(deadline) || ctx.Err() != nil {
 			if working || len(entries) == 0 {
-				return fmt.Errorf("%d collectors left something in %s, and not all have finished", len(entries), directory)
+				return fmt.Errorf("%d collectors left something in %s, and not all have finished", len(entries),
+					directory)
 			}
 			v.fail("the last collector made no archive")
 			break

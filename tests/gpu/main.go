@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command gputest runs PyTorch jobs on a GPU with the plugin, and compares the archives with what the jobs called. It also
-// measures what the plugin costs them. docs/gpu-runs.md says what is checked.
+// Command gputest runs PyTorch jobs on a GPU with the plugin, and compares the archives with what the jobs called. It
+// also measures what the plugin costs them. docs/gpu-runs.md says what is checked.
 //
-// It needs a GPU, PyTorch with NCCL, and what `make gpu-test-build` makes; no Go, no network. The ranks of a job share the GPU.
+// It needs a GPU, PyTorch with NCCL, and what `make gpu-test-build` makes; no Go, no network. The ranks of a job share
+// the GPU.
 package main
 
 import (
@@ -41,7 +42,9 @@ func main() {
 	var o options
 	flag.StringVar(&o.cases, "cases", "", "run only cases whose name matches `REGEXP`; \""+overheadName+"\" is one")
 	flag.DurationVar(&o.time, "time", 9*time.Minute, "begin nothing that might not end within this `time`")
-	flag.StringVar(&o.out, "out", "", "write the report and what is worth keeping to `folder` (default: the report to standard output)")
+	flag.StringVar(
+		&o.out, "out", "",
+		"write the report and what is worth keeping to `folder` (default: the report to standard output)")
 	flag.StringVar(&o.keep, "keep", "", "leave all logs and archives in `folder`, which must not exist")
 	flag.StringVar(&o.build, "build", "build", "`folder` with what make gpu-test-build makes")
 	flag.StringVar(&o.python, "python", "python3", "`interpreter` that has PyTorch")
@@ -123,7 +126,8 @@ func (o *options) harness() (*harness, error) {
 	}{
 		{&h.plugin, filepath.Join(o.build, "libnccl-profiler-otf2.so"), "run `make gpu-test-build` where there is Go"},
 		{&h.tool, filepath.Join(o.build, "nccl-otf2"), "run `make gpu-test-build` where there is Go"},
-		{&h.empty, filepath.Join(o.build, "gpu", "libnccl-profiler-empty.so"), "run `make gpu-test-build` where there is Go"},
+		{&h.empty, filepath.Join(o.build, "gpu", "libnccl-profiler-empty.so"),
+			"run `make gpu-test-build` where there is Go"},
 		{&h.job, o.script, "run this in the repository's root, or name it with --job"},
 		{&h.nccl, o.nccl, "name a file with --nccl"},
 	} {

@@ -82,7 +82,8 @@ func (h *harness) overhead(ctx context.Context, rounds int, until time.Time) (al
 				v.fail("%v", err)
 				return all, v
 			}
-			logs, said, err := h.run(ctx, &job{mode: c.mode, ranks: c.ranks, settings: append(h.settings(c, experiment), "NCCL_DEBUG=WARN")}, dir)
+			logs, said, err := h.run(ctx, &job{mode: c.mode, ranks: c.ranks,
+				settings: append(h.settings(c, experiment), "NCCL_DEBUG=WARN")}, dir)
 			if err != nil {
 				v.fail("%s: %s", name, strings.ReplaceAll(err.Error(), "\n", "; "))
 				return all, v
@@ -123,14 +124,18 @@ func (all costs) table(gpu bool) string {
 			}
 		}
 	}
-	fmt.Fprintf(&b, "| operation | bytes | rounds | noise | %s |\n|---|---|---|---|%s\n", strings.Join(names, " | "), strings.Repeat("---|", len(names)))
+	fmt.Fprintf(&b, "| operation | bytes | rounds | noise | %s |\n|---|---|---|---|%s\n", strings.Join(names, " | "),
+		strings.Repeat("---|", len(names)))
 	var keys []costKey
 	for k := range all {
 		if k.gpu == gpu {
 			keys = append(keys, k)
 		}
 	}
-	slices.SortFunc(keys, func(x, y costKey) int { return cmp.Or(cmp.Compare(x.op, y.op), cmp.Compare(x.bytes, y.bytes)) })
+	slices.SortFunc(keys, func(x, y costKey) int {
+		return cmp.Or(
+			cmp.Compare(x.op, y.op), cmp.Compare(x.bytes, y.bytes))
+	})
 	for _, k := range keys {
 		var base float64
 		fmt.Fprintf(&b, "| %s | %d ", k.op, k.bytes)
@@ -143,7 +148,8 @@ func (all costs) table(gpu bool) string {
 					each = append(each, median(r))
 				}
 				base = m
-				fmt.Fprintf(&b, "| %d | %.1f %% | %.1f ", len(rounds), 100*(slices.Max(append(each, 0))-slices.Min(append(each, base)))/max(base, 1), m/1000)
+				fmt.Fprintf(&b, "| %d | %.1f %% | %.1f ", len(rounds),
+					100*(slices.Max(append(each, 0))-slices.Min(append(each, base)))/max(base, 1), m/1000)
 				continue
 			}
 			if len(rounds) == 0 || base == 0 {

@@ -53,9 +53,11 @@ func (res *result) word() string {
 // markdown is the report.
 func (r *run) markdown() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Run on a GPU, %s\n\n%s; nccl-otf2 %s\n\n", r.began.UTC().Format("2006-01-02 15:04 UTC"), r.machine, r.commit)
+	fmt.Fprintf(&b, "# Run on a GPU, %s\n\n%s; nccl-otf2 %s\n\n", r.began.UTC().Format("2006-01-02 15:04 UTC"),
+		r.machine, r.commit)
 	fmt.Fprintf(&b, "%d cases run, %d failed, %d not run.\n\n", len(r.results), r.failed(), len(r.notRun))
-	b.WriteString("| case | result | operations compared | gpu | network | enqueue | s |\n|---|---|---|---|---|---|---|\n")
+	b.WriteString(
+		"| case | result | operations compared | gpu | network | enqueue | s |\n|---|---|---|---|---|---|---|\n")
 	for _, res := range r.results {
 		fmt.Fprintf(&b, "| %s | %s | %d | %d | %d | %d | %.1f |\n", res.name(), res.word(), res.compared,
 			res.sources["gpu"], res.sources["network"], res.sources["enqueue"], res.seconds)
@@ -72,8 +74,10 @@ func (r *run) markdown() string {
 	r.overhead.details(&b, "overhead")
 	b.WriteString("\n## Cost per call on the host, µs until the call returns\n\n" + r.costs.table(false))
 	b.WriteString("\n## Cost per call on the GPU, µs between CUDA events around many calls\n\n" + r.costs.table(true))
-	b.WriteString("\nMedians of both ranks' measurements of all rounds; in brackets the ratio to no plugin. noise: how far the medians of single rounds " +
-		"without plugin lie apart. The ranks share one GPU, which runs them in turns.\n")
+	b.WriteString(
+		"\nMedians of both ranks' measurements of all rounds; in brackets the ratio to no plugin. noise: how far the " +
+			"medians of single rounds " +
+			"without plugin lie apart. The ranks share one GPU, which runs them in turns.\n")
 	return b.String()
 }
 
@@ -99,8 +103,8 @@ func (v *verdict) details(b *strings.Builder, name string) {
 // mostBytes of one packed file, and of a recording.
 const mostBytes = 12 << 20
 
-// pack writes what is worth keeping to out, at most eight files: the report, the logs and archives of failed cases, one archive,
-// and the recording with what was called, in the schema of testdata/nccl-callbacks.
+// pack writes what is worth keeping to out, at most eight files: the report, the logs and archives of failed cases, one
+// archive, and the recording with what was called, in the schema of testdata/nccl-callbacks.
 func (r *run) pack(out string) error {
 	if err := os.MkdirAll(out, 0o777); err != nil {
 		return err
@@ -198,7 +202,8 @@ func packRecording(res *result, machine, to string) error {
 }
 
 // words are those of recordings' programs.
-var words = map[string]string{"AllReduce": "ar", "AllGather": "ag", "ReduceScatter": "rs", "Broadcast": "bc", "Reduce": "rd",
+var words = map[string]string{"AllReduce": "ar", "AllGather": "ag", "ReduceScatter": "rs", "Broadcast": "bc",
+	"Reduce":   "rd",
 	"AlltoAll": "alltoall", "Gather": "gather", "Scatter": "scatter", "Batch": "sr"}
 
 func writeIssues(l *jobLog, path string) error {
@@ -215,8 +220,9 @@ func writeIssues(l *jobLog, path string) error {
 		}
 		ranks := l.ranks[c.Comm]
 		fields := map[string]any{"t0": c.T0, "t1": c.T1, "worldRank": l.Rank, "comm": slices.Index(l.comms, c.Comm),
-			"commRank": slices.Index(ranks, l.Rank), "nranks": len(ranks), "stream": 0, "op": words[c.Op], "count": c.Count,
-			"a": []string{root, c.Dtype}}
+			"commRank": slices.Index(ranks, l.Rank), "nranks": len(ranks), "stream": 0, "op": words[c.Op],
+			"count": c.Count,
+			"a":     []string{root, c.Dtype}}
 		if c.Done > 0 {
 			fields["done"] = c.Done
 		}

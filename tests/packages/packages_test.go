@@ -32,7 +32,8 @@ import (
 
 var (
 	folder   = flag.String("packages", "", "look at the packages in this `folder`")
-	releases = flag.String("releases", "stable bullseye", "Debian `releases` to install them in, older ones as name=mirror")
+	releases = flag.String("releases", "stable bullseye",
+		"Debian `releases` to install them in, older ones as name=mirror")
 )
 
 // oldest is the newest version of the C library whose functions may be needed.
@@ -87,8 +88,8 @@ func unpack(t *testing.T, file, to string) string {
 	return filepath.Join(to, inside[0].Name())
 }
 
-// Programs and libraries of all archives are of their machine, and need no function that the C library has had for a shorter time than
-// since its version 2.17.
+// Programs and libraries of all archives are of their machine, and need no function that the C library has had for a
+// shorter time than since its version 2.17.
 func TestOldSystemsLoadAll(t *testing.T) {
 	machines := map[string]elf.Machine{"x86_64": elf.EM_X86_64, "aarch64": elf.EM_AARCH64}
 	for _, file := range packages(t, "*.tar.gz", 2) {
@@ -139,7 +140,8 @@ func newer(version string) bool {
 }
 
 func TestNewer(t *testing.T) {
-	for version, want := range map[string]bool{"GLIBC_2.2.5": false, "GLIBC_2.17": false, "GLIBC_2.18": true, "GLIBC_3.0": true, "GLIBC_PRIVATE": true, "GCC_3.0": true} {
+	for version, want := range map[string]bool{"GLIBC_2.2.5": false, "GLIBC_2.17": false, "GLIBC_2.18": true,
+		"GLIBC_3.0": true, "GLIBC_PRIVATE": true, "GCC_3.0": true} {
 		if newer(version) != want {
 			t.Errorf("%s: %t", version, !want)
 		}
@@ -156,7 +158,8 @@ type place struct {
 func (p place) run(t *testing.T, program string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(program, args...)
-	cmd.Dir, cmd.Env = p.dir, append([]string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + p.dir, "LC_ALL=C"}, p.env...)
+	cmd.Dir, cmd.Env = p.dir, append([]string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + p.dir, "LC_ALL=C"},
+		p.env...)
 	if p.root != "" {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: p.root}
 	}
@@ -222,8 +225,8 @@ func files(t *testing.T, root string) map[string]bool {
 	return all
 }
 
-// Debian systems without Go and gcc, the current one and one with a C library of 2020 (glibc 2.31, as Ubuntu 20.04 has it), install the
-// package, record, and have nothing left of it when it is removed; so they do with the rpm.
+// Debian systems without Go and gcc, the current one and one with a C library of 2020 (glibc 2.31, as Ubuntu 20.04 has
+// it), install the package, record, and have nothing left of it when it is removed; so they do with the rpm.
 func TestDebInACleanRoot(t *testing.T) {
 	for _, release := range strings.Fields(*releases) {
 		name, mirror, _ := strings.Cut(release, "=")
@@ -248,7 +251,8 @@ func debInACleanRoot(t *testing.T, release, mirror string) {
 	}
 	out, err := exec.Command("debootstrap", bootstrap...).CombinedOutput()
 	if err != nil {
-		need.NoError(t, "Debian "+release, fmt.Errorf("debootstrap: %w\n%s", err, out[max(0, len(out)-500):])) // mirrors drop old ones some day
+		need.NoError(t, "Debian "+release, fmt.Errorf(
+			"debootstrap: %w\n%s", err, out[max(0, len(out)-500):])) // mirrors drop old ones some day
 	}
 	if release == "stable" {
 		t.Run("image", func(t *testing.T) { imageFromRecipe(t, root, file) })
@@ -264,14 +268,16 @@ func debInACleanRoot(t *testing.T, release, mirror string) {
 		}
 	}
 	inRoot := place{root: root, dir: "/tmp"}
-	installed(t, root, "deb", func() { inRoot.run(t, "/usr/bin/dpkg", "-i", "/tmp/nccl-otf2.deb") }, func() { inRoot.run(t, "/usr/bin/dpkg", "-r", "nccl-otf2") })
-	// That of this machine, told of the root. The C library there is no rpm, and no package called filesystem has brought these folders,
-	// which are therefore in none of ours.
+	installed(t, root, "deb", func() { inRoot.run(t, "/usr/bin/dpkg", "-i", "/tmp/nccl-otf2.deb") },
+		func() { inRoot.run(t, "/usr/bin/dpkg", "-r", "nccl-otf2") })
+	// That of this machine, told of the root. The C library there is no rpm, and no package called filesystem has
+	// brought these folders, which are therefore in none of ours.
 	for _, folder := range []string{"zsh/site-functions", "fish/vendor_completions.d"} {
 		testkit.Must(t, os.MkdirAll(filepath.Join(root, "usr/share", folder), 0o755))
 	}
 	manager := func(args ...string) {
-		if out, err := exec.Command(need.Program(t, "rpm", "package rpm"), append([]string{"--root", root, "--dbpath", "/var/lib/rpm"}, args...)...).CombinedOutput(); err != nil {
+		if out, err := exec.Command(need.Program(t, "rpm", "package rpm"),
+			append([]string{"--root", root, "--dbpath", "/var/lib/rpm"}, args...)...).CombinedOutput(); err != nil {
 			t.Fatalf("rpm %q: %v\n%s", args, err, out)
 		}
 	}
@@ -310,7 +316,9 @@ func TestRpm(t *testing.T) {
 			t.Error(said)
 		}
 		list := ask("-q", "-l", "-p")
-		for _, name := range []string{"/usr/bin/nccl-otf2\n", "/usr/lib64/libnccl-profiler-otf2.so\n", "/usr/lib64/librccl-profiler-otf2.so\n", "/usr/share/man/man1/nccl-otf2-report.1", "/usr/include/nccl_otf2.h\n"} {
+		for _, name := range []string{"/usr/bin/nccl-otf2\n", "/usr/lib64/libnccl-profiler-otf2.so\n",
+			"/usr/lib64/librccl-profiler-otf2.so\n", "/usr/share/man/man1/nccl-otf2-report.1",
+			"/usr/include/nccl_otf2.h\n"} {
 			if !strings.Contains(list, name) {
 				t.Errorf("%s has no %s", file, name)
 			}
@@ -329,7 +337,8 @@ func TestChecksumsAndContents(t *testing.T) {
 		t.Fatalf("SHA256SUMS has %q", lines)
 	}
 	for i := 0; i < len(lines); i += 2 {
-		if got := fmt.Sprintf("%x", sha256.Sum256(testkit.Read(t, filepath.Join(*folder, lines[i+1])))); got != lines[i] {
+		if got := fmt.Sprintf("%x", sha256.Sum256(
+			testkit.Read(t, filepath.Join(*folder, lines[i+1])))); got != lines[i] {
 			t.Errorf("%s: %s, listed %s", lines[i+1], got, lines[i])
 		}
 	}
@@ -337,7 +346,8 @@ func TestChecksumsAndContents(t *testing.T) {
 		Format     string `json:"bomFormat"`
 		Components []struct{ Name string }
 	}
-	testkit.Must(t, json.NewDecoder(bytes.NewReader(testkit.Read(t, packages(t, "*.cdx.json", 1)[0]))).Decode(&contents))
+	testkit.Must(t, json.NewDecoder(bytes.NewReader(testkit.Read(t, packages(t, "*.cdx.json", 1)[0]))).Decode(
+		&contents))
 	named := make(map[string]bool)
 	for _, c := range contents.Components {
 		named[c.Name] = true

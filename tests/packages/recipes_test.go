@@ -30,29 +30,34 @@ func TestRecipesAreFilledIn(t *testing.T) {
 	}
 }
 
-// EasyBuild installs the archive, with its checksum looked at and the recipe's own tests, and makes a module that can be loaded.
+// EasyBuild installs the archive, with its checksum looked at and the recipe's own tests, and makes a module that can
+// be loaded.
 func TestEasyBuild(t *testing.T) {
 	recipe := packages(t, "recipes/*.eb", 1)[0]
 	home := t.TempDir()
 	python := filepath.Join(home, "venv/bin/python")
 	p := place{dir: home, env: []string{"USER=root", "EB_PYTHON=" + python, "MODULES_CMD=" + moduleScript(t)}}
 	p.run(t, "python3", "-m", "venv", "venv")
-	for _, pins := range []string{"setuptools.txt", "easybuild.txt"} { // what builds, then what is built: these are sources
+	for _, pins := range []string{"setuptools.txt",
+		"easybuild.txt"} { // what builds, then what is built: these are sources
 		path, err := filepath.Abs(pins)
 		testkit.Must(t, err)
-		pip := exec.Command(python, "-m", "pip", "--quiet", "--disable-pip-version-check", "install", "--no-deps", "--no-build-isolation", "--require-hashes", "-r", path)
+		pip := exec.Command(python, "-m", "pip", "--quiet", "--disable-pip-version-check", "install", "--no-deps",
+			"--no-build-isolation", "--require-hashes", "-r", path)
 		if out, err := pip.CombinedOutput(); err != nil {
 			need.NoError(t, "EasyBuild, from PyPI", fmt.Errorf("%w: %s", err, out))
 		}
 	}
-	said := p.run(t, filepath.Join(home, "venv/bin/eb"), recipe, "--sourcepath="+*folder, "--prefix="+filepath.Join(home, "eb"), "--modules-tool=EnvironmentModules",
+	said := p.run(t, filepath.Join(home, "venv/bin/eb"), recipe, "--sourcepath="+*folder,
+		"--prefix="+filepath.Join(home, "eb"), "--modules-tool=EnvironmentModules",
 		"--module-syntax=Tcl", "--allow-use-as-root-and-accept-consequences")
 	if !strings.Contains(said, "COMPLETED: Installation ended successfully") {
 		t.Errorf("EasyBuild says\n%s", said)
 	}
 	p.env = append(p.env, "MODULEPATH="+filepath.Join(home, "eb/modules/all"))
 	loaded := p.run(t, need.Program(t, "modulecmd", "package environment-modules"), "sh", "load", "nccl-otf2")
-	if tool := p.run(t, "/bin/sh", "-c", loaded+"\ncommand -v nccl-otf2"); !strings.HasPrefix(tool, filepath.Join(home, "eb/software/nccl-otf2")) {
+	if tool := p.run(t, "/bin/sh", "-c", loaded+"\ncommand -v nccl-otf2"); !strings.HasPrefix(
+		tool, filepath.Join(home, "eb/software/nccl-otf2")) {
 		t.Errorf("loaded: %s", tool)
 	}
 }
@@ -74,12 +79,15 @@ func TestModuleFile(t *testing.T) {
 	root := unpack(t, packages(t, "*-linux-"+nativeMachine(t)+".tar.gz", 1)[0], t.TempDir())
 	p := place{dir: t.TempDir(), env: []string{"MODULEPATH=" + filepath.Join(root, "share/nccl-otf2/modulefiles")}}
 	said := p.run(t, modulecmd, "sh", "load", "nccl-otf2")
-	for _, want := range []string{"PATH=" + root + "/bin:", "MANPATH=" + root + "/share/man", "PYTHONPATH=" + root + "/share/nccl-otf2/python", "CMAKE_PREFIX_PATH=" + root, "PKG_CONFIG_PATH=" + root + "/lib/pkgconfig"} {
+	for _, want := range []string{"PATH=" + root + "/bin:", "MANPATH=" + root + "/share/man",
+		"PYTHONPATH=" + root + "/share/nccl-otf2/python", "CMAKE_PREFIX_PATH=" + root,
+		"PKG_CONFIG_PATH=" + root + "/lib/pkgconfig"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("no %s in\n%s", want, said)
 		}
 	}
-	if tool := p.run(t, "/bin/sh", "-c", said+"\ncommand -v nccl-otf2; nccl-otf2 version"); !bytes.HasPrefix([]byte(tool), []byte(root+"/bin/nccl-otf2\nnccl-otf2 ")) {
+	if tool := p.run(t, "/bin/sh", "-c", said+"\ncommand -v nccl-otf2; nccl-otf2 version"); !bytes.HasPrefix(
+		[]byte(tool), []byte(root+"/bin/nccl-otf2\nnccl-otf2 ")) {
 		t.Errorf("loaded: %s", tool)
 	}
 }

@@ -23,7 +23,8 @@ nccl_otf2.mark("learning rate 1e-4")
 print("done")
 `
 
-// A new virtual environment gets tool, plugin and module from the wheel alone; one variable records a job; nothing is left afterwards.
+// A new virtual environment gets tool, plugin and module from the wheel alone; one variable records a job; nothing is
+// left afterwards.
 func TestWheel(t *testing.T) {
 	file := packages(t, "*_"+nativeMachine(t)+".whl", 1)[0]
 	venv := filepath.Join(t.TempDir(), "venv")
@@ -41,7 +42,8 @@ func TestWheel(t *testing.T) {
 		t.Errorf("phases: %q", said)
 	}
 	plugin := strings.TrimSpace(p.run(t, python, "-B", "-m", "nccl_otf2", "plugin"))
-	one := place{dir: t.TempDir(), env: []string{"NCCL_PROFILER_PLUGIN=" + plugin, "NCCL_ALLGATHERV_ENABLE=0", "NCCL_RUNTIME_CONNECT=0", "NCCL_OTF2_CLOCK=host"}}
+	one := place{dir: t.TempDir(), env: []string{"NCCL_PROFILER_PLUGIN=" + plugin, "NCCL_ALLGATHERV_ENABLE=0",
+		"NCCL_RUNTIME_CONNECT=0", "NCCL_OTF2_CLOCK=host"}}
 	one.plays(t, "09-straggler-4p", filepath.Join(venv, replay.HostFile))
 	answers(t, one.run(t, tool, "report", one.made(t)))
 	p.run(t, python, append(pip, "uninstall", "--yes", "nccl-otf2")...)
@@ -69,7 +71,8 @@ func (p place) made(t *testing.T) string {
 	}
 }
 
-// plays runs the four processes of a recorded job with a host, a command; what records them is in their environment alone.
+// plays runs the four processes of a recorded job with a host, a command; what records them is in their environment
+// alone.
 func (p place) plays(t *testing.T, recording, host string) {
 	t.Helper()
 	rec, err := replay.Load(filepath.Join("../../testdata/nccl-callbacks", recording))
@@ -81,7 +84,8 @@ func (p place) plays(t *testing.T, recording, host string) {
 		testkit.Must(t, err)
 		name := filepath.Join(programs, string(rune('0'+k)))
 		testkit.Write(t, name, program)
-		script += "RANK=" + string(rune('0'+k)) + " " + host + " --clock recorded " + name + " >/dev/null &\njobs=\"$jobs $!\"\n"
+		script += "RANK=" + string(rune('0'+k)) + " " + host + " --clock recorded " + name +
+			" >/dev/null &\njobs=\"$jobs $!\"\n"
 	}
 	p.run(t, "/bin/sh", "-ec", script+"for job in $jobs; do wait $job; done")
 }

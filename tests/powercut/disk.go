@@ -63,8 +63,8 @@ type Disk struct {
 	skip    func(call, path string) bool
 }
 
-// At replays the record up to a moment. The calls that skip (nil: none) is true for bring nothing to the disk: to see that somebody
-// notices.
+// At replays the record up to a moment. The calls that skip (nil: none) is true for bring nothing to the disk: to see
+// that somebody notices.
 func (r *Record) At(moment int, skip func(call, path string) bool) (*Disk, error) {
 	d := &Disk{root: r.root, names: map[string]*inode{r.root: {folder: true}}, skip: skip}
 	for i := range r.calls[:moment] {
@@ -95,8 +95,8 @@ func (r *Record) Each(f func(moment int, call, path string, d *Disk)) error {
 	return nil
 }
 
-// Between counts the files that were renamed to one path between the first sync of a file or folder below another, and the time at which
-// something had been renamed to a third.
+// Between counts the files that were renamed to one path between the first sync of a file or folder below another, and
+// the time at which something had been renamed to a third.
 func (r *Record) Between(renamed, synced, end string) (n int) {
 	began, counted := false, 0
 	for i := range r.calls {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package powercut says what may be on the disk after a power cut. It records, with strace, what programs write, rename and bring to the
-// disk; then it replays that up to any moment into a file system that has kept what had to be there, and of the rest what chance
-// wants.
+// Package powercut says what may be on the disk after a power cut. It records, with strace, what programs write, rename
+// and bring to the disk; then it replays that up to any moment into a file system that has kept what had to be there,
+// and of the rest what chance wants.
 //
 // What a file system owes is what POSIX says, and no more:
 //

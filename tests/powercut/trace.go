@@ -20,10 +20,11 @@ import (
 const syscalls = "open,openat,creat,write,writev,pwrite64,pwritev,pwritev2,fsync,fdatasync,syncfs,sync_file_range,rename,renameat,renameat2," +
 	"mkdir,mkdirat,unlink,unlinkat,rmdir,truncate,ftruncate,fallocate,link,linkat,symlink,symlinkat,copy_file_range,sendfile,splice"
 
-// Command is a command under strace, which writes the calls of it and of all that it starts into a file. Each sync takes so much longer
-// than it would.
+// Command is a command under strace, which writes the calls of it and of all that it starts into a file. Each sync
+// takes so much longer than it would.
 func Command(strace, file string, slower time.Duration, args ...string) *exec.Cmd {
-	options := []string{"-f", "--seccomp-bpf", "-y", "-xx", "-s", strconv.Itoa(1 << 25), "-o", file, "-e", "trace=" + syscalls}
+	options := []string{"-f", "--seccomp-bpf", "-y", "-xx", "-s", strconv.Itoa(1 << 25), "-o", file, "-e",
+		"trace=" + syscalls}
 	if slower > 0 {
 		options = append(options, "-e", fmt.Sprintf("inject=fsync,fdatasync:delay_enter=%d", slower.Microseconds()))
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package queries holds the files of sql/ to the reports: whatever engine runs them, figures are the same to the nanosecond, and bandwidths
-// to the last digits of a double.
+// Package queries holds the files of sql/ to the reports: whatever engine runs them, figures are the same to the
+// nanosecond, and bandwidths to the last digits of a double.
 package queries
 
 import (
@@ -114,7 +114,8 @@ func (f figures) disagreements(o figures) (all []string) {
 	return all
 }
 
-// compared are the queries, and the table of runs, whose figures reports have, with how the figures are read on both sides.
+// compared are the queries, and the table of runs, whose figures reports have, with how the figures are read on both
+// sides.
 var compared = []struct {
 	query  string
 	report func(r *reported, f figures)
@@ -129,7 +130,8 @@ var compared = []struct {
 	{"runs", reportRuns, rowsRuns},
 }
 
-// disagreements compares the results of the queries that are in compared, by name, with a report. n is how many figures were compared.
+// disagreements compares the results of the queries that are in compared, by name, with a report. n is how many figures
+// were compared.
 func disagreements(r *reported, results map[string][]row) (all []string, n int) {
 	for _, c := range compared {
 		want, got := make(figures), make(figures)
@@ -189,12 +191,15 @@ func rowsArrivals(rows []row, report *reported, f figures) {
 	}
 }
 
-// onlyWorst adds, of the query's arrivals, those that the report lists as the worst: it has the 20 that cost the most, messages among them.
+// onlyWorst adds, of the query's arrivals, those that the report lists as the worst: it has the 20 that cost the most,
+// messages among them.
 func onlyWorst(rows []row, r *reported, f figures) {
 	for _, w := range r.States.Worst {
 		for _, a := range rows {
-			if a["start_up"] != true && a.text("communicator") == w.Communicator && a.text("function") == w.Operation && a.number("ordinal") == float64(w.Ordinal) {
-				f.add(a.number("caused_ns"), "worst ", w.Communicator, " ", w.Operation, " ", w.Ordinal, " ", a.text("late_rank_name"))
+			if a["start_up"] != true && a.text("communicator") == w.Communicator && a.text("function") == w.Operation &&
+				a.number("ordinal") == float64(w.Ordinal) {
+				f.add(a.number("caused_ns"), "worst ", w.Communicator, " ", w.Operation, " ", w.Ordinal, " ",
+					a.text("late_rank_name"))
 				f.add(a.time("last_ns"), "worst ", w.Communicator, " ", w.Operation, " ", w.Ordinal, " at")
 			}
 		}
@@ -204,7 +209,8 @@ func onlyWorst(rows []row, r *reported, f figures) {
 func reportWaits(r *reported, f figures) {
 	for _, rank := range r.States.Ranks {
 		for what, v := range map[string]uint64{
-			"waits": rank.Waits, "waited_ns": rank.Waited, "uncertainty_ns": rank.Uncertainty, "unstated": rank.Unstated, "below_ns": rank.BelowTime,
+			"waits": rank.Waits, "waited_ns": rank.Waited, "uncertainty_ns": rank.Uncertainty,
+			"unstated": rank.Unstated, "below_ns": rank.BelowTime,
 			"caused_ns": rank.Caused, "last": rank.Last, "max_caused_ns": rank.MaxCaused,
 		} {
 			f.add(float64(v), rank.Name, " ", rank.Host, " ", what)
@@ -214,7 +220,8 @@ func reportWaits(r *reported, f figures) {
 
 func rowsWaits(rows []row, _ *reported, f figures) {
 	for _, r := range rows {
-		for _, what := range []string{"waits", "waited_ns", "uncertainty_ns", "unstated", "below_ns", "caused_ns", "last", "max_caused_ns"} {
+		for _, what := range []string{"waits", "waited_ns", "uncertainty_ns", "unstated", "below_ns", "caused_ns",
+			"last", "max_caused_ns"} {
 			f.add(r.number(what), r.text("rank_name"), " ", r.text("host"), " ", what)
 		}
 	}
@@ -230,12 +237,16 @@ func reportBandwidths(r *reported, f figures) {
 		if o.InPlace != nil {
 			inPlace = fmt.Sprint(*o.InPlace)
 		}
-		of := fmt.Sprintln(o.Comm, o.Operation, o.Datatype, o.Size, root, o.Grouped, o.Equal, o.Device, inPlace, o.Replayed, o.TimingSource, o.Algorithms, o.Protocols, o.Variants)
+		of := fmt.Sprintln(o.Comm, o.Operation, o.Datatype, o.Size, root, o.Grouped, o.Equal, o.Device, inPlace,
+			o.Replayed, o.TimingSource, o.Algorithms, o.Protocols, o.Variants)
 		for what, v := range map[string]float64{
-			"calls": float64(o.Calls), "operations": float64(o.Count), "start_up": float64(o.StartUp), "mixed": float64(o.Mixed), "timed": float64(o.Timed),
-			"total_ns": o.Time.Total, "avg_ns": o.Time.Avg, "min_ns": o.Time.Min, "p50_ns": o.Time.P50, "p99_ns": o.Time.P99, "max_ns": o.Time.Max,
-			"algbw_gbs": o.AlgBW, "busbw_gbs": o.BusBW, "algbw_nobody_late_gbs": o.AlgBWNobodyLate, "busbw_nobody_late_gbs": o.BusBWNobodyLate,
-			"transfer_timed": float64(o.TransferTimed), "ranks": float64(o.Ranks),
+			"calls": float64(o.Calls), "operations": float64(o.Count), "start_up": float64(o.StartUp),
+			"mixed": float64(o.Mixed), "timed": float64(o.Timed),
+			"total_ns": o.Time.Total, "avg_ns": o.Time.Avg, "min_ns": o.Time.Min, "p50_ns": o.Time.P50,
+			"p99_ns": o.Time.P99, "max_ns": o.Time.Max,
+			"algbw_gbs": o.AlgBW, "busbw_gbs": o.BusBW, "algbw_nobody_late_gbs": o.AlgBWNobodyLate,
+			"busbw_nobody_late_gbs": o.BusBWNobodyLate,
+			"transfer_timed":        float64(o.TransferTimed), "ranks": float64(o.Ranks),
 		} {
 			f.add(v, of, " ", what)
 		}
@@ -247,10 +258,13 @@ func reportBandwidths(r *reported, f figures) {
 
 func rowsBandwidths(rows []row, _ *reported, f figures) {
 	for _, r := range rows {
-		of := fmt.Sprintln(r.text("comm"), r.text("function"), r.text("datatype"), int64(r.number("size_bytes")), r.text("root"), r["grouped"] == true, r.number("launched_equal"),
-			r["device"] == true, r.text("in_place"), r["replayed"] == true, r.text("timing_source"), []string{r.text("algorithm")}, []string{r.text("protocol")}, []string{r.text("variant")})
+		of := fmt.Sprintln(r.text("comm"), r.text("function"), r.text("datatype"), int64(r.number("size_bytes")),
+			r.text("root"), r["grouped"] == true, r.number("launched_equal"),
+			r["device"] == true, r.text("in_place"), r["replayed"] == true, r.text("timing_source"),
+			[]string{r.text("algorithm")}, []string{r.text("protocol")}, []string{r.text("variant")})
 		for _, what := range []string{
-			"calls", "operations", "start_up", "mixed", "timed", "total_ns", "avg_ns", "min_ns", "p50_ns", "p99_ns", "max_ns", "algbw_gbs", "busbw_gbs",
+			"calls", "operations", "start_up", "mixed", "timed", "total_ns", "avg_ns", "min_ns", "p50_ns", "p99_ns",
+			"max_ns", "algbw_gbs", "busbw_gbs",
 			"algbw_nobody_late_gbs", "busbw_nobody_late_gbs", "transfer_timed", "ranks", "transfer_p50_ns",
 		} {
 			if r[what] != nil {
@@ -272,7 +286,8 @@ func reportMatrix(r *reported, f figures) {
 
 func rowsMatrix(rows []row, _ *reported, f figures) {
 	for _, r := range rows {
-		of := fmt.Sprint(r.text("from_name"), " ", r.text("from_host"), " to ", r.text("to_name"), " ", r.text("to_host"))
+		of := fmt.Sprint(r.text("from_name"), " ", r.text("from_host"), " to ", r.text("to_name"), " ",
+			r.text("to_host"))
 		f.add(r.number("transfers"), of, " transfers")
 		f.add(r.number("bytes"), of, " bytes")
 		f.add(r.number("busy_ns"), of, " busy")

@@ -43,15 +43,17 @@ func traceProcessor(t *testing.T) string {
 	return path
 }
 
-// What an archive has is what Perfetto finds in the trace made of it, by the definitions of its format and, where it is to be had, by its
-// trace_processor: as many regions of each name, that take as long, waits, values of metrics, bytes.
+// What an archive has is what Perfetto finds in the trace made of it, by the definitions of its format and, where it is
+// to be had, by its trace_processor: as many regions of each name, that take as long, waits, values of metrics, bytes.
 func TestPerfettoFindsWhatTheArchiveHas(t *testing.T) {
 	t.Parallel()
 	path := engines(t, "perfetto")
 	program := traceProcessor(t)
-	for _, name := range []string{"nccl-callbacks/02-allcoll-4p-net", "nccl-callbacks/05-p2p-3p", "nccl-causes/c01-host-late-4p"} {
+	for _, name := range []string{"nccl-callbacks/02-allcoll-4p-net", "nccl-callbacks/05-p2p-3p",
+		"nccl-causes/c01-host-late-4p"} {
 		dir := filepath.Join(t.TempDir(), filepath.Base(name))
-		tool(t, []string{"NCCL_OTF2_EVENTS=all", "NCCL_OTF2_CHANNELS=on"}, "replay", filepath.Join("../../testdata", name), "--clock", "recorded", "--dir", dir)
+		tool(t, []string{"NCCL_OTF2_EVENTS=all", "NCCL_OTF2_CHANNELS=on"}, "replay",
+			filepath.Join("../../testdata", name), "--clock", "recorded", "--dir", dir)
 		tool(t, nil, "export", "--perfetto", dir)
 		args := []string{"read_pftrace.py", filepath.Join(dir, "trace.pftrace")}
 		if program != "" {
@@ -71,7 +73,8 @@ func TestPerfettoFindsWhatTheArchiveHas(t *testing.T) {
 				t.Errorf("%s, %s: regions (archive −, trace +):\n%s", name, reader, d)
 			}
 			if r.Realtime != want.Realtime || r.Counters < want.Counters || r.Sizes != want.Sizes || r.Flows <= 0 {
-				t.Errorf("%s, %s: %v counter values, sizes %v, %v lines, begin %d; the archive has %v, %v, begin %d", name, reader, r.Counters, r.Sizes, r.Flows, r.Realtime, want.Counters, want.Sizes, want.Realtime)
+				t.Errorf("%s, %s: %v counter values, sizes %v, %v lines, begin %d; the archive has %v, %v, begin %d",
+					name, reader, r.Counters, r.Sizes, r.Flows, r.Realtime, want.Counters, want.Sizes, want.Realtime)
 			}
 		}
 		if both := len(got) == 2; both && got["sql"].Flows != got["definitions"].Flows {
@@ -137,7 +140,10 @@ func ofArchive(t *testing.T, a *otf2.Archive) traced {
 	}
 	out.Realtime = a.Defs.Clock.Realtime - (a.Defs.Clock.Offset - begin)
 	world, _ := analysis.Ranks(a.Defs, facts.Communicators(a.Defs))
-	problems := operations.EachMatch(a, &operations.Matches{Wait: func(w *waits.Wait) { add("wait", "waits for "+world[w.For].Name, float64(w.Waited)) }})
+	problems := operations.EachMatch(a, &operations.Matches{Wait: func(
+		w *waits.Wait) {
+		add("wait", "waits for "+world[w.For].Name, float64(w.Waited))
+	}})
 	regions := make(map[place]*operations.Part) // that operations ended in, one of each: those of one size
 	mixed := make(map[place]bool)
 	more, err := operations.EachPart(a, nil, analysis.Slice{}, func(p *operations.Part) error {

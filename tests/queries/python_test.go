@@ -60,7 +60,8 @@ func wheel(t *testing.T) (folder string) {
 		testkit.Must(t, os.CopyFS(filepath.Join(top, name), os.DirFS(filepath.Join("../..", name))))
 	}
 	pip := []string{"-m", "pip", "--disable-pip-version-check", "--quiet"}
-	python(t, top, tools, append(pip, "wheel", "--no-index", "--no-deps", "--no-build-isolation", "--wheel-dir", "out", "./python")...)
+	python(t, top, tools, append(pip, "wheel", "--no-index", "--no-deps", "--no-build-isolation", "--wheel-dir", "out",
+		"./python")...)
 	wheels, err := filepath.Glob(filepath.Join(top, "out", "*.whl"))
 	if err != nil || len(wheels) != 1 {
 		t.Fatalf("%v: %v", wheels, err)
@@ -69,7 +70,8 @@ func wheel(t *testing.T) (folder string) {
 		t.Errorf("the wheel is not for every Python and machine: %s", name)
 	}
 	folder = filepath.Join(top, "site")
-	python(t, top, nil, append(pip, "install", "--no-index", "--no-deps", "--no-compile", "--target", folder, wheels[0])...)
+	python(t, top, nil, append(pip, "install", "--no-index", "--no-deps", "--no-compile", "--target", folder,
+		wheels[0])...)
 	return folder
 }
 
@@ -77,9 +79,11 @@ func wheel(t *testing.T) (folder string) {
 func TestWheel(t *testing.T) {
 	site := wheel(t)
 	elsewhere := t.TempDir()
-	python(t, elsewhere, []string{site}, "-S", "-c", "import nccl_otf2\nwith nccl_otf2.phase('step 1'): nccl_otf2.mark('a')")
+	python(t, elsewhere, []string{site}, "-S", "-c",
+		"import nccl_otf2\nwith nccl_otf2.phase('step 1'): nccl_otf2.mark('a')")
 
-	dir, net := play(t, "../../testdata/nccl-callbacks/09-straggler-4p", "gpu"), play(t, "../../testdata/nccl-callbacks/02-allcoll-4p-net", "net")
+	dir, net := play(t, "../../testdata/nccl-callbacks/09-straggler-4p", "gpu"),
+		play(t, "../../testdata/nccl-callbacks/02-allcoll-4p-net", "net")
 	asked, err := filepath.Abs("python.py")
 	testkit.Must(t, err)
 	out := python(t, elsewhere, append(engines(t, "duckdb", "python"), site), asked, built(t, "nccl-otf2"), dir, net)
@@ -136,7 +140,8 @@ func TestWheel(t *testing.T) {
 	if sent != cells || sent == 0 {
 		t.Errorf("matrix: %v bytes in the picture, %v in the query", cells, sent)
 	}
-	if want := []string{"begin step 0", "end", "begin step 1", "end", "begin step 2", "end"}; !slices.Equal(said.Phases, want) {
+	if want := []string{"begin step 0", "end", "begin step 1", "end", "begin step 2", "end"}; !slices.Equal(
+		said.Phases, want) {
 		t.Errorf("phases of an optimizer's steps: %q, want %q", said.Phases, want)
 	}
 }
@@ -170,7 +175,8 @@ func TestNotebook(t *testing.T) {
 	if len(said.Printed) != 6 || report.Verdict.Text == "" || !strings.Contains(said.Printed[1], report.Verdict.Text) {
 		t.Errorf("the cells printed %q, the report says %q", said.Printed, report.Verdict.Text)
 	}
-	if len(said.Latest) != 3 || said.Latest[0].number("waited_ms") <= 0 || said.Lines["waiting"] == 0 || said.Lines["bandwidth"] == 0 {
+	if len(said.Latest) != 3 || said.Latest[0].number("waited_ms") <= 0 || said.Lines["waiting"] == 0 ||
+		said.Lines["bandwidth"] == 0 {
 		t.Errorf("%d rows of SQL, %v lines in pictures", len(said.Latest), said.Lines)
 	}
 }
@@ -185,7 +191,8 @@ func TestPartsAnswerAsWholeTables(t *testing.T) {
 		t.Errorf("(-whole, +in parts):\n%s", cmp.Diff(all[:n], all[n:]))
 	}
 	testkit.Must(t, os.Remove(filepath.Join(parts, "transfers-0002-of-0003.parquet")))
-	cmd := exec.Command("python3", "-B", "-c", "import nccl_otf2_tables, sys; sys.exit(nccl_otf2_tables.main(['waits', sys.argv[1]]))", parts)
+	cmd := exec.Command("python3", "-B", "-c",
+		"import nccl_otf2_tables, sys; sys.exit(nccl_otf2_tables.main(['waits', sys.argv[1]]))", parts)
 	cmd.Env = append(os.Environ(), "PYTHONPATH=../../python")
 	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "transfers is not whole") {
 		t.Errorf("a part is missing: %v: %s", err, out)
@@ -211,17 +218,23 @@ func TestFoldersOfAnyName(t *testing.T) {
 	}
 }
 
-// In a database that the Python package has opened SQL reads the tables and nothing else; who says so has all that DuckDB can.
+// In a database that the Python package has opened SQL reads the tables and nothing else; who says so has all that
+// DuckDB can.
 func TestPythonRefusesHostileStatements(t *testing.T) {
 	const program = `import json, os, sys
 import duckdb, nccl_otf2, nccl_otf2_tables
 dir, secret, target = sys.argv[1:]
 hostile = [
-    "INSTALL httpfs", "LOAD httpfs", "ATTACH 'https://localhost:1/x.db'", f"ATTACH '{target}'", f"COPY waits TO '{target}'", f"EXPLAIN ANALYZE COPY waits TO '{target}'",
-    f"COPY waits TO '{dir}/parquet/waits.parquet' (USE_TMP_FILE false)", f"EXPORT DATABASE '{target}'", f"PRAGMA import_database('{dir}')", "SELECT 1; SELECT 2",
-    f"SELECT * FROM read_csv('{secret}')", f"FROM read_text('{secret}')", f"FROM '{secret}'", f"FROM glob('{dir}/*')", f"FROM parquet_metadata('{dir}/parquet/waits.parquet')",
-    f"SELECT (SELECT count(*) FROM read_text('{secret}')) FROM waits", "FROM 'https://localhost:1/x.csv'", "SET enable_external_access = true", "RESET lock_configuration",
-    "PRAGMA enable_profiling = 'json'", f"FROM enable_logging(storage = 'file', storage_path = '{target}')", f"CREATE TABLE t AS FROM read_text('{secret}')",
+    "INSTALL httpfs", "LOAD httpfs", "ATTACH 'https://localhost:1/x.db'", f"ATTACH '{target}'",
+	f"COPY waits TO '{target}'", f"EXPLAIN ANALYZE COPY waits TO '{target}'",
+    f"COPY waits TO '{dir}/parquet/waits.parquet' (USE_TMP_FILE false)", f"EXPORT DATABASE '{target}'",
+	f"PRAGMA import_database('{dir}')", "SELECT 1; SELECT 2",
+    f"SELECT * FROM read_csv('{secret}')", f"FROM read_text('{secret}')", f"FROM '{secret}'", f"FROM glob('{dir}/*')",
+	f"FROM parquet_metadata('{dir}/parquet/waits.parquet')",
+    f"SELECT (SELECT count(*) FROM read_text('{secret}')) FROM waits", "FROM 'https://localhost:1/x.csv'",
+	"SET enable_external_access = true", "RESET lock_configuration",
+    "PRAGMA enable_profiling = 'json'", f"FROM enable_logging(storage = 'file', storage_path = '{target}')",
+	f"CREATE TABLE t AS FROM read_text('{secret}')",
 ]
 said = {}
 for text in hostile:

@@ -148,7 +148,8 @@ func asks(dirs ...string) (all []ask) {
 func byQuery(results [][]row, run string) map[string][]row {
 	of := make(map[string][]row)
 	for i, c := range compared {
-		of[c.query] = slices.DeleteFunc(slices.Clone(results[i]), func(r row) bool { return run != "" && r.text("run") != run })
+		of[c.query] = slices.DeleteFunc(slices.Clone(results[i]),
+			func(r row) bool { return run != "" && r.text("run") != run })
 	}
 	return of
 }
@@ -194,7 +195,8 @@ func TestQueriesAgreeWithReports(t *testing.T) {
 		sum += w.number("waited_ns")
 	}
 	if len(runs) != len(dirs) || n != float64(len(dirs)) || sum != waited {
-		t.Errorf("%d runs of %d recordings; over the weeks %v runs that waited %v ns, the reports have %v", len(runs), len(dirs), n, sum, waited)
+		t.Errorf("%d runs of %d recordings; over the weeks %v runs that waited %v ns, the reports have %v", len(runs),
+			len(dirs), n, sum, waited)
 	}
 	t.Logf("%d figures of %d runs on %s", total, len(dirs), *engine)
 }
@@ -294,27 +296,34 @@ func TestChangedFiguresAreFound(t *testing.T) {
 		}
 	}
 	last := byQuery(results[(len(cases)+1)*len(compared):], "")
-	if found, _ := disagreements(reports(t, phases), last); len(found) == 0 || !strings.HasPrefix(found[0], "phases: ") {
+	if found, _ := disagreements(reports(t, phases), last); len(found) == 0 ||
+		!strings.HasPrefix(found[0], "phases: ") {
 		t.Errorf("a changed phase is not found: %q", found)
 	}
 }
 
-// The slow link of a labeled recording is the first of slow-links; of two runs compare has the medians of both, and weeks adds them up.
+// The slow link of a labeled recording is the first of slow-links; of two runs compare has the medians of both, and
+// weeks adds them up.
 func TestQueriesOfLinksAndRuns(t *testing.T) {
-	slow, other := play(t, "../../testdata/nccl-causes/c09-link-slow-4p", "all"), play(t, "../../testdata/nccl-causes/c15-gpu-slow-3p", "all")
+	slow, other := play(t, "../../testdata/nccl-causes/c09-link-slow-4p", "all"),
+		play(t, "../../testdata/nccl-causes/c15-gpu-slow-3p", "all")
 	again := play(t, "../../testdata/nccl-causes/c09-link-slow-4p", "all")
-	again = changed(t, again, export.RunsFile, func(r *export.RunRow) { r.Begin += 86_400_000_000_000 }) // as if it were a day later
+	// as if it were a day later
+	again = changed(t, again, export.RunsFile, func(r *export.RunRow) { r.Begin += 86_400_000_000_000 })
 	results := answers(t, []ask{
-		{[]string{slow}, "slow-links"}, {[]string{slow, again}, "compare"}, {[]string{slow}, "bandwidths"}, {[]string{slow, again, other}, "weeks"},
+		{[]string{slow}, "slow-links"}, {[]string{slow, again}, "compare"}, {[]string{slow}, "bandwidths"},
+		{[]string{slow, again, other}, "weeks"},
 		{[]string{filepath.Dir(slow)}, "SELECT count(DISTINCT run) AS runs FROM operations"},
 	})
-	if l := results[0]; len(l) < 2 || l[0].text("from_name") != "Rank 1" || l[0].text("to_name") != "Rank 2" || l[0].number("times_slower") < 2 {
+	if l := results[0]; len(l) < 2 || l[0].text("from_name") != "Rank 1" || l[0].text("to_name") != "Rank 2" ||
+		l[0].number("times_slower") < 2 {
 		t.Errorf("slow links: %v", l)
 	}
 	medians := make(map[string]float64)
 	for _, r := range results[2] {
 		if r.number("algbw_gbs") > 0 {
-			medians[fmt.Sprint(r.text("function"), " ", r.text("datatype"), " ", r.text("size_bytes"))] = r.number("p50_ns")
+			medians[fmt.Sprint(r.text("function"), " ", r.text("datatype"), " ", r.text("size_bytes"))] = r.number(
+				"p50_ns")
 		}
 	}
 	if len(results[1]) == 0 {
@@ -322,7 +331,8 @@ func TestQueriesOfLinksAndRuns(t *testing.T) {
 	}
 	for _, r := range results[1] {
 		of := fmt.Sprint(r.text("function"), " ", r.text("datatype"), " ", r.text("size_bytes"))
-		if r.number("median_a_ns") != medians[of] || r.number("times_longer") <= 0 || r.number("operations_a") != r.number("operations_b") {
+		if r.number("median_a_ns") != medians[of] || r.number("times_longer") <= 0 ||
+			r.number("operations_a") != r.number("operations_b") {
 			t.Errorf("%s: %v, the median is %v", of, r, medians[of])
 		}
 	}
@@ -335,7 +345,8 @@ func TestQueriesOfLinksAndRuns(t *testing.T) {
 	}
 }
 
-// The tool gives the same answers through the program beside it, with DuckDB of Go's driver, and says all of a folder's runs.
+// The tool gives the same answers through the program beside it, with DuckDB of Go's driver, and says all of a folder's
+// runs.
 func TestTheToolAsks(t *testing.T) {
 	_, err := os.Stat(filepath.Join("../../build", "nccl-otf2-query"))
 	need.NoError(t, "build/nccl-otf2-query (make query)", err)
@@ -360,7 +371,8 @@ func TestTheToolAsks(t *testing.T) {
 	// SQL does more than read the tables only for who says so.
 	made := filepath.Join(t.TempDir(), "made")
 	export := "COPY waits TO '" + made + "'"
-	if out, err := exec.Command(built(t, "nccl-otf2"), "query", dir, export).CombinedOutput(); err == nil || !strings.Contains(string(out), "--unsafe") {
+	if out, err := exec.Command(built(t, "nccl-otf2"), "query", dir, export).CombinedOutput(); err == nil ||
+		!strings.Contains(string(out), "--unsafe") {
 		t.Errorf("%s: %v: %s", export, err, out)
 	}
 	if _, err := os.Stat(made); err == nil {
@@ -375,13 +387,15 @@ func TestTheToolAsks(t *testing.T) {
 	}
 }
 
-// Of a recording of NCCL's calls the tables are made for the question: the answers are those of the archive that playing it makes.
+// Of a recording of NCCL's calls the tables are made for the question: the answers are those of the archive that
+// playing it makes.
 func TestTheToolAsksRecordings(t *testing.T) {
 	_, err := os.Stat(filepath.Join("../../build", "nccl-otf2-query"))
 	need.NoError(t, "build/nccl-otf2-query (make query)", err)
 	const recording = "../../testdata/nccl-callbacks/09-straggler-4p"
 	const question = `SELECT function, rank, count(*), sum(size_bytes), min(duration_ns), max(duration_ns) FROM operations GROUP BY ALL ORDER BY ALL`
-	played, asked := tool(t, nil, "query", play(t, recording, "net"), question, "--format", "csv"), tool(t, []string{"NCCL_OTF2_EVENTS=net"}, "query", recording, question, "--format", "csv")
+	played, asked := tool(t, nil, "query", play(t, recording, "net"), question, "--format", "csv"),
+		tool(t, []string{"NCCL_OTF2_EVENTS=net"}, "query", recording, question, "--format", "csv")
 	if lines := strings.Count(string(asked), "\n"); string(played) != string(asked) || lines != 5 { // of four ranks
 		t.Errorf("of the archive\n%sof the recording, %d lines\n%s", played, lines, asked)
 	}
@@ -395,7 +409,8 @@ func TestQueriesSayWhatTheyAsk(t *testing.T) {
 	}
 	for _, q := range all {
 		head, _, _ := strings.Cut(q.Text, "\nWITH ")
-		if !strings.HasSuffix(q.Question, "?") || !strings.Contains(head, "-- Tables: ") || !strings.Contains(head, "Units: ") {
+		if !strings.HasSuffix(q.Question, "?") || !strings.Contains(head, "-- Tables: ") ||
+			!strings.Contains(head, "Units: ") {
 			t.Errorf("%s: %q", q.Name, head)
 		}
 	}

@@ -43,24 +43,28 @@ func command(t *testing.T, dir, name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// A library that the emulator does not know ends the job with a message that says what to do, and not with wrong results.
+// A library that the emulator does not know ends the job with a message that says what to do, and not with wrong
+// results.
 func TestAnUnknownLibraryIsNamed(t *testing.T) {
 	watch(t)
 	need.Program(t, "make", "to build the stand-ins")
 	cc := need.Program(t, "cc", "to build the stand-ins")
 	build := t.TempDir()
 	standin := filepath.Join(build, "realnccl/common/libcudart.so.12")
-	if out, err := command(t, root, "make", "-f", "tests/realnccl/realnccl.mk", "BUILD="+build, standin).CombinedOutput(); err != nil {
+	if out, err := command(t, root, "make", "-f", "tests/realnccl/realnccl.mk", "BUILD="+build,
+		standin).CombinedOutput(); err != nil {
 		t.Fatalf("make: %v\n%s", err, out)
 	}
 	for _, test := range []struct{ name, define, says string }{
 		{"release", "-DVERSION=29901", "is NCCL 2.99.1; the layouts of its device side are known of NCCL 2.28 to 2.31"},
 		{"rows", "-DROWS=2002", "its table of device functions has 2002 rows; known are 1999 (since 2.29) and 1996"},
-		{"order", `-DKERNEL_NAME="ncclDevKernel_AllGather_RING_LL"`, "device function 0 is SendRecv by the table of rows, and its kernel is ncclDevKernel_AllGather_RING_LL"},
+		{"order", `-DKERNEL_NAME="ncclDevKernel_AllGather_RING_LL"`,
+			"device function 0 is SendRecv by the table of rows, and its kernel is ncclDevKernel_AllGather_RING_LL"},
 		{"no names", `-DKERNEL_NAME=NULL`, "no kernel was registered under a name"},
 		{"no table", "-DWITHOUT_TABLE", "no symbol ncclDevFuncRowToId in its symbol table"},
 		{"stripped", "-s", "no symbol ncclDevFuncRowToId in its symbol table"},
-		{"layout", "-DRANKS=-5", "a launch of NCCL 2.29.7 has a number of ranks of -5: its device side is laid out otherwise"},
+		{"layout", "-DRANKS=-5",
+			"a launch of NCCL 2.29.7 has a number of ranks of -5: its device side is laid out otherwise"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			library := filepath.Join(t.TempDir(), "libstrange.so")
@@ -89,7 +93,8 @@ func furnish(t *testing.T, out string, env ...string) (said string, err error) {
 	watch(t)
 	need.Program(t, "flock", "util-linux")
 	bed := command(t, root, "tests/realnccl/bed.sh", out)
-	bed.Env = append(os.Environ(), append([]string{"CC=cc", "CFLAGS=", "REALNCCL=", "RCCL=", "HOME=" + t.TempDir(), "XDG_CACHE_HOME=", nowhere}, env...)...)
+	bed.Env = append(os.Environ(), append([]string{"CC=cc", "CFLAGS=", "REALNCCL=", "RCCL=", "HOME=" + t.TempDir(),
+		"XDG_CACHE_HOME=", nowhere}, env...)...)
 	var stderr bytes.Buffer
 	bed.Stderr = &stderr
 	err = bed.Run()
@@ -100,7 +105,8 @@ func furnish(t *testing.T, out string, env ...string) (said string, err error) {
 func TestWhatIsNotCheckedIsSaid(t *testing.T) {
 	out := t.TempDir()
 	said, err := furnish(t, out)
-	if err != nil || strings.Count(said, "\n") != 1 || !strings.HasPrefix(said, "real-nccl: NOT CHECKED: nothing runs on the published NCCL: ") {
+	if err != nil || strings.Count(said, "\n") != 1 ||
+		!strings.HasPrefix(said, "real-nccl: NOT CHECKED: nothing runs on the published NCCL: ") {
 		t.Errorf("it ended with %v and said %q", err, said)
 	}
 	why, err := os.ReadFile(filepath.Join(out, "NOT_CHECKED"))
@@ -115,7 +121,8 @@ func TestWhatIsNotCheckedIsSaid(t *testing.T) {
 // A library that was asked for and cannot be used is a failure.
 func TestAGivenLibraryHasToBeOne(t *testing.T) {
 	empty, headless, static := t.TempDir(), t.TempDir(), t.TempDir()
-	for _, file := range []string{filepath.Join(headless, "libnccl.so.2"), filepath.Join(static, "libnccl.so.2"), filepath.Join(static, "nccl.h")} {
+	for _, file := range []string{filepath.Join(headless, "libnccl.so.2"), filepath.Join(static, "libnccl.so.2"),
+		filepath.Join(static, "nccl.h")} {
 		if err := os.WriteFile(file, nil, 0o666); err != nil {
 			t.Fatal(err)
 		}
@@ -154,7 +161,8 @@ func TestTheDriverSaysHowAJobEnds(t *testing.T) {
 			exit int
 			says string
 		}{
-			{args: []string{"!ar:100 ( !ag:20:f64 !rs:10:bf16:max ) !agv:5,6:i8"}, exit: 0, says: "rank 1: 4 results, "},
+			{args: []string{"!ar:100 ( !ag:20:f64 !rs:10:bf16:max ) !agv:5,6:i8"}, exit: 0,
+				says: "rank 1: 4 results, "},
 			{args: []string{"fill =ar:100"}, exit: 1, says: "wrong results"},
 			{args: []string{"0?[ ar:100 ]", "-t", "2"}, exit: 124, says: "ncclrun: time limit of 2 s"},
 			{args: []string{"1?[ quit:7 ] ar:100 sync"}, exit: 7, says: ", rank 0 is at: sync"},
@@ -163,7 +171,8 @@ func TestTheDriverSaysHowAJobEnds(t *testing.T) {
 			{args: []string{"nonsense"}, exit: 2, says: "no word nonsense"},
 			{args: []string{"bc:100:0:f128"}, exit: 2, says: "no type f128"},
 			{args: []string{"!ag:1m"}, exit: 2, says: "does not fit into buffers"},
-			{args: []string{"ag:1000", "-H"}, env: "NCCL_ALGO=PAT", exit: 5, says: "is not emulated: set NCCL_ALGO to Ring,Tree"},
+			{args: []string{"ag:1000", "-H"}, env: "NCCL_ALGO=PAT", exit: 5,
+				says: "is not emulated: set NCCL_ALGO to Ring,Tree"},
 		} {
 			if test.env != "" && strings.HasPrefix(filepath.Base(bed), "rccl-") {
 				continue // it takes another algorithm
@@ -175,7 +184,8 @@ func TestTheDriverSaysHowAJobEnds(t *testing.T) {
 				run.Env = append(os.Environ(), test.env)
 				out, _ := run.CombinedOutput()
 				if run.ProcessState.ExitCode() != test.exit || !strings.Contains(string(out), test.says) {
-					t.Errorf("it ended with %v, not %d, and said %q, not %q", run.ProcessState, test.exit, out, test.says)
+					t.Errorf("it ended with %v, not %d, and said %q, not %q", run.ProcessState, test.exit, out,
+						test.says)
 				}
 			})
 		}

@@ -73,7 +73,8 @@ func ask(t *testing.T, dir string, args ...string) cost {
 	if err != nil {
 		t.Fatalf("%v: %v\n%s", args, err, stderr.String())
 	}
-	c := cost{cpu: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), lines: bytes.Count(out, []byte{'\n'}), out: string(out)}
+	c := cost{cpu: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), lines: bytes.Count(out, []byte{'\n'}),
+		out: string(out)}
 	if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
 		c.memory = usage.Maxrss << 10
 	}
@@ -100,7 +101,8 @@ func TestLateRankAmongMany(t *testing.T) {
 			t.Fatal(err)
 		}
 		v := report.Verdict
-		if len(v.Culprits) != 1 || v.Culprits[0].Rank != late || v.Culprits[0].Share < 0.95 || v.Culprits[0].Kind != "host_late" {
+		if len(v.Culprits) != 1 || v.Culprits[0].Rank != late || v.Culprits[0].Share < 0.95 ||
+			v.Culprits[0].Kind != "host_late" {
 			t.Errorf("%d ranks: %+v, Rank %d was late", ranks, v, late)
 		}
 		out := ask(t, dir, "report", "DIR", "--matrix").out
@@ -108,7 +110,8 @@ func TestLateRankAmongMany(t *testing.T) {
 			t.Errorf("%d ranks: %s", ranks, out)
 		}
 		n := 0
-		for _, args := range [][]string{{"report", "DIR"}, {"report", "DIR", "--waits"}, {"report", "DIR", "--matrix"}, {"top", "DIR", "--once"}} {
+		for _, args := range [][]string{{"report", "DIR"}, {"report", "DIR", "--waits"}, {"report", "DIR", "--matrix"},
+			{"top", "DIR", "--once"}} {
 			n += ask(t, dir, args...).lines
 		}
 		lines = append(lines, n)

@@ -25,25 +25,37 @@ var served = flag.Bool("served", false, "with -ranks: measure the timeline's pag
 
 const servedCommand = "go test ./tests/scale -ranks 1024,10000 -served -page"
 
-// looked is what is done in the page, and what it is waited for. Each is of another part of the run, so that nothing has been read before.
+// looked is what is done in the page, and what it is waited for. Each is of another part of the run, so that nothing
+// has been read before.
 var looked = []struct{ name, do string }{
 	{"all ranks in one picture, waiting", `app.ranks.toggle(true); await settled()`},
-	{"waits and what they go back to, of a tenth of the run", `document.getElementById("tab-waits").click(); await of(0.1, () => app.waitsShown.from)`},
-	{"critical path of a tenth of the run", `document.getElementById("tab-path").click(); await of(0.3, () => app.pathSums?.from)`},
-	{"matrix of waiting, of a tenth of the run", `await app.matrix.show("waiting"); document.getElementById("tab-matrix").click(); await of(0.5, () => app.matrix.shownFrom)`},
-	{"matrix of transfers, of a tenth of the run (which has none)", `await app.matrix.show("network"); await of(0.7, () => app.matrix.shownFrom)`},
+	{"waits and what they go back to, of a tenth of the run",
+		`document.getElementById("tab-waits").click(); await of(0.1, () => app.waitsShown.from)`},
+	{"critical path of a tenth of the run",
+		`document.getElementById("tab-path").click(); await of(0.3, () => app.pathSums?.from)`},
+	{"matrix of waiting, of a tenth of the run",
+		`await app.matrix.show("waiting"); document.getElementById("tab-matrix").click(); await of(0.5, () => app.matrix.shownFrom)`},
+	{"matrix of transfers, of a tenth of the run (which has none)",
+		`await app.matrix.show("network"); await of(0.7, () => app.matrix.shownFrom)`},
 	{"by how much ranks were late, of a thousandth of the run (of 10000 ranks the page says that these are too many)", `
 		app.go(0.62 * app.view.duration, 0.621 * app.view.duration);
 		app.ranks.show("late", "rank");
 		for (app.draw(); app.ranks.pending; ) await new Promise((done) => setTimeout(done, 5));`},
-	{"rows again, a tenth of the run", `app.ranks.show("waiting", "rank"); app.ranks.toggle(false); part(0.7); await settled()`},
-	{"statistics of one rank, of a tenth of the run", `app.focusRow(app.store.head.ranks[3].row); select(0.2); if (!await app.sumRange()) throw new Error("it asks")`},
-	{"operations of one rank, of a tenth of the run", `app.setRange(undefined); app.focusRow(-1); part(0.4); if (!await app.list("rank:3")) throw new Error("it asks")`},
-	{"until it asks: operations of all ranks, of a tenth of the run", `part(0.8); if (await app.list("")) throw new Error("it does not ask")`},
+	{"rows again, a tenth of the run",
+		`app.ranks.show("waiting", "rank"); app.ranks.toggle(false); part(0.7); await settled()`},
+	{"statistics of one rank, of a tenth of the run",
+		`app.focusRow(app.store.head.ranks[3].row); select(0.2); if (!await app.sumRange()) throw new Error("it asks")`},
+	{"operations of one rank, of a tenth of the run",
+		`app.setRange(undefined); app.focusRow(-1); part(0.4); if (!await app.list("rank:3")) throw new Error("it asks")`},
+	{"until it asks: operations of all ranks, of a tenth of the run",
+		`part(0.8); if (await app.list("")) throw new Error("it does not ask")`},
 	{"the first 20 000 of these, when it is told to look at all", `await app.list("", true)`},
-	{"until it asks: statistics of all ranks, of a tenth of the run", `select(0.8); if (await app.sumRange()) throw new Error("it does not ask")`},
-	{"statistics of all ranks, of a tenth of the run, when it is told to add up all", `document.querySelector("#range button").click(); while (!document.querySelector("#range table")) await new Promise((done) => setTimeout(done, 5))`},
-	{"a selected part of a collective of all ranks", `app.setRange(undefined); document.querySelector("#answer .worst td:first-child button").click(); while (!app.selected) await new Promise((done) => setTimeout(done, 5)); await settled()`},
+	{"until it asks: statistics of all ranks, of a tenth of the run",
+		`select(0.8); if (await app.sumRange()) throw new Error("it does not ask")`},
+	{"statistics of all ranks, of a tenth of the run, when it is told to add up all",
+		`document.querySelector("#range button").click(); while (!document.querySelector("#range table")) await new Promise((done) => setTimeout(done, 5))`},
+	{"a selected part of a collective of all ranks",
+		`app.setRange(undefined); document.querySelector("#answer .worst td:first-child button").click(); while (!app.selected) await new Promise((done) => setTimeout(done, 5)); await settled()`},
 	{"a search by name", `app.unselect(); app.search("AllReduce rank 3"); await settled()`},
 }
 
@@ -80,7 +92,9 @@ func TestServed(t *testing.T) {
 		look(t, b, dir, rows)
 	}
 	table := head + "\n" + rule + "\n"
-	for i, name := range append([]string{"from the command to the address", "from the command until the archive has been read", "from the command to the first picture", "first picture, of an archive that has been read"}, namesOf()...) {
+	for i, name := range append([]string{"from the command to the address",
+		"from the command until the archive has been read", "from the command to the first picture",
+		"first picture, of an archive that has been read"}, namesOf()...) {
 		table += "| " + name + " |" + rows[i] + "\n"
 	}
 	t.Log("\n" + table)
@@ -175,7 +189,8 @@ const pictured = `new Promise((done) => {
 	look();
 })`
 
-// firstPicture is how many seconds after a time a page shows the timeline that waits for it from now on, and loads itself again meanwhile.
+// firstPicture is how many seconds after a time a page shows the timeline that waits for it from now on, and loads
+// itself again meanwhile.
 func firstPicture(t *testing.T, b *browser.Browser, url string, began time.Time) float64 {
 	p, err := b.Blank(browser.Options{Width: 1440, Height: 900, Timeout: 20 * time.Minute})
 	if err != nil {

@@ -35,8 +35,10 @@ func TestRawValuesArePlayedAsTheyAre(t *testing.T) {
 		for i, v := range values {
 			l := lines[6*i : 6*i+6]
 			want := replay.Pointer(v)
-			if l[0].H != want || l[1].H != want || l[1].Args != nil || l[2].H != want || l[2].Args.U64 != 7 || l[3].Ctx != want ||
-				l[3].ParentObj != want || l[3].HandleBefore != want || l[4].H != l[3].H || l[5].F != "finalize" || l[5].Ctx != want {
+			if l[0].H != want || l[1].H != want || l[1].Args != nil || l[2].H != want || l[2].Args.U64 != 7 ||
+				l[3].Ctx != want ||
+				l[3].ParentObj != want || l[3].HandleBefore != want || l[4].H != l[3].H || l[5].F != "finalize" ||
+				l[5].Ctx != want {
 				t.Errorf("%#x: %+v %+v %+v %+v %+v %+v", v, l[0], l[1], l[2], l[3], l[4], l[5])
 			}
 		}
@@ -173,7 +175,8 @@ func TestOneProcessCarriesOutAnothersSends(t *testing.T) {
 				continue
 			}
 			found++
-			if op.Ctx != origin || op.ParentObj != task || op.Rank != 0 || fmt.Sprint(op.D["pid"]) != fmt.Sprint(h.Processes[0].PID) {
+			if op.Ctx != origin || op.ParentObj != task || op.Rank != 0 ||
+				fmt.Sprint(op.D["pid"]) != fmt.Sprint(h.Processes[0].PID) {
 				t.Errorf("%s: %+v, want context %#x, parent %#x, pid %d", clock, op, origin, task, h.Processes[0].PID)
 			}
 			for _, step := range h.of(1, replay.TypeProxyStep) {
@@ -183,20 +186,29 @@ func TestOneProcessCarriesOutAnothersSends(t *testing.T) {
 			}
 		}
 		if found != 1 || len(h.of(0, replay.TypeProxyOp)) != 0 {
-			t.Errorf("%s: %d sends by the second process, %d by the first", clock, found, len(h.of(0, replay.TypeProxyOp)))
+			t.Errorf("%s: %d sends by the second process, %d by the first", clock, found,
+				len(h.of(0, replay.TypeProxyOp)))
 		}
 	}
 }
 
 func TestMisuseIsAnError(t *testing.T) {
 	for name, f := range map[string]func(s *Scenario, u, v *Thread){
-		"no release":                    func(s *Scenario, u, v *Thread) { s.fail("%v", New("", "1.0").err) },
-		"no descriptor":                 func(s *Scenario, u, v *Thread) { u.Start(Raw(1), 5) },
-		"a type without its descriptor": func(s *Scenario, u, v *Thread) { u.Start(Raw(1), replay.Other{}, WithType(2)) },
-		"a foreign event":               func(s *Scenario, u, v *Thread) { v.Stop(u.Start(Raw(1), replay.Group{})) },
-		"a foreign context":             func(s *Scenario, u, v *Thread) { v.Start(u.Init(Comm{}), replay.Group{}) },
-		"a parent to come":              func(s *Scenario, u, v *Thread) { e := u.Start(Raw(1), replay.Group{}); s.At(0); u.Stop(e) },
-		"a context as event":            func(s *Scenario, u, v *Thread) { u.Stop(u.Init(Comm{})) },
+		"no release":    func(s *Scenario, u, v *Thread) { s.fail("%v", New("", "1.0").err) },
+		"no descriptor": func(s *Scenario, u, v *Thread) { u.Start(Raw(1), 5) },
+		"a type without its descriptor": func(s *Scenario, u,
+			v *Thread) {
+			u.Start(Raw(1), replay.Other{}, WithType(2))
+		},
+		"a foreign event":   func(s *Scenario, u, v *Thread) { v.Stop(u.Start(Raw(1), replay.Group{})) },
+		"a foreign context": func(s *Scenario, u, v *Thread) { v.Start(u.Init(Comm{}), replay.Group{}) },
+		"a parent to come": func(s *Scenario, u,
+			v *Thread) {
+			e := u.Start(Raw(1), replay.Group{})
+			s.At(0)
+			u.Stop(e)
+		},
+		"a context as event": func(s *Scenario, u, v *Thread) { u.Stop(u.Init(Comm{})) },
 		"an old event": func(s *Scenario, u, v *Thread) {
 			w := s.Process().Thread("w")
 			c := w.Init(Comm{})

@@ -93,13 +93,17 @@ type direction struct {
 
 var directions = map[bool]direction{
 	true: {
-		[]replay.State{replay.StateProxyOpSendPosted, replay.StateProxyOpSendRemFifoWait, replay.StateProxyOpSendTransmitted, replay.StateProxyOpSendDone},
-		[]replay.State{replay.StateProxyStepSendGPUWait, replay.StateProxyStepSendPeerWait, replay.StateProxyStepSendWait},
+		[]replay.State{replay.StateProxyOpSendPosted, replay.StateProxyOpSendRemFifoWait,
+			replay.StateProxyOpSendTransmitted, replay.StateProxyOpSendDone},
+		[]replay.State{replay.StateProxyStepSendGPUWait, replay.StateProxyStepSendPeerWait,
+			replay.StateProxyStepSendWait},
 		replay.StateProxyStepSendWait,
 	},
 	false: {
-		[]replay.State{replay.StateProxyOpRecvPosted, replay.StateProxyOpRecvReceived, replay.StateProxyOpRecvTransmitted, replay.StateProxyOpRecvDone},
-		[]replay.State{replay.StateProxyStepRecvWait, replay.StateProxyStepRecvFlushWait, replay.StateProxyStepRecvGPUWait},
+		[]replay.State{replay.StateProxyOpRecvPosted, replay.StateProxyOpRecvReceived,
+			replay.StateProxyOpRecvTransmitted, replay.StateProxyOpRecvDone},
+		[]replay.State{replay.StateProxyStepRecvWait, replay.StateProxyStepRecvFlushWait,
+			replay.StateProxyStepRecvGPUWait},
 		replay.StateProxyStepRecvFlushWait,
 	},
 }
@@ -124,7 +128,8 @@ func (r *Rank) proxyOp(d *Done, i, channel int, send bool, begin, end uint64) {
 	way := directions[send]
 	old := s.minor <= 26
 	s.now = begin
-	e := p.Start(context, replay.ProxyOp{ChannelID: channel, Peer: peer, NSteps: op.Steps, ChunkSize: int(op.StepBytes), IsSend: replay.Flag(send)}, options...)
+	e := p.Start(context, replay.ProxyOp{ChannelID: channel, Peer: peer, NSteps: op.Steps, ChunkSize: int(op.StepBytes),
+		IsSend: replay.Flag(send)}, options...)
 	d.ProxyOps = append(d.ProxyOps, e)
 	s.now = begin + 1000
 	if old {
@@ -189,9 +194,11 @@ func (r *Rank) netPlugin(p *Thread, context Ref, op *Op, step *Event, send bool,
 	}
 	switch op.Net {
 	case NetSocket:
-		descr.Data, descr.Sock = 0x7fc9bd79df00, &replay.Sock{Type: 1, FD: 34 + channel, Op: direction, Length: op.StepBytes}
+		descr.Data, descr.Sock = 0x7fc9bd79df00,
+			&replay.Sock{Type: 1, FD: 34 + channel, Op: direction, Length: op.StepBytes}
 	case NetIB:
-		descr.Data, descr.IB = 0x7fc9bd79df00, &replay.IB{Type: 1, Device: 0, WrID: uint64(step.number), Opcode: 4 * (1 - direction), QPNum: 100 + channel, Length: op.StepBytes}
+		descr.Data, descr.IB = 0x7fc9bd79df00, &replay.IB{Type: 1, Device: 0, WrID: uint64(step.number),
+			Opcode: 4 * (1 - direction), QPNum: 100 + channel, Length: op.StepBytes}
 	default:
 		descr.Data = 0x7fc9bd79df00 // the host has a page there that cannot be read
 	}
@@ -235,7 +242,8 @@ func (r *Rank) kernels(d *Done, i int, begin, first, end uint64) {
 		if op.Symmetric != "" {
 			for k, name := range phases {
 				part := (to - from) / uint64(len(phases))
-				ph := t.Start(r.Context, replay.KernelPhase{ChannelID: channel, PhaseID: k, PhaseName: name, PTimer: gpu(from + uint64(k)*part)}, Under(e))
+				ph := t.Start(r.Context, replay.KernelPhase{ChannelID: channel, PhaseID: k, PhaseName: name,
+					PTimer: gpu(from + uint64(k)*part)}, Under(e))
 				t.State(ph, replay.StateKernelPhaseStop, PTimer(gpu(from+uint64(k+1)*part)))
 				t.Stop(ph)
 			}

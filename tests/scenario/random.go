@@ -80,7 +80,8 @@ func (g *generator) processesAndComms() {
 		if c > 0 && len(threads) > 1 && g.rng.IntN(2) == 0 {
 			members = threads[:1+g.rng.IntN(len(threads))]
 		}
-		comm := Comm{ID: g.rng.Uint64() | 1, NRanks: len(members), NNodes: 1 + g.rng.IntN(len(members)), Name: pick(g, []string{"", "", "world", "dp \"0\""})}
+		comm := Comm{ID: g.rng.Uint64() | 1, NRanks: len(members), NNodes: 1 + g.rng.IntN(len(members)),
+			Name: pick(g, []string{"", "", "world", "dp \"0\""})}
 		var ranks []*Rank
 		for i, t := range members {
 			comm.Rank = i
@@ -221,7 +222,8 @@ func (g *generator) graph(comm []*Rank) {
 // events are all of a rank's part of the latest operation.
 func (d *Done) events() []*Event {
 	var all []*Event
-	for _, list := range [][]*Event{{d.GroupApi, d.Launch, d.Group}, d.Apis, d.Tasks, d.ProxyOps, d.Steps, d.Kernels, d.Ce} {
+	for _, list := range [][]*Event{{d.GroupApi, d.Launch, d.Group}, d.Apis, d.Tasks, d.ProxyOps, d.Steps, d.Kernels,
+		d.Ce} {
 		for _, e := range list {
 			if e != nil {
 				all = append(all, e)
@@ -256,14 +258,19 @@ func (g *generator) hazard() {
 		func() { t.Stop(raw) },
 		func() { t.State(raw, state, PTimer(uint64(raw))) },
 		func() { t.Stop(Raw(0)) },
-		func() { t.Stop(t.Start(raw, replay.ProxyOp{PID: 1, IsSend: true}, Under(raw))) },                    // foreign process
-		func() { t.Start(r.Context, replay.ProxyStep{Step: 3}, Under(raw)) },                                 // never stopped
-		func() { t.Stop(t.Start(r.Context, replay.KernelCh{ChannelID: 63, PTimer: uint64(raw)}, Under(e))) }, // parent of any type
-		func() { t.Stop(t.Start(r.Context, replay.Other{}, WithType(uint64(raw)|1<<40), Under(e))) },         // no type
-		func() { t.Stop(t.Start(r.Context, replay.ProxyCtrl{}, Before(raw))) },                               // *eHandle garbage
-		func() { t.Start(r.Context, replay.Coll{Func: "AllReduce", Datatype: "ncclFloat32"}) },               // no parent, no stop
-		func() { t.Stop(r.p.contextOf(g)) },                                                                  // a context as handle
-		func() { t.State(e, replay.StateNetPluginUpdate, &replay.Args{Data: new(replay.Pointer)}) },          // no data
+		// foreign process
+		func() { t.Stop(t.Start(raw, replay.ProxyOp{PID: 1, IsSend: true}, Under(raw))) },
+		// never stopped
+		func() { t.Start(r.Context, replay.ProxyStep{Step: 3}, Under(raw)) },
+		// parent of any type
+		func() { t.Stop(t.Start(r.Context, replay.KernelCh{ChannelID: 63, PTimer: uint64(raw)}, Under(e))) },
+		func() { t.Stop(t.Start(r.Context, replay.Other{}, WithType(uint64(raw)|1<<40), Under(e))) }, // no type
+		// *eHandle garbage
+		func() { t.Stop(t.Start(r.Context, replay.ProxyCtrl{}, Before(raw))) },
+		func() { t.Start(r.Context, replay.Coll{Func: "AllReduce", Datatype: "ncclFloat32"}) }, // no parent, no stop
+		// a context as handle
+		func() { t.Stop(r.p.contextOf(g)) },
+		func() { t.State(e, replay.StateNetPluginUpdate, &replay.Args{Data: new(replay.Pointer)}) }, // no data
 		func() { // a receive that is started again and again
 			op := t.Start(r.Context, replay.ProxyOp{NSteps: 1}, Under(e))
 			for range 3 {

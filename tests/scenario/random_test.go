@@ -65,9 +65,12 @@ func TestRandomJobs(t *testing.T) {
 			}
 		}
 	}
-	for _, typ := range []replay.EventType{replay.TypeGroup, replay.TypeColl, replay.TypeP2p, replay.TypeProxyOp, replay.TypeProxyStep,
-		replay.TypeProxyCtrl, replay.TypeKernelCh, replay.TypeNetPlugin, replay.TypeGroupApi, replay.TypeCollApi, replay.TypeP2pApi,
-		replay.TypeKernelLaunch, replay.TypeCeColl, replay.TypeCeSync, replay.TypeCeBatch, replay.TypeKernelPhase, replay.TypeOther} {
+	for _, typ := range []replay.EventType{replay.TypeGroup, replay.TypeColl, replay.TypeP2p, replay.TypeProxyOp,
+		replay.TypeProxyStep,
+		replay.TypeProxyCtrl, replay.TypeKernelCh, replay.TypeNetPlugin, replay.TypeGroupApi, replay.TypeCollApi,
+		replay.TypeP2pApi,
+		replay.TypeKernelLaunch, replay.TypeCeColl, replay.TypeCeSync, replay.TypeCeBatch, replay.TypeKernelPhase,
+		replay.TypeOther} {
 		if !types[typ] {
 			t.Errorf("no seed makes %s", typ)
 		}

@@ -297,14 +297,16 @@ func (r *Rank) api(u *Thread, d *Done, group *Event, captured replay.Flag) {
 		}
 		var api *Event
 		if op.isP2P() {
-			api = u.Start(r.Context, replay.P2pApi{Func: op.Func, Count: op.Count, Datatype: op.Datatype, Stream: op.Stream,
+			api = u.Start(r.Context, replay.P2pApi{Func: op.Func, Count: op.Count, Datatype: op.Datatype,
+				Stream:        op.Stream,
 				GraphCaptured: captured, UserTag: tag}, Under(d.GroupApi))
 		} else {
 			options := []Option{Under(d.GroupApi)}
 			if r.last != nil {
 				options = append(options, Before(r.last)) // NCCL does not clear the slot
 			}
-			api = u.Start(r.Context, replay.CollApi{Func: op.Func, Count: op.Count, Datatype: op.Datatype, Root: op.Root,
+			api = u.Start(r.Context, replay.CollApi{Func: op.Func, Count: op.Count, Datatype: op.Datatype,
+				Root:   op.Root,
 				Stream: op.Stream, GraphCaptured: captured, UserTag: tag}, options...)
 			r.last = api
 		}
@@ -324,8 +326,10 @@ func (r *Rank) copies(u *Thread, d *Done) {
 		if !op.CE {
 			continue
 		}
-		descr := replay.CeColl{SeqNumber: r.ceSeq, Func: op.Func, SendBuff: r.buffer(0), RecvBuff: r.buffer(1), Count: op.bytes(),
-			Root: op.Root, Datatype: "ncclInt8", SyncStrategy: "UC", BatchSize: uint32(r.NRanks), NumBatches: 1, CeSeqNum: uint32(r.ceSeq), Stream: op.Stream}
+		descr := replay.CeColl{SeqNumber: r.ceSeq, Func: op.Func, SendBuff: r.buffer(0), RecvBuff: r.buffer(1),
+			Count: op.bytes(),
+			Root:  op.Root, Datatype: "ncclInt8", SyncStrategy: "UC", BatchSize: uint32(r.NRanks), NumBatches: 1,
+			CeSeqNum: uint32(r.ceSeq), Stream: op.Stream}
 		if s.minor >= 31 {
 			descr.UserTag = op.UserTag
 		}
@@ -399,10 +403,12 @@ func (r *Rank) task(u *Thread, d *Done, i int, group *Event) *Event {
 		tag = 0
 	}
 	if op.isP2P() {
-		return u.Start(r.Context, replay.P2p{Func: op.Func, Buff: r.buffer(uint64(i)), Datatype: op.Datatype, Count: op.Count,
-			Peer: op.Peer, NChannels: op.Channels, UserTag: tag}, options...)
+		return u.Start(r.Context, replay.P2p{Func: op.Func, Buff: r.buffer(uint64(i)), Datatype: op.Datatype,
+			Count: op.Count,
+			Peer:  op.Peer, NChannels: op.Channels, UserTag: tag}, options...)
 	}
-	c := replay.Coll{SeqNumber: r.seq[op.Func], Func: op.Func, SendBuff: r.buffer(0), RecvBuff: r.buffer(1), Count: op.Count, Root: op.Root,
+	c := replay.Coll{SeqNumber: r.seq[op.Func], Func: op.Func, SendBuff: r.buffer(0), RecvBuff: r.buffer(1),
+		Count: op.Count, Root: op.Root,
 		Datatype: op.Datatype, NChannels: op.Channels, NWarps: 8, Algo: op.Algo, Proto: op.Proto, UserTag: tag}
 	if op.Func == "AllGather" || op.Func == "Broadcast" {
 		c.Count, c.Datatype = op.bytes(), "ncclInt8"

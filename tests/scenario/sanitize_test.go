@@ -35,6 +35,7 @@ func TestTheHostIsCleanUnderSanitizers(t *testing.T) {
 			clean(fmt.Sprintf("seed %d", seed), Random(seed, RandomOptions{Hazards: true}),
 				replay.Options{Library: []string{"self", "nccl", "rccl"}[seed%3]})
 		}
-		clean("RCCL", Random(1, RandomOptions{Release: "2.29.7", Hazards: true}), replay.Options{Library: "rccl", Env: []string{"RECORDER_RCCL=1"}})
+		clean("RCCL", Random(1, RandomOptions{Release: "2.29.7", Hazards: true}),
+			replay.Options{Library: "rccl", Env: []string{"RECORDER_RCCL=1"}})
 	})
 }

@@ -104,7 +104,8 @@ func (s *Scenario) Step(us float64) { s.step = uint64(us * 1000) }
 
 // Process adds a process.
 func (s *Scenario) Process() *Process {
-	p := &Process{s: s, index: len(s.processes), pid: 20001 + 100*len(s.processes), gpu: startReal - 73_500_000_000_123 - startRaw}
+	p := &Process{s: s, index: len(s.processes), pid: 20001 + 100*len(s.processes),
+		gpu: startReal - 73_500_000_000_123 - startRaw}
 	s.processes = append(s.processes, p)
 	return p
 }
@@ -286,8 +287,9 @@ func WithType(bits uint64) Option { return func(s *start) { s.bits = bits } }
 
 // ranked are the types whose descriptors have the rank. Source: docs/nccl-profiler-api.md, rule 9.
 var ranked = map[replay.EventType]bool{
-	replay.TypeColl: true, replay.TypeP2p: true, replay.TypeProxyOp: true, replay.TypeProxyStep: true, replay.TypeNetPlugin: true,
-	replay.TypeCeColl: true, replay.TypeCeSync: true, replay.TypeCeBatch: true,
+	replay.TypeColl: true, replay.TypeP2p: true, replay.TypeProxyOp: true, replay.TypeProxyStep: true,
+	replay.TypeNetPlugin: true,
+	replay.TypeCeColl:    true, replay.TypeCeSync: true, replay.TypeCeBatch: true,
 }
 
 // Start starts an event. descr is one of replay's descriptors (replay.Coll, replay.ProxyOp, …), or a

@@ -15,7 +15,8 @@ var releases = []struct {
 	name   string
 	native int
 }{
-	{"2.23.4", 1}, {"2.24.3", 2}, {"2.25.1", 2}, {"2.26.6", 3}, {"2.27.7", 4}, {"2.28.9", 5}, {"2.29.7", 6}, {"2.30.7", 6}, {"2.31.2", 7},
+	{"2.23.4", 1}, {"2.24.3", 2}, {"2.25.1", 2}, {"2.26.6", 3}, {"2.27.7", 4}, {"2.28.9", 5}, {"2.29.7", 6},
+	{"2.30.7", 6}, {"2.31.2", 7},
 }
 
 // mixed has an operation of every kind.
@@ -145,10 +146,12 @@ func (h *heard) tasks(k, version, minor int) {
 		}
 	}
 	if version == 1 {
-		for name, want := range map[string]int{"func": 4, "algo": 1, "proto": 2, "datatype": 7} { // AllReduce RING SIMPLE Float32
+		for name, want := range map[string]int{"func": 4, "algo": 1, "proto": 2,
+			"datatype": 7} { // AllReduce RING SIMPLE Float32
 			h.is(colls[0], name, want)
 		}
-		for name, want := range map[string]int{"func": 2, "algo": 0, "proto": 1, "datatype": 0} { // AllGather TREE LL128 Int8
+		for name, want := range map[string]int{"func": 2, "algo": 0, "proto": 1,
+			"datatype": 0} { // AllGather TREE LL128 Int8
 			h.is(colls[1], name, want)
 		}
 	} else {
@@ -306,13 +309,16 @@ func TestCliquesHaveOneGroupApi(t *testing.T) {
 	done := Clique(ranks, Same(Op{Func: "AllReduce", Steps: 1}))
 	Leave(ranks)
 	h := play(t, s, replay.Options{Clock: replay.ClockRecorded})
-	groups, apis, launches := h.of(0, replay.TypeGroupApi), h.of(0, replay.TypeCollApi), h.of(0, replay.TypeKernelLaunch)
-	if len(done) != 3 || len(groups) != 1 || len(apis) != 3 || len(launches) != 3 || groups[0].Ctx != h.lines[0][0].Ctx {
+	groups, apis, launches := h.of(0, replay.TypeGroupApi), h.of(0, replay.TypeCollApi),
+		h.of(0, replay.TypeKernelLaunch)
+	if len(done) != 3 || len(groups) != 1 || len(apis) != 3 || len(launches) != 3 ||
+		groups[0].Ctx != h.lines[0][0].Ctx {
 		t.Fatalf("%d GroupApi, %d CollApi, %d KernelLaunch", len(groups), len(apis), len(launches))
 	}
 	for i := range apis {
 		context := h.lines[0][i].Ctx // init
-		if apis[i].ParentObj != groups[0].H || launches[i].ParentObj != groups[0].H || apis[i].Ctx != context || launches[i].Ctx != context {
+		if apis[i].ParentObj != groups[0].H || launches[i].ParentObj != groups[0].H || apis[i].Ctx != context ||
+			launches[i].Ctx != context {
 			t.Errorf("rank %d: %+v, %+v", i, apis[i], launches[i])
 		}
 	}
@@ -328,7 +334,8 @@ func TestReplaysOfAGraphHaveTheParentsOfTheCapture(t *testing.T) {
 	r.Leave()
 	h := play(t, s, replay.Options{})
 	colls, apis := h.of(0, replay.TypeColl), h.of(0, replay.TypeCollApi)
-	if len(colls) != 2 || len(apis) != 1 || len(h.of(0, replay.TypeKernelLaunch)) != 1 || len(h.of(0, replay.TypeKernelCh)) != 2 {
+	if len(colls) != 2 || len(apis) != 1 || len(h.of(0, replay.TypeKernelLaunch)) != 1 ||
+		len(h.of(0, replay.TypeKernelCh)) != 2 {
 		t.Fatalf("started %v", h.starts())
 	}
 	h.is(apis[0], "graphCaptured", 1)
@@ -352,7 +359,8 @@ func TestLoadingAnew(t *testing.T) {
 	}
 	for _, clock := range clocks {
 		h := play(t, s, replay.Options{Clock: clock})
-		if sum := h.Total(); sum.Loads != 3 || sum.Inits != 3 || sum.Finalizes != 3 || sum.Delivered.Starts["P2p"] != 3 {
+		if sum := h.Total(); sum.Loads != 3 || sum.Inits != 3 || sum.Finalizes != 3 ||
+			sum.Delivered.Starts["P2p"] != 3 {
 			t.Errorf("%s: %+v", clock, sum)
 		}
 	}

@@ -248,7 +248,8 @@ func (w *writer) init(x *Context) []member {
 		name = &x.Name
 	}
 	m := []member{
-		{"ctx", x.address()}, {"ctxId", x.id}, {"commId", replay.Pointer(x.ID)}, {"maskBefore", before}, {"mask", 65535},
+		{"ctx", x.address()}, {"ctxId", x.id}, {"commId", replay.Pointer(x.ID)}, {"maskBefore", before},
+		{"mask", 65535},
 		{"commName", name}, {"nNodes", x.NNodes}, {"nranks", x.NRanks}, {"rank", x.Rank}, {"logfn", true},
 	}
 	if x.published != nil {
@@ -287,7 +288,8 @@ func (w *writer) handle(ref Ref) ([]member, error) {
 	case *Event:
 		return []member{{"h", x.address()}, {"id", x.id}, {"typeName", x.typ.String()}}, w.event(x)
 	case *Context:
-		return []member{{"h", x.address()}, {"id", nil}}, fmt.Errorf("a context is no handle: publish it to pass it as one")
+		return []member{{"h", x.address()}, {"id", nil}},
+			fmt.Errorf("a context is no handle: publish it to pass it as one")
 	case Raw:
 		return []member{{"h", replay.Pointer(x)}, {"id", nil}}, nil
 	case Shared:

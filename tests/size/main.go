@@ -71,7 +71,8 @@ func (s *survey) read(root string) error {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && (name == "testdata" || name == "build" || name == "node_modules" || strings.HasPrefix(name, ".") && path != root):
+		case d.IsDir() && (name == "testdata" || name == "build" || name == "node_modules" ||
+			strings.HasPrefix(name, ".") && path != root):
 			return filepath.SkipDir
 		case d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasPrefix(name, "zz_"):
 			return nil
@@ -203,7 +204,8 @@ func (s *survey) print(out io.Writer, large int) error {
 }
 
 func (p *pack) print(w io.Writer) {
-	fmt.Fprintf(w, "%d\t%s\t%d\t%s\t%d\t  %s\t\n", p.code.all, p.code.share(), p.tests.all, p.tests.share(), p.exported, p.dir)
+	fmt.Fprintf(w, "%d\t%s\t%d\t%s\t%d\t  %s\t\n", p.code.all, p.code.share(), p.tests.all, p.tests.share(), p.exported,
+		p.dir)
 }
 
 func (l *lines) add(o lines) {

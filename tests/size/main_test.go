@@ -14,7 +14,8 @@ import (
 func TestWhatIsCounted(t *testing.T) {
 	root := t.TempDir()
 	for name, text := range map[string]string{
-		"a/code.go":          "// One\n\npackage a\n\n// T is\n// a type.\ntype T struct{ A, b int } // no line of its own\n\nfunc (T) Do() {\n\t/* in\n\t   it */\n}\n\nvar X, y = 1, 2\n",
+		"a/code.go": "// One\n\npackage a\n\n// T is\n// a type.\ntype T struct{ A, b int } // no line of " +
+			"its own\n\nfunc (T) Do() {\n\t/* in\n\t   it */\n}\n\nvar X, y = 1, 2\n",
 		"a/code_test.go":     "package a\n\nfunc Long() {\n\n\n\n\n\n}\n",
 		"a/zz_made.go":       "package a\n",
 		"a/testdata/more.go": "package more\n",

@@ -41,7 +41,10 @@ func main() {
 
 func addTo(path, except string) error {
 	skipped, err := relay(os.Stdin, os.Stdout)
-	skipped = slices.DeleteFunc(skipped, func(line string) bool { return except != "" && strings.Contains(line, except) })
+	skipped = slices.DeleteFunc(skipped, func(
+		line string) bool {
+		return except != "" && strings.Contains(line, except)
+	})
 	if len(skipped) == 0 {
 		return err
 	}
@@ -63,13 +66,14 @@ type tested struct {
 }
 
 // leftOut finds lines of tests and steps that say that something was not tested.
-var leftOut = regexp.MustCompile(`\b(SKIPPED|NOT (TESTED|CHECKED|RUN|INSTALLED))\b|^\s*--- SKIP|^\s*(#|ℹ) skipped [1-9]`)
+var leftOut = regexp.MustCompile(
+	`\b(SKIPPED|NOT (TESTED|CHECKED|RUN|INSTALLED))\b|^\s*--- SKIP|^\s*(#|ℹ) skipped [1-9]`)
 
 // place is where a test said a line.
 var place = regexp.MustCompile(`^\s*[\w.-]+\.go:\d+: `)
 
-// relay writes what go test would write of its events: of each package the outputs of failed tests, and the line that sums it up. It gives what
-// was left out, a line for each test, or line of a test that did not leave out all.
+// relay writes what go test would write of its events: of each package the outputs of failed tests, and the line that
+// sums it up. It gives what was left out, a line for each test, or line of a test that did not leave out all.
 func relay(in io.Reader, out io.Writer) (skipped []string, err error) {
 	packages, failed := make(map[string]*tested), false
 	lines := bufio.NewReader(in)
@@ -134,7 +138,8 @@ func (p *tested) take(e *event) (skipped []string) {
 		what := strings.TrimSpace(e.Package + " " + e.Test)
 		var said []string
 		for _, line := range p.held[e.Test] {
-			if text := strings.TrimSpace(place.ReplaceAllString(line, "")); text == "" || strings.HasPrefix(text, "--- ") {
+			if text := strings.TrimSpace(place.ReplaceAllString(line, "")); text == "" ||
+				strings.HasPrefix(text, "--- ") {
 				continue
 			} else if e.Action == "skip" {
 				said = append(said, text)

@@ -24,7 +24,8 @@ func TestSkips(t *testing.T)  { t.Skip("SKIPPED, NOT TESTED: needed: a thing") }
 func TestHalf(t *testing.T)   { t.Run("sub", func(t *testing.T) { t.Skip("takes\nlong") }) }
 `
 
-// What go test writes is written as it would be without -json, and what was left out is known, also of results that go test has kept.
+// What go test writes is written as it would be without -json, and what was left out is known, also of results that go
+// test has kept.
 func TestRelay(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"q", "broken", "none"} {
@@ -32,7 +33,8 @@ func TestRelay(t *testing.T) {
 	}
 	testkit.Write(t, filepath.Join(dir, "go.mod"), []byte("module example.org/p\n\ngo 1.24\n"))
 	testkit.Write(t, filepath.Join(dir, "p_test.go"), []byte(someTests))
-	testkit.Write(t, filepath.Join(dir, "q", "q_test.go"), []byte(strings.Replace(someTests, `t.Error("wrong")`, "", 1)))
+	testkit.Write(t, filepath.Join(dir, "q", "q_test.go"),
+		[]byte(strings.Replace(someTests, `t.Error("wrong")`, "", 1)))
 	testkit.Write(t, filepath.Join(dir, "broken", "b_test.go"), []byte("package b\n\nvar x int = \"\"\n"))
 	testkit.Write(t, filepath.Join(dir, "none", "n.go"), []byte("package none\n"))
 	run := func(args ...string) string {
@@ -71,7 +73,8 @@ func TestRelay(t *testing.T) {
 		all := strings.Join(skipped, "\n")
 		for _, part := range []string{"p", "p/q"} {
 			for _, line := range []string{
-				"TestPasses/part: NOT CHECKED: the other half", "TestSkips: SKIPPED, NOT TESTED: needed: a thing", "TestHalf/sub: takes long",
+				"TestPasses/part: NOT CHECKED: the other half", "TestSkips: SKIPPED, NOT TESTED: needed: a thing",
+				"TestHalf/sub: takes long",
 			} {
 				if strings.Count(all, "example.org/"+part+" "+line) != 1 {
 					t.Errorf("%s %s is not among\n%s", part, line, all)
@@ -107,10 +110,14 @@ func TestList(t *testing.T) {
 		t.Errorf("%q", out.String())
 	}
 	testkit.Write(t, file, []byte("q TestB: why\np TestA: because\nq TestB: why\n"))
-	testkit.Write(t, log, []byte("ok  p 1s\nsetup: NOT CHECKED: a tool\n    x_test.go:4: SKIPPED: no terminal\nℹ skipped 2\n--- SKIP: TestReal (0.00s)\n"))
+	testkit.Write(
+		t, log, []byte(
+			"ok  p 1s\nsetup: NOT CHECKED: a tool\n    x_test.go:4: SKIPPED: no terminal\nℹ skipped 2\n--- SKIP: "+
+				"TestReal (0.00s)\n"))
 	out.Reset()
 	testkit.Must(t, writeList(&out, file, []string{log}))
-	want := "skipped: 6\n  --- SKIP: TestReal (0.00s)\n  SKIPPED: no terminal\n  p TestA: because\n  q TestB: why\n  setup: NOT CHECKED: a tool\n  ℹ skipped 2\n"
+	want := "skipped: 6\n  --- SKIP: TestReal (0.00s)\n  SKIPPED: no terminal\n  p TestA: because\n  q TestB: why\n  " +
+		"setup: NOT CHECKED: a tool\n  ℹ skipped 2\n"
 	if out.String() != want {
 		t.Errorf("%q, want %q", out.String(), want)
 	}

@@ -24,23 +24,28 @@ func TestWhatBecameOfARecordingIsSaidOnce(t *testing.T) {
 		archive            bool // there is one at the end
 	}{
 		{"all record", "srun -N 2 --ntasks-per-node 2 nccl-otf2 run -- ./train", "nccl-otf2 report DIR", true},
-		{"one does not", `srun -N 2 --ntasks-per-node 2 sh -c 'if [ "$SLURM_PROCID" = 2 ]; then exec nccl-otf2 run -- true; fi; exec nccl-otf2 run -- ./train'`,
+		{"one does not",
+			`srun -N 2 --ntasks-per-node 2 sh -c 'if [ "$SLURM_PROCID" = 2 ]; then exec nccl-otf2 run -- true; fi; exec nccl-otf2 run -- ./train'`,
 			"rank 2 has recorded nothing: true did not load the plugin", false},
-		{"none does", "srun -N 2 --ntasks-per-node 2 nccl-otf2 run -- true", " has recorded nothing: true did not load the plugin", false},
-		{"no archive is wanted", "srun -N 2 --ntasks-per-node 2 nccl-otf2 run --unify=false -- ./train", "recorded in DIR; when all ranks have ended make the archive with `nccl-otf2 unify DIR`", false},
+		{"none does", "srun -N 2 --ntasks-per-node 2 nccl-otf2 run -- true",
+			" has recorded nothing: true did not load the plugin", false},
+		{"no archive is wanted", "srun -N 2 --ntasks-per-node 2 nccl-otf2 run --unify=false -- ./train",
+			"recorded in DIR; when all ranks have ended make the archive with `nccl-otf2 unify DIR`", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			j := newJob(t)
 			said := j.srun(c.script)
 			dir := "nccl-otf2-" + strconv.Itoa(j.first) + ".0"
-			if want := strings.ReplaceAll(c.want, "DIR", dir); strings.Count(said, want) != 1 || strings.Count(said, "unify "+dir)+strings.Count(said, "report "+dir) != 1 {
+			if want := strings.ReplaceAll(c.want, "DIR", dir); strings.Count(said, want) != 1 ||
+				strings.Count(said, "unify "+dir)+strings.Count(said, "report "+dir) != 1 {
 				t.Errorf("not once: %s\n%s", want, said)
 			}
 			if _, err := os.Stat(filepath.Join(j.dir, dir, "traces.otf2")); c.archive != (err == nil) {
 				t.Error(err)
 			}
 			if c.name == "one does not" {
-				if text := j.must("nccl-otf2", "unify", dir); !strings.Contains(text, "1 process of the job left nothing here") {
+				if text := j.must("nccl-otf2", "unify", dir); !strings.Contains(
+					text, "1 process of the job left nothing here") {
 					t.Error(text)
 				}
 			}

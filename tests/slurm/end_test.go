@@ -13,11 +13,13 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
-// submit puts a batch script into the queue, which runs a step whose tasks stop after 200 calls, and waits until they have.
+// submit puts a batch script into the queue, which runs a step whose tasks stop after 200 calls, and waits until they
+// have.
 func (j *job) submit(script string, args ...string) (id string) {
 	j.t.Helper()
 	testkit.Write(j.t, filepath.Join(j.dir, "script"), []byte("#!/bin/bash\n"+script))
-	j.must("sbatch", append(append([]string{"--nodes=2", "--ntasks-per-node=2", "--output=%A.%a.out", "--open-mode=append"}, args...), "script")...)
+	j.must("sbatch", append(append([]string{"--nodes=2", "--ntasks-per-node=2", "--output=%A.%a.out",
+		"--open-mode=append"}, args...), "script")...)
 	id = strconv.Itoa(j.first)
 	j.stopped("nccl-otf2-"+id+".0", 4)
 	return id
@@ -40,11 +42,13 @@ const step = "TRAIN_STOP=200 srun nccl-otf2 run -- ./train\n"
 func TestCancel(t *testing.T) {
 	j := newJob(t)
 	id := j.submit(step)
-	// Slurm lets processes go on that have stopped, before it sends SIGTERM: with one that waits already they get no further.
+	// Slurm lets processes go on that have stopped, before it sends SIGTERM: with one that waits already they get no
+	// further.
 	j.must("scancel", "--signal=TERM", id+".0")
 	j.must("scancel", id)
 	j.gone()
-	j.says("nccl-otf2-"+id+".0", "4 processes on 2 hosts", "Ranks 0-3 killed by SIGTERM|Rank . was the first to end.*: killed by SIGTERM")
+	j.says("nccl-otf2-"+id+".0", "4 processes on 2 hosts",
+		"Ranks 0-3 killed by SIGTERM|Rank . was the first to end.*: killed by SIGTERM")
 	j.kept("nccl-otf2-" + id + ".0")
 	for _, noise := range []string{"has not finished", "interrupted"} {
 		if strings.Contains(j.output(), noise) {
@@ -79,11 +83,12 @@ srun nccl-otf2 run -- sh -c '
 	j.holds(archive{"nccl-otf2-JOB.0", "aabb"})
 }
 
-// A node dies with all its processes, and with the collectors. What it had written is there, and the next attempt, on another node,
-// has a directory of its own.
+// A node dies with all its processes, and with the collectors. What it had written is there, and the next attempt, on
+// another node, has a directory of its own.
 func TestNodeDies(t *testing.T) {
 	j := newJob(t)
-	id := j.submit("[ -n \"$SLURM_RESTART_COUNT\" ] || export TRAIN_STOP=200\nsrun nccl-otf2 run -- ./train\n", "--requeue")
+	id := j.submit("[ -n \"$SLURM_RESTART_COUNT\" ] || export TRAIN_STOP=200\nsrun nccl-otf2 run -- ./train\n",
+		"--requeue")
 	testkit.Must(t, cluster.Kill(j.ctx, 1))
 	t.Cleanup(func() { testkit.Must(t, cluster.Revive(context.WithoutCancel(j.ctx), 1)) })
 	j.gone()
@@ -126,7 +131,8 @@ srun sh -c '
 		t.Error("there is an archive before the job's end")
 	}
 	j.until("the end of the other node's tasks", func() bool {
-		// It fails where Slurm has no process of the step on the first node any more, and the other node gets the signal all the same.
+		// It fails where Slurm has no process of the step on the first node any more, and the other node gets the
+		// signal all the same.
 		_ = j.command("scancel", "--signal=CONT", strconv.Itoa(j.first)+".0").Run()
 		return strings.TrimSpace(j.must("squeue", "--noheader")) == ""
 	})
@@ -142,7 +148,8 @@ func TestTimeLimit(t *testing.T) {
 		t.Skip("SKIPPED, NOT TESTED: time limits and --signal, which take two minutes: make slurm-test does")
 	}
 	j := newJob(t)
-	id := j.submit("trap 'echo warned >>warned' USR1\n"+strings.TrimSpace(step)+" &\nwait\nwait\n", "--time=1", "--signal=B:USR1@30")
+	id := j.submit("trap 'echo warned >>warned' USR1\n"+strings.TrimSpace(step)+" &\nwait\nwait\n", "--time=1",
+		"--signal=B:USR1@30")
 	j.gone()
 	if said := j.must("scontrol", "show", "job", id); !strings.Contains(said, "JobState=TIMEOUT") {
 		t.Errorf("not ended by its limit: %s", said)

@@ -63,7 +63,8 @@ func TestPage(t *testing.T) {
 			j.play(text)
 			j.holds(want[heading]...)
 			if heading == "Tables with the archive" {
-				if tables, _ := filepath.Glob(filepath.Join(j.dir, "nccl-otf2-*", "parquet", "*.parquet")); len(tables) != 5 {
+				if tables, _ := filepath.Glob(filepath.Join(j.dir, "nccl-otf2-*", "parquet", "*.parquet")); len(
+					tables) != 5 {
 					t.Errorf("when the step has ended there are %d tables: %q", len(tables), tables)
 				}
 			}

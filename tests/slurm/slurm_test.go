@@ -53,7 +53,8 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// begin starts the Slurm that all tests share, if it can be had. Without root, and without its packages, each test says so.
+// begin starts the Slurm that all tests share, if it can be had. Without root, and without its packages, each test says
+// so.
 func begin(ctx context.Context) (err error) {
 	if build, err = filepath.Abs("../../build"); err != nil || os.Geteuid() != 0 {
 		return err
@@ -146,8 +147,8 @@ func (j *job) gone() {
 	j.until("the end of all jobs", func() bool { return strings.TrimSpace(j.must("squeue", "--noheader")) == "" })
 }
 
-// idle waits until no job is in the queue, and all nodes are free. One that Slurm has drained, as processes of a step had not ended a
-// minute after they were killed, is said, and given back.
+// idle waits until no job is in the queue, and all nodes are free. One that Slurm has drained, as processes of a step
+// had not ended a minute after they were killed, is said, and given back.
 func (j *job) idle() {
 	j.t.Helper()
 	j.gone()
@@ -230,8 +231,8 @@ type archive struct {
 	placed string // which ranks are on one node: a letter for each, "aabb" for two on each of two
 }
 
-// placement tells which ranks are on one node. Which nodes these are is Slurm's choice: while a job's end is being completed the next
-// one gets others.
+// placement tells which ranks are on one node. Which nodes these are is Slurm's choice: while a job's end is being
+// completed the next one gets others.
 func (j *job) placement(hosts []string) string {
 	j.t.Helper()
 	letters := map[string]byte{}
@@ -248,8 +249,8 @@ func (j *job) placement(hosts []string) string {
 	return string(placed)
 }
 
-// holds looks at all archives in the folder: these and no others, each with all processes in order of their ranks, and everything
-// that they did. JOB in a name is the number of the first job, NEXT that of the one after it.
+// holds looks at all archives in the folder: these and no others, each with all processes in order of their ranks, and
+// everything that they did. JOB in a name is the number of the first job, NEXT that of the one after it.
 func (j *job) holds(want ...archive) {
 	j.t.Helper()
 	number := strings.NewReplacer("JOB", strconv.Itoa(j.first), "NEXT", strconv.Itoa(j.first+1))
@@ -306,7 +307,8 @@ var all = func() func(t *testing.T) string {
 		if said == "" {
 			dir := t.TempDir()
 			tool := filepath.Join(build, "nccl-otf2")
-			if out, err := exec.Command(tool, "replay", recording, "--clock", "recorded", "--dir", dir).CombinedOutput(); err != nil {
+			if out, err := exec.Command(tool, "replay", recording, "--clock", "recorded", "--dir",
+				dir).CombinedOutput(); err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
 			out, err := exec.Command(tool, "check", dir).Output()

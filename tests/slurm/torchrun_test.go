@@ -11,9 +11,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
-// agent stands for torchrun, of which there is no build without GPUs to install: it starts the workers of its node with the variables that
-// torchrun's agent gives them, beside those of Slurm, which are the agent's own.
-// What rendezvous would agree on, which node is which, it takes from REVERSE: 1, the second node has the first ranks.
+// agent stands for torchrun, of which there is no build without GPUs to install: it starts the workers of its node with
+// the variables that torchrun's agent gives them, beside those of Slurm, which are the agent's own. What rendezvous
+// would agree on, which node is which, it takes from REVERSE: 1, the second node has the first ranks.
 const agent = `#!/bin/sh
 [ "$1 $2 $3 $4" = "--nnodes 2 --nproc-per-node 2" ] || exit 2
 group=$((REVERSE ? 1 - SLURM_NODEID : SLURM_NODEID))
@@ -25,15 +25,16 @@ done
 wait
 `
 
-// Two agents of torchrun's, one on each node, each under its own run: one archive, whose ranks are torchrun's and not Slurm's, whichever node
-// rendezvous has made the first, and whether or not the run has an id.
+// Two agents of torchrun's, one on each node, each under its own run: one archive, whose ranks are torchrun's and not
+// Slurm's, whichever node rendezvous has made the first, and whether or not the run has an id.
 func TestTorchrunOnTwoNodes(t *testing.T) {
 	for _, id := range []string{"none", "run-9"} {
 		for _, reverse := range []string{"0", "1"} {
 			t.Run(id+" "+reverse, func(t *testing.T) {
 				j := newJob(t)
 				testkit.Script(t, filepath.Join(j.dir, "torchrun"), agent)
-				j.must("env", "RUN_ID="+id, "REVERSE="+reverse, "NCCL_ALLGATHERV_ENABLE=0", "srun", "-N", "2", "--ntasks-per-node", "1",
+				j.must("env", "RUN_ID="+id, "REVERSE="+reverse, "NCCL_ALLGATHERV_ENABLE=0", "srun", "-N", "2",
+					"--ntasks-per-node", "1",
 					"nccl-otf2", "run", "--", "./torchrun", "--nnodes", "2", "--nproc-per-node", "2")
 				dir := "nccl-otf2-" + strconv.Itoa(j.first) + ".0"
 				want := []string{"node1", "node1", "node2", "node2"}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command soak lets a job run for a long time with the plugin, at a moderate rate, and watches that nothing grows: memory,
-// open files and threads of the job and of its collector. Communicators and threads come and go all the while.
+// Command soak lets a job run for a long time with the plugin, at a moderate rate, and watches that nothing grows:
+// memory, open files and threads of the job and of its collector. Communicators and threads come and go all the while.
 // Then it checks that nothing was lost, and that the archive is whole.
 //
 //	go run ./tests/soak --time 10m

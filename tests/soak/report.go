@@ -55,14 +55,24 @@ const judgedFrom = 2 * time.Minute
 
 func allSeries() []series {
 	return []series{
-		{name: "job: memory without rings", unit: "MiB", of: func(s *sample) float64 { return mib(s.job.Own) }, bound: growth{perMinute: 0.02, wobble: 0.1}},
-		{name: "job: rings", unit: "MiB", of: func(s *sample) float64 { return mib(s.job.Shared) }, bound: growth{perMinute: 0.02, perCommunicator: 0.002, wobble: 1}},
-		{name: "job: descriptors", unit: "files", of: func(s *sample) float64 { return float64(s.job.Files) }, bound: growth{wobble: 0.2}},
-		{name: "job: threads", unit: "threads", of: func(s *sample) float64 { return float64(s.job.Threads) }, bound: growth{wobble: 0.5}},
-		{name: "collector: memory without rings", unit: "MiB", of: func(s *sample) float64 { return mib(s.collector.Own) }, bound: growth{perMinute: 0.1, perCommunicator: 0.03, wobble: 1}},
-		{name: "collector: its view of the rings", unit: "MiB", of: func(s *sample) float64 { return mib(s.collector.Shared) }, bound: growth{perMinute: 0.02, perCommunicator: 0.002, wobble: 1}},
-		{name: "collector: descriptors", unit: "files", of: func(s *sample) float64 { return float64(s.collector.Files) }, bound: growth{wobble: 2}},
-		{name: "collector: threads", unit: "threads", of: func(s *sample) float64 { return float64(s.collector.Threads) }, bound: growth{wobble: 2}},
+		{name: "job: memory without rings", unit: "MiB", of: func(s *sample) float64 { return mib(s.job.Own) },
+			bound: growth{perMinute: 0.02, wobble: 0.1}},
+		{name: "job: rings", unit: "MiB", of: func(s *sample) float64 { return mib(s.job.Shared) },
+			bound: growth{perMinute: 0.02, perCommunicator: 0.002, wobble: 1}},
+		{name: "job: descriptors", unit: "files", of: func(s *sample) float64 { return float64(s.job.Files) },
+			bound: growth{wobble: 0.2}},
+		{name: "job: threads", unit: "threads", of: func(s *sample) float64 { return float64(s.job.Threads) },
+			bound: growth{wobble: 0.5}},
+		{name: "collector: memory without rings", unit: "MiB",
+			of:    func(s *sample) float64 { return mib(s.collector.Own) },
+			bound: growth{perMinute: 0.1, perCommunicator: 0.03, wobble: 1}},
+		{name: "collector: its view of the rings", unit: "MiB",
+			of:    func(s *sample) float64 { return mib(s.collector.Shared) },
+			bound: growth{perMinute: 0.02, perCommunicator: 0.002, wobble: 1}},
+		{name: "collector: descriptors", unit: "files",
+			of: func(s *sample) float64 { return float64(s.collector.Files) }, bound: growth{wobble: 2}},
+		{name: "collector: threads", unit: "threads",
+			of: func(s *sample) float64 { return float64(s.collector.Threads) }, bound: growth{wobble: 2}},
 	}
 }
 
@@ -103,15 +113,18 @@ func (r *report) judge() {
 		s.slope = slope(half, s.of)
 		s.allowed = s.bound.allowed(r)
 		if s.judged = r.time >= judgedFrom; s.judged && s.slope > s.allowed {
-			r.fault("%s grows by %.3f %s a minute in the second half, at most %.3f are allowed", s.name, s.slope, s.unit, s.allowed)
+			r.fault("%s grows by %.3f %s a minute in the second half, at most %.3f are allowed", s.name, s.slope,
+				s.unit, s.allowed)
 		}
 	}
 }
 
 func (r *report) text() string {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "%v, %d ranks, %d collectives of ranks, %d communicators, %d threads that called\n", r.time, ranks, r.job.Operations, r.job.Communicators, r.job.Threads)
-	fmt.Fprintf(&b, "%d callbacks made, %d recorded, %d lost; %d events in %.1f MiB\n\n", r.job.Calls(), r.recorded.Calls, r.recorded.Lost, r.recorded.Events, mib(r.recorded.Bytes))
+	fmt.Fprintf(&b, "%v, %d ranks, %d collectives of ranks, %d communicators, %d threads that called\n", r.time, ranks,
+		r.job.Operations, r.job.Communicators, r.job.Threads)
+	fmt.Fprintf(&b, "%d callbacks made, %d recorded, %d lost; %d events in %.1f MiB\n\n", r.job.Calls(),
+		r.recorded.Calls, r.recorded.Lost, r.recorded.Events, mib(r.recorded.Bytes))
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "figure\tunit\tfirst\thalf-way\tlast\tmost\tgrowth/min in the second half\tallowed\t")
 	for i := range r.series {
@@ -123,7 +136,8 @@ func (r *report) text() string {
 		case s.slope > s.allowed:
 			verdict = "GROWS"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%.1f\t%.1f\t%.1f\t%.1f\t%+.3f\t%.3f\t%s\n", s.name, s.unit, s.first, s.half, s.last, s.most, s.slope, s.allowed, verdict)
+		fmt.Fprintf(w, "%s\t%s\t%.1f\t%.1f\t%.1f\t%.1f\t%+.3f\t%.3f\t%s\n", s.name, s.unit, s.first, s.half, s.last,
+			s.most, s.slope, s.allowed, verdict)
 	}
 	_ = w.Flush() // into memory
 	if len(r.faults) == 0 {

@@ -29,8 +29,8 @@ type options struct {
 // ranks of the job, all in one process, as a process with several GPUs has them.
 const ranks = 2
 
-// Communicators come and go at least this often, and as many in all where the time is short. They stay in the archive, so
-// an archive of many hours has fewer each second.
+// Communicators come and go at least this often, and as many in all where the time is short. They stay in the archive,
+// so an archive of many hours has fewer each second.
 const (
 	leastChurn    = 1.0 / 30 // per second
 	communicators = 60
@@ -123,7 +123,8 @@ func watch(job int, o options) (samples []sample, err error) {
 		samples = append(samples, s)
 		if o.log != nil && time.Since(said) > time.Minute {
 			said = time.Now()
-			fmt.Fprintf(o.log, "soak: %s: job %.1f MiB, collector %.1f MiB, %d descriptors\n", s.at.Round(time.Second), mib(s.job.Own), mib(s.collector.Own), s.collector.Files)
+			fmt.Fprintf(o.log, "soak: %s: job %.1f MiB, collector %.1f MiB, %d descriptors\n", s.at.Round(time.Second),
+				mib(s.job.Own), mib(s.collector.Own), s.collector.Files)
 		}
 	}
 	return samples, nil

@@ -14,8 +14,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/tests/bench/usage"
 )
 
-// TestSoakSmoke runs the soak for some seconds, or for SOAK_TIME. Nothing may be lost and the archive must be whole; how things
-// grow is judged in runs of some minutes only.
+// TestSoakSmoke runs the soak for some seconds, or for SOAK_TIME. Nothing may be lost and the archive must be whole;
+// how things grow is judged in runs of some minutes only.
 func TestSoakSmoke(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds")
@@ -45,7 +45,8 @@ func TestSoakSmoke(t *testing.T) {
 		t.Error(f)
 	}
 	if r.job.Communicators < 10 || r.job.Threads < 100 || r.recorded.Events == 0 {
-		t.Errorf("%d communicators, %d threads, %d events: the job did not do much", r.job.Communicators, r.job.Threads, r.recorded.Events)
+		t.Errorf("%d communicators, %d threads, %d events: the job did not do much", r.job.Communicators, r.job.Threads,
+			r.recorded.Events)
 	}
 }
 
@@ -54,8 +55,10 @@ func planted(growth float64) *report {
 	r := &report{time: 10 * time.Minute, recorded: new(caller.Recorded)}
 	for at := time.Duration(0); at < r.time; at += time.Second {
 		warm := min(at.Minutes(), 2) * 10 // of the first two minutes
-		u := usage.Usage{Own: int64((warm + growth*at.Minutes()) * (1 << 20)), Files: 10 + int(at/time.Second)%2, Threads: 8}
-		r.samples = append(r.samples, sample{at: at, job: usage.Usage{Own: 1 << 20, Files: 5, Threads: 3}, collector: u})
+		u := usage.Usage{Own: int64((warm + growth*at.Minutes()) * (1 << 20)), Files: 10 + int(at/time.Second)%2,
+			Threads: 8}
+		r.samples = append(r.samples, sample{at: at, job: usage.Usage{Own: 1 << 20, Files: 5, Threads: 3},
+			collector: u})
 	}
 	return r
 }
@@ -67,7 +70,8 @@ func TestJudge(t *testing.T) {
 	}{{0, ""}, {0.1, ""}, {0.5, "collector: memory without rings grows by 0.500 MiB a minute"}} {
 		r := planted(test.growth)
 		r.judge()
-		if got := strings.Join(r.faults, "; "); (got == "") != (test.fault == "") || !strings.Contains(got, test.fault) {
+		if got := strings.Join(r.faults, "; "); (got == "") != (test.fault == "") ||
+			!strings.Contains(got, test.fault) {
 			t.Errorf("growth of %v: faults %q, want %q", test.growth, got, test.fault)
 		}
 	}

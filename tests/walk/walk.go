@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package walk does what a tutorial says: it runs the blocks of commands of a page, in order, in one shell, and compares what they
-// print with what the page shows.
+// Package walk does what a tutorial says: it runs the blocks of commands of a page, in order, in one shell, and
+// compares what they print with what the page shows.
 package walk
 
 import (
@@ -76,7 +76,8 @@ func blocksOf(page string, others bool) (blocks []Block, err error) {
 		case others:
 			b, last = new(Block), m[1]
 		default:
-			return nil, fmt.Errorf("line %d: a block %q: only sh, python, and text behind sh are run or compared", i+1, m[1])
+			return nil, fmt.Errorf("line %d: a block %q: only sh, python, and text behind sh are run or compared", i+1,
+				m[1])
 		}
 	}
 	if b != nil {
@@ -175,7 +176,8 @@ func Through(t testing.TB, path string, run func(script string) (output string, 
 	through(t, path, blocks, run)
 }
 
-func through(t testing.TB, path string, blocks []Block, run func(script string) (output string, err error), replace ...string) {
+func through(t testing.TB, path string, blocks []Block, run func(script string) (output string, err error),
+	replace ...string) {
 	t.Helper()
 	output, err := run(Script(blocks))
 	missing := Missing(blocks, output, replace...)

@@ -55,7 +55,8 @@ func TestFails(t *testing.T) {
 
 // Of a page that is no tutorial only commands are walked.
 func TestCommands(t *testing.T) {
-	blocks, err := Commands("```\nmake\n```\n" + page + "```sql\nSELECT\n```\n```text\nrows\n```\n```sh\nls\n```\n## B\n```text\nc\n```\n")
+	blocks, err := Commands("```\nmake\n```\n" + page +
+		"```sql\nSELECT\n```\n```text\nrows\n```\n```sh\nls\n```\n## B\n```text\nc\n```\n")
 	if err != nil || len(blocks) != 5 || blocks[0].Language != "sh" {
 		t.Errorf("%v, %v", blocks, err)
 	}
@@ -67,7 +68,8 @@ func TestCommands(t *testing.T) {
 // All blocks are found, those in lists, too.
 func TestFences(t *testing.T) {
 	found := Fences("* a\n\n  ```bash\n  ls\n  ```\n" + page)
-	if len(found) != 5 || found[0] != (Block{3, "bash", "  ls\n"}) || found[1].First() != "x=1" || found[4].Text != "1\n" {
+	if len(found) != 5 || found[0] != (Block{3, "bash", "  ls\n"}) || found[1].First() != "x=1" ||
+		found[4].Text != "1\n" {
 		t.Errorf("%v", found)
 	}
 }

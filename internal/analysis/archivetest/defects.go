@@ -29,8 +29,10 @@ func Lines(res *check.Result) string {
 	return b.String()
 }
 
-// FindDefect spoils an archive and sees what a check says of it: want is a part of a line, its beginning if it is a note; "": no findings.
-func FindDefect(t *testing.T, inspect func(t testing.TB, path string) *check.Result, s *Sample, spoil func(s *Sample), want string) {
+// FindDefect spoils an archive and sees what a check says of it: want is a part of a line, its beginning if it is a
+// note; "": no findings.
+func FindDefect(t *testing.T, inspect func(t testing.TB, path string) *check.Result, s *Sample, spoil func(s *Sample),
+	want string) {
 	t.Helper()
 	spoil(s)
 	res := inspect(t, s.Write())

@@ -36,8 +36,9 @@ const (
 	OfWays   = 40
 )
 
-// WithKernelsInTheWay is a job of four ranks that call in time. In all of its operations but two the GPU of rank 1 begins 4.1 ms late: gemm_large ran
-// for 3.4 ms, and layernorm 0.4 ms longer than on the others. Kernels of NCCL, those of before the call, and those within operations are in nobody's way.
+// WithKernelsInTheWay is a job of four ranks that call in time. In all of its operations but two the GPU of rank 1
+// begins 4.1 ms late: gemm_large ran for 3.4 ms, and layernorm 0.4 ms longer than on the others. Kernels of NCCL, those
+// of before the call, and those within operations are in nobody's way.
 func WithKernelsInTheWay(t testing.TB) string {
 	t.Helper()
 	return jobtest.Make(t, 4, 2, func(r int, p *shardtest.Process) {
@@ -60,7 +61,8 @@ func WithKernelsInTheWay(t testing.TB) string {
 			beside.Kernel("ncclDevKernel_AllReduce_Sum", at(4000+late), at(9000))
 			compute.Kernel("softmax", at(8200), at(8900)) // within the operation
 			p.Collective(world, shardtest.Op{
-				Function: "AllReduce", Kind: otf2.CollectiveOpAllreduce, Begin: at(4000 + late), End: at(9000), Sent: 1600, Received: 1600, Count: 100, Parent: event,
+				Function: "AllReduce", Kind: otf2.CollectiveOpAllreduce, Begin: at(4000 + late), End: at(9000),
+				Sent: 1600, Received: 1600, Count: 100, Parent: event,
 			})
 		}
 		p.Destroy(world, uint64(T0)+20_000*Microsecond*(OfWays+1))

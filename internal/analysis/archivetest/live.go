@@ -20,7 +20,8 @@ type liveJob struct {
 func NewLiveJob(t testing.TB, ranks, hosts int) *liveJob {
 	j := &liveJob{t: t, Dir: t.TempDir()}
 	for r := range ranks {
-		p := shardtest.New(t, j.Dir, fmt.Sprint("p", r)).On(fmt.Sprint("node", r*hosts/ranks), 100+r).Launched("slurm", r, ranks)
+		p := shardtest.New(t, j.Dir, fmt.Sprint("p", r)).On(fmt.Sprint("node", r*hosts/ranks), 100+r).Launched(
+			"slurm", r, ranks)
 		p.GPU(0, fmt.Sprint("GPU-", r), "")
 		j.Comms = append(j.Comms, p.World())
 		j.Processes = append(j.Processes, p)

@@ -66,7 +66,8 @@ func MakeRun(t testing.TB, seed uint64, steps int, alter RunChange) string {
 		p := shardtest.New(t, dir, fmt.Sprint("p", r)).On("node"+fmt.Sprint(r/2), 100+r).Launched("slurm", r, 4)
 		p.GPU(r%2, fmt.Sprint("GPU-", r), "")
 		world[r] = p.World()
-		pair[r] = p.Comm(experiment.Comm{ID: 2 + uint64(r/2), Name: fmt.Sprint("pair", r/2), NRanks: 2, Rank: r % 2, InitTime: T0})
+		pair[r] = p.Comm(experiment.Comm{ID: 2 + uint64(r/2), Name: fmt.Sprint("pair", r/2), NRanks: 2, Rank: r % 2,
+			InitTime: T0})
 		ranks[r] = p
 	}
 	now, event := [4]float64{}, uint64(0)
@@ -104,8 +105,9 @@ func MakeRun(t testing.TB, seed uint64, steps int, alter RunChange) string {
 					event++
 					p.CallFor("nccl"+k.Function, event, at(start), at(start+call[i]))
 					p.Collective(comm, shardtest.Op{
-						Function: k.Function, Kind: k.op, Begin: at(begin[i]), End: at(end), Sent: per * 4 * k.Elements, Received: per * 4 * k.Elements,
-						Count: k.Elements, Algo: "RING", Proto: "SIMPLE", Channels: 4, Parent: event,
+						Function: k.Function, Kind: k.op, Begin: at(begin[i]), End: at(end), Sent: per * 4 * k.Elements,
+						Received: per * 4 * k.Elements,
+						Count:    k.Elements, Algo: "RING", Proto: "SIMPLE", Channels: 4, Parent: event,
 					})
 					now[r] = max(end, start+call[i]) + 1
 				}

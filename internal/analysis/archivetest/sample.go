@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package archivetest makes up archives for tests of what reads them: jobs with operations, waits, transfers and kernels
-// of known lengths, and archives in memory, to be altered and written again.
+// Package archivetest makes up archives for tests of what reads them: jobs with operations, waits, transfers and
+// kernels of known lengths, and archives in memory, to be altered and written again.
 package archivetest
 
 import (
@@ -179,7 +179,8 @@ func (s *Sample) Write() string {
 		must(w.LocationProperty(x.Location, x.Name, x.Type, x.Value))
 	}
 	for _, x := range d.Regions {
-		must(w.Region(x.Self, x.Name, x.CanonicalName, x.Description, x.Role, x.Paradigm, x.Flags, x.SourceFile, x.BeginLine, x.EndLine))
+		must(w.Region(x.Self, x.Name, x.CanonicalName, x.Description, x.Role, x.Paradigm, x.Flags, x.SourceFile,
+			x.BeginLine, x.EndLine))
 	}
 	for _, x := range d.Groups {
 		must(w.Group(x.Self, x.Name, x.Type, x.Paradigm, x.Flags, x.Members))

@@ -38,7 +38,8 @@ func (s *Sample) Call(l otf2.LocationRef, t otf2.Timestamp, region uint64, kind 
 	}
 }
 
-func (s *Sample) Collective(l otf2.LocationRef, t otf2.Timestamp, op otf2.CollectiveOp, comm uint64, root uint32, sent, received uint64) {
+func (s *Sample) Collective(l otf2.LocationRef, t otf2.Timestamp, op otf2.CollectiveOp, comm uint64, root uint32, sent,
+	received uint64) {
 	s.Call(l, t, RegionAllreduce, otf2.EventMpiCollectiveEnd, uint64(op), comm, uint64(root), sent, received)
 	end := s.Index(l, otf2.EventMpiCollectiveEnd, s.kinds(l, otf2.EventMpiCollectiveEnd)-1)
 	s.Insert(l, end, otf2.Event{Kind: otf2.EventMpiCollectiveBegin, Time: t})
@@ -67,7 +68,8 @@ func (s *Sample) Text(text string) otf2.StringRef {
 // Comm defines a communicator of a paradigm with the members.
 func (s *Sample) Comm(p otf2.Paradigm, parent otf2.CommRef, members ...uint64) uint64 {
 	g := otf2.GroupRef(len(s.Defs.Groups))
-	s.Defs.Groups = append(s.Defs.Groups, otf2.Group{Self: g, Type: otf2.GroupTypeCommGroup, Paradigm: p, Members: members})
+	s.Defs.Groups = append(s.Defs.Groups, otf2.Group{Self: g, Type: otf2.GroupTypeCommGroup, Paradigm: p,
+		Members: members})
 	c := otf2.CommRef(len(s.Defs.Comms))
 	s.Defs.Comms = append(s.Defs.Comms, otf2.Comm{Self: c, Group: g, Parent: parent})
 	return uint64(c)
@@ -75,7 +77,8 @@ func (s *Sample) Comm(p otf2.Paradigm, parent otf2.CommRef, members ...uint64) u
 
 func (s *Sample) LocationsOf(p otf2.Paradigm) {
 	s.Defs.Groups = append(s.Defs.Groups, otf2.Group{
-		Self: otf2.GroupRef(len(s.Defs.Groups)), Type: otf2.GroupTypeCommLocations, Paradigm: p, Members: []uint64{0, 1, 2, 3},
+		Self: otf2.GroupRef(len(s.Defs.Groups)), Type: otf2.GroupTypeCommLocations, Paradigm: p,
+		Members: []uint64{0, 1, 2, 3},
 	})
 }
 

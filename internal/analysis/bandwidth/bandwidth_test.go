@@ -18,7 +18,8 @@ import (
 // Read has the rows that the report has: the same operations, times and bandwidths.
 func TestRowsAreThoseOfTheReport(t *testing.T) {
 	for name, path := range map[string]string{
-		"plain": archivetest.Make(t, nil), "waits": archivetest.WithWaits(t), "kernels": archivetest.WithKernels(t), "network": archivetest.WithNetwork(t),
+		"plain": archivetest.Make(t, nil), "waits": archivetest.WithWaits(t), "kernels": archivetest.WithKernels(t),
+		"network": archivetest.WithNetwork(t),
 	} {
 		for _, first := range []bool{false, true} {
 			a := jobtest.Open(t, path)
@@ -30,7 +31,8 @@ func TestRowsAreThoseOfTheReport(t *testing.T) {
 				r.KeepFirst()
 			}
 			rows, problems := bandwidth.Read(jobtest.Open(t, path), first, nil)
-			if diff := cmp.Diff(r.Operations, rows, cmpopts.IgnoreFields(bandwidth.Row{}, "Role", "CallTime")); diff != "" || len(problems) > 0 {
+			if diff := cmp.Diff(r.Operations, rows,
+				cmpopts.IgnoreFields(bandwidth.Row{}, "Role", "CallTime")); diff != "" || len(problems) > 0 {
 				t.Errorf("%s, first %t: %v\n%s", name, first, problems, diff)
 			}
 		}
@@ -42,9 +44,11 @@ func TestSidesStandInOneRow(t *testing.T) {
 	rows := []bandwidth.Row{
 		{Operation: "AllReduce", Size: 8, Timed: 2, Time: analysis.Times{P50: 4}, AlgBW: 2, BusBW: 3, InPlace: &no},
 		{Operation: "AllReduce", Size: 8, Timed: 2, Time: analysis.Times{P50: 8}, AlgBW: 1, BusBW: 1.5, InPlace: &yes},
-		{Operation: "AllReduce", Size: 8, Timed: 2, Time: analysis.Times{P50: 8}, AlgBW: 1, BusBW: 1.5, InPlace: &yes, Replayed: true},
+		{Operation: "AllReduce", Size: 8, Timed: 2, Time: analysis.Times{P50: 8}, AlgBW: 1, BusBW: 1.5, InPlace: &yes,
+			Replayed: true},
 		{Operation: "Broadcast", Size: 8, Timed: 1, Time: analysis.Times{P50: 8}, AlgBW: 1, BusBW: 1, Root: &root},
-		{Operation: "Broadcast", Size: 8, Timed: 1, Time: analysis.Times{P50: 8}, AlgBW: 1, BusBW: 1, Root: &root, Algorithms: []string{"RING"}},
+		{Operation: "Broadcast", Size: 8, Timed: 1, Time: analysis.Times{P50: 8}, AlgBW: 1, BusBW: 1, Root: &root,
+			Algorithms: []string{"RING"}},
 		{Operation: "Broadcast", Size: 8, Timed: 1, Time: analysis.Times{P50: 8}, TimingSource: "enqueue", CallTime: 5},
 	}
 	tests := bandwidth.Tests(rows)
@@ -70,12 +74,15 @@ func TestCurvesJoinRowsOfASize(t *testing.T) {
 		{Operation: "AllReduce", Size: 16, Timed: 1, Time: analysis.Times{P50: 4}, AlgBW: 4, BusBW: 6, InPlace: &no},
 		{Operation: "AllReduce", Size: 8, Timed: 3, Time: analysis.Times{P50: 4}, AlgBW: 2, BusBW: 3, InPlace: &no},
 		{Operation: "AllReduce", Size: 8, Timed: 1, Time: analysis.Times{P50: 8}, AlgBW: 1, BusBW: 1.5, InPlace: &yes},
-		{Operation: "AllReduce", Size: 8, Timed: 1, Time: analysis.Times{P50: 8}, AlgBW: 1, BusBW: 1.5, Algorithms: []string{"TREE"}},
+		{Operation: "AllReduce", Size: 8, Timed: 1, Time: analysis.Times{P50: 8}, AlgBW: 1, BusBW: 1.5,
+			Algorithms: []string{"TREE"}},
 		{Operation: "Reduce", Size: 8, Timed: 1, Time: analysis.Times{P50: 8}, TimingSource: "enqueue"},
 	}
 	want := []bandwidth.Curve{
-		{Operation: "AllReduce", Points: []bandwidth.Point{{Size: 8, Operations: 4, AlgBW: 1.6, BusBW: 1.6 * 1.5}, {Size: 16, Operations: 1, AlgBW: 4, BusBW: 6}}},
-		{Operation: "AllReduce", Algorithm: "TREE", Points: []bandwidth.Point{{Size: 8, Operations: 1, AlgBW: 1, BusBW: 1.5}}},
+		{Operation: "AllReduce", Points: []bandwidth.Point{{Size: 8, Operations: 4, AlgBW: 1.6, BusBW: 1.6 * 1.5},
+			{Size: 16, Operations: 1, AlgBW: 4, BusBW: 6}}},
+		{Operation: "AllReduce", Algorithm: "TREE",
+			Points: []bandwidth.Point{{Size: 8, Operations: 1, AlgBW: 1, BusBW: 1.5}}},
 	}
 	if diff := cmp.Diff(want, bandwidth.Curves(rows), cmpopts.EquateApprox(1e-12, 0)); diff != "" {
 		t.Error(diff)

@@ -11,7 +11,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Curve is bandwidth over size: of one operation on one communicator by one algorithm, called or replayed, alone or so many launched together.
+// Curve is bandwidth over size: of one operation on one communicator by one algorithm, called or replayed, alone or so
+// many launched together.
 type Curve struct {
 	Communicator string       `json:"communicator"`
 	Comm         otf2.CommRef `json:"comm"`
@@ -24,8 +25,8 @@ type Curve struct {
 	Points       []Point      `json:"points"` // by size
 }
 
-// Point is the operations of one size. Where these are several rows of a table (in place and not, say) it is what they moved together in the
-// time that they took together, each at its median.
+// Point is the operations of one size. Where these are several rows of a table (in place and not, say) it is what they
+// moved together in the time that they took together, each at its median.
 type Point struct {
 	Size       uint64  `json:"size"`       // bytes
 	Operations uint64  `json:"operations"` // that the bandwidths are of
@@ -34,7 +35,8 @@ type Point struct {
 	NobodyLate float64 `json:"busbw_nobody_late"` // 0: not known
 }
 
-// Curves are those of rows that stand for one size each; rows without a bandwidth are in none. They are in the order of the rows.
+// Curves are those of rows that stand for one size each; rows without a bandwidth are in none. They are in the order of
+// the rows.
 func Curves(rows []Row) []Curve {
 	type name struct {
 		comm                         otf2.CommRef
@@ -56,13 +58,15 @@ func Curves(rows []Row) []Curve {
 		if r.AlgBW == 0 || r.Class != nil {
 			continue
 		}
-		key := name{r.Comm, r.Operation, strings.Join(append(slices.Clone(r.Algorithms), r.Variants...), ","), r.TimingSource, r.Replayed, r.Equal}
+		key := name{r.Comm, r.Operation, strings.Join(append(slices.Clone(r.Algorithms), r.Variants...), ","),
+			r.TimingSource, r.Replayed, r.Equal}
 		at, has := index[key]
 		if !has {
 			at = len(all)
 			index[key] = at
 			all = append(all, Curve{
-				Communicator: r.Communicator, Comm: r.Comm, Ranks: r.Ranks, Operation: r.Operation, Algorithm: key.algorithm, Replayed: r.Replayed,
+				Communicator: r.Communicator, Comm: r.Comm, Ranks: r.Ranks, Operation: r.Operation,
+				Algorithm: key.algorithm, Replayed: r.Replayed,
 				Equal: r.Equal, TimingSource: r.TimingSource,
 			})
 			points = append(points, make(map[uint64]*sums))
@@ -81,7 +85,8 @@ func Curves(rows []Row) []Curve {
 	for i := range all {
 		for _, p := range points[i] {
 			bw := p.late.Bandwidth()
-			all[i].Points = append(all[i].Points, Point{p.size, p.n, bw, bw * p.factor, p.nobodyLate.Bandwidth() * p.factor})
+			all[i].Points = append(all[i].Points, Point{p.size, p.n, bw, bw * p.factor,
+				p.nobodyLate.Bandwidth() * p.factor})
 		}
 		slices.SortFunc(all[i].Points, func(a, b Point) int { return cmp.Compare(a.Size, b.Size) })
 	}

@@ -12,23 +12,27 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// The rows of a report in the form that nccl-tests prints: a table for each operation, out of place and in place side by side.
+// The rows of a report in the form that nccl-tests prints: a table for each operation, out of place and in place side
+// by side.
 
-// Test is a table as a run of one of nccl-tests' programs prints it: one operation on one communicator, called or replayed, alone or
-// several launched together.
+// Test is a table as a run of one of nccl-tests' programs prints it: one operation on one communicator, called or
+// replayed, alone or several launched together.
 type Test struct {
 	Communicator string       `json:"communicator"`
 	Comm         otf2.CommRef `json:"comm"`
 	Ranks        int          `json:"ranks"`
 	Operation    string       `json:"operation"`
-	Replayed     bool         `json:"replayed"`          // from a CUDA graph
-	Grouped      bool         `json:"grouped"`           // launched together with others; if they differ there are no times
-	Equal        int          `json:"launched_together"` // equal operations of a launch, whose time is divided by their number; 0: not of such a launch
-	Device       bool         `json:"device"`            // a buffer is known to be in a GPU's memory
+	Replayed     bool         `json:"replayed"` // from a CUDA graph
+	// launched together with others; if they differ there are no times
+	Grouped bool `json:"grouped"`
+	// equal operations of a launch, whose time is divided by their number; 0: not of such a launch
+	Equal  int  `json:"launched_together"`
+	Device bool `json:"device"` // a buffer is known to be in a GPU's memory
 	// TimingSource is what the times are, as in a Row. Of "enqueue" there are times of calls alone.
 	TimingSource string    `json:"timing_source"`
 	Rows         []TestRow `json:"rows"`
-	// Average is the mean of the bus bandwidths of all rows, out of place and in place, as nccl-tests' last line; all nil: none is known.
+	// Average is the mean of the bus bandwidths of all rows, out of place and in place, as nccl-tests' last line; all
+	// nil: none is known.
 	Average Averages `json:"average_busbw"`
 }
 
@@ -54,7 +58,8 @@ type TestRow struct {
 	// Channels are those that the operations had, at least and at most; 0: not known.
 	MinChannels uint32 `json:"min_channels"`
 	MaxChannels uint32 `json:"max_channels"`
-	// Their buffers tell the operations apart; those of Unknown are messages, which have one buffer, or such whose addresses are not known.
+	// Their buffers tell the operations apart; those of Unknown are messages, which have one buffer, or such whose
+	// addresses are not known.
 	OutOfPlace *Side `json:"out_of_place"`
 	InPlace    *Side `json:"in_place"`
 	Unknown    *Side `json:"buffers_unknown"`
@@ -65,15 +70,16 @@ type Side struct {
 	Operations  uint64 `json:"operations"`
 	Timed       uint64 `json:"timed"` // of these are the figures
 	Approximate bool   `json:"approximate"`
-	// Of one operation nccl-tests shows the mean over ranks (-a 1), or the time on rank 0 (-a 0), on the fastest (-a 2) or slowest rank
-	// (-a 3). Each is the median over operations; nil: not known.
+	// Of one operation nccl-tests shows the mean over ranks (-a 1), or the time on rank 0 (-a 0), on the fastest (-a 2)
+	// or slowest rank (-a 3). Each is the median over operations; nil: not known.
 	Avg   *Figure `json:"avg"`
 	Rank0 *Figure `json:"rank_0"`
 	Min   *Figure `json:"min"`
 	Max   *Figure `json:"max"`
 	// NobodyLate is from the last arrival to the end.
 	NobodyLate *Figure `json:"nobody_late"`
-	// CallTime is how long the calls took on the threads of the application: what nccl-tests shows as cputime (-C 1). nil: not known.
+	// CallTime is how long the calls took on the threads of the application: what nccl-tests shows as cputime (-C 1).
+	// nil: not known.
 	CallTime *float64 `json:"call_time_ns"`
 }
 
@@ -102,7 +108,8 @@ func Tests(rows []Row) []Test {
 			at = len(tests)
 			index[key] = at
 			tests = append(tests, Test{
-				Communicator: r.Communicator, Comm: r.Comm, Ranks: r.Ranks, Operation: r.Operation, Replayed: r.Replayed, Grouped: r.Grouped,
+				Communicator: r.Communicator, Comm: r.Comm, Ranks: r.Ranks, Operation: r.Operation,
+				Replayed: r.Replayed, Grouped: r.Grouped,
 				Equal: r.Equal, Device: r.Device, TimingSource: r.TimingSource,
 			})
 		}
@@ -120,7 +127,8 @@ func Tests(rows []Row) []Test {
 func (t *Test) add(r *Row) {
 	x := TestRow{
 		Size: r.Size, Elements: r.Elements, Datatype: r.Datatype, Reduction: reductionOf(r.Operation), Root: r.Root,
-		Algorithm: strings.Join(r.Algorithms, ","), Protocol: strings.Join(r.Protocols, ","), Variant: strings.Join(r.Variants, ","),
+		Algorithm: strings.Join(r.Algorithms, ","), Protocol: strings.Join(r.Protocols, ","),
+		Variant:     strings.Join(r.Variants, ","),
 		MinChannels: r.MinChannels, MaxChannels: r.MaxChannels,
 	}
 	at := slices.IndexFunc(t.Rows, func(y TestRow) bool { return x.compare(y) == 0 })
@@ -141,12 +149,13 @@ func (t *Test) add(r *Row) {
 }
 
 func (x TestRow) compare(y TestRow) int {
-	return cmp.Or(cmp.Compare(x.Datatype, y.Datatype), compareOptional(x.Root, y.Root), cmp.Compare(x.Size, y.Size), cmp.Compare(x.Algorithm, y.Algorithm),
+	return cmp.Or(cmp.Compare(x.Datatype, y.Datatype), compareOptional(x.Root, y.Root), cmp.Compare(x.Size, y.Size),
+		cmp.Compare(x.Algorithm, y.Algorithm),
 		cmp.Compare(x.Protocol, y.Protocol), cmp.Compare(x.Variant, y.Variant))
 }
 
-// reductionOf is "none" of operations that reduce nothing; which reduction others do NCCL tells no profiler, and the names of its kernels
-// do not either: one kernel serves several.
+// reductionOf is "none" of operations that reduce nothing; which reduction others do NCCL tells no profiler, and the
+// names of its kernels do not either: one kernel serves several.
 func reductionOf(operation string) *string {
 	if c := regions.CollectiveNamed(operation); c != nil && c.Reduces || c == nil && !facts.IsMessage(operation) {
 		return nil

@@ -10,12 +10,14 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// Read brings together the operations of an archive, and nothing else: where times of calls are to stand beside those of operations, and where
-// waits are of no interest. It is of what is selected. It has the operations that the report of package operations has. first: those of start-up count as others.
-// Files that cannot be read to their end are named in problems.
+// Read brings together the operations of an archive, and nothing else: where times of calls are to stand beside those
+// of operations, and where waits are of no interest. It is of what is selected. It has the operations that the report
+// of package operations has. first: those of start-up count as others. Files that cannot be read to their end are named
+// in problems.
 func Read(a *otf2.Archive, first bool, selected *selection.Selection) (rows []Row, problems []string) {
 	comms := facts.Communicators(a.Defs)
-	r := &reading{selected: selected, rows: NewRows(), expected: analysis.MembersWithData(a.Defs, comms), stretches: analysis.StretchesOf(a.Anchor)}
+	r := &reading{selected: selected, rows: NewRows(), expected: analysis.MembersWithData(a.Defs, comms),
+		stretches: analysis.StretchesOf(a.Anchor)}
 	r.rows.First = first
 	r.rows.Unstated = !facts.FindAttributes(a.Defs).Has(regions.AttrTimingSource)
 	r.assembly = analysis.NewAssembly(r.finish, func([]analysis.Operation) {})
@@ -40,7 +42,8 @@ func (r *reading) add(op *analysis.Operation) {
 		r.member(op)
 		r.rows.End()
 	case !facts.Excluded(r.stretches, op.Communicator.Ref, op.Function, op.Ordinal):
-		r.assembly.Add(analysis.PartKey{Comm: op.Communicator.Ref, Sequence: op.Function, Ordinal: op.Ordinal}, op, r.expected[op.Communicator.Ref])
+		r.assembly.Add(analysis.PartKey{Comm: op.Communicator.Ref, Sequence: op.Function, Ordinal: op.Ordinal}, op,
+			r.expected[op.Communicator.Ref])
 	}
 }
 

@@ -49,7 +49,8 @@ const keptOfRanks = 1024
 
 func newSum(c *regions.Collective) *sum {
 	kept := stats.Distribution[float64]{Keep: keptOfRanks}
-	return &sum{collective: c, speed: facts.NewSpeed(), rank0: kept, least: kept, most: kept, called: kept, min: math.MaxUint32}
+	return &sum{collective: c, speed: facts.NewSpeed(), rank0: kept, least: kept, most: kept, called: kept,
+		min: math.MaxUint32}
 }
 
 // merge adds o; left out, its operations are counted only.
@@ -108,8 +109,10 @@ func (r *Rows) Member(o *facts.Operation, rank int) {
 			root = int32(o.Root)
 		}
 		*x = instance{
-			key:     Key{Comm: o.Comm, Function: o.Function, Datatype: o.Datatype, Root: root, InPlace: o.InPlace, Algo: o.Algo, Proto: o.Proto, Variant: o.Variant},
-			members: x.members, collective: o.Collective, algoOf: rank, min: math.MaxUint32, rank0: -1, least: math.Inf(1),
+			key: Key{Comm: o.Comm, Function: o.Function, Datatype: o.Datatype, Root: root, InPlace: o.InPlace,
+				Algo: o.Algo, Proto: o.Proto, Variant: o.Variant},
+			members: x.members, collective: o.Collective, algoOf: rank, min: math.MaxUint32, rank0: -1,
+			least: math.Inf(1),
 		}
 	}
 	x.members = append(x.members, rank)

@@ -12,11 +12,12 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Row sums up the operations of one function, datatype and size on one communicator, as far as they have the same root, algorithm,
-// protocol, buffers and kind of launch.
+// Row sums up the operations of one function, datatype and size on one communicator, as far as they have the same root,
+// algorithm, protocol, buffers and kind of launch.
 //
-// An operation of a collective is one for all members; its time is the mean of its members' intervals, as nccl-tests averages over ranks.
-// Send and Recv are operations of their own, one per call. Operations that some member with data has not ended are only counted.
+// An operation of a collective is one for all members; its time is the mean of its members' intervals, as nccl-tests
+// averages over ranks. Send and Recv are operations of their own, one per call. Operations that some member with data
+// has not ended are only counted.
 type Row struct {
 	Communicator string       `json:"communicator"`
 	Comm         otf2.CommRef `json:"comm"`
@@ -26,22 +27,24 @@ type Row struct {
 	Root         *int         `json:"root"` // nil: it has none
 	Datatype     string       `json:"datatype"`
 	Size         uint64       `json:"size"` // bytes, as nccl-tests counts them; of a class the mean
-	// Class is the class of sizes that the row sums up, between the least and the greatest in it; nil: all operations of the row
-	// have one size.
+	// Class is the class of sizes that the row sums up, between the least and the greatest in it; nil: all operations
+	// of the row have one size.
 	Class    *analysis.SizeClass `json:"size_class,omitempty"`
 	MinSize  *uint64             `json:"min_size,omitempty"`
 	MaxSize  *uint64             `json:"max_size,omitempty"`
 	Elements *uint64             `json:"elements"` // as given in the call; nil: not known, or of a class
-	// Grouped: launched together with others by one kernel plan. NCCL stamps a plan as a whole, so Time is the plan's and there is no
-	// bandwidth, but where all of it are equal (Equal): then Time is that of the plan divided by their number.
+	// Grouped: launched together with others by one kernel plan. NCCL stamps a plan as a whole, so Time is the plan's
+	// and there is no bandwidth, but where all of it are equal (Equal): then Time is that of the plan divided by their
+	// number.
 	Grouped bool `json:"grouped"`
 	Equal   int  `json:"launched_together"` // operations of such a launch; 0: not of one
 	// Device: a buffer of theirs is known to be in a GPU's memory.
-	Device   bool  `json:"device"`
-	InPlace  *bool `json:"in_place"` // send and receive buffer are one, as NCCL means it; nil: not known, or NCCL does not define it
+	Device bool `json:"device"`
+	// send and receive buffer are one, as NCCL means it; nil: not known, or NCCL does not define it
+	InPlace  *bool `json:"in_place"`
 	Replayed bool  `json:"replayed"` // from a CUDA graph
-	// TimingSource is what the times are: "gpu", "network", "enqueue" (not the execution), "duration" (when is not known), or "". It is
-	// the weakest among the members'.
+	// TimingSource is what the times are: "gpu", "network", "enqueue" (not the execution), "duration" (when is not
+	// known), or "". It is the weakest among the members'.
 	TimingSource string   `json:"timing_source"`
 	Algorithms   []string `json:"algorithms"`
 	Protocols    []string `json:"protocols"`
@@ -52,27 +55,32 @@ type Row struct {
 	Calls           uint64 `json:"calls"` // of all ranks
 	MinCallsPerRank uint64 `json:"min_calls_per_rank"`
 	MaxCallsPerRank uint64 `json:"max_calls_per_rank"`
-	Count           uint64 `json:"operations"`    // that every member has ended
-	StartUp         uint64 `json:"start_up"`      // of them, in the first launch of a communicator: in no time but the total
-	Mixed           uint64 `json:"mixed_sources"` // likewise, of which members' times are of different sources
-	Timed           uint64 `json:"timed"`         // the others: of these are the times
-	// Time is of the operations, Transfer from the last arrival to the end: what they take when nobody is late. Time's total is that of
-	// all operations.
+	Count           uint64 `json:"operations"` // that every member has ended
+	// of them, in the first launch of a communicator: in no time but the total
+	StartUp uint64 `json:"start_up"`
+	Mixed   uint64 `json:"mixed_sources"` // likewise, of which members' times are of different sources
+	Timed   uint64 `json:"timed"`         // the others: of these are the times
+	// Time is of the operations, Transfer from the last arrival to the end: what they take when nobody is late. Time's
+	// total is that of all operations.
 	Time          analysis.Times  `json:"time"`
 	Transfer      *analysis.Times `json:"transfer"`       // nil: not known
 	TransferTimed uint64          `json:"transfer_timed"` // operations that Transfer is of
 	Members       *MemberTimes    `json:"member_time"`    // nil: not known, or of messages
 	// Approximate: percentiles, and what follows from them, are right to 2 %. With few operations they are exact.
-	Approximate bool    `json:"approximate"`
-	CallTime    float64 `json:"-"`     // ns that the calls took on the threads of the application, median over the operations of the mean over members; 0: not known
-	AlgBW       float64 `json:"algbw"` // GB/s, size / median time; 0: not known. Of a class bytes together / time together, each at its size's median
-	BusBW       float64 `json:"busbw"` // GB/s, algbw × nccl-tests' factor; 0: not known
+	Approximate bool `json:"approximate"`
+	// ns that the calls took on the threads of the application, median over the operations of the mean over members; 0:
+	// not known
+	CallTime float64 `json:"-"`
+	// GB/s, size / median time; 0: not known. Of a class bytes together / time together, each at its size's median
+	AlgBW float64 `json:"algbw"`
+	BusBW float64 `json:"busbw"` // GB/s, algbw × nccl-tests' factor; 0: not known
 	// The same of Transfer.
 	AlgBWNobodyLate float64 `json:"algbw_nobody_late"`
 	BusBWNobodyLate float64 `json:"busbw_nobody_late"`
 }
 
-// MemberTimes are an operation's times on single members, medians over the operations: what nccl-tests shows with -a 0, 2 and 3.
+// MemberTimes are an operation's times on single members, medians over the operations: what nccl-tests shows with -a 0,
+// 2 and 3.
 type MemberTimes struct {
 	Rank0 *float64 `json:"rank_0_ns"` // nil: it has no data
 	Min   float64  `json:"min_ns"`    // on the member that took least
@@ -86,8 +94,8 @@ type Names struct {
 	Roles map[otf2.CommRef]string
 }
 
-// Table makes the rows, ordered by communicator, operation, datatype, size and the rest of their keys. classOf gives the class that a size
-// is summed up in; nil: sizes stand for themselves.
+// Table makes the rows, ordered by communicator, operation, datatype, size and the rest of their keys. classOf gives
+// the class that a size is summed up in; nil: sizes stand for themselves.
 func (r *Rows) Table(n *Names, classOf func(uint64) *analysis.SizeClass) []Row {
 	sums := r.classes(classOf)
 	rows := make([]Row, 0, len(sums))
@@ -99,11 +107,16 @@ func (r *Rows) Table(n *Names, classOf func(uint64) *analysis.SizeClass) []Row {
 }
 
 func (r *Row) compare(b *Row) int {
-	return cmp.Or(cmp.Compare(r.Comm, b.Comm), cmp.Compare(r.Operation, b.Operation), cmp.Compare(r.Datatype, b.Datatype),
-		r.Class.Compare(b.Class), cmp.Compare(r.Size, b.Size), compareOptional(r.Root, b.Root), flags(r.Grouped, b.Grouped),
-		cmp.Compare(r.Equal, b.Equal), cmp.Compare(r.TimingSource, b.TimingSource), flags(r.Device, b.Device), flags(r.Replayed, b.Replayed),
-		flags(r.InPlace != nil, b.InPlace != nil), flags(r.InPlace != nil && *r.InPlace, b.InPlace != nil && *b.InPlace),
-		slices.Compare(r.Algorithms, b.Algorithms), slices.Compare(r.Protocols, b.Protocols), slices.Compare(r.Variants, b.Variants))
+	return cmp.Or(cmp.Compare(r.Comm, b.Comm), cmp.Compare(r.Operation, b.Operation),
+		cmp.Compare(r.Datatype, b.Datatype),
+		r.Class.Compare(b.Class), cmp.Compare(r.Size, b.Size), compareOptional(r.Root, b.Root),
+		flags(r.Grouped, b.Grouped),
+		cmp.Compare(r.Equal, b.Equal), cmp.Compare(r.TimingSource, b.TimingSource), flags(r.Device, b.Device),
+		flags(r.Replayed, b.Replayed),
+		flags(r.InPlace != nil, b.InPlace != nil),
+		flags(r.InPlace != nil && *r.InPlace, b.InPlace != nil && *b.InPlace),
+		slices.Compare(r.Algorithms, b.Algorithms), slices.Compare(r.Protocols, b.Protocols),
+		slices.Compare(r.Variants, b.Variants))
 }
 
 func compareOptional(a, b *int) int {
@@ -126,11 +139,13 @@ func (s *classSum) row(key *classKey, n *Names) Row {
 	comm := n.Comms[key.Comm]
 	out := Row{
 		Communicator: comm.Name, Comm: key.Comm, Role: n.Roles[key.Comm], Ranks: comm.Size(), Operation: key.Function,
-		Datatype: n.Defs.String(key.Datatype), Size: key.Size, Class: key.class, Grouped: key.Grouped, Equal: int(key.Equal), Device: key.Device,
+		Datatype: n.Defs.String(key.Datatype), Size: key.Size, Class: key.class, Grouped: key.Grouped,
+		Equal: int(key.Equal), Device: key.Device,
 		Replayed: key.Graph, TimingSource: key.Source.String(),
 		Algorithms: names(n.Defs, key.Algo), Protocols: names(n.Defs, key.Proto), Variants: names(n.Defs, key.Variant),
 		MinChannels: s.min, MaxChannels: s.max,
-		Count: s.speed.Count, StartUp: s.speed.StartUp, Mixed: s.speed.Mixed, Timed: s.speed.Times.Count, MinCallsPerRank: math.MaxUint64,
+		Count: s.speed.Count, StartUp: s.speed.StartUp, Mixed: s.speed.Mixed, Timed: s.speed.Times.Count,
+		MinCallsPerRank: math.MaxUint64,
 	}
 	if key.Root >= 0 {
 		root := int(key.Root)

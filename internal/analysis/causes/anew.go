@@ -8,10 +8,11 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// How much of a rank's lateness in a burst arose anew, and was not carried along. Who is late anew each time makes the job go slower by that: it takes
-// longer from one operation to the next than it does outside of its bursts. A rank that is late to nearly all operations has no such times; of it
-// tells how its lateness varies. What is carried along changes from one operation to the next by what each of them takes more or less, and
-// drifts; what arises anew varies about a mean.
+// How much of a rank's lateness in a burst arose anew, and was not carried along. Who is late anew each time makes the
+// job go slower by that: it takes longer from one operation to the next than it does outside of its bursts. A rank that
+// is late to nearly all operations has no such times; of it tells how its lateness varies. What is carried along
+// changes from one operation to the next by what each of them takes more or less, and drifts; what arises anew varies
+// about a mean.
 
 // anew is the part of what a rank was late in bursts that arose anew, for each rank.
 func (l *ledger) anew() []float64 {
@@ -81,8 +82,8 @@ func (p *pace) close(b *burst) {
 	}
 }
 
-// within counts a step within a burst. It counts as much as the rank was late: what it takes by chance, and as steps within bursts are others than those
-// outside of them, is not to matter where it was hardly late.
+// within counts a step within a burst. It counts as much as the rank was late: what it takes by chance, and as steps
+// within bursts are others than those outside of them, is not to matter where it was hardly late.
 func (s *step) within(took, late float64) {
 	s.in.add(took, max(late, 1))
 	s.late += late * late
@@ -105,8 +106,9 @@ func (p *pace) step(from, to series) *step {
 	return s
 }
 
-// anew is the part of the lateness within bursts that arose anew: a rank that is late anew each time takes longer by that from one operation to the
-// next, and what it carries along does not. ok is false if that cannot be told: it is too seldom in time, or takes longer by more than it is late.
+// anew is the part of the lateness within bursts that arose anew: a rank that is late anew each time takes longer by
+// that from one operation to the next, and what it carries along does not. ok is false if that cannot be told: it is
+// too seldom in time, or takes longer by more than it is late.
 func (p *pace) anew() (part float64, ok bool) {
 	all := 0.0
 	for i := range p.steps {
@@ -115,7 +117,8 @@ func (p *pace) anew() (part float64, ok bool) {
 	if all <= 0 {
 		return 0, true
 	}
-	for _, known := range [...]struct{ most, least, part float64 }{{8, 3, 0.75}, {16, 2, 0.25}} { // better from steps that are well known, if these are enough
+	// better from steps that are well known, if these are enough
+	for _, known := range [...]struct{ most, least, part float64 }{{8, 3, 0.75}, {16, 2, 0.25}} {
 		longer, late := 0.0, 0.0
 		for i := range p.steps {
 			if s := p.steps[i]; s.in.n > 0 && s.out.n >= max(known.least, s.in.n/known.most) {
@@ -165,8 +168,9 @@ func (r *row) end(s *steadiness) {
 	*r = row{}
 }
 
-// anew is the part of the operations of bursts to which the rank was late anew: 0 if lateness drifted, 1 if it varied about a mean.
-// Of independent values the squares of steps are twice those about the mean, of sums of n independent steps 6/(n+1) times.
+// anew is the part of the operations of bursts to which the rank was late anew: 0 if lateness drifted, 1 if it varied
+// about a mean. Of independent values the squares of steps are twice those about the mean, of sums of n independent
+// steps 6/(n+1) times.
 func (s *steadiness) anew() float64 {
 	switch {
 	case s.number <= 0:

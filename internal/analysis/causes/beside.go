@@ -8,9 +8,10 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// What a host works while its GPU waits. Had there been no wait, the next operation would have begun no sooner than its host called it: so this part
-// of the wait cost nothing, and is the host's time. A pipeline's stages prepare what they compute next while they wait for messages; the first
-// stage waits for nobody, and all its preparation is seen between its operations. It does no more than the others.
+// What a host works while its GPU waits. Had there been no wait, the next operation would have begun no sooner than its
+// host called it: so this part of the wait cost nothing, and is the host's time. A pipeline's stages prepare what they
+// compute next while they wait for messages; the first stage waits for nobody, and all its preparation is seen between
+// its operations. It does no more than the others.
 
 // floating are the last waits of a rank that its host has not waited for, too.
 type floating struct {
@@ -38,7 +39,8 @@ type hostTimes struct {
 	gpu  gpuTimes
 }
 
-// openTime is until a call that came after the end of the operation before, ns: since the call before, and since that end.
+// openTime is until a call that came after the end of the operation before, ns: since the call before, and since that
+// end.
 type openTime struct{ called, ended float64 }
 
 const (
@@ -113,8 +115,9 @@ func middleOf(of *[keptTimes]float64) float64 {
 	return max(min(a, b), min(max(a, b), c))
 }
 
-// steady is the middle one of the times in which the host may have waited for the operation before, if they show that it did not: from call to call they
-// are alike, whenever that operation ended. Who waits for operations calls about as long after their ends.
+// steady is the middle one of the times in which the host may have waited for the operation before, if they show that
+// it did not: from call to call they are alike, whenever that operation ended. Who waits for operations calls about as
+// long after their ends.
 func (t *hostTimes) steady() float64 {
 	if t.m < keptOpen {
 		return 0
@@ -131,12 +134,13 @@ func (t *hostTimes) steady() float64 {
 	return called[keptOpen/2]
 }
 
-// steadier is how many times closer together times from call to call must be than those after the ends of operations, for the host to have waited
-// for none of these.
+// steadier is how many times closer together times from call to call must be than those after the ends of operations,
+// for the host to have waited for none of these.
 const steadier = 2
 
-// beside makes the part of the last waits beside which the host worked its own time. A host that calls later than what was before has ended may have
-// waited for that: then it worked beside as much as it usually takes, but for what it took after the end.
+// beside makes the part of the last waits beside which the host worked its own time. A host that calls later than what
+// was before has ended may have waited for that: then it worked beside as much as it usually takes, but for what it
+// took after the end.
 func (e *Engine) beside(l *Local, s *state, t *hostTimes) {
 	usual := t.usual()
 	s.host += took(l, usual)
@@ -168,8 +172,8 @@ func (e *Engine) hide(s *state, k Kind, hidden float64) {
 	s.wait -= hidden
 }
 
-// took is how long a host took for a call since the one before: where it may have waited for the operation before, what is between the least that
-// it can be and what it usually is.
+// took is how long a host took for a call since the one before: where it may have waited for the operation before, what
+// is between the least that it can be and what it usually is.
 func took(l *Local, usual float64) float64 {
 	if l.Free == 0 {
 		return float64(l.Ready - min(l.Ready, l.Ended))
@@ -181,8 +185,8 @@ func took(l *Local, usual float64) float64 {
 	return min(since, max(float64(l.Ready-l.Ended), usual))
 }
 
-// costless takes from the costs, by which operations would have begun earlier, what waits did not cost because the host worked beside them: the state is
-// that before the operation, and that with which it came.
+// costless takes from the costs, by which operations would have begun earlier, what waits did not cost because the host
+// worked beside them: the state is that before the operation, and that with which it came.
 func (e *Engine) costless(l *Local, came *state) {
 	p := e.before(l)
 	if p == nil || came.hidden <= p.left.hidden {

@@ -8,7 +8,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// What a host works while its GPU waits is its time and no wait; a host that calls only when the GPU is done may have waited for it.
+// What a host works while its GPU waits is its time and no wait; a host that calls only when the GPU is done may have
+// waited for it.
 func TestBeside(t *testing.T) {
 	of := series{1, "Send"}
 	for _, c := range []struct {
@@ -26,7 +27,8 @@ func TestBeside(t *testing.T) {
 		{"it is not known when the host came back", Local{Ended: 2000, Ready: 2050, Called: true}, 800, 0},
 	} {
 		e := NewEngine(2)
-		e.ranks[0].hosts = []hostTimes{{series: of, ns: [keptTimes]float64{c.usual, c.usual, c.usual}, n: keptTimes, mid: c.usual}}
+		e.ranks[0].hosts = []hostTimes{{series: of, ns: [keptTimes]float64{c.usual, c.usual, c.usual}, n: keptTimes,
+			mid: c.usual}}
 		culprit := e.causes.of(1, GPU)
 		s := state{waits: amounts{{culprit, 3000}}, floating: floating{felt: amounts{{culprit, 2000}}, wait: 1000}}
 		e.beside(&c.at, &s, e.ranks[0].times(of))
@@ -35,7 +37,8 @@ func TestBeside(t *testing.T) {
 			waits += a.ns
 		}
 		if s.hidden != c.hidden || s.own[Host] != c.hidden || waits != 3000-c.hidden {
-			t.Errorf("%s: %g ns are hidden, %g the host's, waits of %g; want %g", c.name, s.hidden, s.own[Host], waits, c.hidden)
+			t.Errorf("%s: %g ns are hidden, %g the host's, waits of %g; want %g", c.name, s.hidden, s.own[Host], waits,
+				c.hidden)
 		}
 	}
 }
@@ -47,7 +50,8 @@ func TestSteadyHosts(t *testing.T) {
 		times []openTime // µs
 		usual float64
 	}{
-		{"calls as often, whenever operations end", []openTime{{500, 100}, {501, 300}, {499, 50}, {500, 200}, {502, 400}}, 500},
+		{"calls as often, whenever operations end",
+			[]openTime{{500, 100}, {501, 300}, {499, 50}, {500, 200}, {502, 400}}, 500},
 		{"calls as long after their ends", []openTime{{500, 100}, {700, 101}, {450, 99}, {600, 100}, {800, 100}}, 0},
 		{"neither tells", []openTime{{500, 100}, {500, 100}, {500, 100}, {500, 100}, {500, 100}}, 0},
 		{"too few", []openTime{{500, 100}, {501, 300}, {499, 50}, {500, 200}}, 0},
@@ -56,7 +60,8 @@ func TestSteadyHosts(t *testing.T) {
 		of := series{1, "AllReduce"}
 		for _, o := range c.times {
 			const ready = 1_000_000
-			e.called(&Local{Called: true, Ready: ready, Free: ready - otf2.Timestamp(o.called), Ended: ready - otf2.Timestamp(o.ended)}, of)
+			e.called(&Local{Called: true, Ready: ready, Free: ready - otf2.Timestamp(o.called),
+				Ended: ready - otf2.Timestamp(o.ended)}, of)
 		}
 		if got := e.ranks[0].times(of).usual(); got != c.usual {
 			t.Errorf("%s: %g, want %g", c.name, got, c.usual)
@@ -77,12 +82,15 @@ func TestHeadStarts(t *testing.T) {
 	} {
 		e := NewEngine(2)
 		host := e.causes.of(1, Host)
-		// Its host took 250 ns until it called, after what was before had ended. The other one's host had called then already, and took as long for its call.
+		// Its host took 250 ns until it called, after what was before had ended. The other one's host had called then
+		// already, and took as long for its call.
 		late := party{
 			&Local{Rank: 1, Called: true, Ended: 10_000, Ready: 10_250},
-			&meeting{late: amounts{{host, 300}}, called: true, ready: 9_000 + c.met}, &state{own: [ownKinds]float64{Host: 250}, floating: floating{host: 1_000}},
+			&meeting{late: amounts{{host, 300}}, called: true, ready: 9_000 + c.met},
+			&state{own: [ownKinds]float64{Host: 250}, floating: floating{host: 1_000}},
 		}
-		early := party{&Local{Rank: 0, Called: true, Ended: 10_000, Ready: 10_250 - c.met}, &meeting{called: true, ready: 9_000}, &state{floating: floating{host: 1_000}}}
+		early := party{&Local{Rank: 0, Called: true, Ended: 10_000, Ready: 10_250 - c.met},
+			&meeting{called: true, ready: 9_000}, &state{floating: floating{host: 1_000}}}
 		early.Ended = early.Ready + 1
 		late.met.late, early.met.late = amounts{{host, 300}}, nil
 		late.now.waits, early.now.waits = nil, amounts{{host, 300}} // which it has waited for

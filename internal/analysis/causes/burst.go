@@ -8,27 +8,31 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Operations in a row to which a rank was late. One that was kept once comes late to several where nothing lets it catch up: hosts that do not wait for
-// their GPUs, computations that do not wait for what is communicated. As long as it is late by no more than before it is a burst.
+// Operations in a row to which a rank was late. One that was kept once comes late to several where nothing lets it
+// catch up: hosts that do not wait for their GPUs, computations that do not wait for what is communicated. As long as
+// it is late by no more than before it is a burst.
 
 // burst is operations in a row to which a rank was late by itself.
 type burst struct {
-	stretch             // parts of the first of them, and of the last one to which it was still late, waited for or not; 0: there is no burst
-	past    stretch     // the burst before
-	seq     uint32      // part of the last of them
-	late    float64     // ns, to that one, or the last one that tells
-	called  float64     // ns, that it was called late; less than half of late: that is not why
-	ops     float64     // how many
-	cost    float64     // ns, of all of them
-	last    float64     // ns, of the last of them
-	most    float64     // ns, of the one that cost the most
-	ledger  *commLedger // of the operation with which it began
-	member  int         // there
+	// parts of the first of them, and of the last one to which it was still late, waited for or not; 0: there is no
+	// burst
+	stretch
+	past   stretch     // the burst before
+	seq    uint32      // part of the last of them
+	late   float64     // ns, to that one, or the last one that tells
+	called float64     // ns, that it was called late; less than half of late: that is not why
+	ops    float64     // how many
+	cost   float64     // ns, of all of them
+	last   float64     // ns, of the last of them
+	most   float64     // ns, of the one that cost the most
+	ledger *commLedger // of the operation with which it began
+	member int         // there
 
 	began, later [ownKinds]float64 // ns of cost by kinds, of the first operation and of the others
 	waiters      []waiter          // of messages
 	row          row
-	origin       amounts // of the lateness with which it began, in shares; nil: the rank itself, in the way that began tells
+	// of the lateness with which it began, in shares; nil: the rank itself, in the way that began tells
+	origin amounts
 }
 
 // passed is lateness that a rank was given by others: in transfers, or as it waited for them. It may carry it along.
@@ -40,7 +44,8 @@ type passed struct {
 
 // continues tells whether a rank that is late by so much still carries along what it was given in the operation before.
 func (p *passed) continues(s *strike) bool {
-	return p.seq > 0 && s.local.Before <= p.seq && s.local.Seq > p.seq && (s.late <= grown*p.late || s.host() && s.called <= grown*p.called)
+	return p.seq > 0 && s.local.Before <= p.seq && s.local.Seq > p.seq &&
+		(s.late <= grown*p.late || s.host() && s.called <= grown*p.called)
 }
 
 // given notes that a rank was late by more than it was by itself, in shares of the causes.
@@ -71,7 +76,8 @@ const mostWaiters = 64 // of a burst
 // grown is how many times as late as before a rank is if something new was added.
 const grown = 1.25
 
-// continues tells whether a rank that is late by so much comes to an operation in a burst: it was late to the one before, and by no less.
+// continues tells whether a rank that is late by so much comes to an operation in a burst: it was late to the one
+// before, and by no less.
 func (b *burst) continues(s *strike) bool {
 	if b.first == 0 || s.local.Before > b.until {
 		return false
@@ -87,7 +93,8 @@ func (b *burst) lateness() float64 {
 	return b.late
 }
 
-// goesOn looks whether a rank is still late that nobody waited for by its own doing: it begins or was called later than another one.
+// goesOn looks whether a rank is still late that nobody waited for by its own doing: it begins or was called later than
+// another one.
 func (l *ledger) goesOn(late, by *Local, of series, begin otf2.Timestamp, distance float64) {
 	b := &l.bursts[late.Rank]
 	if b.first > 0 && late.Seq > b.until && late.Before <= b.until && b.stillLate(late, by, distance) {
@@ -96,9 +103,11 @@ func (l *ledger) goesOn(late, by *Local, of series, begin otf2.Timestamp, distan
 	l.paces[late.Rank].see(late, of, begin, b)
 }
 
-// stillLate tells whether a rank that begins later than another one by so much, or was called later, is as late as in the burst.
+// stillLate tells whether a rank that begins later than another one by so much, or was called later, is as late as in
+// the burst.
 func (b *burst) stillLate(late, by *Local, distance float64) bool {
-	return distance >= b.late/2 || late.Called && by.Called && b.called >= b.late/2 && float64(late.Ready)-float64(by.Ready) >= b.called/2
+	return distance >= b.late/2 || late.Called && by.Called && b.called >= b.late/2 &&
+		float64(late.Ready)-float64(by.Ready) >= b.called/2
 }
 
 // strike is a time that a rank was late by itself.
@@ -138,7 +147,8 @@ func (l *ledger) strike(s *strike) {
 		b.seq, b.until, b.late, b.called, b.ops = seq, max(seq, b.until), s.late, s.called, b.ops+1
 	default:
 		l.endBurst(s.local.Rank)
-		*b = burst{stretch: stretch{seq, seq, s.late}, past: b.past, seq: seq, late: s.late, called: s.called, ops: 1, ledger: s.ledger, member: s.member, waiters: b.waiters[:0]}
+		*b = burst{stretch: stretch{seq, seq, s.late}, past: b.past, seq: seq, late: s.late, called: s.called, ops: 1,
+			ledger: s.ledger, member: s.member, waiters: b.waiters[:0]}
 		if carries {
 			b.first, b.stretch.late, b.origin = p.seq, p.late, slices.Clone(p.origin)
 		}

@@ -97,8 +97,8 @@ func (s *scratch) addScratch(o *scratch, factor float64) {
 	}
 }
 
-// bound keeps a sum that goes on from telling more causes apart than amounts of it could: where there are twice as many, the smallest become
-// unknown.
+// bound keeps a sum that goes on from telling more causes apart than amounts of it could: where there are twice as
+// many, the smallest become unknown.
 func (s *scratch) bound(unknown cause) {
 	if len(s.touched) > 2*mostCauses {
 		s.merge(unknown)

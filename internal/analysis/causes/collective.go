@@ -69,8 +69,8 @@ func (e *Engine) collective(op *Operation, members []Member) {
 	}
 }
 
-// slowed adds to what a member has waited for what the operation took longer because of slow transfers, and gives the rest of what it took on that
-// member. One that ended earlier than the last was held up by so much less.
+// slowed adds to what a member has waited for what the operation took longer because of slow transfers, and gives the
+// rest of what it took on that member. One that ended earlier than the last was held up by so much less.
 func (e *Engine) slowed(op *Operation, s *state, took float64, earlier uint64) (rest float64) {
 	all := uint64(0)
 	for i := range op.Slow {
@@ -120,7 +120,8 @@ func (e *Engine) compared(op *Operation, members []Member, late *facts.Lateness,
 	}
 	e.ledger.waited += float64(late.Caused)
 	first, last := &members[e.order[0]], &members[late.Last]
-	if late.Caused == 0 || first.Stated && last.Stated && uint64(last.Begin-first.Begin) <= first.Uncertainty+last.Uncertainty {
+	if late.Caused == 0 || first.Stated && last.Stated &&
+		uint64(last.Begin-first.Begin) <= first.Uncertainty+last.Uncertainty {
 		e.ledger.costs[e.causes.unknown()] += float64(late.Caused)
 		e.ledger.small += float64(late.Caused)
 		for _, i := range e.order {
@@ -143,15 +144,16 @@ func (e *Engine) goOnLate(op *Operation, members []Member, first bool) {
 	middle := &members[e.order[(len(e.order)-1)/2]]
 	for _, i := range e.order {
 		m := &members[i]
-		e.ledger.goesOn(&m.Local, &middle.Local, series{op.Comm, op.Function}, m.Begin, float64(m.Begin)-float64(middle.Begin))
+		e.ledger.goesOn(&m.Local, &middle.Local, series{op.Comm, op.Function}, m.Begin,
+			float64(m.Begin)-float64(middle.Begin))
 		if first { // what comes next has waited for connecting
 			e.ledger.paces[m.Local.Rank].forget()
 		}
 	}
 }
 
-// connect takes the first operation of a communicator that is compared: there is none before it to compare it with. Its waits go back to
-// start-up; where recording began later it is not known what they go back to.
+// connect takes the first operation of a communicator that is compared: there is none before it to compare it with. Its
+// waits go back to start-up; where recording began later it is not known what they go back to.
 func (e *Engine) connect(c *comm, late *facts.Lateness, members []Member, startUp bool) {
 	begin, why := e.came[e.order[0]].Begin, e.causes.startUp()
 	if !startUp {
@@ -231,7 +233,8 @@ func (e *Engine) awaited(op *Operation, late *facts.Lateness, waits int32) int {
 	for k := len(e.order) - 1; k >= 0; k-- {
 		m := &e.came[e.order[k]]
 		switch {
-		case op.Kind == facts.WaitLateBroadcast && m.Root, op.Kind == facts.WaitEarlyReduce && m.Begin <= until && !m.Root, op.Kind == facts.WaitCollective:
+		case op.Kind == facts.WaitLateBroadcast && m.Root,
+			op.Kind == facts.WaitEarlyReduce && m.Begin <= until && !m.Root, op.Kind == facts.WaitCollective:
 			return k
 		}
 	}
@@ -276,7 +279,8 @@ type party struct {
 	now *state
 }
 
-// worlds are the paradigms that are told apart: NCCL, and MPI's calls. worldOf is that of an operation with times of a source.
+// worlds are the paradigms that are told apart: NCCL, and MPI's calls. worldOf is that of an operation with times of a
+// source.
 const worlds = 2
 
 func worldOf(s facts.Source) int {
@@ -286,8 +290,8 @@ func worldOf(s facts.Source) int {
 	return 0
 }
 
-// compare appends to found why one rank came later than another to an operation with times of a source, and gives the share of that which was
-// waiting in operations of another paradigm.
+// compare appends to found why one rank came later than another to an operation with times of a source, and gives the
+// share of that which was waiting in operations of another paradigm.
 func (e *Engine) compare(late, early party, source facts.Source) (through float64) {
 	w := e.window
 	w.clear()
@@ -347,10 +351,11 @@ func (e *Engine) compare(late, early party, source facts.Source) (through float6
 	return min(max((s.waited[other]-l.waited[other])-(t.waited[other]-m.waited[other]), 0)/all, 1)
 }
 
-// withoutHeadStart corrects what the later one has more of by the times of calls. Where the early one's host had gone ahead of its GPU, it took as long
-// for its calls, too, and only by how much longer the later one took from call to call has its host been slower: the rest is a head
-// start, which it returns. And where the later one's call came later by as much as its GPU, that was its host, which launches what the GPU has to do before:
-// unless turns on a shared GPU explain that, for which hosts wait, too.
+// withoutHeadStart corrects what the later one has more of by the times of calls. Where the early one's host had gone
+// ahead of its GPU, it took as long for its calls, too, and only by how much longer the later one took from call to
+// call has its host been slower: the rest is a head start, which it returns. And where the later one's call came later
+// by as much as its GPU, that was its host, which launches what the GPU has to do before: unless turns on a shared GPU
+// explain that, for which hosts wait, too.
 func (e *Engine) withoutHeadStart(late, early party, more *[ownKinds]float64) (ahead float64) {
 	if !late.Called || !early.Called || !late.met.called || !early.met.called {
 		return 0
@@ -362,7 +367,8 @@ func (e *Engine) withoutHeadStart(late, early party, more *[ownKinds]float64) (a
 		more[Host] -= ahead
 	}
 	slower = longer
-	if slower -= max(more[Host], 0); more[GPU] > 0 && late.Ready > early.Ready && slower >= more[GPU]/2 && !e.sharing.Explains(int(late.Rank), more[GPU], late.since()) {
+	if slower -= max(more[Host], 0); more[GPU] > 0 && late.Ready > early.Ready && slower >= more[GPU]/2 &&
+		!e.sharing.Explains(int(late.Rank), more[GPU], late.since()) {
 		moved := min(more[GPU], slower)
 		more[Host] += moved
 		more[GPU] -= moved
@@ -370,8 +376,8 @@ func (e *Engine) withoutHeadStart(late, early party, more *[ownKinds]float64) (a
 	return ahead
 }
 
-// headStart charges a head start of the early one's host that it had when both met to what made the other one late there: who was called late then, and
-// only partly waited for, is waited for now. It returns how much of it is charged.
+// headStart charges a head start of the early one's host that it had when both met to what made the other one late
+// there: who was called late then, and only partly waited for, is waited for now. It returns how much of it is charged.
 func (e *Engine) headStart(late, early party, ahead float64) (charged float64) {
 	all := 0.0
 	for _, why := range late.met.late {

@@ -8,12 +8,13 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// What a GPU computes while an operation waits on another stream. Had there been no wait, the next operation would have begun no sooner than that was
-// done: so this is the GPU's time, as what a host works beside a wait is the host's. The first stage of a pipeline computes the next part while it waits
-// until the one before is taken; all that the other stages compute comes after they have received something.
+// What a GPU computes while an operation waits on another stream. Had there been no wait, the next operation would have
+// begun no sooner than that was done: so this is the GPU's time, as what a host works beside a wait is the host's. The
+// first stage of a pipeline computes the next part while it waits until the one before is taken; all that the other
+// stages compute comes after they have received something.
 //
-// Kernels are mostly not recorded, so times tell. A GPU that computes whatever becomes of its operation takes as long from begin to begin, whenever the
-// operation ends; one that needs what it receives takes as long from its end.
+// Kernels are mostly not recorded, so times tell. A GPU that computes whatever becomes of its operation takes as long
+// from begin to begin, whenever the operation ends; one that needs what it receives takes as long from its end.
 
 // computing is what is known of what a rank's GPU computes beside its operations.
 type computing struct {
@@ -37,18 +38,21 @@ type gpuTimes struct {
 	early early
 }
 
-// order is whether GPUs wait for an operation until they compute what comes before the next one. It is the program's, which ranks have in common.
+// order is whether GPUs wait for an operation until they compute what comes before the next one. It is the program's,
+// which ranks have in common.
 type order struct {
-	// How often two times in a row from begin to begin were alike and those from the end to the begin were not, and how often it was the other way round.
+	// How often two times in a row from begin to begin were alike and those from the end to the begin were not, and how
+	// often it was the other way round.
 	beside, behind float64
 }
 
 // functions are those of an operation and of the next one.
 type functions struct{ before, of string }
 
-// computedBeside makes the part of the last waits and transfers beside which the GPU computed its own time. An operation that was called before the one
-// before had ended begins when that has ended and the GPU has computed what comes first. If it began later, and its GPU does not wait for operations
-// before it computes, all was beside that; if it began at once, no more than it usually takes.
+// computedBeside makes the part of the last waits and transfers beside which the GPU computed its own time. An
+// operation that was called before the one before had ended begins when that has ended and the GPU has computed what
+// comes first. If it began later, and its GPU does not wait for operations before it computes, all was beside that; if
+// it began at once, no more than it usually takes.
 func (e *Engine) computedBeside(l *Local, begin otf2.Timestamp, s *state, of series, t *hostTimes) {
 	if l.Returned > l.Ended { // it has waited for its host
 		s.gpu = computing{of: of.function, done: begin, fresh: true, run: s.gpu.run + 1}
@@ -84,7 +88,8 @@ func (s *state) computedIn(l *Local, exposed bool, usual float64) (waited, moved
 // backToBack is the longest that a GPU is taken to need from one operation to the next with nothing between, ns.
 const backToBack = 10_000
 
-// computed notes how long the GPU took for what came before an operation. Where others share it, that may have been their turns.
+// computed notes how long the GPU took for what came before an operation. Where others share it, that may have been
+// their turns.
 func (e *Engine) computed(l *Local, begin otf2.Timestamp, of series) {
 	if l.Rank < 0 || !l.Called || l.Returned > l.Ended || e.sharing.shares(l.Rank) {
 		return
@@ -137,8 +142,8 @@ func (r *rank) computedEarly() (ns float64) {
 	return ns
 }
 
-// computes is how long the GPU usually takes for what comes before an operation that follows one of a function, 0 if that is not known; beside tells
-// whether it is known that it does not wait for that one.
+// computes is how long the GPU usually takes for what comes before an operation that follows one of a function, 0 if
+// that is not known; beside tells whether it is known that it does not wait for that one.
 func (t *hostTimes) computes(after string) (usual float64, beside bool) {
 	if t == nil || t.gpu.order == nil || t.gpu.after != after {
 		return 0, false
@@ -174,10 +179,11 @@ func (t *gpuTimes) add(begun, ended float64, run uint32) {
 	}
 }
 
-// isBeside tells whether GPUs do not wait. Where times tell neither, the one comes about as often as the other: it must come at least so many times as often,
-// and more often by so many standard deviations of that difference.
+// isBeside tells whether GPUs do not wait. Where times tell neither, the one comes about as often as the other: it must
+// come at least so many times as often, and more often by so many standard deviations of that difference.
 func (o *order) isBeside() bool {
-	return o.beside+o.behind > 0 && o.beside >= mostlyBeside*o.behind && o.beside-o.behind >= surelyBeside*math.Sqrt(o.beside+o.behind)
+	return o.beside+o.behind > 0 && o.beside >= mostlyBeside*o.behind &&
+		o.beside-o.behind >= surelyBeside*math.Sqrt(o.beside+o.behind)
 }
 
 const (

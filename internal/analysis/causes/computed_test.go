@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// A GPU that computes beside an operation takes as long from begin to begin, one that needs what it receives from its end.
+// A GPU that computes beside an operation takes as long from begin to begin, one that needs what it receives from its
+// end.
 func TestGPUsThatComputeBesideWaits(t *testing.T) {
 	for _, c := range []struct {
 		name, play string

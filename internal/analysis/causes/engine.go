@@ -8,8 +8,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// The order in which operations are looked at: each after what came before it on its members. What a member had before is
-// known from its timeline; an operation is held back until the last one before it on each member has been looked at.
+// The order in which operations are looked at: each after what came before it on its members. What a member had before
+// is known from its timeline; an operation is held back until the last one before it on each member has been looked at.
 
 // Operation is a collective, as all its members know it.
 type Operation struct {
@@ -33,9 +33,10 @@ type Slow struct {
 // Member is one member's part.
 type Member struct {
 	facts.Arrival
-	There       otf2.Timestamp // of a message: when it was there for its other end; Begin is when its rank was there for it alone
-	Uncertainty uint64         // of Begin and End, ns
-	Stated      bool           // Uncertainty is known
+	// of a message: when it was there for its other end; Begin is when its rank was there for it alone
+	There       otf2.Timestamp
+	Uncertainty uint64 // of Begin and End, ns
+	Stated      bool   // Uncertainty is known
 	Local
 }
 
@@ -46,7 +47,8 @@ type Engine struct {
 	comms  map[otf2.CommRef]*comm
 	begun  facts.StartUps
 	ledger ledger
-	aside  ledger  // of what is outside, while that is looked at the ledger; as a whole only when there is something outside
+	// of what is outside, while that is looked at the ledger; as a whole only when there is something outside
+	aside  ledger
 	ready  []*held // held back no more
 	free   []*held
 	unused *behind
@@ -75,7 +77,8 @@ type Engine struct {
 // NewEngine makes an engine for a number of ranks of the world.
 func NewEngine(ranks int) *Engine {
 	n := causesOf(ranks)
-	e := &Engine{causes: n, ranks: make([]rank, ranks), ends: make([]ended, ranks), comms: make(map[otf2.CommRef]*comm), begun: make(facts.StartUps), orders: make(map[functions]*order)}
+	e := &Engine{causes: n, ranks: make([]rank, ranks), ends: make([]ended, ranks), comms: make(map[otf2.CommRef]*comm),
+		begun: make(facts.StartUps), orders: make(map[functions]*order)}
 	for _, s := range []**scratch{&e.window, &e.sum, &e.waits, &e.late} {
 		*s = newScratch(n.all())
 	}
@@ -83,8 +86,8 @@ func NewEngine(ranks int) *Engine {
 	return e
 }
 
-// Charged has a function told of each part of the waiting between two times that goes back to what a rank did itself, ns of all that waited, and in what it
-// was late; what is told of one operation follows each other.
+// Charged has a function told of each part of the waiting between two times that goes back to what a rank did itself,
+// ns of all that waited, and in what it was late; what is told of one operation follows each other.
 func (e *Engine) Charged(see func(rank int, of Kind, begin, end otf2.Timestamp, ns float64)) {
 	e.ledger.charged = see
 }
@@ -120,7 +123,8 @@ type part struct {
 	launch *launch // it is one of messages that has not been looked at
 }
 
-// behind is the last one of a list of operations, and its next one the first. Few parts have a list at a time: its room is not theirs.
+// behind is the last one of a list of operations, and its next one the first. Few parts have a list at a time: its room
+// is not theirs.
 type behind struct {
 	held *held
 	next *behind
@@ -171,8 +175,8 @@ func (r *rank) at(seq uint32) *part {
 	return &r.parts[seq&uint32(len(r.parts)-1)]
 }
 
-// Part tells of a part of a member that has ended. Parts of a rank come in the order of Local.Seq, and each before its operation, or
-// that there is none to come.
+// Part tells of a part of a member that has ended. Parts of a rank come in the order of Local.Seq, and each before its
+// operation, or that there is none to come.
 func (e *Engine) Part(l *Local) {
 	if l.Rank < 0 {
 		return
@@ -205,7 +209,8 @@ func (e *Engine) makeRoom(r *rank) {
 	r.first++
 }
 
-// settled tells whether nobody asks for the oldest part any more: it has been looked at, and so have those that may have begun right after it.
+// settled tells whether nobody asks for the oldest part any more: it has been looked at, and so have those that may
+// have begun right after it.
 func (r *rank) settled() bool {
 	until := min(r.first+leastParts/2, r.next)
 	for r.known = max(r.known, r.first); r.known < until; r.known++ {
@@ -370,8 +375,8 @@ func (e *Engine) arrive(s *state, l *Local, begin otf2.Timestamp, of series) {
 	e.computedBeside(l, begin, s, of, t)
 }
 
-// worked is how long the rank did something by itself, by kinds: between operations, and on its host or GPU while it waited in one. What the turns of others on
-// its GPU may have been is left out.
+// worked is how long the rank did something by itself, by kinds: between operations, and on its host or GPU while it
+// waited in one. What the turns of others on its GPU may have been is left out.
 func (s *state) worked() (own [ownKinds]float64) {
 	own = s.own
 	own[GPU] -= s.turned

@@ -7,13 +7,15 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Follower is told what the engine looks at, in the same order: each operation after what came before it on its members. What it is given
-// is valid until it returns.
+// Follower is told what the engine looks at, in the same order: each operation after what came before it on its
+// members. What it is given is valid until it returns.
 type Follower interface {
-	// Collective takes a collective. came are its members' arrivals with their waits, late is nil where their times do not compare. startUp:
-	// it is the communicator's first one, see facts.StartUps.
-	Collective(op *Operation, members []Member, came []facts.Arrival, late *facts.Lateness, delays []Delay, startUp bool)
-	// Launch takes a launch of messages, all with this function, with those at the other ends of them, in the order of their begins.
+	// Collective takes a collective. came are its members' arrivals with their waits, late is nil where their times do
+	// not compare. startUp: it is the communicator's first one, see facts.StartUps.
+	Collective(op *Operation, members []Member, came []facts.Arrival, late *facts.Lateness, delays []Delay,
+		startUp bool)
+	// Launch takes a launch of messages, all with this function, with those at the other ends of them, in the order of
+	// their begins.
 	Launch(comm otf2.CommRef, function string, l *Member, others []*Member)
 	// Alone takes an operation that is not compared.
 	Alone(l *Local, begin, end otf2.Timestamp)
@@ -38,7 +40,8 @@ func (e *Engine) delays(members []Member) []Delay {
 		}
 		own := 0.0
 		for _, why := range e.why(b) {
-			if r, kind, ok := e.causes.rank(why.of); ok && int(members[b.member].Local.Rank) == r && int(kind) < ownKinds {
+			if r, kind, ok := e.causes.rank(why.of); ok && int(members[b.member].Local.Rank) == r &&
+				int(kind) < ownKinds {
 				own += why.ns
 			}
 		}

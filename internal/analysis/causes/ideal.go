@@ -9,8 +9,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// The run with an ideal network: an operation ends on a member as soon as all have come that it waits for. Kept is by how much earlier each rank
-// would be. What it did itself takes as long as it took; so do the first operations of communicators, and what does not compare.
+// The run with an ideal network: an operation ends on a member as soon as all have come that it waits for. Kept is by
+// how much earlier each rank would be. What it did itself takes as long as it took; so do the first operations of
+// communicators, and what does not compare.
 
 // ended is what is known of a rank's last operation.
 type ended struct {
@@ -48,7 +49,8 @@ func (e *Engine) ideal(late *facts.Lateness) {
 		}
 		until := come(i)
 		switch {
-		case late.Kind == facts.WaitCollective || m.Wait > 0 && m.Begin+otf2.Timestamp(m.Wait) == e.came[late.Last].Begin:
+		case late.Kind == facts.WaitCollective || m.Wait > 0 &&
+			m.Begin+otf2.Timestamp(m.Wait) == e.came[late.Last].Begin:
 			until = all
 		case late.Kind == facts.WaitLateBroadcast:
 			until = max(until, root)

@@ -54,8 +54,11 @@ const transferTime = 10
 
 func newJob(ranks int) *job {
 	j := &job{
-		engine: NewEngine(ranks), now: make([]float64, ranks), host: make([]float64, ranks), gpu: make([]float64, ranks), beside: make([]float64, ranks), began: make([]float64, ranks), uncalled: make([]bool, ranks),
-		seq: make([]uint32, ranks), ended: make([]otf2.Timestamp, ranks), comms: make(map[string]otf2.CommRef), ordinals: make(map[string]uint64),
+		engine: NewEngine(ranks), now: make([]float64, ranks), host: make([]float64, ranks),
+		gpu: make([]float64, ranks), beside: make([]float64, ranks), began: make([]float64, ranks),
+		uncalled: make([]bool, ranks),
+		seq:      make([]uint32, ranks), ended: make([]otf2.Timestamp, ranks), comms: make(map[string]otf2.CommRef),
+		ordinals: make(map[string]uint64),
 	}
 	for i := range j.now {
 		j.now[i] = 1000
@@ -189,14 +192,16 @@ func (j *job) begin(r, member int) Member {
 		ready = j.began[r]
 		begin = max(j.now[r], ready+beside)
 	}
-	l := Local{Rank: int32(r), Before: j.seq[r], Ended: j.ended[r], Ready: at(ready), Returned: at(ready + 1), Called: !j.uncalled[r]}
+	l := Local{Rank: int32(r), Before: j.seq[r], Ended: j.ended[r], Ready: at(ready), Returned: at(ready + 1),
+		Called: !j.uncalled[r]}
 	if l.Before == 0 {
 		l.Ended = at(begin)
 	}
 	j.seq[r]++
 	l.Seq = j.seq[r]
 	j.host[r], j.gpu[r], j.beside[r], j.uncalled[r], j.began[r] = 0, 0, 0, false, begin
-	return Member{There: at(begin), Arrival: facts.Arrival{Rank: member, Begin: at(begin), Source: facts.SourceGPU}, Local: l}
+	return Member{There: at(begin), Arrival: facts.Arrival{Rank: member, Begin: at(begin), Source: facts.SourceGPU},
+		Local: l}
 }
 
 // message lets a rank send to another one, on the communicator of all.
@@ -266,25 +271,34 @@ func TestCauses(t *testing.T) {
 		{"one GPU is late", 3, "ar(0,1,2) 5*[ 1~100 ar(0,1,2) ]", []int{0, 100, 0}, GPU},
 		{"no call is known", 3, "ar(0,1,2) 5*[ 1?100 ar(0,1,2) ]", []int{0, 100, 0}, Own},
 		{"half are late alike", 4, "ar(0,1,2,3) 5*[ 1:100 3:100 ar(0,1,2,3) ]", []int{0, 50, 0, 50}, Host},
-		{"one is late by much and one by little", 4, "ar(0,1,2,3) 5*[ 1:500 3:5 ar(0,1,2,3) ]", []int{0, 100, 0, 0}, Host},
-		{"in turn, two to one", 5, "ar(0,1,2,3,4) 5*[ 1:60 ar(0,1,2,3,4) 3:30 ar(0,1,2,3,4) ]", []int{0, 67, 0, 33, 0}, Host},
+		{"one is late by much and one by little", 4, "ar(0,1,2,3) 5*[ 1:500 3:5 ar(0,1,2,3) ]", []int{0, 100, 0, 0},
+			Host},
+		{"in turn, two to one", 5, "ar(0,1,2,3,4) 5*[ 1:60 ar(0,1,2,3,4) 3:30 ar(0,1,2,3,4) ]", []int{0, 67, 0, 33, 0},
+			Host},
 		{
-			"passed on from a row to columns", 6, "ar(0,1,2) ar(3,4,5) ar(0,3) ar(1,4) ar(2,5) 6*[ 4:50 ar(0,1,2) ar(3,4,5) ar(0,3) ar(1,4) ar(2,5) ]",
+			"passed on from a row to columns", 6,
+			"ar(0,1,2) ar(3,4,5) ar(0,3) ar(1,4) ar(2,5) 6*[ 4:50 ar(0,1,2) ar(3,4,5) ar(0,3) ar(1,4) ar(2,5) ]",
 			[]int{0, 0, 0, 0, 100, 0}, Host,
 		},
-		{"passed on twice", 4, "ar(0,1) ar(1,2) ar(2,3) 6*[ 0:9000 ar(0,1) ar(1,2) ar(2,3) ]", []int{100, 0, 0, 0}, Host},
-		{"a communicator that starts late passes on start-up", 3, "ar(0,1) 2:90000 ar(1,2) ar(0,1) 3*[ 0:1000 ar(0,1) ]", []int{100, 0, 0}, Host},
+		{"passed on twice", 4, "ar(0,1) ar(1,2) ar(2,3) 6*[ 0:9000 ar(0,1) ar(1,2) ar(2,3) ]", []int{100, 0, 0, 0},
+			Host},
+		{"a communicator that starts late passes on start-up", 3,
+			"ar(0,1) 2:90000 ar(1,2) ar(0,1) 3*[ 0:1000 ar(0,1) ]", []int{100, 0, 0}, Host},
 		{
 			"tensor and data parallel, passed on through both", 8,
-			"ar(0,1) ar(2,3) ar(4,5) ar(6,7) ar(0,2,4,6) ar(1,3,5,7) 5*[ 3*[ 5:9000 ar(0,1) ar(2,3) ar(4,5) ar(6,7) ] ar(0,2,4,6) ar(1,3,5,7) ]",
+			"ar(0,1) ar(2,3) ar(4,5) ar(6,7) ar(0,2,4,6) ar(1,3,5,7) 5*[ 3*[ 5:9000 ar(0,1) ar(2,3) ar(4,5) ar(6,7) " +
+				"] ar(0,2,4,6) ar(1,3,5,7) ]",
 			[]int{0, 0, 0, 0, 0, 100, 0, 0}, Host,
 		},
 		{"a late sender", 2, "m(0,1) 6*[ 0:100 m(0,1) ]", []int{100, 0}, Host},
 		{"a late receiver", 2, "m(0,1) 6*[ 1~100 m(0,1) ]", []int{0, 100}, GPU},
-		{"a pipeline whose third stage works longer", 4, "m(0,1) m(1,2) m(2,3) 20*[ 0:9 m(0,1) 1:9 m(1,2) 2:900 m(2,3) 3:9 ]", []int{0, 0, 99, 0}, Host},
+		{"a pipeline whose third stage works longer", 4,
+			"m(0,1) m(1,2) m(2,3) 20*[ 0:9 m(0,1) 1:9 m(1,2) 2:900 m(2,3) 3:9 ]", []int{0, 0, 99, 0}, Host},
 		{"who sends into a buffer does not wait", 2, "b(0,1) 6*[ 1:100 b(0,1) ]", []int{0, 0}, Host},
-		{"messages pass on what a collective made wait", 4, "ar(0,1) m(1,2) m(2,3) 6*[ 0:9000 ar(0,1) m(1,2) m(2,3) ]", []int{100, 0, 0, 0}, Host},
-		{"a Reduce that a member of its chain holds up", 4, "ar(0,1,2,3) 5*[ 1:100 rd3(0,1,2,3) ar(0,1,2,3) ]", []int{0, 100, 0, 0}, Host},
+		{"messages pass on what a collective made wait", 4, "ar(0,1) m(1,2) m(2,3) 6*[ 0:9000 ar(0,1) m(1,2) m(2,3) ]",
+			[]int{100, 0, 0, 0}, Host},
+		{"a Reduce that a member of its chain holds up", 4, "ar(0,1,2,3) 5*[ 1:100 rd3(0,1,2,3) ar(0,1,2,3) ]",
+			[]int{0, 100, 0, 0}, Host},
 	} {
 		r := newJob(c.ranks).play(c.play).engine.Result()
 		if got := shares(r); !slices.Equal(got, c.want) {

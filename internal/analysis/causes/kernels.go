@@ -11,7 +11,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// What a GPU computed before an operation began on it: kernels of the application, where the rows of CUDA streams have them.
+// What a GPU computed before an operation began on it: kernels of the application, where the rows of CUDA streams have
+// them.
 
 // Kernel is how long kernels of one name ran, ns; of those that run beside each other each counts.
 type Kernel struct {
@@ -19,8 +20,8 @@ type Kernel struct {
 	Time   uint64
 }
 
-// Kernels are those that ran on a rank's GPU from when its operation was called, and what was before it had ended, to its begin. The longest
-// come first; those behind the first one without a time are none.
+// Kernels are those that ran on a rank's GPU from when its operation was called, and what was before it had ended, to
+// its begin. The longest come first; those behind the first one without a time are none.
 type Kernels [mostKernels]Kernel
 
 // mostKernels bounds the names that are told apart for one operation.
@@ -53,7 +54,10 @@ func (k *Kernels) beyond(o *Kernels) (more Kernels) {
 }
 
 func (k *Kernels) sort() {
-	slices.SortFunc(k[:], func(a, b Kernel) int { return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.Region, b.Region)) })
+	slices.SortFunc(k[:], func(a, b Kernel) int {
+		return cmp.Or(
+			cmp.Compare(b.Time, a.Time), cmp.Compare(a.Region, b.Region))
+	})
 }
 
 // gpu follows the kernels of one GPU of a process since the last operation of its rank ended.
@@ -77,7 +81,8 @@ type span struct {
 	kernels map[otf2.RegionRef]uint64 // ns
 }
 
-// mostSpans bounds those that are kept. Of more the oldest are made one: an operation that was called since then is told of earlier kernels, too.
+// mostSpans bounds those that are kept. Of more the oldest are made one: an operation that was called since then is
+// told of earlier kernels, too.
 const mostSpans = 64
 
 func (s *stream) enter(r *facts.Region) {
@@ -163,7 +168,10 @@ func (g *gpu) ran(from, now otf2.Timestamp) *Kernels {
 	for region, ns := range sums {
 		all = append(all, Kernel{region, ns})
 	}
-	slices.SortFunc(all, func(a, b Kernel) int { return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.Region, b.Region)) })
+	slices.SortFunc(all, func(a, b Kernel) int {
+		return cmp.Or(
+			cmp.Compare(b.Time, a.Time), cmp.Compare(a.Region, b.Region))
+	})
 	k := new(Kernels)
 	copy(k[:], all)
 	return k
@@ -193,8 +201,8 @@ type Busy struct {
 // leastBusy is the share of the time below which a kernel explains nothing.
 const leastBusy = 0.05
 
-// BusyWith gives the kernels that ran longer before late operations than before those they are compared with, the longest first. Where those
-// have no kernels, all that ran is told.
+// BusyWith gives the kernels that ran longer before late operations than before those they are compared with, the
+// longest first. Where those have no kernels, all that ran is told.
 func BusyWith(all []Occurrence) (busy []Busy) {
 	late := 0.0
 	sums := make(map[otf2.RegionRef]float64)
@@ -212,6 +220,9 @@ func BusyWith(all []Occurrence) (busy []Busy) {
 			busy = append(busy, Busy{region, min(ns/late, 1)})
 		}
 	}
-	slices.SortFunc(busy, func(a, b Busy) int { return cmp.Or(cmp.Compare(b.Share, a.Share), cmp.Compare(a.Region, b.Region)) })
+	slices.SortFunc(busy, func(a, b Busy) int {
+		return cmp.Or(
+			cmp.Compare(b.Share, a.Share), cmp.Compare(a.Region, b.Region))
+	})
 	return busy
 }

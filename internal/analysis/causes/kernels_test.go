@@ -31,7 +31,8 @@ func TestKernelsSinceACall(t *testing.T) {
 	}
 	end := otf2.Timestamp(100*calls + 50)
 	for _, c := range []struct{ from, least, most uint64 }{
-		{10, 20 * calls, 20 * calls}, {100 * (calls - 9), 200, 200}, {100*calls + 1, 20, 20}, {100 * 3, 20 * (calls - 2), 20 * calls},
+		{10, 20 * calls, 20 * calls}, {100 * (calls - 9), 200, 200}, {100*calls + 1, 20, 20},
+		{100 * 3, 20 * (calls - 2), 20 * calls},
 	} {
 		k := g.ran(otf2.Timestamp(c.from), end)
 		if k[0].Region != 1 || k[0].Time < c.least || k[0].Time > c.most {

@@ -7,8 +7,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// How an operation stands on its rank: what ended before it, and when it was called. Decided from the operations of one rank
-// and the calls of its process, in the order of their ends.
+// How an operation stands on its rank: what ended before it, and when it was called. Decided from the operations of one
+// rank and the calls of its process, in the order of their ends.
 
 // Local is an operation, or a launch of several, among those of its rank.
 type Local struct {
@@ -19,12 +19,14 @@ type Local struct {
 	// Outside what was selected it is in no figure, and what came of it may be.
 	Outside bool
 	Ended   otf2.Timestamp // when that one ended; without one when this one began
-	// Ready is when the application had made the call: a single one when it was entered, of a group when the last call in it had returned.
+	// Ready is when the application had made the call: a single one when it was entered, of a group when the last call
+	// in it had returned.
 	Ready    otf2.Timestamp
 	Returned otf2.Timestamp // when the application went on; the greatest time: not known yet
 	Free     otf2.Timestamp // when the application had come back from the call before, 0: not known
-	Kernels  *Kernels       // that ran on its GPU from then, and from Ended, to its begin; nil: none, or they were not recorded
-	During   Phase          // in which it was called; nil: none, or not known
+	// that ran on its GPU from then, and from Ended, to its begin; nil: none, or they were not recorded
+	Kernels *Kernels
+	During  Phase // in which it was called; nil: none, or not known
 }
 
 // Phase is one of the application.
@@ -97,7 +99,8 @@ type timeline struct {
 	ends [keptEnds]otf2.Timestamp // of seq, by seq modulo keptEnds
 }
 
-// Lanes makes lanes for an archive's locations; ranks gives the rank of the world of the members' locations, process the process of each.
+// Lanes makes lanes for an archive's locations; ranks gives the rank of the world of the members' locations, process
+// the process of each.
 type Lanes struct {
 	calls   facts.ByRegion[bool]
 	kernels *facts.Kernels
@@ -107,7 +110,8 @@ type Lanes struct {
 }
 
 // NewLanes prepares lanes of an archive.
-func NewLanes(defs *otf2.Definitions, ranks map[otf2.LocationRef]int, process func(otf2.LocationRef) otf2.LocationGroupRef) *Lanes {
+func NewLanes(defs *otf2.Definitions, ranks map[otf2.LocationRef]int,
+	process func(otf2.LocationRef) otf2.LocationGroupRef) *Lanes {
 	l := &Lanes{kernels: facts.KernelsOf(defs), ranks: ranks, process: process}
 	if l.kernels.Known() {
 		l.groups = acceleratorRows(defs)

@@ -18,13 +18,15 @@ import (
 type ledger struct {
 	waited  float64 // ns of all members, start-up left out
 	startUp float64
-	small   float64         // of waited, in operations whose arrivals are not further apart than their uncertainty
-	costs   []float64       // by cause, ns that others waited; together waited and what was caused by start-up
-	delays  []float64       // by cause, ns by which operations would have begun earlier, at most
-	beside  []float64       // by cause, ns of costs that cost nothing: hosts or GPUs worked beside
-	through [worlds]float64 // of waited, by the paradigm of the operation: for ranks that came late because they had waited in one of another
+	small   float64   // of waited, in operations whose arrivals are not further apart than their uncertainty
+	costs   []float64 // by cause, ns that others waited; together waited and what was caused by start-up
+	delays  []float64 // by cause, ns by which operations would have begun earlier, at most
+	beside  []float64 // by cause, ns of costs that cost nothing: hosts or GPUs worked beside
+	// of waited, by the paradigm of the operation: for ranks that came late because they had waited in one of another
+	through [worlds]float64
 
-	over    *overtime.Line                                                 // given what goes back to ranks; nil: nobody asks
+	// given what goes back to ranks; nil: nobody asks
+	over    *overtime.Line
 	charged func(rank int, of Kind, begin, end otf2.Timestamp, ns float64) // the same; nil: nobody asks
 
 	spent       []float64           // by rank, ns in operations
@@ -40,7 +42,8 @@ type ledger struct {
 	kept        int                 // occurrences of each rank
 }
 
-// waiting adds up how long ranks waited, and for how much of that time: where operations run beside each other, a rank waits in several at once.
+// waiting adds up how long ranks waited, and for how much of that time: where operations run beside each other, a rank
+// waits in several at once.
 type waiting struct {
 	until    []otf2.Timestamp // by rank
 	all, any float64          // ns
@@ -92,9 +95,12 @@ const (
 
 func newLedger(n causesOf) ledger {
 	return ledger{
-		costs: make([]float64, n.all()), delays: make([]float64, n.all()), beside: make([]float64, n.all()), waits: waiting{until: make([]otf2.Timestamp, n)}, spent: make([]float64, n), own: make([]float64, n), ownBy: make([][ownKinds]float64, n), occurrences: make([][]Occurrence, n),
-		bursts: make([]burst, n), passed: make([]passed, n), burstsOf: make([]bursts, n), rows: make([]steadiness, n), paces: make([]pace, n),
-		kept: min(max(keptOccurrences/max(int(n), 1), leastOccurrences), mostOccurrences),
+		costs: make([]float64, n.all()), delays: make([]float64, n.all()), beside: make([]float64, n.all()),
+		waits: waiting{until: make([]otf2.Timestamp, n)}, spent: make([]float64, n), own: make([]float64, n),
+		ownBy: make([][ownKinds]float64, n), occurrences: make([][]Occurrence, n),
+		bursts: make([]burst, n), passed: make([]passed, n), burstsOf: make([]bursts, n), rows: make([]steadiness, n),
+		paces: make([]pace, n),
+		kept:  min(max(keptOccurrences/max(int(n), 1), leastOccurrences), mostOccurrences),
 	}
 }
 
@@ -107,8 +113,8 @@ func (l *ledger) time(members []Member) {
 	}
 }
 
-// commLedger counts the operations of a communicator by the cost of lateness that began in them: who was late most by itself. Levels are
-// powers of two.
+// commLedger counts the operations of a communicator by the cost of lateness that began in them: who was late most by
+// itself. Levels are powers of two.
 type commLedger struct {
 	led    [][Levels]uint32  // by member, operations
 	struck []counted         // by member, occasions: bursts of operations
@@ -132,7 +138,8 @@ func Level(ns float64) int {
 }
 
 func newCommLedger(members int) commLedger {
-	c := commLedger{led: make([][Levels]uint32, members), struck: make([]counted, members), ranks: make([]int32, members), calls: make(map[string]uint64)}
+	c := commLedger{led: make([][Levels]uint32, members), struck: make([]counted, members),
+		ranks: make([]int32, members), calls: make(map[string]uint64)}
 	for i := range c.ranks {
 		c.ranks[i] = -1
 	}
@@ -179,11 +186,13 @@ func (e *Engine) settle(op *Operation, c *comm, members []Member) {
 	m, by := &members[leader.member], &members[leader.by]
 	c.led[m.Arrival.Rank][Level(most.cost)]++
 	o := occurrence(m, by)
-	o.Comm, o.Function, o.Ordinal, o.Nth, o.Kind, o.Cost = op.Comm, op.Function, op.Ordinal, c.calls[op.Function], most.kind, most.cost
+	o.Comm, o.Function, o.Ordinal, o.Nth, o.Kind, o.Cost = op.Comm, op.Function, op.Ordinal, c.calls[op.Function],
+		most.kind, most.cost
 	e.ledger.remember(m.Local.Rank, &o)
 }
 
-// charge adds up what a member costs that others waited for between two times, and gives the part that is its own, by kinds.
+// charge adds up what a member costs that others waited for between two times, and gives the part that is its own, by
+// kinds.
 func (e *Engine) charge(b *blame, rank int32, begin, end otf2.Timestamp) (s strike) {
 	l := &e.ledger
 	s.kind = Own
@@ -223,7 +232,8 @@ const mostly = 0.5
 // byOthers is the share of a blame that goes back to others than the rank itself, as far as it is known.
 func (e *Engine) byOthers(b *blame, rank int32) (share float64) {
 	for _, why := range e.why(b) {
-		if r, of, ok := e.causes.rank(why.of); ok && (int32(r) != rank || int(of) >= ownKinds) || why.of == e.causes.startUp() {
+		if r, of, ok := e.causes.rank(why.of); ok && (int32(r) != rank || int(of) >= ownKinds) ||
+			why.of == e.causes.startUp() {
 			share += why.ns
 		}
 	}
@@ -233,7 +243,8 @@ func (e *Engine) byOthers(b *blame, rank int32) (share float64) {
 // occurrence is that one came later than another.
 func occurrence(late, early *Member) Occurrence {
 	o := Occurrence{
-		At: late.Begin, Late: float64(late.Begin - early.Begin), Called: math.NaN(), Stated: late.Stated && early.Stated, Uncertainty: late.Uncertainty + early.Uncertainty,
+		At: late.Begin, Late: float64(late.Begin - early.Begin), Called: math.NaN(),
+		Stated: late.Stated && early.Stated, Uncertainty: late.Uncertainty + early.Uncertainty,
 		late: late.Kernels, early: early.Kernels, During: late.During,
 	}
 	if late.Called && early.Called {
@@ -281,8 +292,8 @@ type Result struct {
 	AtOnce  float64 // in how many operations a rank waited when it waited, on average
 	Ranks   []Rank  // of the world
 	Comms   []Comm
-	// Through is, of waits in operations of NCCL and in those of MPI, what was for ranks that came late because they had waited in operations of
-	// the other one.
+	// Through is, of waits in operations of NCCL and in those of MPI, what was for ranks that came late because they
+	// had waited in operations of the other one.
 	Through Through
 }
 
@@ -291,16 +302,21 @@ type Through struct{ NCCL, MPI float64 }
 
 // Rank is what a rank of the world caused.
 type Rank struct {
-	Costs       [NumKinds]float64 // that others waited for it, of Waited
-	Beside      [NumKinds]float64 // of Costs, waits beside which the hosts or GPUs of those that waited worked: they made nothing later
-	Delays      [NumKinds]float64 // by which operations would have begun earlier, at most; what is Beside is left out
-	Spent       float64           // in operations
-	Saved       float64           // by which its last operation would have ended earlier if nothing but lateness took time in operations, see ideal
-	Worked      float64           // by itself: on the host, in calls, and on the GPU before operations begin; its host and its GPU also while it waited
-	WorkedBy    [ownKinds]float64 // the same by kinds
-	Heaviest    float64           // of the cost, that of the one occasion that cost the most
-	Occurrences []Occurrence      // in which it was late most of all by itself: those of the greatest cost, in order of time
-	All         bool              // Occurrences are all there were
+	Costs [NumKinds]float64 // that others waited for it, of Waited
+	// of Costs, waits beside which the hosts or GPUs of those that waited worked: they made nothing later
+	Beside [NumKinds]float64
+	Delays [NumKinds]float64 // by which operations would have begun earlier, at most; what is Beside is left out
+	Spent  float64           // in operations
+	// by which its last operation would have ended earlier if nothing but lateness took time in operations, see ideal
+	Saved float64
+	// by itself: on the host, in calls, and on the GPU before operations begin; its host and its GPU also while it
+	// waited
+	Worked   float64
+	WorkedBy [ownKinds]float64 // the same by kinds
+	Heaviest float64           // of the cost, that of the one occasion that cost the most
+	// in which it was late most of all by itself: those of the greatest cost, in order of time
+	Occurrences []Occurrence
+	All         bool // Occurrences are all there were
 }
 
 // Cost is what others waited for the rank by its own doing.
@@ -311,7 +327,8 @@ func (r *Rank) Cost() (sum float64) {
 	return sum
 }
 
-// Transfers is what was waited because operations took longer, for a reason that is known or on some members than on others, ns, of Waited.
+// Transfers is what was waited because operations took longer, for a reason that is known or on some members than on
+// others, ns, of Waited.
 func (r *Result) Transfers() (sum float64) {
 	for i := range r.Ranks {
 		for k := Transfer; k < Turns; k++ {
@@ -323,10 +340,11 @@ func (r *Result) Transfers() (sum float64) {
 
 // Comm counts the operations of a communicator by the cost of lateness that began in them, in powers of two.
 type Comm struct {
-	Ref    otf2.CommRef
-	Ranks  []int32           // of the world, by member; −1: nothing is known of it
-	Led    [][Levels]uint32  // by member: operations in which it was late most by itself
-	Struck [][Levels]float32 // by member: occasions on which it was late by itself; a burst of operations that has one origin is one
+	Ref   otf2.CommRef
+	Ranks []int32          // of the world, by member; −1: nothing is known of it
+	Led   [][Levels]uint32 // by member: operations in which it was late most by itself
+	// by member: occasions on which it was late by itself; a burst of operations that has one origin is one
+	Struck [][Levels]float32
 	Calls  map[string]uint64 // operations by function
 	// Took is, of messages, the occasions that a member had a part in, by member; nil: the row is of collectives.
 	Took []occasions
@@ -334,8 +352,8 @@ type Comm struct {
 	made map[ownCalls]uint64
 }
 
-// Part is how many occasions of a level a member of messages had a part in, and on how many of them it would be the one that was late if all that had
-// were alike.
+// Part is how many occasions of a level a member of messages had a part in, and on how many of them it would be the one
+// that was late if all that had were alike.
 func (c *Comm) Part(member, level int) (times, expected float64) {
 	t := &c.Took[member]
 	return float64(t.times[level]), float64(t.expected[level])
@@ -365,7 +383,8 @@ func (c *Comm) Waited(member, level int, whom func(rank int) bool) (n float64) {
 func (e *Engine) Result() *Result {
 	l := &e.ledger
 	anew := l.anew()
-	r := &Result{Waited: l.waited, StartUp: l.startUp, Unknown: l.costs[e.causes.unknown()], Small: l.small, AtOnce: l.waits.atOnce(), Ranks: make([]Rank, e.causes), Through: Through{l.through[0], l.through[1]}}
+	r := &Result{Waited: l.waited, StartUp: l.startUp, Unknown: l.costs[e.causes.unknown()], Small: l.small,
+		AtOnce: l.waits.atOnce(), Ranks: make([]Rank, e.causes), Through: Through{l.through[0], l.through[1]}}
 	later := l.costs[e.causes.startUp()]
 	r.Waited -= later
 	r.StartUp += later
@@ -430,7 +449,8 @@ func (l *ledger) move(causes causesOf, r *Result, i int, part float64) {
 
 // result gives the row of a communicator; anew is by rank.
 func (c *commLedger) result(ref otf2.CommRef, anew []float64) Comm {
-	r := Comm{Ref: ref, Ranks: c.ranks, Led: c.led, Struck: make([][Levels]float32, len(c.ranks)), Calls: c.calls, made: c.made}
+	r := Comm{Ref: ref, Ranks: c.ranks, Led: c.led, Struck: make([][Levels]float32, len(c.ranks)), Calls: c.calls,
+		made: c.made}
 	own := make([]occasions, len(c.ranks))
 	for i, rank := range c.ranks {
 		if rank >= 0 {

@@ -10,8 +10,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Messages: those of one launch have one time, so a launch is what waits, for the other ends of its messages that have not begun. A launch is
-// looked at when the other ends of all its messages are known.
+// Messages: those of one launch have one time, so a launch is what waits, for the other ends of its messages that have
+// not begun. A launch is looked at when the other ends of all its messages are known.
 
 // End is one end of a message that has ended.
 type End struct {
@@ -84,7 +84,8 @@ func (e *Engine) newLaunch(end *End) *launch {
 	if n := len(e.launches); n > 0 {
 		l, e.launches = e.launches[n-1], e.launches[:n-1]
 	}
-	*l = launch{Member: end.Member, comm: end.Comm, members: end.Members, function: end.Function, follows: end.Follows, others: l.others[:0]}
+	*l = launch{Member: end.Member, comm: end.Comm, members: end.Members, function: end.Function, follows: end.Follows,
+		others: l.others[:0]}
 	return l
 }
 
@@ -145,8 +146,9 @@ func (e *Engine) settleLaunch(l *launch) {
 	e.awaits(l, func(p *part) { e.wait(p, h) })
 }
 
-// awaits lists what must be known before a launch is looked at: what was before it on its own rank, and on those at the other ends of its
-// messages. Those that came before it count, too: without the delay that is asked about, they might have come later than it did.
+// awaits lists what must be known before a launch is looked at: what was before it on its own rank, and on those at the
+// other ends of its messages. Those that came before it count, too: without the delay that is asked about, they might
+// have come later than it did.
 func (e *Engine) awaits(l *launch, do func(*part)) {
 	if p := e.before(&l.Local); p != nil && !p.known {
 		do(p)
@@ -178,7 +180,8 @@ func (e *Engine) messages(l *launch) {
 	e.costless(&l.Local, &s)
 	c := e.comm(l.comm, l.members)
 	slices.SortFunc(l.others, func(a, b *launch) int {
-		return cmp.Or(cmp.Compare(a.There, b.There), cmp.Compare(a.Arrival.Rank, b.Arrival.Rank), cmp.Compare(a.Seq, b.Seq))
+		return cmp.Or(cmp.Compare(a.There, b.There), cmp.Compare(a.Arrival.Rank, b.Arrival.Rank),
+			cmp.Compare(a.Seq, b.Seq))
 	})
 	if e.follower != nil {
 		e.others = e.others[:0]
@@ -297,7 +300,8 @@ func (e *Engine) heldUp(c *comm, l *launch, late []*launch, s *state) amounts {
 		ends.led[leader.Arrival.Rank][Level(most.cost)]++
 		o := occurrence(&leader.Member, &l.Member)
 		o.At, o.Late = leader.There, float64(leader.There-l.Begin)
-		o.Comm, o.Function, o.Nth, o.Kind, o.Cost, o.Message = l.comm, leader.function, leader.nth, most.kind, most.cost, true
+		o.Comm, o.Function, o.Nth, o.Kind, o.Cost, o.Message = l.comm, leader.function, leader.nth, most.kind,
+			most.cost, true
 		e.ledger.remember(leader.Local.Rank, &o)
 	}
 	e.sum.clear()
@@ -316,7 +320,8 @@ func (e *Engine) metOnTime(c *comm, l *launch, s *state) {
 	}
 }
 
-// pair gives how two members came to their last message, of too many pairs to the communicator's last collective; met tells whether there was one.
+// pair gives how two members came to their last message, of too many pairs to the communicator's last collective; met
+// tells whether there was one.
 func (c *comm) pair(a, b int32) (of, other *meeting, met bool) {
 	key := pairKey{min(a, b), max(a, b)}
 	p := c.pairs[key]

@@ -7,7 +7,8 @@ import (
 	"slices"
 )
 
-// What is one occasion that a rank was late: a burst as far as it was carried along, each of its operations as far as it was late anew.
+// What is one occasion that a rank was late: a burst as far as it was carried along, each of its operations as far as
+// it was late anew.
 
 // bursts adds up those of a rank.
 type bursts struct {
@@ -38,8 +39,8 @@ func (s *bursts) add(b *burst) {
 	s.greatestEach = max(s.greatestEach, b.most)
 }
 
-// move makes a part of what was carried along of the kinds with which bursts began: the costs, and by how much operations would have begun earlier.
-// What is left of the latter goes to whom it was given by.
+// move makes a part of what was carried along of the kinds with which bursts began: the costs, and by how much
+// operations would have begun earlier. What is left of the latter goes to whom it was given by.
 func (r *Rank) move(moved *[ownKinds]float64, part float64) (left float64) {
 	from, to := 0.0, 0.0
 	net := 0.0
@@ -73,7 +74,8 @@ func (s *bursts) heaviest(anew float64) float64 {
 	return max(s.greatest/(1+(s.of-1)*anew), s.greatestEach)
 }
 
-// occasions are counted by their cost, and of how many each would be the one that is late if all that had a part in them were alike.
+// occasions are counted by their cost, and of how many each would be the one that is late if all that had a part in
+// them were alike.
 type occasions struct{ times, expected [Levels]float32 }
 
 // counted are bursts, by what an operation of theirs cost and by how many these were.

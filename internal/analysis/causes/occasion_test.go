@@ -24,8 +24,8 @@ func struck(r *Result, rank int) (times float64) {
 	return times
 }
 
-// carried is a job of so many AllReduces of three ranks whose hosts do not wait for their GPUs and call every 500 µs. The host of rank 1 is behind by so
-// much, µs, from the operation from on.
+// carried is a job of so many AllReduces of three ranks whose hosts do not wait for their GPUs and call every 500 µs.
+// The host of rank 1 is behind by so much, µs, from the operation from on.
 func carried(operations int, behind float64, from int) *Result {
 	e := NewEngine(3)
 	var ended, called [3]otf2.Timestamp
@@ -37,13 +37,15 @@ func carried(operations int, behind float64, from int) *Result {
 			if r == 1 && k >= from {
 				ready += behind
 			}
-			l := Local{Rank: int32(r), Seq: uint32(k + 1), Before: uint32(k), Ended: ended[r], Ready: at(ready), Returned: at(ready + 1), Called: true, Free: called[r]}
+			l := Local{Rank: int32(r), Seq: uint32(k + 1), Before: uint32(k), Ended: ended[r], Ready: at(ready),
+				Returned: at(ready + 1), Called: true, Free: called[r]}
 			begin := max(at(ready+1), ended[r])
 			if k == 0 {
 				l.Ended = begin
 			}
 			called[r] = l.Returned
-			all = append(all, Member{There: begin, Arrival: facts.Arrival{Rank: r, Begin: begin, Source: facts.SourceGPU}, Local: l})
+			all = append(all, Member{There: begin,
+				Arrival: facts.Arrival{Rank: r, Begin: begin, Source: facts.SourceGPU}, Local: l})
 			last = max(last, begin)
 		}
 		for r := range all {
@@ -86,7 +88,8 @@ func TestOccasions(t *testing.T) {
 	}
 }
 
-// A rank that is late to nearly all operations has no others to compare with: it was late anew if its lateness varies about a mean.
+// A rank that is late to nearly all operations has no others to compare with: it was late anew if its lateness varies
+// about a mean.
 func TestRows(t *testing.T) {
 	for _, c := range []struct {
 		name        string
@@ -158,8 +161,8 @@ func TestHeaviestOccasion(t *testing.T) {
 	}
 }
 
-// Steps of bursts in which a rank was hardly late may take longer for other reasons: what they take does not tell of what it carries along when it
-// is late by much.
+// Steps of bursts in which a rank was hardly late may take longer for other reasons: what they take does not tell of
+// what it carries along when it is late by much.
 func TestPaces(t *testing.T) {
 	for _, c := range []struct {
 		name        string
@@ -186,7 +189,8 @@ func TestPaces(t *testing.T) {
 	}
 }
 
-// Who catches up after it was late anew is late anew: that it then takes less time than it does otherwise, as it does not wait, says nothing else.
+// Who catches up after it was late anew is late anew: that it then takes less time than it does otherwise, as it does
+// not wait, says nothing else.
 func TestPacesOfThoseWhoCatchUp(t *testing.T) {
 	var p pace
 	to, back := p.step(series{comm: 1}, series{comm: 2}), p.step(series{comm: 2}, series{comm: 1})

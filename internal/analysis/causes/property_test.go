@@ -13,8 +13,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 )
 
-// anyJob draws a job: operations of any ranks on any communicators, with any work between them. name gives the ranks other numbers, scale
-// makes all work longer.
+// anyJob draws a job: operations of any ranks on any communicators, with any work between them. name gives the ranks
+// other numbers, scale makes all work longer.
 func anyJob(t *rapid.T) func(name func(int) int, scale int) *job {
 	ranks := rapid.IntRange(2, 9).Draw(t, "ranks")
 	var comms [][]int
@@ -36,7 +36,8 @@ func anyJob(t *rapid.T) func(name func(int) int, scale int) *job {
 	steps := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) step {
 		comm := rapid.IntRange(0, len(comms)-1).Draw(t, "communicator")
 		return step{
-			rapid.IntRange(0, ranks-1).Draw(t, "rank"), rapid.IntRange(0, 5000).Draw(t, "work"), rapid.SampledFrom([]string{":", "~", "?"}).Draw(t, "kind"),
+			rapid.IntRange(0, ranks-1).Draw(t, "rank"), rapid.IntRange(0, 5000).Draw(t, "work"),
+			rapid.SampledFrom([]string{":", "~", "?"}).Draw(t, "kind"),
 			comm, rapid.IntRange(-1, len(comms[comm])-1).Draw(t, "root"),
 			rapid.Bool().Draw(t, "message"), rapid.Bool().Draw(t, "slow"),
 		}

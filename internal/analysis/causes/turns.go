@@ -2,11 +2,12 @@
 
 package causes
 
-// Ranks that share a GPU. It runs processes in turns, unless something lets them run together (MPS, which no archive tells): what a rank is late for the
-// turns of others is not by its own doing, nor is it that of the others.
+// Ranks that share a GPU. It runs processes in turns, unless something lets them run together (MPS, which no archive
+// tells): what a rank is late for the turns of others is not by its own doing, nor is it that of the others.
 
-// LongestTurn is how long one process may have a GPU before it is another one's turn, ns: those of an H200 (driver 580) took 2.0 to 2.4 ms, and others may
-// be somewhat longer. NVIDIA gives no figure; who has had the driver make them longer (nvidia-smi compute-policy --set-timeslice) has longer waits for them.
+// LongestTurn is how long one process may have a GPU before it is another one's turn, ns: those of an H200 (driver 580)
+// took 2.0 to 2.4 ms, and others may be somewhat longer. NVIDIA gives no figure; who has had the driver make them
+// longer (nvidia-smi compute-policy --set-timeslice) has longer waits for them.
 const LongestTurn = 3e6
 
 // Cycle is how long a rank may wait for the turns of so many others on its GPU, each other one's once, ns.
@@ -40,7 +41,8 @@ func (s Sharing) turn(rank int32, ns float64) float64 {
 	return min(ns, Cycle(s[rank]))
 }
 
-// Explains tells whether a rank's GPU can have been late by so many ns as it was the others' turn so many times: each other one's once each time.
+// Explains tells whether a rank's GPU can have been late by so many ns as it was the others' turn so many times: each
+// other one's once each time.
 func (s Sharing) Explains(rank int, ns float64, times uint64) bool {
 	return rank >= 0 && rank < len(s) && s[rank] > 0 && ns <= Cycle(s[rank])*float64(times)
 }
@@ -59,7 +61,8 @@ func (e *Engine) turns(rank int32, kind Kind, ns float64, times uint64) Kind {
 // since is how many parts a rank has begun after it came to the last operation of both.
 func (p *party) since() uint64 { return uint64(max(1, p.Seq-min(p.Seq, p.met.seq))) }
 
-// hops is how often what a rank's operations transfer may have waited for turns: data goes from one rank on the GPU to the next, and each hop may wait.
+// hops is how often what a rank's operations transfer may have waited for turns: data goes from one rank on the GPU to
+// the next, and each hop may wait.
 func (e *Engine) hops(p *party) uint64 {
 	if e.sharing == nil {
 		return 0

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// What a rank's GPU is late for others' turns on it is told apart, and is in no cost of the rank itself; what is longer, or is its host's, stays.
+// What a rank's GPU is late for others' turns on it is told apart, and is in no cost of the rank itself; what is
+// longer, or is its host's, stays.
 func TestTurnsOfOthers(t *testing.T) {
 	two, three := [][]int{{0, 1}}, [][]int{{0, 1, 2}}
 	for _, c := range []struct {
@@ -27,11 +28,14 @@ func TestTurnsOfOthers(t *testing.T) {
 		{"a host", 2, two, "ar(0,1) 5*[ 1:2300 ar(0,1) ]", 1, Host},
 		{"a rank with a GPU of its own", 3, two, "ar(0,1,2) 5*[ 2~2300 ar(0,1,2) ]", 2, GPU},
 		{"of four on two GPUs", 4, [][]int{{0, 1}, {2, 3}}, "ar(0,1,2,3) 5*[ 3~2300 ar(0,1,2,3) ]", 3, Turns},
-		{"in each operation since both met", 3, [][]int{{1, 2}}, "ar(0,1) ar(1,2) 5*[ 3*[ 1~2300 ar(1,2) ] ar(0,1) ]", 1, Turns},
+		{"in each operation since both met", 3, [][]int{{1, 2}}, "ar(0,1) ar(1,2) 5*[ 3*[ 1~2300 ar(1,2) ] ar(0,1) ]",
+			1, Turns},
 		{"a message", 2, two, "m(0,1) 5*[ 1~2300 m(0,1) ]", 1, Turns},
 		{"a slow GPU, passed on", 4, two, "ar(0,1) ar(0,2) ar(1,3) 5*[ sg1(0,1) ar(0,2) ar(1,3) ]", 1, Turns},
-		{"a slow GPU of its own, passed on", 4, nil, "ar(0,1) ar(0,2) ar(1,3) 5*[ sg1(0,1) ar(0,2) ar(1,3) ]", 1, Moving},
-		{"a slow link of a GPU that is shared", 4, two, "ar(0,1) ar(0,2) ar(1,3) 5*[ sl1(0,1) ar(0,2) ar(1,3) ]", 1, Link},
+		{"a slow GPU of its own, passed on", 4, nil, "ar(0,1) ar(0,2) ar(1,3) 5*[ sg1(0,1) ar(0,2) ar(1,3) ]", 1,
+			Moving},
+		{"a slow link of a GPU that is shared", 4, two, "ar(0,1) ar(0,2) ar(1,3) 5*[ sl1(0,1) ar(0,2) ar(1,3) ]", 1,
+			Link},
 	} {
 		j := newJob(c.ranks)
 		j.engine.InTurns(NewSharing(c.ranks, c.gpus))
@@ -45,7 +49,8 @@ func TestTurnsOfOthers(t *testing.T) {
 	}
 }
 
-// What a rank's GPU was late each time, the turns of others may have been: it did not work for that, only for what is more.
+// What a rank's GPU was late each time, the turns of others may have been: it did not work for that, only for what is
+// more.
 func TestWorkBesideTurns(t *testing.T) {
 	two, three := [][]int{{0, 1}}, [][]int{{0, 1, 2}}
 	for _, c := range []struct {
@@ -81,7 +86,8 @@ func TestWhatTurnsExplain(t *testing.T) {
 		times uint64
 		want  bool
 	}{
-		{0, 2 * LongestTurn, 1, true}, {3, 2*LongestTurn + 1, 1, false}, {3, 2*LongestTurn + 1, 2, true}, {1, 1, 1, false}, {-1, 1, 1, false}, {4, 1, 1, false}, {0, 1, 0, false},
+		{0, 2 * LongestTurn, 1, true}, {3, 2*LongestTurn + 1, 1, false}, {3, 2*LongestTurn + 1, 2, true},
+		{1, 1, 1, false}, {-1, 1, 1, false}, {4, 1, 1, false}, {0, 1, 0, false},
 	} {
 		if got := s.Explains(c.rank, c.ns, c.times); got != c.want {
 			t.Errorf("%+v: %v", c, got)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package check says whether an archive is sound: its definitions, each event by itself, and whether what ranks recorded
-// fits together. It reads events by their own grammar, not through package facts, so that it does not inherit its errors.
+// Package check says whether an archive is sound: its definitions, each event by itself, and whether what ranks
+// recorded fits together. It reads events by their own grammar, not through package facts, so that it does not inherit
+// its errors.
 package check
 
 import (
@@ -101,7 +102,8 @@ const saidToDiffer = "not compared, as members differ: "
 func (c *eventCheck) counters(ps analysis.Properties) {
 	compare := func(name facts.Property, want uint64, what string) {
 		if n, ok := ps.Number(name); ok && n != want {
-			c.Add(Finding{Severity: c.pairing(), Rule: RuleCounter, Text: fmt.Sprintf("%s is %d, but there are %d %s", name.Key(), n, want, what)})
+			c.Add(Finding{Severity: c.pairing(), Rule: RuleCounter,
+				Text: fmt.Sprintf("%s is %d, but there are %d %s", name.Key(), n, want, what)})
 		}
 	}
 	processes := uint64(0)
@@ -137,7 +139,8 @@ func (c *eventCheck) counters(ps analysis.Properties) {
 	for _, name := range names {
 		if timing[name] != c.timed[name] {
 			c.Add(Finding{Severity: c.pairing(), Rule: RuleCounter,
-				Text: fmt.Sprintf("%s is %d, but %d operations have that timing source", facts.PropTiming.Below(name).Key(), timing[name], c.timed[name])})
+				Text: fmt.Sprintf("%s is %d, but %d operations have that timing source",
+					facts.PropTiming.Below(name).Key(), timing[name], c.timed[name])})
 		}
 	}
 }

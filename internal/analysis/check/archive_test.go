@@ -45,22 +45,37 @@ func TestEachDefectIsFound(t *testing.T) {
 		}, `error: nesting: location 0, event 2, time 1760000000001105000: region "AllReduce" is left, but "ncclAllReduce" is open (event 1)`},
 		{"leave without enter", func(s *archivetest.Sample) { s.Remove(archivetest.Thread(1), 0, 1) },
 			`nesting: location 1, event 1, time 1760000000001105000: region "ncclAllReduce" is left, but none is open`},
-		{"enter without leave", func(s *archivetest.Sample) { s.Remove(archivetest.Thread(1), 3, 1) }, `nesting: location 1, event 3, time 1760000000001200000: region "ncclAllReduce" is never left`},
+		{"enter without leave", func(s *archivetest.Sample) { s.Remove(archivetest.Thread(1), 3, 1) },
+			`nesting: location 1, event 3, time 1760000000001200000: region "ncclAllReduce" is never left`},
 		{"time that goes back", func(s *archivetest.Sample) {
 			s.Patch(archivetest.Thread(0), func(b []byte) []byte {
 				// Header, stamp and Enter; then the second stamp.
 				binary.LittleEndian.PutUint64(b[18+9+2+1:], t0+1)
 				return b
 			})
-		}, "time-order: location 0, event 2, time 1760000000001000001: time goes back by 99999, from 1760000000001100000"},
-		{"event before the clock's begin", func(s *archivetest.Sample) { s.Defs.Clock.Offset += 50 * us }, "error: time-range: location 4294967296, event 1,"},
-		{"event after the clock's end", func(s *archivetest.Sample) { s.Defs.Clock.Length -= 50 * us }, "error: time-range: location 4294967296, event"},
-		{"resolution 0", func(s *archivetest.Sample) { s.Defs.Clock.Resolution = 0 }, "clock: the timer's resolution is 0"},
-		{"undefined region in an event", func(s *archivetest.Sample) { s.Find(archivetest.Thread(2), otf2.EventEnter, 1).Args[0] = 77 },
+		}, "time-order: location 0, event 2, time 1760000000001000001: time goes back by 99999, from " +
+			"1760000000001100000"},
+		{"event before the clock's begin", func(s *archivetest.Sample) { s.Defs.Clock.Offset += 50 * us },
+			"error: time-range: location 4294967296, event 1,"},
+		{"event after the clock's end", func(s *archivetest.Sample) { s.Defs.Clock.Length -= 50 * us },
+			"error: time-range: location 4294967296, event"},
+		{"resolution 0", func(s *archivetest.Sample) { s.Defs.Clock.Resolution = 0 },
+			"clock: the timer's resolution is 0"},
+		{"undefined region in an event", func(s *archivetest.Sample) {
+			s.Find(
+				archivetest.Thread(2), otf2.EventEnter, 1).Args[0] = 77
+		},
 			"reference: location 2, event 3, time 1760000000001200000: Enter: region 77 is not defined"},
-		{"undefined communicator in an event", func(s *archivetest.Sample) { s.Find(archivetest.Stream(2), otf2.EventMpiCollectiveEnd, 1).Args[1] = 9 },
-			"reference: location 4294967298, event 8, time 1760000000001250000: MpiCollectiveEnd: communicator 9 is not defined"},
-		{"undefined attribute", func(s *archivetest.Sample) { s.Find(archivetest.Stream(0), otf2.EventEnter, 0).Attributes[0].ID = 999 }, "Enter: attribute 999 is not defined"},
+		{"undefined communicator in an event", func(
+			s *archivetest.Sample) {
+			s.Find(archivetest.Stream(2), otf2.EventMpiCollectiveEnd, 1).Args[1] = 9
+		},
+			"reference: location 4294967298, event 8, time 1760000000001250000: MpiCollectiveEnd: communicator 9 is " +
+				"not defined"},
+		{"undefined attribute", func(s *archivetest.Sample) {
+			s.Find(
+				archivetest.Stream(0), otf2.EventEnter, 0).Attributes[0].ID = 999
+		}, "Enter: attribute 999 is not defined"},
 		{"undefined string in an attribute", func(s *archivetest.Sample) {
 			s.Find(archivetest.Stream(0), otf2.EventEnter, 0).Attributes[1].Bits = 5000
 		}, `value of attribute "ALGO": STRING 5000 is not defined`},
@@ -70,25 +85,46 @@ func TestEachDefectIsFound(t *testing.T) {
 		{"ids that are not dense", func(s *archivetest.Sample) {
 			s.Defs.Regions[2].Self = 40
 		}, "ids: region 40 stands at place 2"},
-		{"location defined twice", func(s *archivetest.Sample) { s.Defs.Locations[1].Self = s.Defs.Locations[0].Self }, "ids: location 0 is defined twice"},
-		{"string that is not defined", func(s *archivetest.Sample) { s.Defs.Regions[0].Name = 7777 }, "reference: name of region 0: string 7777 is not defined"},
-		{"parent after child", func(s *archivetest.Sample) { s.Defs.SystemTreeNodes[1].Parent = 3 }, "system tree node 1: its parent 3 is not defined before it"},
-		{"group member out of range", func(s *archivetest.Sample) { s.Group(otf2.GroupTypeCommGroup).Members[1] = 17 }, "members: group"},
-		{"communicator of a group of regions", func(s *archivetest.Sample) { s.Defs.Comms[0].Group = s.Group(otf2.GroupTypeRegions).Self }, "is a REGIONS, no group of ranks"},
-		{"location that is not defined in COMM_LOCATIONS", func(s *archivetest.Sample) { s.Group(otf2.GroupTypeCommLocations).Members[0] = 999 }, "is location 999, which is not there"},
-		{"process without a thread", func(s *archivetest.Sample) { s.Defs.Locations[0].Type = otf2.LocationTypeMetric }, "location-group: PROCESS group 0 has no CPU_THREAD"},
-		{"stream in a process", func(s *archivetest.Sample) { s.Location(archivetest.Stream(1)).Group = 1 }, "location-group: PROCESS group 1 has 1 ACCELERATOR_STREAM"},
-		{"accelerator that nobody created", func(s *archivetest.Sample) { s.Defs.LocationGroups[4].Creator = otf2.UndefinedLocationGroup }, "location-group: ACCELERATOR group 4 was not created by a PROCESS"},
-		{"wrong number of events in a definition", func(s *archivetest.Sample) { s.Location(archivetest.Stream(1)).Events++ }, "event-count: location 4294967297: the definition announces 33 events, the file has 32"},
+		{"location defined twice", func(s *archivetest.Sample) { s.Defs.Locations[1].Self = s.Defs.Locations[0].Self },
+			"ids: location 0 is defined twice"},
+		{"string that is not defined", func(s *archivetest.Sample) { s.Defs.Regions[0].Name = 7777 },
+			"reference: name of region 0: string 7777 is not defined"},
+		{"parent after child", func(s *archivetest.Sample) { s.Defs.SystemTreeNodes[1].Parent = 3 },
+			"system tree node 1: its parent 3 is not defined before it"},
+		{"group member out of range", func(s *archivetest.Sample) { s.Group(otf2.GroupTypeCommGroup).Members[1] = 17 },
+			"members: group"},
+		{"communicator of a group of regions", func(
+			s *archivetest.Sample) {
+			s.Defs.Comms[0].Group = s.Group(otf2.GroupTypeRegions).Self
+		},
+			"is a REGIONS, no group of ranks"},
+		{"location that is not defined in COMM_LOCATIONS",
+			func(s *archivetest.Sample) { s.Group(otf2.GroupTypeCommLocations).Members[0] = 999 },
+			"is location 999, which is not there"},
+		{"process without a thread", func(s *archivetest.Sample) { s.Defs.Locations[0].Type = otf2.LocationTypeMetric },
+			"location-group: PROCESS group 0 has no CPU_THREAD"},
+		{"stream in a process", func(s *archivetest.Sample) { s.Location(archivetest.Stream(1)).Group = 1 },
+			"location-group: PROCESS group 1 has 1 ACCELERATOR_STREAM"},
+		{"accelerator that nobody created", func(
+			s *archivetest.Sample) {
+			s.Defs.LocationGroups[4].Creator = otf2.UndefinedLocationGroup
+		},
+			"location-group: ACCELERATOR group 4 was not created by a PROCESS"},
+		{"wrong number of events in a definition",
+			func(s *archivetest.Sample) { s.Location(archivetest.Stream(1)).Events++ },
+			"event-count: location 4294967297: the definition announces 33 events, the file has 32"},
 		{"wrong number of events in a header", func(s *archivetest.Sample) {
 			s.Patch(archivetest.Stream(1), func(b []byte) []byte { b[10]++; return b })
 		}, "event-count: location 4294967297: the last chunk's header counts 33 events, the file has 32"},
-		{"wrong number of definitions", func(s *archivetest.Sample) { s.Anchor.GlobalDefs = 12345 }, "anchor: the anchor announces 12345 global definitions"},
-		{"wrong number of locations", func(s *archivetest.Sample) { s.Anchor.Locations = 7 }, "anchor: the anchor announces 7 locations, 6 are defined"},
+		{"wrong number of definitions", func(s *archivetest.Sample) { s.Anchor.GlobalDefs = 12345 },
+			"anchor: the anchor announces 12345 global definitions"},
+		{"wrong number of locations", func(s *archivetest.Sample) { s.Anchor.Locations = 7 },
+			"anchor: the anchor announces 7 locations, 6 are defined"},
 		{"truncated event file", func(s *archivetest.Sample) {
 			s.Patch(archivetest.Stream(1), func(b []byte) []byte { return b[:len(b)-20] })
 		}, "error: file: location 4294967297: otf2:"},
-		{"missing event file", func(s *archivetest.Sample) { s.Drop[archivetest.Thread(1)] = true }, "error: file: location 1: "},
+		{"missing event file", func(s *archivetest.Sample) { s.Drop[archivetest.Thread(1)] = true },
+			"error: file: location 1: "},
 		{"collective end without begin", func(s *archivetest.Sample) {
 			s.Remove(archivetest.Stream(0), s.Index(archivetest.Stream(0), otf2.EventMpiCollectiveBegin, 0), 1)
 		},
@@ -96,14 +132,16 @@ func TestEachDefectIsFound(t *testing.T) {
 		{"collective begun twice", func(s *archivetest.Sample) {
 			i := s.Index(archivetest.Stream(0), otf2.EventMpiCollectiveBegin, 0)
 			s.Insert(archivetest.Stream(0), i, s.Events[archivetest.Stream(0)][i].Clone())
-		}, "collective: location 4294967296, event 4, time 1760000000001110000: a collective begins before the one of event 3 has ended"},
+		}, "collective: location 4294967296, event 4, time 1760000000001110000: a collective begins before the one " +
+			"of event 3 has ended"},
 		{"collective without end", func(s *archivetest.Sample) {
 			s.Remove(archivetest.Stream(0), s.Index(archivetest.Stream(0), otf2.EventMpiCollectiveEnd, 2), 1)
 		},
 			`collective: location 4294967296, event 12, time 1760000000001330000: region "Broadcast" is left before the collective begun in it (event 11) has ended`},
 		{"collective outside a region", func(s *archivetest.Sample) {
 			i := s.Index(archivetest.Stream(0), otf2.EventMpiCollectiveBegin, 0)
-			s.Events[archivetest.Stream(0)][i], s.Events[archivetest.Stream(0)][i-1] = s.Events[archivetest.Stream(0)][i-1], s.Events[archivetest.Stream(0)][i]
+			s.Events[archivetest.Stream(0)][i], s.Events[archivetest.Stream(0)][i-1] =
+				s.Events[archivetest.Stream(0)][i-1], s.Events[archivetest.Stream(0)][i]
 		}, "event 2, time 1760000000001110000: a collective begins outside any region"},
 		{"request never completed", func(s *archivetest.Sample) {
 			s.Remove(archivetest.Stream(0), s.Index(archivetest.Stream(0), otf2.EventMpiIsendComplete, 1), 1)
@@ -114,13 +152,17 @@ func TestEachDefectIsFound(t *testing.T) {
 			s.Insert(archivetest.Stream(0), i, s.Events[archivetest.Stream(0)][i].Clone())
 		}, "request 3 is completed, but is not open"},
 		{"request used twice", func(s *archivetest.Sample) {
-			s.Find(archivetest.Stream(0), otf2.EventNonBlockingCollectiveRequest, 1).Args[0] = s.Find(archivetest.Stream(0), otf2.EventNonBlockingCollectiveRequest, 0).Args[0]
+			s.Find(archivetest.Stream(0), otf2.EventNonBlockingCollectiveRequest, 1).Args[0] = s.Find(
+				archivetest.Stream(0), otf2.EventNonBlockingCollectiveRequest, 0).Args[0]
 		}, "NonBlockingCollectiveRequest: request 1 is open already (event 15)"},
 		{"request of another kind", func(s *archivetest.Sample) {
-			*s.Find(archivetest.Stream(0), otf2.EventMpiIsendComplete, 0) = s.With(archivetest.Stream(0), otf2.EventMpiIsendComplete, 0, otf2.EventNonBlockingCollectiveComplete, 7, 0, uint64(otf2.CollectiveRootNone), 1200, 1200, 3)
+			*s.Find(archivetest.Stream(0), otf2.EventMpiIsendComplete, 0) = s.With(
+				archivetest.Stream(0), otf2.EventMpiIsendComplete, 0, otf2.EventNonBlockingCollectiveComplete, 7, 0,
+				uint64(otf2.CollectiveRootNone), 1200, 1200, 3)
 		},
 			"request 3 is completed as of NonBlockingCollectiveRequest, but was made by MpiIsend"},
-		{"communicator used before its creation", func(s *archivetest.Sample) { s.Remove(archivetest.Stream(0), 0, 1) }, `communicator: location 4294967296, event 3, time 1760000000001150000: communicator "world" is used before its CommCreate`},
+		{"communicator used before its creation", func(s *archivetest.Sample) { s.Remove(archivetest.Stream(0), 0, 1) },
+			`communicator: location 4294967296, event 3, time 1760000000001150000: communicator "world" is used before its CommCreate`},
 		{"communicator created twice", func(s *archivetest.Sample) {
 			s.Insert(archivetest.Stream(0), 1, s.Events[archivetest.Stream(0)][0].Clone())
 		}, `second CommCreate of communicator "world"`},
@@ -142,10 +184,18 @@ func TestEachDefectIsFound(t *testing.T) {
 			s.Insert(archivetest.Stream(0), s.Index(archivetest.Stream(0), otf2.EventMpiIsend, 0)-1, d)
 		}, `communicator "world" is used after its CommDestroy`},
 		{"communicator used by no member", func(s *archivetest.Sample) {
-			s.Insert(archivetest.Thread(0), 1, otf2.Event{Kind: otf2.EventMpiSend, Time: t0 + 102*us, Args: []uint64{1, 0, 0, 4}})
+			s.Insert(archivetest.Thread(0), 1, otf2.Event{Kind: otf2.EventMpiSend, Time: t0 + 102*us,
+				Args: []uint64{1, 0, 0, 4}})
 		}, `communicator: location 0, event 2, time 1760000000001102000: communicator "world" is used by a location that is not a member`},
-		{"root out of range", func(s *archivetest.Sample) { s.Find(archivetest.Stream(0), otf2.EventMpiCollectiveEnd, 2).Args[2] = 3 }, `rank: location 4294967296, event 12, time 1760000000001330000: root 3 of communicator "world", which has 3 ranks`},
-		{"peer out of range", func(s *archivetest.Sample) { s.Find(archivetest.Stream(0), otf2.EventMpiIsend, 0).Args[0] = 5 }, "peer 5 of communicator"},
+		{"root out of range", func(s *archivetest.Sample) {
+			s.Find(
+				archivetest.Stream(0), otf2.EventMpiCollectiveEnd, 2).Args[2] = 3
+		},
+			`rank: location 4294967296, event 12, time 1760000000001330000: root 3 of communicator "world", which has 3 ranks`},
+		{"peer out of range", func(s *archivetest.Sample) {
+			s.Find(
+				archivetest.Stream(0), otf2.EventMpiIsend, 0).Args[0] = 5
+		}, "peer 5 of communicator"},
 		{"collective that one member lacks", func(s *archivetest.Sample) {
 			s.Remove(archivetest.Stream(1), s.Index(archivetest.Stream(1), otf2.EventEnter, 2), 4)
 		},
@@ -172,24 +222,34 @@ func TestEachDefectIsFound(t *testing.T) {
 		{"message without receive", func(s *archivetest.Sample) {
 			s.Remove(archivetest.Stream(2), s.Index(archivetest.Stream(2), otf2.EventMpiIrecvRequest, 0)-1, 4)
 		}, `error: message-match: location 4294967297, event 29, time 1760000000001540000: 1 message(s) 1>2 on "world" without receive`},
-		{"message of another length", func(s *archivetest.Sample) { s.Find(archivetest.Stream(1), otf2.EventMpiIrecv, 1).Args[3] = 65 },
+		{"message of another length", func(s *archivetest.Sample) {
+			s.Find(
+				archivetest.Stream(1), otf2.EventMpiIrecv, 1).Args[3] = 65
+		},
 			`message-length: location 4294967297, event 26, time 1760000000001532000: message 0>1 on "world" has 65 bytes here, 64 at location 4294967296, event 25`},
-		{"counter that is not right", func(s *archivetest.Sample) { s.Property("NCCL_OTF2::TIMING::GPU", "4") }, "counter: NCCL_OTF2::TIMING::GPU is 4, but 18 operations have that timing source"},
-		{"number of processes that is not right", func(s *archivetest.Sample) { s.Property("NCCL_OTF2::PROCESSES", "4") }, "counter: NCCL_OTF2::PROCESSES is 4, but there are 3 processes"},
+		{"counter that is not right", func(s *archivetest.Sample) { s.Property("NCCL_OTF2::TIMING::GPU", "4") },
+			"counter: NCCL_OTF2::TIMING::GPU is 4, but 18 operations have that timing source"},
+		{"number of processes that is not right",
+			func(s *archivetest.Sample) { s.Property("NCCL_OTF2::PROCESSES", "4") },
+			"counter: NCCL_OTF2::PROCESSES is 4, but there are 3 processes"},
 		{"what is missing where that is told", func(s *archivetest.Sample) {
 			s.Property(incomplete, "false")
 			s.Remove(archivetest.Stream(1), s.Index(archivetest.Stream(1), otf2.EventEnter, 2), 4)
 		}, `note: collective-match: location 4294967296, event 12, time 1760000000001330000: Broadcast 0 on "world": rank 1 has no such operation`},
 		{"RMA window that is not defined", func(s *archivetest.Sample) {
-			s.Insert(archivetest.Thread(0), 1, otf2.Event{Kind: otf2.EventRmaPut, Time: t0 + 102*us, Args: []uint64{0, 1, 8, 1}})
+			s.Insert(archivetest.Thread(0), 1, otf2.Event{Kind: otf2.EventRmaPut, Time: t0 + 102*us,
+				Args: []uint64{0, 1, 8, 1}})
 		}, "reference: location 0, event 2, time 1760000000001102000: RmaPut: win 0 is not defined"},
 		{"RMA operation never completed", func(s *archivetest.Sample) {
 			s.Defs.RmaWins = []otf2.RmaWin{{Name: 0}}
-			s.Insert(archivetest.Thread(0), 1, otf2.Event{Kind: otf2.EventRmaPut, Time: t0 + 102*us, Args: []uint64{0, 1, 8, 1}})
-		}, "request: location 0, event 2, time 1760000000001102000: the RMA operation of matching id 1 is never completed"},
+			s.Insert(archivetest.Thread(0), 1, otf2.Event{Kind: otf2.EventRmaPut, Time: t0 + 102*us,
+				Args: []uint64{0, 1, 8, 1}})
+		}, "request: location 0, event 2, time 1760000000001102000: the RMA operation of matching id 1 is never " +
+			"completed"},
 		{"RMA completion of nothing", func(s *archivetest.Sample) {
 			s.Defs.RmaWins = []otf2.RmaWin{{Name: 0}}
-			s.Insert(archivetest.Thread(0), 1, otf2.Event{Kind: otf2.EventRmaOpCompleteNonBlocking, Time: t0 + 102*us, Args: []uint64{0, 7}})
+			s.Insert(archivetest.Thread(0), 1, otf2.Event{Kind: otf2.EventRmaOpCompleteNonBlocking, Time: t0 + 102*us,
+				Args: []uint64{0, 7}})
 		}, "RmaOpCompleteNonBlocking of matching id 7, which is not under way in window 0"},
 		{"marker outside the clock and of nothing", func(s *archivetest.Sample) {
 			s.Markers = []otf2.Marker{{Time: t0 - 5, Marker: 0, ScopeType: otf2.MarkerScopeComm, Scope: 4}}
@@ -311,13 +371,15 @@ func TestWholeJobsAreSound(t *testing.T) {
 					members = append(members, r)
 				}
 			} else {
-				members = rapid.Permutation(sequence(ranks)).Draw(rt, "members")[:rapid.IntRange(1, ranks).Draw(rt, "size")]
+				members = rapid.Permutation(sequence(ranks)).Draw(
+					rt, "members")[:rapid.IntRange(1, ranks).Draw(rt, "size")]
 			}
 			id := rapid.Uint64Range(1, 2).Draw(rt, "id")
 			var all []at
 			for rank, r := range members {
 				p := procs[r/perProcess]
-				all = append(all, at{p, p.Comm(experiment.Comm{ID: id, NRanks: len(members), Rank: rank, GPU: r % perProcess, InitTime: now})})
+				all = append(all, at{p, p.Comm(experiment.Comm{ID: id, NRanks: len(members), Rank: rank,
+					GPU: r % perProcess, InitTime: now})})
 			}
 			for range rapid.IntRange(0, 5).Draw(rt, "operations") {
 				now += 1000
@@ -341,11 +403,14 @@ func TestWholeJobsAreSound(t *testing.T) {
 						continue
 					}
 					root := uint32(n % uint64(len(members)))
-					b := shardtest.Op{Function: "Broadcast", Kind: otf2.CollectiveOpBcast, Begin: now + delay, End: now + 500, Rooted: true, Root: root, Received: 4 * n, Count: n}
+					b := shardtest.Op{Function: "Broadcast", Kind: otf2.CollectiveOpBcast, Begin: now + delay,
+						End: now + 500, Rooted: true, Root: root, Received: 4 * n, Count: n}
 					if int(root) == rank {
 						b.Sent = 4 * n * uint64(len(members))
 					}
-					g := shardtest.Op{Function: "AllGather", Kind: otf2.CollectiveOpAllgather, Begin: now + delay, End: now + 500, Sent: 4 * n * uint64(len(members)), Received: 4 * n * uint64(len(members)), Count: n}
+					g := shardtest.Op{Function: "AllGather", Kind: otf2.CollectiveOpAllgather, Begin: now + delay,
+						End: now + 500, Sent: 4 * n * uint64(len(members)), Received: 4 * n * uint64(len(members)),
+						Count: n}
 					m.p.Plan(m.comm, []shardtest.Op{b, g})
 				}
 			}
@@ -375,7 +440,8 @@ func TestWholeJobsAreSound(t *testing.T) {
 		}
 		rep := archivetest.Operations(t, out.Runs[0].Archive)
 		if rep.Summary.Operations != operations || rep.Summary.Unfinished != 0 {
-			rt.Errorf("%d operations, want %d; %d unfinished", rep.Summary.Operations, operations, rep.Summary.Unfinished)
+			rt.Errorf("%d operations, want %d; %d unfinished", rep.Summary.Operations, operations,
+				rep.Summary.Unfinished)
 		}
 	})
 }

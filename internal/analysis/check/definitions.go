@@ -39,14 +39,26 @@ func newReferences(defs *otf2.Definitions) *references {
 		otf2.MappingComm: func(id uint64) bool {
 			return defs.Comm(otf2.CommRef(id)) != nil || defs.InterComm(otf2.CommRef(id)) != nil
 		},
-		otf2.MappingParameter:          func(id uint64) bool { return defs.Parameter(otf2.ParameterRef(id)) != nil },
-		otf2.MappingRmaWin:             func(id uint64) bool { return defs.RmaWin(otf2.RmaWinRef(id)) != nil },
-		otf2.MappingSourceCodeLocation: func(id uint64) bool { return defs.SourceCodeLocation(otf2.SourceCodeLocationRef(id)) != nil },
-		otf2.MappingCallingContext:     func(id uint64) bool { return defs.CallingContext(otf2.CallingContextRef(id)) != nil },
-		otf2.MappingInterruptGenerator: func(id uint64) bool { return defs.InterruptGenerator(otf2.InterruptGeneratorRef(id)) != nil },
-		otf2.MappingIoFile:             func(id uint64) bool { return files[id] },
-		otf2.MappingIoHandle:           func(id uint64) bool { return defs.IoHandle(otf2.IoHandleRef(id)) != nil },
-		otf2.MappingLocationGroup:      func(id uint64) bool { return defs.LocationGroup(otf2.LocationGroupRef(id)) != nil },
+		otf2.MappingParameter: func(id uint64) bool { return defs.Parameter(otf2.ParameterRef(id)) != nil },
+		otf2.MappingRmaWin:    func(id uint64) bool { return defs.RmaWin(otf2.RmaWinRef(id)) != nil },
+		otf2.MappingSourceCodeLocation: func(id uint64) bool {
+			return defs.SourceCodeLocation(
+				otf2.SourceCodeLocationRef(id)) != nil
+		},
+		otf2.MappingCallingContext: func(id uint64) bool {
+			return defs.CallingContext(
+				otf2.CallingContextRef(id)) != nil
+		},
+		otf2.MappingInterruptGenerator: func(id uint64) bool {
+			return defs.InterruptGenerator(
+				otf2.InterruptGeneratorRef(id)) != nil
+		},
+		otf2.MappingIoFile:   func(id uint64) bool { return files[id] },
+		otf2.MappingIoHandle: func(id uint64) bool { return defs.IoHandle(otf2.IoHandleRef(id)) != nil },
+		otf2.MappingLocationGroup: func(id uint64) bool {
+			return defs.LocationGroup(
+				otf2.LocationGroupRef(id)) != nil
+		},
 	}}
 }
 
@@ -58,8 +70,9 @@ func (r *references) defined(space otf2.MappingType, id uint64) bool {
 
 // typeSpaces are the id spaces of attribute values that are references.
 var typeSpaces = map[otf2.Type]otf2.MappingType{
-	otf2.TypeString: otf2.MappingString, otf2.TypeAttribute: otf2.MappingAttribute, otf2.TypeLocation: otf2.MappingLocation,
-	otf2.TypeRegion: otf2.MappingRegion, otf2.TypeGroup: otf2.MappingGroup, otf2.TypeMetric: otf2.MappingMetric,
+	otf2.TypeString: otf2.MappingString, otf2.TypeAttribute: otf2.MappingAttribute,
+	otf2.TypeLocation: otf2.MappingLocation,
+	otf2.TypeRegion:   otf2.MappingRegion, otf2.TypeGroup: otf2.MappingGroup, otf2.TypeMetric: otf2.MappingMetric,
 	otf2.TypeComm: otf2.MappingComm, otf2.TypeParameter: otf2.MappingParameter, otf2.TypeRmaWin: otf2.MappingRmaWin,
 	otf2.TypeSourceCodeLocation: otf2.MappingSourceCodeLocation, otf2.TypeCallingContext: otf2.MappingCallingContext,
 	otf2.TypeInterruptGenerator: otf2.MappingInterruptGenerator, otf2.TypeIoFile: otf2.MappingIoFile,
@@ -202,7 +215,8 @@ func (c *definitionCheck) locations() {
 		in[g.Self] = new(held)
 		c.text(g.Name, false, "name of location group %d", g.Self)
 		if g.SystemTreeParent != otf2.UndefinedSystemTreeNode && c.defs.SystemTreeNode(g.SystemTreeParent) == nil {
-			c.General(RuleReference, "location group %d: system tree node %d is not defined", g.Self, g.SystemTreeParent)
+			c.General(RuleReference, "location group %d: system tree node %d is not defined", g.Self,
+				g.SystemTreeParent)
 		}
 	}
 	for _, l := range c.defs.Locations {
@@ -236,7 +250,8 @@ func (c *definitionCheck) locations() {
 			if h.streams == 0 {
 				c.General(RuleLocationGroup, "ACCELERATOR group %d has no ACCELERATOR_STREAM location", g.Self)
 			}
-			if creator := c.defs.LocationGroup(g.Creator); creator == nil || creator.Type != otf2.LocationGroupTypeProcess {
+			if creator := c.defs.LocationGroup(g.Creator); creator == nil ||
+				creator.Type != otf2.LocationGroupTypeProcess {
 				c.General(RuleLocationGroup, "ACCELERATOR group %d was not created by a PROCESS group", g.Self)
 			}
 		}

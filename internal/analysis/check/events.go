@@ -98,7 +98,8 @@ func newEventCheck(a *otf2.Archive, fs *Findings) *eventCheck {
 	silent := make(map[otf2.LocationRef]bool)
 	for i := range a.Defs.Locations {
 		l := &a.Defs.Locations[i]
-		c.tracks[l.Self] = &track{location: l, requests: make(map[uint64]request), comms: make(map[otf2.CommRef]*commUse)}
+		c.tracks[l.Self] = &track{location: l, requests: make(map[uint64]request),
+			comms: make(map[otf2.CommRef]*commUse)}
 		silent[l.Self] = l.Events == 0
 	}
 	ps := analysis.PropertiesOf(a.Anchor)
@@ -149,7 +150,8 @@ func (c *eventCheck) destruction() {
 			}
 		}
 		if n := len(without); n > 0 && n < created {
-			c.At(Note, Place{Location: without[0]}, RuleCommunicator, "no CommDestroy of communicator %q at %d of its %d members", comm.Name, n, created)
+			c.At(Note, Place{Location: without[0]}, RuleCommunicator,
+				"no CommDestroy of communicator %q at %d of its %d members", comm.Name, n, created)
 		}
 	}
 }
@@ -198,7 +200,8 @@ func (c *eventCheck) event(t *track, ev *otf2.Event) {
 		c.report(t, RuleTimeOrder, "time goes back by %d, from %d", before-ev.Time, before)
 	}
 	if !c.within(ev.Time) {
-		c.report(t, RuleTimeRange, "outside the clock properties, %d to %d", c.defs.Clock.Offset, c.defs.Clock.Offset+c.defs.Clock.Length)
+		c.report(t, RuleTimeRange, "outside the clock properties, %d to %d", c.defs.Clock.Offset,
+			c.defs.Clock.Offset+c.defs.Clock.Length)
 	}
 	if !c.references(t, ev) {
 		return
@@ -233,7 +236,8 @@ func (c *eventCheck) event(t *track, ev *otf2.Event) {
 	}
 }
 
-// communication takes events of messages, and of collectives with requests. ordinal is that which the event states, if it is known.
+// communication takes events of messages, and of collectives with requests. ordinal is that which the event states, if
+// it is known.
 func (c *eventCheck) communication(t *track, ev *otf2.Event, ordinal uint64, known bool) {
 	switch ev.Kind {
 	case otf2.EventNonBlockingCollectiveRequest:
@@ -246,7 +250,8 @@ func (c *eventCheck) communication(t *track, ev *otf2.Event, ordinal uint64, kno
 		if !known {
 			ordinal, known = r.ordinal, r.known
 		}
-		c.collective(t, otf2.CollectiveOp(ev.Args[0]), otf2.CommRef(ev.Args[1]), uint32(ev.Args[2]), ev.Args[3], ev.Args[4], ordinal, known)
+		c.collective(t, otf2.CollectiveOp(ev.Args[0]), otf2.CommRef(ev.Args[1]), uint32(ev.Args[2]), ev.Args[3],
+			ev.Args[4], ordinal, known)
 	case otf2.EventMpiIsend:
 		c.open(t, ev.Kind, ev.Args[4], ordinal, known)
 		ordinal, known = t.ordinal(ordinal, known)
@@ -298,10 +303,12 @@ func (c *eventCheck) references(t *track, ev *otf2.Event) (usable bool) {
 			c.report(t, RuleReference, "%v: attribute %d is not defined", ev.Kind, a.ID)
 			continue
 		case def.Type != a.Type:
-			c.report(t, RuleAttribute, "%v: attribute %q is a %v here, a %v by definition", ev.Kind, c.defs.String(def.Name), a.Type, def.Type)
+			c.report(t, RuleAttribute, "%v: attribute %q is a %v here, a %v by definition", ev.Kind,
+				c.defs.String(def.Name), a.Type, def.Type)
 		}
 		if space, ok := typeSpaces[a.Type]; ok && !c.refs.defined(space, a.Bits) {
-			c.report(t, RuleReference, "%v: value of attribute %q: %v %d is not defined", ev.Kind, c.defs.String(def.Name), a.Type, a.Bits)
+			c.report(t, RuleReference, "%v: value of attribute %q: %v %d is not defined", ev.Kind,
+				c.defs.String(def.Name), a.Type, a.Bits)
 		}
 		for _, b := range ev.Attributes[:i] {
 			if a.ID == b.ID {
@@ -312,7 +319,8 @@ func (c *eventCheck) references(t *track, ev *otf2.Event) (usable bool) {
 	return usable
 }
 
-// operations is the number of NCCL operations that a region of the timeline model stands for, by the event that enters it.
+// operations is the number of NCCL operations that a region of the timeline model stands for, by the event that enters
+// it.
 func (c *eventCheck) operations(ev *otf2.Event) uint64 {
 	if n, stated := c.ids.Value(ev, regions.AttrOperations); stated {
 		return n
@@ -332,13 +340,15 @@ func (c *eventCheck) leave(t *track, region otf2.RegionRef) {
 		return
 	}
 	if top := t.stack[len(t.stack)-1]; top.region != region {
-		c.report(t, RuleNesting, "region %q is left, but %q is open (event %d)", c.defs.RegionName(region), c.defs.RegionName(top.region), top.at.Event)
+		c.report(t, RuleNesting, "region %q is left, but %q is open (event %d)", c.defs.RegionName(region),
+			c.defs.RegionName(top.region), top.at.Event)
 	}
 	if at := facts.NewestOpen(t.stack, region, func(o *openRegion) otf2.RegionRef { return o.region }); at >= 0 {
 		t.stack = slices.Delete(t.stack, at, at+1)
 	}
 	if t.begun.open && len(t.stack) < t.begun.depth {
-		c.report(t, RuleCollective, "region %q is left before the collective begun in it (event %d) has ended", c.defs.RegionName(region), t.begun.at.Event)
+		c.report(t, RuleCollective, "region %q is left before the collective begun in it (event %d) has ended",
+			c.defs.RegionName(region), t.begun.at.Event)
 		t.begun.open = false
 	}
 }
@@ -366,7 +376,8 @@ func (c *eventCheck) collectiveEnd(t *track, ev *otf2.Event, ordinal uint64, kno
 		ordinal, known = t.begun.ordinal, t.begun.known
 	}
 	t.begun.open = false
-	c.collective(t, otf2.CollectiveOp(ev.Args[0]), otf2.CommRef(ev.Args[1]), uint32(ev.Args[2]), ev.Args[3], ev.Args[4], ordinal, known)
+	c.collective(t, otf2.CollectiveOp(ev.Args[0]), otf2.CommRef(ev.Args[1]), uint32(ev.Args[2]), ev.Args[3], ev.Args[4],
+		ordinal, known)
 }
 
 func (c *eventCheck) open(t *track, kind otf2.EventKind, id, ordinal uint64, known bool) {
@@ -383,7 +394,8 @@ func (c *eventCheck) complete(t *track, id uint64, kind otf2.EventKind) request 
 	case !ok:
 		c.report(t, RuleRequest, "request %d is completed, but is not open", id)
 	case r.kind != kind:
-		c.report(t, RuleRequest, "request %d is completed as of %v, but was made by %v (event %d)", id, kind, r.kind, r.at.Event)
+		c.report(t, RuleRequest, "request %d is completed as of %v, but was made by %v (event %d)", id, kind, r.kind,
+			r.at.Event)
 	}
 	delete(t.requests, id)
 	return r
@@ -497,7 +509,8 @@ func (c *eventCheck) commDestroy(t *track, ref otf2.CommRef) {
 	u.destroyed = true
 }
 
-func (c *eventCheck) collective(t *track, op otf2.CollectiveOp, ref otf2.CommRef, root uint32, sent, received, ordinal uint64, known bool) {
+func (c *eventCheck) collective(t *track, op otf2.CollectiveOp, ref otf2.CommRef, root uint32, sent, received,
+	ordinal uint64, known bool) {
 	comm := c.comms[ref]
 	if op < otf2.CollectiveOpCreateHandle {
 		comm = c.use(t, ref)
@@ -555,7 +568,8 @@ func (c *eventCheck) end(t *track) {
 			continue
 		}
 		if u := t.use(comm.Ref); !u.created && !u.reported {
-			c.At(severity, Place{Location: t.location.Self}, RuleCommunicator, "no CommCreate of communicator %q", comm.Name)
+			c.At(severity, Place{Location: t.location.Self}, RuleCommunicator, "no CommCreate of communicator %q",
+				comm.Name)
 		}
 	}
 	if t.damaged {
@@ -563,7 +577,8 @@ func (c *eventCheck) end(t *track) {
 	}
 	at := Place{Location: t.location.Self}
 	if t.events != t.location.Events {
-		c.At(Error, at, RuleEventCount, "the definition announces %d events, the file has %d", t.location.Events, t.events)
+		c.At(Error, at, RuleEventCount, "the definition announces %d events, the file has %d", t.location.Events,
+			t.events)
 	}
 	n, err := headerEvents(c.archive.EventFile(t.location.Self), c.archive.Anchor.EventChunkSize)
 	if err != nil {

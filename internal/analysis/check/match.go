@@ -73,7 +73,8 @@ type message struct {
 	length uint64
 }
 
-func newMatcher(fs *Findings, comms map[otf2.CommRef]*facts.Communicator, silent map[otf2.LocationRef]bool, stretches []facts.Stretch, ours bool) *matcher {
+func newMatcher(fs *Findings, comms map[otf2.CommRef]*facts.Communicator, silent map[otf2.LocationRef]bool,
+	stretches []facts.Stretch, ours bool) *matcher {
 	m := &matcher{
 		Findings: fs, comms: comms, stretches: stretches, ours: ours,
 		expected: make(map[otf2.CommRef]int), pending: make(map[collectiveKey]*pendingCollective),
@@ -90,13 +91,15 @@ func newMatcher(fs *Findings, comms map[otf2.CommRef]*facts.Communicator, silent
 }
 
 // collective takes the end of a collective on one member. Without a known ordinal it is the next one.
-func (m *matcher) collective(at Place, comm *facts.Communicator, rank int, op otf2.CollectiveOp, root uint32, sent, received, ordinal uint64, known bool) {
+func (m *matcher) collective(at Place, comm *facts.Communicator, rank int, op otf2.CollectiveOp, root uint32, sent,
+	received, ordinal uint64, known bool) {
 	member := memberKey{comm.Ref, op, rank}
 	switch next := m.next[member]; {
 	case !known:
 		ordinal = next
 	case ordinal < next:
-		m.At(Error, at, RuleCollectiveMate, "%s %d on %q comes after %d", facts.FunctionName(op), ordinal, comm.Name, next-1)
+		m.At(Error, at, RuleCollectiveMate, "%s %d on %q comes after %d", facts.FunctionName(op), ordinal, comm.Name,
+			next-1)
 		return
 	}
 	m.next[member] = ordinal + 1
@@ -111,7 +114,8 @@ func (m *matcher) collective(at Place, comm *facts.Communicator, rank int, op ot
 		m.pending[key] = p
 	} else if p.root != root {
 		m.At(Error, at, RuleRoot, "%s %d on %q has root %s here, %s at location %d, event %d",
-			facts.FunctionName(op), ordinal, comm.Name, RootName(root), RootName(p.root), p.first.Location, p.first.Event)
+			facts.FunctionName(op), ordinal, comm.Name, RootName(root), RootName(p.root), p.first.Location,
+			p.first.Event)
 	}
 	if m.ours && (!m.merged || comm.NCCL) {
 		m.sizes(at, p, comm, rank, op, root, sent, received, ordinal)
@@ -141,14 +145,16 @@ func (m *matcher) take(ranks int) *pendingCollective {
 }
 
 // sizes checks that the member's sizes are those of such an operation and fit the other members'.
-func (m *matcher) sizes(at Place, p *pendingCollective, comm *facts.Communicator, rank int, op otf2.CollectiveOp, root uint32, sent, received, ordinal uint64) {
+func (m *matcher) sizes(at Place, p *pendingCollective, comm *facts.Communicator, rank int, op otf2.CollectiveOp,
+	root uint32, sent, received, ordinal uint64) {
 	c := regions.CollectiveOf(op)
 	if c == nil {
 		return
 	}
 	fits := c.Shares(sent, received, uint64(len(comm.Members)), int64(root) == int64(rank))
 	if len(fits) == 0 {
-		m.At(Error, at, RuleSize, "%s %d on %q sends %d and receives %d bytes: no such operation of %d ranks does", c.Name, ordinal, comm.Name, sent, received, len(comm.Members))
+		m.At(Error, at, RuleSize, "%s %d on %q sends %d and receives %d bytes: no such operation of %d ranks does",
+			c.Name, ordinal, comm.Name, sent, received, len(comm.Members))
 		return
 	}
 	if len(p.shares) == 0 {
@@ -173,7 +179,8 @@ func RootName(root uint32) string {
 }
 
 // message takes one end of a message. Without a known ordinal it is the next one of its pair.
-func (m *matcher) message(at Place, comm *facts.Communicator, rank, peer int, tag, length uint64, send bool, ordinal uint64, known bool) {
+func (m *matcher) message(at Place, comm *facts.Communicator, rank, peer int, tag, length uint64, send bool,
+	ordinal uint64, known bool) {
 	key := messageKey{comm.Ref, rank, peer, tag, noOrdinal}
 	if !send {
 		key.src, key.dst = peer, rank
@@ -233,7 +240,8 @@ func (m *matcher) endCollectives() {
 		if parts := uint64(j-i) * uint64(m.missing(k.comm, p)); parts <= m.unreported {
 			m.unreported -= parts
 		} else {
-			m.At(m.pairing(), p.first, RuleCollectiveMate, "%s on %q: %s no such operation", which, m.comms[k.comm].Name, m.lacking(k.comm, p))
+			m.At(m.pairing(), p.first, RuleCollectiveMate, "%s on %q: %s no such operation", which,
+				m.comms[k.comm].Name, m.lacking(k.comm, p))
 		}
 		i = j
 	}
@@ -273,7 +281,8 @@ func (m *matcher) endMessages() {
 		keys = append(keys, k)
 	}
 	slices.SortFunc(keys, func(a, b messageKey) int {
-		return cmp.Or(cmp.Compare(a.comm, b.comm), cmp.Compare(a.src, b.src), cmp.Compare(a.dst, b.dst), cmp.Compare(a.tag, b.tag), cmp.Compare(a.ordinal, b.ordinal))
+		return cmp.Or(cmp.Compare(a.comm, b.comm), cmp.Compare(a.src, b.src), cmp.Compare(a.dst, b.dst),
+			cmp.Compare(a.tag, b.tag), cmp.Compare(a.ordinal, b.ordinal))
 	})
 	lacking := func(k messageKey) (left []message, lack string) {
 		if q := m.messages[k]; len(q.sends) > 0 {
@@ -300,9 +309,12 @@ func (m *matcher) endMessages() {
 			transfers += n
 			continue
 		}
-		m.At(m.pairing(), left[0].at, RuleMessage, "%d message(s) %d>%d on %q without %s", n, k.src, k.dst, m.comms[k.comm].Name, lack)
+		m.At(m.pairing(), left[0].at, RuleMessage, "%d message(s) %d>%d on %q without %s", n, k.src, k.dst,
+			m.comms[k.comm].Name, lack)
 	}
 	if transfers > 0 {
-		m.Add(Finding{Severity: Note, Rule: RuleMessage, Text: fmt.Sprintf("%d transfers of the network have no receive: nobody records that one has arrived", transfers)})
+		m.Add(Finding{Severity: Note, Rule: RuleMessage,
+			Text: fmt.Sprintf("%d transfers of the network have no receive: nobody records that one has arrived",
+				transfers)})
 	}
 }

@@ -57,8 +57,9 @@ type Comparison struct {
 
 // Run is one of the two runs.
 type Run struct {
-	Archive       string   `json:"archive"`
-	Library       string   `json:"library_version"` // of NCCL or RCCL; "" if the archive does not say, or processes differ
+	Archive string `json:"archive"`
+	// of NCCL or RCCL; "" if the archive does not say, or processes differ
+	Library       string   `json:"library_version"`
 	Processes     int      `json:"processes"`
 	Ranks         int      `json:"ranks"`
 	Hosts         int      `json:"hosts"`
@@ -74,13 +75,15 @@ type Run struct {
 
 // Kind names operations of one kind.
 type Kind struct {
-	Ranks        int                 `json:"ranks"`
-	Hosts        int                 `json:"hosts"`
-	Layout       string              `json:"ranks_per_host"`
-	Operation    string              `json:"operation"`
-	Grouped      bool                `json:"grouped"`
-	Equal        int                 `json:"launched_together"` // of a launch, all equal: each has its part of the time; 0: not of such a launch
-	Size         uint64              `json:"size"`              // bytes, as nccl-tests counts them; of a class the least
+	Ranks     int    `json:"ranks"`
+	Hosts     int    `json:"hosts"`
+	Layout    string `json:"ranks_per_host"`
+	Operation string `json:"operation"`
+	Grouped   bool   `json:"grouped"`
+	// of a launch, all equal: each has its part of the time; 0: not of such a launch
+	Equal int `json:"launched_together"`
+	// bytes, as nccl-tests counts them; of a class the least
+	Size         uint64              `json:"size"`
 	Class        *analysis.SizeClass `json:"size_class,omitempty"`
 	TimingSource string              `json:"timing_source"`
 }
@@ -156,8 +159,10 @@ func Runs(a, b *otf2.Archive, opts Options) *Comparison {
 func (s *samples) describeRun(a *otf2.Archive, problems []string) Run {
 	ps := analysis.PropertiesOf(a.Anchor)
 	r := Run{
-		Archive: a.Path(), Ranks: len(s.ranks), Communicators: len(s.shapes), Operations: s.operations, Coupled: s.coupled,
-		Unfinished: s.unfinished, LeftOut: s.leftOut, Complete: !ps.Incomplete(), Problems: append([]string{}, problems...),
+		Archive: a.Path(), Ranks: len(s.ranks), Communicators: len(s.shapes), Operations: s.operations,
+		Coupled:    s.coupled,
+		Unfinished: s.unfinished, LeftOut: s.leftOut, Complete: !ps.Incomplete(),
+		Problems: append([]string{}, problems...),
 	}
 	hosts, processes := make(map[string]bool), make(map[otf2.LocationGroupRef]bool)
 	for _, rank := range s.ranks {
@@ -188,7 +193,8 @@ type pairing struct {
 
 func compareSamples(a, b *samples, opts Options) *Comparison {
 	a.foldLike(b)
-	c := &Comparison{Confidence: confidence, MinChange: opts.MinChange, WarmUp: opts.WarmUp, Operations: []Row{}, OnlyA: onlyIn(a, b), OnlyB: onlyIn(b, a)}
+	c := &Comparison{Confidence: confidence, MinChange: opts.MinChange, WarmUp: opts.WarmUp, Operations: []Row{},
+		OnlyA: onlyIn(a, b), OnlyB: onlyIn(b, a)}
 	var pairs []*pairing
 	for _, key := range slices.SortedFunc(maps.Keys(a.sets), compareKeys) {
 		if other := b.sets[key]; other != nil {
@@ -212,7 +218,8 @@ func compareSamples(a, b *samples, opts Options) *Comparison {
 		c.Operations = append(c.Operations, row)
 	}
 	slices.SortStableFunc(c.Operations, func(x, y Row) int {
-		return cmp.Or(cmp.Compare(verdictOrder[x.Verdict], verdictOrder[y.Verdict]), cmp.Compare(math.Abs(y.changedCost()), math.Abs(x.changedCost())))
+		return cmp.Or(cmp.Compare(verdictOrder[x.Verdict], verdictOrder[y.Verdict]),
+			cmp.Compare(math.Abs(y.changedCost()), math.Abs(x.changedCost())))
 	})
 	return c
 }
@@ -237,7 +244,8 @@ func (r *Row) changedCost() float64 {
 func compareKeys(a, b sampleKey) int {
 	return cmp.Or(cmp.Compare(b.ranks, a.ranks), cmp.Compare(a.layout, b.layout), cmp.Compare(a.function, b.function),
 		cmp.Compare(a.size, b.size), cmp.Compare(analysis.BoolCount(a.class), analysis.BoolCount(b.class)),
-		cmp.Compare(analysis.BoolCount(a.grouped), analysis.BoolCount(b.grouped)), cmp.Compare(a.equal, b.equal), cmp.Compare(a.source, b.source))
+		cmp.Compare(analysis.BoolCount(a.grouped), analysis.BoolCount(b.grouped)), cmp.Compare(a.equal, b.equal),
+		cmp.Compare(a.source, b.source))
 }
 
 // foldLike puts sizes into classes wherever one run has, or both have too many together.
@@ -261,7 +269,8 @@ func (s *samples) foldLike(o *samples) {
 
 func kindOf(k *sampleKey) Kind {
 	kind := Kind{
-		Ranks: k.ranks, Hosts: k.hosts, Layout: k.layout, Operation: k.function, Grouped: k.grouped, Equal: k.equal, Size: k.size, TimingSource: k.source.String(),
+		Ranks: k.ranks, Hosts: k.hosts, Layout: k.layout, Operation: k.function, Grouped: k.grouped, Equal: k.equal,
+		Size: k.size, TimingSource: k.source.String(),
 	}
 	if k.class {
 		kind.Class = &analysis.SizeClass{From: k.size, To: max(1, 2*k.size)}
@@ -355,7 +364,8 @@ func pair(key sampleKey, a, b *sampleSet) *pairing {
 
 // compareTimes orders operations by their begin; what begins at once, by what it is.
 func compareTimes(x, y *observation) int {
-	return cmp.Or(cmp.Compare(x.begin, y.begin), cmp.Compare(x.comm, y.comm), cmp.Compare(x.ordinal, y.ordinal), cmp.Compare(x.from, y.from), cmp.Compare(x.to, y.to))
+	return cmp.Or(cmp.Compare(x.begin, y.begin), cmp.Compare(x.comm, y.comm), cmp.Compare(x.ordinal, y.ordinal),
+		cmp.Compare(x.from, y.from), cmp.Compare(x.to, y.to))
 }
 
 // plan decides which kinds can be compared, by how many pairs they have alone, and gives the probability that each
@@ -387,12 +397,14 @@ func (c *Comparison) plan(pairs []*pairing) (tail float64) {
 
 func (c *Comparison) row(p *pairing, tail float64) Row {
 	row := Row{
-		Kind: kindOf(&p.key), OperationsA: p.a.operations, OperationsB: p.b.operations, Pairs: len(p.all), PairedBy: p.by, Verdict: TooFew,
+		Kind: kindOf(&p.key), OperationsA: p.a.operations, OperationsB: p.b.operations, Pairs: len(p.all),
+		PairedBy: p.by, Verdict: TooFew,
 		WaysA: waysOf(p.a), WaysB: waysOf(p.b),
 	}
 	base := max(medianOf(p.a.all, FigureTime), 1)
 	change := func(f Figure) Change {
-		return Change{MedianA: medianOf(p.a.all, f), MedianB: medianOf(p.b.all, f), Low: OrInfinite(math.Inf(-1)), High: OrInfinite(math.Inf(1))}
+		return Change{MedianA: medianOf(p.a.all, f), MedianB: medianOf(p.b.all, f), Low: OrInfinite(math.Inf(-1)),
+			High: OrInfinite(math.Inf(1))}
 	}
 	row.Time = change(FigureTime)
 	d := p.differences[FigureTime]
@@ -402,7 +414,8 @@ func (c *Comparison) row(p *pairing, tail float64) Row {
 		row.Verdict = Unchanged
 		s := shiftOf(d, tail)
 		row.Time.Samples = s.stretches
-		row.Ratio, row.RatioLow, row.RatioHigh = math.Exp(s.value), OrInfinite(math.Exp(s.low)), OrInfinite(math.Exp(s.high))
+		row.Ratio, row.RatioLow, row.RatioHigh = math.Exp(s.value), OrInfinite(math.Exp(s.low)),
+			OrInfinite(math.Exp(s.high))
 		row.Time.Low, row.Time.High = OrInfinite(base*math.Expm1(s.low)), OrInfinite(base*math.Expm1(s.high))
 		row.Time.Changed = s.isChange(math.Log1p(c.MinChange))
 	case len(d) > 0:
@@ -411,13 +424,15 @@ func (c *Comparison) row(p *pairing, tail float64) Row {
 	row.Time.Share = row.Ratio - 1
 	row.Time.Difference = base * row.Time.Share
 	row.Cost = row.Time.Difference * float64(row.OperationsB)
-	for f, at := range map[Figure]**Change{FigureEnqueue: &row.Enqueue, figureSkew: &row.Skew, figureTransfer: &row.Transfer} {
+	for f, at := range map[Figure]**Change{FigureEnqueue: &row.Enqueue, figureSkew: &row.Skew,
+		figureTransfer: &row.Transfer} {
 		d := p.differences[f]
 		if c.Tests == 0 || len(d) < c.LeastPairs {
 			continue
 		}
 		s, one := shiftOf(d, tail), change(f)
-		one.Difference, one.Low, one.High, one.Share, one.Samples = s.value, OrInfinite(s.low), OrInfinite(s.high), s.value/base, s.stretches
+		one.Difference, one.Low, one.High, one.Share, one.Samples = s.value, OrInfinite(s.low), OrInfinite(s.high),
+			s.value/base, s.stretches
 		least := c.MinChange * base
 		if f != FigureEnqueue {
 			one.Uncertainty = p.uncertainty
@@ -503,8 +518,8 @@ func (c *Comparison) Over(limit float64) (n int) {
 	return n
 }
 
-// Name is the operation, with what tells apart those of one name: "AllReduce*" was launched with others, "AllReduce/4" is one of four equal
-// ones.
+// Name is the operation, with what tells apart those of one name: "AllReduce*" was launched with others, "AllReduce/4"
+// is one of four equal ones.
 func (k *Kind) Name() string {
 	switch {
 	case k.Equal > 0:

@@ -51,8 +51,8 @@ func found(c *Comparison) []string {
 	return all
 }
 
-// A run against itself, and against another with other noise, has no changes; what was made slower is found, that alone,
-// and where.
+// A run against itself, and against another with other noise, has no changes; what was made slower is found, that
+// alone, and where.
 func TestInjectedChangesAreFoundAndNothingElse(t *testing.T) {
 	const steps = 240
 	is := func(k *archivetest.RunKind, function string, elements uint64, pair bool) bool {
@@ -97,7 +97,8 @@ func TestInjectedChangesAreFoundAndNothingElse(t *testing.T) {
 			t.Errorf("seed %d against itself: %d kinds, %v", seed, c.Compared, got)
 		}
 		for i := range c.Operations {
-			if r := &c.Operations[i]; r.Ratio != 1 || r.RatioLow != 1 || r.RatioHigh != 1 || r.Enqueue == nil || r.Skew == nil || r.Skew.Difference != 0 {
+			if r := &c.Operations[i]; r.Ratio != 1 || r.RatioLow != 1 || r.RatioHigh != 1 || r.Enqueue == nil ||
+				r.Skew == nil || r.Skew.Difference != 0 {
 				t.Errorf("seed %d against itself: %+v", seed, r)
 			}
 		}
@@ -111,7 +112,8 @@ func TestInjectedChangesAreFoundAndNothingElse(t *testing.T) {
 			}
 			if i == 1 {
 				r := &c.Operations[0]
-				if math.Abs(r.Transfer.Difference-10_000) > 2000 || float64(r.Transfer.Low) > 10_000 || float64(r.Transfer.High) < 10_000 {
+				if math.Abs(r.Transfer.Difference-10_000) > 2000 || float64(r.Transfer.Low) > 10_000 ||
+					float64(r.Transfer.High) < 10_000 {
 					t.Errorf("seed %d: transfer %+v instead of 10 µs", seed, r.Transfer)
 				}
 				if over := c.Over(0.03); over != 1 {
@@ -130,11 +132,13 @@ func TestInjectedChangesAreFoundAndNothingElse(t *testing.T) {
 
 // madeSamples is a run of some kinds, one communicator, without archive.
 func madeSamples(seed uint64, kinds, count int, factor func(kind int) float64) *samples {
-	s := &samples{sets: make(map[sampleKey]*sampleSet), folded: make(map[sampleFamily]bool), counted: make(map[shape]int)}
+	s := &samples{sets: make(map[sampleKey]*sampleSet), folded: make(map[sampleFamily]bool),
+		counted: make(map[shape]int)}
 	n := archivetest.NewNoise(seed)
 	for i := range count {
 		for k := range kinds {
-			key := sampleKey{sampleFamily: sampleFamily{shape: shape{8, 1, "8"}, function: "AllReduce", source: facts.SourceGPU}, size: 1 << k}
+			key := sampleKey{sampleFamily: sampleFamily{shape: shape{8, 1, "8"}, function: "AllReduce",
+				source: facts.SourceGPU}, size: 1 << k}
 			if s.sets[key] == nil {
 				s.sets[key] = newSampleSet()
 			}
@@ -156,7 +160,8 @@ func TestFalseFindingsAreRare(t *testing.T) {
 	wrong := 0
 	const runs = 60
 	for seed := range uint64(runs) {
-		c := compareSamples(madeSamples(1000+seed, 16, 120, same), madeSamples(5000+seed, 16, 120, same), Options{MinChange: 0})
+		c := compareSamples(madeSamples(1000+seed, 16, 120, same), madeSamples(5000+seed, 16, 120, same),
+			Options{MinChange: 0})
 		if c.Compared != 16 || c.Tests != 64 {
 			t.Fatalf("%d kinds, %d intervals", c.Compared, c.Tests)
 		}
@@ -177,12 +182,13 @@ func TestHowMuchComparisonsFind(t *testing.T) {
 	for _, count := range []int{30, 60, 120, 400} {
 		wrong, transfer, time, width := 0, 0, 0, 0.0
 		for seed := range uint64(*comparisons) {
-			c := compareSamples(madeSamples(1000+seed, 8, count, same), madeSamples(5000+seed, 8, count, func(k int) float64 {
-				if k == 3 {
-					return 1.05
-				}
-				return 1
-			}), Options{})
+			c := compareSamples(madeSamples(1000+seed, 8, count, same),
+				madeSamples(5000+seed, 8, count, func(k int) float64 {
+					if k == 3 {
+						return 1.05
+					}
+					return 1
+				}), Options{})
 			others := false
 			for i := range c.Operations {
 				r := &c.Operations[i]
@@ -197,10 +203,13 @@ func TestHowMuchComparisonsFind(t *testing.T) {
 			wrong += int(analysis.BoolCount(others))
 		}
 		of := 100 / float64(*comparisons)
-		t.Logf("%3d pairs: false findings in %.1f %%, transfer found slower in %.0f %%, time in %.0f %%, a slowdown of %.1f %% more fits the interval",
+		t.Logf("%3d pairs: false findings in %.1f %%, transfer found slower in %.0f %%, time in %.0f %%, a slowdown "+
+			"of %.1f %% more fits the interval",
 			count, of*float64(wrong), of*float64(transfer), of*float64(time), 100*width/float64(*comparisons))
-		if count == 400 && (wrong > max(1, *comparisons/50) || transfer < *comparisons*9/10 || time < *comparisons*8/10) {
-			t.Errorf("of %d comparisons %d found something false, %d the transfer, %d the time", *comparisons, wrong, transfer, time)
+		if count == 400 && (wrong > max(1, *comparisons/50) || transfer < *comparisons*9/10 ||
+			time < *comparisons*8/10) {
+			t.Errorf("of %d comparisons %d found something false, %d the transfer, %d the time", *comparisons, wrong,
+				transfer, time)
 		}
 	}
 }
@@ -260,7 +269,8 @@ func TestCriticalRanks(t *testing.T) {
 		n    int
 		tail float64
 		want int
-	}{{5, 0.05, 0}, {5, 0.025, -1}, {6, 0.025, 0}, {10, 0.025, 8}, {10, 0.005, 3}, {20, 0.025, 52}, {20, 0.005, 37}, {30, 0.025, 137}} {
+	}{{5, 0.05, 0}, {5, 0.025, -1}, {6, 0.025, 0}, {10, 0.025, 8}, {10, 0.005, 3}, {20, 0.025, 52}, {20, 0.005, 37},
+		{30, 0.025, 137}} {
 		if got := criticalRank(tc.n, tc.tail); got != tc.want {
 			t.Errorf("n = %d, tail %g: %d, want %d", tc.n, tc.tail, got, tc.want)
 		}
@@ -323,8 +333,10 @@ func TestPairs(t *testing.T) {
 		by   map[string]string
 		only int
 	}{
-		{a, map[string]string{"AllReduce 4000": "ordinal", "AllReduce 8000": "ordinal", "AllGather* 800": "ordinal", "SendRecv 4096": "ordinal"}, 0},
-		{b, map[string]string{"AllReduce 4000": "order", "AllReduce 8000": "order", "AllGather* 800": "ordinal", "SendRecv 4096": "ordinal"}, 1},
+		{a, map[string]string{"AllReduce 4000": "ordinal", "AllReduce 8000": "ordinal", "AllGather* 800": "ordinal",
+			"SendRecv 4096": "ordinal"}, 0},
+		{b, map[string]string{"AllReduce 4000": "order", "AllReduce 8000": "order", "AllGather* 800": "ordinal",
+			"SendRecv 4096": "ordinal"}, 1},
 	} {
 		c := compareArchives(t, a, tc.b)
 		by := make(map[string]string)
@@ -332,14 +344,16 @@ func TestPairs(t *testing.T) {
 			r := &c.Operations[i]
 			by[fmt.Sprint(r.Name(), " ", r.Size)] = r.PairedBy
 			// Ranks begin 90 and 80 µs before the end, so 5 µs of waiting on average and 80 µs of transfer.
-			if r.Pairs != rounds-3 || r.OperationsA != rounds || r.Time.MedianA != 85_000 || r.Skew.MedianA != 5000 || r.Transfer.MedianA != 80_000 || r.Enqueue != nil || r.Verdict != Unchanged {
+			if r.Pairs != rounds-3 || r.OperationsA != rounds || r.Time.MedianA != 85_000 || r.Skew.MedianA != 5000 ||
+				r.Transfer.MedianA != 80_000 || r.Enqueue != nil || r.Verdict != Unchanged {
 				t.Errorf("%+v, skew %+v, transfer %+v", r, r.Skew, r.Transfer)
 			}
 		}
 		if diff := cmp.Diff(tc.by, by); diff != "" {
 			t.Error(diff)
 		}
-		if c.A.Operations != 5*rounds || c.A.Coupled != rounds || c.A.Unfinished != 0 || len(c.OnlyA) != 0 || len(c.OnlyB) != tc.only {
+		if c.A.Operations != 5*rounds || c.A.Coupled != rounds || c.A.Unfinished != 0 || len(c.OnlyA) != 0 ||
+			len(c.OnlyB) != tc.only {
 			t.Errorf("%+v, only in one: %v, %v", c.A, c.OnlyA, c.OnlyB)
 		}
 	}
@@ -349,12 +363,14 @@ func TestPairs(t *testing.T) {
 func TestManySizesAreClasses(t *testing.T) {
 	family := sampleFamily{shape: shape{2, 1, "2"}, function: "AlltoAll", source: facts.SourceGPU}
 	run := func(sizes int) *samples {
-		s := &samples{sets: make(map[sampleKey]*sampleSet), sizes: make(map[sampleFamily]int), folded: make(map[sampleFamily]bool), counted: make(map[shape]int)}
+		s := &samples{sets: make(map[sampleKey]*sampleSet), sizes: make(map[sampleFamily]int),
+			folded: make(map[sampleFamily]bool), counted: make(map[shape]int)}
 		for i := range 2000 {
 			key := sampleKey{sampleFamily: family, size: uint64(1024 + i%sizes)}
 			set := s.set(&key)
 			set.operations++
-			set.add(observation{identity: identity{0, -1, -1, uint64(i)}, begin: otf2.Timestamp(i), values: [NumFigures]float64{100, math.NaN(), math.NaN(), math.NaN()}})
+			set.add(observation{identity: identity{0, -1, -1, uint64(i)}, begin: otf2.Timestamp(i),
+				values: [NumFigures]float64{100, math.NaN(), math.NaN(), math.NaN()}})
 		}
 		return s
 	}
@@ -379,12 +395,14 @@ func TestManySizesAreClasses(t *testing.T) {
 // Of many operations the same ones are kept in both runs, also if one has many more, and operations that come in turns
 // are not thinned out one-sidedly.
 func TestManyOperationsAreThinnedInTheSameWay(t *testing.T) {
-	key := sampleKey{sampleFamily: sampleFamily{shape: shape{2, 1, "2"}, function: "AllReduce", source: facts.SourceGPU}, size: 8}
+	key := sampleKey{sampleFamily: sampleFamily{shape: shape{2, 1, "2"}, function: "AllReduce",
+		source: facts.SourceGPU}, size: 8}
 	run := func(operations int) *sampleSet {
 		set := newSampleSet()
 		for i := range operations {
 			set.operations++
-			set.add(observation{identity: identity{0, -1, -1, uint64(2 * i)}, begin: otf2.Timestamp(i), values: [NumFigures]float64{100 + float64(i%2), 1, 1, 1}})
+			set.add(observation{identity: identity{0, -1, -1, uint64(2 * i)}, begin: otf2.Timestamp(i),
+				values: [NumFigures]float64{100 + float64(i%2), 1, 1, 1}})
 		}
 		return set
 	}
@@ -408,10 +426,13 @@ func TestManyOperationsAreThinnedInTheSameWay(t *testing.T) {
 // Differences of skew and transfer that times of GPUs cannot tell are none.
 func TestUncertainTimesHideSmallChanges(t *testing.T) {
 	run := func(later, uncertainty float64) *samples {
-		s := &samples{sets: make(map[sampleKey]*sampleSet), sizes: make(map[sampleFamily]int), folded: make(map[sampleFamily]bool), counted: make(map[shape]int)}
-		key := sampleKey{sampleFamily: sampleFamily{shape: shape{2, 1, "2"}, function: "AllReduce", source: facts.SourceGPU}, size: 8}
+		s := &samples{sets: make(map[sampleKey]*sampleSet), sizes: make(map[sampleFamily]int),
+			folded: make(map[sampleFamily]bool), counted: make(map[shape]int)}
+		key := sampleKey{sampleFamily: sampleFamily{shape: shape{2, 1, "2"}, function: "AllReduce",
+			source: facts.SourceGPU}, size: 8}
 		for i := range 100 {
-			x := observation{identity: identity{0, -1, -1, uint64(i)}, begin: otf2.Timestamp(i), uncertainty: uncertainty}
+			x := observation{identity: identity{0, -1, -1, uint64(i)}, begin: otf2.Timestamp(i),
+				uncertainty: uncertainty}
 			x.values = [NumFigures]float64{100_000, 5000, 10_000 + later, 90_000 - later}
 			s.set(&key).add(x)
 		}
@@ -423,7 +444,8 @@ func TestUncertainTimesHideSmallChanges(t *testing.T) {
 	}{{0, true}, {4000, true}, {6000, false}} {
 		c := compareSamples(run(0, tc.uncertainty), run(10_000, tc.uncertainty), Options{MinChange: 0.01})
 		r := &c.Operations[0]
-		if r.Time.Changed || r.Skew.Changed != tc.want || r.Transfer.Changed != tc.want || r.Skew.Uncertainty != 2*tc.uncertainty {
+		if r.Time.Changed || r.Skew.Changed != tc.want || r.Transfer.Changed != tc.want ||
+			r.Skew.Uncertainty != 2*tc.uncertainty {
 			t.Errorf("± %v: %+v %+v", tc.uncertainty, r.Skew, r.Transfer)
 		}
 	}

@@ -22,7 +22,8 @@ import (
 const (
 	// mostStretches is how many stretches there are at most; more would tell hardly more.
 	mostStretches = 64
-	// correlatedFrom is the correlation of neighboring stretches, in its standard errors, from which on they are joined.
+	// correlatedFrom is the correlation of neighboring stretches, in its standard errors, from which on they are
+	// joined.
 	correlatedFrom = 1.0
 )
 
@@ -54,8 +55,8 @@ func shiftOf(differences []float64, tail float64) shift {
 		}
 		s := signedRank(samples, tail)
 		if r > 0 {
-			// The variance of a mean is as if there were fewer samples by this factor. It is taken for the interval, not its
-			// root, as r itself is known badly.
+			// The variance of a mean is as if there were fewer samples by this factor. It is taken for the interval,
+			// not its root, as r itself is known badly.
 			wider := (1 + r) / max(1-r, 1e-3)
 			s.low, s.high = s.value-wider*(s.value-s.low), s.value+wider*(s.high-s.value)
 		}

@@ -206,7 +206,8 @@ type messagesKey struct {
 func readSamples(a *otf2.Archive, warmUp int) (*samples, []string) {
 	comms := facts.Communicators(a.Defs)
 	s := &samples{
-		defs: a.Defs, comms: comms, number: make(map[otf2.CommRef]int32), shapes: make(map[otf2.CommRef]shape), counted: make(map[shape]int),
+		defs: a.Defs, comms: comms, number: make(map[otf2.CommRef]int32), shapes: make(map[otf2.CommRef]shape),
+		counted:  make(map[shape]int),
 		expected: analysis.MembersWithData(a.Defs, comms), stretches: analysis.StretchesOf(a.Anchor),
 		untimed: !facts.FindAttributes(a.Defs).Has(regions.AttrTimingSource), warmUp: warmUp,
 		sets: make(map[sampleKey]*sampleSet), sizes: make(map[sampleFamily]int), folded: make(map[sampleFamily]bool),
@@ -268,7 +269,8 @@ func (s *samples) finish(members []analysis.Operation) {
 	}
 	var t facts.Timing
 	x := observation{identity: identity{s.number[op.Communicator.Ref], -1, -1, op.Ordinal}, begin: op.Begin}
-	key := sampleKey{sampleFamily: sampleFamily{shape: s.shapes[op.Communicator.Ref], function: op.Function, source: op.Source}}
+	key := sampleKey{sampleFamily: sampleFamily{shape: s.shapes[op.Communicator.Ref], function: op.Function,
+		source: op.Source}}
 	message := facts.IsMessage(op.Function)
 	if message {
 		x.from, x.to, key.function = int32(op.Rank), int32(op.Peer), analysis.SendRecv

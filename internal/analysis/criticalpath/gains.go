@@ -8,7 +8,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// What would go: for each candidate, how much earlier operations would have ended if it had been as fast as those that it came later than.
+// What would go: for each candidate, how much earlier operations would have ended if it had been as fast as those that
+// it came later than.
 
 // gains are ns by candidate (Path.candidates). They are shared by all that leave an operation together; nil: nothing.
 type gains struct {
@@ -117,7 +118,8 @@ type group struct {
 	second int64 // when the one before it came, after the base
 }
 
-// gained is how much earlier the operation of some arrivals would have ended, which none could before all of them had come.
+// gained is how much earlier the operation of some arrivals would have ended, which none could before all of them had
+// come.
 func (p *Path) gained(all []arrival, last int32) *gains {
 	base := all[last].begin // when the last of them came
 	if moved := p.group(all, base); len(p.groups) == 1 && !moved {
@@ -197,8 +199,8 @@ func (p *Path) lastWithout(all []arrival, base otf2.Timestamp, candidate int32) 
 	return latest
 }
 
-// shortened is by how much an arrival that was late by itself would have come earlier: by no more than what it did itself right before, and not
-// before the one that it is compared with.
+// shortened is by how much an arrival that was late by itself would have come earlier: by no more than what it did
+// itself right before, and not before the one that it is compared with.
 func (p *Path) shortened(all []arrival, a *arrival, candidate int32) int64 {
 	by := &all[a.by]
 	left := int64(a.begin-by.begin) - a.gain.at(candidate) + by.gain.at(candidate)

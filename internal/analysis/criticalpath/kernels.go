@@ -10,9 +10,11 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// What GPUs were busy with where they are on the path. It is told beside what the path is made of, with keys below zero.
+// What GPUs were busy with where they are on the path. It is told beside what the path is made of, with keys below
+// zero.
 
-// KernelTime is how long kernels of a name ran within an activity of a rank; of those that run beside each other each counts.
+// KernelTime is how long kernels of a name ran within an activity of a rank; of those that run beside each other each
+// counts.
 type KernelTime struct {
 	Kernel string `json:"kernel"`
 	Time   uint64 `json:"time_ns"`
@@ -69,7 +71,10 @@ func (p *Path) ranOn(all *stretch, name func(otf2.RegionRef) string) map[int32][
 		}
 	}
 	for _, list := range of {
-		slices.SortFunc(list, func(a, b KernelTime) int { return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.Kernel, b.Kernel)) })
+		slices.SortFunc(list, func(a, b KernelTime) int {
+			return cmp.Or(
+				cmp.Compare(b.Time, a.Time), cmp.Compare(a.Kernel, b.Kernel))
+		})
 	}
 	return of
 }

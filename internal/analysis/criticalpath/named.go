@@ -10,7 +10,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
 )
 
-// Slow adds what would go if a slow link or GPU were as fast as others: by how much it made operations longer, as far as operations are on the path.
+// Slow adds what would go if a slow link or GPU were as fast as others: by how much it made operations longer, as far
+// as operations are on the path.
 func (r *Result) Slow(f *transfers.Finding, name func(rank int) (name, host string)) {
 	w := WhatIf{Change: FasterGPU, Rank: f.Rank, Gain: uint64(max(0, f.Delay)), Operations: f.Slow}
 	if f.Kind == transfers.Link {
@@ -58,7 +59,8 @@ func (w *WhatIf) is(c *verdict.Culprit) bool {
 	case FasterGPU:
 		return c.Kind == verdict.GPULate
 	case FasterLink:
-		return c.Kind == verdict.SlowTransfer && (c.Peer == nil) == (w.Peer == nil) && (c.Peer == nil || *c.Peer == *w.Peer)
+		return c.Kind == verdict.SlowTransfer && (c.Peer == nil) == (w.Peer == nil) &&
+			(c.Peer == nil || *c.Peer == *w.Peer)
 	}
 	return false
 }

@@ -24,7 +24,8 @@ const (
 	numActivities
 )
 
-var activityNames = [numActivities]string{"application", "NCCL call", "GPU", "own", "start-up", "after the last operation", "unknown", "operation"}
+var activityNames = [numActivities]string{"application", "NCCL call", "GPU", "own", "start-up",
+	"after the last operation", "unknown", "operation"}
 
 // String is the activity as tables name it.
 func (a Activity) String() string { return activityNames[a] }
@@ -65,7 +66,8 @@ type Named struct {
 // New makes a path of a number of ranks of the world.
 func New(ranks int) *Path {
 	p := &Path{
-		ranks: make([]rank, ranks), names: make(map[Named]int32), pairs: make(map[pairKey]pair), candidateOf: make([]int32, ranks), excess: make([]uint64, ranks),
+		ranks: make([]rank, ranks), names: make(map[Named]int32), pairs: make(map[pairKey]pair),
+		candidateOf: make([]int32, ranks), excess: make([]uint64, ranks),
 		candidates: make([]candidate, 1+min(ranks, mostCandidates)),
 	}
 	for i := range p.candidateOf {
@@ -116,8 +118,8 @@ func (p *Path) arrive(m *causes.Local, begin, end otf2.Timestamp) arrival {
 	return a
 }
 
-// hiddenPart is the part of a wait than which a rank that had called its next operation takes no longer to begin that one, if it may
-// have done while it waited what it does between them: computed on another stream.
+// hiddenPart is the part of a wait than which a rank that had called its next operation takes no longer to begin that
+// one, if it may have done while it waited what it does between them: computed on another stream.
 const hiddenPart = 8
 
 // before is how a rank left the operation before one; nil if it is not known.
@@ -197,7 +199,8 @@ func (p *Path) spend(a *arrival, m *causes.Local, wait uint64, starting bool) {
 
 func (p *Path) name(comm otf2.CommRef, function string) int32 {
 	k := Named{comm, function}
-	if at := p.last - int32(numActivities); at >= 0 && p.named[at] == k { // operations of one name often follow each other
+	// operations of one name often follow each other
+	if at := p.last - int32(numActivities); at >= 0 && p.named[at] == k {
 		return p.last
 	}
 	n, ok := p.names[k]
@@ -212,11 +215,13 @@ func (p *Path) name(comm otf2.CommRef, function string) int32 {
 
 // leave keeps how a member left an operation: by a path until some moment, and then in the operation.
 func (p *Path) leave(a *arrival, m *causes.Local, node, what int32, g *gains, wait uint64) {
-	p.put(a.rank, departure{seq: m.Seq, node: node, what: what, rank: nobody, end: a.end, gain: g, own: a.worked, wait: wait})
+	p.put(a.rank, departure{seq: m.Seq, node: node, what: what, rank: nobody, end: a.end, gain: g, own: a.worked,
+		wait: wait})
 }
 
 // Collective takes a collective; see causes.Follower.
-func (p *Path) Collective(op *causes.Operation, members []causes.Member, came []facts.Arrival, late *facts.Lateness, delays []causes.Delay, first bool) {
+func (p *Path) Collective(op *causes.Operation, members []causes.Member, came []facts.Arrival, late *facts.Lateness,
+	delays []causes.Delay, first bool) {
 	what := p.name(op.Comm, op.Function)
 	if first {
 		what = int32(StartUp)
@@ -278,13 +283,15 @@ func (p *Path) compared(members []causes.Member, late *facts.Lateness) []arrival
 }
 
 // early lets a member leave that the last one did not hold up.
-func (p *Path) early(i int, members []causes.Member, came []facts.Arrival, late *facts.Lateness, what int32, first bool) {
+func (p *Path) early(i int, members []causes.Member, came []facts.Arrival, late *facts.Lateness, what int32,
+	first bool) {
 	a := &p.came[i]
 	by := -1
 	if came[i].Wait > 0 {
 		until := a.begin + otf2.Timestamp(came[i].Wait)
 		for k := range members {
-			if b := p.came[k].begin; k != i && members[k].Source == late.Source && p.came[k].rank >= 0 && b > a.begin && b <= until && (by < 0 || b > p.came[by].begin) {
+			if b := p.came[k].begin; k != i && members[k].Source == late.Source && p.came[k].rank >= 0 && b > a.begin &&
+				b <= until && (by < 0 || b > p.came[by].begin) {
 				by = k
 			}
 		}
@@ -310,7 +317,8 @@ func (p *Path) doubt(node int32, late *facts.Lateness, members []causes.Member) 
 	}
 	for i := range members {
 		m := &members[i]
-		if i != late.Last && m.Source == late.Source && m.Stated && last.Begin-m.Begin <= otf2.Timestamp(last.Uncertainty+m.Uncertainty) {
+		if i != late.Last && m.Source == late.Source && m.Stated &&
+			last.Begin-m.Begin <= otf2.Timestamp(last.Uncertainty+m.Uncertainty) {
 			for k := range x.list {
 				if e := &x.list[k]; e.rank >= 0 && !e.isKernel() {
 					x.doubtful += e.ns

@@ -70,7 +70,8 @@ type delivery struct {
 	tell  func()
 }
 
-// deliver tells the engine of all operations: in the order in which they ended, or rank after rank, as readers do that are far ahead on some.
+// deliver tells the engine of all operations: in the order in which they ended, or rank after rank, as readers do that
+// are far ahead on some.
 func (p *player) deliver(rankByRank bool) {
 	last := func(d delivery) int { return slices.Max(d.ranks) }
 	if rankByRank {
@@ -91,8 +92,9 @@ func (j *job) play() *player { return j.playInOrder(false) }
 
 func (j *job) playInOrder(rankByRank bool) *player {
 	p := &player{
-		now: make([]uint64, j.ranks), pending: make([]uint64, j.ranks), seq: make([]uint32, j.ranks), ordinals: make(map[string]uint64),
-		comms: make(map[string]otf2.CommRef), engine: causes.NewEngine(j.ranks), path: New(j.ranks),
+		now: make([]uint64, j.ranks), pending: make([]uint64, j.ranks), seq: make([]uint32, j.ranks),
+		ordinals: make(map[string]uint64),
+		comms:    make(map[string]otf2.CommRef), engine: causes.NewEngine(j.ranks), path: New(j.ranks),
 	}
 	p.engine.Followed(p.path)
 	for i := range p.now {
@@ -157,7 +159,8 @@ func (p *player) collective(s *step) {
 }
 
 func (p *player) message(s *step) {
-	ends := [2]causes.End{{Member: p.member(s.members[0], s.members[0]), Function: "Send"}, {Member: p.member(s.members[1], s.members[1]), Function: "Recv"}}
+	ends := [2]causes.End{{Member: p.member(s.members[0], s.members[0]), Function: "Send"},
+		{Member: p.member(s.members[1], s.members[1]), Function: "Recv"}}
 	done := max(ends[0].Begin, ends[1].Begin) + transferTime
 	for i, r := range s.members {
 		e := &ends[i]
@@ -177,7 +180,8 @@ func (p *player) message(s *step) {
 
 func (p *player) result() *Result {
 	return p.path.Result(&Run{
-		Begin: 0, Duration: p.end + 500, Causes: p.engine.Result(), Name: func(r int) (string, string) { return fmt.Sprint("Rank ", r), "" },
+		Begin: 0, Duration: p.end + 500, Causes: p.engine.Result(),
+		Name: func(r int) (string, string) { return fmt.Sprint("Rank ", r), "" },
 		Comm: func(c otf2.CommRef) string { return fmt.Sprint("comm", c) },
 	})
 }
@@ -231,28 +235,34 @@ func TestPathsAndGains(t *testing.T) {
 		gains map[int]uint64
 		path  map[int]uint64 // application
 	}{
-		{"perfectly balanced", start(&job{ranks: 4}, all).add(5, work(0, 50), work(1, 50), work(2, 50), work(3, 50), op(allReduce, all...)), nil, map[int]uint64{0: 250}},
+		{"perfectly balanced", start(&job{ranks: 4}, all).add(
+			5, work(0, 50), work(1, 50), work(2, 50), work(3, 50), op(allReduce, all...)), nil, map[int]uint64{0: 250}},
 		{
-			"one late rank", start(&job{ranks: 4}, all).add(7, work(0, 50), work(1, 50), work(2, 50), work(3, 90), op(allReduce, all...)),
+			"one late rank", start(&job{ranks: 4}, all).add(
+				7, work(0, 50), work(1, 50), work(2, 50), work(3, 90), op(allReduce, all...)),
 			map[int]uint64{3: 7 * 40}, map[int]uint64{3: 7 * 90},
 		},
 		{
-			"two that are late together", start(&job{ranks: 4}, all).add(7, work(0, 50), work(1, 80), work(2, 50), work(3, 90), op(allReduce, all...)),
+			"two that are late together", start(&job{ranks: 4}, all).add(
+				7, work(0, 50), work(1, 80), work(2, 50), work(3, 90), op(allReduce, all...)),
 			map[int]uint64{3: 7 * 10}, map[int]uint64{3: 7 * 90},
 		},
 		{
-			"two in turn, and what one costs behind the other does not go", start(&job{ranks: 4}, []int{0, 1}, []int{2, 3}, all).
+			"two in turn, and what one costs behind the other does not go",
+			start(&job{ranks: 4}, []int{0, 1}, []int{2, 3}, all).
 				add(5, work(1, 60), op(allReduce, 0, 1), work(3, 40), op(allReduce, 2, 3), op(allReduce, all...)),
 			map[int]uint64{1: 5 * 20}, map[int]uint64{1: 5 * 60},
 		},
 		{
-			"handed on from a row to columns", start(&job{ranks: 4}, []int{0, 1}, []int{2, 3}, []int{0, 2}, []int{1, 3}).
+			"handed on from a row to columns", start(
+				&job{ranks: 4}, []int{0, 1}, []int{2, 3}, []int{0, 2}, []int{1, 3}).
 				add(6, work(3, 70), op(allReduce, 0, 1), op(allReduce, 2, 3), op(allReduce, 0, 2), op(allReduce, 1, 3)),
 			map[int]uint64{3: 6 * 70}, map[int]uint64{3: 6 * 70},
 		},
 		{"a pipeline of equal stages", pipeline(0, 0), nil, nil},
 		{"a stage that works longer", pipeline(2, 400), map[int]uint64{2: 20 * 400}, nil},
-		// 20 * 400 in truth: before the last operation, nothing shows that the next stages would then be what the run waits for.
+		// 20 * 400 in truth: before the last operation, nothing shows that the next stages would then be what the run
+		// waits for.
 		{"the first stage works longer", pipeline(0, 400), map[int]uint64{0: 20*400 - 100}, nil},
 		{
 			"a late sender", (&job{ranks: 2}).add(1, op(message, 0, 1)).add(9, work(0, 300), op(message, 0, 1)),
@@ -263,7 +273,8 @@ func TestPathsAndGains(t *testing.T) {
 			map[int]uint64{1: 9 * 300}, map[int]uint64{1: 9 * 300},
 		},
 		{
-			"who sends into a buffer does not wait", (&job{ranks: 2}).add(1, op(buffered, 0, 1)).add(9, work(1, 300), op(buffered, 0, 1)),
+			"who sends into a buffer does not wait",
+			(&job{ranks: 2}).add(1, op(buffered, 0, 1)).add(9, work(1, 300), op(buffered, 0, 1)),
 			nil, map[int]uint64{1: 9 * 300},
 		},
 	} {
@@ -299,12 +310,14 @@ func anyJob(t *rapid.T) *job {
 	}
 	var comms [][]int
 	for range rapid.IntRange(1, 5).Draw(t, "communicators") {
-		comms = append(comms, rapid.Permutation(numbers).Draw(t, "members")[:rapid.IntRange(2, j.ranks).Draw(t, "size")])
+		comms = append(comms, rapid.Permutation(numbers).Draw(
+			t, "members")[:rapid.IntRange(2, j.ranks).Draw(t, "size")])
 	}
 	for range rapid.IntRange(1, 200).Draw(t, "operations") {
 		c := rapid.SampledFrom(comms).Draw(t, "communicator")
 		for range rapid.IntRange(0, 3).Draw(t, "works") {
-			j.steps = append(j.steps, work(rapid.SampledFrom(c).Draw(t, "rank"), rapid.Uint64Range(0, 5000).Draw(t, "work")))
+			j.steps = append(j.steps, work(rapid.SampledFrom(c).Draw(t, "rank"),
+				rapid.Uint64Range(0, 5000).Draw(t, "work")))
 		}
 		kind := rapid.SampledFrom([]string{allReduce, allReduce, reduce, message, buffered}).Draw(t, "kind")
 		if kind == message || kind == buffered {
@@ -315,7 +328,8 @@ func anyJob(t *rapid.T) *job {
 	return j
 }
 
-// Each nanosecond of a run is on the path once; what would go is no more than what ranks were late by, and never more than the run.
+// Each nanosecond of a run is on the path once; what would go is no more than what ranks were late by, and never more
+// than the run.
 func TestPathIsTheRun(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		j := anyJob(t)
@@ -372,7 +386,8 @@ func (p *Path) audit(t *rapid.T) {
 	}
 	for i := range users {
 		x := &p.tree.nodes[i]
-		if free[int32(i)] != (users[i] == 0) || !free[int32(i)] && (users[i] != x.users || users[i] == 1 && x.children == 1) {
+		if free[int32(i)] != (users[i] == 0) || !free[int32(i)] &&
+			(users[i] != x.users || users[i] == 1 && x.children == 1) {
 			t.Errorf("node %d has %d users, %d were counted, free %v", i, x.users, users[i], free[int32(i)])
 		}
 	}

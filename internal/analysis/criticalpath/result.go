@@ -20,7 +20,8 @@ type Result struct {
 	StartUp uint64 `json:"start_up_ns"` // of it, until ranks had done their first operations
 	After   uint64 `json:"after_ns"`    // of it, after the last operation
 	Unknown uint64 `json:"unknown_ns"`  // of it, where it is not known what was before
-	// Steady is the rest: what ranks and operations on the path took. Activities, Ranks and Operations divide it, each ns once.
+	// Steady is the rest: what ranks and operations on the path took. Activities, Ranks and Operations divide it, each
+	// ns once.
 	Steady  uint64 `json:"steady_ns"`
 	Changes uint64 `json:"changes"` // times that the path goes on on another rank
 	// Doubtful is how much of ranks' own may belong to another one, which came as late as far as the times are exact.
@@ -40,7 +41,8 @@ type ActivityRow struct {
 	Activity string `json:"activity"`
 	Time     uint64 `json:"time_ns"` // on the path
 	Mean     uint64 `json:"mean_ns"` // of the ranks, on the path or not
-	// Imbalance is what is longer on the path than the mean: what perfect balance of this activity would make the run shorter by, at most.
+	// Imbalance is what is longer on the path than the mean: what perfect balance of this activity would make the run
+	// shorter by, at most.
 	Imbalance uint64 `json:"imbalance_ns"`
 }
 
@@ -51,7 +53,8 @@ type RankRow struct {
 	Host     string `json:"host"`
 	Activity string `json:"activity"`
 	Time     uint64 `json:"time_ns"`
-	// Kernels are what its GPU ran meanwhile, where Activity is the GPU's and kernels of CUDA streams were recorded, the longest first.
+	// Kernels are what its GPU ran meanwhile, where Activity is the GPU's and kernels of CUDA streams were recorded,
+	// the longest first.
 	Kernels []KernelTime `json:"kernels,omitempty"`
 }
 
@@ -84,10 +87,11 @@ type WhatIf struct {
 	Peer     *int   `json:"peer"` // the other end of a link
 	PeerName string `json:"-"`    // of that rank
 	Gain     uint64 `json:"gain_ns"`
-	// Least is what of the gain is not explained by what times may be off by, and not by what as much chance brings to the middle one of the other ranks.
-	// null: nobody says.
-	Least      *uint64  `json:"least_ns"`
-	Operations uint64   `json:"operations"` // that would have begun earlier: before which it was late by itself, and last
+	// Least is what of the gain is not explained by what times may be off by, and not by what as much chance brings to
+	// the middle one of the other ranks. null: nobody says.
+	Least *uint64 `json:"least_ns"`
+	// that would have begun earlier: before which it was late by itself, and last
+	Operations uint64   `json:"operations"`
 	Partial    bool     `json:"partial"`    // followed from some moment on only: the gain is more
 	Confidence *float64 `json:"confidence"` // of the verdict's name for it; null: it is not named
 }
@@ -102,7 +106,8 @@ type Run struct {
 	Kernel   func(otf2.RegionRef) string
 }
 
-// Result tells what a path and its candidates have come to; the path is then done with. It is nil if there was no operation.
+// Result tells what a path and its candidates have come to; the path is then done with. It is nil if there was no
+// operation.
 func (p *Path) Result(run *Run) *Result {
 	end, rank := p.end()
 	if end == nil {
@@ -119,7 +124,8 @@ func (p *Path) Result(run *Run) *Result {
 	last := run.Begin + otf2.Timestamp(run.Duration)
 	all.add(key{nobody, int32(After)}, uint64(last-min(last, end.end)))
 	r := &Result{
-		Trace: p.traced(end, rank, before), Length: run.Duration, Changes: all.changes, Doubtful: all.doubtful, Unstated: all.unstated,
+		Trace: p.traced(end, rank, before), Length: run.Duration, Changes: all.changes, Doubtful: all.doubtful,
+		Unstated:   all.unstated,
 		Activities: []ActivityRow{}, Ranks: []RankRow{}, Operations: []OperationRow{}, WhatIf: []WhatIf{},
 	}
 	var on [numActivities]uint64
@@ -139,9 +145,11 @@ func (p *Path) Result(run *Run) *Result {
 			r.Ranks = append(r.Ranks, row)
 		case e.what >= int32(numActivities):
 			o := p.named[e.what-int32(numActivities)]
-			r.Operations = append(r.Operations, OperationRow{Comm: o.Comm, Communicator: run.Comm(o.Comm), Operation: o.Function, Time: e.ns})
+			r.Operations = append(r.Operations, OperationRow{Comm: o.Comm, Communicator: run.Comm(o.Comm),
+				Operation: o.Function, Time: e.ns})
 		case e.what == int32(Operation):
-			r.Operations = append(r.Operations, OperationRow{Comm: otf2.UndefinedComm, Operation: "not compared", Time: e.ns})
+			r.Operations = append(r.Operations, OperationRow{Comm: otf2.UndefinedComm, Operation: "not compared",
+				Time: e.ns})
 		}
 	}
 	r.StartUp, r.After, r.Unknown = on[StartUp], on[After], on[Unknown]
@@ -196,7 +204,8 @@ func (p *Path) whatIf(r *Result, run *Run) (all []WhatIf) {
 	all = []WhatIf{}
 	for c := range p.candidates {
 		x := &p.candidates[c]
-		w := WhatIf{Change: FasterRanks, Rank: -1, Name: "all ranks", Gain: gained[c], Operations: x.times, Partial: x.late}
+		w := WhatIf{Change: FasterRanks, Rank: -1, Name: "all ranks", Gain: gained[c], Operations: x.times,
+			Partial: x.late}
 		if c != int(everybody) {
 			if x.rank == nobody {
 				continue
@@ -217,8 +226,8 @@ func (p *Path) whatIf(r *Result, run *Run) (all []WhatIf) {
 	return all
 }
 
-// most is what a rank can have made the run longer by: no more than operations would have begun earlier without its lateness, and no
-// more than it worked longer than the middle one of the others.
+// most is what a rank can have made the run longer by: no more than operations would have begun earlier without its
+// lateness, and no more than it worked longer than the middle one of the others.
 func most(c *causes.Result, rank int) uint64 {
 	delay := 0.0
 	for _, k := range causes.OwnKinds {
@@ -262,5 +271,6 @@ func (p *Path) ideal(r *Result) uint64 {
 
 // NotFollowed is the result where a path cannot be followed: why says what is not known, and what to record.
 func NotFollowed(why string) *Result {
-	return &Result{NotKnown: why, Activities: []ActivityRow{}, Ranks: []RankRow{}, Operations: []OperationRow{}, WhatIf: []WhatIf{}}
+	return &Result{NotKnown: why, Activities: []ActivityRow{}, Ranks: []RankRow{}, Operations: []OperationRow{},
+		WhatIf: []WhatIf{}}
 }

@@ -4,8 +4,9 @@ package criticalpath
 
 import "github.com/nccl-otf2/nccl-otf2/otf2"
 
-// Which steps a path has taken, for those that draw it. The path itself keeps sums only, as it is not known until the run's end which of all paths
-// leads there. So who wants the steps keeps those of all of them, and goes back from the last one.
+// Which steps a path has taken, for those that draw it. The path itself keeps sums only, as it is not known until the
+// run's end which of all paths leads there. So who wants the steps keeps those of all of them, and goes back from the
+// last one.
 
 // Tracer keeps the steps of all paths. It is called on the goroutine that follows them.
 type Tracer interface {
@@ -13,8 +14,9 @@ type Tracer interface {
 	Step(s *Step) (number uint64)
 }
 
-// Step is how a path goes on with a rank: in an operation of the rank until that ends, and then with what the rank does until it begins its next
-// operation. Times are ns, one after the other: in the operation, of which nothing is known, start-up, the rank's own.
+// Step is how a path goes on with a rank: in an operation of the rank until that ends, and then with what the rank does
+// until it begins its next operation. Times are ns, one after the other: in the operation, of which nothing is known,
+// start-up, the rank's own.
 type Step struct {
 	Before  uint64         // number of the step that it follows; 0: none
 	Rank    int32          // in the world

@@ -9,7 +9,9 @@ import "github.com/nccl-otf2/nccl-otf2/otf2"
 // key is what an amount of time on a path was spent in.
 type key struct {
 	rank int32 // of the world; nobody for activities without a rank
-	what int32 // an Activity; from numActivities on an operation of Path.names; below 0 a kernel, whose time is told beside the rest
+	// an Activity; from numActivities on an operation of Path.names; below 0 a kernel, whose time is told beside the
+	// rest
+	what int32
 }
 
 // sums are ns by key. Few are looked for one by one.
@@ -56,8 +58,10 @@ func (s *sums) add(k key, ns uint64) {
 // stretch is what a path was made of from the end of its parent to a moment, the begin of an operation.
 type stretch struct {
 	sums
-	changes  uint64 // times that it went on on another rank than before
-	doubtful uint64 // ns of ranks' own of which it is not certain that they were on the path: another rank came as late, as far as times are exact
+	changes uint64 // times that it went on on another rank than before
+	// ns of ranks' own of which it is not certain that they were on the path: another rank came as late, as far as
+	// times are exact
+	doubtful uint64
 	unstated uint64 // operations of which nobody says how exact their times are
 }
 

@@ -8,7 +8,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// Places say which rank of the world the rows are of: those of communicators' members, and those of kernels by the GPU that they are on.
+// Places say which rank of the world the rows are of: those of communicators' members, and those of kernels by the GPU
+// that they are on.
 type Places struct {
 	ranks    map[otf2.LocationRef]int
 	members  map[otf2.LocationRef]bool

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package efficiency says how well the ranks' time was used, after POP and TALP, by what NCCL's operations and the application's kernels
-// took. docs/efficiency.md has the definitions; its formulas are those of this file.
+// Package efficiency says how well the ranks' time was used, after POP and TALP, by what NCCL's operations and the
+// application's kernels took. docs/efficiency.md has the definitions; its formulas are those of this file.
 package efficiency
 
-// Factors are the efficiencies of ranks, 0 to 1. Of each rank that is looked at there is the time that was observed, and of that what was
-// useful: outside of NCCL's operations.
+// Factors are the efficiencies of ranks, 0 to 1. Of each rank that is looked at there is the time that was observed,
+// and of that what was useful: outside of NCCL's operations.
 //
 //	load balance             = mean of useful/observed ÷ greatest useful/observed
 //	communication efficiency = greatest useful/observed
@@ -29,7 +29,8 @@ type Share struct {
 	Ideal    float64 // at least Useful
 }
 
-// factorsOf gives the efficiencies of ranks; nil if nothing was observed. Without ideal times serialization and transfer are not known.
+// factorsOf gives the efficiencies of ranks; nil if nothing was observed. Without ideal times serialization and
+// transfer are not known.
 func factorsOf(ranks []Share, ideal bool) *Factors {
 	var sum, most, best float64
 	n := 0
@@ -55,8 +56,8 @@ func factorsOf(ranks []Share, ideal bool) *Factors {
 	return f
 }
 
-// DeviceFactors are the efficiencies of GPUs, 0 to 1, where the application's kernels were recorded. Computing is the time in which at least
-// one of them ran, active that in which a kernel or an operation of NCCL's ran.
+// DeviceFactors are the efficiencies of GPUs, 0 to 1, where the application's kernels were recorded. Computing is the
+// time in which at least one of them ran, active that in which a kernel or an operation of NCCL's ran.
 //
 //	load balance             = mean of computing/observed ÷ greatest computing/observed
 //	communication efficiency = greatest computing/observed ÷ greatest active/observed
@@ -88,5 +89,6 @@ func ofDevices(gpus []deviceShare) *DeviceFactors {
 	if n == 0 || most == 0 {
 		return nil
 	}
-	return &DeviceFactors{LoadBalance: min(sum/float64(n)/most, 1), Communication: most / active, Orchestration: active, Parallel: sum / float64(n)}
+	return &DeviceFactors{LoadBalance: min(sum/float64(n)/most, 1), Communication: most / active, Orchestration: active,
+		Parallel: sum / float64(n)}
 }

@@ -13,7 +13,8 @@ func near(a, b float64) bool { return math.Abs(a-b) <= 1e-12*max(math.Abs(a), ma
 
 func TestOfABalancedJob(t *testing.T) {
 	f := factorsOf([]Share{{100, 100, 100}, {100, 100, 100}, {250, 250, 250}}, true)
-	if f == nil || f.LoadBalance != 1 || f.Communication != 1 || *f.Serialization != 1 || *f.Transfer != 1 || f.Parallel != 1 {
+	if f == nil || f.LoadBalance != 1 || f.Communication != 1 || *f.Serialization != 1 || *f.Transfer != 1 ||
+		f.Parallel != 1 {
 		t.Fatalf("%+v", f)
 	}
 	if factorsOf(nil, true) != nil || factorsOf([]Share{{0, 0, 0}}, true) != nil {
@@ -28,21 +29,25 @@ func TestOfABalancedJob(t *testing.T) {
 func TestOfOneSlowerRank(t *testing.T) {
 	for _, f := range []float64{1.5, 2, 10} {
 		got := factorsOf([]Share{{100, 100 / f, 100}, {100, 100, 100}, {100, 100 / f, 100}, {100, 100 / f, 100}}, true)
-		if want := (1 + 3/f) / 4; !near(got.LoadBalance, want) || got.Communication != 1 || *got.Serialization != 1 || !near(got.Parallel, want) {
+		if want := (1 + 3/f) / 4; !near(got.LoadBalance, want) || got.Communication != 1 || *got.Serialization != 1 ||
+			!near(got.Parallel, want) {
 			t.Errorf("%g times as slow: %+v", f, got)
 		}
 	}
 	// Useful 60 of 100 on the busiest rank; without transfers the run would have taken 80.
 	got := factorsOf([]Share{{100, 60, 80}, {100, 30, 75}}, true)
-	if !near(got.LoadBalance, 0.75) || !near(got.Communication, 0.6) || !near(*got.Transfer, 0.8) || !near(*got.Serialization, 0.75) || !near(got.Parallel, 0.45) {
+	if !near(got.LoadBalance, 0.75) || !near(got.Communication, 0.6) || !near(*got.Transfer, 0.8) ||
+		!near(*got.Serialization, 0.75) || !near(got.Parallel, 0.45) {
 		t.Errorf("%+v", got)
 	}
-	if got := factorsOf([]Share{{100, 60, 0}}, false); got.Transfer != nil || got.Serialization != nil || got.Communication != 0.6 {
+	if got := factorsOf([]Share{{100, 60, 0}}, false); got.Transfer != nil || got.Serialization != nil ||
+		got.Communication != 0.6 {
 		t.Errorf("%+v", got)
 	}
 	// A GPU computes 40 of 100, and is idle 30; the other one computes 20.
 	d := ofDevices([]deviceShare{{100, 40, 70}, {100, 20, 80}})
-	if !near(d.LoadBalance, 0.75) || !near(d.Orchestration, 0.8) || !near(d.Communication, 0.5) || !near(d.Parallel, 0.3) {
+	if !near(d.LoadBalance, 0.75) || !near(d.Orchestration, 0.8) || !near(d.Communication, 0.5) ||
+		!near(d.Parallel, 0.3) {
 		t.Errorf("%+v", d)
 	}
 }
@@ -67,7 +72,8 @@ func TestProducts(t *testing.T) {
 		if !near(d.Parallel, d.LoadBalance*d.Communication*d.Orchestration) {
 			t.Fatalf("%+v", d)
 		}
-		for _, v := range []float64{f.LoadBalance, f.Communication, *f.Serialization, *f.Transfer, f.Parallel, d.LoadBalance, d.Communication, d.Orchestration, d.Parallel} {
+		for _, v := range []float64{f.LoadBalance, f.Communication, *f.Serialization, *f.Transfer, f.Parallel,
+			d.LoadBalance, d.Communication, d.Orchestration, d.Parallel} {
 			if v < 0 || v > 1+1e-12 {
 				t.Fatalf("%+v %+v", f, d)
 			}
@@ -76,7 +82,8 @@ func TestProducts(t *testing.T) {
 }
 
 func TestOfAPhase(t *testing.T) {
-	if f := OfPhase([]Share{{100, 80, 0}, {100, 40, 0}}, 4, 0); f == nil || !near(f.LoadBalance, 0.75) || !near(f.Communication, 0.8) || f.Transfer != nil {
+	if f := OfPhase([]Share{{100, 80, 0}, {100, 40, 0}}, 4, 0); f == nil || !near(f.LoadBalance, 0.75) ||
+		!near(f.Communication, 0.8) || f.Transfer != nil {
 		t.Errorf("%+v", f)
 	}
 	for name, f := range map[string]*Factors{

@@ -16,7 +16,8 @@ type Result struct {
 	NotKnown string `json:"not_known"`
 	ByRank   []Row  `json:"by_rank"`
 
-	// Untimed says of how many launches it is not known how long they ran where these are too many to say anything; else "".
+	// Untimed says of how many launches it is not known how long they ran where these are too many to say anything;
+	// else "".
 	Untimed string `json:"-"`
 }
 
@@ -26,18 +27,20 @@ type Row struct {
 	Host     string `json:"host"`
 	Observed uint64 `json:"observed_ns"` // without StartUp
 	// StartUp is the time in first launches on communicators that came later than the rank's first one.
-	StartUp    uint64  `json:"start_up_ns"`
-	Useful     uint64  `json:"useful_ns"`     // outside of operations
-	Operations uint64  `json:"operations_ns"` // the rest
-	Ideal      *uint64 `json:"ideal_ns"`      // of Observed, if operations took no longer than their members need to come; null: not known
-	Computing  *uint64 `json:"computing_ns"`  // in which at least one of its kernels ran; null: none was recorded
-	Active     *uint64 `json:"active_ns"`     // in which one of them or an operation ran; null: none was recorded
+	StartUp    uint64 `json:"start_up_ns"`
+	Useful     uint64 `json:"useful_ns"`     // outside of operations
+	Operations uint64 `json:"operations_ns"` // the rest
+	// of Observed, if operations took no longer than their members need to come; null: not known
+	Ideal     *uint64 `json:"ideal_ns"`
+	Computing *uint64 `json:"computing_ns"` // in which at least one of its kernels ran; null: none was recorded
+	Active    *uint64 `json:"active_ns"`    // in which one of them or an operation ran; null: none was recorded
 }
 
 // Run is what a result is made of besides a counter's times.
 type Run struct {
-	Names []Name    // of the ranks of the world
-	Saved []float64 // ns by which each rank would have been earlier, if operations took no longer than their members need to come
+	Names []Name // of the ranks of the world
+	// ns by which each rank would have been earlier, if operations took no longer than their members need to come
+	Saved []float64
 	// Compared is how many operations Saved is known of, NotCompared of how many it is not.
 	Compared, NotCompared uint64
 	Untimed               string // why operations have no times, if they have none: a clause
@@ -64,7 +67,8 @@ func (c *Counter) Result(run *Run) *Result {
 		t := &r.kept
 		operations += t.operations
 		untimed += t.untimed
-		one := Row{Rank: name.Rank, Host: name.Host, Observed: t.useful + t.inOperations, StartUp: t.startUp, Useful: t.useful, Operations: t.inOperations}
+		one := Row{Rank: name.Rank, Host: name.Host, Observed: t.useful + t.inOperations, StartUp: t.startUp,
+			Useful: t.useful, Operations: t.inOperations}
 		share := Share{Observed: float64(one.Observed), Useful: float64(one.Useful)}
 		if ideal {
 			saved := uint64(min(max(run.Saved[at], 0), float64(t.inOperations)))
@@ -80,7 +84,8 @@ func (c *Counter) Result(run *Run) *Result {
 	}
 	switch {
 	case operations == 0 && untimed == 0:
-		res.NotKnown = "there are no operations of NCCL, or those of start-up only; --tally and timeline show what is there"
+		res.NotKnown =
+			"there are no operations of NCCL, or those of start-up only; --tally and timeline show what is there"
 	case float64(untimed) > mostUnknown*float64(operations+untimed):
 		res.Untimed = untimedText(untimed, operations, run.Untimed)
 		res.NotKnown, res.ByRank = res.Untimed, []Row{} // what ranks did outside of operations is not known either
@@ -88,15 +93,17 @@ func (c *Counter) Result(run *Run) *Result {
 	default:
 		res.Ranks = factorsOf(shares, ideal)
 		if !ideal && res.Ranks != nil {
-			res.NotKnown = "serialization and transfer: too few operations have comparable times of their members; record all ranks with NCCL_OTF2_EVENTS=gpu"
+			res.NotKnown =
+				"serialization and transfer: too few operations have comparable times of their members; record all " +
+					"ranks with NCCL_OTF2_EVENTS=gpu"
 		}
 	}
 	res.GPUs = ofDevices(gpus)
 	return res
 }
 
-// OfPhase gives the efficiencies of a phase from what each rank spent in it and in operations that were called in it; nil if they are not
-// known. Serialization and transfer are not known of phases.
+// OfPhase gives the efficiencies of a phase from what each rank spent in it and in operations that were called in it;
+// nil if they are not known. Serialization and transfer are not known of phases.
 func OfPhase(ranks []Share, timed, untimed uint64) *Factors {
 	if timed == 0 || float64(untimed) > mostUnknown*float64(timed+untimed) {
 		return nil
@@ -112,7 +119,9 @@ func OfPhase(ranks []Share, timed, untimed uint64) *Factors {
 // untimedText says of how many launches it is not known how long they ran, and why where it is not known of any.
 func untimedText(untimed, timed uint64, why string) string {
 	if timed == 0 {
-		return fmt.Sprintf("the duration of %s was not recorded: %s", units.Count(int(untimed), "launch", "launches"), why)
+		return fmt.Sprintf("the duration of %s was not recorded: %s", units.Count(int(untimed), "launch", "launches"),
+			why)
 	}
-	return fmt.Sprintf("the duration of %d of %s was not recorded", untimed, units.Count(int(untimed+timed), "launch", "launches"))
+	return fmt.Sprintf("the duration of %d of %s was not recorded", untimed,
+		units.Count(int(untimed+timed), "launch", "launches"))
 }

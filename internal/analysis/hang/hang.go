@@ -52,16 +52,18 @@ type Job struct {
 
 // Stuck is the oldest operation of a communicator that is not complete.
 type Stuck struct {
-	Communicator string    `json:"communicator"`
-	Ranks        int       `json:"ranks"`
-	Operation    string    `json:"operation"` // "AllReduce", or "Send 0>3" for a message from rank 0 to 3 of the communicator
-	Words        [2]string `json:"-"`         // the same for people, what comes before the ordinal and behind it
-	Ordinal      uint64    `json:"ordinal"`   // among the communicator's operations of this function, from 0
-	Since        uint64    `json:"since"`     // when the first member began it
-	Age          uint64    `json:"age_ns"`    // from then to the end of the last process that is in it, or to now
-	AtLeast      bool      `json:"at_least"`  // it is older: Since is when a later one was begun, or nobody saw when the processes ended
-	Verdict      Verdict   `json:"verdict"`
-	Members      []Member  `json:"members"` // by rank
+	Communicator string `json:"communicator"`
+	Ranks        int    `json:"ranks"`
+	// "AllReduce", or "Send 0>3" for a message from rank 0 to 3 of the communicator
+	Operation string    `json:"operation"`
+	Words     [2]string `json:"-"`       // the same for people, what comes before the ordinal and behind it
+	Ordinal   uint64    `json:"ordinal"` // among the communicator's operations of this function, from 0
+	Since     uint64    `json:"since"`   // when the first member began it
+	Age       uint64    `json:"age_ns"`  // from then to the end of the last process that is in it, or to now
+	// it is older: Since is when a later one was begun, or nobody saw when the processes ended
+	AtLeast bool     `json:"at_least"`
+	Verdict Verdict  `json:"verdict"`
+	Members []Member `json:"members"` // by rank
 	// Behind is the greatest number of operations that a member has begun on this communicator after this one.
 	Behind int `json:"behind"`
 }
@@ -86,8 +88,8 @@ type Member struct {
 	Process string `json:"process"`
 	Host    string `json:"host"`
 	PID     int    `json:"pid"`
-	// Process state: "running", "ended", "crashed", or how it ended if that was not in order ("killed by SIGKILL"); "" if there is
-	// no data.
+	// Process state: "running", "ended", "crashed", or how it ended if that was not in order ("killed by SIGKILL"); ""
+	// if there is no data.
 	ProcessState string `json:"process_state"`
 	// State: "missing", "calling" (inside NCCL's call), "called" (and NCCL has not told of its launch), "enqueued",
 	// "running", "done", "no data", "not known" (operations are missing in its record: it may have called it).
@@ -118,8 +120,9 @@ func Find(dir string, now time.Time, status *ras.Status) (*Report, error) {
 }
 
 func hangOf(j *jobs.Job, now uint64) Job {
-	h := Job{Processes: len(j.Processes), Looked: len(j.Communicators), Communicators: []Stuck{}, Inexact: []string{}, Partial: []string{},
-		Died: append([]string{}, j.Deaths...)}
+	h := Job{Processes: len(j.Processes), Looked: len(j.Communicators), Communicators: []Stuck{}, Inexact: []string{},
+		Partial: []string{},
+		Died:    append([]string{}, j.Deaths...)}
 	for _, p := range j.Processes {
 		h.Last = max(h.Last, p.Last, p.Ended)
 		switch p.State {
@@ -156,8 +159,8 @@ func hangOf(j *jobs.Job, now uint64) Job {
 	return h
 }
 
-// age counts to the end of the last process that is in the operation, of one that runs to now. Of one whose end nobody saw only
-// the last event is known.
+// age counts to the end of the last process that is in the operation, of one that runs to now. Of one whose end nobody
+// saw only the last event is known.
 func (h *Stuck) age(c *jobs.JobCommunicator, now uint64) {
 	end, seen := uint64(0), false
 	for i := range h.Members {
@@ -188,7 +191,8 @@ func (m *Member) Inside() bool {
 // compare orders operations by what they tell of a hang: those that are known not to have ended by age, then the
 // others.
 func (h *Stuck) compare(o *Stuck) int {
-	return cmp.Or(cmp.Compare(analysis.BoolCount(h.Verdict == CalledOnly), analysis.BoolCount(o.Verdict == CalledOnly)), cmp.Compare(h.Since, o.Since))
+	return cmp.Or(cmp.Compare(analysis.BoolCount(h.Verdict == CalledOnly), analysis.BoolCount(o.Verdict == CalledOnly)),
+		cmp.Compare(h.Since, o.Since))
 }
 
 // pendingOf is what a rank of a process has under way on a communicator.
@@ -313,7 +317,8 @@ func behind(r *jobs.JobRank, key string, ordinal uint64) (n int) {
 }
 
 // states are the states of members by their standing; of those that have the operation under way it says more.
-var states = map[jobs.Standing]string{jobs.StandingUnknown: "not known", jobs.NotBegun: "missing", jobs.Ended: "done", jobs.Begun: "enqueued"}
+var states = map[jobs.Standing]string{jobs.StandingUnknown: "not known", jobs.NotBegun: "missing", jobs.Ended: "done",
+	jobs.Begun: "enqueued"}
 
 // of takes where a member stands in an operation, and gives what is known of it if it has it under way.
 func (m *Member) of(r *jobs.JobRank, key string, ordinal uint64) *experiment.Pending {
@@ -329,8 +334,8 @@ func (m *Member) of(r *jobs.JobRank, key string, ordinal uint64) *experiment.Pen
 	return pending
 }
 
-// lookElsewhere tells what a member is in instead of an operation, on its GPU, the oldest first, those of the same communicator before
-// others, and whether it is one of the same.
+// lookElsewhere tells what a member is in instead of an operation, on its GPU, the oldest first, those of the same
+// communicator before others, and whether it is one of the same.
 func (m *Member) lookElsewhere(r *jobs.JobRank, doing map[*jobs.JobProcess][]pendingOf) bool {
 	for _, d := range doing[r.Process] {
 		if d.rank == r {

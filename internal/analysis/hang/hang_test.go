@@ -36,29 +36,46 @@ func TestHangVerdicts(t *testing.T) {
 		says      string
 	}{
 		{"nothing", seesEnds, nil, nil, "", "", "", "no operation is under way"},
-		{"one is missing", seesEnds, map[int][]experiment.Pending{0: {pending("AllReduce", 2, "running")}, 2: {pending("AllReduce", 2, "enqueued")}}, nil,
-			"AllReduce 2", hang.NotReached, "running missing enqueued", "world: AllReduce 2 is not reached by all: Rank 1 missing, Ranks 0,2 inside; for 16 s"},
+		{"one is missing", seesEnds, map[int][]experiment.Pending{0: {pending("AllReduce", 2, "running")},
+			2: {pending("AllReduce", 2, "enqueued")}}, nil,
+			"AllReduce 2", hang.NotReached, "running missing enqueued",
+			"world: AllReduce 2 is not reached by all: Rank 1 missing, Ranks 0,2 inside; for 16 s"},
 		{"all are inside", seesEnds, map[int][]experiment.Pending{
-			0: {pending("AllReduce", 2, "running")}, 1: {pending("AllReduce", 2, "running")}, 2: {pending("AllReduce", 2, "running"), {Function: "AllGather", Ordinal: 1, Since: t0 + 710*us, State: "enqueued"}},
+			0: {pending("AllReduce", 2, "running")}, 1: {pending("AllReduce", 2, "running")},
+			2: {pending("AllReduce", 2, "running"),
+				{Function: "AllGather", Ordinal: 1, Since: t0 + 710*us, State: "enqueued"}},
 		}, nil, "AllReduce 2", hang.AllInside, "running running running", ", 1 further operation behind it"},
-		{"one has ended it", seesEnds, map[int][]experiment.Pending{0: {pending("Broadcast", 0, "running")}}, nil, "Broadcast 0", hang.AllInside, "running done done", "Rank 0 inside, Ranks 1-2 done"},
-		{"programs differ", seesEnds, map[int][]experiment.Pending{0: {pending("AllReduce", 2, "running")}, 1: {pending("AllReduce", 2, "running")}, 2: {{Function: "Broadcast", Ordinal: 1, Since: t0 + 720*us, State: "running"}}}, nil,
+		{"one has ended it", seesEnds, map[int][]experiment.Pending{0: {pending("Broadcast", 0, "running")}}, nil,
+			"Broadcast 0", hang.AllInside, "running done done", "Rank 0 inside, Ranks 1-2 done"},
+		{"programs differ", seesEnds, map[int][]experiment.Pending{0: {pending("AllReduce", 2, "running")},
+			1: {pending("AllReduce", 2, "running")},
+			2: {{Function: "Broadcast", Ordinal: 1, Since: t0 + 720*us, State: "running"}}}, nil,
 			"AllReduce 2", hang.Different, "running running missing", "in another operation instead"},
-		{"a message without its receiver", seesEnds, map[int][]experiment.Pending{0: {pending("Send>2", 0, "running")}}, nil, "Send 0>2 0", hang.NotReached, "running missing", "Send 0 from Rank 0 to Rank 2 is not reached by all: Rank 2 missing, Rank 0 inside"},
-		{"a message without its sender", seesEnds, map[int][]experiment.Pending{2: {pending("Recv<1", 1, "running")}}, nil, "Send 1>2 1", hang.NotReached, "missing running", "Rank 1 missing, Rank 2 inside"},
-		{"a message that is being called", seesEnds, map[int][]experiment.Pending{2: {pending("Send", 0, "calling")}}, nil, "Send of rank 2 0", hang.NoPeer, "calling", "its other end is not known"},
-		{"called by all", seesEnds, map[int][]experiment.Pending{0: {pending("Broadcast", 1, "called")}, 1: {pending("Broadcast", 1, "called")}, 2: {pending("Broadcast", 1, "called")}}, nil,
+		{"a message without its receiver", seesEnds, map[int][]experiment.Pending{0: {pending("Send>2", 0, "running")}},
+			nil, "Send 0>2 0", hang.NotReached, "running missing",
+			"Send 0 from Rank 0 to Rank 2 is not reached by all: Rank 2 missing, Rank 0 inside"},
+		{"a message without its sender", seesEnds, map[int][]experiment.Pending{2: {pending("Recv<1", 1, "running")}},
+			nil, "Send 1>2 1", hang.NotReached, "missing running", "Rank 1 missing, Rank 2 inside"},
+		{"a message that is being called", seesEnds, map[int][]experiment.Pending{2: {pending("Send", 0, "calling")}},
+			nil, "Send of rank 2 0", hang.NoPeer, "calling", "its other end is not known"},
+		{"called by all", seesEnds, map[int][]experiment.Pending{0: {pending("Broadcast", 1, "called")},
+			1: {pending("Broadcast", 1, "called")}, 2: {pending("Broadcast", 1, "called")}}, nil,
 			"Broadcast 1", hang.CalledOnly, "called called called", "NCCL does not report"},
 		{"what hangs comes before what is only called", seesEnds, map[int][]experiment.Pending{
-			0: {{Function: "Broadcast", Ordinal: 1, Since: t0 + 610*us, State: "called"}, pending("AllReduce", 2, "running")},
-			1: {{Function: "Broadcast", Ordinal: 1, Since: t0 + 610*us, State: "called"}, pending("AllReduce", 2, "running")},
-			2: {{Function: "Broadcast", Ordinal: 1, Since: t0 + 610*us, State: "called"}, pending("AllReduce", 2, "running")},
+			0: {{Function: "Broadcast", Ordinal: 1, Since: t0 + 610*us, State: "called"},
+				pending("AllReduce", 2, "running")},
+			1: {{Function: "Broadcast", Ordinal: 1, Since: t0 + 610*us, State: "called"},
+				pending("AllReduce", 2, "running")},
+			2: {{Function: "Broadcast", Ordinal: 1, Since: t0 + 610*us, State: "called"},
+				pending("AllReduce", 2, "running")},
 		}, nil, "AllReduce 2", hang.AllInside, "running running running", ""},
 		{"left by all at the end", seesEnds, map[int][]experiment.Pending{
-			0: {{Function: "AllReduce", Ordinal: 1, Since: t0, State: "running", Left: true}}, 1: {{Function: "AllReduce", Ordinal: 1, Since: t0, State: "running", Left: true}},
+			0: {{Function: "AllReduce", Ordinal: 1, Since: t0, State: "running", Left: true}},
+			1: {{Function: "AllReduce", Ordinal: 1, Since: t0, State: "running", Left: true}},
 		}, nil, "", "", "", ""},
 		{"aborted", seesEnds, map[int][]experiment.Pending{
-			0: {{Function: "AllReduce", Ordinal: 2, Since: t0, State: "running", Left: true}}, 1: {{Function: "AllReduce", Ordinal: 2, Since: t0, State: "running", Left: true}},
+			0: {{Function: "AllReduce", Ordinal: 2, Since: t0, State: "running", Left: true}},
+			1: {{Function: "AllReduce", Ordinal: 2, Since: t0, State: "running", Left: true}},
 		}, nil, "AllReduce 2", hang.NotReached, "running running missing", "it has finalized the communicator"},
 		{"ends are not recorded", 1 << 1, nil, func(rank int, p *shardtest.Process) {
 			p.Shard.Comms[0].Begun = t0 + 650*us
@@ -66,24 +83,29 @@ func TestHangVerdicts(t *testing.T) {
 				p.Shard.Comms[0].Held = map[string]uint64{"AllGather": 1}
 			}
 		}, "AllGather 1", hang.NotReached, "missing enqueued missing", "for at least 16.0 s"},
-		{"lost and paused", seesEnds, map[int][]experiment.Pending{0: {pending("AllReduce", 2, "running")}}, func(rank int, p *shardtest.Process) {
-			switch rank {
-			case 1:
-				p.Shard.Counts.Lost = map[string]map[string]uint64{"memory": {"Coll": 1}}
-			case 2:
-				p.Shard.Comms[0].Gaps = []experiment.Gap{{From: 2, FromTime: t0}}
-			}
-		}, "AllReduce 2", hang.NotReached, "running not known missing", "events of Rank 1 were lost"},
-		{"nobody saw the end", seesEnds, map[int][]experiment.Pending{0: {pending("AllReduce", 2, "running")}}, func(_ int, p *shardtest.Process) { p.Shard.End = nil },
-			"AllReduce 2", hang.NotReached, "running missing missing", "for at least 300 µs\nit is not known when the processes ended"},
-		{"one died long before", seesEnds, map[int][]experiment.Pending{0: {pending("AllReduce", 2, "running")}, 2: {pending("AllReduce", 2, "running")}}, func(rank int, p *shardtest.Process) {
+		{"lost and paused", seesEnds, map[int][]experiment.Pending{0: {pending("AllReduce", 2, "running")}},
+			func(rank int, p *shardtest.Process) {
+				switch rank {
+				case 1:
+					p.Shard.Counts.Lost = map[string]map[string]uint64{"memory": {"Coll": 1}}
+				case 2:
+					p.Shard.Comms[0].Gaps = []experiment.Gap{{From: 2, FromTime: t0}}
+				}
+			}, "AllReduce 2", hang.NotReached, "running not known missing", "events of Rank 1 were lost"},
+		{"nobody saw the end", seesEnds, map[int][]experiment.Pending{0: {pending("AllReduce", 2, "running")}},
+			func(_ int, p *shardtest.Process) { p.Shard.End = nil },
+			"AllReduce 2", hang.NotReached, "running missing missing",
+			"for at least 300 µs\nit is not known when the processes ended"},
+		{"one died long before", seesEnds, map[int][]experiment.Pending{0: {pending("AllReduce", 2, "running")},
+			2: {pending("AllReduce", 2, "running")}}, func(rank int, p *shardtest.Process) {
 			status := uint32(15)
 			if rank == 1 {
 				p.Shard.End.Time, status = t0+900*us, 11
 			}
 			p.Shard.End.Status = &status
 		}, "AllReduce 2", hang.NotReached, "running missing running",
-			"Rank 1 was the first to end, 16.0 s before the next: killed by SIGSEGV\nRanks 0,2 killed by SIGTERM\nworld: AllReduce 2 is not reached by all: Rank 1 missing, Ranks 0,2 inside; for 16 s"},
+			"Rank 1 was the first to end, 16.0 s before the next: killed by SIGSEGV\nRanks 0,2 killed by " +
+				"SIGTERM\nworld: AllReduce 2 is not reached by all: Rank 1 missing, Ranks 0,2 inside; for 16 s"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			path := archivetest.Make(t, func(rank int, p *shardtest.Process) {
@@ -118,10 +140,12 @@ func TestHangVerdicts(t *testing.T) {
 			for _, m := range found[0].Members {
 				states = append(states, m.State)
 			}
-			if got := fmt.Sprint(found[0].Operation, " ", found[0].Ordinal); got != tc.operation || found[0].Verdict != tc.verdict || strings.Join(states, " ") != tc.states {
+			if got := fmt.Sprint(found[0].Operation, " ", found[0].Ordinal); got != tc.operation ||
+				found[0].Verdict != tc.verdict || strings.Join(states, " ") != tc.states {
 				t.Errorf("%s, %s, %v", got, found[0].Verdict, states)
 			}
-			if tc.name == "lost and paused" && (!slices.Equal(r.Jobs[0].Inexact, []string{"Rank 1"}) || !slices.Equal(r.Jobs[0].Partial, []string{"Rank 2"})) {
+			if tc.name == "lost and paused" && (!slices.Equal(r.Jobs[0].Inexact, []string{"Rank 1"}) ||
+				!slices.Equal(r.Jobs[0].Partial, []string{"Rank 2"})) {
 				t.Errorf("%+v", r.Jobs[0])
 			}
 		})

@@ -9,7 +9,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
 )
 
-// Of a process with several GPUs, what one GPU is in does not keep another one from an operation: as in the wait-for graph.
+// Of a process with several GPUs, what one GPU is in does not keep another one from an operation: as in the wait-for
+// graph.
 func TestMissingMembersAreInWhatTheirOwnGPUIsIn(t *testing.T) {
 	process := &jobs.JobProcess{Name: "Rank 0", Ends: true}
 	rank := func(gpu int, reached uint64, pending ...experiment.Pending) *jobs.JobRank {
@@ -22,8 +23,10 @@ func TestMissingMembersAreInWhatTheirOwnGPUIsIn(t *testing.T) {
 		return experiment.Pending{Function: "AllReduce", Ordinal: ordinal, Since: since, State: "running"}
 	}
 	names := []string{"GPU 0", "GPU 1"}
-	first := &jobs.JobCommunicator{Name: "first", Size: 2, Names: names, Ranks: []*jobs.JobRank{rank(0, 3, running(2, 10)), rank(1, 2)}}
-	second := &jobs.JobCommunicator{Name: "second", Size: 2, Names: names, Ranks: []*jobs.JobRank{rank(0, 1, running(0, 5)), nil}}
+	first := &jobs.JobCommunicator{Name: "first", Size: 2, Names: names,
+		Ranks: []*jobs.JobRank{rank(0, 3, running(2, 10)), rank(1, 2)}}
+	second := &jobs.JobCommunicator{Name: "second", Size: 2, Names: names,
+		Ranks: []*jobs.JobRank{rank(0, 1, running(0, 5)), nil}}
 	for _, tc := range []struct {
 		name, instead string
 		third         *jobs.JobRank
@@ -33,9 +36,11 @@ func TestMissingMembersAreInWhatTheirOwnGPUIsIn(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			third := &jobs.JobCommunicator{Name: "third", Size: 1, Names: names, Ranks: []*jobs.JobRank{tc.third}}
-			j := &jobs.Job{Processes: []*jobs.JobProcess{process}, Communicators: []*jobs.JobCommunicator{first, second, third}}
+			j := &jobs.Job{Processes: []*jobs.JobProcess{process},
+				Communicators: []*jobs.JobCommunicator{first, second, third}}
 			h := stuck(first, whatRanksDo(j))
-			if h == nil || h.Ordinal != 2 || len(h.Members) != 2 || h.Members[1].State != "missing" || h.Members[1].Instead != tc.instead {
+			if h == nil || h.Ordinal != 2 || len(h.Members) != 2 || h.Members[1].State != "missing" ||
+				h.Members[1].Instead != tc.instead {
 				t.Fatalf("%+v", h)
 			}
 		})

@@ -11,8 +11,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
 )
 
-// What RAS adds to the shards' word: processes that do not answer are missing, whatever their shards say. That a rank has begun fewer
-// collectives than others is so at any moment of a job that goes on, so it only confirms what the shards say, too.
+// What RAS adds to the shards' word: processes that do not answer are missing, whatever their shards say. That a rank
+// has begun fewer collectives than others is so at any moment of a job that goes on, so it only confirms what the
+// shards say, too.
 
 // hear takes what RAS says of the job.
 func (h *Job) hear(j *jobs.Job, status *ras.Status) {

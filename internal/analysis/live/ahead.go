@@ -13,8 +13,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// What collectors write ahead of time while somebody watches (experiment.AheadFiles) has the same operations as the event files, seconds
-// earlier. Which of the two has an operation first does not matter: by its place in its sequence it is counted once.
+// What collectors write ahead of time while somebody watches (experiment.AheadFiles) has the same operations as the
+// event files, seconds earlier. Which of the two has an operation first does not matter: by its place in its sequence
+// it is counted once.
 
 // aheadStretch is how far before the end of the event files reading of what is ahead begins.
 const aheadStretch = 5 * time.Second
@@ -45,7 +46,8 @@ type early struct {
 
 func newEarly(s *liveShard) *early {
 	e := &early{tails: make(map[string]*liveTail), plans: make(map[otf2.LocationRef]uint64)}
-	e.reader = analysis.NewOperationsOf(&s.names, nil, s.names.CommTable, func(o *analysis.Operation) { e.operations = append(e.operations, *o) })
+	e.reader = analysis.NewOperationsOf(&s.names, nil, s.names.CommTable,
+		func(o *analysis.Operation) { e.operations = append(e.operations, *o) })
 	e.reader.Comms, e.reader.Member = s.reader.Comms, s.reader.Member
 	return e
 }
@@ -97,8 +99,8 @@ func (e *early) read(path string, s *liveShard, last uint64) {
 	}
 }
 
-// countAhead counts the operations that come next in their sequences. Of a sequence of which nothing has been seen yet the event files tell which one
-// that is.
+// countAhead counts the operations that come next in their sequences. Of a sequence of which nothing has been seen yet
+// the event files tell which one that is.
 func (l *Follower) countAhead(s *liveShard) {
 	rest := s.early.operations[:0]
 	for i := range s.early.operations {

@@ -15,8 +15,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 )
 
-// What a collector writes ahead of time is seen at once, counted once whichever file has it first, and in the end all is as if there had
-// been nothing ahead.
+// What a collector writes ahead of time is seen at once, counted once whichever file has it first, and in the end all
+// is as if there had been nothing ahead.
 func TestLiveAheadOfTime(t *testing.T) {
 	j, sooner := archivetest.NewLiveJob(t, 2, 1), archivetest.NewLiveJob(t, 2, 1)
 	written, ahead := 0, 0
@@ -37,7 +37,8 @@ func TestLiveAheadOfTime(t *testing.T) {
 			number := uint32(p.Shard.Comms[j.Comms[i]].Location)
 			text, err := os.ReadFile(experiment.EventFile(sooner.Processes[i].Dir, number))
 			archivetest.Try(t, err)
-			archivetest.Try(t, os.WriteFile(filepath.Join(p.Dir, fmt.Sprintf("%d.%d.ahead", generation, number)), text, 0o600))
+			archivetest.Try(t, os.WriteFile(filepath.Join(p.Dir, fmt.Sprintf("%d.%d.ahead", generation, number)), text,
+				0o600))
 		}
 	}
 	l := New(j.Dir, 2*time.Second)
@@ -51,9 +52,11 @@ func TestLiveAheadOfTime(t *testing.T) {
 				provisional += 2 // members
 			}
 		}
-		if v.Age != uint64(age) || v.Provisional != provisional || !near(v.Rate, 100) || !near(v.Ranks[0].Rate, 100) || !near(v.Ranks[0].Waiting, 0.2) ||
+		if v.Age != uint64(age) || v.Provisional != provisional || !near(v.Rate, 100) || !near(v.Ranks[0].Rate, 100) ||
+			!near(v.Ranks[0].Waiting, 0.2) ||
 			!near(v.Ranks[1].Inside, 0.3) {
-			t.Errorf("at %v ms: %v operations a second until %v ago, %d provisional, want %v and %d: %+v", ms, v.Rate, time.Duration(v.Age), v.Provisional, age, provisional, v.Ranks)
+			t.Errorf("at %v ms: %v operations a second until %v ago, %d provisional, want %v and %d: %+v", ms, v.Rate,
+				time.Duration(v.Age), v.Provisional, age, provisional, v.Ranks)
 		}
 		return v
 	}

@@ -24,38 +24,43 @@ import (
 // View is how a job stands that is being recorded, and what it did in the last seconds.
 //
 // It comes from what its processes' collectors have written so far. They write every 2 s at most, and operations with
-// GPU times 2 s after these have ended; where they know that somebody watches, also operations ahead of time, within a second. So the view is
-// somewhat behind: the last seconds are those before the latest operation that is known to have ended on all its ranks (Age ago).
+// GPU times 2 s after these have ended; where they know that somebody watches, also operations ahead of time, within a
+// second. So the view is somewhat behind: the last seconds are those before the latest operation that is known to have
+// ended on all its ranks (Age ago).
 type View struct {
-	Time      time.Time         `json:"time"`
-	Directory string            `json:"directory"`
-	State     State             `json:"state"`
-	Jobs      int               `json:"jobs"`      // in the directory; the view is of the one that began last of those that run
-	Processes int               `json:"processes"` // with data
-	Running   int               `json:"running"`
-	Ended     int               `json:"ended"`
-	Crashed   int               `json:"crashed"` // whose collector died, too
-	Died      []string          `json:"died"`    // of processes that did not end in order: how, and who was first
-	Hosts     int               `json:"hosts"`
-	Done      uint64            `json:"operations"` // that have ended so far on some rank; messages count at their sender
-	Lost      uint64            `json:"lost"`       // events that could not be recorded so far
-	LostBy    map[string]uint64 `json:"lost_by"`    // by reason
-	Partial   int               `json:"partial"`    // processes that do not record everything, on request
+	Time      time.Time `json:"time"`
+	Directory string    `json:"directory"`
+	State     State     `json:"state"`
+	// in the directory; the view is of the one that began last of those that run
+	Jobs      int      `json:"jobs"`
+	Processes int      `json:"processes"` // with data
+	Running   int      `json:"running"`
+	Ended     int      `json:"ended"`
+	Crashed   int      `json:"crashed"` // whose collector died, too
+	Died      []string `json:"died"`    // of processes that did not end in order: how, and who was first
+	Hosts     int      `json:"hosts"`
+	// that have ended so far on some rank; messages count at their sender
+	Done    uint64            `json:"operations"`
+	Lost    uint64            `json:"lost"`    // events that could not be recorded so far
+	LostBy  map[string]uint64 `json:"lost_by"` // by reason
+	Partial int               `json:"partial"` // processes that do not record everything, on request
 	// Window is the time that the following is about; it ends Age before Time. 0: nothing was seen.
 	Window uint64 `json:"window_ns"`
 	Age    uint64 `json:"age_ns"`
-	// Provisional is how many of the members' operations in the window have times that the archive may have more exactly.
+	// Provisional is how many of the members' operations in the window have times that the archive may have more
+	// exactly.
 	Provisional uint64      `json:"provisional"`
 	Rate        float64     `json:"operations_per_second"`
 	Bytes       float64     `json:"bytes_per_second"` // sizes of operations, as nccl-tests counts them
 	Operations  []Operation `json:"by_operation"`     // those that take the most time first
 	Ranks       []Rank      `json:"ranks"`
-	Compared    uint64      `json:"compared"`     // collectives in which it is known who waited; the first of several of a communicator is not looked at
-	NotCompared uint64      `json:"not_compared"` // others: without comparable times, or rooted ones on several hosts
+	// collectives in which it is known who waited; the first of several of a communicator is not looked at
+	Compared    uint64 `json:"compared"`
+	NotCompared uint64 `json:"not_compared"` // others: without comparable times, or rooted ones on several hosts
 	// Skipped: there was more than could be followed, and parts were not looked at.
 	Skipped bool `json:"skipped"`
-	// Stops are what keeps the job from going on, as hang.Report says it: at most some seconds old. Of a running job those that would not have gone
-	// on by themselves, or are older than operations usually are.
+	// Stops are what keeps the job from going on, as hang.Report says it: at most some seconds old. Of a running job
+	// those that would not have gone on by themselves, or are older than operations usually are.
 	Stops    []waitfor.Stop `json:"stops"`
 	Over     bool           `json:"-"` // no process has run for a while, nor is one to be expected
 	Problems []string       `json:"problems"`
@@ -77,24 +82,31 @@ type Operation struct {
 	Ranks        int     `json:"ranks"`
 	Operation    string  `json:"operation"` // a message is a "SendRecv", with the sender's times
 	Rate         float64 `json:"operations_per_second"`
-	Size         uint64  `json:"size"`          // mean
-	Timed        uint64  `json:"timed"`         // operations that Avg is of: not those of start-up, nor of which it is not known how long they ran
-	Avg          float64 `json:"avg_ns"`        // mean over members and operations; 0: of none
-	TimingSource string  `json:"timing_source"` // what the times are, the weakest of all members: "gpu", "network"; "enqueue": only when they were launched is known, and there is no time
-	BusBW        float64 `json:"busbw"`         // GB/s, as in the report: each operation with the median of its size; 0: of none
-	Waiting      float64 `json:"waiting"`       // part of the members' time in them that they waited for the last one; 0 also if it is not known
-	Compared     uint64  `json:"compared"`      // operations in which it is
-	busy         float64
+	Size         uint64  `json:"size"` // mean
+	// operations that Avg is of: not those of start-up, nor of which it is not known how long they ran
+	Timed uint64  `json:"timed"`
+	Avg   float64 `json:"avg_ns"` // mean over members and operations; 0: of none
+	// what the times are, the weakest of all members: "gpu", "network"; "enqueue": only when they were launched is
+	// known, and there is no time
+	TimingSource string `json:"timing_source"`
+	// GB/s, as in the report: each operation with the median of its size; 0: of none
+	BusBW float64 `json:"busbw"`
+	// part of the members' time in them that they waited for the last one; 0 also if it is not known
+	Waiting  float64 `json:"waiting"`
+	Compared uint64  `json:"compared"` // operations in which it is
+	busy     float64
 }
 
 // Rank is a process, or a GPU of a process with several.
 type Rank struct {
-	Rank    string  `json:"rank"`
-	Host    string  `json:"host"`
-	PID     int     `json:"pid"`
-	State   string  `json:"state"` // "running", "ended", how it died ("killed by SIGKILL"), "crashed"
-	Rate    float64 `json:"operations_per_second"`
-	Inside  float64 `json:"inside"`  // part of the window that it was in operations, of those of which it is known how long they ran; more than 1 if they overlap
+	Rank  string  `json:"rank"`
+	Host  string  `json:"host"`
+	PID   int     `json:"pid"`
+	State string  `json:"state"` // "running", "ended", how it died ("killed by SIGKILL"), "crashed"
+	Rate  float64 `json:"operations_per_second"`
+	// part of the window that it was in operations, of those of which it is known how long they ran; more than 1 if
+	// they overlap
+	Inside  float64 `json:"inside"`
 	Waiting float64 `json:"waiting"` // part of the window that it waited in collectives
 	Caused  float64 `json:"caused"`  // part of all waiting that was for it
 	Lost    uint64  `json:"lost"`    // of the process
@@ -111,8 +123,8 @@ const (
 	liveLag = 5 * time.Second
 )
 
-// Follower follows the job of an experiment directory. It only reads, and keeps a window's worth of sums, operations that
-// are not complete, and the descriptions of the job's processes.
+// Follower follows the job of an experiment directory. It only reads, and keeps a window's worth of sums, operations
+// that are not complete, and the descriptions of the job's processes.
 type Follower struct {
 	dir    string
 	window time.Duration
@@ -172,10 +184,11 @@ const liveSizes = 64
 // liveComm is a communicator of the job.
 type liveComm struct {
 	facts.Communicator
-	expected     int                  // members with data
-	started      bool                 // its first collective has been seen
-	only         []analysis.Operation // that collective's members, until a second follows: the one collective of a communicator is not its start-up
-	severalHosts bool                 // members are on several hosts
+	expected int  // members with data
+	started  bool // its first collective has been seen
+	// that collective's members, until a second follows: the one collective of a communicator is not its start-up
+	only         []analysis.Operation
+	severalHosts bool // members are on several hosts
 	hosts        map[otf2.LocationRef]string
 }
 
@@ -235,7 +248,9 @@ func (l *Follower) Look(now time.Time) (*View, error) {
 	v.Problems = append(v.Problems, problems...)
 	if errors.Is(err, fs.ErrNotExist) {
 		if len(experiment.RawFiles(l.dir)) > 0 {
-			v.Problems = append(v.Problems, "the job is recorded without collectors, into raw files: run `nccl-otf2 unify` when it has ended")
+			v.Problems = append(
+				v.Problems,
+				"the job is recorded without collectors, into raw files: run `nccl-otf2 unify` when it has ended")
 		}
 		return v, nil
 	}
@@ -258,7 +273,8 @@ func (l *Follower) Look(now time.Time) (*View, error) {
 	return v, nil
 }
 
-// stop tells what keeps the job from going on. Looking for it takes the tables of all processes, so it is not done at each look.
+// stop tells what keeps the job from going on. Looking for it takes the tables of all processes, so it is not done at
+// each look.
 func (l *Follower) stop(v *View, j *jobs.Job, now time.Time) {
 	if l.asked.IsZero() || now.Sub(l.asked) >= liveLag || v.State == LiveEnded {
 		l.stops, l.asked = waitfor.Find(j, now), now
@@ -355,7 +371,8 @@ func doneOn(c *jobs.JobCommunicator) (n uint64) {
 // follow takes over what the shards' descriptions say.
 func (l *Follower) follow(j *jobs.Job) {
 	if !l.follows(j) {
-		l.shards, l.comms, l.known = make(map[string]*liveShard), make(map[otf2.CommRef]*liveComm), make(map[shardComm]otf2.CommRef)
+		l.shards, l.comms, l.known = make(map[string]*liveShard), make(map[otf2.CommRef]*liveComm),
+			make(map[shardComm]otf2.CommRef)
 		l.rankOf = make(map[liveUnit]int)
 		l.buckets = make(map[uint64]*liveBucket)
 		l.begin, l.newest, l.advanced = 0, 0, time.Time{}
@@ -408,7 +425,8 @@ func (l *Follower) communicator(c *jobs.JobCommunicator) *liveComm {
 	}
 	lc := l.comms[ref]
 	if lc == nil {
-		lc = &liveComm{Communicator: facts.Communicator{Ref: ref, Members: make([]otf2.LocationRef, c.Size), Ranks: make(map[otf2.LocationRef]int)}}
+		lc = &liveComm{Communicator: facts.Communicator{Ref: ref, Members: make([]otf2.LocationRef, c.Size),
+			Ranks: make(map[otf2.LocationRef]int)}}
 		l.comms[ref] = lc
 	}
 	lc.Name, lc.expected, lc.hosts = c.Name, 0, make(map[otf2.LocationRef]string)
@@ -433,9 +451,11 @@ func (l *Follower) followRank(lc *liveComm, rank int, r *jobs.JobRank, p *jobs.J
 	where := &p.Shard.Locations[at]
 	s := l.shards[p.Path]
 	if s == nil {
-		s = &liveShard{tails: make(map[otf2.LocationRef]*liveTail), number: uint64(len(l.shards)), next: make(map[liveSequence]uint64)}
+		s = &liveShard{tails: make(map[otf2.LocationRef]*liveTail), number: uint64(len(l.shards)),
+			next: make(map[liveSequence]uint64)}
 		s.names.CommTable = make(map[otf2.CommRef]*facts.Communicator)
-		s.reader = analysis.NewOperationsOf(&s.names, nil, s.names.CommTable, func(o *analysis.Operation) { l.final(s, o) })
+		s.reader = analysis.NewOperationsOf(&s.names, nil, s.names.CommTable,
+			func(o *analysis.Operation) { l.final(s, o) })
 		s.early = newEarly(s)
 		l.shards[p.Path] = s
 	}
@@ -458,8 +478,8 @@ func (l *Follower) followRank(lc *liveComm, rank int, r *jobs.JobRank, p *jobs.J
 	t.size = where.Bytes
 }
 
-// liveNames tells what ids mean in a shard, by what it has described by now. Unlike [facts.ShardNames], which has one process alone, it knows
-// communicators with all their members, at the follower's own ids of locations.
+// liveNames tells what ids mean in a shard, by what it has described by now. Unlike [facts.ShardNames], which has one
+// process alone, it knows communicators with all their members, at the follower's own ids of locations.
 type liveNames struct {
 	process
 	facts.CommTable
@@ -620,7 +640,8 @@ func (l *Follower) add(s *liveShard, o *analysis.Operation, plan *uint64) {
 		t.Close(false)
 		l.count(o, liveRowKey{o.Communicator.Ref, analysis.SendRecv}, 1, &t)
 	default:
-		l.assembly.Add(analysis.PartKey{Comm: o.Communicator.Ref, Sequence: o.Function, Ordinal: o.Ordinal}, o, lc.expected)
+		l.assembly.Add(analysis.PartKey{Comm: o.Communicator.Ref, Sequence: o.Function, Ordinal: o.Ordinal}, o,
+			lc.expected)
 	}
 }
 
@@ -695,9 +716,9 @@ func (l *Follower) compare(c *liveComm, end otf2.Timestamp, members []analysis.O
 	}
 }
 
-// align brings the clocks of several hosts together for one collective, by its ends: where everybody waits for everybody,
-// all are done at about the same time. While a job runs nothing better is known. It returns false where that does not
-// hold.
+// align brings the clocks of several hosts together for one collective, by its ends: where everybody waits for
+// everybody, all are done at about the same time. While a job runs nothing better is known. It returns false where that
+// does not hold.
 func (c *liveComm) align(members []analysis.Operation) bool {
 	if !c.severalHosts {
 		return true
@@ -741,7 +762,8 @@ func (l *Follower) count(o *analysis.Operation, key liveRowKey, members int, t *
 	}
 }
 
-// take adds a time, unless it is of start-up, of incomparable sources, or not how long the operation ran: as in the report.
+// take adds a time, unless it is of start-up, of incomparable sources, or not how long the operation ran: as in the
+// report.
 func (s *liveSum) take(t *facts.Timing) {
 	if t.StartUp || t.Mixed || !t.Source.HasLength() {
 		return
@@ -798,8 +820,8 @@ func (l *Follower) spread(from, to otf2.Timestamp, add func(b *liveBucket, ns fl
 	}
 }
 
-// until is the end of the window: the latest operation, and later where the job has done nothing since then for longer than
-// it takes to hear of it.
+// until is the end of the window: the latest operation, and later where the job has done nothing since then for longer
+// than it takes to hear of it.
 func (l *Follower) until(v *View) otf2.Timestamp {
 	if l.newest == 0 {
 		return 0
@@ -867,11 +889,13 @@ func (l *Follower) sum(v *View) {
 		v.Operations = append(v.Operations, s.row(l.comms[key.comm], key.function, seconds))
 	}
 	slices.SortFunc(v.Operations, func(a, b Operation) int {
-		return cmp.Or(cmp.Compare(b.busy, a.busy), cmp.Compare(a.Communicator, b.Communicator), cmp.Compare(a.Operation, b.Operation))
+		return cmp.Or(cmp.Compare(b.busy, a.busy), cmp.Compare(a.Communicator, b.Communicator),
+			cmp.Compare(a.Operation, b.Operation))
 	})
 	for i := range v.Ranks {
 		r, s := &v.Ranks[i], &ranks[l.order[i]]
-		r.Rate, r.Inside, r.Waiting = float64(s.operations)/seconds, s.inside/float64(v.Window), s.waited/float64(v.Window)
+		r.Rate, r.Inside, r.Waiting = float64(s.operations)/seconds, s.inside/float64(v.Window),
+			s.waited/float64(v.Window)
 		if waited > 0 {
 			r.Caused = s.caused / waited
 		}

@@ -43,7 +43,8 @@ func TestLiveFollowsAJob(t *testing.T) {
 		t.Errorf("without descriptions: %+v", v)
 	}
 	j.Flush()
-	if v := look(t, l, 1); v.State != LiveRunning || v.Running != 2 || v.Window != 0 || len(v.Ranks) != 2 || v.Rate != 0 {
+	if v := look(t, l, 1); v.State != LiveRunning || v.Running != 2 || v.Window != 0 || len(v.Ranks) != 2 ||
+		v.Rate != 0 {
 		t.Errorf("without operations: %+v", v)
 	}
 	written := 0
@@ -56,9 +57,12 @@ func TestLiveFollowsAJob(t *testing.T) {
 	to(4000, 0, 2)
 	v := look(t, l, 4100)
 	// 1 Mi float32: 4 MiB in 4 ms on average.
-	want := Operation{Communicator: "world", Ranks: 2, Operation: "AllReduce", Rate: 100, Size: 4 << 20, Avg: 4e6, BusBW: 4.194304e6 / 4e6, Waiting: 2.0 / 8, Compared: 190}
-	if len(v.Operations) != 1 || !near(v.Operations[0].Rate, 100) || !near(v.Operations[0].BusBW, want.BusBW) || !near(v.Operations[0].Waiting, want.Waiting) ||
-		v.Operations[0].Size != want.Size || !near(v.Operations[0].Avg, want.Avg) || v.Operations[0].Compared < want.Compared {
+	want := Operation{Communicator: "world", Ranks: 2, Operation: "AllReduce", Rate: 100, Size: 4 << 20, Avg: 4e6,
+		BusBW: 4.194304e6 / 4e6, Waiting: 2.0 / 8, Compared: 190}
+	if len(v.Operations) != 1 || !near(v.Operations[0].Rate, 100) || !near(v.Operations[0].BusBW, want.BusBW) ||
+		!near(v.Operations[0].Waiting, want.Waiting) ||
+		v.Operations[0].Size != want.Size || !near(v.Operations[0].Avg, want.Avg) ||
+		v.Operations[0].Compared < want.Compared {
 		t.Errorf("got %+v, want %+v", v.Operations, want)
 	}
 	if !near(v.Rate, 100) || !near(v.Bytes, 100*4<<20) || v.Done != 400 || v.Age != 101_000_000 {
@@ -66,7 +70,8 @@ func TestLiveFollowsAJob(t *testing.T) {
 	}
 	rank := func(v *View, r int, inside, waiting, caused float64) {
 		t.Helper()
-		if x := v.Ranks[r]; !near(x.Inside, inside) || !near(x.Waiting, waiting) || !near(x.Caused, caused) || !near(x.Rate, 100) || x.State != "running" {
+		if x := v.Ranks[r]; !near(x.Inside, inside) || !near(x.Waiting, waiting) || !near(x.Caused, caused) ||
+			!near(x.Rate, 100) || x.State != "running" {
 			t.Errorf("rank %d: %+v", r, x)
 		}
 	}
@@ -125,7 +130,8 @@ func TestLiveBeginsInTheMiddle(t *testing.T) {
 	j.Flush()
 	l := New(j.Dir, 5*time.Second)
 	v := look(t, l, 200_100)
-	if v.State != LiveRunning || !near(v.Rate, 100) || v.Skipped || v.Window > 5e9 || v.Window < 4.7e9 || !near(v.Ranks[0].Waiting, 0.2) || v.Done != 20_000 {
+	if v.State != LiveRunning || !near(v.Rate, 100) || v.Skipped || v.Window > 5e9 || v.Window < 4.7e9 ||
+		!near(v.Ranks[0].Waiting, 0.2) || v.Done != 20_000 {
 		t.Errorf("%+v", v)
 	}
 	if l.begin < otf2.Timestamp(archivetest.LiveAt(100_000)) {
@@ -149,7 +155,8 @@ func TestLiveOnSeveralHosts(t *testing.T) {
 			if r == 1 {
 				sent = 1600
 			}
-			p.Collective(j.Comms[r], shardtest.Op{Function: "Broadcast", Kind: otf2.CollectiveOpBcast, Begin: begin, End: end, Rooted: true, Root: 1, Sent: sent, Received: received, Count: 100})
+			p.Collective(j.Comms[r], shardtest.Op{Function: "Broadcast", Kind: otf2.CollectiveOpBcast, Begin: begin,
+				End: end, Rooted: true, Root: 1, Sent: sent, Received: received, Count: 100})
 		}
 	}
 	j.Flush()
@@ -199,22 +206,26 @@ func TestLiveMessages(t *testing.T) {
 	j := archivetest.NewLiveJob(t, 2, 1)
 	for i := range 100 {
 		j.Processes[0].Send(j.Comms[0], 1, archivetest.LiveAt(float64(i)*10), archivetest.LiveAt(float64(i)*10+4), 1000)
-		j.Processes[1].Recv(j.Comms[1], 0, archivetest.LiveAt(float64(i)*10+2), archivetest.LiveAt(float64(i)*10+4), 1000)
+		j.Processes[1].Recv(j.Comms[1], 0, archivetest.LiveAt(float64(i)*10+2), archivetest.LiveAt(float64(i)*10+4),
+			1000)
 	}
 	j.Flush()
 	v := look(t, New(j.Dir, time.Second), 1100)
-	if len(v.Operations) != 1 || v.Operations[0].Operation != analysis.SendRecv || !near(v.Rate, 100) || v.Done != 100 || !near(v.Operations[0].Avg, 4e6) ||
+	if len(v.Operations) != 1 || v.Operations[0].Operation != analysis.SendRecv || !near(v.Rate, 100) ||
+		v.Done != 100 || !near(v.Operations[0].Avg, 4e6) ||
 		!near(v.Ranks[0].Inside, 0.4) || !near(v.Ranks[1].Inside, 0.2) {
 		t.Errorf("%+v", v)
 	}
 }
 
-// What keeps a job from going on is said as `report --hang` says it, once it is older than operations are, until the job goes on.
+// What keeps a job from going on is said as `report --hang` says it, once it is older than operations are, until the
+// job goes on.
 func TestLiveSaysWhatStopsAJob(t *testing.T) {
 	j := archivetest.NewLiveJob(t, 3, 1)
 	j.AllReduce(10, 20)
 	for _, p := range j.Processes[:2] {
-		p.Shard.Pending = []experiment.Pending{{Function: "AllReduce", Ordinal: 1, Since: archivetest.LiveAt(30), State: "running"}}
+		p.Shard.Pending = []experiment.Pending{{Function: "AllReduce", Ordinal: 1, Since: archivetest.LiveAt(30),
+			State: "running"}}
 	}
 	j.Flush()
 	l := New(j.Dir, 10*time.Second)
@@ -224,7 +235,8 @@ func TestLiveSaysWhatStopsAJob(t *testing.T) {
 	v := look(t, l, 7030)
 	r, err := hang.Find(j.Dir, v.Time, nil)
 	archivetest.Try(t, err)
-	if len(v.Stops) != 1 || v.Stops[0].Kind != verdict.Missing || !slices.Equal(v.Stops[0].Culprits, []int{2}) || v.Stops[0].Sentence() != r.Jobs[0].Stops[0].Sentence() {
+	if len(v.Stops) != 1 || v.Stops[0].Kind != verdict.Missing || !slices.Equal(v.Stops[0].Culprits, []int{2}) ||
+		v.Stops[0].Sentence() != r.Jobs[0].Stops[0].Sentence() {
 		t.Errorf("got %+v, report --hang has %+v", v.Stops, r.Jobs[0].Stops)
 	}
 	for _, p := range j.Processes {
@@ -245,7 +257,8 @@ func TestLiveOfAShortJob(t *testing.T) {
 	}
 	j.Flush()
 	v := look(t, New(j.Dir, 10*time.Second), 300)
-	if len(v.Operations) != 1 || v.Operations[0].Size != 4<<20 || v.Window == 0 || v.Window > uint64(time.Second/2) || math.Abs(v.Rate*float64(v.Window)/1e9-10) > 1e-6 {
+	if len(v.Operations) != 1 || v.Operations[0].Size != 4<<20 || v.Window == 0 || v.Window > uint64(time.Second/2) ||
+		math.Abs(v.Rate*float64(v.Window)/1e9-10) > 1e-6 {
 		t.Errorf("%+v", v)
 	}
 }
@@ -293,8 +306,8 @@ const (
 	t0 = archivetest.T0
 )
 
-// The mean time is that of the report: without the first operation of a communicator, in which NCCL makes its connections, and of no operation of
-// which only the launch is known.
+// The mean time is that of the report: without the first operation of a communicator, in which NCCL makes its
+// connections, and of no operation of which only the launch is known.
 func TestLiveTimesAreThoseOfTheReport(t *testing.T) {
 	j := archivetest.NewLiveJob(t, 2, 1)
 	l := New(j.Dir, 2*time.Second)
@@ -311,7 +324,8 @@ func TestLiveTimesAreThoseOfTheReport(t *testing.T) {
 	for i := range uint64(50) {
 		for _, p := range launched.Processes {
 			at := archivetest.LiveAt(10 * float64(i))
-			p.Collective(0, shardtest.Op{Function: "AllReduce", Kind: otf2.CollectiveOpAllreduce, Begin: at, End: at + 5000, Sent: 40, Received: 40, Count: 10, Source: "enqueue"})
+			p.Collective(0, shardtest.Op{Function: "AllReduce", Kind: otf2.CollectiveOpAllreduce, Begin: at,
+				End: at + 5000, Sent: 40, Received: 40, Count: 10, Source: "enqueue"})
 		}
 	}
 	launched.Flush()

@@ -62,7 +62,8 @@ type ChannelFlow struct {
 // Read reads all events and sums up what ranks sent each other. Files that cannot be read to their end are named in
 // Problems; what was read of them counts.
 //
-// Of a selection it is the transfers and operations that are selected: transfers by where and when they were handed to the network.
+// Of a selection it is the transfers and operations that are selected: transfers by where and when they were handed to
+// the network.
 func Read(a *otf2.Archive, selected *selection.Selection) *Report {
 	m := newMatrix(a.Defs)
 	m.selected = selected
@@ -151,7 +152,8 @@ func (n *networkCount) cell(from, to int) *Traffic { return analysis.Entry(n.cel
 func newMatrix(defs *otf2.Definitions) *matrix {
 	comms := facts.Communicators(defs)
 	m := &matrix{
-		defs: defs, windows: facts.Windows(defs), ranks: facts.NetworkRanks(defs), networks: make(map[otf2.CommRef]*networkCount), comms: comms,
+		defs: defs, windows: facts.Windows(defs), ranks: facts.NetworkRanks(defs),
+		networks: make(map[otf2.CommRef]*networkCount), comms: comms,
 		rows:  make(map[otf2.CommRef]*facts.Communicator),
 		flows: make(map[[2]int]*flow), hosts: make(map[[2]string]*flow), channels: make(map[channelKey]*flow),
 		nominal: newNominal(),
@@ -162,8 +164,9 @@ func newMatrix(defs *otf2.Definitions) *matrix {
 			continue
 		}
 		n := &networkCount{
-			NetworkMatrix: NetworkMatrix{Communicator: c.Name[:len(c.Name)-len(facts.NetworkSuffix)], Comm: c.Ref, Cells: []Cell{}},
-			cells:         make(map[[2]int]*Traffic), parent: comms[c.Parent],
+			NetworkMatrix: NetworkMatrix{Communicator: c.Name[:len(c.Name)-len(facts.NetworkSuffix)], Comm: c.Ref,
+				Cells: []Cell{}},
+			cells: make(map[[2]int]*Traffic), parent: comms[c.Parent],
 		}
 		if n.parent != nil {
 			n.Communicator, n.Ranks = n.parent.Name, len(n.parent.Members)
@@ -253,8 +256,8 @@ func (m *matrix) name(world int) string {
 	return m.world[world].Name
 }
 
-// rates are how long at least one transfer was under way, and the bytes by that; 0 where it is not known, as of several parts that may have been under
-// way at the same time.
+// rates are how long at least one transfer was under way, and the bytes by that; 0 where it is not known, as of several
+// parts that may have been under way at the same time.
 func (f *flow) rates() (busy uint64, bandwidth float64) {
 	switch {
 	case f.parts == 0:
@@ -276,7 +279,10 @@ func (m *matrix) result(ps analysis.Properties) *Report {
 		for at, t := range n.cells {
 			n.Cells = append(n.Cells, Cell{at[0], at[1], *t})
 		}
-		slices.SortFunc(n.Cells, func(a, b Cell) int { return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To)) })
+		slices.SortFunc(n.Cells, func(a, b Cell) int {
+			return cmp.Or(
+				cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To))
+		})
 		r.Networks = append(r.Networks, n.NetworkMatrix)
 		if n.parent != nil {
 			covered[n.parent.Ref] = true
@@ -288,7 +294,8 @@ func (m *matrix) result(ps analysis.Properties) *Report {
 	r.Ranks = m.rankFlows(m.flows)
 	r.Hosts = hostFlows(m.hosts)
 	for key, f := range m.channels {
-		c := ChannelFlow{Communicator: m.networks[key.network].Communicator, Comm: key.network, Channel: key.channel, Traffic: f.Traffic}
+		c := ChannelFlow{Communicator: m.networks[key.network].Communicator, Comm: key.network, Channel: key.channel,
+			Traffic: f.Traffic}
 		c.Busy, c.Bandwidth = f.rates()
 		r.Channels = append(r.Channels, c)
 	}
@@ -308,22 +315,28 @@ func (m *matrix) result(ps analysis.Properties) *Report {
 
 	remark := func(format string, args ...any) { r.Remarks = append(r.Remarks, fmt.Sprintf(format, args...)) }
 	if len(r.Networks) > 0 {
-		remark("Transfers that proxies made over the network, including the padding of their protocols. Data that goes directly from GPU to GPU (NVLink, PCIe, shared memory) is not included.")
+		remark("Transfers that proxies made over the network, including the padding of their protocols. Data that " +
+			"goes directly from GPU to GPU (NVLink, PCIe, shared memory) is not included.")
 	}
 	if r.Summed = m.summed; m.summed > 0 {
-		remark("Recorded in sums (NCCL_OTF2_EVENTS=net-sums): channels are not known, and for how long there was something under way only from rank to rank, in one communicator. Record with NCCL_OTF2_EVENTS=net for the rest.")
+		remark("Recorded in sums (NCCL_OTF2_EVENTS=net-sums): channels are not known, and for how long there was " +
+			"something under way only from rank to rank, in one communicator. Record with NCCL_OTF2_EVENTS=net for " +
+			"the rest.")
 	}
 	if len(r.Nominal) > 0 {
-		remark("Nominal: for communicators without recorded transfers, what each rank would send to every other if operations had no intermediaries.")
+		remark("Nominal: for communicators without recorded transfers, what each rank would send to every other if " +
+			"operations had no intermediaries.")
 	}
 	if unknown.Transfers > 0 {
-		remark("Incomplete: the sender of %d transfers, %s, is not known.", unknown.Transfers, units.Bytes(unknown.Bytes))
+		remark("Incomplete: the sender of %d transfers, %s, is not known.", unknown.Transfers,
+			units.Bytes(unknown.Bytes))
 	}
 	if m.unended > 0 {
 		remark("Incomplete: %d transfers have no end; no time includes them.", m.unended)
 	}
 	if tooLarge > 0 {
-		remark("Incomplete: the nominal matrix leaves out %s of %d or more ranks, which would have too many pairs.", units.Count(tooLarge, "communicator", "communicators"), least)
+		remark("Incomplete: the nominal matrix leaves out %s of %d or more ranks, which would have too many pairs.",
+			units.Count(tooLarge, "communicator", "communicators"), least)
 	}
 	if lost := analysis.CountersText(ps.Below(facts.PropLost)); lost != "none" {
 		remark("Incomplete: events were lost: %s.", lost)
@@ -346,7 +359,8 @@ func (m *matrix) rankFlows(all map[[2]int]*flow) []Flow {
 	slices.SortFunc(keys, func(a, b [2]int) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) })
 	for _, pair := range keys {
 		f := all[pair]
-		one := Flow{From: m.name(pair[0]), FromHost: m.host(pair[0]), To: m.name(pair[1]), ToHost: m.host(pair[1]), Traffic: f.Traffic}
+		one := Flow{From: m.name(pair[0]), FromHost: m.host(pair[0]), To: m.name(pair[1]), ToHost: m.host(pair[1]),
+			Traffic: f.Traffic}
 		one.Busy, one.Bandwidth = f.rates()
 		out = append(out, one)
 	}

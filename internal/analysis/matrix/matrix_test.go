@@ -23,7 +23,8 @@ func TestMatrixOfTransfers(t *testing.T) {
 	flow := func(from, to int, transfers, bytes, busy uint64) matrix.Flow {
 		host := []string{"node0", "node0", "node1"}
 		name := []string{"Rank 0", "Rank 1", "Rank 2"}
-		return matrix.Flow{name[from], host[from], name[to], host[to], matrix.Traffic{transfers, bytes}, busy, float64(bytes) / float64(busy)}
+		return matrix.Flow{name[from], host[from], name[to], host[to], matrix.Traffic{transfers, bytes}, busy,
+			float64(bytes) / float64(busy)}
 	}
 	if diff := cmp.Diff([]matrix.Flow{
 		flow(0, 1, 3, 3000, 30*us), flow(0, 2, 2, 507, 6*us), flow(1, 0, 1, 7, 5*us),
@@ -36,11 +37,13 @@ func TestMatrixOfTransfers(t *testing.T) {
 	}
 	// Transfers of several ranks at one time are one time of the hosts.
 	if diff := cmp.Diff([]matrix.Flow{
-		host("node0", "node0", 4, 3007, 35*us), host("node0", "node1", 5, 3510, 36*us), host("node1", "node0", 4, 3013, 35*us),
+		host("node0", "node0", 4, 3007, 35*us), host("node0", "node1", 5, 3510, 36*us),
+		host("node1", "node0", 4, 3013, 35*us),
 	}, r.Hosts); diff != "" {
 		t.Error(diff)
 	}
-	if len(r.Channels) != 1 || r.Channels[0].Channel != -1 || r.Channels[0].Transfers != 13 || r.Channels[0].Busy != 36*us {
+	if len(r.Channels) != 1 || r.Channels[0].Channel != -1 || r.Channels[0].Transfers != 13 ||
+		r.Channels[0].Busy != 36*us {
 		t.Errorf("channels %+v", r.Channels)
 	}
 	if len(r.Nominal)+len(r.NominalHosts) > 0 || len(r.Remarks) != 1 {
@@ -91,7 +94,8 @@ func TestMatrixSaysWhatIsMissing(t *testing.T) {
 	s := archivetest.Load(t, archivetest.WithNetwork(t))
 	sends := otf2.LocationRef(2 << 32) // of rank 0
 	s.Remove(sends, s.Index(sends, otf2.EventRmaOpCompleteNonBlocking, 1), 1)
-	s.Defs.LocationProperties = slices.DeleteFunc(s.Defs.LocationProperties, func(p otf2.LocationProperty) bool { return p.Location == sends|1 })
+	s.Defs.LocationProperties = slices.DeleteFunc(
+		s.Defs.LocationProperties, func(p otf2.LocationProperty) bool { return p.Location == sends|1 })
 	s.Property("NCCL_OTF2::LOST::RING::ProxyStep", "3")
 	r := matrix.Read(jobtest.Open(t, s.Write()), nil)
 	want := []string{

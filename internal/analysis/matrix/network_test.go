@@ -37,7 +37,8 @@ func TestTheNetworkMatrixIsThatOfThePuts(t *testing.T) {
 	want := []matrix.NetworkMatrix{{
 		Communicator: "world", Comm: 1, Ranks: 3, Total: matrix.Traffic{13, 3*1000 + 3*1001 + 3*1002 + 21 + 500},
 		Cells: []matrix.Cell{
-			{0, 1, matrix.Traffic{3, 3000}}, {0, 2, matrix.Traffic{2, 507}}, {1, 0, matrix.Traffic{1, 7}}, {1, 2, matrix.Traffic{3, 3003}},
+			{0, 1, matrix.Traffic{3, 3000}}, {0, 2, matrix.Traffic{2, 507}}, {1, 0, matrix.Traffic{1, 7}},
+			{1, 2, matrix.Traffic{3, 3003}},
 			{2, 0, matrix.Traffic{3, 3006}}, {2, 1, matrix.Traffic{1, 7}},
 		},
 	}}
@@ -45,8 +46,10 @@ func TestTheNetworkMatrixIsThatOfThePuts(t *testing.T) {
 		t.Error(problems, diff)
 	}
 	// The rest of the report does not take the network for a communicator of the program.
-	with, without := archivetest.Operations(t, path).Summary, archivetest.Operations(t, archivetest.Make(t, nil)).Summary
-	if with.Communicators != without.Communicators || with.Ranks != without.Ranks || with.GPUs != without.GPUs || with.Processes != without.Processes {
+	with, without := archivetest.Operations(t, path).Summary,
+		archivetest.Operations(t, archivetest.Make(t, nil)).Summary
+	if with.Communicators != without.Communicators || with.Ranks != without.Ranks || with.GPUs != without.GPUs ||
+		with.Processes != without.Processes {
 		t.Errorf("with a network %+v,\nwithout %+v", with, without)
 	}
 }
@@ -67,7 +70,8 @@ func TestSendersThatAreNotReportedAreNotGuessed(t *testing.T) {
 }
 
 func TestArchivesWithoutNetworksHaveNoMatrix(t *testing.T) {
-	for _, path := range []string{archivetest.Make(t, nil), filepath.Join("..", "archivetest", "testdata", "scorep-mpi", "traces.otf2")} {
+	for _, path := range []string{archivetest.Make(t, nil),
+		filepath.Join("..", "archivetest", "testdata", "scorep-mpi", "traces.otf2")} {
 		if got, problems := networks(jobtest.Open(t, path)); len(got) > 0 || len(problems) > 0 {
 			t.Errorf("%s: %+v, %v", path, got, problems)
 		}

@@ -25,13 +25,15 @@ type nominalKey struct {
 	rank int
 }
 
-// Operations makes the matrix of an archive without recorded transfers out of its operations alone, which somebody else reads.
+// Operations makes the matrix of an archive without recorded transfers out of its operations alone, which somebody else
+// reads.
 type Operations struct {
 	m *matrix
 	a *otf2.Archive
 }
 
-// OfOperations makes one, of what is selected; nil: the archive can have transfers, for which Read has to read all events.
+// OfOperations makes one, of what is selected; nil: the archive can have transfers, for which Read has to read all
+// events.
 func OfOperations(a *otf2.Archive, selected *selection.Selection) *Operations {
 	m := newMatrix(a.Defs)
 	if len(m.networks) > 0 {
@@ -113,11 +115,12 @@ func (n *nominal) absorb(o *nominal) {
 	}
 }
 
-// maxNominalPairs bounds the pairs of ranks that are made of operations with all members: those of a communicator of 512 ranks.
+// maxNominalPairs bounds the pairs of ranks that are made of operations with all members: those of a communicator of
+// 512 ranks.
 const maxNominalPairs = 1 << 18
 
-// expand gives the flows between ranks of the world, of communicators that are not covered otherwise: the small ones first, as long as
-// there are not too many pairs. Of the others there are so many, of so many ranks and more.
+// expand gives the flows between ranks of the world, of communicators that are not covered otherwise: the small ones
+// first, as long as there are not too many pairs. Of the others there are so many, of so many ranks and more.
 func (m *matrix) expand(covered map[otf2.CommRef]bool) (flows map[[2]int]*flow, tooLarge, least int) {
 	flows = make(map[[2]int]*flow)
 	add := func(comm otf2.CommRef, from, to int, t *Traffic) {

@@ -8,8 +8,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Transfers that were recorded in sums: numbers and bytes are as those of single ones. Of times only the busy ones of each row and peer are told, so
-// that a flow of several of them has none that is known; and no channels are told.
+// Transfers that were recorded in sums: numbers and bytes are as those of single ones. Of times only the busy ones of
+// each row and peer are told, so that a flow of several of them has none that is known; and no channels are told.
 
 // summedKey is what sums are of.
 type summedKey struct {

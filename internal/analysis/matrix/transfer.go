@@ -26,9 +26,10 @@ type Transfer struct {
 	Parent       uint64 // id of the operation's event, 0: not told
 }
 
-// EachTransfer passes the transfers of an archive to f, sending location by sending location in the order of their ids, on
-// each in the order of their ends; those without an end come last. It is those of a slice of the rows that show transfers. What f gets is valid
-// until it returns; its first error ends the reading and is returned. Files that cannot be read to their end are named in problems.
+// EachTransfer passes the transfers of an archive to f, sending location by sending location in the order of their ids,
+// on each in the order of their ends; those without an end come last. It is those of a slice of the rows that show
+// transfers. What f gets is valid until it returns; its first error ends the reading and is returned. Files that cannot
+// be read to their end are named in problems.
 func EachTransfer(a *otf2.Archive, slice analysis.Slice, f func(*Transfer) error) (problems []string, err error) {
 	r := NewTransferReader(a)
 	m := r.lane.matrix
@@ -45,7 +46,8 @@ func EachTransfer(a *otf2.Archive, slice analysis.Slice, f func(*Transfer) error
 	}
 	for _, l := range slice.Cut(a.Defs, r.Locations()) {
 		lane := m.lane()
-		for ev, damage := range a.Events(&otf2.Selection{Locations: []otf2.LocationRef{l}, Kinds: facts.TransferKinds}) {
+		for ev, damage := range a.Events(&otf2.Selection{Locations: []otf2.LocationRef{l},
+			Kinds: facts.TransferKinds}) {
 			if damage != nil {
 				problems = append(problems, damage.Error())
 				continue
@@ -98,8 +100,8 @@ func (r *TransferReader) Inside(l otf2.LocationRef) bool { return r.lane.operati
 // Unended is how many transfers have begun and not ended.
 func (r *TransferReader) Unended() int { return len(r.lane.operations.Unended()) }
 
-// Event takes the next event, and gives the transfer that ends with it, nil if none does. The transfer is valid until the
-// next call.
+// Event takes the next event, and gives the transfer that ends with it, nil if none does. The transfer is valid until
+// the next call.
 func (r *TransferReader) Event(ev *otf2.Event) *Transfer {
 	r.done = r.lane.event(ev, r.done[:0])
 	if len(r.done) == 0 {
@@ -111,8 +113,10 @@ func (r *TransferReader) Event(ev *otf2.Event) *Transfer {
 
 func (m *matrix) fill(t *Transfer, from *transfer) {
 	*t = Transfer{
-		Comm: otf2.UndefinedComm, Communicator: from.network.Communicator, From: from.from, To: from.To, Location: from.Location,
-		Target: otf2.UndefinedLocation, Channel: int(from.Channel), Step: int(from.Step), QP: int(from.QP), Begin: from.Begin, End: from.End,
+		Comm: otf2.UndefinedComm, Communicator: from.network.Communicator, From: from.from, To: from.To,
+		Location: from.Location,
+		Target:   otf2.UndefinedLocation, Channel: int(from.Channel), Step: int(from.Step), QP: int(from.QP),
+		Begin: from.Begin, End: from.End,
 		Ended: from.Ended, Inside: from.Inside, Bytes: from.Bytes, Parent: from.Parent,
 	}
 	if p := from.network.parent; p != nil {

@@ -47,7 +47,10 @@ func (u *union) add(begin, end otf2.Timestamp) {
 
 // order sorts the intervals and joins those that touch.
 func (u *union) order() {
-	slices.SortFunc(u.list, func(a, b interval) int { return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(a.end, b.end)) })
+	slices.SortFunc(u.list, func(a, b interval) int {
+		return cmp.Or(
+			cmp.Compare(a.begin, b.begin), cmp.Compare(a.end, b.end))
+	})
 	out := u.list[:0]
 	for _, i := range u.list {
 		if n := len(out); n > 0 && i.begin <= out[n-1].end {

@@ -67,20 +67,23 @@ func (c *causing) message(op *analysis.Operation, paired bool) {
 		return
 	}
 	c.engine.Message(&causes.End{
-		Member: c.member(op), Comm: op.Communicator.Ref, Members: op.Communicator.Size(), Function: op.Function, Ordinal: op.Ordinal, Last: op.Last, Paired: paired, Follows: op.Follows,
+		Member: c.member(op), Comm: op.Communicator.Ref, Members: op.Communicator.Size(), Function: op.Function,
+		Ordinal: op.Ordinal, Last: op.Last, Paired: paired, Follows: op.Follows,
 	})
 }
 
 func (c *causing) member(m *analysis.Operation) causes.Member {
 	return causes.Member{
-		Arrival: facts.Arrival{Rank: m.Rank, Begin: m.Since, End: m.End, Source: m.Source, Root: int64(m.Root) == int64(m.Rank),
+		Arrival: facts.Arrival{Rank: m.Rank, Begin: m.Since, End: m.End, Source: m.Source,
+			Root:    int64(m.Root) == int64(m.Rank),
 			Certain: m.Certain()},
 		There:       m.Begin,
 		Uncertainty: m.Uncertainty, Stated: m.Stated, Local: m.Local,
 	}
 }
 
-// collective takes a collective that all its members have ended, with those by whom it was longer. Of those of one launch the first counts.
+// collective takes a collective that all its members have ended, with those by whom it was longer. Of those of one
+// launch the first counts.
 func (c *causing) collective(members []analysis.Operation, slowed []transfers.Charge) {
 	if c == nil {
 		return
@@ -95,7 +98,8 @@ func (c *causing) collective(members []analysis.Operation, slowed []transfers.Ch
 		c.members = append(c.members, c.member(m))
 	}
 	c.engine.Collective(&causes.Operation{
-		Comm: op.Communicator.Ref, Members: op.Communicator.Size(), Function: op.Function, Ordinal: op.Ordinal, Kind: facts.WaitKindOf(op.Collective), Unstated: c.unstated,
+		Comm: op.Communicator.Ref, Members: op.Communicator.Size(), Function: op.Function, Ordinal: op.Ordinal,
+		Kind: facts.WaitKindOf(op.Collective), Unstated: c.unstated,
 		Slow: slowBy(slowed),
 	}, c.members)
 }
@@ -104,7 +108,8 @@ func (c *causing) collective(members []analysis.Operation, slowed []transfers.Ch
 func slowBy(charges []transfers.Charge) (all []causes.Slow) {
 	for i := range charges {
 		if kind, known := slowCauses[charges[i].Kind]; known {
-			all = append(all, causes.Slow{Rank: int32(charges[i].Rank), Kind: kind, Excess: charges[i].Excess, Steps: charges[i].Steps})
+			all = append(all, causes.Slow{Rank: int32(charges[i].Rank), Kind: kind, Excess: charges[i].Excess,
+				Steps: charges[i].Steps})
 		}
 	}
 	return all
@@ -163,7 +168,8 @@ func regionNames(defs *otf2.Definitions) func(otf2.RegionRef) string {
 	}
 }
 
-// critical gives the critical path, and what would go if what the verdict and package transfers name were as fast as others.
+// critical gives the critical path, and what would go if what the verdict and package transfers name were as fast as
+// others.
 func (c *causing) critical(r *Report, o *operations) *criticalpath.Result {
 	name := func(rank int) (name, host string) { return c.ranks[rank].Name, c.ranks[rank].Host }
 	p := c.path.Result(&criticalpath.Run{

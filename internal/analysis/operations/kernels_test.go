@@ -14,15 +14,19 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
 )
 
-// Of a GPU that begins late it is said which kernels were in the way: those that ran longer than on the others, after the call.
+// Of a GPU that begins late it is said which kernels were in the way: those that ran longer than on the others, after
+// the call.
 func TestKernelsInTheWayAreNamed(t *testing.T) {
 	r := archivetest.Operations(t, archivetest.WithKernelsInTheWay(t))
 	if len(r.Verdict.Culprits) != 1 {
 		t.Fatalf("%+v", r.Verdict)
 	}
 	c := &r.Verdict.Culprits[0]
-	want := fmt.Sprintf("%d of %d times, always: busy with gemm_large (83 %%), layernorm (10 %%).", archivetest.InTheWay, archivetest.OfWays)
-	if c.Rank != 1 || c.Kind != verdict.GPULate || !strings.HasPrefix(c.Evidence, "Its GPU began ncclAllReduce 4.10 ms after the others") || !strings.HasSuffix(c.Evidence, want) {
+	want := fmt.Sprintf("%d of %d times, always: busy with gemm_large (83 %%), layernorm (10 %%).",
+		archivetest.InTheWay, archivetest.OfWays)
+	if c.Rank != 1 || c.Kind != verdict.GPULate ||
+		!strings.HasPrefix(c.Evidence, "Its GPU began ncclAllReduce 4.10 ms after the others") ||
+		!strings.HasSuffix(c.Evidence, want) {
 		t.Errorf("%+v\nwant %q", c, want)
 	}
 	const n = archivetest.InTheWay * 1e6
@@ -33,7 +37,8 @@ func TestKernelsInTheWayAreNamed(t *testing.T) {
 		}
 	}
 	kernels := map[string][]criticalpath.KernelTime{
-		"GPU": {{Kernel: "gemm_large", Time: 3.4 * n}, {Kernel: "layernorm", Time: 2.4 * n}}, "application": nil, "NCCL call": nil,
+		"GPU": {{Kernel: "gemm_large", Time: 3.4 * n}, {Kernel: "layernorm", Time: 2.4 * n}}, "application": nil,
+		"NCCL call": nil,
 	}
 	if diff := cmp.Diff(kernels, of); diff != "" {
 		t.Error(diff)

@@ -29,7 +29,8 @@ func TestMissingCollectivesAccuseNobodyElse(t *testing.T) {
 				n++
 			}
 		}
-		for _, kind := range [][]otf2.EventKind{{otf2.EventMpiCollectiveEnd}, {otf2.EventMpiCollectiveBegin}, {otf2.EventMpiCollectiveEnd, otf2.EventMpiCollectiveBegin}} {
+		for _, kind := range [][]otf2.EventKind{{otf2.EventMpiCollectiveEnd}, {otf2.EventMpiCollectiveBegin},
+			{otf2.EventMpiCollectiveEnd, otf2.EventMpiCollectiveBegin}} {
 			for _, nth := range []int{0, n / 2, n - 1} {
 				s := archivetest.Load(t, run)
 				for _, k := range kind {
@@ -38,7 +39,8 @@ func TestMissingCollectivesAccuseNobodyElse(t *testing.T) {
 				v := archivetest.Operations(t, s.Write()).Verdict
 				for _, c := range v.Culprits {
 					if c.Rank != want {
-						t.Errorf("%v %d of rank %d is missing: rank %d is accused, not %d", kind, nth, rank, c.Rank, want)
+						t.Errorf("%v %d of rank %d is missing: rank %d is accused, not %d", kind, nth, rank, c.Rank,
+							want)
 					}
 				}
 			}

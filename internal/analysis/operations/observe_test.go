@@ -60,9 +60,11 @@ func TestObserve(t *testing.T) {
 		t.Fatal(err)
 	}
 	if events.Load() != r.Summary.Events || parts != r.Summary.Calls {
-		t.Errorf("%d events and %d parts, the report counts %d and %d", events.Load(), parts, r.Summary.Events, r.Summary.Calls)
+		t.Errorf("%d events and %d parts, the report counts %d and %d", events.Load(), parts, r.Summary.Events,
+			r.Summary.Calls)
 	}
-	if w := r.WaitStates; waited[false] != w.Total.Waited || waited[true] != w.StartUp.Waited || w.Total.Waited == 0 || w.StartUp.Waited == 0 {
+	if w := r.WaitStates; waited[false] != w.Total.Waited || waited[true] != w.StartUp.Waited || w.Total.Waited == 0 ||
+		w.StartUp.Waited == 0 {
 		t.Errorf("waited %v, the report says %d and at the start %d", waited, w.Total.Waited, w.StartUp.Waited)
 	}
 }

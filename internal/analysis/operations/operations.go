@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package operations reads an archive once and gives its summary, its operations with their times and bandwidths, and
-// in the same pass phases and waits. Memory is bounded by what is pending, but for one duration per operation, up to a number.
+// in the same pass phases and waits. Memory is bounded by what is pending, but for one duration per operation, up to a
+// number.
 package operations
 
 import (
@@ -35,7 +36,8 @@ type Report struct {
 	Problems []string `json:"problems,omitempty"`
 	// Verdict says what made the ranks wait.
 	Verdict *verdict.Verdict `json:"verdict"`
-	// CriticalPath is what the run's length was made of; nil: there were no operations, or a part of the run was selected.
+	// CriticalPath is what the run's length was made of; nil: there were no operations, or a part of the run was
+	// selected.
 	CriticalPath *criticalpath.Result `json:"critical_path"`
 	// Efficiency is how well the ranks' time was used.
 	Efficiency *efficiency.Result `json:"efficiency"`
@@ -44,8 +46,8 @@ type Report struct {
 // Row is a row of the table of operations.
 type Row = bandwidth.Row
 
-// Observe reads all events of an archive, shows an observer what it reads, and gives the archive's summary, the operations with their times
-// and bandwidths, the application's phases, and who waited for whom.
+// Observe reads all events of an archive, shows an observer what it reads, and gives the archive's summary, the
+// operations with their times and bandwidths, the application's phases, and who waited for whom.
 //
 // Operations that the archive says were not recorded alike by all members are left out of everything
 // that compares members, and counted. The error is that of the archive's definitions only.
@@ -68,7 +70,8 @@ func Observe(a *otf2.Archive, see *Observer) (*Report, error) {
 	readers := make([]*laneReader, len(lanes))
 	events := make([]func(*otf2.Event), len(lanes))
 	for i := range lanes {
-		readers[i] = newLaneReader(a.Defs, comms, o.causing.lanes.Lane(lanes[i]), efficiency.NewCounter(places), see.Selection)
+		readers[i] = newLaneReader(a.Defs, comms, o.causing.lanes.Lane(lanes[i]), efficiency.NewCounter(places),
+			see.Selection)
 		readers[i].phases.Ended(see.Phase)
 		if see.Lane != nil {
 			events[i] = see.Lane()
@@ -76,12 +79,13 @@ func Observe(a *otf2.Archive, see *Observer) (*Report, error) {
 	}
 	o.causing.lanes = nil // with its tables of all locations
 	report := new(Report)
-	report.Problems = analysis.ReadLanes(a, lanes, func(i int, ev *otf2.Event, found []analysis.Operation) []analysis.Operation {
-		if events[i] != nil {
-			events[i](ev)
-		}
-		return readers[i].event(ev, found)
-	}, o.add)
+	report.Problems = analysis.ReadLanes(a, lanes,
+		func(i int, ev *otf2.Event, found []analysis.Operation) []analysis.Operation {
+			if events[i] != nil {
+				events[i](ev)
+			}
+			return readers[i].event(ev, found)
+		}, o.add)
 	phases := phases.NewCounter(a.Defs)
 	for _, r := range readers {
 		o.absorb(r)
@@ -124,7 +128,8 @@ func (o *operations) choose(s *selection.Selection, see func(*waits.Wait)) {
 func newOperations(a *otf2.Archive, comms map[otf2.CommRef]*facts.Communicator) *operations {
 	o := &operations{
 		defs: a.Defs, stretches: analysis.StretchesOf(a.Anchor), rows: bandwidth.NewRows(),
-		begin: otf2.UndefinedTimestamp, comms: comms, expected: analysis.MembersWithData(a.Defs, comms), waits: waits.NewCounter(a.Defs, facts.HostClocksOf(a.Anchor), comms),
+		begin: otf2.UndefinedTimestamp, comms: comms, expected: analysis.MembersWithData(a.Defs, comms),
+		waits: waits.NewCounter(a.Defs, facts.HostClocksOf(a.Anchor), comms),
 	}
 	o.assembly = analysis.NewAssembly(o.finish, o.abandon)
 	o.rows.Unstated = !facts.FindAttributes(a.Defs).Has(regions.AttrTimingSource)
@@ -144,8 +149,10 @@ type laneReader struct {
 	begin       otf2.Timestamp // of all
 }
 
-func newLaneReader(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator, local *causes.Lane, times *efficiency.Counter, selected *selection.Selection) *laneReader {
-	r := &laneReader{times: times, selected: selected, begin: otf2.UndefinedTimestamp, phases: phases.NewCounter(defs), network: waits.NewNetworkPhases(defs)}
+func newLaneReader(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator, local *causes.Lane,
+	times *efficiency.Counter, selected *selection.Selection) *laneReader {
+	r := &laneReader{times: times, selected: selected, begin: otf2.UndefinedTimestamp, phases: phases.NewCounter(defs),
+		network: waits.NewNetworkPhases(defs)}
 	r.operations = analysis.NewOperationReader(defs, comms, func(op *analysis.Operation) {
 		op.During = r.phases.Of(op.Location, op.Parent)
 		op.Local = local.Operation(&op.Operation)
@@ -282,7 +289,8 @@ func (o *operations) add(op *analysis.Operation) {
 		o.causing.alone(op)
 		return
 	}
-	o.assembly.Add(analysis.PartKey{Comm: op.Communicator.Ref, Sequence: op.Function, Ordinal: op.Ordinal}, op, o.expected[op.Communicator.Ref])
+	o.assembly.Add(analysis.PartKey{Comm: op.Communicator.Ref, Sequence: op.Function, Ordinal: op.Ordinal}, op,
+		o.expected[op.Communicator.Ref])
 }
 
 // abandon counts a collective that not all members have ended.

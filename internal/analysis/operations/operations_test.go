@@ -40,7 +40,8 @@ func TestNumbersOfOperations(t *testing.T) {
 	}
 	base := operations.Row{
 		Communicator: "world", Role: "world", Ranks: 3, Datatype: "ncclFloat32", TimingSource: "gpu",
-		Algorithms: []string{}, Protocols: []string{}, Variants: []string{}, Calls: 3, MinCallsPerRank: 1, MaxCallsPerRank: 1, Count: 1, Timed: 1,
+		Algorithms: []string{}, Protocols: []string{}, Variants: []string{}, Calls: 3, MinCallsPerRank: 1,
+		MaxCallsPerRank: 1, Count: 1, Timed: 1,
 	}
 	late := func(o *operations.Row, ns float64) { // ranks take 40, 30 and 20 µs, so the last one 20
 		t, rank0 := one(ns), 2*ns
@@ -55,7 +56,8 @@ func TestNumbersOfOperations(t *testing.T) {
 	}
 	message := func(operation string, size uint64, took float64) operations.Row {
 		return row(func(o *operations.Row) {
-			o.Operation, o.Size, o.Datatype, o.Calls, o.MinCallsPerRank, o.Time = operation, size, "ncclInt8", 1, 0, one(took)
+			o.Operation, o.Size, o.Datatype, o.Calls, o.MinCallsPerRank, o.Time = operation, size, "ncclInt8", 1, 0,
+				one(took)
 			o.AlgBW, o.Elements = float64(size)/took, elements(size)
 			o.BusBW = o.AlgBW
 		})
@@ -77,7 +79,8 @@ func TestNumbersOfOperations(t *testing.T) {
 		}),
 		row(func(o *operations.Row) { // enqueue times are no execution, so no bandwidth
 			o.Operation, o.Size, o.TimingSource, o.Time = "Broadcast", 800, "enqueue", one(20_000)
-			o.Root, o.Elements, o.Members = &root, elements(200), &bandwidth.MemberTimes{Rank0: &enqueued, Min: enqueued, Max: enqueued}
+			o.Root, o.Elements, o.Members = &root, elements(200),
+				&bandwidth.MemberTimes{Rank0: &enqueued, Min: enqueued, Max: enqueued}
 		}),
 		message("Recv", 64, 12_000),
 		message("Recv", 100, 11_000),
@@ -106,7 +109,8 @@ func TestWhoWaitedForWhom(t *testing.T) {
 		Ranks: []waits.Rank{
 			{Rank: "Rank 0", Host: "node0", Collectives: 2, Time: 80_000, Waited: 40_000},
 			{Rank: "Rank 1", Host: "node0", Collectives: 2, Time: 60_000, Waited: 20_000},
-			{Rank: "Rank 2", Host: "node1", Collectives: 2, Time: 40_000, Blame: waits.Blame{Caused: 60_000, Last: 2, MaxCaused: 30_000, WorstAt: t0 + 230*us}},
+			{Rank: "Rank 2", Host: "node1", Collectives: 2, Time: 40_000,
+				Blame: waits.Blame{Caused: 60_000, Last: 2, MaxCaused: 30_000, WorstAt: t0 + 230*us}},
 		},
 	}
 	if diff := cmp.Diff(want, w); diff != "" {
@@ -134,12 +138,15 @@ func TestSummaryOfAJob(t *testing.T) {
 	s := archivetest.Operations(t, archivetest.Make(t, nil)).Summary
 	s.Archive = ""
 	want := operations.Summary{
-		Creator: "nccl-otf2", Processes: 3, Died: []string{}, Ranks: 3, Hosts: 2, GPUs: 3, Communicators: 1, Locations: 6,
-		Events: 3*4 + 28 + 32 + 24, Operations: 5 + 3, Bytes: 1200 + 2*4000 + 800 + 2400 + 64 + 100 + 4096, Calls: 15 + 6,
+		Creator: "nccl-otf2", Processes: 3, Died: []string{}, Ranks: 3, Hosts: 2, GPUs: 3, Communicators: 1,
+		Locations: 6,
+		Events:    3*4 + 28 + 32 + 24, Operations: 5 + 3, Bytes: 1200 + 2*4000 + 800 + 2400 + 64 + 100 + 4096,
+		Calls: 15 + 6,
 		Begin: t0, Duration: 600 * us, Complete: true,
 		Lost: map[string]uint64{}, Oddities: map[string]uint64{}, Filtered: map[string]uint64{},
-		Network: map[string]uint64{}, CUPTI: map[string]uint64{}, Paused: map[string]uint64{}, Gaps: []analysis.Gap{}, Deviations: []operations.Deviation{},
-		Timing: map[string]uint64{"GPU": 18, "ENQUEUE": 3}, Ends: map[string]uint64{},
+		Network: map[string]uint64{}, CUPTI: map[string]uint64{}, Paused: map[string]uint64{}, Gaps: []analysis.Gap{},
+		Deviations: []operations.Deviation{},
+		Timing:     map[string]uint64{"GPU": 18, "ENQUEUE": 3}, Ends: map[string]uint64{},
 		Hidden:  hidden.Of(hidden.Place{Library: "NCCL", Version: 22907, Network: true}),
 		Untimed: "no GPU times were recorded: NCCL was asked for them and reported none",
 	}
@@ -148,23 +155,27 @@ func TestSummaryOfAJob(t *testing.T) {
 	}
 }
 
-// Operations on a GPU's memory are a row of their own and have a mark; one buffer of one rank is enough. Managed memory, which it
-// shares, counts as its own; pinned and unknown memory does not.
+// Operations on a GPU's memory are a row of their own and have a mark; one buffer of one rank is enough. Managed
+// memory, which it shares, counts as its own; pinned and unknown memory does not.
 func TestDeviceMemoryIsMarked(t *testing.T) {
 	path := archivetest.Make(t, func(rank int, p *shardtest.Process) {
-		for i, class := range []string{regions.ClassDevice, regions.ClassManaged, regions.ClassPinned, regions.ClassHost, regions.ClassUnknown} {
+		for i, class := range []string{regions.ClassDevice, regions.ClassManaged, regions.ClassPinned,
+			regions.ClassHost, regions.ClassUnknown} {
 			if i == 0 && rank < 2 {
 				class = regions.ClassUnknown
 			}
 			begin := t0 + uint64(1000+100*i)*us
 			p.Collective(0, shardtest.Op{
-				Function: "AllReduce", Kind: otf2.CollectiveOpAllreduce, Begin: begin, End: begin + 10*us, Sent: 12000, Received: 12000, Count: 1000, Memory: class,
+				Function: "AllReduce", Kind: otf2.CollectiveOpAllreduce, Begin: begin, End: begin + 10*us, Sent: 12000,
+				Received: 12000, Count: 1000, Memory: class,
 			})
 		}
 		begin := uint64(t0 + 2000*us)
 		p.Plan(0, []shardtest.Op{
-			{Function: "AllGather", Kind: otf2.CollectiveOpAllgather, Begin: begin, End: begin + 40*us, Sent: 1200, Received: 1200, Count: 100, Memory: regions.ClassDevice},
-			{Function: "Reduce", Kind: otf2.CollectiveOpReduce, Begin: begin, End: begin + 40*us, Rooted: true, Root: 1, Sent: 400, Received: map[bool]uint64{true: 1200}[rank == 1], Count: 100},
+			{Function: "AllGather", Kind: otf2.CollectiveOpAllgather, Begin: begin, End: begin + 40*us, Sent: 1200,
+				Received: 1200, Count: 100, Memory: regions.ClassDevice},
+			{Function: "Reduce", Kind: otf2.CollectiveOpReduce, Begin: begin, End: begin + 40*us, Rooted: true, Root: 1,
+				Sent: 400, Received: map[bool]uint64{true: 1200}[rank == 1], Count: 100},
 		})
 	})
 	r := archivetest.Operations(t, path)
@@ -174,13 +185,15 @@ func TestDeviceMemoryIsMarked(t *testing.T) {
 			got[fmt.Sprint(o.Operation, " ", o.Grouped, " ", o.Device)] += o.Count
 		}
 	}
-	want := map[string]uint64{"AllReduce false false": 2 + 3, "AllReduce false true": 2, "AllGather true false": 1, "AllGather true true": 1, "Reduce true false": 1}
+	want := map[string]uint64{"AllReduce false false": 2 + 3, "AllReduce false true": 2, "AllGather true false": 1,
+		"AllGather true true": 1, "Reduce true false": 1}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 	var b strings.Builder
 	testkit.Must(t, report.WriteStyled(r, &b, report.Style{}))
-	for _, want := range []string{" *AllReduce ", " AllReduce ", " *AllGather* ", " Reduce* ", "\n* before the name: a buffer is in GPU memory, or memory that it shares (managed)\n"} {
+	for _, want := range []string{" *AllReduce ", " AllReduce ", " *AllGather* ", " Reduce* ",
+		"\n* before the name: a buffer is in GPU memory, or memory that it shares (managed)\n"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
 		}
@@ -203,12 +216,18 @@ func TestKernelsInTheSummary(t *testing.T) {
 	}{
 		{nil, nil, ""},
 		{nil, busy, "CUPTI is busy: error 39"},
-		{map[string]uint64{"RECORDS": 9}, failed, "0 of NCCL's not linked; CUPTI is failed in processes 1-2: libcupti.so.12: no driver"},
-		{map[string]uint64{"RECORDS": 9, "MEMORY_OPERATIONS": 9}, nil, "0 recorded, 0 of them linked with their launches; 0 of NCCL's not linked"},
-		{map[string]uint64{"RECORDS": 20, "KERNELS": 7, "KERNELS_LINKED": 4, "KERNELS_GRAPH_LINKED": 1, "KERNELS_NO_EXTERNAL_ID": 2}, nil,
+		{map[string]uint64{"RECORDS": 9}, failed,
+			"0 of NCCL's not linked; CUPTI is failed in processes 1-2: libcupti.so.12: no driver"},
+		{map[string]uint64{"RECORDS": 9, "MEMORY_OPERATIONS": 9}, nil,
+			"0 recorded, 0 of them linked with their launches; 0 of NCCL's not linked"},
+		{map[string]uint64{"RECORDS": 20, "KERNELS": 7, "KERNELS_LINKED": 4, "KERNELS_GRAPH_LINKED": 1,
+			"KERNELS_NO_EXTERNAL_ID": 2}, nil,
 			"21 recorded, 12 of them linked with their launches, 3 with replayed operations; 0 of NCCL's not linked"},
-		{map[string]uint64{"RECORDS": 20, "KERNELS": 7, "KERNELS_LINKED": 3, "KERNELS_AGED_OUT": 2, "KERNELS_IMPLAUSIBLE": 1, "KERNELS_UNDECIDED": 1, "NCCL_KERNELS_UNLINKED": 3, "WITHOUT_TIMES": 2, "UNDRAWN": 1}, nil,
-			"21 recorded, 9 of them linked with their launches; 9 of NCCL's not linked; 3 still undecided; 9 records not drawn"},
+		{map[string]uint64{"RECORDS": 20, "KERNELS": 7, "KERNELS_LINKED": 3, "KERNELS_AGED_OUT": 2,
+			"KERNELS_IMPLAUSIBLE": 1, "KERNELS_UNDECIDED": 1, "NCCL_KERNELS_UNLINKED": 3, "WITHOUT_TIMES": 2,
+			"UNDRAWN": 1}, nil,
+			"21 recorded, 9 of them linked with their launches; 9 of NCCL's not linked; 3 still undecided; 9 records " +
+				"not drawn"},
 	} {
 		path := archivetest.Make(t, func(rank int, p *shardtest.Process) {
 			p.Shard.Counts.CUPTI = tc.counts
@@ -243,7 +262,8 @@ func TestReportAsJSONHasStableNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`"busbw":`, `"avg_ns":30000`, `"caused_ns":60000`, `"duration_ns":600000`, `"min_calls_per_rank":2`} {
+	for _, want := range []string{`"busbw":`, `"avg_ns":30000`, `"caused_ns":60000`, `"duration_ns":600000`,
+		`"min_calls_per_rank":2`} {
 		if !strings.Contains(string(b), want) {
 			t.Errorf("no %s in %s", want, b)
 		}
@@ -298,7 +318,8 @@ func TestRanksOfMergedArchives(t *testing.T) {
 	s := archivetest.Load(t, archivetest.Make(t, nil))
 	name := s.Defs.Strings[0].Self
 	group := func(self otf2.GroupRef, kind otf2.GroupType, paradigm otf2.Paradigm, members ...uint64) {
-		s.Defs.Groups = append(s.Defs.Groups, otf2.Group{Self: self, Name: name, Type: kind, Paradigm: paradigm, Members: members})
+		s.Defs.Groups = append(s.Defs.Groups, otf2.Group{Self: self, Name: name, Type: kind, Paradigm: paradigm,
+			Members: members})
 	}
 	threads := []uint64{uint64(archivetest.Thread(0)), uint64(archivetest.Thread(1)), uint64(archivetest.Thread(2))}
 	for _, g := range s.Defs.Groups { // NCCL's are of its own paradigm then
@@ -306,16 +327,19 @@ func TestRanksOfMergedArchives(t *testing.T) {
 			s.Defs.Group(g.Self).Paradigm = regions.ParadigmNCCL
 		}
 	}
-	s.Defs.Paradigms = append(s.Defs.Paradigms, otf2.ParadigmDef{Paradigm: otf2.ParadigmPthread, Name: name, Class: otf2.ParadigmClassThreadCreateWait})
+	s.Defs.Paradigms = append(s.Defs.Paradigms,
+		otf2.ParadigmDef{Paradigm: otf2.ParadigmPthread, Name: name, Class: otf2.ParadigmClassThreadCreateWait})
 	for i, p := range []otf2.Paradigm{otf2.ParadigmMPI, otf2.ParadigmMeasurementSystem, otf2.ParadigmPthread} {
 		ref := otf2.GroupRef(100 + 2*i)
 		group(ref, otf2.GroupTypeCommLocations, p, threads...)
 		group(ref+1, otf2.GroupTypeCommGroup, p, 0, 1, 2)
-		s.Defs.Comms = append(s.Defs.Comms, otf2.Comm{Self: otf2.CommRef(100 + i), Name: name, Group: ref + 1, Parent: otf2.UndefinedComm})
+		s.Defs.Comms = append(s.Defs.Comms, otf2.Comm{Self: otf2.CommRef(100 + i), Name: name, Group: ref + 1,
+			Parent: otf2.UndefinedComm})
 	}
 	got := archivetest.Operations(t, s.Write())
 	if got.Summary.Ranks != 3 || got.Summary.Communicators != alone.Summary.Communicators+1 {
-		t.Errorf("%d ranks in %d communicators; without MPI %d in %d", got.Summary.Ranks, got.Summary.Communicators, alone.Summary.Ranks, alone.Summary.Communicators)
+		t.Errorf("%d ranks in %d communicators; without MPI %d in %d", got.Summary.Ranks, got.Summary.Communicators,
+			alone.Summary.Ranks, alone.Summary.Communicators)
 	}
 	if diff := cmp.Diff(alone.Waits.Ranks, got.Waits.Ranks); diff != "" {
 		t.Error(diff)

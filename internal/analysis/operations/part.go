@@ -47,15 +47,18 @@ type Part struct {
 	Grouped     bool   // launched together with others; the times are those of all
 	Plan        uint64 // number of the launch on the location, from 1; 0: it belongs to none
 	Consistent  bool   // the members recorded their operations alike, so that ordinals name the same one
-	Equal       int    // operations of its launch, all equal: each has its part of the time; 0: it is alone, or they differ
-	StartUp     bool   // of the member's first launch on the communicator, in which NCCL makes its connections
-	InPlace     facts.InPlace
-	Variant     string // symmetric kernel, or how copy engines synchronize; "" if not told
-	Device      bool   // a buffer of its is known to be in a GPU's memory
-	Leads       bool   // the first collective of its launch on its communicator: of those of one launch arrivals take that one
-	WaitKind    string // of collectives, whom their members wait for: "collective", "late broadcast", "early reduce"; "" of messages
-	Share       uint64 // bytes that one rank contributes or gets, of Size
-	BusFactor   float64
+	// operations of its launch, all equal: each has its part of the time; 0: it is alone, or they differ
+	Equal   int
+	StartUp bool // of the member's first launch on the communicator, in which NCCL makes its connections
+	InPlace facts.InPlace
+	Variant string // symmetric kernel, or how copy engines synchronize; "" if not told
+	Device  bool   // a buffer of its is known to be in a GPU's memory
+	// the first collective of its launch on its communicator: of those of one launch arrivals take that one
+	Leads bool
+	// of collectives, whom their members wait for: "collective", "late broadcast", "early reduce"; "" of messages
+	WaitKind  string
+	Share     uint64 // bytes that one rank contributes or gets, of Size
+	BusFactor float64
 	// Attributes are those of the events that describe it, the outer ones first. A reader of them sees the last one of
 	// an id; they are there if they were asked for.
 	Attributes []otf2.AttributeValue
@@ -105,13 +108,18 @@ func (r *PartReader) take(o *analysis.Operation) {
 
 func fillPart(p *Part, o *analysis.Operation, defs *otf2.Definitions, stretches []facts.Stretch) {
 	*p = Part{
-		Comm: o.Communicator.Ref, Communicator: o.Communicator.Name, Ranks: o.Communicator.Size(), Rank: o.Rank, Location: o.Location,
+		Comm: o.Communicator.Ref, Communicator: o.Communicator.Name, Ranks: o.Communicator.Size(), Rank: o.Rank,
+		Location: o.Location,
 		Function: o.Function, Ordinal: o.Ordinal, Begin: o.Begin, End: o.End, Root: -1, Peer: -1, Size: o.Size,
 		Enter: o.Enter, Sent: o.Sent, Received: o.Received,
-		Count: o.Count, Counted: o.Counted, Datatype: analysis.NameOf(defs, o.Datatype), Algorithm: analysis.NameOf(defs, o.Algo),
-		Protocol: analysis.NameOf(defs, o.Proto), Channels: o.Channels, Source: o.Source.String(), Uncertainty: o.Uncertainty,
-		Stated: o.Stated, Event: o.Event, Parent: o.Parent, Graph: o.Graph, Grouped: o.Grouped, Plan: o.Launch, BusFactor: o.BusFactor(o.Communicator.Size()),
-		Equal: o.Equal, StartUp: o.StartUp, InPlace: o.InPlace, Variant: analysis.NameOf(defs, o.Variant), Share: o.Size,
+		Count: o.Count, Counted: o.Counted, Datatype: analysis.NameOf(defs, o.Datatype),
+		Algorithm: analysis.NameOf(defs, o.Algo),
+		Protocol:  analysis.NameOf(defs, o.Proto), Channels: o.Channels, Source: o.Source.String(),
+		Uncertainty: o.Uncertainty,
+		Stated:      o.Stated, Event: o.Event, Parent: o.Parent, Graph: o.Graph, Grouped: o.Grouped, Plan: o.Launch,
+		BusFactor: o.BusFactor(o.Communicator.Size()),
+		Equal:     o.Equal, StartUp: o.StartUp, InPlace: o.InPlace, Variant: analysis.NameOf(defs, o.Variant),
+		Share:  o.Size,
 		Device: o.Device, Leads: o.Leads,
 		Attributes: o.Attributes,
 	}
@@ -132,10 +140,11 @@ func fillPart(p *Part, o *analysis.Operation, defs *otf2.Definitions, stretches 
 	p.Consistent = !facts.Excluded(stretches, o.Communicator.Ref, sequence, o.Ordinal)
 }
 
-// EachPart passes all operations of an archive to f, location by location in the order of their ids, on each in the order
-// of their ends. What f gets is valid until it returns; its first error ends the reading and is returned. Files that cannot
-// be read to their end are named in problems. It is what is selected, in a slice of the members' locations.
-func EachPart(a *otf2.Archive, selected *selection.Selection, slice analysis.Slice, f func(*Part) error) (problems []string, err error) {
+// EachPart passes all operations of an archive to f, location by location in the order of their ids, on each in the
+// order of their ends. What f gets is valid until it returns; its first error ends the reading and is returned. Files
+// that cannot be read to their end are named in problems. It is what is selected, in a slice of the members' locations.
+func EachPart(a *otf2.Archive, selected *selection.Selection, slice analysis.Slice, f func(*Part) error) (
+	problems []string, err error) {
 	r := NewPartReader(a, false, func(p *Part) {
 		if err == nil {
 			err = f(p)
@@ -170,7 +179,8 @@ type Matches struct {
 	Collective func(parts []Part)    // all members with data have ended it
 	Message    func(send, recv *End) // both ends are there
 	Wait       func(w *waits.Wait)   // a member waited for another
-	Span       func(Span)            // from the first event to the last, when all have been read; not called if there are none
+	// from the first event to the last, when all have been read; not called if there are none
+	Span func(Span)
 }
 
 // Span is the time of an archive's events, as the report has it.
@@ -233,7 +243,8 @@ func EachMatch(a *otf2.Archive, m *Matches) (problems []string) {
 		})
 	}
 	spans := slices.Repeat([]Span{{Begin: otf2.UndefinedTimestamp, First: otf2.UndefinedTimestamp}}, len(lanes)+1)
-	problems = analysis.ReadLanes(a, lanes, func(i int, ev *otf2.Event, items []analysis.Operation) []analysis.Operation {
+	problems = analysis.ReadLanes(a, lanes, func(
+		i int, ev *otf2.Event, items []analysis.Operation) []analysis.Operation {
 		found[i] = items
 		spans[i].add(ev, m.Selection)
 		readers[i].Event(ev)
@@ -242,7 +253,8 @@ func EachMatch(a *otf2.Archive, m *Matches) (problems []string) {
 	o.waits.Result() // what waited for more to come
 	all := &spans[len(lanes)]
 	for _, s := range spans[:len(lanes)] {
-		all.Begin, all.First, all.Last, all.events = min(all.Begin, s.Begin), min(all.First, s.First), max(all.Last, s.Last), all.events || s.events
+		all.Begin, all.First, all.Last, all.events = min(all.Begin, s.Begin), min(all.First, s.First),
+			max(all.Last, s.Last), all.events || s.events
 	}
 	if m.Span != nil && all.events {
 		m.Span(*all)

@@ -68,7 +68,8 @@ func TestPartsAddUpToTheReport(t *testing.T) {
 
 	stop := errors.New("enough")
 	n := 0
-	if _, err := operations.EachPart(a, nil, analysis.Slice{}, func(*operations.Part) error { n++; return stop }); !errors.Is(err, stop) || n != 1 {
+	if _, err := operations.EachPart(a, nil, analysis.Slice{},
+		func(*operations.Part) error { n++; return stop }); !errors.Is(err, stop) || n != 1 {
 		t.Errorf("%d operations passed on, then %v", n, err)
 	}
 }
@@ -81,7 +82,10 @@ func TestWaitsAddUpToTheReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	gather := func() (all []waits.Wait) {
-		if problems := operations.EachMatch(a, &operations.Matches{Wait: func(w *waits.Wait) { all = append(all, *w) }}); len(problems) > 0 {
+		if problems := operations.EachMatch(a, &operations.Matches{Wait: func(
+			w *waits.Wait) {
+			all = append(all, *w)
+		}}); len(problems) > 0 {
 			t.Fatal(problems)
 		}
 		return all
@@ -101,7 +105,8 @@ func TestWaitsAddUpToTheReport(t *testing.T) {
 	}
 	s := report.WaitStates
 	if waited != s.Total.Waited || waits != s.Total.Waits || startUp != s.StartUp.Waited || waits == 0 || startUp == 0 {
-		t.Errorf("%d waits of %d ns, %d ns starting up; the report has %d of %d, %d", waits, waited, startUp, s.Total.Waits, s.Total.Waited, s.StartUp.Waited)
+		t.Errorf("%d waits of %d ns, %d ns starting up; the report has %d of %d, %d", waits, waited, startUp,
+			s.Total.Waits, s.Total.Waited, s.StartUp.Waited)
 	}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	if again := gather(); !slices.Equal(all, again) {

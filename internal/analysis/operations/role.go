@@ -41,7 +41,8 @@ type Parent struct {
 }
 
 // parentOf describes a communicator's parent.
-func parentOf(c *facts.Communicator, comms map[otf2.CommRef]*facts.Communicator, births map[otf2.CommRef]facts.Birth) *Parent {
+func parentOf(c *facts.Communicator, comms map[otf2.CommRef]*facts.Communicator,
+	births map[otf2.CommRef]facts.Birth) *Parent {
 	of := comms[c.Parent]
 	if of == nil || c.Calls {
 		return nil
@@ -138,14 +139,16 @@ type memberList struct {
 	messages bool
 }
 
-// describeCommunicators lists the communicators of more than one rank with what they may be for. births says how some came
-// from others, used tells which functions were seen on each.
-func describeCommunicators(defs *otf2.Definitions, births map[otf2.CommRef]facts.Birth, comms map[otf2.CommRef]*facts.Communicator, used map[otf2.CommRef]map[string]bool) []CommunicatorRow {
+// describeCommunicators lists the communicators of more than one rank with what they may be for. births says how some
+// came from others, used tells which functions were seen on each.
+func describeCommunicators(defs *otf2.Definitions, births map[otf2.CommRef]facts.Birth,
+	comms map[otf2.CommRef]*facts.Communicator, used map[otf2.CommRef]map[string]bool) []CommunicatorRow {
 	world, of := analysis.Ranks(defs, comms)
 	rows := []CommunicatorRow{}
 	for ref, c := range comms {
 		if c.Size() > 1 {
-			rows = append(rows, CommunicatorRow{Communicator: c.Name, Comm: ref, Ranks: c.Size(), Role: roleByName(c.Name), Parent: parentOf(c, comms, births)})
+			rows = append(rows, CommunicatorRow{Communicator: c.Name, Comm: ref, Ranks: c.Size(),
+				Role: roleByName(c.Name), Parent: parentOf(c, comms, births)})
 		}
 	}
 	slices.SortFunc(rows, func(a, b CommunicatorRow) int { return cmp.Compare(a.Comm, b.Comm) })
@@ -163,7 +166,8 @@ func describeCommunicators(defs *otf2.Definitions, births map[otf2.CommRef]facts
 			}
 		}
 		functions := used[r.Comm]
-		m.messages = (functions["Send"] || functions["Recv"]) && len(functions) == int(analysis.BoolCount(functions["Send"])+analysis.BoolCount(functions["Recv"]))
+		m.messages = (functions["Send"] || functions["Recv"]) &&
+			len(functions) == int(analysis.BoolCount(functions["Send"])+analysis.BoolCount(functions["Recv"]))
 		r.Hosts, r.Members = len(m.hosts), analysis.PlacesText(m.places)
 		lists = append(lists, m)
 	}
@@ -208,9 +212,12 @@ func suggest(lists []*memberList, ranks int) {
 			all = append(all, f)
 		}
 	}
-	slices.SortFunc(all, func(a, b *family) int { return cmp.Or(cmp.Compare(a.stride, b.stride), cmp.Compare(a.size, b.size)) })
-	// The usual order of dimensions is tensor, data, pipeline, from the inside: each is as far apart as the ones inside it
-	// are large together.
+	slices.SortFunc(all, func(a, b *family) int {
+		return cmp.Or(
+			cmp.Compare(a.stride, b.stride), cmp.Compare(a.size, b.size))
+	})
+	// The usual order of dimensions is tensor, data, pipeline, from the inside: each is as far apart as the ones inside
+	// it are large together.
 	inside := func(f *family) bool { // a dimension that fills the distance between its members
 		return slices.ContainsFunc(all, func(o *family) bool { return o.size*o.stride == f.stride })
 	}
@@ -221,7 +228,8 @@ func suggest(lists []*memberList, ranks int) {
 			role = "pipeline parallel"
 		case f.stride == 1 && f.oneHost && slices.ContainsFunc(all, func(o *family) bool { return o.stride == f.size }):
 			role = "tensor parallel"
-		case f.stride > 1 && inside(f) && f.size*f.stride == ranks && slices.ContainsFunc(all, func(o *family) bool { return o.size*o.stride == f.stride && o.stride > 1 }):
+		case f.stride > 1 && inside(f) && f.size*f.stride == ranks &&
+			slices.ContainsFunc(all, func(o *family) bool { return o.size*o.stride == f.stride && o.stride > 1 }):
 			role = "pipeline parallel"
 		case f.stride > 1 && inside(f):
 			role = "data parallel"

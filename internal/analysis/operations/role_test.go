@@ -12,9 +12,12 @@ import (
 func TestRolesByName(t *testing.T) {
 	for name, want := range map[string]string{
 		"default_pg": "world", "world": "world", "train": "", "ncclComm 0x1dd": "", "pair.1": "", "": "", "deeper": "",
-		"TENSOR_MODEL_PARALLEL_GROUP": "tensor parallel", "PIPELINE_MODEL_PARALLEL_GROUP": "pipeline parallel", "DATA_PARALLEL_GROUP": "data parallel",
-		"DATA_PARALLEL_GROUP_WITH_CP": "context and data parallel", "MODEL_PARALLEL_GROUP": "model parallel", "mesh_tp": "tensor parallel", "mesh_dp": "data parallel",
-		"TENSOR_AND_DATA_PARALLEL_GROUP": "tensor and data parallel", "CONTEXT_PARALLEL_GROUP": "context parallel", "ExpertParallel": "expert parallel",
+		"TENSOR_MODEL_PARALLEL_GROUP": "tensor parallel", "PIPELINE_MODEL_PARALLEL_GROUP": "pipeline parallel",
+		"DATA_PARALLEL_GROUP":         "data parallel",
+		"DATA_PARALLEL_GROUP_WITH_CP": "context and data parallel", "MODEL_PARALLEL_GROUP": "model parallel",
+		"mesh_tp": "tensor parallel", "mesh_dp": "data parallel",
+		"TENSOR_AND_DATA_PARALLEL_GROUP": "tensor and data parallel", "CONTEXT_PARALLEL_GROUP": "context parallel",
+		"ExpertParallel":  "expert parallel",
 		"EMBEDDING_GROUP": "embedding", "tp0": "tensor parallel", "fsdp:3": "data parallel",
 	} {
 		if got := roleByName(name); got != want {
@@ -59,10 +62,12 @@ func TestRolesByMembers(t *testing.T) {
 		sizes []int
 		want  map[string]int // role of communicators → number
 	}{
-		{"tensor, data and pipeline", 4, []int{4, 2, 4}, map[string]int{"tensor parallel": 8, "data parallel": 16, "pipeline parallel": 8}},
+		{"tensor, data and pipeline", 4, []int{4, 2, 4},
+			map[string]int{"tensor parallel": 8, "data parallel": 16, "pipeline parallel": 8}},
 		{"tensor and data", 2, []int{8, 2}, map[string]int{"tensor parallel": 2, "data parallel": 8}},
 		{"all in one", 2, []int{16}, map[string]int{"world": 1}},
-		{"groups over several hosts are not taken for tensor parallel", 8, []int{4, 2}, map[string]int{"": 2, "data parallel": 4}},
+		{"groups over several hosts are not taken for tensor parallel", 8, []int{4, 2},
+			map[string]int{"": 2, "data parallel": 4}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			lists, ranks := grid(tc.hosts, tc.sizes...)
@@ -95,7 +100,8 @@ func TestRolesByMembers(t *testing.T) {
 
 func TestMembersInWords(t *testing.T) {
 	for want, places := range map[string][]int{
-		"": nil, "3": {3}, "0,1": {0, 1}, "0-7": {0, 1, 2, 3, 4, 5, 6, 7}, "0-28/4": {0, 4, 8, 12, 16, 20, 24, 28}, "0,1,5": {0, 1, 5}, "2,1,0": {2, 1, 0},
+		"": nil, "3": {3}, "0,1": {0, 1}, "0-7": {0, 1, 2, 3, 4, 5, 6, 7}, "0-28/4": {0, 4, 8, 12, 16, 20, 24, 28},
+		"0,1,5": {0, 1, 5}, "2,1,0": {2, 1, 0},
 	} {
 		if got := analysis.PlacesText(places); got != want {
 			t.Errorf("%v: %q, want %q", places, got, want)

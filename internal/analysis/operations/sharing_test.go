@@ -14,8 +14,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
 )
 
-// Real ranks on one real GPU, see the README there: those that do the same are held to be late by nobody's doing, and one that has more to do, on its
-// GPU or its host, is named all the same.
+// Real ranks on one real GPU, see the README there: those that do the same are held to be late by nobody's doing, and
+// one that has more to do, on its GPU or its host, is named all the same.
 func TestRanksThatShareAGPU(t *testing.T) {
 	const uuid = "GPU-11111111-2222-3333-4444-555555555555"
 	for _, c := range []struct {
@@ -26,10 +26,18 @@ func TestRanksThatShareAGPU(t *testing.T) {
 		kind    verdict.Kind
 		text    string
 	}{
-		{"shared-gpu-2p", []int{0, 1}, 0.85, nil, "", "Ranks 0-1 share a GPU (GPU-11111111, vm). Unless MPS is on, it runs them in turns: that, and not a rank, explains "},
-		{"shared-gpu-late-3p", []int{0, 1, 2}, 0.46, []int{1}, verdict.GPULate, "Rank 1 on vm made the others wait: 39 % of 583 ms. Its GPU began ncclAllReduce 19.9 ms after the others, though it was called in time, 10 of 30 times, every third call."},
-		{"shared-gpu-4p", []int{0, 1, 2, 3}, 0.89, nil, "", "Ranks 0-3 share a GPU (GPU-11111111, vm). Unless MPS is on, it runs them in turns: that, and not a rank, explains "},
-		{"shared-gpu-trees-4p", []int{0, 1, 2, 3}, 0.61, []int{1}, verdict.HostLate, "Rank 1 on vm made the others wait: 21 % of 1.04 s. It called ncclAllReduce 15.4 ms after the others, 10 of 38 times, every third call."},
+		{"shared-gpu-2p", []int{0, 1}, 0.85, nil, "",
+			"Ranks 0-1 share a GPU (GPU-11111111, vm). Unless MPS is on, it runs them in turns: that, and not a " +
+				"rank, explains "},
+		{"shared-gpu-late-3p", []int{0, 1, 2}, 0.46, []int{1}, verdict.GPULate,
+			"Rank 1 on vm made the others wait: 39 % of 583 ms. Its GPU began ncclAllReduce 19.9 ms after the " +
+				"others, though it was called in time, 10 of 30 times, every third call."},
+		{"shared-gpu-4p", []int{0, 1, 2, 3}, 0.89, nil, "",
+			"Ranks 0-3 share a GPU (GPU-11111111, vm). Unless MPS is on, it runs them in turns: that, and not a " +
+				"rank, explains "},
+		{"shared-gpu-trees-4p", []int{0, 1, 2, 3}, 0.61, []int{1}, verdict.HostLate,
+			"Rank 1 on vm made the others wait: 21 % of 1.04 s. It called ncclAllReduce 15.4 ms after the others, 10 " +
+				"of 38 times, every third call."},
 	} {
 		r := archivetest.Operations(t, filepath.Join("..", "archivetest", "testdata", c.archive, "traces.otf2"))
 		v := r.Verdict
@@ -43,7 +51,8 @@ func TestRanksThatShareAGPU(t *testing.T) {
 		if !slices.Equal(named, c.named) || !strings.HasPrefix(v.Text, c.text) {
 			t.Errorf("%s: %v, %s", c.archive, named, v.Text)
 		}
-		if len(v.SharedGPUs) != 1 || !slices.Equal(v.SharedGPUs[0].Ranks, c.ranks) || v.SharedGPUs[0].UUID != uuid || math.Abs(v.SharedGPUs[0].Share-c.share) > 0.05 {
+		if len(v.SharedGPUs) != 1 || !slices.Equal(v.SharedGPUs[0].Ranks, c.ranks) || v.SharedGPUs[0].UUID != uuid ||
+			math.Abs(v.SharedGPUs[0].Share-c.share) > 0.05 {
 			t.Errorf("%s: %+v", c.archive, v.SharedGPUs)
 		}
 		for _, w := range r.CriticalPath.WhatIf {

@@ -11,12 +11,14 @@ import (
 )
 
 // slownessKinds are what slow links and GPUs are to a verdict.
-var slownessKinds = map[transfers.Kind]verdict.Kind{transfers.Link: verdict.SlowTransfer, transfers.GPU: verdict.GPULate}
+var slownessKinds = map[transfers.Kind]verdict.Kind{transfers.Link: verdict.SlowTransfer,
+	transfers.GPU: verdict.GPULate}
 
 // slowCauses are those that package causes passes on.
 var slowCauses = map[transfers.Kind]causes.Kind{transfers.Link: causes.Link, transfers.GPU: causes.Moving}
 
-// slow tells the verdict of the links and GPUs whose transfers were slow. Where an operation takes longer, others wait for its members later.
+// slow tells the verdict of the links and GPUs whose transfers were slow. Where an operation takes longer, others wait
+// for its members later.
 func (r *Report) slow(name func(rank int) string, sharing causes.Sharing) (all []verdict.Slow) {
 	for i := range r.WaitStates.Slow.Rows {
 		f := &r.WaitStates.Slow.Rows[i].Finding
@@ -35,7 +37,8 @@ func (r *Report) slow(name func(rank int) string, sharing causes.Sharing) (all [
 	return all
 }
 
-// inTurns tells whether a GPU was slow no longer than the turns of others that work on it explain: it may have been theirs in each step.
+// inTurns tells whether a GPU was slow no longer than the turns of others that work on it explain: it may have been
+// theirs in each step.
 func inTurns(f *transfers.Finding, sharing causes.Sharing) bool {
 	return f.Kind == transfers.GPU && sharing.Explains(f.Rank, f.Took-f.Usual, uint64(math.Ceil(f.Steps)))
 }

@@ -52,10 +52,14 @@ type Summary struct {
 	LostByProcess []LostOf          `json:"lost_by_process,omitempty"`
 	Oddities      map[string]uint64 `json:"oddities"`
 	Timing        map[string]uint64 `json:"timing"` // operations by timing source, as the processes counted them
-	Ends          map[string]uint64 `json:"ends"`   // EARLY: operations whose GPU time ends with a part of their kernel, MOVED: brought to where others show that it ended
-	Filtered      map[string]uint64 `json:"filtered"`
-	Network       map[string]uint64 `json:"network"` // PUTS, PUT_BYTES, RECEIVED_BYTES, …; empty if proxies were not recorded
-	CUPTI         map[string]uint64 `json:"cupti"`   // KERNELS, KERNELS_LINKED, NCCL_KERNELS_UNLINKED, …; empty if CUPTI told nothing
+	// EARLY: operations whose GPU time ends with a part of their kernel, MOVED: brought to where others show that it
+	// ended
+	Ends     map[string]uint64 `json:"ends"`
+	Filtered map[string]uint64 `json:"filtered"`
+	// PUTS, PUT_BYTES, RECEIVED_BYTES, …; empty if proxies were not recorded
+	Network map[string]uint64 `json:"network"`
+	// KERNELS, KERNELS_LINKED, NCCL_KERNELS_UNLINKED, …; empty if CUPTI told nothing
+	CUPTI map[string]uint64 `json:"cupti"`
 	// CUPTIStates says what became of CUPTI in which processes; empty if none was to use it.
 	CUPTIStates []analysis.SelfValue `json:"cupti_states,omitempty"`
 	// Withheld says what was wanted and could not be asked of NCCL safely, by processes; empty if nothing was.
@@ -63,8 +67,8 @@ type Summary struct {
 	// Untimed says why operations have no times on the GPU, if they have none, or what to record: a clause.
 	Untimed string            `json:"-"`
 	Paused  map[string]uint64 `json:"paused"` // starts that were not recorded on request, by type
-	// Gaps are the operations that were not recorded on request, or could not be written. The archive names the first ones only;
-	// GapCount is their number.
+	// Gaps are the operations that were not recorded on request, or could not be written. The archive names the first
+	// ones only; GapCount is their number.
 	Gaps     []analysis.Gap `json:"gaps"`
 	GapCount uint64         `json:"gap_count"`
 	// Differences between the members' sequences, see package scorep.
@@ -73,7 +77,8 @@ type Summary struct {
 	Deviations []Deviation `json:"deviations"`
 	// Hidden is what the library does not tell a profiler plugin, at least not on all processes.
 	Hidden []hidden.Traffic `json:"hidden"`
-	// Selection is what part of the archive the report is of; nil: everything. What the archive says of itself (losses, times, network) is of all.
+	// Selection is what part of the archive the report is of; nil: everything. What the archive says of itself (losses,
+	// times, network) is of all.
 	Selection *selection.Description `json:"selection,omitempty"`
 }
 
@@ -111,19 +116,25 @@ func deviationsOf(a *otf2.Archive) []Deviation {
 	all := []Deviation{}
 	stretches, _ := facts.Stretches(a.Anchor)
 	for _, s := range stretches[:min(len(stretches), maxDeviations)] {
-		all = append(all, Deviation{Communicator: s.Name, Comm: s.Comm, Function: s.Function, First: s.First, Last: s.Last, Detail: s.Detail})
+		all = append(all, Deviation{Communicator: s.Name, Comm: s.Comm, Function: s.Function, First: s.First,
+			Last: s.Last, Detail: s.Detail})
 	}
 	return all
 }
 
-func (o *operations) summary(a *otf2.Archive, ps analysis.Properties, comms map[otf2.CommRef]*facts.Communicator) Summary {
+func (o *operations) summary(a *otf2.Archive, ps analysis.Properties,
+	comms map[otf2.CommRef]*facts.Communicator) Summary {
 	defs := a.Defs
 	s := Summary{
 		Archive: a.Path(), Creator: a.Anchor.Creator, Locations: len(defs.Locations), Events: o.events,
-		Unfinished: o.unfinished, Open: o.open, Alone: o.alone, LeftOut: o.leftOut, Begin: o.begin, Selection: o.selected.Describe(), Duration: uint64(o.last - o.first),
-		Complete: !ps.Incomplete(), Lost: ps.Below(facts.PropLost), LostUncounted: ps.Numbered(facts.PropUncounted), Oddities: ps.Below(facts.PropOddities),
-		Timing: ps.Below(facts.PropTiming), Ends: ps.Below(facts.PropEnds), Filtered: ps.Below(facts.PropFiltered),
-		Network: ps.Below(facts.PropNetwork), CUPTI: ps.Below(facts.PropCUPTI), CUPTIStates: ps.Values(facts.PropCUPTIState), Withheld: ps.Values(facts.PropWithheld), Untimed: ps.Untimed(), Paused: ps.Below(facts.PropPaused), Gaps: ps.Gaps(), Hidden: ps.Hidden(),
+		Unfinished: o.unfinished, Open: o.open, Alone: o.alone, LeftOut: o.leftOut, Begin: o.begin,
+		Selection: o.selected.Describe(), Duration: uint64(o.last - o.first),
+		Complete: !ps.Incomplete(), Lost: ps.Below(facts.PropLost), LostUncounted: ps.Numbered(facts.PropUncounted),
+		Oddities: ps.Below(facts.PropOddities),
+		Timing:   ps.Below(facts.PropTiming), Ends: ps.Below(facts.PropEnds), Filtered: ps.Below(facts.PropFiltered),
+		Network: ps.Below(facts.PropNetwork), CUPTI: ps.Below(facts.PropCUPTI),
+		CUPTIStates: ps.Values(facts.PropCUPTIState), Withheld: ps.Values(facts.PropWithheld),
+		Untimed: ps.Untimed(), Paused: ps.Below(facts.PropPaused), Gaps: ps.Gaps(), Hidden: ps.Hidden(),
 	}
 	s.Missing, _ = ps.Number(facts.PropProcessesMissing)
 	s.Running, _ = ps.Number(facts.PropProcessesRunning)
@@ -165,8 +176,9 @@ func (o *operations) summary(a *otf2.Archive, ps analysis.Properties, comms map[
 
 // NotRecorded are the ranks that an archive has no data of.
 type NotRecorded struct {
-	Processes int    `json:"processes"` // of those of which only the communicator is known, as many as one lacks at least
-	Ranks     string `json:"ranks"`     // of the world: "4-15,20"; "" if that is not known of any
+	// of those of which only the communicator is known, as many as one lacks at least
+	Processes int    `json:"processes"`
+	Ranks     string `json:"ranks"` // of the world: "4-15,20"; "" if that is not known of any
 
 	Unknown bool `json:"without_rank"` // there are some of which only the communicator is known
 }

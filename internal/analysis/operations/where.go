@@ -13,9 +13,10 @@ import (
 func (r *Report) whereItWent(o *operations, line *overtime.Line, times *efficiency.Counter) {
 	w := r.WaitStates
 	run := &efficiency.Run{
-		Untimed:     r.Summary.Untimed,
-		Compared:    w.Collectives + w.Messages,
-		NotCompared: w.NotCompared.NoTimes + w.NotCompared.Unfinished + w.NotCompared.Messages + w.NotCompared.Unmatched + w.NotCompared.Inconsistent,
+		Untimed:  r.Summary.Untimed,
+		Compared: w.Collectives + w.Messages,
+		NotCompared: w.NotCompared.NoTimes + w.NotCompared.Unfinished + w.NotCompared.Messages +
+			w.NotCompared.Unmatched + w.NotCompared.Inconsistent,
 	}
 	recorded := 0
 	for i, rank := range o.causing.ranks {
@@ -72,7 +73,8 @@ func ofPhase(p *phases.Row) *efficiency.Factors {
 	var shares []efficiency.Share
 	for i := range p.ByRank {
 		rank := &p.ByRank[i]
-		shares = append(shares, efficiency.Share{Observed: float64(rank.Total), Useful: float64(rank.Total) - float64(rank.GPU)})
+		shares = append(shares, efficiency.Share{Observed: float64(rank.Total),
+			Useful: float64(rank.Total) - float64(rank.GPU)})
 	}
 	return efficiency.OfPhase(shares, p.Timed, p.Untimed)
 }

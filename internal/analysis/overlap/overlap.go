@@ -258,7 +258,8 @@ func (o *Overlap) Add(p *Overlap) {
 }
 
 func (c *overlapCounter) result(comms map[otf2.CommRef]*facts.Communicator) *Report {
-	r := &Report{GPUs: []GPU{}, Communicators: []Communicator{}, Problems: []string{}, Untimed: c.untimed, WholeGraphs: c.whole}
+	r := &Report{GPUs: []GPU{}, Communicators: []Communicator{}, Problems: []string{}, Untimed: c.untimed,
+		WholeGraphs: c.whole}
 	type placed struct {
 		process, group otf2.LocationGroupRef
 		GPU
@@ -271,7 +272,8 @@ func (c *overlapCounter) result(comms map[otf2.CommRef]*facts.Communicator) *Rep
 		}
 		process := analysis.ProcessOf(c.defs, group)
 		one := GPU{
-			Host: analysis.HostOf(c.defs, process), GPU: analysis.GpuOf(c.defs, group), Kernels: g.kernels, Computation: g.computation, Idle: g.idle,
+			Host: analysis.HostOf(c.defs, process), GPU: analysis.GpuOf(c.defs, group), Kernels: g.kernels,
+			Computation: g.computation, Idle: g.idle,
 			Overlap: Overlap{g.communication, g.both, g.communication - g.both},
 		}
 		if d := c.defs.LocationGroup(process); d != nil {
@@ -282,7 +284,10 @@ func (c *overlapCounter) result(comms map[otf2.CommRef]*facts.Communicator) *Rep
 		}
 		all = append(all, placed{process, group, one})
 	}
-	slices.SortFunc(all, func(a, b placed) int { return cmp.Or(cmp.Compare(a.process, b.process), cmp.Compare(a.group, b.group)) })
+	slices.SortFunc(all, func(a, b placed) int {
+		return cmp.Or(
+			cmp.Compare(a.process, b.process), cmp.Compare(a.group, b.group))
+	})
 	for _, one := range all {
 		r.GPUs = append(r.GPUs, one.GPU)
 	}

@@ -24,7 +24,8 @@ func TestOverlap(t *testing.T) {
 		}},
 		Communicators: []overlap.Communicator{
 			{Communicator: "world", GPUs: 1, Operations: 2, Overlap: overlap.Overlap{200 * us, 80 * us, 120 * us}},
-			{Communicator: "second", Comm: 1, GPUs: 1, Operations: 1, Overlap: overlap.Overlap{100 * us, 30 * us, 70 * us}},
+			{Communicator: "second", Comm: 1, GPUs: 1, Operations: 1,
+				Overlap: overlap.Overlap{100 * us, 30 * us, 70 * us}},
 		},
 		WithoutKernels: 1, Untimed: 2, WholeGraphs: 1, Problems: []string{},
 	}

@@ -16,8 +16,9 @@ const mostWindows = 64
 // narrowest is the width of the first windows, as a power of two ns.
 const narrowest = 10
 
-// Line adds up what was waited by windows of time. Windows have the width of a power of two of ns and begin at multiples of it on the
-// archive's clock, so that the sums do not depend on the order in which waits come. nil takes everything and keeps nothing.
+// Line adds up what was waited by windows of time. Windows have the width of a power of two of ns and begin at
+// multiples of it on the archive's clock, so that the sums do not depend on the order in which waits come. nil takes
+// everything and keeps nothing.
 type Line struct {
 	ranks   int
 	shift   uint // windows are 1<<shift ns wide
@@ -70,8 +71,8 @@ func (l *Line) Charge(rank int, begin, end otf2.Timestamp, ns float64) {
 	}
 }
 
-// next is where the window of a time ends, or the end if that comes first. The last window of all has none: times of damaged archives may
-// be in it.
+// next is where the window of a time ends, or the end if that comes first. The last window of all has none: times of
+// damaged archives may be in it.
 func (l *Line) next(t, end uint64) uint64 {
 	if next := (t>>l.shift + 1) << l.shift; next > t {
 		return min(next, end)
@@ -139,8 +140,8 @@ type Window struct {
 	Waited uint64         `json:"waited_ns"`
 	// Share is Waited of the time of all ranks in the window.
 	Share float64 `json:"share"`
-	// Rank is the rank of the world to which most of the waiting in the window goes back, −1 if that is not known of any, and GoesBack
-	// how much; docs/causes.md says how that is found.
+	// Rank is the rank of the world to which most of the waiting in the window goes back, −1 if that is not known of
+	// any, and GoesBack how much; docs/causes.md says how that is found.
 	Rank     int     `json:"rank"`
 	Name     string  `json:"rank_name"`
 	GoesBack float64 `json:"goes_back_ns"`
@@ -157,7 +158,8 @@ func (l *Line) Windows(begin, end otf2.Timestamp, ranks int) []Window {
 	for i := range l.windows {
 		w := &l.windows[i]
 		from := otf2.Timestamp((l.first + uint64(i)) << l.shift)
-		one := Window{Begin: max(from, begin), End: min(from+1<<l.shift, end), Waits: w.begun, Waited: w.waited, Rank: -1}
+		one := Window{Begin: max(from, begin), End: min(from+1<<l.shift, end), Waits: w.begun, Waited: w.waited,
+			Rank: -1}
 		if one.End <= one.Begin { // outside of what is taken for the run
 			if w.waited == 0 {
 				continue
@@ -190,6 +192,9 @@ func Worst(all []Window) *Window {
 	if at < 0 {
 		return nil
 	}
-	best := slices.MaxFunc(all, func(a, b Window) int { return cmp.Or(cmp.Compare(a.Share, b.Share), cmp.Compare(b.Begin, a.Begin)) })
+	best := slices.MaxFunc(all, func(a, b Window) int {
+		return cmp.Or(
+			cmp.Compare(a.Share, b.Share), cmp.Compare(b.Begin, a.Begin))
+	})
 	return &best
 }

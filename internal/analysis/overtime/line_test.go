@@ -22,7 +22,8 @@ func lineOf(waits []wait) *Line {
 	return l
 }
 
-// However long the run and in whatever order waits come, the windows are few, follow each other, and have all that was waited.
+// However long the run and in whatever order waits come, the windows are few, follow each other, and have all that was
+// waited.
 func TestWindowsHaveAllWaits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const begin = 1_760_000_000_000_000_000
@@ -57,7 +58,10 @@ func TestWindowsHaveAllWaits(t *testing.T) {
 		}
 		slices.Reverse(waits)
 		other := lineOf(waits).Windows(begin, begin+otf2.Timestamp(length), 3)
-		if !slices.EqualFunc(all, other, func(a, b Window) bool { return a.Begin == b.Begin && a.Waited == b.Waited && a.Waits == b.Waits }) {
+		if !slices.EqualFunc(all, other, func(a,
+			b Window) bool {
+			return a.Begin == b.Begin && a.Waited == b.Waited && a.Waits == b.Waits
+		}) {
 			t.Fatal("the order of the waits matters")
 		}
 	})
@@ -68,7 +72,8 @@ func TestWindowOfOneWait(t *testing.T) {
 	l.Add(3<<narrowest-100, 300) // 100 ns in one window, 200 ns in the next
 	l.Charge(1, 3<<narrowest-100, 3<<narrowest+200, 300)
 	all := l.Windows(0, 4<<narrowest, 2)
-	if len(all) != 4 || all[2].Waited != 100 || all[3].Waited != 200 || all[2].Rank != 1 || math.Abs(all[3].GoesBack-200) > 1e-9 || all[0].Rank != -1 {
+	if len(all) != 4 || all[2].Waited != 100 || all[3].Waited != 200 || all[2].Rank != 1 ||
+		math.Abs(all[3].GoesBack-200) > 1e-9 || all[0].Rank != -1 {
 		t.Fatalf("%+v", all)
 	}
 	if w := Worst(all); w == nil || w.Begin != 3<<narrowest || w.Share != 200.0/(2*(1<<narrowest)) {

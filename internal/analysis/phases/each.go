@@ -21,9 +21,9 @@ type Occurrence struct {
 	NCCL       uint64 // ns that the thread spent in NCCL's API
 }
 
-// Each passes the phases that have ended to f, those of all processes in the order of their ends. Marks without duration and phases that
-// were open at the end of the data are left out, as in the times of Row. What f gets is valid until it returns. Files that cannot be read to
-// their end are named in problems.
+// Each passes the phases that have ended to f, those of all processes in the order of their ends. Marks without
+// duration and phases that were open at the end of the data are left out, as in the times of Row. What f gets is valid
+// until it returns. Files that cannot be read to their end are named in problems.
 func Each(a *otf2.Archive, f func(*Occurrence)) (problems []string) {
 	c := NewCounter(a.Defs)
 	if !c.Wanted() {
@@ -32,7 +32,10 @@ func Each(a *otf2.Archive, f func(*Occurrence)) (problems []string) {
 	c.Ended(f)
 	lanes := [][]otf2.LocationRef{slices.Concat(analysis.LanesOf(a.Defs)...)}
 	slices.Sort(lanes[0])
-	return analysis.ReadRegions(a, lanes, func(_ int, r *facts.Reader) { r.Enter, r.Leave, r.Begun = c.Enter, c.Leave, c.Begun })
+	return analysis.ReadRegions(a, lanes, func(
+		_ int, r *facts.Reader) {
+		r.Enter, r.Leave, r.Begun = c.Enter, c.Leave, c.Begun
+	})
 }
 
 // Ended has f told of each phase whose end is known, as Each tells of them; nil: nobody asks.
@@ -44,7 +47,8 @@ func (c *Counter) tell(r *facts.Region, f *phaseFrame, took uint64) {
 		return
 	}
 	o := Occurrence{
-		Location: r.Location, Process: analysis.ProcessAt(c.defs, r.Location), Path: f.within.Path(), Kind: f.within.kind(), Begin: r.Begin, End: r.End, NCCL: f.nccl,
+		Location: r.Location, Process: analysis.ProcessAt(c.defs, r.Location), Path: f.within.Path(),
+		Kind: f.within.kind(), Begin: r.Begin, End: r.End, NCCL: f.nccl,
 	}
 	for at := f.within.around; at != nil; at = at.around {
 		o.Depth++

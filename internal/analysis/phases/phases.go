@@ -47,8 +47,8 @@ type Row struct {
 	// Spread is the difference between the slowest and the fastest rank's time in the phase in all.
 	Spread uint64 `json:"spread_ns"`
 	ByRank []Rank `json:"by_rank"`
-	// Waited is the waiting in operations that were called in the phases, of all ranks, and Efficiency how well the phases' time was used, nil
-	// if that is not known. They are set by who knows of waits.
+	// Waited is the waiting in operations that were called in the phases, of all ranks, and Efficiency how well the
+	// phases' time was used, nil if that is not known. They are set by who knows of waits.
 	Waited     uint64              `json:"waited_ns"`
 	Efficiency *efficiency.Factors `json:"efficiency"`
 }

@@ -108,7 +108,9 @@ func (g *program) plan(comm int, from, to uint64, source string, unfinished bool
 	g.must(w.Leave(t1, nil, kernel))
 	for i := range parents {
 		if len(parents) > 1 {
-			g.must(w.NonBlockingCollectiveComplete(t1, nil, otf2.CollectiveOpAllreduce, otf2.CommRef(comm), otf2.CollectiveRootNone, 80, 80, from+uint64(i)))
+			g.must(w.NonBlockingCollectiveComplete(
+				t1, nil, otf2.CollectiveOpAllreduce, otf2.CommRef(comm), otf2.CollectiveRootNone, 80, 80,
+				from+uint64(i)))
 		}
 	}
 	g.must(w.Leave(t1, nil, r))
@@ -177,13 +179,15 @@ func TestPhasesOfATraining(t *testing.T) {
 	want := []phases.Row{
 		{
 			Phase: "step *", Ranks: 2, Count: 6, CallsKnown: true, NCCL: 2 * nccl, Operations: both, GPU: gpu,
-			Time:    analysis.Times{Total: 3150 * us, Avg: 525 * us, Min: 500 * us, P50: 500 * us, P99: 550 * us, Max: 550 * us},
+			Time: analysis.Times{Total: 3150 * us, Avg: 525 * us, Min: 500 * us, P50: 500 * us, P99: 550 * us,
+				Max: 550 * us},
 			Slowest: "Rank 1", Host: "node1", Spread: 150 * us,
 			ByRank: []phases.Rank{rank(0, 500, ops, nccl, gpu), rank(1, 550, ops, nccl, gpu)},
 		},
 		{
 			Phase: "step * / forward", Depth: 1, Ranks: 2, Count: 6, CallsKnown: true,
-			Time:    analysis.Times{Total: 600 * us, Avg: 100 * us, Min: 100 * us, P50: 100 * us, P99: 100 * us, Max: 100 * us},
+			Time: analysis.Times{Total: 600 * us, Avg: 100 * us, Min: 100 * us, P50: 100 * us, P99: 100 * us,
+				Max: 100 * us},
 			Slowest: "Rank 0", Host: "node0",
 			ByRank: []phases.Rank{rank(0, 100, phases.Operations{}, 0, 0), rank(1, 100, phases.Operations{}, 0, 0)},
 		},
@@ -192,8 +196,10 @@ func TestPhasesOfATraining(t *testing.T) {
 			ByRank: []phases.Rank{{Rank: "Rank 0", Host: "node0"}, {Rank: "Rank 1", Host: "node1"}},
 		},
 		{
-			Phase: "step * / backward", Depth: 1, Ranks: 2, Count: 6, CallsKnown: true, NCCL: 2 * nccl, Operations: both, GPU: gpu,
-			Time:    analysis.Times{Total: 1950 * us, Avg: 325 * us, Min: 300 * us, P50: 300 * us, P99: 350 * us, Max: 350 * us},
+			Phase: "step * / backward", Depth: 1, Ranks: 2, Count: 6, CallsKnown: true, NCCL: 2 * nccl,
+			Operations: both, GPU: gpu,
+			Time: analysis.Times{Total: 1950 * us, Avg: 325 * us, Min: 300 * us, P50: 300 * us, P99: 350 * us,
+				Max: 350 * us},
 			Slowest: "Rank 1", Host: "node1", Spread: 150 * us,
 			ByRank: []phases.Rank{rank(0, 300, ops, nccl, gpu), rank(1, 350, ops, nccl, gpu)},
 		},
@@ -208,7 +214,8 @@ func TestPhasesInTheReport(t *testing.T) {
 		training(rank, g)
 		g.begin("evaluate\x1b[2J", t0+5000*us) // never ends
 		counts := &g.p.Shard.Counts
-		counts.Network = map[string]uint64{"PUTS": 2, "PUT_BYTES": 1500, "RECEIVED_BYTES": 300, "SOCKET_EVENTS": 1, "SOCKET_BYTES": 100}
+		counts.Network = map[string]uint64{"PUTS": 2, "PUT_BYTES": 1500, "RECEIVED_BYTES": 300, "SOCKET_EVENTS": 1,
+			"SOCKET_BYTES": 100}
 		counts.Paused = map[string]uint64{"Coll": 2, "ProxyOp": 10}
 		g.p.Shard.Comms[0].Gaps = []experiment.Gap{
 			{From: 10, To: 20, FromTime: t0 + 5001*us, ToTime: t0 + 5002*us}, {From: 30, FromTime: t0 + 5003*us},
@@ -237,7 +244,8 @@ func TestPhasesInTheReport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{`"phase":"step *"`, `"nccl_ns":300000`, `"gpu_avg_ns":260000`, `"spread_ns":150000`, `"slowest_rank":"Rank 1"`, `"timed":14`, `"last":null`, `"PUT_BYTES":3000`} {
+	for _, name := range []string{`"phase":"step *"`, `"nccl_ns":300000`, `"gpu_avg_ns":260000`, `"spread_ns":150000`,
+		`"slowest_rank":"Rank 1"`, `"timed":14`, `"last":null`, `"PUT_BYTES":3000`} {
 		if !strings.Contains(string(text), name) {
 			t.Errorf("no %s in %s", name, text)
 		}
@@ -247,7 +255,8 @@ func TestPhasesInTheReport(t *testing.T) {
 func TestNamesOfPhases(t *testing.T) {
 	rows := phasesOf(t, phaseJob(t, func(rank int, g *program) {
 		at := uint64(t0)
-		for _, name := range []string{"warm-up 7", "17", "18", "epoch 1", "epoch", "epoch 02", "layer3.1", "warm-up 7"} {
+		for _, name := range []string{"warm-up 7", "17", "18", "epoch 1", "epoch", "epoch 02", "layer3.1",
+			"warm-up 7"} {
 			g.phase(name, at, at+us, func() { g.phase("part 1", at, at+us/2, nil) })
 			at += 10 * us
 		}
@@ -311,7 +320,8 @@ func TestPhasesAndCallsThatDoNotFit(t *testing.T) {
 		got = append(got, row{r.Phase, r.Count, r.Points, r.Unfinished, r.NCCL, r.Operations, r.GPU})
 	}
 	want := []row{
-		{"step", 2, 0, 0, 2*(100+10)*us + 20*us, phases.Operations{Calls: 8, Captured: 2, Timed: 4, Untimed: 1}, 30 * us},
+		{"step", 2, 0, 0, 2*(100+10)*us + 20*us, phases.Operations{Calls: 8, Captured: 2, Timed: 4, Untimed: 1},
+			30 * us},
 		{"step / inner", 2, 0, 0, 20 * us, phases.Operations{Calls: 2, Timed: 2}, 30 * us},
 		{"cut", 0, 0, 2, 0, phases.Operations{}, 0},
 		{"open", 0, 0, 2, 0, phases.Operations{}, 0},

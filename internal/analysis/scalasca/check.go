@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package scalasca says whether scout.mpi of Scalasca 2.6 can analyze an archive, by doing what it does: what its source
-// demands, and a replay of the communication. It is a part of `nccl-otf2 check --scalasca`, and holds the view to it.
+// Package scalasca says whether scout.mpi of Scalasca 2.6 can analyze an archive, by doing what it does: what its
+// source demands, and a replay of the communication. It is a part of `nccl-otf2 check --scalasca`, and holds the view
+// to it.
 package scalasca
 
 import (
@@ -75,7 +76,8 @@ type scoutCheck struct {
 	comms  map[otf2.CommRef]*facts.Communicator
 	tracks map[otf2.LocationRef]*scoutTrack
 	order  []*scoutTrack
-	mpi    map[otf2.RegionRef]string // canonical names without "MPI_", in small letters, of regions that scout takes for MPI's
+	// canonical names without "MPI_", in small letters, of regions that scout takes for MPI's
+	mpi    map[otf2.RegionRef]string
 	events uint64
 	replay *scoutReplay
 	clock  *scoutClock
@@ -115,8 +117,9 @@ func (t *scoutTrack) here() check.Place {
 
 func newScoutCheck(fs *check.Findings, a *otf2.Archive) *scoutCheck {
 	c := &scoutCheck{
-		Findings: fs, defs: a.Defs, comms: facts.AllCommunicators(a.Defs), tracks: make(map[otf2.LocationRef]*scoutTrack),
-		mpi: make(map[otf2.RegionRef]string), clock: newScoutClock(),
+		Findings: fs, defs: a.Defs, comms: facts.AllCommunicators(a.Defs),
+		tracks: make(map[otf2.LocationRef]*scoutTrack),
+		mpi:    make(map[otf2.RegionRef]string), clock: newScoutClock(),
 	}
 	c.replay = newScoutReplay(c)
 	return c
@@ -132,7 +135,10 @@ func (c *scoutCheck) definitions() {
 		}
 		name := c.defs.String(r.CanonicalName)
 		if len(name) < 4 {
-			c.General(RuleScoutRegion, "region %d has source file MPI and the canonical name %q: it must have 4 characters at least", r.Self, name)
+			c.General(
+				RuleScoutRegion,
+				"region %d has source file MPI and the canonical name %q: it must have 4 characters at least", r.Self,
+				name)
 			continue
 		}
 		c.mpi[r.Self] = strings.ToLower(name[4:])
@@ -156,14 +162,18 @@ func (c *scoutCheck) locations() {
 		c.order = append(c.order, t)
 	}
 	if more > 0 {
-		c.Add(check.Finding{Severity: check.Note, Rule: RuleScoutLocation, Text: "location groups have further locations, which scout.mpi does not look at"})
+		c.Add(check.Finding{Severity: check.Note, Rule: RuleScoutLocation,
+			Text: "location groups have further locations, which scout.mpi does not look at"})
 	}
 	for i, g := range c.defs.LocationGroups {
 		if g.Type != otf2.LocationGroupTypeProcess {
 			c.General(RuleScoutGroup, "location group %d is of type %v: scout takes PROCESS only", g.Self, g.Type)
 		}
 		if uint64(g.Self) != uint64(i) {
-			c.General(RuleScoutGroup, "location group %d stands at place %d: rank r of scout reads the group with id r, so ids must be 0, 1, 2, …", g.Self, i)
+			c.General(
+				RuleScoutGroup,
+				"location group %d stands at place %d: rank r of scout reads the group with id r, so ids must be 0, "+
+					"1, 2, …", g.Self, i)
 		}
 		if _, ok := first[g.Self]; !ok {
 			c.General(RuleScoutGroup, "location group %d has no location", g.Self)
@@ -201,7 +211,8 @@ func (c *scoutCheck) systemTree() {
 	}
 	for _, class := range []string{"machine", "node"} {
 		if !classes[class] {
-			c.Add(check.Finding{Severity: check.Note, Rule: RuleScoutTimeCorrected, Text: "no node of the system tree is of class " + class + ": scout --time-correct ends with an error"})
+			c.Add(check.Finding{Severity: check.Note, Rule: RuleScoutTimeCorrected,
+				Text: "no node of the system tree is of class " + class + ": scout --time-correct ends with an error"})
 		}
 	}
 }
@@ -222,13 +233,15 @@ func (c *scoutCheck) paradigms() {
 			continue
 		}
 		if other, twice := lists[seenAs(g.Paradigm)]; twice {
-			c.General(RuleScoutParadigm, "groups %d and %d both list the locations of paradigm %v, as scout sees it", other, g.Self, seenAs(g.Paradigm))
+			c.General(RuleScoutParadigm, "groups %d and %d both list the locations of paradigm %v, as scout sees it",
+				other, g.Self, seenAs(g.Paradigm))
 		}
 		lists[seenAs(g.Paradigm)] = g.Self
 	}
 	for _, g := range c.defs.Groups {
 		if _, ok := lists[seenAs(g.Paradigm)]; g.Type == otf2.GroupTypeCommGroup && !ok {
-			c.General(RuleScoutParadigm, "group %d is a communicator's of paradigm %v, which has no list of locations", g.Self, g.Paradigm)
+			c.General(RuleScoutParadigm, "group %d is a communicator's of paradigm %v, which has no list of locations",
+				g.Self, g.Paradigm)
 		}
 	}
 	for _, d := range c.defs.Comms {
@@ -243,9 +256,11 @@ func (c *scoutCheck) paradigms() {
 		parent := c.defs.Comm(d.Parent)
 		switch {
 		case parent == nil || d.Parent >= d.Self:
-			c.General(RuleScoutCommunicator, "communicator %d: its parent %d must be defined and have a smaller id", d.Self, d.Parent)
+			c.General(RuleScoutCommunicator, "communicator %d: its parent %d must be defined and have a smaller id",
+				d.Self, d.Parent)
 		case c.paradigmOf(parent) != g.Paradigm:
-			c.General(RuleScoutCommunicator, "communicator %d is of paradigm %v, its parent %d of another", d.Self, g.Paradigm, d.Parent)
+			c.General(RuleScoutCommunicator, "communicator %d is of paradigm %v, its parent %d of another", d.Self,
+				g.Paradigm, d.Parent)
 		}
 	}
 	for _, d := range c.defs.InterComms {
@@ -338,7 +353,9 @@ func (c *scoutCheck) inMPI(t *scoutTrack) {
 		return
 	}
 	if _, ok := c.mpi[t.stack[n-1].region]; !ok {
-		c.At(check.Error, t.here(), RuleScoutRegion, "a record of MPI in region %d, whose source file is not \"MPI\": its metrics would all be 0", t.stack[n-1].region)
+		c.At(check.Error, t.here(), RuleScoutRegion,
+			"a record of MPI in region %d, whose source file is not \"MPI\": its metrics would all be 0",
+			t.stack[n-1].region)
 	}
 }
 
@@ -355,7 +372,8 @@ func (c *scoutCheck) program(t *scoutTrack, ev *otf2.Event) {
 			return
 		}
 	}
-	c.At(check.Error, t.here(), RuleScoutProgram, "ProgramBegin of %q, which has no region (ARTIFICIAL, MEASUREMENT_SYSTEM, named after the program)", command)
+	c.At(check.Error, t.here(), RuleScoutProgram,
+		"ProgramBegin of %q, which has no region (ARTIFICIAL, MEASUREMENT_SYSTEM, named after the program)", command)
 }
 
 func (c *scoutCheck) end() {
@@ -371,7 +389,9 @@ func (c *scoutCheck) end() {
 			has  bool
 		}{{"MPI_Init", t.init}, {"MPI_Finalize", t.finalize}} {
 			if !need.has {
-				c.At(check.Error, check.Place{Location: t.location}, RuleScoutInit, "rank %d has no region %s: the analysis of critical paths and root causes aborts", t.group, need.name)
+				c.At(check.Error, check.Place{Location: t.location}, RuleScoutInit,
+					"rank %d has no region %s: the analysis of critical paths and root causes aborts", t.group,
+					need.name)
 			}
 		}
 	}

@@ -38,17 +38,26 @@ const none = otf2.UndefinedComm
 func TestEachRequirementOfScalascaIsHeld(t *testing.T) {
 	for _, d := range []defect{
 		{"nothing", func(*archivetest.Sample) {}, ""},
-		{"old format", func(s *archivetest.Sample) { s.Anchor.Version = [3]uint8{1, 1, 0} }, "error: scout-anchor: the archive is of OTF2 1.1"},
-		{"accelerator stream", func(s *archivetest.Sample) { s.Defs.Locations[2].Type = otf2.LocationTypeAcceleratorStream }, "error: scout-location: location 2 is of type ACCELERATOR_STREAM"},
+		{"old format", func(s *archivetest.Sample) { s.Anchor.Version = [3]uint8{1, 1, 0} },
+			"error: scout-anchor: the archive is of OTF2 1.1"},
+		{"accelerator stream", func(s *archivetest.Sample) {
+			s.Defs.Locations[2].Type =
+				otf2.LocationTypeAcceleratorStream
+		}, "error: scout-location: location 2 is of type ACCELERATOR_STREAM"},
 		{"metric location without events", func(s *archivetest.Sample) {
 			s.Defs.Locations = append(s.Defs.Locations, otf2.Location{Self: 4, Type: otf2.LocationTypeMetric, Group: 3})
 			s.Anchor.Locations++
 		}, "error: scout-location: location 4 is of type METRIC"},
 		{"second thread", func(s *archivetest.Sample) {
-			s.Defs.Locations = append(s.Defs.Locations, otf2.Location{Self: 4, Type: otf2.LocationTypeCPUThread, Group: 3})
+			s.Defs.Locations = append(s.Defs.Locations,
+				otf2.Location{Self: 4, Type: otf2.LocationTypeCPUThread, Group: 3})
 			s.Anchor.Locations++
 		}, "note: scout-location: location groups have further locations"},
-		{"accelerator", func(s *archivetest.Sample) { s.Defs.LocationGroups[1].Type = otf2.LocationGroupTypeAccelerator }, "error: scout-location-group: location group 1 is of type ACCELERATOR"},
+		{"accelerator", func(s *archivetest.Sample) {
+			s.Defs.LocationGroups[1].Type =
+				otf2.LocationGroupTypeAccelerator
+		},
+			"error: scout-location-group: location group 1 is of type ACCELERATOR"},
 		{"groups not from 0", func(s *archivetest.Sample) {
 			for i := range s.Defs.LocationGroups {
 				s.Defs.LocationGroups[i].Self++
@@ -60,30 +69,48 @@ func TestEachRequirementOfScalascaIsHeld(t *testing.T) {
 			g.Self = 4
 			s.Defs.LocationGroups = append(s.Defs.LocationGroups, g)
 		}, "error: scout-location-group: location group 4 has no location"},
-		{"no groups", func(s *archivetest.Sample) { s.Defs.LocationGroups = nil }, "error: scout-location-group: there is no location group"},
-		{"group without node", func(s *archivetest.Sample) { s.Defs.LocationGroups[2].SystemTreeParent = otf2.UndefinedSystemTreeNode }, "error: scout-system-tree: location group 2 has no node"},
+		{"no groups", func(s *archivetest.Sample) { s.Defs.LocationGroups = nil },
+			"error: scout-location-group: there is no location group"},
+		{"group without node", func(s *archivetest.Sample) {
+			s.Defs.LocationGroups[2].SystemTreeParent =
+				otf2.UndefinedSystemTreeNode
+		}, "error: scout-system-tree: location group 2 has no node"},
 		{"child before parent", func(s *archivetest.Sample) {
 			n := s.Defs.SystemTreeNodes
 			n[0].Parent, n[1].Parent = 1, otf2.UndefinedSystemTreeNode
 		}, "error: scout-system-tree: system tree node 0 stands before its parent 1"},
-		{"nodes not from 0", func(s *archivetest.Sample) { s.Defs.SystemTreeNodes[1].Self = 7 }, "error: scout-system-tree: system tree node 7 stands at place 1"},
-		{"regions not from 0", func(s *archivetest.Sample) { s.Defs.Regions[5].Self = 9 }, "error: scout-system-tree: region 9 stands at place 5"},
-		{"no machine", func(s *archivetest.Sample) { s.Defs.SystemTreeNodes[0].Class = s.Text("cluster") }, "note: scout-time-correct: no node of the system tree is of class machine"},
-		{"no node", func(s *archivetest.Sample) { s.Defs.SystemTreeNodes[1].Class = s.Text("host") }, "note: scout-time-correct: no node of the system tree is of class node"},
-		{"two lists of MPI's locations", func(s *archivetest.Sample) { s.LocationsOf(otf2.ParadigmMPI) }, "error: scout-paradigm: groups 0 and 2 both list the locations of paradigm MPI"},
+		{"nodes not from 0", func(s *archivetest.Sample) { s.Defs.SystemTreeNodes[1].Self = 7 },
+			"error: scout-system-tree: system tree node 7 stands at place 1"},
+		{"regions not from 0", func(s *archivetest.Sample) { s.Defs.Regions[5].Self = 9 },
+			"error: scout-system-tree: region 9 stands at place 5"},
+		{"no machine", func(s *archivetest.Sample) { s.Defs.SystemTreeNodes[0].Class = s.Text("cluster") },
+			"note: scout-time-correct: no node of the system tree is of class machine"},
+		{"no node", func(s *archivetest.Sample) { s.Defs.SystemTreeNodes[1].Class = s.Text("host") },
+			"note: scout-time-correct: no node of the system tree is of class node"},
+		{"two lists of MPI's locations", func(s *archivetest.Sample) { s.LocationsOf(otf2.ParadigmMPI) },
+			"error: scout-paradigm: groups 0 and 2 both list the locations of paradigm MPI"},
 		{"two lists of paradigms that are unknown to it", func(s *archivetest.Sample) {
 			s.LocationsOf(otf2.ParadigmHIP)
 			s.LocationsOf(otf2.ParadigmKokkos)
 		}, "error: scout-paradigm: groups 2 and 3 both list the locations of paradigm UNKNOWN"},
 		{"list of CUDA's locations", func(s *archivetest.Sample) { s.LocationsOf(otf2.ParadigmCUDA) }, ""},
-		{"communicator of a paradigm without locations", func(s *archivetest.Sample) { s.Comm(otf2.ParadigmCUDA, none, 0, 1) }, "error: scout-paradigm: group 2 is a communicator's of paradigm CUDA"},
+		{"communicator of a paradigm without locations",
+			func(s *archivetest.Sample) { s.Comm(otf2.ParadigmCUDA, none, 0, 1) },
+			"error: scout-paradigm: group 2 is a communicator's of paradigm CUDA"},
 		{"operation on a communicator of another paradigm", func(s *archivetest.Sample) {
 			s.LocationsOf(otf2.ParadigmCUDA)
 			c := s.Comm(otf2.ParadigmCUDA, none, 0, 1, 2, 3)
 			s.Find(2, otf2.EventMpiCollectiveEnd, 0).Args[1] = c
 		}, "error: scout-communicator: location 2, event 6, time 9000000: communicator 1 is of paradigm CUDA"},
-		{"operation on no communicator", func(s *archivetest.Sample) { s.Find(2, otf2.EventMpiCollectiveEnd, 0).Args[1] = 9 }, "error: scout-communicator: location 2, event 6, time 9000000: communicator 9 is not defined"},
-		{"operation of no member", func(s *archivetest.Sample) { s.Allreduce(2, 10*ms, s.Comm(otf2.ParadigmMPI, 0, 0, 1)) }, "time 10000000: is not a member of communicator 1"},
+		{"operation on no communicator", func(s *archivetest.Sample) {
+			s.Find(
+				2, otf2.EventMpiCollectiveEnd, 0).Args[1] = 9
+		},
+			"error: scout-communicator: location 2, event 6, time 9000000: communicator 9 is not defined"},
+		{"operation of no member", func(s *archivetest.Sample) {
+			s.Allreduce(
+				2, 10*ms, s.Comm(otf2.ParadigmMPI, 0, 0, 1))
+		}, "time 10000000: is not a member of communicator 1"},
 		{"parent with a greater id", func(s *archivetest.Sample) {
 			s.Comm(otf2.ParadigmMPI, 2, 0, 1)
 			s.Comm(otf2.ParadigmMPI, 0, 0, 1)
@@ -92,17 +119,27 @@ func TestEachRequirementOfScalascaIsHeld(t *testing.T) {
 			s.LocationsOf(otf2.ParadigmCUDA)
 			s.Comm(otf2.ParadigmCUDA, 0, 0, 1)
 		}, "error: scout-communicator: communicator 1 is of paradigm CUDA, its parent 0 of another"},
-		{"communicator of a group of locations", func(s *archivetest.Sample) { s.Defs.Comms[0].Group = 0 }, "error: scout-communicator: communicator 0 has no group of members"},
+		{"communicator of a group of locations", func(s *archivetest.Sample) { s.Defs.Comms[0].Group = 0 },
+			"error: scout-communicator: communicator 0 has no group of members"},
 		{"communicators that nobody uses", func(s *archivetest.Sample) {
 			for range 50 {
 				s.Comm(otf2.ParadigmMPI, 0, 3, 2)
 			}
 		}, ""},
-		{"region that is not left", func(s *archivetest.Sample) { s.Remove(1, len(s.Events[1])-1, 1) }, "error: scout-nesting: location 1, event 9, time 39000000: ends in region 0"},
-		{"region that was not entered", func(s *archivetest.Sample) { s.Remove(1, 0, 1) }, "error: scout-nesting: location 1, event 9, time 40000000: leaves region 0, which is not the innermost"},
-		{"collective without begin", func(s *archivetest.Sample) { s.Remove(1, s.Index(1, otf2.EventMpiCollectiveBegin, 0), 1) },
+		{"region that is not left", func(s *archivetest.Sample) { s.Remove(1, len(s.Events[1])-1, 1) },
+			"error: scout-nesting: location 1, event 9, time 39000000: ends in region 0"},
+		{"region that was not entered", func(s *archivetest.Sample) { s.Remove(1, 0, 1) },
+			"error: scout-nesting: location 1, event 9, time 40000000: leaves region 0, which is not the innermost"},
+		{"collective without begin", func(s *archivetest.Sample) {
+			s.Remove(
+				1, s.Index(1, otf2.EventMpiCollectiveBegin, 0), 1)
+		},
 			"error: scout-collective: location 1, event 5, time 9000000: a collective ends that has not begun"},
-		{"collective without end", func(s *archivetest.Sample) { s.Remove(1, s.Index(1, otf2.EventMpiCollectiveEnd, 0), 1) }, "error: scout-collective: location 1, event 9, time 40000000: ends in a collective"},
+		{"collective without end", func(s *archivetest.Sample) {
+			s.Remove(
+				1, s.Index(1, otf2.EventMpiCollectiveEnd, 0), 1)
+		},
+			"error: scout-collective: location 1, event 9, time 40000000: ends in a collective"},
 		{"collective in a collective", func(s *archivetest.Sample) {
 			i := s.Index(1, otf2.EventMpiCollectiveBegin, 0)
 			s.Insert(1, i, s.Events[1][i].Clone())
@@ -111,22 +148,28 @@ func TestEachRequirementOfScalascaIsHeld(t *testing.T) {
 			for l := range otf2.LocationRef(4) {
 				s.Find(l, otf2.EventMpiCollectiveEnd, 0).Args[0] = uint64(otf2.CollectiveOpCreateHandle)
 			}
-		}, "error: scout-collective: location 0, event 6, time 9000000: scout does not know the collective operation CREATE_HANDLE"},
+		}, "error: scout-collective: location 0, event 6, time 9000000: scout does not know the collective operation " +
+			"CREATE_HANDLE"},
 		{"program without region", func(s *archivetest.Sample) {
-			s.Insert(0, 0, otf2.Event{Kind: otf2.EventProgramBegin, Time: ms, Args: []uint64{uint64(s.Text("/bin/train")), 0}})
+			s.Insert(0, 0, otf2.Event{Kind: otf2.EventProgramBegin, Time: ms,
+				Args: []uint64{uint64(s.Text("/bin/train")), 0}})
 		}, `error: scout-program: location 0, event 1, time 1000000: ProgramBegin of "/bin/train"`},
 		{"program with region", func(s *archivetest.Sample) {
-			s.Insert(0, 0, otf2.Event{Kind: otf2.EventProgramBegin, Time: ms, Args: []uint64{uint64(s.Text("/bin/train")), 1, uint64(s.Text("-x"))}})
+			s.Insert(0, 0, otf2.Event{Kind: otf2.EventProgramBegin, Time: ms,
+				Args: []uint64{uint64(s.Text("/bin/train")), 1, uint64(s.Text("-x"))}})
 			r := s.Defs.Regions[0]
-			r.Self, r.Role, r.Paradigm = otf2.RegionRef(len(s.Defs.Regions)), otf2.RegionRoleArtificial, otf2.ParadigmMeasurementSystem
+			r.Self, r.Role, r.Paradigm = otf2.RegionRef(len(s.Defs.Regions)), otf2.RegionRoleArtificial,
+				otf2.ParadigmMeasurementSystem
 			r.Name, r.CanonicalName = s.Text("train"), s.Text("/bin/train -x")
 			s.Defs.Regions = append(s.Defs.Regions, r)
 		}, ""},
 		{"short name", func(s *archivetest.Sample) {
-			s.Defs.Regions[archivetest.RegionKernel].SourceFile, s.Defs.Regions[archivetest.RegionKernel].CanonicalName = s.Text("MPI"), s.Text("Put")
+			s.Defs.Regions[archivetest.RegionKernel].SourceFile,
+				s.Defs.Regions[archivetest.RegionKernel].CanonicalName = s.Text("MPI"), s.Text("Put")
 		},
 			`error: scout-region: region 5 has source file MPI and the canonical name "Put"`},
-		{"region of another source file", func(s *archivetest.Sample) { s.Defs.Regions[archivetest.RegionAllreduce].SourceFile = s.Text("mpi") },
+		{"region of another source file",
+			func(s *archivetest.Sample) { s.Defs.Regions[archivetest.RegionAllreduce].SourceFile = s.Text("mpi") },
 			`error: scout-region: location 0, event 5, time 2000000: a record of MPI in region 1, whose source file is not "MPI"`},
 		{"NCCL's name", func(s *archivetest.Sample) {
 			s.Defs.Regions[archivetest.RegionAllreduce].Name = s.Text("ncclAllReduce")
@@ -134,13 +177,19 @@ func TestEachRequirementOfScalascaIsHeld(t *testing.T) {
 		{"record outside regions", func(s *archivetest.Sample) {
 			s.Events[1][0], s.Events[1][1] = otf2.Event{Kind: otf2.EventMpiCollectiveBegin, Time: ms}, s.Events[1][0]
 		}, "error: scout-region: location 1, event 1, time 1000000: a record of MPI outside all regions"},
-		{"rank without MPI_Init", func(s *archivetest.Sample) { s.Remove(3, s.Index(3, otf2.EventEnter, 1), 2) }, "error: scout-init: location 3: rank 3 has no region MPI_Init"},
-		{"rank without MPI_Finalize", func(s *archivetest.Sample) { s.Remove(3, s.Index(3, otf2.EventEnter, 3), 2) }, "error: scout-init: location 3: rank 3 has no region MPI_Finalize"},
+		{"rank without MPI_Init", func(s *archivetest.Sample) { s.Remove(3, s.Index(3, otf2.EventEnter, 1), 2) },
+			"error: scout-init: location 3: rank 3 has no region MPI_Init"},
+		{"rank without MPI_Finalize", func(s *archivetest.Sample) { s.Remove(3, s.Index(3, otf2.EventEnter, 3), 2) },
+			"error: scout-init: location 3: rank 3 has no region MPI_Finalize"},
 		{"MPI_Init_thread", func(s *archivetest.Sample) {
 			s.Defs.Regions[archivetest.RegionInit].CanonicalName = s.Text("mpi_INIT_THREAD")
 		}, ""},
-		{"collective that a member lacks", func(s *archivetest.Sample) { s.Remove(2, s.Index(2, otf2.EventEnter, 2), 4) },
-			"error: scout-replay: location 0, event 6, time 9000000: scout would hang: rank 0 waits for ever in ALLREDUCE on communicator 0, to which 3 of 4 members come"},
+		{"collective that a member lacks", func(
+			s *archivetest.Sample) {
+			s.Remove(2, s.Index(2, otf2.EventEnter, 2), 4)
+		},
+			"error: scout-replay: location 0, event 6, time 9000000: scout would hang: rank 0 waits for ever in " +
+				"ALLREDUCE on communicator 0, to which 3 of 4 members come"},
 		{"members in different orders", func(s *archivetest.Sample) {
 			a, b := s.Comm(otf2.ParadigmMPI, 0, 0, 1), s.Comm(otf2.ParadigmMPI, 0, 0, 1)
 			s.Allreduce(0, 10*ms, a)
@@ -149,34 +198,43 @@ func TestEachRequirementOfScalascaIsHeld(t *testing.T) {
 			s.Allreduce(1, 11*ms, a)
 		}, "scout would hang: rank 0 waits for ever in ALLREDUCE on communicator 1, to which 1 of 2 members come"},
 		{"order with a cycle over three", func(s *archivetest.Sample) {
-			a, b, c := s.Comm(otf2.ParadigmMPI, 0, 0, 1), s.Comm(otf2.ParadigmMPI, 0, 1, 2), s.Comm(otf2.ParadigmMPI, 0, 2, 0)
+			a, b, c := s.Comm(otf2.ParadigmMPI, 0, 0, 1), s.Comm(otf2.ParadigmMPI, 0, 1, 2),
+				s.Comm(otf2.ParadigmMPI, 0, 2, 0)
 			for r, order := range [][2]uint64{{a, c}, {b, a}, {c, b}} {
 				s.Allreduce(otf2.LocationRef(r), 10*ms, order[0])
 				s.Allreduce(otf2.LocationRef(r), 11*ms, order[1])
 			}
 		}, "scout would hang: rank 2 waits for ever in ALLREDUCE on communicator 3, to which 1 of 2 members come"},
 		{"the same in one order", func(s *archivetest.Sample) {
-			a, b, c := s.Comm(otf2.ParadigmMPI, 0, 0, 1), s.Comm(otf2.ParadigmMPI, 0, 1, 2), s.Comm(otf2.ParadigmMPI, 0, 2, 0)
+			a, b, c := s.Comm(otf2.ParadigmMPI, 0, 0, 1), s.Comm(otf2.ParadigmMPI, 0, 1, 2),
+				s.Comm(otf2.ParadigmMPI, 0, 2, 0)
 			for r, order := range [][2]uint64{{a, c}, {a, b}, {b, c}} {
 				s.Allreduce(otf2.LocationRef(r), 10*ms, order[0])
 				s.Allreduce(otf2.LocationRef(r), 11*ms, order[1])
 			}
-		}, "note: scout-clock: 1 collectives that a member leaves before one came that it needs, the worst by 1ms (location 2, event 10)"},
-		{"one member's own communicator", func(s *archivetest.Sample) { s.Allreduce(2, 10*ms, s.Comm(otf2.ParadigmMPI, 0, 2)) }, ""},
+		}, "note: scout-clock: 1 collectives that a member leaves before one came that it needs, the worst by 1ms " +
+			"(location 2, event 10)"},
+		{"one member's own communicator", func(s *archivetest.Sample) {
+			s.Allreduce(
+				2, 10*ms, s.Comm(otf2.ParadigmMPI, 0, 2))
+		}, ""},
 		{"other operation", func(s *archivetest.Sample) {
 			s.Find(1, otf2.EventMpiCollectiveEnd, 0).Args[0] = uint64(otf2.CollectiveOpBarrier)
 		},
-			"error: scout-replay: location 1, event 6, time 9000000: BARRIER with root NONE on communicator 0 meets the ALLREDUCE with root NONE of location 0, event 6"},
+			"error: scout-replay: location 1, event 6, time 9000000: BARRIER with root NONE on communicator 0 meets " +
+				"the ALLREDUCE with root NONE of location 0, event 6"},
 		{"other root", func(s *archivetest.Sample) {
 			for l := range otf2.LocationRef(4) {
 				s.Collective(l, 10*ms, otf2.CollectiveOpBcast, 0, uint32(l/3), 64, 64)
 			}
-		}, "error: scout-replay: location 3, event 10, time 10000000: BCAST with root 1 on communicator 0 meets the BCAST with root 0"},
+		}, "error: scout-replay: location 3, event 10, time 10000000: BCAST with root 1 on communicator 0 meets the " +
+			"BCAST with root 0"},
 		{"root that is no member", func(s *archivetest.Sample) {
 			for l := range otf2.LocationRef(4) {
 				s.Collective(l, 10*ms, otf2.CollectiveOpBcast, 0, 4, 64, 64)
 			}
-		}, "error: scout-replay: location 0, event 10, time 10000000: BCAST with root 4 on communicator 0, which has 4 ranks"},
+		}, "error: scout-replay: location 0, event 10, time 10000000: BCAST with root 4 on communicator 0, which has " +
+			"4 ranks"},
 		{"message", func(s *archivetest.Sample) {
 			s.Call(0, 10*ms, archivetest.RegionRecv, otf2.EventMpiSend, 3, 0, 5, 8)
 			s.Call(3, 10*ms, archivetest.RegionRecv, otf2.EventMpiRecv, 0, 0, 5, 8)
@@ -186,24 +244,32 @@ func TestEachRequirementOfScalascaIsHeld(t *testing.T) {
 				s.Call(0, 11*ms+i*ms, archivetest.RegionRecv, otf2.EventMpiSend, 3, 0, 5, 8)
 				s.Call(3, 9*ms+2*i*ms, archivetest.RegionRecv, otf2.EventMpiRecv, 0, 0, 5, 8)
 			}
-		}, "note: scout-clock: 2 messages that are received before they are sent, the worst by 2ms (location 3, event 9)"},
+		}, "note: scout-clock: 2 messages that are received before they are sent, the worst by 2ms (location 3, " +
+			"event 9)"},
 		{"broadcast that ends before its root came", func(s *archivetest.Sample) {
 			for l := range otf2.LocationRef(4) {
 				s.Collective(l, 10*ms+otf2.Timestamp(l)*ms, otf2.CollectiveOpBcast, 0, 1, 8, 8)
 			}
-		}, "note: scout-clock: 1 collectives that a member leaves before one came that it needs, the worst by 1ms (location 0, event 10)"},
+		}, "note: scout-clock: 1 collectives that a member leaves before one came that it needs, the worst by 1ms " +
+			"(location 0, event 10)"},
 		{"reduce of which the root leaves first", func(s *archivetest.Sample) {
 			for l := range otf2.LocationRef(4) {
 				s.Collective(l, 10*ms+otf2.Timestamp(l)*ms, otf2.CollectiveOpReduce, 0, 1, 8, 8)
 			}
-		}, "note: scout-clock: 1 collectives that a member leaves before one came that it needs, the worst by 2ms (location 1, event 10)"},
+		}, "note: scout-clock: 1 collectives that a member leaves before one came that it needs, the worst by 2ms " +
+			"(location 1, event 10)"},
 		{"all to all with sizes of their own, in any order", func(s *archivetest.Sample) {
 			for l := range otf2.LocationRef(4) {
-				s.Collective(l, 10*ms+otf2.Timestamp(l)*ms, otf2.CollectiveOpAlltoallv, 0, otf2.CollectiveRootNone, 8, 8)
+				s.Collective(l, 10*ms+otf2.Timestamp(l)*ms, otf2.CollectiveOpAlltoallv, 0, otf2.CollectiveRootNone, 8,
+					8)
 			}
 		}, ""},
-		{"receive without send", func(s *archivetest.Sample) { s.Call(3, 9*ms, archivetest.RegionRecv, otf2.EventMpiRecv, 1, 0, 5, 8) },
-			"error: scout-replay: location 3, event 9, time 9000000: scout would hang: rank 3 waits for ever in a message from rank 1 of communicator 0"},
+		{"receive without send", func(s *archivetest.Sample) {
+			s.Call(
+				3, 9*ms, archivetest.RegionRecv, otf2.EventMpiRecv, 1, 0, 5, 8)
+		},
+			"error: scout-replay: location 3, event 9, time 9000000: scout would hang: rank 3 waits for ever in a " +
+				"message from rank 1 of communicator 0"},
 		{"message of another tag", func(s *archivetest.Sample) {
 			s.Call(0, 10*ms, archivetest.RegionRecv, otf2.EventMpiSend, 3, 0, 5, 8)
 			s.Call(3, 9*ms, archivetest.RegionRecv, otf2.EventMpiRecv, 0, 0, 6, 8)
@@ -214,25 +280,35 @@ func TestEachRequirementOfScalascaIsHeld(t *testing.T) {
 				s.Call(l, 11*ms, archivetest.RegionRecv, otf2.EventMpiSend, uint64(1-l), 0, 0, 8)
 			}
 		}, "scout would hang: rank 0 waits for ever in a message from rank 1 of communicator 0"},
-		{"send without receive", func(s *archivetest.Sample) { s.Call(0, 10*ms, archivetest.RegionRecv, otf2.EventMpiSend, 3, 0, 5, 8) }, "note: scout-message: 1 messages are sent and not received"},
+		{"send without receive", func(s *archivetest.Sample) {
+			s.Call(
+				0, 10*ms, archivetest.RegionRecv, otf2.EventMpiSend, 3, 0, 5, 8)
+		},
+			"note: scout-message: 1 messages are sent and not received"},
 		{"messages that scout takes for its own", func(s *archivetest.Sample) {
 			s.Call(0, 10*ms, archivetest.RegionRecv, otf2.EventMpiSend, 3, 0, 0, 8)
 			s.Call(3, 9*ms, archivetest.RegionRecv, otf2.EventMpiRecv, 0, 0, 0, 8)
 		}, "note: scout-tag: communicator 0 has collectives and messages with tag 0"},
-		{"send to nobody", func(s *archivetest.Sample) { s.Call(0, 10*ms, archivetest.RegionRecv, otf2.EventMpiSend, 4, 0, 5, 8) }, "error: scout-message: location 0, event 9, time 10000000: the other end of a message is rank 4 of communicator 0, which has 4 ranks"},
+		{"send to nobody", func(s *archivetest.Sample) {
+			s.Call(
+				0, 10*ms, archivetest.RegionRecv, otf2.EventMpiSend, 4, 0, 5, 8)
+		},
+			"error: scout-message: location 0, event 9, time 10000000: the other end of a message is rank 4 of " +
+				"communicator 0, which has 4 ranks"},
 		{"message outside MPI", func(s *archivetest.Sample) {
 			s.Call(0, 10*ms, archivetest.RegionMain, otf2.EventMpiSend, 3, 0, 5, 8)
 			s.Call(3, 10*ms, archivetest.RegionRecv, otf2.EventMpiRecv, 0, 0, 5, 8)
 		}, "error: scout-region: location 0, event 9, time 10000000: a record of MPI in region 0"},
-		// Rank 0's send lasts until after rank 1 received by way of an AllReduce that rank 0 has behind the send: by rank 1's
-		// clock it began before rank 0 came to it.
+		// Rank 0's send lasts until after rank 1 received by way of an AllReduce that rank 0 has behind the send: by
+		// rank 1's clock it began before rank 0 came to it.
 		{"late receiver behind what the sender does next", func(s *archivetest.Sample) {
 			c := s.Comm(otf2.ParadigmMPI, 0, 0, 1)
 			s.MessageInSend(0, 10*ms, 14*ms, 1)
 			s.Allreduce(0, 14*ms, c)
 			s.Allreduce(1, 11*ms, c)
 			s.Call(1, 12*ms, archivetest.RegionRecv, otf2.EventMpiRecv, 0, 0, 1, 8)
-		}, "error: scout-replay: location 0: scout would hang: a send of rank 0 waits, by its times, for a receiver that comes later"},
+		}, "error: scout-replay: location 0: scout would hang: a send of rank 0 waits, by its times, for a receiver " +
+			"that comes later"},
 		{"late receiver", func(s *archivetest.Sample) {
 			c := s.Comm(otf2.ParadigmMPI, 0, 0, 1)
 			s.MessageInSend(0, 10*ms, 14*ms, 1)
@@ -256,7 +332,8 @@ func TestEachRequirementOfScalascaIsHeld(t *testing.T) {
 			s.Call(3, 10*ms, archivetest.RegionRecv, otf2.EventMpiRecv, 0, 0, 5, 0)
 		}, "note: scout-payload: location 0, event 9, time 10000000: message without bytes"},
 		{"missing events", func(s *archivetest.Sample) { s.Drop[2] = true }, "traces/2.evt: no such file"},
-		{"cut events", func(s *archivetest.Sample) { s.Patch(2, func(b []byte) []byte { return b[:len(b)-30] }) }, "record Timestamp: file ends without an end mark"},
+		{"cut events", func(s *archivetest.Sample) { s.Patch(2, func(b []byte) []byte { return b[:len(b)-30] }) },
+			"record Timestamp: file ends without an end mark"},
 	} {
 		t.Run(d.name, func(t *testing.T) {
 			archivetest.FindDefect(t, checkScalasca, archivetest.SmallestOfScalasca(t), d.spoil, d.want)
@@ -276,10 +353,12 @@ func TestScalascaWantsItsNameForAnchors(t *testing.T) {
 	}
 }
 
-// What Score-P 8 writes for MPI has operations of OTF2 3 in it, and a native archive has streams: scout 2.6 takes neither.
+// What Score-P 8 writes for MPI has operations of OTF2 3 in it, and a native archive has streams: scout 2.6 takes
+// neither.
 func TestArchivesThatScalascaDoesNotTake(t *testing.T) {
 	for path, want := range map[string]string{
-		filepath.Join("..", "archivetest", "testdata", "scorep-mpi", "traces.otf2"): "scout does not know the collective operation CREATE_HANDLE",
+		filepath.Join("..", "archivetest", "testdata", "scorep-mpi",
+			"traces.otf2"): "scout does not know the collective operation CREATE_HANDLE",
 		archivetest.Make(t, nil): "is of type ACCELERATOR_STREAM: scout takes CPU_THREAD only",
 	} {
 		if res := checkScalasca(t, path); res.Errors() == 0 || !strings.Contains(archivetest.Lines(res), want) {

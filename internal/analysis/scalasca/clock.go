@@ -11,8 +11,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// scoutClock finds violations of the clock condition: what is received before it is sent. scout counts them and warns; its wait states
-// are then cut to what the waiting rank's own times allow.
+// scoutClock finds violations of the clock condition: what is received before it is sent. scout counts them and warns;
+// its wait states are then cut to what the waiting rank's own times allow.
 //
 //	message                 the receive completes before the send is posted
 //	collective of all       a member leaves before the last one came
@@ -32,8 +32,8 @@ type clockTime struct {
 	place check.Place
 }
 
-// clockSequence are the collectives of a communicator that are not complete: the first of them is number done, and counts says how many
-// each member has come to.
+// clockSequence are the collectives of a communicator that are not complete: the first of them is number done, and
+// counts says how many each member has come to.
 type clockSequence struct {
 	counts map[otf2.LocationRef]uint64
 	done   uint64
@@ -117,7 +117,8 @@ func (c *scoutClock) collective(t *scoutTrack, comm *facts.Communicator, ev *otf
 	}
 	root := uint32(ev.Args[2])
 	s.open[k] = append(s.open[k], clockShare{
-		begin: begin, end: ev.Time, place: t.here(), root: root != otf2.CollectiveRootNone && int64(comm.RankOf(t.location)) == int64(root),
+		begin: begin, end: ev.Time, place: t.here(),
+		root:  root != otf2.CollectiveRootNone && int64(comm.RankOf(t.location)) == int64(root),
 		sends: ev.Args[3] > 0, receives: ev.Args[4] > 0,
 	})
 	for len(s.open) > 0 && len(s.open[0]) == comm.Size() {
@@ -135,7 +136,8 @@ func (c *scoutClock) compare(op otf2.CollectiveOp, members []clockShare) {
 		fromRoot = true
 	case otf2.CollectiveOpReduce, otf2.CollectiveOpGather, otf2.CollectiveOpGatherv:
 		toRoot = true
-	case otf2.CollectiveOpBarrier, otf2.CollectiveOpAllreduce, otf2.CollectiveOpAllgather, otf2.CollectiveOpAllgatherv, otf2.CollectiveOpAlltoall,
+	case otf2.CollectiveOpBarrier, otf2.CollectiveOpAllreduce, otf2.CollectiveOpAllgather, otf2.CollectiveOpAllgatherv,
+		otf2.CollectiveOpAlltoall,
 		otf2.CollectiveOpReduceScatter, otf2.CollectiveOpReduceScatterBlock:
 	default: // scout derives nothing from the times of the others
 		return
@@ -166,11 +168,13 @@ func (c *scoutClock) end(fs *check.Findings, resolution uint64) {
 	for _, k := range []struct {
 		found *violations
 		what  string
-	}{{&c.messages, "messages that are received before they are sent"}, {&c.colls, "collectives that a member leaves before one came that it needs"}} {
+	}{{&c.messages, "messages that are received before they are sent"},
+		{&c.colls, "collectives that a member leaves before one came that it needs"}} {
 		if v := k.found; v.n > 0 {
 			by := time.Duration(float64(v.worst) * (1e9 / float64(max(resolution, 1))))
 			fs.Add(check.Finding{Severity: check.Note, Rule: RuleScoutClock, Text: fmt.Sprintf(
-				"%d %s, the worst by %v (location %d, event %d): scout counts violations of the clock condition and warns", v.n, k.what, by, v.place.Location, v.place.Event)})
+				"%d %s, the worst by %v (location %d, event %d): scout counts violations of the clock condition and "+
+					"warns", v.n, k.what, by, v.place.Location, v.place.Event)})
 		}
 	}
 }

@@ -37,8 +37,9 @@ type receiveNotice struct {
 type unmatched struct{ sends, receives []int32 }
 
 type noticeStep struct {
-	kind  otf2.EventKind // EventMpiSend, EventMpiIsendComplete, EventMpiIrecvRequest, EventMpiRecv, EventMpiCollectiveEnd
-	index uint32         // into sends, receives; the communicator's id
+	// EventMpiSend, EventMpiIsendComplete, EventMpiIrecvRequest, EventMpiRecv, EventMpiCollectiveEnd
+	kind  otf2.EventKind
+	index uint32 // into sends, receives; the communicator's id
 }
 
 // rankNotices is what is kept of a rank.
@@ -166,8 +167,8 @@ func (s *scoutNotices) late(k uint32) bool {
 	return m.entered < posted && posted < m.left
 }
 
-// replay carries everything out and returns the ranks whose sends wait for ever to be told of their receivers. The first
-// replay must have come to its end.
+// replay carries everything out and returns the ranks whose sends wait for ever to be told of their receivers. The
+// first replay must have come to its end.
 func (s *scoutNotices) replay(tracks []*scoutTrack, size func(otf2.CommRef) int) (stuck []*scoutTrack) {
 	found := false
 	for k := range s.sends {
@@ -178,7 +179,8 @@ func (s *scoutNotices) replay(tracks []*scoutTrack, size func(otf2.CommRef) int)
 	}
 	r := noticeReplay{
 		scoutNotices: s, tracks: tracks, size: size,
-		sent: make([]bool, len(s.sends)), waiting: make(map[noticeStep]int), arrived: make(map[uint32][]int), ready: make([]int, len(tracks)),
+		sent: make([]bool, len(s.sends)), waiting: make(map[noticeStep]int), arrived: make(map[uint32][]int),
+		ready: make([]int, len(tracks)),
 	}
 	for i := range tracks {
 		r.ready[i] = i

@@ -61,7 +61,8 @@ func newScoutReplay(c *scoutCheck) *scoutReplay {
 	}
 }
 
-// comm gives the communicator of a record and the location's rank in it; nil, with a finding, if scout would not take it.
+// comm gives the communicator of a record and the location's rank in it; nil, with a finding, if scout would not take
+// it.
 func (r *scoutReplay) comm(t *scoutTrack, ref uint64) (*facts.Communicator, int) {
 	d, c := r.defs.Comm(otf2.CommRef(ref)), r.comms[otf2.CommRef(ref)]
 	switch {
@@ -69,7 +70,8 @@ func (r *scoutReplay) comm(t *scoutTrack, ref uint64) (*facts.Communicator, int)
 		r.At(check.Error, t.here(), RuleScoutCommunicator, "communicator %d is not defined", ref)
 		return nil, 0
 	case r.paradigmOf(d) != otf2.ParadigmMPI:
-		r.At(check.Error, t.here(), RuleScoutCommunicator, "communicator %d is of paradigm %v: records of MPI need one of MPI", ref, r.paradigmOf(d))
+		r.At(check.Error, t.here(), RuleScoutCommunicator,
+			"communicator %d is of paradigm %v: records of MPI need one of MPI", ref, r.paradigmOf(d))
 		return nil, 0
 	case c.RankOf(t.location) < 0:
 		r.At(check.Error, t.here(), RuleScoutCommunicator, "is not a member of communicator %d", ref)
@@ -81,7 +83,8 @@ func (r *scoutReplay) comm(t *scoutTrack, ref uint64) (*facts.Communicator, int)
 func (r *scoutReplay) collective(t *scoutTrack, ev *otf2.Event) {
 	c, _ := r.comm(t, ev.Args[1])
 	if root := uint32(ev.Args[2]); c != nil && root != otf2.CollectiveRootNone && int64(root) >= int64(c.Size()) {
-		r.At(check.Error, t.here(), RuleScoutReplay, "%v with root %d on communicator %d, which has %d ranks", otf2.CollectiveOp(ev.Args[0]), root, c.Ref, c.Size())
+		r.At(check.Error, t.here(), RuleScoutReplay, "%v with root %d on communicator %d, which has %d ranks",
+			otf2.CollectiveOp(ev.Args[0]), root, c.Ref, c.Size())
 		return
 	}
 	if c != nil && c.Size() > 1 {
@@ -102,7 +105,8 @@ func (r *scoutReplay) peer(t *scoutTrack, c *facts.Communicator, peer uint64) bo
 	if peer < uint64(c.Size()) {
 		return true
 	}
-	r.At(check.Error, t.here(), RuleScoutMessage, "the other end of a message is rank %d of communicator %d, which has %d ranks", peer, c.Ref, c.Size())
+	r.At(check.Error, t.here(), RuleScoutMessage,
+		"the other end of a message is rank %d of communicator %d, which has %d ranks", peer, c.Ref, c.Size())
 	return false
 }
 
@@ -193,7 +197,8 @@ func (r *scoutReplay) do(t *scoutTrack, s *replayStep) bool {
 		if len(first) > 0 {
 			other = first[0].at
 		}
-		r.At(check.Error, s.at, RuleScoutReplay, "%v with root %s on communicator %d meets the %v with root %s of location %d, event %d",
+		r.At(check.Error, s.at, RuleScoutReplay,
+			"%v with root %s on communicator %d meets the %v with root %s of location %d, event %d",
 			s.op, check.RootName(s.root), comm, g.op, check.RootName(g.root), other.Location, other.Event)
 	}
 	if len(g.members)+1 < r.comms[comm].Size() {
@@ -225,12 +230,17 @@ func (r *scoutReplay) end() {
 	}
 	if !hangs {
 		for _, t := range r.notices.replay(r.order, func(c otf2.CommRef) int { return r.comms[c].Size() }) {
-			r.At(check.Error, check.Place{Location: t.location}, RuleScoutReplay, "scout would hang: a send of rank %d waits, by its times, for a receiver that comes later than what the rank does next", t.group)
+			r.At(check.Error, check.Place{Location: t.location}, RuleScoutReplay,
+				"scout would hang: a send of rank %d waits, by its times, for a receiver that comes later than what "+
+					"the rank does next", t.group)
 		}
 	}
 	for _, d := range r.defs.Comms {
 		if use := r.uses[d.Self]; use.collectives && use.untagged {
-			r.Add(check.Finding{Severity: check.Note, Rule: RuleScoutTag, Text: fmt.Sprintf("communicator %d has collectives and messages with tag 0: scout's search for the causes of waiting sends such messages, too, and may take one for the other and abort", d.Self)})
+			r.Add(check.Finding{Severity: check.Note, Rule: RuleScoutTag,
+				Text: fmt.Sprintf(
+					"communicator %d has collectives and messages with tag 0: scout's search for the causes of "+
+						"waiting sends such messages, too, and may take one for the other and abort", d.Self)})
 		}
 	}
 	unreceived := uint64(0)
@@ -238,6 +248,7 @@ func (r *scoutReplay) end() {
 		unreceived += n
 	}
 	if unreceived > 0 {
-		r.Add(check.Finding{Severity: check.Note, Rule: RuleScoutMessage, Text: fmt.Sprintf("%d messages are sent and not received in the replay; scout warns", unreceived)})
+		r.Add(check.Finding{Severity: check.Note, Rule: RuleScoutMessage,
+			Text: fmt.Sprintf("%d messages are sent and not received in the replay; scout warns", unreceived)})
 	}
 }

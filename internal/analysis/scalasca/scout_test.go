@@ -18,11 +18,12 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Archives in which the check finds no error end scout well, and scout warns of as many messages against the clock condition as the
-// check names; of collectives, whose violations scout counts by member, where the check names one.
+// Archives in which the check finds no error end scout well, and scout warns of as many messages against the clock
+// condition as the check names; of collectives, whose violations scout counts by member, where the check names one.
 func TestRealScout(t *testing.T) {
 	if _, err := exec.LookPath("scout.mpi"); err != nil {
-		t.Skip("SKIPPED, NOT TESTED: Scalasca's scout.mpi is not on the PATH (docs/scalasca.md has the results of a run with it)")
+		t.Skip("SKIPPED, NOT TESTED: Scalasca's scout.mpi is not on the PATH (docs/scalasca.md has the results of a " +
+			"run with it)")
 	}
 	violating, quiet := 0, 0
 	for seed := range uint64(60) {
@@ -36,7 +37,8 @@ func TestRealScout(t *testing.T) {
 		messages, collectives := clockNotes(res)
 		p2p, coll := scout(t, path)
 		if p2p != messages || (coll > 0) != (collectives > 0) || coll < collectives {
-			t.Errorf("seed %d: scout counts %d messages and %d collectives' members, the check\n%s", seed, p2p, coll, archivetest.Lines(res))
+			t.Errorf("seed %d: scout counts %d messages and %d collectives' members, the check\n%s", seed, p2p, coll,
+				archivetest.Lines(res))
 		}
 		if p2p+coll > 0 {
 			violating++

@@ -112,8 +112,8 @@ func (s *Selection) during(process otf2.LocationGroupRef, t otf2.Timestamp) bool
 	return i < len(all) && all[i].from <= t
 }
 
-// Operation tells whether an operation belongs to the selection: by when its first member began it, which communicator it is on, and whether one of
-// the chosen ranks is a member, of a message one end.
+// Operation tells whether an operation belongs to the selection: by when its first member began it, which communicator
+// it is on, and whether one of the chosen ranks is a member, of a message one end.
 func (s *Selection) Operation(o *analysis.Operation) bool {
 	if s == nil {
 		return true
@@ -135,7 +135,8 @@ func (s *Selection) Operation(o *analysis.Operation) bool {
 	if s.intervals == nil {
 		return true
 	}
-	return slices.ContainsFunc(s.ordinals[sequenceOf(o)], func(r ordinals) bool { return r.first <= o.Ordinal && o.Ordinal < r.end })
+	return slices.ContainsFunc(s.ordinals[sequenceOf(o)],
+		func(r ordinals) bool { return r.first <= o.Ordinal && o.Ordinal < r.end })
 }
 
 func sequenceOf(o *analysis.Operation) sequence {
@@ -155,7 +156,8 @@ func (s *Selection) peer(o *analysis.Operation) bool {
 	return ok && s.ranks[at]
 }
 
-// Shown tells whether a part of an operation that belongs to the selection is one of the chosen ranks' own: the rows of others are not shown.
+// Shown tells whether a part of an operation that belongs to the selection is one of the chosen ranks' own: the rows of
+// others are not shown.
 func (s *Selection) Shown(l otf2.LocationRef) bool {
 	if s == nil || s.ranks == nil {
 		return true
@@ -197,15 +199,16 @@ func (s *Selection) Regions(r *facts.Reader) {
 	}
 }
 
-// Resolve finds what a selection is in an archive. A name that is not there, and a selection of nothing, are errors that say what there is. Of a
-// selection of time it reads the archive once.
+// Resolve finds what a selection is in an archive. A name that is not there, and a selection of nothing, are errors
+// that say what there is. Of a selection of time it reads the archive once.
 func Resolve(a *otf2.Archive, spec Spec) (*Selection, error) {
 	if spec.Empty() {
 		return nil, nil
 	}
 	comms := facts.Communicators(a.Defs)
 	world, of := analysis.Ranks(a.Defs, comms)
-	s := &Selection{spec: spec, begin: analysis.FirstEvent(a), worldOf: of, processes: analysis.Processes(a.Defs), rows: make(map[otf2.LocationRef]row)}
+	s := &Selection{spec: spec, begin: analysis.FirstEvent(a), worldOf: of, processes: analysis.Processes(a.Defs),
+		rows: make(map[otf2.LocationRef]row)}
 	if err := cmp.Or(s.chooseRanks(world), s.chooseComms(comms)); err != nil {
 		return nil, err
 	}
@@ -227,7 +230,8 @@ func (s *Selection) chooseRanks(world []analysis.Rank) error {
 	s.ranks = make(map[int]bool)
 	for _, r := range stretches {
 		if r.last >= len(world) {
-			return fmt.Errorf("--rank %s: there is no rank %d, the job has ranks 0-%d", s.spec.Ranks, max(r.first, len(world)), len(world)-1)
+			return fmt.Errorf("--rank %s: there is no rank %d, the job has ranks 0-%d", s.spec.Ranks,
+				max(r.first, len(world)), len(world)-1)
 		}
 		for i := r.first; i <= r.last; i++ {
 			s.ranks[i] = true
@@ -305,8 +309,10 @@ func list(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// chooseRows tells which locations are of chosen ranks and communicators. Threads, kernels and sensors are of no communicator.
-func (s *Selection) chooseRows(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator, world []analysis.Rank) {
+// chooseRows tells which locations are of chosen ranks and communicators. Threads, kernels and sensors are of no
+// communicator.
+func (s *Selection) chooseRows(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator,
+	world []analysis.Rank) {
 	chosen := make(map[otf2.LocationGroupRef]bool)
 	for i, r := range world {
 		chosen[r.Process] = chosen[r.Process] || s.Rank(i)
@@ -337,7 +343,8 @@ func (s *Selection) chooseRows(defs *otf2.Definitions, comms map[otf2.CommRef]*f
 			beside, known := of[labeled{r.process, label}]
 			switch network, isNetwork := networks[d.Self]; {
 			case member:
-				r.outside = r.outside || !slices.ContainsFunc(owners[d.Self], func(c *facts.Communicator) bool { return s.comms[c.Ref] })
+				r.outside = r.outside || !slices.ContainsFunc(
+					owners[d.Self], func(c *facts.Communicator) bool { return s.comms[c.Ref] })
 			case isNetwork:
 				r.outside = r.outside || !s.comms[network.Comm]
 			case known:
@@ -420,14 +427,17 @@ func (s *Selection) choosePhases(a *otf2.Archive, whole interval) error {
 			if nth != 0 && seen[i][process] != nth || len(found[i][process]) > maxIntervals {
 				return
 			}
-			found[i][process] = append(found[i][process], interval{max(region.Begin, whole.from), min(max(region.End, region.Begin+1), whole.to)})
+			found[i][process] = append(found[i][process],
+				interval{max(region.Begin, whole.from), min(max(region.End, region.Begin+1), whole.to)})
 		}
 	})
 	s.intervals = make(map[otf2.LocationGroupRef][]interval)
 	for i := range found {
 		for process, all := range found[i] {
 			if len(all) > maxIntervals {
-				return fmt.Errorf("--phase %s: a rank has more than %d of them: say which by --phase %s:N, or by --from and --to", s.spec.Phase, maxIntervals, name)
+				return fmt.Errorf(
+					"--phase %s: a rank has more than %d of them: say which by --phase %s:N, or by --from and --to",
+					s.spec.Phase, maxIntervals, name)
 			}
 			s.intervals[process] = all // overlapping ones, of several threads, are searched in order of their ends
 		}
@@ -444,7 +454,8 @@ func (s *Selection) choosePhases(a *otf2.Archive, whole interval) error {
 // bounds are, by interval, how many operations of a sequence some member began before the interval, and before its end.
 type bounds struct{ first, end []uint64 }
 
-// note takes an operation that a member began at a time. What is before an interval is before the next one, too: settle tells these.
+// note takes an operation that a member began at a time. What is before an interval is before the next one, too: settle
+// tells these.
 func (b *bounds) note(all []interval, t otf2.Timestamp, ordinal uint64) {
 	if missing := len(all) - len(b.first); missing > 0 {
 		b.first, b.end = append(b.first, make([]uint64, missing)...), append(b.end, make([]uint64, missing)...)
@@ -501,8 +512,8 @@ func (c *callBegins) of(process otf2.LocationGroupRef, o *analysis.Operation) ot
 	return o.Begin
 }
 
-// number finds the ordinals of the operations whose first member begins them in an interval. Members begin the operations of a sequence in its
-// order, so that those that some member began before a point in time are all up to one.
+// number finds the ordinals of the operations whose first member begins them in an interval. Members begin the
+// operations of a sequence in its order, so that those that some member began before a point in time are all up to one.
 func (s *Selection) number(a *otf2.Archive, comms map[otf2.CommRef]*facts.Communicator) error {
 	lanes := analysis.LanesOf(a.Defs)
 	sums := make([]map[sequence]*bounds, len(lanes))
@@ -539,8 +550,10 @@ func (s *Selection) number(a *otf2.Archive, comms map[otf2.CommRef]*facts.Commun
 		s.ordinals[of] = b.settle()
 		found = found || len(s.ordinals[of]) > 0 && (s.comms == nil || s.comms[of.comm])
 	}
-	if first, last := slices.Min(append(firsts, otf2.UndefinedTimestamp)), slices.Max(append(lasts, 0)); !found && last > 0 {
-		return fmt.Errorf("%s: no operation begins in that time: the first begins after %s, the last after %s", s.spec.String(), units.Time(float64(first-s.begin)), units.Time(float64(last-s.begin)))
+	if first, last := slices.Min(append(firsts, otf2.UndefinedTimestamp)),
+		slices.Max(append(lasts, 0)); !found && last > 0 {
+		return fmt.Errorf("%s: no operation begins in that time: the first begins after %s, the last after %s",
+			s.spec.String(), units.Time(float64(first-s.begin)), units.Time(float64(last-s.begin)))
 	}
 	return nil
 }

@@ -27,7 +27,8 @@ import (
 
 func jobs(t *testing.T) map[string]string {
 	return map[string]string{
-		"plain": archivetest.Make(t, nil), "waits": archivetest.WithWaits(t), "kernels": archivetest.WithKernels(t), "network": archivetest.WithNetwork(t),
+		"plain": archivetest.Make(t, nil), "waits": archivetest.WithWaits(t), "kernels": archivetest.WithKernels(t),
+		"network": archivetest.WithNetwork(t),
 	}
 }
 
@@ -59,7 +60,8 @@ func text(t *testing.T, values ...any) string {
 }
 
 // whole selections leave nothing out.
-var whole = []selection.Spec{{From: "0s"}, {To: "1h"}, {From: "-1s", To: "30m"}, {Ranks: "0-1"}, {Comm: "*"}, {Ranks: "0,1", Comm: "*", From: "0s"}}
+var whole = []selection.Spec{{From: "0s"}, {To: "1h"}, {From: "-1s", To: "30m"}, {Ranks: "0-1"}, {Comm: "*"},
+	{Ranks: "0,1", Comm: "*", From: "0s"}}
 
 func TestASelectionOfEverythingIsNone(t *testing.T) {
 	for name, path := range jobs(t) {
@@ -70,7 +72,8 @@ func TestASelectionOfEverythingIsNone(t *testing.T) {
 			r.Efficiency, r.WaitStates.Efficiency = nil, nil // and so are efficiencies
 			a := jobtest.Open(t, path)
 			rows, _ := bandwidth.Read(a, false, s)
-			return text(t, r, r.WaitStates, r.Causes.Waited, r.Causes.Ranks[0].Worked, rows, tally.Read(a, s), matrix.Read(a, s), overlap.Read(a, s))
+			return text(t, r, r.WaitStates, r.Causes.Waited, r.Causes.Ranks[0].Worked, rows, tally.Read(a, s),
+				matrix.Read(a, s), overlap.Read(a, s))
 		}
 		want := all(nil)
 		for _, spec := range whole {
@@ -106,7 +109,8 @@ func sumsOf(t *testing.T, path string, s *selection.Selection) (x sums) {
 	return x
 }
 
-// Wherever a run is divided its parts have together what it has: also where the members of an operation begin it on different sides.
+// Wherever a run is divided its parts have together what it has: also where the members of an operation begin it on
+// different sides.
 func TestTheHalvesOfARunAreTheRun(t *testing.T) {
 	for name, path := range jobs(t) {
 		want := sumsOf(t, path, nil)
@@ -121,7 +125,8 @@ func TestTheHalvesOfARunAreTheRun(t *testing.T) {
 			divided++
 			a, b := sumsOf(t, path, before), sumsOf(t, path, after)
 			got := sums{
-				a.operations + b.operations, a.calls + b.calls, a.bytes + b.bytes, a.time + b.time, a.waited + b.waited, a.waits + b.waits,
+				a.operations + b.operations, a.calls + b.calls, a.bytes + b.bytes, a.time + b.time, a.waited + b.waited,
+				a.waits + b.waits,
 				a.regions + b.regions, a.regionTime + b.regionTime, a.transfers + b.transfers, a.causes + b.causes,
 			}
 			near := cmp.Comparer(func(x, y float64) bool { return math.Abs(x-y) <= 1e-6*max(math.Abs(x), math.Abs(y)) })
@@ -147,7 +152,8 @@ func TestRanksRestrictRowsAndNotFacts(t *testing.T) {
 	}
 	for _, o := range some.Operations {
 		for _, of := range all.Operations {
-			if o.Operation == of.Operation && o.Size == of.Size && o.Operation != "Send" && o.Operation != "Recv" && o.Root == nil && o.Time != of.Time {
+			if o.Operation == of.Operation && o.Size == of.Size && o.Operation != "Send" && o.Operation != "Recv" &&
+				o.Root == nil && o.Time != of.Time {
 				t.Errorf("%s took %v, among all ranks %v", o.Operation, o.Time, of.Time)
 			}
 		}
@@ -227,7 +233,8 @@ func TestPhasesAreSelected(t *testing.T) {
 	}
 }
 
-// Messages of MPI are chosen by when they begin, whatever their tags: those of one tag are no sequence with those of another one.
+// Messages of MPI are chosen by when they begin, whatever their tags: those of one tag are no sequence with those of
+// another one.
 func TestMessagesOfSeveralTagsAreSelected(t *testing.T) {
 	a, err := otf2.Open("../archivetest/testdata/scorep-mpi/traces.otf2", &otf2.ReadOptions{Nanoseconds: true})
 	if err != nil {
@@ -273,13 +280,15 @@ func TestMessagesOfSeveralTagsAreSelected(t *testing.T) {
 			return fmt.Sprintf("@%dns", begin+step*length/steps)
 		}
 		got := make(map[message]otf2.Timestamp)
-		if s, err := selection.Resolve(a, selection.Spec{From: at(step), To: at(step + 1)}); err == nil { // else there is no operation
+		// else there is no operation
+		if s, err := selection.Resolve(a, selection.Spec{From: at(step), To: at(step + 1)}); err == nil {
 			got = of(s)
 		}
 		for m, t0 := range all {
 			inside := uint64(t0)-begin >= step*length/steps && uint64(t0)-begin < (step+1)*length/steps
 			if _, chosen := got[m]; chosen != inside {
-				t.Errorf("step %d: a message of tag %d that begins at %d of %d is chosen: %t", step, m.ordinal>>32, uint64(t0)-begin, length, chosen)
+				t.Errorf("step %d: a message of tag %d that begins at %d of %d is chosen: %t", step, m.ordinal>>32,
+					uint64(t0)-begin, length, chosen)
 			}
 		}
 		chosen += len(got)

@@ -14,7 +14,9 @@ import (
 
 // Spec is a selection as flags have it; "" is no limit.
 type Spec struct {
-	From, To string // "1.5s", "200ms" from the begin of the run; "2026-11-20 10:38:05.5", "10:38:05.5" in UTC; "@12.5s" on the archive's clock
+	// "1.5s", "200ms" from the begin of the run; "2026-11-20 10:38:05.5", "10:38:05.5" in UTC; "@12.5s" on the
+	// archive's clock
+	From, To string
 	Ranks    string // of the world, "3,5-7"
 	Comm     string // name, pattern with *, or id, of communicators
 	Phase    string // name, or name:n for the n-th on each rank, from 1
@@ -26,7 +28,8 @@ func (s *Spec) Empty() bool { return *s == Spec{} }
 // String writes the selection as the flags that make it.
 func (s *Spec) String() string {
 	var parts []string
-	for _, f := range []struct{ name, value string }{{"--from", s.From}, {"--to", s.To}, {"--rank", s.Ranks}, {"--comm", s.Comm}, {"--phase", s.Phase}} {
+	for _, f := range []struct{ name, value string }{{"--from", s.From}, {"--to", s.To}, {"--rank", s.Ranks},
+		{"--comm", s.Comm}, {"--phase", s.Phase}} {
 		if f.value == "" {
 			continue
 		}
@@ -91,7 +94,10 @@ func parsePoint(text string) (point, error) {
 	if t, err := time.Parse("15:04:05.999999999", text); err == nil {
 		return point{clock: timeOfDay, since: t.Sub(t.Truncate(24 * time.Hour))}, nil
 	}
-	return point{}, fmt.Errorf("%q is not a time: write 1.5s or 200ms after the beginning of the run, 10:38:05.5 or '2026-11-20 10:38:05.5' (UTC) as --absolute prints it, or @12.5s on the archive's clock", text)
+	return point{},
+		fmt.Errorf(
+			"%q is not a time: write 1.5s or 200ms after the beginning of the run, 10:38:05.5 or '2026-11-20 "+
+				"10:38:05.5' (UTC) as --absolute prints it, or @12.5s on the archive's clock", text)
 }
 
 // on gives the point on the archive's clock, ns; begin is that of the run.

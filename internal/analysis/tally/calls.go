@@ -9,8 +9,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Calls say nothing of memory: what their buffers lay in is known when the operations that came of them are written. These name their call,
-// and a call the group that it was made in. So calls are kept until all rows have been read, in archives that know memory at all.
+// Calls say nothing of memory: what their buffers lay in is known when the operations that came of them are written.
+// These name their call, and a call the group that it was made in. So calls are kept until all rows have been read, in
+// archives that know memory at all.
 
 // callKey is an event of a process.
 type callKey struct {

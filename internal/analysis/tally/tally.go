@@ -38,24 +38,27 @@ type Group struct {
 	Rows   []Row  `json:"rows"` // the most time first
 }
 
-// GroupChannels holds the regions of rows of channels, which show parts of operations: these are in their groups with the
-// rows of ranks already.
+// GroupChannels holds the regions of rows of channels, which show parts of operations: these are in their groups with
+// the rows of ranks already.
 const GroupChannels = "NCCL channels"
 
 // tallyCounts says what regions of the groups are; those of others are regions.
 var tallyCounts = map[string]string{
-	regions.GroupAPI: "calls", regions.GroupEnqueue: "calls", regions.GroupCollectives: "launches", regions.GroupPointToPoint: "launches",
-	regions.GroupKernel: "phases", regions.GroupNetwork: "stretches", regions.GroupProxy: "stretches", regions.GroupApplication: "phases",
+	regions.GroupAPI: "calls", regions.GroupEnqueue: "calls", regions.GroupCollectives: "launches",
+	regions.GroupPointToPoint: "launches",
+	regions.GroupKernel:       "phases", regions.GroupNetwork: "stretches", regions.GroupProxy: "stretches",
+	regions.GroupApplication: "phases",
 	regions.GroupCUDAKernels: "kernels", GroupChannels: "channels",
 }
 
 // Row is the regions of one name. Their times are inclusive: from Enter to Leave, with the regions inside.
 type Row struct {
 	Name string `json:"name"`
-	// Device: operations of which a buffer is known to be in memory of a GPU's or that it shares (managed), and calls that asked for such
-	// operations.
+	// Device: operations of which a buffer is known to be in memory of a GPU's or that it shares (managed), and calls
+	// that asked for such operations.
 	Device bool `json:"device"`
-	// Launched: of these operations only when they were launched is known. Their times are those of enqueueing, not how long they ran.
+	// Launched: of these operations only when they were launched is known. Their times are those of enqueueing, not how
+	// long they ran.
 	Launched bool    `json:"launched_only"`
 	Time     uint64  `json:"time_ns"`
 	Share    float64 `json:"share"` // of the group's time, 0 … 1
@@ -129,7 +132,8 @@ type tallyFrame struct {
 
 func newTally(defs *otf2.Definitions, kinds *facts.Rows, processes map[otf2.LocationRef]otf2.LocationGroupRef) *tally {
 	t := &tally{
-		defs: defs, kinds: kinds, group: make(map[otf2.RegionRef]int), sums: make(map[tallyKey]*Row), rows: make(map[otf2.LocationRef]*tallyRowState),
+		defs: defs, kinds: kinds, group: make(map[otf2.RegionRef]int), sums: make(map[tallyKey]*Row),
+		rows:  make(map[otf2.LocationRef]*tallyRowState),
 		calls: newJoined(defs, processes), netSum: facts.NetSumRegions(defs),
 	}
 	for ref, phase := range facts.NetPhaseRegions(defs) {
@@ -167,7 +171,8 @@ func (t *tally) enter(region *facts.Region) {
 		r = &tallyRowState{groups: make(map[int]bool), kind: t.kinds.Kind(region.Location)}
 		t.rows[region.Location] = r
 	}
-	r.open = append(r.open, tallyFrame{region.Region, region.Entered, region.Device, region.Source == facts.SourceEnqueue})
+	r.open = append(r.open, tallyFrame{region.Region, region.Entered, region.Device,
+		region.Source == facts.SourceEnqueue})
 	if region.Device {
 		t.calls.works(region.Location, region.Parent)
 	}
@@ -332,7 +337,8 @@ func (t *tally) result(of map[otf2.LocationRef]otf2.LocationGroupRef) *Report {
 			}
 		}
 		slices.SortFunc(g.Rows, func(a, b Row) int {
-			return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.Name, b.Name), cmp.Compare(analysis.BoolCount(a.Device), analysis.BoolCount(b.Device)),
+			return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.Name, b.Name),
+				cmp.Compare(analysis.BoolCount(a.Device), analysis.BoolCount(b.Device)),
 				cmp.Compare(analysis.BoolCount(a.Launched), analysis.BoolCount(b.Launched)))
 		})
 		r.Groups = append(r.Groups, *g)

@@ -39,7 +39,8 @@ func TestTallyOfDeviceMemory(t *testing.T) {
 	texts := otf2.StringRef(len(s.Defs.Strings))
 	s.Defs.Strings = append(s.Defs.Strings, otf2.String{Self: texts, Text: "device"})
 	ev := s.Find(archivetest.Stream(1), otf2.EventEnter, 0)
-	ev.Attributes = append(ev.Attributes, otf2.AttributeValue{ID: regions.AttrRecvBuffClass, Type: otf2.TypeString, Bits: uint64(texts)})
+	ev.Attributes = append(ev.Attributes, otf2.AttributeValue{ID: regions.AttrRecvBuffClass, Type: otf2.TypeString,
+		Bits: uint64(texts)})
 	calls := make(map[bool]uint64)
 	for _, g := range tally.Read(jobtest.Open(t, s.Write()), nil).Groups {
 		for _, row := range g.Rows {
@@ -53,8 +54,8 @@ func TestTallyOfDeviceMemory(t *testing.T) {
 	}
 }
 
-// Calls are marked by the operations that came of them: on a GPU's memory or on memory that it shares, launched alone or together; a
-// group is by any of its calls. Calls of other processes have the same numbers.
+// Calls are marked by the operations that came of them: on a GPU's memory or on memory that it shares, launched alone
+// or together; a group is by any of its calls. Calls of other processes have the same numbers.
 func TestCallsOnDeviceMemory(t *testing.T) {
 	dir := t.TempDir()
 	const at = shardtest.Epoch + 2_000_000
@@ -62,23 +63,27 @@ func TestCallsOnDeviceMemory(t *testing.T) {
 		p := shardtest.New(t, dir, string(rune('a'+rank))).Launched("slurm", rank, 2)
 		p.World()
 		w := p.Location(experiment.KindThread, otf2.LocationTypeCPUThread, "Thread 1", -1)
-		group, call := p.Region("ncclGroup", regions.GroupAPI, otf2.RegionRoleFunction), p.Region("ncclBroadcast", regions.GroupAPI, otf2.RegionRoleFunction)
+		group, call := p.Region("ncclGroup", regions.GroupAPI, otf2.RegionRoleFunction),
+			p.Region("ncclBroadcast", regions.GroupAPI, otf2.RegionRoleFunction)
 		var in, alone otf2.AttributeList
 		in.Uint64(regions.AttrEventID, 7)
 		alone.Uint64(regions.AttrEventID, 8)
 		alone.Uint64(regions.AttrParentID, 7)
-		for _, err := range []error{w.Enter(at, &in, group), w.Enter(at+10, &alone, call), w.Leave(at+30, nil, call), w.Leave(at+100, nil, group)} {
+		for _, err := range []error{w.Enter(at, &in, group), w.Enter(at+10, &alone, call), w.Leave(at+30, nil, call),
+			w.Leave(at+100, nil, group)} {
 			if err != nil {
 				t.Fatal(err)
 			}
 		}
 		p.CallFor("ncclAllReduce", 9, at+200, at+300)
 		p.CallFor("ncclAllGather", 10, at+400, at+500)
-		op := shardtest.Op{Function: "Broadcast", Kind: otf2.CollectiveOpBcast, Begin: at + 1000, End: at + 2000, Count: 10, Parent: 8, Memory: memory}
+		op := shardtest.Op{Function: "Broadcast", Kind: otf2.CollectiveOpBcast, Begin: at + 1000, End: at + 2000,
+			Count: 10, Parent: 8, Memory: memory}
 		p.Collective(0, op)
 		op.Function, op.Kind, op.Begin, op.End, op.Parent = "AllReduce", otf2.CollectiveOpAllreduce, at+3000, at+4000, 9
 		p.Collective(0, op)
-		op.Function, op.Kind, op.Begin, op.End, op.Parent, op.Memory = "AllGather", otf2.CollectiveOpAllgather, at+5000, at+6000, 10, "pinned"
+		op.Function, op.Kind, op.Begin, op.End, op.Parent, op.Memory = "AllGather", otf2.CollectiveOpAllgather, at+5000,
+			at+6000, 10, "pinned"
 		p.Collective(0, op)
 		p.Finish()
 	}
@@ -93,8 +98,10 @@ func TestCallsOnDeviceMemory(t *testing.T) {
 		}
 	}
 	want := map[string]string{
-		"*ncclGroup": "1 in 100 ns", "*ncclBroadcast": "1 in 20 ns", "*ncclAllReduce": "1 in 100 ns", "*Broadcast": "1 in 1000 ns", "*AllReduce": "1 in 1000 ns",
-		"ncclGroup": "1 in 100 ns", "ncclBroadcast": "1 in 20 ns", "ncclAllReduce": "1 in 100 ns", "Broadcast": "1 in 1000 ns", "AllReduce": "1 in 1000 ns",
+		"*ncclGroup": "1 in 100 ns", "*ncclBroadcast": "1 in 20 ns", "*ncclAllReduce": "1 in 100 ns",
+		"*Broadcast": "1 in 1000 ns", "*AllReduce": "1 in 1000 ns",
+		"ncclGroup": "1 in 100 ns", "ncclBroadcast": "1 in 20 ns", "ncclAllReduce": "1 in 100 ns",
+		"Broadcast": "1 in 1000 ns", "AllReduce": "1 in 1000 ns",
 		"ncclAllGather": "2 in 200 ns", "AllGather": "2 in 2000 ns",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -102,15 +109,18 @@ func TestCallsOnDeviceMemory(t *testing.T) {
 	}
 }
 
-// Rows of channels show parts of the operations on the rows of ranks: they are a table of their own, and counts say what of.
+// Rows of channels show parts of the operations on the rows of ranks: they are a table of their own, and counts say
+// what of.
 func TestTallyCountsOperationsOnce(t *testing.T) {
 	dir := t.TempDir()
 	for rank := range 2 {
 		p := shardtest.New(t, dir, string(rune('a'+rank))).Launched("slurm", rank, 2)
 		p.World()
 		p.AllReduce(0, shardtest.Epoch+2_000_000, shardtest.Epoch+3_000_000, 1000)
-		w, region := p.Location(experiment.KindChannel, otf2.LocationTypeAcceleratorStream, "world ch 00", 0), p.Region("AllReduce", regions.GroupCollectives, otf2.RegionRoleCollAll2All)
-		for _, err := range []error{w.Enter(shardtest.Epoch+2_000_100, nil, region), w.Leave(shardtest.Epoch+2_999_900, nil, region)} {
+		w, region := p.Location(experiment.KindChannel, otf2.LocationTypeAcceleratorStream, "world ch 00", 0),
+			p.Region("AllReduce", regions.GroupCollectives, otf2.RegionRoleCollAll2All)
+		for _, err := range []error{w.Enter(shardtest.Epoch+2_000_100, nil, region),
+			w.Leave(shardtest.Epoch+2_999_900, nil, region)} {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -119,9 +129,11 @@ func TestTallyCountsOperationsOnce(t *testing.T) {
 	}
 	got := make(map[string]string)
 	for _, g := range tally.Read(jobtest.Open(t, jobtest.Unify(t, dir)), nil).Groups {
-		got[g.Group] = fmt.Sprintf("%d %s, %d ns, %d of %s", g.Calls, g.Counts, g.Total, g.Rows[0].Calls, g.Rows[0].Name)
+		got[g.Group] = fmt.Sprintf("%d %s, %d ns, %d of %s", g.Calls, g.Counts, g.Total, g.Rows[0].Calls,
+			g.Rows[0].Name)
 	}
-	want := map[string]string{"NCCL collectives": "2 launches, 2000000 ns, 2 of AllReduce", "NCCL channels": "2 channels, 1999600 ns, 2 of AllReduce"}
+	want := map[string]string{"NCCL collectives": "2 launches, 2000000 ns, 2 of AllReduce",
+		"NCCL channels": "2 channels, 1999600 ns, 2 of AllReduce"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

@@ -55,9 +55,11 @@ type Operation struct {
 	Ordinal  uint64 // of the function on the communicator; of messages among those of the pair
 	Members  []Member
 	Transfer uint64 // ns from the last member's begin to the last one's end
-	// Network: all that its members exchange goes over the network, where it is seen. Else what a GPU waits for may come from one beside it.
+	// Network: all that its members exchange goes over the network, where it is seen. Else what a GPU waits for may
+	// come from one beside it.
 	Network bool
-	// Ring: each member has one before it and one behind it: where the network leads to both, its GPU waits for nothing else.
+	// Ring: each member has one before it and one behind it: where the network leads to both, its GPU waits for nothing
+	// else.
 	Ring bool
 }
 
@@ -102,7 +104,8 @@ type suspect struct {
 // excess is by how much a suspect took longer than the others would have; 0 if that is not slow.
 func (s *suspect) excess(transfer uint64) uint64 {
 	usual := s.usual * float64(s.steps)
-	if took := float64(s.took); !s.known || took <= usual || took < slowFactor*usual || float64(s.took)-usual < float64(transfer)/slowShare {
+	if took := float64(s.took); !s.known || took <= usual || took < slowFactor*usual ||
+		float64(s.took)-usual < float64(transfer)/slowShare {
 		return 0
 	}
 	return s.took - uint64(usual)
@@ -110,8 +113,8 @@ func (s *suspect) excess(transfer uint64) uint64 {
 
 func (s *suspect) rate() float64 { return float64(s.took) / float64(s.steps) }
 
-// links lists the links of an operation. What the receiver's GPU held up beyond what GPUs of the operation do is not the link's: it had no room
-// for what came.
+// links lists the links of an operation. What the receiver's GPU held up beyond what GPUs of the operation do is not
+// the link's: it had no room for what came.
 func (c *Counter) links(op *Operation) {
 	c.suspects, c.rates = c.suspects[:0], c.rates[:0]
 	if !op.any(func(m *Member) bool { return m.Link.Transfers > 0 }) {
@@ -126,7 +129,8 @@ func (c *Counter) links(op *Operation) {
 		if m.Link.Peer < 0 || m.Link.Transfers == 0 || m.Peer < 0 || m.Peer == m.Rank {
 			continue
 		}
-		s := suspect{resource: resource{Link, m.Rank, m.Peer}, took: m.Link.Busy, steps: m.Link.Transfers, bytes: m.Link.Bytes / m.Link.Transfers}
+		s := suspect{resource: resource{Link, m.Rank, m.Peer}, took: m.Link.Busy, steps: m.Link.Transfers,
+			bytes: m.Link.Bytes / m.Link.Transfers}
 		s.sort = kindOf{Link, "", class(s.bytes), false}
 		if at := slices.IndexFunc(op.Members, func(o Member) bool { return o.Rank == m.Peer }); at >= 0 {
 			peer := &op.Members[at]
@@ -138,7 +142,8 @@ func (c *Counter) links(op *Operation) {
 	}
 }
 
-// gpus lists the GPUs of an operation, without those that may have waited for one beside them: hidden tells whether there are such.
+// gpus lists the GPUs of an operation, without those that may have waited for one beside them: hidden tells whether
+// there are such.
 func (c *Counter) gpus(op *Operation) (hidden bool) {
 	c.suspects = c.suspects[:0]
 	for i := range op.Members {
@@ -148,7 +153,8 @@ func (c *Counter) gpus(op *Operation) (hidden bool) {
 			hidden = true
 		default:
 			c.suspects = append(c.suspects, suspect{
-				resource: resource{GPU, m.Rank, Nobody}, sort: kindOf{GPU, op.Function, class(op.Size), false}, took: m.held(), steps: m.GPUSteps,
+				resource: resource{GPU, m.Rank, Nobody}, sort: kindOf{GPU, op.Function, class(op.Size), false},
+				took: m.held(), steps: m.GPUSteps,
 			})
 		}
 	}
@@ -169,8 +175,8 @@ func class(bytes uint64) int {
 	return n
 }
 
-// judge holds the suspects against each other, and against what is known of before, and charges those that were slow with no more than is left of
-// the operation's time. It returns what is left then.
+// judge holds the suspects against each other, and against what is known of before, and charges those that were slow
+// with no more than is left of the operation's time. It returns what is left then.
 func (c *Counter) judge(op *Operation, left uint64) uint64 {
 	for i := range c.suspects {
 		s := &c.suspects[i]
@@ -202,7 +208,8 @@ func (c *Counter) judge(op *Operation, left uint64) uint64 {
 	return 0
 }
 
-// others is what the median of the others takes for a step: of those in the operation where there are enough, else of what they took before.
+// others is what the median of the others takes for a step: of those in the operation where there are enough, else of
+// what they took before.
 func (c *Counter) others(of int) (usual float64, known bool) {
 	s := &c.suspects[of]
 	c.rates = c.rates[:0]

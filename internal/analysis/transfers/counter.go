@@ -8,7 +8,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 )
 
-// Counter takes an archive's operations, in any order of communicators, and of each in the order of its ordinals as far as it matters what is usual.
+// Counter takes an archive's operations, in any order of communicators, and of each in the order of its ordinals as far
+// as it matters what is usual.
 type Counter struct {
 	history  history
 	usual    map[Sort]*usual
@@ -49,12 +50,14 @@ const maxTallies = 1 << 17
 // New makes a counter.
 func New() *Counter {
 	return &Counter{
-		history: make(history), usual: make(map[Sort]*usual), begun: make(facts.StartUps), tallies: make(map[resource]*tally),
+		history: make(history), usual: make(map[Sort]*usual), begun: make(facts.StartUps),
+		tallies: make(map[resource]*tally),
 	}
 }
 
-// Add takes an operation and tells by whom it was longer, and by how much; their sum is at most its Transfer. The first operation of a communicator
-// connects its ranks, and is charged to nobody. What is returned is valid until the next call.
+// Add takes an operation and tells by whom it was longer, and by how much; their sum is at most its Transfer. The first
+// operation of a communicator connects its ranks, and is charged to nobody. What is returned is valid until the next
+// call.
 func (c *Counter) Add(op *Operation) []Charge {
 	c.charges = c.charges[:0]
 	if c.begun.Take(op.Comm, op.Ordinal) {
@@ -101,7 +104,8 @@ func (c *Counter) HeldUp(by *Charge, ns float64) {
 	}
 }
 
-// usualOf is how long operations of a sort took, nil if that is not kept. Operations of one sort often follow each other.
+// usualOf is how long operations of a sort took, nil if that is not kept. Operations of one sort often follow each
+// other.
 func (c *Counter) usualOf(sort Sort) *usual {
 	if c.last != nil && c.lastSort == sort {
 		return c.last

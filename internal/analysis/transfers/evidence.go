@@ -31,5 +31,6 @@ func (f *Finding) Because(name func(rank int) string) string {
 	default:
 		what = fmt.Sprintf("What %s sent was on the way for", name(f.Rank))
 	}
-	return fmt.Sprintf("%s %s where others take %s, in %d of %d operations.", what, units.Time(f.Took), units.Time(f.Usual), f.Slow, f.Operations)
+	return fmt.Sprintf("%s %s where others take %s, in %d of %d operations.", what, units.Time(f.Took),
+		units.Time(f.Usual), f.Slow, f.Operations)
 }

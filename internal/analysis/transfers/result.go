@@ -20,12 +20,14 @@ type Finding struct {
 	Slow       uint64  `json:"slow"`       // of them
 	Took       float64 `json:"took_ns"`    // its part in a slow operation, on average
 	Usual      float64 `json:"usual_ns"`   // what the others would have taken for it
-	Steps      float64 `json:"-"`          // of it in a slow operation, on average: transfers of a link, buffers that a GPU filled or emptied
-	Delay      float64 `json:"delay_ns"`   // by how much slow operations were longer, together
-	Cost       float64 `json:"cost_ns"`    // of all their members
-	Share      float64 `json:"share"`      // of the time of all operations, from their last arrivals on
-	Chance     float64 `json:"chance"`     // of being slow as often as that, or more often, among all that might have been
-	Parts      []Part  `json:"-"`
+	// of it in a slow operation, on average: transfers of a link, buffers that a GPU filled or emptied
+	Steps float64 `json:"-"`
+	Delay float64 `json:"delay_ns"` // by how much slow operations were longer, together
+	Cost  float64 `json:"cost_ns"`  // of all their members
+	Share float64 `json:"share"`    // of the time of all operations, from their last arrivals on
+	// of being slow as often as that, or more often, among all that might have been
+	Chance float64 `json:"chance"`
+	Parts  []Part  `json:"-"`
 }
 
 // Part is the part that a finding has of all by which operations were longer because of one rank's links, or its GPU.
@@ -62,7 +64,8 @@ func (c *Counter) Result() ([]Finding, Work) {
 		if slow.times < leastSlow || t.cost < leastCost*c.work.Taken {
 			continue
 		}
-		// How often the others are slow, by a quarter as much or more: those that are no less often than this one are no measure of chance.
+		// How often the others are slow, by a quarter as much or more: those that are no less often than this one are
+		// no measure of chance.
 		var rest struct{ operations, slow uint64 }
 		for o, u := range c.tallies {
 			if o.kind != r.kind || o == r {
@@ -83,13 +86,16 @@ func (c *Counter) Result() ([]Finding, Work) {
 		}
 		n := float64(slow.times)
 		all = append(all, Finding{
-			Kind: r.kind, Rank: r.rank, Peer: r.peer, Operations: operations, Slow: slow.times, Took: slow.took / n, Usual: slow.usual / n, Steps: slow.steps / n,
-			Delay: t.delay, Cost: t.cost, Share: t.cost / c.work.Taken, Chance: chance, Parts: []Part{{r.rank, t.delay / delays[r.owner()]}},
+			Kind: r.kind, Rank: r.rank, Peer: r.peer, Operations: operations, Slow: slow.times, Took: slow.took / n,
+			Usual: slow.usual / n, Steps: slow.steps / n,
+			Delay: t.delay, Cost: t.cost, Share: t.cost / c.work.Taken, Chance: chance,
+			Parts: []Part{{r.rank, t.delay / delays[r.owner()]}},
 		})
 	}
 	all = c.together(all)
 	slices.SortFunc(all, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(b.Cost, a.Cost), cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Peer, b.Peer))
+		return cmp.Or(cmp.Compare(b.Cost, a.Cost), cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Kind, b.Kind),
+			cmp.Compare(a.Peer, b.Peer))
 	})
 	return all, c.work
 }

@@ -4,8 +4,8 @@ package transfers
 
 import "math/bits"
 
-// In short operations a trifle is a tenth of their time: many are slow by that much, and it costs nothing. So how often somebody was slow counts by how
-// much it was.
+// In short operations a trifle is a tenth of their time: many are slow by that much, and it costs nothing. So how often
+// somebody was slow counts by how much it was.
 
 // slowness is the operations in which somebody was slow by about as much.
 type slowness struct {

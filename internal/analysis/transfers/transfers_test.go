@@ -12,7 +12,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 )
 
-// machine is a made-up communicator whose ranks exchange slices over the network: GPUs fill and empty buffers, links carry them.
+// machine is a made-up communicator whose ranks exchange slices over the network: GPUs fill and empty buffers, links
+// carry them.
 type machine struct {
 	random *rand.Rand
 	ranks  int
@@ -96,7 +97,8 @@ func (m *machine) noisy(ns float64) float64 { return ns * math.Exp(m.noise*m.ran
 func (m *machine) run(all []work, come []float64) ([]Member, uint64) {
 	states := make([]state, m.ranks)
 	for r := range states {
-		states[r] = state{free: come[r], events: []float64{come[r]}, sent: make(map[int][]float64), begun: make(map[int][]float64)}
+		states[r] = state{free: come[r], events: []float64{come[r]}, sent: make(map[int][]float64),
+			begun: make(map[int][]float64)}
 	}
 	came := make([]map[int]float64, len(all)) // by work and receiver
 	for i := range all {
@@ -142,7 +144,8 @@ func (m *machine) run(all []work, come []float64) ([]Member, uint64) {
 
 // member is what the plugin would tell of the rank.
 func (s *state) member(rank int) Member {
-	m := Member{Rank: rank, Peer: Nobody, Node: rank, Carried: facts.Carried{Known: true, GPUSteps: uint64(len(s.done)), Link: facts.Link{Peer: -1}}}
+	m := Member{Rank: rank, Peer: Nobody, Node: rank,
+		Carried: facts.Carried{Known: true, GPUSteps: uint64(len(s.done)), Link: facts.Link{Peer: -1}}}
 	slices.Sort(s.events)
 	last := 0.0
 	for i, done := range s.done {
@@ -191,7 +194,8 @@ type made struct {
 // makeJob makes a job: of what sort goes by its number.
 func makeJob(seed uint64) made {
 	random := rand.New(rand.NewPCG(seed, 1))
-	m := &machine{random: random, ranks: 4 + random.IntN(13), wire: 40e3, noise: 0.1 + 0.4*random.Float64(), window: 8, link: make(map[[2]int]float64)}
+	m := &machine{random: random, ranks: 4 + random.IntN(13), wire: 40e3, noise: 0.1 + 0.4*random.Float64(), window: 8,
+		link: make(map[[2]int]float64)}
 	slices := 1 + random.IntN(6)
 	if seed%21 == 0 {
 		m.ranks, slices = 32+random.IntN(33), 1
@@ -256,7 +260,8 @@ func makeJob(seed uint64) made {
 		}
 		members, transfer := m.run(works, come)
 		sum := uint64(0)
-		for _, charge := range add(c, &Operation{Sort: Sort{Comm: 1, Function: "AllReduce", Size: 1 << 20}, Members: members, Transfer: transfer, Network: true}) {
+		for _, charge := range add(c, &Operation{Sort: Sort{Comm: 1, Function: "AllReduce", Size: 1 << 20},
+			Members: members, Transfer: transfer, Network: true}) {
 			sum += charge.Excess
 		}
 		if sum > transfer {
@@ -319,7 +324,8 @@ func TestMadeUpJobs(t *testing.T) {
 		return float64(n) / float64(of)
 	}
 	for name, s := range scores {
-		t.Logf("%-12s %3d jobs: precision %.3f, recall %.3f", name, s.jobs, ratio(s.right, s.named), ratio(s.right, s.there))
+		t.Logf("%-12s %3d jobs: precision %.3f, recall %.3f", name, s.jobs, ratio(s.right, s.named),
+			ratio(s.right, s.there))
 	}
 	if p, r := ratio(all.right, all.named), ratio(all.right, all.there); p < 0.97 || r < 0.97 {
 		t.Errorf("precision %.3f, recall %.3f: want 0.97 of both", p, r)
@@ -331,7 +337,8 @@ func TestMadeUpJobs(t *testing.T) {
 	}
 }
 
-// A GPU that takes slowly what comes leaves little of the link to it that is known, so links beside it are not slow for taking longer.
+// A GPU that takes slowly what comes leaves little of the link to it that is known, so links beside it are not slow for
+// taking longer.
 func TestLinksBesideASlowGPU(t *testing.T) {
 	c := New()
 	for range 20 {
@@ -339,11 +346,13 @@ func TestLinksBesideASlowGPU(t *testing.T) {
 		for r := range members {
 			to := (r + 1) % len(members)
 			members[r] = Member{Rank: r, Peer: to, Node: r / 4, Carried: facts.Carried{
-				Known: true, GPUHeld: 20e3, GPUSteps: 16, GPUBothWays: true, Link: facts.Link{Peer: int32(to), Busy: 2e6, Transfers: 8, Bytes: 8 << 16},
+				Known: true, GPUHeld: 20e3, GPUSteps: 16, GPUBothWays: true,
+				Link: facts.Link{Peer: int32(to), Busy: 2e6, Transfers: 8, Bytes: 8 << 16},
 			}}
 		}
 		members[3].GPUHeld = 6e6
-		add(c, &Operation{Sort: Sort{Comm: 1, Function: "AllReduce", Size: 1 << 20}, Members: members, Transfer: 8e6, Network: true})
+		add(c, &Operation{Sort: Sort{Comm: 1, Function: "AllReduce", Size: 1 << 20}, Members: members, Transfer: 8e6,
+			Network: true})
 	}
 	found, _ := c.Result()
 	if len(found) != 1 || found[0].Kind != GPU || found[0].Rank != 3 {
@@ -351,11 +360,13 @@ func TestLinksBesideASlowGPU(t *testing.T) {
 	}
 }
 
-// In operations of some microseconds any GPU can take a tenth longer: that is no measure of chance for one that holds others up for milliseconds.
+// In operations of some microseconds any GPU can take a tenth longer: that is no measure of chance for one that holds
+// others up for milliseconds.
 func TestTriflesOfOthers(t *testing.T) {
 	c := New()
 	for i := range uint64(67) {
-		op := &Operation{Sort: Sort{Comm: 1, Function: "ReduceScatter", Size: 4096}, Ordinal: i, Transfer: 23_000, Network: true}
+		op := &Operation{Sort: Sort{Comm: 1, Function: "ReduceScatter", Size: 4096}, Ordinal: i, Transfer: 23_000,
+			Network: true}
 		for r := range 3 {
 			m := Member{Rank: r, Peer: Nobody}
 			m.Known, m.GPUSteps, m.GPUHeld = true, 4, 4_200
@@ -370,7 +381,8 @@ func TestTriflesOfOthers(t *testing.T) {
 		add(c, op)
 	}
 	found, _ := c.Result()
-	if len(found) != 1 || found[0].Kind != GPU || found[0].Rank != 1 || found[0].Slow != 7 || math.Abs(found[0].Took-14e6) > 1e4 {
+	if len(found) != 1 || found[0].Kind != GPU || found[0].Rank != 1 || found[0].Slow != 7 ||
+		math.Abs(found[0].Took-14e6) > 1e4 {
 		t.Errorf("found %+v, want the GPU of rank 1, slow in 7 operations", found)
 	}
 }

@@ -11,11 +11,13 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/causes"
 )
 
-// trial is the test against chance. If the members of a communicator were alike, each would as likely be the one that was late by itself on an occasion.
-// So of the occasions of at least some cost, a rank that is named must have been that one more often than ranks that are alike would be.
+// trial is the test against chance. If the members of a communicator were alike, each would as likely be the one that
+// was late by itself on an occasion. So of the occasions of at least some cost, a rank that is named must have been
+// that one more often than ranks that are alike would be.
 //
-// Where communicators are small that cannot be told: of two members either is late on all of few occasions. There it is enough that it is unlikely among
-// the members, and too unlikely among all ranks that are in communicators of so many members.
+// Where communicators are small that cannot be told: of two members either is late on all of few occasions. There it is
+// enough that it is unlikely among the members, and too unlikely among all ranks that are in communicators of so many
+// members.
 type trial struct {
 	causes    *causes.Result
 	of        [][]membership // by rank
@@ -50,7 +52,8 @@ type membership struct {
 }
 
 func newTrial(c *causes.Result, suspects map[int]bool) *trial {
-	t := &trial{causes: c, of: make([][]membership, len(c.Ranks)), found: make(map[int]bool), all: make(pools), suspected: make(pools)}
+	t := &trial{causes: c, of: make([][]membership, len(c.Ranks)), found: make(map[int]bool), all: make(pools),
+		suspected: make(pools)}
 	for i := range c.Comms {
 		comm := &c.Comms[i]
 		for m, r := range comm.Ranks {
@@ -69,7 +72,8 @@ func newTrial(c *causes.Result, suspects map[int]bool) *trial {
 	return t
 }
 
-// levels are those of costs so that occasions of so much and more are what is looked at; those of ranks that are found are left out.
+// levels are those of costs so that occasions of so much and more are what is looked at; those of ranks that are found
+// are left out.
 func (t *trial) levels() (levels [len(levelParts)]int) {
 	var costs [causes.Levels]float64 // about, by level
 	sum := 0.0
@@ -100,8 +104,9 @@ func (t *trial) levels() (levels [len(levelParts)]int) {
 // levelParts are the parts of all cost that the occasions make up that are looked at.
 var levelParts = [...]float64{0.5, 0.9}
 
-// chance bounds the probability that any rank would be late as often as this one, at any level of costs, and gives how often it was. Occasions
-// on which others were late that are suspected are left out, and once more they are not: so few ranks can be left that it is more likely for each.
+// chance bounds the probability that any rank would be late as often as this one, at any level of costs, and gives how
+// often it was. Occasions on which others were late that are suspected are left out, and once more they are not: so few
+// ranks can be left that it is more likely for each.
 func (t *trial) chance(rank int) (probability, times float64) {
 	ranks := len(t.causes.Ranks)
 	probability, times = t.against(rank, ranks)
@@ -116,8 +121,8 @@ func (t *trial) chance(rank int) (probability, times float64) {
 	return probability, times
 }
 
-// besides is chance where it is known that those that are found were late, not by chance: what they did is left out, and so many fewer ranks could have been
-// late as often (Holm 1979).
+// besides is chance where it is known that those that are found were late, not by chance: what they did is left out,
+// and so many fewer ranks could have been late as often (Holm 1979).
 func (t *trial) besides(rank int) (probability, times float64) {
 	return t.against(rank, len(t.causes.Ranks)-len(t.found))
 }
@@ -153,8 +158,8 @@ func (t *trial) against(rank, ranks int) (probability, times float64) {
 	return min(1, among*tests*all, max(among*tests, of*tests*all)), struck
 }
 
-// pool is how many occasions of a level there are in communicators of so many members, and on how many of them a rank with so many seats in them would
-// be the one that is late if all were alike.
+// pool is how many occasions of a level there are in communicators of so many members, and on how many of them a rank
+// with so many seats in them would be the one that is late if all were alike.
 func (t *trial) pool(rank, members, level int, own float64) (n, expected float64) {
 	p := *t.all[members]
 	n, seats := p.struck[level], p.seats
@@ -169,7 +174,8 @@ func (t *trial) pool(rank, members, level int, own float64) (n, expected float64
 	return n, n * own / max(seats, 1)
 }
 
-// occasions is on how many of a level a rank could have been the one that is late, and on how many of these it would be if all were alike.
+// occasions is on how many of a level a rank could have been the one that is late, and on how many of these it would be
+// if all were alike.
 func (t *trial) occasions(m membership, level int) (n, expected float64) {
 	if m.comm.Took != nil {
 		n, expected = m.comm.Part(m.member, level)
@@ -189,8 +195,9 @@ func (t *trial) occasions(m membership, level int) (n, expected float64) {
 	return n, n / float64(max(members, 1))
 }
 
-// tail is the probability of at least k successes in n trials with this mean probability: where these are not alike it is less, as long as k is more
-// than they have on average by one (Hoeffding 1956). Fewer tell nothing. k and n need not be whole numbers.
+// tail is the probability of at least k successes in n trials with this mean probability: where these are not alike it
+// is less, as long as k is more than they have on average by one (Hoeffding 1956). Fewer tell nothing. k and n need not
+// be whole numbers.
 func tail(k, n, p float64) (sum float64) {
 	if p <= 0 || p >= 1 || k < n*p+1 {
 		return 1

@@ -73,14 +73,17 @@ func habitOf(ev *Evidence, r *causes.Rank, rank int, kind Kind) habit {
 			h.sentence = calledLate(call, others, called/float64(known), late)
 		}
 		if r.Costs[causes.Call] > r.Costs[causes.Host] {
-			h.sentence = fmt.Sprintf("It was in NCCL's calls %s longer than %s before %s", units.Time(late), others, call)
+			h.sentence = fmt.Sprintf("It was in NCCL's calls %s longer than %s before %s", units.Time(late), others,
+				call)
 		}
 	case stated > 0 && called/float64(stated) >= late/2: // its GPU was late, and its host as well
 		h.sentence = fmt.Sprintf("Its GPU began %s %s after %s", call, units.Time(late), others)
 	case stated > 0:
-		h.sentence = fmt.Sprintf("Its GPU began %s %s after %s, though it was called in time", call, units.Time(late), others)
+		h.sentence = fmt.Sprintf("Its GPU began %s %s after %s, though it was called in time", call, units.Time(late),
+			others)
 	default:
-		h.sentence = fmt.Sprintf("It began %s %s after %s; when it was called is not known", call, units.Time(late), others)
+		h.sentence = fmt.Sprintf("It began %s %s after %s; when it was called is not known", call, units.Time(late),
+			others)
 	}
 	h.sentence += fmt.Sprintf(", %d of %d times", times, of)
 	if h.pattern != "" {
@@ -93,8 +96,8 @@ func habitOf(ev *Evidence, r *causes.Rank, rank int, kind Kind) habit {
 	return h
 }
 
-// calledLate says that calls came late. Where the other's host has gone ahead of its GPU, by how much later the call came is no lateness: nobody
-// waits until an operation begins.
+// calledLate says that calls came late. Where the other's host has gone ahead of its GPU, by how much later the call
+// came is no lateness: nobody waits until an operation begins.
 func calledLate(call, others string, called, late float64) string {
 	if called > mostAhead*late {
 		return fmt.Sprintf("It called %s so late that this began %s after %s", call, units.Time(late), others)
@@ -102,13 +105,15 @@ func calledLate(call, others string, called, late float64) string {
 	return fmt.Sprintf("It called %s %s after %s", call, units.Time(called), others)
 }
 
-// mostAhead is how many times as late as it began an operation may have been called, for the call to be told by how late it came.
+// mostAhead is how many times as late as it began an operation may have been called, for the call to be told by how
+// late it came.
 const mostAhead = 1.5
 
 // mostBusy is how many kernels a sentence names.
 const mostBusy = 3
 
-// busyWith names the kernels that were in the way of late operations, each with its share of the time by which they began late.
+// busyWith names the kernels that were in the way of late operations, each with its share of the time by which they
+// began late.
 func busyWith(busy []causes.Busy, name func(otf2.RegionRef) string) string {
 	var words []string
 	for _, b := range busy[:min(len(busy), mostBusy)] {
@@ -174,8 +179,8 @@ func mainSeries(all []causes.Occurrence) (main series) {
 	return main
 }
 
-// timesOf is how often it was late in a series, and how many operations this has. Where not all times are kept, it is what the
-// levels of costs tell.
+// timesOf is how often it was late in a series, and how many operations this has. Where not all times are kept, it is
+// what the levels of costs tell.
 func timesOf(c *causes.Result, r *causes.Rank, rank int, all, in []causes.Occurrence, main series) (times, of uint64) {
 	times = uint64(len(in))
 	for i := range c.Comms {
@@ -201,7 +206,8 @@ func timesOf(c *causes.Result, r *causes.Rank, rank int, all, in []causes.Occurr
 }
 
 // ordinals are those of patterns.
-var ordinals = []string{2: "second", 3: "third", 4: "fourth", 5: "fifth", 6: "sixth", 7: "seventh", 8: "eighth", 9: "ninth", 10: "tenth"}
+var ordinals = []string{2: "second", 3: "third", 4: "fourth", 5: "fifth", 6: "sixth", 7: "seventh", 8: "eighth",
+	9: "ninth", 10: "tenth"}
 
 // usual is the part of times that must follow a pattern.
 const usual = 0.9

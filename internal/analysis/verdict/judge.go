@@ -2,7 +2,8 @@
 
 package verdict
 
-// Who is named: decided from what package causes has charged to each rank, from findings of others, and from the length of the run.
+// Who is named: decided from what package causes has charged to each rank, from findings of others, and from the length
+// of the run.
 
 import (
 	"cmp"
@@ -28,13 +29,15 @@ type Evidence struct {
 	Slow     []Slow         // links and ranks whose transfers were slow
 	Shared   []SharedGPU    // by their first ranks; Share is not set
 	Stuck    []Culprit      // who stopped the job, or called it wrongly: named first, as they are
-	// Enqueued is how many collectives have times that say when they were enqueued and nothing else; Compared how many have better ones.
+	// Enqueued is how many collectives have times that say when they were enqueued and nothing else; Compared how many
+	// have better ones.
 	Enqueued, Compared uint64
-	Uncompared         bool                        // no operation has times of two members that can be compared
-	Lost               uint64                      // events, or operations, that are missing
-	Untimed            string                      // why no better times are known, or what to record for that: a clause
-	Transfers          bool                        // some operations have what their transfers took (preset net)
-	Kernel             func(otf2.RegionRef) string // the name of a kernel
+	Uncompared         bool   // no operation has times of two members that can be compared
+	Lost               uint64 // events, or operations, that are missing
+	// why no better times are known, or what to record for that: a clause
+	Untimed   string
+	Transfers bool                        // some operations have what their transfers took (preset net)
+	Kernel    func(otf2.RegionRef) string // the name of a kernel
 }
 
 // Place is where a rank of the world is.
@@ -68,7 +71,8 @@ func Judge(ev *Evidence) *Verdict {
 	}
 	v.Culprits = append(v.Culprits, ev.Stuck...)
 	for i := range ev.Slow {
-		if s := &ev.Slow[i]; !s.Turns && ev.material(s.Cost+s.Inherited, waited, s.Delay) && s.Confidence >= LeastConfidence {
+		if s := &ev.Slow[i]; !s.Turns && ev.material(s.Cost+s.Inherited, waited, s.Delay) &&
+			s.Confidence >= LeastConfidence {
 			v.Culprits = append(v.Culprits, ev.slow(s, waited))
 		}
 	}
@@ -84,7 +88,8 @@ func Judge(ev *Evidence) *Verdict {
 	return v
 }
 
-// untraced is what was waited because operations took longer on some members than on others, and nothing tells which link or GPU was slow.
+// untraced is what was waited because operations took longer on some members than on others, and nothing tells which
+// link or GPU was slow.
 func (ev *Evidence) untraced() (ns float64) {
 	ns = ev.Causes.Transfers()
 	for i := range ev.Slow {
@@ -93,7 +98,8 @@ func (ev *Evidence) untraced() (ns float64) {
 	return max(ns, 0)
 }
 
-// longest is the rank on which operations took longest, and what others waited for that. Where it is spread over all of them, it is scatter.
+// longest is the rank on which operations took longest, and what others waited for that. Where it is spread over all of
+// them, it is scatter.
 func (ev *Evidence) longest() (on int, ns float64) {
 	for i := range ev.Causes.Ranks {
 		if cost := ev.Causes.Ranks[i].Costs[causes.Transfer]; cost > ns {
@@ -103,11 +109,15 @@ func (ev *Evidence) longest() (on int, ns float64) {
 	return on, ns
 }
 
-// joined gives each rank and kind once: what a GPU held up within operations and before them is one thing. The greater one's evidence stays.
+// joined gives each rank and kind once: what a GPU held up within operations and before them is one thing. The greater
+// one's evidence stays.
 func joined(sorted []Culprit) []Culprit {
 	all := sorted[:0]
 	for _, c := range sorted {
-		at := slices.IndexFunc(all, func(o Culprit) bool { return o.Rank == c.Rank && o.Kind == c.Kind && o.Peer == nil && c.Peer == nil })
+		at := slices.IndexFunc(all, func(o Culprit) bool {
+			return o.Rank == c.Rank && o.Kind == c.Kind &&
+				o.Peer == nil && c.Peer == nil
+		})
 		if at < 0 || c.Stops() {
 			all = append(all, c)
 			continue
@@ -127,7 +137,8 @@ func (ev *Evidence) material(cost, waited, delay float64) bool {
 func (ev *Evidence) slow(s *Slow, waited float64) Culprit {
 	p := ev.Ranks[s.Rank]
 	return Culprit{
-		Rank: s.Rank, Host: p.Host, GPU: p.GPU, Kind: s.Kind, Peer: s.Peer, Share: (s.Cost + s.Inherited) / waited, TimeShare: min(1, s.Delay/float64(ev.Duration)),
+		Rank: s.Rank, Host: p.Host, GPU: p.GPU, Kind: s.Kind, Peer: s.Peer, Share: (s.Cost + s.Inherited) / waited,
+		TimeShare:  min(1, s.Delay/float64(ev.Duration)),
 		Confidence: s.Confidence, Pattern: s.Pattern, Evidence: s.Because,
 	}
 }
@@ -138,7 +149,8 @@ func (ev *Evidence) late(waited float64) (named []Culprit) {
 	order := make([]int, 0, len(ranks))
 	for i := range ranks {
 		// Without the one occasion that cost the most, too: that can be chance.
-		if r := &ranks[i]; r.Cost() > 0 && ev.material(r.Cost()-r.Heaviest, waited-r.Heaviest, delayOf(r)*(1-r.Heaviest/r.Cost())) {
+		if r := &ranks[i]; r.Cost() > 0 && ev.material(
+			r.Cost()-r.Heaviest, waited-r.Heaviest, delayOf(r)*(1-r.Heaviest/r.Cost())) {
 			order = append(order, i)
 		}
 	}
@@ -151,7 +163,8 @@ func (ev *Evidence) late(waited float64) (named []Culprit) {
 	}
 	t := newTrial(ev.Causes, suspects)
 	for _, i := range order {
-		// Several that are late in turn hide each other: what others are suspected of is left out. Where most are, nobody is.
+		// Several that are late in turn hide each other: what others are suspected of is left out. Where most are,
+		// nobody is.
 		clear(t.found)
 		if len(order) < len(ranks) && len(order) <= max(2, len(ranks)/2) {
 			maps.Copy(t.found, suspects)
@@ -161,7 +174,8 @@ func (ev *Evidence) late(waited float64) (named []Culprit) {
 			named = append(named, c)
 		}
 	}
-	for known := 0; len(named) > known && len(named) < len(ranks); { // Of those that are left it is asked once more, as some are known now.
+	// Of those that are left it is asked once more, as some are known now.
+	for known := 0; len(named) > known && len(named) < len(ranks); {
 		known = len(named)
 		clear(t.found)
 		for i := range named {
@@ -181,14 +195,16 @@ func (ev *Evidence) late(waited float64) (named []Culprit) {
 	})
 	work := newWork(ev.Causes, -1, suspects)
 	least := LeastTime * float64(ev.Duration)
-	if named = standingOut(named, ranks, work, least); len(named) > mostOf(len(ranks)) { // so many do not stand out, but some of them may
+	// so many do not stand out, but some of them may
+	if named = standingOut(named, ranks, work, least); len(named) > mostOf(len(ranks)) {
 		named = standingOut(named[:mostOf(len(ranks))], ranks, work, least)
 	}
 	return named
 }
 
 // culprit names a rank if it matters, if it was late more often than by chance, and if it worked longer.
-func (ev *Evidence) culprit(t *trial, i int, waited float64, by func(rank int) (chance, times float64)) (c Culprit, ok bool) {
+func (ev *Evidence) culprit(t *trial, i int, waited float64, by func(rank int) (chance, times float64)) (
+	c Culprit, ok bool) {
 	ranks := ev.Causes.Ranks
 	r := &ranks[i]
 	work := newWork(ev.Causes, i, t.found)
@@ -202,22 +218,26 @@ func (ev *Evidence) culprit(t *trial, i int, waited float64, by func(rank int) (
 	if ev.held(i) > r.Cost() {
 		return c, false
 	}
-	if confidence < least || math.Round(times) < LeastTimes || r.Cost() < TimesUsual*middle(ranks, work.cost, i, t.found) {
+	if confidence < least || math.Round(times) < LeastTimes ||
+		r.Cost() < TimesUsual*middle(ranks, work.cost, i, t.found) {
 		return c, false
 	}
 	longer := work.longer(r)
 	often := 1 - r.Heaviest/r.Cost()
-	if share*ev.besideTurns(i) < LeastShare || work.cost(r) < LeastWork*r.Cost() || longer*often < LeastTime*float64(ev.Duration) {
+	if share*ev.besideTurns(i) < LeastShare || work.cost(r) < LeastWork*r.Cost() ||
+		longer*often < LeastTime*float64(ev.Duration) {
 		return c, false
 	}
 	p := ev.Ranks[i]
 	return Culprit{
-		Rank: i, Host: p.Host, GPU: p.GPU, Kind: h.kind, Share: share, TimeShare: min(1, delay, longer/float64(ev.Duration)),
+		Rank: i, Host: p.Host, GPU: p.GPU, Kind: h.kind, Share: share,
+		TimeShare:  min(1, delay, longer/float64(ev.Duration)),
 		Confidence: confidence, Pattern: h.pattern, Evidence: h.sentence, Worst: worstOf(r.Occurrences),
 	}, true
 }
 
-// held is what others waited because operations took longer on a rank, or by what it transferred: it leaves them late, and may come late for that.
+// held is what others waited because operations took longer on a rank, or by what it transferred: it leaves them late,
+// and may come late for that.
 func (ev *Evidence) held(rank int) (ns float64) {
 	ns = ev.Causes.Ranks[rank].Costs[causes.Transfer]
 	for i := range ev.Slow {
@@ -231,12 +251,15 @@ func (ev *Evidence) held(rank int) (ns float64) {
 // mostOf is how many of a number of ranks can stand out together.
 func mostOf(ranks int) int { return max(2, ranks/4) }
 
-// standingOut leaves out who does not stand apart from the others, or worked longer than they did by less than so many ns. The ones named are in the order of
-// what they caused.
+// standingOut leaves out who does not stand apart from the others, or worked longer than they did by less than so many
+// ns. The ones named are in the order of what they caused.
 func standingOut(named []Culprit, ranks []causes.Rank, work work, least float64) []Culprit {
 	for last := len(named) - 1; last >= 0; last-- {
 		of := named[last].Rank
-		isNamed := func(rank int) bool { return slices.ContainsFunc(named, func(c Culprit) bool { return c.Rank == rank }) }
+		isNamed := func(rank int) bool {
+			return slices.ContainsFunc(
+				named, func(c Culprit) bool { return c.Rank == rank })
+		}
 		near := ranks[of].Worked-most(ranks, isNamed) < least
 		for i := 0; i < len(ranks) && !near; i++ {
 			near = i != of && work.near(&ranks[of], &ranks[i], isNamed(i))
@@ -249,7 +272,8 @@ func standingOut(named []Culprit, ranks []causes.Rank, work work, least float64)
 	return named
 }
 
-// most is how long the one worked that worked longest of the ranks that are not named; of many, one in twenty is left out: some work longer by chance.
+// most is how long the one worked that worked longest of the ranks that are not named; of many, one in twenty is left
+// out: some work longer by chance.
 func most(ranks []causes.Rank, named func(rank int) bool) float64 {
 	var all []float64
 	for i := range ranks {
@@ -264,8 +288,9 @@ func most(ranks []causes.Rank, named func(rank int) bool) float64 {
 	return all[len(all)-1-len(all)/20]
 }
 
-// near tells whether a rank does not stand apart from another one, which is named or not: that caused about as much, and worked about as much
-// longer, as ranks that do the same in a job are late alike; or what the rank caused more is not for working longer.
+// near tells whether a rank does not stand apart from another one, which is named or not: that caused about as much,
+// and worked about as much longer, as ranks that do the same in a job are late alike; or what the rank caused more is
+// not for working longer.
 func (w *work) near(r, o *causes.Rank, named bool) bool {
 	cost, other := w.cost(r), w.cost(o)
 	if !named && other-o.Heaviest > cost/TimesNext && w.longer(o) > w.longer(r)/TimesNext {
@@ -276,7 +301,8 @@ func (w *work) near(r, o *causes.Rank, named bool) bool {
 
 func worked(r *causes.Rank) float64 { return r.Worked }
 
-// middle is the figure of the middle one of the ranks but for one, and for others that are suspected; 0 if there is none.
+// middle is the figure of the middle one of the ranks but for one, and for others that are suspected; 0 if there is
+// none.
 func middle(ranks []causes.Rank, of func(*causes.Rank) float64, but int, others map[int]bool) float64 {
 	var all []float64
 	for i := range ranks {
@@ -311,26 +337,34 @@ func (ev *Evidence) text(v *Verdict) string {
 	case v.Waited == 0 && ev.Enqueued > 0 && ev.Compared == 0:
 		return notKnown + "only the times of enqueueing are known. " + sentence(ev.Untimed) + ev.rests()
 	case v.Waited == 0 && v.StartUp > 0:
-		return fmt.Sprintf("Nobody stands out: ranks waited %s at the first operations of communicators, and not later.", units.Time(c.StartUp))
+		return fmt.Sprintf(
+			"Nobody stands out: ranks waited %s at the first operations of communicators, and not later.",
+			units.Time(c.StartUp))
 	case v.Waited == 0 && (ev.Uncompared || ev.Compared == 0):
 		return notKnown + "no operation has times of two members that can be compared." + ev.rests()
 	case v.Waited == 0:
 		return "Nobody stands out: nobody waited." + ev.rests()
 	case !ev.Transfers && longer >= MostShare*c.Waited && longer >= MuchTime*float64(ev.Duration):
 		return fmt.Sprintf(notKnown+"%.0f %% of %s goes back to operations that took longer on %s than on others, "+
-			"because of a slow link to it or for a reason of its own, and how long transfers took was not recorded. Record with NCCL_OTF2_EVENTS=net.", 100*longer/c.Waited, units.Time(c.Waited), ev.Ranks[on].Name)
+			"because of a slow link to it or for a reason of its own, and how long transfers took was not recorded. "+
+			"Record with NCCL_OTF2_EVENTS=net.", 100*longer/c.Waited, units.Time(c.Waited), ev.Ranks[on].Name)
 	case v.sharing() >= MostShare: // is said instead
 		return ""
 	case by == 0:
-		return fmt.Sprintf("Nobody stands out: ranks waited %s in all, and none was late by itself.", units.Time(c.Waited))
+		return fmt.Sprintf("Nobody stands out: ranks waited %s in all, and none was late by itself.",
+			units.Time(c.Waited))
 	}
 	if once := ev.once(worst); once != "" {
 		return once
 	}
 	if by < c.Waited/100 {
-		return fmt.Sprintf("Nobody stands out: ranks waited %s in all, and none caused as much as 1 %% of it by itself.", units.Time(c.Waited))
+		return fmt.Sprintf(
+			"Nobody stands out: ranks waited %s in all, and none caused as much as 1 %% of it by itself.",
+			units.Time(c.Waited))
 	}
-	return fmt.Sprintf("Nobody stands out: ranks waited %s in all, and the one that caused the most, %s, caused %.0f %% of it.", units.Time(c.Waited), ev.Ranks[worst].Name, 100*by/c.Waited)
+	return fmt.Sprintf(
+		"Nobody stands out: ranks waited %s in all, and the one that caused the most, %s, caused %.0f %% of it.",
+		units.Time(c.Waited), ev.Ranks[worst].Name, 100*by/c.Waited)
 }
 
 // notKnown begins the sentence where what was recorded does not tell who made others wait.
@@ -341,7 +375,8 @@ func (ev *Evidence) rests() string {
 	if ev.Lost == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" It rests on what was recorded: %s missing.", units.Count(int(min(ev.Lost, math.MaxInt32)), "event is", "events are"))
+	return fmt.Sprintf(" It rests on what was recorded: %s missing.",
+		units.Count(int(min(ev.Lost, math.MaxInt32)), "event is", "events are"))
 }
 
 // named says who it was.
@@ -357,7 +392,8 @@ func (ev *Evidence) named(v *Verdict) string {
 		}
 		return p.Name + " on " + p.Host
 	}
-	text := fmt.Sprintf("%s made the others wait: %.0f %% of %s. %s", name(first), 100*first.Share, units.Time(float64(v.Waited)), first.Evidence)
+	text := fmt.Sprintf("%s made the others wait: %.0f %% of %s. %s", name(first), 100*first.Share,
+		units.Time(float64(v.Waited)), first.Evidence)
 	text += " " + Sureness(first.Confidence)
 	var more []string
 	for i := range v.Culprits[1:] {

@@ -13,11 +13,13 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/causes"
 )
 
-// evidence is that of n ranks on one communicator with so many operations, each of which one rank was late to, by 10 ms: that of who, in turn.
+// evidence is that of n ranks on one communicator with so many operations, each of which one rank was late to, by 10
+// ms: that of who, in turn.
 func evidence(n, operations int, who ...int) *Evidence {
 	c := causes.Comm{Ranks: make([]int32, n), Calls: map[string]uint64{"AllReduce": uint64(operations)}}
 	c.Led, c.Struck = make([][causes.Levels]uint32, n), make([][causes.Levels]float32, n)
-	ev := &Evidence{Causes: &causes.Result{Ranks: make([]causes.Rank, n)}, Duration: uint64(operations) * 20e6, Compared: uint64(operations)}
+	ev := &Evidence{Causes: &causes.Result{Ranks: make([]causes.Rank, n)}, Duration: uint64(operations) * 20e6,
+		Compared: uint64(operations)}
 	for i := range n {
 		c.Ranks[i] = int32(i)
 		ev.Ranks = append(ev.Ranks, Place{Name: fmt.Sprint("Rank ", i), Host: "node0"})
@@ -37,7 +39,8 @@ func evidence(n, operations int, who ...int) *Evidence {
 		rank.Worked += 10e6
 		rank.Heaviest = cost
 		ev.Causes.Waited += cost
-		rank.Occurrences = append(rank.Occurrences, causes.Occurrence{Function: "AllReduce", Nth: uint64(k + 1), Late: 10e6, Called: 10e6, Cost: cost})
+		rank.Occurrences = append(rank.Occurrences,
+			causes.Occurrence{Function: "AllReduce", Nth: uint64(k + 1), Late: 10e6, Called: 10e6, Cost: cost})
 	}
 	ev.Causes.Comms = []causes.Comm{c}
 	return ev
@@ -61,20 +64,30 @@ func TestJudge(t *testing.T) {
 		text     string // a part of it
 	}{
 		{"nobody waited", evidence(4, 20, -1), "", "nobody waited"},
-		{"nothing can be compared", func() *Evidence { ev := evidence(4, 20, -1); ev.Uncompared = true; return ev }(), "",
+		{"nothing can be compared", func() *Evidence { ev := evidence(4, 20, -1); ev.Uncompared = true; return ev }(),
+			"",
 			"Not known who made the others wait: no operation has times of two members that can be compared."},
-		{"nothing can be compared, and something is lost", func() *Evidence { ev := evidence(4, 20, -1); ev.Uncompared, ev.Lost = true, 124; return ev }(), "",
+		{"nothing can be compared, and something is lost",
+			func() *Evidence { ev := evidence(4, 20, -1); ev.Uncompared, ev.Lost = true, 124; return ev }(), "",
 			"It rests on what was recorded: 124 events are missing."},
-		{"no operations", evidence(2, 0, -1), "", "Not known who made the others wait: no operation has times of two members that can be compared."},
-		{"in turn", evidence(4, 40, 0, 1, 2, 3), "", "Nobody stands out: ranks waited 1.20 s in all, and the one that caused the most, Rank 0, caused 25 % of it."},
-		{"always the same", evidence(4, 20, 2), "2 always", "Rank 2 on node0 made the others wait: 100 % of 600 ms. It called ncclAllReduce 10 ms after the others, 20 of 20 times, always."},
+		{"no operations", evidence(2, 0, -1), "",
+			"Not known who made the others wait: no operation has times of two members that can be compared."},
+		{"in turn", evidence(4, 40, 0, 1, 2, 3), "",
+			"Nobody stands out: ranks waited 1.20 s in all, and the one that caused the most, Rank 0, caused 25 % of " +
+				"it."},
+		{"always the same", evidence(4, 20, 2), "2 always",
+			"Rank 2 on node0 made the others wait: 100 % of 600 ms. It called ncclAllReduce 10 ms after the others, " +
+				"20 of 20 times, always."},
 		{"every third", evidence(4, 60, -1, -1, 1), "1 every third call", "20 of 60 times, every third call."},
-		{"two", evidence(5, 40, 1, -1, 3, -1), "1 every fourth call, 3 every fourth call", "So did Rank 3 on node0 (50 %). It called ncclAllReduce 10 ms after the others, 10 of 40 times, every fourth call. Confidence: "},
+		{"two", evidence(5, 40, 1, -1, 3, -1), "1 every fourth call, 3 every fourth call",
+			"So did Rank 3 on node0 (50 %). It called ncclAllReduce 10 ms after the others, 10 of 40 times, every " +
+				"fourth call. Confidence: "},
 		{"nobody works longer", func() *Evidence {
 			ev := evidence(4, 20, 2)
 			ev.Causes.Ranks[2].Worked = 0
 			return ev
-		}(), "", "Nobody stands out: ranks waited 600 ms in all, and the one that caused the most, Rank 2, caused 100 % of it."},
+		}(), "", "Nobody stands out: ranks waited 600 ms in all, and the one that caused the most, Rank 2, caused " +
+			"100 % of it."},
 		{"most are late", evidence(8, 80, 0, 1, 2, 3), "", "Nobody stands out"},
 		{"four times are not enough", evidence(8, 4, 5), "", "Nobody stands out"},
 		{"so many operations, and one occasion", func() *Evidence {
@@ -105,7 +118,8 @@ func TestJudge(t *testing.T) {
 		{"but for one occasion it worked too little", func() *Evidence {
 			ev := evidence(4, 20, 2)
 			r := &ev.Causes.Ranks[2]
-			r.Costs[causes.Host], r.Delays[causes.Host], r.Heaviest, r.Worked, ev.Causes.Waited = 30e6, 10e6, 15e6, 3e6, 100e6
+			r.Costs[causes.Host], r.Delays[causes.Host], r.Heaviest, r.Worked, ev.Causes.Waited = 30e6, 10e6, 15e6, 3e6,
+				100e6
 			return ev
 		}(), "", "Nobody stands out"},
 		{"operations took longer on it, too", func() *Evidence {
@@ -115,9 +129,12 @@ func TestJudge(t *testing.T) {
 			return ev
 		}(), "", "because of a slow link to it or for a reason of its own"},
 		{"of two ranks often enough", evidence(2, 12, 1), "1 always", ""},
-		{"longer on one, no transfers", longer(1), "", "Not known who made the others wait: 90 % of 600 ms goes back to operations that took longer on Rank 2 than on others"},
+		{"longer on one, no transfers", longer(1), "",
+			"Not known who made the others wait: 90 % of 600 ms goes back to operations that took longer on Rank 2 " +
+				"than on others"},
 		{"longer on all, no transfers", longer(4), "", "Nobody stands out"},
-		{"longer on one, but transfers tell nothing", func() *Evidence { ev := longer(1); ev.Transfers = true; return ev }(), "", "Nobody stands out"},
+		{"longer on one, but transfers tell nothing",
+			func() *Evidence { ev := longer(1); ev.Transfers = true; return ev }(), "", "Nobody stands out"},
 		{"times of enqueueing alone", func() *Evidence {
 			ev := evidence(2, 1, -1)
 			ev.Enqueued, ev.Compared, ev.Untimed = 7, 0, "record with NCCL_OTF2_EVENTS=gpu"
@@ -132,19 +149,25 @@ func TestJudge(t *testing.T) {
 			}
 			got = append(got, fmt.Sprint(o.Rank, " ", o.Pattern))
 		}
-		if strings.Join(got, ", ") != c.culprits || !strings.Contains(v.Text, c.text) || v.StandsOut != (len(got) > 0) || v.Culprits == nil {
+		if strings.Join(got, ", ") != c.culprits || !strings.Contains(v.Text, c.text) ||
+			v.StandsOut != (len(got) > 0) || v.Culprits == nil {
 			t.Errorf("%s: %v, %s", c.name, got, v.Text)
 		}
 	}
 }
 
-// What the job did not go on for is told first, as it is and with how sure it is, also a transfer that is stuck: nobody was late, or waited a share.
+// What the job did not go on for is told first, as it is and with how sure it is, also a transfer that is stuck: nobody
+// was late, or waited a share.
 func TestWhatStoppedTheJob(t *testing.T) {
 	peer := 2
-	stuck := Culprit{Rank: 1, Kind: SlowTransfer, Peer: &peer, Share: 1, Confidence: 0.95, Evidence: "a transfer from Rank 1 to Rank 2 has not come (for 31.0 s)", Stopped: true}
-	for name, ev := range map[string]*Evidence{"nobody was late": evidence(4, 20, -1), "somebody was late": evidence(4, 20, 3)} {
+	stuck := Culprit{Rank: 1, Kind: SlowTransfer, Peer: &peer, Share: 1, Confidence: 0.95,
+		Evidence: "a transfer from Rank 1 to Rank 2 has not come (for 31.0 s)", Stopped: true}
+	for name, ev := range map[string]*Evidence{"nobody was late": evidence(4, 20, -1),
+		"somebody was late": evidence(4, 20, 3)} {
 		ev.Stuck = []Culprit{stuck}
-		if v := Judge(ev); v.Text != "A transfer from Rank 1 to Rank 2 has not come (for 31.0 s). Confidence: 95.0 %." || v.Culprits[0].Rank != 1 {
+		if v := Judge(
+			ev); v.Text != "A transfer from Rank 1 to Rank 2 has not come (for 31.0 s). Confidence: 95.0 %." ||
+			v.Culprits[0].Rank != 1 {
 			t.Errorf("%s: %s, %+v", name, v.Text, v.Culprits)
 		}
 	}
@@ -155,7 +178,9 @@ func TestNobodyCausedAHundredth(t *testing.T) {
 	ev := evidence(4, 20, -1)
 	ev.Causes.Waited = 100e6
 	ev.Causes.Ranks[1].Costs[causes.Host] = 0.9e6
-	if v := Judge(ev); v.Text != "Nobody stands out: ranks waited 100 ms in all, and none caused as much as 1 % of it by itself." {
+	if v := Judge(
+		ev); v.Text != "Nobody stands out: ranks waited 100 ms in all, and none caused as much as 1 % of it by "+
+		"itself." {
 		t.Error(v.Text)
 	}
 }
@@ -169,19 +194,22 @@ func TestOneNameForOneGPU(t *testing.T) {
 	for i := range r.Occurrences {
 		r.Occurrences[i].Called = 0
 	}
-	ev.Slow = []Slow{{Rank: 2, Kind: GPULate, Cost: 600e6, Delay: 200e6, Confidence: 1, Because: "It held transfers up."}}
+	ev.Slow = []Slow{{Rank: 2, Kind: GPULate, Cost: 600e6, Delay: 200e6, Confidence: 1,
+		Because: "It held transfers up."}}
 	v := Judge(ev)
 	if len(v.Culprits) != 1 || v.Culprits[0].Kind != GPULate || v.Culprits[0].Share != 1 {
 		t.Errorf("%+v", v.Culprits)
 	}
 }
 
-// Who holds the others up by what it transfers is not named for being late as well, if that cost less: it leaves operations later than others.
+// Who holds the others up by what it transfers is not named for being late as well, if that cost less: it leaves
+// operations later than others.
 func TestWhoTransfersSlowlyIsLate(t *testing.T) {
 	for cost, want := range map[float64]int{1200e6: 1, 300e6: 2} {
 		for _, end := range []int{2, 1} { // of the link
 			ev, peer := evidence(4, 20, 2), 3-end
-			ev.Slow = []Slow{{Rank: end, Peer: &peer, Kind: SlowTransfer, Cost: cost, Delay: 200e6, Confidence: 1, Because: "It held transfers up."}}
+			ev.Slow = []Slow{{Rank: end, Peer: &peer, Kind: SlowTransfer, Cost: cost, Delay: 200e6, Confidence: 1,
+				Because: "It held transfers up."}}
 			if v := Judge(ev); len(v.Culprits) != want {
 				t.Errorf("a link that cost %.0f ms, and 600 by lateness: %+v", cost/1e6, v.Culprits)
 			}
@@ -189,7 +217,8 @@ func TestWhoTransfersSlowlyIsLate(t *testing.T) {
 	}
 }
 
-// A call that comes much later than that of a host which has gone ahead of its GPU is told by when the operation began: only then does anybody wait.
+// A call that comes much later than that of a host which has gone ahead of its GPU is told by when the operation began:
+// only then does anybody wait.
 func TestCalledLate(t *testing.T) {
 	for _, c := range []struct {
 		called float64
@@ -212,7 +241,8 @@ func TestCalledLate(t *testing.T) {
 // That a call came in time is not said of one that came as late as its GPU.
 func TestCalledInTime(t *testing.T) {
 	for called, want := range map[float64]string{
-		0:    "Its GPU began ncclAllReduce 10 ms after the others, though it was called in time, 20 of 20 times, always.",
+		0: "Its GPU began ncclAllReduce 10 ms after the others, though it was called in time, 20 of 20 times, " +
+			"always.",
 		10e6: "Its GPU began ncclAllReduce 10 ms after the others, 20 of 20 times, always.",
 	} {
 		ev := evidence(4, 20, 2)
@@ -228,7 +258,8 @@ func TestCalledInTime(t *testing.T) {
 	}
 }
 
-// The verdict is of what was waited and of what slow links and GPUs held ranks up, once; no more than that is shared out.
+// The verdict is of what was waited and of what slow links and GPUs held ranks up, once; no more than that is shared
+// out.
 func TestSharesAreOfWhatWasWaited(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(2, 9).Draw(t, "ranks")
@@ -237,7 +268,8 @@ func TestSharesAreOfWhatWasWaited(t *testing.T) {
 		waited, unknown := ev.Causes.Waited, rapid.Float64Range(0, 1e9).Draw(t, "unknown")
 		ev.Causes.Unknown, ev.Causes.Waited = unknown, waited+unknown
 		for range rapid.IntRange(0, 3).Draw(t, "slow") {
-			s := Slow{Rank: rapid.IntRange(0, n-1).Draw(t, "whose"), Kind: SlowTransfer, Cost: rapid.Float64Range(0, 1e9).Draw(t, "cost"), Delay: 1e9, Confidence: 1}
+			s := Slow{Rank: rapid.IntRange(0, n-1).Draw(t, "whose"), Kind: SlowTransfer,
+				Cost: rapid.Float64Range(0, 1e9).Draw(t, "cost"), Delay: 1e9, Confidence: 1}
 			s.Inherited = rapid.Float64Range(0, 1e8).Draw(t, "elsewhere")
 			ev.Causes.Ranks[s.Rank].Costs[causes.Link] += s.Inherited
 			ev.Causes.Waited += s.Inherited

@@ -17,5 +17,6 @@ func TestLimits(t *testing.T) {
 	for _, l := range Limits {
 		fmt.Fprintf(&table, "| `%s` | %g | %s |\n", l.Name, l.Value, l.Meaning)
 	}
-	golden.SectionMadeBy(t, "../../../docs/causes.md", "limits", "go test ./internal/analysis/verdict -update", table.String()+"\n")
+	golden.SectionMadeBy(t, "../../../docs/causes.md", "limits", "go test ./internal/analysis/verdict -update",
+		table.String()+"\n")
 }

@@ -10,8 +10,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
-// once says what a rank did one time that most of the waiting goes back to: that is no habit, and may have been chance, but it is what the job waited for. It
-// is "" if there is no such time: its lateness is too little of the run, or not more than the uncertainty of times; or the rank did not work longer than others.
+// once says what a rank did one time that most of the waiting goes back to: that is no habit, and may have been chance,
+// but it is what the job waited for. It is "" if there is no such time: its lateness is too little of the run, or not
+// more than the uncertainty of times; or the rank did not work longer than others.
 func (ev *Evidence) once(rank int) string {
 	c, r := ev.Causes, ev.Causes.Ranks[rank]
 	if len(r.Occurrences) == 0 {
@@ -24,7 +25,8 @@ func (ev *Evidence) once(rank int) string {
 		}
 	}
 	work := newWork(c, rank, nil)
-	if worst.Cost < MostShare*c.Waited || worst.Late < MuchTime*float64(ev.Duration) || work.cost(&r) < MostShare*worst.Cost {
+	if worst.Cost < MostShare*c.Waited || worst.Late < MuchTime*float64(ev.Duration) ||
+		work.cost(&r) < MostShare*worst.Cost {
 		return ""
 	}
 	kind := KindOf(worst.Kind)
@@ -33,6 +35,9 @@ func (ev *Evidence) once(rank int) string {
 	if h.certainty < 1 {
 		return ""
 	}
-	return fmt.Sprintf("Nobody stands out repeatedly, but %.0f %% of the %s of waiting goes back to one occasion on which %s was late. %s",
-		100*worst.Cost/c.Waited, units.Time(c.Waited), ev.Ranks[rank].Name, strings.Replace(h.sentence, ", once, ", ", ", 1))
+	return fmt.Sprintf(
+		"Nobody stands out repeatedly, but %.0f %% of the %s of waiting goes back to one occasion on which %s was "+
+			"late. %s",
+		100*worst.Cost/c.Waited, units.Time(c.Waited), ev.Ranks[rank].Name,
+		strings.Replace(h.sentence, ", once, ", ", ", 1))
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
-// What is said of ranks that share a GPU. What its turns explain package causes has told apart: it is held against nobody.
+// What is said of ranks that share a GPU. What its turns explain package causes has told apart: it is held against
+// nobody.
 
 // SharedGPU is a GPU, or a part of one, on which several ranks work at the same time.
 type SharedGPU struct {
@@ -43,8 +44,9 @@ func (ev *Evidence) shared(waited float64) []SharedGPU {
 	return all
 }
 
-// besideTurns is the part of what a rank cost by being late that remains when its host was late each time for the others' turns on its GPU, for which hosts
-// wait, too: for the results of what came before, once. Kernels of the application are not always recorded, so that nothing tells when it did.
+// besideTurns is the part of what a rank cost by being late that remains when its host was late each time for the
+// others' turns on its GPU, for which hosts wait, too: for the results of what came before, once. Kernels of the
+// application are not always recorded, so that nothing tells when it did.
 func (ev *Evidence) besideTurns(rank int) float64 {
 	cycle := 0.0
 	for i := range ev.Shared {
@@ -79,8 +81,8 @@ func (v *Verdict) sharing() (share float64) {
 // stopped tells whether something stopped the job, of which the text is then.
 func (v *Verdict) stopped() bool { return len(v.Culprits) > 0 && v.Culprits[0].Stops() }
 
-// withSharing adds to a verdict's text that ranks share GPUs, if they do. Without a text that is all there is to say. Where MPS runs their processes together,
-// which nobody has recorded, there are no turns.
+// withSharing adds to a verdict's text that ranks share GPUs, if they do. Without a text that is all there is to say.
+// Where MPS runs their processes together, which nobody has recorded, there are no turns.
 func (ev *Evidence) withSharing(v *Verdict, text string) string {
 	if len(v.SharedGPUs) == 0 {
 		return text
@@ -92,7 +94,8 @@ func (ev *Evidence) withSharing(v *Verdict, text string) string {
 	}
 	switch {
 	case text == "":
-		said += fmt.Sprintf(" Unless MPS is on, %s: that, and not a rank, explains %.0f %% of the %s of waiting.", turns, 100*share, units.Time(float64(v.Waited)))
+		said += fmt.Sprintf(" Unless MPS is on, %s: that, and not a rank, explains %.0f %% of the %s of waiting.",
+			turns, 100*share, units.Time(float64(v.Waited)))
 	case share >= leastSaid:
 		said += fmt.Sprintf(" Unless MPS is on, %s: that explains %.0f %% of the waiting.", turns, 100*share)
 	}

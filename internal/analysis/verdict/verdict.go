@@ -2,8 +2,8 @@
 
 // Package verdict says who made the others wait, in what way, and how sure that is.
 //
-// It decides nothing about times: package causes gives what each rank cost the others, package hang what kept a job from
-// ending. What both say is put into one form here, which report, its JSON, the page and the other products show.
+// It decides nothing about times: package causes gives what each rank cost the others, package hang what kept a job
+// from ending. What both say is put into one form here, which report, its JSON, the page and the other products show.
 package verdict
 
 import (
@@ -26,7 +26,8 @@ const (
 	Mismatch     Kind = "mismatch"      // it called with other arguments than the others
 )
 
-// KindOf is in what a rank was late by itself, as users are told it. A rank of which no call is known is taken to have called in time.
+// KindOf is in what a rank was late by itself, as users are told it. A rank of which no call is known is taken to have
+// called in time.
 func KindOf(k causes.Kind) Kind {
 	if k == causes.Host || k == causes.Call {
 		return HostLate
@@ -57,12 +58,13 @@ type Culprit struct {
 	Kind Kind   `json:"kind"`
 	Peer *int   `json:"peer"` // rank in the world at the other end of a slow link or a stuck transfer, else nil
 
-	Share      float64 `json:"share"`           // of Waited; of a late rank as far as it did more by itself than others
-	TimeShare  float64 `json:"time_share"`      // of the run's time: what the run would have been shorter by, at most
-	Confidence float64 `json:"confidence"`      // that it is no chance, and more than the uncertainty of the times
-	Pattern    string  `json:"pattern"`         // "always", "every third call", "since 12.4 s", "once"; "" if none is seen
-	Evidence   string  `json:"evidence"`        // one sentence
-	Worst      *Worst  `json:"worst,omitempty"` // where it cost the most; nil: not one time
+	Share      float64 `json:"share"`      // of Waited; of a late rank as far as it did more by itself than others
+	TimeShare  float64 `json:"time_share"` // of the run's time: what the run would have been shorter by, at most
+	Confidence float64 `json:"confidence"` // that it is no chance, and more than the uncertainty of the times
+	// "always", "every third call", "since 12.4 s", "once"; "" if none is seen
+	Pattern  string `json:"pattern"`
+	Evidence string `json:"evidence"`        // one sentence
+	Worst    *Worst `json:"worst,omitempty"` // where it cost the most; nil: not one time
 	// Stopped tells that the job did not go on for it: also of a transfer, which is stuck then.
 	Stopped bool `json:"stopped,omitempty"`
 }
@@ -73,7 +75,8 @@ type Worst struct {
 	Late     uint64         `json:"late_ns"` // after the one that it is compared with
 	Function string         `json:"operation"`
 	Comm     otf2.CommRef   `json:"comm"`
-	Phase    string         `json:"phase,omitempty"` // of the application, in which it called it; "": none, or not known
+	// of the application, in which it called it; "": none, or not known
+	Phase string `json:"phase,omitempty"`
 }
 
 // worstOf finds it among the times that a rank was late.

@@ -11,8 +11,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/stats"
 )
 
-// What ranks cost by working longer than others. Where no rank works longer, the order of the operations itself makes ranks wait, as in a pipeline of
-// equal stages: what goes back to a rank then is no reason to name it.
+// What ranks cost by working longer than others. Where no rank works longer, the order of the operations itself makes
+// ranks wait, as in a pipeline of equal stages: what goes back to a rank then is no reason to name it.
 
 // work is what ranks are held against: what the middle one of the others did between its operations.
 type work struct {
@@ -32,8 +32,9 @@ func newWork(c *causes.Result, but int, suspects map[int]bool) (w work) {
 // longer is by how much a rank worked longer, ns; negative if it worked less.
 func (w *work) longer(r *causes.Rank) float64 { return r.Worked - w.usual }
 
-// cost is what goes back to a rank as far as it worked longer: each other rank waited for that no longer than so long, in each operation in which it
-// waited at once; but for waits beside which its host worked, as it waits once more for what these did not cost.
+// cost is what goes back to a rank as far as it worked longer: each other rank waited for that no longer than so long,
+// in each operation in which it waited at once; but for waits beside which its host worked, as it waits once more for
+// what these did not cost.
 func (w *work) cost(r *causes.Rank) float64 {
 	longer := w.longer(r)
 	if longer <= 0 {
@@ -51,9 +52,10 @@ func (w *work) explains(r, than *causes.Rank) bool {
 	return (w.longer(r)-w.longer(than))*w.others >= LeastWork*(w.cost(r)-w.cost(than))
 }
 
-// kind is in what it was late most: of what goes back to it, that in which it worked longer than others like it did (by). A late host makes its GPU
-// late, too, in the operations that follow until the others have waited for it: then it is the host. Where it worked longer in little of what goes back
-// to it, as the time in which a host waits for its GPU alone counts as the host's, what goes back to it tells.
+// kind is in what it was late most: of what goes back to it, that in which it worked longer than others like it did
+// (by). A late host makes its GPU late, too, in the operations that follow until the others have waited for it: then it
+// is the host. Where it worked longer in little of what goes back to it, as the time in which a host waits for its GPU
+// alone counts as the host's, what goes back to it tells.
 func (w *work) kind(r *causes.Rank, by [workKinds]float64) Kind {
 	part := func(kinds ...causes.Kind) (cost, longer float64) {
 		for _, k := range kinds {
@@ -73,8 +75,8 @@ func (w *work) kind(r *causes.Rank, by [workKinds]float64) Kind {
 	return GPULate
 }
 
-// likeWork is what ranks like one did, ns by kinds: the middle of that half of the others that worked most nearly as long. Ranks of another stage do
-// other work.
+// likeWork is what ranks like one did, ns by kinds: the middle of that half of the others that worked most nearly as
+// long. Ranks of another stage do other work.
 func likeWork(ranks []causes.Rank, of int) (by [workKinds]float64) {
 	var others []*causes.Rank
 	for i := range ranks {

@@ -8,7 +8,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/causes"
 )
 
-// longerBy is evidence of rank 2 of some, which worked longer than the others: ms on the host and on the GPU; and what goes back to it, ms.
+// longerBy is evidence of rank 2 of some, which worked longer than the others: ms on the host and on the GPU; and what
+// goes back to it, ms.
 func longerBy(ranks int, host, gpu, hostCost, gpuCost float64) *Evidence {
 	ev := evidence(ranks, 20, 2)
 	r := &ev.Causes.Ranks[2]
@@ -46,8 +47,11 @@ func TestWork(t *testing.T) {
 			ev.Causes.Ranks[2].Beside[causes.Host] = 300e6
 			return ev
 		}(), HostLate, 1},
-		{"its GPU, beside others with other work", othersWorked(longerBy(6, 100, 400, 300, 300), [][2]float64{{0, 100}, {0, 100}, {0, 100}, {100, 200}, {100, 200}}), GPULate, 0.6},
-		{"its host, where others' hosts wait for GPUs alone", othersWorked(longerBy(4, 250, 300, 594, 6), [][2]float64{{300, 50}, {300, 50}, {300, 50}}), HostLate, 1},
+		{"its GPU, beside others with other work",
+			othersWorked(longerBy(6, 100, 400, 300, 300),
+				[][2]float64{{0, 100}, {0, 100}, {0, 100}, {100, 200}, {100, 200}}), GPULate, 0.6},
+		{"its host, where others' hosts wait for GPUs alone",
+			othersWorked(longerBy(4, 250, 300, 594, 6), [][2]float64{{300, 50}, {300, 50}, {300, 50}}), HostLate, 1},
 	} {
 		v := Judge(c.ev)
 		if len(v.Culprits) != 1 || v.Culprits[0].Kind != c.kind || v.Culprits[0].Share != c.share {
@@ -61,7 +65,8 @@ func TestWorkedALittleLonger(t *testing.T) {
 	for by, want := range map[float64]int{1.9e6: 0, 2.1e6: 1} { // 0.5 % of the run are 2 ms
 		ev := evidence(4, 20, 2)
 		r := &ev.Causes.Ranks[2]
-		r.Costs[causes.Host], r.Delays[causes.Host], r.Heaviest, r.Worked, ev.Causes.Waited = 12e6, 10e6, 0.6e6, 20e6, 12e6
+		r.Costs[causes.Host], r.Delays[causes.Host], r.Heaviest, r.Worked, ev.Causes.Waited = 12e6, 10e6, 0.6e6, 20e6,
+			12e6
 		ev.Causes.Ranks[1].Worked = r.Worked - by
 		if v := Judge(ev); len(v.Culprits) != want {
 			t.Errorf("longer by %.1f ms than the next: %+v", by/1e6, v.Culprits)
@@ -77,8 +82,8 @@ func TestSomeOfMany(t *testing.T) {
 	}
 }
 
-// pairs are communicators of two: ranks 2·k and 2·k+1. The first rank of the first was late on some occasions, and the other ranks that are named on
-// one each.
+// pairs are communicators of two: ranks 2·k and 2·k+1. The first rank of the first was late on some occasions, and the
+// other ranks that are named on one each.
 func pairs(n, times int, others ...int) *Evidence {
 	ev := evidence(2*n, 0, -1)
 	ev.Duration = uint64(times) * 100e6
@@ -97,7 +102,8 @@ func pairs(n, times int, others ...int) *Evidence {
 			c.Struck[m][causes.Level(10e6)] = float32(late[2*k+m])
 			r.Costs[causes.Host], r.Delays[causes.Host], r.Worked, r.All = cost, cost, cost, true
 			for i := range late[2*k+m] {
-				r.Occurrences = append(r.Occurrences, causes.Occurrence{Function: "AllReduce", Nth: uint64(i + 1), Late: 10e6, Called: 10e6, Cost: 10e6})
+				r.Occurrences = append(r.Occurrences,
+					causes.Occurrence{Function: "AllReduce", Nth: uint64(i + 1), Late: 10e6, Called: 10e6, Cost: 10e6})
 			}
 			ev.Causes.Waited += cost
 		}

@@ -9,18 +9,20 @@ import (
 
 // ByRank tells who waited for whom at the beginning of collectives.
 //
-// These are the waits of WaitStates in collectives, by rank. Clocks of different hosts are compared as they are in the archive.
+// These are the waits of WaitStates in collectives, by rank. Clocks of different hosts are compared as they are in the
+// archive.
 //
 // Who comes late to the first collective of a communicator was late with starting up, often by more than
 // by everything that follows. These waits are kept apart, in StartUp, wherever more collectives follow.
 type ByRank struct {
-	Collectives uint64            `json:"collectives"`      // that were looked at
-	LeftOut     uint64            `json:"left_out"`         // without times of two members that can be compared, or not ended by all
-	Hosts       int               `json:"hosts"`            // whose clocks are compared
-	Clocks      *facts.HostClocks `json:"clocks,omitempty"` // how well they are known; nil: they are as recorded
-	Total       uint64            `json:"total_ns"`         // of all ranks
-	Ranks       []Rank            `json:"ranks"`
-	StartUp     StartUp           `json:"start_up"`
+	Collectives uint64 `json:"collectives"` // that were looked at
+	// without times of two members that can be compared, or not ended by all
+	LeftOut uint64            `json:"left_out"`
+	Hosts   int               `json:"hosts"`            // whose clocks are compared
+	Clocks  *facts.HostClocks `json:"clocks,omitempty"` // how well they are known; nil: they are as recorded
+	Total   uint64            `json:"total_ns"`         // of all ranks
+	Ranks   []Rank            `json:"ranks"`
+	StartUp StartUp           `json:"start_up"`
 }
 
 // StartUp is the waiting in the first collectives of communicators; it is not part of the other figures.
@@ -46,10 +48,11 @@ type Rank struct {
 
 // Blame is what others waited for a rank, GPU or host.
 type Blame struct {
-	Caused    uint64         `json:"caused_ns"`
-	Last      uint64         `json:"last"` // operations in which it was waited for
-	MaxCaused uint64         `json:"max_caused_ns"`
-	WorstAt   otf2.Timestamp `json:"worst_at"` // when the operation of MaxCaused began on it, archive time; 0 if it caused none
+	Caused    uint64 `json:"caused_ns"`
+	Last      uint64 `json:"last"` // operations in which it was waited for
+	MaxCaused uint64 `json:"max_caused_ns"`
+	// when the operation of MaxCaused began on it, archive time; 0 if it caused none
+	WorstAt otf2.Timestamp `json:"worst_at"`
 }
 
 func (b *Blame) blame(caused uint64, at otf2.Timestamp) { b.merge(&Blame{caused, 1, caused, at}) }

@@ -26,7 +26,8 @@ type MessageEnd struct {
 	size       uint64
 	outside    bool // of what was selected
 
-	carried facts.Carried // what the network carried: the link of a send, and of the first message of a launch what its GPU held up
+	// what the network carried: the link of a send, and of the first message of a launch what its GPU held up
+	carried facts.Carried
 }
 
 type messageEndKey struct {
@@ -77,9 +78,11 @@ func (w *Counter) Message(op *analysis.Operation) {
 		w.seal(p)
 		p = &messagePlan{
 			part: part{
-				Rank: w.Of[op.Location], member: op.Rank, place: placeOf(op), during: op.During, Begin: op.Since, Time: uint64(op.End - op.Since),
+				Rank: w.Of[op.Location], member: op.Rank, place: placeOf(op), during: op.During, Begin: op.Since,
+				Time: uint64(op.End - op.Since),
 			},
-			local: op.Local, Location: op.Location, number: op.Launch, Comm: op.Communicator, function: named(op.Communicator, op.Function), source: op.Source,
+			local: op.Local, Location: op.Location, number: op.Launch, Comm: op.Communicator,
+			function: named(op.Communicator, op.Function), source: op.Source,
 			own: op.Uncertainty, ownKnown: op.Stated, silent: op.Follows, kind: waitMessages, culprit: -1,
 		}
 		w.plans[op.Location] = p
@@ -96,7 +99,9 @@ func (w *Counter) Message(op *analysis.Operation) {
 	if op.Function != "Send" {
 		key.src, key.dst, key.send = op.Peer, op.Rank, false
 	}
-	end := MessageEnd{Send: key.send, source: op.Source, Begin: op.Begin, since: op.Since, Plan: p, Rank: op.Rank, peer: op.Peer, Ordinal: op.Ordinal, size: op.Size, outside: op.Local.Outside, carried: facts.Carried{Link: op.Carried.Link}}
+	end := MessageEnd{Send: key.send, source: op.Source, Begin: op.Begin, since: op.Since, Plan: p, Rank: op.Rank,
+		peer: op.Peer, Ordinal: op.Ordinal, size: op.Size, outside: op.Local.Outside,
+		carried: facts.Carried{Link: op.Carried.Link}}
 	if p.messages == 1 {
 		end.carried = op.Carried
 	}
@@ -219,7 +224,8 @@ func (t *messageTable) put(k messageEndKey, e MessageEnd) (forgotten map[message
 
 func (w *Counter) forget(all map[messageEndKey]MessageEnd) {
 	keys := slices.SortedFunc(maps.Keys(all), func(a, b messageEndKey) int {
-		return cmp.Or(cmp.Compare(a.comm, b.comm), cmp.Compare(a.src, b.src), cmp.Compare(a.dst, b.dst), cmp.Compare(a.ordinal, b.ordinal))
+		return cmp.Or(cmp.Compare(a.comm, b.comm), cmp.Compare(a.src, b.src), cmp.Compare(a.dst, b.dst),
+			cmp.Compare(a.ordinal, b.ordinal))
 	})
 	for _, k := range keys {
 		e := all[k]

@@ -19,8 +19,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
-// Score-P's archive of four MPI ranks. The waits were worked out from what otf2-print shows of it, by Scalasca's definitions: from the enters of
-// MPI's regions, those of requests from the enter of the call that ended them, until the collective's end at most.
+// Score-P's archive of four MPI ranks. The waits were worked out from what otf2-print shows of it, by Scalasca's
+// definitions: from the enters of MPI's regions, those of requests from the enter of the call that ended them, until
+// the collective's end at most.
 func TestWaitsOfMPI(t *testing.T) {
 	w := archivetest.Operations(t, "../../../scorep/testdata/mpi4-clock_gettime/traces.otf2").WaitStates
 	got := map[string]uint64{"start-up": w.StartUp.Waited}
@@ -43,9 +44,11 @@ func TestWaitsOfMPI(t *testing.T) {
 	}
 }
 
-// mixed is an archive of three ranks as merge leaves one, with NCCL's communicators of all, of ranks 0 and 1, and of 1 and 2, and
-// MPI's of all. draw draws NCCL's operations; message puts a message into threads, which each end calls at one time and leaves at another.
-func mixed(t *testing.T, draw func(rank int, all, low int, p *shardtest.Process), messages func(message func(from, to int, sent, posted, done uint64))) string {
+// mixed is an archive of three ranks as merge leaves one, with NCCL's communicators of all, of ranks 0 and 1, and of 1
+// and 2, and MPI's of all. draw draws NCCL's operations; message puts a message into threads, which each end calls at
+// one time and leaves at another.
+func mixed(t *testing.T, draw func(rank int, all, low int, p *shardtest.Process),
+	messages func(message func(from, to int, sent, posted, done uint64))) string {
 	t.Helper()
 	s := archivetest.Load(t, jobtest.Make(t, 3, 3, func(r int, p *shardtest.Process) {
 		all, low := p.World(), -1
@@ -61,12 +64,14 @@ func mixed(t *testing.T, draw func(rank int, all, low int, p *shardtest.Process)
 		}
 	}
 	s.Defs.Groups = append(s.Defs.Groups, otf2.Group{
-		Self: otf2.GroupRef(len(s.Defs.Groups)), Type: otf2.GroupTypeCommLocations, Paradigm: otf2.ParadigmMPI, Members: []uint64{0, 1, 2},
+		Self: otf2.GroupRef(len(s.Defs.Groups)), Type: otf2.GroupTypeCommLocations, Paradigm: otf2.ParadigmMPI,
+		Members: []uint64{0, 1, 2},
 	})
 	comm := s.Comm(otf2.ParadigmMPI, otf2.UndefinedComm, 0, 1, 2)
 	s.Defs.Comms[comm].Name = s.Text("MPI_COMM_WORLD")
 	call := otf2.RegionRef(len(s.Defs.Regions))
-	s.Defs.Regions = append(s.Defs.Regions, otf2.Region{Self: call, Name: s.Text("MPI_Wait"), CanonicalName: s.Text("MPI_Wait"), Paradigm: otf2.ParadigmMPI})
+	s.Defs.Regions = append(s.Defs.Regions, otf2.Region{Self: call, Name: s.Text("MPI_Wait"),
+		CanonicalName: s.Text("MPI_Wait"), Paradigm: otf2.ParadigmMPI})
 	put := func(rank int, begin, end uint64, ev otf2.Event) {
 		l := archivetest.Thread(rank)
 		ev.Time = otf2.Timestamp(end)
@@ -82,8 +87,10 @@ func mixed(t *testing.T, draw func(rank int, all, low int, p *shardtest.Process)
 		}
 	}
 	messages(func(from, to int, sent, posted, done uint64) {
-		put(from, t0+sent*us, t0+(sent+1)*us, otf2.Event{Kind: otf2.EventMpiSend, Args: []uint64{uint64(to), comm, 5, 64}})
-		put(to, t0+posted*us, t0+done*us, otf2.Event{Kind: otf2.EventMpiRecv, Args: []uint64{uint64(from), comm, 5, 64}})
+		put(from, t0+sent*us, t0+(sent+1)*us, otf2.Event{Kind: otf2.EventMpiSend,
+			Args: []uint64{uint64(to), comm, 5, 64}})
+		put(to, t0+posted*us, t0+done*us, otf2.Event{Kind: otf2.EventMpiRecv,
+			Args: []uint64{uint64(from), comm, 5, 64}})
 	})
 	for l := range s.Events {
 		slices.SortStableFunc(s.Events[l], func(a, b otf2.Event) int { return cmp.Compare(a.Time, b.Time) })
@@ -92,8 +99,9 @@ func mixed(t *testing.T, draw func(rank int, all, low int, p *shardtest.Process)
 	return s.Write()
 }
 
-// In each of ten rounds of 10 ms rank 0 works 4 ms longer before it sends to rank 1, and both come to NCCL by that much later than rank 2, which
-// goes there at once: half of what that waits is for a rank that waited in MPI. All goes back to rank 0.
+// In each of ten rounds of 10 ms rank 0 works 4 ms longer before it sends to rank 1, and both come to NCCL by that much
+// later than rank 2, which goes there at once: half of what that waits is for a rank that waited in MPI. All goes back
+// to rank 0.
 func TestRanksLateToNCCLByWaitsInMPI(t *testing.T) {
 	const rounds = 10
 	at := func(round int, us uint64) uint64 { return uint64(round+1)*10_000 + us }
@@ -110,16 +118,19 @@ func TestRanksLateToNCCLByWaitsInMPI(t *testing.T) {
 	if p := paradigms[facts.ParadigmMPI]; p.Waited != rounds*4000*us || p.Through > 0 {
 		t.Errorf("MPI: %d ns waited, %.0f for ranks that had waited in NCCL", p.Waited, p.Through)
 	}
-	if p := paradigms[facts.ParadigmNCCL]; p.Waited != (rounds-1)*4000*us || p.Through < 0.45*float64(p.Waited) || p.Through > 0.55*float64(p.Waited) {
+	if p := paradigms[facts.ParadigmNCCL]; p.Waited != (rounds-1)*4000*us || p.Through < 0.45*float64(p.Waited) ||
+		p.Through > 0.55*float64(p.Waited) {
 		t.Errorf("NCCL: %d ns waited, %.0f for ranks that had waited in MPI", p.Waited, p.Through)
 	}
 	blames(t, r.Causes, 0, causes.Host)
-	if v := r.Verdict; len(v.Culprits) != 1 || v.Culprits[0].Rank != 0 || !strings.Contains(v.Text, "It called MPI's Send") {
+	if v := r.Verdict; len(v.Culprits) != 1 || v.Culprits[0].Rank != 0 ||
+		!strings.Contains(v.Text, "It called MPI's Send") {
 		t.Errorf("%s", v.Text)
 	}
 }
 
-// Rank 1 waits 4 ms in NCCL for rank 0, and sends to rank 2 after that: what rank 2 waits in MPI goes back through NCCL.
+// Rank 1 waits 4 ms in NCCL for rank 0, and sends to rank 2 after that: what rank 2 waits in MPI goes back through
+// NCCL.
 func TestRanksLateToMPIByWaitsInNCCL(t *testing.T) {
 	const rounds = 10
 	at := func(round int, us uint64) uint64 { return uint64(round+1)*10_000 + us }
@@ -156,6 +167,7 @@ func paradigmsOf(all []waits.Paradigm) map[string]waits.Paradigm {
 func blames(t *testing.T, r *causes.Result, rank int, kind causes.Kind) {
 	t.Helper()
 	if cost := r.Ranks[rank].Costs[kind]; cost < 0.85*r.Waited {
-		t.Errorf("%.0f of %.0f ns go back to rank %d: %+v, unknown %.0f", cost, r.Waited, rank, r.Ranks[rank].Costs, r.Unknown)
+		t.Errorf("%.0f of %.0f ns go back to rank %d: %+v, unknown %.0f", cost, r.Waited, rank, r.Ranks[rank].Costs,
+			r.Unknown)
 	}
 }

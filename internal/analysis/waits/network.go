@@ -32,7 +32,8 @@ type NetworkRow struct {
 }
 
 func (n *NetworkRow) phase(p facts.NetPhase) *uint64 {
-	return [facts.NumNetPhases]*uint64{&n.SendGPU, &n.SendPeer, &n.SendNetwork, &n.RecvNetwork, &n.RecvFlush, &n.RecvGPU}[p]
+	return [facts.NumNetPhases]*uint64{&n.SendGPU, &n.SendPeer, &n.SendNetwork, &n.RecvNetwork, &n.RecvFlush,
+		&n.RecvGPU}[p]
 }
 
 // take adds what a location has.
@@ -188,8 +189,8 @@ type networkKey struct {
 	by   otf2.LocationGroupRef
 }
 
-// homes are the communicators of the networks' locations; nil where one location served several, one after the other: which of them a phase was
-// of is not told.
+// homes are the communicators of the networks' locations; nil where one location served several, one after the other:
+// which of them a phase was of is not told.
 func (n *NetworkPhases) homes() map[otf2.LocationRef]*facts.Communicator {
 	home := make(map[otf2.LocationRef]*facts.Communicator)
 	for _, c := range facts.AllCommunicators(n.defs) {
@@ -216,7 +217,8 @@ func (n *NetworkPhases) processOf(l otf2.LocationRef) otf2.LocationGroupRef {
 
 // named is a row without figures.
 func (n *NetworkPhases) named(c *facts.Communicator, k networkKey) NetworkRow {
-	w := NetworkRow{Communicator: networkOf(n.defs, c), Comm: c.Ref, CommRank: k.rank, Host: analysis.HostOf(n.defs, k.by)}
+	w := NetworkRow{Communicator: networkOf(n.defs, c), Comm: c.Ref, CommRank: k.rank,
+		Host: analysis.HostOf(n.defs, k.by)}
 	if g := n.defs.LocationGroup(k.by); g != nil {
 		w.Rank = n.defs.String(g.Name)
 	}

@@ -26,7 +26,8 @@ type drawn struct {
 	ordinal map[string]uint64
 }
 
-// part is a rank's part in an operation that begins some time after the one before, and takes some time from a moment on.
+// part is a rank's part in an operation that begins some time after the one before, and takes some time from a moment
+// on.
 func (d *drawn) part(rank int, begin, since otf2.Timestamp) analysis.Operation {
 	end := max(begin, since) + otf2.Timestamp(rapid.IntRange(0, 200_000).Draw(d.T, "takes"))
 	if rapid.IntRange(0, 7).Draw(d.T, "gone before") == 0 {
@@ -34,9 +35,11 @@ func (d *drawn) part(rank int, begin, since otf2.Timestamp) analysis.Operation {
 	}
 	d.clock[rank] = end
 	o := analysis.Operation{Communicator: d.comm, Rank: rank}
-	o.Details, o.Location, o.Comm, o.Begin, o.Since, o.End, o.Launch, o.Peer = facts.NoDetails, d.comm.Members[rank], d.comm.Ref, begin, begin, end, d.launch, -1
+	o.Details, o.Location, o.Comm, o.Begin, o.Since, o.End, o.Launch, o.Peer = facts.NoDetails, d.comm.Members[rank],
+		d.comm.Ref, begin, begin, end, d.launch, -1
 	o.Source, o.Root = facts.SourceGPU, otf2.CollectiveRootNone
-	o.Carried = facts.Carried{Known: true, Link: facts.Link{Peer: int32(rank+1) % 3, Busy: 1000, Transfers: 4, Bytes: 4 << 16}}
+	o.Carried = facts.Carried{Known: true, Link: facts.Link{Peer: int32(rank+1) % 3, Busy: 1000, Transfers: 4,
+		Bytes: 4 << 16}}
 	if rank == d.slow {
 		o.Carried.Link.Busy = uint64(rapid.IntRange(100_000, 300_000).Draw(d.T, "on the way"))
 	}
@@ -103,7 +106,8 @@ func TestWaitsAndSlowLinksTakeNoMoreThanOperations(t *testing.T) {
 	}
 	named := 0
 	rapid.Check(t, func(t *rapid.T) {
-		d := &drawn{T: t, w: waits.NewCounter(sample.Defs, nil, comms), comm: comm, slow: rapid.IntRange(0, 2).Draw(t, "slow"), ordinal: make(map[string]uint64)}
+		d := &drawn{T: t, w: waits.NewCounter(sample.Defs, nil, comms), comm: comm,
+			slow: rapid.IntRange(0, 2).Draw(t, "slow"), ordinal: make(map[string]uint64)}
 		for range rapid.IntRange(1, 40).Draw(t, "operations") {
 			switch kind := rapid.IntRange(0, len(regions.Collectives)).Draw(t, "kind"); kind {
 			case len(regions.Collectives):
@@ -119,7 +123,8 @@ func TestWaitsAndSlowLinksTakeNoMoreThanOperations(t *testing.T) {
 		}
 		named += len(s.Slow.Rows)
 		if cost != s.Slow.Cost || s.Slow.Taken > float64(s.Total.Time-s.Total.Waited) || cost > s.Slow.Taken*(1+1e-9) {
-			t.Errorf("waited %d of %d, and held up %.0f (%.0f in rows) of %.0f", s.Total.Waited, s.Total.Time, s.Slow.Cost, cost, s.Slow.Taken)
+			t.Errorf("waited %d of %d, and held up %.0f (%.0f in rows) of %.0f", s.Total.Waited, s.Total.Time,
+				s.Slow.Cost, cost, s.Slow.Taken)
 		}
 	})
 	if named == 0 {

@@ -41,7 +41,8 @@ func newSlowness(defs *otf2.Definitions, ranks []analysis.Rank, of map[otf2.Loca
 }
 
 // member fills in what is known of the transfers of a member that came this long before the last one.
-func (s *slowness) member(comm *facts.Communicator, l otf2.LocationRef, d *facts.Details, early uint64) transfers.Member {
+func (s *slowness) member(comm *facts.Communicator, l otf2.LocationRef, d *facts.Details,
+	early uint64) transfers.Member {
 	rank := s.of[l]
 	m := transfers.Member{Rank: rank, Peer: transfers.Nobody, Node: s.hosts[rank], Early: early, Carried: d.Carried}
 	if peer := int(m.Link.Peer); peer >= 0 && peer < len(comm.Members) {
@@ -52,7 +53,8 @@ func (s *slowness) member(comm *facts.Communicator, l otf2.LocationRef, d *facts
 	return m
 }
 
-// network tells whether NCCL saw each of a communicator's ranks on a node of its own, so that all that they exchange goes over the network.
+// network tells whether NCCL saw each of a communicator's ranks on a node of its own, so that all that they exchange
+// goes over the network.
 func (s *slowness) network(comm *facts.Communicator, l otf2.LocationRef) bool {
 	return s.nodes[l] == comm.Size()
 }
@@ -61,14 +63,16 @@ func (s *slowness) network(comm *facts.Communicator, l otf2.LocationRef) bool {
 func (s *slowness) collective(members []analysis.Operation, last otf2.Timestamp, transfer uint64) []transfers.Charge {
 	first := &members[0]
 	op := transfers.Operation{
-		Sort:    transfers.Sort{Comm: first.Communicator.Ref, Function: first.Function, Size: first.Size, Algo: first.Algo, Graph: first.Graph},
+		Sort: transfers.Sort{Comm: first.Communicator.Ref, Function: first.Function, Size: first.Size,
+			Algo: first.Algo, Graph: first.Graph},
 		Ordinal: first.Ordinal, Transfer: transfer, Ring: first.Algo == s.ring && first.Root == otf2.CollectiveRootNone,
 	}
 	s.members = s.members[:0]
 	if carried(members) {
 		for i := range members {
 			m := &members[i]
-			s.members = append(s.members, s.member(first.Communicator, m.Location, &m.Details, uint64(max(last, m.Begin)-m.Begin)))
+			s.members = append(s.members, s.member(
+				first.Communicator, m.Location, &m.Details, uint64(max(last, m.Begin)-m.Begin)))
 		}
 		op.Network = s.network(first.Communicator, first.Location)
 	} else { // there is nothing to be said of any of them
@@ -126,7 +130,8 @@ type heldUp struct {
 	ns float64
 }
 
-// settle counts for how long a launch was held up, in all its messages together not for longer than it took without waiting.
+// settle counts for how long a launch was held up, in all its messages together not for longer than it took without
+// waiting.
 func (s *slowness) settle(p *messagePlan) {
 	took, all := p.Time-p.Waits, 0.0
 	s.counter.Took(took)
@@ -139,14 +144,15 @@ func (s *slowness) settle(p *messagePlan) {
 	}
 }
 
-// message takes one whose ends' times compare. Of a launch's messages the first one tells of the GPU, as it is told of the launch. What a GPU does
-// for a message waits for no other GPU beside it.
+// message takes one whose ends' times compare. Of a launch's messages the first one tells of the GPU, as it is told of
+// the launch. What a GPU does for a message waits for no other GPU beside it.
 func (s *slowness) message(a, b *MessageEnd) {
 	comm := a.Plan.Comm
 	s.members = s.members[:0]
 	begin, end := max(a.Begin, b.Begin), otf2.Timestamp(0)
 	for _, e := range [...]*MessageEnd{a, b} {
-		m := transfers.Member{Rank: e.Plan.Rank, Peer: transfers.Nobody, Node: s.hosts[e.Plan.Rank], Early: uint64(begin - e.Begin), Carried: e.carried}
+		m := transfers.Member{Rank: e.Plan.Rank, Peer: transfers.Nobody, Node: s.hosts[e.Plan.Rank],
+			Early: uint64(begin - e.Begin), Carried: e.carried}
 		if other := b; m.Link.Peer >= 0 {
 			if e == b {
 				other = a
@@ -157,14 +163,16 @@ func (s *slowness) message(a, b *MessageEnd) {
 		s.members = append(s.members, m)
 	}
 	charges := s.counter.Add(&transfers.Operation{
-		Sort:    transfers.Sort{Comm: comm.Ref, Function: "Send", Size: max(a.size, b.size), Algo: otf2.UndefinedString},
+		Sort: transfers.Sort{Comm: comm.Ref, Function: "Send", Size: max(a.size, b.size),
+			Algo: otf2.UndefinedString},
 		Ordinal: a.Ordinal, Members: s.members, Transfer: uint64(max(end, begin) - begin), Network: true,
 	})
 	for _, e := range [...]*MessageEnd{a, b} {
 		held := facts.HeldUp(longerBy(charges), uint64(end-e.Begin)-e.Plan.Time)
 		for i := range charges {
 			if c := charges[i]; c.Kind != transfers.Unknown && held > 0 {
-				e.Plan.held = append(e.Plan.held, heldUp{c, float64(held) * float64(c.Excess) / float64(longerBy(charges))})
+				e.Plan.held = append(e.Plan.held, heldUp{c,
+					float64(held) * float64(c.Excess) / float64(longerBy(charges))})
 			}
 		}
 	}
@@ -195,7 +203,8 @@ func (s *slowness) result(ranks []Row, gpus []string) (out Slow) {
 	for i := range found {
 		f := &found[i]
 		out.Cost += f.Cost
-		row := SlowRow{What: slowWhat(f), Name: ranks[f.Rank].Name, Host: ranks[f.Rank].Host, GPU: gpus[f.Rank], Finding: *f}
+		row := SlowRow{What: slowWhat(f), Name: ranks[f.Rank].Name, Host: ranks[f.Rank].Host, GPU: gpus[f.Rank],
+			Finding: *f}
 		if f.Peer != transfers.Nobody {
 			row.PeerName, row.PeerHost = ranks[f.Peer].Name, ranks[f.Peer].Host
 		}

@@ -73,12 +73,14 @@ type States struct {
 
 // NotCompared counts what is in no wait.
 type NotCompared struct {
-	NoTimes      uint64 `json:"no_times"`   // collectives without comparable times of two members, the root among them if it matters
-	Unfinished   uint64 `json:"unfinished"` // collectives that not every member ended
-	Members      uint64 `json:"members"`    // members without comparable times of collectives that were compared
-	Messages     uint64 `json:"messages"`   // without comparable times at both ends
-	Unmatched    uint64 `json:"unmatched"`  // ends of messages whose other end is not there
-	Inconsistent uint64 `json:"not_alike"`  // ends of messages, and members of collectives, that were not recorded alike
+	// collectives without comparable times of two members, the root among them if it matters
+	NoTimes    uint64 `json:"no_times"`
+	Unfinished uint64 `json:"unfinished"` // collectives that not every member ended
+	Members    uint64 `json:"members"`    // members without comparable times of collectives that were compared
+	Messages   uint64 `json:"messages"`   // without comparable times at both ends
+	Unmatched  uint64 `json:"unmatched"`  // ends of messages whose other end is not there
+	// ends of messages, and members of collectives, that were not recorded alike
+	Inconsistent uint64 `json:"not_alike"`
 }
 
 // Sums adds up waits.
@@ -103,7 +105,8 @@ type Row struct {
 
 	NoData bool `json:"no_data,omitempty"` // nothing was recorded of it
 
-	// GoesBack is, of ranks, what others waited because of what it did itself, as package causes finds it, ns; nil: nobody asked.
+	// GoesBack is, of ranks, what others waited because of what it did itself, as package causes finds it, ns; nil:
+	// nobody asked.
 	GoesBack *float64 `json:"goes_back_ns,omitempty"`
 }
 
@@ -123,7 +126,8 @@ type Group struct {
 // Paradigm is the waiting in operations of one paradigm.
 type Paradigm struct {
 	Group
-	// Through is, of the waiting, what was for ranks that came late because they had waited in operations of another paradigm, ns.
+	// Through is, of the waiting, what was for ranks that came late because they had waited in operations of another
+	// paradigm, ns.
 	Through float64 `json:"through_others_ns"`
 }
 
@@ -143,11 +147,12 @@ type Instance struct {
 	At           otf2.Timestamp `json:"at"`    // the last begin
 	Rank         string         `json:"rank"`
 	Host         string         `json:"host"`
-	Phase        string         `json:"phase"` // of the application, in which that rank called it; "": none, or not known
-	Caused       uint64         `json:"caused_ns"`
-	Skew         uint64         `json:"skew_ns"`
-	Transfer     uint64         `json:"transfer_ns"`
-	Uncertainty  *uint64        `json:"uncertainty_ns"` // of Caused; null if it is not stated for all waits
+	// of the application, in which that rank called it; "": none, or not known
+	Phase       string  `json:"phase"`
+	Caused      uint64  `json:"caused_ns"`
+	Skew        uint64  `json:"skew_ns"`
+	Transfer    uint64  `json:"transfer_ns"`
+	Uncertainty *uint64 `json:"uncertainty_ns"` // of Caused; null if it is not stated for all waits
 }
 
 // EnqueueArrival tells who came last where it is only known when operations were enqueued. That is no waiting:
@@ -205,8 +210,9 @@ type Counter struct {
 	kinds      [numWaitKinds]Group
 	names      map[otf2.CommRef]string
 
-	begun   facts.StartUps
-	first   map[otf2.CommRef]*Arrival // of communicators that begin, until a second follows: the only one is not start-up
+	begun facts.StartUps
+	// of communicators that begin, until a second follows: the only one is not start-up
+	first   map[otf2.CommRef]*Arrival
 	startUp []Arrival
 	out     States
 	enqueue []EnqueueRow
@@ -215,8 +221,8 @@ type Counter struct {
 
 	See    func(*Wait)            // if set, told of each wait
 	Paired func(a, b *MessageEnd) // if set, told of the two ends of each message
-	// Met, if set, is told of the launches of the two ends of each message, and whether their times compare; Lost of that of an end whose
-	// other end does not come.
+	// Met, if set, is told of the launches of the two ends of each message, and whether their times compare; Lost of
+	// that of an end whose other end does not come.
 	Met  func(a, b *causes.Local, compared bool)
 	Lost func(*causes.Local)
 
@@ -277,10 +283,13 @@ type part struct {
 func NewCounter(defs *otf2.Definitions, clocks *facts.HostClocks, comms map[otf2.CommRef]*facts.Communicator) *Counter {
 	ranks, of := analysis.Ranks(defs, comms)
 	w := &Counter{
-		Arrivals: Arrivals{Of: of, unknown: !facts.FindAttributes(defs).Has(regions.AttrTimingSource)}, first: make(map[otf2.CommRef]*Arrival), begun: make(facts.StartUps),
-		paradigms: make(map[string]*Group), comms: make(map[otf2.CommRef]*Group), operations: make(map[string]*Group), phases: make(map[analysis.Phase]*Group),
-		pairs: make(map[pairOf]*Group),
-		names: make(map[otf2.CommRef]string), plans: make(map[otf2.LocationRef]*messagePlan), Network: NewNetworkPhases(defs),
+		Arrivals: Arrivals{Of: of, unknown: !facts.FindAttributes(defs).Has(regions.AttrTimingSource)},
+		first:    make(map[otf2.CommRef]*Arrival), begun: make(facts.StartUps),
+		paradigms: make(map[string]*Group), comms: make(map[otf2.CommRef]*Group), operations: make(map[string]*Group),
+		phases: make(map[analysis.Phase]*Group),
+		pairs:  make(map[pairOf]*Group),
+		names:  make(map[otf2.CommRef]string), plans: make(map[otf2.LocationRef]*messagePlan),
+		Network: NewNetworkPhases(defs),
 	}
 	w.slow = newSlowness(defs, ranks, of)
 	hosts := make(map[string]bool)
@@ -356,7 +365,8 @@ func (w *Arrivals) Arrive(members []analysis.Operation) *Arrival {
 	w.came = w.came[:0]
 	for i := range members {
 		m := &members[i]
-		w.came = append(w.came, facts.Arrival{Rank: m.Rank, Begin: m.Begin, End: m.End, Source: m.Source, Root: int64(m.Root) == int64(m.Rank), Certain: m.Certain()})
+		w.came = append(w.came, facts.Arrival{Rank: m.Rank, Begin: m.Begin, End: m.End, Source: m.Source,
+			Root: int64(m.Root) == int64(m.Rank), Certain: m.Certain()})
 	}
 	op := &members[0]
 	l, ok := facts.Arrive(facts.WaitKindOf(op.Collective), w.came, w.unknown)
@@ -366,9 +376,11 @@ func (w *Arrivals) Arrive(members []analysis.Operation) *Arrival {
 	by := &members[l.Awaited]
 	a := &w.work
 	*a = Arrival{
-		comm: op.Communicator, function: named(op.Communicator, op.Function), ordinal: op.Ordinal, source: l.Source, kind: l.Kind, Parts: a.Parts[:0],
+		comm: op.Communicator, function: named(op.Communicator, op.Function), ordinal: op.Ordinal, source: l.Source,
+		kind: l.Kind, Parts: a.Parts[:0],
 		Culprit: w.Of[by.Location], at: by.Begin, caused: l.Caused, since: members[l.Last].Begin,
-		lastBegin: members[l.Last].Begin, skew: uint64(members[l.Last].Begin - l.First), transfer: uint64(l.End - min(l.End, members[l.Last].Begin)),
+		lastBegin: members[l.Last].Begin, skew: uint64(members[l.Last].Begin - l.First),
+		transfer: uint64(l.End - min(l.End, members[l.Last].Begin)),
 	}
 	for i := range members {
 		m := &members[i]
@@ -377,7 +389,8 @@ func (w *Arrivals) Arrive(members []analysis.Operation) *Arrival {
 			continue
 		}
 		a.Parts = append(a.Parts, part{
-			Rank: w.Of[m.Location], member: m.Rank, place: placeOf(m), during: m.During, Begin: m.Begin, Time: uint64(m.End - m.Begin), Waits: w.came[i].Wait,
+			Rank: w.Of[m.Location], member: m.Rank, place: placeOf(m), during: m.During, Begin: m.Begin,
+			Time: uint64(m.End - m.Begin), Waits: w.came[i].Wait,
 			uncertainty: m.Uncertainty + by.Uncertainty, stated: m.Stated && by.Stated,
 		})
 	}
@@ -478,7 +491,8 @@ func (w *Counter) groups(comm *facts.Communicator, function string, kind facts.W
 	if of := (pairOf{comm.Ref, function}); w.last[0] == nil || w.lastOf != of {
 		w.lastOf = of
 		w.last = [...]*Group{
-			analysis.Entry(w.comms, comm.Ref), analysis.Entry(w.paradigms, comm.Paradigm()), analysis.Entry(w.operations, function), analysis.Entry(w.pairs, of), nil,
+			analysis.Entry(w.comms, comm.Ref), analysis.Entry(w.paradigms, comm.Paradigm()),
+			analysis.Entry(w.operations, function), analysis.Entry(w.pairs, of), nil,
 		}
 	}
 	w.last[4] = &w.kinds[kind]
@@ -546,8 +560,10 @@ func (w *Counter) remember(a *Arrival) {
 		return
 	}
 	one := Instance{
-		Communicator: a.comm.Name, Operation: a.function, Ordinal: a.ordinal, Since: a.lastBegin - otf2.Timestamp(a.skew), At: a.lastBegin,
-		Rank: w.ranks[a.Culprit].Rank, Host: w.ranks[a.Culprit].Host, Caused: a.caused, Skew: a.skew, Transfer: a.transfer,
+		Communicator: a.comm.Name, Operation: a.function, Ordinal: a.ordinal,
+		Since: a.lastBegin - otf2.Timestamp(a.skew), At: a.lastBegin,
+		Rank: w.ranks[a.Culprit].Rank, Host: w.ranks[a.Culprit].Host, Caused: a.caused, Skew: a.skew,
+		Transfer: a.transfer,
 	}
 	for i := range a.Parts {
 		if p := &a.Parts[i]; p.Rank == a.Culprit {
@@ -574,7 +590,8 @@ func (w *Counter) rememberLaunch(p *messagePlan) {
 	}
 	one := Instance{
 		Communicator: p.Comm.Name, Operation: p.function, Ordinal: p.ordinal, Since: p.Begin, At: p.at,
-		Rank: w.ranks[p.culprit].Rank, Host: w.ranks[p.culprit].Host, Caused: p.Waits, Skew: uint64(p.at - p.Begin), Transfer: p.Time - p.Waits, Phase: pathOf(p.awaited),
+		Rank: w.ranks[p.culprit].Rank, Host: w.ranks[p.culprit].Host, Caused: p.Waits, Skew: uint64(p.at - p.Begin),
+		Transfer: p.Time - p.Waits, Phase: pathOf(p.awaited),
 	}
 	if p.stated {
 		uncertainty := p.uncertainty
@@ -601,7 +618,8 @@ func (w *Counter) keep(one *Instance) {
 	worst := w.out.Worst
 	at, _ := slices.BinarySearchFunc(worst, *one, func(x, y Instance) int {
 		return cmp.Or(
-			cmp.Compare(y.Caused, x.Caused), cmp.Compare(x.At, y.At), cmp.Compare(x.Communicator, y.Communicator), cmp.Compare(x.Operation, y.Operation),
+			cmp.Compare(y.Caused, x.Caused), cmp.Compare(x.At, y.At), cmp.Compare(x.Communicator, y.Communicator),
+			cmp.Compare(x.Operation, y.Operation),
 			cmp.Compare(x.Ordinal, y.Ordinal), cmp.Compare(x.Rank, y.Rank), cmp.Compare(x.Since, y.Since),
 		)
 	})
@@ -618,8 +636,9 @@ func (w *Counter) Result() (ByRank, *States) {
 	w.endMessages()
 	d := &w.out
 	short := ByRank{
-		Collectives: w.counted, LeftOut: d.NotCompared.NoTimes + d.NotCompared.Unfinished, Hosts: d.Hosts, Clocks: d.Clocks,
-		Ranks: w.ranks, StartUp: startUpOf(w.ranks, w.startUp),
+		Collectives: w.counted, LeftOut: d.NotCompared.NoTimes + d.NotCompared.Unfinished, Hosts: d.Hosts,
+		Clocks: d.Clocks,
+		Ranks:  w.ranks, StartUp: startUpOf(w.ranks, w.startUp),
 	}
 	for i := range w.ranks {
 		short.Total += w.ranks[i].Waited
@@ -690,7 +709,8 @@ func shown[T any](rows []T, is func(rank int) bool) []T {
 // pairRows lists the functions of each communicator.
 func (w *Counter) pairRows() []Pair {
 	list := []Pair{}
-	for _, of := range slices.SortedFunc(maps.Keys(w.pairs), func(a, b pairOf) int { return cmp.Or(cmp.Compare(a.comm, b.comm), cmp.Compare(a.function, b.function)) }) {
+	for _, of := range slices.SortedFunc(maps.Keys(w.pairs),
+		func(a, b pairOf) int { return cmp.Or(cmp.Compare(a.comm, b.comm), cmp.Compare(a.function, b.function)) }) {
 		g := w.pairs[of]
 		g.Name = of.function
 		g.finish()

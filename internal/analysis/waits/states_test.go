@@ -49,25 +49,33 @@ func TestWaitsOfEveryKind(t *testing.T) {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff([]waits.Row{
-		{Name: "Rank 0", Host: "node0", Sums: waited(9, 390, 8, 150), Blame: waits.Blame{Caused: 40 * us, Last: 1, MaxCaused: 40 * us, WorstAt: t0 + 640*us}, GoesBack: of(0)},
-		{Name: "Rank 1", Host: "node0", Sums: waited(7, 265, 2, 50), Blame: waits.Blame{Caused: 165 * us, Last: 6, MaxCaused: 40 * us, WorstAt: t0 + 330*us}, GoesBack: of(122.5)},
-		{Name: "Rank 2", Host: "node1", Sums: waited(8, 285, 5, 55), Blame: waits.Blame{Caused: 50 * us, Last: 3, MaxCaused: 30 * us, WorstAt: t0 + 220*us}, GoesBack: of(50)},
+		{Name: "Rank 0", Host: "node0", Sums: waited(9, 390, 8, 150),
+			Blame: waits.Blame{Caused: 40 * us, Last: 1, MaxCaused: 40 * us, WorstAt: t0 + 640*us}, GoesBack: of(0)},
+		{Name: "Rank 1", Host: "node0", Sums: waited(7, 265, 2, 50),
+			Blame:    waits.Blame{Caused: 165 * us, Last: 6, MaxCaused: 40 * us, WorstAt: t0 + 330*us},
+			GoesBack: of(122.5)},
+		{Name: "Rank 2", Host: "node1", Sums: waited(8, 285, 5, 55),
+			Blame: waits.Blame{Caused: 50 * us, Last: 3, MaxCaused: 30 * us, WorstAt: t0 + 220*us}, GoesBack: of(50)},
 	}, w.Ranks); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff([]waits.Row{
-		{Name: "node0", Host: "node0", Sums: waited(16, 655, 10, 200), Blame: waits.Blame{Caused: 205 * us, Last: 7, MaxCaused: 40 * us, WorstAt: t0 + 640*us}},
-		{Name: "node1", Host: "node1", Sums: waited(8, 285, 5, 55), Blame: waits.Blame{Caused: 50 * us, Last: 3, MaxCaused: 30 * us, WorstAt: t0 + 220*us}},
+		{Name: "node0", Host: "node0", Sums: waited(16, 655, 10, 200),
+			Blame: waits.Blame{Caused: 205 * us, Last: 7, MaxCaused: 40 * us, WorstAt: t0 + 640*us}},
+		{Name: "node1", Host: "node1", Sums: waited(8, 285, 5, 55),
+			Blame: waits.Blame{Caused: 50 * us, Last: 3, MaxCaused: 30 * us, WorstAt: t0 + 220*us}},
 	}, w.HostRows); diff != "" {
 		t.Error(diff)
 	}
 	if len(w.GPUs) != 3 || w.GPUs[2].Host != "node1" || w.GPUs[2].Caused != 50*us {
 		t.Errorf("GPUs: %+v", w.GPUs)
 	}
-	if w.Collectives != 5 || w.Messages != 6 || w.Total != waited(24, 940, 15, 255) || w.NotCompared != (waits.NotCompared{}) {
+	if w.Collectives != 5 || w.Messages != 6 || w.Total != waited(24, 940, 15, 255) ||
+		w.NotCompared != (waits.NotCompared{}) {
 		t.Errorf("%+v", w)
 	}
-	if diff := cmp.Diff(waits.StartUp{Collectives: 1, Waited: 21 * us, Rank: "Rank 2", Host: "node1", Caused: 21 * us}, w.StartUp); diff != "" {
+	if diff := cmp.Diff(waits.StartUp{Collectives: 1, Waited: 21 * us, Rank: "Rank 2", Host: "node1", Caused: 21 * us},
+		w.StartUp); diff != "" {
 		t.Error(diff)
 	}
 	// Skews 20, 30, 10, 20, 20; after the last begin 40, 30, 50, 40, 5.
@@ -75,11 +83,13 @@ func TestWaitsOfEveryKind(t *testing.T) {
 	if c.Collectives != 5 || c.SkewAvg != 20*us || c.SkewMax != 30*us || c.TransferAvg != 33*us {
 		t.Errorf("%+v", c)
 	}
-	if diff := cmp.Diff([]string{"AllReduce 30000", "Broadcast 55000", "Recv 40000", "Reduce 60000", "Send 20000", "Send and Recv 50000"}, names(w.Operations)); diff != "" {
+	if diff := cmp.Diff([]string{"AllReduce 30000", "Broadcast 55000", "Recv 40000", "Reduce 60000", "Send 20000",
+		"Send and Recv 50000"}, names(w.Operations)); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff(waits.Instance{
-		Communicator: "world", Operation: "Broadcast", Since: t0 + 300*us, At: t0 + 330*us, Rank: "Rank 1", Host: "node0", Caused: 40 * us, Skew: 30 * us, Transfer: 30 * us,
+		Communicator: "world", Operation: "Broadcast", Since: t0 + 300*us, At: t0 + 330*us, Rank: "Rank 1",
+		Host: "node0", Caused: 40 * us, Skew: 30 * us, Transfer: 30 * us,
 	}, w.Worst[0]); diff != "" {
 		t.Error(diff)
 	}
@@ -88,8 +98,10 @@ func TestWaitsOfEveryKind(t *testing.T) {
 		// What the others waited for rank r: the one before it 2k, the one behind it k of their own.
 		before, behind := (k+1)%3+1, k%3+1
 		network = append(network, waits.NetworkRow{
-			Communicator: "world", Comm: w.Network[0].Comm, CommRank: int(k - 1), Rank: fmt.Sprint("Rank ", k-1), Host: []string{"node0", "node0", "node1"}[k-1],
-			SendGPU: k * us, SendPeer: 3 * k * us, SendNetwork: 3 * k * us, RecvNetwork: 4 * k * us, RecvFlush: 5 * k * us, RecvGPU: 6 * k * us,
+			Communicator: "world", Comm: w.Network[0].Comm, CommRank: int(k - 1), Rank: fmt.Sprint("Rank ", k-1),
+			Host:    []string{"node0", "node0", "node1"}[k-1],
+			SendGPU: k * us, SendPeer: 3 * k * us, SendNetwork: 3 * k * us, RecvNetwork: 4 * k * us,
+			RecvFlush: 5 * k * us, RecvGPU: 6 * k * us,
 			Phases: 7, AwaitedBy: (2*before + behind) * us,
 		})
 	}
@@ -111,7 +123,8 @@ func uncertain(s *archivetest.Sample, ns func(rank int) uint64) {
 		events := s.Events[archivetest.Stream(r)]
 		for i := range events {
 			if events[i].Kind == otf2.EventEnter {
-				events[i].Attributes = append(events[i].Attributes, otf2.AttributeValue{ID: regions.AttrUncertainty, Type: otf2.TypeUint64, Bits: ns(r)})
+				events[i].Attributes = append(events[i].Attributes,
+					otf2.AttributeValue{ID: regions.AttrUncertainty, Type: otf2.TypeUint64, Bits: ns(r)})
 			}
 		}
 	}
@@ -121,9 +134,11 @@ func TestUncertaintyOfWaits(t *testing.T) {
 	s := archivetest.Load(t, archivetest.WithWaits(t))
 	uncertain(s, func(rank int) uint64 { return []uint64{1, 2, 9}[rank] * us })
 	w := archivetest.Operations(t, s.Write()).WaitStates
-	// Waits with the sum of both ranks' uncertainties: AllReduce 20±10, 10±11; Broadcast 30±3, 10±11, 10±3, 5±11; Reduce 20±3, 10±11, 20±3, 10±11;
-	// messages 40±3, 15±10, 5±10, ring 30±3, 20±11.
-	want := waits.Sums{Parts: 24, Time: 940 * us, Waits: 15, Waited: 255 * us, Uncertainty: (10 + 11 + 3 + 11 + 3 + 11 + 3 + 11 + 3 + 11 + 3 + 10 + 10 + 3 + 11) * us, Below: 6, BelowTime: 50 * us}
+	// Waits with the sum of both ranks' uncertainties: AllReduce 20±10, 10±11; Broadcast 30±3, 10±11, 10±3, 5±11;
+	// Reduce 20±3, 10±11, 20±3, 10±11; messages 40±3, 15±10, 5±10, ring 30±3, 20±11.
+	want := waits.Sums{Parts: 24, Time: 940 * us, Waits: 15, Waited: 255 * us,
+		Uncertainty: (10 + 11 + 3 + 11 + 3 + 11 + 3 + 11 + 3 + 11 + 3 + 10 + 10 + 3 + 11) * us, Below: 6,
+		BelowTime: 50 * us}
 	if diff := cmp.Diff(want, w.Total); diff != "" {
 		t.Error(diff)
 	}
@@ -132,7 +147,9 @@ func TestUncertaintyOfWaits(t *testing.T) {
 	}
 	var b bytes.Buffer
 	archivetest.Try(t, report.Waits(w, report.Clock{Begin: archivetest.T0}).WriteText(&b))
-	if want := "waited 255 µs of 940 µs, 27.1 %, ± 114 µs; 50 µs of it in 6 waits no longer than the uncertainty\n"; !bytes.Contains(b.Bytes(), []byte(want)) {
+	if want :=
+		"waited 255 µs of 940 µs, 27.1 %, ± 114 µs; 50 µs of it in 6 waits no longer than the " +
+			"uncertainty\n"; !bytes.Contains(b.Bytes(), []byte(want)) {
 		t.Errorf("%s\nwant: %s", b.String(), want)
 	}
 }
@@ -171,7 +188,8 @@ func TestOnlyTimesOfOneKindAreCompared(t *testing.T) {
 	t.Run("one rank enqueue", func(t *testing.T) {
 		w := all(sourceOfRank(2, "enqueue"))
 		// AllReduce: 10 on rank 0; Broadcast 30 and 10 on 0; Reduce 20 and 20 on 0; message 40 on 1; ring: 30 on 0.
-		if w.Total.Waited != (10+30+10+20+20+40+30)*us || w.NotCompared.Members != 6 || w.NotCompared.Messages != 4 || w.Enqueue.Collectives != 0 {
+		if w.Total.Waited != (10+30+10+20+20+40+30)*us || w.NotCompared.Members != 6 || w.NotCompared.Messages != 4 ||
+			w.Enqueue.Collectives != 0 {
 			t.Errorf("%+v", w)
 		}
 		if diff := cmp.Diff(map[string]uint64{"gpu": 5 + 2}, w.Times); diff != "" {
@@ -188,12 +206,14 @@ func TestOnlyTimesOfOneKindAreCompared(t *testing.T) {
 	})
 	t.Run("light", func(t *testing.T) {
 		w := all(sourceOfRank(0, "enqueue"), sourceOfRank(1, "enqueue"), sourceOfRank(2, "enqueue"))
-		if w.Total != (waits.Sums{}) || w.Collectives != 0 || w.NotCompared.NoTimes != 6 || w.NotCompared.Messages != 6 {
+		if w.Total != (waits.Sums{}) || w.Collectives != 0 || w.NotCompared.NoTimes != 6 ||
+			w.NotCompared.Messages != 6 {
 			t.Errorf("%+v", w)
 		}
 		// The start-up is one of them: skews 14, 20, 30, 10, 20, 20.
 		e := w.Enqueue
-		if e.Collectives != 6 || e.SkewAvg != 19*us || e.SkewMax != 30*us || e.Ranks[1].Last != 4 || e.Ranks[2].Last != 2 || e.Ranks[1].Behind != (7+10+30+10+20+20)*us {
+		if e.Collectives != 6 || e.SkewAvg != 19*us || e.SkewMax != 30*us || e.Ranks[1].Last != 4 ||
+			e.Ranks[2].Last != 2 || e.Ranks[1].Behind != (7+10+30+10+20+20)*us {
 			t.Errorf("%+v", e)
 		}
 		for _, format := range []func(*report.Document, *bytes.Buffer) error{
@@ -212,7 +232,8 @@ func TestOnlyTimesOfOneKindAreCompared(t *testing.T) {
 // Waits count into the phases of the application in which the operations were called.
 func TestWaitsByPhase(t *testing.T) {
 	s := archivetest.Load(t, archivetest.WithWaits(t))
-	// All calls are made on the thread in a phase "step 6" until 300 µs, then "step 7"; the operations name them as their parents.
+	// All calls are made on the thread in a phase "step 6" until 300 µs, then "step 7"; the operations name them as
+	// their parents.
 	text := func(ref otf2.StringRef, name string) {
 		s.Defs.Strings = append(s.Defs.Strings, otf2.String{Self: ref, Text: name})
 	}
@@ -222,17 +243,23 @@ func TestWaitsByPhase(t *testing.T) {
 	text(50_002, "Application")
 	text(50_003, "NCCL API")
 	s.Defs.Regions = append(s.Defs.Regions,
-		otf2.Region{Self: 900, Name: 50_000, CanonicalName: 50_000, Role: otf2.RegionRoleCode, Paradigm: otf2.ParadigmUser, SourceFile: otf2.UndefinedString},
-		otf2.Region{Self: 902, Name: 50_004, CanonicalName: 50_004, Role: otf2.RegionRoleCode, Paradigm: otf2.ParadigmUser, SourceFile: otf2.UndefinedString},
-		otf2.Region{Self: 901, Name: 50_001, CanonicalName: 50_001, Role: otf2.RegionRoleFunction, Paradigm: otf2.ParadigmCUDA, SourceFile: otf2.UndefinedString})
+		otf2.Region{Self: 900, Name: 50_000, CanonicalName: 50_000, Role: otf2.RegionRoleCode,
+			Paradigm: otf2.ParadigmUser, SourceFile: otf2.UndefinedString},
+		otf2.Region{Self: 902, Name: 50_004, CanonicalName: 50_004, Role: otf2.RegionRoleCode,
+			Paradigm: otf2.ParadigmUser, SourceFile: otf2.UndefinedString},
+		otf2.Region{Self: 901, Name: 50_001, CanonicalName: 50_001, Role: otf2.RegionRoleFunction,
+			Paradigm: otf2.ParadigmCUDA, SourceFile: otf2.UndefinedString})
 	s.Defs.Groups = append(s.Defs.Groups,
-		otf2.Group{Self: 900, Name: 50_002, Type: otf2.GroupTypeRegions, Paradigm: otf2.ParadigmUser, Members: []uint64{900, 902}},
-		otf2.Group{Self: 901, Name: 50_003, Type: otf2.GroupTypeRegions, Paradigm: otf2.ParadigmCUDA, Members: []uint64{901}})
+		otf2.Group{Self: 900, Name: 50_002, Type: otf2.GroupTypeRegions, Paradigm: otf2.ParadigmUser,
+			Members: []uint64{900, 902}},
+		otf2.Group{Self: 901, Name: 50_003, Type: otf2.GroupTypeRegions, Paradigm: otf2.ParadigmCUDA,
+			Members: []uint64{901}})
 	for r := range 3 {
 		var calls []otf2.Event
 		next, time := uint64(1), otf2.Timestamp(t0+190*us)
 		event := func(kind otf2.EventKind, region uint64, attributes ...otf2.AttributeValue) {
-			calls = append(calls, otf2.Event{Location: archivetest.Thread(r), Time: time, Kind: kind, Args: []uint64{region}, Attributes: attributes})
+			calls = append(calls, otf2.Event{Location: archivetest.Thread(r), Time: time, Kind: kind,
+				Args: []uint64{region}, Attributes: attributes})
 		}
 		in := uint64(902)
 		event(otf2.EventEnter, in)
@@ -249,12 +276,14 @@ func TestWaitsByPhase(t *testing.T) {
 			event(otf2.EventEnter, 901, otf2.AttributeValue{ID: regions.AttrEventID, Type: otf2.TypeUint64, Bits: next},
 				otf2.AttributeValue{ID: regions.AttrCount, Type: otf2.TypeUint64, Bits: 1})
 			event(otf2.EventLeave, 901)
-			ev.Attributes = append(ev.Attributes, otf2.AttributeValue{ID: regions.AttrParentID, Type: otf2.TypeUint64, Bits: next})
+			ev.Attributes = append(ev.Attributes, otf2.AttributeValue{ID: regions.AttrParentID, Type: otf2.TypeUint64,
+				Bits: next})
 			next++
 		}
 		event(otf2.EventLeave, in)
 		s.Events[archivetest.Thread(r)] = append(s.Events[archivetest.Thread(r)], calls...)
-		slices.SortStableFunc(s.Events[archivetest.Thread(r)], func(a, b otf2.Event) int { return int(int64(a.Time) - int64(b.Time)) })
+		slices.SortStableFunc(s.Events[archivetest.Thread(r)],
+			func(a, b otf2.Event) int { return int(int64(a.Time) - int64(b.Time)) })
 	}
 	s.Recount()
 	w := archivetest.Operations(t, s.Write()).WaitStates
@@ -271,7 +300,8 @@ func TestWaitsByPhase(t *testing.T) {
 		}
 	}
 	// The AllReduce and both Broadcasts, and on rank 0 the Reduce.
-	if len(w.Phases) != 1 || w.Phases[0].Name != "step *" || w.Phases[0].Waited != (30+55+20)*us || w.Phases[0].Parts != 10 {
+	if len(w.Phases) != 1 || w.Phases[0].Name != "step *" || w.Phases[0].Waited != (30+55+20)*us ||
+		w.Phases[0].Parts != 10 {
 		t.Errorf("%+v", w.Phases)
 	}
 }
@@ -296,7 +326,8 @@ func TestWaitsInAllFormats(t *testing.T) {
 func TestMessagesWithoutTheOtherEnd(t *testing.T) {
 	s := archivetest.Load(t, archivetest.WithWaits(t))
 	// Without the ring's and all other receives of rank 2.
-	s.Events[archivetest.Stream(2)] = slices.DeleteFunc(s.Events[archivetest.Stream(2)], func(ev otf2.Event) bool { return ev.Kind == otf2.EventMpiIrecv })
+	s.Events[archivetest.Stream(2)] = slices.DeleteFunc(
+		s.Events[archivetest.Stream(2)], func(ev otf2.Event) bool { return ev.Kind == otf2.EventMpiIrecv })
 	w := archivetest.Operations(t, s.Write()).WaitStates
 	if w.NotCompared.Unmatched != 3 || w.Messages != 3 {
 		t.Errorf("%+v", w)
@@ -325,7 +356,8 @@ func TestALaterRecordingHasNoStartUp(t *testing.T) {
 	for _, events := range s.Events {
 		for i := range events {
 			for k := range events[i].Attributes {
-				if a := &events[i].Attributes[k]; s.Defs.String(s.Defs.Attributes[a.ID].Name) == regions.Attributes[regions.AttrOrdinal].Name {
+				if a := &events[i].Attributes[k]; s.Defs.String(
+					s.Defs.Attributes[a.ID].Name) == regions.Attributes[regions.AttrOrdinal].Name {
 					a.Bits += 5
 				}
 			}
@@ -339,10 +371,12 @@ func TestALaterRecordingHasNoStartUp(t *testing.T) {
 	}
 	a, b := whole.WaitStates, later.WaitStates
 	if a.StartUp.Waited == 0 || b.StartUp != (waits.StartUp{}) || b.Total.Waited != a.Total.Waited+a.StartUp.Waited {
-		t.Errorf("waited %d, at the start %d; of all %d, at the start %d", b.Total.Waited, b.StartUp.Waited, a.Total.Waited, a.StartUp.Waited)
+		t.Errorf("waited %d, at the start %d; of all %d, at the start %d", b.Total.Waited, b.StartUp.Waited,
+			a.Total.Waited, a.StartUp.Waited)
 	}
 	const ring = 20 * us // between ranks that meet first in the ring, whose messages have no ordinals
 	if c := later.Causes; c.StartUp != ring || c.Waited+ring != whole.Causes.Waited+whole.Causes.StartUp {
-		t.Errorf("causes of %g ns, of start-up %g; of all %g, of start-up %g", c.Waited, c.StartUp, whole.Causes.Waited, whole.Causes.StartUp)
+		t.Errorf("causes of %g ns, of start-up %g; of all %g, of start-up %g", c.Waited, c.StartUp, whole.Causes.Waited,
+			whole.Causes.StartUp)
 	}
 }

@@ -21,15 +21,16 @@ type Wait struct {
 	World        int // the rank that waited, an index into WorldRanks
 	For          int // the rank that was waited for, likewise
 	Begin        otf2.Timestamp
-	Since        otf2.Timestamp // when the first member began the operation, by which a selection has it or has it not; not after Begin
-	Time         uint64         // ns that the member was in the operation
-	Waited       uint64         // of that, ns
-	Uncertainty  uint64         // of Waited
-	Stated       bool           // Uncertainty is known
-	Source       string         // of the times that were compared: "gpu", "network", "recorded"
-	StartUp      bool           // the first collective of a communicator that has more: not in the report's sums
-	Skew         uint64         // of a collective: ns from the first to the last begin
-	Place        Place
+	// when the first member began the operation, by which a selection has it or has it not; not after Begin
+	Since       otf2.Timestamp
+	Time        uint64 // ns that the member was in the operation
+	Waited      uint64 // of that, ns
+	Uncertainty uint64 // of Waited
+	Stated      bool   // Uncertainty is known
+	Source      string // of the times that were compared: "gpu", "network", "recorded"
+	StartUp     bool   // the first collective of a communicator that has more: not in the report's sums
+	Skew        uint64 // of a collective: ns from the first to the last begin
+	Place       Place
 }
 
 // Place is the operation, or the launch of several, in which was waited.
@@ -46,8 +47,9 @@ type Place struct {
 
 func placeOf(o *analysis.Operation) Place {
 	return Place{
-		Location: o.Location, Enter: o.Enter, Region: o.Region, Grouped: o.Grouped, Source: o.Source.String(), Function: o.Function,
-		Algo: o.Algo, Proto: o.Proto, Variant: o.Variant, Size: o.Size,
+		Location: o.Location, Enter: o.Enter, Region: o.Region, Grouped: o.Grouped, Source: o.Source.String(),
+		Function: o.Function,
+		Algo:     o.Algo, Proto: o.Proto, Variant: o.Variant, Size: o.Size,
 	}
 }
 
@@ -65,16 +67,22 @@ func (w *Counter) tell(a *Arrival, startUp bool) {
 
 func (a *Arrival) wait(p *part, startUp bool) *Wait {
 	return &Wait{
-		Kind: waitKindName(a.kind), Comm: a.comm.Ref, Communicator: a.comm.Name, Function: a.function, Ordinal: a.ordinal,
-		Rank: p.member, Peer: -1, World: p.Rank, For: a.Culprit, Begin: p.Begin, Since: a.since, Time: p.Time, Waited: p.Waits,
-		Uncertainty: p.uncertainty, Stated: p.stated, Source: timesName(a.source), StartUp: startUp, Skew: a.skew, Place: p.place,
+		Kind: waitKindName(a.kind), Comm: a.comm.Ref, Communicator: a.comm.Name, Function: a.function,
+		Ordinal: a.ordinal,
+		Rank:    p.member, Peer: -1, World: p.Rank, For: a.Culprit, Begin: p.Begin, Since: a.since, Time: p.Time,
+		Waited:      p.Waits,
+		Uncertainty: p.uncertainty, Stated: p.stated, Source: timesName(a.source), StartUp: startUp, Skew: a.skew,
+		Place: p.place,
 	}
 }
 
 func (p *messagePlan) wait() *Wait {
 	return &Wait{
-		Kind: waitKindName(p.kind), Comm: p.Comm.Ref, Communicator: p.Comm.Name, Function: p.function, Ordinal: p.ordinal,
-		Rank: p.member, Peer: p.peer, World: p.part.Rank, For: p.culprit, Begin: p.Begin, Since: min(p.since, p.Begin), Time: p.Time, Waited: p.Waits,
+		Kind: waitKindName(p.kind), Comm: p.Comm.Ref, Communicator: p.Comm.Name, Function: p.function,
+		Ordinal: p.ordinal,
+		Rank:    p.member, Peer: p.peer, World: p.part.Rank, For: p.culprit, Begin: p.Begin,
+		Since: min(p.since, p.Begin),
+		Time:  p.Time, Waited: p.Waits,
 		Uncertainty: p.uncertainty, Stated: p.stated, Source: timesName(p.source), Place: p.place,
 	}
 }

@@ -149,11 +149,13 @@ func (c *Controller) send(o *File, order bool, entries []experiment.Entry) error
 	if err != nil {
 		return err
 	}
-	return atomicfile.Write(filepath.Join(c.Dir, FileName), experiment.FileMode, append(text, '\n'), atomicfile.Volatile)
+	return atomicfile.Write(filepath.Join(c.Dir, FileName), experiment.FileMode, append(text, '\n'),
+		atomicfile.Volatile)
 }
 
 // gather waits for the answers to a question.
-func (c *Controller) gather(ctx context.Context, ask uint64, entries []experiment.Entry) (answers []Status, silent []string, err error) {
+func (c *Controller) gather(ctx context.Context, ask uint64, entries []experiment.Entry) (
+	answers []Status, silent []string, err error) {
 	deadline := time.Now().Add(cmp.Or(c.Timeout, 5*time.Second) + pollInterval(c.Dir))
 	waiting := slices.Clone(entries)
 	for {
@@ -190,7 +192,8 @@ func (c *Controller) gather(ctx context.Context, ask uint64, entries []experimen
 
 func collectorIsAlive(shardPath string) bool {
 	entries, err := experiment.List(filepath.Dir(filepath.Dir(shardPath)))
-	return err == nil && slices.ContainsFunc(entries, func(e experiment.Entry) bool { return e.Path == shardPath && e.State == experiment.Writing })
+	return err == nil && slices.ContainsFunc(
+		entries, func(e experiment.Entry) bool { return e.Path == shardPath && e.State == experiment.Writing })
 }
 
 func processName(e experiment.Entry) string {
@@ -210,8 +213,8 @@ func (s *Status) name() string {
 	return fmt.Sprintf("%s:%d", s.Host, s.PID)
 }
 
-// Status asks all collectors how they stand, twice, so that the counts give rates; before is the earlier answers. silent
-// names processes that did not answer.
+// Status asks all collectors how they stand, twice, so that the counts give rates; before is the earlier answers.
+// silent names processes that did not answer.
 func (c *Controller) Status(ctx context.Context) (before, now []Status, silent []string, err error) {
 	unlock, err := c.lock(lockPatience)
 	if err != nil {
@@ -263,16 +266,19 @@ func (c *Controller) Events(ctx context.Context, mask uint32) (change *Change, m
 		return nil, nil, err
 	}
 	for _, name := range EventNames(mask) {
-		if slices.ContainsFunc(answers, func(s Status) bool { return len(s.Asked) > 0 && !slices.Contains(s.Asked, name) }) {
+		if slices.ContainsFunc(answers, func(s Status) bool {
+			return len(s.Asked) > 0 &&
+				!slices.Contains(s.Asked, name)
+		}) {
 			missing = append(missing, name)
 		}
 	}
 	return &Change{Silent: silent}, missing, nil
 }
 
-// Record orders recording to go on or to end, on each communicator from one operation on that is the same
-// for all its members and that none of them has come to yet. Communicators to come are recorded from their beginning, or
-// not at all.
+// Record orders recording to go on or to end, on each communicator from one operation on that is the same for all its
+// members and that none of them has come to yet. Communicators to come are recorded from their beginning, or not at
+// all.
 func (c *Controller) Record(ctx context.Context, on bool) (*Change, error) {
 	unlock, err := c.lock(lockPatience)
 	if err != nil {
@@ -281,8 +287,8 @@ func (c *Controller) Record(ctx context.Context, on bool) (*Change, error) {
 	defer unlock()
 	whole := new(Change)
 	deadline := time.Now().Add(cmp.Or(c.Timeout, 5*time.Second))
-	// Communicators that are made while the order is on its way can begin with different windows: look again. And where the
-	// last order is only a few operations away, those must come first.
+	// Communicators that are made while the order is on its way can begin with different windows: look again. And where
+	// the last order is only a few operations away, those must come first.
 	for round := 0; ; round++ {
 		before, now, silent, err := c.sample(ctx)
 		if err != nil {
@@ -299,8 +305,11 @@ func (c *Controller) Record(ctx context.Context, on bool) (*Change, error) {
 		}
 		changes, waiting := chooseWindows(before, now, on, lead, round == 0)
 		if len(waiting) > 0 && time.Now().After(deadline) {
-			return nil, fmt.Errorf("%s is still a few operations before the one at which the last command takes effect: try again later",
-				strings.Join(waiting, ", "))
+			return nil,
+				fmt.Errorf(
+					"%s is still a few operations before the one at which the last command takes effect: try again "+
+						"later",
+					strings.Join(waiting, ", "))
 		}
 		if len(changes) == 0 && len(waiting) == 0 && round > 0 {
 			break
@@ -374,21 +383,24 @@ func communicators(before, now []Status) []*members {
 			m.least, m.most = min(m.least, c.Ordinal()), max(m.most, c.Ordinal())
 			m.agree = m.agree && c.Window() == m.window
 			m.mixed = m.mixed || c.Collectives > 0 && c.Replayed > 0
-			if e, ok := earlier[Window{Shard: s.Shard, Index: c.Index}]; ok && s.Time.After(e.at) && c.Ordinal() > e.ordinal {
+			if e, ok := earlier[Window{Shard: s.Shard, Index: c.Index}]; ok && s.Time.After(e.at) &&
+				c.Ordinal() > e.ordinal {
 				m.rate = max(m.rate, float64(c.Ordinal()-e.ordinal)/s.Time.Sub(e.at).Seconds())
 			}
 		}
 	}
 	list := slices.Collect(maps.Values(groups))
 	slices.SortFunc(list, func(a, b *members) int {
-		return cmp.Or(cmp.Compare(b.key.NRanks, a.key.NRanks), cmp.Compare(a.key.ID, b.key.ID), cmp.Compare(a.key.Shard, b.key.Shard), cmp.Compare(a.key.Index, b.key.Index))
+		return cmp.Or(cmp.Compare(b.key.NRanks, a.key.NRanks), cmp.Compare(a.key.ID, b.key.ID),
+			cmp.Compare(a.key.Shard, b.key.Shard), cmp.Compare(a.key.Index, b.key.Index))
 	})
 	return list
 }
 
 // chooseWindows finds the new windows of the communicators that do not have one as wanted. waiting names those
 // that must first come to the operation of an earlier order. first: an edge that is far ahead is drawn near.
-func chooseWindows(before, now []Status, on bool, lead time.Duration, first bool) (changes []windowChange, waiting []string) {
+func chooseWindows(before, now []Status, on bool, lead time.Duration, first bool) (
+	changes []windowChange, waiting []string) {
 	for _, m := range communicators(before, now) {
 		margin := max(leastMargin, uint64(math.Ceil(m.rate*lead.Seconds())))
 		if !first && m.comply(on) {
@@ -403,7 +415,8 @@ func chooseWindows(before, now []Status, on bool, lead time.Duration, first bool
 			continue
 		}
 		c := windowChange{Window: m.key, change: CommChange{
-			ID: m.key.ID, Name: m.now[0].Name, NRanks: m.key.NRanks, Members: len(m.now), First: w.First, Last: w.Last, Mixed: m.mixed,
+			ID: m.key.ID, Name: m.now[0].Name, NRanks: m.key.NRanks, Members: len(m.now), First: w.First, Last: w.Last,
+			Mixed: m.mixed,
 		}}
 		c.First, c.Last = w.First, w.Last
 		c.change.Changed, _ = FirstDifference(m.window, w)

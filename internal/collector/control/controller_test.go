@@ -34,22 +34,40 @@ func TestWindowsAreChosenAhead(t *testing.T) {
 		waiting bool
 		none    bool // nothing is to be changed
 	}{
-		{name: "stop an idle one", now: [2]uint64{5, 5}, before: [2]uint64{5, 5}, window: [2]shm.Window{Everything, Everything}, want: shm.Window{First: 0, Last: 25}},
+		{name: "stop an idle one", now: [2]uint64{5, 5}, before: [2]uint64{5, 5},
+			window: [2]shm.Window{Everything, Everything}, want: shm.Window{First: 0, Last: 25}},
 		// 200 in half a second: 800 in two; twice as far for an end.
-		{name: "stop a fast one", now: [2]uint64{1000, 1200}, before: [2]uint64{1000, 1000}, window: [2]shm.Window{Everything, Everything}, want: shm.Window{First: 0, Last: 1200 + 1600}},
-		{name: "start a paused one", on: true, now: [2]uint64{0, 3}, window: [2]shm.Window{Nothing, Nothing}, before: [2]uint64{0, 3}, want: shm.Window{First: 13, Last: end}},
-		{name: "start one that is on", on: true, now: [2]uint64{8, 8}, before: [2]uint64{8, 8}, window: [2]shm.Window{Everything, Everything}, none: true},
-		{name: "stop one that is off", now: [2]uint64{8, 8}, before: [2]uint64{8, 8}, window: [2]shm.Window{Nothing, Nothing}, none: true},
-		{name: "start again after the end", on: true, now: [2]uint64{30, 31}, before: [2]uint64{30, 31}, window: [2]shm.Window{{First: 0, Last: 25}, {First: 0, Last: 25}}, want: shm.Window{First: 41, Last: end}},
-		{name: "take an end back", on: true, now: [2]uint64{5, 5}, before: [2]uint64{5, 5}, window: [2]shm.Window{{First: 0, Last: 25}, {First: 0, Last: 25}}, want: Everything},
-		{name: "an end too near", on: true, now: [2]uint64{20, 18}, before: [2]uint64{20, 18}, window: [2]shm.Window{{First: 0, Last: 25}, {First: 0, Last: 25}}, waiting: true},
-		{name: "one has passed the end", on: true, now: [2]uint64{26, 18}, before: [2]uint64{26, 18}, window: [2]shm.Window{{First: 0, Last: 25}, {First: 0, Last: 25}}, waiting: true},
-		{name: "take a beginning back", now: [2]uint64{5, 5}, before: [2]uint64{5, 5}, window: [2]shm.Window{{First: 15, Last: end}, {First: 15, Last: end}}, want: Nothing},
-		{name: "end before it begins", now: [2]uint64{5, 12}, before: [2]uint64{5, 12}, window: [2]shm.Window{{First: 15, Last: end}, {First: 15, Last: end}}, want: shm.Window{First: 15, Last: 32}},
-		{name: "begin earlier", on: true, now: [2]uint64{5, 5}, before: [2]uint64{5, 5}, window: [2]shm.Window{{First: 1000, Last: 2000}, {First: 1000, Last: 2000}}, want: shm.Window{First: 15, Last: end}},
-		{name: "end earlier", now: [2]uint64{5, 5}, before: [2]uint64{5, 5}, window: [2]shm.Window{{First: 0, Last: 2000}, {First: 0, Last: 2000}}, want: shm.Window{First: 0, Last: 25}},
-		{name: "members that differ", on: true, now: [2]uint64{5, 5}, before: [2]uint64{5, 5}, window: [2]shm.Window{Everything, Nothing}, want: shm.Window{First: 15, Last: end}},
-		{name: "members that differ, off", now: [2]uint64{5, 5}, before: [2]uint64{5, 5}, window: [2]shm.Window{Everything, Nothing}, want: Nothing},
+		{name: "stop a fast one", now: [2]uint64{1000, 1200}, before: [2]uint64{1000, 1000},
+			window: [2]shm.Window{Everything, Everything}, want: shm.Window{First: 0, Last: 1200 + 1600}},
+		{name: "start a paused one", on: true, now: [2]uint64{0, 3}, window: [2]shm.Window{Nothing, Nothing},
+			before: [2]uint64{0, 3}, want: shm.Window{First: 13, Last: end}},
+		{name: "start one that is on", on: true, now: [2]uint64{8, 8}, before: [2]uint64{8, 8},
+			window: [2]shm.Window{Everything, Everything}, none: true},
+		{name: "stop one that is off", now: [2]uint64{8, 8}, before: [2]uint64{8, 8},
+			window: [2]shm.Window{Nothing, Nothing}, none: true},
+		{name: "start again after the end", on: true, now: [2]uint64{30, 31}, before: [2]uint64{30, 31},
+			window: [2]shm.Window{{First: 0, Last: 25}, {First: 0, Last: 25}}, want: shm.Window{First: 41, Last: end}},
+		{name: "take an end back", on: true, now: [2]uint64{5, 5}, before: [2]uint64{5, 5},
+			window: [2]shm.Window{{First: 0, Last: 25}, {First: 0, Last: 25}}, want: Everything},
+		{name: "an end too near", on: true, now: [2]uint64{20, 18}, before: [2]uint64{20, 18},
+			window: [2]shm.Window{{First: 0, Last: 25}, {First: 0, Last: 25}}, waiting: true},
+		{name: "one has passed the end", on: true, now: [2]uint64{26, 18}, before: [2]uint64{26, 18},
+			window: [2]shm.Window{{First: 0, Last: 25}, {First: 0, Last: 25}}, waiting: true},
+		{name: "take a beginning back", now: [2]uint64{5, 5}, before: [2]uint64{5, 5},
+			window: [2]shm.Window{{First: 15, Last: end}, {First: 15, Last: end}}, want: Nothing},
+		{name: "end before it begins", now: [2]uint64{5, 12}, before: [2]uint64{5, 12},
+			window: [2]shm.Window{{First: 15, Last: end}, {First: 15, Last: end}},
+			want:   shm.Window{First: 15, Last: 32}},
+		{name: "begin earlier", on: true, now: [2]uint64{5, 5}, before: [2]uint64{5, 5},
+			window: [2]shm.Window{{First: 1000, Last: 2000}, {First: 1000, Last: 2000}},
+			want:   shm.Window{First: 15, Last: end}},
+		{name: "end earlier", now: [2]uint64{5, 5}, before: [2]uint64{5, 5},
+			window: [2]shm.Window{{First: 0, Last: 2000}, {First: 0, Last: 2000}},
+			want:   shm.Window{First: 0, Last: 25}},
+		{name: "members that differ", on: true, now: [2]uint64{5, 5}, before: [2]uint64{5, 5},
+			window: [2]shm.Window{Everything, Nothing}, want: shm.Window{First: 15, Last: end}},
+		{name: "members that differ, off", now: [2]uint64{5, 5}, before: [2]uint64{5, 5},
+			window: [2]shm.Window{Everything, Nothing}, want: Nothing},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			half := moment.Add(500 * time.Millisecond)
@@ -135,7 +153,8 @@ func TestNamelessCommunicators(t *testing.T) {
 		now[i].Comms[0].ID = 0
 	}
 	changes, waiting := chooseWindows(now, now, false, 2*time.Second, true)
-	if len(waiting) != 0 || len(changes) != 2 || changes[0].Shard != "a" || changes[0].Last != 25 || changes[1].Shard != "b" || changes[1].Last != 70 {
+	if len(waiting) != 0 || len(changes) != 2 || changes[0].Shard != "a" || changes[0].Last != 25 ||
+		changes[1].Shard != "b" || changes[1].Last != 70 {
 		t.Errorf("%+v, %v", changes, waiting)
 	}
 }

@@ -44,7 +44,8 @@ func jobThatEnds(t *testing.T) (dir string) {
 // A job that ends while it is asked has not been told anything.
 func TestOrdersToAJobThatEnds(t *testing.T) {
 	dir := jobThatEnds(t)
-	if _, _, err := (&Controller{Dir: dir}).Events(context.Background(), 1); err == nil || !strings.Contains(err.Error(), "the job has ended") {
+	if _, _, err := (&Controller{Dir: dir}).Events(context.Background(), 1); err == nil ||
+		!strings.Contains(err.Error(), "the job has ended") {
 		t.Errorf("%v", err)
 	}
 }

@@ -40,9 +40,10 @@ type Status struct {
 	Paused      uint64            `json:"paused"`  // events outside windows
 	MemoryUsed  uint64            `json:"memoryUsed"`
 	MemoryTotal uint64            `json:"memoryTotal"`
-	Backlog     uint64            `json:"backlog,omitempty"` // bytes that are put off: what they say is not in the shard
-	DiskUsed    uint64            `json:"diskUsed"`
-	DiskLimit   uint64            `json:"diskLimit"` // 0: none
+	// bytes that are put off: what they say is not in the shard
+	Backlog   uint64 `json:"backlog,omitempty"`
+	DiskUsed  uint64 `json:"diskUsed"`
+	DiskLimit uint64 `json:"diskLimit"` // 0: none
 
 	Comms []CommStatus `json:"comms"` // alive
 }
@@ -101,7 +102,8 @@ func (s *Status) Write(shardPath string) error {
 	if err != nil {
 		return err
 	}
-	return atomicfile.Write(filepath.Join(shardPath, StatusFile), experiment.FileMode, append(text, '\n'), atomicfile.Volatile)
+	return atomicfile.Write(filepath.Join(shardPath, StatusFile), experiment.FileMode, append(text, '\n'),
+		atomicfile.Volatile)
 }
 
 // ReadStatus reads what a collector has published; nil if it has not.

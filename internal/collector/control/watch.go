@@ -20,10 +20,11 @@ import (
 // watchPause is the time between two questions of Watch.
 const watchPause = 200 * time.Millisecond
 
-// Watch has the collectors of a running job write down all that is complete, for somebody who looks at the job: what they hold in memory, and
-// what they have put off (setting BACKLOG), that at once and from now on for some seconds. It waits for that as long as patience says, and
-// returns how many bytes of records are not in the shards even so; the error names collectors that do not answer. Without patience it only
-// asks those that have put off something. Where there is no job it does nothing; of one that ends meanwhile all is there.
+// Watch has the collectors of a running job write down all that is complete, for somebody who looks at the job: what
+// they hold in memory, and what they have put off (setting BACKLOG), that at once and from now on for some seconds. It
+// waits for that as long as patience says, and returns how many bytes of records are not in the shards even so; the
+// error names collectors that do not answer. Without patience it only asks those that have put off something. Where
+// there is no job it does nothing; of one that ends meanwhile all is there.
 func (c *Controller) Watch(ctx context.Context, patience time.Duration) (behind uint64, err error) {
 	asked := collects
 	if patience == 0 {
@@ -58,9 +59,9 @@ func (c *Controller) Watch(ctx context.Context, patience time.Duration) (behind 
 	}
 }
 
-// Follow tells the collectors of a running job that somebody watches it: for the next ten seconds they write operations down as soon as
-// these have ended, with provisional times (experiment.AheadFiles). It does not wait for answers. Where there is no job, or it is somebody
-// else's, or the directory cannot be written, the error tells so.
+// Follow tells the collectors of a running job that somebody watches it: for the next ten seconds they write operations
+// down as soon as these have ended, with provisional times (experiment.AheadFiles). It does not wait for answers. Where
+// there is no job, or it is somebody else's, or the directory cannot be written, the error tells so.
 func (c *Controller) Follow() error {
 	entries, err := c.live()
 	if err != nil {

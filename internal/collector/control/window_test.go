@@ -12,7 +12,8 @@ import (
 
 func TestFirstDifference(t *testing.T) {
 	small := rapid.Custom(func(t *rapid.T) shm.Window {
-		return shm.Window{First: rapid.Uint64Range(0, 12).Draw(t, "first"), Last: rapid.Uint64Range(0, 12).Draw(t, "last")}
+		return shm.Window{First: rapid.Uint64Range(0, 12).Draw(t, "first"),
+			Last: rapid.Uint64Range(0, 12).Draw(t, "last")}
 	})
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := small.Draw(t, "a"), small.Draw(t, "b")

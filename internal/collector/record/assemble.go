@@ -32,10 +32,10 @@ const recordMode = "record"
 func IsRecording(p *experiment.Process) bool { return p != nil && p.Settings["MODE"] == recordMode }
 
 // Assemble makes recordings that `nccl-otf2 replay` plays of what the processes of finished jobs wrote down in record
-// mode: it names the files in the order of the ranks and writes run.json. It returns the folders: <experiment>/recording,
-// and run-2, run-3, … in it where jobs shared the directory. Processes that still run are left out, with
-// their whole job. What has been assembled before is not touched. The last collector of a job does this, and unify;
-// one of them at a time.
+// mode: it names the files in the order of the ranks and writes run.json. It returns the folders:
+// <experiment>/recording, and run-2, run-3, … in it where jobs shared the directory. Processes that still run are left
+// out, with their whole job. What has been assembled before is not touched. The last collector of a job does this, and
+// unify; one of them at a time.
 func Assemble(directory string) (folders []string, err error) {
 	root := filepath.Join(directory, Folder)
 	unlock, err := lockFolder(root)
@@ -60,7 +60,10 @@ func Assemble(directory string) (folders []string, err error) {
 		}
 	}
 	for _, job := range jobsOf(parts) {
-		if slices.ContainsFunc(job, func(p recordedProcess) bool { return p.State == experiment.Writing || p.State == experiment.Starting }) {
+		if slices.ContainsFunc(job, func(p recordedProcess) bool {
+			return p.State == experiment.Writing ||
+				p.State == experiment.Starting
+		}) {
 			continue
 		}
 		folder, err := newRunFolder(root)
@@ -150,11 +153,13 @@ func together(a, b *experiment.Process) bool {
 	if a.FirstTime > b.LastTime || b.FirstTime > a.LastTime {
 		return false
 	}
-	if a.Launcher.Size > 1 && a.Launcher.Name == b.Launcher.Name && a.Launcher.Size == b.Launcher.Size && a.Launcher.Rank != b.Launcher.Rank {
+	if a.Launcher.Size > 1 && a.Launcher.Name == b.Launcher.Name && a.Launcher.Size == b.Launcher.Size &&
+		a.Launcher.Rank != b.Launcher.Rank {
 		return true
 	}
 	return slices.ContainsFunc(a.Comms, func(c experiment.Comm) bool {
-		return c.ID != 0 && slices.ContainsFunc(b.Comms, func(d experiment.Comm) bool { return c.ID == d.ID && c.NRanks == d.NRanks })
+		return c.ID != 0 && slices.ContainsFunc(
+			b.Comms, func(d experiment.Comm) bool { return c.ID == d.ID && c.NRanks == d.NRanks })
 	})
 }
 
@@ -176,7 +181,8 @@ func sortRanks(job []recordedProcess) {
 	}
 	slices.SortStableFunc(job, func(a, b recordedProcess) int {
 		p, q := a.Process, b.Process
-		return cmp.Or(cmp.Compare(rank(p), rank(q)), cmp.Compare(p.Host, q.Host), cmp.Compare(p.PID, q.PID), cmp.Compare(p.PIDStart, q.PIDStart))
+		return cmp.Or(cmp.Compare(rank(p), rank(q)), cmp.Compare(p.Host, q.Host), cmp.Compare(p.PID, q.PID),
+			cmp.Compare(p.PIDStart, q.PIDStart))
 	})
 }
 
@@ -186,8 +192,9 @@ func assemble(folder string, job []recordedProcess) error {
 	first := job[0].Process
 	run := recording.Run{
 		Name: filepath.Base(filepath.Dir(folder)), API: first.APIVersion, Library: strings.ToLower(first.Library),
-		Processes: len(job), Driving: "recorded by nccl-otf2", Options: []string{}, Env: map[string]string{}, ExitOK: true,
-		Calls: map[string]int{}, Starts: map[string]int{}, States: map[string]int{},
+		Processes: len(job), Driving: "recorded by nccl-otf2", Options: []string{}, Env: map[string]string{},
+		ExitOK: true,
+		Calls:  map[string]int{}, Starts: map[string]int{}, States: map[string]int{},
 		What: fmt.Sprintf("callbacks of %s, written down by nccl-otf2", first.Executable),
 	}
 	maps.Copy(run.Env, first.LibrarySettings)
@@ -233,7 +240,8 @@ func assemble(folder string, job []recordedProcess) error {
 			return err
 		}
 	}
-	return atomicfile.Write(filepath.Join(folder, recording.RunFile), experiment.FileMode, append(out, '\n'), atomicfile.Durable)
+	return atomicfile.Write(filepath.Join(folder, recording.RunFile), experiment.FileMode, append(out, '\n'),
+		atomicfile.Durable)
 }
 
 // quoted is the string that follows a name in a line that a Transcript wrote: event and state names, which need no

@@ -35,9 +35,12 @@ func TestReleases(t *testing.T) {
 func TestAssemble(t *testing.T) {
 	dir := t.TempDir()
 	write := func(uuid string, rank, size int, comm, first, last uint64) {
-		p := &experiment.Process{Version: experiment.Version, UUID: uuid, PID: 10, Finished: true, APIVersion: 6, LibraryVersion: 22907,
-			Launcher: experiment.Launcher{Name: "torchrun", Rank: rank, Size: size}, Settings: map[string]string{"MODE": "record"},
-			FirstTime: first, LastTime: last, Comms: []experiment.Comm{{ID: comm, NRanks: 2, Rank: 1 - rank, Location: -1}}}
+		p := &experiment.Process{Version: experiment.Version, UUID: uuid, PID: 10, Finished: true, APIVersion: 6,
+			LibraryVersion: 22907,
+			Launcher:       experiment.Launcher{Name: "torchrun", Rank: rank, Size: size},
+			Settings:       map[string]string{"MODE": "record"},
+			FirstTime:      first, LastTime: last, Comms: []experiment.Comm{{ID: comm, NRanks: 2, Rank: 1 - rank,
+				Location: -1}}}
 		s, err := experiment.Create(dir, uuid)
 		testkit.Must(t, err)
 		testkit.Must(t, s.Write(p))
@@ -81,7 +84,8 @@ func TestAssemble(t *testing.T) {
 		testkit.Must(t, err)
 		var run recording.Run
 		testkit.Must(t, json.Unmarshal(text, &run))
-		if run.Processes != want || len(run.Files) != want || run.NCCL != "2.29.7" || !run.ExitOK || run.RanksPerProcess != 1 || run.Calls["open"] != want || run.Files[0].Lines != 1 {
+		if run.Processes != want || len(run.Files) != want || run.NCCL != "2.29.7" || !run.ExitOK ||
+			run.RanksPerProcess != 1 || run.Calls["open"] != want || run.Files[0].Lines != 1 {
 			t.Errorf("%s: %+v", folder, run)
 		}
 	}

@@ -76,12 +76,12 @@ type event struct {
 	stops uint32
 }
 
-// SettingBytes is the key of experiment.Process.Settings that says how many bytes of a transcript the records taken so far
-// made.
+// SettingBytes is the key of experiment.Process.Settings that says how many bytes of a transcript the records taken so
+// far made.
 const SettingBytes = "TRANSCRIPT_BYTES"
 
-// Create makes the file of a process's callbacks, or goes on with that of a collector that died, as the shard's settings say. The
-// process's clock has been read, source has its names and communicators.
+// Create makes the file of a process's callbacks, or goes on with that of a collector that died, as the shard's
+// settings say. The process's clock has been read, source has its names and communicators.
 func Create(directory string, p *experiment.Process, source shm.Source, h *shm.Header) (*Transcript, error) {
 	folder := filepath.Join(directory, Folder)
 	if err := os.Mkdir(folder, experiment.FolderMode); err != nil && !os.IsExist(err) {
@@ -130,7 +130,8 @@ func newTranscript(path string, p *experiment.Process, source shm.Source, h *shm
 	t := &Transcript{
 		path: path, source: source, header: *h,
 		raw:   func(t uint64) uint64 { return t - clock.AnchorReal + clock.AnchorRaw },
-		begun: make(map[uint32]bool), blocks: make(map[uint64]*[block]event), tally: tally{states: make(map[uint32]uint64)},
+		begun: make(map[uint32]bool), blocks: make(map[uint64]*[block]event),
+		tally: tally{states: make(map[uint32]uint64)},
 	}
 	var err error
 	t.zip, err = gzip.NewWriterLevel(&t.out, gzip.BestSpeed)
@@ -263,8 +264,8 @@ func (t *Transcript) end(b []byte) error {
 	return nil
 }
 
-// Flush writes the present member, and those that could not be written before. If that fails the file is as before, and they are
-// kept.
+// Flush writes the present member, and those that could not be written before. If that fails the file is as before, and
+// they are kept.
 func (t *Transcript) Flush() error {
 	if t.held {
 		if err := t.zip.Close(); err != nil {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package timeservice asks the time service of this machine how far its clock is from UTC. So far that is chronyd (also where it follows a
-// PTP hardware clock): its monitoring protocol, version 6, as of chrony 2.2 (candm.h), needs no rights from the machine itself.
+// Package timeservice asks the time service of this machine how far its clock is from UTC. So far that is chronyd (also
+// where it follows a PTP hardware clock): its monitoring protocol, version 6, as of chrony 2.2 (candm.h), needs no
+// rights from the machine itself.
 package timeservice
 
 import (
@@ -85,7 +86,8 @@ func parse(b []byte) (Answer, error) {
 	case binary.BigEndian.Uint32(b[atSource:]) == localClock:
 		return Answer{}, errLocal
 	}
-	ahead := -number(binary.BigEndian.Uint32(b[atCorrection:])) // chronyc calls a clock fast whose correction is below 0
+	// chronyc calls a clock fast whose correction is below 0
+	ahead := -number(binary.BigEndian.Uint32(b[atCorrection:]))
 	bound := number(binary.BigEndian.Uint32(b[atRootDelay:]))/2 + number(binary.BigEndian.Uint32(b[atRootDispersion:]))
 	if math.Abs(ahead) > 1e6 || bound < 0 || bound > 1e6 {
 		return Answer{}, fmt.Errorf("%g s ahead, give or take %g s", ahead, bound)

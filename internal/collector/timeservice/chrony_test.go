@@ -13,7 +13,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
-// answered is what chronyd 4.3 answered. chronyc said some milliseconds before: 0.000001166 seconds fast of NTP time, root delay 0.000005306.
+// answered is what chronyd 4.3 answered. chronyc said some milliseconds before: 0.000001166 seconds fast of NTP time,
+// root delay 0.000005306.
 const answered = "060200000021000500000000000000001234567800000000000000007f0000017f0000010000000000000000000000000001000000060000000000006b07410126b5bfbc" +
 	"dd668278ccc95628d4bc53abf6a70b63ea8d2ca5faac9c61e0b20a31d8bb9e130088fcfc"
 
@@ -28,7 +29,8 @@ func serve(t *testing.T, change func(answer []byte) []byte) net.Conn {
 	go func() {
 		question := make([]byte, 1024)
 		n, from, err := server.ReadFrom(question)
-		if err != nil || n < len(answer) || question[0] != 6 || question[1] != 1 || binary.BigEndian.Uint16(question[4:]) != 33 {
+		if err != nil || n < len(answer) || question[0] != 6 || question[1] != 1 ||
+			binary.BigEndian.Uint16(question[4:]) != 33 {
 			return
 		}
 		copy(answer[16:20], question[8:12])

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package commid tells how communicators came from others, by their ids: NCCL makes the id of a split's or a shrink's child out of the
-// parent's id, the number of the split and the color.
+// Package commid tells how communicators came from others, by their ids: NCCL makes the id of a split's or a shrink's
+// child out of the parent's id, the number of the split and the color.
 package commid
 
-// Birth is how a communicator came from another one: the id of the child is a hash of the parent's id and of both numbers.
+// Birth is how a communicator came from another one: the id of the child is a hash of the parent's id and of both
+// numbers.
 type Birth struct {
 	// Count is 1, 2, … for the parent's splits in order, 0 for a shrink.
 	Count uint32
@@ -51,8 +52,8 @@ func Child(parent uint64, b Birth) uint64 {
 	return families(parent).eat(4, uint64(b.Count)).eat(4, uint64(b.Color)).digest()
 }
 
-// Find tells how a child can come from a parent with another id: as its shrink, or as one of its splits from first to last, which count from 1;
-// false if in neither way.
+// Find tells how a child can come from a parent with another id: as its shrink, or as one of its splits from first to
+// last, which count from 1; false if in neither way.
 func Find(parent, child uint64, first, last uint32) (Birth, bool) {
 	if shrunk := (Birth{}); Child(parent, shrunk) == child {
 		return shrunk, true
@@ -72,8 +73,8 @@ var (
 	undoMixDigestB = inverse(digestB)
 )
 
-// inverse of an odd number modulo 2^64, by Newton's method: each step doubles the bits that are right, of which an odd number
-// has three at first.
+// inverse of an odd number modulo 2^64, by Newton's method: each step doubles the bits that are right, of which an odd
+// number has three at first.
 func inverse(odd uint64) uint64 {
 	x := odd
 	for range 5 {
@@ -82,8 +83,8 @@ func inverse(odd uint64) uint64 {
 	return x
 }
 
-// colorOf tells which color makes a child with this id, if any does, of the state behind the parent's id and a count. Colors
-// are less than 2^31; of ids that have nothing to do with the parent one in 2^33 seems to have one.
+// colorOf tells which color makes a child with this id, if any does, of the state behind the parent's id and a count.
+// Colors are less than 2^31; of ids that have nothing to do with the parent one in 2^33 seems to have one.
 func (h idHash) colorOf(child uint64) (color uint32, ok bool) {
 	h = h.stir(4)
 	v := child * undoMixDigestB

@@ -75,8 +75,8 @@ func life(p *experiment.Process) Lifespan {
 	return l
 }
 
-// roughly brings a time of the process near to those of others, for telling jobs apart: as At, and where clocks have not been compared by events,
-// without the lead of its machine's.
+// roughly brings a time of the process near to those of others, for telling jobs apart: as At, and where clocks have
+// not been compared by events, without the lead of its machine's.
 func (p *Process) roughly(t uint64) uint64 {
 	at := p.At(t)
 	if t == 0 || p.Knots != nil || p.Onto != nil {
@@ -116,7 +116,8 @@ func (p *Process) ClockOffsets() []otf2.ClockOffset {
 	if p.Knots != nil {
 		records := make([]otf2.ClockOffset, len(p.Knots))
 		for i, k := range p.Knots {
-			records[i] = otf2.ClockOffset{Time: k.Time - otf2.Timestamp(p.Offset), Offset: p.Offset + k.Offset, StdDev: k.StdDev}
+			records[i] = otf2.ClockOffset{Time: k.Time - otf2.Timestamp(p.Offset), Offset: p.Offset + k.Offset,
+				StdDev: k.StdDev}
 		}
 		return records
 	}

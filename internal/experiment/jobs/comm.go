@@ -185,7 +185,9 @@ func findInstances(parts []*Process) ([]*Communicator, error) {
 		var home *Communicator
 		open[k] = withoutPast(open[k], m.begin())
 		for _, in := range slices.Backward(open[k]) {
-			if in.admits(m) && (home == nil || cmp.Or(cmp.Compare(turns(turn[in], mine), turns(turn[home], mine)), cmp.Compare(in.started(m), home.started(m))) < 0) {
+			if in.admits(m) && (home == nil || cmp.Or(
+				cmp.Compare(turns(turn[in], mine), turns(turn[home], mine)),
+				cmp.Compare(in.started(m), home.started(m))) < 0) {
 				home = in
 			}
 		}
@@ -197,7 +199,8 @@ func findInstances(parts []*Process) ([]*Communicator, error) {
 			return nil, err
 		}
 		if home == nil {
-			home = &Communicator{id: c.ID, Nranks: c.NRanks, Unsized: unsized(c), Members: make([]*Rank, c.NRanks), together: make(map[string]Lifespan)}
+			home = &Communicator{id: c.ID, Nranks: c.NRanks, Unsized: unsized(c), Members: make([]*Rank, c.NRanks),
+				together: make(map[string]Lifespan)}
 			open[k] = append(open[k], home)
 			all = append(all, home)
 			turn[home] = mine
@@ -215,8 +218,8 @@ func turns(of, mine int) int {
 	return 1
 }
 
-// started is by how much the starts of a rank's process and of the nearest of a communicator's on its machine differ, in the system's ticks. It decides
-// between jobs of equal times: a program's own clock says nothing of when it ran.
+// started is by how much the starts of a rank's process and of the nearest of a communicator's on its machine differ,
+// in the system's ticks. It decides between jobs of equal times: a program's own clock says nothing of when it ran.
 func (in *Communicator) started(m *Rank) uint64 {
 	nearest := uint64(math.MaxUint64)
 	for o := range in.Present() {
@@ -241,7 +244,8 @@ func ranksByBegin(parts []*Process) (order []*Rank) {
 }
 
 // MaxAbsent bounds how many ranks without data all communicators of a directory have together: each is an entry in the
-// lists of their members. A description that is damaged does not get near it, as one communicator has experiment.MaxRanks at most.
+// lists of their members. A description that is damaged does not get near it, as one communicator has
+// experiment.MaxRanks at most.
 var MaxAbsent = 1 << 24
 
 // Absentees is how many more ranks without data there may be.
@@ -252,12 +256,13 @@ func (n *Absentees) Take(ranks int, p *Process, what string, index int) error {
 	if *n -= Absentees(max(ranks, 0)); *n >= 0 {
 		return nil
 	}
-	return fmt.Errorf("%s: %s %d adds %d ranks, and with it more than %d have no data: that is more than an archive can name",
+	return fmt.Errorf(
+		"%s: %s %d adds %d ranks, and with it more than %d have no data: that is more than an archive can name",
 		filepath.Join(p.dir, experiment.ProcessFile), what, index, ranks, MaxAbsent)
 }
 
-// withoutPast leaves out the first communicators of a list that were over, on every clock, before a time: none that begins then or
-// later is of them.
+// withoutPast leaves out the first communicators of a list that were over, on every clock, before a time: none that
+// begins then or later is of them.
 func withoutPast(open []*Communicator, t uint64) []*Communicator {
 	for len(open) > 0 && later(t, open[0].together[anyBoot].End, clockSlack) {
 		open = open[1:]

@@ -22,8 +22,8 @@ type death struct {
 	leads bool
 }
 
-// Leads by which a death is said to have been the first: that of what the collectors of one machine see it by, and that of
-// clocks of several machines.
+// Leads by which a death is said to have been the first: that of what the collectors of one machine see it by, and that
+// of clocks of several machines.
 const (
 	leadHere      = time.Millisecond
 	leadElsewhere = 100 * time.Millisecond
@@ -36,7 +36,8 @@ func Deaths(parts []*Process) (all []death) {
 			all = append(all, death{p.Name, e.String(), p.Shard.BootID, p.Ended(), p.lead != 0})
 		}
 	}
-	slices.SortStableFunc(all, func(a, b death) int { return cmp.Compare(a.time-1, b.time-1) }) // 0 becomes the greatest number
+	// 0 becomes the greatest number
+	slices.SortStableFunc(all, func(a, b death) int { return cmp.Compare(a.time-1, b.time-1) })
 	return all
 }
 
@@ -48,8 +49,8 @@ func (p *Process) Ended() uint64 {
 	return p.At(p.Shard.End.Time)
 }
 
-// HowEnded is how a process that nobody records any more has ended, if it was not in order: "killed by SIGKILL". Otherwise it
-// is "".
+// HowEnded is how a process that nobody records any more has ended, if it was not in order: "killed by SIGKILL".
+// Otherwise it is "".
 func HowEnded(p *experiment.Process) string {
 	if !p.End.Died() {
 		return ""
@@ -71,7 +72,8 @@ func DeathWords(all []death) (lines []string) {
 	for i, how := range order {
 		names := who[how]
 		if i == 0 && lead > 0 {
-			lines = append(lines, fmt.Sprintf("%s was the first to end, %s before the next: %s", names[0], units.Time(float64(lead)), how))
+			lines = append(lines, fmt.Sprintf("%s was the first to end, %s before the next: %s", names[0],
+				units.Time(float64(lead)), how))
 			if names = names[1:]; len(names) == 0 {
 				continue
 			}

@@ -25,7 +25,8 @@ type Job struct {
 
 // Differences are the operations that the members of communicators did not record equally, see CompareSequences.
 func (j *Job) Differences() []Difference {
-	return CompareSequences(slices.DeleteFunc(slices.Clone(j.run.Communicators), func(in *Communicator) bool { return in.Nranks < 2 || in.Unsized }))
+	return CompareSequences(slices.DeleteFunc(
+		slices.Clone(j.run.Communicators), func(in *Communicator) bool { return in.Nranks < 2 || in.Unsized }))
 }
 
 // JobProcess is one process of a job. Times are nanoseconds since 1970 on the job's common clock.
@@ -53,8 +54,8 @@ type JobCommunicator struct {
 	Name  string
 	Size  int
 	Ranks []*JobRank // by rank; nil: no data of this rank was found
-	// Names are those of the ranks, in the world: "Rank 3"; where there is no world order, or a process has several GPUs without
-	// ranks of their own, what distinguishes them.
+	// Names are those of the ranks, in the world: "Rank 3"; where there is no world order, or a process has several
+	// GPUs without ranks of their own, what distinguishes them.
 	Names []string
 	World []int  // their ranks in the world, −1 where nobody knows it
 	ID    uint64 // NCCL's commId
@@ -87,8 +88,8 @@ type JobPart struct {
 // At brings a time of the shard to the job's common clock.
 func (p *JobPart) At(t uint64) uint64 { return p.part.At(t) }
 
-// Is says in words how a process stands: "running", "ended" (in order), how it died ("killed by SIGKILL"), or "crashed": its
-// collector died, too.
+// Is says in words how a process stands: "running", "ended" (in order), how it died ("killed by SIGKILL"), or
+// "crashed": its collector died, too.
 func (p *JobProcess) Is() string {
 	switch p.State {
 	case Running:
@@ -119,7 +120,9 @@ func List(dir string) (jobs []*Job, problems []string, err error) {
 		return nil, problems, err
 	}
 	if raw := experiment.RawFiles(dir); len(raw) > 0 {
-		problems = append(problems, fmt.Sprintf("%s hold raw data that has not been looked at: unify %s first", units.Plural(uint64(len(raw)), "file"), dir))
+		problems = append(problems, fmt.Sprintf(
+			"%s hold raw data that has not been looked at: unify %s first", units.Plural(uint64(len(raw)), "file"),
+			dir))
 	}
 	runs, err := Separate(parts)
 	if err != nil {
@@ -141,8 +144,9 @@ func newJob(r *Run) *Job {
 	slices.SortFunc(ordered, func(a, b *Process) int { return a.Index - b.Index })
 	for _, p := range ordered {
 		jp := &JobProcess{
-			Name: p.Name, Host: p.Shard.Host, PID: p.Shard.PID, Size: p.Shard.Launcher.Size, Shard: p.Shard.UUID, State: p.State,
-			Last: p.At(p.Shard.LastTime), Ended: p.Ended(), How: HowEnded(p.Shard), Continued: p.Pieces != nil,
+			Name: p.Name, Host: p.Shard.Host, PID: p.Shard.PID, Size: p.Shard.Launcher.Size, Shard: p.Shard.UUID,
+			State: p.State,
+			Last:  p.At(p.Shard.LastTime), Ended: p.Ended(), How: HowEnded(p.Shard), Continued: p.Pieces != nil,
 			Lossy: p.Shard.Lossy(), Ends: regions.SeesEnds(p.Shard.Masks.Record), Losses: make(map[string]uint64),
 		}
 		for reason, types := range p.Shard.Counts.Lost {
@@ -159,7 +163,8 @@ func newJob(r *Run) *Job {
 		if in.Nranks < 2 || in.Unsized {
 			continue
 		}
-		c := &JobCommunicator{Name: in.Name, Size: in.Nranks, Ranks: make([]*JobRank, in.Nranks), Names: in.rankNames(&numbers, kept[in]), World: in.World, ID: in.id}
+		c := &JobCommunicator{Name: in.Name, Size: in.Nranks, Ranks: make([]*JobRank, in.Nranks),
+			Names: in.rankNames(&numbers, kept[in]), World: in.World, ID: in.id}
 		job.Communicators = append(job.Communicators, c)
 		for m := range in.Present() {
 			c.Ranks[m.Comm().Rank] = newJobRank(processes[m.Process], m)
@@ -194,11 +199,12 @@ func (in *Communicator) rankNames(n *numbering, kept []Slot) []string {
 	return names
 }
 
-// newJobRank tells how far a rank has come. A collector that took over knows nothing of the operations that were under way;
-// they are taken for done.
+// newJobRank tells how far a rank has come. A collector that took over knows nothing of the operations that were under
+// way; they are taken for done.
 func newJobRank(process *JobProcess, m *Rank) *JobRank {
 	c := m.Comm()
-	j := &JobRank{Process: process, Finalized: c.FinalTime != 0, Done: make(map[string]uint64), Reached: make(map[string]uint64), Begun: m.Process.At(c.Begun)}
+	j := &JobRank{Process: process, Finalized: c.FinalTime != 0, Done: make(map[string]uint64),
+		Reached: make(map[string]uint64), Begun: m.Process.At(c.Begun)}
 	process.Paused = process.Paused || len(c.Gaps) > 0
 	for _, p := range m.Process.Shards() {
 		if m.Index < len(p.Shard.Comms) {

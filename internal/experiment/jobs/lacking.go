@@ -14,7 +14,8 @@ import (
 
 // Operations that some members lack and others have, where their ordinals are known all the same.
 
-// holes lists what is missing of a communicator's operations because collectors died, by the keys of its functions and pairs.
+// holes lists what is missing of a communicator's operations because collectors died, by the keys of its functions and
+// pairs.
 func (in *Communicator) holes() (all []Difference) {
 	for m := range in.Present() {
 		name := in.nameOf(m)
@@ -28,7 +29,8 @@ func (in *Communicator) holes() (all []Difference) {
 				function = pair.Name()
 			}
 			for _, h := range s.Holes {
-				all = append(all, Difference{Comm: in.Ref, Name: in.Name, Function: function, First: h.From, Last: h.To - 1, Died: true,
+				all = append(all, Difference{Comm: in.Ref, Name: in.Name, Function: function, First: h.From,
+					Last: h.To - 1, Died: true,
 					Detail: name + " lacks them: they were in the memory of a collector that died"})
 			}
 		}
@@ -58,8 +60,8 @@ func givenOrdinals(tracks []track) bool {
 	return slices.ContainsFunc(tracks, func(t track) bool { return t.of.Numbered })
 }
 
-// lacking lists the operations of a function that some members have and others lack, where the input gives ordinals: in its holes, and behind
-// its last one. What no member has is in no archive.
+// lacking lists the operations of a function that some members have and others lack, where the input gives ordinals: in
+// its holes, and behind its last one. What no member has is in no archive.
 func (in *Communicator) lacking(function string, tracks []track) (all []Difference) {
 	if !givenOrdinals(tracks) {
 		return nil
@@ -110,7 +112,8 @@ func describeLacking(tracks []track, lacks []bool) string {
 	return fmt.Sprintf("%s %s them", units.RankWords(ranks), verb)
 }
 
-// unpaired tells of the messages of a pair of which an end of an import lacks some, or may, and nobody knows which: then none can be matched.
+// unpaired tells of the messages of a pair of which an end of an import lacks some, or may, and nobody knows which:
+// then none can be matched.
 func unpaired(ends []track) (detail string, some bool) {
 	partial := false
 	for _, t := range ends {
@@ -131,5 +134,6 @@ func unpaired(ends []track) (detail string, some bool) {
 	if a == 0 || b == 0 || ends[0].of.Count == 0 {
 		return "", false // equally many are there, so nothing is missing
 	}
-	return fmt.Sprintf("rank %d lacks %s and rank %d %d of all that they exchanged, and which is not known", ends[0].rank, units.Plural(a, "message"), ends[1].rank, b), true
+	return fmt.Sprintf("rank %d lacks %s and rank %d %d of all that they exchanged, and which is not known",
+		ends[0].rank, units.Plural(a, "message"), ends[1].rank, b), true
 }

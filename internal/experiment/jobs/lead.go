@@ -9,11 +9,12 @@ import (
 	"slices"
 )
 
-// The clocks of machines may be any time apart, and nothing that identifies a job may depend on that: members of a communicator are known by its id,
-// its size and their ranks. Only where a rank is there more than once, because jobs that share a directory have communicators of one id (the same
-// recording played twice) or because a program makes several of one id, times decide which belong together. For that it is found out, roughly, by how
-// much each clock leads: by as much as most of the communicators that it shares with others then lived at one time. Exact offsets, which times of
-// events are corrected by, come from the events (package clocks).
+// The clocks of machines may be any time apart, and nothing that identifies a job may depend on that: members of a
+// communicator are known by its id, its size and their ranks. Only where a rank is there more than once, because jobs
+// that share a directory have communicators of one id (the same recording played twice) or because a program makes
+// several of one id, times decide which belong together. For that it is found out, roughly, by how much each clock
+// leads: by as much as most of the communicators that it shares with others then lived at one time. Exact offsets,
+// which times of events are corrected by, come from the events (package clocks).
 
 // clockSlack is how exactly leads are known: members of a communicator begin about one after the other, ns.
 const clockSlack = 1_000_000_000
@@ -38,8 +39,8 @@ func newAppearance(m *Rank) *appearance {
 	return &appearance{map[int]*Rank{m.Comm().Rank: m}, Lifespan{m.begin(), m.end()}, m.Comm().FinalTime != 0}
 }
 
-// goesWith tells whether two may be of one communicator if the other's clock leads: their ranks are distinct, and, unless any time
-// will do, they lived together.
+// goesWith tells whether two may be of one communicator if the other's clock leads: their ranks are distinct, and,
+// unless any time will do, they lived together.
 func (a *appearance) goesWith(b *appearance, lead int64, anyTime bool) bool {
 	for rank := range b.ranks {
 		if a.ranks[rank] != nil {
@@ -93,7 +94,8 @@ type fit struct {
 	mismatch uint64 // by how much their lives differ in length, ns
 }
 
-// better tells that a explains more than b. Clocks that agree as they are have no lead, and of others that explain as much it is the smaller one.
+// better tells that a explains more than b. Clocks that agree as they are have no lead, and of others that explain as
+// much it is the smaller one.
 func (a fit) better(b fit) bool {
 	size := func(lead int64) uint64 { return uint64(max(lead, -lead)) }
 	agreed := func(f fit) int {
@@ -169,7 +171,8 @@ func (s seen) leadOf(other seen) (lead int64, tied bool) {
 		return 0, most > 0
 	}
 	slices.SortFunc(shared, func(a, b key) int { // those first that tell most
-		return cmp.Or(cmp.Compare(len(s[a])*len(other[a]), len(s[b])*len(other[b])), cmp.Compare(a.id, b.id), cmp.Compare(a.nranks, b.nranks))
+		return cmp.Or(cmp.Compare(len(s[a])*len(other[a]), len(s[b])*len(other[b])), cmp.Compare(a.id, b.id),
+			cmp.Compare(a.nranks, b.nranks))
 	})
 	var tried []int64
 	for _, k := range shared {
@@ -234,7 +237,8 @@ func measureLeads(parts []*Process) {
 			c.ranks++
 		}
 	}
-	left := slices.SortedFunc(maps.Values(byName), func(a, b *clock) int { return cmp.Or(cmp.Compare(b.ranks, a.ranks), cmp.Compare(a.name, b.name)) })
+	left := slices.SortedFunc(maps.Values(byName),
+		func(a, b *clock) int { return cmp.Or(cmp.Compare(b.ranks, a.ranks), cmp.Compare(a.name, b.name)) })
 	all := left[0].seen
 	for left = left[1:]; len(left) > 0; {
 		lead, tied, next := int64(0), false, 0

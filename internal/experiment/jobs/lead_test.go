@@ -11,7 +11,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 )
 
-// sight is a process as its machine saw it: in which job it was, where, with which rank of which communicators, and when by a good clock, in s.
+// sight is a process as its machine saw it: in which job it was, where, with which rank of which communicators, and
+// when by a good clock, in s.
 type sight struct {
 	job, host  string
 	rank, size int
@@ -25,7 +26,8 @@ func seenBy(all []sight, leads map[string]float64) (parts []*Process) {
 	for i, s := range all {
 		at := func(t float64) uint64 { return uint64(int64(epoch) + int64((t+leads[s.host])*1e9)) }
 		p := &experiment.Process{
-			UUID: fmt.Sprintf("%x", 7*i%13), Host: s.host, BootID: "boot of " + s.host, PID: 100 + i, PIDStart: uint64(100*s.begin) + uint64(i), Tag: uint16(i + 1),
+			UUID: fmt.Sprintf("%x", 7*i%13), Host: s.host, BootID: "boot of " + s.host, PID: 100 + i,
+			PIDStart: uint64(100*s.begin) + uint64(i), Tag: uint16(i + 1),
 			Executable: s.job, Launcher: experiment.Launcher{Rank: -1, Size: -1},
 			Clock:     experiment.Clock{Source: "tsc", AnchorRaw: 5, AnchorReal: at(-1000)},
 			FirstTime: at(s.begin), LastTime: at(s.end), End: &experiment.End{Called: true},
@@ -56,8 +58,9 @@ func without(all []sight, name, host string) []sight {
 	return slices.DeleteFunc(all, func(s sight) bool { return s.job == name && s.host == host })
 }
 
-// Which processes are a job does not depend on what the clocks of their hosts say: that these have a communicator in common does. Jobs that have
-// communicators of one id are told apart by their ranks, and by when these lived, as far as a clock's lead can be found out.
+// Which processes are a job does not depend on what the clocks of their hosts say: that these have a communicator in
+// common does. Jobs that have communicators of one id are told apart by their ranks, and by when these lived, as far as
+// a clock's lead can be found out.
 func TestJobsWhateverTheClocksSay(t *testing.T) {
 	again := func(second float64) []sight {
 		return slices.Concat(job("one", 0, 3, 7), job("two", second, second+3.2, 7))
@@ -74,11 +77,15 @@ func TestJobsWhateverTheClocksSay(t *testing.T) {
 			{"at once", again(3.1), "one×4 two×4"},
 			{"as far apart as the clocks", again(30), "one×4 two×4"},
 			{"three times", slices.Concat(again(40), job("three", 200, 203, 7)), "one×4 two×4 three×4"},
-			{"restarted with other communicators", slices.Concat(job("one", 0, 3, 7, 8), job("two", 5, 8, 17, 18)), "one×4 two×4"},
-			{"and played twice", slices.Concat(job("one", 0, 3, 7), job("two", 5, 9, 8), job("three", 100, 103, 7)), "one×4 two×4 three×4"},
+			{"restarted with other communicators", slices.Concat(job("one", 0, 3, 7, 8), job("two", 5, 8, 17, 18)),
+				"one×4 two×4"},
+			{"and played twice", slices.Concat(job("one", 0, 3, 7), job("two", 5, 9, 8), job("three", 100, 103, 7)),
+				"one×4 two×4 three×4"},
 			{"a host of the second one is missing", without(again(100), "two", "b"), "one×4 two×2"},
 			{"a host of the first one is missing", without(again(100), "one", "b"), "one×2 two×4"},
-			{"other hosts", slices.Concat(job("one", 0, 3, 7), []sight{{"two", "c", 0, 4, 50, 53, []uint64{7}}, {"two", "c", 1, 4, 50, 53, []uint64{7}}}), "one×4 two×2"},
+			{"other hosts", slices.Concat(job("one", 0, 3, 7),
+				[]sight{{"two", "c", 0, 4, 50, 53, []uint64{7}}, {"two", "c", 1, 4, 50, 53, []uint64{7}}}),
+				"one×4 two×2"},
 		} {
 			t.Run(fmt.Sprintf("%s, %v s", tc.name, lead), func(t *testing.T) {
 				runs, err := Separate(seenBy(tc.all, map[string]float64{"b": lead, "c": -lead}))
@@ -109,7 +116,8 @@ func TestJobsWhateverTheClocksSay(t *testing.T) {
 	}
 }
 
-// A recording that is played twice by its own clock has the same times twice: the processes of a player begin at about one time.
+// A recording that is played twice by its own clock has the same times twice: the processes of a player begin at about
+// one time.
 func TestJobsOfEqualTimes(t *testing.T) {
 	all := slices.Concat(job("one", 0, 3, 7), job("two", 0, 3, 7))
 	for i := range all {
@@ -133,7 +141,8 @@ func TestJobsOfEqualTimes(t *testing.T) {
 	}
 }
 
-// A process that ended before it had a communicator, on a host whose clock nothing ties to others, is of the only job that there is.
+// A process that ended before it had a communicator, on a host whose clock nothing ties to others, is of the only job
+// that there is.
 func TestStraysOfUntiedClocks(t *testing.T) {
 	all := append(job("one", 0, 3, 7), sight{job: "one", host: "c", begin: 0.1, end: 0.2})
 	for _, lead := range []float64{0, 3600} {

@@ -62,10 +62,13 @@ func TestIDsOfRecordedChildren(t *testing.T) {
 			children++
 			parent, id := hex(t, *c.ParentCommID), hex(t, c.CommID)
 			if got := commid.Child(parent, commid.Birth{Count: c.ChildCount, Color: *c.Color}); got != id {
-				t.Errorf("%s: child %d of color %d of %#x: %#x, want %#x", file, c.ChildCount, *c.Color, parent, got, id)
+				t.Errorf("%s: child %d of color %d of %#x: %#x, want %#x", file, c.ChildCount, *c.Color, parent, got,
+					id)
 			}
-			if b, ok := commid.Find(parent, id, 1, c.ChildCount); !ok || b != (commid.Birth{Count: c.ChildCount, Color: *c.Color}) {
-				t.Errorf("%s: %#x was born as %v (%v), want color %d of split %d", file, id, b, ok, *c.Color, c.ChildCount)
+			if b, ok := commid.Find(parent, id, 1, c.ChildCount); !ok ||
+				b != (commid.Birth{Count: c.ChildCount, Color: *c.Color}) {
+				t.Errorf("%s: %#x was born as %v (%v), want color %d of split %d", file, id, b, ok, *c.Color,
+					c.ChildCount)
 			}
 		}
 	}
@@ -85,9 +88,11 @@ type familyTree struct {
 }
 
 func newFamilyTree(processes int) *familyTree {
-	f := &familyTree{parent: make(map[*Communicator]*Communicator), birth: make(map[*Communicator]commid.Birth), count: make(map[*Communicator]uint32)}
+	f := &familyTree{parent: make(map[*Communicator]*Communicator), birth: make(map[*Communicator]commid.Birth),
+		count: make(map[*Communicator]uint32)}
 	for p := range processes {
-		f.procs = append(f.procs, &Process{Name: fmt.Sprint("p", p), Shard: &experiment.Process{GPUs: []experiment.GPU{{}}}})
+		f.procs = append(f.procs, &Process{Name: fmt.Sprint("p", p),
+			Shard: &experiment.Process{GPUs: []experiment.GPU{{}}}})
 	}
 	return f
 }
@@ -96,7 +101,8 @@ func (f *familyTree) make(id uint64, members []*Process) *Communicator {
 	f.now += 1000
 	in := &Communicator{id: id, Nranks: len(members)}
 	for rank, p := range members {
-		p.Shard.Comms = append(p.Shard.Comms, experiment.Comm{ID: id, NRanks: len(members), Rank: rank, InitTime: f.now + uint64(rank)})
+		p.Shard.Comms = append(p.Shard.Comms, experiment.Comm{ID: id, NRanks: len(members), Rank: rank,
+			InitTime: f.now + uint64(rank)})
 		in.Members = append(in.Members, &Rank{Process: p, Index: len(p.Shard.Comms) - 1})
 	}
 	f.all = append(f.all, in)
@@ -130,8 +136,8 @@ func (f *familyTree) child(of *Communicator, b commid.Birth, ranks []int) *Commu
 	return in
 }
 
-// Every child whose parent can be known has it, with count and color, and no other communicator has any; parents are before their children in
-// archives.
+// Every child whose parent can be known has it, with count and color, and no other communicator has any; parents are
+// before their children in archives.
 func TestParentsAreFound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "ids"), 1))
@@ -178,7 +184,8 @@ func TestParentsAreFound(t *testing.T) {
 				}
 				for color := range uint32(4) {
 					if ranks := colors[color*700_000_000]; len(ranks) > 0 {
-						alive = append(alive, child(of, commid.Birth{Count: f.count[of], Color: color * 700_000_000}, ranks))
+						alive = append(alive, child(of, commid.Birth{Count: f.count[of], Color: color * 700_000_000},
+							ranks))
 					}
 				}
 			}
@@ -186,7 +193,8 @@ func TestParentsAreFound(t *testing.T) {
 		FindParents(f.all)
 		for i, in := range f.all {
 			if in.Parent != f.parent[in] || in.Birth != f.birth[in] {
-				t.Errorf("communicator %d: parent %p as %+v, want %p as %+v", i, in.Parent, in.Birth, f.parent[in], f.birth[in])
+				t.Errorf("communicator %d: parent %p as %+v, want %p as %+v", i, in.Parent, in.Birth, f.parent[in],
+					f.birth[in])
 			}
 		}
 		shuffled := slices.Clone(f.all)

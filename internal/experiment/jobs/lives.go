@@ -102,12 +102,15 @@ type joined struct {
 func newJoined(last *experiment.Process) *joined {
 	j := &joined{
 		process: *last,
-		strings: make(map[string]int), regions: make(map[experiment.Region]int), gpus: make(map[string]int), locations: make(map[string]int),
+		strings: make(map[string]int), regions: make(map[experiment.Region]int), gpus: make(map[string]int),
+		locations: make(map[string]int),
 	}
 	p := &j.process
 	p.FirstTime, p.LastTime, p.EventChunkSize, p.Instead = 0, 0, 0, nil
-	p.Strings, p.Regions, p.GPUs, p.Comms, p.Locations, p.Metrics, p.Foreign, p.Wins = nil, nil, nil, nil, nil, nil, nil, nil
-	p.Markers, p.Clock.Tuples, p.Counts = []experiment.Marker{}, nil, experiment.Counts{NullHandles: last.Counts.NullHandles}
+	p.Strings, p.Regions, p.GPUs, p.Comms, p.Locations, p.Metrics, p.Foreign, p.Wins = nil, nil, nil, nil, nil, nil,
+		nil, nil
+	p.Markers, p.Clock.Tuples, p.Counts = []experiment.Marker{}, nil,
+		experiment.Counts{NullHandles: last.Counts.NullHandles}
 	return j
 }
 
@@ -230,7 +233,8 @@ func (j *joined) addWins(q *experiment.Process, foreign []int) []uint64 {
 	return wins
 }
 
-// addScorepThreads joins the threads that Score-P measured. What was joined before stays as it is: others may refer to it.
+// addScorepThreads joins the threads that Score-P measured. What was joined before stays as it is: others may refer to
+// it.
 func (j *joined) addScorepThreads(of *experiment.Scorep) {
 	p := &j.process
 	if of == nil || of.Substrate == nil || p.Scorep == nil || p.Scorep.Substrate == nil || of == p.Scorep {
@@ -265,7 +269,8 @@ func (j *joined) addLocations(q *experiment.Process, out *Piece, gpu func(int) i
 		if l.Foreign >= 0 && l.Foreign < len(foreign) {
 			l.Foreign = foreign[l.Foreign]
 		}
-		// Where a row had several owners, the one that the earlier collector saw last is the one that the later one saw first.
+		// Where a row had several owners, the one that the earlier collector saw last is the one that the later one saw
+		// first.
 		keyOf := func(o experiment.Owner) string {
 			if l.Kind == experiment.KindThread {
 				return fmt.Sprintf("%s %d", l.Kind, o.TID)
@@ -357,7 +362,8 @@ func (j *joined) addMetric(m experiment.Metric, out *Piece, gpu func(int) int) i
 	m.Locations = rows
 	for i := range p.Metrics {
 		o := &p.Metrics[i]
-		if o.Recorder == m.Recorder && o.Location == m.Location && o.GPU == m.GPU && reflect.DeepEqual(o.Members, m.Members) {
+		if o.Recorder == m.Recorder && o.Location == m.Location && o.GPU == m.GPU &&
+			reflect.DeepEqual(o.Members, m.Members) {
 			for _, n := range rows {
 				if !slices.Contains(o.Locations, n) {
 					o.Locations = append(o.Locations, n)
@@ -370,8 +376,8 @@ func (j *joined) addMetric(m experiment.Metric, out *Piece, gpu func(int) int) i
 	return len(p.Metrics) - 1
 }
 
-// addCounts adds what each collector counted for itself. What the plugin counts, it counts from the beginning: the last one
-// has it all.
+// addCounts adds what each collector counted for itself. What the plugin counts, it counts from the beginning: the last
+// one has it all.
 func (j *joined) addCounts(q *experiment.Counts) {
 	c := &j.process.Counts
 	c.Uncounted = append(c.Uncounted, q.Uncounted...)
@@ -380,8 +386,10 @@ func (j *joined) addCounts(q *experiment.Counts) {
 		from map[string]uint64
 		most bool
 	}{
-		{&c.Starts, q.Starts, false}, {&c.Stops, q.Stops, false}, {&c.States, q.States, false}, {&c.Oddities, q.Oddities, false},
-		{&c.Timing, q.Timing, false}, {&c.Network, q.Network, false}, {&c.CUPTI, q.CUPTI, false}, {&c.Import, q.Import, false},
+		{&c.Starts, q.Starts, false}, {&c.Stops, q.Stops, false}, {&c.States, q.States, false},
+		{&c.Oddities, q.Oddities, false},
+		{&c.Timing, q.Timing, false}, {&c.Network, q.Network, false}, {&c.CUPTI, q.CUPTI, false},
+		{&c.Import, q.Import, false},
 		{&c.Filtered, q.Filtered, true}, {&c.Paused, q.Paused, true}, {&c.Scorep, q.Scorep, true},
 	} {
 		*m.to = sum(*m.to, m.from, m.most)
@@ -390,7 +398,8 @@ func (j *joined) addCounts(q *experiment.Counts) {
 		if c.Lost == nil {
 			c.Lost = make(map[string]map[string]uint64)
 		}
-		c.Lost[reason] = sum(c.Lost[reason], n, reason != experiment.LostWithCollector && reason != experiment.LostUndrawn)
+		c.Lost[reason] = sum(c.Lost[reason], n, reason != experiment.LostWithCollector &&
+			reason != experiment.LostUndrawn)
 	}
 }
 

@@ -13,7 +13,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
-// Pause is a run of a communicator's operations that its members did not record, on request or because they could not be written.
+// Pause is a run of a communicator's operations that its members did not record, on request or because they could not
+// be written.
 type Pause struct {
 	In         *Communicator
 	replays    bool   // of replayed graphs
@@ -95,7 +96,8 @@ func (in *Communicator) findPauses(replays bool) (all []Pause) {
 			break
 		}
 		for m := range in.Present() {
-			if !mixed && i >= len(m.gaps(replays)) && m.Process.State == Finished && m.recorded() > p.from-min(skipped, p.from) {
+			if !mixed && i >= len(m.gaps(replays)) && m.Process.State == Finished &&
+				m.recorded() > p.from-min(skipped, p.from) {
 				equal = false
 			}
 		}

@@ -9,14 +9,14 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 )
 
-// How far the members of communicators have come with their operations: from the numbers of operations that ranks have begun and ended, and
-// what is under way.
+// How far the members of communicators have come with their operations: from the numbers of operations that ranks have
+// begun and ended, and what is under way.
 
-// Sequence is a sequence of operations that its members number in the same way: the operations of a function on a communicator, or the
-// messages of a pair, of which each end has a key of its own.
+// Sequence is a sequence of operations that its members number in the same way: the operations of a function on a
+// communicator, or the messages of a pair, of which each end has a key of its own.
 type Sequence struct {
-	// Name is "AllReduce"; "Send 0>3" for messages of a pair, by ranks of the communicator; "Send" where messages have only been called,
-	// and the other end is not known.
+	// Name is "AllReduce"; "Send 0>3" for messages of a pair, by ranks of the communicator; "Send" where messages have
+	// only been called, and the other end is not known.
 	Name string
 	Pair *experiment.Pair // of messages whose ends are known, else nil
 	Rank int              // of messages that have only been called: whose calls they are, else −1
@@ -50,11 +50,15 @@ func (c *JobCommunicator) Sequences() (all []Sequence) {
 			all = append(all, s)
 		}
 	}
-	slices.SortFunc(all, func(a, b Sequence) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Rank, b.Rank)) })
+	slices.SortFunc(all, func(a, b Sequence) int {
+		return cmp.Or(
+			cmp.Compare(a.Name, b.Name), cmp.Compare(a.Rank, b.Rank))
+	})
 	return all
 }
 
-// Members yields the ranks of the communicator that number the sequence, and their keys of it; of messages the sender first.
+// Members yields the ranks of the communicator that number the sequence, and their keys of it; of messages the sender
+// first.
 func (s *Sequence) Members(yield func(rank int, key string) bool) {
 	switch {
 	case s.Pair != nil:
@@ -70,8 +74,8 @@ func (s *Sequence) Members(yield func(rank int, key string) bool) {
 	}
 }
 
-// Incomplete lists the ordinals of operations that may not be complete, ascending: those that a member has under way, and the first that not
-// all members have begun, of those that it can be said of.
+// Incomplete lists the ordinals of operations that may not be complete, ascending: those that a member has under way,
+// and the first that not all members have begun, of those that it can be said of.
 func (s *Sequence) Incomplete() (all []uint64) {
 	least, most, known := uint64(0), uint64(0), false
 	for rank, key := range s.Members {
@@ -101,14 +105,16 @@ type Standing int
 
 // Standings.
 const (
-	StandingUnknown Standing = iota // nothing was recorded of the member, or not everything: it may have called the operation
+	// nothing was recorded of the member, or not everything: it may have called the operation
+	StandingUnknown Standing = iota
 	NotBegun
 	UnderWay // see [experiment.Pending]
 	Ended
 	Begun // nobody records when it ends
 )
 
-// Standing tells how far a rank has come with an operation of a sequence, by its key there; of one that is under way what is known of it.
+// Standing tells how far a rank has come with an operation of a sequence, by its key there; of one that is under way
+// what is known of it.
 func (r *JobRank) Standing(key string, ordinal uint64) (Standing, *experiment.Pending) {
 	if r == nil {
 		return StandingUnknown, nil

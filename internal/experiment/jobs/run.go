@@ -26,10 +26,14 @@ func (r *Run) Begin() uint64 {
 	return first
 }
 
-// compareRuns orders jobs by their begin. Where their programs' own clocks say the same, the starts of their processes decide.
+// compareRuns orders jobs by their begin. Where their programs' own clocks say the same, the starts of their processes
+// decide.
 func compareRuns(r, o *Run) int {
 	first := func(r *Run) uint64 {
-		return slices.MinFunc(r.Processes, func(a, b *Process) int { return cmp.Compare(a.Shard.PIDStart, b.Shard.PIDStart) }).Shard.PIDStart
+		return slices.MinFunc(r.Processes, func(
+			a, b *Process) int {
+			return cmp.Compare(a.Shard.PIDStart, b.Shard.PIDStart)
+		}).Shard.PIDStart
 	}
 	return cmp.Or(cmp.Compare(r.Begin(), o.Begin()), cmp.Compare(first(r), first(o)))
 }
@@ -177,7 +181,8 @@ func sameJob(runs []*Run, c *Run) *Run {
 func numbered(parts []*Process) bool {
 	for _, p := range parts {
 		l, first := p.Shard.Launcher, parts[0].Shard.Launcher
-		if l.Rank < 0 || l.Size <= 0 || l.Size > experiment.MaxRanks || l.Rank >= l.Size || l.Size != first.Size || l.Name != first.Name {
+		if l.Rank < 0 || l.Size <= 0 || l.Size > experiment.MaxRanks || l.Rank >= l.Size || l.Size != first.Size ||
+			l.Name != first.Name {
 			return false
 		}
 	}

@@ -24,15 +24,16 @@ type Difference struct {
 	Function string       `json:"function"` // "AllReduce", or "Send 0>3" for the messages from rank 0 to 3
 	First    uint64       `json:"first"`    // ordinals, inclusive
 	Last     uint64       `json:"last"`
-	Detail   string       `json:"detail"`         // which ranks recorded what
-	Died     bool         `json:"died,omitempty"` // with the collector of one rank; all others have them, as far as is known
+	Detail   string       `json:"detail"` // which ranks recorded what
+	// with the collector of one rank; all others have them, as far as is known
+	Died bool `json:"died,omitempty"`
 
-	// Deviants are the ranks of the world that asked for something else than most did; empty where that is not known, or where no
-	// most are.
+	// Deviants are the ranks of the world that asked for something else than most did; empty where that is not known,
+	// or where no most are.
 	Deviants []int `json:"deviants,omitempty"`
 
-	// Sides are the members by what they recorded, where all that was recorded is in their event files, so that it can be compared
-	// operation by operation (package deviation); nil elsewhere.
+	// Sides are the members by what they recorded, where all that was recorded is in their event files, so that it can
+	// be compared operation by operation (package deviation); nil elsewhere.
 	Sides []Side `json:"-"`
 	World []int  `json:"-"` // ranks of the world by those of the communicator, see Communicator.World
 	// Common is how many operations all sides have that are certain to be in their order; Running: more may follow.
@@ -107,7 +108,8 @@ func CompareSequences(instances []*Communicator) []Difference {
 
 // afterParting widens a difference to all operations since the members paused at different ones: the
 // digests tell nothing if the operations are of one size.
-func afterParting(in *Communicator, tracks []track, shifted, first, last uint64, detail string, differ bool) (uint64, uint64, string, bool) {
+func afterParting(in *Communicator, tracks []track, shifted, first, last uint64, detail string, differ bool) (
+	uint64, uint64, string, bool) {
 	most := uint64(0)
 	for _, t := range tracks {
 		most = max(most, t.of.Count)
@@ -150,7 +152,10 @@ func (in *Communicator) pairs() []experiment.Pair {
 	for p := range seen {
 		all = append(all, p)
 	}
-	slices.SortFunc(all, func(a, b experiment.Pair) int { return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To)) })
+	slices.SortFunc(all, func(a, b experiment.Pair) int {
+		return cmp.Or(
+			cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To))
+	})
 	return all
 }
 
@@ -165,8 +170,8 @@ type track struct {
 	key        string
 	of         experiment.Sequence
 	unfinished bool // more may follow
-	// died: more would have followed. settled is how many had been completed, one after the other: of the last ones of a process that
-	// died the order is not certain.
+	// died: more would have followed. settled is how many had been completed, one after the other: of the last ones of
+	// a process that died the order is not certain.
 	died    bool
 	settled uint64
 }
@@ -182,7 +187,8 @@ func (d *Difference) take(in *Communicator, tracks []track) {
 		t := &tracks[i]
 		d.Common, d.Running = min(d.Common, t.settled), d.Running || t.unfinished
 		at := slices.IndexFunc(d.Sides, func(s Side) bool { return s.Key == t.key && s.Count == t.of.Count })
-		for at >= 0 && at < len(of) && !(d.Sides[at].Key == t.key && of[at].Count == t.of.Count && of[at].Last == t.of.Last && slices.Equal(of[at].Digests, t.of.Digests)) {
+		for at >= 0 && at < len(of) && !(d.Sides[at].Key == t.key && of[at].Count == t.of.Count &&
+			of[at].Last == t.of.Last && slices.Equal(of[at].Digests, t.of.Digests)) {
 			at++
 		}
 		if at < 0 || at == len(of) {
@@ -199,12 +205,14 @@ func (d *Difference) take(in *Communicator, tracks []track) {
 // whole tells that the event files have all operations of the sequence, numbered as they were called.
 func (t *track) whole() bool {
 	p := t.member.Process
-	return p.Pieces == nil && len(p.Shard.Counts.Lost) == 0 && p.Shard.Import == nil && t.member.Comm().Unreported == 0 && len(t.of.Holes) == 0
+	return p.Pieces == nil && len(p.Shard.Counts.Lost) == 0 && p.Shard.Import == nil &&
+		t.member.Comm().Unreported == 0 && len(t.of.Holes) == 0
 }
 
 // track is a member's sequence of a key.
 func (in *Communicator) track(m *Rank, key string) track {
-	t := track{rank: in.world(m.Comm().Rank), member: m, key: key, of: m.Comm().Sequences[key], unfinished: m.Process.State == Running}
+	t := track{rank: in.world(m.Comm().Rank), member: m, key: key, of: m.Comm().Sequences[key],
+		unfinished: m.Process.State == Running}
 	t.settled = t.of.Count
 	if p := m.Process.Shard; p.End.Died() {
 		t.died = m.Process.Pieces == nil && len(p.Counts.Lost) == 0
@@ -268,8 +276,9 @@ func compareTracks(tracks []track) (first, last uint64, detail string, differ bo
 	return fewest / experiment.DigestStep * experiment.DigestStep, most - 1, describeTracks(tracks, -1), true
 }
 
-// equalPart is in how many of the first n operations all tracks are equal, as far as they say; known: they say it of all. The order of what
-// the application calls and of what a graph brings, from another thread, may not be the same on all.
+// equalPart is in how many of the first n operations all tracks are equal, as far as they say; known: they say it of
+// all. The order of what the application calls and of what a graph brings, from another thread, may not be the same on
+// all.
 func equalPart(tracks []track, n uint64) (same uint64, known bool) {
 	known = true
 	for i := n / experiment.DigestStep * experiment.DigestStep; i < n; i++ {
@@ -363,7 +372,8 @@ func describeTracks(tracks []track, index int) string {
 			if len(ranks) == 1 {
 				verb = "has"
 			}
-			parts = append(parts, fmt.Sprintf("%s %s %s", units.RankWords(ranks), verb, units.Plural(k.count, "operation")))
+			parts = append(parts, fmt.Sprintf("%s %s %s", units.RankWords(ranks), verb,
+				units.Plural(k.count, "operation")))
 		} else {
 			parts = append(parts, units.RankWords(ranks))
 		}
@@ -371,5 +381,6 @@ func describeTracks(tracks []track, index int) string {
 	if len(counts) > 1 {
 		return strings.Join(parts, ", ")
 	}
-	return fmt.Sprintf("%s, but of other sizes on %s", units.Plural(tracks[0].of.Count, "operation"), strings.Join(parts, " than on "))
+	return fmt.Sprintf("%s, but of other sizes on %s", units.Plural(tracks[0].of.Count, "operation"),
+		strings.Join(parts, " than on "))
 }

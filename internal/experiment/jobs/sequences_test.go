@@ -29,26 +29,40 @@ func TestSequencesAreCompared(t *testing.T) {
 		want   string // "" if alike
 	}{
 		{"alike", []track{{rank: 0, of: run(200, same)}, {rank: 1, of: run(200, same)}}, ""},
-		{"nobody did anything", []track{{rank: 0, of: experiment.Sequence{}}, {rank: 1, of: experiment.Sequence{}}}, ""},
+		{"nobody did anything", []track{{rank: 0, of: experiment.Sequence{}}, {rank: 1, of: experiment.Sequence{}}},
+			""},
 		{"one alone", []track{{rank: 0, of: run(3, same)}}, ""},
-		{"one that differs in the second block", []track{{rank: 0, of: run(200, same)}, {rank: 1, of: run(200, but(70))}, {rank: 2, of: run(200, same)}},
+		{"one that differs in the second block",
+			[]track{{rank: 0, of: run(200, same)}, {rank: 1, of: run(200, but(70))}, {rank: 2, of: run(200, same)}},
 			"64-199: 200 operations, but of other sizes on rank 1 than on ranks 0,2"},
-		{"one that differs behind the last digest", []track{{rank: 0, of: run(70, same)}, {rank: 1, of: run(70, but(69))}},
+		{"one that differs behind the last digest",
+			[]track{{rank: 0, of: run(70, same)}, {rank: 1, of: run(70, but(69))}},
 			"64-69: 70 operations, but of other sizes on rank 0 than on rank 1"},
-		{"one that ends early", []track{{rank: 0, of: run(130, same)}, {rank: 1, of: run(129, same)}, {rank: 2, of: run(130, same)}, {rank: 3, of: run(130, same)}},
+		{"one that ends early", []track{{rank: 0, of: run(130, same)}, {rank: 1, of: run(129, same)},
+			{rank: 2, of: run(130, same)}, {rank: 3, of: run(130, same)}},
 			"128-129: rank 1 has 129 operations, ranks 0,2-3 have 130 operations"},
-		{"one that did nothing", []track{{rank: 0, of: run(5, same)}, {rank: 1, of: experiment.Sequence{}}}, "0-4: rank 0 has 5 operations, rank 1 has 0 operations"},
-		{"one that still runs", []track{{rank: 0, of: run(130, same), unfinished: true}, {rank: 1, of: run(129, same)}}, ""},
-		{"one that still runs and differs", []track{{rank: 0, of: run(130, but(3)), unfinished: true}, {rank: 1, of: run(129, same)}}, "0-129: rank 0 has 130 operations, rank 1 has 129 operations"},
-		{"one that died inside", []track{{rank: 0, of: run(7, same), died: true, settled: 6}, {rank: 1, of: run(6, same), died: true, settled: 6}},
+		{"one that did nothing", []track{{rank: 0, of: run(5, same)}, {rank: 1, of: experiment.Sequence{}}},
+			"0-4: rank 0 has 5 operations, rank 1 has 0 operations"},
+		{"one that still runs", []track{{rank: 0, of: run(130, same), unfinished: true}, {rank: 1, of: run(129, same)}},
+			""},
+		{"one that still runs and differs", []track{{rank: 0, of: run(130, but(3)), unfinished: true},
+			{rank: 1, of: run(129, same)}}, "0-129: rank 0 has 130 operations, rank 1 has 129 operations"},
+		{"one that died inside", []track{{rank: 0, of: run(7, same), died: true, settled: 6},
+			{rank: 1, of: run(6, same), died: true, settled: 6}},
 			"6-6: rank 0 has 7 operations, rank 1 has 6 operations"},
-		{"one that died between others", []track{{rank: 0, of: run(7, same), settled: 7}, {rank: 1, of: run(5, same), died: true, settled: 3}},
+		{"one that died between others", []track{{rank: 0, of: run(7, same), settled: 7},
+			{rank: 1, of: run(5, same), died: true, settled: 3}},
 			"3-6: rank 0 has 7 operations, rank 1 has 5 operations"},
-		{"one that died, with others in another order", []track{{rank: 0, of: run(70, but(67)), settled: 70}, {rank: 1, of: run(69, but(66)), died: true, settled: 69}},
+		{"one that died, with others in another order",
+			[]track{{rank: 0, of: run(70, but(67)), settled: 70},
+				{rank: 1, of: run(69, but(66)), died: true, settled: 69}},
 			"66-69: rank 0 has 70 operations, rank 1 has 69 operations"},
-		{"one that died, with others of which nobody knows what they did so long ago", []track{{rank: 0, of: run(130, same), settled: 130}, {rank: 1, of: run(69, same), died: true, settled: 69}},
+		{"one that died, with others of which nobody knows what they did so long ago",
+			[]track{{rank: 0, of: run(130, same), settled: 130}, {rank: 1, of: run(69, same), died: true, settled: 69}},
 			"64-129: rank 0 has 130 operations, rank 1 has 69 operations"},
-		{"one that still runs, with others in another order", []track{{rank: 0, of: run(7, but(3)), unfinished: true}, {rank: 1, of: run(6, but(2))}}, "0-6: rank 0 has 7 operations, rank 1 has 6 operations"},
+		{"one that still runs, with others in another order",
+			[]track{{rank: 0, of: run(7, but(3)), unfinished: true}, {rank: 1, of: run(6, but(2))}},
+			"0-6: rank 0 has 7 operations, rank 1 has 6 operations"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := ""
@@ -75,7 +89,8 @@ func digest(n int, size func(i int) uint64) experiment.Sequence {
 	return s
 }
 
-// Where ordinals are given, what each member lacks is found by its holes and its end, what nobody has is not listed, and long lists stay short.
+// Where ordinals are given, what each member lacks is found by its holes and its end, what nobody has is not listed,
+// and long lists stay short.
 func TestWhatMembersLack(t *testing.T) {
 	of := func(count uint64, holes ...experiment.Hole) experiment.Sequence {
 		return experiment.Sequence{Count: count, Holes: holes, Numbered: true}
@@ -89,7 +104,8 @@ func TestWhatMembersLack(t *testing.T) {
 	for _, d := range all {
 		got = append(got, fmt.Sprintf("%d-%d %s", d.First, d.Last, d.Detail))
 	}
-	if want := []string{"4-5 rank 1 lacks them", "9-9 rank 0 lacks them", "18-19 rank 1 lacks them"}; !slices.Equal(got, want) {
+	if want := []string{"4-5 rank 1 lacks them", "9-9 rank 0 lacks them", "18-19 rank 1 lacks them"}; !slices.Equal(
+		got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 
@@ -97,7 +113,8 @@ func TestWhatMembersLack(t *testing.T) {
 	for i := range uint64(2 * mostDescribed) {
 		holes = append(holes, experiment.Hole{From: 2 * i, To: 2*i + 1})
 	}
-	all = in.lacking("AllReduce", []track{{rank: 0, of: of(4*mostDescribed, holes...)}, {rank: 1, of: of(4 * mostDescribed)}})
+	all = in.lacking("AllReduce", []track{{rank: 0, of: of(4*mostDescribed, holes...)},
+		{rank: 1, of: of(4 * mostDescribed)}})
 	if last := all[len(all)-1]; len(all) != 2*mostDescribed || last.Detail != "lacking in 1 rank" {
 		t.Errorf("%d, the last %+v", len(all), last)
 	}

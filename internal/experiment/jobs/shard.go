@@ -38,20 +38,22 @@ type Process struct {
 	lead   int64              // of its machine's clock, see measureLeads; for telling jobs apart only
 	tied   bool               // the lead was measured
 	Knots  []otf2.ClockOffset // and then these, see synchronize; nil: none
-	Onto   []otf2.ClockOffset // instead of both, from its own times to those of another archive, see transfer; nil: none
-	Index  int                // of its location group in the archive
-	Base   uint32             // added to the numbers of its locations there
-	Name   string
+	// instead of both, from its own times to those of another archive, see transfer; nil: none
+	Onto  []otf2.ClockOffset
+	Index int    // of its location group in the archive
+	Base  uint32 // added to the numbers of its locations there
+	Name  string
 }
 
 // ID names the process in messages.
 func (p *Process) ID() string { return fmt.Sprintf("%s:%d", p.Shard.Host, p.Shard.PID) }
 
-// Cut says that nothing of the shard's event files may be used but what its description speaks of: what follows may need
-// definitions that are missing.
+// Cut says that nothing of the shard's event files may be used but what its description speaks of: what follows may
+// need definitions that are missing.
 func (p *Piece) Cut() bool { return p.Shard.Instead != nil && p.State != Finished }
 
-// CutBack says the same of a shard whose writer's disk failed to the end: what its files have beyond is counted as lost.
+// CutBack says the same of a shard whose writer's disk failed to the end: what its files have beyond is counted as
+// lost.
 func (p *Piece) CutBack() bool { return p.State == Finished && !p.Shard.Finished }
 
 // substituted says what the process's description was taken from, if not from where it should be.
@@ -60,17 +62,20 @@ func (p *Process) substituted() string {
 	if instead == nil {
 		return ""
 	}
-	text := fmt.Sprintf("%s (shard %s): %s was used in place of %s, which cannot be (%s); ", p.ID(), filepath.Base(p.dir), instead.File, experiment.ProcessFile, instead.Why)
+	text := fmt.Sprintf("%s (shard %s): %s was used in place of %s, which cannot be (%s); ", p.ID(),
+		filepath.Base(p.dir), instead.File, experiment.ProcessFile, instead.Why)
 	if p.Shard.Finished {
 		return text + "it says the same, nothing is missing"
 	}
 	return text + "what was recorded after " + p.lastSeen() + " is missing"
 }
 
-// Uncounted says why more of the process is missing than its losses count, and nobody knows how much; "" if that is not so.
+// Uncounted says why more of the process is missing than its losses count, and nobody knows how much; "" if that is not
+// so.
 func (p *Process) Uncounted() string {
 	why := p.Shard.Counts.Uncounted
-	if p.State == Crashed && !slices.ContainsFunc(p.Shards(), (*Piece).CutBack) { // else its collector has counted to the end
+	// else its collector has counted to the end
+	if p.State == Crashed && !slices.ContainsFunc(p.Shards(), (*Piece).CutBack) {
 		why = append(slices.Clone(why), "what was in memory when its recording broke off is lost")
 	}
 	if len(why) == 0 {
@@ -129,7 +134,8 @@ func Read(dir string, workers int, now time.Time) (parts []*Process, left Unused
 	})
 	for i, err := range failures {
 		if err != nil {
-			left.Add(!errors.Is(err, errUndescribed) && !errors.Is(err, errEarly), "shard %s is left out: %v", filepath.Base(dirs[i]), err)
+			left.Add(!errors.Is(err, errUndescribed) && !errors.Is(err, errEarly), "shard %s is left out: %v",
+				filepath.Base(dirs[i]), err)
 		} else if text := parts[i].substituted(); text != "" {
 			left.Add(true, "%s", text)
 		}
@@ -137,7 +143,10 @@ func Read(dir string, workers int, now time.Time) (parts []*Process, left Unused
 	parts = slices.DeleteFunc(parts, func(p *Process) bool { return p == nil })
 	if len(parts) == 0 {
 		if slices.ContainsFunc(failures, func(err error) bool { return errors.Is(err, errEarly) }) {
-			return nil, left, fmt.Errorf("the job in %s is being recorded, and no process has described itself yet: try again in a moment", dir)
+			return nil, left,
+				fmt.Errorf(
+					"the job in %s is being recorded, and no process has described itself yet: try again in a moment",
+					dir)
 		}
 		if len(left.Problems) > 0 {
 			return nil, left, fmt.Errorf("no usable shard in %s: %s", root, left.Problems[0])
@@ -155,7 +164,8 @@ var errEarly = errors.New("its process is being recorded, and has not described 
 var errUndescribed = errors.New("no " + experiment.ProcessFile)
 
 // states are what the states of shards are called here.
-var states = map[experiment.State]State{experiment.Done: Finished, experiment.Writing: Running, experiment.Dead: Crashed}
+var states = map[experiment.State]State{experiment.Done: Finished, experiment.Writing: Running,
+	experiment.Dead: Crashed}
 
 func readShard(dir string, now time.Time) (*Process, error) {
 	e := experiment.At(dir, now)
@@ -204,12 +214,14 @@ func checkProcess(p *experiment.Process) error {
 			return fmt.Errorf("location %d (%q) refers to communicator %d of %d", i, l.Name, l.Comm, len(p.Comms))
 		}
 		if last := l.Present(); last.Comm < -1 || last.Comm >= len(p.Comms) || l.Owners < 0 {
-			return fmt.Errorf("location %d (%q) refers to communicator %d of %d, and has %d owners", i, l.Name, last.Comm, len(p.Comms), l.Owners)
+			return fmt.Errorf("location %d (%q) refers to communicator %d of %d, and has %d owners", i, l.Name,
+				last.Comm, len(p.Comms), l.Owners)
 		}
 	}
 	for i, l := range p.Locations {
 		if ForeignWork(&l) && l.Foreign >= len(p.Foreign) {
-			return fmt.Errorf("location %d (%q) refers to communicator rank %d of other processes, of %d", i, l.Name, l.Foreign, len(p.Foreign))
+			return fmt.Errorf("location %d (%q) refers to communicator rank %d of other processes, of %d", i, l.Name,
+				l.Foreign, len(p.Foreign))
 		}
 	}
 	for i, f := range p.Foreign {
@@ -218,8 +230,10 @@ func checkProcess(p *experiment.Process) error {
 		}
 	}
 	for i, w := range p.Wins {
-		if w.Comm < -1 || w.Comm >= len(p.Comms) || w.Foreign < -1 || w.Foreign >= len(p.Foreign) || (w.Comm < 0) == (w.Foreign < 0) {
-			return fmt.Errorf("window %d is of communicator %d of %d and of %d of %d of other processes", i, w.Comm, len(p.Comms), w.Foreign, len(p.Foreign))
+		if w.Comm < -1 || w.Comm >= len(p.Comms) || w.Foreign < -1 || w.Foreign >= len(p.Foreign) ||
+			(w.Comm < 0) == (w.Foreign < 0) {
+			return fmt.Errorf("window %d is of communicator %d of %d and of %d of %d of other processes", i, w.Comm,
+				len(p.Comms), w.Foreign, len(p.Foreign))
 		}
 		if w.Ranks < 0 || w.Ranks > experiment.MaxRanks {
 			return fmt.Errorf("window %d has %d ranks, of at most %d", i, w.Ranks, experiment.MaxRanks)
@@ -242,7 +256,8 @@ func checkProcess(p *experiment.Process) error {
 			continue
 		}
 		if c.NRanks < 1 || c.NRanks > experiment.MaxRanks || c.Rank < 0 || c.Rank >= c.NRanks {
-			return fmt.Errorf("communicator %d: rank %d of %d (of at most %d)", i, c.Rank, c.NRanks, experiment.MaxRanks)
+			return fmt.Errorf("communicator %d: rank %d of %d (of at most %d)", i, c.Rank, c.NRanks,
+				experiment.MaxRanks)
 		}
 	}
 	return nil

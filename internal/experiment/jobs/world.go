@@ -293,8 +293,8 @@ func (n *numbering) split(r *Run) (present, absent []int) {
 	return present, absent
 }
 
-// addMissing makes the places of ranks of the world without data: one for those that no rank with data lies between. per
-// is how many communicator ranks each holds. It tells where each rank is kept.
+// addMissing makes the places of ranks of the world without data: one for those that no rank with data lies between.
+// per is how many communicator ranks each holds. It tells where each rank is kept.
 func (w *World) addMissing(present []int, per map[int]int) map[int]Slot {
 	at := make(map[int]Slot, len(per))
 	var last *Place

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tracetest reads traces in Perfetto's format for tests, as its trace_processor does: events are put in order of time, those of
-// one time in the order of the file, and a track's begins and ends are brackets.
+// Package tracetest reads traces in Perfetto's format for tests, as its trace_processor does: events are put in order
+// of time, those of one time in the order of the file, and a track's begins and ends are brackets.
 package tracetest
 
 import (

@@ -2,9 +2,10 @@
 
 // Package deviation finds the operations that members of a communicator did not ask for alike, one by one.
 //
-// Shards carry digests of 64 operations, which tell that members differ and not in what. Where they do, this reads what the
-// members asked for from their event files: count, datatype and root of each operation by its ordinal. One member of each kind
-// is read, all at one pace, so that memory does not grow with the operations; processes that did not differ are not read at all.
+// Shards carry digests of 64 operations, which tell that members differ and not in what. Where they do, this reads what
+// the members asked for from their event files: count, datatype and root of each operation by its ordinal. One member
+// of each kind is read, all at one pace, so that memory does not grow with the operations; processes that did not
+// differ are not read at all.
 package deviation
 
 import (
@@ -21,8 +22,8 @@ const (
 	maxRuns     = 64      // stretches of deviating operations
 )
 
-// Narrow replaces each difference that can be compared operation by operation by those of the operations that deviate, and of those that
-// not all members have. Others stay as they are.
+// Narrow replaces each difference that can be compared operation by operation by those of the operations that deviate,
+// and of those that not all members have. Others stay as they are.
 func Narrow(all []jobs.Difference) []jobs.Difference {
 	var out []jobs.Difference
 	for i := range all {

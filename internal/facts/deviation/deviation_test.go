@@ -28,7 +28,8 @@ type asked struct {
 
 func elements(n uint64, datatype string) func(*shardtest.Process, uint64) {
 	return func(p *shardtest.Process, begin uint64) {
-		p.Collective(0, shardtest.Op{Function: "AllReduce", Kind: otf2.CollectiveOpAllreduce, Begin: begin, End: begin + us, Count: n, Datatype: datatype,
+		p.Collective(0, shardtest.Op{Function: "AllReduce", Kind: otf2.CollectiveOpAllreduce, Begin: begin,
+			End: begin + us, Count: n, Datatype: datatype,
 			Sent: 12 * n, Received: 12 * n})
 	}
 }
@@ -48,28 +49,41 @@ func TestOnlyWhatDeviatesIsNamed(t *testing.T) {
 		deviant []int
 	}{
 		{"nothing", []int{200, 200, 200}, nil, nil, nil, nil},
-		{"one count", []int{200, 200, 200}, []asked{{1, 70, elements(50, "")}}, nil, []string{"AllReduce 70-70: Rank 1 asked for 50 elements, Ranks 0,2 asked for 100 elements"}, []int{1}},
-		{"in the first window", []int{67, 67, 67}, []asked{{1, 7, elements(50, "")}}, nil, []string{"AllReduce 7-7: Rank 1 asked for 50 elements, Ranks 0,2 asked for 100 elements"}, []int{1}},
-		{"two, and a run", []int{300, 300, 300}, []asked{{2, 3, elements(5, "")}, {0, 250, elements(6, "")}, {0, 251, elements(6, "")}}, nil, []string{
-			"AllReduce 3-3: Rank 2 asked for 5 elements, Ranks 0-1 asked for 100 elements", "AllReduce 250-251: Rank 0 asked for 6 elements, Ranks 1-2 asked for 100 elements"}, []int{2}},
+		{"one count", []int{200, 200, 200}, []asked{{1, 70, elements(50, "")}}, nil,
+			[]string{"AllReduce 70-70: Rank 1 asked for 50 elements, Ranks 0,2 asked for 100 elements"}, []int{1}},
+		{"in the first window", []int{67, 67, 67}, []asked{{1, 7, elements(50, "")}}, nil,
+			[]string{"AllReduce 7-7: Rank 1 asked for 50 elements, Ranks 0,2 asked for 100 elements"}, []int{1}},
+		{"two, and a run", []int{300, 300, 300},
+			[]asked{{2, 3, elements(5, "")}, {0, 250, elements(6, "")}, {0, 251, elements(6, "")}}, nil, []string{
+				"AllReduce 3-3: Rank 2 asked for 5 elements, Ranks 0-1 asked for 100 elements",
+				"AllReduce 250-251: Rank 0 asked for 6 elements, Ranks 1-2 asked for 100 elements"}, []int{2}},
 		{"one type", []int{20, 20, 20}, []asked{{0, 9, elements(100, "ncclInt32")}}, nil,
-			[]string{"AllReduce 9-9: Rank 0 asked for 100 elements of Int32, Ranks 1-2 asked for 100 elements of Float32"}, []int{0}},
+			[]string{"AllReduce 9-9: Rank 0 asked for 100 elements of Int32, Ranks 1-2 asked for 100 elements of " +
+				"Float32"}, []int{0}},
 		{"one type and count", []int{20, 20, 20}, []asked{{0, 9, elements(50, "ncclFloat64")}}, nil,
-			[]string{"AllReduce 9-9: Rank 0 asked for 50 elements of Float64, Ranks 1-2 asked for 100 elements of Float32"}, []int{0}},
+			[]string{"AllReduce 9-9: Rank 0 asked for 50 elements of Float64, Ranks 1-2 asked for 100 elements of " +
+				"Float32"}, []int{0}},
 		{"another type and size", []int{20, 20, 20}, []asked{{0, 9, elements(60, "ncclFloat64")}}, nil,
-			[]string{"AllReduce 9-9: Rank 0 asked for 60 elements of Float64, Ranks 1-2 asked for 100 elements of Float32"}, []int{0}},
-		{"one root", []int{0, 0, 0}, []asked{{0, 0, root(2)}, {1, 0, root(2)}, {2, 0, root(1)}}, nil, []string{"Broadcast 0-0: Rank 2 named Rank 1 as root, Ranks 0-1 named Rank 2 as root"}, []int{2}},
+			[]string{"AllReduce 9-9: Rank 0 asked for 60 elements of Float64, Ranks 1-2 asked for 100 elements of " +
+				"Float32"}, []int{0}},
+		{"one root", []int{0, 0, 0}, []asked{{0, 0, root(2)}, {1, 0, root(2)}, {2, 0, root(1)}}, nil,
+			[]string{"Broadcast 0-0: Rank 2 named Rank 1 as root, Ranks 0-1 named Rank 2 as root"}, []int{2}},
 		{"all differ", []int{3, 3, 3}, []asked{{1, 1, elements(50, "")}, {2, 1, elements(60, "")}}, nil,
-			[]string{"AllReduce 1-1: Rank 0 asked for 100 elements, Rank 1 asked for 50 elements, Rank 2 asked for 60 elements"}, nil},
-		{"one makes fewer", []int{17, 17, 16}, nil, nil, []string{"AllReduce 16-16: rank 2 has 16 operations, ranks 0-1 have 17 operations"}, nil},
-		{"one makes fewer behind a digest", []int{130, 130, 70}, nil, nil, []string{"AllReduce 70-129: rank 2 has 70 operations, ranks 0-1 have 130 operations"}, nil},
+			[]string{"AllReduce 1-1: Rank 0 asked for 100 elements, Rank 1 asked for 50 elements, Rank 2 asked for " +
+				"60 elements"}, nil},
+		{"one makes fewer", []int{17, 17, 16}, nil, nil,
+			[]string{"AllReduce 16-16: rank 2 has 16 operations, ranks 0-1 have 17 operations"}, nil},
+		{"one makes fewer behind a digest", []int{130, 130, 70}, nil, nil,
+			[]string{"AllReduce 70-129: rank 2 has 70 operations, ranks 0-1 have 130 operations"}, nil},
 		{"fewer, and one other", []int{130, 130, 70}, []asked{{2, 66, elements(50, "")}}, nil, []string{
-			"AllReduce 66-66: Rank 2 asked for 50 elements, Ranks 0-1 asked for 100 elements", "AllReduce 70-129: rank 2 has 70 operations, ranks 0-1 have 130 operations"}, []int{2}},
-		{"with losses nobody knows which is which", []int{200, 200, 200}, []asked{{1, 70, elements(50, "")}}, func(rank int, p *shardtest.Process) {
-			if rank == 2 {
-				p.Shard.Counts.Lost = map[string]map[string]uint64{"memory": {"Coll": 1}}
-			}
-		}, []string{"AllReduce 64-199: 200 operations, but of other sizes on rank 1 than on ranks 0,2"}, nil},
+			"AllReduce 66-66: Rank 2 asked for 50 elements, Ranks 0-1 asked for 100 elements",
+			"AllReduce 70-129: rank 2 has 70 operations, ranks 0-1 have 130 operations"}, []int{2}},
+		{"with losses nobody knows which is which", []int{200, 200, 200}, []asked{{1, 70, elements(50, "")}},
+			func(rank int, p *shardtest.Process) {
+				if rank == 2 {
+					p.Shard.Counts.Lost = map[string]map[string]uint64{"memory": {"Coll": 1}}
+				}
+			}, []string{"AllReduce 64-199: 200 operations, but of other sizes on rank 1 than on ranks 0,2"}, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -105,7 +119,8 @@ func TestOnlyWhatDeviatesIsNamed(t *testing.T) {
 				}
 			}
 			if !slices.Equal(got, tc.want) || !slices.Equal(deviant, tc.deviant) {
-				t.Errorf("got  %s, deviant %v\nwant %s, deviant %v", strings.Join(got, "\n     "), deviant, strings.Join(tc.want, "\n     "), tc.deviant)
+				t.Errorf("got  %s, deviant %v\nwant %s, deviant %v", strings.Join(got, "\n     "), deviant,
+					strings.Join(tc.want, "\n     "), tc.deviant)
 			}
 		})
 	}

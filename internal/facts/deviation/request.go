@@ -23,10 +23,11 @@ type Request struct {
 // bytes is 0 where the type is not known.
 func (r *Request) bytes() uint64 { return r.Count * regions.DatatypeSize(r.Datatype) }
 
-// fits tells whether two members ask for the same. Of what only moves bytes NCCL itself may say bytes, where the application's call has
-// not been seen: types matter where values are computed with.
+// fits tells whether two members ask for the same. Of what only moves bytes NCCL itself may say bytes, where the
+// application's call has not been seen: types matter where values are computed with.
 func (r *Request) fits(o *Request, reduces bool) bool {
-	return r.bytes() == o.bytes() && r.Root == o.Root && r.Graph == o.Graph && (!reduces || r.Datatype == o.Datatype && r.Count == o.Count)
+	return r.bytes() == o.bytes() && r.Root == o.Root && r.Graph == o.Graph &&
+		(!reduces || r.Datatype == o.Datatype && r.Count == o.Count)
 }
 
 // Asked is what some ranks of the world asked for.
@@ -35,8 +36,9 @@ type Asked struct {
 	Request
 }
 
-// Describe says in words who asked for what of a function where they differ, those that are fewest first, and who departs from most; nobody where
-// no more than half agree. world gives the ranks of the world by those of the communicator. differ is false where all ask for the same.
+// Describe says in words who asked for what of a function where they differ, those that are fewest first, and who
+// departs from most; nobody where no more than half agree. world gives the ranks of the world by those of the
+// communicator. differ is false where all ask for the same.
 func Describe(function string, all []Asked, world []int) (text string, deviants []int, differ bool) {
 	computes := reduces(function)
 	var camps []Asked
@@ -70,12 +72,14 @@ func Describe(function string, all []Asked, world []int) (text string, deviants 
 // maxCamps bounds what a sentence tells.
 const maxCamps = 4
 
-// words says what of a request differs from another one. world gives the ranks of the world by those of the communicator.
+// words says what of a request differs from another one. world gives the ranks of the world by those of the
+// communicator.
 func (r *Request) words(other *Request, world []int) string {
 	var parts []string
 	switch {
 	case r.Datatype != other.Datatype:
-		parts = append(parts, fmt.Sprintf("asked for %s of %s", units.Plural(r.Count, "element"), strings.TrimPrefix(r.Datatype, "nccl")))
+		parts = append(parts, fmt.Sprintf("asked for %s of %s", units.Plural(r.Count, "element"),
+			strings.TrimPrefix(r.Datatype, "nccl")))
 	case r.Count != other.Count:
 		parts = append(parts, "asked for "+units.Plural(r.Count, "element"))
 	}

@@ -31,7 +31,8 @@ func newStream(side *jobs.Side) *stream {
 	s := new(stream)
 	p := side.Member.Process.Shard
 	c := side.Member.Comm()
-	tail, err := otf2.NewEventTail(experiment.EventFile(side.Member.Process.Shards()[0].Dir, uint32(c.Location)), 0, p.EventChunkSize)
+	tail, err := otf2.NewEventTail(experiment.EventFile(side.Member.Process.Shards()[0].Dir, uint32(c.Location)), 0,
+		p.EventChunkSize)
 	if err != nil || c.Location < 0 {
 		return s
 	}
@@ -58,7 +59,8 @@ func newStream(side *jobs.Side) *stream {
 	return s
 }
 
-// request gives the operation of an ordinal, which must not be before that of the last call. It fails where the file does not have it.
+// request gives the operation of an ordinal, which must not be before that of the last call. It fails where the file
+// does not have it.
 func (s *stream) request(ordinal uint64) (r Request, ok bool) {
 	if s.reader == nil {
 		return r, false

@@ -23,7 +23,8 @@ type archiveNames struct {
 func newArchiveNames(defs *otf2.Definitions) *archiveNames {
 	comms := facts.Communicators(defs)
 	n := &archiveNames{
-		Names: facts.ArchiveNames(defs, comms), defs: defs, rows: facts.RowsOf(defs, comms), groups: make(map[otf2.RegionRef]string), ranks: make(map[otf2.LocationRef]profile.Location),
+		Names: facts.ArchiveNames(defs, comms), defs: defs, rows: facts.RowsOf(defs, comms),
+		groups: make(map[otf2.RegionRef]string), ranks: make(map[otf2.LocationRef]profile.Location),
 	}
 	for _, g := range defs.Groups {
 		if g.Type != otf2.GroupTypeRegions {
@@ -65,8 +66,8 @@ func (n *archiveNames) LocationOf(ref otf2.LocationRef) profile.Location {
 	return l
 }
 
-// FromArchive sums up an archive, in one pass over its events. Files that cannot be read to their end are named in the report's
-// problems; what was read of them counts.
+// FromArchive sums up an archive, in one pass over its events. Files that cannot be read to their end are named in the
+// report's problems; what was read of them counts.
 func FromArchive(a *otf2.Archive) (*Profile, *operations.Report, error) {
 	names := newArchiveNames(a.Defs)
 	attributes := facts.FindAttributes(a.Defs)
@@ -88,8 +89,9 @@ func FromArchive(a *otf2.Archive) (*Profile, *operations.Report, error) {
 			}
 			at := &w.Place
 			waited.Wait(&profile.Place{
-				Location: at.Location, Region: at.Region, Grouped: at.Grouped, Source: facts.SourceOf(at.Source), Function: at.Function,
-				Algo: at.Algo, Proto: at.Proto, Variant: at.Variant, Size: at.Size,
+				Location: at.Location, Region: at.Region, Grouped: at.Grouped, Source: facts.SourceOf(at.Source),
+				Function: at.Function,
+				Algo:     at.Algo, Proto: at.Proto, Variant: at.Variant, Size: at.Size,
 			}, kind, w.Waited)
 		},
 	})

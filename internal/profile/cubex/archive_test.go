@@ -28,13 +28,15 @@ const (
 	us = 1000
 )
 
-// makeJob leaves a finished job of three processes on two hosts and unifies it: collectives with and without times of the GPU,
-// launched together and alone, messages, phases, transfers, a communicator of one rank. Ids depend on the salt, as they do on the run.
+// makeJob leaves a finished job of three processes on two hosts and unifies it: collectives with and without times of
+// the GPU, launched together and alone, messages, phases, transfers, a communicator of one rank. Ids depend on the
+// salt, as they do on the run.
 func makeJob(t testing.TB, salt int) string {
 	t.Helper()
 	dir := t.TempDir()
 	for r := range 3 {
-		p := shardtest.New(t, dir, fmt.Sprint("p", salt, r)).On("node"+fmt.Sprint(r/2), 100*salt+r).Launched("slurm", r, 3)
+		p := shardtest.New(t, dir, fmt.Sprint("p", salt, r)).On("node"+fmt.Sprint(r/2), 100*salt+r).Launched(
+			"slurm", r, 3)
 		p.GPU(r%2, fmt.Sprint("GPU-", salt, r), "")
 		world := p.Comm(experiment.Comm{ID: uint64(1000 + salt), NRanks: 3, Rank: r, InitTime: t0})
 		late := uint64(r) * 10 * us
@@ -58,7 +60,8 @@ func makeJob(t testing.TB, salt int) string {
 			p.Recv(world, 0, t0+525*us, t0+532*us, 64)
 		}
 		p.Destroy(world, t0+600*us)
-		alone := p.Comm(experiment.Comm{ID: uint64(2000 + 10*salt + r), Name: "self", NRanks: 1, Rank: 0, InitTime: t0 + 610*us})
+		alone := p.Comm(experiment.Comm{ID: uint64(2000 + 10*salt + r), Name: "self", NRanks: 1, Rank: 0,
+			InitTime: t0 + 610*us})
 		p.AllReduce(alone, t0+620*us, t0+625*us, 500)
 		next := p.Comm(experiment.Comm{ID: uint64(3000 + salt), NRanks: 3, Rank: r, InitTime: t0 + 700*us})
 		p.AllReduce(next, t0+710*us+late, t0+750*us, 1<<20)
@@ -130,7 +133,10 @@ func TestRunsHaveTheSameIDs(t *testing.T) {
 		testkit.Must(t, cubeprint.Print(&text, p, nil))
 		testkit.Must(t, p.Close())
 		lines := strings.Split(text.String(), "\n")
-		lines = slices.DeleteFunc(lines, func(l string) bool { return strings.HasPrefix(strings.TrimSpace(l), "anchor.xml") })
+		lines = slices.DeleteFunc(lines, func(l string) bool {
+			return strings.HasPrefix(
+				strings.TrimSpace(l), "anchor.xml")
+		})
 		texts = append(texts, strings.Join(lines, "\n"))
 	}
 	if texts[0] != texts[1] {

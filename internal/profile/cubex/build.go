@@ -11,8 +11,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Profile is a job's profile: call paths in the order of the file, with values by location. Its size is that of its values: it
-// grows with ranks × call paths at most.
+// Profile is a job's profile: call paths in the order of the file, with values by location. Its size is that of its
+// values: it grows with ranks × call paths at most.
 type Profile struct {
 	Creator    string
 	WaitsKnown bool      // wait states have been looked for
@@ -72,7 +72,8 @@ type rowSum struct {
 }
 
 func newBuilder(defs *otf2.Definitions) *builder {
-	return &builder{defs: defs, rows: make(map[otf2.LocationRef]*rowSum), tops: make(map[profile.Node]*node), all: &Profile{defs: defs}}
+	return &builder{defs: defs, rows: make(map[otf2.LocationRef]*rowSum), tops: make(map[profile.Node]*node),
+		all: &Profile{defs: defs}}
 }
 
 // add takes an aggregate; location gives the ids of its locations in the definitions.
@@ -145,8 +146,8 @@ func (b *builder) build() *Profile {
 	return p
 }
 
-// place appends a node and what is below it, and brings its values into the order of locations. Those of locations that share
-// a place are added up.
+// place appends a node and what is below it, and brings its values into the order of locations. Those of locations that
+// share a place are added up.
 func (p *Profile) place(n *node, parent int, ids []cube.LocationID) {
 	n.parent, n.tree = parent, n.Kind
 	if parent != profile.None {
@@ -174,7 +175,8 @@ func (p *Profile) place(n *node, parent int, ids []cube.LocationID) {
 		below = append(below, c)
 	}
 	slices.SortFunc(below, func(x, y *node) int {
-		return cmp.Or(cmp.Compare(profile.SizeOrder(x.Node), profile.SizeOrder(y.Node)), cmp.Compare(x.Name, y.Name), cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.Role, y.Role), cmp.Compare(x.Paradigm, y.Paradigm))
+		return cmp.Or(cmp.Compare(profile.SizeOrder(x.Node), profile.SizeOrder(y.Node)), cmp.Compare(x.Name, y.Name),
+			cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.Role, y.Role), cmp.Compare(x.Paradigm, y.Paradigm))
 	})
 	n.children = nil
 	for _, c := range below {

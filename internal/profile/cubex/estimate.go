@@ -14,8 +14,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// Estimate tells how wait states were found where no events were kept: in samples of collectives that all members chose alike. Of
-// each call path at each location the mean of the sampled ones stands for all. Waits in messages are not looked for.
+// Estimate tells how wait states were found where no events were kept: in samples of collectives that all members chose
+// alike. Of each call path at each location the mean of the sampled ones stands for all. Waits in messages are not
+// looked for.
 type Estimate struct {
 	Sampled     uint64 `json:"sampled_collectives"` // whose members' times were compared
 	Collectives uint64 `json:"collectives"`         // that they stand for
@@ -78,7 +79,8 @@ type estimator struct {
 }
 
 // addRows takes the rows with samples of an aggregate.
-func (e *estimator) addRows(a *profile.Aggregate, location func(uint64) (otf2.LocationRef, bool), at func(uint64) uint64) {
+func (e *estimator) addRows(a *profile.Aggregate, location func(uint64) (otf2.LocationRef, bool),
+	at func(uint64) uint64) {
 	for i := range a.Rows {
 		r := &a.Rows[i]
 		ref, ok := location(r.Location)
@@ -93,8 +95,8 @@ func (e *estimator) addRows(a *profile.Aggregate, location func(uint64) (otf2.Lo
 	}
 }
 
-// estimate looks at each communicator. One of which a process has two parts, as its collector died, is left out: its ordinals count
-// anew.
+// estimate looks at each communicator. One of which a process has two parts, as its collector died, is left out: its
+// ordinals count anew.
 func (e *estimator) estimate(defs *otf2.Definitions) {
 	of := make(map[otf2.LocationRef]int)
 	comms := analysis.Communicators(defs)
@@ -177,7 +179,8 @@ func sampledCollectives(rows []*sampledRow, first collectiveKey) map[collectiveK
 			}
 			c.members = append(c.members, member{r, node})
 			c.came = append(c.came, facts.Arrival{
-				Rank: r.Rank, Begin: otf2.Timestamp(r.at(s.Begin)), End: otf2.Timestamp(r.at(s.End)), Source: facts.SourceOf(s.Source), Root: s.Root == int64(r.Rank),
+				Rank: r.Rank, Begin: otf2.Timestamp(r.at(s.Begin)), End: otf2.Timestamp(r.at(s.End)),
+				Source: facts.SourceOf(s.Source), Root: s.Root == int64(r.Rank),
 			})
 		}
 		f := r.FirstSample

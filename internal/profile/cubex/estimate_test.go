@@ -39,7 +39,10 @@ func TestEstimatedWaits(t *testing.T) {
 		b := newBuilder(d)
 		for r := range ranks {
 			location := func(n uint64) (otf2.LocationRef, bool) { return otf2.LocationRef(n<<32 | uint64(r)), true }
-			a := sums(t, ranks, r, rounds, func(i uint64) (uint64, uint64) { return begins[i][r] - uint64(r), ends[i] - uint64(r) })
+			a := sums(t, ranks, r, rounds, func(i uint64) (
+				uint64, uint64) {
+				return begins[i][r] - uint64(r), ends[i] - uint64(r)
+			})
 			e.addRows(a, location, func(t uint64) uint64 { return t + uint64(r) }) // clocks are apart
 			b.add(a, location)
 		}
@@ -57,9 +60,11 @@ func TestEstimatedWaits(t *testing.T) {
 		}
 		t.Logf("%d rounds: %.0f ns, in truth %.0f; %s", rounds, got, truth, &e.out)
 		if math.Abs(got-truth) > allowed*truth || math.Abs(first-startUp) > 0 {
-			t.Errorf("%d rounds: waits of %.0f ns, in truth %.0f; at the start %.0f and %.0f", rounds, got, truth, first, startUp)
+			t.Errorf("%d rounds: waits of %.0f ns, in truth %.0f; at the start %.0f and %.0f", rounds, got, truth,
+				first, startUp)
 		}
-		if sampled := uint64(min(rounds, strata*64)); e.out.Sampled < sampled || e.out.Sampled > sampled+1 || e.out.Collectives != uint64(rounds) {
+		if sampled := uint64(min(rounds, strata*64)); e.out.Sampled < sampled || e.out.Sampled > sampled+1 ||
+			e.out.Collectives != uint64(rounds) {
 			t.Errorf("%d rounds: %s", rounds, &e.out)
 		}
 	}

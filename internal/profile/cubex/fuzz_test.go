@@ -16,8 +16,10 @@ func FuzzAggregates(f *testing.F) {
 	var text bytes.Buffer
 	testkit.Must(f, sums(f, 1, 0, 20, nil).Write(&text))
 	f.Add(text.Bytes())
-	f.Add([]byte(`{"version":1,"nodes":[{"parent":-1,"kind":"host"},{"parent":0,"kind":"phase","name":"\u0001"}],"rows":[{"location":0,"kind":"thread","cells":[{"node":1,"visits":1,"time":9}]}]}`))
-	f.Add([]byte(`{"version":1,"nodes":[{"parent":-1,"kind":"x"}],"rows":[{"location":7,"cells":[],"stats":[{"time":{"classes":[[3,1]]}}],"strata":[{"node":9}]}]}`))
+	f.Add([]byte(
+		`{"version":1,"nodes":[{"parent":-1,"kind":"host"},{"parent":0,"kind":"phase","name":"\u0001"}],"rows":[{"location":0,"kind":"thread","cells":[{"node":1,"visits":1,"time":9}]}]}`))
+	f.Add([]byte(
+		`{"version":1,"nodes":[{"parent":-1,"kind":"x"}],"rows":[{"location":7,"cells":[],"stats":[{"time":{"classes":[[3,1]]}}],"strata":[{"node":9}]}]}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		a, err := profile.Read(bytes.NewReader(b))
 		if err != nil {

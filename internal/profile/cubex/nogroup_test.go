@@ -50,7 +50,8 @@ func TestLocationsOfNoGroup(t *testing.T) {
 	for _, l := range read.Locations {
 		names = append(names, read.Groups[l.Group].Name)
 	}
-	want := []string{"Process 0", `location group 1 of no process, "device"`, "undefined location group 77", "no location group"}
+	want := []string{"Process 0", `location group 1 of no process, "device"`, "undefined location group 77",
+		"no location group"}
 	if !slices.Equal(names, want) {
 		t.Errorf("groups %q, want %q", names, want)
 	}

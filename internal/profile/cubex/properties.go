@@ -14,10 +14,11 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/scorep"
 )
 
-// keptProperties are those of an archive, or of what would be one, that a profile has as attributes: what is missing, and what it was recorded
-// with.
+// keptProperties are those of an archive, or of what would be one, that a profile has as attributes: what is missing,
+// and what it was recorded with.
 var keptProperties = []facts.Property{
-	facts.PropProcesses, facts.PropRanksMissing, facts.PropRanksUnsized, facts.PropLibrary, facts.PropLibraryVersion, facts.PropLost, facts.PropUncounted, facts.PropPaused, facts.PropNullHandles, facts.PropOddities,
+	facts.PropProcesses, facts.PropRanksMissing, facts.PropRanksUnsized, facts.PropLibrary, facts.PropLibraryVersion,
+	facts.PropLost, facts.PropUncounted, facts.PropPaused, facts.PropNullHandles, facts.PropOddities,
 	facts.PropDiffer, facts.PropGaps, facts.PropGapsDiffer,
 }
 
@@ -26,7 +27,9 @@ func (p *Profile) Keep(all ...otf2.Property) {
 	for _, property := range all {
 		own, ok := strings.CutPrefix(property.Name, facts.PropertyPrefix)
 		head, _, _ := strings.Cut(own, "::")
-		if property.Name == facts.CompleteProperty || ok && (slices.Contains(keptProperties, facts.Property(head)) || strings.HasPrefix(head, string(facts.PropProcesses)+"_")) {
+		if property.Name == facts.CompleteProperty || ok &&
+			(slices.Contains(keptProperties, facts.Property(head)) ||
+				strings.HasPrefix(head, string(facts.PropProcesses)+"_")) {
 			p.properties = append(p.properties, cube.Attribute{Key: clean(property.Name), Value: clean(property.Value)})
 		}
 	}

@@ -8,7 +8,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/cube"
 )
 
-// arranged is a metric in the tree that tools for reports make of a profile: one of the profile, or one that is only there.
+// arranged is a metric in the tree that tools for reports make of a profile: one of the profile, or one that is only
+// there.
 type arranged struct {
 	name                 string // unique
 	display, description string // of one that the profile does not have
@@ -16,31 +17,35 @@ type arranged struct {
 	below                []arranged
 }
 
-// arrangement is that tree. What is below the time shares it out, each part in one place, so that no time becomes negative. Of the
-// names that the profile does not have, tools look for Score-P's: execution, comp, and for a computational imbalance,
-// which has no meaning where threads, GPUs and networks are rows of one process.
+// arrangement is that tree. What is below the time shares it out, each part in one place, so that no time becomes
+// negative. Of the names that the profile does not have, tools look for Score-P's: execution, comp, and for a
+// computational imbalance, which has no meaning where threads, GPUs and networks are rows of one process.
 var arrangement = []arranged{
 	{name: "time", below: []arranged{
 		{name: "execution", display: "Execution", description: "All but idle helper threads", below: []arranged{
-			{name: "comp", display: "Computation", description: "The application: threads outside of NCCL, kernels and copies", below: []arranged{
-				{name: shareApplication}, {name: shareKernels},
-			}},
-			{name: "nccl_time", display: "Communication", description: "NCCL: calls, operations, transfers, each on rows of their own", below: []arranged{
-				{name: shareEnqueue},
-				{name: shareOperation, below: []arranged{{name: "nccl_wait_time", below: []arranged{
-					{name: "nccl_wait_nxn"}, {name: "nccl_late_broadcast"}, {name: "nccl_early_reduce"},
-					{name: "nccl_late_sender"}, {name: "nccl_late_receiver"}, {name: "nccl_startup_wait"},
-				}}}},
-				{name: shareUnplaced}, {name: shareNetwork}, {name: shareProxy},
-			}},
+			{name: "comp", display: "Computation",
+				description: "The application: threads outside of NCCL, kernels and copies", below: []arranged{
+					{name: shareApplication}, {name: shareKernels},
+				}},
+			{name: "nccl_time", display: "Communication",
+				description: "NCCL: calls, operations, transfers, each on rows of their own", below: []arranged{
+					{name: shareEnqueue},
+					{name: shareOperation, below: []arranged{{name: "nccl_wait_time", below: []arranged{
+						{name: "nccl_wait_nxn"}, {name: "nccl_late_broadcast"}, {name: "nccl_early_reduce"},
+						{name: "nccl_late_sender"}, {name: "nccl_late_receiver"}, {name: "nccl_startup_wait"},
+					}}}},
+					{name: shareUnplaced}, {name: shareNetwork}, {name: shareProxy},
+				}},
 		}},
 		{name: shareIdle},
 	}},
 	{name: "visits"}, {name: "max_time"},
 	{name: "bytes_sent"}, {name: "bytes_received"}, {name: "bytes_put"},
 	{name: "algbw"}, {name: "busbw"}, {name: "nccl_bytes"}, {name: "nccl_bus_bytes"}, {name: "nccl_busy_time"},
-	{name: "imbalance", hidden: true}, {name: "imbalance_above", hidden: true}, {name: "imbalance_above_single", hidden: true},
-	{name: "imbalance_below", hidden: true}, {name: "imbalance_below_bypass", hidden: true}, {name: "imbalance_below_singularity", hidden: true},
+	{name: "imbalance", hidden: true}, {name: "imbalance_above", hidden: true},
+	{name: "imbalance_above_single", hidden: true},
+	{name: "imbalance_below", hidden: true}, {name: "imbalance_below_bypass", hidden: true},
+	{name: "imbalance_below_singularity", hidden: true},
 }
 
 // remapping is the arrangement of the profile's metrics as tools read it.
@@ -57,7 +62,8 @@ func remapping(metrics []cube.Metric) ([]byte, error) {
 func arrange(d *cube.Definitions, list []arranged, above cube.MetricID, known map[string]*cube.Metric) {
 	for i := range list {
 		a := &list[i]
-		m := cube.Metric{UniqueName: a.name, DisplayName: a.display, Description: a.description, Type: cube.Double, Unit: "sec", Kind: cube.Exclusive, Hidden: a.hidden}
+		m := cube.Metric{UniqueName: a.name, DisplayName: a.display, Description: a.description, Type: cube.Double,
+			Unit: "sec", Kind: cube.Exclusive, Hidden: a.hidden}
 		switch k := known[a.name]; {
 		case k != nil:
 			m = *k

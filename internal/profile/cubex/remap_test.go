@@ -49,7 +49,8 @@ func TestRemapping(t *testing.T) {
 				if i >= 0 || m.Expression != "" {
 					t.Errorf("%s is hidden", m.Name)
 				}
-			case m.Name == "algbw" || m.Name == "busbw": // of metrics of the profile, which readers of profiles would not know
+			case m.Name == "algbw" ||
+				m.Name == "busbw": // of metrics of the profile, which readers of profiles would not know
 				if i >= 0 || m.Type != "POSTDERIVED" || !strings.Contains(m.Expression, "metric::nccl_busy_time()") {
 					t.Errorf("%s is %+v", m.Name, m)
 				}
@@ -57,7 +58,8 @@ func TestRemapping(t *testing.T) {
 				if m.Type != "POSTDERIVED" || len(names) == 0 || m.Expression != strings.Join(names, " + ") {
 					t.Errorf("%s is in no profile: %+v", m.Name, m)
 				}
-			case m.Display != p.Metrics[i].DisplayName || m.Unit != p.Metrics[i].Unit || m.Expression != p.Metrics[i].Expression:
+			case m.Display != p.Metrics[i].DisplayName || m.Unit != p.Metrics[i].Unit ||
+				m.Expression != p.Metrics[i].Expression:
 				t.Errorf("%s is %+v, in the profile %+v", m.Name, m, p.Metrics[i])
 			}
 			walk(m.Below)
@@ -88,7 +90,8 @@ func TestRemapping(t *testing.T) {
 		return list
 	}
 	got := under(&spec.Metrics[0])
-	for _, name := range []string{shareApplication, shareKernels, shareEnqueue, shareOperation, shareUnplaced, shareNetwork, shareProxy, shareIdle} {
+	for _, name := range []string{shareApplication, shareKernels, shareEnqueue, shareOperation, shareUnplaced,
+		shareNetwork, shareProxy, shareIdle} {
 		if n := strings.Count(" "+strings.Join(got, " ")+" ", " "+name+" "); n != 1 {
 			t.Errorf("%s is %d times in the time: %v", name, n, got)
 		}

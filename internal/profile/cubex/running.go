@@ -10,8 +10,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/scorep"
 )
 
-// Running sums up the jobs of an experiment directory while they run, in whatever mode their processes are: those in profile mode have
-// done so themselves; of the others it follows the event files. It keeps the sums of these between looks.
+// Running sums up the jobs of an experiment directory while they run, in whatever mode their processes are: those in
+// profile mode have done so themselves; of the others it follows the event files. It keeps the sums of these between
+// looks.
 type Running struct {
 	dir       string
 	followers map[string]*profile.Follower // by shard

@@ -24,36 +24,48 @@ func synthetic(t testing.TB, ranks int) (*otf2.Definitions, func(rank int) *prof
 		d.Strings = append(d.Strings, otf2.String{Self: otf2.StringRef(len(d.Strings)), Text: s})
 		return otf2.StringRef(len(d.Strings) - 1)
 	}
-	d.SystemTreeNodes = []otf2.SystemTreeNode{{Name: text("Linux"), Class: text("machine"), Parent: otf2.UndefinedSystemTreeNode}}
+	d.SystemTreeNodes = []otf2.SystemTreeNode{{Name: text("Linux"), Class: text("machine"),
+		Parent: otf2.UndefinedSystemTreeNode}}
 	var locations, members []uint64
 	for r := range ranks {
 		if r%8 == 0 {
-			d.SystemTreeNodes = append(d.SystemTreeNodes, otf2.SystemTreeNode{Self: otf2.SystemTreeNodeRef(1 + r/8), Name: text(fmt.Sprint("n", r/8)), Class: text("node")})
+			d.SystemTreeNodes = append(d.SystemTreeNodes,
+				otf2.SystemTreeNode{Self: otf2.SystemTreeNodeRef(1 + r/8), Name: text(fmt.Sprint("n", r/8)),
+					Class: text("node")})
 		}
-		d.LocationGroups = append(d.LocationGroups, otf2.LocationGroup{Self: otf2.LocationGroupRef(r), Name: text(fmt.Sprint("Rank ", r)),
-			Type: otf2.LocationGroupTypeProcess, SystemTreeParent: otf2.SystemTreeNodeRef(1 + r/8), Creator: otf2.UndefinedLocationGroup})
+		d.LocationGroups = append(d.LocationGroups,
+			otf2.LocationGroup{Self: otf2.LocationGroupRef(r), Name: text(fmt.Sprint("Rank ", r)),
+				Type: otf2.LocationGroupTypeProcess, SystemTreeParent: otf2.SystemTreeNodeRef(1 + r/8),
+				Creator: otf2.UndefinedLocationGroup})
 		locations, members = append(locations, 1<<32|uint64(r)), append(members, uint64(r))
 	}
 	for r := range ranks {
 		g := otf2.LocationGroupRef(ranks + r)
-		d.LocationGroups = append(d.LocationGroups, otf2.LocationGroup{Self: g, Name: text(fmt.Sprintf("Rank %d GPU 0", r)),
-			Type: otf2.LocationGroupTypeAccelerator, SystemTreeParent: otf2.SystemTreeNodeRef(1 + r/8), Creator: otf2.LocationGroupRef(r)})
+		d.LocationGroups = append(d.LocationGroups,
+			otf2.LocationGroup{Self: g, Name: text(fmt.Sprintf("Rank %d GPU 0", r)),
+				Type: otf2.LocationGroupTypeAccelerator, SystemTreeParent: otf2.SystemTreeNodeRef(1 + r/8),
+				Creator: otf2.LocationGroupRef(r)})
 		d.Locations = append(d.Locations,
-			otf2.Location{Self: otf2.LocationRef(r), Name: text("Thread 0"), Type: otf2.LocationTypeCPUThread, Group: otf2.LocationGroupRef(r)},
-			otf2.Location{Self: otf2.LocationRef(locations[r]), Name: text(fmt.Sprintf("world rank %d", r)), Type: otf2.LocationTypeAcceleratorStream, Group: g})
+			otf2.Location{Self: otf2.LocationRef(r), Name: text("Thread 0"), Type: otf2.LocationTypeCPUThread,
+				Group: otf2.LocationGroupRef(r)},
+			otf2.Location{Self: otf2.LocationRef(locations[r]), Name: text(fmt.Sprintf("world rank %d", r)),
+				Type: otf2.LocationTypeAcceleratorStream, Group: g})
 	}
-	d.Groups = []otf2.Group{{Self: 0, Name: text(""), Type: otf2.GroupTypeCommLocations, Paradigm: otf2.ParadigmMPI, Members: locations},
+	d.Groups = []otf2.Group{{Self: 0, Name: text(""), Type: otf2.GroupTypeCommLocations, Paradigm: otf2.ParadigmMPI,
+		Members: locations},
 		{Self: 1, Name: text("world"), Type: otf2.GroupTypeCommGroup, Paradigm: otf2.ParadigmMPI, Members: members}}
 	d.Comms = []otf2.Comm{{Self: 0, Name: text("world"), Group: 1, Parent: otf2.UndefinedComm}}
 	d.Reindex()
 	return d, func(rank int) *profile.Aggregate { return sums(t, ranks, rank, 100, nil) }
 }
 
-// sums is what a rank has summed up of calls and AllReduces of all classes of sizes, rounds of them. begin, if set, says when each
-// begins and ends.
+// sums is what a rank has summed up of calls and AllReduces of all classes of sizes, rounds of them. begin, if set,
+// says when each begins and ends.
 func sums(t testing.TB, ranks, rank, rounds int, begin func(i uint64) (b, e uint64)) *profile.Aggregate {
-	p := &experiment.Process{Comms: []experiment.Comm{{ID: 1, NRanks: ranks, Rank: rank}}, Strings: []string{"gpu", "RING", "LL", "ncclInt8"},
-		Regions: []experiment.Region{{Name: "ncclAllReduce", Group: regions.GroupAPI}, {Name: "AllReduce", Group: regions.GroupCollectives}}}
+	p := &experiment.Process{Comms: []experiment.Comm{{ID: 1, NRanks: ranks, Rank: rank}},
+		Strings: []string{"gpu", "RING", "LL", "ncclInt8"},
+		Regions: []experiment.Region{{Name: "ncclAllReduce", Group: regions.GroupAPI},
+			{Name: "AllReduce", Group: regions.GroupCollectives}}}
 	g := profile.NewProcess(p)
 	thread := g.EventWriter(experiment.Location{Number: 0, Kind: experiment.KindThread, Comm: -1})
 	gpu := g.EventWriter(experiment.Location{Number: 1, Kind: experiment.KindRank, Comm: 0})
@@ -74,7 +86,8 @@ func sums(t testing.TB, ranks, rank, rounds int, begin func(i uint64) (b, e uint
 		a.String(regions.AttrTimingSource, 0)
 		testkit.Must(t, gpu.Enter(otf2.Timestamp(b), a, 1))
 		testkit.Must(t, gpu.MpiCollectiveBegin(otf2.Timestamp(b), nil))
-		testkit.Must(t, gpu.MpiCollectiveEnd(otf2.Timestamp(e), nil, otf2.CollectiveOpAllreduce, 0, otf2.CollectiveRootNone, 8, 8))
+		testkit.Must(t, gpu.MpiCollectiveEnd(otf2.Timestamp(e), nil, otf2.CollectiveOpAllreduce, 0,
+			otf2.CollectiveRootNone, 8, 8))
 		testkit.Must(t, gpu.Leave(otf2.Timestamp(e), nil, 1))
 	}
 	return g.Aggregate()
@@ -98,7 +111,10 @@ func TestMemoryIsLinearInRanks(t *testing.T) {
 		d, aggregate := synthetic(t, ranks)
 		b := newBuilder(d)
 		for r := range ranks {
-			b.add(aggregate(r), func(n uint64) (otf2.LocationRef, bool) { return otf2.LocationRef(n<<32 | uint64(r)), true })
+			b.add(aggregate(r), func(n uint64) (otf2.LocationRef, bool) {
+				return otf2.LocationRef(n<<32 | uint64(r)),
+					true
+			})
 		}
 		p := b.build()
 		used := float64(memory()-before) / float64(ranks)
@@ -109,7 +125,8 @@ func TestMemoryIsLinearInRanks(t *testing.T) {
 		info, err := os.Stat(file)
 		testkit.Must(t, err)
 		cells := ranks * paths
-		t.Logf("%4d ranks: %.0f bytes of memory per rank and call path, after writing %.0f; %.0f bytes of file", ranks, used/paths,
+		t.Logf("%4d ranks: %.0f bytes of memory per rank and call path, after writing %.0f; %.0f bytes of file", ranks,
+			used/paths,
 			float64(written)/float64(cells), float64(info.Size())/float64(cells))
 		m := cubextest.Load(t, file)
 		if len(m.LocationByID) != 2*ranks {

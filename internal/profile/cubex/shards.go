@@ -33,9 +33,9 @@ type Job struct {
 	Running, Crashed, Missing int    // processes; missing ones left nothing
 }
 
-// FromShards puts together what the processes of the jobs in an experiment directory have summed up, as far as they have come.
-// Left is what could not be used; a job of which no process can be read is none, so that a profile made before stays. Errors:
-// fs.ErrNotExist if no process was in profile mode, and why not if no job can be read.
+// FromShards puts together what the processes of the jobs in an experiment directory have summed up, as far as they
+// have come. Left is what could not be used; a job of which no process can be read is none, so that a profile made
+// before stays. Errors: fs.ErrNotExist if no process was in profile mode, and why not if no job can be read.
 func FromShards(dir string) (jobs []*Job, left jobs.Unused, err error) {
 	described, left, err := scorep.Describe(dir)
 	if err != nil {
@@ -43,7 +43,10 @@ func FromShards(dir string) (jobs []*Job, left jobs.Unused, err error) {
 	}
 	var unreadable error
 	for _, d := range described {
-		sums, broken := sumUp(d, func(s *scorep.DescribedShard) (*profile.Aggregate, error, error) { return profile.OpenShard(s.Dir) }, &left)
+		sums, broken := sumUp(d, func(s *scorep.DescribedShard) (
+			*profile.Aggregate, error, error) {
+			return profile.OpenShard(s.Dir)
+		}, &left)
 		if len(sums.all) == 0 && broken != nil {
 			unreadable = fmt.Errorf("of %s nothing can be read: %w", d.Dir, broken)
 			continue
@@ -55,7 +58,8 @@ func FromShards(dir string) (jobs []*Job, left jobs.Unused, err error) {
 		p := b.build()
 		p.Estimate = &e.out
 		p.Keep(d.Properties...)
-		jobs = append(jobs, &Job{Profile: p, description: d, Dir: d.Dir, Running: d.Running, Crashed: d.Crashed, Missing: d.Missing})
+		jobs = append(jobs, &Job{Profile: p, description: d, Dir: d.Dir, Running: d.Running, Crashed: d.Crashed,
+			Missing: d.Missing})
 	}
 	if len(jobs) == 0 && unreadable != nil {
 		return nil, left, unreadable
@@ -70,9 +74,10 @@ type summedUp struct {
 	*estimator
 }
 
-// sumUp puts together what open gives of each shard: its sums, why they are earlier ones (or nil), or an error. broken is the last one of
-// those that left does not have to be complete without.
-func sumUp(d *scorep.Description, open func(s *scorep.DescribedShard) (a *profile.Aggregate, instead, err error), left *jobs.Unused) (s summedUp, broken error) {
+// sumUp puts together what open gives of each shard: its sums, why they are earlier ones (or nil), or an error. broken
+// is the last one of those that left does not have to be complete without.
+func sumUp(d *scorep.Description, open func(s *scorep.DescribedShard) (a *profile.Aggregate, instead, err error),
+	left *jobs.Unused) (s summedUp, broken error) {
 	e := &estimator{rows: make(map[otf2.LocationRef]*sampledRow), out: Estimate{Hosts: d.Hosts}}
 	e.stretches, _ = facts.Stretches(&otf2.Anchor{Properties: d.Properties})
 	s.estimator = e
@@ -86,7 +91,8 @@ func sumUp(d *scorep.Description, open func(s *scorep.DescribedShard) (a *profil
 			broken = err
 			continue
 		} else if instead != nil {
-			left.Add(true, "process %s:%d: what it summed up last is missing, an earlier profile was used: %v", one.Process.Host, one.Process.PID, instead)
+			left.Add(true, "process %s:%d: what it summed up last is missing, an earlier profile was used: %v",
+				one.Process.Host, one.Process.PID, instead)
 		}
 		e.addRows(a, one.Location, one.At)
 		s.all, s.locations = append(s.all, a), append(s.locations, one.Location)

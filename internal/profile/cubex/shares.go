@@ -53,5 +53,6 @@ func shareMetric(unique, display, description string) metric {
 			return 0
 		}
 		return c.Time
-	}, Metric: cube.Metric{UniqueName: unique, DisplayName: display, Type: cube.Double, Unit: "sec", Kind: cube.Exclusive, Description: description}}
+	}, Metric: cube.Metric{UniqueName: unique, DisplayName: display, Type: cube.Double, Unit: "sec",
+		Kind: cube.Exclusive, Description: description}}
 }

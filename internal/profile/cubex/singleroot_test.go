@@ -15,7 +15,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
 )
 
-// With a single root a profile has all call paths and values that it has without; the root's own are nothing, and its time that of the trees.
+// With a single root a profile has all call paths and values that it has without; the root's own are nothing, and its
+// time that of the trees.
 func TestSingleRoot(t *testing.T) {
 	anchor := makeJob(t, 1)
 	_, plain := profileArchive(t, anchor)
@@ -43,7 +44,9 @@ func TestSingleRoot(t *testing.T) {
 	for key, v := range single.ByPath() {
 		got[strings.Replace(key, "/job/", "/", 1)] = v
 	}
-	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-12)); diff != "" || len(time) < 3 || len(single.Cnodes) != 1 {
-		t.Errorf("%d roots, times on %d locations; without (−) and with (+) a single root: %s", len(single.Cnodes), len(time), diff)
+	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-12)); diff != "" || len(time) < 3 ||
+		len(single.Cnodes) != 1 {
+		t.Errorf("%d roots, times on %d locations; without (−) and with (+) a single root: %s", len(single.Cnodes),
+			len(time), diff)
 	}
 }

@@ -34,19 +34,21 @@ type Summary struct {
 	Folded   uint64            `json:"folded_names,omitempty"`
 }
 
-// OperationSummary is the operations of one function on one communicator, each member's apart: a collective of 8 ranks is 8
-// calls, as in package analysis, whose times are of operations: the mean of their members. Averages are the same if all
-// members have ended all operations; percentiles and extremes are not, as those here are of single members.
+// OperationSummary is the operations of one function on one communicator, each member's apart: a collective of 8 ranks
+// is 8 calls, as in package analysis, whose times are of operations: the mean of their members. Averages are the same
+// if all members have ended all operations; percentiles and extremes are not, as those here are of single members.
 type OperationSummary struct {
-	Communicator string       `json:"communicator"`
-	Operation    string       `json:"operation"`
-	Grouped      bool         `json:"grouped"` // launched together with others: Time is of the launches, Size of the operations
-	Source       string       `json:"timing_source"`
-	Calls        uint64       `json:"calls"` // of all ranks
-	Time         Distribution `json:"member_time_ns"`
-	Size         Distribution `json:"size"`
-	// Bandwidths are the report's, but that the median is of each member's times and the mean of these: the mean over members of the median
-	// over operations, in place of the median over operations of the mean over members, which takes all members at once.
+	Communicator string `json:"communicator"`
+	Operation    string `json:"operation"`
+	// launched together with others: Time is of the launches, Size of the operations
+	Grouped bool         `json:"grouped"`
+	Source  string       `json:"timing_source"`
+	Calls   uint64       `json:"calls"` // of all ranks
+	Time    Distribution `json:"member_time_ns"`
+	Size    Distribution `json:"size"`
+	// Bandwidths are the report's, but that the median is of each member's times and the mean of these: the mean over
+	// members of the median over operations, in place of the median over operations of the mean over members, which
+	// takes all members at once.
 	AlgBW float64 `json:"algbw"` // GB/s; 0: not known
 	BusBW float64 `json:"busbw"`
 }
@@ -63,21 +65,26 @@ type Distribution struct {
 }
 
 func distributionOf(h *profile.Histogram) Distribution {
-	return Distribution{Count: h.Count, Sum: h.Sum, Avg: float64(h.Sum) / float64(max(h.Count, 1)), Min: h.Min, Max: h.Max, P50: h.Percentile(50), P99: h.Percentile(99)}
+	return Distribution{Count: h.Count, Sum: h.Sum, Avg: float64(h.Sum) / float64(max(h.Count, 1)), Min: h.Min,
+		Max: h.Max, P50: h.Percentile(50), P99: h.Percentile(99)}
 }
 
 // waitNames are the names of the metrics of waits.
 var waitNames = [profile.NumWaitKinds]string{
-	facts.WaitCollective: "nccl_wait_nxn", facts.WaitLateBroadcast: "nccl_late_broadcast", facts.WaitEarlyReduce: "nccl_early_reduce",
-	facts.WaitLateSender: "nccl_late_sender", facts.WaitLateReceiver: "nccl_late_receiver", profile.WaitStartUp: "nccl_startup_wait",
+	facts.WaitCollective: "nccl_wait_nxn", facts.WaitLateBroadcast: "nccl_late_broadcast",
+	facts.WaitEarlyReduce: "nccl_early_reduce",
+	facts.WaitLateSender:  "nccl_late_sender", facts.WaitLateReceiver: "nccl_late_receiver",
+	profile.WaitStartUp: "nccl_startup_wait",
 }
 
 // Summary gives the figures of the profile.
 func (p *Profile) Summary() *Summary {
 	s := &Summary{
 		Schema:  summarySchema,
-		Creator: p.Creator, Processes: p.system.processes, Begin: p.first, Duration: p.last - p.first, Complete: p.complete(), Lost: p.Lost(),
-		PercentileError: stats.PercentileError, Operations: []OperationSummary{}, Estimate: p.Estimate, Folded: p.Folded,
+		Creator: p.Creator, Processes: p.system.processes, Begin: p.first, Duration: p.last - p.first,
+		Complete: p.complete(), Lost: p.Lost(),
+		PercentileError: stats.PercentileError, Operations: []OperationSummary{}, Estimate: p.Estimate,
+		Folded: p.Folded,
 	}
 	type key struct {
 		comm, function, source string
@@ -101,8 +108,9 @@ func (p *Profile) Summary() *Summary {
 	}
 	for k, st := range sums {
 		o := OperationSummary{
-			Communicator: k.comm, Operation: k.function, Grouped: k.grouped, Source: k.source, Calls: max(st.Time.Count, st.Size.Count),
-			Time: distributionOf(&st.Time), Size: distributionOf(&st.Size),
+			Communicator: k.comm, Operation: k.function, Grouped: k.grouped, Source: k.source,
+			Calls: max(st.Time.Count, st.Size.Count),
+			Time:  distributionOf(&st.Time), Size: distributionOf(&st.Size),
 		}
 		o.AlgBW, o.BusBW = alg[k].Bandwidth(), bus[k].Bandwidth()
 		s.Operations = append(s.Operations, o)

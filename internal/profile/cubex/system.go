@@ -24,9 +24,9 @@ import (
 //	machine → node → process      its threads, and what its proxies did
 //	                 accelerator  the ranks of communicators on a GPU, and its streams
 //
-// Names say what a location is in all runs alike: processes are numbered in world order, communicators named by the user's name
-// and the byName of their members among all ranks. Communicators of one name that are there at one time are numbered; those that
-// come after another one is gone share its location.
+// Names say what a location is in all runs alike: processes are numbered in world order, communicators named by the
+// user's name and the byName of their members among all ranks. Communicators of one name that are there at one time are
+// numbered; those that come after another one is gone share its location.
 type system struct {
 	nodes      []cube.SystemTreeNode
 	groups     []cube.LocationGroup
@@ -46,7 +46,8 @@ type namedLocation struct {
 }
 
 // Order of locations within their group.
-var kindOrder = map[experiment.LocationKind]int{experiment.KindThread: 0, experiment.KindEnqueue: 1, experiment.KindNetSend: 2, experiment.KindNetRecv: 3, experiment.KindRank: 4, experiment.KindStream: 5}
+var kindOrder = map[experiment.LocationKind]int{experiment.KindThread: 0, experiment.KindEnqueue: 1,
+	experiment.KindNetSend: 2, experiment.KindNetRecv: 3, experiment.KindRank: 4, experiment.KindStream: 5}
 
 func newSystem(defs *otf2.Definitions, rows map[otf2.LocationRef]*rowSum) *system {
 	s := &system{ids: make(map[otf2.LocationRef]cube.LocationID), comms: nameCommunicators(defs, rows)}
@@ -90,7 +91,8 @@ func newSystem(defs *otf2.Definitions, rows map[otf2.LocationRef]*rowSum) *syste
 				if names[out.Name]++; names[out.Name] > 1 {
 					out.Name += fmt.Sprintf(" #%d", names[out.Name])
 				}
-				out.Attributes = append([]cube.Attribute{{Key: cube.AttributeCreatingGroup, Value: creator}}, deviceAttributes(defs, g.SystemTreeParent)...)
+				out.Attributes = append([]cube.Attribute{{Key: cube.AttributeCreatingGroup, Value: creator}},
+					deviceAttributes(defs, g.SystemTreeParent)...)
 				if c := defs.LocationGroup(g.Creator); c != nil {
 					out.Node = hosts.of(defs, c.SystemTreeParent)
 				}
@@ -107,7 +109,8 @@ func newSystem(defs *otf2.Definitions, rows map[otf2.LocationRef]*rowSum) *syste
 
 // defineOwnerless gives groups to the locations whose group has none: the archive does not define it, or it is an
 // accelerator that belongs to no process. They are processes here, as tools leave out accelerators of nobody.
-func (s *system) defineOwnerless(defs *otf2.Definitions, seen map[otf2.LocationGroupRef]bool, groups map[otf2.LocationGroupRef]cube.LocationGroupID, hosts *hostNodes) {
+func (s *system) defineOwnerless(defs *otf2.Definitions, seen map[otf2.LocationGroupRef]bool,
+	groups map[otf2.LocationGroupRef]cube.LocationGroupID, hosts *hostNodes) {
 	for _, ref := range slices.Sorted(maps.Keys(seen)) {
 		if _, known := groups[ref]; known {
 			continue
@@ -129,7 +132,8 @@ func (s *system) defineOwnerless(defs *otf2.Definitions, seen map[otf2.LocationG
 }
 
 // defineLocations numbers the locations, group by group.
-func (s *system) defineLocations(byName map[namedLocation][]otf2.LocationRef, groups map[otf2.LocationGroupRef]cube.LocationGroupID) {
+func (s *system) defineLocations(byName map[namedLocation][]otf2.LocationRef,
+	groups map[otf2.LocationGroupRef]cube.LocationGroupID) {
 	type entry struct {
 		namedLocation
 		in   cube.LocationGroupID
@@ -190,7 +194,8 @@ func deviceName(name string) string {
 // deviceAttributes tells which GPU it is.
 func deviceAttributes(defs *otf2.Definitions, node otf2.SystemTreeNodeRef) (list []cube.Attribute) {
 	for _, p := range defs.SystemTreeNodeProperties {
-		if name := defs.String(p.Name); p.Node == node && p.Type == otf2.TypeString && (name == "UUID" || name == "PCI" || name == "NAME") {
+		if name := defs.String(p.Name); p.Node == node && p.Type == otf2.TypeString &&
+			(name == "UUID" || name == "PCI" || name == "NAME") {
 			list = append(list, cube.Attribute{Key: name, Value: clean(defs.String(otf2.StringRef(p.Value)))})
 		}
 	}
@@ -208,7 +213,8 @@ type hostNodes struct {
 func (h *hostNodes) unknownNode() cube.SystemTreeNodeID {
 	if h.unknown == 0 {
 		h.unknown = cube.SystemTreeNodeID(len(h.system.nodes))
-		h.system.nodes = append(h.system.nodes, cube.SystemTreeNode{Parent: 0, Name: "node unknown", Class: cube.ClassNode})
+		h.system.nodes = append(h.system.nodes, cube.SystemTreeNode{Parent: 0, Name: "node unknown",
+			Class: cube.ClassNode})
 	}
 	return h.unknown
 }
@@ -238,7 +244,8 @@ func (s *system) defineNodes(defs *otf2.Definitions) *hostNodes {
 		}
 		if class == cube.ClassNode {
 			h.ids[n.Self] = cube.SystemTreeNodeID(len(s.nodes))
-			s.nodes = append(s.nodes, cube.SystemTreeNode{Parent: 0, Name: "node " + clean(defs.String(n.Name)), Class: cube.ClassNode})
+			s.nodes = append(s.nodes, cube.SystemTreeNode{Parent: 0, Name: "node " + clean(defs.String(n.Name)),
+				Class: cube.ClassNode})
 		}
 	}
 	if len(s.nodes) == 1 {
@@ -299,7 +306,8 @@ func nameCommunicators(defs *otf2.Definitions, rows map[otf2.LocationRef]*rowSum
 	names := make(map[otf2.LocationRef]string)
 	var slots slotTable
 	for _, c := range analysis.Communicators(defs) {
-		if len(c.Members) < 2 || !slices.ContainsFunc(c.Members, func(l otf2.LocationRef) bool { return rows[l] != nil && rows[l].First != 0 }) {
+		if len(c.Members) < 2 || !slices.ContainsFunc(
+			c.Members, func(l otf2.LocationRef) bool { return rows[l] != nil && rows[l].First != 0 }) {
 			continue
 		}
 		name := strings.TrimSpace(userName(c.Name) + " " + c.Places)
@@ -380,7 +388,8 @@ type slot struct {
 }
 
 // take gives a communicator the first name that none has that may still be there.
-func (t *slotTable) take(name string, group otf2.LocationGroupRef, rows map[otf2.LocationRef]*rowSum, members []otf2.LocationRef) string {
+func (t *slotTable) take(name string, group otf2.LocationGroupRef, rows map[otf2.LocationRef]*rowSum,
+	members []otf2.LocationRef) string {
 	if *t == nil {
 		*t = make(slotTable)
 	}

@@ -11,7 +11,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Communicators of one name are numbered by which may be there at one time; who comes when another is gone takes its place.
+// Communicators of one name are numbered by which may be there at one time; who comes when another is gone takes its
+// place.
 func TestCommunicatorsOfOneName(t *testing.T) {
 	rows := make(map[otf2.LocationRef]*rowSum)
 	var slots slotTable
@@ -37,13 +38,15 @@ func TestCommunicatorsOfOneName(t *testing.T) {
 }
 
 func TestNamesAreEqualInAllRuns(t *testing.T) {
-	for name, want := range map[string]string{"": "comm", "ncclComm 0x1f2e3d": "comm", "ncclComm 0x1f2e3d #2": "comm", "default_pg #3": "default_pg", "tp\x01": "tp "} {
+	for name, want := range map[string]string{"": "comm", "ncclComm 0x1f2e3d": "comm", "ncclComm 0x1f2e3d #2": "comm",
+		"default_pg #3": "default_pg", "tp\x01": "tp "} {
 		if got := userName(name); got != want {
 			t.Errorf("%q becomes %q, want %q", name, got, want)
 		}
 	}
 	names := []string{"CUDA[0:13]", "CUDA[0:7]", "Thread 10", "Thread 2", "comm 0-7 rank 1"}
-	if slices.SortFunc(names, compareNames); !slices.Equal(names, []string{"CUDA[0:7]", "CUDA[0:13]", "Thread 2", "Thread 10", "comm 0-7 rank 1"}) {
+	if slices.SortFunc(names, compareNames); !slices.Equal(
+		names, []string{"CUDA[0:7]", "CUDA[0:13]", "Thread 2", "Thread 10", "comm 0-7 rank 1"}) {
 		t.Errorf("order %q", names)
 	}
 }

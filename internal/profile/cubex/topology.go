@@ -11,8 +11,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// defineTopologies makes the grids that the CUBE browser shows: processes × threads, as Score-P has it, hosts × GPUs, and the ranks of
-// communicators.
+// defineTopologies makes the grids that the CUBE browser shows: processes × threads, as Score-P has it, hosts × GPUs,
+// and the ranks of communicators.
 func (s *system) defineTopologies(rows map[otf2.LocationRef]*rowSum) {
 	s.addTopology("Process x Thread", "Process", "Thread", cube.PlaceOfLocation, s.threads())
 	s.addTopology("Host x GPU", "Host", "GPU", cube.PlaceOfGroup, s.gpus())

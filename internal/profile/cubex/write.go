@@ -17,12 +17,13 @@ import (
 // Names of the trees in profiles.
 var treeNames = map[profile.Kind]string{
 	profile.Host: "program", profile.Kernels: "KERNELS", profile.ByNetwork: "OPERATIONS BY NETWORK TIME",
-	profile.ByDuration: "OPERATIONS BY LENGTH", profile.ByEnqueue: "OPERATIONS BY ENQUEUE TIME", profile.Network: "NETWORK",
-	wholeJob: "job",
+	profile.ByDuration: "OPERATIONS BY LENGTH", profile.ByEnqueue: "OPERATIONS BY ENQUEUE TIME",
+	profile.Network: "NETWORK",
+	wholeJob:        "job",
 }
 
-// Paradigms of regions. That of calls, and of what NCCL's threads do, makes tools count them as those of a wrapped library, not as
-// computation of the application.
+// Paradigms of regions. That of calls, and of what NCCL's threads do, makes tools count them as those of a wrapped
+// library, not as computation of the application.
 const (
 	paradigmNCCL = "libwrap:nccl"
 	paradigmUser = "user"
@@ -33,13 +34,15 @@ const (
 // treeParadigms are those of what is below a root, but for the host's. Only times of the GPU are CUDA's.
 var treeParadigms = map[profile.Kind]string{
 	profile.Host: cube.ParadigmMeasurement, profile.Kernels: cube.ParadigmCUDA, profile.ByNetwork: paradigmNCCL,
-	profile.ByDuration: paradigmNCCL, profile.ByEnqueue: paradigmNCCL, profile.Network: paradigmNCCL, wholeJob: cube.ParadigmMeasurement,
+	profile.ByDuration: paradigmNCCL, profile.ByEnqueue: paradigmNCCL, profile.Network: paradigmNCCL,
+	wholeJob: cube.ParadigmMeasurement,
 }
 
 // roles are Score-P's words for roles of regions; others are functions.
 var roles = map[otf2.RegionRole]string{
 	otf2.RegionRoleCollOne2All: "one2all", otf2.RegionRoleCollAll2One: "all2one", otf2.RegionRoleCollAll2All: "all2all",
-	otf2.RegionRoleCollOther: "other collective", otf2.RegionRolePoint2Point: "point2point", otf2.RegionRoleDataTransfer: "rma",
+	otf2.RegionRoleCollOther: "other collective", otf2.RegionRolePoint2Point: "point2point",
+	otf2.RegionRoleDataTransfer: "rma",
 }
 
 // regionOf is the region of a node.
@@ -94,11 +97,13 @@ func (p *Profile) region(n *node) cube.Region {
 
 // definitions are all of the file but its values.
 func (p *Profile) definitions() *cube.Definitions {
-	d := &cube.Definitions{Nodes: p.system.nodes, Groups: p.system.groups, Locations: p.system.locations, Topologies: p.system.topologies}
+	d := &cube.Definitions{Nodes: p.system.nodes, Groups: p.system.groups, Locations: p.system.locations,
+		Topologies: p.system.topologies}
 	d.Attributes = append(d.Attributes, cube.Attribute{Key: cube.AttributeCreator, Value: clean(p.Creator)})
 	d.Attributes = append(d.Attributes, p.properties...)
 	if p.Folded > 0 {
-		d.Attributes = append(d.Attributes, cube.Attribute{Key: facts.PropFoldedNames.Key(), Value: fmt.Sprint(p.Folded)})
+		d.Attributes = append(d.Attributes, cube.Attribute{Key: facts.PropFoldedNames.Key(),
+			Value: fmt.Sprint(p.Folded)})
 	}
 	d.Attributes = append(d.Attributes, p.waitAttributes()...)
 	for _, m := range p.metrics() {
@@ -117,7 +122,8 @@ func (p *Profile) definitions() *cube.Definitions {
 		}
 	}
 	slices.SortFunc(all, func(x, y cube.Region) int {
-		return cmp.Or(cmp.Compare(x.Name, y.Name), cmp.Compare(x.Paradigm, y.Paradigm), cmp.Compare(x.Role, y.Role), cmp.Compare(x.Module, y.Module))
+		return cmp.Or(cmp.Compare(x.Name, y.Name), cmp.Compare(x.Paradigm, y.Paradigm), cmp.Compare(x.Role, y.Role),
+			cmp.Compare(x.Module, y.Module))
 	})
 	for _, r := range all {
 		known[keyOf(r)] = d.AddRegion(r)
@@ -128,8 +134,8 @@ func (p *Profile) definitions() *cube.Definitions {
 	return d
 }
 
-// metrics are those of the profile, and behind them the derived ones, which are only in what tools make of it: readers made for
-// Score-P's profiles know none.
+// metrics are those of the profile, and behind them the derived ones, which are only in what tools make of it: readers
+// made for Score-P's profiles know none.
 func (p *Profile) metrics() []cube.Metric {
 	var all []cube.Metric
 	ids := make(map[string]cube.MetricID)

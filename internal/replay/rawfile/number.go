@@ -9,7 +9,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
-// numbering gives the processes of a recording tags, and their events and communicators the plugin's handles and contexts.
+// numbering gives the processes of a recording tags, and their events and communicators the plugin's handles and
+// contexts.
 type numbering struct {
 	own       bool // the recording is the plugin's: it has all of them
 	tags      []uint64

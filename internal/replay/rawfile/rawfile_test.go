@@ -67,14 +67,17 @@ func TestAllCallbacksAreThere(t *testing.T) {
 		testkit.Must(t, err)
 		rec, err := New(loaded)
 		testkit.Must(t, err)
-		if plugins := strings.Contains(rec.Name, "-gpu-few-2p"); rec.numbers.own != plugins { // 11-starved-2p has handles of an earlier layout
-			t.Errorf("%s: handles are taken for the plugin's: %v, which they are: %v", rec.Name, rec.numbers.own, plugins)
+		if plugins := strings.Contains(rec.Name,
+			"-gpu-few-2p"); rec.numbers.own != plugins { // 11-starved-2p has handles of an earlier layout
+			t.Errorf("%s: handles are taken for the plugin's: %v, which they are: %v", rec.Name, rec.numbers.own,
+				plugins)
 		}
 		starts, states, stops := map[string]int{}, map[string]int{}, 0
 		for k, p := range rec.Processes {
 			s := write(t, rec, k)
 			if h := s.Header(); int(h.PID) != p.PID || s.Comms() != len(p.Contexts) || h.LibraryVersion < 22800 {
-				t.Errorf("%s: process %d: %d communicators of %d, library %d", rec.Name, k, s.Comms(), len(p.Contexts), h.LibraryVersion)
+				t.Errorf("%s: process %d: %d communicators of %d, library %d", rec.Name, k, s.Comms(), len(p.Contexts),
+					h.LibraryVersion)
 			}
 			each(t, s, func(_ int, r *shm.Record) {
 				switch r.Kind {
@@ -88,7 +91,8 @@ func TestAllCallbacksAreThere(t *testing.T) {
 			})
 		}
 		if !maps.Equal(starts, loaded.Run.Starts) || !maps.Equal(states, loaded.Run.States) {
-			t.Errorf("%s: starts %v of %v, states %v of %v", rec.Name, starts, loaded.Run.Starts, states, loaded.Run.States)
+			t.Errorf("%s: starts %v of %v, states %v of %v", rec.Name, starts, loaded.Run.Starts, states,
+				loaded.Run.States)
 		}
 		if nulls := nullStops(loaded); stops != loaded.Run.Calls["stop"]-nulls {
 			t.Errorf("%s: %d stops, want all %d but %d of NULL", rec.Name, stops, loaded.Run.Calls["stop"], nulls)
@@ -127,7 +131,8 @@ func lay(t *testing.T, run string, processes ...string) *Recording {
 	return rec
 }
 
-// What the plugin has written down in record mode, with an event of each type, comes back whole: as records, and as lines of them.
+// What the plugin has written down in record mode, with an event of each type, comes back whole: as records, and as
+// lines of them.
 func TestTranscriptsComeBack(t *testing.T) {
 	text, err := os.ReadFile("../../collector/testdata/transcript.jsonl")
 	testkit.Must(t, err)
@@ -144,7 +149,8 @@ func TestTranscriptsComeBack(t *testing.T) {
 
 	dir := t.TempDir()
 	testkit.Must(t, os.Mkdir(filepath.Join(dir, experiment.Folder), 0o700))
-	p := &experiment.Process{UUID: "p", Clock: experiment.Clock{AnchorRaw: h.Created.Raw, AnchorReal: h.Created.Real}, Settings: map[string]string{}}
+	p := &experiment.Process{UUID: "p", Clock: experiment.Clock{AnchorRaw: h.Created.Raw, AnchorReal: h.Created.Real},
+		Settings: map[string]string{}}
 	again, err := record.Create(dir, p, s, &h)
 	testkit.Must(t, err)
 	each(t, s, func(ring int, r *shm.Record) {
@@ -179,8 +185,8 @@ func plain(t *testing.T, line []byte) map[string]any {
 	return l
 }
 
-// Where one process carries out another's transfers, its records name the other's communicator and operation, and what is not
-// known of it stays as it was recorded.
+// Where one process carries out another's transfers, its records name the other's communicator and operation, and what
+// is not known of it stays as it was recorded.
 func TestHandlesOfOtherProcesses(t *testing.T) {
 	const open = `{"seq":0,"f":"open","pid":%d,"api":6,"mask":65535,"t":1000,"mono":1000,"real":5000}
 {"seq":1,"f":"thread","tid":%[1]d,"name":"main"}
@@ -208,8 +214,10 @@ func TestHandlesOfOtherProcesses(t *testing.T) {
 	if len(got) != 2 {
 		t.Fatalf("%d starts", len(got))
 	}
-	if r := got[0]; r.Aux != shm.None || r.Arg != sent || shm.Tag(r.Context) != shm.Tag(sent) || r.Context&shm.ContextBit == 0 || r.PID != 11 ||
-		r.Flags&shm.FlagSend == 0 || r.Channel != 3 || r.NSteps != 2 || r.ChunkSize != 4 || shm.Tag(r.Handle) == shm.Tag(sent) {
+	if r := got[0]; r.Aux != shm.None || r.Arg != sent || shm.Tag(r.Context) != shm.Tag(sent) ||
+		r.Context&shm.ContextBit == 0 || r.PID != 11 ||
+		r.Flags&shm.FlagSend == 0 || r.Channel != 3 || r.NSteps != 2 || r.ChunkSize != 4 ||
+		shm.Tag(r.Handle) == shm.Tag(sent) {
 		t.Errorf("of the process that is known: %+v; it sent %#x", r, sent)
 	}
 	if r := got[1]; r.Aux != shm.None || r.Arg != 0x78 || r.Context != 0x77 || r.Flags&shm.FlagSend != 0 {
@@ -221,7 +229,8 @@ func TestHandlesOfOtherProcesses(t *testing.T) {
 func TestGuessedRelease(t *testing.T) {
 	line := `{"seq":0,"f":"open","pid":4,"api":6,"mask":65535,"t":1000,"mono":1000,"real":5000}` + "\n"
 	for run, want := range map[string]int32{`{"nccl":"2.29.2"}`: 22902, `{"nccl":"2.29.2","ncclGuessed":true}`: 0} {
-		if h := write(t, lay(t, run, line), 0).Header(); h.LibraryVersion != want || h.Library != shm.LibraryNCCL || h.Host() != units.UnknownHost {
+		if h := write(t, lay(t, run, line), 0).Header(); h.LibraryVersion != want || h.Library != shm.LibraryNCCL ||
+			h.Host() != units.UnknownHost {
 			t.Errorf("%s: library %v %d of host %q", run, h.Library, h.LibraryVersion, h.Host())
 		}
 	}

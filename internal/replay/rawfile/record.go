@@ -58,8 +58,8 @@ type converter struct {
 	version int // of the plugin interface
 }
 
-// record is what the plugin writes of a call; false: nothing. Stops and states of NULL, of events that another process has, and of
-// types that the plugin does not know are not recorded.
+// record is what the plugin writes of a call; false: nothing. Stops and states of NULL, of events that another process
+// has, and of types that the plugin does not know are not recorded.
 func (c *converter) record(call *replay.Call) (r shm.Record, ok bool) {
 	r.Ticks = call.T
 	switch call.Kind {

@@ -38,8 +38,8 @@ func New(rec *replay.Recording) (*Recording, error) {
 	return &Recording{rec, numbers, version}, nil
 }
 
-// Write writes the raw file of process k. Times are those of the recording: CLOCK_MONOTONIC_RAW and its relation to the time of day
-// when the plugin was loaded.
+// Write writes the raw file of process k. Times are those of the recording: CLOCK_MONOTONIC_RAW and its relation to the
+// time of day when the plugin was loaded.
 func (r *Recording) Write(w io.Writer, k int) error {
 	p := r.Processes[k]
 	c := &converter{r.numbers, p, p.Opens[0].API}
@@ -61,7 +61,8 @@ func (r *Recording) Write(w io.Writer, k int) error {
 		if !introduced[ring] {
 			introduced[ring] = true
 			tid := call.Thread.TID
-			out.Record(ring, &shm.Record{Ticks: call.T, Kind: shm.RecordThread, TID: int32(tid), Aux: uint32(tid), ThreadName: call.Thread.Name})
+			out.Record(ring, &shm.Record{Ticks: call.T, Kind: shm.RecordThread, TID: int32(tid), Aux: uint32(tid),
+				ThreadName: call.Thread.Name})
 		}
 		out.Record(ring, &record)
 	}
@@ -86,8 +87,9 @@ func (r *Recording) header(p *replay.Process) *shm.Header {
 	}
 	mask &= api.Known(open.API)
 	h := &shm.Header{
-		PID: uint32(p.PID), Tag: uint32(r.numbers.tags[p.Index]), ClockSource: shm.ClockHost, ClockHz: 1e9, APIVersion: uint32(open.API),
-		Created: clockAt(p, open.T), LibraryVersion: int32(r.version), Ended: 1, EventMask: mask, RecordMask: mask,
+		PID: uint32(p.PID), Tag: uint32(r.numbers.tags[p.Index]), ClockSource: shm.ClockHost, ClockHz: 1e9,
+		APIVersion: uint32(open.API),
+		Created:    clockAt(p, open.T), LibraryVersion: int32(r.version), Ended: 1, EventMask: mask, RecordMask: mask,
 		CommUsed: uint32(len(p.Contexts)), RingUsed: uint32(len(p.Threads)),
 	}
 	switch strings.ToLower(r.Run.Library) {
@@ -108,8 +110,9 @@ func (r *Recording) comm(p *replay.Process, x *replay.Context) *shm.Comm {
 		device = -1
 	}
 	c := &shm.Comm{
-		APIVersion: p.Opens[x.Open].API, ID: x.CommID, Name: x.Name(), NRanks: x.NRanks, Rank: x.Rank, NNodes: x.NNodes, Device: device,
-		UUID: x.UUID, PCI: x.PCI, InitTicks: x.Init.T, InitTID: x.Init.Thread.TID,
+		APIVersion: p.Opens[x.Open].API, ID: x.CommID, Name: x.Name(), NRanks: x.NRanks, Rank: x.Rank, NNodes: x.NNodes,
+		Device: device,
+		UUID:   x.UUID, PCI: x.PCI, InitTicks: x.Init.T, InitTID: x.Init.Thread.TID,
 	}
 	if x.Finalize != nil {
 		c.FinalTicks = x.Finalize.T

@@ -45,7 +45,8 @@ func root() string {
 	}
 }
 
-// Build gives the folder with the host (replay.HostFile) and the recording plugins, built once for each sanitizer ("": none). It needs Main.
+// Build gives the folder with the host (replay.HostFile) and the recording plugins, built once for each sanitizer ("":
+// none). It needs Main.
 func Build(t testing.TB, sanitizer string) string {
 	t.Helper()
 	for _, tool := range []string{"make", "cc"} {
@@ -59,7 +60,8 @@ func Build(t testing.TB, sanitizer string) string {
 	if !done {
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Minute)
 		defer cancel()
-		cmd := exec.CommandContext(ctx, "make", "-f", "tests/recorder/recorder.mk", "recorder", "BUILD="+dir, "SANITIZE="+sanitizer)
+		cmd := exec.CommandContext(ctx, "make", "-f", "tests/recorder/recorder.mk", "recorder", "BUILD="+dir,
+			"SANITIZE="+sanitizer)
 		cmd.Dir = root()
 		// Variables and jobs of a make that runs these tests are not for this one.
 		for _, kv := range os.Environ() {
@@ -82,7 +84,8 @@ func Build(t testing.TB, sanitizer string) string {
 	return dir
 }
 
-// Sanitizers calls test with each sanitizer's build, and with what the host's environment needs for its first fault to be one of the test's.
+// Sanitizers calls test with each sanitizer's build, and with what the host's environment needs for its first fault to
+// be one of the test's.
 func Sanitizers(t *testing.T, test func(t *testing.T, dir string, env []string)) {
 	if testing.Short() {
 		t.Skip("SKIPPED, NOT TESTED: -short leaves out the sanitizers, which need two more builds of the host")

@@ -17,8 +17,9 @@ func globalDefs() []schema.Record {
 // argumentOrder names the records whose writer takes its arguments in libotf2's order, which differs from the
 // order on disk.
 var argumentOrder = map[string][]string{
-	"Region": {"self", "name", "canonicalName", "description", "regionRole", "paradigm", "regionFlags", "sourceFile", "beginLineNumber", "endLineNumber"},
-	"Group":  {"self", "name", "groupType", "paradigm", "groupFlags", "members"},
+	"Region": {"self", "name", "canonicalName", "description", "regionRole", "paradigm", "regionFlags", "sourceFile",
+		"beginLineNumber", "endLineNumber"},
+	"Group": {"self", "name", "groupType", "paradigm", "groupFlags", "members"},
 }
 
 // defArguments returns the fields that a caller gives, in argument order: no legacy field, no count of a
@@ -71,7 +72,8 @@ func genDefMethods(s *source) {
 			}
 			params = append(params, defParam(r, f)+" "+typ)
 		}
-		comment(s, fmt.Sprintf("%s defines %s. Since OTF2 %s; errors are those of [GlobalDefWriter.Write].", r.Name, schema.DefinitionMeanings[r.Name], r.Since))
+		comment(s, fmt.Sprintf("%s defines %s. Since OTF2 %s; errors are those of [GlobalDefWriter.Write].", r.Name,
+			schema.DefinitionMeanings[r.Name], r.Since))
 		s.line("func (w *GlobalDefWriter) %s(%s) error {", r.Name, strings.Join(params, ", "))
 		count := ""
 		if len(repeated) > 0 {
@@ -79,11 +81,13 @@ func genDefMethods(s *source) {
 			count = c.Name
 			first := defParam(r, repeated[0])
 			for _, f := range repeated[1:] {
-				s.line("if len(%s) != len(%s) { return fmt.Errorf(\"otf2: %s: %%d %s for %%d %s: %%w\", len(%[1]s), len(%[2]s), ErrInvalid) }",
+				s.line("if len(%s) != len(%s) { return fmt.Errorf(\"otf2: %s: %%d %s for %%d %s: %%w\", len(%[1]s), "+
+					"len(%[2]s), ErrInvalid) }",
 					defParam(r, f), first, r.Name, defParam(r, f), first)
 			}
 			if c.Encoding == "u8" {
-				s.line("if len(%s) > 255 { return fmt.Errorf(\"otf2: %s: %%d %[1]s, at most 255: %%w\", len(%[1]s), ErrInvalid) }", first, r.Name)
+				s.line("if len(%s) > 255 { return fmt.Errorf(\"otf2: %s: %%d %[1]s, at most 255: %%w\", len(%[1]s), "+
+					"ErrInvalid) }", first, r.Name)
 			}
 		}
 		s.line("b := w.start()")

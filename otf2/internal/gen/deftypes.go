@@ -38,8 +38,9 @@ var shortNames = map[string]string{
 	"systemTreeNode": "node", "systemTreeDomain": "domain",
 	"locationGroupType": "typ", "creatingLocationGroup": "creator",
 	"locationType": "typ", "numberOfEvents": "events",
-	"canonicalName": "canonicalName", "regionRole": "role", "regionFlags": "flags", "beginLineNumber": "beginLine", "endLineNumber": "endLine",
-	"groupType": "typ", "groupFlags": "flags",
+	"canonicalName": "canonicalName", "regionRole": "role", "regionFlags": "flags", "beginLineNumber": "beginLine",
+	"endLineNumber": "endLine",
+	"groupType":     "typ", "groupFlags": "flags",
 	"metricType": "typ", "metricMode": "mode", "metricMembers": "members", "metricOccurrence": "occurrence",
 	"parameterType": "typ", "cartPeriodicity": "periodicity", "interruptGeneratorMode": "mode",
 	"ioHandleFlags": "flags", "ioParadigmFlags": "flags", "commonCommunicator": "common",
@@ -81,7 +82,8 @@ func genDefTypes(s *source) {
 		s.line("}")
 		s.line("")
 	}
-	s.line("// Definitions holds the global definitions of an archive, each kind in file order. It is not modified after")
+	s.line("// Definitions holds the global definitions of an archive, each kind in file order. It is not modified " +
+		"after")
 	s.line("// [Open] and may be read by several goroutines.")
 	s.line("type Definitions struct {")
 	for _, r := range defs {
@@ -95,7 +97,8 @@ func genDefTypes(s *source) {
 	s.line("// Other holds the records of kinds this package does not know, in file order.")
 	s.line("Other []Record")
 	s.line("")
-	s.line("// Order gives the kind of every record in file order; the n-th occurrence of a kind is the n-th element of")
+	s.line("// Order gives the kind of every record in file order; the n-th occurrence of a kind is the n-th element " +
+		"of")
 	s.line("// its slice. Unknown kinds occur with their id and stand in Other.")
 	s.line("Order []DefKind")
 	s.line("")
@@ -143,7 +146,8 @@ func genIndex(s *source, defs []schema.Record) {
 	s.line("func (defs *Definitions) finish() {")
 	for _, r := range defs {
 		if f, ok := key(r); ok {
-			s.line("defs.index.%s = indexOf(len(defs.%s), func(i int) %s { return defs.%[2]s[i].%[4]s })", r.Name, sliceName(r), f.Type, fieldName(r, f))
+			s.line("defs.index.%s = indexOf(len(defs.%s), func(i int) %s { return defs.%[2]s[i].%[4]s })", r.Name,
+				sliceName(r), f.Type, fieldName(r, f))
 		}
 	}
 	s.line("}")

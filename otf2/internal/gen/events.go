@@ -18,7 +18,8 @@ func genEventMethods(s *source) {
 	s.line(`import "fmt"`)
 	s.line("")
 	for _, r := range schema.Events() {
-		comment(s, fmt.Sprintf("%s writes an event that %s. Since OTF2 %s; errors are those of [EventWriter.Write].", r.Name, schema.EventMeanings[r.Name], r.Since))
+		comment(s, fmt.Sprintf("%s writes an event that %s. Since OTF2 %s; errors are those of [EventWriter.Write].",
+			r.Name, schema.EventMeanings[r.Name], r.Since))
 		genEventMethod(s, r)
 	}
 }
@@ -55,11 +56,13 @@ func parameters(fixed, repeated []schema.Field) string {
 	return b.String()
 }
 
-// frequent are the events of which traces have many: their methods encode the fields themselves. Those of the others pass
-// them to the writer that goes by the table, which takes about three times as long (some 50 ns).
+// frequent are the events of which traces have many: their methods encode the fields themselves. Those of the others
+// pass them to the writer that goes by the table, which takes about three times as long (some 50 ns).
 var frequent = []string{
-	"Enter", "Leave", "MpiCollectiveBegin", "MpiCollectiveEnd", "NonBlockingCollectiveRequest", "NonBlockingCollectiveComplete",
-	"MpiIsend", "MpiIsendComplete", "MpiIrecvRequest", "MpiIrecv", "MpiSend", "MpiRecv", "RmaPut", "RmaOpCompleteNonBlocking",
+	"Enter", "Leave", "MpiCollectiveBegin", "MpiCollectiveEnd", "NonBlockingCollectiveRequest",
+	"NonBlockingCollectiveComplete",
+	"MpiIsend", "MpiIsendComplete", "MpiIrecvRequest", "MpiIrecv", "MpiSend", "MpiRecv", "RmaPut",
+	"RmaOpCompleteNonBlocking",
 }
 
 // genByTable writes the body of a method that passes its fields to EventWriter.write.
@@ -142,11 +145,13 @@ func genRepeatedEvent(s *source, r schema.Record, fixed []schema.Field, count sc
 	}
 	first := param(repeated[0].Name)
 	for _, f := range repeated[1:] {
-		s.line("if len(%s) != len(%s) { return fmt.Errorf(\"otf2: %s: %%d %s for %%d %s: %%w\", len(%[1]s), len(%[2]s), ErrInvalid) }",
+		s.line("if len(%s) != len(%s) { return fmt.Errorf(\"otf2: %s: %%d %s for %%d %s: %%w\", len(%[1]s), "+
+			"len(%[2]s), ErrInvalid) }",
 			param(f.Name), first, r.Name, param(f.Name), first)
 	}
 	if count.Encoding == "u8" {
-		s.line("if len(%s) > 255 { return fmt.Errorf(\"otf2: %s: %%d %[1]s, at most 255: %%w\", len(%[1]s), ErrInvalid) }", first, r.Name)
+		s.line("if len(%s) > 255 { return fmt.Errorf(\"otf2: %s: %%d %[1]s, at most 255: %%w\", len(%[1]s), "+
+			"ErrInvalid) }", first, r.Name)
 	}
 	s.line("size := %d + %d*len(%s)", size, each, first)
 	s.line("p, err := w.begin(t, a, 1+lengthSize(size)+size)")

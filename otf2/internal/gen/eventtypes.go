@@ -29,7 +29,8 @@ func genEventTypes(s *source) {
 		}
 		s.line("}")
 		s.line("")
-		comment(s, fmt.Sprintf("%s returns the fields of an event of kind Event%[1]s. It panics for other kinds.", r.Name))
+		comment(s, fmt.Sprintf("%s returns the fields of an event of kind Event%[1]s. It panics for other kinds.",
+			r.Name))
 		s.line("func (e *Event) %s() %[1]s {", r.Name)
 		if len(before) > 0 {
 			s.line("a := e.fields(Event%s, %d)", r.Name, len(before))

@@ -22,7 +22,8 @@ func genRecords(s *source) {
 	}
 	s.line(")")
 	s.line("")
-	s.line("// Kinds of definitions, with the fields they carry. The number is the record's id in a global definition file.")
+	s.line("// Kinds of definitions, with the fields they carry. The number is the record's id in a global " +
+		"definition file.")
 	s.line("// Local ones have two records of their own, see WriteLocalDefs.")
 	s.line("const (")
 	for _, r := range schema.GlobalOnly() {

@@ -20,7 +20,8 @@ func genSnapshotMethods(s *source) {
 		if len(repeated) > 0 {
 			fixed = before[:len(before)-1]
 		}
-		s.line("func (s *SnapshotWriter) %s(t Timestamp, a *AttributeList%s) error {", r.Name, parameters(fixed, repeated))
+		s.line("func (s *SnapshotWriter) %s(t Timestamp, a *AttributeList%s) error {", r.Name,
+			parameters(fixed, repeated))
 		var args []string
 		for _, f := range fixed {
 			args = append(args, toArg(f, param(f.Name)))
@@ -32,7 +33,8 @@ func genSnapshotMethods(s *source) {
 			var members []string
 			for i, f := range repeated {
 				if i > 0 {
-					s.line("if len(%s) != len(%s) { return fmt.Errorf(\"otf2: %s: %%d %s for %%d %s: %%w\", len(%[1]s), len(%[2]s), ErrInvalid) }",
+					s.line("if len(%s) != len(%s) { return fmt.Errorf(\"otf2: %s: %%d %s for %%d %s: %%w\", "+
+						"len(%[1]s), len(%[2]s), ErrInvalid) }",
 						param(f.Name), first, r.Name, param(f.Name), first)
 				}
 				members = append(members, toArg(f, param(f.Name)+"[i]"))
@@ -53,11 +55,14 @@ func snapshotComment(r schema.Record) string {
 	const errors = "Errors are those of [SnapshotWriter.Write]."
 	switch r.Name {
 	case "SnapshotStart":
-		return "SnapshotStart begins the snapshot of time t, which has numberOfRecords records between start and end. " + errors
+		return "SnapshotStart begins the snapshot of time t, which has numberOfRecords records between start and " +
+			"end. " + errors
 	case "SnapshotEnd":
-		return "SnapshotEnd ends the snapshot. contReadPos is the number, counted from 1, of the event with which reading goes on. " + errors
+		return "SnapshotEnd ends the snapshot. contReadPos is the number, counted from 1, of the event with which " +
+			"reading goes on. " + errors
 	}
-	return fmt.Sprintf("%s writes into the snapshot of time t the event of origEventTime that %s. %s", r.Name, schema.EventMeanings[r.Name], errors)
+	return fmt.Sprintf("%s writes into the snapshot of time t the event of origEventTime that %s. %s", r.Name,
+		schema.EventMeanings[r.Name], errors)
 }
 
 // toArg is the expression for a value as it stands in Args.

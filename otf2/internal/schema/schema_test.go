@@ -23,7 +23,8 @@ func TestTables(t *testing.T) {
 			}
 		}
 	}
-	encodings := map[string]bool{"u8": true, "c32": true, "c64": true, "s64": true, "f64": true, "dbl": true, "str": true, "val": true, "idmap": true}
+	encodings := map[string]bool{"u8": true, "c32": true, "c64": true, "s64": true, "f64": true, "dbl": true,
+		"str": true, "val": true, "idmap": true}
 	for name, table := range map[string][]Record{
 		"events": Events(), "global": GlobalOnly(), "local": LocalOnly(), "definitions": Definitions(),
 		"snapshots": Snapshots(), "markers": Markers(), "thumbnails": Thumbnails(),
@@ -40,10 +41,13 @@ func TestTables(t *testing.T) {
 				if !encodings[f.Encoding] {
 					t.Errorf("%s: %s.%s: encoding %q", name, r.Name, f.Name, f.Encoding)
 				}
-				if strings.Contains(f.Type, "/") || f.Type != "" && !enumNames[f.Type] && !strings.HasSuffix(f.Type, "Ref") && f.Type != "Timestamp" && f.Type != "Value" {
-					t.Errorf("%s: %s.%s: type %q is no enumeration, reference, time or value", name, r.Name, f.Name, f.Type)
+				if strings.Contains(f.Type, "/") || f.Type != "" && !enumNames[f.Type] &&
+					!strings.HasSuffix(f.Type, "Ref") && f.Type != "Timestamp" && f.Type != "Value" {
+					t.Errorf("%s: %s.%s: type %q is no enumeration, reference, time or value", name, r.Name, f.Name,
+						f.Type)
 				}
-				if f.Repeated && (k == 0 || !r.Fields[k-1].Repeated && !strings.HasPrefix(r.Fields[k-1].Name, "numberOf")) {
+				if f.Repeated && (k == 0 || !r.Fields[k-1].Repeated &&
+					!strings.HasPrefix(r.Fields[k-1].Name, "numberOf")) {
 					t.Errorf("%s: %s.%s is repeated without a count before it", name, r.Name, f.Name)
 				}
 				if appended && f.Since == "" {
@@ -78,7 +82,8 @@ func TestMeanings(t *testing.T) {
 	for name, c := range map[string]struct {
 		meanings map[string]string
 		records  []Record
-	}{"events": {EventMeanings, Events()}, "definitions": {DefinitionMeanings, append(append([]Record(nil), GlobalOnly()...), Definitions()...)}} {
+	}{"events": {EventMeanings, Events()}, "definitions": {DefinitionMeanings,
+		append(append([]Record(nil), GlobalOnly()...), Definitions()...)}} {
 		for _, r := range c.records {
 			if c.meanings[r.Name] == "" {
 				t.Errorf("%s: %s has no meaning", name, r.Name)

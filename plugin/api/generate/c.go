@@ -69,7 +69,8 @@ func versions(s *source) {
 	s.line("#ifndef NCCLOTF2_API_VERSIONS_H\n#define NCCLOTF2_API_VERSIONS_H\n\n#include \"abi.h\"")
 	for _, v := range api.Versions {
 		s.line("\n/* ---- version %d, from NCCL %s on ---- */", v.Number, v.Release)
-		s.line("struct ncclotf2_descr_v%d {\n  uint%d_t type;\n  void *parentObj;\n  int rank;\n  union {", v.Number, 8*v.Type)
+		s.line("struct ncclotf2_descr_v%d {\n  uint%d_t type;\n  void *parentObj;\n  int rank;\n  union {", v.Number,
+			8*v.Type)
 		for i := range api.Events {
 			e := &api.Events[i]
 			members := membersOf(e, v.Number)
@@ -94,21 +95,27 @@ func versions(s *source) {
 		}
 		s.line("  };\n};\nstruct ncclotf2_plugin_v%d {\n  const char *name;", v.Number)
 		s.wrap("  ", []string{"ncclotf2_result (*init)(void **context,", v.Init + ");"})
-		s.line("  ncclotf2_result (*startEvent)(void *context, void **eHandle, struct ncclotf2_descr_v%d *eDescr);", v.Number)
+		s.line("  ncclotf2_result (*startEvent)(void *context, void **eHandle, struct ncclotf2_descr_v%d *eDescr);",
+			v.Number)
 		s.line("  ncclotf2_result (*stopEvent)(void *eHandle);")
 		s.line("  ncclotf2_result (*recordEventState)(void *eHandle, int eState, %s *eStateArgs);", args)
 		s.line("  ncclotf2_result (*finalize)(void *context);\n};")
 	}
-	s.line("\n/* What all are read as: see event.h. */\ntypedef struct ncclotf2_descr_v%d ncclotf2_descr;\n\n#endif", api.Newest().Number)
+	s.line("\n/* What all are read as: see event.h. */\ntypedef struct ncclotf2_descr_v%d ncclotf2_descr;\n\n#endif",
+		api.Newest().Number)
 }
 
 func check(s *source) {
-	s.line("/* The compiler holds the declarations to the published sizes and offsets. */\n#include \"api_versions.h\"\n#include \"shm.h\"\n")
+	s.line("/* The compiler holds the declarations to the published sizes and offsets. */\n#include " +
+		"\"api_versions.h\"\n#include \"shm.h\"\n")
 	s.line("#define SIZE(type, size) _Static_assert(sizeof(type) == (size) && _Alignof(type) == 8, #type)")
-	s.line("#define AT(v, m, o, s) \\\n  _Static_assert(offsetof(struct ncclotf2_descr_v##v, m) == (o) && sizeof(((struct ncclotf2_descr_v##v *)0)->m) == (s), #m)")
+	s.line("#define AT(v, m, o, s) \\\n  _Static_assert(offsetof(struct ncclotf2_descr_v##v, m) == (o) && " +
+		"sizeof(((struct ncclotf2_descr_v##v *)0)->m) == (s), #m)")
 	for _, v := range api.Versions {
-		s.line("\n/* %s */\nSIZE(struct ncclotf2_descr_v%d, %d);\nSIZE(struct ncclotf2_plugin_v%[2]d, 48);", v.Source, v.Number, v.Descr)
-		items := []string{fmt.Sprintf("AT(%d, type, 0, %d);", v.Number, v.Type), fmt.Sprintf("AT(%d, parentObj, 8, 8);", v.Number),
+		s.line("\n/* %s */\nSIZE(struct ncclotf2_descr_v%d, %d);\nSIZE(struct ncclotf2_plugin_v%[2]d, 48);", v.Source,
+			v.Number, v.Descr)
+		items := []string{fmt.Sprintf("AT(%d, type, 0, %d);", v.Number, v.Type),
+			fmt.Sprintf("AT(%d, parentObj, 8, 8);", v.Number),
 			fmt.Sprintf("AT(%d, rank, 16, 4);", v.Number)}
 		for i := range api.Events {
 			if v.Number < api.Events[i].Since {
@@ -119,12 +126,14 @@ func check(s *source) {
 				if coded(m.Kind, v.Number) {
 					size = 1
 				}
-				items = append(items, fmt.Sprintf("AT(%d, %s.%s, %d, %d);", v.Number, api.Events[i].Member, m.Place.Name, m.Offset, size))
+				items = append(items, fmt.Sprintf("AT(%d, %s.%s, %d, %d);", v.Number, api.Events[i].Member,
+					m.Place.Name, m.Offset, size))
 			}
 		}
 		s.wrap("", items)
 	}
-	s.line("\nSIZE(union ncclotf2_state_args_v1, %d);\nSIZE(union ncclotf2_state_args, %d);", api.Versions[0].Args, api.Newest().Args)
+	s.line("\nSIZE(union ncclotf2_state_args_v1, %d);\nSIZE(union ncclotf2_state_args, %d);", api.Versions[0].Args,
+		api.Newest().Args)
 	s.line("_Static_assert(offsetof(union ncclotf2_state_args_v1, proxyOp.steps) == 8, \"steps\");")
 	for i := range api.Events {
 		if name, first := api.RecordName(i); first {
@@ -137,7 +146,8 @@ func check(s *source) {
 		of, member string
 		at         int
 	}{
-		{"ib", "qp.device", 8}, {"ib", "qp.wr_id", 16}, {"ib", "qp.opcode", 24}, {"ib", "qp.qpNum", 28}, {"ib", "qp.length", 32},
+		{"ib", "qp.device", 8}, {"ib", "qp.wr_id", 16}, {"ib", "qp.opcode", 24}, {"ib", "qp.qpNum", 28},
+		{"ib", "qp.length", 32},
 		{"socket", "sock.fd", 8}, {"socket", "sock.op", 12}, {"socket", "sock.length", 16},
 	} {
 		s.line("_Static_assert(offsetof(struct ncclotf2_net_%s, %s) == %d, \"%[2]s\");", f.of, f.member, f.at)
@@ -145,7 +155,8 @@ func check(s *source) {
 }
 
 func records(s *source) {
-	s.line("/* Records of kind START, by type: see shm.h. Names are string ids. Types without members are the bare head. */")
+	s.line("/* Records of kind START, by type: see shm.h. Names are string ids. Types without members are the bare " +
+		"head. */")
 	s.line("#ifndef NCCLOTF2_API_RECORDS_H\n#define NCCLOTF2_API_RECORDS_H\n")
 	for i := range api.Events {
 		name, first := api.RecordName(i)
@@ -153,7 +164,8 @@ func records(s *source) {
 			continue
 		}
 		fields, units := api.Events[i].Record()
-		s.line("struct ncclotf2_%s { /* %s: %d units */\n  struct ncclotf2_record head;", name, api.Events[i].Doc, units)
+		s.line("struct ncclotf2_%s { /* %s: %d units */\n  struct ncclotf2_record head;", name, api.Events[i].Doc,
+			units)
 		end := api.Unit
 		var items []string
 		for j, f := range fields {
@@ -207,17 +219,20 @@ func fill(s *source) {
 	for _, e := range api.Events {
 		s.line("    [NCCLOTF2_%s] = NCCLOTF2_CLASS_%s,", api.Macro(e.Name), e.Class)
 	}
-	s.line("};\n\n/* Records by type: their size in bytes. */\nstatic const uint8_t ncclotf2_start_bytes[NCCLOTF2_TYPES] = {")
+	s.line("};\n\n/* Records by type: their size in bytes. */\nstatic const uint8_t " +
+		"ncclotf2_start_bytes[NCCLOTF2_TYPES] = {")
 	for i, e := range api.Events {
 		name, _ := api.RecordName(i)
 		s.line("    [NCCLOTF2_%s] = sizeof(struct ncclotf2_%s),", api.Macro(e.Name), name)
 	}
 	s.line("};\n\n/* What a state's argument holds from version 4 on, by the value of the state. */")
-	s.line("enum ncclotf2_argument { %s };", "NCCLOTF2_ARGUMENT_NONE, NCCLOTF2_ARGUMENT_TRANS_SIZE, NCCLOTF2_ARGUMENT_APPENDED_OPS,\n"+
-		"                         NCCLOTF2_ARGUMENT_NET_DATA, NCCLOTF2_ARGUMENT_GPU_TIMER")
+	s.line("enum ncclotf2_argument { %s };",
+		"NCCLOTF2_ARGUMENT_NONE, NCCLOTF2_ARGUMENT_TRANS_SIZE, NCCLOTF2_ARGUMENT_APPENDED_OPS,\n"+
+			"                         NCCLOTF2_ARGUMENT_NET_DATA, NCCLOTF2_ARGUMENT_GPU_TIMER")
 	s.line("static const uint8_t ncclotf2_argument_of[NCCLOTF2_STATES] = {")
 	for _, state := range api.States {
-		if name := [...]string{"", "TRANS_SIZE", "APPENDED_OPS", "NET_DATA", "GPU_TIMER", ""}[state.Argument]; name != "" {
+		if name := [...]string{"", "TRANS_SIZE", "APPENDED_OPS", "NET_DATA", "GPU_TIMER",
+			""}[state.Argument]; name != "" {
 			s.line("    [NCCLOTF2_STATE_%s] = NCCLOTF2_ARGUMENT_%s,", stateMacro(state), name)
 		}
 	}

@@ -36,7 +36,8 @@ func TestVersionsFrom4OnShareTheirPlaces(t *testing.T) {
 			newest, ok := m.Place(api.Newest().Number)
 			for v := 4; v <= api.Newest().Number; v++ {
 				if p, has := m.Place(v); has && (!ok || p.Offset != newest.Offset || p.Name != newest.Name) {
-					t.Errorf("%s.%s: version %d has it at %d, the newest at %d", e.Member, m.Name, v, p.Offset, newest.Offset)
+					t.Errorf("%s.%s: version %d has it at %d, the newest at %d", e.Member, m.Name, v, p.Offset,
+						newest.Offset)
 				}
 			}
 		}
@@ -48,7 +49,8 @@ func TestTheTableFitsItself(t *testing.T) {
 		if _, units := e.Record(); units > 8 {
 			t.Errorf("%s: a record of %d units", e.Name, units)
 		}
-		if api.Number(e.Name) != i || e.Since < 1 || e.Since > api.Newest().Number || e.Doc == "" || e.Depth == 0 || len(e.Start) == 0 {
+		if api.Number(e.Name) != i || e.Since < 1 || e.Since > api.Newest().Number || e.Doc == "" || e.Depth == 0 ||
+			len(e.Start) == 0 {
 			t.Errorf("%s: %+v", e.Name, e)
 		}
 		for _, n := range e.Start {
@@ -61,7 +63,8 @@ func TestTheTableFitsItself(t *testing.T) {
 		}
 		for _, m := range e.Members {
 			for _, v := range api.Versions {
-				if p, ok := m.Place(v.Number); ok && p.Offset+m.Kind.Size() > v.Descr && !(v.Number == 1 && m.Kind >= api.Func) {
+				if p, ok := m.Place(v.Number); ok && p.Offset+m.Kind.Size() > v.Descr &&
+					!(v.Number == 1 && m.Kind >= api.Func) {
 					t.Errorf("%s.%s ends behind version %d's descriptor", e.Member, m.Name, v.Number)
 				}
 			}

@@ -15,7 +15,8 @@ func mirror(s *source) {
 	for i, e := range api.Events {
 		s.line("Event%s EventType = %d // %s", e.Name, i, e.Doc)
 	}
-	s.line(")\n\n// TypeCount is how many event types there are, StateCount how many states.\nconst (\nTypeCount = %d\nStateCount = %d\n)\n", len(api.Events), len(api.States))
+	s.line(")\n\n// TypeCount is how many event types there are, StateCount how many states.\nconst (\nTypeCount = "+
+		"%d\nStateCount = %d\n)\n", len(api.Events), len(api.States))
 	s.line(`// Record is one decoded record. It is flat, so that one variable can be reused for all of them;
 // fields that a record's type does not have are zero. Strings stay valid after the next decode.
 type Record struct {

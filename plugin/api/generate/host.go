@@ -45,8 +45,10 @@ func hostKind(k api.Kind) string {
 // hostTypes makes the constants of the replay host: types, and the places of members in the order of their types.
 func hostTypes(s *source) {
 	s.line("#ifndef REPLAY_HOST_API_H\n#define REPLAY_HOST_API_H\n")
-	s.line("/* Event types are bits of the activation mask; these are their numbers. The last two are no bit numbers: RCCL's own type\n" +
-		" * has the bit of NCCL's KernelPhase in version 6, and descriptors may carry anything that neither library defines. */\nenum event_type {")
+	s.line("/* Event types are bits of the activation mask; these are their numbers. The last two are no bit " +
+		"numbers: RCCL's own type\n" +
+		" * has the bit of NCCL's KernelPhase in version 6, and descriptors may carry anything that neither library " +
+		"defines. */\nenum event_type {")
 	var items []string
 	for _, e := range api.Events {
 		items = append(items, "TYPE_"+api.Macro(e.Name)+",")
@@ -68,7 +70,8 @@ func hostTypes(s *source) {
 		}
 	}
 	s.line("enum { OTHER_type }; /* not a member: what the descriptor's type is to be */\n")
-	s.line("#define FIELD_MAX %d\n#define VERSION_COUNT %d\n#define STATE_COUNT %d /* states run from 0 to the one before; others are counted as this */",
+	s.line("#define FIELD_MAX %d\n#define VERSION_COUNT %d\n#define STATE_COUNT %d /* states run from 0 to the one "+
+		"before; others are counted as this */",
 		most+1, len(api.Versions), len(api.States))
 	s.line("\n#endif")
 }
@@ -90,7 +93,8 @@ func hostTables(s *source) {
 			name string
 			set  bool
 		}{
-			{"needs_parent", e.NeedsParent}, {"needed_parent", e.NeededParent}, {"called_on_null", e.NullCalls}, {"stale_slot", e.StaleSlot},
+			{"needs_parent", e.NeedsParent}, {"needed_parent", e.NeededParent}, {"called_on_null", e.NullCalls},
+			{"stale_slot", e.StaleSlot},
 		} {
 			if flag.set {
 				items = append(items, "."+flag.name+" = true,")
@@ -110,7 +114,8 @@ func hostTables(s *source) {
 		s.line("  },")
 	}
 	s.line("  [TYPE_PROXY_DIAG] = { .name = \"ProxyDiag\", .implied_by = PROXY_DIAG_BIT },")
-	s.line("  [TYPE_OTHER] = { .name = \"?\", .fields = { { \"type\", FIELD_U64 } } },\n};\n\nconst char *const state_names[STATE_COUNT + 1] = {")
+	s.line("  [TYPE_OTHER] = { .name = \"?\", .fields = { { \"type\", FIELD_U64 } } },\n};\n\nconst char *const " +
+		"state_names[STATE_COUNT + 1] = {")
 	var items []string
 	for _, state := range api.States {
 		items = append(items, fmt.Sprintf("%q,", state.Name))
@@ -143,7 +148,8 @@ func hostLayout(s *source, v api.Version, rccl bool) {
 	case !strings.Contains(v.Init, "commId"):
 		init = "INIT_V1"
 	}
-	s.line("  { %d, %d, \"ncclProfiler_v%[1]d\", %[3]d, %d, %d, %s, %s, %d, %t, {", v.Number, v.Minor(), v.Descr, args, v.Type, init, types, last, v.Number == 1)
+	s.line("  { %d, %d, \"ncclProfiler_v%[1]d\", %[3]d, %d, %d, %s, %s, %d, %t, {", v.Number, v.Minor(), v.Descr, args,
+		v.Type, init, types, last, v.Number == 1)
 	for _, e := range api.Events {
 		var items []string
 		for _, m := range e.Members {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command generate makes what C, Go's constants and docs/nccl-profiler-api.md have from the table of package api. It is run
-// by go generate in plugin/api and writes below the folder of the repository.
+// Command generate makes what C, Go's constants and docs/nccl-profiler-api.md have from the table of package api. It is
+// run by go generate in plugin/api and writes below the folder of the repository.
 package main
 
 import (
@@ -82,7 +82,8 @@ func (f *file) text(old string) (string, error) {
 		}
 		return s.String(), nil
 	}
-	begin, end := fmt.Sprintf("<!-- %s: made by `make generate` -->\n", f.section), fmt.Sprintf("<!-- %s end -->", f.section)
+	begin, end := fmt.Sprintf("<!-- %s: made by `make generate` -->\n", f.section),
+		fmt.Sprintf("<!-- %s end -->", f.section)
 	before, rest, found := strings.Cut(old, begin)
 	_, after, ended := strings.Cut(rest, end)
 	if !found || !ended {

@@ -20,7 +20,8 @@ func eventPage(s *source) {
 func statePage(s *source) {
 	s.line("| value | ncclProfiler… | since | argument | |\n|---:|---|---|---|---|")
 	for i, state := range api.States {
-		argument := [...]string{"–", "`transSize`", "`appendedProxyOps`", "`netPlugin.data`", "`pTimer`", "`transSize`, `steps`"}[state.Argument]
+		argument := [...]string{"–", "`transSize`", "`appendedProxyOps`", "`netPlugin.data`", "`pTimer`",
+			"`transSize`, `steps`"}[state.Argument]
 		s.line("| %d | %s | v%d | %s | %s |", i, state.Name, state.Since, argument, state.Doc)
 	}
 }

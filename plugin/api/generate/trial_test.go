@@ -21,14 +21,15 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/scorep"
 )
 
-// byHand are all edits that a version 8 needs which has one more event type, a state of it, and one more member of an older
-// type: docs/adding-an-event.md tells them. The table and the new file are enough for it to be recorded; those in regions draw
-// the event.
+// byHand are all edits that a version 8 needs which has one more event type, a state of it, and one more member of an
+// older type: docs/adding-an-event.md tells them. The table and the new file are enough for it to be recorded; those in
+// regions draw the event.
 var byHand = []struct {
 	file, old, new string // old "": a file of its own
 }{
 	{"plugin/api/table.go", "const Layout = ", "const Layout = 1"},
-	{"plugin/api/table.go", "}\n\n// at gives places", "\t{8, \"2.33.1\", \"made up\", 144, 8, 8, initID},\n}\n\n// at gives places"},
+	{"plugin/api/table.go", "}\n\n// at gives places",
+		"\t{8, \"2.33.1\", \"made up\", 144, 8, 8, initID},\n}\n\n// at gives places"},
 	{"plugin/api/table.go", "At: at(7, 128), Doc: tagDoc},\n", "At: at(7, 128), Doc: tagDoc},\n" +
 		"\t\t\t{Name: \"deadline\", Kind: U64, Go: \"Deadline\", At: at(8, 136)},\n"},
 	{"plugin/api/table.go", "}\n\n// States are", `	{
@@ -42,12 +43,16 @@ var byHand = []struct {
 }
 
 // States are`},
-	{"plugin/api/table.go", "\"RCCL's version 6: ProxyDiagUpdate\"},\n", "\"RCCL's version 6: ProxyDiagUpdate\"},\n\t{\"CeFenceReached\", 8, TransSize, \"\"},\n"},
-	{"plugin/vtable_v8.c", "", "/* SPDX-License-Identifier: Apache-2.0 */\n#include \"api_versions.h\"\n\n#define VERSION 8\n" +
-		"#define STATE ncclotf2_state_v7\n#include \"vtable.inc\"\n"},
-	{"regions/model.go", "\t\tshm.EventKernelPhase:  {", "\t\tshm.EventCeFence: {start: ts.startCEPart, stop: ts.stopCEPart},\n\t\tshm.EventKernelPhase:  {"},
-	{"regions/ce.go", "\tregion := ts.defs.region(name, GroupEnqueue", "\tif r.Type == shm.EventCeFence {\n\t\tname = \"CE fence \" + r.Reason\n\t}\n" +
-		"\tregion := ts.defs.region(name, GroupEnqueue"},
+	{"plugin/api/table.go", "\"RCCL's version 6: ProxyDiagUpdate\"},\n",
+		"\"RCCL's version 6: ProxyDiagUpdate\"},\n\t{\"CeFenceReached\", 8, TransSize, \"\"},\n"},
+	{"plugin/vtable_v8.c", "",
+		"/* SPDX-License-Identifier: Apache-2.0 */\n#include \"api_versions.h\"\n\n#define VERSION 8\n" +
+			"#define STATE ncclotf2_state_v7\n#include \"vtable.inc\"\n"},
+	{"regions/model.go", "\t\tshm.EventKernelPhase:  {",
+		"\t\tshm.EventCeFence: {start: ts.startCEPart, stop: ts.stopCEPart},\n\t\tshm.EventKernelPhase:  {"},
+	{"regions/ce.go", "\tregion := ts.defs.region(name, GroupEnqueue",
+		"\tif r.Type == shm.EventCeFence {\n\t\tname = \"CE fence \" + r.Reason\n\t}\n" +
+			"\tregion := ts.defs.region(name, GroupEnqueue"},
 }
 
 // copyTree copies what the plugin, the tool and the replay host are built from.
@@ -60,12 +65,14 @@ func copyTree(t *testing.T, from, to string) {
 		rel, _ := filepath.Rel(from, path)
 		name := d.Name()
 		if d.IsDir() {
-			if strings.HasPrefix(name, ".") && rel != "." || name == "build" || name == "node_modules" || name == "testdata" {
+			if strings.HasPrefix(name, ".") && rel != "." || name == "build" || name == "node_modules" ||
+				name == "testdata" {
 				return filepath.SkipDir
 			}
 			return os.MkdirAll(filepath.Join(to, rel), 0o777)
 		}
-		if !d.Type().IsRegular() || strings.HasSuffix(name, ".png") || strings.HasSuffix(name, "_test.go") && !strings.HasPrefix(rel, "plugin/shm/") && !strings.HasPrefix(rel, "config/") {
+		if !d.Type().IsRegular() || strings.HasSuffix(name, ".png") || strings.HasSuffix(name, "_test.go") &&
+			!strings.HasPrefix(rel, "plugin/shm/") && !strings.HasPrefix(rel, "config/") {
 			return nil
 		}
 		text, err := os.ReadFile(path)
@@ -79,9 +86,9 @@ func copyTree(t *testing.T, from, to string) {
 	}
 }
 
-// A made-up version 8 is added as the page says, in a copy of the tree: what is generated compiles and passes the checks of
-// layouts, the Go mirror agrees with C, and an event of the new type goes through the plugin and the collector into a
-// transcript and into an archive.
+// A made-up version 8 is added as the page says, in a copy of the tree: what is generated compiles and passes the
+// checks of layouts, the Go mirror agrees with C, and an event of the new type goes through the plugin and the
+// collector into a transcript and into an archive.
 func TestAVersionIsAddedByAFewEdits(t *testing.T) {
 	cc := need.Program(t, cmp.Or(os.Getenv("CC"), "cc"), "to build the plugin")
 	tree := t.TempDir()
@@ -96,7 +103,8 @@ func TestAVersionIsAddedByAFewEdits(t *testing.T) {
 		if e.old == "" {
 			text = []byte(e.new)
 		}
-		testkit.Must(t, os.WriteFile(path, []byte(strings.Replace(string(text), e.old, e.new, min(1, len(e.old)))), 0o666))
+		testkit.Must(t, os.WriteFile(path, []byte(strings.Replace(string(text), e.old, e.new, min(1, len(e.old)))),
+			0o666))
 		edited[e.file] = true
 	}
 	if len(edited) != 4 { // as docs/adding-an-event.md says
@@ -127,8 +135,10 @@ func TestAVersionIsAddedByAFewEdits(t *testing.T) {
 	build := filepath.Join(tree, "build")
 	testkit.Must(t, os.Mkdir(build, 0o777))
 	plugin := filepath.Join(build, "libnccl-profiler-otf2.so")
-	flags := []string{"-std=gnu11", "-O0", "-Wall", "-Wextra", "-Werror", "-Wno-format-truncation", "-D_GNU_SOURCE", "-pthread"}
-	run(nil, cc, append(append(flags, "-fPIC", "-fvisibility=hidden", "-ftls-model=initial-exec", "-shared", "-Wl,-z,nodelete",
+	flags := []string{"-std=gnu11", "-O0", "-Wall", "-Wextra", "-Werror", "-Wno-format-truncation", "-D_GNU_SOURCE",
+		"-pthread"}
+	run(nil, cc, append(append(flags, "-fPIC", "-fvisibility=hidden", "-ftls-model=initial-exec", "-shared",
+		"-Wl,-z,nodelete",
 		"-Wl,--version-script=plugin/export.map", "-o", plugin), append(sources("plugin/*.c"), "-ldl")...)...)
 	run(nil, cc, append(flags, "-fsyntax-only", "internal/replay/host/api.c")...)
 	program, err := filepath.Abs("testdata/trial.c")
@@ -138,11 +148,13 @@ func TestAVersionIsAddedByAFewEdits(t *testing.T) {
 	run(nil, cc, append(flags, "-Iplugin", "-o", "build/trial", program, "-ldl")...)
 
 	run(nil, "go", "test", "-run", "Layout|Record|Decode|Table|Names", "./plugin/shm")
-	// The collector is all of the tool that sees events of the plugin: what comes after it reads archives, as this test's own packages do.
+	// The collector is all of the tool that sees events of the plugin: what comes after it reads archives, as this
+	// test's own packages do.
 	run(nil, "go", "build", "-o", "build/nccl-otf2", "./cmd/nccl-otf2-collector")
 	recorded, archive := filepath.Join(tree, "recorded"), filepath.Join(tree, "archive")
 	for dir, mode := range map[string]string{recorded: "record", archive: "trace"} {
-		if output := run([]string{"NCCL_OTF2_DIR=" + dir, "NCCL_OTF2_MODE=" + mode, "NCCL_OTF2_EVENTS=all", "NCCL_OTF2_START_LIMIT=60", "NCCL_OTF2_UNIFY=off"},
+		if output := run([]string{"NCCL_OTF2_DIR=" + dir, "NCCL_OTF2_MODE=" + mode, "NCCL_OTF2_EVENTS=all",
+			"NCCL_OTF2_START_LIMIT=60", "NCCL_OTF2_UNIFY=off"},
 			filepath.Join(build, "trial"), plugin); output != "" {
 			t.Errorf("%s: %s", mode, output)
 		}

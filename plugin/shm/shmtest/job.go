@@ -313,7 +313,8 @@ func (t *Thread) KeepForSpool() {
 
 func (j *Job) take() (uint32, bool) {
 	for i := range j.header.Spare {
-		if c := atomic.LoadUint32(&j.header.Spare[i]); c != 0 && c&(1<<31) == 0 && atomic.CompareAndSwapUint32(&j.header.Spare[i], c, 0) {
+		if c := atomic.LoadUint32(&j.header.Spare[i]); c != 0 && c&(1<<31) == 0 &&
+			atomic.CompareAndSwapUint32(&j.header.Spare[i], c, 0) {
 			atomic.StoreUint32(j.u32(j.header.ChunkStateOffset+4*uint64(c-1)), 2)
 			return c - 1, true
 		}
@@ -392,7 +393,8 @@ func (j *Job) SpoolRest(w io.Writer, clock shm.ClockTuple) error {
 		for c := atomic.LoadUint32(j.u32(j.ringAt(t.ring) + ringFirst)); c != 0; {
 			at := j.chunkAt(c - 1)
 			begin := at + shm.ChunkHead
-			all = append(all, piece{*j.u64(at + chunkSeq) << 32, j.data[begin : begin+uint64(*j.u32(at + chunkCommit))]})
+			all = append(all, piece{*j.u64(at + chunkSeq) << 32,
+				j.data[begin : begin+uint64(*j.u32(at + chunkCommit))]})
 			c = *j.u32(at + chunkNext)
 		}
 		return all

@@ -99,7 +99,8 @@ func (b *bench) call(ctx context.Context, which int, into any, mode string, args
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	dir, settings := b.experiment()
-	// An archive is made of all members of the communicators; here there is one. Nothing is to run on after the process.
+	// An archive is made of all members of the communicators; here there is one. Nothing is to run on after the
+	// process.
 	run, err := b.host.Start(ctx, b.plugins()[which], append(settings, "NCCL_OTF2_UNIFY=off"), mode, args...)
 	if err != nil {
 		return nil, err

@@ -25,7 +25,8 @@ func TestCallbacks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{mode: "trace", host: host, dir: t.TempDir(), rounds: 1, scale: 0.005, match: regexp.MustCompile(`thread`)}
+	b := &bench{mode: "trace", host: host, dir: t.TempDir(), rounds: 1, scale: 0.005,
+		match: regexp.MustCompile(`thread`)}
 	r, err := b.run(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -35,14 +36,16 @@ func TestCallbacks(t *testing.T) {
 	}
 	for _, c := range r.Costs {
 		for _, f := range []costFigures{c.Ours, c.Empty} {
-			if f.Median <= 0 || f.Mean <= 0 || f.P999 < f.P99 || f.Max < f.P999 || f.Rate <= 0 || len(f.Callbacks) == 0 {
+			if f.Median <= 0 || f.Mean <= 0 || f.P999 < f.P99 || f.Max < f.P999 || f.Rate <= 0 ||
+				len(f.Callbacks) == 0 {
 				t.Errorf("%s: not measured: %+v", c.Case, f)
 			}
 		}
 		if c.Empty.Lost != 0 {
 			t.Errorf("%s: the empty plugin refused events", c.Case)
 		}
-		if paced := strings.Contains(c.Case, "paced") || strings.Contains(c.Case, "the first"); paced != (c.Verdict != "") {
+		if paced := strings.Contains(c.Case, "paced") ||
+			strings.Contains(c.Case, "the first"); paced != (c.Verdict != "") {
 			t.Errorf("%s: verdict %q", c.Case, c.Verdict)
 		}
 	}
@@ -98,7 +101,8 @@ func TestVerdicts(t *testing.T) {
 	figures := func(mean, median, p99 float64) costFigures {
 		return costFigures{Mean: mean, Median: median, P99: p99}
 	}
-	application, proxy := &costCase{piece: &pieces[0], threads: 1, paced: true}, &costCase{piece: &pieces[1], threads: 1, paced: true}
+	application, proxy := &costCase{piece: &pieces[0], threads: 1, paced: true},
+		&costCase{piece: &pieces[1], threads: 1, paced: true}
 	for _, test := range []struct {
 		name        string
 		c           *costCase
@@ -106,9 +110,12 @@ func TestVerdicts(t *testing.T) {
 		want        string
 	}{
 		{"a median at the aim", application, figures(1000, 22, 150), figures(2, 2, 8), "met, met"},
-		{"the median decides for applications", application, figures(12, 32, 100), figures(2, 2, 8), "missed by 50 %, met"},
-		{"the mean for proxy threads", proxy, figures(42, 12, 300), figures(2, 2, 8), "missed by 100 %, missed by 100 %"},
-		{"no aim at full speed", &costCase{piece: &pieces[1], threads: 8, paced: false}, figures(42, 12, 300), figures(2, 2, 8), ""},
+		{"the median decides for applications", application, figures(12, 32, 100), figures(2, 2, 8),
+			"missed by 50 %, met"},
+		{"the mean for proxy threads", proxy, figures(42, 12, 300), figures(2, 2, 8),
+			"missed by 100 %, missed by 100 %"},
+		{"no aim at full speed", &costCase{piece: &pieces[1], threads: 8, paced: false}, figures(42, 12, 300),
+			figures(2, 2, 8), ""},
 	} {
 		r := costRow{Ours: test.ours, Empty: test.empty}
 		if r.judge(test.c); r.Verdict != test.want {

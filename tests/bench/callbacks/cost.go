@@ -27,7 +27,8 @@ type aim struct {
 }
 
 var pieces = [...]piece{
-	{name: "application", title: "application thread, one AllReduce", timed: 12, all: 12, aim: aim{median: true, most: 20, p99: 150}},
+	{name: "application", title: "application thread, one AllReduce", timed: 12, all: 12,
+		aim: aim{median: true, most: 20, p99: 150}},
 	{name: "proxy", title: "proxy thread, ProxyOp of 8 steps", timed: 43, all: 55, aim: aim{most: 20, p99: 150}},
 	{name: "kernel", title: "proxy thread, KernelCh of 8 channels", timed: 24, all: 36, aim: aim{most: 20, p99: 150}},
 }
@@ -68,11 +69,13 @@ func (c *costCase) name() string {
 	return fmt.Sprintf("%s, %s, %d thread%s", c.piece.title, speed, c.threads, plural)
 }
 
-// How long a case is warmed up and measured, in seconds if it is paced: memory goes round after some flushes, which are up to
-// 2 s apart; the empty plugin has none. Otherwise in callbacks of all threads: more than the memory for records holds.
+// How long a case is warmed up and measured, in seconds if it is paced: memory goes round after some flushes, which are
+// up to 2 s apart; the empty plugin has none. Otherwise in callbacks of all threads: more than the memory for records
+// holds.
 const pacedSeconds, warmCalls, fullCalls = 4, 2e6, 24e6
 
-// The first seconds of a fast job: faster than one processor beside it takes the records, so that fresh memory is used all the while.
+// The first seconds of a fast job: faster than one processor beside it takes the records, so that fresh memory is used
+// all the while.
 const firstSeconds, firstRate = 3, 2.7e6
 
 var warmSeconds = [2]float64{empty: 0.5, ours: 6}
@@ -122,7 +125,8 @@ func (b *bench) cost(ctx context.Context, c *costCase, r *result) (*costRow, err
 	row := &costRow{Case: c.name(), Ours: summary(runs[ours]), Empty: summary(runs[empty]), kinds: c.paced && !c.first}
 	row.judge(c)
 	if made := row.Ours.Rate; c.paced && !c.first && made < 0.9*pacedRate {
-		r.note("%s: the machine was too busy for the pace, %.2f M instead of %.2f M callbacks/s", c.name(), made/1e6, pacedRate/1e6)
+		r.note("%s: the machine was too busy for the pace, %.2f M instead of %.2f M callbacks/s", c.name(), made/1e6,
+			pacedRate/1e6)
 	}
 	return row, nil
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/tests/bench/caller"
 )
 
-// The collector at work beside it, no thread of the job faults from its second operation on, whatever is recorded: all memory for
-// records is used for the first time here, and its pages are in place before.
+// The collector at work beside it, no thread of the job faults from its second operation on, whatever is recorded: all
+// memory for records is used for the first time here, and its pages are in place before.
 func TestNoPageFaults(t *testing.T) {
 	t.Parallel()
 	host, err := caller.Build("../../..", "../../../build", t.TempDir())
@@ -40,7 +40,8 @@ func TestNoPageFaults(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
 			const ranks, rate, seconds = 2, 150, 1.5
-			run, err := host.Start(t.Context(), host.Plugin, append(c.settings, "NCCL_OTF2_DIR="+dir), "job", ranks, 0, ranks, rate, seconds, 0)
+			run, err := host.Start(t.Context(), host.Plugin, append(c.settings, "NCCL_OTF2_DIR="+dir), "job", ranks, 0,
+				ranks, rate, seconds, 0)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -29,17 +29,20 @@ func main() {
 		build  = flag.String("build", "build", "`folder` with what make build makes")
 		quiet  = flag.Bool("quiet", false, "do not say what is being run")
 	)
-	flag.TextVar(match, "case", match, "only cases whose names match this `regexp`; \"start\", \"memory\" and \"sustained\" are names too")
+	flag.TextVar(
+		match, "case", match,
+		"only cases whose names match this `regexp`; \"start\", \"memory\" and \"sustained\" are names too")
 	command := measure.NewCommand("callbacks", "what is recorded, about 1 GB")
-	command.Run(func() bool { return *rounds >= 1 && *scale > 0 }, func(ctx context.Context, dir string) (measure.Findings, error) {
-		host, err := caller.Build(*root, *build, dir)
-		if err != nil {
-			return nil, err
-		}
-		b := &bench{host: host, dir: dir, rounds: *rounds, scale: *scale, match: match, mode: *mode}
-		if !*quiet {
-			b.log = os.Stderr
-		}
-		return b.run(ctx)
-	})
+	command.Run(func() bool { return *rounds >= 1 && *scale > 0 },
+		func(ctx context.Context, dir string) (measure.Findings, error) {
+			host, err := caller.Build(*root, *build, dir)
+			if err != nil {
+				return nil, err
+			}
+			b := &bench{host: host, dir: dir, rounds: *rounds, scale: *scale, match: match, mode: *mode}
+			if !*quiet {
+				b.log = os.Stderr
+			}
+			return b.run(ctx)
+		})
 }

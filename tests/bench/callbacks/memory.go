@@ -105,17 +105,22 @@ func (b *bench) memory(ctx context.Context, r *result) error {
 				return err
 			}
 			if recorded.Lost > 0 || recorded.Calls != job.Calls() {
-				r.note("memory, under load: %d of %d callbacks were recorded, %d lost", recorded.Calls, job.Calls(), recorded.Lost)
+				r.note("memory, under load: %d of %d callbacks were recorded, %d lost", recorded.Calls, job.Calls(),
+					recorded.Lost)
 			}
 		}
 	}
 	rate := fmt.Sprintf("at %d callbacks/s", pacedRate)
-	r.add(otherRow{Title: "job idle, without rings", Unit: "MiB", Ours: idle[ours].own, Empty: value(idle[empty].own), Aim: 4})
+	r.add(otherRow{Title: "job idle, without rings", Unit: "MiB", Ours: idle[ours].own, Empty: value(idle[empty].own),
+		Aim: 4})
 	r.add(otherRow{Title: "job idle, rings", Unit: "MiB", Ours: idle[ours].shared, Empty: value(idle[empty].shared)})
-	r.add(otherRow{Title: "job " + rate + ", without rings", Unit: "MiB", Ours: load[ours].own, Empty: value(load[empty].own)})
-	r.add(otherRow{Title: "job " + rate + ", rings (at most NCCL_OTF2_MEMORY)", Unit: "MiB", Ours: load[ours].shared, Empty: value(load[empty].shared), Aim: 256})
+	r.add(otherRow{Title: "job " + rate + ", without rings", Unit: "MiB", Ours: load[ours].own,
+		Empty: value(load[empty].own)})
+	r.add(otherRow{Title: "job " + rate + ", rings (at most NCCL_OTF2_MEMORY)", Unit: "MiB", Ours: load[ours].shared,
+		Empty: value(load[empty].shared), Aim: 256})
 	r.add(otherRow{Title: "collector idle, without rings", Unit: "MiB", Ours: idleCollector.own, Aim: 32})
 	r.add(otherRow{Title: "collector " + rate + ", without rings", Unit: "MiB", Ours: loadCollector.own, Aim: 32})
-	r.add(otherRow{Title: "collector " + rate + ", with its view of the job's rings", Unit: "MiB", Ours: loadCollector.total})
+	r.add(otherRow{Title: "collector " + rate + ", with its view of the job's rings", Unit: "MiB",
+		Ours: loadCollector.total})
 	return nil
 }

@@ -27,10 +27,12 @@ func (b *bench) start(ctx context.Context, r *result) error {
 		}
 	}
 	add := func(title, unit string, v [2][]float64, aim float64) {
-		r.add(otherRow{Title: title + ", median", Unit: unit, Ours: stats.Median(v[ours]), Empty: value(stats.Median(v[empty])), Aim: aim})
+		r.add(otherRow{Title: title + ", median", Unit: unit, Ours: stats.Median(v[ours]),
+			Empty: value(stats.Median(v[empty])), Aim: aim})
 	}
 	add("first init", "ms", first, 30)
-	r.add(otherRow{Title: "first init, longest", Unit: "ms", Ours: slices.Max(first[ours]), Empty: value(slices.Max(first[empty]))})
+	r.add(otherRow{Title: "first init, longest", Unit: "ms", Ours: slices.Max(first[ours]),
+		Empty: value(slices.Max(first[empty]))})
 	add("later inits", "µs", next, 0)
 	add("last finalize", "ms", last, 0)
 	return nil

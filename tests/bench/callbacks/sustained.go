@@ -28,8 +28,8 @@ type trial struct {
 // hold.
 const tolerance = 1.05
 
-// search finds the greatest rate that holds, to a few percent, with few tries: it doubles, more or less, until one fails,
-// and then halves what is between. It returns 0 if none holds.
+// search finds the greatest rate that holds, to a few percent, with few tries: it doubles, more or less, until one
+// fails, and then halves what is between. It returns 0 if none holds.
 func search(first float64, holds func(rate float64) (bool, error)) (best float64, err error) {
 	const tries, near = 12, 1.04
 	fails, rate := 0.0, first
@@ -78,13 +78,16 @@ func (b *bench) sustained(ctx context.Context, r *result) error {
 		return err
 	}
 	if best == nil {
-		r.note("sustained capture: no rate was found that holds, down to %.2g callbacks/s", r.Trials[len(r.Trials)-1].Asked)
+		r.note("sustained capture: no rate was found that holds, down to %.2g callbacks/s",
+			r.Trials[len(r.Trials)-1].Asked)
 		return nil
 	}
-	r.add(otherRow{Title: fmt.Sprintf("sustained capture, 2 × (application + proxy thread), %.3g s", seconds), Unit: "M callbacks/s",
+	r.add(otherRow{Title: fmt.Sprintf("sustained capture, 2 × (application + proxy thread), %.3g s", seconds),
+		Unit: "M callbacks/s",
 		Ours: best.OnDisk / 1e6, Aim: 3, AtLeast: true})
 	r.add(otherRow{Title: "– events per callback", Unit: "events", Ours: float64(best.Events) / float64(best.Calls)})
-	r.add(otherRow{Title: "– bytes of event files per callback", Unit: "bytes", Ours: float64(best.Bytes) / float64(best.Calls)})
+	r.add(otherRow{Title: "– bytes of event files per callback", Unit: "bytes",
+		Ours: float64(best.Bytes) / float64(best.Calls)})
 	r.add(otherRow{Title: "– from the processes' end until the archive was there", Unit: "s", Ours: best.Archive})
 	return nil
 }
@@ -98,7 +101,8 @@ func (b *bench) try(ctx context.Context, rate, seconds float64) (*trial, error) 
 	var runs [processes]*caller.Run
 	for p := range runs {
 		var err error
-		if runs[p], err = b.host.Start(ctx, b.host.Plugin, settings, "job", processes, p, 1, rate/callsPerOperation/processes, seconds, 0); err != nil {
+		if runs[p], err = b.host.Start(ctx, b.host.Plugin, settings, "job", processes, p, 1,
+			rate/callsPerOperation/processes, seconds, 0); err != nil {
 			return nil, err
 		}
 	}

@@ -103,9 +103,11 @@ func with(ours, empty float64) string {
 func (r *result) tables() []measure.Table {
 	var all []measure.Table
 	if len(r.Costs) > 0 {
-		costs := measure.Table{Title: "Cost of a callback, ns", Columns: []string{"case", "mean: ours − empty", "median: ours − empty",
-			"p99 (empty)", "p99.9 (empty)", "max (empty), µs", "M callbacks/s", "starts refused", "aim", ""}}
-		single := measure.Table{Title: "Each kind of callback by itself, paced, ns", Columns: []string{"callback", "threads", "mean: ours − empty", "p99 (empty)", "p99.9 (empty)"}}
+		costs := measure.Table{Title: "Cost of a callback, ns",
+			Columns: []string{"case", "mean: ours − empty", "median: ours − empty",
+				"p99 (empty)", "p99.9 (empty)", "max (empty), µs", "M callbacks/s", "starts refused", "aim", ""}}
+		single := measure.Table{Title: "Each kind of callback by itself, paced, ns",
+			Columns: []string{"callback", "threads", "mean: ours − empty", "p99 (empty)", "p99.9 (empty)"}}
 		for i := range r.Costs {
 			c := &r.Costs[i]
 			o, e := &c.Ours, &c.Empty
@@ -116,7 +118,8 @@ func (r *result) tables() []measure.Table {
 			if o.Lost > 0 {
 				lost = fmt.Sprintf("%.2f %%", 100*o.Lost)
 			}
-			costs.Rows = append(costs.Rows, []string{c.Case, beside(o.Mean, e.Mean), beside(o.Median, e.Median), with(o.P99, e.P99), with(o.P999, e.P999),
+			costs.Rows = append(costs.Rows, []string{c.Case, beside(o.Mean, e.Mean), beside(o.Median, e.Median),
+				with(o.P99, e.P99), with(o.P999, e.P999),
 				with(o.Max/1e3, e.Max/1e3), measure.Digits(o.Rate / 1e6), lost, aim, c.Verdict})
 			if !c.kinds {
 				continue
@@ -125,7 +128,8 @@ func (r *result) tables() []measure.Table {
 			threads, _, _ = strings.Cut(threads, " ")
 			for k := range o.Callbacks {
 				oc, ec := &o.Callbacks[k], &e.Callbacks[k]
-				single.Rows = append(single.Rows, []string{oc.Name, threads, beside(oc.Mean, ec.Mean), with(oc.P99, ec.P99), with(oc.P999, ec.P999)})
+				single.Rows = append(single.Rows, []string{oc.Name, threads, beside(oc.Mean, ec.Mean),
+					with(oc.P99, ec.P99), with(oc.P999, ec.P999)})
 			}
 		}
 		all = append(all, costs)
@@ -134,7 +138,8 @@ func (r *result) tables() []measure.Table {
 		}
 	}
 	if len(r.Others) > 0 {
-		others := measure.Table{Title: "Start, memory, rate", Columns: []string{"figure", "unit", "ours", "empty", "difference", "aim", ""}}
+		others := measure.Table{Title: "Start, memory, rate",
+			Columns: []string{"figure", "unit", "ours", "empty", "difference", "aim", ""}}
 		for i := range r.Others {
 			o := &r.Others[i]
 			empty, difference, aim := "–", "–", "–"
@@ -147,7 +152,8 @@ func (r *result) tables() []measure.Table {
 					aim = fmt.Sprintf("≥ %g", o.Aim)
 				}
 			}
-			others.Rows = append(others.Rows, []string{o.Title, o.Unit, measure.Digits(o.Ours), empty, difference, aim, o.Verdict})
+			others.Rows = append(others.Rows, []string{o.Title, o.Unit, measure.Digits(o.Ours), empty, difference, aim,
+				o.Verdict})
 		}
 		all = append(all, others)
 	}
@@ -161,7 +167,8 @@ func (r *result) heading() string {
 	}
 	s := fmt.Sprintf("%s; %s; %s", r.Machine, r.Go, rounds)
 	if r.Clock != "" {
-		s += fmt.Sprintf("; clock of the records: %s; timer: %s ns, subtracted, single times in steps of %s ns", r.Clock, measure.Digits(r.Timer), measure.Digits(r.TimerStep))
+		s += fmt.Sprintf("; clock of the records: %s; timer: %s ns, subtracted, single times in steps of %s ns",
+			r.Clock, measure.Digits(r.Timer), measure.Digits(r.TimerStep))
 	}
 	return s
 }

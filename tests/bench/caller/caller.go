@@ -66,7 +66,8 @@ func Build(root, build, dir string) (*Host, error) {
 	program = append(program, "-pthread", "-ldl")
 	plugin := []string{"-fPIC", "-shared", "-fvisibility=hidden", "-o", h.Empty, filepath.Join(sources, empty)}
 	for _, what := range [][]string{program, plugin} {
-		args := append([]string{"-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-Wshadow", "-Werror", "-D_GNU_SOURCE", "-I" + root}, what...)
+		args := append([]string{"-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-Wshadow", "-Werror", "-D_GNU_SOURCE",
+			"-I" + root}, what...)
 		if out, err := exec.Command(cc, args...).CombinedOutput(); err != nil {
 			return nil, fmt.Errorf("%s %s: %w\n%s", cc, strings.Join(args, " "), err, out)
 		}
@@ -149,8 +150,8 @@ func (r *Run) Processor() time.Duration {
 	return r.cmd.ProcessState.UserTime() + r.cmd.ProcessState.SystemTime()
 }
 
-// Distribution is one of times, in nanoseconds per callback, without the timer's cost. The mean leaves out those of more
-// than 0.1 ms: they were interrupted.
+// Distribution is one of times, in nanoseconds per callback, without the timer's cost. The mean leaves out those of
+// more than 0.1 ms: they were interrupted.
 type Distribution struct {
 	Samples uint64  `json:"samples"`
 	Mean    float64 `json:"mean_ns"`
@@ -199,7 +200,8 @@ type Job struct {
 	OnDiskSeconds float64 `json:"on_disk_seconds"`
 	Init          float64 `json:"init_ns"`     // the first
 	Finalize      float64 `json:"finalize_ns"` // of all ranks of the process
-	Faults        int     `json:"faults"`      // page faults of threads of lasting communicators, after their second operation
+	// page faults of threads of lasting communicators, after their second operation
+	Faults int `json:"faults"`
 }
 
 // Calls is the number of callbacks.

@@ -30,7 +30,8 @@ func TestJobIsCountedTheSame(t *testing.T) {
 	t.Setenv("NCCL_OTF2_EVENTS", "light")
 	t.Setenv("NCCL_OTF2_ENABLE", "off")
 	dir := filepath.Join(t.TempDir(), "experiment")
-	run, err := h.Start(t.Context(), h.Plugin, []string{"NCCL_OTF2_DIR=" + dir, "NCCL_OTF2_EVENTS=net"}, "job", 2, 0, 2, 100, 0.5, 4)
+	run, err := h.Start(t.Context(), h.Plugin, []string{"NCCL_OTF2_DIR=" + dir, "NCCL_OTF2_EVENTS=net"}, "job", 2, 0, 2,
+		100, 0.5, 4)
 	if err != nil {
 		t.Fatal(err)
 	}

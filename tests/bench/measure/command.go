@@ -23,11 +23,12 @@ type Command struct {
 // Findings are written as JSON, or as the page that they fill.
 type Findings interface{ Page() *Page }
 
-// NewCommand adds the flags that all benchmarks have. marker names the place of the tables in a page, room says what the
-// benchmark keeps in its folder, and how much that is.
+// NewCommand adds the flags that all benchmarks have. marker names the place of the tables in a page, room says what
+// the benchmark keeps in its folder, and how much that is.
 func NewCommand(marker, room string) *Command {
 	c := &Command{marker: marker}
-	flag.StringVar(&c.dir, "dir", "", "`folder` for "+room+" (default /dev/shm if it has room, else the temporary folder)")
+	flag.StringVar(
+		&c.dir, "dir", "", "`folder` for "+room+" (default /dev/shm if it has room, else the temporary folder)")
 	flag.BoolVar(&c.json, "json", false, "print JSON")
 	flag.BoolVar(&c.markdown, "markdown", false, "print the tables in Markdown")
 	flag.StringVar(&c.update, "update", "", "put the tables into this Markdown `file`, between its "+marker+" markers")

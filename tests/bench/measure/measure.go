@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package measure has what the benchmarks share: where they work, how they write figures, and how tables get into a page.
+// Package measure has what the benchmarks share: where they work, how they write figures, and how tables get into a
+// page.
 package measure
 
 import (
@@ -51,7 +52,8 @@ func Digits(v float64) string {
 	return fmt.Sprintf("%.2f", v)
 }
 
-// Splice returns the text of a page with what stands between the lines <!-- NAME:begin --> and <!-- NAME:end --> replaced.
+// Splice returns the text of a page with what stands between the lines <!-- NAME:begin --> and <!-- NAME:end -->
+// replaced.
 func Splice(path, name, table string) (string, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -28,7 +28,8 @@ func TestSplice(t *testing.T) {
 }
 
 func TestDigits(t *testing.T) {
-	for v, want := range map[float64]string{0: "0.00", 9.994: "9.99", 12.34: "12.3", 123.4: "123", -45.67: "-45.7", 1e6: "1000000"} {
+	for v, want := range map[float64]string{0: "0.00", 9.994: "9.99", 12.34: "12.3", 123.4: "123", -45.67: "-45.7",
+		1e6: "1000000"} {
 		if got := Digits(v); got != want {
 			t.Errorf("%v: %s, want %s", v, got, want)
 		}
@@ -44,7 +45,8 @@ func TestPage(t *testing.T) {
 	if got := p.Text(); got != text {
 		t.Errorf("text:\n%s\nwant:\n%s", got, text)
 	}
-	const markdown = "a machine\n\n| case | ns |\n|---|--:|\n| write | 9.5 |\n\n**Start**\n\n| case | aim |\n|---|---|\n| start | – |\n\nslow.\n"
+	const markdown = "a machine\n\n| case | ns |\n|---|--:|\n| write | 9.5 |\n\n**Start**\n\n| case | aim " +
+		"|\n|---|---|\n| start | – |\n\nslow.\n"
 	if got := p.Markdown(); got != markdown {
 		t.Errorf("Markdown:\n%s\nwant:\n%s", got, markdown)
 	}

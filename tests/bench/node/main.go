@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command node measures what a node's collectors take, one beside each of its processes as jobs have them, against one program that does the
-// work of all of them, each in a goroutine.
+// Command node measures what a node's collectors take, one beside each of its processes as jobs have them, against one
+// program that does the work of all of them, each in a goroutine.
 //
 //	go run ./tests/bench/node                                  tables
 //	go run ./tests/bench/node --update docs/performance.md     puts them into that page
 //
-// It needs what `make build` makes, and a C compiler. Of itself it starts a program for the node, and a small one beside each process, which
-// hands the process's memory to it and is not counted.
+// It needs what `make build` makes, and a C compiler. Of itself it starts a program for the node, and a small one
+// beside each process, which hands the process's memory to it and is not counted.
 package main
 
 import (
@@ -32,15 +32,18 @@ func main() {
 	flag.IntVar(&b.operations, "operations", 200, "`number` of operations of each in a second; 190 callbacks each")
 	flag.Float64Var(&b.seconds, "seconds", 6, "how long each runs")
 	flag.IntVar(&b.rounds, "rounds", 3, "`number` of times that both run, one after the other")
-	root, build := flag.String("root", ".", "`folder` of the repository"), flag.String("build", "build", "`folder` with what make build makes")
-	measure.NewCommand("node", "what is recorded, about 1 GB").Run(func() bool { return b.processes > 0 && b.rounds > 0 }, func(ctx context.Context, dir string) (measure.Findings, error) {
-		var err error
-		if b.host, err = caller.Build(*root, *build, dir); err != nil {
-			return nil, err
-		}
-		b.dir = dir
-		return b.run(ctx)
-	})
+	root, build := flag.String("root", ".", "`folder` of the repository"),
+		flag.String("build", "build", "`folder` with what make build makes")
+	measure.NewCommand("node", "what is recorded, about 1 GB").Run(
+		func() bool { return b.processes > 0 && b.rounds > 0 },
+		func(ctx context.Context, dir string) (measure.Findings, error) {
+			var err error
+			if b.host, err = caller.Build(*root, *build, dir); err != nil {
+				return nil, err
+			}
+			b.dir = dir
+			return b.run(ctx)
+		})
 }
 
 // beside does what this program is started for by itself, or by the plugin, if it is.
@@ -103,7 +106,8 @@ func median(all []cost, of func(c *cost) float64) float64 {
 
 // Page is the table.
 func (r *result) Page() *measure.Page {
-	t := measure.Table{Columns: []string{"of the node", "one for each process", "one for the node", "ratio"}, Figures: true}
+	t := measure.Table{Columns: []string{"of the node", "one for each process", "one for the node", "ratio"},
+		Figures: true}
 	for _, f := range figures {
 		each, node := median(r.Each, f.of), median(r.Node, f.of)
 		ratio := "–"
@@ -112,7 +116,9 @@ func (r *result) Page() *measure.Page {
 		}
 		t.Rows = append(t.Rows, []string{f.name, measure.Digits(each), measure.Digits(node), ratio})
 	}
-	return &measure.Page{Heading: fmt.Sprintf("%s; %d processes, each with %d operations a second; medians of %d alternating rounds", r.Machine, r.Processes, r.Rate, r.Rounds), Tables: []measure.Table{t}}
+	return &measure.Page{Heading: fmt.Sprintf(
+		"%s; %d processes, each with %d operations a second; medians of %d alternating rounds", r.Machine, r.Processes,
+		r.Rate, r.Rounds), Tables: []measure.Table{t}}
 }
 
 type bench struct {
@@ -148,7 +154,8 @@ func (b *bench) job(ctx context.Context, settings []string, w *watch) (*cost, er
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	settings = append(settings, "NCCL_OTF2_DIR="+dir, "NCCL_OTF2_EVENTS=net", "NCCL_OTF2_UNIFY=off", "NCCL_OTF2_START_LIMIT=60")
+	settings = append(settings, "NCCL_OTF2_DIR="+dir, "NCCL_OTF2_EVENTS=net", "NCCL_OTF2_UNIFY=off",
+		"NCCL_OTF2_START_LIMIT=60")
 	w.begin()
 	runs := make([]*caller.Run, b.processes)
 	for i := range runs {

@@ -47,10 +47,12 @@ func (b *bench) node(ctx context.Context) (*cost, error) {
 	if _, err := io.ReadFull(ready, make([]byte, 1)); err != nil {
 		return nil, err
 	}
-	return b.job(ctx, []string{socketVariable + "=" + socket, "NCCL_OTF2_COLLECTOR=" + self}, &watch{pid: server.Process.Pid})
+	return b.job(ctx, []string{socketVariable + "=" + socket, "NCCL_OTF2_COLLECTOR=" + self},
+		&watch{pid: server.Process.Pid})
 }
 
-// handOver gives the memory of a process, and its environment, to the node's collector, and returns when that is done with it.
+// handOver gives the memory of a process, and its environment, to the node's collector, and returns when that is done
+// with it.
 func handOver(socket, fd string) error {
 	memory, err := strconv.Atoi(fd)
 	if err != nil {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package peer describes other profiler plugins, which benchmarks run beside ours: what the command line says of each, and what each kept.
+// Package peer describes other profiler plugins, which benchmarks run beside ours: what the command line says of each,
+// and what each kept.
 package peer
 
 import (

@@ -16,7 +16,8 @@ func TestPluginsOfTheCommandLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	var l List
-	for _, bad := range []string{"", "name", "=" + file, "name=" + file + ".not", "name=" + file + ",VALUE", "name=" + file + ",kept=("} {
+	for _, bad := range []string{"", "name", "=" + file, "name=" + file + ".not", "name=" + file + ",VALUE",
+		"name=" + file + ",kept=("} {
 		if l.Set(bad) == nil {
 			t.Errorf("%q is taken", bad)
 		}
@@ -25,7 +26,8 @@ func TestPluginsOfTheCommandLine(t *testing.T) {
 		t.Fatalf("%v, %v", l, err)
 	}
 	p := &l[0]
-	if p.Name != "other" || p.File != file || !slices.Equal(p.Environment("/run"), []string{"OUT=/run/out", "EVENTS=7"}) {
+	if p.Name != "other" || p.File != file ||
+		!slices.Equal(p.Environment("/run"), []string{"OUT=/run/out", "EVENTS=7"}) {
 		t.Errorf("%+v", p)
 	}
 	run := filepath.Join(dir, "run")

@@ -76,7 +76,8 @@ func (b *bench) run(ctx context.Context, peers []peer.Plugin) (*result, error) {
 	}
 	all := append([]peer.Plugin{
 		{Name: "empty", File: b.host.Empty, Settings: []string{fmt.Sprintf("EMPTY_PLUGIN_EVENTS=%#x", mask)}},
-		{Name: "ours, " + b.events, File: b.host.Plugin, Settings: []string{"NCCL_OTF2_DIR={dir}", "NCCL_OTF2_EVENTS=" + b.events, "NCCL_OTF2_UNIFY=off"}},
+		{Name: "ours, " + b.events, File: b.host.Plugin,
+			Settings: []string{"NCCL_OTF2_DIR={dir}", "NCCL_OTF2_EVENTS=" + b.events, "NCCL_OTF2_UNIFY=off"}},
 	}, peers...)
 	r := &result{Machine: measure.Machine(), Rounds: b.rounds, Events: b.events}
 	for _, s := range b.storms() {
@@ -120,16 +121,18 @@ func (b *bench) one(ctx context.Context, p *peer.Plugin, s storm) (one run, err 
 	}
 	operations := float64(job.Operations)
 	one = run{
-		memory: <-seen,
-		loop:   job.Seconds * 1e6 / (operations / float64(s.ranks)), processor: float64(r.Processor().Nanoseconds()) / 1e3 / operations,
-		init: job.Init / 1e6, finalize: job.Finalize / 1e6, faults: float64(job.Faults), kept: -1,
+		memory:    <-seen,
+		loop:      job.Seconds * 1e6 / (operations / float64(s.ranks)),
+		processor: float64(r.Processor().Nanoseconds()) / 1e3 / operations,
+		init:      job.Init / 1e6, finalize: job.Finalize / 1e6, faults: float64(job.Faults), kept: -1,
 	}
 	if p.File == b.host.Plugin {
 		recorded, err := caller.Await(ctx, dir, 1)
 		if err != nil {
 			return one, err
 		}
-		one.bytes, one.kept = float64(recorded.Bytes)/operations, float64(recorded.Calls)/float64(recorded.Calls+recorded.Lost)
+		one.bytes, one.kept = float64(recorded.Bytes)/operations,
+			float64(recorded.Calls)/float64(recorded.Calls+recorded.Lost)
 	} else {
 		left, err := p.Look(dir)
 		if err != nil {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command peers lets the same storm of small operations go through profiler plugins in turn: an empty one, ours, and those that the command
-// line names.
+// Command peers lets the same storm of small operations go through profiler plugins in turn: an empty one, ours, and
+// those that the command line names.
 //
 //	go run ./tests/bench/peers --plugin 'NAME=FILE,VARIABLE={dir}/out,kept=REGEXP'
 //
@@ -30,15 +30,16 @@ func main() {
 	flag.Var(&b.ranks, "ranks", "`numbers` of ranks in the process, such as 2,1")
 	flag.StringVar(&b.events, "events", "gpu", "`events` that ours records and the empty one asks for")
 	command := measure.NewCommand("peers", "what is recorded, some 100 MB")
-	command.Run(func() bool { return *rounds >= 1 && b.operations >= 1 }, func(ctx context.Context, dir string) (measure.Findings, error) {
-		host, err := caller.Build(*root, *build, dir)
-		if err != nil {
-			return nil, err
-		}
-		b.host, b.dir, b.rounds = host, dir, *rounds
-		if !*quiet {
-			b.log = os.Stderr
-		}
-		return b.run(ctx, plugins)
-	})
+	command.Run(func() bool { return *rounds >= 1 && b.operations >= 1 },
+		func(ctx context.Context, dir string) (measure.Findings, error) {
+			host, err := caller.Build(*root, *build, dir)
+			if err != nil {
+				return nil, err
+			}
+			b.host, b.dir, b.rounds = host, dir, *rounds
+			if !*quiet {
+				b.log = os.Stderr
+			}
+			return b.run(ctx, plugins)
+		})
 }

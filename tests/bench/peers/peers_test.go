@@ -26,7 +26,8 @@ func TestPeers(t *testing.T) {
 	if err := further.Set("another=" + host.Empty + ",ANY={dir},kept=x"); err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{host: host, dir: t.TempDir(), rounds: 1, ranks: numbers{2, 1}, operations: 100, seconds: 0.1, events: "gpu"}
+	b := &bench{host: host, dir: t.TempDir(), rounds: 1, ranks: numbers{2, 1}, operations: 100, seconds: 0.1,
+		events: "gpu"}
 	r, err := b.run(t.Context(), further)
 	if err != nil {
 		t.Fatal(err)
@@ -40,7 +41,8 @@ func TestPeers(t *testing.T) {
 	}{{"empty", -1}, {"ours, gpu", 1}, {"another", 0}}
 	for i := range r.Rows {
 		want, ours := of[i%3], i%3 == 1
-		if w := r.Rows[i]; w.Plugin != want.plugin || w.Kept != want.kept || w.Loop <= 0 || (w.Bytes > 0) != ours || (w.Collecting > 0) != ours {
+		if w := r.Rows[i]; w.Plugin != want.plugin || w.Kept != want.kept || w.Loop <= 0 || (w.Bytes > 0) != ours ||
+			(w.Collecting > 0) != ours {
 			t.Errorf("row %d: %+v", i, w)
 		}
 	}
@@ -51,7 +53,8 @@ func TestPeers(t *testing.T) {
 
 // Ratios are of runs of the same round.
 func TestRatiosAreOfOneRound(t *testing.T) {
-	w := rowOf("storm", "plugin", []run{{loop: 3, finalize: 5}, {loop: 6, finalize: 4}, {loop: 30, finalize: 9}}, []run{{loop: 2}, {loop: 4}, {loop: 20}})
+	w := rowOf("storm", "plugin", []run{{loop: 3, finalize: 5}, {loop: 6, finalize: 4}, {loop: 30, finalize: 9}},
+		[]run{{loop: 2}, {loop: 4}, {loop: 20}})
 	if w.Ratio != 1.5 || w.Loop != 6 || w.Finalize != 5 || w.Least != 4 {
 		t.Errorf("%+v", w)
 	}
@@ -65,7 +68,8 @@ func TestCollectorIsWatched(t *testing.T) {
 	}
 	testkit.Must(t, err)
 	testkit.Must(t, adopt())
-	r, release, err := host.Idle(t.Context(), host.Plugin, []string{"NCCL_OTF2_DIR=" + t.TempDir(), "NCCL_OTF2_UNIFY=off"})
+	r, release, err := host.Idle(t.Context(), host.Plugin,
+		[]string{"NCCL_OTF2_DIR=" + t.TempDir(), "NCCL_OTF2_UNIFY=off"})
 	testkit.Must(t, err)
 	seen := watch(r.PID())
 	var m memory

@@ -22,8 +22,8 @@ type memory struct {
 // between is how long nobody looks: looking takes the machine's time, too.
 const between = 50 * time.Millisecond
 
-// watch looks at a process while it runs, and at its collector. Plugins without a collector are watched the same way, so that this costs all of
-// them the same.
+// watch looks at a process while it runs, and at its collector. Plugins without a collector are watched the same way,
+// so that this costs all of them the same.
 func watch(job int) <-chan memory {
 	done := make(chan memory, 1)
 	go func() {
@@ -52,8 +52,8 @@ func (m *memory) look(job int) bool {
 // adopt makes this process the parent of collectors whose jobs have ended.
 func adopt() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
-// reap waits for the end of all children of this process, which are collectors once the job has been waited for, and tells how much time of
-// processors they took.
+// reap waits for the end of all children of this process, which are collectors once the job has been waited for, and
+// tells how much time of processors they took.
 func reap() (spent time.Duration, err error) {
 	tasks, err := os.ReadDir("/proc/self/task")
 	if err != nil {

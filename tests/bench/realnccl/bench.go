@@ -96,7 +96,8 @@ func (p *plugin) environment(b *bench, dir string) []string {
 	case err != nil:
 		panic(err) // the presets are ours
 	case p.ours:
-		return []string{"NCCL_PROFILER_PLUGIN=" + b.host.Plugin, "NCCL_OTF2_DIR=" + dir, "NCCL_OTF2_EVENTS=" + p.preset, "NCCL_OTF2_UNIFY=off"}
+		return []string{"NCCL_PROFILER_PLUGIN=" + b.host.Plugin, "NCCL_OTF2_DIR=" + dir, "NCCL_OTF2_EVENTS=" + p.preset,
+			"NCCL_OTF2_UNIFY=off"}
 	}
 	return []string{"NCCL_PROFILER_PLUGIN=" + b.host.Empty, fmt.Sprintf("EMPTY_PLUGIN_EVENTS=%#x", mask)}
 }
@@ -134,7 +135,8 @@ func kinds(presets []string, peers []peer.Plugin) (all []*plugin) {
 }
 
 func (b *bench) run(ctx context.Context) (*result, error) {
-	r := &result{Machine: measure.Machine(), Library: filepath.Base(b.bed), Rounds: b.rounds, Ranks: b.ranks, Operations: b.operations}
+	r := &result{Machine: measure.Machine(), Library: filepath.Base(b.bed), Rounds: b.rounds, Ranks: b.ranks,
+		Operations: b.operations}
 	for _, l := range b.loops() {
 		if err := b.perOperation(ctx, r, l); err != nil {
 			return nil, err
@@ -190,7 +192,8 @@ func loopOf(p *plugin, runs [][]*job, i int) loopRow {
 	}
 	switch {
 	case p.ours: // the one before is empty, with the same events
-		row.CallRatio, row.MeanRatio, row.LoopRatio = against(i-1, callMedian), against(i-1, callMean), against(i-1, loop)
+		row.CallRatio, row.MeanRatio, row.LoopRatio = against(i-1, callMedian), against(i-1, callMean),
+			against(i-1, loop)
 		if p.preset != "all" {
 			row.Aim = callAim
 		}
@@ -231,7 +234,8 @@ func (b *bench) firstOperation(ctx context.Context, r *result) error {
 		for range b.rounds {
 			for i, c := range firstCases {
 				b.say("first, %s, %s ", how.title, c.title)
-				j, err := b.job(ctx, request{plugin: &plugin{preset: c.preset, ours: c.preset != ""}, communicators: how.communicators, operations: 1, call: "AllReduce",
+				j, err := b.job(ctx, request{plugin: &plugin{preset: c.preset, ours: c.preset != ""},
+					communicators: how.communicators, operations: 1, call: "AllReduce",
 					settings: c.settings, spin: how.spin, oneByOne: how.oneByOne})
 				if err != nil {
 					return err
@@ -245,8 +249,10 @@ func (b *bench) firstOperation(ctx context.Context, r *result) error {
 			for _, j := range runs[i] {
 				all = append(all, j.First...)
 			}
-			r.Firsts = append(r.Firsts, firstRow{How: how.title, Case: c.title, Communicators: how.communicators, Median: median(all), Least: slices.Min(all),
-				Most: slices.Max(all), Sum: medianOf(runs[i], func(j *job) float64 { return sum(j.First) }), Init: medianOf(runs[i], func(j *job) float64 { return sum(j.Init) })})
+			r.Firsts = append(r.Firsts, firstRow{How: how.title, Case: c.title, Communicators: how.communicators,
+				Median: median(all), Least: slices.Min(all),
+				Most: slices.Max(all), Sum: medianOf(runs[i], func(j *job) float64 { return sum(j.First) }),
+				Init: medianOf(runs[i], func(j *job) float64 { return sum(j.Init) })})
 		}
 	}
 	return nil

@@ -35,8 +35,10 @@ type job struct {
 }
 
 // nccl are NCCL's settings for the emulated machine.
-var nccl = []string{"NCCL_CUMEM_ENABLE=0", "NCCL_CUMEM_HOST_ENABLE=0", "NCCL_NVLS_ENABLE=0", "NCCL_SOCKET_IFNAME=lo", "NCCL_NET=Socket", "NCCL_IB_DISABLE=1",
-	"NCCL_GRAPH_REGISTER=0", "NCCL_LOCAL_REGISTER=0", "NCCL_RAS_ENABLE=0", "NCCL_ALGO=Ring,Tree", "NCCL_PROTO=LL,Simple",
+var nccl = []string{"NCCL_CUMEM_ENABLE=0", "NCCL_CUMEM_HOST_ENABLE=0", "NCCL_NVLS_ENABLE=0", "NCCL_SOCKET_IFNAME=lo",
+	"NCCL_NET=Socket", "NCCL_IB_DISABLE=1",
+	"NCCL_GRAPH_REGISTER=0", "NCCL_LOCAL_REGISTER=0", "NCCL_RAS_ENABLE=0", "NCCL_ALGO=Ring,Tree",
+	"NCCL_PROTO=LL,Simple",
 	"NCCL_ALLGATHERV_ENABLE=0"} // without it 2.29 and newer are not asked for GPU times
 
 // request is what to run.
@@ -63,7 +65,8 @@ func (b *bench) job(ctx context.Context, q request) (*job, error) {
 	if q.oneByOne {
 		how = "apart"
 	}
-	cmd := exec.CommandContext(ctx, b.program, strconv.Itoa(b.ranks), strconv.Itoa(q.communicators), strconv.Itoa(q.operations), how, q.call)
+	cmd := exec.CommandContext(ctx, b.program, strconv.Itoa(b.ranks), strconv.Itoa(q.communicators),
+		strconv.Itoa(q.operations), how, q.call)
 	for _, kv := range os.Environ() {
 		if !strings.HasPrefix(kv, "NCCL_") {
 			cmd.Env = append(cmd.Env, kv)

@@ -25,7 +25,9 @@ func main() {
 	root := flag.String("root", ".", "`folder` of the repository")
 	build := flag.String("build", "build", "`folder` with what make build makes")
 	quiet := flag.Bool("quiet", false, "do not say what is being run")
-	flag.StringVar(&b.bed, "bed", "", "`folder` with libnccl.so.2 and the stand-in of the CUDA runtime (default the first in build/realnccl/beds)")
+	flag.StringVar(
+		&b.bed, "bed", "",
+		"`folder` with libnccl.so.2 and the stand-in of the CUDA runtime (default the first in build/realnccl/beds)")
 	flag.IntVar(&b.rounds, "rounds", 5, "`number` of times that each case runs")
 	flag.IntVar(&b.ranks, "ranks", 2, "`number` of ranks, each a process")
 	flag.IntVar(&b.operations, "operations", 4000, "`number` of operations in the loop")

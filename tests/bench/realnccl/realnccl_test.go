@@ -40,10 +40,12 @@ func TestPluginsAskForTheSame(t *testing.T) {
 func TestPeersStandBesideTheDefaults(t *testing.T) {
 	peers := []peer.Plugin{{Name: "another", File: "/another.so", Settings: []string{"OUT={dir}/out"}}}
 	all := kinds((&bench{peers: peers}).loops()[0].presets, peers)
-	if len(all) != 4 || all[1].ours || all[1].preset != defaultPreset || !all[2].ours || all[2].preset != defaultPreset || all[3].title() != "another" {
+	if len(all) != 4 || all[1].ours || all[1].preset != defaultPreset || !all[2].ours ||
+		all[2].preset != defaultPreset || all[3].title() != "another" {
 		t.Fatalf("%+v", all)
 	}
-	if got := all[3].environment(new(bench), "/run"); !slices.Equal(got, []string{"NCCL_PROFILER_PLUGIN=/another.so", "OUT=/run/out"}) {
+	if got := all[3].environment(new(bench), "/run"); !slices.Equal(
+		got, []string{"NCCL_PROFILER_PLUGIN=/another.so", "OUT=/run/out"}) {
 		t.Errorf("%q", got)
 	}
 	one := func(loop float64) []*job {
@@ -59,8 +61,10 @@ func TestRatiosAreOfOneRound(t *testing.T) {
 	var empty, ours []*job
 	for round := range 3 {
 		slow := float64(round + 1)
-		empty = append(empty, &job{Init: []float64{1}, First: []float64{1}, CallMedian: slow, CallMean: slow, Loop: slow})
-		ours = append(ours, &job{Init: []float64{1}, First: []float64{1}, CallMedian: 1.04 * slow, CallMean: 1.5 * slow, Loop: 2 * slow})
+		empty = append(empty, &job{Init: []float64{1}, First: []float64{1}, CallMedian: slow, CallMean: slow,
+			Loop: slow})
+		ours = append(ours, &job{Init: []float64{1}, First: []float64{1}, CallMedian: 1.04 * slow, CallMean: 1.5 * slow,
+			Loop: 2 * slow})
 	}
 	row := loopOf(&plugin{preset: "gpu", ours: true}, [][]*job{empty, ours}, 1)
 	if row.CallRatio != 1.04 || row.MeanRatio != 1.5 || row.LoopRatio != 2 || row.verdict() != "≤ 1.05, met" {
@@ -73,10 +77,12 @@ func TestRatiosAreOfOneRound(t *testing.T) {
 }
 
 func TestPageHasATableForEachWay(t *testing.T) {
-	r := &result{Loops: []loopRow{{Call: "a", Plugin: "no plugin"}, {Call: "a", Plugin: "gpu", CallRatio: 1.2, Aim: callAim}, {Call: "b"}}, Firsts: []firstRow{
+	r := &result{Loops: []loopRow{{Call: "a", Plugin: "no plugin"},
+		{Call: "a", Plugin: "gpu", CallRatio: 1.2, Aim: callAim}, {Call: "b"}}, Firsts: []firstRow{
 		{How: "one way", Case: "light"}, {How: "one way", Case: "gpu"}, {How: "another", Case: "light"}}}
 	p := r.Page()
-	if len(p.Tables) != 6 || len(p.Tables[0].Rows) != 2 || len(p.Tables[2].Rows) != 1 || len(p.Tables[4].Rows) != 2 || len(p.Tables[5].Rows) != 1 {
+	if len(p.Tables) != 6 || len(p.Tables[0].Rows) != 2 || len(p.Tables[2].Rows) != 1 || len(p.Tables[4].Rows) != 2 ||
+		len(p.Tables[5].Rows) != 1 {
 		t.Fatalf("%+v", p.Tables)
 	}
 	if text := p.Text(); !strings.Contains(text, "missed by 14 %") {

@@ -24,7 +24,8 @@ type result struct {
 
 // loopRow is what operations in a loop took; times in microseconds, ratios to the empty plugin with the same events.
 type loopRow struct {
-	Call       string  `json:"call"` // AllReduce, or SendRecv: a group of a message to the next rank and one from the rank before
+	// AllReduce, or SendRecv: a group of a message to the next rank and one from the rank before
+	Call       string  `json:"call"`
 	Plugin     string  `json:"plugin"`
 	CallMedian float64 `json:"call_median_us"`
 	CallMean   float64 `json:"call_mean_us"`
@@ -82,15 +83,21 @@ func (r *result) loopTables() (tables []measure.Table) {
 		l := &r.Loops[i]
 		if i == 0 || l.Call != r.Loops[i-1].Call {
 			tables = append(tables,
-				measure.Table{Title: l.Call + " in a loop", Columns: []string{"plugin", "call: median, µs", "mean, µs", "ratio to empty: median", "mean", "loop, µs/operation",
-					"ratio to empty", "aim (median of calls)"}},
-				measure.Table{Title: l.Call + ": start, memory, the collector", Figures: true, Columns: []string{"plugin", "communicator's initialization, ms",
-					"first operation (AllReduce), ms", "job without rings, MiB", "collector, MiB", "collector's processor, µs/operation"}})
+				measure.Table{Title: l.Call + " in a loop",
+					Columns: []string{"plugin", "call: median, µs", "mean, µs", "ratio to empty: median", "mean",
+						"loop, µs/operation",
+						"ratio to empty", "aim (median of calls)"}},
+				measure.Table{Title: l.Call + ": start, memory, the collector", Figures: true,
+					Columns: []string{"plugin", "communicator's initialization, ms",
+						"first operation (AllReduce), ms", "job without rings, MiB", "collector, MiB",
+						"collector's processor, µs/operation"}})
 		}
 		calls, rest := &tables[len(tables)-2], &tables[len(tables)-1]
-		calls.Rows = append(calls.Rows, []string{l.Plugin, measure.Digits(l.CallMedian), measure.Digits(l.CallMean), ratio(l.CallRatio), ratio(l.MeanRatio), measure.Digits(l.Loop),
+		calls.Rows = append(calls.Rows, []string{l.Plugin, measure.Digits(l.CallMedian), measure.Digits(l.CallMean),
+			ratio(l.CallRatio), ratio(l.MeanRatio), measure.Digits(l.Loop),
 			ratio(l.LoopRatio), l.verdict()})
-		rest.Rows = append(rest.Rows, []string{l.Plugin, measure.Digits(l.Init / 1e3), measure.Digits(l.First / 1e3), measure.Digits(l.Own), figure(l.Collector), figure(l.Processor)})
+		rest.Rows = append(rest.Rows, []string{l.Plugin, measure.Digits(l.Init / 1e3), measure.Digits(l.First / 1e3),
+			measure.Digits(l.Own), figure(l.Collector), figure(l.Processor)})
 	}
 	return tables
 }
@@ -101,15 +108,18 @@ func (r *result) Page() *measure.Page {
 	for _, f := range r.Firsts {
 		if last := &tables[len(tables)-1]; last.Title != firstTitle(&f) {
 			tables = append(tables, measure.Table{Title: firstTitle(&f), Figures: true,
-				Columns: []string{"plugin", "median, ms", "shortest, ms", "longest, ms", "all, s", "initialization of all, s"}})
+				Columns: []string{"plugin", "median, ms", "shortest, ms", "longest, ms", "all, s",
+					"initialization of all, s"}})
 		}
 		t := &tables[len(tables)-1]
-		t.Rows = append(t.Rows, []string{f.Case, measure.Digits(f.Median / 1e3), measure.Digits(f.Least / 1e3), measure.Digits(f.Most / 1e3),
+		t.Rows = append(t.Rows, []string{f.Case, measure.Digits(f.Median / 1e3), measure.Digits(f.Least / 1e3),
+			measure.Digits(f.Most / 1e3),
 			measure.Digits(f.Sum / 1e6), measure.Digits(f.Init / 1e6)})
 	}
 	return &measure.Page{
-		Heading: fmt.Sprintf("%s; NCCL %s; %d ranks, %d operations, %d rounds", r.Machine, r.Library, r.Ranks, r.Operations, r.Rounds),
-		Tables:  tables,
+		Heading: fmt.Sprintf("%s; NCCL %s; %d ranks, %d operations, %d rounds", r.Machine, r.Library, r.Ranks,
+			r.Operations, r.Rounds),
+		Tables: tables,
 	}
 }
 

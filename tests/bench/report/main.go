@@ -67,10 +67,14 @@ func sum(list any, field string) (total float64) {
 }
 
 var sections = []section{
-	{"operations, waits in short", "", func(r map[string]any) float64 { return figure(member(r, "summary", "events")) }, func(s *synthetic.Archive) float64 { return float64(s.Events()) }},
-	{"--waits", "--waits", func(r map[string]any) float64 { return figure(member(r, "waits", "collectives")) }, func(s *synthetic.Archive) float64 { return float64(s.Operations - 1) }},
-	{"--tally", "--tally", func(r map[string]any) float64 { return sum(member(r, "tally", "groups"), "calls") }, func(s *synthetic.Archive) float64 { return float64(s.Regions()) }},
-	{"--matrix", "--matrix", func(r map[string]any) float64 { return sum(member(r, "matrix", "ranks"), "transfers") }, func(s *synthetic.Archive) float64 { return float64(s.Transfers()) }},
+	{"operations, waits in short", "", func(r map[string]any) float64 { return figure(member(r, "summary", "events")) },
+		func(s *synthetic.Archive) float64 { return float64(s.Events()) }},
+	{"--waits", "--waits", func(r map[string]any) float64 { return figure(member(r, "waits", "collectives")) },
+		func(s *synthetic.Archive) float64 { return float64(s.Operations - 1) }},
+	{"--tally", "--tally", func(r map[string]any) float64 { return sum(member(r, "tally", "groups"), "calls") },
+		func(s *synthetic.Archive) float64 { return float64(s.Regions()) }},
+	{"--matrix", "--matrix", func(r map[string]any) float64 { return sum(member(r, "matrix", "ranks"), "transfers") },
+		func(s *synthetic.Archive) float64 { return float64(s.Transfers()) }},
 }
 
 // outcome is one run of the tool.
@@ -98,11 +102,12 @@ func main() {
 		tool     = flag.String("tool", "build/nccl-otf2", "`file` that is measured")
 	)
 	command := measure.NewCommand("report", "the archives, 5 GB")
-	command.Run(func() bool { return *millions > 0 && *ranks >= 2 }, func(ctx context.Context, dir string) (measure.Findings, error) {
-		machine := measure.Machine()
-		all, err := measureAll(ctx, dir, *tool, uint64(*millions*1e6), *ranks)
-		return &findings{machine, all}, err
-	})
+	command.Run(func() bool { return *millions > 0 && *ranks >= 2 },
+		func(ctx context.Context, dir string) (measure.Findings, error) {
+			machine := measure.Machine()
+			all, err := measureAll(ctx, dir, *tool, uint64(*millions*1e6), *ranks)
+			return &findings{machine, all}, err
+		})
 }
 
 func measureAll(ctx context.Context, work, tool string, events uint64, ranks int) (all []outcome, err error) {
@@ -163,12 +168,16 @@ func run(ctx context.Context, tool, archive string, s *synthetic.Archive, sec *s
 
 // Page shows the runs as a table.
 func (f *findings) Page() *measure.Page {
-	t := measure.Table{Figures: true, Columns: []string{"section", "million events", "time, s", "processors, s", "ns of processors / event", "memory, MiB"}}
+	t := measure.Table{Figures: true, Columns: []string{"section", "million events", "time, s", "processors, s",
+		"ns of processors / event", "memory, MiB"}}
 	for _, o := range f.all {
-		t.Rows = append(t.Rows, []string{o.Section, measure.Digits(float64(o.Events) / 1e6), measure.Digits(o.Wall), measure.Digits(o.CPU),
+		t.Rows = append(t.Rows, []string{o.Section, measure.Digits(float64(o.Events) / 1e6), measure.Digits(o.Wall),
+			measure.Digits(o.CPU),
 			measure.Digits(o.CPU * 1e9 / float64(o.Events)), fmt.Sprint(o.RSS >> 20)})
 	}
-	heading := fmt.Sprintf("%s. Two processors for the tool. Aims for 100 million events: %.0f s, %d MiB. Where others use the machine the time of processors says more: half of it is what two idle ones would take.",
+	heading := fmt.Sprintf(
+		"%s. Two processors for the tool. Aims for 100 million events: %.0f s, %d MiB. Where others use the machine "+
+			"the time of processors says more: half of it is what two idle ones would take.",
 		f.machine, timeAim.Seconds(), memoryAim>>20)
 	return &measure.Page{Heading: heading, Tables: []measure.Table{t}}
 }

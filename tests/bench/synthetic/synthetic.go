@@ -48,7 +48,8 @@ func (s *Archive) Transfers() uint64 { return s.each(putsEach) }
 
 // texts of the archive; a text's reference is its place.
 var texts = []string{
-	"", "node", "host0", regions.GroupAPI, regions.GroupCollectives, regions.GroupNetwork, regions.GroupEnqueue, "world", "world network", "ncclAllReduce", "AllReduce", regions.NameKernelLaunch,
+	"", "node", "host0", regions.GroupAPI, regions.GroupCollectives, regions.GroupNetwork, regions.GroupEnqueue,
+	"world", "world network", "ncclAllReduce", "AllReduce", regions.NameKernelLaunch,
 	regions.NameSendNetwork, regions.TimingGPU, "RING", "SIMPLE", "ncclFloat32", facts.PropRank.Key(),
 }
 
@@ -130,7 +131,8 @@ func (s *Archive) define(d *otf2.GlobalDefWriter, begin, step uint64) error {
 	must(d.SystemTreeNode(0, text("host0"), text("node"), otf2.UndefinedSystemTreeNode))
 	n := uint64(s.Processes)
 	for p := range s.Processes {
-		must(d.LocationGroup(otf2.LocationGroupRef(p), name("Rank %d", p), otf2.LocationGroupTypeProcess, 0, otf2.UndefinedLocationGroup))
+		must(d.LocationGroup(otf2.LocationGroupRef(p), name("Rank %d", p), otf2.LocationGroupTypeProcess, 0,
+			otf2.UndefinedLocationGroup))
 	}
 	var members, network []uint64
 	for p := range s.Processes {
@@ -138,7 +140,8 @@ func (s *Archive) define(d *otf2.GlobalDefWriter, begin, step uint64) error {
 		must(d.LocationGroup(g, name("GPU %d", p), otf2.LocationGroupTypeAccelerator, 0, otf2.LocationGroupRef(p)))
 		must(d.Location(location(0, p), name("Thread 0"), otf2.LocationTypeCPUThread, 0, otf2.LocationGroupRef(p)))
 		must(d.Location(location(1, p), name("world rank %d", p), otf2.LocationTypeAcceleratorStream, 0, g))
-		must(d.Location(location(2, p), name("world net send"), otf2.LocationTypeCPUThread, 0, otf2.LocationGroupRef(p)))
+		must(d.Location(location(2, p), name("world net send"), otf2.LocationTypeCPUThread, 0,
+			otf2.LocationGroupRef(p)))
 		must(d.LocationProperty(location(2, p), text(facts.PropRank.Key()), otf2.TypeUint32, otf2.Value(p)))
 		members, network = append(members, uint64(location(1, p))), append(network, uint64(location(2, p)))
 	}
@@ -155,7 +158,9 @@ func (s *Archive) define(d *otf2.GlobalDefWriter, begin, step uint64) error {
 		groups++
 		return groups - 1
 	}
-	for region, of := range map[otf2.RegionRef]string{regionCall: regions.GroupAPI, regionOperation: regions.GroupCollectives, regionLaunch: regions.GroupEnqueue, regionSend: regions.GroupNetwork} {
+	for region, of := range map[otf2.RegionRef]string{regionCall: regions.GroupAPI,
+		regionOperation: regions.GroupCollectives, regionLaunch: regions.GroupEnqueue,
+		regionSend: regions.GroupNetwork} {
 		group(text(of), otf2.GroupTypeRegions, otf2.ParadigmUnknown, []uint64{uint64(region)})
 	}
 	group(0, otf2.GroupTypeCommLocations, otf2.ParadigmMPI, append(members, network...))

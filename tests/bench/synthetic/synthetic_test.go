@@ -30,7 +30,8 @@ func TestSyntheticArchive(t *testing.T) {
 	if err != nil || len(r.Problems) > 0 {
 		t.Fatal(err, r.Problems)
 	}
-	if r.Summary.Events != s.Events() || r.Summary.Operations != s.Operations || r.WaitStates.Collectives != s.Operations-1 {
+	if r.Summary.Events != s.Events() || r.Summary.Operations != s.Operations ||
+		r.WaitStates.Collectives != s.Operations-1 {
 		t.Errorf("%+v of %+v", r.Summary, s)
 	}
 	// The last rank is 7 µs behind the first: the others wait 7 + 6 + … + 1 µs for it.

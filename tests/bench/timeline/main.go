@@ -70,11 +70,15 @@ var movements = []struct {
 	step  string // JavaScript: app, n (0 … 1)
 }{
 	{"the whole run", 60, "app.fit()"},
-	{"zooming from the whole run to one operation", 240, "{ const d = app.view.duration, w = d * Math.pow(200000 / d, n); app.go(d * 0.37 - w / 2, d * 0.37 + w / 2) }"},
-	{"moving, one operation wide", 180, "{ const d = app.view.duration, a = d * 0.37 + n * 2e6; app.go(a, a + 200000) }"},
-	{"moving, a hundred operations wide", 180, "{ const d = app.view.duration, a = d * 0.41 + n * 2e7; app.go(a, a + 1e7) }"},
+	{"zooming from the whole run to one operation", 240,
+		"{ const d = app.view.duration, w = d * Math.pow(200000 / d, n); app.go(d * 0.37 - w / 2, d * 0.37 + w / 2) }"},
+	{"moving, one operation wide", 180,
+		"{ const d = app.view.duration, a = d * 0.37 + n * 2e6; app.go(a, a + 200000) }"},
+	{"moving, a hundred operations wide", 180,
+		"{ const d = app.view.duration, a = d * 0.41 + n * 2e7; app.go(a, a + 1e7) }"},
 	{"moving, a tenth of the run wide", 180, "{ const d = app.view.duration, a = d * 0.8 * n; app.go(a, a + d / 10) }"},
-	{"moving, a tenth of the run wide, with the critical path", 180, "{ const d = app.view.duration, a = d * 0.8 * n; app.path.on = n < 0.99; app.go(a, a + d / 10) }"},
+	{"moving, a tenth of the run wide, with the critical path", 180,
+		"{ const d = app.view.duration, a = d * 0.8 * n; app.path.on = n < 0.99; app.go(a, a + d / 10) }"},
 	{"moving over the rows, a tenth of the run wide", 120, "app.scroll(n < 0.5 ? 30 : -30)"},
 }
 
@@ -85,10 +89,11 @@ func main() {
 		tool     = flag.String("tool", "build/nccl-otf2", "`file` that is measured")
 	)
 	command := measure.NewCommand("timeline", "archive and page, 1 GB")
-	command.Run(func() bool { return *millions > 0 && *ranks >= 2 }, func(ctx context.Context, dir string) (measure.Findings, error) {
-		o := &outcome{machine: measure.Machine(), Ranks: *ranks}
-		return o, o.run(ctx, dir, *tool, uint64(*millions*1e6))
-	})
+	command.Run(func() bool { return *millions > 0 && *ranks >= 2 },
+		func(ctx context.Context, dir string) (measure.Findings, error) {
+			o := &outcome{machine: measure.Machine(), Ranks: *ranks}
+			return o, o.run(ctx, dir, *tool, uint64(*millions*1e6))
+		})
 }
 
 // run makes archive and page in the folder, and looks at the page.
@@ -160,7 +165,8 @@ func (o *outcome) serve(ctx context.Context, tool, archive string) (err error) {
 		}
 		*at <<= 10
 	}
-	fmt.Fprintf(os.Stderr, "served after %.1f s, %d MiB at most, then %d MiB\n", o.Serve, o.ServePeak>>20, o.ServeRSS>>20)
+	fmt.Fprintf(os.Stderr, "served after %.1f s, %d MiB at most, then %d MiB\n", o.Serve, o.ServePeak>>20,
+		o.ServeRSS>>20)
 	return nil
 }
 
@@ -177,7 +183,8 @@ func (o *outcome) look(ctx context.Context, url string) error {
 		return err
 	}
 	defer p.Close()
-	if err := p.Eval("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))", nil); err != nil {
+	if err := p.Eval("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))",
+		nil); err != nil {
 		return err
 	}
 	o.Open = time.Since(began).Seconds()
@@ -188,7 +195,8 @@ func (o *outcome) look(ctx context.Context, url string) error {
 	if bars != o.Regions {
 		return fmt.Errorf("the page has %d regions, the archive %d", bars, o.Regions)
 	}
-	if err := p.Eval("window.__timeline.rows.setAll(true), window.__timeline.resize()", nil); err != nil { // all rows are open
+	if err := p.Eval("window.__timeline.rows.setAll(true), window.__timeline.resize()",
+		nil); err != nil { // all rows are open
 		return err
 	}
 	for _, m := range movements {
@@ -224,7 +232,10 @@ func (o *outcome) look(ctx context.Context, url string) error {
 			return err
 		}
 		f.Name, f.CPU = m.name, 1000*(after-before)/float64(f.Count)
-		fmt.Fprintf(os.Stderr, "%s: %.1f ms, 99 of 100 below %.1f ms, %.1f at most %.1f apart, %.1f ms of the processor (%d bars)\n", f.Name, f.Median, f.P99, f.Max, f.Interval, f.CPU, f.Boxes)
+		fmt.Fprintf(
+			os.Stderr,
+			"%s: %.1f ms, 99 of 100 below %.1f ms, %.1f at most %.1f apart, %.1f ms of the processor (%d bars)\n",
+			f.Name, f.Median, f.P99, f.Max, f.Interval, f.CPU, f.Boxes)
 		o.Frames = append(o.Frames, f)
 	}
 	if errs := p.Errors(); len(errs) > 0 {
@@ -235,14 +246,24 @@ func (o *outcome) look(ctx context.Context, url string) error {
 
 // Page shows the movements as a table.
 func (o *outcome) Page() *measure.Page {
-	heading := fmt.Sprintf("%s. %s million regions (%s million events) and %s million transfers of %d ranks: the page is %d MiB (%s bytes per region), made in %s s with %d MiB of memory, and shows its first picture %s s after it is opened. With --serve it is there in %s s, with %d MiB at most, and then %d MiB. ",
-		o.machine, measure.Digits(float64(o.Regions)/1e6), measure.Digits(float64(o.Events)/1e6), measure.Digits(float64(o.Transfers)/1e6), o.Ranks, o.Size>>20,
-		measure.Digits(float64(o.Size)/float64(o.Regions)), measure.Digits(o.Make), o.MakeRSS>>20, measure.Digits(o.Open),
+	heading := fmt.Sprintf(
+		"%s. %s million regions (%s million events) and %s million transfers of %d ranks: the page is %d MiB (%s "+
+			"bytes per region), made in %s s with %d MiB of memory, and shows its first picture %s s after it is "+
+			"opened. With --serve it is there in %s s, with %d MiB at most, and then %d MiB. ",
+		o.machine, measure.Digits(float64(o.Regions)/1e6), measure.Digits(float64(o.Events)/1e6),
+		measure.Digits(float64(o.Transfers)/1e6), o.Ranks, o.Size>>20,
+		measure.Digits(float64(o.Size)/float64(o.Regions)), measure.Digits(o.Make), o.MakeRSS>>20,
+		measure.Digits(o.Open),
 		measure.Digits(o.Serve), o.ServePeak>>20, o.ServeRSS>>20)
-	heading += fmt.Sprintf("Pictures of 1440 × 900 pixels in headless Chromium, which draws with the processor; what the page's program takes for one. Where others use the machine only the processor's time says something; it has unpacking and laying out in it. Aims: median %.0f ms, 99 of 100 below %.0f ms.", frameAim, frameMax)
-	t := measure.Table{Figures: true, Columns: []string{"movement", "pictures", "median, ms", "99 of 100 below, ms", "longest, ms", "apart, median, ms", "processor, mean, ms"}}
+	heading += fmt.Sprintf(
+		"Pictures of 1440 × 900 pixels in headless Chromium, which draws with the processor; what the page's program "+
+			"takes for one. Where others use the machine only the processor's time says something; it has unpacking "+
+			"and laying out in it. Aims: median %.0f ms, 99 of 100 below %.0f ms.", frameAim, frameMax)
+	t := measure.Table{Figures: true, Columns: []string{"movement", "pictures", "median, ms", "99 of 100 below, ms",
+		"longest, ms", "apart, median, ms", "processor, mean, ms"}}
 	for _, f := range o.Frames {
-		t.Rows = append(t.Rows, []string{f.Name, fmt.Sprint(f.Count), measure.Digits(f.Median), measure.Digits(f.P99), measure.Digits(f.Max), measure.Digits(f.Interval), measure.Digits(f.CPU)})
+		t.Rows = append(t.Rows, []string{f.Name, fmt.Sprint(f.Count), measure.Digits(f.Median), measure.Digits(f.P99),
+			measure.Digits(f.Max), measure.Digits(f.Interval), measure.Digits(f.CPU)})
 	}
 	return &measure.Page{Heading: heading, Tables: []measure.Table{t}}
 }

@@ -129,8 +129,8 @@ func mapped(pid int) (inodes []string) {
 	return inodes
 }
 
-// Processor is the time that the threads of a process have been given so far, in seconds; of those that have ended it tells
-// nothing.
+// Processor is the time that the threads of a process have been given so far, in seconds; of those that have ended it
+// tells nothing.
 func Processor(pid int) (seconds float64) {
 	files, _ := filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "task", "*", "schedstat"))
 	for _, f := range files {

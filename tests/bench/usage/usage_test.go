@@ -53,7 +53,8 @@ func TestOf(t *testing.T) {
 	if after.Shared-before.Shared != size || after.Own-before.Own < size*9/10 || after.Files != before.Files+1 {
 		t.Errorf("before %+v, after %+v", before, after)
 	}
-	// The memory is there, but nobody shares it, or only a process of the same program: a fork that is no collector yet.
+	// The memory is there, but nobody shares it, or only a process of the same program: a fork that is no collector
+	// yet.
 	fork := exec.Command(os.Args[0], "-test.run=^TestShares$")
 	fork.ExtraFiles = []*os.File{memory}
 	fork.Env = append(os.Environ(), shares+"=3")

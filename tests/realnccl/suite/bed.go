@@ -20,7 +20,8 @@ import (
 	"time"
 )
 
-// Bed is a release of NCCL, ready to run: a folder that `make real-nccl-bed` makes. Its driver sets what every run needs.
+// Bed is a release of NCCL, ready to run: a folder that `make real-nccl-bed` makes. Its driver sets what every run
+// needs.
 type Bed struct {
 	Dir       string // absolute
 	Release   string // of NCCL
@@ -61,8 +62,8 @@ const grace = 15 * time.Second
 // timeIsOver is how the driver exits when it has ended its processes because their time was over.
 const timeIsOver = 124
 
-// Run runs a program, with further variables in its environment, and leaves the driver's logs in folder logs. On a hang only
-// processes of this run are ended. The error is that of starting it.
+// Run runs a program, with further variables in its environment, and leaves the driver's logs in folder logs. On a hang
+// only processes of this run are ended. The error is that of starting it.
 func (b *Bed) Run(ctx context.Context, p *Program, logs string, env ...string) (*Result, error) {
 	if err := os.MkdirAll(logs, 0o777); err != nil {
 		return nil, err
@@ -100,7 +101,8 @@ func (b *Bed) Run(ctx context.Context, p *Program, logs string, env ...string) (
 func foreign() (env []string) {
 	for _, kv := range os.Environ() {
 		ours := false
-		for _, prefix := range []string{"NCCL_", "SLURM_", "PMI", "OMPI_", "RANK=", "WORLD_SIZE=", "LOCAL_RANK=", "TORCHELASTIC_", "REALNCCL"} {
+		for _, prefix := range []string{"NCCL_", "SLURM_", "PMI", "OMPI_", "RANK=", "WORLD_SIZE=", "LOCAL_RANK=",
+			"TORCHELASTIC_", "REALNCCL"} {
 			ours = ours || strings.HasPrefix(kv, prefix)
 		}
 		if !ours {

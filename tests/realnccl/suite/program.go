@@ -51,7 +51,8 @@ func (p *Program) Processes() int { return p.number("-n", 1) }
 func (p *Program) RanksEach() int { return p.number("-g", 1) }
 
 // Programs is everything that is run.
-var Programs = slices.Concat(collectives, messages, groups, broadcasts, communicators, graphs, drivers, lives, frameworks)
+var Programs = slices.Concat(collectives, messages, groups, broadcasts, communicators, graphs, drivers, lives,
+	frameworks)
 
 func on(n int) []string { return []string{"-n", strconv.Itoa(n)} }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bed starts a real Slurm of several nodes on one machine. A node is a slurmd in namespaces of its own: it has a
-// name, processes and a boot id as another machine has them, and dies with all its processes at one stroke. Files are
+// Package bed starts a real Slurm of several nodes on one machine. A node is a slurmd in namespaces of its own: it has
+// a name, processes and a boot id as another machine has them, and dies with all its processes at one stroke. Files are
 // shared, as on a parallel file system. Only root can do so.
 package bed
 
@@ -178,7 +178,8 @@ slurmd -D -N "$1" &
 wait`
 
 func (b *Bed) start() error {
-	munge, err := b.daemon("munged", "munged", "--foreground", "--force", "--socket="+b.path("run/munge.socket"), "--key-file="+b.path("munge.key"),
+	munge, err := b.daemon("munged", "munged", "--foreground", "--force", "--socket="+b.path("run/munge.socket"),
+		"--key-file="+b.path("munge.key"),
 		"--pid-file="+b.path("run/munged.pid"), "--log-file="+b.path("log/munge"), "--seed-file="+b.path("run/seed"))
 	if err != nil {
 		return err
@@ -201,7 +202,8 @@ func (b *Bed) start() error {
 
 func (b *Bed) startNode(k int) error {
 	name := b.Nodes[k]
-	c, err := b.daemon(name, "unshare", "--uts", "--mount", "--pid", "--fork", "--kill-child=KILL", "--mount-proc", "sh", "-c", node, "node", name, b.Dir)
+	c, err := b.daemon(name, "unshare", "--uts", "--mount", "--pid", "--fork", "--kill-child=KILL", "--mount-proc",
+		"sh", "-c", node, "node", name, b.Dir)
 	b.nodes[k] = c
 	return err
 }
@@ -223,7 +225,8 @@ func (b *Bed) daemon(log, name string, args ...string) (*exec.Cmd, error) {
 func (b *Bed) ready(ctx context.Context) error {
 	for {
 		out, err := b.Command(ctx, "sinfo", "--noheader", "--format=%t", "--Node").CombinedOutput()
-		if states := strings.Fields(string(out)); err == nil && strings.Join(states, " ") == strings.TrimSpace(strings.Repeat("idle ", len(b.Nodes))) {
+		if states := strings.Fields(string(out)); err == nil &&
+			strings.Join(states, " ") == strings.TrimSpace(strings.Repeat("idle ", len(b.Nodes))) {
 			return nil
 		}
 		select {
@@ -253,7 +256,8 @@ func (b *Bed) Close() {
 	_ = os.RemoveAll(b.Dir)
 }
 
-// Kill lets a node die with everything that runs on it, and tells the controller, which would notice some minutes later.
+// Kill lets a node die with everything that runs on it, and tells the controller, which would notice some minutes
+// later.
 func (b *Bed) Kill(ctx context.Context, k int) error {
 	if err := b.nodes[k].Process.Kill(); err != nil {
 		return err
@@ -276,7 +280,8 @@ func (b *Bed) Revive(ctx context.Context, k int) error {
 }
 
 func (b *Bed) update(ctx context.Context, k int, state string) error {
-	out, err := b.Command(ctx, "scontrol", "update", "NodeName="+b.Nodes[k], "State="+state, "Reason=test").CombinedOutput()
+	out, err := b.Command(ctx, "scontrol", "update", "NodeName="+b.Nodes[k], "State="+state,
+		"Reason=test").CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("scontrol: %w: %s", err, out)
 	}
@@ -287,7 +292,8 @@ func (b *Bed) update(ctx context.Context, k int, state string) error {
 func (b *Bed) Env() (env []string) {
 	for _, kv := range os.Environ() {
 		ours := true
-		for _, prefix := range []string{"SLURM_", "SBATCH_", "PMI", "OMPI_", "NCCL_", "RANK=", "WORLD_SIZE=", "LOCAL_RANK=", "TORCHELASTIC_"} {
+		for _, prefix := range []string{"SLURM_", "SBATCH_", "PMI", "OMPI_", "NCCL_", "RANK=", "WORLD_SIZE=",
+			"LOCAL_RANK=", "TORCHELASTIC_"} {
 			ours = ours && !strings.HasPrefix(kv, prefix)
 		}
 		if ours {
@@ -304,8 +310,9 @@ func (b *Bed) Command(ctx context.Context, name string, args ...string) *exec.Cm
 	return c
 }
 
-// application is what jobs run. It plays one process of a recording, the one that this task is; the times are the recorded ones.
-// With TRAIN_STOP=N it plays in times of its own, and stops (SIGSTOP) after N calls; with TRAIN_STOP=never it does not.
+// application is what jobs run. It plays one process of a recording, the one that this task is; the times are the
+// recorded ones. With TRAIN_STOP=N it plays in times of its own, and stops (SIGSTOP) after N calls; with
+// TRAIN_STOP=never it does not.
 const application = `#!/bin/sh
 rank=${TORCHELASTIC_RUN_ID:+$RANK}
 rank=${rank:-${SLURM_PROCID:-${PMIX_RANK:-${PMI_RANK:-$RANK}}}}
@@ -320,7 +327,8 @@ export NCCL_OTF2_CLOCK=host
 exec %[2]s --clock recorded "$folder/p$rank.program" >/dev/null
 `
 
-// Application writes the program that jobs run, which plays a recording with the host program of a build, and says where it is.
+// Application writes the program that jobs run, which plays a recording with the host program of a build, and says
+// where it is.
 func (b *Bed) Application(build, recording string) (path string, err error) {
 	rec, err := replay.Load(recording)
 	if err != nil {

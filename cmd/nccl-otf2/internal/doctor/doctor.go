@@ -120,7 +120,8 @@ func (e *examiner) checkSettings() {
 	const group = "settings"
 	switch {
 	case e.settingsErr != nil:
-		e.add(group, "values", Fail, e.settingsErr.Error(), "correct it: with these settings the collector refuses to record")
+		e.add(group, "values", Fail, e.settingsErr.Error(),
+			"correct it: with these settings the collector refuses to record")
 	case len(e.settings.Warnings) > 0:
 		for _, w := range e.settings.Warnings {
 			e.add(group, "values", Warn, w, "correct or remove it")

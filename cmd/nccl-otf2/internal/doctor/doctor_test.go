@@ -94,9 +94,11 @@ func TestReadLibrary(t *testing.T) {
 		nccl             bool
 		offers           []int
 	}{
-		{"its strings tell the version and what it looks for", compile(t, filepath.Join(dir, "libnccl.so.2"), ncclSource),
+		{"its strings tell the version and what it looks for",
+			compile(t, filepath.Join(dir, "libnccl.so.2"), ncclSource),
 			"2.29.7", "version string in its constant data", []int{1, 2, 3, 4, 5, 6}, true, nil},
-		{"else the name behind the links tells the version", filepath.Join(dir, "libsilent.so"), "2.28.3", "its file name", nil, true, nil},
+		{"else the name behind the links tells the version", filepath.Join(dir, "libsilent.so"), "2.28.3",
+			"its file name", nil, true, nil},
 		{"another library", compile(t, filepath.Join(dir, "libother.so"), otherSource), "", "", nil, false, nil},
 		{"a plugin", compile(t, filepath.Join(dir, "libplugin.so"), pluginSource), "", "", nil, false, []int{5, 6}},
 	} {
@@ -106,7 +108,8 @@ func TestReadLibrary(t *testing.T) {
 				t.Fatal(err)
 			}
 			if l.version != c.version || l.learned != c.learned || l.exports("ncclGetVersion") != c.nccl {
-				t.Errorf("version %q by %q, ncclGetVersion %v; want %q by %q, %v", l.version, l.learned, l.exports("ncclGetVersion"), c.version, c.learned, c.nccl)
+				t.Errorf("version %q by %q, ncclGetVersion %v; want %q by %q, %v", l.version, l.learned,
+					l.exports("ncclGetVersion"), c.version, c.learned, c.nccl)
 			}
 			if d := cmp.Diff(c.looksFor, l.profiler); d != "" {
 				t.Errorf("looks for (-want +got):\n%s", d)
@@ -197,7 +200,8 @@ func newInstallation(t *testing.T) *installationFixture {
 	dir := t.TempDir()
 	f := &installationFixture{
 		root: filepath.Join(dir, "root"), bin: filepath.Join(dir, "bin"), nccl: filepath.Join(dir, "nccl"),
-		env: map[string]string{}, settings: Settings{Summary: "as by default", Directory: filepath.Join(dir, "exp"), Memory: 256 << 20},
+		env: map[string]string{}, settings: Settings{Summary: "as by default", Directory: filepath.Join(dir, "exp"),
+			Memory: 256 << 20},
 	}
 	compile(t, filepath.Join(f.bin, PluginName), pluginSource)
 	compile(t, filepath.Join(f.nccl, "libnccl.so.2"), ncclSource)
@@ -215,7 +219,8 @@ func (f *installationFixture) write(t *testing.T, path, text string) {
 
 func (f *installationFixture) examine() *Report {
 	return Examine(&Options{
-		Getenv: func(k string) string { return f.env[k] }, Tool: filepath.Join(f.bin, "nccl-otf2"), root: f.root, Libraries: f.libraries, NVML: f.nvml,
+		Getenv: func(k string) string { return f.env[k] }, Tool: filepath.Join(f.bin, "nccl-otf2"), root: f.root,
+		Libraries: f.libraries, NVML: f.nvml,
 		CheckSettings: func() (Settings, error) { return f.settings, f.settingsErr },
 	})
 }
@@ -250,8 +255,11 @@ func TestSoundInstallation(t *testing.T) {
 	r := f.examine()
 	expect(t, r, "plugin", OK, "v5 to v6")
 	expect(t, r, "collector", OK, "nccl-otf2")
-	expect(t, r, "libnccl.so.2", OK, "version 2.29.7 (version string in its constant data), looks for ncclProfiler v1 to v6 (names in its constant data), would use v6")
-	expect(t, r, "GPU times", Warn, "NCCL 2.29 and newer can hang or crash with them unless NCCL_ALLGATHERV_ENABLE is 0")
+	expect(t, r, "libnccl.so.2", OK,
+		"version 2.29.7 (version string in its constant data), looks for ncclProfiler v1 to v6 (names in its "+
+			"constant data), would use v6")
+	expect(t, r, "GPU times", Warn,
+		"NCCL 2.29 and newer can hang or crash with them unless NCCL_ALLGATHERV_ENABLE is 0")
 	expect(t, r, "NCCL_PROFILER_PLUGIN", OK, "the plugin of this installation")
 	expect(t, r, "experiment directory", OK, "writable")
 	expect(t, r, "memfd", OK, "works")
@@ -287,7 +295,10 @@ func TestBrokenInstallation(t *testing.T) {
 		status  Status
 		words   string
 	}{
-		{"no plugin beside the tool", func(t *testing.T, f *installationFixture) { os.Remove(filepath.Join(f.bin, PluginName)) }, "plugin", Fail, "is missing"},
+		{"no plugin beside the tool", func(t *testing.T,
+			f *installationFixture) {
+			os.Remove(filepath.Join(f.bin, PluginName))
+		}, "plugin", Fail, "is missing"},
 		{"a plugin that is no library", func(t *testing.T, f *installationFixture) {
 			os.WriteFile(filepath.Join(f.bin, PluginName), []byte("x"), 0o666)
 		}, "plugin", Fail, "is no ELF file (1 bytes)"},
@@ -297,20 +308,32 @@ func TestBrokenInstallation(t *testing.T) {
 		{"a plugin newer than NCCL", func(t *testing.T, f *installationFixture) {
 			compile(t, filepath.Join(f.bin, PluginName), newSource)
 		}, "libnccl.so.2", Fail, "but the plugin has v7"},
-		{"a collector that is not there", func(t *testing.T, f *installationFixture) { f.settings.Collector = "/nowhere/collector" }, "collector", Fail, "is missing"},
-		{"a collector that is a folder", func(t *testing.T, f *installationFixture) { f.settings.Collector = f.bin }, "collector", Fail, "not an executable"},
+		{"a collector that is not there", func(t *testing.T,
+			f *installationFixture) {
+			f.settings.Collector = "/nowhere/collector"
+		}, "collector", Fail, "is missing"},
+		{"a collector that is a folder", func(t *testing.T, f *installationFixture) { f.settings.Collector = f.bin },
+			"collector", Fail, "not an executable"},
 		{"an NCCL without version", func(t *testing.T, f *installationFixture) {
 			compile(t, filepath.Join(f.nccl, "libnccl.so.2"), silentSource)
 		}, "libnccl.so.2", Warn, "version unknown"},
 		{"an NCCL that is none", func(t *testing.T, f *installationFixture) {
 			compile(t, filepath.Join(f.nccl, "libnccl.so.2"), otherSource)
 		}, "libnccl.so.2", Warn, "no symbol ncclGetVersion"},
-		{"a folder without NCCL", func(t *testing.T, f *installationFixture) { f.libraries = []string{f.bin} }, "library", Fail, "holds no NCCL library"},
+		{"a folder without NCCL", func(t *testing.T, f *installationFixture) { f.libraries = []string{f.bin} },
+			"library", Fail, "holds no NCCL library"},
 		{"a file in the way of the directory", func(t *testing.T, f *installationFixture) {
 			f.settings.Directory = filepath.Join(f.bin, "nccl-otf2", "exp")
 		}, "experiment directory", Fail, "not a folder"},
-		{"settings that are refused", func(t *testing.T, f *installationFixture) { f.settingsErr = errors.New("no such key") }, "values", Fail, "no such key"},
-		{"settings with a doubtful value", func(t *testing.T, f *installationFixture) { f.settings.Warnings = []string{"unknown name"} }, "values", Warn, "unknown name"},
+		{"settings that are refused", func(t *testing.T,
+			f *installationFixture) {
+			f.settingsErr = errors.New("no such key")
+		}, "values", Fail, "no such key"},
+		{"settings with a doubtful value", func(
+			t *testing.T, f *installationFixture) {
+			f.settings.Warnings = []string{"unknown name"}
+		}, "values", Warn,
+			"unknown name"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := newInstallation(t)
@@ -363,8 +386,8 @@ func TestValueOfPluginVariable(t *testing.T) {
 	expect(t, f.examine(), "NCCL_PROFILER_PLUGIN", Fail, "nccl.conf) switches profiling off")
 }
 
-// A pipe that nobody writes to, a device and a file of a terabyte of nothing in the place of NCCL's settings: doctor ends, as if the file
-// were not there, and reads the next one.
+// A pipe that nobody writes to, a device and a file of a terabyte of nothing in the place of NCCL's settings: doctor
+// ends, as if the file were not there, and reads the next one.
 func TestIrregularSettingsOfNCCL(t *testing.T) {
 	for name, place := range map[string]func(path string) error{
 		"pipe":   func(path string) error { return syscall.Mkfifo(path, 0o600) },
@@ -433,7 +456,8 @@ func TestClockSource(t *testing.T) {
 func TestNCCLInAPythonPackage(t *testing.T) {
 	f := newInstallation(t)
 	venv := filepath.Join(f.root, "venv[1]") // a name that would be a pattern
-	compile(t, filepath.Join(venv, "lib", "python3.12", "site-packages", "nvidia", "nccl", "lib", "libnccl.so.2"), ncclSource)
+	compile(t, filepath.Join(venv, "lib", "python3.12", "site-packages", "nvidia", "nccl", "lib", "libnccl.so.2"),
+		ncclSource)
 	f.env["VIRTUAL_ENV"] = venv
 	expect(t, f.examine(), "libnccl.so.2", OK, "in a Python package")
 }
@@ -448,13 +472,15 @@ func TestSharedMemoryFile(t *testing.T) {
 	f.settings.Shared, f.settings.Memory = true, 1<<60
 	expect(t, f.examine(), "/dev/shm", Warn, "NCCL_OTF2_RING=shm takes 1 EiB of it for each process")
 	f.settings.Memory = 4 << 20
-	if c := find(t, f.examine(), "/dev/shm"); c.Status == OK && !strings.Contains(c.Found, "NCCL_OTF2_RING=shm takes 4 MiB") {
+	if c := find(t, f.examine(), "/dev/shm"); c.Status == OK &&
+		!strings.Contains(c.Found, "NCCL_OTF2_RING=shm takes 4 MiB") {
 		t.Errorf("%+v", c)
 	}
 }
 
 func TestOldVersionsTellLess(t *testing.T) {
-	for api, want := range map[int]string{1: "no calls", 3: "no GPU times", 4: "no calls of the application", 5: "", 7: ""} {
+	for api, want := range map[int]string{1: "no calls", 3: "no GPU times", 4: "no calls of the application", 5: "",
+		7: ""} {
 		if got := lacking(api); !strings.Contains(got, want) || want == "" && got != "" {
 			t.Errorf("v%d: %q", api, got)
 		}
@@ -510,11 +536,13 @@ func TestWhatLibrariesHide(t *testing.T) {
 	expect(t, f.examine(), name, Info, "if used: one-sided operations of the host")
 
 	rccl := filepath.Join(f.root, "rocm")
-	compile(t, filepath.Join(rccl, "librccl.so.1"), strings.ReplaceAll(ncclSource, "NCCL version 2.29.7", "RCCL version 2.30.4"))
+	compile(t, filepath.Join(rccl, "librccl.so.1"),
+		strings.ReplaceAll(ncclSource, "NCCL version 2.29.7", "RCCL version 2.30.4"))
 	f.env = map[string]string{"LD_LIBRARY_PATH": rccl}
 	c := f.examine().Checks
 	i := slices.IndexFunc(c, func(c Check) bool { return c.Name == "librccl.so.1, not visible" })
-	if i < 0 || c[i].Status != Warn || !strings.Contains(c[i].Found, "DDA") || !strings.Contains(c[i].Advice, "RCCL_DDA_ENABLE=0") {
+	if i < 0 || c[i].Status != Warn || !strings.Contains(c[i].Found, "DDA") ||
+		!strings.Contains(c[i].Advice, "RCCL_DDA_ENABLE=0") {
 		t.Errorf("%+v", c)
 	}
 	const node = "/sys/class/kfd/kfd/topology/nodes/1/properties"
@@ -535,8 +563,8 @@ func TestVersionCode(t *testing.T) {
 	}
 }
 
-// Files of killed processes in /dev/shm are named, with the command that saves them; those of living ones, of others, and what is no
-// such file are not.
+// Files of killed processes in /dev/shm are named, with the command that saves them; those of living ones, of others,
+// and what is no such file are not.
 func TestOrphans(t *testing.T) {
 	f := newInstallation(t)
 	const none = "/dev/shm/nccl-otf2-%d-%d-4a0b-%d"
@@ -569,7 +597,8 @@ func TestOrphans(t *testing.T) {
 	copy(job.Header().Place[:], experiment)
 	memory := testkit.Read(t, fmt.Sprintf("/proc/self/fd/%d", job.FD()))
 	f.write(t, left, string(memory))
-	if c := find(t, f.examine(), "left in /dev/shm"); !strings.HasPrefix(c.Advice, "nccl-otf2 unify "+experiment) || !strings.Contains(c.Found, "recorded in "+experiment) {
+	if c := find(t, f.examine(), "left in /dev/shm"); !strings.HasPrefix(c.Advice, "nccl-otf2 unify "+experiment) ||
+		!strings.Contains(c.Found, "recorded in "+experiment) {
 		t.Errorf("%+v", c)
 	}
 }

@@ -14,15 +14,18 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
 )
 
-// FuzzLibrary: whatever stands in a file that is named as a library, it says something of itself or is refused, and costs no
-// more memory than its size gives reason for.
+// FuzzLibrary: whatever stands in a file that is named as a library, it says something of itself or is refused, and
+// costs no more memory than its size gives reason for.
 func FuzzLibrary(f *testing.F) {
 	dir := f.TempDir()
 	source, library := filepath.Join(dir, "l.c"), filepath.Join(dir, "l.so")
-	if err := os.WriteFile(source, []byte(`const char *f(void) { return "NCCL version 2.29.7+cuda13.0 ncclProfiler_v6"; } int ncclGetVersion(int *v) { return *v = 22907; }`), 0o600); err != nil {
+	if err := os.WriteFile(
+		source, []byte(
+			`const char *f(void) { return "NCCL version 2.29.7+cuda13.0 ncclProfiler_v6"; } int ncclGetVersion(int *v) { return *v = 22907; }`), 0o600); err != nil {
 		f.Fatal(err)
 	}
-	if out, err := exec.Command("cc", "-shared", "-fPIC", "-nostdlib", "-s", "-o", library, source).CombinedOutput(); err != nil {
+	if out, err := exec.Command("cc", "-shared", "-fPIC", "-nostdlib", "-s", "-o", library,
+		source).CombinedOutput(); err != nil {
 		need.NoError(f, "a C compiler", err)
 		f.Fatalf("%s", out)
 	}

@@ -23,13 +23,17 @@ func (e *examiner) gpus() {
 		return // another collector's business
 	}
 	if !e.NVML {
-		s, advice := status("build nccl-otf2 where there is a C compiler: `make build`; until then NCCL_OTF2_NVML has no effect")
-		e.add(group, name, s, "this nccl-otf2 was built without it (CGO_ENABLED=0): GPUs are not identified and not measured", advice)
+		s, advice := status(
+			"build nccl-otf2 where there is a C compiler: `make build`; until then NCCL_OTF2_NVML has no effect")
+		e.add(group, name, s,
+			"this nccl-otf2 was built without it (CGO_ENABLED=0): GPUs are not identified and not measured", advice)
 		return
 	}
 	where, ok := e.resolve(nvmlName)
 	if !ok {
-		s, advice := status("where the job runs, the driver must be installed; in a container, NVIDIA_DRIVER_CAPABILITIES must have utility")
+		s, advice := status(
+			"where the job runs, the driver must be installed; in a container, NVIDIA_DRIVER_CAPABILITIES must have " +
+				"utility")
 		e.add(group, name, s, nvmlName+" is not on this machine: GPUs are not identified and not measured here", advice)
 		return
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 )
 
-// CheckPlugin tells whether a process can load the plugin at a path, and gives the versions of the profiler API that it exports. A
-// library that is not whole would not be refused by the loader: it kills the process with SIGBUS.
+// CheckPlugin tells whether a process can load the plugin at a path, and gives the versions of the profiler API that it
+// exports. A library that is not whole would not be refused by the loader: it kills the process with SIGBUS.
 func CheckPlugin(path string) (exports []int, err error) {
 	if err := CheckLibrary(path); err != nil {
 		return nil, err
@@ -32,8 +32,8 @@ func CheckPlugin(path string) (exports []int, err error) {
 	return exports, nil
 }
 
-// CheckLibrary tells whether a process can load the shared library at a path: whether it is whole, for this machine, and on a file
-// system from which code may be mapped.
+// CheckLibrary tells whether a process can load the shared library at a path: whether it is whole, for this machine,
+// and on a file system from which code may be mapped.
 func CheckLibrary(path string) error {
 	f, err := openFile(path)
 	if err != nil {
@@ -114,7 +114,8 @@ func wholeELF(f *os.File) (*elf.File, error) {
 	loads := 0
 	for _, p := range e.Progs {
 		if !inFile(p.Off, p.Filesz) {
-			return nil, fmt.Errorf("is not whole: a segment (%v) ends at byte %d, the file has %d", p.Type, p.Off+p.Filesz, size)
+			return nil, fmt.Errorf("is not whole: a segment (%v) ends at byte %d, the file has %d", p.Type,
+				p.Off+p.Filesz, size)
 		}
 		if p.Type == elf.PT_LOAD {
 			loads++
@@ -122,7 +123,8 @@ func wholeELF(f *os.File) (*elf.File, error) {
 	}
 	for _, s := range e.Sections {
 		if s.Type != elf.SHT_NULL && s.Type != elf.SHT_NOBITS && !inFile(s.Offset, s.FileSize) {
-			return nil, fmt.Errorf("is not whole: section %q ends at byte %d, the file has %d", s.Name, s.Offset+s.FileSize, size)
+			return nil, fmt.Errorf("is not whole: section %q ends at byte %d, the file has %d", s.Name,
+				s.Offset+s.FileSize, size)
 		}
 	}
 	if loads == 0 {

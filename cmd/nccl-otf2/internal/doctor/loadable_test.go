@@ -48,16 +48,20 @@ func TestUnloadablePlugins(t *testing.T) {
 		want string
 	}{
 		{"nothing", func(*testing.T, string) {}, "no such file"},
-		{"a dangling link", func(t *testing.T, path string) { testkit.Must(t, os.Symlink("nowhere", path)) }, "no such file"},
-		{"a link to itself", func(t *testing.T, path string) { testkit.Must(t, os.Symlink(filepath.Base(path), path)) }, "symbolic links"},
+		{"a dangling link", func(t *testing.T, path string) { testkit.Must(t, os.Symlink("nowhere", path)) },
+			"no such file"},
+		{"a link to itself", func(t *testing.T, path string) { testkit.Must(t, os.Symlink(filepath.Base(path), path)) },
+			"symbolic links"},
 		{"a folder", func(t *testing.T, path string) { testkit.Must(t, os.Mkdir(path, 0o777)) }, "not a regular file"},
 		{"a pipe", func(t *testing.T, path string) { testkit.Must(t, unix.Mkfifo(path, 0o666)) }, "not a regular file"},
 		{"an empty file", func(t *testing.T, path string) { testkit.Write(t, path, nil) }, "is no ELF file (0 bytes)"},
-		{"text", func(t *testing.T, path string) { testkit.Write(t, path, []byte("INPUT(libother.so)\n")) }, "is no ELF file"},
+		{"text", func(t *testing.T, path string) { testkit.Write(t, path, []byte("INPUT(libother.so)\n")) },
+			"is no ELF file"},
 		{"an object file", func(t *testing.T, path string) {
 			compileWith(t, path, pluginSource, "-c")
 		}, "nothing to load (ET_REL)"},
-		{"a library of other symbols", func(t *testing.T, path string) { compile(t, path, otherSource) }, "exports no ncclProfiler_v symbol"},
+		{"a library of other symbols", func(t *testing.T, path string) { compile(t, path, otherSource) },
+			"exports no ncclProfiler_v symbol"},
 		{"another machine's", func(t *testing.T, path string) {
 			b := testkit.Read(t, compile(t, path, pluginSource))
 			b[18], b[19] = 0xf3, 0 // RISC-V
@@ -99,7 +103,8 @@ func TestBrokenCollectors(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "collector")
 	whole := testkit.Read(t, compile(t, program, pluginSource))
 	f.settings.Collector = program
-	for n, words := range map[int]string{0: "is no ELF file", len(whole) / 10: "is not whole", len(whole) - 1: "is not whole"} {
+	for n, words := range map[int]string{0: "is no ELF file", len(whole) / 10: "is not whole",
+		len(whole) - 1: "is not whole"} {
 		testkit.Must(t, os.WriteFile(program, whole[:n], 0o777))
 		expect(t, f.examine(), "collector", Warn, words)
 	}

@@ -120,7 +120,8 @@ func (e *examiner) libraries(pluginExports []int) {
 	const group = "NCCL"
 	found, missing := e.findNCCL()
 	for _, p := range missing {
-		e.add(group, "library", Fail, p+" (named by --lib) is not there or holds no NCCL library", "give the path of libnccl.so.2 or librccl.so.1, or its folder")
+		e.add(group, "library", Fail, p+" (named by --lib) is not there or holds no NCCL library",
+			"give the path of libnccl.so.2 or librccl.so.1, or its folder")
 	}
 	if len(found) == 0 && len(missing) == 0 {
 		e.add(group, "library", Warn, "no libnccl.so.2 or librccl.so.1 in the usual places",
@@ -143,11 +144,14 @@ func lacking(api int) string {
 	return ""
 }
 
-// gpuTimes says whether a library that would use this version of the API is asked for GPU times, if that depends on settings.
+// gpuTimes says whether a library that would use this version of the API is asked for GPU times, if that depends on
+// settings.
 func (e *examiner) gpuTimes(group string, api int) {
 	switch asked, by := hidden.Stamps(api, e.Getenv); {
 	case !asked:
-		e.add(group, "GPU times", Warn, hidden.Danger+" unless "+hidden.AllGatherV+" is 0: they are not recorded, nor are replays of CUDA graphs inside a host",
+		e.add(group, "GPU times", Warn,
+			hidden.Danger+" unless "+hidden.AllGatherV+" is 0: they are not recorded, nor are replays of CUDA graphs "+
+				"inside a host",
 			"start the job with `nccl-otf2 run`, which sets it, or set it for all processes")
 	case by != "":
 		e.add(group, "GPU times", OK, by, "")
@@ -155,12 +159,17 @@ func (e *examiner) gpuTimes(group string, api int) {
 	e.proxyPools(group, api)
 }
 
-// proxyPools says for how many ranks on this machine there is room in /dev/shm for what GPU times take there, if there is little.
+// proxyPools says for how many ranks on this machine there is room in /dev/shm for what GPU times take there, if there
+// is little.
 func (e *examiner) proxyPools(group string, api int) {
 	if free, err := freeBytes(e.path(collector.ShmFolder)); err == nil && api >= 3 && api <= hidden.LastProxied {
 		if ranks := free / hidden.PoolsShare / hidden.PoolBytes; ranks < enoughPools {
-			e.add(group, "room for GPU times", Warn, fmt.Sprintf("/dev/shm has %s free, which is enough for %d ranks on this machine (one for each communicator); with more, GPU times are not recorded: NCCL up to 2.30 crashes with them if its proxies' memory finds no room",
-				units.Bytes(free), ranks), "in a container: --shm-size=2g or --ipc=host")
+			e.add(group, "room for GPU times", Warn,
+				fmt.Sprintf(
+					"/dev/shm has %s free, which is enough for %d ranks on this machine (one for each communicator); "+
+						"with more, GPU times are not recorded: NCCL up to 2.30 crashes with them if its proxies' "+
+						"memory finds no room",
+					units.Bytes(free), ranks), "in a container: --shm-size=2g or --ipc=host")
 		}
 	}
 }
@@ -169,11 +178,13 @@ func (e *examiner) examineLibrary(group string, f place, pluginExports []int) {
 	name := filepath.Base(f.path)
 	l, err := readLibrary(f.path)
 	if err != nil {
-		e.add(group, name, Warn, fmt.Sprintf("%s (%s) cannot be read: %v", f.path, f.how, err), "see whether the file is whole and for this machine")
+		e.add(group, name, Warn, fmt.Sprintf("%s (%s) cannot be read: %v", f.path, f.how, err),
+			"see whether the file is whole and for this machine")
 		return
 	}
 	if !l.exports("ncclGetVersion") {
-		e.add(group, name, Warn, fmt.Sprintf("%s (%s) has no symbol ncclGetVersion: not an NCCL library", f.path, f.how), "give the right one with --lib")
+		e.add(group, name, Warn, fmt.Sprintf("%s (%s) has no symbol ncclGetVersion: not an NCCL library", f.path,
+			f.how), "give the right one with --lib")
 		return
 	}
 	found := fmt.Sprintf("%s (%s)", f.path, f.how)
@@ -193,13 +204,15 @@ func (e *examiner) examineLibrary(group string, f place, pluginExports []int) {
 	}
 	if len(taken) == 0 {
 		if l.version == "" {
-			e.add(group, name, Warn, found, "NCCL takes profiler plugins from 2.23 on; find the version with NCCL_DEBUG=VERSION")
+			e.add(group, name, Warn, found,
+				"NCCL takes profiler plugins from 2.23 on; find the version with NCCL_DEBUG=VERSION")
 		} else {
 			least := 1
 			if len(pluginExports) > 0 {
 				least = pluginExports[0]
 			}
-			e.add(group, name, Fail, found+", takes no profiler plugin", fmt.Sprintf("use NCCL %s or newer", releaseWith(least)))
+			e.add(group, name, Fail, found+", takes no profiler plugin",
+				fmt.Sprintf("use NCCL %s or newer", releaseWith(least)))
 		}
 		return
 	}

@@ -38,11 +38,15 @@ func (e *examiner) installation() []int {
 	exports, err := CheckPlugin(plugin)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		e.add(group, "plugin", Fail, plugin+" is missing, and there is none in the prefix's lib or lib64", "copy "+PluginName+" beside nccl-otf2 (`make build` makes both), or `make install PREFIX=…`")
+		e.add(group, "plugin", Fail, plugin+" is missing, and there is none in the prefix's lib or lib64",
+			"copy "+PluginName+" beside nccl-otf2 (`make build` makes both), or `make install PREFIX=…`")
 	case err != nil:
-		e.add(group, "plugin", Fail, fmt.Sprintf("%s %v", plugin, err), "build it on this machine, or copy it again, to a folder from which programs may run")
+		e.add(group, "plugin", Fail, fmt.Sprintf("%s %v", plugin, err),
+			"build it on this machine, or copy it again, to a folder from which programs may run")
 	case len(plugin) > maxPluginName:
-		e.add(group, "plugin", Fail, fmt.Sprintf("%s: the path has %d bytes, NCCL cuts it at %d", plugin, len(plugin), maxPluginName), "move it to a shorter path")
+		e.add(group, "plugin", Fail, fmt.Sprintf(
+			"%s: the path has %d bytes, NCCL cuts it at %d", plugin, len(plugin), maxPluginName),
+			"move it to a shorter path")
 	default:
 		e.add(group, "plugin", OK, fmt.Sprintf("%s exports ncclProfiler %s", plugin, versionList(exports)), "")
 	}
@@ -61,7 +65,8 @@ func (e *examiner) pluginForRCCL(group, plugin string) {
 		return
 	}
 	if _, err := CheckPlugin(path); err != nil {
-		e.add(group, rcclPluginName, Warn, fmt.Sprintf("%s %v", path, err), fmt.Sprintf("ln -sf %s %s", PluginName, path))
+		e.add(group, rcclPluginName, Warn, fmt.Sprintf("%s %v", path, err),
+			fmt.Sprintf("ln -sf %s %s", PluginName, path))
 	}
 }
 
@@ -71,7 +76,8 @@ func (e *examiner) collector(group string) {
 	switch c := e.settings.Collector; c {
 	case "", "nccl-otf2":
 	case "spool":
-		e.add(group, name, Info, "NCCL_OTF2_COLLECTOR=spool: the plugin writes raw files, `nccl-otf2 unify` converts them after the run", "")
+		e.add(group, name, Info,
+			"NCCL_OTF2_COLLECTOR=spool: the plugin writes raw files, `nccl-otf2 unify` converts them after the run", "")
 		return
 	default:
 		path, how = c, "named by NCCL_OTF2_COLLECTOR"
@@ -79,12 +85,15 @@ func (e *examiner) collector(group string) {
 	st, err := os.Stat(path)
 	switch {
 	case err != nil:
-		e.add(group, name, Fail, fmt.Sprintf("%s (%s) is missing", path, how), "install nccl-otf2 with the plugin, or set NCCL_OTF2_COLLECTOR to its path")
+		e.add(group, name, Fail, fmt.Sprintf("%s (%s) is missing", path, how),
+			"install nccl-otf2 with the plugin, or set NCCL_OTF2_COLLECTOR to its path")
 	case st.IsDir() || st.Mode()&0o111 == 0:
-		e.add(group, name, Fail, fmt.Sprintf("%s (%s) is not an executable file", path, how), "chmod +x it, or set NCCL_OTF2_COLLECTOR to the right path")
+		e.add(group, name, Fail, fmt.Sprintf("%s (%s) is not an executable file", path, how),
+			"chmod +x it, or set NCCL_OTF2_COLLECTOR to the right path")
 	default:
 		if err := checkProgram(path); err != nil {
-			e.add(group, name, Warn, fmt.Sprintf("%s (%s) %v: the plugin writes raw files in its place", path, how, err), "install nccl-otf2 anew, in a folder from which programs may run; until then, `nccl-otf2 unify` converts the raw files")
+			e.add(group, name, Warn, fmt.Sprintf("%s (%s) %v: the plugin writes raw files in its place", path, how,
+				err), "install nccl-otf2 anew, in a folder from which programs may run; until then, `nccl-otf2 unify` converts the raw files")
 			return
 		}
 		e.add(group, name, OK, fmt.Sprintf("%s (%s)", path, how), "")
@@ -113,7 +122,8 @@ func (e *examiner) pluginVariable() {
 			e.add(group, name, Warn, fmt.Sprintf("not set; NCCL would load %s (%s)", p.path, p.how), set)
 			return
 		}
-		e.add(group, name, Info, "not set; `nccl-otf2 run` sets it (to set it yourself: export "+name+"="+e.plugin()+")", "")
+		e.add(group, name, Info,
+			"not set; `nccl-otf2 run` sets it (to set it yourself: export "+name+"="+e.plugin()+")", "")
 		return
 	}
 	switch {
@@ -133,7 +143,8 @@ func (e *examiner) pluginVariable() {
 			e.judgeLibrary(verdict, value, "", OK)
 		}
 	default:
-		for _, candidate := range []string{value, "libnccl-profiler-" + value + ".so", "librccl-profiler-" + value + ".so"} {
+		for _, candidate := range []string{value, "libnccl-profiler-" + value + ".so",
+			"librccl-profiler-" + value + ".so"} {
 			if candidate != value && strings.HasPrefix(value, "lib") && strings.HasSuffix(value, ".so") {
 				break
 			}

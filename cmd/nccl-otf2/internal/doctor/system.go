@@ -85,9 +85,11 @@ func (e *examiner) directory() {
 	free, err := freeBytes(parent)
 	switch {
 	case err != nil:
-		e.add(group, name, Warn, fmt.Sprintf("%s: free space unknown: %v", dir, err), "make sure that there is room for the archive")
+		e.add(group, name, Warn, fmt.Sprintf("%s: free space unknown: %v", dir, err),
+			"make sure that there is room for the archive")
 	case free < leastDirectory:
-		e.add(group, name, Warn, fmt.Sprintf("%s: only %s free", dir, units.Bytes(free)), "make room, or set NCCL_OTF2_DIR to another file system")
+		e.add(group, name, Warn, fmt.Sprintf("%s: only %s free", dir, units.Bytes(free)),
+			"make room, or set NCCL_OTF2_DIR to another file system")
 	default:
 		e.add(group, name, OK, fmt.Sprintf("%s: writable, %s free", dir, units.Bytes(free)), "")
 	}
@@ -99,14 +101,21 @@ func (e *examiner) sharedMemory() {
 	free, err := freeBytes(shm)
 	switch {
 	case err != nil:
-		e.add(group, "/dev/shm", Warn, fmt.Sprintf("cannot be read: %v", err), "NCCL needs it for ranks that share a node")
+		e.add(group, "/dev/shm", Warn, fmt.Sprintf("cannot be read: %v", err),
+			"NCCL needs it for ranks that share a node")
 	case e.settings.Shared && free/4 < e.settings.Memory+sharedTables:
-		e.add(group, "/dev/shm", Warn, fmt.Sprintf("%s free; NCCL_OTF2_RING=shm takes %s of it for each process, and no more than a quarter for all", units.Bytes(free), units.Bytes(e.settings.Memory)),
-			"lower NCCL_OTF2_MEMORY, or in a container raise --shm-size; processes for which there is not enough room use memory that ends with them and their collectors")
+		e.add(group, "/dev/shm", Warn, fmt.Sprintf(
+			"%s free; NCCL_OTF2_RING=shm takes %s of it for each process, and no more than a quarter for all",
+			units.Bytes(free), units.Bytes(e.settings.Memory)),
+			"lower NCCL_OTF2_MEMORY, or in a container raise --shm-size; processes for which there is not enough "+
+				"room use memory that ends with them and their collectors")
 	case e.settings.Shared:
-		e.add(group, "/dev/shm", OK, fmt.Sprintf("%s free; NCCL_OTF2_RING=shm takes %s of it for each process", units.Bytes(free), units.Bytes(e.settings.Memory)), "")
+		e.add(group, "/dev/shm", OK, fmt.Sprintf(
+			"%s free; NCCL_OTF2_RING=shm takes %s of it for each process", units.Bytes(free),
+			units.Bytes(e.settings.Memory)), "")
 	case free < leastShared:
-		e.add(group, "/dev/shm", Warn, units.Bytes(free)+" free; NCCL itself may need more", "in a container: --shm-size=1g or --ipc=host")
+		e.add(group, "/dev/shm", Warn, units.Bytes(free)+" free; NCCL itself may need more",
+			"in a container: --shm-size=1g or --ipc=host")
 	default:
 		e.add(group, "/dev/shm", OK, units.Bytes(free)+" free", "")
 	}
@@ -114,7 +123,9 @@ func (e *examiner) sharedMemory() {
 	// The plugin's rings lie in a memfd, which seccomp profiles of old containers forbid.
 	fd, err := unix.MemfdCreate("nccl-otf2-doctor", unix.MFD_CLOEXEC)
 	if err != nil {
-		e.add(group, "memfd", Warn, "memfd_create: "+err.Error(), "the plugin uses memory in /dev/shm instead: make room there, or allow memfd_create in the container's seccomp profile")
+		e.add(group, "memfd", Warn, "memfd_create: "+err.Error(),
+			"the plugin uses memory in /dev/shm instead: make room there, or allow memfd_create in the container's "+
+				"seccomp profile")
 		return
 	}
 	unix.Close(fd)
@@ -141,11 +152,14 @@ func (e *examiner) orphans(folder string) {
 	}
 	for _, experiment := range slices.Sorted(maps.Keys(found)) {
 		l := found[experiment]
-		text := fmt.Sprintf("%s in %s of processes that were killed, and their collectors", units.Bytes(l.bytes), units.Plural(uint64(len(l.files)), "file"))
+		text := fmt.Sprintf("%s in %s of processes that were killed, and their collectors", units.Bytes(l.bytes),
+			units.Plural(uint64(len(l.files)), "file"))
 		if experiment == "" {
-			e.add("directory", "left in /dev/shm", Warn, text+"; the directory of that recording no longer exists", "rm "+strings.Join(l.files, " "))
+			e.add("directory", "left in /dev/shm", Warn, text+"; the directory of that recording no longer exists",
+				"rm "+strings.Join(l.files, " "))
 		} else {
-			e.add("directory", "left in /dev/shm", Warn, text+", recorded in "+experiment, "nccl-otf2 unify "+experiment+" (saves what is in them, and removes them)")
+			e.add("directory", "left in /dev/shm", Warn, text+", recorded in "+experiment,
+				"nccl-otf2 unify "+experiment+" (saves what is in them, and removes them)")
 		}
 	}
 }
@@ -161,8 +175,10 @@ const unlimited = ^uint64(0)
 var limits = []limit{
 	{"Max address space", "RLIMIT_AS", func(e *examiner, soft, _ uint64) (Status, string) {
 		if soft < leastAddress+e.settings.Memory {
-			return Warn, fmt.Sprintf("the collector needs %s in addition to the shared memory of %s; without it, the plugin writes raw files for `unify`: raise `ulimit -v`",
-				units.Bytes(leastAddress), units.Bytes(e.settings.Memory))
+			return Warn,
+				fmt.Sprintf(
+					"the collector needs %s in addition to the shared memory of %s; without it, the plugin writes raw files for `unify`: raise `ulimit -v`",
+					units.Bytes(leastAddress), units.Bytes(e.settings.Memory))
 		}
 		return OK, ""
 	}},
@@ -177,7 +193,9 @@ var limits = []limit{
 			return OK, ""
 		}
 		if used := e.threadsOfUser(); used+leastProcesses > soft {
-			return Warn, fmt.Sprintf("%d of them are in use; if the collector cannot start, the plugin writes raw files for `unify`: raise `ulimit -u`", used)
+			return Warn,
+				fmt.Sprintf(
+					"%d of them are in use; if the collector cannot start, the plugin writes raw files for `unify`: raise `ulimit -u`", used)
 		}
 		return OK, ""
 	}},
@@ -327,7 +345,9 @@ func (e *examiner) clock() {
 	case source == "":
 		e.add(group, name, Info, "CLOCK_MONOTONIC: the kernel's clock source is unknown", "")
 	default:
-		e.add(group, name, Warn, fmt.Sprintf("CLOCK_MONOTONIC by the kernel's clock source %q, which may cost a system call per event", source),
+		e.add(group, name, Warn,
+			fmt.Sprintf("CLOCK_MONOTONIC by the kernel's clock source %q, which may cost a system call per event",
+				source),
 			"expect a higher cost per event; on bare metal see why the kernel does not use tsc (dmesg)")
 	}
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ras reads what NCCL's RAS subsystem says of a job, as a witness beside the job's shards: which ranks do not answer, which have
-// begun fewer collectives than others, which had errors.
+// Package ras reads what NCCL's RAS subsystem says of a job, as a witness beside the job's shards: which ranks do not
+// answer, which have begun fewer collectives than others, which had errors.
 //
-// The form is the JSON of `ncclras -f json`, which NCCL has since 2.28.7 (its user guide, "RAS", section "JSON Output"; written by
-// src/ras/client_support.cc), also where a comma is missing in it as in 2.28.9, or the text of `ncclras`. RAS knows ranks of communicators by their communicator's hash, which is the commId that plugins are given.
+// The form is the JSON of `ncclras -f json`, which NCCL has since 2.28.7 (its user guide, "RAS", section "JSON Output";
+// written by src/ras/client_support.cc), also where a comma is missing in it as in 2.28.9, or the text of `ncclras`.
+// RAS knows ranks of communicators by their communicator's hash, which is the commId that plugins are given.
 package ras
 
 import (
@@ -100,10 +101,12 @@ const (
 	patience = time.Minute // RAS waits some seconds for processes that do not answer
 )
 
-// protocol is the version of the language that RAS and its clients speak; both only name it (src/ras/ras_internal.h of NCCL 2.30).
+// protocol is the version of the language that RAS and its clients speak; both only name it (src/ras/ras_internal.h of
+// NCCL 2.30).
 const protocol = 2
 
-// Read reads a file, or asks the RAS of a job: HOST:PORT, of any of its processes (NCCL_RAS_ADDR there, port 28028 by default).
+// Read reads a file, or asks the RAS of a job: HOST:PORT, of any of its processes (NCCL_RAS_ADDR there, port 28028 by
+// default).
 func Read(source string) (*Status, error) {
 	f, err := os.Open(source)
 	if err == nil {
@@ -159,7 +162,8 @@ func ask(address string) (*Status, error) {
 	for _, step := range []struct {
 		say, want string
 		optional  bool // else it is not RAS that answers
-	}{{fmt.Sprintf("CLIENT PROTOCOL %d\n", protocol), "SERVER PROTOCOL ", false}, {"SET FORMAT json\n", "OK", true}} { // before 2.28.7 there is text alone
+	}{{fmt.Sprintf("CLIENT PROTOCOL %d\n", protocol), "SERVER PROTOCOL ", false},
+		{"SET FORMAT json\n", "OK", true}} { // before 2.28.7 there is text alone
 		if _, err := io.WriteString(c, step.say); err != nil {
 			return nil, fmt.Errorf("RAS at %s: %w", address, err)
 		}
@@ -168,7 +172,8 @@ func ask(address string) (*Status, error) {
 			return nil, fmt.Errorf("RAS at %s: %w", address, err)
 		}
 		if !strings.HasPrefix(answer, step.want) && !step.optional {
-			return nil, fmt.Errorf("RAS at %s answers %q to %q: is it NCCL's RAS?", address, strings.TrimSpace(answer), strings.TrimSpace(step.say))
+			return nil, fmt.Errorf("RAS at %s answers %q to %q: is it NCCL's RAS?", address, strings.TrimSpace(answer),
+				strings.TrimSpace(step.say))
 		}
 	}
 	if _, err := io.WriteString(c, "STATUS\n"); err != nil {

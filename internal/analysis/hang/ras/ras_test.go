@@ -66,8 +66,10 @@ func TestTheSampleOfNCCLsUserGuide(t *testing.T) {
 			t.Fatalf("%+v", s)
 		}
 		c := s.Communicators[0]
-		if c.Hash != 0xae94423cfbb2ef4a || c.Size != 2 || len(c.Ranks) != 1 || c.Ranks[0].PID != 1524344 || c.Ranks[0].Collectives["AllReduce"] != 0 ||
-			len(c.Missing) != 1 || c.Missing[0].Rank != 1 || !c.Missing[0].Status.Unresponsive || c.Missing[0].Status.Dead {
+		if c.Hash != 0xae94423cfbb2ef4a || c.Size != 2 || len(c.Ranks) != 1 || c.Ranks[0].PID != 1524344 ||
+			c.Ranks[0].Collectives["AllReduce"] != 0 ||
+			len(c.Missing) != 1 || c.Missing[0].Rank != 1 || !c.Missing[0].Status.Unresponsive ||
+			c.Missing[0].Status.Dead {
 			t.Errorf("%+v", c)
 		}
 	}
@@ -77,7 +79,8 @@ func TestWhatIsNoAnswerOfRAS(t *testing.T) {
 	other := filepath.Join(t.TempDir(), "text")
 	testkit.Write(t, other, []byte("version 2.27.3 of something"))
 	for source, want := range map[string]string{
-		other: "neither the JSON nor the text of ncclras", "no/such/file": "give a file, or HOST:PORT", "127.0.0.1:1": "connection refused",
+		other: "neither the JSON nor the text of ncclras", "no/such/file": "give a file, or HOST:PORT",
+		"127.0.0.1:1": "connection refused",
 	} {
 		if _, err := ras.Read(source); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", source, err)
@@ -92,10 +95,13 @@ func TestJSONWithoutComma(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := s.Communicators[0]
-	if w := s.Witness(job(t)); len(w.Sentences) != 2 || w.Sentences[1] != "RAS gets no answer from rank 2 of communicator 0x97baf99a3daae59f (process 1002 on 10.0.0.1)" {
+	if w := s.Witness(job(t)); len(w.Sentences) != 2 ||
+		w.Sentences[1] != "RAS gets no answer from rank 2 of communicator 0x97baf99a3daae59f (process 1002 on "+
+			"10.0.0.1)" {
 		t.Errorf("%q", w.Sentences)
 	}
-	if s.NCCL != "2.28.9" || c.Size != 4 || len(c.Ranks) != 3 || len(c.Missing) != 1 || c.Missing[0].Rank != 2 || c.Missing[0].PID != 1002 || !c.Missing[0].Status.Unresponsive {
+	if s.NCCL != "2.28.9" || c.Size != 4 || len(c.Ranks) != 3 || len(c.Missing) != 1 || c.Missing[0].Rank != 2 ||
+		c.Missing[0].PID != 1002 || !c.Missing[0].Status.Unresponsive {
 		t.Errorf("%+v", s)
 	}
 }
@@ -111,7 +117,8 @@ func TestTextOfRAS(t *testing.T) {
 			t.Fatalf("%+v", s)
 		}
 		c := s.Communicators[0]
-		if c.Hash != 0xae94423cfbb2ef4a || c.Size != 4 || len(c.Missing) != 1 || c.Missing[0].Rank != 3 || c.Missing[0].PID != 103 || !c.Missing[0].Status.Dead {
+		if c.Hash != 0xae94423cfbb2ef4a || c.Size != 4 || len(c.Missing) != 1 || c.Missing[0].Rank != 3 ||
+			c.Missing[0].PID != 103 || !c.Missing[0].Status.Dead {
 			t.Errorf("%+v", c)
 		}
 		counts := make(map[int]uint64)
@@ -126,10 +133,15 @@ func TestTextOfRAS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w := s.Witness(job(t)); len(w.Sentences) != 1 || w.Sentences[0] != "RAS reports MISMATCH on tp, and not of whom" || w.Foreign {
+	if w := s.Witness(job(t)); len(w.Sentences) != 1 ||
+		w.Sentences[0] != "RAS reports MISMATCH on tp, and not of whom" || w.Foreign {
 		t.Errorf("%+v", w)
 	}
-	s, err = ras.Parse(strings.NewReader("NCCL version 2.24.3\n#0-0 (ae94423cfbb2ef4a) INCOMPLETE\n  Missing communicator data from 1 rank\n  The missing rank: 1\n\n#0-0 (ae94423cfbb2ef4a) ERROR\n  Asynchronous error on 1 rank\n  Rank 0 reported Remote process error -- GPU 0 managed by process 5 on node 10.0.0.1\n"))
+	s, err = ras.Parse(
+		strings.NewReader(
+			"NCCL version 2.24.3\n#0-0 (ae94423cfbb2ef4a) INCOMPLETE\n  Missing communicator data from 1 rank\n  The " +
+				"missing rank: 1\n\n#0-0 (ae94423cfbb2ef4a) ERROR\n  Asynchronous error on 1 rank\n  Rank 0 reported " +
+				"Remote process error -- GPU 0 managed by process 5 on node 10.0.0.1\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +157,8 @@ func job(t testing.TB) *jobs.Job {
 	dir := filepath.Join(t.TempDir(), "job")
 	for rank := range 2 {
 		p := shardtest.New(t, dir, fmt.Sprintf("rank%d", rank)).Launched("slurm", rank, 2).On("n0", 100+rank)
-		p.Comm(experiment.Comm{ID: 0xae94423cfbb2ef4a, Name: "tp", NRanks: 2, Rank: 1 - rank, InitTime: shardtest.Epoch})
+		p.Comm(experiment.Comm{ID: 0xae94423cfbb2ef4a, Name: "tp", NRanks: 2, Rank: 1 - rank,
+			InitTime: shardtest.Epoch})
 		p.Flush()
 	}
 	all, _, err := jobs.List(dir)
@@ -162,7 +175,9 @@ func TestItsWordIsOfRanksOfTheWorld(t *testing.T) {
 	}
 	j := job(t)
 	w := s.Witness(j)
-	if len(w.Silent) != 1 || !slices.Equal(w.Silent[0].Culprits, []int{0}) || w.Silent[0].Text != "RAS gets no answer from Rank 0 (process 1524345 on 172.16.64.245)" || len(w.Sentences) > 0 {
+	if len(w.Silent) != 1 || !slices.Equal(w.Silent[0].Culprits, []int{0}) ||
+		w.Silent[0].Text != "RAS gets no answer from Rank 0 (process 1524345 on 172.16.64.245)" ||
+		len(w.Sentences) > 0 {
 		t.Errorf("%+v", w)
 	}
 
@@ -172,7 +187,8 @@ func TestItsWordIsOfRanksOfTheWorld(t *testing.T) {
 	second.Status.Error = 6
 	s.Communicators[0].Ranks, s.Communicators[0].Missing = append(s.Communicators[0].Ranks, second), nil
 	w = s.Witness(j)
-	if want := []string{"RAS counts AllReduce begun on tp: 0 by Rank 1; 17 by Rank 0", "RAS: Rank 0 has asynchronous error 6 on tp"}; !slices.Equal(w.Sentences, want) {
+	if want := []string{"RAS counts AllReduce begun on tp: 0 by Rank 1; 17 by Rank 0",
+		"RAS: Rank 0 has asynchronous error 6 on tp"}; !slices.Equal(w.Sentences, want) {
 		t.Errorf("%q", w.Sentences)
 	}
 	if len(w.Behind) != 1 || !slices.Equal(w.Behind[0].Culprits, []int{1}) {

@@ -11,9 +11,10 @@ import (
 	"strings"
 )
 
-// The text that ncclras prints without -f json, and RAS before NCCL 2.28.7 at all (src/ras/client_support.cc of NCCL 2.24 to 2.30): a summary with
-// a row per group of communicators, and below "Errors" and "Warnings" a paragraph per communicator and kind of trouble. It names the ranks that
-// are in trouble where they are few, with their processes from 2.26 on; of the others it says how many they are.
+// The text that ncclras prints without -f json, and RAS before NCCL 2.28.7 at all (src/ras/client_support.cc of NCCL
+// 2.24 to 2.30): a summary with a row per group of communicators, and below "Errors" and "Warnings" a paragraph per
+// communicator and kind of trouble. It names the ranks that are in trouble where they are few, with their processes
+// from 2.26 on; of the others it says how many they are.
 
 var (
 	textVersion  = regexp.MustCompile(`^NCCL version (\S+)`)
@@ -23,10 +24,11 @@ var (
 	textRank     = regexp.MustCompile(`^ +Rank (\d+)\b`)
 	textList     = regexp.MustCompile(`^ +The missing ranks?: ([\d, -]+)$`)
 	textFunction = regexp.MustCompile(`^ +Communicator ranks have different (\S+) operation counts`)
-	textCount    = regexp.MustCompile(`^ +(?:\d+ ranks have|Rank \d+ has) (?:launched up to operation (\d+)|not launched any operations)`)
-	textStatus   = regexp.MustCompile(`^ +(?:\d+ ranks have|Rank [\d,-]+ has) status ([A-Z]+)`)
-	textError    = regexp.MustCompile(`^ +(?:\d+ ranks|Rank \d+) reported (.+?)(?: -- .*)?$`)
-	textProcess  = regexp.MustCompile(`^ +Process (\d+) on node (\S+)`)
+	textCount    = regexp.MustCompile(
+		`^ +(?:\d+ ranks have|Rank \d+ has) (?:launched up to operation (\d+)|not launched any operations)`)
+	textStatus  = regexp.MustCompile(`^ +(?:\d+ ranks have|Rank [\d,-]+ has) status ([A-Z]+)`)
+	textError   = regexp.MustCompile(`^ +(?:\d+ ranks|Rank \d+) reported (.+?)(?: -- .*)?$`)
+	textProcess = regexp.MustCompile(`^ +Process (\d+) on node (\S+)`)
 )
 
 // maxRanks bounds the ranks of one communicator that are taken.
@@ -34,7 +36,8 @@ const maxRanks = 1 << 18
 
 // resultNames are ncclResult_t by what RAS calls them.
 var resultNames = map[string]int{
-	"Unhandled CUDA error": 1, "System error": 2, "Internal error": 3, "Invalid argument": 4, "Invalid usage": 5, "Remote process error": 6,
+	"Unhandled CUDA error": 1, "System error": 2, "Internal error": 3, "Invalid argument": 4, "Invalid usage": 5,
+	"Remote process error":       6,
 	"NCCL operation in progress": inProgress,
 }
 
@@ -66,7 +69,8 @@ type textReader struct {
 
 // parseText reads the text form; an error says that it is none.
 func parseText(text []byte) (*Status, error) {
-	r := &textReader{status: new(Status), sizes: make(map[string]int), index: make(map[textKey]int), dead: make(map[Place]bool), at: -1}
+	r := &textReader{status: new(Status), sizes: make(map[string]int), index: make(map[textKey]int),
+		dead: make(map[Place]bool), at: -1}
 	known := false
 	for line := range bytes.Lines(text) {
 		if len(line) < 1<<12 && r.line(strings.TrimRight(string(line), "\r\n")) {

@@ -22,7 +22,8 @@ type Witness struct {
 	Sentences []string       // all but who is silent
 	Silent    []waitfor.Stop // ranks that do not answer
 	Behind    []waitfor.Stop // ranks that have begun fewer collectives than others, at the moment
-	Foreign   bool           // RAS speaks of communicators, and of none of the job's: Sentences name who is missing there
+	// RAS speaks of communicators, and of none of the job's: Sentences name who is missing there
+	Foreign bool
 }
 
 // Witness gives what RAS says of a job.
@@ -44,7 +45,8 @@ func (s *Status) Witness(j *jobs.Job) (all Witness) {
 		}
 		all.Sentences = append(all.Sentences, w.errors()...)
 		if len(silent)+len(behind)+len(w.errors()) == 0 && len(c.Troubles) > 0 {
-			all.Sentences = append(all.Sentences, fmt.Sprintf("RAS reports %s on %s, and not of whom", strings.Join(c.Troubles, ", "), w.here.Name))
+			all.Sentences = append(all.Sentences, fmt.Sprintf(
+				"RAS reports %s on %s, and not of whom", strings.Join(c.Troubles, ", "), w.here.Name))
 		}
 		all.Silent, all.Behind = append(all.Silent, silent...), append(all.Behind, behind...)
 	}
@@ -72,7 +74,8 @@ func (s *Status) missing() (all []string) {
 			case m.Status.Unresponsive:
 				what = "gets no answer from"
 			}
-			all = append(all, fmt.Sprintf("RAS %s rank %d of communicator %#x%s", what, m.Rank, uint64(c.Hash), m.where()))
+			all = append(all, fmt.Sprintf("RAS %s rank %d of communicator %#x%s", what, m.Rank, uint64(c.Hash),
+				m.where()))
 		}
 	}
 	return all
@@ -176,7 +179,8 @@ func (w *witness) behind() (all []waitfor.Stop) {
 		}
 		all = append(all, waitfor.Stop{
 			Kind: verdict.Missing, Culprits: w.world(few), Among: w.world(by[most]),
-			Text: fmt.Sprintf("RAS counts %s begun on %s: %s", f, w.here.Name, strings.Join(parts[:min(len(parts), 4)], "; ")),
+			Text: fmt.Sprintf("RAS counts %s begun on %s: %s", f, w.here.Name,
+				strings.Join(parts[:min(len(parts), 4)], "; ")),
 		})
 	}
 	return all
@@ -192,7 +196,8 @@ func (w *witness) errors() (all []string) {
 	ranks := slices.SortedFunc(slices.Values(w.ras.Ranks), func(a, b Rank) int { return cmp.Compare(a.Rank, b.Rank) })
 	for _, r := range ranks {
 		if r.Status.Error != 0 && r.Status.Error != inProgress {
-			all = append(all, fmt.Sprintf("RAS: %s has asynchronous error %d on %s", w.name(r.Rank), r.Status.Error, w.here.Name))
+			all = append(all, fmt.Sprintf("RAS: %s has asynchronous error %d on %s", w.name(r.Rank), r.Status.Error,
+				w.here.Name))
 		}
 		if r.Status.Abort {
 			all = append(all, fmt.Sprintf("RAS: %s has aborted %s", w.name(r.Rank), w.here.Name))

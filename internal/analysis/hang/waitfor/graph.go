@@ -9,14 +9,15 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
 )
 
-// What operations of a job that hangs wait for. Who is in what comes from the shards' tables of pending operations; that a rank comes to
-// operations on one stream one after the other is CUDA's.
+// What operations of a job that hangs wait for. Who is in what comes from the shards' tables of pending operations;
+// that a rank comes to operations on one stream one after the other is CUDA's.
 
 // edge says why an operation waits for another one: a member has not come to it, and is in the other one.
 type edge struct {
 	to     *operation
 	member *part // of the operation that waits
-	// queued: the member has called it behind the other one, on a stream that is the same as far as is known; else it has not called it.
+	// queued: the member has called it behind the other one, on a stream that is the same as far as is known; else it
+	// has not called it.
 	queued bool
 }
 
@@ -45,7 +46,10 @@ func newGraph(j *jobs.Job) *graph {
 		}
 	}
 	for _, q := range g.queues {
-		slices.SortStableFunc(q, func(a, b queued) int { return cmp.Compare(a.part.pending.Since, b.part.pending.Since) })
+		slices.SortStableFunc(q, func(a, b queued) int {
+			return cmp.Compare(
+				a.part.pending.Since, b.part.pending.Since)
+		})
 	}
 	for _, o := range g.operations {
 		for i := range o.parts {
@@ -81,9 +85,9 @@ func (g *graph) link(o *operation, p *part) {
 	}
 }
 
-// behind tells whether an operation that a process has called has to wait for one that it called before. On one stream it has, also where its
-// transfers are set up (it is then shown as running: NCCL's proxy thread begins with them when they are called). Where a stream is not known it
-// is taken to be the same, unless the operation runs.
+// behind tells whether an operation that a process has called has to wait for one that it called before. On one stream
+// it has, also where its transfers are set up (it is then shown as running: NCCL's proxy thread begins with them when
+// they are called). Where a stream is not known it is taken to be the same, unless the operation runs.
 func behind(p, before *part) bool {
 	if a, b := p.pending.Stream, before.pending.Stream; a != 0 && b != 0 {
 		return a == b
@@ -91,8 +95,8 @@ func behind(p, before *part) bool {
 	return p.state == called
 }
 
-// cycles lists the cycles of the graph, each once, the operations in the order in which they wait; and ends, the operations that wait for
-// no other one.
+// cycles lists the cycles of the graph, each once, the operations in the order in which they wait; and ends, the
+// operations that wait for no other one.
 func (g *graph) cycles() (cycles [][]edge, ends []*operation) {
 	const (
 		unseen = iota

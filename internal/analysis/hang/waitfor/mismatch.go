@@ -31,13 +31,15 @@ func arguments(g *graph) (stops []Stop) {
 			continue
 		}
 		if text, deviants, differ := deviation.Describe(o.name, all, o.comm.World); differ {
-			stops = append(stops, Stop{Kind: verdict.Mismatch, Culprits: deviants, Among: worlds(o, in), Text: o.words() + ": " + text, Certain: true, of: []*operation{o}})
+			stops = append(stops, Stop{Kind: verdict.Mismatch, Culprits: deviants, Among: worlds(o, in),
+				Text: o.words() + ": " + text, Certain: true, of: []*operation{o}})
 		}
 	}
 	return stops
 }
 
-// functions describes a cycle within one communicator: its members are in different functions at one place of its sequence.
+// functions describes a cycle within one communicator: its members are in different functions at one place of its
+// sequence.
 func functions(cycle []edge) Stop {
 	s := Stop{Kind: verdict.Mismatch, Certain: true}
 	var sides []side
@@ -56,8 +58,8 @@ type side struct {
 	text  string
 }
 
-// minority gives who is not with most, if more than half are of one side, all that are concerned, and what each side does, those that are
-// fewest first.
+// minority gives who is not with most, if more than half are of one side, all that are concerned, and what each side
+// does, those that are fewest first.
 func minority(sides []side) (few, all []int, text string) {
 	slices.SortStableFunc(sides, func(a, b side) int { return len(a.ranks) - len(b.ranks) })
 	for i, s := range sides {

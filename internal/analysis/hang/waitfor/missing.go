@@ -10,7 +10,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
 )
 
-// absent says who never came to an operation that the others are in, without being in another one; not ok if all whose data is there did.
+// absent says who never came to an operation that the others are in, without being in another one; not ok if all whose
+// data is there did.
 func absent(o *operation) (s Stop, ok bool) {
 	inside := o.with(called, running)
 	away := slices.DeleteFunc(o.with(missing), func(p *part) bool {
@@ -49,7 +50,8 @@ func gone(away []*part) bool {
 	return true
 }
 
-// leadOfDeath is by how much a process must have ended before the others for that to be told, ns: clocks of hosts differ.
+// leadOfDeath is by how much a process must have ended before the others for that to be told, ns: clocks of hosts
+// differ.
 const leadOfDeath = 100_000_000
 
 // deathOf says how missing members ended, if all ended before those that wait for them.

@@ -59,8 +59,8 @@ func (o *operation) in(p *jobs.JobProcess) *part {
 	return nil
 }
 
-// operationsOf lists the operations of a communicator that may not be complete. Messages that have only been called are left out: their other
-// ends are not known.
+// operationsOf lists the operations of a communicator that may not be complete. Messages that have only been called are
+// left out: their other ends are not known.
 func operationsOf(c *jobs.JobCommunicator) (all []*operation) {
 	for _, s := range c.Sequences() {
 		if s.Rank >= 0 {
@@ -75,8 +75,8 @@ func operationsOf(c *jobs.JobCommunicator) (all []*operation) {
 	return all
 }
 
-// operationOf describes one; nil if nothing speaks against its being complete: all that are in it have left the communicator, or have only
-// called it and NCCL does not say when such operations end.
+// operationOf describes one; nil if nothing speaks against its being complete: all that are in it have left the
+// communicator, or have only called it and NCCL does not say when such operations end.
 func operationOf(c *jobs.JobCommunicator, s *jobs.Sequence, ordinal uint64) *operation {
 	o := &operation{comm: c, name: s.Name, ordinal: ordinal}
 	if s.Pair != nil {
@@ -99,7 +99,8 @@ func operationOf(c *jobs.JobCommunicator, s *jobs.Sequence, ordinal uint64) *ope
 }
 
 // states are the states of members by their standing.
-var states = map[jobs.Standing]state{jobs.StandingUnknown: noData, jobs.NotBegun: missing, jobs.UnderWay: called, jobs.Ended: done, jobs.Begun: called}
+var states = map[jobs.Standing]state{jobs.StandingUnknown: noData, jobs.NotBegun: missing, jobs.UnderWay: called,
+	jobs.Ended: done, jobs.Begun: called}
 
 func partOf(r *jobs.JobRank, rank int, key string, ordinal uint64) part {
 	standing, pending := r.Standing(key, ordinal)

@@ -42,15 +42,16 @@ func sameQueue(e edge) bool {
 	return p != nil && p.pending.Stream != 0 && p.pending.Stream == e.member.pending.Stream
 }
 
-// sequence is operations of a cycle in the order in which ranks have them: those that they called, then those that nobody of them has called.
+// sequence is operations of a cycle in the order in which ranks have them: those that they called, then those that
+// nobody of them has called.
 type sequence struct {
 	ranks  []int // of the world, ascending
 	order  []*operation
 	called int // how many of them a rank has called, at most
 }
 
-// sequences groups the ranks that are in, or have not come to, at least two operations of a cycle by the order in which they have them: those
-// that are fewest first.
+// sequences groups the ranks that are in, or have not come to, at least two operations of a cycle by the order in which
+// they have them: those that are fewest first.
 func (g *graph) sequences(of []*operation) (all []sequence) {
 	for _, p := range g.processes(of) {
 		h, rank := g.sequence(p, of)
@@ -95,7 +96,8 @@ func (g *graph) sequence(p *jobs.JobProcess, of []*operation) (h sequence, rank 
 	return h, rank
 }
 
-// orderSides says who calls what before what: the first in full, those with the opposite order of two operations by that.
+// orderSides says who calls what before what: the first in full, those with the opposite order of two operations by
+// that.
 func orderSides(all []sequence) (sides []side) {
 	for i := range all {
 		h := &all[i]
@@ -134,7 +136,8 @@ func (h *sequence) words() string {
 
 // reverses tells whether two operations are in one order here and in the other one there.
 func (h *sequence) reverses(o *sequence) bool {
-	return len(h.order) == 2 && len(o.order) == 2 && h.order[0] == o.order[1] && h.order[1] == o.order[0] && h.called == o.called
+	return len(h.order) == 2 && len(o.order) == 2 && h.order[0] == o.order[1] && h.order[1] == o.order[0] &&
+		h.called == o.called
 }
 
 // processes lists those that are in one of some operations, or have not come to it.

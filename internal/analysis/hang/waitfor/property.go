@@ -10,7 +10,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// What kept a job from going on is in its archive: one property for each culprit, JSON as in reports, so that the answer needs no shards.
+// What kept a job from going on is in its archive: one property for each culprit, JSON as in reports, so that the
+// answer needs no shards.
 
 // maxProperties bounds how many culprits an archive names.
 const maxProperties = 64
@@ -25,7 +26,8 @@ func Values(culprits []verdict.Culprit) (values []string) {
 	return values
 }
 
-// OfArchive is who kept an archive's job from going on, or asked for what does not fit together, as unify found; the worst first.
+// OfArchive is who kept an archive's job from going on, or asked for what does not fit together, as unify found; the
+// worst first.
 func OfArchive(a *otf2.Anchor) []verdict.Culprit {
 	all := []verdict.Culprit{}
 	ps := facts.PropertiesOf(a)

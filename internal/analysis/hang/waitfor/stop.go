@@ -19,14 +19,15 @@ import (
 
 // Stop is something that keeps a job from going on, or has damaged what it computed.
 type Stop struct {
-	Kind     verdict.Kind `json:"kind"`
-	Culprits []int        `json:"culprits"` // ranks of the world; empty where nobody departs from the others more than they from it
-	Among    []int        `json:"among"`    // those that are concerned
-	Peer     *int         `json:"peer"`     // of a transfer: the rank at its other end
-	Text     string       `json:"text"`     // one sentence
-	Since    uint64       `json:"since"`    // ns since 1970, on the job's clock; 0: nobody saw
-	Age      uint64       `json:"age_ns"`   // from then to the end of the processes that are in it, or to now
-	Victims  int          `json:"victims"`  // members that are held up
+	Kind verdict.Kind `json:"kind"`
+	// ranks of the world; empty where nobody departs from the others more than they from it
+	Culprits []int  `json:"culprits"`
+	Among    []int  `json:"among"`   // those that are concerned
+	Peer     *int   `json:"peer"`    // of a transfer: the rank at its other end
+	Text     string `json:"text"`    // one sentence
+	Since    uint64 `json:"since"`   // ns since 1970, on the job's clock; 0: nobody saw
+	Age      uint64 `json:"age_ns"`  // from then to the end of the processes that are in it, or to now
+	Victims  int    `json:"victims"` // members that are held up
 	// Certain tells that it would not have gone on by itself; else only its age says so.
 	Certain bool `json:"certain"`
 	// Passed tells that the job went on all the same.
@@ -51,10 +52,12 @@ func heldFor(ns uint64) string { return " (for " + units.Time(float64(ns)) + ")"
 
 // kinds are the heads of sentences.
 var kinds = map[verdict.Kind]string{
-	verdict.Missing: "missing", verdict.Order: "order", verdict.Mismatch: "mismatch", verdict.SlowTransfer: "stuck transfer",
+	verdict.Missing: "missing", verdict.Order: "order", verdict.Mismatch: "mismatch",
+	verdict.SlowTransfer: "stuck transfer",
 }
 
-// Young is an age, ns, below which an operation that a running job is in may just take its time: shards are flushed every 2 s.
+// Young is an age, ns, below which an operation that a running job is in may just take its time: shards are flushed
+// every 2 s.
 const Young = 5_000_000_000
 
 // Find looks for what keeps a job from going on. now is the time to count ages of running processes to.
@@ -113,7 +116,8 @@ func (s *Stop) age(now uint64) {
 	}
 }
 
-// passed lists the operations that members had asked for with arguments that do not fit together, and that ended all the same.
+// passed lists the operations that members had asked for with arguments that do not fit together, and that ended all
+// the same.
 func passed(j *jobs.Job) (stops []Stop) {
 	for _, d := range deviation.Narrow(j.Differences()) {
 		if len(d.Deviants) == 0 {
@@ -123,7 +127,8 @@ func passed(j *jobs.Job) (stops []Stop) {
 		if d.Last > d.First {
 			which = fmt.Sprintf("%s %d-%d on %s", d.Function, d.First, d.Last, d.Name)
 		}
-		stops = append(stops, Stop{Kind: verdict.Mismatch, Culprits: d.Deviants, Text: which + ": " + d.Detail, Certain: true, Passed: true})
+		stops = append(stops, Stop{Kind: verdict.Mismatch, Culprits: d.Deviants, Text: which + ": " + d.Detail,
+			Certain: true, Passed: true})
 	}
 	return stops
 }

@@ -15,10 +15,11 @@ type flow struct {
 	from, to, channel int
 }
 
-// transfer names the network transfer that an operation waits for that all members are in. Transfers of one step wait for each other, as
-// data goes through the members: who waits for its own GPU waits for what that receives, and who waits for its receiver for what that
-// sends on. Stuck is what neither explains: data that its sender has handed to the network, or that the sender is done with, and that the
-// receiver has not got; of several the one that has been so the longest.
+// transfer names the network transfer that an operation waits for that all members are in. Transfers of one step wait
+// for each other, as data goes through the members: who waits for its own GPU waits for what that receives, and who
+// waits for its receiver for what that sends on. Stuck is what neither explains: data that its sender has handed to the
+// network, or that the sender is done with, and that the receiver has not got; of several the one that has been so the
+// longest.
 func transfer(o *operation) (s Stop, ok bool) {
 	sends, receives := make(map[flow]*experiment.Transfer), make(map[flow]*experiment.Transfer)
 	recorded := make(map[int]bool) // members whose transfers are recorded
@@ -51,7 +52,8 @@ func transfer(o *operation) (s Stop, ok bool) {
 	}
 	if stuck == nil {
 		for f, t := range receives {
-			if sent := sends[f]; t.Phase == regions.NameRecvNetwork && recorded[f.from] && (sent == nil || sent.Step > t.Step) {
+			if sent := sends[f]; t.Phase == regions.NameRecvNetwork && recorded[f.from] &&
+				(sent == nil || sent.Step > t.Step) {
 				found(f, t)
 			}
 		}
@@ -78,7 +80,8 @@ func transfer(o *operation) (s Stop, ok bool) {
 	if !stuck.Send {
 		how = "was sent and has not come"
 	}
-	s.Text = fmt.Sprintf("a transfer%s from %s to %s (channel %d, step %d, phase %q) in %s %s", bytes, o.comm.Names[at.from], o.comm.Names[at.to],
+	s.Text = fmt.Sprintf("a transfer%s from %s to %s (channel %d, step %d, phase %q) in %s %s", bytes,
+		o.comm.Names[at.from], o.comm.Names[at.to],
 		at.channel, stuck.Step, stuck.Phase, o.words(), how)
 	return s, true
 }

@@ -10,11 +10,12 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
 )
 
-// Culprits puts what was found into the form of a verdict, of each rank and kind the first. What a running job has been in for less than
-// [Young] is left out, and so is what processes were in for an instant when they were killed together.
+// Culprits puts what was found into the form of a verdict, of each rank and kind the first. What a running job has been
+// in for less than [Young] is left out, and so is what processes were in for an instant when they were killed together.
 func Culprits(j *jobs.Job, stops []Stop) []verdict.Culprit {
 	all := []verdict.Culprit{}
-	inexact := slices.ContainsFunc(j.Processes, func(p *jobs.JobProcess) bool { return p.Lossy || p.Continued || p.Paused })
+	inexact := slices.ContainsFunc(j.Processes,
+		func(p *jobs.JobProcess) bool { return p.Lossy || p.Continued || p.Paused })
 	running := slices.ContainsFunc(j.Processes, func(p *jobs.JobProcess) bool { return p.State == jobs.Running })
 	begin, end := span(j)
 	for i := range stops {
@@ -31,7 +32,8 @@ func Culprits(j *jobs.Job, stops []Stop) []verdict.Culprit {
 			if slices.ContainsFunc(all, func(c verdict.Culprit) bool { return c.Rank == rank && c.Kind == s.Kind }) {
 				continue
 			}
-			c := verdict.Culprit{Rank: rank, Kind: s.Kind, Peer: s.Peer, Share: 1 / float64(len(who)), Confidence: sure, Pattern: "once", Evidence: s.Text, Stopped: !s.Passed}
+			c := verdict.Culprit{Rank: rank, Kind: s.Kind, Peer: s.Peer, Share: 1 / float64(len(who)), Confidence: sure,
+				Pattern: "once", Evidence: s.Text, Stopped: !s.Passed}
 			if s.Age > 0 {
 				c.Evidence += heldFor(s.Age)
 				c.TimeShare = float64(s.Age) / float64(max(end-min(begin, end), s.Age))
@@ -44,8 +46,8 @@ func Culprits(j *jobs.Job, stops []Stop) []verdict.Culprit {
 	return all
 }
 
-// Confidence is that it is no chance that the job was so when it was looked at, or ended: the limits of ages are judgments, 0 means that
-// nothing can be said.
+// Confidence is that it is no chance that the job was so when it was looked at, or ended: the limits of ages are
+// judgments, 0 means that nothing can be said.
 func (s *Stop) Confidence(running bool) float64 {
 	switch {
 	case s.Passed:

@@ -28,7 +28,8 @@ const (
 
 // in is an operation that a rank is in: the first of its function on a communicator, 1 s after the begin and i ms.
 func in(comm int, function, state string, i uint64) experiment.Pending {
-	return experiment.Pending{Comm: comm, Function: function, Since: t0 + 1*s + i*ms, State: state, Count: 100, Datatype: "ncclFloat32", Stream: 7}
+	return experiment.Pending{Comm: comm, Function: function, Since: t0 + 1*s + i*ms, State: state, Count: 100,
+		Datatype: "ncclFloat32", Stream: 7}
 }
 
 func asking(p experiment.Pending, count uint64, datatype string, root int) experiment.Pending {
@@ -47,7 +48,8 @@ func moving(p experiment.Pending, all ...experiment.Transfer) experiment.Pending
 }
 
 func transfer(send bool, peer, step int, phase string, since uint64) experiment.Transfer {
-	return experiment.Transfer{Send: send, Peer: peer, Channel: 1, Step: step, Phase: phase, Bytes: 512 << 10, Since: t0 + since}
+	return experiment.Transfer{Send: send, Peer: peer, Channel: 1, Step: step, Phase: phase, Bytes: 512 << 10,
+		Since: t0 + since}
 }
 
 // comms makes the communicators of a rank: of all ranks n times, or those whose members are listed.
@@ -72,7 +74,8 @@ func pairs(rank int) []experiment.Comm {
 
 func TestWhatKeepsAJobFromGoingOn(t *testing.T) {
 	type list = map[int][]experiment.Pending
-	missing := list{0: {in(0, "AllReduce", "running", 0)}, 1: {in(0, "AllReduce", "running", 1)}, 3: {in(0, "AllReduce", "enqueued", 2)}}
+	missing := list{0: {in(0, "AllReduce", "running", 0)}, 1: {in(0, "AllReduce", "running", 1)},
+		3: {in(0, "AllReduce", "enqueued", 2)}}
 	ring := func(rank int, first ...experiment.Transfer) experiment.Pending {
 		return moving(in(0, "AllReduce", "running", uint64(rank)), first...)
 	}
@@ -87,35 +90,49 @@ func TestWhatKeepsAJobFromGoingOn(t *testing.T) {
 		says     string
 	}{
 		{"nothing", worlds(1), nil, nil, "", nil, -1, ""},
-		{"one is missing", worlds(1), missing, nil, verdict.Missing, []int{2}, -1, "Rank 2 never called AllReduce 0 on A, which Ranks 0-1,3 are in"},
-		{"one of a part of the world is missing", pairs, list{1: {in(1, "Broadcast", "running", 0)}}, nil, verdict.Missing, []int{3}, -1, "Rank 3 never called Broadcast 0 on B, which Rank 1 is in"},
-		{"a receiver is missing", pairs, list{2: {in(1, "Send>0", "running", 0)}}, nil, verdict.Missing, []int{0}, -1, "Rank 0 never came to message 0 from Rank 2 to Rank 0 on A, which Rank 2 is in"},
+		{"one is missing", worlds(1), missing, nil, verdict.Missing, []int{2}, -1,
+			"Rank 2 never called AllReduce 0 on A, which Ranks 0-1,3 are in"},
+		{"one of a part of the world is missing", pairs, list{1: {in(1, "Broadcast", "running", 0)}}, nil,
+			verdict.Missing, []int{3}, -1, "Rank 3 never called Broadcast 0 on B, which Rank 1 is in"},
+		{"a receiver is missing", pairs, list{2: {in(1, "Send>0", "running", 0)}}, nil, verdict.Missing, []int{0}, -1,
+			"Rank 0 never came to message 0 from Rank 2 to Rank 0 on A, which Rank 2 is in"},
 		{"two that are not at the same place", pairs, list{
-			0: {in(0, "AllReduce", "running", 5)}, 2: {in(0, "AllReduce", "running", 6)}, 3: {in(0, "AllReduce", "running", 7)}, 1: {in(1, "AllReduce", "running", 0)},
-		}, nil, verdict.Order, []int{1, 3}, -1, "Rank 1 called AllReduce 0 on B and has not come to AllReduce 0 on world, Rank 3 the other way round: each waits for the other"},
+			0: {in(0, "AllReduce", "running", 5)}, 2: {in(0, "AllReduce", "running", 6)},
+			3: {in(0, "AllReduce", "running", 7)}, 1: {in(1, "AllReduce", "running", 0)},
+		}, nil, verdict.Order, []int{1, 3}, -1,
+			"Rank 1 called AllReduce 0 on B and has not come to AllReduce 0 on world, Rank 3 the other way round: " +
+				"each waits for the other"},
 		{"a chain ends at the missing one", chain, list{
-			0: {in(0, "AllReduce", "running", 0)}, 1: {in(0, "AllReduce", "running", 1)}, 2: {in(0, "AllReduce", "running", 2)},
+			0: {in(0, "AllReduce", "running", 0)}, 1: {in(0, "AllReduce", "running", 1)},
+			2: {in(0, "AllReduce", "running", 2)},
 		}, nil, verdict.Missing, []int{3}, -1, "Rank 3 never called AllReduce 0 on C, which Rank 2 is in"},
-		{"one is missing, others are not at the same place", pairs, list{0: {in(1, "AllReduce", "running", 0)}, 1: {in(0, "AllReduce", "running", 2)}, 2: {in(1, "AllReduce", "running", 1)}},
+		{"one is missing, others are not at the same place", pairs,
+			list{0: {in(1, "AllReduce", "running", 0)}, 1: {in(0, "AllReduce", "running", 2)},
+				2: {in(1, "AllReduce", "running", 1)}},
 			nil, verdict.Missing, []int{3}, -1, "Rank 3 never called AllReduce 0 on world, which Rank 1 is in"},
 		{"opposite orders", worlds(2), list{
 			0: {in(0, "AllReduce", "running", 0), in(1, "AllReduce", "enqueued", 1)},
 			1: {in(1, "AllReduce", "running", 0), in(0, "AllReduce", "enqueued", 1)},
 			2: {in(1, "AllReduce", "running", 0), in(0, "AllReduce", "enqueued", 1)},
 			3: {in(1, "AllReduce", "running", 0), in(0, "AllReduce", "called", 1)},
-		}, nil, verdict.Order, []int{0}, -1, "Rank 0 called AllReduce 0 on A before AllReduce 0 on B, Ranks 1-3 the other way round: each waits for the other"},
+		}, nil, verdict.Order, []int{0}, -1,
+			"Rank 0 called AllReduce 0 on A before AllReduce 0 on B, Ranks 1-3 the other way round: each waits for " +
+				"the other"},
 		{"opposite orders, all transfers set up", worlds(2), list{
 			0: {in(0, "AllReduce", "running", 0), in(1, "AllReduce", "running", 1)},
 			1: {in(1, "AllReduce", "running", 0), in(0, "AllReduce", "running", 1)},
 			2: {in(1, "AllReduce", "running", 0), in(0, "AllReduce", "running", 1)},
 			3: {in(1, "AllReduce", "running", 0), in(0, "AllReduce", "running", 1)},
-		}, nil, verdict.Order, []int{0}, -1, "Rank 0 called AllReduce 0 on A before AllReduce 0 on B, Ranks 1-3 the other way round: each waits"},
+		}, nil, verdict.Order, []int{0}, -1,
+			"Rank 0 called AllReduce 0 on A before AllReduce 0 on B, Ranks 1-3 the other way round: each waits"},
 		{"opposite orders of two and two", worlds(2), list{
 			0: {in(0, "AllReduce", "running", 0), in(1, "AllReduce", "enqueued", 1)},
 			1: {in(1, "AllReduce", "running", 0), in(0, "AllReduce", "enqueued", 1)},
 			2: {in(1, "AllReduce", "running", 0), in(0, "AllReduce", "enqueued", 1)},
 			3: {in(0, "AllReduce", "running", 0), in(1, "AllReduce", "enqueued", 1)},
-		}, nil, verdict.Order, []int{0, 1, 2, 3}, -1, "Ranks 0,3 called AllReduce 0 on A before AllReduce 0 on B, Ranks 1-2 the other way round: each waits for the other"},
+		}, nil, verdict.Order, []int{0, 1, 2, 3}, -1,
+			"Ranks 0,3 called AllReduce 0 on A before AllReduce 0 on B, Ranks 1-2 the other way round: each waits " +
+				"for the other"},
 		{"a cycle of three communicators", worlds(3), list{
 			0: {in(0, "AllReduce", "running", 0), in(1, "AllReduce", "enqueued", 1), in(2, "AllReduce", "enqueued", 2)},
 			1: {in(0, "AllReduce", "running", 0), in(1, "AllReduce", "enqueued", 1), in(2, "AllReduce", "enqueued", 2)},
@@ -126,37 +143,52 @@ func TestWhatKeepsAJobFromGoingOn(t *testing.T) {
 			0: {in(0, "AllReduce", "running", 0), in(1, "AllReduce", "enqueued", 1)},
 			1: {in(0, "AllReduce", "running", 0), in(1, "AllReduce", "enqueued", 1)},
 			2: {in(0, "AllReduce", "running", 0), in(1, "AllReduce", "enqueued", 1)},
-		}, nil, verdict.Order, []int{0, 1, 2}, -1, "Rank 0 called AllReduce 0 on A before AllReduce 0 on C, Rank 1 AllReduce 0 on B before AllReduce 0 on A, Rank 2 AllReduce 0 on C before AllReduce 0 on B: a cycle, each of the 3 operations waits for another one of them"},
+		}, nil, verdict.Order, []int{0, 1, 2}, -1,
+			"Rank 0 called AllReduce 0 on A before AllReduce 0 on C, Rank 1 AllReduce 0 on B before AllReduce 0 on " +
+				"A, Rank 2 AllReduce 0 on C before AllReduce 0 on B: a cycle, each of the 3 operations waits for " +
+				"another one of them"},
 		{"on two streams there is no order", worlds(2), list{
-			0: {in(0, "AllReduce", "running", 0), on(in(1, "AllReduce", "enqueued", 1), 8)}, 1: {in(1, "AllReduce", "running", 0), on(in(0, "AllReduce", "enqueued", 1), 8)},
-			2: {in(1, "AllReduce", "running", 0), on(in(0, "AllReduce", "enqueued", 1), 8)}, 3: {in(1, "AllReduce", "running", 0), on(in(0, "AllReduce", "enqueued", 1), 8)},
+			0: {in(0, "AllReduce", "running", 0), on(in(1, "AllReduce", "enqueued", 1), 8)},
+			1: {in(1, "AllReduce", "running", 0), on(in(0, "AllReduce", "enqueued", 1), 8)},
+			2: {in(1, "AllReduce", "running", 0), on(in(0, "AllReduce", "enqueued", 1), 8)},
+			3: {in(1, "AllReduce", "running", 0), on(in(0, "AllReduce", "enqueued", 1), 8)},
 		}, nil, "", nil, -1, ""},
 		{"another count", worlds(1), list{
 			0: {in(0, "AllReduce", "running", 0)}, 1: {asking(in(0, "AllReduce", "running", 0), 50, "ncclFloat32", 0)},
 			2: {in(0, "AllReduce", "running", 0)}, 3: {in(0, "AllReduce", "running", 0)},
-		}, nil, verdict.Mismatch, []int{1}, -1, "AllReduce 0 on A: Rank 1 asked for 50 elements, Ranks 0,2-3 asked for 100 elements"},
+		}, nil, verdict.Mismatch, []int{1}, -1,
+			"AllReduce 0 on A: Rank 1 asked for 50 elements, Ranks 0,2-3 asked for 100 elements"},
 		{"another type", worlds(1), list{
 			0: {in(0, "AllReduce", "running", 0)}, 1: {in(0, "AllReduce", "running", 0)},
 			2: {asking(in(0, "AllReduce", "running", 0), 100, "ncclInt32", 0)}, 3: {in(0, "AllReduce", "running", 0)},
-		}, nil, verdict.Mismatch, []int{2}, -1, "Rank 2 asked for 100 elements of Int32, Ranks 0-1,3 asked for 100 elements of Float32"},
+		}, nil, verdict.Mismatch, []int{2}, -1,
+			"Rank 2 asked for 100 elements of Int32, Ranks 0-1,3 asked for 100 elements of Float32"},
 		{"another root", worlds(1), list{
-			0: {asking(in(0, "Reduce", "running", 0), 100, "ncclFloat32", 1)}, 1: {asking(in(0, "Reduce", "running", 0), 100, "ncclFloat32", 1)},
-			2: {asking(in(0, "Reduce", "running", 0), 100, "ncclFloat32", 1)}, 3: {asking(in(0, "Reduce", "running", 0), 100, "ncclFloat32", 3)},
+			0: {asking(in(0, "Reduce", "running", 0), 100, "ncclFloat32", 1)},
+			1: {asking(in(0, "Reduce", "running", 0), 100, "ncclFloat32", 1)},
+			2: {asking(in(0, "Reduce", "running", 0), 100, "ncclFloat32", 1)},
+			3: {asking(in(0, "Reduce", "running", 0), 100, "ncclFloat32", 3)},
 		}, nil, verdict.Mismatch, []int{3}, -1, "Rank 3 named Rank 3 as root, Ranks 0-2 named Rank 1 as root"},
 		{"another operation", worlds(1), list{
-			0: {in(0, "AllReduce", "running", 0)}, 1: {in(0, "AllReduce", "running", 0)}, 2: {in(0, "AllReduce", "running", 0)}, 3: {in(0, "AllGather", "running", 0)},
+			0: {in(0, "AllReduce", "running", 0)}, 1: {in(0, "AllReduce", "running", 0)},
+			2: {in(0, "AllReduce", "running", 0)}, 3: {in(0, "AllGather", "running", 0)},
 		}, nil, verdict.Mismatch, []int{3}, -1, "Rank 3 is in AllGather 0 on A, Ranks 0-2 are in AllReduce 0 on A"},
 		{"a transfer that is not sent", worlds(1), list{
 			0: {ring(0, transfer(true, 1, 12, regions.NameSendPeerWait, 900*ms))},
-			1: {ring(1, transfer(true, 2, 9, regions.NameSendNetwork, 800*ms), transfer(false, 0, 12, regions.NameRecvGPUWait, 900*ms))},
-			2: {ring(2, transfer(false, 1, 9, regions.NameRecvNetwork, 810*ms), transfer(true, 3, 9, regions.NameSendGPUWait, 820*ms))},
+			1: {ring(1, transfer(true, 2, 9, regions.NameSendNetwork, 800*ms),
+				transfer(false, 0, 12, regions.NameRecvGPUWait, 900*ms))},
+			2: {ring(2, transfer(false, 1, 9, regions.NameRecvNetwork, 810*ms),
+				transfer(true, 3, 9, regions.NameSendGPUWait, 820*ms))},
 			3: {ring(3, transfer(false, 2, 9, regions.NameRecvNetwork, 830*ms))},
-		}, nil, verdict.SlowTransfer, []int{1}, 2, `a transfer of 524288 bytes from Rank 1 to Rank 2 (channel 1, step 9, phase "Send network") in AllReduce 0 on A was handed to the network and has not been sent`},
+		}, nil, verdict.SlowTransfer, []int{1}, 2,
+			`a transfer of 524288 bytes from Rank 1 to Rank 2 (channel 1, step 9, phase "Send network") in AllReduce 0 on A was handed to the network and has not been sent`},
 		{"a transfer that does not come", worlds(1), list{
 			0: {ring(0, transfer(false, 3, 4, regions.NameRecvNetwork, 820*ms))},
 			1: {ring(1, transfer(true, 2, 9, regions.NameSendGPUWait, 800*ms))},
-			2: {ring(2, transfer(false, 1, 4, regions.NameRecvNetwork, 810*ms), transfer(true, 3, 4, regions.NameSendGPUWait, 820*ms))},
-			3: {ring(3, transfer(false, 2, 4, regions.NameRecvNetwork, 830*ms), transfer(true, 0, 4, regions.NameSendGPUWait, 840*ms))},
+			2: {ring(2, transfer(false, 1, 4, regions.NameRecvNetwork, 810*ms),
+				transfer(true, 3, 4, regions.NameSendGPUWait, 820*ms))},
+			3: {ring(3, transfer(false, 2, 4, regions.NameRecvNetwork, 830*ms),
+				transfer(true, 0, 4, regions.NameSendGPUWait, 840*ms))},
 		}, nil, verdict.SlowTransfer, []int{1}, 2, "from Rank 1 to Rank 2 (channel 1, step 4"},
 		{"who died first", worlds(1), missing, func(rank int, p *shardtest.Process) {
 			status := uint32(15)
@@ -170,8 +202,10 @@ func TestWhatKeepsAJobFromGoingOn(t *testing.T) {
 				p.Shard.Counts.Lost = map[string]map[string]uint64{"memory": {"Coll": 1}}
 			}
 		}, "", nil, -1, ""},
-		{"left on purpose", worlds(1), list{0: {left(in(0, "AllReduce", "running", 0))}, 1: {left(in(0, "AllReduce", "running", 0))},
-			2: {left(in(0, "AllReduce", "running", 0))}, 3: {left(in(0, "AllReduce", "running", 0))}}, nil, "", nil, -1, ""},
+		{"left on purpose", worlds(1), list{0: {left(in(0, "AllReduce", "running", 0))},
+			1: {left(in(0, "AllReduce", "running", 0))},
+			2: {left(in(0, "AllReduce", "running", 0))}, 3: {left(in(0, "AllReduce", "running", 0))}}, nil, "", nil, -1,
+			""},
 	} {
 		for _, alive := range []bool{false, true} {
 			name := tc.name + ", dead"
@@ -182,7 +216,8 @@ func TestWhatKeepsAJobFromGoingOn(t *testing.T) {
 				t.Parallel()
 				dir := filepath.Join(t.TempDir(), "job")
 				for rank := range 4 {
-					p := shardtest.New(t, dir, fmt.Sprintf("rank%d", rank)).Launched("slurm", rank, 4).On("n0", 100+rank)
+					p := shardtest.New(t, dir, fmt.Sprintf("rank%d", rank)).Launched("slurm", rank, 4).On(
+						"n0", 100+rank)
 					p.GPU(rank, "", "")
 					for _, c := range tc.comms(rank) {
 						c.InitTime = t0
@@ -241,7 +276,8 @@ func left(p experiment.Pending) experiment.Pending {
 	return p
 }
 
-// chain makes A of ranks 0 and 1, B of 1 and 2, C of 2 and 3. A rank's first one is that which it shares with the next rank.
+// chain makes A of ranks 0 and 1, B of 1 and 2, C of 2 and 3. A rank's first one is that which it shares with the next
+// rank.
 func chain(rank int) (all []experiment.Comm) {
 	if rank < 3 {
 		all = append(all, link(rank, 0))
@@ -269,7 +305,8 @@ func check(t *testing.T, kind verdict.Kind, culprits []int, peer int, says strin
 	var who []int
 	for _, c := range got {
 		who = append(who, c.Rank)
-		if c.Kind != kind || c.Host != "n0" || c.GPU != fmt.Sprint(c.Rank) || c.Share <= 0 || c.Confidence <= 0 || c.Confidence > 1 {
+		if c.Kind != kind || c.Host != "n0" || c.GPU != fmt.Sprint(c.Rank) || c.Share <= 0 || c.Confidence <= 0 ||
+			c.Confidence > 1 {
 			t.Errorf("%+v", c)
 		}
 		if (c.Peer == nil) != (peer < 0) || c.Peer != nil && *c.Peer != peer {

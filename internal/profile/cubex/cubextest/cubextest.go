@@ -20,13 +20,15 @@ import (
 
 // waits are the metrics of wait states, by the names of the report.
 var waits = map[string]string{
-	"collective": "nccl_wait_nxn", "late broadcast": "nccl_late_broadcast", "early reduce": "nccl_early_reduce", "late sender": "nccl_late_sender",
+	"collective": "nccl_wait_nxn", "late broadcast": "nccl_late_broadcast", "early reduce": "nccl_early_reduce",
+	"late sender":   "nccl_late_sender",
 	"late receiver": "nccl_late_receiver", "": "nccl_startup_wait",
 }
 
 // shares are the metrics that share out the time.
 var shares = []string{
-	"application_time", "application_gpu_time", "nccl_enqueue_time", "nccl_operation_time", "nccl_unplaced_time", "nccl_network_time", "nccl_proxy_time", "nccl_idle_time",
+	"application_time", "application_gpu_time", "nccl_enqueue_time", "nccl_operation_time", "nccl_unplaced_time",
+	"nccl_network_time", "nccl_proxy_time", "nccl_idle_time",
 }
 
 // Profile is a profile as the tests' own reader finds it.
@@ -85,7 +87,8 @@ func (m *Profile) Tree(c int) string {
 // Name is that of the region of a cnode.
 func (m *Profile) Name(c int) string { return m.Regions[m.CnodeByID[c].Callee].Name }
 
-// ByPath lists the values that are not 0, by metric, location and call path: "time 3/program/step *". Those of equal paths are added up.
+// ByPath lists the values that are not 0, by metric, location and call path: "time 3/program/step *". Those of equal
+// paths are added up.
 func (m *Profile) ByPath() map[string]float64 {
 	all := make(map[string]float64)
 	for metric, cnodes := range m.values {
@@ -118,8 +121,9 @@ func (m *Profile) Sum(metric string, where func(c int) bool) (sum float64) {
 
 func same(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Max(math.Abs(a), math.Abs(b))+1e-12 }
 
-// Sound checks what holds in every profile: times with what is below are at least the sum of those below, each node's own time is in
-// one of the metrics that share it out, waits and the longest visit are within times, processes and locations are named so that tools can tell them apart.
+// Sound checks what holds in every profile: times with what is below are at least the sum of those below, each node's
+// own time is in one of the metrics that share it out, waits and the longest visit are within times, processes and
+// locations are named so that tools can tell them apart.
 func (m *Profile) Sound(t testing.TB) {
 	t.Helper()
 	for c := range m.CnodeByID {
@@ -137,8 +141,10 @@ func (m *Profile) Sound(t testing.TB) {
 					own, in = own+v, in+1
 				}
 			}
-			if in > 1 || math.Abs(own-(total-below)) > 1e-9*total+1e-12 || m.values["nccl_wait_time"][c][l] > m.values["nccl_operation_time"][c][l]+1e-12 {
-				t.Errorf("%s at location %d: %g s of its own in %d shares, %g s in all, %g s below it", m.Name(c), l, own, in, total, below)
+			if in > 1 || math.Abs(own-(total-below)) > 1e-9*total+1e-12 ||
+				m.values["nccl_wait_time"][c][l] > m.values["nccl_operation_time"][c][l]+1e-12 {
+				t.Errorf("%s at location %d: %g s of its own in %d shares, %g s in all, %g s below it", m.Name(c), l,
+					own, in, total, below)
 			}
 			sum := 0.0
 			for _, name := range waits {
@@ -166,7 +172,12 @@ func (m *Profile) Sound(t testing.TB) {
 			}
 			in[l.Name] = true
 		}
-		if i := slices.IndexFunc(g.Attrs, func(a cubetest.Attr) bool { return a.Key == "Creating location group" }); g.Type == "accelerator" && (i < 0 || !names[g.Attrs[i].Value]) {
+		if i := slices.IndexFunc(
+			g.Attrs, func(
+				a cubetest.Attr) bool {
+				return a.Key == "Creating location group"
+			}); g.Type == "accelerator" &&
+			(i < 0 || !names[g.Attrs[i].Value]) {
 			t.Errorf("%s: attributes %v", g.Name, g.Attrs)
 		}
 	})
@@ -185,7 +196,8 @@ func (m *Profile) Agrees(t testing.TB, report *operations.Report, tally *tally.R
 		calls += float64(report.Operations[i].Calls)
 	}
 	leaf := func(c int) bool {
-		return operationTree(m.Tree(c)) && len(m.CnodeByID[c].Children) == 0 && !strings.HasPrefix(m.Regions[m.CnodeByID[c].Callee].Name, "Group")
+		return operationTree(m.Tree(c)) && len(m.CnodeByID[c].Children) == 0 &&
+			!strings.HasPrefix(m.Regions[m.CnodeByID[c].Callee].Name, "Group")
 	}
 	if got := m.Sum("visits", leaf); report.Summary.Unfinished+report.Summary.LeftOut == 0 && got != calls {
 		t.Errorf("%g operations, the report has %g calls", got, calls)
@@ -212,7 +224,8 @@ func (m *Profile) Agrees(t testing.TB, report *operations.Report, tally *tally.R
 			for _, r := range g.Rows {
 				named := func(c int) bool { return m.Tree(c) == "program" && m.Name(c) == r.Name }
 				visits := m.Sum("visits", func(c int) bool {
-					return named(c) || m.parent[c] >= 0 && named(m.parent[c]) && strings.HasPrefix(m.Name(c), r.Name+" ")
+					return named(c) || m.parent[c] >= 0 && named(m.parent[c]) &&
+						strings.HasPrefix(m.Name(c), r.Name+" ")
 				})
 				if time := m.Sum("time", named); !same(time, float64(r.Time)/1e9) || visits != float64(r.Calls) {
 					t.Errorf("%s: %g in %g s, tallied %d in %d ns", r.Name, visits, time, r.Calls, r.Time)
@@ -220,27 +233,33 @@ func (m *Profile) Agrees(t testing.TB, report *operations.Report, tally *tally.R
 			}
 		}
 	}
-	if got := m.Sum("time", func(c int) bool { return m.parent[c] < 0 && operationTree(m.Name(c)) }); unfinished == 0 && !same(got, operations) || got < operations*(1-1e-9) {
+	if got := m.Sum("time", func(c int) bool { return m.parent[c] < 0 && operationTree(m.Name(c)) }); unfinished == 0 &&
+		!same(got, operations) || got < operations*(1-1e-9) {
 		t.Errorf("operations took %g s, tallied %g", got, operations)
 	}
 	for i := range report.Operations {
 		o := &report.Operations[i]
 		equal := 0 // of all communicators, which a profile has together
 		for j := range report.Operations {
-			if x := &report.Operations[j]; x.Operation == o.Operation && x.AlgBW > 0 && regions.SizeClassOf(x.Size) == regions.SizeClassOf(o.Size) {
+			if x := &report.Operations[j]; x.Operation == o.Operation && x.AlgBW > 0 &&
+				regions.SizeClassOf(x.Size) == regions.SizeClassOf(o.Size) {
 				equal++
 			}
 		}
-		if o.AlgBW == 0 || equal != 1 || o.Timed != 1 { // of several the median of the means is not the mean of the medians
+		// of several the median of the means is not the mean of the medians
+		if o.AlgBW == 0 || equal != 1 || o.Timed != 1 {
 			continue
 		}
 		class := regions.SizeClasses[regions.SizeClassOf(o.Size)].String()
 		at := func(c int) bool {
-			return strings.HasPrefix(m.Name(c), o.Operation+" ") && strings.HasSuffix(m.Name(c), " "+class) && m.parent[c] >= 0
+			return strings.HasPrefix(m.Name(c), o.Operation+" ") && strings.HasSuffix(m.Name(c), " "+class) &&
+				m.parent[c] >= 0
 		}
 		seconds := m.Sum("nccl_busy_time", at)
-		if alg, bus := m.Sum("nccl_bytes", at)/seconds, m.Sum("nccl_bus_bytes", at)/seconds; !same(alg, o.AlgBW*1e9) || !same(bus, o.BusBW*1e9) {
-			t.Errorf("%s of %d bytes: %g and %g B/s, the report has %g and %g GB/s", o.Operation, o.Size, alg, bus, o.AlgBW, o.BusBW)
+		if alg, bus := m.Sum("nccl_bytes", at)/seconds,
+			m.Sum("nccl_bus_bytes", at)/seconds; !same(alg, o.AlgBW*1e9) || !same(bus, o.BusBW*1e9) {
+			t.Errorf("%s of %d bytes: %g and %g B/s, the report has %g and %g GB/s", o.Operation, o.Size, alg, bus,
+				o.AlgBW, o.BusBW)
 		}
 	}
 }
