@@ -388,14 +388,14 @@ var graphFields = []field[GraphTrace]{
 // Errors of Parse.
 var (
 	ErrKind  = errors.New("activity of a kind not known")
-	ErrShort = errors.New("activity record cut off")
+	errShort = errors.New("activity record cut off")
 )
 
 // Parse reads one activity record, native byte order, as the CUPTI of a version (cuptiGetVersion) wrote it. Bytes
-// behind those that the kind has are not looked at. Errors wrap ErrKind or ErrShort.
+// behind those that the kind has are not looked at. Errors wrap ErrKind or errShort.
 func Parse(b []byte, version uint32) (Record, error) {
 	if len(b) < 4 {
-		return nil, fmt.Errorf("%w: %d bytes", ErrShort, len(b))
+		return nil, fmt.Errorf("%w: %d bytes", errShort, len(b))
 	}
 	kind := Kind(binary.NativeEndian.Uint32(b))
 	l, ok := layouts[kind]
@@ -403,7 +403,7 @@ func Parse(b []byte, version uint32) (Record, error) {
 		return nil, fmt.Errorf("%w: %d", ErrKind, kind)
 	}
 	if len(b) < l.least {
-		return nil, fmt.Errorf("%w: %d bytes of kind %d, which has %d", ErrShort, len(b), kind, l.least)
+		return nil, fmt.Errorf("%w: %d bytes of kind %d, which has %d", errShort, len(b), kind, l.least)
 	}
 	return l.parse(b, version), nil
 }

@@ -224,10 +224,10 @@ func TestParseRefuses(t *testing.T) {
 		b    []byte
 		want error
 	}{
-		{"nothing", nil, ErrShort},
-		{"half a kind", []byte{3, 0}, ErrShort},
-		{"kind only", []byte{3, 0, 0, 0}, ErrShort},
-		{"one byte less", kernel[:199], ErrShort},
+		{"nothing", nil, errShort},
+		{"half a kind", []byte{3, 0}, errShort},
+		{"kind only", []byte{3, 0, 0, 0}, errShort},
+		{"one byte less", kernel[:199], errShort},
 		{"kind 0", make([]byte, 200), ErrKind},
 		{"a device", append([]byte{8, 0, 0, 0}, make([]byte, 200)...), ErrKind},
 	} {
@@ -252,7 +252,7 @@ func FuzzParse(f *testing.F) {
 		if (rec == nil) != (err != nil) {
 			t.Fatalf("%v and %v", rec, err)
 		}
-		if err != nil && !errors.Is(err, ErrKind) && !errors.Is(err, ErrShort) {
+		if err != nil && !errors.Is(err, ErrKind) && !errors.Is(err, errShort) {
 			t.Fatal(err)
 		}
 	})

@@ -43,7 +43,7 @@ const (
 
 // Errors of Clock.Map.
 var (
-	ErrUncovered = errors.New("no clock readings for that time")
+	errUncovered = errors.New("no clock readings for that time")
 	ErrUnsure    = errors.New("the clock jumped: the time could be one of two")
 )
 
@@ -118,7 +118,7 @@ func (c *Clock) Map(cupti uint64) (line, off uint64, err error) {
 	case found > 1:
 		return 0, 0, ErrUnsure
 	case !known:
-		return 0, 0, ErrUncovered
+		return 0, 0, errUncovered
 	}
 	return line, off, nil
 }

@@ -13,7 +13,7 @@ const second = 1_000_000_000
 
 func TestClockIsLinearBetweenReadings(t *testing.T) {
 	var c Clock
-	if _, _, err := c.Map(5); !errors.Is(err, ErrUncovered) {
+	if _, _, err := c.Map(5); !errors.Is(err, errUncovered) {
 		t.Fatal(err)
 	}
 	// 100 ppm fast, read within 200 ns.
@@ -38,7 +38,7 @@ func TestClockIsLinearBetweenReadings(t *testing.T) {
 		}
 	}
 	for _, at := range []uint64{base - second - 1000, base + 5*second + second/100, 0, 1<<64 - 1} {
-		if line, _, err := c.Map(at); !errors.Is(err, ErrUncovered) {
+		if line, _, err := c.Map(at); !errors.Is(err, errUncovered) {
 			t.Errorf("at %d: %d, %v", at, line, err)
 		}
 	}
@@ -88,7 +88,7 @@ func TestClockJumps(t *testing.T) {
 		for at, want := range tc.want {
 			line, off, err := c.Map(uint64(base + at))
 			switch {
-			case want == -1 && !errors.Is(err, ErrUnsure), want == -2 && !errors.Is(err, ErrUncovered),
+			case want == -1 && !errors.Is(err, ErrUnsure), want == -2 && !errors.Is(err, errUncovered),
 				want >= 0 && err != nil:
 				t.Errorf("%s: at %d: %d, %v; want %d", tc.name, at, line, err, want)
 			case want >= 0 && (int64(line)-want > int64(off) || want-int64(line) > int64(off)):
@@ -122,7 +122,7 @@ func TestClockIsBounded(t *testing.T) {
 	if _, _, err := c.Map(99_998 * second); err != nil {
 		t.Error(err)
 	}
-	if _, _, err := c.Map(5 * second); !errors.Is(err, ErrUncovered) {
+	if _, _, err := c.Map(5 * second); !errors.Is(err, errUncovered) {
 		t.Error(err)
 	}
 	for i := range uint64(2 * mostKnots) {

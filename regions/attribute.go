@@ -38,30 +38,30 @@ const (
 	AttrBatches                                // copy batches of a copy-engine collective
 	// ns that begin and end of a "gpu" interval may be off by, in 95 of 100 cases at least
 	AttrUncertainty
-	AttrGridX         // blocks of a kernel; y and z where they are not 1
-	AttrGridY         // Blocks in y; 1 if missing
-	AttrGridZ         // Blocks in z; 1 if missing
-	AttrBlockX        // threads of a block; y and z where they are not 1
-	AttrBlockY        // Threads per block in y; 1 if missing
-	AttrBlockZ        // Threads per block in z; 1 if missing
-	AttrRegisters     // Registers per thread
-	AttrStaticShared  // Static shared memory per block, bytes
-	AttrDynamicShared // Dynamic shared memory per block, bytes
-	AttrCorrelationID // CUPTI correlation id of the API call
+	attrGridX         // blocks of a kernel; y and z where they are not 1
+	attrGridY         // Blocks in y; 1 if missing
+	attrGridZ         // Blocks in z; 1 if missing
+	attrBlockX        // threads of a block; y and z where they are not 1
+	attrBlockY        // Threads per block in y; 1 if missing
+	attrBlockZ        // Threads per block in z; 1 if missing
+	attrRegisters     // Registers per thread
+	attrStaticShared  // Static shared memory per block, bytes
+	attrDynamicShared // Dynamic shared memory per block, bytes
+	attrCorrelationID // CUPTI correlation id of the API call
 	AttrDevice        // CUDA device, its number in the process
-	AttrContext       // CUPTI id of the CUDA context
-	AttrStreamID      // CUPTI id of the CUDA stream
-	AttrGraphID       // CUPTI id of the executable CUDA graph
+	attrContext       // CUPTI id of the CUDA context
+	attrStreamID      // CUPTI id of the CUDA stream
+	attrGraphID       // CUPTI id of the executable CUDA graph
 	AttrGraphNodeID   // CUPTI id of the node of the CUDA graph
 	AttrExternalID    // EVENT_ID of the ncclKernelLaunch that launched this kernel
 	// Id of the NCCL Group event: on a kernel and on the operations that it carried out
 	AttrPlanID
-	AttrGPUSource // What GPU times come from: kernelch (NCCL) or cupti
+	attrGPUSource // What GPU times come from: kernelch (NCCL) or cupti
 	// By how much (ns) NCCL's stamps and CUPTI contradict each other on when the kernel ran
-	AttrGPUDifference
+	attrGPUDifference
 	AttrSendBuffClass // Memory of the send buffer: device, managed, pinned, host or unknown
 	AttrRecvBuffClass // Memory of the receive buffer: device, managed, pinned, host or unknown
-	AttrInPlace       // 1 if send and receive buffer are the same as NCCL means it
+	attrInPlace       // 1 if send and receive buffer are the same as NCCL means it
 	AttrGPUHeld       // ns for which transfers of an operation waited for nothing but the GPU
 	AttrGPUHeldFirst  // of that, before it had done anything
 	// buffers that it filled or emptied for them, on the channel where they waited longest
@@ -101,7 +101,7 @@ const (
 	// of a state: bytes, operations, the GPU's clock, or what a network plugin passed
 	AttrArgument
 	// by how many kernels at most NCCL had handed the stamps of a "gpu" interval to later operations
-	AttrRealigned
+	attrRealigned
 	AttrOperations // of a launch of several: how many
 	// 1: the end of a "gpu" interval is that of a part of the kernel, see endsEarly
 	AttrEndsEarly
@@ -166,32 +166,32 @@ var Attributes = [numAttributes]Attribute{
 	{AttrBatches, "BATCHES", otf2.TypeUint32, "Copy batches of a copy-engine collective"},
 	{AttrUncertainty, "UNCERTAINTY", otf2.TypeUint64,
 		"What begin and end of an interval of GPU time may be off by, ns"},
-	{AttrGridX, "GRID_X", otf2.TypeUint32, "Blocks in x"},
-	{AttrGridY, "GRID_Y", otf2.TypeUint32, "Blocks in y; 1 if missing"},
-	{AttrGridZ, "GRID_Z", otf2.TypeUint32, "Blocks in z; 1 if missing"},
-	{AttrBlockX, "BLOCK_X", otf2.TypeUint32, "Threads per block in x"},
-	{AttrBlockY, "BLOCK_Y", otf2.TypeUint32, "Threads per block in y; 1 if missing"},
-	{AttrBlockZ, "BLOCK_Z", otf2.TypeUint32, "Threads per block in z; 1 if missing"},
-	{AttrRegisters, "REGISTERS", otf2.TypeUint16, "Registers per thread"},
-	{AttrStaticShared, "STATIC_SHARED_MEMORY", otf2.TypeUint32, "Static shared memory per block, bytes"},
-	{AttrDynamicShared, "DYNAMIC_SHARED_MEMORY", otf2.TypeUint32, "Dynamic shared memory per block, bytes"},
-	{AttrCorrelationID, "CORRELATION_ID", otf2.TypeUint32, "CUPTI correlation id of the API call"},
+	{attrGridX, "GRID_X", otf2.TypeUint32, "Blocks in x"},
+	{attrGridY, "GRID_Y", otf2.TypeUint32, "Blocks in y; 1 if missing"},
+	{attrGridZ, "GRID_Z", otf2.TypeUint32, "Blocks in z; 1 if missing"},
+	{attrBlockX, "BLOCK_X", otf2.TypeUint32, "Threads per block in x"},
+	{attrBlockY, "BLOCK_Y", otf2.TypeUint32, "Threads per block in y; 1 if missing"},
+	{attrBlockZ, "BLOCK_Z", otf2.TypeUint32, "Threads per block in z; 1 if missing"},
+	{attrRegisters, "REGISTERS", otf2.TypeUint16, "Registers per thread"},
+	{attrStaticShared, "STATIC_SHARED_MEMORY", otf2.TypeUint32, "Static shared memory per block, bytes"},
+	{attrDynamicShared, "DYNAMIC_SHARED_MEMORY", otf2.TypeUint32, "Dynamic shared memory per block, bytes"},
+	{attrCorrelationID, "CORRELATION_ID", otf2.TypeUint32, "CUPTI correlation id of the API call"},
 	{AttrDevice, "DEVICE", otf2.TypeUint32, "CUDA device, its number in the process"},
-	{AttrContext, "CONTEXT", otf2.TypeUint32, "CUPTI id of the CUDA context"},
-	{AttrStreamID, "STREAM_ID", otf2.TypeUint32, "CUPTI id of the CUDA stream"},
-	{AttrGraphID, "GRAPH_ID", otf2.TypeUint32, "CUPTI id of the executable CUDA graph"},
+	{attrContext, "CONTEXT", otf2.TypeUint32, "CUPTI id of the CUDA context"},
+	{attrStreamID, "STREAM_ID", otf2.TypeUint32, "CUPTI id of the CUDA stream"},
+	{attrGraphID, "GRAPH_ID", otf2.TypeUint32, "CUPTI id of the executable CUDA graph"},
 	{AttrGraphNodeID, "GRAPH_NODE_ID", otf2.TypeUint64, "CUPTI id of the node of the CUDA graph"},
 	{AttrExternalID, "EXTERNAL_ID", otf2.TypeUint64, "EVENT_ID of the ncclKernelLaunch that launched this kernel"},
 	{AttrPlanID, "PLAN_ID", otf2.TypeUint64,
 		"Id of the NCCL Group event: on a kernel and on the operations that it carried out"},
-	{AttrGPUSource, "GPU_SOURCE", otf2.TypeString, "What GPU times come from: kernelch (NCCL) or cupti"},
-	{AttrGPUDifference, "GPU_TIMES_APART", otf2.TypeUint64,
+	{attrGPUSource, "GPU_SOURCE", otf2.TypeString, "What GPU times come from: kernelch (NCCL) or cupti"},
+	{attrGPUDifference, "GPU_TIMES_APART", otf2.TypeUint64,
 		"By how much (ns) NCCL's stamps and CUPTI contradict each other on when the kernel ran"},
 	{AttrSendBuffClass, "SENDBUFF_CLASS", otf2.TypeString,
 		"Memory of the send buffer: device, managed, pinned, host or unknown"},
 	{AttrRecvBuffClass, "RECVBUFF_CLASS", otf2.TypeString,
 		"Memory of the receive buffer: device, managed, pinned, host or unknown"},
-	{AttrInPlace, "IN_PLACE", otf2.TypeUint8, "1 if send and receive buffer are the same as NCCL means it"},
+	{attrInPlace, "IN_PLACE", otf2.TypeUint8, "1 if send and receive buffer are the same as NCCL means it"},
 	{AttrGPUHeld, "GPU_HELD", otf2.TypeUint64,
 		"How long (ns) transfers over the network waited for nothing but the GPU"},
 	{AttrGPUHeldFirst, "GPU_HELD_FIRST", otf2.TypeUint64,
@@ -231,7 +231,7 @@ var Attributes = [numAttributes]Attribute{
 	{AttrTID, "TID", otf2.TypeUint32, "Thread on which NCCL reported the start"},
 	{AttrArgument, "ARGUMENT", otf2.TypeUint64,
 		"Argument of the state: bytes, operations, GPU clock, or the network plugin's own"},
-	{AttrRealigned, "REALIGNED", otf2.TypeUint32,
+	{attrRealigned, "REALIGNED", otf2.TypeUint32,
 		"By how many works of a channel, at most, NCCL had handed out the stamps of GPU times too late"},
 	{AttrOperations, "GROUP_SIZE", otf2.TypeUint32, "Number of operations that were launched together"},
 	{AttrEndsEarly, "END_IS_EARLY", otf2.TypeUint8,

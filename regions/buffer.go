@@ -29,7 +29,7 @@ func (pw *planWriter) bufferAttributes(a *otf2.AttributeList, c *commRank, op *o
 		if same {
 			v = 1
 		}
-		a.Uint8(AttrInPlace, v)
+		a.Uint8(attrInPlace, v)
 	}
 }
 

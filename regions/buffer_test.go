@@ -99,7 +99,7 @@ func TestBufferClasses(t *testing.T) {
 				s.activity(300_000, r)
 			}
 			s.reading(500_000)
-			got := s.lines(experiment.KindRank, AttrSendBuffClass, AttrRecvBuffClass, AttrInPlace)
+			got := s.lines(experiment.KindRank, AttrSendBuffClass, AttrRecvBuffClass, attrInPlace)
 			if len(got) < 2 || !strings.HasSuffix(got[1], "Enter "+tc.op.function+" "+tc.want) {
 				t.Errorf("%q, want %s", got, tc.want)
 			}
@@ -128,7 +128,7 @@ func TestInPlaceNeedsNoCUPTI(t *testing.T) {
 		s.stop(0, 102, shm.EventColl, "c")
 		s.stop(0, 103, shm.EventGroup, "p")
 		s.kernel(110, 120, "c")
-		got := s.lines(experiment.KindRank, AttrSendBuffClass, AttrRecvBuffClass, AttrInPlace)
+		got := s.lines(experiment.KindRank, AttrSendBuffClass, AttrRecvBuffClass, attrInPlace)
 		if len(got) < 2 || !strings.HasSuffix(got[1], "Enter "+tc.function+tc.want) {
 			t.Errorf("%q, want %s", got, tc.want)
 		}
@@ -140,7 +140,7 @@ func TestNoBufferClasses(t *testing.T) {
 	s := newScene(t, 4)
 	s.reading(1)
 	s.allReduce(100, "a")
-	if got := strings.Join(s.lines(experiment.KindRank, AttrSendBuffClass, AttrRecvBuffClass, AttrInPlace),
+	if got := strings.Join(s.lines(experiment.KindRank, AttrSendBuffClass, AttrRecvBuffClass, attrInPlace),
 		"\n"); strings.Contains(got, "CLASS") || strings.Contains(got, "PLACE") {
 		t.Error(got)
 	}

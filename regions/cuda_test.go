@@ -129,12 +129,12 @@ func TestKernelIsLinkedToItsLaunchAndPlan(t *testing.T) {
 	s.launched(400_001, 1<<32-1, 100, "a")
 	s.reading(500_000)
 	s.give(0, 9_000_000, shm.Record{Kind: shm.RecordFinalize})
-	s.expect(s.lines(experiment.KindStream, AttrGridX, AttrGridY, AttrBlockX, AttrRegisters, AttrStaticShared,
-		AttrDynamicShared,
-		AttrCorrelationID, AttrDevice, AttrContext, AttrStreamID, AttrGraphID, AttrGraphNodeID, AttrExternalID, AttrPlanID, AttrParentID), `
+	s.expect(s.lines(experiment.KindStream, attrGridX, attrGridY, attrBlockX, attrRegisters, attrStaticShared,
+		attrDynamicShared,
+		attrCorrelationID, AttrDevice, attrContext, attrStreamID, attrGraphID, AttrGraphNodeID, AttrExternalID, AttrPlanID, AttrParentID), `
 		119 Enter ncclDevKernel_AllReduce_Sum_f32_RING_LL GRID_X=24 BLOCK_X=544 REGISTERS=96 STATIC_SHARED_MEMORY=1024 DYNAMIC_SHARED_MEMORY=84000 CORRELATION_ID=4294967295 DEVICE=0 CONTEXT=1 STREAM_ID=7 EXTERNAL_ID=3 PLAN_ID=4 PARENT_ID=5
 		151 Leave ncclDevKernel_AllReduce_Sum_f32_RING_LL`)
-	s.expect(s.lines(experiment.KindRank, AttrEventID, AttrPlanID, AttrTimingSource, AttrGPUSource), `
+	s.expect(s.lines(experiment.KindRank, AttrEventID, AttrPlanID, AttrTimingSource, attrGPUSource), `
 		0 CommCreate
 		120 Enter AllReduce EVENT_ID=5 TIMING_SOURCE=gpu GPU_SOURCE=kernelch PLAN_ID=4
 		120 MpiCollectiveBegin
@@ -180,7 +180,7 @@ func TestCUPTIIsTheSecondSourceOfGPUTimes(t *testing.T) {
 			name: allReduceKernel}.record())
 		s.reading(500_000)
 		s.give(0, 9_000_000, shm.Record{Kind: shm.RecordFinalize})
-		s.expect(s.lines(experiment.KindRank, AttrTimingSource, AttrGPUSource), `
+		s.expect(s.lines(experiment.KindRank, AttrTimingSource, attrGPUSource), `
 			0 CommCreate
 			100020 Enter AllReduce TIMING_SOURCE=gpu GPU_SOURCE=cupti
 			100020 MpiCollectiveBegin
@@ -218,7 +218,7 @@ func TestKernelsBeforeTheirLaunch(t *testing.T) {
 		s.activity(400_001, gpuKernel{begin: tc.begin, end: tc.end, stream: 7, correlation: 3,
 			name: allReduceKernel}.record())
 		s.reading(500_000)
-		got := s.lines(experiment.KindRank, AttrTimingSource, AttrGPUSource)
+		got := s.lines(experiment.KindRank, AttrTimingSource, attrGPUSource)
 		if got[1] != tc.want {
 			t.Errorf("%s: %q, want %q", name, got[1], tc.want)
 		}
@@ -302,7 +302,7 @@ func TestSourcesThatDiffer(t *testing.T) {
 	}
 	s.reading(500_000)
 	s.give(0, 9_000_000, shm.Record{Kind: shm.RecordFinalize})
-	lines := strings.Join(s.lines(experiment.KindRank, AttrGPUSource, AttrGPUDifference), "\n")
+	lines := strings.Join(s.lines(experiment.KindRank, attrGPUSource, attrGPUDifference), "\n")
 	if strings.Count(lines, "GPU_SOURCE=kernelch") != 3 ||
 		strings.Count(lines, "GPU_SOURCE=kernelch GPU_TIMES_APART=30") != 2 || strings.Count(lines, "APART") != 2 {
 		t.Error(lines)
@@ -435,7 +435,7 @@ func TestStreams(t *testing.T) {
 	s.reading(500_000)
 	var got []string
 	for s.nth = 0; ; s.nth++ {
-		lines := s.lines(experiment.KindStream, AttrBytes, AttrGraphID)
+		lines := s.lines(experiment.KindStream, AttrBytes, attrGraphID)
 		if lines == nil {
 			break
 		}
@@ -626,7 +626,7 @@ func TestCountsAreOnThePage(t *testing.T) {
 		t.Fatal(err)
 	}
 	names := append([]string{}, cuda.CountNames[:]...)
-	for _, a := range Attributes[AttrGridX : AttrInPlace+1] {
+	for _, a := range Attributes[attrGridX : attrInPlace+1] {
 		names = append(names, a.Name)
 	}
 	for _, name := range names {

@@ -176,7 +176,7 @@ func TestNoKernelIsLinkedWrongly(t *testing.T) {
 					switch v.ID {
 					case AttrPlanID:
 						plan = names[v.Bits]
-					case AttrCorrelationID:
+					case attrCorrelationID:
 						n = uint32(v.Bits)
 					}
 				}

@@ -58,7 +58,7 @@ func TestEndsOfParts(t *testing.T) {
 		}
 		s.reading(500_000)
 		s.give(0, 9_000_000, shm.Record{Kind: shm.RecordFinalize})
-		lines := strings.Join(s.lines(experiment.KindRank, AttrGPUSource, AttrGPUDifference, AttrEndsEarly), "\n")
+		lines := strings.Join(s.lines(experiment.KindRank, attrGPUSource, attrGPUDifference, AttrEndsEarly), "\n")
 		want, early := "1020 Enter AllReduce GPU_SOURCE=cupti\n", uint64(0)
 		if !cupti {
 			want, early = "1020 Enter AllReduce END_IS_EARLY=1 GPU_SOURCE=kernelch\n", 1

@@ -280,7 +280,7 @@ func (s *scene) shown() []shown {
 						o.source = s.p.Strings[a.Bits]
 					case AttrUncertainty:
 						o.uncertainty = float64(a.Bits)
-					case AttrRealigned:
+					case attrRealigned:
 						o.realigned = a.Bits
 					}
 				}

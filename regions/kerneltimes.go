@@ -90,10 +90,10 @@ func (ti *timing) kernelHold(c *commRank, p *plan) uint64 {
 // its kernel is linked by.
 func (ti *timing) kernelAttributes(a *otf2.AttributeList, p *plan, gpuSource string) {
 	if gpuSource != "" {
-		a.String(AttrGPUSource, ti.defs.string(gpuSource))
+		a.String(attrGPUSource, ti.defs.string(gpuSource))
 	}
 	if p.difference > 0 {
-		a.Uint64(AttrGPUDifference, p.difference)
+		a.Uint64(attrGPUDifference, p.difference)
 	}
 	if ti.cuda.Active() && p.handle != 0 {
 		a.Uint64(AttrPlanID, p.handle)

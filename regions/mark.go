@@ -78,7 +78,7 @@ func (ts *threads) applicationMark(th *thread, t uint64, r *shm.Record) {
 		} else {
 			ts.draw(loc, t, t, nil, region)
 		}
-		ts.mark(loc, t, SeverityNone, categoryApplication, ts.process.Regions[region].Name)
+		ts.mark(loc, t, severityNone, categoryApplication, ts.process.Regions[region].Name)
 	}
 }
 

@@ -124,7 +124,7 @@ func (m *Model) Late() { m.oddity(oddLateRecord) }
 
 // Severities of markers.
 const (
-	SeverityNone = otf2.MarkerSeverityNone
+	severityNone = otf2.MarkerSeverityNone
 	SeverityLow  = otf2.MarkerSeverityLow
 	SeverityHigh = otf2.MarkerSeverityHigh
 )

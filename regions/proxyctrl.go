@@ -26,7 +26,7 @@ var ctrlKinds = [...]struct {
 	instant       bool
 }{
 	ctrlIdle:   {NameProxyIdle, "ProxyCtrlIdle", true},
-	ctrlActive: {NameProxyActive, "ProxyCtrlActive", true},
+	ctrlActive: {nameProxyActive, "ProxyCtrlActive", true},
 	ctrlSleep:  {NameProxySleep, "ProxyCtrlSleep", false},
 	ctrlAppend: {NameProxyAppend, "ProxyCtrlAppend", false},
 }

@@ -122,9 +122,9 @@ func (w *raw) kindOf(r *shm.Record) rawKind {
 	}
 	switch r.Type {
 	case shm.EventProxyOp:
-		p.channel, p.way = int(r.Channel), RecvEvents
+		p.channel, p.way = int(r.Channel), recvEvents
 		if r.Flags&shm.FlagSend != 0 {
-			p.way = SendEvents
+			p.way = sendEvents
 		}
 	case shm.EventKernelCh, shm.EventKernelPhase:
 		p.channel = int(r.Channel)

@@ -44,7 +44,7 @@ const (
 	NameRecvSums = "Recv sums"
 	// What a proxy thread does beside transfers.
 	NameProxyIdle   = "Proxy idle"
-	NameProxyActive = "Proxy active"
+	nameProxyActive = "Proxy active"
 	NameProxySleep  = "Proxy sleep"
 	NameProxyAppend = "Proxy append"
 )
@@ -59,8 +59,8 @@ const (
 	RankRow    = " rank "
 	EventRow   = " event " // of raw events; behind it are the event's type, its channel, its direction and a number
 
-	SendEvents  = " send" // directions of raw events
-	RecvEvents  = " recv"
+	sendEvents  = " send" // directions of raw events
+	recvEvents  = " recv"
 	strayEvents = " stray" // states of events that are not open
 )
 

@@ -127,11 +127,11 @@ func activityAttributes(l *otf2.AttributeList, a *cuda.Activity) {
 	switch rec := a.Record.(type) {
 	case *cupti.Kernel:
 		correlation, graph, node = rec.Correlation, rec.Graph, rec.GraphNode
-		extent(l, AttrGridX, rec.Grid)
-		extent(l, AttrBlockX, rec.Block)
-		l.Uint16(AttrRegisters, rec.Registers)
-		l.Uint32(AttrStaticShared, rec.StaticShared)
-		l.Uint32(AttrDynamicShared, rec.DynamicShared)
+		extent(l, attrGridX, rec.Grid)
+		extent(l, attrBlockX, rec.Block)
+		l.Uint16(attrRegisters, rec.Registers)
+		l.Uint32(attrStaticShared, rec.StaticShared)
+		l.Uint32(attrDynamicShared, rec.DynamicShared)
 	case *cupti.Copy:
 		correlation, graph, node = rec.Correlation, rec.Graph, rec.GraphNode
 		l.Uint64(AttrBytes, rec.Bytes)
@@ -143,16 +143,16 @@ func activityAttributes(l *otf2.AttributeList, a *cuda.Activity) {
 	case *cupti.GraphTrace:
 		correlation, graph = rec.Correlation, rec.Graph
 	}
-	l.Uint32(AttrCorrelationID, correlation)
+	l.Uint32(attrCorrelationID, correlation)
 	if !a.Stream.Waits {
 		l.Uint32(AttrDevice, a.Stream.Device)
 	}
-	l.Uint32(AttrContext, a.Stream.Context)
+	l.Uint32(attrContext, a.Stream.Context)
 	if a.Stream.Stream != cupti.None {
-		l.Uint32(AttrStreamID, a.Stream.Stream)
+		l.Uint32(attrStreamID, a.Stream.Stream)
 	}
 	if graph != 0 {
-		l.Uint32(AttrGraphID, graph)
+		l.Uint32(attrGraphID, graph)
 	}
 	if node != 0 {
 		l.Uint64(AttrGraphNodeID, node)

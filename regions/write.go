@@ -110,7 +110,7 @@ func (pw *planWriter) planAttributes(c *commRank, p *plan, when gpuclock.Interva
 		a.Uint64(AttrUncertainty, when.Uncertainty)
 	}
 	if n := p.stamps.Realigned; n > 0 && stamped(p, source, gpuSource) {
-		a.Uint32(AttrRealigned, uint32(n))
+		a.Uint32(attrRealigned, uint32(n))
 	}
 	if stamped(p, source, gpuSource) && p.endsEarly() {
 		a.Uint8(AttrEndsEarly, 1)

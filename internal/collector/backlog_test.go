@@ -361,7 +361,7 @@ func TestBacklogsPrecedeRawFiles(t *testing.T) {
 	file := writeSpoolIn(t, dir, out.Bytes())
 	process.end()
 	for range 2 {
-		testkit.Must(t, Convert(file, dir))
+		testkit.Must(t, convert(file, dir))
 		if total := allStarts(t, dir); total != n*perCall {
 			t.Errorf("%d starts, want %d", total, n*perCall)
 		}

@@ -24,7 +24,7 @@ const convertedSuffix = ".done"
 // had written all of that when it ended.
 const settingWhole = "SPOOLED_WHOLE"
 
-// Convert makes a shard in the experiment directory of a spool file. The same file always makes the same shard, so that
+// convert makes a shard in the experiment directory of a spool file. The same file always makes the same shard, so that
 // whatever was in it before, and a conversion that was killed, is replaced and nothing is there twice. Of an empty file
 // nothing is made; if its process has ended, the error is experiment.ErrNothingWritten. A file whose process has ended
 // in order is renamed; any other one stays as it is, for its process may still be writing it. If Convert fails there is
@@ -34,7 +34,7 @@ const settingWhole = "SPOOLED_WHOLE"
 // taken from there, and the file is removed. One that is in use stays, for the next conversion.
 //
 // What the launcher said of the process is not in spool files.
-func Convert(spoolFile, directory string) (err error) {
+func convert(spoolFile, directory string) (err error) {
 	file, err := regular.OpenOwn(spoolFile)
 	if err != nil {
 		return err
@@ -188,7 +188,7 @@ var lives = experiment.Lives
 func ConvertAll(hold *experiment.Hold) []experiment.RawFile {
 	var files []experiment.RawFile
 	for _, path := range experiment.RawFiles(hold.Dir) {
-		files = append(files, experiment.RawFile{Path: path, Err: Convert(path, hold.Dir)})
+		files = append(files, experiment.RawFile{Path: path, Err: convert(path, hold.Dir)})
 	}
 	return files
 }

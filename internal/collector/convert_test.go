@@ -90,7 +90,7 @@ func TestConvertTakesTheLastWords(t *testing.T) {
 		return false
 	}
 	defer func() { lives = experiment.Lives }()
-	testkit.Must(t, Convert(file, dir))
+	testkit.Must(t, convert(file, dir))
 	e := onlyShard(t, dir)
 	if n := starts(e.Process); e.State != experiment.Done || n != calls*perCall {
 		t.Errorf("state %v, %d starts of %d", e.State, n, calls*perCall)
@@ -105,7 +105,7 @@ func TestConvert(t *testing.T) {
 		t.Run(clock.String(), func(t *testing.T) {
 			content, calls := spoolOf(t, clock, 50)
 			file, dir := writeSpool(t, content)
-			testkit.Must(t, Convert(file, dir))
+			testkit.Must(t, convert(file, dir))
 			e := onlyShard(t, dir)
 			p := e.Process
 			if e.State != experiment.Done || !p.Finished || starts(p) != calls*perCall {
@@ -134,7 +134,7 @@ func TestConvertWhatIsWhole(t *testing.T) {
 	content, calls := spoolOf(t, shm.ClockMonotonic, 50)
 	for _, size := range []int{shm.HeaderSize + 32, len(content) / 3, len(content) - 33, len(content) - 1} {
 		file, dir := writeSpool(t, content[:size])
-		testkit.Must(t, Convert(file, dir))
+		testkit.Must(t, convert(file, dir))
 		e := onlyShard(t, dir)
 		if e.State != experiment.Done || starts(e.Process) > calls*perCall {
 			t.Errorf("%d bytes: state %v, %d starts", size, e.State, starts(e.Process))
@@ -151,14 +151,14 @@ func TestConvertWhatIsWhole(t *testing.T) {
 // ended.
 func TestConvertNothing(t *testing.T) {
 	file, dir := writeSpool(t, nil)
-	if err := Convert(file, dir); !errors.Is(err, experiment.ErrNothingWritten) || len(shards(t, dir)) != 0 {
+	if err := convert(file, dir); !errors.Is(err, experiment.ErrNothingWritten) || len(shards(t, dir)) != 0 {
 		t.Errorf("%v, %v", err, shards(t, dir))
 	}
 	held, err := os.Open(file)
 	testkit.Must(t, err)
 	defer held.Close()
 	testkit.Must(t, unix.Flock(int(held.Fd()), unix.LOCK_EX))
-	if err := Convert(file, dir); err != nil || len(shards(t, dir)) != 0 {
+	if err := convert(file, dir); err != nil || len(shards(t, dir)) != 0 {
 		t.Errorf("while its process lives: %v, %v", err, shards(t, dir))
 	}
 }
@@ -166,7 +166,7 @@ func TestConvertNothing(t *testing.T) {
 func TestConvertRefuses(t *testing.T) {
 	for name, content := range map[string][]byte{"rubbish": bytes.Repeat([]byte("rubbish "), 1000)} {
 		file, dir := writeSpool(t, content)
-		err := Convert(file, dir)
+		err := convert(file, dir)
 		if !errors.Is(err, shm.ErrCorrupt) || !strings.Contains(err.Error(), file) ||
 			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", name, err)
@@ -178,7 +178,7 @@ func TestConvertRefuses(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := Convert(filepath.Join(t.TempDir(), "none.spool"), t.TempDir()); !errors.Is(err, os.ErrNotExist) {
+	if err := convert(filepath.Join(t.TempDir(), "none.spool"), t.TempDir()); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
 	}
 }
@@ -238,7 +238,7 @@ func TestDamagedCommunicators(t *testing.T) {
 		testkit.Must(t, errors.Join(job.Spool(&out, shm.ClockTuple{Ticks: ticks, Raw: ticks, Mono: ticks, Real: ticks}),
 			shmtest.SpoolEnd(&out)))
 		file, dir := writeSpool(t, out.Bytes())
-		testkit.Must(t, Convert(file, dir))
+		testkit.Must(t, convert(file, dir))
 		p := onlyShard(t, dir).Process
 		if p.Counts.Oddities["BROKEN_COMMS"] != 1 {
 			t.Errorf("%+v: %v", size, p.Counts.Oddities)

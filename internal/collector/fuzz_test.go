@@ -46,7 +46,7 @@ func FuzzSpool(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, frames []byte, host bool) {
 		name, dir := writeSpool(t, append(heads[host], frames...))
-		err := Convert(name, dir)
+		err := convert(name, dir)
 		if err != nil {
 			if errors.Is(err, os.ErrNotExist) {
 				t.Fatal(err)

@@ -51,7 +51,7 @@ func savedAndConverted(t *testing.T, dir, file, memory string, calls uint64) {
 	if n, err := Salvage(dir); n != 0 || err != nil {
 		t.Errorf("%d saved, %v", n, err)
 	}
-	testkit.Must(t, Convert(file, dir))
+	testkit.Must(t, convert(file, dir))
 	e := onlyShard(t, dir)
 	if n := starts(e.Process); n != calls*perCall || e.State != experiment.Done || len(e.Process.Markers) > 0 {
 		t.Errorf("%d starts of %d, state %v, markers %v", n, calls*perCall, e.State, e.Process.Markers)
@@ -96,7 +96,7 @@ func TestMemoryInUseIsTakenLater(t *testing.T) {
 	testkit.Must(t, err)
 	testkit.Must(t, unix.Flock(int(user.Fd()), unix.LOCK_SH|unix.LOCK_NB))
 	for range 2 {
-		testkit.Must(t, Convert(file, dir))
+		testkit.Must(t, convert(file, dir))
 		if e := onlyShard(t, dir); starts(e.Process) >= calls*perCall || len(e.Process.Markers) != 1 {
 			t.Errorf("%d starts, markers %v", starts(e.Process), e.Process.Markers)
 		}

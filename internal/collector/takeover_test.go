@@ -446,7 +446,7 @@ func TestTakeoverBetweenEqualTicks(t *testing.T) {
 							var out bytes.Buffer
 							testkit.Must(t, job.SpoolRest(&out, shm.ReadClock(shm.ClockMonotonic)))
 							testkit.Must(t, shmtest.SpoolEnd(&out))
-							testkit.Must(t, Convert(writeSpoolIn(t, dir, out.Bytes()), dir))
+							testkit.Must(t, convert(writeSpoolIn(t, dir, out.Bytes()), dir))
 						} else {
 							now.takeRest()
 							testkit.Must(t, now.finish(true))

@@ -73,7 +73,7 @@ func FuzzIdentities(f *testing.F) {
 func TestQuantitiesAreDescribed(t *testing.T) {
 	names := make(map[string]bool)
 	for i, q := range Quantities {
-		if q.Name == "" || q.Description == "" || names[q.Name] || q.Unit == "" && i != ClockReasons || q.Float &&
+		if q.Name == "" || q.Description == "" || names[q.Name] || q.Unit == "" && i != clockReasons || q.Float &&
 			q.Exponent != 0 {
 			t.Errorf("%d: %+v", i, q)
 		}

@@ -340,7 +340,7 @@ func TestPartsOfGPUs(t *testing.T) {
 			t.Errorf("%s: %+v\n%s", c.name, id, diff)
 		}
 		// Only what the part has of its own.
-		if s := d.Sensors(); len(s) != 1 || s[0].Quantity != MemoryUsed {
+		if s := d.Sensors(); len(s) != 1 || s[0].Quantity != memoryUsed {
 			t.Errorf("%s: sensors %+v", c.name, s)
 		}
 	}
@@ -394,7 +394,7 @@ func TestSensors(t *testing.T) {
 	}
 	list := d.Sensors()
 	for _, s := range list {
-		if slow := s.Quantity == PCIeSent || s.Quantity == PCIeReceived; s.Slow != slow {
+		if slow := s.Quantity == PCIeSent || s.Quantity == pcIeReceived; s.Slow != slow {
 			t.Errorf("%s: slow %v", Quantities[s.Quantity].Name, s.Slow)
 		}
 	}

@@ -16,41 +16,41 @@ var Quantities = [...]Quantity{
 	Power: {Name: "GPU power", Unit: "W", Exponent: -3,
 		Description: "Power drawn by the GPU and its memory; from Ampere on (but not GA100) NVML gives the mean of " +
 			"the last second"},
-	SMClock:     {Name: "GPU SM clock", Unit: "Hz", Exponent: 6, Description: "Clock of the multiprocessors"},
-	MemoryClock: {Name: "GPU memory clock", Unit: "Hz", Exponent: 6, Description: "Clock of the memory"},
-	Utilization: {Name: "GPU utilization", Unit: "%",
+	smClock:     {Name: "GPU SM clock", Unit: "Hz", Exponent: 6, Description: "Clock of the multiprocessors"},
+	memoryClock: {Name: "GPU memory clock", Unit: "Hz", Exponent: 6, Description: "Clock of the memory"},
+	utilization: {Name: "GPU utilization", Unit: "%",
 		Description: "Share of NVML's last sample period (1/6 s to 1 s) in which a kernel ran"},
-	MemoryUtilization: {Name: "GPU memory utilization", Unit: "%",
+	memoryUtilization: {Name: "GPU memory utilization", Unit: "%",
 		Description: "Share of NVML's last sample period (1/6 s to 1 s) in which memory was read or written"},
 	Temperature: {Name: "GPU temperature", Unit: "°C", Description: "Temperature of the GPU's die"},
-	ClockReasons: {Name: "GPU clock limits", Unit: "bits",
+	clockReasons: {Name: "GPU clock limits", Unit: "bits",
 		Description: "Why the clocks are not higher: bits of nvmlClocksEventReasons… (0x1 idle, 0x4 power cap, 0x8 " +
 			"hardware slowdown, 0x20 software thermal, 0x40 hardware thermal, 0x80 power brake)"},
-	MemoryUsed: {Name: "GPU memory used", Unit: "B", Description: "Memory in use, by whichever process"},
+	memoryUsed: {Name: "GPU memory used", Unit: "B", Description: "Memory in use, by whichever process"},
 	NVLinkSent: {Name: "NVLink sent", Unit: "B/s", Float: true, Period: true,
 		Description: "Data sent over all links since the value before"},
-	NVLinkReceived: {Name: "NVLink received", Unit: "B/s", Float: true, Period: true,
+	nvLinkReceived: {Name: "NVLink received", Unit: "B/s", Float: true, Period: true,
 		Description: "Data received over all links since the value before"},
 	PCIeSent: {Name: "PCIe sent", Unit: "B/s", Float: true,
 		Description: "Data sent by the GPU over PCIe, in the 20 ms before"},
-	PCIeReceived: {Name: "PCIe received", Unit: "B/s", Float: true,
+	pcIeReceived: {Name: "PCIe received", Unit: "B/s", Float: true,
 		Description: "Data received by the GPU over PCIe, in the 20 ms before"},
 }
 
 // Indices of Quantities.
 const (
 	Power = iota
-	SMClock
-	MemoryClock
-	Utilization
-	MemoryUtilization
+	smClock
+	memoryClock
+	utilization
+	memoryUtilization
 	Temperature
-	ClockReasons
-	MemoryUsed
+	clockReasons
+	memoryUsed
 	NVLinkSent
-	NVLinkReceived
+	nvLinkReceived
 	PCIeSent
-	PCIeReceived
+	pcIeReceived
 )
 
 // Sensor reads one quantity of a device.

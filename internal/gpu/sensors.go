@@ -48,19 +48,19 @@ var readings = []reading{
 		v, ret := d.nvml.GetPowerUsage()
 		return uint64(v), ret
 	}},
-	{quantity: SMClock, function: "nvmlDeviceGetClockInfo", read: func(d *device) (uint64, nvml.Return) {
+	{quantity: smClock, function: "nvmlDeviceGetClockInfo", read: func(d *device) (uint64, nvml.Return) {
 		v, ret := d.nvml.GetClockInfo(nvml.CLOCK_SM)
 		return uint64(v), ret
 	}},
-	{quantity: MemoryClock, function: "nvmlDeviceGetClockInfo", read: func(d *device) (uint64, nvml.Return) {
+	{quantity: memoryClock, function: "nvmlDeviceGetClockInfo", read: func(d *device) (uint64, nvml.Return) {
 		v, ret := d.nvml.GetClockInfo(nvml.CLOCK_MEM)
 		return uint64(v), ret
 	}},
-	{quantity: Utilization, function: "nvmlDeviceGetUtilizationRates", read: func(d *device) (uint64, nvml.Return) {
+	{quantity: utilization, function: "nvmlDeviceGetUtilizationRates", read: func(d *device) (uint64, nvml.Return) {
 		v, ret := d.nvml.GetUtilizationRates()
 		return uint64(v.Gpu), ret
 	}},
-	{quantity: MemoryUtilization, function: "nvmlDeviceGetUtilizationRates",
+	{quantity: memoryUtilization, function: "nvmlDeviceGetUtilizationRates",
 		read: func(d *device) (uint64, nvml.Return) {
 			v, ret := d.nvml.GetUtilizationRates()
 			return uint64(v.Memory), ret
@@ -69,15 +69,15 @@ var readings = []reading{
 		v, ret := d.nvml.GetTemperature(nvml.TEMPERATURE_GPU)
 		return uint64(v), ret
 	}},
-	{quantity: ClockReasons, function: "nvmlDeviceGetCurrentClocksEventReasons",
+	{quantity: clockReasons, function: "nvmlDeviceGetCurrentClocksEventReasons",
 		read: func(d *device) (uint64, nvml.Return) {
 			return d.nvml.GetCurrentClocksEventReasons()
 		}},
-	{quantity: ClockReasons, function: "nvmlDeviceGetCurrentClocksThrottleReasons",
+	{quantity: clockReasons, function: "nvmlDeviceGetCurrentClocksThrottleReasons",
 		read: func(d *device) (uint64, nvml.Return) {
 			return d.nvml.GetCurrentClocksThrottleReasons()
 		}},
-	{quantity: MemoryUsed, function: "nvmlDeviceGetMemoryInfo", read: func(d *device) (uint64, nvml.Return) {
+	{quantity: memoryUsed, function: "nvmlDeviceGetMemoryInfo", read: func(d *device) (uint64, nvml.Return) {
 		m, ret := d.nvml.GetMemoryInfo()
 		return m.Used, ret
 	}},
@@ -87,10 +87,10 @@ var readings = []reading{
 	{quantity: NVLinkSent, function: fieldValues, count: true, read: func(d *device) (uint64, nvml.Return) {
 		return d.linkCounter(nvml.FI_DEV_NVLINK_COUNT_XMIT_BYTES)
 	}},
-	{quantity: NVLinkReceived, function: fieldValues, count: true, read: func(d *device) (uint64, nvml.Return) {
+	{quantity: nvLinkReceived, function: fieldValues, count: true, read: func(d *device) (uint64, nvml.Return) {
 		return d.counter(nvml.FI_DEV_NVLINK_THROUGHPUT_DATA_RX, allLinks, 1024)
 	}},
-	{quantity: NVLinkReceived, function: fieldValues, count: true, read: func(d *device) (uint64, nvml.Return) {
+	{quantity: nvLinkReceived, function: fieldValues, count: true, read: func(d *device) (uint64, nvml.Return) {
 		return d.linkCounter(nvml.FI_DEV_NVLINK_COUNT_RCV_BYTES)
 	}},
 	{quantity: PCIeSent, function: "nvmlDeviceGetPcieThroughput", slow: true,
@@ -98,7 +98,7 @@ var readings = []reading{
 			v, ret := d.nvml.GetPcieThroughput(nvml.PCIE_UTIL_TX_BYTES)
 			return math.Float64bits(float64(v) * 1000), ret // from KB/s
 		}},
-	{quantity: PCIeReceived, function: "nvmlDeviceGetPcieThroughput", slow: true,
+	{quantity: pcIeReceived, function: "nvmlDeviceGetPcieThroughput", slow: true,
 		read: func(d *device) (uint64, nvml.Return) {
 			v, ret := d.nvml.GetPcieThroughput(nvml.PCIE_UTIL_RX_BYTES)
 			return math.Float64bits(float64(v) * 1000), ret

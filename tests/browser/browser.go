@@ -23,8 +23,8 @@ import (
 // names are what Chromium is called, in the order in which they are looked for.
 var names = []string{"chromium", "chromium-browser", "google-chrome", "chrome"}
 
-// ErrMissing says that there is no browser, and what to do.
-var ErrMissing = errors.New("there is no chromium: scripts/setup.sh installs it (Debian: apt-get install chromium)")
+// errMissing says that there is no browser, and what to do.
+var errMissing = errors.New("there is no chromium: scripts/setup.sh installs it (Debian: apt-get install chromium)")
 
 // Find gives the path of the browser.
 func Find() (string, error) {
@@ -33,7 +33,7 @@ func Find() (string, error) {
 			return path, nil
 		}
 	}
-	return "", ErrMissing
+	return "", errMissing
 }
 
 // Browser is one that runs.

@@ -24,11 +24,11 @@ func TestRawValuesArePlayedAsTheyAre(t *testing.T) {
 		u.State(v, replay.StateKernelChStop, PTimer(7))
 		e := u.Start(v, replay.ProxyOp{}, Under(v), Before(v))
 		u.Stop(e)
-		u.Finalize(v)
+		u.finalize(v)
 	}
 	u.Stop(Raw(0))
 	u.State(Raw(0), replay.StateNetPluginUpdate, new(replay.Args))
-	u.Finalize(c)
+	u.finalize(c)
 	for _, clock := range clocks {
 		h := play(t, s, replay.Options{Clock: clock})
 		lines := h.lines[0][1:]
@@ -141,7 +141,7 @@ func TestShortThreads(t *testing.T) {
 		e := g.Start(c, replay.Group{})
 		g.Stop(e)
 	}
-	u.Finalize(c)
+	u.finalize(c)
 	for _, clock := range clocks {
 		h := play(t, s, replay.Options{Clock: clock})
 		names := map[string]bool{}
@@ -213,7 +213,7 @@ func TestMisuseIsAnError(t *testing.T) {
 			w := s.Process().Thread("w")
 			c := w.Init(Comm{})
 			e := w.Start(c, replay.Group{})
-			w.Finalize(c)
+			w.finalize(c)
 			w.Init(Comm{})
 			w.Stop(e)
 		},

@@ -116,7 +116,7 @@ func (r *Rank) proxyOp(d *Done, i, channel int, send bool, begin, end uint64) {
 	options := []Option{Under(parent)}
 	if op.Via != nil && send {
 		p, context = op.Via.Progress, r.Context.Publish()
-		options = []Option{Under(d.Tasks[i].Publish()), PIDOf(r.Context.Publish()), WithRank(r.Rank)}
+		options = []Option{Under(d.Tasks[i].Publish()), pidOf(r.Context.Publish()), WithRank(r.Rank)}
 	}
 	peer := op.Peer
 	if !op.isP2P() {

@@ -65,7 +65,7 @@ func (g *generator) processesAndComms() {
 	var threads []*Thread // one for each rank of the job
 	for range n {
 		p := g.Process()
-		p.SkewGPU(float64(g.rng.IntN(2000) - 1000))
+		p.skewGPU(float64(g.rng.IntN(2000) - 1000))
 		sameThread := g.rng.IntN(2) == 0
 		for k := range perProcess {
 			if k > 0 && sameThread {

@@ -53,7 +53,7 @@ func (r *Rank) Leave() {
 	for _, c := range r.p.calls {
 		r.p.s.now = max(r.p.s.now, c.t+r.p.s.step)
 	}
-	r.App.Finalize(r.Context)
+	r.App.finalize(r.Context)
 }
 
 // Leave finalizes all.
@@ -212,9 +212,9 @@ func AllToAll(n int, like Op) func(int) []Op {
 	}
 }
 
-// Clique makes one group of operations on several communicators, or several ranks of one, from one
+// clique makes one group of operations on several communicators, or several ranks of one, from one
 // thread, that of the first: GroupApi is in its context only (docs/nccl-profiler-api.md §3.2).
-func Clique(ranks []*Rank, ops func(i int) []Op) []*Done {
+func clique(ranks []*Rank, ops func(i int) []Op) []*Done {
 	var all []*Done
 	for i := range ranks {
 		d := &Done{}

@@ -125,8 +125,8 @@ type Process struct {
 // PID is the process's id in the recording; the playing process has its own.
 func (p *Process) PID() int { return p.pid }
 
-// SkewGPU moves the process's GPU clock against that of the other processes.
-func (p *Process) SkewGPU(us float64) { p.gpu += uint64(int64(us * 1000)) }
+// skewGPU moves the process's GPU clock against that of the other processes.
+func (p *Process) skewGPU(us float64) { p.gpu += uint64(int64(us * 1000)) }
 
 // GPU is the GPU's clock, as NCCL's pTimer, at a time of the scenario's clock: ns, in steps of 32.
 func (p *Process) GPU(us float64) uint64 { return (startRaw + uint64(us*1000) + p.gpu) &^ 31 }
@@ -259,8 +259,8 @@ func (t *Thread) Init(comm Comm) *Context {
 	return c
 }
 
-// Finalize finalizes a context.
-func (t *Thread) Finalize(c Ref) { t.call(&call{kind: replay.CallFinalize, context: c}) }
+// finalize finalizes a context.
+func (t *Thread) finalize(c Ref) { t.call(&call{kind: replay.CallFinalize, context: c}) }
 
 // Option says more about a start.
 type Option func(*start)
@@ -278,9 +278,9 @@ func Before(handle Ref) Option { return func(s *start) { s.before = handle } }
 // and 0 for the others.
 func WithRank(rank int) Option { return func(s *start) { s.rank = rank } }
 
-// PIDOf sets a ProxyOp's pid to that of the process that published something; else, and where the
+// pidOf sets a ProxyOp's pid to that of the process that published something; else, and where the
 // descriptor has 0, it is the process's own.
-func PIDOf(from Shared) Option { return func(s *start) { s.pid = &from } }
+func pidOf(from Shared) Option { return func(s *start) { s.pid = &from } }
 
 // WithType sets the descriptor's type, for a replay.Other: any bits that are no type of NCCL's.
 func WithType(bits uint64) Option { return func(s *start) { s.bits = bits } }

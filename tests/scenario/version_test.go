@@ -306,7 +306,7 @@ func TestCliquesHaveOneGroupApi(t *testing.T) {
 	for rank := range 3 {
 		ranks = append(ranks, u.Join(Comm{ID: 7, NRanks: 3, Rank: rank}))
 	}
-	done := Clique(ranks, Same(Op{Func: "AllReduce", Steps: 1}))
+	done := clique(ranks, Same(Op{Func: "AllReduce", Steps: 1}))
 	Leave(ranks)
 	h := play(t, s, replay.Options{Clock: replay.ClockRecorded})
 	groups, apis, launches := h.of(0, replay.TypeGroupApi), h.of(0, replay.TypeCollApi),

@@ -5,13 +5,13 @@ package causes
 // Ranks that share a GPU. It runs processes in turns, unless something lets them run together (MPS, which no archive
 // tells): what a rank is late for the turns of others is not by its own doing, nor is it that of the others.
 
-// LongestTurn is how long one process may have a GPU before it is another one's turn, ns: those of an H200 (driver 580)
+// longestTurn is how long one process may have a GPU before it is another one's turn, ns: those of an H200 (driver 580)
 // took 2.0 to 2.4 ms, and others may be somewhat longer. NVIDIA gives no figure; who has had the driver make them
 // longer (nvidia-smi compute-policy --set-timeslice) has longer waits for them.
-const LongestTurn = 3e6
+const longestTurn = 3e6
 
 // Cycle is how long a rank may wait for the turns of so many others on its GPU, each other one's once, ns.
-func Cycle(others int) float64 { return float64(others) * LongestTurn }
+func Cycle(others int) float64 { return float64(others) * longestTurn }
 
 // Sharing is how many other ranks work on a rank's GPU at the same time, by rank of the world; nil: no GPU is shared.
 type Sharing []int

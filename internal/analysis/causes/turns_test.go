@@ -86,7 +86,7 @@ func TestWhatTurnsExplain(t *testing.T) {
 		times uint64
 		want  bool
 	}{
-		{0, 2 * LongestTurn, 1, true}, {3, 2*LongestTurn + 1, 1, false}, {3, 2*LongestTurn + 1, 2, true},
+		{0, 2 * longestTurn, 1, true}, {3, 2*longestTurn + 1, 1, false}, {3, 2*longestTurn + 1, 2, true},
 		{1, 1, 1, false}, {-1, 1, 1, false}, {4, 1, 1, false}, {0, 1, 0, false},
 	} {
 		if got := s.Explains(c.rank, c.ns, c.times); got != c.want {

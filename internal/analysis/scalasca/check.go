@@ -18,23 +18,23 @@ import (
 // analysis, hangs it, or leaves the results empty. Each was tried with Scalasca 2.6, or read in its source; the
 // file that the requirement stands in is named.
 const (
-	RuleScoutAnchor        check.Rule = "scout-anchor"         // name and version of the archive (TraceArchive.cpp)
-	RuleScoutLocation      check.Rule = "scout-location"       // locations other than CPU threads (Otf2DefCallbacks.cpp)
-	RuleScoutGroup         check.Rule = "scout-location-group" // location groups that are no processes, not numbered, empty (ReadTraceTask.cpp)
-	RuleScoutSystem        check.Rule = "scout-system-tree"    // groups without a node; ids not numbered (ReportWriterTask.cpp, DefsFactory.cpp)
-	RuleScoutParadigm      check.Rule = "scout-paradigm"       // lists of locations of a paradigm: two, or none (MutableGlobalDefs.cpp)
-	RuleScoutCommunicator  check.Rule = "scout-communicator"   // not MPI's, or a parent that is not defined before (MpiEventFactory.cpp, DefsFactory.cpp)
-	RuleScoutNesting       check.Rule = "scout-nesting"        // regions that are not left (pearl_base.cpp)
-	RuleScoutCollective    check.Rule = "scout-collective"     // begin and end are no pair; operations of OTF2 3 (Event.cpp, Otf2TypeHelpers.cpp)
-	RuleScoutProgram       check.Rule = "scout-program"        // ProgramBegin without its region (Otf2EvtCallbacks.cpp)
-	RuleScoutRegion        check.Rule = "scout-region"         // regions that are to be MPI's, and are not named so (Region.cpp)
-	RuleScoutInit          check.Rule = "scout-init"           // ranks without MPI_Init or MPI_Finalize (SynchpointHandler.cpp)
-	RuleScoutReplay        check.Rule = "scout-replay"         // the replay would hang (MpiCommunicationHandler.cpp)
-	RuleScoutMessage       check.Rule = "scout-message"        // messages that nobody receives (MpiCommunicationHandler.cpp)
-	RuleScoutTag           check.Rule = "scout-tag"            // messages that scout takes for its own (MpiDelayOps.cpp)
+	ruleScoutAnchor        check.Rule = "scout-anchor"         // name and version of the archive (TraceArchive.cpp)
+	ruleScoutLocation      check.Rule = "scout-location"       // locations other than CPU threads (Otf2DefCallbacks.cpp)
+	ruleScoutGroup         check.Rule = "scout-location-group" // location groups that are no processes, not numbered, empty (ReadTraceTask.cpp)
+	ruleScoutSystem        check.Rule = "scout-system-tree"    // groups without a node; ids not numbered (ReportWriterTask.cpp, DefsFactory.cpp)
+	ruleScoutParadigm      check.Rule = "scout-paradigm"       // lists of locations of a paradigm: two, or none (MutableGlobalDefs.cpp)
+	ruleScoutCommunicator  check.Rule = "scout-communicator"   // not MPI's, or a parent that is not defined before (MpiEventFactory.cpp, DefsFactory.cpp)
+	ruleScoutNesting       check.Rule = "scout-nesting"        // regions that are not left (pearl_base.cpp)
+	ruleScoutCollective    check.Rule = "scout-collective"     // begin and end are no pair; operations of OTF2 3 (Event.cpp, Otf2TypeHelpers.cpp)
+	ruleScoutProgram       check.Rule = "scout-program"        // ProgramBegin without its region (Otf2EvtCallbacks.cpp)
+	ruleScoutRegion        check.Rule = "scout-region"         // regions that are to be MPI's, and are not named so (Region.cpp)
+	ruleScoutInit          check.Rule = "scout-init"           // ranks without MPI_Init or MPI_Finalize (SynchpointHandler.cpp)
+	ruleScoutReplay        check.Rule = "scout-replay"         // the replay would hang (MpiCommunicationHandler.cpp)
+	ruleScoutMessage       check.Rule = "scout-message"        // messages that nobody receives (MpiCommunicationHandler.cpp)
+	ruleScoutTag           check.Rule = "scout-tag"            // messages that scout takes for its own (MpiDelayOps.cpp)
 	RuleScoutClock         check.Rule = "scout-clock"          // times that contradict each other
-	RuleScoutPayload       check.Rule = "scout-payload"        // operations without bytes have no wait states
-	RuleScoutTimeCorrected check.Rule = "scout-time-correct"   // what --time-correct needs (Location.cpp)
+	ruleScoutPayload       check.Rule = "scout-payload"        // operations without bytes have no wait states
+	ruleScoutTimeCorrected check.Rule = "scout-time-correct"   // what --time-correct needs (Location.cpp)
 )
 
 // Check holds an archive against what scout of Scalasca 2.6 needs. It reads all events once, in time order,
@@ -48,10 +48,10 @@ func Check(anchorPath string, opts *check.Options) (*check.Result, error) {
 	}
 	defer a.Close()
 	if name := filepath.Base(anchorPath); !strings.HasSuffix(name, ".otf2") {
-		fs.General(RuleScoutAnchor, "the anchor's name, %s, does not end in .otf2", name)
+		fs.General(ruleScoutAnchor, "the anchor's name, %s, does not end in .otf2", name)
 	}
 	if v := a.Anchor.Version; v[0] < 1 || v[0] == 1 && v[1] < 2 {
-		fs.General(RuleScoutAnchor, "the archive is of OTF2 %d.%d; scout reads those of 1.2 and later", v[0], v[1])
+		fs.General(ruleScoutAnchor, "the archive is of OTF2 %d.%d; scout reads those of 1.2 and later", v[0], v[1])
 	}
 	c := newScoutCheck(fs, a)
 	c.definitions()
@@ -136,7 +136,7 @@ func (c *scoutCheck) definitions() {
 		name := c.defs.String(r.CanonicalName)
 		if len(name) < 4 {
 			c.General(
-				RuleScoutRegion,
+				ruleScoutRegion,
 				"region %d has source file MPI and the canonical name %q: it must have 4 characters at least", r.Self,
 				name)
 			continue
@@ -150,7 +150,7 @@ func (c *scoutCheck) locations() {
 	more := 0
 	for _, l := range c.defs.Locations {
 		if l.Type != otf2.LocationTypeCPUThread {
-			c.General(RuleScoutLocation, "location %d is of type %v: scout takes CPU_THREAD only", l.Self, l.Type)
+			c.General(ruleScoutLocation, "location %d is of type %v: scout takes CPU_THREAD only", l.Self, l.Type)
 		}
 		if _, ok := first[l.Group]; ok {
 			more++
@@ -162,25 +162,25 @@ func (c *scoutCheck) locations() {
 		c.order = append(c.order, t)
 	}
 	if more > 0 {
-		c.Add(check.Finding{Severity: check.Note, Rule: RuleScoutLocation,
+		c.Add(check.Finding{Severity: check.Note, Rule: ruleScoutLocation,
 			Text: "location groups have further locations, which scout.mpi does not look at"})
 	}
 	for i, g := range c.defs.LocationGroups {
 		if g.Type != otf2.LocationGroupTypeProcess {
-			c.General(RuleScoutGroup, "location group %d is of type %v: scout takes PROCESS only", g.Self, g.Type)
+			c.General(ruleScoutGroup, "location group %d is of type %v: scout takes PROCESS only", g.Self, g.Type)
 		}
 		if uint64(g.Self) != uint64(i) {
 			c.General(
-				RuleScoutGroup,
+				ruleScoutGroup,
 				"location group %d stands at place %d: rank r of scout reads the group with id r, so ids must be 0, "+
 					"1, 2, …", g.Self, i)
 		}
 		if _, ok := first[g.Self]; !ok {
-			c.General(RuleScoutGroup, "location group %d has no location", g.Self)
+			c.General(ruleScoutGroup, "location group %d has no location", g.Self)
 		}
 	}
 	if len(c.defs.LocationGroups) == 0 {
-		c.General(RuleScoutGroup, "there is no location group: scout has nothing to do")
+		c.General(ruleScoutGroup, "there is no location group: scout has nothing to do")
 	}
 }
 
@@ -188,7 +188,7 @@ func (c *scoutCheck) systemTree() {
 	numbered := func(kind string, n int, self func(i int) uint64) {
 		for i := range n {
 			if self(i) != uint64(i) {
-				c.General(RuleScoutSystem, "%s %d stands at place %d: ids must be 0, 1, 2, …", kind, self(i), i)
+				c.General(ruleScoutSystem, "%s %d stands at place %d: ids must be 0, 1, 2, …", kind, self(i), i)
 				return
 			}
 		}
@@ -199,19 +199,19 @@ func (c *scoutCheck) systemTree() {
 	known, classes := make(map[otf2.SystemTreeNodeRef]bool), make(map[string]bool)
 	for _, n := range nodes {
 		if n.Parent != otf2.UndefinedSystemTreeNode && !known[n.Parent] {
-			c.General(RuleScoutSystem, "system tree node %d stands before its parent %d", n.Self, n.Parent)
+			c.General(ruleScoutSystem, "system tree node %d stands before its parent %d", n.Self, n.Parent)
 		}
 		known[n.Self] = true
 		classes[c.defs.String(n.Class)] = true
 	}
 	for _, g := range c.defs.LocationGroups {
 		if !known[g.SystemTreeParent] {
-			c.General(RuleScoutSystem, "location group %d has no node in the system tree", g.Self)
+			c.General(ruleScoutSystem, "location group %d has no node in the system tree", g.Self)
 		}
 	}
 	for _, class := range []string{"machine", "node"} {
 		if !classes[class] {
-			c.Add(check.Finding{Severity: check.Note, Rule: RuleScoutTimeCorrected,
+			c.Add(check.Finding{Severity: check.Note, Rule: ruleScoutTimeCorrected,
 				Text: "no node of the system tree is of class " + class + ": scout --time-correct ends with an error"})
 		}
 	}
@@ -233,14 +233,14 @@ func (c *scoutCheck) paradigms() {
 			continue
 		}
 		if other, twice := lists[seenAs(g.Paradigm)]; twice {
-			c.General(RuleScoutParadigm, "groups %d and %d both list the locations of paradigm %v, as scout sees it",
+			c.General(ruleScoutParadigm, "groups %d and %d both list the locations of paradigm %v, as scout sees it",
 				other, g.Self, seenAs(g.Paradigm))
 		}
 		lists[seenAs(g.Paradigm)] = g.Self
 	}
 	for _, g := range c.defs.Groups {
 		if _, ok := lists[seenAs(g.Paradigm)]; g.Type == otf2.GroupTypeCommGroup && !ok {
-			c.General(RuleScoutParadigm, "group %d is a communicator's of paradigm %v, which has no list of locations",
+			c.General(ruleScoutParadigm, "group %d is a communicator's of paradigm %v, which has no list of locations",
 				g.Self, g.Paradigm)
 		}
 	}
@@ -248,7 +248,7 @@ func (c *scoutCheck) paradigms() {
 		g := c.defs.Group(d.Group)
 		switch {
 		case g == nil || g.Type != otf2.GroupTypeCommGroup && g.Type != otf2.GroupTypeCommSelf:
-			c.General(RuleScoutCommunicator, "communicator %d has no group of members", d.Self)
+			c.General(ruleScoutCommunicator, "communicator %d has no group of members", d.Self)
 			continue
 		case d.Parent == otf2.UndefinedComm:
 			continue
@@ -256,15 +256,15 @@ func (c *scoutCheck) paradigms() {
 		parent := c.defs.Comm(d.Parent)
 		switch {
 		case parent == nil || d.Parent >= d.Self:
-			c.General(RuleScoutCommunicator, "communicator %d: its parent %d must be defined and have a smaller id",
+			c.General(ruleScoutCommunicator, "communicator %d: its parent %d must be defined and have a smaller id",
 				d.Self, d.Parent)
 		case c.paradigmOf(parent) != g.Paradigm:
-			c.General(RuleScoutCommunicator, "communicator %d is of paradigm %v, its parent %d of another", d.Self,
+			c.General(ruleScoutCommunicator, "communicator %d is of paradigm %v, its parent %d of another", d.Self,
 				g.Paradigm, d.Parent)
 		}
 	}
 	for _, d := range c.defs.InterComms {
-		c.General(RuleScoutCommunicator, "communicator %d is between two groups, which scout does not know", d.Self)
+		c.General(ruleScoutCommunicator, "communicator %d is between two groups, which scout does not know", d.Self)
 	}
 }
 
@@ -292,7 +292,7 @@ func (c *scoutCheck) event(t *scoutTrack, ev *otf2.Event) {
 	case otf2.EventLeave:
 		n := len(t.stack)
 		if n == 0 || t.stack[n-1].region != otf2.RegionRef(ev.Args[0]) {
-			c.At(check.Error, t.here(), RuleScoutNesting, "leaves region %d, which is not the innermost", ev.Args[0])
+			c.At(check.Error, t.here(), ruleScoutNesting, "leaves region %d, which is not the innermost", ev.Args[0])
 			t.stack = nil
 			return
 		}
@@ -302,28 +302,28 @@ func (c *scoutCheck) event(t *scoutTrack, ev *otf2.Event) {
 		c.program(t, ev)
 	case otf2.EventMpiCollectiveBegin:
 		if t.begun {
-			c.At(check.Error, t.here(), RuleScoutCollective, "a collective begins in another one")
+			c.At(check.Error, t.here(), ruleScoutCollective, "a collective begins in another one")
 		}
 		t.begun, t.began = true, ev.Time
 		c.inMPI(t)
 	case otf2.EventMpiCollectiveEnd:
 		if !t.begun {
-			c.At(check.Error, t.here(), RuleScoutCollective, "a collective ends that has not begun")
+			c.At(check.Error, t.here(), ruleScoutCollective, "a collective ends that has not begun")
 		}
 		t.begun = false
 		c.inMPI(t)
 		op := otf2.CollectiveOp(ev.Args[0])
 		if op > otf2.CollectiveOpReduceScatterBlock {
-			c.At(check.Error, t.here(), RuleScoutCollective, "scout does not know the collective operation %v", op)
+			c.At(check.Error, t.here(), ruleScoutCollective, "scout does not know the collective operation %v", op)
 		}
 		if op != otf2.CollectiveOpBarrier && ev.Args[3] == 0 && ev.Args[4] == 0 && c.decides(t, ev) {
-			c.At(check.Note, t.here(), RuleScoutPayload, "%v without bytes: it has no wait states", op)
+			c.At(check.Note, t.here(), ruleScoutPayload, "%v without bytes: it has no wait states", op)
 		}
 		c.replay.collective(t, ev)
 	case otf2.EventMpiSend, otf2.EventMpiIsend:
 		c.inMPI(t)
 		if ev.Args[3] == 0 {
-			c.At(check.Note, t.here(), RuleScoutPayload, "message without bytes")
+			c.At(check.Note, t.here(), ruleScoutPayload, "message without bytes")
 		}
 		c.replay.send(t, ev)
 	case otf2.EventMpiRecv, otf2.EventMpiIrecv:
@@ -349,11 +349,11 @@ func (c *scoutCheck) decides(t *scoutTrack, ev *otf2.Event) bool {
 func (c *scoutCheck) inMPI(t *scoutTrack) {
 	n := len(t.stack)
 	if n == 0 {
-		c.At(check.Error, t.here(), RuleScoutRegion, "a record of MPI outside all regions")
+		c.At(check.Error, t.here(), ruleScoutRegion, "a record of MPI outside all regions")
 		return
 	}
 	if _, ok := c.mpi[t.stack[n-1].region]; !ok {
-		c.At(check.Error, t.here(), RuleScoutRegion,
+		c.At(check.Error, t.here(), ruleScoutRegion,
 			"a record of MPI in region %d, whose source file is not \"MPI\": its metrics would all be 0",
 			t.stack[n-1].region)
 	}
@@ -372,24 +372,24 @@ func (c *scoutCheck) program(t *scoutTrack, ev *otf2.Event) {
 			return
 		}
 	}
-	c.At(check.Error, t.here(), RuleScoutProgram,
+	c.At(check.Error, t.here(), ruleScoutProgram,
 		"ProgramBegin of %q, which has no region (ARTIFICIAL, MEASUREMENT_SYSTEM, named after the program)", command)
 }
 
 func (c *scoutCheck) end() {
 	for _, t := range c.order {
 		if len(t.stack) > 0 {
-			c.At(check.Error, t.here(), RuleScoutNesting, "ends in region %d", t.stack[len(t.stack)-1].region)
+			c.At(check.Error, t.here(), ruleScoutNesting, "ends in region %d", t.stack[len(t.stack)-1].region)
 		}
 		if t.begun {
-			c.At(check.Error, t.here(), RuleScoutCollective, "ends in a collective")
+			c.At(check.Error, t.here(), ruleScoutCollective, "ends in a collective")
 		}
 		for _, need := range []struct {
 			name string
 			has  bool
 		}{{"MPI_Init", t.init}, {"MPI_Finalize", t.finalize}} {
 			if !need.has {
-				c.At(check.Error, check.Place{Location: t.location}, RuleScoutInit,
+				c.At(check.Error, check.Place{Location: t.location}, ruleScoutInit,
 					"rank %d has no region %s: the analysis of critical paths and root causes aborts", t.group,
 					need.name)
 			}

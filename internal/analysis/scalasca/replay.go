@@ -67,14 +67,14 @@ func (r *scoutReplay) comm(t *scoutTrack, ref uint64) (*facts.Communicator, int)
 	d, c := r.defs.Comm(otf2.CommRef(ref)), r.comms[otf2.CommRef(ref)]
 	switch {
 	case d == nil || c == nil:
-		r.At(check.Error, t.here(), RuleScoutCommunicator, "communicator %d is not defined", ref)
+		r.At(check.Error, t.here(), ruleScoutCommunicator, "communicator %d is not defined", ref)
 		return nil, 0
 	case r.paradigmOf(d) != otf2.ParadigmMPI:
-		r.At(check.Error, t.here(), RuleScoutCommunicator,
+		r.At(check.Error, t.here(), ruleScoutCommunicator,
 			"communicator %d is of paradigm %v: records of MPI need one of MPI", ref, r.paradigmOf(d))
 		return nil, 0
 	case c.RankOf(t.location) < 0:
-		r.At(check.Error, t.here(), RuleScoutCommunicator, "is not a member of communicator %d", ref)
+		r.At(check.Error, t.here(), ruleScoutCommunicator, "is not a member of communicator %d", ref)
 		return nil, 0
 	}
 	return c, c.RankOf(t.location)
@@ -83,7 +83,7 @@ func (r *scoutReplay) comm(t *scoutTrack, ref uint64) (*facts.Communicator, int)
 func (r *scoutReplay) collective(t *scoutTrack, ev *otf2.Event) {
 	c, _ := r.comm(t, ev.Args[1])
 	if root := uint32(ev.Args[2]); c != nil && root != otf2.CollectiveRootNone && int64(root) >= int64(c.Size()) {
-		r.At(check.Error, t.here(), RuleScoutReplay, "%v with root %d on communicator %d, which has %d ranks",
+		r.At(check.Error, t.here(), ruleScoutReplay, "%v with root %d on communicator %d, which has %d ranks",
 			otf2.CollectiveOp(ev.Args[0]), root, c.Ref, c.Size())
 		return
 	}
@@ -105,7 +105,7 @@ func (r *scoutReplay) peer(t *scoutTrack, c *facts.Communicator, peer uint64) bo
 	if peer < uint64(c.Size()) {
 		return true
 	}
-	r.At(check.Error, t.here(), RuleScoutMessage,
+	r.At(check.Error, t.here(), ruleScoutMessage,
 		"the other end of a message is rank %d of communicator %d, which has %d ranks", peer, c.Ref, c.Size())
 	return false
 }
@@ -197,7 +197,7 @@ func (r *scoutReplay) do(t *scoutTrack, s *replayStep) bool {
 		if len(first) > 0 {
 			other = first[0].at
 		}
-		r.At(check.Error, s.at, RuleScoutReplay,
+		r.At(check.Error, s.at, ruleScoutReplay,
 			"%v with root %s on communicator %d meets the %v with root %s of location %d, event %d",
 			s.op, check.RootName(s.root), comm, g.op, check.RootName(g.root), other.Location, other.Event)
 	}
@@ -226,18 +226,18 @@ func (r *scoutReplay) end() {
 			what = fmt.Sprintf("%v on communicator %d, to which %d of %d members come", s.op, s.message.comm,
 				len(r.arrived[s.message.comm].members), r.comms[s.message.comm].Size())
 		}
-		r.At(check.Error, s.at, RuleScoutReplay, "scout would hang: rank %d waits for ever in %s", t.group, what)
+		r.At(check.Error, s.at, ruleScoutReplay, "scout would hang: rank %d waits for ever in %s", t.group, what)
 	}
 	if !hangs {
 		for _, t := range r.notices.replay(r.order, func(c otf2.CommRef) int { return r.comms[c].Size() }) {
-			r.At(check.Error, check.Place{Location: t.location}, RuleScoutReplay,
+			r.At(check.Error, check.Place{Location: t.location}, ruleScoutReplay,
 				"scout would hang: a send of rank %d waits, by its times, for a receiver that comes later than what "+
 					"the rank does next", t.group)
 		}
 	}
 	for _, d := range r.defs.Comms {
 		if use := r.uses[d.Self]; use.collectives && use.untagged {
-			r.Add(check.Finding{Severity: check.Note, Rule: RuleScoutTag,
+			r.Add(check.Finding{Severity: check.Note, Rule: ruleScoutTag,
 				Text: fmt.Sprintf(
 					"communicator %d has collectives and messages with tag 0: scout's search for the causes of "+
 						"waiting sends such messages, too, and may take one for the other and abort", d.Self)})
@@ -248,7 +248,7 @@ func (r *scoutReplay) end() {
 		unreceived += n
 	}
 	if unreceived > 0 {
-		r.Add(check.Finding{Severity: check.Note, Rule: RuleScoutMessage,
+		r.Add(check.Finding{Severity: check.Note, Rule: ruleScoutMessage,
 			Text: fmt.Sprintf("%d messages are sent and not received in the replay; scout warns", unreceived)})
 	}
 }

@@ -139,7 +139,7 @@ func mainOf(all []causes.Occurrence) []causes.Occurrence {
 		middle++
 	}
 	n := middle
-	for n < len(by) && by[n].Cost >= MainPart*by[middle].Cost {
+	for n < len(by) && by[n].Cost >= mainPart*by[middle].Cost {
 		n++
 	}
 	by = by[:n]

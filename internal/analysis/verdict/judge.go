@@ -72,7 +72,7 @@ func Judge(ev *Evidence) *Verdict {
 	v.Culprits = append(v.Culprits, ev.Stuck...)
 	for i := range ev.Slow {
 		if s := &ev.Slow[i]; !s.Turns && ev.material(s.Cost+s.Inherited, waited, s.Delay) &&
-			s.Confidence >= LeastConfidence {
+			s.Confidence >= leastConfidence {
 			v.Culprits = append(v.Culprits, ev.slow(s, waited))
 		}
 	}
@@ -131,7 +131,7 @@ func joined(sorted []Culprit) []Culprit {
 
 // material tells whether a cost, and the delay that comes with it, is worth a name.
 func (ev *Evidence) material(cost, waited, delay float64) bool {
-	return cost > 0 && cost >= LeastShare*waited && delay >= LeastTime*float64(ev.Duration)
+	return cost > 0 && cost >= leastShare*waited && delay >= leastTime*float64(ev.Duration)
 }
 
 func (ev *Evidence) slow(s *Slow, waited float64) Culprit {
@@ -194,7 +194,7 @@ func (ev *Evidence) late(waited float64) (named []Culprit) {
 		return cmp.Compare(slices.Index(order, a.Rank), slices.Index(order, b.Rank))
 	})
 	work := newWork(ev.Causes, -1, suspects)
-	least := LeastTime * float64(ev.Duration)
+	least := leastTime * float64(ev.Duration)
 	// so many do not stand out, but some of them may
 	if named = standingOut(named, ranks, work, least); len(named) > mostOf(len(ranks)) {
 		named = standingOut(named[:mostOf(len(ranks))], ranks, work, least)
@@ -211,21 +211,21 @@ func (ev *Evidence) culprit(t *trial, i int, waited float64, by func(rank int) (
 	h := habitOf(ev, r, i, work.kind(r, likeWork(ranks, i)))
 	chance, times := by(i)
 	confidence, share, delay := (1-chance)*h.certainty, work.cost(r)/waited, delayOf(r)/float64(ev.Duration)
-	least := LeastConfidence
-	if share >= MostShare && delay >= MuchTime {
-		least = EnoughConfidence
+	least := leastConfidence
+	if share >= mostShare && delay >= muchTime {
+		least = enoughConfidence
 	}
 	if ev.held(i) > r.Cost() {
 		return c, false
 	}
-	if confidence < least || math.Round(times) < LeastTimes ||
-		r.Cost() < TimesUsual*middle(ranks, work.cost, i, t.found) {
+	if confidence < least || math.Round(times) < leastTimes ||
+		r.Cost() < timesUsual*middle(ranks, work.cost, i, t.found) {
 		return c, false
 	}
 	longer := work.longer(r)
 	often := 1 - r.Heaviest/r.Cost()
-	if share*ev.besideTurns(i) < LeastShare || work.cost(r) < LeastWork*r.Cost() ||
-		longer*often < LeastTime*float64(ev.Duration) {
+	if share*ev.besideTurns(i) < leastShare || work.cost(r) < leastWork*r.Cost() ||
+		longer*often < leastTime*float64(ev.Duration) {
 		return c, false
 	}
 	p := ev.Ranks[i]
@@ -293,10 +293,10 @@ func most(ranks []causes.Rank, named func(rank int) bool) float64 {
 // not for working longer.
 func (w *work) near(r, o *causes.Rank, named bool) bool {
 	cost, other := w.cost(r), w.cost(o)
-	if !named && other-o.Heaviest > cost/TimesNext && w.longer(o) > w.longer(r)/TimesNext {
+	if !named && other-o.Heaviest > cost/timesNext && w.longer(o) > w.longer(r)/timesNext {
 		return true
 	}
-	return (!named && o.Cost() < r.Cost() || other < cost/TimesNext) && !w.explains(r, o)
+	return (!named && o.Cost() < r.Cost() || other < cost/timesNext) && !w.explains(r, o)
 }
 
 func worked(r *causes.Rank) float64 { return r.Worked }
@@ -344,11 +344,11 @@ func (ev *Evidence) text(v *Verdict) string {
 		return notKnown + "no operation has times of two members that can be compared." + ev.rests()
 	case v.Waited == 0:
 		return "Nobody stands out: nobody waited." + ev.rests()
-	case !ev.Transfers && longer >= MostShare*c.Waited && longer >= MuchTime*float64(ev.Duration):
+	case !ev.Transfers && longer >= mostShare*c.Waited && longer >= muchTime*float64(ev.Duration):
 		return fmt.Sprintf(notKnown+"%.0f %% of %s goes back to operations that took longer on %s than on others, "+
 			"because of a slow link to it or for a reason of its own, and how long transfers took was not recorded. "+
 			"Record with NCCL_OTF2_EVENTS=net.", 100*longer/c.Waited, units.Time(c.Waited), ev.Ranks[on].Name)
-	case v.sharing() >= MostShare: // is said instead
+	case v.sharing() >= mostShare: // is said instead
 		return ""
 	case by == 0:
 		return fmt.Sprintf("Nobody stands out: ranks waited %s in all, and none was late by itself.",

@@ -14,7 +14,7 @@ import (
 func TestLimits(t *testing.T) {
 	var table strings.Builder
 	table.WriteString("\n| limit | at least | of what |\n|---|--:|---|\n")
-	for _, l := range Limits {
+	for _, l := range limits {
 		fmt.Fprintf(&table, "| `%s` | %g | %s |\n", l.Name, l.Value, l.Meaning)
 	}
 	golden.SectionMadeBy(t, "../../../docs/causes.md", "limits", "go test ./internal/analysis/verdict -update",

@@ -25,8 +25,8 @@ func (ev *Evidence) once(rank int) string {
 		}
 	}
 	work := newWork(c, rank, nil)
-	if worst.Cost < MostShare*c.Waited || worst.Late < MuchTime*float64(ev.Duration) ||
-		work.cost(&r) < MostShare*worst.Cost {
+	if worst.Cost < mostShare*c.Waited || worst.Late < muchTime*float64(ev.Duration) ||
+		work.cost(&r) < mostShare*worst.Cost {
 		return ""
 	}
 	kind := KindOf(worst.Kind)

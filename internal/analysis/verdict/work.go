@@ -49,7 +49,7 @@ func (w *work) cost(r *causes.Rank) float64 {
 
 // explains tells whether one rank worked so much longer than another one that it is what it cost more than that.
 func (w *work) explains(r, than *causes.Rank) bool {
-	return (w.longer(r)-w.longer(than))*w.others >= LeastWork*(w.cost(r)-w.cost(than))
+	return (w.longer(r)-w.longer(than))*w.others >= leastWork*(w.cost(r)-w.cost(than))
 }
 
 // kind is in what it was late most: of what goes back to it, that in which it worked longer than others like it did
@@ -66,10 +66,10 @@ func (w *work) kind(r *causes.Rank, by [workKinds]float64) Kind {
 	}
 	hostCost, host := part(causes.Host, causes.Call)
 	gpuCost, gpu := part(causes.GPU, causes.Own)
-	if host+gpu < LeastWork*w.cost(r) {
+	if host+gpu < leastWork*w.cost(r) {
 		host, gpu = hostCost, gpuCost
 	}
-	if host > 0 && host >= HostPart*(host+gpu) {
+	if host > 0 && host >= hostPart*(host+gpu) {
 		return HostLate
 	}
 	return GPULate

@@ -113,7 +113,7 @@ func TestAllRanksChooseTheSameOperations(t *testing.T) {
 		}
 		step := func(r int, n uint64) {
 			for range n {
-				chosen[r] = append(chosen[r], Inside(window[r], called[r]))
+				chosen[r] = append(chosen[r], inside(window[r], called[r]))
 				called[r]++
 			}
 		}

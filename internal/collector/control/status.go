@@ -69,7 +69,7 @@ func (c *CommStatus) Window() shm.Window { return shm.Window{First: c.First, Las
 func (c *CommStatus) Ordinal() uint64 { return Ordinal(c.Collectives, c.Messages, c.Replayed) }
 
 // Recording tells that its next operation is recorded.
-func (c *CommStatus) Recording() bool { return Inside(c.Window(), c.Ordinal()) }
+func (c *CommStatus) Recording() bool { return inside(c.Window(), c.Ordinal()) }
 
 // Recording tells whether anything is recorded in the process at the moment: on all its communicators, on some
 // of them, or on none.

@@ -21,15 +21,15 @@ func FirstDifference(a, b shm.Window) (ordinal uint64, differ bool) {
 	edges := []uint64{a.First, a.Last, b.First, b.Last}
 	slices.Sort(edges)
 	for _, x := range edges {
-		if Inside(a, x) != Inside(b, x) {
+		if inside(a, x) != inside(b, x) {
 			return x, true
 		}
 	}
 	return 0, false
 }
 
-// Inside tells that a window holds an ordinal.
-func Inside(w shm.Window, ordinal uint64) bool { return w.First <= ordinal && ordinal < w.Last }
+// inside tells that a window holds an ordinal.
+func inside(w shm.Window, ordinal uint64) bool { return w.First <= ordinal && ordinal < w.Last }
 
 // Ordinal is how far a communicator has come in the count that its window goes by: collectives, or messages
 // where there are no others; those of replayed graphs are counted apart, and the window is for both.

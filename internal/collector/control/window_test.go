@@ -19,7 +19,7 @@ func TestFirstDifference(t *testing.T) {
 		a, b := small.Draw(t, "a"), small.Draw(t, "b")
 		at, differ := FirstDifference(a, b)
 		for x := range uint64(14) {
-			if Inside(a, x) != Inside(b, x) {
+			if inside(a, x) != inside(b, x) {
 				if !differ || at != x {
 					t.Fatalf("%v and %v: %d, %v; want %d", a, b, at, differ, x)
 				}

@@ -82,7 +82,7 @@ func (p *Process) roughly(t uint64) uint64 {
 	if t == 0 || p.Knots != nil || p.Onto != nil {
 		return at
 	}
-	return Lifespan{Begin: at}.Earlier(p.lead).Begin
+	return Lifespan{Begin: at}.earlier(p.lead).Begin
 }
 
 // Correct has times of the process corrected as events show, which makes its machine's lead superfluous.

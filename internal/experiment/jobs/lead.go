@@ -47,18 +47,18 @@ func (a *appearance) goesWith(b *appearance, lead int64, anyTime bool) bool {
 			return false
 		}
 	}
-	return anyTime || a.together.Meets(b.together.Earlier(lead), clockSlack)
+	return anyTime || a.together.Meets(b.together.earlier(lead), clockSlack)
 }
 
 func (a *appearance) take(b *appearance, lead int64) {
 	maps.Copy(a.ranks, b.ranks)
-	t := b.together.Earlier(lead)
+	t := b.together.earlier(lead)
 	a.together = Lifespan{max(a.together.Begin, t.Begin), min(a.together.End, t.End)}
 	a.finalized = a.finalized && b.finalized
 }
 
-// Earlier is the stretch on a clock which is behind the one that it was seen on.
-func (a Lifespan) Earlier(by int64) Lifespan {
+// earlier is the stretch on a clock which is behind the one that it was seen on.
+func (a Lifespan) earlier(by int64) Lifespan {
 	at := func(t uint64) uint64 {
 		switch {
 		case t == math.MaxUint64: // nobody knows when
@@ -200,7 +200,7 @@ func (s seen) join(other seen, lead int64) {
 		for _, b := range list {
 			a := s.mate(k, b, lead, used)
 			if a == nil {
-				a = &appearance{make(map[int]*Rank), b.together.Earlier(lead), b.finalized}
+				a = &appearance{make(map[int]*Rank), b.together.earlier(lead), b.finalized}
 				s[k] = append(s[k], a)
 			}
 			a.take(b, lead)

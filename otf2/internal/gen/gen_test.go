@@ -11,7 +11,7 @@ import (
 
 // The generated files are what the description says today.
 func TestGeneratedFilesAreCurrent(t *testing.T) {
-	for _, out := range Files() {
+	for _, out := range files() {
 		have, err := os.ReadFile(filepath.Join("..", "..", out.Name))
 		if err != nil {
 			t.Fatal(err)
@@ -21,7 +21,7 @@ func TestGeneratedFilesAreCurrent(t *testing.T) {
 		}
 	}
 	known := map[string]bool{}
-	for _, out := range Files() {
+	for _, out := range files() {
 		known[out.Name] = true
 	}
 	found, err := filepath.Glob("../../zz_*.go")

@@ -16,7 +16,7 @@ import (
 func main() {
 	dir := flag.String("dir", ".", "folder of package otf2")
 	flag.Parse()
-	for _, out := range Files() {
+	for _, out := range files() {
 		if err := os.WriteFile(filepath.Join(*dir, out.Name), out.Text, 0o644); err != nil {
 			fmt.Fprintln(os.Stderr, "gen:", err)
 			os.Exit(1)
@@ -30,8 +30,8 @@ type output struct {
 	Text []byte
 }
 
-// Files returns all generated files.
-func Files() []output {
+// files returns all generated files.
+func files() []output {
 	var outs []output
 	for _, f := range []struct {
 		name     string

@@ -54,7 +54,7 @@ func TestJobIsCountedTheSame(t *testing.T) {
 	if recorded.Calls != j.Calls() || recorded.Lost != 0 {
 		t.Errorf("recorded %+v of %d callbacks", recorded, j.Calls())
 	}
-	anchor, err := AwaitArchive(t.Context(), dir)
+	anchor, err := awaitArchive(t.Context(), dir)
 	if err != nil {
 		t.Error(anchor, err)
 	}

@@ -81,8 +81,8 @@ func sum(entries []experiment.Entry) (*Recorded, error) {
 // products are what the job's last collector makes, by the mode.
 var products = map[string]string{"trace": "traces.otf2", "profile": "profile.cubex"}
 
-// AwaitArchive waits for the archive that the job's last collector makes.
-func AwaitArchive(ctx context.Context, directory string) (anchor string, err error) {
+// awaitArchive waits for the archive that the job's last collector makes.
+func awaitArchive(ctx context.Context, directory string) (anchor string, err error) {
 	return AwaitProduct(ctx, directory, "trace")
 }
 

@@ -44,10 +44,10 @@ func (c *Command) Run(valid func() bool, benchmark func(ctx context.Context, dir
 		os.Exit(2)
 	}
 	if c.update != "" {
-		_, err := Splice(c.update, c.marker, "") // before the minutes, not after them
+		_, err := splice(c.update, c.marker, "") // before the minutes, not after them
 		ExitOn(err)
 	}
-	work, err := WorkFolder(c.dir)
+	work, err := workFolder(c.dir)
 	ExitOn(err)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -67,7 +67,7 @@ func (c *Command) Run(valid func() bool, benchmark func(ctx context.Context, dir
 func (c *Command) write(found Findings) error {
 	switch {
 	case c.update != "":
-		text, err := Splice(c.update, c.marker, found.Page().Markdown())
+		text, err := splice(c.update, c.marker, found.Page().Markdown())
 		if err != nil {
 			return err
 		}

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// WorkFolder makes a folder below the parent; without one in memory if there is room, else in the temporary folder.
-func WorkFolder(parent string) (string, error) {
+// workFolder makes a folder below the parent; without one in memory if there is room, else in the temporary folder.
+func workFolder(parent string) (string, error) {
 	const memory, room = "/dev/shm", 1 << 30
 	var s unix.Statfs_t
 	if parent == "" && unix.Statfs(memory, &s) == nil && s.Bavail*uint64(s.Bsize) >= room {
@@ -52,9 +52,9 @@ func Digits(v float64) string {
 	return fmt.Sprintf("%.2f", v)
 }
 
-// Splice returns the text of a page with what stands between the lines <!-- NAME:begin --> and <!-- NAME:end -->
+// splice returns the text of a page with what stands between the lines <!-- NAME:begin --> and <!-- NAME:end -->
 // replaced.
-func Splice(path, name, table string) (string, error) {
+func splice(path, name, table string) (string, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return "", err

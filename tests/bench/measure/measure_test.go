@@ -17,12 +17,12 @@ func TestSplice(t *testing.T) {
 	}
 	const other = "<!-- other:begin -->\nstays\n<!-- other:end -->\n"
 	write("a\n" + other + "<!-- table:begin -->\nold\n<!-- table:end -->\nb\n")
-	got, err := Splice(page, "table", "new\n")
+	got, err := splice(page, "table", "new\n")
 	if want := "a\n" + other + "<!-- table:begin -->\nnew\n<!-- table:end -->\nb\n"; err != nil || got != want {
 		t.Errorf("got %q, %v, want %q", got, err, want)
 	}
 	write("a\n<!-- table:end -->\n<!-- table:begin -->\n")
-	if _, err := Splice(page, "table", "new"); err == nil {
+	if _, err := splice(page, "table", "new"); err == nil {
 		t.Error("a page with markers in the wrong order was accepted")
 	}
 }

@@ -26,8 +26,8 @@ import (
 // needed are the programs that have to be installed (Debian: slurm-wlm, munge; util-linux).
 var needed = []string{"slurmctld", "slurmd", "srun", "sbatch", "munged", "unshare"}
 
-// Processors is how many each node says that it has.
-const Processors = 8
+// processors is how many each node says that it has.
+const processors = 8
 
 // Bed is a Slurm that runs. Its files are in Dir: slurm.conf, log/, and what its daemons keep.
 type Bed struct {
@@ -109,7 +109,7 @@ func (b *Bed) prepare() error {
 		return err
 	}
 	return errors.Join(configuration.Execute(f, map[string]any{
-		"Dir": b.Dir, "Nodes": b.Nodes, "Ports": ports[1:], "Port": ports[0], "Processors": Processors,
+		"Dir": b.Dir, "Nodes": b.Nodes, "Ports": ports[1:], "Port": ports[0], "Processors": processors,
 	}), f.Close())
 }
 
