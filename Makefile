@@ -30,7 +30,7 @@ include internal/replay/host/host.mk
 include tests/faults/inject/inject.mk
 include tests/realnccl/realnccl.mk
 
-.PHONY: site packages packages-test query test-build install uninstall vulnerabilities agreements page-points answers faults page page-check pictures help build demo test test-loaded lint race fuzz cover size bench soak gpu-test gpu-test-build real-nccl real-nccl-short spark-test sanitize generate clean setup tool slurm-test demo-cluster
+.PHONY: prose-check site packages packages-test query test-build install uninstall vulnerabilities agreements page-points answers faults page page-check pictures help build demo test test-loaded lint race fuzz cover size bench soak gpu-test gpu-test-build real-nccl real-nccl-short spark-test sanitize generate clean setup tool slurm-test demo-cluster
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -116,6 +116,16 @@ PAGE := internal/timeline/page
 page: $(PAGE)/node_modules/.package-lock.json ## make the timeline's page (internal/timeline/asset) of internal/timeline/page; needs node and npm
 	cd $(PAGE) && npm run --silent check && npm run --silent build
 
+PROSE := scripts/prose
+$(PROSE)/node_modules/.package-lock.json: $(PROSE)/package-lock.json $(PROSE)/package.json
+	@command -v npm >/dev/null || { echo "make: npm is missing: install Node.js 20 or newer" >&2; exit 1; }
+	cd $(PROSE) && npm ci --ignore-scripts --no-audit --no-fund
+	@touch $@
+
+prose-check: $(PROSE)/node_modules/.package-lock.json ## the pages: lines of prose, headings, and links that lead somewhere
+	$(PROSE)/node_modules/.bin/markdownlint-cli2 --config $(PROSE)/.markdownlint-cli2.jsonc
+	$(PROSE)/node_modules/.bin/remark --rc-path $(PROSE)/remark.json --no-ignore --quiet --frail README.md CONTRIBUTING.md SECURITY.md CHANGELOG.md docs packaging/README.md
+
 page-check: ## the page's types and unit tests, and whether internal/timeline/asset is what internal/timeline/page gives
 	@scripts/page.sh
 
@@ -143,17 +153,19 @@ slurm-test: test-build ## jobs on a real Slurm of three nodes on this machine, t
 setup: ## install (or name) the reference tools that the tests compare with; PIPIT=DIR: a checkout of pipit
 	@BUILD='$(BUILD)' PIPIT='$(PIPIT)' scripts/setup.sh
 
-lint: ## gofmt, go vet, staticcheck; cppcheck for the C code
-	@files=$$(gofmt -l $$(find . -name '*.go' -not -path './$(BUILD)/*')); \
+# golangci-lint is built from its module, beside the other tools; its rules are in .golangci.yml.
+GOLANGCI := $(BUILD)/tools/golangci-lint-v2.15.0
+$(GOLANGCI):
+	GOBIN='$(abspath $(BUILD)/tools)' $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(lastword $(subst -, ,$(@F)))
+	@mv $(BUILD)/tools/golangci-lint $@
+
+lint: $(GOLANGCI) ## golangci-lint for Go, cppcheck for C, markdownlint and a check of links for the pages
+	@files=$$(gofmt -l $$(git ls-files '*.go')); \
 	if [ -n "$$files" ]; then echo "not formatted (gofmt -w):"; echo "$$files"; exit 1; fi
-	$(GO) vet ./...
-	cd query && CGO_ENABLED=1 $(GO) vet .
-	cd packaging/site && $(GO) vet .
-	$(GO) tool staticcheck ./...
-	$(GO) tool errcheck -ignoretests -exclude .errcheck $$($(GO) list ./... | grep -v '/nccl-otf2/tests')
-	$(MAKE) --no-print-directory page-check
-	CGO_ENABLED=1 $(GO) vet ./internal/gpu/... ./internal/collector/...
-	CGO_ENABLED=1 $(GO) tool staticcheck ./internal/gpu/... ./internal/collector/...
+	$(GOLANGCI) run ./...
+	CGO_ENABLED=1 $(GOLANGCI) run ./internal/gpu/... ./internal/collector/...
+	cd cmd/nccl-otf2-query && CGO_ENABLED=1 $(GO) vet .
+	$(MAKE) --no-print-directory page-check prose-check
 	$(MAKE) --no-print-directory plugin-lint
 	scripts/cformat.sh
 	GO='$(GO)' scripts/workflows.sh

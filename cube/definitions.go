@@ -45,11 +45,12 @@ type Attribute struct {
 
 // Attributes of the profile that tools know.
 const (
-	AttributeCreator           = "Creator"
-	AttributeCubePLVersion     = "CubePL Version"                         // written by itself
-	AttributeAnchorVersion     = "Cube anchor.xml syntax version"         // written by itself
-	AttributeParameterCounters = "Score-P::DefinitionCounters::Parameter" // number of parameter definitions, for scorep-score
-	attributeClustering        = "CLUSTERING"                             // ON makes readers join iterations
+	AttributeCreator       = "Creator"
+	AttributeCubePLVersion = "CubePL Version"                 // written by itself
+	AttributeAnchorVersion = "Cube anchor.xml syntax version" // written by itself
+	// the number of parameter definitions, for scorep-score
+	AttributeParameterCounters = "Score-P::DefinitionCounters::Parameter"
+	attributeClustering        = "CLUSTERING" // ON makes readers join iterations
 )
 
 func add[ID ~int32, D any](all *[]D, d D) ID {

@@ -171,9 +171,9 @@ func TestExclusiveAndInclusiveValuesAreThoseOfCubeDump(t *testing.T) {
 		"nccl-2x2-bigendian": "nccl-2x2", "scorep-mpi3": "scorep-mpi3", "scorep-serial": "scorep-serial",
 		"sample": "sample"}
 	for name, expected := range cases {
-		for _, flavour := range []string{"excl", "incl"} {
+		for _, flavor := range []string{"excl", "incl"} {
 			p := open(t, "testdata/"+name+".cubex")
-			f, err := os.Open("testdata/" + expected + ".dump-" + flavour + ".csv")
+			f, err := os.Open("testdata/" + expected + ".dump-" + flavor + ".csv")
 			check(t, err)
 			lines, err := csv.NewReader(f).ReadAll()
 			check(t, err)
@@ -186,20 +186,20 @@ func TestExclusiveAndInclusiveValuesAreThoseOfCubeDump(t *testing.T) {
 				if p.Metrics[id].Kind.Derived() {
 					continue
 				}
-				values := along(t, p, id, flavour == "incl")
+				values := along(t, p, id, flavor == "incl")
 				for _, line := range lines[1:] {
 					c, _ := strconv.Atoi(line[0])
 					l, _ := strconv.Atoi(line[1])
 					got, want := values[c][l], line[2+column]
 					if math.Abs(got) == math.MaxFloat64 {
 						if want != "-" {
-							t.Errorf("%s: %s %s at %d, %d: none, want %s", name, flavour, unique, c, l, want)
+							t.Errorf("%s: %s %s at %d, %d: none, want %s", name, flavor, unique, c, l, want)
 						}
 						continue
 					}
 					// Small differences of large times lose digits.
 					if w, err := strconv.ParseFloat(want, 64); err != nil || math.Abs(got-w) > 1e-5*math.Abs(w)+1e-9 {
-						t.Errorf("%s: %s %s at %d, %d: %v, want %s", name, flavour, unique, c, l, got, want)
+						t.Errorf("%s: %s %s at %d, %d: %v, want %s", name, flavor, unique, c, l, got, want)
 					}
 				}
 			}

@@ -196,7 +196,7 @@ func (w *EventWriter) MpiRequestTest(t Timestamp, a *AttributeList, requestID ui
 	return w.write(&eventTable()[EventMpiRequestTest], uint8(EventMpiRequestTest), t, a, []uint64{requestID})
 }
 
-// MpiRequestCancelled writes an event that says that a request was cancelled. Since OTF2 1.0; errors are those of
+// MpiRequestCancelled writes an event that says that a request was canceled. Since OTF2 1.0; errors are those of
 // [EventWriter.Write].
 func (w *EventWriter) MpiRequestCancelled(t Timestamp, a *AttributeList, requestID uint64) error {
 	return w.write(&eventTable()[EventMpiRequestCancelled], uint8(EventMpiRequestCancelled), t, a, []uint64{requestID})
@@ -628,7 +628,7 @@ func (w *EventWriter) IoOperationComplete(t Timestamp, a *AttributeList, handle 
 	return w.write(&eventTable()[EventIoOperationComplete], uint8(EventIoOperationComplete), t, a, []uint64{uint64(handle), bytesResult, matchingId})
 }
 
-// IoOperationCancelled writes an event that says that an I/O operation was cancelled. Since OTF2 2.1; errors are
+// IoOperationCancelled writes an event that says that an I/O operation was canceled. Since OTF2 2.1; errors are
 // those of [EventWriter.Write].
 func (w *EventWriter) IoOperationCancelled(t Timestamp, a *AttributeList, handle IoHandleRef, matchingId uint64) error {
 	return w.write(&eventTable()[EventIoOperationCancelled], uint8(EventIoOperationCancelled), t, a, []uint64{uint64(handle), matchingId})

@@ -142,7 +142,7 @@ func (e *Event) MpiRequestTest() MpiRequestTest {
 	return MpiRequestTest{RequestID: a[0]}
 }
 
-// MpiRequestCancelled has the fields of an event that says that a request was cancelled.
+// MpiRequestCancelled has the fields of an event that says that a request was canceled.
 type MpiRequestCancelled struct {
 	RequestID uint64
 }
@@ -879,7 +879,7 @@ func (e *Event) IoOperationComplete() IoOperationComplete {
 	return IoOperationComplete{Handle: IoHandleRef(a[0]), BytesResult: a[1], MatchingId: a[2]}
 }
 
-// IoOperationCancelled has the fields of an event that says that an I/O operation was cancelled.
+// IoOperationCancelled has the fields of an event that says that an I/O operation was canceled.
 type IoOperationCancelled struct {
 	Handle     IoHandleRef
 	MatchingId uint64

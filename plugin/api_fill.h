@@ -65,8 +65,8 @@ static const uint8_t ncclotf2_argument_of[NCCLOTF2_STATES] = {
     [NCCLOTF2_STATE_KERNEL_PHASE_STOP] = NCCLOTF2_ARGUMENT_GPU_TIMER,
 };
 
-/* Writes the whole record, padding too: chunks are used again and keep their old bytes. The rank is taken only where NCCL
- * sets it; members that the version lacks are not read. */
+/* Writes the whole record, padding too: chunks are used again and keep their old bytes. The rank is copied only where
+ * NCCL sets it; members that the version lacks are not read. */
 static inline __attribute__((always_inline)) void ncclotf2_fill(void *at, struct ncclotf2_record head, void *context,
                                                                 const ncclotf2_descr *d, unsigned version) {
   struct ncclotf2_ring *ring = ncclotf2_ring;

@@ -214,7 +214,7 @@ func TestRecordings(t *testing.T) {
 // summarize writes one line for each definition and count.
 func summarize(out *bytes.Buffer, p *experiment.Process, network map[string]uint64) {
 	line := func(kind string, v any) {
-		b, _ := json.Marshal(v) // these types can always be marshalled
+		b, _ := json.Marshal(v) // these types can always be marshaled
 		fmt.Fprintf(out, "  %s %s\n", kind, b)
 	}
 	for _, l := range p.Locations {

@@ -71,7 +71,8 @@ func partOf(path string) string {
 	name := filepath.Base(path)
 	suffix := filepath.Ext(name)
 	for at := filepath.Join(dir, name); at != filepath.Dir(at); at = filepath.Dir(at) {
-		if filepath.Base(at) == shardsFolder && (len(regular.Matches(at, filepath.Join("*", shardFile))) > 0 || len(regular.Matches(at, "*.spool*")) > 0) {
+		if filepath.Base(at) == shardsFolder && (len(regular.Matches(at, filepath.Join("*", shardFile))) > 0 ||
+			len(regular.Matches(at, "*.spool*")) > 0) {
 			return "a part of a recorded job's data"
 		}
 	}

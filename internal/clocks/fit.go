@@ -410,7 +410,8 @@ func fillGaps(knots []float64, results []knotResult, wanted [][]float64, h int) 
 		for j := before + 1; j < k; j++ {
 			wanted[j][h] = wanted[k][h]
 			if before >= 0 {
-				wanted[j][h] = wanted[before][h] + (wanted[k][h]-wanted[before][h])*(knots[j]-knots[before])/(knots[k]-knots[before])
+				wanted[j][h] = wanted[before][h] + (wanted[k][h]-wanted[before][h])*
+					(knots[j]-knots[before])/(knots[k]-knots[before])
 			}
 		}
 		before = k

@@ -37,7 +37,7 @@ func (g *Aggregator) launch(l *facts.Region) {
 	r := g.at
 	took := uint64(l.End - l.Begin)
 	root := g.tree.root(sourceTrees[l.Source])
-	node := int32(None)
+	var node int32
 	if l.Grouped() {
 		node = g.grouped(r, l, root, took)
 	} else {

@@ -64,8 +64,8 @@ const (
 )
 
 // The descriptors, one type for each event type, with the members that NCCL fills in. Counts are in elements of
-// Datatype but where NCCL counts bytes (Coll of AllGather and Broadcast: ncclInt8). A NULL string is "". Members that
-// some versions have are 0 or "" in others.
+// Datatype, except where NCCL counts bytes (Coll of AllGather and Broadcast: ncclInt8). A NULL string is "". Members that some
+// versions have are 0 or "" in others.
 type (
 	// Group is a kernel plan's enqueueing.
 	Group struct {
@@ -225,7 +225,6 @@ type (
 
 // descriptorTypes are the descriptors by event type.
 var descriptorTypes = [typeCount]any{
-	Group{}, Coll{}, P2p{}, ProxyOp{}, ProxyStep{}, ProxyCtrl{}, KernelCh{}, NetPlugin{}, GroupApi{}, CollApi{},
-	P2pApi{},
+	Group{}, Coll{}, P2p{}, ProxyOp{}, ProxyStep{}, ProxyCtrl{}, KernelCh{}, NetPlugin{}, GroupApi{}, CollApi{}, P2pApi{},
 	KernelLaunch{}, CeColl{}, CeSync{}, CeBatch{}, KernelPhase{}, ProxyDiag{}, Other{},
 }

@@ -69,7 +69,8 @@ func writeCurveStyle(w *bufio.Writer) {
 	}
 	fmt.Fprint(
 		w, "\n@media screen and "+
-			"(prefers-color-scheme:dark){svg.curves{--ground:#17191c;--ink:#e8eaed;--dim:#a5abb3;--grid:#2c3036;--axis:#6b7078}")
+			"(prefers-color-scheme:dark){"+
+			"svg.curves{--ground:#17191c;--ink:#e8eaed;--dim:#a5abb3;--grid:#2c3036;--axis:#6b7078}")
 	for i, c := range curveColors {
 		fmt.Fprintf(w, "svg.curves{--c%d:%s}", i, c[1])
 	}

@@ -19,7 +19,7 @@ const (
 	ReasonUnmatched Reason = "message_unmatched"         // a message of which only one end is there
 	ReasonUnplaced  Reason = "not_placed"                // no end, or a peer that the communicator does not have
 	ReasonCycle     Reason = "order_has_cycle"           // no order of the communicators' operations suits all ranks
-	ReasonUntimed   Reason = "no_comparable_times"       // messages whose ends have no times of one kind; with Options.TimedOnly such collectives
+	ReasonUntimed   Reason = "no_comparable_times"       // ends without times of one kind
 	ReasonFused     Reason = "launched_with_collectives" // messages of a launch whose time is that of its first collective
 )
 

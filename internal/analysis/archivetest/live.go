@@ -9,16 +9,16 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
-// liveJob is a job of some ranks that is being recorded.
-type liveJob struct {
+// LiveJob is a job of some ranks that is being recorded.
+type LiveJob struct {
 	t         testing.TB
 	Dir       string
 	Processes []*shardtest.Process
 	Comms     []int
 }
 
-func NewLiveJob(t testing.TB, ranks, hosts int) *liveJob {
-	j := &liveJob{t: t, Dir: t.TempDir()}
+func NewLiveJob(t testing.TB, ranks, hosts int) *LiveJob {
+	j := &LiveJob{t: t, Dir: t.TempDir()}
 	for r := range ranks {
 		p := shardtest.New(t, j.Dir, fmt.Sprint("p", r)).On(fmt.Sprint("node", r*hosts/ranks), 100+r).Launched(
 			"slurm", r, ranks)
@@ -33,7 +33,7 @@ func NewLiveJob(t testing.TB, ranks, hosts int) *liveJob {
 func LiveAt(ms float64) uint64 { return T0 + uint64(ms*1e6) }
 
 // allReduce: rank r comes late[r] ms after begin, all end at end.
-func (j *liveJob) AllReduce(begin, end float64, late ...float64) {
+func (j *LiveJob) AllReduce(begin, end float64, late ...float64) {
 	for r, p := range j.Processes {
 		b := begin
 		if r < len(late) {
@@ -43,7 +43,7 @@ func (j *liveJob) AllReduce(begin, end float64, late ...float64) {
 	}
 }
 
-func (j *liveJob) Flush() {
+func (j *LiveJob) Flush() {
 	for _, p := range j.Processes {
 		p.Flush()
 	}

@@ -16,14 +16,14 @@ import (
 
 // noise is how times vary in a made-up run. Transfers have noise of their own, outliers, and a slow drift that
 // operations of all kinds share; ranks arrive apart from each other.
-type noise struct {
+type Noise struct {
 	*rand.Rand
 	drift float64
 }
 
-func NewNoise(seed uint64) *noise { return &noise{Rand: rand.New(rand.NewPCG(seed, 77))} }
+func NewNoise(seed uint64) *Noise { return &Noise{Rand: rand.New(rand.NewPCG(seed, 77))} }
 
-func (n *noise) Transfer(base float64) float64 {
+func (n *Noise) Transfer(base float64) float64 {
 	n.drift = 0.95*n.drift + 0.006*n.NormFloat64()
 	t := base * math.Exp(0.03*n.NormFloat64()+n.drift)
 	if n.Float64() < 0.01 {

@@ -263,7 +263,7 @@ func (c *eventCheck) communication(t *track, ev *otf2.Event, ordinal uint64, kno
 		c.message(t, ev, false, r.ordinal, r.known)
 	case otf2.EventMpiRequestCancelled:
 		if _, ok := t.requests[ev.Args[0]]; !ok {
-			c.report(t, RuleRequest, "request %d is cancelled, but is not open", ev.Args[0])
+			c.report(t, RuleRequest, "request %d is canceled, but is not open", ev.Args[0])
 		}
 		delete(t.requests, ev.Args[0])
 	case otf2.EventMpiSend, otf2.EventMpiRecv:

@@ -49,7 +49,7 @@ const (
 	RuleLength         Rule = "message-length"   // their lengths differ
 	RuleMeasurement    Rule = "measurement"      // recording goes on or off twice
 	RuleProcess        Rule = "process"          // a process did not end in order
-	RuleLoss           Rule = "loss"             // events were lost, for want of memory or disk, or with a collector that died
+	RuleLoss           Rule = "loss"             // events were lost: no memory or disk, or the collector died
 	RuleCounter        Rule = "counter"          // a counter of the archive is not what the events give
 )
 

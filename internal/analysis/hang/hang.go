@@ -77,7 +77,7 @@ const (
 	AllInside  Verdict = "all inside"           // every member has called it, and not all have ended it
 	NoDataOf   Verdict = "members without data" // all known members have called it
 	Different  Verdict = "different operations" // the missing members are in other operations of the communicator
-	CalledOnly Verdict = "called by all"        // the calls have returned; NCCL does not report the end of such operations
+	CalledOnly Verdict = "called by all"        // the calls returned; NCCL does not report such operations' ends
 	NoPeer     Verdict = "called by one"        // a message whose other end is not known yet
 )
 

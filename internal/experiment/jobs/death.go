@@ -12,8 +12,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
-// death is the end of a process that did not end in order.
-type death struct {
+// Death is the end of a process that did not end in order.
+type Death struct {
 	name string // of the process: "Rank 3"
 	how  string
 	boot string
@@ -30,14 +30,14 @@ const (
 )
 
 // Deaths lists the processes that died, the first one first, those of which nobody knows when last.
-func Deaths(parts []*Process) (all []death) {
+func Deaths(parts []*Process) (all []Death) {
 	for _, p := range parts {
 		if e := p.Shard.End; e.Died() {
-			all = append(all, death{p.Name, e.String(), p.Shard.BootID, p.Ended(), p.lead != 0})
+			all = append(all, Death{p.Name, e.String(), p.Shard.BootID, p.Ended(), p.lead != 0})
 		}
 	}
 	// 0 becomes the greatest number
-	slices.SortStableFunc(all, func(a, b death) int { return cmp.Compare(a.time-1, b.time-1) })
+	slices.SortStableFunc(all, func(a, b Death) int { return cmp.Compare(a.time-1, b.time-1) })
 	return all
 }
 
@@ -59,7 +59,7 @@ func HowEnded(p *experiment.Process) string {
 }
 
 // DeathWords tells of deaths, a line for each kind in the order of time. Where one was certainly first it says so.
-func DeathWords(all []death) (lines []string) {
+func DeathWords(all []Death) (lines []string) {
 	var order []string
 	who := make(map[string][]string)
 	for _, d := range all {
@@ -84,8 +84,8 @@ func DeathWords(all []death) (lines []string) {
 }
 
 // leadOf is by how much the first death came before the next one; 0 if that is not certain.
-func leadOf(all []death) time.Duration {
-	if len(all) < 2 || slices.ContainsFunc(all, func(d death) bool { return d.time == 0 }) {
+func leadOf(all []Death) time.Duration {
+	if len(all) < 2 || slices.ContainsFunc(all, func(d Death) bool { return d.time == 0 }) {
 		return 0
 	}
 	least := time.Duration(1<<63 - 1)

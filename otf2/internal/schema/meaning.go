@@ -19,7 +19,7 @@ var EventMeanings = map[string]string{
 	"MpiRecv":             "says that a message was received; sender is a rank of the communicator",
 	"MpiIrecv":            "says that a non-blocking receive completed",
 	"MpiRequestTest":      "says that a request was tested without success",
-	"MpiRequestCancelled": "says that a request was cancelled",
+	"MpiRequestCancelled": "says that a request was canceled",
 	"MpiCollectiveBegin":  "says that the location began its part of a collective operation",
 	"MpiCollectiveEnd": "ends the part begun last and names the operation; sizes are in bytes, root is " +
 		"a rank of the communicator or a CollectiveRoot constant",
@@ -84,7 +84,7 @@ var EventMeanings = map[string]string{
 	"IoOperationTest":      "says that an I/O operation was tested without success",
 	"IoOperationIssued":    "says that a non-blocking I/O operation was issued",
 	"IoOperationComplete":  "says that an I/O operation completed",
-	"IoOperationCancelled": "says that an I/O operation was cancelled",
+	"IoOperationCancelled": "says that an I/O operation was canceled",
 	"IoAcquireLock":        "says that a lock on a handle was acquired",
 	"IoReleaseLock":        "says that a lock on a handle was released",
 	"IoTryLock":            "says that a lock on a handle was tried without success",

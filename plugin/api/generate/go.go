@@ -93,8 +93,8 @@ const (`, len(api.Events), len(api.Events)+1, len(api.Events)+2)
 	s.line(`StateProxyDiagUpdate State = 31 // RCCL's, in its version 6
 )
 
-// The descriptors, one type for each event type, with the members that NCCL fills in. Counts are in elements of Datatype
-// but where NCCL counts bytes (Coll of AllGather and Broadcast: ncclInt8). A NULL string is "". Members that some
+// The descriptors, one type for each event type, with the members that NCCL fills in. Counts are in elements of
+// Datatype, except where NCCL counts bytes (Coll of AllGather and Broadcast: ncclInt8). A NULL string is "". Members that some
 // versions have are 0 or "" in others.
 type (`)
 	var names []string

@@ -44,9 +44,6 @@ func (p *Program) number(option string, otherwise int) int {
 	return otherwise
 }
 
-// processes is how many the driver starts.
-func (p *Program) processes() int { return p.number("-n", 1) }
-
 // RanksEach is how many ranks each of them drives.
 func (p *Program) RanksEach() int { return p.number("-g", 1) }
 
