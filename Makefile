@@ -60,8 +60,8 @@ tool:
 query: ## nccl-otf2-query, which nccl-otf2 query starts: DuckDB, fetched through Go's module proxy (60 MB program)
 	@mkdir -p $(BUILD)
 	$(GO) build -o $(BUILD)/licenses ./packaging/licenses
-	cd query && CGO_ENABLED=1 $(GO) build -trimpath -ldflags '-s -w' -o $(abspath $(BUILD))/nccl-otf2-query .
-	cd query && CGO_ENABLED=1 $(abspath $(BUILD))/licenses . >$(abspath $(BUILD))/THIRD-PARTY-LICENSES-query.new
+	cd cmd/nccl-otf2-query && CGO_ENABLED=1 $(GO) build -trimpath -ldflags '-s -w' -o $(abspath $(BUILD))/nccl-otf2-query .
+	cd cmd/nccl-otf2-query && CGO_ENABLED=1 $(abspath $(BUILD))/licenses . >$(abspath $(BUILD))/THIRD-PARTY-LICENSES-query.new
 	mv $(BUILD)/THIRD-PARTY-LICENSES-query.new $(BUILD)/THIRD-PARTY-LICENSES-query
 
 $(BUILD)/THIRD-PARTY-LICENSES: go.sum packaging/licenses/main.go | tool

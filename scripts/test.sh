@@ -99,7 +99,7 @@ beside "query program" query_program # links for long, with one processor
 beside "real NCCL's library" "$MAKE" --no-print-directory real-nccl-bed
 step "C tests" "$MAKE" -j "$(nproc)" --no-print-directory plugin-test
 vet() { # and the files that there are with cgo only
-  "$GO" vet ./... && CGO_ENABLED=1 "$GO" vet ./gpu
+  "$GO" vet ./... && CGO_ENABLED=1 "$GO" vet ./internal/gpu
 }
 step "go vet" vet
 # Tests of whole jobs wait much of their time: for recordings that are played as slowly as they were made, for collectors, for disks. So one
@@ -107,7 +107,7 @@ step "go vet" vet
 # hangs: a busy machine may take as long as it needs. go vet has seen everything by now: go test need not do a part of it again. One test
 # has a step of its own, below.
 at_once=$(($(nproc) + 1))
-longest="./tests ./tests/faults ./collector ./cmd/nccl-otf2 ./otf2 ./replay"
+longest="./tests ./tests/faults ./internal/collector ./cmd/nccl-otf2 ./otf2 ./internal/replay"
 # shellcheck disable=SC2086 # lists of packages
 raced() { # packages that the race detector's step tests as well as this one would: they are the same there, no test is left out, or counts allocations
   "$GO" list -f '{{.ImportPath}} {{.Dir}}' $RACE_PACKAGES | while read -r package folder; do
@@ -118,7 +118,7 @@ raced() { # packages that the race detector's step tests as well as this one wou
 plainly() { # all other packages
   "$GO" list $longest ./... | if [ -n "$RACE_PACKAGES" ]; then grep -vxF -f <(raced); else cat; fi
 }
-query_tests() { (cd query && CGO_ENABLED=1 go_test ./...); }
+query_tests() { (cd cmd/nccl-otf2-query && CGO_ENABLED=1 go_test ./...); }
 step "Go tests, query program" query_tests
 joined
 # -short: it does not see the C programs that other checkers look at in the step after it. Behind the others where there is too little
