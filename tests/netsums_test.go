@@ -139,8 +139,7 @@ func TestProductsAgreeOnNetSums(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, what := range []string{"transfers", "bytes of transfers"} {
-				for _, product := range []string{"export --jsonl", "export --chrome", "export --perfetto",
-					"export --parquet"} {
+				for _, product := range []string{"export --jsonl", "export --perfetto", "export --parquet"} {
 					if v, shown := f[what][product]; shown && v.value != 0 {
 						t.Errorf("%s has %v %s", product, v.value, what)
 					}
@@ -153,8 +152,8 @@ func TestProductsAgreeOnNetSums(t *testing.T) {
 			for _, what := range f.disagreements() {
 				t.Error(what)
 			}
-			out, err := exec.Command(builtFile(t, "nccl-otf2"), "export", "--chrome", "-o",
-				filepath.Join(t.TempDir(), "run.json"), dir).CombinedOutput()
+			out, err := exec.Command(builtFile(t, "nccl-otf2"), "export", "--perfetto", "-o",
+				filepath.Join(t.TempDir(), "run.pftrace"), dir).CombinedOutput()
 			if err != nil || !strings.Contains(string(out), "transfers that were recorded in sums") {
 				t.Errorf("export: %v, %s", err, out)
 			}

@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"cmp"
 	"compress/flate"
-	"compress/gzip"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -72,7 +71,6 @@ var products = []product{
 	{"report --path", []string{"report", "DIR", "--path", "--format", "json"}, "", readPath},
 	{"profile --summary", []string{"profile", "DIR", "--summary", "DIR/summary.json"}, "summary.json", readSummary},
 	{"export --jsonl", []string{"export", "--jsonl", "DIR"}, "jsonl/*.jsonl", readJSONL},
-	{"export --chrome", []string{"export", "--chrome", "DIR"}, "trace.json.gz", readChrome},
 	{"export --perfetto", []string{"export", "--perfetto", "DIR"}, "trace.pftrace", readPerfetto},
 	{"export --parquet", []string{"export", "--parquet", "DIR"}, "parquet/*.parquet", readParquet},
 	{"export --prometheus", []string{"export", "--prometheus", "DIR"}, "nccl_otf2.prom", readPrometheus},
@@ -711,59 +709,6 @@ func readJSONL(f figures, name string, outputs map[string][]byte) error {
 	return nil
 }
 
-// A trace for viewers has the regions that the tally adds up, those of channels' rows apart.
-func readChrome(f figures, name string, outputs map[string][]byte) error {
-	z, err := gzip.NewReader(bytes.NewReader(outputs["trace.json.gz"]))
-	if err != nil {
-		return err
-	}
-	text, err := io.ReadAll(z)
-	if err != nil {
-		return err
-	}
-	var trace struct {
-		TraceEvents []struct {
-			Ph, Name, Cat string
-			Pid, Tid      int
-			Dur           float64
-			Args          map[string]any
-		}
-	}
-	if err := json.Unmarshal(text, &trace); err != nil {
-		return err
-	}
-	rows := make(map[[2]int]string)
-	f.add(name, "transfers", 0)
-	f.add(name, "bytes of transfers", 0)
-	noWaits(f, name)
-	for _, e := range trace.TraceEvents {
-		switch {
-		case e.Ph == "M" && e.Name == "thread_name":
-			rows[[2]int{e.Pid, e.Tid}], _ = e.Args["name"].(string)
-		case e.Ph == "b" && e.Cat == "transfer":
-			bytes, _ := e.Args["bytes"].(float64)
-			f.add(name, "transfers", 1)
-			f.add(name, "bytes of transfers", bytes)
-		case e.Ph == "X" && e.Cat == "wait":
-			kind, _ := e.Args["kind"].(string)
-			rank, _ := e.Args["rank_name"].(string)
-			culprit, _ := e.Args["for_rank_name"].(string)
-			addWait(f, name, kind, rank, culprit, e.Args["start_up"] != nil, math.Round(e.Dur*1e3))
-		case e.Ph == "X":
-			group := e.Cat
-			if _, channel := facts.RowChannel(rows[[2]int{e.Pid, e.Tid}]); channel {
-				group = "NCCL channels"
-			}
-			if e.Args["unfinished"] != nil {
-				continue // the tally counts them apart
-			}
-			f.add(name, group+"/"+e.Name+" regions", 1)
-			f.add(name, group+"/"+e.Name+" time", math.Round(e.Dur*1e3))
-		}
-	}
-	return nil
-}
-
 // addWait adds up a wait of one member.
 func addWait(f figures, name, kind, rank, culprit string, startUp bool, waited float64) {
 	if startUp {
@@ -788,7 +733,7 @@ func noWaits(f figures, name string) {
 	}
 }
 
-// A trace in Perfetto's format has what the one in JSON has, and says the sizes and bandwidths of operations.
+// A trace for viewers has the regions that the tally adds up, those of channels' rows apart.
 func readPerfetto(f figures, name string, outputs map[string][]byte) error {
 	trace, err := tracetest.Read(outputs["trace.pftrace"])
 	if err != nil {

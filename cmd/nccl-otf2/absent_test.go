@@ -56,7 +56,7 @@ func TestFewRecordedRanks(t *testing.T) {
 	seen("processes", "profile", dir)
 	seen("", "view", "--scalasca", dir, "--output", out+".view")
 	seen("no ", "check", "--scalasca", out+".view")
-	for _, form := range []string{"jsonl", "chrome", "parquet", "prometheus"} {
+	for _, form := range []string{"jsonl", "perfetto", "parquet", "prometheus"} {
 		seen("", "export", "--"+form, dir, "--output", out+"."+form)
 	}
 	// What is exported and comes back has the same ranks.

@@ -43,10 +43,6 @@ var exportForms = []exportForm{
 		func(a *otf2.Archive, path string, stdout io.Writer, opts *export.Options, _ string) (*export.Result, error) {
 			return export.Perfetto(a, path, stdout, opts)
 		}},
-	{"chrome", "trace events in JSON, for Perfetto, chrome://tracing and others", "trace.json.gz", false,
-		func(a *otf2.Archive, path string, stdout io.Writer, opts *export.Options, _ string) (*export.Result, error) {
-			return export.Chrome(a, path, stdout, opts)
-		}},
 	{"parquet", "tables of operations, transfers, waits, phases for DuckDB, Spark, pandas", sql.FolderName, true,
 		func(a *otf2.Archive, path string, _ io.Writer, opts *export.Options, codec string) (*export.Result, error) {
 			return export.Parquet(a, path, codec, opts)
@@ -76,7 +72,6 @@ func exportCommand() *cobra.Command {
                  GPUs, streams; operations with size, bandwidth, algorithm; who waited for whom, what made the ranks
                  wait; lines from calls to operations, through the parts of collectives, along messages and transfers;
                  metrics; gzip if the name ends in .gz
-  --chrome       the same as trace-event JSON, for other viewers; gzip if the name ends in .gz
   --parquet      a folder of five tables (docs/tables.md), which the queries in sql/ read; with --parts, several CPUs or
                  machines write it at the same time
   --prometheus   a file for the node exporter's textfile collector, put in place when it is complete; with --every, of a
@@ -87,7 +82,6 @@ archive does not contain, is left out and never made up; the tool says how much 
 than memory. The same archive always gives the same bytes.`,
 		Example: `  nccl-otf2 export exp1 --perfetto
   nccl-otf2 export exp1 --perfetto -o - | gzip >/tmp/run.pftrace.gz
-  nccl-otf2 export exp1 --chrome -o /tmp/run.json
   nccl-otf2 export exp1 --parquet -o tables --compression snappy
   nccl-otf2 export exp1 --parquet --parts 16
   duckdb -c "SELECT function, count(*), median(busbw_gbs) FROM 'tables/operations.parquet' GROUP BY ALL"
@@ -100,15 +94,14 @@ than memory. The same archive always gives the same bytes.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			i := slices.Index(wanted, true)
 			if i < 0 || slices.Contains(wanted[i+1:], true) {
-				return usagef("choose one format: --jsonl, --perfetto, --chrome, --parquet or --prometheus")
+				return usagef("choose one format: --jsonl, --perfetto, --parquet or --prometheus")
 			}
 			if err := spec.Check(); err != nil {
 				return usagef("%v", err)
 			}
 			form := &exportForms[i]
 			if cmd.Flags().Changed("compression") && form.name != "parquet" {
-				return usagef(
-					"--compression is for --parquet: a name that ends in .gz compresses --perfetto and --chrome")
+				return usagef("--compression is for --parquet: a name that ends in .gz compresses --perfetto")
 			}
 			opts := export.Options{Job: job, Version: toolVersion}
 			if parts != "" && form.name != "parquet" {
@@ -142,8 +135,8 @@ than memory. The same archive always gives the same bytes.`,
 		cmd.Flags().BoolVar(&wanted[i], form.name, false, form.help)
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "",
-		"file or folder to write; - for standard output (default: jsonl, trace.pftrace, trace.json.gz, parquet or "+
-			"nccl_otf2.prom beside the archive)")
+		"file or folder to write; - for standard output (default: jsonl, trace.pftrace, parquet or nccl_otf2.prom "+
+			"beside the archive)")
 	cmd.Flags().StringVar(&job, "job", "", "id of the job, used in file names and labels")
 	addSelection(cmd, &spec)
 	cmd.Flags().DurationVar(&every, "every", 0,

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/export/tracetest"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
@@ -75,7 +77,7 @@ func products() (all []product) {
 		product{[]string{"profile", "DIR", "-o", "OUT/q.cubex", "--summary", "OUT/summary.json"}, "OUT/summary.json",
 			documents},
 		product{[]string{"print", "--cube", "OUT/p.cubex"}, "", lines},
-		product{[]string{"export", "--chrome", "DIR", "-o", "OUT/chrome.json"}, "OUT/chrome.json", documents},
+		product{[]string{"export", "--perfetto", "DIR", "-o", "OUT/run.pftrace"}, "OUT/run.pftrace", slicesOf},
 		product{[]string{"export", "--jsonl", "DIR", "-o", "OUT/jsonl"}, "OUT/jsonl/*", documents},
 		product{[]string{"export", "--prometheus", "DIR", "-o", "-"}, "", lines},
 		product{[]string{"top", "--once", "DIR"}, "", lines},
@@ -163,6 +165,21 @@ func documents(t *testing.T, text string) (all []any) {
 		}
 		all = append(all, one)
 	}
+}
+
+// slicesOf are the slices and the values of counters in a trace in Perfetto's format.
+func slicesOf(t *testing.T, text string) (all []any) {
+	trace, err := tracetest.Read([]byte(text))
+	testkit.Must(t, err)
+	for _, s := range trace.Slices {
+		all = append(all, map[string]any{"track": strings.Join(trace.Path(s.Track), "/"), "name": s.Name,
+			"begin": s.Begin, "end": s.End, "args": s.Args})
+	}
+	for _, v := range trace.Counters {
+		all = append(all, map[string]any{"track": strings.Join(trace.Path(v.Track), "/"), "time": v.Time,
+			"value": v.Value})
+	}
+	return all
 }
 
 // labeled tells whether an object says that its times are of enqueueing.

@@ -110,7 +110,7 @@ func TestEvilNames(t *testing.T) {
 		{"report", "--hang", dir}, {"top", "--once", dir}, {"unify", dir}, {"check", dir}, {"unify", dir},
 		{"ctl", "status", dir}, {"ctl", "start", dir},
 		{"profile", dir}, {"print", "--cube", dir}, {"export", "--jsonl", dir, "--output", plain + ".jsonl"},
-		{"export", "--parquet", dir, "--output", plain}, {"export", "--chrome", dir, "--output", plain + ".json"},
+		{"export", "--parquet", dir, "--output", plain}, {"export", "--perfetto", dir, "--output", plain + ".pftrace"},
 		{"view", "--scalasca", dir, "--output", plain + "-scalasca"},
 		{"view", "--simple", dir, "--output", plain + "-simple"}, {"query", dir, "waits"},
 		{"query", dir + "/none" + evil, "waits"},

@@ -29,7 +29,7 @@ var outputs = map[string][]string{
 	"timeline --output": {"timeline DIR -o OUT", "timeline DIR OTHER -o OUT"},
 	"report --output":   {"report DIR --html -o OUT"},
 	"report --svg":      {"report DIR --svg OUT"},
-	"export --output": {"export DIR --perfetto -o OUT", "export DIR --chrome -o OUT", "export DIR --prometheus -o OUT",
+	"export --output": {"export DIR --perfetto -o OUT", "export DIR --prometheus -o OUT",
 		"export DIR --jsonl -o OUT", "export DIR --parquet -o OUT"},
 	"profile --output":  {"profile DIR -o OUT"},
 	"profile --summary": {"profile DIR --summary OUT"},
@@ -198,7 +198,7 @@ func TestOutputsReplaceEarlierOnes(t *testing.T) {
 		for _, args := range [][]string{
 			{"timeline", dir}, {"timeline", dir, "-o", at("page.html")}, {"report", dir, "--html"},
 			{"report", dir, "--svg", at("a.svg")},
-			{"export", dir, "--perfetto"}, {"export", dir, "--chrome"}, {"export", dir, "--prometheus"},
+			{"export", dir, "--perfetto"}, {"export", dir, "--prometheus"},
 			{"export", dir, "--jsonl"}, {"export", dir, "--parquet"},
 			{"profile", dir, "--summary", at("sum.json")}, {"view", dir, "--simple"}, {"view", dir, "--scalasca"},
 			{"view", dir, "--simple", "-o", filepath.Join(dir, "scalasca")},

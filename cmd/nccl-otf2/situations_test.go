@@ -193,7 +193,7 @@ func TestForeignSituations(t *testing.T) {
 			s.make(f)
 			testkit.Must(t, w.Close())
 			for _, line := range []string{"report", "report --tally", "report --matrix", "report --overlap",
-				"report --html", "timeline", "profile", "export --perfetto", "export --chrome",
+				"report --html", "timeline", "profile", "export --perfetto",
 				"export --jsonl", "export --parquet", "export --prometheus", "check", "view --simple",
 				"view --scalasca", "recover -n"} {
 				out, err := func() (string, error) {

@@ -57,7 +57,6 @@ func readers(anchor, out string) [][]string {
 		{"view", "--simple", anchor, "--output", at("simple")},
 		{"view", "--scalasca", anchor, "--output", at("scalasca")},
 		{"export", "--perfetto", anchor, "--output", at("run.pftrace")},
-		{"export", "--chrome", anchor, "--output", at("run.json")},
 		{"export", "--jsonl", anchor, "--output", at("jsonl")},
 		{"export", "--parquet", anchor, "--output", at("parquet")},
 		{"export", "--prometheus", anchor, "--output", at("metrics.prom")},

@@ -4,7 +4,6 @@
 //
 //	JSONL       the schema of the minimal profiler: one file per process, event and state records
 //	Perfetto    the timeline in Perfetto's own format
-//	Chrome      the timeline as trace-event JSON
 //	Parquet     tables of operations, transfers and waits for SQL engines and data frames
 //	Prometheus  a file for the node exporter's textfile collector, with NCCL Inspector's names and the report's answers
 //

@@ -20,7 +20,6 @@ func exports(t *testing.T, anchor string) {
 	dir := t.TempDir()
 	for _, write := range []func(a *otf2.Archive) (*Result, error){
 		func(a *otf2.Archive) (*Result, error) { return JSONL(a, filepath.Join(dir, "jsonl"), nil) },
-		func(a *otf2.Archive) (*Result, error) { return Chrome(a, "-", io.Discard, nil) },
 		func(a *otf2.Archive) (*Result, error) { return Perfetto(a, "-", io.Discard, nil) },
 		func(a *otf2.Archive) (*Result, error) { return Parquet(a, filepath.Join(dir, "parquet"), "none", nil) },
 		func(a *otf2.Archive) (*Result, error) { return Prometheus(a, "-", io.Discard, nil) },

@@ -3,7 +3,6 @@
 package export
 
 import (
-	"encoding/json"
 	"io"
 	"strconv"
 	"unicode/utf8"
@@ -90,9 +89,6 @@ func (j *jsonWriter) null(name string) {
 	j.buf = append(j.buf, "null"...)
 }
 
-// id writes a number as a string: JSON's numbers are floating-point in most readers.
-func (j *jsonWriter) id(name string, v uint64) { j.text(name, strconv.FormatUint(v, 10)) }
-
 // hex writes a number as a string in the manner of pointers.
 func (j *jsonWriter) hex(name string, v uint64) {
 	j.key(name)
@@ -111,15 +107,6 @@ func (j *jsonWriter) micros(name string, ns int64) {
 	j.buf = strconv.AppendInt(j.buf, ns/1000, 10)
 	frac := ns % 1000
 	j.buf = append(j.buf, '.', byte('0'+frac/100), byte('0'+frac/10%10), byte('0'+frac%10))
-}
-
-// value writes anything that encoding/json can.
-func (j *jsonWriter) value(v any) {
-	b, err := json.Marshal(v)
-	if err != nil && j.err == nil {
-		j.err = err
-	}
-	j.raw(string(b))
 }
 
 // appendJSON appends a string. Bytes that are no UTF-8 become U+FFFD, as JSON has no other bytes.

@@ -135,7 +135,7 @@ func TestExportsAreReproducible(t *testing.T) {
 		dir := t.TempDir()
 		for _, err := range []error{
 			second(JSONL(a, dir, nil)), second(Parquet(a, dir, "zstd", nil)),
-			second(Chrome(a, filepath.Join(dir, "t.json.gz"), nil, nil)),
+			second(Perfetto(a, filepath.Join(dir, "t.pftrace.gz"), nil, nil)),
 			second(Prometheus(a, filepath.Join(dir, "m.prom"), nil, nil)),
 		} {
 			if err != nil {

@@ -38,7 +38,7 @@ func (e *exporter) perfetto(w io.Writer) error {
 	p.describe()
 	p.markers()
 	for _, process := range p.rows.processes {
-		p.walk(process, p)
+		p.walk(process)
 	}
 	p.arrivals()
 	p.answers()
@@ -53,7 +53,7 @@ func (c *clock) known(t otf2.Timestamp) (id uint64, shows int64) {
 	return clockRealtime, c.since1970(t)
 }
 
-// perfettoWriter writes packets; it is the timeline that rows are shown on.
+// perfettoWriter writes packets: what walkers find on the rows, and what is of several rows.
 type perfettoWriter struct {
 	*exporter
 	out      *packets
@@ -198,6 +198,8 @@ func (p *perfettoWriter) slice(track uint64, begin, end int64) {
 	p.finish(end)
 }
 
+// begin draws the begin of a region. Outer ones come before what lies in them. Of an open one only what it began with is
+// known.
 func (p *perfettoWriter) begin(r *walkRow, s *span) {
 	if s.beside {
 		if !s.open {
@@ -256,18 +258,12 @@ func (p *perfettoWriter) say(s *span) {
 	for _, id := range s.ended.matches {
 		p.out.flow(id)
 	}
-	p.rows.writeAttributes(p.out, s.attributes)
+	p.writeAttributes(s.attributes)
 	s.ended.figures(p.out)
 	if s.ended.comm != "" && !s.ended.differ {
 		p.out.text("communicator", s.ended.comm)
 	}
 }
-
-// child does nothing: events that have one number are connected.
-func (p *perfettoWriter) child(*walkRow, otf2.Timestamp, origin) {}
-
-// put does nothing: transfers are drawn when their ends are known.
-func (p *perfettoWriter) put(*walkRow, *facts.Transfer) {}
 
 func (p *perfettoWriter) sent(r *walkRow, t *facts.Transfer) {
 	begin, end := p.at(t.Begin), p.at(t.End)
@@ -288,9 +284,9 @@ func (p *perfettoWriter) unsent(r *walkRow, t *facts.Transfer) {
 
 func (p *perfettoWriter) transfer(track uint64, t *facts.Transfer) {
 	p.out.event(typeBegin, track)
-	p.out.named(nameOfTransfer(t), "transfer")
+	p.out.named("transfer to rank "+strconv.Itoa(t.To), "transfer")
 	p.out.unsigned("bytes", t.Bytes)
-	p.rows.writeAttributes(p.out, t.Attributes)
+	p.writeAttributes(t.Attributes)
 	p.count("transfers")
 }
 
@@ -352,20 +348,33 @@ func (p *perfettoWriter) counter(track uint64, ns int64, v float64) {
 
 // markers are instants of the row that they are of, else of a track of their own.
 func (p *perfettoWriter) markers() {
+	defs, all, err := p.archive.Markers()
+	if err != nil {
+		p.problems([]string{err.Error()})
+	}
+	category := make(map[otf2.MarkerRef]string)
+	for _, d := range defs {
+		category[d.Self] = d.Category
+	}
 	root := uint64(0)
-	p.eachMarker(func(l *row, category string, m *otf2.Marker) {
-		track := p.tracks[l]
-		if l == nil {
+	for i := range all {
+		m := &all[i]
+		var track uint64
+		if l := p.rows.of[otf2.LocationRef(m.Scope)]; l != nil && m.ScopeType == otf2.MarkerScopeLocation {
+			track = p.tracks[l]
+		} else {
 			if root == 0 {
 				root = p.root(markersName)
 			}
 			track = root
 		}
 		p.out.event(typeInstant, track)
-		p.out.named(category, "marker")
+		p.out.named(cmp.Or(category[m.Marker], "marker"), "marker")
 		p.out.once("text", m.Text)
-		p.rows.markerFigures(p.out, m)
+		if m.Duration > 0 {
+			p.out.integer("duration_ns", p.rows.clock.nanoseconds(int64(min(m.Duration, math.MaxInt64))))
+		}
 		p.finish(p.at(m.Time))
 		p.count("markers")
-	})
+	}
 }

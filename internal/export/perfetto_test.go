@@ -255,22 +255,4 @@ func TestTracesShowKernelsThatOverlap(t *testing.T) {
 	if took["a"] != 4600 || took["b"] != 6400 || res.LeftOut["ends of regions that were open at the end"] != 0 {
 		t.Errorf("%v, left out %v", took, res.LeftOut)
 	}
-	var out bytes.Buffer
-	_, err = Chrome(archive, "-", &out, nil)
-	testkit.Must(t, err)
-	events, _ := readTrace(t, &out)
-	clear(took)
-	for _, e := range events {
-		switch e.Phase {
-		case "X":
-			took[e.Name] += nanoseconds(t, e.Duration)
-		case "b":
-			took[e.Name] -= nanoseconds(t, e.Time)
-		case "e":
-			took[e.Name] += nanoseconds(t, e.Time)
-		}
-	}
-	if took["a"] != 4600 || took["b"] != 6400 {
-		t.Errorf("trace events: %v", took)
-	}
 }

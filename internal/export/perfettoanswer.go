@@ -42,8 +42,8 @@ func (p *perfettoWriter) wait(w *waits.Wait) {
 	end := begin + p.rows.clock.nanoseconds(int64(w.Waited))
 	track := p.track(p.beside(p.rows.of[w.Place.Location], waitingName), begin, end)
 	p.out.event(typeBegin, track)
-	p.out.named(p.rows.waitName(w), waitCategory)
-	p.rows.waitFigures(p.out, w)
+	p.out.named("waits for "+p.rows.world[w.For].Name, waitCategory)
+	p.waitFigures(w)
 	p.slice(track, begin, end)
 	p.count("waits")
 }

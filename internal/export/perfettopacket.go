@@ -228,9 +228,6 @@ func (p *packets) number(name string, v float64) {
 	p.annotate(name, func(b []byte) []byte { return putDouble(b, annotationDouble, v) })
 }
 
-// id is written as any number: Perfetto's have all 64 bits.
-func (p *packets) id(name string, v uint64) { p.unsigned(name, v) }
-
 func (p *packets) hex(name string, v uint64) {
 	p.annotate(name, func(b []byte) []byte { return putNumber(b, annotationPointer, v) })
 }

@@ -180,7 +180,7 @@ func TestFilesAppearWhole(t *testing.T) {
 	}
 	// A folder in the way: the error tells, and no other file stays.
 	testkit.Must(t, os.Mkdir(filepath.Join(dir, "d"), 0o777))
-	if _, err := Chrome(job(t), filepath.Join(dir, "d"), nil, nil); err == nil {
+	if _, err := Perfetto(job(t), filepath.Join(dir, "d"), nil, nil); err == nil {
 		t.Error("a folder was overwritten")
 	}
 	if names := list(t, dir); !slices.Equal(names, []string{"d", "m.prom"}) {

@@ -5,8 +5,7 @@ package export
 import (
 	"encoding/binary"
 	"hash/fnv"
-	"math"
-	"strconv"
+	"slices"
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/waits"
@@ -15,28 +14,14 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// What timelines say of attributes and waits, whatever their form.
+// What the timeline says of attributes and waits.
 
-// figures takes named values in the way of a form of timelines.
-type figures interface {
-	text(name, v string)
-	integer(name string, v int64)
-	unsigned(name string, v uint64)
-	number(name string, v float64)
-	id(name string, v uint64)  // of an event, plan or kernel's launch: it may have all 64 bits
-	hex(name string, v uint64) // an address of memory, or a handle
-}
-
-// forms are those of attributes whose type says too little.
-var forms = map[otf2.AttributeRef]func(w figures, name string, v uint64){
-	regions.AttrEventID: figures.id, regions.AttrParentID: figures.id, regions.AttrExternalID: figures.id,
-	regions.AttrPlanID:      figures.id,
-	regions.AttrGraphNodeID: figures.id, regions.AttrUserTag: figures.id,
-	regions.AttrSendBuff: figures.hex, regions.AttrRecvBuff: figures.hex, regions.AttrStream: figures.hex,
-}
+// pointers are attributes whose type does not say that they are addresses of memory or handles.
+var pointers = []otf2.AttributeRef{regions.AttrSendBuff, regions.AttrRecvBuff, regions.AttrStream}
 
 // writeAttributes writes attributes with their names in small letters. Of several of one name the last one counts.
-func (r *rows) writeAttributes(w figures, all []otf2.AttributeValue) {
+func (p *perfettoWriter) writeAttributes(all []otf2.AttributeValue) {
+	r, w := p.rows, p.out
 	for i, a := range all {
 		d := r.defs.Attribute(a.ID)
 		if d == nil || again(all[i+1:], a.ID) {
@@ -56,11 +41,11 @@ func (r *rows) writeAttributes(w figures, all []otf2.AttributeValue) {
 		case otf2.TypeInt8, otf2.TypeInt16, otf2.TypeInt32, otf2.TypeInt64:
 			w.integer(name, int64(a.Bits))
 		default:
-			write := figures.unsigned
-			if ref, known := r.attributes.Of(a.ID); known && forms[ref] != nil {
-				write = forms[ref]
+			if ref, known := r.attributes.Of(a.ID); known && slices.Contains(pointers, ref) {
+				w.hex(name, a.Bits)
+			} else {
+				w.unsigned(name, a.Bits)
 			}
-			write(w, name, a.Bits)
 		}
 	}
 }
@@ -80,11 +65,9 @@ const (
 	waitCategory = "wait"
 )
 
-// waitName says for whom was waited.
-func (r *rows) waitName(w *waits.Wait) string { return "waits for " + r.world[w.For].Name }
-
 // waitFigures are what is known of a wait beside its interval, named as in the table of waits.
-func (r *rows) waitFigures(out figures, w *waits.Wait) {
+func (p *perfettoWriter) waitFigures(w *waits.Wait) {
+	r, out := p.rows, p.out
 	out.text("kind", w.Kind)
 	out.text("communicator", w.Communicator)
 	out.text("function", w.Function)
@@ -118,16 +101,6 @@ func (r *rows) nameOfSlice(s *span) string {
 		return r.defs.RegionName(s.region) + facts.LaunchedOnly
 	}
 	return r.defs.RegionName(s.region)
-}
-
-// nameOfTransfer is what a transfer is called at its sender.
-func nameOfTransfer(t *facts.Transfer) string { return "transfer to rank " + strconv.Itoa(t.To) }
-
-// markerFigures are what is known of a marker beside its text.
-func (r *rows) markerFigures(out figures, m *otf2.Marker) {
-	if m.Duration > 0 {
-		out.integer("duration_ns", r.clock.nanoseconds(int64(min(m.Duration, math.MaxInt64))))
-	}
 }
 
 // What is left out of timelines.

@@ -12,26 +12,6 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// timeline is a form that shows rows over time. A walker tells it what is on the rows of one process.
-type timeline interface {
-	// begin is given the regions of a row as they begin, outer ones before what lies in them. Of an open one only what
-	// it began with is known.
-	begin(r *walkRow, s *span)
-	// end is given them as they end.
-	end(r *walkRow, s *span)
-	// child is given what has a parent that is known and began no later.
-	child(r *walkRow, t otf2.Timestamp, parent origin)
-	// put, sent and unsent are given transfers: when they are handed to the network, when they are known to be sent,
-	// and those of which that is not known.
-	put(r *walkRow, t *facts.Transfer)
-	sent(r *walkRow, t *facts.Transfer)
-	unsent(r *walkRow, t *facts.Transfer)
-	// value is given a metric's value, which is a number.
-	value(l *row, q *facts.Quantity, t otf2.Timestamp, v float64) // in the quantity's unit
-	// instant is given where recording went on or off.
-	instant(l *row, name string, t otf2.Timestamp)
-}
-
 // span is a region on its way into a timeline.
 type span struct {
 	region     otf2.RegionRef
@@ -60,7 +40,7 @@ type ended struct {
 }
 
 // figures are the numbers that a slice shows beside the region's attributes.
-func (e *ended) figures(out figures) {
+func (e *ended) figures(out *packets) {
 	if e.operations == 0 || e.differ {
 		return
 	}
@@ -105,8 +85,7 @@ type walkRow struct {
 	steps  []step // their begins and ends that have not been passed on
 	stack  []int  // open ones
 	enters uint64
-	parent uint64                   // of what was told last
-	puts   map[facts.PutName]uint64 // the timeline's ids of transfers that have not ended
+	parent uint64 // of what was told last
 }
 
 // step is a region's begin or end.
@@ -120,8 +99,7 @@ const maxSlices = 1 << 14
 
 // walker reads the rows of one process in the order of time. Regions are held until the outermost one ends.
 type walker struct {
-	*exporter
-	to      timeline
+	*perfettoWriter
 	rows    map[otf2.LocationRef]*walkRow
 	parents recent
 	last    otf2.Timestamp
@@ -130,34 +108,34 @@ type walker struct {
 	stored     []uint64                            // values of the event under way
 }
 
-// walk tells to what is on the rows of a process.
-func (e *exporter) walk(p *process, to timeline) {
-	w := &walker{exporter: e, to: to, rows: make(map[otf2.LocationRef]*walkRow),
+// walk writes what is on the rows of a process.
+func (p *perfettoWriter) walk(of *process) {
+	w := &walker{perfettoWriter: p, rows: make(map[otf2.LocationRef]*walkRow),
 		quantities: make(map[otf2.MetricRef][]facts.Quantity)}
-	locations := make([]otf2.LocationRef, len(p.rows))
-	for i, l := range p.rows {
-		w.rows[l.location] = &walkRow{row: l, puts: make(map[facts.PutName]uint64)}
+	locations := make([]otf2.LocationRef, len(of.rows))
+	for i, l := range of.rows {
+		w.rows[l.location] = &walkRow{row: l}
 		locations[i] = l.location
 	}
-	parts := operations.NewPartReader(e.archive, true, w.part)
-	parts.Selection = e.opts.Selection
+	parts := operations.NewPartReader(p.archive, true, w.part)
+	parts.Selection = p.opts.Selection
 	w.listen(parts.Reader())
-	for ev, err := range e.archive.Events(&otf2.Selection{Locations: locations}) {
+	for ev, err := range p.archive.Events(&otf2.Selection{Locations: locations}) {
 		if err != nil {
-			e.problems([]string{err.Error()})
+			p.problems([]string{err.Error()})
 			continue
 		}
 		w.last = max(w.last, ev.Time)
 		parts.Event(ev)
 		w.other(ev)
 	}
-	for _, l := range p.rows {
-		w.finish(w.rows[l.location])
+	for _, l := range of.rows {
+		w.closeRow(w.rows[l.location])
 	}
 	unended := parts.Reader().Unended()
 	for i := range unended {
 		if t := &unended[i]; w.selected(t.Location, t.Begin) {
-			to.unsent(w.rows[t.Location], t)
+			w.unsent(w.rows[t.Location], t)
 		}
 	}
 }
@@ -178,11 +156,11 @@ func (w *walker) listen(reader *facts.Reader) {
 		r.stack, r.steps = append(r.stack, n), append(r.steps, step{span: n})
 		r.spans = append(r.spans, span{region: region.Region, enter: r.enters - 1, begin: region.Begin, open: true,
 			launched: region.Source == facts.SourceEnqueue, attributes: region.Attributes})
-		w.lineage(r, &region.Details, region.Begin)
+		w.lineage(r, &region.Details)
 	}
 	reader.Begun = func(d *facts.Details, in *facts.Region) { // of one of several operations in a launch
 		if in != nil && w.selected(in.Location, in.Begin) {
-			w.lineage(w.rows[in.Location], d, w.last)
+			w.lineage(w.rows[in.Location], d)
 		}
 	}
 	reader.Leave = func(region *facts.Region) {
@@ -201,19 +179,14 @@ func (w *walker) listen(reader *facts.Reader) {
 		r.stack, r.steps = slices.Delete(r.stack, at, at+1), append(r.steps, step{span: n, end: true})
 		w.release(r)
 	}
-	reader.Put = func(t *facts.Transfer) {
-		if w.selected(t.Location, t.Begin) {
-			w.to.put(w.rows[t.Location], t)
-		}
-	}
 	reader.Sums = w.exporter.leaveSums
 	reader.Transfer = func(t *facts.Transfer) {
 		switch {
 		case !w.selected(t.Location, t.Begin):
 		case t.Ended:
-			w.to.sent(w.rows[t.Location], t)
+			w.sent(w.rows[t.Location], t)
 		default: // another one has taken its name
-			w.to.unsent(w.rows[t.Location], t)
+			w.unsent(w.rows[t.Location], t)
 		}
 	}
 }
@@ -248,25 +221,23 @@ func (w *walker) overlap(r *walkRow, from int, t otf2.Timestamp) {
 	}
 }
 
-// lineage notes where an event stands, and that its parent is known where that began no later. Regions that show one
-// thing of an operation after the other count once.
-func (w *walker) lineage(r *walkRow, d *facts.Details, t otf2.Timestamp) {
+// lineage notes an event, and its parent where that began no later. Regions that show one thing of an operation after
+// the other count once.
+func (w *walker) lineage(r *walkRow, d *facts.Details) {
 	s := &r.spans[r.stack[len(r.stack)-1]]
 	if d.Event != 0 {
-		w.parents.put(d.Event, origin{r.row, t})
+		w.parents.put(d.Event)
 		s.events = append(s.events, d.Event)
 	}
 	if d.Parent == 0 || d.Parent == r.parent {
 		return
 	}
-	from, known := w.parents.get(d.Parent)
-	if !known {
+	if !w.parents.has(d.Parent) {
 		w.leaveOut("lines from parents that are not in the archive, or began later")
 		return
 	}
 	r.parent = d.Parent
 	s.parents = append(s.parents, d.Parent)
-	w.to.child(r, t, from)
 }
 
 // release passes on the regions that are over, unless an outer one is open for which they wait.
@@ -277,11 +248,11 @@ func (w *walker) release(r *walkRow) {
 	for _, st := range r.steps {
 		s := &r.spans[st.span]
 		if st.end {
-			w.to.end(r, s)
+			w.end(r, s)
 			continue
 		}
 		s.passedOn = s.open
-		w.to.begin(r, s)
+		w.begin(r, s)
 	}
 	r.steps = r.steps[:0]
 	for i, at := range r.stack { // those that are open are kept
@@ -292,8 +263,8 @@ func (w *walker) release(r *walkRow) {
 	r.spans = r.spans[:len(r.stack)]
 }
 
-// finish ends what is open on a row at the end of the data.
-func (w *walker) finish(r *walkRow) {
+// closeRow ends what is open on a row at the end of the data.
+func (w *walker) closeRow(r *walkRow) {
 	for len(r.stack) > 0 {
 		at := r.stack[len(r.stack)-1]
 		s := &r.spans[at]
@@ -318,7 +289,7 @@ func (w *walker) other(ev *otf2.Event) {
 		if ev.MeasurementOnOff().MeasurementMode == otf2.MeasurementOff {
 			name = "recording off"
 		}
-		w.to.instant(l, name, ev.Time)
+		w.instant(l, name, ev.Time)
 	}
 }
 
@@ -345,28 +316,26 @@ func (w *walker) metric(l *row, ev *otf2.Event) {
 			w.leaveOut("values of metrics that are not numbers")
 			continue
 		}
-		w.to.value(l, &quantities[i], ev.Time, value)
+		w.value(l, &quantities[i], ev.Time, value)
 	}
 }
 
-// eachMarker passes on the archive's markers, with the row that they are of, nil if they are of none.
-func (e *exporter) eachMarker(f func(l *row, category string, m *otf2.Marker)) {
-	defs, all, err := e.archive.Markers()
-	if err != nil {
-		e.problems([]string{err.Error()})
+// recent remembers the latest events, at least maxEvents of them.
+type recent struct{ young, old map[uint64]struct{} }
+
+const maxEvents = 1 << 18
+
+func (r *recent) put(id uint64) {
+	if r.young == nil || len(r.young) >= maxEvents {
+		r.young, r.old = make(map[uint64]struct{}), r.young
 	}
-	category := make(map[otf2.MarkerRef]string)
-	for _, d := range defs {
-		category[d.Self] = d.Category
-	}
-	for i := range all {
-		m := &all[i]
-		var l *row
-		if m.ScopeType == otf2.MarkerScopeLocation {
-			l = e.rows.of[otf2.LocationRef(m.Scope)]
-		}
-		f(l, cmp.Or(category[m.Marker], "marker"), m)
-	}
+	r.young[id] = struct{}{}
+}
+
+func (r *recent) has(id uint64) bool {
+	_, young := r.young[id]
+	_, old := r.old[id]
+	return young || old
 }
 
 // unit is a group of rows: a process, or one of its GPUs.
@@ -374,21 +343,6 @@ type unit struct {
 	process *process
 	gpu     string // "": the process itself
 	rows    []*row
-}
-
-func (u *unit) name() string {
-	if u.gpu == "" {
-		return cmp.Or(u.process.name, unnamed)
-	}
-	return u.process.name + " " + u.gpu
-}
-
-// label is what tells it from others beside its name.
-func (u *unit) label() string {
-	if u.gpu == "" {
-		return u.process.host
-	}
-	return cmp.Or(u.rows[0].uuid, u.process.host)
 }
 
 // units gives each process of the job and, behind it, each of its GPUs, with their rows by their ids.

@@ -217,9 +217,6 @@ func (r *Reader) Row(l otf2.LocationRef) *Row {
 	return row
 }
 
-// Depth is how many regions are open.
-func (row *Row) Depth() int { return len(row.open) }
-
 // Forget drops the state of a location.
 func (r *Reader) Forget(l otf2.LocationRef) { r.rows.delete(l) }
 

@@ -12,10 +12,6 @@ import (
 // TransferKinds are the events that transfers are made of.
 var TransferKinds = otf2.Kinds(otf2.EventRmaPut, otf2.EventRmaOpCompleteNonBlocking, otf2.EventRmaOpCompleteBlocking)
 
-// NetworkKinds are the events that transfers and the regions of their rows are made of.
-var NetworkKinds = otf2.Kinds(otf2.EventEnter, otf2.EventLeave, otf2.EventRmaPut, otf2.EventRmaOpCompleteNonBlocking,
-	otf2.EventRmaOpCompleteBlocking)
-
 // Transfer is what the network carried from one rank to another in one piece, as the sender's proxy saw it.
 type Transfer struct {
 	Details    // of its beginning: Parent is the operation's event
@@ -25,7 +21,6 @@ type Transfer struct {
 	Matching   uint64
 	Begin, End otf2.Timestamp // handed to the network, and known to be sent
 	Ended      bool           // End is known; else it is Begin
-	Inside     bool           // it began in a region of the row
 	Bytes      uint64
 }
 
@@ -34,7 +29,7 @@ func (row *Row) put(ev *otf2.Event) {
 	t := Transfer{
 		Details: NoDetails, Location: ev.Location, Window: step.Put.Window, To: int(step.To), Bytes: step.Bytes,
 		Matching: step.Put.Matching,
-		Begin:    ev.Time, End: ev.Time, Inside: len(row.open) > 0,
+		Begin:    ev.Time, End: ev.Time,
 	}
 	r := row.reader
 	if len(ev.Attributes) > 0 {

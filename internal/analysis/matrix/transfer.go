@@ -21,7 +21,6 @@ type Transfer struct {
 	QP           int
 	Begin, End   otf2.Timestamp // handed to the network, and known to be sent
 	Ended        bool           // End is known; else it is Begin
-	Inside       bool           // it began in a region of its row
 	Bytes        uint64
 	Parent       uint64 // id of the operation's event, 0: not told
 }
@@ -94,9 +93,6 @@ func (r *TransferReader) Locations() []otf2.LocationRef {
 	return analysis.Ascending(locations)
 }
 
-// Inside tells whether a row is in a region, where the reader is given its regions, too.
-func (r *TransferReader) Inside(l otf2.LocationRef) bool { return r.lane.operations.Row(l).Depth() > 0 }
-
 // Unended is how many transfers have begun and not ended.
 func (r *TransferReader) Unended() int { return len(r.lane.operations.Unended()) }
 
@@ -117,7 +113,7 @@ func (m *matrix) fill(t *Transfer, from *transfer) {
 		Location: from.Location,
 		Target:   otf2.UndefinedLocation, Channel: int(from.Channel), Step: int(from.Step), QP: int(from.QP),
 		Begin: from.Begin, End: from.End,
-		Ended: from.Ended, Inside: from.Inside, Bytes: from.Bytes, Parent: from.Parent,
+		Ended: from.Ended, Bytes: from.Bytes, Parent: from.Parent,
 	}
 	if p := from.network.parent; p != nil {
 		t.Comm = p.Ref
