@@ -4,17 +4,15 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/pelletier/go-toml/v2"
-	"go.yaml.in/yaml/v3"
+	"github.com/spf13/viper"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 )
@@ -22,73 +20,63 @@ import (
 // maxFile bounds a settings file (bytes): parsers take many times its size in memory.
 const maxFile = 1 << 20
 
-// formats are those of settings files, by how their names end.
-var formats = map[string]func(text []byte, into *map[string]any) error{
-	".yaml": func(text []byte, into *map[string]any) error { return yaml.Unmarshal(text, into) },
-	".yml":  func(text []byte, into *map[string]any) error { return yaml.Unmarshal(text, into) },
-	".toml": func(text []byte, into *map[string]any) error { return toml.Unmarshal(text, into) },
-	".json": readJSON,
-}
-
-// readJSON leaves numbers as they are written.
-func readJSON(text []byte, into *map[string]any) error {
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
-	if err := d.Decode(into); err != nil {
-		return err
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("there is more behind the object")
-	}
-	return nil
-}
-
-// readFile gives the values of a settings file by their settings' keys, and refuses keys that are no settings. Whether
-// letters are small or capital makes no difference.
-func readFile(path string) (map[string]any, error) {
-	read := formats[strings.ToLower(filepath.Ext(path))]
-	if read == nil {
-		return nil, fmt.Errorf("%sCONFIG=%s: the name must end in .yaml, .toml or .json", Prefix, path)
+// readFile gives viper the values of a settings file, without blank ones. What viper would pass over is an error: keys
+// that are no settings, and keys that differ in the case of letters only.
+func readFile(v *viper.Viper, path string) error {
+	format := strings.TrimPrefix(strings.ToLower(filepath.Ext(path)), ".")
+	if !slices.Contains([]string{"yaml", "yml", "toml", "json"}, format) {
+		return fmt.Errorf("%sCONFIG=%s: the name must end in .yaml, .toml or .json", Prefix, path)
 	}
 	text, err := regular.Read(path, maxFile)
 	if err != nil {
-		return nil, fmt.Errorf("%sCONFIG: %w", Prefix, err)
+		return fmt.Errorf("%sCONFIG: %w", Prefix, err)
 	}
-	var content map[string]any
-	if err := read(text, &content); err != nil {
-		return nil, fmt.Errorf("%s: %s", path, oneLine(err.Error()))
+	content, err := decode(format, text)
+	if err != nil {
+		return fmt.Errorf("%s: %s", path, strings.Join(strings.Fields(err.Error()), " "))
 	}
-	flat := make(map[string]any)
-	flatten(flat, "", content)
+
 	values := make(map[string]any)
-	for _, key := range slices.Sorted(maps.Keys(flat)) {
-		row := lookupSetting(key)
+	for _, key := range slices.Sorted(maps.Keys(content)) {
+		name := lower(key)
+		if table, ok := content[key].(map[string]any); ok && len(table) > 0 {
+			name += "." + lower(slices.Min(slices.Collect(maps.Keys(table))))
+		}
+		row := lookupSetting(name)
 		switch {
 		case row == nil:
-			return nil, fmt.Errorf("%s: unknown setting %q%s", path, strings.ToLower(key), suggestion(key))
+			return fmt.Errorf("%s: unknown setting %q%s", path, name, suggestion(name))
 		case row.Key == "CONFIG":
-			return nil, fmt.Errorf("%s: %q cannot be set in a file", path, strings.ToLower(key))
+			return fmt.Errorf("%s: %q cannot be set in a file", path, name)
 		}
 		if _, twice := values[row.Key]; twice {
-			return nil, fmt.Errorf("%s: %q is there twice", path, strings.ToLower(key))
+			return fmt.Errorf("%s: %q is there twice", path, name)
 		}
-		values[row.Key] = flat[key]
+		values[row.Key] = content[key]
 	}
-	return values, nil
+	maps.DeleteFunc(values, func(_ string, value any) bool {
+		text, err := plain(value)
+		return err == nil && trim(text) == ""
+	})
+	return v.MergeConfigMap(values)
 }
 
-// flatten names what is in tables by the way there: "events.gpu".
-func flatten(into map[string]any, prefix string, table map[string]any) {
-	for key, value := range table {
-		if inner, ok := value.(map[string]any); ok && len(inner) > 0 {
-			flatten(into, prefix+key+".", inner)
-		} else {
-			into[prefix+key] = value
-		}
+// decode reads a settings file with viper's decoder of its format; numbers of JSON, which that rounds to float64, stay
+// as they are written.
+func decode(format string, text []byte) (map[string]any, error) {
+	content := make(map[string]any)
+	if format == "json" {
+		numbers := json.NewDecoder(bytes.NewReader(text))
+		numbers.UseNumber()
+		isObject := json.Unmarshal(text, &map[string]json.RawMessage{}) // with nothing behind it
+		return content, cmp.Or(isObject, numbers.Decode(&content))
 	}
+	decoder, err := viper.NewCodecRegistry().Decoder(format)
+	if err != nil {
+		return nil, err
+	}
+	return content, decoder.Decode(text, content)
 }
-
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // plain is a value of a settings file as the text that a variable would have. Lists are joined by
 // commas.

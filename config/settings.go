@@ -4,9 +4,12 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/spf13/viper"
 )
 
 // Lookup gives the value of an environment variable, and whether it is set: os.LookupEnv, or a
@@ -60,67 +63,55 @@ type Settings struct {
 	NVML            time.Duration // between readings of the GPUs' sensors; 0: they are not read
 	TimeService     bool          // is asked how far the machine's clock is off, where there is one
 
-	texts  map[string]string // by key, what was read; only what is set or has a default
-	source map[string]source // by key
+	texts    map[string]string // by key, what was read; only what is set or has a default
+	fromFile map[string]bool   // by key, what the settings file gave
 }
-
-type source uint8
-
-const (
-	fromDefault source = iota
-	fromFile
-	fromEnvironment
-)
 
 // Load reads the settings. Errors are one line each and name the variable, or the file and the key.
 func Load(lookup Lookup) (*Settings, error) {
-	s := &Settings{texts: make(map[string]string), source: make(map[string]source)}
+	s := &Settings{texts: make(map[string]string), fromFile: make(map[string]bool)}
+	v := viper.New()
 	path := lookup.value(Prefix + "CONFIG")
-	var file map[string]any
 	if path != "" {
-		var err error
-		if file, err = readFile(path); err != nil {
+		if err := readFile(v, path); err != nil {
 			return nil, err
 		}
 	}
 	for i := range Table {
 		row := &Table[i]
-		var err error
-		value := row.Default
-		if set := lookup.value(row.Env()); set != "" {
-			value, s.source[row.Key] = set, fromEnvironment
-		} else if inFile, ok := file[row.Key]; ok {
-			value, err = plain(inFile)
-			s.source[row.Key] = fromFile
+		place := row.Env()
+		v.SetDefault(row.Key, row.Default)
+		if text := lookup.value(row.Env()); text != "" {
+			// BindEnv would read the environment of this process, not that of the job, and take blanks for a value.
+			v.Set(row.Key, text)
+		} else if s.fromFile[row.Key] = v.InConfig(row.Key); s.fromFile[row.Key] {
+			place = path + ": " + strings.ToLower(row.Key)
 		}
+		value, err := plain(v.Get(row.Key))
 		if row.Kind != Path {
 			value = trim(value)
 		}
-		if err == nil && trim(value) == "" {
-			value, s.source[row.Key] = row.Default, fromDefault
-			if value == "" {
-				continue
-			}
+		if err == nil && value == "" {
+			continue
 		}
 		if err == nil {
 			err = row.check(s, value)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", s.place(row, path), err)
+			return nil, fmt.Errorf("%s: %w", place, err)
 		}
 		s.texts[row.Key] = value
 	}
 	if s.Paused && s.Window != nil {
 		return nil, fmt.Errorf("%sSTART=paused and %sWINDOW exclude each other", Prefix, Prefix)
 	}
-	if s.source["EVENTS"] == fromDefault {
-		if text := lookup.value(maskVariable); text != "" {
-			mask, err := parseMask(text)
-			if err != nil {
-				return nil, fmt.Errorf("%s=%s: %w", maskVariable, text, err)
-			}
-			s.Events, s.texts["EVENTS"] = mask, EventList(mask)
+	text := lookup.value(maskVariable)
+	if text != "" && lookup.value(Prefix+"EVENTS") == "" && !s.fromFile["EVENTS"] {
+		mask, err := parseMask(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s=%s: %w", maskVariable, text, err)
 		}
+		s.Events, s.texts["EVENTS"] = mask, EventList(mask)
 	}
 	return s, nil
 }
@@ -134,14 +125,6 @@ func (row *Setting) check(s *Settings, value string) error {
 		value = row.Choices[i]
 	}
 	return row.parse(s, value)
-}
-
-// place says where a value came from, for errors.
-func (s *Settings) place(row *Setting, path string) string {
-	if s.source[row.Key] == fromFile {
-		return fmt.Sprintf("%s: %s", path, strings.ToLower(row.Key))
-	}
-	return row.Env()
 }
 
 // suggestion names the setting that an unknown key resembles, else all of them.
@@ -217,9 +200,7 @@ func editDistance(a, b string) int {
 // Unset ones are left out.
 func (s *Settings) Texts() map[string]string {
 	texts := make(map[string]string, len(s.texts))
-	for k, v := range s.texts {
-		texts[k] = v
-	}
+	maps.Copy(texts, s.texts)
 	return texts
 }
 
@@ -228,7 +209,7 @@ func (s *Settings) Texts() map[string]string {
 func (s *Settings) Environment() []string {
 	var vars []string
 	for _, row := range Table {
-		if row.Early && s.source[row.Key] == fromFile {
+		if row.Early && s.fromFile[row.Key] {
 			vars = append(vars, row.Env()+"="+s.texts[row.Key])
 		}
 	}
@@ -238,7 +219,7 @@ func (s *Settings) Environment() []string {
 // Recorded makes Settings of texts that a recording holds. Texts that no longer are valid are kept as
 // texts.
 func Recorded(texts map[string]string) *Settings {
-	s := &Settings{texts: texts, source: make(map[string]source)}
+	s := &Settings{texts: texts}
 	for key, text := range texts {
 		if row := lookupSetting(key); row != nil && text != "" {
 			_ = row.check(s, text)
