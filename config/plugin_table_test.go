@@ -10,6 +10,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
+	"github.com/nccl-otf2/nccl-otf2/plugin/api"
 )
 
 // The plugin's table is what this package's tables make it. `make generate` writes it anew.
@@ -79,13 +80,16 @@ func pluginTable() string {
 	entries = nil
 	for i, p := range presets {
 		for k := range i {
-			if presets[k].mask&^p.mask != 0 {
+			if presets[k].mask&^p.mask&^api.NetSumsBit != 0 {
 				panic("presets do not hold each other")
 			}
 		}
-		entries = append(entries, fmt.Sprintf("X(%q, %s)", p.name, eventBits(p.mask)))
+		bits := eventBits(p.mask)
+		if p.mask&api.NetSumsBit != 0 {
+			bits += " | NCCLOTF2_RECORD_NET_SUMS"
+		}
+		entries = append(entries, fmt.Sprintf("X(%q, %s)", p.name, bits))
 	}
-	entries = append(entries, fmt.Sprintf("X(%q, %s | NCCLOTF2_RECORD_NET_SUMS)", summed.name, eventBits(summed.mask)))
 	for i, e := range events {
 		entries = append(entries, fmt.Sprintf("X(%q, %s)", e, eventBits(1<<i)))
 	}

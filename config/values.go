@@ -17,13 +17,14 @@ import (
 // events are the event types of NCCL's profiler API in the order of their bits.
 var events = api.Names()
 
-// EventNames returns the names of the event types in the order of their bits.
-func EventNames() []string { return slices.Clone(events) }
-
-// presets are named selections of events; each holds the ones before it.
+// presets are named selections of events; each holds the events of the ones before it. That of net-sums has
+// api.NetSumsBit, too.
 var presets = func() (all []preset) {
 	for _, name := range api.Presets {
 		all = append(all, preset{name, api.Preset(name)})
+		if name == "net" {
+			all = append(all, preset{api.NetSums, api.Preset(name) | api.NetSumsBit})
+		}
 	}
 	return all
 }()
@@ -32,9 +33,6 @@ type preset struct {
 	name string
 	mask uint32
 }
-
-// summed is the preset whose network steps are summed up.
-var summed = preset{api.NetSums, api.Preset("net") | api.NetSumsBit}
 
 // ParseEvents reads a list of event types: presets and event names, as in the setting EVENTS.
 func ParseEvents(text string) (mask uint32, err error) {
@@ -82,19 +80,15 @@ func parseEvents(text string) (mask uint32, err error) {
 	return mask, nil
 }
 
-// presetNames are the names of presets, that of the summed one behind that of its events.
 func presetNames() (names []string) {
 	for _, p := range presets {
 		names = append(names, p.name)
-		if p.mask == summed.mask&^api.NetSumsBit {
-			names = append(names, summed.name)
-		}
 	}
 	return names
 }
 
 func eventMask(name string) (uint32, bool) {
-	for _, p := range append(presets, summed) {
+	for _, p := range presets {
 		if same(p.name, name) {
 			return p.mask, true
 		}
@@ -110,16 +104,13 @@ func eventMask(name string) (uint32, bool) {
 // EventList writes a mask as EVENTS would have it: a preset's name if it is one, else names of events; with
 // api.NetSumsBit, net-sums behind them. Bits that are neither are left out.
 func EventList(mask uint32) string {
-	if mask&api.NetSumsBit != 0 {
-		if mask == summed.mask {
-			return summed.name
-		}
-		return EventList(mask&^api.NetSumsBit) + "," + summed.name
-	}
 	for _, p := range presets {
 		if p.mask == mask {
 			return p.name
 		}
+	}
+	if mask&api.NetSumsBit != 0 {
+		return EventList(mask&^api.NetSumsBit) + "," + api.NetSums
 	}
 	var names []string
 	for i, e := range events {

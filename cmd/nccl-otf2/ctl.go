@@ -22,6 +22,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
 // ctlOptions are those of all its commands.
@@ -197,7 +198,7 @@ immediately, in each process separately. Only events that NCCL was asked for whe
 }
 
 func maskOfNames(names []string) (mask uint32) {
-	for i, name := range config.EventNames() {
+	for i, name := range shm.EventNames {
 		if slices.Contains(names, name) {
 			mask |= 1 << i
 		}
