@@ -68,42 +68,37 @@ func pluginTable() string {
 	list("Key, kind, default, least, most, choices, what a text is that is not understood.", "NCCLOTF2_SETTING_ROWS",
 		rows)
 	var entries []string
-	for _, s := range switches {
-		entries = append(entries, fmt.Sprintf("X(%q, %v)", s.word, s.on))
+	for _, w := range switches {
+		entries = append(entries, fmt.Sprintf("X(%q, %d)", w.name, w.value))
 	}
 	list("Words of a switch.", "NCCLOTF2_SWITCH_WORDS", entries)
 	entries = nil
 	for _, u := range units {
-		entries = append(entries, fmt.Sprintf("X(%q, %d)", u.name, u.shift))
+		entries = append(entries, fmt.Sprintf("X(%q, %d)", u.name, u.value))
 	}
 	list("Units of sizes, as powers of two.", "NCCLOTF2_SIZE_UNITS", entries)
 	entries = nil
 	for i, p := range presets {
 		for k := range i {
-			if presets[k].mask&^p.mask&^api.NetSumsBit != 0 {
+			if presets[k].value&^p.value&^api.NetSumsBit != 0 {
 				panic("presets do not hold each other")
 			}
 		}
-		bits := eventBits(p.mask)
-		if p.mask&api.NetSumsBit != 0 {
-			bits += " | NCCLOTF2_RECORD_NET_SUMS"
-		}
-		entries = append(entries, fmt.Sprintf("X(%q, %s)", p.name, bits))
 	}
-	for i, e := range events {
-		entries = append(entries, fmt.Sprintf("X(%q, %s)", e, eventBits(1<<i)))
+	for _, w := range eventWords {
+		entries = append(entries, fmt.Sprintf("X(%q, %s)", w.name, eventBits(w.value)))
 	}
 	list("Presets, and names of events.", "NCCLOTF2_EVENT_WORDS", entries)
 	entries = []string{fmt.Sprintf("X(%q, %s)", everyActivity, hexadecimal(func() (all uint64) {
 		for _, a := range activities {
-			all |= a.kinds
+			all |= a.value
 		}
 		return all
 	}()))}
 	fmt.Fprintf(&b, "\n/* Kinds of CUPTI's records of kernels alone. */\n#define NCCLOTF2_KERNEL_KINDS %s\n",
 		hexadecimal(cuptiKernels))
 	for _, a := range activities {
-		entries = append(entries, fmt.Sprintf("X(%q, %s)", a.name, hexadecimal(a.kinds)))
+		entries = append(entries, fmt.Sprintf("X(%q, %s)", a.name, hexadecimal(a.value)))
 	}
 	list("What CUPTI can record beside kernels, as bits of its kinds. The first stands alone, the others can be a "+
 		"list.", "NCCLOTF2_ACTIVITY_WORDS", entries)
@@ -144,13 +139,16 @@ func pluginTable() string {
 func hexadecimal(bits uint64) string { return fmt.Sprintf("UINT64_C(0x%x)", bits) }
 
 // eventBits are the bits of event types by the plugin's names of them.
-func eventBits(mask uint32) string {
+func eventBits(mask uint64) string {
 	var terms []string
 	for i, e := range events {
 		if mask&(1<<i) != 0 {
 			terms = append(terms, "1u << NCCLOTF2_"+strings.ToUpper(
 				regexp.MustCompile("([a-z0-9])([A-Z])").ReplaceAllString(e, "${1}_$2")))
 		}
+	}
+	if mask&api.NetSumsBit != 0 {
+		terms = append(terms, "NCCLOTF2_RECORD_NET_SUMS")
 	}
 	return strings.Join(terms, " | ")
 }

@@ -2,9 +2,7 @@
 
 package config
 
-import (
-	"strings"
-)
+import "strings"
 
 // Prefix begins the names of environment variables that are settings.
 const Prefix = "NCCL_OTF2_"
@@ -35,17 +33,13 @@ func (k Kind) wrong() string {
 	case Size:
 		return "is not a size such as 256M or 1GiB"
 	case Events:
-		return "is not a list of presets (" + strings.Join(presetNames(), ", ") + ") and events"
+		return "is not a list of presets (" + strings.Join(namesOf(presets), ", ") + ") and events"
 	case Seconds:
 		return "is not a number of seconds"
 	case Ordinal:
 		return "is not a window such as ops:1000-2000, ops:1000- or ops:-2000"
 	case Kinds:
-		words := []string{"off", "on", everyActivity}
-		for _, a := range activities {
-			words = append(words, a.name)
-		}
-		return Unknown(words)
+		return Unknown(append([]string{"off", "on", everyActivity}, namesOf(activities)...))
 	}
 	return ""
 }

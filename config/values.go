@@ -17,22 +17,48 @@ import (
 // events are the event types of NCCL's profiler API in the order of their bits.
 var events = api.Names()
 
+// word is a word of a setting's text, and what it stands for.
+type word struct {
+	name  string
+	value uint64
+}
+
+// find gives what a word in any case stands for.
+func find(all []word, name string) (value uint64, found bool) {
+	i := slices.IndexFunc(all, func(w word) bool { return same(w.name, name) })
+	if i < 0 {
+		return 0, false
+	}
+	return all[i].value, true
+}
+
+func namesOf(all []word) (names []string) {
+	for _, w := range all {
+		names = append(names, w.name)
+	}
+	return names
+}
+
 // presets are named selections of events; each holds the events of the ones before it. That of net-sums has
 // api.NetSumsBit, too.
-var presets = func() (all []preset) {
+var presets = func() (all []word) {
 	for _, name := range api.Presets {
-		all = append(all, preset{name, api.Preset(name)})
+		all = append(all, word{name, uint64(api.Preset(name))})
 		if name == "net" {
-			all = append(all, preset{api.NetSums, api.Preset(name) | api.NetSumsBit})
+			all = append(all, word{api.NetSums, uint64(api.Preset(name) | api.NetSumsBit)})
 		}
 	}
 	return all
 }()
 
-type preset struct {
-	name string
-	mask uint32
-}
+// eventWords are the presets, and the names of events.
+var eventWords = func() []word {
+	all := slices.Clone(presets)
+	for i, e := range events {
+		all = append(all, word{e, 1 << i})
+	}
+	return all
+}()
 
 // ParseEvents reads a list of event types: presets and event names, as in the setting EVENTS.
 func ParseEvents(text string) (mask uint32, err error) {
@@ -70,42 +96,21 @@ func (s *Settings) chosen() uint32 {
 // parseEvents reads presets and event names, in any case, separated by commas or blanks.
 func parseEvents(text string) (mask uint32, err error) {
 	for _, name := range words(text) {
-		m, ok := eventMask(name)
+		bits, ok := find(eventWords, name)
 		if !ok {
 			return 0, fmt.Errorf("%q is neither a preset nor an event; use one of %s", name,
-				strings.Join(append(presetNames(), events...), ", "))
+				strings.Join(namesOf(eventWords), ", "))
 		}
-		mask |= m
+		mask |= uint32(bits)
 	}
 	return mask, nil
-}
-
-func presetNames() (names []string) {
-	for _, p := range presets {
-		names = append(names, p.name)
-	}
-	return names
-}
-
-func eventMask(name string) (uint32, bool) {
-	for _, p := range presets {
-		if same(p.name, name) {
-			return p.mask, true
-		}
-	}
-	for i, e := range events {
-		if same(e, name) {
-			return 1 << i, true
-		}
-	}
-	return 0, false
 }
 
 // EventList writes a mask as EVENTS would have it: a preset's name if it is one, else names of events; with
 // api.NetSumsBit, net-sums behind them. Bits that are neither are left out.
 func EventList(mask uint32) string {
 	for _, p := range presets {
-		if p.mask == mask {
+		if p.value == uint64(mask) {
 			return p.name
 		}
 	}
@@ -153,10 +158,7 @@ const (
 )
 
 // activities are what CUPTI can record beside kernels, and with them.
-var activities = []struct {
-	name  string
-	kinds uint64
-}{
+var activities = []word{
 	{"memcpy", cuptiKernels | cuptiMemcpy | cuptiMemcpy2},
 	{"memset", cuptiKernels | cuptiMemset},
 	{"sync", cuptiKernels | cuptiSync},
@@ -174,42 +176,31 @@ func parseActivities(text string) (kinds uint64, err error) {
 		}
 		return kinds, nil
 	}
-	all := same(trim(text), everyActivity)
-	for _, a := range activities {
-		if all {
-			kinds |= a.kinds
+	if same(trim(text), everyActivity) {
+		for _, a := range activities {
+			kinds |= a.value
 		}
-	}
-	if all {
 		return kinds, nil
 	}
-next:
 	for _, name := range words(text) {
-		for _, a := range activities {
-			if same(a.name, name) {
-				kinds |= a.kinds
-				continue next
-			}
+		more, ok := find(activities, name)
+		if !ok {
+			return 0, fmt.Errorf("%q %s", name, Kinds.wrong())
 		}
-		return 0, fmt.Errorf("%q %s", name, Kinds.wrong())
+		kinds |= more
 	}
 	return kinds, nil
 }
 
-// switches are the words of a switch.
-var switches = []struct {
-	word string
-	on   bool
-}{{"1", true}, {"on", true}, {"true", true}, {"yes", true}, {"0", false}, {"off", false}, {"false", false},
-	{"no", false}}
+// switches are the words of a switch: 1 is on.
+var switches = []word{{"1", 1}, {"on", 1}, {"true", 1}, {"yes", 1}, {"0", 0}, {"off", 0}, {"false", 0}, {"no", 0}}
 
 func parseSwitch(text string) (bool, error) {
-	for _, s := range switches {
-		if same(trim(text), s.word) {
-			return s.on, nil
-		}
+	on, ok := find(switches, trim(text))
+	if !ok {
+		return false, fmt.Errorf("%q %s", text, Switch.wrong())
 	}
-	return false, fmt.Errorf("%q %s", text, Switch.wrong())
+	return on == 1, nil
 }
 
 // memoryLeast is the least that the plugin works with.
@@ -223,25 +214,20 @@ func parseMemory(text string) (uint64, error) {
 	return size, err
 }
 
-// units are what can stand behind the number of a size; all are powers of 1024.
-var units = []struct {
-	name  string
-	shift int
-}{{"", 0}, {"B", 0}, {"K", 10}, {"KB", 10}, {"Ki", 10}, {"KiB", 10}, {"M", 20}, {"MB", 20}, {"Mi", 20}, {"MiB", 20},
-	{"G", 30}, {"GB", 30}, {"Gi", 30}, {"GiB", 30}}
+// units are what can stand behind the number of a size, as powers of 2.
+var units = []word{{"", 0}, {"B", 0}, {"K", 10}, {"KB", 10}, {"Ki", 10}, {"KiB", 10}, {"M", 20}, {"MB", 20}, {"Mi", 20},
+	{"MiB", 20}, {"G", 30}, {"GB", 30}, {"Gi", 30}, {"GiB", 30}}
 
 // parseSize reads a number of bytes with an optional unit, which blanks may precede.
 func parseSize(text string) (uint64, error) {
 	digits := trim(text)
 	unit := strings.TrimLeft(digits, "0123456789")
-	digits = digits[:len(digits)-len(unit)]
-	number, err := strconv.ParseUint(digits, 10, 63)
-	for _, u := range units {
-		if err == nil && same(trim(unit), u.name) && bits.Len64(number)+u.shift <= 63 {
-			return number << u.shift, nil
-		}
+	number, err := strconv.ParseUint(strings.TrimSuffix(digits, unit), 10, 63)
+	shift, ok := find(units, trim(unit))
+	if err != nil || !ok || bits.Len64(number)+int(shift) > 63 {
+		return 0, fmt.Errorf("%q %s", text, Size.wrong())
 	}
-	return 0, fmt.Errorf("%q %s", text, Size.wrong())
+	return number << shift, nil
 }
 
 // Window are the operations that are recorded, by their ordinals on each communicator: First ≤ ordinal < Last.

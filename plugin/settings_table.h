@@ -48,14 +48,14 @@ enum { NCCLOTF2_CHOICE_SCOREP_AUTO, NCCLOTF2_CHOICE_SCOREP_ON, NCCLOTF2_CHOICE_S
 
 /* Words of a switch. */
 #define NCCLOTF2_SWITCH_WORDS(X) \
-  X("1", true) \
-  X("on", true) \
-  X("true", true) \
-  X("yes", true) \
-  X("0", false) \
-  X("off", false) \
-  X("false", false) \
-  X("no", false)
+  X("1", 1) \
+  X("on", 1) \
+  X("true", 1) \
+  X("yes", 1) \
+  X("0", 0) \
+  X("off", 0) \
+  X("false", 0) \
+  X("no", 0)
 
 /* Units of sizes, as powers of two. */
 #define NCCLOTF2_SIZE_UNITS(X) \
