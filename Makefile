@@ -30,7 +30,7 @@ include internal/replay/host/host.mk
 include tests/faults/inject/inject.mk
 include tests/realnccl/realnccl.mk
 
-.PHONY: prose-check site packages packages-test query test-build install uninstall vulnerabilities agreements page-points answers faults page page-check pictures help build demo test test-loaded lint race fuzz cover size bench soak gpu-test gpu-test-build real-nccl real-nccl-short spark-test sanitize generate clean setup tool slurm-test demo-cluster
+.PHONY: prose-check packages packages-test query test-build install uninstall vulnerabilities agreements page-points answers faults page page-check pictures help build demo test test-loaded lint race fuzz cover size bench soak gpu-test gpu-test-build real-nccl real-nccl-short spark-test sanitize generate clean setup tool slurm-test demo-cluster
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -85,10 +85,6 @@ packages: build ## deb, rpm and tar archives for x86-64 and arm64, for glibc 2.1
 
 packages-test: packages ## installs them in roots without Go and gcc, records, reports, removes them again (PACKAGES_TEST='-releases "stable buster=MIRROR"')
 	$(GO) test -count=1 -v -timeout 60m ./tests/packages -packages $(abspath $(BUILD))/packages $(PACKAGES_TEST)
-
-site: ## a web site of all pages, with a search, in build/site: opens from disk
-	@rm -rf $(BUILD)/site
-	cd packaging/site && CGO_ENABLED=0 $(GO) run . ../.. $(abspath $(BUILD))/site
 
 vulnerabilities: ## govulncheck against the database that GOVULNDB names
 	@if [ -n "$${GOVULNDB:-}" ]; then $(GO) run golang.org/x/vuln/cmd/govulncheck@v1.9.0 -db "$$GOVULNDB" ./...; \

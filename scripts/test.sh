@@ -74,14 +74,6 @@ fi
 query_program() { # its modules may not be to be had: then what needs it is left out, loudly
   "$MAKE" --no-print-directory query || { echo "NOT TESTED: nccl-otf2-query could not be built"; [ "${CI:-}" != true ]; }
 }
-site() { # its parser of Markdown may not be to be had
-  if env -C packaging/site "$GO" mod download >/dev/null 2>&1; then
-    (cd packaging/site && CGO_ENABLED=0 go_test ./...)
-  else
-    echo "NOT TESTED: the web site: goldmark cannot be had" && [ "${CI:-}" != true ]
-  fi
-}
-step "web site" site
 step "timeline page" "$MAKE" --no-print-directory page-check
 if ! joined; then
   finish
