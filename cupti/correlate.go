@@ -39,8 +39,8 @@ const (
 	Unsound
 )
 
-// Judge tells whether an API call was made under an external id. An id can stay on a thread's stack by mistake, and is
-// then given to calls that have nothing to do with it.
+// Judge reports whether an API call was made under an external id. An id can stay on a thread's stack by mistake, and
+// is then given to calls that have nothing to do with it.
 type Judge func(id uint64, call *Call) Verdict
 
 // CorrelatorOptions of a Correlator; nil means the defaults. Times are those of the now arguments (ns).
@@ -150,7 +150,7 @@ func (c *Correlator[T]) Activity(number uint32, activity T, now uint64) {
 	c.settle(e)
 }
 
-// Identified tells whether an external id has come for a correlation id.
+// Identified reports whether an external id has come for a correlation id.
 func (c *Correlator[T]) Identified(number uint32) bool {
 	e := c.entries[number]
 	return e != nil && e.identified

@@ -172,13 +172,13 @@ var localDefWriters = []string{"Score-P", "nccl-otf2"}
 // creatorOfRecovered is what an anchor names as creator that was made anew, when nobody knows any more who it was.
 const creatorOfRecovered = "nccl-otf2 recover"
 
-// promisesLocalDefs tells whether an archive's creator makes a file of local definitions for every location.
+// promisesLocalDefs reports whether an archive's creator makes a file of local definitions for every location.
 func (a *Anchor) promisesLocalDefs() bool {
 	return a.Creator != creatorOfRecovered &&
 		slices.ContainsFunc(localDefWriters, func(w string) bool { return strings.HasPrefix(a.Creator, w) })
 }
 
-// hasLocalDefs tells whether locations of the archive have files of definitions, so that one that has none has lost
+// hasLocalDefs reports whether locations of the archive have files of definitions, so that one that has none has lost
 // it. The format does not require them: in archives where no location has one, ids and times are the archive's own.
 func (a *Archive) hasLocalDefs() bool {
 	a.mu.Lock()

@@ -73,7 +73,7 @@ func (a *ahead) coming(c *commRank, of sequenceOf) uint64 {
 	return n
 }
 
-// numbered tells whether the numbers of a plan's operations are known: none is missing before them that NCCL has
+// numbered reports whether the numbers of a plan's operations are known: none is missing before them that NCCL has
 // counted.
 func (a *ahead) numbered(c *commRank, p *plan) bool {
 	for i, op := range p.ops {

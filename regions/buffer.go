@@ -18,7 +18,8 @@ const (
 	ClassUnknown = cuda.ClassUnknown
 )
 
-// bufferAttributes tells what memory an operation worked on, where CUPTI records memory, and whether it was one buffer.
+// bufferAttributes returns what memory an operation worked on, where CUPTI records memory, and whether it was one
+// buffer.
 func (pw *planWriter) bufferAttributes(a *otf2.AttributeList, c *commRank, op *operation) {
 	if !op.task {
 		return
@@ -48,7 +49,7 @@ func (pw *planWriter) classAttributes(a *otf2.AttributeList, op *operation) {
 	}
 }
 
-// inPlace tells whether an operation's buffers are one.
+// inPlace reports whether an operation's buffers are one.
 func (op *operation) inPlace(c *commRank) (same, known bool) {
 	f := CollectiveNamed(op.name)
 	if op.p2p || f == nil {

@@ -95,7 +95,7 @@ func (c *call) groupNumber() int64 {
 	return c.group.number
 }
 
-// over tells whether the application has come back from the call, and from the group that it is part of.
+// over reports whether the application has come back from the call, and from the group that it is part of.
 func (c *call) over() bool {
 	if c.group == nil {
 		return c.stopped
@@ -435,7 +435,7 @@ func (g *groupCall) describe(b *board, a *otf2.AttributeList, unfinished bool) {
 	}
 }
 
-// plain tells whether the group is one plain call.
+// plain reports whether the group is one plain call.
 func (g *groupCall) plain() bool { return g.depth == 1 && len(g.calls) == 1 }
 
 // callRegion is the region of the calls of a function.

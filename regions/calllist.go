@@ -96,7 +96,7 @@ func (l *callList) middle() *call {
 	return nil
 }
 
-// oneGroup tells whether all calls up to one of them are of its group.
+// oneGroup reports whether all calls up to one of them are of its group.
 func (l *callList) oneGroup(c *call) bool {
 	return !l.unordered && c.group != nil && len(l.list) > 0 && l.list[0].group == c.group
 }

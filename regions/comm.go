@@ -180,9 +180,9 @@ func (rs *ranks) sweep() {
 // closedRank stands for all communicator ranks that are closed: no event of theirs is drawn.
 var closedRank = &commRank{index: -1, final: true, closed: true}
 
-// afterFinalize tells whether an event comes too late to be drawn: its communicator rank is gone. Proxy
-// threads that several communicators share go on under the name of the first (docs/nccl-profiler-api.md §5.3).
-// A group call belongs to its thread, not to the communicator it names.
+// afterFinalize reports whether an event comes too late to be drawn: its communicator rank is gone. Proxy threads that
+// several communicators share go on under the name of the first (docs/nccl-profiler-api.md §5.3). A group call belongs
+// to its thread, not to the communicator it names.
 func (rs *ranks) afterFinalize(r *shm.Record) bool {
 	if int64(r.Aux) >= int64(len(rs.all)) {
 		return false

@@ -20,7 +20,7 @@ var earlyAlgorithms = map[string][]string{
 	"AllGather": {"COLLNET_DIRECT"}, // sending to the network
 }
 
-// endsEarly tells whether the end of a plan's kernel may be later than its stamps say.
+// endsEarly reports whether the end of a plan's kernel may be later than its stamps say.
 func (p *plan) endsEarly() bool {
 	messages := 0
 	for _, op := range p.ops {

@@ -348,9 +348,9 @@ func (a *accuracy) String() string {
 		100*float64(a.covered)/float64(len(a.errors)), us(a.delays, .5))
 }
 
-// bad tells what is not as promised: the median error at most 2 µs or 1.5 times the smallest delay, below which nothing
-// can be seen; uncertainties true in 95 of 100 cases, as far as so few tell (two standard deviations), and their median
-// at most 10 µs.
+// bad returns what is not as promised: the median error at most 2 µs or 1.5 times the smallest delay, below which
+// nothing can be seen; uncertainties true in 95 of 100 cases, as far as so few tell (two standard deviations), and
+// their median at most 10 µs.
 func (a *accuracy) bad() string {
 	switch {
 	case a.gpu == 0:

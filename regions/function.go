@@ -148,8 +148,8 @@ func (c *Collective) Share(size, ranks uint64) uint64 {
 // BusFactor turns algorithm bandwidth into bus bandwidth.
 func (c *Collective) BusFactor(ranks float64) float64 { return c.busFactor(ranks) }
 
-// SameBuffer tells whether a rank's buffers are one, from their addresses and the bytes of each rank's share; known is
-// false where an address or the share is not known (0), or NCCL does not define it.
+// SameBuffer reports whether a rank's buffers are one, from their addresses and the bytes of each rank's share; known
+// is false where an address or the share is not known (0), or NCCL does not define it.
 func (c *Collective) SameBuffer(send, recv, share uint64, rank int) (same, known bool) {
 	if c.buffers == nil || send == 0 || recv == 0 || c.totalSize && share == 0 {
 		return false, false

@@ -46,7 +46,7 @@ func (p *plan) imported() *Imported {
 	return p.ops[0].imported
 }
 
-// uncertain tells whether there is an uncertainty of a plan's times to state.
+// uncertain reports whether there is an uncertainty of a plan's times to state.
 func (p *plan) uncertain(source string) bool {
 	if t := p.imported(); t != nil {
 		return t.Stated

@@ -24,7 +24,7 @@ const (
 	TimingDuration = "duration"
 )
 
-// intervals are the sources of a plan's interval, best first. Each tells whether it has one that holds up.
+// intervals are the sources of a plan's interval, best first. Each reports whether it has one that holds up.
 var intervals = [...]struct {
 	source string
 	of     func(ti *timing, c *commRank, p *plan, now uint64) (gpuclock.Interval, bool)
@@ -67,8 +67,8 @@ func (ti *timing) channelsInterval(c *commRank, p *plan, _ uint64) (gpuclock.Int
 	return i, ok && !p.vague(i)
 }
 
-// vague tells whether network traffic says better when a plan ran than its stamps do: a kernel and its traffic meet, so
-// that traffic is no farther from it than the longer of both took.
+// vague reports whether network traffic says better when a plan ran than its stamps do: a kernel and its traffic meet,
+// so that traffic is no farther from it than the longer of both took.
 func (p *plan) vague(i gpuclock.Interval) bool {
 	return p.proxiesOpen == 0 && p.netStart != 0 && p.netStop > p.netStart &&
 		i.Uncertainty > max(p.netStop-p.netStart, i.End-i.Begin)
@@ -92,8 +92,8 @@ func (ti *timing) bounds(p *plan) gpuclock.Bounds {
 	return b
 }
 
-// mayPart tells whether a plan makes host and device count differently, or may: messages to oneself up to NCCL
-// 2.30, which the device counts and the host does not.
+// mayPart reports whether a plan makes host and device count differently, or may: messages to oneself up to NCCL 2.30,
+// which the device counts and the host does not.
 func (ti *timing) mayPart(p *plan) bool {
 	if v := ti.process.LibraryVersion; v >= 23100 {
 		return false

@@ -125,7 +125,7 @@ const (
 	maxTries   = 1 << 22 // after which nothing is searched thoroughly: some tens of milliseconds
 )
 
-// parentOf tells which communicator a rank's comes from, and how; 0 if that is not found. It is searched for once for
+// parentOf returns which communicator a rank's comes from, and how; 0 if that is not found. It is searched for once for
 // all ranks of one communicator. A process that makes very many communicators is not searched thoroughly for the later
 // ones' parents.
 func (k *kin) parentOf(c *commRank) (uint64, commid.Birth) {

@@ -58,7 +58,7 @@ func (b *board) draw(loc *location, start, stop uint64, a *otf2.AttributeList, r
 	b.fail(loc.w.Leave(loc.at(stop), nil, region))
 }
 
-// fail keeps the first error and tells whether there was one.
+// fail keeps the first error and reports whether there was one.
 func (b *board) fail(err error) bool {
 	if err == nil {
 		return false

@@ -127,7 +127,7 @@ func (ms *metrics) bandwidth(c *commRank, p *plan, nanoseconds uint64) (algbw, b
 	return sizes / seconds, moved / seconds, sizes > 0
 }
 
-// beginBandwidth writes the bandwidth of a plan where it begins, and tells whether it did: then endBandwidth is to
+// beginBandwidth writes the bandwidth of a plan where it begins, and reports whether it did: then endBandwidth is to
 // follow at its end. Times are those of its work, not yet raised to the row's.
 func (ms *metrics) beginBandwidth(c *commRank, loc *location, p *plan, begin, end uint64) bool {
 	if !ms.opts.Metrics || end <= begin {
@@ -150,7 +150,7 @@ type outstanding struct {
 	n    int
 }
 
-// showsOutstanding tells whether ends of operations are seen at all.
+// showsOutstanding reports whether ends of operations are seen at all.
 func (ms *metrics) showsOutstanding(c *commRank) bool {
 	return ms.opts.Metrics && c.NRanks > 1 && (ms.records(shm.EventKernelCh) || ms.records(shm.EventProxyOp))
 }

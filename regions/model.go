@@ -44,9 +44,9 @@ type Options struct {
 	// Lasting is for processes of any length whose events are summed up: sequences get no digests on the way, and rows
 	// of communicator ranks are not used again, as the sink makes one of those that are finished.
 	Lasting bool
-	// Lost tells whether the plugin itself has lost collectives so far. Nil: it has not.
+	// Lost reports whether the plugin itself has lost collectives so far. Nil: it has not.
 	Lost func() bool
-	// LostParts tells whether the plugin itself has lost anything so far that kernels are counted by: operations,
+	// LostParts reports whether the plugin itself has lost anything so far that kernels are counted by: operations,
 	// messages, kernels. Nil: it has not.
 	LostParts func() bool
 	// Resume is the description that another model left of the same process, nil if this is the first: ordinals, and
@@ -129,10 +129,10 @@ func New(sink Sink, p *experiment.Process, opts *Options) *Model {
 	return m
 }
 
-// records tells whether events of a type are recorded at all.
+// records reports whether events of a type are recorded at all.
 func (s *setup) records(t shm.EventType) bool { return s.opts.RecordMask&(1<<t) != 0 }
 
-// callsReported tells whether NCCL reports the application's calls: since API v5. Version 0 is an unknown one.
+// callsReported reports whether NCCL reports the application's calls: since API v5. Version 0 is an unknown one.
 // Without them nothing tells which threads are the application's, and plans stand on the enqueue row.
 func (s *setup) callsReported() bool { return s.process.APIVersion == 0 || s.process.APIVersion > 4 }
 

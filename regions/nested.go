@@ -19,7 +19,7 @@ type span struct {
 	unfinished  bool      // to be told by its describer
 }
 
-// describer tells what a region is of: an event, as a rule, so that a span needs no memory of its own.
+// describer says what a region is of: an event, as a rule, so that a span needs no memory of its own.
 type describer interface {
 	describe(b *board, a *otf2.AttributeList, unfinished bool)
 }

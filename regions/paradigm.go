@@ -13,5 +13,5 @@ const ParadigmNCCL = otf2.ParadigmGASPI
 // formerParadigmNCCL was that value in archives of earlier versions.
 const formerParadigmNCCL otf2.Paradigm = 200
 
-// IsParadigmNCCL tells whether a paradigm is that of NCCL's communicators in an archive of ours.
+// IsParadigmNCCL reports whether a paradigm is that of NCCL's communicators in an archive of ours.
 func IsParadigmNCCL(p otf2.Paradigm) bool { return p == ParadigmNCCL || p == formerParadigmNCCL }

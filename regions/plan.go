@@ -401,8 +401,8 @@ func (ops *operations) progress(p *plan, t uint64) {
 	p.settleSums(t)
 }
 
-// awaitsNetwork tells whether a plan without kernel events may still have network traffic to come: some is
-// under way, or has not begun and not long been due. ProxyOps that show no life are of other transports.
+// awaitsNetwork reports whether a plan without kernel events may still have network traffic to come: some is under way,
+// or has not begun and not long been due. ProxyOps that show no life are of other transports.
 func (ops *operations) awaitsNetwork(p *plan, t uint64) bool {
 	if p.proxiesOpen > 0 {
 		return true
@@ -411,7 +411,7 @@ func (ops *operations) awaitsNetwork(p *plan, t uint64) bool {
 		t < p.stop+ops.opts.gpuHold
 }
 
-// mayHaveNetwork tells whether ProxyOps of a plan would be seen.
+// mayHaveNetwork reports whether ProxyOps of a plan would be seen.
 func (ops *operations) mayHaveNetwork(p *plan) bool {
 	return ops.records(shm.EventProxyOp) && !p.callOnly && len(p.ops) > 0 && !p.ops[0].copied
 }
@@ -453,9 +453,9 @@ func (ops *operations) relieve(now uint64) {
 // longer expected to have them.
 const maxKernelTimeouts = 3
 
-// overdue tells whether a plan at the head of the queue has waited long enough for children that
-// have not begun: as long as the limit says, or until a later plan of the same communicator, whose
-// kernels run after its own, has been complete for a while.
+// overdue reports whether a plan at the head of the queue has waited long enough for children that have not begun: as
+// long as the limit says, or until a later plan of the same communicator, whose kernels run after its own, has been
+// complete for a while.
 func (ops *operations) overdue(c *commRank, p *plan, now uint64) bool {
 	if len(c.queue) > maxQueue || len(c.queue) > 1 && ops.crowded(c, 2*maxHeld) {
 		return true
@@ -581,7 +581,7 @@ func (ops *operations) unqueue(c *commRank, now uint64, p *plan) {
 	c.headAt = max(c.headAt, min(now, p.completeAt))
 }
 
-// tellWritten tells a plan's launch that the plan has been written.
+// tellWritten returns a plan's launch that the plan has been written.
 func (p *plan) tellWritten() {
 	var l *cuda.Launch
 	if p.launch != nil {

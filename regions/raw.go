@@ -263,7 +263,7 @@ func (w *raw) describe(a *otf2.AttributeList, r *shm.Record) {
 	}
 }
 
-// belongs tells the communicator and the rank in it. Where the descriptor has no rank, as of calls, it is that of the
+// belongs returns the communicator and the rank in it. Where the descriptor has no rank, as of calls, it is that of the
 // communicator rank.
 func (w *raw) belongs(a *otf2.AttributeList, r *shm.Record) {
 	c := w.ranks.comm(r.Aux)
@@ -281,7 +281,7 @@ func (w *raw) belongs(a *otf2.AttributeList, r *shm.Record) {
 	}
 }
 
-// knownOfNet tells whether a network plugin's event has a member: sockets have no queue pairs.
+// knownOfNet reports whether a network plugin's event has a member: sockets have no queue pairs.
 func knownOfNet(r *shm.Record, attribute otf2.AttributeRef) bool {
 	switch attribute {
 	case AttrNetID:
@@ -316,7 +316,7 @@ type rawMember struct {
 	of        *api.Member
 }
 
-// reported tells whether the process's NCCL has the member in its descriptors: a record of another has 0 there, which
+// reported reports whether the process's NCCL has the member in its descriptors: a record of another has 0 there, which
 // nobody said.
 func (m *rawMember) reported(p *experiment.Process) bool {
 	return p.APIVersion == 0 || len(m.of.At) == 0 || m.of.Delivered(p.APIVersion)

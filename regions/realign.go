@@ -22,7 +22,7 @@ const (
 	firstCounted = 23100
 )
 
-// follow tells the plans at the head of a queue that are complete what is to be known of their works, in order and
+// follow returns the plans at the head of a queue that are complete what is to be known of their works, in order and
 // once.
 func (ti *timing) follow(c *commRank) {
 	for ; c.followed < len(c.queue); c.followed++ {
@@ -72,7 +72,7 @@ func (ti *timing) release() int {
 	return cmp.Or(ti.process.LibraryVersion, releases[ti.process.APIVersion])
 }
 
-// uncertainCount tells whether host and device may have counted a plan, or others at its place, in ways that nobody
+// uncertainCount reports whether host and device may have counted a plan, or others at its place, in ways that nobody
 // tells.
 func (p *plan) uncertainCount() bool { return p.graph || p.captureOnly || p.gone != nil }
 
@@ -103,7 +103,7 @@ func (ti *timing) works(p *plan) (w gpuclock.Works) {
 	return w
 }
 
-// sharesGroup tells whether its group of calls has one of which NCCL reported nothing more, whose kernel may be
+// sharesGroup reports whether its group of calls has one of which NCCL reported nothing more, whose kernel may be
 // anywhere among the group's.
 func (p *plan) sharesGroup() bool {
 	c, group := p.comm, p.newest()
@@ -166,8 +166,8 @@ func (p *plan) workNumbers() ([]int32, bool) {
 	return numbers, true
 }
 
-// inOneRound tells whether the ranks that a message is sent to and received from are those of one round. That is known
-// where ranks are as many as hosts, or all on one.
+// inOneRound reports whether the ranks that a message is sent to and received from are those of one round. That is
+// known where ranks are as many as hosts, or all on one.
 func (c *commRank) inOneRound(to, from int32) (paired, known bool) {
 	n := int32(c.NRanks)
 	if n == 0 || c.NNodes != 1 && c.NNodes != c.NRanks {
@@ -177,8 +177,8 @@ func (c *commRank) inOneRound(to, from int32) (paired, known bool) {
 	return (to-rank+n)%n == (rank-from+n)%n, true
 }
 
-// exchangesAll tells whether a plan sends a message to each other rank and receives one from each: then all rounds have
-// both.
+// exchangesAll reports whether a plan sends a message to each other rank and receives one from each: then all rounds
+// have both.
 func (p *plan) exchangesAll() bool {
 	sent, received := make(map[int32]int), make(map[int32]int)
 	for _, op := range p.ops {

@@ -352,7 +352,7 @@ func (j *countingJob) play(t *testing.T) []shown {
 	return s.shown()
 }
 
-// handedOut tells whether NCCL has handed out all stamps of a plan, for whatever kernels.
+// handedOut reports whether NCCL has handed out all stamps of a plan, for whatever kernels.
 func (j *countingJob) handedOut(p *countedPlan) bool {
 	for c, last := range p.last {
 		if last >= j.counted[c].host {

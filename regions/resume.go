@@ -152,7 +152,7 @@ func (m *Model) resumePlan(c *commRank, l *experiment.Plan, t uint64) {
 	c.issue(p, t)
 }
 
-// resumable tells what another model would need to go on.
+// resumable returns what another model would need to go on.
 func (m *Model) resumable() (r experiment.Resume) {
 	copying := make(map[*plan]int) // rings of threads that enqueue copies
 	for ring, th := range m.threads.byRing {
@@ -231,7 +231,7 @@ func (l *leftPlans) describe(p *plan) experiment.Plan {
 	return d
 }
 
-// joins tells whether a plan can be described together with those before it: also the order of what is gone is known
+// joins reports whether a plan can be described together with those before it: also the order of what is gone is known
 // then.
 func (p *plan) joins(before *experiment.Plan) bool {
 	return !before.Open && (len(before.Ops) == 0 || p.gone == nil || len(p.gone.operations) == 0)

@@ -207,6 +207,6 @@ func (c *commRank) held() map[string]uint64 {
 	return out
 }
 
-// SeesEnds tells whether a process that records these event types (bits of shm.EventType) sees operations end, and
+// SeesEnds reports whether a process that records these event types (bits of shm.EventType) sees operations end, and
 // not just being called.
 func SeesEnds(mask uint32) bool { return mask&(1<<shm.EventKernelCh|1<<shm.EventProxyOp) != 0 }

@@ -89,7 +89,7 @@ func (pw *planWriter) writePlan(c *commRank, p *plan, now uint64) {
 	}
 }
 
-// stamped tells whether a plan's times are NCCL's stamps.
+// stamped reports whether a plan's times are NCCL's stamps.
 func stamped(p *plan, source, gpuSource string) bool {
 	return source == TimingGPU && gpuSource != sourceCUPTI && p.imported() == nil
 }

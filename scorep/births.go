@@ -7,7 +7,7 @@ import "github.com/nccl-otf2/nccl-otf2/internal/facts"
 // maxBirths bounds the list of them in properties; the parents themselves are in the definitions of communicators.
 const maxBirths = 4096
 
-// describeBirths tells how communicators came from their parents.
+// describeBirths returns how communicators came from their parents.
 func (r *roster) describeBirths(ps *properties) {
 	births := uint64(0)
 	for _, in := range r.instances {

@@ -65,8 +65,8 @@ func (a *archive) moveEnds(anchor, events string, placed *files.Events) bool {
 	return true
 }
 
-// comparable tells how well times of two rows compare: those of one host's clock do, those of several where clocks were
-// compared.
+// comparable returns how well times of two rows compare: those of one host's clock do, those of several where clocks
+// were compared.
 func (a *archive) comparable() *ends.Clocks {
 	of, _ := a.clocks()
 	c := &ends.Clocks{Host: make(map[otf2.LocationRef]int, len(a.locations))}

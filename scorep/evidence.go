@@ -74,7 +74,7 @@ const unknownValue = "unknown"
 // cuptiOff is said of processes that were not asked to use CUPTI.
 const cuptiOff = "off"
 
-// cuptiState tells what became of CUPTI in a process: its state as package shm names it, and why if it is not on.
+// cuptiState returns what became of CUPTI in a process: its state as package shm names it, and why if it is not on.
 func cuptiState(p *experiment.Process) string {
 	switch c := p.Cupti; {
 	case c == nil:
@@ -91,7 +91,7 @@ func cuptiState(p *experiment.Process) string {
 // scorepOff is said of processes without Score-P, or that were not to use it.
 const scorepOff = "off"
 
-// scorepState tells whether a process's calls were forwarded to Score-P: by which thread model, or why not.
+// scorepState reports whether a process's calls were forwarded to Score-P: by which thread model, or why not.
 func scorepState(p *experiment.Process) string {
 	switch s := p.Scorep; {
 	case s == nil:

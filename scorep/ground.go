@@ -16,18 +16,19 @@ type ground interface {
 	plant(t *systemTree, w *jobs.World)
 	// nextGroup is the id of a further PROCESS location group.
 	nextGroup(w *jobs.World) int
-	// has tells whether a process's location group is there; then standsFor is a location that stands for the process.
+	// has reports whether a process's location group is there; then standsFor is a location that stands for the
+	// process.
 	has(p *jobs.Process) bool
 	standsFor(p *jobs.Process) otf2.LocationRef
-	// row tells what becomes of a location, and its name; note counts what was done.
+	// row says what becomes of a location, and its name; note counts what was done.
 	row(p *jobs.Process, l *experiment.Location) (treatment, string)
 	note(do treatment)
-	// marks tells whether a row of a process has its forwarded calls marked, and forwarded which regions these are.
+	// marks reports whether a row of a process has its forwarded calls marked, and forwarded which regions these are.
 	marks(p *jobs.Process) bool
 	forwarded(r *experiment.Region) bool
 	// calls are the regions there of NCCL's calls that were forwarded, and are in no group.
 	calls() []otf2.RegionRef
-	// paradigm tells whether it is defined there.
+	// paradigm reports whether it is defined there.
 	paradigm(p otf2.Paradigm) bool
 	// empty is the extent of an archive without events.
 	empty(r *jobs.Run) (first, last uint64)

@@ -65,7 +65,7 @@ func placeOf(p *experiment.Process, requests bool) hidden.Place {
 	return place
 }
 
-// callsUnseen tells whether no call came of a process whose collectives did, though the API has them and they were
+// callsUnseen reports whether no call came of a process whose collectives did, though the API has them and they were
 // wanted.
 func callsUnseen(p *experiment.Process) bool {
 	n := p.Counts.Starts

@@ -88,7 +88,7 @@ func (r *remarks) markerOf(p *jobs.Process, m *experiment.Marker) marker {
 	return out
 }
 
-// markEnd tells where a process died, or that its recording was not finished.
+// markEnd returns where a process died, or that its recording was not finished.
 func (r *remarks) markEnd(p *jobs.Process) {
 	group := uint64(p.Index)
 	if how := jobs.HowEnded(p.Shard); how != "" {
@@ -135,7 +135,7 @@ func (r *remarks) markCommunicators() {
 	}
 }
 
-// markPauses tells which operations were not recorded, and where it is not known.
+// markPauses returns which operations were not recorded, and where it is not known.
 func (r *remarks) markPauses() {
 	for i := range r.pauses[:min(len(r.pauses), maxDifferences)] {
 		p := &r.pauses[i]

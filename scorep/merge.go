@@ -32,7 +32,7 @@ type MergeOptions struct {
 	KeepForwarded bool
 }
 
-// MergeResult tells what Merge made.
+// MergeResult says what Merge made.
 type MergeResult struct {
 	Archive string `json:"archive"` // path of its anchor
 	Timer   string `json:"timer"`   // Score-P's, as SCOREP_TIMER names it
@@ -102,7 +102,7 @@ func Merge(measurementDir, dir, out string, opts *MergeOptions) (*MergeResult, e
 	return res, nil
 }
 
-// SameJob tells whether a process of an experiment directory is in a Score-P measurement, by host and process id. The
+// SameJob reports whether a process of an experiment directory is in a Score-P measurement, by host and process id. The
 // error is fs.ErrNotExist if that has no trace.
 func SameJob(measurementDir, dir string) (bool, error) {
 	if _, err := os.Stat(filepath.Join(measurementDir, files.ArchiveName+".otf2")); err != nil {
@@ -119,7 +119,7 @@ func SameJob(measurementDir, dir string) (bool, error) {
 	return slices.ContainsFunc(parts, func(p *jobs.Process) bool { return len(m.Candidates(p)) > 0 }), nil
 }
 
-// mayReplace tells whether an archive may be written into a folder: one that is not there, empty, or of Merge.
+// mayReplace reports whether an archive may be written into a folder: one that is not there, empty, or of Merge.
 func mayReplace(out string) error {
 	if err := atomicfile.RefuseFolder(out); err != nil {
 		return err
@@ -259,7 +259,7 @@ func (g *merger) plant(t *systemTree, w *jobs.World) {
 	}
 }
 
-// row tells what becomes of a location, and its name.
+// row returns what becomes of a location, and its name.
 func (g *merger) row(p *jobs.Process, l *experiment.Location) (treatment, string) {
 	fit := g.pairs[p]
 	// which of its calls whose thread made is not known
@@ -283,7 +283,7 @@ func (g *merger) row(p *jobs.Process, l *experiment.Location) (treatment, string
 	return leaveRow, name
 }
 
-// forwards tells whether all calls of a thread were forwarded to Score-P, and recorded by it. Calls that were not are
+// forwards reports whether all calls of a thread were forwarded to Score-P, and recorded by it. Calls that were not are
 // counted by process and reason, so where there are any it is not known whose they were; but other threads' are not
 // those of the main thread, which is never one of them.
 func (g *merger) forwards(p *jobs.Process, l *experiment.Location) bool {
@@ -300,7 +300,7 @@ func (g *merger) forwards(p *jobs.Process, l *experiment.Location) bool {
 	return main || s.Model == shm.ScorepCreateWait.String()
 }
 
-// forwarded tells whether the measurement has a region of calls.
+// forwarded reports whether the measurement has a region of calls.
 func (g *merger) forwarded(r *experiment.Region) bool {
 	return r.Group == regions.GroupAPI && g.Regions[r.Name]
 }
@@ -328,7 +328,7 @@ func (g *merger) calls() (all []otf2.RegionRef) {
 	return all
 }
 
-// marks tells whether a row of a process has its forwarded calls marked.
+// marks reports whether a row of a process has its forwarded calls marked.
 func (g *merger) marks(p *jobs.Process) bool {
 	return slices.ContainsFunc(p.Shard.Locations, func(l experiment.Location) bool {
 		do, _ := g.row(p, &l)
@@ -345,7 +345,7 @@ func (g *merger) nextGroup(w *jobs.World) int {
 	return n
 }
 
-// has tells whether a process is of both.
+// has reports whether a process is of both.
 func (g *merger) has(p *jobs.Process) bool { return g.pairs[p] != nil }
 
 // standsFor is the measurement's first thread of a process.
@@ -361,7 +361,7 @@ func (g *merger) note(do treatment) {
 	}
 }
 
-// paradigm tells whether the measurement has defined it.
+// paradigm reports whether the measurement has defined it.
 func (g *merger) paradigm(p otf2.Paradigm) bool { return g.Archive.Defs.ParadigmDef(p) != nil }
 
 // empty is the measurement's own extent.
@@ -516,7 +516,7 @@ func (g *merger) writeMarkers(ours markers, path string, chunkSize uint64) error
 	return nil
 }
 
-// localDefsFit tells whether the measurement's local definitions can be read with larger chunks: those of one can.
+// localDefsFit reports whether the measurement's local definitions can be read with larger chunks: those of one can.
 func (g *merger) localDefsFit() error {
 	for _, l := range g.Archive.Defs.Locations {
 		info, err := os.Stat(filepath.Join(g.Dir, files.ArchiveName, files.Name(l.Self, ".def")))

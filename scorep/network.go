@@ -152,7 +152,7 @@ func (ns *networks) collect(of func(owner) *network) error {
 	return nil
 }
 
-// endpointOf tells whose transfers a location shows, if it shows any.
+// endpointOf returns whose transfers a location shows, if it shows any.
 func endpointOf(p *jobs.Process, l *experiment.Location) (owner, *endpoint, bool) {
 	switch {
 	case jobs.ForeignWork(l):
@@ -212,7 +212,7 @@ func (n *network) add(e *endpoint, kind experiment.LocationKind) {
 	}
 }
 
-// stands tells whether a location of its own is known for a rank.
+// stands reports whether a location of its own is known for a rank.
 func (n *network) stands(rank int) bool {
 	if n.recv[rank] != nil || n.of == nil || rank >= len(n.of.Members) {
 		return n.recv[rank] != nil

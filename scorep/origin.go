@@ -10,7 +10,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/jobs"
 )
 
-// origins tells whose network work a process did for another one (PXN).
+// origins says whose network work a process did for another one (PXN).
 //
 // NCCL hands the executing process nothing but the originator's context value. The plugin made it of
 // its process's tag and the number of the communicator, so it names the originator among the processes

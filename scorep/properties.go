@@ -191,8 +191,7 @@ func (d *description) describeGaps(ps *properties) {
 	ps.positive(facts.PropGapsDiffer, uint64(parted))
 }
 
-// complete tells whether all that belongs to the job's communication is in the archive, as far as
-// definitions tell.
+// complete reports whether all that belongs to the job's communication is in the archive, as far as definitions tell.
 func (d *description) complete(sum *counts) bool {
 	for _, p := range d.run.Processes {
 		if p.State != jobs.Finished || p.Shard.End.Died() || p.Shard.Import != nil && p.Shard.Import.Partial {

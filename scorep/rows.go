@@ -96,7 +96,7 @@ func (r *rows) locateProcess(p *jobs.Process) (next uint32) {
 	return next
 }
 
-// locateMembers tells the members of communicators where they are. Those without operations have a row of their own,
+// locateMembers returns the members of communicators where they are. Those without operations have a row of their own,
 // numbered from next on.
 func (r *rows) locateMembers(next map[*jobs.Process]uint32) {
 	idle := make(map[jobs.Device][]*location) // of communicator ranks without operations
@@ -125,7 +125,7 @@ func (r *rows) locateMembers(next map[*jobs.Process]uint32) {
 	}
 }
 
-// locateNetworks tells the members of networks where they are.
+// locateNetworks returns the members of networks where they are.
 func (r *rows) locateNetworks() {
 	for _, n := range r.networks.all {
 		if n.of == nil {

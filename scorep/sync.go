@@ -176,7 +176,7 @@ func (a *archive) retime() {
 	a.describe()
 }
 
-// describeSync tells how the hosts' clocks were brought together.
+// describeSync returns how the hosts' clocks were brought together.
 func (f *findings) describeSync(ps *properties) {
 	s := f.sync
 	if s == nil {

@@ -75,7 +75,7 @@ func (o *UnifyOptions) creator() string {
 	return "nccl-otf2"
 }
 
-// Result tells what Unify made.
+// Result says what Unify made.
 type Result struct {
 	Runs []RunResult `json:"runs"` // in the order of their begin; more than one if jobs shared the directory
 	// Problems, one line each: what could not be used, or is not as it should be.

@@ -37,7 +37,7 @@ func Communicators(defs *otf2.Definitions) []Communicator {
 		var places []int
 		world := make([]int, len(c.Members))
 		for rank := range c.Members {
-			place, ok := c.Place(of, rank)
+			place, ok := c.WorldIndex(of, rank)
 			if !ok {
 				world[rank] = -1
 				continue

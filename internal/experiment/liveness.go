@@ -26,13 +26,16 @@ import (
 //
 //  1. `done` is there: the shard is finished.
 //  2. The lock is held: somebody writes it. (flock's lock goes with its holder, however that ends.)
-//  3. There is no telling by locks, because the writer could not lock the file, or the reader cannot ask: the writer's number
-//     tells, which stands in the lock file, if it is of this machine and of the reader's namespace; else the process's, if that
+// 3. There is no telling by locks, because the writer could not lock the file, or the reader cannot ask: the writer's
+// number
+// tells, which stands in the lock file, if it is of this machine and of the reader's namespace; else the process's, if
+// that
 //     lives; else the age of the shard.
-//  4. The lock is free: nobody writes it, but where the writer is on another host, whose locks are not always seen: there
+// 4. The lock is free: nobody writes it, but where the writer is on another host, whose locks are not always seen:
+// there
 //     the age of the shard tells.
 
-// State tells what becomes of a shard.
+// State says what becomes of a shard.
 type State int
 
 // States of a shard.
@@ -301,7 +304,7 @@ func NoLocks(err error) bool {
 		syscall.EACCES}, func(e error) bool { return errors.Is(err, e) })
 }
 
-// tryShared asks for a shared lock: that tells whether another has its own, and does not keep others from asking.
+// tryShared asks for a shared lock: that reports whether another has its own, and does not keep others from asking.
 func tryShared(f *os.File) error {
 	err := syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
 	if err == nil { // not by closing alone, see Unlock

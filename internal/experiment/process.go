@@ -70,7 +70,7 @@ type Process struct {
 	// Wins says whose transfers a local RMA window id stands for; its index is that id.
 	Wins []Win `json:"wins,omitempty"`
 
-	// Import tells where the data came from if no plugin of ours recorded it; nil: one did.
+	// Import says where the data came from if no plugin of ours recorded it; nil: one did.
 	Import *Import `json:"import,omitempty"`
 
 	Counts Counts `json:"counts"`
@@ -107,7 +107,7 @@ type Launcher struct {
 	Size int    `json:"size"` // −1 if unknown
 }
 
-// Clock tells how event times came about.
+// Clock says how event times came about.
 type Clock struct {
 	Source     string `json:"source"` // "tsc", "monotonic", "cntvct", "host"
 	AnchorRaw  uint64 `json:"anchorRaw"`
@@ -182,11 +182,11 @@ type Import struct {
 	Partial bool `json:"partial"`
 }
 
-// Lossy tells whether operations are missing in what is there of the process, or may be without anybody having counted
-// them.
+// Lossy reports whether operations are missing in what is there of the process, or may be without anybody having
+// counted them.
 func (p *Process) Lossy() bool { return len(p.Counts.Lost) > 0 || p.Import != nil && p.Import.Partial }
 
-// Scorep tells whether NCCL's calls were forwarded to a Score-P measurement in the process.
+// Scorep reports whether NCCL's calls were forwarded to a Score-P measurement in the process.
 type Scorep struct {
 	State string `json:"state"`         // see shm.ScorepState
 	Model string `json:"model"`         // how it sees threads: "none", "omp", "pthread", or "unknown"

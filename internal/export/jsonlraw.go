@@ -109,7 +109,7 @@ func (l *lines) rawEvent(row *row, r *facts.Region) {
 	}
 	one.details = func(j *jsonWriter) {
 		for _, a := range r.Attributes {
-			ref, _ := l.rows.attributes.Of(a.ID)
+			ref, _ := l.rows.attributes.Resolve(a.ID)
 			l.rawDetail(j, name, ref, a.Bits)
 		}
 		for _, flag := range rawFlags[name] {

@@ -41,7 +41,7 @@ func (p *perfettoWriter) writeAttributes(all []otf2.AttributeValue) {
 		case otf2.TypeInt8, otf2.TypeInt16, otf2.TypeInt32, otf2.TypeInt64:
 			w.integer(name, int64(a.Bits))
 		default:
-			if ref, known := r.attributes.Of(a.ID); known && slices.Contains(pointers, ref) {
+			if ref, known := r.attributes.Resolve(a.ID); known && slices.Contains(pointers, ref) {
 				w.hex(name, a.Bits)
 			} else {
 				w.unsigned(name, a.Bits)

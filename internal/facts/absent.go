@@ -10,11 +10,11 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// UnknownRanks is the value of PropNoData where nobody knows the ranks.
+// UnknownRanks is the value of PropNoData when the ranks are unknown.
 const UnknownRanks = "unknown"
 
-// AbsentRanks lists the ranks of the world that location groups stand for which have no data, ascending (see
-// PropNoData). Those of which nobody knows the ranks have an empty list.
+// AbsentRanks lists, for each location group that stands for ranks without data (see PropNoData), their ranks in the
+// world, ascending. The list is empty where the ranks are unknown.
 func AbsentRanks(defs *otf2.Definitions) map[otf2.LocationGroupRef][]int {
 	all := make(map[otf2.LocationGroupRef][]int)
 	for _, p := range defs.LocationGroupProperties {
@@ -32,7 +32,8 @@ func AbsentRanks(defs *otf2.Definitions) map[otf2.LocationGroupRef][]int {
 	return all
 }
 
-// parseRanks reads an ascending list of ranks: "0-3,7". What is none, or has too many, is empty.
+// parseRanks parses an ascending list of ranks such as "0-3,7". It returns an empty list for malformed text and for too
+// many ranks.
 func parseRanks(text string) (ranks []int) {
 	next := 0
 	for part := range strings.SplitSeq(text, ",") {
@@ -53,8 +54,8 @@ func parseRanks(text string) (ranks []int) {
 	return ranks
 }
 
-// absentOf tells, for each entry of a list of all locations, which of the ranks without data it is that its location
-// stands for, from 0. nil: there are none.
+// absentOf returns, for each entry of a list of all locations, the index (from 0) of the rank without data that the
+// entry stands for. It returns nil if there are no such ranks.
 func absentOf(defs *otf2.Definitions, list []uint64) []int32 {
 	ranks := AbsentRanks(defs)
 	if len(ranks) == 0 {

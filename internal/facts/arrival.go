@@ -27,7 +27,7 @@ var waitKindNames = [NumWaitKinds]string{"collective", "late broadcast", "early 
 // String is the cause as reports name it.
 func (k WaitKind) String() string { return waitKindNames[k] }
 
-// WaitKindNamed is the cause that reports name so; false if there is none.
+// WaitKindNamed returns the cause with a name that String returned; ok is false for an unknown name.
 func WaitKindNamed(name string) (WaitKind, bool) {
 	k := slices.Index(waitKindNames[:], name)
 	return WaitKind(max(k, 0)), k >= 0
@@ -56,21 +56,21 @@ type Arrival struct {
 	Wait       uint64 // ns that it waited; Arrive sets it
 }
 
-// Lateness is who was late to a collective.
+// Lateness describes how late the members of a collective arrived.
 type Lateness struct {
 	Kind     WaitKind
 	Source   Source // the kind of times in which members were compared
-	Compared int    // members that have such times; the others waited for nobody
+	Compared int    // members that have such times; the others have no wait
 	Last     int    // index of the member that came last, of equal ones that of the lowest rank
-	// index of the member that the others waited for, of a rooted collective with members that the last one held up the
-	// last one
+	// index index of the member that the others waited for: the root or the last of the others in a rooted collective,
+	// but the last member if it held up any of them
 	Awaited    int
 	First, End otf2.Timestamp // when the first came, and the last left
 	Caused     uint64         // ns that the others waited, together
 }
 
-// Comparable chooses the kind of times in which members are compared: the best that two have. Where an archive does not
-// tell sources (unstated) those without are of one kind.
+// Comparable chooses the kind of times in which members are compared: the best kind that at least two members have. If
+// the archive does not state sources (unstated), all times count as one kind.
 func Comparable(members []Arrival, unstated bool) (Source, bool) {
 	var n [NumSources]int
 	for i := range members {
@@ -84,22 +84,23 @@ func Comparable(members []Arrival, unstated bool) (Source, bool) {
 	return SourceUnknown, unstated && n[SourceUnknown] > 1
 }
 
-// contradicts tells that a member had ended so long before another began, for which it had to wait, that it could have
-// done its operation twice. Then the times are of clocks that were not brought together, and nobody knows who waited.
+// contradicts reports whether the member ended so long before `by`, the begin of the member that it had to wait for,
+// that its operation would have fitted in between once more. The clocks were then not synchronized, and the wait is
+// unknown.
 func (a *Arrival) contradicts(by otf2.Timestamp) bool {
 	return a.Certain && a.End > a.Begin && a.End < by && by-a.End > a.End-a.Begin
 }
 
-// HeldUp is how long a member was held up in an operation that took longer by so much: one that left it earlier than
-// the last one, by so much less.
+// HeldUp returns for how long (ns) a member was held up in an operation that took `longer` ns more, if the member left
+// it `earlier` ns before the last member.
 func HeldUp(longer, earlier uint64) uint64 { return longer - min(longer, earlier) }
 
-// Arrive tells who was late to a collective, and sets what each member waited: from its own begin to that of the member
-// that it had to wait for, its own end at most. In a Broadcast or Scatter that is the root, for the root of a Reduce or
-// Gather the last of the others; and for each member of these that has not ended before it, the last one of all: NCCL
-// hands their data on from member to member, so that one that does not come holds up those before it. MPI tells nothing
-// of its ways: there only the root waits, or is waited for. ok is false if the members' times do not compare, or
-// contradict each other.
+// Arrive finds the member that arrived last, and sets the wait of each member: from its own begin to the begin of the
+// member that it had to wait for, but not beyond its own end. In a Broadcast or Scatter that is the root; the root of a
+// Reduce or Gather waits for the last of the others. NCCL passes data from member to member, so that in its rooted
+// collectives a member that has not ended yet also waits for the last arrival of all. The paths inside MPI's
+// collectives are unknown: only the root waits, or is waited for. ok is false if the members' times cannot be compared,
+// or contradict each other.
 func Arrive(kind WaitKind, members []Arrival, unstated bool) (l Lateness, ok bool) {
 	l = Lateness{Kind: kind, Last: -1, Awaited: -1}
 	if l.Source, ok = Comparable(members, unstated); !ok {

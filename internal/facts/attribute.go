@@ -9,8 +9,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// Attributes tells which attributes of package regions an archive's ids stand for. nil stands for event files of a
-// process, whose ids are those of the table.
+// Attributes maps an archive's attribute ids to the attributes of package regions. nil is the identity, for the event
+// files of a process.
 type Attributes struct {
 	direct []otf2.AttributeRef // by id; noAttribute: another one
 	large  map[otf2.AttributeRef]otf2.AttributeRef
@@ -28,7 +28,7 @@ func FindAttributes(defs *otf2.Definitions) *Attributes {
 		name := defs.String(d.Name)
 		at := slices.IndexFunc(regions.Attributes[:],
 			func(r regions.Attribute) bool { return r.Type == d.Type && r.Name == name })
-		if at < 0 || a.Has(regions.Attributes[at].Ref) { // of several of one name the first
+		if at < 0 || a.Has(regions.Attributes[at].Ref) { // the first of several with one name
 			continue
 		}
 		ref := regions.Attributes[at].Ref
@@ -44,8 +44,8 @@ func FindAttributes(defs *otf2.Definitions) *Attributes {
 	return a
 }
 
-// Of gives the attribute that an id stands for; ok is false for those of others.
-func (a *Attributes) Of(id otf2.AttributeRef) (ref otf2.AttributeRef, ok bool) {
+// Resolve returns the attribute that an id stands for; ok is false for attributes that are not of package regions.
+func (a *Attributes) Resolve(id otf2.AttributeRef) (ref otf2.AttributeRef, ok bool) {
 	switch {
 	case a == nil:
 		return id, true
@@ -57,7 +57,7 @@ func (a *Attributes) Of(id otf2.AttributeRef) (ref otf2.AttributeRef, ok bool) {
 	return ref, ok
 }
 
-// Has tells whether the archive has an attribute.
+// Has reports whether the archive has an attribute.
 func (a *Attributes) Has(ref otf2.AttributeRef) bool {
 	if a == nil || slices.Contains(a.direct, ref) {
 		return true
@@ -70,28 +70,29 @@ func (a *Attributes) Has(ref otf2.AttributeRef) bool {
 	return false
 }
 
-// Value is the value of an attribute in an event.
+// Value returns the value of an attribute in an event.
 func (a *Attributes) Value(ev *otf2.Event, want otf2.AttributeRef) (bits uint64, ok bool) {
 	for i := range ev.Attributes {
-		if ref, known := a.Of(ev.Attributes[i].ID); known && ref == want {
+		if ref, known := a.Resolve(ev.Attributes[i].ID); known && ref == want {
 			return ev.Attributes[i].Bits, true
 		}
 	}
 	return 0, false
 }
 
-// Last is the value of an attribute among those of several events, the outer ones first: what the innermost one tells.
+// Last returns the value of an attribute in a list from the outermost event to the innermost one. The innermost one
+// wins.
 func (a *Attributes) Last(all []otf2.AttributeValue, want otf2.AttributeRef) (bits uint64, ok bool) {
 	for i := len(all) - 1; i >= 0; i-- {
-		if ref, known := a.Of(all[i].ID); known && ref == want {
+		if ref, known := a.Resolve(all[i].ID); known && ref == want {
 			return all[i].Bits, true
 		}
 	}
 	return 0, false
 }
 
-// Details is what attributes tell of an operation, launch or call. Strings are ids of the events' source,
-// UndefinedString where it is not stated.
+// Details holds what attributes state about an operation, launch or call. Strings are ids of the source of the events,
+// UndefinedString where they are not stated.
 type Details struct {
 	Algo, Proto, Datatype otf2.StringRef
 	Variant               otf2.StringRef // symmetric kernel, or how copy engines synchronize
@@ -118,39 +119,39 @@ type Details struct {
 	Peer          int32                 // rank that a row's oldest transfer goes to or comes from
 	QP            int32                 // InfiniBand queue pair
 	Carried       Carried               // what the network carried of it
-	Attributes    []otf2.AttributeValue // of the events that tell it, the outer ones first; only if Reader.Keep
+	Attributes    []otf2.AttributeValue // of its events, the outer ones first; only if Reader.Keep
 }
 
-// Certain tells that NCCL's operation had ended when the times say so, see Arrival.
+// Certain reports whether NCCL's operation had ended by the end of its times, see Arrival.
 func (d *Details) Certain() bool { return d.Source == SourceGPU && !d.EndsEarly }
 
 // Carried is what an operation says of its transfers over the network, where each of them was seen.
 type Carried struct {
 	Known        bool   // there were some, and what follows is known
-	GPUBothWays  bool   // on the channel of GPUSteps the network brought what it worked on, and took what came of it
+	GPUBothWays  bool   // on the channel of GPUSteps it both received and sent
 	GPUHeld      uint64 // ns for which they waited for nothing but the GPU
 	GPUHeldFirst uint64 // of that, before it had done anything: it may have waited for other members to come
 	GPUSteps     uint64 // buffers that it filled or emptied for them, on the channel where they waited longest
 	Link         Link   // that it was sending on longest
 }
 
-// Link is what an operation sent over the network to the rank that it was sending to longest.
+// Link is what an operation sent over the network to the rank that Recorded is known sending to longest.
 type Link struct {
-	Peer      int32  // rank in the communicator, −1: nothing is known of it
+	Peer      int32  // rank in the communicator, −1: unknown
 	Busy      uint64 // ns for which at least one transfer was under way
-	Bytes     uint64 // of its transfers; 0 where NCCL does not tell (before 2.27)
+	Bytes     uint64 // of its transfers; 0 where NCCL does not report them (before 2.27)
 	Transfers uint64
 }
 
-// NoDetails is what is known where nothing is stated.
+// NoDetails is the value of Details when nothing is stated.
 var NoDetails = Details{Algo: otf2.UndefinedString, Proto: otf2.UndefinedString, Variant: otf2.UndefinedString,
 	Datatype: otf2.UndefinedString, Channel: -1, Step: -1, Peer: -1, QP: -1, Carried: Carried{Link: Link{Peer: -1}}}
 
-// Read takes what the event's attributes tell over what d has.
+// Read sets in d what the event's attributes state; other fields keep their values.
 func (r *Reader) Read(ev *otf2.Event, d *Details) {
 	for i := range ev.Attributes {
 		a := &ev.Attributes[i]
-		ref, ok := r.attributes.Of(a.ID)
+		ref, ok := r.attributes.Resolve(a.ID)
 		if !ok {
 			continue
 		}
@@ -224,10 +225,10 @@ func (r *Reader) Read(ev *otf2.Event, d *Details) {
 	}
 }
 
-// OnGPU tells whether a class of memory is a GPU's, or memory that it shares with the host (managed).
+// OnGPU reports whether a memory class is GPU memory, or managed memory, which a GPU shares with the host.
 func OnGPU(class string) bool { return class == regions.ClassDevice || class == regions.ClassManaged }
 
-// source is the source of times of a name; the names are few, and come with every launch.
+// source returns the source with a name. The result is cached by id, because few names come with every launch.
 func (r *Reader) source(ref otf2.StringRef) Source {
 	s, ok := r.sources[ref]
 	if !ok {

@@ -14,30 +14,30 @@ import (
 // NetworkSuffix ends the names of communicators and windows of networks.
 const NetworkSuffix = " network"
 
-// Communicator is a communicator with its members resolved to locations.
+// Communicator is a communicator whose members are resolved to locations.
 type Communicator struct {
 	Ref     otf2.CommRef
 	Name    string
 	Members []otf2.LocationRef       // by rank; empty for a self communicator
 	Ranks   map[otf2.LocationRef]int // the reverse
-	Events  bool                     // its creation and destruction are in the event streams
-	Self    bool                     // one member, the location of the event
+	Events  bool                     // CommCreate and CommDestroy are in the event streams
+	Self    bool                     // its one member is the location of the event
 	Global  bool                     // ranks in events count in the list of all locations
-	Network bool                     // of the transfers of another communicator, see package scorep
+	Network bool                     // it carries the transfers of another communicator, see package scorep
 	Parent  otf2.CommRef
 	Threads bool // of threads, which have no operations of this kind
 	NCCL    bool // of NCCL, in an archive that has communicators of others, too
 	Calls   bool // of MPI, as another tool recorded it: its operations are calls of threads
-	// nth tells, of locations that stand for several ranks of the world without data, which one the member is; nil:
-	// there are no such among the members.
+	// nth nth is the index of each member among the absent ranks that its location stands for; nil: no member is
+	// absent.
 	nth []int32
 
 	missing map[otf2.LocationRef]map[string][]uint64 // see Missing
 }
 
-// Place is the index of a member among the ranks of the world; of gives that of locations, of one that stands for
-// several ranks the first.
-func (c *Communicator) Place(of map[otf2.LocationRef]int, rank int) (int, bool) {
+// WorldIndex returns the index of a member among the ranks of the world. `of` maps locations to indexes; a location
+// that stands for several ranks has the index of the first.
+func (c *Communicator) WorldIndex(of map[otf2.LocationRef]int, rank int) (int, bool) {
 	at, ok := of[c.Members[rank]]
 	if ok && c.nth != nil {
 		at += int(c.nth[rank])
@@ -45,7 +45,7 @@ func (c *Communicator) Place(of map[otf2.LocationRef]int, rank int) (int, bool) 
 	return at, ok
 }
 
-// RankOf is the rank of a location, −1 if it is no member.
+// RankOf returns the rank of a location, −1 if it is not a member.
 func (c *Communicator) RankOf(l otf2.LocationRef) int {
 	if c.Self {
 		return 0
@@ -56,7 +56,7 @@ func (c *Communicator) RankOf(l otf2.LocationRef) int {
 	return -1
 }
 
-// Size is the number of ranks, those without data included.
+// Size returns the number of ranks, including those without data.
 func (c *Communicator) Size() int {
 	if c.Self {
 		return 1
@@ -64,14 +64,15 @@ func (c *Communicator) Size() int {
 	return len(c.Members)
 }
 
-// Communicators resolves the communicators of an archive, by id, without those of networks and of threads.
+// Communicators returns the communicators of an archive by id, except those of networks and of threads.
 func Communicators(defs *otf2.Definitions) map[otf2.CommRef]*Communicator {
 	all := AllCommunicators(defs)
 	maps.DeleteFunc(all, func(_ otf2.CommRef, c *Communicator) bool { return c.Network || c.Threads })
 	return all
 }
 
-// ofThreads tells whether a paradigm's communicators are teams of threads, or lists of all that a tool measured.
+// ofThreads reports whether communicators of a paradigm are teams of threads, or lists of everything that a tool
+// measured.
 func ofThreads(defs *otf2.Definitions, p otf2.Paradigm) bool {
 	if p == otf2.ParadigmMeasurementSystem {
 		return true
@@ -80,8 +81,8 @@ func ofThreads(defs *otf2.Definitions, p otf2.Paradigm) bool {
 	return d != nil && (d.Class == otf2.ParadigmClassThreadForkJoin || d.Class == otf2.ParadigmClassThreadCreateWait)
 }
 
-// AllCommunicators resolves all communicators. Those whose group is not defined or has members that
-// are not are left out; Check tells why.
+// AllCommunicators resolves all communicators, by id. It leaves out those whose group or members are not defined; Check
+// reports them.
 func AllCommunicators(defs *otf2.Definitions) map[otf2.CommRef]*Communicator {
 	networks := make(map[otf2.CommRef]bool)
 	for _, w := range defs.RmaWins {
@@ -148,7 +149,8 @@ func AllCommunicators(defs *otf2.Definitions) map[otf2.CommRef]*Communicator {
 	return all
 }
 
-// ofCPUs tells whether a communicator's first member that is defined is a thread; one of NCCL is a row of a GPU.
+// ofCPUs reports whether the first defined member of a communicator is a thread; members of NCCL communicators are GPU
+// rows.
 func ofCPUs(defs *otf2.Definitions, members []otf2.LocationRef) bool {
 	for _, l := range members {
 		if d := defs.Location(l); d != nil {
@@ -185,13 +187,13 @@ func Membership(defs *otf2.Definitions, comms map[otf2.CommRef]*Communicator) ma
 	return of
 }
 
-// archiveNames tells what ids mean in an archive.
+// archiveNames implements Names for an archive.
 type archiveNames struct {
 	*otf2.Definitions
 	CommTable
 }
 
-// ArchiveNames tells what ids in events mean in an archive with these definitions and communicators.
+// ArchiveNames returns the Names of an archive with these definitions and communicators.
 func ArchiveNames(defs *otf2.Definitions, comms map[otf2.CommRef]*Communicator) Names {
 	return archiveNames{defs, comms}
 }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package facts reads back what package regions has written: it decodes the event grammar of archives, once. What an
-// operation is, which launch it belongs to, where its times come from, how large it is and which place it has in its
-// communicator's sequence is decided here; reports, profiles, views and exports ask.
+// Package facts decodes the events that package regions writes. It is the one place that decides what an operation is,
+// to which launch it belongs, which source its times have, how large it is and which ordinal it has in the sequence of
+// its communicator. Reports, profiles, views and exports use its answers.
 //
-// The grammar of a row, one location:
+// Input are the events of each location (a row), in order, and [Names], which resolves their ids: those of an archive,
+// or those of a process that is being recorded. [Reader] delivers each [Operation], [Region], [Transfer] and [NetSums].
+// The grammar of a row:
 //
 //	row       = { region | operation | …}
 //	region    = Enter row Leave                                    with TIMING_SOURCE: a launch by NCCL
@@ -13,10 +15,7 @@
 //	          | MpiIsend … MpiIsendComplete                        a message's sending end
 //	          | MpiIrecvRequest … MpiIrecv                         and its receiving one
 //
-// Attributes of an event tell of the operation; those of the region around it hold for all in it that do not say
-// otherwise. Operations of one launch have one time, as NCCL stamps a launch as a whole.
-//
-// Events come from archives, where ids are the archive's, or from a process that is being recorded, where they are the
-// process's: Names tells what they mean. Reading is streaming; what is kept is the open regions and operations of each
-// row, and a number for each sequence of operations. A Reader is for one goroutine.
+// An operation has the attributes of its own events and, for those that they lack, of the regions around it. Operations
+// of one launch have one time, because NCCL stamps a launch as a whole. Memory is bounded by the open regions and
+// operations of each row and a counter for each sequence of operations. A Reader is for one goroutine.
 package facts

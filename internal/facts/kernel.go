@@ -7,15 +7,15 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// Kernels tells which regions of an archive are kernels that compute: the application's, as CUPTI recorded them on rows
-// of streams.
+// Kernels classifies an archive's regions: compute kernels are the application's, as CUPTI recorded them on rows of
+// streams.
 type Kernels struct {
-	own    ByRegion[bool] // kernels that are not NCCL's by their names
-	graphs ByRegion[bool] // CUDA graphs of which no kernels are known
+	own    ByRegion[bool] // kernels whose names are not NCCL's
+	graphs ByRegion[bool] // CUDA graphs whose kernels are unknown
 	known  bool
 }
 
-// KernelsOf makes the table of an archive.
+// KernelsOf builds the table of an archive.
 func KernelsOf(defs *otf2.Definitions) *Kernels {
 	k := new(Kernels)
 	for ref, name := range regionsOf(defs, regions.GroupCUDAKernels, otf2.ParadigmCUDA, otf2.ParadigmHIP) {
@@ -30,12 +30,12 @@ func KernelsOf(defs *otf2.Definitions) *Kernels {
 	return k
 }
 
-// Known tells whether the archive names any kernel that computes.
+// Known reports whether the archive names any compute kernel.
 func (k *Kernels) Known() bool { return k.known }
 
-// Computes tells whether a region is a kernel that computes. One that NCCL launched says so itself (Details.Linked),
-// whatever its name.
+// Computes reports whether a region is a compute kernel. Details.Linked marks kernels that NCCL launched, whatever
+// their names.
 func (k *Kernels) Computes(r *Region) bool { return r.Number == 0 && !r.Linked && k.own.Get(r.Region) }
 
-// WholeGraph tells whether a region is a CUDA graph of which no kernels are known.
+// WholeGraph reports whether a region is a CUDA graph whose kernels are unknown.
 func (k *Kernels) WholeGraph(r *Region) bool { return r.Number == 0 && k.graphs.Get(r.Region) }

@@ -4,10 +4,9 @@ package facts
 
 import "slices"
 
-// Whether all operations of a launch are equal, so that each has its part of the launch's time. One member's row says
-// so.
+// Whether Operations of one launch share its time equally if they are equal; one member's row shows whether they are.
 
-// deliver passes an operation on. Those of a launch of several are held until it is known whether they are equal.
+// deliver passes an operation on. Operations of a launch of several wait until the row knows whether they are equal.
 func (row *Row) deliver(o *Operation) {
 	if row.reader.Operation == nil {
 		return
@@ -31,13 +30,14 @@ func (row *Row) deliver(o *Operation) {
 	}
 }
 
-// release passes on what is held of an open region. If that is all of it the operations are equal.
+// release passes on the operations that wait for an open region. They are equal if they are all operations of the
+// region.
 func (row *Row) release(at int) {
 	l := &row.open[at]
 	if l.held == 0 {
 		return
 	}
-	if behind := row.open[at+1:]; len(behind) > 0 { // what these hold comes behind it
+	if behind := row.open[at+1:]; len(behind) > 0 { // operations of inner regions come later
 		to := len(row.held)
 		for i := range behind {
 			to -= behind[i].held
@@ -58,17 +58,17 @@ func (row *Row) release(at int) {
 	clear(all)
 }
 
-// equal tells whether two operations of a launch are the same work on other buffers.
+// equal reports whether two operations of a launch are the same work on different buffers.
 func (o *Operation) equal(x *Operation) bool {
 	return o.Comm == x.Comm && o.Function == x.Function && o.Message == x.Message && o.Peer == x.Peer &&
 		o.Root == x.Root &&
 		o.Size == x.Size && o.Datatype == x.Datatype && o.InPlace == x.InPlace && o.Graph == x.Graph
 }
 
-// InPlace tells whether a member's buffers of a collective are one, see regions.Collective.SameBuffer.
+// InPlace states whether the two buffers of a member of a collective are the same, see regions.Collective.SameBuffer.
 type InPlace uint8
 
-// Buffers: it is not known which they are, there are two, or one.
+// Buffers: Values of InPlace.
 const (
 	InPlaceUnknown InPlace = iota
 	OutOfPlace

@@ -4,32 +4,32 @@ package facts
 
 import "github.com/nccl-otf2/nccl-otf2/otf2"
 
-// ByLocation finds what belongs to locations. What was asked for lately is found without a map: events of the same few
-// locations follow each other, and a look-up for each of them takes as long as decoding it. The zero value has nothing.
+// ByLocation maps locations to values. Recent look-ups bypass the map: events come in runs of few locations, and a
+// look-up in the map takes as long as decoding the event. The zero value is empty.
 type ByLocation[V any] struct {
 	all map[otf2.LocationRef]V
-	// nil as long as one location has something: many readers have one row each
+	// nil for a single location: many readers have one row each
 	recent *[recentLocations]recentLocation[V]
 }
 
 type recentLocation[V any] struct {
-	at    otf2.LocationRef
-	known bool // at has v
-	v     V
+	location otf2.LocationRef
+	known    bool // at has v
+	v        V
 }
 
-// recentLocations is how many are found without the map.
+// recentLocations is the number of locations that are found without the map.
 const (
 	recentBits      = 6
 	recentLocations = 1 << recentBits
 )
 
-// slot is where a location is kept if it was asked for lately.
+// slot returns the cache entry of a location.
 func (b *ByLocation[V]) slot(l otf2.LocationRef) *recentLocation[V] {
 	return &b.recent[l*0x9e3779b97f4a7c15>>(64-recentBits)]
 }
 
-// Get is what a location has, the zero value if it has nothing.
+// Get returns the value of a location, the zero value if it has none.
 func (b *ByLocation[V]) Get(l otf2.LocationRef) V {
 	if b.recent == nil {
 		if len(b.all) < 2 {
@@ -38,13 +38,13 @@ func (b *ByLocation[V]) Get(l otf2.LocationRef) V {
 		b.recent = new([recentLocations]recentLocation[V])
 	}
 	s := b.slot(l)
-	if !s.known || s.at != l {
+	if !s.known || s.location != l {
 		*s = recentLocation[V]{l, true, b.all[l]}
 	}
 	return s.v
 }
 
-// Set gives a location something.
+// Set sets the value of a location.
 func (b *ByLocation[V]) Set(l otf2.LocationRef, v V) {
 	if b.all == nil {
 		b.all = make(map[otf2.LocationRef]V)
@@ -55,7 +55,7 @@ func (b *ByLocation[V]) Set(l otf2.LocationRef, v V) {
 	}
 }
 
-// delete takes what a location has.
+// delete removes the value of a location.
 func (b *ByLocation[V]) delete(l otf2.LocationRef) {
 	delete(b.all, l)
 	if b.recent != nil {
@@ -63,11 +63,10 @@ func (b *ByLocation[V]) delete(l otf2.LocationRef) {
 	}
 }
 
-// All is what locations have; it must not be changed.
+// All returns the map of all values; callers must not change it.
 func (b *ByLocation[V]) All() map[otf2.LocationRef]V { return b.all }
 
-// ByRegion finds what belongs to regions, without a map where their ids are small, as NCCL's are. The zero value has
-// nothing.
+// ByRegion maps regions to values, without a map for small ids, as NCCL's are. The zero value is empty.
 type ByRegion[V any] struct {
 	direct []V
 	large  map[otf2.RegionRef]V
@@ -76,7 +75,7 @@ type ByRegion[V any] struct {
 // directRegions bounds the ids that are looked up in a list.
 const directRegions = 1 << 12
 
-// Get is what a region has, the zero value if it has nothing.
+// Get returns the value of a region, the zero value if it has none.
 func (b *ByRegion[V]) Get(r otf2.RegionRef) (v V) {
 	if int(r) < len(b.direct) {
 		return b.direct[r]
@@ -87,7 +86,7 @@ func (b *ByRegion[V]) Get(r otf2.RegionRef) (v V) {
 	return b.large[r]
 }
 
-// Set gives a region something.
+// Set sets the value of a region.
 func (b *ByRegion[V]) Set(r otf2.RegionRef, v V) {
 	if r >= directRegions {
 		if b.large == nil {

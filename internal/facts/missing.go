@@ -10,12 +10,11 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Calls of MPI have no numbers: those of a function on a communicator are counted. One that an archive does not have on
-// a member would give all later ones of it the numbers of others. PropMissing says on which members which are missing,
-// so that they are counted, too.
+// Calls MPI calls carry no ordinals: the reader counts the calls of each function on a communicator. A call that the
+// archive lacks on one member would shift the ordinals of its later calls. PropMissing lists missing calls by member,
+// so that they are counted too.
 
-// Missing are the ordinals, ascending, of calls of a function on a communicator that the archive does not have on a
-// location.
+// Missing lists the ordinals, ascending, of calls of a function on a communicator that the archive lacks on a location.
 type Missing struct {
 	Location otf2.LocationRef
 	Comm     otf2.CommRef
@@ -23,7 +22,7 @@ type Missing struct {
 	Ordinals []uint64
 }
 
-// DefineMissing writes into definitions what is missing; communicators that are resolved after that know it.
+// DefineMissing writes the lists into the definitions, from which AllCommunicators reads them.
 func DefineMissing(defs *otf2.Definitions, all []Missing) {
 	text := func(s string) otf2.StringRef {
 		ref := otf2.StringRef(0)
@@ -46,7 +45,7 @@ func DefineMissing(defs *otf2.Definitions, all []Missing) {
 	defs.Reindex()
 }
 
-// readMissing gives communicators what definitions say is missing.
+// readMissing sets the missing calls of communicators from the definitions.
 func readMissing(defs *otf2.Definitions, comms map[otf2.CommRef]*Communicator) {
 	for _, p := range defs.LocationProperties {
 		if defs.String(p.Name) != PropMissing.Key() {
@@ -75,7 +74,7 @@ func readMissing(defs *otf2.Definitions, comms map[otf2.CommRef]*Communicator) {
 	}
 }
 
-// Lacks tells whether the archive does not have a call on a location.
+// Lacks reports whether the archive lacks a call on a location.
 func (c *Communicator) Lacks(l otf2.LocationRef, function string, ordinal uint64) bool {
 	_, lacks := slices.BinarySearch(c.missing[l][function], ordinal)
 	return lacks

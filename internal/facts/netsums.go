@@ -10,19 +10,19 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// NetSums is what the transfers of one operation with one rank in one direction come to, where they were recorded in
-// sums (NCCL_OTF2_EVENTS=net-sums) and not one by one. An operation may have several for a rank: each tells what no
-// other one does.
+// NetSums sums up the transfers of one operation with one rank in one direction, for recordings with sums instead of
+// single transfers (NCCL_OTF2_EVENTS=net-sums). An operation may have several records per rank, which add up: no
+// transfer is in two of them.
 type NetSums struct {
 	Location  otf2.LocationRef
-	Time      otf2.Timestamp // when nothing more of them was to come
+	Time      otf2.Timestamp // when the record was complete
 	Send      bool
 	Parent    uint64         // id of the operation's event, 0: not known
 	Peer      int            // rank in the communicator, −1: not known
 	Window    otf2.RmaWinRef // of what was sent; UndefinedRmaWin: nothing was
 	ProxyOps  uint64
 	Steps     uint64
-	Transfers uint64 // steps with bytes; of what is sent, those that would be a Transfer each
+	Transfers uint64 // steps with bytes; sent ones would be a Transfer each
 	Bytes     uint64
 	// Phases of the row are those of the oldest transfer under way: ns of those that have ended, and how many of them.
 	Times  [NumNetPhases]uint64
@@ -31,7 +31,7 @@ type NetSums struct {
 	Unfinished bool
 	OpenPhase  NetPhase
 	OpenTime   uint64
-	Busy       uint64 // ns for which something was under way from this row to the peer, since its record before
+	Busy       uint64 // ns with a transfer under way from this row to the peer, since its previous record
 	// Longest is the longest time (ns) of a single step in one phase, 0: none is known; LongestPhase and LongestChannel
 	// are of that step.
 	Longest        uint64
@@ -39,13 +39,13 @@ type NetSums struct {
 	LongestChannel int
 }
 
-// sumRegions are the names of the regions that tell sums.
+// sumRegions are the names of regions that record sums.
 var sumRegions = []string{regions.NameSendSums, regions.NameRecvSums}
 
-// IsNetSums tells whether regions of a name, in the group of networks, are records of sums.
+// IsNetSums reports whether a region name of the network group marks records of sums.
 func IsNetSums(name string) bool { return slices.Contains(sumRegions, name) }
 
-// isSums tells whether a region's name is that of sums.
+// isSums reports whether a region records sums, and for which direction.
 func (r *Reader) isSums(region otf2.RegionRef) (send, is bool) {
 	known := r.sums.Get(region)
 	if known == 0 {
@@ -55,8 +55,8 @@ func (r *Reader) isSums(region otf2.RegionRef) (send, is bool) {
 	return known == 2, known > 1
 }
 
-// netSums takes a region that may tell sums. Those of others with such a name have no PROXY_OPS.
-func (row *Row) netSums(ev *otf2.Event) {
+// readNetSums decodes a region that may record sums. Regions of other tools with the same name lack PROXY_OPS.
+func (row *Row) readNetSums(ev *otf2.Event) {
 	r := row.reader
 	send, is := r.isSums(otf2.RegionRef(ev.Args[0]))
 	if !is {
@@ -70,7 +70,7 @@ func (row *Row) netSums(ev *otf2.Event) {
 	is, stated := false, false
 	for i := range ev.Attributes {
 		a := &ev.Attributes[i]
-		ref, ok := r.attributes.Of(a.ID)
+		ref, ok := r.attributes.Resolve(a.ID)
 		if !ok {
 			continue
 		}
@@ -123,15 +123,15 @@ func (row *Row) netSums(ev *otf2.Event) {
 	}
 }
 
-// phaseNamed is the phase that an attribute names; the first one if it names none.
+// phaseNamed returns the phase that an attribute names; the first one if the name is unknown.
 func (r *Reader) phaseNamed(a *otf2.AttributeValue) NetPhase {
 	return NetPhase(max(slices.Index(netPhaseNames[:], r.Names.String(otf2.StringRef(a.Bits))), 0))
 }
 
-// Name is what the phase's regions are called.
+// Name returns the name of the phase's regions.
 func (p NetPhase) Name() string { return netPhaseNames[p] }
 
-// NetSumRegions tells which regions are records of sums.
+// NetSumRegions returns the regions that record sums.
 func NetSumRegions(defs *otf2.Definitions) map[otf2.RegionRef]bool {
 	all := make(map[otf2.RegionRef]bool)
 	for ref, name := range regionsOf(defs, regions.GroupNetwork, hostParadigms...) {
@@ -142,7 +142,7 @@ func NetSumRegions(defs *otf2.Definitions) map[otf2.RegionRef]bool {
 	return all
 }
 
-// NetStepsSummed tells whether the network's steps of some processes were recorded in sums.
+// NetStepsSummed reports whether some processes recorded network steps in sums.
 func (ps Properties) NetStepsSummed() bool {
 	return slices.ContainsFunc(append(ps.Numbered(PropNetSteps), ps.Text(PropNetSteps)), func(value string) bool {
 		return strings.HasPrefix(value, NetStepsSummed)

@@ -4,7 +4,7 @@ package facts
 
 import "github.com/nccl-otf2/nccl-otf2/otf2"
 
-// Windows resolves the communicator of each RMA window; those without one are left out.
+// Windows maps each RMA window to its communicator; windows without one are left out.
 func Windows(defs *otf2.Definitions) map[otf2.RmaWinRef]*Communicator {
 	comms := AllCommunicators(defs)
 	all := make(map[otf2.RmaWinRef]*Communicator, len(defs.RmaWins))

@@ -10,7 +10,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// Names tells what ids in events mean: those of an archive, or those of a process that is being recorded.
+// Names resolves the ids in events, either of an archive or of a process that is being recorded.
 type Names interface {
 	String(otf2.StringRef) string
 	RegionName(otf2.RegionRef) string
@@ -20,7 +20,7 @@ type Names interface {
 	Rank(otf2.CommRef, otf2.LocationRef) int
 }
 
-// Operation is one member's part in a collective, or one end of a message, as its events tell it.
+// Operation is one member's part in a collective, or one end of a message, decoded from its events.
 type Operation struct {
 	Details
 	Location   otf2.LocationRef
@@ -29,37 +29,37 @@ type Operation struct {
 	Function   string              // "AllReduce", "Send"; of collectives that NCCL does not have OTF2's name
 	Collective *regions.Collective // nil of messages, and of collectives that NCCL does not have
 	Begin, End otf2.Timestamp      // of its own events; operations of one launch have one time
-	// when its rank was there for it alone: Begin, but of MPI's requests that of the call that ends them
+	// when its rank began to wait for it: Begin, but for MPI's requests the begin of the call that ends them
 	Since    otf2.Timestamp
 	Peer     int    // of a message: the other end's rank
 	Size     uint64 // as nccl-tests counts it, bytes
 	Sent     uint64 // bytes, as the events have them; a message's one end has its length here,
 	Received uint64 // the other one here
-	// Ordinal is its number in the sequence of its function on the communicator, of messages in that of the pair; of
-	// MPI's, which have tags, in that of the pair and tag, with the tag in the upper 32 bits.
+	// Ordinal Ordinal counts the operations of a function on the communicator; messages count by pair, MPI's messages
+	// by pair and tag, with the tag in the upper 32 bits.
 	Ordinal uint64
 
 	Launch  uint64 // number of its launch on the row, from 1; 0 if it belongs to none
 	Index   int    // place among the operations that began in its region
 	Message bool
-	Grouped bool    // one of several of a launch
+	Grouped bool    // launched together with others
 	Leads   bool    // the first collective of its launch on its communicator
 	Follows bool    // a message of a launch with collectives
 	Last    bool    // all operations that began in its region have ended with it
 	StartUp bool    // of the member's first launch on the communicator, see startUp
 	InPlace InPlace // of a collective
-	// how many operations its launch is of, all equal but for their buffers: each has its part of the time; 0: it is
-	// alone, or they differ
+	// number of operations in its launch if all are equal except for their buffers and so share its time equally; else
+	// 0
 	Equal  int
 	Region otf2.RegionRef // that it ended in, the innermost
 	tag    uint32         // of MPI's messages
 	Enter  uint64         // number of that region on the row, NoRegion without one
 }
 
-// NoRegion is the number of the region of operations outside of regions.
+// NoRegion is the number of the region of operations outside regions.
 const NoRegion = ^uint64(0)
 
-// Duration is the length of the interval, ns.
+// Duration returns the length of the interval, ns.
 func (o *Operation) Duration() uint64 { return uint64(o.End - o.Begin) }
 
 // PairName names the sequence of a message of a rank as sequences of an archive's properties do.
@@ -74,20 +74,20 @@ func (o *Operation) PairName(rank int) string {
 // do.
 func PairName(from, to int) string { return experiment.Pair{From: from, To: to}.Name() }
 
-// Region is a region of a row. With a TIMING_SOURCE, and so a number, it is one launch by NCCL; regions without are
-// such of threads and networks, and parts of launches.
+// Region is a region of a row. A region with a TIMING_SOURCE has a number and is one launch by NCCL; others belong to
+// threads and networks, or are parts of launches.
 type Region struct {
 	Details
 	Location   otf2.LocationRef
 	Region     otf2.RegionRef
 	Begin, End otf2.Timestamp
-	Number     uint64 // of the launch on its row, from 1; 0: the region is none
+	Number     uint64 // of the launch on its row, from 1; 0: not a launch
 	Depth      int    // regions around it
 	Begun      int    // operations that began in it
 	Ended      int    // and those that ended
-	Operations uint64 // that the launch states, or else the region's name tells; 1 where neither tells a number
+	Operations uint64 // stated by the launch, else by the region's name; 1 if neither states it
 	Entered    uint64 // number of its Enter on the row, from 0
-	Lost       bool   // its own end is not there: it ended with the region around it
+	Lost       bool   // its Leave is missing: it ended with the region around it
 
 	requests int
 	led      map[otf2.CommRef]bool
@@ -97,8 +97,8 @@ type Region struct {
 
 var noRegion = Region{Details: NoDetails}
 
-// Grouped tells whether it is one of several operations, which have no times of their own. It is known when its first
-// operation ends.
+// Grouped reports whether the launch has several operations, which have no times of their own. The result is known when
+// the first operation ends.
 func (l *Region) Grouped() bool { return l.Operations > 1 || l.requests > 1 }
 
 // Reader decodes the events of rows.
@@ -109,19 +109,20 @@ type Reader struct {
 	// Enter, if set, is given each region when it begins, and Leave when it ends, after its operations. It is valid
 	// during the call.
 	Enter, Leave func(*Region)
-	// Begun, if set, is given what an event tells that begins an operation within a launch of several, with the
-	// attributes of that event alone, and the region that it is in, nil if it is in none.
+	// Begun, if set, receives the attributes of the one event that begins an operation in a launch of several, and the
+	// innermost region (nil if none).
 	Begun func(d *Details, in *Region)
 	// Put, if set, is given each transfer when it begins, and Transfer when it ends. It is valid during the call.
 	Put, Transfer func(*Transfer)
-	// Sums, if set, is given what transfers come to where they were recorded in sums. It is valid during the call.
+	// Sums, if set, receives sums of transfers. They are valid during the call.
 	Sums func(*NetSums)
-	// Life, if set, is given when a communicator begins and when it ends on a row.
+	// Life, if set, is called when a communicator is created or destroyed on a row.
 	Life func(ev *otf2.Event, comm otf2.CommRef, begins bool)
 	Keep bool // attributes, in Details.Attributes
-	// Calls, if set, tells which communicators' operations are calls of threads, see Communicator.Calls.
+	// Calls, Calls, if set, reports whether the operations of a communicator are calls of threads, see
+	// Communicator.Calls.
 	Calls func(otf2.CommRef) bool
-	// Lacks, if set, tells whether a call that is counted is not in the archive, see Communicator.Lacks.
+	// Lacks, Lacks, if set, reports whether the archive lacks a call, see Communicator.Lacks.
 	Lacks func(comm otf2.CommRef, l otf2.LocationRef, function string, ordinal uint64) bool
 
 	attributes *Attributes
@@ -129,19 +130,19 @@ type Reader struct {
 	rows       ByLocation[*Row]
 	sources    map[otf2.StringRef]Source
 	sizes      map[otf2.StringRef]uint64
-	launched   ByRegion[uint64] // operations that regions' names tell, and one
+	launched   ByRegion[uint64] // number of operations by the region's name, plus one
 	sums       ByRegion[int]    // place in sumRegions, and two; 1: none
 	op         Operation
 	done       Transfer
 	left       Region  // that ends while others that began in it are open
 	begun      started // the operation that begins now
 
-	// Room of rows in which nothing is open: of many rows few have something at a time.
+	// Spare memory for rows: few of many rows have an open region or operation at one time.
 	unopened [][]Region
 	ended    []*started
 }
 
-// NewReader makes a reader of events with the ids that names tells. attributes is nil for those of a process.
+// NewReader returns a reader of events whose ids names resolves. attributes is nil for the events of a process.
 func NewReader(names Names, attributes *Attributes) *Reader {
 	return &Reader{
 		Names: names, attributes: attributes, nested: attributes.Has(regions.AttrTimingSource),
@@ -172,7 +173,7 @@ type Row struct {
 	returned []Operation // messages of calls that have not returned, of the innermost region
 }
 
-// sequence is one in which operations are numbered.
+// sequence identifies a sequence in which operations are numbered.
 type sequence struct {
 	comm     otf2.CommRef
 	function string
@@ -194,20 +195,20 @@ type started struct {
 	ordinal uint64 // of a send, by its call
 }
 
-// Kinds are the events that operations and regions are made of; others may be left out.
+// Kinds are the kinds of events that operations and regions are decoded from; callers may skip others.
 var Kinds = otf2.Kinds(otf2.EventEnter, otf2.EventLeave, otf2.EventMpiCollectiveBegin, otf2.EventMpiCollectiveEnd,
 	otf2.EventNonBlockingCollectiveRequest, otf2.EventNonBlockingCollectiveComplete,
 	otf2.EventMpiSend, otf2.EventMpiRecv, otf2.EventMpiIsend, otf2.EventMpiIsendComplete, otf2.EventMpiIrecvRequest,
 	otf2.EventMpiIrecv)
 
-// Resumes tells whether a row can be read from an event on that is not its first: regions that have begun before are
-// then not known.
+// Resumes reports whether reading of a row can start at this event, if not at the first. Regions that began before are
+// then unknown.
 func Resumes(ev *otf2.Event) bool { return ev.Kind == otf2.EventEnter }
 
 // Event takes the next event of its location.
 func (r *Reader) Event(ev *otf2.Event) { r.Row(ev.Location).Event(ev) }
 
-// Row is the state of a location; who has it need not look for it at each event.
+// Row returns the state of a location. Callers may keep it to avoid the look-up for each event.
 func (r *Reader) Row(l otf2.LocationRef) *Row {
 	row := r.rows.Get(l)
 	if row == nil {
@@ -224,9 +225,9 @@ func (r *Reader) Forget(l otf2.LocationRef) { r.rows.delete(l) }
 func (row *Row) Event(ev *otf2.Event) {
 	switch ev.Kind {
 	case otf2.EventEnter:
-		row.enter(ev)
+		row.enterRegion(ev)
 	case otf2.EventLeave:
-		row.leave(ev)
+		row.leaveRegion(ev)
 	case otf2.EventMpiCollectiveBegin:
 		row.beginBlocking(ev)
 		row.blocks = true
@@ -236,29 +237,29 @@ func (row *Row) Event(ev *otf2.Event) {
 			row.blocking.begin = row.blocking.entered
 		}
 		row.blocks = false
-		row.collective(ev, row.blocking)
+		row.endCollective(ev, row.blocking)
 		row.reader.ended, row.blocking = append(row.reader.ended, row.blocking), nil
 	case otf2.EventNonBlockingCollectiveRequest, otf2.EventMpiIrecvRequest:
-		row.begin(ev, true, &row.reader.begun)
-		row.request(ev.Args[0], &row.reader.begun)
+		row.beginOperation(ev, true, &row.reader.begun)
+		row.addRequest(ev.Args[0], &row.reader.begun)
 	case otf2.EventNonBlockingCollectiveComplete:
-		if s := row.take(ev.Args[5]); s != nil {
-			row.collective(ev, s)
+		if s := row.removeRequest(ev.Args[5]); s != nil {
+			row.endCollective(ev, s)
 		}
 	case otf2.EventMpiIsend:
 		s := &row.reader.begun
-		row.begin(ev, true, s)
+		row.beginOperation(ev, true, s)
 		s.message, s.comm, s.peer, s.tag, s.length = true, otf2.CommRef(ev.Args[1]), int(ev.Args[0]),
 			uint32(ev.Args[2]), ev.Args[3]
 		if row.isCall(s.comm) {
-			s.ordinal = row.nextOf(sequence{s.comm, "Send", s.peer, s.tag})
+			s.ordinal = row.nextOrdinal(sequence{s.comm, "Send", s.peer, s.tag})
 		}
-		row.request(ev.Args[4], s)
+		row.addRequest(ev.Args[4], s)
 	case otf2.EventMpiSend, otf2.EventMpiRecv:
 		row.blockingMessage(ev)
 	case otf2.EventMpiIsendComplete:
 		if i, ok := row.requests[ev.Args[0]]; ok && row.started[i].message {
-			row.message(ev, "Send", row.take(ev.Args[0]))
+			row.endMessage(ev, "Send", row.removeRequest(ev.Args[0]))
 		}
 	case otf2.EventCommCreate, otf2.EventCommDestroy:
 		if row.reader.Life != nil {
@@ -266,19 +267,19 @@ func (row *Row) Event(ev *otf2.Event) {
 		}
 	case otf2.EventRmaPut:
 		if row.reader.Put != nil || row.reader.Transfer != nil {
-			row.put(ev)
+			row.beginTransfer(ev)
 		}
 	case otf2.EventRmaOpCompleteNonBlocking, otf2.EventRmaOpCompleteBlocking:
-		row.complete(ev)
+		row.endTransfer(ev)
 	case otf2.EventMpiIrecv:
-		if s := row.take(ev.Args[4]); s != nil {
+		if s := row.removeRequest(ev.Args[4]); s != nil {
 			s.comm, s.peer, s.tag, s.length = otf2.CommRef(ev.Args[1]), int(ev.Args[0]), uint32(ev.Args[2]), ev.Args[3]
-			row.message(ev, "Recv", s)
+			row.endMessage(ev, "Recv", s)
 		}
 	}
 }
 
-func (row *Row) enter(ev *otf2.Event) {
+func (row *Row) enterRegion(ev *otf2.Event) {
 	n := len(row.open)
 	if n < cap(row.open) {
 		row.open = row.open[:n+1]
@@ -302,33 +303,33 @@ func (row *Row) enter(ev *otf2.Event) {
 		row.reader.Enter(l)
 	}
 	if row.reader.Sums != nil && len(ev.Attributes) > 0 {
-		row.netSums(ev)
+		row.readNetSums(ev)
 	}
 }
 
-func (row *Row) leave(ev *otf2.Event) {
+func (row *Row) leaveRegion(ev *otf2.Event) {
 	at := NewestOpen(row.open, otf2.RegionRef(ev.Args[0]), func(l *Region) otf2.RegionRef { return l.Region })
 	if at < 0 {
-		return // its beginning is not there
+		return // its Enter is missing
 	}
 	for row.reader.nested && len(row.open) > at+1 {
-		row.end(len(row.open)-1, ev.Time, true)
+		row.endRegion(len(row.open)-1, ev.Time, true)
 	}
 	if len(ev.Attributes) > 0 {
 		row.reader.Read(ev, &row.open[at].Details)
 	}
-	row.end(at, ev.Time, false)
+	row.endRegion(at, ev.Time, false)
 }
 
-// end ends one of the open regions.
-func (row *Row) end(at int, t otf2.Timestamp, lost bool) {
+// endRegion closes one of the open regions.
+func (row *Row) endRegion(at int, t otf2.Timestamp, lost bool) {
 	n := len(row.open)
 	l := &row.open[at]
 	row.release(at)
 	if at == n-1 {
-		row.callReturns(t)
+		row.deliverMessages(t)
 		row.open = row.open[:n-1]
-	} else { // those that began in it go on
+	} else { // inner regions go on
 		row.reader.left = *l
 		l, row.open = &row.reader.left, slices.Delete(row.open, at, at+1)
 	}
@@ -351,11 +352,11 @@ func (row *Row) beginBlocking(ev *otf2.Event) {
 	} else if row.blocking == nil {
 		row.blocking = new(started)
 	}
-	row.begin(ev, false, row.blocking)
+	row.beginOperation(ev, false, row.blocking)
 }
 
-// begin takes an event that begins an operation.
-func (row *Row) begin(ev *otf2.Event, request bool, s *started) {
+// beginOperation takes an event that begins an operation.
+func (row *Row) beginOperation(ev *otf2.Event, request bool, s *started) {
 	s.begin, s.entered, s.index, s.message, s.comm, s.peer, s.length, s.tag, s.ordinal = ev.Time, ev.Time, 0, false, 0,
 		0, 0, 0, 0
 	if n := len(row.open); n > 0 {
@@ -372,12 +373,12 @@ func (row *Row) begin(ev *otf2.Event, request bool, s *started) {
 		row.reader.Read(ev, &s.Details)
 	}
 	if row.reader.Begun != nil {
-		row.tellBegun(ev)
+		row.reportBegun(ev)
 	}
 }
 
-// tellBegun passes on what the event that begins an operation tells itself.
-func (row *Row) tellBegun(ev *otf2.Event) {
+// reportBegun passes on the attributes of the event that begins an operation.
+func (row *Row) reportBegun(ev *otf2.Event) {
 	d := NoDetails
 	row.reader.Read(ev, &d)
 	var in *Region
@@ -387,12 +388,12 @@ func (row *Row) tellBegun(ev *otf2.Event) {
 	row.reader.Begun(&d, in)
 }
 
-// request keeps an operation until its request completes.
-func (row *Row) request(id uint64, s *started) {
+// addRequest keeps an operation until its request completes.
+func (row *Row) addRequest(id uint64, s *started) {
 	if row.requests == nil {
 		row.requests = make(map[uint64]int32)
 	}
-	row.take(id) // a request that never completed
+	row.removeRequest(id) // a request that never completed
 	if n := len(row.free); n > 0 {
 		row.requests[id], row.free = row.free[n-1], row.free[:n-1]
 		row.started[row.requests[id]] = *s
@@ -402,8 +403,9 @@ func (row *Row) request(id uint64, s *started) {
 	row.started = append(row.started, *s)
 }
 
-// take gives the operation of a request, nil if there is none. It is valid until the next one begins.
-func (row *Row) take(id uint64) *started {
+// removeRequest removes a request and returns its operation, nil if there is none. The result is valid until the next
+// one begins.
+func (row *Row) removeRequest(id uint64) *started {
 	i, ok := row.requests[id]
 	if !ok {
 		return nil
@@ -413,7 +415,7 @@ func (row *Row) take(id uint64) *started {
 	return &row.started[i]
 }
 
-// operations is how many operations a launch is of: what it states, or what its region's name tells.
+// operations returns the number of operations of a launch: as stated, or else by the name of its region.
 func (r *Reader) operations(l *Region) uint64 {
 	if l.Together > 0 {
 		return uint64(l.Together)
@@ -426,8 +428,8 @@ func (r *Reader) operations(l *Region) uint64 {
 	return known - 1
 }
 
-// place counts an operation into the innermost region and sets what that says of it.
-func (row *Row) place(o *Operation) {
+// countInRegion counts an operation in the innermost region and sets the fields that depend on it.
+func (row *Row) countInRegion(o *Operation) {
 	o.Leads, o.Enter, o.Last = !o.Message, NoRegion, true
 	n := len(row.open)
 	if n == 0 {
@@ -454,9 +456,9 @@ func (row *Row) place(o *Operation) {
 	}
 }
 
-// collective takes the end of a collective; the fields of MpiCollectiveEnd are those that NonBlockingCollectiveComplete
-// begins with.
-func (row *Row) collective(ev *otf2.Event, s *started) {
+// endCollective handles the end of a collective. MpiCollectiveEnd has the first fields of
+// NonBlockingCollectiveComplete.
+func (row *Row) endCollective(ev *otf2.Event, s *started) {
 	r, op := row.reader, otf2.CollectiveOp(ev.Args[0])
 	o := &r.op
 	*o = Operation{}
@@ -470,14 +472,14 @@ func (row *Row) collective(ev *otf2.Event, s *started) {
 	if len(ev.Attributes) > 0 {
 		r.Read(ev, &o.Details)
 	}
-	row.place(o)
-	row.number(o)
+	row.countInRegion(o)
+	row.setOrdinal(o)
 	o.Size = r.size(o)
 	o.InPlace = r.inPlace(o)
 	row.deliver(o)
 }
 
-func (row *Row) message(ev *otf2.Event, function string, s *started) {
+func (row *Row) endMessage(ev *otf2.Event, function string, s *started) {
 	r := row.reader
 	o := &r.op
 	*o = Operation{
@@ -493,18 +495,18 @@ func (row *Row) message(ev *otf2.Event, function string, s *started) {
 	if len(ev.Attributes) > 0 {
 		r.Read(ev, &o.Details)
 	}
-	row.place(o)
+	row.countInRegion(o)
 	if row.isCall(o.Comm) {
-		row.inCall(o, s)
+		row.holdMessage(o, s)
 		return
 	}
-	row.number(o)
+	row.setOrdinal(o)
 	row.deliver(o)
 }
 
-// number gives the operation its ordinal: as recorded, else counted.
-func (row *Row) number(o *Operation) {
-	row.follow(sequence{comm: o.Comm, function: o.Function, peer: o.Peer})
+// setOrdinal sets the ordinal of an operation: as recorded, else by counting.
+func (row *Row) setOrdinal(o *Operation) {
+	row.selectSequence(sequence{comm: o.Comm, function: o.Function, peer: o.Peer})
 	o.Ordinal = o.Recorded
 	if !o.Numbered {
 		o.Ordinal = *row.next
@@ -516,8 +518,8 @@ func (row *Row) number(o *Operation) {
 	o.StartUp = row.startUp(o)
 }
 
-// follow makes next that of a sequence.
-func (row *Row) follow(key sequence) {
+// selectSequence makes row.next the counter of a sequence.
+func (row *Row) selectSequence(key sequence) {
 	switch {
 	case row.next == nil: // many rows have one sequence
 		row.last, row.next = key, &row.only
@@ -533,8 +535,8 @@ func (row *Row) follow(key sequence) {
 	}
 }
 
-// size is nccl-tests' size of a collective: from element count and type where both are known, else from the bytes that
-// the member counts.
+// size returns the size of a collective as nccl-tests defines it: from element count and type if both are known, else
+// from the member's bytes.
 func (r *Reader) size(o *Operation) uint64 {
 	c := o.Collective
 	if c == nil {
@@ -553,8 +555,8 @@ func (r *Reader) size(o *Operation) uint64 {
 	return max(o.Sent, o.Received)
 }
 
-// AloneSize is the size of the one operation of a launch that has no events of operations: on a communicator of one
-// rank, and where NCCL did not report enough. 0 if it is not stated.
+// AloneSize returns the size of the only operation of a launch that has no events for it, as on communicators of one
+// rank or where NCCL reported too little. It is 0 if not stated.
 func (r *Reader) AloneSize(l *Region, ranks int) uint64 {
 	element := r.ElementSize(l.Datatype)
 	if element == 0 || !l.Counted {
@@ -567,13 +569,13 @@ func (r *Reader) AloneSize(l *Region, ranks int) uint64 {
 	return size
 }
 
-// FunctionName names a collective as NCCL does, others as OTF2 does.
+// FunctionName returns NCCL's name of a collective, or OTF2's if NCCL does not have it.
 func FunctionName(op otf2.CollectiveOp) string {
 	name, _ := functionOf(op)
 	return name
 }
 
-// functionOf is a collective's name, and what it is if NCCL has it, else nil.
+// functionOf returns the name of a collective, and its description if NCCL has it, else nil.
 func functionOf(op otf2.CollectiveOp) (string, *regions.Collective) {
 	if c := regions.CollectiveOf(op); c != nil {
 		return c.Name, c
@@ -581,8 +583,8 @@ func functionOf(op otf2.CollectiveOp) (string, *regions.Collective) {
 	return op.String(), nil
 }
 
-// IsMessage tells whether a function is one end of a message.
+// IsMessage reports whether a function is one end of a message.
 func IsMessage(function string) bool { return function == "Send" || function == "Recv" }
 
-// SendAndRecv is the function of messages that were launched together, and have one time.
+// SendAndRecv is the function of messages that were launched together and share one time.
 const SendAndRecv = "Send and Recv"

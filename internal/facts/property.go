@@ -139,8 +139,8 @@ const (
 // Properties of what is made of archives: views, and profiles.
 const (
 	PropView Property = "VIEW"
-	// PropTransfers is, below PropView, the communicator whose messages are transfers, of which nobody records that
-	// they have arrived.
+	// PropTransfers PropTransfers names, below PropView, the communicator whose messages are transfers. Their arrival
+	// is not recorded.
 	PropTransfers   Property = PropView + "::TRANSFERS"
 	PropFoldedNames Property = "FOLDED_NAMES"
 	PropWaitStates  Property = "WAIT_STATES"
@@ -155,7 +155,7 @@ func (p Property) Below(kind string) Property { return p + "::" + Property(kind)
 // Nth is the property of the n-th of several.
 func (p Property) Nth(n int) Property { return p.Below(strconv.Itoa(n)) }
 
-// Properties is what an archive says of itself.
+// Properties Properties of archives: facts about their data.
 type Properties map[string]string
 
 // PropertiesOf collects what an archive says of itself.
@@ -170,13 +170,13 @@ func PropertiesOf(a *otf2.Anchor) Properties {
 // Text is the value of a property, "" if the archive has none.
 func (ps Properties) Text(p Property) string { return ps[p.Key()] }
 
-// Has tells whether the archive has a property.
+// Has reports whether the archive has a property.
 func (ps Properties) Has(p Property) bool {
 	_, ok := ps[p.Key()]
 	return ok
 }
 
-// Number is the value of a counter; ok tells whether the archive has it.
+// Number returns the value of a counter; ok is false if the archive lacks it.
 func (ps Properties) Number(p Property) (n uint64, ok bool) {
 	n, err := strconv.ParseUint(ps.Text(p), 10, 64)
 	return n, err == nil
@@ -203,16 +203,16 @@ func (ps Properties) Numbered(p Property) (all []string) {
 	return all
 }
 
-// Incomplete tells whether the archive says that parts of the job's communication are not in it.
+// Incomplete reports whether the archive states that it lacks parts of the job's communication.
 func (ps Properties) Incomplete() bool { return ps[CompleteProperty] == "false" }
 
-// NetworkRanks tells whose transfers the rows of networks show, by rank in their communicator.
+// NetworkRanks maps the rows of networks to the rank in their communicator whose transfers they show.
 func NetworkRanks(defs *otf2.Definitions) map[otf2.LocationRef]int {
 	return locationProperty(defs, PropRank)
 }
 
-// NodesOf tells on how many nodes NCCL saw the communicators of communicator ranks' rows; rows of several, and those of
-// which it is not stated, are not in it.
+// NodesOf maps the rows of communicator ranks to the number of nodes of their communicators, as NCCL stated it. Rows of
+// several communicators and rows without a statement are left out.
 func NodesOf(defs *otf2.Definitions) map[otf2.LocationRef]int {
 	return locationProperty(defs, PropNNodes)
 }

@@ -29,9 +29,9 @@ func regionsOf(defs *otf2.Definitions, group string, paradigms ...otf2.Paradigm)
 // hostParadigms are those of NCCL's regions on threads; of earlier versions they were those of the GPU.
 var hostParadigms = []otf2.Paradigm{otf2.ParadigmUser, otf2.ParadigmCUDA, otf2.ParadigmHIP}
 
-// CallRegions lists the regions of calls of NCCL's API, with their names. A call that asks for an operation tells a
-// count (Details.Counted); groups, and functions that NCCL makes sends and receives of, do not. Operations name their
-// call by its event (Details.Parent).
+// CallRegions returns the regions of NCCL API calls, with their names. A call that requests an operation has a count
+// (Details.Counted); calls for groups, and functions that NCCL implements by sends and receives, have none. Operations
+// refer to their call by its event (Details.Parent).
 func CallRegions(defs *otf2.Definitions) map[otf2.RegionRef]string {
 	return regionsOf(defs, regions.GroupAPI, hostParadigms...)
 }
@@ -41,20 +41,20 @@ func PhaseRegions(defs *otf2.Definitions) map[otf2.RegionRef]string {
 	return regionsOf(defs, regions.GroupApplication, otf2.ParadigmUser)
 }
 
-// Numbered takes the number at a name's end off: phases whose names differ in it are of one kind.
+// Numbered removes the number at the end of a name: phases whose names differ in it only are of one kind.
 func Numbered(name string) (stem string, numbered bool) {
 	stem = strings.TrimRight(name, "0123456789")
 	return stem, len(stem) < len(name)
 }
 
-// IsNCCLKernel tells NCCL's kernels by their names.
+// IsNCCLKernel reports whether a kernel's name is one of NCCL's.
 func IsNCCLKernel(name string) bool { return strings.HasPrefix(name, regions.NameCall) }
 
-// RegionKinds are the events by which regions alone are known: those of threads, and of launches without their
+// RegionKinds are the kinds of events for reading regions alone: those of threads, and launches without their
 // operations.
 var RegionKinds = otf2.Kinds(otf2.EventEnter, otf2.EventLeave)
 
-// NetPhase is what the oldest transfer of a network's row waits for.
+// NetPhase is the phase of the oldest transfer of a network's row.
 type NetPhase uint8
 
 // Phases of transfers, in the order in which they come.
@@ -73,13 +73,13 @@ var netPhaseNames = [NumNetPhases]string{
 	regions.NameRecvFlush, regions.NameRecvGPUWait,
 }
 
-// Unsent tells whether data that a transfer is in this phase of has not been handed to the network.
+// Unsent reports whether data in this phase has not been handed to the network.
 func (p NetPhase) Unsent() bool { return p == NetSendGPU || p == NetSendPeer }
 
-// Arrived tells whether data that a transfer is in this phase of has come.
+// Arrived reports whether data in this phase has been received.
 func (p NetPhase) Arrived() bool { return p == NetRecvFlush || p == NetRecvGPU }
 
-// NetPhaseRegions tells which phases regions of networks' rows are.
+// NetPhaseRegions returns the phases of the regions on networks' rows.
 func NetPhaseRegions(defs *otf2.Definitions) map[otf2.RegionRef]NetPhase {
 	all := make(map[otf2.RegionRef]NetPhase)
 	for ref, name := range regionsOf(defs, regions.GroupNetwork, hostParadigms...) {

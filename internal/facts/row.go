@@ -21,13 +21,14 @@ var (
 	ownerRank  = regexp.MustCompile(` r(\d+)$`)
 )
 
-// Rows tells what the locations of an archive are for.
+// Rows Rows are classified by the names that package regions gives them: an archive has no other record of the purpose
+// of a location. If a process has several ranks of a communicator, the rank precedes the suffix.
 type Rows struct {
 	defs  *otf2.Definitions
 	ranks map[otf2.LocationRef]bool // of communicators
 }
 
-// RowsOf makes the table of an archive with these communicators.
+// RowsOf builds the table of an archive with these communicators.
 func RowsOf(defs *otf2.Definitions, comms map[otf2.CommRef]*Communicator) *Rows {
 	r := &Rows{defs: defs, ranks: make(map[otf2.LocationRef]bool)}
 	for _, c := range comms {
@@ -38,7 +39,7 @@ func RowsOf(defs *otf2.Definitions, comms map[otf2.CommRef]*Communicator) *Rows 
 	return r
 }
 
-// Kind is what a location is for; those of other tools, and ones that are not defined, are threads.
+// Kind returns the kind of a location; locations of other tools and undefined ones are threads.
 func (r *Rows) Kind(l otf2.LocationRef) experiment.LocationKind {
 	d := r.defs.Location(l)
 	if d == nil {
@@ -68,11 +69,11 @@ func (r *Rows) Kind(l otf2.LocationRef) experiment.LocationKind {
 	return experiment.KindThread
 }
 
-// IsPXN tells whether a row shows what its process sent for ranks of other processes.
+// IsPXN reports whether a row shows what its process sent for ranks of other processes.
 func IsPXN(name string) bool { return strings.HasPrefix(name, regions.PXNRow) }
 
-// RowLabel splits the name of a row of a communicator rank, or beside it, into the communicator's label and the rank,
-// "" where the name has none.
+// RowLabel splits the name of a row of a communicator rank, or beside it, into the communicator's label and the rank
+// ("" without one).
 func RowLabel(name string) (label, rank string) {
 	label = strings.TrimPrefix(name, regions.EnqueueRow)
 	if m := rankRow.FindStringSubmatch(label); m != nil {
@@ -88,7 +89,7 @@ func RowLabel(name string) (label, rank string) {
 	return label, ""
 }
 
-// RowChannel is the channel that a row of one shows.
+// RowChannel returns the channel of a channel's row.
 func RowChannel(name string) (channel int, ok bool) {
 	m := channelRow.FindStringSubmatch(name)
 	if m == nil {
@@ -98,8 +99,8 @@ func RowChannel(name string) (channel int, ok bool) {
 	return channel, err == nil
 }
 
-// OwnedRow is the name of a row of one of several ranks that a process has on a communicator; name is what the row is
-// called where there is one rank.
+// OwnedRow returns the name of a row for one of several ranks that a process has on a communicator. name is its name
+// for a single rank.
 func OwnedRow(name string, rank int) string {
 	owner := " r" + strconv.Itoa(rank)
 	for _, suffix := range []string{regions.SendRow, regions.RecvRow} {

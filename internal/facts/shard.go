@@ -7,10 +7,10 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// What ids mean in the event files of a process, before they are part of an archive: shard.json says.
+// What Ids in the event files of a process, before they are part of an archive, refer to shard.json.
 
-// ShardNames tells what ids mean in a process's event files. Its attributes are those of package regions: a [Reader] of
-// them has nil attributes.
+// ShardNames returns the Names of a process's event files. Their attribute ids are those of package regions: their
+// [Reader] has nil attributes.
 func ShardNames(p *experiment.Process) Names { return shardNames{p} }
 
 type shardNames struct{ *experiment.Process }
@@ -36,7 +36,7 @@ func (n shardNames) CommSize(ref otf2.CommRef) int {
 	return 0
 }
 
-// Rank is that of the process: its locations show no other rank of a communicator of its own.
+// Rank is the rank of the process: its locations belong to no other rank of its communicators.
 func (n shardNames) Rank(ref otf2.CommRef, _ otf2.LocationRef) int {
 	if int64(ref) < int64(len(n.Comms)) {
 		return n.Comms[ref].Rank

@@ -4,7 +4,7 @@ package facts
 
 import "github.com/nccl-otf2/nccl-otf2/regions"
 
-// Source is what the interval of an operation is; later ones say more.
+// Source states what the interval of an operation means; later values state more.
 type Source uint8
 
 // Sources of times, as TIMING_SOURCE names them.
@@ -18,7 +18,7 @@ const (
 	NumSources
 )
 
-// sources is the one table of what times are good for.
+// sources states for each source what its times can be used for.
 var sources = [NumSources]struct {
 	name   string
 	length bool // the interval is as long as the operation ran
@@ -32,21 +32,20 @@ var sources = [NumSources]struct {
 	SourceGPU:      {regions.TimingGPU, true, true},
 }
 
-// LaunchedOnly stands behind the names of operations whose interval is of SourceEnqueue, where it is shown beside
-// others'.
+// LaunchedOnly follows the names of operations with SourceEnqueue where they are shown beside others.
 const LaunchedOnly = " (launch only)"
 
-// String is the name that TIMING_SOURCE has for it, "call" for SourceCall, "" for SourceUnknown.
+// String returns the value of TIMING_SOURCE, "call" for SourceCall, "" for SourceUnknown.
 func (s Source) String() string { return sources[s].name }
 
-// HasLength tells whether the interval is as long as the operation ran, so that it has a bandwidth.
+// HasLength reports whether the interval is as long as the operation ran, so that it has a bandwidth.
 func (s Source) HasLength() bool { return sources[s].length }
 
-// HasPlace tells whether begin and end say when the operation ran, so that members of one source can be compared. Where
-// an archive has no TIMING_SOURCE at all its times are of one unknown kind, and compare.
+// HasPlace reports whether begin and end state when the operation ran, so that members of one source can be compared.
+// In an archive without TIMING_SOURCE all times are of one unknown kind and can be compared.
 func (s Source) HasPlace() bool { return sources[s].placed }
 
-// SourceOf finds a source by its name; names that are not known give SourceUnknown.
+// SourceOf returns the source with a name, SourceUnknown for an unknown one.
 func SourceOf(name string) Source {
 	for i := range sources {
 		if sources[i].name == name {

@@ -4,20 +4,21 @@ package facts
 
 import "github.com/nccl-otf2/nccl-otf2/otf2"
 
-// Start-up: processes begin at different times, and NCCL makes its connections in a communicator's first launch. What
-// that takes, and what is waited there, is shown separately. Of one member its first launch on the communicator is
-// start-up (Operation.StartUp); of a collective, which all members wait in, the communicator's first one ([StartUps]);
-// of messages the first of each pair of ranks.
+// Start-up: Start-up: processes begin at different times, and NCCL connects in a communicator's first launch. Products
+// show this time, and the waiting in it, separately. Start-up is a member's first launch on a communicator
+// (Operation.StartUp), the first collective of a communicator ([StartUps]), and the first message of each pair of
+// ranks.
 
-// IsStartUp tells whether an operation is of start-up. first: it is the first one of its kind that is seen. Where
-// recording, or what is looked at, begins later, as its ordinal tells, it is not.
+// IsStartUp reports whether an operation is start-up. first: it is the first of its kind that was seen. It is not
+// start-up if recording or the selection began later, as its ordinal shows.
 func IsStartUp(first bool, ordinal uint64) bool { return first && ordinal == 0 }
 
-// StartUps are the communicators that have had their first collective.
+// StartUps holds the communicators that have had their first collective.
 type StartUps map[otf2.CommRef]bool
 
-// Take takes the next collective of a communicator; of those of a launch the first. It tells whether it is of start-up.
-func (s StartUps) Take(comm otf2.CommRef, ordinal uint64) bool {
+// AddCollective takes the next collective of a communicator, the first one of each launch, and reports whether it is
+// start-up.
+func (s StartUps) AddCollective(comm otf2.CommRef, ordinal uint64) bool {
 	first := !s[comm]
 	if first {
 		s[comm] = true
@@ -34,10 +35,10 @@ type firstLaunch struct {
 	others map[otf2.CommRef]uint64
 }
 
-// noLaunch is the number of no region.
+// noLaunch stands for no launch.
 const noLaunch = NoRegion - 1
 
-// startUp tells whether the operation belongs to the member's first launch on its communicator.
+// startUp reports whether the operation belongs to the member's first launch on its communicator.
 func (row *Row) startUp(o *Operation) bool {
 	f := &row.first
 	if f.known && f.comm == o.Comm {

@@ -4,21 +4,21 @@ package facts
 
 import "github.com/nccl-otf2/nccl-otf2/otf2"
 
-// StepKind is what an event does on its row.
+// StepKind is the effect of an event on its row.
 type StepKind uint8
 
 // Kinds of steps.
 const (
-	NoStep      StepKind = iota // nothing of the following
+	NoStep      StepKind = iota // none of the following
 	StepEnter                   // a region begins
 	StepLeave                   // a region ends, see NewestOpen
-	StepRequest                 // an operation begins within the innermost region, one of several
+	StepRequest                 // one of several operations in the innermost region begins
 	StepPut                     // a transfer begins
 	StepPutDone                 // a transfer ends
 )
 
-// Step is what one event tells by itself. [Reader] puts together what several tell; who draws rows as they are needs
-// the steps, one by one.
+// Step is the meaning of a single event, for callers that draw rows event by event. [Reader] combines events to
+// operations.
 type Step struct {
 	Kind   StepKind
 	Region otf2.RegionRef // that begins or ends
@@ -27,13 +27,13 @@ type Step struct {
 	Bytes  uint64         // of a transfer that begins
 }
 
-// PutName is what the end of a transfer names it by, on its row.
+// PutName identifies a transfer on its row; its end refers to it.
 type PutName struct {
 	Window   otf2.RmaWinRef
 	Matching uint64
 }
 
-// StepOf tells what an event does.
+// StepOf returns the meaning of an event.
 func StepOf(ev *otf2.Event) (s Step) {
 	switch ev.Kind {
 	case otf2.EventEnter:

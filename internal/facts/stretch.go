@@ -10,8 +10,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Stretch is a range of operations that the members of a communicator recorded differently, as unifying found:
-// comparing them would match the wrong ones.
+// Stretch is a range of operations that the members of a communicator recorded differently, as unify found. Comparing
+// them would match different operations.
 type Stretch struct {
 	Comm        otf2.CommRef
 	Function    string // "AllReduce", or "Send 0>3" for the messages from rank 0 to 3
@@ -20,8 +20,8 @@ type Stretch struct {
 	Detail      string // which ranks of the world recorded what
 }
 
-// Stretches reads from the archive's properties what its members recorded differently, PropDiffer:
-// comm 3 AllReduce 64-127 "name": …. unnamed is how many more there are than the archive names.
+// Stretches reads these ranges from the archive's properties (PropDiffer): comm 3 AllReduce 64-127 "name": …. unnamed
+// is the number of further ranges, which the archive does not list.
 func Stretches(a *otf2.Anchor) (all []Stretch, unnamed uint64) {
 	ps := PropertiesOf(a)
 	for _, value := range ps.Numbered(PropDiffer) {
@@ -49,7 +49,7 @@ func Stretches(a *otf2.Anchor) (all []Stretch, unnamed uint64) {
 	return all, n - min(n, uint64(len(all)))
 }
 
-// Excluded tells whether an operation lies in one of the stretches.
+// Excluded reports whether an operation lies in one of the stretches.
 func Excluded(all []Stretch, comm otf2.CommRef, function string, ordinal uint64) bool {
 	for _, s := range all {
 		if s.Comm == comm && s.Function == function && s.First <= ordinal && ordinal <= s.Last {

@@ -7,24 +7,24 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// How long an operation took, and how fast that was: the one definition that every product asks for. From the members'
-// intervals to the time of the operation, from many operations to their median, from a time to bandwidths as nccl-tests
-// counts them (doc/PERFORMANCE.md there).
+// How The one definition of the time and speed of operations for all products: from the members' intervals to the time
+// of the operation, from many operations to their median, and from a time to bandwidths as nccl-tests defines them
+// (doc/PERFORMANCE.md there).
 
-// Timing is the time of one operation, from what its members say of it. The zero value is that of none.
+// Timing is the time of one operation, combined from its members. The zero value has no members.
 type Timing struct {
-	// Time is the mean of the members' intervals, ns; of one of several equal ones of a launch its part of the
-	// launch's.
+	// Time Time is the mean of the members' intervals, ns; for equal operations of one launch each one's share of the
+	// launch.
 	Time float64
-	// Transfer is from the last arrival to the last end, ns: what the operation takes when nobody is late. Its part, as
-	// of Time.
+	// Transfer Transfer is the time from the last arrival to the last end, ns: the operation's time without late
+	// members. It is a share as Time is.
 	Transfer      float64
 	TransferKnown bool
 	Source        Source // of the times, the weakest of the members'
 	Mixed         bool   // members' sources differ: their times are of different things
 	StartUp       bool   // it is the first launch of the communicator for a member, see Operation.StartUp
 	Grouped       bool   // launched together with others
-	Equal         int    // that share the launch's time; 0: the launch's time is that of different ones, and so is Time
+	Equal         int    // number of operations that share the launch's time; 0: they differ, and Time is that of all
 
 	members   int
 	sum       float64
@@ -57,10 +57,10 @@ func (t *Timing) Close(unstated bool) {
 	}
 }
 
-// HasBandwidth tells whether the time is how long this operation ran, and no other.
+// HasBandwidth reports whether the time is how long this operation ran, and no other.
 func (t *Timing) HasBandwidth() bool { return HasBandwidth(t.Source, t.Grouped, t.Equal) }
 
-// HasBandwidth tells whether a time is how long an operation ran: that of its launch alone, or its part of one with
+// HasBandwidth reports whether a time is how long an operation ran: that of its launch alone, or its part of one with
 // equal ones.
 func HasBandwidth(s Source, grouped bool, equal int) bool {
 	return s.HasLength() && (!grouped || equal > 0)

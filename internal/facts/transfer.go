@@ -9,10 +9,10 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// TransferKinds are the events that transfers are made of.
+// TransferKinds are the kinds of events that transfers are decoded from.
 var TransferKinds = otf2.Kinds(otf2.EventRmaPut, otf2.EventRmaOpCompleteNonBlocking, otf2.EventRmaOpCompleteBlocking)
 
-// Transfer is what the network carried from one rank to another in one piece, as the sender's proxy saw it.
+// Transfer is what the network carried from one rank to another in one piece, as the sender's proxy recorded it.
 type Transfer struct {
 	Details    // of its beginning: Parent is the operation's event
 	Location   otf2.LocationRef
@@ -24,7 +24,7 @@ type Transfer struct {
 	Bytes      uint64
 }
 
-func (row *Row) put(ev *otf2.Event) {
+func (row *Row) beginTransfer(ev *otf2.Event) {
 	step := StepOf(ev)
 	t := Transfer{
 		Details: NoDetails, Location: ev.Location, Window: step.Put.Window, To: int(step.To), Bytes: step.Bytes,
@@ -50,7 +50,7 @@ func (row *Row) put(ev *otf2.Event) {
 	row.puts[step.Put] = t
 }
 
-func (row *Row) complete(ev *otf2.Event) {
+func (row *Row) endTransfer(ev *otf2.Event) {
 	if len(row.puts) == 0 {
 		return
 	}
@@ -63,7 +63,7 @@ func (row *Row) complete(ev *otf2.Event) {
 	}
 }
 
-// Unended lists the transfers of all rows that have no end so far, by their beginnings.
+// Unended lists the transfers of all rows without an end so far, by their begins.
 func (r *Reader) Unended() (all []Transfer) {
 	for _, row := range r.rows.All() {
 		for _, t := range row.puts {

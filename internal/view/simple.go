@@ -201,7 +201,7 @@ func (s *simple) rank(c *facts.Communicator, rank uint64) (int, bool) {
 	if c == nil || rank >= uint64(len(c.Members)) {
 		return 0, false
 	}
-	return c.Place(s.of, int(rank))
+	return c.WorldIndex(s.of, int(rank))
 }
 
 // write writes the archive into a folder that has none.

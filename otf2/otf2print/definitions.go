@@ -242,7 +242,7 @@ func (p *defPrinter) definedParadigm(v *otf2.ParadigmDef) string {
 	return enum("Paradigm", uint64(v.Paradigm))
 }
 
-// rmaOnly tells whether a property is the one whose values are named as truths are.
+// rmaOnly reports whether a property is the one whose values are named as truths are.
 func rmaOnly(v *otf2.ParadigmPropertyDef) bool {
 	return v.Property == otf2.ParadigmPropertyRmaOnly && v.Type == otf2.TypeUint8
 }

@@ -220,7 +220,7 @@ func (m *Member) Since() int {
 	return m.At[0].Since
 }
 
-// Delivered tells whether records of an API version know the member.
+// Delivered reports whether records of an API version know the member.
 func (m *Member) Delivered(version int) bool {
 	_, ok := m.Place(version)
 	return ok || m.Before != "" && version < m.Since()

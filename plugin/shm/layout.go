@@ -213,7 +213,7 @@ const (
 	WithheldRoom       WithheldWhy = 3 // NCCL's proxies lack room, since some communicator
 )
 
-// ScorepState tells whether NCCL's calls are forwarded to a Score-P measurement in the process.
+// ScorepState reports whether NCCL's calls are forwarded to a Score-P measurement in the process.
 type ScorepState uint32
 
 // States of Score-P of plugin/shm.h.

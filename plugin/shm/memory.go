@@ -560,9 +560,9 @@ func (m *Memory) FreeChunks() (free, total int) {
 	return free, len(all)
 }
 
-// SetMasks tells the plugin what to ask NCCL for, and what to record: event types, and RecordRaw,
-// RecordInWindow, RecordFull, RecordNetSums. NCCL is asked once, when its first communicator is made; what is recorded
-// may change at any time.
+// SetMasks tells the plugin what to ask NCCL for, and what to record: event types, and RecordRaw, RecordInWindow,
+// RecordFull, RecordNetSums. NCCL is asked once, when its first communicator is made; what is recorded may change at
+// any time.
 func (m *Memory) SetMasks(event, record uint32) {
 	atomic.StoreUint32(&m.header.EventMask, event)
 	atomic.StoreUint32(&m.header.RecordMask, record)

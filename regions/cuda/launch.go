@@ -49,7 +49,7 @@ type Plan interface {
 // Links are the kernels that are linked to a plan.
 type Links struct{ kernels []*Activity }
 
-// linked tells whether there are any.
+// linked reports whether there are any.
 func (l *Links) linked() bool { return len(l.kernels) > 0 }
 
 // Keep keeps a launch for what CUPTI will tell of it.
@@ -63,7 +63,7 @@ func (g *Recorder) Forget(r *Rank) {
 // Begin gives the launch its plan.
 func (l *Launch) Begin(p Plan) { l.plan, l.planID = p, p.ID() }
 
-// HasPlan tells whether the launch was given its plan, be it written or not.
+// HasPlan reports whether the launch was given its plan, be it written or not.
 func (l *Launch) HasPlan() bool { return l.planID != 0 }
 
 // Written tells that a plan has been written: what comes of its kernels after that is not used for it. l is its launch,
@@ -78,8 +78,8 @@ func Written(p Plan, l *Launch) {
 // isNCCL tells NCCL's kernels by their names: ncclDevKernel_…, ncclSymkDevKernel_…, before 2.18 ncclKernel_….
 func isNCCL(name string) bool { return strings.Contains(name[:min(len(name), 64)], "nccl") }
 
-// judgeCall tells whether an API call lies within the KernelLaunch whose handle its thread had pushed. The handle stays
-// there if NCCL goes on after an error without ending the event: such an event vouches for nothing.
+// judgeCall reports whether an API call lies within the KernelLaunch whose handle its thread had pushed. The handle
+// stays there if NCCL goes on after an error without ending the event: such an event vouches for nothing.
 func (g *Recorder) judgeCall(id uint64, call *cupti.Call) cupti.Verdict {
 	l := g.launches.Get(id)
 	switch {

@@ -185,7 +185,7 @@ func (s *memory) class(address, t uint64) string {
 	return class
 }
 
-// SeesMemory tells whether CUPTI records memory.
+// SeesMemory reports whether CUPTI records memory.
 func (g *Recorder) SeesMemory() bool { return g.memory.seen }
 
 // MemoryClass is the class of the memory at an address at a time: of the latest allocation that covers it.

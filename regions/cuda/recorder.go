@@ -67,7 +67,7 @@ func New(t Timeline, opts Options) *Recorder {
 	return g
 }
 
-// Active tells whether CUPTI has told anything.
+// Active reports whether CUPTI has told anything.
 func (g *Recorder) Active() bool { return g.active }
 
 // activate makes room for what CUPTI tells, once it tells anything.

@@ -217,8 +217,8 @@ func (r *replays) link(p Plan, a *Activity) {
 	p.Links().kernels = append(p.Links().kernels, a)
 }
 
-// couldBe tells whether a kernel has as many blocks as the plan has channels, and no other function's name, and whether
-// no other plan has been linked to its node, nor this one to another.
+// couldBe reports whether a kernel has as many blocks as the plan has channels, and no other function's name, and
+// whether no other plan has been linked to its node, nor this one to another.
 func (g *Recorder) couldBe(p Plan, a *Activity) bool {
 	r, kernel, parent := &g.replays, a.Record.(*cupti.Kernel), p.Captured()
 	node := nodeOf(kernel)

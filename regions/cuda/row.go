@@ -145,7 +145,7 @@ func (g *Recorder) placeTimed(a *Activity) error {
 	return nil
 }
 
-// ofGraph tells whether the activity is a kernel that a graph launched.
+// ofGraph reports whether the activity is a kernel that a graph launched.
 func (a *Activity) ofGraph() bool {
 	k, ok := a.Record.(*cupti.Kernel)
 	return ok && k.Graph != 0
@@ -251,7 +251,7 @@ func (g *Recorder) rowFor(id Stream, r *streamRows, begin uint64) *drawnRow {
 	return &r.rows[len(r.rows)-1]
 }
 
-// further tells whether a stream's device has contexts that came before the stream's.
+// further reports whether a stream's device has contexts that came before the stream's.
 func (g *Recorder) further(id Stream) bool {
 	for context, device := range g.contexts {
 		if device == id.Device && context < id.Context {

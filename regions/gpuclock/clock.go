@@ -87,7 +87,7 @@ func New(anyUnit bool) *Clock { return &Clock{anyUnit: anyUnit} }
 // Jumps is how many times the clock, or the host's line, was seen to jump.
 func (k *Clock) Jumps() int { return k.jumps }
 
-// known tells whether stamps can be mapped at all.
+// known reports whether stamps can be mapped at all.
 func (k *Clock) known() bool { return !k.anyUnit || k.tick.ns != 0 }
 
 // nanoseconds brings a stamp to nanoseconds of the GPU's clock.

@@ -82,7 +82,7 @@ const (
 
 // Queue is what the filter asks about the plans of its communicator rank that were enqueued and are not written yet.
 type Queue interface {
-	// Last tells whether a plan is the last in the queue.
+	// Last reports whether a plan is the last in the queue.
 	Last(number uint64) bool
 	// Behind counts the operations that were enqueued behind a plan, up to most.
 	Behind(number uint64, most int) int
@@ -93,7 +93,7 @@ type Queue interface {
 // Report takes a stamp for the clock; 0 is none. seen is when NCCL reported it.
 func (f *Filter) Report(stamp, seen uint64) { f.Clock.add(stamp, seen, f.parted) }
 
-// believes tells whether a judged plan's stamps are used.
+// believes reports whether a judged plan's stamps are used.
 func (f *Filter) believes(p *Plan) bool {
 	return (p.verdict == plausible || p.verdict == early) && (p.Number < f.from || p.Number >= f.until)
 }

@@ -132,8 +132,8 @@ func (f *fitScratch) lowest(slope float64, from, to, m int) {
 	f.low, f.at = append(f.low, low[:n]...), append(f.at, at[:n]...)
 }
 
-// spread tells how close to a line of a slope the quickest reports lie: the range of the lower half of the quickest two
-// of each of some stretches. A burst of reports, all at one time, would agree with any slope.
+// spread returns how close to a line of a slope the quickest reports lie: the range of the lower half of the quickest
+// two of each of some stretches. A burst of reports, all at one time, would agree with any slope.
 //
 // Most of a fit's time is spent here: nothing is stored for each report, and most are only found to be later than two
 // others.
@@ -221,8 +221,8 @@ func (f *fitScratch) fit(points []point, middle uint64, before *clockLine, grain
 	return l
 }
 
-// confirm tells whether the reports of a line show by themselves that the quickest of them were not late: many, each in
-// a go of its own, that agree as those of a thread do that is never kept from reporting. Else kernels may have been
+// confirm reports whether the reports of a line show by themselves that the quickest of them were not late: many, each
+// in a go of its own, that agree as those of a thread do that is never kept from reporting. Else kernels may have been
 // long in coming, or all reports were late, even by nearly the same where threads take turns or cores were asleep, and
 // the truth is anywhere between reports and launches: likely at the reports where that is near.
 func (f *fitScratch) confirm(l *clockLine, points []point, before *clockLine, grain float64) bool {

@@ -93,7 +93,7 @@ func (l *clockLine) contradicted(g uint64) float64 {
 }
 
 // early takes a kernel that seems to have begun before its launch, at host time t, and has nothing else against it but
-// that it may have crossed: begun before the end of an earlier one. It tells whether the clock has turned out to have
+// that it may have crossed: begun before the end of an earlier one. It reports whether the clock has turned out to have
 // jumped.
 func (k *Clock) early(stamp, t uint64, crossed bool) bool {
 	if !k.known() || len(k.segments) == 0 {

@@ -17,11 +17,15 @@ import (
 // believed of a plan only where all of this holds:
 //
 //   - nothing is missing in either sequence: what may be ends a stretch, and both begin anew behind it (Works.Unsure);
-//   - all works of the plan have stamps, on all its channels, and no ring can have been overrun before these were reported;
-//   - the shift is seen: a stamp, of a work that is not before the last of the channel's messages to oneself, lies before the launch of
-//     the plan that would have it if the shift were one less, or before the plan whose it is has ended on a channel where nothing is shifted.
+// - all works of the plan have stamps, on all its channels, and no ring can have been overrun before these were
+// reported;
+// - the shift is seen: a stamp, of a work that is not before the last of the channel's messages to oneself, lies before
+// the launch of
+// the plan that would have it if the shift were one less, or before the plan whose it is has ended on a channel where
+// nothing is shifted.
 //     So the shift is no less than counted. It cannot be more: what the device counts is all in the sequence;
-//   - nothing contradicts it, of this plan or another: stamps are in order, none lies before its plan's launch or after its network traffic,
+// - nothing contradicts it, of this plan or another: stamps are in order, none lies before its plan's launch or after
+// its network traffic,
 //     and kernels of a communicator rank run one after the other, whatever their channels.
 //
 // The first contradiction ends it for good, as does what makes counters part in ways that nobody can count
@@ -116,7 +120,7 @@ func (f *Filter) Follow(p *Plan, b Bounds, w Works) {
 	}
 }
 
-// Follows tells whether plans are to be told, also those without messages to oneself.
+// Follows reports whether plans are to be told, also those without messages to oneself.
 func (f *Filter) Follows() bool { return f.realigner.on }
 
 // Uncounted ends realigning for good: host and device count differently by what nobody knows.
@@ -275,7 +279,7 @@ func (f *Filter) see(l *channelWorks) {
 	}
 }
 
-// outlasts tells whether a plan was still running, on a channel that has never had a message to oneself, when a stamp
+// outlasts reports whether a plan was still running, on a channel that has never had a message to oneself, when a stamp
 // was taken.
 func (at *placed) outlasts(stamp uint64) bool {
 	return slices.ContainsFunc(at.shares, func(
@@ -291,7 +295,7 @@ func (l *channelWorks) drop() {
 	}
 }
 
-// whole tells whether all stamps of a plan are known, and the shift of each of its channels has been seen.
+// whole reports whether all stamps of a plan are known, and the shift of each of its channels has been seen.
 func (r *realigner) whole(at *placed) bool {
 	if at.unsure || len(at.shares) == 0 {
 		return false
@@ -326,7 +330,7 @@ func (at *placed) own() Plan {
 	return p
 }
 
-// bound tells the clock of the launches of plans that wait, from one that is being written on, as far as it is proven
+// bound returns the clock of the launches of plans that wait, from one that is being written on, as far as it is proven
 // when they ran: so the clock is as well known for the first of them as for the last.
 func (f *Filter) bound(at *placed) {
 	r, fit := &f.realigner, false
@@ -354,7 +358,7 @@ func (f *Filter) bound(at *placed) {
 	}
 }
 
-// alone tells whether a plan, which is the next to be written, ran after the plans before it and before those behind
+// alone reports whether a plan, which is the next to be written, ran after the plans before it and before those behind
 // it.
 func (r *realigner) alone(at *placed) bool {
 	for len(r.plans) > 0 && r.plans[0].plan.Number < at.plan.Number {

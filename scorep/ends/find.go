@@ -28,7 +28,7 @@ const (
 	mostMoves   = 1 << 24
 )
 
-// Clocks tells how well times of rows compare: those of one host do.
+// Clocks says how well times of rows compare: those of one host do.
 type Clocks struct {
 	Host    map[otf2.LocationRef]int
 	Between uint64 // ns that clocks of two hosts may differ by, beside the uncertainty of each time

@@ -234,7 +234,7 @@ func (out *Events) Moved(files int) {
 	out.Linked, out.Copied = out.Linked-moved, out.Copied+moved
 }
 
-// fits tells whether an event file can be read in the archive as it is: its chunks have the archive's size, or it has
+// fits reports whether an event file can be read in the archive as it is: its chunks have the archive's size, or it has
 // one.
 func (out *Events) fits(size int64, chunk uint64) bool {
 	return chunk == out.chunk || uint64(size) <= min(chunk, out.chunk)

@@ -72,7 +72,7 @@ const (
 // ForwardedFile is the source file of the regions that the plugin has Score-P define (plugin/scorep.c).
 const ForwardedFile = "NCCL"
 
-// Forwarded tells whether a region of a measurement is one that the plugin had Score-P define.
+// Forwarded reports whether a region of a measurement is one that the plugin had Score-P define.
 func Forwarded(defs *otf2.Definitions, r *otf2.Region) bool {
 	return r.SourceFile != otf2.UndefinedString && defs.String(r.SourceFile) == ForwardedFile
 }

@@ -235,7 +235,7 @@ func (r *reader) launch(l *facts.Region) {
 	if w.kernels {
 		k := kernel{name: r.events.Names.RegionName(l.Region), rank: processOf(l.Location), begin: begin, end: end}
 		for _, a := range l.Attributes {
-			switch id, _ := r.attributes.Of(a.ID); id {
+			switch id, _ := r.attributes.Resolve(a.ID); id {
 			case regions.AttrExternalID:
 				k.launched = true
 			case regions.AttrPlanID, regions.AttrParentID:
@@ -272,7 +272,7 @@ func (r *reader) operation(f *facts.Operation) {
 		o.root = int(f.Root)
 	}
 	for _, a := range f.Attributes { // a launch of one has its operation's
-		switch id, _ := r.attributes.Of(a.ID); id {
+		switch id, _ := r.attributes.Resolve(a.ID); id {
 		case regions.AttrPlanID, regions.AttrEventID:
 			o.ids = append(o.ids, a.Bits)
 		case regions.AttrSendBuffClass:

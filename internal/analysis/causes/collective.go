@@ -39,7 +39,7 @@ func (e *Engine) collective(op *Operation, members []Member) {
 		e.came = append(e.came, m.Arrival)
 	}
 	e.blames = e.blames[:0]
-	startUp := e.begun.Take(op.Comm, op.Ordinal)
+	startUp := e.begun.AddCollective(op.Comm, op.Ordinal)
 	c := e.comms[op.Comm]
 	met := c != nil && c.met
 	var compared *facts.Lateness

@@ -236,7 +236,7 @@ func (m *matrix) place(n *networkCount, rank int) int {
 	if n.parent == nil || rank < 0 || rank >= len(n.parent.Members) {
 		return -1
 	}
-	if i, ok := n.parent.Place(m.worldOf, rank); ok {
+	if i, ok := n.parent.WorldIndex(m.worldOf, rank); ok {
 		return i
 	}
 	return -1

@@ -160,7 +160,7 @@ func describeCommunicators(defs *otf2.Definitions, births map[otf2.CommRef]facts
 		}
 		m := &memberList{row: r, hosts: make(map[string]bool)}
 		for rank := range comms[r.Comm].Members {
-			if place, ok := comms[r.Comm].Place(of, rank); ok {
+			if place, ok := comms[r.Comm].WorldIndex(of, rank); ok {
 				m.places = append(m.places, place)
 				m.hosts[world[place].Host] = true
 			}

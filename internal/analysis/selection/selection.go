@@ -152,7 +152,7 @@ func (s *Selection) peer(o *analysis.Operation) bool {
 	if o.Peer < 0 || o.Peer >= len(c.Members) {
 		return false
 	}
-	at, ok := c.Place(s.worldOf, o.Peer)
+	at, ok := c.WorldIndex(s.worldOf, o.Peer)
 	return ok && s.ranks[at]
 }
 
@@ -286,7 +286,7 @@ func (s *Selection) chooseComms(comms map[otf2.CommRef]*facts.Communicator) erro
 	s.members = make(map[otf2.CommRef]bool)
 	for ref, c := range comms {
 		for rank := range c.Members {
-			if at, ok := c.Place(s.worldOf, rank); ok && s.ranks[at] {
+			if at, ok := c.WorldIndex(s.worldOf, rank); ok && s.ranks[at] {
 				s.members[ref] = true
 			}
 		}

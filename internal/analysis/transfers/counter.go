@@ -60,7 +60,7 @@ func New() *Counter {
 // call.
 func (c *Counter) Add(op *Operation) []Charge {
 	c.charges = c.charges[:0]
-	if c.begun.Take(op.Comm, op.Ordinal) {
+	if c.begun.AddCollective(op.Comm, op.Ordinal) {
 		return c.charges
 	}
 	c.work.Operations++

@@ -46,7 +46,7 @@ func (s *slowness) member(comm *facts.Communicator, l otf2.LocationRef, d *facts
 	rank := s.of[l]
 	m := transfers.Member{Rank: rank, Peer: transfers.Nobody, Node: s.hosts[rank], Early: early, Carried: d.Carried}
 	if peer := int(m.Link.Peer); peer >= 0 && peer < len(comm.Members) {
-		if at, ok := comm.Place(s.of, peer); ok {
+		if at, ok := comm.WorldIndex(s.of, peer); ok {
 			m.Peer = at
 		}
 	}

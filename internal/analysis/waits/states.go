@@ -321,7 +321,7 @@ func (w *Counter) Collective(members []analysis.Operation) {
 			return // its plan has been counted with its first collective
 		}
 	}
-	startUp := w.begun.Take(members[0].Communicator.Ref, members[0].Ordinal)
+	startUp := w.begun.AddCollective(members[0].Communicator.Ref, members[0].Ordinal)
 	a, outside := w.Arrive(members), members[0].Local.Outside
 	if a == nil && outside {
 		return

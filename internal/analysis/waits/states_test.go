@@ -339,7 +339,7 @@ func TestMessagesWithoutTheOtherEnd(t *testing.T) {
 }
 
 func isSource(attributes *facts.Attributes, id otf2.AttributeRef) bool {
-	ref, ok := attributes.Of(id)
+	ref, ok := attributes.Resolve(id)
 	return ok && ref == regions.AttrTimingSource
 }
 

@@ -52,7 +52,7 @@ func Child(parent uint64, b Birth) uint64 {
 	return families(parent).eat(4, uint64(b.Count)).eat(4, uint64(b.Color)).digest()
 }
 
-// Find tells how a child can come from a parent with another id: as its shrink, or as one of its splits from first to
+// Find returns how a child can come from a parent with another id: as its shrink, or as one of its splits from first to
 // last, which count from 1; false if in neither way.
 func Find(parent, child uint64, first, last uint32) (Birth, bool) {
 	if shrunk := (Birth{}); Child(parent, shrunk) == child {
@@ -83,7 +83,7 @@ func inverse(odd uint64) uint64 {
 	return x
 }
 
-// colorOf tells which color makes a child with this id, if any does, of the state behind the parent's id and a count.
+// colorOf returns which color makes a child with this id, if any does, of the state behind the parent's id and a count.
 // Colors are less than 2^31; of ids that have nothing to do with the parent one in 2^33 seems to have one.
 func (h idHash) colorOf(child uint64) (color uint32, ok bool) {
 	h = h.stir(4)

@@ -38,7 +38,7 @@ type Communicator struct {
 // Lifespan is a stretch of time.
 type Lifespan struct{ Begin, End uint64 }
 
-// Meets tells whether two stretches overlap, or miss each other by no more than slack.
+// Meets reports whether two stretches overlap, or miss each other by no more than slack.
 func (a Lifespan) Meets(b Lifespan, slack uint64) bool {
 	return !later(a.Begin, b.End, slack) && !later(b.Begin, a.End, slack)
 }
@@ -106,9 +106,9 @@ func (in *Communicator) Missing() []int {
 	return ranks
 }
 
-// admits tells whether a communicator rank can belong to the instance: its place is free and it
-// lived together with every member. All members of a communicator are alive at one time at least,
-// when its initialization ends. Between machines clocks are compared as exactly as their leads are known.
+// admits reports whether a communicator rank can belong to the instance: its place is free and it lived together with
+// every member. All members of a communicator are alive at one time at least, when its initialization ends. Between
+// machines clocks are compared as exactly as their leads are known.
 func (in *Communicator) admits(m *Rank) bool {
 	rank := m.Comm().Rank
 	if rank < len(in.Members) && in.Members[rank] != nil {

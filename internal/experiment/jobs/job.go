@@ -199,8 +199,8 @@ func (in *Communicator) rankNames(n *numbering, kept []Slot) []string {
 	return names
 }
 
-// newJobRank tells how far a rank has come. A collector that took over knows nothing of the operations that were under
-// way; they are taken for done.
+// newJobRank returns how far a rank has come. A collector that took over knows nothing of the operations that were
+// under way; they are taken for done.
 func newJobRank(process *JobProcess, m *Rank) *JobRank {
 	c := m.Comm()
 	j := &JobRank{Process: process, Finalized: c.FinalTime != 0, Done: make(map[string]uint64),

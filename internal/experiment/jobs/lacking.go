@@ -55,7 +55,7 @@ type border struct {
 	begins bool
 }
 
-// givenOrdinals tells whether the input of an import gives the ordinals of a function's operations.
+// givenOrdinals reports whether the input of an import gives the ordinals of a function's operations.
 func givenOrdinals(tracks []track) bool {
 	return slices.ContainsFunc(tracks, func(t track) bool { return t.of.Numbered })
 }

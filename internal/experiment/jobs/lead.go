@@ -39,7 +39,7 @@ func newAppearance(m *Rank) *appearance {
 	return &appearance{map[int]*Rank{m.Comm().Rank: m}, Lifespan{m.begin(), m.end()}, m.Comm().FinalTime != 0}
 }
 
-// goesWith tells whether two may be of one communicator if the other's clock leads: their ranks are distinct, and,
+// goesWith reports whether two may be of one communicator if the other's clock leads: their ranks are distinct, and,
 // unless any time will do, they lived together.
 func (a *appearance) goesWith(b *appearance, lead int64, anyTime bool) bool {
 	for rank := range b.ranks {
@@ -118,7 +118,7 @@ func (s seen) mate(k key, b *appearance, lead int64, used map[*appearance]bool) 
 	return nil
 }
 
-// explain tells how well a lead of the other clock explains what both have seen.
+// explain returns how well a lead of the other clock explains what both have seen.
 func (s seen) explain(other seen, lead int64) fit {
 	f := fit{lead: lead}
 	used := make(map[*appearance]bool)

@@ -18,10 +18,10 @@ const (
 	maxTrials    = 1 << 28 // of a parent and a count, together
 )
 
-// FindParents tells which of the communicators come from others, by their ids: those of splits and of shrinks are made
-// of the parent's id. A parent has the GPUs of all members of its children, and was alive when they were made. Where a
-// communicator was made in another way, or by a release of NCCL that makes ids in another way, there is none; nor where
-// several have the parent's id, as two shrinks of one communicator do.
+// FindParents returns which of the communicators come from others, by their ids: those of splits and of shrinks are
+// made of the parent's id. A parent has the GPUs of all members of its children, and was alive when they were made.
+// Where a communicator was made in another way, or by a release of NCCL that makes ids in another way, there is none;
+// nor where several have the parent's id, as two shrinks of one communicator do.
 //
 // The communicators are in the order of their begin.
 func FindParents(all []*Communicator) {

@@ -109,7 +109,7 @@ func (f *familyTree) make(id uint64, members []*Process) *Communicator {
 	return in
 }
 
-// holds tells whether all members' processes are in the communicator.
+// holds reports whether all members' processes are in the communicator.
 func (in *Communicator) holds(child *Communicator) bool {
 	for m := range child.Present() {
 		if !slices.ContainsFunc(in.Members, func(o *Rank) bool { return o.Process == m.Process }) {

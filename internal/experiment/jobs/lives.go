@@ -432,7 +432,7 @@ func LifeOf(p *experiment.Process) ProcessLife {
 	return ProcessLife{p.Host, p.BootID, p.PID, p.PIDStart, p.Tag}
 }
 
-// Holds tells whether a process has a rank of the communicator.
+// Holds reports whether a process has a rank of the communicator.
 func (in *Communicator) Holds(p *Process) bool {
 	for m := range in.Present() {
 		if m.Process == p || LifeOf(m.Process.Shard) == LifeOf(p.Shard) {

@@ -113,7 +113,7 @@ const (
 	Begun // nobody records when it ends
 )
 
-// Standing tells how far a rank has come with an operation of a sequence, by its key there; of one that is under way
+// Standing returns how far a rank has come with an operation of a sequence, by its key there; of one that is under way
 // what is known of it.
 func (r *JobRank) Standing(key string, ordinal uint64) (Standing, *experiment.Pending) {
 	if r == nil {
@@ -152,5 +152,5 @@ func (r *JobRank) GPU() int {
 	return last.Shard.Comms[last.Comm].GPU
 }
 
-// SameGPU tells whether two communicator ranks of a process are on one GPU.
+// SameGPU reports whether two communicator ranks of a process are on one GPU.
 func (r *JobRank) SameGPU(o *JobRank) bool { return r.GPU() == o.GPU() }

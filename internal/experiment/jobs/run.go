@@ -177,7 +177,7 @@ func sameJob(runs []*Run, c *Run) *Run {
 	return fits
 }
 
-// numbered tells whether a launcher gave all processes a rank in a world of one known size.
+// numbered reports whether a launcher gave all processes a rank in a world of one known size.
 func numbered(parts []*Process) bool {
 	for _, p := range parts {
 		l, first := p.Shard.Launcher, parts[0].Shard.Launcher

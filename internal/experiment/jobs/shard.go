@@ -16,7 +16,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// State tells how far a process's data has come.
+// State says how far a process's data has come.
 type State string
 
 const (

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package deviation finds the operations that members of a communicator did not ask for alike, one by one.
+// Package deviation finds, one by one, the operations for which members of a communicator asked differently.
 //
-// Shards carry digests of 64 operations, which tell that members differ and not in what. Where they do, this reads what
-// the members asked for from their event files: count, datatype and root of each operation by its ordinal. One member
-// of each kind is read, all at one pace, so that memory does not grow with the operations; processes that did not
-// differ are not read at all.
+// Shards carry a digest of each 64 operations, which shows that members differ but not how. Narrow takes the
+// differences of digests and reads count, datatype and root of each operation from event files. It reads one member of
+// each group that agrees, all in step, so that memory does not grow with the number of operations. Processes without a
+// difference are not read.
 package deviation
 
 import (
@@ -15,15 +15,15 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// Limits of what is read and told of one difference.
+// Limits Limits of what is read and reported of one difference.
 const (
 	maxSides    = 64      // event files that are read at a time
 	maxCompared = 1 << 22 // operations, from the first window that differs
 	maxRuns     = 64      // stretches of deviating operations
 )
 
-// Narrow replaces each difference that can be compared operation by operation by those of the operations that deviate,
-// and of those that not all members have. Others stay as they are.
+// Narrow replaces each difference of digests by one for each run of operations that deviate or that some members lack.
+// A difference that cannot be compared by operation stays as it is.
 func Narrow(all []jobs.Difference) []jobs.Difference {
 	var out []jobs.Difference
 	for i := range all {
@@ -36,7 +36,7 @@ func Narrow(all []jobs.Difference) []jobs.Difference {
 	return out
 }
 
-// narrow fails where files do not have what the shards say.
+// narrow fails if the files lack operations that the shards announce.
 func narrow(d *jobs.Difference) (out []jobs.Difference, ok bool) {
 	if len(d.Sides) < 2 || len(d.Sides) > maxSides {
 		return nil, false
@@ -70,17 +70,17 @@ func narrow(d *jobs.Difference) (out []jobs.Difference, ok bool) {
 		}
 		out = append(out, one)
 	}
-	if at <= d.Last && !(d.Running && at == d.Common) { // what is not there on all, and what is not looked at
+	if at <= d.Last && !(d.Running && at == d.Common) { // operations that some members lack, or beyond maxCompared
 		out = append(out, d.At(at, d.Last))
 	}
 	return out, true
 }
 
 func equal(requests []Request, reduces bool) bool {
-	return !slices.ContainsFunc(requests, func(r Request) bool { return !r.fits(&requests[0], reduces) })
+	return !slices.ContainsFunc(requests, func(r Request) bool { return !r.agrees(&requests[0], reduces) })
 }
 
-// reduces tells whether the operations of a function compute with values.
+// reduces reports whether a function computes with the values.
 func reduces(function string) bool {
 	f := regions.CollectiveNamed(function)
 	return f != nil && f.Reduces

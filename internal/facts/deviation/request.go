@@ -12,39 +12,39 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// Request is what a member asked NCCL for in one operation, as far as all members must ask for the same.
+// Request is what a member asked NCCL for in one operation, as far as all members must agree.
 type Request struct {
 	Count    uint64 // elements
 	Datatype string // as NCCL names it: "ncclFloat32"
-	Root     int    // of the communicator, −1 of functions without
-	Graph    bool   // a replayed graph did
+	Root     int    // of the communicator, −1 without one
+	Graph    bool   // requested by a replayed graph
 }
 
-// bytes is 0 where the type is not known.
+// bytes returns the size of the data, 0 if the datatype is unknown.
 func (r *Request) bytes() uint64 { return r.Count * regions.DatatypeSize(r.Datatype) }
 
-// fits tells whether two members ask for the same. Of what only moves bytes NCCL itself may say bytes, where the
-// application's call has not been seen: types matter where values are computed with.
-func (r *Request) fits(o *Request, reduces bool) bool {
+// agrees reports whether two members ask for the same. A function that only moves bytes may have NCCL's byte count
+// where the application's call was not seen: count and datatype must agree only if the function reduces.
+func (r *Request) agrees(o *Request, reduces bool) bool {
 	return r.bytes() == o.bytes() && r.Root == o.Root && r.Graph == o.Graph &&
 		(!reduces || r.Datatype == o.Datatype && r.Count == o.Count)
 }
 
-// Asked is what some ranks of the world asked for.
+// Asked is the request of some ranks of the world.
 type Asked struct {
 	Ranks []int
 	Request
 }
 
-// Describe says in words who asked for what of a function where they differ, those that are fewest first, and who
-// departs from most; nobody where no more than half agree. world gives the ranks of the world by those of the
-// communicator. differ is false where all ask for the same.
+// Describe puts into words which ranks asked for what, the smallest group first, and returns the ranks that deviate
+// from the majority; nil if there is no majority. world maps ranks of the communicator to ranks of the world. differ is
+// false if all ask for the same.
 func Describe(function string, all []Asked, world []int) (text string, deviants []int, differ bool) {
 	computes := reduces(function)
 	var camps []Asked
 	members := 0
 	for _, a := range all {
-		at := slices.IndexFunc(camps, func(c Asked) bool { return c.fits(&a.Request, computes) })
+		at := slices.IndexFunc(camps, func(c Asked) bool { return c.agrees(&a.Request, computes) })
 		if at < 0 {
 			camps, at = append(camps, Asked{Request: a.Request}), len(camps)
 		}
@@ -63,18 +63,18 @@ func Describe(function string, all []Asked, world []int) (text string, deviants 
 		if c != most && 2*len(most.Ranks) > members {
 			deviants = append(deviants, c.Ranks...)
 		}
-		parts = append(parts, units.RankNames(c.Ranks)+" "+c.words(&camps[(i+1)%len(camps)].Request, world))
+		parts = append(parts, units.RankNames(c.Ranks)+" "+c.inWords(&camps[(i+1)%len(camps)].Request, world))
 	}
 	slices.Sort(deviants)
 	return strings.Join(parts[:min(len(parts), maxCamps)], ", "), deviants, true
 }
 
-// maxCamps bounds what a sentence tells.
+// maxCamps bounds the groups that a sentence names.
 const maxCamps = 4
 
-// words says what of a request differs from another one. world gives the ranks of the world by those of the
-// communicator.
-func (r *Request) words(other *Request, world []int) string {
+// inWords describes how a request differs from another one. world maps ranks of the communicator to ranks of
+// the world.
+func (r *Request) inWords(other *Request, world []int) string {
 	var parts []string
 	switch {
 	case r.Datatype != other.Datatype:

@@ -13,20 +13,20 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// stream reads what a member asked for from its event file, operation by operation.
+// stream reads the requests of a member from its event file, in order.
 type stream struct {
 	next   func() (*otf2.Event, error, bool)
 	stop   func()
 	reader *facts.Reader
-	read   []numbered // operations that have been read and not been asked for
+	read   []readRequest // operations that request has not returned yet
 }
 
-type numbered struct {
+type readRequest struct {
 	ordinal uint64
 	Request
 }
 
-// newStream begins to read a side's member.
+// newStream starts reading the member of a side. Its requests fail if the file cannot be read.
 func newStream(side *jobs.Side) *stream {
 	s := new(stream)
 	p := side.Member.Process.Shard
@@ -50,7 +50,7 @@ func newStream(side *jobs.Side) *stream {
 		if int(o.Comm) != side.Member.Index || o.Function != function || peer >= 0 && o.Peer != peer {
 			return
 		}
-		r := numbered{o.Ordinal, Request{Count: o.Count, Datatype: names.String(o.Datatype), Root: -1, Graph: o.Graph}}
+		r := readRequest{o.Ordinal, Request{Count: o.Count, Datatype: names.String(o.Datatype), Root: -1, Graph: o.Graph}}
 		if o.Root != otf2.CollectiveRootNone {
 			r.Root = int(o.Root)
 		}
@@ -59,8 +59,8 @@ func newStream(side *jobs.Side) *stream {
 	return s
 }
 
-// request gives the operation of an ordinal, which must not be before that of the last call. It fails where the file
-// does not have it.
+// request returns the operation with an ordinal. Ordinals of successive calls must not decrease. ok is false if the
+// file lacks the operation.
 func (s *stream) request(ordinal uint64) (r Request, ok bool) {
 	if s.reader == nil {
 		return r, false
