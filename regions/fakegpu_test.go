@@ -51,8 +51,6 @@ type fakeGPU struct {
 	queued bool // a burst's kernels are all launched before its first begins
 	parted int  // from this kernel on, stamps are those of an earlier kernel; 0: never
 	shift  int  // by how many; 0: 1
-	// somebody looks on: what it returns is called after each round; nil: nobody does
-	watch func(*scene) func(now uint64)
 	// from this kernel on, 100 kernels are reported only when the last of them has ended; 0: never
 	stall int
 }
@@ -236,16 +234,11 @@ func (f *fakeGPU) play(t *testing.T, kernels []fakeKernel, paradigm otf2.Paradig
 			callback{k.ended, 1, shm.Record{Kind: shm.RecordStop, Type: shm.EventKernelCh, Handle: channel}})
 	}
 	slices.SortStableFunc(calls, func(a, b callback) int { return cmp.Compare(a.at, b.at) })
-	looked := func(uint64) {}
-	if f.watch != nil {
-		looked = f.watch(s)
-	}
 	for i := range calls {
 		now := base + uint64(calls[i].at)
 		testkit.Must(t, s.m.Record(calls[i].ring, now, &calls[i].r))
 		if i%16 == 0 {
 			testkit.Must(t, s.m.Advance(now))
-			looked(now)
 		}
 	}
 	return s, s.shown()

@@ -28,8 +28,6 @@ type Options struct {
 	// gpuHold (ns) is how long GPU stamps wait for later ones, which make the GPU's clock better
 	// known. Default 2 s.
 	gpuHold uint64
-	// aheadHold (ns) is how long a complete operation is kept before it is written ahead of time. Default AheadHold.
-	aheadHold uint64
 	// Paradigm of the regions: otf2.ParadigmCUDA (default) or otf2.ParadigmHIP.
 	Paradigm otf2.Paradigm
 	// RecordMask holds the event types (bits) that the plugin records: what need not be waited for.
@@ -86,9 +84,8 @@ type Model struct {
 	ops     *operations
 	threads *threads
 	net     *network
-	raw     *raw   // nil: not asked for
-	watches uint32 // that there have been, see Ahead
-	changed bool   // something has come since the last Snapshot that may be in what is under way
+	raw     *raw // nil: not asked for
+	changed bool // something has come since the last Snapshot that may be in what is under way
 
 	handlers [shm.TypeCount]handlers
 }
@@ -108,7 +105,6 @@ func New(sink Sink, p *experiment.Process, opts *Options) *Model {
 	}
 	o.operationLimit = cmp.Or(o.operationLimit, 10e9)
 	o.gpuHold = cmp.Or(o.gpuHold, 2e9)
-	o.aheadHold = cmp.Or(o.aheadHold, AheadHold)
 	o.cuptiHold = cmp.Or(o.cuptiHold, 3e9)
 	o.Paradigm = cmp.Or(o.Paradigm, otf2.ParadigmCUDA)
 	b := newBoard(sink, &setup{o, p})
@@ -256,9 +252,6 @@ func (m *Model) Advance(t uint64) error {
 			}
 		}
 		m.ops.drain(c, t, drainDue)
-	}
-	if a := m.ops.writer.ahead; a != nil {
-		a.advance(t)
 	}
 	m.net.eachNet(func(n *netRank) {
 		if n.polls.times > 0 && t > n.polls.first+pollsLimit {

@@ -55,7 +55,6 @@ type plan struct {
 	written bool   // nothing waits for it any more
 	floor   uint64 // when the plan before had been enqueued
 	counted int    // operations of it that are counted as outstanding
-	ahead   uint32 // the watch for which it was written ahead of time; 0: none
 
 	// The first of each: most plans have no more, and an operation keeps its plan in any case.
 	own         operation

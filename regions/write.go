@@ -23,16 +23,10 @@ type planWriter struct {
 	timing  *timing
 	metrics *metrics
 	ends    []operationEnd // of the plan that is being written: memory that is used again
-	ahead   *ahead         // nil: nobody watches
-
-	// number gives the place of an operation in its sequence; each is asked for once, in order.
-	number func(*commRank, *operation) uint64
 }
 
 func newPlanWriter(b *board, rs *ranks, recorder *cuda.Recorder, ti *timing, m *metrics) *planWriter {
-	pw := &planWriter{board: b, ranks: rs, cuda: recorder, timing: ti, metrics: m}
-	pw.number = pw.ordinal
-	return pw
+	return &planWriter{board: b, ranks: rs, cuda: recorder, timing: ti, metrics: m}
 }
 
 // writePlan writes one plan onto the location of its communicator rank, and counts its operations.
@@ -52,9 +46,6 @@ func (pw *planWriter) writePlan(c *commRank, p *plan, now uint64) {
 			}
 		}
 		return
-	}
-	if pw.ahead != nil {
-		pw.ahead.take(c, p, when, source, gpuSource)
 	}
 	pw.process.Comms[c.index].Location = int(loc.Number)
 	pw.createComm(when.Begin, c)
@@ -346,7 +337,7 @@ func (op *operation) sequenceKey() string {
 	return experiment.Pair{From: peer}.RecvKey()
 }
 
-// ordinal is the number of an operation that is written for good.
+// ordinal gives the place of an operation in its sequence; each is asked for once, in order.
 func (pw *planWriter) ordinal(c *commRank, op *operation) uint64 {
 	s := c.sequence(op.sequenceKey())
 	if op.p2p {
@@ -368,7 +359,7 @@ func (pw *planWriter) operationAttributes(a *otf2.AttributeList, c *commRank, op
 	if op.task && !op.p2p {
 		a.Uint64(AttrSeq, op.seq)
 	}
-	a.Uint64(AttrOrdinal, pw.number(c, op))
+	a.Uint64(AttrOrdinal, pw.ordinal(c, op))
 	for _, name := range []struct {
 		ref   otf2.AttributeRef
 		value string

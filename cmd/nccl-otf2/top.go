@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/live"
-	"github.com/nccl-otf2/nccl-otf2/internal/collector/control"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
 	"github.com/nccl-otf2/nccl-otf2/internal/report"
 	"github.com/spf13/cobra"
@@ -38,8 +37,7 @@ func topCommand() *cobra.Command {
 		Short: "Watch a running job: operations per second, bandwidths, who waits, losses",
 		Long: `Shows what a job is doing while it is recorded, from its experiment directory DIR (default: as for ctl): operations per
 second, sizes and bandwidths, which ranks wait and for whom, what was lost. If the directory does not exist yet, it waits for it. It ends when the job ends, or when you press q. It reads
-what the job's collectors write, and does not disturb the job's processes. Collectors that are told so by the user who runs the job write
-operations within a second of their end, with provisional GPU times; with --once, and for other users, it lags a few seconds behind. Collectors
+what the job's collectors write, a few seconds after it happened, and does not disturb the job's processes. Collectors
 that postpone work (NCCL_OTF2_BACKLOG) catch up when somebody looks. docs/top.md explains the columns and the fields of the JSON form.
 
 If the output is not a terminal, or with --once, it prints the state of the job once: the first 20 rows of each table,
@@ -87,23 +85,8 @@ with all data.`,
 
 type top struct {
 	topOptions
-	live  *live.Follower
-	dir   string
-	asked time.Time // when collectors were told that somebody watches
-}
-
-// followEvery is how often collectors are told: they heed it for ten seconds.
-const followEvery = 3 * time.Second
-
-// follow has collectors write operations ahead of time. Where that cannot be asked for the view is some seconds older,
-// as it says.
-func (t *top) follow(now time.Time) {
-	if now.Sub(t.asked) < followEvery {
-		return
-	}
-	if (&control.Controller{Dir: t.dir}).Follow() == nil {
-		t.asked = now
-	}
+	live *live.Follower
+	dir  string
 }
 
 func (t *top) run(ctx context.Context, out io.Writer) error {
@@ -126,9 +109,6 @@ func (t *top) run(ctx context.Context, out io.Writer) error {
 
 // look has collectors take what they put off, and looks then. Without patience it is one of many looks.
 func (t *top) look(ctx context.Context, now time.Time, patience time.Duration) (*live.View, error) {
-	if patience == 0 {
-		t.follow(now)
-	}
 	behind, watching := watched(ctx, t.dir, patience)
 	v, err := t.live.Look(now)
 	if err == nil && (behind > 0 || watching != nil) {

@@ -77,9 +77,6 @@ func (c *live) heed() {
 	}
 	if o.Ask != c.listener.ask {
 		c.backlog.asked = time.Now()
-		if o.Watch {
-			c.ahead.asked = time.Now()
-		}
 		if o.Settle {
 			c.showAll()
 		}

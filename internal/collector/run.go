@@ -199,7 +199,6 @@ type live struct {
 
 	chosen   selection
 	listener listener
-	ahead    ahead
 	profiles profiles
 	gpus     *gpuWatch // nil: they are not looked at
 
@@ -307,7 +306,6 @@ func (c *live) startRecording() (err error) {
 
 // run drains the memory until the process has ended.
 func (c *live) run(ctx context.Context) error {
-	defer c.endAhead()
 	sleep, hot := shortSleep, c.memory.Capacity()/hotPart
 	for !c.stop(ctx) {
 		// The number before the clock, so that the round's time is later than the request.
@@ -319,7 +317,6 @@ func (c *live) run(ctx context.Context) error {
 			return errors.Join(err, c.finish(false))
 		}
 		c.heed()
-		c.lookAhead(time.Now())
 		if request != c.answered {
 			if err := c.answer(request); err != nil {
 				return errors.Join(err, c.finish(false))
@@ -585,7 +582,6 @@ func (c *live) flush() {
 
 // end takes everything that is left and finishes the shard.
 func (c *live) end() error {
-	c.endAhead()
 	round, err := c.memory.Refresh()
 	if err != nil {
 		return errors.Join(err, c.finish(false))

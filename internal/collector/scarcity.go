@@ -56,8 +56,8 @@ const (
 	lateBy     = 2 * time.Millisecond // a timer is off by far less where a processor is free
 	lateWeight = 1.0 / 16             // of the last sleep
 
-	// scarceSleep is how long the collector sleeps where they are: a tenth of what a view of the running job may lag
-	// behind. calmSleep is how long where they are not.
+	// scarceSleep is how long the collector sleeps where they are: little beside the seconds that a view of the running
+	// job lags behind. calmSleep is how long where they are not.
 	scarceSleep = 100 * time.Millisecond
 	calmSleep   = 50 * time.Millisecond
 	// coolPart: of what makes rounds follow at once, the part that must not have come for the collector to sleep so

@@ -48,7 +48,6 @@ type Store struct {
 	secured bool             // and these are on the disk
 	there   map[string]int64 // event files that are on the disk, with the sizes that they had
 	files   *eventFiles
-	ahead   *eventFiles // see Ahead; nil: none
 
 	described int // bytes of shard.json
 }

@@ -29,11 +29,7 @@ func Live(v *live.View, operations, ranks int) *Document {
 		line("operations", "%d so far, none of them known in detail yet", v.Done)
 	} else {
 		line("operations", "%s/s, %s/s; %d so far", units.Number(v.Rate, false), formatRate(v.Bytes), v.Done)
-		provisional := ""
-		if v.Provisional > 0 {
-			provisional = "; GPU times are provisional"
-		}
-		line("window", "%s, until %s ago%s", units.Time(float64(v.Window)), roughly(time.Duration(v.Age)), provisional)
+		line("window", "%s, until %s ago", units.Time(float64(v.Window)), roughly(time.Duration(v.Age)))
 		line("waiting", "%s", waitingText(v))
 	}
 	if v.Lost == 0 {

@@ -290,16 +290,6 @@ func (f *Filter) Interval(p *Plan, b Bounds) (Interval, Notice, bool) {
 	return i, NoticeNone, ok
 }
 
-// Ahead is what Interval would say by now, if the plan were written at once, and changes nothing: the clock may be
-// known better when it is written. False also where stamps that NCCL handed to other plans are being given back.
-func (f *Filter) Ahead(p *Plan, b Bounds) (Interval, bool) {
-	if !f.Clock.known() || p.placed != nil || !f.believes(p) {
-		return Interval{}, false
-	}
-	i, known, plausible := f.located(p, b)
-	return i, known && plausible
-}
-
 // mapped is where the clock puts a plan; false, and for good, if it cannot have run then.
 func (f *Filter) mapped(p *Plan, b Bounds) (Interval, bool) {
 	i, known, plausible := f.located(p, b)

@@ -24,9 +24,8 @@ import (
 // View is how a job stands that is being recorded, and what it did in the last seconds.
 //
 // It comes from what its processes' collectors have written so far. They write every 2 s at most, and operations with
-// GPU times 2 s after these have ended; where they know that somebody watches, also operations ahead of time, within a
-// second. So the view is somewhat behind: the last seconds are those before the latest operation that is known to have
-// ended on all its ranks (Age ago).
+// GPU times 2 s after these have ended. So the view is some seconds behind: it shows the time before the latest operation
+// that is known to have ended on all its ranks (Age ago).
 type View struct {
 	Time      time.Time `json:"time"`
 	Directory string    `json:"directory"`
@@ -45,15 +44,12 @@ type View struct {
 	LostBy  map[string]uint64 `json:"lost_by"` // by reason
 	Partial int               `json:"partial"` // processes that do not record everything, on request
 	// Window is the time that the following is about; it ends Age before Time. 0: nothing was seen.
-	Window uint64 `json:"window_ns"`
-	Age    uint64 `json:"age_ns"`
-	// Provisional is how many of the members' operations in the window have times that the archive may have more
-	// exactly.
-	Provisional uint64      `json:"provisional"`
-	Rate        float64     `json:"operations_per_second"`
-	Bytes       float64     `json:"bytes_per_second"` // sizes of operations, as nccl-tests counts them
-	Operations  []Operation `json:"by_operation"`     // those that take the most time first
-	Ranks       []Rank      `json:"ranks"`
+	Window     uint64      `json:"window_ns"`
+	Age        uint64      `json:"age_ns"`
+	Rate       float64     `json:"operations_per_second"`
+	Bytes      float64     `json:"bytes_per_second"` // sizes of operations, as nccl-tests counts them
+	Operations []Operation `json:"by_operation"`     // those that take the most time first
+	Ranks      []Rank      `json:"ranks"`
 	// collectives in which it is known who waited; the first of several of a communicator is not looked at
 	Compared    uint64 `json:"compared"`
 	NotCompared uint64 `json:"not_compared"` // others: without comparable times, or rooted ones on several hosts
@@ -199,8 +195,6 @@ type liveShard struct {
 	at     func(uint64) uint64
 	tails  map[otf2.LocationRef]*liveTail
 	number uint64
-	next   map[liveSequence]uint64 // the number behind that of the last operation that was counted
-	early  *early
 }
 
 // liveTail is a location that is being followed.
@@ -234,8 +228,8 @@ type liveSum struct {
 }
 
 type liveRankSum struct {
-	operations, provisional uint64
-	inside, waited, caused  float64
+	operations             uint64
+	inside, waited, caused float64
 }
 
 // Look reads what has been written since the last look.
@@ -451,12 +445,10 @@ func (l *Follower) followRank(lc *liveComm, rank int, r *jobs.JobRank, p *jobs.J
 	where := &p.Shard.Locations[at]
 	s := l.shards[p.Path]
 	if s == nil {
-		s = &liveShard{tails: make(map[otf2.LocationRef]*liveTail), number: uint64(len(l.shards)),
-			next: make(map[liveSequence]uint64)}
+		s = &liveShard{tails: make(map[otf2.LocationRef]*liveTail), number: uint64(len(l.shards))}
 		s.names.CommTable = make(map[otf2.CommRef]*facts.Communicator)
 		s.reader = analysis.NewOperationsOf(&s.names, nil, s.names.CommTable,
-			func(o *analysis.Operation) { l.final(s, o) })
-		s.early = newEarly(s)
+			func(o *analysis.Operation) { l.add(s, o) })
 		l.shards[p.Path] = s
 	}
 	s.at = p.At
@@ -571,7 +563,6 @@ func (l *Follower) read(j *jobs.Job, v *View) {
 			of[i].reader.Event(ev)
 		}
 	}
-	l.readAhead(j.Last())
 	if reach := otf2.Timestamp(max(3*l.window, 30*time.Second)); l.newest > reach {
 		l.assembly.AbandonBefore(l.newest - reach)
 	}
@@ -622,14 +613,15 @@ func first(j *jobs.Job) (t uint64) {
 	return t
 }
 
-// add takes a member's operation; plan is the launch on its row whose time was counted last.
-func (l *Follower) add(s *liveShard, o *analysis.Operation, plan *uint64) {
+// add takes a member's operation.
+func (l *Follower) add(s *liveShard, o *analysis.Operation) {
 	lc := l.comms[o.Communicator.Ref]
 	o.Begin, o.End = otf2.Timestamp(s.at(uint64(o.Begin))), otf2.Timestamp(s.at(uint64(o.End)))
 	rank := l.Of[o.Location]
 	l.bucket(o.End).ranks[rank].operations++
-	if o.Source.HasPlace() && (o.Launch == 0 || o.Launch != *plan) { // those that were launched together have one time
-		*plan = o.Launch
+	t := s.tails[o.Location]
+	if o.Source.HasPlace() && (o.Launch == 0 || o.Launch != t.plan) { // those that were launched together have one time
+		t.plan = o.Launch
 		l.spread(o.Begin, o.End, func(b *liveBucket, ns float64) { b.ranks[rank].inside += ns })
 	}
 	switch o.Function {
@@ -878,7 +870,6 @@ func (l *Follower) sum(v *View) {
 		}
 		for i := range b.ranks {
 			ranks[i].add(&b.ranks[i])
-			v.Provisional += b.ranks[i].provisional
 			waited += b.ranks[i].waited
 		}
 	}
@@ -924,7 +915,6 @@ func (s *liveSum) add(o *liveSum) {
 
 func (s *liveRankSum) add(o *liveRankSum) {
 	s.operations += o.operations
-	s.provisional += o.provisional
 	s.inside += o.inside
 	s.waited += o.waited
 	s.caused += o.caused

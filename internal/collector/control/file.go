@@ -32,8 +32,6 @@ type File struct {
 	Job     []string `json:"job"`   // the shards of the job that it is for
 	Ask     uint64   `json:"ask"`   // raised with each request for a status
 	Order   uint64   `json:"order"` // raised with each order; 0: there has been none
-	// Watch: who asks watches the job, and wants operations ahead of time for some seconds.
-	Watch bool `json:"watch,omitempty"`
 	// Settle: who asks wants all operations that are complete to be in the shards before the answers.
 	Settle bool `json:"settle,omitempty"`
 

@@ -59,22 +59,6 @@ func (c *Controller) Watch(ctx context.Context, patience time.Duration) (behind 
 	}
 }
 
-// Follow tells the collectors of a running job that somebody watches it: for the next ten seconds they write operations
-// down as soon as these have ended, with provisional times (experiment.AheadFiles). It does not wait for answers. Where
-// there is no job, or it is somebody else's, or the directory cannot be written, the error tells so.
-func (c *Controller) Follow() error {
-	entries, err := c.live()
-	if err != nil {
-		return err
-	}
-	unlock, err := c.lock(lockPatience)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	return c.send(&File{Watch: true}, false, entries)
-}
-
 // collects tells that a shard has a collector that works.
 func collects(e experiment.Entry) bool {
 	return e.State == experiment.Writing && !e.Process.IsSpooled()
