@@ -4,14 +4,14 @@ package regions
 
 import "github.com/nccl-otf2/nccl-otf2/otf2"
 
-// What operations, calls, kernels and transfers say about themselves. The values are those of NCCL's event descriptors
-// (docs/nccl- profiler-api.md §2.5, §4.3) and of CUPTI's records (docs/gpu.md).
+// Attributes of operations, calls, kernels and transfers. Their values are those of NCCL's event descriptors
+// (docs/nccl-profiler-api.md §2.5, §4.3) and of CUPTI's records (docs/gpu.md).
 
 // Attributes of operations and calls. Their ids are the same in every process, so they need no
 // mapping table. Each is written only where NCCL reported the value.
 const (
 	AttrSeq           otf2.AttributeRef = iota // NCCL's sequence number: per communicator and function
-	AttrOrdinal                                // place in the communicator's sequence of this function, counted here
+	AttrOrdinal                                // index in the communicator's sequence of this function, counted here
 	AttrAlgo                                   // "RING", "TREE", …
 	AttrProto                                  // "LL", "LL128", "SIMPLE"
 	AttrChannels                               // number of channels
@@ -32,11 +32,11 @@ const (
 	AttrPeer                                   // rank in the communicator that a network transfer goes to or comes from
 	AttrQP                                     // InfiniBand queue pair of a transfer
 	AttrBytes                                  // bytes of a copy-engine batch, or of transfers
-	AttrTimes                                  // how many events of NCCL a region stands for
+	AttrTimes                                  // number of NCCL events that a region stands for
 	AttrKernelVariant                          // symmetric kernel, "AllReduce_AGxLL_R"
 	AttrSyncStrategy                           // of copy-engine collectives: "MC", "UC"
 	AttrBatches                                // copy batches of a copy-engine collective
-	// ns that begin and end of a "gpu" interval may be off by, in 95 of 100 cases at least
+	// ns by which begin and end of a "gpu" interval may be off, in at least 95 of 100 cases
 	AttrUncertainty
 	attrGridX         // blocks of a kernel; y and z where they are not 1
 	attrGridY         // Blocks in y; 1 if missing
@@ -57,29 +57,29 @@ const (
 	// Id of the NCCL Group event: on a kernel and on the operations that it carried out
 	AttrPlanID
 	attrGPUSource // What GPU times come from: kernelch (NCCL) or cupti
-	// By how much (ns) NCCL's stamps and CUPTI contradict each other on when the kernel ran
+	// ns by which NCCL's stamps and CUPTI disagree about when the kernel ran
 	attrGPUDifference
 	AttrSendBuffClass // Memory of the send buffer: device, managed, pinned, host or unknown
 	AttrRecvBuffClass // Memory of the receive buffer: device, managed, pinned, host or unknown
-	attrInPlace       // 1 if send and receive buffer are the same as NCCL means it
-	AttrGPUHeld       // ns for which transfers of an operation waited for nothing but the GPU
-	AttrGPUHeldFirst  // of that, before it had done anything
-	// buffers that it filled or emptied for them, on the channel where they waited longest
+	attrInPlace       // 1 if send and receive buffer are the same by NCCL's definition
+	AttrGPUHeld       // ns for which transfers of an operation waited for the GPU alone
+	AttrGPUHeldFirst  // of that, before the GPU's first step
+	// steps that the GPU filled or emptied for them, on the channel where they waited longest
 	AttrGPUSteps
-	// 2: on that channel the network brought data and took data, 1: one of both
+	// 2: that channel both sends and receives over the network, 1: one of them
 	AttrGPUWays
-	AttrLinkPeer      // rank in the communicator that an operation was sending to longest
+	AttrLinkPeer      // rank in the communicator to which an operation was sending longest
 	AttrLinkBusy      // ns for which it was
 	AttrLinkBytes     // bytes that it sent there
 	AttrLinkTransfers // in how many transfers
-	// of a call: the communicator; not of those of one rank, which archives do not have
+	// of a call: the communicator; missing for those of one rank, which archives do not contain
 	AttrComm
-	AttrRank       // of a call: the rank in it that the call is for
+	AttrRank       // of a call: the rank in it for which the call is
 	AttrRoot       // of a call of a rooted collective: the root's rank
 	AttrFunction   // of a raw event, as all below: NCCL's function
-	AttrGroupDepth // how deep groups were nested; 1: a plain call
+	AttrGroupDepth // nesting depth of groups; 1: a plain call
 	AttrSymmetric  // 1: a symmetric kernel's
-	AttrProxyPID   // process whose operation a proxy works for
+	AttrProxyPID   // process for whose operation a proxy works
 	// transfers that a ProxyOp is to make; of its states (to API v3) those so far
 	AttrSteps
 	AttrChunkSize // bytes, a most per transfer
@@ -100,27 +100,27 @@ const (
 	AttrTID         // the thread on which NCCL reported the start
 	// of a state: bytes, operations, the GPU's clock, or what a network plugin passed
 	AttrArgument
-	// by how many kernels at most NCCL had handed the stamps of a "gpu" interval to later operations
+	// largest number of kernels by which NCCL's stamps of a "gpu" interval had been shifted to later operations
 	attrRealigned
-	AttrOperations // of a launch of several: how many
+	AttrOperations // of a launch of several: their number
 	// 1: the end of a "gpu" interval is that of a part of the kernel, see endsEarly
 	AttrEndsEarly
 	// of transfers that are summed up, as all below (netsum.go): the window of those that were sent
 	AttrWindow
-	AttrProxyOps    // ProxyOps that they were made in
-	AttrTransfers   // those that were sent, or of which something arrived, with bytes
+	AttrProxyOps    // number of their ProxyOps
+	AttrTransfers   // transfers with bytes that were sent or received
 	AttrGPUWait     // ns of the row's phases, see netPhases: for the GPU
 	AttrPeerWait    // for the receiver
 	AttrNetworkTime // for the network
 	AttrFlushTime   // until data was visible to the GPU
-	// how many such phases these times are of; those of which there are none are left out
+	// number of such phases in these times; left out where 0
 	AttrGPUWaits
 	AttrPeerWaits    // for the receiver
 	AttrNetworkTimes // for the network
 	AttrFlushTimes   // until data was visible
-	AttrOpenPhase    // the phase that was open when the data ended; it is in no time
-	AttrOpenTime     // ns: for how long
-	// ns for which something was under way to the peer, since the record before
+	AttrOpenPhase    // the phase that was open when the data ended, which no time includes
+	AttrOpenTime     // ns: how long it was open
+	// ns with a transfer under way to the peer, since the previous record
 	AttrBusy
 	AttrLongest      // ns: a single step's longest time in one phase
 	AttrLongestPhase // that phase

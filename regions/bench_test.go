@@ -12,7 +12,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
-// files makes event files that nobody reads.
+// files makes event files that are not read.
 type files struct{ dir string }
 
 func (d files) EventWriter(l experiment.Location) (EventWriter, error) {

@@ -18,8 +18,8 @@ const (
 	ClassUnknown = cuda.ClassUnknown
 )
 
-// bufferAttributes returns what memory an operation worked on, where CUPTI records memory, and whether it was one
-// buffer.
+// bufferAttributes adds the memory classes of an operation's buffers, if CUPTI records memory, and whether the
+// operation was in place.
 func (pw *planWriter) bufferAttributes(a *otf2.AttributeList, c *commRank, op *operation) {
 	if !op.task {
 		return
@@ -49,7 +49,7 @@ func (pw *planWriter) classAttributes(a *otf2.AttributeList, op *operation) {
 	}
 }
 
-// inPlace reports whether an operation's buffers are one.
+// inPlace reports whether an operation's buffers are the same.
 func (op *operation) inPlace(c *commRank) (same, known bool) {
 	f := CollectiveNamed(op.name)
 	if op.p2p || f == nil {

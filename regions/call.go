@@ -12,31 +12,31 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions/cuda"
 )
 
-// Calls of the application (GroupApi, CollApi, P2pApi, KernelLaunch): what is drawn on its threads, and when a call
-// ends. Who makes these events, on which thread and under which parent: docs/nccl-profiler-api.md §3.1, §3.2, §3.5;
-// what NCCL leaves open: §3.4.
+// Calls of the application (GroupApi, CollApi, P2pApi, KernelLaunch): their regions on its threads, and when a call
+// ends. docs/nccl-profiler-api.md says which thread makes these events under which parent (§3.1, §3.2, §3.5) and which
+// of them NCCL does not end (§3.4).
 
-// thread is the present owner of a ring: one of the process's threads.
+// thread is the current owner of a ring: one of the process's threads.
 type thread struct {
 	tid    int
 	name   string     // the system's; "": not known
 	loc    *location  // of application threads, at their first event
 	group  *groupCall // open
-	launch *launch    // last KernelLaunch, until its plan takes it
+	launch *launch    // last KernelLaunch, until its plan refers to it
 	ce     *ceCall    // open
 	ctrl   ctrl       // open, of proxy threads
 
-	application bool // it had a row when another model went; see resumeThread
+	application bool // it had a row in an earlier model; see resumeThread
 
 	single []*call          // calls without a group, open
-	phases []otf2.RegionRef // of the application, open
-	deep   int              // further ones that are not drawn
+	phases []otf2.RegionRef // open phases of the application
+	deep   int              // open phases that are not drawn
 
-	spans, written []span // memory of its groups' spans, and of those being written, that is used again
+	spans, written []span // reused memory of its groups' spans, and of those being written
 }
 
-// groupCall is a GroupApi event: one call of the application, or all calls of one outermost
-// ncclGroupStart … ncclGroupEnd, of one thread and any number of communicators.
+// groupCall is a GroupApi event: one call of the application, or all calls between an outermost ncclGroupStart and its
+// ncclGroupEnd, by one thread on any number of communicators.
 type groupCall struct {
 	handle      uint64
 	thread      *thread
@@ -47,32 +47,32 @@ type groupCall struct {
 	graph       bool
 	calls       []*call
 	launches    []*launch
-	spans       []span // what else happened inside: launches, copy-engine work, the application's phases
+	spans       []span // launches, copy-engine work and the application's phases inside
 	phases      groupPhases
-	resumed     bool // another model saw it begin: its region is missing
+	resumed     bool // it began in an earlier model: its region is missing
 
-	// The first of each, and its place in the lists above: most groups have no more, and an operation that waits keeps
-	// all of it.
+	// Memory for the first of each, and its index in the lists above: most groups have no more, and an operation that
+	// waits keeps all of it.
 	ownCall     call
 	ownLaunch   launch
 	firstCall   [1]*call
 	firstLaunch [1]*launch
 }
 
-// noGroup is a group number above all, ungrouped one below all: that of calls without a group.
+// noGroup is greater than every group number, ungrouped is smaller: the number of calls without a group.
 const (
 	noGroup   = int64(1) << 62
 	ungrouped = -noGroup
 )
 
-// call is a CollApi or P2pApi event. It outlives its stop: operations name it as their parent, those
-// of a captured graph at each replay.
+// call is a CollApi or P2pApi event. It outlives its stop: operations refer to it as their parent, those of a captured
+// graph at each replay.
 type call struct {
 	handle, parent uint64
-	thread         *thread // that began it; nil if another model saw that
+	thread         *thread // that began it; nil if it began in an earlier model
 	comm           *commRank
 	group          *groupCall // nil if NCCL named none
-	before         int64      // without: the number that it counts as, below all of this model's groups; see earlier
+	before         int64      // without a group: its number, below all of this model's groups
 	p2p            bool
 	name           string
 	count          uint64
@@ -81,13 +81,13 @@ type call struct {
 	stream, tag    uint64
 	graph          bool
 	start, stop    uint64
-	stopped        bool // its own stop has come, or nobody waits for it
-	unfinished     bool // it has not come
-	dropped        bool // no operation is of it any more
+	stopped        bool // its stop has come, or is not awaited any more
+	unfinished     bool // its stop never came
+	dropped        bool // no operation refers to it any more
 	listed         int  // its number in the list of its communicator rank's, see callList
 }
 
-// groupNumber is the number of the call's group.
+// groupNumber returns the number of the call's group.
 func (c *call) groupNumber() int64 {
 	if c.group == nil {
 		return c.before
@@ -95,8 +95,8 @@ func (c *call) groupNumber() int64 {
 	return c.group.number
 }
 
-// over reports whether the application has come back from the call, and from the group that it is part of.
-func (c *call) over() bool {
+// hasReturned reports whether the application has returned from the call and from its group.
+func (c *call) hasReturned() bool {
 	if c.group == nil {
 		return c.stopped
 	}
@@ -108,10 +108,10 @@ type launch struct {
 	cuda.Launch
 	comm           *commRank
 	parent, stream uint64
-	graph          bool // of a capture: recorded, not launched
+	graph          bool // captured into a graph, not launched
 }
 
-// threads are what the process's threads do: calls of NCCL, and the application's own phases.
+// threads tracks the process's threads: calls of NCCL, and the application's phases.
 type threads struct {
 	*board
 	ranks *ranks
@@ -120,12 +120,12 @@ type threads struct {
 
 	byRing      []*thread
 	groups      map[uint64]*groupCall // by handle, open
-	groupNumber int64                 // of the last one
+	groupNumber int64                 // of the last group
 	launches    bounded.Map[*launch]  // open
-	callNames   map[string]string     // of the regions of calls, by function
+	callNames   map[string]string     // region names of calls, by function
 
-	heritage map[int]*heritage // what another model left, by communicator rank
-	past     int64             // one more than the greatest number of its groups of calls
+	heritage map[int]*heritage // state of an earlier model, by communicator rank
+	past     int64             // its greatest group number plus one
 }
 
 func newThreads(b *board, rs *ranks, ops *operations, c *cuda.Recorder) *threads {
@@ -133,7 +133,7 @@ func newThreads(b *board, rs *ranks, ops *operations, c *cuda.Recorder) *threads
 		launches: bounded.New[*launch](maxLaunches), callNames: make(map[string]string)}
 }
 
-// thread is the present owner of a ring.
+// thread returns the current owner of a ring.
 func (ts *threads) thread(ring int) *thread {
 	for len(ts.byRing) <= ring {
 		ts.byRing = append(ts.byRing, &thread{})
@@ -141,8 +141,8 @@ func (ts *threads) thread(ring int) *thread {
 	return ts.byRing[ring]
 }
 
-// known makes a thread that has begun to record, whose name was this one then.
-func (ts *threads) known(tid int, name string) *thread {
+// openThread makes a thread that has begun to record, with its name at that time.
+func (ts *threads) openThread(tid int, name string) *thread {
 	th := &thread{tid: tid, name: name}
 	if ts.opts.ThreadName != nil {
 		th.name = cmp.Or(ts.opts.ThreadName(tid), name)
@@ -150,8 +150,8 @@ func (ts *threads) known(tid int, name string) *thread {
 	return th
 }
 
-// end closes what a thread has open.
-func (ts *threads) end(th *thread, t uint64) {
+// endThread ends everything that a thread has open.
+func (ts *threads) endThread(th *thread, t uint64) {
 	ts.closeCE(th, t, true)
 	if th.group != nil {
 		ts.closeGroupCall(th, t, true)
@@ -160,11 +160,11 @@ func (ts *threads) end(th *thread, t uint64) {
 		ts.endCall(th.single[0], th, t, true)
 	}
 	ts.endPhases(th, t)
-	ts.release(th.loc)
+	ts.releaseRow(th.loc)
 	th.loc = nil
 }
 
-// forget drops what is kept of a communicator rank that is gone.
+// forget drops the state of a communicator rank that is gone.
 func (ts *threads) forget(c *commRank) {
 	ts.launches.RemoveFunc(func(_ uint64, l *launch) bool { return l.comm == c })
 }
@@ -194,16 +194,16 @@ func (ts *threads) stopGroupAPI(th *thread, t uint64, r *shm.Record) {
 	}
 }
 
-// place is memory for the group's next call, of any group or of none (nil).
-func (g *groupCall) place() *call {
+// newCall returns memory for the next call of the group; of a new one if the group is nil.
+func (g *groupCall) newCall() *call {
 	if g != nil && len(g.calls) == 0 {
 		return &g.ownCall
 	}
 	return new(call)
 }
 
-// launchPlace is memory for the group's next launch, of any group or of none (nil).
-func (g *groupCall) launchPlace() *launch {
+// newLaunch returns memory for the next launch of the group; new memory if the group is nil.
+func (g *groupCall) newLaunch() *launch {
 	if g != nil && len(g.launches) == 0 {
 		return &g.ownLaunch
 	}
@@ -221,7 +221,7 @@ func (ts *threads) startCall(th *thread, t uint64, r *shm.Record) {
 		ts.endCall(again, th, t, true)
 	}
 	g := ts.groups[r.Arg]
-	c := g.place()
+	c := g.newCall()
 	*c = call{
 		handle: r.Handle, parent: r.Arg, thread: th, comm: comm, group: g, p2p: r.Type == shm.EventP2pApi,
 		name: r.Func, count: r.Count, datatype: r.Datatype, root: r.Root, stream: r.Stream, tag: r.UserTag,
@@ -249,7 +249,7 @@ func (ts *threads) startCall(th *thread, t uint64, r *shm.Record) {
 	}
 }
 
-// maxSingle is how many calls without a group a thread has open at most: NCCL does not end all that it begins.
+// maxSingle bounds the open calls without a group of a thread: NCCL does not end every call.
 const maxSingle = 64
 
 func (ts *threads) stopCall(th *thread, t uint64, r *shm.Record) {
@@ -262,8 +262,8 @@ func (ts *threads) stopCall(th *thread, t uint64, r *shm.Record) {
 	ts.endCall(c, th, t, false)
 }
 
-// endCall ends a call. One of a group is drawn with that; any other now, on the row of the thread that began it, or of
-// this one where another model saw that.
+// endCall ends a call. A call of a group is drawn with the group; another one now, on the row of the thread that began
+// it, or of th if it began in an earlier model.
 func (ts *threads) endCall(c *call, th *thread, t uint64, unfinished bool) {
 	c.stop, c.stopped, c.unfinished = t, true, unfinished
 	if c.dropped {
@@ -290,7 +290,7 @@ func (ts *threads) endCall(c *call, th *thread, t uint64, unfinished bool) {
 	}
 }
 
-// loseOpen counts calls as lost that another model saw begin, and nobody end.
+// loseOpen counts calls as lost that began in an earlier model and never ended.
 func (ts *threads) loseOpen() {
 	for _, c := range ts.ops.calls {
 		if c.group == nil && !c.stopped {
@@ -299,7 +299,7 @@ func (ts *threads) loseOpen() {
 	}
 }
 
-// eventType is the type of the call's event.
+// eventType returns the type of the call's event.
 func (c *call) eventType() shm.EventType {
 	if c.p2p {
 		return shm.EventP2pApi
@@ -314,7 +314,7 @@ func (ts *threads) startLaunch(th *thread, t uint64, r *shm.Record) {
 		return
 	}
 	g := ts.groups[r.Arg]
-	th.launch = g.launchPlace()
+	th.launch = g.newLaunch()
 	*th.launch = launch{
 		Launch: cuda.Launch{Handle: r.Handle, Rank: &comm.kernels, Thread: uint32(th.tid), Start: t, Stop: t},
 		comm:   comm, parent: r.Arg, stream: r.Stream, graph: g != nil && g.graph,
@@ -342,8 +342,8 @@ func (ts *threads) stopLaunch(th *thread, t uint64, r *shm.Record) {
 	th.written = reusable(th.written)
 }
 
-// onThread draws what a thread did for a communicator rank: with the call it belongs to if one is open, else
-// on the thread's own row, or on that of NCCL's threads if it is one of those.
+// onThread draws what a thread did for a communicator rank: inside the open call that it belongs to; else on the
+// thread's own row, or on the enqueue row for a thread of NCCL's.
 func (ts *threads) onThread(th *thread, c *commRank, spans []span) {
 	if th.group != nil {
 		th.group.spans = append(th.group.spans, spans...)
@@ -362,15 +362,14 @@ func (ts *threads) onThread(th *thread, c *commRank, spans []span) {
 	}
 }
 
-// writeAlone draws one region of a thread.
+// writeAlone draws a single region of a thread.
 func (ts *threads) writeAlone(th *thread, loc *location, s span) {
 	th.written = append(th.written[:0], s)
 	ts.writeNested(loc, th.written)
 	th.written = reusable(th.written)
 }
 
-// closeGroupCall writes a group call, whole: what lies inside is known now, and strictly nested
-// because one thread made it.
+// closeGroupCall writes a group call when everything inside is known. It nests strictly, because one thread made it.
 func (ts *threads) closeGroupCall(th *thread, t uint64, unfinished bool) {
 	ts.closeCE(th, t, true)
 	g := th.group
@@ -410,10 +409,10 @@ func (ts *threads) closeGroupCall(th *thread, t uint64, unfinished bool) {
 	ts.movePhases(th, g)
 }
 
-// groupName is what calls that consist of several are named by, where it is not known what the application called.
+// groupName names calls of several operations if the application's function is not known.
 const groupName = "Group"
 
-// groupSpan is the region of a call that consists of several, or of none.
+// groupSpan returns the region of a call with several operations, or with none.
 func (ts *threads) groupSpan(g *groupCall, unfinished bool) span {
 	name, role := groupName, otf2.RegionRoleFunction
 	if composite, ok := g.compositeName(); ok {
@@ -430,7 +429,7 @@ func (g *groupCall) describe(b *board, a *otf2.AttributeList, unfinished bool) {
 	if unfinished {
 		a.Uint8(AttrUnfinished, 1)
 	}
-	if _, composite := g.compositeName(); composite { // all its sends and receives are one rank's
+	if _, composite := g.compositeName(); composite { // all its sends and receives are of one rank
 		b.rankAttributes(a, g.calls[0].comm)
 	}
 }
@@ -438,7 +437,7 @@ func (g *groupCall) describe(b *board, a *otf2.AttributeList, unfinished bool) {
 // plain reports whether the group is one plain call.
 func (g *groupCall) plain() bool { return g.depth == 1 && len(g.calls) == 1 }
 
-// callRegion is the region of the calls of a function.
+// callRegion returns the region of calls of a function.
 func (ts *threads) callRegion(function string, role otf2.RegionRole) otf2.RegionRef {
 	name, ok := ts.callNames[function]
 	if !ok {
@@ -448,8 +447,8 @@ func (ts *threads) callRegion(function string, role otf2.RegionRole) otf2.Region
 	return ts.defs.region(name, GroupAPI, role)
 }
 
-// compositeName recognizes the API functions that NCCL carries out as a series of sends and
-// receives inside one plain call (AlltoAll, Gather, Scatter since 2.28; no event names them).
+// compositeName returns the API function that NCCL carries out as sends and receives inside one plain call (AlltoAll,
+// Gather, Scatter since 2.28; no event names them).
 func (g *groupCall) compositeName() (string, bool) {
 	if g.depth != 1 || len(g.calls) < 2 {
 		return "", false
@@ -477,7 +476,7 @@ func (g *groupCall) compositeName() (string, bool) {
 	return "", false
 }
 
-// callSpan is the region of one call.
+// callSpan returns the region of one call.
 func (ts *threads) callSpan(c *call, start, stop uint64, unfinished bool) span {
 	return span{start: start, stop: stop, region: ts.callRegion(c.name, roleOf(c.name, c.p2p)), by: c,
 		unfinished: unfinished}
@@ -506,8 +505,8 @@ func (c *call) describe(b *board, a *otf2.AttributeList, unfinished bool) {
 	}
 }
 
-// rankAttributes tell on which communicator, for which rank of it and on which device a call is: one thread can call
-// for several. What NCCL did not tell is missing, and so is a communicator of one rank.
+// rankAttributes add the communicator, rank and device of a call, because one thread can call for several. What NCCL
+// did not report is missing, and so is a communicator of one rank.
 func (b *board) rankAttributes(a *otf2.AttributeList, c *commRank) {
 	if !c.announced {
 		return
@@ -534,7 +533,7 @@ func (l *launch) describe(_ *board, a *otf2.AttributeList, _ bool) {
 	}
 }
 
-// takeCall gives an operation the call that asked for it, which is then no operation of its own.
+// takeCall removes the call that asked for an operation from the calls without operations, and returns it.
 func (ops *operations) takeCall(handle uint64) *call {
 	call := ops.calls[handle]
 	if call != nil && call.dropped {
@@ -547,7 +546,7 @@ func (ops *operations) takeCall(handle uint64) *call {
 	return call
 }
 
-// dropCall forgets a call that no operation is of any more, once it has been stopped.
+// dropCall forgets a stopped call that no operation refers to any more.
 func (ops *operations) dropCall(c *call) {
 	c.dropped = true
 	if c.stopped && ops.calls[c.handle] == c {

@@ -10,11 +10,11 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
-// What tells calls of one thread for several ranks from each other.
+// Attributes that distinguish calls of one thread for several ranks.
 var callPlace = []otf2.AttributeRef{AttrDevice, AttrComm, AttrRank, AttrRoot}
 
 // One thread calls for two ranks of a communicator, on two devices; for a communicator of one rank, which archives do
-// not have; and for one of which NCCL did not tell anything. Each call says what is known.
+// not have; and for one that NCCL reported nothing about. Each call states what is known.
 func TestCallsSayOnWhichCommunicatorAndRankTheyAre(t *testing.T) {
 	s := newScene(t, 4)
 	for i, c := range []struct {
@@ -67,24 +67,23 @@ func TestCallsOfSendsAndReceivesSayOnWhichCommunicatorTheyAre(t *testing.T) {
 		110 Enter ncclSend DEVICE=0 COMM=0 RANK=1`)
 }
 
-// So many calls wait that half of them are given up waiting for, while one is under way: it has its region when it
-// ends.
+// So many calls wait that half of them are given up, while one is under way: it has its region when it ends.
 func TestCallsUnderWayAreNotGivenUp(t *testing.T) {
 	s := newScene(t, 4)
 	const calls = maxUnseen + 1
 	for i := range uint64(calls) {
 		r := shm.Record{Kind: shm.RecordStart, Type: shm.EventCollApi, Handle: 2 + i, Func: "AllReduce", Count: 1,
 			Datatype: "ncclInt8"}
-		if err := s.m.Record(0, at(100+2*i), &r); err != nil {
+		if err := s.m.Record(0, micros(100+2*i), &r); err != nil {
 			t.Fatal(err)
 		}
 		if i == maxUnseen {
-			if err := s.m.Advance(at(100 + 2*i)); err != nil {
+			if err := s.m.Advance(micros(100 + 2*i)); err != nil {
 				t.Fatal(err)
 			}
 		}
 		r = shm.Record{Kind: shm.RecordStop, Type: shm.EventCollApi, Handle: 2 + i}
-		if err := s.m.Record(0, at(101+2*i), &r); err != nil {
+		if err := s.m.Record(0, micros(101+2*i), &r); err != nil {
 			t.Fatal(err)
 		}
 	}

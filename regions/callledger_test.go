@@ -38,7 +38,7 @@ func (c *caller) handle(typ shm.EventType) uint64 {
 }
 
 func (c *caller) record(ring int, r shm.Record) {
-	if err := c.m.Record(ring, at(c.us), &r); err != nil {
+	if err := c.m.Record(ring, micros(c.us), &r); err != nil {
 		c.rt.Fatal(err)
 	}
 }
@@ -118,7 +118,7 @@ func (c *caller) step() {
 		if rapid.IntRange(0, 3).Draw(t, "end") == 0 {
 			c.record(ring, shm.Record{Kind: shm.RecordFinalize, Aux: comm % callerComms})
 		}
-	case 13: // so many that they are not waited for any longer
+	case 13: // enough that they are not awaited any longer
 		if rapid.IntRange(0, 3).Draw(t, "many") == 0 {
 			for range maxUnseen / 2 {
 				c.begin(ring, 0, 0, shm.EventCollApi, 0)
@@ -161,8 +161,8 @@ func (c *caller) drawn() map[uint64]int {
 	return regions
 }
 
-// Every call that NCCL told of is one region on the rows of threads or one loss, whatever becomes of its group, its
-// thread and its communicator, and in whatever order and at whatever times that is told.
+// Every call that NCCL reported is one region on the rows of threads or one loss, for any fate of its group, its thread
+// and its communicator, and any order and times of their events.
 func TestEveryCallIsOneRegionOrOneLoss(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := newSceneWith(t, 4, 7, &Options{RecordMask: 1<<shm.EventKernelCh | 1<<shm.EventProxyOp})
@@ -175,7 +175,7 @@ func TestEveryCallIsOneRegionOrOneLoss(t *testing.T) {
 			c.us += uint64(rapid.SampledFrom([]int{0, 0, 1, 1, 5, 3_000_000}).Draw(rt, "pause"))
 			c.step()
 			if rapid.Bool().Draw(rt, "advance") {
-				if err := s.m.Advance(at(c.us)); err != nil {
+				if err := s.m.Advance(micros(c.us)); err != nil {
 					rt.Fatal(err)
 				}
 			}

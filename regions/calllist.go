@@ -4,17 +4,17 @@ package regions
 
 import "iter"
 
-// callList holds the calls of a communicator rank of which no operation has been seen, in the order of the application.
-// A call is added and removed, and those before a group are found, in a time that does not grow with the number of
-// others: an application may make any number of calls in one group, and any number that become no operation.
+// callList holds the calls of a communicator rank without operations so far, in the application's order. The time to
+// add or remove a call, or to find those before a group, does not depend on the number of other calls: an application
+// may make any number of calls in one group, and any number that never become operations.
 type callList struct {
 	list    []*call // nil: removed
-	removed int     // in front of the list
+	removed int     // number of removed calls at the front of the list
 	count   int
 	newest  int64 // greatest number of a group
-	// a call came after one of a later group, as threads that share a communicator may have it
+	// a call followed one of a later group, as can happen when threads share a communicator
 	unordered   bool
-	collectives map[int64]int // calls that are no messages, by the number of their group
+	collectives map[int64]int // number of calls that are not messages, by group
 }
 
 func (l *callList) add(c *call) {
@@ -37,10 +37,10 @@ func (l *callList) add(c *call) {
 	}
 }
 
-// compact closes the gaps of calls that are removed.
+// compact closes the gaps of removed calls.
 func (l *callList) compact() {
 	kept := l.list[:0]
-	for c := range l.all() {
+	for c := range l.allCalls() {
 		c.listed = l.removed + len(kept)
 		kept = append(kept, c)
 	}
@@ -48,7 +48,7 @@ func (l *callList) compact() {
 	l.list = kept
 }
 
-// remove takes out a call that is in the list. One that is gone over may be.
+// remove removes a call of the list, also during iteration.
 func (l *callList) remove(c *call) {
 	l.list[c.listed-l.removed] = nil
 	l.count--
@@ -62,11 +62,11 @@ func (l *callList) remove(c *call) {
 	}
 }
 
-// all are the calls in their order.
-func (l *callList) all() iter.Seq[*call] { return l.before(noGroup) }
+// allCalls iterates over the calls in order.
+func (l *callList) allCalls() iter.Seq[*call] { return l.callsBefore(noGroup) }
 
-// before are the calls of groups before the given one.
-func (l *callList) before(group int64) iter.Seq[*call] {
+// callsBefore iterates over the calls of groups before the given one.
+func (l *callList) callsBefore(group int64) iter.Seq[*call] {
 	return func(yield func(*call) bool) {
 		for _, c := range l.list {
 			switch {
@@ -82,21 +82,21 @@ func (l *callList) before(group int64) iter.Seq[*call] {
 	}
 }
 
-// middle is a call about the middle of a list that has some.
-func (l *callList) middle() *call {
+// middleCall returns a call near the middle of a non-empty list.
+func (l *callList) middleCall() *call {
 	half := len(l.list) / 2
 	for _, c := range l.list[half:] {
 		if c != nil {
 			return c
 		}
 	}
-	for c := range l.all() {
+	for c := range l.allCalls() {
 		return c
 	}
 	return nil
 }
 
-// oneGroup reports whether all calls up to one of them are of its group.
+// oneGroup reports whether all calls up to c are in its group.
 func (l *callList) oneGroup(c *call) bool {
 	return !l.unordered && c.group != nil && len(l.list) > 0 && l.list[0].group == c.group
 }

@@ -31,7 +31,7 @@ func TestCallList(t *testing.T) {
 			}
 			group := number - int64(rapid.IntRange(-1, 3).Draw(rt, "before"))
 			want := slices.DeleteFunc(slices.Clone(plain), func(c *call) bool { return c.before >= group })
-			if got := slices.Collect(l.before(group)); !slices.Equal(got, want) || l.count != len(plain) {
+			if got := slices.Collect(l.callsBefore(group)); !slices.Equal(got, want) || l.count != len(plain) {
 				rt.Fatalf("%d calls before group %d of %d, want %d of %d", len(got), group, l.count, len(want),
 					len(plain))
 			}
@@ -39,7 +39,7 @@ func TestCallList(t *testing.T) {
 				func(c *call) bool { return !c.p2p && c.before == group }); collective != (l.collectives[group] > 0) {
 				rt.Fatalf("group %d has collectives: %v, said %v", group, collective, !collective)
 			}
-			if len(plain) > 0 && !slices.Contains(plain, l.middle()) {
+			if len(plain) > 0 && !slices.Contains(plain, l.middleCall()) {
 				rt.Fatal("the middle is none of the calls")
 			}
 			if len(l.list) > 3*len(plain)+65 && len(l.list) > 3*l.count+400 {
@@ -50,7 +50,7 @@ func TestCallList(t *testing.T) {
 }
 
 // Calls that become operations stand in the queue where they would if each were put in by itself: before the first plan
-// of a later group, and before the plans that nobody has seen stop.
+// of a later group, and before the plans that have not been seen to stop.
 func TestCallsAloneFindTheirPlaces(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		groups := rapid.SliceOfN(rapid.Int64Range(0, 9), 0, 12)
@@ -97,7 +97,7 @@ func TestManyCallsWithoutPlans(t *testing.T) {
 	for _, grouped := range []bool{false, true} {
 		s := newScene(t, 4)
 		give := func(us uint64, r shm.Record) {
-			if err := s.m.Record(0, at(us), &r); err != nil {
+			if err := s.m.Record(0, micros(us), &r); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -131,7 +131,7 @@ func TestManyCallsOfOneGroup(t *testing.T) {
 	const calls = 1 << 18
 	s := newScene(t, 4)
 	give := func(us uint64, r shm.Record) {
-		if err := s.m.Record(0, at(us), &r); err != nil {
+		if err := s.m.Record(0, micros(us), &r); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -141,7 +141,7 @@ func TestManyCallsOfOneGroup(t *testing.T) {
 			Datatype: "ncclInt8", Count: 1})
 		give(2+i, shm.Record{Kind: shm.RecordStop, Type: shm.EventCollApi, Handle: 2 + i})
 		if i%64 == 0 {
-			if err := s.m.Advance(at(2 + i)); err != nil {
+			if err := s.m.Advance(micros(2 + i)); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -7,15 +7,15 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
-// Collectives of the copy engines: CeColl becomes an operation, its CeSync and CeBatch regions on the thread that
-// enqueues them (docs/nccl-profiler-api.md §3.2).
+// Collectives of the copy engines: CeColl becomes an operation; its CeSync and CeBatch become regions on the thread
+// that enqueues them (docs/nccl-profiler-api.md §3.2).
 
-// ceCall is an open CeColl event: the enqueueing of a collective that the GPU's copy engines carry out (API
-// v6 and later). One thread makes it and its parts, strictly nested.
+// ceCall is an open CeColl event: a thread enqueues a collective that the GPU's copy engines carry out (API v6 and
+// later). One thread makes it and its parts, strictly nested.
 type ceCall struct {
 	handle uint64
 	comm   *commRank
-	plan   *plan // nil if it was captured into a graph, whose replays NCCL does not tell of
+	plan   *plan // nil if it was captured into a graph, whose replays NCCL does not report
 	spans  []span
 	open   []cePart
 }
@@ -47,7 +47,7 @@ func (ts *threads) startCE(th *thread, t uint64, r *shm.Record) {
 			syncStrategy: r.SyncStrategy, batches: r.NumBatches, stopped: true,
 		})
 		th.ce.plan = p
-		comm.issue(p, t)
+		comm.addPlan(p, t)
 	}
 }
 
@@ -127,8 +127,8 @@ func (ts *threads) stopCEPart(th *thread, t uint64, r *shm.Record) {
 	ts.oddity(oddStrayStop)
 }
 
-// captureOnly counts, and marks once for each communicator rank, work that NCCL reported at its capture
-// into a graph only: when the graph runs, nothing is heard of it.
+// captureOnly counts, and marks once for each communicator rank, work that NCCL reports at its capture into a graph
+// only, not when the graph runs.
 func (ops *operations) captureOnly(c *commRank, t uint64) {
 	ops.oddity(oddCaptureOnly)
 	if !c.silentGraphs {

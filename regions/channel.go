@@ -10,11 +10,11 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
 )
 
-// What is drawn of a plan's kernels beside the plan: phases of symmetric kernels (docs/nccl-profiler-api.md §3.6), and
-// on request a row for each channel. That a batch is stamped as a whole stands in §7.2.
+// Details of a plan's kernels: phases of symmetric kernels (docs/nccl-profiler-api.md §3.6), and on request a row for
+// each channel. A batch is stamped as a whole (§7.2).
 
-// writeKernelPhases draws the parts of a symmetric kernel inside its plan's region: each from its first channel's
-// beginning to its last one's end.
+// writeKernelPhases draws the phases of a symmetric kernel inside its plan's region, each from the begin on its first
+// channel to the end on its last one.
 func (pw *planWriter) writeKernelPhases(c *commRank, loc *location, p *plan, enter, leave otf2.Timestamp) {
 	phases := make(map[uint8]kernelPhase)
 	for _, s := range p.shares {
@@ -34,10 +34,10 @@ func (pw *planWriter) writeKernelPhases(c *commRank, loc *location, p *plan, ent
 	pw.writePhases(c, loc, order, p.stamps.Reported, enter, leave)
 }
 
-// phaseSlackNs is how far a phase may reach beyond its kernel: all stamps of one kernel are mapped in the same way.
+// phaseSlackNs is how far a phase may exceed its kernel: all stamps of one kernel are mapped in the same way.
 const phaseSlackNs = 20_000
 
-// writePhases draws phases between two times, one after the other; seen is when NCCL had reported them.
+// writePhases draws phases between two times, one after the other; seen is when NCCL reported them.
 func (pw *planWriter) writePhases(c *commRank, loc *location, phases []kernelPhase, seen uint64, from,
 	to otf2.Timestamp) {
 	slices.SortFunc(phases, func(a, b kernelPhase) int { return cmp.Compare(a.number, b.number) })
@@ -56,9 +56,8 @@ func (pw *planWriter) writePhases(c *commRank, loc *location, phases []kernelPha
 	}
 }
 
-// writeChannels draws a plan's kernel intervals on the rows of their channels. Operations that NCCL ran in one
-// batch have the same stamps and are one region there, named after the plan. Intervals of a plan whose times
-// cannot be true are left out.
+// writeChannels draws the kernel intervals of a plan on the rows of their channels. Operations of one batch have the
+// same stamps and are one region there, named after the plan. Intervals of a plan with impossible times are left out.
 func (pw *planWriter) writeChannels(c *commRank, p *plan, region otf2.RegionRef, plausible bool) {
 	if !plausible {
 		pw.oddities[oddImplausibleChannel] += uint64(len(p.stamps.Kernels))
@@ -95,7 +94,7 @@ func (pw *planWriter) writeChannels(c *commRank, p *plan, region otf2.RegionRef,
 			continue
 		}
 		name := region
-		a := pw.blank()
+		a := pw.emptyAttributes()
 		if alone {
 			name = pw.operationRegion(share.op)
 			a.Uint64(AttrParentID, share.op.handle)
@@ -103,7 +102,7 @@ func (pw *planWriter) writeChannels(c *commRank, p *plan, region otf2.RegionRef,
 		if p.graph {
 			a.Uint8(AttrGraph, 1)
 		}
-		from := loc.at(begin)
+		from := loc.raiseTime(begin)
 		to := max(from, otf2.Timestamp(end))
 		pw.fail(loc.w.Enter(from, a, name))
 		pw.writePhases(c, loc, phases, p.stamps.Reported, from, to)

@@ -16,8 +16,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
 )
 
-// Communicator ranks: two with one id are different ranks of one communicator (docs/nccl-profiler-api.md
-// §5.1, §5.2).
+// Communicator ranks of the process. Two of them with one id are different ranks of one communicator
+// (docs/nccl-profiler-api.md §5.1, §5.2).
 
 // commRank is one communicator rank of this process, from its init to its finalize.
 type commRank struct {
@@ -27,36 +27,36 @@ type commRank struct {
 	announced bool   // by Comm
 	lasting   bool   // Options.Lasting
 	created   bool   // CommCreate has been written
-	ending    bool   // nothing more will come: what is left is being written
+	ending    bool   // no more events will come: the rest is being written
 	final     bool   // NCCL has reported all
 	closed    bool   // and all of it is written
 
-	parent uint64       // id of the communicator that it comes from, where that was looked for; 0: none
-	birth  commid.Birth // how
+	parent uint64       // id of the parent communicator; 0: none was found
+	birth  commid.Birth // how it was made from the parent
 
 	loc, enqueue *location
 	channels     map[uint8]*location
-	net          *netRank // nil before there is anything of it
+	net          *netRank // nil before the first event of it
 
-	off      bool               // recording is, as the row last said or is about to say
-	calls    callList           // not captured, in the order of the application; no operation seen yet
+	off      bool               // recording is off, by the last event written or queued
+	calls    callList           // calls outside captures without operations so far, in the application's order
 	captured bounded.Map[*call] // kept for the replays of their graphs
 	queue    []*plan            // in issue order, not yet written
-	headAt   uint64             // when the present head of the queue became it
+	headAt   uint64             // when the queue's head became its head
 	issued   uint64             // plans so far
-	bytes    int                // that the queue takes, see plan.grow
-	allBytes *int               // that all queues of the process take
+	bytes    int                // memory of the queue, see plan.grow
+	allBytes *int               // memory of all queues of the process
 	enqueued uint64             // when the last of them had been enqueued
 	stamps   gpuclock.Filter    // on the clock of its GPU
-	followed int                // plans at the head of the queue that have been told to it, see follow
+	followed int                // plans at the head of the queue that it has been given, see followPlans
 
 	kernelsSeen    bool // there has been a KernelCh event
 	kernelTimeouts int  // plans in a row closed by the limit without any KernelCh
 	quietPlans     int  // plans in a row without network traffic
 	silentGraphs   bool // marked: graphs whose replays are not reported
 
-	kernels     cuda.Rank // what CUPTI tells of
-	differing   bool      // marked: NCCL and CUPTI do not agree when kernels ran
+	kernels     cuda.Rank // what CUPTI records
+	differing   bool      // marked: NCCL and CUPTI disagree on when kernels ran
 	sequences   map[string]*sequence
 	outstanding outstanding
 	begun       uint64               // when the latest operation or call began
@@ -66,23 +66,23 @@ type commRank struct {
 // maxLabel keeps names of rows within 24 characters, "NCCL enqueue " or " rank 9999" included.
 const maxLabel = 13
 
-// maxCaptured bounds the captured calls that a communicator rank keeps: NCCL does not tell when a graph is gone.
+// maxCaptured bounds the captured calls that a communicator rank keeps: NCCL does not report when a graph is destroyed.
 const maxCaptured = 65536
 
-// ranks are the communicator ranks of the process, and the GPUs that they run on.
+// ranks holds the communicator ranks of the process, and the GPUs that they run on.
 type ranks struct {
 	*board
 	all      []*commRank          // by index
-	live     []*commRank          // those of them that are not closed, in order
-	left     []experiment.Pending // what was not complete when their communicator ranks were finalized
+	live     []*commRank          // ranks that are not closed, in order
+	left     []experiment.Pending // incomplete operations of finalized communicator ranks
 	clocks   []*gpuclock.Clock    // by index into process.GPUs
 	reported []experiment.GPU     // what CUDA reported of the GPUs, by their indices
-	kin      kin                  // all that are announced
-	bytes    int                  // that all queues take
-	masked   bool                 // somebody else has changed the activation mask
+	family   family               // relations of all announced ranks
+	bytes    int                  // memory of all queues
+	masked   bool                 // something else than the plugin has changed the activation mask
 }
 
-// announce names a communicator rank.
+// announce adds the description of a communicator rank.
 func (rs *ranks) announce(i int, c experiment.Comm, gpu experiment.GPU) *commRank {
 	r := rs.comm(uint32(i))
 	r.Comm, r.announced = c, true
@@ -96,18 +96,18 @@ func (rs *ranks) announce(i int, c experiment.Comm, gpu experiment.GPU) *commRan
 		r.label = r.label[:maxLabel]
 	}
 	if c.ID != 0 {
-		rs.kin.join(r)
+		rs.family.addRank(r)
 	}
 	r.GPU = rs.gpu(r, gpu)
-	rs.kin.settle(r)
+	rs.family.recordPlace(r)
 	r.stamps.Clock = rs.clocks[r.GPU]
 	r.kernels.GPU, r.kernels.Known = r.GPU, true
 	r.Location = -1
 	return r
 }
 
-// comm returns the communicator rank a record names, nil if it is none of this process's. Up to API v3 it
-// may not have been announced yet; nothing of it is written before.
+// comm returns the communicator rank that a record names, nil if it is not of this process. Up to API v3 it may not
+// have been announced yet; nothing of it is written before.
 func (rs *ranks) comm(aux uint32) *commRank {
 	if aux >= shm.CommMax {
 		return nil
@@ -141,48 +141,48 @@ func (rs *ranks) initComm(t uint64, c *commRank) {
 	rs.createComm(t, c)
 }
 
-// createComm writes that a communicator rank is there, before anything is: at its init, or, where another collector had
-// taken that record and died, when something of it is first written.
+// createComm writes CommCreate before any other event of a communicator rank: at its init, or at its first event if an
+// earlier collector took the init record and died.
 func (b *board) createComm(t uint64, c *commRank) {
 	if c.NRanks < 2 || c.created {
 		return
 	}
 	if loc := b.rankLocation(c); loc != nil {
 		c.created = true
-		b.fail(loc.w.CommCreate(loc.at(t), nil, otf2.CommRef(c.index)))
+		b.fail(loc.w.CommCreate(loc.raiseTime(t), nil, otf2.CommRef(c.index)))
 	}
 }
 
-// over ends a row of a communicator rank.
-func (b *board) over(l **location) {
+// endRow ends a row of a communicator rank.
+func (b *board) endRow(l **location) {
 	if *l == nil {
 		return
 	}
 	if b.opts.Lasting {
 		b.sink.Finished((*l).Number)
 	} else {
-		b.release(*l)
+		b.releaseRow(*l)
 	}
 	*l = b.gone
 }
 
-// sweep forgets the communicator ranks that are closed, but that they were there.
-func (rs *ranks) sweep() {
+// removeClosed frees the state of closed communicator ranks; their list entries stay.
+func (rs *ranks) removeClosed() {
 	rs.live = slices.DeleteFunc(rs.live, func(c *commRank) bool {
 		if c.closed {
 			rs.all[c.index] = closedRank
-			rs.kin.vacate(c)
+			rs.family.leavePlace(c)
 		}
 		return c.closed
 	})
 }
 
-// closedRank stands for all communicator ranks that are closed: no event of theirs is drawn.
+// closedRank stands for all closed communicator ranks; their events are not drawn.
 var closedRank = &commRank{index: -1, final: true, closed: true}
 
-// afterFinalize reports whether an event comes too late to be drawn: its communicator rank is gone. Proxy threads that
-// several communicators share go on under the name of the first (docs/nccl-profiler-api.md §5.3). A group call belongs
-// to its thread, not to the communicator it names.
+// afterFinalize reports whether the communicator rank of an event is finalized, so that the event cannot be drawn.
+// Proxy threads that several communicators share keep reporting under the first one's name (docs/nccl-profiler-api.md
+// §5.3). A group call belongs to its thread, not to the communicator that it names.
 func (rs *ranks) afterFinalize(r *shm.Record) bool {
 	if int64(r.Aux) >= int64(len(rs.all)) {
 		return false

@@ -91,7 +91,7 @@ func memoryRecord(operation cupti.MemoryOperation, kind cupti.MemoryKind, addres
 		})}
 }
 
-// launched is what CUPTI tells of the launch of an allReduce that began at a time.
+// launched gives CUPTI's records of the launch of an allReduce that began at a time.
 func (s *scene) launched(t uint64, correlation uint32, launchedAt uint64, name string) {
 	s.t.Helper()
 	s.activity(t, externalRecord(correlation, s.id("launch of "+name)))
@@ -243,8 +243,8 @@ func TestKernelInterval(t *testing.T) {
 	s.reading(500_000)
 	k, ok := p.links.Interval()
 	off := func(a, b uint64) uint64 { return max(a, b) - min(a, b) }
-	if u := k.Uncertainty; !ok || off(k.Begin, at(120)) > u || off(k.End, at(190)) > u || u > 1000 {
-		t.Errorf("%+v, %v; want %d … %d", k, ok, at(120), at(190))
+	if u := k.Uncertainty; !ok || off(k.Begin, micros(120)) > u || off(k.End, micros(190)) > u || u > 1000 {
+		t.Errorf("%+v, %v; want %d … %d", k, ok, micros(120), micros(190))
 	}
 }
 
@@ -332,7 +332,7 @@ func TestStaleIdsLinkNothing(t *testing.T) {
 		thread     uint32
 		start, end float64
 	}{
-		{"failed", 100, 101, 103},  // perhaps within, but nobody knows where it ended
+		{"failed", 100, 101, 103},  // perhaps within, but its end is unknown
 		{"failed", 100, 301, 303},  // of the application
 		{"good", 100, 301, 303},    // after it
 		{"good", 100, 195, 199},    // before
@@ -394,7 +394,7 @@ func TestLinksWithUnevenReadings(t *testing.T) {
 	}
 }
 
-// Everything that CUPTI tells of streams has its row.
+// Everything that CUPTI records of streams has its row.
 func TestStreams(t *testing.T) {
 	s := newScene(t, 4)
 	s.reading(1)
@@ -551,7 +551,7 @@ func TestUndecidedKernelsAreCounted(t *testing.T) {
 		"KERNELS_AGED_OUT": 1, "KERNELS_GRAPH_OTHER": 1, "NCCL_KERNELS_UNLINKED": 1})
 }
 
-// The application's kernels wait for no launch of NCCL's, whether CUPTI tells of their calls (the driver's) or not (the
+// The application's kernels wait for no launch of NCCL's, whether CUPTI records their calls (the driver's) or not (the
 // runtime's). Those whose names are not known do, as do all for which an id has come.
 func TestOtherKernelsWaitForNothing(t *testing.T) {
 	s := newScene(t, 4)

@@ -71,7 +71,7 @@ func TestNoKernelIsLinkedWrongly(t *testing.T) {
 				kernels[n] = truth{}
 				give(now, gpuKernel{begin: float64(now) + 5, end: float64(now + length), stream: 7, correlation: n,
 					name: "axpy"}.record())
-				if rapid.Bool().Draw(rt, "by the driver") { // of calls of the runtime nothing is told
+				if rapid.Bool().Draw(rt, "by the driver") { // calls of the runtime are not recorded
 					give(now, apiRecord(n, 100, float64(now), float64(now)+2))
 				}
 				want["KERNELS_OTHER"]++

@@ -8,9 +8,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// What GPUs and their rows are called, as Score-P has it.
+// Names of GPUs and of their rows, as Score-P has them.
 
-// Platform is a maker's world of GPUs: what its devices and streams are called, and the paradigm of its regions.
+// Platform is a GPU vendor's platform: the names of its devices and streams, and the paradigm of its regions.
 type Platform struct {
 	Name     string // prefix of names
 	Paradigm otf2.Paradigm
@@ -22,7 +22,7 @@ var (
 	HIP  = Platform{"HIP", otf2.ParadigmHIP}
 )
 
-// PlatformOf is the platform of a library as experiment.Process.Library names it: HIP for RCCL, else CUDA.
+// PlatformOf returns the platform of a library as experiment.Process.Library names it: HIP for RCCL, else CUDA.
 func PlatformOf(library string) Platform {
 	if library == "RCCL" {
 		return HIP
@@ -30,13 +30,13 @@ func PlatformOf(library string) Platform {
 	return CUDA
 }
 
-// DeviceClass is the class of the system tree's nodes: "CUDA Device", as Score-P has it.
+// DeviceClass returns the class of the system tree's nodes, "CUDA Device" as in Score-P.
 func (p Platform) DeviceClass() string { return p.Name + " Device" }
 
-// DeviceName is the name of a device by its ordinal.
+// DeviceName returns the name of a device by its ordinal.
 func (p Platform) DeviceName(ordinal int) string {
 	return fmt.Sprintf("%s %d", p.DeviceClass(), ordinal)
 }
 
-// gpuMetricsName is the name of the row of what was measured of a GPU.
+// gpuMetricsName returns the name of the row with a GPU's measurements.
 func gpuMetricsName(ordinal int) string { return fmt.Sprintf("GPU %d metrics", ordinal) }

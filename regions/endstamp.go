@@ -4,29 +4,29 @@ package regions
 
 import "slices"
 
-// Whether NCCL's stamp of a kernel's end is the kernel's end.
+// Whether NCCL's end stamp of a kernel is the end of the whole kernel.
 //
-// Thread 0 of each block writes the stamp when its own part of the work is done, and waits for no other thread (NCCL's
-// src/device/common.h; docs/nccl-profiler-api.md §7.7). By the ring algorithm all threads take part in every step, so
-// it is the kernel's end. By other algorithms, and for messages, warps have different parts: what thread 0 does can be
-// over long before the rest.
+// Thread 0 of each block writes the stamp when its own part is done, without waiting for other threads (NCCL's
+// src/device/common.h; docs/nccl-profiler-api.md §7.7). In the ring algorithm all threads take part in every step, so
+// it is the kernel's end. In other algorithms, and for messages, warps have different parts, and thread 0 may finish
+// long before the rest.
 
-// earlyAlgorithms are those by which thread 0 does not have the last part, by function.
+// earlyAlgorithms are, by function, the algorithms in which thread 0 does not have the last part.
 var earlyAlgorithms = map[string][]string{
 	"AllReduce": {"TREE", "COLLNET_CHAIN", "NVLS", "NVLS_TREE"},
-	// sending up, or scattering; what comes back, other warps receive
+	// sending up or scattering; other warps receive the result
 	"ReduceScatter": {"NVLS", "COLLNET_DIRECT"},
-	// scattering, though what was reduced has to come yet
+	// scattering, before the reduced data has arrived
 	"AllGather": {"COLLNET_DIRECT"}, // sending to the network
 }
 
-// endsEarly reports whether the end of a plan's kernel may be later than its stamps say.
+// endsEarly reports whether a plan's kernel may have ended later than its stamps say.
 func (p *plan) endsEarly() bool {
 	messages := 0
 	for _, op := range p.ops {
 		switch {
 		case op.p2p:
-			messages++ // thread 0 has the first one, of a send and a receive the send
+			messages++ // thread 0 has the first one, and the send of a pair
 		case slices.Contains(earlyAlgorithms[op.name], op.algo) && p.comm.NRanks != 1:
 			return true
 		}

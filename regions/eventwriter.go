@@ -4,9 +4,8 @@ package regions
 
 import "github.com/nccl-otf2/nccl-otf2/otf2"
 
-// EventWriter takes the events of one location in order of time: an event file's writer (otf2.EventWriter), or what
-// sums events up instead of writing them (package profile). Its methods are those of otf2.EventWriter of which the
-// model makes use.
+// EventWriter takes the events of one location in order of time. It is an event file's writer (otf2.EventWriter), or
+// sums events up instead (package profile). The methods are those of otf2.EventWriter.
 type EventWriter interface {
 	Enter(time otf2.Timestamp, a *otf2.AttributeList, region otf2.RegionRef) error
 	Leave(time otf2.Timestamp, a *otf2.AttributeList, region otf2.RegionRef) error
@@ -31,8 +30,8 @@ type EventWriter interface {
 	RmaPut(time otf2.Timestamp, a *otf2.AttributeList, win otf2.RmaWinRef, remote uint32, bytes, matching uint64) error
 	RmaOpCompleteNonBlocking(time otf2.Timestamp, a *otf2.AttributeList, win otf2.RmaWinRef, matching uint64) error
 
-	// Events is the number of events, LastTime the time of the last one. As of the last flush the file has Size bytes
-	// and Flushed events.
+	// Events is the number of events, LastTime the time of the last one. Size (bytes) and Flushed (events) describe the
+	// file at the last flush.
 	Events() uint64
 	Flushed() uint64
 	Size() int64

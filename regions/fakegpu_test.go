@@ -190,7 +190,7 @@ type shown struct {
 	realigned   uint64
 }
 
-// play gives kernels' callbacks to a model and tells what it shows, in order.
+// play gives kernels' callbacks to a model and returns what it shows, in order.
 func (f *fakeGPU) play(t *testing.T, kernels []fakeKernel, paradigm otf2.Paradigm) (*scene, []shown) {
 	t.Helper()
 	s := newSceneWith(t, 4, 6, &Options{RecordMask: 1<<shm.EventKernelCh | 1<<shm.EventKernelLaunch,
@@ -323,7 +323,7 @@ func (a *accuracy) add(kernels []fakeKernel, shown []shown) error {
 	return nil
 }
 
-func nth(d []float64, q float64) float64 {
+func percentile(d []float64, q float64) float64 {
 	if len(d) == 0 {
 		return math.NaN()
 	}
@@ -332,7 +332,7 @@ func nth(d []float64, q float64) float64 {
 }
 
 func (a *accuracy) String() string {
-	us := func(d []float64, q float64) float64 { return nth(d, q) / 1000 }
+	us := func(d []float64, q float64) float64 { return percentile(d, q) / 1000 }
 	return fmt.Sprintf(
 		"%d of %d operations with GPU time: error median %.2f µs, p99 %.2f, max %.2f; uncertainty median %.2f µs, "+
 			"max %.2f; it covers %.1f %%; smallest delay %.2f µs",
@@ -342,17 +342,17 @@ func (a *accuracy) String() string {
 }
 
 // bad returns what is not as promised: the median error at most 2 µs or 1.5 times the smallest delay, below which
-// nothing can be seen; uncertainties true in 95 of 100 cases, as far as so few tell (two standard deviations), and
-// their median at most 10 µs.
+// nothing can be seen; uncertainties true in 95 of 100 cases, within two standard deviations for so few, and their
+// median at most 10 µs.
 func (a *accuracy) bad() string {
 	switch {
 	case a.gpu == 0:
 		return "nothing has GPU time"
-	case nth(a.errors, .5) > max(2000, 1.5*nth(a.delays, .5)):
+	case percentile(a.errors, .5) > max(2000, 1.5*percentile(a.delays, .5)):
 		return "median error"
 	case float64(a.covered) < 0.95*float64(len(a.errors))-2*math.Sqrt(0.95*0.05*float64(len(a.errors))):
 		return "the uncertainty does not cover the errors"
-	case nth(a.uncertainties, .5) > 10_000:
+	case percentile(a.uncertainties, .5) > 10_000:
 		return "median uncertainty"
 	}
 	return ""

@@ -4,27 +4,27 @@ package regions
 
 import "github.com/nccl-otf2/nccl-otf2/otf2"
 
-// NCCL's functions: what they are in OTF2, and how bytes are counted. Sizes are nccl-tests' (doc/PERFORMANCE.md there),
-// bytes sent and received Score-P's for the MPI operation of the same name.
+// NCCL's functions: their counterparts in OTF2, and how bytes are counted. Sizes are those of nccl-tests
+// (doc/PERFORMANCE.md there); sent and received bytes are Score-P's for the MPI operation of the same name.
 
-// Collective is what is known of one of NCCL's collectives: one row of the table below.
+// Collective describes one of NCCL's collectives: one row of the table below.
 type Collective struct {
 	Name string // as NCCL's events have it
 	Op   otf2.CollectiveOp
-	Role otf2.RegionRole // whose bytes count follows from it
-	// InPlace tells that a rank's own share is not counted if its send buffer is its part of the receive buffer.
+	Role otf2.RegionRole // determines whose bytes count
+	// InPlace is set if a rank's own share is not counted when its send buffer is its part of the receive buffer.
 	InPlace bool
-	// totalSize tells that nccl-tests' size is that of all ranks' shares together, else of one; busFactor turns
+	// totalSize is set if nccl-tests' size is that of all ranks' shares together instead of one share; busFactor turns
 	// algorithm bandwidth into bus bandwidth (doc/PERFORMANCE.md of nccl-tests).
 	totalSize bool
 	busFactor func(ranks float64) float64
-	// Reduces tells that values are computed with: members must agree in the type, too, and not only in bytes.
+	// Reduces is set if the collective computes with values: members must agree in the datatype, not only in bytes.
 	Reduces bool
-	buffers func(send, recv, part uint64) bool // tells what is in place; nil: NCCL does not define it
+	buffers func(send, recv, part uint64) bool // reports whether buffers are in place; nil: NCCL does not define it
 }
 
-// In place, as NCCL's documentation defines it: buffers begin at one address, or the rank's part lies in the whole
-// where it belongs, part bytes behind its begin.
+// In place, as NCCL's documentation defines it: both buffers begin at one address, or the rank's part begins part·rank
+// bytes behind the begin of the whole.
 func oneBuffer(send, recv, _ uint64) bool         { return send == recv }
 func partIsReceived(send, recv, part uint64) bool { return send == recv+part }
 func partIsSent(send, recv, part uint64) bool     { return recv == send+part }
@@ -33,7 +33,7 @@ func busOnce(float64) float64    { return 1 }
 func busRing(n float64) float64  { return (n - 1) / n }
 func busTwice(n float64) float64 { return 2 * (n - 1) / n }
 
-// Collectives are all of NCCL's.
+// Collectives are all of NCCL's collectives.
 var Collectives = []Collective{
 	{Name: "AllReduce", Op: otf2.CollectiveOpAllreduce, Role: otf2.RegionRoleCollAll2All, busFactor: busTwice,
 		buffers: oneBuffer, Reduces: true},
@@ -61,10 +61,10 @@ func init() {
 	}
 }
 
-// CollectiveNamed finds a collective by NCCL's name of it; nil for other functions.
+// CollectiveNamed returns the collective with NCCL's name for it; nil for other functions.
 func CollectiveNamed(name string) *Collective { return collectivesByName[name] }
 
-// roleOf is the role of the regions of a function, which may be one that is not known.
+// roleOf returns the role of the regions of a function, which may be unknown.
 func roleOf(name string, p2p bool) otf2.RegionRole {
 	f := collectivesByName[name]
 	switch {
@@ -76,7 +76,7 @@ func roleOf(name string, p2p bool) otf2.RegionRole {
 	return otf2.RegionRoleCollOther
 }
 
-// CollectiveOf finds a collective by OTF2's number of it; nil for operations that NCCL does not have.
+// CollectiveOf returns the collective with OTF2's number for it; nil if NCCL does not have it.
 func CollectiveOf(op otf2.CollectiveOp) *Collective {
 	for i := range Collectives {
 		if Collectives[i].Op == op {
@@ -86,13 +86,13 @@ func CollectiveOf(op otf2.CollectiveOp) *Collective {
 	return nil
 }
 
-// Rooted tells that one rank is the root.
+// Rooted reports whether one rank is the root.
 func (c *Collective) Rooted() bool {
 	return c.Role == otf2.RegionRoleCollOne2All || c.Role == otf2.RegionRoleCollAll2One
 }
 
-// Bytes gives what a member sends and receives if each rank contributes (or gets) share bytes, as Score-P counts it for
-// the MPI operation of the same name; for n ranks and c bytes per rank it stands in docs/architecture.md.
+// Bytes returns what a member sends and receives if each rank contributes (or gets) share bytes, as Score-P counts it
+// for the MPI operation of the same name; docs/architecture.md has the formulas.
 func (c *Collective) Bytes(share, ranks uint64, root bool) (sent, received uint64) {
 	all := ranks * share
 	switch {
@@ -108,8 +108,8 @@ func (c *Collective) Bytes(share, ranks uint64, root bool) (sent, received uint6
 	return share, 0
 }
 
-// Shares lists the bytes per rank that fit a member's sizes in the collective: none if the sizes are not those of such
-// an operation, two if it may have been in place or not.
+// Shares lists the shares in bytes per rank that fit a member's sent and received bytes: none if they fit no such
+// operation, two if it may have been in place or not.
 func (c *Collective) Shares(sent, received, ranks uint64, root bool) []uint64 {
 	share := sent
 	switch c.Role {
@@ -129,7 +129,7 @@ func (c *Collective) Shares(sent, received, ranks uint64, root bool) []uint64 {
 	return fits
 }
 
-// Size gives what nccl-tests calls the size of the operation, from the bytes per rank.
+// Size returns nccl-tests' size of the operation from the bytes per rank.
 func (c *Collective) Size(share, ranks uint64) uint64 {
 	if c.totalSize {
 		return share * ranks
@@ -137,7 +137,7 @@ func (c *Collective) Size(share, ranks uint64) uint64 {
 	return share
 }
 
-// Share gives the bytes per rank of an operation of a size.
+// Share returns the bytes per rank of an operation of a size.
 func (c *Collective) Share(size, ranks uint64) uint64 {
 	if c.totalSize {
 		return size / max(ranks, 1)
@@ -148,8 +148,8 @@ func (c *Collective) Share(size, ranks uint64) uint64 {
 // BusFactor turns algorithm bandwidth into bus bandwidth.
 func (c *Collective) BusFactor(ranks float64) float64 { return c.busFactor(ranks) }
 
-// SameBuffer reports whether a rank's buffers are one, from their addresses and the bytes of each rank's share; known
-// is false where an address or the share is not known (0), or NCCL does not define it.
+// SameBuffer reports whether a rank's buffers are the same, from their addresses and the bytes of each rank's share.
+// known is false where an address or the share is unknown (0), or NCCL does not define it.
 func (c *Collective) SameBuffer(send, recv, share uint64, rank int) (same, known bool) {
 	if c.buffers == nil || send == 0 || recv == 0 || c.totalSize && share == 0 {
 		return false, false
@@ -157,8 +157,8 @@ func (c *Collective) SameBuffer(send, recv, share uint64, rank int) (same, known
 	return c.buffers(send, recv, uint64(rank)*share), true
 }
 
-// DatatypeSize is the size in bytes of an element of NCCL's datatype; 0 if the name is not known.
-// "Unknown" is what NCCL prints for ncclUint8 (NCCL src/misc/utils.cc has no case for it).
+// DatatypeSize returns the size in bytes of an element of NCCL's datatype; 0 for an unknown name. NCCL prints "Unknown"
+// for ncclUint8 (NCCL src/misc/utils.cc has no case for it).
 func DatatypeSize(name string) uint64 {
 	switch name {
 	case "ncclInt8", "ncclUint8", "ncclFloat8e4m3", "ncclFloat8e5m2", "Unknown":

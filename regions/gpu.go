@@ -13,7 +13,7 @@ import (
 
 // Which GPU each communicator rank runs on.
 
-// gpu finds or adds the device that a communicator rank runs on.
+// gpu finds or adds the device on which a communicator rank runs.
 func (rs *ranks) gpu(c *commRank, gpu experiment.GPU) int {
 	if gpu.UUID == "" && gpu.Device < 0 && c.ID != 0 {
 		return rs.unknownGPU(c, gpu)
@@ -31,22 +31,22 @@ func (rs *ranks) gpu(c *commRank, gpu experiment.GPU) int {
 	return rs.addGPU(gpu)
 }
 
-// unknownGPU is the device of a communicator rank of which CUDA reported nothing. Ranks of one communicator are on
-// different devices, and so are those of all children of a split: no rank of the parent is in two of them. Of the
-// devices that are left it gets the one where it was before, as far as that can be known.
+// unknownGPU returns a device for a communicator rank for which CUDA reported nothing. Ranks of one communicator are on
+// different devices, and so are those of all children of a split, because each rank of the parent is in one of them.
+// Among the remaining devices, the rank gets the one that it had before, as far as that is known.
 func (rs *ranks) unknownGPU(c *commRank, gpu experiment.GPU) int {
 	parents := rs.findParent(c)
 	taken := make(map[int]bool)
-	for _, o := range rs.kin.instances[c.ID].ranks {
+	for _, o := range rs.family.instances[c.ID].ranks {
 		taken[o.GPU] = taken[o.GPU] || o != c
 	}
 	if c.parent != 0 {
-		for _, o := range rs.kin.siblings[split{c.parent, c.birth.Count}] {
+		for _, o := range rs.family.siblings[split{c.parent, c.birth.Count}] {
 			taken[o.GPU] = true
 		}
 	}
 	free := func(i int) bool { return !taken[i] && rs.reported[i] == gpu }
-	for _, o := range rs.kin.places[c.place()] {
+	for _, o := range rs.family.places[c.commPlace()] {
 		if free(o.gpu) {
 			return o.gpu
 		}
@@ -64,13 +64,13 @@ func (rs *ranks) unknownGPU(c *commRank, gpu experiment.GPU) int {
 	return rs.addGPU(gpu)
 }
 
-// findParent finds the communicator that another one comes from, and its ranks in this process, in order.
+// findParent returns the ranks in this process, in order, of the communicator that another one comes from.
 func (rs *ranks) findParent(c *commRank) (parents []*commRank) {
-	if len(rs.reported) < 2 { // there is no other device that it could be on
+	if len(rs.reported) < 2 { // there is no other device
 		return nil
 	}
-	c.parent, c.birth = rs.kin.parentOf(c)
-	if parent := rs.kin.instances[c.parent]; parent != nil {
+	c.parent, c.birth = rs.family.parentOf(c)
+	if parent := rs.family.instances[c.parent]; parent != nil {
 		parents = slices.Clone(parent.ranks)
 	}
 	slices.SortStableFunc(parents, func(a, b *commRank) int { return cmp.Compare(a.Rank, b.Rank) })

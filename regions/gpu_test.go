@@ -63,7 +63,7 @@ func TestManyCommunicatorsOfUnknownGPUs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t, 2)
-			k := &s.m.ranks.kin
+			k := &s.m.ranks.family
 			n := 1
 			announce := func(id uint64) {
 				for rank := range 2 {
@@ -85,9 +85,9 @@ func TestManyCommunicatorsOfUnknownGPUs(t *testing.T) {
 				t.Errorf("%d places", n)
 			}
 			for i := range n {
-				s.m.finalizeComm(at(10), s.m.ranks.all[i])
+				s.m.finalizeComm(micros(10), s.m.ranks.all[i])
 			}
-			s.m.ranks.sweep()
+			s.m.ranks.removeClosed()
 			if n := len(k.instances) + k.alive.Len() + len(k.siblings) + len(k.places); n != 0 {
 				t.Errorf("%d communicators and places are kept", n)
 			}

@@ -162,13 +162,13 @@ func TestGPUTimeOnStarvedHosts(t *testing.T) {
 				f.runs/1e3, a.String(), s.m.ranks.clocks[0].Jumps(), len(s.p.Markers))
 		}
 		covered, ends = covered+a.covered, ends+len(a.errors)
-		uncertainties = append(uncertainties, nth(a.uncertainties, .5))
+		uncertainties = append(uncertainties, percentile(a.uncertainties, .5))
 		if testing.Verbose() {
 			t.Logf("seed %d (away for %.1f ms, runs for %.0f µs): %v", seed, f.away/1e6, f.runs/1e3, a.String())
 		}
 	}
 	t.Logf("%d of %d errors are within the uncertainty, of which the median of medians is %.2f µs", covered, ends,
-		nth(uncertainties, .5)/1000)
+		percentile(uncertainties, .5)/1000)
 	if covered*100 < ends*95 {
 		t.Error("that is not 95 in 100")
 	}

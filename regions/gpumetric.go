@@ -9,19 +9,19 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// What the driver measured of GPUs (docs/gpu.md), on rows of their own.
+// Measurements of GPUs by the driver (docs/gpu.md), on rows of their own.
 
-// gpuMetrics is what was measured of one GPU: a row of its own, in the GPU's place.
+// gpuMetrics is the row of measurements of one GPU, at the GPU in the system tree.
 type gpuMetrics struct {
 	loc  *location
 	refs map[string]otf2.MetricRef // by the quantity's name
 }
 
-// GPUs is the number of GPUs that communicators of the process use so far.
+// GPUs returns the number of GPUs that communicators of the process have used so far.
 func (m *Model) GPUs() int { return len(m.process.GPUs) }
 
-// Identify says what a GPU of the process is: an index below GPUs, and what the driver reported of it. What the process
-// itself learned from CUDA stays.
+// Identify sets what the driver reported of a GPU; gpu is an index below GPUs. What the process learned from CUDA
+// itself stays.
 func (m *Model) Identify(gpu int, uuid, pci string, facts *experiment.GPUFacts) {
 	g := &m.process.GPUs[gpu]
 	if g.UUID == "" || facts.MIG != nil { // CUDA does not say that a UUID is a part's
@@ -31,8 +31,8 @@ func (m *Model) Identify(gpu int, uuid, pci string, facts *experiment.GPUFacts) 
 	g.Facts = facts
 }
 
-// Sample writes what was measured of a GPU of the process, at a time on the process's time line. Samples of a GPU come
-// in order, but not in that of NCCL's records.
+// Sample writes a measurement of a GPU, at a time on the process's time line. Samples of one GPU come in order; their
+// order against NCCL's records is free.
 func (m *Model) Sample(gpu int, q *experiment.MetricMember, t, value uint64) error {
 	m.metrics.sample(gpu, q, t, value)
 	return m.err
@@ -69,10 +69,10 @@ func (ms *metrics) sample(gpu int, q *experiment.MetricMember, t, value uint64) 
 	}
 	s := ms
 	s.types[0], s.values[0] = q.Type, value
-	ms.fail(g.loc.w.Metric(g.loc.at(t), nil, ref, s.types[:1], s.values[:1]))
+	ms.fail(g.loc.w.Metric(g.loc.raiseTime(t), nil, ref, s.types[:1], s.values[:1]))
 }
 
-// begin is the time of the first event: a record's, or a sample's.
+// begin returns the time of the first record or sample.
 func (m *Model) begin() uint64 {
 	if s := m.metrics.first; s != 0 && (m.first == 0 || s < m.first) {
 		return s

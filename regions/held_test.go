@@ -19,25 +19,27 @@ type discard struct {
 	last        otf2.Timestamp
 }
 
-func (d *discard) take(t otf2.Timestamp) error {
+func (d *discard) takeTime(t otf2.Timestamp) error {
 	d.events++
 	d.last = t
 	return nil
 }
 
 func (d *discard) Enter(t otf2.Timestamp, _ *otf2.AttributeList, _ otf2.RegionRef) error {
-	return d.take(t)
+	return d.takeTime(t)
 }
 func (d *discard) Leave(t otf2.Timestamp, _ *otf2.AttributeList, _ otf2.RegionRef) error {
-	return d.take(t)
+	return d.takeTime(t)
 }
 func (d *discard) CommCreate(t otf2.Timestamp, _ *otf2.AttributeList, _ otf2.CommRef) error {
-	return d.take(t)
+	return d.takeTime(t)
 }
-func (d *discard) MpiCollectiveBegin(t otf2.Timestamp, _ *otf2.AttributeList) error { return d.take(t) }
+func (d *discard) MpiCollectiveBegin(t otf2.Timestamp, _ *otf2.AttributeList) error {
+	return d.takeTime(t)
+}
 func (d *discard) MpiCollectiveEnd(t otf2.Timestamp, _ *otf2.AttributeList, _ otf2.CollectiveOp, _ otf2.CommRef,
 	_ uint32, _, _ uint64) error {
-	return d.take(t)
+	return d.takeTime(t)
 }
 func (d *discard) Events() uint64           { return d.events }
 func (d *discard) Flushed() uint64          { return d.events }

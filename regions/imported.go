@@ -2,23 +2,23 @@
 
 package regions
 
-// Times of operations that come from elsewhere than NCCL's callbacks: of imported data.
+// Times of operations from other sources than NCCL's callbacks: imported data.
 
-// Imported is what somebody else than NCCL's callbacks tells of an operation: a trace that is imported.
+// Imported is what an imported trace states about an operation.
 type Imported struct {
 	Begin, End  uint64 // on the process's line
 	Source      string // TimingGPU, …; "": the times are those of NCCL's callbacks
 	Uncertainty uint64 // ns
 	Stated      bool   // Uncertainty is known
 	Graph       bool   // it was replayed from a graph
-	// Ordinal is the operation's among those of its function on the communicator, where the input tells it (Numbered):
-	// all members count alike, whatever is missing in what they wrote.
+	// Ordinal is the operation's index among those of its function on the communicator, if the input states it
+	// (Numbered): all members then count alike, whatever their inputs lack.
 	Ordinal  uint64
 	Numbered bool
 }
 
-// Import gives the times of an operation ahead of the record that starts it. Operations of one plan have the times of
-// the first.
+// Import sets the times of an operation before the record that starts it. Operations of one plan have the times of the
+// first.
 func (m *Model) Import(handle uint64, t Imported) {
 	m.changed = true
 	if m.ops.reports == nil {
@@ -27,7 +27,7 @@ func (m *Model) Import(handle uint64, t Imported) {
 	m.ops.reports[handle] = &t
 }
 
-// takeImported gives an operation that begins what was reported of it.
+// takeImported gives an operation that begins its imported facts.
 func (ops *operations) takeImported(op *operation) {
 	t := ops.reports[op.handle]
 	if t == nil {
@@ -38,7 +38,7 @@ func (ops *operations) takeImported(op *operation) {
 	op.plan.graph = op.plan.graph || t.Graph
 }
 
-// imported is what was reported of a plan's times, nil if nothing was.
+// imported returns the imported times of a plan, nil if there are none.
 func (p *plan) imported() *Imported {
 	if len(p.ops) == 0 || p.ops[0].imported == nil || p.ops[0].imported.Source == "" {
 		return nil
@@ -46,7 +46,7 @@ func (p *plan) imported() *Imported {
 	return p.ops[0].imported
 }
 
-// uncertain reports whether there is an uncertainty of a plan's times to state.
+// uncertain reports whether the uncertainty of a plan's times is stated.
 func (p *plan) uncertain(source string) bool {
 	if t := p.imported(); t != nil {
 		return t.Stated
@@ -54,16 +54,15 @@ func (p *plan) uncertain(source string) bool {
 	return source == TimingGPU
 }
 
-// mostShared is how many values shared lists at most.
+// mostShared bounds the values that shared adds.
 const mostShared = 2
 
-// shared lists, behind other values, what must be equal in all members of a collective beside its size, for the digest
-// of their sequence.
+// shared appends what must be equal in all members of a collective besides its size, for the digest of their sequence.
 func (op *operation) shared(values []uint64) []uint64 {
 	values = append(values, uint64(op.root))
 	if f := CollectiveNamed(op.name); f != nil && f.Reduces {
 		_, datatype := op.elements()
-		values = append(values, text(datatype))
+		values = append(values, hashText(datatype))
 	}
 	return values
 }

@@ -10,21 +10,20 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
 )
 
-// When a plan ran, by the best of what NCCL reported: its GPU stamps, its network traffic, or its enqueueing. Which
-// stamps can be believed decides package gpuclock; before what no kernel can have begun stands here
-// (docs/nccl-profiler-api.md §3.5).
+// When a plan ran, by the best source that NCCL reported: its GPU stamps, its network traffic, or its enqueueing.
+// Package gpuclock decides which stamps to believe; this file provides the bounds before which a kernel cannot have
+// begun (docs/nccl-profiler-api.md §3.5).
 
-// Timing sources: what the interval of an operation is.
+// Sources of an operation's interval.
 const (
 	TimingGPU     = "gpu"     // first KernelCh start … last KernelCh stop, on the host's time line
 	TimingNetwork = "network" // first ProxyOp start … last ProxyOp stop
-	TimingEnqueue = "enqueue" // the CPU's share only
-	// Only the length is known: when operations began was set so that they lie one behind the other. It comes from
-	// imported data alone.
+	TimingEnqueue = "enqueue" // the enqueueing on the CPU only
+	// Only the length is known: begins were chosen so that operations follow each other. Imported data only.
 	TimingDuration = "duration"
 )
 
-// intervals are the sources of a plan's interval, best first. Each reports whether it has one that holds up.
+// intervals are the sources of a plan's interval, best first. Each reports whether it has a plausible one.
 var intervals = [...]struct {
 	source string
 	of     func(ti *timing, c *commRank, p *plan, now uint64) (gpuclock.Interval, bool)
@@ -34,13 +33,13 @@ var intervals = [...]struct {
 	{TimingEnqueue, (*timing).enqueueInterval},
 }
 
-// timing decides when operations ran, and what says so.
+// timing decides when operations ran, and by which source.
 type timing struct {
 	*board
 	cuda *cuda.Recorder
 }
 
-// interval decides when the operations of a plan ran, by the best source that holds up.
+// interval returns when the operations of a plan ran, by the best plausible source.
 func (ti *timing) interval(c *commRank, p *plan, now uint64) (gpuclock.Interval, string) {
 	if t := p.imported(); t != nil {
 		return gpuclock.Interval{Begin: t.Begin, End: t.End, Uncertainty: t.Uncertainty}, t.Source
@@ -53,36 +52,36 @@ func (ti *timing) interval(c *commRank, p *plan, now uint64) (gpuclock.Interval,
 	panic("the enqueueing has no interval") // it always has
 }
 
-// channelsInterval maps the stamps of a plan's KernelCh events, unless they are not to be believed.
+// channelsInterval maps the stamps of a plan's KernelCh events; ok is false if they are not believed.
 func (ti *timing) channelsInterval(c *commRank, p *plan, _ uint64) (gpuclock.Interval, bool) {
 	if len(p.stamps.Kernels) == 0 {
 		return gpuclock.Interval{}, false
 	}
-	ti.judge(p)
+	ti.judgeStamps(p)
 	i, n, ok := c.stamps.Interval(&p.stamps, ti.bounds(p))
-	ti.notice(p, n)
+	ti.markNotice(p, n)
 	if !ok {
 		ti.oddity(oddImplausible)
 	}
-	return i, ok && !p.vague(i)
+	return i, ok && !p.isVague(i)
 }
 
-// vague reports whether network traffic says better when a plan ran than its stamps do: a kernel and its traffic meet,
-// so that traffic is no farther from it than the longer of both took.
-func (p *plan) vague(i gpuclock.Interval) bool {
+// isVague reports whether network traffic locates a plan better than its stamps do: a kernel and its traffic overlap or
+// nearly do, so that the distance between them is at most the longer of the two.
+func (p *plan) isVague(i gpuclock.Interval) bool {
 	return p.proxiesOpen == 0 && p.netStart != 0 && p.netStop > p.netStart &&
 		i.Uncertainty > max(p.netStop-p.netStart, i.End-i.Begin)
 }
 
-// judge holds the stamps of a plan whose reports have all come against what else is known of it.
-func (ti *timing) judge(p *plan) {
+// judgeStamps passes the stamps of a plan, when all its reports have come, to the filter with the plan's bounds.
+func (ti *timing) judgeStamps(p *plan) {
 	if p.captureOnly {
 		return
 	}
-	ti.notice(p, p.comm.stamps.Judge(&p.stamps, ti.bounds(p), (*waiting)(&p.comm.queue)))
+	ti.markNotice(p, p.comm.stamps.Judge(&p.stamps, ti.bounds(p), (*waiting)(&p.comm.queue)))
 }
 
-// bounds are what is known of a plan beside its stamps.
+// bounds returns what is known of a plan's times apart from its stamps.
 func (ti *timing) bounds(p *plan) gpuclock.Bounds {
 	b := gpuclock.Bounds{Start: p.start}
 	b.Launched, b.Replayed = ti.launched(p)
@@ -92,8 +91,8 @@ func (ti *timing) bounds(p *plan) gpuclock.Bounds {
 	return b
 }
 
-// mayPart reports whether a plan makes host and device count differently, or may: messages to oneself up to NCCL 2.30,
-// which the device counts and the host does not.
+// mayPart reports whether host and device may count the kernels of a plan differently: messages to oneself up to NCCL
+// 2.30, which only the device counts.
 func (ti *timing) mayPart(p *plan) bool {
 	if v := ti.process.LibraryVersion; v >= 23100 {
 		return false
@@ -106,8 +105,8 @@ func (ti *timing) mayPart(p *plan) bool {
 	return false
 }
 
-// notice marks what is to be known of GPU times from a plan on.
-func (ti *timing) notice(p *plan, n gpuclock.Notice) {
+// markNotice writes a marker about GPU times from a plan on.
+func (ti *timing) markNotice(p *plan, n gpuclock.Notice) {
 	c := p.comm
 	switch n {
 	case gpuclock.NoticeSelfMessages:
@@ -127,8 +126,7 @@ func (ti *timing) notice(p *plan, n gpuclock.Notice) {
 	}
 }
 
-// waiting are the plans of a communicator in the order in which they were enqueued, as the filter of GPU stamps asks
-// about them.
+// waiting are the plans of a communicator in the order of their enqueueing; it implements gpuclock.Queue.
 type waiting []*plan
 
 func (q *waiting) Last(number uint64) bool { return (*q)[len(*q)-1].stamps.Number == number }
@@ -165,10 +163,10 @@ func (ti *timing) enqueueInterval(_ *commRank, p *plan, now uint64) (gpuclock.In
 	return i, true
 }
 
-// launched is a time before which no kernel of a plan can have begun: that of its launch; of its Group event, if a
-// callback of the stream made it, which the kernel waits for (docs/nccl-profiler-api.md §3.5); without
-// events of launches, that of the first call, or the end of the enqueueing of the plan before; at least
-// the beginning of all that was recorded. Of replays nobody says when they were launched.
+// launched returns a time before which no kernel of a plan can have begun: its launch; its Group event, if a callback
+// of the stream that the kernel waits for made it (docs/nccl-profiler-api.md §3.5); without launch events the first
+// call, or the end of the previous plan's enqueueing; at least the begin of the recording. The launch of a replay is
+// not reported.
 func (ti *timing) launched(p *plan) (t uint64, replayed bool) {
 	switch {
 	case p.launch != nil && !p.deferred:

@@ -9,8 +9,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
 )
 
-// KernelCh and KernelPhase: the GPU's share of an operation, one channel's at a time. They come late, from another
-// thread, and some never end (docs/nccl-profiler-api.md §3.4, §7.1).
+// KernelCh and KernelPhase: the GPU's share of an operation on one channel. They come late, from another thread, and
+// some never end (docs/nccl-profiler-api.md §3.4, §7.1).
 
 // kernel is an open KernelCh event: one channel's share of an operation on the GPU.
 type kernel struct {
@@ -24,7 +24,7 @@ type kernel struct {
 // kernelPhase is a KernelPhase event: a part of a symmetric kernel on one channel (API v7).
 type kernelPhase struct {
 	handle     uint64
-	number     uint8 // 0, 1, … in the order in which a kernel goes through them
+	number     uint8 // 0, 1, … in the order of a kernel's phases
 	name       string
 	begin, end uint64 // stamps; end is 0 until it is known
 }
@@ -38,7 +38,7 @@ func (ops *operations) startKernel(_ *thread, t uint64, r *shm.Record) {
 	k := &kernel{comm: comm, op: op, Kernel: gpuclock.Kernel{Channel: r.Channel, Begin: r.PTimer, Began: t}}
 	if op == nil {
 		ops.oddity(oddLateChild)
-		// The pair is still good for the clock.
+		// The pair is still valid for the clock.
 		if comm != nil {
 			comm.stamps.Report(r.PTimer, t)
 		}
@@ -48,7 +48,7 @@ func (ops *operations) startKernel(_ *thread, t uint64, r *shm.Record) {
 		k.comm.kernelsSeen = true
 		op.plan.kernelsOpen++
 		op.plan.stamps.Reported = max(op.plan.stamps.Reported, t)
-		op.plan.completeAt = 0 // more channels than were known of
+		op.plan.completeAt = 0 // more channels than were known
 	}
 	if gone, full := ops.kernels.Put(r.Handle, k); full {
 		ops.oddity(oddForgottenEvent)
@@ -56,7 +56,7 @@ func (ops *operations) startKernel(_ *thread, t uint64, r *shm.Record) {
 	}
 }
 
-// forgetKernel ends an event whose stop is not waited for any more.
+// forgetKernel drops an event whose stop is not awaited any more.
 func (ops *operations) forgetKernel(k *kernel) {
 	if k.op != nil {
 		k.op.plan.kernelsOpen--
@@ -97,20 +97,20 @@ func (ops *operations) stopKernel(_ *thread, t uint64, r *shm.Record) {
 	if k.stamped {
 		if ops.opts.Channels || len(k.phases) > 0 {
 			p.shares = append(p.shares, kernelShare{len(p.stamps.Kernels), k.op, k.phases})
-			p.grow(unsafe.Sizeof(kernelShare{}) + uintptr(len(k.phases))*unsafe.Sizeof(kernelPhase{}))
+			p.countBytes(unsafe.Sizeof(kernelShare{}) + uintptr(len(k.phases))*unsafe.Sizeof(kernelPhase{}))
 		}
 		if p.stamps.Kernels == nil {
 			p.stamps.Kernels = p.firstKernel[:0]
 		}
 		p.stamps.Kernels = append(p.stamps.Kernels, k.Kernel)
-		p.grow(unsafe.Sizeof(k.Kernel))
+		p.countBytes(unsafe.Sizeof(k.Kernel))
 	} else { // API v3 has no stamps at all
 		p.stamps.Unstamped++
 	}
 	ops.progress(p, t)
 }
 
-// startPhase takes a KernelPhase. NCCL makes start, state and stop of it in one go, while its KernelCh is open.
+// startPhase takes a KernelPhase. NCCL makes its start, state and stop at once, while its KernelCh is open.
 func (ops *operations) startPhase(_ *thread, t uint64, r *shm.Record) {
 	k := ops.kernels.Get(r.Arg)
 	if k == nil || len(k.phases) >= maxKernelPhases {
@@ -138,7 +138,7 @@ func (ops *operations) stopPhase(_ *thread, _ uint64, r *shm.Record) {
 	ops.phases.Remove(r.Handle)
 }
 
-// phase finds the open KernelPhase of a handle.
+// phase returns the open KernelPhase of a handle.
 func (ops *operations) phase(handle uint64) *kernelPhase {
 	k := ops.phases.Get(handle)
 	if k == nil {

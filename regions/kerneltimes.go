@@ -11,7 +11,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
 )
 
-// Which of the GPU's two sources says when a plan ran: NCCL's stamps (interval.go) or CUPTI's records of its kernels.
+// The choice between two GPU sources of a plan's times: NCCL's stamps (interval.go) and CUPTI's records of its kernels.
 
 // Sources of GPU times.
 const (
@@ -19,8 +19,8 @@ const (
 	sourceCUPTI    = "cupti"    // the kernel's activity record
 )
 
-// planTimes decides when a plan ran, and which of the GPU's sources says so: CUPTI where NCCL's own stamps do not tell,
-// or tell the end of a part only. Where both do, they must agree. gpuSource is empty unless CUPTI's records are there.
+// planTimes returns when a plan ran, and the source: CUPTI's times if NCCL's stamps are missing or end early. If both
+// are there, they are compared. gpuSource is empty unless CUPTI's records are there.
 func (ti *timing) planTimes(c *commRank, p *plan, now uint64) (when gpuclock.Interval, source, gpuSource string) {
 	when, source = ti.interval(c, p, now)
 	if !ti.cuda.Active() {
@@ -53,7 +53,7 @@ func (ti *timing) planTimes(c *commRank, p *plan, now uint64) (when gpuclock.Int
 	return when, source, sourceKernelCh
 }
 
-// compare holds NCCL's stamps of a plan against CUPTI's of its kernel.
+// compare compares NCCL's stamps of a plan with CUPTI's times of its kernel.
 func (ti *timing) compare(c *commRank, p *plan, stamps, kernel gpuclock.Interval) {
 	p.difference = cuda.Difference(stamps, kernel)
 	if p.difference == 0 {
@@ -68,8 +68,8 @@ func (ti *timing) compare(c *commRank, p *plan, stamps, kernel gpuclock.Interval
 	}
 }
 
-// kernelHold is how long a complete plan waits for what CUPTI tells of it: nothing if CUPTI tells nothing, or has told
-// nothing of several plans in a row. Where nothing else tells when kernels run, as long as for that.
+// kernelHold returns how long a complete plan waits for CUPTI's record: 0 if CUPTI records nothing, or had no record of
+// several plans in a row; the whole cuptiHold if no other source has the times of kernels.
 func (ti *timing) kernelHold(c *commRank, p *plan) uint64 {
 	if !ti.cuda.Active() || p.callOnly || p.captureOnly || len(p.ops) == 0 {
 		return 0
@@ -86,8 +86,8 @@ func (ti *timing) kernelHold(c *commRank, p *plan) uint64 {
 	return 0
 }
 
-// kernelAttributes says which of the GPU's sources gave a plan's times, by how much the other one contradicts, and what
-// its kernel is linked by.
+// kernelAttributes adds which GPU source gave a plan's times, by how much the other one differs, and the ids that link
+// its kernel.
 func (ti *timing) kernelAttributes(a *otf2.AttributeList, p *plan, gpuSource string) {
 	if gpuSource != "" {
 		a.String(attrGPUSource, ti.defs.string(gpuSource))
@@ -100,7 +100,7 @@ func (ti *timing) kernelAttributes(a *otf2.AttributeList, p *plan, gpuSource str
 	}
 }
 
-// ID, Rank, Since, Captured, Operation, Channels, Runs and Links are what package cuda asks about a plan.
+// ID, Rank, Since, Captured, Operation, Channels, Runs and Links implement cuda.Plan.
 
 func (p *plan) ID() uint64 { return p.handle }
 
@@ -143,10 +143,10 @@ func (p *plan) Runs(function string) bool {
 
 func (p *plan) Links() *cuda.Links { return &p.links }
 
-// kernelOfMessages is what the names of NCCL's kernels call sends and receives.
+// kernelOfMessages is the part of NCCL's kernel names for sends and receives.
 const kernelOfMessages = "SendRecv"
 
-// kernelFunctions are the functions that NCCL's kernels are named after.
+// kernelFunctions returns the function names that occur in the names of NCCL's kernels.
 func kernelFunctions() []string {
 	names := []string{kernelOfMessages}
 	for _, c := range Collectives {

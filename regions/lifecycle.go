@@ -9,11 +9,11 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
 )
 
-// Beginnings and ends that concern several parts of the model: of communicator ranks (docs/nccl-profiler-api.md §5.3)
-// and of threads.
+// Begin and end of communicator ranks (docs/nccl-profiler-api.md §5.3) and of threads, which concern several parts of
+// the model.
 
-// Comm announces communicator rank i, before any record that names it; up to API v3, where NCCL tells which
-// communicator it is with the first operation, before the first Coll or P2p. A rank is announced once.
+// Comm announces communicator rank i, before any record that names it; up to API v3, where NCCL reports the
+// communicator with its first operation, before the first Coll or P2p. Each rank is announced once.
 func (m *Model) Comm(i int, c experiment.Comm, gpu experiment.GPU) {
 	m.changed = true
 	r := m.ranks.announce(i, c, gpu)
@@ -27,25 +27,25 @@ func (m *Model) finalizeComm(t uint64, c *commRank) {
 	for _, p := range c.queue {
 		m.ops.progress(p, t)
 	}
-	m.ranks.leave(c)
+	m.ranks.keepIncomplete(c)
 	m.ops.resolveCalls(c, noGroup)
 	c.FinalTime, c.final = t, true
-	m.ranks.kin.finalize(c)
+	m.ranks.family.removeRank(c)
 	if n := c.net; n != nil {
 		m.net.closeNet(n, t)
 	}
 	m.closeComm(c, t, drainEnded)
 }
 
-// closeComm writes what is left of a communicator rank that is gone, and ends its rows; later, if its plans still wait
-// for what CUPTI tells of their kernels.
+// closeComm writes the rest of a communicator rank that is gone, and ends its rows; later if its plans still wait for
+// CUPTI's records of their kernels.
 func (m *Model) closeComm(c *commRank, now uint64, mode drainMode) {
 	m.ops.drain(c, now, mode)
 	if len(c.queue) > 0 {
 		return
 	}
 	if c.created {
-		m.fail(c.loc.w.CommDestroy(c.loc.at(c.FinalTime), nil, otf2.CommRef(c.index)))
+		m.fail(c.loc.w.CommDestroy(c.loc.raiseTime(c.FinalTime), nil, otf2.CommRef(c.index)))
 	}
 	m.forget(c)
 	c.closed = true
@@ -53,7 +53,7 @@ func (m *Model) closeComm(c *commRank, now uint64, mode drainMode) {
 	m.releaseRows(c)
 }
 
-// releaseRows gives the rows of a communicator rank that is gone to later ones. What still comes of it is not drawn.
+// releaseRows frees the rows of a communicator rank that is gone for later ranks. Later events of it are not drawn.
 func (m *Model) releaseRows(c *commRank) {
 	rows := []**location{&c.loc, &c.enqueue}
 	if n := c.net; n != nil {
@@ -61,16 +61,16 @@ func (m *Model) releaseRows(c *commRank) {
 		c.net = nil
 	}
 	for _, l := range rows {
-		m.over(l)
+		m.endRow(l)
 	}
 	for _, l := range c.channels {
-		m.over(&l)
+		m.endRow(&l)
 	}
 	c.channels, c.sequences = nil, nil
 }
 
-// forget drops what is kept of a communicator rank that is gone: calls captured in graphs (all of which are
-// destroyed before finalize, docs/nccl-profiler-api.md §5.3), and events that were never ended.
+// forget drops the state of a communicator rank that is gone: calls captured in graphs (all of which are destroyed
+// before finalize, docs/nccl-profiler-api.md §5.3), and events that never ended.
 func (m *Model) forget(c *commRank) {
 	m.ops.forget(c)
 	m.threads.forget(c)
@@ -82,8 +82,8 @@ func (m *Model) forget(c *commRank) {
 	}
 }
 
-// endThread closes what a thread has open: its ring has another owner from here on, or the data ends.
+// endThread closes everything that a thread has open: its ring gets another owner, or the data ends.
 func (m *Model) endThread(th *thread, t uint64) {
 	m.net.endCtrl(th, t, true)
-	m.threads.end(th, t)
+	m.threads.endThread(th, t)
 }

@@ -219,7 +219,7 @@ func TestCommunicatorOfUnknownSize(t *testing.T) {
 	}
 }
 
-// Up to API v4 no call tells which threads are the application's: plans stand on one row of their communicator rank,
+// Up to API v4 no call shows which threads are the application's: plans stand on one row of their communicator rank,
 // however many threads enqueue them. NCCL makes one for each group of a non-blocking communicator.
 func TestPlansWithoutCallsShareARow(t *testing.T) {
 	s := newSceneWith(t, 4, 4, &Options{})
@@ -391,9 +391,9 @@ func TestGaps(t *testing.T) {
 		400 MeasurementOnOff [2]
 		500 CommDestroy`)
 	want := []experiment.Gap{
-		{From: 0, To: 3, FromTime: s.p.Comms[0].InitTime, ToTime: at(50)},
-		{From: 4, To: 10, FromTime: at(200), ToTime: at(300)},
-		{From: 11, FromTime: at(400)},
+		{From: 0, To: 3, FromTime: s.p.Comms[0].InitTime, ToTime: micros(50)},
+		{From: 4, To: 10, FromTime: micros(200), ToTime: micros(300)},
+		{From: 11, FromTime: micros(400)},
 	}
 	if diff := cmp.Diff(want, s.p.Comms[0].Gaps); diff != "" {
 		t.Errorf("gaps: want (−), got (+):\n%s", diff)
@@ -583,7 +583,7 @@ func TestLastingProcessesStaySmall(t *testing.T) {
 		}
 		s := (&commRank{lasting: lasting, sequences: make(map[string]*sequence)}).sequence("AllReduce")
 		for range 10 * experiment.DigestStep {
-			s.next(1)
+			s.addOperation(1)
 		}
 		if s.Count != 10*experiment.DigestStep || s.Last == 0 || (len(s.Digests) == 0) != lasting {
 			t.Errorf("lasting %v: %d operations, %d digests", lasting, s.Count, len(s.Digests))
@@ -617,10 +617,10 @@ func TestDescriptionsReferToRowsThatAreThere(t *testing.T) {
 // A record that was published late can be older than the first one that came.
 func TestFirstTimeIsTheEarliest(t *testing.T) {
 	s := newSceneOfHeir(t, 2, 0, &Options{})
-	testkit.Must(t, s.m.Record(1, at(0)-500, &shm.Record{Kind: shm.RecordThread, TID: 101}))
+	testkit.Must(t, s.m.Record(1, micros(0)-500, &shm.Record{Kind: shm.RecordThread, TID: 101}))
 	s.api(3, "call", "", "AllReduce", 0)
 	s.m.Snapshot()
-	if s.p.FirstTime != at(0)-500 {
+	if s.p.FirstTime != micros(0)-500 {
 		t.Errorf("first at %d", int64(s.p.FirstTime-base))
 	}
 }

@@ -11,30 +11,29 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
-// Rows of the timeline: which there are, and what they are called. Who has a row of its own stands in
-// docs/architecture.md, "Rows".
+// Rows of the timeline and their names. docs/architecture.md, "Rows", lists what has a row of its own.
 
 // location is one row of the timeline and the end of its event file.
 type location struct {
 	experiment.Location
 	w        EventWriter
-	over     bool // it takes nothing any more
+	over     bool // it takes no more events
 	class    rowClass
-	recorded uint8  // derived metrics (bits) that it has events of
+	recorded uint8  // bits of derived metrics with events on this row
 	request  uint64 // last id of an operation
 	matching uint64 // last id of a transfer
 }
 
-// board is where everything is drawn: the rows of the process, and what all that draw on them share.
+// board holds the rows of the process, and the state that everything that writes to them shares.
 type board struct {
 	*ledger
 	sink       Sink
 	defs       *definitions
 	attributes *otf2.AttributeList // of the event that is being written
-	nested     []span              // of writeNested: memory that is used again
+	nested     []span              // reused memory of writeNested
 	locations  []*location
 	rows       rows
-	gone       *location // in the place of rows of communicator ranks that are
+	gone       *location // stands for rows of communicator ranks that are gone
 	err        error     // the first one
 }
 
@@ -46,16 +45,16 @@ func newBoard(sink Sink, s *setup) *board {
 	}
 }
 
-// blank is an empty list for the attributes of the next event.
-func (b *board) blank() *otf2.AttributeList {
+// emptyAttributes returns an empty attribute list for the next event.
+func (b *board) emptyAttributes() *otf2.AttributeList {
 	b.attributes.Reset()
 	return b.attributes
 }
 
-// draw writes a region from start to stop, as far as the location allows.
+// draw writes a region from start to stop, raised to the location's last time if necessary.
 func (b *board) draw(loc *location, start, stop uint64, a *otf2.AttributeList, region otf2.RegionRef) {
-	b.fail(loc.w.Enter(loc.at(start), a, region))
-	b.fail(loc.w.Leave(loc.at(stop), nil, region))
+	b.fail(loc.w.Enter(loc.raiseTime(start), a, region))
+	b.fail(loc.w.Leave(loc.raiseTime(stop), nil, region))
 }
 
 // fail keeps the first error and reports whether there was one.
@@ -83,22 +82,21 @@ func (b *board) fail(err error) bool {
 	return true
 }
 
-// at returns the time to write for an event of time t: times that run ahead of the location are
-// raised, because events of a location never go back (operations are never reordered instead).
-func (l *location) at(t uint64) otf2.Timestamp {
+// raiseTime returns the time to write for an event at time t: at least the location's last time, because the events of
+// a location must not go back (operations are never reordered instead).
+func (l *location) raiseTime(t uint64) otf2.Timestamp {
 	return max(otf2.Timestamp(t), l.w.LastTime())
 }
 
-// errRows says that a process has as many locations as it may have.
+// errRows reports that a process has reached maxRows.
 var errRows = errors.New("too many rows")
 
-// maxRows is how many locations a process has at most: a rank's, one for NCCL's threads and two for the network, of
-// each of as many communicators as the plugin records. What would be drawn on further ones is counted, and a marker
-// says so.
+// maxRows bounds the locations of a process: a rank's own, one for NCCL's threads and two for the network, for each of
+// the communicators that the plugin can record. Events that would need more rows are counted and marked.
 const maxRows = 4 * shm.CommMax
 
-// newLocation makes the next location. Number 0 is always the first application thread: readers
-// expect every process to have one (OTF2 3.0: a PROCESS group holds at least one CPU_THREAD).
+// newLocation makes the next location. Number 0 is always the first application thread, because readers expect every
+// process to have one (OTF2 3.0: a PROCESS group holds at least one CPU_THREAD).
 func (b *board) newLocation(kind experiment.LocationKind, typ otf2.LocationType, name string, comm, foreign int) (
 	*location, error) {
 	if len(b.locations) == 0 && kind != experiment.KindThread {
@@ -126,30 +124,30 @@ func (b *board) newLocation(kind experiment.LocationKind, typ otf2.LocationType,
 // noTime is later than every time.
 const noTime = 1<<64 - 1
 
-// threadLocation is the location of an application thread, made at its first event.
+// threadLocation returns the location of an application thread, made at its first event.
 func (b *board) threadLocation(t *thread) *location {
 	if t.loc != nil {
 		return t.loc
 	}
 	who := experiment.Owner{TID: t.tid, Comm: -1, Name: fmt.Sprintf("Thread %d", b.rows.made[threadRows])}
 	if b.rows.made[threadRows] == 0 && len(b.locations) > 0 {
-		t.loc = b.locations[0] // made ahead of time by another kind of location
+		t.loc = b.locations[0] // made when a location of another kind came first
 		t.loc.TID, t.loc.Thread = t.tid, t.name
 		b.rows.made[threadRows]++
 		return t.loc
 	}
-	if t.loc = b.row(threadRows, otf2.LocationTypeCPUThread, who, -1, noTime); t.loc != nil && !t.loc.Shared() {
+	if t.loc = b.findRow(threadRows, otf2.LocationTypeCPUThread, who, -1, noTime); t.loc != nil && !t.loc.Shared() {
 		t.loc.Thread = t.name
 	}
 	return t.loc
 }
 
-// rowOf makes the location of a communicator rank, or gives it that of one that is gone.
+// rowOf returns a location for a communicator rank, a new one or a released one.
 func (b *board) rowOf(c *commRank, class rowClass, typ otf2.LocationType, name string) *location {
 	if c.closed {
 		return b.gone
 	}
-	return b.row(class, typ, experiment.Owner{Comm: c.index, Name: name}, -1, c.InitTime)
+	return b.findRow(class, typ, experiment.Owner{Comm: c.index, Name: name}, -1, c.InitTime)
 }
 
 func (b *board) rankLocation(c *commRank) *location {
@@ -167,7 +165,7 @@ func (b *board) enqueueLocation(c *commRank) *location {
 	return c.enqueue
 }
 
-// channelLocation is the row of one channel of a communicator rank.
+// channelLocation returns the row of one channel of a communicator rank.
 func (b *board) channelLocation(c *commRank, channel uint8) *location {
 	if c.channels[channel] == nil {
 		if c.channels == nil {

@@ -13,11 +13,11 @@ import (
 // categoryApplication is the category of markers that the application set.
 const categoryApplication = GroupApplication
 
-// maxPhases is how deep application phases are drawn inside each other.
+// maxPhases bounds the nesting depth of drawn application phases.
 const maxPhases = 256
 
-// groupPhases are the application's phases while a group call is open: that call is written when it
-// ends, and what lies inside it then.
+// groupPhases are the application's phases during an open group call. The call is written when it ends, with the phases
+// inside it.
 type groupPhases struct {
 	open  []openPhase // begun inside
 	ended int         // ends of phases that began before
@@ -28,9 +28,8 @@ type openPhase struct {
 	start  uint64
 }
 
-// applicationMark takes a phase's begin or end, or a point. Phases are regions of the calling thread. One that
-// begins or ends inside a group of calls, but does not do both there, is moved to the group's end: regions
-// of a thread must nest.
+// applicationMark takes the begin or end of a phase, or a point. Phases are regions of the calling thread. A phase that
+// only begins or only ends inside a group of calls is moved to the group's end, because regions of a thread must nest.
 func (ts *threads) applicationMark(th *thread, t uint64, r *shm.Record) {
 	loc := ts.threadLocation(th)
 	if loc == nil {
@@ -55,7 +54,7 @@ func (ts *threads) applicationMark(th *thread, t uint64, r *shm.Record) {
 			return
 		}
 		th.phases = append(th.phases, region)
-		ts.fail(loc.w.Enter(loc.at(t), nil, region))
+		ts.fail(loc.w.Enter(loc.raiseTime(t), nil, region))
 	case shm.MarkPhaseEnd:
 		switch {
 		case th.deep > 0:
@@ -86,12 +85,12 @@ func (ts *threads) applicationMark(th *thread, t uint64, r *shm.Record) {
 func (ts *threads) endPhase(th *thread, loc *location, t uint64, unfinished bool) {
 	region := th.phases[len(th.phases)-1]
 	th.phases = th.phases[:len(th.phases)-1]
-	a := ts.blank()
+	a := ts.emptyAttributes()
 	if unfinished {
 		a.Uint8(AttrUnfinished, 1)
 		ts.oddity(oddUnfinishedPhase)
 	}
-	ts.fail(loc.w.Leave(loc.at(t), a, region))
+	ts.fail(loc.w.Leave(loc.raiseTime(t), a, region))
 }
 
 // movePhases draws, at the end of a group call, the phases that only ended or only began inside it.
@@ -103,12 +102,12 @@ func (ts *threads) movePhases(th *thread, g *groupCall) {
 	for _, p := range g.phases.open {
 		ts.oddity(oddCrossingPhase)
 		th.phases = append(th.phases, p.region)
-		ts.fail(th.loc.w.Enter(th.loc.at(g.stop), nil, p.region))
+		ts.fail(th.loc.w.Enter(th.loc.raiseTime(g.stop), nil, p.region))
 	}
 	g.phases = groupPhases{}
 }
 
-// endPhases leaves all phases of a thread that has ended, or of which nothing more is known.
+// endPhases leaves all phases of a thread that has ended or is not recorded any more.
 func (ts *threads) endPhases(th *thread, t uint64) {
 	for len(th.phases) > 0 {
 		ts.endPhase(th, th.loc, t, true)

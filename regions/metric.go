@@ -11,22 +11,22 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
-// Metrics made of what NCCL reported: bandwidths, operations outstanding, bytes in flight. Bandwidths are nccl-tests'
-// (doc/PERFORMANCE.md there).
+// Metrics derived from what NCCL reported: bandwidths, operations outstanding, bytes in flight. Bandwidths are
+// nccl-tests' (doc/PERFORMANCE.md there).
 
-// derivedMetric is one of the metrics that the model makes of what NCCL reported.
+// derivedMetric is a metric that the model computes.
 type derivedMetric int
 
 const (
-	metricBandwidth   derivedMetric = iota // of the operation that runs, on the rank's row
+	metricBandwidth   derivedMetric = iota // of the running operation, on the rank's row
 	metricOutstanding                      // operations in the queue, on the rank's row
 	metricSending                          // bytes on the row of the sending proxy
-	metricReceiving                        // and on that of the receiving one
+	metricReceiving                        // and of the receiving one
 	numDerivedMetrics
 )
 
-// derivedMetrics says what they are. Rows record them among their other events, of themselves: asynchronous classes
-// without instances, as Score-P records user metrics. A value holds until the next one.
+// derivedMetrics defines them. Rows record them among their other events: asynchronous classes without instances, as
+// Score-P records user metrics. A value holds until the next one.
 var derivedMetrics = [numDerivedMetrics]experiment.Metric{
 	metricBandwidth: {Recorder: otf2.RecorderKindGPU, Members: []experiment.MetricMember{
 		{Name: "NCCL algbw", Type: otf2.TypeDouble, Unit: "B/s",
@@ -56,17 +56,17 @@ type metrics struct {
 	types  [2]otf2.Type
 	values [2]uint64
 
-	gpus  []*gpuMetrics // by index into process.GPUs; nil where nothing was measured
+	gpus  []*gpuMetrics // by index into process.GPUs; nil without measurements
 	first uint64        // time of the first sample, 0 before
 }
 
-// derived gives the local id of a metric, which is defined at its first use.
-func (ms *metrics) derived(d derivedMetric) otf2.MetricRef {
+// metricRef returns the local id of a metric, which is defined at its first use.
+func (ms *metrics) metricRef(d derivedMetric) otf2.MetricRef {
 	s := ms
 	if s.refs[d] == 0 {
 		def := derivedMetrics[d]
 		def.Location, def.GPU = -1, -1
-		def.Members = slices.Clone(def.Members) // of the table that all models share
+		def.Members = slices.Clone(def.Members) // of the shared table
 		for i := range def.Members {
 			def.Members[i].Mode = otf2.MetricAbsoluteNext
 		}
@@ -78,7 +78,7 @@ func (ms *metrics) derived(d derivedMetric) otf2.MetricRef {
 
 // writeMetric writes the values of a derived metric onto a row.
 func (ms *metrics) writeMetric(loc *location, t otf2.Timestamp, d derivedMetric, values ...uint64) {
-	ref := ms.derived(d)
+	ref := ms.metricRef(d)
 	if loc.recorded&(1<<d) == 0 {
 		loc.recorded |= 1 << d
 		def := &ms.process.Metrics[ref]
@@ -91,9 +91,9 @@ func (ms *metrics) writeMetric(loc *location, t otf2.Timestamp, d derivedMetric,
 	ms.fail(loc.w.Metric(t, nil, ref, s.types[:len(values)], s.values[:len(values)]))
 }
 
-// bandwidth is that of a plan's operations together, in bytes per second: of collectives nccl-tests' sizes and factors
-// (doc/PERFORMANCE.md of nccl-tests) are summed up; of messages the larger of what is sent and received counts, and
-// those to the rank itself only for the first value. Known is false where nothing tells the size.
+// bandwidth returns the bandwidth of a plan's operations together, in bytes per second. Collectives add up nccl-tests'
+// sizes and factors (doc/PERFORMANCE.md of nccl-tests). Messages count the larger of sent and received bytes; those to
+// the rank itself count for algbw only. known is false if the size is not known.
 func (ms *metrics) bandwidth(c *commRank, p *plan, nanoseconds uint64) (algbw, busbw float64, known bool) {
 	if c.NRanks < 2 {
 		return 0, 0, false
@@ -127,15 +127,15 @@ func (ms *metrics) bandwidth(c *commRank, p *plan, nanoseconds uint64) (algbw, b
 	return sizes / seconds, moved / seconds, sizes > 0
 }
 
-// beginBandwidth writes the bandwidth of a plan where it begins, and reports whether it did: then endBandwidth is to
-// follow at its end. Times are those of its work, not yet raised to the row's.
+// beginBandwidth writes the bandwidth of a plan at its begin, and reports whether it did; endBandwidth must then follow
+// at its end. Times are those of the plan's work, not yet raised to the row's.
 func (ms *metrics) beginBandwidth(c *commRank, loc *location, p *plan, begin, end uint64) bool {
 	if !ms.opts.Metrics || end <= begin {
 		return false
 	}
 	algbw, busbw, known := ms.bandwidth(c, p, end-begin)
 	if known {
-		ms.writeMetric(loc, loc.at(begin), metricBandwidth, math.Float64bits(algbw), math.Float64bits(busbw))
+		ms.writeMetric(loc, loc.raiseTime(begin), metricBandwidth, math.Float64bits(algbw), math.Float64bits(busbw))
 	}
 	return known
 }
@@ -146,16 +146,16 @@ func (ms *metrics) endBandwidth(loc *location, t otf2.Timestamp) {
 
 // outstanding counts the operations in the queue of a communicator rank, as of the time up to which its row is written.
 type outstanding struct {
-	seen int // the queue's first entries, which have been counted
+	seen int // number of entries at the head of the queue that are counted
 	n    int
 }
 
-// showsOutstanding reports whether ends of operations are seen at all.
+// showsOutstanding reports whether the ends of operations are recorded at all.
 func (ms *metrics) showsOutstanding(c *commRank) bool {
 	return ms.opts.Metrics && c.NRanks > 1 && (ms.records(shm.EventKernelCh) || ms.records(shm.EventProxyOp))
 }
 
-// weight is the number of operations that a plan stands for.
+// weight returns the number of operations of a plan.
 func (p *plan) weight(c *commRank) int {
 	if p.composite(c) != nil {
 		return 1
@@ -190,8 +190,8 @@ func (ms *metrics) enqueued(c *commRank, loc *location, until otf2.Timestamp) {
 	}
 }
 
-// beginOutstanding counts the plan at the head of the queue, as far as that has not been done: calls that got no plan
-// come to the queue late, and operations to a plan.
+// beginOutstanding counts the plan at the head of the queue, unless it is counted: calls without a plan come to the
+// queue late, and so do operations of a plan.
 func (ms *metrics) beginOutstanding(c *commRank, loc *location, p *plan, t otf2.Timestamp) {
 	ms.enqueued(c, loc, t)
 	if !ms.showsOutstanding(c) {
@@ -214,14 +214,13 @@ func (ms *metrics) endOutstanding(c *commRank, loc *location, p *plan, t otf2.Ti
 	ms.writeMetric(loc, t, metricOutstanding, uint64(c.outstanding.n))
 }
 
-// leaves tells that a plan leaves the queue, drawn or not.
-func (o *outstanding) leaves(p *plan) {
+// removePlan notes that a plan leaves the queue, drawn or not.
+func (o *outstanding) removePlan(p *plan) {
 	o.n -= p.counted
 	o.seen = max(0, o.seen-1)
 }
 
-// inFlight notes that a transfer has so many bytes in flight from now on. Where transfers are summed up it notes
-// nothing.
+// inFlight notes a change of the bytes in flight by a transfer. It does nothing where transfers are summed up.
 func (net *network) inFlight(s *netSide, step *proxyStep, t, bytes uint64) {
 	if net.opts.NetSums {
 		return // as many values as transfers
@@ -237,7 +236,7 @@ func (net *network) inFlight(s *netSide, step *proxyStep, t, bytes uint64) {
 		net.flushPolls(s.rank)
 	}
 	if s.phase.start < t { // it has lasted, so it is drawn; what takes no time may begin behind this
-		net.reach(s)
+		net.writePhaseBegin(s)
 	}
-	net.metrics.writeMetric(s.loc, s.loc.at(t), d, uint64(s.bytes))
+	net.metrics.writeMetric(s.loc, s.loc.raiseTime(t), d, uint64(s.bytes))
 }

@@ -239,7 +239,7 @@ func TestSamplesOfGPUs(t *testing.T) {
 		{1, &power, 50, 7}, {0, &power, 51, 8}, {1, &rate, 52, math.Float64bits(1.5)}, {1, &power, 60, 9},
 		{1, &power, 59, 10},
 	} {
-		if err := s.m.Sample(v.gpu, v.q, at(v.us), v.value); err != nil {
+		if err := s.m.Sample(v.gpu, v.q, micros(v.us), v.value); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -256,7 +256,7 @@ func TestSamplesOfGPUs(t *testing.T) {
 		power of GPU 1 on GPU 1 metrics, ABSTRACT
 		power of GPU 0 on GPU 0 metrics, ABSTRACT
 		rate of GPU 1 on GPU 1 metrics, ABSTRACT`)
-	if s.p.FirstTime != at(0) {
+	if s.p.FirstTime != micros(0) {
 		t.Errorf("first at %d", s.p.FirstTime-base)
 	}
 }

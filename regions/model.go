@@ -16,56 +16,55 @@ import (
 type Sink interface {
 	// EventWriter opens the event file of a location. Numbers are 0, 1, 2, … in order of creation.
 	EventWriter(loc experiment.Location) (EventWriter, error)
-	// Finished tells that nothing more will be written to a location.
+	// Finished reports that a location takes no more events.
 	Finished(number uint32)
 }
 
 // Options of a Model; nil means the defaults.
 type Options struct {
-	// operationLimit (ns) is how long the oldest operation of a communicator rank waits for children
-	// that have not begun. Children that have begun are always waited for. Default 10 s.
+	// operationLimit (ns) is how long the oldest operation of a communicator rank waits for children that have not
+	// begun. It always waits for children that have begun. Default 10 s.
 	operationLimit uint64
-	// gpuHold (ns) is how long GPU stamps wait for later ones, which make the GPU's clock better
-	// known. Default 2 s.
+	// gpuHold (ns) is how long GPU stamps wait for later ones, which improve the mapping of the GPU's clock. Default 2
+	// s.
 	gpuHold uint64
 	// Paradigm of the regions: otf2.ParadigmCUDA (default) or otf2.ParadigmHIP.
 	Paradigm otf2.Paradigm
-	// RecordMask holds the event types (bits) that the plugin records: what need not be waited for.
+	// RecordMask holds the event types (bits) that the plugin records; others are not waited for.
 	RecordMask uint32
-	// cuptiHold (ns) is how long a plan waits for what CUPTI tells of its kernel, where CUPTI tells anything: its
-	// records come in bursts, about one a second. Default 3 s.
+	// cuptiHold (ns) is how long a plan waits for CUPTI's record of its kernel, if CUPTI records anything: its records
+	// come in bursts, about one a second. Default 3 s.
 	cuptiHold uint64
 	// Channels asks for a location per communicator rank and channel with the intervals of its kernels.
 	Channels bool
 	// Raw asks for rows with each event as NCCL reports it.
 	Raw bool
-	// Lasting is for processes of any length whose events are summed up: sequences get no digests on the way, and rows
-	// of communicator ranks are not used again, as the sink makes one of those that are finished.
+	// Lasting is for processes of any length whose events are summed up: sequences get no intermediate digests, and
+	// rows of communicator ranks are not reused, because the sink merges finished ones.
 	Lasting bool
 	// Lost reports whether the plugin itself has lost collectives so far. Nil: it has not.
 	Lost func() bool
-	// LostParts reports whether the plugin itself has lost anything so far that kernels are counted by: operations,
-	// messages, kernels. Nil: it has not.
+	// LostParts reports whether the plugin has lost any operations, messages or kernels so far, which kernels are
+	// counted by. Nil: it has not.
 	LostParts func() bool
-	// Resume is the description that another model left of the same process, nil if this is the first: ordinals, and
-	// calls whose operations were not seen, go on from there. What it had in memory is missing.
+	// Resume is the description that an earlier model left of the same process, nil if this is the first: ordinals, and
+	// calls without operations, continue from there. What that model had in memory is missing.
 	Resume *experiment.Process
-	// ThreadName gives the name that a thread of the process has now, "" if nobody knows it. Nil: nobody does. Then it
-	// has the one that it had at its first callback.
+	// ThreadName returns the current name of a thread of the process, "" if it is unknown. Without it threads keep the
+	// name of their first callback.
 	ThreadName func(tid int) string
-	// NetSums asks for the network's transfers summed up by operation, direction and peer, in the place of rows of what
-	// they waited for.
+	// NetSums asks for sums of the network's transfers by operation, direction and peer, instead of rows with their
+	// phases.
 	NetSums bool
 	// Metrics asks for the derived metrics: bandwidths, operations outstanding, bytes in flight.
 	Metrics bool
 }
 
-// Model is the timeline of one process in the making: parts with jobs of their own, to which it distributes the
-// records.
+// Model builds the timeline of one process. It distributes the records to parts with one task each.
 //
-//	board        rows of the timeline, and what is written to any of them (location.go, rows.go, nested.go)
-//	ledger       counts of what came and of what is odd, and markers (oddity.go)
-//	ranks        communicator ranks, their GPUs and gaps (comm.go, gap.go, sequence.go)
+//	board        rows of the timeline, and what is written to any of them (location.go, rows.go, span.go)
+//	ledger       counts of records and irregularities, and markers (irregularity.go)
+//	ranks        communicator ranks, their GPUs and gaps (comm.go, family.go, recordingswitch.go, sequence.go)
 //	threads      the application's threads: groups and calls, launches, copy-engine calls, phases (call.go, ce.go, mark.go)
 //	operations   what was enqueued, from its Group or call to the end of its last child (plan.go, kernel.go)
 //	timing       when operations ran (interval.go, kerneltimes.go)
@@ -75,7 +74,7 @@ type Options struct {
 //	streams      CUDA streams, as package cuda gives them out (stream.go)
 //	raw          on request: every event as it was reported (raw.go)
 //
-// Each part knows the board and, of the others, those that it names: none that names it.
+// Each part refers to the board and to the parts that it has as fields; references have no cycles.
 type Model struct {
 	*board
 	cuda    *cuda.Recorder
@@ -85,19 +84,18 @@ type Model struct {
 	threads *threads
 	net     *network
 	raw     *raw // nil: not asked for
-	changed bool // something has come since the last Snapshot that may be in what is under way
+	changed bool // records since the last Snapshot may have changed what is under way
 
 	handlers [shm.TypeCount]handlers
 }
 
-// setup is what a model was made with, and the description that it fills in.
+// setup is the configuration of a model, and the description that it fills in.
 type setup struct {
 	opts    Options
 	process *experiment.Process
 }
 
-// New makes the model of a process. It fills in the lists of p as they grow; Snapshot brings the
-// rest of p up to date.
+// New makes the model of a process. It appends to the lists of p; Snapshot updates the rest of p.
 func New(sink Sink, p *experiment.Process, opts *Options) *Model {
 	o := Options{}
 	if opts != nil {
@@ -108,8 +106,8 @@ func New(sink Sink, p *experiment.Process, opts *Options) *Model {
 	o.cuptiHold = cmp.Or(o.cuptiHold, 3e9)
 	o.Paradigm = cmp.Or(o.Paradigm, otf2.ParadigmCUDA)
 	b := newBoard(sink, &setup{o, p})
-	m := &Model{board: b, metrics: &metrics{board: b}, ranks: &ranks{board: b, kin: newKin()}, changed: true}
-	// Activities wait longer for what belongs to them than plans do for activities.
+	m := &Model{board: b, metrics: &metrics{board: b}, ranks: &ranks{board: b, family: newKin()}, changed: true}
+	// An activity waits longer for its plan than a plan does for an activity.
 	hold := max(o.cuptiHold, o.gpuHold) + 1e9
 	m.cuda = cuda.New(&streams{board: b, ranks: m.ranks, kernels: make(map[string]otf2.RegionRef)},
 		cuda.Options{Hold: hold, Functions: kernelFunctions()})
@@ -128,8 +126,8 @@ func New(sink Sink, p *experiment.Process, opts *Options) *Model {
 // records reports whether events of a type are recorded at all.
 func (s *setup) records(t shm.EventType) bool { return s.opts.RecordMask&(1<<t) != 0 }
 
-// callsReported reports whether NCCL reports the application's calls: since API v5. Version 0 is an unknown one.
-// Without them nothing tells which threads are the application's, and plans stand on the enqueue row.
+// callsReported reports whether NCCL reports the application's calls, as it does since API v5 (version 0 is unknown).
+// Without them the application's threads are not known, and plans stand on the enqueue row.
 func (s *setup) callsReported() bool { return s.process.APIVersion == 0 || s.process.APIVersion > 4 }
 
 // stateCount is the number of values of recordEventState's enumeration.
@@ -138,10 +136,10 @@ const stateCount = shm.StateCount
 // handler takes one record of a thread.
 type handler func(th *thread, t uint64, r *shm.Record)
 
-// handlers say what is done with an event type. Without any, its events are counted only.
+// handlers handle the records of an event type. Events of a type without handlers are only counted.
 type handlers struct{ start, stop, state handler }
 
-// handlersOf says which part takes which event type.
+// handlersOf returns the handlers of each event type.
 func (m *Model) handlersOf() [shm.TypeCount]handlers {
 	ts, ops, net := m.threads, m.ops, m.net
 	return [shm.TypeCount]handlers{
@@ -164,32 +162,31 @@ func (m *Model) handlersOf() [shm.TypeCount]handlers {
 	}
 }
 
-// Events that NCCL ends soon, if at all: how many are kept open at most.
+// Bounds of open events of types that NCCL ends soon, if at all.
 const (
 	maxLaunches  = 4096
 	maxKernels   = 65536
 	maxTransfers = 65536
 )
 
-// Record takes one record; t is its time (ns) on the process's time line, ring the ring it came
-// from. Records of a ring come in the order they were written, those of different rings by time.
-// The record is not kept. The error is that of the event files, the first one; the model goes on
-// counting after it.
+// Record takes one record; t is its time (ns) on the process's time line, ring the ring that it came from. Records of a
+// ring come in the order in which they were written, those of different rings by time. The record is not kept. The
+// error is the first one of the event files; the model goes on counting after it.
 func (m *Model) Record(ring int, t uint64, r *shm.Record) error {
 	m.changed = true
 	th := m.threads.thread(ring)
-	m.begins(t) // records that were published late are older than others before them
+	m.extendTime(t) // records that were published late are older than others before them
 	m.last = max(m.last, t)
 	if r.Kind != shm.RecordThread {
 		m.threads.resumeThread(th)
 	}
 	if m.raw != nil {
-		m.raw.take(th, t, r)
+		m.raw.takeRecord(th, t, r)
 	}
 	switch r.Kind {
 	case shm.RecordThread:
 		m.endThread(th, t)
-		m.threads.byRing[ring] = m.threads.known(int(r.TID), r.ThreadName)
+		m.threads.byRing[ring] = m.threads.openThread(int(r.TID), r.ThreadName)
 	case shm.RecordInit:
 		if c := m.ranks.comm(r.Aux); c != nil {
 			m.ranks.initComm(t, c)
@@ -201,7 +198,7 @@ func (m *Model) Record(ring int, t uint64, r *shm.Record) error {
 	case shm.RecordMark:
 		m.threads.applicationMark(th, t, r)
 	case shm.RecordEdge:
-		m.ranks.edge(t, r)
+		m.ranks.switchRecording(t, r)
 	case shm.RecordMask:
 		m.ranks.maskChanged(t, r)
 	case shm.RecordCupti:
@@ -230,15 +227,15 @@ func (m *Model) Record(ring int, t uint64, r *shm.Record) error {
 		}
 	}
 	if m.ranks.bytes > m.ops.relieveAt {
-		m.ops.relieve(t)
+		m.ops.writeExcess(t)
 	}
 	return m.err
 }
 
-// Advance tells that all records before t have been given, and writes the operations that are due.
+// Advance states that all records before t have been taken, and writes the operations that are due.
 func (m *Model) Advance(t uint64) error {
 	m.changed = true
-	m.ranks.sweep()
+	m.ranks.removeClosed()
 	for _, c := range m.ranks.live {
 		if c.final {
 			m.closeComm(c, t, drainEnded)
@@ -247,7 +244,7 @@ func (m *Model) Advance(t uint64) error {
 		// A plan can follow its calls late (a callback behind long work on the stream), so time says nothing;
 		// but thousands of calls and no plan are broadcasts.
 		if c.calls.count > maxUnseen {
-			if middle := c.calls.middle(); middle.over() || !c.calls.oneGroup(middle) {
+			if middle := c.calls.middleCall(); middle.hasReturned() || !c.calls.oneGroup(middle) {
 				m.ops.resolveCalls(c, middle.groupNumber()+1)
 			}
 		}
@@ -262,18 +259,18 @@ func (m *Model) Advance(t uint64) error {
 	return m.err
 }
 
-// Changes is a number that is another one when the passing of time, or Settle, has changed what is to be seen of the
-// process since: something that waited has been written, or an operation is complete.
+// Changes returns a number that changes when the passing of time, or Settle, has changed the state of the process:
+// something that waited has been written, or an operation is complete.
 func (m *Model) Changes() uint64 { return m.changes }
 
-// Holds tells that operations which are complete are not written yet.
+// Holds reports whether complete operations are waiting to be written.
 func (m *Model) Holds() bool {
 	return slices.ContainsFunc(m.ranks.live, func(c *commRank) bool {
 		return slices.ContainsFunc(c.queue, func(p *plan) bool { return p.completeAt != 0 })
 	})
 }
 
-// Settle writes what is complete without waiting for better knowledge of the GPU's clock.
+// Settle writes complete operations without waiting for a better mapping of the GPU's clock.
 func (m *Model) Settle(t uint64) error {
 	m.changed = true
 	for _, c := range m.ranks.live {
@@ -285,8 +282,8 @@ func (m *Model) Settle(t uint64) error {
 	return m.err
 }
 
-// Finish ends the timeline: what is still open is written as unfinished, up to the time of the last
-// record. Nothing may follow but Snapshot.
+// Finish ends the timeline: open regions are written as unfinished, up to the time of the last record. Only Snapshot
+// may follow.
 func (m *Model) Finish() error {
 	m.changed = true
 	for _, th := range m.threads.byRing {

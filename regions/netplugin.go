@@ -4,7 +4,7 @@ package regions
 
 import "github.com/nccl-otf2/nccl-otf2/plugin/shm"
 
-// NetPlugin: what the network plugin tells of a transfer. NCCL built without NET_PROFILER=1 has none of it
+// NetPlugin: what the network plugin reports of a transfer. NCCL built without NET_PROFILER=1 reports none
 // (docs/nccl-profiler-api.md §8).
 
 // Kinds of network plugins, bits 16 … 31 of a NetPlugin's id (docs/nccl-profiler-api.md §8).
@@ -13,9 +13,9 @@ const (
 	pluginSocket = 2
 )
 
-// startNet counts an event of the network plugin. Such events are not drawn: they lie within the transfer that
-// is. The queue pair goes to the transfer's RmaPut; with sockets and helper threads the parent may be wrong
-// (§8), so nothing is taken from those.
+// startNet counts an event of the network plugin. Such events are not drawn: they lie within the transfer, which is.
+// The transfer's RmaPut gets their queue pair; with sockets and helper threads the parent may be wrong (§8), so nothing
+// is used from those.
 func (net *network) startNet(_ *thread, _ uint64, r *shm.Record) {
 	if _, full := net.transfers.Put(r.Handle, struct{}{}); full {
 		net.oddity(oddForgottenEvent)
@@ -26,7 +26,7 @@ func (net *network) startNet(_ *thread, _ uint64, r *shm.Record) {
 	switch {
 	case kind == pluginIB && known:
 		net.counts[netIB]++
-		// Of receives NCCL fills in neither opcode nor length.
+		// NCCL sets neither opcode nor length for receives.
 		if s != nil && s.op != nil && s.op.send {
 			net.counts[netIBBytes] += r.Length
 			s.qp, s.hasQP = r.QP, true

@@ -11,11 +11,12 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
-// The network of a communicator rank: rows for sending and receiving, and on them the phase of the oldest transfer
-// under way. States of ProxyStep: docs/nccl-profiler-api.md §2.3; whose work a proxy thread does: §6.
+// The network of a communicator rank: rows for sending and receiving, each with the phase of the oldest transfer under
+// way. docs/nccl-profiler-api.md describes the states of ProxyStep (§2.3), and for which processes a proxy thread works
+// (§6).
 
-// netRank is the network of one communicator rank, as far as this process's proxy threads work for it:
-// one of this process, or of another one whose transfers are carried out here (PXN, docs/nccl-profiler-api.md §6).
+// netRank is the network of one communicator rank, as far as this process's proxy threads work for it. The rank is one
+// of this process, or of another process whose transfers are carried out here (PXN, docs/nccl-profiler-api.md §6).
 type netRank struct {
 	label   string
 	comm    *commRank // nil if foreign
@@ -29,13 +30,13 @@ type netRank struct {
 
 	oldest, newest *proxyOp // open
 	ops            int
-	loose          bounded.Map[*proxyStep] // open steps of no known ProxyOp
+	loose          bounded.Map[*proxyStep] // open steps without a known ProxyOp
 
 	sums   map[sumKey]*netSum   // where transfers are summed up
 	meters map[int32]*linkMeter // by peer
 }
 
-// network is what the proxy threads of the process carry.
+// network holds what the proxy threads of the process carry.
 type network struct {
 	*board
 	ranks   *ranks
@@ -47,7 +48,7 @@ type network struct {
 	freeSteps *proxyStep
 	transfers bounded.Map[struct{}] // NetPlugin
 
-	foreign     map[uint64]*netRank // of other processes', by context
+	foreign     map[uint64]*netRank // ranks of other processes, by context
 	foreignNets []*netRank          // the same, in order of appearance
 
 	phaseRegions [numNetPhases]otf2.RegionRef // plus 1
@@ -69,7 +70,7 @@ func newNetRank(label string, c *commRank, foreign int) *netRank {
 	return n
 }
 
-// netSide is one direction: a row of the timeline, and the steps under way in the order in which they began.
+// netSide is one direction: a row of the timeline, and the steps under way in the order of their begins.
 type netSide struct {
 	rank *netRank
 	loc  *location
@@ -77,12 +78,12 @@ type netSide struct {
 	head, tail *proxyStep
 	steps      int
 	bytes      int64  // of transfers under way, see Model.inFlight
-	clock      uint64 // where transfers are summed up: the latest time of it, as the row's would be
+	clock      uint64 // for sums of transfers: the latest time, as the row would have it
 	phase      openNetPhase
 }
 
-// openNetPhase is the region of the oldest step. It is written when it has lasted, or when something else is
-// to be written inside it; what takes no time at all is not.
+// openNetPhase is the region of the oldest step. It is written when time has passed in it, or when something else must
+// be written inside it; a phase without duration is not written.
 type openNetPhase struct {
 	phase   netPhase
 	start   uint64
@@ -93,17 +94,17 @@ type openNetPhase struct {
 	written bool
 }
 
-// Limits per communicator rank for what NCCL never ends: a communicator has at most 64 channels, with one
-// operation per peer and direction under way, of 8 steps each.
+// Bounds per communicator rank for what NCCL never ends: a communicator has at most 64 channels, with one operation per
+// peer and direction under way, of 8 steps each.
 const (
 	maxSteps    = 16384
 	maxProxyOps = 16384
 	maxForeign  = 1024
 
-	maxRank = experiment.MaxRanks // ranks from here on are garbage
+	maxRank = experiment.MaxRanks // ranks from here on are invalid
 )
 
-// netPhase is what the oldest step of a direction waits for.
+// netPhase is the phase of the oldest step of a direction.
 type netPhase uint8
 
 const (
@@ -117,7 +118,7 @@ const (
 	numNetPhases
 )
 
-// netPhases names the phases; state is the one of ProxyStep's that begins it.
+// netPhases names the phases; state is the state of ProxyStep that begins the phase.
 var netPhases = [numNetPhases]struct {
 	name  string
 	send  bool
@@ -131,10 +132,10 @@ var netPhases = [numNetPhases]struct {
 	netRecvGPU:   {NameRecvGPUWait, false, "ProxyStepRecvGPUWait"},
 }
 
-// phaseOfState gives the phase that a state begins.
+// phaseOfState maps states to the phases that they begin.
 var phaseOfState = byState[netPhase](func(p int) string { return netPhases[p].state }, len(netPhases))
 
-// byState turns a table round: of each state, the row that names it.
+// byState inverts a table: it maps each state to the row that names it.
 func byState[Row ~uint8](state func(row int) string, rows int) (of [stateCount]Row) {
 	for row := range rows {
 		for s := range of {
@@ -146,13 +147,13 @@ func byState[Row ~uint8](state func(row int) string, rows int) (of [stateCount]R
 	return of
 }
 
-// netCount is something that is counted of the network.
+// netCount is a counter of the network.
 type netCount int
 
 const (
 	netPuts        netCount = iota // transfers sent, drawn as RmaPut
 	netPutBytes                    // their bytes
-	netEmpty                       // transfers of no bytes, which are not drawn
+	netEmpty                       // transfers without bytes, which are not drawn
 	netRecvBytes                   // bytes that arrived
 	netIB                          // NetPlugin events of InfiniBand
 	netIBBytes                     // sent in them
@@ -181,11 +182,12 @@ var netCountNames = [numNetCounts]string{
 	netSocket:  NetSocket, netSocketBytes: NetSocketBytes, netOther: NetOther,
 }
 
-// Network gives what was counted of the network: transfers and bytes, and the network plugins' own events,
-// which are not drawn.
-func (m *Model) Network() map[string]uint64 { return named(m.net.counts[:], netCountNames[:]) }
+// Network returns the counters of the network: transfers and bytes, and the network plugins' own events, which are not
+// drawn.
+func (m *Model) Network() map[string]uint64 { return nonZero(m.net.counts[:], netCountNames[:]) }
 
-// carriedBy notes the proxy thread that works for a network, on its rows, too. Of several none is named.
+// carriedBy records the proxy thread that works for a network, also on its rows. No thread is named if there are
+// several.
 func (n *netRank) carriedBy(th *thread) {
 	switch {
 	case th.tid == 0 || n.tid < 0:
@@ -202,8 +204,8 @@ func (n *netRank) carriedBy(th *thread) {
 	}
 }
 
-// netOf finds or adds the network of the communicator rank that a ProxyOp or ProxyStep belongs to; nil if its
-// context can be no communicator's.
+// netOf finds or adds the network of the communicator rank of a ProxyOp or ProxyStep; nil if its context cannot be a
+// communicator's.
 func (net *network) netOf(r *shm.Record) *netRank {
 	if c := net.ranks.comm(r.Aux); c != nil {
 		return net.ownNet(c)
@@ -225,7 +227,7 @@ func (net *network) netOf(r *shm.Record) *netRank {
 	return n
 }
 
-// ownNet is the network of a communicator rank of this process.
+// ownNet returns the network of a communicator rank of this process.
 func (net *network) ownNet(c *commRank) *netRank {
 	if c.net == nil {
 		c.net = newNetRank(c.label, c, -1)
@@ -245,8 +247,8 @@ func (net *network) eachNet(f func(*netRank)) {
 	}
 }
 
-// side gives one direction with its row, which is made when there is first something to draw. The rows of this
-// process's own ranks come in pairs: the communicator's network is made of them.
+// side returns one direction with its row, which is made at its first event. The rows of this process's own ranks come
+// in pairs, because the communicator's network consists of both.
 func (net *network) side(n *netRank, send bool) *netSide {
 	s := &n.recv
 	if send {
@@ -282,8 +284,8 @@ func (net *network) netLocation(n *netRank, s *netSide, send bool) {
 	}
 }
 
-// add puts a step behind the others of its direction.
-func (s *netSide) add(p *proxyStep) {
+// addStep appends a step to its direction.
+func (s *netSide) addStep(p *proxyStep) {
 	p.side, p.prev, p.next = s, s.tail, nil
 	if s.tail != nil {
 		s.tail.next = p
@@ -309,8 +311,8 @@ func (s *netSide) remove(p *proxyStep) {
 	s.steps--
 }
 
-// follow makes the region that of the oldest step's phase, from t on.
-func (net *network) follow(s *netSide, t uint64) {
+// followOldest makes the open region that of the oldest step's phase, from t on.
+func (net *network) followOldest(s *netSide, t uint64) {
 	if s == &s.rank.send {
 		net.flushPolls(s.rank)
 	}
@@ -332,23 +334,23 @@ func (net *network) leavePhase(s *netSide, t uint64, unfinished bool) {
 		return
 	}
 	if p.written || t > p.start {
-		net.reach(s)
+		net.writePhaseBegin(s)
 		if net.opts.NetSums {
 			net.sumOf(p.op, s).stretch(p.phase, s.tick(t)-p.start, unfinished)
 			p.phase = netNone
 			return
 		}
-		a := net.blank()
+		a := net.emptyAttributes()
 		if unfinished {
 			a.Uint8(AttrUnfinished, 1)
 		}
-		net.fail(s.loc.w.Leave(s.loc.at(t), a, net.phaseRegion(p.phase)))
+		net.fail(s.loc.w.Leave(s.loc.raiseTime(t), a, net.phaseRegion(p.phase)))
 	}
 	p.phase = netNone
 }
 
-// reach writes the beginning of the open phase, for what is to be written inside it.
-func (net *network) reach(s *netSide) {
+// writePhaseBegin writes the begin of the open phase, for events inside it.
+func (net *network) writePhaseBegin(s *netSide) {
 	p := &s.phase
 	if p.phase == netNone || p.written {
 		return
@@ -358,13 +360,13 @@ func (net *network) reach(s *netSide) {
 		p.start = s.tick(p.start)
 		return
 	}
-	a := net.blank()
+	a := net.emptyAttributes()
 	if p.peer >= 0 {
 		a.Uint64(AttrParentID, p.parent)
 		a.Uint32(AttrChannel, uint32(p.channel))
 		a.Uint32(AttrPeer, uint32(p.peer))
 	}
-	net.fail(s.loc.w.Enter(s.loc.at(p.start), a, net.phaseRegion(p.phase)))
+	net.fail(s.loc.w.Enter(s.loc.raiseTime(p.start), a, net.phaseRegion(p.phase)))
 }
 
 func (net *network) phaseRegion(p netPhase) otf2.RegionRef {
@@ -374,8 +376,8 @@ func (net *network) phaseRegion(p netPhase) otf2.RegionRef {
 	return net.phaseRegions[p] - 1
 }
 
-// win is the local id of the window of a network's transfers, for one to a peer.
-func (net *network) win(n *netRank, peer int32) otf2.RmaWinRef {
+// windowOf returns the local id of the window of a network's transfers to a peer.
+func (net *network) windowOf(n *netRank, peer int32) otf2.RmaWinRef {
 	if n.window < 0 {
 		n.window = len(net.process.Wins)
 		w := experiment.Win{Comm: -1, Foreign: n.foreign}
@@ -389,7 +391,7 @@ func (net *network) win(n *netRank, peer int32) otf2.RmaWinRef {
 	return otf2.RmaWinRef(n.window)
 }
 
-// closeNet ends what a network has open: it is finalized, or the data ends.
+// closeNet ends everything that a network has open: it is finalized, or the data ends.
 func (net *network) closeNet(n *netRank, t uint64) {
 	net.flushPolls(n)
 	net.leavePhase(&n.send, t, true)
@@ -402,7 +404,7 @@ func (net *network) closeNet(n *netRank, t uint64) {
 			net.endStep(s.head, t, true)
 		}
 	}
-	for h := range n.loose.Handles() { // those without a phase; the others are gone
+	for h := range n.loose.Handles() { // those without a phase; the others have ended
 		net.endStep(net.steps[h], t, true)
 	}
 	net.closeSums(n, t)

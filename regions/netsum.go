@@ -11,16 +11,15 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Transfers summed up: one region without duration on the network's row for those of an operation with one peer in one
-// direction, written when no more of them will come. Its sums are those of the regions and transfers that would be
+// Sums of transfers: one region without duration on the network's row for all transfers of an operation with one peer
+// in one direction, written when they are complete. Its sums equal those of the regions and transfers that would be
 // there otherwise (netrank.go, proxy.go), so that they are times of the row.
 //
-// An operation's sums are written when it is complete and none of its ProxyOps is open, or else when it is written
-// itself. What comes of it afterwards, and what belongs to no operation that is known (another process's, one whose
-// event was refused), is written when its last ProxyOp ends. So there may be several for one operation, and all of them
-// count.
+// An operation's sums are written when it is complete and none of its ProxyOps is open, at the latest when the
+// operation is written. Later transfers of it, and transfers without a known operation (of another process, or of a
+// refused event), are written when their last ProxyOp ends. So an operation may have several records, which add up.
 
-// sumKey is what transfers are summed up by.
+// sumKey is the key by which transfers are summed up.
 type sumKey struct {
 	parent uint64 // handle of the operation, 0 if there is none
 	peer   int32  // −1 if there is none
@@ -32,17 +31,17 @@ type netSum struct {
 	net  *network
 	side *netSide
 	key  sumKey
-	open int   // ProxyOps that are counted in it and have not ended
+	open int   // ProxyOps in the sum that have not ended
 	plan *plan // nil: not known, or written
 
 	figures
 }
 
-// figures are what a record says.
+// figures are the figures of a record.
 type figures struct {
 	proxyOps, steps, transfers, bytes uint64
 	times, stretches                  [numNetPhases]uint64 // by phase
-	openPhase                         netPhase             // that the data ended in; a side has no more than one
+	openPhase                         netPhase             // in which the data ended; a side has at most one
 	openTime                          uint64
 	sent                              bool // something was sent: the link's meter may have time
 	longest                           uint64
@@ -50,23 +49,23 @@ type figures struct {
 	longestChannel                    uint8
 }
 
-// linkMeter measures for how long something was under way to a peer.
+// linkMeter measures the time with a transfer under way to a peer.
 type linkMeter struct {
 	open  int
 	since uint64
 	busy  uint64 // of which no record has told
 }
 
-// maxSums is how many sums of a communicator rank may wait for their operations to be complete.
+// maxSums bounds the sums of a communicator rank that wait for their operations to complete.
 const maxSums = 65536
 
-// tick is the time at which the row would have an event of time t: events of a row never go back.
+// tick returns the time that an event of time t would have on the row: events of a row never go back.
 func (s *netSide) tick(t uint64) uint64 {
 	s.clock = max(s.clock, t)
 	return s.clock
 }
 
-// sumOf finds or adds the sum of what a ProxyOp carries, nil: of one that is not known, on a side.
+// sumOf finds or adds the sum for a ProxyOp, or for steps without one (nil), on a side.
 func (net *network) sumOf(o *proxyOp, side *netSide) *netSum {
 	if o != nil && o.sum != nil && o.sum.side == side {
 		return o.sum
@@ -90,34 +89,33 @@ func (net *network) sumOf(o *proxyOp, side *netSide) *netSum {
 	if s.plan == nil && o.op != nil {
 		s.plan = o.op.plan
 		s.plan.netSums = append(s.plan.netSums, s)
-		s.plan.grow(unsafe.Sizeof(*s))
+		s.plan.countBytes(unsafe.Sizeof(*s))
 	}
-	o.leave()
+	o.leaveSum()
 	o.sum = s
 	s.open++
 	s.proxyOps++
 	return s
 }
 
-// leave takes a ProxyOp out of its sum.
-func (o *proxyOp) leave() {
+// leaveSum removes a ProxyOp from its sum.
+func (o *proxyOp) leaveSum() {
 	if o.sum != nil {
 		o.sum.open--
 		o.sum = nil
 	}
 }
 
-// leaveSum takes a ProxyOp that has ended out of its sum.
+// leaveSum removes a ProxyOp that has ended from its sum, and writes the sum if nothing more of it will come.
 func (net *network) leaveSum(o *proxyOp, t uint64) {
 	s := o.sum
-	o.leave()
+	o.leaveSum()
 	if s != nil && s.open == 0 && (s.plan == nil || s.plan.completeAt != 0 || len(s.side.rank.sums) > maxSums) {
 		s.write(t)
 	}
 }
 
-// leaveLoose notes that a step has left its row; if it belongs to no ProxyOp and is the last one there, nothing more of
-// its sum is known to come.
+// leaveLoose notes that a step has left its row. If it has no ProxyOp and is the last such step, its sum is complete.
 func (net *network) leaveLoose(s *proxyStep, side *netSide, t uint64) {
 	if s.op != nil || side.head != nil || !net.opts.NetSums {
 		return
@@ -127,7 +125,7 @@ func (net *network) leaveLoose(s *proxyStep, side *netSide, t uint64) {
 	}
 }
 
-// settleSums writes the sums of a plan that is complete, as far as nothing of them is open.
+// settleSums writes the sums of a complete plan that have nothing open.
 func (p *plan) settleSums(t uint64) {
 	waiting := p.netSums[:0]
 	for _, s := range p.netSums {
@@ -141,7 +139,7 @@ func (p *plan) settleSums(t uint64) {
 	p.netSums = waiting
 }
 
-// leaveSums writes what there is of a plan that is written itself, and not known any more.
+// leaveSums writes the sums so far of a plan that is being written and forgotten.
 func (p *plan) leaveSums(t uint64) {
 	for _, s := range p.netSums {
 		s.write(t)
@@ -150,7 +148,7 @@ func (p *plan) leaveSums(t uint64) {
 	p.netSums = nil
 }
 
-// closeSums writes what is left of a network: it is finalized, or the data ends.
+// closeSums writes the remaining sums of a network: it is finalized, or the data ends.
 func (net *network) closeSums(n *netRank, t uint64) {
 	all := slices.SortedFunc(maps.Values(n.sums), func(a, b *netSum) int {
 		return cmp.Or(cmp.Compare(a.key.parent, b.key.parent), cmp.Compare(a.key.peer, b.key.peer))
@@ -161,7 +159,7 @@ func (net *network) closeSums(n *netRank, t uint64) {
 	n.sums, n.meters = nil, nil
 }
 
-// stretch takes a phase of the oldest transfer that lasted so long (ns).
+// stretch adds a phase of the oldest transfer that took some time (ns).
 func (s *netSum) stretch(phase netPhase, took uint64, unfinished bool) {
 	if unfinished {
 		s.openPhase, s.openTime = phase, took
@@ -171,7 +169,7 @@ func (s *netSum) stretch(phase netPhase, took uint64, unfinished bool) {
 	s.times[phase] += took
 }
 
-// arrived takes the bytes that a transfer brought.
+// arrived adds the bytes of a received transfer.
 func (s *netSum) arrived(bytes uint64) {
 	if bytes > 0 {
 		s.transfers++
@@ -179,7 +177,7 @@ func (s *netSum) arrived(bytes uint64) {
 	}
 }
 
-// sumStep takes a step from its phase to another, or to its end, by which it is known how long it was in it.
+// sumStep adds the time of a step in the phase that it leaves.
 func (net *network) sumStep(s *proxyStep, t uint64) {
 	if !net.opts.NetSums || s.side == nil || t <= s.since {
 		return
@@ -193,9 +191,9 @@ func (net *network) sumStep(s *proxyStep, t uint64) {
 	}
 }
 
-// sumPut takes a transfer that is handed to the network, and returns an id that is not 0.
+// sumPut adds a transfer that is handed to the network, and returns an id that is not 0.
 func (net *network) sumPut(side *netSide, o *proxyOp, bytes, t uint64) uint64 {
-	net.win(o.rank, o.peer)
+	net.windowOf(o.rank, o.peer)
 	s := net.sumOf(o, side)
 	s.transfers++
 	s.bytes += bytes
@@ -225,15 +223,15 @@ func (net *network) sumComplete(side *netSide, o *proxyOp, t uint64) {
 	}
 }
 
-// upTo is the time since the last one that was asked for.
+// upTo adds the time since the previous call to the busy time if a transfer is under way.
 func (m *linkMeter) upTo(t uint64) uint64 {
 	took := t - min(m.since, t)
 	m.since = max(m.since, t)
 	return took
 }
 
-// take is the time of which no record has told.
-func (m *linkMeter) take(t uint64) (busy uint64) {
+// takeBusy returns and resets the busy time.
+func (m *linkMeter) takeBusy(t uint64) (busy uint64) {
 	if m.open > 0 {
 		m.busy += m.upTo(t)
 	}
@@ -241,7 +239,7 @@ func (m *linkMeter) take(t uint64) (busy uint64) {
 	return busy
 }
 
-// write writes the record of a sum, if there is anything in it, and forgets it if nothing more is expected of it.
+// write writes the record of a sum if it is not empty, and drops the sum if nothing more is expected of it.
 func (s *netSum) write(t uint64) {
 	if sums := s.side.rank.sums; s.open == 0 && sums[s.key] == s {
 		delete(sums, s.key)
@@ -251,20 +249,20 @@ func (s *netSum) write(t uint64) {
 	}
 	loc, net := s.side.loc, s.net
 	if loc == nil {
-		return // no event of it has a row either
+		return // without a row in the other mode, too
 	}
 	if s.key.send {
 		net.flushPolls(s.side.rank)
 	}
 	region := net.defs.region(sumNames[s.key.send], GroupNetwork, otf2.RegionRoleDataTransfer)
-	net.draw(loc, t, t, s.attributes(net.blank(), t), region)
+	net.draw(loc, t, t, s.attributes(net.emptyAttributes(), t), region)
 	s.figures = figures{}
 }
 
-// sumNames are the names of the regions, by whether they are of what is sent.
+// sumNames are the names of the regions: true for sent transfers.
 var sumNames = map[bool]string{true: NameSendSums, false: NameRecvSums}
 
-// sumAttributes are the attributes that hold the times of phases, and their numbers.
+// sumAttributes are the attributes with the times and the numbers of phases.
 var sumAttributes = [numNetPhases]struct{ time, times otf2.AttributeRef }{
 	netSendGPU: {AttrGPUWait, AttrGPUWaits}, netSendPeer: {AttrPeerWait, AttrPeerWaits},
 	netSend: {AttrNetworkTime, AttrNetworkTimes},
@@ -272,8 +270,8 @@ var sumAttributes = [numNetPhases]struct{ time, times otf2.AttributeRef }{
 	netRecvGPU: {AttrGPUWait, AttrGPUWaits},
 }
 
-// attributes tell the figures. Left out are those that are 0, but for that by which a record is known, and the number
-// of steps where all had bytes.
+// attributes adds the figures that are not 0. PROXY_OPS, by which a record is recognized, is always added; the number
+// of steps is left out if all had bytes.
 func (s *netSum) attributes(a *otf2.AttributeList, t uint64) *otf2.AttributeList {
 	net := s.net
 	a.Uint32(AttrProxyOps, uint32(s.proxyOps))
@@ -285,18 +283,18 @@ func (s *netSum) attributes(a *otf2.AttributeList, t uint64) *otf2.AttributeList
 	}
 	if n := s.side.rank; s.sent {
 		a.RmaWin(AttrWindow, otf2.RmaWinRef(n.window))
-		number(a, AttrBusy, n.meters[s.key.peer].take(t))
+		addNumber(a, AttrBusy, n.meters[s.key.peer].takeBusy(t))
 	}
 	if s.steps != s.transfers {
 		a.Uint32(AttrSteps, uint32(s.steps))
 	}
-	number(a, AttrTransfers, s.transfers)
-	number(a, AttrBytes, s.bytes)
+	addNumber(a, AttrTransfers, s.transfers)
+	addNumber(a, AttrBytes, s.bytes)
 	for phase := netNone + 1; phase < numNetPhases; phase++ {
 		if s.stretches[phase] > 0 {
-			net.phaseRegion(phase) // defined, for those who tell what the sums are of
-			number(a, sumAttributes[phase].time, s.times[phase])
-			number(a, sumAttributes[phase].times, s.stretches[phase])
+			net.phaseRegion(phase) // defines the name for readers
+			addNumber(a, sumAttributes[phase].time, s.times[phase])
+			addNumber(a, sumAttributes[phase].times, s.stretches[phase])
 		}
 	}
 	if s.openPhase != netNone {
@@ -318,8 +316,8 @@ func number32(a *otf2.AttributeList, ref otf2.AttributeRef, n uint32) {
 	}
 }
 
-// number adds a number that is not 0.
-func number(a *otf2.AttributeList, ref otf2.AttributeRef, n uint64) {
+// addNumber adds a number that is not 0.
+func addNumber(a *otf2.AttributeList, ref otf2.AttributeRef, n uint64) {
 	if n != 0 {
 		a.Uint64(ref, n)
 	}

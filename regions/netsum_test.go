@@ -93,7 +93,7 @@ func (r *netRow) key(of map[otf2.AttributeRef]uint64) carriedKey {
 	if peer, ok := of[AttrPeer]; ok {
 		return carriedKey{r.row, of[AttrParentID], int64(peer)}
 	}
-	return carriedKey{r.row, 0, -1} // rows tell no operation without a peer
+	return carriedKey{r.row, 0, -1} // rows have no operation without a peer
 }
 
 func (r *netRow) change(k carriedKey, f func(*carriedSum)) {
@@ -123,7 +123,7 @@ func (r *netRow) Enter(t otf2.Timestamp, a *otf2.AttributeList, region otf2.Regi
 	return r.EventWriter.Enter(t, a, region)
 }
 
-// record adds up what a record of sums tells.
+// record adds up the figures of a record of sums.
 func (r *netRow) record(of map[otf2.AttributeRef]uint64) {
 	k := r.key(of)
 	r.watch.records++
@@ -309,7 +309,7 @@ func TestSumsOfAnyStreamAreThoseOfTheRows(t *testing.T) {
 		w.rows.p.Tag, w.sums.p.Tag = 0x1111, 0x1111
 		each(func(m *Model) error {
 			m.Comm(0, experiment.Comm{ID: 0xabcd, Name: "world", NRanks: 4, Rank: 1}, experiment.GPU{Device: 0})
-			return m.Record(0, at(0), &shm.Record{Kind: shm.RecordInit})
+			return m.Record(0, micros(0), &shm.Record{Kind: shm.RecordInit})
 		})
 		in := stream{t: rt, us: 1}
 		for i := range rapid.IntRange(1, 300).Draw(rt, "records") {
@@ -320,16 +320,16 @@ func TestSumsOfAnyStreamAreThoseOfTheRows(t *testing.T) {
 					m.Comm(2, experiment.Comm{ID: 7, NRanks: 2, Rank: 1}, experiment.GPU{Device: -1})
 				}
 				of := r
-				if err := m.Record(ring, at(in.us), &of); err != nil {
+				if err := m.Record(ring, micros(in.us), &of); err != nil {
 					return err
 				}
 				if i%50 == 49 {
-					if err := m.Settle(at(in.us)); err != nil {
+					if err := m.Settle(micros(in.us)); err != nil {
 						return err
 					}
 					m.Snapshot()
 				}
-				return m.Advance(at(in.us))
+				return m.Advance(micros(in.us))
 			})
 		}
 		each((*Model).Finish)

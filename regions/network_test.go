@@ -150,7 +150,7 @@ func TestStepsThatAreNeverStoppedDoNotStay(t *testing.T) {
 	s.oddities(map[string]uint64{"UNSTOPPED_STEPS": 2})
 }
 
-// After an abort nothing is stopped: what is open ends with the communicator.
+// After an abort nothing is stopped: open transfers end with the communicator.
 func TestAbortClosesTransfers(t *testing.T) {
 	s := newScene(t, 4)
 	s.allReduce(100, "a")
@@ -357,7 +357,7 @@ func TestPollsAreWrittenInTime(t *testing.T) {
 	}
 }
 
-// Network plugins' events are counted; InfiniBand tells the queue pair, and stops its events twice.
+// Network plugins' events are counted; InfiniBand reports the queue pair, and stops its events twice.
 func TestNetPluginIsCounted(t *testing.T) {
 	s := newScene(t, 4)
 	s.proxyOp(40, "op", "", true, 2)

@@ -16,7 +16,7 @@ func (s *scene) underWay() string {
 	s.m.Snapshot()
 	var lines []string
 	for _, p := range s.p.Pending {
-		line := fmt.Sprintf("%s %d %s since %d", p.Function, p.Ordinal, p.State, (p.Since-at(0))/1000)
+		line := fmt.Sprintf("%s %d %s since %d", p.Function, p.Ordinal, p.State, (p.Since-micros(0))/1000)
 		if p.Left {
 			line += " left"
 		}
@@ -54,7 +54,7 @@ func TestPendingOperations(t *testing.T) {
 		Flags: shm.FlagHasArg, Arg: gpu(299)})
 	s.stop(1, 300, shm.EventKernelCh, "k")
 	s.expectUnderWay("AllReduce 1 enqueued since 201; held map[AllReduce:1]")
-	if begun := s.p.Comms[0].Begun; begun != at(207) {
+	if begun := s.p.Comms[0].Begun; begun != micros(207) {
 		t.Errorf("begun %d", begun)
 	}
 	s.kernel(310, 320, "b")
@@ -91,7 +91,8 @@ func TestPendingOperationsOfAnAbortedCommunicator(t *testing.T) {
 	}
 }
 
-// An operation that nobody saw begin on the GPU is written after a while; it is in sight until a later one has ended.
+// An operation that was not seen to begin on the GPU is written after a while; it is in sight until a later one has
+// ended.
 func TestPendingOperationsThatWereWrittenBeforeTheirEnd(t *testing.T) {
 	s := newScene(t, 4)
 	s.allReduce(100, "a")

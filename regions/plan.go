@@ -14,27 +14,26 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
 )
 
-// Operations from their beginning to their end: which plan, which call and which launch belong together, in which order
-// the communicator's members see them, when all of an operation has been reported, and how long to wait. Facts:
-// docs/nccl-profiler-api.md §3.2 (who begins what), §3.4 (what never ends), §3.5 (groups and graphs), §7.4 (kernels
-// that are not counted).
+// Operations from begin to end: which plan, call and launch belong together, the order in which the communicator's
+// members see them, when an operation is complete, and how long to wait. Facts: docs/nccl-profiler-api.md §3.2 (who
+// begins what), §3.4 (what never ends), §3.5 (groups and graphs), §7.4 (kernels that are not counted).
 
-// plan is one entry of a communicator rank's issue order: a Group event, which is one kernel launch
-// with all operations in it; or a call for which NCCL reported nothing more.
+// plan is one entry of a communicator rank's issue order: a Group event, which is one kernel launch with all its
+// operations; or a call for which NCCL reported nothing more.
 type plan struct {
 	comm   *commRank
 	handle uint64
 	ops    []*operation
-	gone   *gone // before ops; nil: nothing is
+	gone   *gone // lost operations before ops; nil: none
 	graph  bool  // replayed from a captured graph
 
 	start, stop uint64 // enqueueing on the CPU
 	stopped     bool
-	launch      *launch // of its kernel, nil if not known
-	deferred    bool    // a callback of the stream brought the plan, later than its launch
+	launch      *launch // launch of its kernel, nil if not known
+	deferred    bool    // a callback of the stream reported the plan, later than its launch
 	callOnly    bool
-	captureOnly bool                 // not run now: captured into a graph
-	measurement otf2.MeasurementMode // not a plan, but the place where recording goes on or off
+	captureOnly bool                 // captured into a graph, not run
+	measurement otf2.MeasurementMode // this entry is a switch of recording, not a plan
 
 	tasksOpen   int
 	kernelsOpen int
@@ -43,18 +42,18 @@ type plan struct {
 	turns       []*gpuTurn    // of the GPU, by channel
 	netSums     []*netSum     // of its transfers, where they are summed up
 	stamps      gpuclock.Plan // of the GPU
-	shares      []kernelShare // of its kernels, where they are to be drawn
+	shares      []kernelShare // of its kernels, if they are drawn
 	netStart    uint64        // network activity: first ProxyOp start … last ProxyOp stop
 	netStop     uint64
 	links       cuda.Links // to its kernels, by CUPTI
 	difference  uint64     // ns by which the GPU's sources differ on its times; 0 if they agree
 	completeAt  uint64     // when the last child ended; 0 before
-	incomplete  bool       // closed by a limit or at the end
+	incomplete  bool       // ended by a limit or at the end
 
-	bytes   int    // that it takes, with what belongs to it
-	written bool   // nothing waits for it any more
-	floor   uint64 // when the plan before had been enqueued
-	counted int    // operations of it that are counted as outstanding
+	bytes   int    // memory of the plan with its operations
+	written bool   // it has been written
+	floor   uint64 // when the previous plan had been enqueued
+	counted int    // number of its operations counted as outstanding
 
 	// The first of each: most plans have no more, and an operation keeps its plan in any case.
 	own         operation
@@ -62,18 +61,18 @@ type plan struct {
 	firstKernel [1]gpuclock.Kernel
 }
 
-// kernelShare is what is drawn of one of a plan's kernels, beside its stamps.
+// kernelShare is what is drawn of one of a plan's kernels besides its stamps.
 type kernelShare struct {
 	kernel int // index into plan.stamps.Kernels
 	op     *operation
 	phases []kernelPhase
 }
 
-// operation is a Coll or P2p event, or a call that got none.
+// operation is a Coll or P2p event, or a call without one.
 type operation struct {
 	handle, parent uint64
 	plan           *plan
-	index          int32 // in it
+	index          int32 // in the plan
 	call           *call // nil if NCCL named none
 	p2p            bool
 	task           bool // there was a Coll, P2p or CeColl event
@@ -95,12 +94,12 @@ type operation struct {
 	stopped        bool
 	kernelsDone    int
 	imported       *Imported
-	lastNet        string // phase of its network traffic that was seen last
+	lastNet        string // last phase of its network traffic
 	links          []*link
 }
 
-// operations are those of the process that have begun and are not written yet, with the calls that ask for them and the
-// kernels that are part of them. Each communicator rank has them in its queue, in issue order.
+// operations holds the operations of the process that have begun and are not written yet, with their calls and kernels.
+// Each communicator rank queues them in issue order.
 type operations struct {
 	*board
 	ranks  *ranks
@@ -108,15 +107,15 @@ type operations struct {
 	timing *timing
 	writer *planWriter
 
-	// By handle, as long as something may refer to them.
+	// By handle, as long as an event may refer to them.
 	calls    map[uint64]*call // also until they are stopped
 	plans    map[uint64]*plan
 	byHandle map[uint64]*operation
 	kernels  bounded.Map[*kernel]
 	phases   bounded.Map[*kernel] // KernelPhase: the kernel it is part of
-	reports  map[uint64]*Imported // of operations to come, see Import
+	reports  map[uint64]*Imported // times of operations to come, see Import
 
-	relieveAt int // from how many bytes in queues on too much waits
+	relieveAt int // memory (bytes) of the queues from which on relief is due
 }
 
 func newOperations(b *board, rs *ranks, c *cuda.Recorder, t *timing, w *planWriter) *operations {
@@ -130,7 +129,7 @@ func newOperations(b *board, rs *ranks, c *cuda.Recorder, t *timing, w *planWrit
 
 // forget drops what is kept of a communicator rank that is gone.
 func (ops *operations) forget(c *commRank) {
-	for call := range c.calls.all() {
+	for call := range c.calls.allCalls() {
 		ops.dropCall(call)
 	}
 	for handle := range c.captured.Handles() {
@@ -140,9 +139,9 @@ func (ops *operations) forget(c *commRank) {
 	ops.phases.RemoveFunc(func(_ uint64, k *kernel) bool { return k.comm == c })
 }
 
-// kernelsDue is the number of KernelCh events that NCCL makes for the operation: one a channel, none
-// for messages to oneself (their traffic has no proxy work; docs/nccl-profiler-api.md §7.4) and for symmetric kernels
-// in graphs (§3.6), one at least where the number of channels is not known.
+// kernelsDue returns the number of KernelCh events that NCCL makes for the operation: one per channel; none for
+// messages to oneself (their traffic has no proxy work; docs/nccl-profiler-api.md §7.4) and for symmetric kernels in
+// graphs (§3.6); at least one if the number of channels is not known.
 func (op *operation) kernelsDue() int {
 	if op.p2p && int(op.peer) == op.plan.comm.Rank || op.sym && op.plan.graph {
 		return 0
@@ -166,7 +165,7 @@ func (ops *operations) startGroup(th *thread, t uint64, r *shm.Record) {
 	}
 	th.launch = nil
 	ops.plans[r.Handle] = p
-	comm.issue(p, t)
+	comm.addPlan(p, t)
 }
 
 func (ops *operations) stopGroup(th *thread, t uint64, r *shm.Record) {
@@ -190,7 +189,7 @@ func (ops *operations) endPlan(p *plan, t uint64) {
 		p.comm.stamps.Suspect(p.stamps.Number)
 	}
 
-	// What earlier groups called on this communicator and no plan has taken up will get none.
+	// Calls of earlier groups on this communicator without a plan will get none.
 	ops.resolveCalls(p.comm, p.newest())
 	switch {
 	case p.captureOnly || p.launch != nil:
@@ -202,7 +201,7 @@ func (ops *operations) endPlan(p *plan, t uint64) {
 	ops.progress(p, t)
 }
 
-// findLaunch finds the launch of a plan that a callback of the stream brought, as NCCL has it while graphs may be
+// findLaunch finds the launch of a plan that a callback of the stream reported, as NCCL does while graphs may be
 // running (docs/nccl-profiler-api.md §3.5): plans of a group come in the order of its launches.
 func (p *plan) findLaunch() {
 	if len(p.ops) == 0 || p.ops[0].call == nil || p.ops[0].call.group == nil {
@@ -217,8 +216,8 @@ func (p *plan) findLaunch() {
 	}
 }
 
-// grow counts the memory that a plan in a queue takes.
-func (p *plan) grow(bytes uintptr) {
+// countBytes counts the memory of a plan in a queue.
+func (p *plan) countBytes(bytes uintptr) {
 	if p.written {
 		return
 	}
@@ -227,21 +226,21 @@ func (p *plan) grow(bytes uintptr) {
 	*p.comm.allBytes += int(bytes)
 }
 
-// What a plan takes with its first operation, and what each further one does. A group has room for the first call and
-// the first launch.
+// Memory of a plan with its first operation, and of each further one. A group includes its first call and its first
+// launch.
 const (
 	planBytes      = unsafe.Sizeof(plan{}) + unsafe.Sizeof(groupCall{})
 	operationBytes = unsafe.Sizeof(operation{}) + unsafe.Sizeof(call{})
 )
 
-// add adds a copy of an operation to the plan, and returns it.
+// add adds a copy of an operation to the plan, and returns the copy.
 func (p *plan) add(op *operation) (added *operation) {
 	if p.ops == nil {
 		p.ops, added = p.firstOp[:0], &p.own
-		p.grow(planBytes)
+		p.countBytes(planBytes)
 	} else {
 		added = new(operation)
-		p.grow(operationBytes)
+		p.countBytes(operationBytes)
 	}
 	*added = *op
 	p.ops = append(p.ops, added)
@@ -256,9 +255,9 @@ func (ops *operations) startTask(th *thread, t uint64, r *shm.Record) {
 		return
 	}
 	p := ops.plans[r.ParentGroup]
-	if p == nil { // no Group event: the settings or the memory did not allow it
+	if p == nil { // no Group event: disabled by the settings, or lost
 		p = &plan{comm: comm, start: t, stopped: true, stop: t}
-		comm.issue(p, t)
+		comm.addPlan(p, t)
 	}
 	op := p.add(&operation{
 		handle: r.Handle, parent: r.Arg, plan: p, index: int32(len(p.ops)), call: ops.takeCall(r.Arg),
@@ -268,7 +267,7 @@ func (ops *operations) startTask(th *thread, t uint64, r *shm.Record) {
 		send: r.SendBuff, recv: r.RecvBuff, tag: r.UserTag, kernelVariant: r.KernelVariant,
 		sym: r.Flags&shm.FlagSym != 0, anyChannels: r.Flags&shm.FlagUnknownChannels != 0,
 	})
-	if op.p2p && op.name != "Send" { // NCCL tells one buffer
+	if op.p2p && op.name != "Send" { // NCCL reports one buffer
 		op.send, op.recv = 0, op.send
 	}
 	if op.call != nil && op.call.graph || r.Arg&shm.CapturedBit != 0 && ops.process.APIVersion != 0 {
@@ -299,9 +298,9 @@ func (ops *operations) stopTask(_ *thread, t uint64, r *shm.Record) {
 	ops.progress(op.plan, t)
 }
 
-// resolveCalls turns calls of groups before the given one that no plan took up into operations of
-// their own: broadcasts since 2.29, symmetric kernels, copy-engine collectives. They stand behind the
-// plans of their own group and before those of later ones, the same on all members.
+// resolveCalls turns calls of groups before the given one that no plan took up into operations of their own: broadcasts
+// since 2.29, symmetric kernels, copy-engine collectives. They follow the plans of their own group and precede those of
+// later ones, as on all members.
 func (ops *operations) resolveCalls(c *commRank, before int64) {
 	place := len(c.queue)
 	for place > 0 && before != noGroup && (!c.queue[place-1].stopped || c.queue[place-1].measurement != 0) {
@@ -315,8 +314,8 @@ func (ops *operations) resolveCalls(c *commRank, before int64) {
 	}
 
 	var alone []*plan
-	for call := range c.calls.before(before) {
-		if before != noGroup && !call.over() {
+	for call := range c.calls.callsBefore(before) {
+		if before != noGroup && !call.hasReturned() {
 			continue
 		}
 		c.calls.remove(call)
@@ -343,7 +342,7 @@ func (ops *operations) resolveCalls(c *commRank, before int64) {
 		c.headAt = alone[0].stop
 	}
 	if before == noGroup {
-		ops.mergeAlone(c, alone, place) // nobody has seen the last plans stop
+		ops.mergeAlone(c, alone, place) // the last plans have not been seen to stop
 		return
 	}
 	c.queue = slices.Insert(c.queue, place, alone...)
@@ -354,8 +353,8 @@ func (ops *operations) resolveCalls(c *commRank, before int64) {
 	ops.timing.countsAlone(c, places)
 }
 
-// mergeAlone puts calls that have become operations of their own into a queue: each before the first plan with
-// operations of a later group, and before the plan that is at a place.
+// mergeAlone inserts calls that have become operations of their own into a queue: each before the first plan with
+// operations of a later group, at the latest before the plan at index last.
 func (ops *operations) mergeAlone(c *commRank, alone []*plan, last int) {
 	slices.SortStableFunc(alone, func(a, b *plan) int { return cmp.Compare(a.newest(), b.newest()) })
 	rest := c.queue
@@ -373,9 +372,8 @@ func (ops *operations) mergeAlone(c *commRank, alone []*plan, last int) {
 	ops.timing.countsAlone(c, places)
 }
 
-// progress notes when the last child of a plan has ended. Proxy work is waited for only where no
-// kernels tell when the plan was over: some of NCCL's proxy operations never stop (docs/nccl-profiler-api.md
-// §3.4, 10).
+// progress notes when the last child of a plan has ended. Proxy work is awaited only if no kernels show the end of the
+// plan: some of NCCL's proxy operations never stop (docs/nccl-profiler-api.md §3.4, 10).
 func (ops *operations) progress(p *plan, t uint64) {
 	if p.completeAt != 0 || !p.stopped || p.tasksOpen > 0 || p.kernelsOpen > 0 {
 		return
@@ -396,12 +394,12 @@ func (ops *operations) progress(p *plan, t uint64) {
 	}
 	p.completeAt = t
 	ops.changes++
-	ops.timing.judge(p)
+	ops.timing.judgeStamps(p)
 	p.settleSums(t)
 }
 
-// awaitsNetwork reports whether a plan without kernel events may still have network traffic to come: some is under way,
-// or has not begun and not long been due. ProxyOps that show no life are of other transports.
+// awaitsNetwork reports whether a plan without kernel events may still have network traffic: it is under way, or has
+// not begun and is not long overdue. ProxyOps without any state or step are of other transports.
 func (ops *operations) awaitsNetwork(p *plan, t uint64) bool {
 	if p.proxiesOpen > 0 {
 		return true
@@ -410,36 +408,37 @@ func (ops *operations) awaitsNetwork(p *plan, t uint64) bool {
 		t < p.stop+ops.opts.gpuHold
 }
 
-// mayHaveNetwork reports whether ProxyOps of a plan would be seen.
+// mayHaveNetwork reports whether ProxyOps of a plan would be recorded.
 func (ops *operations) mayHaveNetwork(p *plan) bool {
 	return ops.records(shm.EventProxyOp) && !p.callOnly && len(p.ops) > 0 && !p.ops[0].copied
 }
 
-// maxQuietPlans is after how many plans in a row without network traffic none is expected any more.
+// maxQuietPlans is the number of plans in a row without network traffic after which none is expected.
 const maxQuietPlans = 3
 
-// maxUnseen and maxQueue bound how many plans wait: of a communicator rank that has never had a
-// KernelCh event, and of any.
+// maxUnseen and maxQueue bound the plans that wait: of a communicator rank without any KernelCh event so far, and of
+// any.
 const (
 	maxUnseen = 4096
 	maxQueue  = 65536
 )
 
-// maxHeld bounds the memory (bytes) of complete operations that wait for the GPU's clock to be better known: beyond,
-// those of communicator ranks with more than their share are written at once, and counted. Twice as much may wait
-// together with what is not complete. In between, mostRelief may come, and one group of calls, however large. Variable
-// for the tests.
+// maxHeld bounds the memory (bytes) of complete operations that wait for a better mapping of the GPU's clock: beyond
+// it, those of communicator ranks with more than their share are written at once, and counted. Together with incomplete
+// ones the bound is twice as high. In between, mostRelief may come, and one group of calls, however large. Variable for
+// the tests.
 var maxHeld = 48 << 20
 
 func mostRelief() int { return maxHeld / 8 }
 
-// crowded tells that more waits than a bound (bytes), and of a communicator rank more than its share.
-func (ops *operations) crowded(c *commRank, bound int) bool {
+// exceedsShare reports whether more than a bound (bytes) waits, and of this communicator rank more than its share.
+func (ops *operations) exceedsShare(c *commRank, bound int) bool {
 	return ops.ranks.bytes > bound && c.bytes > bound/len(ops.ranks.live)
 }
 
-// relieve writes what is complete if too much waits. It depends on the records alone, as all that the model writes.
-func (ops *operations) relieve(now uint64) {
+// writeExcess writes complete operations if too much waits. Like everything the model writes, it depends on the records
+// alone.
+func (ops *operations) writeExcess(now uint64) {
 	for _, c := range ops.ranks.live {
 		if !c.final {
 			ops.drain(c, now, drainDue)
@@ -448,15 +447,15 @@ func (ops *operations) relieve(now uint64) {
 	ops.relieveAt = max(maxHeld, ops.ranks.bytes) + mostRelief()
 }
 
-// maxKernelTimeouts is after how many plans in a row without any KernelCh a communicator rank is no
-// longer expected to have them.
+// maxKernelTimeouts is the number of plans in a row without any KernelCh after which a communicator rank is not
+// expected to have them.
 const maxKernelTimeouts = 3
 
-// overdue reports whether a plan at the head of the queue has waited long enough for children that have not begun: as
-// long as the limit says, or until a later plan of the same communicator, whose kernels run after its own, has been
-// complete for a while.
+// overdue reports whether a plan at the head of the queue has waited long enough for children that have not begun:
+// until the limit, or until a later plan of the communicator, whose kernels run after its own, has been complete for a
+// while.
 func (ops *operations) overdue(c *commRank, p *plan, now uint64) bool {
-	if len(c.queue) > maxQueue || len(c.queue) > 1 && ops.crowded(c, 2*maxHeld) {
+	if len(c.queue) > maxQueue || len(c.queue) > 1 && ops.exceedsShare(c, 2*maxHeld) {
 		return true
 	}
 	if !p.stopped || p.kernelsOpen > 0 {
@@ -473,20 +472,20 @@ func (ops *operations) overdue(c *commRank, p *plan, now uint64) bool {
 	return false
 }
 
-// How far drain goes.
+// Modes of drain.
 type drainMode int
 
 const (
 	drainDue      drainMode = iota // complete, and held long enough for the GPU's clock
 	drainComplete                  // complete
-	drainEnded                     // everything but what CUPTI may still report: NCCL has reported all
-	drainAll                       // everything: nothing more will come
+	drainEnded                     // everything that does not wait for CUPTI: NCCL has reported all
+	drainAll                       // everything: no more records will come
 )
 
 // drain writes the plans at the head of a communicator rank's queue.
 func (ops *operations) drain(c *commRank, now uint64, mode drainMode) {
 	if !c.announced && mode < drainEnded {
-		return // its name and rank are to come (API v1 … v3)
+		return // its name and rank are not known yet (API v1 … v3)
 	}
 	c.ending = mode >= drainEnded
 	if len(c.queue) > 0 {
@@ -495,12 +494,12 @@ func (ops *operations) drain(c *commRank, now uint64, mode drainMode) {
 	for len(c.queue) > 0 {
 		p := c.queue[0]
 		if p.measurement != 0 {
-			// Plans may come that belong before it, see issue.
+			// Plans may come that precede it, see issue.
 			if mode == drainDue && len(c.queue) == 1 && p.measurement == otf2.MeasurementOff &&
 				now < p.start+ops.opts.operationLimit {
 				return
 			}
-			ops.timing.follow(c)
+			ops.timing.followPlans(c)
 			ops.writer.writeEdge(c, p)
 			ops.unqueue(c, now, p)
 			continue
@@ -520,7 +519,7 @@ func (ops *operations) drain(c *commRank, now uint64, mode drainMode) {
 			}
 		} else if mode == drainDue && now < p.completeAt+ops.hold(p) || (mode == drainDue || mode == drainEnded) &&
 			now < p.completeAt+ops.timing.kernelHold(c, p) {
-			if !ops.crowded(c, maxHeld) {
+			if !ops.exceedsShare(c, maxHeld) {
 				return
 			}
 			ops.oddities[oddShortHold] += uint64(len(p.ops))
@@ -534,20 +533,20 @@ func (ops *operations) drain(c *commRank, now uint64, mode drainMode) {
 		if len(p.stamps.Kernels) > 0 && !p.incomplete {
 			c.overtaken = nil // kernels of a communicator run one after the other
 		}
-		ops.timing.follow(c)
+		ops.timing.followPlans(c)
 		c.loseGone(p)
 		if !p.captureOnly {
 			ops.writer.writePlan(c, p, now)
 		}
-		if p.counted != 0 { // as outstanding, and it turned out that it did not run
+		if p.counted != 0 { // counted as outstanding, but it did not run
 			ops.writer.metrics.endOutstanding(c, c.loc, p, c.loc.w.LastTime())
 		}
 		ops.unqueue(c, now, p)
 	}
 }
 
-// hold is how long a complete plan is kept: until the GPU's clock is better known; shorter if only its network
-// traffic tells when it was, of which a channel's may begin when others have ended.
+// hold returns how long a complete plan waits: until the GPU's clock is known better; shorter if only its network
+// traffic shows when it ran, where one channel's may begin after others have ended.
 func (ops *operations) hold(p *plan) uint64 {
 	switch {
 	case len(p.stamps.Kernels) > 0:
@@ -558,10 +557,10 @@ func (ops *operations) hold(p *plan) uint64 {
 	return 0
 }
 
-// unqueue drops the head of a queue: nothing refers to its operations by handle any more.
+// unqueue removes the head of a queue: no event refers to its operations by handle any more.
 func (ops *operations) unqueue(c *commRank, now uint64, p *plan) {
 	ops.changes++
-	c.outstanding.leaves(p)
+	c.outstanding.removePlan(p)
 	c.queue[0] = nil
 	c.queue = c.queue[1:]
 	c.followed = max(c.followed, 1) - 1
@@ -580,7 +579,7 @@ func (ops *operations) unqueue(c *commRank, now uint64, p *plan) {
 	c.headAt = max(c.headAt, min(now, p.completeAt))
 }
 
-// tellWritten returns a plan's launch that the plan has been written.
+// tellWritten tells a plan's launch that the plan has been written.
 func (p *plan) tellWritten() {
 	var l *cuda.Launch
 	if p.launch != nil {

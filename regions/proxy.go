@@ -9,26 +9,26 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
-// ProxyOp and ProxyStep: transfers, their bytes and their ends. Which of them stop, and which start again:
-// docs/nccl-profiler-api.md §3.4.
+// ProxyOp and ProxyStep: transfers, their bytes and their ends. docs/nccl-profiler-api.md §3.4 says which of them stop,
+// and which start again.
 
-// proxyOp is an open ProxyOp event: one channel's network traffic with one peer for an operation. Those of
-// transports other than the network are begun and never heard of again (docs/nccl-profiler-api.md §3.4, 10).
+// proxyOp is an open ProxyOp event: one channel's network traffic with one peer for an operation. ProxyOps of
+// transports other than the network have no event after their begin (docs/nccl-profiler-api.md §3.4, 10).
 type proxyOp struct {
 	handle, parent uint64
 	rank           *netRank
-	op             *operation // nil if unknown, written already, or another process's
+	op             *operation // nil if unknown, written already, or of another process
 	channel        uint8
 	peer           int32
 	send           bool
-	alive          bool         // it has shown a state or a step
+	alive          bool         // it has had a state or a step
 	steps          []*proxyStep // open
 	sent           uint64       // API v1 … v3: bytes so far, by its states
-	unsized        uint64       // transfers whose own states did not tell their size
-	// of what it sends; nil before the first step, and where op is not known, as the next one
+	unsized        uint64       // transfers without a size in their own states
+	// link of what it sends; nil before the first step and, like turn, if op is nil
 	link *link
 	turn *gpuTurn
-	sum  *netSum // that it is counted in; nil before the first step
+	sum  *netSum // nil before the first step
 
 	older, newer *proxyOp
 }
@@ -44,14 +44,14 @@ type proxyStep struct {
 	phase  netPhase
 	since  uint64 // when the phase began
 	put    uint64 // matching id of its RmaPut, 0 if there is none
-	bytes  int64  // of it that are counted as in flight
+	bytes  int64  // its bytes that are counted as in flight
 	linked bool   // it keeps the link of its ProxyOp busy
 
-	side       *netSide // once it has a phase
+	side       *netSide // nil before its first phase
 	prev, next *proxyStep
 }
 
-// stepsAtOnce is NCCL_STEPS: a step begins when the one this many before it has ended.
+// stepsAtOnce is NCCL_STEPS: a step begins when the one stepsAtOnce before it has ended.
 const stepsAtOnce = 8
 
 func (net *network) startProxyOp(th *thread, t uint64, r *shm.Record) {
@@ -81,7 +81,7 @@ func (net *network) startProxyOp(th *thread, t uint64, r *shm.Record) {
 	if o.op = net.ops.byHandle[r.Arg]; o.op != nil {
 		p := o.op.plan
 		p.proxies = append(p.proxies, o)
-		p.grow(unsafe.Sizeof(*o))
+		p.countBytes(unsafe.Sizeof(*o))
 		if p.netStart == 0 {
 			p.netStart = t
 		}
@@ -91,8 +91,8 @@ func (net *network) startProxyOp(th *thread, t uint64, r *shm.Record) {
 	}
 }
 
-// lives notes that a ProxyOp is one that will stop.
-func (o *proxyOp) lives() {
+// markAlive notes that a ProxyOp will stop.
+func (o *proxyOp) markAlive() {
 	if o.alive {
 		return
 	}
@@ -103,15 +103,15 @@ func (o *proxyOp) lives() {
 	}
 }
 
-// stateProxyOp takes the states that say how far an operation is. Up to NCCL 2.26 (API v1 … v3) they carry its
-// bytes so far; the transfers' own states do not, so there is one put for all of them.
+// stateProxyOp takes the states with the progress of an operation. Up to NCCL 2.26 (API v1 … v3) they have its bytes so
+// far and the states of transfers do not, so there is one put for all its transfers.
 func (net *network) stateProxyOp(_ *thread, t uint64, r *shm.Record) {
 	o := net.proxies[r.Handle]
 	if o == nil {
 		net.oddity(oddStrayState)
 		return
 	}
-	o.lives()
+	o.markAlive()
 	if r.Flags&shm.FlagHasArg == 0 {
 		return
 	}
@@ -130,18 +130,18 @@ func (net *network) stopProxyOp(_ *thread, t uint64, r *shm.Record) {
 	if o.sent > 0 {
 		o.unsized = 0
 		side := net.side(o.rank, true)
-		if id := net.put(side, o, o.sent, nil, t); id != 0 {
+		if id := net.beginTransfer(side, o, o.sent, nil, t); id != 0 {
 			net.completePut(side, o, id, t, false)
 		}
 	}
 	if o.op != nil {
-		o.lives()
+		o.markAlive()
 		o.op.plan.netStop = max(o.op.plan.netStop, t)
 	}
 	net.endOp(o, t)
 }
 
-// endOp forgets a ProxyOp: it has stopped, or is not waited for any more.
+// endOp drops a ProxyOp: it has stopped, or is not awaited any more.
 func (net *network) endOp(o *proxyOp, t uint64) {
 	for len(o.steps) > 0 {
 		net.oddity(oddUnstoppedStep)
@@ -176,7 +176,7 @@ func (net *network) startStep(_ *thread, t uint64, r *shm.Record) {
 	o := net.proxies[r.Arg]
 	var n *netRank
 	if o != nil {
-		n = o.rank // a foreign context stands in the parent, too (docs/nccl-profiler-api.md §6)
+		n = o.rank // the parent has the foreign context, too (docs/nccl-profiler-api.md §6)
 	} else if n = net.netOf(r); n == nil {
 		net.oddity(oddForeign)
 		return
@@ -185,7 +185,7 @@ func (net *network) startStep(_ *thread, t uint64, r *shm.Record) {
 		return
 	}
 	if o != nil {
-		o.lives()
+		o.markAlive()
 		for i := 0; i < len(o.steps); {
 			switch old := o.steps[i]; {
 			case old.number == r.Step:
@@ -211,7 +211,7 @@ func (net *network) startStep(_ *thread, t uint64, r *shm.Record) {
 		o.steps = append(o.steps, s)
 		return
 	}
-	// Without a ProxyOp nothing says when it is over, if it is never stopped.
+	// Without a ProxyOp nothing shows the end of a step that is never stopped.
 	if gone, full := n.loose.Put(r.Handle, s); full {
 		net.oddity(oddForgottenEvent)
 		net.endStep(gone, t, true)
@@ -236,7 +236,7 @@ func (net *network) stateStep(_ *thread, t uint64, r *shm.Record) {
 		return
 	}
 	sized := r.Flags&shm.FlagHasArg != 0 // API v4 and later
-	s.passes(phase, t, r.Arg, sized)
+	s.enterPhase(phase, t, r.Arg, sized)
 	net.sumStep(s, t)
 	s.phase, s.since = phase, t
 	if s.op != nil && s.op.op != nil {
@@ -252,13 +252,13 @@ func (net *network) stateStep(_ *thread, t uint64, r *shm.Record) {
 			net.oddity(oddForgottenEvent)
 			net.endStep(side.head, t, true)
 		}
-		side.add(s)
+		side.addStep(s)
 		if net.opts.NetSums {
 			net.sumOf(s.op, side).steps++
 		}
 	}
 	if side.head == s {
-		net.follow(side, t)
+		net.followOldest(side, t)
 	}
 	switch {
 	case phase == netRecvFlush && sized:
@@ -272,7 +272,7 @@ func (net *network) stateStep(_ *thread, t uint64, r *shm.Record) {
 		case s.op == nil:
 			net.oddity(oddUnplacedTransfer)
 		case sized:
-			if s.put = net.put(side, s.op, r.Arg, s, t); s.put != 0 {
+			if s.put = net.beginTransfer(side, s.op, r.Arg, s, t); s.put != 0 {
 				net.inFlight(side, s, t, r.Arg)
 			}
 		default:
@@ -290,13 +290,13 @@ func (net *network) stopStep(_ *thread, t uint64, r *shm.Record) {
 	net.endStep(s, t, false)
 }
 
-// endStep ends a transfer and gives the row to the next one; unfinished if it was not stopped.
+// endStep ends a transfer, and the row follows the next one; unfinished if it was not stopped.
 func (net *network) endStep(s *proxyStep, t uint64, unfinished bool) {
 	delete(net.steps, s.handle)
 	if unfinished {
 		s.leaveLink(t)
 	} else {
-		s.passes(netNone, t, 0, false)
+		s.enterPhase(netNone, t, 0, false)
 		net.sumStep(s, t)
 	}
 	if o := s.op; o != nil {
@@ -317,7 +317,7 @@ func (net *network) endStep(s *proxyStep, t uint64, unfinished bool) {
 		first := side.head == s
 		side.remove(s)
 		if first {
-			net.follow(side, t)
+			net.followOldest(side, t)
 		}
 		net.leaveLoose(s, side, t)
 	}
@@ -325,9 +325,9 @@ func (net *network) endStep(s *proxyStep, t uint64, unfinished bool) {
 	net.freeSteps = s
 }
 
-// put writes what was handed to the network, and returns the id by which its end is known; 0 if there is nothing
-// to write.
-func (net *network) put(side *netSide, o *proxyOp, bytes uint64, s *proxyStep, t uint64) uint64 {
+// beginTransfer writes a transfer that is handed to the network, and returns the id for its end; 0 if nothing was
+// written.
+func (net *network) beginTransfer(side *netSide, o *proxyOp, bytes uint64, s *proxyStep, t uint64) uint64 {
 	c := o.rank.comm
 	switch {
 	case bytes == 0:
@@ -340,11 +340,11 @@ func (net *network) put(side *netSide, o *proxyOp, bytes uint64, s *proxyStep, t
 	net.counts[netPuts]++
 	net.counts[netPutBytes] += bytes
 	net.flushPolls(o.rank)
-	net.reach(side)
+	net.writePhaseBegin(side)
 	if net.opts.NetSums {
 		return net.sumPut(side, o, bytes, t)
 	}
-	a := net.blank()
+	a := net.emptyAttributes()
 	a.Uint64(AttrParentID, o.parent)
 	a.Uint32(AttrChannel, uint32(o.channel))
 	if s != nil {
@@ -354,21 +354,22 @@ func (net *network) put(side *netSide, o *proxyOp, bytes uint64, s *proxyStep, t
 		}
 	}
 	side.loc.matching++
-	net.fail(side.loc.w.RmaPut(side.loc.at(t), a, net.win(o.rank, o.peer), uint32(o.peer), bytes, side.loc.matching))
+	net.fail(side.loc.w.RmaPut(side.loc.raiseTime(t), a, net.windowOf(o.rank, o.peer), uint32(o.peer), bytes,
+		side.loc.matching))
 	return side.loc.matching
 }
 
 func (net *network) completePut(side *netSide, o *proxyOp, id, t uint64, unfinished bool) {
 	net.flushPolls(side.rank)
-	net.reach(side)
+	net.writePhaseBegin(side)
 	if net.opts.NetSums {
 		net.sumComplete(side, o, t)
 		return
 	}
 	var a *otf2.AttributeList
 	if unfinished {
-		a = net.blank()
+		a = net.emptyAttributes()
 		a.Uint8(AttrUnfinished, 1)
 	}
-	net.fail(side.loc.w.RmaOpCompleteNonBlocking(side.loc.at(t), a, otf2.RmaWinRef(side.rank.window), id))
+	net.fail(side.loc.w.RmaOpCompleteNonBlocking(side.loc.raiseTime(t), a, otf2.RmaWinRef(side.rank.window), id))
 }

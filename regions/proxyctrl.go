@@ -7,9 +7,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
-// ProxyCtrl: what a proxy thread does beside transfers (docs/nccl-profiler-api.md §2.3).
+// ProxyCtrl: the activity of a proxy thread besides transfers (docs/nccl-profiler-api.md §2.3).
 
-// ctrlKind is what a ProxyCtrl event was about, by its first state.
+// ctrlKind is the kind of a ProxyCtrl event, by its first state.
 type ctrlKind uint8
 
 const (
@@ -20,7 +20,7 @@ const (
 	ctrlAppend
 )
 
-// ctrlKinds names the regions. An instant takes no time in NCCL, and comes at each turn of the proxy's loop.
+// ctrlKinds names the regions. An instant has no duration in NCCL, and comes at each turn of the proxy's loop.
 var ctrlKinds = [...]struct {
 	region, state string
 	instant       bool
@@ -31,7 +31,7 @@ var ctrlKinds = [...]struct {
 	ctrlAppend: {NameProxyAppend, "ProxyCtrlAppend", false},
 }
 
-// ctrlOfState gives the kind that a state tells.
+// ctrlOfState maps states to kinds.
 var ctrlOfState = byState[ctrlKind](func(k int) string { return ctrlKinds[k].state }, len(ctrlKinds))
 
 const stateAppendEnd = 18 // ProxyCtrlAppendEnd: its argument is the number of operations taken
@@ -45,8 +45,8 @@ type ctrl struct {
 	appended uint64
 }
 
-// polls is a run of instants of one kind with nothing else in between: one region, with their number. Where
-// no phase of a transfer is open it spans them; inside a phase, which it would hide, it takes no time.
+// polls is a run of consecutive instants of one kind: one region, with their number. If no phase of a transfer is open
+// the region spans them; inside a phase, which it would hide, it has no duration.
 type polls struct {
 	kind        ctrlKind
 	times       uint64
@@ -54,7 +54,7 @@ type polls struct {
 	inside      bool // a phase
 }
 
-// pollsLimit is how long (ns) a run is kept.
+// pollsLimit is the longest time (ns) of a run.
 const pollsLimit = 1_000_000_000
 
 func (net *network) startCtrl(th *thread, t uint64, r *shm.Record) {
@@ -90,8 +90,8 @@ func (net *network) stopCtrl(th *thread, t uint64, r *shm.Record) {
 	net.endCtrl(th, t, false)
 }
 
-// endCtrl draws the thread's ProxyCtrl, if it has one. A phase of a transfer that changed meanwhile can only be
-// another thread's; the region then begins after the change.
+// endCtrl draws the thread's ProxyCtrl, if it has one. If a phase of a transfer has changed meanwhile, that was another
+// thread, and the region begins after the change.
 func (net *network) endCtrl(th *thread, t uint64, unfinished bool) {
 	k := th.ctrl
 	th.ctrl = ctrl{}
@@ -115,8 +115,8 @@ func (net *network) endCtrl(th *thread, t uint64, unfinished bool) {
 		return
 	}
 	net.flushPolls(n)
-	net.reach(side)
-	a := net.blank()
+	net.writePhaseBegin(side)
+	a := net.emptyAttributes()
 	if k.appended > 0 {
 		a.Uint64(AttrTimes, k.appended)
 	}
@@ -126,7 +126,7 @@ func (net *network) endCtrl(th *thread, t uint64, unfinished bool) {
 	net.drawCtrl(side.loc, k.kind, k.start, t)
 }
 
-// flushPolls draws the run of instants that a network has, before anything else is drawn.
+// flushPolls draws the run of instants of a network, before anything else is drawn.
 func (net *network) flushPolls(n *netRank) {
 	p := n.polls
 	if p.times == 0 {
@@ -134,11 +134,11 @@ func (net *network) flushPolls(n *netRank) {
 	}
 	n.polls = polls{}
 	net.changes++
-	net.reach(&n.send)
+	net.writePhaseBegin(&n.send)
 	if p.inside {
 		p.last = p.first
 	}
-	a := net.blank()
+	a := net.emptyAttributes()
 	a.Uint64(AttrTimes, p.times)
 	net.drawCtrl(n.send.loc, p.kind, p.first, p.last)
 }

@@ -172,7 +172,7 @@ func TestAnyStreamGivesAWholeTimeline(t *testing.T) {
 			}
 			s.give(rapid.IntRange(0, 2).Draw(rt, "ring"), us, r)
 			if i%50 == 49 {
-				if err := s.m.Settle(at(us)); err != nil {
+				if err := s.m.Settle(micros(us)); err != nil {
 					rt.Fatal(err)
 				}
 				s.m.Snapshot()

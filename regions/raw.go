@@ -13,12 +13,12 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
-// Raw events, on request (Options.Raw): each event that NCCL reports is a region on a row of its own kind, from the
-// callback that starts it to the one that stops it, with what its descriptor holds, and each of its states a point
-// inside. The other rows say what the events mean; these show what came. Regions and states have NCCL's own names;
-// members are those of plugin/api's table.
+// Raw events, on request (Options.Raw): each event that NCCL reports is a region on a row of its kind, from its start
+// callback to its stop callback, with the members of its descriptor, and each of its states is a point inside. The
+// other rows interpret the events; these show them as they came. Regions and states have NCCL's own names; members are
+// those of plugin/api's table.
 //
-// Times are those of the callbacks, also of KernelCh: the GPU's own are attributes, as NCCL passed them.
+// Times are those of the callbacks, even for KernelCh: the GPU's own times are attributes, as NCCL passed them.
 
 // Prefixes of NCCL's names of event types and states (docs/nccl-profiler-api.md §2.2, §2.3).
 const (
@@ -26,13 +26,13 @@ const (
 	StatePrefix = "ncclProfiler"
 )
 
-// Bounds of what is kept: NCCL does not stop every event that it starts.
+// Bounds of memory: NCCL does not stop every event that it starts.
 const (
 	maxRawOpen = 65536
 	maxRawRows = 256 // rows of one kind
 )
 
-// rawKind is what events have in common that may share rows.
+// rawKind is the key of events that may share rows.
 type rawKind struct {
 	comm    int // index into Process.Comms; −1: none of this process
 	event   shm.EventType
@@ -40,7 +40,7 @@ type rawKind struct {
 	way     string
 }
 
-// rawRow is a row of a kind. Events of a kind overlap; each has the row for itself from its start to its stop.
+// rawRow is a row of a kind. Events of a kind overlap; each occupies its row from start to stop.
 type rawRow struct {
 	loc  *location
 	busy bool
@@ -81,15 +81,15 @@ func newRaw(b *board, p *experiment.Process, rs *ranks) *raw {
 		rows: make(map[rawKind][]*rawRow)}
 }
 
-// take takes a start, stop or state. The record is not kept.
-func (w *raw) take(th *thread, t uint64, r *shm.Record) {
+// takeRecord takes a start, stop or state. The record is not kept.
+func (w *raw) takeRecord(th *thread, t uint64, r *shm.Record) {
 	switch r.Kind {
 	case shm.RecordStart:
 		w.start(th, t, r)
 	case shm.RecordStop:
 		if e := w.open.Get(r.Handle); e != nil {
 			w.open.Remove(r.Handle)
-			w.write(e, t, th.tid, false)
+			w.writeEvent(e, t, th.tid, false)
 		}
 	case shm.RecordState:
 		s := rawState{at: t, tid: th.tid, state: r.Aux, arg: r.Arg, steps: r.Steps, hasArg: r.Flags&shm.FlagHasArg != 0}
@@ -97,7 +97,7 @@ func (w *raw) take(th *thread, t uint64, r *shm.Record) {
 			e.states = append(e.states, s)
 			return
 		}
-		w.stray(r, s)
+		w.drawStray(r, s)
 	}
 }
 
@@ -107,13 +107,13 @@ func (w *raw) start(th *thread, t uint64, r *shm.Record) {
 		e, w.free = w.free[n-1], w.free[:n-1]
 	}
 	*e = rawEvent{kind: w.kindOf(r), tid: th.tid, start: t, record: *r, states: e.states[:0]}
-	e.row = w.row(e.kind, t)
+	e.row = w.findRow(e.kind, t)
 	if oldest, full := w.open.Put(r.Handle, e); full {
-		w.write(oldest, t, oldest.tid, true)
+		w.writeEvent(oldest, t, oldest.tid, true)
 	}
 }
 
-// kindOf is what an event is of. Transfers, and what network plugins say of them, are on the channel and in the
+// kindOf returns the kind of an event. Transfers, and the network plugins' events of them, have the channel and the
 // direction of their ProxyOp.
 func (w *raw) kindOf(r *shm.Record) rawKind {
 	p := rawKind{comm: -1, event: r.Type, channel: -1}
@@ -136,8 +136,8 @@ func (w *raw) kindOf(r *shm.Record) rawKind {
 	return p
 }
 
-// row is a row of the kind that is free at a time: a new one if there is none. nil if there are too many.
-func (w *raw) row(p rawKind, t uint64) *rawRow {
+// findRow returns a row of the kind that is free at a time, a new one if necessary; nil if there are too many.
+func (w *raw) findRow(p rawKind, t uint64) *rawRow {
 	for _, l := range w.rows[p] {
 		if !l.busy && uint64(l.loc.w.LastTime()) <= t {
 			l.busy = true
@@ -170,26 +170,26 @@ func (w *raw) rowName(p rawKind, n int) string {
 	return fmt.Sprintf("%s%s %d", name, p.way, n)
 }
 
-// write draws an event that stops, as a thread reported, and gives back its row.
-func (w *raw) write(e *rawEvent, t uint64, tid int, unfinished bool) {
+// writeEvent draws an event that a thread has stopped, and frees its row.
+func (w *raw) writeEvent(e *rawEvent, t uint64, tid int, unfinished bool) {
 	if e.row != nil {
 		loc := e.row.loc
 		region := w.defs.region(EventPrefix+e.record.Type.String(), GroupEvents, otf2.RegionRoleFunction)
-		a := w.blank()
+		a := w.emptyAttributes()
 		w.describe(a, &e.record)
 		rawThread(a, e.tid, 0)
 		if unfinished {
 			a.Uint8(AttrUnfinished, 1)
 		}
-		w.board.fail(loc.w.Enter(loc.at(e.start), a, region))
+		w.board.fail(loc.w.Enter(loc.raiseTime(e.start), a, region))
 		for i := range e.states {
-			a := w.blank()
+			a := w.emptyAttributes()
 			rawThread(a, e.states[i].tid, e.tid)
-			w.point(loc, a, &e.states[i])
+			w.drawState(loc, a, &e.states[i])
 		}
-		a = w.blank()
+		a = w.emptyAttributes()
 		rawThread(a, tid, e.tid)
-		w.board.fail(loc.w.Leave(loc.at(t), a, region))
+		w.board.fail(loc.w.Leave(loc.raiseTime(t), a, region))
 		e.row.busy = false
 	}
 	if len(w.free) < maxRawRows {
@@ -198,15 +198,15 @@ func (w *raw) write(e *rawEvent, t uint64, tid int, unfinished bool) {
 	}
 }
 
-// rawThread names the thread that reported something, where it is known and not the one of the event's start.
+// rawThread names the reporting thread if it is known and differs from the one of the event's start.
 func rawThread(a *otf2.AttributeList, tid, start int) {
 	if tid != 0 && tid != start {
 		a.Uint32(AttrTID, uint32(tid))
 	}
 }
 
-// point draws a state: a region without length, with the attributes given and the state's argument.
-func (w *raw) point(loc *location, a *otf2.AttributeList, s *rawState) {
+// drawState draws a state: a region without duration, with the attributes given and the state's argument.
+func (w *raw) drawState(loc *location, a *otf2.AttributeList, s *rawState) {
 	if s.hasArg {
 		a.Uint64(AttrArgument, s.arg)
 	}
@@ -217,24 +217,24 @@ func (w *raw) point(loc *location, a *otf2.AttributeList, s *rawState) {
 		StatePrefix+shm.StateName(s.state), GroupStates, otf2.RegionRoleArtificial))
 }
 
-// stray draws a state of an event that is not open: before its start, after its stop.
-func (w *raw) stray(r *shm.Record, s rawState) {
-	l := w.row(rawKind{comm: -1, event: r.Type, channel: -1, way: strayEvents}, s.at)
+// drawStray draws a state of an event that is not open: before its start or after its stop.
+func (w *raw) drawStray(r *shm.Record, s rawState) {
+	l := w.findRow(rawKind{comm: -1, event: r.Type, channel: -1, way: strayEvents}, s.at)
 	if l == nil {
 		return
 	}
 	l.busy = false
-	a := w.blank()
+	a := w.emptyAttributes()
 	a.Uint64(AttrEventID, r.Handle)
 	rawThread(a, s.tid, 0)
-	w.point(l.loc, a, &s)
+	w.drawState(l.loc, a, &s)
 }
 
 // finish draws what is still open.
 func (w *raw) finish(t uint64) {
 	for h := range w.open.Sorted() {
 		e := w.open.Get(h)
-		w.write(e, t, e.tid, true)
+		w.writeEvent(e, t, e.tid, true)
 		w.open.Remove(h)
 	}
 }
@@ -245,7 +245,7 @@ func (w *raw) describe(a *otf2.AttributeList, r *shm.Record) {
 	if r.Arg != 0 {
 		a.Uint64(AttrParentID, r.Arg)
 	}
-	w.belongs(a, r)
+	w.addRank(a, r)
 	v := reflect.ValueOf(r).Elem()
 	for _, m := range rawMembers[r.Type] {
 		if m.flag != 0 {
@@ -258,14 +258,14 @@ func (w *raw) describe(a *otf2.AttributeList, r *shm.Record) {
 			continue
 		}
 		if m.reported(w.process) {
-			w.member(a, m.attribute, v.Field(m.field))
+			w.addMember(a, m.attribute, v.Field(m.field))
 		}
 	}
 }
 
-// belongs returns the communicator and the rank in it. Where the descriptor has no rank, as of calls, it is that of the
-// communicator rank.
-func (w *raw) belongs(a *otf2.AttributeList, r *shm.Record) {
+// addRank adds the communicator and the rank. A descriptor without a rank, as of calls, gets that of the communicator
+// rank.
+func (w *raw) addRank(a *otf2.AttributeList, r *shm.Record) {
 	c := w.ranks.comm(r.Aux)
 	known := c != nil && c.announced
 	if known && c.NRanks >= 2 {
@@ -292,8 +292,8 @@ func knownOfNet(r *shm.Record, attribute otf2.AttributeRef) bool {
 	return r.Flags&shm.FlagKnownNet != 0
 }
 
-// member writes one member. NULL, and numbers below 0, which stand for none, are left out.
-func (w *raw) member(a *otf2.AttributeList, attribute otf2.AttributeRef, v reflect.Value) {
+// addMember adds one member. NULL and numbers below 0, which mean none, are left out.
+func (w *raw) addMember(a *otf2.AttributeList, attribute otf2.AttributeRef, v reflect.Value) {
 	switch {
 	case v.Kind() == reflect.String:
 		if v.Len() > 0 {
@@ -308,7 +308,7 @@ func (w *raw) member(a *otf2.AttributeList, attribute otf2.AttributeRef, v refle
 	}
 }
 
-// rawMember is a member of a descriptor: where records have it and the attribute that shows it.
+// rawMember is a member of a descriptor: its place in records, and its attribute.
 type rawMember struct {
 	attribute otf2.AttributeRef
 	field     int             // of shm.Record
@@ -316,14 +316,14 @@ type rawMember struct {
 	of        *api.Member
 }
 
-// reported reports whether the process's NCCL has the member in its descriptors: a record of another has 0 there, which
-// nobody said.
+// reported reports whether the descriptors of the process's NCCL have the member: records of others have a meaningless
+// 0.
 func (m *rawMember) reported(p *experiment.Process) bool {
 	return p.APIVersion == 0 || len(m.of.At) == 0 || m.of.Delivered(p.APIVersion)
 }
 
-// memberAttributes are the attributes that show members of descriptors, by the field or flag of the record that has
-// them. Left out is Data, an address that means nothing.
+// memberAttributes maps fields and flags of the record to the attributes for descriptor members. Data, an address
+// without meaning, is left out.
 var memberAttributes = map[string]otf2.AttributeRef{
 	"Seq": AttrSeq, "Func": AttrFunction, "SendBuff": AttrSendBuff, "RecvBuff": AttrRecvBuff, "Count": AttrCount,
 	"Root":     AttrRoot,
@@ -344,7 +344,7 @@ var memberAttributes = map[string]otf2.AttributeRef{
 	"NumOps": AttrBatchOps, "Bytes": AttrBytes, "COMPLETE": AttrComplete,
 }
 
-// rawMembers are the members of each event type that records have.
+// rawMembers lists the members of each event type in records.
 var rawMembers = func() (all [shm.TypeCount][]rawMember) {
 	record := reflect.TypeFor[shm.Record]()
 	for t := range all {

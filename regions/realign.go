@@ -11,20 +11,19 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
 )
 
-// What host and device count of each plan, for giving stamps back that were handed to later plans (package gpuclock).
-// How NCCL makes works of operations stands in docs/nccl-profiler-api.md §7.4.
+// The counts of host and device for each plan, from which package gpuclock returns shifted stamps to their plans.
+// docs/nccl-profiler-api.md §7.4 describes how NCCL makes works of operations.
 
-// Releases in which the host does not count messages to oneself, and reports stamps; from the second one on they are on
-// the first channels, before that on one channel they are on the first one.
+// Releases in which the host does not count messages to oneself, and reports stamps. From the second one on these
+// messages use the first channels; before, a message on one channel uses the first one.
 const (
 	firstParting = 22700
 	firstInOrder = 22800
 	firstCounted = 23100
 )
 
-// follow returns the plans at the head of a queue that are complete what is to be known of their works, in order and
-// once.
-func (ti *timing) follow(c *commRank) {
+// followPlans passes the works of complete plans at the head of a queue to the filter, in order and once.
+func (ti *timing) followPlans(c *commRank) {
 	for ; c.followed < len(c.queue); c.followed++ {
 		p := c.queue[c.followed]
 		if p.completeAt == 0 {
@@ -39,11 +38,11 @@ func (ti *timing) follow(c *commRank) {
 	}
 }
 
-// releases are the first that ask for a version of the API.
+// releases maps API versions to the first NCCL release with each.
 var releases = map[int]int{4: 22700, 5: 22800, 6: 22900, 7: 23100}
 
-// countsAlone takes note of calls of which nothing more was reported, which have come to ascending places in the queue.
-// Several in one group are Broadcasts of several roots, which the device alone counts.
+// countsAlone takes calls without further reports, with ascending indexes in the queue. Several in one group are
+// Broadcasts of several roots, which the device alone counts.
 func (ti *timing) countsAlone(c *commRank, places []int) {
 	for _, place := range places {
 		if place < c.followed {
@@ -54,7 +53,7 @@ func (ti *timing) countsAlone(c *commRank, places []int) {
 	first := slices.IndexFunc(places, func(place int) bool {
 		return place > 0 && c.queue[place-1].callOnly && c.queue[place-1].newest() == c.queue[place].newest()
 	})
-	if first < 0 || ti.release() >= firstCounted {
+	if first < 0 || ti.ncclRelease() >= firstCounted {
 		return
 	}
 	next := c.issued + 1
@@ -67,18 +66,17 @@ func (ti *timing) countsAlone(c *commRank, places []int) {
 	c.stamps.Suspect(next)
 }
 
-// release is NCCL's, at least: where it is not known, the first with its API.
-func (ti *timing) release() int {
+// ncclRelease returns NCCL's release, or the first one with its API if it is not known.
+func (ti *timing) ncclRelease() int {
 	return cmp.Or(ti.process.LibraryVersion, releases[ti.process.APIVersion])
 }
 
-// uncertainCount reports whether host and device may have counted a plan, or others at its place, in ways that nobody
-// tells.
+// uncertainCount reports whether host and device may have counted a plan, or others in its place, in unknown ways.
 func (p *plan) uncertainCount() bool { return p.graph || p.captureOnly || p.gone != nil }
 
-// works are what the host and the device have counted of a plan.
+// works returns what the host and the device have counted of a plan.
 func (ti *timing) works(p *plan) (w gpuclock.Works) {
-	v := ti.release()
+	v := ti.ncclRelease()
 	switch {
 	case v < firstParting || v >= firstCounted || ti.opts.Paradigm != otf2.ParadigmCUDA ||
 		!ti.records(shm.EventKernelCh) || ti.opts.Resume != nil,
@@ -93,7 +91,7 @@ func (ti *timing) works(p *plan) (w gpuclock.Works) {
 	numbers, ok := p.workNumbers()
 	ok = ok && !p.callOnly && !p.incomplete && p.stamps.Unstamped == 0 && !p.sharesGroup()
 	for _, op := range p.ops {
-		// Not counted: symmetric kernels, copies, and where it is not known how many there are.
+		// Not counted: symmetric kernels, copies, and operations with an unknown number of kernels.
 		ok = ok && op.task && !op.sym && !op.copied && !op.anyChannels && op.kernelsDone == op.kernelsDue()
 	}
 	if ok {
@@ -103,8 +101,8 @@ func (ti *timing) works(p *plan) (w gpuclock.Works) {
 	return w
 }
 
-// sharesGroup reports whether its group of calls has one of which NCCL reported nothing more, whose kernel may be
-// anywhere among the group's.
+// sharesGroup reports whether the plan's group has a call without further reports, whose kernel may be anywhere among
+// the group's.
 func (p *plan) sharesGroup() bool {
 	c, group := p.comm, p.newest()
 	if c.calls.collectives[group] > 0 {
@@ -121,7 +119,8 @@ func (p *plan) sharesGroup() bool {
 	return false
 }
 
-// ownMessages are the plan's messages to oneself, each with the number of its channels. bad: they are not as is known.
+// ownMessages returns, for each message of the plan to oneself, the number of its channels. bad: they do not match the
+// known rules.
 func (p *plan) ownMessages(version int) (channels []int, bad bool) {
 	var sent, received []int
 	for _, op := range p.ops {
@@ -146,8 +145,8 @@ func (p *plan) ownMessages(version int) (channels []int, bad bool) {
 	return channels, false
 }
 
-// workNumbers gives each operation of a plan the number of its work: a message sent and the one received in the same
-// round of NCCL's schedule are one. False if that cannot be told.
+// workNumbers returns the number of the work of each operation of a plan: a message sent and the one received in the
+// same round of NCCL's schedule are one work. ok is false if that is not known.
 func (p *plan) workNumbers() ([]int32, bool) {
 	numbers := make([]int32, len(p.ops))
 	for i, op := range p.ops {
@@ -167,7 +166,7 @@ func (p *plan) workNumbers() ([]int32, bool) {
 }
 
 // inOneRound reports whether the ranks that a message is sent to and received from are those of one round. That is
-// known where ranks are as many as hosts, or all on one.
+// known if there are as many ranks as hosts, or one host.
 func (c *commRank) inOneRound(to, from int32) (paired, known bool) {
 	n := int32(c.NRanks)
 	if n == 0 || c.NNodes != 1 && c.NNodes != c.NRanks {
@@ -177,8 +176,8 @@ func (c *commRank) inOneRound(to, from int32) (paired, known bool) {
 	return (to-rank+n)%n == (rank-from+n)%n, true
 }
 
-// exchangesAll reports whether a plan sends a message to each other rank and receives one from each: then all rounds
-// have both.
+// exchangesAll reports whether a plan sends a message to each other rank and receives one from each: then every round
+// has both.
 func (p *plan) exchangesAll() bool {
 	sent, received := make(map[int32]int), make(map[int32]int)
 	for _, op := range p.ops {
@@ -200,8 +199,8 @@ func (p *plan) exchangesAll() bool {
 	return len(sent) == p.comm.NRanks-1 && len(received) == len(sent)
 }
 
-// hostWorks are the works of a plan that the host counted, with their stamps. False if these are not as works' are:
-// both messages of a work have the same.
+// hostWorks returns the works of a plan that the host counted, with their stamps. ok is false if the two messages of a
+// work have different stamps.
 func (p *plan) hostWorks(numbers []int32) ([]gpuclock.Kernel, bool) {
 	type place struct {
 		channel uint8

@@ -37,11 +37,11 @@ type countingKind struct {
 	wide       bool    // messages, also those to oneself, are on up to 4 channels
 	nap        float64 // mean time for which the thread that looks does not run; 0: it always runs
 	length     float64 // mean, of kernels
-	// share of KernelCh that are lost; of plans that are a graph's; of calls of which nothing more is told
+	// share of KernelCh that are lost; of plans that are a graph's; of calls without further reports
 	lost, graphs, bare float64
 	uncounted          bool    // and the host does not count these
 	jitter             float64 // between the channels of a kernel
-	counts             bool    // the host counts messages to oneself, against what is known of it
+	counts             bool    // the host counts messages to oneself, unlike any known release
 	elsewhere          uint8   // they are on channels from this one on, against what is known
 }
 
@@ -226,8 +226,7 @@ func (j *countingJob) plan(messages []message, channels int) {
 	j.host = t + 5e3
 }
 
-// bareCall is a Broadcast of which nothing more is told, which the host counts; or a group of several, which it does
-// not.
+// bareCall is a Broadcast without further reports, which the host counts; or a group of several, which it does not.
 func (j *countingJob) bareCall() {
 	group, t := j.handle(), j.host
 	j.call(0, t-4e3, shm.RecordStart, shm.EventGroupApi, group, shm.Record{GroupDepth: 1})
@@ -377,13 +376,13 @@ func newCountingJob(seed uint64, kind countingKind) *countingJob {
 	return j
 }
 
-// Messages to oneself in all manner of jobs: no operation is shown with times that are another's, and where nothing
-// else is amiss most that NCCL has told have GPU time.
+// Messages to oneself in all manner of jobs: no operation is shown with times that are another's, and if nothing else
+// is wrong most plans with reported stamps have GPU time.
 func TestStampsAreRealignedInMadeUpJobs(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		set   func(r *rand.Rand, k *countingKind)
-		least float64 // share of the plans whose stamps were told that have GPU time
+		least float64 // share of the plans with reported stamps that have GPU time
 	}{
 		{"waits for each", func(_ *rand.Rand, k *countingKind) { k.sync, k.plans = 1, 60 }, 0.65},
 		{"waits now and then", func(r *rand.Rand, k *countingKind) { k.sync = 0.05 + r.Float64()*0.3 }, 0.5},
@@ -460,5 +459,5 @@ func TestStampsAreRealignedInMadeUpJobs(t *testing.T) {
 	}
 }
 
-// testJobs are so many of each kind.
+// testJobs is the number of jobs of each kind.
 const testJobs = 20

@@ -29,33 +29,33 @@ const (
 // Names by which readers distinguish regions. Those of calls are "nccl" and NCCL's function, those of operations the
 // function, or LaunchName.
 const (
-	NameCall         = "nccl" // begins those of calls
+	NameCall         = "nccl" // prefix of the names of calls
 	NameKernelLaunch = "ncclKernelLaunch"
-	NameCUDAGraph    = "CUDA graph" // a run of one of which CUPTI reported no kernels
-	// What the oldest transfer of a network's row waits for, in the order in which it does.
+	NameCUDAGraph    = "CUDA graph" // a run of a graph without kernels from CUPTI
+	// Phases of the oldest transfer of a network's row, in order.
 	NameSendGPUWait  = "Send GPU wait"  // until the GPU has the data ready
 	NameSendPeerWait = "Send peer wait" // until the receiver is ready
 	NameSendNetwork  = "Send network"   // until the network has sent it
 	NameRecvNetwork  = "Recv network"   // until the data has arrived
 	NameRecvFlush    = "Recv flush"     // until it is visible to the GPU
 	NameRecvGPUWait  = "Recv GPU wait"  // until the GPU has taken it
-	// Where transfers are summed up: what those of one operation with one rank waited for.
+	// Sums of the transfers of one operation with one rank.
 	NameSendSums = "Send sums"
 	NameRecvSums = "Recv sums"
-	// What a proxy thread does beside transfers.
+	// Activities of a proxy thread besides transfers.
 	NameProxyIdle   = "Proxy idle"
 	nameProxyActive = "Proxy active"
 	NameProxySleep  = "Proxy sleep"
 	NameProxyAppend = "Proxy append"
 )
 
-// Parts of the names of rows, by which readers tell what a row is for.
+// Parts of row names, by which readers recognize the purpose of a row.
 const (
-	EnqueueRow = "NCCL enqueue " // begins them
-	SendRow    = " net send"     // ends them
+	EnqueueRow = "NCCL enqueue " // prefix
+	SendRow    = " net send"     // suffix
 	RecvRow    = " net recv"
 	PXNRow     = "PXN " // begins them
-	ChannelRow = " ch " // behind it is the channel's number
+	ChannelRow = " ch " // precedes the channel's number
 	RankRow    = " rank "
 	EventRow   = " event " // of raw events; behind it are the event's type, its channel, its direction and a number
 
@@ -64,8 +64,8 @@ const (
 	strayEvents = " stray" // states of events that are not open
 )
 
-// definitions collects the strings and regions that the events of this process refer to. A local id
-// is an index into the slices of the shard's description.
+// definitions collects the strings and regions of this process's events. A local id is an index into the slices of the
+// shard's description.
 type definitions struct {
 	process  *experiment.Process
 	paradigm otf2.Paradigm
@@ -79,7 +79,7 @@ type regionKey struct {
 	role        otf2.RegionRole
 }
 
-// FurtherNames is what has no name of its own, as there are too many.
+// FurtherNames stands for all names beyond maxNames.
 const FurtherNames = "(further names)"
 
 // maxNames bounds the regions that an application's phases and points make; further names share one.
@@ -127,7 +127,7 @@ func (d *definitions) paradigmOf(group string) otf2.Paradigm {
 	return d.paradigm
 }
 
-// application is the region of a phase or point of the application.
+// application returns the region of a phase or point of the application.
 func (d *definitions) application(name string) otf2.RegionRef {
 	if name == "" {
 		name = noName

@@ -10,26 +10,25 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 )
 
-// What one model takes over from another that died in the midst of a process: ordinals, calls without their operations,
-// threads. What it writes for that is shard.json's Resume (package experiment).
+// Resumption of a process whose earlier model died: ordinals, calls without operations, threads. The state for it is
+// shard.json's Resume (package experiment).
 //
-// A model that goes on where another one died has the same queues of plans, so that operations get the numbers that
-// they would have had. Of what was in them it knows how many of each kind there were: those are gone, and leave holes
-// in their sequences.
+// The new model has the same queues of plans, so that operations get the ordinals that they would have had. It knows
+// only the number of operations of each kind in the queues: these are lost, and leave holes in their sequences.
 
-// gone are operations of a plan that another model had in memory.
+// gone describes operations of a plan that an earlier model had in memory.
 type gone struct {
 	operations map[string][]byte // by the keys of sequences, see experiment.Plan
-	group      int64             // the latest one of their calls
+	group      int64             // the latest group of their calls
 }
 
-// heritage is what another model left of a communicator rank.
+// heritage is the state that an earlier model left of a communicator rank.
 type heritage struct {
 	calls []experiment.Call
 	plans []experiment.Plan
 }
 
-// resume takes over what another model left of the process.
+// resume takes over the state that an earlier model left of the process.
 func (ts *threads) resume() {
 	last := ts.opts.Resume
 	if last == nil {
@@ -55,13 +54,13 @@ func (ts *threads) resume() {
 	for _, l := range left.Calls {
 		h := of(l.Comm)
 		h.calls, ts.past = append(h.calls, l), max(ts.past, l.Group+1)
-		ts.begins(l.Start) // then, what becomes of it will
+		ts.extendTime(l.Start) // then its next events will be known
 	}
 	for _, l := range left.Plans {
 		h := of(l.Comm)
 		h.plans, ts.past = append(h.plans, l), max(ts.past, l.Group+1)
 		if l.Open {
-			ts.begins(l.Start)
+			ts.extendTime(l.Start)
 		}
 	}
 	for _, l := range left.Groups {
@@ -69,21 +68,21 @@ func (ts *threads) resume() {
 	}
 	for _, l := range left.Groups {
 		th := ts.thread(l.Ring)
-		th.group = &groupCall{handle: l.Handle, thread: th, number: ts.earlier(l.Number), start: last.LastTime,
+		th.group = &groupCall{handle: l.Handle, thread: th, number: ts.earlierGroup(l.Number), start: last.LastTime,
 			depth: 2, graph: l.Graph, resumed: true}
 		ts.groups[l.Handle] = th.group
 	}
 }
 
-// earlier is the number here of a group of calls of another model's: below all of this one's.
-func (ts *threads) earlier(group int64) int64 {
+// earlierGroup returns the number in this model of a group of an earlier model: below all of this model's groups.
+func (ts *threads) earlierGroup(group int64) int64 {
 	if group == 0 {
 		return ungrouped
 	}
 	return group - ts.past
 }
 
-// told is the form of a group's number in descriptions.
+// reported returns the form of a group's number in descriptions.
 func reported(group int64) int64 {
 	if group == ungrouped {
 		return 0
@@ -91,7 +90,7 @@ func reported(group int64) int64 {
 	return group
 }
 
-// resumeThread gives a thread of the application its row again.
+// resumeThread returns its earlier row to a thread of the application.
 func (ts *threads) resumeThread(th *thread) {
 	if th.application && th.loc == nil {
 		th.application = false
@@ -99,7 +98,7 @@ func (ts *threads) resumeThread(th *thread) {
 	}
 }
 
-// resumeComm goes on with the ordinals of a communicator rank, with its calls, and with its plans.
+// resumeComm resumes the ordinals, calls and plans of a communicator rank.
 func (m *Model) resumeComm(c *commRank) {
 	last := m.opts.Resume
 	if last == nil || c.index >= len(last.Comms) {
@@ -120,7 +119,7 @@ func (m *Model) resumeComm(c *commRank) {
 	}
 	for _, l := range h.calls {
 		call := &call{
-			before: m.threads.earlier(l.Group), handle: l.Handle, parent: l.Parent, comm: c, p2p: l.P2P,
+			before: m.threads.earlierGroup(l.Group), handle: l.Handle, parent: l.Parent, comm: c, p2p: l.P2P,
 			name: l.Function, count: l.Count, datatype: l.Datatype, root: l.Root,
 			stream: l.Stream, tag: l.Tag, start: l.Start, stop: l.Stop, stopped: !l.Open,
 		}
@@ -138,8 +137,8 @@ func (m *Model) resumeComm(c *commRank) {
 
 func (m *Model) resumePlan(c *commRank, l *experiment.Plan, t uint64) {
 	p := &plan{comm: c, handle: l.Handle, start: l.Start, captureOnly: l.Captured,
-		gone: &gone{maps.Clone(l.Gone), m.threads.earlier(l.Group)}}
-	join(&p.gone.operations, l.Ops)
+		gone: &gone{maps.Clone(l.Gone), m.threads.earlierGroup(l.Group)}}
+	appendOperations(&p.gone.operations, l.Ops)
 	switch {
 	case !l.Open:
 		p.start, p.stop, p.stopped = t, t, true
@@ -149,10 +148,10 @@ func (m *Model) resumePlan(c *commRank, l *experiment.Plan, t uint64) {
 	default:
 		m.ops.plans[p.handle] = p
 	}
-	c.issue(p, t)
+	c.addPlan(p, t)
 }
 
-// resumable returns what another model would need to go on.
+// resumable returns the state from which another model could resume.
 func (m *Model) resumable() (r experiment.Resume) {
 	copying := make(map[*plan]int) // rings of threads that enqueue copies
 	for ring, th := range m.threads.byRing {
@@ -170,49 +169,49 @@ func (m *Model) resumable() (r experiment.Resume) {
 		for _, p := range c.queue {
 			left.add(p)
 		}
-		r.Plans = append(r.Plans, left.all()...)
+		r.Plans = append(r.Plans, left.descriptions()...)
 		if c.final {
 			continue
 		}
-		for call := range c.calls.all() {
+		for call := range c.calls.allCalls() {
 			r.Calls = append(r.Calls, experiment.Call{
 				Comm: c.index, Handle: call.handle, Parent: call.parent, P2P: call.p2p, Function: call.name,
 				Count: call.count, Datatype: call.datatype,
 				Root: call.root, Stream: call.stream, Tag: call.tag, Start: call.start, Stop: call.stop,
-				Group: reported(call.groupNumber()), Open: !call.over(),
+				Group: reported(call.groupNumber()), Open: !call.hasReturned(),
 			})
 		}
 	}
 	return r
 }
 
-// leftPlans describes what another model would need of the plans of a queue. Those that have been enqueued become one,
-// but for the last: calls can only come in between the last two.
+// leftPlans describes the plans of a queue for another model. Plans that have been enqueued are joined into one, except
+// the last: calls can only come between the last two.
 type leftPlans struct {
 	copying map[*plan]int // rings of threads that enqueue copies
 	plans   []experiment.Plan
-	last    *plan // one more, which has been enqueued
+	last    *plan // the last plan that has been enqueued
 }
 
-// add takes the next plan of the queue.
+// add adds the next plan of the queue.
 func (l *leftPlans) add(p *plan) {
 	if p.measurement != 0 || p.captureOnly && p.stopped {
 		return
 	}
 	if !p.stopped {
-		l.plans = append(l.all(), l.describe(p))
+		l.plans = append(l.descriptions(), l.describe(p))
 		return
 	}
-	if n := len(l.plans); l.last != nil && n > 0 && l.last.joins(&l.plans[n-1]) {
-		l.last.join(&l.plans[n-1])
+	if n := len(l.plans); l.last != nil && n > 0 && l.last.canJoin(&l.plans[n-1]) {
+		l.last.joinInto(&l.plans[n-1])
 	} else {
-		l.all()
+		l.descriptions()
 	}
 	l.last = p
 }
 
-// all are the descriptions of those that were added.
-func (l *leftPlans) all() []experiment.Plan {
+// descriptions returns the descriptions of the added plans.
+func (l *leftPlans) descriptions() []experiment.Plan {
 	if l.last != nil {
 		l.plans, l.last = append(l.plans, l.describe(l.last)), nil
 	}
@@ -221,7 +220,7 @@ func (l *leftPlans) all() []experiment.Plan {
 
 func (l *leftPlans) describe(p *plan) experiment.Plan {
 	d := experiment.Plan{Comm: p.comm.index, Group: reported(p.newest()), Open: !p.stopped}
-	p.join(&d)
+	p.joinInto(&d)
 	if d.Open {
 		d.Captured, d.Handle, d.Start = p.captureOnly, p.handle, p.start
 		if ring, ok := l.copying[p]; ok {
@@ -231,18 +230,18 @@ func (l *leftPlans) describe(p *plan) experiment.Plan {
 	return d
 }
 
-// joins reports whether a plan can be described together with those before it: also the order of what is gone is known
-// then.
-func (p *plan) joins(before *experiment.Plan) bool {
+// canJoin reports whether a plan can share a description with those before it, without losing the order of their
+// operations.
+func (p *plan) canJoin(before *experiment.Plan) bool {
 	return !before.Open && (len(before.Ops) == 0 || p.gone == nil || len(p.gone.operations) == 0)
 }
 
-// join adds a plan's operations to a description.
-func (p *plan) join(d *experiment.Plan) {
+// joinInto adds a plan's operations to a description.
+func (p *plan) joinInto(d *experiment.Plan) {
 	d.Group = max(d.Group, reported(p.newest()))
 	if p.gone != nil {
 		for key, marks := range p.gone.operations {
-			put(&d.Gone, key, marks...)
+			appendMarks(&d.Gone, key, marks...)
 		}
 	}
 	if p.captureOnly {
@@ -251,20 +250,20 @@ func (p *plan) join(d *experiment.Plan) {
 	for _, op := range p.ops {
 		var mark [experiment.MarkSize]byte
 		binary.LittleEndian.PutUint32(mark[:], op.mark())
-		put(&d.Ops, op.sequenceKey(), mark[:]...)
+		appendMarks(&d.Ops, op.sequenceKey(), mark[:]...)
 	}
 }
 
-// put adds marks to those of a key.
-func put(to *map[string][]byte, key string, marks ...byte) {
+// appendMarks appends marks to those of a key.
+func appendMarks(to *map[string][]byte, key string, marks ...byte) {
 	if *to == nil {
 		*to = make(map[string][]byte)
 	}
 	(*to)[key] = append((*to)[key], marks...)
 }
 
-// join puts operations behind others, whose lists are written on: nobody else may have them.
-func join(into *map[string][]byte, of map[string][]byte) {
+// appendOperations appends operations to others, whose lists it may overwrite.
+func appendOperations(into *map[string][]byte, of map[string][]byte) {
 	if *into == nil {
 		*into = of
 		return
@@ -274,8 +273,8 @@ func join(into *map[string][]byte, of map[string][]byte) {
 	}
 }
 
-// copied is the function that a plan has copy engines carry out; of several the first by name, so that a plan is
-// described in one way only.
+// copied returns the function that copy engines carry out for a plan; of several the first by name, so that
+// descriptions are deterministic.
 func (p *plan) copied() string {
 	if len(p.ops) > 0 {
 		return p.ops[0].name
@@ -286,19 +285,19 @@ func (p *plan) copied() string {
 	return experiment.FunctionOf(slices.Min(slices.Collect(maps.Keys(p.gone.operations))))
 }
 
-// loseGone leaves the places of the operations of a plan that are gone.
+// loseGone advances the sequences over the lost operations of a plan.
 func (c *commRank) loseGone(p *plan) {
 	if p.gone == nil {
 		return
 	}
 	for key, marks := range p.gone.operations {
 		for ; len(marks) >= experiment.MarkSize; marks = marks[experiment.MarkSize:] {
-			c.sequence(key).lose(binary.LittleEndian.Uint32(marks))
+			c.sequence(key).skipLost(binary.LittleEndian.Uint32(marks))
 		}
 	}
 }
 
-// newest is the latest group of calls that a plan's operations, and those that are gone, are of.
+// newest returns the latest group of calls among a plan's operations and lost operations.
 func (p *plan) newest() int64 {
 	newest := int64(ungrouped)
 	if p.gone != nil {

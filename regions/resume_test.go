@@ -32,7 +32,7 @@ func TestLeftPlansAreJoined(t *testing.T) {
 				want = joinedInTwos(append(want, left.describe(p)))
 			}
 		}
-		if got := left.all(); !reflect.DeepEqual(got, want) {
+		if got := left.descriptions(); !reflect.DeepEqual(got, want) {
 			t.Fatalf("seed %d:\n%+v, want\n%+v", seed, got, want)
 		}
 	}
@@ -81,7 +81,7 @@ func joinedInTwos(all []experiment.Plan) []experiment.Plan {
 			from map[string][]byte
 		}{{&into.Ops, of.Ops}, {&into.Gone, of.Gone}} {
 			for key, marks := range maps.All(m.from) {
-				put(m.to, key, marks...)
+				appendMarks(m.to, key, marks...)
 			}
 		}
 	}

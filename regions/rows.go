@@ -7,14 +7,14 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Rows are used again. The first threads, and the first communicator ranks on a GPU, have rows of their own. Later ones
-// get the rows of those that have ended before they began, so that the number of rows goes with how many there are at
-// one time, not with how many there have been.
+// Rows are reused. The first threads, and the first communicator ranks on a GPU, have rows of their own. Later ones get
+// the rows of those that ended before they began, so that the number of rows depends on how many there are at one time,
+// not on how many there have been.
 
-// OwnRows is how many rows of a class there are before any is used again.
+// OwnRows is the number of rows of a class before rows are reused.
 const OwnRows = 64
 
-// rowClass is what rows have in common that may be used for one another.
+// rowClass is the key of rows that can replace one another.
 type rowClass struct {
 	kind    experiment.LocationKind
 	gpu     int
@@ -23,24 +23,25 @@ type rowClass struct {
 
 var threadRows = rowClass{kind: experiment.KindThread}
 
-// rows are the locations of a process by what becomes of them.
+// rows holds the locations of a process by their state.
 type rows struct {
-	most int // that there may be
+	most int // maximum number of rows
 	made map[rowClass]int
-	idle map[rowClass][]*location // whose owners have ended, in the order of their ends
-	full bool                     // said that there are too many
+	idle map[rowClass][]*location // rows whose owners have ended, in the order of their ends
+	full bool                     // the excess has been reported
 }
 
 func newRows() rows {
 	return rows{most: maxRows, made: make(map[rowClass]int), idle: make(map[rowClass][]*location)}
 }
 
-// lookedAt is how many idle rows are tried: the latest owners' communicators may have gone on beside a new one.
+// lookedAt is the number of idle rows that are tried: the latest owners may have overlapped with a new one.
 const lookedAt = 16
 
-// row gives somebody whose life began at a time a location: a new one, or one whose last event was before that. nil if
-// there are too many.
-func (b *board) row(class rowClass, typ otf2.LocationType, who experiment.Owner, foreign int, begin uint64) *location {
+// findRow returns a location for an owner whose life began at a time: a new one, or one whose last event was before
+// that. It returns nil if there are too many.
+func (b *board) findRow(class rowClass, typ otf2.LocationType, who experiment.Owner, foreign int,
+	begin uint64) *location {
 	idle := b.rows.idle[class]
 	if b.rows.made[class] >= OwnRows {
 		for i := len(idle) - 1; i >= max(0, len(idle)-lookedAt); i-- {
@@ -61,16 +62,16 @@ func (b *board) row(class rowClass, typ otf2.LocationType, who experiment.Owner,
 	return l
 }
 
-// release gives back the row of somebody who has ended.
-func (b *board) release(l *location) {
+// releaseRow frees the row of an owner that has ended.
+func (b *board) releaseRow(l *location) {
 	if l != nil {
 		b.rows.idle[l.class] = append(b.rows.idle[l.class], l)
 	}
 }
 
-// goneRow takes nothing any more: the row of whoever has ended.
+// goneRow returns a row that takes no events, for owners that have ended.
 func goneRow() *location {
 	w := otf2.NewMemoryEventWriter(nil)
-	_ = w.Close() // there is nothing in it
+	_ = w.Close() // it is empty
 	return &location{w: w, over: true}
 }

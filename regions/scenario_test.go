@@ -36,8 +36,8 @@ const (
 	gpuShift = 86_400_000_000_000
 )
 
-func at(us uint64) uint64  { return base + us*1000 }
-func gpu(us uint64) uint64 { return at(us) - gpuShift }
+func micros(us uint64) uint64 { return base + us*1000 }
+func gpu(us uint64) uint64    { return micros(us) - gpuShift }
 
 // EventWriter makes the files of an archive.
 func (s *scene) EventWriter(l experiment.Location) (EventWriter, error) {
@@ -83,10 +83,10 @@ func newSceneOfHeir(t *testing.T, nranks, api int, o *Options) *scene {
 
 func (s *scene) give(ring int, us uint64, r shm.Record) {
 	s.t.Helper()
-	if err := s.m.Record(ring, at(us), &r); err != nil {
+	if err := s.m.Record(ring, micros(us), &r); err != nil {
 		s.t.Error(err)
 	}
-	if err := s.m.Advance(at(us)); err != nil {
+	if err := s.m.Advance(micros(us)); err != nil {
 		s.t.Error(err)
 	}
 	s.checkFinished()
@@ -573,7 +573,7 @@ func TestStopsThatFitNothingAreCounted(t *testing.T) {
 	}
 }
 
-// NCCL tells one buffer of a message, whichever way it goes.
+// NCCL reports one buffer of a message, whichever way it goes.
 func TestBufferOfAMessage(t *testing.T) {
 	for function, want := range map[string]string{"Send": "SENDBUFF_ADDRESS=4096", "Recv": "RECVBUFF_ADDRESS=4096"} {
 		s := newScene(t, 4)

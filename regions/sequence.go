@@ -11,15 +11,15 @@ import (
 // Ordinals: the n-th collective of a function on a communicator is the n-th on all its members (docs/architecture.md,
 // "Windows"). NCCL's own numbers only check it (docs/nccl-profiler-api.md §4.3).
 
-// sequence numbers the operations of one function on one communicator rank and keeps the running
-// hash that lets unify compare the members without reading their events.
+// sequence numbers the operations of one function on one communicator rank and keeps the running hash by which unify
+// compares the members without reading their events.
 type sequence struct {
 	experiment.Sequence
-	lasting bool // no digests but the last
+	lasting bool // keeps only the last digest
 	blank   bool // operations are missing in it
 
-	reported uint64 // NCCL's number of the collective that is to come; 0 before the first
-	graph    bool   // some were of graphs: NCCL counts their replays, or does not
+	reported uint64 // NCCL's number of the next collective; 0 before the first
+	graph    bool   // some were of graphs, whose replays NCCL may or may not count
 }
 
 // FNV-1a, 64 bits.
@@ -38,8 +38,8 @@ func hash(h uint64, values ...uint64) uint64 {
 	return h
 }
 
-// text is a hash of a name.
-func text(name string) uint64 {
+// hashText returns a hash of a name.
+func hashText(name string) uint64 {
 	h := uint64(hashStart)
 	for i := range len(name) {
 		h = (h ^ uint64(name[i])) * hashPrime
@@ -47,8 +47,8 @@ func text(name string) uint64 {
 	return h
 }
 
-// mark is a hash of what must be equal in an operation of all members (or both ends of a message): also whether a graph
-// was replayed, as NCCL wants that to be the same on all.
+// mark returns a hash of what must be equal in an operation of all members (or both ends of a message), including
+// whether a graph was replayed, which NCCL requires to be the same on all.
 func (op *operation) mark() uint32 {
 	values := append(make([]uint64, 0, 1+mostShared+1), op.share())
 	if !op.p2p {
@@ -61,8 +61,8 @@ func (op *operation) mark() uint32 {
 	return uint32(h ^ h>>32)
 }
 
-// next takes the operation that comes next and returns its ordinal.
-func (s *sequence) next(mark uint32) uint64 {
+// addOperation takes the next operation and returns its ordinal.
+func (s *sequence) addOperation(mark uint32) uint64 {
 	if s.Count == 0 {
 		s.Last = hashStart
 	}
@@ -85,9 +85,9 @@ func (s *sequence) next(mark uint32) uint64 {
 	return s.Count - 1
 }
 
-// lose leaves the place of the operation that comes next, whose record is lost.
-func (s *sequence) lose(mark uint32) {
-	at := s.next(mark)
+// skipLost skips the next operation, whose record is lost.
+func (s *sequence) skipLost(mark uint32) {
+	at := s.addOperation(mark)
 	s.Holes = slices.Clone(s.Holes)
 	if last := len(s.Holes) - 1; last >= 0 && s.Holes[last].To == at {
 		s.Holes[last].To++
@@ -96,20 +96,19 @@ func (s *sequence) lose(mark uint32) {
 	}
 }
 
-// place takes the operation of an ordinal that the input gives; they ascend. Those between it and the one before are
-// holes, and digests cannot be compared from the first hole on.
-func (s *sequence) place(ordinal uint64, mark uint32) uint64 {
+// addAt takes an operation with a given ordinal; ordinals ascend. Ordinals between it and the previous one are holes,
+// and digests cannot be compared after the first hole.
+func (s *sequence) addAt(ordinal uint64, mark uint32) uint64 {
 	s.Numbered = true
 	if ordinal > s.Count {
-		// what others have of the list stays as it is
+		// other users of the list keep its present content
 		s.Holes = append(s.Holes, experiment.Hole{From: s.Count, To: ordinal})
 		s.blank, s.Last, s.Recent, s.Count = true, 0, nil, ordinal
 	}
-	return s.next(mark)
+	return s.addOperation(mark)
 }
 
-// skip leaves places for operations that were not reported. What they were is not known, so digests are 0 from there
-// on.
+// skip skips operations that were not reported. Their marks are unknown, so digests are 0 from there on.
 func (s *sequence) skip(n uint64) {
 	s.blank, s.Last, s.Recent = true, 0, nil
 	if !s.lasting {
@@ -118,9 +117,9 @@ func (s *sequence) skip(n uint64) {
 	s.Count += n
 }
 
-// untold is how many collectives NCCL has counted, by the number of the one that is to be written, and not reported
-// since the last one. From API v7 on (NCCL 2.31) that happens where RAS has changed the activation mask, or where
-// events were lost. With graphs, and where the settings left operations out, numbers do not tell.
+// unreported returns how many collectives NCCL has counted but not reported since the previous one, by the number of
+// the one that is to be written. Since API v7 (NCCL 2.31) that happens after RAS has changed the activation mask, or
+// after a loss of events. With graphs, and if the settings leave operations out, the numbers are no evidence.
 func (rs *ranks) unreported(c *commRank, s *sequence, op *operation) (n uint64) {
 	if !op.task || op.copied || rs.process.APIVersion < 7 {
 		return 0
@@ -137,7 +136,7 @@ func (c *commRank) sequence(key string) *sequence {
 	s := c.sequences[key]
 	if s == nil {
 		s = &sequence{lasting: c.lasting}
-		if c.sequences == nil { // it is gone, and its numbers have been reported
+		if c.sequences == nil { // the rank is gone, and its numbers have been reported
 			return s
 		}
 		c.sequences[key] = s

@@ -13,8 +13,8 @@ import (
 // SizeClass is a range of sizes: From ≤ size < To, in bytes.
 type SizeClass struct{ From, To uint64 }
 
-// String is the class as all products name it, in ASCII, as CUBE's tools expect it: "below 1 KiB", "1 KiB to 16 KiB",
-// "1 GiB and more".
+// String returns the class as all products name it, in ASCII, as CUBE's tools expect it: "below 1 KiB", "1 KiB to 16
+// KiB", "1 GiB and more".
 func (c SizeClass) String() string {
 	switch {
 	case c.To == math.MaxUint64:
@@ -25,14 +25,14 @@ func (c SizeClass) String() string {
 	return units.Bytes(c.From) + " to " + units.Bytes(c.To)
 }
 
-// SizeClasses are those that operations are summed up in: what NCCL chooses algorithms and protocols by changes between
-// some KiB and some MiB.
+// SizeClasses are the classes that operations are summed up in. NCCL's choice of algorithms and protocols changes
+// between some KiB and some MiB.
 var SizeClasses = []SizeClass{
 	{0, 1 << 10}, {1 << 10, 16 << 10}, {16 << 10, 256 << 10}, {256 << 10, 4 << 20}, {4 << 20, 64 << 20},
 	{64 << 20, 1 << 30}, {1 << 30, math.MaxUint64},
 }
 
-// SizeClassOf is the index of the class of a size.
+// SizeClassOf returns the index of the class of a size.
 func SizeClassOf(size uint64) int {
 	i := 0
 	for i < len(SizeClasses)-1 && size >= SizeClasses[i].To {

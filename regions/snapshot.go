@@ -11,10 +11,10 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
-// The description of the process at a moment, for shard.json: what `report --hang` compares is in it.
+// The description of the process at a moment, for shard.json, from which `report --hang` works.
 
-// Snapshot brings the description of the process up to date: communicators, locations, counts and
-// pending operations. Sizes of event files, and how many events are in them, are those of their last flush.
+// Snapshot updates the description of the process: communicators, locations, counts and pending operations. The sizes
+// of event files, and their numbers of events, are those of the last flush.
 func (m *Model) Snapshot() {
 	p := m.process
 	p.FirstTime, p.LastTime = m.begin(), m.last
@@ -42,9 +42,9 @@ func (m *Model) Snapshot() {
 			p.Counts.States[shm.StateName(uint32(i))] = n
 		}
 	}
-	p.Counts.Oddities = named(m.oddities[:], oddityNames[:])
+	p.Counts.Oddities = nonZero(m.oddities[:], oddityNames[:])
 	if undrawn := shm.ByName(&m.undrawn); len(undrawn) > 0 {
-		// what somebody else has counted stays; a description that is being written keeps its own
+		// counts of other sources stay; a description that is being written keeps its own map
 		lost := maps.Clone(p.Counts.Lost)
 		if lost == nil {
 			lost = make(map[string]map[string]uint64)
@@ -59,7 +59,7 @@ func (m *Model) Snapshot() {
 	p.Counts.CUPTI = m.cuda.Counts()
 }
 
-// snapshotComm describes a communicator rank; for good when it is closed.
+// snapshotComm describes a communicator rank; for the last time when it is closed.
 func (rs *ranks) snapshotComm(c *commRank) {
 	if c.closed && c.sequences == nil {
 		return
@@ -77,7 +77,7 @@ func (rs *ranks) snapshotComm(c *commRank) {
 	for k, q := range c.sequences {
 		s.Sequences[k] = q.Sequence
 	}
-	s.Held, s.Begun = c.held(), c.begun
+	s.Held, s.Begun = c.heldBySequence(), c.begun
 	rs.process.Comms[c.index] = s
 }
 
@@ -93,7 +93,7 @@ func (rs *ranks) pending() []experiment.Pending {
 	return out
 }
 
-// numbering gives the ordinals of operations that are not written yet, asked for in issue order.
+// numbering returns a function for the ordinals of operations that are not written yet, to be called in issue order.
 func (c *commRank) numbering() func(key string) uint64 {
 	next := make(map[string]uint64)
 	return func(key string) uint64 {
@@ -127,10 +127,10 @@ func (c *commRank) underWay(out []experiment.Pending) []experiment.Pending {
 			}
 		}
 	}
-	for call := range c.calls.all() {
-		// A message's peer is not known before its task begins, so it is numbered among all calls of its function.
+	for call := range c.calls.allCalls() {
+		// A message's peer is unknown before its task begins, so it is numbered among all calls of its function.
 		state := "called"
-		if !call.over() {
+		if !call.hasReturned() {
 			state = "calling"
 		}
 		out = append(out, experiment.Pending{
@@ -162,8 +162,8 @@ func (op *operation) pending(ordinal uint64) experiment.Pending {
 	}
 }
 
-// overtake keeps in mind that a plan is being written although nobody has seen it end, until a later one on the
-// communicator rank has. Where kernels are not reported at all that says nothing.
+// overtake remembers a plan that is written although its end was not seen, until a later one on the communicator rank
+// has ended. If kernels are not reported at all, that is no evidence.
 func (c *commRank) overtake(p *plan) {
 	if !c.kernelsSeen || p.captureOnly || len(c.overtaken) >= maxOvertaken {
 		return
@@ -174,14 +174,14 @@ func (c *commRank) overtake(p *plan) {
 	}
 }
 
-// maxOvertaken bounds what is kept of operations that were written before their end: the oldest matter.
+// maxOvertaken bounds the operations remembered by overtake; the oldest matter.
 const maxOvertaken = 64
 
-// maxLeft bounds what is kept of all communicator ranks that are gone: the oldest matter.
+// maxLeft bounds the incomplete operations of finalized communicator ranks; the oldest matter.
 const maxLeft = 4096
 
-// leave notes what is not complete when a communicator rank is finalized, as after ncclCommAbort.
-func (rs *ranks) leave(c *commRank) {
+// keepIncomplete remembers what is incomplete when a communicator rank is finalized, as after ncclCommAbort.
+func (rs *ranks) keepIncomplete(c *commRank) {
 	left := c.underWay(c.overtaken)
 	for i := range left {
 		left[i].Left = true
@@ -190,8 +190,8 @@ func (rs *ranks) leave(c *commRank) {
 	c.overtaken = nil
 }
 
-// held counts the operations of a communicator rank that are complete and not written yet, by sequence.
-func (c *commRank) held() map[string]uint64 {
+// heldBySequence counts the operations of a communicator rank that are complete and not written yet, by sequence.
+func (c *commRank) heldBySequence() map[string]uint64 {
 	var out map[string]uint64
 	for _, p := range c.queue {
 		if p.completeAt == 0 || p.captureOnly {
@@ -207,6 +207,6 @@ func (c *commRank) held() map[string]uint64 {
 	return out
 }
 
-// SeesEnds reports whether a process that records these event types (bits of shm.EventType) sees operations end, and
-// not just being called.
+// SeesEnds reports whether a process that records these event types (bits of shm.EventType) sees operations end, not
+// only calls.
 func SeesEnds(mask uint32) bool { return mask&(1<<shm.EventKernelCh|1<<shm.EventProxyOp) != 0 }

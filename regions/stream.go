@@ -12,7 +12,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions/cuda"
 )
 
-// CUDA streams on the timeline: what package cuda gives out, with names and attributes.
+// CUDA streams on the timeline: names and attributes of what package cuda provides.
 
 // streams are the rows of CUDA streams.
 type streams struct {
@@ -21,7 +21,7 @@ type streams struct {
 	kernels map[string]otf2.RegionRef // by mangled name
 }
 
-// streamRow is one of them.
+// streamRow is the row of one stream.
 type streamRow struct {
 	streams *streams
 	loc     *location
@@ -38,8 +38,9 @@ func (s *streams) Row(id cuda.Stream, n, gpu int, further bool) cuda.Row {
 	return &streamRow{s, loc}
 }
 
-// name is "CUDA[0:7]" for stream 7 of device 0, "CUDA[0:7] +1" for what overlaps, "CUDA[0:7] sync" for waits, "CUDA[0]
-// sync" for those of a whole context. Streams of further contexts of a device bear the context's id before theirs.
+// name returns "CUDA[0:7]" for stream 7 of device 0, "CUDA[0:7] +1" for overlapping activities, "CUDA[0:7] sync" for
+// waits, "CUDA[0] sync" for waits of a whole context. Streams of further contexts of a device have the context's id
+// before theirs.
 func (s *streams) name(id cuda.Stream, n int, further bool) string {
 	of := fmt.Sprintf(":%d", id.Stream)
 	if id.Stream == cupti.None {
@@ -60,10 +61,10 @@ func (s *streams) name(id cuda.Stream, n int, further bool) string {
 
 func (s *streamRow) Draw(a *cuda.Activity, begin uint64) uint64 {
 	s.streams.changes++
-	enter := s.loc.at(begin)
+	enter := s.loc.raiseTime(begin)
 	leave := max(enter, otf2.Timestamp(a.End()))
 	region := s.streams.region(a)
-	list := s.streams.blank()
+	list := s.streams.emptyAttributes()
 	activityAttributes(list, a)
 	s.streams.fail(s.loc.w.Enter(enter, list, region))
 	s.streams.fail(s.loc.w.Leave(leave, nil, region))
@@ -77,7 +78,7 @@ const (
 	maxKernelNameLen = 200
 )
 
-// region is the region of an activity.
+// region returns the region of an activity.
 func (s *streams) region(a *cuda.Activity) otf2.RegionRef {
 	switch rec := a.Record.(type) {
 	case *cupti.Kernel:
@@ -108,7 +109,7 @@ func (s *streams) kernelRegion(mangled string) otf2.RegionRef {
 	case len(s.kernels) >= maxKernelNames:
 		return s.defs.region(otherKernelName, GroupCUDAKernels, otf2.RegionRoleFunction)
 	}
-	// Whatever a compiler puts into names, or cuts them at: strings of archives are UTF-8.
+	// Compilers may produce or truncate names arbitrarily; strings of archives are UTF-8.
 	valid := func(s string) string { return strings.ToValidUTF8(s, "?") }
 	name := cupti.FunctionName(mangled)
 	name = valid(name[:min(len(name), maxKernelNameLen)])
@@ -121,7 +122,7 @@ func (s *streams) kernelRegion(mangled string) otf2.RegionRef {
 	return ref
 }
 
-// activityAttributes describe an activity.
+// activityAttributes add the description of an activity.
 func activityAttributes(l *otf2.AttributeList, a *cuda.Activity) {
 	correlation, graph, node := uint32(0), uint32(0), uint64(0)
 	switch rec := a.Record.(type) {
@@ -168,7 +169,7 @@ func activityAttributes(l *otf2.AttributeList, a *cuda.Activity) {
 	}
 }
 
-// extent writes sizes in x, y and z; of y and z only what is not 1.
+// extent adds sizes in x, y and z; y and z only if they are not 1.
 func extent(l *otf2.AttributeList, x otf2.AttributeRef, size [3]uint32) {
 	l.Uint32(x, size[0])
 	for i := otf2.AttributeRef(1); i < 3; i++ {

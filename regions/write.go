@@ -12,17 +12,17 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
 )
 
-// Operations as events: which region a plan is, whether a collective is a blocking one or a request, which bytes it
-// sends and receives. What NCCL maps to which records of OTF2 stands in docs/architecture.md, "Operations".
+// Operations as events: the region of a plan, whether a collective is blocking or a request, and its sent and received
+// bytes. docs/architecture.md, "Operations", maps NCCL's events to OTF2's records.
 
-// planWriter writes plans, and with them operations, onto the rows of communicator ranks and their channels.
+// planWriter writes plans and their operations onto the rows of communicator ranks and their channels.
 type planWriter struct {
 	*board
 	ranks   *ranks
 	cuda    *cuda.Recorder
 	timing  *timing
 	metrics *metrics
-	ends    []operationEnd // of the plan that is being written: memory that is used again
+	ends    []operationEnd // of the plan that is being written; reused memory
 }
 
 func newPlanWriter(b *board, rs *ranks, recorder *cuda.Recorder, ti *timing, m *metrics) *planWriter {
@@ -49,7 +49,7 @@ func (pw *planWriter) writePlan(c *commRank, p *plan, now uint64) {
 	}
 	pw.process.Comms[c.index].Location = int(loc.Number)
 	pw.createComm(when.Begin, c)
-	enter := loc.at(when.Begin)
+	enter := loc.raiseTime(when.Begin)
 	leave := max(enter, otf2.Timestamp(when.End))
 
 	region, composite := pw.planRegion(c, p)
@@ -85,16 +85,16 @@ func stamped(p *plan, source, gpuSource string) bool {
 	return source == TimingGPU && gpuSource != sourceCUPTI && p.imported() == nil
 }
 
-// planAttributes describe a plan's region, with its operation if it has but one.
+// planAttributes add the description of a plan, and of its operation if it has only one.
 func (pw *planWriter) planAttributes(c *commRank, p *plan, when gpuclock.Interval, source,
 	gpuSource string) *otf2.AttributeList {
 	single := len(p.ops) == 1
-	a := pw.blank()
+	a := pw.emptyAttributes()
 	if single {
 		pw.operationAttributes(a, c, p.ops[0])
 	}
 	a.String(AttrTimingSource, pw.defs.string(source))
-	if !single && p.composite(c) == nil { // what NCCL made messages of is one operation
+	if !single && p.composite(c) == nil { // a function that NCCL made of messages is one operation
 		a.Uint32(AttrOperations, uint32(len(p.ops)))
 	}
 	if p.uncertain(source) {
@@ -123,13 +123,13 @@ func (pw *planWriter) planAttributes(c *commRank, p *plan, when gpuclock.Interva
 	return a
 }
 
-// beginOperations writes the beginnings of a plan's operations and returns their ends.
+// beginOperations writes the begins of a plan's operations and returns their ends.
 func (pw *planWriter) beginOperations(c *commRank, loc *location, p *plan, enter otf2.Timestamp) []operationEnd {
 	ends := pw.ends[:0]
 	for _, op := range p.ops {
-		var a *otf2.AttributeList // a plan's only operation is described by the plan's region
+		var a *otf2.AttributeList // the plan's region describes its only operation
 		if len(p.ops) > 1 {
-			a = pw.blank()
+			a = pw.emptyAttributes()
 			pw.operationAttributes(a, c, op)
 		}
 		if e := pw.beginOperation(c, loc, op, enter, a); e.write != nil {
@@ -143,7 +143,7 @@ func (pw *planWriter) beginOperations(c *commRank, loc *location, p *plan, enter
 	return ends
 }
 
-// operationEnd is what is known of the end of an operation when it begins.
+// operationEnd is what is known of the end of an operation at its begin.
 type operationEnd struct {
 	write          func(w EventWriter, t otf2.Timestamp, comm otf2.CommRef, e *operationEnd) error
 	op             otf2.CollectiveOp
@@ -168,8 +168,8 @@ var (
 	}
 )
 
-// planRegion names the region of a plan: after its operation; after the function that the application called,
-// if NCCL made sends and receives of it; else "Group". The second is one operation, of messages.
+// planRegion returns the region of a plan. It is named after its operation; after the application's function, if NCCL
+// made sends and receives of it; else "Group". The second is one operation, of messages.
 func (pw *planWriter) planRegion(c *commRank, p *plan) (region otf2.RegionRef, composite bool) {
 	if f := p.composite(c); f != nil {
 		return pw.defs.region(f.Name, GroupCollectives, f.Role), true
@@ -186,11 +186,11 @@ func (pw *planWriter) planRegion(c *commRank, p *plan) (region otf2.RegionRef, c
 	return pw.operationRegion(p.ops[0]), false
 }
 
-// LaunchName names the region of a launch of several operations; AttrOperations says of how many.
+// LaunchName names the region of a launch of several operations; AttrOperations has their number.
 const LaunchName = "Group"
 
-// LaunchSize is the number of operations that the name of a launch's region tells in archives of earlier versions
-// ("Group (3 ops)"), 1 of names that tell none.
+// LaunchSize returns the number of operations in the name of a launch's region in archives of earlier versions ("Group
+// (3 ops)"), 1 for names without one.
 func LaunchSize(name string) uint64 {
 	n := uint64(1)
 	if _, err := fmt.Sscanf(name, LaunchName+" (%d ops)", &n); err != nil {
@@ -199,7 +199,7 @@ func LaunchSize(name string) uint64 {
 	return n
 }
 
-// operationRegion is the region of an operation that has times of its own.
+// operationRegion returns the region of an operation that has times of its own.
 func (pw *planWriter) operationRegion(op *operation) otf2.RegionRef {
 	group := GroupCollectives
 	if op.p2p {
@@ -208,8 +208,8 @@ func (pw *planWriter) operationRegion(op *operation) otf2.RegionRef {
 	return pw.defs.region(op.name, group, roleOf(op.name, op.p2p))
 }
 
-// composite gives the function whose sends and receives the plan consists of; nil if there is none. A large
-// one may take several plans.
+// composite returns the function whose sends and receives the plan consists of; nil if there is none. A large one may
+// take several plans.
 func (p *plan) composite(c *commRank) *Collective {
 	if len(p.ops) < 2 || p.ops[0].call == nil || p.ops[0].call.group == nil {
 		return nil
@@ -239,8 +239,8 @@ func (p *plan) stream() *uint64 {
 	return nil
 }
 
-// beginOperation writes the beginning of an operation and returns its end, without anything to write if there is none.
-// A plan's only collective is a blocking one, those of a batch are requests: NCCL stamps the batch as a whole.
+// beginOperation writes the begin of an operation and returns its end, which is empty if there is none. A plan's only
+// collective is a blocking one, those of a batch are requests, because NCCL stamps a batch as a whole.
 func (pw *planWriter) beginOperation(c *commRank, loc *location, op *operation, begin otf2.Timestamp,
 	a *otf2.AttributeList) operationEnd {
 	comm := otf2.CommRef(c.index)
@@ -291,7 +291,7 @@ func (pw *planWriter) beginOperation(c *commRank, loc *location, op *operation, 
 	return e
 }
 
-// elements gives what the application asked for: a Coll of AllGather or Broadcast counts bytes.
+// elements returns what the application asked for: a Coll of AllGather or Broadcast counts bytes.
 func (op *operation) elements() (count uint64, datatype string) {
 	if op.call != nil {
 		return op.call.count, op.call.datatype
@@ -299,13 +299,13 @@ func (op *operation) elements() (count uint64, datatype string) {
 	return op.count, op.datatype
 }
 
-// share gives the bytes that each rank contributes (or gets).
+// share returns the bytes that each rank contributes (or gets).
 func (op *operation) share() uint64 {
 	count, datatype := op.elements()
 	return count * DatatypeSize(datatype)
 }
 
-// bytes gives what the rank sends and receives.
+// bytes returns what the rank sends and receives.
 func (op *operation) bytes(f *Collective, c *commRank) (sent, received uint64) {
 	share, ranks := op.share(), uint64(c.NRanks)
 	if same, _ := op.inPlace(c); f.InPlace && op.task && same {
@@ -314,7 +314,7 @@ func (op *operation) bytes(f *Collective, c *commRank) (sent, received uint64) {
 	return f.Bytes(share, ranks, int(op.root) == c.Rank)
 }
 
-// eventType is the type of the event that reported the operation.
+// eventType returns the type of the event that reported the operation.
 func (op *operation) eventType() shm.EventType {
 	switch {
 	case op.copied:
@@ -325,7 +325,7 @@ func (op *operation) eventType() shm.EventType {
 	return shm.EventColl
 }
 
-// sequenceKey names the sequence in which the operation is numbered, see experiment.Comm.
+// sequenceKey returns the key of the sequence in which the operation is numbered, see experiment.Comm.
 func (op *operation) sequenceKey() string {
 	peer := int(op.peer)
 	switch {
@@ -337,24 +337,24 @@ func (op *operation) sequenceKey() string {
 	return experiment.Pair{From: peer}.RecvKey()
 }
 
-// ordinal gives the place of an operation in its sequence; each is asked for once, in order.
+// ordinal returns the ordinal of an operation in its sequence. It is called once for each, in order.
 func (pw *planWriter) ordinal(c *commRank, op *operation) uint64 {
 	s := c.sequence(op.sequenceKey())
 	if op.p2p {
 		s.Bytes += op.share()
-		return s.next(op.mark())
+		return s.addOperation(op.mark())
 	}
 	if t := op.imported; t != nil && t.Numbered {
-		return s.place(t.Ordinal, op.mark())
+		return s.addAt(t.Ordinal, op.mark())
 	}
 	if n := pw.ranks.unreported(c, s, op); n > 0 {
-		pw.ranks.missing(c, op, s.Count, n)
+		pw.ranks.markMissing(c, op, s.Count, n)
 		s.skip(n)
 	}
-	return s.next(op.mark())
+	return s.addOperation(op.mark())
 }
 
-// operationAttributes numbers the operation and describes it as far as NCCL did.
+// operationAttributes numbers the operation and adds its description as far as NCCL reported it.
 func (pw *planWriter) operationAttributes(a *otf2.AttributeList, c *commRank, op *operation) {
 	if op.task && !op.p2p {
 		a.Uint64(AttrSeq, op.seq)
@@ -372,7 +372,7 @@ func (pw *planWriter) operationAttributes(a *otf2.AttributeList, c *commRank, op
 		a.String(AttrSyncStrategy, pw.defs.string(op.syncStrategy))
 		a.Uint32(AttrBatches, op.batches)
 	}
-	// Only the first task of a symmetric kernel has them.
+	// Only the first task of a symmetric kernel has channels.
 	if op.task && !op.copied && !op.anyChannels && !(op.sym && op.channels == 0) {
 		a.Uint32(AttrChannels, op.channels)
 	}
@@ -404,14 +404,14 @@ func (pw *planWriter) operationAttributes(a *otf2.AttributeList, c *commRank, op
 	}
 }
 
-// writeEnqueue draws a plan that no call of the application's thread is open for.
+// writeEnqueue draws a plan without an open call of the application's thread.
 func (ops *operations) writeEnqueue(p *plan, stop uint64) {
 	loc := ops.enqueueLocation(p.comm)
 	if loc == nil {
 		return
 	}
 	region := ops.defs.region("Enqueue plan", GroupEnqueue, otf2.RegionRoleFunction)
-	a := ops.blank()
+	a := ops.emptyAttributes()
 	if p.graph {
 		a.Uint8(AttrGraph, 1)
 	}

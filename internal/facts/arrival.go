@@ -62,8 +62,8 @@ type Lateness struct {
 	Source   Source // the kind of times in which members were compared
 	Compared int    // members that have such times; the others have no wait
 	Last     int    // index of the member that came last, of equal ones that of the lowest rank
-	// index index of the member that the others waited for: the root or the last of the others in a rooted collective,
-	// but the last member if it held up any of them
+	// index of the member that the others waited for: the root or the last of the others in a rooted collective, but
+	// the last member if it held up any of them
 	Awaited    int
 	First, End otf2.Timestamp // when the first came, and the last left
 	Caused     uint64         // ns that the others waited, together

@@ -97,7 +97,7 @@ type Details struct {
 	Algo, Proto, Datatype otf2.StringRef
 	Variant               otf2.StringRef // symmetric kernel, or how copy engines synchronize
 	Recorded              uint64         // ordinal as recorded
-	Numbered              bool           // it was
+	Numbered              bool           // Recorded is known
 	Counted               bool           // Count is known
 	Stated                bool           // Uncertainty is known
 	// the end of its GPU times is that of a part of the kernel: it ended then or later
@@ -135,7 +135,7 @@ type Carried struct {
 	Link         Link   // that it was sending on longest
 }
 
-// Link is what an operation sent over the network to the rank that Recorded is known sending to longest.
+// Link is what an operation sent over the network to the rank that it was sending to longest.
 type Link struct {
 	Peer      int32  // rank in the communicator, −1: unknown
 	Busy      uint64 // ns for which at least one transfer was under way

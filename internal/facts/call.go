@@ -9,10 +9,10 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Operations Operations that are calls of a thread: MPI's, as Score-P records them. A thread waits in a message during
-// the call that ends it, and is available to the other end from the call on that begins it; a blocking message begins
-// and ends in one call. Messages on one communicator that end in one call are one launch: the thread waits for all of
-// them together.
+// Operations that are calls of a thread: MPI's, as Score-P records them. A thread waits in a message during the call
+// that ends it, and is available to the other end from the call on that begins it; a blocking message begins and ends
+// in one call. Messages on one communicator that end in one call are one launch: the thread waits for all of them
+// together.
 
 // isCall reports whether the operations of a communicator are calls.
 func (row *Row) isCall(comm otf2.CommRef) bool {

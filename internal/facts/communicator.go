@@ -28,8 +28,7 @@ type Communicator struct {
 	Threads bool // of threads, which have no operations of this kind
 	NCCL    bool // of NCCL, in an archive that has communicators of others, too
 	Calls   bool // of MPI, as another tool recorded it: its operations are calls of threads
-	// nth nth is the index of each member among the absent ranks that its location stands for; nil: no member is
-	// absent.
+	// nth is the index of each member among the absent ranks that its location stands for; nil: no member is absent.
 	nth []int32
 
 	missing map[otf2.LocationRef]map[string][]uint64 // see Missing

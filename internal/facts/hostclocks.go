@@ -6,7 +6,7 @@ import "github.com/nccl-otf2/nccl-otf2/otf2"
 
 // HostClocks states how accurately the clocks of an archive's hosts were synchronized.
 type HostClocks struct {
-	// Most Most is the largest error (ns) of a corrected clock against its reference clock.
+	// Most is the largest error (ns) of a corrected clock against its reference clock.
 	Most     uint64 `json:"uncertainty_most_ns"`
 	OneSided uint64 `json:"one_sided"` // hosts whose clocks are bounded from one side only
 	Untied   uint64 `json:"untied"`    // hosts without common events with others; their clocks are as recorded

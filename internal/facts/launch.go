@@ -4,7 +4,7 @@ package facts
 
 import "slices"
 
-// Whether Operations of one launch share its time equally if they are equal; one member's row shows whether they are.
+// Operations of one launch share its time equally if they are equal; one member's row shows whether they are.
 
 // deliver passes an operation on. Operations of a launch of several wait until the row knows whether they are equal.
 func (row *Row) deliver(o *Operation) {
@@ -68,7 +68,7 @@ func (o *Operation) equal(x *Operation) bool {
 // InPlace states whether the two buffers of a member of a collective are the same, see regions.Collective.SameBuffer.
 type InPlace uint8
 
-// Buffers: Values of InPlace.
+// Values of InPlace.
 const (
 	InPlaceUnknown InPlace = iota
 	OutOfPlace

@@ -10,9 +10,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Calls MPI calls carry no ordinals: the reader counts the calls of each function on a communicator. A call that the
-// archive lacks on one member would shift the ordinals of its later calls. PropMissing lists missing calls by member,
-// so that they are counted too.
+// MPI calls carry no ordinals: the reader counts the calls of each function on a communicator. A call that the archive
+// lacks on one member would shift the ordinals of its later calls. PropMissing lists missing calls by member, so that
+// they are counted too.
 
 // Missing lists the ordinals, ascending, of calls of a function on a communicator that the archive lacks on a location.
 type Missing struct {

@@ -4,10 +4,10 @@ package facts
 
 import "github.com/nccl-otf2/nccl-otf2/otf2"
 
-// Regions Regions nest in archives written by this project: if a region ends before an inner one, the end of the inner
-// one was lost, and it ended with the outer one. On rows of other tools regions may overlap, as kernels on a queue do:
-// Enter A, Enter B, Leave A, Leave B. There a Leave ends the region that it names, and the others stay open. NewestOpen
-// and IndexOpen are the one home of this rule.
+// Regions nest in archives written by this project: if a region ends before an inner one, the end of the inner one was
+// lost, and it ended with the outer one. On rows of other tools regions may overlap, as kernels on a queue do: Enter A,
+// Enter B, Leave A, Leave B. There a Leave ends the region that it names, and the others stay open. NewestOpen and
+// IndexOpen are the one home of this rule.
 
 // NewestOpen returns the index of the region that a Leave ends among the open regions of a row (newest last): the
 // newest with this id; −1 if none is open.

@@ -35,8 +35,8 @@ type Operation struct {
 	Size     uint64 // as nccl-tests counts it, bytes
 	Sent     uint64 // bytes, as the events have them; a message's one end has its length here,
 	Received uint64 // the other one here
-	// Ordinal Ordinal counts the operations of a function on the communicator; messages count by pair, MPI's messages
-	// by pair and tag, with the tag in the upper 32 bits.
+	// Ordinal counts the operations of a function on the communicator; messages count by pair, MPI's messages by pair
+	// and tag, with the tag in the upper 32 bits.
 	Ordinal uint64
 
 	Launch  uint64 // number of its launch on the row, from 1; 0 if it belongs to none
@@ -119,10 +119,9 @@ type Reader struct {
 	// Life, if set, is called when a communicator is created or destroyed on a row.
 	Life func(ev *otf2.Event, comm otf2.CommRef, begins bool)
 	Keep bool // attributes, in Details.Attributes
-	// Calls, Calls, if set, reports whether the operations of a communicator are calls of threads, see
-	// Communicator.Calls.
+	// Calls, if set, reports whether the operations of a communicator are calls of threads, see Communicator.Calls.
 	Calls func(otf2.CommRef) bool
-	// Lacks, Lacks, if set, reports whether the archive lacks a call, see Communicator.Lacks.
+	// Lacks, if set, reports whether the archive lacks a call, see Communicator.Lacks.
 	Lacks func(comm otf2.CommRef, l otf2.LocationRef, function string, ordinal uint64) bool
 
 	attributes *Attributes

@@ -139,8 +139,8 @@ const (
 // Properties of what is made of archives: views, and profiles.
 const (
 	PropView Property = "VIEW"
-	// PropTransfers PropTransfers names, below PropView, the communicator whose messages are transfers. Their arrival
-	// is not recorded.
+	// PropTransfers names, below PropView, the communicator whose messages are transfers. Their arrival is not
+	// recorded.
 	PropTransfers   Property = PropView + "::TRANSFERS"
 	PropFoldedNames Property = "FOLDED_NAMES"
 	PropWaitStates  Property = "WAIT_STATES"
@@ -155,7 +155,7 @@ func (p Property) Below(kind string) Property { return p + "::" + Property(kind)
 // Nth is the property of the n-th of several.
 func (p Property) Nth(n int) Property { return p.Below(strconv.Itoa(n)) }
 
-// Properties Properties of archives: facts about their data.
+// Properties of archives: facts about their data.
 type Properties map[string]string
 
 // PropertiesOf collects what an archive says of itself.

@@ -21,8 +21,8 @@ var (
 	ownerRank  = regexp.MustCompile(` r(\d+)$`)
 )
 
-// Rows Rows are classified by the names that package regions gives them: an archive has no other record of the purpose
-// of a location. If a process has several ranks of a communicator, the rank precedes the suffix.
+// Rows are classified by the names that package regions gives them: an archive has no other record of the purpose of a
+// location. If a process has several ranks of a communicator, the rank precedes the suffix.
 type Rows struct {
 	defs  *otf2.Definitions
 	ranks map[otf2.LocationRef]bool // of communicators

@@ -7,7 +7,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// What Ids in the event files of a process, before they are part of an archive, refer to shard.json.
+// Ids in the event files of a process, before they are part of an archive, refer to shard.json.
 
 // ShardNames returns the Names of a process's event files. Their attribute ids are those of package regions: their
 // [Reader] has nil attributes.

@@ -4,10 +4,9 @@ package facts
 
 import "github.com/nccl-otf2/nccl-otf2/otf2"
 
-// Start-up: Start-up: processes begin at different times, and NCCL connects in a communicator's first launch. Products
-// show this time, and the waiting in it, separately. Start-up is a member's first launch on a communicator
-// (Operation.StartUp), the first collective of a communicator ([StartUps]), and the first message of each pair of
-// ranks.
+// Start-up: processes begin at different times, and NCCL connects in a communicator's first launch. Products show this
+// time, and the waiting in it, separately. Start-up is a member's first launch on a communicator (Operation.StartUp),
+// the first collective of a communicator ([StartUps]), and the first message of each pair of ranks.
 
 // IsStartUp reports whether an operation is start-up. first: it is the first of its kind that was seen. It is not
 // start-up if recording or the selection began later, as its ordinal shows.

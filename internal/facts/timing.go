@@ -7,17 +7,17 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// How The one definition of the time and speed of operations for all products: from the members' intervals to the time
-// of the operation, from many operations to their median, and from a time to bandwidths as nccl-tests defines them
+// The one definition of the time and speed of operations for all products: from the members' intervals to the time of
+// the operation, from many operations to their median, and from a time to bandwidths as nccl-tests defines them
 // (doc/PERFORMANCE.md there).
 
 // Timing is the time of one operation, combined from its members. The zero value has no members.
 type Timing struct {
-	// Time Time is the mean of the members' intervals, ns; for equal operations of one launch each one's share of the
+	// Time is the mean of the members' intervals, ns; for equal operations of one launch each one's share of the
 	// launch.
 	Time float64
-	// Transfer Transfer is the time from the last arrival to the last end, ns: the operation's time without late
-	// members. It is a share as Time is.
+	// Transfer is the time from the last arrival to the last end, ns: the operation's time without late members. It is
+	// a share as Time is.
 	Transfer      float64
 	TransferKnown bool
 	Source        Source // of the times, the weakest of the members'

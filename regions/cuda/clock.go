@@ -8,40 +8,40 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/cupti"
 )
 
-// CUPTI's clock: readings of it, and the records whose times it does not cover yet. How its time is chosen and read
-// stands in docs/gpu.md, "Kernels of CUDA streams (CUPTI)".
+// CUPTI's clock: its readings, and the records whose times it does not cover yet. docs/gpu.md, "Kernels of CUDA streams
+// (CUPTI)", describes how it is chosen and read.
 
-// times brings CUPTI's times to the process's time line.
+// times converts CUPTI's times to the process's time line.
 type times struct {
 	clock   cupti.Clock
-	first   *reading // not in the clock yet: it takes a second one to know how long a tick is
+	first   *reading // not in the clock yet: the length of a tick needs a second one
 	last    reading
 	perTick float64   // ns
-	waiting []untimed // records of times that the clock does not cover yet
+	waiting []untimed // records whose times the clock does not cover yet
 }
 
-// reading is a record of what CUPTI's clock said: its time, the same on the process's line and in ticks, and how many
-// ticks it took.
+// reading is a reading of CUPTI's clock: its time, the same on the process's line and in ticks, and the ticks that the
+// reading took.
 type reading struct{ cupti, line, ticks, width uint64 }
 
-// untimed is a record whose times are to be brought to the process's line.
+// untimed is a record whose times are not converted yet.
 type untimed struct {
-	arrived uint64
-	last    uint64       // CUPTI's
-	place   func() error // an error of cupti.Clock if it cannot be
-	lost    func()
+	arrived     uint64
+	last        uint64       // CUPTI's
+	placeRecord func() error // returns an error of cupti.Clock if the clock does not cover it
+	lost        func()
 }
 
 const (
-	// How long (ns) a record waits for a clock reading. They come twice a second.
+	// clockLimit (ns) is how long a record waits for a clock reading. They come twice a second.
 	clockLimit = 10e9
-	// foreignNs is how far CUPTI's default clock can be from CLOCK_REALTIME: both are read close to each other, but the
-	// reader may lose the CPU in between.
+	// foreignNs is the largest distance of CUPTI's default clock from CLOCK_REALTIME: both are read close to each
+	// other, but the reader may lose the CPU in between.
 	foreignNs = 1e9
 )
 
-// Reading takes a reading of CUPTI's clock at time t: what it said, what CLOCK_REALTIME said (ns), the ticks of the
-// plugin's clock, and how many of these it took. How long those were follows from two readings.
+// Reading takes a reading of CUPTI's clock at time t: its value, CLOCK_REALTIME (ns), the ticks of the plugin's clock,
+// and how many of these the reading took. The length of a tick follows from two readings.
 func (g *Recorder) Reading(t, cupti, real, ticks, width uint64) {
 	g.activate()
 	s, k := &g.times, reading{cupti: cupti, line: t, ticks: ticks, width: width}
@@ -71,9 +71,9 @@ func (s *times) add(k reading) {
 	s.clock.Add(k.cupti, k.line, uint64(float64(k.width)*s.perTick))
 }
 
-// later places a record when the clock covers its times.
-func (g *Recorder) later(u untimed) {
-	if covered, ok := g.times.clock.Covered(); ok && u.last <= covered && u.place() == nil {
+// waitForClock places a record when the clock covers its times.
+func (g *Recorder) waitForClock(u untimed) {
+	if covered, ok := g.times.clock.Covered(); ok && u.last <= covered && u.placeRecord() == nil {
 		return
 	}
 	if len(g.times.waiting) >= maxActivities {
@@ -82,7 +82,7 @@ func (g *Recorder) later(u untimed) {
 	g.times.waiting = append(g.times.waiting, u)
 }
 
-// loseUntimed gives the oldest of those up that wait for the clock.
+// loseUntimed gives up the oldest record that waits for the clock.
 func (g *Recorder) loseUntimed() {
 	w := g.times.waiting
 	w[0].lost()
@@ -90,7 +90,7 @@ func (g *Recorder) loseUntimed() {
 	g.times.waiting = w[1:]
 }
 
-// placeUntimed tries again, when the clock covers more.
+// placeUntimed retries when the clock covers more.
 func (g *Recorder) placeUntimed() {
-	g.times.waiting = slices.DeleteFunc(g.times.waiting, func(u untimed) bool { return u.place() == nil })
+	g.times.waiting = slices.DeleteFunc(g.times.waiting, func(u untimed) bool { return u.placeRecord() == nil })
 }

@@ -4,19 +4,19 @@ package cuda
 
 import "github.com/nccl-otf2/nccl-otf2/cupti"
 
-// What became of CUPTI's records: each kernel is counted once under what was decided of it.
+// Counters of CUPTI's records: each kernel is counted once by its fate.
 
-// count is something counted about CUPTI's records.
+// count is a counter of CUPTI's records.
 type count int
 
 const (
 	countRecords       count = iota // activity records
-	countUnknown                    // of kinds that nothing is made of
+	countUnknown                    // of kinds that are not used
 	countBroken                     // cut off
-	countKernels                    // kernels; what follows says what became of them, and adds up to this
+	countKernels                    // kernels; the following counts add up to this
 	countLinked                     // linked to their ncclKernelLaunch
 	countOther                      // not NCCL's, launched under no external id: the application's own
-	countNoExternal                 // NCCL's, launched by a call that no external id came for
+	countNoExternal                 // NCCL's, launched by a call without an external id
 	countNoCall                     // their API calls are not known
 	countAged                       // NCCL's, and neither API call nor external id came in time
 	countImplausible                // the external id cannot be that of their call
@@ -24,10 +24,10 @@ const (
 	countGraphLinked                // of a graph, linked to the replayed plan
 	countGraphUnlinked              // NCCL's, of a graph, and not certain which plan's
 	countGraphOther                 // other ones of graphs
-	countUnlinked                   // NCCL's, of whatever reason, that are not linked
-	countReplays                    // replayed plans of which it is not certain which kernel theirs was
+	countUnlinked                   // NCCL's that are not linked, for any reason
+	countReplays                    // replayed plans whose kernel is not certain
 	countNoPlan                     // linked to a launch without a plan that was waiting: no second source of times
-	countIdle                       // launches that no kernel came for: captured, or never run
+	countIdle                       // launches without a kernel: captured, or never run
 	countCopies
 	countSets
 	countWaits // synchronization
@@ -35,18 +35,18 @@ const (
 	countNoTimes      // activities that CUPTI could not time, not drawn
 	countNoClock      // activities whose times could not be brought to the process's clock, not drawn
 	countNoDevice     // waits in contexts of unknown devices, not drawn
-	countNoRow        // activities of more streams than are drawn
+	countNoRow        // activities of streams beyond those that are drawn
 	countBeforeLaunch // kernels that began before their launch: their times are not taken for their plan's
 	countEarly        // activities written before their time because there were too many
 	countLate         // activities that came when later ones had been written: raised
 	countOverlaps     // activities beside others of their stream, drawn on rows of their own
-	countMoved        // of them, raised to the end of others because there were too many at a time
+	countMoved        // of them, raised to the end of others because too many ran at one time
 	countClockJumps   // of CUPTI's clock
 	countForeignClock // readings that are not CLOCK_REALTIME: another client of CUPTI's has its own clock
 	countMemory       // allocations and releases of memory
-	countForgotten    // of them, no longer known because there were too many
-	countUndecided    // kernels of which it is not known yet what becomes of them; none at the end
-	countUndrawn      // records that are still to be drawn or understood; none at the end
+	countForgotten    // of them, dropped because there were too many
+	countUndecided    // kernels not classified yet; none at the end
+	countUndrawn      // records not drawn or decoded yet; none at the end
 	numCounts
 )
 

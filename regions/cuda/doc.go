@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cuda links what CUPTI recorded of a process, kernels above all, to NCCL's calls, and brings it in order.
+// Package cuda links what CUPTI recorded of a process, mainly kernels, to NCCL's calls, and orders it by stream.
 //
-// In: CUPTI's activity records and readings of its clock, in any order and late, as they come in bursts; NCCL's kernel
-// launches (KernelLaunch events) and the kernel plans that graphs replayed. Out: which kernels are a plan's and when
-// they ran; and each activity of a stream, in order of their beginnings, for a timeline to draw.
+// Input are CUPTI's activity records and readings of its clock, in any order, in bursts and late; NCCL's kernel
+// launches (KernelLaunch events) and the kernel plans that graphs replayed. Output are the kernels of each plan with
+// their times, and the activities of each stream in order of their begins, which a [Timeline] draws.
 //
-// All times but CUPTI's own (fields of its records) are nanoseconds of the process's time line. Nothing is kept without
-// bound: what waits for the clock, for its row or for its plan does so up to a limit in time and number, and what is
-// given up is counted (counts.go).
+// All times except CUPTI's own (fields of its records) are nanoseconds of the process's time line. Memory is bounded:
+// a record waits for the clock, its row or its plan up to a limit in time and number, and is counted if it is given up
+// (counts.go).
 //
-//	launch.go   kernels to the KernelLaunch event that they were launched under, by correlation ids
-//	replay.go   kernels of graphs to the plans that replays brought, by times and order
-//	clock.go    CUPTI's times on the process's time line (package cupti), and what waits until the clock covers them
-//	row.go      streams: order, and rows for activities beside each other
-//	memory.go   which memory was allocated when, and of what class it is
+//	launch.go   kernels to the KernelLaunch event that launched them, by correlation ids
+//	replay.go   kernels of graphs to the plans of their replays, by times and order
+//	clock.go    CUPTI's times on the process's time line (package cupti), and records not covered yet
+//	row.go      streams: order, and rows for overlapping activities
+//	memory.go   when memory was allocated, and its class
 //
-// A Recorder is used by one goroutine. What CUPTI's records hold and when they come stands in docs/gpu.md.
+// A Recorder is for one goroutine. docs/gpu.md describes CUPTI's records and when they come.
 package cuda

@@ -9,15 +9,15 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
 )
 
-// Kernels that NCCL launched by itself: linked to their KernelLaunch event, whose handle the launching thread had
+// Kernels that NCCL launched directly are linked to their KernelLaunch event, whose handle the launching thread had
 // pushed as an external correlation id (CUPTI's documentation, cuptiActivityPushExternalCorrelationId), and by it to
 // their plan.
 
-// Rank is what is known here of a communicator rank.
+// Rank is the state of a communicator rank for this package.
 type Rank struct {
 	GPU    int  // the timeline's
 	Known  bool // GPU is
-	Missed int  // plans in a row that were written without anything of CUPTI's about their kernels
+	Missed int  // plans in a row that were written without CUPTI's records of their kernels
 }
 
 // Launch is a KernelLaunch event.
@@ -33,15 +33,15 @@ type Launch struct {
 	operation uint64 // the only one of its plan, when that has been written
 }
 
-// Plan is what is asked of one of NCCL's kernel plans.
+// Plan provides what this package needs of one of NCCL's kernel plans.
 type Plan interface {
 	ID() uint64    // handle of its Group event
-	Rank() *Rank   // whose it is
+	Rank() *Rank   // communicator rank of the plan
 	Since() uint64 // when NCCL reported it
 	// of a replayed plan, the captured call of its first operation, which all its replays name; 0 if there is none
 	Captured() uint64
 	Operation() uint64         // handle of its operation if it has but one, else 0
-	Channels() uint32          // that have been seen to run
+	Channels() uint32          // number of channels that have run
 	Runs(function string) bool // whether it has operations of a function, as kernels' names have them
 	Links() *Links
 }
@@ -52,22 +52,22 @@ type Links struct{ kernels []*Activity }
 // linked reports whether there are any.
 func (l *Links) linked() bool { return len(l.kernels) > 0 }
 
-// Keep keeps a launch for what CUPTI will tell of it.
+// Keep keeps a launch for CUPTI's records of it.
 func (g *Recorder) Keep(l *Launch) { g.launches.Put(l.Handle, l) }
 
-// Forget forgets the launches of a communicator rank that is gone, unless CUPTI may still tell of them.
+// Forget drops the launches of a communicator rank that is gone, unless CUPTI may still refer to them.
 func (g *Recorder) Forget(r *Rank) {
 	g.launches.RemoveFunc(func(_ uint64, l *Launch) bool { return l.Rank == r && !g.active })
 }
 
-// Begin gives the launch its plan.
+// Begin sets the plan of a launch.
 func (l *Launch) Begin(p Plan) { l.plan, l.planID = p, p.ID() }
 
-// HasPlan reports whether the launch was given its plan, be it written or not.
+// HasPlan reports whether the launch has had its plan, written or not.
 func (l *Launch) HasPlan() bool { return l.planID != 0 }
 
-// Written tells that a plan has been written: what comes of its kernels after that is not used for it. l is its launch,
-// nil if it has none.
+// Written states that a plan has been written: later records of its kernels are not used for it. l is its launch, nil
+// if it has none.
 func Written(p Plan, l *Launch) {
 	if l != nil && l.plan == p {
 		l.plan, l.operation = nil, p.Operation()
@@ -75,15 +75,16 @@ func Written(p Plan, l *Launch) {
 	p.Links().kernels = nil
 }
 
-// isNCCL tells NCCL's kernels by their names: ncclDevKernel_…, ncclSymkDevKernel_…, before 2.18 ncclKernel_….
+// isNCCL reports whether a kernel's name is one of NCCL's: ncclDevKernel_…, ncclSymkDevKernel_…, before 2.18
+// ncclKernel_….
 func isNCCL(name string) bool { return strings.Contains(name[:min(len(name), 64)], "nccl") }
 
 // judgeCall reports whether an API call lies within the KernelLaunch whose handle its thread had pushed. The handle
-// stays there if NCCL goes on after an error without ending the event: such an event vouches for nothing.
+// stays there if NCCL goes on after an error without ending the event: such an event proves nothing.
 func (g *Recorder) judgeCall(id uint64, call *cupti.Call) cupti.Verdict {
 	l := g.launches.Get(id)
 	switch {
-	case l == nil: // not yet told: of one time records come in any order; or not a launch of this process's
+	case l == nil: // not known yet, as records of one time come in any order; or not a launch of this process
 		return cupti.Wait
 	case l.Thread != call.Thread:
 		return cupti.Unsound
@@ -96,7 +97,7 @@ func (g *Recorder) judgeCall(id uint64, call *cupti.Call) cupti.Verdict {
 		return cupti.Unsound
 	case err != nil || err2 != nil:
 		return cupti.Wait
-	case max(off, more) > callOff && call.End > covered: // the next reading will tell
+	case max(off, more) > callOff && call.End > covered: // the next reading decides
 		return cupti.Wait
 	case start+off < l.Start || max(off, more) > callOff:
 		return cupti.Unsound
@@ -108,10 +109,10 @@ func (g *Recorder) judgeCall(id uint64, call *cupti.Call) cupti.Verdict {
 	return cupti.Sound
 }
 
-// callOff is what the clock may be off by (ns) where API calls are to be told apart.
+// callOff is the clock error (ns) up to which API calls can be told apart.
 const callOff = 1e6
 
-// correlated notes what became of a kernel that no graph launched.
+// correlated counts the fate of a kernel that no graph launched.
 func (g *Recorder) correlated(a *Activity, o cupti.Outcome, id uint64) {
 	if a.drawn && o == cupti.Linked {
 		o = cupti.Aged
@@ -141,14 +142,14 @@ func (g *Recorder) correlated(a *Activity, o cupti.Outcome, id uint64) {
 	links.kernels = append(links.kernels, a)
 }
 
-// beforeLaunch tells that a kernel ran before its launch, by CUPTI, which cannot be. That it began a few µs too early
-// is seen where launches follow each other closely.
+// beforeLaunch reports whether a kernel ran before its launch by CUPTI's times, which is impossible. Begins that are a
+// few µs too early occur when launches follow each other closely.
 func (a *Activity) beforeLaunch() bool {
 	l := a.launch
 	return l != nil && a.timed && (a.begin+a.off+slackNs < l.Start || a.end+a.off < l.Start)
 }
 
-// Interval is when a plan's kernels ran, by CUPTI; false if CUPTI did not tell, or nothing certain.
+// Interval returns when a plan's kernels ran, by CUPTI; ok is false if that is not recorded, or not certain.
 func (l *Links) Interval() (gpuclock.Interval, bool) {
 	var i gpuclock.Interval
 	for n, a := range l.kernels {
@@ -167,12 +168,12 @@ func (l *Links) Interval() (gpuclock.Interval, bool) {
 	return i, len(l.kernels) > 0
 }
 
-// slackNs is how far apart the two sources may be, beyond what each may be off by: a kernel begins some µs before the
-// first of its blocks has a stamp, and ends some µs after the last.
+// slackNs is the allowed distance between the two sources, beyond their uncertainties: a kernel begins some µs before
+// the first of its blocks has a stamp, and ends some µs after the last.
 const slackNs = 20_000
 
-// Difference is by how much (ns) two sources contradict each other on when a kernel ran; 0 if they agree, as far as
-// they can be told.
+// Difference returns by how much (ns) two sources contradict each other on when a kernel ran; 0 if they agree within
+// their uncertainties.
 func Difference(stamps, kernel gpuclock.Interval) uint64 {
 	ns := max(distance(stamps.Begin, kernel.Begin), distance(stamps.End, kernel.End))
 	if ns <= slackNs+stamps.Uncertainty+kernel.Uncertainty {

@@ -15,7 +15,7 @@ const (
 	ClassManaged = "managed"
 	ClassPinned  = "pinned"
 	ClassHost    = "host"
-	ClassUnknown = "unknown" // allocated before CUPTI was on, or by means that it does not record
+	ClassUnknown = "unknown" // allocated before CUPTI was on, or in a way that it does not record
 )
 
 var memoryClasses = map[cupti.MemoryKind]string{
@@ -24,16 +24,16 @@ var memoryClasses = map[cupti.MemoryKind]string{
 	cupti.MemoryManagedStatic: ClassManaged,
 }
 
-// memory knows which memory was allocated when. Operations ask when they are written, later than the records of what
-// they used have come; so what is released is remembered for a while.
+// memory records when memory was allocated. Operations ask when they are written, after the records of the memory that
+// they used; so releases are kept for a while.
 type memory struct {
 	seen    bool         // CUPTI records memory
 	blocks  []*block     // by address
-	largest uint64       // bytes of a block that there ever was
+	largest uint64       // size in bytes of the largest block so far
 	gone    []releasedAt // in the order in which their releases came
 }
 
-// block is all that is known of memory that began at one address: allocations and releases by time.
+// block is the history of the memory that begins at one address: allocations and releases by time.
 type block struct {
 	address uint64
 	changes []change
@@ -46,19 +46,19 @@ type change struct {
 	pool  uint64
 }
 
-// releasedAt is a release that can be forgotten some time.
+// releasedAt is a release that can be forgotten later.
 type releasedAt struct {
 	arrived uint64
 	block   *block
 }
 
 const (
-	// maxBlocks is how many addresses are known at a time.
+	// maxBlocks bounds the known addresses.
 	maxBlocks = 65536
-	// releasedHold (ns) is how long a release is remembered: longer than operations wait to be written, as a rule.
+	// releasedHold (ns) is how long a release is kept: normally longer than operations wait to be written.
 	releasedHold = 120e9
-	// lookBack is how many blocks that begin before an address are looked at: old ones may lie there, within a
-	// larger new one.
+	// lookBack is how many blocks that begin before an address are searched: old ones may lie there, within a larger
+	// new one.
 	lookBack = 1024
 )
 
@@ -80,7 +80,7 @@ func (g *Recorder) takeMemory(t uint64, rec *cupti.Memory) {
 	if rec.Address == 0 {
 		return // an allocation that failed
 	}
-	g.later(untimed{t, rec.Time, func() error {
+	g.waitForClock(untimed{t, rec.Time, func() error {
 		at, _, err := g.times.clock.Map(rec.Time)
 		if err != nil {
 			return err
@@ -96,7 +96,7 @@ func (g *Recorder) takePool(t uint64, rec *cupti.MemoryPool) {
 	if rec.Operation != cupti.MemoryPoolDestroyed {
 		return
 	}
-	g.later(untimed{t, rec.Time, func() error {
+	g.waitForClock(untimed{t, rec.Time, func() error {
 		at, _, err := g.times.clock.Map(rec.Time)
 		if err != nil {
 			return err
@@ -110,12 +110,12 @@ func (g *Recorder) takePool(t uint64, rec *cupti.MemoryPool) {
 	}, func() { g.counts[countForgotten]++ }})
 }
 
-// find gives the place of an address among the blocks.
+// find returns the index of an address among the blocks.
 func (s *memory) find(address uint64) (int, bool) {
 	return slices.BinarySearchFunc(s.blocks, address, func(b *block, a uint64) int { return cmp.Compare(b.address, a) })
 }
 
-// add notes a change at an address, and returns how many changes had to be forgotten for it.
+// add adds a change at an address, and returns how many changes had to be forgotten for it.
 func (s *memory) add(address uint64, c change, arrived uint64) (forgotten uint64) {
 	for len(s.gone) > 0 && (s.gone[0].arrived+releasedHold < arrived || len(s.blocks) >= maxBlocks) {
 		s.forgetOldest()
@@ -140,8 +140,8 @@ func (s *memory) add(address uint64, c change, arrived uint64) (forgotten uint64
 	return 0
 }
 
-// forgetOldest forgets the oldest release, and with it all before it at its address; so nothing that it released can
-// come to life again.
+// forgetOldest forgets the oldest release, with all earlier changes at its address, so that nothing it released becomes
+// valid again.
 func (s *memory) forgetOldest() {
 	b := s.gone[0].block
 	s.gone = s.gone[1:]
@@ -159,7 +159,7 @@ func (s *memory) forgetOldest() {
 	}
 }
 
-// class is the class of the memory at an address at a time: of the latest allocation that covers it.
+// class returns the class of the memory at an address at a time: that of the latest allocation that covers it.
 func (s *memory) class(address, t uint64) string {
 	i, ok := s.find(address)
 	if ok {
@@ -172,7 +172,7 @@ func (s *memory) class(address, t uint64) string {
 		if b.address+s.largest <= address {
 			break
 		}
-		// The last change up to then says what was there.
+		// The last change up to then decides.
 		for j := len(b.changes) - 1; j >= 0; j-- {
 			if c := b.changes[j]; c.time <= t {
 				if c.bytes > 0 && address-b.address < c.bytes && c.time >= latest {
@@ -188,5 +188,5 @@ func (s *memory) class(address, t uint64) string {
 // SeesMemory reports whether CUPTI records memory.
 func (g *Recorder) SeesMemory() bool { return g.memory.seen }
 
-// MemoryClass is the class of the memory at an address at a time: of the latest allocation that covers it.
+// MemoryClass returns the class of the memory at an address at a time: that of the latest allocation that covers it.
 func (g *Recorder) MemoryClass(address, t uint64) string { return g.memory.class(address, t) }

@@ -9,19 +9,19 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/bounded"
 )
 
-// The way of a record: what it is decides where it goes. Facts: the activity kinds of CUPTI's documentation
-// (CUpti_ActivityKind), parsed by package cupti.
+// Distribution of records by their kind. Facts: the activity kinds of CUPTI's documentation (CUpti_ActivityKind),
+// parsed by package cupti.
 
 // Options of a Recorder.
 type Options struct {
-	// Hold (ns) is how long an activity waits for earlier ones of its row and for the plan that it belongs to: longer
-	// than a plan waits for it.
+	// Hold (ns) is how long an activity waits for earlier ones of its row and for its plan: longer than a plan waits
+	// for it.
 	Hold uint64
-	// Functions are the names of NCCL's functions as its kernels' names have them.
+	// Functions are the names of NCCL's functions as they occur in the names of its kernels.
 	Functions []string
 }
 
-// Recorder is what CUPTI tells of a process.
+// Recorder processes CUPTI's records of a process.
 type Recorder struct {
 	opts      Options
 	timeline  Timeline
@@ -36,8 +36,8 @@ type Recorder struct {
 	order     []*streamRows  // the same, as they came
 	locations int            // of rows
 	held      int            // activities in rows
-	written   uint64         // when rows were written last: what was due then is gone
-	forced    uint64         // latest end of those that were written before their time
+	written   uint64         // when rows were written last
+	forced    uint64         // latest end of activities written before their time
 	devices   map[uint32]int // CUDA device → the timeline's GPU
 	contexts  map[uint32]uint32
 	replays   replays
@@ -47,14 +47,14 @@ type Recorder struct {
 }
 
 const (
-	// Activities that wait, of any kind; at 10 000 a second, several seconds.
+	// Waiting activities of any kind; at 10 000 a second, several seconds.
 	maxActivities = 65536
-	// Launches that CUPTI may still name, once CUPTI has told anything, and before.
+	// Launches that CUPTI may still refer to, after and before its first record.
 	maxLaunches   = 65536
 	firstLaunches = 1024
 )
 
-// New makes a Recorder for what is to be drawn on a timeline.
+// New returns a Recorder that draws on a timeline.
 func New(t Timeline, opts Options) *Recorder {
 	g := &Recorder{
 		opts: opts, timeline: t, functions: make(map[string]bool), launches: bounded.New[*Launch](firstLaunches),
@@ -67,10 +67,10 @@ func New(t Timeline, opts Options) *Recorder {
 	return g
 }
 
-// Active reports whether CUPTI has told anything.
+// Active reports whether CUPTI has recorded anything.
 func (g *Recorder) Active() bool { return g.active }
 
-// activate makes room for what CUPTI tells, once it tells anything.
+// activate allocates memory for CUPTI's records at the first one.
 func (g *Recorder) activate() {
 	if !g.active {
 		g.active = true
@@ -80,8 +80,8 @@ func (g *Recorder) activate() {
 	}
 }
 
-// Take takes an activity record as CUPTI wrote it, of a version of CUPTI's, that came at time t. name is that of a
-// kernel, mangled.
+// Take takes an activity record as CUPTI, in a given version, wrote it; it came at time t. name is a kernel's mangled
+// name.
 func (g *Recorder) Take(t uint64, record []byte, version uint32, name string) {
 	g.activate()
 	g.counts[countRecords]++
@@ -110,23 +110,23 @@ func (g *Recorder) Take(t uint64, record []byte, version uint32, name string) {
 	case *cupti.Kernel:
 		a := on(countKernels, rec.Device, rec.Context, rec.Stream, rec.Start, rec.End)
 		a.Name, a.nccl = name, isNCCL(name)
-		g.place(a)
+		g.placeActivity(a)
 		switch {
-		case rec.Graph != 0: // launched by nobody in particular: the ids are those of the call that launched the graph
+		case rec.Graph != 0: // the ids are those of the call that launched the graph
 		case name != "" && !a.nccl && !g.correlator.Identified(rec.Correlation):
 			g.counts[countOther]++ // no id will come: only NCCL's launches have one
 		default:
 			g.correlator.Activity(rec.Correlation, a, t)
 		}
 	case *cupti.Copy:
-		g.place(on(countCopies, rec.Device, rec.Context, rec.Stream, rec.Start, rec.End))
+		g.placeActivity(on(countCopies, rec.Device, rec.Context, rec.Stream, rec.Start, rec.End))
 	case *cupti.Set:
-		g.place(on(countSets, rec.Device, rec.Context, rec.Stream, rec.Start, rec.End))
+		g.placeActivity(on(countSets, rec.Device, rec.Context, rec.Stream, rec.Start, rec.End))
 	case *cupti.GraphTrace:
-		g.place(on(countGraphs, rec.Device, rec.Context, rec.Stream, rec.Start, rec.End))
+		g.placeActivity(on(countGraphs, rec.Device, rec.Context, rec.Stream, rec.Start, rec.End))
 	case *cupti.Synchronization:
 		g.counts[countWaits]++
-		g.place(&Activity{Record: rec, Stream: Stream{Context: rec.Context, Stream: rec.Stream, Waits: true},
+		g.placeActivity(&Activity{Record: rec, Stream: Stream{Context: rec.Context, Stream: rec.Stream, Waits: true},
 			arrived: t, start: rec.Start, stop: rec.End})
 	case *cupti.Memory:
 		g.counts[countMemory]++
@@ -136,7 +136,8 @@ func (g *Recorder) Take(t uint64, record []byte, version uint32, name string) {
 	}
 }
 
-// Advance tells that all records before t have come: what has waited long enough is given up, and what is due drawn.
+// Advance states that all records before t have come: activities that have waited long enough are given up, and due
+// ones drawn.
 func (g *Recorder) Advance(t uint64) {
 	if !g.active {
 		return
@@ -148,7 +149,7 @@ func (g *Recorder) Advance(t uint64) {
 	g.writeRows(t)
 }
 
-// LinkRest links what can be linked, as nothing more will come.
+// LinkRest links what can be linked when no more records will come.
 func (g *Recorder) LinkRest() {
 	if g.active {
 		g.placeUntimed()
@@ -156,7 +157,7 @@ func (g *Recorder) LinkRest() {
 	}
 }
 
-// Finish draws what is left.
+// Finish draws all waiting activities.
 func (g *Recorder) Finish() {
 	if !g.active {
 		return
@@ -171,8 +172,8 @@ func (g *Recorder) Finish() {
 // noTime is later than every time.
 const noTime = 1<<64 - 1
 
-// gpuOf is the timeline's GPU of a CUDA device: the communicator's that was seen to run kernels there, else the one
-// that the timeline has for it.
+// gpuOf returns the timeline's GPU of a CUDA device: that of the communicator seen to run kernels there, else the
+// timeline's own.
 func (g *Recorder) gpuOf(device uint32) int {
 	if i, ok := g.devices[device]; ok {
 		return i

@@ -13,35 +13,36 @@ import (
 
 // replays links the plans that replayed graphs bring to the kernels that graphs launched.
 //
-// Nothing names both: all kernels of a replay have the correlation id of the graph's launch, and the ids that were
-// pushed when they were captured are gone. What tells is, first, the times: NCCL's stamps say when the plan ran, CUPTI
-// when each kernel did, and a plan's kernel is the only one of NCCL's on that GPU that began and ended when it did.
-// Second, where stamps are missing or not to be believed, the order within one launch of a graph: NCCL reports a plan
-// in a callback of the graph that its kernel waits for (docs/nccl-profiler-api.md §3.5), so all plans reported since
-// the launch before had ended belong to this one, in the order of its kernels. That needs as many plans as kernels, and
-// launches that follow each other; else it says nothing.
+// No id links both: all kernels of a replay have the correlation id of the graph's launch, and the ids that were pushed
+// at their capture are gone. The first evidence are the times: NCCL's stamps say when the plan ran, CUPTI when each
+// kernel did, and a plan's kernel is the only one of NCCL's on that GPU that began and ended with it. The second, if
+// stamps are missing or not believed, is the order within one launch of a graph: NCCL reports a plan in a callback of
+// the graph that its kernel waits for (docs/nccl-profiler-api.md §3.5), so all plans reported since the previous launch
+// had ended belong to this one, in the order of its kernels. That requires as many plans as kernels, and launches that
+// follow each other.
 //
-// A kernel must also be able to be the plan's: not fewer blocks than the plan has channels, a name of the plan's
-// function if it names one, and a node of the graph that has not been another captured plan's before. Where two kernels
-// would do, none is linked. A wrong one is taken by its times only if the right one's record is missing while another
-// communicator's kernel of the same function, on the same GPU, began and ended within slackNs of it, and no replay
-// before has told the two apart; by order, if its record is missing while NCCL has run a kernel of the same function,
-// between the same two launches, without a report.
+// A kernel must also fit the plan: at least as many blocks as the plan has channels, the plan's function if its name
+// has one, and a node of the graph that was not linked to another captured plan. If two kernels fit, none is linked. A
+// wrong kernel is linked by times only if the right one's record is missing while another communicator's kernel of the
+// same function, on the same GPU, began and ended within slackNs of it, and no earlier replay has distinguished the
+// two; by order, only if its record is missing while NCCL has run a kernel of the same function, between the same two
+// launches, without a report.
 type replays struct {
-	kernels  map[int][]*Activity // of NCCL's, by GPU, that are still to be written
-	left     map[int]uint64      // by GPU, the end of those that have been
-	reported map[int][]Plan      // replayed ones, by GPU, since then
+	kernels  map[int][]*Activity // NCCL's kernels not written yet, by GPU
+	left     map[int]uint64      // latest end of written kernels, by GPU
+	reported map[int][]Plan      // replayed plans since then, by GPU
 	nodes    map[graphNode]capturedPlan
-	plans    map[graphPlan]graphNode // the other way round
+	plans    map[graphPlan]graphNode // the inverse of nodes
 }
 
-// graphNode names a kernel of a graph: as it was captured where CUPTI says so (13.4), else in the executable graph.
+// graphNode identifies a kernel of a graph: in the captured graph if CUPTI reports it (13.4), else in the executable
+// graph.
 type graphNode struct {
 	graph uint32
 	node  uint64
 }
 
-// capturedPlan is what a node was linked to before: the captured call of the plan's first operation, which all its
+// capturedPlan identifies what a node was linked to: the captured call of the plan's first operation, which all its
 // replays name.
 type capturedPlan struct {
 	parent uint64
@@ -56,7 +57,7 @@ type graphPlan struct {
 
 const (
 	maxNodes  = 65536
-	sureNodes = 3 // links after which a node's plan is believed without looking at its times
+	sureNodes = 3 // links after which a node's plan is believed without checking its times
 )
 
 func newReplays() replays {
@@ -73,21 +74,21 @@ func nodeOf(k *cupti.Kernel) graphNode {
 	return graphNode{k.Graph, k.GraphNode}
 }
 
-// Replayed notes a plan that a graph brought again.
+// Replayed takes a plan that a graph replayed.
 func (g *Recorder) Replayed(p Plan) {
 	if !g.active {
 		return
 	}
 	r, gpu := &g.replays, p.Rank().GPU
 	list := slices.DeleteFunc(r.reported[gpu], func(q Plan) bool { return q.Since() < r.left[gpu] })
-	if len(list) < maxNodes { // where no kernels of graphs are told of
+	if len(list) < maxNodes { // if no kernels of graphs are recorded
 		list = append(list, p)
 	}
 	r.reported[gpu] = list
 }
 
-// LinkReplay links a replayed plan; by the times of its stamps, if they are believed, as long as all kernels that ran
-// then are still here.
+// LinkReplay links a replayed plan; by its stamps, if they are believed, as long as all kernels that ran then are still
+// known.
 func (g *Recorder) LinkReplay(p Plan, when gpuclock.Interval, stamped bool) {
 	if p.Links().linked() { // with another plan of its launch
 		return
@@ -174,8 +175,8 @@ func (g *Recorder) linkByOrder(p Plan) bool {
 	return true
 }
 
-// launchAround gives NCCL's kernels of the launch of a graph that a plan was reported in, in order, and when the launch
-// before had ended; false unless that was before this one's kernels began.
+// launchAround returns, in order, NCCL's kernels of the graph launch in which a plan was reported, and the end of the
+// previous launch; false unless that was before this one's kernels began.
 func (r *replays) launchAround(gpu int, p Plan) (kernels []*Activity, after uint64, ok bool) {
 	launches := make(map[uint32][]*Activity)
 	for _, a := range r.kernels[gpu] {
@@ -217,8 +218,8 @@ func (r *replays) link(p Plan, a *Activity) {
 	p.Links().kernels = append(p.Links().kernels, a)
 }
 
-// couldBe reports whether a kernel has as many blocks as the plan has channels, and no other function's name, and
-// whether no other plan has been linked to its node, nor this one to another.
+// couldBe reports whether a kernel fits a plan: enough blocks for the plan's channels, no other function's name, and a
+// node that is not linked to another plan, nor this plan to another node.
 func (g *Recorder) couldBe(p Plan, a *Activity) bool {
 	r, kernel, parent := &g.replays, a.Record.(*cupti.Kernel), p.Captured()
 	node := nodeOf(kernel)
@@ -234,9 +235,8 @@ func (g *Recorder) couldBe(p Plan, a *Activity) bool {
 	return named == "" || p.Runs(named)
 }
 
-// functionIn is the NCCL function that a kernel's name has in it: "AllReduce" of
-// ncclDevKernel_AllReduce_Sum_f32_RING_LL. A kernel can carry out more than its name says only where that is Generic.
-// "" if there is none.
+// functionIn returns the NCCL function in a kernel's name: "AllReduce" of ncclDevKernel_AllReduce_Sum_f32_RING_LL; ""
+// if there is none. Only a Generic kernel can carry out other functions than its name's.
 func (g *Recorder) functionIn(name string) string {
 	_, rest, ok := strings.Cut(name, "Kernel_")
 	if !ok {
@@ -255,7 +255,7 @@ func (g *Recorder) addReplayed(a *Activity) {
 	g.replays.kernels[gpu] = append(g.replays.kernels[gpu], a)
 }
 
-// leaveReplayed counts what became of a kernel of a graph, which nothing can be linked to from here on.
+// leaveReplayed counts the fate of a kernel of a graph, which cannot be linked from here on.
 func (g *Recorder) leaveReplayed(a *Activity) {
 	switch {
 	case a.claimed:

@@ -9,22 +9,21 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/cupti"
 )
 
-// Streams on the timeline: activities stand there in order of their beginnings, so each waits until earlier ones can no
-// more come.
+// Streams on the timeline: activities are drawn in order of their begins, so each waits until no earlier one can come.
 
-// Stream names what has rows of its own: a stream, or what waits for it, which goes on beside it.
+// Stream identifies a row's subject: a stream, or the waits for it, which overlap with it.
 type Stream struct {
 	Device, Context uint32
 	Stream          uint32 // cupti.None: of a whole context
 	Waits           bool
 }
 
-// Timeline is where a Recorder draws.
+// Timeline is the destination of a Recorder.
 type Timeline interface {
-	// Device gives the GPU (an index) of a CUDA device that no launch has told of.
+	// Device returns the GPU (an index) of a CUDA device that no launch has named.
 	Device(ordinal int) int
-	// Row makes a row of a stream on a GPU: n is 0, or 1, 2, … for what runs beside the activities of the rows before.
-	// further tells that the device has other contexts that came before this one. Nil if there can be none.
+	// Row makes a row of a stream on a GPU: n is 0, or 1, 2, … for activities that overlap with those of earlier rows.
+	// further is set if the device has other contexts that came before this one. It returns nil if there can be none.
 	Row(s Stream, n, gpu int, further bool) Row
 }
 
@@ -34,7 +33,7 @@ type Row interface {
 	Draw(a *Activity, begin uint64) (end uint64)
 }
 
-// Activity is a kernel, a copy, or anything else that CUPTI recorded of a stream.
+// Activity is a kernel, a copy, or another activity of a stream that CUPTI recorded.
 type Activity struct {
 	Record cupti.Record
 	Stream Stream
@@ -44,20 +43,20 @@ type Activity struct {
 	start, stop uint64 // CUPTI's
 	timed       bool
 	begin, end  uint64 // on the process's line
-	off         uint64 // what either may be off by
+	off         uint64 // uncertainty of either
 
 	drawn          bool
 	nccl           bool
 	launch         *Launch // whose kernel it is
-	claimed        bool    // of a graph: it is a replayed plan's
-	planID, parent uint64  // that one, and its only operation
+	claimed        bool    // of a graph: linked to a replayed plan
+	planID, parent uint64  // that plan, and its only operation
 }
 
-// End is when the activity ended.
+// End returns when the activity ended.
 func (a *Activity) End() uint64 { return a.end }
 
-// LinkedTo gives the handles of what a kernel is linked to: its launch, its plan, and the operation if the plan has but
-// one; 0 where it is not.
+// LinkedTo returns the handles of the launch, of the plan, and of the operation if the plan has only one, to which a
+// kernel is linked; 0 for none.
 func (a *Activity) LinkedTo() (launch, plan, operation uint64) {
 	l := a.launch
 	switch {
@@ -69,8 +68,8 @@ func (a *Activity) LinkedTo() (launch, plan, operation uint64) {
 	return l.Handle, l.planID, l.operation
 }
 
-// streamRows are the rows of a stream. What begins before the one before has ended (kernels of parallel branches of a
-// graph, or launched to overlap) stands on a further row.
+// streamRows are the rows of a stream. An activity that begins before the previous one has ended (kernels of parallel
+// branches of a graph, or launched to overlap) is drawn on a further row.
 type streamRows struct {
 	id    Stream
 	queue activityQueue
@@ -86,13 +85,13 @@ type drawnRow struct {
 
 const (
 	maxRowsOfStream = 4
-	// MaxRows bounds the rows: each is a file.
+	// MaxRows bounds the rows, because each is a file.
 	MaxRows = 1024
-	// stepNs is by how much activities that follow each other may seem to overlap: stamps have steps of 32 ns.
+	// stepNs is the allowed overlap of consecutive activities: stamps have steps of 32 ns.
 	stepNs = 64
 )
 
-// activityQueue is a heap by beginning.
+// activityQueue is a heap by begin.
 type activityQueue []*Activity
 
 func (q activityQueue) Len() int           { return len(q) }
@@ -107,16 +106,16 @@ func (q *activityQueue) Pop() any {
 	return a
 }
 
-// place puts an activity on its row, now or when the clock covers its times.
-func (g *Recorder) place(a *Activity) {
-	if a.start == 0 || a.stop < a.start { // CUPTI's way to say that it does not know
+// placeActivity puts an activity on its row, now or when the clock covers its times.
+func (g *Recorder) placeActivity(a *Activity) {
+	if a.start == 0 || a.stop < a.start { // CUPTI's mark for unknown times
 		g.counts[countNoTimes]++
-		g.leave(a)
+		g.endActivity(a)
 		return
 	}
-	g.later(untimed{a.arrived, a.stop, func() error { return g.placeTimed(a) }, func() {
+	g.waitForClock(untimed{a.arrived, a.stop, func() error { return g.placeTimed(a) }, func() {
 		g.counts[countNoClock]++
-		g.leave(a)
+		g.endActivity(a)
 	}})
 }
 
@@ -151,8 +150,8 @@ func (a *Activity) ofGraph() bool {
 	return ok && k.Graph != 0
 }
 
-// leave is the end of an activity, drawn or not.
-func (g *Recorder) leave(a *Activity) {
+// endActivity handles the end of an activity, drawn or not.
+func (g *Recorder) endActivity(a *Activity) {
 	if a.ofGraph() {
 		g.leaveReplayed(a)
 	}
@@ -168,7 +167,7 @@ func (g *Recorder) writeRows(now uint64) {
 		if len(r.queue) > 0 || len(r.rows) > 0 {
 			return false
 		}
-		delete(g.rows, r.id) // there was no place for it
+		delete(g.rows, r.id) // it got no row
 		return true
 	})
 }
@@ -187,7 +186,7 @@ func (g *Recorder) writeRow(r *streamRows, now uint64) {
 		g.held--
 		g.write(r, a)
 		a.drawn = true
-		g.leave(a)
+		g.endActivity(a)
 	}
 }
 
@@ -216,8 +215,8 @@ func (g *Recorder) write(r *streamRows, a *Activity) {
 	}
 }
 
-// rowFor finds a row that is free from a time on; the first to be free if there are too many. nil if
-// there can be none.
+// rowFor returns a row that is free from a time on; the first to be free if there are too many; nil if there can be
+// none.
 func (g *Recorder) rowFor(id Stream, r *streamRows, begin uint64) *drawnRow {
 	first := 0
 	for i := range r.rows {
@@ -243,7 +242,7 @@ func (g *Recorder) rowFor(id Stream, r *streamRows, begin uint64) *drawnRow {
 		return nil
 	}
 	g.locations++
-	made := g.timeline.Row(id, len(r.rows), g.gpuOf(id.Device), g.further(id))
+	made := g.timeline.Row(id, len(r.rows), g.gpuOf(id.Device), g.hasEarlierContext(id))
 	if made == nil {
 		return nil
 	}
@@ -251,8 +250,8 @@ func (g *Recorder) rowFor(id Stream, r *streamRows, begin uint64) *drawnRow {
 	return &r.rows[len(r.rows)-1]
 }
 
-// further reports whether a stream's device has contexts that came before the stream's.
-func (g *Recorder) further(id Stream) bool {
+// hasEarlierContext reports whether a stream's device has contexts that came before the stream's.
+func (g *Recorder) hasEarlierContext(id Stream) bool {
 	for context, device := range g.contexts {
 		if device == id.Device && context < id.Context {
 			return true

@@ -8,7 +8,7 @@ import (
 	"sort"
 )
 
-// How the mapping is made, and what was measured of it, is told in docs/gpu.md, "From the GPU's clock to the host's".
+// docs/gpu.md, "From the GPU's clock to the host's", describes the mapping and its measured accuracy.
 
 // Clock maps the stamps of one GPU onto the host's time line (ns). All communicator ranks of a GPU share it.
 //
@@ -24,41 +24,41 @@ import (
 //	          its two neighbors, and final when the next block is full
 //	bucket    0.26 ms: only the quickest report and the strongest lower bound within it can matter
 //
-// Between the middles of two blocks their lines are blended, so that the mapping has no steps. What a
-// stamp costs does not depend on how many came before: a bucket is looked up, a line is fitted per block,
-// and the newest two blocks again after 50 ms or when somebody needs them.
+// Between the middles of two blocks their lines are blended, so that the mapping has no steps. The time for a stamp
+// does not depend on the number of earlier ones: a bucket is looked up, a line is fitted per block, and the newest two
+// blocks again after 50 ms or on demand.
 //
-// NVIDIA's stamps are nanoseconds. Of AMD's the unit is not documented, so the length of a tick is found from the
-// pairs (tick.go), and each stamp is brought to nanoseconds first.
+// NVIDIA's stamps are nanoseconds. The unit of AMD's is not documented, so the length of a tick is estimated from the
+// pairs (tick.go), and each stamp is converted to nanoseconds first.
 type Clock struct {
-	anyUnit  bool // the length of a tick is to be found out
+	anyUnit  bool // the length of a tick is to be estimated
 	tick     tickLength
 	grain    grain
 	segments []*segment // oldest first
 	ahead    stepAhead
 	back     stepBack
 	jumps    int    // so far
-	wentBack bool   // the last one did
-	jumpAt   uint64 // host time at which it was seen first
+	wentBack bool   // the last jump went back
+	jumpAt   uint64 // host time at which the last jump was first seen
 }
 
-// point is what is kept of a bucket. Differences are those of host time less stamp.
+// point is the content of a bucket. Differences are host time less stamp.
 type point struct {
 	g        uint64 // stamp of the quickest report
 	d        int64  // upper bound of the offset at g
-	g2       uint64 // the same of the second quickest; 0: there is none
+	g2       uint64 // the same for the second quickest report; 0: none
 	d2       int64
 	begin    uint64 // stamp of a kernel's beginning; 0: none
 	least    int64  // lower bound of the offset at begin
-	launched bool   // some lower bound in the bucket is a launch's
-	sound    bool   // some report in the bucket is beyond doubt
+	launched bool   // a lower bound in the bucket is a launch
+	sound    bool   // a report in the bucket is beyond doubt
 }
 
 const (
 	bucketShift = 18 // 2^18 ns ≈ 0.26 ms
 	blockPoints = 64
 	blockNs     = 4_000_000_000
-	refitNs     = 50_000_000 // how much must come before the newest blocks are fitted again
+	refitNs     = 50_000_000 // new time span after which the newest blocks are fitted again
 	maxLines    = 4096       // of a segment: 1 min at least
 	maxSegments = 8
 )
@@ -67,11 +67,11 @@ const (
 type segment struct {
 	from   uint64 // host time of its first stamp
 	points []point
-	full   int // points[:full] is the last final block, points[full:open] the one that is full
+	full   int // the block before points[full] is final, points[full:open] is full
 	open   int // points[open:] is the one that grows
 
 	lines   []clockLine // one per block, by stamp
-	final   int         // so many of them will not change
+	final   int         // number of lines that will not change
 	newest  uint64
 	fitted  uint64 // newest at the last fit
 	fitTo   int    // points at the last fit
@@ -80,17 +80,17 @@ type segment struct {
 	scratch fitScratch
 }
 
-// New makes the clock of a GPU. Where stamps are of any unit, they are mapped once the length of a tick has been found
-// out; else they are nanoseconds.
+// New returns the clock of a GPU. Stamps are nanoseconds, or of any unit (anyUnit): then they are mapped once the
+// length of a tick is known.
 func New(anyUnit bool) *Clock { return &Clock{anyUnit: anyUnit} }
 
-// Jumps is how many times the clock, or the host's line, was seen to jump.
+// Jumps returns how many times the clock, or the host's line, was seen to jump.
 func (k *Clock) Jumps() int { return k.jumps }
 
 // known reports whether stamps can be mapped at all.
 func (k *Clock) known() bool { return !k.anyUnit || k.tick.ns != 0 }
 
-// nanoseconds brings a stamp to nanoseconds of the GPU's clock.
+// nanoseconds converts a stamp to nanoseconds of the GPU's clock.
 func (k *Clock) nanoseconds(stamp uint64) uint64 {
 	if k.anyUnit {
 		return k.tick.nanoseconds(stamp)
@@ -98,7 +98,7 @@ func (k *Clock) nanoseconds(stamp uint64) uint64 {
 	return stamp
 }
 
-// grainNs is what stamps are rounded down to, at most.
+// grainNs returns an upper bound of the rounding of stamps.
 func (k *Clock) grainNs() float64 {
 	if k.anyUnit {
 		return k.grain.ns(k.tick.ns)
@@ -106,9 +106,9 @@ func (k *Clock) grainNs() float64 {
 	return k.grain.ns(1)
 }
 
-// add takes one pair: a stamp, reported at host time c. 0 is no stamp: NCCL hands it out when it never read one.
-// The stamp may be in doubt, an earlier kernel's: reported later than it seems, so that it bounds the offset all the
-// same. But where there are no others, the line does not follow such.
+// add takes one pair: a stamp, reported at host time c. 0 is no stamp: NCCL passes it when it never read one. A
+// doubtful stamp may be an earlier kernel's, reported later than it seems, so that its upper bound is valid all the
+// same. But without other reports the line does not follow such stamps.
 func (k *Clock) add(stamp, c uint64, doubtful bool) {
 	if stamp == 0 {
 		return
@@ -120,7 +120,7 @@ func (k *Clock) add(stamp, c uint64, doubtful bool) {
 	case k.known():
 		k.pair(k.nanoseconds(stamp), c, doubtful)
 	case !doubtful:
-		for _, p := range k.tick.learn(stamp, c) {
+		for _, p := range k.tick.addPair(stamp, c) {
 			k.pair(k.nanoseconds(p.g), p.c, false)
 		}
 	}
@@ -142,7 +142,7 @@ func (k *Clock) pair(g, c uint64, doubtful bool) {
 }
 
 // notBefore takes a lower bound: the kernel that began at a stamp did not begin before host time t, that of its launch
-// or of something earlier. Only for stamps that are that kernel's beyond doubt.
+// or of something earlier. The stamp must be that kernel's beyond doubt.
 func (k *Clock) notBefore(stamp, t uint64, launch bool) {
 	if !k.known() || len(k.segments) == 0 {
 		return
@@ -160,7 +160,7 @@ func (k *Clock) notBefore(stamp, t uint64, launch bool) {
 	}
 }
 
-// doubts notes that reports from a host time on may have been of other kernels' stamps.
+// doubts marks reports from a host time on as doubtful.
 func (k *Clock) doubts(t uint64) {
 	if n := len(k.segments); n > 0 {
 		s := k.segments[n-1]
@@ -172,7 +172,7 @@ func (k *Clock) doubts(t uint64) {
 	}
 }
 
-// bucket finds the point of a stamp's bucket, or where it would be.
+// bucket returns the index of the point of a stamp's bucket, or where it would be.
 func (s *segment) bucket(g uint64) (int, bool) {
 	n, b := len(s.points), g>>bucketShift
 	switch {
@@ -204,7 +204,7 @@ func (s *segment) add(g uint64, d int64, grain float64, sound bool) {
 			return
 		}
 	case i == len(s.points):
-		grown := s.grow(g, grain)
+		grown := s.closeBlock(g, grain)
 		s.points = append(s.points, point{g: g, d: d, sound: sound})
 		s.newest, s.dirty = g, true
 		if grown {
@@ -212,7 +212,7 @@ func (s *segment) add(g uint64, d int64, grain float64, sound bool) {
 		}
 		return
 	case i == 0 && s.final > 0:
-		return // of a block long final
+		return // in a final block
 	default:
 		s.points = slices.Insert(s.points, i, point{g: g, d: d, sound: sound})
 		if i <= s.full && s.full > 0 {
@@ -225,8 +225,8 @@ func (s *segment) add(g uint64, d int64, grain float64, sound bool) {
 	s.dirty = true
 }
 
-// grow ends the open block if it is full or g is too far from its beginning. Then the newest blocks have no lines.
-func (s *segment) grow(g uint64, grain float64) bool {
+// closeBlock ends the open block if it is full or g is too far from its begin. The newest blocks then have no lines.
+func (s *segment) closeBlock(g uint64, grain float64) bool {
 	n := len(s.points)
 	if n == s.open || n-s.open < blockPoints && g-s.points[s.open].g < blockNs {
 		return false
@@ -246,7 +246,7 @@ func (s *segment) grow(g uint64, grain float64) bool {
 	return true
 }
 
-// Fit brings the mapping of the newest stamps up to date; unless forced, only if enough has come since the last time.
+// Fit updates the mapping of the newest stamps; unless forced, only if enough reports are new.
 func (k *Clock) Fit(force bool) {
 	if n := len(k.segments); n > 0 {
 		k.segments[n-1].fit(force, k.grainNs())
@@ -268,9 +268,9 @@ func (s *segment) fit(force bool, grain float64) {
 	}
 }
 
-// fitBlock fits the line of the block points[from:to] to points[first:end], of which the block and its neighbors are
-// parts. Where these do not lie on one line, since the rate of a clock has changed, the block has to do alone; what it
-// is then still bent by is uncertain. A block of which all reports are in doubt has the line before it.
+// fitBlock fits the line of the block points[from:to] to points[first:end], which contains the block and its neighbors.
+// If these do not lie on one line, because the rate of a clock has changed, the block is fitted alone; its remaining
+// bend counts as uncertainty. A block with doubtful reports only has the previous line.
 func (s *segment) fitBlock(from, to, first, end int, grain float64) clockLine {
 	var before *clockLine
 	if n := len(s.lines); n > 0 {
@@ -278,7 +278,7 @@ func (s *segment) fitBlock(from, to, first, end int, grain float64) clockLine {
 	}
 	middle := s.points[from].g + (s.points[to-1].g-s.points[from].g)/2
 	if before != nil && !slices.ContainsFunc(s.points[from:to], func(p point) bool { return p.sound }) {
-		return before.at(middle)
+		return before.moveTo(middle)
 	}
 	l := s.scratch.fit(s.points[first:end], middle, before, grain)
 	if l.bend == 0 || to-from == end-first {
@@ -293,7 +293,7 @@ func (s *segment) fitBlock(from, to, first, end int, grain float64) clockLine {
 	return l
 }
 
-// live is the newest line, nil if there is none yet.
+// live returns the newest line, nil if there is none yet.
 func (s *segment) live() *clockLine {
 	if n := len(s.lines); n > 0 {
 		return &s.lines[n-1]
@@ -301,7 +301,7 @@ func (s *segment) live() *clockLine {
 	return nil
 }
 
-// lineAt finds the first line whose middle is not before a stamp. It is one of the newest, as a rule.
+// lineAt returns the index of the first line whose middle is not before a stamp, usually one of the newest.
 func (s *segment) lineAt(g uint64) int {
 	from, to := 0, len(s.lines)
 	for step := 1; from < to; step *= 2 {
@@ -322,8 +322,8 @@ func (s *segment) lineAt(g uint64) int {
 	return from
 }
 
-// at maps a stamp (ns), and tells what the time may be off by.
-func (s *segment) at(g uint64) (t uint64, off Margin, ok bool) {
+// mapStamp maps a stamp (ns), and returns by how much the time may be off.
+func (s *segment) mapStamp(g uint64) (t uint64, off Margin, ok bool) {
 	n := len(s.lines)
 	if n == 0 {
 		return 0, Margin{}, false
@@ -338,13 +338,13 @@ func (s *segment) at(g uint64) (t uint64, off Margin, ok bool) {
 	// Offsets are large, their difference is not.
 	oa, ob := a.offset(g), b.offset(g)
 	t = g + uint64(oa+int64(math.Round(w*float64(ob-oa))))
-	// Beyond its block a line may be wrong by what the other one says.
+	// Outside its block a line may be wrong by its distance to the other one.
 	ua, ub, between := a.uncertainty(g), b.uncertainty(g), min(w, 1-w)*math.Abs(float64(ob-oa))
 	return t, Margin{(1-w)*ua.most + w*ub.most + between, (1-w)*ua.usual + w*ub.usual + between}, true
 }
 
-// Host maps a stamp that was reported at host time seen to the time line, and tells what that may be off by. False if
-// no pair has come yet, or the length of a tick is not known.
+// Host maps a stamp that was reported at host time seen to the time line, and returns by how much the time may be off.
+// ok is false before the first pair, or while the length of a tick is unknown.
 func (k *Clock) Host(stamp, seen uint64) (t uint64, uncertainty Margin, ok bool) {
 	if !k.known() {
 		return 0, Margin{}, false
@@ -352,12 +352,12 @@ func (k *Clock) Host(stamp, seen uint64) (t uint64, uncertainty Margin, ok bool)
 	g := k.nanoseconds(stamp)
 	for i := len(k.segments) - 1; i >= 0; i-- {
 		s := k.segments[i]
-		at, off, found := s.at(g)
+		at, off, found := s.mapStamp(g)
 		if !found {
 			continue
 		}
 		t, uncertainty, ok = at, off, true
-		// Taken or reported before the jump: an older segment's, unless that fits no better.
+		// Taken or reported before the jump: it belongs to an older segment, unless that fits no better.
 		slack := uint64(uncertainty.most) + stepSlackNs
 		if i > 0 && (seen < s.from || t+slack < s.from || t > seen+slack) {
 			continue

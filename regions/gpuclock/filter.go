@@ -4,89 +4,89 @@ package gpuclock
 
 import "math"
 
-// Filter decides which GPU stamps of a communicator rank are to be believed. NCCL hands out stamps of other kernels
-// when more than 64 are outstanding on a channel (docs/nccl-profiler-api.md §7.3): those of later ones. And from some
-// operation on when its host and its device count kernels differently (§7.4): those of earlier ones, in order, none
-// twice. Each plan is held against what must be true, when its last event has come:
+// Filter decides which GPU stamps of a communicator rank are believed. NCCL reports stamps of later kernels when more
+// than 64 are outstanding on a channel (docs/nccl-profiler-api.md §7.3). When its host and its device count kernels
+// differently (§7.4), it reports stamps of earlier kernels from some operation on, in order, none twice. When the last
+// event of a plan has come, these conditions are checked:
 //
 //   - its stamps are there, none ends before it begins;
 //   - kernels of one channel follow each other, and no stamp is used twice;
 //   - it took no longer than from its launch to the last report;
 //   - it began after its launch, ended before the report, and began before its network traffic was over.
 //
-// Stamps of another kernel can pass all that while kernels queue up. So when counters have parted, all plans are
-// distrusted that are not yet written, back to the one that made them part, if that is known, else to the last one
-// whose stamps can only be its own, as far as reports tell: launched when nothing else of the communicator rank was
-// under way, and reported before anything else was launched. And after something that makes counters part, none but
-// such are believed.
+// Stamps of another kernel can pass these checks while kernels queue up. So when the counters have diverged, all
+// unwritten plans are distrusted, back to the one that caused it, if that is known, else to the last plan whose stamps
+// can only be its own: it was launched when nothing else of the communicator rank was under way, and reported before
+// anything else was launched. After a possible cause of divergence, only such plans are believed.
 //
-// Nothing that stamps look like afterwards shows that counters agree again: at an even beat, or where the host launches
-// when the kernel before has ended, they fit as well. Distrust ends only by what parted counters cannot bring about:
+// Later stamps cannot show that the counters agree again: at regular intervals, or if each launch waits for the
+// previous kernel, shifted stamps fit as well. Distrust ends only by observations that diverged counters cannot
+// produce:
 //
 //   - a ring was overrun: a stamp comes a second time on its channel exactly 64 kernels later, and nothing began before
-//     its launch. Plans are believed again for whose reports fewer than 64 kernels were outstanding;
-//   - the clock has jumped (jump.go), and that explains all that there was against stamps.
+//     its launch. Plans are believed again if fewer than 64 kernels were outstanding at their reports;
+//   - the clock has jumped (jump.go), and that explains all doubts about stamps.
 //
-// What messages to oneself have shifted is given back to the plans whose it is, see realigner.
+// Stamps shifted by messages to oneself are returned to their plans, see realigner.
 //
 // Meanwhile the reports of such a communicator rank are not used for the clock, which others share, unless they lie
-// below its line: each is an upper bound all the same, but where nothing better comes a line would be fitted to them.
+// below its line: they are valid upper bounds, but without better reports a line would be fitted to them.
 //
-// A plan that does nothing worse than begin before its launch is looked at again when it is written, with a clock that
-// is better known by then.
+// A plan whose only doubt is that it begins before its launch is checked again when it is written, with a better known
+// clock.
 type Filter struct {
 	Clock *Clock // of the GPU that the communicator rank runs on
 
 	realigner realigner // of stamps that were handed to later plans
 
-	channels map[uint8]*channelStamps // up to the plan last judged
+	channels map[uint8]*channelStamps // up to the last judged plan
 	newest   uint64                   // number of that plan
 	report   uint64                   // last report of the plans judged
 	sound    uint64                   // number of the last plan whose stamps can only be its own
 	// number of the last plausible plan for whose report no ring can have been overrun
 	shallow uint64
-	suspect uint64 // number of the first plan that may have made counters part; 0: none
-	warned  bool   // NoticeSelfMessages was given for that
+	suspect uint64 // number of the first plan that may have made the counters diverge; 0: none
+	warned  bool   // NoticeSelfMessages was returned for it
 	streak  int    // plausible plans since the last implausible one
 
 	implausible int
-	doubts      doubt  // what was against them
+	doubts      doubt  // doubts about them
 	took        int    // of them, plans that took too long
 	since       uint64 // when the first of them was reported
 	parted      bool   // no later plan is believed
-	from, until uint64 // numbers of the plans that are not believed since counters parted, until excluded
-	jumps       int    // of the clock when they parted
-	withheld    bool   // NoticeWithheld was given for that
-	unknownTick bool   // NoticeUnknownTick was given
+	from, until uint64 // numbers of the plans distrusted since the counters diverged, until excluded
+	jumps       int    // of the clock when the counters diverged
+	withheld    bool   // NoticeWithheld was returned for it
+	unknownTick bool   // NoticeUnknownTick was returned
 }
 
 const (
-	// So many implausible plans are no accident, unless so many plausible ones come between them.
+	// As many implausible plans are no accident, unless forgetAfter plausible ones come between them.
 	maxImplausible = 3
 	forgetAfter    = 64
 	// partedNs is an error that no mapping explains: the stamps are those of other kernels.
 	partedNs = 100_000
 )
 
-// Notice is what a reader of the times should be told, once for each time that it begins.
+// Notice is a condition that readers of the times should know, returned once each time that it begins.
 type Notice uint8
 
 // Notices.
 const (
 	NoticeNone Notice = iota
-	// from this plan on stamps may be those of other kernels, and are used only where it is certain whose they are
+	// stamps from this plan on may be those of other kernels, and are used only if they certainly are not
 	NoticeSelfMessages
-	NoticeWithheld    // from this plan on stamps are those of other kernels, and are not used
+	NoticeWithheld    // stamps from this plan on are those of other kernels, and are not used
 	NoticeUnknownTick // the unit of the GPU's stamps is not known yet
 )
 
-// Queue is what the filter asks about the plans of its communicator rank that were enqueued and are not written yet.
+// Queue provides the plans of the communicator rank that were enqueued and are not written yet.
 type Queue interface {
 	// Last reports whether a plan is the last in the queue.
 	Last(number uint64) bool
-	// Behind counts the operations that were enqueued behind a plan, up to most.
+	// Behind counts the operations enqueued after a plan, up to most.
 	Behind(number uint64, most int) int
-	// Since is when the first plan from a number on was enqueued; false if none waits.
+	// Since returns when the first plan from a number on was enqueued; false if none is waiting.
 	Since(number uint64) (uint64, bool)
 }
 
@@ -98,7 +98,7 @@ func (f *Filter) believes(p *Plan) bool {
 	return (p.verdict == plausible || p.verdict == early) && (p.Number < f.from || p.Number >= f.until)
 }
 
-// refuse notes what is against a plan.
+// refuse notes doubts about a plan.
 func (f *Filter) refuse(p *Plan, d doubt) {
 	if f.doubts == 0 {
 		f.since = p.ends().ended
@@ -112,43 +112,42 @@ func (f *Filter) refuse(p *Plan, d doubt) {
 	}
 }
 
-// trusts ends the distrust of plans: of those to come, and of those that wait from a number on.
-func (f *Filter) trusts(from uint64) {
+// endDistrust ends the distrust of later plans, and of waiting ones from a number on.
+func (f *Filter) endDistrust(from uint64) {
 	if f.until = max(from, f.from); f.until == f.from {
 		f.from, f.until = 0, 0
 	}
 	f.parted = false
-	f.forget()
+	f.clearDoubts()
 }
 
-// forget drops what single plans had against them.
-func (f *Filter) forget() { f.implausible, f.doubts, f.took = 0, 0, 0 }
+// clearDoubts clears the doubts about single plans.
+func (f *Filter) clearDoubts() { f.implausible, f.doubts, f.took = 0, 0, 0 }
 
-// jumped ends the distrust if the last jump of the clock explains all of it. Ahead it makes reports come before their
-// stamps, and the kernel seem long that ran meanwhile; back it makes kernels begin before their launch, and before
-// earlier ones.
-func (f *Filter) jumped(k *Clock) {
+// explainByJump ends the distrust if the last jump of the clock explains all of it. After a jump ahead, reports seem to
+// come before their stamps, and the kernel that ran meanwhile seems long; after a jump back, kernels seem to begin
+// before their launch, and before earlier ones.
+func (f *Filter) explainByJump(k *Clock) {
 	f.jumps = k.jumps
 	excused := doubtLate | doubtTook
 	if k.wentBack {
 		excused = doubtEarly | doubtTook | doubtOrder
 	}
 	if f.parted && f.doubts&^excused == 0 && f.took <= 1 && f.since >= k.jumpAt {
-		f.trusts(f.from)
+		f.endDistrust(f.from)
 	}
 }
 
-// Suspect tells that a plan which is being enqueued, or judged next, has messages to oneself, which the device counts
-// and the host does not, so that later stamps are those of earlier kernels (docs/nccl-profiler-api.md §7.4): also of
-// plans that are judged before it.
+// Suspect states that a plan that is being enqueued, or judged next, has messages to oneself, which the device counts
+// and the host does not, so that later stamps are those of earlier kernels (docs/nccl-profiler-api.md §7.4): even those
+// of plans that are judged before it.
 func (f *Filter) Suspect(number uint64) {
 	if f.suspect == 0 {
 		f.suspect = number
 	}
 }
 
-// Judge looks at the stamps of a plan whose reports have all come. A plan is judged once, and not before the clock maps
-// stamps.
+// Judge checks the stamps of a plan whose reports have all come. A plan is judged once, when the clock can map stamps.
 func (f *Filter) Judge(p *Plan, b Bounds, q Queue) Notice {
 	if p.verdict != unjudged {
 		return NoticeNone
@@ -159,12 +158,12 @@ func (f *Filter) Judge(p *Plan, b Bounds, q Queue) Notice {
 		return NoticeNone
 	}
 	if f.parted && k.jumps > f.jumps {
-		f.jumped(k)
+		f.explainByJump(k)
 	}
 	inOrder, notice := p.Number > f.newest, NoticeNone
 	k.Fit(false)
 	e := f.examine(p, b, inOrder)
-	if e.doubts == doubtEarly && !f.parted { // the line may lag behind
+	if e.doubts == doubtEarly && !f.parted { // the line may not be current
 		k.Fit(true)
 		e = f.examine(p, b, inOrder)
 	}
@@ -182,13 +181,13 @@ func (f *Filter) Judge(p *Plan, b Bounds, q Queue) Notice {
 	}
 	if inOrder {
 		f.newest = p.Number
-		f.keep(p)
+		f.storeStamps(p)
 	}
 	f.report = max(f.report, p.Reported)
 	return notice
 }
 
-// distrust takes a plan that something speaks against, and with it others, if that can be no accident.
+// distrust takes a plan with doubtful stamps; if that cannot be an accident, other plans are distrusted too.
 func (f *Filter) distrust(p *Plan, b Bounds, e evidence, q Queue) {
 	k, jumps := f.Clock, f.Clock.jumps
 	f.refuse(p, e.doubts)
@@ -196,27 +195,27 @@ func (f *Filter) distrust(p *Plan, b Bounds, e evidence, q Queue) {
 	case e.doubts == doubtLate:
 	case e.doubts&^doubtOrder == doubtEarly:
 		p.verdict = early
-		if k.early(e.first, b.Launched, e.doubts&doubtOrder != 0) {
-			f.jumped(k)
+		if k.isJumpBack(e.first, b.Launched, e.doubts&doubtOrder != 0) {
+			f.explainByJump(k)
 		}
 	default:
-		k.refuted()
+		k.dismissJumpBack()
 	}
 	if !f.parted && (e.off > partedNs || f.implausible >= maxImplausible) && k.jumps == jumps {
-		f.part(p, b, q)
+		f.distrustAll(p, b, q)
 	}
 }
 
-// accept takes a plan that nothing speaks against. Alone, its stamps can only be its own; shallow, no ring was overrun
-// before its report.
+// accept takes a plan without doubts. alone: its stamps can only be its own; shallow: no ring was overrun before its
+// report.
 func (f *Filter) accept(p *Plan, b Bounds, e evidence, alone, shallow bool) {
 	p.verdict = plausible
 	if f.streak++; f.streak >= forgetAfter && !f.parted {
-		f.forget()
+		f.clearDoubts()
 	}
 	if f.parted && shallow && f.doubts&doubtRound != 0 && f.doubts&^(doubtRound|doubtOrder) == 0 {
 		f.from = f.shallow + 1
-		f.trusts(p.Number)
+		f.endDistrust(p.Number)
 	}
 	if f.parted {
 		return
@@ -232,8 +231,8 @@ func (f *Filter) accept(p *Plan, b Bounds, e evidence, alone, shallow bool) {
 	}
 }
 
-// keep notes the stamps of a plan, as those that the next must follow.
-func (f *Filter) keep(p *Plan) {
+// storeStamps stores the stamps of a plan, which the next plan's must follow.
+func (f *Filter) storeStamps(p *Plan) {
 	if f.channels == nil {
 		f.channels = make(map[uint8]*channelStamps)
 	}
@@ -247,8 +246,8 @@ func (f *Filter) keep(p *Plan) {
 	}
 }
 
-// part distrusts all plans that come, and those that wait since the last one that is sound.
-func (f *Filter) part(p *Plan, b Bounds, q Queue) {
+// distrustAll distrusts all later plans, and the waiting ones since the last sound one.
+func (f *Filter) distrustAll(p *Plan, b Bounds, q Queue) {
 	f.withheld = false
 	f.parted, f.jumps = true, f.Clock.jumps
 	from := f.sound + 1
@@ -266,8 +265,7 @@ func (f *Filter) part(p *Plan, b Bounds, q Queue) {
 	f.Clock.doubts(since)
 }
 
-// Interval is when a plan that was judged ran, as the clock is known by now; false if its stamps are not to be
-// believed.
+// Interval returns when a judged plan ran, by the clock as it is known now; ok is false if its stamps are not believed.
 func (f *Filter) Interval(p *Plan, b Bounds) (Interval, Notice, bool) {
 	if !f.Clock.known() {
 		if f.unknownTick {
@@ -290,7 +288,7 @@ func (f *Filter) Interval(p *Plan, b Bounds) (Interval, Notice, bool) {
 	return i, NoticeNone, ok
 }
 
-// mapped is where the clock puts a plan; false, and for good, if it cannot have run then.
+// mapped returns the clock's interval of a plan; if it is impossible, it returns false and refuses the plan.
 func (f *Filter) mapped(p *Plan, b Bounds) (Interval, bool) {
 	i, known, plausible := f.located(p, b)
 	if known && !plausible {
@@ -299,7 +297,7 @@ func (f *Filter) mapped(p *Plan, b Bounds) (Interval, bool) {
 	return i, known && plausible
 }
 
-// located is where the clock puts a plan, if it is known there.
+// located returns the clock's interval of a plan, if the clock covers it.
 func (f *Filter) located(p *Plan, b Bounds) (i Interval, known, plausible bool) {
 	s := p.ends()
 	begin, beginMargin, _ := f.Clock.Host(s.first, s.began)
@@ -320,17 +318,17 @@ func (f *Filter) located(p *Plan, b Bounds) (i Interval, known, plausible bool) 
 	return Interval{begin, max(begin, min(end, s.ended)), off}, true, true
 }
 
-// window is by how much a plan may lie later than the clock says, by what has been seen of the plan itself: none of its
+// window is the range by which a plan may lie later than the clock says, from the plan's own bounds: none of its
 // kernels has begun before its launch, or after its network traffic was over, and its ends are before their reports.
 type window struct{ least, most int64 }
 
-// unknownNs is more than any clock may be off by.
+// unknownNs is more than any clock error.
 const unknownNs = 1 << 62
 
-// nearest is by how much a plan is moved, as a whole, since its stamps tell how long it took; and what is left of the
+// nearest returns by how much to move a plan as a whole, because its stamps give its exact length, and the remaining
 // uncertainty.
 func (w window) nearest(uncertainty int64) (moved int64, off uint64) {
-	if w.least > w.most { // by what clocks and stamps are rounded
+	if w.least > w.most { // by the rounding of clocks and stamps
 		w.least, w.most = w.most, w.least
 	}
 	moved = max(min(0, w.most), w.least)

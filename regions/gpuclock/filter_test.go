@@ -82,7 +82,7 @@ func TestIntervalsOfPlans(t *testing.T) {
 	}
 }
 
-// From the plan on where stamps are those of the kernel before none is believed, and that is told once.
+// From the plan on whose stamps are those of the previous kernel none is believed, and one notice says so.
 func TestStampsOfTheKernelBefore(t *testing.T) {
 	r := rank{Filter: Filter{Clock: New(false)}}
 	believed := 0
@@ -122,7 +122,7 @@ func TestAfterMessagesToOneself(t *testing.T) {
 	}
 }
 
-// Stamps of a unit that is not known yet are not used, which is told once; later they are.
+// Stamps of an unknown unit are not used, and one notice says so; later they are.
 func TestUnitOfStampsIsFoundOut(t *testing.T) {
 	r := rank{Filter: Filter{Clock: New(true)}}
 	last := false

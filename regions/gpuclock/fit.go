@@ -9,22 +9,22 @@ import (
 
 // clockLine is the offset of a GPU's clock in a block.
 //
-// The line lies below all upper bounds c − g of the block and its neighbors, by what the quickest reports were late,
-// as far as that can be told. Its slope is the one that brings the quickest reports closest to one
-// line, but the one before (at first 0) unless another is clearly better: nearly all scatter is delay.
+// The line lies below all upper bounds c − g of the block and its neighbors, by the estimated delay of the quickest
+// reports. Its slope is the one that brings the quickest reports closest to one line, but the previous slope (at first
+// 0) is kept unless another is clearly better: nearly all scatter is delay.
 //
-// How late the quickest report was, e, is not seen. But delays near the smallest are as good as uniformly distributed
-// (polling), so e is distributed as the distances between the quickest few are: exponentially, with an
-// unknown rate. A gamma distribution as what is known of the rate beforehand (priorShape, priorNs: of the order of one
-// report per µs; measured on recordings of real NCCL runs) makes e Lomax distributed. Its median is
-// the correction, its 95th percentile the uncertainty; what all reports are late (systematicNs: the stamp's way
-// to the host and one round of NCCL's polling; more, sharedDelay, where reports usually are very late) and the stamps'
-// rounding come on top, and the lower bounds limit it.
+// The delay e of the quickest report is not observed. But delays near the smallest are nearly uniformly distributed
+// (polling), so e has the distribution of the distances between the quickest few: exponential, with an unknown rate.
+// With a gamma distribution as prior of the rate (priorShape, priorNs: of the order of one report per µs; measured on
+// recordings of real NCCL runs), e is Lomax distributed. Its median is the correction, its 95th percentile the
+// uncertainty. The common delay of all reports (systematicNs: the stamp's way to the host and one round of NCCL's
+// polling; more, sharedDelay, if reports usually are very late) and the stamps' rounding are added, and the lower
+// bounds limit it.
 //
-// That holds for delays that have nothing to do with each other. On a starved host the thread that reports is kept from
-// running for milliseconds, and then reports all that has happened in one go: all late together, some by nearly the
-// same time. A core that was asleep takes tens of microseconds to be back, each time about the same. Such reports are
-// one witness (fitScratch.fit), and few witnesses are not believed that no launch confirms (fitScratch.confirm).
+// This holds for independent delays. On a starved host the reporting thread does not run for milliseconds, and then
+// reports everything at once: all late together, some by nearly the same time. A sleeping core takes tens of
+// microseconds to wake up, each time about the same. Such reports count as one (fitScratch.fit), and few reports need
+// confirmation by launches (fitScratch.confirm).
 type clockLine struct {
 	g     uint64  // middle of the block
 	d     int64   // offset there
@@ -33,35 +33,35 @@ type clockLine struct {
 	stat     float64 // uncertainty (ns) at pivot
 	pivot    float64 // mean place of the quickest reports, less g
 	slopeOff Margin  // uncertainty of the slope
-	limit    float64 // what a lower bound allows at most
-	limitAt  float64 // where it is, less g
-	bend     float64 // how far (ns) the points are from lying on one line, beyond chance
-	points   int     // that it was fitted to
+	limit    float64 // upper limit by a lower bound
+	limitAt  float64 // stamp of limit, less g
+	bend     float64 // by how much (ns) the points deviate from one line, beyond chance
+	points   int     // number of points in the fit
 }
 
 const (
-	maxSlope     = 600e-6 // what a clock is off by at most, and slewed by while it is adjusted (Linux: 500 ppm)
+	maxSlope     = 600e-6 // largest error of a clock's rate, and its slewing while it is adjusted (Linux: 500 ppm)
 	usualSlope   = 20e-6  // of two oscillators
-	wander       = 1e-7   // what a slope changes by within a block: temperature
-	quickest     = 5      // reports that tell how late the quickest is
-	few          = 3      // the same, where the others are far off
+	wander       = 1e-7   // change of a slope within a block: temperature
+	quickest     = 5      // number of reports from which the delay of the quickest is estimated
+	few          = 3      // the same, if the others are far off
 	maxLateNs    = 2000
 	priorShape   = 2.0
 	priorNs      = 2000.0
 	systematicNs = 2000.0
 
-	polledNs = 10_000.0 // a thread that is never kept from reporting is less late
-	idleNs   = 1e6      // some kernel begins sooner after its launch, as a rule
-	// reports, none in one go with another, that are not all late by milliseconds, the same each time
+	polledNs = 10_000.0 // a thread that always runs is less late
+	idleNs   = 1e6      // some kernel usually begins sooner after its launch
+	// number of reports, each from its own run of the thread, that are not all late by milliseconds, the same each time
 	many         = 16
-	several      = 12       // that are not all late by less
-	unstatedNs   = 1e9      // what times may be off by where nothing tells
+	several      = 12       // number that are not all late by less
+	unstatedNs   = 1e9      // uncertainty without any evidence
 	doubtfulPart = 1.0 / 16 // of what launches leave open, up to idleNs: what fewer that agree may be off by at least
 	sharedDelay  = 0.005    // share of the usual delay that all reports may have in common (recordings of starved jobs)
 
-	minSlopePoints = 5 // fewer do not tell a slope
+	minSlopePoints = 5 // fewer do not determine a slope
 	stretches      = 8
-	minBendPoints  = 4 * stretches * few // of fewer some stretch is late by chance
+	minBendPoints  = 4 * stretches * few // with fewer, some stretch is late by chance
 	// times the mean lateness of the quickest: one line in fifty has such a gap by chance
 	bendChance = 6.0
 	// by how much (log likelihood) another slope must be better: many are tried, in each block
@@ -74,16 +74,16 @@ func (l *clockLine) offset(g uint64) int64 {
 	return l.d + int64(math.Round(l.slope*float64(int64(g-l.g))))
 }
 
-// at is the same line, of a block with another middle.
-func (l *clockLine) at(g uint64) clockLine {
+// moveTo returns the same line for a block with another middle.
+func (l *clockLine) moveTo(g uint64) clockLine {
 	m := *l
 	moved := float64(int64(g - l.g))
 	m.g, m.d, m.pivot, m.limitAt = g, l.offset(g), l.pivot-moved, l.limitAt-moved
 	return m
 }
 
-// above is by how much an upper or lower bound of the offset at g lies above the line.
-func (l *clockLine) above(g uint64, d int64) float64 { return float64(d - l.offset(g)) }
+// heightAbove returns by how much an upper or lower bound of the offset at g lies above the line.
+func (l *clockLine) heightAbove(g uint64, d int64) float64 { return float64(d - l.offset(g)) }
 
 func (l *clockLine) uncertainty(g uint64) Margin {
 	x := float64(int64(g - l.g))
@@ -93,11 +93,11 @@ func (l *clockLine) uncertainty(g uint64) Margin {
 	return Margin{of(l.slopeOff.most), of(l.slopeOff.usual)}
 }
 
-// Margin is what a mapped time may be off by, in ns either way: most, which decides whether stamps can be believed; and
-// usual, in 95 of 100 cases, given that two clocks seldom run apart by more than usualSlope.
+// Margin is the error bound of a mapped time, in ns either way: most, which decides whether stamps can be believed; and
+// usual, which holds in 95 of 100 cases, given that two clocks seldom drift by more than usualSlope.
 type Margin struct{ most, usual float64 }
 
-// fitScratch is what a fit works with.
+// fitScratch is the working memory of a fit.
 type fitScratch struct {
 	x, y []float64 // relative to the middle of the block and the first point's offset; x rises
 	hull []int
@@ -107,11 +107,10 @@ type fitScratch struct {
 	distances []float64
 }
 
-// lowest finds the m least (at most quickest) of y − slope·x in [from, to), in order, and their x. They are put behind
-// what is there.
+// lowest finds the m least (at most quickest) of y − slope·x in [from, to), in order, and their x. It appends them.
 func (f *fitScratch) lowest(slope float64, from, to, m int) {
 	var low, at [quickest]float64
-	n, most := 0, math.Inf(1) // most: of those found, once they are m
+	n, most := 0, math.Inf(1) // most: the greatest found, once there are m
 	y := f.y[from:to]
 	x := f.x[from:to][:len(y)]
 	for i, d := range y {
@@ -132,10 +131,10 @@ func (f *fitScratch) lowest(slope float64, from, to, m int) {
 	f.low, f.at = append(f.low, low[:n]...), append(f.at, at[:n]...)
 }
 
-// spread returns how close to a line of a slope the quickest reports lie: the range of the lower half of the quickest
-// two of each of some stretches. A burst of reports, all at one time, would agree with any slope.
+// spread returns how close the quickest reports lie to a line of a slope: the range of the lower half of the two
+// quickest of each stretch. A burst of reports at one time would fit any slope.
 //
-// Most of a fit's time is spent here: nothing is stored for each report, and most are only found to be later than two
+// Most of a fit's time is spent here: nothing is stored for each report, and most reports only turn out later than two
 // others.
 func (f *fitScratch) spread(slope float64) float64 {
 	n := len(f.x)
@@ -169,7 +168,7 @@ func (f *fitScratch) spread(slope float64) float64 {
 
 // leastFew are the least of some values, in order.
 type leastFew struct {
-	v       [stretches]float64 // no fewer than agreeing says
+	v       [stretches]float64 // at least as many as agreeing returns
 	n, most int
 }
 
@@ -187,28 +186,28 @@ func (l *leastFew) add(r float64) {
 	l.v[i] = r
 }
 
-// agreeing is the number of reports whose range spread is.
+// agreeing returns the number of reports whose range spread returns.
 func (f *fitScratch) agreeing(n int) int {
 	return max(min(quickest, n), min(2*stretches, n)/2)
 }
 
 // fit fits a line to points, to be used around the stamp middle.
 //
-// Reports of one go agree on nothing: two that are closer together than the quickest may be late can have been late for
-// one reason. So they count as one, and the line is fitted again, until it is not said to be off by more than the
-// reports are apart. Where too few remain they do not tell how late they were: only launches do.
+// Reports of one run of the thread are not independent: two that are closer together than the uncertainty may be late
+// for one reason. They count as one, and the line is fitted again, until its uncertainty is less than the distance of
+// the reports. If too few remain, only launches show how late they were.
 func (f *fitScratch) fit(points []point, middle uint64, before *clockLine, grain float64) clockLine {
-	f.take(points, middle, 0)
+	f.selectQuickest(points, middle, 0)
 	l := f.line(points, middle, before, grain)
 	doubtful := l.limit > polledNs && slices.ContainsFunc(points, func(p point) bool { return p.launched }) &&
 		!f.confirm(&l, points, before, grain)
 	if doubtful && l.limit > idleNs {
-		l.between()
+		l.moveBetween()
 		return l
 	}
 	for distance := polledNs; l.stat > distance; {
 		distance = max(l.stat, 2*distance)
-		f.take(points, middle, distance)
+		f.selectQuickest(points, middle, distance)
 		l = f.line(points, middle, before, grain)
 		if len(f.x) <= few {
 			l.stat = l.limit
@@ -222,14 +221,14 @@ func (f *fitScratch) fit(points []point, middle uint64, before *clockLine, grain
 }
 
 // confirm reports whether the reports of a line show by themselves that the quickest of them were not late: many, each
-// in a go of its own, that agree as those of a thread do that is never kept from reporting. Else kernels may have been
-// long in coming, or all reports were late, even by nearly the same where threads take turns or cores were asleep, and
-// the truth is anywhere between reports and launches: likely at the reports where that is near.
+// from its own run of the thread, that agree as those of a thread do that always runs. Otherwise kernels may have come
+// late, or all reports were late, even by nearly the same time when threads take turns or cores were asleep, and the
+// truth is anywhere between reports and launches: probably at the reports if these are close.
 func (f *fitScratch) confirm(l *clockLine, points []point, before *clockLine, grain float64) bool {
 	if l.lateness() > polledNs {
 		return false
 	}
-	f.take(points, l.g, polledNs)
+	f.selectQuickest(points, l.g, polledNs)
 	if n := len(f.x); n <= several || n <= many && l.limit > idleNs {
 		return false
 	}
@@ -237,11 +236,11 @@ func (f *fitScratch) confirm(l *clockLine, points []point, before *clockLine, gr
 	return w.lateness() <= polledNs
 }
 
-// lateness is how late the quickest reports may have been, as far as they tell.
+// lateness returns the possible delay of the quickest reports.
 func (l *clockLine) lateness() float64 { return l.stat - l.bend }
 
-// between puts the line halfway between the quickest reports and what launches allow.
-func (l *clockLine) between() {
+// moveBetween moves the line halfway between the quickest reports and the limit of launches.
+func (l *clockLine) moveBetween() {
 	if l.limit >= unstatedNs {
 		l.stat = unstatedNs
 		return
@@ -251,9 +250,9 @@ func (l *clockLine) between() {
 	l.stat = half + maxLateNs + l.bend
 }
 
-// take takes the reports of points to fit to: of those made less than distance (ns) after one another, the quickest.
-func (f *fitScratch) take(points []point, middle uint64, distance float64) {
-	f.all(points, middle)
+// selectQuickest selects the reports to fit to: the quickest of those less than distance (ns) after one another.
+func (f *fitScratch) selectQuickest(points []point, middle uint64, distance float64) {
+	f.selectAll(points, middle)
 	if distance <= 0 {
 		return
 	}
@@ -271,8 +270,8 @@ func (f *fitScratch) take(points []point, middle uint64, distance float64) {
 	f.x, f.y = x[:last+1], y[:last+1]
 }
 
-// all takes the reports of points, by their stamps.
-func (f *fitScratch) all(points []point, middle uint64) {
+// selectAll selects the reports of points, by their stamps.
+func (f *fitScratch) selectAll(points []point, middle uint64) {
 	most := 2 * len(points)
 	x, y := slices.Grow(f.x[:0], most)[:most], slices.Grow(f.y[:0], most)[:most]
 	n, first := 0, points[0].d
@@ -292,7 +291,7 @@ func (f *fitScratch) all(points []point, middle uint64) {
 	f.x, f.y = x[:n], y[:n]
 }
 
-// line fits a line to what was taken of points.
+// line fits a line to the selected reports.
 func (f *fitScratch) line(points []point, middle uint64, before *clockLine, grain float64) clockLine {
 	n := len(f.x)
 	d0 := points[0].d
@@ -322,7 +321,7 @@ func (f *fitScratch) line(points []point, middle uint64, before *clockLine, grai
 	for _, x := range f.at[:m] {
 		l.pivot += x / float64(m)
 	}
-	l.bend = f.bend(slope)
+	l.bend = f.bendOf(slope)
 	l.stat = max(most-late, late) + f.shared(slope, quickestAt) + grain + l.bend
 	least := 0.0
 	for i := range points {
@@ -330,7 +329,7 @@ func (f *fitScratch) line(points []point, middle uint64, before *clockLine, grai
 		if p.begin == 0 {
 			continue
 		}
-		gap := -l.above(p.begin, p.least)
+		gap := -l.heightAbove(p.begin, p.least)
 		if least = min(least, gap); gap < 0 {
 			continue
 		}
@@ -338,11 +337,11 @@ func (f *fitScratch) line(points []point, middle uint64, before *clockLine, grai
 			l.limit, l.limitAt = limit, float64(int64(p.begin-middle))
 		}
 	}
-	l.stat, l.limit = l.stat-least, l.limit-least // the line lies below what a launch allows
+	l.stat, l.limit = l.stat-least, l.limit-least // the line lies below the limit of a launch
 	return l
 }
 
-// shared is what all reports may be late, the quickest of them too.
+// shared returns the possible common delay of all reports, including the quickest.
 func (f *fitScratch) shared(slope, quickestAt float64) float64 {
 	near, bound := 0, quickestAt+systematicNs/sharedDelay
 	x := f.x[:len(f.y)]
@@ -351,13 +350,13 @@ func (f *fitScratch) shared(slope, quickestAt float64) float64 {
 			near++
 		}
 	}
-	if near > len(f.y)/2 { // they usually are less late than would matter: to find out how much takes longer
+	if near > len(f.y)/2 { // usually less late than matters: the exact value takes longer
 		return systematicNs
 	}
 	return max(systematicNs, sharedDelay*f.usually(slope))
 }
 
-// usually is how late reports usually are, beyond the quickest: the median.
+// usually returns the usual delay of reports against the quickest: the median.
 func (f *fitScratch) usually(slope float64) float64 {
 	f.distances = f.distances[:0]
 	x := f.x[:len(f.y)]
@@ -365,12 +364,12 @@ func (f *fitScratch) usually(slope float64) float64 {
 		f.distances = append(f.distances, y-slope*x[i])
 	}
 	middle := len(f.distances) / 2
-	median := nth(f.distances, middle)
+	median := selectNth(f.distances, middle)
 	return median - slices.Min(f.distances[:middle+1])
 }
 
-// nth puts the value into its place that sorting would put there, none greater before it, and returns it.
-func nth(v []float64, n int) float64 {
+// selectNth moves the value to index n that sorting would put there, with none greater before it, and returns it.
+func selectNth(v []float64, n int) float64 {
 	for from, to := 0, len(v)-1; from < to; {
 		pivot := v[from+(to-from)/2]
 		i, j := from, to
@@ -399,9 +398,10 @@ func nth(v []float64, n int) float64 {
 	return v[n]
 }
 
-// bend is by how much the quickest reports of some stretch lie farther above the line than chance explains: 0, or what
-// the truth may be above it there. How far apart the quickest reports of a stretch are tells how late the quickest is.
-func (f *fitScratch) bend(slope float64) float64 {
+// bendOf returns by how much the quickest reports of some stretch lie farther above the line than chance explains: 0,
+// or by how much the truth may be above it there. The distances of the quickest reports of a stretch show how late the
+// quickest is.
+func (f *fitScratch) bendOf(slope float64) float64 {
 	n := len(f.x)
 	if n < minBendPoints {
 		return 0
@@ -422,7 +422,7 @@ func (f *fitScratch) bend(slope float64) float64 {
 	return gap
 }
 
-// slope chooses among the slope known before, none, and the edges of the points' lower hull. off is by how much it may
+// slope chooses among the previous slope, none, and the edges of the points' lower hull. off is by how much it may
 // differ without being much worse.
 func (f *fitScratch) slope(known, span, grain float64) (best float64, off Margin) {
 	m := f.agreeing(len(f.x))
@@ -435,7 +435,7 @@ func (f *fitScratch) slope(known, span, grain float64) (best float64, off Margin
 			return
 		}
 		w := spread(slope)
-		// The more slopes could be told apart, the likelier it is that one of them fits by chance.
+		// The more slopes can be distinguished, the likelier one of them fits by chance.
 		penalty := slopeGain + math.Log1p(math.Abs(slope-known)*span/w) + disbelief(slope-known, w)
 		if s := float64(m-1)*math.Log(w) + penalty; s < score {
 			best, score, least = slope, s, w
@@ -447,14 +447,14 @@ func (f *fitScratch) slope(known, span, grain float64) (best float64, off Margin
 		a, b := f.hull[i-1], f.hull[i]
 		try((f.y[b] - f.y[a]) / (f.x[b] - f.x[a]))
 	}
-	// What would have been taken for a better slope has been tried; less is chance.
+	// A slope that would count as better has been tried; a smaller advantage is chance.
 	better := least * math.Exp(-slopeGain/float64(m-1))
 	for step := least / 16 / span; step < maxSlope; step *= 1.5 {
 		most, usual := least*math.Exp(slopeDoubt/float64(m-1)), least*math.Exp((slopeDoubt-unusual(step))/float64(m-1))
 		if off.usual != 0 {
 			usual = math.Inf(1)
 		}
-		// Either side must be worse: by the lower bound at least, to be asked.
+		// Both sides must be worse: by the lower bound at least, to be tried.
 		worse := func(s float64) (usually, mostly bool) { return s > usual || s < better, s > most || s < better }
 		usually, mostly := worse(spread(best + step))
 		if usually || mostly {
@@ -478,16 +478,16 @@ func (f *fitScratch) slope(known, span, grain float64) (best float64, off Margin
 	return best, Margin{off.most + wander, off.usual + wander}
 }
 
-// disbelief is what must be made up for by reports that agree to within spread for a slope, before it is believed that
-// clocks run apart by it. Those of a thread that always runs agree to within less than polledNs, and then far drifts
-// are no more than unusual. Of reports that are late by chance some agree to within less for some slope, too.
+// disbelief returns the evidence that reports must give, by agreeing within spread for a slope, before this drift of
+// the clocks is believed. Reports of a thread that always runs agree to within less than polledNs; then large drifts
+// are merely unusual. Among randomly late reports, some agree to within less for some slope, too.
 func disbelief(slope, spread float64) float64 {
 	heavy, light := unusual(slope), math.Abs(slope)/usualSlope
 	return heavy + max(light-heavy, 0)*min(spread/polledNs, 1)
 }
 
-// unusual is how much less likely (logarithm) it is that clocks run apart by a slope than that they do not. Some do by
-// far more than is usual.
+// unusual returns how much less likely (logarithm) a drift by a slope is than none. Some clocks drift by far more than
+// is usual.
 func unusual(slope float64) float64 { return math.Log1p(slope * slope / (usualSlope * usualSlope)) }
 
 // lowerHull finds the corners of the points' lower hull; x rises.

@@ -9,20 +9,20 @@ import (
 
 // Jumps of a GPU's clock, or of the host's line, begin a new segment.
 //
-// A jump ahead of the GPU's clock makes reports seem to come before their stamps were taken. So does the first quick
-// report after many late ones, as on a starved host: that is no jump as long as one line lies below all reports and
-// above all launches. And a stamp can be garbage: three pairs that agree are asked for.
+// After a jump ahead of the GPU's clock, reports seem to come before their stamps were taken. So does the first quick
+// report after many late ones, as on a starved host: that is not a jump as long as one line lies below all reports and
+// above all launches. Because a single stamp can be invalid, three pairs must agree.
 //
-// A jump back makes reports seem to come late, and kernels to begin before their launch. So do the stamps of earlier
-// kernels that NCCL hands out when its counters have parted (docs/nccl-profiler-api.md §7.4), which is far more
-// frequent; and with the same lag for all, where kernels run at an even beat, or each is launched when the one before
-// has ended. But those come in the order of kernels, and none twice. So a kernel must have begun before earlier ones of
-// its channel had ended, with a stamp not seen before. And many launches must have come, none of the reports since the
-// first of them may fit the old line, and all must fit one new line. A jump back by less than the pause in which it
+// After a jump back, reports seem to come late, and kernels seem to begin before their launch. So they do, far more
+// often, when NCCL reports stamps of earlier kernels because its counters have diverged (docs/nccl-profiler-api.md
+// §7.4); the lag is even constant if kernels run at regular intervals, or each is launched when the previous one has
+// ended. But those stamps come in the order of kernels, and none twice. So a jump back needs a kernel that began before
+// earlier ones of its channel had ended, with a new stamp. In addition, there must be many launches, no report since
+// the first of them may fit the old line, and all must fit one new line. A jump back by less than the pause in which it
 // happens is not found.
 const (
 	stepSlackNs   = 10_000       // beyond the uncertainty
-	aheadPoints   = 2 * quickest // that a line must have been fitted to
+	aheadPoints   = 2 * quickest // points that a line must have been fitted to
 	aheadPairs    = 3
 	lateBeyond    = 15 // times the uncertainty of the line: all reports were as late by a chance of one in a million
 	aheadSpreadNs = 500_000
@@ -30,7 +30,7 @@ const (
 	backPairs     = 16
 	backSpreadNs  = 500_000
 	maxDoubts     = 64
-	agreeingPairs = 8 // that fit the old line: what did not was garbage
+	agreeingPairs = 8 // that fit the old line: the others were invalid
 )
 
 type clockPair struct {
@@ -47,15 +47,15 @@ type stepBack struct {
 	plans   int
 	since   uint64  // launch of the first of them
 	crossed bool    // one of them began before an earlier kernel had ended
-	most    float64 // by which a launch was after the kernel's beginning
+	most    float64 // largest time from a kernel's begin to its launch
 	pairs   []clockPair
 	agree   int
 }
 
-// jumpedAhead takes a pair if it cannot be of the present segment.
+// jumpedAhead takes a pair if it cannot belong to the current segment.
 func (k *Clock) jumpedAhead(line *clockLine, g, c uint64) bool {
 	a := &k.ahead
-	above := line.above(g, int64(c-g))
+	above := line.heightAbove(g, int64(c-g))
 	if line.points < aheadPoints || above > -line.contradicted(g)-stepSlackNs {
 		if len(a.pairs) > 0 {
 			if a.agree++; a.agree >= agreeingPairs {
@@ -83,19 +83,18 @@ func (k *Clock) jumpedAhead(line *clockLine, g, c uint64) bool {
 	return true
 }
 
-// contradicted is by how much a report must lie below the line for both not to be of one line: the line would be below
-// what launches allow. What they do not bound can all have been late, unless it is by many times what the line may be
-// off by.
+// contradicted returns by how much a report must lie below the line for a jump: one line for both would lie below the
+// limit of launches. Reports without such a limit may all have been late, unless the distance is many times the line's
+// uncertainty.
 func (l *clockLine) contradicted(g uint64) float64 {
 	x := float64(int64(g - l.g))
 	return min(math.Hypot(lateBeyond*l.stat, 3*l.slopeOff.most*(x-l.pivot)),
 		l.limit+l.slopeOff.most*math.Abs(x-l.limitAt))
 }
 
-// early takes a kernel that seems to have begun before its launch, at host time t, and has nothing else against it but
-// that it may have crossed: begun before the end of an earlier one. It reports whether the clock has turned out to have
-// jumped.
-func (k *Clock) early(stamp, t uint64, crossed bool) bool {
+// isJumpBack takes a kernel that seems to have begun before its launch, at host time t, and is otherwise plausible;
+// crossed: it began before the end of an earlier one. It reports whether the clock has jumped.
+func (k *Clock) isJumpBack(stamp, t uint64, crossed bool) bool {
 	if !k.known() || len(k.segments) == 0 {
 		return false
 	}
@@ -109,7 +108,7 @@ func (k *Clock) early(stamp, t uint64, crossed bool) bool {
 		b.since = t
 	}
 	b.crossed = b.crossed || crossed
-	b.most = max(b.most, line.above(g, int64(t-g)))
+	b.most = max(b.most, line.heightAbove(g, int64(t-g)))
 	if b.plans < backPlans || len(b.pairs) < backPairs || !b.crossed {
 		return false
 	}
@@ -124,16 +123,17 @@ func (k *Clock) early(stamp, t uint64, crossed bool) bool {
 	return true
 }
 
-// refuted tells that stamps have turned out to be those of other kernels: what made them seem early was no jump.
-func (k *Clock) refuted() { k.back = stepBack{} }
+// dismissJumpBack states that stamps have turned out to be those of other kernels: they were not early because of a
+// jump.
+func (k *Clock) dismissJumpBack() { k.back = stepBack{} }
 
-// comparesBack holds a pair against the old line while there is doubt.
+// comparesBack compares a pair with the old line while a jump back is possible.
 func (k *Clock) comparesBack(line *clockLine, g, c uint64) {
 	b := &k.back
 	if b.plans == 0 {
 		return
 	}
-	above := line.above(g, int64(c-g))
+	above := line.heightAbove(g, int64(c-g))
 	if above < b.most/2 {
 		if b.agree++; b.agree >= aheadPairs {
 			*b = stepBack{}
@@ -146,7 +146,7 @@ func (k *Clock) comparesBack(line *clockLine, g, c uint64) {
 	b.pairs = append(b.pairs, clockPair{g, c, above})
 }
 
-// jump begins a new segment with pairs that are its first.
+// jump begins a new segment with its first pairs.
 func (k *Clock) jump(pairs []clockPair, back bool, at uint64) {
 	k.wentBack, k.jumpAt = back, at
 	old := k.segments[len(k.segments)-1]
@@ -164,7 +164,7 @@ func (k *Clock) jump(pairs []clockPair, back bool, at uint64) {
 		s.add(p.g, int64(p.c-p.g), grain, true)
 	}
 	s.fit(true, grain)
-	s.from, _, _ = s.at(pairs[0].g)
+	s.from, _, _ = s.mapStamp(pairs[0].g)
 	s.from = max(s.from, old.from)
 	k.segments = append(k.segments, s)
 	if len(k.segments) > maxSegments {

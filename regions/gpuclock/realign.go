@@ -8,78 +8,76 @@ import (
 )
 
 // Up to NCCL 2.30 the device counts works of messages to oneself, and the host does not (docs/nccl-profiler-api.md
-// §7.4). What NCCL hands out from there on is the true sequence of a channel's stamps, late by the number of such
-// works: the host's n-th work of a channel has the stamps of the device's n-th. Realigning gives them back to the plans
-// whose they are.
+// §7.4). From the first one on, NCCL reports the true sequence of a channel's stamps, shifted
+// by the number of such works: the host's n-th work of a channel has the stamps of the device's n-th. Realigning
+// returns the stamps to their plans.
 //
-// On each channel there are two sequences, in the order of plans: the device's works, with those of messages to
-// oneself, and the stamps that the host's works were given. The n-th of one belongs to the n-th of the other. That is
-// believed of a plan only where all of this holds:
+// Each channel has two sequences, in the order of plans: the device's works, including those of messages to oneself,
+// and the stamps of the host's works. The n-th elements belong together. A plan's realigned stamps are believed only
+// if:
 //
-//   - nothing is missing in either sequence: what may be ends a stretch, and both begin anew behind it (Works.Unsure);
-// - all works of the plan have stamps, on all its channels, and no ring can have been overrun before these were
-// reported;
-// - the shift is seen: a stamp, of a work that is not before the last of the channel's messages to oneself, lies before
-// the launch of
-// the plan that would have it if the shift were one less, or before the plan whose it is has ended on a channel where
-// nothing is shifted.
-//     So the shift is no less than counted. It cannot be more: what the device counts is all in the sequence;
-// - nothing contradicts it, of this plan or another: stamps are in order, none lies before its plan's launch or after
-// its network traffic,
-//     and kernels of a communicator rank run one after the other, whatever their channels.
+//   - no element is missing in either sequence: a possible gap ends a stretch, and both begin anew after it
+//     (Works.Unsure);
+//   - all works of the plan have stamps, on all its channels, and no ring can have been overrun before these were
+//     reported;
+//   - the shift is observed: a stamp, of a work that is not before the last of the channel's messages to oneself, lies
+//     before the launch of the plan that would have it if the shift were one less, or before its own plan has ended on
+//     a channel without a shift. So the shift is at least as counted. It cannot be more, because the sequence has
+//     everything that the device counts;
+//   - no plan contradicts it: stamps are in order, none lies before its plan's launch or after its network traffic, and
+//     kernels of a communicator rank run one after the other on all channels.
 //
-// The first contradiction ends it for good, as does what makes counters part in ways that nobody can count
-// (Works.Uncounted).
+// The first contradiction ends realigning for good, as does an unknown divergence of the counters (Works.Uncounted).
 type realigner struct {
 	on       bool
 	ended    bool // for good
 	channels map[uint8]*channelWorks
-	plans    []*placed // that wait, in order
+	plans    []*placed // waiting plans, in order
 	last     uint64    // latest end of the plans before them, by the GPU's clock
 	jumps    int       // of the clock when it began
 
-	bounded  uint64 // number of the last plan of whose launch the clock knows
+	bounded  uint64 // number of the last plan whose launch the clock has taken
 	boundEnd uint64 // its last stamp
 }
 
-// maxPlaced bounds the plans that wait.
+// maxPlaced bounds the waiting plans.
 const maxPlaced = 1 << 16
 
-// Works are what a plan put onto channels, as the device counts it.
+// Works are the works of a plan on its channels, as the device counts them.
 type Works struct {
-	// Own are its messages to oneself: of each, the number of its channels, which are the first ones.
+	// Own has, for each message to oneself, the number of its channels, which are the first ones.
 	Own []int
-	// Host are the works that the host has counted, with the stamps that NCCL reported for them, whosever they are.
-	// Events of one work are one.
+	// Host has the works that the host has counted, with the stamps that NCCL reported for them, which may be another
+	// plan's. Events of one work are one.
 	Host []Kernel
-	// Unsure tells that works of the plan, or of another at its place, may be missing in Host.
+	// Unsure is set if works of the plan, or of another in its place, may be missing in Host.
 	Unsure bool
-	// Uncounted tells that host and device may have counted differently by more or less than Own says, now or later.
+	// Uncounted is set if host and device may have counted differently from Own, now or later.
 	Uncounted bool
 }
 
-// channelWorks are a channel's works as the device counts them, and the stamps that the host's works had, both numbered
-// alike from the beginning of a stretch on.
+// channelWorks holds a channel's works as the device counts them, and the stamps of the host's works, both numbered
+// from the begin of a stretch.
 type channelWorks struct {
 	shift    int // works of messages to oneself so far
-	total    int // works in this stretch, and the shift at its beginning
-	changed  int // the work from which on the shift is what it is; −1: there is none
-	seen     int // up to this work, exclusively, the shift has been seen
+	total    int // works in this stretch, and the shift at its begin
+	changed  int // the work at which the shift last changed; −1: none
+	seen     int // the shift of works before this one has been observed
 	shared   []*share
 	first    int // number of shared[0]
 	stamps   []report
-	at       int // number of stamps[0]: the next that is looked at
+	at       int // number of stamps[0], the next to assign
 	previous Kernel
-	before   *share // that previous belongs to
+	before   *share // owner of previous
 }
 
-// report is a stamp as NCCL handed it out.
+// report is a stamp as NCCL reported it.
 type report struct {
 	Kernel
-	bound int // so many works, at most, had been enqueued on the channel when it was reported
+	bound int // largest number of works enqueued on the channel when it was reported
 }
 
-// placed is a plan in its place.
+// placed is a plan whose works are on their channels.
 type placed struct {
 	plan   *Plan
 	bounds Bounds
@@ -87,21 +85,21 @@ type placed struct {
 	unsure bool
 }
 
-// share is what a plan has on a channel.
+// share is a plan's part of a channel.
 type share struct {
 	*channelWorks
 	of      *placed
 	channel uint8
 	last    int // number of its last work
 	due     int // works
-	got     int // of them with stamps
-	changed int // of the channel, then, as the next one
-	moved   int // shift
+	got     int // works with stamps
+	changed int // channelWorks.changed at that time
+	moved   int // channelWorks.shift at that time
 	kernel  Kernel
 }
 
-// Follow takes a plan in the order in which the communicator rank's plans were enqueued, when its reports have all
-// come. Plans before the first message to oneself are of no matter.
+// Follow takes a plan when its reports have all come, in the order in which the communicator rank's plans were
+// enqueued. Plans before the first message to oneself are not needed.
 func (f *Filter) Follow(p *Plan, b Bounds, w Works) {
 	r := &f.realigner
 	switch {
@@ -116,21 +114,21 @@ func (f *Filter) Follow(p *Plan, b Bounds, w Works) {
 			r.cut(w.Own)
 			return
 		}
-		f.place(p, b, w)
+		f.addWorks(p, b, w)
 	}
 }
 
-// Follows reports whether plans are to be told, also those without messages to oneself.
+// Follows reports whether Follow needs all plans, not only those with messages to oneself.
 func (f *Filter) Follows() bool { return f.realigner.on }
 
-// Uncounted ends realigning for good: host and device count differently by what nobody knows.
+// Uncounted ends realigning for good: host and device count differently in an unknown way.
 func (f *Filter) Uncounted() { f.realigner.end() }
 
 func (r *realigner) end() {
 	*r = realigner{ended: true}
 }
 
-// cut begins a stretch behind messages to oneself: the next works are the first that are known.
+// cut begins a stretch after messages to oneself: the next works are the first known ones.
 func (r *realigner) cut(own []int) {
 	for _, channels := range own {
 		for c := range channels {
@@ -157,8 +155,8 @@ func (r *realigner) works(channel uint8) *channelWorks {
 	return l
 }
 
-// place puts a plan's works and stamps onto its channels.
-func (f *Filter) place(p *Plan, b Bounds, w Works) {
+// addWorks appends a plan's works and stamps to its channels.
+func (f *Filter) addWorks(p *Plan, b Bounds, w Works) {
 	r := &f.realigner
 	at := &placed{plan: p, bounds: b}
 	p.placed = at
@@ -173,14 +171,14 @@ func (f *Filter) place(p *Plan, b Bounds, w Works) {
 	for _, channels := range w.Own {
 		for c := range channels {
 			s := shareOn(uint8(c))
-			s.adds()
+			s.addWork()
 			s.shift++
 			s.channelWorks.changed = s.last
 		}
 	}
 	for _, k := range w.Host {
 		s := shareOn(k.Channel)
-		s.adds()
+		s.addWork()
 		s.stamps = append(s.stamps, report{k, 0})
 	}
 	if r.plans = append(r.plans, at); len(r.plans) > maxPlaced {
@@ -194,25 +192,25 @@ func (f *Filter) place(p *Plan, b Bounds, w Works) {
 				o.bound = s.total + p.behind
 			}
 		}
-		if !f.look(s.channelWorks) {
+		if !f.assignStamps(s.channelWorks) {
 			r.end()
 			return
 		}
 	}
 }
 
-// adds adds a work of the plan to the device's.
-func (s *share) adds() {
+// addWork appends a work of the plan to the device's.
+func (s *share) addWork() {
 	s.last, s.due = s.total, s.due+1
 	s.total++
 	s.shared = append(s.shared, s)
 }
 
-// look gives the stamps of a channel to the works whose they are, as far as these are known; false if something
-// contradicts that.
-func (f *Filter) look(l *channelWorks) bool {
+// assignStamps assigns the stamps of a channel to their works, as far as these are known; false if there is a
+// contradiction.
+func (f *Filter) assignStamps(l *channelWorks) bool {
 	for {
-		f.see(l)
+		f.observeShift(l)
 		n := l.at - l.first
 		if len(l.stamps) == 0 || n >= len(l.shared) {
 			return true
@@ -231,16 +229,16 @@ func (f *Filter) look(l *channelWorks) bool {
 			return false
 		}
 		l.previous, l.before = k.Kernel, s
-		if s != nil && !f.take(s, k) {
+		if s != nil && !f.assignStamp(s, k) {
 			return false
 		}
-		l.drop()
+		l.dropAssigned()
 	}
 }
 
-// take gives a share the stamps of one of its works.
-func (f *Filter) take(s *share, k report) bool {
-	if k.bound-(s.channelWorks.at-1) >= ringPlaces { // a later round of the ring may have been seen
+// assignStamp gives a share the stamps of one of its works.
+func (f *Filter) assignStamp(s *share, k report) bool {
+	if k.bound-(s.channelWorks.at-1) >= ringPlaces { // the stamp may be of a later round of the ring
 		s.of.unsure = true
 	}
 	if s.got == 0 {
@@ -258,9 +256,9 @@ func (f *Filter) take(s *share, k report) bool {
 	return ok && !early && !late
 }
 
-// see looks whether the last stamps lie before the launch of the plan that has the next work, or before the plan that
-// has them has ended on a channel without messages to oneself, after which no other can begin.
-func (f *Filter) see(l *channelWorks) {
+// observeShift checks whether the last stamps show the shift: they lie before the launch of the plan of the next work,
+// or before their own plan has ended on a channel without messages to oneself, after which no other can begin.
+func (f *Filter) observeShift(l *channelWorks) {
 	n := l.at - l.first
 	if n < 0 || n >= len(l.shared) || l.at == 0 || l.seen >= l.at || l.previous.Begin == 0 {
 		return
@@ -279,8 +277,7 @@ func (f *Filter) see(l *channelWorks) {
 	}
 }
 
-// outlasts reports whether a plan was still running, on a channel that has never had a message to oneself, when a stamp
-// was taken.
+// outlasts reports whether a plan was still running at a stamp, on a channel that has never had a message to oneself.
 func (at *placed) outlasts(stamp uint64) bool {
 	return slices.ContainsFunc(at.shares, func(
 		s *share) bool {
@@ -288,15 +285,15 @@ func (at *placed) outlasts(stamp uint64) bool {
 	})
 }
 
-// drop forgets the works whose stamps have been given.
-func (l *channelWorks) drop() {
+// dropAssigned drops the works whose stamps are assigned.
+func (l *channelWorks) dropAssigned() {
 	if n := l.at - l.first; n >= 2*ringPlaces {
 		l.shared, l.first = slices.Clone(l.shared[n:]), l.at
 	}
 }
 
-// whole reports whether all stamps of a plan are known, and the shift of each of its channels has been seen.
-func (r *realigner) whole(at *placed) bool {
+// isComplete reports whether all stamps of a plan are known, and the shift of each of its channels has been observed.
+func (r *realigner) isComplete(at *placed) bool {
 	if at.unsure || len(at.shares) == 0 {
 		return false
 	}
@@ -308,7 +305,7 @@ func (r *realigner) whole(at *placed) bool {
 	return true
 }
 
-// ends are the first and the last stamp of a plan, as far as they are known.
+// ends returns the first and the last known stamp of a plan.
 func (at *placed) ends() (begin, end uint64) {
 	for _, s := range at.shares {
 		if s.got > 0 {
@@ -321,8 +318,8 @@ func (at *placed) ends() (begin, end uint64) {
 	return begin, end
 }
 
-// own is the plan with its own stamps.
-func (at *placed) own() Plan {
+// ownPlan returns the plan with its own stamps.
+func (at *placed) ownPlan() Plan {
 	p := Plan{Number: at.plan.Number}
 	for _, s := range at.shares {
 		p.Kernels = append(p.Kernels, s.kernel)
@@ -330,9 +327,9 @@ func (at *placed) own() Plan {
 	return p
 }
 
-// bound returns the clock of the launches of plans that wait, from one that is being written on, as far as it is proven
-// when they ran: so the clock is as well known for the first of them as for the last.
-func (f *Filter) bound(at *placed) {
+// addProvenLaunches gives the clock the launches of waiting plans, from one that is being written on, as far as their
+// times are proven, so that the clock is known as well for the first of them as for the last.
+func (f *Filter) addProvenLaunches(at *placed) {
 	r, fit := &f.realigner, false
 	r.bounded = max(r.bounded, at.plan.Number-1)
 	first := sort.Search(len(r.plans), func(i int) bool { return r.plans[i].plan.Number > r.bounded })
@@ -340,10 +337,10 @@ func (f *Filter) bound(at *placed) {
 		if at.unsure {
 			continue
 		}
-		if !r.whole(at) {
+		if !r.isComplete(at) {
 			break
 		}
-		own := at.own()
+		own := at.ownPlan()
 		ends := own.ends()
 		if ends.first < r.boundEnd {
 			break
@@ -358,9 +355,8 @@ func (f *Filter) bound(at *placed) {
 	}
 }
 
-// alone reports whether a plan, which is the next to be written, ran after the plans before it and before those behind
-// it.
-func (r *realigner) alone(at *placed) bool {
+// ranAlone reports whether a plan, which is the next to be written, ran after earlier plans and before later ones.
+func (r *realigner) ranAlone(at *placed) bool {
 	for len(r.plans) > 0 && r.plans[0].plan.Number < at.plan.Number {
 		_, end := r.plans[0].ends()
 		r.last = max(r.last, end)
@@ -378,18 +374,18 @@ func (r *realigner) alone(at *placed) bool {
 	return true
 }
 
-// realigned is when a plan that is being written ran, by the stamps whose shift is proven.
+// realigned returns when a plan that is being written ran, by stamps whose shift is proven.
 func (f *Filter) realigned(p *Plan, b Bounds) (Interval, bool) {
 	r, at := &f.realigner, p.placed
-	if at == nil || r.ended || f.Clock.jumps != r.jumps || !r.whole(at) {
+	if at == nil || r.ended || f.Clock.jumps != r.jumps || !r.isComplete(at) {
 		return Interval{}, false
 	}
-	if !r.alone(at) {
+	if !r.ranAlone(at) {
 		r.end()
 		return Interval{}, false
 	}
-	f.bound(at)
-	own := at.own()
+	f.addProvenLaunches(at)
+	own := at.ownPlan()
 	i, ok := f.mapped(&own, b)
 	if !ok {
 		return Interval{}, false

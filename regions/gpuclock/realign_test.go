@@ -62,8 +62,8 @@ func (s *shifted) enqueue(own int, queued bool) {
 	}
 }
 
-// tell follows all plans and gives for each when it is said to have run; nil: nothing is.
-func (s *shifted) tell() []*Interval {
+// intervals follows all plans and returns for each when it ran; nil: unknown.
+func (s *shifted) intervals() []*Interval {
 	for i, p := range s.plans {
 		s.Follow(p, s.bounds[i], s.works[i])
 	}
@@ -78,11 +78,11 @@ func (s *shifted) tell() []*Interval {
 	return all
 }
 
-// check holds what is said against what was; want is for how many plans something is to be said.
+// check compares the results with the truth; want is the number of plans with a result.
 func (s *shifted) check(t *testing.T, want int) {
 	t.Helper()
 	got := 0
-	for i, in := range s.tell() {
+	for i, in := range s.intervals() {
 		if in == nil {
 			continue
 		}
@@ -130,7 +130,7 @@ func TestShiftMustBeSeen(t *testing.T) {
 	s.check(t, 25)
 }
 
-// More messages to oneself than a ring has places: whose stamps are handed out nobody knows.
+// More messages to oneself than a ring has places: it is unknown whose stamps are reported.
 func TestShiftIsNotARoundOfTheRing(t *testing.T) {
 	s := newShifted()
 	s.enqueueAll(1, 64, false)
@@ -139,7 +139,7 @@ func TestShiftIsNotARoundOfTheRing(t *testing.T) {
 }
 
 // What contradicts ends realigning: stamps out of order, a stamp before its launch, a beginning after the network was
-// done, a jump of the clock, and what nobody can count. What may be missing only separates what is before and behind.
+// done, a jump of the clock, and uncountable works. A possible gap only separates the works before and after it.
 func TestContradictionsEndRealigning(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -162,7 +162,7 @@ func TestContradictionsEndRealigning(t *testing.T) {
 			s.enqueueAll(50, 0, false)
 			c.set(s)
 			said := 0
-			for i, in := range s.tell() {
+			for i, in := range s.intervals() {
 				if in == nil {
 					continue
 				}

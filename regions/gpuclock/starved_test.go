@@ -78,7 +78,7 @@ func (s *starved) stamp(t uint64) uint64 {
 	return g - g%32
 }
 
-// judged plays plans as they come, and gives their intervals as they are told when all has been seen.
+// judged plays plans as they come, and returns their intervals after the last one.
 func judged(plans []*starvedPlan) map[*starvedPlan]Interval {
 	r := rank{Filter: Filter{Clock: New(false)}}
 	queue := slices.Clone(plans)
@@ -114,9 +114,9 @@ func sleepy(seed uint64) starved {
 	return s
 }
 
-// TestFewReportsOfStarvedHosts: where all of few reports are late, and perhaps by the same, nothing but launches tells
-// by how much. What is said of the times is true, and never false by far if they are late by milliseconds; if by less,
-// seldom: nobody could state an uncertainty of use where reports agree and launches leave little open.
+// TestFewReportsOfStarvedHosts: where all of few reports are late, and perhaps by the same, only launches show by how
+// much. What is said of the times is true, and never false by far if they are late by milliseconds; if by less, seldom:
+// no useful uncertainty covers reports that agree when launches leave little open.
 func TestFewReportsOfStarvedHosts(t *testing.T) {
 	const byFar, runs = 4, 4000
 	for _, c := range []struct {

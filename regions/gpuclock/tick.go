@@ -7,14 +7,14 @@ import (
 	"slices"
 )
 
-// tickLength finds out how long a tick of a GPU's counter is: the slope of the line that lies below the
-// pairs (stamp, time of its report) and comes nearest to the quickest of them. It is taken for known when two
-// estimates in a row, the second over half as long again, say the same to within what a clock may drift.
+// tickLength estimates the length of a tick of a GPU's counter: the slope of the line that lies below the pairs (stamp,
+// time of its report) and comes nearest to the quickest of them. It is final when two estimates in a row, the second
+// over half as long again, agree to within a clock's drift.
 type tickLength struct {
 	ns    float64 // 0 until it is known
 	g0    uint64  // nanoseconds(g0) is origin
 	pairs []tickPair
-	every uint64 // least time between two kept pairs
+	every uint64 // minimum time between two kept pairs
 	next  uint64 // span at which to try again
 	last  float64
 }
@@ -26,15 +26,15 @@ const (
 	tickAgreement = 2e-4
 	maxTickPairs  = 512
 	minTickPairs  = 4
-	tickOrigin    = 1 << 62 // in the middle of all times, so that nothing is negative
+	tickOrigin    = 1 << 62 // in the middle of all times, so that no time is negative
 )
 
 func (t *tickLength) nanoseconds(g uint64) uint64 {
 	return tickOrigin + uint64(int64(math.Round(float64(int64(g-t.g0))*t.ns)))
 }
 
-// learn takes a pair. When the length has become known it returns all pairs so far.
-func (t *tickLength) learn(g, c uint64) []tickPair {
+// addPair takes a pair. When the length becomes known it returns all pairs so far.
+func (t *tickLength) addPair(g, c uint64) []tickPair {
 	n := len(t.pairs)
 	if n > 0 && (c < t.pairs[n-1].c+t.every || g < t.pairs[0].g) {
 		return nil
@@ -64,7 +64,7 @@ func (t *tickLength) learn(g, c uint64) []tickPair {
 	return pairs
 }
 
-// estimate is the length of a tick by all pairs; 0 if they say nothing.
+// estimate returns the length of a tick by all pairs; 0 if they do not determine it.
 func (t *tickLength) estimate() float64 {
 	var f fitScratch
 	pairs := slices.Clone(t.pairs)
@@ -97,15 +97,15 @@ func (t *tickLength) estimate() float64 {
 	return best
 }
 
-// grain measures what stamps are rounded down to: all differences are its multiples, and no two stamps are closer.
+// grain measures the rounding of stamps: all differences are its multiples, and no two stamps are closer.
 type grain struct {
 	last, least, divisor uint64
 	seen                 int
 }
 
 const (
-	maxGrainNs = 1024 // taken for granted as long as nothing smaller has been seen
-	grainAfter = 16   // differences that have a common divisor by no accident
+	maxGrainNs = 1024 // assumed until something smaller has been seen
+	grainAfter = 16   // differences whose common divisor is not accidental
 )
 
 func (r *grain) add(stamp uint64) {

@@ -4,8 +4,8 @@ package gpuclock
 
 import "testing"
 
-// A clock that few late reports tell may be off by much. What has been seen of a plan itself bounds that, and then both
-// ends move: how long the plan took is known all the same.
+// A clock known from few late reports may be off by much. The plan's own bounds limit that, and then both ends move:
+// the plan's length is known all the same.
 func TestPlansAreMovedAsAWhole(t *testing.T) {
 	const off = 1_000_000 // by which the clock says too late (or too early)
 	for _, c := range []struct {
@@ -45,7 +45,7 @@ func TestPlansAreMovedAsAWhole(t *testing.T) {
 	}
 }
 
-// A clock that tells nothing leaves what is known of the plan.
+// An unknown clock leaves the plan's own bounds.
 func TestUnknownClockLeavesTheWindow(t *testing.T) {
 	for _, c := range []struct {
 		w     window
@@ -65,7 +65,7 @@ func TestUnknownClockLeavesTheWindow(t *testing.T) {
 	}
 }
 
-// Where all reports are late, launches tell. Of the plans that wait, those of the later ones make the clock better for
+// If all reports are late, launches decide. Of the plans that wait, those of the later ones make the clock better for
 // the first, whose kernel was long in coming.
 func TestLaunchesThatComeLaterTell(t *testing.T) {
 	s := &shifted{Filter: Filter{Clock: New(false)}, now: beginning}
@@ -84,7 +84,7 @@ func TestLaunchesThatComeLaterTell(t *testing.T) {
 	s.bounds[0].Launched -= beat
 	s.Clock.notBefore(s.truth[0].Begin, s.bounds[0].Launched, true)
 	s.Clock.Fit(true)
-	first := s.tell()[0]
+	first := s.intervals()[0]
 	if first == nil || first.Uncertainty > beat/2 ||
 		distance(first.Begin, s.truth[0].Begin-offset) > first.Uncertainty {
 		t.Errorf("the first plan: %+v, it began at %d", first, s.truth[0].Begin-offset)

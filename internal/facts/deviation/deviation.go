@@ -15,7 +15,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// Limits Limits of what is read and reported of one difference.
+// Limits of what is read and reported of one difference.
 const (
 	maxSides    = 64      // event files that are read at a time
 	maxCompared = 1 << 22 // operations, from the first window that differs

@@ -18,10 +18,10 @@ type stream struct {
 	next   func() (*otf2.Event, error, bool)
 	stop   func()
 	reader *facts.Reader
-	read   []readRequest // operations that request has not returned yet
+	read   []readOp // operations that request has not returned yet
 }
 
-type readRequest struct {
+type readOp struct {
 	ordinal uint64
 	Request
 }
@@ -50,7 +50,7 @@ func newStream(side *jobs.Side) *stream {
 		if int(o.Comm) != side.Member.Index || o.Function != function || peer >= 0 && o.Peer != peer {
 			return
 		}
-		r := readRequest{o.Ordinal, Request{Count: o.Count, Datatype: names.String(o.Datatype), Root: -1, Graph: o.Graph}}
+		r := readOp{o.Ordinal, Request{Count: o.Count, Datatype: names.String(o.Datatype), Root: -1, Graph: o.Graph}}
 		if o.Root != otf2.CollectiveRootNone {
 			r.Root = int(o.Root)
 		}

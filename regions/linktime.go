@@ -9,36 +9,34 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
 )
 
-// What an operation's transfers say of the links and the GPU that carried them. Rows of networks show the oldest step
-// alone; which step waited for what is seen here only, where each of them passes (docs/nccl-profiler-api.md §3.2,
-// states of ProxyStep).
+// How links and the GPU carried an operation's transfers. Rows of networks show the oldest step alone; the waits of
+// each step are known only here, from the states of ProxyStep (docs/nccl-profiler-api.md §3.2).
 //
 // A link is busy while at least one of the operation's transfers to a peer has been handed to the network and is not
 // known to be sent.
 //
-// The GPU holds its transfers up from the last moment at which something came that it may have waited for, data that
-// arrived or room in a buffer, until it has filled or emptied one. Where it waits for others that time is short,
-// whatever it waits for and however long: what comes last is what was missing. So it needs no knowledge of the
-// algorithm, and no other rank's clock.
+// The GPU holds transfers up from the last event that it may have waited for (data that arrived, or a free buffer)
+// until it has filled or emptied a buffer. If the GPU was itself waiting for others, this time is short, because the
+// last event is the one that it waited for. The measure needs neither the algorithm nor another rank's clock.
 
-// link is what an operation sent to one peer.
+// link is the traffic of an operation to one peer.
 type link struct {
 	peer             int32
 	open             int    // transfers under way
-	since            uint64 // the first of them
+	since            uint64 // begin of the first of them
 	busy             uint64
 	bytes, transfers uint64
 }
 
-// gpuTurn is the GPU's part in the transfers of a plan on one channel, which it works on in one order.
+// gpuTurn is the GPU's part in the transfers of a plan on one channel, which it processes in order.
 type gpuTurn struct {
 	channel uint8
-	send    bool // something is sent, and received, on it
+	send    bool // the channel sends, and receives
 	recv    bool
-	since   uint64 // the last thing came, or was done; 0: nothing yet
-	held    uint64 // after the first
+	since   uint64 // time of the last arrival or step; 0: none yet
+	held    uint64 // time held up after the first step
 	steps   uint64 // buffers filled or emptied
-	// The first thing that was done, and since when it might have been: before that the kernel begins.
+	// The first step of the GPU, and the earliest time at which it could have happened if the kernel ran.
 	firstSince, first uint64
 }
 
@@ -54,7 +52,7 @@ func (op *operation) linkTo(peer int32) *link {
 	return l
 }
 
-// turnOn finds or adds the turn of a plan's channel.
+// turnOn finds or adds the gpuTurn of a plan's channel.
 func (p *plan) turnOn(channel uint8) *gpuTurn {
 	for _, t := range p.turns {
 		if t.channel == channel {
@@ -63,12 +61,12 @@ func (p *plan) turnOn(channel uint8) *gpuTurn {
 	}
 	t := &gpuTurn{channel: channel}
 	p.turns = append(p.turns, t)
-	p.grow(unsafe.Sizeof(*t))
+	p.countBytes(unsafe.Sizeof(*t))
 	return t
 }
 
-// carry makes what a step of a ProxyOp is counted in, with its first one.
-func (o *proxyOp) carry() {
+// assignCarriers assigns a ProxyOp's link and gpuTurn at its first step.
+func (o *proxyOp) assignCarriers() {
 	if o.turn != nil || o.op == nil {
 		return
 	}
@@ -81,19 +79,19 @@ func (o *proxyOp) carry() {
 	}
 }
 
-// passes takes a step from its phase to the next one; netNone: it is over. bytes are those that it hands to the
-// network, known if sized.
-func (s *proxyStep) passes(to netPhase, t, bytes uint64, sized bool) {
+// enterPhase moves a step from its phase to the next one; netNone ends it. bytes are handed to the network; they are
+// known if sized.
+func (s *proxyStep) enterPhase(to netPhase, t, bytes uint64, sized bool) {
 	if s.op == nil {
 		return
 	}
-	s.op.carry()
+	s.op.assignCarriers()
 	if s.op.turn == nil {
 		return
 	}
 	switch {
 	case s.phase == netSendGPU, s.phase == netRecvGPU:
-		s.op.turn.done(t)
+		s.op.turn.addStep(t)
 	case to == netSendGPU, to == netRecvFlush, to == netRecvGPU:
 		s.op.turn.since = max(s.op.turn.since, t)
 	}
@@ -110,7 +108,7 @@ func (s *proxyStep) passes(to netPhase, t, bytes uint64, sized bool) {
 	}
 }
 
-// leaveLink takes a step off its link.
+// leaveLink removes a step from its link.
 func (s *proxyStep) leaveLink(t uint64) {
 	if s.linked {
 		s.linked = false
@@ -118,11 +116,11 @@ func (s *proxyStep) leaveLink(t uint64) {
 	}
 }
 
-// done takes something that the GPU has done.
-func (u *gpuTurn) done(t uint64) {
+// addStep takes a step of the GPU.
+func (u *gpuTurn) addStep(t uint64) {
 	u.steps++
 	switch {
-	case u.since == 0: // what it waited for was not seen
+	case u.since == 0: // the event that it waited for was not recorded
 	case u.first == 0:
 		u.firstSince, u.first = u.since, t
 	case t > u.since:
@@ -146,8 +144,8 @@ func (l *link) end(t uint64) {
 	}
 }
 
-// ways is 2 where the network brings what the GPU works on, and takes what comes of it. Else the rest of it may go a
-// way that nobody sees, and so may be what it waits for.
+// ways returns 2 if the channel both receives and sends over the network. Otherwise the GPU exchanges data with local
+// peers too, and its waits for them are not recorded.
 func (u *gpuTurn) ways() uint8 {
 	if u.send && u.recv {
 		return 2
@@ -155,20 +153,20 @@ func (u *gpuTurn) ways() uint8 {
 	return 1
 }
 
-// begun is how long the GPU held the first transfer up. What came before the kernel is not the GPU's; where it is not
-// known when that began, nothing is.
-func (u *gpuTurn) begun(when gpuclock.Interval, source string) uint64 {
+// firstHold returns for how long the GPU held the first transfer up, counted from the kernel's begin; 0 if that is not
+// known.
+func (u *gpuTurn) firstHold(when gpuclock.Interval, source string) uint64 {
 	if since := max(u.firstSince, when.Begin); source == TimingGPU && u.first > since {
 		return u.first - since
 	}
 	return 0
 }
 
-// heldMost is the turn on which the GPU held transfers up longest, for how long, and how much of that was before it had
-// done anything; nil if it has none. Channels work side by side; those that say more come first.
+// heldMost returns the channel on which the GPU held transfers up longest, for how long, and the part before its first
+// step; nil if there is none. Channels run side by side; those with ways 2 precede.
 func (p *plan) heldMost(when gpuclock.Interval, source string) (most *gpuTurn, ns, first uint64) {
 	for _, u := range p.turns {
-		begun := u.begun(when, source)
+		begun := u.firstHold(when, source)
 		if held := begun + u.held; most == nil || u.ways() > most.ways() || u.ways() == most.ways() && held > ns {
 			most, ns, first = u, held, begun
 		}
@@ -176,7 +174,7 @@ func (p *plan) heldMost(when gpuclock.Interval, source string) (most *gpuTurn, n
 	return most, ns, first
 }
 
-// turnAttributes tell of the GPU's part in a plan's transfers.
+// turnAttributes add the GPU's part in a plan's transfers.
 func (p *plan) turnAttributes(a *otf2.AttributeList, when gpuclock.Interval, source string) {
 	if u, held, first := p.heldMost(when, source); u != nil {
 		a.Uint64(AttrGPUHeld, held)
@@ -186,7 +184,7 @@ func (p *plan) turnAttributes(a *otf2.AttributeList, when gpuclock.Interval, sou
 	}
 }
 
-// busiest is the link that was busy longest, of equal ones that to the lowest rank; nil if nothing was sent.
+// busiest returns the link that was busy longest, of equal ones the one to the lowest rank; nil if nothing was sent.
 func (op *operation) busiest() (most *link) {
 	for _, l := range op.links {
 		if l.transfers > 0 && (most == nil || l.busy > most.busy || l.busy == most.busy && l.peer < most.peer) {
@@ -196,7 +194,7 @@ func (op *operation) busiest() (most *link) {
 	return most
 }
 
-// linkAttributes tell of the link that an operation kept busy longest.
+// linkAttributes add the link that an operation kept busy longest.
 func (op *operation) linkAttributes(a *otf2.AttributeList) {
 	l := op.busiest()
 	if l == nil || l.peer < 0 {

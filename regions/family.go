@@ -9,25 +9,25 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment/commid"
 )
 
-// kin has the communicator ranks of the process by what tells which of them are related, so that one more is placed in
-// a time that does not grow with their number.
-type kin struct {
-	instances map[uint64]*instance // by the communicator's id, of those that have ranks which are not finalized
+// family indexes the communicator ranks of the process by their relations, so that the time to place one more does not
+// depend on their number.
+type family struct {
+	instances map[uint64]*instance // by communicator id, as long as a rank is not finalized
 	alive     list.List            // of *instance, in the order of their first ranks
 	siblings  map[split][]*commRank
 	places    map[commPlace][]occupied // of the ranks that are not closed
-	tries     uint64                   // splits that were looked at in searches for parents, so far
+	tries     uint64                   // splits tried in searches for parents, so far
 }
 
-// instance is a communicator of which this process has ranks.
+// instance is a communicator with ranks in this process.
 type instance struct {
 	id     uint64
 	ranks  []*commRank // not finalized
 	listed *list.Element
-	looked bool // for its parent
+	looked bool // the search for its parent is done
 	parent uint64
 	birth  commid.Birth
-	splits uint32 // of it, as far as its children tell
+	splits uint32 // number of its splits, as far as its children show
 }
 
 // split is one split of a communicator.
@@ -36,26 +36,26 @@ type split struct {
 	count  uint32
 }
 
-// commPlace is where a communicator rank is likely to be found: where the same rank of as many was, after all inits or
-// after splits of one communicator into the same color.
+// commPlace describes which GPU a communicator rank probably uses: the one of the same rank of an equally large
+// communicator, after all inits or after splits of one communicator into the same color.
 type commPlace struct {
 	rank, nranks int
 	parent       uint64
 	color        uint32
 }
 
-// occupied is a GPU with communicator ranks of a place.
+// occupied is a GPU with its number of communicator ranks of one commPlace.
 type occupied struct{ gpu, ranks int }
 
-func newKin() kin {
-	return kin{instances: make(map[uint64]*instance), siblings: make(map[split][]*commRank),
+func newKin() family {
+	return family{instances: make(map[uint64]*instance), siblings: make(map[split][]*commRank),
 		places: make(map[commPlace][]occupied)}
 }
 
-func (c *commRank) place() commPlace { return commPlace{c.Rank, c.NRanks, c.parent, c.birth.Color} }
+func (c *commRank) commPlace() commPlace { return commPlace{c.Rank, c.NRanks, c.parent, c.birth.Color} }
 
-// join adds a communicator rank whose id is known.
-func (k *kin) join(c *commRank) {
+// addRank adds a communicator rank whose id is known.
+func (k *family) addRank(c *commRank) {
 	in := k.instances[c.ID]
 	if in == nil {
 		in = &instance{id: c.ID}
@@ -65,42 +65,42 @@ func (k *kin) join(c *commRank) {
 	in.ranks = append(in.ranks, c)
 }
 
-// settle notes where a communicator rank is, and of which split.
-func (k *kin) settle(c *commRank) {
+// recordPlace records the GPU and the split of a communicator rank.
+func (k *family) recordPlace(c *commRank) {
 	if of := (split{c.parent, c.birth.Count}); c.parent != 0 {
 		k.siblings[of] = append(k.siblings[of], c)
 	}
-	at := k.places[c.place()]
+	at := k.places[c.commPlace()]
 	i := slices.IndexFunc(at, func(o occupied) bool { return o.gpu == c.GPU })
 	if i < 0 {
 		i, at = len(at), append(at, occupied{gpu: c.GPU})
 	}
 	at[i].ranks++
-	k.places[c.place()] = at
+	k.places[c.commPlace()] = at
 }
 
-// finalize takes out a communicator rank that NCCL has reported all of: no other comes from it.
-func (k *kin) finalize(c *commRank) {
+// removeRank removes a communicator rank that NCCL has finished with: it gets no more children.
+func (k *family) removeRank(c *commRank) {
 	if in := k.instances[c.ID]; in != nil {
-		in.ranks = without(in.ranks, c)
+		in.ranks = removeRank(in.ranks, c)
 		if len(in.ranks) == 0 {
 			k.alive.Remove(in.listed)
 			delete(k.instances, c.ID)
 		}
 	}
 	if of := (split{c.parent, c.birth.Count}); c.parent != 0 {
-		if k.siblings[of] = without(k.siblings[of], c); len(k.siblings[of]) == 0 {
+		if k.siblings[of] = removeRank(k.siblings[of], c); len(k.siblings[of]) == 0 {
 			delete(k.siblings, of)
 		}
 	}
 }
 
-// vacate takes a communicator rank that is closed off its place.
-func (k *kin) vacate(c *commRank) {
+// leavePlace removes a closed communicator rank from its commPlace.
+func (k *family) leavePlace(c *commRank) {
 	if !c.announced {
 		return
 	}
-	at := k.places[c.place()]
+	at := k.places[c.commPlace()]
 	i := slices.IndexFunc(at, func(o occupied) bool { return o.gpu == c.GPU })
 	if i < 0 {
 		return
@@ -108,27 +108,26 @@ func (k *kin) vacate(c *commRank) {
 	if at[i].ranks--; at[i].ranks == 0 {
 		at = slices.Delete(at, i, i+1)
 	}
-	if k.places[c.place()] = at; len(at) == 0 {
-		delete(k.places, c.place())
+	if k.places[c.commPlace()] = at; len(at) == 0 {
+		delete(k.places, c.commPlace())
 	}
 }
 
-func without(all []*commRank, c *commRank) []*commRank {
+func removeRank(all []*commRank, c *commRank) []*commRank {
 	return slices.DeleteFunc(all, func(o *commRank) bool { return o == c })
 }
 
-// What a search for a parent takes at most.
+// Bounds of a search for a parent.
 const (
 	maxParents = 256
 	maxSplits  = 1024    // of a parent
-	maxSkipped = 8       // splits after the latest one that is known, where it is not searched thoroughly
-	maxTries   = 1 << 22 // after which nothing is searched thoroughly: some tens of milliseconds
+	maxSkipped = 8       // splits after the latest known one in a short search
+	maxTries   = 1 << 22 // after which all searches are short: some tens of milliseconds
 )
 
-// parentOf returns which communicator a rank's comes from, and how; 0 if that is not found. It is searched for once for
-// all ranks of one communicator. A process that makes very many communicators is not searched thoroughly for the later
-// ones' parents.
-func (k *kin) parentOf(c *commRank) (uint64, commid.Birth) {
+// parentOf returns the parent of a rank's communicator, and how it was made; 0 if none is found. One search serves all
+// ranks of a communicator. In a process with very many communicators the searches for later ones are short.
+func (k *family) parentOf(c *commRank) (uint64, commid.Birth) {
 	in := k.instances[c.ID]
 	if in.looked {
 		return in.parent, in.birth

@@ -4,18 +4,18 @@ package gpuclock
 
 import "slices"
 
-// What a plan's stamps are held against: its own bounds, and the stamps that came before on the same channels.
+// Evidence against a plan's stamps: its own bounds, and earlier stamps on the same channels.
 
 const (
 	// slackNs is how far a mapped time may lie outside its bounds, beyond its uncertainty.
 	slackNs = 5_000
-	// ringPlaces is how many kernels' stamps of a channel NCCL keeps (docs/nccl-profiler-api.md §7.3).
+	// ringPlaces is the number of kernels per channel whose stamps NCCL keeps (docs/nccl-profiler-api.md §7.3).
 	ringPlaces = 64
 	// A ProxyOp ends some time after its last transfer.
 	networkSlackNs = 100_000
 )
 
-// doubt is what speaks against stamps.
+// doubt is a reason not to believe stamps.
 type doubt uint8
 
 const (
@@ -23,8 +23,8 @@ const (
 	doubtLate                     // ends after its report, or begins after its network traffic
 	doubtTook                     // took longer than from its launch to its report, or ended before it began
 	doubtOrder                    // not in the order of kernels
-	doubtRound                    // a stamp that was there one round of its ring before
-	doubtBroken                   // no stamp, or one that was there for another reason
+	doubtRound                    // a stamp that appeared one round of its ring before
+	doubtBroken                   // no stamp, or one that appeared before for another reason
 )
 
 // channelStamps are the last stamps of a channel.
@@ -32,10 +32,10 @@ type channelStamps struct {
 	end   uint64 // the latest
 	jumps int    // jumps of the clock so far
 	ends  [ringPlaces]uint64
-	next  int // place in ends
+	next  int // next index in ends
 }
 
-// add takes the stamp of a kernel's end. Operations of one batch are stamped alike.
+// add takes the stamp of a kernel's end. Operations of one batch have the same stamps.
 func (l *channelStamps) add(end uint64, jumps int) {
 	if l.end < end || l.jumps != jumps {
 		l.end, l.jumps = end, jumps
@@ -46,11 +46,11 @@ func (l *channelStamps) add(end uint64, jumps int) {
 	}
 }
 
-// evidence is what speaks against a plan's stamps.
+// evidence sums up the doubts about a plan's stamps.
 type evidence struct {
 	first  uint64 // stamp
 	doubts doubt
-	off    float64 // by how much (ns) times cannot be true
+	off    float64 // by how much (ns) times violate their bounds
 }
 
 func (f *Filter) examine(p *Plan, b Bounds, inOrder bool) evidence {

@@ -9,10 +9,10 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 )
 
-// What the network of an operation waits for at a moment: what tells, of a job that hangs, which transfer is stuck. It
-// is taken from the ProxySteps that are open.
+// The network state of an operation at a moment, from its open ProxySteps: it shows which transfer of a hanging job is
+// stuck.
 
-// maxPendingTransfers bounds what is stated of one operation: those whose phase began first.
+// maxPendingTransfers bounds the transfers listed for one operation; those whose phase began first are listed.
 const maxPendingTransfers = 16
 
 // transfers lists the first open transfer of each channel, peer and direction.

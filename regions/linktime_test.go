@@ -108,7 +108,7 @@ func TestLateKernelDoesNotHoldTransfers(t *testing.T) {
 			"GPU_WAYS=1")
 }
 
-// Channels work side by side; of the links the one that was busy longest is told.
+// Channels run side by side; the link that was busy longest is stated.
 func TestTheWorstLinkAndChannelAreStated(t *testing.T) {
 	s := newScene(t, 4)
 	s.allReduce(100, "a")
@@ -127,7 +127,7 @@ func TestTheWorstLinkAndChannelAreStated(t *testing.T) {
 			"GPU_STEPS=1 GPU_WAYS=1")
 }
 
-// Operations without transfers over the network tell nothing of it.
+// Operations without transfers over the network state nothing about it.
 func TestNothingCarriedIsNotStatedAsZero(t *testing.T) {
 	s := newScene(t, 4)
 	s.allReduce(100, "a")

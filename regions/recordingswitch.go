@@ -11,15 +11,15 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
-// Where recording went on or off, and what is missing by that: the plugin's own windows, outages of the disk, and
-// changes of NCCL's mask by RAS (docs/hazards.md, "RAS and stamps of kernels").
+// Where recording was switched off or on, and which operations are missing because of it: the plugin's own windows,
+// outages of the disk, and changes of NCCL's mask by RAS (docs/hazards.md, "RAS and stamps of kernels").
 
-// CategoryRecording is the category of markers where recording was paused or went on.
+// CategoryRecording is the category of markers where recording paused or resumed.
 const CategoryRecording = "NCCL recording"
 
-// edge takes the place where the recording of a communicator rank goes on or off. It stands in the
-// queue like a plan, so that the event on the rank's row keeps its place among the operations.
-func (rs *ranks) edge(t uint64, r *shm.Record) {
+// switchRecording takes a switch of the recording of a communicator rank. It queues like a plan, so that its event
+// keeps its place among the operations of the row.
+func (rs *ranks) switchRecording(t uint64, r *shm.Record) {
 	c := rs.comm(r.Aux)
 	if c == nil {
 		rs.oddity(oddForeign)
@@ -68,11 +68,11 @@ func (rs *ranks) edge(t uint64, r *shm.Record) {
 		return
 	}
 	c.off = off
-	c.switched(t, mode)
+	c.queueSwitch(t, mode)
 }
 
-// Outage tells that operations from ≤ ordinal < to of a communicator rank were called and not recorded, because the
-// plugin was asked to refuse them between two times. All that was recorded before has been given.
+// Outage takes the fact that operations from ≤ ordinal < to of a communicator rank were called and not recorded,
+// because the plugin was asked to refuse them between two times. All earlier records must have been taken.
 func (m *Model) Outage(comm int, from, to, begin, end uint64) error {
 	m.changed = true
 	c := m.ranks.comm(uint32(comm))
@@ -82,13 +82,13 @@ func (m *Model) Outage(comm int, from, to, begin, end uint64) error {
 	c.Gaps = append(c.Gaps, experiment.Gap{Lost: true, From: from, To: to, FromTime: begin, ToTime: end})
 	m.mark(c.loc, begin, SeverityHigh, CategoryRecording,
 		fmt.Sprintf("%s rank %d: operations %d-%d were lost", c.label, c.Rank, from, to-1))
-	c.switched(begin, otf2.MeasurementOff)
-	c.switched(end, otf2.MeasurementOn)
+	c.queueSwitch(begin, otf2.MeasurementOff)
+	c.queueSwitch(end, otf2.MeasurementOn)
 	return m.err
 }
 
-// maskChanged tells that somebody else has changed what NCCL reports: RAS, which does so for all ranks at one time.
-// What is missing by that is known when NCCL reports again, see untold.
+// maskChanged takes a change of NCCL's activation mask by RAS, which makes it for all ranks at one time. The missing
+// operations are known when NCCL reports again, see unreported.
 func (rs *ranks) maskChanged(t uint64, r *shm.Record) {
 	rs.oddity(oddMaskChanged)
 	rs.masked = true
@@ -113,13 +113,13 @@ func (rs *ranks) maskChanged(t uint64, r *shm.Record) {
 			continue
 		}
 		c.off = off
-		c.switched(t, mode)
+		c.queueSwitch(t, mode)
 	}
 }
 
-// missing tells of n operations before op, from an ordinal on, that NCCL counted and that are not here. Unless a change
-// of the mask was seen they may as well be those that the plugin has lost, which are counted elsewhere.
-func (rs *ranks) missing(c *commRank, op *operation, ordinal, n uint64) {
+// markMissing notes that n operations before op, from an ordinal on, were counted by NCCL and not recorded. Unless a
+// change of the mask was seen, the plugin may have lost them, which is counted elsewhere.
+func (rs *ranks) markMissing(c *commRank, op *operation, ordinal, n uint64) {
 	why := "paused by RAS (or another that wrote NCCL's activation mask): %s %d-%d before this were made and not " +
 		"reported"
 	if !rs.masked && rs.opts.Lost != nil && rs.opts.Lost() {
@@ -131,14 +131,14 @@ func (rs *ranks) missing(c *commRank, op *operation, ordinal, n uint64) {
 		fmt.Sprintf("%s rank %d: "+why, c.label, c.Rank, op.name, ordinal, ordinal+n-1))
 }
 
-// switched puts the place where recording goes on or off into the queue.
-func (c *commRank) switched(t uint64, mode otf2.MeasurementMode) {
-	c.issue(&plan{comm: c, start: t, stop: t, stopped: true, completeAt: t, measurement: mode}, t)
+// queueSwitch queues a switch of recording.
+func (c *commRank) queueSwitch(t uint64, mode otf2.MeasurementMode) {
+	c.addPlan(&plan{comm: c, start: t, stop: t, stopped: true, completeAt: t, measurement: mode}, t)
 }
 
-// issue adds a plan to the queue of its communicator rank. Recording is switched off after the calls that
-// are still chosen, so plans that come then belong to those.
-func (c *commRank) issue(p *plan, t uint64) {
+// addPlan adds a plan to the queue of its communicator rank. Plans that come after recording was switched off belong to
+// calls before that, so they precede the switch.
+func (c *commRank) addPlan(p *plan, t uint64) {
 	if len(c.queue) == 0 {
 		c.headAt = t
 	}
@@ -152,9 +152,9 @@ func (c *commRank) issue(p *plan, t uint64) {
 	c.queue = append(c.queue, p)
 }
 
-// writeEdge writes where recording went on or off.
+// writeEdge writes a switch of recording.
 func (pw *planWriter) writeEdge(c *commRank, p *plan) {
 	if loc := pw.rankLocation(c); loc != nil {
-		pw.fail(loc.w.MeasurementOnOff(loc.at(p.start), nil, p.measurement))
+		pw.fail(loc.w.MeasurementOnOff(loc.raiseTime(p.start), nil, p.measurement))
 	}
 }

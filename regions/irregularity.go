@@ -8,37 +8,36 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
-// What should not be, or a reader must know: counts and markers. docs/hazards.md says what NCCL does that leads to
-// them.
+// Irregularities: counts and markers of what should not occur, or what a reader must know. docs/hazards.md describes
+// their causes in NCCL.
 
-// oddity is something that should not be, or that a reader of the archive must know: counted by kind.
+// oddity is a kind of irregularity.
 type oddity int
 
 const (
 	oddStrayStop           oddity = iota // stop of an event that is not open
 	oddStrayState                        // state of an event that is not open
 	oddLateChild                         // KernelCh whose operation was written already or is not known
-	oddForeign                           // event with a context that is no communicator's
+	oddForeign                           // event whose context is not a communicator's
 	oddUnfinishedCall                    // GroupApi or CeColl without stop
 	oddIncompleteOperation               // operation written before all its children had ended
-	oddImplausible                       // plan whose GPU times cannot be true
+	oddImplausible                       // plan with impossible GPU times
 	oddDroppedMessage                    // P2pApi without P2p: NCCL dropped a message to oneself
 	oddUnknownFunction                   // operation of a function not known here
 	oddLateRecord                        // record that came after later ones had been taken
 	oddAfterFinalize                     // event of a communicator rank that was finalized: not drawn
 	// operation drawn without its communicator: its size was never reported (API v1 … v3)
 	oddUnknownCommSize
-	// plan that NCCL reported when it was captured, and will not at its replays: not drawn
+	// plan that NCCL reported at its capture and will not report at its replays: not drawn
 	oddCaptureOnly
-	oddForgottenCall // captured call forgotten: there were too many to keep for replays
+	oddForgottenCall // captured call dropped: too many were kept for replays
 	// ProxyStep started again before it was posted; the earlier start does not count
 	oddRepeatedStep
 	oddUnstoppedStep  // ProxyStep that NCCL went past without stopping it
-	oddForgottenEvent // ProxyOp, ProxyStep, KernelCh or NetPlugin forgotten: too many were open
-	// transfer, message or collective with a peer or root that is no rank of the communicator, or not known: no record
-	// of it
+	oddForgottenEvent // ProxyOp, ProxyStep, KernelCh or NetPlugin dropped: too many were open
+	// transfer, message or collective whose peer or root is not a known rank of the communicator: no record of it
 	oddUnplacedTransfer
-	oddUnsizedTransfer    // transfer whose size NCCL did not tell: no RmaPut
+	oddUnsizedTransfer    // transfer whose size NCCL did not report: no RmaPut
 	oddNetStop            // NetPlugin stopped that is not open: InfiniBand requests are stopped twice
 	oddUnknownNet         // NetPlugin with a descriptor of a kind not known
 	oddImplausibleChannel // KernelCh interval left out of its channel's row, with its plan's
@@ -48,15 +47,15 @@ const (
 	oddCrossingPhase
 	oddDeepPhase   // application phase inside too many others: not drawn
 	oddTimesDiffer // plan whose kernel ran at other times by NCCL's stamps than by CUPTI
-	oddMaskChanged // change of NCCL's activation mask by somebody else than the plugin: RAS
-	// operation written before its GPU's clock could be known as well as else: too many waited
+	oddMaskChanged // change of NCCL's activation mask by RAS, not by the plugin
+	// operation written before its GPU's clock was known well: too many waited
 	oddShortHold
-	oddNoRow // thing to draw that would have needed one row more than there may be
+	oddNoRow // event that needed one row more than maxRows
 	numOddities
 )
 
-// OddityCaptureOnly counts plans that NCCL reported when they were captured in a CUDA graph, and whose replays it does
-// not report.
+// OddityCaptureOnly counts plans that NCCL reported at their capture in a CUDA graph, and whose replays it does not
+// report.
 const OddityCaptureOnly = "CAPTURE_ONLY_PLANS"
 
 // oddityNames are the keys of experiment.Counts.Oddities and the last parts of the archive's properties.
@@ -70,8 +69,8 @@ var oddityNames = [numOddities]string{
 	"GPU_TIMES_DIFFER", "MASK_CHANGED_BY_RAS", "SHORT_HOLDS", "NO_ROW",
 }
 
-// named gives counts their names, without those that are 0.
-func named(counts []uint64, names []string) map[string]uint64 {
+// nonZero maps names to the counts that are not 0.
+func nonZero(counts []uint64, names []string) map[string]uint64 {
 	out := make(map[string]uint64)
 	for i, n := range counts {
 		if n > 0 {
@@ -81,7 +80,7 @@ func named(counts []uint64, names []string) map[string]uint64 {
 	return out
 }
 
-// ledger counts what came and what is odd about it, and keeps the markers.
+// ledger counts records and irregularities, and keeps the markers.
 type ledger struct {
 	*setup
 	first, last   uint64 // times of records
@@ -90,7 +89,7 @@ type ledger struct {
 	oddities      [numOddities]uint64
 	undrawn       [shm.TypeCount]uint64 // see experiment.LostUndrawn
 	sources       map[string]uint64     // operations by timing source
-	early         uint64                // operations whose end stamps are those of parts
+	early         uint64                // operations whose end stamps are those of a part of the kernel
 	changes       uint64                // see Model.Changes
 	markers       int                   // of NCCL's side
 	points        int                   // of the application's
@@ -98,8 +97,8 @@ type ledger struct {
 
 func newLedger(s *setup) *ledger { return &ledger{setup: s, sources: make(map[string]uint64)} }
 
-// begins notes that something was at a time.
-func (l *ledger) begins(t uint64) {
+// extendTime extends the recorded time to t.
+func (l *ledger) extendTime(t uint64) {
 	if l.first == 0 || t < l.first {
 		l.first = t
 	}
@@ -107,10 +106,10 @@ func (l *ledger) begins(t uint64) {
 
 func (l *ledger) oddity(o oddity) { l.oddities[o]++ }
 
-// loseUndrawn counts an event of a type that cannot be drawn as lost.
+// loseUndrawn counts an event that cannot be drawn as lost, by type.
 func (l *ledger) loseUndrawn(t shm.EventType) { l.undrawn[t]++ }
 
-// loseSpans counts the calls among regions that cannot be drawn as lost.
+// loseSpans counts the calls among undrawable regions as lost.
 func (l *ledger) loseSpans(spans []span) {
 	for _, s := range spans {
 		if c, ok := s.by.(*call); ok {
@@ -119,7 +118,7 @@ func (l *ledger) loseSpans(spans []span) {
 	}
 }
 
-// Late counts a record that came after later ones had been given.
+// Late counts a record that came after later ones had been taken.
 func (m *Model) Late() { m.oddity(oddLateRecord) }
 
 // Severities of markers.
@@ -129,8 +128,8 @@ const (
 	SeverityHigh = otf2.MarkerSeverityHigh
 )
 
-// maxMarkers bounds what a sick run writes, and by itself what a talkative application does; the counts
-// and, of the application's points, the regions go on.
+// maxMarkers bounds the markers of NCCL's side, and by itself those of the application. Counts continue beyond it, and
+// so do the regions of the application's points.
 const maxMarkers = 1000
 
 func (l *ledger) mark(loc *location, t uint64, s otf2.MarkerSeverity, category, text string) {
