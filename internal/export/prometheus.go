@@ -11,17 +11,27 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis"
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
+	"github.com/nccl-otf2/nccl-otf2/internal/analysis/verdict"
 	"github.com/nccl-otf2/nccl-otf2/internal/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/stats"
+	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // promFormat is the minor number of NCCL Inspector's format (inspector_prom.cc of NCCL, June 2026); the major one is
 // the version of NCCL's profiler interface.
 const promFormat = 1
+
+// promVersion is the label "version", "" if the library's version of the profiler interface is not known.
+func promVersion(properties []otf2.Property) string {
+	api := facts.PropertiesOf(&otf2.Anchor{Properties: properties}).Text(facts.PropAPIVersion)
+	if api == "" {
+		return ""
+	}
+	return fmt.Sprintf("v%s.%d", api, promFormat)
+}
 
 // promKey is what identifies a sample: NCCL Inspector's buckets.
 type promKey struct {
@@ -41,135 +51,294 @@ func (k promKey) compare(o promKey) int {
 		cmp.Compare(k.function, o.function), cmp.Compare(k.size, o.size), cmp.Compare(k.algoProto, o.algoProto))
 }
 
-// labels are those of a sample, as Inspector has them.
-func (k promKey) labels(version, job string) [][2]string {
-	labels := [][2]string{
-		{"version", version}, {"slurm_job_id", cmp.Or(job, "unknown")}, {"node", k.node}, {"gpu", k.gpu},
-		{"comm_name", k.comm},
-		{"n_nodes", k.nodes}, {"nranks", strconv.Itoa(k.ranks)},
+// label is a name and its value.
+type label [2]string
+
+// promKind says whose metrics they are.
+type promKind uint8
+
+const (
+	ofArchive promKind = 1 << iota
+	ofRunning
+	ofBoth = ofArchive | ofRunning
+)
+
+// exposition is what a text of metrics says of an archive, or of a job that runs.
+type exposition struct {
+	kind           promKind
+	job, directory string // "" if they are not known
+	version        string
+	buckets        map[promKey]promBucket
+	ranks          []*rankSums // in order
+	lost           map[string]uint64
+	duration       uint64 // ns
+
+	culprits []verdict.Culprit // of an archive
+
+	// of a job that runs
+	processes map[string]int
+	leftOut   int
+	ended     bool
+	written   time.Time
+	counted   map[string]float64 // by series: the highest value of each counter
+}
+
+// promBucket is what the operations of a key come to.
+type promBucket struct {
+	bandwidth  float64 // GB/s
+	median     float64 // µs; of several sizes the mean of their medians
+	operations uint64
+}
+
+// sizeTimes are the times of the operations of one size in a bucket, in ns.
+type sizeTimes[T uint64 | float64] struct {
+	bus   float64 // the size times nccl-tests' factor for the bus
+	times stats.Distribution[T]
+}
+
+// timesOf finds the times of a size in a bucket, new ones where there are none yet.
+func timesOf[T uint64 | float64](speeds map[promKey]map[uint64]*sizeTimes[T], k promKey, size uint64) *sizeTimes[T] {
+	if speeds[k] == nil {
+		speeds[k] = make(map[uint64]*sizeTimes[T])
+	}
+	if speeds[k][size] == nil {
+		speeds[k][size] = new(sizeTimes[T])
+	}
+	return speeds[k][size]
+}
+
+// sumSizes sums up the sizes of a bucket. Inspector has means; here an operation counts with the median of its size, as
+// in the report, but on one GPU.
+func sumSizes[T uint64 | float64](sizes map[uint64]*sizeTimes[T]) (b promBucket) {
+	var moved facts.Moved
+	for _, size := range slices.Sorted(maps.Keys(sizes)) {
+		s := sizes[size]
+		moved.Add(s.times.Count, s.bus, s.times.Percentile(50))
+		b.operations += s.times.Count
+	}
+	b.bandwidth, b.median = moved.Bandwidth(), moved.Time/float64(b.operations)/1e3
+	return b
+}
+
+// rankSums are the figures of a rank, or of all ranks of a node; times in ns.
+type rankSums struct {
+	node, rank        string
+	operations        uint64
+	time, waited      uint64
+	waits             bool // it is known how long it waited
+	caused            float64
+	goesBack          *float64 // nil: not known
+	busBytes, busTime float64
+}
+
+// promMetric is a row of the table of metrics.
+type promMetric struct {
+	name, help string
+	of         promKind
+	counter    bool // else a gauge
+	digits     int  // of its values; −1: as many as they have
+	samples    func(x *exposition, add addSample)
+}
+
+// addSample takes a value and its labels, in their order.
+type addSample func(value float64, labels ...label)
+
+// promMetrics are all metrics, in the order in which files have them. The first four are NCCL Inspector's. Those of
+// archives are what the report says of the run, without start-up.
+var promMetrics = []promMetric{
+	{"nccl_bus_bandwidth_gbs", "Bus bandwidth of collectives in GB/s, of the median operation.", ofBoth, false, 6,
+		ofBuckets(false, func(b promBucket) float64 { return b.bandwidth })},
+	{"nccl_collective_exec_time_microseconds", "Execution time of collectives in microseconds, median.", ofBoth, false,
+		6, ofBuckets(false, func(b promBucket) float64 { return b.median })},
+	{"nccl_p2p_bus_bandwidth_gbs", "Bandwidth of messages in GB/s, of the median operation.", ofBoth, false, 6,
+		ofBuckets(true, func(b promBucket) float64 { return b.bandwidth })},
+	{"nccl_p2p_exec_time_microseconds", "Execution time of messages in microseconds, median.", ofBoth, false, 6,
+		ofBuckets(true, func(b promBucket) float64 { return b.median })},
+
+	{"nccl_otf2_operations_total", "Operations of a rank.", ofRunning, true, -1,
+		ofRanks(func(r *rankSums) (float64, bool) { return float64(r.operations), true })},
+	{"nccl_otf2_operations_seconds_total", "Time of a rank in its operations.", ofRunning, true, -1, ofRanks(timeOf)},
+	{"nccl_otf2_waited_seconds_total",
+		"Of that, waiting for others in collectives, without start-up; estimated from samples.", ofRunning, true, -1,
+		ofRanks(waitedOf)},
+	{"nccl_otf2_caused_wait_seconds_total",
+		"How long others waited in collectives because a rank came later; estimated from samples.", ofRunning, true, -1,
+		ofRanks(func(r *rankSums) (float64, bool) { return seconds(r.caused), r.waits })},
+	{"nccl_otf2_bus_bytes_total",
+		"Bytes of a rank's operations times the factor of nccl-tests for the bus, of those that have a bandwidth.",
+		ofRunning, true, -1, ofRanks(func(r *rankSums) (float64, bool) { return r.busBytes, r.busTime > 0 })},
+	{"nccl_otf2_bus_seconds_total", "Time of the same operations.", ofRunning, true, -1,
+		ofRanks(func(r *rankSums) (float64, bool) { return seconds(r.busTime), r.busTime > 0 })},
+	{"nccl_otf2_caused_wait_share",
+		"Whom the ranks waited for so far: share of all waiting in collectives, of the ranks with the largest.",
+		ofRunning, false, 6, causedShares},
+	{"nccl_otf2_lost_records_total", lostHelp, ofRunning, true, -1, lostRecords},
+	{"nccl_otf2_processes", "Processes of the job, by state.", ofRunning, false, -1,
+		func(x *exposition, add addSample) {
+			for _, state := range slices.Sorted(maps.Keys(x.processes)) {
+				add(float64(x.processes[state]), x.own(label{"state", state})...)
+			}
+		}},
+
+	{"nccl_otf2_run_duration_seconds", "From the run's first event to its last.", ofBoth, false, -1,
+		single(func(x *exposition) float64 { return seconds(float64(x.duration)) })},
+
+	{"nccl_otf2_operations_seconds", "Time of a rank in operations whose members' times can be compared.", ofArchive,
+		false, -1, ofRanks(timeOf)},
+	{"nccl_otf2_waited_seconds", "Of that, waiting for others.", ofArchive, false, -1, ofRanks(waitedOf)},
+	{"nccl_otf2_goes_back_seconds", "What others waited because of what a rank did itself.", ofArchive, false, -1,
+		ofRanks(func(r *rankSums) (float64, bool) {
+			if r.goesBack == nil {
+				return 0, false
+			}
+			return seconds(*r.goesBack), true
+		})},
+	{"nccl_otf2_culprit_share", "Whom the verdict names: share of all waiting that goes back to it.", ofArchive, false,
+		-1, func(x *exposition, add addSample) {
+			for i := range x.culprits {
+				c := &x.culprits[i]
+				add(c.Share, x.own(label{"node", c.Host}, label{"rank", units.RankName(c.Rank)},
+					label{"kind", string(c.Kind)})...)
+			}
+		}},
+	{"nccl_otf2_lost_records", lostHelp, ofArchive, false, -1, lostRecords},
+
+	{"nccl_otf2_series_left_out", "Series that are left out, as there are too many.", ofRunning, false, -1,
+		single(func(x *exposition) float64 { return float64(x.leftOut) })},
+	{"nccl_otf2_job_running", "1 while the job runs, 0 of one that has ended.", ofRunning, false, -1,
+		single(func(x *exposition) float64 {
+			if x.ended {
+				return 0
+			}
+			return 1
+		})},
+	{"nccl_otf2_written_timestamp_seconds", "When this was written.", ofRunning, false, -1,
+		single(func(x *exposition) float64 { return float64(x.written.UnixMilli()) / 1e3 })},
+}
+
+const lostHelp = "Records that were lost, by why and of what; none has a sample of 0."
+
+// seconds are those of ns, to the last ns.
+func seconds(ns float64) float64 { return ns / 1e9 }
+
+func timeOf(r *rankSums) (float64, bool) { return seconds(float64(r.time)), true }
+
+func waitedOf(r *rankSums) (float64, bool) { return seconds(float64(r.waited)), r.waits }
+
+// ofBuckets is a metric of collectives, or of messages.
+func ofBuckets(message bool, value func(promBucket) float64) func(x *exposition, add addSample) {
+	return func(x *exposition, add addSample) {
+		for _, k := range slices.SortedFunc(maps.Keys(x.buckets), promKey.compare) {
+			if k.message == message {
+				add(value(x.buckets[k]), x.bucketLabels(&k)...)
+			}
+		}
+	}
+}
+
+// ofRanks is a metric of each rank of which it is known.
+func ofRanks(value func(r *rankSums) (v float64, known bool)) func(x *exposition, add addSample) {
+	return func(x *exposition, add addSample) {
+		for _, r := range x.ranks {
+			if v, known := value(r); known {
+				add(v, x.own(label{"node", r.node}, label{"rank", r.rank})...)
+			}
+		}
+	}
+}
+
+// single is a metric of the run.
+func single(value func(x *exposition) float64) func(x *exposition, add addSample) {
+	return func(x *exposition, add addSample) { add(value(x), x.own()...) }
+}
+
+func causedShares(x *exposition, add addSample) {
+	all := 0.0
+	for _, r := range x.ranks {
+		all += r.caused
+	}
+	largest := slices.SortedStableFunc(slices.Values(x.ranks),
+		func(a, b *rankSums) int { return cmp.Compare(b.caused, a.caused) })
+	for _, r := range largest[:min(len(largest), mostCauses)] {
+		if r.caused > 0 {
+			add(r.caused/all, x.own(label{"node", r.node}, label{"rank", r.rank})...)
+		}
+	}
+}
+
+func lostRecords(x *exposition, add addSample) {
+	for _, what := range slices.Sorted(maps.Keys(x.lost)) {
+		add(float64(x.lost[what]), x.own(label{"reason", what})...)
+	}
+	if len(x.lost) == 0 {
+		add(0, x.own(label{"reason", "none"})...)
+	}
+}
+
+// own are the labels that all metrics begin with that Inspector has not.
+func (x *exposition) own(labels ...label) []label {
+	all := []label{{"slurm_job_id", cmp.Or(x.job, "unknown")}}
+	if x.directory != "" {
+		all = append(all, label{"directory", x.directory})
+	}
+	return append(all, labels...)
+}
+
+// bucketLabels are Inspector's, and the directory.
+func (x *exposition) bucketLabels(k *promKey) []label {
+	labels := []label{
+		{"version", cmp.Or(x.version, "unknown")}, {"slurm_job_id", cmp.Or(x.job, "unknown")}, {"node", k.node},
+		{"gpu", k.gpu}, {"comm_name", k.comm}, {"n_nodes", k.nodes}, {"nranks", strconv.Itoa(k.ranks)},
 	}
 	if k.message {
-		return append(labels, [2]string{"p2p_operation", k.function}, [2]string{"message_size", sizeRange(k.size)})
+		labels = append(labels, label{"p2p_operation", k.function}, label{"message_size", sizeRange(k.size)})
+	} else {
+		labels = append(labels, label{"collective", k.function}, label{"message_size", sizeRange(k.size)},
+			label{"algo_proto", k.algoProto})
 	}
-	return append(labels, [2]string{"collective", k.function}, [2]string{"message_size", sizeRange(k.size)},
-		[2]string{"algo_proto", k.algoProto})
-}
-
-// promSum is a bucket: of each size the times on the GPU. Inspector has means; here an operation counts with the median
-// of its size, as in the report, but on one GPU.
-type promSum struct {
-	factor float64 // nccl-tests', for the bus
-	times  map[uint64]*stats.Distribution[float64]
-}
-
-// add takes an operation's time in ns.
-func (s *promSum) add(size uint64, ns float64) {
-	d := s.times[size]
-	if d == nil {
-		d = new(stats.Distribution[float64])
-		*d = facts.NewSpeed().Times
-		s.times[size] = d
+	if x.directory != "" {
+		labels = append(labels, label{"directory", x.directory})
 	}
-	d.Add(ns)
+	return labels
 }
 
-// moved is all of the bucket.
-func (s *promSum) moved() (m facts.Moved, n uint64) {
-	for _, size := range slices.Sorted(maps.Keys(s.times)) {
-		d := s.times[size]
-		m.Add(d.Count, float64(size), d.Percentile(50))
-		n += d.Count
-	}
-	return m, n
-}
-
-// promMetrics are the samples that a bucket gives: of collectives, and of messages.
-var promMetrics = []struct {
-	message    bool
-	name, help string
-	value      func(*promSum) float64
-}{
-	{false, "nccl_bus_bandwidth_gbs", "Bus bandwidth of collectives in GB/s, of the median operation.",
-		(*promSum).bandwidth},
-	{false, "nccl_collective_exec_time_microseconds", "Execution time of collectives in microseconds, median.",
-		(*promSum).median},
-	{true, "nccl_p2p_bus_bandwidth_gbs", "Bandwidth of messages in GB/s, of the median operation.",
-		(*promSum).bandwidth},
-	{true, "nccl_p2p_exec_time_microseconds", "Execution time of messages in microseconds, median.", (*promSum).median},
-}
-
-// median is the time in µs; of several sizes the mean of their medians.
-func (s *promSum) median() float64 {
-	m, n := s.moved()
-	return m.Time / float64(n) / 1e3
-}
-
-func (s *promSum) bandwidth() float64 {
-	m, _ := s.moved()
-	return m.Bandwidth() * s.factor
-}
-
-// Prometheus writes a file for the node exporter's textfile collector, or to stdout if path is "-". Operations without
-// GPU time are left out, as Inspector leaves them out, such as were launched together with different ones, which have
-// no time of their own, and those of start-up.
-func Prometheus(a *otf2.Archive, path string, stdout io.Writer, opts *Options) (*Result, error) {
-	e := newExporter(a, opts)
-	sums := make(map[promKey]*promSum)
-	problems, err := operations.EachPart(a, e.opts.Selection, analysis.Slice{}, func(p *operations.Part) error {
-		duration := e.rows.clock.nanoseconds(int64(p.End - p.Begin))
-		switch {
-		case p.Source == "network" || p.Source == "enqueue":
-			e.leaveOut("operations without GPU time")
-			return nil
-		case !p.HasBandwidth():
-			e.leaveOut("operations launched together with others")
-			return nil
-		case p.StartUp:
-			e.leaveOut("operations of start-up")
-			return nil
-		case duration <= 0:
-			e.leaveOut("operations without length")
-			return nil
+// write writes the text, and tells how many samples it has.
+func (x *exposition) write(out io.Writer) (samples uint64, err error) {
+	w := bufio.NewWriter(out)
+	for i := range promMetrics {
+		m := &promMetrics[i]
+		if m.of&x.kind == 0 {
+			continue
 		}
-		k := e.promKey(p)
-		s := sums[k]
-		if s == nil {
-			s = &promSum{factor: p.BusFactor, times: make(map[uint64]*stats.Distribution[float64])}
-			sums[k] = s
-		}
-		s.add(p.Size, float64(duration)/float64(max(p.Equal, 1)))
-		e.count("operations")
-		return nil
-	})
-	e.problems(problems)
-	if err != nil {
-		return nil, err
+		before := samples
+		m.samples(x, func(value float64, labels ...label) {
+			if samples == before {
+				kind := "gauge"
+				if m.counter {
+					kind = "counter"
+				}
+				fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s %s\n", m.name, m.help, m.name, kind)
+			}
+			if m.counter {
+				series := fmt.Sprint(m.name, labels)
+				value = max(value, x.counted[series])
+				x.counted[series] = value
+			}
+			writeSample(w, m, value, labels)
+			samples++
+		})
 	}
-	report, err := operations.Observe(a, &operations.Observer{Selection: e.opts.Selection})
-	if err != nil {
-		return nil, err
-	}
-	e.problems(report.Problems)
-	if err := e.into(path, stdout, func(w io.Writer) error { return e.writeSums(w, sums, report) }); err != nil {
-		return nil, err
-	}
-	return &e.result, nil
+	return samples, w.Flush()
 }
 
-func (e *exporter) promKey(p *operations.Part) promKey {
-	row := e.rows.of[p.Location]
-	k := promKey{
-		message: p.Message(), node: cmp.Or(row.process.host, "unknown"), gpu: promGPU(row.gpu),
-		comm:  cmp.Or(p.Communicator, "unknown"),
-		nodes: "unknown", ranks: p.Ranks, function: p.Function, size: lowerBound(p.Share),
+func writeSample(w *bufio.Writer, m *promMetric, value float64, labels []label) {
+	w.WriteString(m.name)
+	separator := '{' // all have labels
+	for _, l := range labels {
+		fmt.Fprintf(w, "%c%s=\"%s\"", separator, l[0], escapeLabel.Replace(strings.ToValidUTF8(l[1], "�")))
+		separator = ','
 	}
-	if c := e.rows.comms[p.Comm]; c != nil && c.nodes > 0 {
-		k.nodes = strconv.Itoa(c.nodes)
-	}
-	if !k.message {
-		k.algoProto = cmp.Or(p.Algorithm, "unknown") + "_" + cmp.Or(p.Protocol, "unknown")
-	}
-	return k
+	fmt.Fprintf(w, "} %s\n", strconv.FormatFloat(value, 'g', m.digits, 64))
 }
 
 // promGPU is Inspector's name of a device: "GPU" and its CUDA number, which ours has behind its class ("CUDA Device
@@ -202,36 +371,6 @@ func sizeRange(bytes uint64) string {
 		bytes /= 1024
 	}
 	return fmt.Sprintf("%d-%d%s", bytes, bytes+1, sizeUnits[unit])
-}
-
-func (e *exporter) writeSums(out io.Writer, sums map[promKey]*promSum, report *operations.Report) error {
-	keys := make([]promKey, 0, len(sums))
-	for k := range sums {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, promKey.compare)
-	w := bufio.NewWriter(out)
-	version := "unknown"
-	if api := facts.PropertiesOf(e.archive.Anchor).Text(facts.PropAPIVersion); api != "" {
-		version = fmt.Sprintf("v%s.%d", api, promFormat)
-	}
-	for _, m := range promMetrics {
-		head := false
-		for _, k := range keys {
-			if k.message != m.message {
-				continue
-			}
-			if !head {
-				fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s gauge\n", m.name, m.help, m.name)
-				head = true
-			}
-			labels := k.labels(version, e.opts.Job)
-			writeSample(w, m.name, labels, m.value(sums[k]), 6)
-			e.result.Records["samples"]++
-		}
-	}
-	e.writeReport(w, report)
-	return w.Flush()
 }
 
 // escapeLabel escapes the value of a label (Prometheus's text format, version 0.0.4).
