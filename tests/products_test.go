@@ -79,8 +79,7 @@ var products = []product{
 	{"top", []string{"top", "DIR", "--once", "--format", "json"}, "", readTop},
 	{"diff, text", []string{"diff", "DIR", "DIR", "--warm-up", "0"}, "", readTables(diffText)},
 	{"view --scalasca", []string{"view", "--scalasca", "DIR", "--format", "json"}, "", readView},
-	{"view --scalasca, its archive", []string{"print", "--json", "--show-all", "DIR/scalasca/traces.otf2"}, "",
-		readViewed},
+	{"view --scalasca, its archive", []string{"print", "--show-all", "DIR/scalasca/traces.otf2"}, "", readViewed},
 }
 
 // goName is a member of JSON that is written as Go writes names. Those of properties, which are members of some

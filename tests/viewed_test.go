@@ -3,11 +3,10 @@
 package tests
 
 import (
-	"bufio"
-	"bytes"
-	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/bandwidth"
@@ -23,33 +22,30 @@ func shownAlone(operation string, calls float64) string {
 // altered are the properties by which a view says that it is not all that was recorded.
 var altered = []string{facts.PropView.Below("CLIPPED").Key(), facts.PropView.Below("DROPPED").Key()}
 
+// enterOrLeave is such an event as print writes it: its location, its time, the region's name.
+var enterOrLeave = regexp.MustCompile(`^(ENTER|LEAVE) +(\d+) +(\d+)  Region: "(.*)" <`)
+
 // A view for Scalasca has the times of the native archive. What it has clipped or left out it counts; then times are
 // not compared.
 func readViewed(f figures, name string, outputs map[string][]byte) error {
-	type record struct {
-		Record, Kind string
-		Location     struct{ ID uint64 }
-		Time         int64
-		Fields       struct{ Region struct{ Name string } }
-		Properties   []struct{ Name, Value string }
-	}
-	calls, times, begins := make(map[string]float64), make(map[string]float64), make(map[uint64]int64)
-	lines := bufio.NewScanner(bytes.NewReader(outputs[""]))
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var r record
-		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
-			if bytes.Contains(lines.Bytes(), []byte(`"record":"definition"`)) {
-				continue // definitions have other fields of these names
-			}
+	calls, times, begins := make(map[string]float64), make(map[string]float64), make(map[string]int64)
+	property := ""
+	for line := range strings.Lines(string(outputs[""])) {
+		if name, is := strings.CutPrefix(line, "Property name "); is {
+			property = strings.TrimSpace(name)
+		} else if value, is := strings.CutPrefix(line, "Property value "); is && slices.Contains(altered, property) &&
+			strings.TrimSpace(value) != "0" {
+			return nil
+		}
+		m := enterOrLeave.FindStringSubmatch(line)
+		if m == nil {
+			continue
+		}
+		time, err := strconv.ParseInt(m[3], 10, 64)
+		if err != nil {
 			return err
 		}
-		for _, p := range r.Properties {
-			if slices.Contains(altered, p.Name) && p.Value != "0" {
-				return nil
-			}
-		}
-		region := strings.TrimSuffix(strings.TrimPrefix(r.Fields.Region.Name, "nccl"), " (times not comparable)")
+		region := strings.TrimSuffix(strings.TrimPrefix(m[4], "nccl"), " (times not comparable)")
 		operation, kernel := strings.CutSuffix(region, " kernel")
 		if kernel && facts.IsMessage(operation) {
 			region = operation // it has the time; messages are posted in no time before
@@ -57,18 +53,18 @@ func readViewed(f figures, name string, outputs map[string][]byte) error {
 			continue
 		}
 		switch {
-		case r.Record != "event" || region == r.Fields.Region.Name:
-		case r.Kind == "Enter":
-			begins[r.Location.ID] = r.Time
-		case r.Kind == "Leave":
+		case region == m[4]: // not NCCL's
+		case m[1] == "ENTER":
+			begins[m[2]] = time
+		default:
 			calls[region]++
-			times[region] += float64(r.Time - begins[r.Location.ID])
+			times[region] += float64(time - begins[m[2]])
 		}
 	}
 	for operation, n := range calls {
 		f.add(name, shownAlone(operation, n), times[operation])
 	}
-	return lines.Err()
+	return nil
 }
 
 // The form of nccl-tests has the report's rows, out of place and in place side by side.

@@ -28,7 +28,7 @@ import (
 
 type printOptions struct {
 	all, anchor, thumbnails, definitions, mappings, offsets, markers bool
-	silent, unwind, json, cube                                       bool
+	silent, unwind, cube                                             bool
 
 	locations  []string
 	from, to   uint64
@@ -85,17 +85,11 @@ in order of time. The options --step, --system-tree, -Werror and --debug do not 
 The text is that of otf2-print 3.0, or with --form 3.2 that of 3.2, which prints UNDEFINED for undefined numbers. Names
 are written as they are, but on a terminal, control characters in them are shown as "\x1b" and the like.
 
-With --json each record is one object on a line of its own. Its "record" is anchor, definition, mappingTable,
-clockOffset, event, snapshot, markerDef, marker or thumbnail; events, snapshots and definitions have a "kind" and
-"fields". References are {"id": 3, "name": "world"}, the undefined one is null; enumerations are OTF2's words, flags
-lists of them. Ids and counters may need 64 bits.
-
 With --cube, the argument is a CUBE profile (*.cubex), written by any program.`,
 		Example: `  nccl-otf2 print exp1
   nccl-otf2 print -G exp1/traces.otf2
   nccl-otf2 print -L 4294967296 --time 1000000 2000000 exp1
-  nccl-otf2 print --cube exp1/profile.cubex
-  nccl-otf2 print --json exp1 | jq 'select(.kind == "MpiCollectiveEnd") | .fields.sizeSent'`,
+  nccl-otf2 print --cube exp1/profile.cubex`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			o.args = o.takeMax(args)
 			return exactly("an experiment directory or archive")(cmd, o.args)
@@ -129,7 +123,6 @@ With --cube, the argument is a CUBE profile (*.cubex), written by any program.`,
 	fl.BoolVar(&o.silent, "silent", false, "read all events without printing them")
 	fl.BoolVar(&o.unwind, "unwind-calling-context", false, "callers behind each calling context event")
 	fl.BoolVar(&o.cube, "cube", false, "print a CUBE profile instead: definitions and stored values")
-	fl.BoolVar(&o.json, "json", false, "one JSON object per line, for each record")
 	return cmd
 }
 
@@ -215,12 +208,11 @@ func printArchive(w io.Writer, o *printOptions, arg string) error {
 	}
 
 	events := o.all || !(o.definitions || o.anchor || o.thumbnails || o.mappings || o.offsets || o.markers)
-	sections := textSections(w, a, &opts)
-	if o.json {
-		sections = jsonSections(w, a, &opts)
-	} else if _, err := io.WriteString(w, otf2print.Title); err != nil {
+	sections := sectionsOf(w, a, &opts)
+	if _, err := io.WriteString(w, otf2print.Title); err != nil {
 		return readerGone(err)
-	} else if len(a.Defs.Locations) == 0 { // otf2-print ends there
+	}
+	if len(a.Defs.Locations) == 0 { // otf2-print ends there
 		sections.localDefs, sections.snapshots, sections.markers = func() error { return nil },
 			func() error { return nil }, func() error { return nil }
 		sections.events = func() error { return fmt.Errorf("%s has no locations", arg) }
@@ -261,7 +253,7 @@ type printSections struct {
 	anchor, thumbnails, definitions, localDefs, events, snapshots, markers func() error
 }
 
-func textSections(w io.Writer, a *otf2.Archive, opts *otf2print.Options) printSections {
+func sectionsOf(w io.Writer, a *otf2.Archive, opts *otf2print.Options) printSections {
 	return printSections{
 		anchor:      func() error { return otf2print.Anchor(w, a, opts) },
 		thumbnails:  func() error { return otf2print.Thumbnails(w, a, opts) },
@@ -271,11 +263,6 @@ func textSections(w io.Writer, a *otf2.Archive, opts *otf2print.Options) printSe
 		snapshots:   func() error { return otf2print.Snapshots(w, a, opts) },
 		markers:     func() error { return otf2print.Markers(w, a, opts) },
 	}
-}
-
-func jsonSections(w io.Writer, a *otf2.Archive, opts *otf2print.Options) printSections {
-	j := otf2print.NewJSON(w, a, opts)
-	return printSections{j.Anchor, j.Thumbnails, j.Definitions, j.LocalDefs, j.Events, j.Snapshots, j.Markers}
 }
 
 // readAll reads the events and prints nothing.

@@ -4,7 +4,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"os/exec"
 	"path/filepath"
@@ -92,29 +91,6 @@ func TestPrintWithoutLocations(t *testing.T) {
 			if got != string(want) || (err == nil) != (failure == nil) {
 				t.Errorf("%s %s\n got %q, %v\nwant %q, %v", reference, options, got, err, want, failure)
 			}
-		}
-	}
-}
-
-// TestPrintJSON has all sections in one stream.
-func TestPrintJSON(t *testing.T) {
-	out, err := outputOf(printCommand(), "--json", "-A", "-M", "-C", "--show-markers",
-		"../../otf2/testdata/aux-files/aux.otf2")
-	if err != nil {
-		t.Fatal(err)
-	}
-	seen := map[string]int{}
-	for line := range strings.Lines(out) {
-		var v struct{ Record string }
-		if err := json.Unmarshal([]byte(line), &v); err != nil {
-			t.Fatalf("%v in %s", err, line)
-		}
-		seen[v.Record]++
-	}
-	for record, n := range map[string]int{"anchor": 1, "thumbnail": 3, "definition": 116, "event": 4, "snapshot": 23,
-		"markerDef": 4, "marker": 6} {
-		if seen[record] != n {
-			t.Errorf("%d lines of %s, want %d", seen[record], record, n)
 		}
 	}
 }

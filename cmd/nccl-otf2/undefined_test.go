@@ -63,7 +63,6 @@ func readers(anchor, out string) [][]string {
 		{"check", anchor},
 		{"diff", anchor, anchor},
 		{"print", "-A", anchor},
-		{"print", "--json", "-A", anchor},
 	}
 }
 

@@ -392,3 +392,23 @@ func join(n int, item func(i int) string) string {
 	}
 	return string(b)
 }
+
+// definitionValues finds the definitions of each kind by the name of its struct.
+func definitionValues(defs *otf2.Definitions) map[string]reflect.Value {
+	all := map[string]reflect.Value{}
+	v := reflect.ValueOf(defs).Elem()
+	for i := range v.NumField() {
+		if !v.Type().Field(i).IsExported() {
+			continue
+		}
+		t := v.Field(i).Type()
+		if t.Kind() == reflect.Slice {
+			t = t.Elem()
+		}
+		if t.Kind() == reflect.Struct && t.Name() != "Record" {
+			// ParadigmDef and ParadigmPropertyDef leave the plain names to enumerations.
+			all[strings.TrimSuffix(t.Name(), "Def")] = v.Field(i)
+		}
+	}
+	return all
+}

@@ -5,7 +5,7 @@
 // of 3.2, see Options.As.
 //
 // Each function writes one section; otf2-print puts [Title] before the first. Names that the definitions lack are
-// shown as INVALID <id>, as there. [JSON] writes the same for programs.
+// shown as INVALID <id>, as there.
 package otf2print
 
 import (
