@@ -9,13 +9,13 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/hang"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis/scalasca"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/tally"
 	"github.com/nccl-otf2/nccl-otf2/internal/profile/cubex"
 	"github.com/nccl-otf2/nccl-otf2/internal/profile/cubex/cubextest"
 	"github.com/nccl-otf2/nccl-otf2/internal/view"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/tests/scenario"
+	"github.com/nccl-otf2/nccl-otf2/tests/scoutrules"
 )
 
 // withoutCalls is a job of NCCL 2.31 with NCCL_ENQUEUE_REARCH_ENABLE=1: rank 2 comes 2 ms late to each second
@@ -76,7 +76,7 @@ func TestJobWithoutCalls(t *testing.T) {
 	if res.Collectives != 12 || res.Messages != 4 || res.Lost() > 0 || len(res.Problems) > 0 {
 		t.Errorf("view: %+v", res)
 	}
-	found, err := scalasca.Check(res.Archive, nil)
+	found, err := scoutrules.Check(res.Archive, nil)
 	if err != nil || len(found.Findings) > 0 {
 		t.Error(err, found)
 	}

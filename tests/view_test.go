@@ -10,10 +10,10 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/check"
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis/scalasca"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/internal/view"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/tests/scoutrules"
 )
 
 // The view of every recording meets what scout asks of archives, and shows every operation that was recorded, with its
@@ -38,14 +38,14 @@ func TestViewsOfRecordings(t *testing.T) {
 					t.Errorf("%+v, want %d collectives and %d messages", res, collectives, messages)
 				}
 				for name, check := range map[string]func(string, *check.Options) (*check.Result, error){
-					"check": check.Archive, "check --scalasca": scalasca.Check,
+					"check": check.Archive, "scout": scoutrules.Check,
 				} {
 					found, err := check(res.Archive, nil)
 					if err != nil {
 						t.Fatal(err)
 					}
 					for _, f := range found.Findings {
-						if c != replay.ClockLive || f.Rule != scalasca.RuleScoutClock {
+						if c != replay.ClockLive || f.Rule != scoutrules.RuleScoutClock {
 							t.Errorf("%s: %v", name, f)
 						}
 					}

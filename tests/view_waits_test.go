@@ -8,11 +8,11 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/check"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/operations"
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis/scalasca"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/waits"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/internal/view"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/tests/scoutrules"
 )
 
 // The view of every recording holds all waiting that the report has, to the nanosecond, but for what scout has no eye
@@ -72,7 +72,7 @@ func TestTheViewHasTheWaitsOfTheReport(t *testing.T) {
 						all, rooted, outlasted, res.Waits)
 				}
 				for name, check := range map[string]func(string, *check.Options) (
-					*check.Result, error){"check": check.Archive, "check --scalasca": scalasca.Check} {
+					*check.Result, error){"check": check.Archive, "scout": scoutrules.Check} {
 					found, err := check(res.Archive, nil)
 					if err != nil {
 						t.Fatal(err)

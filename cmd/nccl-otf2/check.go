@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/check"
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis/scalasca"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
 )
 
@@ -26,19 +25,14 @@ type checked struct {
 func checkCommand() *cobra.Command {
 	var f format
 	var limit int
-	var forScalasca bool
 	cmd := &cobra.Command{
 		Use:   "check ARCHIVE|DIR",
 		Short: "Check that an archive is sound and that the ranks' recordings are consistent",
 		Long: `Reads the whole archive and prints whatever tools that read it would stumble over, and where the recordings of ranks
 are inconsistent: one finding per line, or "no findings". The exit code is 1 if there are errors. Notes are findings
-that the archive itself explains, such as missing ranks.
-
-With --scalasca, it says instead what would keep scout.mpi of Scalasca 2.6 from analyzing the archive; notes are what
-scout tolerates but ignores. To make an archive for scout, use nccl-otf2 view --scalasca.`,
+that the archive itself explains, such as missing ranks.`,
 		Example: `  nccl-otf2 check exp1
-  nccl-otf2 check exp1/traces.otf2 --format json
-  nccl-otf2 check --scalasca exp1/scalasca`,
+  nccl-otf2 check exp1/traces.otf2 --format json`,
 		Args: exactly("an experiment directory or archive"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if limit < 1 {
@@ -49,11 +43,7 @@ scout tolerates but ignores. To make an archive for scout, use nccl-otf2 view --
 				return err
 			}
 			stop := newProgress().working("reading " + name)
-			inspect := check.Archive
-			if forScalasca {
-				inspect = scalasca.Check
-			}
-			res, err := inspect(path, &check.Options{Limit: limit})
+			res, err := check.Archive(path, &check.Options{Limit: limit})
 			stop()
 			if err != nil {
 				return err
@@ -77,7 +67,6 @@ scout tolerates but ignores. To make an archive for scout, use nccl-otf2 view --
 		},
 	}
 	cmd.Flags().IntVar(&limit, "limit", 20, "findings to show for each rule; the others are only counted")
-	cmd.Flags().BoolVar(&forScalasca, "scalasca", false, "check instead whether Scalasca's scout.mpi can analyze it")
 	addFormat(cmd, &f)
 	return cmd
 }

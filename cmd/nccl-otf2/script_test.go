@@ -23,6 +23,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
 	"github.com/nccl-otf2/nccl-otf2/internal/replay"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
+	"github.com/nccl-otf2/nccl-otf2/tests/scoutrules"
 )
 
 func TestMain(m *testing.M) {
@@ -86,6 +87,7 @@ func TestSessions(t *testing.T) {
 			"eventually": eventuallyOf,
 			"still":      stillOf,
 			"goon":       goOnOf,
+			"scout":      scoutOf,
 		},
 	})
 }
@@ -123,6 +125,18 @@ func eventuallyOf(ts *testscript.TestScript, neg bool, args []string) {
 		case time.Now().After(limit):
 			ts.Fatalf("%q is not %s times in what %q says (%v): %s", args[1], args[0], args[2:], err, out)
 		}
+	}
+}
+
+// scoutOf holds the archive of a view for Scalasca to what scout needs: scout DIR.
+func scoutOf(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: scout DIR")
+	}
+	found, err := scoutrules.Check(filepath.Join(ts.MkAbs(args[0]), "traces.otf2"), nil)
+	ts.Check(err)
+	if len(found.Findings) > 0 || found.Events == 0 {
+		ts.Fatalf("%d events, findings: %v", found.Events, found.Findings)
 	}
 }
 

@@ -36,9 +36,10 @@ func topCommand() *cobra.Command {
 		Use:   "top [DIR]",
 		Short: "Watch a running job: operations per second, bandwidths, who waits, losses",
 		Long: `Shows what a job is doing while it is recorded, from its experiment directory DIR (default: as for ctl): operations per
-second, sizes and bandwidths, which ranks wait and for whom, what was lost. If the directory does not exist yet, it waits for it. It ends when the job ends, or when you press q. It reads
-what the job's collectors write, a few seconds after it happened, and does not disturb the job's processes. Collectors
-that postpone work (NCCL_OTF2_BACKLOG) catch up when somebody looks. docs/top.md explains the columns and the fields of the JSON form.
+second, sizes and bandwidths, which ranks wait and for whom, what was lost. If the directory does not exist yet, it
+waits for it. It ends when the job ends, or when you press q. It reads what the job's collectors write, a few seconds
+after it happened, and does not disturb the job's processes. Collectors that postpone work (NCCL_OTF2_BACKLOG) catch up
+when somebody looks. docs/top.md explains the columns and the fields of the JSON form.
 
 If the output is not a terminal, or with --once, it prints the state of the job once: the first 20 rows of each table,
 and of the ranks those that wait, or are waited for, the most. With --format json it prints one line for each update,

@@ -47,7 +47,6 @@ row at the same time. docs/otf2-format.md lists the differences.`,
   scalasca -examine exp1/scalasca
 
   nccl-otf2 view --scalasca exp1 --output /scratch/view --format json
-  nccl-otf2 check --scalasca exp1/scalasca
 
   nccl-otf2 view --simple exp1
   python3 -c 'import pipit; print(pipit.Trace.from_otf2("exp1/simple").comm_matrix())'`,

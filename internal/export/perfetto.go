@@ -198,8 +198,8 @@ func (p *perfettoWriter) slice(track uint64, begin, end int64) {
 	p.finish(end)
 }
 
-// begin draws the begin of a region. Outer ones come before what lies in them. Of an open one only what it began with is
-// known.
+// begin draws the begin of a region. Outer ones come before what lies in them. Of an open one, only what it began with
+// is known.
 func (p *perfettoWriter) begin(r *walkRow, s *span) {
 	if s.beside {
 		if !s.open {

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/check"
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis/scalasca"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
@@ -37,10 +36,6 @@ func FuzzCheck(f *testing.F) {
 			testkit.Must(t, os.Remove(path))
 			testkit.Write(t, path, b)
 		}
-		for _, check := range []func(string, *check.Options) (*check.Result, error){check.Archive, scalasca.Check} {
-			if _, err := check(filepath.Join(dir, "traces.otf2"), nil); err != nil {
-				return
-			}
-		}
+		_, _ = check.Archive(filepath.Join(dir, "traces.otf2"), nil) // an error is an answer, too
 	})
 }

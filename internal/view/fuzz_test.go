@@ -8,11 +8,11 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/check"
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis/scalasca"
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/otf2/otf2test"
 	"github.com/nccl-otf2/nccl-otf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/tests/scoutrules"
 )
 
 // FuzzView: whatever stands in an archive's definitions and in one rank's events, its view is an error, or an archive
@@ -69,7 +69,7 @@ func FuzzView(f *testing.F) {
 		if err != nil {
 			return
 		}
-		found, err := scalasca.Check(res.Archive, nil)
+		found, err := scoutrules.Check(res.Archive, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,12 +10,12 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/check"
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis/scalasca"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
+	"github.com/nccl-otf2/nccl-otf2/tests/scoutrules"
 )
 
 const (
@@ -168,7 +168,7 @@ func viewOf(t testing.TB, anchor string, opts *Options, but ...check.Rule) *Resu
 		t.Fatal(err)
 	}
 	for name, check := range map[string]func(string, *check.Options) (*check.Result, error){
-		"check": check.Archive, "check --scalasca": scalasca.Check,
+		"check": check.Archive, "scout": scoutrules.Check,
 	} {
 		found, err := check(res.Archive, nil)
 		if err != nil {

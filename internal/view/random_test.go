@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/check"
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis/scalasca"
 	"github.com/nccl-otf2/nccl-otf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/tests/scoutrules"
 )
 
 // drawn is a random job: communicators whose operations overlap as they like, with times that contradict each other.
@@ -181,13 +181,13 @@ func soundView(rt *rapid.T, anchor string, o *Options, look ...func(anchor strin
 		rt.Fatal(err)
 	}
 	defer os.RemoveAll(filepath.Dir(filepath.Dir(anchor)))
-	for _, check := range []func(string, *check.Options) (*check.Result, error){check.Archive, scalasca.Check} {
+	for _, check := range []func(string, *check.Options) (*check.Result, error){check.Archive, scoutrules.Check} {
 		found, err := check(res.Archive, nil)
 		if err != nil {
 			rt.Fatal(err)
 		}
 		for _, f := range found.Findings {
-			if f.Rule != scalasca.RuleScoutClock { // the drawn times contradict each other
+			if f.Rule != scoutrules.RuleScoutClock { // the drawn times contradict each other
 				rt.Errorf("%v", f)
 			}
 		}

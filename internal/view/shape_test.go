@@ -14,12 +14,12 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/check"
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis/scalasca"
 	"github.com/nccl-otf2/nccl-otf2/internal/experiment"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
+	"github.com/nccl-otf2/nccl-otf2/tests/scoutrules"
 )
 
 // regionsOf lists the names of a rank's regions of MPI with their begins and ends, from t0.
@@ -250,7 +250,7 @@ func TestOperationsInTheView(t *testing.T) {
 			c.draw(t, m)
 			var but []check.Rule
 			if strings.Contains(c.name, "order") {
-				but = append(but, scalasca.RuleScoutClock)
+				but = append(but, scoutrules.RuleScoutClock)
 			}
 			res := viewOf(t, m.unify(), &Options{OneProcess: strings.HasPrefix(c.name, "one process")}, but...)
 			for r, want := range c.ranks {
@@ -293,7 +293,7 @@ func TestSendsThatWaitForSeveralNotices(t *testing.T) {
 	} {
 		p.on.plan(t, p.begin*us, p.end*us, regions.TimingGPU, "", p.items...)
 	}
-	if res := viewOf(t, m.unify(), &Options{OneProcess: true}, scalasca.RuleScoutClock); res.Messages != 4 ||
+	if res := viewOf(t, m.unify(), &Options{OneProcess: true}, scoutrules.RuleScoutClock); res.Messages != 4 ||
 		res.Untimed.Receivers != 2 {
 		t.Errorf("%d messages, %+v", res.Messages, res.Untimed)
 	}

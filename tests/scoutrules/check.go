@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package scalasca says whether scout.mpi of Scalasca 2.6 can analyze an archive, by doing what it does: what its
-// source demands, and a replay of the communication. It is a part of `nccl-otf2 check --scalasca`, and holds the view
-// to it.
-package scalasca
+// Package scoutrules says whether scout.mpi of Scalasca 2.6 can analyze an archive, by doing what it does: what its
+// source demands, and a replay of the communication. Tests of the views for Scalasca use it in place of scout, which
+// few machines have; TestRealScout compares the two.
+package scoutrules
 
 import (
 	"path/filepath"
@@ -14,7 +14,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// The rules that CheckScalasca knows beside those of Check: what scout of Scalasca 2.6 needs. Breaking one ends its
+// The rules that Check knows beside those of package check: what scout of Scalasca 2.6 needs. Breaking one ends its
 // analysis, hangs it, or leaves the results empty. Each was tried with Scalasca 2.6, or read in its source; the
 // file that the requirement stands in is named.
 const (

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package scalasca_test
+package scoutrules_test
 
 import (
 	"os"
@@ -10,13 +10,13 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/archivetest"
 	"github.com/nccl-otf2/nccl-otf2/internal/analysis/check"
-	"github.com/nccl-otf2/nccl-otf2/internal/analysis/scalasca"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/tests/scoutrules"
 )
 
 func checkScalasca(t testing.TB, path string) *check.Result {
 	t.Helper()
-	res, err := scalasca.Check(path, nil)
+	res, err := scoutrules.Check(path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -347,7 +347,7 @@ func TestScalascaWantsItsNameForAnchors(t *testing.T) {
 	if err := os.Rename(path, other); err != nil {
 		t.Fatal(err)
 	}
-	res, err := scalasca.Check(other, nil)
+	res, err := scoutrules.Check(other, nil)
 	if err == nil && !strings.Contains(archivetest.Lines(res), "scout-anchor: the anchor's name, traces.trace") {
 		t.Errorf("got:\n%s", archivetest.Lines(res))
 	}
