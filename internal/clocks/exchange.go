@@ -18,31 +18,29 @@ type instant struct {
 	time float64
 }
 
-// exchange is what one operation says about clocks: none of the ends can have been before any of the
-// begins. A collective has one begin and one end per host at most: the last entry, the first exit of
-// the host's ranks.
+// exchange is what one operation proves about clocks: none of its ends was before any of its begins. A collective
+// contributes at most one begin and one end per host: the last entry and the first exit among the host's ranks.
 //
-// Which times are good for that depends on what they are (TIMING_SOURCE):
+// Which times are proof depends on their TIMING_SOURCE:
 //
-//   - A GPU's begin is when the kernel ran first, its end when it was done: both hold. They are widened by
-//     their UNCERTAINTY. An end that is only that of a part of the kernel (END_IS_EARLY) says nothing.
-//   - The begin of an enqueue was before the kernel's, so it holds, only less tightly; its end says nothing.
-//   - The network's times are those of the rank's proxies. A rank whose proxies only receive may be late
-//     with that although its contribution has left through shared memory, and one whose proxies only
-//     send may end before the others began. In an AllReduce everything depends on every link twice
-//     around the ring, or up and down the tree, so there they hold; and for messages, whose proxies
-//     carry that very message.
+//   - GPU: the begin is when the kernel first ran, the end is when it was done; both are proof after widening by
+//     UNCERTAINTY. An end that covers only a part of the kernel (END_IS_EARLY) is not.
+//   - Enqueue: the call began before the kernel did, so the begin is proof, though a looser one; the end is not.
+//   - Network: these are times of the rank's proxies. A proxy that only receives may begin late although the rank's
+//     contribution has left through shared memory, and a proxy that only sends may end before others began. So they are
+//     proof in AllReduce, where everything depends on every link twice (around the ring, or up and down the tree), and
+//     for messages, whose proxies carry that very message.
 //
-// Of rooted operations only the root's begin (Broadcast, Scatter) or the root's end (Reduce, Gather) binds the
-// others. Operations without data bind nobody.
+// A rooted operation constrains by the root's begin (Broadcast, Scatter) or the root's end (Reduce, Gather) alone. An
+// operation without data constrains no host.
 type exchange struct {
 	begins, ends []instant
-	outlier      bool // contradicts what the others say
+	outlier      bool // contradicts the other exchanges
 }
 
 func (x *exchange) size() int { return len(x.begins) + len(x.ends) }
 
-// crosses tells whether the exchange is about more than one host.
+// crosses reports whether the exchange involves more than one host.
 func (x *exchange) crosses() bool {
 	for _, b := range x.begins {
 		for _, e := range x.ends {
@@ -54,18 +52,18 @@ func (x *exchange) crosses() bool {
 	return false
 }
 
-// opKind is an operation as far as clocks are concerned.
+// opKind classes operations by what they prove about clocks.
 type opKind uint8
 
 const (
-	opOther     opKind = iota // of which nothing is known
-	opAllReduce               // everybody waits for everybody, on every link
-	opAllToAll                // everybody waits for everybody
+	opOther     opKind = iota // proves nothing
+	opAllReduce               // every rank waits for every rank, on every link
+	opAllToAll                // every rank waits for every rank
 	opFromRoot
 	opToRoot
 	opSend
 	opRecv
-	opTransfer // of the network
+	opTransfer // on the network, as is opArrival
 	opArrival
 )
 
@@ -75,7 +73,7 @@ var opKinds = map[string]opKind{
 	"Send": opSend, "Recv": opRecv,
 }
 
-// opSample is what is kept of an operation of one rank until the others' are known.
+// opSample is one rank's part of an operation, kept until the other ranks' parts are known.
 type opSample struct {
 	function         string
 	kind             opKind
@@ -86,7 +84,7 @@ type opSample struct {
 	hasBegin, hasEnd bool
 }
 
-// sampleOf says what the times of a rank's operation are good for; ok is false if for nothing.
+// sampleOf returns which times of a rank's operation are proof; ok is false if none is.
 func sampleOf(o *facts.Operation, rank int, origin otf2.Timestamp) (s opSample, ok bool) {
 	s = opSample{function: o.Function, kind: opKinds[o.Function], ordinal: o.Ordinal, peer: o.Peer}
 	if s.kind == opOther || o.Size == 0 {
@@ -123,14 +121,14 @@ func sampleOf(o *facts.Operation, rank int, origin otf2.Timestamp) (s opSample, 
 	return s, true
 }
 
-// exchangeReader reads the operations of communicators that span hosts.
+// exchangeReader reads the operations of the communicators that span hosts.
 type exchangeReader struct {
 	archive   *otf2.Archive
 	hosts     Hosts
 	stretches []facts.Stretch
 	out       *exchanges
 	workers   int
-	window    int // operations of a member that are read at a time
+	window    int // operations read per member and round
 	pending   int // operations that may wait for their counterparts
 	progress  func(done, total int)
 
@@ -138,9 +136,8 @@ type exchangeReader struct {
 	problems         []string
 }
 
-// read goes through the communicators one after the other. The members of one advance together by the number of
-// their operations and not by time, so what waits for counterparts is bounded however far their clocks are
-// apart.
+// read goes through the communicators one after the other. The members of a communicator advance together by number of
+// operations, not by time, so the number of pending operations is bounded however far the clocks are apart.
 func (r *exchangeReader) read() {
 	comms := facts.Communicators(r.archive.Defs)
 	var spanning []*facts.Communicator
@@ -149,8 +146,8 @@ func (r *exchangeReader) read() {
 		if c == nil || len(c.Members) < 2 {
 			continue
 		}
-		first := r.hosts.of(c.Members[0])
-		if slices.ContainsFunc(c.Members, func(l otf2.LocationRef) bool { return r.hosts.of(l) != first }) {
+		first := r.hosts.hostOf(c.Members[0])
+		if slices.ContainsFunc(c.Members, func(l otf2.LocationRef) bool { return r.hosts.hostOf(l) != first }) {
 			spanning = append(spanning, c)
 			for _, l := range c.Members {
 				if d := r.archive.Defs.Location(l); d != nil {
@@ -160,11 +157,11 @@ func (r *exchangeReader) read() {
 		}
 	}
 	for _, c := range spanning {
-		r.communicator(c)
+		r.readCommunicator(c)
 	}
 }
 
-// memberStream is one member's row on its way through the archive.
+// memberStream reads one member's row of the archive.
 type memberStream struct {
 	rank   int
 	host   int32
@@ -179,7 +176,7 @@ type memberStream struct {
 	err    error
 }
 
-func (m *memberStream) fill(n int) {
+func (m *memberStream) readOperations(n int) {
 	for len(m.ops) < n && !m.ended {
 		ev, ok, err := m.events.Next()
 		if !ok || err != nil {
@@ -188,16 +185,16 @@ func (m *memberStream) fill(n int) {
 		}
 		m.read++
 		if ev.Location != m.row {
-			m.net.event(ev, float64(int64(ev.Time-m.origin)))
+			m.net.readEvent(ev, float64(int64(ev.Time-m.origin)))
 			continue
 		}
 		m.reader.Event(ev)
 	}
 }
 
-// communicator compares what its members have of the same operations, in step.
-func (r *exchangeReader) communicator(c *facts.Communicator) {
-	members := r.members(c)
+// readCommunicator reads all members of a communicator in step and matches their parts of each operation.
+func (r *exchangeReader) readCommunicator(c *facts.Communicator) {
+	members := r.openMembers(c)
 	for _, m := range members {
 		defer m.events.Close()
 	}
@@ -207,7 +204,7 @@ func (r *exchangeReader) communicator(c *facts.Communicator) {
 		match.hosts[m.rank] = m.host
 	}
 	for left := len(members); left > 0; {
-		r.fill(members)
+		r.fillMembers(members)
 		left = 0
 		for _, m := range members {
 			for i := range m.ops {
@@ -229,22 +226,22 @@ func (r *exchangeReader) communicator(c *facts.Communicator) {
 	match.closeAll()
 }
 
-// fill has all members read on, several at once.
-func (r *exchangeReader) fill(members []*memberStream) {
+// fillMembers reads the next window of operations of each member, several members in parallel.
+func (r *exchangeReader) fillMembers(members []*memberStream) {
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	for range min(r.workers, len(members)) {
 		wg.Go(func() {
 			for i := int(next.Add(1)) - 1; i < len(members); i = int(next.Add(1)) - 1 {
-				members[i].fill(r.window)
+				members[i].readOperations(r.window)
 			}
 		})
 	}
 	wg.Wait()
 }
 
-// members are those of a communicator that have events. The caller closes them.
-func (r *exchangeReader) members(c *facts.Communicator) (members []*memberStream) {
+// openMembers opens the members of a communicator that have events. The caller closes them.
+func (r *exchangeReader) openMembers(c *facts.Communicator) (members []*memberStream) {
 	origin := otf2.Timestamp(r.archive.Defs.Clock.Offset)
 	comms := map[otf2.CommRef]*facts.Communicator{c.Ref: c}
 	rows := networkRows(r.archive.Defs, c, r.hosts)
@@ -254,7 +251,7 @@ func (r *exchangeReader) members(c *facts.Communicator) (members []*memberStream
 		if d := r.archive.Defs.Location(l); d == nil || d.Events == 0 {
 			continue
 		}
-		m := &memberStream{rank: rank, host: int32(r.hosts.of(l)), row: l, origin: origin}
+		m := &memberStream{rank: rank, host: int32(r.hosts.hostOf(l)), row: l, origin: origin}
 		reader := facts.NewReader(names, attributes)
 		m.reader = reader.Row(l)
 		reader.Operation = func(o *facts.Operation) {
@@ -264,12 +261,12 @@ func (r *exchangeReader) members(c *facts.Communicator) (members []*memberStream
 			if s, ok := sampleOf(o, rank, origin); ok {
 				m.ops = append(m.ops, s)
 			}
-			if m.net != nil && o.Event != 0 && !o.Graph { // transfers of all replays may name one operation
+			if m.net != nil && o.Event != 0 && !o.Graph { // transfers of all replays may carry the id of one operation
 				name := opName{function: o.Function, ordinal: o.Ordinal, peer: -1}
 				if s := opKinds[o.Function]; s == opSend || s == opRecv {
 					name.peer = o.Peer
 				}
-				m.net.name(o.Event, name)
+				m.net.nameOperation(o.Event, name)
 			}
 		}
 		if len(rows[rank]) > 0 {
@@ -288,7 +285,7 @@ type exchangeKey struct {
 	channel  int // of transfers, −1 for others
 }
 
-// openExchange is an operation of which not every member's part is known.
+// openExchange is an operation of which some members' parts are still unknown.
 type openExchange struct {
 	byHost map[int32]*hostPart
 	order  []int32
@@ -296,7 +293,7 @@ type openExchange struct {
 	serial int
 }
 
-// hostPart is what the ranks of one host have to say.
+// hostPart is the last begin and the first end among the ranks of one host.
 type hostPart struct {
 	begin, end       float64
 	hasBegin, hasEnd bool
@@ -309,7 +306,7 @@ type exchangeMatcher struct {
 	stretches []facts.Stretch
 	out       *exchanges
 	open      map[exchangeKey]*openExchange
-	queue     []exchangeKey // in the order in which they were opened; may name closed ones
+	queue     []exchangeKey // keys in the order in which they were opened; closed ones may still be listed
 	limit     int
 	serial    int
 }
@@ -376,7 +373,7 @@ func (m *exchangeMatcher) add(from *memberStream, s *opSample) {
 	}
 }
 
-// close takes an operation for what is known of it: any of its ends and begins make an exchange.
+// close makes an exchange of the parts that are known; without both a begin and an end there is none.
 func (m *exchangeMatcher) close(key exchangeKey, o *openExchange) {
 	delete(m.open, key)
 	var x exchange

@@ -13,68 +13,69 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Method is what archives say of how their hosts' clocks were brought together.
+// Method names, in archives, how the clocks of their hosts were aligned.
 const Method = "collectives and messages"
 
-// Options say how Fit works; nil means the zero value.
+// Options configure Fit; nil means the zero value.
 type Options struct {
-	Workers  int                   // goroutines; 0: as many as processors
-	Progress func(done, total int) // of the events that are read
-	Readings []Reading             // of hosts' time services
+	Workers  int                   // goroutines; 0 means one per processor
+	Progress func(done, total int) // in events read
+	Readings []Reading             // of the hosts' time services
 }
 
-// Hosts numbers the hosts of an archive's processes, from 0 without gaps: by process, which is the lower half of a
-// location's id (see package scorep). What runs on one host has one clock.
+// Hosts maps a process (the lower half of a location's id, see package scorep) to the number of its host. Hosts are
+// numbered from 0 without gaps. All processes of a host share one clock.
 type Hosts []int
 
-// of is the host of a location, that of process 0 for locations of processes that are not listed.
-func (h Hosts) of(l otf2.LocationRef) int {
+// hostOf returns the host of a location; for a process that is not listed, the host of process 0.
+func (h Hosts) hostOf(l otf2.LocationRef) int {
 	if process := uint32(l); int(process) < len(h) {
 		return h[process]
 	}
 	return 0
 }
 
-// number is how many there are.
-func (h Hosts) number() int {
+// count returns the number of hosts.
+func (h Hosts) count() int {
 	if len(h) == 0 {
 		return 0
 	}
 	return slices.Max(h) + 1
 }
 
-// Fitted is how the clocks of hosts went against each other.
+// Fitted is the result of Fit.
 type Fitted struct {
-	Hosts     []Host // by number
-	Exchanges int    // operations and messages between hosts that say something about their clocks
-	Readings  int    // of time services that say something of them
-	// of those used (all, or the tighter ones of very many), what the result does not keep: outliers among them
+	Hosts     []Host // by host number
+	Exchanges int    // operations and messages that constrain clocks of different hosts
+	Readings  int    // readings of time services that were used
+	// Broken counts the exchanges used (all, or the tightest of very many) that the corrections do not keep, outliers
+	// included.
 	Broken   int
-	Problems []string // files that could not be read to their end
+	Problems []string // one line for each file that could not be read to its end
 }
 
-// Host is what was found about one host.
+// Host is the result for one host.
 type Host struct {
-	// Reference is the host that this one was fitted to, through others if need be; its own number if it is the
-	// reference itself, or nothing ties it to another.
+	// Reference is the host that this one was fitted to, directly or through others. It is the host's own number if the
+	// host is the reference or if no exchange ties it to another.
 	Reference int
-	// Tied tells whether exchanges tie the host to others at all.
+	// Tied reports whether exchanges tie the host to others.
 	Tied bool
-	// OneSided: all exchanges between it and others go one way, so that its clock is bounded on one side
-	// only. It is as it was, moved by what it takes to have no message arrive before it was sent.
+	// OneSided means that all exchanges with other hosts go one way, so that the clock is bounded on one side only. The
+	// clock is then moved by no more than it takes for no message to arrive before it was sent.
 	OneSided bool
-	// Knots is the correction, at increasing times of the host's clock, as readers apply clock offsets: linear between
-	// the knots, and on beyond them. It is empty where there is none. StdDev is the uncertainty, ns either way, which
-	// may be infinite.
+	// Knots is the correction at increasing times of the host's clock. It is linear between the knots and continues
+	// beyond them, as readers apply clock offsets; it is empty where there is no correction. StdDev is the uncertainty,
+	// ± ns, and may be infinite.
 	Knots       []otf2.ClockOffset
-	Constraints int // exchanges that it took part in
+	Constraints int // exchanges with this host
 	Outliers    int // times of the host, or exchanges with it, that contradicted the others
-	// DriftUncertainty is by how much its drift may be off beyond the first and the last knot.
+	// DriftUncertainty is the uncertainty of the drift (ns per ns) before the first and after the last knot.
 	DriftUncertainty float64
 }
 
-// At gives the correction at a time of the host's clock and its uncertainty, which is infinite for one-sided
-// hosts.
+// At returns the correction at a time of the host's clock and its uncertainty, both in ns. The uncertainty is infinite
+// for hosts that are bounded on one side only.
 func (h *Host) At(t otf2.Timestamp) (offset int64, uncertainty float64) {
 	if len(h.Knots) < 2 {
 		if h.Tied && !h.OneSided {
@@ -97,31 +98,32 @@ func (h *Host) At(t otf2.Timestamp) (offset int64, uncertainty float64) {
 	return offset, uncertainty + math.Abs(part-inside)*float64(b.Time-a.Time)*h.DriftUncertainty
 }
 
-// Fit reads the archive and finds how the clocks of its hosts went against each other. Times must not have been
-// corrected yet between hosts.
+// Fit reads the archive at path and returns how the clocks of its hosts ran against each other. The times in the
+// archive must not have been corrected between hosts yet.
 //
-// It needs no measurement of its own: a collective cannot end anywhere before its last rank entered, a message cannot
-// arrive before it was sent. Each such exchange (see exchange) bounds the difference of two clocks from one side; what
-// goes both ways bounds it from both. The bounds of a whole run are put together in three steps:
+// Fit needs no measurement of its own: a collective cannot end anywhere before its last rank entered, and a message
+// cannot arrive before it was sent. Each such exchange bounds the difference of two clocks from one side; exchanges in
+// both directions bound it from both sides. Fit combines the bounds of a whole run in three steps:
 //
-//  1. Straight lines, from the reference (the first host of each group that hangs together) outwards: for each host the
-//     offset and drift with the most room to its bounds, or where none keeps them all the one that breaks them least
-//     (place). Where the bounds leave the drift open, the one with which operations took equally long all the time is
-//     preferred (steady). Then all lines together are moved by as little as it takes to keep all exchanges (relaxLines).
-//     Times that contradict the rest by far are outliers; the lines are then fitted again.
-//  2. Knots, every 10 s, or more in long runs: near each, the exchanges are difference constraints between
-//     the hosts' offsets against the curves so far. Shortest paths over all hosts, chains of hosts included, give the
-//     greatest and the least offset of each; the result is the middle. It keeps every exchange, at the knots and
-//     between them: an exchange belongs to all knots of the stretches that its times lie in. Where exchanges
-//     contradict each other a little, all are given the same slack; where more, those are outliers.
-//  3. The uncertainty of a host at a knot is how far its greatest and its least offset are when each exchange counts
-//     only for its time: with the distance to the knot it is widened by what the drifts may be off (uncertainties).
+//  1. Straight lines (fitLines, relaxLines). From the reference outwards (the first host of each connected group), each
+//     host gets the offset and drift with the most room to its bounds or, where no line keeps them all, the one that
+//     breaks them least. Where the bounds leave the drift open, steadyDrift chooses it. Then all lines move together by
+//     as little as it takes to keep all exchanges. Times that contradict the rest by far are outliers; the lines are
+//     fitted again without them.
+//  2. Knots (improveCurves), every 10 s or, in long runs, more. Near each knot the exchanges are difference constraints
+//     between the hosts' offsets. Shortest paths over all hosts give the greatest and the least offset of each host;
+//     the result is the middle. It keeps every exchange at and between the knots, because an exchange belongs to all
+//     knots of the stretches that its times lie in. Exchanges that contradict each other a little all get the same
+//     slack; those that contradict each other more are outliers.
+//  3. Uncertainties (uncertainties). The uncertainty at a knot is the distance to the greatest and the least offset
+//     when each exchange counts only for its own time: with the distance to the knot, the possible error of the drift
+//     widens it.
 //
-// What is not assumed: that messages take as long in both directions, or that anything is fast. An offset is known as
-// well as the operations are short: for an exchange both ways to half the sum of the two times.
+// Fit does not assume that messages take equally long in both directions, or that any operation is fast. An exchange in
+// both directions determines an offset to half the sum of the two durations.
 //
-// It reads the rows of communicator ranks only, as a stream; memory is bounded by what is pending and by the
-// number of exchanges that are kept (maxInstants).
+// Fit streams the rows of communicator ranks only. Memory is bounded by the pending operations and by the number of
+// exchanges kept (maxInstants).
 func Fit(path string, hosts Hosts, opts *Options) (*Fitted, error) {
 	if opts == nil {
 		opts = new(Options)
@@ -139,7 +141,7 @@ func Fit(path string, hosts Hosts, opts *Options) (*Fitted, error) {
 	for _, g := range a.Defs.Groups {
 		largest = max(largest, len(g.Members))
 	}
-	// A window of the archive's reader per member, between 4 and 64 KiB.
+	// Each member gets a window of the archive's reader, between 4 and 64 KiB.
 	if a, err = otf2.Open(path, &otf2.ReadOptions{Memory: max(4<<10, (64<<20)/largest)}); err != nil {
 		return nil, err
 	}
@@ -155,10 +157,10 @@ func Fit(path string, hosts Hosts, opts *Options) (*Fitted, error) {
 		window: min(1024, max(32, (1<<18)/largest)), pending: 1 << 16, progress: progress,
 	}
 	r.read()
-	return fitWith(found, hosts.number(), opts.Readings, a.Defs.Clock.Offset, workers, r.problems), nil
+	return fitWith(found, hosts.count(), opts.Readings, a.Defs.Clock.Offset, workers, r.problems), nil
 }
 
-// fitWith fits clocks to what operations and time services say.
+// fitWith fits clocks to exchanges and to readings of time services.
 func fitWith(found *exchanges, hosts int, readings []Reading, origin uint64, workers int, problems []string) *Fitted {
 	operations, all := found.total, hosts
 	if found.addReadings(readings, int32(hosts), origin) {
@@ -174,13 +176,13 @@ func fitWith(found *exchanges, hosts int, readings []Reading, origin uint64, wor
 
 // Tuning of the fit.
 const (
-	// contradiction is by how much exchanges may contradict each other without being wrong, ns: GPU times are
-	// mapped to the host's clock to within some microseconds.
+	// contradiction is how much exchanges may contradict each other without being outliers, ns: GPU times are mapped to
+	// the host's clock with an error of some microseconds.
 	contradiction = 10_000
-	// wander is by how much a crystal's drift changes during wanderTime (ns) and longer, mostly with temperature.
+	// wander is how much a crystal's drift changes in wanderTime (ns) or longer, mostly with temperature.
 	wander     = 1e-6
 	wanderTime = 100e9
-	// knotDistance is the least distance of knots, ns; maxKnots their number.
+	// knotDistance is the least distance between knots, ns; maxKnots is the greatest number of them.
 	knotDistance = 10e9
 	maxKnots     = 1024
 	// knotExchanges is how many exchanges a stretch between knots should have.
@@ -189,7 +191,7 @@ const (
 	curveRounds = 3
 )
 
-// fitExchanges fits clocks to exchanges whose times count from origin.
+// fitExchanges fits clocks to exchanges; their times count from origin.
 func fitExchanges(hosts int, xs []exchange, origin otf2.Timestamp, workers int) *Fitted {
 	p := newProblem(hosts, xs)
 	fit := &Fitted{Hosts: make([]Host, hosts)}
@@ -200,15 +202,15 @@ func fitExchanges(hosts int, xs []exchange, origin otf2.Timestamp, workers int) 
 	if len(xs) == 0 {
 		return fit
 	}
-	p.place()
-	byLine := func(h int32, t float64) float64 { return p.lines[h].at(t) }
+	p.fitLines()
+	byLine := func(h int32, t float64) float64 { return p.lines[h].offsetAt(t) }
 	from, to := p.span(byLine)
 	for range 3 {
 		p.relaxLines(from, to)
 		if p.dropOutliers(contradiction+wander*(to-from)/8, byLine) == 0 {
 			break
 		}
-		p.place()
+		p.fitLines()
 	}
 	from, to = p.span(byLine)
 	knots := p.makeCurves(from, to)
@@ -221,7 +223,7 @@ func fitExchanges(hosts int, xs []exchange, origin otf2.Timestamp, workers int) 
 		if round < rounds-1 {
 			tolerance += 2 * wander * (to - from)
 		}
-		p.improve(knots, tolerance, workers)
+		p.improveCurves(knots, tolerance, workers)
 		if round < rounds-1 {
 			p.dropOutliers(2*tolerance, p.byCurve)
 		}
@@ -237,7 +239,7 @@ func fitExchanges(hosts int, xs []exchange, origin otf2.Timestamp, workers int) 
 		for k := range knots {
 			t := origin + otf2.Timestamp(int64(math.Round(p.curves[h].time[k])))
 			c.Knots = append(c.Knots, otf2.ClockOffset{
-				Time: t, Offset: int64(math.RoundToEven(p.curves[h].at(float64(int64(t - origin))))),
+				Time: t, Offset: int64(math.RoundToEven(p.curves[h].offsetAt(float64(int64(t - origin))))),
 				StdDev: uncertainty[k][h],
 			})
 		}
@@ -246,7 +248,7 @@ func fitExchanges(hosts int, xs []exchange, origin otf2.Timestamp, workers int) 
 	return fit
 }
 
-func (p *problem) byCurve(h int32, t float64) float64 { return p.curves[h].at(t) }
+func (p *problem) byCurve(h int32, t float64) float64 { return p.curves[h].offsetAt(t) }
 
 func (p *problem) countConstraints() []int {
 	n, last := make([]int, p.hosts), make([]int, p.hosts)
@@ -263,7 +265,7 @@ func (p *problem) countConstraints() []int {
 	return n
 }
 
-// countBroken counts exchanges that the written corrections do not keep.
+// countBroken counts the exchanges that the written corrections do not keep.
 func (f *Fitted) countBroken(xs []exchange, origin otf2.Timestamp) int {
 	broken := 0
 	at := func(s instant) int64 {
@@ -286,7 +288,7 @@ func (f *Fitted) countBroken(xs []exchange, origin otf2.Timestamp) int {
 	return broken
 }
 
-// span is when the exchanges took place, on corrected clocks.
+// span returns the time of the first and the last exchange on corrected clocks; at is the correction.
 func (p *problem) span(at func(int32, float64) float64) (from, to float64) {
 	from, to = math.Inf(1), math.Inf(-1)
 	for i := range p.xs {
@@ -303,7 +305,7 @@ func (p *problem) span(at func(int32, float64) float64) (from, to float64) {
 	return from, to
 }
 
-// makeCurves turns the lines into curves with knots, and returns the knots' times on the references' clocks.
+// makeCurves turns the lines into curves with knots and returns the knots' times on the references' clocks.
 func (p *problem) makeCurves(from, to float64) []float64 {
 	n := min(int((to-from)/knotDistance), maxKnots, len(p.xs)/knotExchanges)
 	n = max(n, 1)
@@ -320,14 +322,14 @@ func (p *problem) makeCurves(from, to float64) []float64 {
 			l := &p.lines[h]
 			own := l.time + (t-l.time-l.value)/(1+l.slope)
 			c.time = append(c.time, own)
-			c.value = append(c.value, l.at(own))
+			c.value = append(c.value, l.offsetAt(own))
 		}
 	}
 	return knots
 }
 
-// near lists the exchanges that belong to each knot.
-func (p *problem) near(knots int) [][]int32 {
+// exchangesByKnot lists the exchanges that belong to each knot.
+func (p *problem) exchangesByKnot(knots int) [][]int32 {
 	all := make([][]int32, knots)
 	for i := range p.xs {
 		x := &p.xs[i]
@@ -350,7 +352,7 @@ func (p *problem) near(knots int) [][]int32 {
 	return all
 }
 
-// knotResult is what was found at a knot: the greatest and the least change of each host's offset.
+// knotResult is the greatest and the least change of each host's offset at a knot.
 type knotResult struct {
 	system      *knotSystem
 	most, least []float64
@@ -362,9 +364,9 @@ func (r *knotResult) bounded(h int) bool {
 
 func (r *knotResult) middle(h int) float64 { return (r.most[h] + r.least[h]) / 2 }
 
-// improve moves the curves so that they keep the exchanges.
-func (p *problem) improve(knots []float64, tolerance float64, workers int) {
-	near := p.near(len(knots))
+// improveCurves moves the curves so that they keep the exchanges.
+func (p *problem) improveCurves(knots []float64, tolerance float64, workers int) {
+	near := p.exchangesByKnot(len(knots))
 	results := make([]knotResult, len(knots))
 	eachOf(len(knots), workers, func(k int) {
 		r := &results[k]
@@ -377,7 +379,7 @@ func (p *problem) improve(knots []float64, tolerance float64, workers int) {
 			dropped[i] = true
 		}
 	}
-	// A host that has no bounds at a knot goes between those where it has, else along its line.
+	// A host without bounds at a knot follows the knots where it has bounds, or else its line.
 	wanted := make([][]float64, len(knots))
 	for k := range wanted {
 		wanted[k] = make([]float64, p.hosts)
@@ -387,7 +389,7 @@ func (p *problem) improve(knots []float64, tolerance float64, workers int) {
 	}
 	eachOf(len(knots), workers, func(k int) {
 		r := &results[k]
-		change := r.system.settle(r.most, r.least, wanted[k])
+		change := r.system.chooseOffsets(r.most, r.least, wanted[k])
 		for h := range p.hosts {
 			p.curves[h].value[k] += change[h]
 		}
@@ -423,13 +425,13 @@ func fillGaps(knots []float64, results []knotResult, wanted [][]float64, h int) 
 	}
 }
 
-// uncertainties finds how far off the curves may be at the knots (by knot and host), and their slopes.
+// uncertainties returns the uncertainty of the curves (by knot and host) and of their slopes (by host).
 //
-// At first all that is known of a slope is what clocks can part by. With that the exchanges, each widened by what the
-// slopes of its hosts may be off times its distance, bound the offsets at the knots; and what is known of
-// the offsets at two knots bounds the slope between them. So one makes the other better until neither does.
+// At first a slope is only known to be a drift that clocks can have. Widened by the uncertainty of the slopes times
+// their distance, the exchanges bound the offsets at the knots; the offsets at two knots in turn bound the slope
+// between them. The two steps alternate until neither improves the other.
 func (p *problem) uncertainties(knots []float64, workers int) (all [][]float64, drift []float64) {
-	near := p.near(len(knots))
+	near := p.exchangesByKnot(len(knots))
 	systems := make([]*knotSystem, len(knots))
 	all = make([][]float64, len(knots))
 	for k := range knots {
@@ -471,13 +473,13 @@ func (p *problem) uncertainties(knots []float64, workers int) (all [][]float64, 
 		for k := range knots {
 			drift[h] = max(drift[h], systems[k].widen[h])
 		}
-		spread(knots, all, drift[h], h)
+		spreadUncertainty(knots, all, drift[h], h)
 	}
 	return all, drift
 }
 
-// spread bounds the uncertainty at knots by that at others and what the drift adds on the way.
-func spread(knots []float64, all [][]float64, drift float64, h int) {
+// spreadUncertainty bounds the uncertainty at each knot by that at other knots plus what the drift adds in between.
+func spreadUncertainty(knots []float64, all [][]float64, drift float64, h int) {
 	for k := 1; k < len(knots); k++ {
 		all[k][h] = min(all[k][h], all[k-1][h]+drift*(knots[k]-knots[k-1]))
 	}

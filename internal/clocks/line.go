@@ -8,20 +8,20 @@ import (
 	"slices"
 )
 
-// How fast two machines' clocks part: crystals are sold to within some 50 ppm, and nothing slews the raw clock.
+// Drifts between the clocks of two hosts: crystals are sold as within some 50 ppm, and nothing slews the raw clock.
 const (
-	likelyDrift  = 30e-6  // as a rule
-	certainDrift = 100e-6 // at most, as far as uncertainties are concerned
-	maxDrift     = 200e-6 // the most that is looked for
+	likelyDrift  = 30e-6  // usual
+	certainDrift = 100e-6 // greatest, for uncertainties
+	maxDrift     = 200e-6 // greatest that the fit considers
 )
 
-// bounds collects what a host's offset has to lie between: lower and upper bounds at points of time. Of
-// each of lineBins stretches it keeps the few tightest, seen along a slope.
+// bounds collects upper and lower bounds on a host's offset. It divides the time into lineBins stretches and keeps the
+// few tightest bounds of each, compared along a slope.
 type bounds struct {
-	from, to     float64 // the host's time
-	slope        float64
-	upper, lower [lineBins][]bound
-	uppers, lows int // given
+	from, to               float64 // time of the host
+	slope                  float64
+	upper, lower           [lineBins][]bound
+	upperCount, lowerCount int // bounds added
 }
 
 // bound is a bound on a host's offset at a time of its clock.
@@ -29,25 +29,25 @@ type bound struct{ time, value float64 }
 
 const (
 	lineBins  = 64
-	binBounds = 3 // more than one, so that a wrong one does not hide the right ones
+	binBounds = 3 // more than one, so that a wrong bound does not hide the right ones
 )
 
-func (b *bounds) bin(t float64) int {
+func (b *bounds) binIndex(t float64) int {
 	if b.to <= b.from {
 		return 0
 	}
 	return min(max(int((t-b.from)/(b.to-b.from)*lineBins), 0), lineBins-1)
 }
 
-func (b *bounds) below(t, v float64) {
-	b.uppers++
-	keepTightest(&b.upper[b.bin(t)], bound{t, v},
+func (b *bounds) addUpper(t, v float64) {
+	b.upperCount++
+	keepTightest(&b.upper[b.binIndex(t)], bound{t, v},
 		func(x, y bound) bool { return x.value-b.slope*x.time < y.value-b.slope*y.time })
 }
 
-func (b *bounds) above(t, v float64) {
-	b.lows++
-	keepTightest(&b.lower[b.bin(t)], bound{t, v},
+func (b *bounds) addLower(t, v float64) {
+	b.lowerCount++
+	keepTightest(&b.lower[b.binIndex(t)], bound{t, v},
 		func(x, y bound) bool { return x.value-b.slope*x.time > y.value-b.slope*y.time })
 }
 
@@ -65,55 +65,54 @@ func keepTightest(kept *[]bound, x bound, tighter func(x, y bound) bool) {
 	}
 }
 
-// line is a host's offset as a straight line through value at time, and the range of its slope.
+// line is a host's offset as a straight line, with the range of its slope.
 type line struct {
 	time, value, slope float64
 	least, most        float64 // slopes that the bounds allow
-	room               float64 // to the nearest bounds of both sides; 0 if bounds are broken
+	room               float64 // distance to the nearest bounds of both sides; 0 if bounds are broken
 }
 
-func (l *line) at(t float64) float64 { return l.value + l.slope*(t-l.time) }
+func (l *line) offsetAt(t float64) float64 { return l.value + l.slope*(t-l.time) }
 
-// fit finds the line with the most room to bounds of both sides or, where no line keeps them all, the one that
-// breaks them least (the sum of what it breaks them by: few wrong bounds do not move it far). Where the bounds
-// allow any drift that clocks have, it is the steady one.
-func (b *bounds) fit() line {
+// fitLine returns the line with the most room to the bounds of both sides or, where no line keeps all bounds, the line
+// with the least sum of violations, which few wrong bounds move little. Where the bounds allow any drift that clocks
+// have, steadyDrift chooses the slope.
+func (b *bounds) fitLine() line {
 	upper, lower := slices.Concat(b.upper[:]...), slices.Concat(b.lower[:]...)
 	s := slopes{upper: upper, lower: lower, middle: (b.from + b.to) / 2, u: make([]float64, len(upper)),
 		l: make([]float64, len(lower))}
 	best := goldenSection(s.cost, -maxDrift, maxDrift)
-	_, least, room := s.at(best)
+	_, least, room := s.bestLine(best)
 	within := func(slack float64) func(slope float64) bool {
 		return func(slope float64) bool {
-			_, broken, _ := s.at(slope)
+			_, broken, _ := s.bestLine(slope)
 			return broken <= least+slack
 		}
 	}
 	out := line{time: s.middle, least: edge(within(brokenSlack), best, -maxDrift),
 		most: edge(within(brokenSlack), best, maxDrift)}
-	// Bounds that are broken by no more than what usual drifts make of the time leave the slope open.
+	// Violations no larger than those that a usual drift causes leave the slope open.
 	open := within(brokenSlack + likelyDrift*(b.to-b.from)/2)
 	if edge(open, best, maxDrift)-edge(open, best, -maxDrift) > maxDrift && open(0) {
-		best, out.least, out.most = b.steady(best, room), -maxDrift/2, maxDrift/2
+		best, out.least, out.most = b.steadyDrift(best, room), -maxDrift/2, maxDrift/2
 	}
 	out.slope = best
-	out.value, least, out.room = s.at(best)
+	out.value, least, out.room = s.bestLine(best)
 	if least > 0 {
 		out.room = 0
 	}
 	return out
 }
 
-// slopes tells how lines of a slope stand to bounds.
+// slopes evaluates lines of a given slope against bounds.
 type slopes struct {
 	upper, lower []bound
 	middle       float64   // time at which lines have their value
-	u, l         []float64 // the bounds there, for one slope
+	u, l         []float64 // the bounds at middle, for one slope
 }
 
-// at gives the best line of a slope: its value in the middle, by how much it breaks the bounds, the
-// room that it leaves.
-func (s *slopes) at(slope float64) (value, broken, room float64) {
+// bestLine returns the best line of a slope: its value at middle, the sum of its violations, and its room.
+func (s *slopes) bestLine(slope float64) (value, broken, room float64) {
 	u, l := s.u, s.l
 	for i, p := range s.upper {
 		u[i] = p.value - slope*(p.time-s.middle)
@@ -131,7 +130,7 @@ func (s *slopes) at(slope float64) (value, broken, room float64) {
 		}
 		return 0
 	})
-	// With the k tightest of either side broken there is room for the rest; 0 if nothing is broken.
+	// Breaking the k tightest bounds of either side leaves room for the rest; k is 0 if no bound is broken.
 	k := 0
 	for k < min(len(u), len(l)) && u[k] < l[k] {
 		k++
@@ -156,30 +155,30 @@ func (s *slopes) at(slope float64) (value, broken, room float64) {
 	return value, broken, room
 }
 
-// cost is what the best slope has least of: what is broken or, of those that break nothing, room, with the sign
-// changed.
+// cost is what the best slope minimizes: the violations or, where there are none, the negative room.
 func (s *slopes) cost(slope float64) float64 {
-	_, broken, room := s.at(slope)
+	_, broken, room := s.bestLine(slope)
 	if broken > 0 {
 		return broken
 	}
 	return -room
 }
 
-// brokenSlack is how much more a line may break bounds that contradict each other, ns, to be as good as the best.
+// brokenSlack is how much more than the best line another line may break the bounds and still count as equally good,
+// ns.
 const brokenSlack = 1000
 
-// steady is the drift that is preferred where the bounds leave it open (slope and room are those of the line with the
-// most room): that with which operations took equally long all the time, or none where they do not tell.
+// steadyDrift chooses the drift where the bounds leave it open: the drift for which operations took equally long
+// throughout the run, or 0 where the operations do not decide. slope and room are those of the line with the most room.
 //
-// Of each side it takes the bounds that can be the tightest for a drift that clocks have, and adds up their distances
-// from their median: few slow operations do not count for much. Against that stands the drift itself. The
-// distances count in units of the room, which is about what the shortest operations took, drifts in units of
-// likelyDrift, squared. So operations that lie close together tell next to nothing. A side tells
-// nothing at all unless such bounds are at three times far from each other: two always agree with some drift.
+// Of each side it takes the bounds that can be the tightest for a drift that clocks have, and sums their distances from
+// their median, so that few slow operations count little. The cost of the drift itself is added. Distances count in
+// units of the room, which is about the duration of the shortest operations; drifts count in units of likelyDrift,
+// squared. Operations close together in time therefore decide almost nothing. A side counts only if it has such bounds
+// at leastTimes distant times, because two always agree with some drift.
 //
-// It is a preference among what is possible, no more: operations that took longer and longer look like a drift.
-func (b *bounds) steady(slope, room float64) float64 {
+// The result is a preference among possible drifts: operations that became slower and slower look like a drift.
+func (b *bounds) steadyDrift(slope, room float64) float64 {
 	reach := certainDrift * (b.to - b.from)
 	var sides [][]bound
 	for i, bins := range [2]*[lineBins][]bound{&b.upper, &b.lower} {
@@ -223,13 +222,13 @@ func (b *bounds) steady(slope, room float64) float64 {
 	}, -certainDrift, certainDrift)
 }
 
-// Bounds have to agree at leastTimes times for steady, each a timesApart-th of the run from the one before.
+// steadyDrift needs bounds at leastTimes times, each at least the farTimes-th part of the run after the one before.
 const (
 	leastTimes = 3
 	farTimes   = 6
 )
 
-// goldenSection finds the least value of a function that falls and then rises.
+// goldenSection returns the minimum of a function that falls and then rises.
 func goldenSection(f func(float64) float64, a, b float64) float64 {
 	ratio := (math.Sqrt(5) - 1) / 2
 	x, y := b-ratio*(b-a), a+ratio*(b-a)
@@ -248,7 +247,7 @@ func goldenSection(f func(float64) float64, a, b float64) float64 {
 	return (a + b) / 2
 }
 
-// edge finds where ok, true at from, ends on the way to to.
+// edge returns where ok, which is true at from, becomes false on the way to to.
 func edge(ok func(float64) bool, from, to float64) float64 {
 	if ok(to) {
 		return to

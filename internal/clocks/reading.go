@@ -2,18 +2,18 @@
 
 package clocks
 
-// Reading is what a host's own time service (chrony) says: at Time of the host's clock it was Reference by a clock that
-// all such hosts share, UTC, give or take Bound ns.
+// Reading is one statement of a host's time service (chrony): when the host's clock showed Time, the clock that all
+// such hosts share (UTC) showed Reference, ± Bound ns.
 type Reading struct {
 	Host      int
-	Time      uint64 // archive time of the host, as operations have it
+	Time      uint64 // archive time of the host, as in operations
 	Reference uint64
 	Bound     uint64
 }
 
-// addReadings adds what time services say, as messages from and to a host that is all of theirs, of the given number:
-// what it sent at Reference − Bound had arrived at Time, and what was sent then had arrived there at Reference + Bound.
-// It tells whether there is anything to compare: readings of one host alone say nothing of others.
+// addReadings adds readings as messages to and from a common host, the service: a message sent at Reference − Bound had
+// arrived at Time, and a message sent at Time had arrived at Reference + Bound. It reports whether the readings compare
+// anything: readings of a single host do not.
 func (xs *exchanges) addReadings(readings []Reading, service int32, origin uint64) bool {
 	hosts := make(map[int]bool)
 	for _, r := range readings {

@@ -4,7 +4,7 @@ package clocks
 
 import "math"
 
-// Bounds of relaxLines: how often it goes over the exchanges, and how many times it looks at in all.
+// Bounds of relaxLines: rounds over the exchanges, and times visited in all.
 const (
 	relaxSweeps = 400
 	relaxWork   = 200e6
@@ -12,22 +12,22 @@ const (
 	leastPush   = 200 // ns
 )
 
-// relaxLines moves the lines by as little as it takes to keep the exchanges: each that is broken moves the two hosts'
-// offset and drift by the shortest way to where it is just kept, again and again. Where there are lines that keep all
-// exchanges the way leads there (Agmon's and Motzkin's method for linear inequalities). No push is larger than the room
-// that the hosts' bounds left at first, less with each round: what is wrong by more than that cannot pull the lines far
-// from those that are right.
+// relaxLines moves the lines by as little as it takes to keep the exchanges. Again and again, each broken exchange
+// moves the offset and drift of its two hosts by the shortest way to where it is just kept. If lines exist that keep
+// all exchanges, this converges to them (the method of Agmon and of Motzkin for linear inequalities). No push exceeds
+// the room that the hosts' bounds left at first, and the limit shrinks with each round, so that wrong exchanges cannot
+// pull the lines far from the right ones.
 func (p *problem) relaxLines(from, to float64) {
 	instants := 1
 	for i := range p.xs {
 		instants += p.xs[i].size()
 	}
-	half := max((to-from)/2, 1) // a drift counts as much as what it makes of the run's ends
+	half := max((to-from)/2, 1) // a drift counts as what it adds up to at the run's ends
 	limit := float64(contradiction)
 	for _, l := range p.lines {
 		limit = max(limit, l.room)
 	}
-	// The drift is moved as little as it can be off beside what the offset can be.
+	// The drift moves less than the offset, in proportion to how far off each can be.
 	stiff := min(1, likelyDrift*half/limit)
 	stiff *= stiff
 	for range min(relaxSweeps, max(1, int(relaxWork)/instants)) {
@@ -40,12 +40,12 @@ func (p *problem) relaxLines(from, to float64) {
 			var b, e *instant
 			after, before := math.Inf(-1), math.Inf(1)
 			for j := range x.begins {
-				if v := x.begins[j].time + p.lines[x.begins[j].host].at(x.begins[j].time); v > after {
+				if v := x.begins[j].time + p.lines[x.begins[j].host].offsetAt(x.begins[j].time); v > after {
 					after, b = v, &x.begins[j]
 				}
 			}
 			for j := range x.ends {
-				if v := x.ends[j].time + p.lines[x.ends[j].host].at(x.ends[j].time); v < before {
+				if v := x.ends[j].time + p.lines[x.ends[j].host].offsetAt(x.ends[j].time); v < before {
 					before, e = v, &x.ends[j]
 				}
 			}
@@ -54,13 +54,13 @@ func (p *problem) relaxLines(from, to float64) {
 				continue
 			}
 			broken = true
-			norm := p.weight(b, half, stiff) + p.weight(e, half, stiff)
+			norm := p.pushWeight(b, half, stiff) + p.pushWeight(e, half, stiff)
 			if norm == 0 {
 				continue
 			}
 			by := min(excess, limit) / norm
-			p.push(b, -by, half, stiff)
-			p.push(e, by, half, stiff)
+			p.pushLine(b, -by, half, stiff)
+			p.pushLine(e, by, half, stiff)
 		}
 		if !broken {
 			return
@@ -69,8 +69,8 @@ func (p *problem) relaxLines(from, to float64) {
 	}
 }
 
-// weight is by how much a time moves if its host is pushed by one; the references stay.
-func (p *problem) weight(s *instant, half, stiff float64) float64 {
+// pushWeight returns by how much a time moves if its host is pushed by one; references do not move.
+func (p *problem) pushWeight(s *instant, half, stiff float64) float64 {
 	if p.reference[s.host] == int(s.host) {
 		return 0
 	}
@@ -78,7 +78,7 @@ func (p *problem) weight(s *instant, half, stiff float64) float64 {
 	return 1 + stiff*arm*arm
 }
 
-func (p *problem) push(s *instant, by, half, stiff float64) {
+func (p *problem) pushLine(s *instant, by, half, stiff float64) {
 	if p.reference[s.host] == int(s.host) {
 		return
 	}

@@ -7,15 +7,15 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// transferReader finds, on the network rows of one communicator rank, the first transfer of each operation to each
-// peer and channel, and the first arrival from each.
+// transferReader finds, on the network rows of one communicator rank, the first transfer of each operation to each peer
+// and channel, and the first arrival from each.
 //
-// What is certain of them: data is ready to be sent when the oldest step of that peer and channel has entered the last
-// phase before its transfer (RmaPut, STEP 0); and something has arrived when a step of that operation, peer and channel
-// waits for the flush or for the GPU. Later transfers cannot be paired for certain: empty ones have no record, and of
-// arrivals only the oldest step's are shown.
+// Two times are certain. Data is ready to be sent when the oldest step of that peer and channel has entered the last
+// phase before its transfer (RmaPut, STEP 0). Data has arrived when a step of that operation, peer and channel waits
+// for the flush or for the GPU. Later transfers cannot be paired with certainty: empty ones have no record, and only
+// the oldest step's arrivals are recorded.
 //
-// Rows name the operation by its event id; what it is the communicator rank's row tells, sooner or later.
+// Network rows identify an operation by its event id; the communicator rank's row gives its name, earlier or later.
 type transferReader struct {
 	regions map[otf2.RegionRef]facts.NetPhase
 	windows map[otf2.RmaWinRef]*facts.Communicator
@@ -29,10 +29,10 @@ type transferReader struct {
 	stepKeys []stepKey
 	emit     func(opSample)
 	reader   *facts.Reader // of the rows
-	time     float64       // of the event that it reads
+	time     float64       // of the event being read
 }
 
-// Bounds of what a transferReader remembers.
+// Bounds on what a transferReader remembers.
 const (
 	maxNamedOps = 1 << 13
 	maxSteps    = 1 << 15
@@ -46,7 +46,7 @@ func newTransferReader(names facts.Names, attributes *facts.Attributes, phases m
 		ready: make(map[stepKey]float64), open: make(map[uint64][]transferEnd), seen: make(map[stepKey]bool),
 		ops: make(map[uint64]opName),
 	}
-	r.reader.Enter, r.reader.Put = r.phase, r.put
+	r.reader.Enter, r.reader.Put = r.enterPhase, r.addTransfer
 	return r
 }
 
@@ -63,21 +63,21 @@ type transferEnd struct {
 	time float64
 }
 
-// opName is what tells an operation to all ranks.
+// opName identifies an operation on all ranks.
 type opName struct {
 	function string
 	ordinal  uint64
 	peer     int
 }
 
-// event takes an event of a network row.
-func (r *transferReader) event(ev *otf2.Event, time float64) {
+// readEvent reads an event of a network row.
+func (r *transferReader) readEvent(ev *otf2.Event, time float64) {
 	r.time = time
 	r.reader.Event(ev)
 }
 
-// phase takes what the oldest step begins to wait for.
-func (r *transferReader) phase(region *facts.Region) {
+// enterPhase notes the phase that the oldest step enters.
+func (r *transferReader) enterPhase(region *facts.Region) {
 	phase, ok := r.regions[region.Region]
 	if !ok || !phase.Unsent() && !phase.Arrived() || region.Peer < 0 {
 		return
@@ -86,22 +86,22 @@ func (r *transferReader) phase(region *facts.Region) {
 	switch {
 	case !ok:
 	case phase.Arrived():
-		r.first(key, r.time)
+		r.addFirst(key, r.time)
 	case !r.seen[key]:
-		r.remember(key)
+		r.rememberStep(key)
 		r.ready[key] = r.time
 	}
 }
 
-// put takes a transfer that begins.
-func (r *transferReader) put(t *facts.Transfer) {
+// addTransfer notes a transfer that begins.
+func (r *transferReader) addTransfer(t *facts.Transfer) {
 	w := r.windows[t.Window]
 	key, ok := keyOf(&t.Details, true, t.To)
 	if !ok || t.Step != 0 || w == nil || w.Parent != r.comm.Ref {
 		return
 	}
 	if ready, ok := r.ready[key]; ok {
-		r.first(key, ready)
+		r.addFirst(key, ready)
 	}
 }
 
@@ -110,23 +110,23 @@ func keyOf(d *facts.Details, send bool, peer int) (key stepKey, ok bool) {
 		d.Parent != 0 && d.Channel >= 0
 }
 
-// first takes one side of a transfer unless an earlier one is known.
-func (r *transferReader) first(key stepKey, time float64) {
+// addFirst notes one side of a transfer unless an earlier one is known.
+func (r *transferReader) addFirst(key stepKey, time float64) {
 	if r.seen[key] {
 		return
 	}
-	r.remember(key)
+	r.rememberStep(key)
 	r.seen[key] = true
 	end := transferEnd{key, time}
 	if op, ok := r.ops[key.parent]; ok {
-		r.tell(op, end)
+		r.emitSample(op, end)
 		return
 	}
 	r.open[key.parent] = append(r.open[key.parent], end)
 }
 
-// remember forgets the oldest steps.
-func (r *transferReader) remember(key stepKey) {
+// rememberStep notes a step and forgets the oldest ones.
+func (r *transferReader) rememberStep(key stepKey) {
 	if _, known := r.ready[key]; known || r.seen[key] {
 		return
 	}
@@ -141,12 +141,12 @@ func (r *transferReader) remember(key stepKey) {
 	}
 }
 
-// name takes what the communicator rank's row tells of an operation.
-func (r *transferReader) name(event uint64, op opName) {
+// nameOperation notes the operation that the communicator rank's row gives for an event id.
+func (r *transferReader) nameOperation(event uint64, op opName) {
 	r.order = append(r.order, event)
 	r.ops[event] = op
 	for _, end := range r.open[event] {
-		r.tell(op, end)
+		r.emitSample(op, end)
 	}
 	delete(r.open, event)
 	if len(r.order) > maxNamedOps {
@@ -157,7 +157,7 @@ func (r *transferReader) name(event uint64, op opName) {
 	}
 }
 
-func (r *transferReader) tell(op opName, end transferEnd) {
+func (r *transferReader) emitSample(op opName, end transferEnd) {
 	if op.peer >= 0 && op.peer != end.peer {
 		return
 	}
@@ -174,8 +174,8 @@ func (r *transferReader) tell(op opName, end transferEnd) {
 	r.emit(s)
 }
 
-// networkRows lists the network rows of each rank of a communicator: where it receives, and where processes of
-// its own host send for it.
+// networkRows lists the network rows of each rank of a communicator: the rows where it receives, and those where
+// processes of its own host send for it.
 func networkRows(defs *otf2.Definitions, c *facts.Communicator, hosts Hosts) [][]otf2.LocationRef {
 	ranks := facts.NetworkRanks(defs)
 	rows := make([][]otf2.LocationRef, len(c.Members))
@@ -184,7 +184,7 @@ func networkRows(defs *otf2.Definitions, c *facts.Communicator, hosts Hosts) [][
 			continue
 		}
 		for _, l := range n.Members {
-			if r, ok := ranks[l]; ok && r >= 0 && r < len(rows) && hosts.of(l) == hosts.of(c.Members[r]) &&
+			if r, ok := ranks[l]; ok && r >= 0 && r < len(rows) && hosts.hostOf(l) == hosts.hostOf(c.Members[r]) &&
 				l != c.Members[r] {
 				rows[r] = append(rows[r], l)
 			}

@@ -90,13 +90,13 @@ func TestFirstTransfers(t *testing.T) {
 			var got []opSample
 			r := newReader(&got)
 			if early {
-				r.name(7, c.op)
+				r.nameOperation(7, c.op)
 			}
 			for _, s := range c.events {
-				r.event(s.ev, s.time)
+				r.readEvent(s.ev, s.time)
 			}
 			if !early {
-				r.name(7, c.op)
+				r.nameOperation(7, c.op)
 			}
 			if d := cmp.Diff(c.want, got, cmp.AllowUnexported(opSample{})); d != "" {
 				t.Errorf("%s (known early: %v): %s", c.name, early, d)

@@ -8,23 +8,23 @@ import (
 	"slices"
 )
 
-// maxInstants bounds what is kept of a run: with what the fit needs, some 100 MiB.
+// maxInstants bounds the exchanges kept of a run: about 100 MiB including what the fit needs.
 const maxInstants = 1 << 20
 
-// exchanges keeps what was found. Where it is too much, each direction between hosts keeps as many of its exchanges
-// as the others, spread over the run, whichever communicator was read first and however many exchanges others have:
-// in each of equal stretches of time those that bound clocks tightest.
+// exchanges keeps the exchanges found, up to a limit. Above it, each direction between hosts keeps equally many, spread
+// over the run: in each of equal stretches of time the tightest. So neither the order in which communicators are read
+// nor the number of other exchanges decides what is kept.
 type exchanges struct {
 	directions map[string]*direction
-	order      []*direction // as they were found
-	key        []byte       // of the one that is being added
-	size       int          // instants that are kept
+	order      []*direction // in the order in which they were found
+	key        []byte       // of the exchange being added
+	size       int          // instants kept
 	limit      int          // of size
 	total      int          // exchanges found
 }
 
-// direction is what bounds the same clocks from the same side: messages from one host to another; collectives among
-// the same hosts in which the same host came last.
+// direction is a set of exchanges that bound the same clocks from the same side: messages from one host to another, or
+// collectives among the same hosts in which the same host came last.
 type direction struct {
 	kept []exchange
 }
@@ -51,10 +51,10 @@ func (xs *exchanges) add(x exchange) {
 	}
 }
 
-// maxLasts bounds the directions of collectives among the same hosts: of more hosts, neighbors share one.
+// maxLasts bounds the directions of collectives among the same hosts: with more hosts, neighbors share a direction.
 const maxLasts = 64
 
-// appendDirection appends what tells the exchange's direction from others.
+// appendDirection appends what distinguishes the exchange's direction from others.
 func (x *exchange) appendDirection(key []byte) []byte {
 	for _, b := range x.begins {
 		key = binary.AppendUvarint(key, uint64(b.host)+1)
@@ -64,15 +64,15 @@ func (x *exchange) appendDirection(key []byte) []byte {
 		key = binary.AppendUvarint(key, uint64(e.host)+1)
 	}
 	key = append(key, 0)
-	if last, _, ok := x.last(); ok {
+	if last, _, ok := x.lastBegin(); ok {
 		key = binary.AppendUvarint(key, uint64(last*min(len(x.begins), maxLasts)/len(x.begins)))
 	}
 	return key
 }
 
-// last tells which of the begins was the last one, without knowing clocks: its host took the least time. It is not
-// known unless all hosts begin and end.
-func (x *exchange) last() (begin int, took float64, ok bool) {
+// lastBegin returns which begin was the last one; it needs no clocks, because the last host spent the least time. ok is
+// false unless all hosts have a begin and an end.
+func (x *exchange) lastBegin() (begin int, took float64, ok bool) {
 	if len(x.begins) < 2 || len(x.begins) != len(x.ends) {
 		return 0, 0, false
 	}
@@ -88,10 +88,10 @@ func (x *exchange) last() (begin int, took float64, ok bool) {
 	return begin, took, true
 }
 
-// tightness compares exchanges of one direction: the less, the more an exchange tells. It is on one clock where all
-// hosts begin and end, else it is off by what the clocks are off.
+// tightness compares exchanges of one direction: the smaller, the tighter the bound. It is a duration on one clock
+// where all hosts have a begin and an end; otherwise it includes the difference of the clocks.
 func (x *exchange) tightness() float64 {
-	if _, took, ok := x.last(); ok {
+	if _, took, ok := x.lastBegin(); ok {
 		return took
 	}
 	sum, n := 0.0, 0
@@ -105,8 +105,8 @@ func (x *exchange) tightness() float64 {
 	return sum / float64(n)
 }
 
-// thin halves what is kept. The last exchange of a direction stays: with very many directions there may be nothing to
-// take away.
+// thin halves what is kept. Each direction keeps at least one exchange, so with very many directions thin may remove
+// nothing.
 func (xs *exchanges) thin() {
 	quota := xs.quota(xs.limit / 2)
 	xs.size = 0
@@ -121,12 +121,12 @@ func (xs *exchanges) thin() {
 	}
 }
 
-// quota is how many exchanges each direction may keep so that all have as many instants as the limit at most: those
-// that have fewer leave the rest to the others.
+// quota returns how many exchanges each direction may keep so that all directions together stay within limit instants.
+// Directions with fewer exchanges leave their share to the others.
 func (xs *exchanges) quota(limit int) int {
 	all := slices.Clone(xs.order)
 	slices.SortFunc(all, func(a, b *direction) int { return cmp.Compare(len(a.kept), len(b.kept)) })
-	each := 0 // instants that one exchange more of all directions left would be
+	each := 0 // instants that one more exchange per direction adds
 	for _, d := range all {
 		each += d.kept[0].size()
 	}
@@ -141,11 +141,11 @@ func (xs *exchanges) quota(limit int) int {
 	return len(all[len(all)-1].kept)
 }
 
-// binExchanges is how many exchanges of a direction a stretch of time keeps: more than one, so that a wrong one does
-// not hide the right ones.
+// binExchanges is how many exchanges of a direction a stretch of time keeps: more than one, so that a wrong exchange
+// does not hide the right ones.
 const binExchanges = 4
 
-// thin keeps no more than quota exchanges.
+// thin keeps at most quota exchanges.
 func (d *direction) thin(quota int) {
 	if len(d.kept) <= quota {
 		return
@@ -173,14 +173,14 @@ func (d *direction) thin(quota int) {
 	d.kept = kept
 }
 
-// delayPoint is an exchange as its direction sees it.
+// delayPoint is an exchange as a point of its direction.
 type delayPoint struct {
 	time, delay float64 // ns
 	index       int
 }
 
-// tightest chooses n of points (in the order of time): first those that bound clocks tightest for some drift that
-// clocks can have, the corners of the hull below them, then those of what is left.
+// tightest chooses n of points, which are in the order of time: first those that bound clocks tightest for some
+// possible drift (the corners of the lower hull), then the corners of what remains.
 func tightest(points []delayPoint, n int) []delayPoint {
 	if len(points) <= n {
 		return points
@@ -209,7 +209,7 @@ func tightest(points []delayPoint, n int) []delayPoint {
 	return chosen
 }
 
-// lowerHull gives the corners of the convex hull below points (in the order of time) that lines of slopes up to
+// lowerHull returns the corners of the convex hull below points (in the order of time) that lines of slopes up to
 // maxDrift touch.
 func lowerHull(points []delayPoint) []delayPoint {
 	var hull []delayPoint
@@ -236,7 +236,7 @@ func lowerHull(points []delayPoint) []delayPoint {
 
 func slope(p, q delayPoint) float64 { return (q.delay - p.delay) / (q.time - p.time) }
 
-// list gives all that is kept, in an order that depends on the archive only.
+// list returns all exchanges kept, in an order that depends on the archive alone.
 func (xs *exchanges) list() []exchange {
 	var all []exchange
 	for _, d := range xs.order {

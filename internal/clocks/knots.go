@@ -7,18 +7,18 @@ import (
 	"slices"
 )
 
-// knotSystem is what has to hold at one knot: for every exchange near it, end + offset of its host ≥ begin + offset
-// of its host. These are difference constraints, so shortest paths from the reference give the greatest and the
-// least offset that each host can have; both sets of offsets keep all exchanges, and so does whatever lies
-// between them, such as the middle.
+// knotSystem holds the constraints at one knot: for every exchange near it, end + offset of its host ≥ begin + offset
+// of its host. These are difference constraints, so shortest paths from the reference give the greatest and the least
+// offset of each host. Both sets of offsets keep all exchanges, and so does every mixture of them, such as the middle.
 type knotSystem struct {
 	p    *problem
 	xs   []int32
-	skip map[int32]bool // exchanges that were found to contradict the others
-	// times of the exchanges' begins and ends, in the order of xs: on the curves so far, and how far from the knot
+	skip map[int32]bool // exchanges found to contradict the others
+	// times of the exchanges' begins and ends, in the order of xs, on the present curves, with their distance to the
+	// knot
 	begins, ends [][]knotTime
-	widen        []float64 // by host, ns per ns of distance; nil: not
-	slack        float64   // that every exchange is given so that they can all be kept
+	widen        []float64 // by host, ns per ns of distance; nil: none
+	slack        float64   // granted to every exchange so that all can be kept
 }
 
 type knotTime struct {
@@ -27,7 +27,7 @@ type knotTime struct {
 	distance float64
 }
 
-// rounding is what written offsets, which are whole nanoseconds, can move a begin later or an end earlier.
+// rounding is how far rounding offsets to whole nanoseconds can move a begin later or an end earlier.
 const rounding = 1
 
 func newKnotSystem(p *problem, xs []int32, knot float64) *knotSystem {
@@ -35,7 +35,7 @@ func newKnotSystem(p *problem, xs []int32, knot float64) *knotSystem {
 	times := func(list []instant, shift float64) []knotTime {
 		out := make([]knotTime, len(list))
 		for i, s := range list {
-			v := s.time + p.curves[s.host].at(s.time)
+			v := s.time + p.curves[s.host].offsetAt(s.time)
 			out[i] = knotTime{s.host, v + shift, math.Abs(v - knot)}
 		}
 		return out
@@ -54,16 +54,16 @@ func (k *knotSystem) width(t *knotTime) float64 {
 	return k.widen[t.host] * t.distance
 }
 
-// path is how a host came by its bound.
+// path is where a host's bound comes from.
 type path struct {
 	from     int32 // host, −1: none
 	exchange int32
 	weight   float64
 }
 
-// relax lowers the offsets (sign 1) until no exchange asks for less, or raises them (sign −1) until none asks for
-// more. Hosts for which fixed is true stay. It returns the exchanges of a circle that can never be kept, and by how
-// much each of them would have to give; nil if there is none.
+// relax lowers the offsets (sign 1) until every exchange holds, or raises them (sign −1). Hosts for which fixed is true
+// stay. If the exchanges contradict each other, it returns the exchanges of one contradictory cycle and by how much
+// each of them is short; otherwise nil.
 func (k *knotSystem) relax(offset []float64, sign float64, fixed func(h int32) bool) (circle []int32, deficit float64) {
 	paths := make([]path, len(offset))
 	for i := range paths {
@@ -73,7 +73,7 @@ func (k *knotSystem) relax(offset []float64, sign float64, fixed func(h int32) b
 	if sign < 0 {
 		from, to = to, from
 	}
-	const least = 1e-3 // ns: what is less is rounding
+	const least = 1e-3 // ns; smaller differences are rounding errors
 	for sweep := 0; sweep <= len(offset)+1; sweep++ {
 		changed := false
 		for n := range k.xs {
@@ -116,9 +116,9 @@ func (k *knotSystem) relax(offset []float64, sign float64, fixed func(h int32) b
 	return nil, 0
 }
 
-// findCircle looks for hosts whose bounds depend on themselves.
+// findCircle returns a cycle of hosts whose bounds depend on themselves, if there is one.
 func findCircle(paths []path) (circle []int32, deficit float64) {
-	seen := make([]int32, len(paths)) // the walk that came by
+	seen := make([]int32, len(paths)) // number of the walk that visited the host
 	for h := range paths {
 		walk := int32(h + 1)
 		at := int32(h)
@@ -142,8 +142,8 @@ func findCircle(paths []path) (circle []int32, deficit float64) {
 	return nil, 0
 }
 
-// solve finds the greatest and the least offsets; infinite where nothing bounds a host. Exchanges that contradict
-// each other by more than tolerance are dropped, less is given to all as slack.
+// solve returns the greatest and the least offsets; they are infinite where nothing bounds a host. Exchanges that
+// contradict each other by more than tolerance are dropped; for smaller contradictions all exchanges get slack.
 func (k *knotSystem) solve(tolerance float64) (most, least []float64) {
 	for {
 		most, least = make([]float64, k.p.hosts), make([]float64, k.p.hosts)
@@ -170,9 +170,9 @@ func (k *knotSystem) solve(tolerance float64) (most, least []float64) {
 	}
 }
 
-// settle gives offsets that keep the exchanges of all hosts: bounded ones the middle of their bounds, others what
-// is nearest to what is wanted of them.
-func (k *knotSystem) settle(most, least, wanted []float64) []float64 {
+// chooseOffsets returns offsets that keep the exchanges of all hosts: the middle of the bounds for bounded hosts, the
+// offset nearest to wanted for the others.
+func (k *knotSystem) chooseOffsets(most, least, wanted []float64) []float64 {
 	offset := slices.Clone(wanted)
 	bounded := make([]bool, len(offset))
 	loose := false
@@ -187,8 +187,8 @@ func (k *knotSystem) settle(most, least, wanted []float64) []float64 {
 	if !loose {
 		return offset
 	}
-	// Those who have an upper bound from bounded hosts have no lower one, and nobody else's bound by them is an
-	// upper one: first these down, then the others up.
+	// A host with an upper bound from bounded hosts has no lower bound, and gives others lower bounds only. So these
+	// hosts move down first, then the others move up.
 	up := func(h int32) bool { return bounded[h] || math.IsInf(most[h], 1) }
 	k.relax(offset, 1, up)
 	k.relax(offset, -1, func(h int32) bool { return !up(h) || bounded[h] })

@@ -8,20 +8,20 @@ import (
 	"slices"
 )
 
-// problem is what is to be found: an offset curve for each host that keeps all exchanges.
+// problem is the fit in progress: an offset curve for each host that keeps all exchanges.
 type problem struct {
 	hosts     int
 	xs        []exchange
-	reference []int // of each host's group; itself for those that nothing ties to another
+	reference []int // by host, of its group; a host that nothing ties to another is its own reference
 	curves    []curve
 	lines     []line
 	outliers  []int // by host
 }
 
-// curve is a host's offset over its own time: linear between the knots, and with the first and last slope beyond.
+// curve is a host's offset over its own time: linear between the knots, with the first and last slope beyond.
 type curve struct{ time, value []float64 }
 
-func (c *curve) at(t float64) float64 {
+func (c *curve) offsetAt(t float64) float64 {
 	i, _ := slices.BinarySearch(c.time, t)
 	i = min(max(i-1, 0), len(c.time)-2)
 	return c.value[i] + (c.value[i+1]-c.value[i])/(c.time[i+1]-c.time[i])*(t-c.time[i])
@@ -33,7 +33,7 @@ func newProblem(hosts int, xs []exchange) *problem {
 	return p
 }
 
-// findGroups finds the hosts that exchanges tie together. The first host of a group is its reference.
+// findGroups finds the groups of hosts that exchanges connect. The first host of a group is its reference.
 func (p *problem) findGroups() {
 	p.reference = make([]int, p.hosts)
 	for h := range p.reference {
@@ -61,9 +61,10 @@ func (p *problem) findGroups() {
 	}
 }
 
-// place gives each host a straight line, from the references outwards: those of whom the hosts placed so far
-// tell most go first. Hosts that only one side is known of stay as they are, moved by what it takes.
-func (p *problem) place() {
+// fitLines gives each host a straight line, from the references outwards. Hosts with the most bounds to hosts that
+// already have a line come first. A host that is bounded on one side only stays as it is, moved by as little as its
+// bounds require.
+func (p *problem) fitLines() {
 	p.lines = make([]line, p.hosts)
 	placed := make([]bool, p.hosts)
 	left := 0
@@ -73,7 +74,7 @@ func (p *problem) place() {
 			left++
 		}
 	}
-	from, to := p.ranges()
+	from, to := p.timeRanges()
 	for left > 0 {
 		all := make([]*bounds, p.hosts)
 		for h := range all {
@@ -83,23 +84,23 @@ func (p *problem) place() {
 		}
 		var candidates []int
 		for range lineRounds {
-			p.collect(all, placed)
+			p.collectBounds(all, placed)
 			candidates = candidates[:0]
 			for h, b := range all {
-				if b != nil && b.uppers > 0 && b.lows > 0 {
-					p.lines[h] = b.fit()
+				if b != nil && b.upperCount > 0 && b.lowerCount > 0 {
+					p.lines[h] = b.fitLine()
 					candidates = append(candidates, h)
 					all[h] = &bounds{from: b.from, to: b.to, slope: p.lines[h].slope}
 				}
 			}
 		}
 		if len(candidates) == 0 {
-			p.collect(all, placed)
-			h := slices.IndexFunc(all, func(b *bounds) bool { return b != nil && b.uppers+b.lows > 0 })
+			p.collectBounds(all, placed)
+			h := slices.IndexFunc(all, func(b *bounds) bool { return b != nil && b.upperCount+b.lowerCount > 0 })
 			if h < 0 {
-				return // cannot be: a group hangs together
+				return // unreachable: a group is connected
 			}
-			p.lines[h] = all[h].oneSided()
+			p.lines[h] = all[h].oneSidedLine()
 			placed[h] = true
 			left--
 			continue
@@ -119,8 +120,8 @@ func (p *problem) place() {
 // lineRounds is how often a host's bounds are chosen anew along the line found before.
 const lineRounds = 3
 
-// ranges are the hosts' first and last times in exchanges.
-func (p *problem) ranges() (from, to []float64) {
+// timeRanges returns the hosts' first and last times in exchanges.
+func (p *problem) timeRanges() (from, to []float64) {
 	from, to = make([]float64, p.hosts), make([]float64, p.hosts)
 	for h := range from {
 		from[h], to[h] = math.Inf(1), math.Inf(-1)
@@ -135,8 +136,8 @@ func (p *problem) ranges() (from, to []float64) {
 	return from, to
 }
 
-// collect gives hosts that are not placed their bounds from those that are.
-func (p *problem) collect(all []*bounds, placed []bool) {
+// collectBounds gives each host without a line its bounds from the hosts that have one.
+func (p *problem) collectBounds(all []*bounds, placed []bool) {
 	for i := range p.xs {
 		x := &p.xs[i]
 		if x.outlier {
@@ -145,33 +146,33 @@ func (p *problem) collect(all []*bounds, placed []bool) {
 		after, before := math.Inf(-1), math.Inf(1)
 		for _, b := range x.begins {
 			if placed[b.host] {
-				after = max(after, b.time+p.lines[b.host].at(b.time))
+				after = max(after, b.time+p.lines[b.host].offsetAt(b.time))
 			}
 		}
 		for _, e := range x.ends {
 			if placed[e.host] {
-				before = min(before, e.time+p.lines[e.host].at(e.time))
+				before = min(before, e.time+p.lines[e.host].offsetAt(e.time))
 			}
 		}
 		if !math.IsInf(after, -1) {
 			for _, e := range x.ends {
 				if b := all[e.host]; b != nil {
-					b.above(e.time, after-e.time)
+					b.addLower(e.time, after-e.time)
 				}
 			}
 		}
 		if !math.IsInf(before, 1) {
 			for _, s := range x.begins {
 				if b := all[s.host]; b != nil {
-					b.below(s.time, before-s.time)
+					b.addUpper(s.time, before-s.time)
 				}
 			}
 		}
 	}
 }
 
-// oneSided is the line nearest to none at all.
-func (b *bounds) oneSided() line {
+// oneSidedLine returns the line nearest to zero that keeps the bounds.
+func (b *bounds) oneSidedLine() line {
 	l := line{time: (b.from + b.to) / 2, least: -maxDrift, most: maxDrift}
 	for i := range lineBins {
 		for _, u := range b.upper[i] {
@@ -184,14 +185,14 @@ func (b *bounds) oneSided() line {
 	return l
 }
 
-// dropOutliers takes out of the exchanges what contradicts the others by more than tolerance: of an operation of
-// many hosts the times that break the most, a message as a whole. It returns how much it took out.
+// dropOutliers removes from the exchanges the times that contradict the others by more than tolerance: of an operation
+// of many hosts the times that contradict the most, of a message both. It returns how many it removed.
 func (p *problem) dropOutliers(tolerance float64, at func(host int32, t float64) float64) int {
 	dropped := 0
 	for i := range p.xs {
 		x := &p.xs[i]
 		for !x.outlier {
-			host, which, begin, found := p.worstOf(x, tolerance, at)
+			host, which, begin, found := p.worstInstant(x, tolerance, at)
 			if !found {
 				break
 			}
@@ -227,8 +228,8 @@ func (p *problem) dropExchange(x *exchange) {
 	}
 }
 
-// worstOf finds the time in an exchange that contradicts the most others; host is −1 if that cannot be said.
-func (p *problem) worstOf(x *exchange, tolerance float64, at func(host int32, t float64) float64) (
+// worstInstant returns the time of an exchange that contradicts the most others; host is −1 if no single one does.
+func (p *problem) worstInstant(x *exchange, tolerance float64, at func(host int32, t float64) float64) (
 	host int32, which int, begin, found bool) {
 	begins, ends := make([]float64, len(x.begins)), make([]float64, len(x.ends))
 	last, first := math.Inf(-1), math.Inf(1)
