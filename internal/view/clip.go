@@ -8,18 +8,18 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// each calls f for the location's units in the order shown.
-func (l *location) each(f func(r *row, u unit)) {
+// eachUnit calls f for the location's units in the order shown.
+func (l *location) eachUnit(f func(r *row, u unit)) {
 	for _, p := range l.order {
-		if u := p.row.kept(p.unit); u.from < u.to {
+		if u := p.row.remaining(p.unit); u.from < u.to {
 			f(p.row, u)
 		}
 	}
 }
 
-// fuse marks the operations of a plan that do not have its time, as NCCL stamps a plan as a whole: of one with
-// collectives all but the first collective, as in reports.
-func (r *row) fuse() {
+// markFused marks the operations of a plan that do not have the plan's time. NCCL stamps a plan as a whole: where it
+// has collectives, its time is that of the first one, as in reports.
+func (r *row) markFused() {
 	for from := 0; from < len(r.parts); {
 		to := from + 1
 		for to < len(r.parts) && !r.parts[to].is(flagPlan) {
@@ -36,19 +36,19 @@ func (r *row) fuse() {
 	}
 }
 
-// clipped is what putting a location's units one after the other cost.
+// clipped counts what clip changed.
 type clipped struct {
 	units   uint64
-	nothing uint64 // of them, those that have no length any more
-	moved   uint64 // units that begin later
+	nothing uint64 // of units: without length afterwards
+	moved   uint64 // units that begin later than recorded
 	ticks   uint64
 }
 
-// clip puts the units of a location one after the other in the order shown. Where they overlap, a unit ends when the
-// next one begins: what waits for a rank depends on when it begins, so begins stay, and an end that is too early can
-// only hide waiting. Only where the order is not that of the begins, the later one's begin is moved up to the
-// earlier one's; it is marked, and shown without wait states on all ranks. Fused units get the end of what they
-// belong to.
+// clip puts the units of a location one after the other in the order shown. A unit that overlaps the next one ends when
+// the next one begins. Waiting for a rank depends on when the rank begins, so begins stay, and an early end can only
+// hide waiting. Where the order is not that of the begins, the later unit's begin moves to the earlier one's; flagMoved
+// marks it, and all ranks show the operation without wait states. Fused units get the end of the unit they were
+// launched with.
 func (l *location) clip() (cost clipped) {
 	var last placed
 	var points []placed
@@ -66,15 +66,15 @@ func (l *location) clip() (cost clipped) {
 				cost.nothing++
 			}
 		}
-		last.row.set(last.unit, begin, end)
+		last.row.setTimes(last.unit, begin, end)
 		at := end
 		for _, p := range points {
 			at = max(at, min(p.row.parts[p.from].end, next))
-			p.row.set(p.unit, at, at)
+			p.row.setTimes(p.unit, at, at)
 		}
 		points = points[:0]
 	}
-	l.each(func(r *row, u unit) {
+	l.eachUnit(func(r *row, u unit) {
 		p := &r.parts[u.from]
 		if p.is(flagFused) {
 			points = append(points, placed{r, u})
@@ -94,17 +94,17 @@ func (l *location) clip() (cost clipped) {
 	return cost
 }
 
-func (r *row) set(u unit, begin, end otf2.Timestamp) {
+func (r *row) setTimes(u unit, begin, end otf2.Timestamp) {
 	for i := u.from; i < u.to; i++ {
 		r.parts[i].begin, r.parts[i].end = begin, end
 	}
 }
 
-// timed tells whether the part's begin is when its rank came to the operation.
-func (p *part) timed() bool { return p.is(flagComparable) && !p.is(flagMoved|flagFused) }
+// hasArrival reports whether the part's begin is when its rank arrived at the operation.
+func (p *part) hasArrival() bool { return p.is(flagComparable) && !p.is(flagMoved|flagFused) }
 
-// untime marks what must not show wait states: operations of which one member's begin is not known, or not as shown.
-func (j *job) untime() {
+// markUntimed marks operations that must not show wait states: those in which some member's begin is unknown or moved.
+func (j *job) markUntimed() {
 	for _, c := range j.comms {
 		if len(c.present) < 2 {
 			continue
@@ -112,7 +112,7 @@ func (j *job) untime() {
 		c.eachCollective(func(parts []*part) {
 			j.count.Collectives++
 			for _, p := range parts {
-				if p.timed() {
+				if p.hasArrival() {
 					continue
 				}
 				switch {
@@ -136,8 +136,8 @@ func (j *job) untime() {
 					continue
 				}
 				j.count.Messages++
-				to, k := r.mate(p)
-				if q := &to.parts[k]; !p.timed() || !q.timed() {
+				to, k := r.otherEnd(p)
+				if q := &to.parts[k]; !p.hasArrival() || !q.hasArrival() {
 					p.flags |= flagUntimed
 					q.flags |= flagUntimed
 					j.count.Untimed.Messages++
@@ -147,7 +147,7 @@ func (j *job) untime() {
 	}
 }
 
-// dropUntimed drops the collectives that not all members have comparable times of.
+// dropUntimed drops the collectives that lack comparable times of some member.
 func (j *job) dropUntimed() {
 	for _, c := range j.comms {
 		if len(c.present) < 2 {

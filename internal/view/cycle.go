@@ -2,8 +2,8 @@
 
 package view
 
-// breakCycle drops one unit of a cycle of units that wait for each other: the one with the fewest parts, of equals
-// the one that began last. It is called when nothing can be done, so each unit waits for one.
+// breakCycle drops one unit of a cycle of units that wait for each other: the one with the fewest parts or, among
+// equals, the one that began last. It is called when no unit can be done, so every unit waits for another.
 func (s *scheduler) breakCycle() {
 	var r *row
 	for _, r = range s.rows {
@@ -25,16 +25,16 @@ func (s *scheduler) breakCycle() {
 	var victim *row
 	for _, r := range path {
 		if r.begun {
-			continue // waits for one of the cycle that is not
+			continue // it waits for a unit of the cycle that has not begun
 		}
 		if victim == nil || r.weight() < victim.weight() || r.weight() == victim.weight() && r.begin > victim.begin {
 			victim = r
 		}
 	}
-	s.drop(victim)
+	s.dropUnit(victim)
 }
 
-// node names what the row's unit is a part of.
+// node identifies what the row's unit is a part of.
 func (r *row) node() any {
 	if r.isMessages() {
 		return r
@@ -42,7 +42,7 @@ func (r *row) node() any {
 	return r.comm
 }
 
-// weight is the number of parts that are lost with the row's unit.
+// weight is the number of parts that dropping the row's unit loses.
 func (r *row) weight() int {
 	if !r.isMessages() {
 		return len(r.comm.present)
@@ -56,7 +56,7 @@ func (r *row) weight() int {
 	return n
 }
 
-// blocker is a row whose unit must be begun or done before r's can be.
+// blocker returns a row whose unit must be begun or done before r's can be.
 func (s *scheduler) blocker(r *row) *row {
 	if !r.isMessages() {
 		for _, m := range r.comm.present {
@@ -64,7 +64,7 @@ func (s *scheduler) blocker(r *row) *row {
 			case m.isMessages():
 				return m
 			case !m.can:
-				return m.earlier()
+				return m.earlierRow()
 			case m.location.schedule.open != nil:
 				return m.location.schedule.open
 			}
@@ -73,17 +73,17 @@ func (s *scheduler) blocker(r *row) *row {
 	}
 	switch {
 	case r.begun:
-		return r.awaited()
+		return r.awaitedSender()
 	case !r.can:
-		return r.earlier()
+		return r.earlierRow()
 	case r.need > 0:
-		return s.silent(r)
+		return s.blockedSender(r)
 	}
-	all, ok := s.together(r)
+	all, ok := s.jointRows(r)
 	if !ok {
 		for _, m := range all {
 			if m.need > 0 {
-				return s.silent(m)
+				return s.blockedSender(m)
 			}
 		}
 	}
@@ -95,36 +95,36 @@ func (s *scheduler) blocker(r *row) *row {
 	panic("view: messages that can be done are not")
 }
 
-// earlier is a row of the location whose unit lies before r's.
-func (r *row) earlier() *row {
+// earlierRow returns a row of the location whose unit lies before r's.
+func (r *row) earlierRow() *row {
 	for _, z := range r.location.schedule.active {
-		if z != r && !z.done && before(z, r) {
+		if z != r && !z.done && liesBefore(z, r) {
 			return z
 		}
 	}
 	panic("view: a unit that nothing lies before cannot begin")
 }
 
-// silent is the sender of a message to r that can neither begin nor has begun.
-func (s *scheduler) silent(r *row) *row {
+// blockedSender returns the sender of a message to r that has not begun and cannot begin.
+func (s *scheduler) blockedSender(r *row) *row {
 	for i := r.unit.from; i < r.unit.to; i++ {
-		if p := &r.parts[i]; p.fn == fnRecv && !p.is(flagDropped) && !s.sends(r, p) {
-			from, _ := r.mate(p)
+		if p := &r.parts[i]; p.fn == fnRecv && !p.is(flagDropped) && !s.canSend(r, p) {
+			from, _ := r.otherEnd(p)
 			return from
 		}
 	}
 	panic("view: messages that all can be sent cannot be received")
 }
 
-// drop takes the row's unit out of the view, on all ranks.
-func (s *scheduler) drop(r *row) {
+// dropUnit removes the row's unit from the view, on all ranks.
+func (s *scheduler) dropUnit(r *row) {
 	if r.isMessages() {
 		for i := r.unit.from; i < r.unit.to; i++ {
 			p := &r.parts[i]
 			if p.is(flagDropped) {
 				continue
 			}
-			to, k := r.mate(p)
+			to, k := r.otherEnd(p)
 			p.flags |= flagDropped
 			to.parts[k].flags |= flagDropped
 			s.count.drop(ReasonCycle, 1)
@@ -139,11 +139,11 @@ func (s *scheduler) drop(r *row) {
 		switch {
 		case m.done:
 		case !m.begun:
-			s.load(m, m.unit.from)
-		case m.awaited() == nil:
+			s.loadUnit(m, m.unit.from)
+		case m.awaitedSender() == nil:
 			m.location.schedule.open = nil
-			s.load(m, m.unit.to)
+			s.loadUnit(m, m.unit.to)
 		}
 	}
-	s.start()
+	s.findReady()
 }

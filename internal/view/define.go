@@ -11,10 +11,10 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// sourceMPI is the source file that scout knows MPI's regions by; without it they have no MPI metrics.
+// sourceMPI is the source file by which scout recognizes MPI's regions; without it they get no MPI metrics.
 const sourceMPI = "MPI"
 
-// Names of what is not an operation. Score-P's tools know the first two, by name.
+// Names of regions and communicators that are no operations. Score-P's tools recognize the first two by name.
 const (
 	nameInit     = "MPI_Init"
 	nameFinalize = "MPI_Finalize"
@@ -23,13 +23,13 @@ const (
 	nameWorld    = "MPI_COMM_WORLD"
 )
 
-// style is how a region's operations are shown: it is part of the name.
+// style is how a region shows its operations: it is part of the name.
 type style uint8
 
 const (
 	timed   style = iota
 	untimed       // without wait states
-	fused         // without length, too
+	fused         // also without length
 	numStyles
 )
 
@@ -40,7 +40,7 @@ var styleText = [numStyles]string{
 	fused:   "launched by one kernel together with others: the first of them has the time",
 }
 
-// definitions are the global definitions in the making.
+// definitions writes the global definitions.
 type definitions struct {
 	w       *otf2.GlobalDefWriter
 	strings map[string]otf2.StringRef
@@ -51,7 +51,7 @@ type definitions struct {
 	init     otf2.RegionRef
 	finalize otf2.RegionRef
 	call     [len(functions)][numStyles]otf2.RegionRef
-	made     [len(functions)][2]otf2.RegionRef // messages that NCCL made for a function, by direction
+	made     [len(functions)][2]otf2.RegionRef // by direction: messages that NCCL made for a function
 	waitall  [numStyles]otf2.RegionRef
 	waits    [len(functions)]otf2.RegionRef // for such messages
 }
@@ -115,18 +115,18 @@ func styleOf(p *part) style {
 	return timed
 }
 
-// callOf is the region of a collective, or in which a message is posted.
-func (d *definitions) callOf(p *part, s style) otf2.RegionRef {
-	if p.of != fnNone && s == timed {
-		return d.made[p.of][p.fn-fnSend]
+// callRegion is the region of a collective, or the one in which a message is posted.
+func (d *definitions) callRegion(p *part, s style) otf2.RegionRef {
+	if p.madeFor != fnNone && s == timed {
+		return d.made[p.madeFor][p.fn-fnSend]
 	}
 	return d.call[p.fn][s]
 }
 
-// waitOf is the region in which messages end.
-func (d *definitions) waitOf(p *part, s style) otf2.RegionRef {
-	if p.of != fnNone && s == timed {
-		return d.waits[p.of]
+// waitRegion is the region in which messages end.
+func (d *definitions) waitRegion(p *part, s style) otf2.RegionRef {
+	if p.madeFor != fnNone && s == timed {
+		return d.waits[p.madeFor]
 	}
 	return d.waitall[s]
 }
@@ -165,8 +165,8 @@ func (j *job) machine() string {
 	return "machine"
 }
 
-// defineComms defines the world, and each communicator that something in the view is on, with the members that
-// left data: scout makes every communicator anew, and all its members must take part in all its operations.
+// defineComms defines the world and each communicator with operations in the view, reduced to the members that left
+// data: scout creates every communicator anew, and all members must take part in all its operations.
 func (j *job) defineComms(d *definitions) {
 	_ = d.w.Paradigm(otf2.ParadigmMPI, d.text("NCCL"), otf2.ParadigmClassProcess)
 	all := make([]uint64, len(j.locations))

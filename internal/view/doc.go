@@ -1,24 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package view makes other archives of a native one, for tools that want it otherwise. The native archive is only
-// read.
+// Package view converts a native archive for tools that cannot read it as it is. The native archive is only read.
 //
-// [Scalasca] makes an archive that scout.mpi of Scalasca 2.6 analyzes: NCCL's operations as MPI's, one process and one
-// location per rank. scout carries the recorded communication out again with real MPI calls. So the view must hold
-// only operations that all members have, in an order in which no rank waits for ever. And as scout computes waiting
-// from any times, only operations whose begins can be compared may look like ones that ranks wait in.
+// [Scalasca] makes an archive that scout.mpi of Scalasca 2.6 analyzes: NCCL's operations as MPI's, with one process and
+// one location per rank. scout replays the recorded communication with real MPI calls, so the view holds only
+// operations that all members have, in an order that cannot deadlock. scout derives waiting from any times, so only
+// operations whose begins can be compared are shown such that ranks may wait in them. The steps are:
 //
-//	read    operations of each communicator rank (56 bytes each), with the phases and calls they are of (90 bytes each), locations in parallel
-//	match   what not every member has, or in another order, is dropped; messages get their other end
-//	settle  which times can be compared
-//	spread  operations of a rank that overlap go to processes of their own
-//	order   one order for all communicators, see scheduler
-//	clip    operations of a process that overlap all the same end when the next one begins
-//	untime  what would look like waiting, but is not, is shown without
-//	late    senders do not wait for receivers where scout would hang on it
-//	write   one location after the other
+//	read          operations of each communicator rank (56 bytes each) and their phases and calls (90 bytes each)
+//	match         drops what some member lacks or has in another order; pairs the ends of messages
+//	compareTimes  decides which times can be compared
+//	splitRows     gives overlapping operations of a rank processes of their own
+//	orderUnits    finds one order for all communicators, see scheduler
+//	clip          ends an operation of a process where the next one begins
+//	markUntimed   removes apparent waiting that is none
+//	breakNotices  removes waiting for receivers where scout would hang on it
+//	write         writes one location after the other
 //
-// [Simple] makes an archive for readers that know few kinds of records; it copies rows one by one.
-//
-// Memory of the first grows with operations, not with events; time is linear in both.
+// [Simple] makes an archive for readers that know few kinds of records; it copies rows one by one. Both take time
+// linear in the number of events; the memory of [Scalasca] grows with the number of operations.
 package view

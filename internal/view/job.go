@@ -12,7 +12,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// job is what the view is made of.
+// job is the input of a view: the archive's ranks, communicators, rows and phases.
 type job struct {
 	archive   *otf2.Archive
 	locations []*location
@@ -44,8 +44,8 @@ func newJob(a *otf2.Archive, count *Result) *job {
 
 	ranks, of := analysis.WorldRanks(a.Defs)
 	comms := analysis.Communicators(a.Defs)
-	// A rank of the view has one member of a communicator. Where GPUs are not known, several of a
-	// process's may look like one.
+	// In the view, a rank has one member of a communicator. Where GPUs are unknown, several members of a process seem
+	// to be one rank.
 	type place struct{ rank, nth int }
 	at := make(map[place]*location)
 	places := make(map[otf2.LocationRef]place)
@@ -74,7 +74,8 @@ func newJob(a *otf2.Archive, count *Result) *job {
 			cmp.Compare(a.rank, b.rank), cmp.Compare(a.nth, b.nth))
 	})
 	for i, p := range order {
-		l := &location{id: i, of: i, name: cmp.Or(ranks[p.rank].Together, ranks[p.rank].Name), host: ranks[p.rank].Host}
+		rank := ranks[p.rank]
+		l := &location{id: i, firstID: i, name: cmp.Or(rank.Together, rank.Name), host: rank.Host}
 		if p.nth > 0 {
 			l.name = fmt.Sprintf("%s #%d", l.name, p.nth+1)
 		}
@@ -94,7 +95,7 @@ func newJob(a *otf2.Archive, count *Result) *job {
 	return j
 }
 
-// addComm makes the rows of a communicator's members with data. Without two there is nothing to show.
+// addComm makes the rows of a communicator's members with data. Fewer than two rows show no communication.
 func (j *job) addComm(def *analysis.Communicator, locate func(otf2.LocationRef) *location) {
 	c := &comm{ref: def.Ref, name: def.Name, rows: make([]*row, len(def.Members)),
 		rank: make([]int32, len(def.Members)), view: otf2.UndefinedComm}
@@ -119,7 +120,7 @@ func (j *job) addComm(def *analysis.Communicator, locate func(otf2.LocationRef) 
 	}
 }
 
-// differs tells whether the archive says that the members did not record the operation alike.
+// differs reports whether, according to the archive, the members recorded the operation differently.
 func (j *job) differs(c *comm, function string, ordinal uint64) bool {
 	return slices.ContainsFunc(j.stretches[stretchKey{c.ref, function}], func(s facts.Stretch) bool {
 		return s.First <= ordinal && ordinal <= s.Last

@@ -8,23 +8,24 @@ import (
 	"sort"
 )
 
-// Reason says why operations are not in the view.
+// Reason is why operations are not in the view.
 type Reason string
 
 const (
-	ReasonDiffers   Reason = "recorded_differently"      // the archive says that the members did not record them alike
-	ReasonMissing   Reason = "not_on_every_member"       // some member with data has no such operation
-	ReasonOrder     Reason = "order_differs"             // the members have them in another order than others
-	ReasonRoot      Reason = "root_differs"              // the members name different roots, or one without data
-	ReasonUnmatched Reason = "message_unmatched"         // a message of which only one end is there
-	ReasonUnplaced  Reason = "not_placed"                // no end, or a peer that the communicator does not have
-	ReasonCycle     Reason = "order_has_cycle"           // no order of the communicators' operations suits all ranks
-	ReasonUntimed   Reason = "no_comparable_times"       // ends without times of one kind
-	ReasonFused     Reason = "launched_with_collectives" // messages of a launch whose time is that of its first collective
+	ReasonDiffers   Reason = "recorded_differently" // according to the archive, the members recorded them differently
+	ReasonMissing   Reason = "not_on_every_member"  // some member with data lacks the operation
+	ReasonOrder     Reason = "order_differs"        // a member has them in another order
+	ReasonRoot      Reason = "root_differs"         // the members name different roots, or one without data
+	ReasonUnmatched Reason = "message_unmatched"    // only one end of the message was recorded
+	ReasonUnplaced  Reason = "not_placed"           // it has no end, or a peer outside the communicator
+	ReasonCycle     Reason = "order_has_cycle"      // no order of the communicators' operations suits all ranks
+	ReasonUntimed   Reason = "no_comparable_times"  // the ends have times of different kinds
+	// messages of a launch whose time is that of its first collective
+	ReasonFused Reason = "launched_with_collectives"
 )
 
-// match keeps what every member of a communicator has, in the order that all have, and finds the two ends of
-// messages.
+// match keeps the operations that every member of a communicator has, in the order that all have, and pairs the two
+// ends of messages.
 func (j *job) match() {
 	for _, c := range j.comms {
 		for _, r := range c.present {
@@ -37,18 +38,18 @@ func (j *job) match() {
 			}
 			continue
 		}
-		j.leaveOut(c)
+		j.dropDiffering(c)
 		if !c.aligned() {
 			j.align(c)
 		}
-		j.roots(c)
-		j.messages(c)
+		j.dropRootMismatches(c)
+		j.matchMessages(c)
 	}
 }
 
-// leaveOut drops what the archive says the members did not record alike. Of a collective the first member's
-// part is counted; of a message each end's.
-func (j *job) leaveOut(c *comm) {
+// dropDiffering drops what the members recorded differently according to the archive. A collective counts once, a
+// message once per end.
+func (j *job) dropDiffering(c *comm) {
 	if len(j.stretches) == 0 {
 		return
 	}
@@ -56,7 +57,7 @@ func (j *job) leaveOut(c *comm) {
 	for _, r := range c.present {
 		for i := range r.parts {
 			p := &r.parts[i]
-			if p.message() {
+			if p.isMessage() {
 				src, dst := r.rank, int(p.peer)
 				if p.fn == fnRecv {
 					src, dst = dst, src
@@ -74,7 +75,7 @@ func (j *job) leaveOut(c *comm) {
 	j.count.drop(ReasonDiffers, uint64(len(distinct)))
 }
 
-// opKey names a collective on its communicator.
+// opKey identifies a collective on its communicator.
 type opKey struct {
 	fn      uint8
 	ordinal uint64
@@ -82,15 +83,15 @@ type opKey struct {
 
 func (p *part) key() opKey { return opKey{p.fn, p.ordinal} }
 
-// nextCollective is the index of the first collective at or after i that is in the view.
+// nextCollective returns the index of the first collective at or after i that is in the view.
 func (r *row) nextCollective(i int) int {
-	for i < len(r.parts) && (r.parts[i].message() || r.parts[i].is(flagDropped)) {
+	for i < len(r.parts) && (r.parts[i].isMessage() || r.parts[i].is(flagDropped)) {
 		i++
 	}
 	return i
 }
 
-// aligned tells whether all members have the same collectives in the same order.
+// aligned reports whether all members have the same collectives in the same order.
 func (c *comm) aligned() bool {
 	first := c.present[0]
 	for _, r := range c.present[1:] {
@@ -107,12 +108,12 @@ func (c *comm) aligned() bool {
 	return true
 }
 
-// align drops the collectives that not every member has, then those that a member has in another order: of each
-// member as few as possible (all but a longest run that is in the order of the members before it).
+// align drops the collectives that some member lacks, then those that a member has in another order than the members
+// before it. Per member it drops as few as possible: all but a longest increasing subsequence.
 func (j *job) align(c *comm) {
-	at := make(map[opKey]int) // position in the order in which they are seen first
-	var have []int            // members that have it
-	var last []int            // the last of them
+	at := make(map[opKey]int) // position in order of first appearance
+	var have []int            // number of members that have it
+	var last []int            // the last of these members
 	for m, r := range c.present {
 		for i := r.nextCollective(0); i < len(r.parts); i = r.nextCollective(i + 1) {
 			k, ok := at[r.parts[i].key()]
@@ -123,7 +124,7 @@ func (j *job) align(c *comm) {
 			case last[k] != m:
 				have[k]++
 				last[k] = m
-			default: // a second one of that number
+			default: // the same number again
 				r.parts[i].flags |= flagDropped
 				j.count.drop(ReasonMissing, 1)
 			}
@@ -162,12 +163,12 @@ func (j *job) align(c *comm) {
 	}
 }
 
-// longestRise is a longest ascending subsequence of distinct numbers (patience sorting).
+// longestRise returns a longest increasing subsequence of distinct numbers (patience sorting).
 func longestRise(of []int) []int {
 	if slices.IsSorted(of) {
 		return of
 	}
-	var tails []int // index of the smallest end of the runs of each length
+	var tails []int // by length, the index of the smallest end of the subsequences found
 	before := make([]int, len(of))
 	for i, v := range of {
 		n := sort.Search(len(tails), func(k int) bool { return of[tails[k]] >= v })
@@ -204,8 +205,8 @@ func (c *comm) eachCollective(f func(parts []*part)) {
 	}
 }
 
-// roots drops collectives whose members do not agree on the root, or whose root left no data.
-func (j *job) roots(c *comm) {
+// dropRootMismatches drops collectives whose members disagree on the root, or whose root left no data.
+func (j *job) dropRootMismatches(c *comm) {
 	c.eachCollective(func(parts []*part) {
 		root := parts[0].peer
 		agree := !parts[0].function().Rooted() || c.rank[root] >= 0
@@ -225,16 +226,16 @@ func dropAll(parts []*part) {
 	}
 }
 
-// messages gives each end of a message the index of the other one, by pair and ordinal, and drops ends that have
-// none. The messages of a pair are in one order on both sides then, as MPI has it.
-func (j *job) messages(c *comm) {
+// matchMessages gives each end of a message the index of the other end, by pair and ordinal, and drops ends without
+// another. Both sides of a pair then have its messages in one order, as MPI requires.
+func (j *job) matchMessages(c *comm) {
 	type pair struct{ src, dst int32 }
 	type ends struct{ sends, receives []int }
 	all := make(map[pair]*ends)
 	for _, r := range c.present {
 		for i := range r.parts {
 			p := &r.parts[i]
-			if !p.message() || p.is(flagDropped) {
+			if !p.isMessage() || p.is(flagDropped) {
 				continue
 			}
 			key := pair{int32(r.rank), p.peer}
@@ -254,19 +255,19 @@ func (j *job) messages(c *comm) {
 		}
 	}
 	for key, e := range all {
-		j.mates(c.rows[key.src], e.sends, c.rows[key.dst], e.receives)
+		j.matchPair(c.rows[key.src], e.sends, c.rows[key.dst], e.receives)
 	}
 }
 
-// mates brings the ends of a pair's messages together. A rank without data has no row, and no ends.
-func (j *job) mates(src *row, sends []int, dst *row, receives []int) {
+// matchPair pairs the ends of two ranks' messages. A rank without data has no row and no ends.
+func (j *job) matchPair(src *row, sends []int, dst *row, receives []int) {
 	for len(sends) > 0 || len(receives) > 0 {
 		switch {
 		case len(receives) == 0 || len(sends) > 0 && src.parts[sends[0]].ordinal < dst.parts[receives[0]].ordinal:
-			j.unmatched(src, sends[0])
+			j.dropUnmatched(src, sends[0])
 			sends = sends[1:]
 		case len(sends) == 0 || src.parts[sends[0]].ordinal > dst.parts[receives[0]].ordinal:
-			j.unmatched(dst, receives[0])
+			j.dropUnmatched(dst, receives[0])
 			receives = receives[1:]
 		default:
 			src.parts[sends[0]].ordinal, dst.parts[receives[0]].ordinal = uint64(receives[0]), uint64(sends[0])
@@ -275,10 +276,10 @@ func (j *job) mates(src *row, sends []int, dst *row, receives []int) {
 	}
 }
 
-func (j *job) unmatched(r *row, i int) {
+func (j *job) dropUnmatched(r *row, i int) {
 	r.parts[i].flags |= flagDropped
 	j.count.drop(ReasonUnmatched, 1)
 }
 
-// mate is the other end of a message that is in the view.
-func (r *row) mate(p *part) (*row, int) { return r.comm.rows[p.peer], int(p.ordinal) }
+// otherEnd returns the row and the index of the other end of a message in the view.
+func (r *row) otherEnd(p *part) (*row, int) { return r.comm.rows[p.peer], int(p.ordinal) }

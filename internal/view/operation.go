@@ -8,10 +8,10 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// function is an operation of NCCL as the view shows it: one row of the table below.
+// function is an operation of NCCL as the view shows it.
 type function struct {
-	regions.Collective        // of messages name and role
-	canonical          string // of MPI's counterpart: what scout goes by
+	regions.Collective        // messages have only name and role
+	canonical          string // name of MPI's counterpart, by which scout recognizes it
 }
 
 // functions is indexed by part.fn. Source of the names: MPI 4.0.
@@ -31,7 +31,7 @@ var functions = [...]function{
 const (
 	fnSend     = uint8(len(functions) - 2)
 	fnRecv     = uint8(len(functions) - 1)
-	fnMessages = fnSend // from here on
+	fnMessages = fnSend // this and all later functions are messages
 	fnNone     = 0xff
 )
 
@@ -44,16 +44,16 @@ func functionNamed(name string) uint8 {
 	return fnNone
 }
 
-// part is one member's share of a collective, or one end of a message. There is one for every
-// operation in the archive, so it is small and holds no pointers.
+// part is one member's share of a collective, or one end of a message. There is one for every operation in the archive,
+// so it is small and holds no pointers.
 type part struct {
 	begin, end     otf2.Timestamp // of its plan: as recorded, later as shown
-	sent, received uint64         // bytes; of a message the first
-	ordinal        uint64         // as recorded; of a message later the index of its other end's part
+	sent, received uint64         // bytes; messages use sent only
+	ordinal        uint64         // as recorded; of a matched message the index of its other end's part
 	peer           int32          // root or peer, rank in the native communicator; −1: none
-	phase          int32          // in which it was called, index into job.phases
+	phase          int32          // in which it was called, index into phases.all
 	fn             uint8          // index into functions
-	of             uint8          // function that NCCL made this message for, or fnNone
+	madeFor        uint8          // function that NCCL made this message for, or fnNone
 	source         facts.Source   // of its times
 	flags          flag
 }
@@ -65,14 +65,14 @@ const (
 	flagDropped                     // not in the view
 	flagMoved                       // its begin is later than recorded, to make room
 	flagUntimed                     // shown without wait states
-	flagFused                       // another one of its plan has the time
-	flagQuiet                       // a send that is not shown to wait for its receiver
+	flagFused                       // its plan's time belongs to another part
+	flagQuiet                       // a send whose waiting for its receiver is not shown
 	flagComparable                  // its begin can be compared with the other members'
-	flagPlaced                      // of no such times: shown where it neither waits nor is waited for
+	flagPlaced                      // without comparable times: shown where no rank waits in it
 )
 
 func (p *part) is(f flag) bool      { return p.flags&f != 0 }
-func (p *part) message() bool       { return p.fn >= fnMessages }
+func (p *part) isMessage() bool     { return p.fn >= fnMessages }
 func (p *part) function() *function { return &functions[p.fn] }
 
 // row is one communicator rank: its parts in the order in which it issued them.
@@ -82,7 +82,7 @@ type row struct {
 	source   otf2.LocationRef // native location
 	location *location        // where it is shown
 	parts    []part
-	unplaced uint64 // operations whose root or peer is no rank of the communicator, or that never ended
+	unplaced uint64 // operations without an end, or with a root or peer outside the communicator
 	state
 	notices notices
 }
@@ -94,20 +94,21 @@ type comm struct {
 	rows    []*row // by native rank; nil: without data
 	present []*row
 	rank    []int32 // native rank → rank among the present, −1: none
-	used    bool    // something of it is in the view
+	used    bool    // operations of it are in the view
 	view    otf2.CommRef
 	state   commState
 }
 
-// location is one rank of the view: a process, or one GPU of a process that uses several; or a further row of one, see
-// spread.
+// location is one rank of the view: a process, or one GPU of a process that uses several; or a further row of a rank,
+// see splitRows.
 type location struct {
-	id    int // id of location, location group, and rank in COMM_LOCATIONS: that of first rows is the world rank
-	name  string
-	of    int // id of the rank's first row
-	host  string
-	rows  []*row
-	order []placed // in which its units are shown; see scheduler
+	// of the location and the location group, and rank in COMM_LOCATIONS; for first rows the rank in the world
+	id      int
+	name    string
+	firstID int // id of the rank's first location
+	host    string
+	rows    []*row
+	order   []placed // its units in the order shown; see scheduler
 
 	schedule schedule
 }
@@ -118,11 +119,10 @@ type placed struct {
 	unit
 }
 
-// unit is what is shown as a whole: a collective, or the messages of one plan.
-type unit struct{ from, to int } // parts
+// unit is the range of parts shown as a whole: a collective, or the messages of one plan.
+type unit struct{ from, to int } // indices of parts
 
-// unitAt is the unit that begins with the first part at or after from that is in the view; from ≥ to if there is
-// none.
+// unitAt returns the unit that begins with the first part in the view at or after from; from ≥ to if there is none.
 func (r *row) unitAt(from int) unit {
 	n := len(r.parts)
 	for from < n && r.parts[from].is(flagDropped) {
@@ -133,16 +133,16 @@ func (r *row) unitAt(from int) unit {
 		return u
 	}
 	u.to++
-	if r.parts[from].message() {
-		for u.to < n && r.parts[u.to].message() && !r.parts[u.to].is(flagPlan) {
+	if r.parts[from].isMessage() {
+		for u.to < n && r.parts[u.to].isMessage() && !r.parts[u.to].is(flagPlan) {
 			u.to++
 		}
 	}
 	return u
 }
 
-// kept is the unit without the parts at its begin that were dropped after it had its place; from = to: none is left.
-func (r *row) kept(u unit) unit {
+// remaining returns the unit without leading parts that were dropped since it was ordered; from = to: none is left.
+func (r *row) remaining(u unit) unit {
 	for u.from < u.to && r.parts[u.from].is(flagDropped) {
 		u.from++
 	}

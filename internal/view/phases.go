@@ -14,36 +14,36 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// phases are those that the application marked, and calls of NCCL's API, which are treated like phases: the call paths
-// of the view.
+// phases are the call paths of the view: phases that the application marked, and calls of NCCL's API, which are treated
+// alike.
 type phases struct {
 	all   []phase
-	calls map[analysis.CallKey]int32 // of NCCL: the innermost phase, which is the call itself
+	calls map[analysis.CallKey]int32 // by call of NCCL: the innermost phase, which is the call itself
 }
 
-// phase is one time that a phase was run through on a thread.
+// phase is one execution of a phase on a thread.
 type phase struct {
-	around     int32 // index; noPhase: none
+	parent     int32 // index of the enclosing phase; noPhase: none
 	region     otf2.RegionRef
 	begin, end otf2.Timestamp
-	shown      otf2.RegionRef // in the view
+	shown      otf2.RegionRef // region in the view
 }
 
 const noPhase = -1
 
-// How phases are shown. Operations have the names of the calls themselves.
+// Names and descriptions of phases. The regions of operations have the names of the API calls themselves.
 const (
 	phaseText  = "phase of the application, in which the operations were called"
 	callPrefix = "call of "
 	callText   = "from the call of NCCL's API until the GPU ends the operation"
 )
 
-// maxNames is how many phases whose names differ in a number at their ends have regions of their own; more share one
-// ("step *").
+// maxNames is how many phases whose names differ only in a final number get regions of their own; more share one ("step
+// *").
 const maxNames = 100
 
-// readPhases finds the phases in which operations were called, if there are any. Damage is told by who reads the
-// operations.
+// readPhases finds the phases in which operations were called, if there are any. Damage of the files is reported when
+// the operations are read.
 func (j *job) readPhases(workers int) error {
 	marked, calls := facts.PhaseRegions(j.archive.Defs), facts.CallRegions(j.archive.Defs)
 	if len(calls) == 0 {
@@ -75,12 +75,12 @@ func (j *job) readPhases(workers int) error {
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			j.phases.take(&t, processes[loc])
+			j.phases.addThread(&t, processes[loc])
 			return nil
 		})
 }
 
-// opened is an open region of a thread: the innermost phase, and whether that is the region itself.
+// opened is an open region of a thread: the innermost phase, and whether the region itself is that phase.
 type opened struct {
 	in      int32
 	own     bool
@@ -106,7 +106,7 @@ func (t *phaseThread) enter(r *facts.Region) {
 		marked, called = false, false
 	}
 	if marked || called {
-		t.all = append(t.all, phase{around: within, region: r.Region, begin: r.Begin, end: otf2.UndefinedTimestamp})
+		t.all = append(t.all, phase{parent: within, region: r.Region, begin: r.Begin, end: otf2.UndefinedTimestamp})
 		within = int32(len(t.all) - 1)
 	}
 	if called && r.Event != 0 {
@@ -122,18 +122,18 @@ func (t *phaseThread) leave(r *facts.Region) {
 	}
 	for _, o := range t.open[at:] {
 		if o.own && !r.Unfinished {
-			t.all[o.in].end = r.End // call paths nest: a phase that is not left ends with the one around it
+			t.all[o.in].end = r.End // call paths nest: a phase without a leave event ends with the one around it
 		}
 	}
 	t.open = t.open[:at]
 }
 
-// take adds the phases of a thread.
-func (p *phases) take(t *phaseThread, process otf2.LocationGroupRef) {
+// addThread adds the phases of a thread.
+func (p *phases) addThread(t *phaseThread, process otf2.LocationGroupRef) {
 	first := int32(len(p.all))
 	for _, f := range t.all {
-		if f.around != noPhase {
-			f.around += first
+		if f.parent != noPhase {
+			f.parent += first
 		}
 		p.all = append(p.all, f)
 	}
@@ -142,20 +142,20 @@ func (p *phases) take(t *phaseThread, process otf2.LocationGroupRef) {
 	}
 }
 
-// of is the phase in which an operation was called.
-func (p *phases) of(process otf2.LocationGroupRef, parent uint64) int32 {
+// phaseOf returns the phase in which an operation was called.
+func (p *phases) phaseOf(process otf2.LocationGroupRef, parent uint64) int32 {
 	if in, known := p.calls[analysis.CallKey{Process: process, Event: parent}]; known && parent != 0 {
 		return in
 	}
 	return noPhase
 }
 
-// define makes the regions of the phases in which something in the view was called.
-func (p *phases) define(d *definitions, j *job) {
+// defineRegions defines the regions of the phases in which operations of the view were called.
+func (p *phases) defineRegions(d *definitions, j *job) {
 	used := make(map[otf2.RegionRef]bool)
 	for _, r := range j.rows {
 		for i := range r.parts {
-			for at := r.parts[i].phase; at != noPhase && !r.parts[i].is(flagDropped); at = p.all[at].around {
+			for at := r.parts[i].phase; at != noPhase && !r.parts[i].is(flagDropped); at = p.all[at].parent {
 				used[p.all[at].region] = true
 			}
 		}
@@ -186,25 +186,26 @@ func (p *phases) define(d *definitions, j *job) {
 	}
 }
 
-// path lists a phase and those around it, the outermost first.
-func (p *phases) path(in int32) (path []int32) {
-	for ; in != noPhase; in = p.all[in].around {
+// callPath lists a phase and those around it, the outermost first.
+func (p *phases) callPath(in int32) (path []int32) {
+	for ; in != noPhase; in = p.all[in].parent {
 		path = append(path, in)
 	}
 	slices.Reverse(path)
 	return path
 }
 
-// common is the innermost phase that all parts in the view were called in. The first part is in the view.
-func (p *phases) common(parts []part) int32 {
+// innermostCommon returns the innermost phase in which all parts in the view were called. The first part is in the
+// view.
+func (p *phases) innermostCommon(parts []part) int32 {
 	in := parts[0].phase
 	for i := range parts {
 		if in == noPhase || parts[i].is(flagDropped) || parts[i].phase == in {
 			continue
 		}
-		path := p.path(parts[i].phase)
+		path := p.callPath(parts[i].phase)
 		for in != noPhase && !slices.Contains(path, in) {
-			in = p.all[in].around
+			in = p.all[in].parent
 		}
 	}
 	return in

@@ -16,7 +16,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// attributes are those of the native archive, which has to have the ones that the view needs.
+// attributes finds the native archive's attributes; it fails if one that the view needs is missing.
 func (j *job) attributes() (*facts.Attributes, error) {
 	found := facts.FindAttributes(j.archive.Defs)
 	for _, want := range []otf2.AttributeRef{regions.AttrTimingSource, regions.AttrOrdinal} {
@@ -28,16 +28,16 @@ func (j *job) attributes() (*facts.Attributes, error) {
 	return found, nil
 }
 
-// read reads the operations of all communicator ranks, each location once. Damage is a problem of the
-// result: what lies behind it is missing.
+// read reads the operations of all communicator ranks, each location once. Damage of a file is a problem of the result;
+// the operations after it are missing.
 func (j *job) read(workers int, progress func(done, total int)) error {
 	attributes, err := j.attributes()
 	if err != nil {
 		return err
 	}
 	names := facts.ArchiveNames(j.archive.Defs, facts.Communicators(j.archive.Defs))
-	// A location stands for one rank of a communicator, but what another collector took over is on a
-	// communicator of its own, of which the others' locations are members, too.
+	// A location stands for one rank of a communicator. But a collector that took over others' data has a communicator
+	// of its own, of which the others' locations are members, too.
 	rows := make(map[otf2.LocationRef][]*row)
 	sel := &otf2.Selection{Kinds: facts.Kinds}
 	for _, r := range j.rows {
@@ -59,7 +59,7 @@ func (j *job) read(workers int, progress func(done, total int)) error {
 		func(loc otf2.LocationRef, events iter.Seq2[*otf2.Event, error]) error {
 			rd := newRowReader(facts.NewReader(names, attributes), rows[loc])
 			process := processes[loc]
-			rd.called = func(parent uint64) int32 { return j.phases.of(process, parent) }
+			rd.called = func(parent uint64) int32 { return j.phases.phaseOf(process, parent) }
 			for ev, err := range events {
 				if err != nil {
 					mu.Lock()
@@ -74,21 +74,22 @@ func (j *job) read(workers int, progress func(done, total int)) error {
 		})
 }
 
-// rowReader turns a location's operations into parts. Operations of one launch have one time, that of the launch.
+// rowReader turns a location's operations into parts. All operations of a launch have the launch's time.
 type rowReader struct {
 	*facts.Reader
-	rows   []*row // of which the location is a member
+	rows   []*row // rows of the communicators that the location is a member of
 	called func(parent uint64) (phase int32)
-	ops    []facts.Operation // of the launch, by the order in which they began; Launch is 0 where one has not ended
+	// of the launch, in the order of their begins; Launch is 0 for an operation that has not ended
+	ops []facts.Operation
 }
 
 func newRowReader(r *facts.Reader, rows []*row) *rowReader {
 	rd := &rowReader{Reader: r, rows: rows, called: func(uint64) int32 { return noPhase }}
-	r.Operation, r.Leave = rd.operation, rd.launch
+	r.Operation, r.Leave = rd.addOperation, rd.endLaunch
 	return rd
 }
 
-func (rd *rowReader) operation(o *facts.Operation) {
+func (rd *rowReader) addOperation(o *facts.Operation) {
 	if o.Launch == 0 {
 		return
 	}
@@ -98,12 +99,12 @@ func (rd *rowReader) operation(o *facts.Operation) {
 	rd.ops[o.Index] = *o
 }
 
-// launch makes parts of its operations.
-func (rd *rowReader) launch(l *facts.Region) {
+// endLaunch makes parts of the launch's operations.
+func (rd *rowReader) endLaunch(l *facts.Region) {
 	if l.Number == 0 {
 		return
 	}
-	end := max(l.End, l.Begin) // damaged files may say otherwise
+	end := max(l.End, l.Begin) // damaged files may have an end before the begin
 	of := functionNamed(rd.Names.RegionName(l.Region))
 	var first *row
 	for i := range rd.ops {
@@ -113,12 +114,12 @@ func (rd *rowReader) launch(l *facts.Region) {
 		}
 		at := slices.IndexFunc(rd.rows, func(r *row) bool { return r.comm.ref == o.Comm })
 		if at < 0 {
-			continue // of a communicator of one rank, or not among ours
+			continue // of a communicator that the view does not have
 		}
 		r := rd.rows[at]
 		p := part{
 			begin: l.Begin, end: end, sent: o.Sent, received: o.Received, ordinal: o.Ordinal, peer: -1,
-			fn: functionNamed(o.Function), of: fnNone,
+			fn: functionNamed(o.Function), madeFor: fnNone,
 			source: l.Source, phase: rd.called(o.Parent),
 		}
 		peer := o.Peer
@@ -127,12 +128,12 @@ func (rd *rowReader) launch(l *facts.Region) {
 		} else {
 			peer = int(int32(o.Root))
 		}
-		if p.fn == fnNone || !p.place(r, int32(peer)) {
+		if p.fn == fnNone || !p.setPeer(r, int32(peer)) {
 			r.unplaced++
 			continue
 		}
-		if p.message() && of < fnMessages {
-			p.of = of
+		if p.isMessage() && of < fnMessages {
+			p.madeFor = of
 		}
 		if first != r {
 			p.flags = flagPlan
@@ -140,13 +141,13 @@ func (rd *rowReader) launch(l *facts.Region) {
 		}
 		r.parts = append(r.parts, p)
 	}
-	rd.rows[0].unplaced += uint64(max(l.Begun-l.Ended, 0)) // not ended
+	rd.rows[0].unplaced += uint64(max(l.Begun-l.Ended, 0)) // operations without an end
 	rd.ops = rd.ops[:0]
 }
 
-// place takes the operation's root or peer, and tells whether it is one of the communicator's ranks.
-func (p *part) place(r *row, peer int32) bool {
-	if !p.message() && !p.function().Rooted() {
+// setPeer sets the operation's root or peer and reports whether it is one of the communicator's ranks.
+func (p *part) setPeer(r *row, peer int32) bool {
+	if !p.isMessage() && !p.function().Rooted() {
 		return true
 	}
 	p.peer = peer

@@ -4,10 +4,10 @@ package view
 
 import "fmt"
 
-// Result says what a view holds and what it lacks.
+// Result is what a Scalasca view holds and lacks.
 type Result struct {
 	Archive       string `json:"archive"`   // path of the anchor
-	Rows          int    `json:"processes"` // that scout must be started with
+	Rows          int    `json:"processes"` // to start scout with
 	Ranks         int    `json:"ranks"`
 	Hosts         int    `json:"hosts"`
 	Communicators int    `json:"communicators"`
@@ -15,17 +15,17 @@ type Result struct {
 	Messages      uint64 `json:"messages"`
 	Events        uint64 `json:"events"`
 
-	// What ranks waited for each other, as scout counts it, of all.
+	// Waiting of all ranks for each other, as scout counts it.
 	Waits Waits `json:"waits"`
-	// Operations that are shown with their time but without wait states.
+	// Operations shown with their time but without wait states.
 	Untimed Untimed `json:"without_wait_states"`
-	// What it cost to show overlapping operations one after the other.
+	// What showing overlapping operations one after the other changed.
 	Clipped Clipped `json:"clipped"`
-	// Operations that are not shown, by reason: collectives once, messages once, messages that lack an end once an end.
+	// Operations not shown, by reason. A collective counts once, a message once, a message with one end once.
 	Dropped map[Reason]uint64 `json:"dropped"`
 	// Members of communicators that left no data. The others' operations are shown without them.
 	MembersWithoutData int `json:"members_without_data"`
-	// Parts of operations whose bytes are not known; they are shown with one byte per rank.
+	// Parts of operations of unknown size; they are shown with one byte per rank.
 	UnknownSizes uint64 `json:"unknown_sizes"`
 	// Problems, one line each: files that could not be read to their end.
 	Problems []string `json:"problems,omitempty"`
@@ -33,31 +33,30 @@ type Result struct {
 
 // Waits are sums of wait states over all ranks, ns.
 type Waits struct {
-	Recorded uint64 `json:"recorded_ns"` // of what all members recorded, in times that can be compared
-	Shown    uint64 `json:"shown_ns"`    // of that, in the view
-	// How much longer senders in the view waited for receivers than a receive of the same launch for its sender: where
-	// it waits, scout does not look for them.
+	Recorded uint64 `json:"recorded_ns"` // in operations that all members recorded with comparable times
+	Shown    uint64 `json:"shown_ns"`    // part of Recorded that the view shows
+	// How much longer sends waited for receivers than receives of the same launch waited for senders, which hides the
+	// former from scout.
 	Masked uint64 `json:"masked_ns"`
 }
 
-// Untimed counts operations without wait states by what keeps them from having any.
+// Untimed counts operations without wait states by cause.
 type Untimed struct {
-	// collectives: some member has no such times, and no place among the others
+	// collectives: a member has no such times and cannot be placed among the others
 	NoTimes uint64 `json:"no_comparable_times"`
-	// collectives launched together with others, of which another one has the time
+	// collectives whose launch gives its time to another collective
 	Fused    uint64 `json:"fused"`
 	Moved    uint64 `json:"moved"`    // collectives that begin later on some member, to make room
 	Messages uint64 `json:"messages"` // that begin later, to make room
-	// Sends that wait for their receiver by times that contradict those of other operations. Waiting for the sender is
-	// shown.
+	// Sends whose waiting for the receiver contradicts the times of other operations. The receiver's waiting is shown.
 	Receivers uint64 `json:"receivers"`
 }
 
-// Clipped counts, on all ranks, what is shorter than recorded.
+// Clipped counts, over all ranks, operations shorter than recorded.
 type Clipped struct {
 	Operations uint64 `json:"operations"`
-	ToNothing  uint64 `json:"to_nothing"` // of them, those left without length
-	Moved      uint64 `json:"moved"`      // begin later than recorded
+	ToNothing  uint64 `json:"to_nothing"` // of Operations: without length afterwards
+	Moved      uint64 `json:"moved"`      // that begin later than recorded
 	Time       uint64 `json:"time_ns"`
 }
 

@@ -16,24 +16,23 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/scorep/files"
 )
 
-// Options say how to make a view; nil means the zero value.
+// Options configure a view; nil means the zero value.
 type Options struct {
-	// TimedOnly leaves out collectives whose members have no times that can be compared, instead of showing them
-	// without wait states.
+	// TimedOnly omits collectives without comparable times of all members, instead of showing them without wait states.
 	TimedOnly bool
-	// OneProcess shows each rank as one process, also where operations of its communicators overlap. Waiting is lost
-	// then, see Result.Waits.
+	// OneProcess shows each rank as one process, even where operations of its communicators overlap. This loses
+	// waiting, see Result.Waits.
 	OneProcess bool
 	Creator    string // of the archive; default "nccl-otf2"
 	Workers    int    // goroutines; default 2
-	// Progress, if set, is told how much of a phase is done. It is called from several goroutines.
+	// Progress, if set, receives the progress of each phase. It is called from several goroutines.
 	Progress func(phase string, done, total int)
 }
 
 const archiveName = "traces"
 
-// Scalasca makes the archive dir/traces.otf2 for scout.mpi from the native archive with the given anchor. An older
-// view in dir is replaced when the new one is complete; dir is made if need be.
+// Scalasca makes the archive dir/traces.otf2 for scout.mpi from the native archive with the given anchor. It creates
+// dir if need be; an older view in dir is replaced once the new one is complete.
 func Scalasca(anchor, dir string, opts *Options) (*Result, error) {
 	a, o, err := opts.open(anchor, dir)
 	if err != nil {
@@ -51,9 +50,9 @@ func Scalasca(anchor, dir string, opts *Options) (*Result, error) {
 	}
 	j.match()
 	for _, r := range j.rows {
-		r.fuse()
+		r.markFused()
 	}
-	j.settle()
+	j.compareTimes()
 	if o.TimedOnly {
 		j.dropUntimed()
 	}
@@ -67,35 +66,35 @@ func Scalasca(anchor, dir string, opts *Options) (*Result, error) {
 		res.Clipped.Moved += cost.moved
 		res.Clipped.Time += uint64(float64(cost.ticks) * (1e9 / float64(resolution)))
 	}
-	j.untime()
-	j.receivers()
+	j.markUntimed()
+	j.breakNotices()
 	res.Waits.Shown, res.Waits.Masked = j.waits()
-	if err := replace(dir, func(staging string) error { return j.write(staging, o) }); err != nil {
+	if err := replaceView(dir, func(staging string) error { return j.write(staging, o) }); err != nil {
 		return nil, err
 	}
 	return res, nil
 }
 
-// arrange puts the operations into an order that all ranks can carry out. Where there is none with one process for
-// several rows each row gets its own, unless that is not wanted; only then operations are dropped.
+// arrange puts the operations into an order that all ranks can carry out. If there is none with several rows on one
+// process, each row gets its own process, unless OneProcess is set; only then are operations dropped.
 func (j *job) arrange(o *Options) {
 	tell := stage(o, "ordering operations")
 	if o.OneProcess {
 		j.count.Rows = len(j.locations)
-		j.order(true, tell)
+		j.orderUnits(true, tell)
 		return
 	}
-	j.spread(false)
-	if !j.order(false, tell) {
-		j.gather()
-		j.spread(true)
-		j.order(true, tell)
+	j.splitRows(false)
+	if !j.orderUnits(false, tell) {
+		j.mergeRows()
+		j.splitRows(true)
+		j.orderUnits(true, tell)
 	}
 }
 
-// open opens the archive that a view in dir is made of, whose definitions must be whole, and completes the options.
+// open opens the archive for a view in dir and completes the options. It fails unless the definitions are complete.
 func (opts *Options) open(anchor, dir string) (*otf2.Archive, *Options, error) {
-	o, err := opts.ready(anchor, dir)
+	o, err := opts.complete(anchor, dir)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -110,8 +109,8 @@ func (opts *Options) open(anchor, dir string) (*otf2.Archive, *Options, error) {
 	return a, o, nil
 }
 
-// ready gives the options with what they leave open, unless the view would replace the archive itself.
-func (opts *Options) ready(anchor, dir string) (*Options, error) {
+// complete returns the options with defaults filled in; it fails if the view would replace the archive itself.
+func (opts *Options) complete(anchor, dir string) (*Options, error) {
 	o := Options{}
 	if opts != nil {
 		o = *opts
@@ -149,12 +148,12 @@ func sameFolder(a, b string) (bool, error) {
 	return err == nil && os.SameFile(x, y), err
 }
 
-// replace has an archive written beside the present one in dir, then puts it in its place.
-func replace(dir string, write func(staging string) error) error {
+// replaceView writes an archive beside the present one in dir, then replaces that one.
+func replaceView(dir string, write func(staging string) error) error {
 	if err := atomicfile.MakeFolder(dir); err != nil {
 		return err
 	}
-	if err := files.MayReplace(dir, facts.PropView.Key()); err != nil { // what a link leads to by now
+	if err := files.MayReplace(dir, facts.PropView.Key()); err != nil { // a link may lead elsewhere by now
 		return err
 	}
 	staging, err := files.NewStaging(dir)
@@ -168,7 +167,7 @@ func replace(dir string, write func(staging string) error) error {
 	return staging.Replace(dir)
 }
 
-// properties say on the archive what was made of what.
+// properties describe on the archive what the view holds and lacks.
 func (j *job) properties() []otf2.Property {
 	r := j.count
 	ps := []otf2.Property{{Name: facts.PropView.Key(), Value: "scalasca"}}
@@ -185,6 +184,6 @@ func (j *job) properties() []otf2.Property {
 	number("CLIPPED_TO_NOTHING", r.Clipped.ToNothing)
 	number("DROPPED", r.Lost())
 	number("MEMBERS_WITHOUT_DATA", uint64(r.MembersWithoutData))
-	// Whatever is in the view has all its parts.
+	// Every operation in the view has all its parts.
 	return append(ps, otf2.Property{Name: facts.CompleteProperty, Value: "true"})
 }

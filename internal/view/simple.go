@@ -20,25 +20,26 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// SimpleResult says what a simple view holds and what it lacks.
+// SimpleResult is what a simple view holds and lacks.
 type SimpleResult struct {
 	Archive   string `json:"archive"`   // path of the anchor
-	Processes int    `json:"processes"` // one per rank of the world, those without data included
+	Processes int    `json:"processes"` // one per rank of the world, including those without data
 	Rows      int    `json:"rows"`      // locations
 	Events    uint64 `json:"events"`
-	Messages  uint64 `json:"messages"`  // records of sends: transfers where they were recorded, else Send operations
-	Transfers uint64 `json:"transfers"` // of them, those of the network
-	// Collectives is the number of records of collectives: one for each operation on each member.
+	// records of sends: transfers where they were recorded, otherwise Send operations
+	Messages  uint64 `json:"messages"`
+	Transfers uint64 `json:"transfers"` // of Messages: network transfers
+	// Collectives counts records of collectives: one per operation and member.
 	Collectives uint64 `json:"collectives"`
-	// Covered are Send operations that are not among the messages, as the transfers of their communicator are.
+	// Covered counts Send operations left out because the transfers of their communicator are shown.
 	Covered uint64 `json:"covered"`
-	// Unplaced are messages that are left out: it is not known which rank of the world they go to or come from.
+	// Unplaced counts messages left out because the sender's or receiver's rank in the world is unknown.
 	Unplaced uint64 `json:"unplaced"`
-	// Metrics are values of metrics, Others further events that the view has no form for; both are left out.
+	// Metrics counts values of metrics, Others further events without a simple form; both are left out.
 	Metrics uint64 `json:"metrics"`
 	Others  uint64 `json:"others"`
-	// MaxShift is by how many ticks of the archive's clock an event is at most later than recorded: no two events of a
-	// row have one time.
+	// MaxShift is the greatest delay of an event, in ticks of the archive's clock: no two events of a row have the same
+	// time.
 	MaxShift uint64 `json:"max_shift"`
 	// Problems, one line each: files that could not be read to their end.
 	Problems []string `json:"problems,omitempty"`
@@ -47,20 +48,20 @@ type SimpleResult struct {
 // maxAbsent bounds the ranks without data: each of them has a row in the view.
 const maxAbsent = 65536
 
-// simple is a simple view in the making.
+// simple is a simple view under construction.
 type simple struct {
-	defs    *otf2.Definitions
-	ranks   []analysis.Rank
-	of      map[otf2.LocationRef]int // rank of the world that a communicator's location belongs to
-	comms   map[otf2.CommRef]*facts.Communicator
-	windows map[otf2.RmaWinRef]*facts.Communicator
-	covered map[otf2.CommRef]bool // their transfers were recorded
+	defs       *otf2.Definitions
+	ranks      []analysis.Rank
+	worldRanks map[otf2.LocationRef]int // the world's rank that a communicator's location belongs to
+	comms      map[otf2.CommRef]*facts.Communicator
+	windows    map[otf2.RmaWinRef]*facts.Communicator
+	covered    map[otf2.CommRef]bool // whose transfers were recorded
 
 	processes []simpleProcess
 	rows      []*simpleRow
 	byNative  map[otf2.LocationRef]*simpleRow
 	world     otf2.CommRef // of messages
-	network   otf2.CommRef // of transfers, if there can be some
+	network   otf2.CommRef // of transfers, if there are any
 
 	mu  sync.Mutex
 	res *SimpleResult
@@ -79,13 +80,13 @@ type simpleRow struct {
 	name     otf2.StringRef
 	id       otf2.LocationRef
 	process  int
-	messages bool // it has some
+	messages bool // the row sends or receives some
 }
 
-// Simple makes the archive dir/traces.otf2 of the native one for readers that know few of OTF2's records: threads of
-// processes only, one process per rank of the world, numbers from 0 on, blocking collectives and messages on one
-// communicator of all ranks, no metrics, and no two events of a row at one time. An older view in dir is replaced when
-// the new one is complete.
+// Simple makes the archive dir/traces.otf2 of the native one for readers that know few of OTF2's records. It has only
+// threads of processes, one process per rank of the world, ids from 0 on, blocking collectives, and messages on one
+// communicator of all ranks; it has no metrics, and no two events of a row at one time. An older view in dir is
+// replaced once the new one is complete.
 func Simple(anchor, dir string, opts *Options) (*SimpleResult, error) {
 	a, o, err := opts.open(anchor, dir)
 	if err != nil {
@@ -93,24 +94,24 @@ func Simple(anchor, dir string, opts *Options) (*SimpleResult, error) {
 	}
 	defer a.Close()
 	s := &simple{defs: a.Defs, res: &SimpleResult{Archive: filepath.Join(dir, archiveName+".otf2")}}
-	if err := s.place(); err != nil {
+	if err := s.assignProcesses(); err != nil {
 		return nil, fmt.Errorf("%s: %w", anchor, err)
 	}
-	if err := replace(dir, func(staging string) error { return s.write(a, staging, o) }); err != nil {
+	if err := replaceView(dir, func(staging string) error { return s.write(a, staging, o) }); err != nil {
 		return nil, err
 	}
 	return s.res, nil
 }
 
-// place finds the processes of the view, and where each location stands.
-func (s *simple) place() error {
+// assignProcesses finds the processes of the view and the process of each location.
+func (s *simple) assignProcesses() error {
 	s.comms, s.windows, s.covered = facts.AllCommunicators(s.defs), facts.Windows(s.defs), make(map[otf2.CommRef]bool)
 	for _, c := range s.windows {
 		if c.Network {
 			s.covered[c.Parent] = true
 		}
 	}
-	s.ranks, s.of = analysis.Ranks(s.defs, facts.Communicators(s.defs))
+	s.ranks, s.worldRanks = analysis.Ranks(s.defs, facts.Communicators(s.defs))
 	absent := 0
 	groups, processes := make(map[otf2.LocationGroupRef]int), make(map[otf2.LocationGroupRef]int)
 	for i, r := range s.ranks {
@@ -126,7 +127,7 @@ func (s *simple) place() error {
 		return fmt.Errorf("it has %d ranks without data, of which each would have a row: at most %d are possible",
 			absent, maxAbsent)
 	}
-	for l, rank := range s.of {
+	for l, rank := range s.worldRanks {
 		if d := s.defs.Location(l); d != nil {
 			groups[d.Group] = rank
 		}
@@ -137,7 +138,7 @@ func (s *simple) place() error {
 			s.addProcess(s.defs.String(g.Name), g.Self)
 		}
 	}
-	for _, l := range s.defs.Locations { // and what is of no process, such as GPUs of which nobody says whose they are
+	for _, l := range s.defs.Locations { // locations without a process, such as GPUs whose process is unknown
 		p := analysis.ProcessOf(s.defs, l.Group)
 		_, placed := groups[l.Group]
 		if _, known := processes[p]; !placed && !known && l.Type != otf2.LocationTypeMetric {
@@ -149,7 +150,7 @@ func (s *simple) place() error {
 			s.addProcess(name, p)
 		}
 	}
-	s.placeRows(groups, processes)
+	s.assignRows(groups, processes)
 	if len(s.rows) == 0 {
 		return errors.New("it has no location with events: there is nothing to make a view of")
 	}
@@ -164,9 +165,9 @@ func (s *simple) addProcess(name string, group otf2.LocationGroupRef) {
 	s.processes = append(s.processes, p)
 }
 
-// placeRows gives rows their processes: those of the network that of the rank that they send or receive for, which with
-// PXN is another process than the one that recorded them.
-func (s *simple) placeRows(groups, processes map[otf2.LocationGroupRef]int) {
+// assignRows gives rows their processes. A network row belongs to the rank that it sends or receives for; with PXN
+// another process may have recorded it.
+func (s *simple) assignRows(groups, processes map[otf2.LocationGroupRef]int) {
 	networks := analysis.NetworkRows(s.defs)
 	s.byNative = make(map[otf2.LocationRef]*simpleRow)
 	for _, l := range s.defs.Locations {
@@ -175,7 +176,7 @@ func (s *simple) placeRows(groups, processes map[otf2.LocationGroupRef]int) {
 			at, known = processes[analysis.ProcessOf(s.defs, l.Group)]
 		}
 		if row, ok := networks[l.Self]; ok {
-			if rank, ok := s.rank(s.comms[row.Comm], uint64(row.Rank)); ok {
+			if rank, ok := s.worldRank(s.comms[row.Comm], uint64(row.Rank)); ok {
 				at = rank
 			}
 		}
@@ -193,15 +194,15 @@ func (s *simple) placeRows(groups, processes map[otf2.LocationGroupRef]int) {
 	}
 }
 
-// rank is the rank of the world of a communicator's rank.
-func (s *simple) rank(c *facts.Communicator, rank uint64) (int, bool) {
+// worldRank returns the rank in the world of a communicator's rank.
+func (s *simple) worldRank(c *facts.Communicator, rank uint64) (int, bool) {
 	if c != nil && c.Network {
 		c = s.comms[c.Parent]
 	}
 	if c == nil || rank >= uint64(len(c.Members)) {
 		return 0, false
 	}
-	return c.WorldIndex(s.of, int(rank))
+	return c.WorldIndex(s.worldRanks, int(rank))
 }
 
 // write writes the archive into a folder that has none.
@@ -247,7 +248,7 @@ func (s *simple) write(a *otf2.Archive, dir string, o *Options) error {
 	return w.Close()
 }
 
-// newComm is an id that no communicator has.
+// newComm returns an id that no communicator has.
 func (s *simple) newComm() otf2.CommRef {
 	ref := otf2.CommRef(0)
 	for _, c := range s.defs.Comms {
@@ -272,7 +273,7 @@ func (s *simple) copyRow(w *otf2.ArchiveWriter, r *simpleRow, events iter.Seq2[*
 			damage = append(damage, fmt.Sprintf("%v: what lies behind is not in the view", err))
 			continue
 		}
-		sw.event(ev)
+		sw.writeEvent(ev)
 	}
 	n := ew.Events()
 	if err := errors.Join(sw.err, ew.Close()); err != nil {
@@ -299,8 +300,8 @@ func (r *SimpleResult) add(x *SimpleResult) {
 	r.Problems = append(r.Problems, x.Problems...)
 }
 
-// emptyRow gives a process without events a row with one region, both called units.NoData: readers want an event of
-// each.
+// emptyRow gives a process without events a row with one region, both called units.NoData: readers expect at least one
+// event of each process.
 func (s *simple) emptyRow(w *otf2.ArchiveWriter, d *simpleDefinitions, process int) (*simpleRow, error) {
 	r := &simpleRow{native: otf2.UndefinedLocation, name: d.text(units.NoData), id: otf2.LocationRef(len(s.rows)),
 		process: process}

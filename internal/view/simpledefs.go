@@ -9,17 +9,17 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// simpleDefinitions are the global definitions of a simple view: those of the native archive with their ids, but for
-// locations and location groups, and without what only metrics, windows and calling contexts need.
+// simpleDefinitions writes the global definitions of a simple view: those of the native archive with their ids, except
+// for locations and location groups, and without those that only metrics, windows and calling contexts need.
 type simpleDefinitions struct {
 	w       *otf2.GlobalDefWriter
 	native  *otf2.Definitions
 	strings map[string]otf2.StringRef
 	next    otf2.StringRef
-	empty   otf2.RegionRef // UndefinedRegion: not needed so far
+	empty   otf2.RegionRef // UndefinedRegion: not defined yet
 }
 
-// text is the id of a text, which may be a new one.
+// text returns the id of a text, which it defines if need be.
 func (d *simpleDefinitions) text(s string) otf2.StringRef {
 	ref, ok := d.strings[s]
 	if !ok {
@@ -31,7 +31,7 @@ func (d *simpleDefinitions) text(s string) otf2.StringRef {
 	return ref
 }
 
-// noData is the region of ranks that nothing was recorded of.
+// noData returns the region of ranks without recorded events.
 func (d *simpleDefinitions) noData() otf2.RegionRef {
 	if d.empty == otf2.UndefinedRegion {
 		d.empty = 0
@@ -46,7 +46,7 @@ func (d *simpleDefinitions) noData() otf2.RegionRef {
 	return d.empty
 }
 
-// define writes all definitions. Rows have been written; processes without any event get one more.
+// define writes all definitions. Rows have been written; define adds one for each process without events.
 func (s *simple) define(w *otf2.ArchiveWriter) error {
 	d := &simpleDefinitions{w: w.Definitions(), native: s.defs, strings: make(map[string]otf2.StringRef),
 		empty: otf2.UndefinedRegion}
@@ -104,10 +104,10 @@ func (d *simpleDefinitions) copyPlain() {
 	}
 }
 
-// nameNetwork is the communicator of transfers, whose ranks are those of all messages' communicator.
+// nameNetwork is the communicator of transfers; it has the ranks of the communicator of all messages.
 const nameNetwork = "network transfers"
 
-// defineComms copies the communicators and adds those of all ranks, on which the messages are, and the transfers: a
+// defineComms copies the communicators and adds the two of all ranks, for messages and for transfers: there, a
 // message's peer is a process's number.
 func (s *simple) defineComms(d *simpleDefinitions, empty map[int]*simpleRow) {
 	group, found := otf2.GroupRef(0), false
@@ -148,8 +148,8 @@ func (s *simple) defineComms(d *simpleDefinitions, empty map[int]*simpleRow) {
 	}
 }
 
-// worldOf gives the members of the communicator of all ranks, as positions in a list of locations, which gets what it
-// lacks: first a row of each process, so that a peer is a process's number, then the other rows with messages.
+// worldOf returns the members of the communicator of all ranks, as positions in a list of locations that it extends as
+// needed: first one row of each process, so that a peer is a process's number, then the other rows with messages.
 func (s *simple) worldOf(locations []uint64) (positions, all []uint64) {
 	at := make(map[uint64]int)
 	for i, l := range locations {
@@ -166,7 +166,7 @@ func (s *simple) worldOf(locations []uint64) (positions, all []uint64) {
 		return uint64(i)
 	}
 	first := make([]*simpleRow, len(s.processes))
-	for _, listed := range []bool{true, false} { // better one that is in the list already
+	for _, listed := range []bool{true, false} { // prefer one that is in the list already
 		for _, r := range s.rows {
 			if _, in := at[uint64(r.id)]; in == listed && first[r.process] == nil {
 				first[r.process] = r
@@ -184,8 +184,8 @@ func (s *simple) worldOf(locations []uint64) (positions, all []uint64) {
 	return positions, locations
 }
 
-// members gives locations of the native archive their new numbers. One that stands for several ranks without data is
-// there once for each of them, in their order; what has no row stands at its process's first one.
+// members maps locations of the native archive to their new ids. A location that stands for several ranks without data
+// appears once for each of them, in their order; a location without a row becomes its process's first one.
 func (s *simple) members(native []uint64, empty map[int]*simpleRow) []uint64 {
 	seen := make(map[uint64]int)
 	out := slices.Clone(native)
@@ -194,7 +194,7 @@ func (s *simple) members(native []uint64, empty map[int]*simpleRow) []uint64 {
 			out[i] = uint64(r.id)
 			continue
 		}
-		at := s.of[otf2.LocationRef(m)] + seen[m]
+		at := s.worldRanks[otf2.LocationRef(m)] + seen[m]
 		seen[m]++
 		if r := empty[at]; r != nil {
 			out[i] = uint64(r.id)

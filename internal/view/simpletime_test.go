@@ -16,7 +16,7 @@ func TestSimpleTimesDoNotOverflow(t *testing.T) {
 	sw := simpleWriter{simple: &simple{res: new(SimpleResult)}}
 	for i, x := range []struct{ at, want, shift otf2.Timestamp }{{5, 5, 0}, {5, 6, 1}, {end - 1, end - 1, 1},
 		{end - 1, end, 1}, {end - 1, end, 1}, {end, end, 1}, {end - 9, end, 9}} {
-		if got := sw.time(x.at); got != x.want || sw.res.MaxShift != uint64(x.shift) {
+		if got := sw.nextTime(x.at); got != x.want || sw.res.MaxShift != uint64(x.shift) {
 			t.Errorf("event %d: %d, %d later; want %d, %d", i, got, sw.res.MaxShift, x.want, x.shift)
 		}
 	}

@@ -4,10 +4,10 @@ package view
 
 import "github.com/nccl-otf2/nccl-otf2/otf2"
 
-// waits sums up what ranks wait for each other as scout counts it, over what is in the view: in collectives for the
-// last member, or for the root, or of the root for the last of the others; in messages for the sender, and for the
-// receiver. Of the messages of a launch the longest wait for a sender counts, and only where there is none the longest
-// for a receiver: of how much longer waits for receivers were beside others for senders, masked is the sum.
+// waits returns the waiting of ranks for each other in the view as scout counts it: in collectives for the last member,
+// for the root, or of the root for the last of the others; in messages for the sender and for the receiver. Of the
+// messages of a launch scout counts the longest wait for a sender or, only if there is none, the longest for a
+// receiver. masked sums by how much the waits for receivers exceed the waits for senders that hide them.
 func (j *job) waits() (sum, masked uint64) {
 	for _, c := range j.comms {
 		if len(c.present) < 2 {
@@ -16,7 +16,7 @@ func (j *job) waits() (sum, masked uint64) {
 		c.eachCollective(func(parts []*part) { sum += c.collectiveWaits(parts) })
 		for _, r := range c.present {
 			for u := r.unitAt(0); u.from < u.to; u = r.unitAt(u.to) {
-				if r.parts[u.from].message() {
+				if r.parts[u.from].isMessage() {
 					forSender, forReceiver := r.messageWaits(u)
 					if forSender > 0 {
 						sum += forSender
@@ -35,7 +35,7 @@ func (c *comm) collectiveWaits(parts []*part) (sum uint64) {
 	f := parts[0].function()
 	last, others, root := otf2.Timestamp(0), otf2.Timestamp(0), -1
 	for i, p := range parts {
-		if !p.timed() {
+		if !p.hasArrival() {
 			return 0
 		}
 		last = max(last, p.begin)
@@ -61,7 +61,7 @@ func (c *comm) collectiveWaits(parts []*part) (sum uint64) {
 	return sum
 }
 
-// waited is what a part waits until a time, to its own end at most.
+// waited returns how long a part waits until a time, at most to its own end.
 func waited(p *part, until otf2.Timestamp) uint64 {
 	if until = min(until, p.end); until > p.begin {
 		return uint64(until - p.begin)
@@ -69,14 +69,14 @@ func waited(p *part, until otf2.Timestamp) uint64 {
 	return 0
 }
 
-// messageWaits are the longest waits of a launch's receives, and of its sends.
+// messageWaits returns the longest wait of a launch's receives, and of its sends.
 func (r *row) messageWaits(u unit) (forSender, forReceiver uint64) {
 	for i := u.from; i < u.to; i++ {
 		p := &r.parts[i]
 		if p.is(flagDropped | flagUntimed) {
 			continue
 		}
-		to, k := r.mate(p)
+		to, k := r.otherEnd(p)
 		switch other := to.parts[k].begin; {
 		case p.fn == fnRecv:
 			forSender = max(forSender, waited(p, other))

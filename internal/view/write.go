@@ -12,10 +12,10 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// span is the time of the view. All ranks are in MPI_Init and in MPI_Finalize at the same times, before the first and
-// behind the last operation of all, so that nobody waits there. Who ends the last operation comes one tick later:
-// scout's critical path begins on the rank that comes last, of several on the first of them, whenever that had ended
-// its own operations.
+// span is the time of the view. All ranks enter and leave MPI_Init and MPI_Finalize at the same times, before the first
+// and after the last operation of all, so that no rank waits there. Only the rank that ends the last operation arrives
+// one tick later: scout's critical path begins on the rank that arrives last or, if several do, on the first of them,
+// even if that one had ended its own operations long before.
 type span struct {
 	begin, initEnd, last, finalize, end otf2.Timestamp
 }
@@ -29,7 +29,7 @@ func (j *job) span() span {
 			}
 		}
 	}
-	if first > last { // nothing is left
+	if first > last { // no operation is left
 		first = otf2.Timestamp(j.archive.Defs.Clock.Offset)
 		last = first
 	}
@@ -63,7 +63,7 @@ func (j *job) write(dir string, o *Options) error {
 	d.text("")
 	j.defineSystem(d)
 	d.defineRegions()
-	j.phases.define(d, j)
+	j.phases.defineRegions(d, j)
 	j.defineComms(d)
 
 	var sum, unknown atomic.Uint64
@@ -99,10 +99,10 @@ func (j *job) write(dir string, o *Options) error {
 	return w.Close()
 }
 
-// eventChunk is small, as most ranks have few events; readers want a chunk's memory for each.
+// eventChunk is small because most ranks have few events, and readers allocate a chunk for each rank.
 const eventChunk = 256 << 10
 
-// defChunk is a chunk size in which a list of all ranks fits, of at most 9 bytes each.
+// defChunk returns a chunk size that fits a list of all ranks, at most 9 bytes each.
 func defChunk(ranks int) uint64 {
 	size := uint64(256 << 10)
 	for size < uint64(9*ranks+1024) && size < 16<<20 {
@@ -115,21 +115,21 @@ func defChunk(ranks int) uint64 {
 type locationWriter struct {
 	w       *otf2.EventWriter
 	d       *definitions
-	request uint64 // the last one given out
+	request uint64 // last id given to a request
 	events  uint64
-	unknown uint64 // parts without known sizes
+	unknown uint64 // parts of unknown size
 
-	first []uint64 // requests of the messages in hand
+	first []uint64 // requests of the present unit's messages
 
 	phases *phases
-	path   []int32        // phases that are open, the outermost first
-	last   otf2.Timestamp // end of what was before
+	path   []int32        // open phases, the outermost first
+	last   otf2.Timestamp // end of the unit before
 }
 
-// within leaves and enters phases, so that what begins at the time is in the one it was called in. That happens between
-// what was before and that time: where the host began and ended phases then, at those times.
-func (lw *locationWriter) within(phase int32, begin otf2.Timestamp) {
-	next := lw.phases.path(phase)
+// enterPhase leaves and enters phases so that the unit that begins at begin lies in the phase in which it was called.
+// The events lie between the last unit and begin: where the host left and entered phases in that time, at those times.
+func (lw *locationWriter) enterPhase(phase int32, begin otf2.Timestamp) {
+	next := lw.phases.callPath(phase)
 	same := 0
 	for same < len(next) && same < len(lw.path) && next[same] == lw.path[same] {
 		same++
@@ -158,21 +158,21 @@ func (lw *locationWriter) write(l *location, t span) error {
 	_ = w.Enter(t.begin, nil, d.program)
 	_ = w.Enter(t.begin, nil, d.init)
 	_ = w.Leave(t.initEnd, nil, d.init)
-	l.each(func(r *row, u unit) {
+	l.eachUnit(func(r *row, u unit) {
 		p := &r.parts[u.from]
-		lw.within(lw.phases.common(r.parts[u.from:u.to]), p.begin)
+		lw.enterPhase(lw.phases.innermostCommon(r.parts[u.from:u.to]), p.begin)
 		lw.last = p.end
-		if r.parts[u.from].message() {
-			lw.messages(r, u)
+		if r.parts[u.from].isMessage() {
+			lw.writeMessages(r, u)
 		} else {
-			lw.collective(r, &r.parts[u.from])
+			lw.writeCollective(r, &r.parts[u.from])
 		}
 	})
 	finalize := t.finalize
 	if lw.last == t.last {
 		finalize++
 	}
-	lw.within(noPhase, finalize)
+	lw.enterPhase(noPhase, finalize)
 	_ = w.Enter(finalize, nil, d.finalize)
 	_ = w.Leave(t.end, nil, d.finalize)
 	_ = w.Leave(t.end, nil, d.program)
@@ -180,16 +180,16 @@ func (lw *locationWriter) write(l *location, t span) error {
 	return w.Close()
 }
 
-// collective writes a collective. One whose times cannot be compared is recorded as ALLTOALLV, whatever it is: scout
-// counts these, and derives nothing from when ranks came to them and left them.
-func (lw *locationWriter) collective(r *row, p *part) {
+// writeCollective writes a collective. A collective without comparable times is recorded as ALLTOALLV: scout counts
+// these and derives no waiting from when ranks enter and leave them.
+func (lw *locationWriter) writeCollective(r *row, p *part) {
 	f, c := p.function(), r.comm
 	root := otf2.CollectiveRootNone
 	if f.Rooted() {
 		root = uint32(c.rank[p.peer])
 	}
 	sent, received := p.sent, p.received
-	if sent == 0 && received == 0 { // scout takes no bytes for no operation
+	if sent == 0 && received == 0 { // scout treats an operation of 0 bytes as none
 		sent, received = f.Bytes(1, uint64(len(c.present)), f.Rooted() && int(p.peer) == r.rank)
 		lw.unknown++
 	}
@@ -197,18 +197,17 @@ func (lw *locationWriter) collective(r *row, p *part) {
 	if p.is(flagUntimed) {
 		op = otf2.CollectiveOpAlltoallv
 	}
-	region := lw.d.callOf(p, styleOf(p))
+	region := lw.d.callRegion(p, styleOf(p))
 	_ = lw.w.Enter(p.begin, nil, region)
 	_ = lw.w.MpiCollectiveBegin(p.begin, nil)
 	_ = lw.w.MpiCollectiveEnd(p.end, nil, op, c.view, root, sent, received)
 	_ = lw.w.Leave(p.end, nil, region)
 }
 
-// messages writes the messages of a plan: they are posted when it begins, and end in one region that has its time.
-//
-// Messages whose times cannot be compared end in regions without length, so that nobody waits in them; if there are
-// no others, the last posting has the time. The ends of sends stand before those of receives, see scheduler.
-func (lw *locationWriter) messages(r *row, u unit) {
+// writeMessages writes the messages of a plan: they are posted when it begins, and end in one region that has its time.
+// Messages without comparable times end in regions without length, so that no rank waits in them; if the plan has no
+// other messages, the last posting has the time. The ends of sends come before those of receives, see scheduler.
+func (lw *locationWriter) writeMessages(r *row, u unit) {
 	parts := r.parts[u.from:u.to]
 	begin, end := parts[0].begin, parts[0].end
 	last, kinds := 0, [2]bool{}
@@ -230,10 +229,10 @@ func (lw *locationWriter) messages(r *row, u unit) {
 		if i == last && !kinds[0] {
 			leave = end
 		}
-		region := lw.d.callOf(p, styleOf(p))
+		region := lw.d.callRegion(p, styleOf(p))
 		_ = lw.w.Enter(begin, nil, region)
 		if p.fn == fnSend {
-			_ = lw.w.MpiIsend(begin, nil, uint32(r.comm.rank[p.peer]), r.comm.view, messageTag, lw.length(p),
+			_ = lw.w.MpiIsend(begin, nil, uint32(r.comm.rank[p.peer]), r.comm.view, messageTag, lw.messageBytes(p),
 				lw.request)
 		} else {
 			_ = lw.w.MpiIrecvRequest(begin, nil, lw.request)
@@ -242,13 +241,13 @@ func (lw *locationWriter) messages(r *row, u unit) {
 	}
 	switch {
 	case !kinds[1]:
-		lw.wait(r, parts, begin, end, timed, both)
+		lw.writeWait(r, parts, begin, end, timed, both)
 	case !kinds[0]:
-		lw.wait(r, parts, end, end, untimed, both)
+		lw.writeWait(r, parts, end, end, untimed, both)
 	default:
-		lw.wait(r, parts, begin, begin, untimed, sends)
-		lw.wait(r, parts, begin, end, timed, both)
-		lw.wait(r, parts, end, end, untimed, receives)
+		lw.writeWait(r, parts, begin, begin, untimed, sends)
+		lw.writeWait(r, parts, begin, end, timed, both)
+		lw.writeWait(r, parts, end, end, untimed, receives)
 	}
 }
 
@@ -259,12 +258,12 @@ func boolIndex(b bool) int {
 	return 0
 }
 
-// messageTag is not 0: scout's search for the delays behind collectives sends messages of its own with tag 0 on the
-// same communicator, and takes one for the other (MPI_ERR_TRUNCATE). Source: MpiDelayOps.cpp of Scalasca 2.6; tried.
+// messageTag is not 0: scout's search for delays behind collectives sends messages with tag 0 on the same communicator,
+// and confuses the two (MPI_ERR_TRUNCATE). Source: MpiDelayOps.cpp of Scalasca 2.6; verified.
 const messageTag = 1
 
-// length is the message's; scout takes no bytes for no message.
-func (lw *locationWriter) length(p *part) uint64 {
+// messageBytes returns the message's length, at least 1: scout treats a message of 0 bytes as none.
+func (lw *locationWriter) messageBytes(p *part) uint64 {
 	if p.sent == 0 {
 		lw.unknown++
 		return 1
@@ -272,7 +271,7 @@ func (lw *locationWriter) length(p *part) uint64 {
 	return p.sent
 }
 
-// What a wait region ends.
+// ends are the kinds of messages that a wait region ends.
 type ends uint8
 
 const (
@@ -281,8 +280,8 @@ const (
 	both = sends | receives
 )
 
-// wait writes the region in which messages of a style end.
-func (lw *locationWriter) wait(r *row, parts []part, begin, end otf2.Timestamp, s style, what ends) {
+// writeWait writes the region in which messages of a style end.
+func (lw *locationWriter) writeWait(r *row, parts []part, begin, end otf2.Timestamp, s style, what ends) {
 	open := false
 	var region otf2.RegionRef
 	for pass, fn := range [2]uint8{fnSend, fnRecv} {
@@ -300,13 +299,13 @@ func (lw *locationWriter) wait(r *row, parts []part, begin, end otf2.Timestamp, 
 				if p.is(flagFused) {
 					shown = fused
 				}
-				region = lw.d.waitOf(p, shown)
+				region = lw.d.waitRegion(p, shown)
 				_ = lw.w.Enter(begin, nil, region)
 			}
 			if fn == fnSend {
 				_ = lw.w.MpiIsendComplete(end, nil, lw.first[i])
 			} else {
-				_ = lw.w.MpiIrecv(end, nil, uint32(r.comm.rank[p.peer]), r.comm.view, messageTag, lw.length(p),
+				_ = lw.w.MpiIrecv(end, nil, uint32(r.comm.rank[p.peer]), r.comm.view, messageTag, lw.messageBytes(p),
 					lw.first[i])
 			}
 		}

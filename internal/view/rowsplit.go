@@ -10,13 +10,11 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// spread gives rows whose operations overlap processes of their own: a process of MPI does one operation after the
-// other, a GPU does not. Each row of a rank goes to the first of its processes on which it overlaps nothing, so that
-// all operations stay where and as long as they were, and no waiting is lost. The first process of each rank stands at
-// its place among the ranks, further ones behind all.
-//
-// all: every row is on a process of its own.
-func (j *job) spread(all bool) {
+// splitRows gives rows with overlapping operations processes of their own: unlike a GPU, an MPI process does one
+// operation after the other. Each row of a rank goes to the first of the rank's processes where it overlaps no other
+// operation, so all operations keep their times and no waiting is lost. The first process of each rank keeps the rank's
+// number; further ones follow after all ranks. If all is set, every row gets a process of its own.
+func (j *job) splitRows(all bool) {
 	ranks := len(j.locations)
 	for _, first := range j.locations[:ranks] {
 		rows := first.rows
@@ -31,35 +29,35 @@ func (j *job) spread(all bool) {
 			})
 			if k < 0 {
 				k = len(lanes)
-				l := &location{id: len(j.locations), of: first.id, name: fmt.Sprintf("%s, row %d", first.name, k+1),
-					host: first.host}
+				l := &location{id: len(j.locations), firstID: first.id,
+					name: fmt.Sprintf("%s, row %d", first.name, k+1), host: first.host}
 				lanes, taken = append(lanes, l), append(taken, nil)
 				j.locations = append(j.locations, l)
 			}
 			r.location = lanes[k]
 			lanes[k].rows = append(lanes[k].rows, r)
-			taken[k] = merge(taken[k], own)
+			taken[k] = mergeIntervals(taken[k], own)
 		}
 	}
 	j.count.Rows = len(j.locations)
 }
 
-// gather undoes spread.
-func (j *job) gather() {
-	j.locations = slices.DeleteFunc(j.locations, func(l *location) bool { return l.id != l.of })
+// mergeRows undoes splitRows.
+func (j *job) mergeRows() {
+	j.locations = slices.DeleteFunc(j.locations, func(l *location) bool { return l.id != l.firstID })
 	for _, l := range j.locations {
 		l.rows, l.order, l.schedule = nil, nil, schedule{}
 	}
 	for _, r := range j.rows {
-		r.location = j.locations[r.location.of]
+		r.location = j.locations[r.location.firstID]
 		r.location.rows = append(r.location.rows, r)
 	}
 }
 
-// interval is when a unit was, end included.
+// interval is the time of a unit, end included.
 type interval struct{ begin, end otf2.Timestamp }
 
-// intervals are those of the row's units, in order. What has no time of its own has none.
+// intervals returns the times of the row's units, in order. Fused units, which have no time of their own, are left out.
 func (r *row) intervals() (list []interval) {
 	for u := r.unitAt(0); u.from < u.to; u = r.unitAt(u.to) {
 		if p := &r.parts[u.from]; !p.is(flagFused) {
@@ -69,8 +67,8 @@ func (r *row) intervals() (list []interval) {
 	return list
 }
 
-// overlap tells whether an interval of one list has a time in common with one of the other; both are in order. Those
-// that only touch, or are points at one time, have none.
+// overlap reports whether an interval of a overlaps one of b; both lists are in order. Intervals that only touch, or
+// are points at one time, do not overlap.
 func overlap(a, b []interval) bool {
 	for len(a) > 0 && len(b) > 0 {
 		x, y := a[0], b[0]
@@ -86,8 +84,8 @@ func overlap(a, b []interval) bool {
 	return false
 }
 
-// merge is both lists in order; they do not overlap.
-func merge(a, b []interval) []interval {
+// mergeIntervals returns both lists, which do not overlap, in order.
+func mergeIntervals(a, b []interval) []interval {
 	out := slices.Concat(a, b)
 	slices.SortFunc(out, func(x, y interval) int {
 		return cmp.Or(

@@ -9,33 +9,33 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// settle finds what can be compared, by the rule that reports go by: the members of a collective by the best kind of
-// times that two of them have, the ends of a message by times of one kind. scout has all members take part in a
-// collective: those without such times come to it when the one comes that the others wait for, and leave at once. So
-// they do not wait, and nobody waits for them.
+// compareTimes decides which times can be compared, by the rule of reports: the members of a collective by the best
+// kind of times that two of them have, the ends of a message if their times are of one kind. scout makes all members
+// take part in a collective, so members without such times arrive together with the rank that the others wait for, and
+// leave at once: they neither wait nor are waited for.
 //
-// Messages of other times are dropped: scout would look for waiting in them, and find messages that are received before
-// they are sent.
-func (j *job) settle() {
+// Messages with times of different kinds are dropped: scout would find waiting in them, and messages that are received
+// before they are sent.
+func (j *job) compareTimes() {
 	placed := make(map[*part]otf2.Timestamp)
 	for _, c := range j.comms {
 		if len(c.present) < 2 {
 			continue
 		}
 		members := make([]facts.Arrival, len(c.present))
-		c.eachCollective(func(parts []*part) { c.compare(parts, members, placed) })
+		c.eachCollective(func(parts []*part) { c.compareMembers(parts, members, placed) })
 		for _, r := range c.present {
-			j.settleMessages(r)
+			j.compareMessages(r)
 		}
 		for _, r := range c.present {
-			r.straighten(placed)
+			r.restoreOrder(placed)
 		}
 	}
 }
 
-// compare compares the members of a collective, and says when those come to it that cannot be compared. members is for
-// its use.
-func (c *comm) compare(parts []*part, members []facts.Arrival, placed map[*part]otf2.Timestamp) {
+// compareMembers compares the members of a collective and notes in placed when those without comparable times arrive.
+// members is scratch space.
+func (c *comm) compareMembers(parts []*part, members []facts.Arrival, placed map[*part]otf2.Timestamp) {
 	f, fused := parts[0].function(), false
 	for i, p := range parts {
 		fused = fused || p.is(flagFused)
@@ -55,14 +55,14 @@ func (c *comm) compare(parts []*part, members []facts.Arrival, placed map[*part]
 	}
 }
 
-// settleMessages looks at the messages that the row sends.
-func (j *job) settleMessages(r *row) {
+// compareMessages compares the times of the messages that the row sends.
+func (j *job) compareMessages(r *row) {
 	for i := range r.parts {
 		p := &r.parts[i]
 		if p.fn != fnSend || p.is(flagDropped) {
 			continue
 		}
-		to, k := r.mate(p)
+		to, k := r.otherEnd(p)
 		q := &to.parts[k]
 		why := ReasonUntimed
 		switch {
@@ -79,12 +79,12 @@ func (j *job) settleMessages(r *row) {
 	}
 }
 
-// straighten keeps a row's operations in order where some of them have other times than recorded. Those with times of
-// their own stay; one that was placed before or behind these in the wrong order is as it was recorded, and not
-// compared; what is not compared makes room.
-func (r *row) straighten(placed map[*part]otf2.Timestamp) {
+// restoreOrder restores the order of a row's operations where some were given other times than recorded. Operations
+// with times of their own stay. A placed one that is now out of order returns to its recorded time and is not compared.
+// Operations without comparable times make room.
+func (r *row) restoreOrder(placed map[*part]otf2.Timestamp) {
 	fixed := func(p *part) bool { return p.is(flagComparable) && !p.is(flagPlaced) }
-	// limits[i] is when the first operation at or behind part i begins that stays.
+	// limits[i] is the begin of the first fixed operation at or after part i.
 	limits := make([]otf2.Timestamp, len(r.parts)+1)
 	limits[len(r.parts)] = math.MaxUint64
 	moved := false
@@ -102,7 +102,7 @@ func (r *row) straighten(placed map[*part]otf2.Timestamp) {
 	if !moved {
 		return
 	}
-	last := otf2.Timestamp(0) // end of what was before
+	last := otf2.Timestamp(0) // end of the operations before
 	for i := range r.parts {
 		p := &r.parts[i]
 		switch {
@@ -118,7 +118,7 @@ func (r *row) straighten(placed map[*part]otf2.Timestamp) {
 		}
 		last = max(last, p.end)
 	}
-	// Those that were launched with an operation are at its time.
+	// Operations launched with another have its time.
 	for from := 0; from < len(r.parts); {
 		to, lead := from+1, from
 		for ; to < len(r.parts) && !r.parts[to].is(flagPlan); to++ {
