@@ -15,10 +15,10 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
-// JSONL of accl-profiler, a plugin of RCCL (plugins/profiler/accl of rocm-systems, 2026): a file per communicator rank
-// with an object per collective, what its time is made of, and at the end a summary of what was dropped. Lengths are
-// microseconds with decimals; nothing tells when operations ran, but in ticks of each GPU. The file's name has rank,
-// host, process and the communicator's hash.
+// JSONL of accl-profiler, a plugin of RCCL (plugins/profiler/accl of rocm-systems, 2026): one file per communicator
+// rank, with an object per collective that breaks down its duration, and a summary of dropped collectives at the end.
+// Durations are microseconds with decimals. When operations ran is given only in ticks of each GPU. The file's name
+// contains rank, host, process and the communicator's hash.
 type acclLine struct {
 	Header *struct {
 		acclPlace
@@ -32,7 +32,7 @@ type acclLine struct {
 type acclPlace struct {
 	Rank  *int   `json:"rank"`
 	Ranks int    `json:"n_ranks"`
-	Hash  string `json:"comm_hash"` // "": the file's name has it
+	Hash  string `json:"comm_hash"` // "": it is in the file's name
 	Host  string `json:"hostname"`
 	PID   int    `json:"pid"`
 }
@@ -42,20 +42,20 @@ type acclColl struct {
 	Channels int `json:"coll_n_channels"`
 }
 
-// acclSummary is what the plugin dropped, and what was not complete when the communicator ended.
+// acclSummary counts what the plugin dropped, and what was incomplete when the communicator ended.
 type acclSummary struct {
 	Dropped uint64 `json:"dropped_collectives"`
 	Leaked  uint64 `json:"leaked_collectives"`
 }
 
-// acclName is the name of a file. Early versions had no process and no hash.
+// acclName matches the name of a file. Early versions had no process and no hash.
 var acclName = regexp.MustCompile(`accl[-_]profiler_rank(\d+)_(.+?)(?:_pid(\d+)_0x([0-9a-fA-F]+))?\.jsonl?$`)
 
-// acclFile is what the name of a file tells.
+// acclFile is the content of a file's name.
 type acclFile struct {
 	path, host, hash string
 	rank, pid        int
-	ranks            int // of the last line that told it
+	ranks            int // of the last line that stated it
 }
 
 func newACCLFile(path string) *acclFile {
@@ -68,14 +68,14 @@ func newACCLFile(path string) *acclFile {
 	return f
 }
 
-// acclLacks is what such data does not tell.
+// acclLacks lists what such data does not contain.
 var acclLacks = []string{
 	"calls", "kernel launches", "messages", "element types", "roots", "GPUs", "date and time of day",
 	"collectives below the least size",
 	"what operations' times are made of, as rows (decomposition)",
 }
 
-// addACCL takes a line of accl-profiler's.
+// addACCL adds a line of accl-profiler.
 func (in *input) addACCL(text []byte) error {
 	if in.accl == nil {
 		in.accl = newACCLFile(in.path)
@@ -108,7 +108,8 @@ func (in *input) addACCL(text []byte) error {
 	}
 	of := in.inspectorOf(k, "JSONL of accl-profiler", acclLacks)
 	if l.Summary != nil {
-		of.drop(fmt.Sprint(id, " ", rank), inspectorStats{Coll: l.Summary.Dropped + min(l.Summary.Leaked, maxOrdinal)})
+		dropped := l.Summary.Dropped + min(l.Summary.Leaked, maxOrdinal)
+		of.setDropped(fmt.Sprint(id, " ", rank), inspectorStats{Coll: dropped})
 		return nil
 	}
 	switch {
@@ -126,12 +127,12 @@ func (in *input) addACCL(text []byte) error {
 	s := sample{
 		header: inspectorHeader{ID: fmt.Sprintf("%#x", id), Rank: rank, Ranks: f.ranks}, id: id,
 		function: coll.Function, number: coll.Number, size: coll.Size,
-		algo: named(coll.Algo), proto: named(coll.Proto),
+		algo: known(coll.Algo), proto: known(coll.Proto),
 	}
 	if coll.Channels > 0 && coll.Channels < 256 {
 		s.channels = uint8(coll.Channels)
 	}
-	s.measured(coll.Took)
+	s.setDuration(coll.Took)
 	of.samples = append(of.samples, s)
 	return nil
 }

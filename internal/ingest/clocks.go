@@ -22,23 +22,23 @@ type processKey struct {
 	pid  int64
 }
 
-// clocks says which processes share a clock, and what its time 0 is. The minimal profiler writes CLOCK_MONOTONIC, which
-// the processes of one host share, and no names of hosts.
+// clocks gives each process its clock: which processes share one, and what its time 0 is. The minimal profiler writes
+// CLOCK_MONOTONIC, which the processes of a host share, but no host names.
 type clocks struct{ by map[processKey]hostClock }
 
 type hostClock struct {
 	host string
-	base int64 // ns since 1970 of time 0, as far as anything tells
+	base int64 // time 0 in ns since 1970, as far as known
 }
 
-func (c *clocks) of(k processKey) hostClock {
+func (c *clocks) hostClockOf(k processKey) hostClock {
 	if h, ok := c.by[k]; ok {
 		return h
 	}
 	return hostClock{host: units.UnknownHost}
 }
 
-// initSlack is by how much the ranks of a communicator may differ in when they make it, on one clock.
+// initSlack is how far apart the ranks of a communicator may create it, on one clock.
 const initSlack = 30_000_000_000
 
 // initRecord is a communicator rank's ProfilerInit.
@@ -48,12 +48,12 @@ type initRecord struct {
 	time    int64
 }
 
-// nameTime finds the time (s since 1970) in the name of a file without a job's id.
+// nameTime matches the time (s since 1970) in the name of a file without a job's id.
 var nameTime = regexp.MustCompile(`^trace_(1[0-9]{9})(\.[0-9]+)?_`)
 
-// clocks looks at the lifecycle records only. Processes whose ranks made a communicator at about the same time share a
-// clock. Others get one each, which is shifted so that these times agree.
-func (im *importer) clocks(paths []string) (*clocks, error) {
+// findClocks reads the lifecycle records alone. Processes whose ranks created a communicator at about the same time
+// share a clock. Each other process gets a clock of its own, shifted so that these times agree.
+func (im *importer) findClocks(paths []string) (*clocks, error) {
 	var inits []initRecord
 	var processes []processKey
 	seen := make(map[processKey]bool)
@@ -88,11 +88,11 @@ func (im *importer) clocks(paths []string) (*clocks, error) {
 			return nil, err
 		}
 	}
-	return im.arrange(processes, inits, begin), nil
+	return im.arrangeClocks(processes, inits, begin), nil
 }
 
-// arrange groups processes by clock and shifts the clocks.
-func (im *importer) arrange(processes []processKey, inits []initRecord, begin int64) *clocks {
+// arrangeClocks groups processes by clock and shifts the clocks.
+func (im *importer) arrangeClocks(processes []processKey, inits []initRecord, begin int64) *clocks {
 	out := &clocks{by: make(map[processKey]hostClock)}
 	if len(processes) == 0 {
 		return out
@@ -130,7 +130,7 @@ func (im *importer) arrange(processes []processKey, inits []initRecord, begin in
 	return out
 }
 
-// sharedClocks numbers the clocks of processes: those that made a communicator at about one time have one.
+// sharedClocks numbers the clocks of processes: those that created a communicator at about the same time share one.
 func (im *importer) sharedClocks(processes []processKey, byComm map[uint64][]initRecord) map[processKey]int {
 	group := make(map[processKey]int)
 	for i, k := range processes {
@@ -157,7 +157,7 @@ func (im *importer) sharedClocks(processes []processKey, byComm map[uint64][]ini
 	return group
 }
 
-// shifts tells by how many ns clocks are to be moved to show what the first one does: from one to the next by the
+// shifts returns by how many ns each clock must move to agree with the first one; clocks are linked by the
 // communicators that they have in common.
 func shifts(first int, group map[processKey]int, byComm map[uint64][]initRecord) map[int]int64 {
 	shift := map[int]int64{first: 0}

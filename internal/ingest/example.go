@@ -17,11 +17,11 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
-// Chrome traces of NCCL's example plugin (plugins/profiler/example of NCCL 2.23 to 2.30): a line per begin ("b") and
-// end ("e") of an event, what belongs to an event between the two. Times are microseconds since the process made its
-// first communicator. Events that the plugin has not got the beginning or end of have the time 0, or no end. It keeps
-// the last events of each kind, so that a trace begins anywhere.
-type exampleArgs struct { // names differ in case by the kind of event
+// Chrome traces of NCCL's example plugin (plugins/profiler/example of NCCL 2.23 to 2.30): one line for the begin ("b")
+// and one for the end ("e") of an event, with the events that belong to it in between. Times are microseconds since the
+// process created its first communicator. An event whose begin the plugin lacks has time 0; one whose end it lacks has
+// no end. The plugin keeps the last events of each kind, so a trace may start anywhere.
+type exampleArgs struct { // the case of names depends on the kind of event
 	Count     *uint64      `json:"count"`
 	Datatype  exampleType  `json:"datatype"`
 	Root      *int32       `json:"root"`
@@ -44,10 +44,10 @@ type exampleArgs struct { // names differ in case by the kind of event
 	Depth     *int32       `json:"groupDepth"`
 }
 
-// exampleType is a datatype by its name; early versions have its number.
+// exampleType is the name of a datatype; early versions write its number.
 type exampleType string
 
-// UnmarshalJSON takes names; of numbers nobody says what they were.
+// UnmarshalJSON reads names; the meaning of numbers is unknown.
 func (e *exampleType) UnmarshalJSON(b []byte) error {
 	var s string
 	if json.Unmarshal(b, &s) == nil {
@@ -56,15 +56,15 @@ func (e *exampleType) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// exampleKinds are the types of events by category; those of the network say more by their names.
+// exampleKinds are the types of events by category; network events are distinguished by their names.
 var exampleKinds = map[string]string{
 	"GROUP_API": "GroupApi", "COLL_API": "CollApi", "P2P_API": "P2pApi", "KERNEL_LAUNCH": "KernelLaunch",
 	"GROUP": "Group", "COLL": "Coll", "P2P": "P2p",
 	"GPU": "KernelCh",
 }
 
-// examplePhases are the events that are printed in parts: the state that each part begins, and whether it is the first
-// or the last one.
+// examplePhases are the events that are printed in parts, with the state that each part begins and whether it is the
+// first or the last part.
 var examplePhases = map[string]struct {
 	kind, state string
 	first, last bool
@@ -79,14 +79,14 @@ var examplePhases = map[string]struct {
 	"RecvGpuWait":   {"ProxyStep", "ProxyStepRecvGPUWait", false, true},
 }
 
-// exampleParents are what an event can belong to, by type.
+// exampleParents are the possible parents of an event, by type.
 var exampleParents = map[string][]string{
 	"CollApi": {"GroupApi"}, "P2pApi": {"GroupApi"}, "KernelLaunch": {"GroupApi"}, "Coll": {"CollApi", "Group"},
 	"P2p":      {"P2pApi", "Group"},
 	"KernelCh": {"Coll", "P2p"}, "ProxyOp": {"Coll", "P2p"}, "ProxyStep": {"ProxyOp"},
 }
 
-// traceable tells what such a line must have and has not.
+// traceable checks which members such a line has.
 func (l *line) traceable() error {
 	switch {
 	case !l.Time.known || l.StatePID == nil:
@@ -101,28 +101,28 @@ func (l *line) traceable() error {
 	return nil
 }
 
-// exampleTrace is what is read of one file: records of the minimal profiler's schema are made of it.
+// exampleTrace is the content of one file, as records of the minimal profiler's schema.
 type exampleTrace struct {
 	*minimal
 	open   []exampleOpen
 	number address // of the last event
 	comms  map[commKey]bool
-	ranks  map[uint64]int32 // one more than the greatest rank that is named, by communicator
+	ranks  map[uint64]int32 // by communicator, one more than the greatest rank named
 }
 
-// exampleOpen is an event whose end has not come.
+// exampleOpen is an event without its end so far.
 type exampleOpen struct {
 	kind, name string
 	line       line
-	latest     micros // of what belongs to it
+	latest     micros // of the events that belong to it
 	hash       *json.Number
 	rank       *int32
-	launches   []line // that do not say of which communicator they are
+	launches   []line // whose communicator is not known yet
 	gpuEnd     uint64 // stamp of a kernel's end; 0: none
 }
 
-// example takes a line. It returns why the line is of no use, "" if it is.
-func (in *input) example(l *line) (unused string) {
+// addExample adds a line. It returns why the line cannot be used, or "".
+func (in *input) addExample(l *line) (unused string) {
 	t := in.trace
 	if t == nil {
 		t = &exampleTrace{
@@ -142,22 +142,22 @@ func (in *input) example(l *line) (unused string) {
 		return "OTHER_RECORDS"
 	case l.Phase == "b" && parted && !phase.first:
 		if e := t.innermost(kind); e != nil {
-			return t.state(e, phase.state, l)
+			return t.addPhase(e, phase.state, l)
 		}
 		return "STATES_WITHOUT_EVENT"
 	case l.Phase == "b":
-		unused = t.begin(kind, l)
+		unused = t.beginEvent(kind, l)
 		if parted && phase.state != "" {
-			unused = cmp.Or(t.state(&t.open[len(t.open)-1], phase.state, l), unused)
+			unused = cmp.Or(t.addPhase(&t.open[len(t.open)-1], phase.state, l), unused)
 		}
 		return unused
 	case parted && !phase.last:
 		return ""
 	}
-	return t.end(kind, l)
+	return t.endEvent(kind, l)
 }
 
-// innermost is the event of one of some types that was begun last and has not ended; nil if there is none.
+// innermost returns the open event of the given types that began last; nil if there is none.
 func (t *exampleTrace) innermost(kinds ...string) *exampleOpen {
 	for i := len(t.open) - 1; i >= 0; i-- {
 		if slices.Contains(kinds, t.open[i].kind) {
@@ -167,13 +167,13 @@ func (t *exampleTrace) innermost(kinds ...string) *exampleOpen {
 	return nil
 }
 
-// maxOpen bounds how deep events are nested in a trace that is taken: NCCL's are by five.
+// maxOpen bounds how deep events may be nested; NCCL nests five.
 const maxOpen = 64
 
-// begin takes the begin of an event. What is open too deep is ended.
-func (t *exampleTrace) begin(kind string, l *line) (unused string) {
+// beginEvent adds the begin of an event and ends events that are nested too deep.
+func (t *exampleTrace) beginEvent(kind string, l *line) (unused string) {
 	if len(t.open) == maxOpen {
-		unused = t.close(0, micros{})
+		unused = t.closeFrom(0, micros{})
 	}
 	t.number++
 	a := l.Args
@@ -201,14 +201,15 @@ func (t *exampleTrace) begin(kind string, l *line) (unused string) {
 		}
 	}
 	if a.Hash != nil && a.Rank != nil {
-		t.name(a)
+		t.nameCommunicator(a)
 	}
 	t.open = append(t.open, e)
 	return unused
 }
 
-// name takes which communicator rank an operation is of, and the calls that it belongs to, which do not say that.
-func (t *exampleTrace) name(a *exampleArgs) {
+// nameCommunicator notes the communicator rank of an operation, and gives it to the calls around the operation, whose
+// lines lack it.
+func (t *exampleTrace) nameCommunicator(a *exampleArgs) {
 	for i := range t.open {
 		if o := &t.open[i]; o.hash == nil {
 			o.hash, o.rank = a.Hash, a.Rank
@@ -233,7 +234,7 @@ func smallNumber(n *int) *uint8 {
 	return &v
 }
 
-func (t *exampleTrace) state(e *exampleOpen, name string, l *line) (unused string) {
+func (t *exampleTrace) addPhase(e *exampleOpen, name string, l *line) (unused string) {
 	if l.Time.ns == 0 {
 		return "STATES_WITHOUT_TIME"
 	}
@@ -241,20 +242,20 @@ func (t *exampleTrace) state(e *exampleOpen, name string, l *line) (unused strin
 	return t.addState(&line{Address: e.line.Address, Time: l.Time, Name: name})
 }
 
-// end ends an event, and what belongs to it and has not ended.
-func (t *exampleTrace) end(kind string, l *line) (unused string) {
+// endEvent ends an event and the open events that belong to it.
+func (t *exampleTrace) endEvent(kind string, l *line) (unused string) {
 	_, parted := examplePhases[l.Name]
 	for i := len(t.open) - 1; i >= 0; i-- {
 		if e := &t.open[i]; e.kind == kind && (parted || e.name == l.Name) {
-			return t.close(i, l.Time)
+			return t.closeFrom(i, l.Time)
 		}
 	}
 	return "ENDS_WITHOUT_BEGIN"
 }
 
-// close ends the events from one on: the first at a time, if that is not 0, the others when what belongs to them ended
-// last.
-func (t *exampleTrace) close(from int, at micros) (unused string) {
+// closeFrom ends the events from one on: the first at time at unless that is 0, the others when the last event that
+// belongs to them ended.
+func (t *exampleTrace) closeFrom(from int, at micros) (unused string) {
 	for i := len(t.open) - 1; i >= from; i-- {
 		e := &t.open[i]
 		stop := e.latest
@@ -273,7 +274,7 @@ func (t *exampleTrace) close(from int, at micros) (unused string) {
 			e.launches[k].CommID, e.launches[k].Rank = e.hash, e.rank
 			unused = cmp.Or(t.add(&e.launches[k]), unused)
 		}
-		if e.gpuEnd != 0 { // before the stop, as NCCL has it
+		if e.gpuEnd != 0 { // NCCL stamps the kernel's end before the stop
 			unused = cmp.Or(t.addState(&line{Address: e.line.Address,
 				Time: micros{max(stop.ns-1, e.line.Start.Time.ns), true}, Name: "KernelChStop", Timer: &e.gpuEnd}),
 				unused)
@@ -296,9 +297,9 @@ func (t *exampleTrace) close(from int, at micros) (unused string) {
 	return unused
 }
 
-// examples writes the shards of the traces that were read: files of one process together, unless they hold several
-// ranks of one communicator.
-func (im *importer) examples() error {
+// writeExamples writes the shards of the traces read. Files of one process share a shard unless they hold several ranks
+// of one communicator.
+func (im *importer) writeExamples() error {
 	sizes := make(map[uint64]int32)
 	for _, t := range im.traces {
 		for id, n := range t.ranks {
@@ -307,7 +308,7 @@ func (im *importer) examples() error {
 	}
 	var processes []*exampleTrace
 	for _, t := range im.traces {
-		at := slices.IndexFunc(processes, func(o *exampleTrace) bool { return o.pid == t.pid && o.fits(t) })
+		at := slices.IndexFunc(processes, func(o *exampleTrace) bool { return o.pid == t.pid && o.sameProcess(t) })
 		if at < 0 {
 			processes = append(processes, t)
 			continue
@@ -322,7 +323,7 @@ func (im *importer) examples() error {
 		if len(t.events) == 0 {
 			continue
 		}
-		// Each counts from when it made its first communicator, so none share a clock.
+		// Times count from when each process created its first communicator, so no processes share a clock.
 		host := hostClock{host: fmt.Sprintf("%s of process %d", units.UnknownHost, t.pid)}
 		if slices.ContainsFunc(processes[:i], func(o *exampleTrace) bool { return o.pid == t.pid }) {
 			host.host = fmt.Sprintf("%s (%d)", host.host, i)
@@ -336,15 +337,15 @@ func (im *importer) examples() error {
 			}
 			t.events = append(t.events, e)
 		}
-		if err := im.minimal(t.minimal, host, nil); err != nil {
+		if err := im.writeMinimal(t.minimal, host, nil); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// absent counts the collectives whose numbers, below the greatest of their function, are in no record.
-func (m *minimal) absent() (n uint64) {
+// countAbsent counts the collectives that no record has, though their function has a greater ordinal.
+func (m *minimal) countAbsent() (n uint64) {
 	type sequence struct {
 		comm     commKey
 		function string
@@ -367,8 +368,8 @@ func (m *minimal) absent() (n uint64) {
 	return n
 }
 
-// fits tells whether two traces may be of one process: a process makes no communicator twice.
-func (t *exampleTrace) fits(o *exampleTrace) bool {
+// sameProcess reports whether two traces may be of one process: a process creates a communicator only once.
+func (t *exampleTrace) sameProcess(o *exampleTrace) bool {
 	for c := range t.comms {
 		for d := range o.comms {
 			if c.id == d.id {

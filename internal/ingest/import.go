@@ -22,38 +22,38 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
-// Options say how to import; nil means the zero value.
+// Options configure an import; nil means the zero value.
 type Options struct {
-	// SeparateClocks takes every process to have a clock of its own, where the input does not name hosts.
+	// SeparateClocks gives every process a clock of its own where the input does not name hosts.
 	SeparateClocks bool
-	// Progress, if set, is called now and then with what is being read, and how many files are done.
+	// Progress, if set, is called from time to time with the current file and the number of files done.
 	Progress func(what string, done, total int)
 }
 
-// Result tells what was read.
+// Result is what was read.
 type Result struct {
 	Files     int               `json:"files"`
 	Lines     uint64            `json:"lines"`
-	Malformed uint64            `json:"malformed"` // lines that were skipped
+	Malformed uint64            `json:"malformed"` // lines skipped
 	First     string            `json:"first_malformed,omitempty"`
-	Truncated uint64            `json:"truncated"`          // files whose last line is cut off
-	Processes int               `json:"processes"`          // shards made
-	Records   map[string]uint64 `json:"records"`            // that were used, by kind
-	NotUsed   map[string]uint64 `json:"not_used,omitempty"` // by why
-	Missing   []string          `json:"missing"`            // what the formats do not tell
-	// Problems, one line each: what keeps the archive from being as good as the input.
+	Truncated uint64            `json:"truncated"`          // files whose last line is incomplete
+	Processes int               `json:"processes"`          // shards written
+	Records   map[string]uint64 `json:"records"`            // records used, by kind
+	NotUsed   map[string]uint64 `json:"not_used,omitempty"` // records not used, by reason
+	Missing   []string          `json:"missing"`            // what the formats do not contain
+	// Problems, one line each: losses of the archive against the input.
 	Problems []string `json:"problems,omitempty"`
 }
 
-// used are the counts that tell what became of records that were used.
+// used are the counts that account for the records used.
 var used = []string{"EVENTS", "STATES", "OPERATIONS"}
 
-// extensions are those of the files that are taken from a folder.
+// extensions are those of the files read from a folder.
 var extensions = []string{".jsonl", ".json", ".log"}
 
-// Import reads files, and the files of folders, and leaves a shard per process in the experiment directory dir, which
-// unify makes an archive of. dir must hold no shards. If nothing can be imported, or on an error, what was made is
-// removed.
+// Import reads files, and the files of folders, and writes one shard per process into the experiment directory dir, of
+// which unify makes an archive. dir must hold no shards. If nothing can be imported, or on an error, Import removes
+// what it wrote.
 func Import(inputs []string, dir string, opts *Options) (*Result, error) {
 	if opts == nil {
 		opts = new(Options)
@@ -82,7 +82,7 @@ func Import(inputs []string, dir string, opts *Options) (*Result, error) {
 	return &im.result, nil
 }
 
-// files lists the input files. Of folders they are those with the extensions, in the order of their names.
+// files lists the input files. Of a folder these are the files with the extensions, in the order of their names.
 func files(inputs []string) ([]string, error) {
 	var all []string
 	for _, in := range inputs {
@@ -120,23 +120,23 @@ type importer struct {
 	order      []inspectedKey
 	missing    map[string]bool
 	traces     []*exampleTrace
-	unclaimed  map[string]uint64 // counts of files of which no shard has been made yet
+	unclaimed  map[string]uint64 // counts of files that yielded no shard yet
 }
 
 type inspectedKey struct {
 	host string
 	pid  int
-	path string // where nothing tells the process
+	path string // where the process is unknown
 }
 
 func (im *importer) run(paths []string) error {
-	clocks, err := im.clocks(paths)
+	clocks, err := im.findClocks(paths)
 	if err != nil {
 		return err
 	}
 	for i, path := range paths {
 		im.progress(path, i, len(paths))
-		if err := im.file(path, clocks); err != nil {
+		if err := im.readFile(path, clocks); err != nil {
 			return err
 		}
 		im.result.Files++
@@ -145,11 +145,11 @@ func (im *importer) run(paths []string) error {
 	for i, k := range im.order {
 		im.inspectors[k].base = base
 		im.progress("operations", i, len(im.order))
-		if err := im.inspected(k, im.inspectors[k]); err != nil {
+		if err := im.writeInspected(k, im.inspectors[k]); err != nil {
 			return err
 		}
 	}
-	if err := im.examples(); err != nil {
+	if err := im.writeExamples(); err != nil {
 		return err
 	}
 	if im.result.Processes == 0 {
@@ -181,26 +181,26 @@ func (im *importer) problem(format string, args ...any) {
 
 func (im *importer) notUsed(why string) { im.result.NotUsed[why]++ }
 
-// input is what is read of one file.
+// input is the content of one file.
 type input struct {
 	*importer
 	path   string
 	byPID  map[int64]*minimal
-	pids   []int64 // in the order in which they came
+	pids   []int64 // in the order of their first lines
 	counts map[string]uint64
-	marker line // Inspector's last one with a header
+	marker line // Inspector's last line with a header
 	accl   *acclFile
 	trace  *exampleTrace
 }
 
-// file reads one file and writes the shards of the processes whose records of the minimal profiler are in it.
-func (im *importer) file(path string, clocks *clocks) error {
+// readFile reads one file and writes the shards of the processes with records of the minimal profiler in it.
+func (im *importer) readFile(path string, clocks *clocks) error {
 	in := &input{importer: im, path: path, byPID: make(map[int64]*minimal), counts: make(map[string]uint64)}
-	if err := eachLine(path, in.line); err != nil {
+	if err := eachLine(path, in.addLine); err != nil {
 		return err
 	}
 	if in.trace != nil {
-		in.count(in.trace.close(0, micros{}))
+		in.countUnused(in.trace.closeFrom(0, micros{}))
 	}
 	for _, pid := range in.pids {
 		m := in.byPID[pid]
@@ -208,7 +208,7 @@ func (im *importer) file(path string, clocks *clocks) error {
 			im.result.NotUsed["STATES_WITHOUT_EVENT"] += uint64(len(m.states))
 			continue
 		}
-		if err := im.minimal(m, clocks.of(processKey{path, int64(m.pid)}), in.counts); err != nil {
+		if err := im.writeMinimal(m, clocks.hostClockOf(processKey{path, int64(m.pid)}), in.counts); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 		in.counts = nil // the file's own counts go to its first process
@@ -219,11 +219,11 @@ func (im *importer) file(path string, clocks *clocks) error {
 	return nil
 }
 
-// line takes a line of the file.
-func (in *input) line(number int, text []byte, last bool) error {
+// addLine adds a line of the file.
+func (in *input) addLine(number int, text []byte, last bool) error {
 	in.result.Lines++
 	in.counts["LINES"]++
-	if text = in.framed(number, text); len(text) == 0 {
+	if text = in.unframe(number, text); len(text) == 0 {
 		return nil
 	}
 	var l line
@@ -247,7 +247,7 @@ func (in *input) line(number int, text []byte, last bool) error {
 		in.inspectorOf(inspectedKey{host: l.Metadata.Host, pid: l.Metadata.PID},
 			strings.TrimSpace("JSON of NCCL Inspector "+l.Metadata.Version), inspectorLacks).add(&l)
 	case lineExample:
-		why = in.example(&l)
+		why = in.addExample(&l)
 	case lineOther:
 		why = "OTHER_RECORDS"
 	case lineState:
@@ -255,20 +255,20 @@ func (in *input) line(number int, text []byte, last bool) error {
 	default:
 		why = in.process(&l).add(&l)
 	}
-	in.count(why)
+	in.countUnused(why)
 	return nil
 }
 
-// count counts a record that is of no use, by why; "": it is of use.
-func (in *input) count(why string) {
+// countUnused counts a record that cannot be used, by reason; "" counts nothing.
+func (in *input) countUnused(why string) {
 	if why != "" {
 		in.notUsed(why)
 		in.counts[why]++
 	}
 }
 
-// framed leaves out what frames the objects of a trace, one in a line, and the empty one at its end.
-func (in *input) framed(number int, text []byte) []byte {
+// unframe removes the frame around the objects of a trace, one per line, and the empty object at its end.
+func (in *input) unframe(number int, text []byte) []byte {
 	text = bytes.TrimSpace(bytes.TrimSuffix(text, []byte(",")))
 	if number == 1 && bytes.HasPrefix(text, []byte("[")) {
 		text = bytes.TrimSpace(text[1:])
@@ -282,7 +282,7 @@ func (in *input) framed(number int, text []byte) []byte {
 	return text
 }
 
-// malformed counts a line that is not what it should be; the last one may have been cut off.
+// malformed counts a damaged line; the last line may be incomplete instead.
 func (in *input) malformed(number int, text []byte, last bool, err error) {
 	if last && !json.Valid(mend.JSON(text)) {
 		in.result.Truncated++
@@ -296,7 +296,7 @@ func (in *input) malformed(number int, text []byte, last bool, err error) {
 	}
 }
 
-// process finds or adds the process that a line is of.
+// process returns the process of a line and adds it if need be.
 func (in *input) process(l *line) *minimal {
 	pid := pidOf(l)
 	m := in.byPID[pid]
@@ -308,7 +308,7 @@ func (in *input) process(l *line) *minimal {
 	return m
 }
 
-// describe says what is wrong with a line.
+// describe returns what is wrong with a line.
 func describe(text []byte, err error) string {
 	var syntax *json.SyntaxError
 	switch {
@@ -334,14 +334,14 @@ func pidOf(l *line) int64 {
 	return 0
 }
 
-// minimal writes the shard of a process. c is its clock, as far as its records do not tell.
-func (im *importer) minimal(m *minimal, c hostClock, counts map[string]uint64) error {
+// writeMinimal writes the shard of a process. c is its clock, for what its records do not state.
+func (im *importer) writeMinimal(m *minimal, c hostClock, counts map[string]uint64) error {
 	base := c.base
 	if m.epoch.known {
 		base = m.epoch.ns
 	}
 	first, last := m.span()
-	if lowest := int64(minTime); base+first < lowest { // 0 means "no time"
+	if lowest := int64(minTime); base+first < lowest { // time 0 stands for none
 		base = lowest - first
 	}
 	if base > math.MaxInt64-max(last, 0) || last-first > maxSpan {
@@ -352,7 +352,7 @@ func (im *importer) minimal(m *minimal, c hostClock, counts map[string]uint64) e
 		from = "Chrome trace of NCCL's example plugin"
 	}
 	boot := "import " + host
-	if m.ours { // its times are of one clock already
+	if m.ours { // its times are on one clock already
 		from, boot = "JSONL of nccl-otf2 export", "import"
 	}
 	mask := m.mask
@@ -367,8 +367,8 @@ func (im *importer) minimal(m *minimal, c hostClock, counts map[string]uint64) e
 		p.count(what, n)
 	}
 	if m.numbered {
-		n := m.absent()
-		p.lose(experiment.LostFromInput, "Coll", n)
+		n := m.countAbsent()
+		p.countLost(experiment.LostFromInput, "Coll", n)
 		p.count("ABSENT_OPERATIONS", n)
 	}
 	if err := m.write(p, uint64(base)); err != nil {
@@ -377,9 +377,9 @@ func (im *importer) minimal(m *minimal, c hostClock, counts map[string]uint64) e
 	return im.finish(p, !m.ours || m.partial || counts["MALFORMED"] > 0 || counts["TRUNCATED"] > 0)
 }
 
-// finish completes a shard and adds up what became of its input.
+// finish completes a shard and adds up the counts of its input.
 func (im *importer) finish(p *processWriter, partial bool) error {
-	for what, n := range im.unclaimed { // of files before this one in which no process was found
+	for what, n := range im.unclaimed { // of earlier files in which no process was found
 		p.count(what, n)
 	}
 	clear(im.unclaimed)
@@ -417,14 +417,14 @@ func (im *importer) finish(p *processWriter, partial bool) error {
 	return nil
 }
 
-// Times of imported data: not 0, and a span that OTF2's clocks and this program's arithmetic can hold.
+// Bounds of imported times: not 0, and a span that OTF2's clocks and this program's arithmetic can hold.
 const (
 	minTime = 1_000_000_000
 	maxSpan = math.MaxInt64 / 4
 )
 
-// firstMessage is the number that Inspector gives to the first message of a communicator rank: 1, or 0 where any
-// message has it.
+// firstMessage is the number that Inspector gives to the first message of a communicator rank: 0 if any message has it,
+// otherwise 1.
 func (im *importer) firstMessage() uint64 {
 	for _, in := range im.inspectors {
 		if slices.ContainsFunc(in.samples, func(s sample) bool { return s.message && s.number == 0 }) {
@@ -434,7 +434,7 @@ func (im *importer) firstMessage() uint64 {
 	return 1
 }
 
-// inspectorOf finds or adds the process whose operations are known by their lengths.
+// inspectorOf returns the process whose operations have durations, and adds it if need be.
 func (im *importer) inspectorOf(k inspectedKey, from string, lacks []string) *inspected {
 	in := im.inspectors[k]
 	if in == nil {
@@ -445,8 +445,8 @@ func (im *importer) inspectorOf(k inspectedKey, from string, lacks []string) *in
 	return in
 }
 
-// inspected writes the shard of such a process.
-func (im *importer) inspected(k inspectedKey, in *inspected) error {
+// writeInspected writes the shard of such a process.
+func (im *importer) writeInspected(k inspectedKey, in *inspected) error {
 	const mask = 1<<0 | 1<<1 | 1<<2 // Group, Coll, P2p
 	p, err := newProcessWriter(im.dir, fmt.Sprintf("inspector %s %d %s", k.host, k.pid, filepath.Base(k.path)),
 		cmp.Or(k.host, units.UnknownHost), "import "+k.host, k.pid,
@@ -455,7 +455,7 @@ func (im *importer) inspected(k inspectedKey, in *inspected) error {
 		return err
 	}
 	p.begin(mask, minimalAPI)
-	if err := in.records(p); err != nil {
+	if err := in.writeRecords(p); err != nil {
 		return err
 	}
 	return im.finish(p, true)

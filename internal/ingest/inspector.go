@@ -16,10 +16,10 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// Inspector's JSON, formats v4.0 to v4.4 (inspector_json.cc of NCCL, 2026): an object per operation and rank, with
-// header, metadata and coll_perf or p2p_perf. Times are those of gettimeofday in microseconds. v4.1 tells what was
-// dropped (dump_stats), v4.2 algorithms and protocols. In v4.3 and v4.4 what follows a line with dump_stats has that
-// line's header and metadata, and there is what the proxy did (proxy_trace).
+// Inspector's JSON, formats v4.0 to v4.4 (inspector_json.cc of NCCL, 2026): one object per operation and rank, with
+// header, metadata and coll_perf or p2p_perf. Times are those of gettimeofday in microseconds. v4.1 adds losses
+// (dump_stats), v4.2 algorithms and protocols. In v4.3 and v4.4 the lines after a line with dump_stats share that
+// line's header and metadata, and the proxies' work is recorded (proxy_trace).
 type (
 	inspectorHeader struct {
 		ID    string `json:"id"` // commId in hexadecimal
@@ -36,7 +36,7 @@ type (
 	}
 	inspectorColl struct {
 		Function string          `json:"coll"`
-		Algo     string          `json:"coll_algo"` // "unknown": not told
+		Algo     string          `json:"coll_algo"` // "unknown": not stated
 		Proto    string          `json:"coll_proto"`
 		Number   uint64          `json:"coll_sn"` // NCCL's sequence number
 		Size     uint64          `json:"coll_msg_size_bytes"`
@@ -53,13 +53,12 @@ type (
 		Source   string          `json:"p2p_timing_source"`
 		Trace    *inspectorTrace `json:"event_trace_ts"`
 	}
-	// inspectorStats is what was dropped of a communicator rank before it was written, since the begin.
+	// inspectorStats counts what was dropped of a communicator rank since the start.
 	inspectorStats struct {
 		Coll uint64 `json:"coll_dropped_total"`
 		P2P  uint64 `json:"p2p_dropped_total"`
 	}
-	// inspectorTrace is when the host heard of an operation's events, if that was asked for
-	// (NCCL_INSPECTOR_DUMP_VERBOSE).
+	// inspectorTrace is when the host learned of an operation's events; it needs NCCL_INSPECTOR_DUMP_VERBOSE.
 	inspectorTrace struct {
 		CollStart uint64 `json:"coll_start_ts"`
 		CollStop  uint64 `json:"coll_stop_ts"`
@@ -73,13 +72,13 @@ type (
 	}
 )
 
-// maxMicros is the largest time, or length of time, that is taken: later ones are damage.
+// maxMicros is the largest time or duration accepted; larger ones are damage.
 const maxMicros = 9e15
 
-// maxOrdinal is the largest number of an operation that is taken.
+// maxOrdinal is the largest ordinal accepted.
 const maxOrdinal = 1 << 48
 
-// inherit gives a line of Inspector's the header and metadata of the last line that had some, if it has none.
+// inherit gives a line without header and metadata those of marker, the last line with them.
 func (l *line) inherit(marker *line) {
 	switch {
 	case l.Header != nil && l.Metadata != nil:
@@ -114,12 +113,12 @@ func (l *line) inspectable() error {
 	return nil
 }
 
-// sample is an operation of Inspector's.
+// sample is an operation in Inspector's data.
 type sample struct {
 	header   inspectorHeader
 	id       uint64
 	function string
-	algo     string // "" if it is not told, as proto
+	algo     string // "" if not stated, as proto
 	proto    string
 	message  bool
 	peer     int32
@@ -127,7 +126,7 @@ type sample struct {
 	size     uint64
 	dumped   uint64 // ns, as the following
 	took     uint64
-	source   string // regions.Timing…; "": not even the length is known
+	source   string // regions.Timing…; "": not even the duration is known
 	begin    uint64 // 0: not known
 	end      uint64
 	slack    uint64 // uncertainty of begin and end
@@ -143,39 +142,39 @@ func newSample(l *line) sample {
 	source, trace := "", (*inspectorTrace)(nil)
 	if c := l.Coll; c != nil {
 		s.function, s.number, s.size, source, trace = c.Function, c.Number, c.Size, c.Source, c.Trace
-		s.measured(c.Took)
-		s.algo, s.proto = named(c.Algo), named(c.Proto)
+		s.setDuration(c.Took)
+		s.algo, s.proto = known(c.Algo), known(c.Proto)
 	} else {
 		p := l.P2P
 		s.function, s.number, s.size, source, trace = p.Function, p.Number, p.Size, p.Source, p.Trace
-		s.measured(p.Took)
+		s.setDuration(p.Took)
 		s.message, s.peer = true, p.Peer
 	}
 	if trace != nil {
-		s.place(trace, source)
+		s.placeTime(trace, source)
 	}
 	return s
 }
 
-// measured takes how long the operation was, in microseconds.
-func (s *sample) measured(took measure) {
+// setDuration sets the operation's duration, in microseconds.
+func (s *sample) setDuration(took measure) {
 	if took.known {
 		s.took, s.source = uint64(math.Round(took.value*1000)), regions.TimingDuration
 	}
 }
 
-// named is a name, "" if Inspector does not know it.
-func named(name string) string {
+// known returns a name, or "" if Inspector does not know it.
+func known(name string) string {
 	if name == "unknown" {
 		return ""
 	}
 	return name
 }
 
-// place finds when the operation ran, from when the host heard of its events. A report comes some time after what it
-// reports: the operation ended when the last end was reported, or earlier; began when the first begin was reported, or
-// earlier; and not before it was enqueued.
-func (s *sample) place(t *inspectorTrace, source string) {
+// placeTime finds when the operation ran from when the host learned of its events. Reports are late: the operation
+// ended no later than the last end was reported, began no later than the first begin was reported, and no earlier than
+// it was enqueued.
+func (s *sample) placeTime(t *inspectorTrace, source string) {
 	const never = math.MaxUint64
 	enqueued, stopped := max(t.CollStart, t.P2PStart), max(t.CollStop, t.P2PStop)
 	began, ended := uint64(never), uint64(0)
@@ -204,23 +203,23 @@ func (s *sample) place(t *inspectorTrace, source string) {
 	}
 }
 
-// inspected is what Inspector, or another that writes lengths of operations, wrote of one process.
+// inspected is one process's data in a format that gives durations of operations.
 type inspected struct {
 	host    string
 	pid     int
 	from    string // the format
 	samples []sample
-	dropped map[string]inspectorStats // by communicator and rank, the last that was told
-	proxies uint64                    // records of what the proxy did
-	lacks   []string                  // what such data does not tell
+	dropped map[string]inspectorStats // last statement, by communicator and rank
+	proxies uint64                    // records of the proxies' work
+	lacks   []string                  // what such data does not contain
 	base    uint64                    // number of the first message
 }
 
-// add takes a line of the process.
+// add adds a line of the process.
 func (in *inspected) add(l *line) {
 	switch {
 	case l.Stats != nil:
-		in.drop(fmt.Sprint(l.Header.ID, " ", l.Header.Rank), *l.Stats)
+		in.setDropped(fmt.Sprint(l.Header.ID, " ", l.Header.Rank), *l.Stats)
 	case l.Coll != nil || l.P2P != nil:
 		in.samples = append(in.samples, newSample(l))
 	default:
@@ -228,8 +227,8 @@ func (in *inspected) add(l *line) {
 	}
 }
 
-// drop takes what was dropped of a communicator rank, in all.
-func (in *inspected) drop(of string, n inspectorStats) {
+// setDropped notes how much was dropped of a communicator rank in total.
+func (in *inspected) setDropped(of string, n inspectorStats) {
 	if in.dropped == nil {
 		in.dropped = make(map[string]inspectorStats)
 	}
@@ -237,14 +236,14 @@ func (in *inspected) drop(of string, n inspectorStats) {
 	in.dropped[of] = inspectorStats{max(d.Coll, n.Coll), max(d.P2P, n.P2P)}
 }
 
-// What the writer dropped, as it had no room for it.
+// Reasons for which the writer dropped records.
 const (
 	droppedCollectives = "DROPPED_COLLECTIVES"
 	droppedMessages    = "DROPPED_MESSAGES"
 )
 
-// tell counts what the process's data lacks. The numbers say that collectives and messages are absent.
-func (in *inspected) tell(p *processWriter, absent inspectorStats) {
+// countLosses counts what the process's data lacks. absent is what the ordinals show to be missing.
+func (in *inspected) countLosses(p *processWriter, absent inspectorStats) {
 	var all inspectorStats
 	for _, d := range in.dropped {
 		all.Coll, all.P2P = all.Coll+d.Coll, all.P2P+d.P2P
@@ -253,15 +252,15 @@ func (in *inspected) tell(p *processWriter, absent inspectorStats) {
 		typ, dropped    string
 		written, absent uint64
 	}{{"Coll", droppedCollectives, all.Coll, absent.Coll}, {"P2p", droppedMessages, all.P2P, absent.P2P}} {
-		p.lose(experiment.LostByWriter, l.typ, l.written)
-		p.lose(experiment.LostFromInput, l.typ, l.absent-min(l.absent, l.written))
+		p.countLost(experiment.LostByWriter, l.typ, l.written)
+		p.countLost(experiment.LostFromInput, l.typ, l.absent-min(l.absent, l.written))
 		p.count(l.dropped, l.written)
 		p.count("ABSENT_OPERATIONS", l.absent)
 	}
 	p.count("PROXY_RECORDS", in.proxies)
 }
 
-// missing lists what the data does not tell.
+// missing lists what the data does not contain.
 func (in *inspected) missing() []string {
 	out := slices.Clone(in.lacks)
 	if !slices.ContainsFunc(in.samples, func(s sample) bool { return s.algo != "" }) {
@@ -277,12 +276,12 @@ func (in *inspected) missing() []string {
 	return out
 }
 
-// inspectorLacks is what Inspector's data does not tell.
+// inspectorLacks lists what Inspector's data does not contain.
 var inspectorLacks = []string{"calls", "kernel launches", "network", "element types", "roots", "GPUs",
 	"operations below Inspector's least size"}
 
-// records makes callbacks of the samples, communicator by communicator.
-func (in *inspected) records(p *processWriter) error {
+// writeRecords makes callbacks of the samples, communicator by communicator.
+func (in *inspected) writeRecords(p *processWriter) error {
 	type key struct {
 		id          uint64
 		rank, ranks int
@@ -322,10 +321,10 @@ func (in *inspected) records(p *processWriter) error {
 			all = append(all, placed{s, comm})
 		}
 	}
-	in.tell(p, absent)
+	in.countLosses(p, absent)
 	slices.SortStableFunc(all, func(a, b placed) int { return cmp.Compare(a.begin, b.begin) })
 	for i := range all {
-		if err := p.sample(&all[i]); err != nil {
+		if err := p.writeSample(&all[i]); err != nil {
 			return err
 		}
 	}
@@ -337,15 +336,15 @@ type placed struct {
 	comm int
 }
 
-// inOrder puts the operations of each function, and the messages, of a communicator rank into the order of their
-// numbers, in the places that they have, and leaves out what is there twice. It tells how many numbers, below the
-// greatest, are of no operation; base is the first one of messages.
+// inOrder sorts the operations of each function, and the messages, of a communicator rank by their numbers, within the
+// places that they occupy, and removes duplicates. absent counts the numbers without an operation below the greatest
+// one; base is the first number of messages.
 func inOrder(samples []sample, base uint64) (ordered []sample, absent inspectorStats) {
 	places := make(map[string][]int)
 	for i := range samples {
 		f := samples[i].function
 		if samples[i].message {
-			f = "" // messages are numbered together
+			f = "" // all messages share one numbering
 		}
 		places[f] = append(places[f], i)
 	}
@@ -378,10 +377,9 @@ func inOrder(samples []sample, base uint64) (ordered []sample, absent inspectorS
 	return ordered, absent
 }
 
-// layOut puts operations of which only the length is known one behind the other, so that the last one that was written
-// at a time ends then; earlier ones that reach into these are moved back with them. Where nothing says when they were
-// written, they begin at the first time that there is. Others keep their times, but begin no earlier than those before
-// them in their sequence.
+// layOut puts operations of which only the duration is known one after the other, so that the last one written at a
+// time ends then; earlier ones that would overlap move back. Where the time of writing is unknown, they start at the
+// earliest time. Operations with times keep them, but begin no earlier than those before them in their sequence.
 func layOut(samples []sample) {
 	if undated := samples[0].dumped == 0; undated {
 		sum := uint64(minTime)
@@ -412,8 +410,8 @@ func layOut(samples []sample) {
 	}
 }
 
-// sample writes the records of one operation.
-func (p *processWriter) sample(o *placed) error {
+// writeSample writes the records of one operation.
+func (p *processWriter) writeSample(o *placed) error {
 	typ := shm.EventColl
 	r := shm.Record{
 		Kind: shm.RecordStart, Aux: uint32(o.comm), Func: o.function, Seq: o.number, Count: o.size, Datatype: bytesType,
@@ -432,13 +430,13 @@ func (p *processWriter) sample(o *placed) error {
 	case "Broadcast", "Reduce", "Gather", "Scatter":
 		p.count("OPERATIONS_WITHOUT_ROOT", 1)
 	}
-	r.Type, r.Handle = typ, p.handle(typ)
+	r.Type, r.Handle = typ, p.newHandle(typ)
 	p.model.Import(r.Handle, times)
-	if err := p.record(noThread, o.begin, &r); err != nil {
+	if err := p.passRecord(noThread, o.begin, &r); err != nil {
 		return err
 	}
 	p.count("OPERATIONS", 1)
-	return p.record(noThread, o.begin, &shm.Record{Kind: shm.RecordStop, Type: typ, Handle: r.Handle})
+	return p.passRecord(noThread, o.begin, &shm.Record{Kind: shm.RecordStop, Type: typ, Handle: r.Handle})
 }
 
 // bytesType is what NCCL prints for ncclUint8: the size in bytes is the number of elements.

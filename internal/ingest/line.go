@@ -18,8 +18,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 )
 
-// line is a line of input: a record of the minimal profiler or of Inspector. Members that a record has not got are nil
-// or empty.
+// line is a line of input: a record of the minimal profiler or of Inspector. Missing members are nil or empty.
 type line struct {
 	// Minimal profiler, see docs/export.md.
 	RecordType string       `json:"recordType"`
@@ -70,7 +69,7 @@ type stamp struct {
 	TID  *int32 `json:"tid"`
 }
 
-// details are those of all event types. What the minimal profiler has not got is of our own export.
+// details are those of all event types. Those that the minimal profiler lacks are of our own export.
 type details struct {
 	Func        string  `json:"func"`
 	Seq         *uint64 `json:"seq"`
@@ -97,7 +96,7 @@ type details struct {
 	Step        int32   `json:"step"`
 	Timer       *uint64 `json:"pTimer"`
 	NetID       int64   `json:"id"`
-	Length      *uint64 `json:"length"` // this and what follows: of NetPlugin, of our own export
+	Length      *uint64 `json:"length"` // this and the following: of NetPlugin, in our own export
 	NetDevice   int32   `json:"device"`
 	WrID        uint64  `json:"wrId"`
 	Opcode      int32   `json:"opcode"`
@@ -127,13 +126,13 @@ type details struct {
 	Incomplete  boolean `json:"incomplete"`
 }
 
-// micros is a time that stands in the input in microseconds, with any number of decimals: nanoseconds.
+// micros is a time that the input gives in microseconds with any number of decimals; it is kept in nanoseconds.
 type micros struct {
 	ns    int64
 	known bool
 }
 
-// UnmarshalJSON takes the digits as they are: a float has not got enough of them.
+// UnmarshalJSON reads the decimal digits, because a float64 has too few of them.
 func (m *micros) UnmarshalJSON(b []byte) error {
 	s := string(b)
 	if s == "null" {
@@ -165,10 +164,10 @@ func (m *micros) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// boolean is true or false, or the number that C has for it.
+// boolean is true or false, or C's number for it.
 type boolean bool
 
-// UnmarshalJSON reads true and false, numbers, of which 0 is false, and null, which is false.
+// UnmarshalJSON reads true, false, numbers (0 is false), and null (false).
 func (v *boolean) UnmarshalJSON(b []byte) error {
 	switch text := string(b); text {
 	case "true", "false":
@@ -184,7 +183,7 @@ func (v *boolean) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// address is a pointer, as a string in hexadecimal; 0 stands for none.
+// address is a pointer, a string in hexadecimal; 0 stands for none.
 type address uint64
 
 // UnmarshalJSON reads "0x7f…", "null" and null.
@@ -208,7 +207,7 @@ func (a *address) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// lineKind is what a line is.
+// lineKind is the kind of a line.
 type lineKind uint8
 
 const (
@@ -217,10 +216,10 @@ const (
 	lineInspector
 	lineAccl
 	lineExample
-	lineOther // a record of a kind that there is no use for
+	lineOther // a record of a kind that is not used
 )
 
-// kind tells what a line is; an error says what a record of its kind must have and it has not.
+// kind returns the kind of a line, or an error that names the member that a record of its kind lacks.
 func (l *line) kind() (lineKind, error) {
 	switch {
 	case l.Header != nil && l.Metadata != nil && (l.Coll != nil || l.P2P != nil || l.Stats != nil || l.Proxy != nil):
@@ -256,14 +255,13 @@ func (l *line) kind() (lineKind, error) {
 	return 0, errors.New("no record of a kind that is known: see docs/export.md")
 }
 
-// measure is a number that an operation was measured to be, with any decimals; not known where what is there is no
-// number.
+// measure is a measured value of an operation with any decimals; it is unknown if the input has no number.
 type measure struct {
 	value float64
 	known bool
 }
 
-// UnmarshalJSON takes numbers from 0 on; anything else is not known.
+// UnmarshalJSON reads numbers ≥ 0; anything else is unknown.
 func (m *measure) UnmarshalJSON(b []byte) error {
 	v, err := strconv.ParseFloat(string(b), 64)
 	if err == nil && v >= 0 {
@@ -272,7 +270,7 @@ func (m *measure) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// decode reads a line. What only lacks quotes or commas, or has numbers that JSON has not got, is mended.
+// decode reads a line. Missing quotes or commas, and numbers that JSON does not have, are mended.
 func decode(text []byte, l any) error {
 	err := json.Unmarshal(text, l)
 	var syntax *json.SyntaxError
@@ -282,11 +280,11 @@ func decode(text []byte, l any) error {
 	return err
 }
 
-// bom begins files of some editors and shells, and says nothing.
+// bom is the byte order mark that some editors and shells write.
 var bom = []byte("\ufeff")
 
-// eachLine calls f with each line of a file and its number, from 1. last tells that the line has no end: it is the
-// last, and possibly cut off. Empty lines are left out.
+// eachLine calls f with each line of a file that is not empty, and its number, from 1. last reports that the line has
+// no line end: it is the last one and may be incomplete.
 func eachLine(path string, f func(number int, text []byte, last bool) error) error {
 	file, err := regular.Open(path)
 	if err != nil {

@@ -13,19 +13,19 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
-// minimal is what the minimal profiler, or our export in its schema, wrote of one process.
+// minimal is the data of one process by the minimal profiler, or by our export in its schema.
 type minimal struct {
 	identity string
 	pid      int
-	host     string              // "" if the input does not tell
-	epoch    micros              // since 1970, of time 0; not known to the minimal profiler
-	ours     bool                // written by our export
-	raw      bool                // … of events as they were reported
-	partial  bool                // … of an archive that lacks parts of the communication
-	numbered bool                // collectives have ordinals that the writer gave, see example.go
-	api      int                 // version of NCCL's profiler API, 0: not stated
+	host     string              // "" if the input does not state it
+	epoch    micros              // ns since 1970 of time 0; the minimal profiler does not state it
+	ours     bool                // by our export
+	raw      bool                // by our export, of events as they were reported
+	partial  bool                // by our export, of an archive that lacks parts of the communication
+	numbered bool                // collectives have ordinals from the writer, see example.go
+	api      int                 // version of NCCL's profiler API; 0: not stated
 	world    experiment.Launcher // the process's rank in the job; Size 0: not stated
-	mask     uint32              // event mask as ProfilerInit returned it
+	mask     uint32              // event mask that ProfilerInit returned
 	events   []event
 	states   []state
 	seen     uint32 // types of events (bits)
@@ -46,10 +46,10 @@ type event struct {
 	details     *details
 
 	handle uint64
-	index  int // of the communicator, −1: not known
+	index  int // of the communicator; −1: unknown
 }
 
-// life tells lifecycle records from others.
+// life distinguishes lifecycle records from others.
 type life uint8
 
 const (
@@ -58,7 +58,7 @@ const (
 	lifeFinal
 )
 
-// commKey is what events name their communicator rank by.
+// commKey is how events refer to their communicator rank.
 type commKey struct {
 	id    uint64
 	rank  int32
@@ -75,7 +75,7 @@ type state struct {
 	hasArg  bool
 }
 
-// typeNames are the types of events by their names in records.
+// typeNames maps the names of event types in records to the types.
 var typeNames = func() map[string]shm.EventType {
 	all := make(map[string]shm.EventType)
 	for t, name := range shm.EventNames {
@@ -86,7 +86,7 @@ var typeNames = func() map[string]shm.EventType {
 
 const lifecycle = "ProfilerLifecycle"
 
-// stateNumbers are the states by their names.
+// stateNumbers maps the names of states to their numbers.
 var stateNumbers = func() map[string]uint32 {
 	all := make(map[string]uint32)
 	for s := uint32(0); !strings.HasPrefix(shm.StateName(s), "State("); s++ {
@@ -95,7 +95,7 @@ var stateNumbers = func() map[string]uint32 {
 	return all
 }()
 
-// add takes an event record. It returns why the record is of no use, "" if it is.
+// add adds an event record. It returns why the record cannot be used, or "".
 func (m *minimal) add(l *line) (unused string) {
 	e := event{
 		start: l.Start.Time.ns, stop: l.Stop.Time.ns, parent: l.Parent, address: l.Address, pxn: bool(l.PXN),
@@ -155,7 +155,7 @@ func (m *minimal) add(l *line) (unused string) {
 		case !ok:
 			return "UNKNOWN_TYPES"
 		case bool(l.PXN):
-			return "OTHER_PROCESSES_EVENTS" // nothing tells whose
+			return "OTHER_PROCESSES_EVENTS" // their process is unknown
 		case t == shm.EventKernelCh && e.details.Timer == nil:
 			return "KERNELS_WITHOUT_GPU_STAMPS"
 		case !e.comm.known && t != shm.EventGroupApi:
@@ -191,7 +191,7 @@ func (m *minimal) addState(l *line) (unused string) {
 	return ""
 }
 
-// missing lists what the data does not tell.
+// missing lists what the data does not contain.
 func (m *minimal) missing() []string {
 	if m.numbered {
 		return []string{"date and time of day", "names of hosts", "API version", "library",
@@ -209,7 +209,7 @@ func (m *minimal) missing() []string {
 	return out
 }
 
-// First and last times of what was recorded, and when communicators were made.
+// span returns the first and the last time recorded; times of creating communicators count.
 func (m *minimal) span() (first, last int64) {
 	first, last = math.MaxInt64, math.MinInt64
 	for i := range m.events {
@@ -221,16 +221,16 @@ func (m *minimal) span() (first, last int64) {
 	return first, last
 }
 
-// maxDevices bounds what is taken for the number of a GPU.
+// maxDevices bounds the numbers of GPUs accepted.
 const maxDevices = 1 << 16
 
-// instance is a communicator rank from its init to its end.
+// instance is a communicator rank from its init to its finalize.
 type instance struct {
 	index int
 	init  int64
 }
 
-// resolve finds the communicators and gives every event its own.
+// resolve finds the communicators and assigns every event to its own.
 func (m *minimal) resolve(p *processWriter, base uint64) {
 	byKey := make(map[commKey][]instance)
 	at := func(t int64) uint64 { return base + uint64(t) }
@@ -258,7 +258,7 @@ func (m *minimal) resolve(p *processWriter, base uint64) {
 				ranks = *d.Ranks
 			}
 			name := d.CommName
-			if strings.HasPrefix(name, "ncclComm 0x") { // what archives call those without a name
+			if strings.HasPrefix(name, "ncclComm 0x") { // archives name communicators without a name like this
 				name = ""
 			}
 			e.index = add(e, ranks, d.Nodes, name)
@@ -278,7 +278,8 @@ func (m *minimal) resolve(p *processWriter, base uint64) {
 	}
 }
 
-// thread is that of an event's start (0) or stop (1). Of those without one, each communicator rank's are of one thread.
+// thread returns the thread of an event's start (0) or stop (1). Events without a thread share one per communicator
+// rank.
 func (e *event) thread(end int) int32 {
 	if e.tids[end] != noThread {
 		return e.tids[end]
@@ -286,7 +287,7 @@ func (e *event) thread(end int) int32 {
 	return int32(-2 - e.index)
 }
 
-// tells reports whether a record gives the times of an operation itself, not of its callbacks.
-func (e *event) tells() bool {
+// hasOperationTimes reports whether a record gives the times of the operation itself, not of its callbacks.
+func (e *event) hasOperationTimes() bool {
 	return e.details.Source != "" && (e.typ == shm.EventColl || e.typ == shm.EventP2p || e.typ == shm.EventCeColl)
 }

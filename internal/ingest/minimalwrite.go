@@ -10,10 +10,10 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// awaited are the event types that the model waits for, where operations are not reported.
+// awaited are the event types that the model waits for, unless operation times are in the records.
 const awaited = 1<<shm.EventKernelCh | 1<<shm.EventProxyOp
 
-// write makes the process's shard; base is the time of the input's time 0.
+// write writes the process's shard; base is the time of the input's time 0.
 func (m *minimal) write(p *processWriter, base uint64) error {
 	slices.SortStableFunc(m.events, func(a, b event) int { return cmp.Compare(a.start, b.start) })
 	mask := m.seen
@@ -29,26 +29,26 @@ func (m *minimal) write(p *processWriter, base uint64) error {
 		live: make(map[uint64]liveEvent), plans: make(map[planKey][]int32)}
 	for i := range m.events {
 		e := &m.events[i]
-		e.handle = p.handle(e.typ)
+		e.handle = p.newHandle(e.typ)
 		if e.address != 0 {
 			if _, ok := w.first[e.address]; !ok {
 				w.first[e.address] = e.handle
 			}
 		}
-		if e.tells() && e.details.Plan != nil {
+		if e.hasOperationTimes() && e.details.Plan != nil {
 			k := planKey{e.index, *e.details.Plan}
 			w.plans[k] = append(w.plans[k], int32(i))
 		}
 	}
 	for _, s := range m.steps() {
-		if err := w.step(&s); err != nil {
+		if err := w.writeStep(&s); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// minimalAPI is the version of NCCL's profiler API that the minimal profiler is written for.
+// minimalAPI is the version of NCCL's profiler API for which the minimal profiler is written.
 const minimalAPI = 5
 
 // minimalWriter turns records into callbacks.
@@ -56,8 +56,8 @@ type minimalWriter struct {
 	*minimal
 	p     *processWriter
 	base  uint64
-	now   map[address]uint64 // the event that has an address at the time
-	first map[address]uint64 // the first one that has it
+	now   map[address]uint64 // the event that has an address at present
+	first map[address]uint64 // the first event that had it
 	live  map[uint64]liveEvent
 	plans map[planKey][]int32 // operations of one launch, in order
 }
@@ -73,8 +73,8 @@ type liveEvent struct {
 	thread int32
 }
 
-// parentOf gives the event that an address means now. In our own export a child may begin before its parent does, and
-// addresses are used once.
+// parentOf returns the event that an address refers to at present. In our own export a child may begin before its
+// parent, and each address is used once.
 func (w *minimalWriter) parentOf(a address) uint64 {
 	if a == 0 {
 		return 0
@@ -85,12 +85,12 @@ func (w *minimalWriter) parentOf(a address) uint64 {
 	return w.first[a]
 }
 
-func (w *minimalWriter) step(s *step) error {
+func (w *minimalWriter) writeStep(s *step) error {
 	switch s.kind {
 	case stepState:
-		return w.state(&w.states[s.at])
+		return w.writeState(&w.states[s.at])
 	case stepStop:
-		return w.stop(&w.events[s.at])
+		return w.writeStop(&w.events[s.at])
 	}
 	e := &w.events[s.at]
 	t := w.base + uint64(e.start)
@@ -104,16 +104,16 @@ func (w *minimalWriter) step(s *step) error {
 			return nil
 		}
 		w.p.count("EVENTS", 1)
-		return w.p.record(e.thread(0), t, &shm.Record{Kind: kind, Aux: uint32(e.index)})
-	case e.tells():
-		return w.stated(s.at)
+		return w.p.passRecord(e.thread(0), t, &shm.Record{Kind: kind, Aux: uint32(e.index)})
+	case e.hasOperationTimes():
+		return w.writeStated(s.at)
 	}
 	w.p.count("EVENTS", 1)
-	return w.start(e)
+	return w.writeStart(e)
 }
 
 // start writes the start of an event.
-func (w *minimalWriter) start(e *event) error {
+func (w *minimalWriter) writeStart(e *event) error {
 	if e.address != 0 {
 		w.now[e.address] = e.handle
 	}
@@ -122,8 +122,8 @@ func (w *minimalWriter) start(e *event) error {
 	t := w.base + uint64(e.start)
 	if d := e.details; e.typ == shm.EventProxyStep && shm.TypeOf(r.Arg) != shm.EventProxyOp && d.Peer != nil &&
 		d.Channel != nil {
-		// Our export has no ProxyOps: the step tells what is theirs.
-		live.op = w.p.handle(shm.EventProxyOp)
+		// Our export has no ProxyOps; the step's record has their details.
+		live.op = w.p.newHandle(shm.EventProxyOp)
 		op := shm.Record{
 			Kind: shm.RecordStart, Type: shm.EventProxyOp, Handle: live.op, Aux: r.Aux, Arg: r.Arg, Channel: *d.Channel,
 			Peer: *d.Peer,
@@ -132,7 +132,7 @@ func (w *minimalWriter) start(e *event) error {
 		if d.IsSend {
 			op.Flags |= shm.FlagSend
 		}
-		if err := w.p.record(e.thread(0), t, &op); err != nil {
+		if err := w.p.passRecord(e.thread(0), t, &op); err != nil {
 			return err
 		}
 		r.Arg = live.op
@@ -141,7 +141,7 @@ func (w *minimalWriter) start(e *event) error {
 	if n := e.details.Ordinal; n != nil && w.numbered && e.typ == shm.EventColl {
 		w.p.model.Import(e.handle, regions.Imported{Ordinal: *n, Numbered: true})
 	}
-	return w.p.record(e.thread(0), t, r)
+	return w.p.passRecord(e.thread(0), t, r)
 }
 
 // startRecord makes the callback of an event's start.
@@ -194,7 +194,7 @@ func (w *minimalWriter) startRecord(e *event) *shm.Record {
 			r.Flags |= shm.FlagKnownNet
 		}
 	case shm.EventGroupApi:
-		r.GroupDepth = 2 // not reported: a group of the user's
+		r.GroupDepth = 2 // not reported: a group call of the user
 		if d.Depth != nil {
 			r.GroupDepth = *d.Depth
 		}
@@ -207,9 +207,10 @@ func (w *minimalWriter) startRecord(e *event) *shm.Record {
 	return r
 }
 
-func (w *minimalWriter) stop(e *event) error {
+func (w *minimalWriter) writeStop(e *event) error {
 	t := w.base + uint64(e.stop)
-	if err := w.p.record(e.thread(1), t, &shm.Record{Kind: shm.RecordStop, Type: e.typ, Handle: e.handle}); err != nil {
+	r := &shm.Record{Kind: shm.RecordStop, Type: e.typ, Handle: e.handle}
+	if err := w.p.passRecord(e.thread(1), t, r); err != nil {
 		return err
 	}
 	op := w.live[e.handle].op
@@ -217,10 +218,10 @@ func (w *minimalWriter) stop(e *event) error {
 	if op == 0 {
 		return nil
 	}
-	return w.p.record(e.thread(1), t, &shm.Record{Kind: shm.RecordStop, Type: shm.EventProxyOp, Handle: op})
+	return w.p.passRecord(e.thread(1), t, &shm.Record{Kind: shm.RecordStop, Type: shm.EventProxyOp, Handle: op})
 }
 
-func (w *minimalWriter) state(s *state) error {
+func (w *minimalWriter) writeState(s *state) error {
 	h, ok := w.now[s.address]
 	if !ok {
 		w.p.count("STATES_WITHOUT_EVENT", 1)
@@ -235,11 +236,11 @@ func (w *minimalWriter) state(s *state) error {
 	if thread == noThread {
 		thread = w.live[h].thread
 	}
-	return w.p.record(thread, w.base+uint64(s.time), &r)
+	return w.p.passRecord(thread, w.base+uint64(s.time), &r)
 }
 
-// stated writes the operations of a launch whose times the input has: a Group with all of them, which takes no time.
-func (w *minimalWriter) stated(at int32) error {
+// writeStated writes the operations of a launch whose times are in the input: a Group of no duration with all of them.
+func (w *minimalWriter) writeStated(at int32) error {
 	e := &w.events[at]
 	ops := []int32{at}
 	if e.details.Plan != nil {
@@ -250,8 +251,8 @@ func (w *minimalWriter) stated(at int32) error {
 		w.plans[k] = nil
 	}
 	t := w.base + uint64(e.stop)
-	group := w.p.handle(shm.EventGroup)
-	write := func(r *shm.Record) error { return w.p.record(noThread, t, r) }
+	group := w.p.newHandle(shm.EventGroup)
+	write := func(r *shm.Record) error { return w.p.passRecord(noThread, t, r) }
 	if err := write(&shm.Record{Kind: shm.RecordStart, Type: shm.EventGroup, Handle: group,
 		Aux: uint32(e.index)}); err != nil {
 		return err

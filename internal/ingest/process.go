@@ -15,15 +15,15 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// processWriter makes the shard of one process: records go through the timeline model into event files.
+// processWriter makes the shard of one process: records pass through the timeline model into event files.
 type processWriter struct {
 	process *experiment.Process
 	store   *experiment.Store
 	model   *regions.Model
 	writers []*otf2.EventWriter
-	comms   []experiment.Comm // to be announced
+	comms   []experiment.Comm // to be announced to the model
 	gpus    []experiment.GPU  // by communicator
-	known   int               // communicators that the model knows
+	known   int               // communicators announced to the model
 
 	rings    map[int32]int // by thread id
 	number   uint64        // of the last handle
@@ -32,16 +32,16 @@ type processWriter struct {
 	counts   map[string]uint64
 }
 
-// noThread stands for a thread of which nothing is known, as negative ids do.
+// noThread stands for an unknown thread, as negative ids do.
 const noThread = int32(0)
 
-// chunkSize is that of event files, as collectors have it.
+// chunkSize is the chunk size of event files, as in collectors.
 const chunkSize = 256 << 10
 
-// advanceNs is how often the model may write what is complete.
+// advanceNs is the interval at which the model writes what is complete.
 const advanceNs = 50_000_000
 
-// newProcessWriter begins a shard. identity makes its uuid: the same input gives the same names of files.
+// newProcessWriter begins a shard. identity determines its uuid, so that the same input gives the same file names.
 func newProcessWriter(dir, identity, host, boot string, pid int, from string, missing []string, mask uint32) (
 	*processWriter, error) {
 	h := fnv.New32a()
@@ -67,7 +67,7 @@ func newProcessWriter(dir, identity, host, boot string, pid int, from string, mi
 	return p, nil
 }
 
-// begin makes the model. What follows are records. mask holds the event types (bits) that operations wait for.
+// begin creates the model; records may follow. mask holds the event types (bits) that operations wait for.
 func (p *processWriter) begin(mask uint32, apiVersion int) {
 	p.process.APIVersion = apiVersion
 	p.model = regions.New(p, p.process, &regions.Options{RecordMask: mask})
@@ -82,7 +82,7 @@ func (p *processWriter) EventWriter(loc experiment.Location) (regions.EventWrite
 	return w, err
 }
 
-// Finished implements regions.Sink. Files stay open until the end, as definitions are written then.
+// Finished implements regions.Sink. Files stay open until the end, when definitions are written.
 func (p *processWriter) Finished(uint32) {}
 
 func (p *processWriter) count(what string, n uint64) {
@@ -91,8 +91,8 @@ func (p *processWriter) count(what string, n uint64) {
 	}
 }
 
-// lose counts operations that the input is known to lack, by reason and type of event.
-func (p *processWriter) lose(reason, typ string, n uint64) {
+// countLost counts operations that the input lacks, by reason and type of event.
+func (p *processWriter) countLost(reason, typ string, n uint64) {
 	if n == 0 {
 		return
 	}
@@ -107,14 +107,14 @@ func (p *processWriter) lose(reason, typ string, n uint64) {
 	lost[reason][typ] += n
 }
 
-// handle makes the next handle of an event type.
-func (p *processWriter) handle(t shm.EventType) uint64 {
+// newHandle returns the next handle of an event type.
+func (p *processWriter) newHandle(t shm.EventType) uint64 {
 	p.number++
 	return uint64(p.process.Tag)<<shm.TagShift | uint64(t)<<shm.TypeShift | p.number&(shm.CapturedBit-1)
 }
 
-// record passes a record of a thread to the model. Records come in order of time.
-func (p *processWriter) record(tid int32, t uint64, r *shm.Record) error {
+// passRecord passes a record of a thread to the model. Records must come in order of time.
+func (p *processWriter) passRecord(tid int32, t uint64, r *shm.Record) error {
 	ring, ok := p.rings[tid]
 	if !ok {
 		ring = len(p.rings)
@@ -126,7 +126,7 @@ func (p *processWriter) record(tid int32, t uint64, r *shm.Record) error {
 		}
 	}
 	if (r.Kind == shm.RecordStart || r.Kind == shm.RecordInit) && r.Aux != shm.None {
-		p.announce(int(r.Aux))
+		p.announceComms(int(r.Aux))
 	}
 	p.last = max(p.last, t)
 	if err := p.model.Record(ring, t, r); err != nil {
@@ -139,8 +139,8 @@ func (p *processWriter) record(tid int32, t uint64, r *shm.Record) error {
 	return p.model.Advance(t)
 }
 
-// announce tells the model of the communicators up to one.
-func (p *processWriter) announce(comm int) {
+// announceComms announces the communicators up to comm to the model.
+func (p *processWriter) announceComms(comm int) {
 	for ; p.known <= comm && p.known < len(p.comms); p.known++ {
 		gpu := experiment.GPU{Device: -1}
 		if p.known < len(p.gpus) {
@@ -150,10 +150,10 @@ func (p *processWriter) announce(comm int) {
 	}
 }
 
-// finish writes the rest. partial tells that operations may be missing.
+// finish writes the rest. partial reports that operations may be missing.
 func (p *processWriter) finish(partial bool) error {
 	defer p.store.Close()
-	p.announce(len(p.comms) - 1)
+	p.announceComms(len(p.comms) - 1)
 	err := errors.Join(p.model.Settle(p.last), p.model.Finish())
 	p.model.Snapshot()
 	if p.process.Pending == nil {
@@ -170,7 +170,7 @@ func (p *processWriter) finish(partial bool) error {
 	if err != nil {
 		return err
 	}
-	p.model.Snapshot() // sizes of the files
+	p.model.Snapshot() // updates the sizes of the files
 	p.process.Counts.Import, p.process.Counts.Network = p.counts, p.model.Network()
 	if p.process.Pending == nil {
 		p.process.Pending = []experiment.Pending{}

@@ -9,10 +9,10 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/api"
 )
 
-// step is a moment of an event or state.
+// step is one moment of an event or a state.
 type step struct {
 	time  int64
-	class uint8 // order at one time
+	class uint8 // order among steps at one time
 	at    int32 // index into events or states
 	kind  stepKind
 }
@@ -25,13 +25,13 @@ const (
 	stepStop
 )
 
-// Classes order the steps of one time: parents begin before their children and stop after them.
+// Classes order the steps at one time: parents begin before their children and stop after them.
 const (
-	classEarlierStop = 10 // less the depth
+	classEarlierStop = 10 // minus the depth
 	classInit        = 15
-	classStart       = 20 // and the depth
+	classStart       = 20 // plus the depth
 	classState       = 40
-	classStop        = 60 // less the depth: of what starts at the same time
+	classStop        = 60 // minus the depth: stops of events that start at the same time
 	classFinal       = 70
 )
 
@@ -48,7 +48,7 @@ func (m *minimal) steps() []step {
 			all = append(all, step{e.start, classFinal, int32(i), stepStart})
 			continue
 		}
-		if e.tells() { // its records come together, when its call has ended, as NCCL has it
+		if e.hasOperationTimes() { // its records come together when its call has ended, as in NCCL
 			all = append(all, step{e.stop, classStart + depth, int32(i), stepStart})
 			continue
 		}
